@@ -1,0 +1,75 @@
+#pragma once
+
+// Errors that users and machines cause (a wrong key, a full disk, a dead peer), and CHECK for those
+// that we cause. An Error carries one of the codes of sysexits.h, which becomes the process's exit
+// status, and a chain of context: the outermost sentence first, the root cause last.
+
+#include <fmt/format.h>
+
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace renzan {
+
+// Exit codes as in <sysexits.h>; README's table explains them to users.
+enum class ErrorCode {
+  kUsage = 64,        // wrong command line
+  kData = 65,         // the user's data are wrong: a bad row, a wrong checksum, an id out of range
+  kNoInput = 66,      // a file does not exist or cannot be read
+  kUnavailable = 69,  // a peer died or did not answer, a port is in use
+  kSoftware = 70,     // a mistake of ours, or a diverged run
+  kOsError = 71,      // fork, mmap, pthread_create ...
+  kCantCreate = 73,   // an output cannot be created
+  kIo = 74,           // an error while reading or writing: a full disk
+  kTempFail = 75,     // stopped on request: run me again
+  kConfig = 78,       // wrong configuration
+};
+
+class Error : public std::runtime_error {
+ public:
+  Error(ErrorCode code, const std::string& message) : std::runtime_error(message), code_(code) {}
+
+  ErrorCode code() const { return code_; }
+  int exit_status() const { return static_cast<int>(code_); }
+
+  // The same error seen from further out: "while importing day_0.gz: line 3: ...".
+  Error WithContext(std::string_view context) const {
+    return Error(code_, fmt::format("{}: {}", context, what()));
+  }
+
+ private:
+  ErrorCode code_;
+};
+
+// Throws an Error: Fail(ErrorCode::kData, "{}:{}: label is not 0 or 1", file, line).
+template <typename... Args>
+[[noreturn]] void Fail(ErrorCode code, fmt::format_string<Args...> format, Args&&... args) {
+  throw Error(code, fmt::format(format, std::forward<Args>(args)...));
+}
+
+// Throws an Error that ends with the text of `errno_value` ("No space left on device") and has the
+// code that fits it: kNoInput, kCantCreate or kIo.
+[[noreturn]] void FailErrno(int errno_value, std::string_view what);
+
+namespace internal {
+[[noreturn]] void CheckFailed(const char* file, int line, const char* condition,
+                              const std::string& message);
+}  // namespace internal
+
+}  // namespace renzan
+
+// An invariant of ours, checked in every build. Ends the process with a message and abort().
+#define CHECK(condition)                                                         \
+  do {                                                                           \
+    if (!(condition)) [[unlikely]]                                               \
+      ::renzan::internal::CheckFailed(__FILE__, __LINE__, #condition, "");       \
+  } while (false)
+
+#define CHECK_MSG(condition, ...)                                                \
+  do {                                                                           \
+    if (!(condition)) [[unlikely]]                                               \
+      ::renzan::internal::CheckFailed(__FILE__, __LINE__, #condition,            \
+                                      ::fmt::format(__VA_ARGS__));               \
+  } while (false)

@@ -1,0 +1,102 @@
+#pragma once
+
+// Files: whole reads, memory maps, and writes that appear whole or not at all. Every failure is an
+// Error that names the path. Objects are not thread-safe; functions are.
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace renzan {
+
+// A file open for writing, buffered; removed again by the destructor unless Close() was reached.
+class FileWriter {
+ public:
+  // Creates or truncates `path`.
+  explicit FileWriter(std::string path);
+  ~FileWriter();
+  FileWriter(const FileWriter&) = delete;
+  FileWriter& operator=(const FileWriter&) = delete;
+
+  void Write(const void* data, size_t bytes);
+  void Write(std::string_view text) { Write(text.data(), text.size()); }
+  // Overwrites bytes that were already written (a header whose counts are known only at the end).
+  void WriteAt(uint64_t offset, const void* data, size_t bytes);
+
+  // Flushes, fsyncs and closes. A full disk shows here or in Write, as an Error with code kIo.
+  void Close();
+
+  const std::string& path() const { return path_; }
+  uint64_t bytes_written() const { return bytes_written_; }
+
+ private:
+  void Flush();
+
+  std::string path_;
+  std::string buffer_;
+  uint64_t bytes_written_ = 0;
+  int fd_ = -1;
+};
+
+// Read-only memory map of a whole file. An empty file maps to an empty span.
+class MappedFile {
+ public:
+  MappedFile() = default;
+  explicit MappedFile(const std::string& path);
+  ~MappedFile();
+  MappedFile(MappedFile&& other) noexcept;
+  MappedFile& operator=(MappedFile&& other) noexcept;
+
+  std::span<const std::byte> bytes() const { return {data_, size_}; }
+  size_t size() const { return size_; }
+
+ private:
+  const std::byte* data_ = nullptr;
+  size_t size_ = 0;
+};
+
+std::string ReadFile(const std::string& path);
+
+// Writes beside, fsyncs, renames over `path`: a reader sees the old content or the new.
+void WriteFileAtomically(const std::string& path, std::string_view content);
+
+// A directory that appears under `path` whole or not at all: fill `staging()`, then Commit().
+// Refuses (kCantCreate) a `path` that exists, unless it is an empty directory. What an interrupted
+// writer left behind is removed by the next one.
+class StagedDirectory {
+ public:
+  explicit StagedDirectory(std::string path);
+  ~StagedDirectory();
+  StagedDirectory(const StagedDirectory&) = delete;
+  StagedDirectory& operator=(const StagedDirectory&) = delete;
+
+  const std::string& staging() const { return staging_; }
+  void Commit();
+
+ private:
+  std::string path_;
+  std::string staging_;
+  bool committed_ = false;
+};
+
+void CreateDirectories(const std::string& path);
+bool FileExists(const std::string& path);
+
+// A fresh directory under $TMPDIR or /tmp, removed with all it holds by the destructor.
+class TemporaryDirectory {
+ public:
+  TemporaryDirectory();
+  ~TemporaryDirectory();
+  TemporaryDirectory(const TemporaryDirectory&) = delete;
+  TemporaryDirectory& operator=(const TemporaryDirectory&) = delete;
+
+  const std::string& path() const { return path_; }
+  std::string operator/(std::string_view name) const { return path_ + "/" + std::string(name); }
+
+ private:
+  std::string path_;
+};
+
+}  // namespace renzan

@@ -1,0 +1,35 @@
+#pragma once
+
+// Messages to people, on stderr. Thread-safe. The back end (spdlog) stays in log.cc.
+
+#include <fmt/format.h>
+
+#include <string>
+#include <utility>
+
+namespace renzan {
+
+enum class LogLevel { kDebug, kInfo, kWarning, kError };
+
+// Messages below `level` are dropped. The default is kInfo.
+void SetLogLevel(LogLevel level);
+
+// Put before every message of this process: "[worker 2] ". Empty by default.
+void SetLogPrefix(const std::string& prefix);
+
+void LogMessage(LogLevel level, const std::string& message);
+
+template <typename... Args>
+void LogInfo(fmt::format_string<Args...> format, Args&&... args) {
+  LogMessage(LogLevel::kInfo, fmt::format(format, std::forward<Args>(args)...));
+}
+template <typename... Args>
+void LogWarning(fmt::format_string<Args...> format, Args&&... args) {
+  LogMessage(LogLevel::kWarning, fmt::format(format, std::forward<Args>(args)...));
+}
+template <typename... Args>
+void LogError(fmt::format_string<Args...> format, Args&&... args) {
+  LogMessage(LogLevel::kError, fmt::format(format, std::forward<Args>(args)...));
+}
+
+}  // namespace renzan

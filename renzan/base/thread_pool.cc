@@ -1,0 +1,116 @@
+#include "renzan/base/thread_pool.h"
+
+#include <atomic>
+#include <condition_variable>
+#include <exception>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "renzan/base/error.h"
+
+namespace renzan {
+
+struct ThreadPool::State {
+  std::mutex mutex;
+  std::condition_variable work_ready, work_done;
+  const std::function<void(int)>* body = nullptr;
+  std::atomic<uint64_t> generation = 0;
+  std::atomic<int> remaining = 0;
+  bool stop = false;
+  std::vector<std::exception_ptr> errors;
+  std::vector<std::thread> threads;
+
+  void Call(int thread) {
+    try {
+      (*body)(thread);
+    } catch (...) {
+      errors[static_cast<size_t>(thread)] = std::current_exception();
+    }
+  }
+
+  void Loop(int thread) {
+    uint64_t seen = 0;
+    for (;;) {
+      // Loops follow each other within microseconds in a training step: look for the next one for a
+      // moment before sleeping.
+      for (int spin = 0; spin < 2000 && generation.load(std::memory_order_acquire) == seen; ++spin)
+        std::this_thread::yield();
+      {
+        std::unique_lock lock(mutex);
+        work_ready.wait(lock, [&] { return stop || generation.load() != seen; });
+        if (stop) return;
+        seen = generation.load();
+      }
+      Call(thread);
+      if (remaining.fetch_sub(1) == 1) {
+        std::lock_guard lock(mutex);
+        work_done.notify_one();
+      }
+    }
+  }
+};
+
+ThreadPool::ThreadPool(int num_threads)
+    : num_threads_(num_threads), state_(std::make_unique<State>()) {
+  CHECK(num_threads >= 1);
+  state_->errors.resize(static_cast<size_t>(num_threads));
+  try {
+    for (int thread = 1; thread < num_threads; ++thread)
+      state_->threads.emplace_back([this, thread] { state_->Loop(thread); });
+  } catch (const std::system_error& error) {
+    const size_t started = state_->threads.size();
+    {
+      std::lock_guard lock(state_->mutex);
+      state_->stop = true;
+    }
+    state_->work_ready.notify_all();
+    for (std::thread& thread : state_->threads) thread.join();
+    Fail(ErrorCode::kOsError, "cannot start thread {} of {}: {}", started + 2, num_threads,
+         error.what());
+  }
+}
+
+ThreadPool::~ThreadPool() {
+  {
+    std::lock_guard lock(state_->mutex);
+    state_->stop = true;
+  }
+  state_->work_ready.notify_all();
+  for (std::thread& thread : state_->threads) thread.join();
+}
+
+void ThreadPool::RunOnAll(const std::function<void(int)>& body) {
+  State& state = *state_;
+  for (std::exception_ptr& error : state.errors) error = nullptr;
+  state.body = &body;
+  if (num_threads_ > 1) {
+    {
+      std::lock_guard lock(state.mutex);
+      state.remaining = num_threads_ - 1;
+      state.generation.fetch_add(1);
+    }
+    state.work_ready.notify_all();
+  }
+  state.Call(0);
+  if (num_threads_ > 1) {
+    for (int spin = 0; spin < 2000 && state.remaining.load() != 0; ++spin)
+      std::this_thread::yield();
+    std::unique_lock lock(state.mutex);
+    state.work_done.wait(lock, [&] { return state.remaining.load() == 0; });
+  }
+  for (const std::exception_ptr& error : state.errors)
+    if (error) std::rethrow_exception(error);
+}
+
+void ThreadPool::ParallelRanges(size_t n,
+                                const std::function<void(int, size_t, size_t)>& body) {
+  const size_t team = static_cast<size_t>(num_threads_);
+  RunOnAll([&](int thread) {
+    const size_t me = static_cast<size_t>(thread);
+    const size_t begin = n * me / team, end = n * (me + 1) / team;
+    if (begin < end) body(thread, begin, end);
+  });
+}
+
+}  // namespace renzan

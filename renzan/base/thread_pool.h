@@ -1,0 +1,40 @@
+#pragma once
+
+// A fixed team of threads for data-parallel loops. The split of work never depends on timing: index
+// i of n always belongs to the same thread for a given team size, and nothing is reduced across
+// threads here, so a loop whose items are independent gives the same bits with any team.
+//
+// The caller's thread is member 0. One loop at a time; not re-entrant.
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+
+namespace renzan {
+
+class ThreadPool {
+ public:
+  explicit ThreadPool(int num_threads);
+  ~ThreadPool();
+  ThreadPool(const ThreadPool&) = delete;
+  ThreadPool& operator=(const ThreadPool&) = delete;
+
+  int num_threads() const { return num_threads_; }
+
+  // Calls body(thread) once on every member and returns when all are done. The first exception (by
+  // member number) is thrown again here.
+  void RunOnAll(const std::function<void(int thread)>& body);
+
+  // Splits [0, n) into one contiguous, nearly equal range per member: body(thread, begin, end).
+  // Empty ranges are not called.
+  void ParallelRanges(size_t n,
+                      const std::function<void(int thread, size_t begin, size_t end)>& body);
+
+ private:
+  struct State;
+  int num_threads_;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace renzan

@@ -1,0 +1,18 @@
+#pragma once
+
+// One verb, one file. Each function adds its verb (and sub-verbs) to the program's command line; the
+// work happens in the verb's callback, which throws Error or sets `exit_status`.
+
+namespace CLI {
+class App;
+}
+
+namespace renzan {
+
+void AddDataVerb(CLI::App& app);                         // data import|synth|inspect|verify
+void AddCheckpointVerb(CLI::App& app, int& exit_status);  // checkpoint diff|verify|export
+void AddTrainVerb(CLI::App& app, int& exit_status);
+void AddEvalVerb(CLI::App& app);
+void AddPredictVerb(CLI::App& app);
+
+}  // namespace renzan

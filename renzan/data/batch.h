@@ -1,0 +1,28 @@
+#pragma once
+
+// A slice of samples in memory, column by column. Plain data.
+
+#include <cstdint>
+#include <vector>
+
+namespace renzan {
+
+// The ids of one categorical feature for a slice of samples.
+struct FeatureIds {
+  // One-hot: `offsets` is empty and values has one id per sample, [batch].
+  // Multi-hot (jagged): sample i owns values[offsets[i] .. offsets[i+1]), offsets is [batch + 1];
+  // a bag may be empty.
+  std::vector<int32_t> values;
+  std::vector<int32_t> offsets;
+
+  bool one_hot() const { return offsets.empty(); }
+};
+
+struct Batch {
+  int64_t size = 0;
+  std::vector<float> label;             // [size], 0 or 1
+  std::vector<float> dense;             // [size, num_dense], finite
+  std::vector<FeatureIds> categorical;  // [num_categorical], ids in [0, num_embeddings)
+};
+
+}  // namespace renzan

@@ -1,0 +1,66 @@
+#pragma once
+
+// A dataset on disk: a directory of NumPy .npy shards and a dataset.yaml (docs/formats/dataset.md).
+// Opened read-only and memory-mapped. Thread-safe once opened.
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "renzan/data/batch.h"
+
+namespace renzan {
+
+struct CategoricalFeature {
+  std::string name;
+  int64_t num_embeddings = 0;  // ids are in [0, num_embeddings)
+  bool multi_hot = false;
+};
+
+struct DatasetSchema {
+  std::string label;
+  std::vector<std::string> dense;
+  std::vector<CategoricalFeature> categorical;
+};
+
+// What a generator knows about the data it planted.
+struct PlantedModel {
+  double best_auc = 0;       // of the teacher's own probabilities on these rows
+  double best_log_loss = 0;  // natural logarithm, mean per row
+};
+
+class Dataset {
+ public:
+  // Reads dataset.yaml and maps every shard. Checks that each file has the size, dtype and shape
+  // that dataset.yaml declares (kData), not the checksums: that is Verify's work.
+  explicit Dataset(const std::string& directory);
+  ~Dataset();
+  Dataset(Dataset&&) noexcept;
+  Dataset& operator=(Dataset&&) noexcept;
+
+  const std::string& directory() const;
+  const DatasetSchema& schema() const;
+  int64_t num_rows() const;
+  const std::optional<PlantedModel>& planted() const;
+
+  // SHA-256 over the files' recorded checksums and the schema: two datasets with the same
+  // fingerprint hold the same samples.
+  const std::string& fingerprint() const;
+
+  // Recomputes every file's SHA-256; throws kData naming the first file that differs.
+  void Verify() const;
+
+  // Gathers the given rows (any order, repeats allowed) into `batch`, reusing its memory. Throws
+  // kData naming row, feature and value for an id outside its table, a label that is not 0 or 1, or
+  // a dense value that is not finite. Nothing is ever silently rewritten.
+  void Read(std::span<const int64_t> rows, Batch* batch) const;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace renzan
