@@ -1,0 +1,126 @@
+#pragma once
+
+// Configuration files with a strict schema. A struct describes its fields once; reading a YAML
+// file,
+// `--set key=value` overrides and printing the resolved configuration all follow from that:
+//
+//   struct TrainConfig {
+//     int64_t batch_size = 2048;
+//     NumericsConfig numerics;
+//     void Describe(ConfigFields& fields) {
+//       fields.Range("batch_size", &batch_size, 1, 1 << 20, "samples per step");
+//       fields.Section("numerics", &numerics);
+//       fields.Require(batch_size % numerics.virtual_workers == 0, "batch_size",
+//                      "must be a multiple of numerics.virtual_workers");
+//     }
+//   };
+//
+// What the file does not mention keeps the value the struct had. An unknown key, a key given twice,
+// a wrong type or an impossible value is an Error kConfig that starts with where it stands
+// ("config.yaml:12:5: ..." or "--set numerics.isa=avx9: ...") and names the nearest valid word.
+// Values follow YAML 1.2: whole numbers in decimal, true/false, .inf. Not thread-safe.
+
+#include <fmt/format.h>
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <span>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <variant>
+#include <vector>
+
+namespace renzan {
+
+class ConfigFields {
+ public:
+  using Value =
+      std::variant<bool*, int*, int64_t*, uint64_t*, double*, std::string*, std::vector<int>*,
+                   std::vector<int64_t>*, std::vector<double>*, std::vector<std::string>*>;
+  using Describer = std::function<void(ConfigFields&)>;
+  template <typename T>
+  using ItemDescriber = std::function<void(ConfigFields&, T&)>;
+
+  virtual ~ConfigFields() = default;
+
+  // A value of any of the types above. `doc` is one line, printed as a comment.
+  void Field(const char* key, Value value, const char* doc = "") { Bind(key, value, nullptr, doc); }
+
+  // One of a few words.
+  void Choice(const char* key, std::string* value, const std::vector<std::string>& allowed,
+              const char* doc = "");
+
+  // A number in [min, max]. NaN is in no range.
+  template <typename T>
+  void Range(const char* key, T* value, std::type_identity_t<T> min, std::type_identity_t<T> max,
+             const char* doc = "") {
+    Bind(
+        key, value,
+        [=]() -> std::string {
+          if (*value >= min && *value <= max) return "";
+          return fmt::format("{} is out of range: {} must be between {} and {}", *value, key, min,
+                             max);
+        },
+        doc);
+  }
+
+  // Fields of their own under `key`.
+  virtual void Section(const char* key, const Describer& describe, const char* doc = "") = 0;
+  template <typename T>
+  requires requires(T& section, ConfigFields& fields) { section.Describe(fields); }
+  void Section(const char* key, T* section, const char* doc = "") {
+    Section(key, Describer([section](ConfigFields& fields) { section->Describe(fields); }), doc);
+  }
+
+  // Sections with names that the user chooses (per-table settings). A name in the file is added to
+  // what `values` holds already.
+  template <typename T>
+  void Map(const char* key, std::map<std::string, T>* values,
+           const std::type_identity_t<ItemDescriber<T>>& describe, const char* doc = "") {
+    std::vector<std::string> names;
+    for (const auto& [name, value] : *values) names.push_back(name);
+    BindMap(
+        key, names,
+        [&](const std::string& name, ConfigFields& fields) { describe(fields, (*values)[name]); },
+        doc);
+  }
+  template <typename T>
+  requires requires(T& item, ConfigFields& fields) { item.Describe(fields); }
+  void Map(const char* key, std::map<std::string, T>* values, const char* doc = "") {
+    Map<T>(
+        key, values, [](ConfigFields& fields, T& item) { item.Describe(fields); }, doc);
+  }
+
+  // A rule beyond one value's type and range; `key` is the field of this section that the message
+  // is about. Does nothing when printing. The describing function runs on after a broken rule: the
+  // error is thrown at the end, because a misspelt key explains more than the default it leaves.
+  virtual void Require(bool condition, const char* key, const std::string& message) = 0;
+
+ protected:
+  // Says what is wrong with the value just read, or nothing.
+  using Check = std::function<std::string()>;
+  using NamedDescriber = std::function<void(const std::string& name, ConfigFields&)>;
+
+  virtual void Bind(const char* key, Value value, const Check& check, const char* doc) = 0;
+  virtual void BindMap(const char* key, const std::vector<std::string>& names,
+                       const NamedDescriber& describe, const char* doc) = 0;
+};
+
+// Reads `path`, then applies `overrides` ("numerics.isa=avx2", the value being YAML) in order.
+void ReadConfigFile(const std::string& path, std::span<const std::string> overrides,
+                    const ConfigFields::Describer& describe);
+
+// The same for a text; `name` stands for the file in messages. An empty text means all defaults.
+void ReadConfigText(std::string_view yaml, const std::string& name,
+                    std::span<const std::string> overrides,
+                    const ConfigFields::Describer& describe);
+
+// All values in the order in which they were declared, as YAML that reads back to the same values.
+std::string PrintConfig(const ConfigFields::Describer& describe, bool with_docs = false);
+
+// The candidate that `word` is probably a slip for, or "" when none is near.
+std::string NearestName(std::string_view word, std::span<const std::string> candidates);
+
+}  // namespace renzan
