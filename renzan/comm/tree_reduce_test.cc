@@ -1,0 +1,128 @@
+#include "renzan/comm/tree_reduce.h"
+
+#include <gtest/gtest.h>
+
+#include <bit>
+#include <cstring>
+#include <random>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "renzan/comm/testing.h"
+#include "renzan/comm/virtual_workers.h"
+
+namespace renzan {
+namespace {
+
+constexpr uint32_t kSeed = 77;
+
+using Arrays = std::vector<std::vector<float>>;
+
+// Values of very different size, so that any other order of additions shows.
+Arrays RandomLeaves(int num_virtual_workers, size_t length) {
+  std::mt19937 random(kSeed);
+  std::normal_distribution<float> normal;
+  std::uniform_int_distribution<int> exponent(-6, 6);
+  Arrays leaves(static_cast<size_t>(num_virtual_workers), std::vector<float>(length));
+  for (auto& leaf : leaves)
+    for (float& value : leaf) value = std::ldexp(normal(random), exponent(random));
+  return leaves;
+}
+
+float Rounded(WireType wire, float value) {
+  RoundTrip(wire, {&value, 1});
+  return value;
+}
+
+// The definition, word by word.
+float NaiveTree(const Arrays& leaves, WireType wire, size_t begin, size_t end, size_t i) {
+  if (end - begin == 1) return Rounded(wire, leaves[begin][i]);
+  const size_t middle = (begin + end) / 2;
+  return Rounded(
+      wire, NaiveTree(leaves, wire, begin, middle, i) + NaiveTree(leaves, wire, middle, end, i));
+}
+
+std::vector<float> NaiveSum(const Arrays& leaves, WireType wire) {
+  std::vector<float> sum(leaves[0].size());
+  for (size_t i = 0; i < sum.size(); ++i) sum[i] = NaiveTree(leaves, wire, 0, leaves.size(), i);
+  return sum;
+}
+
+bool SameBits(const std::vector<float>& a, const std::vector<float>& b) {
+  return a.size() == b.size() && (a.empty() || std::memcmp(a.data(), b.data(), a.size() * 4) == 0);
+}
+
+std::vector<float> ReduceOwn(TreeReducer& reducer, const Communicator& communicator,
+                             const Arrays& all) {
+  const IndexRange own = VirtualWorkerRange(static_cast<int>(all.size()), communicator.world_size(),
+                                            communicator.rank());
+  Arrays mine(all.begin() + own.begin, all.begin() + own.end);
+  const std::vector<std::span<float>> leaves(mine.begin(), mine.end());
+  std::vector<float> sum(all[0].size(), -1.0f);
+  reducer.Reduce(leaves, sum);
+  return sum;
+}
+
+class TreeReduceTest : public testing::TestWithParam<std::tuple<int, WireType>> {};
+INSTANTIATE_TEST_SUITE_P(Trees, TreeReduceTest,
+                         testing::Combine(testing::Values(1, 2, 4, 8, 16),
+                                          testing::Values(WireType::kFloat32, WireType::kFloat16,
+                                                          WireType::kBFloat16)),
+                         [](const auto& info) {
+                           return "V" + std::to_string(std::get<0>(info.param)) + "_" +
+                                  Name(std::get<1>(info.param));
+                         });
+
+TEST_P(TreeReduceTest, BitsOfTheNaiveTreeWhateverThePlacement) {
+  const auto [num_virtual_workers, wire] = GetParam();
+  for (size_t length : {0u, 1u, 5u, 17u, 1000u, 10007u}) {
+    const Arrays all = RandomLeaves(num_virtual_workers, length);
+    const std::vector<float> expected = NaiveSum(all, wire);
+    for (int world = 1; world <= std::min(8, num_virtual_workers); ++world) {
+      for (int threads : {1, 2}) {
+        SCOPED_TRACE(testing::Message()
+                     << length << " values, " << world << " workers, " << threads << " threads");
+        RunRanksAsThreads(world, [&](Communicator& communicator) {
+          ThreadPool pool(threads);
+          TreeReducer reducer(communicator, pool, num_virtual_workers, length, wire);
+          // Twice: nothing of the first sum may reach the second.
+          for (int round = 0; round < 2; ++round)
+            EXPECT_TRUE(SameBits(ReduceOwn(reducer, communicator, all), expected));
+        });
+      }
+    }
+  }
+}
+
+TEST(VirtualWorkersTest, RangesCoverAllInOrder) {
+  for (int v : {1, 2, 8, 16}) {
+    for (int world = 1; world <= v; ++world) {
+      int next = 0;
+      for (int rank = 0; rank < world; ++rank) {
+        const IndexRange range = VirtualWorkerRange(v, world, rank);
+        EXPECT_EQ(range.begin, next);
+        EXPECT_GE(range.size(), v / world);
+        EXPECT_LE(range.size(), (v + world - 1) / world);
+        next = range.end;
+      }
+      EXPECT_EQ(next, v);
+    }
+  }
+}
+
+TEST(RunRanksAsThreadsTest, ReportsTheFirstErrorAndFreesTheOthers) {
+  try {
+    RunRanksAsThreads(3, [](Communicator& communicator) {
+      if (communicator.rank() == 1) Fail(ErrorCode::kData, "bad row");
+      communicator.Barrier();
+      communicator.Barrier();
+    });
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_STREQ(error.what(), "bad row");
+  }
+}
+
+}  // namespace
+}  // namespace renzan

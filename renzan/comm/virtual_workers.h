@@ -1,0 +1,22 @@
+#pragma once
+
+// Which virtual workers a worker carries: a contiguous run of [0, V), for any number of workers
+// from 1 to V. Pure.
+
+#include "renzan/base/error.h"
+
+namespace renzan {
+
+struct IndexRange {
+  int begin = 0, end = 0;
+  int size() const { return end - begin; }
+  bool operator==(const IndexRange&) const = default;
+};
+
+inline IndexRange VirtualWorkerRange(int num_virtual_workers, int world_size, int rank) {
+  CHECK(world_size >= 1 && world_size <= num_virtual_workers);
+  CHECK(rank >= 0 && rank < world_size);
+  return {rank * num_virtual_workers / world_size, (rank + 1) * num_virtual_workers / world_size};
+}
+
+}  // namespace renzan
