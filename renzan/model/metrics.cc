@@ -1,0 +1,150 @@
+#include "renzan/model/metrics.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#include "renzan/base/error.h"
+
+namespace renzan {
+namespace {
+
+constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
+constexpr double kFixedOne = 0x1.0p32;
+constexpr double kMaxSampleLoss = 0x1.0p30;
+constexpr uint64_t kMagic = 0x315254454d4e5a52;  // "RZNMETR1" in memory
+
+int BinOf(float logit) {
+  constexpr double kBinsPerUnit = BinaryHistogram::kNumBins / (2 * BinaryHistogram::kMaxLogit);
+  const double position = (static_cast<double>(logit) + BinaryHistogram::kMaxLogit) * kBinsPerUnit;
+  return static_cast<int>(std::clamp(position, 0.0, BinaryHistogram::kNumBins - 1.0));
+}
+
+// Rounded to the nearest unit; `value` is not negative.
+int64_t Fixed(double value) { return static_cast<int64_t>(value * kFixedOne + 0.5); }
+
+double FromFixed(BinaryMetrics::FixedSum sum) { return static_cast<double>(sum) / kFixedOne; }
+
+void MergeCounts(std::vector<int64_t>& into, const std::vector<int64_t>& from) {
+  for (size_t bin = 0; bin < into.size(); ++bin) into[bin] += from[bin];
+}
+
+// Calls visit(pointer, bytes) on every field in the serialised order.
+template <typename Metrics, typename Visit>
+void VisitFields(Metrics& metrics, const Visit& visit) {
+  visit(metrics.histogram.positive.data(), BinaryHistogram::kNumBins * sizeof(int64_t));
+  visit(metrics.histogram.negative.data(), BinaryHistogram::kNumBins * sizeof(int64_t));
+  visit(&metrics.count, sizeof(metrics.count));
+  visit(&metrics.positives, sizeof(metrics.positives));
+  visit(&metrics.correct, sizeof(metrics.correct));
+  visit(&metrics.non_finite, sizeof(metrics.non_finite));
+  visit(&metrics.loss, sizeof(metrics.loss));
+  visit(&metrics.prediction, sizeof(metrics.prediction));
+}
+
+}  // namespace
+
+void BinaryHistogram::Add(float logit, float label) {
+  ++(label > 0.5f ? positive : negative)[static_cast<size_t>(BinOf(logit))];
+}
+
+void BinaryHistogram::Merge(const BinaryHistogram& other) {
+  MergeCounts(positive, other.positive);
+  MergeCounts(negative, other.negative);
+}
+
+double BinaryHistogram::Auc() const {
+  // Twice the Mann-Whitney U statistic, to keep the halves of ties whole.
+  __int128 twice_u = 0;
+  int64_t positives = 0, negatives = 0;
+  for (size_t bin = 0; bin < kNumBins; ++bin) {
+    twice_u += static_cast<__int128>(positive[bin]) * (2 * negatives + negative[bin]);
+    positives += positive[bin];
+    negatives += negative[bin];
+  }
+  if (positives == 0 || negatives == 0) return kNaN;
+  return static_cast<double>(twice_u) /
+         (2 * static_cast<double>(positives) * static_cast<double>(negatives));
+}
+
+void BinaryMetrics::Add(std::span<const float> logits, std::span<const float> labels) {
+  CHECK(logits.size() == labels.size());
+  for (size_t i = 0; i < logits.size(); ++i) {
+    if (!std::isfinite(logits[i])) {
+      ++non_finite;
+      continue;
+    }
+    const double x = logits[i];
+    const bool positive = labels[i] > 0.5f;
+    histogram.Add(logits[i], labels[i]);
+    ++count;
+    positives += positive ? 1 : 0;
+    correct += (x > 0) == positive ? 1 : 0;
+    // Cross-entropy is max(x, 0) - x y + log(1 + exp(-|x|)). What log1p would add here is far
+    // below the unit.
+    const double e = std::exp(-std::abs(x));
+    const double sample_loss = std::max(positive ? -x : x, 0.0) + std::log(1 + e);
+    loss += Fixed(std::min(sample_loss, kMaxSampleLoss));
+    prediction += Fixed((x > 0 ? 1 : e) / (1 + e));
+  }
+}
+
+void BinaryMetrics::Merge(const BinaryMetrics& other) {
+  histogram.Merge(other.histogram);
+  count += other.count;
+  positives += other.positives;
+  correct += other.correct;
+  non_finite += other.non_finite;
+  loss += other.loss;
+  prediction += other.prediction;
+}
+
+double BinaryMetrics::LogLoss() const {
+  return count == 0 ? kNaN : FromFixed(loss) / static_cast<double>(count);
+}
+
+double BinaryMetrics::Accuracy() const {
+  return count == 0 ? kNaN : static_cast<double>(correct) / static_cast<double>(count);
+}
+
+double BinaryMetrics::Calibration() const {
+  return positives == 0 ? kNaN : FromFixed(prediction) / static_cast<double>(positives);
+}
+
+double BinaryMetrics::NormalizedEntropy() const {
+  if (positives == 0 || positives == count) return kNaN;
+  const double rate = static_cast<double>(positives) / static_cast<double>(count);
+  return LogLoss() / -(rate * std::log(rate) + (1 - rate) * std::log1p(-rate));
+}
+
+std::vector<std::byte> BinaryMetrics::ToBytes() const {
+  std::vector<std::byte> bytes(kSerializedBytes);
+  std::byte* out = bytes.data();
+  const auto put = [&out](const void* field, size_t size) {
+    std::memcpy(out, field, size);
+    out += size;
+  };
+  put(&kMagic, sizeof(kMagic));
+  VisitFields(*this, put);
+  return bytes;
+}
+
+BinaryMetrics BinaryMetrics::FromBytes(std::span<const std::byte> bytes) {
+  uint64_t magic = 0;
+  if (bytes.size() == kSerializedBytes) std::memcpy(&magic, bytes.data(), sizeof(magic));
+  if (magic != kMagic)
+    Fail(ErrorCode::kData,
+         "{} bytes are not accumulated metrics ({} bytes expected): do all workers run the same "
+         "version?",
+         bytes.size(), kSerializedBytes);
+  BinaryMetrics metrics;
+  const std::byte* in = bytes.data() + sizeof(kMagic);
+  VisitFields(metrics, [&in](void* field, size_t size) {
+    std::memcpy(field, in, size);
+    in += size;
+  });
+  return metrics;
+}
+
+}  // namespace renzan

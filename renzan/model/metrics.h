@@ -1,0 +1,74 @@
+#pragma once
+
+// Quality of binary predictions, accumulated from logits and labels. Every accumulator is an exact
+// integer (histogram counts, fixed-point sums), so the figures do not depend on the order in which
+// samples arrive nor on how they are split among threads and workers: add anywhere, merge anyhow.
+//
+// Values are not thread-safe; one per virtual worker or thread, merged at the end.
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace renzan {
+
+// Counts of both classes by logit, in 65536 equal bins over [-16, 16]; what lies beyond falls into
+// the outermost bins. Logits closer than 1/2048 count as ties.
+struct BinaryHistogram {
+  static constexpr int kNumBins = 65536;
+  static constexpr double kMaxLogit = 16;
+
+  std::vector<int64_t> positive = std::vector<int64_t>(kNumBins);
+  std::vector<int64_t> negative = std::vector<int64_t>(kNumBins);
+
+  // `logit` is finite; a label above 0.5 is a positive one.
+  void Add(float logit, float label);
+  void Merge(const BinaryHistogram& other);
+
+  // The probability that a positive sample ranks above a negative one, a tie counting half. NaN
+  // when one class is absent.
+  double Auc() const;
+
+  bool operator==(const BinaryHistogram&) const = default;
+};
+
+struct BinaryMetrics {
+  // A sum of values in units of 2^-32.
+  using FixedSum = __int128;
+
+  BinaryHistogram histogram;
+  int64_t count = 0;  // samples with a finite logit; the rest only show in `non_finite`
+  int64_t positives = 0;
+  int64_t correct = 0;      // (logit > 0) == (label > 0.5)
+  int64_t non_finite = 0;   // NaN and infinite logits
+  FixedSum loss = 0;        // binary cross-entropy in nats; one sample counts at most 2^30
+  FixedSum prediction = 0;  // predicted probabilities
+
+  // [batch] each.
+  void Add(std::span<const float> logits, std::span<const float> labels);
+  void Merge(const BinaryMetrics& other);
+
+  // All of these are NaN without samples.
+  double LogLoss() const;  // mean cross-entropy
+  double Auc() const { return histogram.Auc(); }
+  double Accuracy() const;
+  // Sum of predictions over number of positives: 1 is unbiased. NaN without positives.
+  double Calibration() const;
+  // LogLoss over the entropy of the base rate: below 1 is better than always predicting the base
+  // rate (He et al., "Practical lessons from predicting clicks on ads at Facebook", 2014). NaN when
+  // one class is absent.
+  double NormalizedEntropy() const;
+
+  // For exchange between workers: kSerializedBytes bytes in this machine's byte order. FromBytes
+  // throws Error kData when `bytes` is not such a value.
+  static constexpr size_t kSerializedBytes = sizeof(uint64_t) +
+                                             2 * BinaryHistogram::kNumBins * sizeof(int64_t) +
+                                             4 * sizeof(int64_t) + 2 * sizeof(FixedSum);
+  std::vector<std::byte> ToBytes() const;
+  static BinaryMetrics FromBytes(std::span<const std::byte> bytes);
+
+  bool operator==(const BinaryMetrics&) const = default;
+};
+
+}  // namespace renzan

@@ -1,0 +1,152 @@
+#include "renzan/model/metrics.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+
+#include "renzan/base/error.h"
+#include "renzan/base/philox.h"
+
+namespace renzan {
+namespace {
+
+struct Samples {
+  std::vector<float> logits, labels;
+};
+
+// Labels drawn from the predicted probability, so the predictions are calibrated.
+Samples Draw(size_t n, uint64_t seed, double scale = 2) {
+  Samples samples;
+  for (size_t i = 0; i < n; ++i) {
+    const Philox::Block block = Philox::Draw(seed, i);
+    const double logit = scale * Philox::Normal(block[0], block[1]) - 1;
+    samples.logits.push_back(static_cast<float>(logit));
+    samples.labels.push_back(Philox::Uniform(block[2]) < 1 / (1 + std::exp(-logit)) ? 1.f : 0.f);
+  }
+  return samples;
+}
+
+// By ranks (the mean rank for ties), in O(n log n).
+double ExactAuc(const Samples& samples) {
+  std::vector<size_t> order(samples.logits.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::sort(order.begin(), order.end(),
+            [&](size_t a, size_t b) { return samples.logits[a] < samples.logits[b]; });
+  double rank_sum = 0, positives = 0;
+  for (size_t begin = 0; begin < order.size();) {
+    size_t end = begin;
+    while (end < order.size() && samples.logits[order[end]] == samples.logits[order[begin]]) ++end;
+    const double rank = (static_cast<double>(begin + end) + 1) / 2;
+    for (; begin < end; ++begin) {
+      if (samples.labels[order[begin]] == 0) continue;
+      rank_sum += rank;
+      ++positives;
+    }
+  }
+  const double negatives = static_cast<double>(order.size()) - positives;
+  return (rank_sum - positives * (positives + 1) / 2) / (positives * negatives);
+}
+
+BinaryMetrics MetricsOf(const Samples& samples) {
+  BinaryMetrics metrics;
+  metrics.Add(samples.logits, samples.labels);
+  return metrics;
+}
+
+TEST(BinaryMetrics, AucMatchesExactRanks) {
+  for (const double scale : {0.1, 0.5, 2.0, 8.0}) {
+    const Samples samples = Draw(50000, 11, scale);
+    EXPECT_NEAR(MetricsOf(samples).Auc(), ExactAuc(samples), 1e-4) << "scale " << scale;
+  }
+}
+
+TEST(BinaryMetrics, AucOfKnownRankings) {
+  EXPECT_EQ(MetricsOf({{-1, 1}, {0, 1}}).Auc(), 1);
+  EXPECT_EQ(MetricsOf({{1, -1}, {0, 1}}).Auc(), 0);
+  EXPECT_EQ(MetricsOf({{0, 0, 0}, {0, 1, 1}}).Auc(), 0.5);
+  EXPECT_EQ(MetricsOf({{-1, 0, 0, 1}, {0, 0, 1, 0}}).Auc(), 0.5);
+  EXPECT_EQ(MetricsOf({{-100, 100}, {0, 1}}).Auc(), 1);
+  EXPECT_TRUE(std::isnan(MetricsOf({{-1, 1}, {1, 1}}).Auc()));
+  EXPECT_TRUE(std::isnan(BinaryMetrics().Auc()));
+}
+
+TEST(BinaryMetrics, SumsMatchTheFormulas) {
+  const Samples samples = Draw(20000, 5);
+  double loss = 0, predicted = 0, positives = 0, correct = 0;
+  for (size_t i = 0; i < samples.logits.size(); ++i) {
+    const double x = samples.logits[i], y = samples.labels[i];
+    const double p = 1 / (1 + std::exp(-x));
+    loss -= y * std::log(p) + (1 - y) * std::log1p(-p);
+    predicted += p;
+    positives += y;
+    correct += (p > 0.5) == (y == 1) ? 1 : 0;
+  }
+  const double n = 20000, rate = positives / n;
+  const double entropy = -(rate * std::log(rate) + (1 - rate) * std::log(1 - rate));
+  const BinaryMetrics metrics = MetricsOf(samples);
+  EXPECT_EQ(metrics.count, 20000);
+  EXPECT_EQ(static_cast<double>(metrics.positives), positives);
+  EXPECT_NEAR(metrics.LogLoss(), loss / n, 1e-9);
+  EXPECT_NEAR(metrics.Calibration(), predicted / positives, 1e-9);
+  EXPECT_NEAR(metrics.NormalizedEntropy(), loss / n / entropy, 1e-9);
+  EXPECT_EQ(metrics.Accuracy(), correct / n);
+  EXPECT_NEAR(metrics.Calibration(), 1, 0.05);
+}
+
+TEST(BinaryMetrics, LargeLogitsStayFinite) {
+  const float huge = std::numeric_limits<float>::max();
+  EXPECT_EQ(MetricsOf({{100}, {0}}).LogLoss(), 100);
+  EXPECT_EQ(MetricsOf({{-100}, {1}}).LogLoss(), 100);
+  EXPECT_EQ(MetricsOf({{100, -100}, {1, 0}}).LogLoss(), 0);
+  EXPECT_EQ(MetricsOf({{huge, -huge}, {1, 0}}).LogLoss(), 0);
+  EXPECT_EQ(MetricsOf({{huge, huge}, {0, 0}}).LogLoss(), 0x1.0p30);
+  EXPECT_EQ(MetricsOf({{huge, -huge}, {1, 0}}).Calibration(), 1);
+}
+
+TEST(BinaryMetrics, NonFiniteLogitsAreCountedApart) {
+  const float inf = std::numeric_limits<float>::infinity();
+  const BinaryMetrics metrics = MetricsOf({{std::nanf(""), inf, -inf, 1}, {1, 0, 1, 1}});
+  EXPECT_EQ(metrics.non_finite, 3);
+  EXPECT_EQ(metrics.count, 1);
+  EXPECT_EQ(metrics.positives, 1);
+  EXPECT_NEAR(metrics.LogLoss(), std::log1p(std::exp(-1.0)), 1e-9);
+}
+
+TEST(BinaryMetrics, EmptyHasNoFigures) {
+  const BinaryMetrics metrics;
+  EXPECT_TRUE(std::isnan(metrics.LogLoss()));
+  EXPECT_TRUE(std::isnan(metrics.Accuracy()));
+  EXPECT_TRUE(std::isnan(metrics.Calibration()));
+  EXPECT_TRUE(std::isnan(metrics.NormalizedEntropy()));
+}
+
+// Any split, in any order, through any exchange: the same value to the last bit.
+TEST(BinaryMetrics, DoesNotDependOnPlacement) {
+  const Samples samples = Draw(30000, 3, 6);
+  const BinaryMetrics whole = MetricsOf(samples);
+  for (const size_t parts : {2u, 3u, 7u}) {
+    BinaryMetrics merged;
+    for (size_t part = parts; part-- > 0;) {
+      BinaryMetrics mine;
+      for (size_t i = samples.logits.size(); i-- > 0;)
+        if (i % parts == part) mine.Add({&samples.logits[i], 1}, {&samples.labels[i], 1});
+      merged.Merge(BinaryMetrics::FromBytes(mine.ToBytes()));
+    }
+    EXPECT_TRUE(merged == whole) << parts << " parts";
+  }
+}
+
+TEST(BinaryMetrics, BytesThatAreNotMetricsAreRefused) {
+  std::vector<std::byte> bytes = MetricsOf({{1}, {1}}).ToBytes();
+  EXPECT_EQ(bytes.size(), BinaryMetrics::kSerializedBytes);
+  EXPECT_THROW(BinaryMetrics::FromBytes({bytes.data(), bytes.size() - 1}), Error);
+  EXPECT_THROW(BinaryMetrics::FromBytes({}), Error);
+  bytes[0] ^= std::byte{1};
+  EXPECT_THROW(BinaryMetrics::FromBytes(bytes), Error);
+}
+
+}  // namespace
+}  // namespace renzan
