@@ -23,3 +23,10 @@ function(renzan_test name)
     PROPERTIES LABELS ${ARG_LABEL} TIMEOUT ${ARG_TIMEOUT})
 endfunction()
 include(GoogleTest)
+
+# Kernels are compiled for a few instruction sets and chosen at run time. The list is short on
+# purpose: SSE4, AVX2 and AVX-512 (on Arm: NEON).
+add_library(renzan_simd INTERFACE)
+target_link_libraries(renzan_simd INTERFACE PkgConfig::HWY)
+target_compile_definitions(renzan_simd INTERFACE
+  "HWY_DISABLED_TARGETS=(HWY_SSSE3|HWY_AVX3_DL)")

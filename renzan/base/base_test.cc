@@ -94,7 +94,8 @@ TEST(ThreadPool, CoversEveryIndexOnce) {
         pool.ParallelRanges(n, [&](int, size_t begin, size_t end) {
           for (size_t i = begin; i < end; ++i) seen[i]++;
         });
-      for (size_t i = 0; i < n; ++i) EXPECT_EQ(seen[i], 50);
+      pool.ParallelTasks(n, [&](int, size_t i) { seen[i]++; });
+      for (size_t i = 0; i < n; ++i) EXPECT_EQ(seen[i], 51);
     }
   }
 }

@@ -113,4 +113,11 @@ void ThreadPool::ParallelRanges(size_t n,
   });
 }
 
+void ThreadPool::ParallelTasks(size_t n, const std::function<void(int, size_t)>& body) {
+  std::atomic<size_t> next = 0;
+  RunOnAll([&](int thread) {
+    for (size_t i = next.fetch_add(1); i < n; i = next.fetch_add(1)) body(thread, i);
+  });
+}
+
 }  // namespace renzan

@@ -1,8 +1,7 @@
 #pragma once
 
-// A fixed team of threads for data-parallel loops. The split of work never depends on timing: index
-// i of n always belongs to the same thread for a given team size, and nothing is reduced across
-// threads here, so a loop whose items are independent gives the same bits with any team.
+// A fixed team of threads for data-parallel loops. Nothing is ever reduced across threads here, so a
+// loop whose items are independent gives the same bits with any team and any timing.
 //
 // The caller's thread is member 0. One loop at a time; not re-entrant.
 
@@ -30,6 +29,9 @@ class ThreadPool {
   // Empty ranges are not called.
   void ParallelRanges(size_t n,
                       const std::function<void(int thread, size_t begin, size_t end)>& body);
+
+  // Calls body(thread, i) once for every i in [0, n); whoever is free takes the next i.
+  void ParallelTasks(size_t n, const std::function<void(int thread, size_t i)>& body);
 
  private:
   struct State;

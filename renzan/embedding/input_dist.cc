@@ -1,0 +1,116 @@
+#include "renzan/embedding/input_dist.h"
+
+#include <algorithm>
+
+#include "renzan/base/error.h"
+
+namespace renzan {
+namespace {
+
+using Messages = std::vector<std::vector<int32_t>>;
+
+// All-to-all of vectors whose sizes both sides know.
+void AllToAll(Communicator& comm, const Messages& send, Messages* recv) {
+  std::vector<std::span<const std::byte>> from;
+  std::vector<std::span<std::byte>> to;
+  for (const auto& message : send) from.push_back(std::as_bytes(std::span(message)));
+  for (auto& message : *recv) to.push_back(std::as_writable_bytes(std::span(message)));
+  comm.AllToAllV(from, to);
+}
+
+}  // namespace
+
+InputDist::InputDist(Communicator& comm, std::span<const TableSpec> tables,
+                     std::span<const int> owner, std::vector<int64_t> samples)
+    : comm_(comm), samples_(std::move(samples)) {
+  const size_t world = static_cast<size_t>(comm.world_size());
+  CHECK(samples_.size() == world && owner.size() == tables.size());
+  tables_of_.resize(world);
+  for (size_t t = 0; t < tables.size(); ++t) {
+    tables_of_[static_cast<size_t>(owner[t])].push_back(t);
+    multi_hot_.push_back(tables[t].multi_hot);
+  }
+  counts_.resize(world);
+  send_.resize(world);
+  recv_.resize(world);
+  ids_.resize(tables_of_[static_cast<size_t>(comm.rank())].size());
+}
+
+const std::vector<GlobalIds>& InputDist::Exchange(std::span<const IdsView> ids) {
+  CHECK(ids.size() == multi_hot_.size());
+  // One-hot tables have as many ids as samples; only multi-hot ones must announce a size.
+  if (std::find(multi_hot_.begin(), multi_hot_.end(), true) != multi_hot_.end())
+    ExchangeCounts(ids);
+  Pack(ids);
+  AllToAll(comm_, send_, &recv_);
+  Unpack();
+  return ids_;
+}
+
+void InputDist::ExchangeCounts(std::span<const IdsView> ids) {
+  const std::vector<size_t>& own = tables_of_[static_cast<size_t>(comm_.rank())];
+  const size_t own_multi_hot = static_cast<size_t>(
+      std::count_if(own.begin(), own.end(), [&](size_t t) { return multi_hot_[t]; }));
+  Messages announced(tables_of_.size());
+  for (size_t r = 0; r < tables_of_.size(); ++r) {
+    for (size_t t : tables_of_[r])
+      if (multi_hot_[t]) announced[r].push_back(static_cast<int32_t>(ids[t].values.size()));
+    counts_[r].resize(own_multi_hot);
+  }
+  AllToAll(comm_, announced, &counts_);
+}
+
+void InputDist::Pack(std::span<const IdsView> ids) {
+  const std::vector<size_t>& own = tables_of_[static_cast<size_t>(comm_.rank())];
+  const int64_t my_samples = samples_[static_cast<size_t>(comm_.rank())];
+  for (size_t r = 0; r < tables_of_.size(); ++r) {
+    std::vector<int32_t>& message = send_[r];
+    message.clear();
+    for (size_t t : tables_of_[r]) {
+      if (multi_hot_[t]) {
+        CHECK(static_cast<int64_t>(ids[t].offsets.size()) == my_samples + 1);
+        for (int64_t i = 0; i < my_samples; ++i) {
+          const size_t s = static_cast<size_t>(i);
+          message.push_back(ids[t].offsets[s + 1] - ids[t].offsets[s]);
+        }
+      } else {
+        CHECK(static_cast<int64_t>(ids[t].values.size()) == my_samples);
+      }
+      message.insert(message.end(), ids[t].values.begin(), ids[t].values.end());
+    }
+    size_t expected = 0, multi_hot = 0;
+    for (size_t t : own) {
+      expected += static_cast<size_t>(samples_[r]);
+      if (multi_hot_[t]) expected += static_cast<size_t>(counts_[r][multi_hot++]);
+    }
+    recv_[r].resize(expected);
+  }
+}
+
+void InputDist::Unpack() {
+  const std::vector<size_t>& own = tables_of_[static_cast<size_t>(comm_.rank())];
+  for (size_t k = 0; k < own.size(); ++k) {
+    ids_[k].values.clear();
+    ids_[k].offsets.clear();
+    if (multi_hot_[own[k]]) ids_[k].offsets.push_back(0);
+  }
+  for (size_t r = 0; r < tables_of_.size(); ++r) {
+    const int32_t* next = recv_[r].data();
+    const size_t samples = static_cast<size_t>(samples_[r]);
+    size_t multi_hot = 0;
+    for (size_t k = 0; k < own.size(); ++k) {
+      GlobalIds& table = ids_[k];
+      size_t lookups = samples;
+      if (multi_hot_[own[k]]) {
+        for (size_t i = 0; i < samples; ++i)
+          table.offsets.push_back(table.offsets.back() + next[i]);
+        next += samples;
+        lookups = static_cast<size_t>(counts_[r][multi_hot++]);
+      }
+      table.values.insert(table.values.end(), next, next + lookups);
+      next += lookups;
+    }
+  }
+}
+
+}  // namespace renzan

@@ -1,0 +1,80 @@
+#include "renzan/embedding/kernels.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <vector>
+
+#include "renzan/base/philox.h"
+
+namespace renzan {
+namespace {
+
+std::vector<float> Values(size_t n, uint64_t seed) {
+  std::vector<float> values(n);
+  for (size_t i = 0; i < n; ++i)
+    values[i] = Philox::Uniform(Philox::Draw(seed, i)[0]) * 2.0f - 1.0f;
+  return values;
+}
+
+class Kernels : public testing::TestWithParam<int64_t> {};
+
+TEST_P(Kernels, PoolingIsInBagOrder) {
+  const int64_t dim = GetParam();
+  const size_t n = static_cast<size_t>(dim);
+  const auto weights = Values(10 * n, 1);
+  for (const std::vector<int32_t>& bag :
+       {std::vector<int32_t>{}, {3}, {9, 0, 9, 4}, {1, 2, 3, 4, 5, 6, 7}}) {
+    std::vector<float> out(n, 7.0f);
+    PoolBag(weights.data(), dim, bag, 0.25f, out.data());
+    for (size_t d = 0; d < n; ++d) {
+      float sum = 0;
+      for (size_t i = 0; i < bag.size(); ++i) {
+        const float w = weights[static_cast<size_t>(bag[i]) * n + d];
+        sum = i == 0 ? w : sum + w;
+      }
+      EXPECT_EQ(out[d], sum * 0.25f);
+    }
+  }
+  std::vector<float> rows(2 * n);
+  const std::vector<int32_t> ids = {8, 2};
+  GatherRows(weights.data(), dim, ids, rows.data());
+  for (size_t d = 0; d < n; ++d) {
+    EXPECT_EQ(rows[d], weights[8 * n + d]);
+    EXPECT_EQ(rows[n + d], weights[2 * n + d]);
+  }
+}
+
+TEST_P(Kernels, OptimizersAgreeWithTheirFormulas) {
+  const int64_t dim = GetParam();
+  const size_t n = static_cast<size_t>(dim);
+  const auto g = Values(n, 2), w0 = Values(n, 3);
+  const float lr = 0.1f, epsilon = 1e-8f;
+
+  std::vector<float> w = w0;
+  SgdRow(lr, g.data(), dim, w.data());
+  for (size_t d = 0; d < n; ++d) EXPECT_EQ(w[d], w0[d] - lr * g[d]);
+
+  w = w0;
+  std::vector<float> s(n, 0.5f);
+  AdagradRow(lr, epsilon, g.data(), dim, s.data(), w.data());
+  for (size_t d = 0; d < n; ++d) {
+    const float expected = 0.5f + g[d] * g[d];
+    EXPECT_EQ(s[d], expected);
+    EXPECT_EQ(w[d], w0[d] - lr * g[d] / (std::sqrt(expected) + epsilon));
+  }
+
+  w = w0;
+  float state = 0.25f;
+  RowWiseAdagradRow(lr, epsilon, g.data(), dim, &state, w.data());
+  double squares = 0;
+  for (float x : g) squares += double{x} * double{x};
+  EXPECT_NEAR(state, 0.25 + squares / static_cast<double>(dim), 1e-5);
+  const float rate = lr / (std::sqrt(state) + epsilon);
+  for (size_t d = 0; d < n; ++d) EXPECT_EQ(w[d], w0[d] - rate * g[d]);
+}
+
+INSTANTIATE_TEST_SUITE_P(Dims, Kernels, testing::Values(1, 3, 8, 16, 17, 64, 100));
+
+}  // namespace
+}  // namespace renzan

@@ -1,0 +1,224 @@
+#include "renzan/embedding/sharded_embeddings.h"
+
+#include <algorithm>
+
+#include "renzan/base/error.h"
+#include "renzan/embedding/kernels.h"
+
+namespace renzan {
+namespace {
+
+// All-to-all of everything except this rank's part, which stays where it is.
+void ExchangeWithPeers(Communicator& comm, const std::vector<std::vector<std::byte>>& send,
+                       std::vector<std::vector<std::byte>>* recv) {
+  if (comm.world_size() == 1) return;
+  const size_t me = static_cast<size_t>(comm.rank());
+  std::vector<std::span<const std::byte>> from(send.begin(), send.end());
+  std::vector<std::span<std::byte>> to(recv->begin(), recv->end());
+  from[me] = {};
+  to[me] = {};
+  comm.AllToAllV(from, to);
+}
+
+}  // namespace
+
+ShardedEmbeddings::ShardedEmbeddings(Communicator& comm, ThreadPool& pool,
+                                     ShardedEmbeddingsOptions options)
+    : comm_(comm), pool_(pool), options_(std::move(options)) {
+  const int world = comm.world_size();
+  const size_t me = static_cast<size_t>(comm.rank());
+  CHECK(options_.batch % options_.virtual_workers == 0);
+  samples_per_virtual_worker_ = options_.batch / options_.virtual_workers;
+  dim_ = options_.tables.empty() ? 0 : options_.tables[0].embedding_dim;
+  const size_t block = static_cast<size_t>(samples_per_virtual_worker_ * dim_);
+  forward_block_bytes_ = WireBytes(options_.forward, block);
+  backward_block_bytes_ = WireBytes(options_.backward, block);
+
+  owner_ = PlaceTableWise(options_.tables, world);
+  std::vector<int64_t> samples;
+  for (int rank = 0; rank < world; ++rank) {
+    Peer peer{VirtualWorkerRange(options_.virtual_workers, world, rank), {}};
+    for (int v = peer.carries.begin; v < peer.carries.end; ++v) carrier_.push_back(rank);
+    samples.push_back((peer.carries.end - peer.carries.begin) * samples_per_virtual_worker_);
+    peers_.push_back(std::move(peer));
+  }
+  for (size_t t = 0; t < options_.tables.size(); ++t) {
+    std::vector<size_t>& owned = peers_[static_cast<size_t>(owner_[t])].tables;
+    index_at_owner_.push_back(owned.size());
+    owned.push_back(t);
+  }
+  input_dist_ = std::make_unique<InputDist>(comm, options_.tables, owner_, samples);
+
+  for (size_t t : peers_[me].tables) {
+    CHECK(options_.tables[t].embedding_dim == dim_);
+    tables_.emplace_back(options_.tables[t], options_.optimizer, options_.seed, pool);
+    gradients_.emplace_back(static_cast<size_t>(options_.batch * dim_));
+  }
+  sorted_.resize(tables_.size());
+  scratch_.resize(static_cast<size_t>(pool.num_threads()));
+
+  const size_t peers = peers_.size();
+  pooled_send_.resize(peers);
+  pooled_recv_.resize(peers);
+  gradient_send_.resize(peers);
+  gradient_recv_.resize(peers);
+  const auto carried = [&](size_t rank) {
+    return static_cast<size_t>(peers_[rank].carries.end - peers_[rank].carries.begin);
+  };
+  for (size_t r = 0; r < peers; ++r) {
+    const size_t as_owner = r == me ? 0 : peers_[me].tables.size() * carried(r);
+    const size_t as_carrier = peers_[r].tables.size() * carried(me);
+    pooled_send_[r].resize(as_owner * forward_block_bytes_);
+    pooled_recv_[r].resize(as_carrier * forward_block_bytes_);
+    gradient_send_[r].resize(as_carrier * backward_block_bytes_);
+    gradient_recv_[r].resize(as_owner * backward_block_bytes_);
+  }
+}
+
+size_t ShardedEmbeddings::BlockIndex(size_t table_of_owner, const Peer& carrier,
+                                     int virtual_worker) const {
+  const size_t carried = static_cast<size_t>(carrier.carries.end - carrier.carries.begin);
+  return table_of_owner * carried + static_cast<size_t>(virtual_worker - carrier.carries.begin);
+}
+
+void ShardedEmbeddings::Forward(std::span<const IdsView> ids) {
+  ids_ = &input_dist_->Exchange(ids);
+  const size_t blocks = static_cast<size_t>(options_.virtual_workers);
+  pool_.ParallelTasks(tables_.size() * blocks, [&](int, size_t task) {
+    LookUp(*ids_, task / blocks, static_cast<int>(task % blocks));
+  });
+  ExchangeWithPeers(comm_, pooled_send_, &pooled_recv_);
+}
+
+void ShardedEmbeddings::LookUp(const std::vector<GlobalIds>& ids, size_t own_table,
+                               int virtual_worker) {
+  const EmbeddingTable& table = tables_[own_table];
+  const GlobalIds& bags = ids[own_table];
+  const int64_t n = samples_per_virtual_worker_, first = virtual_worker * n;
+  const size_t carrier = static_cast<size_t>(carrier_[static_cast<size_t>(virtual_worker)]);
+  const bool own = static_cast<int>(carrier) == comm_.rank();
+  std::byte* block = (own ? pooled_recv_ : pooled_send_)[carrier].data() +
+                     BlockIndex(own_table, peers_[carrier], virtual_worker) * forward_block_bytes_;
+
+  thread_local std::vector<float> scratch;
+  float* pooled = reinterpret_cast<float*>(block);
+  if (options_.forward != WireType::kFloat32) {
+    scratch.resize(static_cast<size_t>(n * dim_));
+    pooled = scratch.data();
+  }
+  if (bags.offsets.empty()) {
+    GatherRows(table.weights.data(), dim_,
+               std::span(bags.values).subspan(static_cast<size_t>(first), static_cast<size_t>(n)),
+               pooled);
+  } else {
+    for (int64_t i = 0; i < n; ++i) {
+      const std::span<const int32_t> bag = bags.Bag(first + i);
+      const bool mean = table.spec.pooling == Pooling::kMean && bag.size() > 1;
+      PoolBag(table.weights.data(), dim_, bag,
+              mean ? 1.0f / static_cast<float>(bag.size()) : 1.0f, pooled + i * dim_);
+    }
+  }
+  if (options_.forward != WireType::kFloat32)
+    Encode(options_.forward, {pooled, static_cast<size_t>(n * dim_)}, block);
+}
+
+void ShardedEmbeddings::ReadPooled(int virtual_worker, float* out, int64_t sample_stride) const {
+  const Peer& me = peers_[static_cast<size_t>(comm_.rank())];
+  const size_t row_bytes = WireBytes(options_.forward, static_cast<size_t>(dim_));
+  for (size_t t = 0; t < options_.tables.size(); ++t) {
+    const std::byte* row =
+        pooled_recv_[static_cast<size_t>(owner_[t])].data() +
+        BlockIndex(index_at_owner_[t], me, virtual_worker) * forward_block_bytes_;
+    float* to = out + static_cast<int64_t>(t) * dim_;
+    for (int64_t i = 0; i < samples_per_virtual_worker_; ++i) {
+      Decode(options_.forward, row, {to, static_cast<size_t>(dim_)});
+      row += row_bytes;
+      to += sample_stride;
+    }
+  }
+}
+
+void ShardedEmbeddings::WritePooledGradient(int virtual_worker, const float* gradient,
+                                            int64_t sample_stride) {
+  const Peer& me = peers_[static_cast<size_t>(comm_.rank())];
+  const size_t row_bytes = WireBytes(options_.backward, static_cast<size_t>(dim_));
+  for (size_t t = 0; t < options_.tables.size(); ++t) {
+    std::byte* row = gradient_send_[static_cast<size_t>(owner_[t])].data() +
+                     BlockIndex(index_at_owner_[t], me, virtual_worker) * backward_block_bytes_;
+    const float* from = gradient + static_cast<int64_t>(t) * dim_;
+    for (int64_t i = 0; i < samples_per_virtual_worker_; ++i) {
+      Encode(options_.backward, {from, static_cast<size_t>(dim_)}, row);
+      row += row_bytes;
+      from += sample_stride;
+    }
+  }
+}
+
+void ShardedEmbeddings::Backward(double learning_rate) {
+  ExchangeWithPeers(comm_, gradient_send_, &gradient_recv_);
+  const size_t blocks = static_cast<size_t>(options_.virtual_workers) + 1;
+  pool_.ParallelTasks(tables_.size() * blocks, [&](int thread, size_t task) {
+    const size_t table = task / blocks, part = task % blocks;
+    if (part == 0) {
+      SortLookups((*ids_)[table], tables_[table].spec.num_embeddings, &sorted_[table],
+                  &scratch_[static_cast<size_t>(thread)]);
+    } else {
+      GatherGradients((*ids_)[table], table, static_cast<int>(part - 1));
+    }
+  });
+  Update(learning_rate);
+}
+
+void ShardedEmbeddings::SortLookups(const GlobalIds& ids, int64_t num_rows,
+                                    std::vector<Lookup>* sorted,
+                                    std::vector<Lookup>* scratch) const {
+  sorted->clear();
+  for (int64_t sample = 0; sample < options_.batch; ++sample)
+    for (int32_t id : ids.Bag(sample))
+      sorted->push_back(MakeLookup(static_cast<uint32_t>(id), static_cast<uint32_t>(sample)));
+  SortByRow(sorted, scratch, num_rows);
+}
+
+void ShardedEmbeddings::GatherGradients(const GlobalIds& ids, size_t own_table,
+                                        int virtual_worker) {
+  const size_t carrier = static_cast<size_t>(carrier_[static_cast<size_t>(virtual_worker)]);
+  const bool own = static_cast<int>(carrier) == comm_.rank();
+  const int64_t n = samples_per_virtual_worker_, first = virtual_worker * n;
+  const std::byte* block =
+      (own ? gradient_send_ : gradient_recv_)[carrier].data() +
+      BlockIndex(own_table, peers_[carrier], virtual_worker) * backward_block_bytes_;
+  float* gradient = gradients_[own_table].data() + first * dim_;
+  Decode(options_.backward, block, {gradient, static_cast<size_t>(n * dim_)});
+  if (tables_[own_table].spec.pooling != Pooling::kMean) return;
+  for (int64_t i = 0; i < n; ++i) {
+    const size_t length = ids.Bag(first + i).size();
+    if (length > 1) ScaleRow(1.0f / static_cast<float>(length), dim_, gradient + i * dim_);
+  }
+}
+
+void ShardedEmbeddings::Update(double learning_rate) {
+  // A task is a run of lookups that begins and ends where a row does.
+  constexpr size_t kRun = 1024;
+  struct Task {
+    size_t table, run;
+  };
+  std::vector<Task> tasks;
+  for (size_t table = 0; table < tables_.size(); ++table)
+    for (size_t begin = 0; begin < sorted_[table].size(); begin += kRun)
+      tasks.push_back({table, begin});
+  pool_.ParallelTasks(tasks.size(), [&](int, size_t i) {
+    const std::vector<Lookup>& lookups = sorted_[tasks[i].table];
+    const auto row_start = [&](size_t at) {
+      at = std::min(at, lookups.size());
+      while (at > 0 && at < lookups.size() && RowOf(lookups[at]) == RowOf(lookups[at - 1])) ++at;
+      return at;
+    };
+    const size_t begin = row_start(tasks[i].run), end = row_start(tasks[i].run + kRun);
+    if (begin < end)
+      ApplySparse(options_.optimizer, learning_rate,
+                  std::span(lookups).subspan(begin, end - begin),
+                  gradients_[tasks[i].table].data(), &tables_[tasks[i].table]);
+  });
+}
+
+}  // namespace renzan

@@ -1,0 +1,97 @@
+#pragma once
+
+// All embedding tables of a model, spread over the workers table by table. Forward looks up and pools
+// the whole global batch at the owners and brings every worker the pooled rows of its own samples;
+// Backward returns the gradients and updates each touched row once, exactly.
+//
+// The wire codec is applied to every pooled row and gradient, also to those that stay on this worker:
+// the placement cannot change a value. Not thread-safe except where said.
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "renzan/base/thread_pool.h"
+#include "renzan/comm/codec.h"
+#include "renzan/comm/communicator.h"
+#include "renzan/comm/virtual_workers.h"
+#include "renzan/embedding/input_dist.h"
+#include "renzan/embedding/sparse_optimizer.h"
+#include "renzan/embedding/table.h"
+#include "renzan/plan/placement.h"
+
+namespace renzan {
+
+struct ShardedEmbeddingsOptions {
+  std::vector<TableSpec> tables;  // one embedding_dim for all
+  int64_t batch = 0;              // global batch; a multiple of virtual_workers
+  int virtual_workers = 1;
+  WireType forward = WireType::kFloat32;
+  WireType backward = WireType::kFloat32;
+  SparseOptimizerOptions optimizer;
+  uint64_t seed = 0;
+};
+
+class ShardedEmbeddings {
+ public:
+  ShardedEmbeddings(Communicator& comm, ThreadPool& pool, ShardedEmbeddingsOptions options);
+
+  int64_t num_tables() const { return static_cast<int64_t>(options_.tables.size()); }
+  // The tables this worker owns, in table order.
+  std::vector<EmbeddingTable>& tables() { return tables_; }
+
+  // ids: one view per table, of this worker's samples.
+  void Forward(std::span<const IdsView> ids);
+
+  // The pooled rows of one of this worker's virtual workers after Forward: table t of its sample i
+  // goes to out[i * sample_stride + t * dim]. Thread-safe.
+  void ReadPooled(int virtual_worker, float* out, int64_t sample_stride) const;
+
+  // Hands in the gradients of what ReadPooled returned, in the same layout, for Backward. Thread-safe
+  // for different virtual workers.
+  void WritePooledGradient(int virtual_worker, const float* gradient, int64_t sample_stride);
+
+  // Sends the gradients to the owners and applies the optimizer once per touched row.
+  void Backward(double learning_rate);
+
+ private:
+  struct Peer {
+    IndexRange carries;          // the virtual workers whose samples the peer has
+    std::vector<size_t> tables;  // the tables it owns
+  };
+
+  void LookUp(const std::vector<GlobalIds>& ids, size_t own_table, int virtual_worker);
+  void SortLookups(const GlobalIds& ids, int64_t num_rows, std::vector<Lookup>* sorted,
+                   std::vector<Lookup>* scratch) const;
+  void GatherGradients(const GlobalIds& ids, size_t own_table, int virtual_worker);
+  void Update(double learning_rate);
+
+  // The block of one (table, virtual worker) in a message between the owner and the carrier.
+  size_t BlockIndex(size_t table_of_owner, const Peer& carrier, int virtual_worker) const;
+
+  Communicator& comm_;
+  ThreadPool& pool_;
+  ShardedEmbeddingsOptions options_;
+  int64_t dim_ = 0;
+  int64_t samples_per_virtual_worker_ = 0;
+  size_t forward_block_bytes_ = 0, backward_block_bytes_ = 0;
+  std::vector<Peer> peers_;              // by rank
+  std::vector<int> owner_;               // by table
+  std::vector<size_t> index_at_owner_;   // by table: its place among its owner's tables
+  std::vector<int> carrier_;             // by virtual worker
+  std::vector<EmbeddingTable> tables_;
+  std::unique_ptr<InputDist> input_dist_;
+  const std::vector<GlobalIds>* ids_ = nullptr;  // of the current batch
+
+  // Messages by rank. What this worker sends itself is written where it will be read.
+  using Messages = std::vector<std::vector<std::byte>>;
+  Messages pooled_send_, pooled_recv_, gradient_send_, gradient_recv_;
+
+  // Per own table: gradients of the global batch [batch, dim], and the lookups sorted by row.
+  std::vector<AlignedBuffer> gradients_;
+  std::vector<std::vector<Lookup>> sorted_;
+  std::vector<std::vector<Lookup>> scratch_;  // per thread
+};
+
+}  // namespace renzan

@@ -1,0 +1,161 @@
+// Lookup, exchange and the exact update against a naive twin, on 1 to 7 workers.
+
+#include "renzan/embedding/sharded_embeddings.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <map>
+#include <mutex>
+
+#include "renzan/base/philox.h"
+#include "renzan/comm/testing.h"
+
+namespace renzan {
+namespace {
+
+constexpr int64_t kBatch = 32, kDim = 6;
+constexpr int kVirtualWorkers = 8;
+
+std::vector<TableSpec> Tables() {
+  return {{.name = "a", .num_embeddings = 5, .embedding_dim = kDim},
+          {.name = "b", .num_embeddings = 50, .embedding_dim = kDim, .multi_hot = true},
+          {.name = "c", .num_embeddings = 9, .embedding_dim = kDim, .pooling = Pooling::kMean,
+           .multi_hot = true},
+          {.name = "d", .num_embeddings = 3000, .embedding_dim = kDim}};
+}
+
+// The ids of the whole global batch of a step, by table.
+std::vector<GlobalIds> GlobalBatch(int step) {
+  std::vector<GlobalIds> ids;
+  const std::vector<TableSpec> tables = Tables();
+  for (size_t t = 0; t < tables.size(); ++t) {
+    GlobalIds table;
+    if (tables[t].multi_hot) table.offsets.push_back(0);
+    for (uint64_t s = 0; s < kBatch; ++s) {
+      const Philox::Block word = Philox::Draw(static_cast<uint64_t>(step) * 10 + t, s);
+      const uint32_t length = tables[t].multi_hot ? word[0] % 5 : 1;  // also empty bags
+      for (uint32_t i = 0; i < length; ++i)
+        table.values.push_back(static_cast<int32_t>(
+            Philox::Draw(word[1], i)[0] % static_cast<uint64_t>(tables[t].num_embeddings)));
+      if (tables[t].multi_hot) table.offsets.push_back(static_cast<int32_t>(table.values.size()));
+    }
+    ids.push_back(std::move(table));
+  }
+  return ids;
+}
+
+// "Gradient" of a pooled element: any fixed function of it.
+float GradientOf(float pooled, int64_t sample, int64_t t, int64_t d) {
+  return std::sin(static_cast<float>(sample * 7 + t * 3 + d)) + pooled;
+}
+
+float Rounded(WireType wire, float x) {
+  RoundTrip(wire, {&x, 1});
+  return x;
+}
+
+using Weights = std::map<std::string, std::vector<float>>;
+
+Weights NaiveTraining(WireType forward, WireType backward, int steps) {
+  ThreadPool pool(1);
+  std::vector<EmbeddingTable> tables;
+  for (const TableSpec& spec : Tables())
+    tables.emplace_back(spec, SparseOptimizerOptions{}, 3, pool);
+  for (int step = 0; step < steps; ++step) {
+    const std::vector<GlobalIds> ids = GlobalBatch(step);
+    for (size_t t = 0; t < tables.size(); ++t) {
+      const size_t dim = static_cast<size_t>(kDim);
+      std::map<int32_t, std::vector<float>> sums;
+      for (int64_t s = 0; s < kBatch; ++s) {
+        const std::span<const int32_t> bag = ids[t].Bag(s);
+        const bool mean = tables[t].spec.pooling == Pooling::kMean && bag.size() > 1;
+        const float scale = mean ? 1.0f / static_cast<float>(bag.size()) : 1.0f;
+        for (size_t d = 0; d < dim; ++d) {
+          float pooled = 0;
+          for (size_t i = 0; i < bag.size(); ++i) {
+            const float w = tables[t].weights[static_cast<size_t>(bag[i]) * dim + d];
+            pooled = i == 0 ? w : pooled + w;
+          }
+          if (mean) pooled *= scale;
+          float g = GradientOf(Rounded(forward, pooled), s, static_cast<int64_t>(t),
+                               static_cast<int64_t>(d));
+          g = Rounded(backward, g);
+          if (mean) g *= scale;
+          for (int32_t id : bag) {
+            auto [row, first] = sums.try_emplace(id, dim, std::nanf(""));
+            float& sum = row->second[d];
+            sum = std::isnan(sum) ? g : sum + g;
+          }
+        }
+      }
+      for (const auto& [id, sum] : sums)
+        for (size_t d = 0; d < dim; ++d)
+          tables[t].weights[static_cast<size_t>(id) * dim + d] -= 0.1f * sum[d];
+    }
+  }
+  Weights weights;
+  for (const EmbeddingTable& table : tables)
+    weights[table.spec.name] = {table.weights.span().begin(), table.weights.span().end()};
+  return weights;
+}
+
+Weights ShardedTraining(int world, int threads, WireType forward, WireType backward, int steps) {
+  Weights weights;
+  std::mutex mutex;
+  RunRanksAsThreads(world, [&](Communicator& comm) {
+    ThreadPool pool(threads);
+    ShardedEmbeddings embeddings(comm, pool,
+                                 {.tables = Tables(), .batch = kBatch,
+                                  .virtual_workers = kVirtualWorkers, .forward = forward,
+                                  .backward = backward, .optimizer = {}, .seed = 3});
+    const IndexRange own = VirtualWorkerRange(kVirtualWorkers, world, comm.rank());
+    const int64_t n = kBatch / kVirtualWorkers, stride = 4 * kDim + 5;
+    for (int step = 0; step < steps; ++step) {
+      const std::vector<GlobalIds> global = GlobalBatch(step);
+      std::vector<std::vector<int32_t>> values(4), offsets(4);
+      std::vector<IdsView> views;
+      for (size_t t = 0; t < 4; ++t) {
+        const bool multi_hot = !global[t].offsets.empty();
+        if (multi_hot) offsets[t].push_back(0);
+        for (int64_t s = own.begin * n; s < own.end * n; ++s) {
+          for (int32_t id : global[t].Bag(s)) values[t].push_back(id);
+          if (multi_hot) offsets[t].push_back(static_cast<int32_t>(values[t].size()));
+        }
+        views.push_back({values[t], offsets[t]});
+      }
+      embeddings.Forward(views);
+      std::vector<float> pooled(static_cast<size_t>(n * stride));
+      for (int v = own.begin; v < own.end; ++v) {
+        embeddings.ReadPooled(v, pooled.data(), stride);
+        for (int64_t i = 0; i < n; ++i)
+          for (int64_t t = 0; t < 4; ++t)
+            for (int64_t d = 0; d < kDim; ++d) {
+              float& x = pooled[static_cast<size_t>(i * stride + t * kDim + d)];
+              x = GradientOf(x, v * n + i, t, d);
+            }
+        embeddings.WritePooledGradient(v, pooled.data(), stride);
+      }
+      embeddings.Backward(0.1);
+    }
+    std::lock_guard lock(mutex);
+    for (const EmbeddingTable& table : embeddings.tables())
+      weights[table.spec.name] = {table.weights.span().begin(), table.weights.span().end()};
+  });
+  return weights;
+}
+
+TEST(ShardedEmbeddings, AgreeWithTheNaiveTwinBitForBit) {
+  for (const auto& [forward, backward] :
+       {std::pair{WireType::kFloat32, WireType::kFloat32},
+        std::pair{WireType::kFloat16, WireType::kBFloat16}}) {
+    const Weights expected = NaiveTraining(forward, backward, 3);
+    for (int world : {1, 2, 3, 4, 7})
+      for (int threads : {1, 2})
+        EXPECT_EQ(ShardedTraining(world, threads, forward, backward, 3), expected)
+            << world << " workers, " << threads << " threads";
+  }
+}
+
+}  // namespace
+}  // namespace renzan

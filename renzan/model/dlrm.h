@@ -1,0 +1,28 @@
+#pragma once
+
+// DLRM: bottom MLP, dot interaction of all feature vectors, top MLP (Naumov et al., 2019).
+
+#include <optional>
+
+#include "renzan/model/model.h"
+#include "renzan/nn/mlp.h"
+
+namespace renzan {
+
+class Dlrm : public Model {
+ public:
+  explicit Dlrm(const ModelOptions& options);
+
+  std::unique_ptr<Model::Workspace> MakeWorkspace(int64_t n) const override;
+  void Forward(const float* parameters, int64_t n, Model::Workspace* workspace) const override;
+  void Backward(const float* parameters, int64_t n, float* gradients,
+                Model::Workspace* workspace) const override;
+
+ private:
+  struct Workspace;
+  int64_t vectors_, interaction_width_;
+  std::optional<Mlp> bottom_;
+  std::optional<Mlp> top_;
+};
+
+}  // namespace renzan

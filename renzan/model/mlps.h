@@ -1,0 +1,28 @@
+#pragma once
+
+// The two MLPs of the DLRM family. Bottom: dense features -> feature vector 0; a dataset without dense
+// features has no bottom MLP and vector 0 fixed to zeros. Top: interactions -> logit.
+
+#include <optional>
+
+#include "renzan/model/model.h"
+#include "renzan/nn/mlp.h"
+
+namespace renzan {
+
+inline std::optional<Mlp> MakeBottomMlp(const ModelOptions& options, ParameterLayout* layout) {
+  if (options.num_dense == 0) return std::nullopt;
+  std::vector<int64_t> sizes = {options.num_dense};
+  sizes.insert(sizes.end(), options.bottom_mlp.begin(), options.bottom_mlp.end());
+  sizes.push_back(options.embedding_dim);
+  return Mlp("bottom", sizes, Mlp::LastLayer::kRelu, layout);
+}
+
+inline Mlp MakeTopMlp(const ModelOptions& options, int64_t width, ParameterLayout* layout) {
+  std::vector<int64_t> sizes = {width};
+  sizes.insert(sizes.end(), options.top_mlp.begin(), options.top_mlp.end());
+  sizes.push_back(1);
+  return Mlp("top", sizes, Mlp::LastLayer::kLinear, layout);
+}
+
+}  // namespace renzan

@@ -1,0 +1,71 @@
+#pragma once
+
+// The catalogue of models: everything between the pooled embedding rows and the logits, for the fixed
+// number of samples of one virtual worker. Embedding tables are not in here.
+//
+// A model's parameters are one flat array (ParameterLayout) that the caller owns. Forward and
+// Backward are thread-safe with one workspace per thread.
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "renzan/base/aligned_buffer.h"
+#include "renzan/nn/parameters.h"
+
+namespace renzan {
+
+struct ModelOptions {
+  std::string type = "dlrm";  // one of ModelTypes()
+  int64_t num_dense = 0;
+  int64_t num_tables = 0;
+  int64_t embedding_dim = 16;
+  std::vector<int64_t> bottom_mlp = {512, 256, 64};  // hidden layers; embedding_dim comes after
+  std::vector<int64_t> top_mlp = {512, 256};         // hidden layers; the logit comes after
+  int cross_layers = 3;                              // dlrm_dcnv2
+  int64_t cross_rank = 512;                          // dlrm_dcnv2
+};
+
+// "dlrm": dot interaction. "dlrm_dcnv2": low-rank cross network over the concatenated vectors.
+std::vector<std::string> ModelTypes();
+
+class Model {
+ public:
+  // Feature vector 0 is the bottom MLP's output, 1.. are the tables' pooled rows.
+  struct Workspace {
+    virtual ~Workspace() = default;
+    AlignedBuffer dense;          // in:  [n, num_dense]
+    AlignedBuffer features;       // in:  [n, 1 + num_tables, dim], vectors 1.. filled
+    AlignedBuffer logits;         // out: [n]
+    AlignedBuffer d_logits;       // in:  [n]
+    AlignedBuffer d_features;     // out: [n, 1 + num_tables, dim]
+  };
+
+  virtual ~Model() = default;
+
+  const ParameterLayout& layout() const { return layout_; }
+  int64_t features_per_sample() const { return (1 + options_.num_tables) * options_.embedding_dim; }
+  const ModelOptions& options() const { return options_; }
+
+  virtual std::unique_ptr<Workspace> MakeWorkspace(int64_t n) const = 0;
+
+  // dense, features[1..] -> logits
+  virtual void Forward(const float* parameters, int64_t n, Workspace* workspace) const = 0;
+
+  // After Forward: d_logits -> d_features and `gradients` (written, [layout().size()]).
+  virtual void Backward(const float* parameters, int64_t n, float* gradients,
+                        Workspace* workspace) const = 0;
+
+ protected:
+  explicit Model(const ModelOptions& options) : options_(options) {}
+  void InitializeWorkspace(int64_t n, Workspace* workspace) const;
+
+  ModelOptions options_;
+  ParameterLayout layout_;
+};
+
+// Throws kConfig for sizes that cannot be.
+std::unique_ptr<Model> MakeModel(const ModelOptions& options);
+
+}  // namespace renzan

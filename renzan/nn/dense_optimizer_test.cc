@@ -1,0 +1,54 @@
+#include "renzan/nn/dense_optimizer.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "renzan/nn/testing.h"
+
+namespace renzan {
+namespace {
+
+class DenseOptimizers : public testing::TestWithParam<const char*> {};
+
+// The textbook's formula, one element at a time in double.
+TEST_P(DenseOptimizers, AgreesWithTheNaiveTwinOnAnyTeam) {
+  const std::string type = GetParam();
+  const size_t n = 1003;
+  const auto start = RandomValues(n, 1);
+  std::vector<float> first;
+  for (int threads : {1, 2, 3}) {
+    ThreadPool pool(threads);
+    DenseOptimizer optimizer({.type = type, .initial_accumulator = 0.1}, n);
+    std::vector<float> w = start;
+    std::vector<double> expected(start.begin(), start.end()), a(n, type == "adagrad" ? 0.1 : 0),
+        b(n);
+    for (int64_t step = 0; step < 5; ++step) {
+      const auto g = RandomValues(n, 10 + static_cast<uint64_t>(step));
+      optimizer.Apply(pool, 0.05, step, g, w);
+      for (size_t i = 0; i < n; ++i) {
+        const double x = g[i];
+        if (type == "sgd") {
+          expected[i] -= 0.05 * x;
+        } else if (type == "adagrad") {
+          a[i] += x * x;
+          expected[i] -= 0.05 * x / (std::sqrt(a[i]) + 1e-8);
+        } else {
+          a[i] = 0.9 * a[i] + 0.1 * x;
+          b[i] = 0.999 * b[i] + 0.001 * x * x;
+          const double t = static_cast<double>(step + 1);
+          expected[i] -= 0.05 * (a[i] / (1 - std::pow(0.9, t))) /
+                         (std::sqrt(b[i] / (1 - std::pow(0.999, t))) + 1e-8);
+        }
+      }
+    }
+    for (size_t i = 0; i < n; ++i) ASSERT_NEAR(w[i], expected[i], 2e-5) << i;
+    if (first.empty()) first = w;
+    EXPECT_EQ(w, first);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, DenseOptimizers, testing::Values("sgd", "adagrad", "adam"));
+
+}  // namespace
+}  // namespace renzan

@@ -1,0 +1,56 @@
+#include "renzan/nn/isa.h"
+
+#include <dnnl.h>
+#include <hwy/targets.h>
+
+#include "renzan/base/error.h"
+
+namespace renzan {
+namespace {
+
+struct IsaClass {
+  const char* name;
+  int64_t highway_target;
+  dnnl_cpu_isa_t dnnl_isa;
+};
+
+#if HWY_ARCH_X86
+constexpr IsaClass kClasses[] = {
+    {"avx512", HWY_AVX3, dnnl_cpu_isa_avx512_core},
+    {"avx2", HWY_AVX2, dnnl_cpu_isa_avx2},
+    {"sse4", HWY_SSE4, dnnl_cpu_isa_sse41},
+};
+#else
+constexpr IsaClass kClasses[] = {{"neon", HWY_NEON, dnnl_cpu_isa_all}};
+#endif
+
+}  // namespace
+
+std::string SelectIsa(const std::string& name) {
+  std::string available;
+  for (const IsaClass& isa : kClasses) {
+    const bool supported = (hwy::SupportedTargets() & isa.highway_target) != 0;
+    if (supported) available += std::string(available.empty() ? "" : ", ") + isa.name;
+    if (name != "auto" && name != isa.name) continue;
+    if (!supported) {
+      if (name == "auto") continue;
+      Fail(ErrorCode::kConfig, "numerics.isa: this machine has no {} (use auto or {})", name,
+           available);
+    }
+    // A better target has a lower bit: disabling all those below the chosen one pins it.
+    hwy::DisableTargets(isa.highway_target - 1);
+    hwy::GetChosenTarget().DeInit();
+    // Too late once oneDNN has generated a kernel: then it must have been the same class before.
+    dnnl_set_max_cpu_isa(isa.dnnl_isa);
+    return isa.name;
+  }
+  Fail(ErrorCode::kConfig, "numerics.isa: unknown class '{}' (this machine has auto, {})", name,
+       available);
+}
+
+std::string MatmulLibraryVersion() {
+  const dnnl_version_t* version = dnnl_version();
+  return fmt::format("oneDNN {}.{}.{}", version->major, version->minor, version->patch);
+}
+
+}  // namespace renzan

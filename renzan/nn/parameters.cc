@@ -1,0 +1,54 @@
+#include "renzan/nn/parameters.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "renzan/base/error.h"
+#include "renzan/base/philox.h"
+
+namespace renzan {
+namespace {
+
+constexpr int64_t kAlignment = 16;
+
+double StandardDeviation(const Parameter& parameter) {
+  switch (parameter.initializer) {
+    case Initializer::kXavierNormal:
+      return std::sqrt(2.0 / static_cast<double>(parameter.shape[0] + parameter.shape[1]));
+    case Initializer::kBiasNormal:
+      return std::sqrt(1.0 / static_cast<double>(parameter.size));
+    case Initializer::kZero:
+      return 0;
+  }
+  return 0;
+}
+
+}  // namespace
+
+int64_t ParameterLayout::Add(std::string name, std::vector<int64_t> shape,
+                             Initializer initializer) {
+  int64_t size = 1;
+  for (int64_t extent : shape) size *= extent;
+  parameters_.push_back({std::move(name), std::move(shape), size_, size, initializer});
+  size_ += (size + kAlignment - 1) / kAlignment * kAlignment;
+  return parameters_.back().offset;
+}
+
+void ParameterLayout::Initialize(uint64_t seed, std::span<float> values) const {
+  CHECK(static_cast<int64_t>(values.size()) == size_);
+  std::fill(values.begin(), values.end(), 0.0f);
+  for (const Parameter& parameter : parameters_) {
+    const double sigma = StandardDeviation(parameter);
+    if (sigma == 0) continue;
+    const uint64_t key = PhiloxKey(seed, ("init/" + parameter.name).c_str());
+    for (int64_t i = 0; i < parameter.size; i += 2) {
+      const Philox::Block block = Philox::Draw(key, static_cast<uint64_t>(i / 2));
+      float* out = values.data() + parameter.offset + i;
+      out[0] = static_cast<float>(sigma * Philox::Normal(block[0], block[1]));
+      if (i + 1 < parameter.size)
+        out[1] = static_cast<float>(sigma * Philox::Normal(block[2], block[3]));
+    }
+  }
+}
+
+}  // namespace renzan
