@@ -24,6 +24,11 @@ std::string ParentOf(const std::string& path) {
   return parent.empty() ? "." : parent;
 }
 
+std::string WithoutTrailingSlash(std::string path) {
+  while (path.size() > 1 && path.back() == '/') path.pop_back();
+  return path;
+}
+
 // A rename is durable only when the directory that holds the name is.
 void SyncDirectory(const std::string& path) {
   const int fd = ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -150,14 +155,16 @@ void WriteFileAtomically(const std::string& path, std::string_view content) {
   SyncDirectory(ParentOf(path));
 }
 
-StagedDirectory::StagedDirectory(std::string path) : path_(std::move(path)) {
-  while (path_.size() > 1 && path_.back() == '/') path_.pop_back();
+std::string StagedDirectory::StagingPath(const std::string& path) {
+  const fs::path target(WithoutTrailingSlash(path));
+  return (target.parent_path() / fmt::format(".{}.partial", target.filename().string())).string();
+}
+
+StagedDirectory::StagedDirectory(std::string path)
+    : path_(WithoutTrailingSlash(std::move(path))), staging_(StagingPath(path_)) {
   std::error_code ignored;
   if (fs::exists(path_, ignored) && !fs::is_empty(path_, ignored))
     Fail(ErrorCode::kCantCreate, "{} exists already: choose another name or remove it", path_);
-  const fs::path target(path_);
-  staging_ = (target.parent_path() / fmt::format(".{}.partial", target.filename().string()))
-                 .string();
   fs::remove_all(staging_, ignored);
   CreateDirectories(staging_);
 }

@@ -75,6 +75,9 @@ class StagedDirectory {
   const std::string& staging() const { return staging_; }
   void Commit();
 
+  // Where staging() is for `path`, for other processes that help to fill it.
+  static std::string StagingPath(const std::string& path);
+
  private:
   std::string path_;
   std::string staging_;

@@ -1,0 +1,41 @@
+#pragma once
+
+// Comparison of two saved models, bit by bit.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "renzan/checkpoint/model_store.h"
+
+namespace renzan {
+
+struct ModelDiff {
+  struct First {
+    std::string key;
+    int64_t index = 0;  // row-major
+    float a = 0, b = 0;
+  };
+
+  int64_t step_a = 0, step_b = 0;
+  std::vector<std::string> only_in_a, only_in_b;
+  std::vector<std::string> other_shape;  // keys of tensors that cannot be compared
+  int64_t tensors = 0;                   // compared
+  int64_t tensors_differing = 0;
+  int64_t values = 0;
+  int64_t values_differing = 0;   // in their bits: 0 and -0 differ, a NaN equals itself
+  double max_abs_difference = 0;  // infinite where one of two values is not finite
+  std::optional<First> first;     // in the order of the keys
+
+  // Whether both are the same model at the same step.
+  bool same() const {
+    return step_a == step_b && only_in_a.empty() && only_in_b.empty() && other_shape.empty() &&
+           tensors_differing == 0;
+  }
+};
+
+// Verifies both models on the way.
+ModelDiff DiffModels(ModelReader& a, ModelReader& b);
+
+}  // namespace renzan

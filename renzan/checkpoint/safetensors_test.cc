@@ -1,0 +1,188 @@
+#include "renzan/checkpoint/safetensors.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <limits>
+#include <numeric>
+
+#include "renzan/base/error.h"
+#include "renzan/base/philox.h"
+#include "renzan/base/sha256.h"
+
+namespace renzan {
+namespace {
+
+using ::testing::HasSubstr;
+
+std::vector<float> Values(size_t n) {
+  std::vector<float> values(n);
+  std::iota(values.begin(), values.end(), 0.5f);
+  return values;
+}
+
+// A file from a header as given: JSON is padded to 8 bytes, the rest is not checked.
+void WriteRaw(const std::string& path, std::string header, size_t data_bytes) {
+  header.resize((header.size() + 7) / 8 * 8, ' ');
+  const uint64_t length = header.size();
+  std::string content(reinterpret_cast<const char*>(&length), sizeof(length));
+  WriteFileAtomically(path, content + header + std::string(data_bytes, '\1'));
+}
+
+std::string ErrorOf(const std::string& path) {
+  try {
+    const SafetensorsReader reader(path);
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kData);
+    EXPECT_THAT(error.what(), HasSubstr(path));
+    return error.what();
+  }
+  return "no error";
+}
+
+TEST(Safetensors, ReadsBackWhatWasWritten) {
+  TemporaryDirectory dir;
+  const std::vector<TensorInfo> tensors = {
+      {"bottom.0.weight", {3, 4}}, {"empty", {0, 4}}, {"scalar", {}}, {"名前\"\\", {2}}};
+  const std::vector<float> values = Values(15);
+  SafetensorsWriter writer(dir / "x", tensors, {{"step", "12"}});
+  // Pieces that neither begin nor end with a tensor.
+  writer.Append({values.data(), 5});
+  writer.Append({values.data() + 5, 10});
+  writer.Close();
+
+  const SafetensorsReader reader(dir / "x");
+  ASSERT_EQ(reader.tensors().size(), 4u);
+  EXPECT_EQ(writer.bytes(), reader.bytes().size());
+  EXPECT_EQ(writer.file_sha256(), Sha256OfFile(dir / "x"));
+  EXPECT_EQ(reader.metadata().at("step"), "12");
+  size_t offset = 0;
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    const SafetensorsReader::Tensor* tensor = reader.Find(tensors[i].key);
+    ASSERT_NE(tensor, nullptr);
+    EXPECT_EQ(tensor->info, tensors[i]);
+    const std::span<const float> expected(values.data() + offset, tensor->values.size());
+    EXPECT_TRUE(std::equal(expected.begin(), expected.end(), tensor->values.begin()));
+    EXPECT_EQ(writer.tensor_sha256()[i],
+              Sha256Hex({reinterpret_cast<const char*>(expected.data()), expected.size_bytes()}));
+    offset += expected.size();
+  }
+  EXPECT_EQ(offset, values.size());
+  EXPECT_EQ(reader.Find("other"), nullptr);
+}
+
+TEST(Safetensors, DataAreAlignedAndBitsSurvive) {
+  TemporaryDirectory dir;
+  const std::vector<float> values = {-0.0f, std::numeric_limits<float>::quiet_NaN(),
+                                     std::numeric_limits<float>::denorm_min(),
+                                     -std::numeric_limits<float>::infinity()};
+  for (const std::string key : {"a", "ab", "abc", "abcd", "abcde", "abcdef", "abcdefg"}) {
+    SafetensorsWriter writer(dir / key, {{key, {4}}});
+    writer.Append(values);
+    writer.Close();
+    const SafetensorsReader reader(dir / key);
+    const auto read = reader.Find(key)->values;
+    EXPECT_EQ(reinterpret_cast<uintptr_t>(read.data()) % 8, 0u);
+    EXPECT_EQ(std::memcmp(read.data(), values.data(), sizeof(float) * 4), 0);
+  }
+}
+
+TEST(Safetensors, AnUnfinishedFileIsRemoved) {
+  TemporaryDirectory dir;
+  {
+    SafetensorsWriter writer(dir / "x", {{"a", {2}}});
+    writer.Append(Values(1));
+  }
+  EXPECT_FALSE(FileExists(dir / "x"));
+}
+
+TEST(Safetensors, UnsoundHeadersAreRefused) {
+  TemporaryDirectory dir;
+  const auto error = [&](const std::string& header, size_t bytes) {
+    WriteRaw(dir / "x", header, bytes);
+    return ErrorOf(dir / "x");
+  };
+  const std::string a = R"("a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]})";
+  EXPECT_EQ(error("{" + a + "}", 8), "no error");
+  EXPECT_EQ(error("{}", 0), "no error");
+  EXPECT_THAT(error("{" + a + "}", 7), HasSubstr("was it cut short?"));
+  EXPECT_THAT(error("{" + a + "}", 9), HasSubstr("1 bytes beyond its last tensor"));
+  EXPECT_THAT(error("{" + a + "," + a + "}", 8), HasSubstr("the key 'a' twice"));
+  EXPECT_THAT(error("[]", 0), HasSubstr("not a JSON object"));
+  EXPECT_THAT(error("{" + a, 8), HasSubstr("not valid JSON"));
+  EXPECT_THAT(error("{\"a\":[[[[1]]]]}", 0), HasSubstr("nested too deeply"));
+  EXPECT_THAT(error("{\"a\":" + std::string(100000, '['), 0), HasSubstr("nested too deeply"));
+  EXPECT_THAT(error(R"({"a":{"dtype":"BF16","shape":[4],"data_offsets":[0,8]}})", 8),
+              HasSubstr("dtype \"BF16\""));
+  EXPECT_THAT(error(R"({"a":{"dtype":"F32","shape":[3],"data_offsets":[0,8]}})", 8),
+              HasSubstr("has 8 bytes, but its shape [3] needs 12"));
+  EXPECT_THAT(error(R"({"a":{"dtype":"F32","shape":[-2],"data_offsets":[0,8]}})", 8),
+              HasSubstr("not a whole number"));
+  EXPECT_THAT(error(R"({"a":{"dtype":"F32","shape":[2.0],"data_offsets":[0,8]}})", 8),
+              HasSubstr("not a whole number"));
+  EXPECT_THAT(
+      error(R"({"a":{"dtype":"F32","shape":[4294967296,4294967296],"data_offsets":[0,8]}})", 8),
+      HasSubstr("impossible shape"));
+  EXPECT_THAT(error(R"({"a":{"dtype":"F32","shape":[2]}})", 8), HasSubstr("lacks one of"));
+  EXPECT_THAT(error("{" + a + R"(,"b":{"dtype":"F32","shape":[2],"data_offsets":[4,12]}})", 12),
+              HasSubstr("'b' begins at 4 where 8 is expected"));
+  EXPECT_THAT(error("{" + a + R"(,"b":{"dtype":"F32","shape":[1],"data_offsets":[12,16]}})", 16),
+              HasSubstr("a gap or an overlap"));
+  EXPECT_THAT(error(R"({"__metadata__":{"step":3}})", 0), HasSubstr("more than text"));
+  WriteFileAtomically(dir / "x", std::string(8, '\xff'));
+  EXPECT_THAT(ErrorOf(dir / "x"), HasSubstr("does not fit the file's 8 bytes"));
+}
+
+class DamagedFile : public ::testing::Test {
+ protected:
+  DamagedFile() {
+    SafetensorsWriter writer(dir_ / "x", {{"bottom.0.weight", {3, 2}}, {"bottom.0.bias", {3}}},
+                             {{"step", "12"}});
+    writer.Append(Values(9));
+    writer.Close();
+    content_ = ReadFile(dir_ / "x");
+  }
+
+  // Reads every value of whatever is accepted.
+  void Read(const std::string& content) {
+    WriteFileAtomically(dir_ / "y", content);
+    try {
+      const SafetensorsReader reader(dir_ / "y");
+      for (const SafetensorsReader::Tensor& tensor : reader.tensors())
+        for (const float value : tensor.values) sum_ += value;
+      ++accepted_;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::kData);
+      ++refused_;
+    }
+  }
+
+  TemporaryDirectory dir_;
+  std::string content_;
+  double sum_ = 0;
+  size_t accepted_ = 0, refused_ = 0;
+};
+
+TEST_F(DamagedFile, CutAnywhereIsRefused) {
+  for (size_t size = 0; size < content_.size(); ++size) Read(content_.substr(0, size));
+  EXPECT_EQ(accepted_, 0u);
+  EXPECT_EQ(refused_, content_.size());
+}
+
+TEST_F(DamagedFile, FlippedBitsNeverReachBeyondTheFile) {
+  const size_t header_end = content_.size() - 9 * sizeof(float);
+  for (uint64_t i = 0; i < 3000; ++i) {
+    std::string damaged = content_;
+    const Philox::Block block = Philox::Draw(17, i);
+    for (uint32_t flip = 0; flip <= block[3] % 3; ++flip)
+      damaged[block[flip] % header_end] ^= static_cast<char>(1 << (block[flip] >> 29));
+    Read(damaged);
+  }
+  // A flip inside a key's letters leaves a sound file with another key.
+  EXPECT_GT(accepted_, 0u);
+  EXPECT_GT(refused_, 2000u);
+}
+
+}  // namespace
+}  // namespace renzan
