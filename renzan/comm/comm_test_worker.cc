@@ -1,0 +1,90 @@
+// One worker of the tests that start real processes: comm_test_worker <backend> <mode> [rank].
+//
+//   conform       runs CheckConformance
+//   reduce        prints the SHA-256 of a tree reduction
+//   die RANK      worker RANK kills itself in the middle of the run
+//   hang RANK     worker RANK stops answering
+
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+#include "renzan/base/error.h"
+#include "renzan/base/philox.h"
+#include "renzan/base/sha256.h"
+#include "renzan/comm/backends.h"
+#include "renzan/comm/conformance.h"
+#include "renzan/comm/tree_reduce.h"
+#include "renzan/comm/virtual_workers.h"
+
+namespace renzan {
+namespace {
+
+void PrintReduction(Communicator& communicator) {
+  constexpr int kVirtualWorkers = 8;
+  constexpr size_t kLength = 100003;
+  const IndexRange own =
+      VirtualWorkerRange(kVirtualWorkers, communicator.world_size(), communicator.rank());
+  std::vector<std::vector<float>> leaves;
+  for (int v = own.begin; v < own.end; ++v) {
+    leaves.emplace_back(kLength);
+    for (size_t i = 0; i < kLength; ++i)
+      leaves.back()[i] = Philox::Uniform(Philox::Draw(static_cast<uint64_t>(v), i)[0]) - 0.5f;
+  }
+  ThreadPool pool(2);
+  TreeReducer reducer(communicator, pool, kVirtualWorkers, kLength, WireType::kBFloat16);
+  std::vector<float> sum(kLength);
+  reducer.Reduce(std::vector<std::span<float>>(leaves.begin(), leaves.end()), sum);
+  Sha256 hash;
+  hash.Update(sum.data(), sum.size() * sizeof(float));
+  std::printf("sum %s\n", hash.HexDigest().c_str());
+}
+
+[[noreturn]] void RunForever(Communicator& communicator, bool is_victim, bool dies) {
+  std::vector<std::byte> received(1000);
+  for (int step = 0;; ++step) {
+    if (is_victim && step == 20) {
+      if (dies) raise(SIGKILL);
+      for (;;) pause();
+    }
+    communicator.Barrier();
+    communicator.Broadcast(received, 0);
+  }
+}
+
+int Run(int argc, char** argv) {
+  CHECK(argc >= 3);
+  const std::string mode = argv[2];
+  // Anything that hangs must not outlive its test.
+  alarm(100);
+  const auto rendezvous = RendezvousFromEnvironment([](const char* name) { return getenv(name); });
+  const char* timeout = getenv("TEST_TIMEOUT");
+  auto communicator = MakeCommunicator(argv[1], rendezvous.value_or(Rendezvous{}),
+                                       timeout != nullptr ? std::atof(timeout) : 30);
+  if (mode == "conform") {
+    CheckConformance(*communicator);
+    std::printf("conforms %s\n", communicator->backend());
+  } else if (mode == "reduce") {
+    PrintReduction(*communicator);
+  } else {
+    CHECK(argc == 4 && (mode == "die" || mode == "hang"));
+    RunForever(*communicator, communicator->rank() == std::atoi(argv[3]), mode == "die");
+  }
+  return 0;
+}
+
+}  // namespace
+}  // namespace renzan
+
+int main(int argc, char** argv) {
+  try {
+    return renzan::Run(argc, argv);
+  } catch (const renzan::Error& error) {
+    std::fprintf(stderr, "error: %s\n", error.what());
+    return error.exit_status();
+  }
+}

@@ -1,0 +1,189 @@
+// MPI through its C interface. Operations are made of non-blocking messages and polled against a
+// deadline: MPI's own group operations cannot be given up. Open MPI polls anyway; between polls the
+// processor is yielded, so that more workers than cores still make progress.
+
+#include <mpi.h>
+#include <sched.h>
+
+#include <algorithm>
+#include <chrono>
+#include <exception>
+#include <string>
+#include <vector>
+
+#include "renzan/base/error.h"
+#include "renzan/comm/backends.h"
+
+namespace renzan {
+namespace {
+
+using std::chrono::steady_clock;
+
+// MPI counts are ints: larger parts go as several messages, which arrive in order.
+constexpr size_t kMaxMessageBytes = size_t{1} << 30;
+
+constexpr int kPollsBeforeYield = 64;
+
+void Check(int result, const char* operation) {
+  if (result == MPI_SUCCESS) return;
+  char text[MPI_MAX_ERROR_STRING] = "";
+  int length = 0;
+  MPI_Error_string(result, text, &length);
+  Fail(ErrorCode::kUnavailable, "{}: {}", operation, text);
+}
+
+class MpiCommunicator : public Communicator {
+ public:
+  MpiCommunicator(const Rendezvous& rendezvous, double timeout_seconds)
+      : timeout_seconds_(timeout_seconds) {
+    int initialized = 0;
+    MPI_Initialized(&initialized);
+    CHECK_MSG(!initialized, "MPI can be started once per process");
+    // One thread at a time calls, but not always the same.
+    int provided = 0;
+    Check(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, &provided), "MPI_Init_thread");
+    if (provided < MPI_THREAD_SERIALIZED)
+      Fail(ErrorCode::kUnavailable, "this MPI was built without thread support: use backend gloo");
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank_);
+    MPI_Comm_size(MPI_COMM_WORLD, &world_size_);
+    if (rank_ != rendezvous.rank || world_size_ != rendezvous.world_size)
+      Fail(
+          ErrorCode::kUsage,
+          "MPI says worker {} of {}, the environment says {} of {}: backend mpi needs workers that "
+          "mpirun started (mpirun -n {} renzan ...), backend gloo does not",
+          rank_, world_size_, rendezvous.rank, rendezvous.world_size, rendezvous.world_size);
+  }
+
+  // MPI_Finalize waits for everyone, so it may only be called when all is well. A process that ends
+  // without it makes mpirun end the others.
+  ~MpiCommunicator() override {
+    if (!failed_ && std::uncaught_exceptions() == 0) MPI_Finalize();
+  }
+
+  int rank() const override { return rank_; }
+  int world_size() const override { return world_size_; }
+  const char* backend() const override { return "mpi"; }
+
+  void AllToAllV(std::span<const std::span<const std::byte>> send,
+                 std::span<const std::span<std::byte>> recv) override {
+    CHECK(send.size() == Size() && recv.size() == Size());
+    Run(
+        "AllToAllV", [&](size_t p) { return send[p]; }, [&](size_t p) { return recv[p]; });
+  }
+
+  void AllGatherV(std::span<const std::byte> send,
+                  std::span<const std::span<std::byte>> recv) override {
+    CHECK(recv.size() == Size());
+    Run(
+        "AllGatherV", [&](size_t) { return send; }, [&](size_t p) { return recv[p]; });
+  }
+
+  void Broadcast(std::span<std::byte> data, int root) override {
+    CHECK(root >= 0 && root < world_size_);
+    Messages messages;
+    for (size_t begin = 0; begin < data.size(); begin += kMaxMessageBytes) {
+      const size_t bytes = std::min(kMaxMessageBytes, data.size() - begin);
+      Check(MPI_Ibcast(data.data() + begin, static_cast<int>(bytes), MPI_BYTE, root, MPI_COMM_WORLD,
+                       messages.Add(root)),
+            "Broadcast");
+    }
+    Finish("Broadcast", messages);
+  }
+
+  // A message to and from everyone, unlike MPI's own barrier, shows who is missing.
+  void Barrier() override {
+    const std::byte here{1};
+    std::vector<std::byte> there(Size());
+    Run(
+        "Barrier", [&](size_t) { return std::span(&here, 1); },
+        [&](size_t p) { return std::span(&there[p], 1); });
+  }
+
+ private:
+  // Requests under way and whom each is with.
+  struct Messages {
+    std::vector<MPI_Request> requests;
+    std::vector<int> peers;
+
+    MPI_Request* Add(int peer) {
+      requests.push_back(MPI_REQUEST_NULL);
+      peers.push_back(peer);
+      return &requests.back();
+    }
+  };
+
+  size_t Size() const { return static_cast<size_t>(world_size_); }
+
+  template <class SendPart, class RecvPart>
+  void Run(const char* operation, const SendPart& send_part, const RecvPart& recv_part) {
+    Messages messages;
+    for (size_t distance = 1; distance < Size(); ++distance) {
+      const size_t p = (static_cast<size_t>(rank_) + Size() - distance) % Size();
+      const std::span<std::byte> part = recv_part(p);
+      for (size_t begin = 0; begin < part.size(); begin += kMaxMessageBytes) {
+        const size_t bytes = std::min(kMaxMessageBytes, part.size() - begin);
+        Check(MPI_Irecv(part.data() + begin, static_cast<int>(bytes), MPI_BYTE, static_cast<int>(p),
+                        0, MPI_COMM_WORLD, messages.Add(static_cast<int>(p))),
+              operation);
+      }
+    }
+    for (size_t distance = 1; distance < Size(); ++distance) {
+      const size_t p = (static_cast<size_t>(rank_) + distance) % Size();
+      const std::span<const std::byte> part = send_part(p);
+      for (size_t begin = 0; begin < part.size(); begin += kMaxMessageBytes) {
+        const size_t bytes = std::min(kMaxMessageBytes, part.size() - begin);
+        Check(MPI_Isend(part.data() + begin, static_cast<int>(bytes), MPI_BYTE, static_cast<int>(p),
+                        0, MPI_COMM_WORLD, messages.Add(static_cast<int>(p))),
+              operation);
+      }
+    }
+    const std::span<const std::byte> own = send_part(static_cast<size_t>(rank_));
+    std::copy(own.begin(), own.end(), recv_part(static_cast<size_t>(rank_)).begin());
+    Finish(operation, messages);
+  }
+
+  void Finish(const char* operation, Messages& messages) {
+    const auto deadline = steady_clock::now() + std::chrono::duration<double>(timeout_seconds_);
+    for (int polls = 0;; ++polls) {
+      int done = 0;
+      const int result = MPI_Testall(static_cast<int>(messages.requests.size()),
+                                     messages.requests.data(), &done, MPI_STATUSES_IGNORE);
+      if (result != MPI_SUCCESS) failed_ = true;
+      Check(result, operation);
+      if (done) return;
+      if (polls < kPollsBeforeYield) continue;
+      sched_yield();
+      if (steady_clock::now() < deadline) continue;
+      const int missing = Unfinished(messages);
+      if (missing < 0) return;
+      failed_ = true;
+      Fail(ErrorCode::kUnavailable,
+           "{}: no answer from worker {} within {:.0f} s; it hangs or the network does", operation,
+           missing, timeout_seconds_);
+    }
+  }
+
+  // Whom the first unfinished message is with; -1 if all have come after all.
+  static int Unfinished(Messages& messages) {
+    for (size_t i = 0; i < messages.requests.size(); ++i) {
+      int done = 0;
+      MPI_Test(&messages.requests[i], &done, MPI_STATUS_IGNORE);
+      if (!done) return messages.peers[i];
+    }
+    return -1;
+  }
+
+  double timeout_seconds_;
+  int rank_ = 0, world_size_ = 0;
+  bool failed_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<Communicator> MakeMpiCommunicator(const Rendezvous& rendezvous,
+                                                  double timeout_seconds) {
+  return std::make_unique<MpiCommunicator>(rendezvous, timeout_seconds);
+}
+
+}  // namespace renzan

@@ -1,0 +1,36 @@
+#pragma once
+
+// Who am I, of how many, and where do we meet: read from the variables that launchers set.
+// Understood are torchrun's (RANK, WORLD_SIZE, LOCAL_RANK, MASTER_ADDR, MASTER_PORT; also set by
+// hand), Open MPI's (mpirun) and Slurm's (srun). Pure functions of the environment that is passed
+// in.
+
+#include <functional>
+#include <optional>
+#include <string>
+
+namespace renzan {
+
+struct Rendezvous {
+  int rank = 0;
+  int world_size = 1;
+  int local_rank = 0;  // among the workers of this host
+  // Where worker 0 listens. Empty if unknown, which only MPI can do without.
+  std::string master_addr;
+  int master_port = 29500;  // torchrun's default
+  // GLOO_SOCKET_IFNAME: the network interface to use; empty means the one that reaches worker 0.
+  std::string network_interface;
+  bool under_mpirun = false;
+};
+
+// Returns the value of a variable, or null.
+using EnvironmentLookup = std::function<const char*(const char* name)>;
+
+// Nothing if no launcher's variables are there: a program started by hand as one worker. Values
+// that are malformed or contradict each other are an Error (kUsage) that names the variable.
+std::optional<Rendezvous> RendezvousFromEnvironment(const EnvironmentLookup& lookup);
+
+// "localhost", 127.x.y.z or ::1.
+bool IsLoopback(const std::string& host);
+
+}  // namespace renzan
