@@ -1,0 +1,261 @@
+#include "renzan/data/dataset.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <utility>
+
+#include "renzan/base/error.h"
+#include "renzan/base/sha256.h"
+#include "renzan/data/manifest.h"
+#include "renzan/data/npy.h"
+
+namespace renzan {
+namespace {
+
+struct Jagged {
+  NpyArray values, offsets;
+};
+
+struct Shard {
+  std::string folder;  // for messages
+  int64_t first_row = 0;
+  NpyArray label, dense, ids;
+  std::vector<Jagged> jagged;
+  // The same as plain pointers for the gathers.
+  const float* label_data = nullptr;
+  const float* dense_data = nullptr;
+  const int32_t* id_data = nullptr;
+};
+
+// Maps one file after checking it against its entry in dataset.yaml and that against `rows`.
+NpyArray OpenArray(const std::string& directory, const std::string& shard, const ShardEntry& entry,
+                   const std::string& name, NpyType type, std::vector<int64_t> shape) {
+  const std::string path = fmt::format("{}/{}/{}", directory, shard, name);
+  const auto found = entry.files.find(name);
+  if (found == entry.files.end())
+    Fail(ErrorCode::kData, "{}/dataset.yaml: {} has no entry for {}", directory, shard, name);
+  const FileEntry& file = found->second;
+  // -1 stands for "as many as there are".
+  if (!shape.empty() && shape[0] < 0 && file.shape.size() == 1) shape[0] = file.shape[0];
+  if (file.type() != type || file.shape != shape)
+    Fail(ErrorCode::kData, "{}/dataset.yaml: {}/{} should be {} {}, but is declared {} {}",
+         directory, shard, name, NpyTypeName(type), FormatShape(shape), file.dtype,
+         FormatShape(file.shape));
+  NpyArray array(path);
+  if (array.type() != type || array.shape() != shape)
+    Fail(ErrorCode::kData, "{}: holds {} {}, but dataset.yaml declares {} {}", path,
+         NpyTypeName(array.type()), FormatShape(array.shape()), file.dtype,
+         FormatShape(file.shape));
+  return array;
+}
+
+std::string Fingerprint(const DatasetManifest& manifest) {
+  Sha256 hash;
+  const auto add = [&](const auto&... parts) { (hash.Update(fmt::format("{}\n", parts)), ...); };
+  add("label", manifest.label, "dense");
+  for (const std::string& name : manifest.dense) add(name);
+  add("categorical");
+  for (const CategoricalFeature& feature : manifest.schema().categorical)
+    add(feature.name, feature.num_embeddings, feature.multi_hot);
+  for (const auto& [folder, shard] : manifest.shards) {
+    add("shard", shard.rows);
+    for (const auto& [name, file] : shard.files) add(name, file.sha256);
+  }
+  return hash.HexDigest();
+}
+
+}  // namespace
+
+struct Dataset::Impl {
+  std::string directory;
+  DatasetManifest manifest;
+  DatasetSchema schema;
+  std::optional<PlantedModel> planted;
+  std::string fingerprint;
+  std::vector<size_t> one_hot, multi_hot;  // positions in schema.categorical
+  std::vector<Shard> shards;
+  std::vector<int64_t> first_rows;  // of shards
+
+  void OpenShard(const std::string& name, const ShardEntry& entry, int64_t first_row) {
+    const auto open = [&](const std::string& file, NpyType type, std::vector<int64_t> shape) {
+      return OpenArray(directory, name, entry, file, type, std::move(shape));
+    };
+    const int64_t rows = entry.rows;
+    Shard shard;
+    shard.folder = fmt::format("{}/{}", directory, name);
+    shard.first_row = first_row;
+    shard.label = open("label.npy", NpyType::kFloat32, {rows});
+    shard.dense =
+        open("dense.npy", NpyType::kFloat32, {rows, static_cast<int64_t>(schema.dense.size())});
+    shard.ids = open("ids.npy", NpyType::kInt32, {rows, static_cast<int64_t>(one_hot.size())});
+    for (size_t f : multi_hot) {
+      const std::string& feature = schema.categorical[f].name;
+      shard.jagged.push_back(
+          {open(FeatureFile(feature, "values"), NpyType::kInt32, {-1}),
+           open(FeatureFile(feature, "offsets"), NpyType::kInt64, {rows + 1})});
+    }
+    shard.label_data = shard.label.values<float>().data();
+    shard.dense_data = shard.dense.values<float>().data();
+    shard.id_data = shard.ids.values<int32_t>().data();
+    shards.push_back(std::move(shard));
+  }
+
+  const Shard& ShardOf(int64_t row) const {
+    if (shards.size() == 1) return shards[0];
+    const auto next = std::upper_bound(first_rows.begin(), first_rows.end(), row);
+    return shards[static_cast<size_t>(next - first_rows.begin()) - 1];
+  }
+
+  [[noreturn]] void FailRow(int64_t row, const std::string& feature,
+                            const std::string& problem) const {
+    const Shard& shard = ShardOf(row);
+    Fail(ErrorCode::kData, "{}: row {} (row {} of {}): '{}' {}", directory, row,
+         row - shard.first_row, shard.folder, feature, problem);
+  }
+
+  // The slow path: finds what the fast one found to be wrong somewhere.
+  [[noreturn]] void FailOneHot(std::span<const int64_t> rows, const Batch& batch) const {
+    for (size_t i = 0; i < rows.size(); ++i) {
+      if (batch.label[i] != 0.0f && batch.label[i] != 1.0f)
+        FailRow(rows[i], schema.label, fmt::format("is {}, not 0 or 1", batch.label[i]));
+      for (size_t d = 0; d < schema.dense.size(); ++d) {
+        const float value = batch.dense[i * schema.dense.size() + d];
+        if (!std::isfinite(value))
+          FailRow(rows[i], schema.dense[d], fmt::format("is {}, not a finite number", value));
+      }
+      for (size_t f : one_hot) CheckId(rows[i], f, batch.categorical[f].values[i]);
+    }
+    CHECK_MSG(false, "the fast check of rows found something that the slow one does not");
+  }
+
+  void CheckId(int64_t row, size_t f, int32_t id) const {
+    const CategoricalFeature& feature = schema.categorical[f];
+    if (id < 0 || id >= feature.num_embeddings)
+      FailRow(row, feature.name,
+              fmt::format("has id {}, outside [0, {})", id, feature.num_embeddings));
+  }
+
+  void ReadOneHot(std::span<const int64_t> rows, Batch* batch) const;
+  void ReadMultiHot(std::span<const int64_t> rows, size_t jagged, FeatureIds* ids) const;
+};
+
+// Rows are gathered as they lie on disk, one after the other; checks only set a flag.
+void Dataset::Impl::ReadOneHot(std::span<const int64_t> rows, Batch* batch) const {
+  const size_t num_dense = schema.dense.size();
+  const size_t num_one_hot = one_hot.size();
+  std::vector<int32_t*> out(num_one_hot);
+  std::vector<uint32_t> limit(num_one_hot);
+  for (size_t j = 0; j < num_one_hot; ++j) {
+    std::vector<int32_t>& values = batch->categorical[one_hot[j]].values;
+    values.resize(rows.size());
+    out[j] = values.data();
+    limit[j] = static_cast<uint32_t>(schema.categorical[one_hot[j]].num_embeddings);
+  }
+  batch->label.resize(rows.size());
+  batch->dense.resize(rows.size() * num_dense);
+
+  bool bad = false;
+  for (size_t i = 0; i < rows.size(); ++i) {
+    const Shard& shard = ShardOf(rows[i]);
+    const auto row = static_cast<size_t>(rows[i] - shard.first_row);
+    const float label = shard.label_data[row];
+    batch->label[i] = label;
+    bad |= label != 0.0f && label != 1.0f;
+
+    const float* const dense = shard.dense_data + row * num_dense;
+    float* const dense_out = batch->dense.data() + i * num_dense;
+    for (size_t d = 0; d < num_dense; ++d) {
+      dense_out[d] = dense[d];
+      bad |= !(std::fabs(dense[d]) <= std::numeric_limits<float>::max());
+    }
+    const int32_t* const ids = shard.id_data + row * num_one_hot;
+    for (size_t j = 0; j < num_one_hot; ++j) {
+      out[j][i] = ids[j];
+      bad |= static_cast<uint32_t>(ids[j]) >= limit[j];
+    }
+  }
+  if (bad) FailOneHot(rows, *batch);
+}
+
+void Dataset::Impl::ReadMultiHot(std::span<const int64_t> rows, size_t jagged,
+                                 FeatureIds* ids) const {
+  const size_t f = multi_hot[jagged];
+  ids->values.clear();
+  ids->offsets.resize(rows.size() + 1);
+  ids->offsets[0] = 0;
+  for (size_t i = 0; i < rows.size(); ++i) {
+    const Shard& shard = ShardOf(rows[i]);
+    const std::span<const int32_t> values = shard.jagged[jagged].values.values<int32_t>();
+    const int64_t* const offset = shard.jagged[jagged].offsets.values<int64_t>().data() +
+                                  (rows[i] - shard.first_row);
+    if (offset[0] < 0 || offset[1] < offset[0] ||
+        offset[1] > static_cast<int64_t>(values.size()))
+      FailRow(rows[i], schema.categorical[f].name,
+              fmt::format("has the bag [{}, {}) of {} values", offset[0], offset[1],
+                          values.size()));
+    for (int64_t at = offset[0]; at < offset[1]; ++at) {
+      const int32_t id = values[static_cast<size_t>(at)];
+      CheckId(rows[i], f, id);
+      ids->values.push_back(id);
+    }
+    if (ids->values.size() > static_cast<size_t>(std::numeric_limits<int32_t>::max()))
+      Fail(ErrorCode::kData, "{}: feature '{}' has more than 2^31 values in one batch of {} rows; "
+           "use smaller batches", directory, schema.categorical[f].name, rows.size());
+    ids->offsets[i + 1] = static_cast<int32_t>(ids->values.size());
+  }
+}
+
+Dataset::Dataset(const std::string& directory) : impl_(std::make_unique<Impl>()) {
+  Impl& impl = *impl_;
+  impl.directory = directory;
+  impl.manifest = ReadManifest(directory);
+  impl.schema = impl.manifest.schema();
+  impl.fingerprint = Fingerprint(impl.manifest);
+  for (const auto& [name, planted] : impl.manifest.generated) impl.planted = planted;
+  for (size_t f = 0; f < impl.schema.categorical.size(); ++f)
+    (impl.schema.categorical[f].multi_hot ? impl.multi_hot : impl.one_hot).push_back(f);
+  int64_t first_row = 0;
+  for (const auto& [name, entry] : impl.manifest.shards) {
+    impl.OpenShard(name, entry, first_row);
+    impl.first_rows.push_back(first_row);
+    first_row += entry.rows;
+  }
+}
+
+Dataset::~Dataset() = default;
+Dataset::Dataset(Dataset&&) noexcept = default;
+Dataset& Dataset::operator=(Dataset&&) noexcept = default;
+
+const std::string& Dataset::directory() const { return impl_->directory; }
+const DatasetSchema& Dataset::schema() const { return impl_->schema; }
+int64_t Dataset::num_rows() const { return impl_->manifest.rows; }
+const std::optional<PlantedModel>& Dataset::planted() const { return impl_->planted; }
+const std::string& Dataset::fingerprint() const { return impl_->fingerprint; }
+
+void Dataset::Verify() const {
+  const auto check = [](const std::string& path, const FileEntry& file) {
+    const std::string found = Sha256OfFile(path);
+    if (found != file.sha256)
+      Fail(ErrorCode::kData, "{}: SHA-256 is {}, but dataset.yaml says {}: the file has changed; "
+           "restore it or import the data again", path, found, file.sha256);
+  };
+  for (const auto& [folder, shard] : impl_->manifest.shards)
+    for (const auto& [name, file] : shard.files)
+      check(fmt::format("{}/{}/{}", impl_->directory, folder, name), file);
+  for (const auto& [name, file] : impl_->manifest.vocabulary)
+    check(fmt::format("{}/vocabulary/{}", impl_->directory, name), file);
+}
+
+void Dataset::Read(std::span<const int64_t> rows, Batch* batch) const {
+  const Impl& impl = *impl_;
+  for (int64_t row : rows) CHECK(row >= 0 && row < impl.manifest.rows);
+  batch->size = static_cast<int64_t>(rows.size());
+  batch->categorical.resize(impl.schema.categorical.size());
+  for (size_t f : impl.one_hot) batch->categorical[f].offsets.clear();
+  impl.ReadOneHot(rows, batch);
+  for (size_t j = 0; j < impl.multi_hot.size(); ++j)
+    impl.ReadMultiHot(rows, j, &batch->categorical[impl.multi_hot[j]]);
+}
+
+}  // namespace renzan

@@ -1,0 +1,292 @@
+#include "renzan/data/dataset.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <functional>
+#include <limits>
+#include <numeric>
+
+#include "renzan/base/error.h"
+#include "renzan/base/file.h"
+#include "renzan/data/dataset_writer.h"
+#include "renzan/data/manifest.h"
+#include "renzan/data/npy.h"
+
+namespace renzan {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+const DatasetSchema kSchema = {
+    "click", {"I1", "I2"}, {{"user", 100, false}, {"genres/x", 50, true}, {"item", 1000, false}}};
+
+// Row r: label r % 2, dense {r, -r}, user r % 100, r % 3 genres, item 999 - r.
+void WriteRows(DatasetWriter& writer, int rows) {
+  for (int r = 0; r < rows; ++r) {
+    const float dense[] = {static_cast<float>(r), static_cast<float>(-r)};
+    const int32_t ids[] = {r % 100, 999 - r};
+    const std::vector<int32_t> genres[] = {std::vector<int32_t>(static_cast<size_t>(r % 3), r % 50)};
+    writer.Append(static_cast<float>(r % 2), dense, ids, genres);
+  }
+}
+
+void WriteDataset(const std::string& path, int rows, int64_t shard_rows = 4) {
+  DatasetWriter writer(path, kSchema, {.shard_rows = shard_rows, .created_by = "test"});
+  WriteRows(writer, rows);
+  writer.Finish();
+}
+
+void ExpectError(ErrorCode code, const ::testing::Matcher<std::string>& message,
+                 const std::function<void()>& body) {
+  try {
+    body();
+    ADD_FAILURE() << "no error";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), code) << error.what();
+    EXPECT_THAT(error.what(), message);
+  }
+}
+
+void Replace(const std::string& path, const std::string& from, const std::string& to) {
+  std::string text = ReadFile(path);
+  const size_t at = text.find(from);
+  ASSERT_NE(at, std::string::npos) << from;
+  WriteFileAtomically(path, text.replace(at, from.size(), to));
+}
+
+// Overwrites the `index`-th element after the header.
+template <typename T>
+void Poke(const std::string& path, size_t index, T value) {
+  std::string bytes = ReadFile(path);
+  std::memcpy(bytes.data() + kNpyHeaderBytes + index * sizeof value, &value, sizeof value);
+  WriteFileAtomically(path, bytes);
+}
+
+TEST(Dataset, ReadsRowsInAnyOrderAcrossShards) {
+  TemporaryDirectory dir;
+  WriteDataset(dir / "d", 10);
+  const Dataset dataset(dir / "d");
+  EXPECT_EQ(dataset.num_rows(), 10);
+  EXPECT_TRUE(FileExists(dir / "d/shard-00002/ids.npy"));
+  EXPECT_EQ(dataset.schema().categorical[1].name, "genres/x");
+  EXPECT_TRUE(dataset.schema().categorical[1].multi_hot);
+  EXPECT_EQ(dataset.schema().categorical[2].num_embeddings, 1000);
+
+  Batch batch;
+  const int64_t rows[] = {9, 0, 5, 5, 4};
+  dataset.Read(rows, &batch);
+  EXPECT_EQ(batch.size, 5);
+  EXPECT_THAT(batch.label, ElementsAre(1, 0, 1, 1, 0));
+  EXPECT_THAT(batch.dense, ElementsAre(9, -9, 0, -0.0f, 5, -5, 5, -5, 4, -4));
+  EXPECT_THAT(batch.categorical[0].values, ElementsAre(9, 0, 5, 5, 4));
+  EXPECT_TRUE(batch.categorical[0].one_hot());
+  EXPECT_THAT(batch.categorical[1].offsets, ElementsAre(0, 0, 0, 2, 4, 5));
+  EXPECT_THAT(batch.categorical[1].values, ElementsAre(5, 5, 5, 5, 4));
+  EXPECT_THAT(batch.categorical[2].values, ElementsAre(990, 999, 994, 994, 995));
+
+  // The same batch again, smaller: nothing of the old one stays.
+  const int64_t first[] = {0};
+  dataset.Read(first, &batch);
+  EXPECT_THAT(batch.label, ElementsAre(0));
+  EXPECT_THAT(batch.categorical[1].values, IsEmpty());
+  EXPECT_THAT(batch.categorical[1].offsets, ElementsAre(0, 0));
+}
+
+TEST(Dataset, WithoutDenseOrCategorical) {
+  TemporaryDirectory dir;
+  {
+    DatasetWriter writer(dir / "d", {"y", {}, {}});
+    writer.Append(1, {}, {});
+    writer.Finish();
+  }
+  const Dataset dataset(dir / "d");
+  Batch batch;
+  const int64_t rows[] = {0};
+  dataset.Read(rows, &batch);
+  EXPECT_THAT(batch.label, ElementsAre(1));
+  EXPECT_THAT(batch.dense, IsEmpty());
+}
+
+TEST(Dataset, FingerprintFollowsTheSamples) {
+  TemporaryDirectory dir;
+  WriteDataset(dir / "a", 10);
+  WriteDataset(dir / "b", 10);
+  WriteDataset(dir / "c", 11);
+  EXPECT_EQ(Dataset(dir / "a").fingerprint(), Dataset(dir / "b").fingerprint());
+  EXPECT_NE(Dataset(dir / "a").fingerprint(), Dataset(dir / "c").fingerprint());
+}
+
+TEST(Dataset, MapsIdsAtTheEnd) {
+  TemporaryDirectory dir;
+  {
+    DatasetWriter writer(dir / "d", kSchema, {.shard_rows = 3, .map_ids_at_end = true});
+    WriteRows(writer, 8);
+    std::vector<std::vector<int32_t>> maps(3, std::vector<int32_t>(1000));
+    for (int i = 0; i < 1000; ++i) {
+      maps[0][static_cast<size_t>(i)] = i + 1;
+      maps[1][static_cast<size_t>(i)] = i * 2;
+      maps[2][static_cast<size_t>(i)] = 999 - i;
+    }
+    writer.Finish(&maps);
+  }
+  const Dataset dataset(dir / "d");
+  dataset.Verify();
+  Batch batch;
+  const int64_t rows[] = {2, 7};
+  dataset.Read(rows, &batch);
+  EXPECT_THAT(batch.categorical[0].values, ElementsAre(3, 8));
+  EXPECT_THAT(batch.categorical[1].values, ElementsAre(4, 4, 14));
+  EXPECT_THAT(batch.categorical[2].values, ElementsAre(2, 7));
+}
+
+TEST(Dataset, AppearsWholeOrNot) {
+  TemporaryDirectory dir;
+  {
+    DatasetWriter writer(dir / "d", kSchema);
+    WriteRows(writer, 3);
+  }
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(dir.path()), {}), 0);
+  WriteDataset(dir / "d", 3);
+  ExpectError(ErrorCode::kCantCreate, HasSubstr("exists already"),
+              [&] { WriteDataset(dir / "d", 3); });
+}
+
+TEST(Dataset, VerifyNamesTheDamagedFile) {
+  TemporaryDirectory dir;
+  WriteDataset(dir / "d", 10);
+  Dataset(dir / "d").Verify();
+  Poke<float>(dir / "d/shard-00001/dense.npy", 3, 17.0f);
+  ExpectError(ErrorCode::kData, HasSubstr("shard-00001/dense.npy: SHA-256 is"),
+              [&] { Dataset(dir / "d").Verify(); });
+}
+
+TEST(Dataset, OpeningChecksSizeTypeAndShape) {
+  TemporaryDirectory dir;
+  WriteDataset(dir / "d", 10);
+  const std::string label = dir / "d/shard-00000/label.npy";
+  const std::string good = ReadFile(label);
+  const auto open = [&] { Dataset dataset(dir / "d"); };
+
+  WriteFileAtomically(label, good.substr(0, good.size() - 4));
+  ExpectError(ErrorCode::kData, AllOf(HasSubstr("label.npy"), HasSubstr("bytes")), open);
+  WriteFileAtomically(label, good);
+  Replace(label, "<f4", "<i4");
+  ExpectError(ErrorCode::kData, AllOf(HasSubstr("label.npy: holds int32 [4]"),
+                                      HasSubstr("float32 [4]")), open);
+  WriteFileAtomically(label, good);
+  Replace(label, "(4,), }  ", "(2, 2), }");
+  ExpectError(ErrorCode::kData, HasSubstr("holds float32 [2, 2]"), open);
+  Replace(label, "NUMPY", "BUMPY");
+  ExpectError(ErrorCode::kData, HasSubstr("label.npy: not a .npy file"), open);
+  WriteFileAtomically(label, good);
+  open();
+  std::remove(label.c_str());
+  ExpectError(ErrorCode::kNoInput, HasSubstr("label.npy"), open);
+}
+
+TEST(Dataset, ManifestErrorsSayWhere) {
+  TemporaryDirectory dir;
+  const auto open = [&] { Dataset dataset(dir / "d"); };
+  ExpectError(ErrorCode::kNoInput, HasSubstr("is not a dataset"), open);
+  WriteDataset(dir / "d", 10);
+  const std::string manifest = dir / "d/dataset.yaml";
+  const std::string good = ReadFile(manifest);
+
+  Replace(manifest, "rows: 10", "rows: 11");
+  ExpectError(ErrorCode::kData, AllOf(HasSubstr("dataset.yaml:2:"), HasSubstr("shards have 10")),
+              open);
+  WriteFileAtomically(manifest, good);
+  Replace(manifest, "format_version: 1", "format_version: 2");
+  ExpectError(ErrorCode::kData, HasSubstr("this program reads version 1"), open);
+  WriteFileAtomically(manifest, good);
+  Replace(manifest, "dtype: float32", "dtype: int32");
+  ExpectError(ErrorCode::kData, HasSubstr("is declared int32"), open);
+  WriteFileAtomically(manifest, good);
+  Replace(manifest, "multi_hot", "multihot");
+  ExpectError(ErrorCode::kData, HasSubstr("did you mean 'multi_hot'"), open);
+}
+
+TEST(Dataset, ReadRefusesImpossibleValues) {
+  TemporaryDirectory dir;
+  WriteDataset(dir / "d", 10);
+  std::vector<int64_t> rows(10);
+  std::iota(rows.begin(), rows.end(), 0);
+  Batch batch;
+  const auto read = [&] { Dataset(dir / "d").Read(rows, &batch); };
+
+  const std::string ids = dir / "d/shard-00001/ids.npy";
+  Poke<int32_t>(ids, 3, 1000);
+  ExpectError(ErrorCode::kData,
+              AllOf(HasSubstr("row 5 "), HasSubstr("'item' has id 1000, outside [0, 1000)")), read);
+  Poke<int32_t>(ids, 3, -1);
+  ExpectError(ErrorCode::kData, HasSubstr("has id -1"), read);
+  Poke<int32_t>(ids, 3, 999);
+  read();
+
+  const std::string dense = dir / "d/shard-00001/dense.npy";
+  Poke<float>(dense, 2, std::numeric_limits<float>::quiet_NaN());
+  ExpectError(ErrorCode::kData, AllOf(HasSubstr("row 5 "), HasSubstr("'I1' is nan")), read);
+  Poke<float>(dense, 2, -std::numeric_limits<float>::infinity());
+  ExpectError(ErrorCode::kData, HasSubstr("'I1' is -inf"), read);
+  Poke<float>(dense, 2, 0);
+
+  const std::string label = dir / "d/shard-00001/label.npy";
+  Poke<float>(label, 1, 0.5f);
+  ExpectError(ErrorCode::kData, HasSubstr("'click' is 0.5, not 0 or 1"), read);
+  Poke<float>(label, 1, 1);
+
+  const std::string values = dir / "d/shard-00001/genres%2Fx.values.npy";
+  Poke<int32_t>(values, 0, 50);
+  ExpectError(ErrorCode::kData, HasSubstr("'genres/x' has id 50"), read);
+  Poke<int32_t>(values, 0, 1);
+  Poke<int64_t>(dir / "d/shard-00001/genres%2Fx.offsets.npy", 1, 99);
+  ExpectError(ErrorCode::kData, HasSubstr("has the bag"), read);
+}
+
+TEST(DatasetWriter, RefusesImpossibleValues) {
+  TemporaryDirectory dir;
+  DatasetWriter writer(dir / "d", {"y", {"x"}, {{"c", 3, false}}});
+  const float good[] = {1}, bad[] = {std::numeric_limits<float>::infinity()};
+  const int32_t id[] = {2}, out[] = {3};
+  writer.Append(0, good, id);
+  ExpectError(ErrorCode::kData, HasSubstr("row 1: label 2"), [&] { writer.Append(2, good, id); });
+  ExpectError(ErrorCode::kData, HasSubstr("'x' is inf"), [&] { writer.Append(0, bad, id); });
+  ExpectError(ErrorCode::kData, HasSubstr("id 3, outside [0, 3)"),
+              [&] { writer.Append(0, good, out); });
+  ExpectError(ErrorCode::kConfig, HasSubstr("'x' appears twice"),
+              [&] { DatasetWriter twice(dir / "e", {"y", {"x", "x"}, {}}); });
+}
+
+TEST(Dataset, NumPyReadsTheArrays) {
+  if (std::system("/usr/bin/python3 -c 'import numpy' 2>/dev/null") != 0)
+    GTEST_SKIP() << "no /usr/bin/python3 with numpy here";
+  TemporaryDirectory dir;
+  WriteDataset(dir / "d", 10);
+  const std::string script = fmt::format(R"(
+import numpy as np
+d = '{}/shard-00001/'
+ids, dense = np.load(d + 'ids.npy'), np.load(d + 'dense.npy', mmap_mode='r')
+offsets = np.load(d + 'genres%2Fx.offsets.npy')
+assert ids.dtype == np.int32 and ids.tolist() == [[r, 999 - r] for r in range(4, 8)]
+assert dense.dtype == np.float32 and dense.tolist() == [[r, -r] for r in range(4, 8)]
+assert np.load(d + 'label.npy').tolist() == [0, 1, 0, 1]
+assert offsets.dtype == np.int64 and offsets.tolist() == [0, 1, 3, 3, 4]
+assert np.load(d + 'genres%2Fx.values.npy').tolist() == [4, 5, 5, 7]
+np.save('{}/again.npy', np.arange(6, dtype=np.float32).reshape(2, 3))
+)", dir / "d", dir.path());
+  WriteFileAtomically(dir / "check.py", script);
+  EXPECT_EQ(std::system(fmt::format("/usr/bin/python3 {}", dir / "check.py").c_str()), 0);
+  const NpyArray again(dir / "again.npy");
+  EXPECT_THAT(again.shape(), ElementsAre(2, 3));
+  EXPECT_EQ(again.values<float>()[5], 5.0f);
+}
+
+}  // namespace
+}  // namespace renzan

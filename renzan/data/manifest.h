@@ -1,0 +1,71 @@
+#pragma once
+
+// What dataset.yaml holds (docs/formats/dataset.md), and how it is read and written. Plain data.
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "renzan/data/dataset.h"
+#include "renzan/data/npy.h"
+
+namespace renzan {
+
+class ConfigFields;
+
+struct FileEntry {
+  std::string dtype;
+  std::vector<int64_t> shape;
+  std::string sha256;
+
+  NpyType type() const;
+  void Describe(ConfigFields& fields);
+};
+
+struct ShardEntry {
+  int64_t rows = 0;
+  std::map<std::string, FileEntry> files;  // by name inside the shard's folder
+
+  void Describe(ConfigFields& fields);
+};
+
+struct FeatureEntry {
+  int64_t num_embeddings = 0;
+  bool multi_hot = false;
+  std::string vocabulary;  // "hash:1000" or "threshold:8" by an importer, empty for ids as they are
+
+  void Describe(ConfigFields& fields);
+};
+
+struct DatasetManifest {
+  int64_t rows = 0;
+  std::string created_by;  // for people: "import --format criteo"
+  std::string label = "label";
+  std::vector<std::string> dense;
+  std::vector<std::string> categorical;          // in the order of Batch::categorical
+  std::map<std::string, FeatureEntry> features;  // one for each of `categorical`
+  std::map<std::string, PlantedModel> generated;  // "teacher", or empty
+  std::map<std::string, ShardEntry> shards;       // by folder; their order is the order of rows
+  std::map<std::string, FileEntry> vocabulary;    // files in the folder vocabulary/
+
+  void Describe(ConfigFields& fields);
+  DatasetSchema schema() const;
+};
+
+// Throws kNoInput for a directory that is no dataset, kData with file, line and column for a
+// dataset.yaml that is damaged or of a later version.
+DatasetManifest ReadManifest(const std::string& directory);
+void WriteManifest(const std::string& directory, DatasetManifest manifest);
+
+// Throws kConfig: a name that is empty or appears twice, a table without ids.
+void CheckSchema(const DatasetSchema& schema);
+
+// "shard-00012"
+std::string ShardName(size_t index);
+// Files of one feature: "genres.values.npy". Characters that a file name should not have are
+// written as %XX.
+std::string FeatureFile(const std::string& feature, std::string_view part);
+
+}  // namespace renzan

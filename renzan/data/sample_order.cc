@@ -1,0 +1,74 @@
+#include "renzan/data/sample_order.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "renzan/base/error.h"
+#include "renzan/base/philox.h"
+
+namespace renzan {
+namespace {
+
+// Four rounds of a random function make a Feistel network a strong permutation (Luby, Rackoff).
+constexpr int kRounds = 4;
+
+}  // namespace
+
+KeyedPermutation::KeyedPermutation(uint64_t key, uint64_t tweak, int64_t size)
+    : key_(key), tweak_(tweak), size_(static_cast<uint64_t>(size)) {
+  CHECK(size >= 0);
+  // At least one bit on each side, so that every round has something to mix.
+  const int bits = std::max(2, static_cast<int>(std::bit_width(std::max<uint64_t>(size_, 1) - 1)));
+  left_bits_ = bits / 2;
+  right_bits_ = bits - left_bits_;
+}
+
+int64_t KeyedPermutation::operator()(int64_t index) const {
+  CHECK(index >= 0 && static_cast<uint64_t>(index) < size_);
+  const uint64_t left_mask = (uint64_t{1} << left_bits_) - 1;
+  const uint64_t right_mask = (uint64_t{1} << right_bits_) - 1;
+  uint64_t value = static_cast<uint64_t>(index);
+  do {
+    uint64_t left = value >> right_bits_, right = value & right_mask;
+    for (int round = 0; round < kRounds; ++round) {
+      const uint64_t other = round % 2 == 0 ? right : left;
+      const Philox::Block block =
+          Philox::Draw(key_, other, (tweak_ << 3) | static_cast<uint64_t>(round));
+      const uint64_t mix = (uint64_t{block[0]} << 32) | block[1];
+      if (round % 2 == 0) left ^= mix & left_mask;
+      else right ^= mix & right_mask;
+    }
+    value = (left << right_bits_) | right;
+  } while (value >= size_);
+  return static_cast<int64_t>(value);
+}
+
+SampleOrder::SampleOrder(uint64_t seed, int64_t epoch, int64_t begin, int64_t end,
+                         ShuffleOptions options)
+    : begin_(begin),
+      end_(end),
+      options_(options),
+      row_key_(PhiloxKey(seed, "order/rows", static_cast<uint64_t>(epoch))),
+      full_blocks_(options.block_rows > 0 ? (end - begin) / options.block_rows : 0),
+      block_order_(PhiloxKey(seed, "order/blocks", static_cast<uint64_t>(epoch)), 0,
+                   full_blocks_) {
+  CHECK(begin >= 0 && begin <= end && epoch >= 0);
+  CHECK(options.block_rows > 0 && options.window_blocks > 0);
+}
+
+int64_t SampleOrder::Row(int64_t position) const {
+  CHECK(position >= 0 && position < num_rows());
+  if (!options_.enabled) return begin_ + position;
+  // Slot s of the permuted blocks holds block block_order_(s); the short one stays last.
+  const int64_t window_rows = options_.block_rows * options_.window_blocks;
+  const int64_t window = position / window_rows;
+  const int64_t window_begin = window * window_rows;
+  const int64_t size = std::min(window_rows, num_rows() - window_begin);
+  const KeyedPermutation row_order(row_key_, static_cast<uint64_t>(window), size);
+  const int64_t mixed = window_begin + row_order(position - window_begin);
+  const int64_t slot = mixed / options_.block_rows;
+  const int64_t block = slot < full_blocks_ ? block_order_(slot) : slot;
+  return begin_ + block * options_.block_rows + mixed % options_.block_rows;
+}
+
+}  // namespace renzan

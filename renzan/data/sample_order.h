@@ -1,0 +1,51 @@
+#pragma once
+
+// The order in which an epoch visits the rows of a range: a keyed permutation, computed on the fly
+// from (seed, epoch). It has no state and needs no memory, so any worker can ask for any position.
+//
+// Blocks of consecutive rows are permuted, then rows within a window of permuted blocks: reads stay
+// in runs of blocks on disk, and a window's worth of rows is mixed thoroughly. The short block at
+// the end of a range, if there is one, always lies in the last window. Immutable, thread-safe.
+
+#include <cstdint>
+
+namespace renzan {
+
+struct ShuffleOptions {
+  bool enabled = true;  // off: rows in their own order
+  int64_t block_rows = 512;
+  int64_t window_blocks = 128;
+};
+
+// A keyed permutation of [0, size): a Feistel network over the next power of two, walked until the
+// result lies inside (J. Black, P. Rogaway, "Ciphers with arbitrary finite domains", 2002).
+class KeyedPermutation {
+ public:
+  KeyedPermutation(uint64_t key, uint64_t tweak, int64_t size);
+  int64_t operator()(int64_t index) const;
+
+ private:
+  uint64_t key_, tweak_;
+  uint64_t size_;
+  int left_bits_, right_bits_;
+};
+
+class SampleOrder {
+ public:
+  // The rows [begin, end) of a dataset.
+  SampleOrder(uint64_t seed, int64_t epoch, int64_t begin, int64_t end,
+              ShuffleOptions options = {});
+
+  int64_t num_rows() const { return end_ - begin_; }
+  // The row at `position` in [0, num_rows()): a bijection onto [begin, end).
+  int64_t Row(int64_t position) const;
+
+ private:
+  int64_t begin_, end_;
+  ShuffleOptions options_;
+  uint64_t row_key_;
+  int64_t full_blocks_;
+  KeyedPermutation block_order_;
+};
+
+}  // namespace renzan

@@ -1,0 +1,89 @@
+#include "renzan/data/sample_order.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <vector>
+
+namespace renzan {
+namespace {
+
+std::vector<int64_t> RowsOf(const SampleOrder& order) {
+  std::vector<int64_t> rows;
+  for (int64_t i = 0; i < order.num_rows(); ++i) rows.push_back(order.Row(i));
+  return rows;
+}
+
+TEST(SampleOrder, EveryRowExactlyOnce) {
+  const ShuffleOptions options[] = {{}, {.block_rows = 1, .window_blocks = 1},
+                                    {.block_rows = 4, .window_blocks = 3},
+                                    {.block_rows = 7, .window_blocks = 5}};
+  for (const ShuffleOptions& option : options) {
+    for (int64_t rows : {0, 1, 2, 3, 5, 6, 7, 8, 34, 35, 36, 37, 100, 511, 512, 513, 1000, 65536,
+                         65537, 66047, 66048, 100003}) {
+      for (uint64_t seed : {1, 2}) {
+        const int64_t begin = 11 * static_cast<int64_t>(seed);
+        const SampleOrder order(seed, 3, begin, begin + rows, option);
+        std::vector<int> seen(static_cast<size_t>(rows));
+        for (int64_t row : RowsOf(order)) {
+          ASSERT_GE(row, begin);
+          ASSERT_LT(row, begin + rows);
+          ASSERT_EQ(seen[static_cast<size_t>(row - begin)]++, 0)
+              << "row " << row << " of " << rows << " twice, blocks of " << option.block_rows;
+        }
+      }
+    }
+  }
+}
+
+TEST(SampleOrder, OffIsTheIdentity) {
+  const SampleOrder order(1, 0, 5, 1000, {.enabled = false});
+  for (int64_t i = 0; i < order.num_rows(); ++i) EXPECT_EQ(order.Row(i), 5 + i);
+}
+
+TEST(SampleOrder, SeedAndEpochChangeIt) {
+  const auto rows = [](uint64_t seed, int64_t epoch) {
+    return RowsOf(SampleOrder(seed, epoch, 0, 5000));
+  };
+  EXPECT_EQ(rows(1, 0), rows(1, 0));
+  EXPECT_NE(rows(1, 0), rows(2, 0));
+  EXPECT_NE(rows(1, 0), rows(1, 1));
+}
+
+TEST(SampleOrder, AWindowTouchesItsBlocksOnly) {
+  const ShuffleOptions options{.block_rows = 16, .window_blocks = 4};
+  const int64_t rows = 16 * 40 + 3;
+  const SampleOrder order(9, 0, 0, rows, options);
+  for (int64_t window = 0; window < rows / 64; ++window) {
+    std::vector<int> in_block(41);
+    for (int64_t i = 64 * window; i < 64 * (window + 1); ++i)
+      ++in_block[static_cast<size_t>(order.Row(i) / 16)];
+    int touched = 0;
+    for (int count : in_block) {
+      EXPECT_TRUE(count == 0 || count == 16);
+      touched += count > 0;
+    }
+    EXPECT_EQ(touched, 4);
+    EXPECT_EQ(in_block[40], 0) << "the short block belongs to the last window";
+  }
+}
+
+// The mean distance between a position and its row is a third of the range for a random
+// permutation, and neighbours are independent.
+TEST(SampleOrder, LooksRandom) {
+  const int64_t rows = 60000;  // one window
+  const SampleOrder order(4, 0, 0, rows);
+  double distance = 0, product = 0;
+  const double mean = (rows - 1) / 2.0;
+  for (int64_t i = 0; i < rows; ++i) {
+    distance += std::fabs(static_cast<double>(order.Row(i) - i));
+    product += (static_cast<double>(order.Row(i)) - mean) *
+               (static_cast<double>(order.Row((i + 1) % rows)) - mean);
+  }
+  EXPECT_NEAR(distance / static_cast<double>(rows) / static_cast<double>(rows), 1.0 / 3, 0.01);
+  const double variance = static_cast<double>(rows) * static_cast<double>(rows) / 12;
+  EXPECT_NEAR(product / static_cast<double>(rows) / variance, 0, 0.02);
+}
+
+}  // namespace
+}  // namespace renzan
