@@ -12,7 +12,7 @@ namespace renzan {
 void AddDataVerb(CLI::App& app);                         // data import|synth|inspect|verify
 void AddCheckpointVerb(CLI::App& app, int& exit_status);  // checkpoint diff|verify|export
 void AddTrainVerb(CLI::App& app, int& exit_status);
-void AddEvalVerb(CLI::App& app);
-void AddPredictVerb(CLI::App& app);
+void AddEvalVerb(CLI::App& app, int& exit_status);
+void AddPredictVerb(CLI::App& app, int& exit_status);
 
 }  // namespace renzan

@@ -40,6 +40,8 @@ class ShardedEmbeddings {
   int64_t num_tables() const { return static_cast<int64_t>(options_.tables.size()); }
   // The tables this worker owns, in table order.
   std::vector<EmbeddingTable>& tables() { return tables_; }
+  // The name under which their optimizer state is saved, or "".
+  const char* state_name() const { return StateName(options_.optimizer.type); }
 
   // ids: one view per table, of this worker's samples.
   void Forward(std::span<const IdsView> ids);

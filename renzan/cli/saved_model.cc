@@ -1,0 +1,50 @@
+#include "renzan/cli/saved_model.h"
+
+#include <CLI/CLI.hpp>
+
+#include "renzan/base/error.h"
+#include "renzan/base/file.h"
+#include "renzan/base/log.h"
+#include "renzan/nn/isa.h"
+#include "renzan/train/model_io.h"
+#include "renzan/train/splits.h"
+
+namespace renzan {
+
+void AddSavedModelFlags(CLI::App& verb, SavedModelFlags& flags) {
+  verb.add_option("model", flags.model, "A run directory, or the model directory inside it")
+      ->required();
+  verb.add_option("--data", flags.data, "Dataset directory")->required();
+  verb.add_option("--rows", flags.rows, "Only rows BEGIN END of it")->expected(2);
+  verb.add_option("--workers", flags.workers, "Start this many workers on this machine")
+      ->check(CLI::PositiveNumber);
+  verb.add_option("--threads", flags.threads, "Threads per worker")->check(CLI::PositiveNumber);
+  verb.add_option("--backend", flags.backend, "auto, local, gloo or mpi");
+}
+
+int WithSavedModel(const SavedModelFlags& flags,
+                   const std::function<void(HybridModel&, const TrainConfig&, Communicator&,
+                                            const Dataset&, RowRange)>& body) {
+  return RunWorkers(
+      {.workers = flags.workers, .threads = flags.threads, .backend = flags.backend},
+      [&](Communicator& comm, int threads) {
+        const bool is_run = FileExists(flags.model + "/model/manifest.json");
+        ModelReader reader(is_run ? flags.model + "/model" : flags.model);
+        TrainConfig config;
+        ReadConfigText(reader.config(), reader.dir() + "/manifest.json", {},
+                       [&](ConfigFields& fields) { config.Describe(fields); });
+        if (comm.world_size() > config.numerics.virtual_workers)
+          Fail(ErrorCode::kConfig, "{} workers cannot share the model's {} virtual workers",
+               comm.world_size(), config.numerics.virtual_workers);
+        const Dataset dataset(flags.data);
+        const RowRange rows = ResolveRows(flags.rows, dataset, "--rows");
+        SelectIsa(config.numerics.isa);
+        ThreadPool pool(threads);
+        HybridModel model(config, dataset.schema(), EstimatePoolingFactors({&dataset, rows}), comm,
+                          pool);
+        LoadModel(reader, false, &model);
+        body(model, config, comm, dataset, rows);
+      });
+}
+
+}  // namespace renzan

@@ -1,0 +1,24 @@
+#pragma once
+
+// How a verb that trains or predicts becomes one worker or several.
+
+#include <functional>
+#include <string>
+
+#include "renzan/comm/communicator.h"
+
+namespace renzan {
+
+struct WorkerOptions {
+  int workers = 1;  // started here, unless a launcher (mpirun, torchrun, srun) has started us
+  int threads = 0;  // per worker; 0: this machine's cores shared by its workers
+  std::string backend = "auto";
+  double timeout_seconds = 60;
+};
+
+// Either runs `body` as one worker and returns 0, or starts `workers` copies of this command and
+// returns their exit status. `threads` is the resolved number.
+int RunWorkers(const WorkerOptions& options,
+               const std::function<void(Communicator& comm, int threads)>& body);
+
+}  // namespace renzan

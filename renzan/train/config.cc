@@ -1,0 +1,130 @@
+#include "renzan/train/config.h"
+
+#include "renzan/model/model.h"
+
+namespace renzan {
+namespace {
+
+constexpr int64_t kMaxSteps = int64_t{1} << 53;
+const std::vector<std::string> kWireTypes = {"fp32", "fp16", "bf16"};
+const std::vector<std::string> kPoolings = {"sum", "mean"};
+
+bool IsPowerOfTwo(int64_t n) { return n > 0 && (n & (n - 1)) == 0; }
+
+bool AllPositive(const std::vector<int64_t>& sizes) {
+  for (int64_t size : sizes)
+    if (size < 1 || size > (int64_t{1} << 20)) return false;
+  return true;
+}
+
+}  // namespace
+
+void SplitConfig::Describe(ConfigFields& fields) {
+  fields.Field("path", &path, "dataset directory, made by `renzan data import` or `data synth`");
+  fields.Field("rows", &rows, "[begin, end) of its rows; all when empty");
+  fields.Require(rows.empty() || (rows.size() == 2 && rows[0] >= 0 && rows[0] < rows[1]), "rows",
+                 "must be [begin, end] with 0 <= begin < end");
+}
+
+void DataConfig::Describe(ConfigFields& fields) {
+  fields.Section("train", &train, "what to learn from");
+  fields.Section("eval", &eval, "held-out samples; none when the path is empty");
+  fields.Field("shuffle", &shuffle, "a new sample order each epoch, keyed by the seed");
+}
+
+void TableConfig::Describe(ConfigFields& fields) {
+  fields.Choice("pooling", &pooling, kPoolings, "how the rows of a bag are combined");
+}
+
+void ModelConfig::Describe(ConfigFields& fields) {
+  fields.Choice("type", &type, ModelTypes());
+  fields.Range("embedding_dim", &embedding_dim, 1, 4096);
+  fields.Field("bottom_mlp", &bottom_mlp, "hidden layers; embedding_dim comes after them");
+  fields.Require(AllPositive(bottom_mlp), "bottom_mlp", "layer sizes must be 1 to 1048576");
+  fields.Field("top_mlp", &top_mlp, "hidden layers; the logit comes after them");
+  fields.Require(AllPositive(top_mlp), "top_mlp", "layer sizes must be 1 to 1048576");
+  fields.Range("cross_layers", &cross_layers, 0, 64, "dlrm_dcnv2 only");
+  fields.Range("cross_rank", &cross_rank, 1, 65536, "dlrm_dcnv2 only");
+  fields.Choice("pooling", &pooling, kPoolings, "of multi-hot features not named in tables");
+  fields.Map("tables", &tables, "settings of single features by name");
+}
+
+void TrainingConfig::Describe(ConfigFields& fields) {
+  fields.Range("batch_size", &batch_size, 1, 1 << 24, "samples per step over all workers");
+  fields.Range("epochs", &epochs, 0, 1e6);
+  fields.Range("max_steps", &max_steps, -1, kMaxSteps, "-1: no limit");
+  fields.Range("log_every", &log_every, 1, kMaxSteps, "steps");
+  fields.Range("eval_every", &eval_every, 0, kMaxSteps, "steps; 0: at the end only");
+}
+
+void DenseOptimizerConfig::Describe(ConfigFields& fields) {
+  fields.Choice("type", &type, {"sgd", "adagrad", "adam"});
+  fields.Range("learning_rate", &learning_rate, 0, 1e6);
+  fields.Range("epsilon", &epsilon, 0, 1);
+  fields.Range("beta1", &beta1, 0, 1, "adam");
+  fields.Range("beta2", &beta2, 0, 1, "adam");
+  fields.Require(beta1 < 1, "beta1", "must be below 1");
+  fields.Require(beta2 < 1, "beta2", "must be below 1");
+  fields.Range("initial_accumulator", &initial_accumulator, 0, 1e6, "adagrad");
+}
+
+void SparseOptimizerConfig::Describe(ConfigFields& fields) {
+  fields.Choice("type", &type, {"sgd", "adagrad", "rowwise_adagrad"});
+  fields.Range("learning_rate", &learning_rate, 0, 1e6);
+  fields.Range("epsilon", &epsilon, 0, 1);
+  fields.Range("initial_accumulator", &initial_accumulator, 0, 1e6, "adagrad, rowwise_adagrad");
+}
+
+void ScheduleConfig::Describe(ConfigFields& fields) {
+  fields.Range("warmup_steps", &warmup_steps, 0, kMaxSteps, "linear from 0");
+  fields.Range("decay_start_step", &decay_start_step, 0, kMaxSteps);
+  fields.Range("decay_steps", &decay_steps, 0, kMaxSteps, "polynomial to 0; 0: no decay");
+  fields.Range("decay_power", &decay_power, 0.1, 10);
+}
+
+void OptimizerConfig::Describe(ConfigFields& fields) {
+  fields.Section("dense", &dense, "of the MLPs and the cross network");
+  fields.Section("sparse", &sparse, "of the embedding tables, exact");
+  fields.Section("schedule", &schedule, "multiplies both learning rates");
+}
+
+void NumericsConfig::Describe(ConfigFields& fields) {
+  fields.Range("virtual_workers", &virtual_workers, 1, 1024,
+               "the unit of arithmetic: at most as many workers; changing it changes rounding");
+  fields.Require(IsPowerOfTwo(virtual_workers), "virtual_workers", "must be a power of two");
+  fields.Choice("isa", &isa, {"auto", "sse4", "avx2", "avx512", "neon"},
+                "instruction set class to pin");
+}
+
+void CommConfig::Describe(ConfigFields& fields) {
+  fields.Choice("backend", &backend, {"auto", "local", "gloo", "mpi"});
+  fields.Choice("forward", &forward, kWireTypes, "codec of pooled embeddings");
+  fields.Choice("backward", &backward, kWireTypes, "codec of their gradients");
+  fields.Choice("dense", &dense, kWireTypes, "codec of dense gradients, at every node of the tree");
+  fields.Range("timeout_seconds", &timeout_seconds, 0.1, 86400, "of one exchange");
+}
+
+void TrainConfig::Describe(ConfigFields& fields) {
+  fields.Field("seed", &seed);
+  fields.Section("data", &data);
+  fields.Section("model", &model);
+  fields.Section("training", &training);
+  fields.Section("optimizer", &optimizer);
+  fields.Section("numerics", &numerics);
+  fields.Section("comm", &comm);
+  fields.Range("workers", &workers, 1, 1024, "processes on this machine");
+  fields.Range("threads", &threads, 0, 1024, "per worker; 0: share the cores");
+  fields.Field("run_dir", &run_dir, "where logs and the model go; runs/NAME-TIME when empty");
+  fields.Require(!data.train.path.empty(), "data",
+                 "data.train.path is missing: name a dataset directory");
+  fields.Require(training.batch_size % numerics.virtual_workers == 0, "training",
+                 fmt::format("training.batch_size ({}) must be a multiple of "
+                             "numerics.virtual_workers ({})",
+                             training.batch_size, numerics.virtual_workers));
+  fields.Require(workers <= numerics.virtual_workers, "workers",
+                 fmt::format("{} workers cannot share {} virtual workers: use at most {}, or raise "
+                             "numerics.virtual_workers (which changes rounding)",
+                             workers, numerics.virtual_workers, numerics.virtual_workers));
+}
+
+}  // namespace renzan

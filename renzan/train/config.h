@@ -1,0 +1,114 @@
+#pragma once
+
+// The configuration of a training run: one struct per section of the YAML file, each field with its
+// default. What is under `numerics`, `data`, `model`, `training`, `optimizer` and the codecs of `comm`
+// decides the result; workers, threads, backend and run_dir never do.
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "renzan/base/config.h"
+
+namespace renzan {
+
+struct SplitConfig {
+  std::string path;             // dataset directory
+  std::vector<int64_t> rows;    // [begin, end), or empty for all
+  void Describe(ConfigFields& fields);
+};
+
+struct DataConfig {
+  SplitConfig train, eval;
+  bool shuffle = true;
+  void Describe(ConfigFields& fields);
+};
+
+struct TableConfig {
+  std::string pooling = "sum";
+  void Describe(ConfigFields& fields);
+};
+
+struct ModelConfig {
+  std::string type = "dlrm";
+  int64_t embedding_dim = 16;
+  std::vector<int64_t> bottom_mlp = {512, 256, 64};
+  std::vector<int64_t> top_mlp = {512, 256};
+  int cross_layers = 3;
+  int64_t cross_rank = 512;
+  std::string pooling = "sum";                // of multi-hot features without an entry in `tables`
+  std::map<std::string, TableConfig> tables;  // by feature name
+  void Describe(ConfigFields& fields);
+};
+
+struct TrainingConfig {
+  int64_t batch_size = 2048;
+  double epochs = 1;
+  int64_t max_steps = -1;  // -1: no limit; 0: save the initial model
+  int64_t log_every = 100;
+  int64_t eval_every = 0;  // 0: at the end only
+  void Describe(ConfigFields& fields);
+};
+
+struct DenseOptimizerConfig {
+  std::string type = "sgd";
+  double learning_rate = 0.1;
+  double epsilon = 1e-8;
+  double beta1 = 0.9, beta2 = 0.999;
+  double initial_accumulator = 0;
+  void Describe(ConfigFields& fields);
+};
+
+struct SparseOptimizerConfig {
+  std::string type = "sgd";
+  double learning_rate = 0.1;
+  double epsilon = 1e-8;
+  double initial_accumulator = 0;
+  void Describe(ConfigFields& fields);
+};
+
+struct ScheduleConfig {
+  int64_t warmup_steps = 0;
+  int64_t decay_start_step = 0;
+  int64_t decay_steps = 0;
+  double decay_power = 2;
+  void Describe(ConfigFields& fields);
+};
+
+struct OptimizerConfig {
+  DenseOptimizerConfig dense;
+  SparseOptimizerConfig sparse;
+  ScheduleConfig schedule;
+  void Describe(ConfigFields& fields);
+};
+
+struct NumericsConfig {
+  int virtual_workers = 8;
+  std::string isa = "auto";
+  void Describe(ConfigFields& fields);
+};
+
+struct CommConfig {
+  std::string backend = "auto";
+  std::string forward = "fp32", backward = "fp32", dense = "fp32";
+  double timeout_seconds = 60;
+  void Describe(ConfigFields& fields);
+};
+
+struct TrainConfig {
+  uint64_t seed = 0;
+  DataConfig data;
+  ModelConfig model;
+  TrainingConfig training;
+  OptimizerConfig optimizer;
+  NumericsConfig numerics;
+  CommConfig comm;
+  int workers = 1;
+  int threads = 0;  // per worker; 0: the machine's cores shared evenly
+  std::string run_dir;
+
+  void Describe(ConfigFields& fields);
+};
+
+}  // namespace renzan

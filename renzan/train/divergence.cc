@@ -1,0 +1,43 @@
+#include "renzan/train/divergence.h"
+
+#include <cmath>
+
+#include "renzan/base/error.h"
+
+namespace renzan {
+namespace {
+
+// Of an AUC around 0.5 (Hanley & McNeil, 1982: √((p + n + 1) / 12pn)).
+double StandardError(const BinaryMetrics& metrics) {
+  const double p = static_cast<double>(metrics.positives);
+  const double n = static_cast<double>(metrics.count - metrics.positives);
+  return p > 0 && n > 0 ? std::sqrt((p + n + 1) / (12 * p * n)) : 1;
+}
+
+}  // namespace
+
+std::optional<std::string> DivergenceWatch::Observe(int64_t step, const BinaryMetrics& window) {
+  if (window.non_finite > 0)
+    Fail(ErrorCode::kSoftware,
+         "training diverged by step {}: {} of {} predictions are NaN or infinite; lower "
+         "optimizer.dense.learning_rate and optimizer.sparse.learning_rate (try a tenth), or add "
+         "optimizer.schedule.warmup_steps",
+         step, window.non_finite, window.non_finite + window.count);
+  if (warned_) return std::nullopt;
+  sum_.Merge(window);
+  // Judge only on enough samples that chance cannot look like this.
+  if (StandardError(sum_) > 0.003) return std::nullopt;
+  const double auc = sum_.Auc();
+  const int64_t samples = sum_.count;
+  sum_ = BinaryMetrics();
+  if (auc > 0.51) return std::nullopt;
+  warned_ = true;
+  return fmt::format(
+      "AUC is {:.3f} over the last {} samples at step {}: the model is not learning. A learning "
+      "rate that is too high for the recipe does this without any NaN: lower "
+      "optimizer.dense.learning_rate and optimizer.sparse.learning_rate (try a tenth), or add "
+      "optimizer.schedule.warmup_steps; if the labels are random, nothing helps",
+      auc, samples, step);
+}
+
+}  // namespace renzan

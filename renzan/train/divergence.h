@@ -1,0 +1,24 @@
+#pragma once
+
+// Notices early that a run learns nothing, and says what to try: a learning rate that is too high for
+// the recipe gives NaN, or silently an AUC of 0.5. Not thread-safe; deterministic.
+
+#include <optional>
+#include <string>
+
+#include "renzan/model/metrics.h"
+
+namespace renzan {
+
+class DivergenceWatch {
+ public:
+  // Takes the metrics of the steps since the last call. Throws kSoftware when a logit was NaN or
+  // infinite: the model is lost. Returns advice, once, when the AUC is stuck at 0.5.
+  std::optional<std::string> Observe(int64_t step, const BinaryMetrics& window);
+
+ private:
+  BinaryMetrics sum_;
+  bool warned_ = false;
+};
+
+}  // namespace renzan

@@ -1,0 +1,50 @@
+#include "renzan/train/divergence.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <vector>
+
+#include "renzan/base/error.h"
+#include "renzan/base/philox.h"
+
+namespace renzan {
+namespace {
+
+BinaryMetrics Window(double signal, uint64_t seed) {
+  BinaryMetrics metrics;
+  std::vector<float> logits, labels;
+  for (uint64_t i = 0; i < 20000; ++i) {
+    const Philox::Block words = Philox::Draw(seed, i);
+    labels.push_back(words[0] % 4 == 0 ? 1.0f : 0.0f);
+    logits.push_back(static_cast<float>(Philox::Normal(words[1], words[2]) +
+                                        signal * static_cast<double>(labels.back())));
+  }
+  metrics.Add(logits, labels);
+  return metrics;
+}
+
+TEST(DivergenceWatch, AdvisesOnceWhenNothingIsLearnt) {
+  DivergenceWatch watch;
+  int advice = 0;
+  for (uint64_t i = 0; i < 20; ++i)
+    if (watch.Observe(static_cast<int64_t>(i), Window(0, i))) ++advice;
+  EXPECT_EQ(advice, 1);
+}
+
+TEST(DivergenceWatch, IsQuietWhenSomethingIs) {
+  DivergenceWatch watch;
+  for (uint64_t i = 0; i < 20; ++i)
+    EXPECT_FALSE(watch.Observe(static_cast<int64_t>(i), Window(0.2, i)));
+}
+
+TEST(DivergenceWatch, EndsTheRunOnNaN) {
+  DivergenceWatch watch;
+  BinaryMetrics metrics;
+  const std::vector<float> logits = {0, std::nanf("")}, labels = {0, 1};
+  metrics.Add(logits, labels);
+  EXPECT_THROW(watch.Observe(1, metrics), Error);
+}
+
+}  // namespace
+}  // namespace renzan

@@ -1,0 +1,33 @@
+#pragma once
+
+// Predictions over a range of rows of a dataset, on all workers. Every rank makes the same calls and
+// gets the same answer, whatever the number of workers.
+
+#include <cstdint>
+#include <functional>
+#include <span>
+
+#include "renzan/comm/communicator.h"
+#include "renzan/data/dataset.h"
+#include "renzan/model/metrics.h"
+#include "renzan/train/hybrid_model.h"
+
+namespace renzan {
+
+struct RowRange {
+  int64_t begin = 0, end = 0;
+  int64_t size() const { return end - begin; }
+};
+
+// Metrics of rows [begin, end), merged over the workers.
+BinaryMetrics Evaluate(HybridModel& model, Communicator& comm, const Dataset& dataset,
+                       RowRange rows, int64_t batch_size);
+
+// Calls sink(logits) on rank 0 with the logits of consecutive runs of rows.
+void PredictRows(HybridModel& model, Communicator& comm, const Dataset& dataset, RowRange rows,
+                 int64_t batch_size, const std::function<void(std::span<const float>)>& sink);
+
+// Sums the workers' metrics.
+BinaryMetrics MergeMetrics(Communicator& comm, const BinaryMetrics& mine);
+
+}  // namespace renzan

@@ -1,0 +1,151 @@
+#include "renzan/train/hybrid_model.h"
+
+#include <algorithm>
+
+#include "renzan/base/error.h"
+#include "renzan/model/loss.h"
+#include "renzan/train/schedule.h"
+
+namespace renzan {
+namespace {
+
+SparseOptimizerOptions SparseOptions(const SparseOptimizerConfig& config) {
+  SparseOptimizerOptions options{.epsilon = config.epsilon,
+                                 .initial_accumulator = config.initial_accumulator};
+  if (config.type == "adagrad") options.type = SparseOptimizerType::kAdagrad;
+  if (config.type == "rowwise_adagrad") options.type = SparseOptimizerType::kRowWiseAdagrad;
+  return options;
+}
+
+std::vector<TableSpec> Tables(const ModelConfig& config, const DatasetSchema& schema,
+                              std::span<const double> pooling_factors) {
+  CHECK(pooling_factors.size() == schema.categorical.size());
+  std::vector<std::string> names;
+  std::vector<TableSpec> tables;
+  for (size_t t = 0; t < schema.categorical.size(); ++t) {
+    const CategoricalFeature& feature = schema.categorical[t];
+    const auto own = config.tables.find(feature.name);
+    const std::string& pooling =
+        own != config.tables.end() ? own->second.pooling : config.pooling;
+    tables.push_back({.name = feature.name,
+                      .num_embeddings = feature.num_embeddings,
+                      .embedding_dim = config.embedding_dim,
+                      .pooling = pooling == "mean" ? Pooling::kMean : Pooling::kSum,
+                      .multi_hot = feature.multi_hot,
+                      .pooling_factor = pooling_factors[t]});
+    names.push_back(feature.name);
+  }
+  for (const auto& [name, table] : config.tables) {
+    if (std::find(names.begin(), names.end(), name) != names.end()) continue;
+    const std::string nearest = NearestName(name, names);
+    Fail(ErrorCode::kConfig, "model.tables.{}: the dataset has no categorical feature '{}'{}", name,
+         name, nearest.empty() ? "" : ": did you mean '" + nearest + "'?");
+  }
+  return tables;
+}
+
+}  // namespace
+
+HybridModel::HybridModel(const TrainConfig& config, const DatasetSchema& schema,
+                         std::span<const double> pooling_factors, Communicator& comm,
+                         ThreadPool& pool)
+    : config_(config),
+      pool_(pool),
+      virtual_workers_(
+          VirtualWorkerRange(config.numerics.virtual_workers, comm.world_size(), comm.rank())),
+      samples_per_virtual_worker_(config.training.batch_size / config.numerics.virtual_workers) {
+  const ModelConfig& m = config.model;
+  const int64_t num_tables = static_cast<int64_t>(schema.categorical.size());
+  model_ = MakeModel({.type = m.type,
+                      .num_dense = static_cast<int64_t>(schema.dense.size()),
+                      .num_tables = num_tables,
+                      .embedding_dim = m.embedding_dim,
+                      .bottom_mlp = m.bottom_mlp,
+                      .top_mlp = m.top_mlp,
+                      .cross_layers = m.cross_layers,
+                      .cross_rank = m.cross_rank});
+  embeddings_ = std::make_unique<ShardedEmbeddings>(
+      comm, pool,
+      ShardedEmbeddingsOptions{.tables = Tables(m, schema, pooling_factors),
+                               .batch = config.training.batch_size,
+                               .virtual_workers = config.numerics.virtual_workers,
+                               .forward = ParseWireType(config.comm.forward),
+                               .backward = ParseWireType(config.comm.backward),
+                               .optimizer = SparseOptions(config.optimizer.sparse),
+                               .seed = config.seed});
+
+  const size_t size = static_cast<size_t>(model_->layout().size());
+  parameters_ = AlignedBuffer(size);
+  gradient_ = AlignedBuffer(size);
+  model_->layout().Initialize(config.seed, parameters_.span());
+  for (int v = virtual_workers_.begin; v < virtual_workers_.end; ++v) leaves_.emplace_back(size);
+  reducer_ = std::make_unique<TreeReducer>(comm, pool, config.numerics.virtual_workers, size,
+                                           ParseWireType(config.comm.dense));
+  const DenseOptimizerConfig& dense = config.optimizer.dense;
+  dense_optimizer_ = std::make_unique<DenseOptimizer>(
+      DenseOptimizerOptions{.type = dense.type,
+                            .epsilon = dense.epsilon,
+                            .beta1 = dense.beta1,
+                            .beta2 = dense.beta2,
+                            .initial_accumulator = dense.initial_accumulator},
+      size);
+  for (int thread = 0; thread < pool.num_threads(); ++thread)
+    workspaces_.push_back(model_->MakeWorkspace(samples_per_virtual_worker_));
+}
+
+void HybridModel::ReadIds(const Batch& slice) {
+  CHECK(slice.size == slice_end() - slice_begin());
+  std::vector<IdsView> ids;
+  for (const FeatureIds& feature : slice.categorical)
+    ids.push_back({feature.values, feature.offsets});
+  embeddings_->Forward(ids);
+}
+
+void HybridModel::Load(const Batch& slice, size_t index, Model::Workspace* workspace) const {
+  const int64_t num_dense = model_->options().num_dense;
+  const float* dense = slice.dense.data() +
+                       static_cast<int64_t>(index) * samples_per_virtual_worker_ * num_dense;
+  std::copy_n(dense, samples_per_virtual_worker_ * num_dense, workspace->dense.data());
+  embeddings_->ReadPooled(virtual_workers_.begin + static_cast<int>(index),
+                          workspace->features.data() + model_->options().embedding_dim,
+                          model_->features_per_sample());
+}
+
+void HybridModel::Step(const Batch& slice, int64_t step, std::span<BinaryMetrics> metrics) {
+  ReadIds(slice);
+  const size_t n = static_cast<size_t>(samples_per_virtual_worker_);
+  pool_.ParallelTasks(leaves_.size(), [&](int thread, size_t index) {
+    Model::Workspace& w = *workspaces_[static_cast<size_t>(thread)];
+    const std::span<const float> labels = std::span(slice.label).subspan(index * n, n);
+    Load(slice, index, &w);
+    model_->Forward(parameters_.data(), samples_per_virtual_worker_, &w);
+    metrics[static_cast<size_t>(thread)].Add(w.logits.span(), labels);
+    BinaryCrossEntropy(w.logits.span(), labels, config_.training.batch_size, w.d_logits.span());
+    model_->Backward(parameters_.data(), samples_per_virtual_worker_, leaves_[index].data(), &w);
+    embeddings_->WritePooledGradient(virtual_workers_.begin + static_cast<int>(index),
+                                     w.d_features.data() + model_->options().embedding_dim,
+                                     model_->features_per_sample());
+  });
+
+  const double factor = LearningRateFactor(config_.optimizer.schedule, step);
+  embeddings_->Backward(factor * config_.optimizer.sparse.learning_rate);
+  std::vector<std::span<float>> leaves;
+  for (AlignedBuffer& leaf : leaves_) leaves.push_back(leaf.span());
+  reducer_->Reduce(leaves, gradient_.span());
+  dense_optimizer_->Apply(pool_, factor * config_.optimizer.dense.learning_rate, step,
+                          gradient_.span(), parameters_.span());
+}
+
+void HybridModel::Predict(const Batch& slice, std::span<float> logits) {
+  CHECK(static_cast<int64_t>(logits.size()) == slice.size);
+  ReadIds(slice);
+  const size_t n = static_cast<size_t>(samples_per_virtual_worker_);
+  pool_.ParallelTasks(leaves_.size(), [&](int thread, size_t index) {
+    Model::Workspace& w = *workspaces_[static_cast<size_t>(thread)];
+    Load(slice, index, &w);
+    model_->Forward(parameters_.data(), samples_per_virtual_worker_, &w);
+    std::copy_n(w.logits.data(), n, logits.data() + index * n);
+  });
+}
+
+}  // namespace renzan

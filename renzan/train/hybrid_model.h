@@ -1,0 +1,70 @@
+#pragma once
+
+// A recommendation model spread over workers: the dense part replicated and trained data-parallel,
+// the embedding tables model-parallel. One synchronous step at a time; what it computes is a pure
+// function of configuration, seed and batches (ARCHITECTURE.md, "Placement never changes arithmetic").
+//
+// Every rank constructs it alike and makes the same calls. Not thread-safe.
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "renzan/base/thread_pool.h"
+#include "renzan/comm/communicator.h"
+#include "renzan/comm/tree_reduce.h"
+#include "renzan/data/batch.h"
+#include "renzan/data/dataset.h"
+#include "renzan/embedding/sharded_embeddings.h"
+#include "renzan/model/metrics.h"
+#include "renzan/model/model.h"
+#include "renzan/nn/dense_optimizer.h"
+#include "renzan/train/config.h"
+
+namespace renzan {
+
+class HybridModel {
+ public:
+  // pooling_factors: mean lookups per sample of each categorical feature, for the placement only.
+  HybridModel(const TrainConfig& config, const DatasetSchema& schema,
+              std::span<const double> pooling_factors, Communicator& comm, ThreadPool& pool);
+
+  // The samples of the global batch that this worker reads.
+  int64_t slice_begin() const { return virtual_workers_.begin * samples_per_virtual_worker_; }
+  int64_t slice_end() const { return virtual_workers_.end * samples_per_virtual_worker_; }
+
+  int virtual_workers() const { return config_.numerics.virtual_workers; }
+
+  // One training step on this worker's slice of the global batch. `metrics` (one per thread of the
+  // pool) get the predictions made before the update.
+  void Step(const Batch& slice, int64_t step, std::span<BinaryMetrics> metrics);
+
+  // logits [slice size] of this worker's samples.
+  void Predict(const Batch& slice, std::span<float> logits);
+
+  // For saving and loading.
+  const Model& model() const { return *model_; }
+  AlignedBuffer& parameters() { return parameters_; }
+  DenseOptimizer& dense_optimizer() { return *dense_optimizer_; }
+  ShardedEmbeddings& embeddings() { return *embeddings_; }
+
+ private:
+  void ReadIds(const Batch& slice);
+  // Fills the workspace with one virtual worker's inputs. `index` counts within this worker.
+  void Load(const Batch& slice, size_t index, Model::Workspace* workspace) const;
+
+  TrainConfig config_;
+  ThreadPool& pool_;
+  IndexRange virtual_workers_;  // carried by this worker
+  int64_t samples_per_virtual_worker_ = 0;
+  std::unique_ptr<Model> model_;
+  std::unique_ptr<ShardedEmbeddings> embeddings_;
+  AlignedBuffer parameters_, gradient_;
+  std::vector<AlignedBuffer> leaves_;  // the gradient of each carried virtual worker
+  std::unique_ptr<TreeReducer> reducer_;
+  std::unique_ptr<DenseOptimizer> dense_optimizer_;
+  std::vector<std::unique_ptr<Model::Workspace>> workspaces_;  // per thread
+};
+
+}  // namespace renzan

@@ -1,0 +1,54 @@
+#pragma once
+
+// The training loop of one worker: batches in, steps, a report every so often, evaluations, and
+// advice when nothing is learnt. Every rank runs it alike; only rank 0 has an observer.
+
+#include <cstdint>
+#include <optional>
+
+#include "renzan/base/clock.h"
+#include "renzan/comm/communicator.h"
+#include "renzan/data/dataset.h"
+#include "renzan/model/metrics.h"
+#include "renzan/train/config.h"
+#include "renzan/train/evaluate.h"
+#include "renzan/train/hybrid_model.h"
+
+namespace renzan {
+
+struct StepReport {
+  int64_t step = 0, steps = 0;    // done, of how many
+  BinaryMetrics window;           // since the last report
+  double samples_per_second = 0;  // since the last report
+  double learning_rate_factor = 1;
+  double seconds = 0;             // spent training so far
+};
+
+// What rank 0 shows and records.
+class TrainObserver {
+ public:
+  virtual ~TrainObserver() = default;
+  virtual void OnStart(int64_t steps) = 0;
+  virtual void OnReport(const StepReport& report) = 0;
+  virtual void OnEvaluation(int64_t step, const BinaryMetrics& metrics) = 0;
+  virtual void OnAdvice(const std::string& advice) = 0;
+};
+
+struct Split {
+  const Dataset* dataset = nullptr;
+  RowRange rows;
+};
+
+struct TrainResult {
+  int64_t steps = 0;
+  double seconds = 0;  // in steps, without evaluations
+  std::optional<BinaryMetrics> evaluation;  // at the end
+};
+
+// `observer` is null on ranks other than 0. Throws kConfig when the training split has fewer samples
+// than one batch, kSoftware when the run diverges.
+TrainResult Train(const TrainConfig& config, const Split& train, const std::optional<Split>& eval,
+                  HybridModel& model, Communicator& comm, int num_threads, const Clock& clock,
+                  TrainObserver* observer);
+
+}  // namespace renzan

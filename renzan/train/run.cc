@@ -1,0 +1,76 @@
+#include "renzan/train/run.h"
+
+#include <optional>
+
+#include "renzan/base/error.h"
+#include "renzan/base/file.h"
+#include "renzan/base/log.h"
+#include "renzan/base/thread_pool.h"
+#include "renzan/nn/isa.h"
+#include "renzan/train/gather.h"
+#include "renzan/train/hybrid_model.h"
+#include "renzan/train/loop.h"
+#include "renzan/train/model_io.h"
+#include "renzan/train/run_observer.h"
+#include "renzan/train/splits.h"
+
+namespace renzan {
+namespace {
+
+// Rank 0 chooses and creates the directory; everyone learns its name.
+std::string MakeRunDirectory(const TrainConfig& config, const std::string& name,
+                             Communicator& comm, const Clock& clock) {
+  std::string dir;
+  if (comm.rank() == 0) {
+    dir = config.run_dir;
+    if (dir.empty()) {
+      const std::string stem =
+          fmt::format("runs/{}-{}", name, FormatUtc(clock.UnixSeconds()));
+      dir = stem;
+      for (int i = 2; FileExists(dir); ++i) dir = fmt::format("{}.{}", stem, i);
+    } else if (FileExists(dir + "/manifest.json")) {
+      Fail(ErrorCode::kCantCreate,
+           "{} holds a run already: choose another --run-dir, or remove it", dir);
+    }
+    CreateDirectories(dir);
+  }
+  return BroadcastString(comm, dir);
+}
+
+}  // namespace
+
+RunResult RunTraining(const TrainConfig& config, const std::string& name, int threads,
+                      Communicator& comm, const Clock& clock, bool terminal) {
+  const std::string isa = SelectIsa(config.numerics.isa);
+  ThreadPool pool(threads);
+  const OpenedSplits splits = OpenSplits(config.data, comm);
+  HybridModel model(config, splits.train.dataset->schema(),
+                    EstimatePoolingFactors(splits.train), comm, pool);
+  const std::string run_dir = MakeRunDirectory(config, name, comm, clock);
+
+  TrainConfig resolved = config;
+  resolved.run_dir = run_dir;
+  const std::string config_yaml =
+      PrintConfig([&](ConfigFields& fields) { resolved.Describe(fields); });
+  std::unique_ptr<RunObserver> observer;
+  if (comm.rank() == 0)
+    observer = std::make_unique<RunObserver>(
+        RunObserver::Options{.run_dir = run_dir,
+                             .config_yaml = config_yaml,
+                             .config = &config,
+                             .splits = &splits,
+                             .isa = isa,
+                             .backend = comm.backend(),
+                             .world_size = comm.world_size(),
+                             .threads = threads,
+                             .terminal = terminal,
+                             .clock = &clock});
+  const TrainResult result =
+      Train(config, splits.train, splits.eval, model, comm, threads, clock, observer.get());
+  const std::string sha256 =
+      SaveModel(model, comm, run_dir + "/model", result.steps, config_yaml);
+  if (observer) observer->OnDone(result, sha256);
+  return {run_dir, sha256};
+}
+
+}  // namespace renzan

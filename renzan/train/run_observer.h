@@ -1,0 +1,43 @@
+#pragma once
+
+// Everything that rank 0 shows on the terminal and records in the run directory while training.
+
+#include <memory>
+#include <string>
+
+#include "renzan/base/clock.h"
+#include "renzan/train/config.h"
+#include "renzan/train/loop.h"
+#include "renzan/train/splits.h"
+
+namespace renzan {
+
+class RunObserver : public TrainObserver {
+ public:
+  struct Options {
+    std::string run_dir;
+    std::string config_yaml;
+    const TrainConfig* config = nullptr;
+    const OpenedSplits* splits = nullptr;
+    std::string isa, backend;
+    int world_size = 1, threads = 1;
+    bool terminal = false;
+    const Clock* clock = nullptr;
+  };
+  explicit RunObserver(Options options);
+  ~RunObserver() override;
+
+  void OnStart(int64_t steps) override;
+  void OnReport(const StepReport& report) override;
+  void OnEvaluation(int64_t step, const BinaryMetrics& metrics) override;
+  void OnAdvice(const std::string& advice) override;
+
+  // The model is saved: completes the manifest and prints the summary.
+  void OnDone(const TrainResult& result, const std::string& model_sha256);
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace renzan

@@ -1,0 +1,24 @@
+#include "renzan/train/status_file.h"
+
+#include <nlohmann/json.hpp>
+
+#include "renzan/base/file.h"
+
+namespace renzan {
+
+void WriteStatusFile(const std::string& path, const RunStatus& status) {
+  nlohmann::ordered_json out = {{"state", status.state},
+                                {"step", status.step},
+                                {"steps", status.steps},
+                                {"samples_per_second", status.samples_per_second},
+                                {"eta_seconds", nullptr},
+                                {"last_checkpoint", nullptr},
+                                {"updated", status.updated_unix_seconds}};
+  if (status.eta_seconds) out["eta_seconds"] = *status.eta_seconds;
+  if (status.last_checkpoint)
+    out["last_checkpoint"] = {{"step", status.last_checkpoint->step},
+                              {"time", status.last_checkpoint->unix_seconds}};
+  WriteFileAtomically(path, out.dump(2) + "\n");
+}
+
+}  // namespace renzan
