@@ -50,7 +50,7 @@ std::string SelectIsa(const std::string& name) {
 
 std::string MatmulLibraryVersion() {
   const dnnl_version_t* version = dnnl_version();
-  return fmt::format("oneDNN {}.{}.{}", version->major, version->minor, version->patch);
+  return fmt::format("{}.{}.{}", version->major, version->minor, version->patch);
 }
 
 }  // namespace renzan

@@ -12,7 +12,7 @@ namespace renzan {
 // unknown or that this machine lacks.
 std::string SelectIsa(const std::string& name);
 
-// "oneDNN 2.6.3"
+// Of oneDNN: "2.6.3".
 std::string MatmulLibraryVersion();
 
 }  // namespace renzan

@@ -1,6 +1,8 @@
 #include "renzan/train/run.h"
 
-#include <optional>
+#include <unistd.h>
+
+#include <memory>
 
 #include "renzan/base/error.h"
 #include "renzan/base/file.h"
@@ -37,6 +39,12 @@ std::string MakeRunDirectory(const TrainConfig& config, const std::string& name,
   return BroadcastString(comm, dir);
 }
 
+std::string HostName() {
+  char name[256] = "";
+  ::gethostname(name, sizeof name - 1);
+  return name;
+}
+
 }  // namespace
 
 RunResult RunTraining(const TrainConfig& config, const std::string& name, int threads,
@@ -52,6 +60,7 @@ RunResult RunTraining(const TrainConfig& config, const std::string& name, int th
   resolved.run_dir = run_dir;
   const std::string config_yaml =
       PrintConfig([&](ConfigFields& fields) { resolved.Describe(fields); });
+  const std::vector<std::string> hosts = GatherStrings(comm, HostName());
   std::unique_ptr<RunObserver> observer;
   if (comm.rank() == 0)
     observer = std::make_unique<RunObserver>(
@@ -61,7 +70,8 @@ RunResult RunTraining(const TrainConfig& config, const std::string& name, int th
                              .splits = &splits,
                              .isa = isa,
                              .backend = comm.backend(),
-                             .world_size = comm.world_size(),
+                             .libraries = {{"oneDNN", MatmulLibraryVersion()}},
+                             .hosts = hosts,
                              .threads = threads,
                              .terminal = terminal,
                              .clock = &clock});

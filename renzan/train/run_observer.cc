@@ -1,27 +1,157 @@
 #include "renzan/train/run_observer.h"
 
+#include <unistd.h>
+
+#include <cmath>
+
 #include "renzan/base/log.h"
+#include "renzan/train/event_file.h"
+#include "renzan/train/metrics_log.h"
+#include "renzan/train/progress.h"
+#include "renzan/train/run_manifest.h"
+#include "renzan/train/status_file.h"
 
 namespace renzan {
+namespace {
+
+// The tags of one set of metrics under a prefix: "eval/auc".
+std::vector<Scalar> Scalars(const std::string& prefix, const BinaryMetrics& metrics) {
+  return {{prefix + "/loss", metrics.LogLoss()},
+          {prefix + "/auc", metrics.Auc()},
+          {prefix + "/normalized_entropy", metrics.NormalizedEntropy()},
+          {prefix + "/calibration", metrics.Calibration()}};
+}
+
+// ", best reachable 0.8012 (97.9 % of the way from 0.5)" for generated data that was read whole.
+std::string BestReachable(const OpenedSplits& splits, double auc) {
+  const Split& eval = *splits.eval;
+  if (!eval.dataset->planted() || eval.rows.size() != eval.dataset->num_rows()) return "";
+  const double best = eval.dataset->planted()->best_auc;
+  return fmt::format(", best reachable {:.4f} ({:.1f} % of the way from 0.5)", best,
+                     100.0 * (auc - 0.5) / (best - 0.5));
+}
+
+}  // namespace
 
 struct RunObserver::State {
   Options options;
+  MetricsLog metrics_log;
+  EventFile event_file;
+  ProgressDisplay progress;
+  RunManifest manifest;
+  RunStatus status;
+  double samples_per_second = 0;
+
+  explicit State(Options given)
+      : options(std::move(given)),
+        metrics_log(options.run_dir + "/metrics.jsonl"),
+        event_file(options.run_dir, options.clock->UnixSeconds(), options.hosts[0]),
+        progress(STDERR_FILENO, options.terminal) {
+    manifest.program_version = RENZAN_VERSION;
+    manifest.config = options.config_yaml;
+    manifest.seed = options.config->seed;
+    manifest.isa = options.isa;
+    manifest.libraries = options.libraries;
+    manifest.hosts = options.hosts;
+    manifest.started_unix_seconds = options.clock->UnixSeconds();
+    const OpenedSplits& splits = *options.splits;
+    manifest.datasets[splits.train.dataset->directory()] = splits.train.dataset->fingerprint();
+    if (splits.eval)
+      manifest.datasets[splits.eval->dataset->directory()] = splits.eval->dataset->fingerprint();
+  }
+
+  void Log(int64_t step, std::vector<Scalar> scalars) {
+    const ScalarRecord record{step, options.clock->UnixSeconds(), std::move(scalars)};
+    metrics_log.Add(record);
+    event_file.Add(record);
+  }
+
+  void WriteManifest() { WriteRunManifest(options.run_dir + "/manifest.json", manifest); }
+  void WriteStatus() {
+    status.updated_unix_seconds = options.clock->UnixSeconds();
+    WriteStatusFile(options.run_dir + "/status.json", status);
+  }
 };
 
-RunObserver::RunObserver(Options options) : state_(new State{std::move(options)}) {}
-RunObserver::~RunObserver() = default;
+RunObserver::RunObserver(Options options) : state_(new State(std::move(options))) {
+  state_->WriteManifest();
+  state_->WriteStatus();
+}
 
-void RunObserver::OnStart(int64_t steps) { LogInfo("{} steps", steps); }
-void RunObserver::OnReport(const StepReport& r) {
-  LogInfo("step {}/{}  {:.0f} samples/s  loss {:.5f}  AUC {:.5f}", r.step, r.steps,
-          r.samples_per_second, r.window.LogLoss(), r.window.Auc());
+RunObserver::~RunObserver() {
+  if (state_->status.state == "done") return;
+  // Leaving through an error: whoever watches the run learns it. The error itself is what matters.
+  try {
+    state_->status.state = "failed";
+    state_->WriteStatus();
+  } catch (const std::exception&) {
+  }
 }
-void RunObserver::OnEvaluation(int64_t step, const BinaryMetrics& m) {
-  LogInfo("eval at {}: AUC {:.5f} loss {:.5f}", step, m.Auc(), m.LogLoss());
+
+void RunObserver::OnStart(int64_t steps) {
+  const Options& o = state_->options;
+  const TrainConfig& config = *o.config;
+  LogInfo("{} on {}: {} samples, {} tables; {} steps of {}; {} {} x {} {} ({}, {})",
+          config.model.type, o.splits->train.dataset->directory(), o.splits->train.rows.size(),
+          o.splits->train.dataset->schema().categorical.size(), steps, config.training.batch_size,
+          o.hosts.size(), o.hosts.size() == 1 ? "worker" : "workers", o.threads,
+          o.threads == 1 ? "thread" : "threads", o.backend, o.isa);
+  state_->status.state = "running";
+  state_->status.steps = steps;
+  state_->WriteStatus();
 }
-void RunObserver::OnAdvice(const std::string& advice) { LogWarning("{}", advice); }
-void RunObserver::OnDone(const TrainResult&, const std::string& model_sha256) {
-  LogInfo("model sha256 {}", model_sha256);
+
+void RunObserver::OnReport(const StepReport& report) {
+  State& s = *state_;
+  std::vector<Scalar> scalars = Scalars("train", report.window);
+  scalars.push_back({"train/samples_per_second", report.samples_per_second});
+  scalars.push_back({"train/learning_rate_factor", report.learning_rate_factor});
+  s.Log(report.step, std::move(scalars));
+
+  const double seconds_per_step = report.seconds / static_cast<double>(report.step);
+  const double eta = seconds_per_step * static_cast<double>(report.steps - report.step);
+  s.status.step = report.step;
+  s.status.samples_per_second = report.samples_per_second;
+  s.status.eta_seconds = eta;
+  s.WriteStatus();
+  s.progress.Update({.step = report.step,
+                     .steps = report.steps,
+                     .samples_per_second = report.samples_per_second,
+                     .loss = report.window.LogLoss(),
+                     .auc = report.window.Auc(),
+                     .eta_seconds = eta},
+                    s.options.clock->MonotonicSeconds());
+}
+
+void RunObserver::OnEvaluation(int64_t step, const BinaryMetrics& metrics) {
+  state_->Log(step, Scalars("eval", metrics));
+  state_->progress.Clear();
+  LogInfo("eval at step {}: AUC {:.4f}{}, log loss {:.4f}, normalized entropy {:.4f}, calibration "
+          "{:.3f}",
+          step, metrics.Auc(), BestReachable(*state_->options.splits, metrics.Auc()),
+          metrics.LogLoss(), metrics.NormalizedEntropy(), metrics.Calibration());
+}
+
+void RunObserver::OnAdvice(const std::string& advice) {
+  state_->progress.Clear();
+  LogWarning("{}", advice);
+}
+
+void RunObserver::OnDone(const TrainResult& result, const std::string& model_sha256) {
+  State& s = *state_;
+  s.manifest.model_sha256 = model_sha256;
+  s.manifest.steps = result.steps;
+  s.WriteManifest();
+  s.status.state = "done";
+  s.status.step = result.steps;
+  s.status.eta_seconds = 0;
+  s.WriteStatus();
+  s.progress.Clear();
+  const double samples =
+      static_cast<double>(result.steps * s.options.config->training.batch_size);
+  LogInfo("trained {} steps in {} ({:.1f}k samples/s)", result.steps, DurationText(result.seconds),
+          result.seconds > 0 ? samples / result.seconds / 1000 : 0);
+  LogInfo("model {}/model sha256 {}", s.options.run_dir, model_sha256);
 }
 
 }  // namespace renzan

@@ -2,8 +2,10 @@
 
 // Everything that rank 0 shows on the terminal and records in the run directory while training.
 
+#include <map>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "renzan/base/clock.h"
 #include "renzan/train/config.h"
@@ -20,7 +22,9 @@ class RunObserver : public TrainObserver {
     const TrainConfig* config = nullptr;
     const OpenedSplits* splits = nullptr;
     std::string isa, backend;
-    int world_size = 1, threads = 1;
+    std::map<std::string, std::string> libraries;  // name -> version
+    std::vector<std::string> hosts;                // by rank
+    int threads = 1;
     bool terminal = false;
     const Clock* clock = nullptr;
   };

@@ -1,0 +1,111 @@
+// Samples per second of one training step on data already in memory: no disk, no input pipeline.
+// Prints the best and the median of several repeats, and the share of the time that the arithmetic of
+// the dense layers alone would take at this machine's own measured matrix-product speed.
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <chrono>
+#include <vector>
+
+#include "renzan/base/philox.h"
+#include "renzan/comm/backends.h"
+#include "renzan/nn/isa.h"
+#include "renzan/nn/matmul.h"
+#include "renzan/train/hybrid_model.h"
+
+namespace renzan {
+namespace {
+
+double Seconds() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
+
+Batch RandomBatch(uint64_t seed, int64_t size, int64_t num_dense, int64_t tables, int64_t rows) {
+  Batch batch;
+  batch.size = size;
+  batch.categorical.resize(static_cast<size_t>(tables));
+  for (int64_t s = 0; s < size; ++s) {
+    const uint64_t sample = static_cast<uint64_t>(s);
+    batch.label.push_back(static_cast<float>(Philox::Draw(seed, sample, 0)[0] & 1));
+    for (int64_t d = 0; d < num_dense; ++d)
+      batch.dense.push_back(Philox::Uniform(Philox::Draw(seed, sample, 1000 + d)[0]));
+    for (int64_t t = 0; t < tables; ++t)
+      batch.categorical[static_cast<size_t>(t)].values.push_back(static_cast<int32_t>(
+          Philox::Draw(seed, sample, 1 + t)[0] % static_cast<uint64_t>(rows)));
+  }
+  return batch;
+}
+
+// Of one thread, in a product the size of the largest layers here.
+double MatmulFlops() {
+  const int64_t n = 512;
+  std::vector<float> a(n * n, 0.5f), b(n * n, 0.25f), c(n * n);
+  double best = 1e9;
+  for (int i = 0; i < 30; ++i) {
+    const double start = Seconds();
+    Matmul(Transpose::kNo, Transpose::kNo, n, n, n, a.data(), n, b.data(), n, 0.0f, c.data(), n);
+    best = std::min(best, Seconds() - start);
+  }
+  return 2.0 * n * n * n / best;
+}
+
+int Main(int argc, char** argv) {
+  TrainConfig config;
+  int64_t rows = 100000, steps = 20;
+  int threads = 2, repeats = 5;
+  CLI::App app{"One training step on data in memory"};
+  app.add_option("--model", config.model.type);
+  app.add_option("--batch", config.training.batch_size);
+  app.add_option("--dim", config.model.embedding_dim);
+  app.add_option("--bottom", config.model.bottom_mlp);
+  app.add_option("--top", config.model.top_mlp);
+  app.add_option("--sparse", config.optimizer.sparse.type);
+  app.add_option("--wire", config.comm.forward);
+  app.add_option("--rows", rows, "rows of each of the 26 tables");
+  app.add_option("--threads", threads);
+  app.add_option("--steps", steps, "per repeat");
+  app.add_option("--repeats", repeats);
+  CLI11_PARSE(app, argc, argv);
+
+  const std::string isa = SelectIsa("auto");
+  constexpr int64_t kDense = 13, kTables = 26;
+  DatasetSchema schema;
+  for (int64_t d = 0; d < kDense; ++d) schema.dense.push_back(fmt::format("I{}", d + 1));
+  for (int64_t t = 0; t < kTables; ++t)
+    schema.categorical.push_back({fmt::format("C{}", t + 1), rows});
+  const auto comm = MakeLocalCommunicator();
+  ThreadPool pool(threads);
+  HybridModel model(config, schema, std::vector<double>(kTables, 1.0), *comm, pool);
+  std::vector<Batch> batches;
+  for (uint64_t i = 0; i < 4; ++i)
+    batches.push_back(RandomBatch(i, config.training.batch_size, kDense, kTables, rows));
+  std::vector<BinaryMetrics> metrics(static_cast<size_t>(threads));
+
+  std::vector<double> rates;
+  int64_t step = 0;
+  for (int repeat = -1; repeat < repeats; ++repeat) {
+    const double start = Seconds();
+    for (int64_t i = 0; i < steps; ++i, ++step)
+      model.Step(batches[static_cast<size_t>(step % 4)], step, metrics);
+    const double rate =
+        static_cast<double>(steps * config.training.batch_size) / (Seconds() - start);
+    if (repeat >= 0) rates.push_back(rate);
+  }
+  std::sort(rates.begin(), rates.end());
+  const double median = rates[rates.size() / 2];
+  // Forward, and both gradients: 6 operations per parameter and sample.
+  const double flops = 6.0 * static_cast<double>(model.model().layout().size());
+  const double ceiling = MatmulFlops() * threads / flops;
+  fmt::print("isa {}  threads {}  parameters {}\n", isa, threads, model.model().layout().size());
+  fmt::print("samples/s: median {:.0f}  best {:.0f}  matrix products alone {:.0f}  share {:.0f} %\n",
+             median, rates.back(), ceiling, 100.0 * median / ceiling);
+  return 0;
+}
+
+}  // namespace
+}  // namespace renzan
+
+int main(int argc, char** argv) { return renzan::Main(argc, argv); }
