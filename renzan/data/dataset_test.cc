@@ -5,8 +5,6 @@
 
 #include <cstdlib>
 #include <cstring>
-#include <filesystem>
-#include <functional>
 #include <limits>
 #include <numeric>
 
@@ -15,6 +13,7 @@
 #include "renzan/data/dataset_writer.h"
 #include "renzan/data/manifest.h"
 #include "renzan/data/npy.h"
+#include "renzan/data/testing.h"
 
 namespace renzan {
 namespace {
@@ -23,6 +22,7 @@ using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using testing::ExpectError;
 
 const DatasetSchema kSchema = {
     "click", {"I1", "I2"}, {{"user", 100, false}, {"genres/x", 50, true}, {"item", 1000, false}}};
@@ -41,17 +41,6 @@ void WriteDataset(const std::string& path, int rows, int64_t shard_rows = 4) {
   DatasetWriter writer(path, kSchema, {.shard_rows = shard_rows, .created_by = "test"});
   WriteRows(writer, rows);
   writer.Finish();
-}
-
-void ExpectError(ErrorCode code, const ::testing::Matcher<std::string>& message,
-                 const std::function<void()>& body) {
-  try {
-    body();
-    ADD_FAILURE() << "no error";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), code) << error.what();
-    EXPECT_THAT(error.what(), message);
-  }
 }
 
 void Replace(const std::string& path, const std::string& from, const std::string& to) {
@@ -152,7 +141,7 @@ TEST(Dataset, AppearsWholeOrNot) {
     DatasetWriter writer(dir / "d", kSchema);
     WriteRows(writer, 3);
   }
-  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(dir.path()), {}), 0);
+  EXPECT_THAT(testing::NamesIn(dir.path()), IsEmpty());
   WriteDataset(dir / "d", 3);
   ExpectError(ErrorCode::kCantCreate, HasSubstr("exists already"),
               [&] { WriteDataset(dir / "d", 3); });

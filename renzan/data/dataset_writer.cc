@@ -91,7 +91,7 @@ struct DatasetWriter::Impl {
     manifest.shards[ShardName(manifest.shards.size())] = std::move(entry);
   }
 
-  // Rewrites a file of ids; `map_of_column[c]` is for column c of its rows.
+  // Rewrites a file of ids; `map_of_column[c]` is for column c of its rows, empty: as they are.
   static void MapFile(const std::string& path,
                       const std::vector<const std::vector<int32_t>*>& map_of_column) {
     const std::string beside = path + ".mapped";
@@ -102,8 +102,10 @@ struct DatasetWriter::Impl {
       const std::span<const int32_t> ids = old.values<int32_t>();
       std::vector<int32_t> row(map_of_column.size());
       for (size_t at = 0; at < ids.size(); at += row.size()) {
-        for (size_t c = 0; c < row.size(); ++c)
-          row[c] = map_of_column[c]->at(static_cast<size_t>(ids[at + c]));
+        for (size_t c = 0; c < row.size(); ++c) {
+          const std::vector<int32_t>& map = *map_of_column[c];
+          row[c] = map.empty() ? ids[at + c] : map.at(static_cast<size_t>(ids[at + c]));
+        }
         writer.Append(row.data(), 1);
       }
       writer.Close();

@@ -45,7 +45,8 @@ class DatasetWriter {
   DatasetManifest& manifest();
 
   // Completes the files and puts the directory in place. With map_ids_at_end, id i of categorical
-  // feature f becomes (*id_maps)[f][i], and the manifest's num_embeddings must be set by then.
+  // feature f becomes (*id_maps)[f][i] (an empty map changes nothing), and the manifest's
+  // num_embeddings must be set by then.
   void Finish(const std::vector<std::vector<int32_t>>* id_maps = nullptr);
 
  private:

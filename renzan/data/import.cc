@@ -1,0 +1,204 @@
+#include "renzan/data/import.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "renzan/base/config.h"
+#include "renzan/base/error.h"
+#include "renzan/base/file.h"
+#include "renzan/base/log.h"
+#include "renzan/data/dataset_writer.h"
+#include "renzan/data/manifest.h"
+#include "renzan/data/row_parser.h"
+#include "renzan/data/teacher_report.h"
+#include "renzan/data/vocabulary.h"
+
+namespace renzan {
+namespace {
+
+constexpr int64_t kRowsBetweenReports = 4096;
+// So many bad rows are told one by one when they are skipped.
+constexpr int64_t kBadRowsShown = 5;
+
+std::unique_ptr<RowParser> MakeParser(const ImportOptions& options) {
+  if (options.format == "criteo") {
+    if (!options.schema.empty())
+      Fail(ErrorCode::kUsage, "--schema belongs to --format csv; Criteo's columns are known");
+    return MakeCriteoParser(options.log_dense);
+  }
+  if (options.format != "csv")
+    Fail(ErrorCode::kUsage, "unknown format '{}': criteo and csv are known", options.format);
+  if (options.schema.empty())
+    Fail(ErrorCode::kUsage, "--format csv needs --schema FILE, which says what each column is "
+         "(docs/formats/dataset.md)");
+  return MakeCsvParser(options.schema);
+}
+
+std::vector<Vocabulary> VocabulariesFromOptions(const ImportOptions& options,
+                                                const DatasetSchema& schema) {
+  std::string for_all = kDefaultVocabulary;
+  std::vector<std::string> specs(schema.categorical.size());
+  std::vector<std::string> names;
+  for (const CategoricalFeature& feature : schema.categorical) names.push_back(feature.name);
+  for (const std::string& option : options.vocabulary) {
+    const size_t equals = option.rfind('=');
+    if (equals == std::string::npos) {
+      for_all = option;
+      continue;
+    }
+    const std::string name = option.substr(0, equals);
+    const auto found = std::find(names.begin(), names.end(), name);
+    if (found == names.end()) {
+      const std::string nearest = NearestName(name, names);
+      Fail(ErrorCode::kUsage, "--vocabulary {}: there is no categorical feature '{}'{}", option,
+           name, nearest.empty() ? "" : fmt::format("; did you mean '{}'?", nearest));
+    }
+    specs[static_cast<size_t>(found - names.begin())] = option.substr(equals + 1);
+  }
+  std::vector<Vocabulary> vocabularies;
+  for (const std::string& spec : specs) vocabularies.emplace_back(spec.empty() ? for_all : spec);
+  return vocabularies;
+}
+
+std::vector<Vocabulary> VocabulariesFromDataset(const ImportOptions& options,
+                                                const DatasetSchema& schema) {
+  const std::string& directory = options.vocabulary_from;
+  if (!options.vocabulary.empty())
+    Fail(ErrorCode::kUsage, "--vocabulary and --vocabulary-from exclude each other");
+  const DatasetManifest manifest = ReadManifest(directory);
+  if (manifest.dense != schema.dense)
+    Fail(ErrorCode::kConfig, "the dense features [{}] are not those of {}: [{}]",
+         fmt::join(schema.dense, ", "), directory, fmt::join(manifest.dense, ", "));
+  if (manifest.categorical.size() != schema.categorical.size())
+    Fail(ErrorCode::kConfig, "{} has {} categorical features, these files have {}", directory,
+         manifest.categorical.size(), schema.categorical.size());
+  std::vector<Vocabulary> vocabularies;
+  for (size_t f = 0; f < schema.categorical.size(); ++f) {
+    const CategoricalFeature& feature = schema.categorical[f];
+    if (manifest.categorical[f] != feature.name ||
+        manifest.features.at(feature.name).multi_hot != feature.multi_hot)
+      Fail(ErrorCode::kConfig, "categorical feature {} of {} is '{}'{}, here it is '{}'{}", f + 1,
+           directory, manifest.categorical[f],
+           manifest.features.at(manifest.categorical[f]).multi_hot ? " (multi-hot)" : "",
+           feature.name, feature.multi_hot ? " (multi-hot)" : "");
+    vocabularies.push_back(Vocabulary::FromDataset(directory, manifest, feature.name));
+  }
+  return vocabularies;
+}
+
+std::string FormatBadRow(const std::string& file, const BadRow& bad) {
+  if (bad.column == 0) return fmt::format("{}:{}: {}", file, bad.line, bad.reason);
+  return fmt::format("{}:{}: column {} ({}): {}", file, bad.line, bad.column, bad.name, bad.reason);
+}
+
+class Importer {
+ public:
+  explicit Importer(const ImportOptions& options)
+      : options_(options), parser_(MakeParser(options)), lines_(options.inputs, options.stop) {
+    const DatasetSchema& parsed = parser_->schema();
+    vocabularies_ = options.vocabulary_from.empty() ? VocabulariesFromOptions(options, parsed)
+                                                    : VocabulariesFromDataset(options, parsed);
+    DatasetSchema schema = parsed;
+    for (size_t f = 0; f < vocabularies_.size(); ++f) {
+      provisional_ |= vocabularies_[f].provisional();
+      schema.categorical[f].num_embeddings =
+          vocabularies_[f].provisional() ? 1 : vocabularies_[f].num_embeddings();
+      (schema.categorical[f].multi_hot ? multi_hot_ : one_hot_).push_back(&vocabularies_[f]);
+    }
+    writer_.emplace(options.output, schema,
+                    DatasetWriterOptions{.shard_rows = options.shard_rows,
+                                         .created_by = "import --format " + options.format,
+                                         .map_ids_at_end = provisional_});
+  }
+
+  ImportProgress Run() {
+    ReadRows();
+    if (progress_.rows == 0)
+      Fail(ErrorCode::kData, "there is not one good row in {} ({} bad ones)",
+           fmt::join(options_.inputs, ", "), progress_.bad_rows);
+    Finish();
+    Report();
+    return progress_;
+  }
+
+ private:
+  void ReadRows() {
+    TextRow row;
+    BadRow bad;
+    for (;;) {
+      const RowParser::Result result = parser_->Next(lines_, &row, &bad);
+      if (result == RowParser::Result::kEnd) break;
+      if (result == RowParser::Result::kRow) Append(row);
+      else TakeBadRow(bad);
+      if ((progress_.rows + progress_.bad_rows) % kRowsBetweenReports == 0) Report();
+    }
+  }
+
+  void Append(const TextRow& row) {
+    ids_.resize(one_hot_.size());
+    for (size_t i = 0; i < one_hot_.size(); ++i) ids_[i] = one_hot_[i]->Id(row.one_hot[i]);
+    bags_.resize(multi_hot_.size());
+    for (size_t i = 0; i < multi_hot_.size(); ++i) {
+      bags_[i].clear();
+      for (std::string_view value : row.multi_hot[i]) bags_[i].push_back(multi_hot_[i]->Id(value));
+    }
+    writer_->Append(row.label, row.dense, ids_, bags_);
+    ++progress_.rows;
+  }
+
+  void TakeBadRow(const BadRow& bad) {
+    const std::string message = FormatBadRow(lines_.file(), bad);
+    if (!options_.skip_bad_rows)
+      Fail(ErrorCode::kData, "{}; mend it, or leave such rows out with --on-bad-row skip", message);
+    if (++progress_.bad_rows <= kBadRowsShown) LogWarning("skipped {}", message);
+    if (progress_.bad_rows == kBadRowsShown) LogWarning("further bad rows are only counted");
+  }
+
+  void Report() {
+    ThrowIfStopped(options_.stop);
+    progress_.text_bytes = lines_.text_bytes();
+    progress_.raw_bytes = lines_.raw_bytes();
+    progress_.total_raw_bytes = lines_.total_raw_bytes();
+    if (options_.progress) options_.progress(progress_);
+  }
+
+  void Finish() {
+    DatasetManifest& manifest = writer_->manifest();
+    std::vector<std::vector<int32_t>> id_maps(vocabularies_.size());
+    for (size_t f = 0; f < vocabularies_.size(); ++f) {
+      Vocabulary& vocabulary = vocabularies_[f];
+      if (vocabulary.provisional()) id_maps[f] = vocabulary.Finish();
+      const std::string& name = manifest.categorical[f];
+      FeatureEntry& entry = manifest.features.at(name);
+      entry.num_embeddings = vocabulary.num_embeddings();
+      entry.vocabulary = vocabulary.spec();
+      vocabulary.Save(writer_->staging(), name, &manifest);
+    }
+    // What a generator left beside its file is true of the whole file only.
+    if (options_.inputs.size() == 1 && progress_.bad_rows == 0)
+      if (const auto planted = ReadTeacherReport(options_.inputs[0], progress_.rows))
+        manifest.generated["teacher"] = *planted;
+    writer_->Finish(provisional_ ? &id_maps : nullptr);
+  }
+
+  const ImportOptions& options_;
+  std::unique_ptr<RowParser> parser_;
+  LineReader lines_;
+  std::vector<Vocabulary> vocabularies_;
+  std::vector<Vocabulary*> one_hot_, multi_hot_;
+  bool provisional_ = false;
+  std::optional<DatasetWriter> writer_;
+  std::vector<int32_t> ids_;
+  std::vector<std::vector<int32_t>> bags_;
+  ImportProgress progress_;
+};
+
+}  // namespace
+
+ImportProgress ImportDataset(const ImportOptions& options) {
+  if (options.inputs.empty()) Fail(ErrorCode::kUsage, "no input files; '-' reads standard input");
+  return Importer(options).Run();
+}
+
+}  // namespace renzan

@@ -1,0 +1,316 @@
+#include "renzan/data/import.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/mount.h>
+#include <unistd.h>
+#include <xxhash.h>
+
+#include <cmath>
+
+#include "renzan/data/manifest.h"
+#include "renzan/data/teacher_report.h"
+#include "renzan/data/testing.h"
+#include "renzan/data/vocabulary.h"
+
+namespace renzan {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+using testing::ExpectError;
+using testing::NamesIn;
+using testing::ReadAll;
+using testing::Repeat;
+using testing::WriteText;
+
+// A Criteo line: I1..I13 and C1..C26 are empty where not given.
+std::string Line(const std::string& label, std::vector<std::string> dense,
+                 std::vector<std::string> categorical) {
+  dense.resize(13);
+  categorical.resize(26);
+  return fmt::format("{}\t{}\t{}\n", label, fmt::join(dense, "\t"), fmt::join(categorical, "\t"));
+}
+
+const std::string kLines = Line("1", {"5", "-2", "", "0"}, {"68fd1e64", "", "0b153874"}) +
+                           Line("0", {"", "3"}, {"05db9164", "80e26c9b", "0b153874"});
+
+ImportOptions Options(const TemporaryDirectory& dir, std::vector<std::string> inputs) {
+  ImportOptions options;
+  options.inputs = std::move(inputs);
+  options.output = dir / "out";
+  return options;
+}
+
+int32_t Hashed(const std::string& value, uint64_t n) {
+  return static_cast<int32_t>(1 + XXH64(value.data(), value.size(), 0) % (n - 1));
+}
+
+TEST(ImportCriteo, MissingAndNegativeValuesAndHashing) {
+  TemporaryDirectory dir;
+  WriteText(dir / "in", kLines);
+  ImportOptions options = Options(dir, {dir / "in"});
+  options.vocabulary = {"hash:5000", "C3=hash:10"};
+  const ImportProgress done = ImportDataset(options);
+  EXPECT_EQ(done.rows, 2);
+  EXPECT_EQ(done.text_bytes, kLines.size());
+
+  const Dataset dataset(dir / "out");
+  dataset.Verify();
+  EXPECT_EQ(dataset.schema().dense.size(), 13u);
+  EXPECT_EQ(dataset.schema().categorical.size(), 26u);
+  EXPECT_EQ(dataset.schema().categorical[0].num_embeddings, 5000);
+  EXPECT_EQ(dataset.schema().categorical[2].num_embeddings, 10);
+  const Batch batch = ReadAll(dataset);
+  EXPECT_THAT(batch.label, ElementsAre(1, 0));
+  EXPECT_EQ(batch.dense[0], std::log(6.0f));  // log(x + 1)
+  EXPECT_EQ(batch.dense[1], 0.0f);            // negative
+  EXPECT_EQ(batch.dense[2], 0.0f);            // missing
+  EXPECT_EQ(batch.dense[13 + 1], static_cast<float>(std::log(4.0)));
+  EXPECT_THAT(batch.categorical[0].values,
+              ElementsAre(Hashed("68fd1e64", 5000), Hashed("05db9164", 5000)));
+  EXPECT_THAT(batch.categorical[1].values, ElementsAre(0, Hashed("80e26c9b", 5000)));
+  EXPECT_THAT(batch.categorical[2].values,
+              ElementsAre(Hashed("0b153874", 10), Hashed("0b153874", 10)));
+  EXPECT_THAT(batch.categorical[25].values, ElementsAre(0, 0));
+}
+
+TEST(ImportCriteo, DenseNoneKeepsValues) {
+  TemporaryDirectory dir;
+  WriteText(dir / "in", kLines);
+  ImportOptions options = Options(dir, {dir / "in"});
+  options.log_dense = false;
+  ImportDataset(options);
+  const Batch batch = ReadAll(Dataset(dir / "out"));
+  EXPECT_EQ(batch.dense[0], 5.0f);
+  EXPECT_EQ(batch.dense[1], -2.0f);
+  EXPECT_EQ(batch.dense[2], 0.0f);
+}
+
+TEST(ImportCriteo, ThresholdOrdersByCountThenFirstSeen) {
+  TemporaryDirectory dir;
+  std::string text;
+  for (const char* value : {"aa", "bb", "cc", "bb", "dd", "dd", "", "aa", "ee", "dd"})
+    text += Line("0", {}, {value, "ff"});
+  WriteText(dir / "in", text);
+  ImportOptions options = Options(dir, {dir / "in"});
+  options.vocabulary = {"C1=threshold:2", "C2=threshold:11"};
+  options.shard_rows = 3;
+  ImportDataset(options);
+  const Dataset dataset(dir / "out");
+  dataset.Verify();
+  // dd 3 times: 2; aa and bb twice, aa first: 3, 4; cc and ee rare: 1; missing: 0.
+  const Batch batch = ReadAll(dataset);
+  EXPECT_THAT(batch.categorical[0].values, ElementsAre(3, 4, 1, 4, 2, 2, 0, 3, 1, 2));
+  EXPECT_EQ(dataset.schema().categorical[0].num_embeddings, 5);
+  EXPECT_EQ(dataset.schema().categorical[1].num_embeddings, 2);  // nothing is frequent enough
+  EXPECT_EQ(batch.categorical[1].values[0], 1);
+  EXPECT_EQ(dataset.schema().categorical[2].num_embeddings, 100000);  // the default, hashed
+  EXPECT_THAT(ReadVocabularyValues(dir / "out", ReadManifest(dir / "out"), "C1"),
+              ElementsAre("dd", "aa", "bb"));
+
+  // A test set: known values keep their ids, new ones are rare.
+  WriteText(dir / "test", Line("1", {}, {"bb", "ff", "0c"}) + Line("1", {}, {"99", "", "0c"}));
+  ImportOptions test = Options(dir, {dir / "test"});
+  test.output = dir / "test.out";
+  test.vocabulary_from = dir / "out";
+  ImportDataset(test);
+  const Dataset applied(dir / "test.out");
+  applied.Verify();
+  const Batch test_batch = ReadAll(applied);
+  EXPECT_THAT(test_batch.categorical[0].values, ElementsAre(4, 1));
+  EXPECT_THAT(test_batch.categorical[1].values, ElementsAre(1, 0));
+  EXPECT_EQ(test_batch.categorical[2].values[0], Hashed("0c", 100000));
+  EXPECT_EQ(applied.schema().categorical[0].num_embeddings, 5);
+}
+
+TEST(ImportCriteo, ContainersFilesAndShardsDoNotChangeTheSamples) {
+  TemporaryDirectory dir;
+  const std::string text = Repeat(kLines, 50);
+  WriteText(dir / "a", text);
+  ImportOptions options = Options(dir, {dir / "a"});
+  ImportDataset(options);
+  const std::string fingerprint = Dataset(dir / "out").fingerprint();
+  WriteText(dir / "b.gz", Repeat(kLines, 20));
+  WriteText(dir / "c.zst", Repeat(kLines, 30));
+  options.inputs = {dir / "b.gz", dir / "c.zst"};
+  options.output = dir / "out2";
+  ImportDataset(options);
+  EXPECT_EQ(Dataset(dir / "out2").fingerprint(), fingerprint);
+  options.output = dir / "out3";
+  options.shard_rows = 7;
+  ImportDataset(options);
+  EXPECT_EQ(ReadAll(Dataset(dir / "out3")).categorical[0].values,
+            ReadAll(Dataset(dir / "out")).categorical[0].values);
+}
+
+TEST(ImportCriteo, BadRowsSayWhereAndWhy) {
+  const struct {
+    std::string line, message;
+  } kCases[] = {
+      {"hello\n", "in:3: 1 columns separated by tabs instead of 40"},
+      {Line("2", {}, {}), "in:3: column 1 (label): '2' is not 0 or 1"},
+      {Line("", {}, {}), "in:3: column 1 (label): '' is not 0 or 1"},
+      {Line("1", {"1", "x"}, {}), "in:3: column 3 (I2): 'x' is not a whole number"},
+      {Line("1", {"1.5"}, {}), "in:3: column 2 (I1): '1.5' is not a whole number"},
+      {Line("1", {"nan"}, {}), "in:3: column 2 (I1): 'nan' is not a whole number"},
+      {Line("1", {"99999999999999999999"}, {}), "in:3: column 2 (I1): '99999999999999999999'"},
+      {Line("1", {}, {"0b", "xyz"}), "in:3: column 16 (C2): 'xyz' is not hexadecimal"},
+  };
+  for (const auto& test : kCases) {
+    TemporaryDirectory dir;
+    WriteText(dir / "in", kLines + test.line + kLines);
+    ImportOptions options = Options(dir, {dir / "in"});
+    ExpectError(ErrorCode::kData, AllOf(HasSubstr(test.message), HasSubstr("--on-bad-row skip")),
+                [&] { ImportDataset(options); });
+    EXPECT_THAT(NamesIn(dir.path()), ElementsAre("in")) << "something was left behind";
+
+    options.skip_bad_rows = true;
+    options.vocabulary = {"threshold:1"};
+    const ImportProgress done = ImportDataset(options);
+    EXPECT_EQ(done.rows, 4);
+    EXPECT_EQ(done.bad_rows, 1);
+    const Dataset dataset(dir / "out");
+    EXPECT_EQ(dataset.num_rows(), 4);
+    // The values of a skipped row count for nothing.
+    EXPECT_EQ(dataset.schema().categorical[0].num_embeddings, 4);
+  }
+}
+
+TEST(ImportCriteo, UnlabelledFilesGetAdvice) {
+  TemporaryDirectory dir;
+  WriteText(dir / "test.txt", kLines.substr(2));
+  ImportOptions options = Options(dir, {dir / "test.txt"});
+  for (bool skip : {false, true}) {
+    options.skip_bad_rows = skip;
+    ExpectError(ErrorCode::kData, AllOf(HasSubstr("test.txt:1"), HasSubstr("without labels")),
+                [&] { ImportDataset(options); });
+  }
+}
+
+TEST(ImportCriteo, NothingGoodAndNothingAtAll) {
+  TemporaryDirectory dir;
+  WriteText(dir / "in", "x\ny\n");
+  ImportOptions options = Options(dir, {dir / "in"});
+  options.skip_bad_rows = true;
+  ExpectError(ErrorCode::kData, HasSubstr("not one good row"), [&] { ImportDataset(options); });
+  WriteText(dir / "empty", "");
+  options.inputs = {dir / "empty"};
+  ExpectError(ErrorCode::kData, HasSubstr("not one good row"), [&] { ImportDataset(options); });
+  EXPECT_THAT(NamesIn(dir.path()), Not(::testing::Contains(HasSubstr("out"))));
+}
+
+TEST(ImportCriteo, InterruptedImportLeavesNothingAndRunsAgain) {
+  TemporaryDirectory dir;
+  WriteText(dir / "in", Repeat(kLines, 10000));
+  ImportOptions options = Options(dir, {dir / "in"});
+  options.shard_rows = 1000;
+  int64_t seen = 0;
+  options.progress = [&](const ImportProgress& progress) { seen = progress.rows; };
+  options.stop = [&] { return seen > 8000; };
+  ExpectError(ErrorCode::kTempFail, HasSubstr("stopped"), [&] { ImportDataset(options); });
+  EXPECT_THAT(NamesIn(dir.path()), ElementsAre("in"));
+
+  // One that was killed could not even clean up.
+  CreateDirectories(dir / ".out.partial/shard-00000");
+  WriteFileAtomically(dir / ".out.partial/shard-00000/label.npy", "half");
+  options.stop = nullptr;
+  EXPECT_EQ(ImportDataset(options).rows, 20000);
+  EXPECT_THAT(NamesIn(dir.path()), ElementsAre("in", "out"));
+  Dataset(dir / "out").Verify();
+  ExpectError(ErrorCode::kCantCreate, HasSubstr("exists already"), [&] { ImportDataset(options); });
+}
+
+TEST(ImportCriteo, FullDiskLeavesNothing) {
+  TemporaryDirectory dir;
+  CreateDirectories(dir / "small");
+  if (::mount("tmpfs", (dir / "small").c_str(), "tmpfs", 0, "size=256k") != 0)
+    GTEST_SKIP() << "no right to mount a small tmpfs here";
+  WriteText(dir / "in", Repeat(kLines, 10000));
+  for (const char* vocabulary : {"hash:100", "threshold:1"}) {
+    ImportOptions options = Options(dir, {dir / "in"});
+    options.output = dir / "small/out";
+    options.vocabulary = {vocabulary};
+    ExpectError(ErrorCode::kIo, HasSubstr("No space left"), [&] { ImportDataset(options); });
+    EXPECT_THAT(NamesIn(dir / "small"), IsEmpty());
+  }
+  EXPECT_EQ(::umount((dir / "small").c_str()), 0);
+}
+
+TEST(ImportCriteo, WrongOptions) {
+  TemporaryDirectory dir;
+  WriteText(dir / "in", kLines);
+  const auto with = [&](auto change) {
+    ImportOptions options = Options(dir, {dir / "in"});
+    change(options);
+    return [options] { ImportDataset(options); };
+  };
+  const auto vocabulary = [&](std::vector<std::string> specs) {
+    return with([&](ImportOptions& options) { options.vocabulary = specs; });
+  };
+  for (const char* spec : {"hash", "hash:1", "hash:", "hash:x", "threshold:0", "words:7",
+                           "hash:9999999999"})
+    ExpectError(ErrorCode::kUsage, HasSubstr("neither hash:N"), vocabulary({spec}));
+  ExpectError(ErrorCode::kUsage, HasSubstr("did you mean 'C13'?"), vocabulary({"C133=hash:9"}));
+  ExpectError(ErrorCode::kUsage, HasSubstr("unknown format"),
+              with([](ImportOptions& options) { options.format = "parquet"; }));
+  ExpectError(ErrorCode::kUsage, HasSubstr("needs --schema"),
+              with([](ImportOptions& options) { options.format = "csv"; }));
+  ExpectError(ErrorCode::kUsage, HasSubstr("no input"),
+              with([](ImportOptions& options) { options.inputs.clear(); }));
+  ExpectError(ErrorCode::kNoInput, HasSubstr("is not a dataset"),
+              with([](ImportOptions& options) { options.vocabulary_from = "/none"; }));
+  EXPECT_THAT(NamesIn(dir.path()), ElementsAre("in"));
+}
+
+TEST(ImportCriteo, TakesOverWhatTheGeneratorKnows) {
+  TemporaryDirectory dir;
+  WriteText(dir / "in", kLines);
+  WriteTeacherReport(dir / "in", 2, 1, 0, {0.75, 0.5});
+  ImportOptions options = Options(dir, {dir / "in"});
+  ImportDataset(options);
+  const Dataset dataset(dir / "out");
+  ASSERT_TRUE(dataset.planted().has_value());
+  EXPECT_EQ(dataset.planted()->best_auc, 0.75);
+  EXPECT_EQ(dataset.planted()->best_log_loss, 0.5);
+  WriteTeacherReport(dir / "in", 3, 1, 0, {0.75, 0.5});
+  options.output = dir / "again";
+  ExpectError(ErrorCode::kData, HasSubstr("is about 3 rows"), [&] { ImportDataset(options); });
+}
+
+// Figures of the files' README: rows, and how many of them are clicks.
+TEST(ImportCriteo, RealFiles) {
+  const struct {
+    const char* file;
+    int64_t rows, positive;
+  } kFiles[] = {
+      {"criteo_kaggle_head10k/train_head10000.txt.gz", 10000, 2182},
+      {"criteo_kaggle_random/train_random4584.txt.gz", 4584, 1231},
+      {"criteo_kaggle_random/train_random45k_7cat.txt.gz", 45840, 11764},
+      {"criteo_1tb_day0/day_0.part10000.txt.gz", 10000, 265},
+  };
+  for (const auto& file : kFiles) {
+    SKIP_WITHOUT_SHARED_DATA(file.file);
+    TemporaryDirectory dir;
+    ImportOptions options = Options(dir, {testing::SharedData(file.file)});
+    options.vocabulary = {"threshold:2"};
+    ImportDataset(options);
+    const Dataset dataset(dir / "out");
+    dataset.Verify();
+    EXPECT_EQ(dataset.num_rows(), file.rows);
+    double positive = 0;
+    for (float label : ReadAll(dataset).label) positive += label;
+    EXPECT_EQ(positive, static_cast<double>(file.positive));
+  }
+  TemporaryDirectory dir;
+  const std::string unlabelled =
+      testing::SharedData("criteo_kaggle_head10k/test_head10000_unlabelled.txt.gz");
+  ExpectError(ErrorCode::kData, HasSubstr("without labels"),
+              [&] { ImportDataset(Options(dir, {unlabelled})); });
+}
+
+}  // namespace
+}  // namespace renzan

@@ -1,0 +1,41 @@
+#include "renzan/data/teacher_report.h"
+
+#include <nlohmann/json.hpp>
+
+#include "renzan/base/error.h"
+#include "renzan/base/file.h"
+
+namespace renzan {
+
+std::string TeacherReportPath(const std::string& file) { return file + ".synth.json"; }
+
+void WriteTeacherReport(const std::string& file, int64_t rows, uint64_t seed, int64_t first_row,
+                        const PlantedModel& planted) {
+  const nlohmann::ordered_json report = {{"rows", rows},
+                                         {"seed", seed},
+                                         {"first_row", first_row},
+                                         {"best_auc", planted.best_auc},
+                                         {"best_log_loss", planted.best_log_loss}};
+  WriteFileAtomically(TeacherReportPath(file), report.dump(2) + "\n");
+}
+
+std::optional<PlantedModel> ReadTeacherReport(const std::string& file, int64_t rows) {
+  const std::string path = TeacherReportPath(file);
+  if (file == "-" || !FileExists(path)) return std::nullopt;
+  PlantedModel planted;
+  int64_t reported = 0;
+  try {
+    const nlohmann::json report = nlohmann::json::parse(ReadFile(path));
+    reported = report.at("rows").get<int64_t>();
+    planted = {report.at("best_auc").get<double>(), report.at("best_log_loss").get<double>()};
+  } catch (const nlohmann::json::exception& error) {
+    Fail(ErrorCode::kData, "{}: not what `renzan data synth` writes: {}; remove it", path,
+         error.what());
+  }
+  if (reported != rows)
+    Fail(ErrorCode::kData, "{}: is about {} rows, but {} has {}; remove it or generate the file "
+         "again", path, reported, file, rows);
+  return planted;
+}
+
+}  // namespace renzan

@@ -1,0 +1,159 @@
+#include "renzan/data/vocabulary.h"
+
+#include <xxhash.h>
+
+#include <algorithm>
+#include <charconv>
+#include <limits>
+
+#include "renzan/base/error.h"
+#include "renzan/base/file.h"
+#include "renzan/base/sha256.h"
+#include "renzan/data/manifest.h"
+#include "renzan/data/npy.h"
+
+namespace renzan {
+namespace {
+
+constexpr int64_t kMaxIds = std::numeric_limits<int32_t>::max();
+
+}  // namespace
+
+size_t Vocabulary::ViewHash::operator()(std::string_view text) const {
+  return XXH64(text.data(), text.size(), 0);
+}
+
+Vocabulary::Vocabulary(const std::string& spec) : spec_(spec) {
+  const size_t colon = spec.find(':');
+  const std::string kind = spec.substr(0, colon);
+  int64_t number = 0;
+  bool good = colon != std::string::npos && (kind == "hash" || kind == "threshold");
+  if (good) {
+    const char* const end = spec.data() + spec.size();
+    const auto [stop, error] = std::from_chars(spec.data() + colon + 1, end, number);
+    good = error == std::errc() && stop == end && number >= (kind == "hash" ? 2 : 1) &&
+           number <= kMaxIds;
+  }
+  if (!good)
+    Fail(ErrorCode::kUsage, "vocabulary '{}' is neither hash:N with N from 2 to {} (ids per "
+         "feature) nor threshold:K with K of at least 1 (how often a value must be seen)", spec,
+         kMaxIds);
+  kind_ = kind == "hash" ? Kind::kHash : Kind::kCounting;
+  size_ = static_cast<uint64_t>(number);
+  if (kind_ == Kind::kCounting) counts_ = {0};  // of id 0, missing
+}
+
+Vocabulary Vocabulary::FromDataset(const std::string& directory, const DatasetManifest& manifest,
+                                   const std::string& feature) {
+  const FeatureEntry& entry = manifest.features.at(feature);
+  if (entry.vocabulary.empty())
+    Fail(ErrorCode::kData, "{}: feature '{}' has ids but no vocabulary: it was not imported from "
+         "values", directory, feature);
+  Vocabulary vocabulary(entry.vocabulary);
+  if (vocabulary.kind_ == Kind::kHash) return vocabulary;
+  vocabulary.kind_ = Kind::kFixed;
+  vocabulary.values_ = ReadVocabularyValues(directory, manifest, feature);
+  for (size_t i = 0; i < vocabulary.values_.size(); ++i)
+    vocabulary.ids_.emplace(vocabulary.values_[i], kFirstOwn + static_cast<int32_t>(i));
+  if (vocabulary.num_embeddings() != entry.num_embeddings)
+    Fail(ErrorCode::kData, "{}: feature '{}' has {} embeddings, but its vocabulary has {} values",
+         directory, feature, entry.num_embeddings, vocabulary.values_.size());
+  return vocabulary;
+}
+
+int32_t Vocabulary::HashId(std::string_view value) const {
+  return static_cast<int32_t>(1 + XXH64(value.data(), value.size(), 0) % (size_ - 1));
+}
+
+int32_t Vocabulary::LookUp(std::string_view value) {
+  const auto found = ids_.find(value);
+  if (kind_ == Kind::kFixed) return found == ids_.end() ? kRare : found->second;
+  if (found != ids_.end()) {
+    ++counts_[static_cast<size_t>(found->second)];
+    return found->second;
+  }
+  if (counts_.size() >= static_cast<size_t>(kMaxIds))
+    Fail(ErrorCode::kData, "a feature has more than {} distinct values: use hash:N", kMaxIds);
+  const auto id = static_cast<int32_t>(counts_.size());
+  ids_.emplace(value, id);
+  counts_.push_back(1);
+  return id;
+}
+
+std::vector<int32_t> Vocabulary::Finish() {
+  CHECK(kind_ == Kind::kCounting);
+  std::vector<int32_t> kept;
+  for (size_t id = 1; id < counts_.size(); ++id)
+    if (counts_[id] >= static_cast<int64_t>(size_)) kept.push_back(static_cast<int32_t>(id));
+  // Provisional ids are in order of first appearance.
+  std::stable_sort(kept.begin(), kept.end(), [&](int32_t a, int32_t b) {
+    return counts_[static_cast<size_t>(a)] > counts_[static_cast<size_t>(b)];
+  });
+  std::vector<int32_t> final_ids(counts_.size(), kRare);
+  final_ids[0] = kMissing;
+  for (size_t i = 0; i < kept.size(); ++i)
+    final_ids[static_cast<size_t>(kept[i])] = kFirstOwn + static_cast<int32_t>(i);
+  values_.resize(kept.size());
+  for (auto& [value, id] : ids_) {
+    id = final_ids[static_cast<size_t>(id)];
+    if (id >= kFirstOwn) values_[static_cast<size_t>(id - kFirstOwn)] = value;
+  }
+  kind_ = Kind::kFixed;
+  return final_ids;
+}
+
+int64_t Vocabulary::num_embeddings() const {
+  CHECK(!provisional());
+  return kind_ == Kind::kHash ? static_cast<int64_t>(size_)
+                              : kFirstOwn + static_cast<int64_t>(values_.size());
+}
+
+void Vocabulary::Save(const std::string& staging, const std::string& feature,
+                      DatasetManifest* manifest) const {
+  CHECK(!provisional());
+  if (kind_ == Kind::kHash) return;
+  const std::string folder = staging + "/vocabulary/";
+  CreateDirectories(folder);
+  NpyWriter bytes(folder + FeatureFile(feature, "values"), NpyType::kUint8);
+  NpyWriter offsets(folder + FeatureFile(feature, "offsets"), NpyType::kInt64);
+  offsets.AppendValue(int64_t{0});
+  for (const std::string& value : values_) {
+    bytes.Append(value.data(), static_cast<int64_t>(value.size()));
+    offsets.AppendValue(bytes.rows());
+  }
+  for (NpyWriter* writer : {&bytes, &offsets}) {
+    writer->Close();
+    manifest->vocabulary[FeatureFile(feature, writer == &bytes ? "values" : "offsets")] = {
+        NpyTypeName(writer->type()), writer->shape(), Sha256OfFile(writer->path())};
+  }
+}
+
+std::vector<std::string> ReadVocabularyValues(const std::string& directory,
+                                              const DatasetManifest& manifest,
+                                              const std::string& feature) {
+  std::vector<std::string> values;
+  if (!manifest.vocabulary.contains(FeatureFile(feature, "offsets"))) return values;
+  const auto open = [&](const char* part, NpyType type) {
+    const std::string path = fmt::format("{}/vocabulary/{}", directory, FeatureFile(feature, part));
+    NpyArray array(path);
+    if (array.type() != type || array.shape().size() != 1)
+      Fail(ErrorCode::kData, "{}: should be a vector of {}, but is {} {}", path, NpyTypeName(type),
+           NpyTypeName(array.type()), FormatShape(array.shape()));
+    return array;
+  };
+  const NpyArray bytes = open("values", NpyType::kUint8);
+  const NpyArray offsets = open("offsets", NpyType::kInt64);
+  const std::string_view text(reinterpret_cast<const char*>(bytes.values<uint8_t>().data()),
+                              static_cast<size_t>(bytes.num_elements()));
+  const std::span<const int64_t> at = offsets.values<int64_t>();
+  for (size_t i = 0; i + 1 < at.size(); ++i) {
+    if (at[i] < 0 || at[i + 1] < at[i] || at[i + 1] > bytes.num_elements())
+      Fail(ErrorCode::kData, "{}: the vocabulary of '{}' is damaged; run `renzan data verify`",
+           directory, feature);
+    values.emplace_back(
+        text.substr(static_cast<size_t>(at[i]), static_cast<size_t>(at[i + 1] - at[i])));
+  }
+  return values;
+}
+
+}  // namespace renzan
