@@ -1,0 +1,96 @@
+# Bad input: one clear error and the right exit code for each.
+source "$(dirname "$0")/lib.sh" "$@"
+$renzan data synth --format dataset --seed 7 --rows 4000 --output data >/dev/null
+small_config data
+train() { $renzan train small.yaml --run-dir run "$@"; }
+
+# Configuration: file, line, column, nearest name.
+sed 's/batch_size/batch_sise/' small.yaml >typo.yaml
+expect_exit 78 "typo.yaml:4:12" $renzan train typo.yaml
+expect_exit 78 "did you mean 'batch_size'" $renzan train typo.yaml
+sed 's/seed: 3/seed: three/' small.yaml >type.yaml
+expect_exit 78 "type.yaml:1:7" $renzan train type.yaml
+expect_exit 78 "did you mean 'numerics.isa'" train --set numerics.iza=avx2
+expect_exit 66 "no_such.yaml" $renzan train no_such.yaml
+expect_exit 64 "renzan train --help" $renzan train
+expect_exit 64 "" $renzan train small.yaml --no-such-flag
+
+# Shapes that cannot be.
+expect_exit 78 "must be a multiple of numerics.virtual_workers" train --set training.batch_size=100
+expect_exit 78 "9 workers cannot share 8 virtual workers" train --workers 9
+expect_exit 78 "rows end at 5000" train --set 'data.eval.rows=[0, 5000]'
+expect_exit 78 "batch" train --set training.batch_size=4096
+expect_exit 78 "local" train --workers 2 --backend local
+
+# Files.
+expect_exit 66 "nowhere" train --set data.train.path=nowhere
+[ ! -e run ] || fail "a run directory was made for nothing"
+echo garbage >trash
+expect_exit 66 "" $renzan train small.yaml --run-dir run --set data.train.path=trash
+if [ "$(id -u)" -ne 0 ]; then
+  chmod 000 data/dataset.yaml
+  expect_exit 66 "Permission denied" train
+  chmod 644 data/dataset.yaml
+fi
+mkdir run && touch run/manifest.json
+expect_exit 73 "holds a run already" train
+rm -r run
+
+# Data that are not what they should be: an id outside its table, NaN, a truncated and a flipped file.
+damage() { # FILE-PATTERN PYTHON: a copy of the data with one array changed in memory
+  rm -rf bad run
+  cp -r data bad
+  python3 - "$1" "$2" <<'PY'
+import glob, sys
+import numpy as np
+path = glob.glob("bad/shard-*/" + sys.argv[1])[0]
+a = np.load(path, mmap_mode="r+")
+exec(sys.argv[2])
+a.flush()
+PY
+}
+damage ids.npy 'a[7, 2] = 99999999'
+expect_exit 65 "99999999" train --set data.train.path=bad
+grep -q "row 7" out.txt || fail "the row is not named: $(cat out.txt)"
+grep -q "C3" out.txt || fail "the feature is not named: $(cat out.txt)"
+damage ids.npy 'a[7, 2] = -1'
+expect_exit 65 "-1" train --set data.train.path=bad
+damage dense.npy 'a[11, 0] = np.nan'
+expect_exit 65 "row 11" train --set data.train.path=bad
+damage label.npy 'a[3] = 2'
+expect_exit 65 "row 3" train --set data.train.path=bad
+damage label.npy 'a[3] = 1 - a[3]'
+expect_exit 65 "label.npy" $renzan data verify bad
+damage label.npy 'pass'
+truncate -s -4 bad/shard-00000/label.npy
+expect_exit 65 "label.npy" train --set data.train.path=bad
+python3 - <<'PY'
+import numpy as np
+a = np.load("bad/shard-00000/ids.npy")
+np.save("bad/shard-00000/ids.npy", a.astype(np.float64))
+PY
+cp data/shard-00000/label.npy bad/shard-00000/
+expect_exit 65 "ids.npy" train --set data.train.path=bad
+
+# A saved model of another shape, and one that is damaged.
+rm -rf run
+train 2>/dev/null
+printf 'X' | dd of=run/model/dense.safetensors bs=1 seek=4000 conv=notrunc 2>/dev/null
+expect_exit 65 "dense.safetensors" $renzan eval run --data data
+expect_exit 66 "no_model" $renzan eval no_model --data data
+
+# A port in use.
+python3 - >port.txt <<'PY' &
+import socket, time
+s = socket.socket()
+s.bind(("127.0.0.1", 0))
+s.listen()
+print(s.getsockname()[1], flush=True)
+time.sleep(30)
+PY
+holder=$!
+for _ in $(seq 50); do [ -s port.txt ] && break; sleep 0.1; done
+expect_exit 69 "$(cat port.txt)" env RANK=0 WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 \
+  MASTER_PORT="$(cat port.txt)" $renzan train small.yaml --run-dir run2
+kill $holder
+expect_exit 64 "WORLD_SIZE" env RANK=0 WORLD_SIZE=zwei $renzan train small.yaml --run-dir run2

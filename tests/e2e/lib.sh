@@ -1,0 +1,46 @@
+# Sourced by every end-to-end test: bash NAME_test.sh PATH_TO_RENZAN
+set -euo pipefail
+renzan=$1
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+source_root=$(cd "$here/../.." && pwd)
+shared_data=$source_root/../shared/data
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cd "$work"
+
+fail() {
+  echo "FAILED: $*" >&2
+  exit 1
+}
+
+skip() {
+  echo "skipped: $*"
+  exit 77
+}
+
+# expect_exit CODE FRAGMENT COMMAND...: the command ends with CODE and its output holds FRAGMENT.
+expect_exit() {
+  local code=$1 fragment=$2 status=0
+  shift 2
+  "$@" >out.txt 2>&1 </dev/null || status=$?
+  [ "$status" -eq "$code" ] || { cat out.txt >&2; fail "exit $status instead of $code: $*"; }
+  grep -qF -- "$fragment" out.txt || { cat out.txt >&2; fail "no '$fragment' from: $*"; }
+}
+
+# sha256_of RUN_DIR: the model's.
+sha256_of() {
+  python3 -c 'import json, sys; print(json.load(open(sys.argv[1]))["model_sha256"])' \
+    "$1/model/manifest.json"
+}
+
+# small_config DATA [LINE...]: a configuration that trains in a moment, in small.yaml. Further
+# arguments are `--set` overrides.
+small_config() {
+  cat >small.yaml <<YAML
+seed: 3
+data: {train: {path: $1, rows: [0, 3000]}, eval: {path: $1, rows: [3000, 4000]}}
+model: {embedding_dim: 8, bottom_mlp: [16], top_mlp: [16, 8], cross_layers: 2, cross_rank: 4}
+training: {batch_size: 256, log_every: 4}
+optimizer: {dense: {learning_rate: 0.05}, sparse: {learning_rate: 0.05}}
+YAML
+}

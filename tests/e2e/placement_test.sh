@@ -1,0 +1,41 @@
+# Placement never changes arithmetic: the same SHA-256 over workers x threads x backends, with the
+# real program and the real backends. Every model, kind of feature, optimizer and codec takes part;
+# their full product is run by the unit tests with ranks as threads.
+source "$(dirname "$0")/lib.sh" "$@"
+$renzan data synth --format dataset --seed 6 --rows 4000 --output one_hot >/dev/null
+$renzan data synth --format dataset --seed 6 --rows 4000 --multi-hot 5 --output multi_hot >/dev/null
+backends="gloo"
+command -v mpirun >/dev/null && backends="gloo mpi" || echo "no mpirun: the mpi backend is left out"
+
+check() { # NAME DATA OVERRIDE...
+  local name=$1 data=$2 expected="" sha workers threads backend
+  shift 2
+  small_config "$data"
+  local set=()
+  for override in training.max_steps=6 "$@"; do set+=(--set "$override"); done
+  for workers in 1 2 3 4; do
+    for threads in 1 2; do
+      for backend in $([ $workers = 1 ] && echo local || echo $backends); do
+        rm -rf run
+        $renzan train small.yaml --run-dir run --workers $workers --threads $threads \
+          --backend $backend "${set[@]}" >log.txt 2>&1 || { cat log.txt >&2; fail "$name"; }
+        sha=$(sha256_of run)
+        : "${expected:=$sha}"
+        if [ "$sha" != "$expected" ]; then
+          fail "$name: other bits with $workers workers, $threads threads, $backend"
+        fi
+      done
+    done
+  done
+  echo "$name: $expected"
+}
+
+check "dlrm, one-hot, sgd, fp32" one_hot
+check "dlrm, multi-hot, adam + row-wise adagrad, fp16/bf16" multi_hot \
+  optimizer.dense.type=adam optimizer.sparse.type=rowwise_adagrad comm.forward=fp16 \
+  comm.backward=bf16 comm.dense=bf16
+check "dcnv2, one-hot, adagrad, bf16/fp16" one_hot model.type=dlrm_dcnv2 \
+  optimizer.dense.type=adagrad optimizer.sparse.type=adagrad comm.forward=bf16 \
+  comm.backward=fp16 comm.dense=fp16
+check "dcnv2, multi-hot, mean pooling, sgd, fp32" multi_hot model.type=dlrm_dcnv2 \
+  model.pooling=mean

@@ -1,0 +1,15 @@
+# --rerun says whether the model came out identical; checkpoint diff says where two differ.
+source "$(dirname "$0")/lib.sh" "$@"
+$renzan data synth --format dataset --seed 7 --rows 4000 --output data >/dev/null
+small_config data
+$renzan train small.yaml --run-dir first 2>/dev/null
+expect_exit 0 "identical" $renzan train --rerun first --run-dir second --workers 2
+expect_exit 0 "" $renzan checkpoint diff first/model second/model
+expect_exit 1 "DIFFERENT" $renzan train --rerun first --run-dir third --set seed=4
+expect_exit 1 "bottom.0.bias" $renzan checkpoint diff first/model third/model
+expect_exit 66 "no/such" $renzan train --rerun no/such
+
+# The data changed under the recorded run's feet.
+rm -r data
+$renzan data synth --format dataset --seed 8 --rows 4000 --output data >/dev/null
+expect_exit 65 "has changed since" $renzan train --rerun first --run-dir fourth

@@ -1,0 +1,44 @@
+"""Holds the arrows between folders: what may include what (ARCHITECTURE.md), and that third-party headers
+stay out of our headers."""
+import pathlib
+import re
+import sys
+
+ALLOWED = {
+    "base": set(),
+    "data": {"base"},
+    "comm": {"base"},
+    "plan": {"base"},
+    "embedding": {"base", "comm", "plan"},
+    "nn": {"base"},
+    "model": {"base", "nn"},
+    "checkpoint": {"base", "plan"},
+    "train": {"base", "data", "comm", "plan", "embedding", "nn", "model", "checkpoint"},
+    "cli": None,  # everything
+}
+# What a header may include beside ours and the standard library.
+HEADERS = {"fmt/format.h", "sys/mman.h"}
+
+errors = []
+root = pathlib.Path(sys.argv[1])
+files = sorted((root / "renzan").rglob("*.h")) + sorted((root / "renzan").rglob("*.cc"))
+assert files, "no sources found"
+for path in files:
+    folder = path.relative_to(root / "renzan").parts[0]
+    if folder not in ALLOWED:
+        errors.append(f"{path}: folder {folder} is not in the house plan")
+        continue
+    test_only = path.name.endswith("_test.cc") or path.name == "testing.h"
+    for number, line in enumerate(path.read_text().splitlines(), 1):
+        ours = re.match(r'#include "renzan/(\w+)/', line)
+        theirs = re.match(r"#include <([^>]+)>", line)
+        where = f"{path.relative_to(root)}:{number}"
+        if ours and ours[1] != folder:
+            allowed = ALLOWED[folder]
+            if allowed is not None and ours[1] not in allowed and not test_only:
+                errors.append(f"{where}: {folder} may not include {ours[1]}")
+        if theirs and path.suffix == ".h" and ("." in theirs[1] or "/" in theirs[1]):
+            if theirs[1] not in HEADERS and not test_only:
+                errors.append(f"{where}: third-party header <{theirs[1]}> in a header")
+print("\n".join(errors) or f"{len(files)} files keep the arrows")
+sys.exit(bool(errors))
