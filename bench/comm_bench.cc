@@ -1,0 +1,151 @@
+// How fast workers on this machine exchange and reduce: every backend in one run, beside the speed
+// of a plain copy. Prints the median time of an operation and the bytes that one worker sends per
+// second.
+//
+//   comm_bench [--workers 2] [--threads 1] [--repeats 30] [--max-bytes 4194304]
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "renzan/base/error.h"
+#include "renzan/comm/backends.h"
+#include "renzan/comm/tree_reduce.h"
+#include "renzan/comm/virtual_workers.h"
+#include "renzan/train/launch.h"
+
+namespace renzan {
+namespace {
+
+constexpr int kVirtualWorkers = 8;
+
+struct Options {
+  int workers = 2;
+  int threads = 1;
+  int repeats = 30;
+  size_t max_bytes = size_t{4} << 20;
+  std::string worker_backend;  // set in the workers that this program starts
+};
+
+double MedianSeconds(int repeats, const std::function<void()>& body) {
+  std::vector<double> seconds;
+  for (int i = 0; i < repeats + 2; ++i) {
+    const auto start = std::chrono::steady_clock::now();
+    body();
+    const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - start;
+    if (i >= 2) seconds.push_back(taken.count());
+  }
+  std::nth_element(seconds.begin(), seconds.begin() + repeats / 2, seconds.end());
+  return seconds[static_cast<size_t>(repeats / 2)];
+}
+
+void PrintRow(const char* backend, const std::string& operation, size_t bytes, double seconds) {
+  std::printf("%-6s %-22s %10.1f KiB %10.1f us %8.2f GB/s\n", backend, operation.c_str(),
+              static_cast<double>(bytes) / 1024, seconds * 1e6,
+              static_cast<double>(bytes) / seconds / 1e9);
+  std::fflush(stdout);
+}
+
+// `bytes` is what one worker sends to all others together.
+void MeasureAllToAll(const Options& options, Communicator& communicator, size_t bytes) {
+  const auto world = static_cast<size_t>(communicator.world_size());
+  const size_t part = bytes / std::max<size_t>(1, world - 1);
+  std::vector<std::byte> sent(part * world), received(part * world);
+  std::vector<std::span<const std::byte>> send;
+  std::vector<std::span<std::byte>> recv;
+  for (size_t p = 0; p < world; ++p) {
+    send.emplace_back(sent.data() + p * part, part);
+    recv.emplace_back(received.data() + p * part, part);
+  }
+  const double seconds =
+      MedianSeconds(options.repeats, [&] { communicator.AllToAllV(send, recv); });
+  if (communicator.rank() == 0)
+    PrintRow(communicator.backend(), "all-to-all", part * (world - 1), seconds);
+}
+
+// Throughput in bytes of the arrays that this worker reduces.
+void MeasureTreeReduce(const Options& options, Communicator& communicator, WireType wire) {
+  const size_t length = options.max_bytes / sizeof(float);
+  ThreadPool pool(options.threads);
+  TreeReducer reducer(communicator, pool, kVirtualWorkers, length, wire);
+  const IndexRange own =
+      VirtualWorkerRange(kVirtualWorkers, communicator.world_size(), communicator.rank());
+  std::vector<std::vector<float>> arrays(static_cast<size_t>(own.size()),
+                                         std::vector<float>(length));
+  const std::vector<std::span<float>> leaves(arrays.begin(), arrays.end());
+  std::vector<float> sum(length);
+  const double seconds = MedianSeconds(options.repeats, [&] { reducer.Reduce(leaves, sum); });
+  if (communicator.rank() == 0)
+    PrintRow(communicator.backend(), std::string("tree reduce ") + Name(wire),
+             length * sizeof(float) * arrays.size(), seconds);
+}
+
+void MeasureBackend(const Options& options, Communicator& communicator) {
+  if (communicator.world_size() > 1)
+    for (size_t bytes = 4096; bytes <= options.max_bytes; bytes *= 4)
+      MeasureAllToAll(options, communicator, bytes);
+  for (WireType wire : {WireType::kFloat32, WireType::kFloat16, WireType::kBFloat16})
+    MeasureTreeReduce(options, communicator, wire);
+}
+
+void MeasureThisMachine(const Options& options) {
+  std::vector<float> values(options.max_bytes / sizeof(float), 0.125f), copy(values.size());
+  std::vector<std::byte> wire(options.max_bytes);
+  PrintRow("-", "copy", options.max_bytes, MedianSeconds(options.repeats, [&] {
+             std::memcpy(copy.data(), values.data(), options.max_bytes);
+           }));
+  for (WireType type : {WireType::kFloat16, WireType::kBFloat16}) {
+    PrintRow("-", std::string("encode ") + Name(type), options.max_bytes,
+             MedianSeconds(options.repeats, [&] { Encode(type, values, wire.data()); }));
+    PrintRow("-", std::string("decode ") + Name(type), options.max_bytes,
+             MedianSeconds(options.repeats, [&] { Decode(type, wire.data(), copy); }));
+  }
+}
+
+int Run(const Options& options, const std::vector<std::string>& argv) {
+  if (!options.worker_backend.empty()) {
+    const auto rendezvous =
+        RendezvousFromEnvironment([](const char* name) { return getenv(name); });
+    const auto communicator =
+        MakeCommunicator(options.worker_backend, rendezvous.value_or(Rendezvous{}), 60);
+    MeasureBackend(options, *communicator);
+    return 0;
+  }
+  MeasureThisMachine(options);
+  MeasureBackend(options, *MakeLocalCommunicator());
+  for (const char* backend : {"gloo", "mpi"}) {
+    LaunchOptions launch;
+    launch.workers = options.workers;
+    launch.backend = backend;
+    launch.argv = argv;
+    launch.argv.insert(launch.argv.end(), {"--worker-backend", backend});
+    if (const int status = LaunchLocalWorkers(launch); status != 0) return status;
+  }
+  return 0;
+}
+
+}  // namespace
+}  // namespace renzan
+
+int main(int argc, char** argv) {
+  renzan::Options options;
+  CLI::App app("Measures exchange and reduction between workers of this machine");
+  app.add_option("--workers", options.workers)->check(CLI::Range(2, renzan::kVirtualWorkers));
+  app.add_option("--threads", options.threads, "per worker")->check(CLI::Range(1, 256));
+  app.add_option("--repeats", options.repeats)->check(CLI::Range(1, 1000000));
+  app.add_option("--max-bytes", options.max_bytes, "sent by one worker, and of one reduced array");
+  app.add_option("--worker-backend", options.worker_backend)->group("");
+  CLI11_PARSE(app, argc, argv);
+  try {
+    return renzan::Run(options, {argv, argv + argc});
+  } catch (const renzan::Error& error) {
+    std::fprintf(stderr, "error: %s\n", error.what());
+    return error.exit_status();
+  }
+}
