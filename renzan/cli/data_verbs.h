@@ -1,0 +1,43 @@
+#pragma once
+
+// The sub-verbs of `renzan data`, and what they share.
+
+#include <string>
+
+#include "renzan/base/clock.h"
+#include "renzan/data/input.h"
+
+namespace CLI {
+class App;
+}
+
+namespace renzan {
+
+void AddDataImportVerb(CLI::App& data);
+void AddDataSynthVerb(CLI::App& data);
+void AddDataInspectVerb(CLI::App& data);
+void AddDataVerifyVerb(CLI::App& data);
+
+// Turns SIGINT and SIGTERM into a request that long work looks at: what is half done is cleaned up.
+StopFunction StopOnSignals();
+
+// How far long work is: a bar on a terminal, a plain line now and then otherwise. On stderr.
+class DataProgress {
+ public:
+  DataProgress(const Clock& clock, std::string what);
+  ~DataProgress();
+
+  // `fraction` is negative where the end is not known. May be called often: most calls print
+  // nothing.
+  void Update(double fraction, const std::string& text);
+  double seconds() const { return clock_.MonotonicSeconds() - start_; }
+
+ private:
+  const Clock& clock_;
+  std::string what_;
+  bool terminal_;
+  bool bar_shown_ = false;
+  double start_, last_;
+};
+
+}  // namespace renzan

@@ -1,0 +1,163 @@
+#include "renzan/data/inspect.h"
+
+#include <algorithm>
+#include <numeric>
+#include <unordered_map>
+#include <utility>
+
+#include "renzan/base/error.h"
+#include "renzan/data/manifest.h"
+#include "renzan/data/vocabulary.h"
+
+namespace renzan {
+namespace {
+
+constexpr int64_t kRowsPerRead = 4096;
+// Distinct numbers of a dense feature are counted up to here: it may have one for each row.
+constexpr size_t kMaxDistinct = 100'000;
+
+struct Count {
+  int64_t rows = 0, positive = 0;
+
+  void Add(float label) {
+    ++rows;
+    positive += label == 1.0f;
+  }
+};
+
+// The most frequent first; of equal ones the lower key.
+template <typename Key>
+std::vector<std::pair<Key, Count>> MostFrequent(std::vector<std::pair<Key, Count>> counts,
+                                                size_t num_top) {
+  const size_t kept = std::min(num_top, counts.size());
+  std::partial_sort(counts.begin(), counts.begin() + static_cast<std::ptrdiff_t>(kept),
+                    counts.end(), [](const auto& a, const auto& b) {
+                      return a.second.rows != b.second.rows ? a.second.rows > b.second.rows
+                                                            : a.first < b.first;
+                    });
+  counts.resize(kept);
+  return counts;
+}
+
+TopValue MakeTop(std::string value, const Count& count) {
+  return {std::move(value), count.rows,
+          static_cast<double>(count.positive) / static_cast<double>(count.rows)};
+}
+
+class DenseCounter {
+ public:
+  void Add(float value, float label, FeatureSummary* summary) {
+    summary->min = summary->values == 0 ? value : std::min<double>(summary->min, value);
+    summary->max = summary->values == 0 ? value : std::max<double>(summary->max, value);
+    ++summary->values;
+    sum_ += value;
+    if (value == 0) {
+      ++summary->missing;
+      return;
+    }
+    const auto found = counts_.find(value);
+    if (found != counts_.end()) found->second.Add(label);
+    else if (counts_.size() < kMaxDistinct) counts_[value].Add(label);
+    else summary->distinct_capped = true;
+  }
+
+  void Finish(size_t num_top, FeatureSummary* summary) const {
+    if (summary->values > 0) summary->mean = sum_ / static_cast<double>(summary->values);
+    summary->distinct = static_cast<int64_t>(counts_.size());
+    const std::vector<std::pair<float, Count>> all(counts_.begin(), counts_.end());
+    for (const auto& [value, count] : MostFrequent(all, num_top))
+      summary->top.push_back(MakeTop(fmt::format("{}", value), count));
+  }
+
+ private:
+  std::unordered_map<float, Count> counts_;
+  double sum_ = 0;
+};
+
+class IdCounter {
+ public:
+  explicit IdCounter(int64_t num_embeddings) : counts_(static_cast<size_t>(num_embeddings)) {}
+
+  void Add(const FeatureIds& ids, const std::vector<float>& labels, FeatureSummary* summary) {
+    summary->values += static_cast<int64_t>(ids.values.size());
+    for (size_t i = 0; i < labels.size(); ++i) {
+      const size_t begin = ids.one_hot() ? i : static_cast<size_t>(ids.offsets[i]);
+      const size_t end = ids.one_hot() ? i + 1 : static_cast<size_t>(ids.offsets[i + 1]);
+      summary->missing += begin == end;
+      for (size_t at = begin; at < end; ++at)
+        counts_[static_cast<size_t>(ids.values[at])].Add(labels[i]);
+    }
+  }
+
+  void Finish(size_t num_top, const std::vector<std::string>& names,
+              FeatureSummary* summary) const {
+    summary->missing += counts_[Vocabulary::kMissing].rows;
+    std::vector<std::pair<size_t, Count>> seen;
+    for (size_t id = 1; id < counts_.size(); ++id)
+      if (counts_[id].rows > 0) seen.emplace_back(id, counts_[id]);
+    summary->distinct = static_cast<int64_t>(seen.size());
+    for (const auto& [id, count] : MostFrequent(std::move(seen), num_top))
+      summary->top.push_back(MakeTop(Name(id, names), count));
+  }
+
+ private:
+  static std::string Name(size_t id, const std::vector<std::string>& names) {
+    if (names.empty()) return fmt::format("{}", id);
+    if (id == Vocabulary::kRare) return "(rare)";
+    return names.at(id - Vocabulary::kFirstOwn);
+  }
+
+  std::vector<Count> counts_;  // by id
+};
+
+}  // namespace
+
+DatasetSummary InspectDataset(const Dataset& dataset, size_t num_top, const StopFunction& stop) {
+  const DatasetSchema& schema = dataset.schema();
+  const DatasetManifest manifest = ReadManifest(dataset.directory());
+  const size_t num_dense = schema.dense.size();
+  DatasetSummary summary;
+  std::vector<DenseCounter> dense(num_dense);
+  std::vector<IdCounter> ids;
+  for (const std::string& name : schema.dense) {
+    summary.features.emplace_back();
+    summary.features.back().name = name;
+    summary.features.back().kind = "dense";
+  }
+  for (const CategoricalFeature& feature : schema.categorical) {
+    ids.emplace_back(feature.num_embeddings);
+    summary.features.emplace_back();
+    summary.features.back().name = feature.name;
+    summary.features.back().kind = feature.multi_hot ? "multi-hot" : "one-hot";
+    summary.features.back().num_embeddings = feature.num_embeddings;
+    summary.features.back().vocabulary = manifest.features.at(feature.name).vocabulary;
+  }
+
+  double positive = 0;
+  Batch batch;
+  std::vector<int64_t> rows;
+  for (int64_t begin = 0; begin < dataset.num_rows(); begin += kRowsPerRead) {
+    ThrowIfStopped(stop);
+    rows.resize(static_cast<size_t>(std::min(kRowsPerRead, dataset.num_rows() - begin)));
+    std::iota(rows.begin(), rows.end(), begin);
+    dataset.Read(rows, &batch);
+    for (size_t i = 0; i < rows.size(); ++i) {
+      positive += batch.label[i];
+      for (size_t d = 0; d < num_dense; ++d)
+        dense[d].Add(batch.dense[i * num_dense + d], batch.label[i], &summary.features[d]);
+    }
+    for (size_t f = 0; f < ids.size(); ++f)
+      ids[f].Add(batch.categorical[f], batch.label, &summary.features[num_dense + f]);
+  }
+
+  summary.rows = dataset.num_rows();
+  if (summary.rows > 0) summary.label_rate = positive / static_cast<double>(summary.rows);
+  for (size_t d = 0; d < num_dense; ++d) dense[d].Finish(num_top, &summary.features[d]);
+  for (size_t f = 0; f < ids.size(); ++f)
+    ids[f].Finish(num_top,
+                  ReadVocabularyValues(dataset.directory(), manifest, schema.categorical[f].name),
+                  &summary.features[num_dense + f]);
+  return summary;
+}
+
+}  // namespace renzan

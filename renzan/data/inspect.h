@@ -1,0 +1,44 @@
+#pragma once
+
+// Counts over a whole dataset, feature by feature. One pass; memory grows with the tables' sizes,
+// not with the rows.
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "renzan/data/dataset.h"
+#include "renzan/data/input.h"
+
+namespace renzan {
+
+struct TopValue {
+  std::string value;      // the text where a vocabulary has it, the id or the number otherwise
+  int64_t count = 0;
+  double label_rate = 0;  // of the rows that hold it
+};
+
+struct FeatureSummary {
+  std::string name;
+  std::string kind;         // "dense", "one-hot", "multi-hot"
+  std::string vocabulary;   // as in dataset.yaml
+  int64_t num_embeddings = 0;
+  int64_t values = 0;       // rows, or for multi-hot the values in all bags
+  int64_t missing = 0;      // id 0; empty bags. For dense, zeros: a missing value is stored as 0
+  int64_t distinct = 0;     // without missing
+  bool distinct_capped = false;  // there are more: counting stopped
+  double min = 0, mean = 0, max = 0;  // of dense
+  std::vector<TopValue> top;          // most frequent first, without missing
+};
+
+struct DatasetSummary {
+  int64_t rows = 0;
+  double label_rate = 0;
+  std::vector<FeatureSummary> features;
+};
+
+// Throws what Dataset::Read throws, and kTempFail when stopped.
+DatasetSummary InspectDataset(const Dataset& dataset, size_t num_top,
+                              const StopFunction& stop = nullptr);
+
+}  // namespace renzan
