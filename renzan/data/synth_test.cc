@@ -141,7 +141,7 @@ TEST(Synth, TextAndDatasetHoldTheSameRows) {
       const int32_t to = imported.categorical[f].values[i];
       const auto [entry, fresh] = name.emplace(from, to);
       ASSERT_EQ(entry->second, to) << "feature " << f << " row " << i;
-      if (fresh) ASSERT_TRUE(used.insert(to).second) << "feature " << f << " row " << i;
+      ASSERT_EQ(fresh, used.insert(to).second) << "feature " << f << " row " << i;
     }
   }
 }
