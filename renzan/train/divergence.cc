@@ -25,11 +25,12 @@ std::optional<std::string> DivergenceWatch::Observe(int64_t step, const BinaryMe
          step, window.non_finite, window.non_finite + window.count);
   if (warned_) return std::nullopt;
   sum_.Merge(window);
-  // Judge only on enough samples that chance cannot look like this.
-  if (StandardError(sum_) > 0.003) return std::nullopt;
+  // The first steps of a healthy run look like this too, and so may chance on few samples.
+  if (step - since_step_ < 200 || StandardError(sum_) > 0.003) return std::nullopt;
   const double auc = sum_.Auc();
   const int64_t samples = sum_.count;
   sum_ = BinaryMetrics();
+  since_step_ = step;
   if (auc > 0.51) return std::nullopt;
   warned_ = true;
   return fmt::format(

@@ -12,12 +12,14 @@ namespace renzan {
 
 class DivergenceWatch {
  public:
-  // Takes the metrics of the steps since the last call. Throws kSoftware when a logit was NaN or
-  // infinite: the model is lost. Returns advice, once, when the AUC is stuck at 0.5.
+  // Takes the metrics of the steps since the last call, `step` of which are done. Throws kSoftware when
+  // a logit was NaN or infinite: the model is lost. Returns advice, once, when the AUC stays at 0.5
+  // over at least 200 steps and enough samples to tell.
   std::optional<std::string> Observe(int64_t step, const BinaryMetrics& window);
 
  private:
   BinaryMetrics sum_;
+  int64_t since_step_ = 0;  // the step at which sum_ begins
   bool warned_ = false;
 };
 

@@ -28,14 +28,20 @@ TEST(DivergenceWatch, AdvisesOnceWhenNothingIsLearnt) {
   DivergenceWatch watch;
   int advice = 0;
   for (uint64_t i = 0; i < 20; ++i)
-    if (watch.Observe(static_cast<int64_t>(i), Window(0, i))) ++advice;
+    if (watch.Observe(100 * static_cast<int64_t>(i), Window(0, i))) ++advice;
   EXPECT_EQ(advice, 1);
 }
 
 TEST(DivergenceWatch, IsQuietWhenSomethingIs) {
   DivergenceWatch watch;
   for (uint64_t i = 0; i < 20; ++i)
-    EXPECT_FALSE(watch.Observe(static_cast<int64_t>(i), Window(0.2, i)));
+    EXPECT_FALSE(watch.Observe(100 * static_cast<int64_t>(i), Window(0.2, i)));
+}
+
+TEST(DivergenceWatch, LeavesTheFirstStepsAlone) {
+  DivergenceWatch watch;
+  for (uint64_t i = 0; i < 19; ++i)
+    EXPECT_FALSE(watch.Observe(10 * static_cast<int64_t>(i), Window(0, i)));
 }
 
 TEST(DivergenceWatch, EndsTheRunOnNaN) {

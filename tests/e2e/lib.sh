@@ -4,6 +4,8 @@ renzan=$1
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 source_root=$(cd "$here/../.." && pwd)
 shared_data=$source_root/../shared/data
+# The distribution's Python, where python3-numpy is.
+export PATH=/usr/bin:$PATH
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cd "$work"
@@ -33,8 +35,7 @@ sha256_of() {
     "$1/model/manifest.json"
 }
 
-# small_config DATA [LINE...]: a configuration that trains in a moment, in small.yaml. Further
-# arguments are `--set` overrides.
+# small_config DATA: a configuration that trains in a moment, in small.yaml.
 small_config() {
   cat >small.yaml <<YAML
 seed: 3
