@@ -11,13 +11,6 @@
 namespace renzan {
 namespace {
 
-int64_t NumSteps(const TrainConfig& config, const Split& train) {
-  const int64_t per_epoch = StepsPerEpoch(train.rows.size(), config.training.batch_size);
-  const int64_t steps =
-      static_cast<int64_t>(std::llround(config.training.epochs * static_cast<double>(per_epoch)));
-  return config.training.max_steps < 0 ? steps : std::min(steps, config.training.max_steps);
-}
-
 // Takes what the threads gathered since the last call, over all workers.
 BinaryMetrics TakeWindow(Communicator& comm, std::vector<BinaryMetrics>* per_thread) {
   BinaryMetrics mine;
@@ -30,10 +23,16 @@ BinaryMetrics TakeWindow(Communicator& comm, std::vector<BinaryMetrics>* per_thr
 
 }  // namespace
 
-TrainResult Train(const TrainConfig& config, const Split& train, const std::optional<Split>& eval,
-                  HybridModel& model, Communicator& comm, int num_threads, const Clock& clock,
-                  TrainObserver* observer) {
-  const int64_t steps = NumSteps(config, train);
+int64_t NumSteps(const TrainingConfig& config, const Split& train) {
+  const int64_t per_epoch = StepsPerEpoch(train.rows.size(), config.batch_size);
+  const int64_t steps =
+      static_cast<int64_t>(std::llround(config.epochs * static_cast<double>(per_epoch)));
+  return config.max_steps < 0 ? steps : std::min(steps, config.max_steps);
+}
+
+TrainResult Train(const TrainConfig& config, int64_t steps, const Split& train,
+                  const std::optional<Split>& eval, HybridModel& model, Communicator& comm,
+                  int num_threads, const Clock& clock, TrainObserver* observer) {
   const TrainingConfig& t = config.training;
   BatchLoader loader(*train.dataset, {.seed = config.seed,
                                       .row_begin = train.rows.begin,

@@ -45,10 +45,13 @@ struct TrainResult {
   std::optional<BinaryMetrics> evaluation;  // at the end
 };
 
-// `observer` is null on ranks other than 0. Throws kConfig when the training split has fewer samples
-// than one batch, kSoftware when the run diverges.
-TrainResult Train(const TrainConfig& config, const Split& train, const std::optional<Split>& eval,
-                  HybridModel& model, Communicator& comm, int num_threads, const Clock& clock,
-                  TrainObserver* observer);
+// Steps that the configuration asks for. Throws kConfig when there are fewer samples than one batch.
+int64_t NumSteps(const TrainingConfig& config, const Split& train);
+
+// Trains `steps` steps. `observer` is null on ranks other than 0. Throws kSoftware when the run
+// diverges.
+TrainResult Train(const TrainConfig& config, int64_t steps, const Split& train,
+                  const std::optional<Split>& eval, HybridModel& model, Communicator& comm,
+                  int num_threads, const Clock& clock, TrainObserver* observer);
 
 }  // namespace renzan

@@ -52,6 +52,7 @@ RunResult RunTraining(const TrainConfig& config, const std::string& name, int th
   const std::string isa = SelectIsa(config.numerics.isa);
   ThreadPool pool(threads);
   const OpenedSplits splits = OpenSplits(config.data, comm);
+  const int64_t steps = NumSteps(config.training, splits.train);
   HybridModel model(config, splits.train.dataset->schema(),
                     EstimatePoolingFactors(splits.train), comm, pool);
   const std::string run_dir = MakeRunDirectory(config, name, comm, clock);
@@ -76,7 +77,8 @@ RunResult RunTraining(const TrainConfig& config, const std::string& name, int th
                              .terminal = terminal,
                              .clock = &clock});
   const TrainResult result =
-      Train(config, splits.train, splits.eval, model, comm, threads, clock, observer.get());
+      Train(config, steps, splits.train, splits.eval, model, comm, threads, clock,
+            observer.get());
   const std::string sha256 =
       SaveModel(model, comm, run_dir + "/model", result.steps, config_yaml);
   if (observer) observer->OnDone(result, sha256);
