@@ -12,7 +12,7 @@ namespace {
 
 // Chosen so that the label rate is about 0.25 and the best AUC about 0.80.
 constexpr double kBias = -1.45;
-constexpr double kCategoricalVariance = 1.4, kDenseVariance = 0.5, kPairVariance = 0.08;
+constexpr double kCategoricalVariance = 1.3, kDenseVariance = 0.45, kPairVariance = 0.08;
 constexpr size_t kMaxPairs = 5;
 // Ranks well beyond this one carry little of the logit.
 constexpr double kWeightRank = 10;
@@ -80,7 +80,7 @@ Teacher::Table Teacher::MakeTable(uint64_t index, int64_t size, bool has_missing
   Words words(PhiloxKey(options_.seed, "synth/table", index), 0);
   Table table;
   table.text_key = words.Next();
-  const double exponent = 1.3 + 0.3 * words.Uniform();
+  const double exponent = 1.25 + 0.3 * words.Uniform();
 
   double total = 0;
   for (size_t k = 0; k < n; ++k) {
