@@ -73,7 +73,8 @@ void CheckBroadcast(Communicator& communicator, uint64_t round, size_t scale) {
 void CheckConformance(Communicator& communicator) {
   uint64_t round = 0;
   for (size_t scale : {1u, 10u, 1000u, 100000u, 5000000u}) {
-    for (int repeat = 0; repeat < 6; ++repeat, ++round) {
+    const int repeats = scale > 1000000 ? 2 : 6;
+    for (int repeat = 0; repeat < repeats; ++repeat, ++round) {
       CheckAllToAllV(communicator, round, scale);
       CheckAllGatherV(communicator, round, scale);
       CheckBroadcast(communicator, round, scale);
