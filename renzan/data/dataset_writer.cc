@@ -15,6 +15,18 @@
 namespace renzan {
 namespace {
 
+constexpr size_t kRowsMappedAtOnce = 4096;
+
+size_t ReadFully(ByteReader& reader, char* out, size_t bytes) {
+  size_t done = 0;
+  while (done < bytes) {
+    const size_t got = reader.Read(out + done, bytes - done);
+    if (got == 0) break;
+    done += got;
+  }
+  return done;
+}
+
 // The open files of the shard that is being written.
 struct ShardFiles {
   NpyWriter label, dense, ids;
@@ -91,25 +103,31 @@ struct DatasetWriter::Impl {
     manifest.shards[ShardName(manifest.shards.size())] = std::move(entry);
   }
 
-  // Rewrites a file of ids; `map_of_column[c]` is for column c of its rows, empty: as they are.
-  static void MapFile(const std::string& path,
-                      const std::vector<const std::vector<int32_t>*>& map_of_column) {
+  // Rewrites a file of ids; `map_of_column[c]` is for column c of its rows, empty: as they are. Read
+  // in pieces: a map of the whole file would count as memory.
+  void MapFile(const std::string& path, std::vector<int64_t> columns,
+               const std::vector<const std::vector<int32_t>*>& map_of_column) const {
     const std::string beside = path + ".mapped";
-    {
-      const NpyArray old(path);
-      std::vector<int64_t> columns(old.shape().begin() + 1, old.shape().end());
-      NpyWriter writer(beside, NpyType::kInt32, columns);
-      const std::span<const int32_t> ids = old.values<int32_t>();
-      std::vector<int32_t> row(map_of_column.size());
-      for (size_t at = 0; at < ids.size(); at += row.size()) {
-        for (size_t c = 0; c < row.size(); ++c) {
-          const std::vector<int32_t>& map = *map_of_column[c];
-          row[c] = map.empty() ? ids[at + c] : map.at(static_cast<size_t>(ids[at + c]));
+    NpyWriter writer(beside, NpyType::kInt32, std::move(columns));
+    const std::unique_ptr<ByteReader> old = OpenInput(path, options.stop);
+    std::vector<int32_t> piece(map_of_column.size() * kRowsMappedAtOnce);
+    char header[kNpyHeaderBytes];
+    CHECK(ReadFully(*old, header, sizeof header) == sizeof header);
+    for (;;) {
+      const size_t bytes = ReadFully(*old, reinterpret_cast<char*>(piece.data()),
+                                     piece.size() * sizeof(int32_t));
+      const size_t rows = bytes / sizeof(int32_t) / map_of_column.size();
+      if (rows == 0) break;
+      int32_t* id = piece.data();
+      for (size_t row = 0; row < rows; ++row) {
+        for (const std::vector<int32_t>* map : map_of_column) {
+          if (!map->empty()) *id = map->at(static_cast<size_t>(*id));
+          ++id;
         }
-        writer.Append(row.data(), 1);
       }
-      writer.Close();
+      writer.Append(piece.data(), static_cast<int64_t>(rows));
     }
+    writer.Close();
     if (std::rename(beside.c_str(), path.c_str()) != 0)
       FailErrno(errno, fmt::format("cannot replace {}", path));
   }
@@ -119,9 +137,10 @@ struct DatasetWriter::Impl {
     const std::string folder = fmt::format("{}/{}/", staged.staging(), name);
     std::vector<const std::vector<int32_t>*> maps;
     for (size_t f : one_hot) maps.push_back(&id_maps[f]);
-    if (!maps.empty()) MapFile(folder + "ids.npy", maps);
+    if (!maps.empty())
+      MapFile(folder + "ids.npy", {static_cast<int64_t>(one_hot.size())}, maps);
     for (size_t i = 0; i < multi_hot.size(); ++i)
-      MapFile(folder + FeatureFile(multi_hot_names[i], "values"), {&id_maps[multi_hot[i]]});
+      MapFile(folder + FeatureFile(multi_hot_names[i], "values"), {}, {&id_maps[multi_hot[i]]});
     for (auto& [file, file_entry] : entry.files) file_entry.sha256 = Sha256OfFile(folder + file);
   }
 

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "renzan/data/dataset.h"
+#include "renzan/data/input.h"
 
 namespace renzan {
 
@@ -21,6 +22,7 @@ struct DatasetWriterOptions {
   std::string created_by;
   // Ids are provisional until Finish() maps them; num_embeddings of the schema is not looked at.
   bool map_ids_at_end = false;
+  StopFunction stop;  // asked while ids are mapped
 };
 
 class DatasetWriter {

@@ -109,7 +109,8 @@ class Importer {
     writer_.emplace(options.output, schema,
                     DatasetWriterOptions{.shard_rows = options.shard_rows,
                                          .created_by = "import --format " + options.format,
-                                         .map_ids_at_end = provisional_});
+                                         .map_ids_at_end = provisional_,
+                                         .stop = options.stop});
   }
 
   ImportProgress Run() {
@@ -117,8 +118,8 @@ class Importer {
     if (progress_.rows == 0)
       Fail(ErrorCode::kData, "there is not one good row in {} ({} bad ones)",
            fmt::join(options_.inputs, ", "), progress_.bad_rows);
-    Finish();
     Report();
+    Finish();
     return progress_;
   }
 
