@@ -1,16 +1,19 @@
 #include "renzan/cli/workers.h"
 
-#include <unistd.h>
-
 #include <algorithm>
+#include <cerrno>
+#include <cstdio>
 #include <cstdlib>
+#include <memory>
+#include <optional>
 #include <thread>
 #include <vector>
 
 #include "renzan/base/error.h"
-#include "renzan/base/file.h"
+#include "renzan/base/host.h"
 #include "renzan/base/log.h"
 #include "renzan/comm/backends.h"
+#include "renzan/train/gather.h"
 #include "renzan/train/launch.h"
 
 namespace renzan {
@@ -34,10 +37,13 @@ std::vector<std::string> CommandLine() {
   return words;
 }
 
-int ResolveThreads(int threads, int workers_here) {
+// The cores of this machine, shared by the workers that run on it.
+int ResolveThreads(int threads, Communicator& comm) {
+  const std::string host = HostName();
+  const std::vector<std::string> hosts = GatherStrings(comm, host);
   if (threads > 0) return threads;
   const int cores = static_cast<int>(std::thread::hardware_concurrency());
-  return std::max(1, cores / std::max(1, workers_here));
+  return std::max(1, cores / static_cast<int>(std::count(hosts.begin(), hosts.end(), host)));
 }
 
 }  // namespace
@@ -59,7 +65,7 @@ int RunWorkers(const WorkerOptions& options,
   if (mine.world_size > 1) SetLogPrefix(fmt::format("[worker {}] ", mine.rank));
   const std::unique_ptr<Communicator> comm =
       MakeCommunicator(options.backend, mine, options.timeout_seconds);
-  body(*comm, ResolveThreads(options.threads, mine.world_size));
+  body(*comm, ResolveThreads(options.threads, *comm));
   return 0;
 }
 

@@ -30,6 +30,7 @@ void DataConfig::Describe(ConfigFields& fields) {
   fields.Section("train", &train, "what to learn from");
   fields.Section("eval", &eval, "held-out samples; none when the path is empty");
   fields.Field("shuffle", &shuffle, "a new sample order each epoch, keyed by the seed");
+  fields.Field("verify", &verify, "compare the files with their recorded SHA-256 before training");
 }
 
 void TableConfig::Describe(ConfigFields& fields) {

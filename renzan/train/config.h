@@ -22,6 +22,7 @@ struct SplitConfig {
 struct DataConfig {
   SplitConfig train, eval;
   bool shuffle = true;
+  bool verify = false;
   void Describe(ConfigFields& fields);
 };
 

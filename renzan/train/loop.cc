@@ -62,6 +62,7 @@ TrainResult Train(const TrainConfig& config, int64_t steps, const Split& train,
     const int64_t done = step + 1;
     const bool report = done % t.log_every == 0 || done == steps;
     const bool evaluation = t.eval_every > 0 && done % t.eval_every == 0 && done != steps;
+    if (observer) observer->OnStep(done, result.seconds + clock.MonotonicSeconds() - window_start);
     if (!report && !evaluation) continue;
     const double now = clock.MonotonicSeconds();
     const double seconds = std::max(now - window_start, 1e-9);

@@ -29,6 +29,8 @@ class TrainObserver {
  public:
   virtual ~TrainObserver() = default;
   virtual void OnStart(int64_t steps) = 0;
+  // After every step: how many are done, and the seconds spent in them.
+  virtual void OnStep(int64_t done, double seconds) = 0;
   virtual void OnReport(const StepReport& report) = 0;
   virtual void OnEvaluation(int64_t step, const BinaryMetrics& metrics) = 0;
   virtual void OnAdvice(const std::string& advice) = 0;

@@ -1,11 +1,10 @@
 #include "renzan/train/run.h"
 
-#include <unistd.h>
-
 #include <memory>
 
 #include "renzan/base/error.h"
 #include "renzan/base/file.h"
+#include "renzan/base/host.h"
 #include "renzan/base/log.h"
 #include "renzan/base/thread_pool.h"
 #include "renzan/nn/isa.h"
@@ -37,12 +36,6 @@ std::string MakeRunDirectory(const TrainConfig& config, const std::string& name,
     CreateDirectories(dir);
   }
   return BroadcastString(comm, dir);
-}
-
-std::string HostName() {
-  char name[256] = "";
-  ::gethostname(name, sizeof name - 1);
-  return name;
 }
 
 }  // namespace

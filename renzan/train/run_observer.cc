@@ -40,7 +40,7 @@ struct RunObserver::State {
   ProgressDisplay progress;
   RunManifest manifest;
   RunStatus status;
-  double samples_per_second = 0;
+  Progress shown;  // loss and AUC of the last report
 
   explicit State(Options given)
       : options(std::move(given)),
@@ -71,6 +71,15 @@ struct RunObserver::State {
     status.updated_unix_seconds = options.clock->UnixSeconds();
     WriteStatusFile(options.run_dir + "/status.json", status);
   }
+
+  // `rate` in samples per second; the rest of the run is taken to be as fast as what is done.
+  void Advance(int64_t done, double seconds, double rate) {
+    status.step = shown.step = done;
+    status.samples_per_second = shown.samples_per_second = rate;
+    shown.eta_seconds =
+        seconds / static_cast<double>(done) * static_cast<double>(status.steps - done);
+    status.eta_seconds = shown.eta_seconds;
+  }
 };
 
 RunObserver::RunObserver(Options options) : state_(new State(std::move(options))) {
@@ -97,8 +106,20 @@ void RunObserver::OnStart(int64_t steps) {
           o.hosts.size(), o.hosts.size() == 1 ? "worker" : "workers", o.threads,
           o.threads == 1 ? "thread" : "threads", o.backend, o.isa);
   state_->status.state = "running";
-  state_->status.steps = steps;
+  state_->status.steps = state_->shown.steps = steps;
   state_->WriteStatus();
+}
+
+void RunObserver::OnStep(int64_t done, double seconds) {
+  State& s = *state_;
+  const double samples = static_cast<double>(done * s.options.config->training.batch_size);
+  s.Advance(done, seconds, samples / seconds);
+  // Once there is a loss to show; the last step is the report's to show.
+  if (!std::isnan(s.shown.loss) && done < s.shown.steps)
+    s.progress.Update(s.shown, s.options.clock->MonotonicSeconds());
+  constexpr double kStatusSeconds = 5;
+  if (s.options.clock->UnixSeconds() - s.status.updated_unix_seconds > kStatusSeconds)
+    s.WriteStatus();
 }
 
 void RunObserver::OnReport(const StepReport& report) {
@@ -107,20 +128,11 @@ void RunObserver::OnReport(const StepReport& report) {
   scalars.push_back({"train/samples_per_second", report.samples_per_second});
   scalars.push_back({"train/learning_rate_factor", report.learning_rate_factor});
   s.Log(report.step, std::move(scalars));
-
-  const double seconds_per_step = report.seconds / static_cast<double>(report.step);
-  const double eta = seconds_per_step * static_cast<double>(report.steps - report.step);
-  s.status.step = report.step;
-  s.status.samples_per_second = report.samples_per_second;
-  s.status.eta_seconds = eta;
+  s.shown.loss = report.window.LogLoss();
+  s.shown.auc = report.window.Auc();
+  s.Advance(report.step, report.seconds, report.samples_per_second);
   s.WriteStatus();
-  s.progress.Update({.step = report.step,
-                     .steps = report.steps,
-                     .samples_per_second = report.samples_per_second,
-                     .loss = report.window.LogLoss(),
-                     .auc = report.window.Auc(),
-                     .eta_seconds = eta},
-                    s.options.clock->MonotonicSeconds());
+  s.progress.Update(s.shown, s.options.clock->MonotonicSeconds());
 }
 
 void RunObserver::OnEvaluation(int64_t step, const BinaryMetrics& metrics) {

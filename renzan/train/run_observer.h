@@ -32,6 +32,7 @@ class RunObserver : public TrainObserver {
   ~RunObserver() override;
 
   void OnStart(int64_t steps) override;
+  void OnStep(int64_t done, double seconds) override;
   void OnReport(const StepReport& report) override;
   void OnEvaluation(int64_t step, const BinaryMetrics& metrics) override;
   void OnAdvice(const std::string& advice) override;

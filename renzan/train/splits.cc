@@ -20,6 +20,14 @@ void CheckSameOnAllWorkers(const Dataset& dataset, Communicator& comm) {
            fingerprints[0].substr(0, 12));
 }
 
+std::unique_ptr<Dataset> Open(const std::string& path, bool verify, Communicator& comm) {
+  auto dataset = std::make_unique<Dataset>(path);
+  CheckSameOnAllWorkers(*dataset, comm);
+  // Every host may have its own copy: each worker reads what it will train on.
+  if (verify) dataset->Verify();
+  return dataset;
+}
+
 }  // namespace
 
 RowRange ResolveRows(const std::vector<int64_t>& rows, const Dataset& dataset, const char* key) {
@@ -50,15 +58,13 @@ void CheckSameSchema(const DatasetSchema& expected, const Dataset& dataset) {
 
 OpenedSplits OpenSplits(const DataConfig& config, Communicator& comm) {
   OpenedSplits splits;
-  splits.train_dataset = std::make_unique<Dataset>(config.train.path);
-  CheckSameOnAllWorkers(*splits.train_dataset, comm);
+  splits.train_dataset = Open(config.train.path, config.verify, comm);
   splits.train = {splits.train_dataset.get(),
                   ResolveRows(config.train.rows, *splits.train_dataset, "data.train.rows")};
   if (config.eval.path.empty()) return splits;
   const Dataset* eval = splits.train_dataset.get();
   if (config.eval.path != config.train.path) {
-    splits.eval_dataset = std::make_unique<Dataset>(config.eval.path);
-    CheckSameOnAllWorkers(*splits.eval_dataset, comm);
+    splits.eval_dataset = Open(config.eval.path, config.verify, comm);
     CheckSameSchema(splits.train_dataset->schema(), *splits.eval_dataset);
     eval = splits.eval_dataset.get();
   }

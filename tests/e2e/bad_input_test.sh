@@ -61,6 +61,7 @@ damage label.npy 'a[3] = 2'
 expect_exit 65 "row 3" train --set data.train.path=bad
 damage label.npy 'a[3] = 1 - a[3]'
 expect_exit 65 "label.npy" $renzan data verify bad
+expect_exit 65 "label.npy" train --set data.train.path=bad --set data.verify=true
 damage label.npy 'pass'
 truncate -s -4 bad/shard-00000/label.npy
 expect_exit 65 "label.npy" train --set data.train.path=bad
