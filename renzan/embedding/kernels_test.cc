@@ -1,6 +1,7 @@
 #include "renzan/embedding/kernels.h"
 
 #include <gtest/gtest.h>
+#include <hwy/targets.h>
 
 #include <cmath>
 #include <vector>
@@ -72,6 +73,30 @@ TEST_P(Kernels, OptimizersAgreeWithTheirFormulas) {
   EXPECT_NEAR(state, 0.25 + squares / static_cast<double>(dim), 1e-5);
   const float rate = lr / (std::sqrt(state) + epsilon);
   for (size_t d = 0; d < n; ++d) EXPECT_EQ(w[d], w0[d] - rate * g[d]);
+}
+
+TEST_P(Kernels, BitsDoNotDependOnTheInstructionSet) {
+  const int64_t dim = GetParam();
+  const size_t n = static_cast<size_t>(dim);
+  const auto results = [&] {
+    const auto g = Values(n, 2);
+    auto w = Values(n, 3), s = Values(n, 4);
+    for (float& x : s) x = x * x;
+    float state = 0.5f;
+    AdagradRow(0.1f, 1e-8f, g.data(), dim, s.data(), w.data());
+    RowWiseAdagradRow(0.1f, 1e-8f, g.data(), dim, &state, w.data());
+    SgdRow(0.1f, s.data(), dim, w.data());
+    w.push_back(state);
+    return w;
+  };
+  const std::vector<float> expected = results();
+  for (int64_t targets = hwy::SupportedTargets(); targets != 0; targets &= targets - 1) {
+    hwy::SetSupportedTargetsForTest(targets & -targets);
+    hwy::GetChosenTarget().DeInit();
+    EXPECT_EQ(results(), expected) << hwy::TargetName(targets & -targets);
+  }
+  hwy::SetSupportedTargetsForTest(0);
+  hwy::GetChosenTarget().DeInit();
 }
 
 INSTANTIATE_TEST_SUITE_P(Dims, Kernels, testing::Values(1, 3, 8, 16, 17, 64, 100));

@@ -27,6 +27,7 @@ constexpr IsaClass kClasses[] = {{"neon", HWY_NEON, dnnl_cpu_isa_all}};
 }  // namespace
 
 std::string SelectIsa(const std::string& name) {
+  hwy::DisableTargets(0);  // what an earlier call pinned
   std::string available;
   for (const IsaClass& isa : kClasses) {
     const bool supported = (hwy::SupportedTargets() & isa.highway_target) != 0;
