@@ -6,7 +6,7 @@ small_config data
 # Children of $1, and theirs.
 descendants() {
   local child
-  for child in $(ps -o pid= --ppid "$1"); do
+  for child in $(cat "/proc/$1/task/$1/children" 2>/dev/null); do
     echo "$child"
     descendants "$child"
   done
