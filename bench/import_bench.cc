@@ -58,14 +58,14 @@ Usage RunInChild(const std::function<void()>& body) {
 }
 
 void PrintRow(const std::string& what, int64_t rows, uint64_t text_bytes, const Usage& usage) {
-  fmt::print("{:<28} {:>9} rows {:>9.0f} rows/s {:>7.1f} MB/s per core {:>7.2f} s wall {:>8.1f} MiB\n",
-             what, rows, static_cast<double>(rows) / usage.cpu_seconds,
-             static_cast<double>(text_bytes) * 1e-6 / usage.cpu_seconds, usage.wall_seconds,
-             usage.peak_mib);
+  fmt::print(
+      "{:<28} {:>9} rows {:>9.0f} rows/s {:>7.1f} MB/s per core {:>7.2f} s wall {:>8.1f} MiB\n",
+      what, rows, static_cast<double>(rows) / usage.cpu_seconds,
+      static_cast<double>(text_bytes) * 1e-6 / usage.cpu_seconds, usage.wall_seconds,
+      usage.peak_mib);
 }
 
-Usage Import(const std::string& file, const std::string& directory,
-             const std::string& vocabulary) {
+Usage Import(const std::string& file, const std::string& directory, const std::string& vocabulary) {
   const std::string output = directory + "/dataset";
   const Usage usage = RunInChild([&] {
     ImportOptions options;
@@ -106,7 +106,8 @@ void Measure(int64_t rows, const std::string& directory) {
       PrintRow(kind + ", hash:100000", rows * factor, text_bytes, hashed);
       PrintRow(kind + ", threshold:8", rows * factor, text_bytes,
                Import(file, directory, "threshold:8"));
-      if (factor == 1) small_mib = hashed.peak_mib;
+      if (factor == 1)
+        small_mib = hashed.peak_mib;
       else
         fmt::print("{}: four times the input takes {:.2f} times the memory with hashing\n\n", kind,
                    hashed.peak_mib / small_mib);

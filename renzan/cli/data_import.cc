@@ -50,8 +50,7 @@ void AddDataImportVerb(CLI::App& data) {
   CLI::App* verb = data.add_subcommand("import", "Turn text files into a dataset");
   const auto flags = std::make_shared<Flags>();
   ImportOptions& options = flags->options;
-  verb->add_option("files", options.inputs,
-                   "Text, .gz or .zst, in order; '-' reads standard input")
+  verb->add_option("files", options.inputs, "Text, .gz or .zst, in order; '-' reads standard input")
       ->required()
       ->type_name("FILE");
   verb->add_option("-o,--output", options.output, "Directory to create")
@@ -81,11 +80,12 @@ void AddDataImportVerb(CLI::App& data) {
   verb->add_option("--shard-rows", options.shard_rows, "Rows in one shard")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
-  verb->footer("Examples:\n"
-               "  renzan data import day_0.gz day_1.gz --output data/train --vocabulary hash:100000\n"
-               "  renzan data import day_23.gz --output data/test --vocabulary-from data/train\n"
-               "  zcat clicks.csv.gz | renzan data import - --format csv --schema schema.yaml \\\n"
-               "    --vocabulary threshold:8 --output data/clicks");
+  verb->footer(
+      "Examples:\n"
+      "  renzan data import day_0.gz day_1.gz --output data/train --vocabulary hash:100000\n"
+      "  renzan data import day_23.gz --output data/test --vocabulary-from data/train\n"
+      "  zcat clicks.csv.gz | renzan data import - --format csv --schema schema.yaml \\\n"
+      "    --vocabulary threshold:8 --output data/clicks");
   verb->callback([flags] { Import(*flags); });
 }
 

@@ -17,14 +17,12 @@ namespace {
 nlohmann::ordered_json ToJson(const FeatureSummary& feature) {
   nlohmann::ordered_json top = nlohmann::ordered_json::array();
   for (const TopValue& value : feature.top)
-    top.push_back({{"value", value.value}, {"count", value.count},
-                   {"label_rate", value.label_rate}});
-  nlohmann::ordered_json out = {{"name", feature.name},
-                                {"kind", feature.kind},
-                                {"values", feature.values},
-                                {"missing", feature.missing},
-                                {"distinct", feature.distinct},
-                                {"distinct_capped", feature.distinct_capped}};
+    top.push_back(
+        {{"value", value.value}, {"count", value.count}, {"label_rate", value.label_rate}});
+  nlohmann::ordered_json out = {
+      {"name", feature.name},         {"kind", feature.kind},
+      {"values", feature.values},     {"missing", feature.missing},
+      {"distinct", feature.distinct}, {"distinct_capped", feature.distinct_capped}};
   if (feature.kind == "dense") {
     out["min"] = feature.min;
     out["mean"] = feature.mean;
@@ -77,18 +75,19 @@ void PrintTable(const Dataset& dataset, const DatasetSummary& summary) {
     const double rows = feature.kind == "multi-hot"
                             ? static_cast<double>(std::max<int64_t>(summary.rows, 1))
                             : values;
-    fmt::print("{:<{}}  {:<9} {:>10} {:>7.2f}% {:>8}{} {:>10} ", feature.name, width, feature.kind,
-               feature.values, 100 * static_cast<double>(feature.missing) / rows, feature.distinct,
-               feature.distinct_capped ? "+" : " ",
-               dense ? fmt::format("max {:.4g}", feature.max)
-                     : fmt::format("{}", feature.num_embeddings));
+    fmt::print(
+        "{:<{}}  {:<9} {:>10} {:>7.2f}% {:>8}{} {:>10} ", feature.name, width, feature.kind,
+        feature.values, 100 * static_cast<double>(feature.missing) / rows, feature.distinct,
+        feature.distinct_capped ? "+" : " ",
+        dense ? fmt::format("max {:.4g}", feature.max) : fmt::format("{}", feature.num_embeddings));
     for (const TopValue& top : feature.top)
       fmt::print("  {}: {:.1f}%, {:.3f}", ShortText(top.value),
                  100 * static_cast<double>(top.count) / values, top.label_rate);
     fmt::print("\n");
   }
-  fmt::print("\nmissing: id 0 or an empty bag; for dense the share of zeros, as which missing values "
-             "are stored\n");
+  fmt::print(
+      "\nmissing: id 0 or an empty bag; for dense the share of zeros, as which missing values "
+      "are stored\n");
 }
 
 }  // namespace
@@ -110,14 +109,17 @@ void AddDataInspectVerb(CLI::App& data) {
   verb->callback([flags] {
     const Dataset dataset(flags->directory);
     const DatasetSummary summary = InspectDataset(dataset, flags->top, StopOnSignals());
-    if (flags->json) PrintJson(dataset, summary);
-    else PrintTable(dataset, summary);
+    if (flags->json)
+      PrintJson(dataset, summary);
+    else
+      PrintTable(dataset, summary);
   });
 }
 
 void AddDataVerifyVerb(CLI::App& data) {
   CLI::App* verb = data.add_subcommand(
-      "verify", "Compare every file of a dataset with its recorded SHA-256; exit 65 if one differs");
+      "verify",
+      "Compare every file of a dataset with its recorded SHA-256; exit 65 if one differs");
   const auto directory = std::make_shared<std::string>();
   verb->add_option("dataset", *directory, "A dataset's directory")->required()->type_name("DIR");
   verb->footer("Example:\n  renzan data verify data/train");

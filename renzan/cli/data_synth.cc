@@ -30,8 +30,7 @@ void Synth(SynthOptions options) {
 }  // namespace
 
 void AddDataSynthVerb(CLI::App& data) {
-  CLI::App* verb =
-      data.add_subcommand("synth", "Generate data whose best reachable AUC is known");
+  CLI::App* verb = data.add_subcommand("synth", "Generate data whose best reachable AUC is known");
   const auto options = std::make_shared<SynthOptions>();
   TeacherOptions& teacher = options->teacher;
   verb->add_option("-o,--output", options->output,
@@ -64,10 +63,11 @@ void AddDataSynthVerb(CLI::App& data) {
   verb->add_option("--shard-rows", options->shard_rows, "Rows in one shard (format dataset)")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
-  verb->footer("Example:\n"
-               "  renzan data synth --rows 1000000 --seed 1 --output train.tsv.gz\n"
-               "  renzan data synth --rows 100000 --seed 1 --first-row 1000000 --output test.tsv.gz\n"
-               "  renzan data synth --rows 100000 --format dataset --multi-hot 3 --output data/synth");
+  verb->footer(
+      "Example:\n"
+      "  renzan data synth --rows 1000000 --seed 1 --output train.tsv.gz\n"
+      "  renzan data synth --rows 100000 --seed 1 --first-row 1000000 --output test.tsv.gz\n"
+      "  renzan data synth --rows 100000 --format dataset --multi-hot 3 --output data/synth");
   verb->callback([options] { Synth(*options); });
 }
 

@@ -26,7 +26,7 @@ static_assert(std::atomic<bool>::is_always_lock_free);  // a signal handler writ
 }  // namespace
 
 StopFunction StopOnSignals() {
-  struct sigaction action{};
+  struct sigaction action {};
   action.sa_handler = [](int) { stop_requested = true; };
   // Without SA_RESTART a read that waits for input returns, and the request is seen.
   for (int number : {SIGINT, SIGTERM}) ::sigaction(number, &action, nullptr);
@@ -65,10 +65,11 @@ void DataProgress::Update(double fraction, const std::string& text) {
 void AddDataVerb(CLI::App& app) {
   CLI::App* data = app.add_subcommand("data", "Import, generate, inspect and verify datasets");
   data->require_subcommand(1);
-  data->footer("Example:\n"
-               "  renzan data synth --rows 100000 --output clicks.tsv.gz\n"
-               "  renzan data import clicks.tsv.gz --output data/clicks\n"
-               "  renzan data inspect data/clicks");
+  data->footer(
+      "Example:\n"
+      "  renzan data synth --rows 100000 --output clicks.tsv.gz\n"
+      "  renzan data import clicks.tsv.gz --output data/clicks\n"
+      "  renzan data inspect data/clicks");
   AddDataImportVerb(*data);
   AddDataSynthVerb(*data);
   AddDataInspectVerb(*data);

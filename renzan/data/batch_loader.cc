@@ -83,8 +83,9 @@ struct BatchLoader::Impl {
 int64_t StepsPerEpoch(int64_t rows, int64_t global_batch) {
   CHECK(global_batch > 0);
   if (rows < global_batch)
-    Fail(ErrorCode::kConfig, "{} rows do not fill one batch of {}: use a smaller batch or more data",
-         rows, global_batch);
+    Fail(ErrorCode::kConfig,
+         "{} rows do not fill one batch of {}: use a smaller batch or more data", rows,
+         global_batch);
   return rows / global_batch;
 }
 

@@ -34,8 +34,7 @@ std::vector<int32_t> Take(BatchLoader& loader, int64_t steps) {
   std::vector<int32_t> rows;
   for (int64_t s = 0; s < steps; ++s) {
     const Batch& batch = loader.Next();
-    rows.insert(rows.end(), batch.categorical[0].values.begin(),
-                batch.categorical[0].values.end());
+    rows.insert(rows.end(), batch.categorical[0].values.begin(), batch.categorical[0].values.end());
   }
   return rows;
 }
@@ -126,9 +125,7 @@ TEST(BatchLoader, StopsWhileBatchesAreUnread) {
   loader.Next();
 }
 
-TEST(BatchLoader, TooFewRowsForABatch) {
-  EXPECT_THROW(StepsPerEpoch(7, 8), Error);
-}
+TEST(BatchLoader, TooFewRowsForABatch) { EXPECT_THROW(StepsPerEpoch(7, 8), Error); }
 
 }  // namespace
 }  // namespace renzan

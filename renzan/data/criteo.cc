@@ -15,7 +15,8 @@ constexpr int64_t kMaxCachedLog = 4096;
 
 constexpr std::array<bool, 256> kIsHex = [] {
   std::array<bool, 256> table{};
-  for (char c : std::string_view("0123456789abcdefABCDEF")) table[static_cast<unsigned char>(c)] = true;
+  for (char c : std::string_view("0123456789abcdefABCDEF"))
+    table[static_cast<unsigned char>(c)] = true;
   return table;
 }();
 
@@ -38,10 +39,11 @@ class CriteoParser : public RowParser {
     bad->line = lines.line_number();
     const size_t columns = Split(line);
     if (columns == kNumColumns - 1)
-      Fail(ErrorCode::kData, "{}:{}: {} columns instead of {}: this looks like a Criteo file without "
+      Fail(ErrorCode::kData,
+           "{}:{}: {} columns instead of {}: this looks like a Criteo file without "
            "labels (test.txt), which nothing can be learned from or measured on; import a part of "
-           "train.txt, or put a label and a tab before every line", lines.file(),
-           lines.line_number(), columns, kNumColumns);
+           "train.txt, or put a label and a tab before every line",
+           lines.file(), lines.line_number(), columns, kNumColumns);
     if (columns != kNumColumns) {
       *bad = {bad->line, 0, "",
               fmt::format("{} columns separated by tabs instead of {}", columns, kNumColumns)};
@@ -99,7 +101,7 @@ class CriteoParser : public RowParser {
 
   bool Refuse(size_t column, const char* problem, BadRow* bad) const {
     bad->column = column + 1;
-    bad->name = column == 0 ? schema_.label
+    bad->name = column == 0           ? schema_.label
                 : column <= kNumDense ? schema_.dense[column - 1]
                                       : schema_.categorical[column - 1 - kNumDense].name;
     bad->reason = fmt::format("'{}' {}", fields_[column].substr(0, 40), problem);

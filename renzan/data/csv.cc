@@ -91,9 +91,10 @@ class CsvParser : public RowParser {
       const auto found = std::find(names.begin(), names.end(), field);
       if (found == names.end()) {
         const std::string nearest = NearestName(field, names);
-        Fail(ErrorCode::kConfig, "{}:1: column {} '{}' is not in {}{}; a column that is not wanted "
-             "has role skip, a file without a header line has header: false", file,
-             order_.size() + 1, field, schema_path_,
+        Fail(ErrorCode::kConfig,
+             "{}:1: column {} '{}' is not in {}{}; a column that is not wanted "
+             "has role skip, a file without a header line has header: false",
+             file, order_.size() + 1, field, schema_path_,
              nearest.empty() ? "" : fmt::format(" (did you mean '{}'?)", nearest));
       }
       const auto index = static_cast<size_t>(found - names.begin());
@@ -112,8 +113,7 @@ class CsvParser : public RowParser {
     if (column.role == "skip") return true;
     if (IsMissing(field)) field = {};
     if (column.role == "label") return ParseLabel(column, field, &row->label, bad);
-    if (column.role == "dense")
-      return ParseDense(column, field, &row->dense[slots_[index]], bad);
+    if (column.role == "dense") return ParseDense(column, field, &row->dense[slots_[index]], bad);
     if (column.role == "categorical") {
       row->one_hot[slots_[index]] = field;
       return true;
@@ -143,8 +143,8 @@ class CsvParser : public RowParser {
     if (!column.positive.empty()) {
       *label = field == column.positive ? 1.0f : 0.0f;
       if (*label == 0.0f && !column.negative.empty() && field != column.negative)
-        return Refuse(field, fmt::format("is neither '{}' nor '{}'", column.positive,
-                                         column.negative), bad);
+        return Refuse(
+            field, fmt::format("is neither '{}' nor '{}'", column.positive, column.negative), bad);
       return true;
     }
     const std::optional<double> value = ParseNumber(field);

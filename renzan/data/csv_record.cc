@@ -65,8 +65,8 @@ void CsvRecordReader::SplitQuoted(LineReader& lines, std::string* problem) {
       size_t read = open + 1, write = read;
       for (;; ++read) {
         if (read == record_.size() && !AppendLine(lines)) {
-          *problem = fmt::format("the quote that opens field {} is never closed",
-                                 ranges_.size() + 1);
+          *problem =
+              fmt::format("the quote that opens field {} is never closed", ranges_.size() + 1);
           return;
         }
         if (record_[read] == '"') {

@@ -1,7 +1,7 @@
 #pragma once
 
-// Splits lines into the fields of CSV records (RFC 4180): fields may be in quotes, a quote inside is
-// doubled, and a quoted field may hold delimiters and line breaks. Belongs to one thread.
+// Splits lines into the fields of CSV records (RFC 4180): fields may be in quotes, a quote inside
+// is doubled, and a quoted field may hold delimiters and line breaks. Belongs to one thread.
 
 #include <cstdint>
 #include <string>

@@ -53,9 +53,9 @@ CsvSchema CsvSchema::ReadFile(const std::string& path) {
       item.column.Describe(inner);
     });
     if (schema.delimiter == "tab") schema.delimiter = "\t";
-    fields.Require(schema.delimiter.size() == 1 && schema.delimiter != "\"" &&
-                       schema.delimiter != "\n",
-                   "delimiter", "must be one character, or the word tab");
+    fields.Require(
+        schema.delimiter.size() == 1 && schema.delimiter != "\"" && schema.delimiter != "\n",
+        "delimiter", "must be one character, or the word tab");
     const auto labels = std::count_if(columns.begin(), columns.end(), [](const auto& entry) {
       return entry.second.column.role == "label";
     });
@@ -63,7 +63,8 @@ CsvSchema CsvSchema::ReadFile(const std::string& path) {
                    fmt::format("must have exactly one with role label, not {}", labels));
     for (const auto& [name, item] : columns)
       fields.Require(item.column.role != "multi_hot" || item.column.separator != schema.delimiter,
-                     "columns", fmt::format("has '{}' with a separator that is the delimiter", name));
+                     "columns",
+                     fmt::format("has '{}' with a separator that is the delimiter", name));
   });
   schema.columns.resize(columns.size());
   for (auto& [name, item] : columns) {

@@ -1,6 +1,7 @@
 #pragma once
 
-// The schema file of generic CSV and TSV: what each column is (docs/formats/dataset.md). Plain data.
+// The schema file of generic CSV and TSV: what each column is (docs/formats/dataset.md). Plain
+// data.
 
 #include <limits>
 #include <map>
@@ -13,9 +14,9 @@ class ConfigFields;
 
 struct CsvColumn {
   std::string name;
-  std::string role;              // label, dense, categorical, multi_hot, skip
+  std::string role;                // label, dense, categorical, multi_hot, skip
   std::string transform = "none";  // dense: none, or log for log(max(x, 0) + 1)
-  std::string separator = "|";   // multi_hot: between the values of a field
+  std::string separator = "|";     // multi_hot: between the values of a field
   // label: the text that means 1 (and the only other one that means 0), or the least number that
   // means 1. With neither, the field is 0 or 1.
   std::string positive, negative;

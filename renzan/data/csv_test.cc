@@ -13,8 +13,8 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::ElementsAre;
-using ::testing::HasSubstr;
 using testing::ExpectError;
+using ::testing::HasSubstr;
 using testing::ReadAll;
 using testing::WriteText;
 
@@ -75,8 +75,9 @@ TEST(ImportCsv, RolesTransformsAndMissingValues) {
 }
 
 TEST(ImportCsv, QuotesAsInRfc4180) {
-  const std::string schema = "columns: {y: {role: label}, a: {role: categorical}, "
-                             "b: {role: categorical}}\n";
+  const std::string schema =
+      "columns: {y: {role: label}, a: {role: categorical}, "
+      "b: {role: categorical}}\n";
   const Csv csv(schema, {"y,\"a\",b\n"
                          "1,\"x, y\",\"say \"\"hi\"\"\"\n"
                          "\"0\",\"two\nlines\",5\" pipe\n"
@@ -92,17 +93,18 @@ TEST(ImportCsv, QuotesAsInRfc4180) {
   EXPECT_THAT(plain.Values("a"), ElementsAre("\"x"));
 
   // The line is the one where the record begins.
-  ExpectError(ErrorCode::kData, HasSubstr("in0.csv:2: the quote that opens field 2 is never closed"),
-              [&] { Csv(schema, {"y,a,b\n1,\"x,y\n1,b,c\n"}).Import(); });
   ExpectError(ErrorCode::kData,
-              HasSubstr("in0.csv:4: text follows the closing quote of field 2"),
+              HasSubstr("in0.csv:2: the quote that opens field 2 is never closed"),
+              [&] { Csv(schema, {"y,a,b\n1,\"x,y\n1,b,c\n"}).Import(); });
+  ExpectError(ErrorCode::kData, HasSubstr("in0.csv:4: text follows the closing quote of field 2"),
               [&] { Csv(schema, {"y,a,b\n1,\"x\n\",y\n1,\"b\"c,d\n"}).Import(); });
 }
 
 TEST(ImportCsv, WithoutHeaderAndWithTabs) {
-  const Csv csv("header: false\ndelimiter: \"\\t\"\ntrim: true\ncolumns:\n"
-                "  z: {role: dense}\n  rating: {role: label, at_least: 4}\n  a: {role: dense}\n",
-                {"1\t 3.5\t 2 \n\n3\t4\t4"});
+  const Csv csv(
+      "header: false\ndelimiter: \"\\t\"\ntrim: true\ncolumns:\n"
+      "  z: {role: dense}\n  rating: {role: label, at_least: 4}\n  a: {role: dense}\n",
+      {"1\t 3.5\t 2 \n\n3\t4\t4"});
   const Batch batch = csv.Read();
   EXPECT_THAT(batch.label, ElementsAre(0, 1));
   EXPECT_THAT(batch.dense, ElementsAre(1, 2, 3, 4));
@@ -110,8 +112,9 @@ TEST(ImportCsv, WithoutHeaderAndWithTabs) {
 }
 
 TEST(ImportCsv, BadRows) {
-  const std::string schema = "columns:\n  y: {role: label, positive: \"yes\", negative: \"no\"}\n"
-                             "  x: {role: dense}\n  l: {role: dense, transform: log}\n";
+  const std::string schema =
+      "columns:\n  y: {role: label, positive: \"yes\", negative: \"no\"}\n"
+      "  x: {role: dense}\n  l: {role: dense, transform: log}\n";
   const struct {
     const char *row, *message;
   } kCases[] = {
@@ -142,8 +145,9 @@ TEST(ImportCsv, WrongSchemas) {
   const struct {
     const char *schema, *message;
   } kCases[] = {
-      {"colums: {}\n", "schema.yaml:1:1: unknown key 'colums' at the top level: did you mean "
-                       "'columns'?"},
+      {"colums: {}\n",
+       "schema.yaml:1:1: unknown key 'colums' at the top level: did you mean "
+       "'columns'?"},
       {"columns:\n  y: {rol: label}\n", "schema.yaml:2:7: unknown key 'rol'"},
       {"columns:\n  y: {role: lable}\n", "schema.yaml:2:13: role cannot be 'lable'"},
       {"columns:\n  y: {role: dense}\n", "must have exactly one with role label, not 0"},

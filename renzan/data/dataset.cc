@@ -91,9 +91,8 @@ struct Dataset::Impl {
     shard.ids = open("ids.npy", NpyType::kInt32, {rows, static_cast<int64_t>(one_hot.size())});
     for (size_t f : multi_hot) {
       const std::string& feature = schema.categorical[f].name;
-      shard.jagged.push_back(
-          {open(FeatureFile(feature, "values"), NpyType::kInt32, {-1}),
-           open(FeatureFile(feature, "offsets"), NpyType::kInt64, {rows + 1})});
+      shard.jagged.push_back({open(FeatureFile(feature, "values"), NpyType::kInt32, {-1}),
+                              open(FeatureFile(feature, "offsets"), NpyType::kInt64, {rows + 1})});
     }
     shard.label_data = shard.label.values<float>().data();
     shard.dense_data = shard.dense.values<float>().data();
@@ -187,21 +186,22 @@ void Dataset::Impl::ReadMultiHot(std::span<const int64_t> rows, size_t jagged,
   for (size_t i = 0; i < rows.size(); ++i) {
     const Shard& shard = ShardOf(rows[i]);
     const std::span<const int32_t> values = shard.jagged[jagged].values.values<int32_t>();
-    const int64_t* const offset = shard.jagged[jagged].offsets.values<int64_t>().data() +
-                                  (rows[i] - shard.first_row);
-    if (offset[0] < 0 || offset[1] < offset[0] ||
-        offset[1] > static_cast<int64_t>(values.size()))
-      FailRow(rows[i], schema.categorical[f].name,
-              fmt::format("has the bag [{}, {}) of {} values", offset[0], offset[1],
-                          values.size()));
+    const int64_t* const offset =
+        shard.jagged[jagged].offsets.values<int64_t>().data() + (rows[i] - shard.first_row);
+    if (offset[0] < 0 || offset[1] < offset[0] || offset[1] > static_cast<int64_t>(values.size()))
+      FailRow(
+          rows[i], schema.categorical[f].name,
+          fmt::format("has the bag [{}, {}) of {} values", offset[0], offset[1], values.size()));
     for (int64_t at = offset[0]; at < offset[1]; ++at) {
       const int32_t id = values[static_cast<size_t>(at)];
       CheckId(rows[i], f, id);
       ids->values.push_back(id);
     }
     if (ids->values.size() > static_cast<size_t>(std::numeric_limits<int32_t>::max()))
-      Fail(ErrorCode::kData, "{}: feature '{}' has more than 2^31 values in one batch of {} rows; "
-           "use smaller batches", directory, schema.categorical[f].name, rows.size());
+      Fail(ErrorCode::kData,
+           "{}: feature '{}' has more than 2^31 values in one batch of {} rows; "
+           "use smaller batches",
+           directory, schema.categorical[f].name, rows.size());
     ids->offsets[i + 1] = static_cast<int32_t>(ids->values.size());
   }
 }
@@ -237,8 +237,10 @@ void Dataset::Verify() const {
   const auto check = [](const std::string& path, const FileEntry& file) {
     const std::string found = Sha256OfFile(path);
     if (found != file.sha256)
-      Fail(ErrorCode::kData, "{}: SHA-256 is {}, but dataset.yaml says {}: the file has changed; "
-           "restore it or import the data again", path, found, file.sha256);
+      Fail(ErrorCode::kData,
+           "{}: SHA-256 is {}, but dataset.yaml says {}: the file has changed; "
+           "restore it or import the data again",
+           path, found, file.sha256);
   };
   for (const auto& [folder, shard] : impl_->manifest.shards)
     for (const auto& [name, file] : shard.files)

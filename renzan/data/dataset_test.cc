@@ -20,9 +20,9 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::ElementsAre;
+using testing::ExpectError;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
-using testing::ExpectError;
 
 const DatasetSchema kSchema = {
     "click", {"I1", "I2"}, {{"user", 100, false}, {"genres/x", 50, true}, {"item", 1000, false}}};
@@ -32,7 +32,8 @@ void WriteRows(DatasetWriter& writer, int rows) {
   for (int r = 0; r < rows; ++r) {
     const float dense[] = {static_cast<float>(r), static_cast<float>(-r)};
     const int32_t ids[] = {r % 100, 999 - r};
-    const std::vector<int32_t> genres[] = {std::vector<int32_t>(static_cast<size_t>(r % 3), r % 50)};
+    const std::vector<int32_t> genres[] = {
+        std::vector<int32_t>(static_cast<size_t>(r % 3), r % 50)};
     writer.Append(static_cast<float>(r % 2), dense, ids, genres);
   }
 }
@@ -167,8 +168,8 @@ TEST(Dataset, OpeningChecksSizeTypeAndShape) {
   ExpectError(ErrorCode::kData, AllOf(HasSubstr("label.npy"), HasSubstr("bytes")), open);
   WriteFileAtomically(label, good);
   Replace(label, "<f4", "<i4");
-  ExpectError(ErrorCode::kData, AllOf(HasSubstr("label.npy: holds int32 [4]"),
-                                      HasSubstr("float32 [4]")), open);
+  ExpectError(ErrorCode::kData,
+              AllOf(HasSubstr("label.npy: holds int32 [4]"), HasSubstr("float32 [4]")), open);
   WriteFileAtomically(label, good);
   Replace(label, "(4,), }  ", "(2, 2), }");
   ExpectError(ErrorCode::kData, HasSubstr("holds float32 [2, 2]"), open);
@@ -249,8 +250,9 @@ TEST(DatasetWriter, RefusesImpossibleValues) {
   ExpectError(ErrorCode::kData, HasSubstr("'x' is inf"), [&] { writer.Append(0, bad, id); });
   ExpectError(ErrorCode::kData, HasSubstr("id 3, outside [0, 3)"),
               [&] { writer.Append(0, good, out); });
-  ExpectError(ErrorCode::kConfig, HasSubstr("'x' appears twice"),
-              [&] { DatasetWriter twice(dir / "e", {"y", {"x", "x"}, {}}); });
+  ExpectError(ErrorCode::kConfig, HasSubstr("'x' appears twice"), [&] {
+    DatasetWriter twice(dir / "e", {"y", {"x", "x"}, {}});
+  });
 }
 
 TEST(Dataset, NumPyReadsTheArrays) {
@@ -269,7 +271,8 @@ assert np.load(d + 'label.npy').tolist() == [0, 1, 0, 1]
 assert offsets.dtype == np.int64 and offsets.tolist() == [0, 1, 3, 3, 4]
 assert np.load(d + 'genres%2Fx.values.npy').tolist() == [4, 5, 5, 7]
 np.save('{}/again.npy', np.arange(6, dtype=np.float32).reshape(2, 3))
-)", dir / "d", dir.path());
+)",
+                                         dir / "d", dir.path());
   WriteFileAtomically(dir / "check.py", script);
   EXPECT_EQ(std::system(fmt::format("/usr/bin/python3 {}", dir / "check.py").c_str()), 0);
   const NpyArray again(dir / "again.npy");

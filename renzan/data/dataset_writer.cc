@@ -103,8 +103,8 @@ struct DatasetWriter::Impl {
     manifest.shards[ShardName(manifest.shards.size())] = std::move(entry);
   }
 
-  // Rewrites a file of ids; `map_of_column[c]` is for column c of its rows, empty: as they are. Read
-  // in pieces: a map of the whole file would count as memory.
+  // Rewrites a file of ids; `map_of_column[c]` is for column c of its rows, empty: as they are.
+  // Read in pieces: a map of the whole file would count as memory.
   void MapFile(const std::string& path, std::vector<int64_t> columns,
                const std::vector<const std::vector<int32_t>*>& map_of_column) const {
     const std::string beside = path + ".mapped";
@@ -114,8 +114,8 @@ struct DatasetWriter::Impl {
     char header[kNpyHeaderBytes];
     CHECK(ReadFully(*old, header, sizeof header) == sizeof header);
     for (;;) {
-      const size_t bytes = ReadFully(*old, reinterpret_cast<char*>(piece.data()),
-                                     piece.size() * sizeof(int32_t));
+      const size_t bytes =
+          ReadFully(*old, reinterpret_cast<char*>(piece.data()), piece.size() * sizeof(int32_t));
       const size_t rows = bytes / sizeof(int32_t) / map_of_column.size();
       if (rows == 0) break;
       int32_t* id = piece.data();
@@ -137,8 +137,7 @@ struct DatasetWriter::Impl {
     const std::string folder = fmt::format("{}/{}/", staged.staging(), name);
     std::vector<const std::vector<int32_t>*> maps;
     for (size_t f : one_hot) maps.push_back(&id_maps[f]);
-    if (!maps.empty())
-      MapFile(folder + "ids.npy", {static_cast<int64_t>(one_hot.size())}, maps);
+    if (!maps.empty()) MapFile(folder + "ids.npy", {static_cast<int64_t>(one_hot.size())}, maps);
     for (size_t i = 0; i < multi_hot.size(); ++i)
       MapFile(folder + FeatureFile(multi_hot_names[i], "values"), {}, {&id_maps[multi_hot[i]]});
     for (auto& [file, file_entry] : entry.files) file_entry.sha256 = Sha256OfFile(folder + file);

@@ -30,7 +30,8 @@ std::unique_ptr<RowParser> MakeParser(const ImportOptions& options) {
   if (options.format != "csv")
     Fail(ErrorCode::kUsage, "unknown format '{}': criteo and csv are known", options.format);
   if (options.schema.empty())
-    Fail(ErrorCode::kUsage, "--format csv needs --schema FILE, which says what each column is "
+    Fail(ErrorCode::kUsage,
+         "--format csv needs --schema FILE, which says what each column is "
          "(docs/formats/dataset.md)");
   return MakeCsvParser(options.schema);
 }
@@ -130,8 +131,10 @@ class Importer {
     for (;;) {
       const RowParser::Result result = parser_->Next(lines_, &row, &bad);
       if (result == RowParser::Result::kEnd) break;
-      if (result == RowParser::Result::kRow) Append(row);
-      else TakeBadRow(bad);
+      if (result == RowParser::Result::kRow)
+        Append(row);
+      else
+        TakeBadRow(bad);
       if ((progress_.rows + progress_.bad_rows) % kRowsBetweenReports == 0) Report();
     }
   }

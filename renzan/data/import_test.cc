@@ -18,11 +18,11 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::ElementsAre;
+using testing::ExpectError;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
-using ::testing::Not;
-using testing::ExpectError;
 using testing::NamesIn;
+using ::testing::Not;
 using testing::ReadAll;
 using testing::Repeat;
 using testing::WriteText;
@@ -251,8 +251,8 @@ TEST(ImportCriteo, WrongOptions) {
   const auto vocabulary = [&](std::vector<std::string> specs) {
     return with([&](ImportOptions& options) { options.vocabulary = specs; });
   };
-  for (const char* spec : {"hash", "hash:1", "hash:", "hash:x", "threshold:0", "words:7",
-                           "hash:9999999999"})
+  for (const char* spec :
+       {"hash", "hash:1", "hash:", "hash:x", "threshold:0", "words:7", "hash:9999999999"})
     ExpectError(ErrorCode::kUsage, HasSubstr("neither hash:N"), vocabulary({spec}));
   ExpectError(ErrorCode::kUsage, HasSubstr("did you mean 'C13'?"), vocabulary({"C133=hash:9"}));
   ExpectError(ErrorCode::kUsage, HasSubstr("unknown format"),

@@ -77,8 +77,10 @@ class RawFile {
 };
 
 [[noreturn]] void FailTruncated(const RawFile& file, const char* format) {
-  Fail(ErrorCode::kData, "{}: the {} data end in the middle: the file is truncated after {} bytes; "
-       "fetch it again", file.name(), format, file.taken());
+  Fail(ErrorCode::kData,
+       "{}: the {} data end in the middle: the file is truncated after {} bytes; "
+       "fetch it again",
+       file.name(), format, file.taken());
 }
 
 class PlainReader : public ByteReader {
@@ -126,8 +128,7 @@ class GzipReader : public ByteReader {
         inflateReset(&stream_);
       } else if (result != Z_OK && result != Z_BUF_ERROR) {
         Fail(ErrorCode::kData, "{}: damaged gzip data near byte {}: {}; fetch the file again",
-             file_->name(), file_->taken(),
-             stream_.msg != nullptr ? stream_.msg : "unknown error");
+             file_->name(), file_->taken(), stream_.msg != nullptr ? stream_.msg : "unknown error");
       }
     }
     return wanted - stream_.avail_out;
@@ -177,7 +178,8 @@ class ZstdReader : public ByteReader {
 
 void ThrowIfStopped(const StopFunction& stop) {
   if (stop && stop())
-    Fail(ErrorCode::kTempFail, "stopped on request; nothing was written, run it again to start over");
+    Fail(ErrorCode::kTempFail,
+         "stopped on request; nothing was written, run it again to start over");
 }
 
 std::unique_ptr<ByteReader> OpenInput(const std::string& path, StopFunction stop) {
@@ -188,8 +190,8 @@ std::unique_ptr<ByteReader> OpenInput(const std::string& path, StopFunction stop
   for (const char* suffix : {".gz", ".zst"})
     if (path.ends_with(suffix))
       Fail(ErrorCode::kData, "{}: {}; fetch it again or rename it", path,
-           start.empty() ? "the file is empty" : fmt::format("not a {} file in spite of its name",
-                                                             suffix));
+           start.empty() ? "the file is empty"
+                         : fmt::format("not a {} file in spite of its name", suffix));
   return std::make_unique<PlainReader>(std::move(file));
 }
 

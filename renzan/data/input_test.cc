@@ -15,8 +15,8 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::ElementsAre;
-using ::testing::HasSubstr;
 using testing::ExpectError;
+using ::testing::HasSubstr;
 using testing::WriteText;
 
 std::vector<std::string> Lines(std::vector<std::string> paths) {
@@ -106,8 +106,9 @@ TEST(LineReader, DamagedFilesAreNamed) {
 TEST(LineReader, BadPaths) {
   TemporaryDirectory dir;
   WriteText(dir / "a", "x\n");
-  ExpectError(ErrorCode::kNoInput, HasSubstr("/missing"),
-              [&] { LineReader reader({dir / "a", dir / "missing"}); });
+  ExpectError(ErrorCode::kNoInput, HasSubstr("/missing"), [&] {
+    LineReader reader({dir / "a", dir / "missing"});
+  });
   ExpectError(ErrorCode::kNoInput, HasSubstr("is a directory"),
               [&] { LineReader reader({dir.path()}); });
   ExpectError(ErrorCode::kUsage, HasSubstr("only once"), [&] { LineReader reader({"-", "-"}); });

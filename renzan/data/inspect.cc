@@ -56,9 +56,12 @@ class DenseCounter {
       return;
     }
     const auto found = counts_.find(value);
-    if (found != counts_.end()) found->second.Add(label);
-    else if (counts_.size() < kMaxDistinct) counts_[value].Add(label);
-    else summary->distinct_capped = true;
+    if (found != counts_.end())
+      found->second.Add(label);
+    else if (counts_.size() < kMaxDistinct)
+      counts_[value].Add(label);
+    else
+      summary->distinct_capped = true;
   }
 
   void Finish(size_t num_top, FeatureSummary* summary) const {

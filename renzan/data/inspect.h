@@ -13,20 +13,20 @@
 namespace renzan {
 
 struct TopValue {
-  std::string value;      // the text where a vocabulary has it, the id or the number otherwise
+  std::string value;  // the text where a vocabulary has it, the id or the number otherwise
   int64_t count = 0;
   double label_rate = 0;  // of the rows that hold it
 };
 
 struct FeatureSummary {
   std::string name;
-  std::string kind;         // "dense", "one-hot", "multi-hot"
-  std::string vocabulary;   // as in dataset.yaml
+  std::string kind;        // "dense", "one-hot", "multi-hot"
+  std::string vocabulary;  // as in dataset.yaml
   int64_t num_embeddings = 0;
-  int64_t values = 0;       // rows, or for multi-hot the values in all bags
-  int64_t missing = 0;      // id 0; empty bags. For dense, zeros: a missing value is stored as 0
-  int64_t distinct = 0;     // without missing
-  bool distinct_capped = false;  // there are more: counting stopped
+  int64_t values = 0;    // rows, or for multi-hot the values in all bags
+  int64_t missing = 0;   // id 0; empty bags. For dense, zeros: a missing value is stored as 0
+  int64_t distinct = 0;  // without missing
+  bool distinct_capped = false;       // there are more: counting stopped
   double min = 0, mean = 0, max = 0;  // of dense
   std::vector<TopValue> top;          // most frequent first, without missing
 };

@@ -10,15 +10,14 @@
 namespace renzan {
 namespace {
 
-using ::testing::IsEmpty;
 using testing::ExpectError;
+using ::testing::IsEmpty;
 using testing::WriteText;
 
 constexpr char kSchema[] =
     "columns: {y: {role: label}, x: {role: dense}, c: {role: categorical}, "
     "m: {role: multi_hot}}\n";
-constexpr char kText[] =
-    "y,x,c,m\n1,3,a,u|v\n0,3,b,\n1,-1,a,u|u\n1,,,v\n0,7,rare,w\n";
+constexpr char kText[] = "y,x,c,m\n1,3,a,u|v\n0,3,b,\n1,-1,a,u|u\n1,,,v\n0,7,rare,w\n";
 
 void Import(const TemporaryDirectory& dir, std::vector<std::string> vocabulary) {
   WriteText(dir / "in.csv", kText);

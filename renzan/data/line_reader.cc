@@ -23,7 +23,7 @@ LineReader::LineReader(std::vector<std::string> paths, StopFunction stop)
   bool size_known = true;
   bool stdin_seen = false;
   for (const std::string& path : paths_) {
-    struct stat info{};
+    struct stat info {};
     if (path == "-") {
       if (std::exchange(stdin_seen, true))
         Fail(ErrorCode::kUsage, "standard input (-) can be read only once");
@@ -81,8 +81,8 @@ bool LineReader::Next(std::string_view* line) {
   size_t searched = 0;
   size_t length = 0, taken = 0;
   for (;;) {
-    const void* found = std::memchr(buffer_.data() + begin_ + searched, '\n',
-                                    end_ - begin_ - searched);
+    const void* found =
+        std::memchr(buffer_.data() + begin_ + searched, '\n', end_ - begin_ - searched);
     if (found != nullptr) {
       length = static_cast<size_t>(static_cast<const char*>(found) - buffer_.data()) - begin_;
       taken = length + 1;

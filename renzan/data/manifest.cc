@@ -85,8 +85,10 @@ DatasetSchema DatasetManifest::schema() const {
 DatasetManifest ReadManifest(const std::string& directory) {
   const std::string path = ManifestPath(directory);
   if (!FileExists(path))
-    Fail(ErrorCode::kNoInput, "{} is not a dataset: {} does not exist; `renzan data import` or "
-         "`renzan data synth` make one", directory, path);
+    Fail(ErrorCode::kNoInput,
+         "{} is not a dataset: {} does not exist; `renzan data import` or "
+         "`renzan data synth` make one",
+         directory, path);
   DatasetManifest manifest;
   try {
     ReadConfigFile(path, {}, [&](ConfigFields& fields) { manifest.Describe(fields); });
@@ -100,9 +102,8 @@ DatasetManifest ReadManifest(const std::string& directory) {
 }
 
 void WriteManifest(const std::string& directory, DatasetManifest manifest) {
-  WriteFileAtomically(ManifestPath(directory), PrintConfig([&](ConfigFields& fields) {
-                        manifest.Describe(fields);
-                      }));
+  WriteFileAtomically(ManifestPath(directory),
+                      PrintConfig([&](ConfigFields& fields) { manifest.Describe(fields); }));
 }
 
 void CheckSchema(const DatasetSchema& schema) {
@@ -129,8 +130,10 @@ std::string FeatureFile(const std::string& feature, std::string_view part) {
   for (const unsigned char c : feature) {
     const bool plain = (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
                        c == '_' || c == '-';
-    if (plain) name += static_cast<char>(c);
-    else name += fmt::format("%{:02X}", c);
+    if (plain)
+      name += static_cast<char>(c);
+    else
+      name += fmt::format("%{:02X}", c);
   }
   return fmt::format("{}.{}.npy", name, part);
 }

@@ -44,8 +44,8 @@ struct DatasetManifest {
   std::string created_by;  // for people: "import --format criteo"
   std::string label = "label";
   std::vector<std::string> dense;
-  std::vector<std::string> categorical;          // in the order of Batch::categorical
-  std::map<std::string, FeatureEntry> features;  // one for each of `categorical`
+  std::vector<std::string> categorical;           // in the order of Batch::categorical
+  std::map<std::string, FeatureEntry> features;   // one for each of `categorical`
   std::map<std::string, PlantedModel> generated;  // "teacher", or empty
   std::map<std::string, ShardEntry> shards;       // by folder; their order is the order of rows
   std::map<std::string, FileEntry> vocabulary;    // files in the folder vocabulary/

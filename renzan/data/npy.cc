@@ -35,11 +35,13 @@ constexpr char kMagic[] = "\x93NUMPY\x01\x00";  // version 1.0
 constexpr size_t kMagicBytes = 8;
 
 std::string MakeHeader(NpyType type, std::span<const int64_t> shape) {
-  std::string dict = fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': (",
-                                 Info(type).descr);
+  std::string dict =
+      fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': (", Info(type).descr);
   for (int64_t size : shape) dict += fmt::format("{}, ", size);
-  if (shape.size() > 1) dict.resize(dict.size() - 2);
-  else dict.pop_back();
+  if (shape.size() > 1)
+    dict.resize(dict.size() - 2);
+  else
+    dict.pop_back();
   dict += "), }";
   const size_t text = kNpyHeaderBytes - kMagicBytes - 2;
   CHECK(dict.size() + 1 <= text);
@@ -102,7 +104,9 @@ std::string FormatShape(std::span<const int64_t> shape) {
 }
 
 NpyWriter::NpyWriter(std::string path, NpyType type, std::vector<int64_t> columns)
-    : file_(std::move(path)), type_(type), columns_(std::move(columns)),
+    : file_(std::move(path)),
+      type_(type),
+      columns_(std::move(columns)),
       row_bytes_(NpyTypeBytes(type)) {
   for (int64_t size : columns_) row_bytes_ *= size;
   file_.Write(MakeHeader(type_, shape()));

@@ -22,13 +22,21 @@ enum class NpyType { kFloat32, kInt32, kInt64, kUint8 };
 template <typename T>
 struct NpyTypeOf;
 template <>
-struct NpyTypeOf<float> { static constexpr NpyType kValue = NpyType::kFloat32; };
+struct NpyTypeOf<float> {
+  static constexpr NpyType kValue = NpyType::kFloat32;
+};
 template <>
-struct NpyTypeOf<int32_t> { static constexpr NpyType kValue = NpyType::kInt32; };
+struct NpyTypeOf<int32_t> {
+  static constexpr NpyType kValue = NpyType::kInt32;
+};
 template <>
-struct NpyTypeOf<int64_t> { static constexpr NpyType kValue = NpyType::kInt64; };
+struct NpyTypeOf<int64_t> {
+  static constexpr NpyType kValue = NpyType::kInt64;
+};
 template <>
-struct NpyTypeOf<uint8_t> { static constexpr NpyType kValue = NpyType::kUint8; };
+struct NpyTypeOf<uint8_t> {
+  static constexpr NpyType kValue = NpyType::kUint8;
+};
 
 // "float32", as NumPy names it.
 const char* NpyTypeName(NpyType type);
@@ -85,8 +93,7 @@ class NpyArray {
   // All elements in C order. T must be the array's type.
   template <typename T>
   std::span<const T> values() const {
-    return {static_cast<const T*>(Data(NpyTypeOf<T>::kValue)),
-            static_cast<size_t>(num_elements_)};
+    return {static_cast<const T*>(Data(NpyTypeOf<T>::kValue)), static_cast<size_t>(num_elements_)};
   }
 
  private:

@@ -23,9 +23,9 @@ struct TextRow {
 };
 
 struct BadRow {
-  int64_t line = 0;     // where the row begins, from 1
-  size_t column = 0;    // from 1; 0 for the row as a whole
-  std::string name;     // of the column
+  int64_t line = 0;   // where the row begins, from 1
+  size_t column = 0;  // from 1; 0 for the row as a whole
+  std::string name;   // of the column
   std::string reason;
 };
 

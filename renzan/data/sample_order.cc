@@ -35,8 +35,10 @@ int64_t KeyedPermutation::operator()(int64_t index) const {
       const Philox::Block block =
           Philox::Draw(key_, other, (tweak_ << 3) | static_cast<uint64_t>(round));
       const uint64_t mix = (uint64_t{block[0]} << 32) | block[1];
-      if (round % 2 == 0) left ^= mix & left_mask;
-      else right ^= mix & right_mask;
+      if (round % 2 == 0)
+        left ^= mix & left_mask;
+      else
+        right ^= mix & right_mask;
     }
     value = (left << right_bits_) | right;
   } while (value >= size_);
@@ -50,8 +52,7 @@ SampleOrder::SampleOrder(uint64_t seed, int64_t epoch, int64_t begin, int64_t en
       options_(options),
       row_key_(PhiloxKey(seed, "order/rows", static_cast<uint64_t>(epoch))),
       full_blocks_(options.block_rows > 0 ? (end - begin) / options.block_rows : 0),
-      block_order_(PhiloxKey(seed, "order/blocks", static_cast<uint64_t>(epoch)), 0,
-                   full_blocks_) {
+      block_order_(PhiloxKey(seed, "order/blocks", static_cast<uint64_t>(epoch)), 0, full_blocks_) {
   CHECK(begin >= 0 && begin <= end && epoch >= 0);
   CHECK(options.block_rows > 0 && options.window_blocks > 0);
 }

@@ -15,12 +15,13 @@ std::vector<int64_t> RowsOf(const SampleOrder& order) {
 }
 
 TEST(SampleOrder, EveryRowExactlyOnce) {
-  const ShuffleOptions options[] = {{}, {.block_rows = 1, .window_blocks = 1},
+  const ShuffleOptions options[] = {{},
+                                    {.block_rows = 1, .window_blocks = 1},
                                     {.block_rows = 4, .window_blocks = 3},
                                     {.block_rows = 7, .window_blocks = 5}};
   for (const ShuffleOptions& option : options) {
-    for (int64_t rows : {0, 1, 2, 3, 5, 6, 7, 8, 34, 35, 36, 37, 100, 511, 512, 513, 1000, 65536,
-                         65537, 66047, 66048, 100003}) {
+    for (int64_t rows : {0,  1,   2,   3,   5,   6,    7,     8,     34,    35,    36,
+                         37, 100, 511, 512, 513, 1000, 65536, 65537, 66047, 66048, 100003}) {
       for (uint64_t seed : {1, 2}) {
         const int64_t begin = 11 * static_cast<int64_t>(seed);
         const SampleOrder order(seed, 3, begin, begin + rows, option);
@@ -66,6 +67,14 @@ TEST(SampleOrder, AWindowTouchesItsBlocksOnly) {
     EXPECT_EQ(touched, 4);
     EXPECT_EQ(in_block[40], 0) << "the short block belongs to the last window";
   }
+}
+
+TEST(SampleOrder, BlocksComeFromTheWholeRange) {
+  const ShuffleOptions options{.block_rows = 16, .window_blocks = 4};
+  const SampleOrder order(9, 0, 0, 16 * 400, options);
+  int64_t at_home = 0;  // rows that did not leave their own window
+  for (int64_t i = 0; i < order.num_rows(); ++i) at_home += order.Row(i) / 64 == i / 64;
+  EXPECT_LT(at_home, order.num_rows() / 20);
 }
 
 // The mean distance between a position and its row is a third of the range for a random

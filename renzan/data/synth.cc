@@ -60,7 +60,8 @@ SynthResult DrawRows(const SynthOptions& options, const Teacher& teacher, const 
 SynthResult WriteCriteo(const SynthOptions& options, const Teacher& teacher) {
   if (options.teacher.num_dense != 13 || options.teacher.num_one_hot != 26 ||
       options.teacher.num_multi_hot != 0)
-    Fail(ErrorCode::kUsage, "format criteo has 13 dense, 26 one-hot and no multi-hot features; "
+    Fail(ErrorCode::kUsage,
+         "format criteo has 13 dense, 26 one-hot and no multi-hot features; "
          "--format dataset takes any number");
   TextOutput output(options.output);
   // A report about an older file must never be taken for one about this.

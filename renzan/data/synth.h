@@ -33,8 +33,8 @@ struct SynthResult {
 // With format criteo, "<output>.synth.json" says what is known about the file.
 SynthResult Synthesize(const SynthOptions& options);
 
-// Area under the ROC curve and log loss of probabilities, in bounded memory: probabilities fall into
-// 2^20 bins, and those of one bin count as ties.
+// Area under the ROC curve and log loss of probabilities, in bounded memory: probabilities fall
+// into 2^20 bins, and those of one bin count as ties.
 class TeacherScore {
  public:
   TeacherScore();

@@ -3,8 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <cmath>
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <set>
 
@@ -16,9 +16,9 @@ namespace renzan {
 namespace {
 
 using ::testing::ElementsAre;
+using testing::ExpectError;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
-using testing::ExpectError;
 using testing::NamesIn;
 using testing::ReadAll;
 
@@ -193,8 +193,8 @@ TEST(Synth, StoppedOrRefusedLeavesNothing) {
 
 TEST(TeacherScore, AgreesWithCountingPairs) {
   TeacherScore score;
-  const std::vector<std::pair<double, bool>> rows = {
-      {0.1, false}, {0.4, true}, {0.35, false}, {0.8, true}, {0.4, false}, {0.2, true}};
+  const std::vector<std::pair<double, bool>> rows = {{0.1, false}, {0.4, true},  {0.35, false},
+                                                     {0.8, true},  {0.4, false}, {0.2, true}};
   double won = 0, pairs = 0, loss = 0;
   for (const auto& [p, positive] : rows) {
     score.Add(p, positive);

@@ -146,8 +146,8 @@ Teacher::Teacher(const TeacherOptions& options)
       options.num_one_hot + options.num_multi_hot < 1)
     Fail(ErrorCode::kUsage, "generated data need at least one categorical feature");
   if (options.rows_per_table < kSmallestTable || options.rows_per_table > 100'000'000)
-    Fail(ErrorCode::kUsage, "--rows-per-table must be from {} to 100000000, not {}",
-         kSmallestTable, options.rows_per_table);
+    Fail(ErrorCode::kUsage, "--rows-per-table must be from {} to 100000000, not {}", kSmallestTable,
+         options.rows_per_table);
   const int tables = options.num_one_hot + options.num_multi_hot;
   const double variance = kCategoricalVariance / tables;
 
@@ -183,8 +183,8 @@ Teacher::Teacher(const TeacherOptions& options)
   MakePairs();
   for (int f = 0; f < options.num_multi_hot; ++f) {
     const int64_t size = std::min<int64_t>(size_of(f, options.num_multi_hot), 2000);
-    multi_hot_.push_back(MakeTable(1'000'000 + static_cast<uint64_t>(f), size, false,
-                                   variance / (kBagSizes / 2)));
+    multi_hot_.push_back(
+        MakeTable(1'000'000 + static_cast<uint64_t>(f), size, false, variance / (kBagSizes / 2)));
     schema_.categorical.push_back({fmt::format("M{}", f + 1), size + 1, true});
   }
 }

@@ -1,7 +1,7 @@
 #pragma once
 
-// The planted model behind generated data. Every row is a pure function of (seed, row index): ranges
-// of one stream are disjoint data sets of one and the same teacher.
+// The planted model behind generated data. Every row is a pure function of (seed, row index):
+// ranges of one stream are disjoint data sets of one and the same teacher.
 //
 //   id of table f      a power law over the table's ranks, P(k) ~ 1 / (k + 1)^s_f
 //   dense value d      floor(exp(normal)) or missing
@@ -35,9 +35,9 @@ struct SynthRow {
   static constexpr int64_t kMissingDense = -1;
 
   float label = 0;
-  double probability = 0;                     // of label 1, by the teacher
-  std::vector<int64_t> dense;                 // whole numbers >= 0, or kMissingDense
-  std::vector<int32_t> one_hot;               // 0: missing
+  double probability = 0;        // of label 1, by the teacher
+  std::vector<int64_t> dense;    // whole numbers >= 0, or kMissingDense
+  std::vector<int32_t> one_hot;  // 0: missing
   std::vector<std::vector<int32_t>> multi_hot;
 };
 

@@ -33,8 +33,10 @@ std::optional<PlantedModel> ReadTeacherReport(const std::string& file, int64_t r
          error.what());
   }
   if (reported != rows)
-    Fail(ErrorCode::kData, "{}: is about {} rows, but {} has {}; remove it or generate the file "
-         "again", path, reported, file, rows);
+    Fail(ErrorCode::kData,
+         "{}: is about {} rows, but {} has {}; remove it or generate the file "
+         "again",
+         path, reported, file, rows);
   return planted;
 }
 

@@ -66,6 +66,6 @@ inline std::string SharedData(const std::string& file) {
 
 }  // namespace renzan::testing
 
-#define SKIP_WITHOUT_SHARED_DATA(file)                              \
-  if (!FileExists(::renzan::testing::SharedData(file)))             \
+#define SKIP_WITHOUT_SHARED_DATA(file)                  \
+  if (!FileExists(::renzan::testing::SharedData(file))) \
   GTEST_SKIP() << ::renzan::testing::SharedData(file) << " is absent"

@@ -39,8 +39,9 @@ struct TextOutput::Impl {
 
   explicit Impl(const std::string& the_path)
       : path(the_path),
-        kind(path.ends_with(".gz") ? Kind::kGzip
-                                   : path.ends_with(".zst") ? Kind::kZstd : Kind::kPlain),
+        kind(path.ends_with(".gz")    ? Kind::kGzip
+             : path.ends_with(".zst") ? Kind::kZstd
+                                      : Kind::kPlain),
         file(PartialPath(path)) {
     // 16: gzip. zlib's header holds no time and no name, so the bytes follow from the text alone.
     if (kind == Kind::kGzip)

@@ -35,9 +35,10 @@ Vocabulary::Vocabulary(const std::string& spec) : spec_(spec) {
            number <= kMaxIds;
   }
   if (!good)
-    Fail(ErrorCode::kUsage, "vocabulary '{}' is neither hash:N with N from 2 to {} (ids per "
-         "feature) nor threshold:K with K of at least 1 (how often a value must be seen)", spec,
-         kMaxIds);
+    Fail(ErrorCode::kUsage,
+         "vocabulary '{}' is neither hash:N with N from 2 to {} (ids per "
+         "feature) nor threshold:K with K of at least 1 (how often a value must be seen)",
+         spec, kMaxIds);
   kind_ = kind == "hash" ? Kind::kHash : Kind::kCounting;
   size_ = static_cast<uint64_t>(number);
   if (kind_ == Kind::kCounting) counts_ = {0};  // of id 0, missing
@@ -47,8 +48,10 @@ Vocabulary Vocabulary::FromDataset(const std::string& directory, const DatasetMa
                                    const std::string& feature) {
   const FeatureEntry& entry = manifest.features.at(feature);
   if (entry.vocabulary.empty())
-    Fail(ErrorCode::kData, "{}: feature '{}' has ids but no vocabulary: it was not imported from "
-         "values", directory, feature);
+    Fail(ErrorCode::kData,
+         "{}: feature '{}' has ids but no vocabulary: it was not imported from "
+         "values",
+         directory, feature);
   Vocabulary vocabulary(entry.vocabulary);
   if (vocabulary.kind_ == Kind::kHash) return vocabulary;
   vocabulary.kind_ = Kind::kFixed;
