@@ -143,7 +143,7 @@ void ModelReader::ParseManifest(const std::string& text) {
   manifest.at("step").get_to(step_);
   manifest.at("config").get_to(config_);
   manifest.at("model_sha256").get_to(model_sha256_);
-  if (Sha256Hex(config_) != manifest.at("config_sha256"))
+  if (Sha256Hex(config_) != manifest.at("config_sha256").get<std::string>())
     Fail(ErrorCode::kData, "its configuration does not have the SHA-256 {}: it is damaged",
          manifest.at("config_sha256").dump());
   for (const Json& file : manifest.at("files")) files_.push_back(FromJsonValue(file));
