@@ -42,7 +42,8 @@ void MpirunOutput::TakeLine(std::string line, std::string& shown) {
 
 void MpirunOutput::TakeNotice(std::string& shown) {
   static const std::regex killed(R"(process rank (\d+) [^]*exited on\s+signal (\d+))");
-  static const std::regex ended(R"(Process name: \[\[\d+,\d+\],(\d+)\]\s+Exit code:\s+(\d+))");
+  // Open MPI 4 writes [[65153,1],2], Open MPI 5 [prterun-host-985@1,2].
+  static const std::regex ended(R"(Process name: \[[^\n]*,(\d+)\]\s+Exit code:\s+(\d+))");
   const std::string notice = std::exchange(notice_, "");
   std::smatch match;
   if (std::regex_search(notice, match, killed)) {
