@@ -183,6 +183,16 @@ void StagedDirectory::Commit() {
   SyncDirectory(ParentOf(path_));
 }
 
+std::string EscapeName(std::string_view name) {
+  std::string escaped;
+  for (const unsigned char c : name) {
+    const bool plain = (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+                       c == '_' || c == '-';
+    escaped += plain ? std::string(1, static_cast<char>(c)) : fmt::format("%{:02X}", c);
+  }
+  return escaped;
+}
+
 void CreateDirectories(const std::string& path) {
   std::error_code error;
   fs::create_directories(path, error);

@@ -84,6 +84,9 @@ class StagedDirectory {
   bool committed_ = false;
 };
 
+// A name as it may stand in a file name: letters, digits, _ and - stay, other bytes become %XX.
+std::string EscapeName(std::string_view name);
+
 void CreateDirectories(const std::string& path);
 bool FileExists(const std::string& path);
 

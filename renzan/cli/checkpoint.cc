@@ -11,6 +11,7 @@
 #include "renzan/checkpoint/export.h"
 #include "renzan/checkpoint/model_diff.h"
 #include "renzan/checkpoint/model_store.h"
+#include "renzan/cli/model_directory.h"
 #include "renzan/cli/verbs.h"
 
 namespace renzan {
@@ -68,7 +69,7 @@ void PrintDiff(const ModelDiff& diff) {
 }
 
 void Verify(const Options& options) {
-  ModelReader model(options.a);
+  ModelReader model(ModelDirectory(options.a));
   model.VerifyAll();
   uint64_t bytes = 0;
   for (const ModelFile& file : model.files()) bytes += file.bytes;
@@ -100,7 +101,7 @@ void AddCheckpointVerb(CLI::App& app, int& exit_status) {
       "Exits 0 when both are the same, 1 when they differ.\n"
       "Example: renzan checkpoint diff runs/a/model runs/b/model");
   diff->callback([options, &exit_status] {
-    ModelReader a(options->a), b(options->b);
+    ModelReader a(ModelDirectory(options->a)), b(ModelDirectory(options->b));
     const ModelDiff result = DiffModels(a, b);
     options->json ? PrintDiffJson(result) : PrintDiff(result);
     exit_status = result.same() ? 0 : 1;
@@ -122,7 +123,7 @@ void AddCheckpointVerb(CLI::App& app, int& exit_status) {
       "safetensors.numpy.load_file reads the result.\n"
       "Example: renzan checkpoint export runs/a/model model.safetensors --weights-only");
   save->callback([options] {
-    ModelReader model(options->a);
+    ModelReader model(ModelDirectory(options->a));
     const int64_t tensors = ExportModel(model, options->b, options->weights_only);
     fmt::print("{}: {} tensors\n", options->b, tensors);
   });

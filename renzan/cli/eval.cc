@@ -5,6 +5,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "renzan/base/error.h"
 #include "renzan/cli/saved_model.h"
 #include "renzan/cli/verbs.h"
 
@@ -13,7 +14,8 @@ namespace {
 
 void Print(const BinaryMetrics& metrics, const Dataset& dataset, bool json) {
   if (json) {
-    const nlohmann::ordered_json out = {{"rows", metrics.count},
+    const nlohmann::ordered_json out = {{"rows", metrics.count + metrics.non_finite},
+                                        {"not_finite", metrics.non_finite},
                                         {"auc", metrics.Auc()},
                                         {"log_loss", metrics.LogLoss()},
                                         {"normalized_entropy", metrics.NormalizedEntropy()},
@@ -22,14 +24,13 @@ void Print(const BinaryMetrics& metrics, const Dataset& dataset, bool json) {
     fmt::print("{}\n", out.dump());
     return;
   }
-  fmt::print("rows                {}\n", metrics.count);
+  fmt::print("rows                {}\n", metrics.count + metrics.non_finite);
   fmt::print("AUC                 {:.5f}", metrics.Auc());
   if (dataset.planted()) fmt::print("  (best reachable {:.5f})", dataset.planted()->best_auc);
   fmt::print("\nlog loss            {:.5f}\n", metrics.LogLoss());
   fmt::print("normalized entropy  {:.5f}\n", metrics.NormalizedEntropy());
   fmt::print("calibration         {:.4f}\n", metrics.Calibration());
   fmt::print("accuracy            {:.4f}\n", metrics.Accuracy());
-  if (metrics.non_finite > 0) fmt::print("not finite          {}\n", metrics.non_finite);
 }
 
 }  // namespace
@@ -47,7 +48,11 @@ void AddEvalVerb(CLI::App& app, int& exit_status) {
                     const Dataset& dataset, RowRange rows) {
           const BinaryMetrics metrics =
               Evaluate(model, comm, dataset, rows, config.training.batch_size);
-          if (comm.rank() == 0) Print(metrics, dataset, *json);
+          if (comm.rank() != 0) return;
+          Print(metrics, dataset, *json);
+          if (metrics.non_finite > 0)
+            Fail(ErrorCode::kSoftware, "{} of {} predictions are NaN or infinite: the model is lost",
+                 metrics.non_finite, metrics.count + metrics.non_finite);
         });
   });
 }

@@ -2,7 +2,6 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdio>
-#include <filesystem>
 #include <memory>
 
 #include "renzan/base/error.h"
@@ -16,18 +15,20 @@
 namespace renzan {
 namespace {
 
+void CheckScoreFileName(const std::string& path) {
+  if (!path.ends_with(".npy") && !path.ends_with(".csv"))
+    Fail(ErrorCode::kUsage, "--output {}: the name must end in .npy or .csv", path);
+}
+
 // Scores as an array [rows] of float32, or as text with a header and one score a line.
 class ScoreFile {
  public:
   explicit ScoreFile(const std::string& path) : path_(path), partial_(path + ".partial") {
-    const std::string extension = std::filesystem::path(path).extension().string();
-    if (extension == ".npy") {
+    if (path.ends_with(".npy")) {
       npy_ = std::make_unique<NpyWriter>(partial_, NpyType::kFloat32);
-    } else if (extension == ".csv") {
+    } else {
       csv_ = std::make_unique<FileWriter>(partial_);
       csv_->Write("score\n");
-    } else {
-      Fail(ErrorCode::kUsage, "--output {}: the name must end in .npy or .csv", path);
     }
   }
 
@@ -64,6 +65,7 @@ void AddPredictVerb(CLI::App& app, int& exit_status) {
   verb->footer("Example:\n  renzan predict runs/dlrm-2026-01-31T12:00:00Z --data data/test "
                "--output scores.npy");
   verb->callback([flags, output, &exit_status] {
+    CheckScoreFileName(*output);
     exit_status = WithSavedModel(
         *flags, [&](HybridModel& model, const TrainConfig& config, Communicator& comm,
                     const Dataset& dataset, RowRange rows) {

@@ -2,10 +2,9 @@
 
 #include <CLI/CLI.hpp>
 
-#include "renzan/base/error.h"
-#include "renzan/base/file.h"
-#include "renzan/base/log.h"
+#include "renzan/cli/model_directory.h"
 #include "renzan/nn/isa.h"
+#include "renzan/train/agreement.h"
 #include "renzan/train/model_io.h"
 #include "renzan/train/splits.h"
 
@@ -28,17 +27,14 @@ int WithSavedModel(const SavedModelFlags& flags,
   return RunWorkers(
       {.workers = flags.workers, .threads = flags.threads, .backend = flags.backend},
       [&](Communicator& comm, int threads) {
-        const bool is_run = FileExists(flags.model + "/model/manifest.json");
-        ModelReader reader(is_run ? flags.model + "/model" : flags.model);
+        ModelReader reader(ModelDirectory(flags.model));
         TrainConfig config;
         ReadConfigText(reader.config(), reader.dir() + "/manifest.json", {},
                        [&](ConfigFields& fields) { config.Describe(fields); });
-        if (comm.world_size() > config.numerics.virtual_workers)
-          Fail(ErrorCode::kConfig, "{} workers cannot share the model's {} virtual workers",
-               comm.world_size(), config.numerics.virtual_workers);
+        CheckSameRun(comm, config, SelectIsa(config.numerics.isa));
         const Dataset dataset(flags.data);
+        CheckFeatures(config.features, dataset);
         const RowRange rows = ResolveRows(flags.rows, dataset, "--rows");
-        SelectIsa(config.numerics.isa);
         ThreadPool pool(threads);
         HybridModel model(config, dataset.schema(), EstimatePoolingFactors({&dataset, rows}), comm,
                           pool);

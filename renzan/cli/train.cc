@@ -32,18 +32,19 @@ std::vector<std::string> AllOverrides(const TrainFlags& flags) {
   if (flags.workers != 0) overrides.push_back(fmt::format("workers={}", flags.workers));
   if (flags.threads != 0) overrides.push_back(fmt::format("threads={}", flags.threads));
   if (!flags.backend.empty()) overrides.push_back("comm.backend=" + flags.backend);
-  if (!flags.run_dir.empty()) overrides.push_back("run_dir='" + flags.run_dir + "'");
   return overrides;
 }
 
 int RunTrain(const TrainFlags& flags) {
-  if (flags.config_path.empty() == flags.rerun.empty())
+  if (flags.config_path.empty() == flags.rerun.empty() && !flags.print_config)
     Fail(ErrorCode::kUsage, "name either a configuration file or --rerun DIR (see renzan train "
                             "--help)");
   TrainConfig config;
   const auto describe = [&](ConfigFields& fields) { config.Describe(fields); };
   std::string name;
-  if (flags.rerun.empty()) {
+  if (flags.config_path.empty() && flags.rerun.empty()) {
+    ReadConfigText("", "defaults", AllOverrides(flags), describe);
+  } else if (flags.rerun.empty()) {
     ReadConfigFile(flags.config_path, AllOverrides(flags), describe);
     name = std::filesystem::path(flags.config_path).stem().string();
   } else {
@@ -53,10 +54,14 @@ int RunTrain(const TrainFlags& flags) {
     ReadRecordedConfig(flags.rerun, overrides, describe);
     name = "rerun";
   }
+  if (!flags.run_dir.empty()) config.run_dir = flags.run_dir;
   if (flags.print_config) {
     std::fputs(PrintConfig(describe, true).c_str(), stdout);
     return 0;
   }
+  if (config.data.train.path.empty())
+    Fail(ErrorCode::kConfig, "{}: data.train.path is missing: name a dataset directory",
+         flags.config_path);
   // The launch contract's directory, unless the user names one.
   if (const char* dir = std::getenv("RENZAN_RUN_DIR"); dir != nullptr && config.run_dir.empty())
     config.run_dir = dir;

@@ -126,16 +126,7 @@ void CheckSchema(const DatasetSchema& schema) {
 std::string ShardName(size_t index) { return fmt::format("shard-{:05}", index); }
 
 std::string FeatureFile(const std::string& feature, std::string_view part) {
-  std::string name;
-  for (const unsigned char c : feature) {
-    const bool plain = (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
-                       c == '_' || c == '-';
-    if (plain)
-      name += static_cast<char>(c);
-    else
-      name += fmt::format("%{:02X}", c);
-  }
-  return fmt::format("{}.{}.npy", name, part);
+  return fmt::format("{}.{}.npy", EscapeName(feature), part);
 }
 
 }  // namespace renzan

@@ -1,11 +1,15 @@
 #include "renzan/embedding/input_dist.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "renzan/base/error.h"
 
 namespace renzan {
 namespace {
+
+// Offsets are 32 bits wide.
+constexpr size_t kMaxLookups = std::numeric_limits<int32_t>::max();
 
 using Messages = std::vector<std::vector<int32_t>>;
 
@@ -29,6 +33,7 @@ InputDist::InputDist(Communicator& comm, std::span<const TableSpec> tables,
   for (size_t t = 0; t < tables.size(); ++t) {
     tables_of_[static_cast<size_t>(owner[t])].push_back(t);
     multi_hot_.push_back(tables[t].multi_hot);
+    names_.push_back(tables[t].name);
   }
   counts_.resize(world);
   send_.resize(world);
@@ -100,12 +105,17 @@ void InputDist::Unpack() {
     size_t multi_hot = 0;
     for (size_t k = 0; k < own.size(); ++k) {
       GlobalIds& table = ids_[k];
-      size_t lookups = samples;
-      if (multi_hot_[own[k]]) {
+      const bool jagged = multi_hot_[own[k]];
+      const size_t lookups =
+          jagged ? static_cast<size_t>(counts_[r][multi_hot++]) : samples;
+      if (table.values.size() + lookups > kMaxLookups)
+        Fail(ErrorCode::kData,
+             "{} has over {} ids in one global batch: lower training.batch_size",
+             names_[own[k]], kMaxLookups);
+      if (jagged) {
         for (size_t i = 0; i < samples; ++i)
           table.offsets.push_back(table.offsets.back() + next[i]);
         next += samples;
-        lookups = static_cast<size_t>(counts_[r][multi_hot++]);
       }
       table.values.insert(table.values.end(), next, next + lookups);
       next += lookups;

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "renzan/comm/communicator.h"
@@ -49,6 +50,7 @@ class InputDist {
   Communicator& comm_;
   std::vector<std::vector<size_t>> tables_of_;  // [world_size]: the tables of each rank, in order
   std::vector<bool> multi_hot_;                 // [tables]
+  std::vector<std::string> names_;              // [tables]
   std::vector<int64_t> samples_;
   std::vector<std::vector<int32_t>> counts_;    // [world_size]: lookups per own multi-hot table
   std::vector<std::vector<int32_t>> send_, recv_;

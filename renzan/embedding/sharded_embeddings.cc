@@ -208,10 +208,12 @@ void ShardedEmbeddings::Update(double learning_rate) {
       tasks.push_back({table, begin});
   pool_.ParallelTasks(tasks.size(), [&](int, size_t i) {
     const std::vector<Lookup>& lookups = sorted_[tasks[i].table];
+    // The first lookup at or after `at` that begins a row.
     const auto row_start = [&](size_t at) {
-      at = std::min(at, lookups.size());
-      while (at > 0 && at < lookups.size() && RowOf(lookups[at]) == RowOf(lookups[at - 1])) ++at;
-      return at;
+      if (at == 0 || at >= lookups.size()) return std::min(at, lookups.size());
+      const Lookup last_of_row = MakeLookup(RowOf(lookups[at - 1]), ~uint32_t{0});
+      return static_cast<size_t>(std::upper_bound(lookups.begin(), lookups.end(), last_of_row) -
+                                 lookups.begin());
     };
     const size_t begin = row_start(tasks[i].run), end = row_start(tasks[i].run + kRun);
     if (begin < end)

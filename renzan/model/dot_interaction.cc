@@ -73,7 +73,7 @@ void Forward(const float* features, int64_t n, int64_t f, int64_t dim, float* ou
   }
 }
 
-// `symmetric` [f, f + 4], `x` [f, padded_dim] and `dx` [f + 4, padded_dim] are scratch.
+// `symmetric` [f, f], `x` and `dx` [f, padded_dim] are scratch.
 void Backward(const float* features, const float* d_out, int64_t n, int64_t f, int64_t dim,
               float* d_features, int64_t padded_dim, float* symmetric, float* x, float* dx) {
   const Tag d;

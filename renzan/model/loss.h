@@ -7,11 +7,10 @@
 
 namespace renzan {
 
-// mean over the global batch of max(x,0) - x·y + log(1 + exp(-|x|)): writes
-// d_logits[i] = (sigmoid(x) - y) / global_batch and returns the sum of the losses of these samples,
-// in sample order.
-double BinaryCrossEntropy(std::span<const float> logits, std::span<const float> labels,
-                          int64_t global_batch, std::span<float> d_logits);
+// The gradient of the mean loss over the global batch, max(x,0) - x·y + log(1 + exp(-|x|)) for each
+// sample: d_logits[i] = (sigmoid(x) - y) / global_batch. The loss itself is BinaryMetrics' work.
+void BinaryCrossEntropyGradient(std::span<const float> logits, std::span<const float> labels,
+                                int64_t global_batch, std::span<float> d_logits);
 
 float Sigmoid(float logit);
 

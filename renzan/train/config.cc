@@ -5,6 +5,8 @@
 namespace renzan {
 namespace {
 
+// With 0, a gradient of exactly 0 would give 0/0 on its first step.
+constexpr double kMinEpsilon = 1e-30;
 constexpr int64_t kMaxSteps = int64_t{1} << 53;
 const std::vector<std::string> kWireTypes = {"fp32", "fp16", "bf16"};
 const std::vector<std::string> kPoolings = {"sum", "mean"};
@@ -18,6 +20,13 @@ bool AllPositive(const std::vector<int64_t>& sizes) {
 }
 
 }  // namespace
+
+std::string TooManyWorkers(int workers, int virtual_workers) {
+  return fmt::format(
+      "= {} is more than the {} virtual workers: use at most {}, or raise "
+      "numerics.virtual_workers (which changes rounding)",
+      workers, virtual_workers, virtual_workers);
+}
 
 void SplitConfig::Describe(ConfigFields& fields) {
   fields.Field("path", &path, "dataset directory, made by `renzan data import` or `data synth`");
@@ -35,6 +44,15 @@ void DataConfig::Describe(ConfigFields& fields) {
 
 void TableConfig::Describe(ConfigFields& fields) {
   fields.Choice("pooling", &pooling, kPoolings, "how the rows of a bag are combined");
+}
+
+void FeaturesConfig::Describe(ConfigFields& fields) {
+  fields.Field("dense", &dense);
+  fields.Field("categorical", &categorical);
+  fields.Field("num_embeddings", &num_embeddings, "rows of the table of each categorical feature");
+  fields.Field("multi_hot", &multi_hot);
+  fields.Require(num_embeddings.size() == categorical.size(), "num_embeddings",
+                 "must have one entry for each categorical feature");
 }
 
 void ModelConfig::Describe(ConfigFields& fields) {
@@ -61,7 +79,7 @@ void TrainingConfig::Describe(ConfigFields& fields) {
 void DenseOptimizerConfig::Describe(ConfigFields& fields) {
   fields.Choice("type", &type, {"sgd", "adagrad", "adam"});
   fields.Range("learning_rate", &learning_rate, 0, 1e6);
-  fields.Range("epsilon", &epsilon, 0, 1);
+  fields.Range("epsilon", &epsilon, kMinEpsilon, 1);
   fields.Range("beta1", &beta1, 0, 1, "adam");
   fields.Range("beta2", &beta2, 0, 1, "adam");
   fields.Require(beta1 < 1, "beta1", "must be below 1");
@@ -72,7 +90,7 @@ void DenseOptimizerConfig::Describe(ConfigFields& fields) {
 void SparseOptimizerConfig::Describe(ConfigFields& fields) {
   fields.Choice("type", &type, {"sgd", "adagrad", "rowwise_adagrad"});
   fields.Range("learning_rate", &learning_rate, 0, 1e6);
-  fields.Range("epsilon", &epsilon, 0, 1);
+  fields.Range("epsilon", &epsilon, kMinEpsilon, 1);
   fields.Range("initial_accumulator", &initial_accumulator, 0, 1e6, "adagrad, rowwise_adagrad");
 }
 
@@ -108,6 +126,8 @@ void CommConfig::Describe(ConfigFields& fields) {
 void TrainConfig::Describe(ConfigFields& fields) {
   fields.Field("seed", &seed);
   fields.Section("data", &data);
+  fields.Section("features", &features,
+                 "the columns a dataset must have; recorded by training, any when empty");
   fields.Section("model", &model);
   fields.Section("training", &training);
   fields.Section("optimizer", &optimizer);
@@ -116,16 +136,11 @@ void TrainConfig::Describe(ConfigFields& fields) {
   fields.Range("workers", &workers, 1, 1024, "processes on this machine");
   fields.Range("threads", &threads, 0, 1024, "per worker; 0: share the cores");
   fields.Field("run_dir", &run_dir, "where logs and the model go; runs/NAME-TIME when empty");
-  fields.Require(!data.train.path.empty(), "data",
-                 "data.train.path is missing: name a dataset directory");
   fields.Require(training.batch_size % numerics.virtual_workers == 0, "training",
-                 fmt::format("training.batch_size ({}) must be a multiple of "
-                             "numerics.virtual_workers ({})",
+                 fmt::format("has batch_size {}, which must be a multiple of numerics.virtual_workers ({})",
                              training.batch_size, numerics.virtual_workers));
   fields.Require(workers <= numerics.virtual_workers, "workers",
-                 fmt::format("{} workers cannot share {} virtual workers: use at most {}, or raise "
-                             "numerics.virtual_workers (which changes rounding)",
-                             workers, numerics.virtual_workers, numerics.virtual_workers));
+                 TooManyWorkers(workers, numerics.virtual_workers));
 }
 
 }  // namespace renzan

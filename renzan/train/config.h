@@ -31,6 +31,16 @@ struct TableConfig {
   void Describe(ConfigFields& fields);
 };
 
+// The columns that the model is for. Recorded with every run and model; where a configuration has
+// it, a dataset must match it.
+struct FeaturesConfig {
+  std::vector<std::string> dense, categorical;
+  std::vector<int64_t> num_embeddings;  // of `categorical`
+  std::vector<std::string> multi_hot;   // those of `categorical` that are
+  bool empty() const { return dense.empty() && categorical.empty(); }
+  void Describe(ConfigFields& fields);
+};
+
 struct ModelConfig {
   std::string type = "dlrm";
   int64_t embedding_dim = 16;
@@ -100,6 +110,7 @@ struct CommConfig {
 struct TrainConfig {
   uint64_t seed = 0;
   DataConfig data;
+  FeaturesConfig features;
   ModelConfig model;
   TrainingConfig training;
   OptimizerConfig optimizer;
@@ -111,5 +122,8 @@ struct TrainConfig {
 
   void Describe(ConfigFields& fields);
 };
+
+// "= 9 is more than the 8 virtual workers: use ...", after the word workers.
+std::string TooManyWorkers(int workers, int virtual_workers);
 
 }  // namespace renzan

@@ -120,7 +120,8 @@ void HybridModel::Step(const Batch& slice, int64_t step, std::span<BinaryMetrics
     Load(slice, index, &w);
     model_->Forward(parameters_.data(), samples_per_virtual_worker_, &w);
     metrics[static_cast<size_t>(thread)].Add(w.logits.span(), labels);
-    BinaryCrossEntropy(w.logits.span(), labels, config_.training.batch_size, w.d_logits.span());
+    BinaryCrossEntropyGradient(w.logits.span(), labels, config_.training.batch_size,
+                               w.d_logits.span());
     model_->Backward(parameters_.data(), samples_per_virtual_worker_, leaves_[index].data(), &w);
     embeddings_->WritePooledGradient(virtual_workers_.begin + static_cast<int>(index),
                                      w.d_features.data() + model_->options().embedding_dim,

@@ -43,11 +43,10 @@ TrainResult Train(const TrainConfig& config, int64_t steps, const Split& train,
                                       .first_step = 0,
                                       .num_steps = steps,
                                       .shuffle = {.enabled = config.data.shuffle}});
-  const auto evaluate = [&](int64_t step) -> std::optional<BinaryMetrics> {
-    if (!eval) return std::nullopt;
-    BinaryMetrics metrics = Evaluate(model, comm, *eval->dataset, eval->rows, t.batch_size);
+  const auto evaluate = [&](int64_t step) {
+    if (!eval) return;
+    const BinaryMetrics metrics = Evaluate(model, comm, *eval->dataset, eval->rows, t.batch_size);
     if (observer) observer->OnEvaluation(step, metrics);
-    return metrics;
   };
 
   TrainResult result{.steps = steps};
@@ -81,7 +80,7 @@ TrainResult Train(const TrainConfig& config, int64_t steps, const Split& train,
     window_start = clock.MonotonicSeconds();
     window_steps = 0;
   }
-  result.evaluation = evaluate(steps);
+  evaluate(steps);
   return result;
 }
 

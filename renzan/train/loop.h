@@ -44,7 +44,6 @@ struct Split {
 struct TrainResult {
   int64_t steps = 0;
   double seconds = 0;  // in steps, without evaluations
-  std::optional<BinaryMetrics> evaluation;  // at the end
 };
 
 // Steps that the configuration asks for. Throws kConfig when there are fewer samples than one batch.

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <functional>
 
-#include "renzan/base/error.h"
+#include "renzan/base/file.h"
 #include "renzan/train/gather.h"
 
 namespace renzan {
@@ -27,7 +27,7 @@ void VisitDense(HybridModel& model, bool with_optimizer, const Visit& visit) {
 
 void VisitTable(EmbeddingTable& table, const std::string& state_name, bool with_optimizer,
                 const Visit& visit) {
-  const std::string key = "embedding." + table.spec.name + ".weight";
+  const std::string key = "embedding." + EscapeName(table.spec.name) + ".weight";
   const int64_t rows = table.spec.num_embeddings, dim = table.spec.embedding_dim;
   visit(key, {rows, dim}, table.weights.span());
   if (!with_optimizer || state_name.empty()) return;
@@ -60,7 +60,7 @@ std::string SaveModel(HybridModel& model, Communicator& comm, const std::string&
   const std::string state_name = model.embeddings().state_name();
   for (EmbeddingTable& table : model.embeddings().tables()) {
     VisitTable(table, state_name, true, collect);
-    write("table." + table.spec.name + ".safetensors");
+    write("table." + EscapeName(table.spec.name) + ".safetensors");
   }
 
   const std::vector<std::string> everyone = GatherStrings(comm, mine);

@@ -8,6 +8,7 @@
 #include "renzan/base/log.h"
 #include "renzan/base/thread_pool.h"
 #include "renzan/nn/isa.h"
+#include "renzan/train/agreement.h"
 #include "renzan/train/gather.h"
 #include "renzan/train/hybrid_model.h"
 #include "renzan/train/loop.h"
@@ -17,6 +18,12 @@
 
 namespace renzan {
 namespace {
+
+void RefuseToOverwrite(const std::string& run_dir) {
+  if (!run_dir.empty() && FileExists(run_dir + "/manifest.json"))
+    Fail(ErrorCode::kCantCreate, "{} holds a run already: choose another --run-dir, or remove it",
+         run_dir);
+}
 
 // Rank 0 chooses and creates the directory; everyone learns its name.
 std::string MakeRunDirectory(const TrainConfig& config, const std::string& name,
@@ -29,9 +36,6 @@ std::string MakeRunDirectory(const TrainConfig& config, const std::string& name,
           fmt::format("runs/{}-{}", name, FormatUtc(clock.UnixSeconds()));
       dir = stem;
       for (int i = 2; FileExists(dir); ++i) dir = fmt::format("{}.{}", stem, i);
-    } else if (FileExists(dir + "/manifest.json")) {
-      Fail(ErrorCode::kCantCreate,
-           "{} holds a run already: choose another --run-dir, or remove it", dir);
     }
     CreateDirectories(dir);
   }
@@ -43,8 +47,10 @@ std::string MakeRunDirectory(const TrainConfig& config, const std::string& name,
 RunResult RunTraining(const TrainConfig& config, const std::string& name, int threads,
                       Communicator& comm, const Clock& clock, bool terminal) {
   const std::string isa = SelectIsa(config.numerics.isa);
+  CheckSameRun(comm, config, isa);
+  if (comm.rank() == 0) RefuseToOverwrite(config.run_dir);
   ThreadPool pool(threads);
-  const OpenedSplits splits = OpenSplits(config.data, comm);
+  const OpenedSplits splits = OpenSplits(config.data, config.features, comm);
   const int64_t steps = NumSteps(config.training, splits.train);
   HybridModel model(config, splits.train.dataset->schema(),
                     EstimatePoolingFactors(splits.train), comm, pool);
@@ -52,6 +58,7 @@ RunResult RunTraining(const TrainConfig& config, const std::string& name, int th
 
   TrainConfig resolved = config;
   resolved.run_dir = run_dir;
+  resolved.features = FeaturesOf(splits.train.dataset->schema());
   const std::string config_yaml =
       PrintConfig([&](ConfigFields& fields) { resolved.Describe(fields); });
   const std::vector<std::string> hosts = GatherStrings(comm, HostName());

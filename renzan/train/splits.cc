@@ -4,25 +4,16 @@
 #include <numeric>
 
 #include "renzan/base/error.h"
-#include "renzan/train/gather.h"
+#include "renzan/base/log.h"
+#include "renzan/train/agreement.h"
 
 namespace renzan {
 namespace {
 
-void CheckSameOnAllWorkers(const Dataset& dataset, Communicator& comm) {
-  const std::vector<std::string> fingerprints = GatherStrings(comm, dataset.fingerprint());
-  for (size_t rank = 0; rank < fingerprints.size(); ++rank)
-    if (fingerprints[rank] != fingerprints[0])
-      Fail(ErrorCode::kData,
-           "{} holds other data on worker {} than on worker 0 (fingerprints {} and {}): give every "
-           "worker the same dataset",
-           dataset.directory(), rank, fingerprints[rank].substr(0, 12),
-           fingerprints[0].substr(0, 12));
-}
-
 std::unique_ptr<Dataset> Open(const std::string& path, bool verify, Communicator& comm) {
   auto dataset = std::make_unique<Dataset>(path);
-  CheckSameOnAllWorkers(*dataset, comm);
+  CheckWorkersAgree(comm, "content in " + path, dataset->fingerprint().substr(0, 12),
+                    "give every worker the same dataset");
   // Every host may have its own copy: each worker reads what it will train on.
   if (verify) dataset->Verify();
   return dataset;
@@ -32,43 +23,62 @@ std::unique_ptr<Dataset> Open(const std::string& path, bool verify, Communicator
 
 RowRange ResolveRows(const std::vector<int64_t>& rows, const Dataset& dataset, const char* key) {
   if (rows.empty()) return {0, dataset.num_rows()};
+  if (rows.size() != 2 || rows[0] < 0 || rows[0] >= rows[1])
+    Fail(ErrorCode::kConfig, "{}: must be BEGIN END with 0 <= BEGIN < END", key);
   if (rows[1] > dataset.num_rows())
     Fail(ErrorCode::kConfig, "{}: rows end at {}, but {} has only {} rows", key, rows[1],
          dataset.directory(), dataset.num_rows());
   return {rows[0], rows[1]};
 }
 
-void CheckSameSchema(const DatasetSchema& expected, const Dataset& dataset) {
-  const DatasetSchema& actual = dataset.schema();
-  if (actual.dense != expected.dense)
-    Fail(ErrorCode::kConfig, "{}: its {} dense features are not the {} of the training data",
-         dataset.directory(), actual.dense.size(), expected.dense.size());
-  if (actual.categorical.size() != expected.categorical.size())
-    Fail(ErrorCode::kConfig, "{}: it has {} categorical features, the training data has {}",
-         dataset.directory(), actual.categorical.size(), expected.categorical.size());
-  for (size_t i = 0; i < expected.categorical.size(); ++i) {
-    const CategoricalFeature &a = actual.categorical[i], &e = expected.categorical[i];
-    if (a.name != e.name || a.num_embeddings != e.num_embeddings || a.multi_hot != e.multi_hot)
-      Fail(ErrorCode::kConfig,
-           "{}: categorical feature {} is {} with {} ids, in the training data {} with {}: import "
-           "it with --vocabulary-from the training dataset",
-           dataset.directory(), i, a.name, a.num_embeddings, e.name, e.num_embeddings);
+FeaturesConfig FeaturesOf(const DatasetSchema& schema) {
+  FeaturesConfig features{.dense = schema.dense};
+  for (const CategoricalFeature& feature : schema.categorical) {
+    features.categorical.push_back(feature.name);
+    features.num_embeddings.push_back(feature.num_embeddings);
+    if (feature.multi_hot) features.multi_hot.push_back(feature.name);
   }
+  return features;
 }
 
-OpenedSplits OpenSplits(const DataConfig& config, Communicator& comm) {
+void CheckFeatures(const FeaturesConfig& expected, const Dataset& dataset) {
+  const FeaturesConfig actual = FeaturesOf(dataset.schema());
+  const auto check = [&](const char* kind, auto FeaturesConfig::*list) {
+    const auto &e = expected.*list, &a = actual.*list;
+    for (size_t i = 0; i < std::max(e.size(), a.size()); ++i)
+      if (i >= e.size() || i >= a.size() || e[i] != a[i])
+        Fail(ErrorCode::kConfig,
+             "{}: {} {} is {}, but {} is needed: import it with the same schema (and "
+             "--vocabulary-from the training data)",
+             dataset.directory(), kind, i + 1, i < a.size() ? fmt::format("{}", a[i]) : "missing",
+             i < e.size() ? fmt::format("{}", e[i]) : "none");
+  };
+  check("dense feature", &FeaturesConfig::dense);
+  check("categorical feature", &FeaturesConfig::categorical);
+  check("number of ids of categorical feature", &FeaturesConfig::num_embeddings);
+  check("multi-hot feature", &FeaturesConfig::multi_hot);
+}
+
+OpenedSplits OpenSplits(const DataConfig& config, const FeaturesConfig& features,
+                        Communicator& comm) {
   OpenedSplits splits;
   splits.train_dataset = Open(config.train.path, config.verify, comm);
   splits.train = {splits.train_dataset.get(),
                   ResolveRows(config.train.rows, *splits.train_dataset, "data.train.rows")};
+  if (!features.empty()) CheckFeatures(features, *splits.train_dataset);
   if (config.eval.path.empty()) return splits;
   const Dataset* eval = splits.train_dataset.get();
   if (config.eval.path != config.train.path) {
     splits.eval_dataset = Open(config.eval.path, config.verify, comm);
-    CheckSameSchema(splits.train_dataset->schema(), *splits.eval_dataset);
+    CheckFeatures(FeaturesOf(splits.train_dataset->schema()), *splits.eval_dataset);
     eval = splits.eval_dataset.get();
   }
   splits.eval = {eval, ResolveRows(config.eval.rows, *eval, "data.eval.rows")};
+  const RowRange &t = splits.train.rows, &e = splits.eval->rows;
+  if (comm.rank() == 0 && eval->fingerprint() == splits.train_dataset->fingerprint() &&
+      t.begin < e.end && e.begin < t.end)
+    LogWarning("data.eval holds rows that are trained on: its figures say nothing about new data; "
+               "give data.train.rows and data.eval.rows ranges that do not overlap");
   return splits;
 }
 

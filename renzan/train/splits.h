@@ -22,13 +22,18 @@ struct OpenedSplits {
 };
 
 // Throws kNoInput, kData, or kConfig (rows outside the dataset, eval with another schema).
-OpenedSplits OpenSplits(const DataConfig& config, Communicator& comm);
+OpenedSplits OpenSplits(const DataConfig& config, const FeaturesConfig& features,
+                        Communicator& comm);
 
-// A range of rows as the configuration gives it, checked against the dataset. `key` is for messages.
+// A range of rows as the configuration gives it, checked against the dataset (kConfig). `key` is for
+// messages.
 RowRange ResolveRows(const std::vector<int64_t>& rows, const Dataset& dataset, const char* key);
 
-// Throws kConfig naming the first difference unless ids and columns mean the same in both.
-void CheckSameSchema(const DatasetSchema& expected, const Dataset& dataset);
+// The columns of a dataset, as a configuration records them.
+FeaturesConfig FeaturesOf(const DatasetSchema& schema);
+
+// Throws kConfig naming the first column that is not the expected one.
+void CheckFeatures(const FeaturesConfig& expected, const Dataset& dataset);
 
 // Mean lookups per sample of each categorical feature, estimated from the first rows.
 std::vector<double> EstimatePoolingFactors(const Split& split);

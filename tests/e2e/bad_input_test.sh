@@ -17,7 +17,7 @@ expect_exit 64 "" $renzan train small.yaml --no-such-flag
 
 # Shapes that cannot be.
 expect_exit 78 "must be a multiple of numerics.virtual_workers" train --set training.batch_size=100
-expect_exit 78 "9 workers cannot share 8 virtual workers" train --workers 9
+expect_exit 78 "workers = 9 is more than the 8 virtual workers" train --workers 9
 expect_exit 78 "rows end at 5000" train --set 'data.eval.rows=[0, 5000]'
 expect_exit 78 "batch" train --set training.batch_size=4096
 expect_exit 78 "local" train --workers 2 --backend local
@@ -95,3 +95,52 @@ expect_exit 69 "$(cat port.txt)" env RANK=0 WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 \
   MASTER_PORT="$(cat port.txt)" $renzan train small.yaml --run-dir run2
 kill $holder
 expect_exit 64 "WORLD_SIZE" env RANK=0 WORLD_SIZE=zwei $renzan train small.yaml --run-dir run2
+
+# Ranges of rows, more workers than virtual workers, workers that were told different things.
+rm -rf run
+train 2>/dev/null
+expect_exit 78 "0 <= BEGIN < END" $renzan eval run --data data --rows 100 50
+expect_exit 78 "rows end at 9000" $renzan eval run --data data --rows 0 9000
+pair() { # COMMAND...: as rank 1 of 2, while rank 0 trains small.yaml
+  local port
+  port=$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
+  RANK=0 WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=$port \
+    $renzan train small.yaml --run-dir run3 >other.txt 2>&1 &
+  other=$!
+  env RANK=1 WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT="$port" "$@"
+}
+expect_exit 78 "another configuration than worker 0" pair $renzan train small.yaml \
+  --run-dir run3 --set optimizer.dense.learning_rate=0.07
+wait $other && fail "rank 0 went on"
+expect_exit 78 "another instruction set" pair $renzan train small.yaml --run-dir run3 \
+  --set numerics.isa=sse4
+wait $other && fail "rank 0 went on"
+[ ! -e run3 ] || fail "a run directory was made for nothing"
+
+# Columns in another order are other columns; odd names are names.
+cat >schema.yaml <<'YAML'
+delimiter: ","
+header: true
+columns:
+  y: {role: label}
+  a/b: {role: categorical}
+  "ü c": {role: categorical}
+YAML
+python3 - <<'PY'
+import random
+random.seed(1)
+rows = [(random.randrange(2), random.randrange(9), random.randrange(99)) for _ in range(4000)]
+for path, order in (("odd.csv", (0, 1, 2)), ("swapped.csv", (0, 2, 1))):
+    with open(path, "w") as file:
+        names = ("y", "a/b", "\u00fc c")
+        print(",".join(names[i] for i in order), file=file)
+        for row in rows:
+            print(",".join(str(row[i]) for i in order), file=file)
+PY
+$renzan data import --format csv --schema schema.yaml --output odd odd.csv >/dev/null
+rm -rf run
+train --set data.train.path=odd --set data.eval.path=odd 2>/dev/null
+$renzan checkpoint verify run >/dev/null
+sed -i 's|^  a/b:|  TMP:|; s|^  "ü c":|  a/b:|; s|^  TMP:|  "ü c":|' schema.yaml
+$renzan data import --format csv --schema schema.yaml --output swapped swapped.csv >/dev/null
+expect_exit 78 "categorical feature 1 is" $renzan eval run --data swapped
