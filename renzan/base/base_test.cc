@@ -12,6 +12,12 @@
 namespace renzan {
 namespace {
 
+TEST(ErrorDeathTest, AFailedCheckEndsWithOurExitStatus) {
+  EXPECT_EXIT(CHECK(1 + 1 == 3), testing::ExitedWithCode(70),
+              "internal error: .*base_test.cc:[0-9]+: CHECK\\(1 \\+ 1 == 3\\) failed");
+  EXPECT_EXIT(CHECK_MSG(false, "{} rows", 5), testing::ExitedWithCode(70), "failed: 5 rows");
+}
+
 // Known answers of Random123's kat_vectors file.
 TEST(Philox, KnownAnswers) {
   EXPECT_EQ(Philox::Draw(0, 0, 0),

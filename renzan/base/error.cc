@@ -1,8 +1,9 @@
 #include "renzan/base/error.h"
 
+#include <unistd.h>
+
 #include <cerrno>
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
 
 namespace renzan {
@@ -22,7 +23,9 @@ namespace internal {
 void CheckFailed(const char* file, int line, const char* condition, const std::string& message) {
   std::fprintf(stderr, "renzan: internal error: %s:%d: CHECK(%s) failed%s%s\n", file, line,
                condition, message.empty() ? "" : ": ", message.c_str());
-  std::abort();
+  std::fflush(stderr);
+  // Without destructors and exit handlers: after a broken invariant they could hang or do harm.
+  _exit(static_cast<int>(ErrorCode::kSoftware));
 }
 
 }  // namespace internal

@@ -60,7 +60,8 @@ namespace internal {
 
 }  // namespace renzan
 
-// An invariant of ours, checked in every build. Ends the process with a message and abort().
+// An invariant of ours, checked in every build. Ends the process at once with a message and exit
+// status 70 (kSoftware).
 #define CHECK(condition)                                                         \
   do {                                                                           \
     if (!(condition)) [[unlikely]]                                               \
