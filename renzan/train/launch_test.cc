@@ -12,6 +12,7 @@
 #include <fstream>
 #include <functional>
 #include <thread>
+#include <utility>
 
 #include "renzan/base/error.h"
 #include "renzan/base/file.h"
@@ -68,6 +69,8 @@ class LaunchTest : public testing::TestWithParam<const char*> {
     launcher_ = fork();
     ASSERT_GE(launcher_, 0);
     if (launcher_ == 0) {
+      // A shell may have started this test with these ignored.
+      for (int signal : {SIGINT, SIGHUP}) std::signal(signal, SIG_DFL);
       dup2(open((directory_ / "stderr").c_str(), O_CREAT | O_WRONLY | O_APPEND, 0600), 2);
       _exit(LaunchLocalWorkers(options));
     }
@@ -137,6 +140,12 @@ TEST_P(LaunchTest, AFailedWorkersStatusBecomesOurs) {
   EXPECT_THAT(Errors(), testing::ContainsRegex("error: worker 1 .*ended with exit status 3"));
 }
 
+TEST_P(LaunchTest, AComparisonThatDiffersIsAnAnswer) {
+  Start(3, {"answer", "0", "1"});
+  EXPECT_EQ(Wait(), 1);
+  EXPECT_EQ(Errors(), "");
+}
+
 TEST_P(LaunchTest, AWorkerThatIgnoresTheEndIsKilled) {
   Start(2, {"stubborn", "0"});
   EXPECT_EQ(Wait(), static_cast<int>(ErrorCode::kUnavailable));
@@ -157,6 +166,34 @@ TEST_P(LaunchTest, SigtermReachesEveryWorkerWhichMayTakeItsTime) {
   kill(launcher_, SIGTERM);
   EXPECT_EQ(Wait(), static_cast<int>(ErrorCode::kTempFail));
   EXPECT_EQ(Errors(), "");
+}
+
+TEST_P(LaunchTest, AStopThatWasAskedForIsNoAccident) {
+  const std::pair<int, std::string> requests[] = {{SIGINT, "signal 2 (Interrupt)"},
+                                                  {SIGTERM, "signal 15 (Terminated)"},
+                                                  {SIGHUP, "signal 1 (Hangup)"}};
+  for (const auto& [signal, name] : requests) {
+    Start(3, {"plain"});
+    ASSERT_TRUE(Becomes([&] { return AllStarted(); }));
+    kill(launcher_, signal);
+    EXPECT_EQ(Wait(), 128 + signal);
+    EXPECT_EQ(Errors(), "stopped by " + name + "\n");
+    EXPECT_TRUE(Becomes([&] { return AliveWorkers() == 0; }));
+    for (int rank = 0; rank < 3; ++rank) unlink(PidFile(rank).c_str());
+    unlink((directory_ / "stderr").c_str());
+  }
+}
+
+TEST_P(LaunchTest, AnAccidentAfterARequestIsStillReported) {
+  if (std::string(GetParam()) == "mpi") GTEST_SKIP() << "mpirun names only who ended first";
+  Start(2, {"wait"});
+  ASSERT_TRUE(Becomes([&] { return AllStarted(); }));
+  kill(PidOf(1), SIGSTOP);  // it does not answer the request
+  kill(launcher_, SIGTERM);
+  EXPECT_TRUE(Becomes([&] { return !IsAlive(PidOf(0)); }));
+  kill(PidOf(1), SIGKILL);
+  EXPECT_EQ(Wait(), static_cast<int>(ErrorCode::kUnavailable));
+  EXPECT_THAT(Errors(), testing::ContainsRegex("error: worker 1 .*was killed by signal 9"));
 }
 
 TEST_P(LaunchTest, NobodyOutlivesAKilledLauncher) {

@@ -3,7 +3,9 @@
 //
 //   ok               ends with 0
 //   wait             waits for SIGTERM and then ends with 75
+//   plain            waits, and signals do what they do by default
 //   exit RANK N      worker RANK ends with status N, the others wait
+//   answer RANK N    worker RANK ends with status N, the others with 0
 //   die RANK         worker RANK kills itself, the others wait
 //   cascade RANK     as die, and the others end with 69 as soon as it is gone
 //   stubborn RANK    as die, and the others ignore SIGTERM
@@ -44,7 +46,8 @@ int main(int argc, char** argv) {
   const std::string rank = Variable("RANK", "OMPI_COMM_WORLD_RANK");
   const std::string world = Variable("WORLD_SIZE", "OMPI_COMM_WORLD_SIZE");
   alarm(60);  // nothing that hangs may outlive its test
-  std::signal(SIGTERM, mode == "stubborn" ? SIG_IGN : StopOnRequest);
+  std::signal(SIGINT, SIG_DFL);
+  if (mode != "plain") std::signal(SIGTERM, mode == "stubborn" ? SIG_IGN : StopOnRequest);
 
   std::ofstream(PidFile(directory, rank) + ".new")
       << getpid() << ' ' << world << ' ' << Variable("LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_RANK")
@@ -53,9 +56,9 @@ int main(int argc, char** argv) {
   for (int i = 0; i < std::atoi(world.c_str()); ++i)
     WaitForFile(PidFile(directory, std::to_string(i)));
 
-  if (mode == "ok") return 0;
+  if (mode == "ok" || (mode == "answer" && rank != victim)) return 0;
   if (mode != "wait" && rank == victim) {
-    if (mode == "exit") return std::atoi(argv[4]);
+    if (mode == "exit" || mode == "answer") return std::atoi(argv[4]);
     std::ofstream(directory + "/died") << "";
     raise(SIGKILL);
   }

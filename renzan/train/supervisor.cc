@@ -24,25 +24,8 @@ constexpr double kSecondsUntilKill = 2;
 // Deaths this close together are one event: the cause is picked among them.
 constexpr double kSettleSeconds = 0.2;
 
-// How likely a worker's end is the cause of the others': a signal, then an error of its own, then
-// the loss of a peer; 0 for an end that is no failure.
-int Severity(int status) {
-  if (WIFSIGNALED(status)) return 3;
-  const int code = WEXITSTATUS(status);
-  if (code == 0 || code == static_cast<int>(ErrorCode::kTempFail)) return 0;
-  return code == static_cast<int>(ErrorCode::kUnavailable) ? 1 : 2;
-}
-
-// Says on stderr who failed and returns the exit status for it.
-int Report(const std::string& who, int signal, int exit_status, bool others) {
-  const char* rest = others ? "; the other workers have been ended" : "";
-  if (signal != 0) {
-    LogError("{} was killed by signal {} ({}){}", who, signal, strsignal(signal), rest);
-    return static_cast<int>(ErrorCode::kUnavailable);
-  }
-  LogError("{} ended with exit status {}{}", who, exit_status, rest);
-  return exit_status;
-}
+// The exit status of a worker that compared and found a difference.
+constexpr int kExitDiffers = 1;
 
 void Show(const std::string& text) { std::fwrite(text.data(), 1, text.size(), stderr); }
 
@@ -90,17 +73,30 @@ Supervisor::~Supervisor() { Signal(SIGKILL); }
 int Supervisor::Run() {
   while (AnyRunning()) {
     const int signal = signals_.Next(SecondsUntilNextStep(), mpirun_ ? mpirun_->read_fd() : -1);
+    if (signal == SIGINT || signal == SIGTERM || signal == SIGHUP) requested_ = signal;
     if (signal != 0 && signal != SIGCHLD) PassOn(signal == SIGHUP ? SIGTERM : signal);
     if (mpirun_) mpirun_->Drain();
     Reap();
     EndTheRest();
   }
-  const std::optional<MpiWorkerEnd> end = mpirun_ ? mpirun_->Finish() : std::nullopt;
-  if (!cause_) return stopped_on_request_ ? static_cast<int>(ErrorCode::kTempFail) : 0;
-  if (end) return Report(fmt::format("worker {}", end->rank), end->signal, end->exit_status, true);
-  return Report(fmt::format("{} (pid {})", cause_->name, cause_->pid),
-                WIFSIGNALED(cause_->status) ? WTERMSIG(cause_->status) : 0,
-                WEXITSTATUS(cause_->status), workers_.size() > 1);
+  return Report();
+}
+
+// Says on stderr who failed, if anybody did, and returns the exit status for it.
+int Supervisor::Report() const {
+  if (!cause_) return answer_;
+  if (cause_severity_ == Severity::kRequested) {
+    LogInfo("stopped by signal {} ({})", requested_, strsignal(requested_));
+    return 128 + requested_;
+  }
+  const char* rest = mpirun_ || workers_.size() > 1 ? "; the other workers have been ended" : "";
+  if (cause_->signal != 0) {
+    LogError("{} was killed by signal {} ({}){}", cause_->who, cause_->signal,
+             strsignal(cause_->signal), rest);
+    return static_cast<int>(ErrorCode::kUnavailable);
+  }
+  LogError("{} ended with exit status {}{}", cause_->who, cause_->exit_status, rest);
+  return cause_->exit_status;
 }
 
 bool Supervisor::AnyRunning() const {
@@ -109,18 +105,46 @@ bool Supervisor::AnyRunning() const {
 
 void Supervisor::Reap() {
   for (Worker& worker : workers_) {
-    if (!worker.running || waitpid(worker.pid, &worker.status, WNOHANG) != worker.pid) continue;
+    int status = 0;
+    if (!worker.running || waitpid(worker.pid, &status, WNOHANG) != worker.pid) continue;
     worker.running = false;
-    const int severity = Severity(worker.status);
-    if (severity == 0) {
-      stopped_on_request_ |= WEXITSTATUS(worker.status) != 0;
+    const End end = EndOf(worker, status);
+    const Severity severity = SeverityOf(end);
+    if (severity == Severity::kNone) {
+      answer_ = std::max(answer_, end.exit_status);
       continue;
     }
     if (!first_failure_) first_failure_ = steady_clock::now();
     // Of deaths close together the gravest is the cause.
     const bool settled = SecondsSinceFailure() > kSettleSeconds;
-    if (!cause_ || (!settled && severity > Severity(cause_->status))) cause_ = worker;
+    if (cause_ && (settled || severity <= cause_severity_)) continue;
+    cause_ = end;
+    cause_severity_ = severity;
   }
+}
+
+// mpirun says which of its workers failed; if it does not, it failed itself.
+Supervisor::End Supervisor::EndOf(const Worker& worker, int status) const {
+  if (mpirun_) {
+    if (const std::optional<MpiWorkerEnd>& end = mpirun_->Finish())
+      return {fmt::format("worker {}", end->rank), end->signal, end->exit_status, false};
+  }
+  return {fmt::format("{} (pid {})", worker.name, worker.pid),
+          WIFSIGNALED(status) ? WTERMSIG(status) : 0, WIFEXITED(status) ? WEXITSTATUS(status) : 0,
+          mpirun_ != nullptr};
+}
+
+Supervisor::Severity Supervisor::SeverityOf(const End& end) const {
+  const bool lost_peer = end.exit_status == static_cast<int>(ErrorCode::kUnavailable);
+  const bool is_answer = end.exit_status == 0 ||
+                         end.exit_status == static_cast<int>(ErrorCode::kTempFail) ||
+                         (end.exit_status == kExitDiffers && !end.is_mpirun);
+  if (end.signal == 0 && is_answer) return Severity::kNone;
+  // The signal that was passed on, or SIGTERM from mpirun once a first worker was gone.
+  const bool stop_signal = end.signal == SIGINT || end.signal == SIGTERM;
+  if (requested_ != 0 && (stop_signal || lost_peer || end.is_mpirun)) return Severity::kRequested;
+  if (end.signal != 0) return Severity::kSignal;
+  return lost_peer ? Severity::kLostPeer : Severity::kError;
 }
 
 double Supervisor::SecondsSinceFailure() const {

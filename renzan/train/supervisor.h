@@ -1,7 +1,8 @@
 #pragma once
 
 // Watches over the workers of one run until all are gone: passes signals on, ends the others when
-// one dies, and says who was the cause. For the main thread.
+// one dies, and says who was the cause: a worker, or whoever asked for the stop. For the main
+// thread.
 
 #include <sys/types.h>
 
@@ -19,7 +20,6 @@ struct Worker {
   std::string name;  // "worker 2"
   pid_t pid = -1;
   bool running = true;
-  int status = 0;  // of waitpid
 };
 
 // A pipe for mpirun's stderr, which is shown while it comes.
@@ -37,7 +37,7 @@ class OutputRelay {
 
   // Shows what is there, without waiting.
   void Drain();
-  // The last of it, and what mpirun said about the worker that failed first.
+  // After mpirun's end: the last of it, and what mpirun said about the worker that failed first.
   const std::optional<MpiWorkerEnd>& Finish();
 
  private:
@@ -61,8 +61,21 @@ class Supervisor {
   int Run();
 
  private:
+  // How a process ended; with mpirun, the worker that it names.
+  struct End {
+    std::string who;
+    int signal = 0;  // 0 if it ended by itself
+    int exit_status = 0;
+    bool is_mpirun = false;
+  };
+  // How likely an end is the cause of the others'.
+  enum class Severity { kNone, kRequested, kLostPeer, kError, kSignal };
+
   bool AnyRunning() const;
   void Reap();
+  End EndOf(const Worker& worker, int status) const;
+  Severity SeverityOf(const End& end) const;
+  int Report() const;
   double SecondsSinceFailure() const;
   double SecondsUntilNextStep() const;
   void EndTheRest();
@@ -74,8 +87,10 @@ class Supervisor {
   const SignalQueue& signals_;
   double grace_seconds_;
   std::optional<std::chrono::steady_clock::time_point> first_failure_;
-  std::optional<Worker> cause_;
-  bool stopped_on_request_ = false;
+  std::optional<End> cause_;
+  Severity cause_severity_ = Severity::kNone;
+  int requested_ = 0;  // the last SIGINT, SIGTERM or SIGHUP that we got
+  int answer_ = 0;     // the exit status if nobody fails
   bool terminated_ = false;
 };
 
