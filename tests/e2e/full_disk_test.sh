@@ -12,5 +12,6 @@ expect_exit 74 "No space left" $renzan data import --format criteo --output smal
 expect_exit 74 "No space left" $renzan train small.yaml --run-dir small/run \
   --set model.embedding_dim=32
 [ ! -e small/run/model ] || fail "a model was left"
+[ ! -e small/run/.model.partial ] || fail "half a model was left"
 expect_exit 74 "No space left" $renzan data synth --format dataset --seed 7 --rows 20000 \
   --output small/data

@@ -5,7 +5,8 @@ small_config data
 $renzan train small.yaml --run-dir one 2>/dev/null
 expected=$(sha256_of one)
 
-port=$((20000 + RANDOM % 20000))
+port=$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0))
+print(s.getsockname()[1])')
 for rank in 0 1 2; do
   RANK=$rank WORLD_SIZE=3 LOCAL_RANK=$rank MASTER_ADDR=127.0.0.1 MASTER_PORT=$port \
     $renzan train small.yaml --run-dir by_hand >log.$rank 2>&1 &
