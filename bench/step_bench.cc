@@ -1,6 +1,6 @@
 // Samples per second of one training step on data already in memory: no disk, no input pipeline.
-// Prints the best and the median of several repeats, and the share of the time that the arithmetic of
-// the dense layers alone would take at this machine's own measured matrix-product speed.
+// Prints the best and the median of several repeats, and the share of the time that the arithmetic
+// of the dense layers alone would take at this machine's own measured matrix-product speed.
 
 #include <fmt/format.h>
 
@@ -19,8 +19,7 @@ namespace renzan {
 namespace {
 
 double Seconds() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch())
-      .count();
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
 Batch RandomBatch(uint64_t seed, int64_t size, int64_t num_dense, int64_t tables, int64_t rows) {
@@ -33,8 +32,8 @@ Batch RandomBatch(uint64_t seed, int64_t size, int64_t num_dense, int64_t tables
     for (int64_t d = 0; d < num_dense; ++d)
       batch.dense.push_back(Philox::Uniform(Philox::Draw(seed, sample, 1000 + d)[0]));
     for (int64_t t = 0; t < tables; ++t)
-      batch.categorical[static_cast<size_t>(t)].values.push_back(static_cast<int32_t>(
-          Philox::Draw(seed, sample, 1 + t)[0] % static_cast<uint64_t>(rows)));
+      batch.categorical[static_cast<size_t>(t)].values.push_back(
+          static_cast<int32_t>(Philox::Draw(seed, sample, 1 + t)[0] % static_cast<uint64_t>(rows)));
   }
   return batch;
 }
@@ -100,8 +99,9 @@ int Main(int argc, char** argv) {
   const double flops = 6.0 * static_cast<double>(model.model().layout().size());
   const double ceiling = MatmulFlops() * threads / flops;
   fmt::print("isa {}  threads {}  parameters {}\n", isa, threads, model.model().layout().size());
-  fmt::print("samples/s: median {:.0f}  best {:.0f}  matrix products alone {:.0f}  share {:.0f} %\n",
-             median, rates.back(), ceiling, 100.0 * median / ceiling);
+  fmt::print(
+      "samples/s: median {:.0f}  best {:.0f}  matrix products alone {:.0f}  share {:.0f} %\n",
+      median, rates.back(), ceiling, 100.0 * median / ceiling);
   return 0;
 }
 

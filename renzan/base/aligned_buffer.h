@@ -1,7 +1,8 @@
 #pragma once
 
 // An array of floats that starts on a cache line, zeroed, not copyable. Large ones ask the kernel
-// for huge pages: embedding rows are read at random, and the page walk would cost more than the row.
+// for huge pages: embedding rows are read at random, and the page walk would cost more than the
+// row.
 
 #include <sys/mman.h>
 

@@ -20,8 +20,7 @@ TEST(ErrorDeathTest, AFailedCheckEndsWithOurExitStatus) {
 
 // Known answers of Random123's kat_vectors file.
 TEST(Philox, KnownAnswers) {
-  EXPECT_EQ(Philox::Draw(0, 0, 0),
-            (Philox::Block{0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8}));
+  EXPECT_EQ(Philox::Draw(0, 0, 0), (Philox::Block{0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8}));
   EXPECT_EQ(Philox::Draw(~uint64_t{0}, ~uint64_t{0}, ~uint64_t{0}),
             (Philox::Block{0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd}));
 }
@@ -45,7 +44,10 @@ TEST(Sha256, KnownAnswer) {
 
 TEST(File, WriterLeavesNothingWithoutClose) {
   TemporaryDirectory dir;
-  { FileWriter writer(dir / "half"); writer.Write("abc"); }
+  {
+    FileWriter writer(dir / "half");
+    writer.Write("abc");
+  }
   EXPECT_FALSE(FileExists(dir / "half"));
   FileWriter writer(dir / "whole");
   writer.Write("0bc");
@@ -70,7 +72,10 @@ TEST(File, FullDiskIsAnIoError) {
 
 TEST(File, StagedDirectoryAppearsWholeOrNot) {
   TemporaryDirectory dir;
-  { StagedDirectory staged(dir / "out"); WriteFileAtomically(staged.staging() + "/x", "1"); }
+  {
+    StagedDirectory staged(dir / "out");
+    WriteFileAtomically(staged.staging() + "/x", "1");
+  }
   EXPECT_FALSE(FileExists(dir / "out"));
   {
     StagedDirectory staged(dir / "out");
@@ -110,7 +115,8 @@ TEST(ThreadPool, PassesExceptionsOn) {
   ThreadPool pool(3);
   EXPECT_THROW(pool.RunOnAll([](int thread) {
     if (thread == 2) Fail(ErrorCode::kData, "from a member");
-  }), Error);
+  }),
+               Error);
   int calls = 0;
   pool.ParallelRanges(1, [&](int, size_t, size_t) { ++calls; });
   EXPECT_EQ(calls, 1);

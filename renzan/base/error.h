@@ -62,15 +62,14 @@ namespace internal {
 
 // An invariant of ours, checked in every build. Ends the process at once with a message and exit
 // status 70 (kSoftware).
-#define CHECK(condition)                                                         \
-  do {                                                                           \
-    if (!(condition)) [[unlikely]]                                               \
-      ::renzan::internal::CheckFailed(__FILE__, __LINE__, #condition, "");       \
+#define CHECK(condition)                                                   \
+  do {                                                                     \
+    if (!(condition)) [[unlikely]]                                         \
+      ::renzan::internal::CheckFailed(__FILE__, __LINE__, #condition, ""); \
   } while (false)
 
-#define CHECK_MSG(condition, ...)                                                \
-  do {                                                                           \
-    if (!(condition)) [[unlikely]]                                               \
-      ::renzan::internal::CheckFailed(__FILE__, __LINE__, #condition,            \
-                                      ::fmt::format(__VA_ARGS__));               \
+#define CHECK_MSG(condition, ...)                                                                  \
+  do {                                                                                             \
+    if (!(condition)) [[unlikely]]                                                                 \
+      ::renzan::internal::CheckFailed(__FILE__, __LINE__, #condition, ::fmt::format(__VA_ARGS__)); \
   } while (false)

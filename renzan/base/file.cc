@@ -63,7 +63,7 @@ FileWriter::FileWriter(std::string path) : path_(std::move(path)) {
 
 FileWriter::~FileWriter() {
   if (fd_ < 0) return;
-  struct stat info{};
+  struct stat info {};
   const bool regular = ::fstat(fd_, &info) == 0 && S_ISREG(info.st_mode);
   ::close(fd_);
   if (regular) ::unlink(path_.c_str());
@@ -106,7 +106,7 @@ void FileWriter::Close() {
 MappedFile::MappedFile(const std::string& path) {
   const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (fd < 0) FailErrno(errno, fmt::format("cannot read {}", path));
-  struct stat info{};
+  struct stat info {};
   if (::fstat(fd, &info) != 0 || !S_ISREG(info.st_mode)) {
     ::close(fd);
     Fail(ErrorCode::kNoInput, "cannot read {}: not a regular file", path);
@@ -196,8 +196,7 @@ std::string EscapeName(std::string_view name) {
 void CreateDirectories(const std::string& path) {
   std::error_code error;
   fs::create_directories(path, error);
-  if (error)
-    Fail(ErrorCode::kCantCreate, "cannot create directory {}: {}", path, error.message());
+  if (error) Fail(ErrorCode::kCantCreate, "cannot create directory {}: {}", path, error.message());
 }
 
 bool FileExists(const std::string& path) {

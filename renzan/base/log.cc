@@ -24,10 +24,18 @@ std::string& Prefix() {
 
 void SetLogLevel(LogLevel level) {
   switch (level) {
-    case LogLevel::kDebug: Logger().set_level(spdlog::level::debug); break;
-    case LogLevel::kInfo: Logger().set_level(spdlog::level::info); break;
-    case LogLevel::kWarning: Logger().set_level(spdlog::level::warn); break;
-    case LogLevel::kError: Logger().set_level(spdlog::level::err); break;
+    case LogLevel::kDebug:
+      Logger().set_level(spdlog::level::debug);
+      break;
+    case LogLevel::kInfo:
+      Logger().set_level(spdlog::level::info);
+      break;
+    case LogLevel::kWarning:
+      Logger().set_level(spdlog::level::warn);
+      break;
+    case LogLevel::kError:
+      Logger().set_level(spdlog::level::err);
+      break;
   }
 }
 
@@ -36,10 +44,18 @@ void SetLogPrefix(const std::string& prefix) { Prefix() = prefix; }
 void LogMessage(LogLevel level, const std::string& message) {
   const std::string text = Prefix() + message;
   switch (level) {
-    case LogLevel::kDebug: Logger().debug("{}", text); break;
-    case LogLevel::kInfo: Logger().info("{}", text); break;
-    case LogLevel::kWarning: Logger().warn("warning: {}", text); break;
-    case LogLevel::kError: Logger().error("error: {}", text); break;
+    case LogLevel::kDebug:
+      Logger().debug("{}", text);
+      break;
+    case LogLevel::kInfo:
+      Logger().info("{}", text);
+      break;
+    case LogLevel::kWarning:
+      Logger().warn("warning: {}", text);
+      break;
+    case LogLevel::kError:
+      Logger().error("error: {}", text);
+      break;
   }
 }
 

@@ -103,8 +103,7 @@ void ThreadPool::RunOnAll(const std::function<void(int)>& body) {
     if (error) std::rethrow_exception(error);
 }
 
-void ThreadPool::ParallelRanges(size_t n,
-                                const std::function<void(int, size_t, size_t)>& body) {
+void ThreadPool::ParallelRanges(size_t n, const std::function<void(int, size_t, size_t)>& body) {
   const size_t team = static_cast<size_t>(num_threads_);
   RunOnAll([&](int thread) {
     const size_t me = static_cast<size_t>(thread);

@@ -1,7 +1,7 @@
 #pragma once
 
-// A fixed team of threads for data-parallel loops. Nothing is ever reduced across threads here, so a
-// loop whose items are independent gives the same bits with any team and any timing.
+// A fixed team of threads for data-parallel loops. Nothing is ever reduced across threads here, so
+// a loop whose items are independent gives the same bits with any team and any timing.
 //
 // The caller's thread is member 0. One loop at a time; not re-entrant.
 

@@ -43,17 +43,17 @@ void AddEvalVerb(CLI::App& app, int& exit_status) {
   verb->add_flag("--json", *json, "One JSON object");
   verb->footer("Example:\n  renzan eval runs/dlrm-2026-01-31T12:00:00Z --data data/test");
   verb->callback([flags, json, &exit_status] {
-    exit_status = WithSavedModel(
-        *flags, [&](HybridModel& model, const TrainConfig& config, Communicator& comm,
-                    const Dataset& dataset, RowRange rows) {
-          const BinaryMetrics metrics =
-              Evaluate(model, comm, dataset, rows, config.training.batch_size);
-          if (comm.rank() != 0) return;
-          Print(metrics, dataset, *json);
-          if (metrics.non_finite > 0)
-            Fail(ErrorCode::kSoftware, "{} of {} predictions are NaN or infinite: the model is lost",
-                 metrics.non_finite, metrics.count + metrics.non_finite);
-        });
+    exit_status = WithSavedModel(*flags, [&](HybridModel& model, const TrainConfig& config,
+                                             Communicator& comm, const Dataset& dataset,
+                                             RowRange rows) {
+      const BinaryMetrics metrics =
+          Evaluate(model, comm, dataset, rows, config.training.batch_size);
+      if (comm.rank() != 0) return;
+      Print(metrics, dataset, *json);
+      if (metrics.non_finite > 0)
+        Fail(ErrorCode::kSoftware, "{} of {} predictions are NaN or infinite: the model is lost",
+             metrics.non_finite, metrics.count + metrics.non_finite);
+    });
   });
 }
 

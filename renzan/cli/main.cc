@@ -10,9 +10,10 @@ int main(int argc, char** argv) {
   CLI::App app{"Renzan trains recommendation models that have outgrown one machine.", "renzan"};
   app.require_subcommand(1);
   app.set_version_flag("--version", RENZAN_VERSION);
-  app.footer("Exit codes: 0 done, 1 a comparison differs, 64 usage, 65 bad data, 66 no input, 69 a\n"
-             "worker died, 70 diverged, 71 out of memory, 73 cannot create, 74 I/O (full disk),\n"
-             "75 stopped on request, 78 bad configuration.");
+  app.footer(
+      "Exit codes: 0 done, 1 a comparison differs, 64 usage, 65 bad data, 66 no input, 69 a\n"
+      "worker died, 70 diverged, 71 out of memory, 73 cannot create, 74 I/O (full disk),\n"
+      "75 stopped on request, 78 bad configuration.");
   int exit_status = 0;
   renzan::AddTrainVerb(app, exit_status);
   renzan::AddEvalVerb(app, exit_status);

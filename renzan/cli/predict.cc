@@ -62,13 +62,14 @@ void AddPredictVerb(CLI::App& app, int& exit_status) {
   AddSavedModelFlags(*verb, *flags);
   verb->add_option("--output", *output, "scores.npy or scores.csv: probabilities in row order")
       ->required();
-  verb->footer("Example:\n  renzan predict runs/dlrm-2026-01-31T12:00:00Z --data data/test "
-               "--output scores.npy");
+  verb->footer(
+      "Example:\n  renzan predict runs/dlrm-2026-01-31T12:00:00Z --data data/test "
+      "--output scores.npy");
   verb->callback([flags, output, &exit_status] {
     CheckScoreFileName(*output);
-    exit_status = WithSavedModel(
-        *flags, [&](HybridModel& model, const TrainConfig& config, Communicator& comm,
-                    const Dataset& dataset, RowRange rows) {
+    exit_status =
+        WithSavedModel(*flags, [&](HybridModel& model, const TrainConfig& config,
+                                   Communicator& comm, const Dataset& dataset, RowRange rows) {
           std::unique_ptr<ScoreFile> file;
           if (comm.rank() == 0) file = std::make_unique<ScoreFile>(*output);
           PredictRows(model, comm, dataset, rows, config.training.batch_size,

@@ -29,10 +29,11 @@ void CheckSameData(const std::string& run_dir, const TrainConfig& config) {
     const Dataset dataset(path);
     const auto recorded = manifest.datasets.find(dataset.directory());
     if (recorded != manifest.datasets.end() && recorded->second != dataset.fingerprint())
-      Fail(ErrorCode::kData,
-           "{} has changed since {} was trained (fingerprint {} then, {} now): import it again from "
-           "the same source, or train anew",
-           path, run_dir, recorded->second.substr(0, 12), dataset.fingerprint().substr(0, 12));
+      Fail(
+          ErrorCode::kData,
+          "{} has changed since {} was trained (fingerprint {} then, {} now): import it again from "
+          "the same source, or train anew",
+          path, run_dir, recorded->second.substr(0, 12), dataset.fingerprint().substr(0, 12));
   }
 }
 

@@ -24,23 +24,22 @@ void AddSavedModelFlags(CLI::App& verb, SavedModelFlags& flags) {
 int WithSavedModel(const SavedModelFlags& flags,
                    const std::function<void(HybridModel&, const TrainConfig&, Communicator&,
                                             const Dataset&, RowRange)>& body) {
-  return RunWorkers(
-      {.workers = flags.workers, .threads = flags.threads, .backend = flags.backend},
-      [&](Communicator& comm, int threads) {
-        ModelReader reader(ModelDirectory(flags.model));
-        TrainConfig config;
-        ReadConfigText(reader.config(), reader.dir() + "/manifest.json", {},
-                       [&](ConfigFields& fields) { config.Describe(fields); });
-        CheckSameRun(comm, config, SelectIsa(config.numerics.isa));
-        const Dataset dataset(flags.data);
-        CheckFeatures(config.features, dataset);
-        const RowRange rows = ResolveRows(flags.rows, dataset, "--rows");
-        ThreadPool pool(threads);
-        HybridModel model(config, dataset.schema(), EstimatePoolingFactors({&dataset, rows}), comm,
-                          pool);
-        LoadModel(reader, false, &model);
-        body(model, config, comm, dataset, rows);
-      });
+  return RunWorkers({.workers = flags.workers, .threads = flags.threads, .backend = flags.backend},
+                    [&](Communicator& comm, int threads) {
+                      ModelReader reader(ModelDirectory(flags.model));
+                      TrainConfig config;
+                      ReadConfigText(reader.config(), reader.dir() + "/manifest.json", {},
+                                     [&](ConfigFields& fields) { config.Describe(fields); });
+                      CheckSameRun(comm, config, SelectIsa(config.numerics.isa));
+                      const Dataset dataset(flags.data);
+                      CheckFeatures(config.features, dataset);
+                      const RowRange rows = ResolveRows(flags.rows, dataset, "--rows");
+                      ThreadPool pool(threads);
+                      HybridModel model(config, dataset.schema(),
+                                        EstimatePoolingFactors({&dataset, rows}), comm, pool);
+                      LoadModel(reader, false, &model);
+                      body(model, config, comm, dataset, rows);
+                    });
 }
 
 }  // namespace renzan

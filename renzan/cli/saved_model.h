@@ -29,9 +29,9 @@ void AddSavedModelFlags(CLI::App& verb, SavedModelFlags& flags);
 
 // Loads the model (a model directory, or a run directory that holds one) on one or several workers
 // and calls `body` on each. Returns the exit status.
-int WithSavedModel(const SavedModelFlags& flags,
-                   const std::function<void(HybridModel& model, const TrainConfig& config,
-                                            Communicator& comm, const Dataset& dataset,
-                                            RowRange rows)>& body);
+int WithSavedModel(
+    const SavedModelFlags& flags,
+    const std::function<void(HybridModel& model, const TrainConfig& config, Communicator& comm,
+                             const Dataset& dataset, RowRange rows)>& body);
 
 }  // namespace renzan

@@ -37,8 +37,9 @@ std::vector<std::string> AllOverrides(const TrainFlags& flags) {
 
 int RunTrain(const TrainFlags& flags) {
   if (flags.config_path.empty() == flags.rerun.empty() && !flags.print_config)
-    Fail(ErrorCode::kUsage, "name either a configuration file or --rerun DIR (see renzan train "
-                            "--help)");
+    Fail(ErrorCode::kUsage,
+         "name either a configuration file or --rerun DIR (see renzan train "
+         "--help)");
   TrainConfig config;
   const auto describe = [&](ConfigFields& fields) { config.Describe(fields); };
   std::string name;
@@ -67,19 +68,18 @@ int RunTrain(const TrainFlags& flags) {
     config.run_dir = dir;
 
   int status = 0;
-  const int launched = RunWorkers(
-      {.workers = config.workers,
-       .threads = config.threads,
-       .backend = config.comm.backend,
-       .timeout_seconds = config.comm.timeout_seconds},
-      [&](Communicator& comm, int threads) {
-        const bool terminal = ::isatty(STDERR_FILENO) != 0;
-        if (!flags.rerun.empty()) CheckSameData(flags.rerun, config);
-        const RunResult result =
-            RunTraining(config, name, threads, comm, SystemClock(), terminal);
-        if (comm.rank() == 0 && !flags.rerun.empty())
-          status = CompareWithRecorded(flags.rerun, result);
-      });
+  const int launched = RunWorkers({.workers = config.workers,
+                                   .threads = config.threads,
+                                   .backend = config.comm.backend,
+                                   .timeout_seconds = config.comm.timeout_seconds},
+                                  [&](Communicator& comm, int threads) {
+                                    const bool terminal = ::isatty(STDERR_FILENO) != 0;
+                                    if (!flags.rerun.empty()) CheckSameData(flags.rerun, config);
+                                    const RunResult result = RunTraining(
+                                        config, name, threads, comm, SystemClock(), terminal);
+                                    if (comm.rank() == 0 && !flags.rerun.empty())
+                                      status = CompareWithRecorded(flags.rerun, result);
+                                  });
   return launched != 0 ? launched : status;
 }
 

@@ -1,7 +1,7 @@
 #pragma once
 
-// One verb, one file. Each function adds its verb (and sub-verbs) to the program's command line; the
-// work happens in the verb's callback, which throws Error or sets `exit_status`.
+// One verb, one file. Each function adds its verb (and sub-verbs) to the program's command line;
+// the work happens in the verb's callback, which throws Error or sets `exit_status`.
 
 namespace CLI {
 class App;
@@ -9,7 +9,7 @@ class App;
 
 namespace renzan {
 
-void AddDataVerb(CLI::App& app);                         // data import|synth|inspect|verify
+void AddDataVerb(CLI::App& app);                          // data import|synth|inspect|verify
 void AddCheckpointVerb(CLI::App& app, int& exit_status);  // checkpoint diff|verify|export
 void AddTrainVerb(CLI::App& app, int& exit_status);
 void AddEvalVerb(CLI::App& app, int& exit_status);

@@ -48,14 +48,15 @@ int ResolveThreads(int threads, Communicator& comm) {
 
 }  // namespace
 
-int RunWorkers(const WorkerOptions& options,
-               const std::function<void(Communicator&, int)>& body) {
-  const std::optional<Rendezvous> rendezvous = RendezvousFromEnvironment(
-      [](const char* name) -> const char* { return std::getenv(name); });
+int RunWorkers(const WorkerOptions& options, const std::function<void(Communicator&, int)>& body) {
+  const std::optional<Rendezvous> rendezvous =
+      RendezvousFromEnvironment([](const char* name) -> const char* { return std::getenv(name); });
   if (!rendezvous && options.workers > 1) {
     if (options.backend == "local")
-      Fail(ErrorCode::kConfig, "comm.backend: local is for one worker, but workers is {}: use gloo, "
-           "mpi or auto", options.workers);
+      Fail(ErrorCode::kConfig,
+           "comm.backend: local is for one worker, but workers is {}: use gloo, "
+           "mpi or auto",
+           options.workers);
     return LaunchLocalWorkers({.workers = options.workers,
                                .backend = options.backend == "mpi" ? "mpi" : "gloo",
                                .argv = CommandLine()});

@@ -106,11 +106,9 @@ void InputDist::Unpack() {
     for (size_t k = 0; k < own.size(); ++k) {
       GlobalIds& table = ids_[k];
       const bool jagged = multi_hot_[own[k]];
-      const size_t lookups =
-          jagged ? static_cast<size_t>(counts_[r][multi_hot++]) : samples;
+      const size_t lookups = jagged ? static_cast<size_t>(counts_[r][multi_hot++]) : samples;
       if (table.values.size() + lookups > kMaxLookups)
-        Fail(ErrorCode::kData,
-             "{} has over {} ids in one global batch: lower training.batch_size",
+        Fail(ErrorCode::kData, "{} has over {} ids in one global batch: lower training.batch_size",
              names_[own[k]], kMaxLookups);
       if (jagged) {
         for (size_t i = 0; i < samples; ++i)

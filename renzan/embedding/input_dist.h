@@ -38,8 +38,8 @@ class InputDist {
   InputDist(Communicator& comm, std::span<const TableSpec> tables, std::span<const int> owner,
             std::vector<int64_t> samples);
 
-  // ids: one view per table, of this rank's samples. Returns the ids of the tables this rank owns, in
-  // table order; valid until the next call.
+  // ids: one view per table, of this rank's samples. Returns the ids of the tables this rank owns,
+  // in table order; valid until the next call.
   const std::vector<GlobalIds>& Exchange(std::span<const IdsView> ids);
 
  private:
@@ -52,7 +52,7 @@ class InputDist {
   std::vector<bool> multi_hot_;                 // [tables]
   std::vector<std::string> names_;              // [tables]
   std::vector<int64_t> samples_;
-  std::vector<std::vector<int32_t>> counts_;    // [world_size]: lookups per own multi-hot table
+  std::vector<std::vector<int32_t>> counts_;  // [world_size]: lookups per own multi-hot table
   std::vector<std::vector<int32_t>> send_, recv_;
   std::vector<GlobalIds> ids_;
 };

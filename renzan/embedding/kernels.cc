@@ -80,8 +80,8 @@ void AdagradRow(float lr, float epsilon, const float* g, int64_t dim, float* s, 
     const auto grad = hn::LoadU(tag, g + d);
     const auto sum = hn::Add(hn::LoadU(tag, s + d), hn::Mul(grad, grad));
     hn::StoreU(sum, tag, s + d);
-    const auto step = hn::Div(hn::Mul(hn::Set(tag, lr), grad),
-                              hn::Add(hn::Sqrt(sum), hn::Set(tag, epsilon)));
+    const auto step =
+        hn::Div(hn::Mul(hn::Set(tag, lr), grad), hn::Add(hn::Sqrt(sum), hn::Set(tag, epsilon)));
     hn::StoreU(hn::Sub(hn::LoadU(tag, w + d), step), tag, w + d);
   });
 }
@@ -129,12 +129,8 @@ void PoolBag(const float* weights, int64_t dim, std::span<const int32_t> ids, fl
 void GatherRows(const float* weights, int64_t dim, std::span<const int32_t> ids, float* out) {
   HWY_DYNAMIC_DISPATCH(GatherRows)(weights, dim, ids.data(), ids.size(), out);
 }
-void ScaleRow(float scale, int64_t dim, float* x) {
-  HWY_DYNAMIC_DISPATCH(ScaleRow)(scale, dim, x);
-}
-void AddRow(const float* x, int64_t dim, float* sum) {
-  HWY_DYNAMIC_DISPATCH(AddRow)(x, dim, sum);
-}
+void ScaleRow(float scale, int64_t dim, float* x) { HWY_DYNAMIC_DISPATCH(ScaleRow)(scale, dim, x); }
+void AddRow(const float* x, int64_t dim, float* sum) { HWY_DYNAMIC_DISPATCH(AddRow)(x, dim, sum); }
 void SgdRow(float lr, const float* g, int64_t dim, float* w) {
   HWY_DYNAMIC_DISPATCH(SgdRow)(lr, g, dim, w);
 }

@@ -114,8 +114,8 @@ void ShardedEmbeddings::LookUp(const std::vector<GlobalIds>& ids, size_t own_tab
     for (int64_t i = 0; i < n; ++i) {
       const std::span<const int32_t> bag = bags.Bag(first + i);
       const bool mean = table.spec.pooling == Pooling::kMean && bag.size() > 1;
-      PoolBag(table.weights.data(), dim_, bag,
-              mean ? 1.0f / static_cast<float>(bag.size()) : 1.0f, pooled + i * dim_);
+      PoolBag(table.weights.data(), dim_, bag, mean ? 1.0f / static_cast<float>(bag.size()) : 1.0f,
+              pooled + i * dim_);
     }
   }
   if (options_.forward != WireType::kFloat32)
@@ -217,8 +217,7 @@ void ShardedEmbeddings::Update(double learning_rate) {
     };
     const size_t begin = row_start(tasks[i].run), end = row_start(tasks[i].run + kRun);
     if (begin < end)
-      ApplySparse(options_.optimizer, learning_rate,
-                  std::span(lookups).subspan(begin, end - begin),
+      ApplySparse(options_.optimizer, learning_rate, std::span(lookups).subspan(begin, end - begin),
                   gradients_[tasks[i].table].data(), &tables_[tasks[i].table]);
   });
 }

@@ -1,11 +1,11 @@
 #pragma once
 
-// All embedding tables of a model, spread over the workers table by table. Forward looks up and pools
-// the whole global batch at the owners and brings every worker the pooled rows of its own samples;
-// Backward returns the gradients and updates each touched row once, exactly.
+// All embedding tables of a model, spread over the workers table by table. Forward looks up and
+// pools the whole global batch at the owners and brings every worker the pooled rows of its own
+// samples; Backward returns the gradients and updates each touched row once, exactly.
 //
-// The wire codec is applied to every pooled row and gradient, also to those that stay on this worker:
-// the placement cannot change a value. Not thread-safe except where said.
+// The wire codec is applied to every pooled row and gradient, also to those that stay on this
+// worker: the placement cannot change a value. Not thread-safe except where said.
 
 #include <cstdint>
 #include <memory>
@@ -50,8 +50,8 @@ class ShardedEmbeddings {
   // goes to out[i * sample_stride + t * dim]. Thread-safe.
   void ReadPooled(int virtual_worker, float* out, int64_t sample_stride) const;
 
-  // Hands in the gradients of what ReadPooled returned, in the same layout, for Backward. Thread-safe
-  // for different virtual workers.
+  // Hands in the gradients of what ReadPooled returned, in the same layout, for Backward.
+  // Thread-safe for different virtual workers.
   void WritePooledGradient(int virtual_worker, const float* gradient, int64_t sample_stride);
 
   // Sends the gradients to the owners and applies the optimizer once per touched row.
@@ -78,10 +78,10 @@ class ShardedEmbeddings {
   int64_t dim_ = 0;
   int64_t samples_per_virtual_worker_ = 0;
   size_t forward_block_bytes_ = 0, backward_block_bytes_ = 0;
-  std::vector<Peer> peers_;              // by rank
-  std::vector<int> owner_;               // by table
-  std::vector<size_t> index_at_owner_;   // by table: its place among its owner's tables
-  std::vector<int> carrier_;             // by virtual worker
+  std::vector<Peer> peers_;             // by rank
+  std::vector<int> owner_;              // by table
+  std::vector<size_t> index_at_owner_;  // by table: its place among its owner's tables
+  std::vector<int> carrier_;            // by virtual worker
   std::vector<EmbeddingTable> tables_;
   std::unique_ptr<InputDist> input_dist_;
   const std::vector<GlobalIds>* ids_ = nullptr;  // of the current batch

@@ -20,7 +20,10 @@ constexpr int kVirtualWorkers = 8;
 std::vector<TableSpec> Tables() {
   return {{.name = "a", .num_embeddings = 5, .embedding_dim = kDim},
           {.name = "b", .num_embeddings = 50, .embedding_dim = kDim, .multi_hot = true},
-          {.name = "c", .num_embeddings = 9, .embedding_dim = kDim, .pooling = Pooling::kMean,
+          {.name = "c",
+           .num_embeddings = 9,
+           .embedding_dim = kDim,
+           .pooling = Pooling::kMean,
            .multi_hot = true},
           {.name = "d", .num_embeddings = 3000, .embedding_dim = kDim}};
 }
@@ -106,9 +109,13 @@ Weights ShardedTraining(int world, int threads, WireType forward, WireType backw
   RunRanksAsThreads(world, [&](Communicator& comm) {
     ThreadPool pool(threads);
     ShardedEmbeddings embeddings(comm, pool,
-                                 {.tables = Tables(), .batch = kBatch,
-                                  .virtual_workers = kVirtualWorkers, .forward = forward,
-                                  .backward = backward, .optimizer = {}, .seed = 3});
+                                 {.tables = Tables(),
+                                  .batch = kBatch,
+                                  .virtual_workers = kVirtualWorkers,
+                                  .forward = forward,
+                                  .backward = backward,
+                                  .optimizer = {},
+                                  .seed = 3});
     const IndexRange own = VirtualWorkerRange(kVirtualWorkers, world, comm.rank());
     const int64_t n = kBatch / kVirtualWorkers, stride = 4 * kDim + 5;
     for (int step = 0; step < steps; ++step) {
@@ -146,9 +153,8 @@ Weights ShardedTraining(int world, int threads, WireType forward, WireType backw
 }
 
 TEST(ShardedEmbeddings, AgreeWithTheNaiveTwinBitForBit) {
-  for (const auto& [forward, backward] :
-       {std::pair{WireType::kFloat32, WireType::kFloat32},
-        std::pair{WireType::kFloat16, WireType::kBFloat16}}) {
+  for (const auto& [forward, backward] : {std::pair{WireType::kFloat32, WireType::kFloat32},
+                                          std::pair{WireType::kFloat16, WireType::kBFloat16}}) {
     const Weights expected = NaiveTraining(forward, backward, 3);
     for (int world : {1, 2, 3, 4, 7})
       for (int threads : {1, 2})

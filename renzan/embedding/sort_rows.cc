@@ -10,9 +10,7 @@ void SortByRow(std::vector<Lookup>* lookups, std::vector<Lookup>* scratch, int64
   scratch->resize(lookups->size());
   for (int shift = 0; shift < 32 && (num_rows - 1) >> shift > 0; shift += kDigitBits) {
     std::array<uint32_t, kBuckets> start{};
-    const auto digit = [shift](Lookup lookup) {
-      return (RowOf(lookup) >> shift) & (kBuckets - 1);
-    };
+    const auto digit = [shift](Lookup lookup) { return (RowOf(lookup) >> shift) & (kBuckets - 1); };
     for (Lookup lookup : *lookups) ++start[digit(lookup)];
     uint32_t sum = 0;
     for (uint32_t& count : start) {

@@ -1,7 +1,7 @@
 #pragma once
 
-// A stable radix sort of lookups by row. Since lookups are listed in (sample, position in bag) order,
-// a stable sort by row alone yields the order (row, sample, position) of the exact update.
+// A stable radix sort of lookups by row. Since lookups are listed in (sample, position in bag)
+// order, a stable sort by row alone yields the order (row, sample, position) of the exact update.
 
 #include <cstddef>
 #include <cstdint>

@@ -9,18 +9,24 @@ namespace renzan {
 
 int64_t StateFloatsPerRow(SparseOptimizerType type, int64_t dim) {
   switch (type) {
-    case SparseOptimizerType::kSgd: return 0;
-    case SparseOptimizerType::kAdagrad: return dim;
-    case SparseOptimizerType::kRowWiseAdagrad: return 1;
+    case SparseOptimizerType::kSgd:
+      return 0;
+    case SparseOptimizerType::kAdagrad:
+      return dim;
+    case SparseOptimizerType::kRowWiseAdagrad:
+      return 1;
   }
   return 0;
 }
 
 const char* StateName(SparseOptimizerType type) {
   switch (type) {
-    case SparseOptimizerType::kSgd: return "";
-    case SparseOptimizerType::kAdagrad: return "adagrad";
-    case SparseOptimizerType::kRowWiseAdagrad: return "rowwise_adagrad";
+    case SparseOptimizerType::kSgd:
+      return "";
+    case SparseOptimizerType::kAdagrad:
+      return "adagrad";
+    case SparseOptimizerType::kRowWiseAdagrad:
+      return "rowwise_adagrad";
   }
   return "";
 }
@@ -35,8 +41,7 @@ void ApplySparse(const SparseOptimizerOptions& options, double learning_rate,
   std::vector<float> sum(static_cast<size_t>(dim));
   for (size_t begin = 0, end; begin < lookups.size(); begin = end) {
     if (begin + kPrefetch < lookups.size()) {
-      const float* ahead =
-          table->weights.data() + int64_t{RowOf(lookups[begin + kPrefetch])} * dim;
+      const float* ahead = table->weights.data() + int64_t{RowOf(lookups[begin + kPrefetch])} * dim;
       for (int64_t d = 0; d < dim; d += 16) __builtin_prefetch(ahead + d, 1);
     }
     const int64_t row = RowOf(lookups[begin]);

@@ -1,7 +1,7 @@
 #pragma once
 
-// The exact sparse update: the gradients of a row are summed in (sample, position in bag) order, then
-// the optimizer is applied once per row. See kernels.h for the formulas.
+// The exact sparse update: the gradients of a row are summed in (sample, position in bag) order,
+// then the optimizer is applied once per row. See kernels.h for the formulas.
 
 #include <cstdint>
 #include <span>

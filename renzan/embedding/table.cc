@@ -7,19 +7,16 @@
 
 namespace renzan {
 
-EmbeddingTable::EmbeddingTable(const TableSpec& table_spec,
-                               const SparseOptimizerOptions& optimizer, uint64_t seed,
-                               ThreadPool& pool)
+EmbeddingTable::EmbeddingTable(const TableSpec& table_spec, const SparseOptimizerOptions& optimizer,
+                               uint64_t seed, ThreadPool& pool)
     : spec(table_spec),
       weights(static_cast<size_t>(spec.num_embeddings * spec.embedding_dim)),
       state(static_cast<size_t>(spec.num_embeddings *
                                 StateFloatsPerRow(optimizer.type, spec.embedding_dim))) {
   const uint64_t key = PhiloxKey(seed, ("init/embedding." + spec.name + ".weight").c_str());
-  const float bound =
-      static_cast<float>(std::sqrt(1.0 / static_cast<double>(spec.num_embeddings)));
+  const float bound = static_cast<float>(std::sqrt(1.0 / static_cast<double>(spec.num_embeddings)));
   const size_t dim = static_cast<size_t>(spec.embedding_dim);
-  pool.ParallelRanges(static_cast<size_t>(spec.num_embeddings),
-                      [&](int, size_t begin, size_t end) {
+  pool.ParallelRanges(static_cast<size_t>(spec.num_embeddings), [&](int, size_t begin, size_t end) {
     for (size_t row = begin; row < end; ++row) {
       for (size_t column = 0; column < dim; column += 4) {
         const Philox::Block block = Philox::Draw(key, row, column / 4);

@@ -1,7 +1,7 @@
 #pragma once
 
-// DLRM-DCNv2, MLPerf's recommendation model: bottom MLP, low-rank cross network over the concatenated
-// feature vectors, top MLP ("over-arch").
+// DLRM-DCNv2, MLPerf's recommendation model: bottom MLP, low-rank cross network over the
+// concatenated feature vectors, top MLP ("over-arch").
 
 #include <optional>
 

@@ -11,8 +11,8 @@ namespace renzan {
 // The width of the output row: dim + f(f-1)/2 for f feature vectors of `dim` columns.
 inline int64_t DotInteractionWidth(int64_t f, int64_t dim) { return dim + f * (f - 1) / 2; }
 
-// features [n, f, dim] -> out [n, DotInteractionWidth]: a copy of vector 0 (the bottom MLP's output),
-// then <x_i, x_j> for i = 1.. and j = 0..i-1, row by row of the lower triangle.
+// features [n, f, dim] -> out [n, DotInteractionWidth]: a copy of vector 0 (the bottom MLP's
+// output), then <x_i, x_j> for i = 1.. and j = 0..i-1, row by row of the lower triangle.
 void DotInteractionForward(const float* features, int64_t n, int64_t f, int64_t dim, float* out);
 
 // d_out [n, width] -> d_features [n, f, dim] (written, not added to).

@@ -1,7 +1,7 @@
 #pragma once
 
-// The catalogue of models: everything between the pooled embedding rows and the logits, for the fixed
-// number of samples of one virtual worker. Embedding tables are not in here.
+// The catalogue of models: everything between the pooled embedding rows and the logits, for the
+// fixed number of samples of one virtual worker. Embedding tables are not in here.
 //
 // A model's parameters are one flat array (ParameterLayout) that the caller owns. Forward and
 // Backward are thread-safe with one workspace per thread.
@@ -35,11 +35,11 @@ class Model {
   // Feature vector 0 is the bottom MLP's output, 1.. are the tables' pooled rows.
   struct Workspace {
     virtual ~Workspace() = default;
-    AlignedBuffer dense;          // in:  [n, num_dense]
-    AlignedBuffer features;       // in:  [n, 1 + num_tables, dim], vectors 1.. filled
-    AlignedBuffer logits;         // out: [n]
-    AlignedBuffer d_logits;       // in:  [n]
-    AlignedBuffer d_features;     // out: [n, 1 + num_tables, dim]
+    AlignedBuffer dense;       // in:  [n, num_dense]
+    AlignedBuffer features;    // in:  [n, 1 + num_tables, dim], vectors 1.. filled
+    AlignedBuffer logits;      // out: [n]
+    AlignedBuffer d_logits;    // in:  [n]
+    AlignedBuffer d_features;  // out: [n, 1 + num_tables, dim]
   };
 
   virtual ~Model() = default;

@@ -68,9 +68,8 @@ TEST_P(Models, GradientsAgreeWithFiniteDifferences) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, Models,
-                         testing::Values(Case{"dlrm", 3, 5}, Case{"dlrm", 0, 4},
-                                         Case{"dlrm", 3, 0}, Case{"dlrm_dcnv2", 3, 5},
-                                         Case{"dlrm_dcnv2", 0, 2}));
+                         testing::Values(Case{"dlrm", 3, 5}, Case{"dlrm", 0, 4}, Case{"dlrm", 3, 0},
+                                         Case{"dlrm_dcnv2", 3, 5}, Case{"dlrm_dcnv2", 0, 2}));
 
 TEST(Loss, IsStableForLargeLogits) {
   const std::vector<float> logits = {100, -100, 0}, labels = {0, 1, 1};

@@ -36,8 +36,8 @@ void Adagrad(float lr, float epsilon, const float* g, float* s, float* w, size_t
     const auto grad = hn::LoadU(d, g + i);
     const auto sum = hn::Add(hn::LoadU(d, s + i), hn::Mul(grad, grad));
     hn::StoreU(sum, d, s + i);
-    const auto step = hn::Div(hn::Mul(hn::Set(d, lr), grad),
-                              hn::Add(hn::Sqrt(sum), hn::Set(d, epsilon)));
+    const auto step =
+        hn::Div(hn::Mul(hn::Set(d, lr), grad), hn::Add(hn::Sqrt(sum), hn::Set(d, epsilon)));
     hn::StoreU(hn::Sub(hn::LoadU(d, w + i), step), d, w + i);
   });
 }
@@ -46,14 +46,14 @@ void Adam(float lr, float epsilon, float beta1, float rest1, float beta2, float 
           float correct1, float correct2, const float* g, float* m, float* v, float* w, size_t n) {
   ForEach(n, [&](auto d, size_t i) HWY_ATTR {
     const auto grad = hn::LoadU(d, g + i);
-    const auto mean = hn::Add(hn::Mul(hn::Set(d, beta1), hn::LoadU(d, m + i)),
-                              hn::Mul(hn::Set(d, rest1), grad));
+    const auto mean =
+        hn::Add(hn::Mul(hn::Set(d, beta1), hn::LoadU(d, m + i)), hn::Mul(hn::Set(d, rest1), grad));
     const auto square = hn::Add(hn::Mul(hn::Set(d, beta2), hn::LoadU(d, v + i)),
                                 hn::Mul(hn::Set(d, rest2), hn::Mul(grad, grad)));
     hn::StoreU(mean, d, m + i);
     hn::StoreU(square, d, v + i);
-    const auto denominator = hn::Add(hn::Sqrt(hn::Mul(square, hn::Set(d, correct2))),
-                                     hn::Set(d, epsilon));
+    const auto denominator =
+        hn::Add(hn::Sqrt(hn::Mul(square, hn::Set(d, correct2))), hn::Set(d, epsilon));
     const auto step =
         hn::Div(hn::Mul(hn::Set(d, lr), hn::Mul(mean, hn::Set(d, correct1))), denominator);
     hn::StoreU(hn::Sub(hn::LoadU(d, w + i), step), d, w + i);
@@ -105,8 +105,8 @@ void DenseOptimizer::Apply(ThreadPool& pool, double learning_rate, int64_t step,
     } else {
       HWY_DYNAMIC_DISPATCH(Adam)
       (lr, epsilon, static_cast<float>(options_.beta1), static_cast<float>(1 - options_.beta1),
-       static_cast<float>(options_.beta2), static_cast<float>(1 - options_.beta2), correct1, correct2, g, states_[0].values.data() + begin, states_[1].values.data() + begin, w,
-       n);
+       static_cast<float>(options_.beta2), static_cast<float>(1 - options_.beta2), correct1,
+       correct2, g, states_[0].values.data() + begin, states_[1].values.data() + begin, w, n);
     }
   });
 }

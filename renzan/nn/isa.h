@@ -1,7 +1,7 @@
 #pragma once
 
-// The instruction set of a run. Bits are promised for one ISA class: a fused multiply-add or a wider
-// vector rounds differently, so the class is chosen once, recorded, and can be pinned.
+// The instruction set of a run. Bits are promised for one ISA class: a fused multiply-add or a
+// wider vector rounds differently, so the class is chosen once, recorded, and can be pinned.
 
 #include <string>
 

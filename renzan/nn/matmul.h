@@ -1,7 +1,7 @@
 #pragma once
 
-// Single-threaded float32 matrix products on row-major arrays. The result depends on the shapes, the
-// values and the ISA class only. Thread-safe.
+// Single-threaded float32 matrix products on row-major arrays. The result depends on the shapes,
+// the values and the ISA class only. Thread-safe.
 
 #include <cstdint>
 

@@ -51,8 +51,8 @@ void Mlp::Forward(const float* parameters, int64_t n, const float* x, int64_t x_
 }
 
 void Mlp::Backward(const float* parameters, int64_t n, const float* x, int64_t x_stride,
-                   const float* y, int64_t y_stride, float* dy, int64_t dy_stride,
-                   float* gradients, float* dx, int64_t dx_stride, Workspace* workspace) const {
+                   const float* y, int64_t y_stride, float* dy, int64_t dy_stride, float* gradients,
+                   float* dx, int64_t dx_stride, Workspace* workspace) const {
   float* next = workspace->gradient_a.data();
   float* other = workspace->gradient_b.data();
   for (size_t i = layers_.size(); i-- > 0;) {
@@ -61,8 +61,7 @@ void Mlp::Backward(const float* parameters, int64_t n, const float* x, int64_t x
     const float* out = last ? y : workspace->activations[i].data();
     const float* in = i == 0 ? x : workspace->activations[i - 1].data();
     const int64_t in_stride = i == 0 ? x_stride : layer.in;
-    if (layer.relu)
-      ReluBackward(out, last ? y_stride : layer.out, dy, dy_stride, n, layer.out);
+    if (layer.relu) ReluBackward(out, last ? y_stride : layer.out, dy, dy_stride, n, layer.out);
     SumRows(dy, n, layer.out, dy_stride, gradients + layer.bias);
     Matmul(Transpose::kYes, Transpose::kNo, layer.out, layer.in, n, dy, dy_stride, in, in_stride,
            0.0f, gradients + layer.weight, layer.in);

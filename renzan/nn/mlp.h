@@ -18,8 +18,7 @@ class Mlp {
   enum class LastLayer { kRelu, kLinear };
 
   // sizes = {in, hidden..., out}. Registers "<name>.<i>.weight" [out, in] and "<name>.<i>.bias".
-  Mlp(const std::string& name, std::vector<int64_t> sizes, LastLayer last,
-      ParameterLayout* layout);
+  Mlp(const std::string& name, std::vector<int64_t> sizes, LastLayer last, ParameterLayout* layout);
 
   int64_t in() const { return sizes_.front(); }
   int64_t out() const { return sizes_.back(); }

@@ -1,7 +1,7 @@
 #pragma once
 
-// The dense parameters of a model as one flat array, so that gradients can be reduced and optimizers
-// applied without knowing layers. A layout is built once and never changes.
+// The dense parameters of a model as one flat array, so that gradients can be reduced and
+// optimizers applied without knowing layers. A layout is built once and never changes.
 
 #include <cstdint>
 #include <span>
@@ -17,17 +17,17 @@ enum class Initializer {
 };
 
 struct Parameter {
-  std::string name;             // "bottom.0.weight", PyTorch's orientation: [out, in]
+  std::string name;  // "bottom.0.weight", PyTorch's orientation: [out, in]
   std::vector<int64_t> shape;
-  int64_t offset = 0;           // into the flat array
+  int64_t offset = 0;  // into the flat array
   int64_t size = 0;
   Initializer initializer = Initializer::kZero;
 };
 
 class ParameterLayout {
  public:
-  // Appends a parameter and returns its offset. Offsets are aligned to 16 floats (a cache line); the
-  // gaps stay zero.
+  // Appends a parameter and returns its offset. Offsets are aligned to 16 floats (a cache line);
+  // the gaps stay zero.
   int64_t Add(std::string name, std::vector<int64_t> shape, Initializer initializer);
 
   int64_t size() const { return size_; }

@@ -32,9 +32,10 @@ std::vector<int> PlaceTableWise(std::span<const TableSpec> tables, int world_siz
   std::vector<Load> loads(static_cast<size_t>(world_size));
   std::vector<int> owner(tables.size());
   for (size_t table : order) {
-    const auto least = std::min_element(loads.begin(), loads.end(), [](const Load& a, const Load& b) {
-      return std::tie(a.traffic, a.elements) < std::tie(b.traffic, b.elements);
-    });
+    const auto least =
+        std::min_element(loads.begin(), loads.end(), [](const Load& a, const Load& b) {
+          return std::tie(a.traffic, a.elements) < std::tie(b.traffic, b.elements);
+        });
     least->traffic += Traffic(tables[table]);
     least->elements += Elements(tables[table]);
     owner[table] = static_cast<int>(least - loads.begin());

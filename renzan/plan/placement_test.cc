@@ -7,7 +7,8 @@ namespace {
 
 TEST(PlaceTableWise, BalancesTrafficThenBytes) {
   std::vector<TableSpec> tables;
-  for (int64_t rows : {1000, 10, 900, 20}) tables.push_back({.num_embeddings = rows, .embedding_dim = 16});
+  for (int64_t rows : {1000, 10, 900, 20})
+    tables.push_back({.num_embeddings = rows, .embedding_dim = 16});
   // Largest first, alternating, the lighter worker first once the traffic is even.
   EXPECT_EQ(PlaceTableWise(tables, 2), (std::vector<int>{0, 0, 1, 1}));
   tables.push_back({.num_embeddings = 5, .embedding_dim = 16, .pooling_factor = 4});

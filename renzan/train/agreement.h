@@ -10,8 +10,8 @@
 
 namespace renzan {
 
-// Throws kConfig naming the worker whose `value` is not worker 0's. `what` names the thing, `advice`
-// what to do.
+// Throws kConfig naming the worker whose `value` is not worker 0's. `what` names the thing,
+// `advice` what to do.
 void CheckWorkersAgree(Communicator& comm, const std::string& what, const std::string& value,
                        const std::string& advice);
 

@@ -136,9 +136,10 @@ void TrainConfig::Describe(ConfigFields& fields) {
   fields.Range("workers", &workers, 1, 1024, "processes on this machine");
   fields.Range("threads", &threads, 0, 1024, "per worker; 0: share the cores");
   fields.Field("run_dir", &run_dir, "where logs and the model go; runs/NAME-TIME when empty");
-  fields.Require(training.batch_size % numerics.virtual_workers == 0, "training",
-                 fmt::format("has batch_size {}, which must be a multiple of numerics.virtual_workers ({})",
-                             training.batch_size, numerics.virtual_workers));
+  fields.Require(
+      training.batch_size % numerics.virtual_workers == 0, "training",
+      fmt::format("has batch_size {}, which must be a multiple of numerics.virtual_workers ({})",
+                  training.batch_size, numerics.virtual_workers));
   fields.Require(workers <= numerics.virtual_workers, "workers",
                  TooManyWorkers(workers, numerics.virtual_workers));
 }

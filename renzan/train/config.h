@@ -1,8 +1,8 @@
 #pragma once
 
 // The configuration of a training run: one struct per section of the YAML file, each field with its
-// default. What is under `numerics`, `data`, `model`, `training`, `optimizer` and the codecs of `comm`
-// decides the result; workers, threads, backend and run_dir never do.
+// default. What is under `numerics`, `data`, `model`, `training`, `optimizer` and the codecs of
+// `comm` decides the result; workers, threads, backend and run_dir never do.
 
 #include <cstdint>
 #include <map>
@@ -14,8 +14,8 @@
 namespace renzan {
 
 struct SplitConfig {
-  std::string path;             // dataset directory
-  std::vector<int64_t> rows;    // [begin, end), or empty for all
+  std::string path;           // dataset directory
+  std::vector<int64_t> rows;  // [begin, end), or empty for all
   void Describe(ConfigFields& fields);
 };
 

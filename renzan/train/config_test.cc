@@ -9,8 +9,7 @@ namespace {
 
 TrainConfig Read(const std::string& yaml, const std::vector<std::string>& overrides = {}) {
   TrainConfig config;
-  ReadConfigText(yaml, "c.yaml", overrides,
-                 [&](ConfigFields& fields) { config.Describe(fields); });
+  ReadConfigText(yaml, "c.yaml", overrides, [&](ConfigFields& fields) { config.Describe(fields); });
   return config;
 }
 
@@ -40,7 +39,8 @@ TEST(TrainConfig, PrintsWhatReadsBackTheSame) {
 TEST(TrainConfig, SaysWhatCannotBe) {
   ExpectError(std::string(kMinimal) + "training: {batch_size: 2047}\n",
               "must be a multiple of numerics.virtual_workers (8)");
-  ExpectError(std::string(kMinimal) + "workers: 9\n", "workers = 9 is more than the 8 virtual workers");
+  ExpectError(std::string(kMinimal) + "workers: 9\n",
+              "workers = 9 is more than the 8 virtual workers");
   ExpectError(std::string(kMinimal) + "numerics: {virtual_workers: 6}\n", "power of two");
   ExpectError(std::string(kMinimal) + "optimizer: {dense: {epsilon: 0}}\n", "out of range");
   ExpectError(std::string(kMinimal) + "features: {categorical: [a]}\n", "one entry for each");

@@ -6,9 +6,9 @@
 namespace renzan {
 namespace {
 
-// Walks the range in global batches. Shapes are fixed (section "numerics" of ARCHITECTURE.md), so the
-// last batch is filled up with repeats of its last row, which nobody counts.
-// visit(number of real samples in this worker's slice, its logits, the slice)
+// Walks the range in global batches. Shapes are fixed (section "numerics" of ARCHITECTURE.md), so
+// the last batch is filled up with repeats of its last row, which nobody counts. visit(number of
+// real samples in this worker's slice, its logits, the slice)
 void ForEachSlice(HybridModel& model, const Dataset& dataset, RowRange rows, int64_t batch_size,
                   const std::function<void(int64_t real, std::span<const float> logits,
                                            const Batch& slice)>& visit) {
@@ -57,9 +57,8 @@ void PredictRows(HybridModel& model, Communicator& comm, const Dataset& dataset,
   const int64_t n = batch_size / model.virtual_workers();
   for (int rank = 0; rank < comm.world_size(); ++rank) {
     const IndexRange range = VirtualWorkerRange(model.virtual_workers(), comm.world_size(), rank);
-    parts.push_back(std::as_writable_bytes(
-        std::span(batch).subspan(static_cast<size_t>(range.begin * n),
-                                 static_cast<size_t>(range.size() * n))));
+    parts.push_back(std::as_writable_bytes(std::span(batch).subspan(
+        static_cast<size_t>(range.begin * n), static_cast<size_t>(range.size() * n))));
   }
   int64_t left = rows.size();
   ForEachSlice(model, dataset, rows, batch_size,

@@ -1,7 +1,7 @@
 #pragma once
 
-// Predictions over a range of rows of a dataset, on all workers. Every rank makes the same calls and
-// gets the same answer, whatever the number of workers.
+// Predictions over a range of rows of a dataset, on all workers. Every rank makes the same calls
+// and gets the same answer, whatever the number of workers.
 
 #include <cstdint>
 #include <functional>

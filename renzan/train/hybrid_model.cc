@@ -25,8 +25,7 @@ std::vector<TableSpec> Tables(const ModelConfig& config, const DatasetSchema& sc
   for (size_t t = 0; t < schema.categorical.size(); ++t) {
     const CategoricalFeature& feature = schema.categorical[t];
     const auto own = config.tables.find(feature.name);
-    const std::string& pooling =
-        own != config.tables.end() ? own->second.pooling : config.pooling;
+    const std::string& pooling = own != config.tables.end() ? own->second.pooling : config.pooling;
     tables.push_back({.name = feature.name,
                       .num_embeddings = feature.num_embeddings,
                       .embedding_dim = config.embedding_dim,
@@ -103,8 +102,8 @@ void HybridModel::ReadIds(const Batch& slice) {
 
 void HybridModel::Load(const Batch& slice, size_t index, Model::Workspace* workspace) const {
   const int64_t num_dense = model_->options().num_dense;
-  const float* dense = slice.dense.data() +
-                       static_cast<int64_t>(index) * samples_per_virtual_worker_ * num_dense;
+  const float* dense =
+      slice.dense.data() + static_cast<int64_t>(index) * samples_per_virtual_worker_ * num_dense;
   std::copy_n(dense, samples_per_virtual_worker_ * num_dense, workspace->dense.data());
   embeddings_->ReadPooled(virtual_workers_.begin + static_cast<int>(index),
                           workspace->features.data() + model_->options().embedding_dim,

@@ -2,7 +2,8 @@
 
 // A recommendation model spread over workers: the dense part replicated and trained data-parallel,
 // the embedding tables model-parallel. One synchronous step at a time; what it computes is a pure
-// function of configuration, seed and batches (ARCHITECTURE.md, "Placement never changes arithmetic").
+// function of configuration, seed and batches (ARCHITECTURE.md, "Placement never changes
+// arithmetic").
 //
 // Every rank constructs it alike and makes the same calls. Not thread-safe.
 

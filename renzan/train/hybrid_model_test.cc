@@ -126,13 +126,13 @@ TEST_P(Placement, NeverChangesArithmetic) {
   ExpectPlacementChangesNothing(config);
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    ModelsAndOptimizers, Placement,
-    testing::Values(Combination{"dlrm", "sgd", "sgd"}, Combination{"dlrm", "adagrad", "adagrad"},
-                    Combination{"dlrm", "adam", "rowwise_adagrad"},
-                    Combination{"dlrm_dcnv2", "sgd", "rowwise_adagrad"},
-                    Combination{"dlrm_dcnv2", "adagrad", "adagrad"},
-                    Combination{"dlrm_dcnv2", "adam", "sgd"}));
+INSTANTIATE_TEST_SUITE_P(ModelsAndOptimizers, Placement,
+                         testing::Values(Combination{"dlrm", "sgd", "sgd"},
+                                         Combination{"dlrm", "adagrad", "adagrad"},
+                                         Combination{"dlrm", "adam", "rowwise_adagrad"},
+                                         Combination{"dlrm_dcnv2", "sgd", "rowwise_adagrad"},
+                                         Combination{"dlrm_dcnv2", "adagrad", "adagrad"},
+                                         Combination{"dlrm_dcnv2", "adam", "sgd"}));
 
 TEST(Placement, NeverChangesArithmeticUnderAnyCodec) {
   for (const char* forward : {"fp32", "fp16", "bf16"}) {

@@ -23,10 +23,11 @@ struct LaunchOptions {
 };
 
 // Returns when all workers are gone: 0 if each of them ended with 0, else the exit status of the
-// one that failed first (69 if a signal killed it), which one line on stderr names. 1, "a comparison
-// differs", and 75, "stopped on request", are no failures; the highest is returned if nobody fails.
-// If workers end because this process was sent SIGINT, SIGTERM or SIGHUP, one line says so and
-// 128 + signal is returned, as a shell does. Throws Error (kUnavailable) if mpirun is missing.
+// one that failed first (69 if a signal killed it), which one line on stderr names. 1, "a
+// comparison differs", and 75, "stopped on request", are no failures; the highest is returned if
+// nobody fails. If workers end because this process was sent SIGINT, SIGTERM or SIGHUP, one line
+// says so and 128 + signal is returned, as a shell does. Throws Error (kUnavailable) if mpirun is
+// missing.
 int LaunchLocalWorkers(const LaunchOptions& options);
 
 }  // namespace renzan

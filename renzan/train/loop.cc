@@ -66,13 +66,13 @@ TrainResult Train(const TrainConfig& config, int64_t steps, const Split& train,
     const double now = clock.MonotonicSeconds();
     const double seconds = std::max(now - window_start, 1e-9);
     result.seconds += seconds;
-    StepReport shown{.step = done,
-                     .steps = steps,
-                     .window = TakeWindow(comm, &metrics),
-                     .samples_per_second =
-                         static_cast<double>(window_steps * t.batch_size) / seconds,
-                     .learning_rate_factor = LearningRateFactor(config.optimizer.schedule, step),
-                     .seconds = result.seconds};
+    StepReport shown{
+        .step = done,
+        .steps = steps,
+        .window = TakeWindow(comm, &metrics),
+        .samples_per_second = static_cast<double>(window_steps * t.batch_size) / seconds,
+        .learning_rate_factor = LearningRateFactor(config.optimizer.schedule, step),
+        .seconds = result.seconds};
     if (observer) observer->OnReport(shown);
     const std::optional<std::string> advice = watch.Observe(done, shown.window);
     if (advice && observer) observer->OnAdvice(*advice);

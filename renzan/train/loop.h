@@ -21,7 +21,7 @@ struct StepReport {
   BinaryMetrics window;           // since the last report
   double samples_per_second = 0;  // since the last report
   double learning_rate_factor = 1;
-  double seconds = 0;             // spent training so far
+  double seconds = 0;  // spent training so far
 };
 
 // What rank 0 shows and records.
@@ -46,7 +46,8 @@ struct TrainResult {
   double seconds = 0;  // in steps, without evaluations
 };
 
-// Steps that the configuration asks for. Throws kConfig when there are fewer samples than one batch.
+// Steps that the configuration asks for. Throws kConfig when there are fewer samples than one
+// batch.
 int64_t NumSteps(const TrainingConfig& config, const Split& train);
 
 // Trains `steps` steps. `observer` is null on ranks other than 0. Throws kSoftware when the run

@@ -48,7 +48,9 @@ std::string SaveModel(HybridModel& model, Communicator& comm, const std::string&
   std::string mine;  // this worker's files, one JSON text per line
   std::vector<NamedTensor> tensors;
   const Visit collect = [&](const std::string& key, const std::vector<int64_t>& shape,
-                            std::span<float> values) { tensors.push_back({key, shape, values}); };
+                            std::span<float> values) {
+    tensors.push_back({key, shape, values});
+  };
   const auto write = [&](const std::string& name) {
     mine += WriteModelFile(staging, name, tensors).ToJson() + "\n";
     tensors.clear();

@@ -1,7 +1,7 @@
 #pragma once
 
-// Saves a HybridModel as a model directory and loads one into it, on any number of workers. The files
-// and the model's SHA-256 do not depend on the placement. Every rank makes the same calls.
+// Saves a HybridModel as a model directory and loads one into it, on any number of workers. The
+// files and the model's SHA-256 do not depend on the placement. Every rank makes the same calls.
 
 #include <string>
 

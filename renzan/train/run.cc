@@ -26,14 +26,13 @@ void RefuseToOverwrite(const std::string& run_dir) {
 }
 
 // Rank 0 chooses and creates the directory; everyone learns its name.
-std::string MakeRunDirectory(const TrainConfig& config, const std::string& name,
-                             Communicator& comm, const Clock& clock) {
+std::string MakeRunDirectory(const TrainConfig& config, const std::string& name, Communicator& comm,
+                             const Clock& clock) {
   std::string dir;
   if (comm.rank() == 0) {
     dir = config.run_dir;
     if (dir.empty()) {
-      const std::string stem =
-          fmt::format("runs/{}-{}", name, FormatUtc(clock.UnixSeconds()));
+      const std::string stem = fmt::format("runs/{}-{}", name, FormatUtc(clock.UnixSeconds()));
       dir = stem;
       for (int i = 2; FileExists(dir); ++i) dir = fmt::format("{}.{}", stem, i);
     }
@@ -52,8 +51,8 @@ RunResult RunTraining(const TrainConfig& config, const std::string& name, int th
   ThreadPool pool(threads);
   const OpenedSplits splits = OpenSplits(config.data, config.features, comm);
   const int64_t steps = NumSteps(config.training, splits.train);
-  HybridModel model(config, splits.train.dataset->schema(),
-                    EstimatePoolingFactors(splits.train), comm, pool);
+  HybridModel model(config, splits.train.dataset->schema(), EstimatePoolingFactors(splits.train),
+                    comm, pool);
   const std::string run_dir = MakeRunDirectory(config, name, comm, clock);
 
   TrainConfig resolved = config;
@@ -77,10 +76,8 @@ RunResult RunTraining(const TrainConfig& config, const std::string& name, int th
                              .terminal = terminal,
                              .clock = &clock});
   const TrainResult result =
-      Train(config, steps, splits.train, splits.eval, model, comm, threads, clock,
-            observer.get());
-  const std::string sha256 =
-      SaveModel(model, comm, run_dir + "/model", result.steps, config_yaml);
+      Train(config, steps, splits.train, splits.eval, model, comm, threads, clock, observer.get());
+  const std::string sha256 = SaveModel(model, comm, run_dir + "/model", result.steps, config_yaml);
   if (observer) observer->OnDone(result, sha256);
   return {run_dir, sha256};
 }

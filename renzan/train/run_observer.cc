@@ -138,10 +138,11 @@ void RunObserver::OnReport(const StepReport& report) {
 void RunObserver::OnEvaluation(int64_t step, const BinaryMetrics& metrics) {
   state_->Log(step, Scalars("eval", metrics));
   state_->progress.Clear();
-  LogInfo("eval at step {}: AUC {:.4f}{}, log loss {:.4f}, normalized entropy {:.4f}, calibration "
-          "{:.3f}",
-          step, metrics.Auc(), BestReachable(*state_->options.splits, metrics.Auc()),
-          metrics.LogLoss(), metrics.NormalizedEntropy(), metrics.Calibration());
+  LogInfo(
+      "eval at step {}: AUC {:.4f}{}, log loss {:.4f}, normalized entropy {:.4f}, calibration "
+      "{:.3f}",
+      step, metrics.Auc(), BestReachable(*state_->options.splits, metrics.Auc()), metrics.LogLoss(),
+      metrics.NormalizedEntropy(), metrics.Calibration());
 }
 
 void RunObserver::OnAdvice(const std::string& advice) {
@@ -159,8 +160,7 @@ void RunObserver::OnDone(const TrainResult& result, const std::string& model_sha
   s.status.eta_seconds = 0;
   s.WriteStatus();
   s.progress.Clear();
-  const double samples =
-      static_cast<double>(result.steps * s.options.config->training.batch_size);
+  const double samples = static_cast<double>(result.steps * s.options.config->training.batch_size);
   LogInfo("trained {} steps in {} ({:.1f}k samples/s)", result.steps, DurationText(result.seconds),
           result.seconds > 0 ? samples / result.seconds / 1000 : 0);
   LogInfo("model {}/model sha256 {}", s.options.run_dir, model_sha256);

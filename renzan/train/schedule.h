@@ -1,6 +1,7 @@
 #pragma once
 
-// The learning rate's factor: linear warm-up from 0, constant, polynomial decay to 0. DLRM's schedule.
+// The learning rate's factor: linear warm-up from 0, constant, polynomial decay to 0. DLRM's
+// schedule.
 
 #include <algorithm>
 #include <cmath>
@@ -13,8 +14,7 @@ namespace renzan {
 // In [0, 1], for a step counted from 0.
 inline double LearningRateFactor(const ScheduleConfig& schedule, int64_t step) {
   const double s = static_cast<double>(step);
-  if (step < schedule.warmup_steps)
-    return (s + 1.0) / static_cast<double>(schedule.warmup_steps);
+  if (step < schedule.warmup_steps) return (s + 1.0) / static_cast<double>(schedule.warmup_steps);
   if (schedule.decay_steps == 0 || step < schedule.decay_start_step) return 1.0;
   const double done = (s - static_cast<double>(schedule.decay_start_step)) /
                       static_cast<double>(schedule.decay_steps);

@@ -6,8 +6,8 @@ namespace renzan {
 namespace {
 
 TEST(LearningRateFactor, WarmsUpHoldsAndDecays) {
-  const ScheduleConfig schedule{.warmup_steps = 4, .decay_start_step = 10, .decay_steps = 10,
-                                .decay_power = 2};
+  const ScheduleConfig schedule{
+      .warmup_steps = 4, .decay_start_step = 10, .decay_steps = 10, .decay_power = 2};
   EXPECT_DOUBLE_EQ(LearningRateFactor(schedule, 0), 0.25);
   EXPECT_DOUBLE_EQ(LearningRateFactor(schedule, 3), 1);
   EXPECT_DOUBLE_EQ(LearningRateFactor(schedule, 9), 1);

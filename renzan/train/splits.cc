@@ -77,15 +77,15 @@ OpenedSplits OpenSplits(const DataConfig& config, const FeaturesConfig& features
   const RowRange &t = splits.train.rows, &e = splits.eval->rows;
   if (comm.rank() == 0 && eval->fingerprint() == splits.train_dataset->fingerprint() &&
       t.begin < e.end && e.begin < t.end)
-    LogWarning("data.eval holds rows that are trained on: its figures say nothing about new data; "
-               "give data.train.rows and data.eval.rows ranges that do not overlap");
+    LogWarning(
+        "data.eval holds rows that are trained on: its figures say nothing about new data; "
+        "give data.train.rows and data.eval.rows ranges that do not overlap");
   return splits;
 }
 
 std::vector<double> EstimatePoolingFactors(const Split& split) {
   constexpr int64_t kSample = 1024;
-  std::vector<int64_t> rows(
-      static_cast<size_t>(std::min(kSample, split.rows.size())));
+  std::vector<int64_t> rows(static_cast<size_t>(std::min(kSample, split.rows.size())));
   std::iota(rows.begin(), rows.end(), split.rows.begin);
   Batch batch;
   split.dataset->Read(rows, &batch);

@@ -25,8 +25,8 @@ struct OpenedSplits {
 OpenedSplits OpenSplits(const DataConfig& config, const FeaturesConfig& features,
                         Communicator& comm);
 
-// A range of rows as the configuration gives it, checked against the dataset (kConfig). `key` is for
-// messages.
+// A range of rows as the configuration gives it, checked against the dataset (kConfig). `key` is
+// for messages.
 RowRange ResolveRows(const std::vector<int64_t>& rows, const Dataset& dataset, const char* key);
 
 // The columns of a dataset, as a configuration records them.
