@@ -7,7 +7,8 @@ shared_data=$source_root/../shared/data
 # The distribution's Python, where python3-numpy is.
 export PATH=/usr/bin:$PATH
 work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
+launcher=""  # a run in the background, ended with the test
+trap '[ -z "$launcher" ] || kill -KILL "$launcher" || true; rm -rf "$work"' EXIT
 cd "$work"
 
 fail() {
@@ -44,4 +45,40 @@ model: {embedding_dim: 8, bottom_mlp: [16], top_mlp: [16, 8], cross_layers: 2, c
 training: {batch_size: 256, log_every: 4}
 optimizer: {dense: {learning_rate: 0.05}, sparse: {learning_rate: 0.05}}
 YAML
+}
+
+# The backends that workers of this machine can use.
+several_worker_backends() {
+  echo gloo
+  if command -v mpirun >/dev/null; then echo mpi; else echo "no mpirun: mpi is left out" >&2; fi
+}
+
+# Children of process $1, and theirs.
+descendants() {
+  local child
+  for child in $(cat "/proc/$1/task/$1/children" 2>/dev/null); do
+    echo "$child"
+    descendants "$child"
+  done
+}
+
+# expect_running: the run in the directory `run`, logged to log.txt, has begun to train.
+expect_running() {
+  for _ in $(seq 200); do
+    grep -q '"running"' run/status.json 2>/dev/null && return
+    sleep 0.1
+  done
+  cat log.txt >&2
+  fail "never began"
+}
+
+# expect_nobody_left PID...
+expect_nobody_left() {
+  local pid
+  sleep 0.5
+  for pid in "$@"; do
+    if [ -d "/proc/$pid" ] && ! grep -q '^State:.*Z' "/proc/$pid/status"; then
+      fail "process $pid was left behind"
+    fi
+  done
 }

@@ -4,8 +4,7 @@
 source "$(dirname "$0")/lib.sh" "$@"
 $renzan data synth --format dataset --seed 6 --rows 4000 --output one_hot >/dev/null
 $renzan data synth --format dataset --seed 6 --rows 4000 --multi-hot 5 --output multi_hot >/dev/null
-backends="gloo"
-command -v mpirun >/dev/null && backends="gloo mpi" || echo "no mpirun: the mpi backend is left out"
+backends=$(several_worker_backends)
 
 check() { # NAME DATA OVERRIDE...
   local name=$1 data=$2 expected="" sha workers threads backend
