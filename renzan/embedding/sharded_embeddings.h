@@ -37,7 +37,6 @@ class ShardedEmbeddings {
  public:
   ShardedEmbeddings(Communicator& comm, ThreadPool& pool, ShardedEmbeddingsOptions options);
 
-  int64_t num_tables() const { return static_cast<int64_t>(options_.tables.size()); }
   // The tables this worker owns, in table order.
   std::vector<EmbeddingTable>& tables() { return tables_; }
   // The name under which their optimizer state is saved, or "".
