@@ -53,6 +53,7 @@ void ApplySparse(const SparseOptimizerOptions& options, double learning_rate,
       }
       AddRow(pooled_gradients + int64_t{SampleOf(lookups[end])} * dim, dim, sum.data());
     }
+    table->BeforeUpdate(row);
     float* weights = table->weights.data() + row * dim;
     switch (options.type) {
       case SparseOptimizerType::kSgd:

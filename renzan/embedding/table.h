@@ -1,11 +1,15 @@
 #pragma once
 
-// The rows of one embedding table on the worker that owns it, and the state of its optimizer.
+// The rows of one embedding table on the worker that owns it, the state of its optimizer, and what
+// checkpoints need to know of changes.
 
+#include <memory>
 #include <string>
 
 #include "renzan/base/aligned_buffer.h"
 #include "renzan/base/thread_pool.h"
+#include "renzan/embedding/copy_on_write.h"
+#include "renzan/embedding/row_set.h"
 #include "renzan/embedding/sparse_optimizer.h"
 #include "renzan/plan/placement.h"
 
@@ -19,6 +23,18 @@ struct EmbeddingTable {
   TableSpec spec;
   AlignedBuffer weights;  // [num_embeddings, embedding_dim]
   AlignedBuffer state;    // per optimizer: empty, [rows, dim] or [rows]
+
+  // Rows that were updated since the last full checkpoint.
+  RowSet touched;
+  // Set while a checkpoint is being written: the weights and the state as they were at its step.
+  std::shared_ptr<CopyOnWrite> weights_view, state_view;
+
+  // To be called before a row changes; by several threads for different rows.
+  void BeforeUpdate(int64_t row) {
+    touched.Add(row);
+    if (weights_view) weights_view->BeforeWrite(row);
+    if (state_view) state_view->BeforeWrite(row);
+  }
 };
 
 }  // namespace renzan

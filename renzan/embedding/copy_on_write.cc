@@ -1,0 +1,106 @@
+#include "renzan/embedding/copy_on_write.h"
+
+#include <algorithm>
+#include <thread>
+
+#include "renzan/base/error.h"
+
+namespace renzan {
+namespace {
+
+// Small, so that a step that touches scattered rows copies little; large enough that the word per
+// block does not count.
+constexpr int64_t kBlockFloats = 1024;
+
+}  // namespace
+
+CopyOnWrite::CopyOnWrite(const float* values, int64_t num_rows, int64_t width, const RowSet* only)
+    : values_(values),
+      num_rows_(num_rows),
+      width_(width),
+      rows_per_block_(std::max<int64_t>(1, kBlockFloats / std::max<int64_t>(1, width))),
+      blocks_(static_cast<size_t>((num_rows + rows_per_block_ - 1) / rows_per_block_)) {
+  if (only == nullptr) return;
+  for (int64_t b = 0; b < static_cast<int64_t>(blocks_.size()); ++b)
+    if (!only->ContainsAny(b * rows_per_block_, b * rows_per_block_ + RowsOf(b)))
+      blocks_[static_cast<size_t>(b)].store(Taken(), std::memory_order_relaxed);
+}
+
+CopyOnWrite::~CopyOnWrite() {
+  for (std::atomic<float*>& block : blocks_) {
+    float* copy = block.load(std::memory_order_acquire);
+    if (copy != nullptr && copy != Busy() && copy != Taken()) delete[] copy;
+  }
+}
+
+int64_t CopyOnWrite::RowsOf(int64_t block) const {
+  return std::min(rows_per_block_, num_rows_ - block * rows_per_block_);
+}
+
+void CopyOnWrite::Preserve(int64_t block) {
+  std::atomic<float*>& state = blocks_[static_cast<size_t>(block)];
+  float* seen = nullptr;
+  if (state.compare_exchange_strong(seen, Busy(), std::memory_order_acquire)) {
+    const int64_t floats = RowsOf(block) * width_;
+    float* copy = new float[static_cast<size_t>(floats)];
+    std::copy_n(values_ + block * rows_per_block_ * width_, floats, copy);
+    copied_.fetch_add(1, std::memory_order_relaxed);
+    state.store(copy, std::memory_order_release);
+    return;
+  }
+  // Whoever is copying it is at most one block away from done, unless it lost its processor.
+  while (state.load(std::memory_order_acquire) == Busy()) std::this_thread::yield();
+}
+
+void CopyOnWrite::Take(int64_t block, float* out) {
+  std::atomic<float*>& state = blocks_[static_cast<size_t>(block)];
+  const int64_t floats = RowsOf(block) * width_;
+  float* seen = nullptr;
+  if (state.compare_exchange_strong(seen, Busy(), std::memory_order_acquire)) {
+    std::copy_n(values_ + block * rows_per_block_ * width_, floats, out);
+    state.store(Taken(), std::memory_order_release);
+    return;
+  }
+  while ((seen = state.load(std::memory_order_acquire)) == Busy()) std::this_thread::yield();
+  CHECK_MSG(seen != Taken(), "a block of rows was read twice, or is not to be read");
+  std::copy_n(seen, floats, out);
+  state.store(Taken(), std::memory_order_release);
+  delete[] seen;
+}
+
+const float* CopyOnWrite::Buffered(int64_t block) {
+  if (block != buffered_block_) {
+    buffer_.resize(static_cast<size_t>(rows_per_block_ * width_));
+    Take(block, buffer_.data());
+    buffered_block_ = block;
+  }
+  return buffer_.data();
+}
+
+void CopyOnWrite::ReadNext(std::span<float> out) {
+  float* to = out.data();
+  float* const end = to + out.size();
+  while (to < end) {
+    const int64_t block = next_row_ / rows_per_block_, first = next_row_ % rows_per_block_;
+    const int64_t rows = std::min(RowsOf(block) - first, (end - to) / width_);
+    CHECK_MSG(rows > 0, "not a whole number of rows, or more than there are");
+    if (first == 0 && rows == RowsOf(block)) {
+      Take(block, to);
+    } else {
+      std::copy_n(Buffered(block) + first * width_, rows * width_, to);
+    }
+    next_row_ += rows;
+    to += rows * width_;
+  }
+}
+
+void CopyOnWrite::ReadNext(std::span<const int32_t> rows, std::span<float> out) {
+  CHECK(static_cast<int64_t>(out.size()) == static_cast<int64_t>(rows.size()) * width_);
+  float* to = out.data();
+  for (const int64_t row : rows) {
+    std::copy_n(Buffered(row / rows_per_block_) + row % rows_per_block_ * width_, width_, to);
+    to += width_;
+  }
+}
+
+}  // namespace renzan

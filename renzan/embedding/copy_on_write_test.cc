@@ -1,0 +1,139 @@
+#include "renzan/embedding/copy_on_write.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <numeric>
+#include <thread>
+
+#include "renzan/base/philox.h"
+
+namespace renzan {
+namespace {
+
+std::vector<float> Values(int64_t rows, int64_t width) {
+  std::vector<float> values(static_cast<size_t>(rows * width));
+  std::iota(values.begin(), values.end(), 1.0f);
+  return values;
+}
+
+// Reads all rows, `rows_at_once` at a time.
+std::vector<float> ReadAll(CopyOnWrite& view, int64_t rows, int64_t width, int64_t rows_at_once) {
+  std::vector<float> out(static_cast<size_t>(rows * width));
+  for (int64_t row = 0; row < rows; row += rows_at_once) {
+    const int64_t n = std::min(rows_at_once, rows - row);
+    view.ReadNext(
+        std::span(out).subspan(static_cast<size_t>(row * width), static_cast<size_t>(n * width)));
+  }
+  return out;
+}
+
+TEST(RowSet, HoldsWhatWasAdded) {
+  for (const int64_t rows : {1, 63, 64, 65, 1000}) {
+    RowSet set(rows);
+    std::vector<int32_t> expected;
+    for (int64_t row = 0; row < rows; ++row) {
+      if (Philox::Draw(5, static_cast<uint64_t>(row))[0] % 3 != 0) continue;
+      set.Add(row);
+      set.Add(row);
+      expected.push_back(static_cast<int32_t>(row));
+    }
+    EXPECT_EQ(set.Rows(), expected);
+    EXPECT_EQ(set.size(), static_cast<int64_t>(expected.size()));
+    for (int64_t begin = 0; begin < rows; begin += 7) {
+      for (int64_t end = begin; end <= rows; end += 5) {
+        bool any = false;
+        for (int64_t row = begin; row < end; ++row) any = any || set.Contains(row);
+        ASSERT_EQ(set.ContainsAny(begin, end), any) << begin << " to " << end << " of " << rows;
+      }
+    }
+  }
+}
+
+TEST(RowSet, Unites) {
+  RowSet a(200), b(200);
+  a.Add(3);
+  b.Add(3);
+  b.Add(199);
+  a.AddAll(b);
+  EXPECT_EQ(a.Rows(), (std::vector<int32_t>{3, 199}));
+}
+
+TEST(CopyOnWrite, ShowsTheMomentItWasMade) {
+  for (const int64_t width : {1, 8, 16, 100, 1024, 3000}) {
+    for (const int64_t rows_at_once : {1, 7, 64, 5000}) {
+      constexpr int64_t kRows = 2500;
+      std::vector<float> values = Values(kRows, width);
+      const std::vector<float> before = values;
+      CopyOnWrite view(values.data(), kRows, width);
+      for (int64_t row = 0; row < kRows; row += 3) {
+        view.BeforeWrite(row);
+        values[static_cast<size_t>(row * width)] = -1;
+      }
+      ASSERT_EQ(ReadAll(view, kRows, width, rows_at_once), before) << width;
+      EXPECT_GT(view.blocks_copied(), 0);
+    }
+  }
+}
+
+TEST(CopyOnWrite, CopiesEachBlockOnceAndOnlyWhereNeeded) {
+  std::vector<float> values = Values(10000, 16);
+  RowSet only(10000);
+  only.Add(5000);
+  CopyOnWrite view(values.data(), 10000, 16, &only);
+  for (int64_t row = 0; row < 10000; ++row) view.BeforeWrite(row);
+  EXPECT_EQ(view.blocks_copied(), 1);
+  std::fill(values.begin(), values.end(), 0.0f);
+  std::vector<float> row(16);
+  view.ReadNext(std::vector<int32_t>{5000}, row);
+  EXPECT_EQ(row[0], 5000 * 16 + 1);
+}
+
+TEST(CopyOnWrite, WhatWasReadIsNotCopied) {
+  std::vector<float> values = Values(4096, 4);
+  CopyOnWrite view(values.data(), 4096, 4);
+  ReadAll(view, 4096, 4, 4096);
+  for (int64_t row = 0; row < 4096; ++row) view.BeforeWrite(row);
+  EXPECT_EQ(view.blocks_copied(), 0);
+}
+
+// Two threads change random rows in their halves of every block while a third reads.
+TEST(CopyOnWrite, ReadsTheMomentWhileThreadsWrite) {
+  for (uint64_t seed = 0; seed < 20; ++seed) {
+    constexpr int64_t kRows = 20000, kWidth = 8;
+    std::vector<float> values = Values(kRows, kWidth);
+    const std::vector<float> before = values;
+    RowSet only(kRows);
+    for (int64_t row = 0; row < kRows; ++row)
+      if (Philox::Draw(seed, static_cast<uint64_t>(row))[1] % 4 == 0) only.Add(row);
+    const bool all = seed % 2 == 0;
+    CopyOnWrite view(values.data(), kRows, kWidth, all ? nullptr : &only);
+    const auto write = [&](uint64_t parity) {
+      for (uint64_t i = 0; i < 30000; ++i) {
+        const int64_t row =
+            static_cast<int64_t>(Philox::Draw(seed, i, parity)[0] % (kRows / 2) * 2 + parity);
+        view.BeforeWrite(row);
+        for (int64_t d = 0; d < kWidth; ++d) values[static_cast<size_t>(row * kWidth + d)] += 1;
+      }
+    };
+    std::thread even(write, 0), odd(write, 1);
+    std::vector<float> read, expected;
+    if (all) {
+      read = ReadAll(view, kRows, kWidth, 100);
+      expected = before;
+    } else {
+      const std::vector<int32_t> rows = only.Rows();
+      read.resize(rows.size() * kWidth);
+      view.ReadNext(rows, read);
+      for (const int32_t row : rows)
+        expected.insert(expected.end(), before.begin() + row * kWidth,
+                        before.begin() + (row + 1) * kWidth);
+    }
+    even.join();
+    odd.join();
+    ASSERT_EQ(read, expected) << "seed " << seed;
+  }
+}
+
+}  // namespace
+}  // namespace renzan
