@@ -5,12 +5,16 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <filesystem>
+#include <system_error>
 #include <utility>
+#include <vector>
 
 #include "renzan/base/error.h"
+#include "renzan/base/file_system.h"
 
 namespace renzan {
 namespace {
@@ -18,6 +22,15 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr size_t kBufferBytes = 1 << 20;
+constexpr uint64_t kWriteBackBytes = 8 << 20;
+
+// Closes a descriptor that was only read.
+struct Closer {
+  const int fd;
+  ~Closer() { ::close(fd); }
+};
+
+std::string ErrnoText(int errno_value) { return std::generic_category().message(errno_value); }
 
 std::string ParentOf(const std::string& path) {
   const std::string parent = fs::path(path).parent_path().string();
@@ -29,78 +42,117 @@ std::string WithoutTrailingSlash(std::string path) {
   return path;
 }
 
-// A rename is durable only when the directory that holds the name is.
+// A new name is durable only when the directory that holds it is. Some file systems (FUSE, network)
+// have no fsync for directories; there is nothing better to do there.
 void SyncDirectory(const std::string& path) {
-  const int fd = ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (fd < 0) return;
-  ::fsync(fd);
-  ::close(fd);
+  while (FileSystem::Get().SyncDirectory(path) != 0) {
+    const int error = errno;
+    if (error == EINTR) continue;
+    if (error == EINVAL || error == ENOTSUP || error == EOPNOTSUPP || error == ENOSYS ||
+        error == EROFS || error == EBADF)
+      return;
+    Fail(ErrorCode::kIo, "cannot make the names in directory {} durable: {}", path,
+         ErrnoText(error));
+  }
 }
 
-void WriteAll(int fd, const char* data, size_t bytes, const std::string& path) {
-  while (bytes > 0) {
-    const ssize_t wrote = ::write(fd, data, bytes);
-    if (wrote < 0) {
-      if (errno == EINTR) continue;
-      FailErrno(errno, fmt::format("cannot write {}", path));
-    }
-    data += wrote;
-    bytes -= static_cast<size_t>(wrote);
-  }
+void SyncDirectoriesBelow(const std::string& path) {
+  std::error_code error;
+  fs::recursive_directory_iterator it(path, error);
+  for (const fs::recursive_directory_iterator end; !error && it != end; it.increment(error))
+    if (fs::is_directory(it->symlink_status(error))) SyncDirectory(it->path().string());
+  if (error) Fail(ErrorCode::kIo, "cannot list directory {}: {}", path, error.message());
 }
 
 }  // namespace
 
 FileWriter::FileWriter(std::string path) : path_(std::move(path)) {
-  fd_ = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+  buffer_.reserve(kBufferBytes);
+  fd_ = FileSystem::Get().OpenForWriting(path_);
   if (fd_ < 0) {
     const int error = errno;
-    Fail(ErrorCode::kCantCreate, "cannot create {}: {}", path_,
-         std::error_code(error, std::generic_category()).message());
+    Fail(ErrorCode::kCantCreate, "cannot create {}: {}", path_, ErrnoText(error));
   }
-  buffer_.reserve(kBufferBytes);
+  struct stat info {};
+  regular_ = ::fstat(fd_, &info) == 0 && S_ISREG(info.st_mode);
 }
 
 FileWriter::~FileWriter() {
-  if (fd_ < 0) return;
-  struct stat info {};
-  const bool regular = ::fstat(fd_, &info) == 0 && S_ISREG(info.st_mode);
-  ::close(fd_);
-  if (regular) ::unlink(path_.c_str());
+  if (complete_) return;
+  if (fd_ >= 0) FileSystem::Get().Close(fd_);
+  if (regular_) FileSystem::Get().Unlink(path_);
 }
 
 void FileWriter::Write(const void* data, size_t bytes) {
+  CheckUsable();
   bytes_written_ += bytes;
-  if (buffer_.size() + bytes <= kBufferBytes) {
-    buffer_.append(static_cast<const char*>(data), bytes);
-    return;
-  }
-  Flush();
+  if (buffer_.size() + bytes > kBufferBytes) Flush();
   if (bytes >= kBufferBytes) {
-    WriteAll(fd_, static_cast<const char*>(data), bytes, path_);
+    WriteOut(static_cast<const char*>(data), bytes);
   } else {
     buffer_.append(static_cast<const char*>(data), bytes);
   }
 }
 
 void FileWriter::WriteAt(uint64_t offset, const void* data, size_t bytes) {
+  CheckUsable();
   Flush();
-  const ssize_t wrote = ::pwrite(fd_, data, bytes, static_cast<off_t>(offset));
-  if (wrote != static_cast<ssize_t>(bytes))
-    FailErrno(wrote < 0 ? errno : EIO, fmt::format("cannot write {}", path_));
+  const char* rest = static_cast<const char*>(data);
+  while (bytes > 0) {
+    const ssize_t wrote = FileSystem::Get().WriteAt(fd_, rest, bytes, offset);
+    if (wrote < 0 && errno == EINTR) continue;
+    if (wrote <= 0) FailWith(wrote < 0 ? errno : EIO);
+    rest += wrote;
+    offset += static_cast<uint64_t>(wrote);
+    bytes -= static_cast<size_t>(wrote);
+  }
 }
 
 void FileWriter::Flush() {
-  WriteAll(fd_, buffer_.data(), buffer_.size(), path_);
+  WriteOut(buffer_.data(), buffer_.size());
   buffer_.clear();
 }
 
+void FileWriter::WriteOut(const char* data, size_t bytes) {
+  FileSystem& file_system = FileSystem::Get();
+  while (bytes > 0) {
+    const uint64_t until_write_back = write_back_from_ + kWriteBackBytes - written_out_;
+    const ssize_t wrote = file_system.Write(fd_, data, std::min<uint64_t>(bytes, until_write_back));
+    if (wrote < 0 && errno == EINTR) continue;
+    if (wrote <= 0) FailWith(wrote < 0 ? errno : EIO);
+    data += wrote;
+    bytes -= static_cast<size_t>(wrote);
+    written_out_ += static_cast<uint64_t>(wrote);
+    if (written_out_ - write_back_from_ < kWriteBackBytes) continue;
+    // Only a hint, and not possible everywhere: what the disk cannot write shows in Close().
+    if (regular_) file_system.StartWriteBack(fd_, write_back_from_, kWriteBackBytes);
+    write_back_from_ = written_out_;
+  }
+}
+
+void FileWriter::CheckUsable() const {
+  CHECK_MSG(!complete_, "{} is closed already", path_);
+  // The kernel reports a lost page once only: a second fsync would succeed without it.
+  if (failed_) Fail(ErrorCode::kIo, "cannot write {}: an earlier write to it failed", path_);
+}
+
+void FileWriter::FailWith(int errno_value) {
+  failed_ = true;
+  FailErrno(errno_value, fmt::format("cannot write {}", path_));
+}
+
 void FileWriter::Close() {
+  CheckUsable();
   Flush();
-  if (::fsync(fd_) != 0 && errno != EINVAL && errno != EROFS)
-    FailErrno(errno, fmt::format("cannot write {}", path_));
+  while (FileSystem::Get().Sync(fd_) != 0) {
+    if (errno == EINTR) continue;
+    if (!regular_ && (errno == EINVAL || errno == EROFS)) break;  // pipes and devices have no fsync
+    FailWith(errno);
+  }
+  // Interrupted or not, Linux has closed the descriptor.
   const int fd = std::exchange(fd_, -1);
-  if (::close(fd) != 0) FailErrno(errno, fmt::format("cannot write {}", path_));
+  if (FileSystem::Get().Close(fd) != 0 && errno != EINTR) FailWith(errno);
+  complete_ = true;
 }
 
 MappedFile::MappedFile(const std::string& path) {
@@ -142,14 +194,29 @@ std::string ReadFile(const std::string& path) {
   return std::string(reinterpret_cast<const char*>(file.bytes().data()), file.size());
 }
 
+void ReadInPieces(const std::string& path,
+                  const std::function<void(std::span<const char> piece)>& take) {
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) FailErrno(errno, fmt::format("cannot read {}", path));
+  const Closer closer{fd};
+  std::vector<char> buffer(kBufferBytes);
+  for (;;) {
+    const ssize_t got = ::read(fd, buffer.data(), buffer.size());
+    if (got == 0) return;
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) FailErrno(errno, fmt::format("cannot read {}", path));
+    take({buffer.data(), static_cast<size_t>(got)});
+  }
+}
+
 void WriteFileAtomically(const std::string& path, std::string_view content) {
   const std::string beside = fmt::format("{}.tmp.{}", path, ::getpid());
   FileWriter writer(beside);
   writer.Write(content);
   writer.Close();
-  if (::rename(beside.c_str(), path.c_str()) != 0) {
+  if (FileSystem::Get().Rename(beside, path) != 0) {
     const int error = errno;
-    ::unlink(beside.c_str());
+    FileSystem::Get().Unlink(beside);
     FailErrno(error, fmt::format("cannot write {}", path));
   }
   SyncDirectory(ParentOf(path));
@@ -163,21 +230,27 @@ std::string StagedDirectory::StagingPath(const std::string& path) {
 StagedDirectory::StagedDirectory(std::string path)
     : path_(WithoutTrailingSlash(std::move(path))), staging_(StagingPath(path_)) {
   std::error_code ignored;
-  if (fs::exists(path_, ignored) && !fs::is_empty(path_, ignored))
+  if (fs::exists(path_, ignored) &&
+      !(fs::is_directory(path_, ignored) && fs::is_empty(path_, ignored)))
     Fail(ErrorCode::kCantCreate, "{} exists already: choose another name or remove it", path_);
-  fs::remove_all(staging_, ignored);
+  // What stays here would become part of the new directory.
+  if (FileSystem::Get().RemoveTree(staging_) != 0) {
+    const int error = errno;
+    Fail(ErrorCode::kCantCreate,
+         "cannot remove {}, which an interrupted writer left: {}: remove it", staging_,
+         ErrnoText(error));
+  }
   CreateDirectories(staging_);
 }
 
 StagedDirectory::~StagedDirectory() {
-  if (committed_) return;
-  std::error_code ignored;
-  fs::remove_all(staging_, ignored);
+  if (!committed_) FileSystem::Get().RemoveTree(staging_);
 }
 
 void StagedDirectory::Commit() {
+  SyncDirectoriesBelow(staging_);
   SyncDirectory(staging_);
-  if (::rename(staging_.c_str(), path_.c_str()) != 0)
+  if (FileSystem::Get().Rename(staging_, path_) != 0)
     FailErrno(errno, fmt::format("cannot rename {} to {}", staging_, path_));
   committed_ = true;
   SyncDirectory(ParentOf(path_));
@@ -194,9 +267,18 @@ std::string EscapeName(std::string_view name) {
 }
 
 void CreateDirectories(const std::string& path) {
-  std::error_code error;
-  fs::create_directories(path, error);
-  if (error) Fail(ErrorCode::kCantCreate, "cannot create directory {}: {}", path, error.message());
+  const std::string made = WithoutTrailingSlash(path);
+  std::error_code ignored;
+  if (fs::is_directory(made, ignored)) return;
+  const std::string parent = ParentOf(made);
+  if (parent != made) CreateDirectories(parent);
+  if (FileSystem::Get().MakeDirectory(made) != 0) {
+    const int error = errno;
+    // Another process may have been quicker; whether it has synced the name is not known.
+    if (error != EEXIST || !fs::is_directory(made, ignored))
+      Fail(ErrorCode::kCantCreate, "cannot create directory {}: {}", made, ErrnoText(error));
+  }
+  SyncDirectory(parent);
 }
 
 bool FileExists(const std::string& path) {

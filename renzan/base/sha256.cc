@@ -1,13 +1,11 @@
 #include "renzan/base/sha256.h"
 
-#include <fcntl.h>
 #include <openssl/evp.h>
-#include <unistd.h>
 
-#include <cerrno>
-#include <vector>
+#include <span>
 
 #include "renzan/base/error.h"
+#include "renzan/base/file.h"
 
 namespace renzan {
 
@@ -42,22 +40,8 @@ std::string Sha256Hex(std::string_view text) {
 }
 
 std::string Sha256OfFile(const std::string& path) {
-  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd < 0) FailErrno(errno, fmt::format("cannot read {}", path));
   Sha256 hash;
-  std::vector<char> buffer(1 << 20);
-  for (;;) {
-    const ssize_t got = ::read(fd, buffer.data(), buffer.size());
-    if (got == 0) break;
-    if (got < 0) {
-      const int error = errno;
-      if (error == EINTR) continue;
-      ::close(fd);
-      FailErrno(error, fmt::format("cannot read {}", path));
-    }
-    hash.Update(buffer.data(), static_cast<size_t>(got));
-  }
-  ::close(fd);
+  ReadInPieces(path, [&](std::span<const char> piece) { hash.Update(piece.data(), piece.size()); });
   return hash.HexDigest();
 }
 

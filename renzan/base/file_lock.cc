@@ -1,0 +1,66 @@
+#include "renzan/base/file_lock.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <span>
+#include <system_error>
+
+#include "renzan/base/error.h"
+#include "renzan/base/file.h"
+#include "renzan/base/file_system.h"
+#include "renzan/base/log.h"
+
+namespace renzan {
+namespace {
+
+bool NoLocksHere(int error) {
+  return error == ENOLCK || error == ENOTSUP || error == EOPNOTSUPP || error == ENOSYS;
+}
+
+void WriteOwner(int fd, const std::string& path, const std::string& owner) {
+  std::string line = owner;
+  std::replace(line.begin(), line.end(), '\n', ' ');
+  line += '\n';
+  // In this order a reader finds a whole first line at any moment: the new one or the old one.
+  const bool written =
+      ::pwrite(fd, line.data(), line.size(), 0) == static_cast<ssize_t>(line.size()) &&
+      ::ftruncate(fd, static_cast<off_t>(line.size())) == 0;
+  // The lock holds all the same; only the message of the next one will not say who has it.
+  if (!written) LogWarning("cannot write into lock file {} who holds it", path);
+}
+
+}  // namespace
+
+std::unique_ptr<FileLock> FileLock::TryLock(const std::string& path, const std::string& owner) {
+  const int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+  if (fd < 0) {
+    const int error = errno;
+    Fail(ErrorCode::kCantCreate, "cannot open lock file {}: {}", path,
+         std::generic_category().message(error));
+  }
+  std::unique_ptr<FileLock> lock(new FileLock(fd));
+  if (FileSystem::Get().TryLock(fd) != 0) {
+    const int error = errno;
+    if (error == EWOULDBLOCK) return nullptr;
+    if (!NoLocksHere(error))
+      Fail(ErrorCode::kIo, "cannot lock {}: {}", path, std::generic_category().message(error));
+    LogWarning("cannot lock {} ({}): make sure that no other process writes there", path,
+               std::generic_category().message(error));
+  }
+  WriteOwner(fd, path, owner);
+  return lock;
+}
+
+FileLock::~FileLock() { ::close(fd_); }
+
+std::string FileLock::OwnerOf(const std::string& path) {
+  if (!FileExists(path)) return "";
+  std::string text;  // not a map: the file may shrink meanwhile
+  ReadInPieces(path, [&](std::span<const char> piece) { text.append(piece.data(), piece.size()); });
+  return text.substr(0, text.find('\n'));
+}
+
+}  // namespace renzan

@@ -1,0 +1,103 @@
+#include "renzan/base/file_system.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <cstdio>
+#include <filesystem>
+#include <system_error>
+#include <vector>
+
+namespace renzan {
+namespace {
+
+namespace fs = std::filesystem;
+
+FileSystem& Machine() {
+  static FileSystem machine;
+  return machine;
+}
+
+std::atomic<FileSystem*> installed{nullptr};
+
+}  // namespace
+
+FileSystem& FileSystem::Get() {
+  FileSystem* const other = installed.load(std::memory_order_acquire);
+  return other != nullptr ? *other : Machine();
+}
+
+int FileSystem::OpenForWriting(const std::string& path) {
+  return ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+}
+
+ssize_t FileSystem::Write(int fd, const void* data, size_t bytes) {
+  return ::write(fd, data, bytes);
+}
+
+ssize_t FileSystem::WriteAt(int fd, const void* data, size_t bytes, uint64_t offset) {
+  return ::pwrite(fd, data, bytes, static_cast<off_t>(offset));
+}
+
+int FileSystem::StartWriteBack(int fd, uint64_t offset, uint64_t bytes) {
+  return ::sync_file_range(fd, static_cast<off_t>(offset), static_cast<off_t>(bytes),
+                           SYNC_FILE_RANGE_WRITE);
+}
+
+int FileSystem::Sync(int fd) { return ::fsync(fd); }
+
+int FileSystem::Close(int fd) { return ::close(fd); }
+
+int FileSystem::Rename(const std::string& from, const std::string& to) {
+  return std::rename(from.c_str(), to.c_str());
+}
+
+int FileSystem::Unlink(const std::string& path) { return ::unlink(path.c_str()); }
+
+int FileSystem::MakeDirectory(const std::string& path) { return ::mkdir(path.c_str(), 0777); }
+
+int FileSystem::RemoveDirectory(const std::string& path) { return ::rmdir(path.c_str()); }
+
+int FileSystem::SyncDirectory(const std::string& path) {
+  const int fd = ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (fd < 0) return -1;
+  const int result = ::fsync(fd);
+  const int error = errno;
+  ::close(fd);
+  errno = error;
+  return result;
+}
+
+int FileSystem::TryLock(int fd) { return ::flock(fd, LOCK_EX | LOCK_NB); }
+
+int FileSystem::RemoveTree(const std::string& path) {
+  std::error_code error;
+  const fs::file_type type = fs::symlink_status(path, error).type();
+  if (type == fs::file_type::not_found) return 0;
+  // Whoever else removes the same tree may be quicker: that an entry is gone is what was wanted.
+  if (type != fs::file_type::directory) return Unlink(path) == 0 || errno == ENOENT ? 0 : -1;
+
+  std::vector<std::string> entries;
+  for (fs::directory_iterator it(path, error), end; !error && it != end; it.increment(error))
+    entries.push_back(it->path().string());
+  if (error) {
+    errno = error.value();
+    return -1;
+  }
+  std::sort(entries.begin(), entries.end());
+  for (const std::string& entry : entries)
+    if (RemoveTree(entry) != 0) return -1;
+  return RemoveDirectory(path) == 0 || errno == ENOENT ? 0 : -1;
+}
+
+ScopedFileSystem::ScopedFileSystem(FileSystem& file_system)
+    : previous_(installed.exchange(&file_system, std::memory_order_acq_rel)) {}
+
+ScopedFileSystem::~ScopedFileSystem() { installed.store(previous_, std::memory_order_release); }
+
+}  // namespace renzan
