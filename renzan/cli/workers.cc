@@ -14,7 +14,7 @@
 #include "renzan/base/log.h"
 #include "renzan/comm/backends.h"
 #include "renzan/train/gather.h"
-#include "renzan/train/launch.h"
+#include "renzan/launch/launch.h"
 
 namespace renzan {
 namespace {

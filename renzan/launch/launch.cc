@@ -1,4 +1,4 @@
-#include "renzan/train/launch.h"
+#include "renzan/launch/launch.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -14,7 +14,7 @@
 #include <utility>
 
 #include "renzan/base/error.h"
-#include "renzan/train/supervisor.h"
+#include "renzan/launch/supervisor.h"
 
 extern char** environ;
 

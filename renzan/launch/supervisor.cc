@@ -1,4 +1,4 @@
-#include "renzan/train/supervisor.h"
+#include "renzan/launch/supervisor.h"
 
 #include <fcntl.h>
 #include <sys/wait.h>

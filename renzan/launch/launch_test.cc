@@ -1,4 +1,4 @@
-#include "renzan/train/launch.h"
+#include "renzan/launch/launch.h"
 
 #include <fcntl.h>
 #include <gmock/gmock.h>
@@ -16,7 +16,7 @@
 
 #include "renzan/base/error.h"
 #include "renzan/base/file.h"
-#include "renzan/train/mpirun_output.h"
+#include "renzan/launch/mpirun_output.h"
 
 namespace renzan {
 namespace {

@@ -1,4 +1,4 @@
-#include "renzan/train/child_process.h"
+#include "renzan/launch/child_process.h"
 
 #include <fcntl.h>
 #include <poll.h>

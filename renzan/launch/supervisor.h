@@ -11,8 +11,8 @@
 #include <string>
 #include <vector>
 
-#include "renzan/train/child_process.h"
-#include "renzan/train/mpirun_output.h"
+#include "renzan/launch/child_process.h"
+#include "renzan/launch/mpirun_output.h"
 
 namespace renzan {
 
