@@ -74,6 +74,7 @@ class LaunchTest : public testing::TestWithParam<const char*> {
     options.argv = {"launch_test_worker", directory_.path()};
     options.argv.insert(options.argv.end(), mode.begin(), mode.end());
     options.grace_seconds = 1;
+    std::ofstream(directory_ / "stderr", std::ios::app).flush();
     launcher_ = fork();
     ASSERT_GE(launcher_, 0);
     if (launcher_ == 0) {
@@ -278,6 +279,40 @@ TEST_P(GlooLaunchTest, AWorkerThatFinishedFirstEndsNobody) {
   EXPECT_TRUE(Becomes([&] { return !IsAlive(PidOf(0)); }));
   EXPECT_EQ(Wait(), static_cast<int>(ErrorCode::kTempFail));
   EXPECT_EQ(Errors(), "");
+}
+
+TEST_P(GlooLaunchTest, AfterARequestALostPeerIsNoReasonToHurry) {
+  Start(2, {"bereave", "1", "4"});
+  ASSERT_TRUE(Becomes([&] { return AllStarted(); }));
+  kill(launcher_, SIGTERM);
+  EXPECT_TRUE(Becomes([&] { return !IsAlive(PidOf(0)); }));
+  std::this_thread::sleep_for(milliseconds(3500));
+  EXPECT_TRUE(IsAlive(PidOf(1)));
+  EXPECT_EQ(Wait(), static_cast<int>(ErrorCode::kTempFail));
+  EXPECT_EQ(Errors(), "stopped by signal 15 (Terminated)\n");
+}
+
+TEST_P(GlooLaunchTest, AllThatDiedByThemselvesAreLost) {
+  elastic_ = {.min_workers = 1, .max_restarts = 1, .backoff_seconds = 0};
+  Start(4, {"recover", "all"});
+  EXPECT_EQ(Wait(), 0);
+  EXPECT_THAT(Errors(), HasSubstr("starting again with 1 worker "));
+}
+
+TEST_P(GlooLaunchTest, VictimsAreNotLost) {
+  elastic_ = {.min_workers = 1, .max_restarts = 1, .backoff_seconds = 0};
+  Start(4, {"cascade", "3"});
+  EXPECT_EQ(Wait(), static_cast<int>(ErrorCode::kUnavailable));
+  EXPECT_THAT(Errors(), HasSubstr("starting again with 3 workers "));
+}
+
+TEST_P(GlooLaunchTest, WhomTheLauncherEndsIsNotLost) {
+  elastic_ = {.min_workers = 1, .max_restarts = 1, .backoff_seconds = 0};
+  Start(3, {"stubborn", "2"});
+  EXPECT_TRUE(Becomes([&] { return Errors() != ""; }));
+  EXPECT_THAT(Errors(), HasSubstr("starting again with 2 workers "));
+  kill(launcher_, SIGINT);  // the second attempt has nobody to die
+  EXPECT_EQ(Wait(), 130);
 }
 
 class MpiLaunchTest : public LaunchTest {

@@ -14,6 +14,7 @@
 //   recover RANK     as die in the first attempt; later ones end with 0
 //   finish RANK S    after SIGTERM, worker RANK ("all": every one) needs S seconds and then ends
 //                    with 75, whatever else comes; the others end with 75 at once
+//   bereave RANK S   as finish, but the others end with 69 at once
 
 #include <sys/stat.h>
 #include <unistd.h>
@@ -32,7 +33,9 @@ std::string Variable(const char* name, const char* other_name) {
   return value != nullptr ? value : "?";
 }
 
-void StopOnRequest(int) { _exit(75); }
+int status_on_request = 75;
+
+void StopOnRequest(int) { _exit(status_on_request); }
 
 unsigned finish_seconds = 0;
 
@@ -72,7 +75,9 @@ int main(int argc, char** argv) {
   if (mode != "plain") std::signal(SIGTERM, mode == "stubborn" ? SIG_IGN : StopOnRequest);
 
   const bool is_victim = rank == victim || victim == "all";
-  if (mode == "finish" && is_victim) {
+  const bool may_finish = mode == "finish" || mode == "bereave";
+  if (mode == "bereave" && !is_victim) status_on_request = 69;
+  if (may_finish && is_victim) {
     finish_seconds = std::atoi(argv[4]);
     std::signal(SIGTERM, FinishOnRequest);
   }
@@ -87,7 +92,7 @@ int main(int argc, char** argv) {
 
   if (mode == "ok" || (mode == "answer" && !is_victim)) return 0;
   if (mode == "recover" && restart != "0") return 0;
-  if (mode != "finish" && is_victim) {
+  if (!may_finish && is_victim) {
     if (mode == "exit" || mode == "answer") return std::atoi(argv[4]);
     usleep(200000);  // mpirun does not name a worker that dies before all have settled
     std::ofstream(directory + "/died") << "";
