@@ -18,7 +18,7 @@
 #include "renzan/comm/backends.h"
 #include "renzan/comm/tree_reduce.h"
 #include "renzan/comm/virtual_workers.h"
-#include "renzan/train/launch.h"
+#include "renzan/launch/elastic.h"
 
 namespace renzan {
 namespace {
@@ -125,7 +125,7 @@ int Run(const Options& options, const std::vector<std::string>& argv) {
     launch.backend = backend;
     launch.argv = argv;
     launch.argv.insert(launch.argv.end(), {"--worker-backend", backend});
-    if (const int status = LaunchLocalWorkers(launch); status != 0) return status;
+    if (const int status = LaunchElastic(launch); status != 0) return status;
   }
   return 0;
 }

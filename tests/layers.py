@@ -14,6 +14,7 @@ ALLOWED = {
     "model": {"base", "nn"},
     "checkpoint": {"base", "plan"},
     "train": {"base", "data", "comm", "plan", "embedding", "nn", "model", "checkpoint"},
+    "launch": {"base"},
     "cli": None,  # everything
 }
 # What a header may include beside ours, POSIX and the standard library.

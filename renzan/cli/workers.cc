@@ -14,7 +14,6 @@
 #include "renzan/base/log.h"
 #include "renzan/comm/backends.h"
 #include "renzan/train/gather.h"
-#include "renzan/train/launch.h"
 
 namespace renzan {
 namespace {
@@ -57,9 +56,11 @@ int RunWorkers(const WorkerOptions& options, const std::function<void(Communicat
            "comm.backend: local is for one worker, but workers is {}: use gloo, "
            "mpi or auto",
            options.workers);
-    return LaunchLocalWorkers({.workers = options.workers,
-                               .backend = options.backend == "mpi" ? "mpi" : "gloo",
-                               .argv = CommandLine()});
+    return LaunchElastic({.workers = options.workers,
+                          .backend = options.backend == "mpi" ? "mpi" : "gloo",
+                          .argv = CommandLine(),
+                          .environment = options.environment},
+                         options.elastic);
   }
   const Rendezvous alone;
   const Rendezvous& mine = rendezvous ? *rendezvous : alone;

@@ -4,8 +4,10 @@
 
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "renzan/comm/communicator.h"
+#include "renzan/launch/elastic.h"
 
 namespace renzan {
 
@@ -14,10 +16,14 @@ struct WorkerOptions {
   int threads = 0;  // per worker; 0: this machine's cores shared by its workers
   std::string backend = "auto";
   double timeout_seconds = 60;
+  // For workers started here. Without restarts by default; a single worker is this process, which
+  // cannot start itself again.
+  ElasticOptions elastic;
+  std::vector<std::string> environment;  // "NAME=value", for workers started here
 };
 
-// Either runs `body` as one worker and returns 0, or starts `workers` copies of this command and
-// returns their exit status. `threads` is the resolved number.
+// Either runs `body` as one worker and returns 0, or starts `workers` copies of this command, again
+// as `elastic` says, and returns their exit status. `threads` is the resolved number.
 int RunWorkers(const WorkerOptions& options,
                const std::function<void(Communicator& comm, int threads)>& body);
 

@@ -34,5 +34,5 @@ interrupt() {
 
 for backend in $(several_worker_backends); do
   interrupt $backend INT 130 "stopped by signal 2 (Interrupt)"
-  interrupt $backend TERM 143 "stopped by signal 15 (Terminated)"
+  interrupt $backend TERM 75 "stopped by signal 15 (Terminated)"
 done

@@ -11,6 +11,9 @@
 
 namespace renzan {
 
+// SIGTERM, SIGINT or SIGHUP: whoever sends it wants the run to end.
+bool IsStopSignal(int signal);
+
 // While it lives, the signals that concern workers (SIGTERM, SIGINT, SIGUSR1, SIGCHLD, and SIGHUP
 // unless nohup ignores it) wait here to be fetched instead of acting.
 class SignalQueue {
@@ -36,6 +39,7 @@ struct ChildOptions {
   std::vector<std::string> argv;
   std::vector<std::string> environment;  // "NAME=value"
   int death_signal = SIGKILL;            // what it gets should we die
+  bool keeps_sigterm_blocked = false;    // and SIGINT at its default; for mpirun
   int stderr_fd = 2;
 };
 
@@ -43,7 +47,20 @@ struct ChildOptions {
 // reaches it through us and only once. Exit status 127: it could not be executed.
 pid_t StartChild(const ChildOptions& options, const SignalQueue& signals);
 
-// Processes that `pid` started and that still live.
+// Processes that `pid` started and that still live or wait to be reaped.
 std::vector<pid_t> ChildrenOf(pid_t pid);
+
+// While it lives, processes that a child of ours leaves behind become our children. The destructor
+// kills every child that has come since the constructor, and theirs.
+class OrphanKeeper {
+ public:
+  OrphanKeeper();
+  ~OrphanKeeper();
+  OrphanKeeper(const OrphanKeeper&) = delete;
+  OrphanKeeper& operator=(const OrphanKeeper&) = delete;
+
+ private:
+  std::vector<pid_t> before_;
+};
 
 }  // namespace renzan

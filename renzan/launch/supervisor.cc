@@ -1,4 +1,4 @@
-#include "renzan/train/supervisor.h"
+#include "renzan/launch/supervisor.h"
 
 #include <fcntl.h>
 #include <sys/wait.h>
@@ -12,7 +12,6 @@
 #include <utility>
 
 #include "renzan/base/error.h"
-#include "renzan/base/log.h"
 
 namespace renzan {
 namespace {
@@ -26,6 +25,16 @@ constexpr double kSettleSeconds = 0.2;
 
 // The exit status of a worker that compared and found a difference.
 constexpr int kExitDiffers = 1;
+
+// Not the fault of a peer or of the program: this worker and its memory or disk.
+bool IsMachineFailure(int exit_status) {
+  return exit_status == static_cast<int>(ErrorCode::kOsError) ||
+         exit_status == static_cast<int>(ErrorCode::kIo);
+}
+
+double SecondsSince(steady_clock::time_point moment) {
+  return std::chrono::duration<double>(steady_clock::now() - moment).count();
+}
 
 void Show(const std::string& text) { std::fwrite(text.data(), 1, text.size(), stderr); }
 
@@ -70,33 +79,32 @@ Supervisor::Supervisor(std::vector<Worker> workers, OutputRelay* mpirun, const S
 
 Supervisor::~Supervisor() { Signal(SIGKILL); }
 
-int Supervisor::Run() {
+LaunchResult Supervisor::Run() {
   while (AnyRunning()) {
     const int signal = signals_.Next(SecondsUntilNextStep(), mpirun_ ? mpirun_->read_fd() : -1);
-    if (signal == SIGINT || signal == SIGTERM || signal == SIGHUP) requested_ = signal;
+    if (IsStopSignal(signal)) requested_ = signal;
     if (signal != 0 && signal != SIGCHLD) PassOn(signal == SIGHUP ? SIGTERM : signal);
     if (mpirun_) mpirun_->Drain();
     Reap();
     EndTheRest();
   }
-  return Report();
+  return Result();
 }
 
-// Says on stderr who failed, if anybody did, and returns the exit status for it.
-int Supervisor::Report() const {
-  if (!cause_) return answer_;
-  if (cause_severity_ == Severity::kRequested) {
-    LogInfo("stopped by signal {} ({})", requested_, strsignal(requested_));
-    return 128 + requested_;
-  }
-  const char* rest = mpirun_ || workers_.size() > 1 ? "; the other workers have been ended" : "";
+LaunchResult Supervisor::Result() const {
+  if (cause_ && cause_severity_ == Severity::kRequested) return StoppedBy(requested_);
+  LaunchResult result = {.exit_status = answer_, .stop_requested = requested_ != 0, .died = died_};
+  if (!cause_) return result;
+  result.kind = LaunchResult::Kind::kFailure;
   if (cause_->signal != 0) {
-    LogError("{} was killed by signal {} ({}){}", cause_->who, cause_->signal,
-             strsignal(cause_->signal), rest);
-    return static_cast<int>(ErrorCode::kUnavailable);
+    result.exit_status = static_cast<int>(ErrorCode::kUnavailable);
+    result.cause = fmt::format("{} was killed by signal {} ({})", cause_->who, cause_->signal,
+                               strsignal(cause_->signal));
+  } else {
+    result.exit_status = cause_->exit_status;
+    result.cause = fmt::format("{} ended with exit status {}", cause_->who, cause_->exit_status);
   }
-  LogError("{} ended with exit status {}{}", cause_->who, cause_->exit_status, rest);
-  return cause_->exit_status;
+  return result;
 }
 
 bool Supervisor::AnyRunning() const {
@@ -112,26 +120,38 @@ void Supervisor::Reap() {
     const Severity severity = SeverityOf(end);
     if (severity == Severity::kNone) {
       answer_ = std::max(answer_, end.exit_status);
-      continue;
+    } else {
+      TakeFailure(end, severity);
     }
-    if (!first_failure_) first_failure_ = steady_clock::now();
-    // Of deaths close together the gravest is the cause.
-    const bool settled = SecondsSinceFailure() > kSettleSeconds;
-    if (cause_ && (settled || severity <= cause_severity_)) continue;
-    cause_ = end;
-    cause_severity_ = severity;
   }
 }
 
-// mpirun says which of its workers failed; if it does not, it failed itself.
+void Supervisor::TakeFailure(const End& end, Severity severity) {
+  const bool by_itself = severity == Severity::kSignal || IsMachineFailure(end.exit_status);
+  if (by_itself && !terminated_) ++died_;
+  if (!first_failure_) first_failure_ = steady_clock::now();
+  // Who loses a peer after a request has only met one that finished sooner: others may still be
+  // busy with a checkpoint.
+  if (!grace_start_ && (severity != Severity::kRequested || end.signal != 0))
+    grace_start_ = steady_clock::now();
+  // Of deaths close together the gravest is the cause.
+  if (cause_ && (SecondsSince(*first_failure_) > kSettleSeconds || severity <= cause_severity_))
+    return;
+  cause_ = end;
+  cause_severity_ = severity;
+}
+
 Supervisor::End Supervisor::EndOf(const Worker& worker, int status) const {
-  if (mpirun_) {
-    if (const std::optional<MpiWorkerEnd>& end = mpirun_->Finish())
-      return {fmt::format("worker {}", end->rank), end->signal, end->exit_status, false};
-  }
-  return {fmt::format("{} (pid {})", worker.name, worker.pid),
-          WIFSIGNALED(status) ? WTERMSIG(status) : 0, WIFEXITED(status) ? WEXITSTATUS(status) : 0,
-          mpirun_ != nullptr};
+  const int signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+  const int exit_status = WIFEXITED(status) ? WEXITSTATUS(status) : 0;
+  if (!mpirun_) return {fmt::format("{} (pid {})", worker.name, worker.pid), signal, exit_status};
+  // mpirun says which of its workers failed; if it does not, it failed itself, unless its exit
+  // status is what a shell makes of a signal: a worker died before mpirun had started them all.
+  if (const std::optional<MpiWorkerEnd>& end = mpirun_->Finish())
+    return {fmt::format("worker {}", end->rank), end->signal, end->exit_status};
+  if (exit_status > 128)
+    return {fmt::format("a worker of mpirun (pid {})", worker.pid), exit_status - 128, 0, true};
+  return {fmt::format("mpirun (pid {})", worker.pid), signal, exit_status, true};
 }
 
 Supervisor::Severity Supervisor::SeverityOf(const End& end) const {
@@ -147,23 +167,20 @@ Supervisor::Severity Supervisor::SeverityOf(const End& end) const {
   return lost_peer ? Severity::kLostPeer : Severity::kError;
 }
 
-double Supervisor::SecondsSinceFailure() const {
-  return std::chrono::duration<double>(steady_clock::now() - *first_failure_).count();
-}
-
 double Supervisor::SecondsUntilNextStep() const {
-  if (!first_failure_) return 60;  // SIGCHLD ends the wait earlier
+  if (!grace_start_) return 60;  // SIGCHLD ends the wait earlier
   const double next = terminated_ ? grace_seconds_ + kSecondsUntilKill : grace_seconds_;
-  return std::clamp(next - SecondsSinceFailure(), 0.01, 1.0);
+  return std::clamp(next - SecondsSince(*grace_start_), 0.01, 1.0);
 }
 
 void Supervisor::EndTheRest() {
-  if (!first_failure_) return;
-  if (!terminated_ && SecondsSinceFailure() >= grace_seconds_) {
+  if (!grace_start_) return;
+  const double seconds = SecondsSince(*grace_start_);
+  if (!terminated_ && seconds >= grace_seconds_) {
     terminated_ = true;
     Signal(SIGTERM);
   }
-  if (SecondsSinceFailure() >= grace_seconds_ + kSecondsUntilKill) Signal(SIGKILL);
+  if (seconds >= grace_seconds_ + kSecondsUntilKill) Signal(SIGKILL);
 }
 
 // To the process groups of those that still run.
@@ -172,12 +189,14 @@ void Supervisor::Signal(int signal) const {
     if (worker.running) kill(-worker.pid, signal);
 }
 
-// mpirun answers SIGTERM by killing its workers a second later, which is no time for a checkpoint,
-// so they get the signal directly.
+// mpirun answers a signal that ends it by killing its workers a second later, which is no time for
+// a checkpoint, so they get the signal directly.
 void Supervisor::PassOn(int signal) const {
-  const std::vector<pid_t> children = mpirun_ ? ChildrenOf(workers_[0].pid) : std::vector<pid_t>();
-  if (children.empty()) return Signal(signal);
+  if (!mpirun_) return Signal(signal);
+  const std::vector<pid_t> children = ChildrenOf(workers_[0].pid);
   for (pid_t child : children) kill(child, signal);
+  // It has not begun: end it before it does. It is deaf to SIGTERM.
+  if (children.empty()) Signal(signal == SIGTERM ? SIGINT : signal);
 }
 
 }  // namespace renzan

@@ -1,4 +1,4 @@
-#include "renzan/train/mpirun_output.h"
+#include "renzan/launch/mpirun_output.h"
 
 #include <regex>
 #include <utility>

@@ -1,5 +1,3 @@
-#include "renzan/train/launch.h"
-
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -11,12 +9,15 @@
 #include <cstdlib>
 #include <fstream>
 #include <functional>
+#include <sstream>
 #include <thread>
-#include <utility>
+#include <tuple>
+#include <vector>
 
 #include "renzan/base/error.h"
 #include "renzan/base/file.h"
-#include "renzan/train/mpirun_output.h"
+#include "renzan/launch/child_process.h"
+#include "renzan/launch/elastic.h"
 
 namespace renzan {
 namespace {
@@ -32,6 +33,13 @@ bool Becomes(const std::function<bool()>& condition) {
     std::this_thread::sleep_for(milliseconds(10));
   }
   return false;
+}
+
+std::vector<std::string> Lines(const std::string& text) {
+  std::vector<std::string> lines;
+  std::istringstream stream(text);
+  for (std::string line; std::getline(stream, line);) lines.push_back(line);
+  return lines;
 }
 
 // A zombie is dead: whether it is reaped depends on the machine's init.
@@ -66,13 +74,14 @@ class LaunchTest : public testing::TestWithParam<const char*> {
     options.argv = {"launch_test_worker", directory_.path()};
     options.argv.insert(options.argv.end(), mode.begin(), mode.end());
     options.grace_seconds = 1;
+    std::ofstream(directory_ / "stderr", std::ios::app).flush();
     launcher_ = fork();
     ASSERT_GE(launcher_, 0);
     if (launcher_ == 0) {
       // A shell may have started this test with these ignored.
       for (int signal : {SIGINT, SIGHUP}) std::signal(signal, SIG_DFL);
       dup2(open((directory_ / "stderr").c_str(), O_CREAT | O_WRONLY | O_APPEND, 0600), 2);
-      _exit(LaunchLocalWorkers(options));
+      _exit(LaunchElastic(options, elastic_));
     }
   }
 
@@ -103,7 +112,10 @@ class LaunchTest : public testing::TestWithParam<const char*> {
     return alive;
   }
 
+  std::string Starts() const { return ReadFile(directory_ / "starts"); }
+
   TemporaryDirectory directory_;
+  ElasticOptions elastic_;
   int workers_ = 0;
   pid_t launcher_ = -1;
 };
@@ -132,6 +144,12 @@ TEST_P(LaunchTest, AKilledWorkerIsNamedAndEndsTheRun) {
   Start(3, {"die", "2"});
   EXPECT_EQ(Wait(), static_cast<int>(ErrorCode::kUnavailable));
   EXPECT_THAT(Errors(), testing::ContainsRegex("error: worker 2 .*was killed by signal 9"));
+}
+
+TEST_P(LaunchTest, AWorkerKilledAtTheVeryStartIsNoFaultOfTheLauncher) {
+  Start(2, {"early", "0"});
+  EXPECT_EQ(Wait(), static_cast<int>(ErrorCode::kUnavailable));
+  EXPECT_THAT(Errors(), testing::ContainsRegex("error: .*worker .*was killed by signal 9"));
 }
 
 TEST_P(LaunchTest, AFailedWorkersStatusBecomesOurs) {
@@ -169,19 +187,65 @@ TEST_P(LaunchTest, SigtermReachesEveryWorkerWhichMayTakeItsTime) {
 }
 
 TEST_P(LaunchTest, AStopThatWasAskedForIsNoAccident) {
-  const std::pair<int, std::string> requests[] = {{SIGINT, "signal 2 (Interrupt)"},
-                                                  {SIGTERM, "signal 15 (Terminated)"},
-                                                  {SIGHUP, "signal 1 (Hangup)"}};
-  for (const auto& [signal, name] : requests) {
+  const std::tuple<int, int, std::string> requests[] = {{SIGINT, 130, "signal 2 (Interrupt)"},
+                                                        {SIGTERM, 75, "signal 15 (Terminated)"},
+                                                        {SIGHUP, 75, "signal 1 (Hangup)"}};
+  elastic_.max_restarts = 3;
+  for (const auto& [signal, status, name] : requests) {
     Start(3, {"plain"});
     ASSERT_TRUE(Becomes([&] { return AllStarted(); }));
     kill(launcher_, signal);
-    EXPECT_EQ(Wait(), 128 + signal);
+    EXPECT_EQ(Wait(), status);
     EXPECT_EQ(Errors(), "stopped by " + name + "\n");
     EXPECT_TRUE(Becomes([&] { return AliveWorkers() == 0; }));
     for (int rank = 0; rank < 3; ++rank) unlink(PidFile(rank).c_str());
     unlink((directory_ / "stderr").c_str());
   }
+}
+
+TEST_P(LaunchTest, WorkersThatFinishOnRequestHaveAllTheTimeTheyNeed) {
+  Start(3, {"finish", "all", "5"});
+  ASSERT_TRUE(Becomes([&] { return AllStarted(); }));
+  kill(launcher_, SIGTERM);
+  std::this_thread::sleep_for(milliseconds(300));
+  kill(launcher_, SIGTERM);  // says nothing new
+  EXPECT_EQ(Wait(), static_cast<int>(ErrorCode::kTempFail));
+  EXPECT_EQ(Errors(), "");
+}
+
+TEST_P(LaunchTest, ALostWorkerIsReplaced) {
+  elastic_ = {.max_restarts = 3, .backoff_seconds = 0.1};
+  Start(2, {"recover", "1"});
+  EXPECT_EQ(Wait(), 0);
+  EXPECT_THAT(Errors(), testing::MatchesRegex("worker 1 .*was killed by signal 9 \\(Killed\\): "
+                                              "starting again with 2 workers in 0.1 s "
+                                              "\\(restart 1 of 3\\)\n"));
+  EXPECT_THAT(Lines(Starts()), testing::UnorderedElementsAre("0 0 2", "0 1 2", "1 0 2", "1 1 2"));
+}
+
+TEST_P(LaunchTest, ThoseThatAreLeftGoOnAlone) {
+  elastic_ = {.min_workers = 1, .max_restarts = 1, .backoff_seconds = 0};
+  Start(2, {"recover", "0"});
+  EXPECT_EQ(Wait(), 0);
+  EXPECT_THAT(Errors(), HasSubstr("starting again with 1 worker in 0 s (restart 1 of 1)"));
+  EXPECT_THAT(Lines(Starts()), testing::UnorderedElementsAre("0 0 2", "0 1 2", "1 0 1"));
+}
+
+TEST_P(LaunchTest, RestartsAreUsedUp) {
+  elastic_ = {.max_restarts = 2, .backoff_seconds = 0};
+  Start(2, {"die", "0"});
+  EXPECT_EQ(Wait(), static_cast<int>(ErrorCode::kUnavailable));
+  EXPECT_THAT(Errors(), HasSubstr("(restart 2 of 2)"));
+  EXPECT_THAT(Errors(), testing::ContainsRegex("error: worker 0 .*was killed by signal 9 .*; all 2 "
+                                               "restarts are used up"));
+  EXPECT_THAT(Starts(), HasSubstr("2 1 2"));
+}
+
+TEST_P(LaunchTest, AFailureThatWouldComeAgainIsNotRepeated) {
+  elastic_ = {.max_restarts = 2, .backoff_seconds = 0};
+  Start(2, {"exit", "1", "70"});
+  EXPECT_EQ(Wait(), static_cast<int>(ErrorCode::kSoftware));
+  EXPECT_THAT(Lines(Starts()), testing::UnorderedElementsAre("0 0 2", "0 1 2"));
 }
 
 // mpirun names only who ended first.
@@ -208,6 +272,79 @@ TEST_P(LaunchTest, NobodyOutlivesAKilledLauncher) {
   EXPECT_TRUE(Becomes([&] { return AliveWorkers() == 0; }));
 }
 
+TEST_P(GlooLaunchTest, AWorkerThatFinishedFirstEndsNobody) {
+  Start(2, {"finish", "1", "4"});  // longer than any grace
+  ASSERT_TRUE(Becomes([&] { return AllStarted(); }));
+  kill(launcher_, SIGTERM);
+  EXPECT_TRUE(Becomes([&] { return !IsAlive(PidOf(0)); }));
+  EXPECT_EQ(Wait(), static_cast<int>(ErrorCode::kTempFail));
+  EXPECT_EQ(Errors(), "");
+}
+
+TEST_P(GlooLaunchTest, AfterARequestALostPeerIsNoReasonToHurry) {
+  Start(2, {"bereave", "1", "4"});
+  ASSERT_TRUE(Becomes([&] { return AllStarted(); }));
+  kill(launcher_, SIGTERM);
+  EXPECT_TRUE(Becomes([&] { return !IsAlive(PidOf(0)); }));
+  std::this_thread::sleep_for(milliseconds(3500));
+  EXPECT_TRUE(IsAlive(PidOf(1)));
+  EXPECT_EQ(Wait(), static_cast<int>(ErrorCode::kTempFail));
+  EXPECT_EQ(Errors(), "stopped by signal 15 (Terminated)\n");
+}
+
+TEST_P(GlooLaunchTest, AllThatDiedByThemselvesAreLost) {
+  elastic_ = {.min_workers = 1, .max_restarts = 1, .backoff_seconds = 0};
+  Start(4, {"recover", "all"});
+  EXPECT_EQ(Wait(), 0);
+  EXPECT_THAT(Errors(), HasSubstr("starting again with 1 worker "));
+}
+
+TEST_P(GlooLaunchTest, VictimsAreNotLost) {
+  elastic_ = {.min_workers = 1, .max_restarts = 1, .backoff_seconds = 0};
+  Start(4, {"cascade", "3"});
+  EXPECT_EQ(Wait(), static_cast<int>(ErrorCode::kUnavailable));
+  EXPECT_THAT(Errors(), HasSubstr("starting again with 3 workers "));
+}
+
+TEST_P(GlooLaunchTest, WhomTheLauncherEndsIsNotLost) {
+  elastic_ = {.min_workers = 1, .max_restarts = 1, .backoff_seconds = 0};
+  Start(3, {"stubborn", "2"});
+  EXPECT_TRUE(Becomes([&] { return Errors() != ""; }));
+  EXPECT_THAT(Errors(), HasSubstr("starting again with 2 workers "));
+  kill(launcher_, SIGINT);  // the second attempt has nobody to die
+  EXPECT_EQ(Wait(), 130);
+}
+
+class MpiLaunchTest : public LaunchTest {
+ protected:
+  pid_t Mpirun() const {
+    const std::vector<pid_t> children = ChildrenOf(launcher_);
+    return children.size() == 1 ? children[0] : -1;
+  }
+};
+INSTANTIATE_TEST_SUITE_P(Mpi, MpiLaunchTest, testing::Values("mpi"));
+
+TEST_P(MpiLaunchTest, MpirunItselfDoesNotAnswerSigterm) {
+  Start(2, {"wait"});
+  ASSERT_TRUE(Becomes([&] { return AllStarted(); }));
+  ASSERT_GT(Mpirun(), 0);
+  kill(Mpirun(), SIGTERM);
+  std::this_thread::sleep_for(milliseconds(1500));  // it would pass it on after a second
+  EXPECT_EQ(AliveWorkers(), 2);
+  kill(launcher_, SIGTERM);
+  EXPECT_EQ(Wait(), static_cast<int>(ErrorCode::kTempFail));
+}
+
+TEST_P(MpiLaunchTest, NobodyOutlivesAKilledMpirun) {
+  Start(2, {"wait"});
+  ASSERT_TRUE(Becomes([&] { return AllStarted(); }));
+  ASSERT_GT(Mpirun(), 0);
+  kill(Mpirun(), SIGKILL);
+  EXPECT_EQ(Wait(), static_cast<int>(ErrorCode::kUnavailable));
+  EXPECT_THAT(Errors(), testing::ContainsRegex("error: mpirun .*was killed by signal 9"));
+  EXPECT_EQ(AliveWorkers(), 0);
+}
+
 TEST(LaunchErrorsTest, AMissingMpirunIsNamed) {
   const std::string path = std::getenv("PATH");
   setenv("PATH", "/nonexistent", 1);
@@ -215,7 +352,7 @@ TEST(LaunchErrorsTest, AMissingMpirunIsNamed) {
   options.workers = 2;
   options.backend = "mpi";
   try {
-    LaunchLocalWorkers(options);
+    LaunchElastic(options);
     ADD_FAILURE();
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::kUnavailable);
@@ -228,49 +365,7 @@ TEST(LaunchErrorsTest, TheBackendMustCarryWorkers) {
   LaunchOptions options;
   options.workers = 2;
   options.backend = "local";
-  EXPECT_THROW(LaunchLocalWorkers(options), Error);
-}
-
-constexpr char kRow[] = "------------------------------------------------------------------\n";
-
-TEST(MpirunOutputTest, PassesLinesOnAndReadsNotices) {
-  MpirunOutput output;
-  std::string shown = output.Feed("step 1\nste");
-  shown += output.Feed("p 2\n");
-  shown += output.Feed(std::string(kRow) + "mpirun noticed that process rank 1 with PID 0 on node");
-  shown += output.Feed(" vm exited on signal 9 (Killed).\n" + std::string(kRow) + "after\nno end");
-  shown += output.Finish();
-  EXPECT_EQ(shown, "step 1\nstep 2\nafter\nno end");
-  ASSERT_TRUE(output.worker_end());
-  EXPECT_EQ(output.worker_end()->rank, 1);
-  EXPECT_EQ(output.worker_end()->signal, 9);
-}
-
-TEST(MpirunOutputTest, ReadsExitStatusAndKeepsOtherNotices) {
-  MpirunOutput output;
-  const std::string other = std::string(kRow) + "There are not enough slots\n" + kRow;
-  EXPECT_EQ(output.Feed(other), other);
-  EXPECT_EQ(output.Feed(std::string(kRow) +
-                        "Primary job  terminated normally, but 1 process returned\na non-zero exit "
-                        "code. Per user-direction, the job has been aborted.\n" +
-                        kRow),
-            "");
-  EXPECT_EQ(output.Feed(std::string(kRow) +
-                        "mpirun detected that one or more processes exited with non-zero status\n\n"
-                        "  Process name: [[21489,1],2]\n  Exit code:    69\n" +
-                        kRow),
-            "");
-  ASSERT_TRUE(output.worker_end());
-  EXPECT_EQ(output.worker_end()->rank, 2);
-  EXPECT_EQ(output.worker_end()->exit_status, 69);
-  EXPECT_EQ(output.worker_end()->signal, 0);
-}
-
-TEST(MpirunOutputTest, AnUnfinishedNoticeIsShown) {
-  MpirunOutput output;
-  const std::string text = std::string(kRow) + "No such file\n";
-  EXPECT_EQ(output.Feed(text), "");
-  EXPECT_EQ(output.Finish(), text);
+  EXPECT_THROW(LaunchElastic(options), Error);
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-#include "renzan/train/launch.h"
+#include "renzan/launch/launch.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -10,11 +10,12 @@
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
+#include <set>
 #include <string_view>
 #include <utility>
 
 #include "renzan/base/error.h"
-#include "renzan/train/supervisor.h"
+#include "renzan/launch/supervisor.h"
 
 extern char** environ;
 
@@ -37,16 +38,20 @@ int FreePort() {
   return ntohs(address.sin_port);
 }
 
-// The environment without what another launcher left in it, plus `added` ("NAME=value").
-std::vector<std::string> Environment(const std::vector<std::string>& added) {
+std::string_view NameOf(std::string_view entry) { return entry.substr(0, entry.find('=')); }
+
+// What every worker gets: the environment without what another launcher left in it, plus what the
+// options and `added` ("NAME=value") say.
+std::vector<std::string> Environment(const LaunchOptions& options,
+                                     const std::vector<std::string>& added) {
   std::vector<std::string> result = added;
-  const auto is_replaced = [](std::string_view entry) {
-    const std::string_view name = entry.substr(0, entry.find('='));
-    return name == "RANK" || name == "WORLD_SIZE" || name == "LOCAL_RANK" ||
-           name == "MASTER_ADDR" || name == "MASTER_PORT";
-  };
+  result.push_back(fmt::format("RENZAN_RESTART={}", options.restart));
+  result.insert(result.end(), options.environment.begin(), options.environment.end());
+  std::set<std::string_view> dropped = {"RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR",
+                                        "MASTER_PORT"};
+  for (const std::string& entry : result) dropped.insert(NameOf(entry));
   for (char** entry = environ; *entry != nullptr; ++entry)
-    if (!is_replaced(*entry)) result.emplace_back(*entry);
+    if (!dropped.contains(NameOf(*entry))) result.emplace_back(*entry);
   return result;
 }
 
@@ -70,8 +75,8 @@ std::string ThisProgram() {
   return {path, static_cast<size_t>(length)};
 }
 
-int LaunchProcesses(const LaunchOptions& options, const std::string& program) {
-  const SignalQueue signals;
+LaunchResult LaunchProcesses(const LaunchOptions& options, const std::string& program,
+                             const SignalQueue& signals) {
   const std::string port = std::to_string(FreePort());
   std::vector<Worker> workers;
   try {
@@ -80,9 +85,9 @@ int LaunchProcesses(const LaunchOptions& options, const std::string& program) {
       child.program = program;
       child.argv = options.argv;
       child.environment =
-          Environment({fmt::format("RANK={}", rank), fmt::format("LOCAL_RANK={}", rank),
-                       fmt::format("WORLD_SIZE={}", options.workers), "MASTER_ADDR=127.0.0.1",
-                       "MASTER_PORT=" + port});
+          Environment(options, {fmt::format("RANK={}", rank), fmt::format("LOCAL_RANK={}", rank),
+                                fmt::format("WORLD_SIZE={}", options.workers),
+                                "MASTER_ADDR=127.0.0.1", "MASTER_PORT=" + port});
       workers.push_back({fmt::format("worker {}", rank), StartChild(child, signals)});
     }
   } catch (const Error&) {
@@ -92,7 +97,8 @@ int LaunchProcesses(const LaunchOptions& options, const std::string& program) {
   return Supervisor(std::move(workers), nullptr, signals, options.grace_seconds).Run();
 }
 
-int LaunchMpirun(const LaunchOptions& options, const std::string& program) {
+LaunchResult LaunchMpirun(const LaunchOptions& options, const std::string& program,
+                          const SignalQueue& signals) {
   if (!ExecutableInPath("mpirun"))
     Fail(ErrorCode::kUnavailable,
          "backend mpi needs mpirun, which is not in PATH: install it (Debian: openmpi-bin) or use "
@@ -111,14 +117,17 @@ int LaunchMpirun(const LaunchOptions& options, const std::string& program) {
   std::vector<std::string> added;
   if (geteuid() == 0) added = {"OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1"};
 
-  const SignalQueue signals;
+  const OrphanKeeper orphans;  // should mpirun be killed
   OutputRelay relay;
   ChildOptions child;
   child.program = "mpirun";
   child.argv = arguments;
-  child.environment = Environment(added);
-  // SIGTERM lets mpirun end its workers before itself; should mpirun be killed, they notice.
-  child.death_signal = SIGTERM;
+  child.environment = Environment(options, added);
+  // Who asks a whole machine to stop sends SIGTERM to mpirun too, which would then kill its workers
+  // a second later, in the midst of their last checkpoint.
+  child.keeps_sigterm_blocked = true;
+  // SIGINT lets mpirun end its workers before itself.
+  child.death_signal = SIGINT;
   child.stderr_fd = relay.write_fd();
   const Worker mpirun = {"mpirun", StartChild(child, signals)};
   relay.CloseWriteEnd();
@@ -127,14 +136,14 @@ int LaunchMpirun(const LaunchOptions& options, const std::string& program) {
 
 }  // namespace
 
-int LaunchLocalWorkers(const LaunchOptions& options) {
+LaunchResult LaunchLocalWorkers(const LaunchOptions& options, const SignalQueue& signals) {
   CHECK(options.workers >= 1);
   const std::string program = options.program.empty() ? ThisProgram() : options.program;
-  if (options.backend == "mpi") return LaunchMpirun(options, program);
+  if (options.backend == "mpi") return LaunchMpirun(options, program, signals);
   if (options.backend != "gloo" && options.backend != "auto")
     Fail(ErrorCode::kConfig, "backend '{}' cannot carry {} workers: use gloo or mpi",
          options.backend, options.workers);
-  return LaunchProcesses(options, program);
+  return LaunchProcesses(options, program, signals);
 }
 
 }  // namespace renzan

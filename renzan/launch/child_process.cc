@@ -1,14 +1,18 @@
-#include "renzan/train/child_process.h"
+#include "renzan/launch/child_process.h"
 
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
+#include <system_error>
 
 #include "renzan/base/error.h"
 
@@ -25,6 +29,8 @@ std::vector<char*> Pointers(const std::vector<std::string>& strings) {
 }
 
 }  // namespace
+
+bool IsStopSignal(int signal) { return signal == SIGTERM || signal == SIGINT || signal == SIGHUP; }
 
 SignalQueue::SignalQueue() {
   sigemptyset(&mask_);
@@ -53,7 +59,8 @@ int SignalQueue::Next(double seconds, int other_fd) const {
 pid_t StartChild(const ChildOptions& options, const SignalQueue& signals) {
   // Nothing may be allocated between fork and exec.
   const std::vector<char*> argv = Pointers(options.argv), envp = Pointers(options.environment);
-  const sigset_t mask = signals.mask_before();
+  sigset_t mask = signals.mask_before();
+  if (options.keeps_sigterm_blocked) sigaddset(&mask, SIGTERM);
   const pid_t parent = getpid();
   const pid_t pid = fork();
   if (pid < 0)
@@ -64,6 +71,7 @@ pid_t StartChild(const ChildOptions& options, const SignalQueue& signals) {
     if (getppid() != parent) _exit(kExitCannotExecute);  // it has died already
     if (const int null = open("/dev/null", O_RDONLY); null > 0) dup2(null, STDIN_FILENO);
     if (options.stderr_fd != STDERR_FILENO) dup2(options.stderr_fd, STDERR_FILENO);
+    if (options.keeps_sigterm_blocked) std::signal(SIGINT, SIG_DFL);
     pthread_sigmask(SIG_SETMASK, &mask, nullptr);
     execvpe(options.program.c_str(), argv.data(), envp.data());
     _exit(kExitCannotExecute);
@@ -74,9 +82,32 @@ pid_t StartChild(const ChildOptions& options, const SignalQueue& signals) {
 
 std::vector<pid_t> ChildrenOf(pid_t pid) {
   std::vector<pid_t> children;
-  std::ifstream file(fmt::format("/proc/{}/task/{}/children", pid, pid));
-  for (pid_t child; file >> child;) children.push_back(child);
+  std::error_code gone;
+  // Each thread has its own: mpirun starts many workers from several.
+  for (const auto& thread :
+       std::filesystem::directory_iterator(fmt::format("/proc/{}/task", pid), gone)) {
+    std::ifstream file(thread.path() / "children");
+    for (pid_t child; file >> child;) children.push_back(child);
+  }
   return children;
+}
+
+OrphanKeeper::OrphanKeeper() : before_(ChildrenOf(getpid())) { prctl(PR_SET_CHILD_SUBREAPER, 1); }
+
+OrphanKeeper::~OrphanKeeper() {
+  const auto is_new = [&](pid_t pid) {
+    return std::find(before_.begin(), before_.end(), pid) == before_.end();
+  };
+  for (bool found = true; found;) {
+    found = false;
+    for (pid_t child : ChildrenOf(getpid())) {
+      if (!is_new(child)) continue;
+      found = true;
+      kill(child, SIGKILL);
+      waitpid(child, nullptr, 0);
+    }
+  }
+  prctl(PR_SET_CHILD_SUBREAPER, 0);
 }
 
 }  // namespace renzan

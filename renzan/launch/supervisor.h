@@ -1,8 +1,8 @@
 #pragma once
 
-// Watches over the workers of one run until all are gone: passes signals on, ends the others when
-// one dies, and says who was the cause: a worker, or whoever asked for the stop. For the main
-// thread.
+// Watches over workers that have been started together until all are gone: passes signals on, ends
+// the others when one dies, and says who was the cause: a worker, or whoever asked for the stop.
+// For the main thread.
 
 #include <sys/types.h>
 
@@ -11,8 +11,9 @@
 #include <string>
 #include <vector>
 
-#include "renzan/train/child_process.h"
-#include "renzan/train/mpirun_output.h"
+#include "renzan/launch/child_process.h"
+#include "renzan/launch/launch_result.h"
+#include "renzan/launch/mpirun_output.h"
 
 namespace renzan {
 
@@ -57,8 +58,8 @@ class Supervisor {
   Supervisor(const Supervisor&) = delete;
   Supervisor& operator=(const Supervisor&) = delete;
 
-  // As LaunchLocalWorkers.
-  int Run();
+  // Returns when all workers are gone.
+  LaunchResult Run();
 
  private:
   // How a process ended; with mpirun, the worker that it names.
@@ -66,17 +67,17 @@ class Supervisor {
     std::string who;
     int signal = 0;  // 0 if it ended by itself
     int exit_status = 0;
-    bool is_mpirun = false;
+    bool is_mpirun = false;  // mpirun's own end, or one that it does not explain
   };
   // How likely an end is the cause of the others'.
   enum class Severity { kNone, kRequested, kLostPeer, kError, kSignal };
 
   bool AnyRunning() const;
   void Reap();
+  void TakeFailure(const End& end, Severity severity);
   End EndOf(const Worker& worker, int status) const;
   Severity SeverityOf(const End& end) const;
-  int Report() const;
-  double SecondsSinceFailure() const;
+  LaunchResult Result() const;
   double SecondsUntilNextStep() const;
   void EndTheRest();
   void Signal(int signal) const;
@@ -86,11 +87,12 @@ class Supervisor {
   OutputRelay* mpirun_;
   const SignalQueue& signals_;
   double grace_seconds_;
-  std::optional<std::chrono::steady_clock::time_point> first_failure_;
+  std::optional<std::chrono::steady_clock::time_point> first_failure_, grace_start_;
   std::optional<End> cause_;
   Severity cause_severity_ = Severity::kNone;
   int requested_ = 0;  // the last SIGINT, SIGTERM or SIGHUP that we got
   int answer_ = 0;     // the exit status if nobody fails
+  int died_ = 0;       // as in LaunchResult
   bool terminated_ = false;
 };
 

@@ -1,5 +1,6 @@
-// One worker of launch_test: launch_test_worker <directory> <mode> [rank [status]]. It leaves a
-// file "pid.<rank>" in the directory, then
+// One worker of launch_test: launch_test_worker <directory> <mode> [rank [number]]. It leaves a
+// file "pid.<rank>" in the directory and a line "<restart> <rank> <world>" in its file "starts",
+// then
 //
 //   ok               ends with 0
 //   wait             waits for SIGTERM and then ends with 75
@@ -7,8 +8,13 @@
 //   exit RANK N      worker RANK ends with status N, the others wait
 //   answer RANK N    worker RANK ends with status N, the others with 0
 //   die RANK         worker RANK kills itself, the others wait
+//   early RANK       as die, without waiting for the others to be there
 //   cascade RANK     as die, and the others end with 69 as soon as it is gone
 //   stubborn RANK    as die, and the others ignore SIGTERM
+//   recover RANK     as die in the first attempt; later ones end with 0
+//   finish RANK S    after SIGTERM, worker RANK ("all": every one) needs S seconds and then ends
+//                    with 75, whatever else comes; the others end with 75 at once
+//   bereave RANK S   as finish, but the others end with 69 at once
 
 #include <sys/stat.h>
 #include <unistd.h>
@@ -27,10 +33,29 @@ std::string Variable(const char* name, const char* other_name) {
   return value != nullptr ? value : "?";
 }
 
-void StopOnRequest(int) { _exit(75); }
+int status_on_request = 75;
+
+void StopOnRequest(int) { _exit(status_on_request); }
+
+unsigned finish_seconds = 0;
+
+void FinishOnRequest(int) {
+  std::signal(SIGTERM, SIG_IGN);
+  std::signal(SIGALRM, StopOnRequest);
+  alarm(finish_seconds);
+}
 
 std::string PidFile(const std::string& directory, const std::string& rank) {
   return directory + "/pid." + rank;
+}
+
+// Until every worker of this attempt has left its line in `path`.
+void WaitForAll(const std::string& path, const std::string& restart, int world) {
+  for (int found = 0; found < world; usleep(1000)) {
+    std::ifstream file(path);
+    found = 0;
+    for (std::string line; std::getline(file, line);) found += line.starts_with(restart + " ");
+  }
 }
 
 void WaitForFile(const std::string& path) {
@@ -49,16 +74,27 @@ int main(int argc, char** argv) {
   std::signal(SIGINT, SIG_DFL);
   if (mode != "plain") std::signal(SIGTERM, mode == "stubborn" ? SIG_IGN : StopOnRequest);
 
+  const bool is_victim = rank == victim || victim == "all";
+  const bool may_finish = mode == "finish" || mode == "bereave";
+  if (mode == "bereave" && !is_victim) status_on_request = 69;
+  if (may_finish && is_victim) {
+    finish_seconds = std::atoi(argv[4]);
+    std::signal(SIGTERM, FinishOnRequest);
+  }
+  const std::string restart = Variable("RENZAN_RESTART", "");
   std::ofstream(PidFile(directory, rank) + ".new")
       << getpid() << ' ' << world << ' ' << Variable("LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_RANK")
       << ' ' << Variable("MASTER_ADDR", "") << '\n';
   std::rename((PidFile(directory, rank) + ".new").c_str(), PidFile(directory, rank).c_str());
-  for (int i = 0; i < std::atoi(world.c_str()); ++i)
-    WaitForFile(PidFile(directory, std::to_string(i)));
+  std::ofstream(directory + "/starts", std::ios::app) << restart + " " + rank + " " + world + "\n";
+  if (mode == "early" && is_victim) raise(SIGKILL);
+  WaitForAll(directory + "/starts", restart, std::atoi(world.c_str()));
 
-  if (mode == "ok" || (mode == "answer" && rank != victim)) return 0;
-  if (mode != "wait" && rank == victim) {
+  if (mode == "ok" || (mode == "answer" && !is_victim)) return 0;
+  if (mode == "recover" && restart != "0") return 0;
+  if (!may_finish && is_victim) {
     if (mode == "exit" || mode == "answer") return std::atoi(argv[4]);
+    usleep(200000);  // mpirun does not name a worker that dies before all have settled
     std::ofstream(directory + "/died") << "";
     raise(SIGKILL);
   }

@@ -1,0 +1,100 @@
+#include "renzan/launch/elastic.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <csignal>
+
+#include "renzan/base/error.h"
+#include "renzan/base/log.h"
+
+namespace renzan {
+namespace {
+
+using std::chrono::steady_clock;
+
+constexpr double kLongestBackoffSeconds = 60;
+
+// SIGINT, SIGTERM or SIGHUP as soon as one comes; 0 after `seconds`.
+int WaitForStop(const SignalQueue& signals, double seconds) {
+  const auto end = steady_clock::now() + std::chrono::duration<double>(seconds);
+  do {
+    const std::chrono::duration<double> left = end - steady_clock::now();
+    const int signal = signals.Next(std::max(0.0, left.count()), -1);
+    if (IsStopSignal(signal)) return signal;
+  } while (steady_clock::now() < end);
+  return 0;
+}
+
+std::string Workers(int count) { return fmt::format("{} worker{}", count, count == 1 ? "" : "s"); }
+
+void ReportEnd(const ElasticOptions& options, const Attempt& last, const LaunchResult& result) {
+  if (result.kind == LaunchResult::Kind::kStopped) LogInfo("{}", result.cause);
+  if (result.kind != LaunchResult::Kind::kFailure) return;
+  if (options.max_restarts > 0 && MayBeCuredByRestart(result)) {
+    LogError(
+        "{}; all {} restarts are used up: find out what ends the workers, or raise "
+        "elastic.max_restarts",
+        result.cause, options.max_restarts);
+  } else {
+    LogError("{}{}", result.cause, last.workers > 1 ? "; the other workers have been ended" : "");
+  }
+}
+
+}  // namespace
+
+bool MayBeCuredByRestart(const LaunchResult& result) {
+  if (result.kind != LaunchResult::Kind::kFailure || result.stop_requested) return false;
+  switch (static_cast<ErrorCode>(result.exit_status)) {
+    case ErrorCode::kUnavailable:
+    case ErrorCode::kOsError:
+    case ErrorCode::kIo:
+      return true;
+    default:
+      return false;
+  }
+}
+
+std::optional<Attempt> NextAttempt(const ElasticOptions& options, int asked_workers,
+                                   const Attempt& last, const LaunchResult& result) {
+  if (!MayBeCuredByRestart(result) || last.restart >= options.max_restarts) return std::nullopt;
+  const int least =
+      options.min_workers > 0 ? std::min(options.min_workers, asked_workers) : asked_workers;
+  const int left = last.workers - std::max(1, result.died);
+  const double backoff = std::ldexp(options.backoff_seconds, last.restart);
+  return Attempt{.workers = std::max(left, least),
+                 .restart = last.restart + 1,
+                 .wait_seconds = std::min(backoff, kLongestBackoffSeconds)};
+}
+
+int RunElastic(const ElasticOptions& options, int workers, const SignalQueue& signals,
+               const LaunchFunction& launch) {
+  for (Attempt attempt = {.workers = workers};;) {
+    const LaunchResult result = launch(attempt);
+    const std::optional<Attempt> next = NextAttempt(options, workers, attempt, result);
+    if (!next) {
+      ReportEnd(options, attempt, result);
+      return result.exit_status;
+    }
+    LogInfo("{}: starting again with {} in {:g} s (restart {} of {})", result.cause,
+            Workers(next->workers), next->wait_seconds, next->restart, options.max_restarts);
+    if (const int signal = WaitForStop(signals, next->wait_seconds); signal != 0) {
+      const LaunchResult stopped = StoppedBy(signal);
+      ReportEnd(options, attempt, stopped);
+      return stopped.exit_status;
+    }
+    attempt = *next;
+  }
+}
+
+int LaunchElastic(LaunchOptions options, const ElasticOptions& elastic) {
+  // One queue for all attempts: a signal between two of them must not be lost.
+  const SignalQueue signals;
+  return RunElastic(elastic, options.workers, signals, [&](const Attempt& attempt) {
+    options.workers = attempt.workers;
+    options.restart = attempt.restart;
+    return LaunchLocalWorkers(options, signals);
+  });
+}
+
+}  // namespace renzan

@@ -1,0 +1,172 @@
+#include "renzan/launch/elastic.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <csignal>
+#include <thread>
+#include <vector>
+
+#include "renzan/base/error.h"
+
+namespace renzan {
+namespace {
+
+using Kind = LaunchResult::Kind;
+using std::chrono::steady_clock;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+LaunchResult Failure(int status, int died = 0) {
+  return {.kind = Kind::kFailure, .exit_status = status, .died = died, .cause = "worker 1 failed"};
+}
+
+TEST(MayBeCuredByRestartTest, OnlyWhatMayNotComeAgain) {
+  for (int status = 0; status < 128; ++status)
+    EXPECT_EQ(MayBeCuredByRestart(Failure(status)), status == 69 || status == 71 || status == 74)
+        << status;
+}
+
+TEST(MayBeCuredByRestartTest, AnswersAndStopsAreNoFailures) {
+  for (int status : {0, 1, 75})
+    EXPECT_FALSE(MayBeCuredByRestart({.kind = Kind::kAnswer, .exit_status = status}));
+  for (int signal : {SIGTERM, SIGINT, SIGHUP}) EXPECT_FALSE(MayBeCuredByRestart(StoppedBy(signal)));
+  LaunchResult after_request = Failure(69, 1);
+  after_request.stop_requested = true;
+  EXPECT_FALSE(MayBeCuredByRestart(after_request));
+}
+
+TEST(NextAttemptTest, WithThoseThatAreLeft) {
+  const struct {
+    int asked, min_workers, workers, died, expected;
+  } cases[] = {
+      {4, 1, 4, 1, 3},    // one is lost
+      {4, 1, 4, 2, 2},    // two at once
+      {4, 1, 4, 0, 3},    // nobody is known to have died: one of them is counted as lost
+      {4, 1, 3, 1, 2},    // again
+      {4, 3, 4, 2, 3},    // never fewer than min_workers
+      {4, 3, 3, 1, 3},    // then the lost one is replaced
+      {4, 0, 4, 1, 4},    // 0: as many as were asked for
+      {4, 0, 4, 4, 4},    //
+      {4, 9, 4, 1, 4},    // never more than were asked for
+      {2, 1, 1, 1, 1},    // the last one starts again
+      {64, 1, 64, 64, 1}  // all died
+  };
+  for (const auto& c : cases) {
+    SCOPED_TRACE(testing::Message() << "asked " << c.asked << ", min " << c.min_workers << ", had "
+                                    << c.workers << ", died " << c.died);
+    const auto next = NextAttempt({.min_workers = c.min_workers, .max_restarts = 1}, c.asked,
+                                  {.workers = c.workers}, Failure(69, c.died));
+    ASSERT_TRUE(next);
+    EXPECT_EQ(next->workers, c.expected);
+    EXPECT_EQ(next->restart, 1);
+  }
+}
+
+TEST(NextAttemptTest, TheWaitDoublesUpToAMinute) {
+  const auto wait = [](double backoff, int restart) {
+    return NextAttempt({.max_restarts = 1 << 30, .backoff_seconds = backoff}, 2,
+                       {.workers = 2, .restart = restart}, Failure(69))
+        ->wait_seconds;
+  };
+  EXPECT_EQ(wait(1, 0), 1);
+  EXPECT_EQ(wait(1, 1), 2);
+  EXPECT_EQ(wait(0.5, 3), 4);
+  EXPECT_EQ(wait(1, 5), 32);
+  EXPECT_EQ(wait(1, 6), 60);
+  EXPECT_EQ(wait(1, 1 << 29), 60);
+  EXPECT_EQ(wait(100, 0), 60);
+  EXPECT_EQ(wait(0, 1 << 29), 0);
+}
+
+TEST(NextAttemptTest, NotMoreOftenThanAllowed) {
+  const auto next = [](int max_restarts, int restart) {
+    return NextAttempt({.max_restarts = max_restarts}, 2, {.workers = 2, .restart = restart},
+                       Failure(74));
+  };
+  EXPECT_FALSE(next(0, 0));
+  EXPECT_TRUE(next(2, 1));
+  EXPECT_FALSE(next(2, 2));
+}
+
+class RunElasticTest : public testing::Test {
+ protected:
+  // Attempts end as `results` say, the last one repeatedly.
+  int Run(const ElasticOptions& options, int workers, const std::vector<LaunchResult>& results) {
+    testing::internal::CaptureStderr();
+    const int status = RunElastic(options, workers, signals_, [&](const Attempt& attempt) {
+      worlds_.push_back(attempt.workers);
+      restarts_.push_back(attempt.restart);
+      return results[std::min(worlds_.size(), results.size()) - 1];
+    });
+    output_ = testing::internal::GetCapturedStderr();
+    return status;
+  }
+
+  const SignalQueue signals_;
+  std::vector<int> worlds_, restarts_;
+  std::string output_;
+};
+
+TEST_F(RunElasticTest, GoesOnWithFewerUntilItEndsWell) {
+  EXPECT_EQ(Run({.min_workers = 2, .max_restarts = 9, .backoff_seconds = 0.001}, 4,
+                {Failure(69, 1), Failure(74, 1), Failure(71, 1), LaunchResult{}}),
+            0);
+  EXPECT_THAT(worlds_, ElementsAre(4, 3, 2, 2));
+  EXPECT_THAT(restarts_, ElementsAre(0, 1, 2, 3));
+  EXPECT_EQ(output_,
+            "worker 1 failed: starting again with 3 workers in 0.001 s (restart 1 of 9)\n"
+            "worker 1 failed: starting again with 2 workers in 0.002 s (restart 2 of 9)\n"
+            "worker 1 failed: starting again with 2 workers in 0.004 s (restart 3 of 9)\n");
+}
+
+TEST_F(RunElasticTest, SaysThatRestartsAreUsedUp) {
+  EXPECT_EQ(Run({.max_restarts = 2, .backoff_seconds = 0}, 2, {Failure(71), Failure(74)}), 74);
+  EXPECT_THAT(worlds_, ElementsAre(2, 2, 2));
+  EXPECT_THAT(output_, HasSubstr("error: worker 1 failed; all 2 restarts are used up"));
+}
+
+TEST_F(RunElasticTest, WithoutRestartsNobodySpeaksOfThem) {
+  EXPECT_EQ(Run({}, 2, {Failure(69)}), 69);
+  EXPECT_EQ(output_, "error: worker 1 failed; the other workers have been ended\n");
+}
+
+TEST_F(RunElasticTest, AnAnswerIsPassedOnInSilence) {
+  EXPECT_EQ(Run({.max_restarts = 2}, 2, {{.exit_status = 75}}), 75);
+  EXPECT_EQ(output_, "");
+}
+
+TEST_F(RunElasticTest, ASignalEndsTheWaitAtOnce) {
+  const struct {
+    int signal, status;
+    const char* line;
+  } cases[] = {{SIGTERM, 75, "stopped by signal 15 (Terminated)\n"},
+               {SIGHUP, 75, "stopped by signal 1 (Hangup)\n"},
+               {SIGINT, 130, "stopped by signal 2 (Interrupt)\n"}};
+  for (const auto& c : cases) {
+    worlds_.clear();
+    const auto begin = steady_clock::now();
+    std::thread sender([&] {
+      std::this_thread::sleep_for(std::chrono::milliseconds(100));
+      kill(getpid(), SIGCHLD);  // means nothing here
+      kill(getpid(), c.signal);
+    });
+    EXPECT_EQ(Run({.max_restarts = 1, .backoff_seconds = 30}, 2, {Failure(69), LaunchResult{}}),
+              c.status);
+    sender.join();
+    EXPECT_LT(steady_clock::now() - begin, std::chrono::seconds(10));
+    EXPECT_THAT(worlds_, ElementsAre(2));
+    EXPECT_THAT(output_, HasSubstr(c.line));
+  }
+}
+
+TEST_F(RunElasticTest, ASignalThatCameBeforeTheWaitIsNotLost) {
+  kill(getpid(), SIGTERM);
+  EXPECT_EQ(Run({.max_restarts = 1, .backoff_seconds = 0}, 2, {Failure(69), LaunchResult{}}), 75);
+  EXPECT_THAT(worlds_, ElementsAre(2));
+}
+
+}  // namespace
+}  // namespace renzan
