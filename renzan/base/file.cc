@@ -22,6 +22,8 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr size_t kBufferBytes = 1 << 20;
+// Pieces of this size gain nothing from the buffer, and would be copied once more.
+constexpr size_t kDirectBytes = 1 << 17;
 constexpr uint64_t kWriteBackBytes = 8 << 20;
 
 // Closes a descriptor that was only read.
@@ -59,8 +61,11 @@ void SyncDirectory(const std::string& path) {
 void SyncDirectoriesBelow(const std::string& path) {
   std::error_code error;
   fs::recursive_directory_iterator it(path, error);
-  for (const fs::recursive_directory_iterator end; !error && it != end; it.increment(error))
-    if (fs::is_directory(it->symlink_status(error))) SyncDirectory(it->path().string());
+  for (const fs::recursive_directory_iterator end; !error && it != end; it.increment(error)) {
+    const bool directory = fs::is_directory(it->symlink_status(error));
+    if (error) break;
+    if (directory) SyncDirectory(it->path().string());
+  }
   if (error) Fail(ErrorCode::kIo, "cannot list directory {}: {}", path, error.message());
 }
 
@@ -86,8 +91,8 @@ FileWriter::~FileWriter() {
 void FileWriter::Write(const void* data, size_t bytes) {
   CheckUsable();
   bytes_written_ += bytes;
-  if (buffer_.size() + bytes > kBufferBytes) Flush();
-  if (bytes >= kBufferBytes) {
+  if (bytes >= kDirectBytes || buffer_.size() + bytes > kBufferBytes) Flush();
+  if (bytes >= kDirectBytes) {
     WriteOut(static_cast<const char*>(data), bytes);
   } else {
     buffer_.append(static_cast<const char*>(data), bytes);

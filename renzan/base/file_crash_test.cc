@@ -73,10 +73,12 @@ TEST(FileCrash, AnAtomicallyWrittenFileIsOldOrNew) {
   EXPECT_GE(CrashEverywhere(scenario), 6u);
 }
 
-// Two files, one of them in a folder.
+// Two files, one of them in a folder. FileWriter leaves their names to Commit().
 void Fill(const StagedDirectory& staged) {
-  WriteFileAtomically(staged.staging() + "/manifest", kNew);
   CreateDirectories(staged.staging() + "/folder");
+  FileWriter manifest(staged.staging() + "/manifest");
+  manifest.Write(kNew);
+  manifest.Close();
   FileWriter shard(staged.staging() + "/folder/shard");
   shard.Write("....-body");
   shard.WriteAt(0, "head", 4);

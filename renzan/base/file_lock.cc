@@ -5,8 +5,10 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <span>
 #include <system_error>
+#include <thread>
 
 #include "renzan/base/error.h"
 #include "renzan/base/file.h"
@@ -51,6 +53,16 @@ std::unique_ptr<FileLock> FileLock::TryLock(const std::string& path, const std::
                std::generic_category().message(error));
   }
   WriteOwner(fd, path, owner);
+  return lock;
+}
+
+std::unique_ptr<FileLock> FileLock::WaitForLock(const std::string& path, const std::string& owner,
+                                                double seconds) {
+  using Clock = std::chrono::steady_clock;
+  const auto end = Clock::now() + std::chrono::duration<double>(seconds);
+  std::unique_ptr<FileLock> lock;
+  while (!(lock = TryLock(path, owner)) && Clock::now() < end)
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
   return lock;
 }
 

@@ -19,6 +19,9 @@ class FileLock {
   // opened, kIo when locking fails. On a file system without locks it warns and goes on as if
   // locked.
   static std::unique_ptr<FileLock> TryLock(const std::string& path, const std::string& owner);
+  // The same, trying for so long: the one who has it may be about to end.
+  static std::unique_ptr<FileLock> WaitForLock(const std::string& path, const std::string& owner,
+                                               double seconds);
   ~FileLock();
   FileLock(const FileLock&) = delete;
   FileLock& operator=(const FileLock&) = delete;

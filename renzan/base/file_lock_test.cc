@@ -16,7 +16,8 @@
 namespace renzan {
 namespace {
 
-// A process that holds the lock at `path` until it is killed, or until `exit_status` >= 0 ends it.
+// A process that tries to take the lock at `path` and lives, with it or without, until it is
+// killed.
 class Holder {
  public:
   Holder(const std::string& path, const std::string& owner) {

@@ -5,6 +5,8 @@
 #include <cerrno>
 #include <set>
 #include <string>
+#include <thread>
+#include <vector>
 
 #include "renzan/base/error.h"
 #include "renzan/base/file.h"
@@ -213,6 +215,24 @@ TEST(LossyFileSystem, TheSameSeedGivesTheSameCrash) {
     states.insert(StateOf(dir / "new"));
   }
   EXPECT_EQ(states.size(), 1u);
+}
+
+TEST(LossyFileSystem, ServesSeveralThreads) {
+  TemporaryDirectory dir;
+  LossyFileSystem disk;
+  {
+    const ScopedFileSystem scope(disk);
+    std::vector<std::jthread> threads;
+    for (int thread = 0; thread < 4; ++thread)
+      threads.emplace_back([&dir, thread] {
+        for (int i = 0; i < 50; ++i)
+          WriteFileAtomically(fmt::format("{}/{}", dir.path(), thread), std::to_string(i));
+      });
+  }
+  EXPECT_EQ(disk.operations(), 4u * 50 * 6);
+  disk.Crash(0);
+  for (int thread = 0; thread < 4; ++thread)
+    EXPECT_EQ(ReadFile(dir / std::to_string(thread)), "49");
 }
 
 TEST(LossyFileSystem, NothingHappensWithoutPower) {
