@@ -60,7 +60,10 @@ pid_t StartChild(const ChildOptions& options, const SignalQueue& signals) {
   // Nothing may be allocated between fork and exec.
   const std::vector<char*> argv = Pointers(options.argv), envp = Pointers(options.environment);
   sigset_t mask = signals.mask_before();
-  if (options.keeps_sigterm_blocked) sigaddset(&mask, SIGTERM);
+  if (options.keeps_sigterm_blocked) {
+    sigaddset(&mask, SIGTERM);
+    sigdelset(&mask, SIGINT);
+  }
   const pid_t parent = getpid();
   const pid_t pid = fork();
   if (pid < 0)

@@ -39,7 +39,7 @@ struct ChildOptions {
   std::vector<std::string> argv;
   std::vector<std::string> environment;  // "NAME=value"
   int death_signal = SIGKILL;            // what it gets should we die
-  bool keeps_sigterm_blocked = false;    // and SIGINT at its default; for mpirun
+  bool keeps_sigterm_blocked = false;    // and gets SIGINT, at its default; for mpirun
   int stderr_fd = 2;
 };
 

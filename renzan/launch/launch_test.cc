@@ -146,12 +146,6 @@ TEST_P(LaunchTest, AKilledWorkerIsNamedAndEndsTheRun) {
   EXPECT_THAT(Errors(), testing::ContainsRegex("error: worker 2 .*was killed by signal 9"));
 }
 
-TEST_P(LaunchTest, AWorkerKilledAtTheVeryStartIsNoFaultOfTheLauncher) {
-  Start(2, {"early", "0"});
-  EXPECT_EQ(Wait(), static_cast<int>(ErrorCode::kUnavailable));
-  EXPECT_THAT(Errors(), testing::ContainsRegex("error: .*worker .*was killed by signal 9"));
-}
-
 TEST_P(LaunchTest, AFailedWorkersStatusBecomesOurs) {
   Start(3, {"exit", "1", "3"});
   EXPECT_EQ(Wait(), 3);
@@ -252,7 +246,8 @@ TEST_P(LaunchTest, AFailureThatWouldComeAgainIsNotRepeated) {
 class GlooLaunchTest : public LaunchTest {};
 INSTANTIATE_TEST_SUITE_P(Gloo, GlooLaunchTest, testing::Values("gloo"));
 
-TEST_P(GlooLaunchTest, AnAccidentAfterARequestIsStillReported) {
+TEST_P(GlooLaunchTest, AnAccidentAfterARequestIsReportedButNotMended) {
+  elastic_.max_restarts = 3;
   Start(2, {"wait"});
   ASSERT_TRUE(Becomes([&] { return AllStarted(); }));
   kill(PidOf(1), SIGSTOP);  // it does not answer the request
@@ -343,29 +338,6 @@ TEST_P(MpiLaunchTest, NobodyOutlivesAKilledMpirun) {
   EXPECT_EQ(Wait(), static_cast<int>(ErrorCode::kUnavailable));
   EXPECT_THAT(Errors(), testing::ContainsRegex("error: mpirun .*was killed by signal 9"));
   EXPECT_EQ(AliveWorkers(), 0);
-}
-
-TEST(LaunchErrorsTest, AMissingMpirunIsNamed) {
-  const std::string path = std::getenv("PATH");
-  setenv("PATH", "/nonexistent", 1);
-  LaunchOptions options;
-  options.workers = 2;
-  options.backend = "mpi";
-  try {
-    LaunchElastic(options);
-    ADD_FAILURE();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ErrorCode::kUnavailable);
-    EXPECT_THAT(error.what(), HasSubstr("openmpi-bin"));
-  }
-  setenv("PATH", path.c_str(), 1);
-}
-
-TEST(LaunchErrorsTest, TheBackendMustCarryWorkers) {
-  LaunchOptions options;
-  options.workers = 2;
-  options.backend = "local";
-  EXPECT_THROW(LaunchElastic(options), Error);
 }
 
 }  // namespace

@@ -8,7 +8,6 @@
 //   exit RANK N      worker RANK ends with status N, the others wait
 //   answer RANK N    worker RANK ends with status N, the others with 0
 //   die RANK         worker RANK kills itself, the others wait
-//   early RANK       as die, without waiting for the others to be there
 //   cascade RANK     as die, and the others end with 69 as soon as it is gone
 //   stubborn RANK    as die, and the others ignore SIGTERM
 //   recover RANK     as die in the first attempt; later ones end with 0
@@ -87,7 +86,6 @@ int main(int argc, char** argv) {
       << ' ' << Variable("MASTER_ADDR", "") << '\n';
   std::rename((PidFile(directory, rank) + ".new").c_str(), PidFile(directory, rank).c_str());
   std::ofstream(directory + "/starts", std::ios::app) << restart + " " + rank + " " + world + "\n";
-  if (mode == "early" && is_victim) raise(SIGKILL);
   WaitForAll(directory + "/starts", restart, std::atoi(world.c_str()));
 
   if (mode == "ok" || (mode == "answer" && !is_victim)) return 0;

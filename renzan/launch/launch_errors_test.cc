@@ -1,0 +1,78 @@
+// What a launcher does when mpirun, or what it was asked for, is not as it should be.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdlib>
+#include <fstream>
+#include <string>
+
+#include "renzan/base/error.h"
+#include "renzan/base/file.h"
+#include "renzan/launch/elastic.h"
+#include "renzan/launch/launch.h"
+
+namespace renzan {
+namespace {
+
+using testing::HasSubstr;
+
+TEST(LaunchErrorsTest, AMissingMpirunIsNamed) {
+  const std::string path = std::getenv("PATH");
+  setenv("PATH", "/nonexistent", 1);
+  LaunchOptions options;
+  options.workers = 2;
+  options.backend = "mpi";
+  try {
+    LaunchElastic(options);
+    ADD_FAILURE();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kUnavailable);
+    EXPECT_THAT(error.what(), HasSubstr("openmpi-bin"));
+  }
+  setenv("PATH", path.c_str(), 1);
+}
+
+// Launches with an mpirun that is this shell script.
+LaunchResult LaunchWithMpirun(const std::string& script, const SignalQueue& signals) {
+  const std::string path = std::getenv("PATH");
+  const TemporaryDirectory directory;
+  std::ofstream(directory / "mpirun") << "#!/bin/sh\n" << script << "\n";
+  EXPECT_EQ(chmod((directory / "mpirun").c_str(), 0700), 0);
+  setenv("PATH", (directory.path() + ":" + path).c_str(), 1);
+  const LaunchResult result = LaunchLocalWorkers({.workers = 2, .backend = "mpi"}, signals);
+  setenv("PATH", path.c_str(), 1);
+  return result;
+}
+
+// What mpirun leaves us with when a worker dies before all have settled.
+TEST(FakeMpirunTest, AKilledWorkerIsNoFaultOfMpirunThatDoesNotNameIt) {
+  const LaunchResult result = LaunchWithMpirun("exit 137", SignalQueue());
+  EXPECT_EQ(result.kind, LaunchResult::Kind::kFailure);
+  EXPECT_EQ(result.exit_status, static_cast<int>(ErrorCode::kUnavailable));
+  EXPECT_THAT(result.cause, testing::MatchesRegex("a worker of mpirun .pid [0-9]+. was killed by "
+                                                  "signal 9 .Killed."));
+}
+
+TEST(FakeMpirunTest, ARequestEndsItBeforeItHasStartedWorkers) {
+  std::signal(SIGINT, SIG_IGN);  // as for a job that a shell starts in the background
+  const SignalQueue signals;
+  kill(getpid(), SIGTERM);
+  const LaunchResult result = LaunchWithMpirun("exec sleep 60", signals);
+  std::signal(SIGINT, SIG_DFL);
+  EXPECT_EQ(result.kind, LaunchResult::Kind::kStopped);
+  EXPECT_EQ(result.exit_status, static_cast<int>(ErrorCode::kTempFail));
+}
+
+TEST(LaunchErrorsTest, TheBackendMustCarryWorkers) {
+  LaunchOptions options;
+  options.workers = 2;
+  options.backend = "local";
+  EXPECT_THROW(LaunchElastic(options), Error);
+}
+
+}  // namespace
+}  // namespace renzan
