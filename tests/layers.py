@@ -12,7 +12,7 @@ ALLOWED = {
     "embedding": {"base", "comm", "plan"},
     "nn": {"base"},
     "model": {"base", "nn"},
-    "checkpoint": {"base", "plan"},
+    "checkpoint": {"base"},
     "train": {"base", "data", "comm", "plan", "embedding", "nn", "model", "checkpoint"},
     "launch": {"base"},
     "cli": None,  # everything

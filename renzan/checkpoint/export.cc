@@ -1,23 +1,47 @@
 #include "renzan/checkpoint/export.h"
 
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+
 #include "renzan/base/error.h"
+#include "renzan/base/file.h"
+#include "renzan/checkpoint/safetensors.h"
 
 namespace renzan {
 
 bool IsOptimizerState(const std::string& key) { return key.find('/') != std::string::npos; }
 
-int64_t ExportModel(ModelReader& model, const std::string& path, bool weights_only) {
+int64_t ExportModel(CheckpointReader& model, const std::string& path, bool weights_only) {
   if (FileExists(path))
     Fail(ErrorCode::kCantCreate, "{} exists already: choose another name or remove it", path);
   model.VerifyAll();
   std::vector<TensorInfo> tensors;
   for (const std::string& key : model.keys())
-    if (!weights_only || !IsOptimizerState(key)) tensors.push_back({key, model.Info(key).shape});
-  SafetensorsWriter writer(path, tensors,
-                           {{"renzan.step", std::to_string(model.step())},
-                            {"renzan.model_sha256", model.model_sha256()}});
-  for (const TensorInfo& tensor : tensors) writer.Append(model.Tensor(tensor.key).values);
+    if (IsModelTensor(key) && !(weights_only && IsOptimizerState(key)))
+      tensors.push_back(model.Info(key));
+  SafetensorsWriter::Options options;
+  options.metadata["renzan.step"] = std::to_string(model.step());
+  if (const std::string& sha256 = model.manifest().model_sha256; !sha256.empty())
+    options.metadata["renzan.model_sha256"] = sha256;
+  if (const std::string& quantization = model.manifest().quantization; !quantization.empty())
+    options.metadata["renzan.quantization"] = quantization;
+
+  const std::string partial = path + ".partial";
+  SafetensorsWriter writer(partial, tensors, options);
+  std::vector<float> buffer(1 << 16);
+  for (const TensorInfo& tensor : tensors) {
+    const int64_t elements = NumElements(tensor.shape);
+    for (int64_t first = 0; first < elements; first += static_cast<int64_t>(buffer.size())) {
+      const auto piece =
+          std::span(buffer).first(std::min(buffer.size(), static_cast<size_t>(elements - first)));
+      model.Read(tensor.key, first, piece);
+      writer.Append(piece);
+    }
+  }
   writer.Close();
+  if (std::rename(partial.c_str(), path.c_str()) != 0)
+    FailErrno(errno, fmt::format("cannot write {}", path));
   return static_cast<int64_t>(tensors.size());
 }
 

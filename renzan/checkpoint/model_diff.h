@@ -1,13 +1,13 @@
 #pragma once
 
-// Comparison of two saved models, bit by bit.
+// Comparison of the models in two checkpoints, bit by bit. Metrics' accumulators do not count.
 
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "renzan/checkpoint/model_store.h"
+#include "renzan/checkpoint/reader.h"
 
 namespace renzan {
 
@@ -35,7 +35,7 @@ struct ModelDiff {
   }
 };
 
-// Verifies both models on the way.
-ModelDiff DiffModels(ModelReader& a, ModelReader& b);
+// Verifies both on the way; reads them piece by piece, in constant memory.
+ModelDiff DiffModels(CheckpointReader& a, CheckpointReader& b);
 
 }  // namespace renzan

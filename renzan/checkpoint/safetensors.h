@@ -1,14 +1,14 @@
 #pragma once
 
-// Safetensors files (https://github.com/huggingface/safetensors) of float32 tensors:
+// Safetensors files (https://github.com/huggingface/safetensors):
 //
 //   8 bytes      N, little-endian
-//   N bytes      JSON: {"<key>": {"dtype": "F32", "shape": [..], "data_offsets": [begin, end]},
-//   ...}
+//   N bytes      JSON: {"<key>": {"dtype": "F32", "shape": [..], "data_offsets": [begin, end]}, ..}
 //                padded with spaces, so that the data begin at a multiple of 8
-//   the rest     the tensors' bytes, row-major, without gaps
+//   the rest     the tensors' bytes, row-major, little-endian, without gaps
 //
-// Objects are not thread-safe, but any number of threads may read the spans of one reader.
+// Every tensor begins at a multiple of its element's size. Objects are not thread-safe, but any
+// number of threads may read the spans of one reader.
 
 #include <cstddef>
 #include <cstdint>
@@ -18,42 +18,41 @@
 #include <string>
 #include <vector>
 
+#include "renzan/base/error.h"
 #include "renzan/base/file.h"
+#include "renzan/checkpoint/tensor_info.h"
 
 namespace renzan {
-
-struct TensorInfo {
-  std::string key;
-  std::vector<int64_t> shape;  // empty for a single value
-
-  bool operator==(const TensorInfo&) const = default;
-};
-
-// The product of the dimensions.
-int64_t NumElements(const std::vector<int64_t>& shape);
-
-// "[4, 2]"
-std::string ShapeText(const std::vector<int64_t>& shape);
 
 // Writes in one pass, so a tensor may be larger than memory. The file is removed again unless
 // Close() is reached.
 class SafetensorsWriter {
  public:
-  // Keys are unique. Throws Error kCantCreate.
+  struct Options {
+    bool hash_tensors = false;                    // SHA-256 of each; several times slower
+    std::map<std::string, std::string> metadata;  // in the header
+  };
+
+  // Keys are unique; wider elements come before narrower ones. Throws Error kCantCreate.
   SafetensorsWriter(const std::string& path, std::vector<TensorInfo> tensors,
-                    const std::map<std::string, std::string>& metadata = {});
+                    const Options& options);
+  SafetensorsWriter(const std::string& path, std::vector<TensorInfo> tensors)
+      : SafetensorsWriter(path, std::move(tensors), Options()) {}
   ~SafetensorsWriter();
 
-  // The next values, in the order of the tensors; a call may hold a part of one or span several.
-  void Append(std::span<const float> values);
+  // The next bytes, in the order of the tensors; a call may hold a part of one or span several.
+  // Throws Error kIo.
+  void Append(std::span<const std::byte> bytes);
+  void Append(std::span<const float> values) { Append(std::as_bytes(values)); }
 
   // Flushes and fsyncs; all values must have been given. Throws Error kIo.
   void Close();
 
-  // After Close(). Digests are SHA-256 in hexadecimal.
+  // After Close(). Digests are in hexadecimal.
   uint64_t bytes() const;
-  const std::string& file_sha256() const;
-  const std::vector<std::string>& tensor_sha256() const;  // in the order of the tensors
+  const std::string& file_xxh128() const;
+  // In the order of the tensors; each empty without `hash_tensors`.
+  const std::vector<std::string>& tensor_sha256() const;
 
  private:
   struct State;
@@ -66,7 +65,19 @@ class SafetensorsReader {
  public:
   struct Tensor {
     TensorInfo info;
-    std::span<const float> values;  // lives as long as the reader
+    std::span<const std::byte> bytes;  // lives as long as the reader
+
+    std::span<const float> f32() const { return As<float>(DType::kF32); }
+    std::span<const int32_t> i32() const { return As<int32_t>(DType::kI32); }
+    std::span<const int64_t> i64() const { return As<int64_t>(DType::kI64); }
+    std::span<const uint8_t> u8() const { return As<uint8_t>(DType::kU8); }
+
+   private:
+    template <typename T>
+    std::span<const T> As(DType dtype) const {
+      CHECK_MSG(info.dtype == dtype, "tensor '{}' is {}", info.key, Name(info.dtype));
+      return {reinterpret_cast<const T*>(bytes.data()), bytes.size() / sizeof(T)};
+    }
   };
 
   explicit SafetensorsReader(const std::string& path);
@@ -80,6 +91,10 @@ class SafetensorsReader {
   const Tensor* Find(const std::string& key) const;
 
  private:
+  struct Entry;
+  // Returns where the data begin.
+  size_t ParseHeader(std::vector<Entry>& entries);
+
   std::string path_;
   MappedFile file_;
   std::vector<Tensor> tensors_;

@@ -1,4 +1,4 @@
-// renzan checkpoint diff|verify|export: work on saved models.
+// renzan checkpoint diff|export, and the verb itself.
 
 #include <fmt/format.h>
 
@@ -8,9 +8,10 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "renzan/base/log.h"
 #include "renzan/checkpoint/export.h"
 #include "renzan/checkpoint/model_diff.h"
-#include "renzan/checkpoint/model_store.h"
+#include "renzan/cli/checkpoint_list.h"
 #include "renzan/cli/model_directory.h"
 #include "renzan/cli/verbs.h"
 
@@ -68,62 +69,49 @@ void PrintDiff(const ModelDiff& diff) {
                diff.first->index, diff.first->a, diff.first->b, diff.max_abs_difference);
 }
 
-void Verify(const Options& options) {
-  ModelReader model(ModelDirectory(options.a));
-  model.VerifyAll();
-  uint64_t bytes = 0;
-  for (const ModelFile& file : model.files()) bytes += file.bytes;
-  if (options.json) {
-    const Json out = {{"step", model.step()},
-                      {"files", model.files().size()},
-                      {"tensors", model.keys().size()},
-                      {"bytes", bytes},
-                      {"model_sha256", model.model_sha256()}};
-    fmt::print("{}\n", out.dump(2));
-    return;
-  }
-  fmt::print("sound: step {}, {} files, {} tensors, {} bytes\nmodel_sha256 {}\n", model.step(),
-             model.files().size(), model.keys().size(), bytes, model.model_sha256());
+// Says on stderr what is not obvious from the path, or not exact.
+CheckpointReader OpenModel(const std::string& path) {
+  const ModelPlace place = FindModel(path);
+  if (!place.note.empty()) LogInfo("{}", place.note);
+  CheckpointReader reader(place.dir);
+  const std::string note = ExactnessNote(reader.manifest().quantization);
+  if (!note.empty()) LogWarning("{}: {}", place.dir, note);
+  return reader;
 }
 
 }  // namespace
 
 void AddCheckpointVerb(CLI::App& app, int& exit_status) {
-  CLI::App* verb = app.add_subcommand("checkpoint", "Compare, verify and export saved models");
+  CLI::App* verb =
+      app.add_subcommand("checkpoint", "List, verify, compare and export checkpoints and models");
   verb->require_subcommand(1);
+  AddCheckpointListVerb(*verb);
+  AddCheckpointVerifyVerb(*verb, exit_status);
   const auto options = std::make_shared<Options>();
 
-  CLI::App* diff = verb->add_subcommand("diff", "Compare two saved models bit by bit");
-  diff->add_option("A", options->a, "a saved model's directory")->required();
+  CLI::App* diff = verb->add_subcommand("diff", "Compare two models bit by bit");
+  diff->add_option("A", options->a, "a run, a model or a checkpoint")->required();
   diff->add_option("B", options->b, "another one")->required();
   diff->add_flag("--json", options->json, "print JSON");
   diff->footer(
       "Exits 0 when both are the same, 1 when they differ.\n"
-      "Example: renzan checkpoint diff runs/a/model runs/b/model");
+      "Example: renzan checkpoint diff runs/a runs/b");
   diff->callback([options, &exit_status] {
-    ModelReader a(ModelDirectory(options->a)), b(ModelDirectory(options->b));
+    CheckpointReader a = OpenModel(options->a), b = OpenModel(options->b);
     const ModelDiff result = DiffModels(a, b);
     options->json ? PrintDiffJson(result) : PrintDiff(result);
     exit_status = result.same() ? 0 : 1;
   });
 
-  CLI::App* verify = verb->add_subcommand("verify", "Check every file of a saved model");
-  verify->add_option("DIR", options->a, "a saved model's directory")->required();
-  verify->add_flag("--json", options->json, "print JSON");
-  verify->footer(
-      "Exits 65 and names the file when one is damaged.\n"
-      "Example: renzan checkpoint verify runs/a/model");
-  verify->callback([options] { Verify(*options); });
-
-  CLI::App* save = verb->add_subcommand("export", "Write a saved model as one safetensors file");
-  save->add_option("DIR", options->a, "a saved model's directory")->required();
+  CLI::App* save = verb->add_subcommand("export", "Write a model as one safetensors file");
+  save->add_option("DIR", options->a, "a run, a model or a checkpoint")->required();
   save->add_option("FILE", options->b, "the file to write")->required();
   save->add_flag("--weights-only", options->weights_only, "leave out optimizer states");
   save->footer(
       "safetensors.numpy.load_file reads the result.\n"
-      "Example: renzan checkpoint export runs/a/model model.safetensors --weights-only");
+      "Example: renzan checkpoint export runs/a model.safetensors --weights-only");
   save->callback([options] {
-    ModelReader model(ModelDirectory(options->a));
+    CheckpointReader model = OpenModel(options->a);
     const int64_t tensors = ExportModel(model, options->b, options->weights_only);
     fmt::print("{}: {} tensors\n", options->b, tensors);
   });

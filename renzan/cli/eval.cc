@@ -47,7 +47,7 @@ void AddEvalVerb(CLI::App& app, int& exit_status) {
                                              Communicator& comm, const Dataset& dataset,
                                              RowRange rows) {
       const BinaryMetrics metrics =
-          Evaluate(model, comm, dataset, rows, config.training.batch_size);
+          *Evaluate(model, comm, dataset, rows, config.training.batch_size, [] { return false; });
       if (comm.rank() != 0) return;
       Print(metrics, dataset, *json);
       if (metrics.non_finite > 0)

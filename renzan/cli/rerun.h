@@ -11,7 +11,8 @@
 
 namespace renzan {
 
-// Reads the configuration that DIR/manifest.json recorded. Throws kNoInput or kData.
+// Reads the configuration that DIR/manifest.json recorded, of a finished run. Throws kNoInput or
+// kData.
 void ReadRecordedConfig(const std::string& run_dir, std::span<const std::string> overrides,
                         const ConfigFields::Describer& describe);
 

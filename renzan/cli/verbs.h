@@ -10,7 +10,7 @@ class App;
 namespace renzan {
 
 void AddDataVerb(CLI::App& app);                          // data import|synth|inspect|verify
-void AddCheckpointVerb(CLI::App& app, int& exit_status);  // checkpoint diff|verify|export
+void AddCheckpointVerb(CLI::App& app, int& exit_status);  // checkpoint list|verify|diff|export
 void AddTrainVerb(CLI::App& app, int& exit_status);
 void AddEvalVerb(CLI::App& app, int& exit_status);
 void AddPredictVerb(CLI::App& app, int& exit_status);

@@ -62,6 +62,7 @@ int RunWorkers(const WorkerOptions& options, const std::function<void(Communicat
                           .environment = options.environment},
                          options.elastic);
   }
+  options.on_worker();
   const Rendezvous alone;
   const Rendezvous& mine = rendezvous ? *rendezvous : alone;
   if (mine.world_size > 1) SetLogPrefix(fmt::format("[worker {}] ", mine.rank));

@@ -20,6 +20,8 @@ struct WorkerOptions {
   // cannot start itself again.
   ElasticOptions elastic;
   std::vector<std::string> environment;  // "NAME=value", for workers started here
+  // Called before all else where this process turns out to be a worker, not a launcher.
+  std::function<void()> on_worker = [] {};
 };
 
 // Either runs `body` as one worker and returns 0, or starts `workers` copies of this command, again

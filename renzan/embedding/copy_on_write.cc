@@ -39,13 +39,14 @@ int64_t CopyOnWrite::RowsOf(int64_t block) const {
 
 void CopyOnWrite::Preserve(int64_t block) {
   std::atomic<float*>& state = blocks_[static_cast<size_t>(block)];
+  const int64_t floats = RowsOf(block) * width_;
+  // Before the block is taken: others wait for whoever has it, and memory may be short.
+  std::unique_ptr<float[]> copy(new float[static_cast<size_t>(floats)]);
   float* seen = nullptr;
   if (state.compare_exchange_strong(seen, Busy(), std::memory_order_acquire)) {
-    const int64_t floats = RowsOf(block) * width_;
-    float* copy = new float[static_cast<size_t>(floats)];
-    std::copy_n(values_ + block * rows_per_block_ * width_, floats, copy);
+    std::copy_n(values_ + block * rows_per_block_ * width_, floats, copy.get());
     copied_.fetch_add(1, std::memory_order_relaxed);
-    state.store(copy, std::memory_order_release);
+    state.store(copy.release(), std::memory_order_release);
     return;
   }
   // Whoever is copying it is at most one block away from done, unless it lost its processor.
@@ -78,28 +79,31 @@ const float* CopyOnWrite::Buffered(int64_t block) {
 }
 
 void CopyOnWrite::ReadNext(std::span<float> out) {
+  const int64_t block_floats = rows_per_block_ * width_;
   float* to = out.data();
-  float* const end = to + out.size();
-  while (to < end) {
-    const int64_t block = next_row_ / rows_per_block_, first = next_row_ % rows_per_block_;
-    const int64_t rows = std::min(RowsOf(block) - first, (end - to) / width_);
-    CHECK_MSG(rows > 0, "not a whole number of rows, or more than there are");
-    if (first == 0 && rows == RowsOf(block)) {
+  for (float* const end = to + out.size(); to < end;) {
+    const int64_t block = next_value_ / block_floats, first = next_value_ % block_floats;
+    CHECK_MSG(block < static_cast<int64_t>(blocks_.size()), "more values than there are");
+    const int64_t whole = RowsOf(block) * width_, n = std::min(whole - first, end - to);
+    if (n == whole) {
       Take(block, to);
     } else {
-      std::copy_n(Buffered(block) + first * width_, rows * width_, to);
+      std::copy_n(Buffered(block) + first, n, to);
     }
-    next_row_ += rows;
-    to += rows * width_;
+    next_value_ += n;
+    to += n;
   }
 }
 
 void CopyOnWrite::ReadNext(std::span<const int32_t> rows, std::span<float> out) {
-  CHECK(static_cast<int64_t>(out.size()) == static_cast<int64_t>(rows.size()) * width_);
   float* to = out.data();
-  for (const int64_t row : rows) {
-    std::copy_n(Buffered(row / rows_per_block_) + row % rows_per_block_ * width_, width_, to);
-    to += width_;
+  for (float* const end = to + out.size(); to < end;) {
+    const int64_t row = rows[static_cast<size_t>(next_value_ / width_)];
+    const int64_t first = next_value_ % width_, n = std::min(width_ - first, end - to);
+    const float* values = Buffered(row / rows_per_block_) + row % rows_per_block_ * width_;
+    std::copy_n(values + first, n, to);
+    next_value_ += n;
+    to += n;
   }
 }
 

@@ -35,10 +35,9 @@ class CopyOnWrite {
     if (state == nullptr || state == Busy()) Preserve(row / rows_per_block_);
   }
 
-  // The next values as they were: out [a whole number of rows, width], continuing after the last
-  // call's.
+  // The next values as they were, continuing after the last call's: of all rows, or of those of
+  // `rows` (all that will ever be read, the same in every call).
   void ReadNext(std::span<float> out);
-  // The same for the next rows.size() rows of `only`, which are `rows`.
   void ReadNext(std::span<const int32_t> rows, std::span<float> out);
 
   // Blocks that a writer had to copy so far, for measurements.
@@ -54,7 +53,7 @@ class CopyOnWrite {
   // Copies the block [rows of it, width] to `out` as it was, and gives it up.
   void Take(int64_t block, float* out);
   int64_t RowsOf(int64_t block) const;
-  // The block's values, in buffer_.
+  // The block's values as they were, in buffer_.
   const float* Buffered(int64_t block);
 
   const float* values_;
@@ -62,7 +61,7 @@ class CopyOnWrite {
   std::vector<std::atomic<float*>> blocks_;
   std::atomic<int64_t> copied_{0};
   // The reader's.
-  int64_t next_row_ = 0;
+  int64_t next_value_ = 0;  // among those to be read
   int64_t buffered_block_ = -1;
   std::vector<float> buffer_;
 };

@@ -51,7 +51,8 @@ ShardedEmbeddings::ShardedEmbeddings(Communicator& comm, ThreadPool& pool,
 
   for (size_t t : peers_[me].tables) {
     CHECK(options_.tables[t].embedding_dim == dim_);
-    tables_.emplace_back(options_.tables[t], options_.optimizer, options_.seed, pool);
+    tables_.emplace_back(options_.tables[t], options_.optimizer, options_.initial_values,
+                         options_.seed, pool);
     gradients_.emplace_back(static_cast<size_t>(options_.batch * dim_));
   }
   sorted_.resize(tables_.size());

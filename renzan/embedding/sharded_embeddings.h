@@ -30,6 +30,7 @@ struct ShardedEmbeddingsOptions {
   WireType forward = WireType::kFloat32;
   WireType backward = WireType::kFloat32;
   SparseOptimizerOptions optimizer;
+  InitialValues initial_values = InitialValues::kDraw;
   uint64_t seed = 0;
 };
 

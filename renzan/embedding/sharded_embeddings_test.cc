@@ -64,7 +64,7 @@ Weights NaiveTraining(WireType forward, WireType backward, int steps) {
   ThreadPool pool(1);
   std::vector<EmbeddingTable> tables;
   for (const TableSpec& spec : Tables())
-    tables.emplace_back(spec, SparseOptimizerOptions{}, 3, pool);
+    tables.emplace_back(spec, SparseOptimizerOptions{}, InitialValues::kDraw, 3, pool);
   for (int step = 0; step < steps; ++step) {
     const std::vector<GlobalIds> ids = GlobalBatch(step);
     for (size_t t = 0; t < tables.size(); ++t) {

@@ -8,12 +8,13 @@
 namespace renzan {
 
 EmbeddingTable::EmbeddingTable(const TableSpec& table_spec, const SparseOptimizerOptions& optimizer,
-                               uint64_t seed, ThreadPool& pool)
+                               InitialValues initial_values, uint64_t seed, ThreadPool& pool)
     : spec(table_spec),
       weights(static_cast<size_t>(spec.num_embeddings * spec.embedding_dim)),
       state(static_cast<size_t>(spec.num_embeddings *
                                 StateFloatsPerRow(optimizer.type, spec.embedding_dim))),
       touched(spec.num_embeddings) {
+  if (initial_values == InitialValues::kZero) return;
   const uint64_t key = PhiloxKey(seed, ("init/embedding." + spec.name + ".weight").c_str());
   const float bound = static_cast<float>(std::sqrt(1.0 / static_cast<double>(spec.num_embeddings)));
   const size_t dim = static_cast<size_t>(spec.embedding_dim);

@@ -15,10 +15,14 @@
 
 namespace renzan {
 
+enum class InitialValues {
+  kDraw,  // from U(±√(1/num_embeddings)), keyed by (seed, table, row, column)
+  kZero,  // for rows that will be loaded
+};
+
 struct EmbeddingTable {
-  // Rows are drawn from U(±√(1/num_embeddings)), keyed by (seed, table, row, column).
-  EmbeddingTable(const TableSpec& spec, const SparseOptimizerOptions& optimizer, uint64_t seed,
-                 ThreadPool& pool);
+  EmbeddingTable(const TableSpec& spec, const SparseOptimizerOptions& optimizer,
+                 InitialValues initial_values, uint64_t seed, ThreadPool& pool);
 
   TableSpec spec;
   AlignedBuffer weights;  // [num_embeddings, embedding_dim]

@@ -13,7 +13,7 @@ namespace {
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 constexpr double kFixedOne = 0x1.0p32;
 constexpr double kMaxSampleLoss = 0x1.0p30;
-constexpr uint64_t kMagic = 0x315254454d4e5a52;  // "RZNMETR1" in memory
+constexpr int64_t kMagic = 0x315254454d4e5a52;  // "RZNMETR1" in memory
 
 int BinOf(float logit) {
   constexpr double kBinsPerUnit = BinaryHistogram::kNumBins / (2 * BinaryHistogram::kMaxLogit);
@@ -118,31 +118,28 @@ double BinaryMetrics::NormalizedEntropy() const {
   return LogLoss() / -(rate * std::log(rate) + (1 - rate) * std::log1p(-rate));
 }
 
-std::vector<std::byte> BinaryMetrics::ToBytes() const {
-  std::vector<std::byte> bytes(kSerializedBytes);
-  std::byte* out = bytes.data();
-  const auto put = [&out](const void* field, size_t size) {
+std::vector<int64_t> BinaryMetrics::ToIntegers() const {
+  std::vector<int64_t> integers(kNumIntegers);
+  int64_t* out = integers.data();
+  *out++ = kMagic;
+  VisitFields(*this, [&out](const void* field, size_t size) {
     std::memcpy(out, field, size);
-    out += size;
-  };
-  put(&kMagic, sizeof(kMagic));
-  VisitFields(*this, put);
-  return bytes;
+    out += size / sizeof(int64_t);
+  });
+  return integers;
 }
 
-BinaryMetrics BinaryMetrics::FromBytes(std::span<const std::byte> bytes) {
-  uint64_t magic = 0;
-  if (bytes.size() == kSerializedBytes) std::memcpy(&magic, bytes.data(), sizeof(magic));
-  if (magic != kMagic)
+BinaryMetrics BinaryMetrics::FromIntegers(std::span<const int64_t> integers) {
+  if (integers.size() != kNumIntegers || integers[0] != kMagic)
     Fail(ErrorCode::kData,
-         "{} bytes are not accumulated metrics ({} bytes expected): do all workers run the same "
+         "{} integers are not accumulated metrics ({} expected): do all workers run the same "
          "version?",
-         bytes.size(), kSerializedBytes);
+         integers.size(), kNumIntegers);
   BinaryMetrics metrics;
-  const std::byte* in = bytes.data() + sizeof(kMagic);
+  const int64_t* in = integers.data() + 1;
   VisitFields(metrics, [&in](void* field, size_t size) {
     std::memcpy(field, in, size);
-    in += size;
+    in += size / sizeof(int64_t);
   });
   return metrics;
 }

@@ -60,13 +60,13 @@ struct BinaryMetrics {
   // one class is absent.
   double NormalizedEntropy() const;
 
-  // For exchange between workers: kSerializedBytes bytes in this machine's byte order. FromBytes
-  // throws Error kData when `bytes` is not such a value.
-  static constexpr size_t kSerializedBytes = sizeof(uint64_t) +
-                                             2 * BinaryHistogram::kNumBins * sizeof(int64_t) +
-                                             4 * sizeof(int64_t) + 2 * sizeof(FixedSum);
-  std::vector<std::byte> ToBytes() const;
-  static BinaryMetrics FromBytes(std::span<const std::byte> bytes);
+  // All of it as kNumIntegers integers, for exchange between workers and for checkpoints: a magic
+  // number, the histogram's positive and negative counts, count, positives, correct, non_finite,
+  // and the sums of losses and predictions, each as its lower and its upper 64 bits. FromIntegers
+  // throws Error kData when `integers` is not such a value.
+  static constexpr size_t kNumIntegers = 1 + 2 * BinaryHistogram::kNumBins + 4 + 2 * 2;
+  std::vector<int64_t> ToIntegers() const;
+  static BinaryMetrics FromIntegers(std::span<const int64_t> integers);
 
   bool operator==(const BinaryMetrics&) const = default;
 };

@@ -133,19 +133,19 @@ TEST(BinaryMetrics, DoesNotDependOnPlacement) {
       BinaryMetrics mine;
       for (size_t i = samples.logits.size(); i-- > 0;)
         if (i % parts == part) mine.Add({&samples.logits[i], 1}, {&samples.labels[i], 1});
-      merged.Merge(BinaryMetrics::FromBytes(mine.ToBytes()));
+      merged.Merge(BinaryMetrics::FromIntegers(mine.ToIntegers()));
     }
     EXPECT_TRUE(merged == whole) << parts << " parts";
   }
 }
 
-TEST(BinaryMetrics, BytesThatAreNotMetricsAreRefused) {
-  std::vector<std::byte> bytes = MetricsOf({{1}, {1}}).ToBytes();
-  EXPECT_EQ(bytes.size(), BinaryMetrics::kSerializedBytes);
-  EXPECT_THROW(BinaryMetrics::FromBytes({bytes.data(), bytes.size() - 1}), Error);
-  EXPECT_THROW(BinaryMetrics::FromBytes({}), Error);
-  bytes[0] ^= std::byte{1};
-  EXPECT_THROW(BinaryMetrics::FromBytes(bytes), Error);
+TEST(BinaryMetrics, IntegersThatAreNotMetricsAreRefused) {
+  std::vector<int64_t> integers = MetricsOf({{1}, {1}}).ToIntegers();
+  EXPECT_EQ(integers.size(), BinaryMetrics::kNumIntegers);
+  EXPECT_THROW(BinaryMetrics::FromIntegers({integers.data(), integers.size() - 1}), Error);
+  EXPECT_THROW(BinaryMetrics::FromIntegers({}), Error);
+  integers[0] ^= 1;
+  EXPECT_THROW(BinaryMetrics::FromIntegers(integers), Error);
 }
 
 }  // namespace

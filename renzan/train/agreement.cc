@@ -28,7 +28,8 @@ void CheckSameRun(Communicator& comm, const TrainConfig& config, const std::stri
   CheckWorkersAgree(comm, "instruction set", isa, "pin one with numerics.isa");
   TrainConfig same = config;
   same.run_dir = "";
-  same.workers = 1;
+  same.checkpoint.dir = "";
+  same.workers = 0;
   same.threads = 0;
   const std::string text = PrintConfig([&](ConfigFields& fields) { same.Describe(fields); });
   CheckWorkersAgree(comm, "configuration", Sha256Hex(text).substr(0, 12),

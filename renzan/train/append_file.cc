@@ -20,10 +20,16 @@ AppendFile::AppendFile(std::string path) : path_(std::move(path)) {
 AppendFile::~AppendFile() { ::close(fd_); }
 
 void AppendFile::Append(std::string_view record) {
+  const off_t end = ::lseek(fd_, 0, SEEK_END);
   while (!record.empty()) {
     const ssize_t wrote = ::write(fd_, record.data(), record.size());
     if (wrote < 0 && errno == EINTR) continue;
-    if (wrote < 0) FailErrno(errno, fmt::format("cannot write {}", path_));
+    if (wrote < 0) {
+      const int error = errno;
+      // On a full disk: the beginning of a record would spoil the next one.
+      [[maybe_unused]] const int ignored = ::ftruncate(fd_, end);
+      FailErrno(error, fmt::format("cannot write {}", path_));
+    }
     record.remove_prefix(static_cast<size_t>(wrote));
   }
 }

@@ -1,5 +1,9 @@
 #include "renzan/train/config.h"
 
+#include <algorithm>
+#include <sstream>
+
+#include "renzan/base/duration.h"
 #include "renzan/model/model.h"
 
 namespace renzan {
@@ -19,7 +23,62 @@ bool AllPositive(const std::vector<int64_t>& sizes) {
   return true;
 }
 
+// What decides the model's bits at a given step, with all else at its default.
+TrainConfig DecidesBits(const TrainConfig& config) {
+  TrainConfig result;
+  result.seed = config.seed;
+  result.data.train.rows = config.data.train.rows;
+  result.data.shuffle = config.data.shuffle;
+  result.features = config.features;
+  result.model = config.model;
+  result.training.batch_size = config.training.batch_size;
+  result.optimizer = config.optimizer;
+  result.numerics.virtual_workers = config.numerics.virtual_workers;
+  result.comm.forward = config.comm.forward;
+  result.comm.backward = config.comm.backward;
+  result.comm.dense = config.comm.dense;
+  return result;
+}
+
+// "model.embedding_dim" -> "16" for every value of a configuration, in its order.
+std::vector<std::pair<std::string, std::string>> Values(TrainConfig config) {
+  std::istringstream lines(PrintConfig([&](ConfigFields& fields) { config.Describe(fields); }));
+  std::vector<std::pair<std::string, std::string>> values;
+  std::vector<std::string> sections;  // by indentation
+  for (std::string line; std::getline(lines, line);) {
+    const size_t indent = line.find_first_not_of(' '), colon = line.find(':');
+    if (indent == std::string::npos || colon == std::string::npos) continue;
+    sections.resize(std::min(sections.size(), indent / 2));
+    sections.push_back(line.substr(indent, colon - indent));
+    if (colon + 2 < line.size())
+      values.emplace_back(fmt::format("{}", fmt::join(sections, ".")), line.substr(colon + 2));
+  }
+  return values;
+}
+
 }  // namespace
+
+int NumWorkers(const TrainConfig& config, int cores) {
+  if (config.workers > 0) return config.workers;
+  return std::max({1, config.elastic.min, std::min(config.elastic.max, cores)});
+}
+
+std::string DifferenceThatChangesBits(const TrainConfig& there, const TrainConfig& here) {
+  const std::string unset = "not set";
+  const auto a = Values(DecidesBits(there)), b = Values(DecidesBits(here));
+  const auto find = [&](const auto& values, const std::string& key) -> const std::string& {
+    for (const auto& [name, value] : values)
+      if (name == key) return value;
+    return unset;
+  };
+  for (const auto* values : {&a, &b}) {
+    for (const auto& [key, value] : *values) {
+      const std::string &x = find(a, key), &y = find(b, key);
+      if (x != y) return fmt::format("{} is {} there and {} here", key, x, y);
+    }
+  }
+  return "";
+}
 
 std::string TooManyWorkers(int workers, int virtual_workers) {
   return fmt::format(
@@ -123,6 +182,29 @@ void CommConfig::Describe(ConfigFields& fields) {
   fields.Range("timeout_seconds", &timeout_seconds, 0.1, 86400, "of one exchange");
 }
 
+double CheckpointConfig::every_seconds() const { return ParseDuration(every).value_or(0); }
+
+void CheckpointConfig::Describe(ConfigFields& fields) {
+  fields.Field("dir", &dir, "shared by all workers; RUN/checkpoints when empty");
+  fields.Field("every", &every, "as 90s, 10m or 1h; 0: not by time");
+  fields.Require(ParseDuration(every).has_value(), "every",
+                 "must be a duration as 90s, 10m or 1h, or 0");
+  fields.Range("every_steps", &every_steps, 0, kMaxSteps, "0: not by steps");
+  fields.Range("keep", &keep, 1, 1000000, "how many to keep, beside those they build on");
+  fields.Field("incremental", &incremental,
+               "write only the rows that changed since the last full one, while that is less");
+  fields.Choice("quantize", &quantize, {"none", "int8"},
+                "rows of incremental ones; int8 gives up bit-identity when resuming from them");
+}
+
+void ElasticConfig::Describe(ConfigFields& fields) {
+  fields.Range("min", &min, 0, 1024, "workers to go on with when some die; 0: as many as at first");
+  fields.Range("max", &max, 0, 1024, "workers to start when `workers` is 0");
+  fields.Require(max == 0 || min <= max, "min", "must be at most max");
+  fields.Range("max_restarts", &max_restarts, 0, 1000000, "after a worker's death");
+  fields.Range("backoff_seconds", &backoff_seconds, 0, 3600, "before the first; then doubled");
+}
+
 void TrainConfig::Describe(ConfigFields& fields) {
   fields.Field("seed", &seed);
   fields.Section("data", &data);
@@ -133,7 +215,10 @@ void TrainConfig::Describe(ConfigFields& fields) {
   fields.Section("optimizer", &optimizer);
   fields.Section("numerics", &numerics);
   fields.Section("comm", &comm);
-  fields.Range("workers", &workers, 1, 1024, "processes on this machine");
+  fields.Section("checkpoint", &checkpoint, "written while training goes on");
+  fields.Section("elastic", &elastic, "workers that are started again on this machine");
+  fields.Range("workers", &workers, 0, 1024,
+               "processes on this machine; 0: as elastic.max and the cores allow, or one");
   fields.Range("threads", &threads, 0, 1024, "per worker; 0: share the cores");
   fields.Field("run_dir", &run_dir, "where logs and the model go; runs/NAME-TIME when empty");
   fields.Require(
@@ -142,6 +227,11 @@ void TrainConfig::Describe(ConfigFields& fields) {
                   training.batch_size, numerics.virtual_workers));
   fields.Require(workers <= numerics.virtual_workers, "workers",
                  TooManyWorkers(workers, numerics.virtual_workers));
+  fields.Require(elastic.max <= numerics.virtual_workers, "elastic",
+                 "has max " + TooManyWorkers(elastic.max, numerics.virtual_workers));
+  fields.Require(workers == 0 || elastic.max == 0 || workers <= elastic.max, "workers",
+                 "must be at most elastic.max");
+  fields.Require(workers == 0 || workers >= elastic.min, "workers", "must be at least elastic.min");
 }
 
 }  // namespace renzan

@@ -107,6 +107,25 @@ struct CommConfig {
   void Describe(ConfigFields& fields);
 };
 
+struct CheckpointConfig {
+  std::string dir;            // empty: RUN/checkpoints
+  std::string every = "10m";  // a duration
+  int64_t every_steps = 0;
+  int keep = 3;
+  bool incremental = true;
+  std::string quantize = "none";
+
+  double every_seconds() const;  // 0: never by time
+  void Describe(ConfigFields& fields);
+};
+
+struct ElasticConfig {
+  int min = 0, max = 0;
+  int max_restarts = 3;
+  double backoff_seconds = 1;
+  void Describe(ConfigFields& fields);
+};
+
 struct TrainConfig {
   uint64_t seed = 0;
   DataConfig data;
@@ -116,12 +135,24 @@ struct TrainConfig {
   OptimizerConfig optimizer;
   NumericsConfig numerics;
   CommConfig comm;
-  int workers = 1;
+  CheckpointConfig checkpoint;
+  ElasticConfig elastic;
+  int workers = 0;  // 0: see NumWorkers
   int threads = 0;  // per worker; 0: the machine's cores shared evenly
   std::string run_dir;
 
   void Describe(ConfigFields& fields);
 };
+
+// The workers to start on a machine with so many cores: what the configuration says, else as many
+// as `elastic` and the cores allow, else one.
+int NumWorkers(const TrainConfig& config, int cores);
+
+// Empty when a run of one configuration can be continued under the other without changing a bit of
+// the model, else a sentence that names the first key that forbids it: "model.embedding_dim is 16
+// there and 8 here". How long to train, what to evaluate and report, where data, checkpoints and
+// workers are may differ.
+std::string DifferenceThatChangesBits(const TrainConfig& there, const TrainConfig& here);
 
 // "= 9 is more than the 8 virtual workers: use ...", after the word workers.
 std::string TooManyWorkers(int workers, int virtual_workers);

@@ -41,4 +41,21 @@ std::optional<std::string> DivergenceWatch::Observe(int64_t step, const BinaryMe
       auc, samples, step);
 }
 
+std::vector<int64_t> DivergenceWatch::ToIntegers() const {
+  std::vector<int64_t> integers = sum_.ToIntegers();
+  integers.push_back(since_step_);
+  integers.push_back(warned_ ? 1 : 0);
+  return integers;
+}
+
+DivergenceWatch DivergenceWatch::FromIntegers(std::span<const int64_t> integers) {
+  constexpr size_t kOwn = 2;
+  if (integers.size() < kOwn) Fail(ErrorCode::kData, "not a watch's {} integers", integers.size());
+  DivergenceWatch watch;
+  watch.sum_ = BinaryMetrics::FromIntegers(integers.first(integers.size() - kOwn));
+  watch.since_step_ = integers[integers.size() - 2];
+  watch.warned_ = integers.back() != 0;
+  return watch;
+}
+
 }  // namespace renzan

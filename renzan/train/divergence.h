@@ -4,7 +4,9 @@
 // for the recipe gives NaN, or silently an AUC of 0.5. Not thread-safe; deterministic.
 
 #include <optional>
+#include <span>
 #include <string>
+#include <vector>
 
 #include "renzan/model/metrics.h"
 
@@ -16,6 +18,11 @@ class DivergenceWatch {
   // when a logit was NaN or infinite: the model is lost. Returns advice, once, when the AUC stays
   // at 0.5 over at least 200 steps and enough samples to tell.
   std::optional<std::string> Observe(int64_t step, const BinaryMetrics& window);
+
+  // What it remembers, for checkpoints: the metrics it has summed up, from which step, and whether
+  // it has given its advice. FromIntegers throws Error kData.
+  std::vector<int64_t> ToIntegers() const;
+  static DivergenceWatch FromIntegers(std::span<const int64_t> integers);
 
  private:
   BinaryMetrics sum_;

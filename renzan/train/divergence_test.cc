@@ -44,6 +44,20 @@ TEST(DivergenceWatch, LeavesTheFirstStepsAlone) {
     EXPECT_FALSE(watch.Observe(10 * static_cast<int64_t>(i), Window(0, i)));
 }
 
+TEST(DivergenceWatch, GoesOnFromItsIntegers) {
+  const auto advised_at = [](bool saved) {
+    DivergenceWatch watch;
+    for (uint64_t i = 0; i < 20; ++i) {
+      if (watch.Observe(100 * static_cast<int64_t>(i), Window(0, i))) return i;
+      if (saved) watch = DivergenceWatch::FromIntegers(watch.ToIntegers());
+    }
+    return uint64_t{20};
+  };
+  EXPECT_LT(advised_at(false), 20u);
+  EXPECT_EQ(advised_at(true), advised_at(false));
+  EXPECT_THROW(DivergenceWatch::FromIntegers({}), Error);
+}
+
 TEST(DivergenceWatch, EndsTheRunOnNaN) {
   DivergenceWatch watch;
   BinaryMetrics metrics;

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
 
 #include "renzan/comm/communicator.h"
@@ -19,9 +20,11 @@ struct RowRange {
   int64_t size() const { return end - begin; }
 };
 
-// Metrics of rows [begin, end), merged over the workers.
-BinaryMetrics Evaluate(HybridModel& model, Communicator& comm, const Dataset& dataset,
-                       RowRange rows, int64_t batch_size);
+// Metrics of rows [begin, end), merged over the workers; nothing if `should_stop`, asked after
+// every batch and answered alike on every rank, said yes.
+std::optional<BinaryMetrics> Evaluate(HybridModel& model, Communicator& comm,
+                                      const Dataset& dataset, RowRange rows, int64_t batch_size,
+                                      const std::function<bool()>& should_stop);
 
 // Calls sink(logits) on rank 0 with the logits of consecutive runs of rows.
 void PredictRows(HybridModel& model, Communicator& comm, const Dataset& dataset, RowRange rows,

@@ -2,20 +2,17 @@
 
 #include <cstdint>
 #include <span>
+#include <utility>
+
+#include "renzan/base/background_task.h"
 
 namespace renzan {
 
 std::vector<std::string> GatherStrings(Communicator& comm, const std::string& mine) {
-  const size_t world = static_cast<size_t>(comm.world_size());
-  std::vector<uint64_t> sizes(world);
-  const uint64_t size = mine.size();
+  const std::vector<uint64_t> sizes = AllGatherValues<uint64_t>(comm, mine.size());
+  std::vector<std::string> texts(sizes.size());
   std::vector<std::span<std::byte>> parts;
-  for (uint64_t& s : sizes) parts.push_back(std::as_writable_bytes(std::span(&s, 1)));
-  comm.AllGatherV(std::as_bytes(std::span(&size, 1)), parts);
-
-  std::vector<std::string> texts(world);
-  parts.clear();
-  for (size_t r = 0; r < world; ++r) {
+  for (size_t r = 0; r < texts.size(); ++r) {
     texts[r].resize(sizes[r]);
     parts.push_back(std::as_writable_bytes(std::span(texts[r].data(), texts[r].size())));
   }
@@ -30,6 +27,19 @@ std::string BroadcastString(Communicator& comm, const std::string& text) {
   if (size > 0)
     comm.Broadcast(std::as_writable_bytes(std::span(received.data(), received.size())), 0);
   return received;
+}
+
+std::optional<Error> RunTogether(Communicator& comm, std::function<void()> function) {
+  constexpr double kSeconds = 0.05;
+  BackgroundTask task;
+  task.Start(std::move(function));
+  for (bool all = false; !all;) {
+    task.WaitFor(kSeconds);
+    all = true;
+    for (const char finished : AllGatherValues<char>(comm, task.finished() ? 1 : 0))
+      all = all && finished != 0;
+  }
+  return task.error();
 }
 
 }  // namespace renzan

@@ -2,17 +2,38 @@
 
 // Small values between workers. Every rank makes the same calls.
 
+#include <functional>
+#include <optional>
+#include <span>
 #include <string>
+#include <type_traits>
 #include <vector>
 
+#include "renzan/base/error.h"
 #include "renzan/comm/communicator.h"
 
 namespace renzan {
+
+// Every rank's value, by rank, on every rank.
+template <typename T>
+std::vector<T> AllGatherValues(Communicator& comm, const T& mine) {
+  static_assert(std::is_trivially_copyable_v<T>);
+  std::vector<T> all(static_cast<size_t>(comm.world_size()));
+  std::vector<std::span<std::byte>> parts;
+  for (T& value : all) parts.push_back(std::as_writable_bytes(std::span(&value, 1)));
+  comm.AllGatherV(std::as_bytes(std::span(&mine, 1)), parts);
+  return all;
+}
 
 // Every rank's text, by rank, on every rank.
 std::vector<std::string> GatherStrings(Communicator& comm, const std::string& mine);
 
 // Rank 0's text on every rank.
 std::string BroadcastString(Communicator& comm, const std::string& text);
+
+// Runs a function that may take longer on one worker than on others (reading tables of different
+// sizes) while all go on exchanging, so that no deadline passes. Returns when all are done: this
+// worker's Error, if any.
+std::optional<Error> RunTogether(Communicator& comm, std::function<void()> function);
 
 }  // namespace renzan

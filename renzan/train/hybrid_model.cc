@@ -47,7 +47,7 @@ std::vector<TableSpec> Tables(const ModelConfig& config, const DatasetSchema& sc
 
 HybridModel::HybridModel(const TrainConfig& config, const DatasetSchema& schema,
                          std::span<const double> pooling_factors, Communicator& comm,
-                         ThreadPool& pool)
+                         ThreadPool& pool, InitialValues initial_values)
     : config_(config),
       pool_(pool),
       virtual_workers_(
@@ -71,12 +71,14 @@ HybridModel::HybridModel(const TrainConfig& config, const DatasetSchema& schema,
                                .forward = ParseWireType(config.comm.forward),
                                .backward = ParseWireType(config.comm.backward),
                                .optimizer = SparseOptions(config.optimizer.sparse),
+                               .initial_values = initial_values,
                                .seed = config.seed});
 
   const size_t size = static_cast<size_t>(model_->layout().size());
   parameters_ = AlignedBuffer(size);
   gradient_ = AlignedBuffer(size);
-  model_->layout().Initialize(config.seed, parameters_.span());
+  if (initial_values == InitialValues::kDraw)
+    model_->layout().Initialize(config.seed, parameters_.span());
   for (int v = virtual_workers_.begin; v < virtual_workers_.end; ++v) leaves_.emplace_back(size);
   reducer_ = std::make_unique<TreeReducer>(comm, pool, config.numerics.virtual_workers, size,
                                            ParseWireType(config.comm.dense));

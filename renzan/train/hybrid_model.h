@@ -28,8 +28,10 @@ namespace renzan {
 class HybridModel {
  public:
   // pooling_factors: mean lookups per sample of each categorical feature, for the placement only.
+  // A model that is loaded next needs no initial values.
   HybridModel(const TrainConfig& config, const DatasetSchema& schema,
-              std::span<const double> pooling_factors, Communicator& comm, ThreadPool& pool);
+              std::span<const double> pooling_factors, Communicator& comm, ThreadPool& pool,
+              InitialValues initial_values = InitialValues::kDraw);
 
   // The samples of the global batch that this worker reads.
   int64_t slice_begin() const { return virtual_workers_.begin * samples_per_virtual_worker_; }

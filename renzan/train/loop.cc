@@ -30,9 +30,10 @@ int64_t NumSteps(const TrainingConfig& config, const Split& train) {
   return config.max_steps < 0 ? steps : std::min(steps, config.max_steps);
 }
 
-TrainResult Train(const TrainConfig& config, int64_t steps, const Split& train,
-                  const std::optional<Split>& eval, HybridModel& model, Communicator& comm,
-                  int num_threads, const Clock& clock, TrainObserver* observer) {
+bool Train(const TrainConfig& config, int64_t steps, const Split& train,
+           const std::optional<Split>& eval, HybridModel& model, Communicator& comm,
+           const Clock& clock, TrainObserver* observer,
+           const std::function<bool(int64_t done)>& should_stop, LoopState* state) {
   const TrainingConfig& t = config.training;
   BatchLoader loader(*train.dataset, {.seed = config.seed,
                                       .row_begin = train.rows.begin,
@@ -40,48 +41,56 @@ TrainResult Train(const TrainConfig& config, int64_t steps, const Split& train,
                                       .global_batch = t.batch_size,
                                       .slice_begin = model.slice_begin(),
                                       .slice_end = model.slice_end(),
-                                      .first_step = 0,
-                                      .num_steps = steps,
+                                      .first_step = state->step,
+                                      .num_steps = steps - state->step,
                                       .shuffle = {.enabled = config.data.shuffle}});
-  const auto evaluate = [&](int64_t step) {
-    if (!eval) return;
-    const BinaryMetrics metrics = Evaluate(model, comm, *eval->dataset, eval->rows, t.batch_size);
-    if (observer) observer->OnEvaluation(step, metrics);
+  // False when it was stopped; the resumed run begins it again.
+  const auto evaluate = [&] {
+    state->evaluation_due = true;
+    if (eval) {
+      const std::optional<BinaryMetrics> metrics =
+          Evaluate(model, comm, *eval->dataset, eval->rows, t.batch_size,
+                   [&] { return should_stop(state->step); });
+      if (!metrics) return false;
+      if (observer) observer->OnEvaluation(state->step, *metrics);
+    }
+    state->evaluation_due = false;
+    return true;
   };
 
-  TrainResult result{.steps = steps};
-  std::vector<BinaryMetrics> metrics(static_cast<size_t>(num_threads));
-  DivergenceWatch watch;
-  if (observer) observer->OnStart(steps);
+  if (observer) observer->OnStart(*state, steps);
+  if (should_stop(state->step)) return false;
+  if (state->evaluation_due && state->step < steps && !evaluate()) return false;
   double window_start = clock.MonotonicSeconds();
   int64_t window_steps = 0;
-  for (int64_t step = 0; step < steps; ++step) {
-    model.Step(loader.Next(), step, metrics);
+  while (state->step < steps) {
+    model.Step(loader.Next(), state->step, state->window);
     ++window_steps;
-    const int64_t done = step + 1;
+    const int64_t done = ++state->step;
     const bool report = done % t.log_every == 0 || done == steps;
     const bool evaluation = t.eval_every > 0 && done % t.eval_every == 0 && done != steps;
-    if (observer) observer->OnStep(done, result.seconds + clock.MonotonicSeconds() - window_start);
-    if (!report && !evaluation) continue;
-    const double now = clock.MonotonicSeconds();
-    const double seconds = std::max(now - window_start, 1e-9);
-    result.seconds += seconds;
-    StepReport shown{
-        .step = done,
-        .steps = steps,
-        .window = TakeWindow(comm, &metrics),
-        .samples_per_second = static_cast<double>(window_steps * t.batch_size) / seconds,
-        .learning_rate_factor = LearningRateFactor(config.optimizer.schedule, step),
-        .seconds = result.seconds};
-    if (observer) observer->OnReport(shown);
-    const std::optional<std::string> advice = watch.Observe(done, shown.window);
-    if (advice && observer) observer->OnAdvice(*advice);
-    if (evaluation) evaluate(done);
-    window_start = clock.MonotonicSeconds();
-    window_steps = 0;
+    if (observer) observer->OnStep(done, state->seconds + clock.MonotonicSeconds() - window_start);
+    if (report || evaluation) {
+      const double now = clock.MonotonicSeconds();
+      const double seconds = std::max(now - window_start, 1e-9);
+      state->seconds += seconds;
+      StepReport shown{
+          .step = done,
+          .steps = steps,
+          .window = TakeWindow(comm, &state->window),
+          .samples_per_second = static_cast<double>(window_steps * t.batch_size) / seconds,
+          .learning_rate_factor = LearningRateFactor(config.optimizer.schedule, done - 1),
+          .seconds = state->seconds};
+      if (observer) observer->OnReport(shown);
+      const std::optional<std::string> advice = state->watch.Observe(done, shown.window);
+      if (advice && observer) observer->OnAdvice(*advice);
+      if (evaluation && !evaluate()) return false;
+      window_start = clock.MonotonicSeconds();
+      window_steps = 0;
+    }
+    if (should_stop(done)) return false;
   }
-  evaluate(steps);
-  return result;
+  return evaluate();
 }
 
 }  // namespace renzan

@@ -1,9 +1,11 @@
 #pragma once
 
 // The training loop of one worker: batches in, steps, a report every so often, evaluations, and
-// advice when nothing is learnt. Every rank runs it alike; only rank 0 has an observer.
+// advice when nothing is learnt; after every step somebody may ask it to stop. Every rank runs it
+// alike; only rank 0 has an observer.
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 
 #include "renzan/base/clock.h"
@@ -13,6 +15,7 @@
 #include "renzan/train/config.h"
 #include "renzan/train/evaluate.h"
 #include "renzan/train/hybrid_model.h"
+#include "renzan/train/loop_state.h"
 
 namespace renzan {
 
@@ -28,7 +31,8 @@ struct StepReport {
 class TrainObserver {
  public:
   virtual ~TrainObserver() = default;
-  virtual void OnStart(int64_t steps) = 0;
+  // `first` is where this process begins.
+  virtual void OnStart(const LoopState& first, int64_t steps) = 0;
   // After every step: how many are done, and the seconds spent in them.
   virtual void OnStep(int64_t done, double seconds) = 0;
   virtual void OnReport(const StepReport& report) = 0;
@@ -41,19 +45,17 @@ struct Split {
   RowRange rows;
 };
 
-struct TrainResult {
-  int64_t steps = 0;
-  double seconds = 0;  // in steps, without evaluations
-};
-
 // Steps that the configuration asks for. Throws kConfig when there are fewer samples than one
 // batch.
 int64_t NumSteps(const TrainingConfig& config, const Split& train);
 
-// Trains `steps` steps. `observer` is null on ranks other than 0. Throws kSoftware when the run
-// diverges.
-TrainResult Train(const TrainConfig& config, int64_t steps, const Split& train,
-                  const std::optional<Split>& eval, HybridModel& model, Communicator& comm,
-                  int num_threads, const Clock& clock, TrainObserver* observer);
+// Trains from state->step until `steps` are done, and evaluates then; false when it stopped before
+// that because `should_stop`, called with the number of steps done at the beginning, after each and
+// during evaluations, said so. `observer` is null on ranks other than 0. Throws kSoftware when the
+// run diverges.
+bool Train(const TrainConfig& config, int64_t steps, const Split& train,
+           const std::optional<Split>& eval, HybridModel& model, Communicator& comm,
+           const Clock& clock, TrainObserver* observer,
+           const std::function<bool(int64_t done)>& should_stop, LoopState* state);
 
 }  // namespace renzan

@@ -11,8 +11,9 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// The lines of `text` about steps before `next_step`.
-std::string LinesBefore(const std::string& text, int64_t next_step, const std::string& path) {
+// The lines of `text` about what is before `next`.
+std::string LinesBefore(const std::string& text, const MetricsLog::Next& next,
+                        const std::string& path) {
   std::string kept;
   int line_number = 0;
   for (size_t begin = 0; begin < text.size();) {
@@ -21,7 +22,10 @@ std::string LinesBefore(const std::string& text, int64_t next_step, const std::s
     const std::string line = text.substr(begin, end - begin);
     ++line_number;
     try {
-      if (Json::parse(line).at("step").get<int64_t>() < next_step) kept += line + "\n";
+      const Json record = Json::parse(line);
+      const bool evaluation = record.contains("eval/loss");
+      if (record.at("step").get<int64_t>() < (evaluation ? next.evaluation : next.training))
+        kept += line + "\n";
     } catch (const Json::exception&) {
       Fail(ErrorCode::kData, "{}:{}: not a line of metrics: move the file away to begin a new one",
            path, line_number);
@@ -33,10 +37,10 @@ std::string LinesBefore(const std::string& text, int64_t next_step, const std::s
 
 }  // namespace
 
-MetricsLog::MetricsLog(const std::string& path, int64_t next_step) {
+MetricsLog::MetricsLog(const std::string& path, Next next) {
   if (FileExists(path)) {
     const std::string text = ReadFile(path);
-    const std::string kept = LinesBefore(text, next_step, path);
+    const std::string kept = LinesBefore(text, next, path);
     if (kept != text) WriteFileAtomically(path, kept);
   }
   file_.emplace(path);

@@ -15,10 +15,15 @@ namespace renzan {
 
 class MetricsLog {
  public:
-  // Continues `path` or begins it. A run that resumes at `next_step` will log that step and later
-  // ones again: lines about them, and one that a killed process left torn, are dropped. Throws
-  // Error kCantCreate, or kData when the file holds something else.
-  explicit MetricsLog(const std::string& path, int64_t next_step = 0);
+  // The first steps of which a resumed run will log training and evaluations, maybe again.
+  struct Next {
+    int64_t training = 0, evaluation = 0;
+  };
+
+  // Continues `path` or begins it. Lines about what will be logged again, and one that a killed
+  // process left torn, are dropped. Throws Error kCantCreate, or kData when the file holds
+  // something else.
+  explicit MetricsLog(const std::string& path, Next next);
 
   // The line has reached the operating system when this returns. Throws Error kIo.
   void Add(const ScalarRecord& record);

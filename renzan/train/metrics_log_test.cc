@@ -13,7 +13,7 @@ namespace {
 
 TEST(MetricsLog, OneObjectPerLineReadableAtOnce) {
   TemporaryDirectory dir;
-  MetricsLog log(dir / "metrics.jsonl");
+  MetricsLog log(dir / "metrics.jsonl", {});
   log.Add({100, 1790000000.25, {{"train/loss", 0.5}, {"train/auc", NAN}}});
   log.Add({200, 1790000001, {{"train/loss", 0.1}}});
   EXPECT_EQ(ReadFile(dir / "metrics.jsonl"),
@@ -25,22 +25,36 @@ TEST(MetricsLog, AResumedRunDropsWhatItWillSayAgain) {
   TemporaryDirectory dir;
   const std::string path = dir / "metrics.jsonl";
   {
-    MetricsLog log(path);
+    MetricsLog log(path, {});
     for (const int64_t step : {100, 200, 300}) log.Add({step, 1, {}});
   }
   AppendFile(path).Append("{\"step\":400,\"ti");
-  { MetricsLog log(path, 250); }
+  { MetricsLog log(path, {250, 250}); }
   EXPECT_EQ(ReadFile(path), "{\"step\":100,\"time\":1.0}\n{\"step\":200,\"time\":1.0}\n");
-  MetricsLog log(path, 200);
+  MetricsLog log(path, {200, 200});
   log.Add({200, 2, {}});
   EXPECT_EQ(ReadFile(path), "{\"step\":100,\"time\":1.0}\n{\"step\":200,\"time\":2.0}\n");
+}
+
+TEST(MetricsLog, AnEvaluationThatComesAgainIsDropped) {
+  TemporaryDirectory dir;
+  const std::string path = dir / "metrics.jsonl";
+  {
+    MetricsLog log(path, {});
+    log.Add({100, 1, {{"train/loss", 1}}});
+    log.Add({100, 1, {{"eval/loss", 1}}});
+  }
+  { MetricsLog log(path, {101, 101}); }
+  EXPECT_NE(ReadFile(path).find("eval/loss"), std::string::npos);
+  { MetricsLog log(path, {101, 100}); }
+  EXPECT_EQ(ReadFile(path), "{\"step\":100,\"time\":1.0,\"train/loss\":1.0}\n");
 }
 
 TEST(MetricsLog, SomebodyElsesFileIsLeftAlone) {
   TemporaryDirectory dir;
   WriteFileAtomically(dir / "notes", "{\"step\": 1}\nmy notes\n");
   try {
-    MetricsLog log(dir / "notes", 1);
+    MetricsLog log(dir / "notes", {1, 1});
     FAIL() << "no error";
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::kData);

@@ -1,85 +1,184 @@
 #include "renzan/train/run.h"
 
 #include <memory>
+#include <utility>
 
+#include "renzan/base/background_task.h"
 #include "renzan/base/error.h"
 #include "renzan/base/file.h"
 #include "renzan/base/host.h"
 #include "renzan/base/log.h"
 #include "renzan/base/thread_pool.h"
+#include "renzan/checkpoint/directory.h"
 #include "renzan/nn/isa.h"
 #include "renzan/train/agreement.h"
+#include "renzan/train/checkpointer.h"
 #include "renzan/train/gather.h"
 #include "renzan/train/hybrid_model.h"
 #include "renzan/train/loop.h"
-#include "renzan/train/model_io.h"
+#include "renzan/train/past_run.h"
+#include "renzan/train/resume.h"
+#include "renzan/train/run_manifest.h"
 #include "renzan/train/run_observer.h"
 #include "renzan/train/splits.h"
+#include "renzan/train/status_file.h"
 
 namespace renzan {
 namespace {
 
-void RefuseToOverwrite(const std::string& run_dir) {
-  if (!run_dir.empty() && FileExists(run_dir + "/manifest.json"))
-    Fail(ErrorCode::kCantCreate, "{} holds a run already: choose another --run-dir, or remove it",
-         run_dir);
+using Libraries = std::map<std::string, std::string>;
+
+// Rank 0 chooses; everyone learns it.
+RunDirectories ChooseDirectories(const TrainConfig& config, const RunOptions& options,
+                                 Communicator& comm) {
+  std::string run = config.run_dir;
+  if (run.empty() && comm.rank() == 0) run = NewRunDirectory(options.name, *options.clock);
+  RunDirectories directories{.run = BroadcastString(comm, run),
+                             .checkpoints = BroadcastString(comm, config.checkpoint.dir)};
+  if (directories.checkpoints.empty()) directories.checkpoints = directories.run + "/checkpoints";
+  return directories;
 }
 
-// Rank 0 chooses and creates the directory; everyone learns its name.
-std::string MakeRunDirectory(const TrainConfig& config, const std::string& name, Communicator& comm,
-                             const Clock& clock) {
-  std::string dir;
+// What a checkpoint remembers of the run that wrote it, beside its configuration.
+std::map<std::string, std::string> DescribeRun(const OpenedSplits& splits, const std::string& isa,
+                                               const Libraries& libraries) {
+  std::map<std::string, std::string> run = {{"program_version", RENZAN_VERSION},
+                                            {"isa", isa},
+                                            {"dataset.train", splits.train.dataset->fingerprint()}};
+  for (const auto& [name, version] : libraries) run["library." + name] = version;
+  return run;
+}
+
+// Rank 0 looks; everyone learns it.
+PastRun AgreeOnPastRun(const RunDirectories& directories, const TrainConfig& config,
+                       const std::map<std::string, std::string>& run, int64_t steps,
+                       bool must_resume, Communicator& comm) {
+  PastRun past;
+  std::string paths;
   if (comm.rank() == 0) {
-    dir = config.run_dir;
-    if (dir.empty()) {
-      const std::string stem = fmt::format("runs/{}-{}", name, FormatUtc(clock.UnixSeconds()));
-      dir = stem;
-      for (int i = 2; FileExists(dir); ++i) dir = fmt::format("{}.{}", stem, i);
-    }
-    CreateDirectories(dir);
+    past = FindPastRun(directories, config, run, steps);
+    if (must_resume && past.checkpoints.empty() && past.model_sha256.empty())
+      Fail(ErrorCode::kNoInput, "{} has no checkpoint to resume from", directories.checkpoints);
+    for (const std::string& path : past.checkpoints) paths += path + "\n";
   }
-  return BroadcastString(comm, dir);
+  past.model_sha256 = BroadcastString(comm, past.model_sha256);
+  paths = BroadcastString(comm, paths);
+  past.checkpoints.clear();
+  for (size_t begin = 0, end; begin < paths.size(); begin = end + 1) {
+    end = paths.find('\n', begin);
+    past.checkpoints.push_back(paths.substr(begin, end - begin));
+  }
+  return past;
+}
+
+// For a run that was killed after its model had appeared and before it could say so.
+void RecordFinished(const std::string& run_dir, int64_t steps, const std::string& model_sha256,
+                    const Clock& clock) {
+  const std::string path = run_dir + "/manifest.json";
+  if (!FileExists(path)) return;
+  RunManifest manifest = ReadRunManifest(path);
+  if (manifest.model_sha256 == model_sha256) return;
+  manifest.model_sha256 = model_sha256;
+  manifest.steps = steps;
+  WriteRunManifest(path, manifest);
+  WriteStatusFile(run_dir + "/status.json", {.state = "done",
+                                             .step = steps,
+                                             .steps = steps,
+                                             .updated_unix_seconds = clock.UnixSeconds()});
 }
 
 }  // namespace
 
-RunResult RunTraining(const TrainConfig& config, const std::string& name, int threads,
-                      Communicator& comm, const Clock& clock, bool terminal) {
+std::string NewRunDirectory(const std::string& name, const Clock& clock) {
+  const std::string stem = fmt::format("runs/{}-{}", name, FormatUtc(clock.UnixSeconds()));
+  std::string dir = stem;
+  for (int i = 2; FileExists(dir); ++i) dir = fmt::format("{}.{}", stem, i);
+  return dir;
+}
+
+RunResult RunTraining(const TrainConfig& config, const RunOptions& options, Communicator& comm) {
   const std::string isa = SelectIsa(config.numerics.isa);
   CheckSameRun(comm, config, isa);
-  if (comm.rank() == 0) RefuseToOverwrite(config.run_dir);
-  ThreadPool pool(threads);
+  ThreadPool pool(options.threads);
   const OpenedSplits splits = OpenSplits(config.data, config.features, comm);
   const int64_t steps = NumSteps(config.training, splits.train);
-  HybridModel model(config, splits.train.dataset->schema(), EstimatePoolingFactors(splits.train),
-                    comm, pool);
-  const std::string run_dir = MakeRunDirectory(config, name, comm, clock);
+  const RunDirectories directories = ChooseDirectories(config, options, comm);
+  DirectoryLocks locks;
+  BackgroundTask cleanup;  // before the locks are given back
+  if (comm.rank() == 0) {
+    locks = LockDirectories(directories);
+    cleanup.Start([leftovers = GiveUpLeftovers(directories.checkpoints)] {
+      for (const std::string& path : leftovers) RemoveTree(path);
+    });
+  }
 
   TrainConfig resolved = config;
-  resolved.run_dir = run_dir;
+  resolved.run_dir = directories.run;
   resolved.features = FeaturesOf(splits.train.dataset->schema());
   const std::string config_yaml =
       PrintConfig([&](ConfigFields& fields) { resolved.Describe(fields); });
+  const Libraries libraries = {{"oneDNN", MatmulLibraryVersion()}};
+  const std::map<std::string, std::string> run = DescribeRun(splits, isa, libraries);
+  const PastRun past = AgreeOnPastRun(directories, resolved, run, steps, options.must_resume, comm);
+  if (!past.model_sha256.empty()) {
+    if (comm.rank() == 0) {
+      RecordFinished(directories.run, steps, past.model_sha256, *options.clock);
+      LogInfo("{} is trained already, to step {}: model sha256 {}", directories.run, steps,
+              past.model_sha256);
+    }
+    return {RunResult::End::kWasTrained, directories.run, past.model_sha256};
+  }
+
+  HybridModel model(config, splits.train.dataset->schema(), EstimatePoolingFactors(splits.train),
+                    comm, pool,
+                    past.checkpoints.empty() ? InitialValues::kDraw : InitialValues::kZero);
+  LoopState state;
+  state.window.resize(static_cast<size_t>(options.threads));
+  std::optional<ResumePoint> resumed;
+  if (!past.checkpoints.empty()) {
+    resumed = LoadNewest(past.checkpoints, model, comm);
+    state.step = resumed->step;
+    RestoreProgress(resumed->progress, comm.rank(), &state);
+  }
+
+  // Launchers do not pass variables on to every host, and workers must decide alike.
+  const double grace_seconds = AllGatherValues(comm, options.grace_seconds)[0];
   const std::vector<std::string> hosts = GatherStrings(comm, HostName());
   std::unique_ptr<RunObserver> observer;
   if (comm.rank() == 0)
-    observer = std::make_unique<RunObserver>(
-        RunObserver::Options{.run_dir = run_dir,
-                             .config_yaml = config_yaml,
-                             .config = &config,
-                             .splits = &splits,
-                             .isa = isa,
-                             .backend = comm.backend(),
-                             .libraries = {{"oneDNN", MatmulLibraryVersion()}},
-                             .hosts = hosts,
-                             .threads = threads,
-                             .terminal = terminal,
-                             .clock = &clock});
-  const TrainResult result =
-      Train(config, steps, splits.train, splits.eval, model, comm, threads, clock, observer.get());
-  const std::string sha256 = SaveModel(model, comm, run_dir + "/model", result.steps, config_yaml);
-  if (observer) observer->OnDone(result, sha256);
-  return {run_dir, sha256};
+    observer = std::make_unique<RunObserver>(RunObserver::Options{.run_dir = directories.run,
+                                                                  .config_yaml = config_yaml,
+                                                                  .config = &config,
+                                                                  .splits = &splits,
+                                                                  .isa = isa,
+                                                                  .backend = comm.backend(),
+                                                                  .libraries = libraries,
+                                                                  .hosts = hosts,
+                                                                  .threads = options.threads,
+                                                                  .terminal = options.terminal,
+                                                                  .clock = options.clock,
+                                                                  .resumed = resumed});
+  Checkpointer checkpointer(Checkpointer::Options{.dir = directories.checkpoints,
+                                                  .config = config.checkpoint,
+                                                  .config_yaml = config_yaml,
+                                                  .run = run,
+                                                  .grace_seconds = grace_seconds,
+                                                  .requests = options.requests,
+                                                  .clock = options.clock,
+                                                  .observer = observer.get()},
+                            model, comm, state.step, steps,
+                            resumed ? resumed->lineage : std::nullopt,
+                            [&] { return SaveProgress(comm, state); });
+  const bool finished = Train(
+      config, steps, splits.train, splits.eval, model, comm, *options.clock, observer.get(),
+      [&](int64_t done) { return checkpointer.ShouldStop(done); }, &state);
+  if (!finished) {
+    if (observer) observer->OnStopped();
+    return {RunResult::End::kStopped, directories.run, ""};
+  }
+  const std::string sha256 = checkpointer.SaveModel(directories.model(), steps);
+  if (observer) observer->OnDone(state, sha256);
+  return {RunResult::End::kTrained, directories.run, sha256};
 }
 
 }  // namespace renzan

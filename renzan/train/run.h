@@ -1,12 +1,13 @@
 #pragma once
 
-// One training run from configuration to saved model, as seen by one worker. Every rank calls it
-// alike; rank 0 owns the run directory:
+// One training run from configuration to saved model, as seen by one worker: a new one, or one that
+// goes on from its newest checkpoint. Every rank calls it alike; rank 0 owns the run directory:
 //
 //   manifest.json   resolved configuration, dataset fingerprints, versions, the model's SHA-256
 //   metrics.jsonl   one JSON object per report and evaluation
 //   events.out.tfevents.*   the same for TensorBoard
 //   status.json     where the run is, replaced atomically
+//   checkpoints/    unless the configuration names another place
 //   model/          the trained model
 
 #include <string>
@@ -14,17 +15,35 @@
 #include "renzan/base/clock.h"
 #include "renzan/comm/communicator.h"
 #include "renzan/train/config.h"
+#include "renzan/train/requests.h"
 
 namespace renzan {
 
-struct RunResult {
-  std::string run_dir;
-  std::string model_sha256;
+struct RunOptions {
+  std::string name;          // part of a run directory's name when the configuration has none
+  int threads = 1;           // the resolved number
+  bool terminal = false;     // draw a progress bar on stderr
+  bool must_resume = false;  // having no checkpoint is an error
+  double grace_seconds = 0;  // between a request to stop and a kill; 0: not known
+  RunRequests* requests = nullptr;
+  const Clock* clock = nullptr;
 };
 
-// `name` becomes part of a run directory's name when the configuration has none. `threads` is the
-// resolved number. `terminal`: draw a progress bar on stderr. Throws Error.
-RunResult RunTraining(const TrainConfig& config, const std::string& name, int threads,
-                      Communicator& comm, const Clock& clock, bool terminal);
+struct RunResult {
+  enum class End {
+    kTrained,
+    kWasTrained,  // the run directory held the model already
+    kStopped,     // as requested; a later run goes on from the last checkpoint
+  };
+  End end = End::kTrained;
+  std::string run_dir;
+  std::string model_sha256;  // empty when stopped
+};
+
+// Throws Error.
+RunResult RunTraining(const TrainConfig& config, const RunOptions& options, Communicator& comm);
+
+// A name for a run directory that nobody has: "runs/NAME-20260131-120000".
+std::string NewRunDirectory(const std::string& name, const Clock& clock);
 
 }  // namespace renzan

@@ -3,7 +3,10 @@
 #include <unistd.h>
 
 #include <cmath>
+#include <functional>
+#include <utility>
 
+#include "renzan/base/error.h"
 #include "renzan/base/log.h"
 #include "renzan/train/event_file.h"
 #include "renzan/train/metrics_log.h"
@@ -31,6 +34,21 @@ std::string BestReachable(const OpenedSplits& splits, double auc) {
                      100.0 * (auc - 0.5) / (best - 0.5));
 }
 
+// "step-00001234: 640.2 MB, incremental, in 1.2s, training waited 3 ms"
+std::string Describe(const CheckpointReport& report) {
+  return fmt::format("{}: {:.1f} MB, {}, in {:.1f} s, training waited {:.0f} ms", report.name,
+                     static_cast<double>(report.bytes) / 1e6, Name(report.kind),
+                     report.write_seconds, report.stall_seconds * 1000);
+}
+
+// Reports carry the number of steps done, so the first one to come is about a later step, but for
+// an evaluation that was not finished, or was while the checkpoint was being written.
+MetricsLog::Next NextReports(const std::optional<ResumePoint>& resumed) {
+  if (!resumed) return {};
+  return {.training = resumed->step + 1,
+          .evaluation = resumed->step + (EvaluationDue(resumed->progress) ? 0 : 1)};
+}
+
 }  // namespace
 
 struct RunObserver::State {
@@ -41,11 +59,16 @@ struct RunObserver::State {
   RunManifest manifest;
   RunStatus status;
   Progress shown;  // loss and AUC of the last report
+  bool said_lost = false;
+  // Where this process began: rates are about what it did itself.
+  int64_t first_step = 0;
+  double first_seconds = 0;
 
   explicit State(Options given)
       : options(std::move(given)),
-        metrics_log(options.run_dir + "/metrics.jsonl"),
-        event_file(options.run_dir, options.clock->UnixSeconds(), options.hosts[0]),
+        metrics_log(options.run_dir + "/metrics.jsonl", NextReports(options.resumed)),
+        event_file(options.run_dir, options.clock->UnixSeconds(), options.hosts[0],
+                   NextReports(options.resumed).training),
         progress(STDERR_FILENO, options.terminal) {
     manifest.program_version = RENZAN_VERSION;
     manifest.config = options.config_yaml;
@@ -60,44 +83,61 @@ struct RunObserver::State {
       manifest.datasets[splits.eval->dataset->directory()] = splits.eval->dataset->fingerprint();
   }
 
+  // A full disk ends no training: what cannot be recorded is lost, which is said once.
+  void TryTo(const std::function<void()>& record) {
+    try {
+      record();
+    } catch (const Error& error) {
+      if (std::exchange(said_lost, true)) return;
+      progress.Clear();
+      LogWarning("{}: training goes on, but what it reports is not all recorded", error.what());
+    }
+  }
+
   void Log(int64_t step, std::vector<Scalar> scalars) {
     const ScalarRecord record{step, options.clock->UnixSeconds(), std::move(scalars)};
-    metrics_log.Add(record);
-    event_file.Add(record);
+    TryTo([&] { metrics_log.Add(record); });
+    TryTo([&] { event_file.Add(record); });
   }
 
   void WriteManifest() { WriteRunManifest(options.run_dir + "/manifest.json", manifest); }
   void WriteStatus() {
     status.updated_unix_seconds = options.clock->UnixSeconds();
-    WriteStatusFile(options.run_dir + "/status.json", status);
+    TryTo([&] { WriteStatusFile(options.run_dir + "/status.json", status); });
+  }
+
+  // Samples that this process has trained on.
+  double Samples(int64_t done) const {
+    return static_cast<double>((done - first_step) * options.config->training.batch_size);
   }
 
   // `rate` in samples per second; the rest of the run is taken to be as fast as what is done.
   void Advance(int64_t done, double seconds, double rate) {
     status.step = shown.step = done;
     status.samples_per_second = shown.samples_per_second = rate;
-    shown.eta_seconds =
-        seconds / static_cast<double>(done) * static_cast<double>(status.steps - done);
+    shown.eta_seconds = (seconds - first_seconds) / static_cast<double>(done - first_step) *
+                        static_cast<double>(status.steps - done);
     status.eta_seconds = shown.eta_seconds;
   }
 };
 
 RunObserver::RunObserver(Options options) : state_(new State(std::move(options))) {
+  if (const std::optional<ResumePoint>& resumed = state_->options.resumed) {
+    state_->status.step = resumed->step;
+    state_->status.last_checkpoint = {resumed->step, resumed->unix_seconds};
+  }
   state_->WriteManifest();
   state_->WriteStatus();
 }
 
 RunObserver::~RunObserver() {
-  if (state_->status.state == "done") return;
-  // Leaving through an error: whoever watches the run learns it. The error itself is what matters.
-  try {
-    state_->status.state = "failed";
-    state_->WriteStatus();
-  } catch (const std::exception&) {
-  }
+  if (state_->status.state == "done" || state_->status.state == "stopped") return;
+  // Leaving through an error: whoever watches the run learns it.
+  state_->status.state = "failed";
+  state_->WriteStatus();
 }
 
-void RunObserver::OnStart(int64_t steps) {
+void RunObserver::OnStart(const LoopState& first, int64_t steps) {
   const Options& o = state_->options;
   const TrainConfig& config = *o.config;
   LogInfo("{} on {}: {} samples, {} tables; {} steps of {}; {} {} x {} {} ({}, {})",
@@ -105,6 +145,13 @@ void RunObserver::OnStart(int64_t steps) {
           o.splits->train.dataset->schema().categorical.size(), steps, config.training.batch_size,
           o.hosts.size(), o.hosts.size() == 1 ? "worker" : "workers", o.threads,
           o.threads == 1 ? "thread" : "threads", o.backend, o.isa);
+  if (o.resumed) LogInfo("going on from {} at step {}", o.resumed->name, first.step);
+  if (config.checkpoint.quantize != "none")
+    LogWarning(
+        "checkpoint.quantize: a run that is resumed from an incremental checkpoint of 8-bit rows "
+        "will not have the same bits as an undisturbed one");
+  state_->first_step = first.step;
+  state_->first_seconds = first.seconds;
   state_->status.state = "running";
   state_->status.steps = state_->shown.steps = steps;
   state_->WriteStatus();
@@ -112,8 +159,7 @@ void RunObserver::OnStart(int64_t steps) {
 
 void RunObserver::OnStep(int64_t done, double seconds) {
   State& s = *state_;
-  const double samples = static_cast<double>(done * s.options.config->training.batch_size);
-  s.Advance(done, seconds, samples / seconds);
+  s.Advance(done, seconds, s.Samples(done) / (seconds - s.first_seconds));
   // Once there is a loss to show; the last step is the report's to show.
   if (!std::isnan(s.shown.loss) && done < s.shown.steps)
     s.progress.Update(s.shown, s.options.clock->MonotonicSeconds());
@@ -150,19 +196,54 @@ void RunObserver::OnAdvice(const std::string& advice) {
   LogWarning("{}", advice);
 }
 
-void RunObserver::OnDone(const TrainResult& result, const std::string& model_sha256) {
+void RunObserver::OnCheckpoint(const CheckpointReport& report) {
+  State& s = *state_;
+  s.progress.Clear();
+  if (!report.error.empty()) {
+    LogWarning("{} could not be written: {}; {}", report.name, report.error,
+               s.status.last_checkpoint
+                   ? fmt::format("the last one is at step {}", s.status.last_checkpoint->step)
+                   : "there is none yet");
+    return;
+  }
+  LogInfo("checkpoint {}", Describe(report));
+  s.status.last_checkpoint = {report.step, s.options.clock->UnixSeconds()};
+  s.WriteStatus();
+}
+
+void RunObserver::OnStopping(int64_t step) {
+  State& s = *state_;
+  s.progress.Clear();
+  LogInfo("asked to stop: a last checkpoint at step {}", step);
+  s.status.state = "stopping";
+  s.status.step = step;
+  s.WriteStatus();
+}
+
+void RunObserver::OnStopped() {
+  State& s = *state_;
+  s.status.state = "stopped";
+  s.WriteStatus();
+  LogInfo("stopped at step {} of {}; the same command goes on from {}", s.status.step,
+          s.status.steps,
+          s.status.last_checkpoint ? fmt::format("step {}", s.status.last_checkpoint->step)
+                                   : "the beginning");
+}
+
+void RunObserver::OnDone(const LoopState& state, const std::string& model_sha256) {
   State& s = *state_;
   s.manifest.model_sha256 = model_sha256;
-  s.manifest.steps = result.steps;
+  s.manifest.steps = state.step;
   s.WriteManifest();
   s.status.state = "done";
-  s.status.step = result.steps;
+  s.status.step = state.step;
   s.status.eta_seconds = 0;
   s.WriteStatus();
   s.progress.Clear();
-  const double samples = static_cast<double>(result.steps * s.options.config->training.batch_size);
-  LogInfo("trained {} steps in {} ({:.1f}k samples/s)", result.steps, DurationText(result.seconds),
-          result.seconds > 0 ? samples / result.seconds / 1000 : 0);
+  const double seconds = state.seconds - s.first_seconds;
+  LogInfo("trained {} steps in {} ({:.1f}k samples/s){}", state.step - s.first_step,
+          DurationText(seconds), seconds > 0 ? s.Samples(state.step) / seconds / 1000 : 0,
+          s.first_step > 0 ? fmt::format(", {} in all", state.step) : "");
   LogInfo("model {}/model sha256 {}", s.options.run_dir, model_sha256);
 }
 

@@ -4,17 +4,20 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "renzan/base/clock.h"
+#include "renzan/train/checkpointer.h"
 #include "renzan/train/config.h"
 #include "renzan/train/loop.h"
+#include "renzan/train/resume.h"
 #include "renzan/train/splits.h"
 
 namespace renzan {
 
-class RunObserver : public TrainObserver {
+class RunObserver : public TrainObserver, public CheckpointObserver {
  public:
   struct Options {
     std::string run_dir;
@@ -27,18 +30,24 @@ class RunObserver : public TrainObserver {
     int threads = 1;
     bool terminal = false;
     const Clock* clock = nullptr;
+    std::optional<ResumePoint> resumed;
   };
   explicit RunObserver(Options options);
   ~RunObserver() override;
 
-  void OnStart(int64_t steps) override;
+  void OnStart(const LoopState& first, int64_t steps) override;
   void OnStep(int64_t done, double seconds) override;
   void OnReport(const StepReport& report) override;
   void OnEvaluation(int64_t step, const BinaryMetrics& metrics) override;
   void OnAdvice(const std::string& advice) override;
 
+  void OnCheckpoint(const CheckpointReport& report) override;
+  void OnStopping(int64_t step) override;
+
   // The model is saved: completes the manifest and prints the summary.
-  void OnDone(const TrainResult& result, const std::string& model_sha256);
+  void OnDone(const LoopState& state, const std::string& model_sha256);
+  // The run has stopped as requested.
+  void OnStopped();
 
  private:
   struct State;

@@ -1,0 +1,82 @@
+#include "renzan/checkpoint/checkpoint_files.h"
+
+#include <filesystem>
+#include <utility>
+
+#include "renzan/base/error.h"
+#include "renzan/base/sha256.h"
+#include "renzan/base/xxhash.h"
+
+namespace renzan {
+namespace {
+
+void CheckSize(const std::string& path, uint64_t bytes, uint64_t expected) {
+  if (bytes != expected)
+    Fail(ErrorCode::kData, "{} has {} bytes, the manifest says {}: the file is damaged", path,
+         bytes, expected);
+}
+
+}  // namespace
+
+CheckpointFiles::CheckpointFiles(std::string dir, bool verify)
+    : dir_(std::move(dir)), verify_(verify), manifest_(CheckpointManifest::Read(dir_)) {
+  for (size_t i = 0; i < manifest_.files.size(); ++i) {
+    const CheckpointFile& file = manifest_.files[i];
+    const std::string path = dir_ + "/" + file.name;
+    std::error_code error;
+    const uintmax_t bytes = std::filesystem::file_size(path, error);
+    if (error) Fail(ErrorCode::kNoInput, "cannot read {}: {}", path, error.message());
+    CheckSize(path, bytes, file.bytes);
+    for (const CheckpointFile::Tensor& tensor : file.tensors) {
+      tensors_[tensor.info.key] = tensor.info;
+      file_of_[tensor.info.key] = i;
+    }
+  }
+  open_.resize(manifest_.files.size());
+}
+
+const SafetensorsReader& CheckpointFiles::Open(size_t index) {
+  if (open_[index] != nullptr) return *open_[index];
+  const CheckpointFile& expected = manifest_.files[index];
+  const std::string path = dir_ + "/" + expected.name;
+  auto reader = std::make_unique<SafetensorsReader>(path);
+  CheckSize(path, reader->bytes().size(), expected.bytes);
+  if (verify_) {
+    // Not through the map: what the disk cannot read is an Error here and would be a signal there.
+    const std::string sum = Xxh128OfFile(path);
+    if (sum != expected.xxh128)
+      Fail(ErrorCode::kData, "{} is damaged: its XXH128 is {}, the manifest says {}", path, sum,
+           expected.xxh128);
+  }
+  for (const CheckpointFile::Tensor& tensor : expected.tensors) {
+    const SafetensorsReader::Tensor* found = reader->Find(tensor.info.key);
+    if (found == nullptr || found->info != tensor.info)
+      Fail(ErrorCode::kData, "{} does not hold tensor '{}' {} {} that the manifest lists", path,
+           tensor.info.key, Name(tensor.info.dtype), ShapeText(tensor.info.shape));
+  }
+  open_[index] = std::move(reader);
+  return *open_[index];
+}
+
+const SafetensorsReader::Tensor& CheckpointFiles::Tensor(const std::string& key) {
+  const auto file = file_of_.find(key);
+  CHECK_MSG(file != file_of_.end(), "{} has no tensor '{}'", dir_, key);
+  return *Open(file->second).Find(key);
+}
+
+void CheckpointFiles::VerifyAll() {
+  for (size_t i = 0; i < manifest_.files.size(); ++i) {
+    const SafetensorsReader& reader = Open(i);
+    for (const auto& [info, sha256] : manifest_.files[i].tensors) {
+      if (sha256.empty()) continue;
+      const std::span<const std::byte> bytes = reader.Find(info.key)->bytes;
+      const std::string sum =
+          Sha256Hex({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+      if (sum != sha256)
+        Fail(ErrorCode::kData, "{}: tensor '{}' has the SHA-256 {}, the manifest says {}",
+             reader.path(), info.key, sum, sha256);
+    }
+  }
+}
+
+}  // namespace renzan

@@ -1,0 +1,82 @@
+// A reader that shares no code with ours: the one in docs/formats/checkpoint.md, to the letter.
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <string>
+
+#include "renzan/checkpoint/testing.h"
+
+namespace renzan {
+namespace {
+
+// The document's Python, which defines read_checkpoint.
+std::string DocumentedReader() {
+  const std::string text = ReadFile(FORMAT_DOCUMENT);
+  const std::string open = "```python\n";
+  const size_t begin = text.find(open, text.find("## Reading one")) + open.size();
+  return text.substr(begin, text.find("```", begin) - begin);
+}
+
+class FormatDocument : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (std::system("/usr/bin/python3 -c 'import numpy' 2>/dev/null") != 0)
+      GTEST_SKIP() << "needs python3 with numpy";
+  }
+
+  // Runs `checks` with the tensors of `checkpoint` as `t`.
+  void Check(const std::string& checkpoint, const std::string& checks) {
+    WriteFileAtomically(dir_ / "read.py", DocumentedReader() + "import sys\n" +
+                                              "t = read_checkpoint(sys.argv[1])\n" + checks);
+    const std::string command =
+        fmt::format("/usr/bin/python3 {} {}", dir_ / "read.py", dir_ / checkpoint);
+    EXPECT_EQ(std::system(command.c_str()), 0);
+  }
+
+  TemporaryDirectory dir_;
+  TestModel model_;
+};
+
+TEST_F(FormatDocument, ItsReaderReadsASavedModel) {
+  model_.Save(dir_ / "model");
+  Check("model", R"(
+assert len(t) == 4
+assert t["bottom.0.weight"].tolist() == [[1, 2], [3, 4], [5, 6]]
+assert t["embedding.C1.weight"].shape == (10, 4)
+assert t["embedding.C1.weight/rowwise_adagrad"].sum() == 10
+manifest = json.load(open(sys.argv[1] + "/manifest.json"))
+lines = ["step %d\n" % manifest["step"]]
+for key in sorted(t, key=lambda k: k.encode()):
+    digest = hashlib.sha256(t[key].tobytes()).hexdigest()
+    lines.append("%s %s %s\n" % (key, list(t[key].shape), digest))
+assert hashlib.sha256("".join(lines).encode()).hexdigest() == manifest["model_sha256"]
+)");
+}
+
+TEST_F(FormatDocument, ItsReaderComposesIncrements) {
+  model_.SaveFull(dir_.path(), 10);
+  model_.Touch(3, 0.1f);
+  model_.Touch(9, 0.3f);
+  model_.SaveIncrement(dir_.path(), 20, 10, {3, 9});
+  model_.SaveIncrement(dir_.path(), 30, 10, {3, 9}, true);
+  model_.Save(dir_ / "model", 20);
+  const std::string checks = R"(
+import os
+model = read_checkpoint(os.path.join(sys.argv[1], os.pardir, "model"))
+assert t.pop("progress.auc").tolist() == [5, 4, 5]
+assert sorted(t) == sorted(model)
+for key in model:
+    if INT8 and key == "embedding.C1.weight":
+        changed = (t[key] != model[key]).any(1)
+        assert changed.nonzero()[0].tolist() == [3, 9], changed
+        assert abs(t[key] - model[key]).max() < 0.9 / 255 / 2 + 1e-6
+    else:
+        assert t[key].tobytes() == model[key].tobytes(), key
+)";
+  Check("step-00000020", "INT8 = False" + checks);
+  Check("step-00000030", "INT8 = True" + checks);
+}
+
+}  // namespace
+}  // namespace renzan

@@ -1,0 +1,86 @@
+#pragma once
+
+// manifest.json of a checkpoint: what it is, and every file and tensor with a checksum. It ends
+// with a checksum of itself, so that no flipped bit of it passes. docs/formats/checkpoint.md
+// describes it for other programs.
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "renzan/checkpoint/tensor_info.h"
+
+namespace renzan {
+
+enum class CheckpointKind {
+  kFull,         // holds everything
+  kIncremental,  // holds the rows that changed since its base, and the dense parameters
+};
+
+// "full" or "incremental"
+std::string_view Name(CheckpointKind kind);
+
+// What the manifest says about one file.
+struct CheckpointFile {
+  struct Tensor {
+    TensorInfo info;
+    std::string sha256;  // of the values' bytes; empty where they were not hashed
+
+    bool operator==(const Tensor&) const = default;
+  };
+
+  std::string name;  // inside the checkpoint's directory
+  uint64_t bytes = 0;
+  std::string xxh128;  // of the whole file
+  std::vector<Tensor> tensors;
+
+  std::string ToJson() const;
+  // Throws Error kData.
+  static CheckpointFile FromJson(std::string_view text);
+
+  bool operator==(const CheckpointFile&) const = default;
+};
+
+// The full checkpoint that an incremental one adds to: a directory beside it.
+struct CheckpointBase {
+  std::string name;
+  std::string manifest_sha256;
+
+  bool operator==(const CheckpointBase&) const = default;
+};
+
+struct CheckpointManifest {
+  CheckpointKind kind = CheckpointKind::kFull;
+  int64_t step = 0;
+  int64_t unix_ms = 0;                     // when it was written
+  std::optional<CheckpointBase> base;      // of an incremental one, always
+  std::string quantization;                // of the rows of an incremental one: empty or "int8"
+  std::string model_sha256;                // empty where the values were not hashed
+  std::map<std::string, std::string> run;  // what the writer wants to remember; opaque here
+  std::vector<CheckpointFile> files;
+  std::string config;           // resolved, YAML
+  std::string manifest_sha256;  // set by Parse, ignored by ToJson
+
+  // The text of manifest.json. Throws Error kData where a text is not UTF-8.
+  std::string ToJson() const;
+  // Throws Error kData for a text that is damaged, or that describes what cannot be.
+  static CheckpointManifest Parse(std::string_view text);
+  // Parses `dir`/manifest.json. Throws Error kNoInput or kData, which names the file.
+  static CheckpointManifest Read(const std::string& dir);
+
+  uint64_t bytes() const;  // of all files, without the manifest
+};
+
+// Whether a tensor belongs to the model: keys under "progress." hold the accumulators of metrics.
+bool IsModelTensor(std::string_view key);
+
+// SHA-256 over "step <step>\n" and one line "<key> <shape> <sha256 of the values>\n" per tensor of
+// the model, in the order of the keys' bytes. It knows nothing of files, so it does not depend on
+// who wrote what. Empty when a tensor was not hashed. Throws Error kData when a key is there twice.
+std::string ModelSha256(std::span<const CheckpointFile> files, int64_t step);
+
+}  // namespace renzan

@@ -1,0 +1,217 @@
+#include "renzan/checkpoint/reader.h"
+
+#include <algorithm>
+#include <cstring>
+#include <filesystem>
+#include <set>
+
+#include "renzan/base/config.h"
+#include "renzan/base/error.h"
+
+namespace renzan {
+namespace {
+
+namespace fs = std::filesystem;
+
+// The directory that `dir` lies in, also when it is given as "." or as a link.
+std::string ParentOf(const std::string& dir) {
+  fs::path path(dir);
+  if (!path.has_filename()) path = path.parent_path();
+  std::error_code error;
+  if (fs::is_symlink(path, error) || path.filename() == "." || path.filename() == "..") {
+    path = fs::canonical(path, error);
+    if (error) Fail(ErrorCode::kNoInput, "cannot resolve {}: {}", dir, error.message());
+  }
+  const std::string parent = path.parent_path().string();
+  return parent.empty() ? "." : parent;
+}
+
+// "embedding.C1.weight" and "embedding.C1.weight/adagrad" are of the table "embedding.C1". Empty
+// for tensors that are no table's. (Names of features hold no dots: they are escaped.)
+std::string TableOf(const std::string& key) {
+  constexpr std::string_view kTables = "embedding.";
+  if (!key.starts_with(kTables)) return "";
+  const size_t end = key.find('.', kTables.size());
+  const bool weight = end != std::string::npos && key.compare(end, 7, ".weight") == 0;
+  return weight ? key.substr(0, end) : "";
+}
+
+// [n, ...]: `shape` with another number of rows.
+std::vector<int64_t> WithRows(std::vector<int64_t> shape, int64_t rows) {
+  shape[0] = rows;
+  return shape;
+}
+
+}  // namespace
+
+CheckpointReader::CheckpointReader(const std::string& dir, bool verify)
+    : files_(std::make_unique<CheckpointFiles>(dir, verify)) {
+  if (kind() == CheckpointKind::kFull) {
+    tensors_ = files_->tensors();
+    return;
+  }
+  OpenBase(verify);
+  try {
+    ComposeTensors();
+  } catch (const Error& error) {
+    throw error.WithContext(fmt::format("{} does not fit its base {}", dir, base_->dir()));
+  }
+}
+
+void CheckpointReader::OpenBase(bool verify) {
+  const CheckpointBase& expected = *manifest().base;
+  const std::string path = ParentOf(dir()) + "/" + expected.name;
+  const std::string context =
+      fmt::format("{} holds only what changed since {}, which cannot be used", dir(), path);
+  try {
+    base_ = std::make_unique<CheckpointFiles>(path, verify);
+  } catch (const Error& error) {
+    Fail(ErrorCode::kData, "{}: {}", context, error.what());
+  }
+  if (base_->manifest().manifest_sha256 != expected.manifest_sha256)
+    Fail(ErrorCode::kData,
+         "{}: it is another one than then (manifest_sha256 {}, not {}): put back the one it was "
+         "made over",
+         context, base_->manifest().manifest_sha256, expected.manifest_sha256);
+  if (base_->manifest().kind != CheckpointKind::kFull)
+    Fail(ErrorCode::kData, "{}: it is not a full checkpoint itself", context);
+}
+
+// Every tensor of the base's model must be in the increment, whole or with the rows that changed,
+// and nothing else: a part that was lost must not pass for one that did not change.
+void CheckpointReader::ComposeTensors() {
+  std::set<std::string> unused;
+  for (const auto& [key, info] : files_->tensors()) unused.insert(key);
+  for (const auto& [key, info] : base_->tensors()) {
+    if (!IsModelTensor(key)) continue;
+    tensors_[key] = info;
+    if (!TableOf(key).empty()) {
+      const Replacement replacement = CheckReplacement(info);
+      replacements_[key] = replacement;
+      unused.erase(replacement.rows_key);
+      for (const char* part : {"", ".q8", ".scale", ".offset"})
+        if (replacement.quantized == (*part != '\0')) unused.erase(key + part);
+      continue;
+    }
+    const auto whole = files_->tensors().find(key);
+    if (whole == files_->tensors().end() || whole->second != info)
+      Fail(ErrorCode::kData, "it lacks tensor '{}' {}", key, ShapeText(info.shape));
+    unused.erase(key);
+  }
+  for (const std::string& key : unused) {
+    if (IsModelTensor(key)) Fail(ErrorCode::kData, "the base has no tensor for '{}'", key);
+    tensors_[key] = files_->tensors().at(key);
+  }
+}
+
+CheckpointReader::Replacement CheckpointReader::CheckReplacement(const TensorInfo& base) const {
+  const auto& tensors = files_->tensors();
+  const auto need = [&](const std::string& key, const std::vector<int64_t>& shape, DType dtype) {
+    const auto found = tensors.find(key);
+    if (found == tensors.end() || found->second != TensorInfo{key, shape, dtype})
+      Fail(ErrorCode::kData, "it lacks tensor '{}' {} {}", key, Name(dtype), ShapeText(shape));
+  };
+  Replacement replacement{.rows_key = TableOf(base.key) + ".rows"};
+  const auto rows = tensors.find(replacement.rows_key);
+  if (rows == tensors.end() || rows->second.shape.size() != 1 || rows->second.dtype != DType::kI32)
+    Fail(ErrorCode::kData, "it lacks tensor '{}' I32 [n]", replacement.rows_key);
+  if (base.dtype != DType::kF32 || base.shape.empty())
+    Fail(ErrorCode::kData, "the base's tensor '{}' has no rows of F32", base.key);
+  const int64_t n = rows->second.shape[0];
+  replacement.quantized =
+      !manifest().quantization.empty() && base.key == TableOf(base.key) + ".weight";
+  if (replacement.quantized) {
+    need(base.key + ".q8", WithRows(base.shape, n), DType::kU8);
+    need(base.key + ".scale", {n}, DType::kF32);
+    need(base.key + ".offset", {n}, DType::kF32);
+  } else {
+    need(base.key, WithRows(base.shape, n), DType::kF32);
+  }
+  return replacement;
+}
+
+std::vector<std::string> CheckpointReader::keys() const {
+  std::vector<std::string> keys;
+  for (const auto& [key, info] : tensors_) keys.push_back(key);
+  return keys;
+}
+
+const TensorInfo& CheckpointReader::Info(const std::string& key) const {
+  const auto found = tensors_.find(key);
+  if (found != tensors_.end()) return found->second;
+  const std::string nearest = NearestName(key, keys());
+  Fail(ErrorCode::kData, "{} has no tensor '{}'{}", dir(), key,
+       nearest.empty() ? "" : fmt::format("; the nearest is '{}'", nearest));
+}
+
+const RowOverlay& CheckpointReader::Overlay(const std::string& key) {
+  const auto known = overlays_.find(key);
+  if (known != overlays_.end()) return known->second;
+  const Replacement& replacement = replacements_.at(key);
+  const std::vector<int64_t>& shape = Info(key).shape;
+  RowOverlay overlay;
+  overlay.width = NumElements(WithRows(shape, 1));
+  overlay.rows = files_->Tensor(replacement.rows_key).i32();
+  try {
+    CheckRows(overlay.rows, shape[0], replacement.rows_key);
+  } catch (const Error& error) {
+    throw error.WithContext(dir());
+  }
+  if (replacement.quantized) {
+    overlay.q8 = files_->Tensor(key + ".q8").u8();
+    overlay.scale = files_->Tensor(key + ".scale").f32();
+    overlay.offset = files_->Tensor(key + ".offset").f32();
+  } else {
+    overlay.values = files_->Tensor(key).f32();
+  }
+  return overlays_[key] = overlay;
+}
+
+void CheckpointReader::Read(const std::string& key, int64_t first_element, std::span<float> out) {
+  const TensorInfo& info = Info(key);
+  if (info.dtype != DType::kF32)
+    Fail(ErrorCode::kData, "tensor '{}' of {} is {}, expected F32", key, dir(), Name(info.dtype));
+  const int64_t size = static_cast<int64_t>(out.size()), elements = NumElements(info.shape);
+  CHECK_MSG(first_element >= 0 && size <= elements && first_element <= elements - size,
+            "{} values from {} on do not lie in {} {}", size, first_element, key,
+            ShapeText(info.shape));
+  if (out.empty()) return;
+  const bool composed = replacements_.contains(key);
+  const std::span<const float> values = (composed ? *base_ : *files_).Tensor(key).f32();
+  std::memcpy(out.data(), values.data() + first_element, out.size_bytes());
+  if (composed) Overlay(key).Apply(first_element, out);
+}
+
+void CheckpointReader::Read(const std::string& key, const std::vector<int64_t>& shape,
+                            std::span<float> out) {
+  const TensorInfo& info = Info(key);
+  if (info.shape != shape)
+    Fail(ErrorCode::kData,
+         "tensor '{}' of {} has shape {}, expected {}: was it trained with another configuration?",
+         key, dir(), ShapeText(info.shape), ShapeText(shape));
+  CHECK(static_cast<int64_t>(out.size()) == NumElements(shape));
+  Read(key, 0, out);
+}
+
+std::vector<int32_t> CheckpointReader::ReplacedRows(const std::string& key) {
+  Info(key);
+  if (!replacements_.contains(key)) return {};
+  const std::span<const int32_t> rows = Overlay(key).rows;
+  return {rows.begin(), rows.end()};
+}
+
+std::vector<int64_t> CheckpointReader::ReadI64(const std::string& key) {
+  const TensorInfo& info = Info(key);
+  if (info.dtype != DType::kI64)
+    Fail(ErrorCode::kData, "tensor '{}' of {} is {}, expected I64", key, dir(), Name(info.dtype));
+  const std::span<const int64_t> values = files_->Tensor(key).i64();
+  return {values.begin(), values.end()};
+}
+
+void CheckpointReader::VerifyAll(bool base_too) {
+  files_->VerifyAll();
+  for (const auto& [key, replacement] : replacements_) Overlay(key);
+  if (base_too && base_ != nullptr) base_->VerifyAll();
+}
+
+}  // namespace renzan

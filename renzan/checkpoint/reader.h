@@ -1,0 +1,77 @@
+#pragma once
+
+// Reads a checkpoint as if it were whole: a full one, or an incremental one over its base, which
+// must lie beside it. Files are mapped, not loaded: memory is bounded by what the caller asks for.
+// Not thread-safe.
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "renzan/checkpoint/checkpoint_files.h"
+#include "renzan/checkpoint/row_overlay.h"
+
+namespace renzan {
+
+class CheckpointReader {
+ public:
+  // Reads the manifests and checks that the files are there in their sizes. A file's checksum is
+  // verified when the file is first used, or never without `verify`. Throws Error kNoInput or
+  // kData; also kData where the base of an incremental one is missing or not the one it was made
+  // over.
+  explicit CheckpointReader(const std::string& dir, bool verify = true);
+
+  const std::string& dir() const { return files_->dir(); }
+  int64_t step() const { return manifest().step; }
+  CheckpointKind kind() const { return manifest().kind; }
+  const std::string& config() const { return manifest().config; }
+  const std::map<std::string, std::string>& run() const { return manifest().run; }
+  const CheckpointManifest& manifest() const { return files_->manifest(); }
+  // Null for a full one.
+  const CheckpointManifest* base_manifest() const {
+    return base_ == nullptr ? nullptr : &base_->manifest();
+  }
+
+  // The tensors as a full checkpoint would hold them.
+  std::vector<std::string> keys() const;  // sorted
+  bool Contains(const std::string& key) const { return tensors_.contains(key); }
+  // Throws Error kData, which names the nearest key, where there is none.
+  const TensorInfo& Info(const std::string& key) const;
+
+  // Values from `first_element` (row-major) on, dequantized where they are quantized. Throws Error
+  // kData: no such key, not F32, a damaged file.
+  void Read(const std::string& key, int64_t first_element, std::span<float> out);
+  // The whole tensor, whose shape must be `shape`. `out` has its size.
+  void Read(const std::string& key, const std::vector<int64_t>& shape, std::span<float> out);
+
+  // The rows of a table that an incremental checkpoint replaces; `key` is the table's weight or one
+  // of its optimizer states. Empty for a full checkpoint and for tensors that are no tables.
+  std::vector<int32_t> ReplacedRows(const std::string& key);
+
+  // A whole tensor of I64. Throws Error kData.
+  std::vector<int64_t> ReadI64(const std::string& key);
+
+  // Verifies every file and tensor of this checkpoint and, unless told otherwise, of its base.
+  void VerifyAll(bool base_too = true);
+
+ private:
+  void OpenBase(bool verify);
+  void ComposeTensors();
+  // Where an incremental checkpoint keeps the rows that replace some of the base's tensor `key`.
+  struct Replacement {
+    std::string rows_key;
+    bool quantized = false;
+  };
+  Replacement CheckReplacement(const TensorInfo& base) const;
+  const RowOverlay& Overlay(const std::string& key);
+
+  std::unique_ptr<CheckpointFiles> files_, base_;
+  std::map<std::string, TensorInfo> tensors_;
+  std::map<std::string, Replacement> replacements_;  // by the key of the base's tensor
+  std::map<std::string, RowOverlay> overlays_;       // of those that were used
+};
+
+}  // namespace renzan

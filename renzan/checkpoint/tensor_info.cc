@@ -1,0 +1,66 @@
+#include "renzan/checkpoint/tensor_info.h"
+
+#include <algorithm>
+
+#include "renzan/base/error.h"
+
+namespace renzan {
+
+size_t BytesOf(DType dtype) {
+  switch (dtype) {
+    case DType::kF32:
+    case DType::kI32:
+      return 4;
+    case DType::kI64:
+      return 8;
+    case DType::kU8:
+      return 1;
+  }
+  return 0;
+}
+
+std::string_view Name(DType dtype) {
+  switch (dtype) {
+    case DType::kF32:
+      return "F32";
+    case DType::kI32:
+      return "I32";
+    case DType::kI64:
+      return "I64";
+    case DType::kU8:
+      return "U8";
+  }
+  return "";
+}
+
+DType ParseDType(std::string_view name) {
+  for (const DType dtype : {DType::kF32, DType::kI32, DType::kI64, DType::kU8})
+    if (Name(dtype) == name) return dtype;
+  Fail(ErrorCode::kData, "dtype \"{}\" is none of F32, I32, I64 and U8", name);
+}
+
+int64_t NumElements(const std::vector<int64_t>& shape) {
+  int64_t elements = 1;
+  for (const int64_t dimension : shape) elements *= dimension;
+  return elements;
+}
+
+uint64_t NumBytes(const TensorInfo& tensor) {
+  return static_cast<uint64_t>(NumElements(tensor.shape)) * BytesOf(tensor.dtype);
+}
+
+void CheckShape(const TensorInfo& tensor) {
+  constexpr int64_t kMaxBytes = int64_t{1} << 62;
+  // The product without the zeros: [2^40, 2^40, 0] is empty, yet nothing could walk through it.
+  int64_t bytes = static_cast<int64_t>(BytesOf(tensor.dtype));
+  for (const int64_t dimension : tensor.shape)
+    if (dimension < 0 || __builtin_mul_overflow(bytes, std::max<int64_t>(dimension, 1), &bytes) ||
+        bytes > kMaxBytes)
+      Fail(ErrorCode::kData, "tensor '{}' has an impossible shape", tensor.key);
+}
+
+std::string ShapeText(const std::vector<int64_t>& shape) {
+  return fmt::format("[{}]", fmt::join(shape, ", "));
+}
+
+}  // namespace renzan

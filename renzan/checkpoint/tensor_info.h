@@ -1,0 +1,43 @@
+#pragma once
+
+// What is known of a tensor without its values: key, shape and type of its elements.
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace renzan {
+
+enum class DType { kF32, kI32, kI64, kU8 };
+
+size_t BytesOf(DType dtype);
+
+// "F32", as safetensors files spell it.
+std::string_view Name(DType dtype);
+
+// The reverse. Throws Error kData for anything else.
+DType ParseDType(std::string_view name);
+
+struct TensorInfo {
+  std::string key;
+  std::vector<int64_t> shape;  // empty for a single value
+  DType dtype = DType::kF32;
+
+  bool operator==(const TensorInfo&) const = default;
+};
+
+// The product of the dimensions.
+int64_t NumElements(const std::vector<int64_t>& shape);
+
+uint64_t NumBytes(const TensorInfo& tensor);
+
+// Throws Error kData for a shape read from a file that no tensor can have: a negative dimension or
+// more than 2^62 bytes, so that sums of two sizes cannot overflow.
+void CheckShape(const TensorInfo& tensor);
+
+// "[4, 2]"
+std::string ShapeText(const std::vector<int64_t>& shape);
+
+}  // namespace renzan

@@ -1,0 +1,94 @@
+#include "renzan/checkpoint/writer.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "renzan/base/error.h"
+#include "renzan/checkpoint/safetensors.h"
+
+namespace renzan {
+namespace {
+
+// A few pieces fit into a core's cache, where the copy leaves them for the checksum and the write.
+constexpr size_t kPieceBytes = 1 << 18;
+
+template <typename T>
+TensorSource SourceOfSpan(std::string key, std::vector<int64_t> shape, DType dtype,
+                          std::span<const T> values) {
+  CHECK_MSG(static_cast<size_t>(NumElements(shape)) == values.size(),
+            "{}: {} values do not fill {}", key, values.size(), ShapeText(shape));
+  return {std::move(key), std::move(shape), dtype,
+          [bytes = std::as_bytes(values)](size_t offset, std::span<std::byte> out) {
+            std::memcpy(out.data(), bytes.data() + offset, out.size());
+          }};
+}
+
+void Copy(const TensorSource& tensor, uint64_t bytes, const WriteOptions& options,
+          std::span<std::byte> buffer, SafetensorsWriter& writer) {
+  for (uint64_t offset = 0; offset < bytes; offset += buffer.size()) {
+    if (options.cancel != nullptr && *options.cancel)
+      Fail(ErrorCode::kTempFail, "writing a checkpoint was called off");
+    const auto piece = buffer.first(std::min<uint64_t>(bytes - offset, buffer.size()));
+    tensor.read(offset, piece);
+    writer.Append(piece);
+  }
+}
+
+}  // namespace
+
+TensorSource SourceOf(std::string key, std::vector<int64_t> shape, std::span<const float> values) {
+  return SourceOfSpan(std::move(key), std::move(shape), DType::kF32, values);
+}
+TensorSource SourceOf(std::string key, std::vector<int64_t> shape,
+                      std::span<const int32_t> values) {
+  return SourceOfSpan(std::move(key), std::move(shape), DType::kI32, values);
+}
+TensorSource SourceOf(std::string key, std::vector<int64_t> shape,
+                      std::span<const int64_t> values) {
+  return SourceOfSpan(std::move(key), std::move(shape), DType::kI64, values);
+}
+
+CheckpointFile WriteCheckpointFile(const std::string& staging, const std::string& name,
+                                   std::span<const TensorSource> tensors,
+                                   const WriteOptions& options) {
+  std::vector<const TensorSource*> order;
+  for (const TensorSource& tensor : tensors) order.push_back(&tensor);
+  // Without gaps between tensors, this is what keeps each aligned.
+  std::stable_sort(order.begin(), order.end(), [](const TensorSource* a, const TensorSource* b) {
+    return BytesOf(a->dtype) > BytesOf(b->dtype);
+  });
+  std::vector<TensorInfo> infos;
+  for (const TensorSource* tensor : order)
+    infos.push_back({tensor->key, tensor->shape, tensor->dtype});
+  SafetensorsWriter writer(staging + "/" + name, infos, {.hash_tensors = options.hash_tensors});
+  std::vector<std::byte> buffer(kPieceBytes);
+  for (size_t i = 0; i < order.size(); ++i)
+    Copy(*order[i], NumBytes(infos[i]), options, buffer, writer);
+  writer.Close();
+  CheckpointFile file{
+      .name = name, .bytes = writer.bytes(), .xxh128 = writer.file_xxh128(), .tensors = {}};
+  for (size_t i = 0; i < infos.size(); ++i)
+    file.tensors.push_back({std::move(infos[i]), writer.tensor_sha256()[i]});
+  return file;
+}
+
+std::string CheckpointWriter::WriteManifest(CheckpointManifest manifest) {
+  std::sort(manifest.files.begin(), manifest.files.end(),
+            [](const CheckpointFile& a, const CheckpointFile& b) { return a.name < b.name; });
+  if (manifest.kind == CheckpointKind::kFull)
+    manifest.model_sha256 = ModelSha256(manifest.files, manifest.step);
+  const std::string text = manifest.ToJson();
+  // Nothing appears that could not be read again.
+  const std::string sha256 = CheckpointManifest::Parse(text).manifest_sha256;
+  WriteFileAtomically(staging() + "/manifest.json", text);
+  return sha256;
+}
+
+std::string CheckpointWriter::Commit(CheckpointManifest manifest) {
+  const std::string sha256 = WriteManifest(std::move(manifest));
+  Publish();
+  return sha256;
+}
+
+}  // namespace renzan

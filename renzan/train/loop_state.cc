@@ -1,0 +1,50 @@
+#include "renzan/train/loop_state.h"
+
+#include <cmath>
+#include <cstring>
+
+#include "renzan/base/error.h"
+#include "renzan/train/evaluate.h"
+
+namespace renzan {
+namespace {
+
+constexpr const char* kWindow = "progress.window";
+constexpr const char* kWatch = "progress.watch";
+constexpr const char* kMilliseconds = "progress.milliseconds";
+constexpr const char* kEvaluationDue = "progress.evaluation_due";
+
+// 0 where it is missing.
+int64_t Number(const ProgressTensors& tensors, const char* key) {
+  const auto found = tensors.find(key);
+  return found != tensors.end() && found->second.size() == 1 ? found->second.front() : 0;
+}
+
+}  // namespace
+
+ProgressTensors SaveProgress(Communicator& comm, const LoopState& state) {
+  BinaryMetrics mine;
+  for (const BinaryMetrics& metrics : state.window) mine.Merge(metrics);
+  return {{kWindow, MergeMetrics(comm, mine).ToIntegers()},
+          {kWatch, state.watch.ToIntegers()},
+          {kMilliseconds, {std::llround(state.seconds * 1000)}},
+          {kEvaluationDue, {state.evaluation_due ? 1 : 0}}};
+}
+
+void RestoreProgress(const ProgressTensors& tensors, int rank, LoopState* state) {
+  CHECK(!state->window.empty());
+  const auto find = [&](const char* key) -> const std::vector<int64_t>* {
+    const auto found = tensors.find(key);
+    return found == tensors.end() ? nullptr : &found->second;
+  };
+  // Merging is exact, so the whole window may be any one thread's.
+  if (const auto* window = find(kWindow); window != nullptr && rank == 0)
+    state->window[0] = BinaryMetrics::FromIntegers(*window);
+  if (const auto* watch = find(kWatch)) state->watch = DivergenceWatch::FromIntegers(*watch);
+  state->seconds = static_cast<double>(Number(tensors, kMilliseconds)) / 1000;
+  state->evaluation_due = EvaluationDue(tensors);
+}
+
+bool EvaluationDue(const ProgressTensors& tensors) { return Number(tensors, kEvaluationDue) != 0; }
+
+}  // namespace renzan

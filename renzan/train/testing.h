@@ -1,0 +1,89 @@
+#pragma once
+
+// A small model for tests, and samples to train it with.
+
+#include <map>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "renzan/base/philox.h"
+#include "renzan/base/sha256.h"
+#include "renzan/train/hybrid_model.h"
+
+namespace renzan {
+
+inline DatasetSchema TestSchema() {
+  return {.label = "label",
+          .dense = {"d0", "d1", "d2"},
+          .categorical = {{"a", 7}, {"b", 1000}, {"m", 50, true}, {"n", 300, true}}};
+}
+
+// This worker's samples of a step's global batch.
+inline Batch MakeSlice(const HybridModel& model, int64_t step) {
+  const DatasetSchema schema = TestSchema();
+  const int64_t begin = model.slice_begin(), end = model.slice_end();
+  Batch batch;
+  batch.size = end - begin;
+  batch.categorical.resize(schema.categorical.size());
+  for (size_t t = 0; t < schema.categorical.size(); ++t)
+    if (schema.categorical[t].multi_hot) batch.categorical[t].offsets.push_back(0);
+  for (int64_t sample = begin; sample < end; ++sample) {
+    const uint64_t s = static_cast<uint64_t>(sample);
+    const Philox::Block words = Philox::Draw(static_cast<uint64_t>(step), s);
+    batch.label.push_back(words[0] % 4 == 0 ? 1.0f : 0.0f);
+    for (int64_t d = 0; d < static_cast<int64_t>(schema.dense.size()); ++d)
+      batch.dense.push_back(Philox::Uniform(words[static_cast<size_t>(d + 1)]));
+    for (size_t t = 0; t < schema.categorical.size(); ++t) {
+      FeatureIds& ids = batch.categorical[t];
+      const bool multi_hot = schema.categorical[t].multi_hot;
+      const uint32_t length = multi_hot ? words[t] % 4 : 1;
+      for (uint32_t i = 0; i < length; ++i) {
+        const uint32_t word = Philox::Draw(words[1], i, t)[0];
+        // Squaring makes low ids frequent.
+        const double u = word * 0x1.0p-32;
+        const double rows = static_cast<double>(schema.categorical[t].num_embeddings);
+        ids.values.push_back(static_cast<int32_t>(u * u * rows));
+      }
+      if (multi_hot) ids.offsets.push_back(static_cast<int32_t>(ids.values.size()));
+    }
+  }
+  return batch;
+}
+
+inline TrainConfig SmallConfig() {
+  TrainConfig config;
+  config.seed = 9;
+  config.training.batch_size = 64;
+  config.model.embedding_dim = 8;
+  config.model.bottom_mlp = {12};
+  config.model.top_mlp = {10, 6};
+  config.model.cross_layers = 2;
+  config.model.cross_rank = 4;
+  config.model.tables["n"].pooling = "mean";
+  config.numerics.virtual_workers = 8;
+  return config;
+}
+
+inline std::vector<double> TestPoolingFactors() {
+  return std::vector<double>(TestSchema().categorical.size(), 1.0);
+}
+
+// By name: SHA-256 of the dense part and of each table this worker owns, with optimizer states.
+inline std::map<std::string, std::string> DigestsOf(HybridModel& model) {
+  const auto digest = [](std::span<const float> values) {
+    Sha256 hash;
+    hash.Update(values.data(), values.size_bytes());
+    return hash.HexDigest();
+  };
+  std::map<std::string, std::string> digests;
+  std::string& dense = digests["dense"];
+  dense = digest(model.parameters().span());
+  for (DenseOptimizer::State& state : model.dense_optimizer().states())
+    dense += digest(state.values.span());
+  for (EmbeddingTable& table : model.embeddings().tables())
+    digests[table.spec.name] = digest(table.weights.span()) + digest(table.state.span());
+  return digests;
+}
+
+}  // namespace renzan
