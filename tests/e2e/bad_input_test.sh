@@ -33,7 +33,14 @@ if [ "$(id -u)" -ne 0 ]; then
   chmod 644 data/dataset.yaml
 fi
 mkdir run && touch run/manifest.json
-expect_exit 73 "holds a run already" train
+expect_exit 65 "run/manifest.json is not the manifest of a run" train
+rm -r run
+
+# A run that left no checkpoint may be begun again, but by nobody else.
+train 2>/dev/null
+rm -r run/model
+expect_exit 73 "run holds another run: seed is 3 there and 4 here" train --set seed=4
+expect_exit 0 "trained 11 steps" train
 rm -r run
 
 # Data that are not what they should be: an id outside its table, NaN, a truncated and a flipped file.

@@ -1,4 +1,5 @@
-# Ctrl-C or SIGTERM to the launcher ends the run at once: one line says so, nobody is left behind.
+# Ctrl-C and SIGTERM to the launcher end a run by a last checkpoint, a second Ctrl-C without one:
+# the log says what happened, and nobody is left behind.
 source "$(dirname "$0")/lib.sh" "$@"
 $renzan data synth --format dataset --seed 7 --rows 4000 --output data >/dev/null
 small_config data
@@ -10,29 +11,35 @@ signal.signal(signal.SIGINT, signal.SIG_DFL)
 os.execv(sys.argv[1], sys.argv[1:])' "$@"
 }
 
-# interrupt BACKEND SIGNAL EXIT_CODE LINE
-interrupt() {
-  local backend=$1 signal=$2 code=$3 line=$4 everyone status=0
+# begin BACKEND OPTION...
+begin() {
   rm -rf run
   with_default_signals "$renzan" train small.yaml --run-dir run --workers 2 --threads 1 \
-    --backend "$backend" --set training.epochs=1000000 >log.txt 2>&1 &
+    --backend "$@" --set training.epochs=1000000 >log.txt 2>&1 &
   launcher=$!
   expect_running
   everyone=$(descendants $launcher)
-  [ "$(wc -w <<<"$everyone")" -ge 2 ] || fail "$backend: no two workers"
-  kill "-$signal" $launcher
-  SECONDS=0
-  wait $launcher || status=$?
-  launcher=""
-  [ $SECONDS -le 10 ] || fail "$backend, $signal: took $SECONDS s to end"
-  [ $status -eq "$code" ] || { cat log.txt; fail "$backend, $signal: exit $status, not $code"; }
-  [ "$(grep -c "stopped by" log.txt)" -eq 1 ] && grep -qxF "$line" log.txt ||
-    { cat log.txt; fail "$backend, $signal: not one line '$line'"; }
-  ! grep -q "error:" log.txt || { cat log.txt; fail "$backend, $signal: reported as an accident"; }
-  expect_nobody_left $everyone
+  [ "$(wc -w <<<"$everyone")" -ge 2 ] || fail "$1: no two workers"
 }
 
 for backend in $(several_worker_backends); do
-  interrupt $backend INT 130 "stopped by signal 2 (Interrupt)"
-  interrupt $backend TERM 75 "stopped by signal 15 (Terminated)"
+  for signal in INT TERM; do
+    begin "$backend"
+    kill "-$signal" $launcher
+    expect_end 75
+    [ "$(grep -c "asked to stop: a last checkpoint at step" log.txt)" -eq 1 ] ||
+      { cat log.txt; fail "$backend, $signal: does not say once that it was asked to stop"; }
+    expect_log "the same command goes on from step"
+    ! grep -q "error:" log.txt || { cat log.txt; fail "$backend, $signal: reported as an accident"; }
+    expect_nobody_left $everyone
+  done
+
+  # A checkpoint that takes a moment.
+  begin "$backend" --set model.embedding_dim=1024
+  kill -INT $launcher
+  wait_for 10 grep -q "asked to stop" log.txt
+  kill -INT $launcher
+  expect_end 130
+  expect_log "stopped by signal 2 (Interrupt)"
+  expect_nobody_left $everyone
 done

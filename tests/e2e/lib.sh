@@ -1,6 +1,6 @@
 # Sourced by every end-to-end test: bash NAME_test.sh PATH_TO_RENZAN
 set -euo pipefail
-renzan=$1
+renzan=$(readlink -f "$1")
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 source_root=$(cd "$here/../.." && pwd)
 shared_data=$source_root/../shared/data
@@ -81,4 +81,58 @@ expect_nobody_left() {
       fail "process $pid was left behind"
     fi
   done
+}
+
+# workers_of LAUNCHER: process ids of the workers that it has started, by mpirun or itself.
+workers_of() {
+  local pid
+  for pid in $(descendants "$1"); do
+    if [ "$(readlink "/proc/$pid/exe")" = "$(readlink -f "$renzan")" ]; then echo "$pid"; fi
+  done
+}
+
+# train_in_background OPTION...: `renzan train small.yaml` in the directory `run`, logged to log.txt;
+# returns when it trains. Its process id is $launcher.
+train_in_background() {
+  rm -f run/status.json
+  $renzan train small.yaml --run-dir run "$@" >log.txt 2>&1 &
+  launcher=$!
+  expect_running
+}
+
+# expect_end CODE [SECONDS]: $launcher ends with CODE within so many seconds (20).
+expect_end() {
+  local status=0
+  SECONDS=0
+  wait $launcher || status=$?
+  launcher=""
+  [ $SECONDS -le "${2:-20}" ] || fail "took $SECONDS s to end"
+  [ $status -eq "$1" ] || { cat log.txt >&2; fail "exit $status instead of $1"; }
+}
+
+# expect_log FRAGMENT
+expect_log() {
+  grep -qF -- "$1" log.txt || { cat log.txt >&2; fail "no '$1' in the log"; }
+}
+
+# wait_for SECONDS COMMAND...: until it succeeds.
+wait_for() {
+  local end=$((SECONDS + $1))
+  shift
+  until "$@"; do
+    [ $SECONDS -lt $end ] || { cat log.txt >&2; fail "never: $*"; }
+    sleep 0.02
+  done
+}
+
+# status_of KEY [RUN_DIR]: a value of status.json, as "stopped" or "checkpoint 120".
+status_of() {
+  python3 -c 'import json, sys
+value = json.load(open(sys.argv[2] + "/status.json"))[sys.argv[1]]
+print("checkpoint %d" % value["step"] if isinstance(value, dict) else value)' "$1" "${2:-run}"
+}
+
+# checkpoints_in DIR: names, newest first.
+checkpoints_in() {
+  ls "$1" | grep -E '^step-[0-9]{8}$' | sort -r
 }

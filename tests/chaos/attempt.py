@@ -1,0 +1,237 @@
+"""One start of the program on a run: disturbs it as planned, waits for its end, and judges that
+end by itself. What the run comes to is judged by chaos.py."""
+
+import dataclasses
+import json
+import os
+import random
+import re
+import subprocess
+import time
+
+import checkpoints
+import processes
+from scenario import HUP, INT, KILL, STEPS, TERM
+
+LONGEST_SECONDS = 120  # an attempt that takes longer hangs
+# Workers agree to stop every tenth of a second; this many steps and seconds after a request
+# nobody can say that it came too late.
+STOP_STEPS, STOP_SECONDS = 150, 3
+
+
+class Failure(Exception):
+    pass
+
+
+@dataclasses.dataclass
+class Counts:
+    """What really happened."""
+
+    attempts: int = 0
+    kills: int = 0  # of one worker or all
+    kills_in_write: int = 0  # of these, while a checkpoint was being written, which never appeared
+    kills_in_model: int = 0  # the same for the model at the end
+    stops: int = 0  # attempts that ended as asked to
+    restarts: int = 0  # by the launcher
+    resumes: int = 0
+    from_increments: int = 0  # of these
+    damaged: int = 0
+    steps_lost: int = 0
+
+    def add(self, other):
+        for field in dataclasses.fields(self):
+            value = getattr(self, field.name) + getattr(other, field.name)
+            setattr(self, field.name, value)
+
+
+class Attempt:
+    def __init__(self, program, directory, number, plan, seed, watch):
+        """Runs in `directory`, which holds config.yaml."""
+        self.plan = plan
+        self.log = f"{directory}/attempt{number}.log"
+        self._program = program
+        self._directory = directory
+        self._run = f"{directory}/run"
+        self._tag = f"{os.getpid()}.{seed}.{number}"
+        self._rng = random.Random(f"targets {seed} {number}")
+        self._watch = watch
+        self._said = []
+        # What the disturbances so far allow for.
+        self._stop_asked = None  # (step, time, signal)
+        self._stop_known = False  # to who would start a killed worker again
+        self._worker_kills = 0
+        self._everybody_killed = False
+        self._died_of = set()  # signals before there was a handler
+        self._writing_when_killed = []
+
+    def history(self):
+        return "; ".join(self._said) or "undisturbed"
+
+    def run(self, counts):
+        """Returns the exit status; negative for a signal."""
+        counts.attempts += 1
+        self._start()
+        try:
+            for disturbance in self.plan.disturbances:
+                if not self._wait_for(disturbance.moment):
+                    break
+                self._disturb(disturbance, counts)
+            self._wait_for(None)
+        finally:
+            if self._process.poll() is None:
+                processes.kill_all(self._tag)
+                self._process.wait()
+        status = self._process.returncode
+        self._watch.look()
+        self._count(counts)
+        self._judge(status)
+        return status
+
+    def text(self):
+        with open(self.log, errors="replace") as file:
+            return file.read()
+
+    def _start(self):
+        place = self.plan.placement
+        command = [
+            self._program, "train", "config.yaml", "--run-dir", "run",
+            "--workers", str(place.workers), "--threads", str(place.threads),
+            "--backend", place.backend,
+            "--set", f"elastic.max_restarts={self.plan.max_restarts}",
+            "--set", "elastic.min=1", "--set", "elastic.backoff_seconds=0.05",
+        ]
+        self._said.append(f"{place}, {self.plan.max_restarts} restarts")
+        environment = dict(os.environ)
+        environment[processes.TAG] = self._tag
+        environment["TMPDIR"] = self._directory  # what a killed mpirun leaves
+        self._began = time.monotonic()
+        with open(self.log, "w") as log:
+            self._process = subprocess.Popen(
+                command, cwd=self._directory, env=environment, stdin=subprocess.DEVNULL,
+                stdout=log, stderr=log, start_new_session=True)
+
+    def _wait_for(self, moment):
+        """False when the attempt has ended before. None is a moment that never comes."""
+        since = time.time()
+        old = checkpoints.partial(f"{self._run}/checkpoints")
+        seen_at = base = None
+        while self._process.poll() is None:
+            now = time.monotonic()
+            if now - self._began > LONGEST_SECONDS:
+                raise Failure(f"has not ended after {LONGEST_SECONDS} s")
+            status = self._watch.look()
+            if moment is None:
+                time.sleep(0.002)
+                continue
+            if moment.kind == "start":
+                reached = now - self._began >= moment.value
+            elif moment.kind == "step":
+                if base is None and status and status["updated"] > since:
+                    base = status["step"]
+                reached = base is not None and status["step"] >= base + moment.value
+            else:
+                seen = (os.path.exists(f"{self._run}/.model.partial")
+                        if moment.kind == "model"
+                        else checkpoints.partial(f"{self._run}/checkpoints") - old)
+                seen_at = (seen_at or now) if seen else None
+                reached = seen_at is not None and now - seen_at >= moment.value
+            if reached:
+                return True
+            time.sleep(0.001)
+        return False
+
+    def _disturb(self, disturbance, counts):
+        pid = self._target(disturbance.target)
+        if pid is None:
+            return
+        step = self._watch.step
+        writing = checkpoints.partial(f"{self._run}/checkpoints")
+        model = os.path.exists(f"{self._run}/.model.partial")
+        self._said.append(f"{disturbance} (step {step}{', writing' if writing else ''})")
+        number = disturbance.signal
+        if number == KILL:
+            counts.kills += 1
+            self._writing_when_killed.append((writing, model))
+        if disturbance.target == "all" or (number == KILL and pid == self._process.pid):
+            self._everybody_killed = True
+            processes.kill_all(self._tag)
+            return
+        if number == KILL:
+            self._worker_kills += 1
+        elif not processes.handles(pid, number):
+            self._died_of.add(number)
+            self._worker_kills += pid != self._process.pid
+        if number in (TERM, INT, HUP):
+            self._stop_asked = self._stop_asked or (step, time.monotonic(), number)
+            self._stop_known |= pid == self._process.pid
+        processes.send(pid, number)
+        if disturbance.twice:
+            time.sleep(self._rng.uniform(0, 0.2))
+            if self._process.poll() is None:
+                processes.send(pid, number)
+
+    def _target(self, target):
+        """None when there is nobody to disturb any more."""
+        while self._process.poll() is None:
+            if target != "worker" or self.plan.placement.workers == 1:
+                return self._process.pid
+            found = processes.workers(self._tag, self._program, self._process.pid)
+            if found:
+                return self._rng.choice(found)
+            time.sleep(0.001)
+        return None
+
+    def _count(self, counts):
+        text = self.text()
+        counts.restarts += text.count("starting again with")
+        for name in re.findall(r"going on from (step-\d+)", text):
+            counts.resumes += 1
+            counts.from_increments += self._watch.kinds.of(name) == "incremental"
+        directory = f"{self._run}/checkpoints"
+        appeared = {os.stat(f"{directory}/{name}").st_ino
+                    for name in checkpoints.complete(directory)}
+        for writing, model in self._writing_when_killed:
+            if any(inode not in appeared for _, inode in writing):
+                counts.kills_in_write += 1
+            if model and not os.path.exists(f"{self._run}/model"):
+                counts.kills_in_model += 1
+        if self._process.returncode in (75, 130):
+            counts.stops += 1
+
+    def _judge(self, status):
+        self._said.append(f"exit {status}")
+        allowed = {0} | {-number for number in self._died_of}
+        if self._stop_asked:
+            allowed |= {75} | ({130} if self._stop_asked[2] == INT else set())
+        if self._worker_kills > self.plan.max_restarts or (self._worker_kills and self._stop_asked):
+            allowed.add(69)
+        if self._everybody_killed:
+            allowed.add(-KILL)
+        if status not in allowed:
+            raise Failure(f"exit status {status}, but only {sorted(allowed)} are right")
+        if left := processes.wait_until_gone(self._tag, 3):
+            processes.kill_all(self._tag)
+            raise Failure(f"processes {left} were left behind")
+        # A worker that was asked and killed before it could tell the others takes that with it.
+        if status == 0 and (self._stop_known or self._stop_asked and not self._worker_kills):
+            step, moment, _ = self._stop_asked
+            if step < STEPS - STOP_STEPS and time.monotonic() - moment > STOP_SECONDS:
+                raise Failure(f"asked to stop at step {step}, it trained to the end")
+        if status == 75 and not self._worker_kills:
+            self._judge_stop()
+
+    def _judge_stop(self):
+        """Nothing is lost by a stop."""
+        text = self.text()
+        stopped = re.search(r"stopped at step (\d+) of", text)
+        if not stopped:
+            if re.search(rf"{STEPS} steps of", text):
+                raise Failure("it stopped in the midst of training without saying where")
+            return
+        step = int(stopped.group(1))
+        newest = checkpoints.complete(f"{self._run}/checkpoints")[:1]
+        if step > 0 and (not newest or int(newest[0][len("step-"):]) < step):
+            raise Failure(f"stopped at step {step}, but the newest checkpoint is {newest}")
+        with open(f"{self._run}/status.json") as file:
+            if json.load(file)["state"] != "stopped":
+                raise Failure("status.json does not say 'stopped'")

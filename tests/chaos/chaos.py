@@ -1,0 +1,257 @@
+#!/usr/bin/env python3
+"""Disturbs small training runs in every way that the launch contract knows, until they end: the
+model and its metrics must be those of a run that nobody disturbed.
+
+    tests/chaos/chaos.py build/release/bin/renzan --seeds 30
+"""
+
+import argparse
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+sys.dont_write_bytecode = True
+import checkpoints
+from attempt import Attempt, Counts, Failure
+from scenario import STEPS, Plan, Scenario
+
+DISTURBED_ATTEMPTS = 5  # then the run is left in peace
+LOG_LINES = 30  # of each attempt, when something is wrong
+
+
+class Watch:
+    """Looks at a run again and again: how far it is, and what was lost."""
+
+    def __init__(self, run):
+        self.kinds = checkpoints.Kinds(f"{run}/checkpoints")
+        self.step = self.steps_lost = 0
+        self._path = f"{run}/status.json"
+
+    def look(self):
+        self.kinds.look()
+        try:
+            with open(self._path) as file:
+                status = json.load(file)
+        except FileNotFoundError:
+            return None
+        self.steps_lost += max(0, self.step - status["step"])
+        self.step = status["step"]
+        return status
+
+
+class Run:
+    """One seed."""
+
+    def __init__(self, program, work, seed, backends):
+        self.scenario = Scenario(seed, backends)
+        self.counts = Counts()
+        self.attempts = []
+        self.damages = []
+        self._program = program
+        self._directory = f"{work}/seed{seed}"
+        self._checkpoints = f"{self._directory}/run/checkpoints"
+        self._damaged = {}  # by name: the content that was left
+        os.mkdir(self._directory)
+        config = dict(self.scenario.config)
+        data = f"../{config['data']}"
+        config["data"] = {"train": {"path": data, "rows": [0, 3000]},
+                          "eval": {"path": data, "rows": [3000, 4000]}}
+        with open(f"{self._directory}/config.yaml", "w") as file:
+            json.dump(config, file, indent=1)
+
+    def run(self):
+        self._train_undisturbed()
+        watch = Watch(f"{self._directory}/run")
+        status = None
+        while status != 0:
+            number = len(self.attempts)
+            plan = self.scenario.plan(number)
+            if number >= DISTURBED_ATTEMPTS:
+                plan = Plan(plan.placement, 0, [], "")
+            if number > 0 and plan.damage:
+                self._damage(plan.damage, number)
+            left = checkpoints.partial(self._checkpoints)
+            attempt = Attempt(self._program, self._directory, number, plan, self.scenario.seed,
+                              watch)
+            self.attempts.append(attempt)
+            status = attempt.run(self.counts)
+            if number >= DISTURBED_ATTEMPTS and status != 0:
+                raise Failure(f"the undisturbed attempt ended with {status}")
+        self.counts.steps_lost = watch.steps_lost
+        if stale := left & checkpoints.partial(self._checkpoints):
+            raise Failure(f"{sorted(stale)} were left by an earlier attempt")
+        self._compare()
+        self._expect_damaged_ones_kept()
+
+    def _train_undisturbed(self):
+        place = self.scenario.reference
+        result = subprocess.run(
+            [self._program, "train", "config.yaml", "--run-dir", "undisturbed",
+             "--workers", str(place.workers), "--threads", str(place.threads),
+             "--backend", place.backend, "--set", "checkpoint.every_steps=0"],
+            cwd=self._directory, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT, timeout=300, text=True)
+        if result.returncode != 0:
+            raise Failure(f"the undisturbed run failed:\n{result.stdout}")
+
+    def _damage(self, how, number):
+        """The newest checkpoint, if there is another one to go on from."""
+        sound = [name for name in checkpoints.complete(self._checkpoints)
+                 if name not in self._damaged]
+        if len(sound) < 2:
+            return
+        newest, *others = [(name, checkpoints.manifest(f"{self._checkpoints}/{name}")["base"])
+                           for name in sound]
+        if not any(base is None or base["name"] in sound for _, base in others):
+            return
+        path = f"{self._checkpoints}/{newest[0]}"
+        rng = random.Random(f"damage {self.scenario.seed} {number}")
+        self.damages.append((number, checkpoints.damage(path, how, rng)))
+        self._damaged[newest[0]] = checkpoints.content(path)
+        self.counts.damaged += 1
+
+    def _expect_damaged_ones_kept(self):
+        """Under their own name, or moved aside."""
+        for name, content in self._damaged.items():
+            kept = [path for path in os.listdir(self._checkpoints)
+                    if path == name or path.startswith(name + ".damaged")]
+            if content not in [checkpoints.content(f"{self._checkpoints}/{path}")
+                               for path in kept]:
+                raise Failure(f"the damaged {name} was deleted or changed")
+
+    def _compare(self):
+        ours, expected = (checkpoints.manifest(f"{self._directory}/{run}/model")["model_sha256"]
+                          for run in ("run", "undisturbed"))
+        if ours != expected:
+            raise Failure(f"another model: {ours}, undisturbed {expected}")
+        ours, expected = (self._metrics(run) for run in ("run", "undisturbed"))
+        if ours != expected:
+            first = next((pair for pair in zip(ours, expected) if pair[0] != pair[1]), None)
+            raise Failure(f"other metrics: {len(ours)} lines instead of {len(expected)}, "
+                          f"the first that differ are {first}")
+
+    def _metrics(self, run):
+        """Every line without what depends on the clock."""
+        lines = []
+        with open(f"{self._directory}/{run}/metrics.jsonl") as file:
+            for line in map(json.loads, file):
+                del line["time"]
+                line.pop("train/samples_per_second", None)
+                lines.append(line)
+        return lines
+
+    def describe(self):
+        """The schedule so far."""
+        lines = []
+        for number, attempt in enumerate(self.attempts):
+            lines += [f"  before attempt {n}: {what}" for n, what in self.damages if n == number]
+            lines.append(f"  attempt {number}: {attempt.history()}")
+        return "\n".join(lines)
+
+    def tails(self):
+        lines = []
+        for attempt in self.attempts:
+            lines.append(f"--- {os.path.basename(attempt.log)}")
+            lines += attempt.text().splitlines()[-LOG_LINES:]
+        return "\n".join(lines)
+
+    def remove(self):
+        shutil.rmtree(self._directory)
+
+
+COLUMNS = {"attempts": "attempts", "kills": "kills", "kills_in_write": "in write",
+           "kills_in_model": "in model", "stops": "stops", "restarts": "restarts",
+           "resumes": "resumes", "from_increments": "from incr.", "damaged": "damaged",
+           "steps_lost": "steps lost"}
+
+
+def print_header():
+    print("  ".join(["seed".rjust(6), *COLUMNS.values(), "seconds"]), flush=True)
+
+
+def print_row(name, counts, seconds):
+    cells = [str(getattr(counts, key)).rjust(len(title)) for key, title in COLUMNS.items()]
+    print("  ".join([name.rjust(6), *cells, f"{seconds:7.1f}"]), flush=True)
+
+
+def make_data(program, work):
+    for name, more in (("one_hot", []), ("multi_hot", ["--multi-hot", "3"])):
+        subprocess.run([program, "data", "synth", "--format", "dataset", "--seed", "6", "--rows",
+                        "4000", "--features", "8", "--output", f"{work}/{name}", *more],
+                       check=True, stdout=subprocess.DEVNULL)
+
+
+def arguments():
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("renzan", help="the program")
+    parser.add_argument("--seeds", type=int, default=30, help="how many runs (30)")
+    parser.add_argument("--first-seed", type=int, default=1)
+    parser.add_argument("--keep", action="store_true", help="keep the runs, and say where")
+    parser.add_argument("--verbose", action="store_true", help="print every schedule")
+    return parser.parse_args()
+
+
+def report_failure(run, seed, failure, options):
+    print(f"\nFAILED: seed {seed}: {failure}\n"
+          f"configuration: {json.dumps(run.scenario.config)}\n"
+          f"{run.describe()}\n{run.tails()}\n"
+          f"to repeat: {sys.argv[0]} {options.renzan} --first-seed {seed} --seeds 1 --keep "
+          f"--verbose\n", flush=True)
+
+
+def run_seeds(options, program, work):
+    """Returns what happened over all seeds, and which failed."""
+    backends = ["gloo"] + (["mpi"] * 2 if shutil.which("mpirun") else [])
+    total, failed = Counts(), []
+    make_data(program, work)
+    print_header()
+    began = time.monotonic()
+    for seed in range(options.first_seed, options.first_seed + options.seeds):
+        start = time.monotonic()
+        run = Run(program, work, seed, backends)
+        try:
+            run.run()
+        except Failure as failure:
+            failed.append(seed)
+            report_failure(run, seed, failure, options)
+        total.add(run.counts)
+        print_row(str(seed), run.counts, time.monotonic() - start)
+        if options.verbose:
+            print(run.describe(), flush=True)
+        if not options.keep:
+            run.remove()
+    print_row("all", total, time.monotonic() - began)
+    return total, failed
+
+
+def main():
+    # In the background of a shell or under nohup these are ignored, which a run would inherit.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    options = arguments()
+    work = tempfile.mkdtemp(prefix="chaos.")
+    try:
+        total, failed = run_seeds(options, os.path.realpath(options.renzan), work)
+    finally:
+        if options.keep:
+            print(f"kept: {work}")
+        else:
+            shutil.rmtree(work)
+    if failed:
+        sys.exit(f"FAILED: seeds {failed}")
+    # A test that never hit what it is for has tested nothing. One seed alone may miss.
+    if options.seeds > 1 and total.kills_in_write == 0:
+        sys.exit("FAILED: no kill hit a checkpoint while it was being written")
+    if options.seeds > 1 and total.from_increments == 0:
+        sys.exit("FAILED: nothing was resumed from an incremental checkpoint")
+
+
+if __name__ == "__main__":
+    main()

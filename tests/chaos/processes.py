@@ -1,0 +1,75 @@
+"""The processes of one attempt, known by a tag in their environment: also those that another
+process has adopted are found."""
+
+import os
+import signal
+import time
+
+TAG = "RENZAN_CHAOS"
+
+
+def tagged(tag):
+    """Process ids, without those that are dead and only wait to be reaped."""
+    wanted = f"{TAG}={tag}".encode()
+    found = []
+    for name in os.listdir("/proc"):
+        if not name.isdigit():
+            continue
+        try:
+            with open(f"/proc/{name}/environ", "rb") as file:
+                if wanted in file.read().split(b"\0"):
+                    found.append(int(name))
+        except OSError:
+            pass  # it has just ended
+    return found
+
+
+def workers(tag, program, launcher):
+    """Those that run `program`. One worker alone is its own launcher."""
+    found = []
+    for pid in tagged(tag):
+        try:
+            if pid != launcher and os.readlink(f"/proc/{pid}/exe") == program:
+                found.append(pid)
+        except OSError:
+            pass
+    return sorted(found)
+
+
+def handles(pid, number):
+    """Whether the process catches, blocks or ignores a signal instead of dying from it."""
+    bit = 1 << (number - 1)
+    try:
+        with open(f"/proc/{pid}/status") as file:
+            fields = dict(line.split(":", 1) for line in file)
+    except OSError:
+        return False
+    return any(int(fields[key], 16) & bit for key in ("SigCgt", "SigBlk", "SigIgn"))
+
+
+def send(pid, number):
+    """False when it is gone."""
+    try:
+        os.kill(pid, number)
+        return True
+    except ProcessLookupError:
+        return False
+
+
+def kill_all(tag):
+    """As a power cut does: nobody has time to react to another's end."""
+    for number in (signal.SIGSTOP, signal.SIGKILL):
+        for pid in tagged(tag):
+            send(pid, number)
+    # One that was being started meanwhile.
+    while left := wait_until_gone(tag, 5):
+        for pid in left:
+            send(pid, signal.SIGKILL)
+
+
+def wait_until_gone(tag, seconds):
+    """Those that are still there then."""
+    end = time.monotonic() + seconds
+    while (left := tagged(tag)) and time.monotonic() < end:
+        time.sleep(0.01)
+    return left

@@ -1,0 +1,150 @@
+"""What a seed stands for: one small training run, and how each attempt at it is disturbed.
+
+Everything here is drawn from the seed alone, never from what happens, so that a seed can be
+repeated. Moments are meant by progress, not by the clock: see attempt.py for how they are found.
+"""
+
+import dataclasses
+import random
+import signal
+
+
+@dataclasses.dataclass(frozen=True)
+class Placement:
+    workers: int
+    threads: int
+    backend: str
+
+    def __str__(self):
+        return f"{self.workers}x{self.threads} {self.backend}"
+
+
+@dataclasses.dataclass(frozen=True)
+class Moment:
+    """`start`: seconds after the attempt began. `step`: so many steps after the attempt's first
+    status or the previous disturbance. `checkpoint`, `model`: seconds after the half-written
+    directory of one was seen."""
+
+    kind: str
+    value: float
+
+    def __str__(self):
+        unit = "" if self.kind == "step" else " s"
+        return f"{self.kind} + {self.value:g}{unit}"
+
+
+@dataclasses.dataclass(frozen=True)
+class Disturbance:
+    moment: Moment
+    target: str  # launcher, worker, or all (a power cut)
+    signal: signal.Signals
+    twice: bool = False
+
+    def __str__(self):
+        what = "power cut" if self.target == "all" else f"{self.signal.name} to {self.target}"
+        return f"{what}{' twice' if self.twice else ''} at {self.moment}"
+
+
+@dataclasses.dataclass(frozen=True)
+class Plan:
+    """One attempt."""
+
+    placement: Placement
+    max_restarts: int
+    disturbances: list
+    damage: str  # to the newest checkpoint before the attempt: flip, truncate, remove or ""
+
+
+STEPS = 240
+TERM, INT, HUP = signal.SIGTERM, signal.SIGINT, signal.SIGHUP
+USR1, KILL = signal.SIGUSR1, signal.SIGKILL
+
+
+class Scenario:
+    def __init__(self, seed, backends):
+        """`backends`: those that several workers can use here, the faster ones more than once."""
+        self.seed = seed
+        self.backends = backends
+        self._rng = random.Random(f"scenario {seed}")
+        self.config = self._config()
+        self.reference = Placement(1, self._rng.randint(1, 2), "local")
+
+    def plan(self, attempt):
+        """Of attempt 0, 1, 2 and so on."""
+        rng = self._rng = random.Random(f"attempt {self.seed} {attempt}")
+        restarts = rng.choice([0, 0, 2])
+        disturbances = [self._disturbance() for _ in range(rng.choice([1, 2, 2, 3]))]
+        damage = rng.choice(["flip", "truncate", "remove"]) if rng.random() < 0.3 else ""
+        return Plan(self._placement(), restarts, disturbances, damage)
+
+    def _config(self):
+        """As a tree for YAML, with everything but where things are."""
+        rng = self._rng
+        codecs = ["fp32", "fp16", "bf16"]
+        return {
+            "seed": rng.randrange(1000),
+            "data": rng.choice(["one_hot", "multi_hot"]),
+            "model": {
+                "type": rng.choice(["dlrm", "dlrm_dcnv2"]),
+                "pooling": rng.choice(["sum", "mean"]),
+                "embedding_dim": rng.choice([8, 16]),
+                "bottom_mlp": [16],
+                "top_mlp": [16, 8],
+                "cross_layers": 2,
+                "cross_rank": 4,
+            },
+            "training": {
+                "batch_size": 64,
+                "epochs": 1000,
+                "max_steps": STEPS,
+                "log_every": rng.randint(1, 5),
+                "eval_every": rng.choice([0, 20, 70]),
+            },
+            "optimizer": {
+                "dense": {"type": rng.choice(["sgd", "adagrad", "adam"]), "learning_rate": 0.01},
+                "sparse": {
+                    "type": rng.choice(["sgd", "adagrad", "rowwise_adagrad"]),
+                    "learning_rate": 0.05,
+                },
+            },
+            "comm": {key: rng.choice(codecs) for key in ("forward", "backward", "dense")},
+            "checkpoint": {
+                "every_steps": rng.randint(1, 50),
+                "keep": rng.randint(1, 3),
+                "incremental": rng.random() < 0.75,
+            },
+            "numerics": {"virtual_workers": 8},
+        }
+
+    def _placement(self):
+        workers = self._rng.choice([1, 2, 2, 2, 3, 3, 4])
+        backend = "local" if workers == 1 else self._rng.choice(self.backends)
+        threads = self._rng.randint(1, 2) if workers <= 2 else 1  # for the sake of small machines
+        return Placement(workers, threads, backend)
+
+    def _moment(self):
+        rng = self._rng
+        kind = rng.choices(["start", "step", "checkpoint", "model"], [2, 5, 5, 1])[0]
+        if kind == "step":
+            return Moment(kind, rng.randint(1, STEPS // 6))
+        longest = {"start": 0.5, "checkpoint": 0.1, "model": 0.05}[kind]
+        return Moment(kind, round(rng.uniform(0, longest), 3))
+
+    def _disturbance(self):
+        rng = self._rng
+        target, number, twice = rng.choice([
+            ("launcher", TERM, False),
+            ("launcher", TERM, True),
+            ("worker", TERM, False),
+            ("launcher", INT, False),
+            ("launcher", HUP, False),
+            ("launcher", USR1, False),
+            ("worker", USR1, False),
+            ("worker", KILL, False),
+            ("worker", KILL, False),
+            ("worker", KILL, False),
+            ("all", KILL, False),
+            ("all", KILL, False),
+            ("all", KILL, False),
+        ])
+        return Disturbance(self._moment(), target, number, twice)

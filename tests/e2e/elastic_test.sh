@@ -1,0 +1,42 @@
+# A worker is killed: the run goes on from its last checkpoint with those that are left, or with as
+# many as before, and ends with the bits of a run in which nobody died.
+source "$(dirname "$0")/lib.sh" "$@"
+$renzan data synth --format dataset --seed 7 --rows 4000 --output data >/dev/null
+small_config data
+long=(--set training.epochs=25 --set checkpoint.every_steps=10)
+$renzan train small.yaml --run-dir undisturbed "${long[@]}" 2>/dev/null
+
+has_checkpoint() { [ -n "$(checkpoints_in run/checkpoints)" ]; }
+
+# kill_one BACKEND MIN_WORKERS EXPECTED_LINE
+kill_one() {
+  local backend=$1 workers
+  rm -rf run
+  train_in_background --workers 4 --threads 1 --backend $backend "${long[@]}" \
+    --set elastic.min=$2 --set elastic.backoff_seconds=0.1
+  wait_for 30 has_checkpoint
+  workers=($(workers_of $launcher))
+  [ ${#workers[@]} -eq 4 ] || fail "$backend: ${#workers[@]} workers instead of 4"
+  kill -KILL "${workers[2]}"
+  expect_end 0 120
+  expect_log "was killed by signal 9 (Killed): starting again with $3 in 0.1 s (restart 1 of 3)"
+  expect_log "going on from step-"
+  [ "$(sha256_of run)" = "$(sha256_of undisturbed)" ] || fail "$backend: other bits"
+}
+
+for backend in $(several_worker_backends); do
+  kill_one $backend 1 "3 workers"
+done
+kill_one gloo 4 "4 workers"
+
+# Restarts are counted; when they are used up the run fails as without them.
+rm -rf run
+train_in_background --workers 2 --threads 1 --backend gloo --set training.epochs=1000000 \
+  --set elastic.max_restarts=1 --set elastic.backoff_seconds=0.1
+kill -KILL $(workers_of $launcher | tail -1)
+wait_for 30 grep -q "starting again with 2 workers" log.txt
+rm -f run/status.json
+expect_running
+kill -KILL $(workers_of $launcher | tail -1)
+expect_end 69
+expect_log "all 1 restarts are used up"

@@ -1,0 +1,34 @@
+# checkpoint.quantize: increments of 8-bit rows are smaller, sound and can be gone on from, but not
+# to the same bits, which is said.
+source "$(dirname "$0")/lib.sh" "$@"
+$renzan data synth --format dataset --seed 7 --rows 4000 --output data >/dev/null
+small_config data
+long=(--set training.epochs=20 --set checkpoint.every_steps=10 --set model.embedding_dim=64)
+warning="will not have the same bits as an undisturbed one"
+
+# bytes_of RUN: of its newest checkpoint, an increment; without the accumulators of metrics.
+bytes_of() {
+  python3 - "$1/checkpoints/$(checkpoints_in "$1/checkpoints" | head -1)/manifest.json" <<'PY'
+import json, sys
+manifest = json.load(open(sys.argv[1]))
+assert manifest["kind"] == "incremental", manifest["kind"]
+print(sum(f["bytes"] for f in manifest["files"] if f["name"].startswith("table.")))
+PY
+}
+
+expect_exit 0 "trained 220 steps" $renzan train small.yaml --run-dir exact "${long[@]}"
+! grep -q "$warning" out.txt || fail "a warning for nothing"
+expect_exit 0 "$warning" $renzan train small.yaml --run-dir run "${long[@]}" \
+  --set checkpoint.quantize=int8
+# A run that is not resumed never reads what it wrote.
+[ "$(sha256_of run)" = "$(sha256_of exact)" ] || fail "writing checkpoints changed the model"
+expect_exit 0 "int8: not bit-exact" $renzan checkpoint verify run
+[ $((2 * $(bytes_of run))) -lt "$(bytes_of exact)" ] ||
+  fail "$(bytes_of run) bytes with int8, $(bytes_of exact) without"
+
+rm -r run/model
+newest=$(checkpoints_in run/checkpoints | head -1)
+expect_exit 0 "going on from $newest" $renzan train small.yaml --run-dir run "${long[@]}" \
+  --set checkpoint.quantize=int8 --workers 2 --threads 1
+grep -q "$warning" out.txt || fail "no warning: $(cat out.txt)"
+expect_exit 1 "" $renzan checkpoint diff run exact
