@@ -92,12 +92,18 @@ workers_of() {
 }
 
 # train_in_background OPTION...: `renzan train small.yaml` in the directory `run`, logged to log.txt;
-# returns when it trains. Its process id is $launcher.
+# returns when it has trained some steps. Its process id is $launcher.
 train_in_background() {
   rm -f run/status.json
   $renzan train small.yaml --run-dir run "$@" >log.txt 2>&1 &
   launcher=$!
+  expect_trained
+}
+
+# expect_trained: as expect_running, and some steps are done.
+expect_trained() {
   expect_running
+  wait_for 30 grep -Eq '"step": [1-9]' run/status.json
 }
 
 # expect_end CODE [SECONDS]: $launcher ends with CODE within so many seconds (20).

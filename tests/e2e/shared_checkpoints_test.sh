@@ -3,7 +3,7 @@
 source "$(dirname "$0")/lib.sh" "$@"
 $renzan data synth --format dataset --seed 7 --rows 4000 --output data >/dev/null
 small_config data
-long=(--set training.epochs=20)
+long=(--set training.epochs=50)
 $renzan train small.yaml --run-dir undisturbed "${long[@]}" 2>/dev/null
 
 # The first run stands still while the others try.

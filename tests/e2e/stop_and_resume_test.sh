@@ -104,7 +104,7 @@ rm -rf run
 OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 mpirun -n 2 --oversubscribe \
   --bind-to none $renzan train small.yaml --run-dir run "${long[@]}" >log.txt 2>&1 &
 launcher=$!
-expect_running
+expect_trained
 kill -TERM $(workers_of $launcher | tail -1)
 expect_stopped
 resume --workers 2 --threads 1 --backend gloo
