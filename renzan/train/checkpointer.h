@@ -87,7 +87,7 @@ class Checkpointer {
   bool ShouldStop(int64_t done);
 
   // Waits for a checkpoint in flight, then saves the model at `path`. Returns its SHA-256. Throws
-  // kCantCreate or kIo on every rank.
+  // kCantCreate or kIo where it failed, kUnavailable on the other ranks.
   std::string SaveModel(const std::string& path, int64_t step);
 
  private:
