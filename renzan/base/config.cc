@@ -99,6 +99,14 @@ void Read(const ConfigTree& tree, std::string_view path, std::vector<Item>* valu
   }
 }
 
+template <typename Item>
+void Read(const ConfigTree& tree, std::string_view path, std::map<std::string, Item>* value) {
+  if (tree.kind == Kind::kNull) return;
+  if (tree.kind != Kind::kMap) FailType(tree, path, "a mapping, such as {name: value}");
+  for (const ConfigTree::Entry& entry : tree.entries)
+    Read(entry.value, fmt::format("{}.{}", path, entry.key), &(*value)[entry.key]);
+}
+
 // What all sections of one file share.
 struct ReadState {
   std::string file;

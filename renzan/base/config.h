@@ -38,14 +38,16 @@ class ConfigFields {
  public:
   using Value =
       std::variant<bool*, int*, int64_t*, uint64_t*, double*, std::string*, std::vector<int>*,
-                   std::vector<int64_t>*, std::vector<double>*, std::vector<std::string>*>;
+                   std::vector<int64_t>*, std::vector<double>*, std::vector<std::string>*,
+                   std::map<std::string, std::string>*, std::map<std::string, int64_t>*>;
   using Describer = std::function<void(ConfigFields&)>;
   template <typename T>
   using ItemDescriber = std::function<void(ConfigFields&, T&)>;
 
   virtual ~ConfigFields() = default;
 
-  // A value of any of the types above. `doc` is one line, printed as a comment.
+  // A value of any of the types above. `doc` is one line, printed as a comment. A list in the file
+  // takes the place of what `value` holds already; the names of a map are added to it, as in Map().
   void Field(const char* key, Value value, const char* doc = "") { Bind(key, value, nullptr, doc); }
 
   // One of a few words.

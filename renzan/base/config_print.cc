@@ -54,6 +54,13 @@ std::string Print(const std::vector<Item>& value) {
   return fmt::format("[{}]", fmt::join(items, ", "));
 }
 
+template <typename Item>
+std::string Print(const std::map<std::string, Item>& value) {
+  std::vector<std::string> items;
+  for (const auto& [name, item] : value) items.push_back(Print(name) + ": " + Print(item));
+  return fmt::format("{{{}}}", fmt::join(items, ", "));
+}
+
 class ConfigPrinter final : public ConfigFields {
  public:
   ConfigPrinter(std::string* out, bool with_docs, std::string indent = "")

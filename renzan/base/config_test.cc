@@ -44,6 +44,8 @@ struct TestConfig {
   std::vector<int64_t> rows;
   std::vector<double> weights;
   std::vector<std::string> files;
+  std::map<std::string, std::string> labels;
+  std::map<std::string, int64_t> counts;
   NumericsConfig numerics;
   std::map<std::string, TableConfig> tables;
 
@@ -57,6 +59,8 @@ struct TestConfig {
     fields.Field("rows", &rows);
     fields.Field("weights", &weights);
     fields.Field("files", &files);
+    fields.Field("labels", &labels);
+    fields.Field("counts", &counts);
     fields.Section("numerics", &numerics, "what fixes every bit");
     fields.Map("tables", &tables);
     fields.Require(batch_size % numerics.virtual_workers == 0, "batch_size",
@@ -98,6 +102,9 @@ rows:
   - 10
 files: [a.npy, '3']
 weights: [1, .5, -.inf]
+labels: {rack: r1, "odd key": '3', model: 4}
+counts:
+  nic: 2
 numerics:
   virtual_workers: 4
 tables:
@@ -113,12 +120,16 @@ tables:
   EXPECT_EQ(config.rows, std::vector<int64_t>{10});
   EXPECT_EQ(config.files, (std::vector<std::string>{"a.npy", "3"}));
   EXPECT_EQ(config.weights, (std::vector<double>{1, .5, -INFINITY}));
+  EXPECT_EQ(config.labels,
+            (std::map<std::string, std::string>{{"rack", "r1"}, {"odd key", "3"}, {"model", "4"}}));
+  EXPECT_EQ(config.counts, (std::map<std::string, int64_t>{{"nic", 2}}));
   EXPECT_EQ(config.numerics.virtual_workers, 4);
   EXPECT_EQ(config.numerics.isa, "auto");
   EXPECT_EQ(config.tables.at("C1").dim, 64);
   EXPECT_EQ(config.tables.at("C1").pooling, "mean");
   EXPECT_EQ(config.tables.at("C2").dim, 16);
   EXPECT_EQ(Read("").batch_size, 2048);
+  EXPECT_TRUE(Read("labels:\n").labels.empty());
   EXPECT_EQ(Read("numerics:\n").numerics.virtual_workers, 8);
 }
 
@@ -163,6 +174,13 @@ TEST(Config, WrongTypesAreErrors) {
   EXPECT_EQ(ErrorOf("layers: [512, a]"),
             "config.yaml:1:15: layers[1] must be a whole number, found 'a'");
   EXPECT_THAT(ErrorOf("layers: [3000000000]"), HasSubstr("layers[0]: '3000000000' is too large"));
+  EXPECT_EQ(ErrorOf("counts: {nic: two}"),
+            "config.yaml:1:15: counts.nic must be a whole number, found 'two'");
+  EXPECT_EQ(ErrorOf("labels: {rack: [r1]}"),
+            "config.yaml:1:16: labels.rack must be text, found a list");
+  EXPECT_EQ(ErrorOf("labels: [rack]"),
+            "config.yaml:1:9: labels must be a mapping, such as {name: value}, found a list");
+  EXPECT_THAT(ErrorOf("labels: {a: x, a: y}"), HasSubstr("key 'a' is given twice"));
   EXPECT_THAT(ErrorOf("numerics: 4"), HasSubstr("numerics must be a section, found '4'"));
   EXPECT_THAT(ErrorOf("tables: [C1]"), HasSubstr("tables must be a section, found a list"));
   EXPECT_THAT(ErrorOf("tables: {C1: 4}"), HasSubstr("tables.C1 must be a section, found '4'"));
@@ -202,11 +220,12 @@ TEST(Config, BrokenFilesAreErrors) {
 TEST(Config, OverridesWinOverTheFile) {
   const TestConfig config =
       Read("numerics: {virtual_workers: 16}\nlayers: wrong but replaced\n",
-           {"numerics.virtual_workers=2", "layers=[1, 2]", "tables.C1.dim=128",
-            "name=", "numerics.virtual_workers=4", "files=[a=b]"});
+           {"numerics.virtual_workers=2", "layers=[1, 2]", "tables.C1.dim=128", "labels={rack: r1}",
+            "labels.model=a100", "name=", "numerics.virtual_workers=4", "files=[a=b]"});
   EXPECT_EQ(config.numerics.virtual_workers, 4);
   EXPECT_EQ(config.layers, (std::vector<int>{1, 2}));
   EXPECT_EQ(config.tables.at("C1").dim, 128);
+  EXPECT_EQ(config.labels, (std::map<std::string, std::string>{{"rack", "r1"}, {"model", "a100"}}));
   EXPECT_EQ(config.name, "");
   EXPECT_EQ(config.files, std::vector<std::string>{"a=b"});
 }
@@ -221,6 +240,9 @@ TEST(Config, BadOverridesNameThemselves) {
   EXPECT_THAT(ErrorOf("", {"seed"}), HasSubstr("--set seed: expected key=value"));
   EXPECT_THAT(ErrorOf("", {"=3"}), HasSubstr("expected key=value"));
   EXPECT_THAT(ErrorOf("", {"numerics..isa=3"}), HasSubstr("an empty word in key"));
+  std::string deep = "numerics";
+  for (int level = 0; level < 100'000; ++level) deep += ".a";
+  EXPECT_THAT(ErrorOf("", {deep + "=1"}), HasSubstr("...: nested too deeply"));
   EXPECT_THAT(ErrorOf("", {"seed="}), HasSubstr("must be a whole number, found the text ''"));
   EXPECT_THAT(ErrorOf("", {"layers=[1"}), HasSubstr("--set layers=[1: not valid YAML"));
   EXPECT_THAT(ErrorOf("layers: [1]", {"layers.0=2"}),
@@ -234,6 +256,8 @@ TEST(Config, PrintReadsBackToTheSameValues) {
   config.files = {"yes", "3",   "a b",  "quote\" back\\ tab\t", "",
                   "ünï", "- x", "null", "/data/a.npy"};
   config.weights = {1, 1e300, INFINITY};
+  config.labels = {{"a b", "x: y"}, {"", "{"}, {"on", "off"}, {"plain", "word"}};
+  config.counts = {{"nic", -1}, {"3", 3}};
   config.tables["C1"].dim = 8;
   config.tables["on"].pooling = "mean";
   const std::string text = Print(config);
@@ -241,12 +265,15 @@ TEST(Config, PrintReadsBackToTheSameValues) {
   EXPECT_EQ(back.learning_rate, config.learning_rate);
   EXPECT_EQ(back.files, config.files);
   EXPECT_EQ(back.weights, config.weights);
+  EXPECT_EQ(back.labels, config.labels);
+  EXPECT_EQ(back.counts, config.counts);
   EXPECT_EQ(back.tables.size(), 2u);
   EXPECT_EQ(Print(back), text);
 }
 
 TEST(Config, PrintsInDeclaredOrder) {
   TestConfig config;
+  config.counts["nic"] = 1;
   config.tables["C1"];
   EXPECT_EQ(Print(config, true), R"(shuffle: true
 # samples per step
@@ -258,6 +285,8 @@ layers: [512, 256]
 rows: []
 weights: []
 files: []
+labels: {}
+counts: {nic: 1}
 # what fixes every bit
 numerics:
   # the units of dense arithmetic

@@ -17,6 +17,7 @@ using WhereFunction = std::function<std::string(const YAML::Mark&)>;
 // An alias may contain itself or multiply; no configuration is that deep or large.
 constexpr int kMaxDepth = 32;
 constexpr int kMaxNodes = 1 << 20;
+constexpr size_t kMaxShown = 200;  // of an override, in messages
 
 class Converter {
  public:
@@ -95,12 +96,17 @@ ConfigTree ParseConfig(std::string_view yaml, const std::string& name) {
 }
 
 void ApplyOverride(const std::string& override_text, ConfigTree& root) {
-  const std::string where = "--set " + override_text;
+  // Every value of it says where it was: not with the whole of a long text.
+  const bool is_long = override_text.size() > kMaxShown;
+  const std::string where =
+      "--set " + (is_long ? override_text.substr(0, kMaxShown) + "..." : override_text);
   const size_t equals = override_text.find('=');
   if (equals == std::string::npos || equals == 0)
     Fail(ErrorCode::kConfig, "{}: expected key=value, such as --set numerics.virtual_workers=4",
          where);
   const std::string path = override_text.substr(0, equals);
+  if (std::count(path.begin(), path.end(), '.') >= kMaxDepth)
+    Fail(ErrorCode::kConfig, "{}: nested too deeply", where);
   ConfigTree value =
       Parse(override_text.substr(equals + 1), [&where](const YAML::Mark&) { return where; });
   if (equals + 1 == override_text.size())

@@ -15,16 +15,17 @@ namespace renzan {
 
 // Exit codes as in <sysexits.h>; README's table explains them to users.
 enum class ErrorCode {
-  kUsage = 64,        // wrong command line
-  kData = 65,         // the user's data are wrong: a bad row, a wrong checksum, an id out of range
-  kNoInput = 66,      // a file does not exist or cannot be read
-  kUnavailable = 69,  // a peer died or did not answer, a port is in use
-  kSoftware = 70,     // a mistake of ours, or a diverged run
-  kOsError = 71,      // fork, mmap, pthread_create ...
-  kCantCreate = 73,   // an output cannot be created
-  kIo = 74,           // an error while reading or writing: a full disk
-  kTempFail = 75,     // stopped on request: run me again
-  kConfig = 78,       // wrong configuration
+  kUsage = 64,         // wrong command line
+  kData = 65,          // the user's data are wrong: a bad row, a wrong checksum, an id out of range
+  kNoInput = 66,       // a file does not exist or cannot be read
+  kUnavailable = 69,   // a peer died or did not answer, a port is in use
+  kSoftware = 70,      // a mistake of ours, or a diverged run
+  kOsError = 71,       // fork, mmap, pthread_create ...
+  kCantCreate = 73,    // an output cannot be created
+  kIo = 74,            // an error while reading or writing: a full disk
+  kTempFail = 75,      // stopped on request: run me again
+  kNoPermission = 77,  // somebody else's job or daemon
+  kConfig = 78,        // wrong configuration
 };
 
 class Error : public std::runtime_error {

@@ -1,6 +1,8 @@
 #include "renzan/base/file_lock.h"
 
 #include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -66,6 +68,18 @@ std::unique_ptr<FileLock> FileLock::WaitForLock(const std::string& path, const s
   return lock;
 }
 
+std::unique_ptr<FileLock> FileLock::Inherit(int fd, const std::string& path,
+                                            const std::string& owner) {
+  struct stat ours {
+  }, wanted{};
+  if (::fstat(fd, &ours) != 0 || ::stat(path.c_str(), &wanted) != 0 ||
+      ours.st_dev != wanted.st_dev || ours.st_ino != wanted.st_ino)
+    return nullptr;
+  ::fcntl(fd, F_SETFD, FD_CLOEXEC);
+  WriteOwner(fd, path, owner);
+  return std::unique_ptr<FileLock>(new FileLock(fd));
+}
+
 FileLock::~FileLock() { ::close(fd_); }
 
 std::string FileLock::OwnerOf(const std::string& path) {
@@ -73,6 +87,18 @@ std::string FileLock::OwnerOf(const std::string& path) {
   std::string text;  // not a map: the file may shrink meanwhile
   ReadInPieces(path, [&](std::span<const char> piece) { text.append(piece.data(), piece.size()); });
   return text.substr(0, text.find('\n'));
+}
+
+bool FileLock::IsHeld(const std::string& path) {
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) {
+    if (errno == ENOENT) return false;
+    FailErrno(errno, fmt::format("cannot open lock file {}", path));
+  }
+  // Shared, so that two that look at once do not see each other.
+  const bool held = ::flock(fd, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+  ::close(fd);
+  return held;
 }
 
 }  // namespace renzan

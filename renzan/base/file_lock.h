@@ -22,6 +22,11 @@ class FileLock {
   // The same, trying for so long: the one who has it may be about to end.
   static std::unique_ptr<FileLock> WaitForLock(const std::string& path, const std::string& owner,
                                                double seconds);
+  // The lock that another process has handed over by starting this program with a descriptor() of
+  // its own as `fd`. Null when `fd` is not the file at `path`. Programs that this one starts do not
+  // inherit it further.
+  static std::unique_ptr<FileLock> Inherit(int fd, const std::string& path,
+                                           const std::string& owner);
   ~FileLock();
   FileLock(const FileLock&) = delete;
   FileLock& operator=(const FileLock&) = delete;
@@ -29,6 +34,14 @@ class FileLock {
   // What the one who took the lock last said about itself, for the message of the one who did not
   // get it. Empty when the file says nothing.
   static std::string OwnerOf(const std::string& path);
+
+  // Whether somebody has the lock. While it looks, a TryLock() elsewhere may fail for a moment.
+  // Throws Error kNoInput when the file cannot be opened, unless it does not exist.
+  static bool IsHeld(const std::string& path);
+
+  // For starting a program that takes the lock over: it lasts until every process that has this
+  // descriptor has closed it or ended.
+  int descriptor() const { return fd_; }
 
  private:
   explicit FileLock(int fd) : fd_(fd) {}

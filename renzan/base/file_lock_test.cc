@@ -16,6 +16,10 @@
 namespace renzan {
 namespace {
 
+// A program that is being started lets go of what it does not inherit a moment after its starter
+// goes on.
+constexpr double kSecondsForExec = 2;
+
 // A process that tries to take the lock at `path` and lives, with it or without, until it is
 // killed.
 class Holder {
@@ -74,7 +78,36 @@ TEST(FileLock, StartedProgramsDoNotKeepIt) {
   FILE* const program = ::popen("read line", "w");  // lives until the pipe is closed
   ASSERT_NE(program, nullptr);
   lock.reset();
-  EXPECT_NE(FileLock::TryLock(dir / "lock", "next"), nullptr);
+  EXPECT_NE(FileLock::WaitForLock(dir / "lock", "next", kSecondsForExec), nullptr);
+  ::pclose(program);
+}
+
+TEST(FileLock, WhoHoldsItCanBeSeenWithoutTakingIt) {
+  TemporaryDirectory dir;
+  EXPECT_FALSE(FileLock::IsHeld(dir / "lock"));
+  EXPECT_FALSE(FileExists(dir / "lock"));
+  {
+    const auto lock = FileLock::TryLock(dir / "lock", "me");
+    EXPECT_TRUE(FileLock::IsHeld(dir / "lock"));
+    EXPECT_EQ(FileLock::OwnerOf(dir / "lock"), "me");
+  }
+  EXPECT_FALSE(FileLock::IsHeld(dir / "lock"));
+}
+
+TEST(FileLock, AProgramThatWasGivenItKeepsIt) {
+  TemporaryDirectory dir;
+  auto lock = FileLock::TryLock(dir / "lock", "starter");
+  EXPECT_EQ(FileLock::Inherit(lock->descriptor(), dir / "other", "me"), nullptr);
+  // As exec with the descriptor would leave it.
+  auto inherited = FileLock::Inherit(::dup(lock->descriptor()), dir / "lock", "program");
+  ASSERT_NE(inherited, nullptr);
+  lock.reset();
+  EXPECT_EQ(FileLock::OwnerOf(dir / "lock"), "program");
+  EXPECT_EQ(FileLock::TryLock(dir / "lock", "next"), nullptr);
+  FILE* const program = ::popen("read line", "w");  // does not inherit it further
+  ASSERT_NE(program, nullptr);
+  inherited.reset();
+  EXPECT_NE(FileLock::WaitForLock(dir / "lock", "next", kSecondsForExec), nullptr);
   ::pclose(program);
 }
 
