@@ -1,0 +1,105 @@
+#include "renzan/cluster/core/check.h"
+
+#include <algorithm>
+
+#include "renzan/cluster/core/labels.h"
+
+namespace renzan::cluster::check {
+
+std::map<int, int> WorkersByNode(const Placement& placement) {
+  std::map<int, int> workers;
+  for (const Placed& placed : placement) workers[placed.node] += placed.workers;
+  return workers;
+}
+
+Placement Union(const Placement& a, const Placement& b) {
+  std::map<int, int> workers = WorkersByNode(a);
+  for (const Placed& placed : b)
+    workers[placed.node] = std::max(workers[placed.node], placed.workers);
+  Placement both;
+  for (const auto& [node, count] : workers) both.push_back({node, count});
+  return both;
+}
+
+std::string PlacementFault(const Snapshot& snapshot, const Job& job, const Placement& placement) {
+  const Shape& shape = snapshot.shapes[job.shape];
+  for (size_t i = 0; i < placement.size(); ++i) {
+    const Placed& placed = placement[i];
+    if (placed.node < 0 || placed.node >= static_cast<int>(snapshot.nodes.size()))
+      return fmt::format("node {} does not exist", placed.node);
+    if (placed.workers < 1)
+      return fmt::format("{} workers on node {}", placed.workers, placed.node);
+    if (i > 0 && placement[i - 1].node >= placed.node) return "nodes are not in order, each once";
+    if (!Matches(snapshot.nodes[placed.node], shape))
+      return fmt::format("node {} lacks a required label", snapshot.nodes[placed.node].name);
+  }
+  if (!shape.topology_required || placement.empty()) return "";
+  const std::vector<int> domains = DomainsAt(snapshot, shape.topology_level);
+  for (const Placed& placed : placement)
+    if (domains[placed.node] < 0 || domains[placed.node] != domains[placement[0].node])
+      return fmt::format("its workers are not in one {}", shape.topology_level);
+  return "";
+}
+
+namespace {
+
+void Add(Held& held, const Snapshot& snapshot, const Job& job, const Placement& placement) {
+  for (const Placed& placed : placement) held[placed.node] += Of(snapshot, job, placed.workers);
+}
+
+// What a job holds that nothing has been decided about.
+Placement HeldBy(const Job& job) {
+  return job.state == JobState::kResizing ? Union(job.placement, job.target) : job.placement;
+}
+
+void AddStarts(Held& held, const Pass& pass) {
+  for (const Start& start : pass.decisions.starts)
+    Add(held, pass.snapshot, *pass.snapshot.Find(start.job), start.placement);
+}
+
+}  // namespace
+
+Held HeldNow(const Snapshot& snapshot) {
+  Held held(snapshot.nodes.size());
+  for (const Job& job : snapshot.jobs) Add(held, snapshot, job, HeldBy(job));
+  return held;
+}
+
+Held HeldAtOnce(const Pass& pass) {
+  Held held(pass.snapshot.nodes.size());
+  for (const Job& job : pass.snapshot.jobs) {
+    const auto resize = pass.resizes.find(job.id);
+    Add(held, pass.snapshot, job,
+        resize == pass.resizes.end() ? HeldBy(job) : Union(job.placement, resize->second->target));
+  }
+  AddStarts(held, pass);
+  return held;
+}
+
+Held HeldAtLast(const Pass& pass) {
+  Held held(pass.snapshot.nodes.size());
+  for (const Job& job : pass.snapshot.jobs) {
+    if (pass.stops.count(job.id) > 0) continue;
+    const auto resize = pass.resizes.find(job.id);
+    if (resize != pass.resizes.end())
+      Add(held, pass.snapshot, job, resize->second->target);
+    else if (job.state == JobState::kRunning)
+      Add(held, pass.snapshot, job, job.placement);
+    else if (job.state == JobState::kResizing)
+      Add(held, pass.snapshot, job, job.target);
+  }
+  AddStarts(held, pass);
+  return held;
+}
+
+int CountedWorkers(const Job& job) {
+  if (job.state == JobState::kRunning) return NumWorkers(job.placement);
+  if (job.state == JobState::kResizing) return NumWorkers(job.target);
+  return 0;
+}
+
+Resources Of(const Snapshot& snapshot, const Job& job, int workers) {
+  return snapshot.shapes[job.shape].per_worker * workers;
+}
+
+}  // namespace renzan::cluster::check

@@ -1,0 +1,49 @@
+#include "renzan/cluster/core/decisions.h"
+
+#include "renzan/base/error.h"
+
+namespace renzan::cluster {
+
+const char* NameOf(StopReason reason) {
+  switch (reason) {
+    case StopReason::kPreempted:
+      return "preempted";
+    case StopReason::kReclaimed:
+      return "reclaimed";
+    case StopReason::kReservation:
+      return "reservation";
+    case StopReason::kNodeLeaving:
+      return "node leaving";
+    case StopReason::kOverCap:
+      return "over cap";
+    case StopReason::kGrandChallenge:
+      return "grand challenge";
+  }
+  CHECK(false);
+}
+
+const char* NameOf(WaitReason reason) {
+  switch (reason) {
+    case WaitReason::kInfeasible:
+      return "infeasible";
+    case WaitReason::kBackoff:
+      return "backoff";
+    case WaitReason::kQueueCeiling:
+      return "queue ceiling";
+    case WaitReason::kUserCap:
+      return "user cap";
+    case WaitReason::kResources:
+      return "resources";
+    case WaitReason::kFragmented:
+      return "fragmented";
+    case WaitReason::kReserved:
+      return "reserved";
+    case WaitReason::kVictimsStopping:
+      return "victims stopping";
+    case WaitReason::kNodesBooting:
+      return "nodes booting";
+  }
+  CHECK(false);
+}
+
+}  // namespace renzan::cluster

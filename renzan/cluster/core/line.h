@@ -1,0 +1,60 @@
+#pragma once
+
+// Who is next? Pending jobs, one after the other:
+//
+//   1. the grand challenge
+//   2. jobs for which others are being stopped: nobody is preempted in vain
+//   3. jobs that their queue's guarantee covers, before jobs that would borrow
+//   4. higher priority
+//   5. jobs that have waited longer than `overdue_after`: the bound on how long unfairness lasts
+//   6. the queue with the smaller share of what it is guaranteed
+//   7. the job that was submitted first
+//
+// Not thread-safe.
+
+#include <optional>
+#include <set>
+#include <tuple>
+#include <vector>
+
+#include "renzan/cluster/core/entitlement.h"
+#include "renzan/cluster/core/quota.h"
+#include "renzan/cluster/core/snapshot.h"
+#include "renzan/cluster/core/view.h"
+
+namespace renzan::cluster {
+
+class Line {
+ public:
+  // `quota` is read again whenever a job has been fetched: what has started meanwhile counts.
+  Line(const ClusterView& view, const Quota& quota, const Entitlement& entitlement,
+       TimeMs overdue_after);
+
+  // The next job, or null at the end.
+  const Job* Next();
+
+ private:
+  // Not covered, -priority, not overdue, share, lane.
+  using Key = std::tuple<bool, int, bool, double, int>;
+
+  Key KeyOf(int lane) const;
+  void Enter(int lane);
+  const Job* Fetch(int lane);
+  // The next job of the last lane has the key of the one before.
+  bool LikeTheLast() const;
+
+  const Snapshot& snapshot_;
+  const Quota& quota_;
+  const Entitlement& entitlement_;
+  const TimeMs overdue_after_;
+  std::vector<const Job*> first_;  // 1 and 2
+  size_t first_at_ = 0;
+  // Two for each queue: jobs that are covered, and others. By priority, then place.
+  std::vector<std::vector<const Job*>> lanes_;
+  std::vector<size_t> at_;  // of each lane
+  std::set<Key> heads_;
+  std::optional<std::pair<Key, uint64_t>> same_;  // the last job's, and the quota's version then
+  int last_ = -1;  // the lane that was fetched from last; not in heads_
+};
+
+}  // namespace renzan::cluster

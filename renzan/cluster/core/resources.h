@@ -1,0 +1,49 @@
+#pragma once
+
+// Amounts of countable resources. Which kind stands at which place is said once per snapshot
+// (Snapshot::resource_names): cpu, memory and gpu always come first. Value types, no threads.
+
+#include <array>
+#include <cstdint>
+
+namespace renzan::cluster {
+
+inline constexpr int kMaxResources = 8;
+inline constexpr int kCpu = 0;     // in thousandths of a core
+inline constexpr int kMemory = 1;  // in MiB
+inline constexpr int kGpu = 2;     // whole devices
+inline constexpr int kFirstNamedResource = 3;
+
+struct Resources {
+  std::array<int64_t, kMaxResources> amount{};
+
+  int64_t operator[](int kind) const { return amount[kind]; }
+  int64_t& operator[](int kind) { return amount[kind]; }
+  int64_t gpu() const { return amount[kGpu]; }
+
+  Resources& operator+=(const Resources& other) {
+    for (int kind = 0; kind < kMaxResources; ++kind) amount[kind] += other.amount[kind];
+    return *this;
+  }
+  Resources& operator-=(const Resources& other) {
+    for (int kind = 0; kind < kMaxResources; ++kind) amount[kind] -= other.amount[kind];
+    return *this;
+  }
+  bool operator==(const Resources&) const = default;
+
+  // Every kind of `this` is at most what `room` has.
+  bool FitsIn(const Resources& room) const {
+    bool fits = true;
+    for (int kind = 0; kind < kMaxResources; ++kind) fits &= amount[kind] <= room.amount[kind];
+    return fits;
+  }
+};
+
+inline Resources operator+(Resources a, const Resources& b) { return a += b; }
+inline Resources operator-(Resources a, const Resources& b) { return a -= b; }
+inline Resources operator*(Resources a, int64_t times) {
+  for (int64_t& amount : a.amount) amount *= times;
+  return a;
+}
+
+}  // namespace renzan::cluster

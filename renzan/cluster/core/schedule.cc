@@ -1,0 +1,259 @@
+#include "renzan/cluster/core/schedule.h"
+
+#include <algorithm>
+#include <unordered_map>
+
+#include "renzan/base/error.h"
+#include "renzan/cluster/core/cadence.h"
+#include "renzan/cluster/core/elastic.h"
+#include "renzan/cluster/core/feasibility.h"
+#include "renzan/cluster/core/leaving.h"
+#include "renzan/cluster/core/line.h"
+#include "renzan/cluster/core/placement.h"
+#include "renzan/cluster/core/pools.h"
+#include "renzan/cluster/core/preemption.h"
+#include "renzan/cluster/core/reservation.h"
+
+namespace renzan::cluster {
+namespace {
+
+class Pass {
+ public:
+  Pass(const Snapshot& snapshot, const ScheduleOptions& options)
+      : snapshot_(snapshot),
+        options_(options),
+        view_(snapshot),
+        quota_(view_),
+        occupants_(view_),
+        feasibility_(view_),
+        entitlement_(snapshot, [this](const Job& job) { return CouldStart(job); }),
+        preemption_(view_, occupants_, entitlement_) {}
+
+  Decisions Run() && {
+    decisions_.waits.reserve(snapshot_.jobs.size() - view_.holders().size());
+    LeaveDrainingNodes(view_, quota_, occupants_, decisions_);
+    EnforceUserCaps(view_, quota_, occupants_, decisions_);
+    Line line(view_, quota_, entitlement_, options_.overdue_after_ms);
+    while (const Job* job = line.Next()) Consider(*job);
+    GrowElasticJobs(view_, quota_, occupants_, options_.min_between_resizes_ms, decisions_);
+    RequestCheckpoints(snapshot_, options_.max_checkpoint_interval_ms, decisions_);
+    ScalePools(snapshot_, decisions_);
+    return std::move(decisions_);
+  }
+
+ private:
+  void Consider(const Job& job) {
+    const TimeMs overdue_at = job.submitted + options_.overdue_after_ms + 1;
+    if (overdue_at > snapshot_.now)
+      decisions_.look_again = std::min(decisions_.look_again, overdue_at);
+    if (job.eligible_at > snapshot_.now) {
+      decisions_.look_again = std::min(decisions_.look_again, job.eligible_at);
+      return Wait(job, WaitReason::kBackoff);
+    }
+    const Alike alike = AlikeAs(job);
+    if (last_ && last_->first == alike) return WaitLike(job, last_->second);
+    if (const auto known = waits_of_alike_.find(alike); known != waits_of_alike_.end()) {
+      last_ = *known;
+      return WaitLike(job, known->second);
+    }
+    const size_t waits = decisions_.waits.size();
+    Decide(job);
+    if (decisions_.waits.size() > waits && in_sight_ != job.id)
+      waits_of_alike_.emplace(alike, decisions_.waits.back());
+  }
+
+  void Decide(const Job& job) {
+    const std::optional<WaitReason> forbidden = quota_.Forbids(job, job.min_workers);
+    if (forbidden == WaitReason::kUserCap) return WaitForQuota(job, *forbidden);
+    if (!forbidden && (Start(job, /*firm=*/true) || WaitForRoom(job))) return;
+    if (Preempt(job)) return;
+    if (forbidden) return WaitForQuota(job, *forbidden);
+    if (reserved_for_ == 0) {
+      if (feasibility_.RulesOut(job)) return Wait(job, WaitReason::kInfeasible);
+      if (Reserve(job)) return WaitForResources(job);
+    } else if (MayBackfill(job) && Start(job, /*firm=*/false)) {
+      return;
+    }
+    WaitForResources(job);
+  }
+
+  // Jobs that nothing tells apart: what has kept one from starting keeps the others too, for room
+  // and quota only shrink while the line is walked.
+  struct Alike {
+    int shape, queue, user, priority, workers;
+    bool checkpoints, backfills, covered, grand_challenge;
+    bool operator==(const Alike&) const = default;
+  };
+  struct HashAlike {
+    size_t operator()(const Alike& alike) const {
+      size_t hash = 0;
+      for (const int part : {alike.shape, alike.queue, alike.user, alike.priority, alike.workers,
+                             alike.checkpoints + 2 * alike.backfills + 4 * alike.covered})
+        hash = (hash ^ static_cast<size_t>(part)) * 0x9e3779b97f4a7c15u;
+      return hash ^ hash >> 32;
+    }
+  };
+  Alike AlikeAs(const Job& job) const {
+    return {job.shape,          job.queue,       job.user,         job.priority,
+            job.min_workers,    job.checkpoints, MayBackfill(job), entitlement_.Covers(job),
+            job.grand_challenge};
+  }
+
+  // Into what is reserved. Who has had to go again and again waits for a place of its own.
+  bool MayBackfill(const Job& job) const {
+    return job.checkpoints && job.preemptible &&
+           job.preemptions < options_.max_preemptions_to_backfill;
+  }
+
+  const Resources& Each(const Job& job) const { return snapshot_.shapes[job.shape].per_worker; }
+
+  void WaitLike(const Job& job, const cluster::Wait& wait) {
+    decisions_.waits.push_back({job.id, wait.reason, wait.blocked_by});
+  }
+
+  void Wait(const Job& job, WaitReason reason, JobId blocked_by = 0) {
+    decisions_.waits.push_back({job.id, reason, blocked_by});
+  }
+
+  // Elastic jobs start at their minimum and grow when everyone has been served; those that must
+  // stay inside a domain could not grow there, and a grand challenge, above every quota, may not
+  // grow later: these take what they can get at once.
+  int MostWorkers(const Job& job) const {
+    if (!snapshot_.shapes[job.shape].topology_required && !job.grand_challenge)
+      return job.min_workers;
+    return std::max(job.min_workers, quota_.MostAllowed(job, job.max_workers));
+  }
+
+  std::optional<Placement> Find(const Job& job, Room room, bool firm) {
+    const ShapeKey key(job.shape, job.checkpoints, room == Room::kNow, firm);
+    if (unplaceable_.Known(key, job.min_workers)) return std::nullopt;
+    std::optional<Placement> found = FindPlacement(
+        view_, {.shape = job.shape,
+                .min_workers = job.min_workers,
+                .max_workers = room == Room::kNow ? MostWorkers(job) : job.min_workers,
+                .checkpoints = job.checkpoints,
+                .room = room,
+                .firm = firm});
+    if (!found) unplaceable_.Add(key, job.min_workers);
+    return found;
+  }
+
+  bool Start(const Job& job, bool firm) {
+    std::optional<Placement> placement = Find(job, Room::kNow, firm);
+    if (!placement) return false;
+    view_.TakeNow(Each(job), *placement, !firm);
+    quota_.Add(job, NumWorkers(*placement));
+    decisions_.starts.push_back({job.id, std::move(*placement), !firm});
+    return true;
+  }
+
+  // Room that is being made already: it is the job's once it is there.
+  bool WaitForRoom(const Job& job) {
+    const std::optional<Placement> placement = Find(job, Room::kVacated, /*firm=*/true);
+    if (!placement) return false;
+    Claim(job, *placement);
+    return true;
+  }
+
+  void Claim(const Job& job, const Placement& placement) {
+    view_.TakeVacated(Each(job), placement);
+    quota_.Add(job, NumWorkers(placement));
+    const bool boots = std::any_of(placement.begin(), placement.end(), [&](const Placed& placed) {
+      return snapshot_.nodes[placed.node].state == NodeState::kBooting;
+    });
+    in_sight_ = job.id;
+    Wait(job, boots ? WaitReason::kNodesBooting : WaitReason::kVictimsStopping);
+  }
+
+  bool Preempt(const Job& job) {
+    const bool takes_back =
+        entitlement_.Covers(job) && quota_.WithinGuarantee(job, job.min_workers);
+    const Claimant claimant{&job, takes_back, reserved_for_ == 0};
+    const std::optional<VictimPlan> plan = preemption_.Plan(claimant, quota_);
+    if (!plan) return false;
+    std::vector<std::optional<StopReason>> rights;
+    for (const Victim& victim : plan->victims)
+      rights.push_back(preemption_.rights().ToStop(claimant, snapshot_.jobs[victim.job], quota_));
+    for (size_t at = 0; at < plan->victims.size(); ++at)
+      GiveWay(plan->victims[at], rights[at], job.id);
+    unplaceable_.Clear();
+    waits_of_alike_.clear();
+    last_.reset();
+    Claim(job, plan->placement);
+    return true;
+  }
+
+  void GiveWay(const Victim& victim, std::optional<StopReason> right, JobId on_behalf_of) {
+    const Job& job = snapshot_.jobs[victim.job];
+    view_.Vacate(Each(job), victim.leaves, job.backfilled);
+    quota_.Remove(job, NumWorkers(victim.leaves));
+    occupants_.Leave(victim.job);
+    if (victim.stopped) {
+      CHECK(right.has_value());
+      decisions_.stops.push_back({job.id, *right, on_behalf_of});
+    } else {
+      decisions_.resizes.push_back({job.id, Without(job.placement, victim.leaves), on_behalf_of});
+    }
+  }
+
+  static Placement Without(Placement placement, const Placement& leaves) {
+    for (const Placed& gone : leaves)
+      for (Placed& placed : placement)
+        if (placed.node == gone.node) placed.workers -= gone.workers;
+    std::erase_if(placement, [](const Placed& placed) { return placed.workers == 0; });
+    return placement;
+  }
+
+  bool Reserve(const Job& job) {
+    std::optional<Placement> placement = FindReservation(view_, quota_, occupants_, job);
+    if (!placement) return false;
+    view_.Reserve(Each(job), *placement);
+    reserved_for_ = job.id;
+    decisions_.reservations.push_back({job.id, std::move(*placement)});
+    return true;
+  }
+
+  bool CouldStart(const Job& job) {
+    return job.eligible_at <= snapshot_.now &&
+           quota_.Forbids(job, job.min_workers) != WaitReason::kUserCap &&
+           !feasibility_.RulesOut(job);
+  }
+
+  void WaitForQuota(const Job& job, WaitReason reason) {
+    Wait(job, feasibility_.RulesOut(job) ? WaitReason::kInfeasible : reason);
+  }
+
+  void WaitForResources(const Job& job) {
+    if (feasibility_.RulesOut(job)) return Wait(job, WaitReason::kInfeasible);
+    if (reserved_for_ != 0 && reserved_for_ != job.id && Find(job, Room::kNow, /*firm=*/false))
+      return Wait(job, WaitReason::kReserved, reserved_for_);
+    const int kind = view_.packing_kind();
+    const bool enough = Each(job)[kind] * job.min_workers <= view_.free_now()[kind];
+    Wait(job, enough ? WaitReason::kFragmented : WaitReason::kResources);
+  }
+
+  using ShapeKey = std::tuple<int, bool, bool, bool>;  // shape, checkpoints, now, firm
+
+  const Snapshot& snapshot_;
+  const ScheduleOptions& options_;
+  ClusterView view_;
+  Quota quota_;
+  Occupants occupants_;
+  Feasibility feasibility_;
+  Entitlement entitlement_;  // asks CouldStart
+  Preemption preemption_;
+  Decisions decisions_;
+  JobId reserved_for_ = 0;
+  JobId in_sight_ = 0;  // the last job for which room is being made
+  std::unordered_map<Alike, cluster::Wait, HashAlike> waits_of_alike_;
+  std::optional<std::pair<Alike, cluster::Wait>> last_;  // of those, which the next is likely to be
+  Failures<ShapeKey> unplaceable_;
+};
+
+}  // namespace
+
+Decisions Schedule(const Snapshot& snapshot, const ScheduleOptions& options) {
+  return Pass(snapshot, options).Run();
+}
+
+}  // namespace renzan::cluster

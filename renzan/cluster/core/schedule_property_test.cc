@@ -1,0 +1,71 @@
+// The scheduler's promises in worlds drawn from seeds. RENZAN_TEST_SEEDS=FIRST..LAST (or one seed)
+// chooses others than the default ones; a failure names its seed.
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <string>
+#include <utility>
+
+#include "renzan/cluster/core/explain.h"
+#include "renzan/cluster/core/invariants.h"
+#include "renzan/cluster/core/schedule.h"
+#include "renzan/cluster/core/testing/random_world.h"
+
+namespace renzan::cluster {
+namespace {
+
+// First and last.
+std::pair<uint64_t, uint64_t> Seeds(uint64_t default_last) {
+  const char* text = std::getenv("RENZAN_TEST_SEEDS");
+  if (text == nullptr) return {0, default_last};
+  const std::string range = text;
+  const size_t dots = range.find("..");
+  const uint64_t first = std::stoull(range);
+  return {first, dots == std::string::npos ? first : std::stoull(range.substr(dots + 2))};
+}
+
+std::string Join(const std::vector<std::string>& lines) {
+  std::string text;
+  for (const std::string& line : lines) text += line + "\n";
+  return text;
+}
+
+Decisions Policy(const Snapshot& snapshot) { return Schedule(snapshot); }
+
+TEST(ScheduleProperty, OnePassOnAnySnapshot) {
+  const auto [first, last] = Seeds(1999);
+  for (uint64_t seed = first; seed <= last; ++seed) {
+    const Snapshot snapshot = RandomSnapshot(seed);
+    ASSERT_EQ(Join(CheckSnapshot(snapshot)), "") << "seed " << seed;
+    const Decisions decisions = Schedule(snapshot);
+    EXPECT_EQ(Join(CheckDecisions(snapshot, decisions)), "") << "seed " << seed;
+    EXPECT_EQ(Describe(decisions), Describe(Schedule(snapshot))) << "seed " << seed;
+    for (const Start& start : decisions.starts)
+      EXPECT_EQ(WhyInfeasible(snapshot, *snapshot.Find(start.job)), "")
+          << "seed " << seed << ", job " << start.job;
+    for (const Wait& wait : decisions.waits)
+      EXPECT_EQ(wait.reason == WaitReason::kInfeasible &&
+                    WhyInfeasible(snapshot, *snapshot.Find(wait.job)).empty(),
+                false)
+          << "seed " << seed << ", job " << wait.job;
+  }
+}
+
+TEST(ScheduleProperty, WorldsThatLive) {
+  const auto [first, last] = Seeds(39);
+  for (uint64_t seed = first; seed <= last; ++seed) {
+    RandomWorld world(seed, Policy);
+    for (int round = 0; round < 2; ++round) {
+      for (int step = 0; step < 30; ++step) world.Disturb();
+      world.Settle();
+    }
+    for (int step = 0; step < 10; ++step) world.Disturb();
+    world.Finish();
+    EXPECT_EQ(Join(world.violations()), "") << "seed " << seed;
+  }
+}
+
+}  // namespace
+}  // namespace renzan::cluster

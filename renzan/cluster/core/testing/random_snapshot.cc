@@ -1,0 +1,207 @@
+#include "renzan/cluster/core/testing/random_snapshot.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "renzan/base/philox.h"
+#include "renzan/cluster/core/check.h"
+#include "renzan/cluster/core/labels.h"
+#include "renzan/cluster/core/sites.h"
+
+namespace renzan::cluster {
+namespace {
+
+constexpr TimeMs kSecond = 1'000, kMinute = 60'000, kHour = 3'600'000;
+
+Resources NodeOf(int64_t gpus) {
+  return {.amount = {16'000 + gpus * 6'000, 65'536 * (gpus + 1), gpus}};
+}
+
+void AddPool(Draws& draws, Snapshot& snapshot, const std::string& name, bool scaled) {
+  Pool pool = {.name = name, .capacity = NodeOf(draws.OneOf<int64_t>({0, 2, 4, 8, 8, 8}))};
+  pool.labels["gpu_model"] = draws.OneOf<std::string>({"a100", "a100", "v100"});
+  if (scaled) {
+    if (draws.Chance(0.7)) pool.labels["rack"] = fmt::format("{}", draws.Between(0, 2));
+    pool.spot = draws.Chance(0.6);
+    pool.price_per_hour = static_cast<double>(draws.Between(1, 10));
+    pool.boot_ms = draws.Between(0, 5) * kMinute;
+    pool.interruptions_per_hour = pool.spot ? 0.2 : 0;
+  }
+  const int nodes = static_cast<int>(draws.Between(1, 6));
+  pool.max_nodes = nodes;
+  pool.min_nodes = scaled ? static_cast<int>(draws.Between(0, nodes - 1)) : nodes;
+  snapshot.pools.push_back(pool);
+  const int index = static_cast<int>(snapshot.pools.size()) - 1;
+  for (int node = 0; node < pool.min_nodes; ++node)
+    snapshot.nodes.push_back(RandomNode(draws, snapshot, index, node));
+}
+
+void AddQueues(Draws& draws, Snapshot& snapshot) {
+  int64_t gpus = 0;
+  for (const Pool& pool : snapshot.pools) gpus += pool.capacity.gpu() * pool.max_nodes;
+  const int queues = static_cast<int>(draws.Between(1, 4));
+  const bool governed = draws.Chance(0.8);
+  for (int index = 0; index < queues; ++index) {
+    Queue queue = {.name = fmt::format("queue-{}", index)};
+    if (governed && draws.Chance(0.8)) queue.guaranteed[kGpu] = draws.Between(0, gpus / queues);
+    if (governed && draws.Chance(0.3))
+      queue.ceiling[kGpu] = queue.guaranteed[kGpu] + draws.Between(0, gpus);
+    snapshot.queues.push_back(queue);
+  }
+  for (int index = 0; index < 3; ++index) {
+    User user = {.name = fmt::format("user-{}", index)};
+    if (draws.Chance(0.4)) {
+      user.max_gpus = draws.Between(1, 24);
+      if (draws.Chance(0.5))
+        user.relaxations.push_back({.max_gpus = user.max_gpus + draws.Between(1, 24),
+                                    .until = snapshot.now + draws.Between(1, 180) * kMinute});
+    }
+    snapshot.users.push_back(user);
+  }
+}
+
+// As many workers as were drawn, on nodes drawn; empty if they do not fit.
+Placement RandomPlacement(Draws& draws, const Snapshot& snapshot, const Job& job) {
+  const Shape& shape = snapshot.shapes[job.shape];
+  const std::vector<int> domains = shape.topology_required
+                                       ? DomainsAt(snapshot, shape.topology_level)
+                                       : std::vector<int>(snapshot.nodes.size());
+  const check::Held held = check::HeldNow(snapshot);
+  const int first = static_cast<int>(draws.Between(0, static_cast<int64_t>(held.size()) - 1));
+  int left = static_cast<int>(draws.Between(job.min_workers, job.max_workers));
+  Placement placement;
+  for (size_t i = 0; i < held.size(); ++i) {
+    const int node = static_cast<int>((first + i) % held.size());
+    const bool may = domains[node] >= 0 && domains[node] == domains[first] &&
+                     Matches(snapshot.nodes[node], shape) &&
+                     (snapshot.nodes[node].state == NodeState::kReady ||
+                      snapshot.nodes[node].state == NodeState::kDraining);
+    const int workers =
+        may ? WorkersThatFit(snapshot.nodes[node].capacity - held[node], shape.per_worker, left)
+            : 0;
+    if (workers > 0) placement.push_back({node, workers});
+    left -= workers;
+  }
+  if (left > 0) return {};
+  std::sort(placement.begin(), placement.end(),
+            [](const Placed& a, const Placed& b) { return a.node < b.node; });
+  return placement;
+}
+
+void PutSomewhere(Draws& draws, Snapshot& snapshot, Job& job) {
+  job.placement = RandomPlacement(draws, snapshot, job);
+  if (job.placement.empty()) return;
+  job.state = draws.Chance(0.15) ? JobState::kStopping : JobState::kRunning;
+  job.started = std::max(job.submitted, snapshot.now - draws.Between(0, 120) * kMinute);
+  job.last_resize = job.started;
+  if (job.checkpoints && draws.Chance(0.7))
+    job.last_checkpoint = snapshot.now - draws.Between(0, 20) * kMinute;
+  if (draws.Chance(0.3)) job.expected_end = snapshot.now + draws.Between(1, 100) * kMinute;
+  job.backfilled = job.checkpoints && job.preemptible && draws.Chance(0.1);
+}
+
+// To another place of its own choice.
+void Move(Draws& draws, Snapshot& snapshot, Job& job) {
+  job.target = RandomPlacement(draws, snapshot, job);
+  if (!job.target.empty()) job.state = JobState::kResizing;
+}
+
+}  // namespace
+
+Draws::Draws(uint64_t seed) : key_(PhiloxKey(seed, "random snapshot")) {}
+
+int64_t Draws::Between(int64_t low, int64_t high) {
+  const Philox::Block block = Philox::Draw(key_, next_++);
+  const uint64_t word = uint64_t{block[0]} << 32 | block[1];
+  return low + static_cast<int64_t>(word % static_cast<uint64_t>(high - low + 1));
+}
+
+bool Draws::Chance(double probability) {
+  return static_cast<double>(Between(0, 999'999)) < probability * 1e6;
+}
+
+Node RandomNode(Draws& draws, const Snapshot& snapshot, int pool, int number) {
+  const Pool& of = snapshot.pools[pool];
+  Node node = {.name = fmt::format("{}-{}", of.name, number),
+               .pool = pool,
+               .capacity = of.capacity,
+               .labels = of.labels,
+               .idle_since = snapshot.now,
+               .spot = of.spot};
+  if (of.min_nodes == of.max_nodes && draws.Chance(0.9))
+    node.labels["rack"] = fmt::format("{}", number % 3);
+  return node;
+}
+
+Snapshot RandomCluster(Draws& draws) {
+  Snapshot snapshot;
+  snapshot.now = 1'000 * kHour;
+  snapshot.topology_levels = {"rack"};
+  const int own = static_cast<int>(draws.Between(1, 3));
+  for (int pool = 0; pool < own; ++pool)
+    AddPool(draws, snapshot, fmt::format("own-{}", pool), false);
+  const int scaled = static_cast<int>(draws.Between(0, 2));
+  for (int pool = 0; pool < scaled; ++pool)
+    AddPool(draws, snapshot, fmt::format("cloud-{}", pool), true);
+  AddQueues(draws, snapshot);
+  return snapshot;
+}
+
+Job RandomJob(Draws& draws, Snapshot& snapshot, JobId id) {
+  Shape shape;
+  const int64_t gpus = draws.OneOf<int64_t>({0, 1, 1, 2, 4, 8});
+  shape.per_worker = {.amount = {draws.Between(1, 4 + 4 * gpus) * 1'000,
+                                 draws.Between(1, 16 + 32 * gpus) * 1'024, gpus}};
+  if (draws.Chance(0.15)) shape.required["gpu_model"] = draws.OneOf<std::string>({"a100", "v100"});
+  if (draws.Chance(0.15)) shape.preferred["gpu_model"] = "a100";
+  if (draws.Chance(0.2)) {
+    shape.topology_level = draws.OneOf<std::string>({"rack", "host"});
+    shape.topology_required = draws.Chance(0.7);
+  }
+  Job job = {.id = id, .shape = snapshot.InternShape(shape)};
+  job.queue = static_cast<int>(draws.Between(0, static_cast<int64_t>(snapshot.queues.size()) - 1));
+  job.user = static_cast<int>(draws.Between(0, static_cast<int64_t>(snapshot.users.size()) - 1));
+  job.priority = static_cast<int>(draws.OneOf<int64_t>({0, 0, 0, 1, 2, 5}));
+  job.min_workers = static_cast<int>(draws.OneOf<int64_t>({1, 1, 1, 2, 3, 4, 6}));
+  job.max_workers = job.min_workers;
+  if (draws.Chance(0.3)) job.max_workers += static_cast<int>(draws.Between(1, 4));
+  job.checkpoints = draws.Chance(0.7);
+  job.preemptible = draws.Chance(0.85);
+  job.grand_challenge = draws.Chance(0.01);
+  job.submitted = snapshot.now;
+  job.grace_ms = draws.Between(1, 60) * kSecond;
+  job.restart_cost_ms = draws.Between(0, 60) * kSecond;
+  job.checkpoint_cost_ms = draws.Between(1, 20) * kSecond;
+  job.state_bytes = draws.Between(0, 1 << 30);
+  return job;
+}
+
+Snapshot RandomSnapshot(uint64_t seed) {
+  Draws draws(seed);
+  Snapshot snapshot = RandomCluster(draws);
+  for (size_t pool = 0; pool < snapshot.pools.size(); ++pool)
+    if (snapshot.pools[pool].min_nodes < snapshot.pools[pool].max_nodes && draws.Chance(0.7))
+      snapshot.nodes.push_back(RandomNode(draws, snapshot, static_cast<int>(pool), 99));
+  for (Node& node : snapshot.nodes) {
+    if (draws.Chance(0.85)) continue;
+    node.state = draws.OneOf(
+        {NodeState::kBooting, NodeState::kDraining, NodeState::kDraining, NodeState::kGone});
+    if (draws.Chance(0.8)) node.until = snapshot.now + draws.Between(1, 120) * kSecond;
+  }
+  const int jobs = static_cast<int>(draws.Between(1, 40));
+  const TimeMs apart = draws.OneOf<TimeMs>({kMinute, kMinute, kHour});
+  for (JobId id = 1; id <= jobs; ++id) {
+    Job job = RandomJob(draws, snapshot, id);
+    job.submitted = snapshot.now - (jobs - id + 1) * apart;
+    if (draws.Chance(0.6)) PutSomewhere(draws, snapshot, job);
+    if (job.state == JobState::kPending && draws.Chance(0.05))
+      job.eligible_at = snapshot.now + kMinute;
+    snapshot.jobs.push_back(job);
+    if (job.state == JobState::kRunning && job.checkpoints && draws.Chance(0.1))
+      Move(draws, snapshot, snapshot.jobs.back());
+  }
+  return snapshot;
+}
+
+}  // namespace renzan::cluster

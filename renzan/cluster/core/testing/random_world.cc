@@ -1,0 +1,323 @@
+#include "renzan/cluster/core/testing/random_world.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "renzan/base/error.h"
+#include "renzan/cluster/core/explain.h"
+#include "renzan/cluster/core/invariants.h"
+
+namespace renzan::cluster {
+namespace {
+
+constexpr TimeMs kMinute = 60'000;
+constexpr int kMaxPassesAtOnce = 20;
+
+std::string Describe(const Placement& placement) {
+  std::string text;
+  for (const Placed& placed : placement) text += fmt::format(" {}x{}", placed.node, placed.workers);
+  return text;
+}
+
+bool StandsOn(const Placement& placement, int node) {
+  return std::any_of(placement.begin(), placement.end(),
+                     [&](const Placed& placed) { return placed.node == node; });
+}
+
+}  // namespace
+
+std::string Describe(const Decisions& decisions) {
+  std::string text;
+  for (const Start& start : decisions.starts)
+    text += fmt::format("start {}{}{}\n", start.job, Describe(start.placement),
+                        start.backfill ? " backfill" : "");
+  for (const Stop& stop : decisions.stops)
+    text += fmt::format("stop {} {} for {}\n", stop.job, NameOf(stop.reason), stop.on_behalf_of);
+  for (const Resize& resize : decisions.resizes)
+    text += fmt::format("resize {}{} for {}\n", resize.job, Describe(resize.target),
+                        resize.on_behalf_of);
+  for (const JobId job : decisions.checkpoints) text += fmt::format("checkpoint {}\n", job);
+  for (const ScaleOut& out : decisions.scale_out)
+    text += fmt::format("scale out {} by {}\n", out.pool, out.nodes);
+  for (const ScaleIn& in : decisions.scale_in) text += fmt::format("scale in {}\n", in.node);
+  for (const Reservation& reservation : decisions.reservations)
+    text += fmt::format("reserve {}{}\n", reservation.job, Describe(reservation.placement));
+  for (const Wait& wait : decisions.waits)
+    text += fmt::format("wait {} {} {}\n", wait.job, NameOf(wait.reason), wait.blocked_by);
+  return text + fmt::format("look again {}\n", decisions.look_again);
+}
+
+RandomWorld::RandomWorld(uint64_t seed, Policy policy)
+    : draws_(seed), policy_(std::move(policy)), snapshot_(RandomCluster(draws_)) {
+  if (draws_.Chance(0.5)) snapshot_.budget_per_hour = static_cast<double>(draws_.Between(0, 60));
+  const int64_t jobs = draws_.Between(1, 20);
+  for (int64_t job = 0; job < jobs; ++job) Submit();
+}
+
+void RandomWorld::Report(const std::string& violation) {
+  if (violations_.size() < 20)
+    violations_.push_back(fmt::format("pass {}, time {}: {}", passes_, snapshot_.now, violation));
+}
+
+void RandomWorld::Submit() {
+  const JobId id = next_job_++;
+  snapshot_.jobs.push_back(RandomJob(draws_, snapshot_, id));
+  Work& work = work_[id];
+  work.total = work.left = draws_.Between(1, 120) * kMinute;
+}
+
+TimeMs RandomWorld::Decide() {
+  for (int pass = 0; pass < kMaxPassesAtOnce; ++pass) {
+    ++passes_;
+    for (const std::string& wrong : CheckSnapshot(snapshot_)) Report("snapshot: " + wrong);
+    const Decisions decisions = policy_(snapshot_);
+    for (const std::string& wrong : CheckDecisions(snapshot_, decisions)) Report(wrong);
+    if (Describe(decisions) != Describe(policy_(snapshot_)))
+      Report("the same snapshot gives other decisions");
+    if (!violations_.empty()) return kNever;  // what is wrong is not carried out
+    if (!Apply(decisions)) return decisions.look_again;
+  }
+  Report(fmt::format("still deciding after {} passes at the same moment", kMaxPassesAtOnce));
+  return kNever;
+}
+
+// Returns whether anything was done that another pass would see.
+bool RandomWorld::Apply(const Decisions& decisions) {
+  for (const Start& start : decisions.starts) {
+    Job& job = *snapshot_.Find(start.job);
+    job.state = JobState::kRunning;
+    job.placement = start.placement;
+    job.backfilled = start.backfill;
+    job.started = job.last_resize = snapshot_.now;
+  }
+  const auto tell_to_leave = [&](JobId id, JobState state, JobId on_behalf_of) {
+    Job& job = *snapshot_.Find(id);
+    job.state = state;
+    job.stopping_for = on_behalf_of;
+    work_[id].leaves_at = snapshot_.now + draws_.Between(1, job.grace_ms);
+  };
+  for (const Stop& stop : decisions.stops) {
+    snapshot_.Find(stop.job)->target.clear();
+    tell_to_leave(stop.job, JobState::kStopping, stop.on_behalf_of);
+    ++snapshot_.Find(stop.job)->preemptions;
+  }
+  for (const Resize& resize : decisions.resizes) {
+    snapshot_.Find(resize.job)->target = resize.target;
+    tell_to_leave(resize.job, JobState::kResizing, resize.on_behalf_of);
+  }
+  for (const JobId job : decisions.checkpoints)
+    snapshot_.Find(job)->last_checkpoint = snapshot_.now;
+  for (const ScaleOut& out : decisions.scale_out)
+    for (int node = 0; node < out.nodes; ++node) {
+      snapshot_.nodes.push_back(RandomNode(draws_, snapshot_, out.pool, next_node_++));
+      snapshot_.nodes.back().state = NodeState::kBooting;
+      snapshot_.nodes.back().until = snapshot_.now + snapshot_.pools[out.pool].boot_ms + 1;
+    }
+  for (const ScaleIn& in : decisions.scale_in) snapshot_.nodes[in.node].state = NodeState::kGone;
+  starts_ += static_cast<int>(decisions.starts.size());
+  stops_ += static_cast<int>(decisions.stops.size());
+  resizes_ += static_cast<int>(decisions.resizes.size());
+  return !decisions.starts.empty() || !decisions.stops.empty() || !decisions.resizes.empty() ||
+         !decisions.checkpoints.empty() || !decisions.scale_out.empty() ||
+         !decisions.scale_in.empty();
+}
+
+void RandomWorld::BackToTheLine(Job& job) {
+  Work& work = work_[job.id];
+  if (!job.checkpoints) work.left = work.total;
+  work.leaves_at = kNever;
+  for (const Placed& placed : job.placement)
+    snapshot_.nodes[placed.node].idle_since = snapshot_.now;
+  job.state = JobState::kPending;
+  job.placement.clear();
+  job.target.clear();
+  job.backfilled = false;
+  job.stopping_for = 0;
+  job.last_checkpoint.reset();
+  if (draws_.Chance(0.1)) job.eligible_at = snapshot_.now + draws_.Between(1, 60'000);
+}
+
+// Its grace has been used; it starts again at its target if it has one.
+void RandomWorld::Leave(Job& job) {
+  if (job.state == JobState::kStopping) return BackToTheLine(job);
+  for (const Placed& placed : job.placement)
+    snapshot_.nodes[placed.node].idle_since = snapshot_.now;
+  work_[job.id].leaves_at = kNever;
+  job.state = JobState::kRunning;
+  job.placement = std::exchange(job.target, {});
+  job.stopping_for = 0;
+  job.started = job.last_resize = snapshot_.now;
+}
+
+void RandomWorld::LoseNode(int node) {
+  snapshot_.nodes[node].state = NodeState::kGone;
+  for (Job& job : snapshot_.jobs) {
+    if (StandsOn(job.placement, node)) {
+      BackToTheLine(job);
+    } else if (StandsOn(job.target, node)) {
+      job.state = JobState::kStopping;  // it has nowhere to start again
+      job.target.clear();
+    }
+  }
+}
+
+void RandomWorld::DisturbNode() {
+  const int node =
+      static_cast<int>(draws_.Between(0, static_cast<int64_t>(snapshot_.nodes.size()) - 1));
+  Node& one = snapshot_.nodes[node];
+  const bool scaled = snapshot_.pools[one.pool].min_nodes < snapshot_.pools[one.pool].max_nodes;
+  if (one.state == NodeState::kGone && !scaled) {
+    one.state = NodeState::kReady;
+    one.idle_since = snapshot_.now;
+  } else if (one.state == NodeState::kDraining && one.until == kNever) {
+    one.state = NodeState::kReady;
+  } else if (one.state == NodeState::kReady && draws_.Chance(0.5)) {
+    one.state = NodeState::kDraining;
+    one.until = one.spot || scaled ? snapshot_.now + 120'000 : kNever;
+  } else if (one.state == NodeState::kReady && draws_.Chance(0.5)) {
+    LoseNode(node);
+  }
+}
+
+void RandomWorld::FinishJob(size_t index) {
+  for (const Placed& placed : snapshot_.jobs[index].placement)
+    snapshot_.nodes[placed.node].idle_since = snapshot_.now;
+  work_.erase(snapshot_.jobs[index].id);
+  snapshot_.jobs.erase(snapshot_.jobs.begin() + static_cast<std::ptrdiff_t>(index));
+}
+
+void RandomWorld::EndJobsThatAreDone() {
+  for (size_t index = snapshot_.jobs.size(); index-- > 0;)
+    if (snapshot_.jobs[index].state == JobState::kRunning &&
+        work_[snapshot_.jobs[index].id].left <= 0)
+      FinishJob(index);
+}
+
+void RandomWorld::Progress(TimeMs by) {
+  snapshot_.now += by;
+  if (!jobs_end_) return;
+  for (const Job& job : snapshot_.jobs)
+    if (job.state == JobState::kRunning) work_[job.id].left -= by;
+  EndJobsThatAreDone();
+}
+
+TimeMs RandomWorld::NextEvent() const {
+  TimeMs next = kNever;
+  const auto consider = [&](TimeMs at) {
+    if (at > snapshot_.now) next = std::min(next, at);
+  };
+  for (const Job& job : snapshot_.jobs) {
+    const Work& work = work_.at(job.id);
+    if (work.leaves_at != kNever) consider(std::max(work.leaves_at, snapshot_.now + 1));
+    if (job.state == JobState::kRunning && jobs_end_) consider(snapshot_.now + work.left);
+  }
+  for (const Node& node : snapshot_.nodes)
+    if (node.until != kNever &&
+        (node.state == NodeState::kBooting || node.state == NodeState::kDraining))
+      consider(std::max(node.until, snapshot_.now + 1));
+  return next;
+}
+
+void RandomWorld::UpdateNodes() {
+  for (size_t index = 0; index < snapshot_.nodes.size(); ++index) {
+    Node& node = snapshot_.nodes[index];
+    if (node.until > snapshot_.now) continue;
+    if (node.state == NodeState::kDraining) {
+      LoseNode(static_cast<int>(index));
+    } else if (node.state == NodeState::kBooting) {
+      node.state = NodeState::kReady;
+      node.until = kNever;
+      node.idle_since = snapshot_.now;
+    }
+  }
+}
+
+void RandomWorld::Advance(TimeMs until) {
+  const TimeMs next = std::min(until, NextEvent());
+  CHECK(next != kNever);
+  Progress(next - snapshot_.now);
+  for (Job& job : snapshot_.jobs)
+    if (work_.at(job.id).leaves_at <= snapshot_.now) Leave(job);
+  UpdateNodes();
+}
+
+void RandomWorld::Disturb() {
+  if (!violations_.empty()) return;
+  const int64_t events = draws_.Between(1, 3);
+  for (int64_t event = 0; event < events; ++event) {
+    if (snapshot_.jobs.size() < 60 && draws_.Chance(0.5)) Submit();
+    if (draws_.Chance(0.15)) DisturbNode();
+    if (draws_.Chance(0.03) && !snapshot_.jobs.empty()) {
+      const size_t index = draws_.Between(0, static_cast<int64_t>(snapshot_.jobs.size()) - 1);
+      if (snapshot_.jobs[index].state != JobState::kResizing) FinishJob(index);  // cancelled
+    }
+    Decide();
+  }
+  const TimeMs until = snapshot_.now + draws_.Between(1, 15) * kMinute;
+  while (snapshot_.now < until && violations_.empty()) {
+    Advance(until);
+    Decide();
+  }
+}
+
+void RandomWorld::Settle() {
+  if (!violations_.empty()) return;
+  jobs_end_ = false;
+  const TimeMs until = snapshot_.now + 3 * 24 * 60 * kMinute;
+  const int before = stops_ + resizes_;
+  TimeMs last_change = snapshot_.now, look_again = Decide();
+  while (snapshot_.now < until && violations_.empty()) {
+    Advance(std::min(until, std::max(look_again, snapshot_.now + 1)));
+    const int so_far = stops_ + resizes_;
+    look_again = Decide();
+    if (stops_ + resizes_ != so_far) last_change = snapshot_.now;
+  }
+  // Waiting for longer than a day changes the line once for each job, and never again.
+  if (last_change > until - 12 * 60 * kMinute)
+    Report(fmt::format("{} stops and resizes in three days without an event, and no end",
+                       stops_ + resizes_ - before));
+  jobs_end_ = true;
+  EndJobsThatAreDone();
+}
+
+bool RandomWorld::CanEverRun(const Job& job) const {
+  Snapshot world = snapshot_;
+  if (!job.checkpoints)  // no spot nodes are bought for it
+    for (Pool& pool : world.pools)
+      if (pool.spot) pool.max_nodes = 0;
+  if (!job.checkpoints)
+    for (Node& node : world.nodes)
+      if (node.spot) node.state = NodeState::kGone;
+  return WhyInfeasible(world, job).empty();
+}
+
+void RandomWorld::Finish() {
+  if (!violations_.empty()) return;
+  snapshot_.budget_per_hour = std::numeric_limits<double>::infinity();
+  for (size_t index = 0; index < snapshot_.nodes.size(); ++index) {
+    Node& node = snapshot_.nodes[index];
+    const Pool& pool = snapshot_.pools[node.pool];
+    const bool comes_back = pool.min_nodes == pool.max_nodes &&
+                            (node.state == NodeState::kGone || node.state == NodeState::kDraining);
+    if (!comes_back) continue;
+    node.state = NodeState::kReady;
+    node.until = kNever;
+    node.idle_since = snapshot_.now;
+  }
+  TimeMs look_again = Decide();
+  for (int step = 0; step < 20'000 && violations_.empty(); ++step) {
+    const bool anyone = std::any_of(snapshot_.jobs.begin(), snapshot_.jobs.end(),
+                                    [&](const Job& job) { return CanEverRun(job); });
+    if (!anyone) return;
+    if (look_again == kNever && NextEvent() == kNever) break;
+    Advance(std::max(look_again, snapshot_.now + 1));
+    look_again = Decide();
+  }
+  for (const Job& job : snapshot_.jobs)
+    if (violations_.empty() && CanEverRun(job)) Report(fmt::format("job {} never ends", job.id));
+}
+
+}  // namespace renzan::cluster

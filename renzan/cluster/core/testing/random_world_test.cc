@@ -1,0 +1,94 @@
+#include "renzan/cluster/core/testing/random_world.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "renzan/cluster/core/invariants.h"
+#include "renzan/cluster/core/labels.h"
+#include "renzan/cluster/core/sites.h"
+
+namespace renzan::cluster {
+namespace {
+
+using testing::Contains;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+// Starts whole gangs on the first node that has room, as if nobody were there.
+Decisions Careless(const Snapshot& snapshot) {
+  Decisions decisions;
+  std::vector<Resources> free;
+  for (const Node& node : snapshot.nodes)
+    free.push_back(node.state == NodeState::kReady ? node.capacity : Resources{});
+  for (const Job& job : snapshot.jobs) {
+    if (job.state != JobState::kPending) continue;
+    const Shape& shape = snapshot.shapes[job.shape];
+    int node = 0, nodes = static_cast<int>(free.size());
+    while (node < nodes &&
+           (!Matches(snapshot.nodes[node], shape) ||
+            WorkersThatFit(free[node], shape.per_worker, job.min_workers) < job.min_workers))
+      ++node;
+    const bool may = node < nodes && job.eligible_at <= snapshot.now && job.user == 0;
+    if (!may) {
+      decisions.waits.push_back({job.id, WaitReason::kResources});
+      continue;
+    }
+    free[node] -= shape.per_worker * job.min_workers;
+    decisions.starts.push_back({job.id, {{node, job.min_workers}}});
+  }
+  return decisions;
+}
+
+TEST(RandomSnapshot, IsValidAndTheSameForASeed) {
+  for (uint64_t seed = 0; seed < 200; ++seed) {
+    const Snapshot snapshot = RandomSnapshot(seed);
+    EXPECT_THAT(CheckSnapshot(snapshot), IsEmpty()) << "seed " << seed;
+    const Snapshot again = RandomSnapshot(seed);
+    ASSERT_EQ(snapshot.jobs.size(), again.jobs.size());
+    for (size_t job = 0; job < again.jobs.size(); ++job)
+      EXPECT_EQ(snapshot.jobs[job].placement, again.jobs[job].placement);
+  }
+}
+
+// A world in which a policy does what must not be says so; no more is asked of a policy here.
+TEST(RandomWorld, FindsWhatAPolicyDoesWrong) {
+  std::string wrong;
+  for (uint64_t seed = 0; seed < 20; ++seed) {
+    RandomWorld world(seed, Careless);
+    for (int step = 0; step < 20; ++step) world.Disturb();
+    for (const std::string& violation : world.violations()) wrong += violation + "\n";
+  }
+  EXPECT_THAT(wrong, HasSubstr("taken after this pass"));
+}
+
+TEST(RandomWorld, FindsJobsThatNeverEnd) {
+  const auto nothing = [](const Snapshot& snapshot) {
+    Decisions decisions;
+    for (const Job& job : snapshot.jobs)
+      decisions.waits.push_back({job.id, WaitReason::kResources});
+    return decisions;
+  };
+  int found = 0;
+  for (uint64_t seed = 0; seed < 20; ++seed) {
+    RandomWorld world(seed, nothing);
+    world.Finish();
+    found += !world.violations().empty();
+  }
+  EXPECT_GT(found, 10);  // in the others no job can ever run
+}
+
+TEST(RandomWorld, FindsDecisionsThatDifferForOneSnapshot) {
+  int passes = 0;
+  RandomWorld world(0, [&](const Snapshot& snapshot) {
+    Decisions decisions;
+    for (const Job& job : snapshot.jobs)
+      decisions.waits.push_back({job.id, WaitReason::kResources});
+    decisions.look_again = snapshot.now + ++passes;
+    return decisions;
+  });
+  world.Disturb();
+  EXPECT_THAT(world.violations(), Contains(HasSubstr("gives other decisions")));
+}
+
+}  // namespace
+}  // namespace renzan::cluster
