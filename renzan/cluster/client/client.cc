@@ -1,0 +1,184 @@
+#include "renzan/cluster/client/client.h"
+
+#include <curl/curl.h>
+
+#include <cerrno>
+#include <exception>
+#include <mutex>
+#include <nlohmann/json.hpp>
+
+#include "renzan/base/error.h"
+#include "renzan/cluster/client/places.h"
+
+namespace renzan::cluster {
+namespace {
+
+constexpr long kConnectTimeoutMs = 5000;
+
+void StartCurl() {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    if (curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK)
+      Fail(ErrorCode::kOsError, "libcurl cannot be initialised");
+  });
+}
+
+bool IsErrorCode(int code) {
+  switch (static_cast<ErrorCode>(code)) {
+    case ErrorCode::kUsage:
+    case ErrorCode::kData:
+    case ErrorCode::kNoInput:
+    case ErrorCode::kUnavailable:
+    case ErrorCode::kSoftware:
+    case ErrorCode::kOsError:
+    case ErrorCode::kCantCreate:
+    case ErrorCode::kIo:
+    case ErrorCode::kTempFail:
+    case ErrorCode::kNoPermission:
+    case ErrorCode::kConfig:
+      return true;
+  }
+  return false;
+}
+
+// What the daemon refused with: {"error": {"code": 78, "message": "..."}}.
+[[noreturn]] void FailAsAnswered(const std::string& socket, long status, const std::string& body) {
+  const nlohmann::json json = nlohmann::json::parse(body, nullptr, /*allow_exceptions=*/false);
+  if (json.is_object() && json.contains("error") && json["error"].is_object()) {
+    const nlohmann::json& error = json["error"];
+    const auto code = error.find("code"), message = error.find("message");
+    if (code != error.end() && code->is_number_integer() && IsErrorCode(code->get<int>()) &&
+        message != error.end() && message->is_string())
+      throw Error(static_cast<ErrorCode>(code->get<int>()), message->get<std::string>());
+  }
+  Fail(ErrorCode::kUnavailable,
+       "{}: whoever listens there answered with HTTP status {} and no error of ours: is it a "
+       "renzan daemon?",
+       socket, status);
+}
+
+}  // namespace
+
+struct Client::Transfer {
+  CURL* curl = nullptr;
+  bool is_post = false;
+  const std::function<void(std::string_view)>* take = nullptr;  // null: all goes to `body`
+  std::string body = {};
+  std::exception_ptr thrown = {};
+
+  long status() const {
+    long status = 0;
+    curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &status);
+    return status;
+  }
+
+  // Of curl: takes a piece of the body. Any other number than `count` ends the transfer.
+  static size_t Take(char* data, size_t, size_t count, void* self) {
+    Transfer& transfer = *static_cast<Transfer*>(self);
+    try {
+      if (transfer.take != nullptr && transfer.status() < 400) {
+        (*transfer.take)({data, count});
+      } else {
+        transfer.body.append(data, count);
+      }
+    } catch (...) {
+      transfer.thrown = std::current_exception();
+      return 0;
+    }
+    return count;
+  }
+};
+
+void Client::CloseCurl::operator()(void* curl) const { curl_easy_cleanup(curl); }
+
+Client::Client(std::string socket, double timeout_seconds)
+    : socket_(std::move(socket)), timeout_seconds_(timeout_seconds) {
+  CheckSocketPath(socket_);
+  StartCurl();
+  curl_.reset(curl_easy_init());
+  if (!curl_) Fail(ErrorCode::kOsError, "libcurl cannot be initialised");
+}
+
+Client::~Client() = default;
+
+std::string Client::Get(const std::string& target) {
+  Transfer transfer{.curl = curl_.get()};
+  curl_easy_reset(curl_.get());
+  curl_easy_setopt(curl_.get(), CURLOPT_URL, ("http://localhost" + target).c_str());
+  curl_easy_setopt(curl_.get(), CURLOPT_TIMEOUT_MS, static_cast<long>(timeout_seconds_ * 1000));
+  Perform(transfer);
+  return std::move(transfer.body);
+}
+
+std::string Client::Post(const std::string& target, const std::string& json_body) {
+  Transfer transfer{.curl = curl_.get(), .is_post = true};
+  curl_easy_reset(curl_.get());
+  curl_easy_setopt(curl_.get(), CURLOPT_URL, ("http://localhost" + target).c_str());
+  curl_easy_setopt(curl_.get(), CURLOPT_TIMEOUT_MS, static_cast<long>(timeout_seconds_ * 1000));
+  curl_easy_setopt(curl_.get(), CURLOPT_POSTFIELDSIZE_LARGE,
+                   static_cast<curl_off_t>(json_body.size()));
+  curl_easy_setopt(curl_.get(), CURLOPT_POSTFIELDS, json_body.data());
+  // On an old connection curl would send it again if that breaks, perhaps for a second time.
+  curl_easy_setopt(curl_.get(), CURLOPT_FRESH_CONNECT, 1L);
+  // No waiting for "100 Continue" before a large body.
+  curl_slist* headers = curl_slist_append(nullptr, "Content-Type: application/json");
+  headers = curl_slist_append(headers, "Expect:");
+  const std::unique_ptr<curl_slist, void (*)(curl_slist*)> owner(headers, curl_slist_free_all);
+  curl_easy_setopt(curl_.get(), CURLOPT_HTTPHEADER, headers);
+  Perform(transfer);
+  return std::move(transfer.body);
+}
+
+void Client::Stream(const std::string& target, const std::function<void(std::string_view)>& take) {
+  Transfer transfer{.curl = curl_.get(), .take = &take};
+  curl_easy_reset(curl_.get());
+  curl_easy_setopt(curl_.get(), CURLOPT_URL, ("http://localhost" + target).c_str());
+  Perform(transfer);
+}
+
+void Client::Perform(Transfer& transfer) {
+  CURL* const curl = curl_.get();
+  curl_easy_setopt(curl, CURLOPT_UNIX_SOCKET_PATH, socket_.c_str());
+  curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
+  curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT_MS, kConnectTimeoutMs);
+  curl_easy_setopt(curl, CURLOPT_USERAGENT, "renzan/" RENZAN_VERSION);
+  curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, &Transfer::Take);
+  curl_easy_setopt(curl, CURLOPT_WRITEDATA, &transfer);
+  const CURLcode code = curl_easy_perform(curl);
+  if (transfer.thrown) std::rethrow_exception(transfer.thrown);
+  if (code != CURLE_OK) FailTransfer(transfer, code);
+  if (transfer.status() >= 400) FailAsAnswered(socket_, transfer.status(), transfer.body);
+}
+
+void Client::FailTransfer(const Transfer& transfer, int curl_code) {
+  long os_error = 0;
+  curl_easy_getinfo(transfer.curl, CURLINFO_OS_ERRNO, &os_error);
+  if (curl_code == CURLE_COULDNT_CONNECT) {
+    if (os_error == EACCES || os_error == EPERM)
+      Fail(ErrorCode::kNoPermission,
+           "{}: permission denied: this daemon is another user's; start one of your own with "
+           "`renzan cluster up`, or ask its owner to let you in",
+           socket_);
+    Fail(ErrorCode::kUnavailable, "no daemon at {}: start one with `renzan cluster up`", socket_);
+  }
+  // Whether a change was made before the answer was lost, only the daemon can say.
+  const char* const next = transfer.is_post ? "look with `renzan jobs` whether it was done"
+                                            : "ask again, or look at daemon.log beside its state";
+  if (curl_code == CURLE_OPERATION_TIMEDOUT)
+    Fail(ErrorCode::kUnavailable, "the daemon at {} has not answered within {} s: {}", socket_,
+         timeout_seconds_, next);
+  Fail(ErrorCode::kUnavailable, "the daemon at {} went away before it had answered ({}): {}",
+       socket_, curl_easy_strerror(static_cast<CURLcode>(curl_code)), next);
+}
+
+std::string EscapeUrl(std::string_view text) {
+  std::string escaped;
+  for (const char c : text) {
+    const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+                       c == '-' || c == '_' || c == '.' || c == '~';
+    escaped += plain ? std::string(1, c) : fmt::format("%{:02X}", static_cast<unsigned char>(c));
+  }
+  return escaped;
+}
+
+}  // namespace renzan::cluster

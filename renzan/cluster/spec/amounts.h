@@ -1,0 +1,39 @@
+#pragma once
+
+// Amounts as people write them. Pure functions. The Try functions are for Describe(), which wants a
+// yes or no; the others throw Error kConfig with the rule that the text breaks.
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+namespace renzan::cluster {
+
+// "512MiB", "32GiB", "1.5TiB" (also KiB, PiB, and a plain number of bytes) to MiB, rounded up.
+std::optional<int64_t> TryParseMebibytes(std::string_view text);
+int64_t ParseMebibytes(std::string_view text);
+inline constexpr const char* kMemoryRule =
+    "must be an amount such as 512MiB, 32GiB or 1.5TiB, or a number of bytes, at most 64PiB";
+
+inline constexpr int kMaxWorkers = 100'000;
+
+// From `min` to `max`, both included.
+struct Range {
+  int min, max;
+  bool operator==(const Range&) const = default;
+};
+// "2" to {2, 2}, "2..8" to {2, 8}; nothing above kMaxWorkers, and nothing where min > max.
+std::optional<Range> TryParseRange(std::string_view text);
+
+// Of a gang: at least one worker.
+Range ParseReplicas(std::string_view text);
+inline constexpr const char* kReplicasRule =
+    "must be a number of workers such as 4, or a range such as 2..8, from 1 to 100000";
+
+// A duration of ParseDuration() in milliseconds, at least 1 unless it is 0; nothing beyond ten
+// years.
+std::optional<int64_t> TryParseMilliseconds(std::string_view text);
+inline constexpr const char* kDurationRule =
+    "must be a duration such as 90s, 10m or 1.5h, or 0, at most ten years";
+
+}  // namespace renzan::cluster

@@ -1,0 +1,76 @@
+#include "renzan/cluster/spec/check_indices.h"
+
+#include "renzan/base/error.h"
+
+namespace renzan::cluster {
+namespace {
+
+template <typename T>
+void CheckIndex(int index, const std::vector<T>& items, int least, const std::string& where) {
+  if (index < least || index >= static_cast<int>(items.size()))
+    Fail(ErrorCode::kData, "the snapshot's {} is {}, but there are {} of those", where, index,
+         items.size());
+}
+
+void Require(bool condition, const std::string& where, const char* rule) {
+  if (!condition) Fail(ErrorCode::kData, "the snapshot's {} {}", where, rule);
+}
+
+void CheckAmounts(const Resources& resources, const std::string& where) {
+  for (const int64_t amount : resources.amount)
+    Require(amount >= 0, where, "has a negative amount");
+}
+
+void CheckPlacement(const Snapshot& snapshot, const Placement& placement,
+                    const std::string& where) {
+  for (size_t i = 0; i < placement.size(); ++i) {
+    const std::string here = fmt::format("{}[{}]", where, i);
+    CheckIndex(placement[i].node, snapshot.nodes, 0, here + ".node");
+    Require(placement[i].workers >= 1, here + ".workers", "is below 1");
+    Require(i == 0 || placement[i - 1].node < placement[i].node, here, "is not sorted by node");
+  }
+}
+
+void CheckJob(const Snapshot& snapshot, size_t index) {
+  const Job& job = snapshot.jobs[index];
+  const std::string where = fmt::format("jobs[{}]", index);
+  Require(index == 0 || snapshot.jobs[index - 1].id < job.id, where, "is not sorted by id");
+  CheckIndex(job.shape, snapshot.shapes, 0, where + ".shape");
+  CheckIndex(job.queue, snapshot.queues, 0, where + ".queue");
+  CheckIndex(job.user, snapshot.users, 0, where + ".user");
+  Require(job.min_workers >= 1 && job.min_workers <= job.max_workers, where + ".min_workers",
+          "is below 1 or above max_workers");
+  CheckPlacement(snapshot, job.placement, where + ".placement");
+  CheckPlacement(snapshot, job.target, where + ".target");
+}
+
+}  // namespace
+
+void CheckIndices(const Snapshot& snapshot) {
+  const std::vector<std::string>& names = snapshot.resource_names;
+  Require(names.size() >= kFirstNamedResource && names.size() <= kMaxResources &&
+              names[kCpu] == "cpu" && names[kMemory] == "memory" && names[kGpu] == "gpu",
+          "resource_names", "must be cpu, memory, gpu and at most 5 more");
+  for (size_t i = 0; i < snapshot.nodes.size(); ++i) {
+    CheckIndex(snapshot.nodes[i].pool, snapshot.pools, -1, fmt::format("nodes[{}].pool", i));
+    CheckAmounts(snapshot.nodes[i].capacity, fmt::format("nodes[{}].capacity", i));
+  }
+  for (size_t i = 0; i < snapshot.pools.size(); ++i) {
+    const Pool& pool = snapshot.pools[i];
+    const std::string where = fmt::format("pools[{}]", i);
+    CheckAmounts(pool.capacity, where + ".capacity");
+    Require(pool.min_nodes >= 0 && pool.min_nodes <= pool.max_nodes, where + ".min_nodes",
+            "is negative or above max_nodes");
+    for (const auto& [level, count] : pool.domains)
+      Require(count >= 1, where + ".domains", "has a level with less than one domain");
+  }
+  for (size_t i = 0; i < snapshot.queues.size(); ++i) {
+    CheckAmounts(snapshot.queues[i].guaranteed, fmt::format("queues[{}].guaranteed", i));
+    CheckAmounts(snapshot.queues[i].ceiling, fmt::format("queues[{}].ceiling", i));
+  }
+  for (size_t i = 0; i < snapshot.shapes.size(); ++i)
+    CheckAmounts(snapshot.shapes[i].per_worker, fmt::format("shapes[{}].per_worker", i));
+  for (size_t i = 0; i < snapshot.jobs.size(); ++i) CheckJob(snapshot, i);
+}
+
+}  // namespace renzan::cluster

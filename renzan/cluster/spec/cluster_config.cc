@@ -1,0 +1,164 @@
+#include "renzan/cluster/spec/cluster_config.h"
+
+#include <algorithm>
+
+#include "renzan/base/error.h"
+#include "renzan/cluster/spec/describe.h"
+#include "renzan/cluster/spec/names.h"
+
+namespace renzan::cluster {
+namespace {
+
+constexpr double kMaxPrice = 1e6;
+constexpr double kMaxCores = 1e9;  // of a quota
+
+template <typename T>
+void RequireNames(ConfigFields& fields, const char* key, const char* what,
+                  bool is_name(std::string_view), const std::map<std::string, T>& named) {
+  for (const auto& [name, value] : named)
+    fields.Require(is_name(name), key,
+                   fmt::format("has the {} '{}': a name {}", what, name, kNameRule));
+}
+
+void DescribeTopology(ConfigFields& fields, std::vector<std::string>* topology) {
+  fields.Field("topology", topology, "node labels that are levels, widest first; host is implied");
+  for (size_t i = 0; i < topology->size(); ++i) {
+    const std::string& level = (*topology)[i];
+    fields.Require(IsLabelKey(level), "topology",
+                   fmt::format("has the level '{}': a level {}", level, kNameRule));
+    fields.Require(level != "host", "topology",
+                   "has the level host, which is the node itself and always there: leave it out");
+    fields.Require(
+        std::find(topology->begin(), topology->begin() + i, level) == topology->begin() + i,
+        "topology", fmt::format("has the level {} twice", level));
+  }
+}
+
+// Of one pool: every level is declared, and domains are nested.
+std::string WrongDomains(const ClusterConfig::PoolConfig& pool,
+                         const std::vector<std::string>& topology) {
+  for (const auto& [level, count] : pool.domains) {
+    if (std::find(topology.begin(), topology.end(), level) != topology.end()) continue;
+    const std::string nearest = NearestName(level, topology);
+    return fmt::format("domains of '{}', which topology does not declare{}", level,
+                       nearest.empty() ? fmt::format(": add it there ([{}])", level)
+                                       : fmt::format(": did you mean '{}'?", nearest));
+  }
+  int64_t wider = 1;
+  for (const std::string& level : topology) {
+    const auto domains = pool.domains.find(level);
+    if (domains == pool.domains.end()) continue;
+    if (pool.labels.contains(level))
+      return fmt::format("both a label {0} and domains of {0}", level);
+    if (domains->second % wider != 0)
+      return fmt::format("{} domains of {}, which must be a multiple of the {} of the level above",
+                         domains->second, level, wider);
+    wider = domains->second;
+  }
+  return "";
+}
+
+}  // namespace
+
+void ClusterConfig::PoolConfig::Describe(ConfigFields& fields) {
+  fields.Field("nodes", &nodes, "as 4, or 0..20 when they can be bought and given back");
+  const std::optional<cluster::Range> range = TryParseRange(nodes);
+  fields.Require(range && range->max >= 1, "nodes",
+                 "must be a number of nodes such as 4, or a range such as 0..20, at most 100000");
+  fields.Section("resources", &resources, "of one node");
+  DescribeLabels(fields, "labels", &labels, "of its nodes: {gpu_model: a100}");
+  fields.Field("domains", &domains, "nodes are dealt to so many of each level: {rack: 4}");
+  for (const auto& [level, count] : domains)
+    fields.Require(
+        count >= 1 && count <= kMaxWorkers, "domains",
+        fmt::format("has {}: {}, but a count is from 1 to {}", level, count, kMaxWorkers));
+  fields.Field("spot", &spot, "may be taken away on short notice");
+  fields.Range("price_per_hour", &price_per_hour, 0, kMaxPrice, "of one node");
+  DescribeDuration(fields, "boot", &boot, "from buying a node to its being ready");
+  DescribeDuration(fields, "idle", &idle, "a bought node is given back after it");
+  fields.Range("interruptions_per_hour", &interruptions_per_hour, 0, 3600, "of one node");
+}
+
+void ClusterConfig::QuotaConfig::Describe(ConfigFields& fields) {
+  fields.Field("cpu", &cpu, "cores; -1: not mentioned");
+  fields.Require(cpu == -1 || (cpu >= 0 && cpu <= kMaxCores), "cpu",
+                 fmt::format("must be from 0 to {}, or -1 for none", kMaxCores));
+  fields.Field("memory", &memory, "as 2TiB; empty: not mentioned");
+  fields.Require(memory.empty() || TryParseMebibytes(memory), "memory", kMemoryRule);
+  fields.Range("gpu", &gpu, -1, kMaxCount, "devices; -1: not mentioned");
+  DescribeCounts(fields, "other", &other);
+}
+
+void ClusterConfig::QueueConfig::Describe(ConfigFields& fields) {
+  fields.Section("guaranteed", &guaranteed, "its own whenever it wants it");
+  fields.Section("ceiling", &ceiling, "never exceeded");
+}
+
+void ClusterConfig::UserConfig::Describe(ConfigFields& fields) {
+  fields.Range("max_gpus", &max_gpus, -1, kMaxCount, "of running jobs; -1: no cap");
+}
+
+void ClusterConfig::SchedulingConfig::Describe(ConfigFields& fields) {
+  DescribeDuration(fields, "min_between_resizes", &min_between_resizes,
+                   "an elastic job grows no sooner after it was started or resized");
+  DescribeDuration(fields, "max_checkpoint_interval", &max_checkpoint_interval,
+                   "on nodes that may vanish, a checkpoint is asked for at least so often");
+  fields.Require(TryParseMilliseconds(max_checkpoint_interval).value_or(1) > 0,
+                 "max_checkpoint_interval", "must be more than 0");
+  DescribeDuration(fields, "overdue_after", &overdue_after,
+                   "who has waited longer goes before others of its priority");
+}
+
+void ClusterConfig::Describe(ConfigFields& fields) {
+  DescribeTopology(fields, &topology);
+  fields.Map("pools", &pools, "nodes of one kind each");
+  fields.Require(!pools.empty(), "pools",
+                 "must have at least one: {own: {nodes: 4, resources: {cpu: 32, gpu: 8}}}");
+  RequireNames(fields, "pools", "pool", IsName, pools);
+  for (const auto& [name, pool] : pools) {
+    const std::string wrong = WrongDomains(pool, topology);
+    fields.Require(wrong.empty(), "pools", fmt::format("has {} with {}", name, wrong));
+  }
+  fields.Map("queues", &queues, "without any: one, default, without quota");
+  RequireNames(fields, "queues", "queue", IsName, queues);
+  fields.Map("users", &users, "with caps, as {ann: {max_gpus: 8}}; others have none");
+  RequireNames(fields, "users", "user", IsUserName, users);
+  fields.Field("budget_per_hour", &budget_per_hour, "for nodes of priced pools; -1: none");
+  fields.Require(budget_per_hour == -1 || (budget_per_hour >= 0 && budget_per_hour <= 1e12),
+                 "budget_per_hour", "must not be negative, or -1 for none");
+  fields.Section("scheduling", &scheduling, "how often, how soon");
+}
+
+ClusterConfig ReadClusterConfig(const std::string& path, std::span<const std::string> overrides) {
+  ClusterConfig config;
+  const auto describe = [&](ConfigFields& fields) { config.Describe(fields); };
+  ReadConfigFile(path, overrides, describe);
+  // What only shows when everything is put together is wrong in the file too.
+  try {
+    MakeSnapshot(config, 0);
+  } catch (const Error& error) {
+    throw error.WithContext(path);
+  }
+  return config;
+}
+
+ScheduleOptions ScheduleOptionsOf(const ClusterConfig& config) {
+  ScheduleOptions options;
+  const ClusterConfig::SchedulingConfig& from = config.scheduling;
+  const std::pair<const std::string&, TimeMs&> durations[] = {
+      {from.min_between_resizes, options.min_between_resizes_ms},
+      {from.max_checkpoint_interval, options.max_checkpoint_interval_ms},
+      {from.overdue_after, options.overdue_after_ms}};
+  for (const auto& [text, value] : durations) {
+    const std::optional<int64_t> given = TryParseMilliseconds(text);
+    CHECK_MSG(given.has_value(), "a configuration that has not been read");
+    value = *given;
+  }
+  return options;
+}
+
+std::string PrintClusterConfig(ClusterConfig config, bool with_docs) {
+  return PrintConfig([&](ConfigFields& fields) { config.Describe(fields); }, with_docs);
+}
+
+}  // namespace renzan::cluster

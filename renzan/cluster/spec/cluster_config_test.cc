@@ -1,0 +1,282 @@
+#include "renzan/cluster/spec/cluster_config.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "renzan/base/error.h"
+#include "renzan/base/file.h"
+
+namespace renzan::cluster {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::EndsWith;
+using ::testing::HasSubstr;
+
+constexpr const char* kEverything = R"(
+topology: [zone, rack]
+pools:
+  own:
+    nodes: 4
+    resources: {cpu: 32, memory: 256GiB, gpu: 8, other: {nic: 2}}
+    labels: {gpu_model: a100}
+    domains: {zone: 1, rack: 2}
+  spot:
+    nodes: 1..20
+    resources: {cpu: 16, memory: 64GiB, gpu: 4}
+    spot: true
+    price_per_hour: 9.5
+    boot: 3m
+    idle: 5m
+    interruptions_per_hour: 0.05
+queues:
+  vision: {guaranteed: {gpu: 16, other: {nic: 1}}, ceiling: {gpu: 24, cpu: 100.5}}
+  default: {}
+users: {ann: {max_gpus: 8}, bob: {}}
+budget_per_hour: 100
+scheduling: {min_between_resizes: 5m, max_checkpoint_interval: 90s, overdue_after: 2h}
+)";
+
+ClusterConfig Read(const std::string& yaml, const std::vector<std::string>& overrides = {}) {
+  const TemporaryDirectory dir;
+  WriteFileAtomically(dir / "cluster.yaml", yaml);
+  return ReadClusterConfig(dir / "cluster.yaml", overrides);
+}
+
+// The message of the kConfig error that reading throws.
+std::string ErrorOf(const std::string& yaml) {
+  try {
+    Read(yaml);
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kConfig);
+    return error.what();
+  }
+  return "no error";
+}
+
+// The same for a pool of 2 nodes with 4 GPUs each and one more line.
+std::string ErrorWith(const std::string& line) {
+  return ErrorOf("pools: {own: {nodes: 2, resources: {cpu: 8, gpu: 4}}}\n" + line);
+}
+
+// The same for a pool that is right but for one more key.
+std::string PoolError(const std::string& key) { return ErrorOf("pools: {own: {" + key + "}}"); }
+
+TEST(ClusterConfig, BecomesASnapshot) {
+  const Snapshot snapshot = MakeSnapshot(Read(kEverything), 1000);
+  EXPECT_EQ(snapshot.now, 1000);
+  EXPECT_THAT(snapshot.resource_names, ElementsAre("cpu", "memory", "gpu", "nic"));
+  EXPECT_THAT(snapshot.topology_levels, ElementsAre("zone", "rack"));
+  EXPECT_EQ(snapshot.budget_per_hour, 100);
+
+  ASSERT_EQ(snapshot.pools.size(), 2u);
+  const Pool& spot = snapshot.pools[1];
+  EXPECT_EQ(spot.name, "spot");
+  EXPECT_TRUE(spot.spot);
+  EXPECT_EQ(spot.min_nodes, 1);
+  EXPECT_EQ(spot.max_nodes, 20);
+  EXPECT_EQ(spot.price_per_hour, 9.5);
+  EXPECT_EQ(spot.boot_ms, 180'000);
+  EXPECT_EQ(spot.idle_ms, 300'000);
+  EXPECT_EQ(spot.interruptions_per_hour, 0.05);
+  EXPECT_EQ(spot.capacity, (Resources{{16'000, 64 << 10, 4, 0}}));
+  EXPECT_EQ(snapshot.pools[0].min_nodes, 4);
+  EXPECT_EQ(snapshot.pools[0].max_nodes, 4);
+
+  ASSERT_EQ(snapshot.queues.size(), 2u);  // by name
+  EXPECT_EQ(snapshot.queues[0].name, "default");
+  EXPECT_EQ(snapshot.queues[0].guaranteed, Resources());
+  EXPECT_EQ(snapshot.queues[0].ceiling, Queue::Unlimited());
+  EXPECT_EQ(snapshot.queues[1].guaranteed, (Resources{{0, 0, 16, 1}}));
+  EXPECT_EQ(snapshot.queues[1].ceiling[kGpu], 24);
+  EXPECT_EQ(snapshot.queues[1].ceiling[kCpu], 100'500);
+  EXPECT_EQ(snapshot.queues[1].ceiling[kMemory], kUnlimited);
+
+  ASSERT_EQ(snapshot.users.size(), 2u);
+  EXPECT_EQ(snapshot.users[0].name, "ann");
+  EXPECT_EQ(snapshot.users[0].max_gpus, 8);
+  EXPECT_EQ(snapshot.users[1].max_gpus, kUnlimited);
+}
+
+TEST(ClusterConfig, NodesAreDealtToNestedDomains) {
+  const Snapshot snapshot = MakeSnapshot(Read(kEverything), 1000);
+  std::vector<std::string> names, racks;
+  for (const Node& node : snapshot.nodes) {
+    names.push_back(node.name);
+    if (node.pool == 0) racks.push_back(node.labels.at("rack"));
+    EXPECT_EQ(node.state, NodeState::kReady);
+    EXPECT_EQ(node.idle_since, 1000);
+    EXPECT_EQ(node.spot, node.pool == 1);
+    EXPECT_EQ(node.capacity, snapshot.pools[node.pool].capacity);
+  }
+  EXPECT_THAT(names, ElementsAre("own-0", "own-1", "own-2", "own-3", "spot-0"));
+  EXPECT_THAT(racks, ElementsAre("own-rack-0", "own-rack-1", "own-rack-0", "own-rack-1"));
+  EXPECT_EQ(snapshot.nodes[3].labels.at("zone"), "own-zone-0");
+  EXPECT_EQ(snapshot.nodes[3].labels.at("gpu_model"), "a100");
+  EXPECT_EQ(MakeNode(snapshot, 1, 7).name, "spot-7");
+}
+
+TEST(ClusterConfig, SaysHowToSchedule) {
+  const ScheduleOptions options = ScheduleOptionsOf(Read(kEverything));
+  EXPECT_EQ(options.min_between_resizes_ms, 300'000);
+  EXPECT_EQ(options.max_checkpoint_interval_ms, 90'000);
+  EXPECT_EQ(options.overdue_after_ms, 7'200'000);
+}
+
+TEST(ClusterConfig, SchedulesByDefaultAsTheSchedulerDoes) {
+  const ScheduleOptions options = ScheduleOptionsOf(ClusterConfig()), defaults;
+  EXPECT_EQ(options.min_between_resizes_ms, defaults.min_between_resizes_ms);
+  EXPECT_EQ(options.max_checkpoint_interval_ms, defaults.max_checkpoint_interval_ms);
+  EXPECT_EQ(options.overdue_after_ms, defaults.overdue_after_ms);
+}
+
+TEST(ClusterConfig, ImpossibleScheduling) {
+  EXPECT_THAT(ErrorWith("scheduling: {overdue_after: later}"),
+              HasSubstr("cluster.yaml:2:29: scheduling.overdue_after must be a duration"));
+  EXPECT_THAT(ErrorWith("scheduling: {min_between_resizes: -1s}"),
+              HasSubstr("min_between_resizes must be a duration"));
+  EXPECT_THAT(ErrorWith("scheduling: {max_checkpoint_interval: 10}"),
+              HasSubstr("max_checkpoint_interval must be a duration"));
+  EXPECT_THAT(ErrorWith("scheduling: {max_checkpoint_interval: 0s}"),
+              HasSubstr("max_checkpoint_interval must be more than 0"));
+  EXPECT_THAT(ErrorWith("scheduling: {overdue_aftr: 1h}"),
+              HasSubstr("did you mean 'overdue_after'?"));
+}
+
+TEST(ClusterConfig, PrintsWhatReadsBack) {
+  const std::string text = PrintClusterConfig(Read(kEverything));
+  EXPECT_EQ(PrintClusterConfig(Read(text)), text);
+  for (const char* value : {"zone", "9.5", "100.5", "1..20", "ann", "a100", "256GiB", "90s"})
+    EXPECT_THAT(text, HasSubstr(value));
+}
+
+TEST(ClusterConfig, WithoutQueuesThereIsOne) {
+  const Snapshot snapshot = MakeSnapshot(Read("pools: {own: {}}"), 0);
+  ASSERT_EQ(snapshot.queues.size(), 1u);
+  EXPECT_EQ(snapshot.queues[0].name, "default");
+}
+
+TEST(ClusterConfig, ImpossiblePools) {
+  EXPECT_THAT(ErrorOf(""), HasSubstr("pools must have at least one"));
+  EXPECT_THAT(PoolError("nodes: 0"), HasSubstr("cluster.yaml:1:22: pools.own.nodes must be"));
+  EXPECT_THAT(PoolError("nodes: 5..2"), HasSubstr("pools.own.nodes must be"));
+  EXPECT_THAT(PoolError("node: 5"), HasSubstr("did you mean 'nodes'?"));
+  EXPECT_THAT(PoolError("resources: {memory: lots}"), HasSubstr("resources.memory must be"));
+  EXPECT_THAT(PoolError("boot: soon"), HasSubstr("boot must be a duration"));
+  EXPECT_THAT(PoolError("idle: -1s"), HasSubstr("idle must be a duration"));
+  EXPECT_THAT(PoolError("price_per_hour: -1"), HasSubstr("out of range"));
+  EXPECT_THAT(PoolError("interruptions_per_hour: .nan"), HasSubstr("out of range"));
+  EXPECT_THAT(ErrorOf("pools: {'a b': {}}"), HasSubstr("has the pool 'a b': a name must be"));
+  EXPECT_THAT(PoolError("resources: {other: {a: 1, b: 1, c: 1, d: 1, e: 1, f: 1}}"),
+              HasSubstr("6 named resources (a, b, c, d, e, f), but at most 5"));
+}
+
+TEST(ClusterConfig, ImpossibleTopology) {
+  EXPECT_THAT(PoolError("domains: {rack: 2}"),
+              HasSubstr("has own with domains of 'rack', which topology does not declare"));
+  EXPECT_THAT(ErrorOf("topology: [rack]\npools: {own: {domains: {rak: 2}}}"),
+              HasSubstr("did you mean 'rack'?"));
+  EXPECT_THAT(ErrorOf("topology: [rack]\npools: {own: {domains: {rack: 0}}}"),
+              HasSubstr("has rack: 0"));
+  EXPECT_THAT(ErrorOf("topology: [rack]\npools: {own: {domains: {rack: 2}, labels: {rack: r}}}"),
+              HasSubstr("both a label rack and domains of rack"));
+  EXPECT_THAT(ErrorOf("topology: [zone, rack]\npools: {own: {domains: {zone: 2, rack: 3}}}"),
+              HasSubstr("3 domains of rack, which must be a multiple of the 2"));
+  EXPECT_THAT(ErrorWith("topology: [rack, rack]"), HasSubstr("has the level rack twice"));
+  EXPECT_THAT(ErrorWith("topology: [host]"), HasSubstr("leave it out"));
+  EXPECT_THAT(ErrorWith("topology: ['a b']"), HasSubstr("has the level 'a b'"));
+}
+
+TEST(ClusterConfig, ImpossibleQuotas) {
+  EXPECT_THAT(ErrorWith("queues: {a: {guaranteed: {gpu: 5}}, b: {guaranteed: {gpu: 4}}}"),
+              EndsWith("cluster.yaml: queues are guaranteed 9 of gpu together, but the pools have "
+                       "at most 8: lower a guarantee or add nodes"));
+  EXPECT_EQ(ErrorWith("queues: {a: {guaranteed: {gpu: 4}}, b: {guaranteed: {gpu: 4}}}"),
+            "no error");
+  EXPECT_THAT(ErrorWith("queues: {a: {guaranteed: {memory: 1MiB}}}"),
+              HasSubstr("guaranteed 1 MiB of memory together, but the pools have at most 0"));
+  EXPECT_THAT(ErrorWith("queues: {a: {guaranteed: {gpu: 4}, ceiling: {gpu: 3}}}"),
+              HasSubstr("queue a: 4 gpu is guaranteed, more than its ceiling of 3"));
+  EXPECT_THAT(ErrorWith("queues: {a: {guaranteed: {gpu: -2}}}"), HasSubstr("out of range"));
+  EXPECT_THAT(ErrorWith("queues: {a: {ceiling: {cpu: -0.5}}}"), HasSubstr("cpu must be from 0"));
+  EXPECT_THAT(ErrorWith("queues: {a: {ceiling: {memory: x}}}"), HasSubstr("ceiling.memory must"));
+  EXPECT_THAT(ErrorWith("queues: {a: {ceiling: {other: {nic: 1}}}}"),
+              HasSubstr("queue a: ceiling names the resource 'nic', which no pool of nodes has"));
+  EXPECT_THAT(ErrorWith("queues: {'a/b': {}}"), HasSubstr("has the queue 'a/b'"));
+  EXPECT_THAT(ErrorWith("users: {'a b': {}}"), HasSubstr("has the user 'a b'"));
+  EXPECT_THAT(ErrorWith("users: {ann: {max_gpus: -2}}"), HasSubstr("out of range"));
+  EXPECT_THAT(ErrorWith("budget_per_hour: -5"), HasSubstr("must not be negative"));
+}
+
+class MakeJobTest : public ::testing::Test {
+ protected:
+  Job Make(const std::string& lines) {
+    const JobSpec spec = ReadJobSpec("command: [a]\n" + lines, "job.yaml");
+    return MakeJob(snapshot_, spec, "ann", 7, 5000);
+  }
+  std::string ErrorOf(const std::string& lines) {
+    try {
+      Make(lines);
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::kConfig);
+      return error.what();
+    }
+    return "no error";
+  }
+
+  Snapshot snapshot_ = MakeSnapshot(Read(kEverything), 1000);
+};
+
+TEST_F(MakeJobTest, TakesEverythingOver) {
+  const Job job = Make(R"(
+queue: vision
+priority: 4
+replicas: 2..3
+resources: {cpu: 1.5, memory: 1GiB, gpu: 2, other: {nic: 1}}
+constraints: {required: {gpu_model: a100}, preferred: {a: b}, topology: rack, topology_required: true}
+checkpoint: {on_stop: true}
+grace: 1m
+preemptible: false
+grand_challenge: true
+)");
+  EXPECT_EQ(job.id, 7);
+  EXPECT_EQ(snapshot_.queues[job.queue].name, "vision");
+  EXPECT_EQ(snapshot_.users[job.user].name, "ann");
+  EXPECT_EQ(snapshot_.users.size(), 2u);
+  EXPECT_EQ(job.priority, 4);
+  EXPECT_EQ(job.min_workers, 2);
+  EXPECT_EQ(job.max_workers, 3);
+  EXPECT_TRUE(job.checkpoints);
+  EXPECT_FALSE(job.preemptible);
+  EXPECT_TRUE(job.grand_challenge);
+  EXPECT_EQ(job.submitted, 5000);
+  EXPECT_EQ(job.grace_ms, 60'000);
+  EXPECT_EQ(job.state, JobState::kPending);
+  const Shape& shape = snapshot_.shapes.at(job.shape);
+  EXPECT_EQ(shape.per_worker, (Resources{{1500, 1024, 2, 1}}));
+  EXPECT_EQ(shape.required, (Labels{{"gpu_model", "a100"}}));
+  EXPECT_EQ(shape.preferred, (Labels{{"a", "b"}}));
+  EXPECT_EQ(shape.topology_level, "rack");
+  EXPECT_TRUE(shape.topology_required);
+  EXPECT_TRUE(snapshot_.jobs.empty());
+}
+
+TEST_F(MakeJobTest, SharesShapes) {
+  const Job first = Make("resources: {gpu: 1}"), second = Make("resources: {gpu: 1}");
+  EXPECT_EQ(first.shape, second.shape);
+  EXPECT_NE(Make("resources: {gpu: 2}").shape, first.shape);
+}
+
+TEST_F(MakeJobTest, NamesTheNearestOfWhatDoesNotExist) {
+  EXPECT_EQ(ErrorOf("queue: visoin"), "there is no queue 'visoin': did you mean 'vision'?");
+  EXPECT_EQ(ErrorOf("queue: zzzzzz"), "there is no queue 'zzzzzz': choose one of default, vision");
+  EXPECT_THAT(ErrorOf("resources: {other: {nics: 1}}"),
+              HasSubstr("the job names the resource 'nics', which no pool of nodes has: did you "
+                        "mean 'nic'?"));
+  EXPECT_THAT(ErrorOf("constraints: {topology: racks}"),
+              HasSubstr("there is no topology level 'racks': did you mean 'rack'?"));
+  EXPECT_EQ(ErrorOf("constraints: {topology: host}"), "no error");
+}
+
+}  // namespace
+}  // namespace renzan::cluster

@@ -1,0 +1,24 @@
+#pragma once
+
+// Fields that jobs and clusters have in common, with their rules; see ConfigFields.
+
+#include <cstdint>
+#include <map>
+#include <string>
+
+#include "renzan/base/config.h"
+
+namespace renzan::cluster {
+
+inline constexpr int64_t kMaxCount = 1'000'000'000;
+
+void DescribeLabels(ConfigFields& fields, const char* key,
+                    std::map<std::string, std::string>* labels, const char* doc);
+
+// Text that ParseDuration() takes, at most ten years.
+void DescribeDuration(ConfigFields& fields, const char* key, std::string* value, const char* doc);
+
+// Named countable resources, each from 0 to kMaxCount.
+void DescribeCounts(ConfigFields& fields, const char* key, std::map<std::string, int64_t>* counts);
+
+}  // namespace renzan::cluster

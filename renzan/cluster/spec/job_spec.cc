@@ -1,0 +1,134 @@
+#include "renzan/cluster/spec/job_spec.h"
+
+#include <algorithm>
+
+#include "renzan/base/error.h"
+#include "renzan/cluster/spec/describe.h"
+#include "renzan/cluster/spec/names.h"
+
+namespace renzan::cluster {
+namespace {
+
+constexpr int kMaxPriority = 1'000'000;
+constexpr double kMaxCores = 100'000;
+
+// The launch contract speaks through these; a job that set them would not know who it is.
+const std::vector<std::string> kContractVariables = {"RANK",
+                                                     "WORLD_SIZE",
+                                                     "LOCAL_RANK",
+                                                     "MASTER_ADDR",
+                                                     "MASTER_PORT",
+                                                     "CUDA_VISIBLE_DEVICES",
+                                                     "RENZAN_RUN_DIR",
+                                                     "RENZAN_CHECKPOINT_DIR",
+                                                     "RENZAN_GRACE_SECONDS"};
+
+// A NUL ends a word for the kernel.
+bool HoldsNul(const std::string& text) { return text.find('\0') != std::string::npos; }
+
+void DescribeEnvironment(ConfigFields& fields, std::map<std::string, std::string>* environment) {
+  fields.Field("environment", environment,
+               "of every worker, beside the launch contract's variables");
+  for (const auto& [name, value] : *environment) {
+    fields.Require(IsVariableName(name), "environment",
+                   fmt::format("has the name '{}': letters, digits and '_' only", name));
+    fields.Require(std::find(kContractVariables.begin(), kContractVariables.end(), name) ==
+                       kContractVariables.end(),
+                   "environment", fmt::format("has {}, which the job system sets itself", name));
+    fields.Require(!HoldsNul(value), "environment", fmt::format("has a NUL byte in {}", name));
+  }
+}
+
+// The program's name, with what is impossible in a name made possible.
+std::string DefaultName(const std::vector<std::string>& command) {
+  std::string name = command[0].substr(command[0].find_last_of('/') + 1);
+  for (char& c : name)
+    if (!IsName(std::string("a") + c)) c = '-';
+  name = name.substr(0, 63);
+  return IsName(name) ? name : "job";
+}
+
+}  // namespace
+
+void JobSpec::PerWorker::Describe(ConfigFields& fields) {
+  fields.Range("cpu", &cpu, 0.001, kMaxCores, "cores");
+  fields.Field("memory", &memory, "as 512MiB or 32GiB");
+  fields.Require(TryParseMebibytes(memory).has_value(), "memory", kMemoryRule);
+  fields.Range("gpu", &gpu, 0, kMaxCount, "whole devices");
+  DescribeCounts(fields, "other", &other);
+}
+
+void JobSpec::Constraints::Describe(ConfigFields& fields) {
+  DescribeLabels(fields, "required", &required, "labels that a node must have: {gpu_model: a100}");
+  DescribeLabels(fields, "preferred", &preferred, "labels of nodes that are taken first");
+  fields.Field("topology", &topology,
+               "a level, as rack or host: all workers in one of its domains");
+  fields.Require(topology.empty() || IsName(topology), "topology", kNameRule);
+  fields.Field("topology_required", &topology_required, "otherwise preferred");
+  fields.Require(!topology_required || !topology.empty(), "topology_required",
+                 "needs a level: name it in topology");
+}
+
+void JobSpec::Checkpoint::Describe(ConfigFields& fields) {
+  fields.Field("on_stop", &on_stop, "SIGTERM makes it checkpoint and exit 75");
+  fields.Field("on_request", &on_request, "SIGUSR1 makes it checkpoint and go on");
+  DescribeDuration(fields, "max_interval", &max_interval, "work at risk is never worth more");
+  fields.Require(TryParseMilliseconds(max_interval).value_or(1) > 0, "max_interval",
+                 "must be more than 0");
+}
+
+void JobSpec::Describe(ConfigFields& fields) {
+  fields.Field("name", &name, "the program's when empty");
+  fields.Require(name.empty() || IsName(name), "name", kNameRule);
+  fields.Field("queue", &queue, "whose quota it counts against");
+  fields.Require(IsName(queue), "queue", kNameRule);
+  fields.Range("priority", &priority, -kMaxPriority, kMaxPriority, "higher goes first");
+  fields.Field("replicas", &replicas, "workers that start together, as 4, or 2..8 when elastic");
+  const std::optional<cluster::Range> workers = TryParseRange(replicas);
+  fields.Require(workers && workers->min >= 1, "replicas", kReplicasRule);
+  fields.Section("resources", &resources, "of one worker");
+  fields.Section("constraints", &constraints, "which nodes, and how near to each other");
+  fields.Section("checkpoint", &checkpoint, "what it does when it is told to save its work");
+  fields.Field("command", &command, "the program and its arguments");
+  fields.Require(!command.empty() && !command[0].empty(), "command",
+                 "must name a program, such as [renzan, train, kaggle.yaml]");
+  fields.Require(std::none_of(command.begin(), command.end(), HoldsNul), "command",
+                 "has a NUL byte in it");
+  DescribeEnvironment(fields, &environment);
+  fields.Field("working_directory", &working_directory, "where it was submitted when empty");
+  fields.Require(!HoldsNul(working_directory), "working_directory", "has a NUL byte in it");
+  fields.Field("artifacts", &artifacts, "a directory that is kept with the job when it ends");
+  fields.Require(!HoldsNul(artifacts), "artifacts", "has a NUL byte in it");
+  DescribeDuration(fields, "grace", &grace, "between SIGTERM and SIGKILL");
+  fields.Range("retries", &retries, 0, 1'000'000, "attempts after a failure");
+  DescribeDuration(fields, "retry_backoff", &retry_backoff, "before the first; then doubled");
+  DescribeDuration(fields, "timeout", &timeout, "of all its running time; 0: none");
+  fields.Field("preemptible", &preemptible, "may be stopped on behalf of another job");
+  fields.Field("grand_challenge", &grand_challenge, "gets the whole cluster if it needs it");
+}
+
+int JobSpec::min_workers() const { return ParseReplicas(replicas).min; }
+int JobSpec::max_workers() const { return ParseReplicas(replicas).max; }
+
+int64_t JobSpec::grace_ms() const { return TryParseMilliseconds(grace).value_or(0); }
+int64_t JobSpec::retry_backoff_ms() const {
+  return TryParseMilliseconds(retry_backoff).value_or(0);
+}
+int64_t JobSpec::timeout_ms() const { return TryParseMilliseconds(timeout).value_or(0); }
+int64_t JobSpec::max_checkpoint_interval_ms() const {
+  return TryParseMilliseconds(checkpoint.max_interval).value_or(0);
+}
+
+JobSpec ReadJobSpec(std::string_view yaml, const std::string& name,
+                    std::span<const std::string> overrides) {
+  JobSpec spec;
+  ReadConfigText(yaml, name, overrides, [&](ConfigFields& fields) { spec.Describe(fields); });
+  if (spec.name.empty()) spec.name = DefaultName(spec.command);
+  return spec;
+}
+
+std::string PrintJobSpec(JobSpec spec, bool with_docs) {
+  return PrintConfig([&](ConfigFields& fields) { spec.Describe(fields); }, with_docs);
+}
+
+}  // namespace renzan::cluster

@@ -1,0 +1,84 @@
+#pragma once
+
+// A job as its user writes it: YAML with a strict schema, or a command line with defaults.
+//
+//   name: kaggle
+//   queue: research
+//   replicas: 4            # or 2..8 when elastic
+//   resources: {cpu: 8, memory: 32GiB, gpu: 8}
+//   checkpoint: {on_stop: true}
+//   command: [renzan, train, kaggle.yaml]
+
+#include <cstdint>
+#include <map>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "renzan/base/config.h"
+#include "renzan/cluster/spec/amounts.h"
+
+namespace renzan::cluster {
+
+struct JobSpec {
+  std::string name;  // default: the program's name
+  std::string queue = "default";
+  int priority = 0;
+  std::string replicas = "1";  // "4", or "2..8": elastic
+  std::vector<std::string> command;
+  std::map<std::string, std::string> environment;
+  std::string working_directory;  // default: where it was submitted
+  // Files are collected from here into the job's directory when it ends; relative to the working
+  // directory. Empty: $RENZAN_RUN_DIR is all there is.
+  std::string artifacts;
+
+  struct PerWorker {
+    double cpu = 1;
+    std::string memory = "0";  // "512MiB", "32GiB"
+    int64_t gpu = 0;
+    std::map<std::string, int64_t> other;  // named countable ones
+    void Describe(ConfigFields& fields);
+  } resources;
+
+  struct Constraints {
+    std::map<std::string, std::string> required, preferred;
+    std::string topology;  // a level: all workers in one of its domains
+    bool topology_required = false;
+    void Describe(ConfigFields& fields);
+  } constraints;
+
+  struct Checkpoint {
+    bool on_stop = false;     // obeys the launch contract: SIGTERM, checkpoint, exit 75
+    bool on_request = false;  // SIGUSR1: checkpoint and go on
+    std::string max_interval = "10m";
+    void Describe(ConfigFields& fields);
+  } checkpoint;
+
+  std::string grace = "30s";
+  int retries = 0;                   // attempts after a failure; stops on request do not count
+  std::string retry_backoff = "1s";  // doubles each time
+  std::string timeout = "0s";        // of one job over all attempts' running time; 0: none
+  bool preemptible = true;
+  bool grand_challenge = false;
+
+  void Describe(ConfigFields& fields);
+
+  // Of `replicas` after it has been read, and of the durations likewise.
+  int min_workers() const;
+  int max_workers() const;
+  int64_t grace_ms() const;
+  int64_t retry_backoff_ms() const;
+  int64_t timeout_ms() const;  // 0: none
+  int64_t max_checkpoint_interval_ms() const;
+};
+
+// `name` stands for the file in messages; the job's own name is filled in. Throws Error kConfig
+// (file, line, column, nearest name).
+JobSpec ReadJobSpec(std::string_view yaml, const std::string& name,
+                    std::span<const std::string> overrides = {});
+// As YAML that reads back to the same values, every default written out; `with_docs`: with what
+// each key means.
+std::string PrintJobSpec(JobSpec spec, bool with_docs = false);
+
+}  // namespace renzan::cluster

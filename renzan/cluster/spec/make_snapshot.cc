@@ -1,0 +1,202 @@
+// From what people write to what the scheduler sees.
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "renzan/base/error.h"
+#include "renzan/cluster/spec/cluster_config.h"
+
+namespace renzan::cluster {
+namespace {
+
+using Counts = std::map<std::string, int64_t>;
+
+int64_t Millicores(double cores) { return std::llround(cores * 1000); }
+
+// The place of a named resource, or -1.
+int KindOf(const Snapshot& snapshot, const std::string& name) {
+  const auto& names = snapshot.resource_names;
+  const auto at = std::find(names.begin(), names.end(), name);
+  return at == names.end() ? -1 : static_cast<int>(at - names.begin());
+}
+
+void SetOther(const Snapshot& snapshot, const Counts& other, const std::string& whose,
+              Resources& resources) {
+  for (const auto& [name, count] : other) {
+    const int kind = KindOf(snapshot, name);
+    if (kind < 0) {
+      const std::string nearest = NearestName(name, snapshot.resource_names);
+      Fail(ErrorCode::kConfig, "{} names the resource '{}', which no pool of nodes has: {}", whose,
+           name,
+           nearest.empty() ? fmt::format("there are {}", fmt::join(snapshot.resource_names, ", "))
+                           : fmt::format("did you mean '{}'?", nearest));
+    }
+    resources[kind] = count;
+  }
+}
+
+Resources ToResources(const Snapshot& snapshot, const JobSpec::PerWorker& config,
+                      const std::string& whose) {
+  Resources resources;
+  resources[kCpu] = Millicores(config.cpu);
+  resources[kMemory] = ParseMebibytes(config.memory);
+  resources[kGpu] = config.gpu;
+  SetOther(snapshot, config.other, whose, resources);
+  return resources;
+}
+
+// What `quota` does not mention stays as it is in `resources`.
+void SetQuota(const Snapshot& snapshot, const ClusterConfig::QuotaConfig& quota,
+              const std::string& whose, Resources& resources) {
+  if (quota.cpu >= 0) resources[kCpu] = Millicores(quota.cpu);
+  if (!quota.memory.empty()) resources[kMemory] = ParseMebibytes(quota.memory);
+  if (quota.gpu >= 0) resources[kGpu] = quota.gpu;
+  SetOther(snapshot, quota.other, whose, resources);
+}
+
+void NameResources(const ClusterConfig& config, Snapshot& snapshot) {
+  std::set<std::string> names;
+  for (const auto& [pool, settings] : config.pools)
+    for (const auto& [name, count] : settings.resources.other) names.insert(name);
+  auto& all = snapshot.resource_names;
+  all.insert(all.end(), names.begin(), names.end());
+  if (all.size() > kMaxResources)
+    Fail(ErrorCode::kConfig, "pools have {} named resources ({}), but at most {} can be told apart",
+         names.size(), fmt::join(names, ", "), kMaxResources - kFirstNamedResource);
+}
+
+Pool MakePool(const Snapshot& snapshot, const std::string& name,
+              const ClusterConfig::PoolConfig& config) {
+  const std::optional<Range> nodes = TryParseRange(config.nodes);
+  CHECK(nodes);  // Describe() has looked
+  Pool pool{.name = name,
+            .capacity = ToResources(snapshot, config.resources, "pool " + name),
+            .labels = config.labels};
+  for (const auto& [level, count] : config.domains) pool.domains[level] = static_cast<int>(count);
+  pool.spot = config.spot;
+  pool.min_nodes = nodes->min;
+  pool.max_nodes = nodes->max;
+  pool.price_per_hour = config.price_per_hour;
+  pool.boot_ms = TryParseMilliseconds(config.boot).value_or(0);
+  pool.idle_ms = TryParseMilliseconds(config.idle).value_or(0);
+  pool.interruptions_per_hour = config.interruptions_per_hour;
+  return pool;
+}
+
+Queue MakeQueue(const Snapshot& snapshot, const std::string& name,
+                const ClusterConfig::QueueConfig& config) {
+  Queue queue{.name = name};
+  SetQuota(snapshot, config.guaranteed, fmt::format("queue {}: guaranteed", name),
+           queue.guaranteed);
+  SetQuota(snapshot, config.ceiling, fmt::format("queue {}: ceiling", name), queue.ceiling);
+  for (size_t kind = 0; kind < snapshot.resource_names.size(); ++kind)
+    if (queue.guaranteed[kind] > queue.ceiling[kind])
+      Fail(ErrorCode::kConfig, "queue {}: {} {} is guaranteed, more than its ceiling of {}", name,
+           queue.guaranteed[kind], snapshot.resource_names[kind], queue.ceiling[kind]);
+  return queue;
+}
+
+// A guarantee that the pools cannot keep even at their largest is a promise that will be broken.
+void CheckGuarantees(const Snapshot& snapshot) {
+  Resources most, guaranteed;
+  for (const Pool& pool : snapshot.pools) most += pool.capacity * pool.max_nodes;
+  for (const Queue& queue : snapshot.queues) guaranteed += queue.guaranteed;
+  static const std::map<int, std::string> kUnits = {{kCpu, " thousandths of a core"},
+                                                    {kMemory, " MiB"}};
+  for (size_t kind = 0; kind < snapshot.resource_names.size(); ++kind) {
+    if (guaranteed[kind] <= most[kind]) continue;
+    const auto unit = kUnits.find(static_cast<int>(kind));
+    Fail(ErrorCode::kConfig,
+         "queues are guaranteed {}{} of {} together, but the pools have at most {}: lower a "
+         "guarantee or add nodes",
+         guaranteed[kind], unit == kUnits.end() ? "" : unit->second, snapshot.resource_names[kind],
+         most[kind]);
+  }
+}
+
+[[noreturn]] void FailUnknown(const std::string& what, const std::string& name,
+                              const std::vector<std::string>& known) {
+  const std::string nearest = NearestName(name, known);
+  Fail(ErrorCode::kConfig, "there is no {} '{}': {}", what, name,
+       nearest.empty() ? fmt::format("choose one of {}", fmt::join(known, ", "))
+                       : fmt::format("did you mean '{}'?", nearest));
+}
+
+int QueueIndex(const Snapshot& snapshot, const std::string& name) {
+  std::vector<std::string> names;
+  for (const Queue& queue : snapshot.queues) {
+    if (queue.name == name) return static_cast<int>(names.size());
+    names.push_back(queue.name);
+  }
+  FailUnknown("queue", name, names);
+}
+
+Shape MakeShape(const Snapshot& snapshot, const JobSpec& spec) {
+  Shape shape{.per_worker = ToResources(snapshot, spec.resources, "the job"),
+              .required = spec.constraints.required,
+              .preferred = spec.constraints.preferred,
+              .topology_level = spec.constraints.topology,
+              .topology_required = spec.constraints.topology_required};
+  std::vector<std::string> levels = snapshot.topology_levels;
+  levels.push_back("host");
+  if (!shape.topology_level.empty() &&
+      std::find(levels.begin(), levels.end(), shape.topology_level) == levels.end())
+    FailUnknown("topology level", shape.topology_level, levels);
+  return shape;
+}
+
+}  // namespace
+
+Snapshot MakeSnapshot(const ClusterConfig& config, TimeMs now) {
+  Snapshot snapshot;
+  snapshot.now = now;
+  snapshot.topology_levels = config.topology;
+  NameResources(config, snapshot);
+  for (const auto& [name, pool] : config.pools)
+    snapshot.pools.push_back(MakePool(snapshot, name, pool));
+  for (const auto& [name, queue] : config.queues)
+    snapshot.queues.push_back(MakeQueue(snapshot, name, queue));
+  if (snapshot.queues.empty()) snapshot.queues.push_back({.name = "default"});
+  CheckGuarantees(snapshot);
+  for (const auto& [name, user] : config.users)
+    snapshot.users.push_back(
+        {.name = name, .max_gpus = user.max_gpus < 0 ? kUnlimited : user.max_gpus});
+  if (config.budget_per_hour >= 0) snapshot.budget_per_hour = config.budget_per_hour;
+  for (int pool = 0; pool < static_cast<int>(snapshot.pools.size()); ++pool)
+    for (int number = 0; number < snapshot.pools[pool].min_nodes; ++number)
+      snapshot.nodes.push_back(MakeNode(snapshot, pool, number));
+  return snapshot;
+}
+
+Node MakeNode(const Snapshot& snapshot, int pool, int number) {
+  const Pool& from = snapshot.pools.at(pool);
+  Node node{.name = fmt::format("{}-{}", from.name, number),
+            .pool = pool,
+            .capacity = from.capacity,
+            .labels = from.labels,
+            .idle_since = snapshot.now,
+            .spot = from.spot};
+  for (const auto& [level, domains] : from.domains)
+    node.labels[level] = fmt::format("{}-{}-{}", from.name, level, number % domains);
+  return node;
+}
+
+Job MakeJob(Snapshot& snapshot, const JobSpec& spec, const std::string& user, JobId id,
+            TimeMs now) {
+  const int queue = QueueIndex(snapshot, spec.queue);
+  const Shape shape = MakeShape(snapshot, spec);
+  Job job{.id = id, .shape = snapshot.InternShape(shape), .queue = queue};
+  job.user = snapshot.InternUser(user);
+  job.priority = spec.priority;
+  job.min_workers = spec.min_workers();
+  job.max_workers = spec.max_workers();
+  job.checkpoints = spec.checkpoint.on_stop;
+  job.preemptible = spec.preemptible;
+  job.grand_challenge = spec.grand_challenge;
+  job.submitted = now;
+  job.grace_ms = spec.grace_ms();
+  return job;
+}
+
+}  // namespace renzan::cluster
