@@ -1,0 +1,40 @@
+#pragma once
+
+// What the daemon asks of the machine: keepers that run attempts (attempt.h), and children that
+// collect artifacts. A seam: tests put a machine of their own in its place. For one thread.
+
+#include <sys/types.h>
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "renzan/cluster/local/attempt.h"
+
+namespace renzan::cluster {
+
+class Agent {
+ public:
+  virtual ~Agent() = default;
+
+  // As the functions of attempt.h.
+  virtual pid_t Start(const std::string& directory, const AttemptPlan& plan) = 0;
+  virtual AttemptReport Report(const std::string& directory) = 0;
+  virtual void Stop(const std::string& directory, double grace_seconds) = 0;
+  virtual void Checkpoint(const std::string& directory) = 0;
+  virtual void NodeLost(const std::string& directory, const std::string& node) = 0;
+  virtual int CleanUp(const std::string& directory) = 0;
+
+  // Starts a child that copies `from`, a file or a directory, into the directory `to` with the
+  // rights of that user. Throws Error kOsError.
+  virtual pid_t StartCopying(const std::string& from, const std::string& to, uid_t uid,
+                             gid_t gid) = 0;
+  virtual void StopCopying(pid_t child) = 0;
+  // The child's exit status once it has ended, and only once.
+  virtual std::optional<int> Copied(pid_t child) = 0;
+};
+
+// `keeper` is the program renzan-keeper.
+std::unique_ptr<Agent> MakeLocalAgent(const std::string& keeper);
+
+}  // namespace renzan::cluster

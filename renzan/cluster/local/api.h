@@ -1,0 +1,79 @@
+#pragma once
+
+// The HTTP API without HTTP: requests and answers as plain values, and who answers what. JSON stays
+// in the .cc files. Handlers run on the server's threads, many at a time; what they need of the
+// controller they have the loop's thread do.
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "renzan/base/error.h"
+#include "renzan/cluster/core/schedule.h"
+#include "renzan/cluster/local/controller.h"
+#include "renzan/cluster/local/log_stream.h"
+#include "renzan/cluster/local/loop.h"
+
+namespace renzan::cluster {
+
+struct ApiRequest {
+  std::string method;             // "GET" or "POST"
+  std::vector<std::string> path;  // "/v1/jobs/12": {"v1", "jobs", "12"}
+  std::map<std::string, std::string> query;
+  std::string body;
+  Caller caller;
+  int client_fd = -1;
+};
+
+struct ApiResponse {
+  int status = 200;
+  std::string body;  // JSON, unless `stream` is set
+  std::unique_ptr<LogStream> stream;
+  bool shut_down = false;  // once the answer has been sent
+};
+
+// The same for all requests.
+struct ApiContext {
+  Loop& loop;
+  std::string state_dir;
+  uid_t uid = 0;
+  TimeMs started = 0;
+  ScheduleOptions scheduling;  // the controller's
+  int stop_fd = -1;            // can be read once the server is to end
+};
+
+// Wrong in form: 400 with code kUsage. Others say that the state is wrong.
+class BadRequest : public Error {
+ public:
+  explicit BadRequest(const std::string& message) : Error(ErrorCode::kUsage, message) {}
+};
+
+// Never throws.
+ApiResponse Answer(const ApiContext& context, const ApiRequest& request);
+
+// What goes out for an error.
+ApiResponse ErrorResponse(const Error& error);
+ApiResponse ErrorResponse(int status, ErrorCode code, const std::string& message);
+
+// Handlers, by file. `request.path` has the right length; errors are thrown.
+ApiResponse SubmitJob(const ApiContext& context, const ApiRequest& request);  // api_submit.cc
+ApiResponse PlanChallenge(const ApiContext& context, const ApiRequest& request);
+ApiResponse ListJobs(const ApiContext& context, const ApiRequest& request);  // api_jobs.cc
+ApiResponse ShowJob(const ApiContext& context, const ApiRequest& request);
+ApiResponse ChangeJob(const ApiContext& context, const ApiRequest& request);
+ApiResponse ExplainJob(const ApiContext& context, const ApiRequest& request);  // api_explain.cc
+ApiResponse JobLogs(const ApiContext& context, const ApiRequest& request);     // api_logs.cc
+ApiResponse ListNodes(const ApiContext& context, const ApiRequest& request);   // api_nodes.cc
+ApiResponse ChangeNode(const ApiContext& context, const ApiRequest& request);
+ApiResponse RelaxUser(const ApiContext& context, const ApiRequest& request);
+ApiResponse ClusterStatus(const ApiContext& context, const ApiRequest& request);  // api_status.cc
+ApiResponse ClusterUsage(const ApiContext& context, const ApiRequest& request);
+ApiResponse ClusterSnapshot(const ApiContext& context, const ApiRequest& request);
+ApiResponse ShutDown(const ApiContext& context, const ApiRequest& request);
+
+// The job that a path names. Throws BadRequest for what is no number.
+JobId JobInPath(const ApiRequest& request);
+
+}  // namespace renzan::cluster

@@ -1,0 +1,78 @@
+#include <charconv>
+
+#include "renzan/cluster/local/api.h"
+
+namespace renzan::cluster {
+namespace {
+
+// A whole number of the query that is not negative; `otherwise` when it is not there.
+int64_t Number(const ApiRequest& request, const char* key, int64_t otherwise) {
+  const auto at = request.query.find(key);
+  if (at == request.query.end()) return otherwise;
+  const std::string& text = at->second;
+  int64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size() || value < 0)
+    throw BadRequest(fmt::format("{} must be a whole number, not \"{}\"", key, text));
+  return value;
+}
+
+int NumWorkersOf(const NamedPlacement& placement) {
+  int workers = 0;
+  for (const NodeShare& share : placement) workers += share.workers;
+  return workers;
+}
+
+}  // namespace
+
+ApiResponse JobLogs(const ApiContext& context, const ApiRequest& request) {
+  const JobId id = JobInPath(request);
+  const int64_t worker = Number(request, "worker", 0);
+  const int64_t tail = Number(request, "tail", -1);
+  const int64_t wanted = Number(request, "attempt", -1);
+  const bool follow = Number(request, "follow", 0) != 0;
+  JobRecord job;
+  std::vector<AttemptRecord> attempts;
+  context.loop.Run([&](Controller& controller) {
+    job = controller.View(id).record;
+    controller.RequireOwner(job, request.caller);
+    attempts = controller.store().Attempts(id);
+  });
+  if (wanted >= static_cast<int64_t>(attempts.size()))
+    Fail(ErrorCode::kNoInput, "job {} has had {} attempts: there is no attempt {}", id,
+         attempts.size(), wanted);
+  if (attempts.empty() && !follow)
+    Fail(ErrorCode::kNoInput, "job {} has not started yet: there is no output", id);
+  const int64_t attempt =
+      wanted >= 0 ? wanted : std::max<int64_t>(0, static_cast<int64_t>(attempts.size()) - 1);
+  if (!attempts.empty())
+    if (const int workers = NumWorkersOf(attempts[attempt].placement); worker >= workers)
+      Fail(ErrorCode::kNoInput, "attempt {} of job {} has {} workers, numbered from 0", attempt, id,
+           workers);
+
+  // The loop may end before the stream does.
+  const auto job_now = [&loop = context.loop, id, wanted]() -> LogStream::JobNow {
+    try {
+      return loop.Run([&](Controller& controller) -> LogStream::JobNow {
+        const JobRecord record = controller.View(id).record;
+        bool ended = HasEnded(record.state);
+        if (wanted >= 0)
+          ended = controller.store().Attempts(id).at(static_cast<size_t>(wanted)).ended.has_value();
+        return {.attempts = record.attempts, .ended = ended};
+      });
+    } catch (const Error&) {
+      return {.ended = true};
+    }
+  };
+  return {.stream = std::make_unique<LogStream>(LogRequest{.jobs_dir = context.state_dir + "/jobs",
+                                                           .job = id,
+                                                           .attempt = static_cast<int>(attempt),
+                                                           .worker = static_cast<int>(worker),
+                                                           .owner = job.uid,
+                                                           .follow = follow,
+                                                           .later_attempts = wanted < 0,
+                                                           .tail = tail},
+                                                job_now, request.client_fd, context.stop_fd)};
+}
+
+}  // namespace renzan::cluster

@@ -1,0 +1,246 @@
+#include "renzan/cluster/local/api_server.h"
+
+#include <gmock/gmock.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "renzan/base/file.h"
+#include "renzan/cluster/core/invariants.h"
+#include "renzan/cluster/core/schedule.h"
+#include "renzan/cluster/local/api_socket.h"
+#include "renzan/cluster/local/fake_agent_for_test.h"
+#include "renzan/cluster/spec/cluster_config.h"
+
+namespace renzan::cluster {
+namespace {
+
+using Json = nlohmann::json;
+using ::testing::HasSubstr;
+
+// One request on a connection of its own; all that comes back. "" when nobody answers.
+std::string Ask(const std::string& socket, const std::string& method, const std::string& target,
+                const std::string& body = "") {
+  const int fd = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_un address{.sun_family = AF_UNIX};
+  std::strncpy(address.sun_path, socket.c_str(), sizeof address.sun_path - 1);
+  std::string answer;
+  if (::connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0) {
+    const std::string request = fmt::format(
+        "{} {} HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: {}\r\n\r\n{}", method,
+        target, body.size(), body);
+    ::send(fd, request.data(), request.size(), MSG_NOSIGNAL);
+    char block[4096];
+    ssize_t got;
+    while ((got = ::recv(fd, block, sizeof block, 0)) > 0) answer.append(block, got);
+  }
+  ::close(fd);
+  return answer;
+}
+
+Json BodyOf(const std::string& answer) {
+  return Json::parse(answer.substr(std::min(answer.size(), answer.find("\r\n\r\n"))), nullptr,
+                     false);
+}
+
+class ApiServerTest : public ::testing::Test {
+ protected:
+  ApiServerTest() {
+    ClusterConfig config;
+    config.pools["own"].resources.gpu = 4;
+    controller_ = std::make_unique<Controller>(
+        ControllerOptions{.state_dir = directory_.path(),
+                          .uid = ::geteuid(),
+                          .schedule = [](const Snapshot& snapshot) { return Schedule(snapshot); },
+                          .check = CheckDecisions,
+                          .why_infeasible = [](const Snapshot&, const Job& job) -> std::string {
+                            return job.min_workers > 9 ? "there is no room for so many" : "";
+                          }},
+        MakeSnapshot(config, 0), store_, agent_, SystemClock());
+    controller_->Recover();
+    loop_ = std::make_unique<Loop>(*controller_, -1);
+    server_ = std::make_unique<ApiServer>(ApiContext{.loop = *loop_,
+                                                     .state_dir = directory_.path(),
+                                                     .uid = ::geteuid(),
+                                                     .stop_fd = stop_fd_},
+                                          ListenOn(socket_, true), std::vector<std::string>(),
+                                          [this] { loop_->Stop(); });
+    thread_ = std::thread([this] { loop_->Serve(); });
+  }
+  ~ApiServerTest() override {
+    loop_->Stop();
+    thread_.join();
+    ::eventfd_write(stop_fd_, 1);
+    server_.reset();
+    ::close(stop_fd_);
+  }
+
+  std::string Submit(const std::string& yaml) {
+    return Ask(socket_, "POST", "/v1/jobs",
+               Json{{"spec", yaml}, {"source", "job.yaml"}, {"submit_dir", "/tmp"}}.dump());
+  }
+
+  TemporaryDirectory directory_;
+  const std::string socket_ = directory_ / "socket";
+  const int stop_fd_ = ::eventfd(0, EFD_CLOEXEC);
+  Store store_{directory_ / "state.db"};
+  FakeAgent agent_;
+  std::unique_ptr<Controller> controller_;
+  std::unique_ptr<Loop> loop_;
+  std::unique_ptr<ApiServer> server_;
+  std::thread thread_;
+};
+
+TEST_F(ApiServerTest, TakesAJobAndShowsIt) {
+  const std::string answer = Submit("command: [sleep, 1]\nresources: {gpu: 2}");
+  EXPECT_THAT(answer, HasSubstr("HTTP/1.1 201"));
+  EXPECT_EQ(BodyOf(answer)["id"], 1);
+  const Json job = BodyOf(Ask(socket_, "GET", "/v1/jobs/1"));
+  EXPECT_EQ(job["name"], "sleep");
+  EXPECT_EQ(job["resources"]["gpu"], 2);
+  EXPECT_THAT(job["spec"].get<std::string>(), HasSubstr("working_directory: /tmp"));
+  EXPECT_EQ(job["manifest"]["sha256"].get<std::string>().size(), 64u);
+  EXPECT_EQ(BodyOf(Ask(socket_, "GET", "/v1/jobs?user=nobody-here"))["jobs"].size(), 0u);
+  EXPECT_EQ(BodyOf(Ask(socket_, "GET", "/v1/jobs"))["jobs"].size(), 1u);
+  EXPECT_EQ(BodyOf(Ask(socket_, "GET", "/v1/nodes"))["nodes"][0]["capacity"]["gpu"], 4);
+  EXPECT_EQ(BodyOf(Ask(socket_, "GET", "/v1/status"))["nodes"]["ready"], 1);
+  EXPECT_EQ(BodyOf(Ask(socket_, "GET", "/v1/usage"))["jobs"].size(), 1u);
+  EXPECT_EQ(BodyOf(Ask(socket_, "GET", "/v1/snapshot"))["jobs"].size(), 1u);
+}
+
+TEST_F(ApiServerTest, SaysWhatIsWrongWithACode) {
+  struct Case {
+    std::string answer;
+    const char* status;
+    int code;
+  };
+  Submit("command: [a]");
+  const Case cases[] = {
+      {Submit("commandd: [a]"), "400", 78},
+      {Submit("command: [a]\nqueue: nowhere"), "400", 78},
+      {Submit("command: [a]\nreplicas: 10"), "400", 78},
+      {Ask(socket_, "POST", "/v1/jobs", "{"), "400", 64},
+      {Ask(socket_, "POST", "/v1/jobs", std::string(5 << 20, 'x')), "413", 64},
+      {Submit("command: [a]\nenvironment: {A: " + std::string(300 << 10, 'x') + "}"), "400", 64},
+      {Ask(socket_, "GET", "/v1/jobs/99"), "404", 66},
+      {Ask(socket_, "GET", "/v1/jobs/1x"), "400", 64},
+      {Ask(socket_, "GET", "/v1/jobs/1/logs?attempt=7"), "404", 66},
+      {Ask(socket_, "POST", "/v1/nodes/nope/lose", "{}"), "404", 66},
+      {Ask(socket_, "POST", "/v1/nodes/own-0/drain", R"({"notice_seconds": -1})"), "400", 64},
+      {Ask(socket_, "POST", "/v1/users/ann/relax", "{}"), "400", 64},
+      {Ask(socket_, "GET", "/v2/jobs"), "404", 66},
+  };
+  for (const Case& each : cases) {
+    EXPECT_THAT(each.answer, HasSubstr(std::string("HTTP/1.1 ") + each.status));
+    EXPECT_EQ(BodyOf(each.answer)["error"]["code"], each.code) << each.answer;
+  }
+}
+
+TEST_F(ApiServerTest, AStrangerIsRefused) {
+  if (::geteuid() != 0) GTEST_SKIP() << "needs root, to be somebody else";
+  ASSERT_EQ(::chmod(directory_.path().c_str(), 0711), 0);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    if (::setgid(65534) != 0 || ::setuid(65534) != 0) ::_exit(2);
+    const std::string answer = Ask(socket_, "GET", "/v1/status");
+    ::_exit(answer.starts_with("HTTP/1.1 403") && BodyOf(answer)["error"]["code"] == 77 ? 0 : 1);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(WEXITSTATUS(status), 0);
+}
+
+TEST_F(ApiServerTest, LogsAreOneStreamAndFollowEndsWithTheJob) {
+  Submit("command: [a]");
+  while (BodyOf(Ask(socket_, "GET", "/v1/jobs/1"))["state"] != "running") {
+  }
+  const std::string log = directory_ / "jobs/1/attempt-0/worker-0.log";
+  WriteFileAtomically((CreateDirectories(directory_ / "jobs/1/attempt-0"), log + ".1"),
+                      "one\ntwo\n");
+  WriteFileAtomically(log, "three\n");
+  EXPECT_THAT(Ask(socket_, "GET", "/v1/jobs/1/logs"), HasSubstr("one\ntwo\n"));
+  const std::string tail = Ask(socket_, "GET", "/v1/jobs/1/logs?tail=2");
+  EXPECT_THAT(tail, HasSubstr("two\n"));
+  EXPECT_THAT(tail, HasSubstr("three\n"));
+  EXPECT_EQ(tail.find("one\n"), std::string::npos);
+
+  std::string followed;
+  std::thread reader([&] { followed = Ask(socket_, "GET", "/v1/jobs/1/logs?follow=1"); });
+  // Rotated meanwhile.
+  ASSERT_EQ(::rename((log + ".1").c_str(), (log + ".2").c_str()), 0);
+  ASSERT_EQ(::rename(log.c_str(), (log + ".1").c_str()), 0);
+  WriteFileAtomically(log, "four\n");
+  loop_->Run([&](Controller& controller) {
+    agent_.End(controller.AttemptDirectory(1, 0), EndedBy::kItself, 0, 0, 1);
+    controller.ProcessEnded(1);
+  });
+  reader.join();
+  EXPECT_THAT(followed, HasSubstr("three\n"));
+  EXPECT_THAT(followed, HasSubstr("four\n"));
+  EXPECT_EQ(BodyOf(Ask(socket_, "GET", "/v1/jobs/1"))["state"], "done");
+}
+
+TEST_F(ApiServerTest, AJobThatHasEndedShowsWhatItWas) {
+  Submit("command: [a]\nreplicas: 3\nresources: {gpu: 2, cpu: 0.5, memory: 1GiB}");  // waits
+  Ask(socket_, "POST", "/v1/jobs/1/cancel", "{}");
+  const Json job = BodyOf(Ask(socket_, "GET", "/v1/jobs/1"));
+  EXPECT_EQ(job["state"], "cancelled");
+  EXPECT_EQ(job["min_workers"], 3);
+  EXPECT_EQ(job["resources"], Json({{"cpu", 0.5}, {"memory_mib", 1024}, {"gpu", 2}}));
+}
+
+TEST_F(ApiServerTest, APlanSaysHowMuchIsToBeSaved) {
+  Submit("command: [a]\nresources: {gpu: 1}\ncheckpoint: {on_stop: true}");
+  while (BodyOf(Ask(socket_, "GET", "/v1/jobs/1"))["state"] != "running") {
+  }
+  const std::string checkpoints = directory_ / "jobs/1/checkpoints";
+  CreateDirectories(checkpoints + "/step-10/tables");
+  WriteFileAtomically(checkpoints + "/step-10/tables/a", std::string(1000, 'x'));
+  WriteFileAtomically(checkpoints + "/step-10/dense", std::string(100, 'x'));
+  CreateDirectories(checkpoints + "/step-20");
+  WriteFileAtomically(checkpoints + "/step-20/dense", std::string(100, 'x'));
+  ASSERT_EQ(::symlink("/", (checkpoints + "/step-30").c_str()), 0);
+  const std::string spec = "command: [b]\nresources: {gpu: 4}\ngrand_challenge: true";
+  const Json plan = BodyOf(Ask(socket_, "POST", "/v1/challenge/plan",
+                               Json{{"spec", spec}, {"submit_dir", "/tmp"}}.dump()));
+  EXPECT_EQ(plan["stops"], Json({1}));
+  EXPECT_EQ(plan["bytes_to_save"], 1100);
+}
+
+TEST_F(ApiServerTest, EndsAfterItHasAnswered) {
+  EXPECT_THAT(Ask(socket_, "POST", "/v1/shutdown", "{}"), HasSubstr("HTTP/1.1 200"));
+  thread_.join();
+  thread_ = std::thread([] {});
+  EXPECT_THAT(Ask(socket_, "GET", "/v1/status"), HasSubstr("HTTP/1.1 503"));
+}
+
+TEST(ApiSocket, RefusesWhatItCannotListenOn) {
+  TemporaryDirectory directory;
+  try {
+    ListenOn(directory / std::string(200, 'x'), false);
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kConfig);
+    EXPECT_THAT(error.what(), HasSubstr("--socket"));
+  }
+  const std::string path = directory / "socket";
+  const int first = ListenOn(path, false);
+  struct stat about;
+  ASSERT_EQ(::stat(path.c_str(), &about), 0);
+  EXPECT_EQ(about.st_mode & 0777, 0600u);
+  EXPECT_THROW(ListenOn(path, false), Error);  // somebody answers there
+  ::close(first);
+  ::close(ListenOn(path, false));  // the socket of a dead one
+  WriteFileAtomically(directory / "file", "");
+  EXPECT_THROW(ListenOn(directory / "file", false), Error);
+}
+
+}  // namespace
+}  // namespace renzan::cluster

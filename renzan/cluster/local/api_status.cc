@@ -1,0 +1,166 @@
+#include <unistd.h>
+
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "renzan/cluster/local/accounting.h"
+#include "renzan/cluster/local/api.h"
+#include "renzan/cluster/spec/snapshot_json.h"
+
+namespace renzan::cluster {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::string Dump(const Json& json) {
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+// In the units of the API: whole cores, MiB, devices. Unlimited amounts are left out.
+Json AmountsJson(const Snapshot& snapshot, const Resources& resources) {
+  Json out = Json::object();
+  for (size_t kind = 0; kind < snapshot.resource_names.size(); ++kind) {
+    const int64_t amount = resources[static_cast<int>(kind)];
+    if (amount == kUnlimited) continue;
+    const std::string& name = snapshot.resource_names[kind];
+    out[name] = kind == kCpu ? Json(static_cast<double>(amount) / 1000) : Json(amount);
+  }
+  return out;
+}
+
+struct Totals {
+  std::map<std::string, int> nodes = {{"ready", 0}, {"draining", 0}, {"booting", 0}, {"gone", 0}};
+  Resources capacity, used;
+  std::vector<Resources> by_queue;
+  std::vector<int64_t> gpus_by_user;
+  std::vector<int> pending, running;
+};
+
+Totals Sum(const Snapshot& snapshot) {
+  Totals totals;
+  totals.by_queue.resize(snapshot.queues.size());
+  totals.pending.resize(snapshot.queues.size());
+  totals.running.resize(snapshot.queues.size());
+  totals.gpus_by_user.resize(snapshot.users.size());
+  for (const Node& node : snapshot.nodes) {
+    ++totals.nodes[NameOf(node.state)];
+    const bool there = node.state == NodeState::kReady || node.state == NodeState::kDraining;
+    if (there) totals.capacity += node.capacity;
+  }
+  for (const Job& job : snapshot.jobs) {
+    const Resources used = snapshot.shapes[job.shape].per_worker * NumWorkers(job.placement);
+    totals.used += used;
+    totals.by_queue[job.queue] += used;
+    totals.gpus_by_user[job.user] += used.gpu();
+    ++(job.placement.empty() ? totals.pending : totals.running)[job.queue];
+  }
+  return totals;
+}
+
+Json QueueJson(const Snapshot& snapshot, const Totals& totals, size_t index) {
+  const Queue& queue = snapshot.queues[index];
+  const Resources& used = totals.by_queue[index];
+  Resources borrowed;
+  for (int kind = 0; kind < kMaxResources; ++kind)
+    borrowed[kind] = std::max<int64_t>(0, used[kind] - queue.guaranteed[kind]);
+  return {{"name", queue.name},
+          {"guaranteed", AmountsJson(snapshot, queue.guaranteed)},
+          {"ceiling", AmountsJson(snapshot, queue.ceiling)},
+          {"used", AmountsJson(snapshot, used)},
+          {"borrowed", AmountsJson(snapshot, borrowed)},
+          {"pending", totals.pending[index]},
+          {"running", totals.running[index]}};
+}
+
+}  // namespace
+
+ApiResponse ClusterStatus(const ApiContext& context, const ApiRequest&) {
+  std::map<std::string, int64_t> jobs;
+  const Snapshot snapshot = context.loop.Run([&](Controller& controller) {
+    jobs = controller.store().CountByState();
+    return controller.snapshot();
+  });
+  const Totals totals = Sum(snapshot);
+  Json body = {{"version", RENZAN_VERSION},  {"pid", ::getpid()},
+               {"uid", context.uid},         {"state_dir", context.state_dir},
+               {"started", context.started}, {"nodes", totals.nodes}};
+  body["scheduling"] = {
+      {"min_between_resizes_ms", context.scheduling.min_between_resizes_ms},
+      {"max_checkpoint_interval_ms", context.scheduling.max_checkpoint_interval_ms},
+      {"overdue_after_ms", context.scheduling.overdue_after_ms}};
+  for (const char* state :
+       {"pending", "running", "stopping", "resizing", "done", "failed", "cancelled", "timeout"})
+    body["jobs"][state] = jobs[state];
+  const Json capacity = AmountsJson(snapshot, totals.capacity);
+  const Json used = AmountsJson(snapshot, totals.used);
+  body["resources"] = Json::array();
+  for (const auto& [name, amount] : capacity.items())
+    body["resources"].push_back({{"name", name}, {"capacity", amount}, {"used", used[name]}});
+  body["queues"] = Json::array();
+  for (size_t queue = 0; queue < snapshot.queues.size(); ++queue)
+    body["queues"].push_back(QueueJson(snapshot, totals, queue));
+  body["users"] = Json::array();
+  for (size_t user = 0; user < snapshot.users.size(); ++user) {
+    const int64_t cap = snapshot.users[user].CapAt(snapshot.now);
+    body["users"].push_back({{"name", snapshot.users[user].name},
+                             {"max_gpus", cap == kUnlimited ? Json() : Json(cap)},
+                             {"gpus", totals.gpus_by_user[user]}});
+  }
+  return {.body = Dump(body)};
+}
+
+ApiResponse ClusterUsage(const ApiContext& context, const ApiRequest&) {
+  std::vector<std::pair<JobRecord, UsageRecord>> used;
+  std::vector<LoanRecord> loans;
+  context.loop.Run([&](Controller& controller) {
+    for (JobRecord& job : controller.store().JobsSince(0)) {
+      const UsageRecord usage = controller.UsageOf(job.id);
+      used.emplace_back(std::move(job), usage);
+    }
+    loans = controller.LoansUntilNow();
+  });
+  Json jobs = Json::array();
+  std::map<std::string, UsageRecord> queues, users;
+  for (const auto& [job, usage] : used) {
+    jobs.push_back({{"id", job.id},
+                    {"queue", job.queue},
+                    {"user", job.user},
+                    {"gpu_seconds", usage.gpu_seconds},
+                    {"cost", usage.cost}});
+    for (UsageRecord* sum : {&queues[job.queue], &users[job.user]}) {
+      sum->gpu_seconds += usage.gpu_seconds;
+      sum->cost += usage.cost;
+    }
+  }
+  for (const LoanRecord& loan : loans) queues[loan.lender];
+  Json by_queue = Json::array(), by_user = Json::array();
+  for (const auto& [name, usage] : queues) {
+    double borrowed = 0;
+    Json lent = Json::array();
+    for (const LoanRecord& loan : loans) {
+      if (loan.borrower == name) borrowed += loan.gpu_seconds;
+      if (loan.lender == name)
+        lent.push_back({{"to", loan.borrower}, {"gpu_seconds", loan.gpu_seconds}});
+    }
+    by_queue.push_back({{"name", name},
+                        {"gpu_seconds", usage.gpu_seconds},
+                        {"cost", usage.cost},
+                        {"borrowed_gpu_seconds", borrowed},
+                        {"lent", lent}});
+  }
+  for (const auto& [name, usage] : users)
+    by_user.push_back({{"name", name}, {"gpu_seconds", usage.gpu_seconds}, {"cost", usage.cost}});
+  return {.body = Dump({{"jobs", jobs}, {"queues", by_queue}, {"users", by_user}})};
+}
+
+ApiResponse ClusterSnapshot(const ApiContext& context, const ApiRequest&) {
+  return {.body = SnapshotToJson(
+              context.loop.Run([](Controller& controller) { return controller.snapshot(); }))};
+}
+
+ApiResponse ShutDown(const ApiContext& context, const ApiRequest& request) {
+  context.loop.Run([&](Controller& controller) { controller.RequireOperator(request.caller); });
+  return {.body = "{}\n", .shut_down = true};
+}
+
+}  // namespace renzan::cluster

@@ -1,0 +1,205 @@
+#pragma once
+
+// The daemon without its threads, sockets and clock: takes in what has happened (commands, attempts
+// that ended, time), lets the scheduler decide, and carries it out. For one thread, the loop's.
+//
+// Every transition is written to the store before it is carried out, so that a kill -9 between any
+// two steps leaves something that Recover() can finish. What is in memory follows the store: an
+// Error kIo of a full disk leaves both as they were.
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "renzan/base/clock.h"
+#include "renzan/base/error.h"
+#include "renzan/cluster/core/decisions.h"
+#include "renzan/cluster/local/agent.h"
+#include "renzan/cluster/local/outcome.h"
+#include "renzan/cluster/local/records.h"
+#include "renzan/cluster/local/run_status.h"
+#include "renzan/cluster/local/store.h"
+#include "renzan/cluster/spec/job_spec.h"
+
+namespace renzan::cluster {
+
+// Who asks.
+struct Caller {
+  uid_t uid = 0;
+  gid_t gid = 0;
+  std::string name;
+};
+
+struct Submission {
+  JobSpec spec;  // resolved: working_directory is absolute
+  std::string source, submit_dir;
+  std::string manifest;  // JSON
+  Caller caller;
+};
+
+// All that is known about a job, copied.
+struct JobView {
+  JobRecord record;
+  std::optional<Job> scheduled;  // while it has not ended
+  NamedPlacement placement;      // while it has workers
+  std::string reason;            // why it is pending, in a word
+  std::optional<RunProgress> progress;
+};
+
+struct ControllerOptions {
+  std::string state_dir;
+  // Of the daemon: it and root may do everything.
+  uid_t uid = 0;
+  std::function<Decisions(const Snapshot&)> schedule;
+  // What the decisions would break; they are not carried out if anything.
+  std::function<std::vector<std::string>(const Snapshot&, const Decisions&)> check;
+  // Why a job can never run here; "" if it can.
+  std::function<std::string(const Snapshot&, const Job&)> why_infeasible;
+};
+
+class Controller {
+ public:
+  // `cluster` is the configured one, without jobs; store, agent and clock outlive the controller.
+  Controller(ControllerOptions options, Snapshot cluster, Store& store, Agent& agent,
+             const Clock& clock);
+
+  // Once, first of all: takes up what the daemon before has left. Throws Error kConfig when the
+  // configuration has no place for a job that was submitted under another one.
+  void Recover();
+
+  // --- What happens.
+  // Deals with what has changed and schedules if that could change anything. Returns when it wants
+  // to be called again at the latest (kNever: not by itself). Throws Error kData when the store is
+  // damaged; a full disk is logged and tried again.
+  TimeMs Turn();
+  // Processes to wait for: job and process. The end of one is to be reported.
+  const std::map<JobId, pid_t>& watched() const { return watched_; }
+  void ProcessEnded(JobId job) { changed_.insert(job); }
+
+  // --- Commands. Throw Error: kNoInput (no such thing), kNoPermission, kUsage (not in this state),
+  // kConfig (a job that cannot run), kIo (disk full: nothing has changed).
+  JobId Submit(const Submission& submission);
+  RecordState Cancel(JobId job, const Caller& caller);
+  RecordState Preempt(JobId job, const Caller& caller);
+  void Checkpoint(JobId job, const Caller& caller);
+  // The node vanishes after `notice_ms`, or is kept empty until it is restored.
+  void Drain(const std::string& node, std::optional<TimeMs> notice_ms, const Caller& caller);
+  void Lose(const std::string& node, const Caller& caller);
+  void Restore(const std::string& node, const Caller& caller);
+  void Relax(const std::string& user, int64_t max_gpus, TimeMs for_ms, const Caller& caller);
+
+  // --- Questions.
+  // As of now.
+  const Snapshot& snapshot();
+  JobView View(JobId job);
+  std::vector<JobView> ViewsSince(TimeMs ended_since);
+  Store& store() { return store_; }
+  // Up to now.
+  UsageRecord UsageOf(JobId job);
+  std::vector<LoanRecord> LoansUntilNow();
+  // Throws Error kNoPermission unless the caller may see and change the job.
+  void RequireOwner(const JobRecord& job, const Caller& caller) const;
+  void RequireOperator(const Caller& caller) const;
+  bool MayChange(const JobRecord& job, const Caller& caller) const;
+
+  std::string JobDirectory(JobId job) const;
+  std::string AttemptDirectory(JobId job, int attempt) const;
+  TimeMs Now() const;
+
+ private:
+  struct LiveJob {
+    JobRecord record;
+    JobSpec spec;
+    RetryPolicy policy;
+    std::optional<AttemptRecord> attempt;  // the one that has not ended
+    pid_t copying = 0;                     // collects artifacts
+    std::optional<int> copied;             // its exit status
+    std::optional<RunProgress> progress;
+    TimeMs progress_read = 0;
+    TimeMs checkpoint_asked = 0;
+    bool stop_untold = false;  // it has to stop and does not know
+    // Its processes were gone when the daemon came up: the last that is known of them.
+    std::optional<TimeMs> lost_at;
+  };
+  // controller_recover.cc
+  void RecoverNodes();
+  void RecoverJob(JobRecord record);
+  void Adopt(LiveJob& live, Job& job);
+  int NodeForLeftOver(const NodeShare& share, const Job& job);
+  Job MakeRecoveredJob(const JobRecord& record, const JobSpec& spec);
+
+  // controller_end.cc
+  void FinishEnded();
+  AttemptReport ReportOn(const LiveJob& live);
+  void KillLeftOvers(JobId job, const std::string& directory);
+  void Finish(LiveJob& live, const std::optional<AttemptEnd>& end);
+  bool CollectArtifacts(LiveJob& live);
+  void Release(Job& job);
+  void Forget(JobId job);
+  bool Fits(const Job& job, const Placement& placement) const;
+
+  // controller_decisions.cc
+  void CarryOut(const Decisions& decisions);
+  bool StartJob(LiveJob& live, const Placement& placement, bool backfill);
+  AttemptPlan PlanOf(const LiveJob& live) const;
+  NamedPlacement WithDevices(const Placement& placement, int64_t gpus_per_worker) const;
+  void PrepareDirectories(const LiveJob& live);
+  void VoidAttempt(LiveJob& live, const std::string& why);
+  void PreemptJob(LiveJob& live, const std::string& reason, JobId on_behalf_of);
+  void ResizeJob(LiveJob& live, const NamedPlacement& target, JobId on_behalf_of);
+  // Writes down that it has to stop, as `record` and `attempt` say, and tells it.
+  void StopJob(LiveJob& live, JobRecord record, AttemptRecord attempt);
+  void AskToStop(LiveJob& live);
+  double GraceOf(const LiveJob& live) const;
+  void BuyNodes(const ScaleOut& scale);
+  void GiveBack(int node);
+
+  // controller_nodes.cc
+  void AdvanceNodes();
+  int FindNode(const std::string& name) const;  // -1: there is none
+  int NodeNamed(const std::string& name) const;
+  void SetNode(int node, NodeState state, TimeMs until);
+  void Vanish(int node);
+  void EndWorkersOn(int node);
+  bool EndOnLostNode(LiveJob& live, const std::string& node);
+  bool InUse(int node) const;
+  TimeMs NextNodeEvent() const;
+
+  // controller_usage.cc
+  UsageRecord UsageSince(const Job& job, TimeMs until) const;
+  void Account(TimeMs until);  // within a transaction
+  std::vector<LoanRecord> LoansSince(double seconds);
+
+  void ClockWentBack(TimeMs now);
+  void ReadProgress(LiveJob& live, TimeMs not_older_than);
+  // The job's next state, as one transaction; usage is counted up to `until` first.
+  void Commit(const JobRecord& record, const std::optional<AttemptRecord>& attempt,
+              const std::string& kind, const std::string& text, TimeMs until);
+  LiveJob& LiveNamed(JobId job);
+  JobView ViewOf(const JobRecord& record);
+  NamedPlacement Named(const Placement& placement) const;
+
+  const ControllerOptions options_;
+  Snapshot snapshot_;
+  Store& store_;
+  Agent& agent_;
+  const Clock& clock_;
+
+  JobId last_job_ = 0;
+  std::map<JobId, LiveJob> live_;  // that have not ended
+  std::map<JobId, pid_t> watched_;
+  std::set<JobId> changed_;      // whose process has ended
+  std::set<int> vanishing_;      // nodes that are gone once their last worker is
+  std::set<int> untold_;         // of those, whose workers may not all have been told
+  std::map<JobId, Wait> waits_;  // of the last pass
+  bool dirty_ = true;            // the scheduler has not seen everything
+  TimeMs look_again_ = kNever;
+  TimeMs retry_at_ = kNever;  // after an error of the disk
+  TimeMs accounted_until_ = 0;
+  TimeMs last_turn_ = 0;
+};
+
+}  // namespace renzan::cluster

@@ -1,0 +1,157 @@
+#include <algorithm>
+#include <filesystem>
+
+#include "renzan/cluster/local/accounting.h"
+#include "renzan/cluster/local/controller.h"
+#include "renzan/cluster/local/job_policy.h"
+#include "renzan/cluster/spec/cluster_config.h"
+
+namespace renzan::cluster {
+
+JobId Controller::Submit(const Submission& submission) {
+  const Caller& caller = submission.caller;
+  if (options_.uid != 0 && caller.uid != options_.uid)
+    Fail(ErrorCode::kNoPermission,
+         "this daemon can run jobs only as the user who started it (user id {}): submit it as that "
+         "user, or start a daemon of your own with `renzan cluster up`",
+         options_.uid);
+  const TimeMs now = Now();
+  const JobId id = last_job_ + 1;
+  const JobSpec& spec = submission.spec;
+  const Job job = MakeJob(snapshot_, spec, submission.caller.name, id, now);
+  if (const std::string why = options_.why_infeasible(snapshot_, job); !why.empty())
+    Fail(ErrorCode::kConfig, "{}: this job can never run here: {}", submission.source, why);
+
+  const Resources& per_worker = snapshot_.shapes[job.shape].per_worker;
+  JobRecord record{.id = id,
+                   .name = spec.name,
+                   .queue = spec.queue,
+                   .spec = PrintJobSpec(spec),
+                   .source = submission.source,
+                   .submit_dir = submission.submit_dir,
+                   .user = submission.caller.name,
+                   .uid = submission.caller.uid,
+                   .gid = submission.caller.gid,
+                   .priority = spec.priority,
+                   .min_workers = job.min_workers,
+                   .max_workers = job.max_workers,
+                   .cpu_millis = per_worker[kCpu],
+                   .memory_mib = per_worker[kMemory],
+                   .gpus = per_worker.gpu(),
+                   .submitted = now,
+                   .manifest = submission.manifest};
+  Commit(record, std::nullopt, "submitted", fmt::format("by {}", record.user), now);
+  last_job_ = id;
+  snapshot_.jobs.push_back(job);  // the highest id: still sorted
+  live_.emplace(id, LiveJob{.record = record, .spec = spec, .policy = RetryPolicyOf(spec)});
+  return id;
+}
+
+RecordState Controller::Cancel(JobId id, const Caller& caller) {
+  LiveJob& live = LiveNamed(id);
+  RequireOwner(live.record, caller);
+  if (live.copying != 0) {
+    // It has ended; what is left is to collect its artifacts, which may take for ever.
+    agent_.StopCopying(live.copying);
+    return live.record.state;
+  }
+  if (live.record.state == RecordState::kPending) {
+    JobRecord record = live.record;
+    record.state = RecordState::kCancelled;
+    record.cancel_requested = true;
+    record.ended = Now();
+    Commit(record, std::nullopt, "cancelled", fmt::format("by {}", caller.name), Now());
+    Forget(id);
+    return RecordState::kCancelled;
+  }
+  if (!live.record.cancel_requested) {
+    JobRecord record = live.record;
+    record.cancel_requested = true;
+    record.state = RecordState::kStopping;
+    Commit(record, std::nullopt, "cancelling", fmt::format("by {}", caller.name), Now());
+    live.record = record;
+    Job* job = snapshot_.Find(id);
+    job->state = JobState::kStopping;
+    job->target.clear();
+  }
+  AskToStop(live);
+  return live.record.state;
+}
+
+RecordState Controller::Preempt(JobId id, const Caller& caller) {
+  LiveJob& live = LiveNamed(id);
+  RequireOwner(live.record, caller);
+  if (live.record.state != RecordState::kRunning || live.copying != 0)
+    Fail(ErrorCode::kUsage, "job {} does not run: it is {}", id, NameOf(live.record.state));
+  PreemptJob(live, "asked by " + caller.name, 0);
+  return live.record.state;
+}
+
+void Controller::Checkpoint(JobId id, const Caller& caller) {
+  LiveJob& live = LiveNamed(id);
+  RequireOwner(live.record, caller);
+  if (live.record.state != RecordState::kRunning || live.copying != 0)
+    Fail(ErrorCode::kUsage, "job {} does not run: it is {}", id, NameOf(live.record.state));
+  if (!live.spec.checkpoint.on_request)
+    Fail(ErrorCode::kUsage,
+         "job {} does not say that it checkpoints on request (checkpoint: {{on_request: true}})",
+         id);
+  agent_.Checkpoint(AttemptDirectory(id, live.attempt->number));
+}
+
+void Controller::Relax(const std::string& user, int64_t max_gpus, TimeMs for_ms,
+                       const Caller& caller) {
+  RequireOperator(caller);
+  const auto at = std::find_if(snapshot_.users.begin(), snapshot_.users.end(),
+                               [&](const User& each) { return each.name == user; });
+  if (at == snapshot_.users.end() || at->max_gpus == kUnlimited)
+    Fail(ErrorCode::kUsage,
+         "user {} has no cap that could be raised: caps are set in the configuration (users: {{{}: "
+         "{{max_gpus: 8}}}})",
+         user, user);
+  if (max_gpus <= at->max_gpus)
+    Fail(ErrorCode::kUsage, "user {} may have {} GPUs anyway: a relaxation raises that", user,
+         at->max_gpus);
+  const RelaxationRecord relaxation{user, {.max_gpus = max_gpus, .until = Now() + for_ms}};
+  store_.Transact([&] { store_.Put(relaxation); });
+  at->relaxations.push_back(relaxation.relaxation);
+  dirty_ = true;
+}
+
+const Snapshot& Controller::snapshot() {
+  snapshot_.now = Now();
+  return snapshot_;
+}
+
+JobView Controller::ViewOf(const JobRecord& record) {
+  JobView view{.record = record};
+  const Job* job = snapshot_.Find(record.id);
+  if (!job) return view;
+  view.scheduled = *job;
+  LiveJob& live = live_.at(record.id);
+  if (live.attempt) {
+    view.placement = live.attempt->placement;
+    ReadProgress(live, Now() - 1000);
+    view.progress = live.progress;
+  }
+  const auto wait = waits_.find(record.id);
+  if (record.state == RecordState::kPending && wait != waits_.end())
+    view.reason = NameOf(wait->second.reason);
+  return view;
+}
+
+JobView Controller::View(JobId id) {
+  const auto at = live_.find(id);
+  if (at != live_.end()) return ViewOf(at->second.record);
+  const auto record = store_.FindJob(id);
+  if (!record) Fail(ErrorCode::kNoInput, "there is no job {}: `renzan jobs --all` lists them", id);
+  return ViewOf(*record);
+}
+
+std::vector<JobView> Controller::ViewsSince(TimeMs ended_since) {
+  std::vector<JobView> views;
+  for (const JobRecord& record : store_.JobsSince(ended_since)) views.push_back(ViewOf(record));
+  return views;
+}
+
+}  // namespace renzan::cluster

@@ -1,0 +1,284 @@
+// What must not lose, double or stop a job: a full disk, a machine that was off, a clock that is
+// set.
+
+#include <sys/resource.h>
+
+#include <csignal>
+
+#include "renzan/cluster/local/controller_for_test.h"
+
+namespace renzan::cluster {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+constexpr const char* kSmall = "command: [a]\nresources: {gpu: 1}";
+
+// While it lives, no file of this process can grow.
+class FullDisk {
+ public:
+  FullDisk() {
+    std::signal(SIGXFSZ, SIG_IGN);
+    getrlimit(RLIMIT_FSIZE, &before_);
+    rlimit none = before_;
+    none.rlim_cur = 0;
+    setrlimit(RLIMIT_FSIZE, &none);
+  }
+  ~FullDisk() { setrlimit(RLIMIT_FSIZE, &before_); }
+
+ private:
+  rlimit before_{};
+};
+
+ErrorCode CodeOf(const std::function<void()>& act) {
+  try {
+    act();
+  } catch (const Error& error) {
+    return error.code();
+  }
+  return ErrorCode{};
+}
+
+TEST_F(ControllerTest, WithoutRoomNothingIsTakenAndNothingChanges) {
+  const JobId running = Submit(kSmall);
+  Settle();
+  {
+    const FullDisk full;
+    EXPECT_EQ(CodeOf([&] { Submit(kSmall); }), ErrorCode::kIo);
+    EXPECT_EQ(CodeOf([&] { controller_->Cancel(running, ann_); }), ErrorCode::kIo);
+    EXPECT_EQ(CodeOf([&] { controller_->Drain("own-0", 1000, operator_); }), ErrorCode::kIo);
+  }
+  EXPECT_EQ(State(running), RecordState::kRunning);
+  EXPECT_THAT(RunOf(running).stops, IsEmpty());
+  EXPECT_EQ(controller_->snapshot().nodes[0].state, NodeState::kReady);
+  EXPECT_EQ(Submit(kSmall), running + 1);
+}
+
+TEST_F(ControllerTest, AnEndIsWrittenDownOnceThereIsRoom) {
+  const JobId first = Submit(kSmall), second = Submit(kSmall);
+  Settle();
+  for (const JobId job : {first, second}) {
+    agent_.End(DirectoryOf(job), EndedBy::kItself, 0, controller_now(), controller_now() + 5);
+    controller_->ProcessEnded(job);
+  }
+  {
+    const FullDisk full;
+    EXPECT_EQ(controller_->Turn(), controller_now() + 1000);  // it tries again
+    EXPECT_EQ(State(first), RecordState::kRunning);
+  }
+  clock_.seconds += 1;
+  Settle();
+  EXPECT_EQ(State(first), RecordState::kDone);
+  EXPECT_EQ(State(second), RecordState::kDone);
+}
+
+TEST_F(ControllerTest, AStartThatFailsWithoutRoomToSaySoIsNotForgotten) {
+  std::optional<FullDisk> full;
+  agent_.fail_starts = true;
+  agent_.on_start = [&] { full.emplace(); };
+  const JobId job = Submit(kSmall);
+  controller_->Turn();
+  EXPECT_EQ(State(job), RecordState::kRunning);  // so the disk says
+  full.reset();
+  agent_.on_start = nullptr;
+  clock_.seconds += 1;
+  Settle();
+  EXPECT_EQ(State(job), RecordState::kPending);
+  agent_.fail_starts = false;
+  clock_.seconds += 60;
+  Settle();
+  EXPECT_EQ(State(job), RecordState::kRunning);
+  EXPECT_THAT(agent_.runs, ::testing::SizeIs(1));
+}
+
+TEST_F(ControllerTest, WhatCouldNotBeAskedIsAskedAgain) {
+  const JobId job = Submit(kSmall);
+  Settle();
+  agent_.fail_requests = true;
+  controller_->Cancel(job, ann_);
+  clock_.seconds += 2;
+  controller_->Turn();
+  EXPECT_THAT(RunOf(job).stops, IsEmpty());
+  agent_.fail_requests = false;
+  clock_.seconds += 2;
+  controller_->Turn();
+  EXPECT_THAT(RunOf(job).stops, ElementsAre(30));
+  clock_.seconds += 2;
+  controller_->Turn();
+  EXPECT_THAT(RunOf(job).stops, ElementsAre(30));
+}
+
+TEST_F(ControllerTest, TheLossOfANodeIsToldAgain) {
+  const JobId job = Submit(kSmall);
+  Settle();
+  const std::string node = RunOf(job).plan.workers[0].node;
+  agent_.fail_requests = true;
+  controller_->Lose(node, operator_);
+  EXPECT_EQ(State(job), RecordState::kStopping);
+  EXPECT_EQ(CodeOf([&] { controller_->Drain(node, 1000, operator_); }), ErrorCode::kUsage);
+  agent_.fail_requests = false;
+  clock_.seconds += 2;
+  controller_->Turn();
+  clock_.seconds += 2;
+  controller_->Turn();
+  EXPECT_THAT(RunOf(job).lost_nodes, ElementsAre(node));
+}
+
+TEST_F(ControllerTest, OneUnreadableAttemptKeepsNobodyElseWaiting) {
+  const JobId first = Submit(kSmall), second = Submit(kSmall);
+  Settle();
+  agent_.unreadable = DirectoryOf(first);
+  for (const JobId job : {first, second}) {
+    agent_.End(DirectoryOf(job), EndedBy::kItself, 0, controller_now(), controller_now());
+    controller_->ProcessEnded(job);
+  }
+  controller_->Turn();
+  EXPECT_EQ(State(first), RecordState::kRunning);
+  EXPECT_EQ(State(second), RecordState::kDone);
+  Restart();  // nor does it keep the daemon from coming up
+  agent_.unreadable.clear();
+  clock_.seconds += 1;
+  Settle();
+  EXPECT_EQ(State(first), RecordState::kDone);
+}
+
+TEST_F(ControllerTest, TimeoutsCountAllAttempts) {
+  const JobId job = Submit(std::string(kSmall) + "\ntimeout: 10s");
+  Settle();
+  EXPECT_EQ(RunOf(job).plan.timeout_ms, 10'000);
+  clock_.seconds += 3;
+  controller_->Preempt(job, ann_);
+  End(job, EndedBy::kRequest, 75);  // after one more second
+  ASSERT_EQ(State(job), RecordState::kRunning);
+  EXPECT_EQ(RunOf(job).plan.timeout_ms, 6'000);
+  EXPECT_EQ(*controller_->snapshot().Find(job)->expected_end - controller_now(), 6'000);
+  clock_.seconds += 5;
+  End(job, EndedBy::kTimeout, 143);
+  EXPECT_EQ(State(job), RecordState::kTimeout);
+}
+
+TEST_F(ControllerTest, WhileTheMachineIsOffNothingRuns) {
+  const JobId job = Submit(std::string(kSmall) + "\ntimeout: 1h");
+  Settle();
+  clock_.seconds += 60;
+  Submit(kSmall);  // the last that is heard of the daemon
+  RunOf(job).report = {.phase = AttemptPhase::kLost};
+  clock_.seconds += 3 * 86'400;
+  Restart();
+  Settle();
+  EXPECT_EQ(State(job), RecordState::kPending);
+  EXPECT_EQ(Record(job).run_ms, 60'000);
+  EXPECT_DOUBLE_EQ(controller_->UsageOf(job).gpu_seconds, 60);
+}
+
+TEST_F(ControllerTest, AClockThatIsSetBackKeepsNobodyWaiting) {
+  const JobId job = Submit(std::string(kSmall) + "\nretries: 1\nretry_backoff: 10s");
+  Settle();
+  End(job, EndedBy::kWorkerFailed, 3);
+  EXPECT_EQ(State(job), RecordState::kPending);
+  clock_.seconds -= 30 * 86'400;
+  Settle();
+  clock_.seconds += 3600;
+  Settle();
+  EXPECT_EQ(State(job), RecordState::kRunning);
+}
+
+TEST_F(ControllerTest, AJobThatWasToGrowOntoANodeThatIsNoMoreGoesBackToTheQueue) {
+  const JobId job =
+      Submit("command: [a]\nreplicas: 1..2\nresources: {gpu: 4}\ncheckpoint: {on_stop: true}");
+  scripted_ = Decisions{};
+  scripted_->starts = {{.job = job, .placement = {{0, 1}}}};
+  controller_->Turn();
+  clock_.seconds += 3600;
+  scripted_ = Decisions{};
+  scripted_->resizes = {{.job = job, .target = {{0, 1}, {1, 1}}}};
+  controller_->Relax("bob", 1, 1000, operator_);  // so that there is something to decide
+  controller_->Turn();
+  ASSERT_EQ(State(job), RecordState::kResizing);
+  config_.pools["own"].nodes = "1";
+  Restart();
+  EXPECT_EQ(RunOf(job).stops.size(), 2u);
+  scripted_ = Decisions{};
+  End(job, EndedBy::kRequest, 75);
+  EXPECT_EQ(State(job), RecordState::kPending);
+  clock_.seconds += 3600;
+  Settle();
+  EXPECT_EQ(State(job), RecordState::kRunning);
+}
+
+TEST_F(ControllerTest, NodesAreBoughtAndGivenBack) {
+  ClusterConfig::PoolConfig spot = config_.pools["own"];
+  spot.nodes = "0..2";
+  spot.price_per_hour = 3600;
+  spot.boot = "60s";
+  spot.idle = "5m";
+  config_.pools = {{"spot", spot}};
+  Restart();
+  const JobId job = Submit(kSmall);
+  Settle();
+  ASSERT_EQ(controller_->snapshot().nodes.size(), 1u);
+  EXPECT_EQ(controller_->snapshot().nodes[0].name, "spot-0");
+  EXPECT_EQ(controller_->snapshot().nodes[0].state, NodeState::kBooting);
+  clock_.seconds += 30;
+  Restart();  // which does not buy it a second time
+  Settle();
+  ASSERT_EQ(controller_->snapshot().nodes.size(), 1u);
+  EXPECT_EQ(State(job), RecordState::kPending);
+  clock_.seconds += 30;
+  Settle();
+  ASSERT_EQ(State(job), RecordState::kRunning);
+  End(job, EndedBy::kItself, 0);
+  EXPECT_DOUBLE_EQ(controller_->UsageOf(job).cost, 1);
+  clock_.seconds += 301;
+  Settle();
+  EXPECT_EQ(controller_->snapshot().nodes[0].state, NodeState::kGone);
+  const JobId next = Submit(kSmall);
+  Settle();
+  clock_.seconds += 60;
+  Settle();
+  EXPECT_EQ(State(next), RecordState::kRunning);
+  EXPECT_EQ(controller_->snapshot().nodes.size(), 1u);  // the same one again
+}
+
+TEST_F(ControllerTest, ABoughtNodeGetsANameOfItsOwn) {
+  ClusterConfig::PoolConfig spot = config_.pools["own"];
+  spot.nodes = "2..4";
+  config_.pools = {{"spot", spot}};
+  Restart();
+  scripted_ = Decisions{};
+  scripted_->scale_out = {{.pool = 0, .nodes = 1}};
+  controller_->Turn();  // spot-2
+  spot.nodes = "0..4";
+  config_.pools = {{"spot", spot}};
+  Restart();
+  scripted_ = Decisions{};
+  scripted_->scale_out = {{.pool = 0, .nodes = 3}};
+  controller_->Turn();
+  std::set<std::string> names;
+  for (const Node& node : controller_->snapshot().nodes) names.insert(node.name);
+  EXPECT_THAT(names, ElementsAre("spot-0", "spot-1", "spot-2", "spot-3"));
+}
+
+TEST_F(ControllerTest, OnlyADaemonOfRootTakesTheJobsOfOthers) {
+  daemon_uid_ = ann_.uid;
+  Restart();
+  EXPECT_GT(Submit(kSmall), 0);
+  const Submission of_root{
+      .spec = ReadJobSpec(kSmall, "job.yaml"), .manifest = "{}", .caller = operator_};
+  EXPECT_EQ(CodeOf([&] { controller_->Submit(of_root); }), ErrorCode::kNoPermission);
+}
+
+TEST_F(ControllerTest, OnlyACapCanBeRelaxed) {
+  config_.users["bob"].max_gpus = 4;
+  Restart();
+  EXPECT_EQ(CodeOf([&] { controller_->Relax("ann", 8, 1000, operator_); }), ErrorCode::kUsage);
+  EXPECT_EQ(CodeOf([&] { controller_->Relax("bob", 4, 1000, operator_); }), ErrorCode::kUsage);
+  EXPECT_THAT(store_->Relaxations(), IsEmpty());
+  controller_->Relax("bob", 5, 1000, operator_);
+  EXPECT_EQ(controller_->snapshot().users[0].CapAt(controller_now()), 5);
+}
+
+}  // namespace
+}  // namespace renzan::cluster

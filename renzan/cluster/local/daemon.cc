@@ -1,0 +1,149 @@
+#include "renzan/cluster/local/daemon.h"
+
+#include <sys/eventfd.h>
+#include <sys/signalfd.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <filesystem>
+
+#include "renzan/base/clock.h"
+#include "renzan/base/file.h"
+#include "renzan/base/file_lock.h"
+#include "renzan/base/log.h"
+#include "renzan/cluster/core/explain.h"
+#include "renzan/cluster/core/invariants.h"
+#include "renzan/cluster/core/schedule.h"
+#include "renzan/cluster/local/agent.h"
+#include "renzan/cluster/local/api_server.h"
+#include "renzan/cluster/local/api_socket.h"
+#include "renzan/cluster/local/controller.h"
+#include "renzan/cluster/local/loop.h"
+#include "renzan/cluster/local/store.h"
+
+namespace renzan::cluster {
+namespace {
+
+// A descriptor that is closed at the end of its life.
+class Descriptor {
+ public:
+  explicit Descriptor(int fd, const char* what) : fd_(fd) {
+    if (fd < 0) FailErrno(errno, what);
+  }
+  ~Descriptor() { ::close(fd_); }
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  int get() const { return fd_; }
+
+ private:
+  int fd_;
+};
+
+// Other users pass through to their jobs' directories, but see nothing on the way.
+void MakeStateDirectory(const DaemonOptions& options) {
+  CreateDirectories(options.state_dir);
+  CreateDirectories(options.state_dir + "/jobs");
+  const mode_t mode = ::geteuid() == 0 && !options.allow_users.empty() ? 0711 : 0700;
+  for (const std::string& path : {options.state_dir, options.state_dir + "/jobs"}) {
+    // Whose directory it is can put links where the daemon writes.
+    struct stat about;
+    if (::stat(path.c_str(), &about) != 0) FailErrno(errno, "cannot look at " + path);
+    if (about.st_uid != ::geteuid())
+      Fail(ErrorCode::kCantCreate,
+           "{} belongs to another user (user id {}), who could lead the daemon astray: choose "
+           "another directory with --state, or give it to user id {}",
+           path, about.st_uid, ::geteuid());
+    if (::chmod(path.c_str(), mode) != 0) FailErrno(errno, "cannot change the mode of " + path);
+  }
+}
+
+std::unique_ptr<FileLock> LockState(const std::string& state_dir) {
+  const std::string path = state_dir + "/lock";
+  auto lock = FileLock::TryLock(path, fmt::format("pid {}", ::getpid()));
+  if (!lock)
+    Fail(ErrorCode::kUnavailable,
+         "a daemon is already running with state directory {} ({}): end it with `renzan cluster "
+         "down`, or choose another directory with --state",
+         state_dir, FileLock::OwnerOf(path));
+  // A lock can be held by whoever can read it.
+  if (::chmod(path.c_str(), 0600) != 0) FailErrno(errno, "cannot change the mode of " + path);
+  return lock;
+}
+
+// The state is written by a new file only where nothing was before.
+void RefuseLostState(const DaemonOptions& options, const std::string& database) {
+  if (!FileExists(database) && !std::filesystem::is_empty(options.state_dir + "/jobs"))
+    Fail(ErrorCode::kData,
+         "{} is missing, but {}/jobs holds jobs: restore it, or start with another --state",
+         database, options.state_dir);
+}
+
+int BlockedStopSignals() {
+  sigset_t signals;
+  ::sigemptyset(&signals);
+  ::sigaddset(&signals, SIGTERM);
+  ::sigaddset(&signals, SIGINT);
+  ::pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  return ::signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
+}
+
+void SayReady(int fd, const std::string& socket) {
+  if (fd < 0) return;
+  const std::string line = socket + "\n";
+  if (::write(fd, line.data(), line.size()) < 0)
+    LogWarning("cannot say that the daemon is ready: whoever started it is gone");
+  ::close(fd);
+}
+
+}  // namespace
+
+void RunDaemon(const DaemonOptions& options) {
+  // Whoever reads from us, a keeper or a client, may end at any moment.
+  std::signal(SIGPIPE, SIG_IGN);
+  MakeStateDirectory(options);
+  const auto lock = LockState(options.state_dir);
+  const std::string database = options.state_dir + "/state.db";
+  RefuseLostState(options, database);
+  const Clock& clock = SystemClock();
+  const TimeMs now = static_cast<TimeMs>(clock.UnixSeconds() * 1000);
+  Store store(database);
+  const auto agent = MakeLocalAgent(options.keeper);
+  const ScheduleOptions scheduling = ScheduleOptionsOf(options.config);
+  const auto schedule = [scheduling](const Snapshot& at) { return Schedule(at, scheduling); };
+  Controller controller({.state_dir = options.state_dir,
+                         .uid = ::geteuid(),
+                         .schedule = schedule,
+                         .check = CheckDecisions,
+                         .why_infeasible = WhyInfeasible},
+                        MakeSnapshot(options.config, now), store, *agent, clock);
+  controller.Recover();
+
+  const int listen_fd = ListenOn(options.socket, !options.allow_users.empty() && ::geteuid() == 0);
+  // Before any thread is started: all of them leave these signals to the loop.
+  const Descriptor signals(BlockedStopSignals(), "cannot wait for signals");
+  const Descriptor server_ends(::eventfd(0, EFD_CLOEXEC), "cannot make an event descriptor");
+  Loop loop(controller, signals.get());
+  {
+    const ApiServer server({.loop = loop,
+                            .state_dir = options.state_dir,
+                            .uid = ::geteuid(),
+                            .started = now,
+                            .scheduling = scheduling,
+                            .stop_fd = server_ends.get()},
+                           listen_fd, options.allow_users, [&] { loop.Stop(); });
+    LogInfo("the daemon (pid {}) listens on {}", ::getpid(), options.socket);
+    SayReady(options.ready_fd, options.socket);
+    // Whoever follows a log lets go of the server also when the store is found damaged.
+    struct EndStreams {
+      int fd;
+      ~EndStreams() { ::eventfd_write(fd, 1); }
+    } end_streams{server_ends.get()};
+    loop.Serve();
+  }
+  ::unlink(options.socket.c_str());
+  LogInfo("the daemon ends; jobs that run go on");
+}
+
+}  // namespace renzan::cluster

@@ -1,0 +1,29 @@
+#pragma once
+
+// The daemon of a cluster on this machine: store, agent, loop and API server put together.
+
+#include <string>
+#include <vector>
+
+#include "renzan/cluster/spec/cluster_config.h"
+
+namespace renzan::cluster {
+
+struct DaemonOptions {
+  std::string state_dir;
+  std::string socket;
+  ClusterConfig config;
+  std::string keeper;  // the program renzan-keeper
+  // A daemon of root serves these users too, and runs their jobs as them; "*": everyone.
+  std::vector<std::string> allow_users;
+  int ready_fd = -1;  // a line is written here, and it is closed, once requests are answered
+};
+
+// Returns when it has been told to end (SIGTERM, SIGINT, POST /v1/shutdown). Jobs go on running,
+// and the next daemon with the same state directory finds them again. Throws Error: kUnavailable
+// (one is running already), kConfig, kData (damaged state), kCantCreate, kIo.
+//
+// For the only thread of a process: it blocks signals and starts threads.
+void RunDaemon(const DaemonOptions& options);
+
+}  // namespace renzan::cluster

@@ -1,0 +1,77 @@
+#pragma once
+
+// For tests: a machine on which attempts end when the test says so.
+
+#include <functional>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "renzan/base/error.h"
+#include "renzan/cluster/core/snapshot.h"
+#include "renzan/cluster/local/agent.h"
+
+namespace renzan::cluster {
+
+class FakeAgent : public Agent {
+ public:
+  struct Run {
+    AttemptPlan plan;
+    AttemptReport report;
+    std::vector<double> stops;
+    int checkpoints = 0, clean_ups = 0;
+    std::vector<std::string> lost_nodes;
+  };
+
+  pid_t Start(const std::string& directory, const AttemptPlan& plan) override {
+    if (on_start) on_start();
+    if (fail_starts) Fail(ErrorCode::kOsError, "out of processes");
+    Run& run = runs[directory];
+    run.plan = plan;
+    run.report = {.phase = AttemptPhase::kRunning, .keeper = next_pid_++};
+    return run.report.keeper;
+  }
+  AttemptReport Report(const std::string& directory) override {
+    if (unreadable == directory) Fail(ErrorCode::kIo, "cannot read {}", directory);
+    return runs.count(directory) ? runs[directory].report : AttemptReport{};
+  }
+  void Stop(const std::string& directory, double grace) override {
+    if (fail_requests) Fail(ErrorCode::kIo, "no room for a request");
+    runs[directory].stops.push_back(grace);
+  }
+  void Checkpoint(const std::string& directory) override { ++runs[directory].checkpoints; }
+  void NodeLost(const std::string& directory, const std::string& node) override {
+    if (fail_requests) Fail(ErrorCode::kIo, "no room for a request");
+    runs[directory].lost_nodes.push_back(node);
+  }
+  int CleanUp(const std::string& directory) override { return runs[directory].clean_ups++; }
+  pid_t StartCopying(const std::string& from, const std::string& to, uid_t, gid_t) override {
+    copies.emplace_back(from, to);
+    return next_pid_++;
+  }
+  void StopCopying(pid_t) override { copy_status = -1; }
+  std::optional<int> Copied(pid_t) override { return copy_status; }
+
+  void End(const std::string& directory, EndedBy by, int code, TimeMs started, TimeMs ended) {
+    runs[directory].report = {
+        .phase = AttemptPhase::kEnded,
+        .end = AttemptEnd{.by = by,
+                          .exit_code = code,
+                          .message = fmt::format("worker 0 ended with {}", code),
+                          .started_ms = started,
+                          .ended_ms = ended}};
+  }
+
+  std::map<std::string, Run> runs;  // by directory
+  std::vector<std::pair<std::string, std::string>> copies;
+  std::optional<int> copy_status;
+  bool fail_starts = false, fail_requests = false;
+  std::string unreadable;  // this directory
+  std::function<void()> on_start;
+
+ private:
+  pid_t next_pid_ = 1'000'000'000;  // no process has it
+};
+
+}  // namespace renzan::cluster

@@ -1,0 +1,133 @@
+#include "renzan/cluster/local/gang.h"
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
+#include <thread>
+#include <utility>
+
+#include "renzan/base/error.h"
+#include "renzan/base/log.h"
+#include "renzan/cluster/local/job_user.h"
+#include "renzan/cluster/local/launch_environment.h"
+#include "renzan/cluster/local/processes.h"
+
+namespace renzan::cluster {
+namespace {
+
+// How often processes that cannot be killed are tried again, a tenth of a second apart.
+constexpr int kTries = 50;
+
+std::string OurVariable(const char* name) {
+  const char* const value = std::getenv(name);
+  return value != nullptr ? value : "";
+}
+
+}  // namespace
+
+Gang::Gang(const AttemptPaths& paths, const AttemptPlan& plan) : paths_(paths), plan_(plan) {}
+
+std::optional<StartFailure> Gang::StartAll() {
+  const JobUser user = LookUpUser(plan_.uid, plan_.gid);
+  for (const std::string& path : {plan_.run_dir, plan_.checkpoint_dir})
+    if (!path.empty()) MakeDirectoryFor(user, path);
+  const int port = plan_.workers.size() > 1 ? FreePort() : 0;
+  const std::string path = plan_.uid == geteuid() ? OurVariable("PATH") : "";
+  for (int rank = 0; rank < static_cast<int>(plan_.workers.size()); ++rank) {
+    const int output =
+        logs_.Add({paths_.Log(rank), plan_.log_bytes, plan_.log_files, plan_.uid, plan_.gid});
+    // So that the worker may also open what it has, as /dev/stderr.
+    if (geteuid() == 0 && fchown(output, plan_.uid, plan_.gid) != 0)
+      LogWarning("worker {} cannot open its /dev/stderr: {}", rank, std::strerror(errno));
+    const WorkerCommand command = {
+        .argv = plan_.command,
+        .environment =
+            WorkerEnvironment(plan_, rank, paths_.directory, port, user, path, OurVariable("LANG")),
+        .working_directory = plan_.working_directory,
+        .user = user,
+        .output_fd = output};
+    std::variant<pid_t, StartFailure> started = StartWorker(command);
+    close(output);
+    if (auto* failure = std::get_if<StartFailure>(&started)) {
+      failure->message =
+          fmt::format("cannot start worker {} on {}: {}", rank,
+                      plan_.workers[static_cast<size_t>(rank)].node, failure->message);
+      return std::move(*failure);
+    }
+    pids_.push_back(std::get<pid_t>(started));
+  }
+  return std::nullopt;
+}
+
+std::optional<StartFailure> Gang::Start() {
+  std::optional<StartFailure> failure;
+  try {
+    failure = StartAll();
+  } catch (const Error& error) {
+    failure = {error.exit_status(), fmt::format("cannot start the workers: {}", error.what())};
+  }
+  logs_.Start();
+  if (failure) {
+    for (const pid_t pid : pids_) kill(-pid, SIGKILL);
+    KillLeftOvers();
+  }
+  return failure;
+}
+
+std::vector<GangState::Exit> Gang::Reap() {
+  std::vector<GangState::Exit> exits;
+  int status = 0;
+  for (pid_t pid; (pid = waitpid(-1, &status, WNOHANG)) > 0;) {
+    const auto worker = std::find(pids_.begin(), pids_.end(), pid);
+    if (worker == pids_.end()) continue;
+    const int signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+    exits.push_back({.rank = static_cast<int>(worker - pids_.begin()),
+                     .exit_code = signal != 0 ? 128 + signal : WEXITSTATUS(status),
+                     .signal = signal});
+    *worker = 0;  // an orphan may get the number next
+  }
+  return exits;
+}
+
+void Gang::Send(const GangState::Signal& signal) const {
+  const pid_t pid = pids_.at(static_cast<size_t>(signal.rank));
+  CHECK(pid > 0);
+  kill(signal.number == SIGKILL ? -pid : pid, signal.number);
+}
+
+void Gang::AskForCheckpoint(int rank) const {
+  const pid_t pid = pids_.at(static_cast<size_t>(rank));
+  CHECK(pid > 0);
+  if (IsPreparedFor(pid, SIGUSR1)) {
+    kill(pid, SIGUSR1);
+  } else {
+    LogInfo("worker {} was not asked for a checkpoint: it does not handle SIGUSR1", rank);
+  }
+}
+
+void Gang::KillLeftOvers() {
+  for (int tries = 0; tries < kTries;) {
+    while (waitpid(-1, nullptr, WNOHANG) > 0) {
+    }
+    if (waitpid(-1, nullptr, WNOHANG) < 0) break;  // nobody is left
+    // Only children, whose numbers are theirs until we reap them; their own become ours in turn.
+    int killed = 0;
+    for (const pid_t pid : LivingChildren()) killed += kill(pid, SIGKILL) == 0 ? 1 : 0;
+    if (killed > 0) {
+      waitpid(-1, nullptr, 0);
+    } else if (++tries < kTries) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    } else {
+      LogWarning("processes that the job left behind cannot be killed: they are another user's");
+    }
+  }
+  logs_.Finish();
+}
+
+}  // namespace renzan::cluster

@@ -1,0 +1,79 @@
+#pragma once
+
+// When the workers of an attempt are ended, by which signals, and what is to be said about it: the
+// keeper's judgement without its processes. A pure state machine; time is passed in, in seconds
+// since an arbitrary moment. Not thread-safe.
+//
+//   a worker fails (by itself, while others run)   SIGTERM to the others, 5 s or the plan's grace
+//   a stop is requested                            SIGTERM to all, the grace asked for
+//   the timeout passes                             SIGTERM to all, the plan's grace
+//   a node is lost                                 SIGKILL to its workers; the others as on failure
+//
+// After the grace SIGKILL. A grace can only become shorter. The first reason stays the attempt's,
+// except that the loss of a node while the workers obey a request takes its place.
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "renzan/cluster/local/attempt.h"
+
+namespace renzan::cluster {
+
+class GangState {
+ public:
+  struct Signal {
+    int rank;
+    int number;  // SIGTERM; SIGKILL is for the worker's whole process group
+  };
+  struct Exit {
+    int rank;
+    int exit_code;  // 128 + signal if one killed it
+    int signal;     // 0: it exited
+  };
+
+  // All workers run from `now` on.
+  GangState(const AttemptPlan& plan, double now);
+
+  // Ends that were found together: the gravest of them is taken for the first.
+  void WorkersEnded(std::vector<Exit> exits, double now);
+  void StopRequested(double grace_seconds, double now);
+  void NodeLost(const std::string& node, double now);
+
+  // The signals to be sent now; each is returned once.
+  std::vector<Signal> Step(double now);
+  // When Step() will have something new to say even if nothing happens.
+  std::optional<double> NextStep() const;
+
+  bool AnyRunning() const;
+  bool running(int rank) const { return workers_[static_cast<size_t>(rank)].running; }
+
+  // When nobody runs any more. Without started_ms and ended_ms.
+  AttemptEnd Result() const;
+
+ private:
+  struct Worker {
+    bool running = true;
+    bool terminated = false;
+    bool lost = false;    // its node is
+    bool killed = false;  // by us
+    AttemptEnd::Worker end;
+  };
+
+  void BeginToEnd(EndedBy by, double grace_seconds, double now);
+  double FailureGrace() const;
+  std::string NameOf(int rank) const;
+  std::string HowItEnded(int rank) const;
+  std::string Message() const;
+
+  AttemptPlan plan_;
+  double timeout_at_;
+  std::vector<Worker> workers_;
+  EndedBy by_ = EndedBy::kItself;
+  std::optional<double> kill_at_;  // set: they are being ended
+  double grace_seconds_ = 0;       // what was left to them
+  std::optional<int> first_failed_;
+  std::string lost_node_;  // the first
+};
+
+}  // namespace renzan::cluster

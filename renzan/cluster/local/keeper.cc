@@ -1,0 +1,223 @@
+// The keeper of one attempt: starts the workers, watches over them, and writes down how they ended.
+
+#include <poll.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cmath>
+#include <csignal>
+#include <cstring>
+#include <memory>
+#include <optional>
+#include <string_view>
+#include <thread>
+#include <utility>
+
+#include "renzan/base/clock.h"
+#include "renzan/base/error.h"
+#include "renzan/base/file.h"
+#include "renzan/base/file_lock.h"
+#include "renzan/base/log.h"
+#include "renzan/cluster/local/attempt.h"
+#include "renzan/cluster/local/attempt_files.h"
+#include "renzan/cluster/local/gang.h"
+#include "renzan/cluster/local/gang_state.h"
+#include "renzan/cluster/local/keeper_process.h"
+#include "renzan/cluster/local/request_box.h"
+
+namespace renzan::cluster {
+namespace {
+
+// A file that could not be written (a full disk) is tried again after this.
+constexpr double kRetrySeconds = 1;
+constexpr double kLongestWaitSeconds = 60;
+
+int64_t UnixMs() { return static_cast<int64_t>(SystemClock().UnixSeconds() * 1000); }
+
+// The signals that concern a keeper wait here to be fetched instead of acting.
+class KeeperSignals {
+ public:
+  KeeperSignals() {
+    sigset_t mask;
+    sigemptyset(&mask);
+    for (const int signal : {SIGTERM, SIGINT, SIGCHLD}) sigaddset(&mask, signal);
+    fd_ = signalfd(-1, &mask, SFD_CLOEXEC | SFD_NONBLOCK);
+    if (fd_ < 0) Fail(ErrorCode::kOsError, "signalfd: {}", std::strerror(errno));
+    sigprocmask(SIG_BLOCK, &mask, nullptr);
+    std::signal(SIGHUP, SIG_IGN);
+    std::signal(SIGPIPE, SIG_IGN);
+    std::signal(SIGXFSZ, SIG_IGN);  // a log that may not grow is a full disk, not our end
+  }
+  ~KeeperSignals() { close(fd_); }
+  KeeperSignals(const KeeperSignals&) = delete;
+  KeeperSignals& operator=(const KeeperSignals&) = delete;
+
+  int fd() const { return fd_; }
+
+  // Whether somebody wants the keeper to end, since the last call.
+  bool Terminated() {
+    bool terminated = false;
+    for (signalfd_siginfo info; read(fd_, &info, sizeof(info)) == sizeof(info);)
+      terminated |= info.ssi_signo != SIGCHLD;
+    return terminated;
+  }
+
+ private:
+  int fd_;
+};
+
+class Keeper {
+ public:
+  Keeper(const AttemptPaths& paths, AttemptPlan plan)
+      : paths_(paths), plan_(std::move(plan)), inbox_(paths), gang_(paths_, plan_) {}
+
+  // Returns when nobody is left.
+  AttemptEnd Run() {
+    const int64_t started_ms = UnixMs();
+    AttemptEnd end;
+    if (const std::optional<StartFailure> failure = gang_.Start()) {
+      end = EndWithoutStart(*failure);
+    } else {
+      end = Watch(started_ms);
+    }
+    if (gang_.lost_output_bytes() > 0)
+      end.message += fmt::format("; {} bytes of its output were lost", gang_.lost_output_bytes());
+    end.started_ms = started_ms;
+    end.ended_ms = UnixMs();
+    return end;
+  }
+
+ private:
+  AttemptEnd EndWithoutStart(const StartFailure& failure) const {
+    AttemptEnd end{
+        .by = EndedBy::kCannotStart, .exit_code = failure.exit_code, .message = failure.message};
+    end.workers.resize(plan_.workers.size(), {.exit_code = failure.exit_code});
+    return end;
+  }
+
+  AttemptEnd Watch(int64_t started_ms) {
+    unwritten_start_ = StartToJson({.worker_pids = gang_.pids(), .started_ms = started_ms});
+    GangState state(plan_, SystemClock().MonotonicSeconds());
+    for (bool first = true; state.AnyRunning(); first = false) {
+      if (!first) Wait(state);
+      const double now = SystemClock().MonotonicSeconds();
+      // Before the dead are fetched: the signal of one that dies later wakes us again.
+      const bool terminated = signals_.Terminated();
+      // Before any signal is sent, so that none goes to a process id that has become free.
+      state.WorkersEnded(gang_.Reap(), now);
+      if (terminated) state.StopRequested(plan_.grace_seconds, now);
+      for (const AttemptRequest& request : inbox_.Take()) Obey(request, now, state);
+      for (const GangState::Signal& signal : state.Step(now)) gang_.Send(signal);
+      WriteStart();
+    }
+    gang_.KillLeftOvers();
+    return state.Result();
+  }
+
+  void Wait(const GangState& state) {
+    double seconds = unwritten_start_.empty() ? kLongestWaitSeconds : kRetrySeconds;
+    if (const std::optional<double> next = state.NextStep())
+      seconds = std::clamp(*next - SystemClock().MonotonicSeconds(), 0.0, seconds);
+    pollfd fds[] = {{signals_.fd(), POLLIN, 0}, {inbox_.fd(), POLLIN, 0}};
+    poll(fds, 2, static_cast<int>(std::ceil(seconds * 1000)));
+  }
+
+  void Obey(const AttemptRequest& request, double now, GangState& state) {
+    switch (request.kind) {
+      case AttemptRequest::Kind::kStop:
+        return state.StopRequested(request.grace_seconds, now);
+      case AttemptRequest::Kind::kNodeLost:
+        return state.NodeLost(request.node, now);
+      case AttemptRequest::Kind::kCheckpoint:
+        for (int rank = 0; rank < static_cast<int>(plan_.workers.size()); ++rank)
+          if (state.running(rank)) gang_.AskForCheckpoint(rank);
+    }
+  }
+
+  void WriteStart() {
+    if (unwritten_start_.empty()) return;
+    try {
+      WriteFileAtomically(paths_.started, unwritten_start_);
+      unwritten_start_.clear();
+    } catch (const Error& error) {
+      LogWarning("{}; trying again", error.what());
+    }
+  }
+
+  const AttemptPaths& paths_;
+  const AttemptPlan plan_;
+  KeeperSignals signals_;
+  RequestInbox inbox_;
+  Gang gang_;
+  std::string unwritten_start_;  // empty once it is on the disk
+};
+
+// The job's user may list the directory and read its logs, which are theirs, but put nothing there.
+void LetUserIn(const AttemptPaths& paths, const AttemptPlan& plan) {
+  if (plan.uid == geteuid()) return;
+  const bool done = chown(paths.directory.c_str(), static_cast<uid_t>(-1), plan.gid) == 0 &&
+                    chmod(paths.directory.c_str(), 0750) == 0;
+  if (!done) FailErrno(errno, fmt::format("cannot let user {} into {}", plan.uid, paths.directory));
+}
+
+std::unique_ptr<FileLock> TakeLockOver(const AttemptPaths& paths) {
+  std::unique_ptr<FileLock> lock =
+      FileLock::Inherit(kKeeperLockDescriptor, paths.lock, std::to_string(getpid()));
+  if (!lock)
+    Fail(ErrorCode::kUsage,
+         "renzan-keeper is started by the daemon, with the lock of {}: to run a job, use "
+         "`renzan submit`",
+         paths.directory);
+  return lock;
+}
+
+void ReportIn(std::string_view text) {
+  // If nobody listens any more, the daemon has died; the job goes on.
+  if (write(kKeeperReadyDescriptor, text.data(), text.size()) < 0)
+    LogWarning("the daemon does not listen: {}", std::strerror(errno));
+  close(kKeeperReadyDescriptor);
+}
+
+// Without it the attempt would count as lost and be run again, so a full disk is waited for.
+void WriteEnd(const AttemptPaths& paths, const AttemptEnd& end) {
+  for (;;) {
+    try {
+      return WriteFileAtomically(paths.end, EndToJson(end));
+    } catch (const Error& error) {
+      if (!FileExists(paths.directory)) throw;  // somebody removed it: nobody wants to know
+      LogWarning("{}; trying again", error.what());
+    }
+    std::this_thread::sleep_for(std::chrono::duration<double>(kRetrySeconds));
+  }
+}
+
+}  // namespace
+
+int KeepAttempt(const std::string& directory) {
+  const AttemptPaths paths(directory);
+  const std::unique_ptr<FileLock> lock = TakeLockOver(paths);
+  std::unique_ptr<Keeper> keeper;
+  try {
+    umask(077);
+    prctl(PR_SET_CHILD_SUBREAPER, 1);
+    if (chdir("/") != 0) FailErrno(errno, "cannot enter /");
+    AttemptPlan plan = ReadPlan(paths);
+    LetUserIn(paths, plan);
+    keeper = std::make_unique<Keeper>(paths, std::move(plan));
+  } catch (const Error& error) {
+    ReportIn(error.what());
+    throw;
+  }
+  ReportIn(kKeeperReady);
+  const AttemptEnd end = keeper->Run();
+  keeper.reset();  // the logs are complete
+  WriteEnd(paths, end);
+  return 0;
+}
+
+}  // namespace renzan::cluster

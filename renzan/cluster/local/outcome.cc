@@ -1,0 +1,91 @@
+#include "renzan/cluster/local/outcome.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "renzan/base/error.h"
+
+namespace renzan::cluster {
+namespace {
+
+Outcome Retry(const JobRecord& job, const AttemptEnd& end, const RetryPolicy& policy) {
+  if (job.failures >= policy.retries) {
+    return {.state = RecordState::kFailed,
+            .failure = true,
+            .text = policy.retries == 0 ? fmt::format("failed: {}", end.message)
+                                        : fmt::format("failed for the last of {} times: {}",
+                                                      job.failures + 1, end.message)};
+  }
+  const TimeMs pause = Backoff(policy.backoff_ms, job.failures);
+  return {.backoff_ms = pause,
+          .failure = true,
+          .text = fmt::format("failed: {}; attempt {} of {} in {} s", end.message, job.failures + 2,
+                              policy.retries + 1, static_cast<double>(pause) / 1000)};
+}
+
+Outcome Again(const JobRecord& job, const RetryPolicy& policy, const std::string& why) {
+  const TimeMs pause = Backoff(policy.backoff_ms, job.setbacks);
+  return {.backoff_ms = pause,
+          .setback = true,
+          .text = fmt::format("{}; again in {} s", why, static_cast<double>(pause) / 1000)};
+}
+
+}  // namespace
+
+const char* NameOf(EndedBy by) {
+  switch (by) {
+    case EndedBy::kItself:
+      return "itself";
+    case EndedBy::kRequest:
+      return "request";
+    case EndedBy::kTimeout:
+      return "timeout";
+    case EndedBy::kNodeLost:
+      return "node_lost";
+    case EndedBy::kWorkerFailed:
+      return "worker_failed";
+    case EndedBy::kCannotStart:
+      return "cannot_start";
+  }
+  return "unknown";
+}
+
+TimeMs Backoff(TimeMs base, int times) {
+  TimeMs pause = std::min(base, kLongestBackoffMs);
+  for (int i = 0; i < times && pause < kLongestBackoffMs; ++i) pause *= 2;
+  return std::min(pause, kLongestBackoffMs);
+}
+
+Outcome OutcomeOf(const JobRecord& job, const AttemptRecord& attempt, const AttemptEnd& end,
+                  const RetryPolicy& policy) {
+  if (job.cancel_requested) return {.state = RecordState::kCancelled, .text = "cancelled"};
+  const bool stopped = !attempt.stop_reason.empty();
+  // Also when it had been told to stop: it was quicker.
+  const bool all_zero = end.exit_code == 0 && end.by != EndedBy::kTimeout &&
+                        end.by != EndedBy::kNodeLost && end.by != EndedBy::kCannotStart;
+  if (all_zero) return {.state = RecordState::kDone, .text = "done"};
+
+  const TimeMs ran = job.run_ms + std::max<TimeMs>(0, end.ended_ms - end.started_ms);
+  if (end.by == EndedBy::kTimeout || (policy.timeout_ms > 0 && ran >= policy.timeout_ms))
+    return {.state = RecordState::kTimeout,
+            .text = fmt::format("stopped after its timeout of {} s",
+                                static_cast<double>(policy.timeout_ms) / 1000)};
+  if (end.by == EndedBy::kNodeLost)
+    return {.text = fmt::format("back to the queue: {}", end.message)};
+  if (stopped && job.state == RecordState::kResizing)
+    return {.state = RecordState::kResizing, .text = "stopped, starts again with its new size"};
+  if (stopped) return {.text = fmt::format("back to the queue ({})", attempt.stop_reason)};
+  if (end.exit_code == static_cast<int>(ErrorCode::kTempFail))
+    return Again(job, policy, "it asks to be run again (exit status 75)");
+  return Retry(job, end, policy);
+}
+
+Outcome OutcomeOfLost(const JobRecord& job, const RetryPolicy& policy) {
+  if (job.cancel_requested) return {.state = RecordState::kCancelled, .text = "cancelled"};
+  return Again(job, policy,
+               "its processes are gone and left no word: killed from outside, or the "
+               "machine was restarted");
+}
+
+}  // namespace renzan::cluster

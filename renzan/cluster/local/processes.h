@@ -1,0 +1,33 @@
+#pragma once
+
+// What /proc says about processes of this machine. A process may be gone by the time that the
+// answer is read. Thread-safe.
+
+#include <sys/types.h>
+
+#include <string>
+#include <vector>
+
+namespace renzan::cluster {
+
+std::vector<pid_t> AllProcesses();
+
+// Of /proc/PID/NAME. Empty when the process is gone, also when it ends between the opening and the
+// reading.
+std::string Contents(pid_t pid, const char* name);
+
+// Living children of this process; not those that only wait to be reaped.
+std::vector<pid_t> LivingChildren();
+
+// Whether the process does something of its own, or nothing at all, on this signal. False: the
+// signal would end it.
+bool IsPreparedFor(pid_t pid, int signal);
+
+// The processes of user `uid` that were started with `variable` ("NAME=value") in their
+// environment. Only root sees those of others.
+std::vector<pid_t> ProcessesWith(const std::string& variable, uid_t uid);
+
+// The same for one process.
+bool IsProcessWith(pid_t pid, const std::string& variable, uid_t uid);
+
+}  // namespace renzan::cluster

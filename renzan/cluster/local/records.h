@@ -1,0 +1,121 @@
+#pragma once
+
+// What the daemon keeps about jobs, their attempts and nodes, as the store holds it. Plain data.
+// Times are Unix milliseconds.
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "renzan/cluster/core/snapshot.h"
+
+namespace renzan::cluster {
+
+enum class RecordState {
+  kPending,
+  kRunning,
+  kStopping,
+  kResizing,
+  kDone,  // this and what follows: ended
+  kFailed,
+  kCancelled,
+  kTimeout,
+};
+const char* NameOf(RecordState state);
+std::optional<RecordState> RecordStateNamed(std::string_view name);
+inline bool HasEnded(RecordState state) { return state >= RecordState::kDone; }
+
+const char* NameOf(NodeState state);
+std::optional<NodeState> NodeStateNamed(std::string_view name);
+
+struct JobRecord {
+  JobId id = 0;
+  std::string name, queue;
+  std::string spec;    // YAML with every default and override resolved
+  std::string source;  // where the user had it from, for messages
+  std::string submit_dir;
+  std::string user;
+  uid_t uid = 0;
+  gid_t gid = 0;
+  int priority = 0;
+  int min_workers = 0, max_workers = 0;
+  int64_t cpu_millis = 0, memory_mib = 0, gpus = 0;  // of each worker
+  RecordState state = RecordState::kPending;
+  TimeMs submitted = 0;
+  TimeMs eligible_at = 0;
+  int attempts = 0;     // begun so far: the number of the next one
+  int failures = 0;     // by the job itself
+  int preemptions = 0;  // stopped for somebody or something else
+  int setbacks = 0;     // attempts in a row that came to nothing through no failure of the job
+  TimeMs run_ms = 0;    // of all attempts that have ended
+  TimeMs last_resize = 0;
+  bool cancel_requested = false;
+  std::optional<TimeMs> started;  // of the first attempt
+  std::optional<TimeMs> ended;
+  std::optional<int> exit_code;  // of the last attempt that ended by itself
+  std::string message;           // how that ended, in one line
+  std::string manifest;          // JSON
+};
+
+// Workers on one node. `devices` are those of each worker, in order; empty in a target, whose
+// devices are chosen when it starts.
+struct NodeShare {
+  std::string node;
+  int workers = 0;
+  std::vector<std::vector<int>> devices;
+  bool operator==(const NodeShare&) const = default;
+};
+using NamedPlacement = std::vector<NodeShare>;
+
+// As JSON and back; nothing for a text that is not one.
+std::string PrintPlacement(const NamedPlacement& placement);
+std::optional<NamedPlacement> ParsePlacement(std::string_view text);
+
+struct AttemptRecord {
+  JobId job = 0;
+  int number = 0;
+  NamedPlacement placement;
+  NamedPlacement target;  // while it resizes
+  TimeMs started = 0;
+  bool backfilled = false;
+  std::string stop_reason;  // why it was told to stop; empty: it was not
+  JobId stopping_for = 0;   // the job that it makes room for; 0: none
+  std::optional<TimeMs> ended;
+  std::optional<int> exit_code;
+  std::string ended_by;  // "itself", "request", "timeout", ...; "void": nothing ever ran
+  std::string message;
+};
+
+struct EventRecord {
+  JobId job = 0;
+  TimeMs time = 0;
+  std::string kind, text;
+};
+
+struct NodeRecord {
+  std::string name;
+  std::string pool;
+  NodeState state = NodeState::kReady;
+  TimeMs until = kNever;
+};
+
+struct RelaxationRecord {
+  std::string user;
+  Relaxation relaxation;
+};
+
+struct UsageRecord {
+  double gpu_seconds = 0;
+  double cost = 0;
+};
+
+struct LoanRecord {
+  std::string lender, borrower;
+  double gpu_seconds = 0;
+};
+
+}  // namespace renzan::cluster

@@ -1,0 +1,28 @@
+#pragma once
+
+// What a running program says about itself in status.json (the launch contract). It is a user's
+// file: whatever is odd about it is ignored.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "renzan/cluster/core/snapshot.h"
+
+namespace renzan::cluster {
+
+struct RunProgress {
+  int64_t step = 0, steps = 0;
+  double samples_per_second = 0;
+  std::optional<double> eta_seconds;  // from `updated`
+  std::optional<TimeMs> last_checkpoint;
+  TimeMs updated = 0;
+};
+
+inline constexpr size_t kMaxStatusBytes = 64 << 10;
+
+// Nothing for a text that is not a status. Times that lie in the future are taken for `now`.
+std::optional<RunProgress> ParseRunStatus(std::string_view json, TimeMs now);
+
+}  // namespace renzan::cluster

@@ -1,0 +1,91 @@
+#pragma once
+
+// SQLite as the store needs it: statements prepared once, values of four kinds, errors as Error.
+// A Database belongs to one thread at a time.
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "renzan/base/error.h"
+
+struct sqlite3;
+struct sqlite3_stmt;
+
+namespace renzan::cluster {
+
+// What lies in the file is not what SQLite wrote.
+class CorruptDatabase : public Error {
+ public:
+  explicit CorruptDatabase(const std::string& message) : Error(ErrorCode::kData, message) {}
+};
+
+using SqlValue = std::variant<std::monostate, int64_t, double, std::string>;  // first: NULL
+
+template <typename T>
+SqlValue ToSql(const std::optional<T>& value) {
+  return value ? SqlValue(*value) : SqlValue();
+}
+
+// One row of an answer. A value of another kind than asked for is CorruptDatabase.
+class SqlRow {
+ public:
+  explicit SqlRow(std::vector<SqlValue> values) : values_(std::move(values)) {}
+
+  const std::vector<SqlValue>& values() const { return values_; }
+  bool IsNull(size_t column) const;
+  int64_t Int(size_t column) const;
+  double Real(size_t column) const;
+  const std::string& Text(size_t column) const;
+  std::optional<int64_t> OptionalInt(size_t column) const;
+
+ private:
+  template <typename T>
+  const T& Get(size_t column, const char* kind) const;
+  std::vector<SqlValue> values_;
+};
+
+class Database {
+ public:
+  // Opens or creates (mode 0600) `path` with a write-ahead log that is synced at every commit.
+  // Throws CorruptDatabase, Error kIo, kCantCreate or kNoInput.
+  explicit Database(const std::string& path);
+  ~Database();
+  Database(const Database&) = delete;
+  Database& operator=(const Database&) = delete;
+
+  // Throws CorruptDatabase; Error kIo when the disk is full or fails; kUnavailable when another
+  // process holds the database.
+  void Run(const std::string& sql, const std::vector<SqlValue>& arguments = {});
+  std::vector<SqlRow> Query(const std::string& sql, const std::vector<SqlValue>& arguments = {});
+
+  // The first value of the first row.
+  SqlRow QueryOne(const std::string& sql);
+
+  // All that `change` writes, or nothing of it when it throws.
+  void Transact(const std::function<void()>& change);
+
+  const std::string& path() const { return path_; }
+
+ private:
+  struct CloseConnection {
+    void operator()(sqlite3* connection) const;
+  };
+  struct FinalizeStatement {
+    void operator()(sqlite3_stmt* statement) const;
+  };
+
+  sqlite3_stmt* Prepared(const std::string& sql);
+  [[noreturn]] void FailWith(int code, const std::string& doing);
+
+  std::string path_;
+  std::unique_ptr<sqlite3, CloseConnection> connection_;
+  std::map<std::string, std::unique_ptr<sqlite3_stmt, FinalizeStatement>> statements_;
+};
+
+}  // namespace renzan::cluster

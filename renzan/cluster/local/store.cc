@@ -1,0 +1,164 @@
+#include "renzan/cluster/local/store.h"
+
+#include "renzan/cluster/local/store_tables.h"
+
+namespace renzan::cluster {
+namespace {
+
+constexpr const char* kAccountedUntil = "accounted_until";
+
+}  // namespace
+
+Store::~Store() = default;
+
+template <typename F>
+auto Store::Guarded(F&& use) {
+  try {
+    return use();
+  } catch (const CorruptDatabase& damage) {
+    Refuse(damage.what());
+  }
+}
+
+void Store::Transact(const std::function<void()>& change) {
+  Guarded([&] { database_->Transact(change); });
+}
+
+void Store::Put(const JobRecord& job) { store::Jobs().Put(*database_, store::RowOf(job)); }
+
+void Store::Put(const AttemptRecord& attempt) {
+  store::Attempts().Put(*database_, store::RowOf(attempt));
+}
+
+void Store::Put(const NodeRecord& node) {
+  store::Nodes().Put(*database_,
+                     {node.name, node.pool, std::string(NameOf(node.state)), node.until});
+}
+
+void Store::Put(const RelaxationRecord& relaxation) {
+  store::Relaxations().Put(
+      *database_, {relaxation.user, relaxation.relaxation.until, relaxation.relaxation.max_gpus});
+}
+
+void Store::PutUsage(JobId job, const UsageRecord& usage) {
+  store::Usage().Put(*database_, {job, usage.gpu_seconds, usage.cost});
+}
+
+void Store::Put(const LoanRecord& loan) {
+  store::Loans().Put(*database_, {loan.lender, loan.borrower, loan.gpu_seconds});
+}
+
+void Store::PutAccountedUntil(TimeMs time) {
+  store::Facts().Put(*database_, {std::string(kAccountedUntil), time});
+}
+
+void Store::AddEvent(const EventRecord& event) {
+  const SqlValue job = event.job;
+  const auto last = database_->Query("SELECT max(number) FROM events WHERE job = ?", {job});
+  const int64_t number = last.front().OptionalInt(0).value_or(-1) + 1;
+  store::Events().Put(*database_, {job, number, event.time, event.kind, event.text});
+}
+
+JobId Store::LastJob() {
+  return Guarded(
+      [&] { return database_->QueryOne("SELECT max(id) FROM jobs").OptionalInt(0).value_or(0); });
+}
+
+std::vector<JobRecord> Store::UnfinishedJobs() { return JobsSince(kNever); }
+
+std::vector<JobRecord> Store::JobsSince(TimeMs since) {
+  return Guarded([&] {
+    std::vector<JobRecord> jobs;
+    for (const SqlRow& row :
+         store::Jobs().Select(*database_, "WHERE ended IS NULL OR ended >= ? ORDER BY id", {since}))
+      jobs.push_back(store::JobOf(row));
+    return jobs;
+  });
+}
+
+std::optional<JobRecord> Store::FindJob(JobId job) {
+  return Guarded([&]() -> std::optional<JobRecord> {
+    const auto rows = store::Jobs().Select(*database_, "WHERE id = ?", {job});
+    if (rows.empty()) return std::nullopt;
+    return store::JobOf(rows.front());
+  });
+}
+
+std::map<std::string, int64_t> Store::CountByState() {
+  return Guarded([&] {
+    std::map<std::string, int64_t> counts;
+    for (const SqlRow& row : database_->Query("SELECT state, count(*) FROM jobs GROUP BY state"))
+      counts[row.Text(0)] = row.Int(1);
+    return counts;
+  });
+}
+
+std::vector<AttemptRecord> Store::Attempts(JobId job) {
+  return Guarded([&] {
+    std::vector<AttemptRecord> attempts;
+    for (const SqlRow& row :
+         store::Attempts().Select(*database_, "WHERE job = ? ORDER BY number", {job}))
+      attempts.push_back(store::AttemptOf(row));
+    return attempts;
+  });
+}
+
+std::vector<EventRecord> Store::Events(JobId job) {
+  return Guarded([&] {
+    std::vector<EventRecord> events;
+    for (const SqlRow& row :
+         store::Events().Select(*database_, "WHERE job = ? ORDER BY number", {job}))
+      events.push_back(
+          {.job = row.Int(0), .time = row.Int(2), .kind = row.Text(3), .text = row.Text(4)});
+    return events;
+  });
+}
+
+std::vector<NodeRecord> Store::Nodes() {
+  return Guarded([&] {
+    std::vector<NodeRecord> nodes;
+    for (const SqlRow& row : store::Nodes().Select(*database_)) {
+      const auto state = NodeStateNamed(row.Text(2));
+      if (!state) throw CorruptDatabase("unknown state of a node");
+      nodes.push_back({row.Text(0), row.Text(1), *state, row.Int(3)});
+    }
+    return nodes;
+  });
+}
+
+std::vector<RelaxationRecord> Store::Relaxations() {
+  return Guarded([&] {
+    std::vector<RelaxationRecord> relaxations;
+    for (const SqlRow& row : store::Relaxations().Select(*database_))
+      relaxations.push_back({row.Text(0), {.max_gpus = row.Int(2), .until = row.Int(1)}});
+    return relaxations;
+  });
+}
+
+UsageRecord Store::Usage(JobId job) {
+  return Guarded([&]() -> UsageRecord {
+    const auto rows = store::Usage().Select(*database_, "WHERE job = ?", {job});
+    if (rows.empty()) return {};
+    return {.gpu_seconds = rows.front().Real(1), .cost = rows.front().Real(2)};
+  });
+}
+
+std::vector<LoanRecord> Store::Loans() {
+  return Guarded([&] {
+    std::vector<LoanRecord> loans;
+    for (const SqlRow& row : store::Loans().Select(*database_))
+      loans.push_back({row.Text(0), row.Text(1), row.Real(2)});
+    return loans;
+  });
+}
+
+std::optional<TimeMs> Store::AccountedUntil() {
+  return Guarded([&]() -> std::optional<TimeMs> {
+    const auto rows =
+        store::Facts().Select(*database_, "WHERE name = ?", {std::string(kAccountedUntil)});
+    if (rows.empty()) return std::nullopt;
+    return rows.front().Int(1);
+  });
+}
+
+}  // namespace renzan::cluster

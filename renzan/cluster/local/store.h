@@ -1,0 +1,74 @@
+#pragma once
+
+// The daemon's memory: one SQLite file. What Transact() has returned from is on the disk and
+// survives kill -9 and a loss of power; what it threw out of never happened.
+//
+// A damaged file is never written to: opening it (and whatever finds damage later) leaves a copy
+// beside it, state.db.corrupt-UTC with its log, and throws Error kData that says what to do. Every
+// row carries a checksum, so that damage SQLite does not see is found too. For one thread.
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "renzan/base/error.h"
+#include "renzan/cluster/local/records.h"
+
+namespace renzan::cluster {
+
+class Database;
+
+class Store {
+ public:
+  // Opens or creates `path`. Throws Error kData: damaged, or written by a newer version of the
+  // program.
+  explicit Store(const std::string& path);
+  ~Store();
+
+  // Not to be nested. Throws Error kIo when the disk is full: nothing has changed then.
+  void Transact(const std::function<void()>& change);
+
+  // Within Transact. A record replaces the one with the same key.
+  void Put(const JobRecord& job);
+  void Put(const AttemptRecord& attempt);
+  void Put(const NodeRecord& node);
+  void Put(const RelaxationRecord& relaxation);
+  void PutUsage(JobId job, const UsageRecord& usage);
+  void Put(const LoanRecord& loan);
+  void PutAccountedUntil(TimeMs time);
+  void AddEvent(const EventRecord& event);
+
+  // What has been found wrong with the file since it was opened.
+  const std::optional<Error>& damage() const { return damage_; }
+
+  JobId LastJob();  // 0: none yet
+  std::vector<JobRecord> UnfinishedJobs();
+  // Those that have not ended, and those that ended at `since` or later; sorted by id.
+  std::vector<JobRecord> JobsSince(TimeMs since);
+  std::optional<JobRecord> FindJob(JobId job);
+  std::map<std::string, int64_t> CountByState();   // by NameOf(RecordState)
+  std::vector<AttemptRecord> Attempts(JobId job);  // the first one first
+  std::vector<EventRecord> Events(JobId job);
+  std::vector<NodeRecord> Nodes();
+  std::vector<RelaxationRecord> Relaxations();
+  UsageRecord Usage(JobId job);
+  std::vector<LoanRecord> Loans();
+  std::optional<TimeMs> AccountedUntil();
+
+ private:
+  // Runs `use`, and turns damage that it meets into the copy and the error.
+  template <typename F>
+  auto Guarded(F&& use);
+  void Create();
+  void CheckContent();
+  [[noreturn]] void Refuse(const std::string& what);
+
+  std::string path_;
+  std::optional<Error> damage_;
+  std::unique_ptr<Database> database_;
+};
+
+}  // namespace renzan::cluster
