@@ -1,0 +1,138 @@
+// EASY backfilling (Lifka, "The ANL/IBM SP scheduling system", 1995) by an oracle that knows all
+// run times: the strongest thing that a scheduler with walltime estimates could be.
+
+#include <algorithm>
+#include <limits>
+
+#include "renzan/cluster/simulate/policy.h"
+#include "renzan/cluster/simulate/room.h"
+
+namespace renzan::cluster {
+namespace {
+
+struct Release {
+  TimeMs time;
+  JobId job;
+  int shape;
+  Placement placement;
+  bool operator<(const Release& other) const {
+    return std::pair(time, job) < std::pair(other.time, other.job);
+  }
+};
+
+class EasyBackfill : public SimulatedPolicy {
+ public:
+  PolicyOutput Decide(const PolicyInput& input) override {
+    PolicyOutput output;
+    output.decisions.stops = StopOnLeavingNodes(input.snapshot);
+    Room room(input.snapshot, input.free);
+    size_t head = 0;
+    for (; head < input.line.size(); ++head) {
+      const Waiting& job = input.line[head];
+      auto placement =
+          room.Place(input.snapshot.shapes[job.shape], job.min_workers, job.max_workers);
+      if (!placement) break;
+      output.decisions.starts.push_back({job.job, std::move(*placement)});
+    }
+    if (head + 1 < input.line.size()) Overtake(input, head, room, output.decisions.starts);
+    return output;
+  }
+
+ private:
+  // When everybody who runs now will be gone, soonest first.
+  static std::vector<Release> Releases(const PolicyInput& input, const std::vector<Start>& starts) {
+    std::vector<Release> releases;
+    const TimeMs now = input.snapshot.now;
+    for (const Job& job : input.snapshot.jobs) {
+      if (job.state == JobState::kRunning)
+        releases.push_back({input.end_time(job.id), job.id, job.shape, job.placement});
+      if (job.state == JobState::kStopping)
+        releases.push_back({now + job.grace_ms, job.id, job.shape, job.placement});
+    }
+    for (const Start& start : starts) {
+      const Job& job = *input.snapshot.Find(start.job);
+      releases.push_back({now + input.run_time(job.id, NumWorkers(start.placement)), job.id,
+                          job.shape, start.placement});
+    }
+    std::sort(releases.begin(), releases.end());
+    return releases;
+  }
+
+  // Advances `room` to the moment at which the head fits and takes its place there. Returns the
+  // moment; never, if nothing that is known of leads to it.
+  static TimeMs Reserve(const PolicyInput& input, const Waiting& head,
+                        const std::vector<Start>& starts, Room& room) {
+    const Shape& shape = input.snapshot.shapes[head.shape];
+    const int64_t needs = head.min_workers;
+    int64_t fitting = 0;
+    for (size_t node = 0; node < input.free.size(); ++node)
+      fitting += room.CountFitting(static_cast<int>(node), shape, needs);
+    for (const Release& release : Releases(input, starts)) {
+      const Resources& per_worker = input.snapshot.shapes[release.shape].per_worker;
+      for (const Placed& placed : release.placement) {
+        fitting -= room.CountFitting(placed.node, shape, needs);
+        room.Give(placed.node, per_worker * placed.workers);
+        fitting += room.CountFitting(placed.node, shape, needs);
+      }
+      if (fitting < needs) continue;
+      room.Place(shape, head.min_workers, head.min_workers);
+      return release.time;
+    }
+    return kNever;
+  }
+
+  // Starts those behind the head that end before it can start, or leave it its place.
+  static void Overtake(const PolicyInput& input, size_t head, Room& room,
+                       std::vector<Start>& starts) {
+    Room later = room;
+    const TimeMs shadow = Reserve(input, input.line[head], starts, later);
+    Room both = room;
+    for (size_t node = 0; node < input.free.size(); ++node)
+      both.LimitTo(static_cast<int>(node), later);
+    const size_t shapes = input.snapshot.shapes.size();
+    std::vector<int> too_many(shapes, std::numeric_limits<int>::max()), too_many_long = too_many;
+    for (size_t place = head + 1; place < input.line.size(); ++place) {
+      const Waiting& job = input.line[place];
+      if (job.min_workers >= too_many[job.shape]) continue;
+      const Shape& shape = input.snapshot.shapes[job.shape];
+      const auto ends_in_time = [&](int workers) {
+        return shadow == kNever || input.snapshot.now + input.run_time(job.job, workers) <= shadow;
+      };
+      std::optional<Placement> placement;
+      if (ends_in_time(job.max_workers)) {
+        placement = room.Place(shape, job.min_workers, job.max_workers);
+        if (!placement) {
+          too_many[job.shape] = job.min_workers;
+          continue;
+        }
+        if (ends_in_time(NumWorkers(*placement))) {
+          for (const Placed& placed : *placement) {
+            both.SetFree(placed.node, room.free(placed.node));
+            both.LimitTo(placed.node, later);
+          }
+          starts.push_back({job.job, std::move(*placement)});
+          continue;
+        }
+        for (const Placed& placed : *placement)
+          room.Give(placed.node, shape.per_worker * placed.workers);
+      }
+      if (job.min_workers >= too_many_long[job.shape]) continue;
+      placement = both.Place(shape, job.min_workers, job.max_workers);
+      if (!placement) {
+        too_many_long[job.shape] = job.min_workers;
+        continue;
+      }
+      for (const Placed& placed : *placement) {
+        room.Take(placed.node, shape.per_worker * placed.workers);
+        later.Take(placed.node, shape.per_worker * placed.workers);
+      }
+      starts.push_back({job.job, std::move(*placement)});
+    }
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<SimulatedPolicy> MakeEasyBackfill() { return std::make_unique<EasyBackfill>(); }
+
+}  // namespace renzan::cluster

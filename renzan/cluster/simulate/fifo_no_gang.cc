@@ -1,0 +1,41 @@
+// First in, first out for workers instead of jobs.
+
+#include <limits>
+
+#include "renzan/cluster/simulate/policy.h"
+#include "renzan/cluster/simulate/room.h"
+
+namespace renzan::cluster {
+namespace {
+
+class FifoWithoutGangs : public SimulatedPolicy {
+ public:
+  PolicyOutput Decide(const PolicyInput& input) override {
+    PolicyOutput output;
+    output.decisions.stops = StopOnLeavingNodes(input.snapshot);
+    Room room(input.snapshot, input.free);
+    std::vector<bool> full(input.snapshot.shapes.size(), false);
+    for (const Waiting& job : input.line) {
+      if (full[job.shape]) continue;
+      const Shape& shape = input.snapshot.shapes[job.shape];
+      const auto held = input.held.find(job.job);
+      const int there = held == input.held.end() ? 0 : NumWorkers(held->second);
+      for (int worker = there; worker < job.max_workers; ++worker) {
+        const int node = room.BestNode(shape);
+        full[job.shape] = node < 0;
+        if (node < 0) break;
+        room.Take(node, shape.per_worker);
+        output.holds.push_back({job.job, node, 1});
+      }
+    }
+    return output;
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<SimulatedPolicy> MakeFifoWithoutGangs() {
+  return std::make_unique<FifoWithoutGangs>();
+}
+
+}  // namespace renzan::cluster

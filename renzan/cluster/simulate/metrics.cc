@@ -1,0 +1,103 @@
+#include "renzan/cluster/simulate/metrics.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+namespace renzan::cluster {
+namespace {
+
+constexpr double kMs = 1e-3;
+
+struct SizeRange {
+  const char* name;
+  int64_t least, most;
+};
+constexpr SizeRange kSizes[] = {{"0", 0, 0}, {"1", 1, 1},     {"2-7", 2, 7},
+                                {"8", 8, 8}, {"9-15", 9, 15}, {">=16", 16, kUnlimited}};
+
+double Ratio(double part, double whole) { return whole > 0 ? part / whole : 0; }
+
+std::vector<Metrics::SizeClass> BySize(const SimulationResult& result) {
+  std::vector<Metrics::SizeClass> classes;
+  for (const SizeRange& range : kSizes) {
+    std::vector<double> waiting, completion;
+    for (const JobRecord& job : result.jobs) {
+      if (!job.end || job.gpus < range.least || job.gpus > range.most) continue;
+      waiting.push_back(static_cast<double>(job.waited_ms) * kMs);
+      completion.push_back(static_cast<double>(*job.end - job.submitted) * kMs);
+    }
+    if (range.most == 0 && waiting.empty()) continue;
+    classes.push_back({range.name, Summarize(waiting), Summarize(completion)});
+  }
+  return classes;
+}
+
+void SumJobs(const SimulationResult& result, Metrics& metrics) {
+  std::vector<double> completion, waiting;
+  for (const JobRecord& job : result.jobs) {
+    metrics.preemptions += job.preemptions;
+    metrics.drains += job.drains;
+    metrics.losses += job.losses;
+    metrics.resizes += job.resizes;
+    metrics.most_preemptions_of_a_job =
+        std::max<int64_t>(metrics.most_preemptions_of_a_job, job.preemptions);
+    const double gpus = static_cast<double>(job.gpus_per_worker) * kMs;
+    metrics.useful_gpu_s += gpus * static_cast<double>(job.useful);
+    metrics.lost_gpu_s += gpus * static_cast<double>(job.lost);
+    metrics.overhead_gpu_s += gpus * static_cast<double>(job.overhead);
+    if (!job.end) continue;
+    completion.push_back(static_cast<double>(*job.end - job.submitted) * kMs);
+    waiting.push_back(static_cast<double>(job.waited_ms) * kMs);
+  }
+  metrics.completion = Summarize(std::move(completion));
+  metrics.waiting = Summarize(std::move(waiting));
+  const double held = metrics.useful_gpu_s + metrics.lost_gpu_s + metrics.overhead_gpu_s;
+  metrics.lost_share = Ratio(metrics.lost_gpu_s, held);
+  metrics.overhead_share = Ratio(metrics.overhead_gpu_s, held);
+}
+
+}  // namespace
+
+Distribution Summarize(std::vector<double> values) {
+  if (values.empty()) return {};
+  std::sort(values.begin(), values.end());
+  const auto percentile = [&](double percent) {
+    const auto rank =
+        static_cast<size_t>(std::ceil(percent / 100 * static_cast<double>(values.size())));
+    return values[std::clamp<size_t>(rank, 1, values.size()) - 1];
+  };
+  const double sum = std::accumulate(values.begin(), values.end(), 0.0);
+  return {static_cast<int64_t>(values.size()),
+          sum / static_cast<double>(values.size()),
+          percentile(50),
+          percentile(90),
+          percentile(99),
+          values.back()};
+}
+
+Metrics Measure(const SimulationResult& result) {
+  const SimulationTotals& totals = result.totals;
+  Metrics metrics;
+  metrics.jobs = static_cast<int64_t>(result.jobs.size());
+  metrics.refused = static_cast<int64_t>(result.refused.size());
+  metrics.never_ended = static_cast<int64_t>(result.never_ended.size());
+  metrics.makespan_s = static_cast<double>(totals.end - totals.begin) * kMs;
+  SumJobs(result, metrics);
+  metrics.by_size = BySize(result);
+  metrics.utilisation = Ratio(metrics.useful_gpu_s, totals.present * kMs);
+  metrics.occupancy =
+      Ratio(totals.busy_until_last_submission, totals.present_until_last_submission);
+  metrics.idle_while_waiting = Ratio(totals.idle_while_waiting, totals.present);
+  metrics.fragmentation = Ratio(totals.fragmented, totals.idle_while_waiting);
+  metrics.starts = totals.starts;
+  metrics.checkpoints_requested = totals.checkpoints_requested;
+  metrics.deadlocks = totals.deadlocks;
+  metrics.nodes_bought = totals.nodes_bought;
+  metrics.nodes_lost = totals.nodes_lost;
+  metrics.cost = totals.cost;
+  metrics.passes = totals.passes;
+  return metrics;
+}
+
+}  // namespace renzan::cluster

@@ -1,0 +1,255 @@
+#include "renzan/cluster/simulate/picture.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <vector>
+
+#include "renzan/cluster/simulate/report.h"
+
+namespace renzan::cluster {
+namespace {
+
+constexpr int kWidth = 1200, kHeight = 600;
+constexpr double kLeft = 70, kRight = 1020;  // of the plots; the legend is to the right
+constexpr double kWaitTop = 50, kWaitBottom = 170, kRunTop = 200, kRunBottom = 420;
+constexpr double kJobsTop = 450, kJobsBottom = 565;
+constexpr size_t kBins = 475;      // two pixels each
+constexpr size_t kMostQueues = 9;  // with colours of their own
+constexpr size_t kMostJobs = 12;   // with lines of their own
+constexpr std::array<const char*, kMostQueues + 1> kColours = {
+    "#4477aa", "#ee6677", "#228833", "#ccbb44", "#66ccee",
+    "#aa3377", "#ee8866", "#44bb99", "#99ddff", "#bbbbbb"};
+
+using Bins = std::vector<double>;
+
+class Painter {
+ public:
+  Painter(const SimulationResult& result, const std::string& title)
+      : result_(result),
+        title_(title),
+        begin_(result.totals.begin),
+        span_(std::max<TimeMs>(1, result.totals.end - result.totals.begin)) {
+    for (const JobRecord& job : result.jobs) by_id_[job.id] = &job;
+    ChooseQueues();
+  }
+
+  std::string Draw() {
+    text_ = fmt::format(
+        R"(<svg xmlns="http://www.w3.org/2000/svg" width="{0}" height="{1}" viewBox="0 0 {0} {1}" )"
+        R"(font-family="sans-serif" font-size="12" fill="#222222">)"
+        "\n"
+        R"(<rect width="{0}" height="{1}" fill="#ffffff"/>)"
+        "\n",
+        kWidth, kHeight);
+    Text(kLeft, 24, "start", Escape(title_), 16);
+    DrawWaiting();
+    DrawRunning();
+    DrawLargestJobs();
+    DrawTimeAxis();
+    DrawLegend();
+    return text_ + "</svg>\n";
+  }
+
+ private:
+  static std::string Escape(const std::string& raw) {
+    std::string escaped;
+    for (const char c : raw) {
+      if (c == '&')
+        escaped += "&amp;";
+      else if (c == '<')
+        escaped += "&lt;";
+      else if (c == '>')
+        escaped += "&gt;";
+      else
+        escaped += c;
+    }
+    return escaped;
+  }
+
+  void Text(double x, double y, const char* anchor, const std::string& escaped, int size = 12) {
+    text_ += fmt::format(R"(<text x="{:.1f}" y="{:.1f}" text-anchor="{}" font-size="{}">{}</text>)"
+                         "\n",
+                         x, y, anchor, size, escaped);
+  }
+
+  void Line(double x1, double y1, double x2, double y2, const char* colour, double width) {
+    text_ += fmt::format(
+        R"(<line x1="{:.1f}" y1="{:.1f}" x2="{:.1f}" y2="{:.1f}" stroke="{}" stroke-width="{}"/>)"
+        "\n",
+        x1, y1, x2, y2, colour, width);
+  }
+
+  double X(TimeMs time) const {
+    return kLeft +
+           (kRight - kLeft) * static_cast<double>(time - begin_) / static_cast<double>(span_);
+  }
+
+  // The queues with most GPU time get colours; the others share the last.
+  void ChooseQueues() {
+    std::vector<std::pair<double, int>> used(result_.queue_names.size());
+    for (size_t queue = 0; queue < used.size(); ++queue)
+      used[queue].second = static_cast<int>(queue);
+    for (const JobRecord& job : result_.jobs)
+      used[job.queue].first -=
+          static_cast<double>(job.useful) * static_cast<double>(job.gpus_per_worker);
+    std::sort(used.begin(), used.end());
+    layer_of_.assign(used.size(), kMostQueues);
+    for (size_t place = 0; place < used.size(); ++place) {
+      const bool own = place < kMostQueues;
+      if (own) layer_of_[used[place].second] = place;
+      if (own) layer_names_.push_back(result_.queue_names[used[place].second]);
+    }
+    if (used.size() > kMostQueues) layer_names_.push_back("other queues");
+  }
+
+  // Adds GPUs to the bins that an interval covers, by how much of each it covers.
+  void Add(Bins& bins, const Interval& interval, double gpus) const {
+    const double scale = static_cast<double>(kBins) / static_cast<double>(span_);
+    const double from = static_cast<double>(interval.begin - begin_) * scale;
+    const double to = static_cast<double>(interval.end - begin_) * scale;
+    for (auto bin = static_cast<size_t>(std::max(0.0, from)); bin < kBins; ++bin) {
+      const double left = static_cast<double>(bin);
+      if (left >= to) break;
+      bins[bin] += gpus * (std::min(to, left + 1) - std::max(from, left));
+    }
+  }
+
+  double Gpus(const Interval& interval) const {
+    return static_cast<double>(by_id_.at(interval.job)->gpus_per_worker * interval.workers);
+  }
+
+  // A filled area between two curves, from `bottom` pixels upwards.
+  void Area(const Bins& low, const Bins& high, double bottom, double scale, const char* colour) {
+    std::string points;
+    const double step = (kRight - kLeft) / static_cast<double>(kBins);
+    const auto add = [&](double bin, double value) {
+      points += fmt::format("{:.1f},{:.1f} ", kLeft + bin * step, bottom - value * scale);
+    };
+    for (size_t bin = 0; bin < kBins; ++bin) {
+      add(static_cast<double>(bin), high[bin]);
+      add(static_cast<double>(bin) + 1, high[bin]);
+    }
+    for (size_t bin = kBins; bin-- > 0;) {
+      add(static_cast<double>(bin) + 1, low[bin]);
+      add(static_cast<double>(bin), low[bin]);
+    }
+    text_ += fmt::format(R"(<polygon points="{}" fill="{}"/>)"
+                         "\n",
+                         points, colour);
+  }
+
+  void Frame(double top, double bottom, double most, const std::string& label) {
+    Line(kLeft, bottom, kRight, bottom, "#222222", 1);
+    Line(kLeft, top, kLeft, bottom, "#222222", 1);
+    Text(kLeft - 6, top + 4, "end", fmt::format("{:.0f}", most));
+    Text(kLeft - 6, bottom + 4, "end", "0");
+    Text(kLeft + 4, top - 6, "start", label);
+  }
+
+  void DrawWaiting() {
+    Bins waiting(kBins, 0.0);
+    for (const Interval& interval : result_.waits) Add(waiting, interval, Gpus(interval));
+    const double most = std::max(1.0, *std::max_element(waiting.begin(), waiting.end()));
+    Area(Bins(kBins, 0.0), waiting, kWaitBottom, (kWaitBottom - kWaitTop) / most, "#999999");
+    Frame(kWaitTop, kWaitBottom, most, "GPUs that pending jobs wait for");
+  }
+
+  void DrawRunning() {
+    std::vector<Bins> layers(kMostQueues + 1, Bins(kBins, 0.0));
+    for (const Interval& interval : result_.runs)
+      Add(layers[layer_of_[by_id_.at(interval.job)->queue]], interval, Gpus(interval));
+    const double present = result_.totals.present / static_cast<double>(span_);
+    double most = std::max(1.0, present);
+    Bins low(kBins, 0.0);
+    std::vector<Bins> stacked;
+    for (const Bins& layer : layers) {
+      Bins high = low;
+      for (size_t bin = 0; bin < kBins; ++bin) high[bin] += layer[bin];
+      stacked.push_back(high);
+      low = std::move(high);
+    }
+    most = std::max(most, *std::max_element(low.begin(), low.end()));
+    const double scale = (kRunBottom - kRunTop) / most;
+    Bins below(kBins, 0.0);
+    for (size_t layer = 0; layer < stacked.size(); ++layer) {
+      if (layer < layer_names_.size())
+        Area(below, stacked[layer], kRunBottom, scale, kColours[layer]);
+      below = stacked[layer];
+    }
+    const double y = kRunBottom - present * scale;
+    Line(kLeft, y, kRight, y, "#222222", 1);
+    Text(kRight + 6, y + 4, "start", fmt::format("{:.0f} GPUs there on average", present), 11);
+    Frame(kRunTop, kRunBottom, most, "GPUs that run, by queue");
+  }
+
+  void DrawLargestJobs() {
+    std::vector<const JobRecord*> largest;
+    for (const JobRecord& job : result_.jobs) largest.push_back(&job);
+    const auto larger = [](const JobRecord* a, const JobRecord* b) {
+      return std::pair(-a->gpus, a->id) < std::pair(-b->gpus, b->id);
+    };
+    const size_t shown = std::min(kMostJobs, largest.size());
+    std::partial_sort(largest.begin(), largest.begin() + static_cast<std::ptrdiff_t>(shown),
+                      largest.end(), larger);
+    std::map<JobId, double> rows;
+    const double step = (kJobsBottom - kJobsTop) / static_cast<double>(kMostJobs);
+    for (size_t place = 0; place < shown; ++place) {
+      const JobRecord& job = *largest[place];
+      rows[job.id] = kJobsTop + (static_cast<double>(place) + 0.5) * step;
+      Text(kRight + 6, rows[job.id] + 3, "start",
+           fmt::format("job {}: {} GPUs, waited {}", job.id, job.gpus,
+                       FormatSeconds(static_cast<double>(job.waited_ms) / 1000)),
+           9);
+    }
+    const auto draw = [&](const std::vector<Interval>& intervals, const char* colour,
+                          double width) {
+      for (const Interval& interval : intervals)
+        if (const auto row = rows.find(interval.job); row != rows.end())
+          Line(X(interval.begin), row->second, std::max(X(interval.end), X(interval.begin) + 1),
+               row->second, colour, width);
+    };
+    draw(result_.waits, "#cc3311", 2);
+    draw(result_.runs, "#228833", 5);
+    Text(kLeft + 4, kJobsTop - 6, "start",
+         "the largest jobs: thin while they wait, thick while they run");
+    Line(kLeft, kJobsBottom, kRight, kJobsBottom, "#222222", 1);
+  }
+
+  void DrawTimeAxis() {
+    for (int tick = 0; tick <= 5; ++tick) {
+      const double x = kLeft + (kRight - kLeft) * tick / 5;
+      Line(x, kJobsBottom, x, kJobsBottom + 4, "#222222", 1);
+      Text(x, kJobsBottom + 18, "middle",
+           FormatSeconds(static_cast<double>(span_) / 1000 * tick / 5));
+    }
+  }
+
+  void DrawLegend() {
+    double y = kWaitTop + 4;
+    for (size_t layer = 0; layer < layer_names_.size(); ++layer, y += 16) {
+      text_ += fmt::format(R"(<rect x="{:.1f}" y="{:.1f}" width="11" height="11" fill="{}"/>)"
+                           "\n",
+                           kRight + 16, y - 10, kColours[layer]);
+      Text(kRight + 32, y, "start", Escape(layer_names_[layer]));
+    }
+  }
+
+  const SimulationResult& result_;
+  const std::string& title_;
+  const TimeMs begin_, span_;
+  std::map<JobId, const JobRecord*> by_id_;
+  std::vector<size_t> layer_of_;  // of each queue
+  std::vector<std::string> layer_names_;
+  std::string text_;
+};
+
+}  // namespace
+
+std::string DrawTimeline(const SimulationResult& result, const std::string& title) {
+  return Painter(result, title).Draw();
+}
+
+}  // namespace renzan::cluster

@@ -1,0 +1,102 @@
+#include "renzan/cluster/simulate/room.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "renzan/base/error.h"
+#include "renzan/cluster/core/labels.h"
+
+namespace renzan::cluster {
+
+Room::Room(const Snapshot& snapshot, std::span<const Resources> free)
+    : snapshot_(snapshot), free_(free.begin(), free.end()) {}
+
+void Room::LimitTo(int node, const Room& other) {
+  for (int kind = 0; kind < kMaxResources; ++kind)
+    free_[node][kind] = std::min(free_[node][kind], other.free_[node][kind]);
+}
+
+bool Room::Fits(int node, const Shape& shape) const {
+  return snapshot_.nodes[node].state == NodeState::kReady && shape.per_worker.FitsIn(free_[node]) &&
+         Matches(snapshot_.nodes[node], shape);
+}
+
+int64_t Room::CountFitting(int node, const Shape& shape, int64_t at_most) const {
+  if (!Fits(node, shape)) return 0;
+  int64_t count = at_most;
+  for (int kind = 0; kind < kMaxResources; ++kind)
+    if (shape.per_worker[kind] > 0)
+      count = std::min(count, free_[node][kind] / shape.per_worker[kind]);
+  return count;
+}
+
+int Room::BestNode(const Shape& shape) const {
+  int best = -1;
+  for (int node = 0; node < static_cast<int>(free_.size()); ++node) {
+    if (!Fits(node, shape)) continue;
+    const auto left = [&](int of) { return std::pair(free_[of][kGpu], free_[of][kCpu]); };
+    if (best < 0 || left(node) < left(best)) best = node;
+  }
+  return best;
+}
+
+std::optional<Placement> Room::Place(const Shape& shape, int least, int most) {
+  Placement placement;
+  int workers = 0;
+  for (; workers < most; ++workers) {
+    const int node = BestNode(shape);
+    if (node < 0) break;
+    Take(node, shape.per_worker);
+    AddWorkers(placement, node, 1);
+  }
+  if (workers >= least) return placement;
+  for (const Placed& placed : placement) Give(placed.node, shape.per_worker * placed.workers);
+  return std::nullopt;
+}
+
+void AddWorkers(Placement& placement, int node, int workers) {
+  const auto at =
+      std::lower_bound(placement.begin(), placement.end(), node,
+                       [](const Placed& placed, int wanted) { return placed.node < wanted; });
+  if (at != placement.end() && at->node == node)
+    at->workers += workers;
+  else
+    placement.insert(at, {node, workers});
+}
+
+void TakeWorkers(Placement& placement, int node, int workers) {
+  const auto at = std::find_if(placement.begin(), placement.end(),
+                               [&](const Placed& placed) { return placed.node == node; });
+  CHECK(at != placement.end() && at->workers >= workers);
+  at->workers -= workers;
+  if (at->workers == 0) placement.erase(at);
+}
+
+Placement OccupiedBy(const Job& job) {
+  Placement all = job.placement;
+  if (job.state != JobState::kResizing) return all;
+  for (const Placed& placed : job.target) {
+    const auto at = std::find_if(all.begin(), all.end(),
+                                 [&](const Placed& other) { return other.node == placed.node; });
+    const int there = at == all.end() ? 0 : at->workers;
+    if (placed.workers > there) AddWorkers(all, placed.node, placed.workers - there);
+  }
+  return all;
+}
+
+std::vector<Stop> StopOnLeavingNodes(const Snapshot& snapshot) {
+  std::vector<Stop> stops;
+  const auto leaving = [&](const Placed& placed) {
+    return snapshot.nodes[placed.node].state == NodeState::kDraining;
+  };
+  if (std::none_of(snapshot.nodes.begin(), snapshot.nodes.end(),
+                   [](const Node& node) { return node.state == NodeState::kDraining; }))
+    return stops;
+  for (const Job& job : snapshot.jobs)
+    if (job.state == JobState::kRunning && job.checkpoints &&
+        std::any_of(job.placement.begin(), job.placement.end(), leaving))
+      stops.push_back({job.id, StopReason::kNodeLeaving});
+  return stops;
+}
+
+}  // namespace renzan::cluster

@@ -1,0 +1,286 @@
+#include "renzan/cluster/simulate/simulation.h"
+
+#include <algorithm>
+#include <map>
+
+#include "renzan/base/error.h"
+#include "renzan/cluster/core/explain.h"
+#include "renzan/cluster/spec/cluster_config.h"
+
+namespace renzan::cluster {
+namespace {
+
+// Any schedule at all that never lets everything rest is done long before.
+constexpr int kPatience = 20;
+
+// Refusals are the same for all jobs that ask for the same.
+class Refusals {
+ public:
+  explicit Refusals(const Snapshot& cluster) : cluster_(cluster) {}
+
+  // Why the job can never run, or "".
+  const std::string& Why(const WorkloadJob& job, int queue) {
+    const Shape shape{.per_worker = job.per_worker, .required = job.required};
+    Job asked{.shape = cluster_.InternShape(shape),
+              .queue = queue,
+              .user = cluster_.InternUser(job.user),
+              .priority = job.priority,
+              .min_workers = job.min_workers,
+              .max_workers = job.max_workers,
+              .checkpoints = job.checkpoints};
+    const auto [known, added] =
+        why_.try_emplace({asked.shape, asked.queue, asked.user, asked.min_workers});
+    if (added) known->second = WhyInfeasible(cluster_, asked);
+    return known->second;
+  }
+
+ private:
+  Snapshot cluster_;
+  std::map<std::tuple<int, int, int, int>, std::string> why_;
+};
+
+int QueueOf(const Snapshot& cluster, const std::string& name) {
+  for (size_t queue = 0; queue < cluster.queues.size(); ++queue)
+    if (cluster.queues[queue].name == name) return static_cast<int>(queue);
+  Fail(ErrorCode::kConfig,
+       "the workload has jobs of queue {}, which the cluster does not have: add it to the cluster, "
+       "or make the workload's queues with --quotas",
+       name);
+}
+
+// A cluster at its beginning, with all the nodes that its pools must have.
+Snapshot WithNodes(Snapshot cluster, const SimulatedPolicy& policy) {
+  for (size_t index = 0; index < cluster.pools.size(); ++index) {
+    Pool& pool = cluster.pools[index];
+    // Nobody but a policy that scales pools would ever buy their nodes.
+    if (!policy.ScalesPools()) pool.min_nodes = pool.max_nodes;
+    auto there = std::count_if(cluster.nodes.begin(), cluster.nodes.end(), [&](const Node& node) {
+      return node.pool == static_cast<int>(index);
+    });
+    for (; there < pool.min_nodes; ++there)
+      cluster.nodes.push_back(MakeNode(cluster, static_cast<int>(index), static_cast<int>(there)));
+  }
+  return cluster;
+}
+
+}  // namespace
+
+SimulationResult Simulate(Snapshot cluster, const Workload& workload, SimulatedPolicy& policy,
+                          const SimulatorOptions& options) {
+  Simulation simulation(WithNodes(std::move(cluster), policy), policy, options);
+  simulation.Plan(workload);
+  return simulation.Run();
+}
+
+SimulationResult SimulateFrom(Snapshot cluster, const std::vector<int64_t>& work_left,
+                              SimulatedPolicy& policy, const SimulatorOptions& options) {
+  Simulation simulation(std::move(cluster), policy, options);
+  simulation.Adopt(work_left);
+  return simulation.Run();
+}
+
+Simulation::Simulation(Snapshot cluster, SimulatedPolicy& policy, const SimulatorOptions& options)
+    : world_(std::move(cluster), options.check),
+      policy_(policy),
+      options_(options),
+      run_time_([this](JobId job, int workers) { return world_.RunTime(job, workers); }),
+      end_time_([this](JobId job) { return world_.EndTime(job); }) {
+  for (const Queue& queue : world_.snapshot().queues) result_.queue_names.push_back(queue.name);
+  result_.totals.begin = result_.totals.last_submission = world_.now();
+  BeginNodes();
+}
+
+void Simulation::Plan(const Workload& workload) {
+  Refusals refusals(world_.snapshot());
+  JobId id = 0;
+  for (const WorkloadJob& job : workload) {
+    ++id;
+    ++jobs_;
+    const std::string& why = refusals.Why(job, QueueOf(world_.snapshot(), job.queue));
+    if (!why.empty()) {
+      result_.refused[id] = why;
+      continue;
+    }
+    world_.Plan(id, job);
+    submissions_.emplace_back(id, world_.now() + job.submitted);
+  }
+  if (submissions_.empty()) return;
+  result_.totals.begin = submissions_.front().second;
+  result_.totals.last_submission = submissions_.back().second;
+}
+
+void Simulation::Adopt(const std::vector<int64_t>& work_left) {
+  // The jobs themselves stay where they are in the snapshot.
+  const std::vector<Job> jobs = world_.snapshot().jobs;
+  CHECK(jobs.size() == work_left.size());
+  for (size_t place = 0; place < jobs.size(); ++place) {
+    const Job& job = jobs[place];
+    ++jobs_;
+    const TimeMs next = world_.Adopt(job, work_left[place]);
+    if (job.state == JobState::kRunning) ExpectOfJob(next, What::kJobEnds, job.id);
+    if (job.state == JobState::kStopping) ExpectOfJob(next, What::kStopEnds, job.id);
+    if (job.state == JobState::kResizing) ExpectOfJob(next, What::kResizeEnds, job.id);
+  }
+  wake_ = world_.now();
+}
+
+void Simulation::Expect(TimeMs time, What what, int64_t subject, int64_t version) {
+  events_.push({time, what, subject, version});
+}
+
+void Simulation::ExpectOfJob(TimeMs time, What what, JobId job) {
+  Expect(time, what, job, world_.version(job));
+}
+
+TimeMs Simulation::NextTime() const {
+  TimeMs next = wake_;
+  if (!events_.empty()) next = std::min(next, events_.top().time);
+  if (next_submission_ < submissions_.size())
+    next = std::min(next, submissions_[next_submission_].second);
+  return next;
+}
+
+void Simulation::AdvanceTo(TimeMs time) {
+  SimulationTotals& totals = result_.totals;
+  const double passed = static_cast<double>(time - world_.now());
+  const auto sum = [&](int64_t gpus) { return passed * static_cast<double>(gpus); };
+  const bool counts = time > totals.begin;
+  if (counts) {
+    totals.present += sum(world_.present_gpus());
+    totals.busy += sum(world_.busy_gpus());
+    totals.cost += passed / 3.6e6 * world_.price_per_hour();
+    if (time <= totals.last_submission) {
+      totals.present_until_last_submission = totals.present;
+      totals.busy_until_last_submission = totals.busy;
+    }
+    if (!world_.line().empty()) {
+      const Waiting& head = world_.line().front();
+      const int64_t needs =
+          head.min_workers * world_.snapshot().shapes[head.shape].per_worker.gpu();
+      totals.idle_while_waiting += sum(world_.idle_gpus());
+      if (needs <= world_.idle_gpus()) totals.fragmented += sum(world_.idle_gpus());
+    }
+  }
+  world_.SetTime(time);
+}
+
+void Simulation::SubmitNext() { world_.Submit(submissions_[next_submission_++].first); }
+
+// Whether anything happened that a policy could want to know.
+bool Simulation::HandleDue() {
+  const TimeMs now = world_.now();
+  bool happened = false;
+  while (!events_.empty() && events_.top().time <= now) {
+    const Event event = events_.top();
+    events_.pop();
+    happened |= Handle(event);
+  }
+  for (; next_submission_ < submissions_.size() && submissions_[next_submission_].second <= now;
+       happened = true)
+    SubmitNext();
+  return happened;
+}
+
+bool Simulation::Handle(const Event& event) {
+  const int node = static_cast<int>(event.subject);
+  switch (event.what) {
+    case What::kJobEnds:
+    case What::kStopEnds:
+    case What::kResizeEnds:
+      if (event.version != world_.version(event.subject)) return false;
+      break;
+    case What::kNodeReady:
+    case What::kNodeGone:
+    case What::kNodeNotice:
+      if (event.version != node_version_[node]) return false;
+      break;
+    case What::kDeadlockBreaks:
+      if (event.time != give_up_at_) return false;
+      break;
+  }
+  switch (event.what) {
+    case What::kJobEnds:
+      world_.End(event.subject);
+      ++ended_;
+      break;
+    case What::kStopEnds:
+      world_.FinishStop(event.subject);
+      holds_changed_ = true;
+      break;
+    case What::kResizeEnds:
+      ExpectOfJob(world_.FinishResize(event.subject), What::kJobEnds, event.subject);
+      break;
+    case What::kNodeReady:
+      NodeIsReady(node);
+      break;
+    case What::kNodeGone:
+      LoseNode(node);
+      break;
+    case What::kNodeNotice:
+      NodeIsTaken(node);
+      break;
+    case What::kDeadlockBreaks:
+      BreakDeadlock();
+      break;
+  }
+  return true;
+}
+
+void Simulation::Pass() {
+  const PolicyInput input{world_.snapshot(), world_.line(), world_.free(),
+                          world_.held(),     run_time_,     end_time_};
+  if (options_.check) CheckWorld();
+  const PolicyOutput output = policy_.Decide(input);
+  ++result_.totals.passes;
+  if (options_.check && policy_.IsScheduler()) CheckPass(output.decisions);
+  last_pass_ = world_.now();
+  changed_ = false;
+  last_pass_idle_ = !Apply(output);
+  // A pass that changed something is not asked again at the same moment.
+  wake_ = output.decisions.look_again == kNever
+              ? kNever
+              : std::max(output.decisions.look_again, world_.now() + 1);
+  WatchDeadlocks();
+}
+
+// No job will move again, though nodes may still come and go.
+bool Simulation::NothingCanChange() const {
+  const Snapshot& snapshot = world_.snapshot();
+  if (!last_pass_idle_ || wake_ != kNever || give_up_at_ != kNever || changed_) return false;
+  if (next_submission_ < submissions_.size()) return false;
+  for (const Node& node : snapshot.nodes)
+    if (node.state == NodeState::kBooting || node.state == NodeState::kDraining) return false;
+  return std::all_of(snapshot.jobs.begin(), snapshot.jobs.end(),
+                     [](const Job& job) { return job.state == JobState::kPending; });
+}
+
+SimulationResult Simulation::Run() {
+  const TimeMs patience = [&] {
+    TimeMs all = 86'400'000;
+    for (const auto& [id, submitted] : submissions_) all += world_.RunTime(id, 1);
+    for (const Waiting& job : world_.line()) all += world_.RunTime(job.job, 1);
+    return all * kPatience;
+  }();
+  while (!AllEnded() && !NothingCanChange()) {
+    const TimeMs next = NextTime();
+    if (next == kNever || next - result_.totals.last_submission > patience) break;
+    AdvanceTo(next);
+    changed_ |= HandleDue();
+    changed_ |= wake_ <= next;
+    const bool allowed = last_pass_ < 0 || next - last_pass_ >= options_.min_between_passes_ms;
+    if (changed_ && allowed) Pass();
+    if (changed_) wake_ = last_pass_ + options_.min_between_passes_ms;
+  }
+  result_.totals.end = world_.now();
+  result_.jobs = world_.records();
+  result_.runs = world_.runs();
+  result_.waits = world_.waits();
+  for (const JobRecord& job : result_.jobs)
+    if (!job.end) result_.never_ended.push_back(job.id);
+  if (options_.check)
+    for (const JobId job : result_.never_ended)
+      Violation(fmt::format("job {} never ended, though the cluster could hold it", job));
+  return std::move(result_);
+}
+
+}  // namespace renzan::cluster

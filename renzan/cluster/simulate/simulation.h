@@ -1,0 +1,92 @@
+#pragma once
+
+// One simulation while it goes on (simulator.h is its interface). Not thread-safe.
+
+#include <functional>
+#include <queue>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "renzan/cluster/simulate/simulator.h"
+
+namespace renzan::cluster {
+
+class Simulation {
+ public:
+  Simulation(Snapshot cluster, SimulatedPolicy& policy, const SimulatorOptions& options);
+
+  void Plan(const Workload& workload);
+  void Adopt(const std::vector<int64_t>& work_left);
+  SimulationResult Run();
+
+ private:
+  enum class What {  // in the order in which things happen that happen at the same time
+    kJobEnds,
+    kStopEnds,
+    kResizeEnds,
+    kNodeReady,
+    kNodeGone,
+    kNodeNotice,
+    kDeadlockBreaks,
+  };
+  struct Event {
+    TimeMs time;
+    What what;
+    int64_t subject;  // job or node
+    int64_t version;  // of it, when this was foreseen
+    bool operator>(const Event& other) const {
+      return std::tie(time, what, subject, version) >
+             std::tie(other.time, other.what, other.subject, other.version);
+    }
+  };
+
+  // simulation.cc: time.
+  bool AllEnded() const { return ended_ + result_.refused.size() == jobs_; }
+  TimeMs NextTime() const;
+  void AdvanceTo(TimeMs time);
+  bool HandleDue();
+  bool Handle(const Event& event);
+  void SubmitNext();
+  void Pass();
+  bool NothingCanChange() const;
+  void Expect(TimeMs time, What what, int64_t subject, int64_t version);
+  void ExpectOfJob(TimeMs time, What what, JobId job);
+
+  // simulation_apply.cc: what the policy decided, and checks of it.
+  bool Apply(const PolicyOutput& output);
+  void CheckWorld();
+  void CheckPass(const Decisions& decisions);
+  void Violation(const std::string& what);
+  void WatchDeadlocks();
+  void BreakDeadlock();
+
+  // simulation_nodes.cc: nodes that come and go.
+  void BeginNodes();
+  void NodeIsReady(int node);
+  void NodeIsTaken(int node);
+  void LoseNode(int node);
+  void Buy(const ScaleOut& order);
+  void GiveBack(const ScaleIn& order);
+
+  World world_;
+  SimulatedPolicy& policy_;
+  const SimulatorOptions options_;
+  SimulationResult result_;
+  std::priority_queue<Event, std::vector<Event>, std::greater<>> events_;
+  std::vector<std::pair<JobId, TimeMs>> submissions_;
+  size_t next_submission_ = 0;
+  size_t jobs_ = 0, ended_ = 0;
+  std::vector<int64_t> node_version_;
+  TimeMs wake_ = kNever;  // the policy asked to be called again, or has to be
+  TimeMs last_pass_ = -1;
+  bool changed_ = false;         // since the last pass
+  bool last_pass_idle_ = false;  // it decided nothing
+  std::vector<JobId> deadlocked_;
+  bool holds_changed_ = false;
+  TimeMs give_up_at_ = kNever;
+  std::function<TimeMs(JobId, int)> run_time_;
+  std::function<TimeMs(JobId)> end_time_;
+};
+
+}  // namespace renzan::cluster

@@ -1,0 +1,111 @@
+// What a policy decided, carried out; and checked.
+
+#include <algorithm>
+
+#include "renzan/base/error.h"
+#include "renzan/cluster/core/invariants.h"
+#include "renzan/cluster/simulate/deadlock.h"
+#include "renzan/cluster/simulate/simulation.h"
+
+namespace renzan::cluster {
+namespace {
+
+constexpr size_t kMostViolations = 20;
+
+void Append(std::string& text, const Placement& placement) {
+  for (const Placed& placed : placement) text += fmt::format(" {}x{}", placed.node, placed.workers);
+}
+
+// Everything that is decided, so that two passes can be compared.
+std::string Write(const Decisions& decisions) {
+  std::string text;
+  for (const Start& start : decisions.starts) {
+    text += fmt::format("\nstart {} {}", start.job, start.backfill);
+    Append(text, start.placement);
+  }
+  for (const Stop& stop : decisions.stops)
+    text += fmt::format("\nstop {} {} {}", stop.job, NameOf(stop.reason), stop.on_behalf_of);
+  for (const Resize& resize : decisions.resizes) {
+    text += fmt::format("\nresize {} {}", resize.job, resize.on_behalf_of);
+    Append(text, resize.target);
+  }
+  for (const JobId job : decisions.checkpoints) text += fmt::format("\ncheckpoint {}", job);
+  for (const ScaleOut& order : decisions.scale_out)
+    text += fmt::format("\nbuy {} {}", order.pool, order.nodes);
+  for (const ScaleIn& order : decisions.scale_in) text += fmt::format("\ngive back {}", order.node);
+  for (const Reservation& reservation : decisions.reservations) {
+    text += fmt::format("\nreserve {}", reservation.job);
+    Append(text, reservation.placement);
+  }
+  for (const Wait& wait : decisions.waits)
+    text += fmt::format("\nwait {} {} {}", wait.job, NameOf(wait.reason), wait.blocked_by);
+  return text + fmt::format("\nlook again {}", decisions.look_again);
+}
+
+}  // namespace
+
+// Whether it changed anything.
+bool Simulation::Apply(const PolicyOutput& output) {
+  const Decisions& decisions = output.decisions;
+  for (const Evict& evict : output.evicts) {
+    const auto gone = world_.Evict(evict);
+    if (gone) ExpectOfJob(*gone, What::kStopEnds, evict.job);
+  }
+  for (const Stop& stop : decisions.stops)
+    ExpectOfJob(world_.Stop(stop), What::kStopEnds, stop.job);
+  for (const Resize& resize : decisions.resizes)
+    ExpectOfJob(world_.Resize(resize), What::kResizeEnds, resize.job);
+  for (const Start& start : decisions.starts)
+    ExpectOfJob(world_.Start(start), What::kJobEnds, start.job);
+  result_.totals.starts += static_cast<int64_t>(decisions.starts.size());
+  for (const Hold& hold : output.holds) {
+    const auto end = world_.Hold(hold);
+    if (!end) continue;
+    ExpectOfJob(*end, What::kJobEnds, hold.job);
+    ++result_.totals.starts;
+  }
+  for (const JobId job : decisions.checkpoints) world_.Checkpoint(job);
+  result_.totals.checkpoints_requested += static_cast<int64_t>(decisions.checkpoints.size());
+  for (const ScaleOut& order : decisions.scale_out) Buy(order);
+  for (const ScaleIn& order : decisions.scale_in) GiveBack(order);
+  holds_changed_ |= !output.holds.empty() || !output.evicts.empty();
+  return !(output.evicts.empty() && output.holds.empty() && decisions.starts.empty() &&
+           decisions.stops.empty() && decisions.resizes.empty() && decisions.scale_out.empty() &&
+           decisions.scale_in.empty());
+}
+
+void Simulation::Violation(const std::string& what) {
+  if (result_.violations.size() < kMostViolations)
+    result_.violations.push_back(fmt::format("at {} ms: {}", world_.now(), what));
+}
+
+void Simulation::CheckWorld() {
+  for (const std::string& broken : CheckSnapshot(world_.snapshot())) Violation(broken);
+}
+
+void Simulation::CheckPass(const Decisions& decisions) {
+  for (const std::string& broken : CheckDecisions(world_.snapshot(), decisions)) Violation(broken);
+  // A scheduler that was killed and started again sees the same snapshot.
+  const PolicyInput input{world_.snapshot(), world_.line(), world_.free(),
+                          world_.held(),     run_time_,     end_time_};
+  if (Write(policy_.Decide(input).decisions) != Write(decisions))
+    Violation("the same snapshot was decided in two ways");
+}
+
+void Simulation::WatchDeadlocks() {
+  if (!std::exchange(holds_changed_, false)) return;
+  deadlocked_ = FindDeadlocked(world_.snapshot(), world_.held());
+  if (deadlocked_.empty()) give_up_at_ = kNever;
+  if (deadlocked_.empty() || give_up_at_ != kNever) return;
+  give_up_at_ = world_.now() + options_.deadlock_timeout_ms;
+  Expect(give_up_at_, What::kDeadlockBreaks, 0, 0);
+}
+
+void Simulation::BreakDeadlock() {
+  world_.GiveUpHeld(deadlocked_.back());
+  ++result_.totals.deadlocks;
+  give_up_at_ = kNever;
+  holds_changed_ = true;
+}
+
+}  // namespace renzan::cluster

@@ -1,0 +1,120 @@
+// Nodes that are bought, taken away, replaced and given back.
+
+#include <algorithm>
+#include <cmath>
+
+#include "renzan/base/error.h"
+#include "renzan/base/philox.h"
+#include "renzan/cluster/simulate/simulation.h"
+#include "renzan/cluster/spec/cluster_config.h"
+
+namespace renzan::cluster {
+namespace {
+
+// How long until the next interruption of a node: exponential, its own for every life of the node.
+TimeMs DrawLifetime(uint64_t seed, int node, int64_t version, double per_hour) {
+  const Philox::Block block =
+      Philox::Draw(PhiloxKey(seed, "simulate/interruption"), static_cast<uint64_t>(node),
+                   static_cast<uint64_t>(version));
+  const double uniform = (static_cast<double>(block[0]) + 0.5) * 0x1.0p-32;
+  return static_cast<TimeMs>(std::ceil(std::min(-std::log(uniform) / per_hour * 3.6e6, 1e15)));
+}
+
+int CountNodes(const Snapshot& snapshot, int pool) {
+  return static_cast<int>(std::count_if(
+      snapshot.nodes.begin(), snapshot.nodes.end(),
+      [&](const Node& node) { return node.pool == pool && node.state != NodeState::kGone; }));
+}
+
+// The next node of the pool that there has not been yet.
+Node NewNode(const Snapshot& snapshot, int pool) {
+  const auto number = std::count_if(snapshot.nodes.begin(), snapshot.nodes.end(),
+                                    [&](const Node& node) { return node.pool == pool; });
+  return MakeNode(snapshot, pool, static_cast<int>(number));
+}
+
+}  // namespace
+
+void Simulation::BeginNodes() {
+  const std::vector<Node> nodes = world_.snapshot().nodes;
+  node_version_.resize(nodes.size());
+  for (size_t index = 0; index < nodes.size(); ++index) {
+    const int node = static_cast<int>(index);
+    if (nodes[index].state == NodeState::kReady) NodeIsReady(node);
+    if (nodes[index].until == kNever) continue;
+    if (nodes[index].state == NodeState::kBooting)
+      Expect(nodes[index].until, What::kNodeReady, node, 0);
+    if (nodes[index].state == NodeState::kDraining)
+      Expect(nodes[index].until, What::kNodeGone, node, 0);
+  }
+}
+
+void Simulation::NodeIsReady(int node) {
+  if (world_.snapshot().nodes[node].state != NodeState::kReady)
+    world_.SetNode(node, NodeState::kReady, kNever);
+  const int pool = world_.snapshot().nodes[node].pool;
+  if (pool < 0) return;
+  const double hazard = world_.snapshot().pools[pool].interruptions_per_hour;
+  if (hazard <= 0) return;
+  const int64_t version = ++node_version_[node];
+  Expect(world_.now() + DrawLifetime(options_.seed, node, version, hazard), What::kNodeNotice, node,
+         version);
+}
+
+void Simulation::NodeIsTaken(int node) {
+  if (options_.notice_ms == 0) {
+    LoseNode(node);
+    return;
+  }
+  const TimeMs until = world_.now() + options_.notice_ms;
+  world_.SetNode(node, NodeState::kDraining, until);
+  Expect(until, What::kNodeGone, node, node_version_[node]);
+}
+
+void Simulation::LoseNode(int node) {
+  world_.LoseNode(node);
+  ++result_.totals.nodes_lost;
+  const int64_t version = ++node_version_[node];
+  holds_changed_ = true;
+  const int pool = world_.snapshot().nodes[node].pool;
+  if (pool < 0) return;
+  const Pool& from = world_.snapshot().pools[pool];
+  if (CountNodes(world_.snapshot(), pool) >= from.min_nodes) return;
+  const TimeMs ready = world_.now() + std::max<TimeMs>({1, from.boot_ms, options_.replace_ms});
+  world_.SetNode(node, NodeState::kBooting, ready);
+  Expect(ready, What::kNodeReady, node, version);
+}
+
+void Simulation::Buy(const ScaleOut& order) {
+  const Pool& pool = world_.snapshot().pools[order.pool];
+  CHECK_MSG(CountNodes(world_.snapshot(), order.pool) + order.nodes <= pool.max_nodes,
+            "more nodes of pool {} are bought than there can be", pool.name);
+  const TimeMs ready = world_.now() + std::max<TimeMs>(1, pool.boot_ms);
+  for (int bought = 0; bought < order.nodes; ++bought) {
+    const std::vector<Node>& nodes = world_.snapshot().nodes;
+    const auto gone = std::find_if(nodes.begin(), nodes.end(), [&](const Node& node) {
+      return node.pool == order.pool && node.state == NodeState::kGone;
+    });
+    int node = static_cast<int>(gone - nodes.begin());
+    if (gone == nodes.end()) {
+      Node bought_node = NewNode(world_.snapshot(), order.pool);
+      bought_node.state = NodeState::kBooting;
+      bought_node.until = ready;
+      node = world_.AddNode(bought_node);
+      node_version_.push_back(0);
+    } else {
+      world_.SetNode(node, NodeState::kBooting, ready);
+    }
+    Expect(ready, What::kNodeReady, node, ++node_version_[node]);
+  }
+  result_.totals.nodes_bought += order.nodes;
+}
+
+void Simulation::GiveBack(const ScaleIn& order) {
+  CHECK_MSG(world_.IsEmpty(order.node), "{} is given back, but is not empty",
+            world_.snapshot().nodes[order.node].name);
+  ++node_version_[order.node];
+  world_.SetNode(order.node, NodeState::kGone, kNever);
+}
+
+}  // namespace renzan::cluster

@@ -1,0 +1,307 @@
+#include "renzan/cluster/simulate/simulator.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "renzan/base/error.h"
+#include "renzan/cluster/simulate/generate.h"
+#include "renzan/cluster/simulate/metrics.h"
+#include "renzan/cluster/simulate/report.h"
+
+namespace renzan::cluster {
+namespace {
+
+using testing::ElementsAre;
+
+constexpr TimeMs kSecond = 1000;
+
+Snapshot Cluster(int nodes, int gpus) {
+  Resources capacity;
+  capacity[kCpu] = 4000 * gpus;
+  capacity[kMemory] = 1024 * gpus;
+  capacity[kGpu] = gpus;
+  Snapshot cluster;
+  cluster.pools = {{.name = "own", .capacity = capacity, .min_nodes = nodes, .max_nodes = nodes}};
+  cluster.queues = {{.name = "default"}};
+  return cluster;
+}
+
+WorkloadJob MakeJob(TimeMs submitted_s, int workers, int gpus, TimeMs work_s, int priority = 0) {
+  WorkloadJob job{.submitted = submitted_s * kSecond,
+                  .priority = priority,
+                  .min_workers = workers,
+                  .max_workers = workers,
+                  .work_ms = work_s * kSecond};
+  job.per_worker[kCpu] = 4000 * gpus;
+  job.per_worker[kMemory] = 1024 * gpus;
+  job.per_worker[kGpu] = gpus;
+  return job;
+}
+
+std::vector<TimeMs> EndsInSeconds(const SimulationResult& result) {
+  std::vector<TimeMs> ends;
+  for (const JobRecord& job : result.jobs) ends.push_back(job.end.value_or(-1) / kSecond);
+  return ends;
+}
+
+SimulationResult RunPolicy(const std::string& policy, const Snapshot& cluster, const Workload& jobs,
+                           SimulatorOptions options = {}) {
+  options.check = true;
+  SimulationResult result = Simulate(cluster, jobs, *MakePolicy(policy, 1), options);
+  EXPECT_THAT(result.violations, ElementsAre()) << policy;
+  return result;
+}
+
+// Whatever was held by jobs was useful, lost or overhead, and all demands were met exactly.
+void ExpectAccountsBalance(const SimulationResult& result, const Workload& workload) {
+  int64_t demanded = 0, accounted = 0;
+  for (const WorkloadJob& job : workload) demanded += job.work_ms * job.gpus();
+  int64_t useful = 0;
+  for (const JobRecord& job : result.jobs) {
+    useful += job.useful * job.gpus_per_worker;
+    accounted += (job.useful + job.lost + job.overhead) * job.gpus_per_worker;
+  }
+  EXPECT_EQ(useful, demanded);
+  EXPECT_EQ(static_cast<double>(accounted), result.totals.busy);
+}
+
+// Two nodes of two GPUs. Job 1 has one GPU until 100; job 2 wants all four, job 3 one GPU for long,
+// job 4 one for a short time.
+const Workload kFourJobs = {MakeJob(0, 1, 1, 100), MakeJob(1, 2, 2, 10), MakeJob(2, 1, 1, 500),
+                            MakeJob(3, 1, 1, 20)};
+
+struct Case {
+  const char* policy;
+  std::vector<TimeMs> ends_s;
+};
+
+class PolicyTable : public testing::TestWithParam<Case> {};
+
+TEST_P(PolicyTable, CompletionTimes) {
+  const SimulationResult result = RunPolicy(GetParam().policy, Cluster(2, 2), kFourJobs);
+  EXPECT_EQ(EndsInSeconds(result), GetParam().ends_s);
+  ExpectAccountsBalance(result, kFourJobs);
+}
+
+INSTANTIATE_TEST_SUITE_P(Baselines, PolicyTable,
+                         testing::Values(
+                             // Nobody overtakes job 2, which waits for job 1.
+                             Case{"fifo", {100, 110, 610, 130}},
+                             // Jobs 3 and 4 overtake at once, and job 2 waits for job 3.
+                             Case{"backfill", {100, 512, 502, 23}},
+                             // Job 4 ends before job 2 can start, job 3 would not.
+                             Case{"backfill-easy", {100, 110, 610, 23}},
+                             // Job 2 holds the free node from 1 on; job 3 finds the GPU beside job
+                             // 1, and job 4 the one that job 1 leaves.
+                             Case{"fifo-no-gang", {100, 512, 502, 120}}),
+                         [](const auto& info) {
+                           std::string name = info.param.policy;
+                           std::replace(name.begin(), name.end(), '-', '_');
+                           return name;
+                         });
+
+TEST(Kubernetes, PodsGoWhereLeastIsAllocated) {
+  // Two jobs of one GPU are spread over both nodes, so that the third, which needs a node, waits.
+  const Workload jobs = {MakeJob(0, 1, 1, 100), MakeJob(1, 1, 1, 100), MakeJob(2, 1, 2, 10)};
+  EXPECT_THAT(EndsInSeconds(RunPolicy("kubernetes", Cluster(2, 2), jobs)),
+              ElementsAre(100, 101, 110));
+  EXPECT_THAT(EndsInSeconds(RunPolicy("backfill", Cluster(2, 2), jobs)), ElementsAre(100, 101, 12));
+}
+
+TEST(Kubernetes, BacksOff) {
+  // Job 2 fails at 0 and is not tried again at 0.5 s, when job 1 ends, but at 1 s.
+  Workload jobs = {MakeJob(0, 1, 1, 1), MakeJob(0, 1, 1, 1)};
+  jobs[0].work_ms = 500;
+  const SimulationResult result = RunPolicy("kubernetes", Cluster(1, 1), jobs);
+  EXPECT_EQ(result.jobs[1].first_start, 1000);
+}
+
+TEST(Kubernetes, PreemptsTheLeastImportantPod) {
+  // Job 3 pushes out job 2, which starts anew afterwards, and not job 1.
+  const Workload jobs = {MakeJob(0, 1, 1, 100, 5), MakeJob(0, 1, 1, 50, 1),
+                         MakeJob(10, 1, 1, 20, 9)};
+  const SimulationResult result = RunPolicy("kubernetes", Cluster(1, 2), jobs);
+  EXPECT_EQ(result.jobs[0].preemptions, 0);
+  EXPECT_EQ(result.jobs[1].preemptions, 1);
+  EXPECT_EQ(result.jobs[1].lost, 10 * kSecond);
+  EXPECT_EQ(EndsInSeconds(result), (std::vector<TimeMs>{100, 81, 31}));
+  ExpectAccountsBalance(result, jobs);
+}
+
+TEST(Deadlocks, AreCountedAndBrokenUp) {
+  // Four single jobs end one after the other; two gangs want three of the four nodes each.
+  const Workload jobs = {MakeJob(0, 1, 1, 10), MakeJob(0, 1, 1, 20),  MakeJob(0, 1, 1, 30),
+                         MakeJob(0, 1, 1, 40), MakeJob(1, 3, 1, 100), MakeJob(2, 3, 1, 100)};
+  const SimulationResult in_order = RunPolicy("fifo-no-gang", Cluster(4, 1), jobs);
+  // Strictly in order the older gang gets the first three places: no deadlock.
+  EXPECT_EQ(in_order.totals.deadlocks, 0);
+  EXPECT_EQ(EndsInSeconds(in_order)[4], 130);
+
+  // A policy that deals places in turn makes one.
+  class InTurn : public SimulatedPolicy {
+   public:
+    PolicyOutput Decide(const PolicyInput& input) override {
+      PolicyOutput output;
+      int left = 0;
+      for (const Resources& free : input.free) left += static_cast<int>(free.gpu());
+      std::map<int, int> taken;
+      std::map<JobId, int> got;
+      for (bool any = true; left > 0 && any;) {
+        any = false;
+        for (const Waiting& job : input.line) {
+          const auto held = input.held.find(job.job);
+          const int there = held == input.held.end() ? 0 : NumWorkers(held->second);
+          if (left == 0 || there + got[job.job] >= job.max_workers) continue;
+          for (int node = 0; node < static_cast<int>(input.free.size()); ++node) {
+            if (input.free[node].gpu() - taken[node] < 1) continue;
+            output.holds.push_back({job.job, node, 1});
+            ++taken[node];
+            ++got[job.job];
+            --left;
+            any = true;
+            break;
+          }
+        }
+      }
+      return output;
+    }
+  } in_turn;
+  const Workload two = {MakeJob(0, 3, 1, 100), MakeJob(0, 3, 1, 100)};
+  SimulatorOptions options;
+  options.deadlock_timeout_ms = 3600 * kSecond;
+  const SimulationResult result = Simulate(Cluster(4, 1), two, in_turn, options);
+  EXPECT_EQ(result.totals.deadlocks, 1);
+  EXPECT_EQ(EndsInSeconds(result), (std::vector<TimeMs>{3700, 3800}));
+  ExpectAccountsBalance(result, two);
+}
+
+// One job at a time on one GPU, the youngest first; job 1 is stopped at that moment.
+Policy StopOnce(TimeMs at) {
+  return [at](const Snapshot& snapshot) {
+    Decisions decisions;
+    const Job* youngest = nullptr;
+    for (const Job& job : snapshot.jobs) {
+      if (job.eligible_at == kNever) continue;
+      if (job.state == JobState::kRunning && snapshot.now == at)
+        decisions.stops.push_back({job.id, StopReason::kPreempted, 2});
+      if (job.state != JobState::kPending) return decisions;
+      youngest = &job;
+    }
+    if (youngest != nullptr) decisions.starts.push_back({youngest->id, {{0, 1}}});
+    return decisions;
+  };
+}
+
+TEST(Stops, CostTheCheckpointAndTheRestart) {
+  Workload jobs = {MakeJob(0, 1, 1, 100), MakeJob(40, 1, 1, 10)};
+  jobs[0].checkpoints = true;
+  jobs[0].checkpoint_cost_ms = 5 * kSecond;
+  jobs[0].restart_cost_ms = 7 * kSecond;
+  const SimulationResult result =
+      Simulate(Cluster(1, 1), jobs, *MakeScheduler(StopOnce(40 * kSecond)));
+  // Stopped at 40, gone at 45; job 2 until 55; then 7 s to load and the 60 s that are left.
+  EXPECT_EQ(EndsInSeconds(result), (std::vector<TimeMs>{122, 55}));
+  EXPECT_EQ(result.jobs[0].lost, 0);
+  EXPECT_EQ(result.jobs[0].overhead, 12 * kSecond);
+  EXPECT_EQ(result.jobs[0].waited_ms, 10 * kSecond);
+  ExpectAccountsBalance(result, jobs);
+}
+
+TEST(Stops, LoseWhatIsNotSavedWithinTheGrace) {
+  Workload jobs = {MakeJob(0, 1, 1, 1000), MakeJob(700, 1, 1, 10)};
+  jobs[0].checkpoints = true;
+  jobs[0].checkpoint_cost_ms = 50 * kSecond;
+  jobs[0].grace_ms = 30 * kSecond;
+  jobs[0].restart_cost_ms = 0;
+  const SimulationResult result =
+      Simulate(Cluster(1, 1), jobs, *MakeScheduler(StopOnce(700 * kSecond)));
+  // Its checkpoint of 600 is all that is left: 100 s are done again after 740.
+  EXPECT_EQ(result.jobs[0].lost, 100 * kSecond);
+  EXPECT_EQ(EndsInSeconds(result), (std::vector<TimeMs>{1140, 740}));
+  ExpectAccountsBalance(result, jobs);
+}
+
+TEST(Elastic, RunsAtTheSpeedOfItsWorkers) {
+  Workload jobs = {MakeJob(0, 4, 1, 100)};
+  jobs[0].min_workers = 1;
+  jobs[0].checkpoints = true;
+  const SimulationResult result = RunPolicy("backfill", Cluster(3, 1), jobs);
+  EXPECT_EQ(result.jobs[0].end, (400 * kSecond + 2) / 3);
+  EXPECT_EQ(result.jobs[0].useful, 400 * kSecond);
+}
+
+TEST(Interruptions, LoseNoWorkForGoodAndAreRepeatable) {
+  GenerateOptions generate{.jobs = 150, .seed = 5, .median_minutes = 60};
+  Snapshot cluster = Cluster(6, 4);
+  cluster.pools[0].interruptions_per_hour = 0.3;
+  cluster.pools[0].spot = true;
+  Snapshot with_nodes = cluster;
+  for (int node = 0; node < 6; ++node)
+    with_nodes.nodes.push_back({.name = fmt::format("own-{}", node),
+                                .pool = 0,
+                                .capacity = cluster.pools[0].capacity,
+                                .spot = true});
+  const Workload jobs = GenerateWorkload(generate, with_nodes);
+  MakeQueues(jobs, Quotas::kNone, with_nodes);
+  for (const std::string policy : {"backfill", "fifo-no-gang", "kubernetes"}) {
+    for (const TimeMs notice : {TimeMs{0}, 120 * kSecond}) {
+      const SimulatorOptions options{.seed = 3, .notice_ms = notice};
+      const SimulationResult result = RunPolicy(policy, with_nodes, jobs, options);
+      EXPECT_GT(result.totals.nodes_lost, 10);
+      EXPECT_THAT(result.never_ended, ElementsAre());
+      ExpectAccountsBalance(result, jobs);
+      const Metrics metrics = Measure(result);
+      EXPECT_GT(metrics.lost_gpu_s, 0);
+      EXPECT_EQ(metrics.drains > 0, notice > 0);
+      const SimulationResult again =
+          Simulate(with_nodes, jobs, *MakePolicy(policy, 1), {.seed = 3, .notice_ms = notice});
+      EXPECT_EQ(WriteJson({{policy, Measure(again)}}), WriteJson({{policy, metrics}})) << policy;
+    }
+  }
+}
+
+TEST(Simulate, RefusesWhatNeverFitsAndGoesOn) {
+  const Workload jobs = {MakeJob(0, 1, 3, 10), MakeJob(0, 1, 2, 10)};
+  const SimulationResult result = RunPolicy("fifo", Cluster(2, 2), jobs);
+  EXPECT_EQ(result.refused.size(), 1u);
+  EXPECT_EQ(result.jobs.size(), 1u);
+  EXPECT_EQ(result.jobs[0].end, 10 * kSecond);
+}
+
+TEST(Simulate, SaysWhichQueueIsMissing) {
+  Workload jobs = {MakeJob(0, 1, 1, 10)};
+  jobs[0].queue = "vision";
+  const auto policy = MakeFifo();
+  try {
+    Simulate(Cluster(1, 1), jobs, *policy);
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kConfig);
+    EXPECT_THAT(error.what(), testing::HasSubstr("queue vision"));
+  }
+}
+
+TEST(Simulate, ReportsWhoNeverEnds) {
+  const auto lazy = MakeScheduler([](const Snapshot&) { return Decisions{}; });
+  const SimulationResult result =
+      Simulate(Cluster(1, 1), {MakeJob(0, 1, 1, 10)}, *lazy, {.check = true});
+  EXPECT_THAT(result.never_ended, ElementsAre(1));
+  EXPECT_THAT(result.violations, testing::Contains(testing::HasSubstr("job 1 never ended")));
+}
+
+TEST(Simulate, NoticesADecisionThatIsNotRepeatable) {
+  int calls = 0;
+  const auto fickle = MakeScheduler([&](const Snapshot& snapshot) {
+    Decisions decisions;
+    if (++calls % 2 == 1)
+      for (const Job& job : snapshot.jobs)
+        if (job.state == JobState::kPending) decisions.starts.push_back({job.id, {{0, 1}}});
+    return decisions;
+  });
+  const SimulationResult result =
+      Simulate(Cluster(1, 1), {MakeJob(0, 1, 1, 10)}, *fickle, {.check = true});
+  EXPECT_THAT(result.violations, testing::Contains(testing::HasSubstr("decided in two ways")));
+}
+
+}  // namespace
+}  // namespace renzan::cluster

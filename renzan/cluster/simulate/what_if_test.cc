@@ -1,0 +1,89 @@
+#include "renzan/cluster/simulate/what_if.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "renzan/base/error.h"
+#include "renzan/cluster/core/schedule.h"
+
+namespace renzan::cluster {
+namespace {
+
+constexpr TimeMs kNow = 1'000'000'000, kMinute = 60'000;
+
+// A node of four GPUs, on which job 3 has run for ten minutes with all of them; job 7 wants two,
+// job 9 four.
+Snapshot OneNode() {
+  Snapshot snapshot{.now = kNow};
+  Resources capacity;
+  capacity[kGpu] = 4;
+  snapshot.pools = {{.name = "own", .capacity = capacity, .min_nodes = 1, .max_nodes = 1}};
+  snapshot.nodes = {{.name = "own-0", .pool = 0, .capacity = capacity}};
+  snapshot.queues = {{.name = "default"}};
+  snapshot.users = {{.name = "ann"}};
+  Shape four, two;
+  four.per_worker[kGpu] = 4;
+  two.per_worker[kGpu] = 2;
+  snapshot.shapes = {four, two};
+  snapshot.jobs = {
+      {.id = 3, .shape = 0, .submitted = kNow - 20 * kMinute, .state = JobState::kRunning},
+      {.id = 7, .shape = 1, .submitted = kNow - 9 * kMinute},
+      {.id = 9, .shape = 0, .submitted = kNow - 8 * kMinute}};
+  snapshot.jobs[0].placement = {{0, 1}};
+  snapshot.jobs[0].started = kNow - 10 * kMinute;
+  return snapshot;
+}
+
+Decisions Decide(const Snapshot& snapshot) { return Schedule(snapshot); }
+
+TEST(WhatIf, NodesAreAdded) {
+  const auto rows = WhatIf(
+      OneNode(), [](Snapshot& snapshot) { AddNodes(snapshot, "own", 1); }, Decide);
+  ASSERT_EQ(rows.size(), 2u);
+  EXPECT_EQ(rows[0].job, 7);
+  // Job 3 is taken to run ten minutes more, job 7 an hour.
+  EXPECT_EQ(rows[0].before, kNow + 10 * kMinute);
+  EXPECT_EQ(rows[1].before, kNow + 70 * kMinute);
+  EXPECT_EQ(rows[0].after, kNow);
+  EXPECT_EQ(rows[1].after, kNow + 10 * kMinute);
+}
+
+TEST(WhatIf, BelievesAnExpectedEnd) {
+  Snapshot snapshot = OneNode();
+  snapshot.jobs[0].expected_end = kNow + 3 * kMinute;
+  EXPECT_EQ(WhatIf(
+                snapshot, [](Snapshot&) {}, Decide)[0]
+                .before,
+            kNow + 3 * kMinute);
+}
+
+TEST(WhatIf, AJobIsSubmitted) {
+  const auto rows = WhatIf(
+      OneNode(), [](Snapshot& snapshot) { AddJob(snapshot, {.shape = 1, .submitted = kNow}); },
+      Decide);
+  ASSERT_EQ(rows.size(), 3u);
+  EXPECT_EQ(rows[2].job, 10);
+  EXPECT_TRUE(rows[2].is_new);
+  EXPECT_FALSE(rows[1].is_new);
+  EXPECT_TRUE(rows[2].after.has_value());
+}
+
+TEST(WhatIf, ANodeIsRemoved) {
+  const auto rows = WhatIf(
+      OneNode(), [](Snapshot& snapshot) { RemoveNode(snapshot, "own-0"); }, Decide);
+  EXPECT_EQ(rows[0].after, std::nullopt);
+}
+
+TEST(WhatIf, NamesTheNearest) {
+  Snapshot snapshot = OneNode();
+  try {
+    SetGuarantee(snapshot, "defalt", kGpu, 2);
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kUsage);
+    EXPECT_STREQ(error.what(), "there is no queue 'defalt': did you mean 'default'?");
+  }
+}
+
+}  // namespace
+}  // namespace renzan::cluster

@@ -1,0 +1,326 @@
+#include "renzan/cluster/simulate/world.h"
+
+#include <algorithm>
+
+#include "renzan/base/error.h"
+#include "renzan/cluster/simulate/room.h"
+
+namespace renzan::cluster {
+namespace {
+
+Waiting KeyOf(const Job& job) {
+  return {job.priority, job.submitted, job.id, job.shape, job.min_workers, job.max_workers};
+}
+
+bool SavesInTime(const WorkloadJob& job) {
+  return job.checkpoints && job.checkpoint_cost_ms <= job.grace_ms;
+}
+
+}  // namespace
+
+World::World(Snapshot cluster, bool exact) : snapshot_(std::move(cluster)), exact_(exact) {
+  used_.resize(snapshot_.nodes.size());
+  free_.resize(snapshot_.nodes.size());
+  workers_on_.resize(snapshot_.nodes.size());
+  for (size_t node = 0; node < snapshot_.nodes.size(); ++node) {
+    Node& there = snapshot_.nodes[node];
+    const TimeMs idle_since = there.idle_since;
+    const NodeState state = std::exchange(there.state, NodeState::kGone);
+    SetNode(static_cast<int>(node), state, there.until);
+    there.idle_since = idle_since;
+  }
+}
+
+World::Life& World::life(JobId id) {
+  return const_cast<Life&>(static_cast<const World*>(this)->life(id));
+}
+
+const World::Life& World::life(JobId id) const {
+  // Ids without gaps, as simulations have them, need no search.
+  const auto at_place = static_cast<size_t>(id - lives_.front().record.id);
+  if (at_place < lives_.size() && lives_[at_place].record.id == id) return lives_[at_place];
+  const auto at =
+      std::lower_bound(lives_.begin(), lives_.end(), id,
+                       [](const Life& life, JobId wanted) { return life.record.id < wanted; });
+  CHECK_MSG(at != lives_.end() && at->record.id == id, "there is no job {}", id);
+  return *at;
+}
+
+std::vector<JobRecord> World::records() const {
+  std::vector<JobRecord> records;
+  for (const Life& life : lives_) records.push_back(life.record);
+  return records;
+}
+
+Job& World::Get(JobId id) {
+  Job* job = snapshot_.Find(id);
+  CHECK_MSG(job != nullptr, "a policy decides on job {}, which is not there", id);
+  return *job;
+}
+
+void World::SetTime(TimeMs now) {
+  CHECK(now >= snapshot_.now);
+  snapshot_.now = now;
+  while (!checkpoints_due_.empty() && checkpoints_due_.begin()->first <= now) {
+    const auto [due, id] = *checkpoints_due_.begin();
+    Life& its = life(id);
+    const TimeMs interval = its.job.checkpoint_interval_ms;
+    const TimeMs last = due + (now - due) / interval * interval;
+    Job& job = Get(id);
+    job.last_checkpoint = last;
+    its.saved = DoneAt(its, job, last);
+    ScheduleCheckpoint(id, its, last + interval);
+  }
+}
+
+void World::Plan(JobId id, const WorkloadJob& job) {
+  Life life{.job = job};
+  const auto queue = std::find_if(snapshot_.queues.begin(), snapshot_.queues.end(),
+                                  [&](const Queue& queue) { return queue.name == job.queue; });
+  CHECK_MSG(queue != snapshot_.queues.end(), "there is no queue {}", job.queue);
+  life.record = {.id = id,
+                 .queue = static_cast<int>(queue - snapshot_.queues.begin()),
+                 .gpus = job.gpus(),
+                 .gpus_per_worker = job.per_worker.gpu(),
+                 .submitted = job.submitted};
+  life.work = job.work_ms * job.max_workers;
+  lives_.push_back(std::move(life));
+}
+
+TimeMs World::Adopt(const Job& job, int64_t work_left) {
+  const Resources per_worker = snapshot_.shapes[job.shape].per_worker;
+  Life its{.job = {.submitted = job.submitted,
+                   .queue = snapshot_.queues[job.queue].name,
+                   .per_worker = per_worker,
+                   .checkpoints = job.checkpoints,
+                   .restart_cost_ms = job.restart_cost_ms,
+                   .checkpoint_cost_ms = job.checkpoint_cost_ms,
+                   .grace_ms = job.grace_ms}};
+  its.record = {.id = job.id,
+                .queue = job.queue,
+                .gpus = per_worker.gpu() * job.max_workers,
+                .gpus_per_worker = per_worker.gpu(),
+                .submitted = job.submitted};
+  its.work = work_left;
+  its.since = now();
+  lives_.push_back(std::move(its));
+  Life& life = lives_.back();
+  if (job.state == JobState::kPending) {
+    Enqueue(job, life);
+    return kNever;
+  }
+  // As if all it has run for were useful, and safe up to its last checkpoint.
+  const int workers = NumWorkers(job.placement);
+  life.record.first_start = job.started;
+  life.productive_from = life.since = job.started;
+  life.work += (now() - job.started) * workers;
+  if (job.last_checkpoint) life.saved = (*job.last_checkpoint - job.started) * workers;
+  Occupy(job, OccupiedBy(job), 1);
+  if (job.state != JobState::kRunning) {
+    CloseRun(job, life);
+    return now() + (SavesInTime(life.job) ? job.checkpoint_cost_ms : job.grace_ms);
+  }
+  if (job.checkpoints)
+    ScheduleCheckpoint(job.id, life,
+                       std::max(now(), job.last_checkpoint.value_or(job.started)) +
+                           life.job.checkpoint_interval_ms);
+  return EndTime(job.id);
+}
+
+void World::Submit(JobId id) {
+  Life& its = life(id);
+  const WorkloadJob& from = its.job;
+  Job job{
+      .id = id,
+      .shape = snapshot_.InternShape({.per_worker = from.per_worker, .required = from.required}),
+      .queue = its.record.queue,
+      .user = snapshot_.InternUser(from.user),
+      .priority = from.priority,
+      .min_workers = from.min_workers,
+      .max_workers = from.max_workers,
+      .checkpoints = from.checkpoints,
+      .preemptible = from.preemptible,
+      .submitted = now(),
+      .grace_ms = from.grace_ms,
+      .eligible_at = now(),
+      .restart_cost_ms = from.restart_cost_ms,
+      .checkpoint_cost_ms = from.checkpoint_cost_ms};
+  CHECK(snapshot_.jobs.empty() || snapshot_.jobs.back().id < id);
+  snapshot_.jobs.push_back(std::move(job));
+  Enqueue(snapshot_.jobs.back(), its);
+}
+
+void World::Enqueue(const Job& job, Life& life) {
+  const Waiting key = KeyOf(job);
+  line_.insert(std::lower_bound(line_.begin(), line_.end(), key), key);
+  life.since = now();
+}
+
+void World::Dequeue(const Job& job, Life& life) {
+  const auto at = std::lower_bound(line_.begin(), line_.end(), KeyOf(job));
+  CHECK(at != line_.end() && at->job == job.id);
+  line_.erase(at);
+  life.record.waited_ms += now() - life.since;
+  if (life.since < now()) waits_.push_back({job.id, life.since, now(), job.max_workers});
+}
+
+TimeMs World::Start(const cluster::Start& start) {
+  Job& job = Get(start.job);
+  Life& its = life(start.job);
+  CHECK_MSG(job.state == JobState::kPending, "job {} is started, but is not pending", job.id);
+  Dequeue(job, its);
+  Occupy(job, start.placement, 1);
+  job.backfilled = start.backfill;
+  return Run(job, its, start.placement);
+}
+
+TimeMs World::Run(Job& job, Life& life, const Placement& placement) {
+  job.state = JobState::kRunning;
+  job.placement = placement;
+  job.target.clear();
+  job.started = job.last_resize = now();
+  job.last_checkpoint.reset();
+  if (!life.record.first_start) life.record.first_start = now();
+  life.at_start = life.saved;
+  // What there is to go back to has to be loaded; a first start is part of the work.
+  life.productive_from = now() + (life.saved > 0 ? life.job.restart_cost_ms : 0);
+  life.since = now();
+  ++life.version;
+  if (life.job.checkpoints)
+    ScheduleCheckpoint(job.id, life, life.productive_from + life.job.checkpoint_interval_ms);
+  return EndTime(job.id);
+}
+
+TimeMs World::EndTime(JobId id) const {
+  const Life& its = life(id);
+  const Job& job = *snapshot_.Find(id);
+  const int64_t workers = NumWorkers(job.placement);
+  return std::max(now(), its.productive_from + (its.work - its.at_start + workers - 1) / workers);
+}
+
+TimeMs World::RunTime(JobId id, int workers) const {
+  const Life& its = life(id);
+  return (its.saved > 0 ? its.job.restart_cost_ms : 0) +
+         (its.work - its.saved + workers - 1) / workers;
+}
+
+int64_t World::DoneAt(const Life& life, const Job& job, TimeMs when) const {
+  const TimeMs productive = std::max<TimeMs>(0, when - life.productive_from);
+  return std::min(life.work, life.at_start + productive * NumWorkers(job.placement));
+}
+
+void World::CloseRun(const Job& job, Life& life) {
+  life.done = DoneAt(life, job, now());
+  runs_.push_back({job.id, life.since, now(), NumWorkers(job.placement)});
+  const int64_t held = (now() - life.since) * NumWorkers(job.placement);
+  life.record.overhead += held - (life.done - life.at_start);
+  life.since = now();
+  ++life.version;
+  ScheduleCheckpoint(job.id, life, kNever);
+}
+
+TimeMs World::BeginStop(Job& job, Life& life, JobState state) {
+  CHECK_MSG(job.state == JobState::kRunning, "job {} is stopped, but does not run", job.id);
+  CloseRun(job, life);
+  job.state = state;
+  // A job that saves nothing goes at once; one that is too slow is killed when its grace is over.
+  const TimeMs takes =
+      life.job.checkpoints ? std::min(life.job.checkpoint_cost_ms, life.job.grace_ms) : 0;
+  return now() + std::max<TimeMs>(1, takes);
+}
+
+TimeMs World::Stop(const cluster::Stop& stop) {
+  Job& job = Get(stop.job);
+  Life& its = life(stop.job);
+  ++job.preemptions;
+  ++(stop.reason == StopReason::kNodeLeaving ? its.record.drains : its.record.preemptions);
+  return BeginStop(job, its, JobState::kStopping);
+}
+
+TimeMs World::Resize(const cluster::Resize& resize) {
+  Job& job = Get(resize.job);
+  Life& its = life(resize.job);
+  CHECK_MSG(job.checkpoints, "job {} is resized, but cannot save its work", job.id);
+  const TimeMs done = BeginStop(job, its, JobState::kResizing);
+  ++its.record.resizes;
+  Occupy(job, job.placement, -1);
+  job.target = resize.target;
+  Occupy(job, OccupiedBy(job), 1);
+  return done;
+}
+
+void World::CloseStop(const Job& job, Life& life, bool saved) {
+  life.record.overhead += (now() - life.since) * NumWorkers(OccupiedBy(job));
+  if (!saved) life.record.lost += life.done - life.saved;
+  if (saved) life.saved = life.done;
+}
+
+void World::FinishStop(JobId id) {
+  Job& job = Get(id);
+  Life& its = life(id);
+  CloseStop(job, its, SavesInTime(its.job));
+  Occupy(job, job.placement, -1);
+  BackToLine(job, its);
+  if (its.keeps.empty()) return;
+  Occupy(job, its.keeps, 1);
+  held_[id] = std::exchange(its.keeps, {});
+  its.held_since = now();
+}
+
+TimeMs World::FinishResize(JobId id) {
+  Job& job = Get(id);
+  Life& its = life(id);
+  CloseStop(job, its, SavesInTime(its.job));
+  Occupy(job, OccupiedBy(job), -1);
+  Occupy(job, job.target, 1);
+  return Run(job, its, Placement(job.target));
+}
+
+void World::BackToLine(Job& job, Life& life) {
+  job.state = JobState::kPending;
+  job.placement.clear();
+  job.target.clear();
+  job.last_checkpoint.reset();
+  job.expected_end.reset();
+  job.backfilled = false;
+  ++life.version;
+  Enqueue(job, life);
+}
+
+void World::End(JobId id) {
+  Job& job = Get(id);
+  Life& its = life(id);
+  CloseRun(job, its);
+  CHECK_MSG(its.done == its.work, "job {} ends before its work is done", id);
+  Occupy(job, job.placement, -1);
+  its.record.useful = its.work;
+  its.record.end = now();
+  job.state = JobState::kPending;
+  job.placement.clear();
+  job.eligible_at = kNever;
+  ++ended_in_snapshot_;
+  if (exact_ || ended_in_snapshot_ > 16 + snapshot_.jobs.size() / 32) RemoveEnded();
+}
+
+void World::RemoveEnded() {
+  std::erase_if(snapshot_.jobs, [](const Job& job) { return job.eligible_at == kNever; });
+  ended_in_snapshot_ = 0;
+}
+
+void World::Checkpoint(JobId id) {
+  Job& job = Get(id);
+  Life& its = life(id);
+  if (!job.checkpoints || job.state != JobState::kRunning) return;
+  if (now() < its.productive_from) return;
+  its.saved = DoneAt(its, job, now());
+  job.last_checkpoint = now();
+  ScheduleCheckpoint(id, its, now() + its.job.checkpoint_interval_ms);
+}
+
+void World::ScheduleCheckpoint(JobId id, Life& life, TimeMs when) {
+  if (life.next_checkpoint != kNever) checkpoints_due_.erase({life.next_checkpoint, id});
+  life.next_checkpoint = when;
+  if (when != kNever) checkpoints_due_.insert({when, id});
+}
+
+}  // namespace renzan::cluster

@@ -1,0 +1,137 @@
+// Places: nodes that come and go, who stands on them, and gangs that hold part of their places.
+
+#include <algorithm>
+
+#include "renzan/base/error.h"
+#include "renzan/cluster/simulate/room.h"
+#include "renzan/cluster/simulate/world.h"
+
+namespace renzan::cluster {
+
+void World::UpdateFree(int node) {
+  const Node& there = snapshot_.nodes[node];
+  idle_gpus_ -= free_[node].gpu();
+  free_[node] = there.state == NodeState::kReady ? there.capacity - used_[node] : Resources{};
+  idle_gpus_ += free_[node].gpu();
+}
+
+void World::Occupy(const Job& job, const Placement& placement, int sign) {
+  const Resources& per_worker = snapshot_.shapes[job.shape].per_worker;
+  for (const Placed& placed : placement) {
+    Node& node = snapshot_.nodes[placed.node];
+    used_[placed.node] += per_worker * (sign * placed.workers);
+    workers_on_[placed.node] += sign * placed.workers;
+    busy_gpus_ += per_worker.gpu() * sign * placed.workers;
+    if (sign > 0)
+      CHECK_MSG(used_[placed.node].FitsIn(node.capacity), "job {} does not fit on {}", job.id,
+                node.name);
+    if (workers_on_[placed.node] == 0) node.idle_since = now();
+    UpdateFree(placed.node);
+  }
+}
+
+std::optional<TimeMs> World::Hold(const cluster::Hold& hold) {
+  Job& job = Get(hold.job);
+  Life& its = life(hold.job);
+  CHECK_MSG(job.state == JobState::kPending, "job {} gets a place, but is not pending", job.id);
+  Placement& held = held_[hold.job];
+  CloseHeld(its, held);
+  Occupy(job, {{hold.node, hold.workers}}, 1);
+  AddWorkers(held, hold.node, hold.workers);
+  if (NumWorkers(held) < job.max_workers) return std::nullopt;
+  CHECK(NumWorkers(held) == job.max_workers);
+  const Placement all = held;
+  held_.erase(hold.job);
+  Dequeue(job, its);
+  return Run(job, its, all);
+}
+
+std::optional<TimeMs> World::Evict(const cluster::Evict& evict) {
+  Job& job = Get(evict.job);
+  Life& its = life(evict.job);
+  if (job.state == JobState::kPending) {
+    Placement& held = held_[evict.job];
+    CloseHeld(its, held);
+    Occupy(job, {{evict.node, evict.workers}}, -1);
+    TakeWorkers(held, evict.node, evict.workers);
+    if (held.empty()) held_.erase(evict.job);
+    return std::nullopt;
+  }
+  std::optional<TimeMs> gone;
+  if (job.state == JobState::kRunning) {
+    ++job.preemptions;
+    ++its.record.preemptions;
+    gone = BeginStop(job, its, JobState::kStopping);
+    its.keeps = job.placement;
+  }
+  TakeWorkers(its.keeps, evict.node, evict.workers);
+  return gone;
+}
+
+void World::GiveUpHeld(JobId id) {
+  const auto held = held_.find(id);
+  if (held == held_.end()) return;
+  CloseHeld(life(id), held->second);
+  Occupy(Get(id), held->second, -1);
+  held_.erase(held);
+}
+
+void World::CloseHeld(Life& life, const Placement& held) {
+  if (!held.empty()) life.record.overhead += (now() - life.held_since) * NumWorkers(held);
+  life.held_since = now();
+}
+
+int World::AddNode(const Node& node) {
+  const int index = static_cast<int>(snapshot_.nodes.size());
+  snapshot_.nodes.push_back(node);
+  snapshot_.nodes.back().state = NodeState::kGone;
+  used_.emplace_back();
+  free_.emplace_back();
+  workers_on_.push_back(0);
+  SetNode(index, node.state, node.until);
+  return index;
+}
+
+void World::SetNode(int node, NodeState state, TimeMs until) {
+  const auto present = [](NodeState state) {
+    return state == NodeState::kReady || state == NodeState::kDraining;
+  };
+  Node& there = snapshot_.nodes[node];
+  if (there.pool >= 0) {
+    const int paid = (state != NodeState::kGone) - (there.state != NodeState::kGone);
+    price_per_hour_ += paid * snapshot_.pools[there.pool].price_per_hour;
+  }
+  present_gpus_ += (present(state) - present(there.state)) * there.capacity.gpu();
+  there.state = state;
+  there.until = until;
+  if (workers_on_[node] == 0) there.idle_since = now();
+  UpdateFree(node);
+}
+
+void World::LoseNode(int node) {
+  if (snapshot_.nodes[node].state == NodeState::kGone) return;
+  const auto on_it = [&](const Placement& placement) {
+    return std::any_of(placement.begin(), placement.end(),
+                       [&](const Placed& placed) { return placed.node == node; });
+  };
+  for (Job& job : snapshot_.jobs) {
+    if (on_it(job.placement) || on_it(job.target)) Interrupt(job, life(job.id));
+    const auto held = held_.find(job.id);
+    if (held == held_.end() || !on_it(held->second)) continue;
+    for (const Placed& placed : Placement(held->second))
+      if (placed.node == node) Evict({job.id, node, placed.workers});
+  }
+  CHECK(workers_on_[node] == 0);
+  SetNode(node, NodeState::kGone, kNever);
+}
+
+void World::Interrupt(Job& job, Life& life) {
+  if (job.state == JobState::kRunning) CloseRun(job, life);
+  CloseStop(job, life, /*saved=*/false);
+  Occupy(job, OccupiedBy(job), -1);
+  life.keeps.clear();
+  ++life.record.losses;
+  BackToLine(job, life);
+}
+
+}  // namespace renzan::cluster
