@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
-#include <algorithm>
 #include <array>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -16,6 +15,7 @@
 #include "renzan/base/log.h"
 #include "renzan/checkpoint/reader.h"
 #include "renzan/cli/model_directory.h"
+#include "renzan/cli/table.h"
 
 namespace renzan {
 namespace {
@@ -61,27 +61,22 @@ std::string State(const CheckpointEntry& entry) {
 }
 
 void PrintTable(const std::vector<CheckpointEntry>& entries) {
-  using Row = std::array<std::string, 7>;
-  std::vector<Row> rows = {{"name", "step", "time (UTC)", "size", "kind", "base", "state"}};
+  constexpr Table::Align kRight = Table::Align::kRight;
+  Table table({{"name"},
+               {"step", kRight},
+               {"time (UTC)"},
+               {"size", kRight},
+               {"kind"},
+               {"base"},
+               {"state"}});
   for (const CheckpointEntry& entry : entries) {
     const auto known = [&](const std::string& text) { return entry.kind ? text : "?"; };
-    rows.push_back({entry.name, fmt::format("{}", entry.step), known(UtcOf(entry)),
-                    known(Size(entry.bytes)),
-                    known(std::string(Name(entry.kind.value_or(CheckpointKind::kFull)))),
-                    entry.base.empty() ? "-" : entry.base, State(entry)});
+    table.Add({entry.name, fmt::format("{}", entry.step), known(UtcOf(entry)),
+               known(Size(entry.bytes)),
+               known(std::string(Name(entry.kind.value_or(CheckpointKind::kFull)))), entry.base,
+               State(entry)});
   }
-  std::array<size_t, 7> widths = {};
-  for (const Row& row : rows)
-    for (size_t i = 0; i + 1 < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
-  for (const Row& row : rows) {
-    std::string line;
-    for (size_t i = 0; i < row.size(); ++i) {
-      const bool number = i == 1 || i == 3;
-      line += number ? fmt::format("{:>{}}  ", row[i], widths[i])
-                     : fmt::format("{:<{}}  ", row[i], widths[i]);
-    }
-    fmt::print("{}\n", line.substr(0, line.find_last_not_of(' ') + 1));
-  }
+  fmt::print("{}", table.Text());
 }
 
 void List(const Options& options) {

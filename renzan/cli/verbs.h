@@ -14,5 +14,13 @@ void AddCheckpointVerb(CLI::App& app, int& exit_status);  // checkpoint list|ver
 void AddTrainVerb(CLI::App& app, int& exit_status);
 void AddEvalVerb(CLI::App& app, int& exit_status);
 void AddPredictVerb(CLI::App& app, int& exit_status);
+void AddSimulateVerb(CLI::App& app);
+
+// The job system.
+void AddSubmitVerb(CLI::App& app, int& exit_status);
+void AddJobsVerb(CLI::App& app);
+void AddJobVerb(CLI::App& app);      // job show|explain|logs|cancel|...
+void AddNodesVerb(CLI::App& app);    // nodes [drain|lose|restore]
+void AddClusterVerb(CLI::App& app);  // cluster up|down|status|...
 
 }  // namespace renzan

@@ -1,0 +1,19 @@
+#pragma once
+
+// The sub-verbs of `renzan cluster`.
+
+namespace CLI {
+class App;
+}
+
+namespace renzan {
+
+void AddClusterUpVerb(CLI::App& cluster);
+void AddClusterDownVerb(CLI::App& cluster);
+void AddClusterStatusVerb(CLI::App& cluster);
+void AddClusterUsageVerb(CLI::App& cluster);
+void AddClusterRelaxVerb(CLI::App& cluster);
+void AddClusterChallengeVerb(CLI::App& cluster);
+void AddClusterWhatIfVerb(CLI::App& cluster);
+
+}  // namespace renzan

@@ -1,0 +1,28 @@
+#pragma once
+
+// What the verbs that ask the job system's daemon have in common.
+
+#include <string>
+#include <string_view>
+
+namespace CLI {
+class App;
+}
+
+namespace renzan {
+
+// --socket PATH.
+void AddSocketOption(CLI::App& verb, std::string& socket);
+
+// The variables that say where a daemon is, as cluster::Environment wants them.
+const char* EnvironmentVariable(const char* name);
+
+// What --socket said, else what the environment says.
+std::string SocketOf(const std::string& flag);
+
+// An answer of the daemon, indented, on stdout.
+void PrintAnswer(const std::string& json);
+
+int64_t UnixMs();
+
+}  // namespace renzan

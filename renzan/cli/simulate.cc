@@ -1,0 +1,193 @@
+// renzan simulate --trace FILE | --generate jobs=...
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <memory>
+#include <optional>
+
+#include "renzan/base/clock.h"
+#include "renzan/base/duration.h"
+#include "renzan/base/error.h"
+#include "renzan/base/file.h"
+#include "renzan/base/log.h"
+#include "renzan/cli/verbs.h"
+#include "renzan/cluster/simulate/generate.h"
+#include "renzan/cluster/simulate/picture.h"
+#include "renzan/cluster/simulate/report.h"
+#include "renzan/cluster/simulate/trace.h"
+#include "renzan/cluster/spec/cluster_config.h"
+#include "renzan/data/input.h"
+
+namespace renzan {
+namespace {
+
+using namespace cluster;
+
+struct SimulateOptions {
+  std::string trace, generate, cluster_file, svg;
+  std::vector<std::string> policies = {"renzan"};
+  int nodes = 56, gpus_per_node = 8;
+  std::string quotas;
+  size_t limit = 0;
+  double checkpoint_share = 1;
+  double interruptions_per_hour = -1;
+  std::string notice = "0", min_between_passes = "0";
+  bool json = false;
+  SimulatorOptions simulator;
+};
+
+TimeMs ReadDuration(const std::string& text, const char* option) {
+  const std::optional<double> seconds = ParseDuration(text);
+  if (!seconds || *seconds > 1e9)
+    Fail(ErrorCode::kUsage, "{} {}: not a duration like 120s, 10m or 1.5h", option, text);
+  return static_cast<TimeMs>(*seconds * 1000);
+}
+
+// Machines of one kind, each GPU with four cores and 32 GiB.
+ClusterConfig SimpleCluster(int nodes, int gpus_per_node) {
+  ClusterConfig config;
+  ClusterConfig::PoolConfig& pool = config.pools["node"];
+  pool.nodes = std::to_string(nodes);
+  pool.resources.gpu = gpus_per_node;
+  pool.resources.cpu = 4 * gpus_per_node;
+  pool.resources.memory = fmt::format("{}GiB", 32 * gpus_per_node);
+  return config;
+}
+
+Snapshot MakeCluster(const SimulateOptions& options, const ClusterConfig& config) {
+  Snapshot cluster = MakeSnapshot(config, 0);
+  if (options.interruptions_per_hour < 0) return cluster;
+  for (Pool& pool : cluster.pools) {
+    pool.spot = true;
+    pool.interruptions_per_hour = options.interruptions_per_hour;
+  }
+  for (Node& node : cluster.nodes) node.spot = true;
+  return cluster;
+}
+
+Workload MakeWorkload(const SimulateOptions& options, const Snapshot& cluster) {
+  if (!options.generate.empty())
+    return GenerateWorkload(ReadGenerateOptions(options.generate), cluster);
+  const TraceOptions trace{.gpus_per_node = LargestNodeGpus(cluster),
+                           .share_of_one_gpu = ShareOfOneGpu(cluster),
+                           .limit = options.limit,
+                           .checkpoint_share = options.checkpoint_share,
+                           .seed = options.simulator.seed};
+  if (trace.gpus_per_node == 0)
+    Fail(ErrorCode::kUsage, "the cluster has no GPUs, which a trace's jobs ask for");
+  LineReader lines({options.trace});
+  return ReadTrace([&](std::string_view* line) { return lines.Next(line); }, options.trace, trace);
+}
+
+void Report(const SimulateOptions& options, const NamedMetrics& metrics,
+            const std::vector<std::string>& violations) {
+  fmt::print("{}", options.json ? WriteJson(metrics) : WriteTable(metrics));
+  for (const std::string& violation : violations) LogError("{}", violation);
+  if (!violations.empty())
+    Fail(ErrorCode::kSoftware,
+         "the simulation broke promises of the scheduler (above); the same command shows it again");
+}
+
+void RunSimulations(SimulateOptions options) {
+  if (options.trace.empty() == options.generate.empty())
+    Fail(ErrorCode::kUsage, "give a workload: either --trace FILE or --generate jobs=1000,seed=1");
+  if (!options.svg.empty() && options.policies.size() != 1)
+    Fail(ErrorCode::kUsage, "--svg draws one policy: give --policy and not --compare");
+  options.simulator.notice_ms = ReadDuration(options.notice, "--notice");
+  options.simulator.min_between_passes_ms =
+      ReadDuration(options.min_between_passes, "--min-between-passes");
+  const ClusterConfig config = options.cluster_file.empty()
+                                   ? SimpleCluster(options.nodes, options.gpus_per_node)
+                                   : ReadClusterConfig(options.cluster_file);
+  std::vector<std::unique_ptr<SimulatedPolicy>> policies;
+  for (const std::string& name : options.policies)
+    policies.push_back(MakePolicy(name, options.simulator.seed, ScheduleOptionsOf(config)));
+  Snapshot cluster = MakeCluster(options, config);
+  const Workload workload = MakeWorkload(options, cluster);
+  if (!options.quotas.empty() || options.cluster_file.empty())
+    MakeQueues(workload, options.quotas == "proportional" ? Quotas::kProportional : Quotas::kNone,
+               cluster);
+  NamedMetrics metrics;
+  std::vector<std::string> violations;
+  for (size_t place = 0; place < policies.size(); ++place) {
+    const std::string& name = options.policies[place];
+    const double begin = SystemClock().MonotonicSeconds();
+    const SimulationResult result =
+        Simulate(cluster, workload, *policies[place], options.simulator);
+    LogInfo("{}: {} jobs, {} passes in {:.1f} s", name, result.jobs.size(), result.totals.passes,
+            SystemClock().MonotonicSeconds() - begin);
+    metrics.emplace_back(name, Measure(result));
+    for (const std::string& violation : result.violations)
+      violations.push_back(fmt::format("{}: {}", name, violation));
+    if (!options.svg.empty())
+      WriteFileAtomically(options.svg, DrawTimeline(result, fmt::format("{} jobs, policy {}",
+                                                                        workload.size(), name)));
+  }
+  Report(options, metrics, violations);
+}
+
+void AddClusterOptions(CLI::App& verb, SimulateOptions& options) {
+  const auto file =
+      verb.add_option("--cluster", options.cluster_file,
+                      "Pools, queues, users and scheduling, as for renzan cluster up");
+  verb.add_option("--nodes", options.nodes, "Without --cluster: so many equal nodes")
+      ->check(CLI::Range(1, 100000))
+      ->excludes(file)
+      ->capture_default_str();
+  verb.add_option("--gpus-per-node", options.gpus_per_node, "Without --cluster: on each")
+      ->check(CLI::Range(1, 1024))
+      ->excludes(file)
+      ->capture_default_str();
+  verb.add_option("--quotas", options.quotas,
+                  "Queues of the workload in place of the cluster's: none (no guarantees) or "
+                  "proportional (all GPUs, by share of GPU time)")
+      ->check(CLI::IsMember({"none", "proportional"}));
+  verb.add_option("--interruptions-per-hour", options.interruptions_per_hour,
+                  "Every node is a spot node that is taken so often")
+      ->check(CLI::NonNegativeNumber);
+  verb.add_option("--notice", options.notice, "How long before: 120s; 0: none")
+      ->capture_default_str();
+}
+
+}  // namespace
+
+void AddSimulateVerb(CLI::App& app) {
+  CLI::App* verb = app.add_subcommand("simulate", "Replay or make up months of jobs in seconds");
+  const auto options = std::make_shared<SimulateOptions>();
+  const auto trace = verb->add_option("--trace", options->trace,
+                                      "Jobs that were: CSV (timestamp,duration,num_gpus,gpu_time,"
+                                      "cluster), plain, .gz or .zst");
+  verb->add_option("--generate", options->generate,
+                   "Jobs made up: jobs=1000,seed=1,load=0.9,... (a wrong name lists the others)")
+      ->excludes(trace);
+  verb->add_option("--limit", options->limit, "Only so many jobs of the trace");
+  verb->add_option("--checkpoint-share", options->checkpoint_share,
+                   "Of the trace's jobs, which do not say whether they checkpoint")
+      ->check(CLI::Range(0.0, 1.0))
+      ->capture_default_str();
+  AddClusterOptions(*verb, *options);
+  const auto policy = verb->add_option_function<std::string>(
+      "--policy", [options](const std::string& name) { options->policies = {name}; },
+      fmt::format("{}; default renzan", fmt::join(PolicyNames(), ", ")));
+  verb->add_option("--compare", options->policies, "Several policies side by side")
+      ->delimiter(',')
+      ->excludes(policy);
+  verb->add_option("--seed", options->simulator.seed, "Of interruptions and ties")
+      ->capture_default_str();
+  verb->add_option("--min-between-passes", options->min_between_passes,
+                   "Decide no more often than this")
+      ->capture_default_str();
+  verb->add_flag("--json", options->json, "Everything, exactly");
+  verb->add_option("--svg", options->svg, "Draws what ran and what waited")->type_name("FILE");
+  verb->add_flag("--check", options->simulator.check,
+                 "Checks every promise of the scheduler after every pass (slow)");
+  verb->footer(
+      "Example:\n"
+      "  renzan simulate --trace philly.csv.gz --nodes 56 --compare renzan,backfill,fifo\n"
+      "  renzan simulate --generate jobs=2000,seed=7 --cluster cluster.yaml --quotas proportional "
+      "\\\n"
+      "    --interruptions-per-hour 0.05 --notice 120s --svg timeline.svg");
+  verb->callback([options] { RunSimulations(*options); });
+}
+
+}  // namespace renzan
