@@ -1,0 +1,101 @@
+# Jobs and clusters that cannot be, daemons that are not there: one clear error and the right exit
+# code for each, and nothing half-done.
+source "$(dirname "$0")/lib.sh" "$@"
+export RENZAN_STATE_DIR=$work/state
+unset RENZAN_SOCKET
+daemon_pid() {
+  $renzan cluster status --json | python3 -c 'import json, sys; print(json.load(sys.stdin)["pid"])'
+}
+end_daemon() { [ ! -e state/socket ] || $renzan cluster down --stop-jobs 2>/dev/null || true; }
+trap 'end_daemon; rm -rf "$work"' EXIT
+
+# What needs no daemon to be found.
+printf 'command: [sleep, 1]\nreplica: 2\n' >typo.yaml
+expect_exit 78 "typo.yaml:2:1: unknown key 'replica' at the top level: did you mean 'replicas'?" \
+  $renzan submit typo.yaml
+expect_exit 78 "--set replicas=3..2" $renzan submit --set replicas=3..2 -- sleep 1
+expect_exit 78 "resources.memory must be an amount" $renzan submit --memory lots -- sleep 1
+expect_exit 78 "gpu must be a whole number" $renzan submit --gpus half -- sleep 1
+expect_exit 66 "no_such.yaml" $renzan submit no_such.yaml
+expect_exit 64 "renzan submit -- sleep 1" $renzan submit sleep 1
+expect_exit 64 "a command after --" $renzan submit
+expect_exit 64 "ID" $renzan job show twelve
+
+# What is printed has every key, reads back to the same, and needs no daemon either.
+$renzan submit --print-config --gpus 2 -- sleep 1 >job.yaml
+grep -qx '# higher goes first' job.yaml || fail "keys are printed without what they mean"
+grep -qx '  gpu: 2' job.yaml || fail "flags are not in what is printed"
+$renzan submit --print-config job.yaml | cmp - job.yaml
+$renzan submit --print-config >empty.yaml
+grep -qx 'command: \[PROGRAM\]' empty.yaml || fail "no job to be filled in"
+expect_exit 78 "unknown key 'replica'" $renzan submit --print-config typo.yaml
+$renzan cluster up --nodes 4 --gpus-per-node 8 --print-config >printed.yaml
+grep -qx '    guaranteed:' printed.yaml || fail "no keys of queues"
+$renzan cluster up --print-config printed.yaml | cmp - printed.yaml
+$renzan cluster up --print-config printed.yaml --set pools.local.nodes=7 | grep -q 'nodes: "7"' ||
+  fail "--set is not in what is printed"
+
+# No daemon, a socket that cannot be.
+for verb in "jobs" "nodes" "job show 1" "cluster status" "cluster down" "submit -- sleep 1"; do
+  expect_exit 69 "start one with \`renzan cluster up\`" $renzan $verb
+done
+long=$work/$(printf 's%.0s' $(seq 120))
+expect_exit 78 "at most 107" $renzan jobs --socket "$long"
+expect_exit 78 "at most 107" $renzan cluster up --socket "$long"
+# A program that was copied alone could start no job.
+ln "$renzan" alone 2>/dev/null || cp "$renzan" alone
+expect_exit 66 "renzan-keeper is missing" ./alone cluster up
+[ ! -e state ] || fail "a state directory was made for nothing"
+
+# Clusters that cannot be.
+printf 'pools: {own: {nodes: 2, resources: {gpu: 4}}}\nqueues: {a: {guaranteed: {gpu: 9}}}\n' >quota.yaml
+expect_exit 78 "quota.yaml: queues are guaranteed 9 of gpu together" $renzan cluster up quota.yaml
+expect_exit 66 "no_such.yaml" $renzan cluster up no_such.yaml
+expect_exit 64 "not both" $renzan cluster up quota.yaml --nodes 2
+expect_exit 64 "--nodes" $renzan cluster up --nodes 0
+[ ! -e state ] || fail "a state directory was made for nothing"
+
+if [ "$(id -u)" = 0 ]; then
+  mkdir theirs
+  chown 65534 theirs
+  expect_exit 73 "theirs belongs to another user (user id 65534)" $renzan cluster up --state theirs
+  rmdir theirs
+fi
+
+# One daemon for a state directory and a socket.
+$renzan cluster up --nodes 2 --gpus-per-node 4 >/dev/null
+pid=$(daemon_pid)
+expect_exit 69 "already running at $work/state/socket (process $pid)" $renzan cluster up
+expect_exit 69 "already running" $renzan cluster up --socket "$work/other"
+
+# What only the daemon can say.
+expect_exit 78 "can never run here" $renzan submit --gpus 5 -- sleep 1
+expect_exit 78 "can never run here" $renzan submit --replicas 9 --gpus 1 -- sleep 1
+expect_exit 78 "there is no queue 'defualt': did you mean 'default'?" \
+  $renzan submit --queue defualt -- sleep 1
+expect_exit 66 "there is no job 7" $renzan job show 7
+expect_exit 66 "there is no job 7" $renzan job cancel 7
+expect_exit 66 "n9" $renzan nodes drain n9
+expect_exit 64 "must be a duration" $renzan nodes drain local-0 --notice soon
+expect_exit 64 "" $renzan jobs --state lost
+expect_exit 64 "user ann has no cap" $renzan cluster relax ann --max-gpus 8 --for 1h
+deep=$(printf 'a.%.0s' {1..20000})
+expect_exit 78 "nested too deeply" $renzan submit --set "${deep}a=1" -- sleep 1
+[ "$($renzan jobs --all --json | python3 -c 'import json, sys; print(len(json.load(sys.stdin)["jobs"]))')" = 0 ] ||
+  fail "a refused job was kept"
+
+# A job's exit code, and output, are what its processes produced.
+expect_exit 3 "" $renzan submit --wait -- sh -c 'exit 3'
+expect_exit 0 "hello" $renzan submit --follow -- echo hello
+
+# A damaged database is kept beside and refused, never overwritten.
+$renzan cluster down 2>/dev/null
+expect_exit 69 "no daemon" $renzan jobs
+python3 - <<'PY'
+with open("state/state.db", "r+b") as f:
+    f.write(b"\xa5" * 4096)
+PY
+sha256sum state/state.db >before.txt
+expect_exit 65 "state.db" $renzan cluster up --nodes 2 --gpus-per-node 4
+ls state/state.db.corrupt-* >/dev/null || fail "no copy of the damaged database"
+sha256sum --quiet -c before.txt || fail "the damaged database was changed"

@@ -1,0 +1,133 @@
+# A day on one machine: two queues, a training run that is shrunk, stopped, robbed of its nodes with
+# notice and without, and that ends with the model of a run that nobody has disturbed.
+. "$(dirname "$0")/lib.sh"
+
+export RENZAN_STATE_DIR=$work/state
+export PATH=$(dirname "$renzan"):$PATH
+trap '$renzan cluster down --stop-jobs >/dev/null 2>&1 || true; rm -rf "$work"' EXIT
+
+# state_of JOB, workers_of_job JOB: as the daemon says.
+field() { $renzan job show "$1" --json | python3 -c 'import json, sys; print(json.load(sys.stdin)[sys.argv[1]])' "$2"; }
+is() { [ "$(field "$1" "$2")" = "$3" ]; }
+expect_explanation() {  # JOB FRAGMENT
+  $renzan job explain "$1" >why.txt
+  grep -qF -- "$2" why.txt || { cat why.txt >&2; fail "job $1: no '$2'"; }
+}
+steps_of() { python3 -c 'import json, sys
+try: print(json.load(open(sys.argv[1]))["step"])
+except (OSError, ValueError, KeyError): print(0)' "state/jobs/$1/run/status.json"; }
+has_moved_on() { [ "$(steps_of 1)" -gt "$1" ]; }
+: >log.txt
+
+$renzan data synth --format dataset --seed 7 --rows 8000 --output data >/dev/null
+cat >train.yaml <<YAML
+seed: 3
+data: {train: {path: $work/data, rows: [0, 7000]}, eval: {path: $work/data, rows: [7000, 8000]}}
+model: {embedding_dim: 8, bottom_mlp: [16], top_mlp: [16, 8], cross_layers: 2, cross_rank: 4}
+training: {batch_size: 256, epochs: 60, log_every: 4}
+optimizer: {dense: {learning_rate: 0.05}, sparse: {learning_rate: 0.05}}
+YAML
+$renzan train train.yaml --run-dir undisturbed >/dev/null
+cat >cluster.yaml <<'YAML'
+pools:
+  own: {nodes: 2, resources: {cpu: 4, memory: 2GiB, gpu: 2}}
+  spot: {nodes: 2, resources: {cpu: 4, memory: 2GiB, gpu: 2}, spot: true}
+queues:
+  research: {guaranteed: {gpu: 2}}
+  production: {guaranteed: {gpu: 6}}
+scheduling: {min_between_resizes: 1s}
+YAML
+cat >research.yaml <<YAML
+name: research
+queue: research
+replicas: 2..4
+resources: {cpu: 0.5, memory: 256MiB, gpu: 1}
+checkpoint: {on_stop: true, on_request: true}
+grace: 60s
+command: [renzan, train, $work/train.yaml]
+YAML
+# serve PRIORITY WORKERS: a gang of the production queue that runs until stop.$! appears.
+cat >serve.sh <<'SH'
+echo "worker $RANK of $WORLD_SIZE on $RENZAN_NODE with GPU $CUDA_VISIBLE_DEVICES"
+until [ -e "$1" ]; do sleep 0.05; done
+SH
+serve() {
+  $renzan submit --queue production --priority 10 --gpus 1 --cpus 0.5 --replicas "$1" -- \
+    sh "$work/serve.sh" "$work/$2"
+}
+
+$renzan cluster up cluster.yaml >/dev/null
+
+echo "== The queue research borrows what production does not use"
+[ "$($renzan submit research.yaml)" = 1 ]
+wait_for 60 is 1 workers 4
+wait_for 60 has_moved_on 10
+
+echo "== A gang of production takes back its own: the run shrinks"
+gang=$(serve 6 over.1)
+expect_explanation "$gang" "its place is being vacated: job 1"
+wait_for 60 is "$gang" state running
+wait_for 60 is 1 workers 2
+step=$(steps_of 1)
+wait_for 60 has_moved_on "$step"
+
+echo "== What is guaranteed is not taken: a second gang waits and is told why"
+second=$(serve 2 over.2)
+expect_explanation "$second" "needs 2 workers at the same time, each with 1 GPU"
+expect_explanation "$second" "if job 1 of queue research ended (2 GPUs)"
+
+echo "== It ends, the second runs, the run grows again"
+touch over.1
+wait_for 60 is "$gang" exit_code 0
+wait_for 60 is "$second" state running
+wait_for 60 is 1 workers 4
+[ "$($renzan job logs "$gang" --worker 5 | sed 's/ on.*//')" = "worker 5 of 6" ]
+
+echo "== A grand challenge needs everything: checkpoint, stop, and go on where it was"
+touch over.2
+wait_for 60 is "$second" exit_code 0
+wait_for 60 has_moved_on "$(steps_of 1)"
+cat >challenge.yaml <<YAML
+name: challenge
+queue: production
+replicas: 8
+resources: {cpu: 0.5, gpu: 1}
+command: [sh, $work/serve.sh, $work/over.3]
+YAML
+$renzan cluster challenge challenge.yaml --plan-only >plan.txt
+grep -q "1" plan.txt
+$renzan cluster challenge challenge.yaml >challenge.txt
+challenge=$(grep -oE '[0-9]+' challenge.txt | tail -1)
+wait_for 60 is "$challenge" state running
+is 1 state pending || fail "job 1 is $(field 1 state)"
+expect_explanation 1 "needs 2 workers at the same time"
+stopped_at=$(steps_of 1)
+grep -q '"stopped"' state/jobs/1/run/status.json || fail "the run was not stopped in order"
+touch over.3
+wait_for 60 is "$challenge" exit_code 0
+wait_for 60 is 1 state running
+$renzan job logs 1 >log.txt
+wait_for 60 has_moved_on "$stopped_at"
+$renzan job logs 1 >log.txt
+expect_log "going on from step-$(printf %08d "$stopped_at") at step $stopped_at"
+
+echo "== A spot node is taken with notice, another without"
+wait_for 60 is 1 workers 4
+$renzan nodes drain spot-0 --notice 60s >/dev/null
+not_on() { ! $renzan nodes --json | python3 -c 'import json, sys
+sys.exit(not any(n["name"] == sys.argv[1] and n["jobs"] for n in json.load(sys.stdin)["nodes"]))' "$1"; }
+wait_for 60 not_on spot-0
+wait_for 60 is 1 state running
+wait_for 60 has_moved_on "$(steps_of 1)"
+$renzan job checkpoint 1 >/dev/null
+$renzan nodes lose spot-1 >/dev/null
+not_on spot-1 || fail "job 1 is still on spot-1"
+wait_for 60 is 1 state running
+wait_for 60 has_moved_on "$(steps_of 1)"
+is 1 failures 0 || fail "a lost node counted as a failure of the job"
+
+echo "== It ends with the bits of the run that nobody has disturbed"
+wait_for 120 is 1 state done
+[ "$(sha256_of state/jobs/1/run)" = "$(sha256_of undisturbed)" ] || fail "another model"
+$renzan cluster usage >usage.txt
+grep -q research usage.txt

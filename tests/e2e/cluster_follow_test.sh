@@ -1,0 +1,43 @@
+# Whoever follows a job sees each line once and gets its exit code, though the daemon is killed and
+# ended meanwhile and the job is stopped and started again.
+source "$(dirname "$0")/lib.sh" "$@"
+export RENZAN_STATE_DIR=$work/state
+unset RENZAN_SOCKET
+trap 'kill "$follower" 2>/dev/null || true; $renzan cluster down --stop-jobs 2>/dev/null || true; rm -rf "$work"' EXIT
+follower=""
+up() { $renzan cluster up --nodes 2 >/dev/null; }
+value_of() { python3 -c 'import json, sys; print(json.load(sys.stdin)[sys.argv[1]])' "$1"; }
+up
+cat >count.yaml <<'YAML'
+name: count
+checkpoint: {on_stop: true}
+command:
+  - sh
+  - -c
+  - |
+    trap 'exit 75' TERM
+    i=0
+    [ ! -e "$RENZAN_RUN_DIR/at" ] || i=$(cat "$RENZAN_RUN_DIR/at")
+    while [ $i -lt 60 ]; do
+      i=$((i + 1))
+      echo "line $i"
+      echo $i >"$RENZAN_RUN_DIR/at"
+      sleep 0.05
+    done
+    exit 4
+YAML
+$renzan submit count.yaml --follow >log.txt 2>follow.err &
+follower=$!
+wait_for 20 grep -q 'line 5' log.txt
+kill -KILL "$($renzan cluster status --json | value_of pid)"
+wait_for 20 up
+wait_for 20 grep -q 'line 20' log.txt
+$renzan job preempt 1 >/dev/null
+wait_for 20 grep -q 'line 35' log.txt
+$renzan cluster down 2>/dev/null
+up
+status=0
+wait $follower || status=$?
+follower=""
+[ $status -eq 4 ] || { cat follow.err >&2; fail "exit $status instead of 4"; }
+diff <(seq 60 | sed 's/^/line /') log.txt || fail "lines were lost or shown twice"

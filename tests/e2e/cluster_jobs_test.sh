@@ -1,0 +1,172 @@
+# Everyday life of jobs on the real program: exit codes, retries, timeouts, gangs, logs, artifacts,
+# stopping, nodes that go, quotas, and what `job explain` says meanwhile.
+source "$(dirname "$0")/lib.sh" "$@"
+export RENZAN_STATE_DIR=$work/state
+unset RENZAN_SOCKET
+touch log.txt  # which wait_for shows
+trap '$renzan cluster down --stop-jobs 2>/dev/null || true; rm -rf "$work"' EXIT
+cat >cluster.yaml <<YAML
+pools: {local: {nodes: 2, resources: {cpu: 16, gpu: 2}}}
+queues: {default: {}, small: {ceiling: {gpu: 1}}}
+users: {$(id -un): {max_gpus: 8}}
+YAML
+$renzan cluster up cluster.yaml >/dev/null
+
+# job_field ID EXPRESSION: of what `job show` knows, in Python.
+job_field() {
+  $renzan job show "$1" --json | python3 -c 'import json, sys
+job = json.load(sys.stdin)
+print(eval(sys.argv[1], {"job": job}))' "$2"
+}
+is() { [ "$(job_field "$1" "$2")" = "$3" ]; }
+expect_field() { is "$1" "$2" "$3" || { $renzan job show "$1" >&2; fail "job $1: $2 is not $3"; }; }
+has_said() { $renzan job logs "$1" 2>/dev/null | grep -q "$2"; }
+submit() { $renzan submit "$@"; }
+explains() {
+  $renzan job explain "$1" >explained.txt
+  grep -qF -- "$2" explained.txt || { cat explained.txt >&2; fail "job $1 is not explained: $2"; }
+}
+
+# Retries wait longer each time, and the last exit code is the job's.
+expect_exit 5 "" submit --wait --retries 2 --set retry_backoff=100ms -- sh -c 'exit 5'
+expect_field 1 'job["state"], job["attempts"], job["failures"]' "('failed', 3, 3)"
+gaps='[b["started"] - a["ended"] for a, b in zip(job["attempts_list"], job["attempts_list"][1:])]'
+expect_field 1 "(lambda gaps: gaps[0] >= 100 and gaps[1] >= 200)($gaps)" True
+explains 1 "it has ended (failed)"
+expect_exit 0 "" submit --wait --retries 1 --set retry_backoff=1ms -- sh -c \
+  'test -e "$RENZAN_RUN_DIR/again" || { touch "$RENZAN_RUN_DIR/again"; exit 9; }'
+expect_exit 127 "" submit --wait -- "$work/no_such_program"
+expect_exit 137 "" submit --wait -- sh -c 'kill -KILL $$'
+
+# The timeout is of all its running time.
+status=0
+submit --wait --timeout 300ms --set grace=100ms -- sleep 1000 >/dev/null || status=$?
+[ $status -ne 0 ] || fail "a job that timed out ended with 0"
+expect_field 5 'job["state"]' timeout
+
+# A gang: each worker knows its place and has devices of its own.
+cat >gang.sh <<'SH'
+echo "$RANK/$WORLD_SIZE $LOCAL_RANK/$LOCAL_WORLD_SIZE $RENZAN_NODE $CUDA_VISIBLE_DEVICES"
+mkdir -p kept
+echo "$RENZAN_NODE $CUDA_VISIBLE_DEVICES $MASTER_ADDR:$MASTER_PORT" >"kept/worker-$RANK"
+SH
+expect_exit 0 "" submit --wait --replicas 4 --gpus 1 --artifacts kept -- sh gang.sh
+for rank in 0 1 2 3; do
+  $renzan job logs 6 --worker $rank
+done >ranks.txt
+[ "$(cut -d' ' -f1 ranks.txt | tr '\n' ' ')" = "0/4 1/4 2/4 3/4 " ] || fail "$(cat ranks.txt)"
+[ "$(cut -d' ' -f3,4 ranks.txt | sort -u | wc -l)" = 4 ] || fail "$(cat ranks.txt)"
+[ "$(cut -d' ' -f2 ranks.txt | sort | tr '\n' ' ')" = "0/2 0/2 1/2 1/2 " ] || fail "$(cat ranks.txt)"
+for rank in 0 1 2 3; do
+  cmp "kept/worker-$rank" "state/jobs/6/artifacts/kept/worker-$rank"
+done
+[ "$(cut -d' ' -f3 kept/* | sort -u | wc -l)" = 1 ] || fail "several meeting points: $(cat kept/*)"
+
+# Its logs can be followed to the end; what it leaves behind ends with it.
+id=$(submit -- sh -c 'setsid sleep 1234 & echo $!; sleep 0.5; seq 5')
+$renzan job logs "$id" -f >followed.txt
+[ "$(tail -n +2 followed.txt)" = "$(seq 5)" ] || fail "followed: $(cat followed.txt)"
+wait_for 10 is "$id" 'job["state"]' done
+expect_nobody_left "$(head -1 followed.txt)"
+[ "$($renzan job logs "$id" --tail 2)" = "$(seq 4 5)" ] || fail "no tail"
+expect_exit 66 "there is no attempt 3" $renzan job logs "$id" --attempt 3
+
+# Logs are rotated at 64 MiB, and read as one.
+id=$(submit --wait -- seq 9000000)
+[ "$(ls state/jobs/"$id"/attempt-0 | grep -c '^worker-0.log')" = 2 ] || fail "not rotated"
+$renzan job logs "$id" | cmp - <(seq 9000000)
+
+# Cancelled with its grace, and killed after it.
+id=$(submit -- sh -c 'trap "echo asked; exit 0" TERM; echo up; while :; do sleep 0.05; done')
+wait_for 20 has_said "$id" up
+$renzan job cancel "$id" >/dev/null
+wait_for 20 is "$id" 'job["state"]' cancelled
+has_said "$id" asked || fail "it was not asked"
+id=$(submit --set grace=100ms -- sh -c 'trap "" TERM; echo up; while :; do sleep 0.05; done')
+wait_for 20 has_said "$id" up
+$renzan job cancel "$id" >/dev/null
+wait_for 20 is "$id" 'job["state"]' cancelled
+
+# A job that checkpoints goes on where it was: preempted by hand, by a drained node with notice, and
+# for one that is more important. Without notice, what was not saved is done again.
+cat >steps.sh <<'SH'
+at=0
+[ ! -e "$RENZAN_CHECKPOINT_DIR/at" ] || at=$(cat "$RENZAN_CHECKPOINT_DIR/at")
+trap 'echo $at >"$RENZAN_CHECKPOINT_DIR/at"; exit 75' TERM
+while [ ! -e finish ]; do
+  at=$((at + 1))
+  echo "$at" >>"$RENZAN_RUN_DIR/steps"
+  sleep 0.05
+done
+SH
+id=$(submit --gpus 2 --replicas 2 --checkpoints --set 'environment={RANK_0_ONLY: "1"}' -- sh -c \
+  '[ "$RANK" != 0 ] || exec sh steps.sh; while [ ! -e finish ]; do sleep 0.05; done')
+runs_again() { is "$id" 'job["state"], job["attempts"]' "('running', $1)"; }
+has_steps() { [ "$(cat "state/jobs/$id/run/steps" 2>/dev/null | wc -l)" -ge "$1" ]; }
+steps() { wc -l <"state/jobs/$id/run/steps"; }
+wait_for 20 has_steps 3
+$renzan job preempt "$id" >/dev/null
+wait_for 20 runs_again 2
+wait_for 20 has_steps $(($(steps) + 3))
+important=$(submit --priority 9 --gpus 1 -- sh -c 'while [ ! -e go ]; do sleep 0.05; done')
+wait_for 20 is "$important" 'job["state"]' running
+explains "$id" "needs 2 workers at the same time, each with 2 GPUs"
+touch go
+wait_for 20 runs_again 3
+wait_for 20 has_steps $(($(steps) + 3))
+$renzan nodes drain local-1 --notice 60s >/dev/null
+wait_for 20 is "$id" 'job["state"]' pending
+explains "$id" "needs 2 workers at the same time, each with 2 GPUs"
+$renzan nodes restore local-1 >/dev/null
+wait_for 20 runs_again 4
+wait_for 20 has_steps $(($(steps) + 3))
+diff <(seq "$(steps)") "state/jobs/$id/run/steps" || fail "steps were lost or done twice"
+$renzan nodes lose local-1 >/dev/null
+wait_for 20 is "$id" 'job["state"]' pending
+explains "$id" "needs 2 workers at the same time, each with 2 GPUs"
+$renzan nodes restore local-1 >/dev/null
+wait_for 20 runs_again 5
+touch finish
+wait_for 20 is "$id" 'job["state"]' done
+expect_field "$id" 'job["failures"]' 0
+diff <(seq "$(sort -n "state/jobs/$id/run/steps" | tail -1)") \
+  <(sort -nu "state/jobs/$id/run/steps") || fail "steps were left out"
+
+# An elastic job makes room for another one. When it starts again it takes all there is; by itself
+# it would grow when it has run for a while.
+rm -f go finish
+id=$(submit --gpus 1 --replicas 1..4 --checkpoints -- sh -c \
+  'trap "exit 75" TERM; while [ ! -e finish ]; do sleep 0.05; done')
+wait_for 20 is "$id" 'job["workers"]' 4
+other=$(submit --priority 1 --gpus 2 -- sh -c 'while [ ! -e go ]; do sleep 0.05; done')
+wait_for 20 is "$other" 'job["state"]' running
+wait_for 20 is "$id" 'job["workers"]' 2
+touch go
+wait_for 20 is "$other" 'job["state"]' done
+$renzan job preempt "$id" >/dev/null
+wait_for 20 is "$id" 'job["state"], job["workers"]' "('running', 4)"
+touch finish
+wait_for 20 is "$id" 'job["state"]' done
+
+# A queue's ceiling and a user's cap, with the reason that is given; a cap can be relaxed.
+rm -f go finish
+wait_here='while [ ! -e go ]; do sleep 0.05; done'
+first=$(submit --queue small --gpus 1 -- sh -c "$wait_here")
+second=$(submit --queue small --gpus 1 -- sh -c "$wait_here")
+wait_for 20 is "$first" 'job["state"]' running
+explains "$second" "queue small has a ceiling of 1 GPU; it uses 1 GPU"
+touch go
+wait_for 20 is "$second" 'job["state"]' done
+rm go
+$renzan cluster down 2>/dev/null
+$renzan cluster up cluster.yaml --set "users={$(id -un): {max_gpus: 1}}" >/dev/null
+first=$(submit --gpus 1 -- sh -c "$wait_here")
+second=$(submit --gpus 1 -- sh -c "$wait_here")
+wait_for 20 is "$first" 'job["state"]' running
+explains "$second" "user $(id -un) may run 1 GPU"
+$renzan cluster relax "$(id -un)" --max-gpus 2 --for 1h >/dev/null
+wait_for 20 is "$second" 'job["state"]' running
+explains "$second" "it runs since"
+touch go
+wait_for 20 is "$second" 'job["state"]' done
+$renzan cluster usage >/dev/null

@@ -1,0 +1,125 @@
+# A daemon of root serves several users: jobs run as who submitted them, nobody sees or touches what
+# is another's, strangers are refused. An ordinary user's daemon serves nobody else.
+source "$(dirname "$0")/lib.sh" "$@"
+[ "$(id -u)" -eq 0 ] || skip "needs root to become other users"
+command -v setpriv >/dev/null || skip "needs setpriv (util-linux)"
+for user in nobody daemon games; do
+  id "$user" >/dev/null 2>&1 || skip "needs a user $user"
+done
+chmod 755 "$work"
+# The program may lie where only root can go.
+if ! setpriv --reuid nobody --regid nogroup --clear-groups test -x "$renzan"; then
+  install -m 755 "$renzan" program
+  renzan=$work/program
+fi
+export RENZAN_SOCKET=$work/socket
+unset RENZAN_STATE_DIR
+downs() {
+  $renzan cluster down --stop-jobs 2>/dev/null || true
+  $renzan cluster down --stop-jobs --socket "$work/own/socket" 2>/dev/null || true
+}
+trap 'downs; rm -rf "$work"' EXIT
+as() {
+  local user=$1
+  shift
+  setpriv --reuid "$user" --regid "$(id -g "$user")" --init-groups env HOME="$work/home" "$@"
+}
+mkdir home secrets
+echo "for root's eyes" >secrets/secret
+chmod 700 secrets
+for user in nobody daemon; do
+  install -d -m 755 -o "$user" "of_$user"
+done
+
+expect_exit 64 "no such user" $renzan cluster up --state "$work/state" --allow-user nobdy
+[ ! -e state ] || fail "a state directory was made for nothing"
+$renzan cluster up --state "$work/state" --nodes 2 --gpus-per-node 2 \
+  --allow-user nobody --allow-user daemon >/dev/null
+
+# Jobs run as who submitted them, with their groups and in directories of theirs.
+cd of_nobody
+expect_exit 0 "" as nobody "$renzan" submit --wait -- sh -c \
+  'id -un; echo private >"$RENZAN_RUN_DIR/file"; echo saved >"$RENZAN_CHECKPOINT_DIR/file"'
+as nobody "$renzan" job logs 1 >logs.txt
+[ "$(cat logs.txt)" = nobody ] || fail "job 1 ran as $(cat logs.txt)"
+[ "$(as nobody cat "$work/state/jobs/1/run/file")" = private ] || fail "its own file is not theirs"
+cd ../of_daemon
+expect_exit 0 "daemon" as daemon "$renzan" submit --follow -- id -un
+as nobody "$renzan" job show 1 --json | grep -q private || fail "no specification for its owner"
+
+# What is another's cannot be read, neither through the daemon nor in the file system...
+expect_exit 77 "job 1 belongs to nobody" as daemon "$renzan" job logs 1
+expect_exit 77 "job 2 belongs to daemon" as nobody "$renzan" job logs 2
+as daemon "$renzan" job show 1 --json >shown.json
+! grep -q private shown.json || fail "another's command is shown"
+for path in state.db daemon.log jobs jobs/1/run jobs/1/run/file jobs/1/checkpoints/file \
+  jobs/1/artifacts jobs/1/attempt-0 jobs/1/attempt-0/worker-0.log jobs/1/attempt-0/plan.json; do
+  [ -e "$work/state/$path" ] || fail "no $path"
+  if as daemon cat "$work/state/$path" >/dev/null 2>&1; then fail "daemon can read $path"; fi
+  if as daemon ls "$work/state/$path/" >/dev/null 2>&1; then fail "daemon can list $path"; fi
+done
+for path in state.db jobs/1/attempt-0/plan.json; do
+  if as nobody cat "$work/state/$path" >/dev/null 2>&1; then fail "nobody can read $path"; fi
+done
+
+# ... nor stopped or changed, but by root.
+cd ../of_nobody
+sleeper=$(as nobody "$renzan" submit --checkpoints -- sleep 1000)
+for verb in cancel preempt checkpoint; do
+  expect_exit 77 "belongs to nobody" as daemon "$renzan" job $verb "$sleeper"
+done
+for verb in "nodes drain local-0" "nodes lose local-0" "nodes restore local-0" \
+  "cluster relax daemon --max-gpus 4 --for 1h" "cluster down"; do
+  expect_exit 77 "" as daemon "$renzan" $verb
+done
+has_state() { $renzan job show "$1" --json | grep -q "^  \"state\": \"$2\""; }
+has_state "$sleeper" running || fail "job $sleeper was stopped by another user"
+$renzan job cancel "$sleeper" >/dev/null
+wait_for 20 has_state "$sleeper" cancelled
+
+# Strangers are refused, whatever they ask.
+for verb in "jobs" "job show 1" "submit -- id"; do
+  expect_exit 77 "" as games "$renzan" $verb
+done
+
+# Nobody places a link where root would follow it, and artifacts are collected as their user.
+cat >attack.sh <<'SH'
+for name in worker-0.log plan.json end.json started.json requests/0; do
+  ln -sf "$1/victim" "$RENZAN_ATTEMPT_DIR/$name" 2>/dev/null && echo "placed $name"
+done
+mv "$RENZAN_ATTEMPT_DIR" "$RENZAN_ATTEMPT_DIR.moved" 2>/dev/null && echo "moved"
+mkdir out
+ln -s "$1/secret" out/link
+ln "$1/secret" out/hard 2>/dev/null && echo "hard link"
+ln -s "$1" out/all
+ln -sf "$1/secret" "$RENZAN_RUN_DIR/status.json"
+rmdir "$RENZAN_RUN_DIR/../artifacts" 2>/dev/null && echo "removed artifacts"
+echo mine >out/mine
+SH
+expect_exit 0 "" as nobody "$renzan" submit --wait --artifacts out -- sh attack.sh "$work/secrets"
+job=$(cat out.txt)
+as nobody "$renzan" job logs "$job" >logs.txt
+[ ! -s logs.txt ] || fail "the job could: $(cat logs.txt)"
+kept=$work/state/jobs/$job/artifacts
+[ "$(cat "$kept/out/mine")" = mine ] || fail "no artifacts"
+[ -z "$(find "$work/state/jobs/$job" -type f -exec grep -l "root's eyes" {} +)" ] || fail "a leak"
+[ ! -e "$work/secrets/victim" ] || fail "root followed a link"
+rm -rf out
+ln -s "$work/secrets" out
+expect_exit 0 "" as nobody "$renzan" submit --wait --artifacts out -- true
+job=$(cat out.txt)
+[ -z "$(find "$work/state/jobs/$job" -type f -exec grep -l "root's eyes" {} +)" ] || fail "a leak"
+expect_exit 126 "" as nobody "$renzan" submit --wait --set "working_directory=$work/secrets" -- true
+$renzan cluster down --stop-jobs 2>/dev/null
+
+# An ordinary user's daemon is theirs alone; root may ask it.
+cd "$work"
+install -d -m 755 -o nobody own
+expect_exit 64 "root" as nobody "$renzan" cluster up --state "$work/own/state" \
+  --socket "$work/own/socket" --allow-user daemon
+as nobody "$renzan" cluster up --state "$work/own/state" --socket "$work/own/socket" >/dev/null
+expect_exit 77 "" as daemon "$renzan" jobs --socket "$work/own/socket"
+expect_exit 77 "" as daemon "$renzan" submit --socket "$work/own/socket" -- id
+cd own
+expect_exit 0 "nobody" as nobody "$renzan" submit --socket "$work/own/socket" --follow -- id -un
+$renzan jobs --all --socket "$work/own/socket" >/dev/null

@@ -1,0 +1,42 @@
+# A simulation from the command line: the same seed gives the same bytes, policies stand side by
+# side, a picture is drawn, and what cannot be is refused.
+source "$(dirname "$0")/lib.sh" "$@"
+
+generate=(--generate jobs=120,seed=4 --nodes 4 --gpus-per-node 4)
+$renzan simulate "${generate[@]}" --compare fifo,backfill,backfill-easy,fifo-no-gang,kubernetes,renzan \
+  --json >a.json 2>/dev/null
+$renzan simulate "${generate[@]}" --compare fifo,backfill,backfill-easy,fifo-no-gang,kubernetes,renzan \
+  --json >b.json 2>/dev/null
+cmp a.json b.json
+python3 - <<'PY'
+import json
+policies = json.load(open("a.json"))["policies"]
+assert [p["policy"] for p in policies] == ["fifo", "backfill", "backfill-easy", "fifo-no-gang",
+                                           "kubernetes", "renzan"]
+for p in policies:
+    assert p["jobs"] == 120 and p["never_ended"] == 0, p
+    assert abs(p["useful_gpu_s"] - policies[0]["useful_gpu_s"]) < 1e-6, p
+assert policies[0]["waiting"]["mean_s"] > policies[1]["waiting"]["mean_s"]
+PY
+
+$renzan simulate "${generate[@]}" --policy renzan --svg picture.svg >table.txt 2>/dev/null
+grep -q '^utilisation  *[0-9.]* %$' table.txt || fail "no table"
+python3 -c 'import xml.dom.minidom; xml.dom.minidom.parse("picture.svg")'
+
+{
+  echo timestamp,duration,num_gpus,gpu_time,cluster
+  echo 2017-10-09 07:01:55,66.0,1,66.0,a
+  echo 2017-10-09 07:01:58,30.0,12,360.0,b
+} >trace.csv
+gzip -k trace.csv
+expect_exit 0 "jobs" $renzan simulate --trace trace.csv.gz --nodes 2 --compare fifo,renzan
+echo 2017-10-09 07:02,30.0,12,360.0,b >>trace.csv
+expect_exit 65 "trace.csv:4: timestamp '2017-10-09 07:02'" $renzan simulate --trace trace.csv
+expect_exit 66 "no_such.csv" $renzan simulate --trace no_such.csv
+expect_exit 64 "did you mean backfill?" $renzan simulate "${generate[@]}" --policy backfil
+expect_exit 78 "did you mean 'jobs'" $renzan simulate --generate job=5
+expect_exit 64 "either --trace FILE or --generate" $renzan simulate
+expect_exit 64 "--notice soon: not a duration" $renzan simulate "${generate[@]}" --notice soon
+printf 'pools: {own: {nodes: 2, resources: {cpu: 8, memory: 8GiB, gpu: 4}}}\n' >cluster.yaml
+expect_exit 78 "--quotas" $renzan simulate --generate jobs=5 --cluster cluster.yaml
+expect_exit 0 "jobs" $renzan simulate --generate jobs=5 --cluster cluster.yaml --quotas proportional
