@@ -1,0 +1,34 @@
+"""What benchmarks print about their figures and about the machine that they were measured on."""
+import os
+import statistics
+import sys
+import time
+
+
+def say(text):
+    print(f"{time.strftime('%H:%M:%S')} {text}", file=sys.stderr, flush=True)
+
+
+def spread(values, form, scale=1):
+    """"1.52 (1.40 to 1.71)": the median and the range; one value stands alone."""
+    low, middle, high = (format(v * scale, form) for v in
+                         (min(values), statistics.median(values), max(values)))
+    return middle if len(values) == 1 else f"{middle} ({low} to {high})"
+
+
+def busy_share(seconds):
+    """Of all cores, by whatever runs now."""
+    def ticks():
+        with open("/proc/stat") as file:
+            numbers = [int(x) for x in file.readline().split()[1:9]]
+        return sum(numbers), numbers[3] + numbers[4]  # idle, waiting for a disk
+    total, idle = ticks()
+    time.sleep(seconds)
+    later_total, later_idle = ticks()
+    return 1 - (later_idle - idle) / max(1, later_total - total)
+
+
+def machine(busy):
+    cpu = next((line.split(":")[1].strip() for line in open("/proc/cpuinfo")
+                if line.startswith("model name")), "?")
+    return f"{cpu}; {os.cpu_count()} cores; {busy:.0%} busy with other things before the start"

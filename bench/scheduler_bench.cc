@@ -1,0 +1,239 @@
+// How long one pass of the scheduler takes on a large cluster, how that grows with nodes and with
+// jobs that wait, and how many jobs a second are admitted. The cluster is full and busy: some jobs
+// end between passes and as many are submitted, and priorities, quotas, gangs, elastic jobs and
+// reservations all take part.
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <numeric>
+#include <vector>
+
+#include "renzan/base/error.h"
+#include "renzan/base/philox.h"
+#include "renzan/cluster/core/schedule.h"
+
+namespace renzan::cluster {
+namespace {
+
+constexpr int kQueues = 30;
+constexpr int64_t kGpusPerNode = 8;
+// One of so many running jobs ends between two passes.
+constexpr uint32_t kLifetimePasses = 1000;
+
+double Seconds() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+class World {
+ public:
+  World(int nodes, int64_t gpus, uint64_t seed) : seed_(seed) {
+    snapshot_.now = 1'000'000'000;
+    for (int node = 0; node < nodes; ++node)
+      snapshot_.nodes.push_back({.name = fmt::format("n{}", node),
+                                 .capacity = {.amount = {gpus * 12'000, gpus * 128 * 1024, gpus}},
+                                 .labels = {{"rack", fmt::format("r{}", node / 32)}}});
+    snapshot_.topology_levels = {"rack"};
+    for (int queue = 0; queue < kQueues; ++queue) {
+      snapshot_.queues.push_back({.name = fmt::format("q{}", queue)});
+      snapshot_.queues.back().guaranteed[kGpu] = nodes * gpus / kQueues;
+      snapshot_.users.push_back({.name = fmt::format("u{}", queue)});
+    }
+  }
+
+  uint32_t Draw(uint32_t below) { return Philox::Draw(seed_, draws_++, 0)[0] % below; }
+
+  // Returns the GPUs that the job asks for.
+  int64_t Submit(bool only_small) {
+    Job job{.id = ++last_id_, .queue = static_cast<int>(Draw(kQueues)), .submitted = snapshot_.now};
+    job.user = job.queue;
+    job.checkpoints = Draw(10) < 8;
+    job.priority = Draw(10) == 0 ? 1 + static_cast<int>(Draw(2)) : 0;
+    const uint32_t kind = only_small ? Draw(90) : Draw(100);
+    int64_t gpus = kind < 50 ? 1 : kind < 65 ? 2 : kind < 80 ? 4 : 8;
+    if (kind >= 90) job.min_workers = job.max_workers = 2 << Draw(4);
+    if (job.checkpoints && Draw(20) == 0) job.max_workers = job.min_workers * 2;
+    Shape shape{.per_worker = {.amount = {gpus * 8'000, gpus * 64 * 1024, gpus}}};
+    if (job.min_workers > 1 && Draw(2) == 0) {
+      shape.topology_level = "rack";
+      shape.topology_required = Draw(2) == 0;
+    }
+    job.shape = snapshot_.InternShape(shape);
+    snapshot_.jobs.push_back(job);
+    return gpus * job.min_workers;
+  }
+
+  // Exactly so many wait: others are submitted, or those that came last are withdrawn.
+  void KeepPending(int wanted) {
+    int waiting = pending();
+    for (; waiting < wanted; ++waiting) Submit(/*only_small=*/false);
+    for (auto job = snapshot_.jobs.rbegin(); waiting > wanted; ++job) {
+      if (job->state != JobState::kPending) continue;
+      job->id = -job->id;
+      --waiting;
+    }
+    EraseEnded();
+  }
+
+  Decisions Pass(std::vector<double>* seconds) {
+    const double start = Seconds();
+    Decisions decisions = Schedule(snapshot_);
+    if (seconds != nullptr) seconds->push_back(Seconds() - start);
+    return decisions;
+  }
+
+  void Apply(const Decisions& decisions) {
+    for (const Start& start : decisions.starts) {
+      Job& job = *snapshot_.Find(start.job);
+      job.state = JobState::kRunning;
+      job.placement = start.placement;
+      job.backfilled = start.backfill;
+      job.started = job.last_resize = snapshot_.now;
+    }
+    for (const Stop& stop : decisions.stops) {
+      Job& job = *snapshot_.Find(stop.job);
+      job.state = JobState::kStopping;
+      job.stopping_for = stop.on_behalf_of;
+      ++job.preemptions;
+    }
+    for (const Resize& resize : decisions.resizes) {
+      snapshot_.Find(resize.job)->placement = resize.target;
+      snapshot_.Find(resize.job)->last_resize = snapshot_.now;
+    }
+  }
+
+  // A second goes by: who was told to stop has stopped, and one of `one_in` running jobs ends.
+  void Advance(uint32_t one_in) {
+    snapshot_.now += 1000;
+    for (Job& job : snapshot_.jobs) {
+      if (job.state == JobState::kStopping) {
+        job.state = JobState::kPending;
+        job.placement.clear();
+        job.stopping_for = 0;
+      } else if (job.state == JobState::kRunning && Draw(one_in) == 0) {
+        job.id = -job.id;
+      }
+    }
+    EraseEnded();
+  }
+
+  int pending() const {
+    return static_cast<int>(
+        std::count_if(snapshot_.jobs.begin(), snapshot_.jobs.end(),
+                      [](const Job& job) { return job.state == JobState::kPending; }));
+  }
+  int running() const { return static_cast<int>(snapshot_.jobs.size()) - pending(); }
+
+ private:
+  // Those whose id has been made negative.
+  void EraseEnded() {
+    std::erase_if(snapshot_.jobs, [](const Job& job) { return job.id < 0; });
+  }
+
+  Snapshot snapshot_;
+  uint64_t seed_, draws_ = 0;
+  JobId last_id_ = 0;
+};
+
+double Quantile(std::vector<double> values, double q) {
+  std::sort(values.begin(), values.end());
+  return values[std::min(values.size() - 1, static_cast<size_t>(q * values.size()))];
+}
+
+// A world whose GPUs small jobs hold, while `pending` of all kinds wait.
+World BusyWorld(int nodes, int pending, uint64_t seed) {
+  World world(nodes, kGpusPerNode, seed);
+  for (int64_t asked = 0; asked < nodes * kGpusPerNode;) asked += world.Submit(true);
+  world.Apply(world.Pass(nullptr));
+  world.KeepPending(pending);
+  // Those of higher priority stop others first, more than ever again.
+  constexpr int kWarmUp = 30;
+  for (int pass = 0; pass < kWarmUp; ++pass) {
+    world.Apply(world.Pass(nullptr));
+    world.Advance(kLifetimePasses);
+    world.KeepPending(pending);
+  }
+  return world;
+}
+
+// Prints a row of the table and returns the median in seconds. `half` is the median with half as
+// many of something, or 0.
+double MeasurePasses(int nodes, int pending, int passes, uint64_t seed, double half) {
+  World world = BusyWorld(nodes, pending, seed);
+  std::vector<double> seconds;
+  size_t starts = 0, stops = 0;
+  for (int pass = 0; pass < passes; ++pass) {
+    CHECK(world.pending() == pending);
+    const Decisions decisions = world.Pass(&seconds);
+    starts += decisions.starts.size();
+    stops += decisions.stops.size();
+    world.Apply(decisions);
+    world.Advance(kLifetimePasses);
+    world.KeepPending(pending);
+  }
+  const double median = Quantile(seconds, 0.5);
+  fmt::print("| {} | {} | {} | {:.2f} | {:.2f} | {:.2f} | {:.1f} | {:.1f} | {} |\n", nodes, pending,
+             world.running(), 1e3 * median, 1e3 * Quantile(seconds, 0.99),
+             1e3 * Quantile(seconds, 1), static_cast<double>(starts) / passes,
+             static_cast<double>(stops) / passes,
+             half > 0 ? fmt::format("{:.2f}", median / half) : "");
+  std::fflush(stdout);
+  return median;
+}
+
+void MeasureGrowth(int nodes, int pending, int passes, uint64_t seed) {
+  fmt::print(
+      "| nodes | pending | running | pass: median ms | p99 ms | max ms | starts a pass "
+      "| stops a pass | median over the row before: at most 2 is no worse than linear |\n"
+      "| --- | --- | --- | --- | --- | --- | --- | --- | --- |\n");
+  double half = 0;
+  for (const int part : {4, 2, 1}) half = MeasurePasses(nodes / part, pending, passes, seed, half);
+  half = 0;
+  for (const int part : {4, 2, 1}) half = MeasurePasses(nodes, pending / part, passes, seed, half);
+}
+
+// As in Kueue's performance suite: many jobs over 30 queues, all submitted at the start, admitted
+// as room appears; each runs for a few passes.
+void MeasureAdmissions(int jobs, uint64_t seed) {
+  const double start = Seconds();
+  World world(250, kGpusPerNode, seed);
+  for (int job = 0; job < jobs; ++job) world.Submit(true);
+  size_t admitted = 0;
+  std::vector<double> seconds;
+  while (world.pending() > 0) {
+    const Decisions decisions = world.Pass(&seconds);
+    admitted += decisions.starts.size();
+    world.Apply(decisions);
+    world.Advance(3);
+  }
+  const double all = Seconds() - start;
+  const double scheduling = std::accumulate(seconds.begin(), seconds.end(), 0.0);
+  fmt::print(
+      "\n{} admissions over {} queues in {} passes: {:.0f} a second of scheduling ({:.2f} s), "
+      "{:.0f} a second with this program's own bookkeeping ({:.2f} s)\n",
+      admitted, kQueues, seconds.size(), static_cast<double>(admitted) / scheduling, scheduling,
+      static_cast<double>(admitted) / all, all);
+}
+
+int Main(int argc, char** argv) {
+  int passes = 300, nodes = 5000, pending = 10000, jobs = 15000;
+  uint64_t seed = 1;
+  CLI::App app{"Passes of the scheduler on a busy cluster, as a Markdown table"};
+  app.add_option("--passes", passes);
+  app.add_option("--nodes", nodes, "the largest cluster");
+  app.add_option("--pending", pending, "the longest line");
+  app.add_option("--jobs", jobs, "to be admitted");
+  app.add_option("--seed", seed);
+  CLI11_PARSE(app, argc, argv);
+  MeasureGrowth(nodes, pending, passes, seed);
+  MeasureAdmissions(jobs, seed);
+  return 0;
+}
+
+}  // namespace
+}  // namespace renzan::cluster
+
+int main(int argc, char** argv) { return renzan::cluster::Main(argc, argv); }
