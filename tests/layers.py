@@ -36,7 +36,7 @@ for path in files:
     if folder not in ALLOWED:
         errors.append(f"{path}: folder {folder} is not in the house plan")
         continue
-    test_only = path.name.endswith("_test.cc") or path.name == "testing.h"
+    test_only = path.name.endswith(("_test.cc", "_for_test.h", "testing.h"))
     for number, line in enumerate(path.read_text().splitlines(), 1):
         ours = re.match(r'#include "renzan/((?:cluster/)?\w+)/', line)
         theirs = re.match(r"#include <([^>]+)>", line)

@@ -119,7 +119,7 @@ void Up(const CLI::App& verb, const UpFlags& flags) {
   if (flags.print_config) return PrintResolved(ReadConfig(verb, flags));
   cluster::DaemonOptions options = Options(verb, flags);
   RefuseSecond(options.socket);
-  CreateDirectories(options.state_dir);
+  cluster::MakeStateDirectory(options);
   if (flags.foreground) return cluster::RunDaemon(options);
   StartDetached(options.state_dir + "/daemon.log", [&options](int ready_fd) {
     options.ready_fd = ready_fd;

@@ -41,24 +41,6 @@ class Descriptor {
   int fd_;
 };
 
-// Other users pass through to their jobs' directories, but see nothing on the way.
-void MakeStateDirectory(const DaemonOptions& options) {
-  CreateDirectories(options.state_dir);
-  CreateDirectories(options.state_dir + "/jobs");
-  const mode_t mode = ::geteuid() == 0 && !options.allow_users.empty() ? 0711 : 0700;
-  for (const std::string& path : {options.state_dir, options.state_dir + "/jobs"}) {
-    // Whose directory it is can put links where the daemon writes.
-    struct stat about;
-    if (::stat(path.c_str(), &about) != 0) FailErrno(errno, "cannot look at " + path);
-    if (about.st_uid != ::geteuid())
-      Fail(ErrorCode::kCantCreate,
-           "{} belongs to another user (user id {}), who could lead the daemon astray: choose "
-           "another directory with --state, or give it to user id {}",
-           path, about.st_uid, ::geteuid());
-    if (::chmod(path.c_str(), mode) != 0) FailErrno(errno, "cannot change the mode of " + path);
-  }
-}
-
 std::unique_ptr<FileLock> LockState(const std::string& state_dir) {
   const std::string path = state_dir + "/lock";
   auto lock = FileLock::TryLock(path, fmt::format("pid {}", ::getpid()));
@@ -98,6 +80,22 @@ void SayReady(int fd, const std::string& socket) {
 }
 
 }  // namespace
+
+void MakeStateDirectory(const DaemonOptions& options) {
+  const mode_t mode = ::geteuid() == 0 && !options.allow_users.empty() ? 0711 : 0700;
+  for (const std::string& path : {options.state_dir, options.state_dir + "/jobs"}) {
+    CreateDirectories(path);
+    // Whose directory it is can put links where the daemon writes.
+    struct stat about;
+    if (::stat(path.c_str(), &about) != 0) FailErrno(errno, "cannot look at " + path);
+    if (about.st_uid != ::geteuid())
+      Fail(ErrorCode::kCantCreate,
+           "{} belongs to another user (user id {}), who could lead the daemon astray: choose "
+           "another directory with --state, or give it to user id {}",
+           path, about.st_uid, ::geteuid());
+    if (::chmod(path.c_str(), mode) != 0) FailErrno(errno, "cannot change the mode of " + path);
+  }
+}
 
 void RunDaemon(const DaemonOptions& options) {
   // Whoever reads from us, a keeper or a client, may end at any moment.

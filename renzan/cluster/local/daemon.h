@@ -19,6 +19,10 @@ struct DaemonOptions {
   int ready_fd = -1;  // a line is written here, and it is closed, once requests are answered
 };
 
+// Makes the state directory, closed to other users except that those who are served pass through to
+// their jobs' directories. Refuses one of another user (kCantCreate) before anything is in it.
+void MakeStateDirectory(const DaemonOptions& options);
+
 // Returns when it has been told to end (SIGTERM, SIGINT, POST /v1/shutdown). Jobs go on running,
 // and the next daemon with the same state directory finds them again. Throws Error: kUnavailable
 // (one is running already), kConfig, kData (damaged state), kCantCreate, kIo.
