@@ -55,7 +55,8 @@ void RequestCheckpoints(const Snapshot& snapshot, TimeMs longest, Decisions& dec
     const std::optional<double> hazard = Hazard(snapshot, job);
     if (!hazard) continue;
     const TimeMs saved = std::max(job.started, job.last_checkpoint.value_or(job.started));
-    const TimeMs due = saved + CheckpointInterval(job.checkpoint_cost_ms, *hazard, longest);
+    const TimeMs bound = std::min(longest, job.max_checkpoint_interval_ms);
+    const TimeMs due = saved + CheckpointInterval(job.checkpoint_cost_ms, *hazard, bound);
     if (due <= snapshot.now)
       decisions.checkpoints.push_back(job.id);
     else

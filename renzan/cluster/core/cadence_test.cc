@@ -63,6 +63,13 @@ TEST_F(Cadence, WhenTheIntervalHasPassed) {
   EXPECT_EQ(Ask().look_again, world.now);
 }
 
+TEST_F(Cadence, NeverRarerThanTheJobAllows) {
+  job().started = world.now - 100'000;
+  EXPECT_THAT(Ask().checkpoints, IsEmpty());
+  job().max_checkpoint_interval_ms = 100'000;
+  EXPECT_THAT(Ask().checkpoints, ElementsAre(1));
+}
+
 TEST_F(Cadence, ACheckpointOfAnEarlierAttemptIsNoLaterThanTheStart) {
   job().started = world.now - 1;
   job().last_checkpoint = 0;

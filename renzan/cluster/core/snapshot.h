@@ -135,6 +135,8 @@ struct Job {
   bool grand_challenge = false;  // has the whole cluster if it needs it
   TimeMs submitted = 0;      // its place in the queue: with the id; preemption does not change it
   TimeMs grace_ms = 30'000;  // how long it may take to stop
+  // Work of more than so long is not to be at risk; the scheduler's own bound holds too.
+  TimeMs max_checkpoint_interval_ms = kNever;
 
   JobState state = JobState::kPending;
   TimeMs eligible_at = 0;  // not started before (back-off)

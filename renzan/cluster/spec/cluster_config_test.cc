@@ -251,6 +251,7 @@ grand_challenge: true
   EXPECT_TRUE(job.grand_challenge);
   EXPECT_EQ(job.submitted, 5000);
   EXPECT_EQ(job.grace_ms, 60'000);
+  EXPECT_EQ(job.max_checkpoint_interval_ms, 600'000);
   EXPECT_EQ(job.state, JobState::kPending);
   const Shape& shape = snapshot_.shapes.at(job.shape);
   EXPECT_EQ(shape.per_worker, (Resources{{1500, 1024, 2, 1}}));

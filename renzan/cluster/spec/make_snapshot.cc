@@ -196,6 +196,7 @@ Job MakeJob(Snapshot& snapshot, const JobSpec& spec, const std::string& user, Jo
   job.grand_challenge = spec.grand_challenge;
   job.submitted = now;
   job.grace_ms = spec.grace_ms();
+  job.max_checkpoint_interval_ms = spec.max_checkpoint_interval_ms();
   return job;
 }
 

@@ -120,6 +120,7 @@ void Describe(Io& io, Job& job) {
   io("grand_challenge", job.grand_challenge);
   io("submitted", job.submitted);
   io("grace_ms", job.grace_ms);
+  io("max_checkpoint_interval_ms", job.max_checkpoint_interval_ms);
   io("state", job.state);
   io("eligible_at", NullAtMax{job.eligible_at});
   io("placement", job.placement);

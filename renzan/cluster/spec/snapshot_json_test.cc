@@ -57,6 +57,7 @@ Snapshot Everything() {
   job.grand_challenge = true;
   job.submitted = 5;
   job.grace_ms = 6;
+  job.max_checkpoint_interval_ms = 60'000;
   job.state = JobState::kResizing;
   job.eligible_at = kNever;
   job.placement = {{0, 2}, {1, 1}};
@@ -104,7 +105,7 @@ TEST(SnapshotJson, NothingIsLeftOut) {
   // is counted.
   const Json json = Json::parse(SnapshotToJson(Everything()));
   EXPECT_EQ(json.size(), 10u);
-  EXPECT_EQ(json["jobs"][1].size(), 25u);
+  EXPECT_EQ(json["jobs"][1].size(), 26u);
   EXPECT_EQ(json["nodes"][0].size(), 8u);
   EXPECT_EQ(json["pools"][0].size(), 11u);
   EXPECT_EQ(json["shapes"][0].size(), 5u);
