@@ -60,6 +60,25 @@ void PrintQueues(const Json& queues) {
   fmt::print("\n{}", table.Text());
 }
 
+// Only where nodes may go or cost something.
+void PrintPools(const Json& pools) {
+  Table table({{"pool"},
+               {"nodes", kRight},
+               {"price/h", kRight},
+               {"node hours", kRight},
+               {"interruptions", kRight},
+               {"per node and hour", kRight}});
+  bool any = false;
+  for (const Json& pool : pools) {
+    any |= pool.at("price_per_hour") > 0 || pool.at("interruptions_per_hour") > 0;
+    table.Add({pool.at("name"), pool.at("nodes").dump(),
+               NumberText(pool.at("price_per_hour").get<double>()),
+               NumberText(pool.at("node_hours").get<double>()), pool.at("interruptions").dump(),
+               fmt::format("{:.3g}", pool.at("interruptions_per_hour").get<double>())});
+  }
+  if (any) fmt::print("\n{}", table.Text());
+}
+
 void PrintUsers(const Json& users) {
   if (users.empty()) return;
   Table table({{"user"}, {"gpus", kRight}, {"cap", kRight}});
@@ -80,6 +99,11 @@ void Status(const StatusFlags& flags) {
              LocalTimeText(started, now), DurationText(now - started),
              status.at("state_dir").get<std::string>(), socket);
   fmt::print("nodes   {}\njobs    {}\n\n", Counts(status.at("nodes")), Counts(status.at("jobs")));
+  if (status.contains("refused_decisions"))
+    fmt::print(
+        "NOTHING IS STARTED OR STOPPED: the scheduler's decisions are wrong ({}). Please "
+        "report it with the output of `renzan cluster status --json`\n\n",
+        status.at("refused_decisions").get<std::string>());
   Table resources({{"resource"}, {"used", kRight}, {"of", kRight}});
   for (const Json& resource : status.at("resources")) {
     const std::string kind = resource.at("name");
@@ -87,6 +111,7 @@ void Status(const StatusFlags& flags) {
         {kind, AmountText(kind, resource.at("used")), AmountText(kind, resource.at("capacity"))});
   }
   fmt::print("{}", resources.Text());
+  PrintPools(status.at("pools"));
   PrintQueues(status.at("queues"));
   PrintUsers(status.at("users"));
 }

@@ -80,6 +80,16 @@ void PrintProgress(const Json& progress) {
   Line("progress", text);
 }
 
+// "checkpoint 2.4s, start 1.1s"
+std::string MeasuredText(const Json& job) {
+  std::vector<std::string> words;
+  for (const auto& [key, word] :
+       {std::pair("checkpoint_ms", "checkpoint"), {"restart_ms", "start"}})
+    if (const Json ms = job.value(key, Json()); ms.is_number())
+      words.push_back(fmt::format("{} {}", word, DurationText(ms.get<int64_t>())));
+  return fmt::format("{}", fmt::join(words, ", "));
+}
+
 void PrintPast(const Json& job, int64_t now) {
   Line("run dir", TextOf(job.value("run_dir", Json())));
   Line("checkpoints", TextOf(job.value("checkpoint_dir", Json())));
@@ -88,6 +98,7 @@ void PrintPast(const Json& job, int64_t now) {
     Line("used",
          fmt::format("{} GPU-seconds, cost {}", NumberText(job.at("gpu_seconds").get<double>()),
                      NumberText(job.at("cost").get<double>())));
+  Line("takes", MeasuredText(job));
   if (!job.at("attempts_list").empty()) {
     Table attempts({{"attempt", Table::Align::kRight},
                     {"state"},

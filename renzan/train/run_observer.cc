@@ -153,6 +153,7 @@ void RunObserver::OnStart(const LoopState& first, int64_t steps) {
   state_->first_step = first.step;
   state_->first_seconds = first.seconds;
   state_->status.state = "running";
+  state_->status.working_since_unix_seconds = o.clock->UnixSeconds();
   state_->status.steps = state_->shown.steps = steps;
   state_->WriteStatus();
 }

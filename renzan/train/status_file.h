@@ -21,6 +21,8 @@ struct RunStatus {
   double samples_per_second = 0;
   std::optional<double> eta_seconds = {};
   std::optional<Checkpoint> last_checkpoint = {};
+  // When this process began its first step: until then it started and loaded.
+  std::optional<double> working_since_unix_seconds = {};
   double updated_unix_seconds = 0;
 };
 

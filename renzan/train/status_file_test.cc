@@ -21,11 +21,13 @@ TEST(StatusFile, HoldsWhatTheLaunchContractNames) {
                                         .samples_per_second = 5e4,
                                         .eta_seconds = 18,
                                         .last_checkpoint = RunStatus::Checkpoint{90, 1790000000},
+                                        .working_since_unix_seconds = 1789999000,
                                         .updated_unix_seconds = 1790000005});
   EXPECT_EQ(Json::parse(ReadFile(dir / "status.json")),
             Json::parse(R"({"state": "running", "step": 100, "steps": 1000,
                             "samples_per_second": 50000.0, "eta_seconds": 18.0,
                             "last_checkpoint": {"step": 90, "time": 1790000000.0},
+                            "working_since": 1789999000.0,
                             "updated": 1790000005.0})"));
   WriteStatusFile(dir / "status.json", {});
   const Json status = Json::parse(ReadFile(dir / "status.json"));

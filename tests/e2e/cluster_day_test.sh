@@ -124,6 +124,11 @@ $renzan nodes lose spot-1 >/dev/null
 wait_for 60 not_on spot-1
 wait_for 60 is 1 state running
 wait_for 60 has_moved_on "$(steps_of 1)"
+for time in checkpoint_ms restart_ms; do
+  [ "$(field 1 $time)" -gt 0 ] || fail "$time of job 1 is $(field 1 $time)"
+done
+$renzan cluster status >status.txt
+grep -qE '^spot +[0-9] +0 +[0-9.]+ +2 ' status.txt || { cat status.txt >&2; fail "not two interruptions"; }
 is 1 failures 0 || fail "a lost node counted as a failure of the job"
 
 echo "== It ends with the bits of the run that nobody has disturbed"

@@ -113,6 +113,9 @@ ApiResponse ShowJob(const ApiContext& context, const ApiRequest& request) {
     const bool owner = controller.MayChange(job, request.caller);
     out["spec"] = owner ? Json(job.spec) : Json();
     const std::string directory = controller.JobDirectory(id);
+    const Measured& measured = view.measured;
+    out["checkpoint_ms"] = OrNull(measured.checkpoint_ms);
+    out["restart_ms"] = OrNull(measured.restart_ms);
     out["run_dir"] = directory + "/run";
     out["checkpoint_dir"] = directory + "/checkpoints";
     out["artifacts_dir"] = directory + "/artifacts";

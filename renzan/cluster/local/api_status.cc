@@ -33,7 +33,7 @@ struct Totals {
   Resources capacity, used;
   std::vector<Resources> by_queue;
   std::vector<int64_t> gpus_by_user;
-  std::vector<int> pending, running;
+  std::vector<int> pending, running, by_pool;  // jobs by queue; nodes that are there
 };
 
 Totals Sum(const Snapshot& snapshot) {
@@ -42,10 +42,12 @@ Totals Sum(const Snapshot& snapshot) {
   totals.pending.resize(snapshot.queues.size());
   totals.running.resize(snapshot.queues.size());
   totals.gpus_by_user.resize(snapshot.users.size());
+  totals.by_pool.resize(snapshot.pools.size());
   for (const Node& node : snapshot.nodes) {
     ++totals.nodes[NameOf(node.state)];
     const bool there = node.state == NodeState::kReady || node.state == NodeState::kDraining;
     if (there) totals.capacity += node.capacity;
+    if (there && node.pool >= 0) ++totals.by_pool[node.pool];
   }
   for (const Job& job : snapshot.jobs) {
     const Resources used = snapshot.shapes[job.shape].per_worker * NumWorkers(job.placement);
@@ -76,8 +78,12 @@ Json QueueJson(const Snapshot& snapshot, const Totals& totals, size_t index) {
 
 ApiResponse ClusterStatus(const ApiContext& context, const ApiRequest&) {
   std::map<std::string, int64_t> jobs;
+  std::vector<PoolHistory> pools;
+  std::string refused;
   const Snapshot snapshot = context.loop.Run([&](Controller& controller) {
     jobs = controller.store().CountByState();
+    pools = controller.pool_histories();
+    refused = controller.refused();
     return controller.snapshot();
   });
   const Totals totals = Sum(snapshot);
@@ -96,6 +102,16 @@ ApiResponse ClusterStatus(const ApiContext& context, const ApiRequest&) {
   body["resources"] = Json::array();
   for (const auto& [name, amount] : capacity.items())
     body["resources"].push_back({{"name", name}, {"capacity", amount}, {"used", used[name]}});
+  if (!refused.empty()) body["refused_decisions"] = refused;
+  body["pools"] = Json::array();
+  for (size_t pool = 0; pool < pools.size(); ++pool)
+    body["pools"].push_back(
+        {{"name", pools[pool].seen.name},
+         {"nodes", totals.by_pool[pool]},
+         {"price_per_hour", snapshot.pools[pool].price_per_hour},
+         {"node_hours", static_cast<double>(pools[pool].seen.node_ms) / 3'600'000},
+         {"interruptions", pools[pool].seen.interruptions},
+         {"interruptions_per_hour", snapshot.pools[pool].interruptions_per_hour}});
   body["queues"] = Json::array();
   for (size_t queue = 0; queue < snapshot.queues.size(); ++queue)
     body["queues"].push_back(QueueJson(snapshot, totals, queue));

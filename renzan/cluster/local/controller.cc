@@ -1,6 +1,7 @@
 #include "renzan/cluster/local/controller.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "renzan/base/log.h"
 #include "renzan/cluster/local/accounting.h"
@@ -11,6 +12,7 @@ namespace {
 
 constexpr TimeMs kRetryMs = 1000;          // after an error of the disk
 constexpr TimeMs kProgressFreshMs = 2000;  // a status read so lately serves the scheduler
+constexpr TimeMs kRefusedAgainMs = 10'000;
 
 }  // namespace
 
@@ -51,10 +53,14 @@ TimeMs Controller::Turn() {
       // What is overdue has been asked for; it is not worth asking all the time.
       look_again_ = decisions.look_again > now ? decisions.look_again : now + kRetryMs;
       const auto broken = options_.check(snapshot_, decisions);
+      const std::string refused = std::exchange(refused_, broken.empty() ? "" : broken[0]);
       if (broken.empty()) {
         CarryOut(decisions);
       } else {
-        LogError("the scheduler's decisions are not carried out, they are wrong: {}", broken[0]);
+        // Much of what is decided depends on the time: the next ones may be right.
+        look_again_ = std::min(look_again_, now + kRefusedAgainMs);
+        if (refused != refused_)
+          LogError("the scheduler's decisions are not carried out, they are wrong: {}", refused_);
       }
     }
   } catch (const Error& error) {
@@ -63,8 +69,9 @@ TimeMs Controller::Turn() {
     dirty_ = true;
     retry_at_ = now + kRetryMs;
   }
+  const TimeMs next_checkpoint = AwaitCheckpoints();
   if (retry_at_ != kNever) return retry_at_;
-  return dirty_ ? now : std::min(look_again_, NextNodeEvent());
+  return dirty_ ? now : std::min({look_again_, NextNodeEvent(), next_checkpoint});
 }
 
 // What lies further ahead than it can by right would be waited for until the clock is there again.
@@ -73,7 +80,11 @@ void Controller::ClockWentBack(TimeMs now) {
   retry_at_ = kNever;
   look_again_ = now;
   accounted_until_ = std::min(accounted_until_, now);
-  for (auto& [id, live] : live_) live.progress_read = live.checkpoint_asked = 0;
+  nodes_observed_until_ = std::min(nodes_observed_until_, now);
+  for (auto& [id, live] : live_) {
+    live.progress_read = live.checkpoint_asked = live.stop_asked = 0;
+    live.checkpoint_awaited.reset();
+  }
   for (Job& job : snapshot_.jobs) {
     job.started = std::min(job.started, now);
     job.last_resize = std::min(job.last_resize, now);
@@ -123,6 +134,7 @@ void Controller::ReadProgress(LiveJob& live, TimeMs not_older_than) {
   job->last_checkpoint.reset();
   if (progress->last_checkpoint && *progress->last_checkpoint >= live.attempt->started)
     job->last_checkpoint = progress->last_checkpoint;
+  MeasureRunning(live);
 }
 
 Controller::LiveJob& Controller::LiveNamed(JobId job) {

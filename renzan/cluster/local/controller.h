@@ -19,6 +19,7 @@
 #include "renzan/cluster/core/decisions.h"
 #include "renzan/cluster/local/agent.h"
 #include "renzan/cluster/local/outcome.h"
+#include "renzan/cluster/local/pool_history.h"
 #include "renzan/cluster/local/records.h"
 #include "renzan/cluster/local/run_status.h"
 #include "renzan/cluster/local/store.h"
@@ -47,6 +48,7 @@ struct JobView {
   NamedPlacement placement;      // while it has workers
   std::string reason;            // why it is pending, in a word
   std::optional<RunProgress> progress;
+  Measured measured;
 };
 
 struct ControllerOptions {
@@ -100,6 +102,9 @@ class Controller {
   // Up to now.
   UsageRecord UsageOf(JobId job);
   std::vector<LoanRecord> LoansUntilNow();
+  const std::vector<PoolHistory>& pool_histories();
+  // What is wrong with the scheduler's last decisions, which were not carried out; else empty.
+  const std::string& refused() const { return refused_; }
   // Throws Error kNoPermission unless the caller may see and change the job.
   void RequireOwner(const JobRecord& job, const Caller& caller) const;
   void RequireOperator(const Caller& caller) const;
@@ -120,12 +125,16 @@ class Controller {
     std::optional<RunProgress> progress;
     TimeMs progress_read = 0;
     TimeMs checkpoint_asked = 0;
+    std::optional<TimeMs> checkpoint_awaited;  // since when
+    TimeMs stop_asked = 0;  // of this attempt; 0: not, or by a daemon before this one
+    Measured measured;
     bool stop_untold = false;  // it has to stop and does not know
     // Its processes were gone when the daemon came up: the last that is known of them.
     std::optional<TimeMs> lost_at;
   };
   // controller_recover.cc
   void RecoverNodes();
+  void RecoverPools();
   void RecoverJob(JobRecord record);
   void Adopt(LiveJob& live, Job& job);
   int NodeForLeftOver(const NodeShare& share, const Job& job);
@@ -168,6 +177,15 @@ class Controller {
   bool InUse(int node) const;
   TimeMs NextNodeEvent() const;
 
+  // controller_measured.cc
+  void AskForCheckpoint(LiveJob& live);
+  TimeMs AwaitCheckpoints();
+  void MeasureRunning(LiveJob& live);
+  void MeasureStop(LiveJob& live, const AttemptEnd& end);
+  void Remember(LiveJob& live, const Measured& measured);
+  void ObserveNodes();
+  void CountInterruption(int node);
+
   // controller_usage.cc
   UsageRecord UsageSince(const Job& job, TimeMs until) const;
   void Account(TimeMs until);  // within a transaction
@@ -195,10 +213,13 @@ class Controller {
   std::set<int> vanishing_;      // nodes that are gone once their last worker is
   std::set<int> untold_;         // of those, whose workers may not all have been told
   std::map<JobId, Wait> waits_;  // of the last pass
-  bool dirty_ = true;            // the scheduler has not seen everything
+  std::string refused_;
+  bool dirty_ = true;  // the scheduler has not seen everything
   TimeMs look_again_ = kNever;
   TimeMs retry_at_ = kNever;  // after an error of the disk
   TimeMs accounted_until_ = 0;
+  std::vector<PoolHistory> pools_;  // in the order of Snapshot::pools
+  TimeMs nodes_observed_until_ = 0;
   TimeMs last_turn_ = 0;
 };
 

@@ -96,7 +96,7 @@ void Controller::Checkpoint(JobId id, const Caller& caller) {
     Fail(ErrorCode::kUsage,
          "job {} does not say that it checkpoints on request (checkpoint: {{on_request: true}})",
          id);
-  agent_.Checkpoint(AttemptDirectory(id, live.attempt->number));
+  AskForCheckpoint(live);
 }
 
 void Controller::Relax(const std::string& user, int64_t max_gpus, TimeMs for_ms,
@@ -142,10 +142,11 @@ JobView Controller::ViewOf(const JobRecord& record) {
 
 JobView Controller::View(JobId id) {
   const auto at = live_.find(id);
-  if (at != live_.end()) return ViewOf(at->second.record);
-  const auto record = store_.FindJob(id);
+  const auto record = at != live_.end() ? at->second.record : store_.FindJob(id);
   if (!record) Fail(ErrorCode::kNoInput, "there is no job {}: `renzan jobs --all` lists them", id);
-  return ViewOf(*record);
+  JobView view = ViewOf(*record);
+  view.measured = store_.MeasuredOf(id);
+  return view;
 }
 
 std::vector<JobView> Controller::ViewsSince(TimeMs ended_since) {

@@ -51,8 +51,7 @@ void Controller::CarryOut(const Decisions& decisions) {
     LiveJob& live = live_.at(job);
     if (!live.attempt || live.checkpoint_asked + kBetweenCheckpointRequestsMs > snapshot_.now)
       continue;
-    live.checkpoint_asked = snapshot_.now;
-    agent_.Checkpoint(AttemptDirectory(job, live.attempt->number));
+    AskForCheckpoint(live);
   }
 }
 
@@ -149,7 +148,8 @@ bool Controller::StartJob(LiveJob& live, const Placement& placement, bool backfi
   live.record = record;
   live.attempt = attempt;
   live.progress.reset();
-  live.progress_read = 0;
+  live.progress_read = live.checkpoint_asked = live.stop_asked = 0;
+  live.checkpoint_awaited.reset();
   job->state = JobState::kRunning;
   job->placement = placement;
   job->started = job->last_resize = now;
@@ -240,6 +240,7 @@ void Controller::StopJob(LiveJob& live, JobRecord record, AttemptRecord attempt)
 void Controller::AskToStop(LiveJob& live) {
   const std::string directory = AttemptDirectory(live.record.id, live.attempt->number);
   live.stop_untold = false;
+  if (live.stop_asked == 0) live.stop_asked = Now();
   try {
     agent_.Stop(directory, GraceOf(live));
   } catch (const Error& error) {

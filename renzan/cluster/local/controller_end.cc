@@ -104,6 +104,7 @@ void Controller::Finish(LiveJob& live, const std::optional<AttemptEnd>& end) {
                               : OutcomeOfLost(live.record, live.policy);
   if (HasEnded(outcome.state) && CollectArtifacts(live)) return;
 
+  if (end) MeasureStop(live, *end);
   JobRecord record = live.record;
   AttemptRecord attempt = *live.attempt;
   const TimeMs began = end ? end->started_ms : attempt.started;
@@ -128,6 +129,7 @@ void Controller::Finish(LiveJob& live, const std::optional<AttemptEnd>& end) {
 
   live.record = record;
   live.attempt.reset();
+  live.checkpoint_awaited.reset();
   live.copied.reset();
   live.lost_at.reset();
   watched_.erase(id);

@@ -33,6 +33,7 @@ void Controller::SetNode(int index, NodeState state, TimeMs until) {
   store_.Transact([&] {
     store_.Put(NodeRecord{.name = node.name, .pool = pool, .state = state, .until = until});
   });
+  ObserveNodes();  // for as long as it was what it was
   const bool lingers = state == NodeState::kGone && InUse(index);
   if (lingers) {
     vanishing_.insert(index);
@@ -145,16 +146,20 @@ void Controller::Drain(const std::string& name, std::optional<TimeMs> notice_ms,
   if (vanishing_.count(node))
     Fail(ErrorCode::kUsage, "node {} is lost: its workers are being ended already", name);
   snapshot_.now = Now();
+  const bool announced = state == NodeState::kDraining && snapshot_.nodes[node].until != kNever;
   SetNode(node, NodeState::kDraining, notice_ms ? snapshot_.now + *notice_ms : kNever);
+  if (notice_ms && !announced) CountInterruption(node);
 }
 
 void Controller::Lose(const std::string& name, const Caller& caller) {
   RequireOperator(caller);
   const int node = NodeNamed(name);
-  if (snapshot_.nodes[node].state == NodeState::kGone)
-    Fail(ErrorCode::kUsage, "node {} is gone already", name);
+  const NodeState state = snapshot_.nodes[node].state;
+  if (state == NodeState::kGone) Fail(ErrorCode::kUsage, "node {} is gone already", name);
+  const bool announced = state == NodeState::kDraining && snapshot_.nodes[node].until != kNever;
   snapshot_.now = Now();
   Vanish(node);
+  if (!announced && state != NodeState::kBooting) CountInterruption(node);
 }
 
 void Controller::Restore(const std::string& name, const Caller& caller) {

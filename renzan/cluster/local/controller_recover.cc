@@ -5,6 +5,7 @@
 #include "renzan/cluster/local/accounting.h"
 #include "renzan/cluster/local/controller.h"
 #include "renzan/cluster/local/job_policy.h"
+#include "renzan/cluster/local/measured.h"
 #include "renzan/cluster/spec/cluster_config.h"
 
 namespace renzan::cluster {
@@ -19,6 +20,7 @@ void Controller::Recover() {
     if (record.relaxation.until > snapshot_.now)
       snapshot_.users[snapshot_.InternUser(record.user)].relaxations.push_back(record.relaxation);
   RecoverNodes();
+  RecoverPools();
   for (JobRecord& record : store_.UnfinishedJobs()) RecoverJob(std::move(record));
 }
 
@@ -45,6 +47,17 @@ void Controller::RecoverNodes() {
     at->state = record.state;
     at->until = record.until;
   }
+}
+
+// How long a machine without a daemon had its nodes nobody has observed.
+void Controller::RecoverPools() {
+  for (const Pool& pool : snapshot_.pools)
+    pools_.push_back({.stated_per_hour = pool.interruptions_per_hour, .seen = {.name = pool.name}});
+  for (const PoolRecord& record : store_.Pools())
+    for (PoolHistory& pool : pools_)
+      if (pool.seen.name == record.name) pool.seen = record;
+  nodes_observed_until_ = snapshot_.now;
+  ObserveNodes();
 }
 
 Job Controller::MakeRecoveredJob(const JobRecord& record, const JobSpec& spec) {
@@ -74,6 +87,8 @@ void Controller::RecoverJob(JobRecord record) {
   const JobId id = record.id;
   LiveJob& live =
       live_[id] = {.record = std::move(record), .spec = spec, .policy = RetryPolicyOf(spec)};
+  live.measured = store_.MeasuredOf(id);
+  ApplyMeasured(live.measured, job);
   for (const AttemptRecord& attempt : store_.Attempts(id))
     if (!attempt.ended) live.attempt = attempt;
   snapshot_.jobs.push_back(job);

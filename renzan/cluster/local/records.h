@@ -108,6 +108,20 @@ struct RelaxationRecord {
   Relaxation relaxation;
 };
 
+// How long it has been seen to take the job to stop and to start; nothing: not seen yet.
+struct Measured {
+  std::optional<TimeMs> checkpoint_ms;  // from the request to the end of a checkpoint
+  std::optional<TimeMs> restart_ms;     // from the start of an attempt to its first step
+  bool operator==(const Measured&) const = default;
+};
+
+// What the nodes of a pool have been seen to do since the pool was first used.
+struct PoolRecord {
+  std::string name;
+  TimeMs node_ms = 0;         // that its nodes were there, together
+  int64_t interruptions = 0;  // nodes that vanished or were announced to
+};
+
 struct UsageRecord {
   double gpu_seconds = 0;
   double cost = 0;

@@ -44,6 +44,7 @@ std::optional<RunProgress> ParseRunStatus(std::string_view text, TimeMs now) {
   progress.samples_per_second = Number(status, "samples_per_second", 1e15).value_or(0);
   progress.eta_seconds = Number(status, "eta_seconds", kLongestEta);
   progress.updated = Time(status, "updated", now).value_or(now);
+  progress.working_since = Time(status, "working_since", now);
   const auto checkpoint = status.find("last_checkpoint");
   if (checkpoint != status.end() && checkpoint->is_object())
     progress.last_checkpoint = Time(*checkpoint, "time", now);

@@ -17,6 +17,7 @@ struct RunProgress {
   double samples_per_second = 0;
   std::optional<double> eta_seconds;  // from `updated`
   std::optional<TimeMs> last_checkpoint;
+  std::optional<TimeMs> working_since;  // began its first step
   TimeMs updated = 0;
 };
 

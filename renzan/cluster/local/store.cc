@@ -44,6 +44,15 @@ void Store::PutUsage(JobId job, const UsageRecord& usage) {
   store::Usage().Put(*database_, {job, usage.gpu_seconds, usage.cost});
 }
 
+void Store::PutMeasured(JobId job, const Measured& measured) {
+  store::MeasuredTimes().Put(*database_,
+                             {job, ToSql(measured.checkpoint_ms), ToSql(measured.restart_ms)});
+}
+
+void Store::Put(const PoolRecord& pool) {
+  store::Pools().Put(*database_, {pool.name, pool.node_ms, pool.interruptions});
+}
+
 void Store::Put(const LoanRecord& loan) {
   store::Loans().Put(*database_, {loan.lender, loan.borrower, loan.gpu_seconds});
 }
@@ -140,6 +149,24 @@ UsageRecord Store::Usage(JobId job) {
     const auto rows = store::Usage().Select(*database_, "WHERE job = ?", {job});
     if (rows.empty()) return {};
     return {.gpu_seconds = rows.front().Real(1), .cost = rows.front().Real(2)};
+  });
+}
+
+Measured Store::MeasuredOf(JobId job) {
+  return Guarded([&]() -> Measured {
+    const auto rows = store::MeasuredTimes().Select(*database_, "WHERE job = ?", {job});
+    if (rows.empty()) return {};
+    return {.checkpoint_ms = rows.front().OptionalInt(1),
+            .restart_ms = rows.front().OptionalInt(2)};
+  });
+}
+
+std::vector<PoolRecord> Store::Pools() {
+  return Guarded([&] {
+    std::vector<PoolRecord> pools;
+    for (const SqlRow& row : store::Pools().Select(*database_))
+      pools.push_back({row.Text(0), row.Int(1), row.Int(2)});
+    return pools;
   });
 }
 

@@ -23,8 +23,8 @@ class Database;
 
 class Store {
  public:
-  // Opens or creates `path`. Throws Error kData: damaged, or written by a newer version of the
-  // program.
+  // Opens or creates `path`; one written by an older version of the program is brought up to date.
+  // Throws Error kData: damaged, or written by a newer version.
   explicit Store(const std::string& path);
   ~Store();
 
@@ -37,6 +37,8 @@ class Store {
   void Put(const NodeRecord& node);
   void Put(const RelaxationRecord& relaxation);
   void PutUsage(JobId job, const UsageRecord& usage);
+  void PutMeasured(JobId job, const Measured& measured);
+  void Put(const PoolRecord& pool);
   void Put(const LoanRecord& loan);
   void PutAccountedUntil(TimeMs time);
   void AddEvent(const EventRecord& event);
@@ -55,6 +57,8 @@ class Store {
   std::vector<NodeRecord> Nodes();
   std::vector<RelaxationRecord> Relaxations();
   UsageRecord Usage(JobId job);
+  Measured MeasuredOf(JobId job);
+  std::vector<PoolRecord> Pools();
   std::vector<LoanRecord> Loans();
   std::optional<TimeMs> AccountedUntil();
 
@@ -64,6 +68,7 @@ class Store {
   auto Guarded(F&& use);
   void Create();
   void CheckContent();
+  void Upgrade();
   [[noreturn]] void Refuse(const std::string& what);
 
   std::string path_;

@@ -31,6 +31,11 @@ std::string NameForCopy(const std::string& path) {
   return free;
 }
 
+void MarkVersion(Database& database) {
+  store::Facts().Put(database, {std::string(kSchemaFact), store::kSchemaVersion});
+  database.Run(fmt::format("PRAGMA user_version = {}", store::kSchemaVersion));
+}
+
 }  // namespace
 
 Store::Store(const std::string& path) : path_(path) {
@@ -38,6 +43,7 @@ Store::Store(const std::string& path) : path_(path) {
     if (!FileExists(path)) Create();
     database_ = std::make_unique<Database>(path);
     CheckContent();
+    Upgrade();
   } catch (const CorruptDatabase& damage) {
     Refuse(damage.what());
   }
@@ -52,10 +58,10 @@ void Store::Create() {
   {
     Database database(made);
     database.Transact([&] {
-      for (const CheckedTable* table : store::AllTables()) database.Run(table->definition());
+      for (const CheckedTable* table : store::TablesOf(store::kSchemaVersion))
+        database.Run(table->definition());
       for (const std::string& index : store::Indexes()) database.Run(index);
-      store::Facts().Put(database, {std::string(kSchemaFact), store::kSchemaVersion});
-      database.Run(fmt::format("PRAGMA user_version = {}", store::kSchemaVersion));
+      MarkVersion(database);
     });
   }
   const std::string directory = std::filesystem::path(path_).parent_path();
@@ -74,19 +80,33 @@ void Store::CheckContent() {
   const std::string verdict = database_->QueryOne("PRAGMA integrity_check(1)").Text(0);
   if (verdict != "ok") throw CorruptDatabase(verdict);
   std::vector<std::string> expected = store::Indexes(), found;
-  for (const CheckedTable* table : store::AllTables()) expected.push_back(table->definition());
+  for (const CheckedTable* table : store::TablesOf(user_version))
+    expected.push_back(table->definition());
   for (const SqlRow& row : database_->Query("SELECT sql FROM sqlite_schema"))
     found.push_back(row.Text(0));
   std::sort(expected.begin(), expected.end());
   std::sort(found.begin(), found.end());
   if (expected != found) throw CorruptDatabase("its tables are not those of this program");
-  for (const CheckedTable* table : store::AllTables()) table->Select(*database_);
+  for (const CheckedTable* table : store::TablesOf(user_version)) table->Select(*database_);
   const auto version =
       store::Facts().Select(*database_, "WHERE name = ?", {std::string(kSchemaFact)});
-  if (version.empty() || version.front().Int(1) != store::kSchemaVersion)
+  if (version.empty() || version.front().Int(1) != user_version)
     throw CorruptDatabase("it does not say of which version its tables are");
   if (!database_->Query("PRAGMA foreign_key_check").empty())
     throw CorruptDatabase("rows belong to a job that is not there");
+}
+
+// What a version before this one wrote, whole as it is, gets the tables that it does not have.
+void Store::Upgrade() {
+  const int64_t version = database_->QueryOne("PRAGMA user_version").Int(0);
+  if (version == store::kSchemaVersion) return;
+  const size_t there = store::TablesOf(version).size();
+  const auto tables = store::TablesOf(store::kSchemaVersion);
+  database_->Transact([&] {
+    for (size_t table = there; table < tables.size(); ++table)
+      database_->Run(tables[table]->definition());
+    MarkVersion(*database_);
+  });
 }
 
 // Once: what has been found again later is the same damage.

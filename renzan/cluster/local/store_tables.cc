@@ -109,8 +109,25 @@ const CheckedTable& Facts() {
   return table;
 }
 
-std::vector<const CheckedTable*> AllTables() {
-  return {&Jobs(), &Attempts(), &Events(), &Nodes(), &Relaxations(), &Usage(), &Loans(), &Facts()};
+const CheckedTable& MeasuredTimes() {
+  static const CheckedTable table(
+      "measured", {"job INTEGER NOT NULL", "checkpoint_ms INTEGER", "restart_ms INTEGER"}, 1,
+      "FOREIGN KEY (job) REFERENCES jobs (id)");
+  return table;
+}
+
+const CheckedTable& Pools() {
+  static const CheckedTable table(
+      "pools", {"name TEXT NOT NULL", "node_ms INTEGER NOT NULL", "interruptions INTEGER NOT NULL"},
+      1);
+  return table;
+}
+
+std::vector<const CheckedTable*> TablesOf(int64_t version) {
+  std::vector<const CheckedTable*> tables = {&Jobs(),        &Attempts(), &Events(), &Nodes(),
+                                             &Relaxations(), &Usage(),    &Loans(),  &Facts()};
+  if (version >= 2) tables.insert(tables.end(), {&MeasuredTimes(), &Pools()});
+  return tables;
 }
 
 const std::vector<std::string>& Indexes() {

@@ -10,8 +10,9 @@
 
 namespace renzan::cluster::store {
 
-// Raised with every change of a definition below.
-inline constexpr int64_t kSchemaVersion = 1;
+// Raised with every change of a definition below. A new version may have tables that the one before
+// did not; a table that changed would need to be copied by Store::Upgrade.
+inline constexpr int64_t kSchemaVersion = 2;
 
 const CheckedTable& Jobs();
 const CheckedTable& Attempts();
@@ -21,9 +22,12 @@ const CheckedTable& Relaxations();
 const CheckedTable& Usage();
 const CheckedTable& Loans();
 const CheckedTable& Facts();  // name, value
+// Since version 2.
+const CheckedTable& MeasuredTimes();
+const CheckedTable& Pools();
 
-// In an order in which they can be created.
-std::vector<const CheckedTable*> AllTables();
+// Those of a version, in an order in which they can be created.
+std::vector<const CheckedTable*> TablesOf(int64_t version);
 // "CREATE INDEX ..."
 const std::vector<std::string>& Indexes();
 

@@ -17,6 +17,7 @@
 #include "renzan/base/error.h"
 #include "renzan/base/file.h"
 #include "renzan/base/philox.h"
+#include "renzan/cluster/local/store_tables.h"
 
 namespace renzan::cluster {
 namespace {
@@ -64,6 +65,7 @@ void Fill(Store& store, JobId jobs) {
       store.Put(SampleJob(id));
       store.Put(SampleAttempt(id));
       store.PutUsage(id, {.gpu_seconds = 1.5, .cost = 0.25});
+      store.PutMeasured(id, {.checkpoint_ms = 1200});
       store.AddEvent({.job = id, .time = 5, .kind = "submitted", .text = "by ann"});
       store.AddEvent({.job = id, .time = 6, .kind = "started", .text = "attempt 0"});
     });
@@ -71,6 +73,7 @@ void Fill(Store& store, JobId jobs) {
     store.Put({.name = "n0", .pool = "own", .state = NodeState::kDraining, .until = 77});
     store.Put(RelaxationRecord{"ann", {.max_gpus = 9, .until = 1000}});
     store.Put(LoanRecord{"vision", "speech", 12.5});
+    store.Put(PoolRecord{.name = "spot", .node_ms = 7, .interruptions = 2});
     store.PutAccountedUntil(99);
   });
 }
@@ -104,7 +107,10 @@ void ExpectFilled(Store& store, JobId jobs) {
     ASSERT_EQ(events.size(), 2u);
     EXPECT_EQ(events[1].kind, "started");
     EXPECT_EQ(store.Usage(id).gpu_seconds, 1.5);
+    EXPECT_EQ(store.MeasuredOf(id), Measured{.checkpoint_ms = 1200});
   }
+  ASSERT_EQ(store.Pools().size(), 1u);
+  EXPECT_EQ(store.Pools()[0].interruptions, 2);
   ASSERT_EQ(store.Nodes().size(), 1u);
   EXPECT_EQ(store.Nodes()[0].state, NodeState::kDraining);
   EXPECT_EQ(store.Nodes()[0].until, 77);
@@ -182,6 +188,41 @@ TEST(Store, ListsJobsThatEndedLately) {
   EXPECT_EQ(store.JobsSince(0).size(), 3u);
   ASSERT_EQ(store.UnfinishedJobs().size(), 1u);
   EXPECT_EQ(store.UnfinishedJobs()[0].id, 3);
+}
+
+// As version 1 of the tables had it: written by that program, but for the rows' content.
+void MakeVersion1(const std::string& path) {
+  Database database(path);
+  database.Transact([&] {
+    for (const CheckedTable* table : store::TablesOf(1)) database.Run(table->definition());
+    for (const std::string& index : store::Indexes()) database.Run(index);
+    store::Jobs().Put(database, store::RowOf(SampleJob(1)));
+    store::Facts().Put(database, {std::string("schema_version"), int64_t{1}});
+    database.Run("PRAGMA user_version = 1");
+  });
+}
+
+TEST(Store, BringsAnOlderOneUpToDate) {
+  TemporaryDirectory directory;
+  const std::string path = directory / "state.db";
+  MakeVersion1(path);
+  for (int opened = 0; opened < 2; ++opened) {
+    Store store(path);
+    EXPECT_EQ(store.UnfinishedJobs().size(), 1u);
+    EXPECT_EQ(store.MeasuredOf(1), Measured{});
+    store.Transact([&] { store.Put(PoolRecord{.name = "spot"}); });
+    EXPECT_EQ(store.Pools().size(), 1u);
+  }
+  EXPECT_TRUE(CopiesIn(directory).empty());
+}
+
+TEST(Store, AnOlderOneThatIsDamagedIsRefused) {
+  TemporaryDirectory directory;
+  const std::string path = directory / "state.db";
+  MakeVersion1(path);
+  { Database(path).Run("UPDATE jobs SET name = 'other'"); }
+  EXPECT_THROW(Store store(path), Error);
+  EXPECT_EQ(CopiesIn(directory).size(), 1u);
 }
 
 TEST(Store, RefusesTablesOfANewerVersion) {

@@ -1,0 +1,107 @@
+#include <algorithm>
+
+#include "renzan/base/log.h"
+#include "renzan/cluster/local/controller.h"
+#include "renzan/cluster/local/measured.h"
+
+namespace renzan::cluster {
+namespace {
+
+constexpr int kRunMeAgain = static_cast<int>(ErrorCode::kTempFail);
+// A checkpoint that was asked for is looked for so often, and for so long.
+constexpr TimeMs kLookMs = 1000, kPatienceMs = 600'000;
+
+}  // namespace
+
+void Controller::AskForCheckpoint(LiveJob& live) {
+  agent_.Checkpoint(AttemptDirectory(live.record.id, live.attempt->number));
+  live.checkpoint_asked = Now();
+  // A second request for the same one does not make it later.
+  if (!live.checkpoint_awaited) live.checkpoint_awaited = live.checkpoint_asked;
+}
+
+// Looks for those that were asked for, soon, since a job may write more of its own. Returns when to
+// look again.
+TimeMs Controller::AwaitCheckpoints() {
+  const TimeMs now = Now();
+  bool awaited = false;
+  for (auto& [id, live] : live_) {
+    if (!live.checkpoint_awaited) continue;
+    if (now - *live.checkpoint_awaited > kPatienceMs) {
+      live.checkpoint_awaited.reset();
+      continue;
+    }
+    ReadProgress(live, now - kLookMs);
+    awaited |= live.checkpoint_awaited.has_value();
+  }
+  return awaited ? now + kLookMs : kNever;
+}
+
+// From what a running job says about itself.
+void Controller::MeasureRunning(LiveJob& live) {
+  const RunProgress& progress = *live.progress;
+  Measured measured = live.measured;
+  if (live.checkpoint_awaited && progress.last_checkpoint &&
+      *progress.last_checkpoint >= *live.checkpoint_awaited) {
+    measured.checkpoint_ms = SteadyCheckpoint(
+        measured.checkpoint_ms, *progress.last_checkpoint - *live.checkpoint_awaited);
+    live.checkpoint_awaited.reset();
+  }
+  if (progress.working_since && *progress.working_since >= live.attempt->started)
+    measured.restart_ms = *progress.working_since - live.attempt->started;
+  Remember(live, measured);
+}
+
+// A job that saved its work when it was asked to stop, and said so.
+void Controller::MeasureStop(LiveJob& live, const AttemptEnd& end) {
+  if (live.stop_asked == 0 || end.by != EndedBy::kRequest || end.exit_code != kRunMeAgain) return;
+  Measured measured = live.measured;
+  measured.checkpoint_ms = SteadyCheckpoint(measured.checkpoint_ms,
+                                            std::max<TimeMs>(0, end.ended_ms - live.stop_asked));
+  Remember(live, measured);
+}
+
+// What cannot be written down serves until the daemon ends.
+void Controller::Remember(LiveJob& live, const Measured& measured) {
+  if (measured == live.measured) return;
+  live.measured = measured;
+  ApplyMeasured(measured, *snapshot_.Find(live.record.id));
+  try {
+    store_.Transact([&] { store_.PutMeasured(live.record.id, measured); });
+  } catch (const Error& error) {
+    if (store_.damage()) throw;
+    LogWarning("job {}: {}", live.record.id, error.what());
+  }
+}
+
+// Counts the time that nodes have been there. Written down with what happens next.
+void Controller::ObserveNodes() {
+  const TimeMs now = std::max(Now(), nodes_observed_until_);
+  const TimeMs passed = now - std::exchange(nodes_observed_until_, now);
+  for (const Node& node : snapshot_.nodes)
+    if (node.pool >= 0 && (node.state == NodeState::kReady || node.state == NodeState::kDraining))
+      pools_[node.pool].seen.node_ms += passed;
+  for (size_t pool = 0; pool < pools_.size(); ++pool)
+    snapshot_.pools[pool].interruptions_per_hour = InterruptionsPerHour(pools_[pool]);
+}
+
+void Controller::CountInterruption(int node) {
+  const int pool = snapshot_.nodes[node].pool;
+  if (pool < 0) return;
+  ++pools_[pool].seen.interruptions;
+  ObserveNodes();
+  try {
+    store_.Transact([&] { store_.Put(pools_[pool].seen); });
+  } catch (const Error& error) {
+    if (store_.damage()) throw;
+    LogWarning("an interruption of pool {} is not written down yet: {}", pools_[pool].seen.name,
+               error.what());
+  }
+}
+
+const std::vector<PoolHistory>& Controller::pool_histories() {
+  ObserveNodes();
+  return pools_;
+}
+
+}  // namespace renzan::cluster
