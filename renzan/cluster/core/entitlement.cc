@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <tuple>
 
+#include "renzan/cluster/core/quota.h"
+
 namespace renzan::cluster {
 namespace {
 
@@ -10,16 +12,6 @@ namespace {
 bool Fits(const Resources& amount, const Resources& left, const std::vector<int>& governed) {
   return std::all_of(governed.begin(), governed.end(),
                      [&](int kind) { return amount[kind] <= left[kind]; });
-}
-
-std::vector<int> GovernedKinds(const Snapshot& snapshot) {
-  std::vector<int> kinds;
-  for (int kind = 0; kind < kMaxResources; ++kind)
-    if (std::any_of(snapshot.queues.begin(), snapshot.queues.end(), [&](const Queue& queue) {
-          return queue.guaranteed[kind] > 0 || queue.ceiling[kind] != kUnlimited;
-        }))
-      kinds.push_back(kind);
-  return kinds;
 }
 
 }  // namespace

@@ -4,17 +4,23 @@
 
 namespace renzan::cluster {
 
-Quota::Quota(const ClusterView& view)
-    : snapshot_(&view.snapshot()),
-      total_(view.total()),
-      used_(snapshot_->queues.size()),
-      gpus_(snapshot_->users.size()) {
-  const Snapshot& snapshot = *snapshot_;
+std::vector<int> GovernedKinds(const Snapshot& snapshot) {
+  std::vector<int> kinds;
   for (int kind = 0; kind < kMaxResources; ++kind)
     if (std::any_of(snapshot.queues.begin(), snapshot.queues.end(), [&](const Queue& queue) {
           return queue.guaranteed[kind] > 0 || queue.ceiling[kind] != kUnlimited;
         }))
-      governed_.push_back(kind);
+      kinds.push_back(kind);
+  return kinds;
+}
+
+Quota::Quota(const ClusterView& view)
+    : snapshot_(&view.snapshot()),
+      total_(view.total()),
+      governed_(GovernedKinds(*snapshot_)),
+      used_(snapshot_->queues.size()),
+      gpus_(snapshot_->users.size()) {
+  const Snapshot& snapshot = *snapshot_;
   for (const User& user : snapshot.users) caps_.push_back(user.CapAt(snapshot.now));
   for (const int holder : view.holders()) {
     const Job& job = snapshot.jobs[holder];

@@ -12,6 +12,9 @@
 
 namespace renzan::cluster {
 
+// The kinds of resources that some queue guarantees or limits.
+std::vector<int> GovernedKinds(const Snapshot& snapshot);
+
 class Quota {
  public:
   // What the cluster has in sum is the measure of shares where nothing is guaranteed.
@@ -49,7 +52,7 @@ class Quota {
   const Snapshot* snapshot_;
   Resources total_;
   uint64_t version_ = 0;
-  std::vector<int> governed_;         // kinds that some queue guarantees or limits
+  std::vector<int> governed_;
   std::vector<Resources> used_;       // by queue
   std::vector<int64_t> gpus_, caps_;  // by user
 };

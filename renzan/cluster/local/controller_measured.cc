@@ -43,8 +43,8 @@ void Controller::MeasureRunning(LiveJob& live) {
   Measured measured = live.measured;
   if (live.checkpoint_awaited && progress.last_checkpoint &&
       *progress.last_checkpoint >= *live.checkpoint_awaited) {
-    measured.checkpoint_ms = SteadyCheckpoint(
-        measured.checkpoint_ms, *progress.last_checkpoint - *live.checkpoint_awaited);
+    measured.checkpoint_ms = SteadyCheckpoint(measured.checkpoint_ms,
+                                              *progress.last_checkpoint - *live.checkpoint_awaited);
     live.checkpoint_awaited.reset();
   }
   if (progress.working_since && *progress.working_since >= live.attempt->started)
@@ -56,8 +56,8 @@ void Controller::MeasureRunning(LiveJob& live) {
 void Controller::MeasureStop(LiveJob& live, const AttemptEnd& end) {
   if (live.stop_asked == 0 || end.by != EndedBy::kRequest || end.exit_code != kRunMeAgain) return;
   Measured measured = live.measured;
-  measured.checkpoint_ms = SteadyCheckpoint(measured.checkpoint_ms,
-                                            std::max<TimeMs>(0, end.ended_ms - live.stop_asked));
+  measured.checkpoint_ms =
+      SteadyCheckpoint(measured.checkpoint_ms, std::max<TimeMs>(0, end.ended_ms - live.stop_asked));
   Remember(live, measured);
 }
 
