@@ -70,6 +70,7 @@ struct AttemptEnd {
   int exit_code = 0;    // of the attempt: 0 if all are 0, else that of the worker that failed first
   std::string message;  // one line about it: "worker 2 on n1 was killed by signal 9"
   int64_t started_ms = 0, ended_ms = 0;  // Unix time
+  int64_t ran_ms = 0;                    // whatever was done to the clock meanwhile
 };
 
 enum class AttemptPhase {

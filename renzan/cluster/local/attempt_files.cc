@@ -1,5 +1,6 @@
 #include "renzan/cluster/local/attempt_files.h"
 
+#include <algorithm>
 #include <array>
 #include <filesystem>
 #include <functional>
@@ -90,6 +91,8 @@ AttemptEnd EndFromJson(const Json& json) {
   end.message = json.at("message");
   end.started_ms = json.at("started_ms");
   end.ended_ms = json.at("ended_ms");
+  // Keepers of an earlier version did not say it.
+  end.ran_ms = json.value("ran_ms", std::max<int64_t>(0, end.ended_ms - end.started_ms));
   for (const Json& worker : json.at("workers"))
     end.workers.push_back({.exit_code = worker.at("exit_code"), .signal = worker.at("signal")});
   return end;
@@ -167,6 +170,7 @@ std::string EndToJson(const AttemptEnd& end) {
                {"message", end.message},
                {"started_ms", end.started_ms},
                {"ended_ms", end.ended_ms},
+               {"ran_ms", end.ran_ms},
                {"workers", std::move(workers)}},
               Json::error_handler_t::replace);
 }

@@ -69,8 +69,12 @@ TEST(AttemptFiles, AnEndComesBackAsItWas) {
   EXPECT_FALSE(ReadEnd(paths));
   for (const EndedBy by : {EndedBy::kItself, EndedBy::kRequest, EndedBy::kTimeout,
                            EndedBy::kNodeLost, EndedBy::kWorkerFailed, EndedBy::kCannotStart}) {
-    AttemptEnd end{
-        .by = by, .exit_code = 139, .message = "bytes: \xff", .started_ms = 1, .ended_ms = 2};
+    AttemptEnd end{.by = by,
+                   .exit_code = 139,
+                   .message = "bytes: \xff",
+                   .started_ms = 1,
+                   .ended_ms = 2,
+                   .ran_ms = 3};
     end.workers = {{.exit_code = 139, .signal = 11}, {}};
     WriteFileAtomically(paths.end, EndToJson(end));
     const std::optional<AttemptEnd> read = ReadEnd(paths);
@@ -79,6 +83,7 @@ TEST(AttemptFiles, AnEndComesBackAsItWas) {
     EXPECT_EQ(read->exit_code, 139);
     EXPECT_THAT(read->message, HasSubstr("bytes: "));
     EXPECT_EQ(read->started_ms, 1);
+    EXPECT_EQ(read->ran_ms, 3);
     EXPECT_EQ(read->ended_ms, 2);
     ASSERT_EQ(read->workers.size(), 2u);
     EXPECT_EQ(read->workers[0].exit_code, 139);

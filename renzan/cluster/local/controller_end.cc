@@ -107,9 +107,8 @@ void Controller::Finish(LiveJob& live, const std::optional<AttemptEnd>& end) {
   if (end) MeasureStop(live, *end);
   JobRecord record = live.record;
   AttemptRecord attempt = *live.attempt;
-  const TimeMs began = end ? end->started_ms : attempt.started;
   const TimeMs ended = end ? end->ended_ms : live.lost_at.value_or(snapshot_.now);
-  const TimeMs ran = std::max<TimeMs>(0, ended - began);
+  const TimeMs ran = end ? end->ran_ms : std::max<TimeMs>(0, ended - attempt.started);
   attempt.ended = ended;
   attempt.ended_by = end ? NameOf(end->by) : "lost";
   attempt.message = end ? end->message : outcome.text;

@@ -278,5 +278,18 @@ TEST_F(ControllerTest, OnlyACapCanBeRelaxed) {
   EXPECT_EQ(controller_->snapshot().users[0].CapAt(controller_now()), 5);
 }
 
+TEST_F(ControllerTest, RunningTimeIsNotWhatTheClockSays) {
+  const JobId job = Submit("command: [a]\nretries: 3\nretry_backoff: 0s\ntimeout: 10m");
+  Settle();
+  const TimeMs started = controller_now();
+  agent_.End(DirectoryOf(job), EndedBy::kWorkerFailed, 3, started, started + 3'600'000);
+  RunOf(job).report.end->ran_ms = 6'000;  // meanwhile the clock was set
+  controller_->ProcessEnded(job);
+  Settle();
+  EXPECT_EQ(Record(job).run_ms, 6'000);
+  EXPECT_EQ(State(job), RecordState::kRunning);
+  EXPECT_EQ(RunOf(job).plan.timeout_ms, 594'000);
+}
+
 }  // namespace
 }  // namespace renzan::cluster

@@ -60,7 +60,8 @@ class FakeAgent : public Agent {
                           .exit_code = code,
                           .message = fmt::format("worker 0 ended with {}", code),
                           .started_ms = started,
-                          .ended_ms = ended}};
+                          .ended_ms = ended,
+                          .ran_ms = ended - started}};
   }
 
   std::map<std::string, Run> runs;  // by directory

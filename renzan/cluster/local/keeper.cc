@@ -79,6 +79,7 @@ class Keeper {
   // Returns when nobody is left.
   AttemptEnd Run() {
     const int64_t started_ms = UnixMs();
+    const double began = SystemClock().MonotonicSeconds();
     AttemptEnd end;
     if (const std::optional<StartFailure> failure = gang_.Start()) {
       end = EndWithoutStart(*failure);
@@ -89,6 +90,7 @@ class Keeper {
       end.message += fmt::format("; {} bytes of its output were lost", gang_.lost_output_bytes());
     end.started_ms = started_ms;
     end.ended_ms = UnixMs();
+    end.ran_ms = static_cast<int64_t>((SystemClock().MonotonicSeconds() - began) * 1000);
     return end;
   }
 

@@ -66,7 +66,7 @@ Outcome OutcomeOf(const JobRecord& job, const AttemptRecord& attempt, const Atte
                         end.by != EndedBy::kNodeLost && end.by != EndedBy::kCannotStart;
   if (all_zero) return {.state = RecordState::kDone, .text = "done"};
 
-  const TimeMs ran = job.run_ms + std::max<TimeMs>(0, end.ended_ms - end.started_ms);
+  const TimeMs ran = job.run_ms + end.ran_ms;
   if (end.by == EndedBy::kTimeout || (policy.timeout_ms > 0 && ran >= policy.timeout_ms))
     return {.state = RecordState::kTimeout,
             .text = fmt::format("stopped after its timeout of {} s",

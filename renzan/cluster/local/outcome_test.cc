@@ -6,7 +6,7 @@ namespace renzan::cluster {
 namespace {
 
 AttemptEnd End(EndedBy by, int code) {
-  return {.by = by, .exit_code = code, .message = "worker 0 ended", .started_ms = 0, .ended_ms = 5};
+  return {.by = by, .exit_code = code, .message = "worker 0 ended", .ran_ms = 5};
 }
 
 struct Case {
