@@ -1,8 +1,13 @@
 #include "renzan/cluster/local/api_server.h"
 
 #include <microhttpd.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
+#include <cerrno>
+#include <cstring>
 #include <optional>
 
 #include "renzan/base/log.h"
@@ -12,8 +17,9 @@ namespace renzan::cluster {
 namespace {
 
 constexpr size_t kMaxBodyBytes = 4 << 20;
-constexpr unsigned kMaxConnections = 512;
-constexpr unsigned kIdleSeconds = 120;
+constexpr int kOutOfDescriptorsMs = 500;
+// libmicrohttpd still counts those that are being closed.
+constexpr int kClosing = 16;
 constexpr size_t kStreamBlockBytes = 64 << 10;
 
 // One request, from its first line until its answer has been sent.
@@ -42,6 +48,20 @@ int FdOf(MHD_Connection* connection) {
   return MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
 }
 
+// Begin() refuses whom the kernel does not know.
+uid_t UidOrNobody(int fd) {
+  try {
+    return PeerUidOf(fd);
+  } catch (const Error&) {
+    return static_cast<uid_t>(-1);
+  }
+}
+
+// 0: for ever.
+void SetTimeout(MHD_Connection* connection, unsigned seconds) {
+  MHD_set_connection_option(connection, MHD_CONNECTION_OPTION_TIMEOUT, seconds);
+}
+
 ssize_t ReadStream(void* stream, uint64_t, char* data, size_t max) {
   const size_t got = static_cast<LogStream*>(stream)->Read(data, max);
   return got == 0 ? MHD_CONTENT_READER_END_OF_STREAM : static_cast<ssize_t>(got);
@@ -57,6 +77,9 @@ MHD_Result Send(MHD_Connection* connection, ApiResponse answer, bool last) {
               : MHD_create_response_from_buffer(answer.body.size(), answer.body.data(),
                                                 MHD_RESPMEM_MUST_COPY);
   if (!response) return MHD_NO;
+  // While a stream has nothing to say, its thread waits for the log and not for the connection; it
+  // must not be found too late afterwards. Whoever goes away is noticed.
+  if (streams) SetTimeout(connection, 0);
   MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE,
                           streams ? "text/plain; charset=utf-8" : "application/json");
   if (last) MHD_add_response_header(response, MHD_HTTP_HEADER_CONNECTION, "close");
@@ -67,8 +90,20 @@ MHD_Result Send(MHD_Connection* connection, ApiResponse answer, bool last) {
 }
 
 // The headers have come: who is it, and what do they want?
-MHD_Result Begin(const ApiServer& server, MHD_Connection* connection, const char* url,
-                 const char* method, void** state) {
+MHD_Result Begin(ApiServer& server, MHD_Connection* connection, const char* url, const char* method,
+                 void** state) {
+  ConnectionBook& connections = server.connections();
+  if (const int fd = FdOf(connection); connections.PlaceOf(fd) == ConnectionBook::Place::kRefused)
+    return Send(connection,
+                ErrorResponse(429, ErrorCode::kUnavailable,
+                              fmt::format("too many connections to this daemon are open: {} of one "
+                                          "user and {} of all users are served at a time; end some "
+                                          "of yours (job logs --follow, submit --wait) and try "
+                                          "again",
+                                          connections.LimitFor(fd),
+                                          server.limits().connections.users_together)),
+                true);
+  SetTimeout(connection, server.limits().within_request_seconds);
   std::optional<Caller> caller;
   try {
     caller = PeerOf(FdOf(connection));
@@ -90,7 +125,7 @@ MHD_Result Begin(const ApiServer& server, MHD_Connection* connection, const char
 
 MHD_Result Handle(void* self, MHD_Connection* connection, const char* url, const char* method,
                   const char*, const char* data, size_t* bytes, void** state) {
-  const ApiServer& server = *static_cast<const ApiServer*>(self);
+  ApiServer& server = *static_cast<ApiServer*>(self);
   if (!*state) return Begin(server, connection, url, method, state);
   Exchange& exchange = *static_cast<Exchange*>(*state);
   if (*bytes > 0) {
@@ -110,13 +145,21 @@ MHD_Result Handle(void* self, MHD_Connection* connection, const char* url, const
                 true);
   ApiResponse answer = Answer(server.context(), exchange.request);
   exchange.shut_down = answer.shut_down;
-  return Send(connection, std::move(answer), exchange.shut_down);
+  const bool last = exchange.shut_down || server.connections().IsCrowded(FdOf(connection));
+  return Send(connection, std::move(answer), last);
 }
 
-void Completed(void* self, MHD_Connection*, void** state, MHD_RequestTerminationCode) {
+void Completed(void* self, MHD_Connection* connection, void** state, MHD_RequestTerminationCode) {
   const std::unique_ptr<Exchange> exchange(static_cast<Exchange*>(*state));
   *state = nullptr;
-  if (exchange && exchange->shut_down) static_cast<const ApiServer*>(self)->ShutDown();
+  ApiServer& server = *static_cast<ApiServer*>(self);
+  SetTimeout(connection, server.limits().between_requests_seconds);
+  if (exchange && exchange->shut_down) server.ShutDown();
+}
+
+void Changed(void* self, MHD_Connection* connection, void**, MHD_ConnectionNotificationCode what) {
+  if (what == MHD_CONNECTION_NOTIFY_CLOSED)
+    static_cast<ApiServer*>(self)->connections().Close(FdOf(connection));
 }
 
 }  // namespace
@@ -124,21 +167,66 @@ void Completed(void* self, MHD_Connection*, void** state, MHD_RequestTermination
 void ApiServer::StopDaemon::operator()(MHD_Daemon* daemon) const { MHD_stop_daemon(daemon); }
 
 ApiServer::ApiServer(ApiContext context, int listen_fd, std::vector<std::string> allow_users,
-                     std::function<void()> shut_down)
+                     std::function<void()> shut_down, const ApiLimits& limits)
     : context_(std::move(context)),
       allow_users_(std::move(allow_users)),
-      shut_down_(std::move(shut_down)) {
-  daemon_.reset(MHD_start_daemon(
-      MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_THREAD_PER_CONNECTION | MHD_USE_POLL | MHD_USE_ITC,
-      0, nullptr, nullptr, Handle, this, MHD_OPTION_LISTEN_SOCKET, listen_fd,
-      MHD_OPTION_CONNECTION_LIMIT, kMaxConnections, MHD_OPTION_CONNECTION_TIMEOUT, kIdleSeconds,
-      MHD_OPTION_NOTIFY_COMPLETED, Completed, this, MHD_OPTION_END));
-  if (!daemon_) {
-    ::close(listen_fd);
+      shut_down_(std::move(shut_down)),
+      limits_(limits),
+      connections_(limits.connections, ::geteuid()),
+      listen_fd_(listen_fd),
+      stop_fd_(::eventfd(0, EFD_CLOEXEC)) {
+  daemon_.reset(MHD_start_daemon(MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_THREAD_PER_CONNECTION |
+                                     MHD_USE_POLL | MHD_USE_ITC | MHD_USE_NO_LISTEN_SOCKET,
+                                 0, nullptr, nullptr, Handle, this, MHD_OPTION_CONNECTION_LIMIT,
+                                 static_cast<unsigned>(limits_.connections.all() + kClosing),
+                                 MHD_OPTION_CONNECTION_TIMEOUT, limits_.between_requests_seconds,
+                                 MHD_OPTION_NOTIFY_COMPLETED, Completed, this,
+                                 MHD_OPTION_NOTIFY_CONNECTION, Changed, this, MHD_OPTION_END));
+  if (!daemon_ || stop_fd_ < 0) {
+    ::close(listen_fd_);
+    if (stop_fd_ >= 0) ::close(stop_fd_);
     Fail(ErrorCode::kOsError, "cannot start the API server: out of threads or memory");
+  }
+  accepting_ = std::thread([this] { AcceptAll(); });
+}
+
+ApiServer::~ApiServer() {
+  ::eventfd_write(stop_fd_, 1);
+  accepting_.join();
+  daemon_.reset();
+  ::close(listen_fd_);
+  ::close(stop_fd_);
+}
+
+// We accept, because libmicrohttpd would count the connections of all users as one and start a
+// thread for each before anybody knows whose it is.
+void ApiServer::AcceptAll() {
+  for (;;) {
+    pollfd fds[] = {{listen_fd_, POLLIN, 0}, {stop_fd_, POLLIN, 0}};
+    ::poll(fds, 2, -1);
+    if (fds[1].revents != 0) return;
+    Accept();
   }
 }
 
-ApiServer::~ApiServer() = default;
+void ApiServer::Accept() {
+  sockaddr_storage address{};
+  socklen_t size = sizeof address;
+  const int fd = ::accept4(listen_fd_, reinterpret_cast<sockaddr*>(&address), &size,
+                           SOCK_CLOEXEC | SOCK_NONBLOCK);
+  if (fd < 0) {
+    if (errno == ECONNABORTED || errno == EINTR || errno == EAGAIN) return;
+    LogWarning("cannot accept a connection: {}", std::strerror(errno));
+    pollfd stop{stop_fd_, POLLIN, 0};
+    ::poll(&stop, 1, kOutOfDescriptorsMs);
+    return;
+  }
+  if (connections_.Open(fd, UidOrNobody(fd)) == ConnectionBook::Place::kNone) {
+    ::close(fd);
+  } else if (MHD_add_connection(daemon_.get(), fd, reinterpret_cast<sockaddr*>(&address), size) !=
+             MHD_YES) {
+    connections_.Close(fd);  // which it has closed
+  }
+}
 
 }  // namespace renzan::cluster

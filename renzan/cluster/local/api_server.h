@@ -1,25 +1,35 @@
 #pragma once
 
 // HTTP over the daemon's Unix socket (libmicrohttpd): a thread for each connection, so that one who
-// follows a log or explains a job keeps nobody else waiting.
+// follows a log or explains a job keeps nobody else waiting. How many connections one user may have
+// is limited (api_connections.h); who has been silent for long is disconnected, unless they listen.
 
 #include <functional>
 #include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "renzan/cluster/local/api.h"
+#include "renzan/cluster/local/api_connections.h"
 
 struct MHD_Daemon;
 
 namespace renzan::cluster {
+
+struct ApiLimits {
+  ConnectionLimits connections;
+  // So long a connection may be silent before its first request and between two of them, and in the
+  // midst of one. A log that is followed may be silent for ever.
+  unsigned between_requests_seconds = 10, within_request_seconds = 120;
+};
 
 class ApiServer {
  public:
   // Serves on `listen_fd`, which it takes over. `shut_down` is called, from any thread, once a
   // request for it has been answered. Throws Error kOsError.
   ApiServer(ApiContext context, int listen_fd, std::vector<std::string> allow_users,
-            std::function<void()> shut_down);
+            std::function<void()> shut_down, const ApiLimits& limits = {});
   // Ends all connections. What context.stop_fd stands for must be readable by then.
   ~ApiServer();
   ApiServer(const ApiServer&) = delete;
@@ -27,9 +37,13 @@ class ApiServer {
 
   const ApiContext& context() const { return context_; }
   const std::vector<std::string>& allow_users() const { return allow_users_; }
+  const ApiLimits& limits() const { return limits_; }
+  ConnectionBook& connections() { return connections_; }
   void ShutDown() const { shut_down_(); }
 
  private:
+  void AcceptAll();
+  void Accept();
   struct StopDaemon {
     void operator()(MHD_Daemon* daemon) const;
   };
@@ -37,7 +51,12 @@ class ApiServer {
   const ApiContext context_;
   const std::vector<std::string> allow_users_;
   const std::function<void()> shut_down_;
+  const ApiLimits limits_;
+  ConnectionBook connections_;
+  const int listen_fd_;
+  int stop_fd_;  // can be read once nobody is to be accepted any more
   std::unique_ptr<MHD_Daemon, StopDaemon> daemon_;
+  std::thread accepting_;
 };
 
 }  // namespace renzan::cluster

@@ -1,5 +1,6 @@
 #include "renzan/cluster/local/api_server.h"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
@@ -8,6 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <cstring>
 #include <nlohmann/json.hpp>
 #include <thread>
@@ -25,22 +27,37 @@ namespace {
 using Json = nlohmann::json;
 using ::testing::HasSubstr;
 
+// A connection; -1 when nobody answers. Nothing is waited for much longer than it can take.
+int Connect(const std::string& socket) {
+  const int fd = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  const timeval long_enough{.tv_sec = 30};
+  ::setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &long_enough, sizeof long_enough);
+  sockaddr_un address{.sun_family = AF_UNIX};
+  std::strncpy(address.sun_path, socket.c_str(), sizeof address.sun_path - 1);
+  if (::connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0) return fd;
+  ::close(fd);
+  return -1;
+}
+
+// All that comes until the other side closes.
+std::string ReceiveAll(int fd) {
+  std::string answer;
+  char block[4096];
+  ssize_t got;
+  while ((got = ::recv(fd, block, sizeof block, 0)) > 0) answer.append(block, got);
+  return answer;
+}
+
 // One request on a connection of its own; all that comes back. "" when nobody answers.
 std::string Ask(const std::string& socket, const std::string& method, const std::string& target,
                 const std::string& body = "") {
-  const int fd = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  sockaddr_un address{.sun_family = AF_UNIX};
-  std::strncpy(address.sun_path, socket.c_str(), sizeof address.sun_path - 1);
-  std::string answer;
-  if (::connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0) {
-    const std::string request = fmt::format(
-        "{} {} HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: {}\r\n\r\n{}", method,
-        target, body.size(), body);
-    ::send(fd, request.data(), request.size(), MSG_NOSIGNAL);
-    char block[4096];
-    ssize_t got;
-    while ((got = ::recv(fd, block, sizeof block, 0)) > 0) answer.append(block, got);
-  }
+  const int fd = Connect(socket);
+  if (fd < 0) return "";
+  const std::string request =
+      fmt::format("{} {} HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: {}\r\n\r\n{}",
+                  method, target, body.size(), body);
+  ::send(fd, request.data(), request.size(), MSG_NOSIGNAL);
+  const std::string answer = ReceiveAll(fd);
   ::close(fd);
   return answer;
 }
@@ -66,12 +83,7 @@ class ApiServerTest : public ::testing::Test {
         MakeSnapshot(config, 0), store_, agent_, SystemClock());
     controller_->Recover();
     loop_ = std::make_unique<Loop>(*controller_, -1);
-    server_ = std::make_unique<ApiServer>(ApiContext{.loop = *loop_,
-                                                     .state_dir = directory_.path(),
-                                                     .uid = ::geteuid(),
-                                                     .stop_fd = stop_fd_},
-                                          ListenOn(socket_, true), std::vector<std::string>(),
-                                          [this] { loop_->Stop(); });
+    Serve({});
     thread_ = std::thread([this] { loop_->Serve(); });
   }
   ~ApiServerTest() override {
@@ -80,6 +92,16 @@ class ApiServerTest : public ::testing::Test {
     ::eventfd_write(stop_fd_, 1);
     server_.reset();
     ::close(stop_fd_);
+  }
+
+  void Serve(const ApiLimits& limits, const std::vector<std::string>& allow_users = {}) {
+    server_.reset();
+    server_ = std::make_unique<ApiServer>(
+        ApiContext{.loop = *loop_,
+                   .state_dir = directory_.path(),
+                   .uid = ::geteuid(),
+                   .stop_fd = stop_fd_},
+        ListenOn(socket_, true), allow_users, [this] { loop_->Stop(); }, limits);
   }
 
   std::string Submit(const std::string& yaml) {
@@ -185,6 +207,81 @@ TEST_F(ApiServerTest, LogsAreOneStreamAndFollowEndsWithTheJob) {
   EXPECT_THAT(followed, HasSubstr("three\n"));
   EXPECT_THAT(followed, HasSubstr("four\n"));
   EXPECT_EQ(BodyOf(Ask(socket_, "GET", "/v1/jobs/1"))["state"], "done");
+}
+
+// Nobody has been waited for longer than a connection may be silent.
+TEST_F(ApiServerTest, ALogThatIsFollowedMayBeSilent) {
+  Serve({.between_requests_seconds = 1, .within_request_seconds = 1});
+  Submit("command: [a]");
+  while (BodyOf(Ask(socket_, "GET", "/v1/jobs/1"))["state"] != "running") {
+  }
+  const std::string attempt = directory_ / "jobs/1/attempt-0";
+  CreateDirectories(attempt);
+  std::string followed;
+  std::thread reader([&] { followed = Ask(socket_, "GET", "/v1/jobs/1/logs?follow=1"); });
+  std::this_thread::sleep_for(std::chrono::milliseconds(2500));
+  WriteFileAtomically(attempt + "/worker-0.log", "at last\n");
+  loop_->Run([&](Controller& controller) {
+    agent_.End(attempt, EndedBy::kItself, 0, 0, 1);
+    controller.ProcessEnded(1);
+  });
+  reader.join();
+  EXPECT_THAT(followed, HasSubstr("at last\n"));
+}
+
+TEST_F(ApiServerTest, WhoSaysNothingIsDisconnected) {
+  Serve({.between_requests_seconds = 1});
+  const int silent = Connect(socket_);
+  EXPECT_EQ(ReceiveAll(silent), "");
+  ::close(silent);
+  // Also after a request.
+  const int asked = Connect(socket_);
+  const std::string request = "GET /v1/status HTTP/1.1\r\nHost: x\r\n\r\n";
+  ::send(asked, request.data(), request.size(), MSG_NOSIGNAL);
+  EXPECT_THAT(ReceiveAll(asked), HasSubstr("HTTP/1.1 200"));
+  ::close(asked);
+}
+
+TEST_F(ApiServerTest, SoManyConnectionsAndNoMore) {
+  Serve({.connections = {.per_operator = 2, .refusals_per_user = 1}});
+  const int first = Connect(socket_), second = Connect(socket_);
+  const std::string refused = Ask(socket_, "GET", "/v1/status");
+  EXPECT_THAT(refused, HasSubstr("HTTP/1.1 429"));
+  EXPECT_EQ(BodyOf(refused)["error"]["code"], 69);
+  EXPECT_THAT(BodyOf(refused)["error"]["message"].get<std::string>(), HasSubstr("2 of one user"));
+  ::close(first);
+  while (!Ask(socket_, "GET", "/v1/status").starts_with("HTTP/1.1 200")) {
+  }
+  ::close(second);
+}
+
+// As many as nobody opens by mistake; root is served all the same.
+TEST_F(ApiServerTest, AUserCannotKeepTheOperatorOut) {
+  if (::geteuid() != 0) GTEST_SKIP() << "needs root, to be somebody else";
+  ASSERT_EQ(::chmod(directory_.path().c_str(), 0711), 0);
+  Serve({}, {"*"});
+  int ready[2], end[2];
+  ASSERT_EQ(::pipe2(ready, O_CLOEXEC), 0);
+  ASSERT_EQ(::pipe2(end, O_CLOEXEC), 0);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::close(end[1]);
+    if (::setgid(65534) != 0 || ::setuid(65534) != 0) ::_exit(2);
+    for (int i = 0; i < 600; ++i) Connect(socket_);
+    const std::string answer = Ask(socket_, "GET", "/v1/status");
+    const char said = answer.starts_with("HTTP/1.1 200") ? 'y' : 'n';
+    if (::write(ready[1], &said, 1) != 1) ::_exit(2);
+    char none;
+    ::_exit(::read(end[0], &none, 1) == 0 ? 0 : 1);
+  }
+  char served = '?';
+  ASSERT_EQ(::read(ready[0], &served, 1), 1);
+  EXPECT_EQ(served, 'n');
+  EXPECT_THAT(Ask(socket_, "GET", "/v1/status"), HasSubstr("HTTP/1.1 200"));
+  ::close(end[1]);
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(WEXITSTATUS(status), 0);
 }
 
 TEST_F(ApiServerTest, AJobThatHasEndedShowsWhatItWas) {

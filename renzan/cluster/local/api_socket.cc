@@ -55,6 +55,14 @@ void RemoveStale(const std::string& path, const sockaddr_un& address) {
   if (::unlink(path.c_str()) != 0 && errno != ENOENT) FailErrno(errno, "cannot remove " + path);
 }
 
+ucred CredentialsOf(int fd) {
+  ucred credentials{};
+  socklen_t size = sizeof credentials;
+  if (::getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &credentials, &size) != 0)
+    Fail(ErrorCode::kOsError, "cannot tell who is asking: {}", std::strerror(errno));
+  return credentials;
+}
+
 }  // namespace
 
 int ListenOn(const std::string& path, bool for_others) {
@@ -84,11 +92,10 @@ std::string UserName(uid_t uid) {
   return fmt::format("uid-{}", uid);
 }
 
+uid_t PeerUidOf(int fd) { return CredentialsOf(fd).uid; }
+
 Caller PeerOf(int fd) {
-  ucred credentials{};
-  socklen_t size = sizeof credentials;
-  if (::getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &credentials, &size) != 0)
-    Fail(ErrorCode::kOsError, "cannot tell who is asking: {}", std::strerror(errno));
+  const ucred credentials = CredentialsOf(fd);
   return {.uid = credentials.uid, .gid = credentials.gid, .name = UserName(credentials.uid)};
 }
 

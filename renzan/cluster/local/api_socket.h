@@ -16,7 +16,8 @@ namespace renzan::cluster {
 // there), kCantCreate. For the only thread of the process.
 int ListenOn(const std::string& path, bool for_others);
 
-// Who is at the other end. Throws Error kOsError.
+// Who is at the other end; the first one does not look for a name. Throw Error kOsError.
+uid_t PeerUidOf(int fd);
 Caller PeerOf(int fd);
 
 // "ann"; "uid-1234" for one without a name.

@@ -1,10 +1,12 @@
 #include "renzan/cluster/local/daemon.h"
 
 #include <sys/eventfd.h>
+#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <filesystem>
@@ -62,6 +64,17 @@ void RefuseLostState(const DaemonOptions& options, const std::string& database) 
          database, options.state_dir);
 }
 
+// Six descriptors for each log that is followed, one for each job that runs: the usual 1024 would
+// let users keep the daemon from starting jobs.
+void RaiseFileLimit() {
+  constexpr rlim_t kWanted = 16384;
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= kWanted) return;
+  limit.rlim_cur = std::min(limit.rlim_max, kWanted);
+  if (::setrlimit(RLIMIT_NOFILE, &limit) != 0)
+    LogWarning("no more than the usual number of files can be open at a time");
+}
+
 int BlockedStopSignals() {
   sigset_t signals;
   ::sigemptyset(&signals);
@@ -100,6 +113,7 @@ void MakeStateDirectory(const DaemonOptions& options) {
 void RunDaemon(const DaemonOptions& options) {
   // Whoever reads from us, a keeper or a client, may end at any moment.
   std::signal(SIGPIPE, SIG_IGN);
+  RaiseFileLimit();
   MakeStateDirectory(options);
   const auto lock = LockState(options.state_dir);
   const std::string database = options.state_dir + "/state.db";
