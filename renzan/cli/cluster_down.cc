@@ -14,6 +14,7 @@
 #include "renzan/cli/cluster_verbs.h"
 #include "renzan/cli/daemon_access.h"
 #include "renzan/cluster/client/client.h"
+#include "renzan/cluster/client/places.h"
 
 namespace renzan {
 namespace {
@@ -48,13 +49,16 @@ void CancelAll(cluster::Client& client) {
   while (!JobsInOrder(client).empty()) Pause();
 }
 
-void Down(const std::string& socket, bool stop_jobs) {
-  cluster::Client client(socket);
+void Down(const cluster::Endpoint& endpoint, bool stop_jobs) {
+  cluster::Client client(endpoint);
   const std::string state = Json::parse(client.Get("/v1/status")).at("state_dir");
   if (stop_jobs) CancelAll(client);
   client.Post("/v1/shutdown", "{}");
-  // The next daemon needs the lock, which is free a little later than the socket.
-  if (!FileLock::WaitForLock(state + "/lock", "cluster down", kDaemonEndsWithinSeconds))
+  const std::string& socket = endpoint.socket;
+  // The next daemon needs the lock, which is free a little later than the socket. That of another
+  // machine cannot be seen from here.
+  if (!cluster::IsTcpAddress(socket) &&
+      !FileLock::WaitForLock(state + "/lock", "cluster down", kDaemonEndsWithinSeconds))
     Fail(ErrorCode::kUnavailable, "the daemon at {} has been asked to end, but it still runs ({})",
          socket, FileLock::OwnerOf(state + "/lock"));
   LogInfo("the daemon at {} has ended{}", socket,
@@ -76,7 +80,7 @@ void AddClusterDownVerb(CLI::App& cluster) {
   verb->footer(
       "The next `renzan cluster up` finds the jobs and their workers again.\n"
       "Example: renzan cluster down");
-  verb->callback([flags] { Down(SocketOf(flags->socket), flags->stop_jobs); });
+  verb->callback([flags] { Down(EndpointOf(flags->socket), flags->stop_jobs); });
 }
 
 }  // namespace renzan

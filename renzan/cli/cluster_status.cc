@@ -89,15 +89,15 @@ void PrintUsers(const Json& users) {
 }
 
 void Status(const StatusFlags& flags) {
-  const std::string socket = SocketOf(flags.socket);
-  const std::string answer = cluster::Client(socket).Get("/v1/status");
+  cluster::Client client(EndpointOf(flags.socket));
+  const std::string answer = client.Get("/v1/status");
   if (flags.json) return PrintAnswer(answer);
   const Json status = Json::parse(answer);
   const int64_t now = UnixMs(), started = status.at("started");
   fmt::print("renzan {}, process {}, up since {} ({})\nstate   {}\nsocket  {}\n",
              status.at("version").get<std::string>(), status.at("pid").dump(),
              LocalTimeText(started, now), DurationText(now - started),
-             status.at("state_dir").get<std::string>(), socket);
+             status.at("state_dir").get<std::string>(), client.socket());
   fmt::print("nodes   {}\njobs    {}\n\n", Counts(status.at("nodes")), Counts(status.at("jobs")));
   if (status.contains("refused_decisions"))
     fmt::print(

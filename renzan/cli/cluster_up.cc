@@ -27,7 +27,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 struct UpFlags {
-  std::string config, state, socket;
+  std::string config, state, socket, listen;
   std::vector<std::string> overrides, allow_users;
   int nodes = 1;
   double cpus_per_node = -1;
@@ -75,10 +75,18 @@ cluster::DaemonOptions Options(const CLI::App& verb, const UpFlags& flags) {
   options.config = ReadConfig(verb, flags);
   options.state_dir =
       absolute(flags.state.empty() ? cluster::StateDirectory(EnvironmentVariable) : flags.state);
+  const char* const variable = EnvironmentVariable("RENZAN_SOCKET");
+  for (const std::string& socket : {flags.socket, std::string(variable ? variable : "")})
+    if (cluster::IsTcpAddress(socket))
+      Fail(ErrorCode::kUsage,
+           "{}: a daemon needs a socket of its own: give its path (--socket, RENZAN_SOCKET), and "
+           "--listen HOST:PORT for TCP beside it",
+           socket);
   options.socket =
       absolute(flags.socket.empty() ? cluster::SocketPath(EnvironmentVariable, options.state_dir)
                                     : flags.socket);
   cluster::CheckSocketPath(options.socket);
+  options.listen = flags.listen;
   options.keeper = KeeperProgram();
   options.allow_users = flags.allow_users;
   return options;
@@ -100,8 +108,12 @@ void RefuseSecond(const std::string& socket) {
 }
 
 void PrintCluster(const cluster::DaemonOptions& options) {
-  const Json answer = Json::parse(cluster::Client(options.socket).Get("/v1/nodes"));
+  cluster::Client client(options.socket);
+  const Json answer = Json::parse(client.Get("/v1/nodes"));
   fmt::print("socket {}\n", options.socket);
+  if (const Json tcp = Json::parse(client.Get("/v1/status")).at("tcp"); !tcp.is_null())
+    fmt::print("tcp    {}, with the token in {}\n", tcp.get<std::string>(),
+               cluster::TokenPath([](const char*) { return nullptr; }, options.state_dir));
   for (const Json& node : answer.at("nodes")) {
     const Json& capacity = node.at("capacity");
     fmt::print("node   {}: {} cores, {} memory, {} GPUs\n", node.at("name").get<std::string>(),
@@ -148,6 +160,9 @@ void AddClusterUpVerb(CLI::App& cluster) {
   verb->add_option("--state", flags->state,
                    "Where jobs, logs and the database are (default: $RENZAN_STATE_DIR)");
   AddSocketOption(*verb, flags->socket);
+  verb->add_option("--listen", flags->listen,
+                   "HOST:PORT to be reached by TCP too, with the token in STATE/token; nothing is "
+                   "encrypted: within a network that you trust, or through a tunnel");
   verb->add_option("--allow-user", flags->allow_users,
                    "A user who may submit jobs, beside the daemon's own; for a daemon of root")
       ->take_all()

@@ -117,7 +117,7 @@ void Ask(const WhatIfFlags& flags) {
   const std::optional<double> assume = ParseDuration(flags.assume);
   if (!assume || *assume <= 0 || *assume > 1e9)
     Fail(ErrorCode::kUsage, "--assume {}: not a duration like 30m or 2h", flags.assume);
-  Client client(SocketOf(flags.socket));
+  Client client(EndpointOf(flags.socket));
   const Snapshot snapshot = SnapshotFromJson(client.Get("/v1/snapshot"));
   const ScheduleOptions options = OptionsOf(Json::parse(client.Get("/v1/status")));
   const std::vector<WhatIfRow> rows = WhatIf(

@@ -12,16 +12,20 @@
 namespace renzan {
 
 void AddSocketOption(CLI::App& verb, std::string& socket) {
-  verb.add_option("--socket", socket, "The daemon's socket (default: $RENZAN_SOCKET)");
+  verb.add_option("--socket", socket,
+                  "The daemon's socket, or http://HOST:PORT (default: $RENZAN_SOCKET)");
 }
 
 const char* EnvironmentVariable(const char* name) { return std::getenv(name); }
 
-std::string SocketOf(const std::string& flag) {
-  if (!flag.empty()) return flag;
-  const char* const socket = EnvironmentVariable("RENZAN_SOCKET");
-  if (socket != nullptr && *socket != 0) return socket;
-  return cluster::SocketPath(EnvironmentVariable, cluster::StateDirectory(EnvironmentVariable));
+cluster::Endpoint EndpointOf(const std::string& flag) {
+  std::string socket = flag;
+  if (const char* given = EnvironmentVariable("RENZAN_SOCKET"); socket.empty() && given != nullptr)
+    socket = given;
+  if (!socket.empty() && !cluster::IsTcpAddress(socket)) return socket;
+  const std::string state = cluster::StateDirectory(EnvironmentVariable);
+  if (socket.empty()) return cluster::SocketPath(EnvironmentVariable, state);
+  return {socket, cluster::TokenPath(EnvironmentVariable, state)};
 }
 
 void PrintAnswer(const std::string& json) {

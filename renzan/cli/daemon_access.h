@@ -5,20 +5,22 @@
 #include <string>
 #include <string_view>
 
+#include "renzan/cluster/client/client.h"
+
 namespace CLI {
 class App;
 }
 
 namespace renzan {
 
-// --socket PATH.
+// --socket PATH or http://HOST:PORT.
 void AddSocketOption(CLI::App& verb, std::string& socket);
 
 // The variables that say where a daemon is, as cluster::Environment wants them.
 const char* EnvironmentVariable(const char* name);
 
 // What --socket said, else what the environment says.
-std::string SocketOf(const std::string& flag);
+cluster::Endpoint EndpointOf(const std::string& flag);
 
 // An answer of the daemon, indented, on stdout.
 void PrintAnswer(const std::string& json);

@@ -93,7 +93,7 @@ void PrintTable(const Json& jobs) {
 }
 
 void List(const JobsFlags& flags) {
-  const std::string answer = cluster::Client(SocketOf(flags.socket)).Get(Target(flags));
+  const std::string answer = cluster::Client(EndpointOf(flags.socket)).Get(Target(flags));
   if (flags.json) return PrintAnswer(answer);
   const Json jobs = Json::parse(answer).at("jobs");
   if (!jobs.empty()) return PrintTable(jobs);

@@ -42,7 +42,7 @@ std::string Number(const Json& value) { return NumberText(value.get<double>()); 
 std::string Memory(const Json& value) { return MebibytesText(value.get<int64_t>()); }
 
 void List(const NodesFlags& flags) {
-  const std::string answer = cluster::Client(SocketOf(flags.socket)).Get("/v1/nodes");
+  const std::string answer = cluster::Client(EndpointOf(flags.socket)).Get("/v1/nodes");
   if (flags.json) return PrintAnswer(answer);
   constexpr Table::Align kRight = Table::Align::kRight;
   Table table({{"name"},
@@ -69,7 +69,7 @@ void List(const NodesFlags& flags) {
 }
 
 void Act(const NodesFlags& flags, const std::string& action, const Json& body) {
-  cluster::Client(SocketOf(flags.socket))
+  cluster::Client(EndpointOf(flags.socket))
       .Post(fmt::format("/v1/nodes/{}/{}", cluster::EscapeUrl(flags.name), action), body.dump());
 }
 

@@ -28,7 +28,7 @@ int Submit(const CLI::App& verb, const SubmitFlags& flags) {
     return 0;
   }
   const std::string request = JobRequest(verb, flags.job);
-  cluster::Client client(SocketOf(flags.socket));
+  cluster::Client client(EndpointOf(flags.socket));
   const std::string answer = client.Post("/v1/jobs", request);
   const int64_t id = nlohmann::json::parse(answer).at("id");
   if (flags.follow) {

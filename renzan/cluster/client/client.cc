@@ -2,12 +2,15 @@
 
 #include <curl/curl.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <exception>
 #include <mutex>
+#include <new>
 #include <nlohmann/json.hpp>
 
 #include "renzan/base/error.h"
+#include "renzan/base/file.h"
 #include "renzan/cluster/client/places.h"
 
 namespace renzan::cluster {
@@ -57,6 +60,24 @@ bool IsErrorCode(int code) {
        socket, status);
 }
 
+std::string ReadToken(const Endpoint& endpoint) {
+  std::string token;
+  try {
+    token = ReadFile(endpoint.token_file);
+  } catch (const Error& error) {
+    Fail(ErrorCode::kNoPermission,
+         "{} wants the daemon's token: {}; copy the file `token` from the state directory of its "
+         "machine, for you alone to read, and name the copy in RENZAN_TOKEN_FILE",
+         endpoint.socket, error.what());
+  }
+  while (!token.empty() && token.back() == '\n') token.pop_back();
+  const bool printable =
+      std::all_of(token.begin(), token.end(), [](char c) { return c > ' ' && c <= '~'; });
+  if (token.empty() || !printable)
+    Fail(ErrorCode::kNoPermission, "{} holds no token", endpoint.token_file);
+  return token;
+}
+
 }  // namespace
 
 struct Client::Transfer {
@@ -65,6 +86,14 @@ struct Client::Transfer {
   const std::function<void(std::string_view)>* take = nullptr;  // null: all goes to `body`
   std::string body = {};
   std::exception_ptr thrown = {};
+  std::unique_ptr<curl_slist, void (*)(curl_slist*)> headers{nullptr, curl_slist_free_all};
+
+  void Header(const std::string& line) {
+    curl_slist* const all = curl_slist_append(headers.get(), line.c_str());
+    if (all == nullptr) throw std::bad_alloc();
+    headers.release();
+    headers.reset(all);
+  }
 
   long status() const {
     long status = 0;
@@ -91,9 +120,9 @@ struct Client::Transfer {
 
 void Client::CloseCurl::operator()(void* curl) const { curl_easy_cleanup(curl); }
 
-Client::Client(std::string socket, double timeout_seconds)
-    : socket_(std::move(socket)), timeout_seconds_(timeout_seconds) {
-  CheckSocketPath(socket_);
+Client::Client(Endpoint endpoint, double timeout_seconds)
+    : endpoint_(std::move(endpoint)), timeout_seconds_(timeout_seconds) {
+  if (!IsTcpAddress(socket())) CheckSocketPath(socket());
   StartCurl();
   curl_.reset(curl_easy_init());
   if (!curl_) Fail(ErrorCode::kOsError, "libcurl cannot be initialised");
@@ -104,41 +133,44 @@ Client::~Client() = default;
 std::string Client::Get(const std::string& target) {
   Transfer transfer{.curl = curl_.get()};
   curl_easy_reset(curl_.get());
-  curl_easy_setopt(curl_.get(), CURLOPT_URL, ("http://localhost" + target).c_str());
   curl_easy_setopt(curl_.get(), CURLOPT_TIMEOUT_MS, static_cast<long>(timeout_seconds_ * 1000));
-  Perform(transfer);
+  Perform(transfer, target);
   return std::move(transfer.body);
 }
 
 std::string Client::Post(const std::string& target, const std::string& json_body) {
   Transfer transfer{.curl = curl_.get(), .is_post = true};
   curl_easy_reset(curl_.get());
-  curl_easy_setopt(curl_.get(), CURLOPT_URL, ("http://localhost" + target).c_str());
   curl_easy_setopt(curl_.get(), CURLOPT_TIMEOUT_MS, static_cast<long>(timeout_seconds_ * 1000));
   curl_easy_setopt(curl_.get(), CURLOPT_POSTFIELDSIZE_LARGE,
                    static_cast<curl_off_t>(json_body.size()));
   curl_easy_setopt(curl_.get(), CURLOPT_POSTFIELDS, json_body.data());
   // On an old connection curl would send it again if that breaks, perhaps for a second time.
   curl_easy_setopt(curl_.get(), CURLOPT_FRESH_CONNECT, 1L);
-  // No waiting for "100 Continue" before a large body.
-  curl_slist* headers = curl_slist_append(nullptr, "Content-Type: application/json");
-  headers = curl_slist_append(headers, "Expect:");
-  const std::unique_ptr<curl_slist, void (*)(curl_slist*)> owner(headers, curl_slist_free_all);
-  curl_easy_setopt(curl_.get(), CURLOPT_HTTPHEADER, headers);
-  Perform(transfer);
+  transfer.Header("Content-Type: application/json");
+  transfer.Header("Expect:");  // no waiting for "100 Continue" before a large body
+  Perform(transfer, target);
   return std::move(transfer.body);
 }
 
 void Client::Stream(const std::string& target, const std::function<void(std::string_view)>& take) {
   Transfer transfer{.curl = curl_.get(), .take = &take};
   curl_easy_reset(curl_.get());
-  curl_easy_setopt(curl_.get(), CURLOPT_URL, ("http://localhost" + target).c_str());
-  Perform(transfer);
+  Perform(transfer, target);
 }
 
-void Client::Perform(Transfer& transfer) {
+void Client::Perform(Transfer& transfer, const std::string& target) {
   CURL* const curl = curl_.get();
-  curl_easy_setopt(curl, CURLOPT_UNIX_SOCKET_PATH, socket_.c_str());
+  const bool tcp = IsTcpAddress(socket());
+  curl_easy_setopt(curl, CURLOPT_URL, ((tcp ? socket() : "http://localhost") + target).c_str());
+  if (tcp) {
+    transfer.Header("Authorization: Bearer " + ReadToken(endpoint_));
+  } else {
+    curl_easy_setopt(curl, CURLOPT_UNIX_SOCKET_PATH, socket().c_str());
+  }
+  curl_easy_setopt(curl, CURLOPT_HTTPHEADER, transfer.headers.get());
+  curl_easy_setopt(curl, CURLOPT_PROXY,
+                   "");  // whatever the environment says: it would see the token
   curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
   curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT_MS, kConnectTimeoutMs);
   curl_easy_setopt(curl, CURLOPT_USERAGENT, "renzan/" RENZAN_VERSION);
@@ -147,7 +179,7 @@ void Client::Perform(Transfer& transfer) {
   const CURLcode code = curl_easy_perform(curl);
   if (transfer.thrown) std::rethrow_exception(transfer.thrown);
   if (code != CURLE_OK) FailTransfer(transfer, code);
-  if (transfer.status() >= 400) FailAsAnswered(socket_, transfer.status(), transfer.body);
+  if (transfer.status() >= 400) FailAsAnswered(socket(), transfer.status(), transfer.body);
 }
 
 void Client::FailTransfer(const Transfer& transfer, int curl_code) {
@@ -158,17 +190,17 @@ void Client::FailTransfer(const Transfer& transfer, int curl_code) {
       Fail(ErrorCode::kNoPermission,
            "{}: permission denied: this daemon is another user's; start one of your own with "
            "`renzan cluster up`, or ask its owner to let you in",
-           socket_);
-    Fail(ErrorCode::kUnavailable, "no daemon at {}: start one with `renzan cluster up`", socket_);
+           socket());
+    Fail(ErrorCode::kUnavailable, "no daemon at {}: start one with `renzan cluster up`", socket());
   }
   // Whether a change was made before the answer was lost, only the daemon can say.
   const char* const next = transfer.is_post ? "look with `renzan jobs` whether it was done"
                                             : "ask again, or look at daemon.log beside its state";
   if (curl_code == CURLE_OPERATION_TIMEDOUT)
-    Fail(ErrorCode::kUnavailable, "the daemon at {} has not answered within {} s: {}", socket_,
+    Fail(ErrorCode::kUnavailable, "the daemon at {} has not answered within {} s: {}", socket(),
          timeout_seconds_, next);
   Fail(ErrorCode::kUnavailable, "the daemon at {} went away before it had answered ({}): {}",
-       socket_, curl_easy_strerror(static_cast<CURLcode>(curl_code)), next);
+       socket(), curl_easy_strerror(static_cast<CURLcode>(curl_code)), next);
 }
 
 std::string EscapeUrl(std::string_view text) {

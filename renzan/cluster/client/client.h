@@ -1,11 +1,11 @@
 #pragma once
 
-// Questions to the daemon: HTTP over its Unix socket. An object is for one thread at a time, but
-// any number of them may be used at once.
+// Questions to the daemon: HTTP over its Unix socket, or over TCP with its token. An object is for
+// one thread at a time, but any number of them may be used at once.
 //
 // What fails is an Error: the daemon's own (its code and its message), or
 //   kUnavailable   nobody listens on the socket, or whoever does went away or does not answer
-//   kNoPermission  the socket is somebody else's
+//   kNoPermission  the socket is somebody else's, or there is no token for a TCP address
 //   kConfig        the socket's path is too long
 
 #include <functional>
@@ -15,16 +15,26 @@
 
 namespace renzan::cluster {
 
+// Where a daemon is.
+struct Endpoint {
+  Endpoint(std::string path) : socket(std::move(path)) {}  // NOLINT: a path is one
+  Endpoint(std::string address, std::string token_path)
+      : socket(std::move(address)), token_file(std::move(token_path)) {}
+
+  std::string socket;           // its path, or http://HOST:PORT
+  std::string token_file = {};  // for the latter; read with every question
+};
+
 class Client {
  public:
   // Connects with the first question only. An answer that takes longer than `timeout_seconds` does
   // not come.
-  explicit Client(std::string socket, double timeout_seconds = 60);
+  explicit Client(Endpoint endpoint, double timeout_seconds = 60);
   ~Client();
   Client(const Client&) = delete;
   Client& operator=(const Client&) = delete;
 
-  const std::string& socket() const { return socket_; }
+  const std::string& socket() const { return endpoint_.socket; }
 
   // `target` is the path with its query: "/v1/jobs?all=1". Returns the body.
   std::string Get(const std::string& target);
@@ -36,10 +46,10 @@ class Client {
 
  private:
   struct Transfer;
-  void Perform(Transfer& transfer);
+  void Perform(Transfer& transfer, const std::string& target);
   [[noreturn]] void FailTransfer(const Transfer& transfer, int curl_code);
 
-  std::string socket_;
+  Endpoint endpoint_;
   double timeout_seconds_;
   struct CloseCurl {
     void operator()(void* curl) const;

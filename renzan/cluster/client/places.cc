@@ -31,6 +31,13 @@ std::string SocketPath(const Environment& environment, const std::string& state_
   return socket.empty() ? state_directory + "/socket" : socket;
 }
 
+std::string TokenPath(const Environment& environment, const std::string& state_directory) {
+  const std::string token = Value(environment, "RENZAN_TOKEN_FILE");
+  return token.empty() ? state_directory + "/token" : token;
+}
+
+bool IsTcpAddress(const std::string& socket) { return socket.starts_with("http://"); }
+
 void CheckSocketPath(const std::string& path) {
   constexpr size_t kMaxPath = sizeof(sockaddr_un{}.sun_path) - 1;
   if (path.size() > kMaxPath)

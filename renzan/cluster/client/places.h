@@ -18,6 +18,12 @@ std::string StateDirectory(const Environment& environment);
 // $RENZAN_SOCKET, else STATE/socket.
 std::string SocketPath(const Environment& environment, const std::string& state_directory);
 
+// $RENZAN_TOKEN_FILE, else STATE/token: what lets in whoever comes by TCP.
+std::string TokenPath(const Environment& environment, const std::string& state_directory);
+
+// "http://HOST:PORT" in the place of a socket's path.
+bool IsTcpAddress(const std::string& socket);
+
 // Throws Error kConfig for a path that the kernel has no room for in a socket's address.
 void CheckSocketPath(const std::string& path);
 

@@ -12,6 +12,7 @@
 
 #include "renzan/base/log.h"
 #include "renzan/cluster/local/api_socket.h"
+#include "renzan/cluster/local/api_tcp.h"
 
 namespace renzan::cluster {
 namespace {
@@ -48,8 +49,10 @@ int FdOf(MHD_Connection* connection) {
   return MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
 }
 
-// Begin() refuses whom the kernel does not know.
+// Begin() refuses whom the kernel does not know. All who come by TCP share the places of one user,
+// because anybody may knock.
 uid_t UidOrNobody(int fd) {
+  if (IsTcp(fd)) return static_cast<uid_t>(-1);
   try {
     return PeerUidOf(fd);
   } catch (const Error&) {
@@ -104,16 +107,17 @@ MHD_Result Begin(ApiServer& server, MHD_Connection* connection, const char* url,
                                           server.limits().connections.users_together)),
                 true);
   SetTimeout(connection, server.limits().within_request_seconds);
-  std::optional<Caller> caller;
-  try {
-    caller = PeerOf(FdOf(connection));
-  } catch (const Error& error) {
-    LogWarning("{}", error.what());
-  }
-  if (!caller || !MayAsk(*caller, server.allow_users()))
+  const std::optional<Caller> caller = server.CallerOf(
+      FdOf(connection),
+      MHD_lookup_connection_value(connection, MHD_HEADER_KIND, MHD_HTTP_HEADER_AUTHORIZATION));
+  if (!caller)
     return Send(connection,
-                ErrorResponse(403, ErrorCode::kNoPermission,
-                              "this daemon does not serve you: ask its operator"),
+                IsTcp(FdOf(connection))
+                    ? ErrorResponse(401, ErrorCode::kNoPermission,
+                                    "this daemon has another token: copy the file `token` from "
+                                    "its state directory anew")
+                    : ErrorResponse(403, ErrorCode::kNoPermission,
+                                    "this daemon does not serve you: ask its operator"),
                 true);
   auto exchange = std::make_unique<Exchange>();
   exchange->request = {
@@ -166,14 +170,14 @@ void Changed(void* self, MHD_Connection* connection, void**, MHD_ConnectionNotif
 
 void ApiServer::StopDaemon::operator()(MHD_Daemon* daemon) const { MHD_stop_daemon(daemon); }
 
-ApiServer::ApiServer(ApiContext context, int listen_fd, std::vector<std::string> allow_users,
+ApiServer::ApiServer(ApiContext context, Sockets sockets, std::vector<std::string> allow_users,
                      std::function<void()> shut_down, const ApiLimits& limits)
     : context_(std::move(context)),
       allow_users_(std::move(allow_users)),
       shut_down_(std::move(shut_down)),
       limits_(limits),
       connections_(limits.connections, ::geteuid()),
-      listen_fd_(listen_fd),
+      sockets_(std::move(sockets)),
       stop_fd_(::eventfd(0, EFD_CLOEXEC)) {
   daemon_.reset(MHD_start_daemon(MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_THREAD_PER_CONNECTION |
                                      MHD_USE_POLL | MHD_USE_ITC | MHD_USE_NO_LISTEN_SOCKET,
@@ -183,7 +187,7 @@ ApiServer::ApiServer(ApiContext context, int listen_fd, std::vector<std::string>
                                  MHD_OPTION_NOTIFY_COMPLETED, Completed, this,
                                  MHD_OPTION_NOTIFY_CONNECTION, Changed, this, MHD_OPTION_END));
   if (!daemon_ || stop_fd_ < 0) {
-    ::close(listen_fd_);
+    CloseSockets();
     if (stop_fd_ >= 0) ::close(stop_fd_);
     Fail(ErrorCode::kOsError, "cannot start the API server: out of threads or memory");
   }
@@ -194,25 +198,47 @@ ApiServer::~ApiServer() {
   ::eventfd_write(stop_fd_, 1);
   accepting_.join();
   daemon_.reset();
-  ::close(listen_fd_);
+  CloseSockets();
   ::close(stop_fd_);
+}
+
+void ApiServer::CloseSockets() const {
+  ::close(sockets_.listen_fd);
+  if (sockets_.tcp_fd >= 0) ::close(sockets_.tcp_fd);
+}
+
+std::optional<Caller> ApiServer::CallerOf(int fd, const char* authorization) const {
+  if (IsTcp(fd)) {
+    if (!CarriesToken(authorization, sockets_.token)) return std::nullopt;
+    return Caller{.uid = ::geteuid(), .gid = ::getegid(), .name = UserName(::geteuid())};
+  }
+  try {
+    const Caller caller = PeerOf(fd);
+    if (MayAsk(caller, allow_users_)) return caller;
+  } catch (const Error& error) {
+    LogWarning("{}", error.what());
+  }
+  return std::nullopt;
 }
 
 // We accept, because libmicrohttpd would count the connections of all users as one and start a
 // thread for each before anybody knows whose it is.
 void ApiServer::AcceptAll() {
   for (;;) {
-    pollfd fds[] = {{listen_fd_, POLLIN, 0}, {stop_fd_, POLLIN, 0}};
-    ::poll(fds, 2, -1);
-    if (fds[1].revents != 0) return;
-    Accept();
+    // A descriptor of -1 is passed over.
+    pollfd fds[] = {
+        {stop_fd_, POLLIN, 0}, {sockets_.listen_fd, POLLIN, 0}, {sockets_.tcp_fd, POLLIN, 0}};
+    ::poll(fds, 3, -1);
+    if (fds[0].revents != 0) return;
+    for (const pollfd& each : {fds[1], fds[2]})
+      if (each.revents != 0) Accept(each.fd);
   }
 }
 
-void ApiServer::Accept() {
+void ApiServer::Accept(int listen_fd) {
   sockaddr_storage address{};
   socklen_t size = sizeof address;
-  const int fd = ::accept4(listen_fd_, reinterpret_cast<sockaddr*>(&address), &size,
+  const int fd = ::accept4(listen_fd, reinterpret_cast<sockaddr*>(&address), &size,
                            SOCK_CLOEXEC | SOCK_NONBLOCK);
   if (fd < 0) {
     if (errno == ECONNABORTED || errno == EINTR || errno == EAGAIN) return;

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <gmock/gmock.h>
+#include <netinet/in.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -18,6 +19,7 @@
 #include "renzan/cluster/core/invariants.h"
 #include "renzan/cluster/core/schedule.h"
 #include "renzan/cluster/local/api_socket.h"
+#include "renzan/cluster/local/api_tcp.h"
 #include "renzan/cluster/local/fake_agent_for_test.h"
 #include "renzan/cluster/spec/cluster_config.h"
 
@@ -29,12 +31,17 @@ using ::testing::HasSubstr;
 
 // A connection; -1 when nobody answers. Nothing is waited for much longer than it can take.
 int Connect(const std::string& socket) {
-  const int fd = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  const bool tcp = socket.starts_with("http://");
+  const int fd = ::socket(tcp ? AF_INET : AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
   const timeval long_enough{.tv_sec = 30};
   ::setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &long_enough, sizeof long_enough);
-  sockaddr_un address{.sun_family = AF_UNIX};
-  std::strncpy(address.sun_path, socket.c_str(), sizeof address.sun_path - 1);
-  if (::connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0) return fd;
+  sockaddr_un by_path{.sun_family = AF_UNIX};
+  std::strncpy(by_path.sun_path, socket.c_str(), sizeof by_path.sun_path - 1);
+  sockaddr_in by_port{.sin_family = AF_INET, .sin_addr = {.s_addr = ::htonl(INADDR_LOOPBACK)}};
+  if (tcp) by_port.sin_port = ::htons(std::stoi(socket.substr(socket.rfind(':') + 1)));
+  const auto* address = tcp ? reinterpret_cast<const sockaddr*>(&by_port)
+                            : reinterpret_cast<const sockaddr*>(&by_path);
+  if (::connect(fd, address, tcp ? sizeof by_port : sizeof by_path) == 0) return fd;
   ::close(fd);
   return -1;
 }
@@ -50,12 +57,12 @@ std::string ReceiveAll(int fd) {
 
 // One request on a connection of its own; all that comes back. "" when nobody answers.
 std::string Ask(const std::string& socket, const std::string& method, const std::string& target,
-                const std::string& body = "") {
+                const std::string& body = "", const std::string& header = "") {
   const int fd = Connect(socket);
   if (fd < 0) return "";
-  const std::string request =
-      fmt::format("{} {} HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: {}\r\n\r\n{}",
-                  method, target, body.size(), body);
+  const std::string request = fmt::format(
+      "{} {} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n{}Content-Length: {}\r\n\r\n{}", method,
+      target, header, body.size(), body);
   ::send(fd, request.data(), request.size(), MSG_NOSIGNAL);
   const std::string answer = ReceiveAll(fd);
   ::close(fd);
@@ -96,12 +103,15 @@ class ApiServerTest : public ::testing::Test {
 
   void Serve(const ApiLimits& limits, const std::vector<std::string>& allow_users = {}) {
     server_.reset();
+    const int tcp_fd = ListenOnTcp("127.0.0.1:0");
+    url_ = UrlOf(tcp_fd);
     server_ = std::make_unique<ApiServer>(
         ApiContext{.loop = *loop_,
                    .state_dir = directory_.path(),
                    .uid = ::geteuid(),
                    .stop_fd = stop_fd_},
-        ListenOn(socket_, true), allow_users, [this] { loop_->Stop(); }, limits);
+        ApiServer::Sockets{ListenOn(socket_, true), tcp_fd, std::string(64, 'a')}, allow_users,
+        [this] { loop_->Stop(); }, limits);
   }
 
   std::string Submit(const std::string& yaml) {
@@ -111,6 +121,7 @@ class ApiServerTest : public ::testing::Test {
 
   TemporaryDirectory directory_;
   const std::string socket_ = directory_ / "socket";
+  std::string url_;  // by TCP, with the token aaaa...
   const int stop_fd_ = ::eventfd(0, EFD_CLOEXEC);
   Store store_{directory_ / "state.db"};
   FakeAgent agent_;
@@ -163,6 +174,76 @@ TEST_F(ApiServerTest, SaysWhatIsWrongWithACode) {
     EXPECT_THAT(each.answer, HasSubstr(std::string("HTTP/1.1 ") + each.status));
     EXPECT_EQ(BodyOf(each.answer)["error"]["code"], each.code) << each.answer;
   }
+}
+
+TEST_F(ApiServerTest, ByTcpTheTokenLetsIn) {
+  const std::string token(64, 'a');
+  const auto ask = [&](const std::string& header) {
+    return Ask(url_, "POST", "/v1/nodes/own-0/drain", "{}", header);
+  };
+  for (const std::string& wrong : std::vector<std::string>{
+           "", "Authorization: Bearer \r\n", "Authorization: " + token + "\r\n",
+           "Authorization: Bearer " + token.substr(1) + "\r\n",
+           "Authorization: Bearer " + token + "a\r\n",
+           "Authorization: Bearer " + token.substr(1) + "b\r\n"}) {
+    const std::string answer = ask(wrong);
+    EXPECT_THAT(answer, HasSubstr("HTTP/1.1 401")) << wrong;
+    EXPECT_EQ(BodyOf(answer)["error"]["code"], 77);
+  }
+  EXPECT_EQ(controller_->snapshot().nodes[0].state, NodeState::kReady);
+  EXPECT_THAT(ask("Authorization: Bearer " + token + "\r\n"), HasSubstr("HTTP/1.1 200"));
+  EXPECT_EQ(controller_->snapshot().nodes[0].state, NodeState::kDraining);
+  EXPECT_EQ(BodyOf(Ask(socket_, "GET", "/v1/status"))["nodes"]["draining"], 1);
+}
+
+// Whoever has no token cannot keep those out who come by the socket.
+TEST_F(ApiServerTest, ManyWhoComeByTcpAreServedByNobody) {
+  std::vector<int> idle;
+  for (int each = 0; each < 200; ++each) idle.push_back(Connect(url_));
+  EXPECT_THAT(Ask(socket_, "GET", "/v1/status"), HasSubstr("HTTP/1.1 200"));
+  for (const int fd : idle) ::close(fd);
+}
+
+TEST(ApiTcp, WhatIsNoAddressIsRefused) {
+  for (const char* address : {"", "7070", ":7070", "127.0.0.1:", "127.0.0.1:http2x", "a b:1"}) {
+    try {
+      ::close(ListenOnTcp(address));
+      ADD_FAILURE() << address;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::kUsage) << address;
+      EXPECT_THAT(error.what(), HasSubstr("HOST:PORT"));
+    }
+  }
+}
+
+TEST(ApiTcp, APortIsForOneDaemon) {
+  const int fd = ListenOnTcp("127.0.0.1:0");
+  const std::string address = UrlOf(fd).substr(7);
+  try {
+    ::close(ListenOnTcp(address));
+    ADD_FAILURE();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kCantCreate);
+    EXPECT_THAT(error.what(), HasSubstr(address));
+  }
+  ::close(fd);
+}
+
+TEST(ApiTcp, ATokenIsMadeOnceAndKeptSecret) {
+  const TemporaryDirectory directory;
+  const std::string path = directory / "token";
+  const std::string token = LoadToken(path);
+  EXPECT_EQ(token.size(), 64u);
+  EXPECT_EQ(LoadToken(path), token);
+  EXPECT_NE(LoadToken(directory / "other"), token);
+  struct stat about;
+  ASSERT_EQ(::stat(path.c_str(), &about), 0);
+  EXPECT_EQ(about.st_mode & 0777, 0600u);
+  ASSERT_EQ(::chmod(path.c_str(), 0644), 0);
+  EXPECT_THROW(LoadToken(path), Error);
+  WriteFileAtomically(directory / "other", "\n");
+  ASSERT_EQ(::chmod((directory / "other").c_str(), 0600), 0);
+  EXPECT_THROW(LoadToken(directory / "other"), Error);
 }
 
 TEST_F(ApiServerTest, AStrangerIsRefused) {

@@ -87,9 +87,11 @@ ApiResponse ClusterStatus(const ApiContext& context, const ApiRequest&) {
     return controller.snapshot();
   });
   const Totals totals = Sum(snapshot);
-  Json body = {{"version", RENZAN_VERSION},  {"pid", ::getpid()},
-               {"uid", context.uid},         {"state_dir", context.state_dir},
-               {"started", context.started}, {"nodes", totals.nodes}};
+  Json body = {
+      {"version", RENZAN_VERSION},  {"pid", ::getpid()},
+      {"uid", context.uid},         {"state_dir", context.state_dir},
+      {"started", context.started}, {"tcp", context.tcp.empty() ? Json() : Json(context.tcp)},
+      {"nodes", totals.nodes}};
   body["scheduling"] = {
       {"min_between_resizes_ms", context.scheduling.min_between_resizes_ms},
       {"max_checkpoint_interval_ms", context.scheduling.max_checkpoint_interval_ms},

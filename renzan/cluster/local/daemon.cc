@@ -21,6 +21,7 @@
 #include "renzan/cluster/local/agent.h"
 #include "renzan/cluster/local/api_server.h"
 #include "renzan/cluster/local/api_socket.h"
+#include "renzan/cluster/local/api_tcp.h"
 #include "renzan/cluster/local/controller.h"
 #include "renzan/cluster/local/loop.h"
 #include "renzan/cluster/local/store.h"
@@ -132,6 +133,9 @@ void RunDaemon(const DaemonOptions& options) {
                         MakeSnapshot(options.config, now), store, *agent, clock);
   controller.Recover();
 
+  const int tcp_fd = options.listen.empty() ? -1 : ListenOnTcp(options.listen);
+  const std::string url = tcp_fd < 0 ? "" : UrlOf(tcp_fd);
+  const std::string token = tcp_fd < 0 ? "" : LoadToken(options.state_dir + "/token");
   const int listen_fd = ListenOn(options.socket, !options.allow_users.empty() && ::geteuid() == 0);
   // Before any thread is started: all of them leave these signals to the loop.
   const Descriptor signals(BlockedStopSignals(), "cannot wait for signals");
@@ -143,9 +147,12 @@ void RunDaemon(const DaemonOptions& options) {
                             .uid = ::geteuid(),
                             .started = now,
                             .scheduling = scheduling,
+                            .tcp = url,
                             .stop_fd = server_ends.get()},
-                           listen_fd, options.allow_users, [&] { loop.Stop(); });
-    LogInfo("the daemon (pid {}) listens on {}", ::getpid(), options.socket);
+                           {.listen_fd = listen_fd, .tcp_fd = tcp_fd, .token = token},
+                           options.allow_users, [&] { loop.Stop(); });
+    LogInfo("the daemon (pid {}) listens on {}{}", ::getpid(), options.socket,
+            url.empty() ? "" : " and " + url);
     SayReady(options.ready_fd, options.socket);
     // Whoever follows a log lets go of the server also when the store is found damaged.
     struct EndStreams {

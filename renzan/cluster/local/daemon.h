@@ -16,6 +16,8 @@ struct DaemonOptions {
   std::string keeper;  // the program renzan-keeper
   // A daemon of root serves these users too, and runs their jobs as them; "*": everyone.
   std::vector<std::string> allow_users;
+  // HOST:PORT for TCP with the token in STATE/token; empty: none.
+  std::string listen;
   int ready_fd = -1;  // a line is written here, and it is closed, once requests are answered
 };
 
