@@ -81,7 +81,6 @@ std::optional<T> IfWhole(std::optional<T> read(const AttemptPaths&), const Attem
 pid_t StartAttempt(const std::string& keeper, const std::string& directory,
                    const AttemptPlan& plan) {
   CheckPlan(plan);
-  ReapKeepers();
   const AttemptPaths paths(directory);
   MakeAttemptDirectory(paths);
   if (!KeeperOf(paths).empty())

@@ -180,7 +180,7 @@ std::unique_ptr<FileLock> TakeLockOver(const AttemptPaths& paths) {
 
 void ReportIn(std::string_view text) {
   // If nobody listens any more, the daemon has died; the job goes on.
-  if (write(kKeeperReadyDescriptor, text.data(), text.size()) < 0)
+  if (write(kKeeperReadyDescriptor, text.data(), text.size()) < 0 && errno != EPIPE)
     LogWarning("the daemon does not listen: {}", std::strerror(errno));
   close(kKeeperReadyDescriptor);
 }

@@ -45,6 +45,63 @@ TEST(Keeper, AnAttemptThatSucceeds) {
   EXPECT_EQ(attempt.Report().phase, AttemptPhase::kEnded);
 }
 
+// Whoever has started it may not have begun to watch its process id, which must not be another's.
+TEST(Keeper, OneThatHasEndedIsThereUntilItIsLookedAt) {
+  TestAttempt first("true"), second("true");
+  const pid_t keeper = first.Start();
+  ASSERT_TRUE(Eventually([&] { return !Lives(keeper); }));
+  second.Start();
+  siginfo_t how{};
+  EXPECT_EQ(waitid(P_PID, keeper, &how, WEXITED | WNOHANG | WNOWAIT), 0);
+  first.WaitForEnd();
+  EXPECT_NE(waitid(P_PID, keeper, &how, WEXITED | WNOHANG | WNOWAIT), 0);
+}
+
+// Killed in the midst of starting a keeper, which then has nobody to report to.
+TEST(Keeper, GoesOnWhenTheDaemonDiesAsItBegins) {
+  TestAttempt attempt("echo done");
+  const std::string program = attempt.work() + "/keeper";
+  WriteFileAtomically(program, "#!/bin/sh\ncd " + attempt.work() +
+                                   "\n>begun\nwhile [ ! -e go ]; do sleep 0.01; done\n"
+                                   "exec " RENZAN_KEEPER " \"$@\"\n");
+  ASSERT_EQ(chmod(program.c_str(), 0755), 0);
+  const pid_t daemon = fork();
+  if (daemon == 0) {
+    StartAttempt(program, attempt.directory(), attempt.plan);
+    _exit(0);
+  }
+  ASSERT_TRUE(Eventually([&] { return FileExists(attempt.work() + "/begun"); }));
+  ASSERT_EQ(kill(daemon, SIGKILL), 0);
+  ASSERT_EQ(waitpid(daemon, nullptr, 0), daemon);
+  WriteFileAtomically(attempt.work() + "/go", "");
+  EXPECT_EQ(attempt.WaitForEnd().exit_code, 0);
+  EXPECT_EQ(attempt.Log(0), "done\n");
+  EXPECT_EQ(ReadFile(attempt.directory() + "/keeper.log"), "");  // nothing is wrong
+}
+
+TEST(Keeper, ADamagedEndSaysAsLittleAsNone) {
+  TestAttempt attempt("true");
+  attempt.Start();
+  attempt.WaitForEnd();
+  ASSERT_TRUE(Eventually([&] { return attempt.Report().keeper == 0; }));
+  for (const char* damaged : {"", "{", "[]", "{\"by\": \"magic\"}"}) {
+    WriteFileAtomically(attempt.directory() + "/end.json", damaged);
+    const AttemptReport report = attempt.Report();
+    EXPECT_EQ(report.phase, AttemptPhase::kLost) << damaged;
+    EXPECT_FALSE(report.end.has_value());
+  }
+}
+
+TEST(Keeper, ARequestThatCannotBeReadIsInNobodysWay) {
+  TestAttempt attempt(Obedient("exit 75"));
+  attempt.Start();
+  attempt.WaitForFile("ready");
+  CreateDirectories(attempt.directory() + "/requests/0.request");  // no file
+  WriteFileAtomically(attempt.directory() + "/requests/1.request", "{\"request\": \"dance\"}");
+  RequestStop(attempt.directory(), 1000);
+  EXPECT_EQ(attempt.WaitForEnd().exit_code, 75);
+}
+
 TEST(Keeper, ExitCodesAndSignalsAreReported) {
   TestAttempt exits("exit 42");
   exits.Start();

@@ -1,0 +1,82 @@
+// The daemon whole, in a process of its own.
+
+#include "renzan/cluster/local/daemon.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+
+#include "renzan/base/error.h"
+#include "renzan/base/file.h"
+#include "renzan/cluster/local/attempt_testing.h"
+
+namespace renzan::cluster {
+namespace {
+
+DaemonOptions OptionsFor(const TemporaryDirectory& directory) {
+  DaemonOptions options{.state_dir = directory / "state",
+                        .socket = directory / "state/socket",
+                        .config = {},
+                        .keeper = RENZAN_KEEPER,
+                        .allow_users = {}};
+  options.config.pools["own"];
+  return options;
+}
+
+// In a child process, whose exit status is that of the daemon's error, if any.
+pid_t Start(const DaemonOptions& options) {
+  const pid_t child = ::fork();
+  if (child != 0) return child;
+  try {
+    RunDaemon(options);
+  } catch (const Error& error) {
+    ::_exit(error.exit_status());
+  }
+  ::_exit(0);
+}
+
+int EndOf(pid_t child) {
+  int status = 0;
+  EXPECT_EQ(::waitpid(child, &status, 0), child);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+TEST(Daemon, SurvivesWhoeverStartedIt) {
+  const TemporaryDirectory directory;
+  DaemonOptions options = OptionsFor(directory);
+  int fds[2];
+  ASSERT_EQ(::pipe2(fds, O_CLOEXEC), 0);
+  ::close(fds[0]);  // nobody reads that it is ready
+  options.ready_fd = fds[1];
+  const pid_t daemon = Start(options);
+  ::close(fds[1]);
+  // The line is written once it listens; then it serves until it is told to end.
+  ASSERT_TRUE(Eventually([&] { return FileExists(options.socket) || !Lives(daemon); }));
+  ASSERT_EQ(::kill(daemon, SIGTERM), 0);
+  EXPECT_EQ(EndOf(daemon), 0);
+  EXPECT_FALSE(FileExists(options.socket));
+}
+
+TEST(Daemon, KeepsItsStateToItself) {
+  const TemporaryDirectory directory;
+  const DaemonOptions options = OptionsFor(directory);
+  const mode_t mask = ::umask(0);
+  const pid_t daemon = Start(options);
+  ::umask(mask);
+  ASSERT_TRUE(Eventually([&] { return FileExists(options.socket) || !Lives(daemon); }));
+  for (const char* name : {"lock", "state.db", "socket"}) {
+    struct stat about {};
+    EXPECT_EQ(::stat((options.state_dir + "/" + name).c_str(), &about), 0) << name;
+    EXPECT_EQ(about.st_mode & 0777, 0600u) << name;
+  }
+  EXPECT_EQ(EndOf(Start(options)), 69);  // one is enough
+  ASSERT_EQ(::kill(daemon, SIGTERM), 0);
+  EXPECT_EQ(EndOf(daemon), 0);
+}
+
+}  // namespace
+}  // namespace renzan::cluster
