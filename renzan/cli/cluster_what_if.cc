@@ -84,14 +84,19 @@ void Change(const WhatIfFlags& flags, Snapshot& snapshot) {
   for (const std::string& file : flags.submits) Submit(snapshot, file);
 }
 
-void Print(const std::vector<WhatIfRow>& rows, TimeMs now) {
-  Table table({{"JOB", Table::Align::kRight}, {"AS IT IS"}, {"THEN"}, {"DIFFERENCE"}});
+// Submitted jobs are named by their files, in order: the number that one would get is not known,
+// as jobs that have ended had numbers too.
+void Print(const std::vector<WhatIfRow>& rows, const std::vector<std::string>& submits,
+           TimeMs now) {
+  Table table({{"job", Table::Align::kRight}, {"as it is"}, {"then"}, {"difference"}});
+  auto file = submits.begin();
   const auto when = [&](const std::optional<TimeMs>& start) {
     return start ? LocalTimeText(*start, now) : "never";
   };
   for (const WhatIfRow& row : rows) {
     const TimeMs sooner = row.before && row.after ? *row.before - *row.after : 0;
-    table.Add({std::to_string(row.job), row.is_new ? "" : when(row.before), when(row.after),
+    table.Add({row.is_new ? *file++ : std::to_string(row.job), row.is_new ? "" : when(row.before),
+               when(row.after),
                sooner == 0 ? ""
                            : fmt::format("{} {}", DurationText(std::abs(sooner)),
                                          sooner > 0 ? "sooner" : "later")});
@@ -99,13 +104,17 @@ void Print(const std::vector<WhatIfRow>& rows, TimeMs now) {
   fmt::print("{}", rows.empty() ? "no job is pending\n" : table.Text());
 }
 
-void PrintJson(const std::vector<WhatIfRow>& rows) {
+void PrintJson(const std::vector<WhatIfRow>& rows, const std::vector<std::string>& submits) {
   const auto when = [](const std::optional<TimeMs>& start) {
     return start ? Json(*start) : Json();
   };
   Json jobs = Json::array();
+  auto file = submits.begin();
   for (const WhatIfRow& row : rows)
-    jobs.push_back({{"id", row.job}, {"before", when(row.before)}, {"after", when(row.after)}});
+    jobs.push_back({{"id", row.is_new ? Json() : Json(row.job)},
+                    {"submitted", row.is_new ? Json(*file++) : Json()},
+                    {"before", when(row.before)},
+                    {"after", when(row.after)}});
   fmt::print("{}\n", Json{{"jobs", jobs}}.dump(2));
 }
 
@@ -125,9 +134,9 @@ void Ask(const WhatIfFlags& flags) {
       [&](const Snapshot& at) { return Schedule(at, options); },
       static_cast<TimeMs>(*assume * 1000));
   if (flags.json)
-    PrintJson(rows);
+    PrintJson(rows, flags.submits);
   else
-    Print(rows, snapshot.now);
+    Print(rows, flags.submits, snapshot.now);
 }
 
 }  // namespace
