@@ -34,19 +34,36 @@ Line::Line(const ClusterView& view, const Quota& quota, const Entitlement& entit
     const auto higher = [](const Job* a, const Job* b) { return a->priority > b->priority; };
     if (!std::is_sorted(lanes_[lane].begin(), lanes_[lane].end(), higher))
       std::stable_sort(lanes_[lane].begin(), lanes_[lane].end(), higher);
-    Enter(static_cast<int>(lane));
   }
+  EnterAll();
+}
+
+bool Line::Overdue(const Job& job) const {
+  return !overdue_served_ && snapshot_.now - job.submitted > overdue_after_;
 }
 
 Line::Key Line::KeyOf(int lane) const {
   const Job& head = *lanes_[lane][at_[lane]];
-  const bool overdue = snapshot_.now - head.submitted > overdue_after_;
+  const bool overdue = Overdue(head);
   return {!entitlement_.Covers(head), -head.priority, !overdue,
           overdue ? static_cast<double>(head.submitted) : quota_.Share(head.queue), lane};
 }
 
 void Line::Enter(int lane) {
   if (at_[lane] < lanes_[lane].size()) heads_.insert(KeyOf(lane));
+}
+
+void Line::EnterAll() {
+  heads_.clear();
+  last_ = -1;
+  same_.reset();
+  for (size_t lane = 0; lane < lanes_.size(); ++lane) Enter(static_cast<int>(lane));
+}
+
+void Line::Served() {
+  if (last_ < 0 || !Overdue(*lanes_[last_][at_[last_] - 1])) return;
+  overdue_served_ = true;
+  EnterAll();
 }
 
 const Job* Line::Fetch(int lane) {
@@ -57,9 +74,8 @@ const Job* Line::Fetch(int lane) {
 bool Line::LikeTheLast() const {
   if (!same_ || same_->second != quota_.version()) return false;
   const Job& head = *lanes_[last_][at_[last_]];
-  return -head.priority == std::get<1>(same_->first) &&
-         snapshot_.now - head.submitted <= overdue_after_ && std::get<2>(same_->first) &&
-         entitlement_.Covers(head) == !std::get<0>(same_->first);
+  return -head.priority == std::get<1>(same_->first) && !Overdue(head) &&
+         std::get<2>(same_->first) && entitlement_.Covers(head) == !std::get<0>(same_->first);
 }
 
 const Job* Line::Next() {
@@ -68,8 +84,7 @@ const Job* Line::Next() {
   // them.
   if (first_at_ == first_.size() && first_at_ > 0) {
     ++first_at_;
-    heads_.clear();
-    for (size_t lane = 0; lane < lanes_.size(); ++lane) Enter(static_cast<int>(lane));
+    EnterAll();
   }
   if (last_ >= 0 && at_[last_] < lanes_[last_].size()) {
     // Most often nothing has started since, and the lane is still the first.

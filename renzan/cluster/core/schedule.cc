@@ -33,8 +33,8 @@ class Pass {
     decisions_.waits.reserve(snapshot_.jobs.size() - view_.holders().size());
     LeaveDrainingNodes(view_, quota_, occupants_, decisions_);
     EnforceUserCaps(view_, quota_, occupants_, decisions_);
-    Line line(view_, quota_, entitlement_, options_.overdue_after_ms);
-    while (const Job* job = line.Next()) Consider(*job);
+    line_.emplace(view_, quota_, entitlement_, options_.overdue_after_ms);
+    while (const Job* job = line_->Next()) Consider(*job);
     GrowElasticJobs(view_, quota_, occupants_, options_.min_between_resizes_ms, decisions_);
     RequestCheckpoints(snapshot_, options_.max_checkpoint_interval_ms, decisions_);
     ScalePools(snapshot_, decisions_);
@@ -143,6 +143,7 @@ class Pass {
     if (!placement) return false;
     view_.TakeNow(Each(job), *placement, !firm);
     quota_.Add(job, NumWorkers(*placement));
+    line_->Served();
     decisions_.starts.push_back({job.id, std::move(*placement), !firm});
     return true;
   }
@@ -158,6 +159,7 @@ class Pass {
   void Claim(const Job& job, const Placement& placement) {
     view_.TakeVacated(Each(job), placement);
     quota_.Add(job, NumWorkers(placement));
+    line_->Served();
     const bool boots = std::any_of(placement.begin(), placement.end(), [&](const Placed& placed) {
       return snapshot_.nodes[placed.node].state == NodeState::kBooting;
     });
@@ -209,6 +211,7 @@ class Pass {
     if (!placement) return false;
     view_.Reserve(Each(job), *placement);
     reserved_for_ = job.id;
+    line_->Served();
     decisions_.reservations.push_back({job.id, std::move(*placement)});
     return true;
   }
@@ -242,6 +245,7 @@ class Pass {
   Feasibility feasibility_;
   Entitlement entitlement_;  // asks CouldStart
   Preemption preemption_;
+  std::optional<Line> line_;
   Decisions decisions_;
   JobId reserved_for_ = 0;
   JobId in_sight_ = 0;  // the last job for which room is being made

@@ -20,7 +20,8 @@ struct ScheduleOptions {
   TimeMs max_checkpoint_interval_ms = 600'000;
   // A job that has been preempted so often is no longer put on what is reserved for another one.
   int max_preemptions_to_backfill = 3;
-  // A job that has waited longer goes before others of its priority, whatever its queue has.
+  // Of the jobs that have waited longer, the first one goes before others of its priority, whatever
+  // its queue has.
   TimeMs overdue_after_ms = 24 * 3'600'000;
 };
 

@@ -410,6 +410,34 @@ TEST_F(ScheduleTest, WhoHasWaitedTooLongGoesFirst) {
   (void)fresh, (void)old;
 }
 
+// Behind it age gives nothing over a queue that has less.
+TEST_F(ScheduleTest, OfThoseWhoHaveWaitedTooLongOneGoesFirst) {
+  Nodes(2);
+  world.queues = {{.name = "a"}, {.name = "b"}};
+  Add({.gpus = 8, .checkpoints = false, .on = {{0, 1}}});
+  Add({.gpus = 6, .on = {{1, 1}}});
+  const JobId oldest = Add({});
+  const JobId next = Add({});
+  for (const JobId job : {oldest, next}) world.Find(job)->submitted = kNow - 25 * 3'600'000;
+  const JobId of_b = Add({.queue = 1});
+  EXPECT_THAT(Started(Run()), ElementsAre(oldest, of_b));
+}
+
+TEST_F(ScheduleTest, WhoHasWaitedTooLongAndStillCannotStartHasTheReservation) {
+  Nodes(2);
+  world.queues = {{.name = "a"}, {.name = "b"}};
+  Add({.gpus = 8, .checkpoints = false, .on = {{0, 1}}});
+  Add({.gpus = 7, .on = {{1, 1}}});
+  const JobId oldest = Add({.workers = 2, .gpus = 8});
+  const JobId next = Add({});
+  for (const JobId job : {oldest, next}) world.Find(job)->submitted = kNow - 25 * 3'600'000;
+  const JobId of_b = Add({.queue = 1});
+  const Decisions decisions = Run();
+  ASSERT_EQ(decisions.reservations.size(), 1u);
+  EXPECT_EQ(decisions.reservations[0].job, oldest);
+  EXPECT_THAT(Started(decisions), ElementsAre(of_b));
+}
+
 TEST_F(ScheduleTest, SameSnapshotSameDecisions) {
   Nodes(3);
   for (int job = 0; job < 20; ++job)

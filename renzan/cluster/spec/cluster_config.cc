@@ -106,7 +106,8 @@ void ClusterConfig::SchedulingConfig::Describe(ConfigFields& fields) {
   fields.Require(TryParseMilliseconds(max_checkpoint_interval).value_or(1) > 0,
                  "max_checkpoint_interval", "must be more than 0");
   DescribeDuration(fields, "overdue_after", &overdue_after,
-                   "who has waited longer goes before others of its priority");
+                   "of those who have waited longer, one at a time goes before others of its "
+                   "priority");
 }
 
 void ClusterConfig::Describe(ConfigFields& fields) {
