@@ -110,6 +110,24 @@ void ClusterConfig::SchedulingConfig::Describe(ConfigFields& fields) {
                    "priority");
 }
 
+void ClusterConfig::LimitsConfig::Describe(ConfigFields& fields) {
+  fields.Range("max_priority", &max_priority, -kMaxPriority, kMaxPriority, "of a job");
+  fields.Range("max_pending_jobs", &max_pending_jobs, 0, kMaxCount, "of one user");
+  fields.Field("not_preemptible", &not_preemptible, "they may submit jobs that nobody can preempt");
+  fields.Field("grand_challenge", &grand_challenge, "they may submit grand challenges");
+}
+
+void ClusterConfig::RetentionConfig::Describe(ConfigFields& fields) {
+  DescribeDuration(fields, "keep_ended_for", &keep_ended_for,
+                   "then a job and its directory are removed; its usage is kept; 0s: never");
+}
+
+int64_t ClusterConfig::RetentionConfig::keep_ended_ms() const {
+  const std::optional<int64_t> given = TryParseMilliseconds(keep_ended_for);
+  CHECK_MSG(given.has_value(), "a configuration that has not been read");
+  return *given;
+}
+
 void ClusterConfig::Describe(ConfigFields& fields) {
   DescribeTopology(fields, &topology);
   fields.Map("pools", &pools, "nodes of one kind each");
@@ -128,6 +146,8 @@ void ClusterConfig::Describe(ConfigFields& fields) {
   fields.Require(budget_per_hour == -1 || (budget_per_hour >= 0 && budget_per_hour <= 1e12),
                  "budget_per_hour", "must not be negative, or -1 for none");
   fields.Section("scheduling", &scheduling, "how often, how soon");
+  fields.Section("limits", &limits, "of users who are neither root nor the daemon's own");
+  fields.Section("retention", &retention, "how long what has ended is kept");
 }
 
 ClusterConfig ReadClusterConfig(const std::string& path, std::span<const std::string> overrides) {

@@ -12,6 +12,8 @@
 //   users: {ann: {max_gpus: 8}}
 //   budget_per_hour: 100
 //   scheduling: {min_between_resizes: 10m, max_checkpoint_interval: 10m, overdue_after: 24h}
+//   limits: {max_priority: 100, max_pending_jobs: 10000}
+//   retention: {keep_ended_for: 30d}
 
 #include <cstdint>
 #include <map>
@@ -65,12 +67,28 @@ struct ClusterConfig {
     void Describe(ConfigFields& fields);
   };
 
+  // Of users who are neither root nor the daemon's own.
+  struct LimitsConfig {
+    int64_t max_priority = 100;
+    int64_t max_pending_jobs = 10'000;  // of one user
+    bool not_preemptible = true;        // they may submit jobs with preemptible: false
+    bool grand_challenge = false;       // and with grand_challenge: true
+    void Describe(ConfigFields& fields);
+  };
+  struct RetentionConfig {
+    std::string keep_ended_for = "30d";  // "0s": for ever
+    void Describe(ConfigFields& fields);
+    int64_t keep_ended_ms() const;  // after it has been read; 0: for ever
+  };
+
   std::vector<std::string> topology;
   std::map<std::string, PoolConfig> pools;
   std::map<std::string, QueueConfig> queues;  // without any: one, "default", without quota
   std::map<std::string, UserConfig> users;
   double budget_per_hour = -1;  // -1: none
   SchedulingConfig scheduling;
+  LimitsConfig limits;
+  RetentionConfig retention;
 
   void Describe(ConfigFields& fields);
 };

@@ -35,6 +35,8 @@ queues:
 users: {ann: {max_gpus: 8}, bob: {}}
 budget_per_hour: 100
 scheduling: {min_between_resizes: 5m, max_checkpoint_interval: 90s, overdue_after: 2h}
+limits: {max_priority: 7, max_pending_jobs: 12, not_preemptible: false, grand_challenge: true}
+retention: {keep_ended_for: 45d}
 )";
 
 ClusterConfig Read(const std::string& yaml, const std::vector<std::string>& overrides = {}) {
@@ -143,10 +145,23 @@ TEST(ClusterConfig, ImpossibleScheduling) {
               HasSubstr("did you mean 'overdue_after'?"));
 }
 
+TEST(ClusterConfig, LimitsAndRetention) {
+  const ClusterConfig config = Read(kEverything);
+  EXPECT_EQ(config.limits.max_priority, 7);
+  EXPECT_EQ(config.limits.max_pending_jobs, 12);
+  EXPECT_FALSE(config.limits.not_preemptible);
+  EXPECT_TRUE(config.limits.grand_challenge);
+  EXPECT_EQ(config.retention.keep_ended_ms(), 45 * 86'400'000LL);
+  EXPECT_FALSE(ClusterConfig().limits.grand_challenge);
+  EXPECT_THAT(ErrorWith("limits: {max_pending_jobs: -1}"), HasSubstr("out of range"));
+  EXPECT_THAT(ErrorWith("limits: {max_priority: 2000000}"), HasSubstr("out of range"));
+  EXPECT_THAT(ErrorWith("retention: {keep_ended_for: long}"), HasSubstr("must be a duration"));
+}
+
 TEST(ClusterConfig, PrintsWhatReadsBack) {
   const std::string text = PrintClusterConfig(Read(kEverything));
   EXPECT_EQ(PrintClusterConfig(Read(text)), text);
-  for (const char* value : {"zone", "9.5", "100.5", "1..20", "ann", "a100", "256GiB", "90s"})
+  for (const char* value : {"zone", "9.5", "100.5", "1..20", "ann", "a100", "256GiB", "90s", "45d"})
     EXPECT_THAT(text, HasSubstr(value));
 }
 

@@ -9,7 +9,6 @@
 namespace renzan::cluster {
 namespace {
 
-constexpr int kMaxPriority = 1'000'000;
 constexpr double kMaxCores = 100'000;
 
 // The launch contract speaks through these; a job that set them would not know who it is.

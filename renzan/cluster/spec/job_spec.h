@@ -21,6 +21,8 @@
 
 namespace renzan::cluster {
 
+inline constexpr int kMaxPriority = 1'000'000;  // and its negative
+
 struct JobSpec {
   std::string name;  // default: the program's name
   std::string queue = "default";
