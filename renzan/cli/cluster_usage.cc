@@ -66,6 +66,8 @@ void Usage(const UsageFlags& flags) {
   PrintQueues(usage.at("queues"));
   PrintUsers(usage.at("users"));
   PrintJobs(usage.at("jobs"));
+  if (const int64_t more = usage.at("more_jobs"); more > 0)
+    fmt::print("and {} that ended before: `renzan job show ID` has what one of them used\n", more);
 }
 
 }  // namespace

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
+#include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
 
@@ -20,11 +22,16 @@ using Json = nlohmann::ordered_json;
 
 struct JobsFlags {
   std::string socket, queue, user, state;
+  int64_t limit = 1000;
   bool all = false, json = false;
 };
 
-std::string Target(const JobsFlags& flags) {
-  std::string target = fmt::format("/v1/jobs?all={}", flags.all ? 1 : 0);
+constexpr int64_t kLongestPage = 1000;  // of the daemon
+
+// `before`: only older ones, if it is not 0.
+std::string Target(const JobsFlags& flags, int64_t limit, int64_t before) {
+  std::string target = fmt::format("/v1/jobs?all={}&limit={}", flags.all ? 1 : 0, limit);
+  if (before != 0) target += fmt::format("&before={}", before);
   for (const auto& [key, value] :
        {std::pair("queue", flags.queue), {"user", flags.user}, {"state", flags.state}})
     if (!value.empty()) target += fmt::format("&{}={}", key, cluster::EscapeUrl(value));
@@ -92,11 +99,38 @@ void PrintTable(const Json& jobs) {
   fmt::print("{}", table.Text());
 }
 
+// Page by page: the daemon does something else in between.
+Json Ask(const JobsFlags& flags) {
+  cluster::Client client(EndpointOf(flags.socket));
+  std::map<int64_t, Json> jobs;
+  int64_t wanted = flags.limit, before = 0, more = 0;
+  do {
+    const Json page =
+        Json::parse(client.Get(Target(flags, std::min(wanted, kLongestPage), before)));
+    more = page.at("more");
+    const size_t known = jobs.size();
+    for (const Json& job : page.at("jobs")) {
+      const int64_t id = job.at("id");
+      jobs[id] = job;
+      if (job.at("ended").is_null()) continue;
+      before = before == 0 ? id : std::min(before, id);
+      --wanted;
+    }
+    if (jobs.size() == known) break;
+  } while (wanted > 0 && more > 0);
+  Json all = {{"jobs", Json::array()}, {"more", more}};
+  for (auto& [id, job] : jobs) all["jobs"].push_back(std::move(job));
+  return all;
+}
+
 void List(const JobsFlags& flags) {
-  const std::string answer = cluster::Client(EndpointOf(flags.socket)).Get(Target(flags));
-  if (flags.json) return PrintAnswer(answer);
-  const Json jobs = Json::parse(answer).at("jobs");
-  if (!jobs.empty()) return PrintTable(jobs);
+  const Json answer = Ask(flags);
+  if (flags.json) return PrintAnswer(answer.dump());
+  const Json& jobs = answer.at("jobs");
+  if (!jobs.empty()) PrintTable(jobs);
+  if (const int64_t more = answer.at("more"); more > 0)
+    LogInfo("{} more have ended before: --limit {} lists them too", more, flags.limit + more);
+  if (!jobs.empty() || answer.at("more") != 0) return;
   LogInfo("no jobs{}",
           flags.all ? "" : " that wait, run or have ended in the last hour: see --all");
 }
@@ -107,6 +141,9 @@ void AddJobsVerb(CLI::App& app) {
   CLI::App* verb = app.add_subcommand("jobs", "List jobs");
   const auto flags = std::make_shared<JobsFlags>();
   verb->add_flag("--all", flags->all, "Also those that ended more than an hour ago");
+  verb->add_option("--limit", flags->limit, "Of those that have ended, so many of the newest")
+      ->check(CLI::Range(int64_t{0}, int64_t{1} << 40))
+      ->capture_default_str();
   verb->add_option("--queue", flags->queue, "Of one queue");
   verb->add_option("--user", flags->user, "Of one user");
   verb->add_option("--state", flags->state,

@@ -68,9 +68,12 @@ void List(const NodesFlags& flags) {
   fmt::print("{}", table.Text());
 }
 
-void Act(const NodesFlags& flags, const std::string& action, const Json& body) {
-  cluster::Client(EndpointOf(flags.socket))
-      .Post(fmt::format("/v1/nodes/{}/{}", cluster::EscapeUrl(flags.name), action), body.dump());
+// The daemon's answer.
+Json Act(const NodesFlags& flags, const std::string& action, const Json& body) {
+  return Json::parse(
+      cluster::Client(EndpointOf(flags.socket))
+          .Post(fmt::format("/v1/nodes/{}/{}", cluster::EscapeUrl(flags.name), action),
+                body.dump()));
 }
 
 void Drain(const NodesFlags& flags) {
@@ -122,8 +125,8 @@ void AddNodesVerb(CLI::App& app) {
   CLI::App* restore = AddActVerb(*verb, "restore", "Bring a drained or lost node back",
                                  "Example: renzan nodes restore spot-3", flags);
   restore->callback([flags] {
-    Act(*flags, "restore", Json::object());
-    fmt::print("{}: ready\n", flags->name);
+    const bool done = Act(*flags, "restore", Json::object()).at("done");
+    fmt::print("{}: ready{}\n", flags->name, done ? "" : " once its last worker has gone");
   });
 
   verb->callback([verb, flags] {

@@ -79,6 +79,17 @@ expect_exit 66 "n9" $renzan nodes drain n9
 expect_exit 64 "must be a duration" $renzan nodes drain local-0 --notice soon
 expect_exit 64 "" $renzan jobs --state lost
 expect_exit 64 "user ann has no cap" $renzan cluster relax ann --max-gpus 8 --for 1h
+expect_exit 64 "say what would change" $renzan cluster what-if
+expect_exit 64 "--add-nodes local: not like NAME=4" $renzan cluster what-if --add-nodes local
+expect_exit 64 "--add-nodes local=-1: not like NAME=4" $renzan cluster what-if --add-nodes local=-1
+expect_exit 64 "locl" $renzan cluster what-if --add-nodes locl=1
+expect_exit 64 "n9" $renzan cluster what-if --remove-node n9
+expect_exit 64 "--quota default=4: not like QUEUE.gpu=16" $renzan cluster what-if --quota default=4
+expect_exit 64 "defualt" $renzan cluster what-if --quota defualt.gpu=4
+expect_exit 64 "--assume never" $renzan cluster what-if --add-nodes local=1 --assume never
+printf 'command: [a]\nresources: {gpu: 5}\n' >big.yaml
+expect_exit 78 "big.yaml could never run" $renzan cluster what-if --submit big.yaml
+expect_exit 64 "--limit" $renzan jobs --all --limit -1
 deep=$(printf 'a.%.0s' {1..20000})
 expect_exit 78 "nested too deeply" $renzan submit --set "${deep}a=1" -- sleep 1
 [ "$($renzan jobs --all --json | python3 -c 'import json, sys; print(len(json.load(sys.stdin)["jobs"]))')" = 0 ] ||
@@ -87,6 +98,15 @@ expect_exit 78 "nested too deeply" $renzan submit --set "${deep}a=1" -- sleep 1
 # A job's exit code, and output, are what its processes produced.
 expect_exit 3 "" $renzan submit --wait -- sh -c 'exit 3'
 expect_exit 0 "hello" $renzan submit --follow -- echo hello
+
+# Of those that have ended, as many as are asked for; the job of a what-if has no number yet.
+expect_exit 0 "1 more have ended before: --limit 2" $renzan jobs --all --limit 1
+[ "$($renzan jobs --all --limit 1 | tail -n +2 | wc -l)" = 1 ] || fail "not one job"
+[ "$($renzan jobs --all | tail -n +2 | wc -l)" = 2 ] || fail "not two jobs"
+printf 'command: [a]\nresources: {gpu: 4}\n' >fits.yaml
+$renzan cluster what-if --submit fits.yaml >then.txt
+grep -q '^ *job  as it is  then' then.txt || fail "$(cat then.txt)"
+grep -q '^fits.yaml  -  ' then.txt || fail "$(cat then.txt)"
 
 # A damaged database is kept beside and refused, never overwritten.
 $renzan cluster down 2>/dev/null

@@ -126,6 +126,10 @@ wait_for 20 is "$id" 'job["state"]' pending
 explains "$id" "needs 2 workers at the same time, each with 2 GPUs"
 $renzan nodes restore local-1 >/dev/null
 wait_for 20 runs_again 5
+# It can be restored before its workers are gone.
+$renzan nodes lose local-1 >/dev/null
+expect_exit 0 "local-1: ready" $renzan nodes restore local-1
+wait_for 20 runs_again 6
 touch finish
 wait_for 20 is "$id" 'job["state"]' done
 expect_field "$id" 'job["failures"]' 0

@@ -77,6 +77,14 @@ has_state "$sleeper" running || fail "job $sleeper was stopped by another user"
 $renzan job cancel "$sleeper" >/dev/null
 wait_for 20 has_state "$sleeper" cancelled
 
+# Nor may a user go before everybody.
+expect_exit 77 "priority 101: you may submit jobs with a priority of at most 100" \
+  as nobody "$renzan" submit --priority 101 -- true
+expect_exit 77 "you may not stop everybody's jobs" \
+  as nobody "$renzan" submit --set grand_challenge=true -- true
+job=$($renzan submit --priority 101 -- true)
+wait_for 20 has_state "$job" done
+
 # Strangers are refused, whatever they ask.
 for verb in "jobs" "job show 1" "submit -- id"; do
   expect_exit 77 "" as games "$renzan" $verb
@@ -110,6 +118,26 @@ expect_exit 0 "" as nobody "$renzan" submit --wait --artifacts out -- true
 job=$(cat out.txt)
 [ -z "$(find "$work/state/jobs/$job" -type f -exec grep -l "root's eyes" {} +)" ] || fail "a leak"
 expect_exit 126 "" as nobody "$renzan" submit --wait --set "working_directory=$work/secrets" -- true
+$renzan cluster down --stop-jobs 2>/dev/null
+
+# What ended long ago goes with its directory, whatever its user has put there.
+cat >"$work/short.yaml" <<'YAML'
+pools: {own: {nodes: 1, resources: {cpu: 4}}}
+retention: {keep_ended_for: 2s}
+YAML
+$renzan cluster up "$work/short.yaml" --state "$work/short" --allow-user nobody >/dev/null
+cd ../of_nobody
+expect_exit 0 "" as nobody "$renzan" submit --wait -- sh -c 'cd "$RENZAN_RUN_DIR" &&
+  mkdir -p deep/er && ln -s "$1" all && ln -s "$1/secret" deep/secret && chmod 0 deep' sh "$work/secrets"
+is_forgotten() { ! $renzan job show 1 >/dev/null 2>&1; }
+wait_for 30 is_forgotten
+expect_exit 66 "there is no job 1" $renzan job show 1
+[ ! -e "$work/short/jobs/1" ] || fail "its directory was left"
+[ -s "$work/secrets/secret" ] || fail "root followed a link"
+$renzan cluster usage | grep -q '^nobody' || fail "its usage is forgotten"
+$renzan cluster down 2>/dev/null
+$renzan cluster up "$work/short.yaml" --state "$work/short" --allow-user nobody >/dev/null
+[ "$(as nobody "$renzan" submit -- true)" = 2 ] || fail "a number was given twice"
 $renzan cluster down --stop-jobs 2>/dev/null
 
 # An ordinary user's daemon is theirs alone; root may ask it.

@@ -1,13 +1,15 @@
 #pragma once
 
 // What the daemon asks of the machine: keepers that run attempts (attempt.h), and children that
-// collect artifacts. A seam: tests put a machine of their own in its place. For one thread.
+// collect artifacts or remove directories. A seam: tests put a machine of their own in its place.
+// For one thread.
 
 #include <sys/types.h>
 
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "renzan/cluster/local/attempt.h"
 
@@ -30,7 +32,9 @@ class Agent {
   virtual pid_t StartCopying(const std::string& from, const std::string& to, uid_t uid,
                              gid_t gid) = 0;
   virtual void StopCopying(pid_t child) = 0;
-  // The child's exit status once it has ended, and only once.
+  // Starts a child that removes directories with all that is in them. Throws Error kOsError.
+  virtual pid_t StartRemoving(const std::vector<std::string>& directories) = 0;
+  // The exit status of a child of these once it has ended, and only once.
   virtual std::optional<int> Copied(pid_t child) = 0;
 };
 

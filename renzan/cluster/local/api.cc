@@ -96,6 +96,17 @@ ApiResponse Answer(const ApiContext& context, const ApiRequest& request) {
   }
 }
 
+int64_t NumberIn(const ApiRequest& request, const char* key, int64_t otherwise) {
+  const auto at = request.query.find(key);
+  if (at == request.query.end()) return otherwise;
+  const std::string& text = at->second;
+  int64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size() || value < 0)
+    throw BadRequest(fmt::format("{} must be a whole number, not \"{}\"", key, text));
+  return value;
+}
+
 JobId JobInPath(const ApiRequest& request) {
   const std::string& text = request.path.at(2);
   JobId job = 0;

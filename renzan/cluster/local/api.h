@@ -76,5 +76,11 @@ ApiResponse ShutDown(const ApiContext& context, const ApiRequest& request);
 
 // The job that a path names. Throws BadRequest for what is no number.
 JobId JobInPath(const ApiRequest& request);
+// A whole number of the query that is not negative; `otherwise` when it is not there. Throws
+// BadRequest.
+int64_t NumberIn(const ApiRequest& request, const char* key, int64_t otherwise);
+
+// So many jobs that have ended are listed at a time; who wants more asks for those before.
+inline constexpr int kMostEndedListed = 1000;
 
 }  // namespace renzan::cluster

@@ -73,9 +73,25 @@ Json AttemptJson(const AttemptRecord& attempt, const JobRecord& job) {
           {"placement", placement}};
 }
 
-bool Asked(const ApiRequest& request, const char* key, const std::string& value) {
+std::optional<std::string> Asked(const ApiRequest& request, const char* key) {
   const auto at = request.query.find(key);
-  return at == request.query.end() || at->second == value;
+  return at == request.query.end() ? std::nullopt : std::optional(at->second);
+}
+
+JobFilter FilterOf(const ApiRequest& request, TimeMs now) {
+  const bool everything = Asked(request, "all").value_or("0") != "0";
+  JobFilter filter;
+  filter.ended.since = everything ? 0 : now - kShownAfterEndMs;
+  filter.ended.queue = Asked(request, "queue");
+  filter.ended.user = Asked(request, "user");
+  if (const auto state = Asked(request, "state")) {
+    filter.ended.state = RecordStateNamed(*state);
+    if (!filter.ended.state) throw BadRequest("no job is ever in state " + *state);
+  }
+  filter.ended.before = NumberIn(request, "before", kNever);
+  filter.most_ended = static_cast<int>(
+      std::min<int64_t>(NumberIn(request, "limit", kMostEndedListed), kMostEndedListed));
+  return filter;
 }
 
 std::string Dump(const Json& json) {
@@ -85,22 +101,14 @@ std::string Dump(const Json& json) {
 }  // namespace
 
 ApiResponse ListJobs(const ApiContext& context, const ApiRequest& request) {
-  const auto all = request.query.find("all");
-  const auto state = request.query.find("state");
-  if (state != request.query.end() && !RecordStateNamed(state->second))
-    throw BadRequest("no job is ever in state " + state->second);
   TimeMs now = 0;
-  const auto views = context.loop.Run([&](Controller& controller) {
+  const JobList list = context.loop.Run([&](Controller& controller) {
     now = controller.Now();
-    const bool everything = all != request.query.end() && all->second != "0";
-    return controller.ViewsSince(everything ? 0 : now - kShownAfterEndMs);
+    return controller.List(FilterOf(request, now));
   });
   Json jobs = Json::array();
-  for (const JobView& view : views)
-    if (Asked(request, "queue", view.record.queue) && Asked(request, "user", view.record.user) &&
-        Asked(request, "state", NameOf(view.record.state)))
-      jobs.push_back(JobJson(view, now));
-  return {.body = Dump({{"jobs", jobs}})};
+  for (const JobView& view : list.jobs) jobs.push_back(JobJson(view, now));
+  return {.body = Dump({{"jobs", jobs}, {"more", list.more}})};
 }
 
 ApiResponse ShowJob(const ApiContext& context, const ApiRequest& request) {

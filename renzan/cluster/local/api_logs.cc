@@ -1,21 +1,7 @@
-#include <charconv>
-
 #include "renzan/cluster/local/api.h"
 
 namespace renzan::cluster {
 namespace {
-
-// A whole number of the query that is not negative; `otherwise` when it is not there.
-int64_t Number(const ApiRequest& request, const char* key, int64_t otherwise) {
-  const auto at = request.query.find(key);
-  if (at == request.query.end()) return otherwise;
-  const std::string& text = at->second;
-  int64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size() || value < 0)
-    throw BadRequest(fmt::format("{} must be a whole number, not \"{}\"", key, text));
-  return value;
-}
 
 int NumWorkersOf(const NamedPlacement& placement) {
   int workers = 0;
@@ -27,10 +13,10 @@ int NumWorkersOf(const NamedPlacement& placement) {
 
 ApiResponse JobLogs(const ApiContext& context, const ApiRequest& request) {
   const JobId id = JobInPath(request);
-  const int64_t worker = Number(request, "worker", 0);
-  const int64_t tail = Number(request, "tail", -1);
-  const int64_t wanted = Number(request, "attempt", -1);
-  const bool follow = Number(request, "follow", 0) != 0;
+  const int64_t worker = NumberIn(request, "worker", 0);
+  const int64_t tail = NumberIn(request, "tail", -1);
+  const int64_t wanted = NumberIn(request, "attempt", -1);
+  const bool follow = NumberIn(request, "follow", 0) != 0;
   JobRecord job;
   std::vector<AttemptRecord> attempts;
   context.loop.Run([&](Controller& controller) {

@@ -61,18 +61,19 @@ ApiResponse ChangeNode(const ApiContext& context, const ApiRequest& request) {
   const std::string& name = request.path.at(2);
   const std::string& verb = request.path.at(3);
   const auto notice = Seconds(ParseBody(request), "notice_seconds");
+  bool done = true;
   context.loop.Run([&](Controller& controller) {
     if (verb == "lose") {
       controller.Lose(name, request.caller);
     } else if (verb == "restore") {
-      controller.Restore(name, request.caller);
+      done = controller.Restore(name, request.caller);
     } else {
       std::optional<TimeMs> notice_ms;
       if (notice) notice_ms = static_cast<TimeMs>(*notice * 1000);
       controller.Drain(name, notice_ms, request.caller);
     }
   });
-  return {.body = "{}\n"};
+  return {.body = Json{{"done", done}}.dump() + "\n"};
 }
 
 ApiResponse RelaxUser(const ApiContext& context, const ApiRequest& request) {

@@ -128,28 +128,31 @@ ApiResponse ClusterStatus(const ApiContext& context, const ApiRequest&) {
 }
 
 ApiResponse ClusterUsage(const ApiContext& context, const ApiRequest&) {
-  std::vector<std::pair<JobRecord, UsageRecord>> used;
+  JobList list;
+  std::vector<UsageRecord> of_jobs;
+  std::map<QueueAndUser, UsageRecord> all;
   std::vector<LoanRecord> loans;
   context.loop.Run([&](Controller& controller) {
-    for (JobRecord& job : controller.store().JobsSince(0)) {
-      const UsageRecord usage = controller.UsageOf(job.id);
-      used.emplace_back(std::move(job), usage);
-    }
+    list = controller.List({.most_ended = kMostEndedListed});
+    for (const JobView& job : list.jobs) of_jobs.push_back(controller.UsageOf(job.record.id));
+    all = controller.UsageUntilNow();
     loans = controller.LoansUntilNow();
   });
   Json jobs = Json::array();
-  std::map<std::string, UsageRecord> queues, users;
-  for (const auto& [job, usage] : used) {
+  for (size_t i = 0; i < of_jobs.size(); ++i) {
+    const JobRecord& job = list.jobs[i].record;
     jobs.push_back({{"id", job.id},
                     {"queue", job.queue},
                     {"user", job.user},
-                    {"gpu_seconds", usage.gpu_seconds},
-                    {"cost", usage.cost}});
-    for (UsageRecord* sum : {&queues[job.queue], &users[job.user]}) {
+                    {"gpu_seconds", of_jobs[i].gpu_seconds},
+                    {"cost", of_jobs[i].cost}});
+  }
+  std::map<std::string, UsageRecord> queues, users;
+  for (const auto& [owner, usage] : all)
+    for (UsageRecord* sum : {&queues[owner.queue], &users[owner.user]}) {
       sum->gpu_seconds += usage.gpu_seconds;
       sum->cost += usage.cost;
     }
-  }
   for (const LoanRecord& loan : loans) queues[loan.lender];
   Json by_queue = Json::array(), by_user = Json::array();
   for (const auto& [name, usage] : queues) {
@@ -168,7 +171,9 @@ ApiResponse ClusterUsage(const ApiContext& context, const ApiRequest&) {
   }
   for (const auto& [name, usage] : users)
     by_user.push_back({{"name", name}, {"gpu_seconds", usage.gpu_seconds}, {"cost", usage.cost}});
-  return {.body = Dump({{"jobs", jobs}, {"queues", by_queue}, {"users", by_user}})};
+  return {
+      .body = Dump(
+          {{"jobs", jobs}, {"more_jobs", list.more}, {"queues", by_queue}, {"users", by_user}})};
 }
 
 ApiResponse ClusterSnapshot(const ApiContext& context, const ApiRequest&) {

@@ -79,4 +79,9 @@ std::vector<SqlRow> CheckedTable::Select(Database& database, const std::string& 
   return rows;
 }
 
+void CheckedTable::Delete(Database& database, const std::string& column,
+                          const SqlValue& value) const {
+  database.Run(fmt::format("DELETE FROM {} WHERE {} = ?", name_, column), {value});
+}
+
 }  // namespace renzan::cluster

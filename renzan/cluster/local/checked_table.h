@@ -27,6 +27,8 @@ class CheckedTable {
   // CorruptDatabase for a row that is not as it was written.
   std::vector<SqlRow> Select(Database& database, const std::string& rest = "",
                              const std::vector<SqlValue>& arguments = {}) const;
+  // Rows whose `column` is `value`.
+  void Delete(Database& database, const std::string& column, const SqlValue& value) const;
 
  private:
   std::string name_, definition_, put_, select_, order_;

@@ -43,6 +43,7 @@ TimeMs Controller::Turn() {
     if (now >= retry_at_) retry_at_ = kNever;
     AdvanceNodes();
     FinishEnded();
+    ForgetOldJobs();
     if (dirty_ || now >= look_again_) {
       dirty_ = false;
       for (auto& [id, live] : live_)
@@ -71,7 +72,8 @@ TimeMs Controller::Turn() {
   }
   const TimeMs next_checkpoint = AwaitCheckpoints();
   if (retry_at_ != kNever) return retry_at_;
-  return dirty_ ? now : std::min({look_again_, NextNodeEvent(), next_checkpoint});
+  return dirty_ ? now
+                : std::min({look_again_, NextNodeEvent(), forget_at_, next_checkpoint});
 }
 
 // What lies further ahead than it can by right would be waited for until the clock is there again.
@@ -79,6 +81,7 @@ void Controller::ClockWentBack(TimeMs now) {
   LogWarning("the clock went back by {} s", static_cast<double>(last_turn_ - now) / 1000);
   retry_at_ = kNever;
   look_again_ = now;
+  if (remover_ == 0) forget_at_ = now;
   accounted_until_ = std::min(accounted_until_, now);
   nodes_observed_until_ = std::min(nodes_observed_until_, now);
   for (auto& [id, live] : live_) {
@@ -146,7 +149,7 @@ Controller::LiveJob& Controller::LiveNamed(JobId job) {
 }
 
 bool Controller::MayChange(const JobRecord& job, const Caller& caller) const {
-  return caller.uid == job.uid || caller.uid == options_.uid || caller.uid == 0;
+  return caller.uid == job.uid || IsOperator(caller);
 }
 
 void Controller::RequireOwner(const JobRecord& job, const Caller& caller) const {
@@ -156,7 +159,7 @@ void Controller::RequireOwner(const JobRecord& job, const Caller& caller) const 
 }
 
 void Controller::RequireOperator(const Caller& caller) const {
-  if (caller.uid != options_.uid && caller.uid != 0)
+  if (!IsOperator(caller))
     Fail(ErrorCode::kNoPermission,
          "only the operator (the user whose daemon this is, or root) may do that");
 }

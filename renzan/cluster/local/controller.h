@@ -12,6 +12,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "renzan/base/clock.h"
@@ -23,6 +24,7 @@
 #include "renzan/cluster/local/records.h"
 #include "renzan/cluster/local/run_status.h"
 #include "renzan/cluster/local/store.h"
+#include "renzan/cluster/spec/cluster_config.h"
 #include "renzan/cluster/spec/job_spec.h"
 
 namespace renzan::cluster {
@@ -51,6 +53,16 @@ struct JobView {
   Measured measured;
 };
 
+// Of what is listed: jobs that have not ended, and the newest of the others.
+struct JobFilter {
+  EndedFilter ended;      // queue, user and state are those of all
+  int most_ended = 1000;  // of those that have ended
+};
+struct JobList {
+  std::vector<JobView> jobs;  // sorted by id; without specification and manifest
+  int64_t more = 0;           // have ended too, and are older
+};
+
 struct ControllerOptions {
   std::string state_dir;
   // Of the daemon: it and root may do everything.
@@ -60,6 +72,8 @@ struct ControllerOptions {
   std::function<std::vector<std::string>(const Snapshot&, const Decisions&)> check;
   // Why a job can never run here; "" if it can.
   std::function<std::string(const Snapshot&, const Job&)> why_infeasible;
+  ClusterConfig::LimitsConfig limits = {};
+  TimeMs keep_ended_ms = 0;  // 0: for ever
 };
 
 class Controller {
@@ -81,8 +95,9 @@ class Controller {
   const std::map<JobId, pid_t>& watched() const { return watched_; }
   void ProcessEnded(JobId job) { changed_.insert(job); }
 
-  // --- Commands. Throw Error: kNoInput (no such thing), kNoPermission, kUsage (not in this state),
-  // kConfig (a job that cannot run), kIo (disk full: nothing has changed).
+  // --- Commands. Throw Error: kNoInput (no such thing), kNoPermission (also: beyond a limit),
+  // kUsage (not in this state), kConfig (a job that cannot run), kIo (disk full: nothing has
+  // changed).
   JobId Submit(const Submission& submission);
   RecordState Cancel(JobId job, const Caller& caller);
   RecordState Preempt(JobId job, const Caller& caller);
@@ -90,17 +105,21 @@ class Controller {
   // The node vanishes after `notice_ms`, or is kept empty until it is restored.
   void Drain(const std::string& node, std::optional<TimeMs> notice_ms, const Caller& caller);
   void Lose(const std::string& node, const Caller& caller);
-  void Restore(const std::string& node, const Caller& caller);
+  // False: it is lost and will be ready once its last worker has gone.
+  bool Restore(const std::string& node, const Caller& caller);
   void Relax(const std::string& user, int64_t max_gpus, TimeMs for_ms, const Caller& caller);
 
   // --- Questions.
   // As of now.
   const Snapshot& snapshot();
   JobView View(JobId job);
-  std::vector<JobView> ViewsSince(TimeMs ended_since);
+  // With `ended.before`, which asks for more, only those that have ended.
+  JobList List(const JobFilter& filter);
   Store& store() { return store_; }
   // Up to now.
   UsageRecord UsageOf(JobId job);
+  // Of all jobs ever.
+  std::map<QueueAndUser, UsageRecord> UsageUntilNow();
   std::vector<LoanRecord> LoansUntilNow();
   const std::vector<PoolHistory>& pool_histories();
   // What is wrong with the scheduler's last decisions, which were not carried out; else empty.
@@ -132,6 +151,11 @@ class Controller {
     // Its processes were gone when the daemon came up: the last that is known of them.
     std::optional<TimeMs> lost_at;
   };
+  // controller_commands.cc
+  bool IsOperator(const Caller& caller) const;
+  void RequireWithinLimits(const JobSpec& spec, const Caller& caller) const;
+  JobId Take(const Submission& submission);
+
   // controller_recover.cc
   void RecoverNodes();
   void RecoverPools();
@@ -148,6 +172,7 @@ class Controller {
   bool CollectArtifacts(LiveJob& live);
   void Release(Job& job);
   void Forget(JobId job);
+  void DropUnusedShapes();
   bool Fits(const Job& job, const Placement& placement) const;
 
   // controller_decisions.cc
@@ -186,7 +211,13 @@ class Controller {
   void ObserveNodes();
   void CountInterruption(int node);
 
+  // controller_retention.cc
+  void ForgetOldJobs();
+  void StartRemoving();
+  void FinishRemoving();
+
   // controller_usage.cc
+  void CountEnded();
   UsageRecord UsageSince(const Job& job, TimeMs until) const;
   void Account(TimeMs until);  // within a transaction
   std::vector<LoanRecord> LoansSince(double seconds);
@@ -212,6 +243,7 @@ class Controller {
   std::set<JobId> changed_;      // whose process has ended
   std::set<int> vanishing_;      // nodes that are gone once their last worker is
   std::set<int> untold_;         // of those, whose workers may not all have been told
+  std::set<int> restored_;       // of those, that are ready again then
   std::map<JobId, Wait> waits_;  // of the last pass
   std::string refused_;
   bool dirty_ = true;  // the scheduler has not seen everything
@@ -221,6 +253,14 @@ class Controller {
   std::vector<PoolHistory> pools_;  // in the order of Snapshot::pools
   TimeMs nodes_observed_until_ = 0;
   TimeMs last_turn_ = 0;
+
+  std::map<QueueAndUser, UsageRecord> ended_usage_;        // of all but `uncounted_`
+  std::vector<std::pair<JobId, QueueAndUser>> uncounted_;  // have ended since
+
+  pid_t remover_ = 0;            // removes directories of `removing_`
+  std::vector<JobId> removing_;  // jobs that are to be forgotten
+  std::set<JobId> irremovable_;  // are not tried again by this daemon
+  TimeMs forget_at_ = 0;         // looks for jobs to be forgotten
 };
 
 }  // namespace renzan::cluster

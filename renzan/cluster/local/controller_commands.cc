@@ -8,7 +8,48 @@
 
 namespace renzan::cluster {
 
+bool Controller::IsOperator(const Caller& caller) const {
+  return caller.uid == options_.uid || caller.uid == 0;
+}
+
+void Controller::RequireWithinLimits(const JobSpec& spec, const Caller& caller) const {
+  if (IsOperator(caller)) return;
+  const ClusterConfig::LimitsConfig& limits = options_.limits;
+  constexpr const char* kWhoMay = "the operator may, or may raise";
+  if (spec.priority > limits.max_priority)
+    Fail(ErrorCode::kNoPermission,
+         "priority {}: you may submit jobs with a priority of at most {} ({} limits.max_priority)",
+         spec.priority, limits.max_priority, kWhoMay);
+  if (spec.grand_challenge && !limits.grand_challenge)
+    Fail(ErrorCode::kNoPermission,
+         "grand_challenge: you may not stop everybody's jobs ({} limits.grand_challenge)", kWhoMay);
+  if (!spec.preemptible && !limits.not_preemptible)
+    Fail(ErrorCode::kNoPermission,
+         "preemptible: false: your jobs must be preemptible ({} limits.not_preemptible)", kWhoMay);
+  const auto pending = std::count_if(live_.begin(), live_.end(), [&](const auto& each) {
+    return each.second.record.uid == caller.uid &&
+           each.second.record.state == RecordState::kPending;
+  });
+  if (pending >= limits.max_pending_jobs)
+    Fail(ErrorCode::kNoPermission,
+         "you have {} pending jobs, and may have at most {}: wait until some have started ({} "
+         "limits.max_pending_jobs)",
+         pending, limits.max_pending_jobs, kWhoMay);
+}
+
+// What a job that is refused, or that the disk does not take, has added to the snapshot goes again.
 JobId Controller::Submit(const Submission& submission) {
+  const size_t shapes = snapshot_.shapes.size(), users = snapshot_.users.size();
+  try {
+    return Take(submission);
+  } catch (...) {
+    snapshot_.shapes.resize(shapes);
+    snapshot_.users.resize(users);
+    throw;
+  }
+}
+
+JobId Controller::Take(const Submission& submission) {
   const Caller& caller = submission.caller;
   if (options_.uid != 0 && caller.uid != options_.uid)
     Fail(ErrorCode::kNoPermission,
@@ -18,6 +59,7 @@ JobId Controller::Submit(const Submission& submission) {
   const TimeMs now = Now();
   const JobId id = last_job_ + 1;
   const JobSpec& spec = submission.spec;
+  RequireWithinLimits(spec, caller);
   const Job job = MakeJob(snapshot_, spec, submission.caller.name, id, now);
   if (const std::string why = options_.why_infeasible(snapshot_, job); !why.empty())
     Fail(ErrorCode::kConfig, "{}: this job can never run here: {}", submission.source, why);
@@ -149,10 +191,29 @@ JobView Controller::View(JobId id) {
   return view;
 }
 
-std::vector<JobView> Controller::ViewsSince(TimeMs ended_since) {
-  std::vector<JobView> views;
-  for (const JobRecord& record : store_.JobsSince(ended_since)) views.push_back(ViewOf(record));
-  return views;
+JobList Controller::List(const JobFilter& filter) {
+  const EndedFilter& wanted = filter.ended;
+  JobList list;
+  std::vector<JobRecord> ended;
+  if (!wanted.state || HasEnded(*wanted.state)) {
+    ended = store_.EndedJobs(wanted, filter.most_ended);
+    list.more = store_.CountEnded(wanted) - static_cast<int64_t>(ended.size());
+  }
+  for (JobRecord& record : ended) list.jobs.push_back({.record = std::move(record)});
+  if (wanted.before != kNever) return list;
+  for (const auto& [id, live] : live_) {
+    const JobRecord& record = live.record;
+    if ((wanted.queue && record.queue != *wanted.queue) ||
+        (wanted.user && record.user != *wanted.user) ||
+        (wanted.state && record.state != *wanted.state))
+      continue;
+    list.jobs.push_back(ViewOf(record));
+    list.jobs.back().record.spec.clear();
+    list.jobs.back().record.manifest.clear();
+  }
+  std::sort(list.jobs.begin(), list.jobs.end(),
+            [](const JobView& a, const JobView& b) { return a.record.id < b.record.id; });
+  return list;
 }
 
 }  // namespace renzan::cluster

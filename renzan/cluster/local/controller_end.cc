@@ -166,15 +166,34 @@ void Controller::Release(Job& job) {
     if (InUse(placed.node)) continue;
     snapshot_.nodes[placed.node].idle_since = snapshot_.now;
     untold_.erase(placed.node);
-    if (vanishing_.erase(placed.node)) snapshot_.nodes[placed.node].state = NodeState::kGone;
+    if (vanishing_.erase(placed.node) == 0) continue;
+    Node& node = snapshot_.nodes[placed.node];
+    node.state = restored_.erase(placed.node) ? NodeState::kReady : NodeState::kGone;
+    node.until = kNever;
   }
 }
 
 void Controller::Forget(JobId job) {
+  const JobRecord& record = live_.at(job).record;
+  uncounted_.push_back({job, {record.queue, record.user}});
   live_.erase(job);
   watched_.erase(job);
   waits_.erase(job);
   std::erase_if(snapshot_.jobs, [&](const Job& each) { return each.id == job; });
+  DropUnusedShapes();
+}
+
+// A pass looks at every shape. Not at every end, so that a job like the last one finds its shape.
+void Controller::DropUnusedShapes() {
+  if (snapshot_.shapes.size() < 2 * snapshot_.jobs.size() + 100) return;
+  std::vector<Shape> used;
+  std::map<int, int> now_at;
+  for (Job& job : snapshot_.jobs) {
+    const auto [at, is_new] = now_at.insert({job.shape, static_cast<int>(used.size())});
+    if (is_new) used.push_back(snapshot_.shapes[job.shape]);
+    job.shape = at->second;
+  }
+  snapshot_.shapes = std::move(used);
 }
 
 }  // namespace renzan::cluster

@@ -44,12 +44,15 @@ class ControllerTest : public ::testing::Test {
     store_.reset();
     store_ = std::make_unique<Store>(directory_ / "state.db");
     controller_ = std::make_unique<Controller>(
-        ControllerOptions{
-            .state_dir = directory_.path(),
-            .uid = daemon_uid_,
-            .schedule = [this](const Snapshot& snapshot) { return Decide(snapshot); },
-            .check = CheckDecisions,
-            .why_infeasible = [](const Snapshot&, const Job&) { return std::string(); }},
+        ControllerOptions{.state_dir = directory_.path(),
+                          .uid = daemon_uid_,
+                          .schedule = [this](const Snapshot& snapshot) { return Decide(snapshot); },
+                          .check = CheckDecisions,
+                          .why_infeasible = [](const Snapshot&, const Job& job) -> std::string {
+                            return job.min_workers > 99 ? "there is no room for so many" : "";
+                          },
+                          .limits = config_.limits,
+                          .keep_ended_ms = keep_ended_ms_},
         MakeSnapshot(config_, controller_now()), *store_, agent_, clock_);
     controller_->Recover();
   }
@@ -64,13 +67,14 @@ class ControllerTest : public ::testing::Test {
     return decisions;
   }
 
-  JobId Submit(const std::string& yaml) {
+  JobId Submit(const std::string& yaml) { return Submit(yaml, ann_); }
+  JobId Submit(const std::string& yaml, const Caller& caller) {
     const JobSpec spec = ReadJobSpec(yaml + "\nworking_directory: /tmp\n", "job.yaml");
     return controller_->Submit({.spec = spec,
                                 .source = "job.yaml",
                                 .submit_dir = "/tmp",
                                 .manifest = "{}",
-                                .caller = ann_});
+                                .caller = caller});
   }
 
   void Settle() {
@@ -99,6 +103,7 @@ class ControllerTest : public ::testing::Test {
   TemporaryDirectory directory_;
   uid_t daemon_uid_ = 0;
   ClusterConfig config_;
+  TimeMs keep_ended_ms_ = 0;
   FakeClock clock_;
   FakeAgent agent_;
   std::optional<Decisions> scripted_;

@@ -34,6 +34,7 @@ void Controller::SetNode(int index, NodeState state, TimeMs until) {
     store_.Put(NodeRecord{.name = node.name, .pool = pool, .state = state, .until = until});
   });
   ObserveNodes();  // for as long as it was what it was
+  restored_.erase(index);
   const bool lingers = state == NodeState::kGone && InUse(index);
   if (lingers) {
     vanishing_.insert(index);
@@ -162,13 +163,10 @@ void Controller::Lose(const std::string& name, const Caller& caller) {
   if (!announced && state != NodeState::kBooting) CountInterruption(node);
 }
 
-void Controller::Restore(const std::string& name, const Caller& caller) {
+bool Controller::Restore(const std::string& name, const Caller& caller) {
   RequireOperator(caller);
   const int index = NodeNamed(name);
   Node& node = snapshot_.nodes[index];
-  if (vanishing_.count(index))
-    Fail(ErrorCode::kUsage, "node {} is lost and its workers are still being ended: try again",
-         name);
   if (node.pool < 0) Fail(ErrorCode::kUsage, "node {} is no longer in the configuration", name);
   const Pool& pool = snapshot_.pools[node.pool];
   const auto there = std::count_if(
@@ -176,8 +174,18 @@ void Controller::Restore(const std::string& name, const Caller& caller) {
       [&](const Node& each) { return each.pool == node.pool && each.state != NodeState::kGone; });
   if (node.state == NodeState::kGone && there >= pool.max_nodes)
     Fail(ErrorCode::kUsage, "pool {} has all of its {} nodes", pool.name, pool.max_nodes);
+  if (vanishing_.count(index)) {
+    // A daemon that comes back then finds it ready, and its workers told to end.
+    store_.Transact([&] {
+      store_.Put(
+          NodeRecord{.name = name, .pool = pool.name, .state = NodeState::kReady, .until = kNever});
+    });
+    restored_.insert(index);
+    return false;
+  }
   snapshot_.now = Now();
   SetNode(index, NodeState::kReady, kNever);
+  return true;
 }
 
 }  // namespace renzan::cluster

@@ -13,6 +13,7 @@ namespace renzan::cluster {
 void Controller::Recover() {
   snapshot_.now = Now();
   last_job_ = store_.LastJob();
+  ended_usage_ = store_.UsageOfEnded();
   // The daemon may have been away: those that ran meanwhile are counted, from where it stopped.
   accounted_until_ = store_.AccountedUntil().value_or(snapshot_.now);
   last_turn_ = accounted_until_;  // before which the clock should not be

@@ -170,10 +170,44 @@ TEST_F(ControllerTest, ALostNodeIsLostAgainAfterARestart) {
   EXPECT_EQ(State(job), RecordState::kStopping);
   Restart();
   EXPECT_THAT(RunOf(job).lost_nodes, ElementsAre(node, node));
-  EXPECT_THROW(controller_->Restore(node, operator_), Error);  // still being emptied
   End(job, EndedBy::kNodeLost, 137);
   EXPECT_EQ(State(job), RecordState::kRunning);
   EXPECT_EQ(Record(job).failures, 0);
+}
+
+TEST_F(ControllerTest, ALostNodeCanBeRestoredBeforeItsWorkersAreGone) {
+  const JobId job = Submit(kObeying);
+  Settle();
+  const std::string name = RunOf(job).plan.workers[0].node;
+  const auto state_of = [&](const std::string& node) {
+    for (const Node& each : controller_->snapshot().nodes)
+      if (each.name == node) return each.state;
+    return NodeState::kBooting;
+  };
+  controller_->Lose(name, operator_);
+  EXPECT_FALSE(controller_->Restore(name, operator_));
+  Settle();
+  EXPECT_EQ(state_of(name), NodeState::kDraining);
+  EXPECT_EQ(State(job), RecordState::kStopping);
+  controller_->Lose(name, operator_);  // the last word counts
+  EXPECT_FALSE(controller_->Restore(name, operator_));
+  End(job, EndedBy::kNodeLost, 137);
+  EXPECT_EQ(state_of(name), NodeState::kReady);
+  Restart();
+  EXPECT_EQ(state_of(name), NodeState::kReady);
+  EXPECT_TRUE(controller_->Restore(name, operator_));
+}
+
+TEST_F(ControllerTest, ALostNodeThatIsRestoredAndLostAgainIsGone) {
+  const JobId job = Submit(kObeying);
+  Settle();
+  const std::string name = RunOf(job).plan.workers[0].node;
+  controller_->Lose(name, operator_);
+  controller_->Restore(name, operator_);
+  controller_->Lose(name, operator_);
+  End(job, EndedBy::kNodeLost, 137);
+  for (const Node& each : controller_->snapshot().nodes)
+    EXPECT_EQ(each.state == NodeState::kGone, each.name == name) << each.name;
 }
 
 // The daemon was killed when it had written down that the node is gone, and nothing more.

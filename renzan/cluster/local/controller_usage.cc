@@ -59,6 +59,29 @@ UsageRecord Controller::UsageOf(JobId id) {
   return usage;
 }
 
+// A job's usage does not change after its end.
+void Controller::CountEnded() {
+  while (!uncounted_.empty()) {
+    const auto& [job, owner] = uncounted_.back();
+    const UsageRecord usage = store_.Usage(job);
+    ended_usage_[owner].gpu_seconds += usage.gpu_seconds;
+    ended_usage_[owner].cost += usage.cost;
+    uncounted_.pop_back();
+  }
+}
+
+std::map<QueueAndUser, UsageRecord> Controller::UsageUntilNow() {
+  CountEnded();
+  std::map<QueueAndUser, UsageRecord> sums = ended_usage_;
+  for (const auto& [id, live] : live_) {
+    const UsageRecord usage = UsageOf(id);
+    UsageRecord& sum = sums[{live.record.queue, live.record.user}];
+    sum.gpu_seconds += usage.gpu_seconds;
+    sum.cost += usage.cost;
+  }
+  return sums;
+}
+
 std::vector<LoanRecord> Controller::LoansUntilNow() {
   std::vector<LoanRecord> loans = store_.Loans();
   const double seconds = static_cast<double>(std::max<TimeMs>(0, Now() - accounted_until_)) / 1000;

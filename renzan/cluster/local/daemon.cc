@@ -129,7 +129,9 @@ void RunDaemon(const DaemonOptions& options) {
                          .uid = ::geteuid(),
                          .schedule = schedule,
                          .check = CheckDecisions,
-                         .why_infeasible = WhyInfeasible},
+                         .why_infeasible = WhyInfeasible,
+                         .limits = options.config.limits,
+                         .keep_ended_ms = options.config.retention.keep_ended_ms()},
                         MakeSnapshot(options.config, now), store, *agent, clock);
   controller.Recover();
 

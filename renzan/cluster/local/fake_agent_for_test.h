@@ -2,6 +2,7 @@
 
 // For tests: a machine on which attempts end when the test says so.
 
+#include <filesystem>
 #include <functional>
 #include <map>
 #include <string>
@@ -51,6 +52,12 @@ class FakeAgent : public Agent {
     return next_pid_++;
   }
   void StopCopying(pid_t) override { copy_status = -1; }
+  pid_t StartRemoving(const std::vector<std::string>& directories) override {
+    for (const std::string& directory : directories)
+      if (directory != irremovable) std::filesystem::remove_all(directory);
+    removed.push_back(directories);
+    return next_pid_++;
+  }
   std::optional<int> Copied(pid_t) override { return copy_status; }
 
   void End(const std::string& directory, EndedBy by, int code, TimeMs started, TimeMs ended) {
@@ -68,7 +75,8 @@ class FakeAgent : public Agent {
   std::vector<std::pair<std::string, std::string>> copies;
   std::optional<int> copy_status;
   bool fail_starts = false, fail_requests = false;
-  std::string unreadable;  // this directory
+  std::string unreadable, irremovable;  // this directory
+  std::vector<std::vector<std::string>> removed;
   std::function<void()> on_start;
 
  private:

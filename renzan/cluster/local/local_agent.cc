@@ -25,6 +25,34 @@ std::vector<gid_t> GroupsOf(uid_t uid, gid_t gid) {
   return groups;
 }
 
+struct User {
+  uid_t uid;
+  gid_t gid;
+};
+
+// Runs a program as that user, if we may choose; otherwise as ourselves.
+pid_t StartChild(const char* program, const char* const* argv, std::optional<User> user) {
+  const char* const environment[] = {"PATH=/usr/bin:/bin", "LC_ALL=C", nullptr};
+  if (::geteuid() != 0) user.reset();
+  const std::vector<gid_t> groups = user ? GroupsOf(user->uid, user->gid) : std::vector<gid_t>();
+  const pid_t child = ::fork();
+  if (child < 0) FailErrno(errno, fmt::format("cannot start {}", program));
+  if (child > 0) return child;
+
+  // Only async-signal-safe calls from here on.
+  const int null = ::open("/dev/null", O_RDWR);
+  for (int fd = 0; fd <= 2; ++fd) ::dup2(null, fd);
+  sigset_t none;
+  ::sigemptyset(&none);
+  ::sigprocmask(SIG_SETMASK, &none, nullptr);
+  ::setsid();
+  if (user && (::setgroups(groups.size(), groups.data()) != 0 || ::setgid(user->gid) != 0 ||
+               ::setuid(user->uid) != 0))
+    ::_exit(126);
+  ::execve(program, const_cast<char* const*>(argv), const_cast<char* const*>(environment));
+  ::_exit(127);
+}
+
 class LocalAgent : public Agent {
  public:
   explicit LocalAgent(std::string keeper) : keeper_(std::move(keeper)) {}
@@ -42,31 +70,21 @@ class LocalAgent : public Agent {
   }
   int CleanUp(const std::string& directory) override { return CleanUpAttempt(directory); }
 
-  // cp, because a fork of a process with threads may do little before it calls exec.
+  // cp and rm, because a fork of a process with threads may do little before it calls exec.
   pid_t StartCopying(const std::string& from, const std::string& to, uid_t uid,
                      gid_t gid) override {
     // --force: what an earlier one, cut short with the daemon, has left may be read-only.
     const char* const argv[] = {
         "cp", "-RPf", "--preserve=mode,timestamps", "-t", to.c_str(), "--", from.c_str(), nullptr};
-    const char* const environment[] = {"PATH=/usr/bin:/bin", "LC_ALL=C", nullptr};
-    const bool switch_user = ::geteuid() == 0;
-    const std::vector<gid_t> groups = GroupsOf(uid, gid);
-    const pid_t child = ::fork();
-    if (child < 0) FailErrno(errno, "cannot start a child that collects artifacts");
-    if (child > 0) return child;
+    return StartChild("/bin/cp", argv, User{uid, gid});
+  }
 
-    // Only async-signal-safe calls from here on.
-    const int null = ::open("/dev/null", O_RDWR);
-    for (int fd = 0; fd <= 2; ++fd) ::dup2(null, fd);
-    sigset_t none;
-    ::sigemptyset(&none);
-    ::sigprocmask(SIG_SETMASK, &none, nullptr);
-    ::setsid();
-    if (switch_user && (::setgroups(groups.size(), groups.data()) != 0 || ::setgid(gid) != 0 ||
-                        ::setuid(uid) != 0))
-      ::_exit(126);
-    ::execve("/bin/cp", const_cast<char* const*>(argv), const_cast<char* const*>(environment));
-    ::_exit(127);
+  // rm follows no links, also those that are put in its way while it works.
+  pid_t StartRemoving(const std::vector<std::string>& directories) override {
+    std::vector<const char*> argv = {"rm", "-rf", "--one-file-system", "--"};
+    for (const std::string& directory : directories) argv.push_back(directory.c_str());
+    argv.push_back(nullptr);
+    return StartChild("/bin/rm", argv.data(), std::nullopt);
   }
 
   void StopCopying(pid_t child) override { ::kill(child, SIGKILL); }

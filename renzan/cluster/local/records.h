@@ -5,6 +5,7 @@
 
 #include <sys/types.h>
 
+#include <compare>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -125,6 +126,11 @@ struct PoolRecord {
 struct UsageRecord {
   double gpu_seconds = 0;
   double cost = 0;
+};
+
+struct QueueAndUser {
+  std::string queue, user;
+  auto operator<=>(const QueueAndUser&) const = default;
 };
 
 struct LoanRecord {

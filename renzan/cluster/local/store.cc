@@ -1,11 +1,42 @@
 #include "renzan/cluster/local/store.h"
 
+#include <algorithm>
+
 #include "renzan/cluster/local/store_tables.h"
 
 namespace renzan::cluster {
 namespace {
 
 constexpr const char* kAccountedUntil = "accounted_until";
+constexpr const char* kLastForgotten = "last_forgotten_job";
+
+struct Query {
+  std::string sql;
+  std::vector<SqlValue> arguments;
+};
+
+// `what` of the jobs that pass. Each of the ways to them reads an index or as few whole rows as
+// possible: rows hold specifications and manifests.
+Query QueryEnded(const std::string& what, const EndedFilter& filter, bool newest_first) {
+  const bool by_owner = filter.queue || filter.user || filter.state;
+  const bool by_number = newest_first && !by_owner && filter.since == 0;
+  Query query{.sql = fmt::format("SELECT {} FROM jobs {} WHERE ended IS NOT NULL", what,
+                                 by_owner    ? "INDEXED BY jobs_by_owner"
+                                 : by_number ? "NOT INDEXED"
+                                             : "INDEXED BY jobs_by_end"),
+              .arguments = {}};
+  const auto require = [&](const char* condition, const SqlValue& value) {
+    query.sql += fmt::format(" AND {} ?", condition);
+    query.arguments.push_back(value);
+  };
+  if (filter.since > 0) require("ended >=", filter.since);
+  if (filter.before != kNever) require("id <", filter.before);
+  if (filter.queue) require("queue =", *filter.queue);
+  if (filter.user) require("user =", *filter.user);
+  if (filter.state) require("state =", std::string(NameOf(*filter.state)));
+  if (newest_first) query.sql += " ORDER BY id DESC";
+  return query;
+}
 
 }  // namespace
 
@@ -68,19 +99,75 @@ void Store::AddEvent(const EventRecord& event) {
   store::Events().Put(*database_, {job, number, event.time, event.kind, event.text});
 }
 
-JobId Store::LastJob() {
-  return Guarded(
-      [&] { return database_->QueryOne("SELECT max(id) FROM jobs").OptionalInt(0).value_or(0); });
+void Store::Forget(const std::vector<JobId>& jobs) {
+  JobId last = Fact(kLastForgotten).value_or(0);
+  for (const JobId id : jobs) {
+    const std::optional<JobRecord> job = FindJob(id);
+    CHECK_MSG(job && HasEnded(job->state), "job {} has not ended", id);
+    const std::vector<SqlValue> owner = {job->queue, job->user};
+    UsageRecord total = Usage(id);
+    for (const SqlRow& row :
+         store::ForgottenUsage().Select(*database_, "WHERE queue = ? AND user = ?", owner)) {
+      total.gpu_seconds += row.Real(2);
+      total.cost += row.Real(3);
+    }
+    store::ForgottenUsage().Put(*database_, {job->queue, job->user, total.gpu_seconds, total.cost});
+    for (const CheckedTable* table :
+         {&store::Events(), &store::Attempts(), &store::Usage(), &store::MeasuredTimes()})
+      table->Delete(*database_, "job", id);
+    store::Jobs().Delete(*database_, "id", id);
+    last = std::max(last, id);
+  }
+  store::Facts().Put(*database_, {std::string(kLastForgotten), last});
 }
 
-std::vector<JobRecord> Store::UnfinishedJobs() { return JobsSince(kNever); }
+JobId Store::LastJob() {
+  return Guarded([&] {
+    return std::max(Fact(kLastForgotten).value_or(0),
+                    database_->QueryOne("SELECT max(id) FROM jobs").OptionalInt(0).value_or(0));
+  });
+}
 
-std::vector<JobRecord> Store::JobsSince(TimeMs since) {
+std::vector<JobRecord> Store::UnfinishedJobs() {
   return Guarded([&] {
     std::vector<JobRecord> jobs;
     for (const SqlRow& row :
-         store::Jobs().Select(*database_, "WHERE ended IS NULL OR ended >= ? ORDER BY id", {since}))
+         store::Jobs().Select(*database_, "WHERE ended IS NULL ORDER BY id", {}))
       jobs.push_back(store::JobOf(row));
+    return jobs;
+  });
+}
+
+std::vector<JobRecord> Store::EndedJobs(const EndedFilter& filter, int limit) {
+  return Guarded([&] {
+    Query query = QueryEnded("id", filter, true);
+    query.arguments.emplace_back(int64_t{limit});
+    std::vector<JobRecord> jobs;
+    for (const SqlRow& row : database_->Query(query.sql + " LIMIT ?", query.arguments)) {
+      JobRecord job = FindJob(row.Int(0)).value();
+      job.spec.clear();
+      job.manifest.clear();
+      jobs.push_back(std::move(job));
+    }
+    std::reverse(jobs.begin(), jobs.end());
+    return jobs;
+  });
+}
+
+int64_t Store::CountEnded(const EndedFilter& filter) {
+  return Guarded([&] {
+    const Query query = QueryEnded("count(*)", filter, false);
+    return database_->Query(query.sql, query.arguments).front().Int(0);
+  });
+}
+
+std::vector<JobId> Store::EndedBefore(TimeMs time, int limit) {
+  return Guarded([&] {
+    std::vector<JobId> jobs;
+    for (const SqlRow& row : database_->Query(
+             "SELECT id FROM jobs INDEXED BY jobs_by_end WHERE ended < ? ORDER BY ended LIMIT ?",
+             {time, int64_t{limit}}))
+      jobs.push_back(row.Int(0));
     return jobs;
   });
 }
@@ -170,6 +257,24 @@ std::vector<PoolRecord> Store::Pools() {
   });
 }
 
+// Rows of jobs and their usage have been checked when the store was opened.
+std::map<QueueAndUser, UsageRecord> Store::UsageOfEnded() {
+  return Guarded([&] {
+    std::map<QueueAndUser, UsageRecord> sums;
+    const auto add = [&](const SqlRow& row) {
+      UsageRecord& sum = sums[{row.Text(0), row.Text(1)}];
+      sum.gpu_seconds += row.Real(2);
+      sum.cost += row.Real(3);
+    };
+    for (const SqlRow& row : store::ForgottenUsage().Select(*database_)) add(row);
+    for (const SqlRow& row : database_->Query(
+             "SELECT queue, user, sum(gpu_seconds), sum(cost) FROM jobs INDEXED BY jobs_by_owner "
+             "JOIN usage ON job = id WHERE ended IS NOT NULL GROUP BY queue, user"))
+      add(row);
+    return sums;
+  });
+}
+
 std::vector<LoanRecord> Store::Loans() {
   return Guarded([&] {
     std::vector<LoanRecord> loans;
@@ -180,12 +285,13 @@ std::vector<LoanRecord> Store::Loans() {
 }
 
 std::optional<TimeMs> Store::AccountedUntil() {
-  return Guarded([&]() -> std::optional<TimeMs> {
-    const auto rows =
-        store::Facts().Select(*database_, "WHERE name = ?", {std::string(kAccountedUntil)});
-    if (rows.empty()) return std::nullopt;
-    return rows.front().Int(1);
-  });
+  return Guarded([&] { return Fact(kAccountedUntil); });
+}
+
+std::optional<int64_t> Store::Fact(const std::string& name) {
+  const auto rows = store::Facts().Select(*database_, "WHERE name = ?", {name});
+  if (rows.empty()) return std::nullopt;
+  return rows.front().Int(1);
 }
 
 }  // namespace renzan::cluster

@@ -21,6 +21,14 @@ namespace renzan::cluster {
 
 class Database;
 
+// Which of the jobs that have ended.
+struct EndedFilter {
+  TimeMs since = 0;  // ended then or later
+  std::optional<std::string> queue, user;
+  std::optional<RecordState> state;
+  JobId before = kNever;  // have a lower number
+};
+
 class Store {
  public:
   // Opens or creates `path`; one written by an older version of the program is brought up to date.
@@ -42,14 +50,21 @@ class Store {
   void Put(const LoanRecord& loan);
   void PutAccountedUntil(TimeMs time);
   void AddEvent(const EventRecord& event);
+  // Forgets jobs that have ended, and all that belongs to them. What they have used stays in
+  // UsageOfEnded(), and their numbers are not used again.
+  void Forget(const std::vector<JobId>& jobs);
 
   // What has been found wrong with the file since it was opened.
   const std::optional<Error>& damage() const { return damage_; }
 
   JobId LastJob();  // 0: none yet
   std::vector<JobRecord> UnfinishedJobs();
-  // Those that have not ended, and those that ended at `since` or later; sorted by id.
-  std::vector<JobRecord> JobsSince(TimeMs since);
+  // At most so many, those with the highest numbers; sorted by id. Without specification and
+  // manifest.
+  std::vector<JobRecord> EndedJobs(const EndedFilter& filter, int limit);
+  int64_t CountEnded(const EndedFilter& filter);
+  // At most so many, those that ended first.
+  std::vector<JobId> EndedBefore(TimeMs time, int limit);
   std::optional<JobRecord> FindJob(JobId job);
   std::map<std::string, int64_t> CountByState();   // by NameOf(RecordState)
   std::vector<AttemptRecord> Attempts(JobId job);  // the first one first
@@ -59,6 +74,8 @@ class Store {
   UsageRecord Usage(JobId job);
   Measured MeasuredOf(JobId job);
   std::vector<PoolRecord> Pools();
+  // Of all that have ended, also those that are forgotten. Reads of every job that is kept.
+  std::map<QueueAndUser, UsageRecord> UsageOfEnded();
   std::vector<LoanRecord> Loans();
   std::optional<TimeMs> AccountedUntil();
 
@@ -66,6 +83,7 @@ class Store {
   // Runs `use`, and turns damage that it meets into the copy and the error.
   template <typename F>
   auto Guarded(F&& use);
+  std::optional<int64_t> Fact(const std::string& name);
   void Create();
   void CheckContent();
   void Upgrade();

@@ -58,9 +58,8 @@ void Store::Create() {
   {
     Database database(made);
     database.Transact([&] {
-      for (const CheckedTable* table : store::TablesOf(store::kSchemaVersion))
-        database.Run(table->definition());
-      for (const std::string& index : store::Indexes()) database.Run(index);
+      for (const std::string& definition : store::DefinitionsOf(store::kSchemaVersion))
+        database.Run(definition);
       MarkVersion(database);
     });
   }
@@ -79,9 +78,7 @@ void Store::CheckContent() {
          path_, user_version, store::kSchemaVersion);
   const std::string verdict = database_->QueryOne("PRAGMA integrity_check(1)").Text(0);
   if (verdict != "ok") throw CorruptDatabase(verdict);
-  std::vector<std::string> expected = store::Indexes(), found;
-  for (const CheckedTable* table : store::TablesOf(user_version))
-    expected.push_back(table->definition());
+  std::vector<std::string> expected = store::DefinitionsOf(user_version), found;
   for (const SqlRow& row : database_->Query("SELECT sql FROM sqlite_schema"))
     found.push_back(row.Text(0));
   std::sort(expected.begin(), expected.end());
@@ -96,15 +93,15 @@ void Store::CheckContent() {
     throw CorruptDatabase("rows belong to a job that is not there");
 }
 
-// What a version before this one wrote, whole as it is, gets the tables that it does not have.
+// What a version before this one wrote, whole as it is, gets the tables and indexes that it does not have.
 void Store::Upgrade() {
   const int64_t version = database_->QueryOne("PRAGMA user_version").Int(0);
   if (version == store::kSchemaVersion) return;
-  const size_t there = store::TablesOf(version).size();
-  const auto tables = store::TablesOf(store::kSchemaVersion);
+  const auto there = store::DefinitionsOf(version);
   database_->Transact([&] {
-    for (size_t table = there; table < tables.size(); ++table)
-      database_->Run(tables[table]->definition());
+    for (const std::string& definition : store::DefinitionsOf(store::kSchemaVersion))
+      if (std::find(there.begin(), there.end(), definition) == there.end())
+        database_->Run(definition);
     MarkVersion(*database_);
   });
 }

@@ -109,6 +109,14 @@ const CheckedTable& Facts() {
   return table;
 }
 
+const CheckedTable& ForgottenUsage() {
+  static const CheckedTable table("forgotten_usage",
+                                  {"queue TEXT NOT NULL", "user TEXT NOT NULL",
+                                   "gpu_seconds REAL NOT NULL", "cost REAL NOT NULL"},
+                                  2);
+  return table;
+}
+
 const CheckedTable& MeasuredTimes() {
   static const CheckedTable table(
       "measured", {"job INTEGER NOT NULL", "checkpoint_ms INTEGER", "restart_ms INTEGER"}, 1,
@@ -126,13 +134,17 @@ const CheckedTable& Pools() {
 std::vector<const CheckedTable*> TablesOf(int64_t version) {
   std::vector<const CheckedTable*> tables = {&Jobs(),        &Attempts(), &Events(), &Nodes(),
                                              &Relaxations(), &Usage(),    &Loans(),  &Facts()};
-  if (version >= 2) tables.insert(tables.end(), {&MeasuredTimes(), &Pools()});
+  if (version >= 2) tables.insert(tables.end(), {&ForgottenUsage(), &MeasuredTimes(), &Pools()});
   return tables;
 }
 
-const std::vector<std::string>& Indexes() {
-  static const std::vector<std::string> indexes = {"CREATE INDEX jobs_by_end ON jobs (ended)"};
-  return indexes;
+std::vector<std::string> DefinitionsOf(int64_t version) {
+  std::vector<std::string> definitions;
+  for (const CheckedTable* table : TablesOf(version)) definitions.push_back(table->definition());
+  definitions.push_back("CREATE INDEX jobs_by_end ON jobs (ended)");
+  if (version >= 2)
+    definitions.push_back("CREATE INDEX jobs_by_owner ON jobs (queue, user, state, ended)");
+  return definitions;
 }
 
 std::vector<SqlValue> RowOf(const JobRecord& job) {

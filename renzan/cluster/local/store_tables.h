@@ -23,13 +23,14 @@ const CheckedTable& Usage();
 const CheckedTable& Loans();
 const CheckedTable& Facts();  // name, value
 // Since version 2.
+const CheckedTable& ForgottenUsage();  // summed by queue and user
 const CheckedTable& MeasuredTimes();
 const CheckedTable& Pools();
 
 // Those of a version, in an order in which they can be created.
 std::vector<const CheckedTable*> TablesOf(int64_t version);
-// "CREATE INDEX ..."
-const std::vector<std::string>& Indexes();
+// What creates the tables and indexes of a version, in order.
+std::vector<std::string> DefinitionsOf(int64_t version);
 
 std::vector<SqlValue> RowOf(const JobRecord& job);
 std::vector<SqlValue> RowOf(const AttemptRecord& attempt);

@@ -182,10 +182,13 @@ TEST(Store, ListsJobsThatEndedLately) {
       store.Put(job);
     }
   });
-  ASSERT_EQ(store.JobsSince(200).size(), 2u);
-  EXPECT_EQ(store.JobsSince(200)[0].id, 2);
-  EXPECT_EQ(store.JobsSince(200)[0].exit_code, 3);
-  EXPECT_EQ(store.JobsSince(0).size(), 3u);
+  ASSERT_EQ(store.EndedJobs({.since = 200}, 9).size(), 1u);
+  EXPECT_EQ(store.EndedJobs({.since = 200}, 9)[0].id, 2);
+  EXPECT_EQ(store.EndedJobs({.since = 200}, 9)[0].exit_code, 3);
+  EXPECT_EQ(store.EndedJobs({}, 9).size(), 2u);
+  EXPECT_EQ(store.CountEnded({}), 2);
+  EXPECT_EQ(store.CountEnded({.user = "bob"}), 0);
+  EXPECT_EQ(store.EndedBefore(200, 9), std::vector<JobId>{1});
   ASSERT_EQ(store.UnfinishedJobs().size(), 1u);
   EXPECT_EQ(store.UnfinishedJobs()[0].id, 3);
 }
@@ -194,8 +197,7 @@ TEST(Store, ListsJobsThatEndedLately) {
 void MakeVersion1(const std::string& path) {
   Database database(path);
   database.Transact([&] {
-    for (const CheckedTable* table : store::TablesOf(1)) database.Run(table->definition());
-    for (const std::string& index : store::Indexes()) database.Run(index);
+    for (const std::string& definition : store::DefinitionsOf(1)) database.Run(definition);
     store::Jobs().Put(database, store::RowOf(SampleJob(1)));
     store::Facts().Put(database, {std::string("schema_version"), int64_t{1}});
     database.Run("PRAGMA user_version = 1");
