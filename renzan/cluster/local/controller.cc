@@ -72,8 +72,7 @@ TimeMs Controller::Turn() {
   }
   const TimeMs next_checkpoint = AwaitCheckpoints();
   if (retry_at_ != kNever) return retry_at_;
-  return dirty_ ? now
-                : std::min({look_again_, NextNodeEvent(), forget_at_, next_checkpoint});
+  return dirty_ ? now : std::min({look_again_, NextNodeEvent(), forget_at_, next_checkpoint});
 }
 
 // What lies further ahead than it can by right would be waited for until the clock is there again.

@@ -21,8 +21,9 @@ inline constexpr const char* kKeeperReady = "ready";
 // reported in. Thread-safe. Throws Error kOsError; then it does not run.
 pid_t SpawnKeeper(const std::string& keeper, const AttemptPaths& paths, int lock_descriptor);
 
-// Keepers that SpawnKeeper() made and that have ended leave nothing behind after this, so that their
-// process ids may become others': not before whoever started one has begun to watch it. Thread-safe.
+// Keepers that SpawnKeeper() made and that have ended leave nothing behind after this, so that
+// their process ids may become others': not before whoever started one has begun to watch it.
+// Thread-safe.
 void ReapKeepers();
 
 }  // namespace renzan::cluster

@@ -93,7 +93,8 @@ void Store::CheckContent() {
     throw CorruptDatabase("rows belong to a job that is not there");
 }
 
-// What a version before this one wrote, whole as it is, gets the tables and indexes that it does not have.
+// What a version before this one wrote, whole as it is, gets the tables and indexes that it does
+// not have.
 void Store::Upgrade() {
   const int64_t version = database_->QueryOne("PRAGMA user_version").Int(0);
   if (version == store::kSchemaVersion) return;
