@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cstdlib>
 #include <ctime>
 
@@ -26,17 +25,6 @@ std::string LocalTimeText(int64_t unix_ms, int64_t now_ms) {
   const bool near = std::abs(unix_ms - now_ms) <= kHalfDayMs;
   std::strftime(text, sizeof text, near ? "%H:%M:%S" : "%Y-%m-%d %H:%M:%S", &parts);
   return text;
-}
-
-std::string MebibytesText(int64_t mebibytes) {
-  constexpr std::array kUnits = {"MiB", "GiB", "TiB", "PiB"};
-  if (mebibytes == 0) return "0";
-  double amount = static_cast<double>(mebibytes);
-  size_t unit = 0;
-  for (; amount >= 1024 && unit + 1 < kUnits.size(); ++unit) amount /= 1024;
-  std::string text = fmt::format("{:.1f}", amount);
-  if (text.ends_with(".0")) text.resize(text.size() - 2);
-  return text + kUnits[unit];
 }
 
 std::string NumberText(double number) {

@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <string>
 
+#include "renzan/cluster/spec/amounts.h"
+
 namespace renzan {
 
 // At most two units, rounded down: "0s", "59s", "3m12s", "2h05m", "3d04h". Negative ones are "0s".
@@ -14,8 +16,7 @@ std::string DurationText(int64_t ms);
 // it is more than twelve hours from `now_ms`.
 std::string LocalTimeText(int64_t unix_ms, int64_t now_ms);
 
-// "0", "512MiB", "1.5GiB".
-std::string MebibytesText(int64_t mebibytes);
+using cluster::MebibytesText;
 
 // At most three decimals, without zeros at the end: "8", "0.5".
 std::string NumberText(double number);

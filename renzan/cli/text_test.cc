@@ -50,14 +50,6 @@ TEST(AmountsText, LocalTimesHaveADateWhenFarAway) {
   EXPECT_EQ(LocalTimeText(now + 13 * 3'600'000, now), "2023-11-15 13:13:20");
 }
 
-TEST(AmountsText, Memory) {
-  EXPECT_EQ(MebibytesText(0), "0");
-  EXPECT_EQ(MebibytesText(512), "512MiB");
-  EXPECT_EQ(MebibytesText(1024), "1GiB");
-  EXPECT_EQ(MebibytesText(1536), "1.5GiB");
-  EXPECT_EQ(MebibytesText(int64_t{3} << 40), "3072PiB");
-}
-
 TEST(AmountsText, Numbers) {
   EXPECT_EQ(NumberText(8), "8");
   EXPECT_EQ(NumberText(0.5), "0.5");

@@ -18,8 +18,9 @@
 // The directory belongs to the daemon's user. When that is root, the job's user may list it, and
 // the logs are theirs (mode 0600), but nobody else can place a file where root would write.
 //
-// Workers get no resource limits beyond those that the daemon has; cpu_millis and memory_mib are
-// what the scheduler counts with.
+// Workers get no limits beyond those that the daemon has, but for memory: a keeper that is told so
+// (enforce_memory) looks about once a second and ends the gang of a worker that uses more than its
+// memory_mib (memory_use.h says what counts). cpu_millis is what the scheduler counts with.
 //
 // Functions are thread-safe; each works on one directory.
 
@@ -47,11 +48,12 @@ struct AttemptPlan {
   int64_t timeout_ms = 0;  // from the start of the workers; 0: none
   struct Worker {
     std::string node;
-    int local_rank = 0;        // among the gang's workers on its node
-    std::vector<int> devices;  // CUDA_VISIBLE_DEVICES; empty: "" (none)
-    int64_t cpu_millis = 0, memory_mib = 0;
+    int local_rank = 0;                      // among the gang's workers on its node
+    std::vector<int> devices;                // CUDA_VISIBLE_DEVICES; empty: "" (none)
+    int64_t cpu_millis = 0, memory_mib = 0;  // 0: not stated
   };
   std::vector<Worker> workers;   // by rank
+  bool enforce_memory = false;   // no worker may use more than its memory_mib, where that is stated
   int64_t log_bytes = 64 << 20;  // a log is rotated at this size
   int log_files = 4;             // this many are kept for each worker
 };

@@ -80,6 +80,7 @@ AttemptPlan PlanFromJson(const Json& json) {
   plan.timeout_ms = json.at("timeout_ms");
   plan.log_bytes = json.at("log_bytes");
   plan.log_files = json.at("log_files");
+  plan.enforce_memory = json.value("enforce_memory", false);  // earlier daemons did not say it
   for (const Json& worker : json.at("workers")) plan.workers.push_back(WorkerPlanFromJson(worker));
   return plan;
 }
@@ -133,6 +134,7 @@ std::string PlanToJson(const AttemptPlan& plan) {
                      {"timeout_ms", plan.timeout_ms},
                      {"log_bytes", plan.log_bytes},
                      {"log_files", plan.log_files},
+                     {"enforce_memory", plan.enforce_memory},
                      {"workers", std::move(workers)}};
   try {
     return Dump(json, Json::error_handler_t::strict);

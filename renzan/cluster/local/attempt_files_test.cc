@@ -29,6 +29,7 @@ AttemptPlan Plan() {
   plan.timeout_ms = 5;
   plan.log_bytes = 123;
   plan.log_files = 7;
+  plan.enforce_memory = true;
   plan.workers = {
       {.node = "n0", .local_rank = 1, .devices = {2, 3}, .cpu_millis = 500, .memory_mib = 64},
       {.node = "n1"}};
@@ -54,6 +55,7 @@ TEST(AttemptFiles, APlanComesBackAsItWas) {
   EXPECT_EQ(read.timeout_ms, plan.timeout_ms);
   EXPECT_EQ(read.log_bytes, plan.log_bytes);
   EXPECT_EQ(read.log_files, plan.log_files);
+  EXPECT_TRUE(read.enforce_memory);
   ASSERT_EQ(read.workers.size(), 2u);
   EXPECT_EQ(read.workers[0].node, "n0");
   EXPECT_EQ(read.workers[0].local_rank, 1);
@@ -61,6 +63,18 @@ TEST(AttemptFiles, APlanComesBackAsItWas) {
   EXPECT_EQ(read.workers[0].cpu_millis, 500);
   EXPECT_EQ(read.workers[0].memory_mib, 64);
   EXPECT_EQ(read.workers[1].node, "n1");
+}
+
+TEST(AttemptFiles, APlanOfAnEarlierDaemonEnforcesNothing) {
+  TemporaryDirectory dir;
+  const AttemptPaths paths(dir.path());
+  std::string json = PlanToJson(Plan());
+  const std::string line = "  \"enforce_memory\": true,\n";
+  ASSERT_THAT(json, HasSubstr(line));
+  json.erase(json.find(line), line.size());
+  WriteFileAtomically(paths.plan, json);
+  EXPECT_FALSE(ReadPlan(paths).enforce_memory);
+  EXPECT_EQ(ReadPlan(paths).workers.size(), 2u);
 }
 
 TEST(AttemptFiles, AnEndComesBackAsItWas) {

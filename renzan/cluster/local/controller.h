@@ -67,6 +67,7 @@ struct ControllerOptions {
   std::string state_dir;
   // Of the daemon: it and root may do everything.
   uid_t uid = 0;
+  bool enforce_memory = true;  // as ClusterConfig says
   std::function<Decisions(const Snapshot&)> schedule;
   // What the decisions would break; they are not carried out if anything.
   std::function<std::vector<std::string>(const Snapshot&, const Decisions&)> check;

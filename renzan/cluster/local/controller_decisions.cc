@@ -114,7 +114,8 @@ AttemptPlan Controller::PlanOf(const LiveJob& live) const {
                    .checkpoint_dir = JobDirectory(record.id) + "/checkpoints",
                    .uid = record.uid,
                    .gid = record.gid,
-                   .grace_seconds = static_cast<double>(live.spec.grace_ms()) / 1000};
+                   .grace_seconds = static_cast<double>(live.spec.grace_ms()) / 1000,
+                   .enforce_memory = options_.enforce_memory};
   if (live.policy.timeout_ms > 0)
     plan.timeout_ms = std::max<TimeMs>(1, live.policy.timeout_ms - record.run_ms);
   for (const NodeShare& share : live.attempt->placement)

@@ -46,6 +46,7 @@ class ControllerTest : public ::testing::Test {
     controller_ = std::make_unique<Controller>(
         ControllerOptions{.state_dir = directory_.path(),
                           .uid = daemon_uid_,
+                          .enforce_memory = config_.enforce_memory,
                           .schedule = [this](const Snapshot& snapshot) { return Decide(snapshot); },
                           .check = CheckDecisions,
                           .why_infeasible = [](const Snapshot&, const Job& job) -> std::string {

@@ -52,6 +52,20 @@ TEST_F(ControllerTest, DevicesAreGivenToOneJobOnly) {
   EXPECT_THAT(RunOf(third).plan.workers[0].devices, ElementsAre(3));
 }
 
+TEST_F(ControllerTest, TheKeeperIsToldWhetherToEnforceMemory) {
+  config_.pools["own"].resources.memory = "8GiB";
+  Restart();
+  const JobId first = Submit("command: [a]\nresources: {memory: 1GiB}");
+  Settle();
+  EXPECT_TRUE(RunOf(first).plan.enforce_memory);
+  EXPECT_EQ(RunOf(first).plan.workers[0].memory_mib, 1024);
+  config_.enforce_memory = false;
+  Restart();
+  const JobId second = Submit("command: [a]\nresources: {memory: 1GiB}");
+  Settle();
+  EXPECT_FALSE(RunOf(second).plan.enforce_memory);
+}
+
 TEST_F(ControllerTest, RetriesAFailureWithBackoffUntilItGivesUp) {
   const JobId job = Submit("command: [a]\nretries: 1\nretry_backoff: 10s");
   Settle();

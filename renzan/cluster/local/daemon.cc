@@ -127,6 +127,7 @@ void RunDaemon(const DaemonOptions& options) {
   const auto schedule = [scheduling](const Snapshot& at) { return Schedule(at, scheduling); };
   Controller controller({.state_dir = options.state_dir,
                          .uid = ::geteuid(),
+                         .enforce_memory = options.config.enforce_memory,
                          .schedule = schedule,
                          .check = CheckDecisions,
                          .why_infeasible = WhyInfeasible,

@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "renzan/base/error.h"
+#include "renzan/cluster/spec/amounts.h"
 
 namespace renzan::cluster {
 namespace {
@@ -55,6 +56,8 @@ void GangState::WorkersEnded(std::vector<Exit> exits, double now) {
     Worker& worker = workers_.at(static_cast<size_t>(exit.rank));
     worker.running = false;
     worker.end = {.exit_code = exit.exit_code, .signal = exit.signal};
+    // It may have been quicker than the signal; the others are being ended all the same.
+    if (worker.too_much_mib > 0) worker.end = {.exit_code = 128 + SIGKILL, .signal = SIGKILL};
     if (exit.exit_code != 0 && !first_failed_) first_failed_ = exit.rank;
   }
   if (first_failed_ && !kill_at_ && AnyRunning())
@@ -79,6 +82,14 @@ void GangState::NodeLost(const std::string& node, double now) {
   BeginToEnd(EndedBy::kNodeLost, FailureGrace(), now);
 }
 
+void GangState::MemoryExceeded(int rank, int64_t used_mib, double now) {
+  Worker& worker = workers_.at(static_cast<size_t>(rank));
+  if (!worker.running || worker.killed || worker.too_much_mib > 0) return;
+  worker.too_much_mib = used_mib;
+  if (!first_failed_) first_failed_ = rank;
+  if (!kill_at_) BeginToEnd(EndedBy::kWorkerFailed, FailureGrace(), now);
+}
+
 std::vector<GangState::Signal> GangState::Step(double now) {
   if (!kill_at_ && now >= timeout_at_) BeginToEnd(EndedBy::kTimeout, plan_.grace_seconds, now);
   std::vector<Signal> signals;
@@ -86,9 +97,10 @@ std::vector<GangState::Signal> GangState::Step(double now) {
   for (size_t rank = 0; rank < workers_.size(); ++rank) {
     Worker& worker = workers_[rank];
     if (!worker.running || worker.killed) continue;
-    if (!worker.terminated && !worker.lost) signals.push_back({static_cast<int>(rank), SIGTERM});
+    const bool at_once = worker.lost || worker.too_much_mib > 0;
+    if (!worker.terminated && !at_once) signals.push_back({static_cast<int>(rank), SIGTERM});
     worker.terminated = true;
-    if (!worker.lost && now < *kill_at_) continue;
+    if (!at_once && now < *kill_at_) continue;
     worker.killed = true;
     signals.push_back({static_cast<int>(rank), SIGKILL});
   }
@@ -109,7 +121,18 @@ std::string GangState::NameOf(int rank) const {
   return fmt::format("worker {} on {}", rank, plan_.workers[static_cast<size_t>(rank)].node);
 }
 
+std::string GangState::TooMuchMemory(int rank) const {
+  const int64_t used_mib = workers_[static_cast<size_t>(rank)].too_much_mib;
+  const std::string asked = MebibytesText(plan_.workers[static_cast<size_t>(rank)].memory_mib);
+  std::string used = MebibytesText(used_mib);
+  if (used == asked) used = fmt::format("{}MiB", used_mib);
+  return fmt::format(
+      "{} used {} of memory, more than the {} that its job asks for (resources.memory)",
+      NameOf(rank), used, asked);
+}
+
 std::string GangState::HowItEnded(int rank) const {
+  if (workers_[static_cast<size_t>(rank)].too_much_mib > 0) return TooMuchMemory(rank);
   const AttemptEnd::Worker& end = workers_[static_cast<size_t>(rank)].end;
   if (end.signal != 0)
     return fmt::format("{} was killed by signal {} ({})", NameOf(rank), end.signal,
@@ -134,7 +157,7 @@ std::string GangState::Message() const {
           ? fmt::format("it ran for longer than its timeout of {} s", plan_.timeout_ms / 1000.0)
           : "it was stopped on request";
   for (size_t rank = 0; rank < workers_.size(); ++rank)
-    if (workers_[rank].killed)
+    if (workers_[rank].killed && workers_[rank].too_much_mib == 0)
       return fmt::format("{}; {} did not end within {} s and was killed", why,
                          NameOf(static_cast<int>(rank)), grace_seconds_);
   if (!first_failed_) return why + "; all workers ended with exit status 0";

@@ -6,12 +6,14 @@
 //
 //   a worker fails (by itself, while others run)   SIGTERM to the others, 5 s or the plan's grace
 //   a stop is requested                            SIGTERM to all, the grace asked for
+//   a worker uses too much memory                  SIGKILL to it; the others as on failure
 //   the timeout passes                             SIGTERM to all, the plan's grace
 //   a node is lost                                 SIGKILL to its workers; the others as on failure
 //
 // After the grace SIGKILL. A grace can only become shorter. The first reason stays the attempt's,
 // except that the loss of a node while the workers obey a request takes its place.
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -39,6 +41,8 @@ class GangState {
   void WorkersEnded(std::vector<Exit> exits, double now);
   void StopRequested(double grace_seconds, double now);
   void NodeLost(const std::string& node, double now);
+  // More than the plan gives the worker.
+  void MemoryExceeded(int rank, int64_t used_mib, double now);
 
   // The signals to be sent now; each is returned once.
   std::vector<Signal> Step(double now);
@@ -55,8 +59,9 @@ class GangState {
   struct Worker {
     bool running = true;
     bool terminated = false;
-    bool lost = false;    // its node is
-    bool killed = false;  // by us
+    bool lost = false;         // its node is
+    int64_t too_much_mib = 0;  // of memory, that it used
+    bool killed = false;       // by us
     AttemptEnd::Worker end;
   };
 
@@ -64,6 +69,7 @@ class GangState {
   double FailureGrace() const;
   std::string NameOf(int rank) const;
   std::string HowItEnded(int rank) const;
+  std::string TooMuchMemory(int rank) const;
   std::string Message() const;
 
   AttemptPlan plan_;

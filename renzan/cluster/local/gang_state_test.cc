@@ -153,6 +153,62 @@ TEST(GangState, ANodeMayBeLostWhileItsWorkersObeyAStop) {
   EXPECT_EQ(state.Result().by, EndedBy::kNodeLost);
 }
 
+// The same with 4 GiB of memory for each worker.
+AttemptPlan PlanWithMemory() {
+  AttemptPlan plan = Plan();
+  for (AttemptPlan::Worker& worker : plan.workers) worker.memory_mib = 4096;
+  return plan;
+}
+
+TEST(GangState, WhoUsesTooMuchMemoryDiesAtOnceAndTheOthersGetTheirGrace) {
+  GangState state(PlanWithMemory(), 0);
+  state.MemoryExceeded(1, 5222, 10);
+  EXPECT_THAT(state.Step(10),
+              ElementsAre(Signal{0, SIGTERM}, Signal{1, SIGKILL}, Signal{2, SIGTERM}));
+  EXPECT_EQ(state.NextStep(), 15);
+  state.MemoryExceeded(1, 6000, 11);  // it takes its time
+  EXPECT_THAT(state.Step(11), IsEmpty());
+  state.WorkersEnded({{0, 75, 0}, {2, 75, 0}}, 11);
+  state.WorkersEnded({{1, 137, SIGKILL}}, 12);
+  const AttemptEnd end = state.Result();
+  EXPECT_EQ(end.by, EndedBy::kWorkerFailed);
+  EXPECT_EQ(end.exit_code, 137);
+  EXPECT_EQ(end.message,
+            "worker 1 on n0 used 5.1GiB of memory, more than the 4GiB that its job asks for "
+            "(resources.memory)");
+  EXPECT_EQ(end.workers[0].exit_code, 75);
+}
+
+TEST(GangState, ALittleTooMuchMemoryIsSaidExactly) {
+  GangState state(PlanWithMemory(), 0);
+  state.MemoryExceeded(0, 4097, 1);
+  EndAll(state, 137, SIGKILL, 2);
+  EXPECT_THAT(state.Result().message, HasSubstr("used 4097MiB of memory, more than the 4GiB that"));
+}
+
+TEST(GangState, WhoUsedTooMuchMemoryHasFailedEvenIfItWasQuickerThanTheSignal) {
+  GangState state(PlanWithMemory(), 0);
+  state.MemoryExceeded(2, 5000, 1);
+  state.Step(1);
+  EndAll(state, 0, 0, 1);
+  EXPECT_EQ(state.Result().by, EndedBy::kWorkerFailed);
+  EXPECT_EQ(state.Result().exit_code, 137);
+  EXPECT_EQ(state.Result().workers[2].signal, SIGKILL);
+}
+
+TEST(GangState, TooMuchMemoryDuringAStopIsNotTheReason) {
+  GangState state(PlanWithMemory(), 0);
+  state.StopRequested(120, 10);
+  state.Step(10);
+  state.MemoryExceeded(0, 5222, 20);
+  EXPECT_THAT(state.Step(20), ElementsAre(Signal{0, SIGKILL}));
+  EXPECT_EQ(state.NextStep(), 130) << "the others keep their grace";
+  EndAll(state, 137, SIGKILL, 21);
+  EXPECT_EQ(state.Result().by, EndedBy::kRequest);
+  EXPECT_THAT(state.Result().message,
+              HasSubstr("stopped on request; worker 0 on n0 used 5.1GiB of memory"));
+}
+
 TEST(GangState, TwoNodesMayBeLostAtOnce) {
   GangState state(Plan(), 0);
   state.NodeLost("n1", 1);

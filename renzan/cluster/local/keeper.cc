@@ -17,6 +17,7 @@
 #include <string_view>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "renzan/base/clock.h"
 #include "renzan/base/error.h"
@@ -28,6 +29,8 @@
 #include "renzan/cluster/local/gang.h"
 #include "renzan/cluster/local/gang_state.h"
 #include "renzan/cluster/local/keeper_process.h"
+#include "renzan/cluster/local/memory_use.h"
+#include "renzan/cluster/local/processes.h"
 #include "renzan/cluster/local/request_box.h"
 
 namespace renzan::cluster {
@@ -36,6 +39,8 @@ namespace {
 // A file that could not be written (a full disk) is tried again after this.
 constexpr double kRetrySeconds = 1;
 constexpr double kLongestWaitSeconds = 60;
+// Between looks at the memory of workers that may not use all there is.
+constexpr double kMemorySeconds = 1;
 
 int64_t UnixMs() { return static_cast<int64_t>(SystemClock().UnixSeconds() * 1000); }
 
@@ -74,7 +79,13 @@ class KeeperSignals {
 class Keeper {
  public:
   Keeper(const AttemptPaths& paths, AttemptPlan plan)
-      : paths_(paths), plan_(std::move(plan)), inbox_(paths), gang_(paths_, plan_) {}
+      : paths_(paths),
+        plan_(std::move(plan)),
+        inbox_(paths),
+        gang_(paths_, plan_),
+        limits_memory_(plan_.enforce_memory &&
+                       std::any_of(plan_.workers.begin(), plan_.workers.end(),
+                                   [](const auto& worker) { return worker.memory_mib > 0; })) {}
 
   // Returns when nobody is left.
   AttemptEnd Run() {
@@ -114,6 +125,7 @@ class Keeper {
       state.WorkersEnded(gang_.Reap(), now);
       if (terminated) state.StopRequested(plan_.grace_seconds, now);
       for (const AttemptRequest& request : inbox_.Take()) Obey(request, now, state);
+      if (limits_memory_ && now >= look_at_memory_) LookAtMemory(now, state);
       for (const GangState::Signal& signal : state.Step(now)) gang_.Send(signal);
       WriteStart();
     }
@@ -125,8 +137,24 @@ class Keeper {
     double seconds = unwritten_start_.empty() ? kLongestWaitSeconds : kRetrySeconds;
     if (const std::optional<double> next = state.NextStep())
       seconds = std::clamp(*next - SystemClock().MonotonicSeconds(), 0.0, seconds);
+    if (limits_memory_)
+      seconds = std::clamp(look_at_memory_ - SystemClock().MonotonicSeconds(), 0.0, seconds);
     pollfd fds[] = {{signals_.fd(), POLLIN, 0}, {inbox_.fd(), POLLIN, 0}};
     poll(fds, 2, static_cast<int>(std::ceil(seconds * 1000)));
+  }
+
+  void LookAtMemory(double now, GangState& state) {
+    const std::vector<std::vector<pid_t>> processes = ProcessesOf(gang_.pids());
+    for (int rank = 0; rank < static_cast<int>(plan_.workers.size()); ++rank) {
+      const int64_t limit_mib = plan_.workers[static_cast<size_t>(rank)].memory_mib;
+      if (limit_mib == 0 || !state.running(rank)) continue;
+      const std::vector<pid_t>& own = processes[static_cast<size_t>(rank)];
+      // Pages are only counted where it matters.
+      if (MostMemoryKib(own) <= limit_mib * 1024) continue;
+      const int64_t used_kib = MemoryKib(own);
+      if (used_kib > limit_mib * 1024) state.MemoryExceeded(rank, (used_kib + 1023) / 1024, now);
+    }
+    look_at_memory_ = SystemClock().MonotonicSeconds() + kMemorySeconds;
   }
 
   void Obey(const AttemptRequest& request, double now, GangState& state) {
@@ -156,6 +184,8 @@ class Keeper {
   KeeperSignals signals_;
   RequestInbox inbox_;
   Gang gang_;
+  const bool limits_memory_;
+  double look_at_memory_ = 0;    // next, in monotonic seconds
   std::string unwritten_start_;  // empty once it is on the disk
 };
 

@@ -83,6 +83,18 @@ TEST(KeeperUser, DirectoriesAreMadeWhereTheUserMayNotAndGivenToThem) {
   EXPECT_EQ(Look(ours / "checkpoints").st_uid, kNobody);
 }
 
+TEST(KeeperUser, TheirMemoryIsWatchedAndTheKernelMayKillThem) {
+  if (!IsRoot()) GTEST_SKIP() << "only root can run workers as somebody else";
+  TestAttempt attempt("cat /proc/self/oom_score_adj; (head -c 200M /dev/zero; sleep 1000) | tail");
+  attempt.plan.uid = kNobody;
+  attempt.plan.gid = kGroup;
+  attempt.plan.enforce_memory = true;
+  attempt.plan.workers[0].memory_mib = 64;
+  attempt.Start();
+  EXPECT_THAT(attempt.WaitForEnd().message, HasSubstr("more than the 64MiB"));
+  EXPECT_GE(std::stoi(attempt.Log(0)), 500);
+}
+
 TEST(KeeperUser, ADirectoryThatCannotBeEnteredIsNamed) {
   if (!IsRoot()) GTEST_SKIP() << "only root can run workers as somebody else";
   TemporaryDirectory ours;  // mode 0700

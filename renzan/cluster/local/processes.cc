@@ -11,9 +11,12 @@
 #include <csignal>
 #include <cstdint>
 #include <filesystem>
+#include <optional>
+#include <sstream>
 #include <string_view>
 #include <system_error>
 #include <thread>
+#include <unordered_map>
 
 namespace renzan::cluster {
 namespace {
@@ -21,13 +24,26 @@ namespace {
 // At an environment that is empty; some processes have none.
 constexpr int kMostLooks = 40;
 
-// The value of "Name:\tvalue\n" in /proc/PID/status.
-std::string_view Field(std::string_view status, std::string_view name) {
-  const size_t found = status.find(fmt::format("\n{}:", name));
-  if (found == std::string_view::npos) return {};
-  status.remove_prefix(found + name.size() + 2);
-  status.remove_prefix(std::min(status.find_first_not_of(" \t"), status.size()));
-  return status.substr(0, status.find('\n'));
+// Steps from a process to an ancestor; a tree that is read while it changes could have circles.
+constexpr int kMostSteps = 1000;
+
+struct Origin {
+  pid_t parent = 0, session = 0;
+};
+
+// Nothing once the process is gone or only waits to be reaped.
+std::optional<Origin> OriginOf(pid_t pid) {
+  const std::string stat = Contents(pid, "stat");
+  // "PID (NAME) STATE PARENT GROUP SESSION ..."; a name may hold anything.
+  const size_t name_end = stat.rfind(')');
+  if (name_end == std::string::npos) return std::nullopt;
+  std::istringstream rest(stat.substr(name_end + 1));
+  char state = 0;
+  pid_t group = 0;
+  Origin origin;
+  rest >> state >> origin.parent >> group >> origin.session;
+  if (!rest || state == 'Z' || state == 'X') return std::nullopt;
+  return origin;
 }
 
 uint64_t SignalSet(std::string_view status, std::string_view name) {
@@ -53,6 +69,14 @@ std::string Contents(pid_t pid, const char* name) {
   return length == 0 ? contents : std::string();
 }
 
+std::string_view Field(std::string_view text, std::string_view name) {
+  const size_t found = text.find(fmt::format("\n{}:", name));
+  if (found == std::string_view::npos) return {};
+  text.remove_prefix(found + name.size() + 2);
+  text.remove_prefix(std::min(text.find_first_not_of(" \t"), text.size()));
+  return text.substr(0, text.find('\n'));
+}
+
 std::vector<pid_t> AllProcesses() {
   std::vector<pid_t> processes;
   std::error_code error;
@@ -61,6 +85,28 @@ std::vector<pid_t> AllProcesses() {
     pid_t pid = 0;
     const auto [end, not_a_number] = std::from_chars(name.data(), name.data() + name.size(), pid);
     if (not_a_number == std::errc() && *end == 0) processes.push_back(pid);
+  }
+  return processes;
+}
+
+std::vector<std::vector<pid_t>> ProcessesOf(const std::vector<pid_t>& leaders) {
+  std::unordered_map<pid_t, Origin> origins;
+  for (const pid_t pid : AllProcesses())
+    if (const std::optional<Origin> origin = OriginOf(pid)) origins.emplace(pid, *origin);
+  std::unordered_map<pid_t, size_t> numbers;  // of the leaders
+  for (size_t i = 0; i < leaders.size(); ++i)
+    if (leaders[i] > 0) numbers.emplace(leaders[i], i);
+  std::vector<std::vector<pid_t>> processes(leaders.size());
+  for (const auto& [pid, own] : origins) {
+    auto at = origins.find(pid);
+    for (int step = 0; step < kMostSteps && at != origins.end(); ++step) {
+      const auto leader = numbers.find(at->second.session);
+      if (leader != numbers.end()) {
+        processes[leader->second].push_back(pid);
+        break;
+      }
+      at = origins.find(at->second.parent);
+    }
   }
   return processes;
 }

@@ -6,6 +6,7 @@
 #include <sys/types.h>
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace renzan::cluster {
@@ -15,6 +16,15 @@ std::vector<pid_t> AllProcesses();
 // Of /proc/PID/NAME. Empty when the process is gone, also when it ends between the opening and the
 // reading.
 std::string Contents(pid_t pid, const char* name);
+
+// The value of the line "NAME: VALUE" in such a text, but for its first line. Empty when there is
+// none.
+std::string_view Field(std::string_view text, std::string_view name);
+
+// For each of these leaders of sessions: the living processes of its session, and their children
+// and children's children in whatever session. Not found: who has left the session and lost a
+// parent.
+std::vector<std::vector<pid_t>> ProcessesOf(const std::vector<pid_t>& leaders);
 
 // Living children of this process; not those that only wait to be reaped.
 std::vector<pid_t> LivingChildren();

@@ -1,9 +1,15 @@
 #include "renzan/cluster/local/processes.h"
 
+#include <fcntl.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <climits>
+#include <csignal>
+#include <vector>
 
 namespace renzan::cluster {
 namespace {
@@ -13,6 +19,52 @@ TEST(Processes, OneThatIsGoneHasNoContents) {
   EXPECT_EQ(Contents(INT_MAX, "status"), "");
   // It can be opened and not be read, as status when the process ends in between.
   EXPECT_EQ(Contents(getpid(), "mem"), "");
+}
+
+// Says on `said` who it is.
+void Introduce(int said) {
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  const pid_t self = getpid();
+  if (write(said, &self, sizeof(self)) != sizeof(self)) _exit(1);
+}
+
+// A leader of a session with a child in it, one that has ended, and one that leads another session
+// and has a child there. Does not return.
+void Lead(int said) {
+  setsid();
+  Introduce(said);
+  const pid_t ended = fork();
+  if (ended == 0) _exit(0);
+  siginfo_t info;
+  waitid(P_PID, static_cast<id_t>(ended), &info, WEXITED | WNOWAIT);
+  if (fork() == 0) {
+    prctl(PR_SET_NAME, "a) Z 1 (b");
+    Introduce(said);
+  } else if (fork() == 0) {
+    setsid();
+    Introduce(said);
+    if (fork() == 0) Introduce(said);
+  }
+  for (;;) pause();
+}
+
+TEST(Processes, ThoseOfALeaderAreItsSessionAndItsDescendants) {
+  int ends[2];
+  ASSERT_EQ(pipe2(ends, O_CLOEXEC), 0);
+  const pid_t leader = fork();
+  if (leader == 0) Lead(ends[1]);
+  std::vector<pid_t> all;
+  for (pid_t pid = 0; all.size() < 4; all.push_back(pid))
+    ASSERT_EQ(read(ends[0], &pid, sizeof(pid)), ssize_t{sizeof(pid)});
+  const std::vector<std::vector<pid_t>> found = ProcessesOf({0, leader, INT_MAX});
+  ASSERT_EQ(found.size(), 3u);
+  EXPECT_THAT(found[0], testing::IsEmpty());
+  EXPECT_THAT(found[1], testing::UnorderedElementsAreArray(all));
+  EXPECT_THAT(found[2], testing::IsEmpty());
+  kill(leader, SIGKILL);
+  waitpid(leader, nullptr, 0);
+  close(ends[0]);
+  close(ends[1]);
 }
 
 }  // namespace

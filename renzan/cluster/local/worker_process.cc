@@ -7,8 +7,10 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <charconv>
 #include <csignal>
 #include <cstring>
+#include <system_error>
 
 #include "renzan/base/error.h"
 
@@ -17,6 +19,9 @@ namespace {
 
 constexpr int kExitNotFound = 127;
 constexpr int kExitCannotExecute = 126;
+// Of -1000 to 1000; processes have 0 unless somebody says otherwise.
+constexpr int kOutOfMemoryScore = 500;
+constexpr char kOutOfMemoryScoreText[] = "500";
 
 enum class Step { kSession, kOutput, kUser, kDirectory, kExec };
 
@@ -48,10 +53,28 @@ bool ConnectOutput(int output_fd) {
          dup2(output_fd, STDOUT_FILENO) >= 0 && dup2(output_fd, STDERR_FILENO) >= 0;
 }
 
+// In a shortage of memory the kernel shall end workers, and neither the keeper nor the daemon. Only
+// upwards: whoever has put us above that meant it.
+void OfferToOutOfMemoryKiller() {
+  const int file = open("/proc/self/oom_score_adj", O_RDWR);
+  if (file < 0) return;
+  char text[16];
+  const ssize_t length = read(file, text, sizeof(text));
+  int score = 0;
+  if (length > 0 && std::from_chars(text, text + length, score).ec == std::errc() &&
+      score < kOutOfMemoryScore) {
+    const ssize_t written =
+        pwrite(file, kOutOfMemoryScoreText, sizeof(kOutOfMemoryScoreText) - 1, 0);
+    static_cast<void>(written);
+  }
+  close(file);
+}
+
 // In the child; returns only the step that failed.
 Step BecomeWorker(const WorkerCommand& command, char* const* argv, char** envp, pid_t keeper) {
   if (setsid() < 0) return Step::kSession;
   if (!ConnectOutput(command.output_fd)) return Step::kOutput;
+  OfferToOutOfMemoryKiller();  // the user would have no right to
   if (!BecomeUser(command.user)) return Step::kUser;
   // After the change of user, which forgets it.
   prctl(PR_SET_PDEATHSIG, SIGKILL);

@@ -29,7 +29,8 @@ struct StartFailure {
 
 // Returns the process id once the program has taken over the process, or why it could not; then
 // nothing is left. No resource limits are set: the worker has those that we have. Its umask is 022.
-// Throws Error kOsError when the machine has no room for one more process.
+// In a shortage of memory the kernel kills it rather than us. Throws Error kOsError when the
+// machine has no room for one more process.
 std::variant<pid_t, StartFailure> StartWorker(const WorkerCommand& command);
 
 }  // namespace renzan::cluster

@@ -1,6 +1,9 @@
 #include "renzan/cluster/spec/amounts.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <cmath>
 
@@ -52,6 +55,17 @@ int64_t ParseMebibytes(std::string_view text) {
   const std::optional<int64_t> mebibytes = TryParseMebibytes(text);
   if (!mebibytes) Fail(ErrorCode::kConfig, "memory '{}' {}", text, kMemoryRule);
   return *mebibytes;
+}
+
+std::string MebibytesText(int64_t mebibytes) {
+  constexpr std::array kUnits = {"MiB", "GiB", "TiB", "PiB"};
+  if (mebibytes == 0) return "0";
+  double amount = static_cast<double>(mebibytes);
+  size_t unit = 0;
+  for (; amount >= 1024 && unit + 1 < kUnits.size(); ++unit) amount /= 1024;
+  std::string text = fmt::format("{:.1f}", amount);
+  if (text.ends_with(".0")) text.resize(text.size() - 2);
+  return text + kUnits[unit];
 }
 
 std::optional<Range> TryParseRange(std::string_view text) {

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <string_view>
 
 namespace renzan::cluster {
@@ -14,6 +15,9 @@ std::optional<int64_t> TryParseMebibytes(std::string_view text);
 int64_t ParseMebibytes(std::string_view text);
 inline constexpr const char* kMemoryRule =
     "must be an amount such as 512MiB, 32GiB or 1.5TiB, or a number of bytes, at most 64PiB";
+
+// "0", "512MiB", "1.5GiB".
+std::string MebibytesText(int64_t mebibytes);
 
 inline constexpr int kMaxWorkers = 100'000;
 

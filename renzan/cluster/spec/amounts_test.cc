@@ -20,6 +20,14 @@ TEST(Amounts, MebibytesAreRoundedUp) {
   EXPECT_EQ(ParseMebibytes("1048577"), 2);
 }
 
+TEST(Amounts, MebibytesAsTheyAreShown) {
+  EXPECT_EQ(MebibytesText(0), "0");
+  EXPECT_EQ(MebibytesText(512), "512MiB");
+  EXPECT_EQ(MebibytesText(1024), "1GiB");
+  EXPECT_EQ(MebibytesText(1536), "1.5GiB");
+  EXPECT_EQ(MebibytesText(int64_t{3} << 40), "3072PiB");
+}
+
 TEST(Amounts, OtherTextIsNoMemory) {
   for (const char* text :
        {"", "GiB", "-1GiB", "1.GiB", ".5GiB", "1 GiB", "1GB", "1Gi", "1gib", "1..5GiB", "65PiB",

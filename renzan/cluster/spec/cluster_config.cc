@@ -148,6 +148,8 @@ void ClusterConfig::Describe(ConfigFields& fields) {
   fields.Section("scheduling", &scheduling, "how often, how soon");
   fields.Section("limits", &limits, "of users who are neither root nor the daemon's own");
   fields.Section("retention", &retention, "how long what has ended is kept");
+  fields.Field("enforce_memory", &enforce_memory,
+               "a worker that uses more than its resources.memory is killed; 0 is no limit");
 }
 
 ClusterConfig ReadClusterConfig(const std::string& path, std::span<const std::string> overrides) {

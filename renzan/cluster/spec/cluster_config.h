@@ -14,6 +14,7 @@
 //   scheduling: {min_between_resizes: 10m, max_checkpoint_interval: 10m, overdue_after: 24h}
 //   limits: {max_priority: 100, max_pending_jobs: 10000}
 //   retention: {keep_ended_for: 30d}
+//   enforce_memory: true
 
 #include <cstdint>
 #include <map>
@@ -89,6 +90,7 @@ struct ClusterConfig {
   SchedulingConfig scheduling;
   LimitsConfig limits;
   RetentionConfig retention;
+  bool enforce_memory = true;  // of jobs of the daemon; a simulation has none
 
   void Describe(ConfigFields& fields);
 };

@@ -37,6 +37,7 @@ budget_per_hour: 100
 scheduling: {min_between_resizes: 5m, max_checkpoint_interval: 90s, overdue_after: 2h}
 limits: {max_priority: 7, max_pending_jobs: 12, not_preemptible: false, grand_challenge: true}
 retention: {keep_ended_for: 45d}
+enforce_memory: false
 )";
 
 ClusterConfig Read(const std::string& yaml, const std::vector<std::string>& overrides = {}) {
@@ -132,6 +133,12 @@ TEST(ClusterConfig, SchedulesByDefaultAsTheSchedulerDoes) {
   EXPECT_EQ(options.overdue_after_ms, defaults.overdue_after_ms);
 }
 
+TEST(ClusterConfig, MemoryIsEnforcedUnlessItSaysOtherwise) {
+  EXPECT_TRUE(Read("pools: {own: {}}").enforce_memory);
+  EXPECT_FALSE(Read(kEverything).enforce_memory);
+  EXPECT_THAT(ErrorWith("enforce_memory: 3"), HasSubstr("cluster.yaml:2:17: enforce_memory"));
+}
+
 TEST(ClusterConfig, ImpossibleScheduling) {
   EXPECT_THAT(ErrorWith("scheduling: {overdue_after: later}"),
               HasSubstr("cluster.yaml:2:29: scheduling.overdue_after must be a duration"));
@@ -161,7 +168,8 @@ TEST(ClusterConfig, LimitsAndRetention) {
 TEST(ClusterConfig, PrintsWhatReadsBack) {
   const std::string text = PrintClusterConfig(Read(kEverything));
   EXPECT_EQ(PrintClusterConfig(Read(text)), text);
-  for (const char* value : {"zone", "9.5", "100.5", "1..20", "ann", "a100", "256GiB", "90s", "45d"})
+  for (const char* value : {"zone", "9.5", "100.5", "1..20", "ann", "a100", "256GiB", "90s", "45d",
+                            "enforce_memory: false"})
     EXPECT_THAT(text, HasSubstr(value));
 }
 
