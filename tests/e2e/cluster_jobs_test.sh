@@ -6,7 +6,7 @@ unset RENZAN_SOCKET
 touch log.txt  # which wait_for shows
 trap '$renzan cluster down --stop-jobs 2>/dev/null || true; rm -rf "$work"' EXIT
 cat >cluster.yaml <<YAML
-pools: {local: {nodes: 2, resources: {cpu: 16, gpu: 2}}}
+pools: {local: {nodes: 2, resources: {cpu: 16, memory: 8GiB, gpu: 2}}}
 queues: {default: {}, small: {ceiling: {gpu: 1}}}
 users: {$(id -un): {max_gpus: 8}}
 YAML
@@ -174,3 +174,13 @@ explains "$second" "it runs since"
 touch go
 wait_for 20 is "$second" 'job["state"]' done
 $renzan cluster usage >/dev/null
+
+# Nobody uses more memory than the job asks for, unless the cluster's owner does not mind. `tail`
+# keeps a line until it ends.
+hoard='(head -c 200M /dev/zero; sleep 3) | tail >/dev/null; echo kept'
+expect_exit 137 "" submit --wait --set resources.memory=64MiB -- sh -c "$hoard"
+$renzan job show "$((second + 1))" >shown.txt
+grep -q "more than the 64MiB that its job asks for" shown.txt || fail "$(cat shown.txt)"
+$renzan cluster down 2>/dev/null
+$renzan cluster up cluster.yaml --set enforce_memory=false >/dev/null
+expect_exit 0 "" submit --wait --set resources.memory=64MiB -- sh -c "$hoard"
