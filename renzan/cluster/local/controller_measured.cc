@@ -52,8 +52,9 @@ void Controller::MeasureRunning(LiveJob& live) {
   Remember(live, measured);
 }
 
-// A job that saved its work when it was asked to stop, and said so.
+// What it last said about itself, and how long it took to save its work when it was asked to stop.
 void Controller::MeasureStop(LiveJob& live, const AttemptEnd& end) {
+  ReadProgress(live, snapshot_.now);
   if (live.stop_asked == 0 || end.by != EndedBy::kRequest || end.exit_code != kRunMeAgain) return;
   Measured measured = live.measured;
   measured.checkpoint_ms =

@@ -97,6 +97,16 @@ TEST_F(MeasuredTest, AStartUpToTheFirstStep) {
   EXPECT_EQ(Scheduled(job).restart_cost_ms, 7'000);
 }
 
+TEST_F(MeasuredTest, AnAttemptThatNobodyLookedAtIsMeasuredAtItsEnd) {
+  const JobId job = Submit(kObeying);
+  Settle();
+  clock_.seconds += 0.5;
+  Say(job, {}, -0.25);
+  controller_->Preempt(job, ann_);
+  End(job, EndedBy::kRequest, 75);
+  EXPECT_EQ(Scheduled(job).restart_cost_ms, 250);
+}
+
 TEST_F(MeasuredTest, HowOftenNodesOfAPoolAreInterrupted) {
   EXPECT_EQ(Hazard(), 0);
   clock_.seconds += 3600 * 60;  // of two nodes
