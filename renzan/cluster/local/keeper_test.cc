@@ -289,10 +289,11 @@ TEST(Keeper, WhatCannotStartIsNamed) {
 }
 
 TEST(Keeper, WhenOneWorkerCannotStartNoneIsLeft) {
-  // The program is there for worker 0, who removes it.
+  // The program is there until the first worker that runs has removed it; it has said before who it
+  // is, whole at any moment.
   TestAttempt attempt("");
   const std::string program = attempt.work() + "/program";
-  std::ofstream(program) << "#!/bin/sh\necho $$ > first\nrm \"$0\"\nexec sleep 1000\n";
+  std::ofstream(program) << "#!/bin/sh\necho $$ > $$; mv $$ first; rm -f \"$0\"; exec sleep 1000\n";
   chmod(program.c_str(), 0755);
   attempt.plan.command = {program};
   for (int rank = 1; rank < 200; ++rank) attempt.AddWorker("n0", rank);

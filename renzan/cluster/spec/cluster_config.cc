@@ -119,7 +119,7 @@ void ClusterConfig::LimitsConfig::Describe(ConfigFields& fields) {
 
 void ClusterConfig::RetentionConfig::Describe(ConfigFields& fields) {
   DescribeDuration(fields, "keep_ended_for", &keep_ended_for,
-                   "then a job and its directory are removed; its usage is kept; 0s: never");
+                   "then a job and its directory are removed; its usage is kept; 0s: for ever");
 }
 
 int64_t ClusterConfig::RetentionConfig::keep_ended_ms() const {

@@ -77,7 +77,8 @@ struct ClusterConfig {
     void Describe(ConfigFields& fields);
   };
   struct RetentionConfig {
-    std::string keep_ended_for = "30d";  // "0s": for ever
+    // "0s": for ever. Models are in the directories of jobs: nothing is removed unasked.
+    std::string keep_ended_for = "0s";
     void Describe(ConfigFields& fields);
     int64_t keep_ended_ms() const;  // after it has been read; 0: for ever
   };
