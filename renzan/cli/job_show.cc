@@ -86,7 +86,7 @@ std::string MeasuredText(const Json& job) {
   for (const auto& [key, word] :
        {std::pair("checkpoint_ms", "checkpoint"), {"restart_ms", "start"}})
     if (const Json ms = job.value(key, Json()); ms.is_number())
-      words.push_back(fmt::format("{} {}", word, DurationText(ms.get<int64_t>())));
+      words.push_back(fmt::format("{} {:.1f}s", word, ms.get<double>() / 1000));
   return fmt::format("{}", fmt::join(words, ", "));
 }
 

@@ -175,7 +175,7 @@ void Estimate(const Snapshot& snapshot, const ScheduleOptions& options, Explanat
   std::string text = fmt::format("when {} other job{} ended", forecast->ends_awaited,
                                  forecast->ends_awaited == 1 ? " has" : "s have");
   if (forecast->ends_awaited == 0) text = "nothing has to end first";
-  if (known > 0) text += fmt::format("; {} of them say when", known);
+  if (known > 0) text += fmt::format("; {} of them {} when", known, known == 1 ? "says" : "say");
   if (forecast->ends_assumed > 0)
     text += fmt::format(
         "; {} taken to run as long again as {} run so far",
