@@ -54,13 +54,25 @@ void SetQuota(Snapshot& snapshot, const std::string& text) {
   SetGuarantee(snapshot, name.substr(0, name.size() - 4), kGpu, gpus);
 }
 
-void Submit(Snapshot& snapshot, const std::string& file) {
-  const JobSpec spec = ReadJobSpec(ReadFile(file), file);
+void Submit(Snapshot& snapshot, const WorkerShapes& shapes, const std::string& file) {
+  JobSpec spec = ReadJobSpec(ReadFile(file), file);
+  RoundUpToShape(shapes, file, spec);
   const std::string user = LookUpUser(::geteuid(), ::getegid()).name;
   const Job job = MakeJob(snapshot, spec, user, 0, snapshot.now);
   const std::string why = WhyInfeasible(snapshot, job);
   if (!why.empty()) Fail(ErrorCode::kConfig, "{} could never run: {}", file, why);
   AddJob(snapshot, job);
+}
+
+// As the daemon rounds up.
+WorkerShapes ShapesOf(const Json& status) {
+  WorkerShapes shapes;
+  for (const auto& [name, shape] : status.at("shapes").items())
+    shapes[name] = {.cpu = shape.at("cpu"),
+                    .memory = shape.at("memory"),
+                    .gpu = shape.at("gpu"),
+                    .other = shape.at("other")};
+  return shapes;
 }
 
 // As the daemon schedules.
@@ -74,14 +86,14 @@ ScheduleOptions OptionsOf(const Json& status) {
 }
 
 // Nodes come first, so that a job that is submitted may need them.
-void Change(const WhatIfFlags& flags, Snapshot& snapshot) {
+void Change(const WhatIfFlags& flags, const WorkerShapes& shapes, Snapshot& snapshot) {
   for (const std::string& text : flags.add_nodes) {
     const auto [pool, nodes] = ReadCount(text, "--add-nodes");
     AddNodes(snapshot, pool, nodes);
   }
   for (const std::string& node : flags.remove_nodes) RemoveNode(snapshot, node);
   for (const std::string& text : flags.quotas) SetQuota(snapshot, text);
-  for (const std::string& file : flags.submits) Submit(snapshot, file);
+  for (const std::string& file : flags.submits) Submit(snapshot, shapes, file);
 }
 
 // Submitted jobs are named by their files, in order: the number that one would get is not known,
@@ -128,9 +140,10 @@ void Ask(const WhatIfFlags& flags) {
     Fail(ErrorCode::kUsage, "--assume {}: not a duration like 30m or 2h", flags.assume);
   Client client(EndpointOf(flags.socket));
   const Snapshot snapshot = SnapshotFromJson(client.Get("/v1/snapshot"));
-  const ScheduleOptions options = OptionsOf(Json::parse(client.Get("/v1/status")));
+  const Json status = Json::parse(client.Get("/v1/status"));
+  const ScheduleOptions options = OptionsOf(status);
   const std::vector<WhatIfRow> rows = WhatIf(
-      snapshot, [&](Snapshot& changed) { Change(flags, changed); },
+      snapshot, [&](Snapshot& changed) { Change(flags, ShapesOf(status), changed); },
       [&](const Snapshot& at) { return Schedule(at, options); },
       static_cast<TimeMs>(*assume * 1000));
   if (flags.json)

@@ -80,6 +80,20 @@ JobText ReadJob(const CLI::App& verb, const JobFlags& flags) {
   return text;
 }
 
+std::string RequestOf(const JobText& text) {
+  // The daemon reads it once more; what is wrong with it needs no daemon to be found.
+  cluster::ReadJobSpec(text.yaml, text.source, text.overrides);
+  const Json request = {{"spec", text.yaml},
+                        {"source", text.source},
+                        {"overrides", text.overrides},
+                        {"submit_dir", std::filesystem::current_path().string()}};
+  try {
+    return request.dump();
+  } catch (const Json::exception&) {
+    Fail(ErrorCode::kConfig, "{} is not UTF-8 text", text.source);
+  }
+}
+
 }  // namespace
 
 void AddJobFlags(CLI::App& verb, JobFlags& flags) {
@@ -102,18 +116,17 @@ void AddJobFlags(CLI::App& verb, JobFlags& flags) {
 }
 
 std::string JobRequest(const CLI::App& verb, const JobFlags& flags) {
-  const JobText text = ReadJob(verb, flags);
-  // The daemon reads it once more; what is wrong with it needs no daemon to be found.
-  cluster::ReadJobSpec(text.yaml, text.source, text.overrides);
-  const Json request = {{"spec", text.yaml},
-                        {"source", text.source},
-                        {"overrides", text.overrides},
-                        {"submit_dir", std::filesystem::current_path().string()}};
-  try {
-    return request.dump();
-  } catch (const Json::exception&) {
-    Fail(ErrorCode::kConfig, "{} is not UTF-8 text", text.source);
-  }
+  return RequestOf(ReadJob(verb, flags));
+}
+
+std::string RepeatRequest(const std::string& shown_job, const JobFlags& flags) {
+  const Json job = Json::parse(shown_job);
+  const std::string name = fmt::format("job {}", job.at("id").dump());
+  if (!flags.words.empty())
+    Fail(ErrorCode::kUsage, "--again: {} has a command already; change its keys with --set", name);
+  if (job.at("spec").is_null())
+    Fail(ErrorCode::kNoPermission, "{} is another user's: only they can run it again", name);
+  return RequestOf({job.at("spec"), name, AllOverrides(flags)});
 }
 
 std::string PrintedJob(const CLI::App& verb, const JobFlags& flags) {

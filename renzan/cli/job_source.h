@@ -24,6 +24,11 @@ void AddJobFlags(CLI::App& verb, JobFlags& flags);
 // been parsed. Throws Error kUsage, kNoInput or kConfig.
 std::string JobRequest(const CLI::App& verb, const JobFlags& flags);
 
+// Likewise for a job that was submitted before, as the daemon shows it (GET /v1/jobs/ID), with the
+// flags' overrides. Throws Error kNoPermission for somebody else's, whose specification is not
+// shown.
+std::string RepeatRequest(const std::string& shown_job, const JobFlags& flags);
+
 // The job as it would be submitted: YAML with every key, what it means and its default. Without a
 // file or a command it is one to be filled in. Throws as JobRequest().
 std::string PrintedJob(const CLI::App& verb, const JobFlags& flags);

@@ -41,6 +41,7 @@ struct ApiContext {
   uid_t uid = 0;
   TimeMs started = 0;
   ScheduleOptions scheduling;  // the controller's
+  WorkerShapes shapes = {};    // the configured ones
   std::string tcp = {};        // the address for those with the token; empty: none
   int stop_fd = -1;            // can be read once the server is to end
 };

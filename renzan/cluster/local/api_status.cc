@@ -104,6 +104,10 @@ ApiResponse ClusterStatus(const ApiContext& context, const ApiRequest&) {
   body["resources"] = Json::array();
   for (const auto& [name, amount] : capacity.items())
     body["resources"].push_back({{"name", name}, {"capacity", amount}, {"used", used[name]}});
+  body["shapes"] = Json::object();
+  for (const auto& [name, shape] : context.shapes)
+    body["shapes"][name] = {
+        {"cpu", shape.cpu}, {"memory", shape.memory}, {"gpu", shape.gpu}, {"other", shape.other}};
   if (!refused.empty()) body["refused_decisions"] = refused;
   body["pools"] = Json::array();
   for (size_t pool = 0; pool < pools.size(); ++pool)

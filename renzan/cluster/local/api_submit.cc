@@ -33,7 +33,7 @@ void CheckSizes(const Submission& submission, const std::string& yaml,
       throw BadRequest(fmt::format("source and submit_dir have at most {} bytes", kMaxPathBytes));
 }
 
-Submission ReadSubmission(const ApiRequest& request) {
+Submission ReadSubmission(const ApiContext& context, const ApiRequest& request) {
   const Json body = ParseBody(request);
   Submission submission{.caller = request.caller};
   std::string yaml;
@@ -54,13 +54,14 @@ Submission ReadSubmission(const ApiRequest& request) {
     spec.working_directory = submission.submit_dir;
   else if (spec.working_directory.front() != '/')
     spec.working_directory = submission.submit_dir + "/" + spec.working_directory;
+  RoundUpToShape(context.shapes, submission.source, spec);
   return submission;
 }
 
 }  // namespace
 
 ApiResponse SubmitJob(const ApiContext& context, const ApiRequest& request) {
-  Submission submission = ReadSubmission(request);
+  Submission submission = ReadSubmission(context, request);
   submission.manifest = MakeManifest(submission.spec, submission.submit_dir, request.caller);
   const JobId id =
       context.loop.Run([&](Controller& controller) { return controller.Submit(submission); });
@@ -68,7 +69,7 @@ ApiResponse SubmitJob(const ApiContext& context, const ApiRequest& request) {
 }
 
 ApiResponse PlanChallenge(const ApiContext& context, const ApiRequest& request) {
-  const Submission submission = ReadSubmission(request);
+  const Submission submission = ReadSubmission(context, request);
   Snapshot snapshot =
       context.loop.Run([](Controller& controller) { return controller.snapshot(); });
   // Incremental checkpoints are smaller than the one that a stop writes.

@@ -150,6 +150,7 @@ void RunDaemon(const DaemonOptions& options) {
                             .uid = ::geteuid(),
                             .started = now,
                             .scheduling = scheduling,
+                            .shapes = options.config.shapes,
                             .tcp = url,
                             .stop_fd = server_ends.get()},
                            {.listen_fd = listen_fd, .tcp_fd = tcp_fd, .token = token},

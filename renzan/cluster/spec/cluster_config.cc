@@ -142,6 +142,9 @@ void ClusterConfig::Describe(ConfigFields& fields) {
   RequireNames(fields, "queues", "queue", IsName, queues);
   fields.Map("users", &users, "with caps, as {ann: {max_gpus: 8}}; others have none");
   RequireNames(fields, "users", "user", IsUserName, users);
+  fields.Map("shapes", &shapes,
+             "a menu of workers, to which what jobs ask for is rounded up; none: as they ask");
+  RequireNames(fields, "shapes", "shape", IsName, shapes);
   fields.Field("budget_per_hour", &budget_per_hour, "for nodes of priced pools; -1: none");
   fields.Require(budget_per_hour == -1 || (budget_per_hour >= 0 && budget_per_hour <= 1e12),
                  "budget_per_hour", "must not be negative, or -1 for none");

@@ -10,10 +10,11 @@
 //     vision: {guaranteed: {gpu: 16}, ceiling: {gpu: 24}}
 //     default: {}
 //   users: {ann: {max_gpus: 8}}
+//   shapes: {small: {cpu: 4, memory: 32GiB, gpu: 1}, whole: {cpu: 32, memory: 256GiB, gpu: 8}}
 //   budget_per_hour: 100
 //   scheduling: {min_between_resizes: 10m, max_checkpoint_interval: 10m, overdue_after: 24h}
 //   limits: {max_priority: 100, max_pending_jobs: 10000}
-//   retention: {keep_ended_for: 30d}
+//   retention: {keep_ended_for: 90d}
 //   enforce_memory: true
 
 #include <cstdint>
@@ -26,6 +27,7 @@
 #include "renzan/cluster/core/schedule.h"
 #include "renzan/cluster/core/snapshot.h"
 #include "renzan/cluster/spec/job_spec.h"
+#include "renzan/cluster/spec/worker_shapes.h"
 
 namespace renzan::cluster {
 
@@ -87,6 +89,7 @@ struct ClusterConfig {
   std::map<std::string, PoolConfig> pools;
   std::map<std::string, QueueConfig> queues;  // without any: one, "default", without quota
   std::map<std::string, UserConfig> users;
+  WorkerShapes shapes;          // to which workers are rounded up; empty: as they ask
   double budget_per_hour = -1;  // -1: none
   SchedulingConfig scheduling;
   LimitsConfig limits;

@@ -33,6 +33,7 @@ queues:
   vision: {guaranteed: {gpu: 16, other: {nic: 1}}, ceiling: {gpu: 24, cpu: 100.5}}
   default: {}
 users: {ann: {max_gpus: 8}, bob: {}}
+shapes: {small: {cpu: 4, memory: 32GiB, gpu: 1}}
 budget_per_hour: 100
 scheduling: {min_between_resizes: 5m, max_checkpoint_interval: 90s, overdue_after: 2h}
 limits: {max_priority: 7, max_pending_jobs: 12, not_preemptible: false, grand_challenge: true}

@@ -1,0 +1,66 @@
+#include "renzan/cluster/spec/worker_shapes.h"
+
+#include <gmock/gmock.h>
+
+#include "renzan/base/error.h"
+
+namespace renzan::cluster {
+namespace {
+
+using ::testing::HasSubstr;
+
+const WorkerShapes kMenu = {
+    {"large", {.cpu = 16, .memory = "128GiB", .gpu = 8}},
+    {"small", {.cpu = 4, .memory = "16GiB", .gpu = 1}},
+    {"thinker", {.cpu = 32, .memory = "16GiB"}},
+    {"linked", {.cpu = 4, .memory = "16GiB", .gpu = 1, .other = {{"rdma", 1}}}},
+};
+
+JobSpec::PerWorker Rounded(const JobSpec::PerWorker& wanted) {
+  JobSpec spec{.resources = wanted};
+  RoundUpToShape(kMenu, "job.yaml", spec);
+  return spec.resources;
+}
+
+TEST(WorkerShapes, TheSmallestThatHoldsIt) {
+  EXPECT_EQ(Rounded({.cpu = 1}).cpu, 32);  // without a GPU
+  EXPECT_EQ(Rounded({.cpu = 1, .memory = "2GiB", .gpu = 1}).memory, "16GiB");
+  EXPECT_TRUE(Rounded({.cpu = 1, .gpu = 1}).other.empty());
+  EXPECT_EQ(Rounded({.cpu = 1, .memory = "17179869184", .gpu = 1}).gpu, 1);  // 16 GiB
+  EXPECT_EQ(Rounded({.cpu = 5, .gpu = 1}).gpu, 8);
+  EXPECT_EQ(Rounded({.cpu = 1, .memory = "17GiB", .gpu = 1}).cpu, 16);
+  EXPECT_EQ(Rounded({.cpu = 1, .other = {{"rdma", 1}}}).other.at("rdma"), 1);
+}
+
+TEST(WorkerShapes, OneOfThemStaysWhatItIs) {
+  for (const auto& [name, shape] : kMenu) {
+    const JobSpec::PerWorker same = Rounded(shape);
+    EXPECT_EQ(same.cpu, shape.cpu) << name;
+    EXPECT_EQ(same.gpu, shape.gpu) << name;
+    EXPECT_EQ(same.other, shape.other) << name;
+  }
+}
+
+TEST(WorkerShapes, WhatIsTooLargeIsNamedWithTheMenu) {
+  for (const JobSpec::PerWorker& wanted :
+       {JobSpec::PerWorker{.cpu = 33}, {.cpu = 1, .gpu = 9}, {.cpu = 1, .memory = "129GiB"},
+        {.cpu = 1, .other = {{"rdma", 2}}}}) {
+    try {
+      Rounded(wanted);
+      ADD_FAILURE();
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::kConfig);
+      EXPECT_THAT(error.what(), HasSubstr("job.yaml"));
+      EXPECT_THAT(error.what(), HasSubstr("small (cpu: 4, memory: 16GiB, gpu: 1)"));
+    }
+  }
+}
+
+TEST(WorkerShapes, WithoutAMenuAJobIsAsItAsks) {
+  JobSpec spec{.resources = {.cpu = 33}};
+  RoundUpToShape({}, "job.yaml", spec);
+  EXPECT_EQ(spec.resources.cpu, 33);
+}
+
+}  // namespace
+}  // namespace renzan::cluster
