@@ -28,6 +28,9 @@ wait_for 30 sh -c "$renzan jobs | grep -q 'exit 3'"
 $renzan cluster status >status.txt
 grep -qF "$address" status.txt
 expect_exit 64 "--listen" $renzan cluster up
+expect_exit 0 far $renzan jobs --socket "$address/"
+expect_exit 64 "http://HOST:PORT" $renzan jobs --socket http://127.0.0.1:x
+expect_exit 64 "http://HOST:PORT" $renzan jobs --socket http://
 
 echo "== The token is in no log, and lasts"
 grep -rqF "$token" state --exclude=token && fail "the token has been written somewhere"

@@ -60,6 +60,11 @@ bool IsErrorCode(int code) {
        socket, status);
 }
 
+[[noreturn]] void FailAddress(const std::string& address) {
+  Fail(ErrorCode::kUsage, "{}: not an address: expected http://HOST:PORT (--socket, RENZAN_SOCKET)",
+       address);
+}
+
 std::string ReadToken(const Endpoint& endpoint) {
   std::string token;
   try {
@@ -122,7 +127,12 @@ void Client::CloseCurl::operator()(void* curl) const { curl_easy_cleanup(curl); 
 
 Client::Client(Endpoint endpoint, double timeout_seconds)
     : endpoint_(std::move(endpoint)), timeout_seconds_(timeout_seconds) {
-  if (!IsTcpAddress(socket())) CheckSocketPath(socket());
+  if (IsTcpAddress(socket())) {
+    if (socket().ends_with("://")) FailAddress(socket());
+    if (socket().back() == '/') endpoint_.socket.pop_back();  // of a copied URL
+  } else {
+    CheckSocketPath(socket());
+  }
   StartCurl();
   curl_.reset(curl_easy_init());
   if (!curl_) Fail(ErrorCode::kOsError, "libcurl cannot be initialised");
@@ -193,6 +203,10 @@ void Client::FailTransfer(const Transfer& transfer, int curl_code) {
            socket());
     Fail(ErrorCode::kUnavailable, "no daemon at {}: start one with `renzan cluster up`", socket());
   }
+  if (curl_code == CURLE_URL_MALFORMAT) FailAddress(socket());
+  if (curl_code == CURLE_COULDNT_RESOLVE_HOST)
+    Fail(ErrorCode::kUnavailable, "{}: there is no such host: check --socket and RENZAN_SOCKET",
+         socket());
   // Whether a change was made before the answer was lost, only the daemon can say.
   const char* const next = transfer.is_post ? "look with `renzan jobs` whether it was done"
                                             : "ask again, or look at daemon.log beside its state";

@@ -7,6 +7,7 @@
 //   kUnavailable   nobody listens on the socket, or whoever does went away or does not answer
 //   kNoPermission  the socket is somebody else's, or there is no token for a TCP address
 //   kConfig        the socket's path is too long
+//   kUsage         what begins with http:// is no address
 
 #include <functional>
 #include <memory>

@@ -42,9 +42,10 @@ TEST(WorkerShapes, OneOfThemStaysWhatItIs) {
 }
 
 TEST(WorkerShapes, WhatIsTooLargeIsNamedWithTheMenu) {
-  for (const JobSpec::PerWorker& wanted :
-       {JobSpec::PerWorker{.cpu = 33}, {.cpu = 1, .gpu = 9}, {.cpu = 1, .memory = "129GiB"},
-        {.cpu = 1, .other = {{"rdma", 2}}}}) {
+  for (const JobSpec::PerWorker& wanted : {JobSpec::PerWorker{.cpu = 33},
+                                           {.cpu = 1, .gpu = 9},
+                                           {.cpu = 1, .memory = "129GiB"},
+                                           {.cpu = 1, .other = {{"rdma", 2}}}}) {
     try {
       Rounded(wanted);
       ADD_FAILURE();
