@@ -1,0 +1,74 @@
+// renzan cluster challenge JOB.yaml
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "renzan/base/error.h"
+#include "renzan/cli/cluster/daemon_access.h"
+#include "renzan/cli/cluster/verbs.h"
+#include "renzan/cli/jobs/source.h"
+#include "renzan/cli/text/amounts_text.h"
+#include "renzan/cluster/client/client.h"
+
+namespace renzan {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct ChallengeFlags {
+  JobFlags job;
+  std::string socket;
+  bool plan_only = false, json = false;
+};
+
+std::string Ids(const Json& ids) {
+  return ids.empty() ? "none" : fmt::format("{}: {}", ids.size(), ids.dump());
+}
+
+void PrintPlan(const Json& plan) {
+  if (!plan.at("fits").get<bool>())
+    Fail(ErrorCode::kConfig, "it does not fit even on the empty cluster: ask for less");
+  const int64_t now = UnixMs(), start = plan.at("earliest_start");
+  fmt::print("jobs that stop and come back   {}\n", Ids(plan.at("stops")));
+  fmt::print("of these lose all their work   {}\n", Ids(plan.at("loses")));
+  fmt::print("to be saved                    {}\n",
+             MebibytesText((plan.at("bytes_to_save").get<int64_t>() + (1 << 20) - 1) >> 20));
+  fmt::print("work that will be repeated     {} GPU-hours\n",
+             NumberText(plan.at("gpu_seconds_lost").get<double>() / 3600));
+  fmt::print("can start                      {} (in {})\n", LocalTimeText(start, now),
+             DurationText(start - now));
+}
+
+void Challenge(const CLI::App& verb, ChallengeFlags& flags) {
+  flags.job.overrides.push_back("grand_challenge=true");
+  const std::string request = JobRequest(verb, flags.job);
+  cluster::Client client(EndpointOf(flags.socket));
+  const std::string plan = client.Post("/v1/challenge/plan", request);
+  if (flags.plan_only) return flags.json ? PrintAnswer(plan) : PrintPlan(Json::parse(plan));
+  if (!flags.json) PrintPlan(Json::parse(plan));
+  const std::string answer = client.Post("/v1/jobs", request);
+  if (flags.json) return PrintAnswer(answer);
+  fmt::print("job {}\n", Json::parse(answer).at("id").dump());
+}
+
+}  // namespace
+
+void AddClusterChallengeVerb(CLI::App& cluster) {
+  CLI::App* verb = cluster.add_subcommand(
+      "challenge", "Run one job on the whole cluster; all others stop and come back");
+  const auto flags = std::make_shared<ChallengeFlags>();
+  AddJobFlags(*verb, flags->job);
+  verb->add_flag("--plan-only", flags->plan_only,
+                 "Say who would stop and what it costs; do nothing");
+  verb->add_flag("--json", flags->json, "Print JSON");
+  AddSocketOption(*verb, flags->socket);
+  verb->footer(
+      "Jobs that checkpoint resume afterwards, with their place in line.\n"
+      "Example: renzan cluster challenge big.yaml --plan-only");
+  verb->callback([verb, flags] { Challenge(*verb, *flags); });
+}
+
+}  // namespace renzan

@@ -1,0 +1,22 @@
+// renzan cluster up|down|status|usage|relax|challenge|what-if
+
+#include <CLI/CLI.hpp>
+
+#include "renzan/cli/cluster/verbs.h"
+#include "renzan/cli/verbs.h"
+
+namespace renzan {
+
+void AddClusterVerb(CLI::App& app) {
+  CLI::App* verb = app.add_subcommand("cluster", "Make this machine a cluster, and run it");
+  verb->require_subcommand(1);
+  AddClusterUpVerb(*verb);
+  AddClusterDownVerb(*verb);
+  AddClusterStatusVerb(*verb);
+  AddClusterUsageVerb(*verb);
+  AddClusterRelaxVerb(*verb);
+  AddClusterChallengeVerb(*verb);
+  AddClusterWhatIfVerb(*verb);
+}
+
+}  // namespace renzan

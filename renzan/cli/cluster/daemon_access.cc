@@ -1,0 +1,37 @@
+#include "renzan/cli/cluster/daemon_access.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdlib>
+#include <nlohmann/json.hpp>
+
+#include "renzan/base/clock.h"
+#include "renzan/cluster/client/places.h"
+
+namespace renzan {
+
+void AddSocketOption(CLI::App& verb, std::string& socket) {
+  verb.add_option("--socket", socket,
+                  "The daemon's socket, or http://HOST:PORT (default: $RENZAN_SOCKET)");
+}
+
+const char* EnvironmentVariable(const char* name) { return std::getenv(name); }
+
+cluster::Endpoint EndpointOf(const std::string& flag) {
+  std::string socket = flag;
+  if (const char* given = EnvironmentVariable("RENZAN_SOCKET"); socket.empty() && given != nullptr)
+    socket = given;
+  if (!socket.empty() && !cluster::IsTcpAddress(socket)) return socket;
+  const std::string state = cluster::StateDirectory(EnvironmentVariable);
+  if (socket.empty()) return cluster::SocketPath(EnvironmentVariable, state);
+  return {socket, cluster::TokenPath(EnvironmentVariable, state)};
+}
+
+void PrintAnswer(const std::string& json) {
+  fmt::print("{}\n", nlohmann::ordered_json::parse(json).dump(2));
+}
+
+int64_t UnixMs() { return static_cast<int64_t>(SystemClock().UnixSeconds() * 1000); }
+
+}  // namespace renzan

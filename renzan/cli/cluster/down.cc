@@ -1,0 +1,86 @@
+// renzan cluster down
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <chrono>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "renzan/base/error.h"
+#include "renzan/base/file_lock.h"
+#include "renzan/base/log.h"
+#include "renzan/cli/cluster/daemon_access.h"
+#include "renzan/cli/cluster/verbs.h"
+#include "renzan/cluster/client/client.h"
+#include "renzan/cluster/client/places.h"
+
+namespace renzan {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr double kDaemonEndsWithinSeconds = 60;
+
+void Pause() { std::this_thread::sleep_for(std::chrono::milliseconds(10)); }
+
+// Ids of the jobs that have not ended, those that wait first: else they would start where others
+// have just been cancelled.
+std::vector<int64_t> JobsInOrder(cluster::Client& client) {
+  std::vector<int64_t> waiting, others;
+  const Json answer = Json::parse(client.Get("/v1/jobs"));
+  for (const Json& job : answer.at("jobs"))
+    if (job.at("ended").is_null())
+      (job.at("state") == "pending" ? waiting : others).push_back(job.at("id"));
+  waiting.insert(waiting.end(), others.begin(), others.end());
+  return waiting;
+}
+
+void CancelAll(cluster::Client& client) {
+  for (const int64_t id : JobsInOrder(client)) {
+    try {
+      client.Post(fmt::format("/v1/jobs/{}/cancel", id), "{}");
+    } catch (const Error& error) {
+      // It may have ended by itself in between.
+      if (error.code() != ErrorCode::kUsage && error.code() != ErrorCode::kNoInput) throw;
+    }
+  }
+  while (!JobsInOrder(client).empty()) Pause();
+}
+
+void Down(const cluster::Endpoint& endpoint, bool stop_jobs) {
+  cluster::Client client(endpoint);
+  const std::string state = Json::parse(client.Get("/v1/status")).at("state_dir");
+  if (stop_jobs) CancelAll(client);
+  client.Post("/v1/shutdown", "{}");
+  const std::string& socket = endpoint.socket;
+  // The next daemon needs the lock, which is free a little later than the socket. That of another
+  // machine cannot be seen from here.
+  if (!cluster::IsTcpAddress(socket) &&
+      !FileLock::WaitForLock(state + "/lock", "cluster down", kDaemonEndsWithinSeconds))
+    Fail(ErrorCode::kUnavailable, "the daemon at {} has been asked to end, but it still runs ({})",
+         socket, FileLock::OwnerOf(state + "/lock"));
+  LogInfo("the daemon at {} has ended{}", socket,
+          stop_jobs ? "" : "; running workers go on until it is up again");
+}
+
+}  // namespace
+
+void AddClusterDownVerb(CLI::App& cluster) {
+  struct DownFlags {
+    std::string socket;
+    bool stop_jobs = false;
+  };
+  CLI::App* verb = cluster.add_subcommand("down", "End the daemon; running workers go on");
+  const auto flags = std::make_shared<DownFlags>();
+  verb->add_flag("--stop-jobs", flags->stop_jobs,
+                 "Cancel all jobs first, waiting and running ones, and wait for their ends");
+  AddSocketOption(*verb, flags->socket);
+  verb->footer(
+      "The next `renzan cluster up` finds the jobs and their workers again.\n"
+      "Example: renzan cluster down");
+  verb->callback([flags] { Down(EndpointOf(flags->socket), flags->stop_jobs); });
+}
+
+}  // namespace renzan

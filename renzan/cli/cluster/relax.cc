@@ -1,0 +1,50 @@
+// renzan cluster relax USER
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "renzan/base/duration.h"
+#include "renzan/base/error.h"
+#include "renzan/cli/cluster/daemon_access.h"
+#include "renzan/cli/cluster/verbs.h"
+#include "renzan/cluster/client/client.h"
+
+namespace renzan {
+namespace {
+
+struct RelaxFlags {
+  std::string socket, user, duration;
+  int64_t max_gpus = 0;
+};
+
+void Relax(const RelaxFlags& flags) {
+  const std::optional<double> seconds = ParseDuration(flags.duration);
+  if (!seconds || *seconds <= 0)
+    Fail(ErrorCode::kUsage, "--for {}: must be a duration such as 90m or 2h", flags.duration);
+  const nlohmann::json body = {{"max_gpus", flags.max_gpus}, {"for_seconds", *seconds}};
+  cluster::Client(EndpointOf(flags.socket))
+      .Post(fmt::format("/v1/users/{}/relax", cluster::EscapeUrl(flags.user)), body.dump());
+  fmt::print("{}: at most {} GPUs for {}\n", flags.user, flags.max_gpus, flags.duration);
+}
+
+}  // namespace
+
+void AddClusterRelaxVerb(CLI::App& cluster) {
+  CLI::App* verb = cluster.add_subcommand("relax", "Raise a user's cap for a while");
+  const auto flags = std::make_shared<RelaxFlags>();
+  verb->add_option("USER", flags->user)->required();
+  verb->add_option("--max-gpus", flags->max_gpus, "Of running jobs")
+      ->required()
+      ->check(CLI::NonNegativeNumber);
+  verb->add_option("--for", flags->duration, "Until so long from now: 2h")->required();
+  AddSocketOption(*verb, flags->socket);
+  verb->footer(
+      "The old cap comes back by itself. For the daemon's owner and root.\n"
+      "Example: renzan cluster relax ann --max-gpus 16 --for 2h");
+  verb->callback([flags] { Relax(*flags); });
+}
+
+}  // namespace renzan

@@ -1,0 +1,130 @@
+// renzan cluster status
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "renzan/cli/cluster/daemon_access.h"
+#include "renzan/cli/cluster/verbs.h"
+#include "renzan/cli/text/amounts_text.h"
+#include "renzan/cli/text/table.h"
+#include "renzan/cluster/client/client.h"
+
+namespace renzan {
+namespace {
+
+using Json = nlohmann::ordered_json;
+constexpr Table::Align kRight = Table::Align::kRight;
+
+struct StatusFlags {
+  std::string socket;
+  bool json = false;
+};
+
+// "4 ready, 1 draining" of {"ready": 4, "draining": 1, "gone": 0}.
+std::string Counts(const Json& counts) {
+  std::vector<std::string> words;
+  for (const auto& [word, count] : counts.items())
+    if (count != 0) words.push_back(fmt::format("{} {}", count.dump(), word));
+  return words.empty() ? "none" : fmt::format("{}", fmt::join(words, ", "));
+}
+
+std::string AmountText(const std::string& kind, const Json& amount) {
+  return kind == "memory" ? MebibytesText(amount.get<int64_t>()) : NumberText(amount.get<double>());
+}
+
+// "16 gpu, 64GiB memory" of {"cpu": 0, "gpu": 16, "memory": 65536}. A ceiling of 0 is one.
+std::string Amounts(const Json& amounts, bool with_zeros = false) {
+  std::vector<std::string> words;
+  for (const auto& [kind, amount] : amounts.items())
+    if (!amount.is_null() && (with_zeros || amount != 0))
+      words.push_back(fmt::format("{} {}", AmountText(kind, amount), kind));
+  return fmt::format("{}", fmt::join(words, ", "));
+}
+
+void PrintQueues(const Json& queues) {
+  Table table({{"queue"},
+               {"guaranteed"},
+               {"ceiling"},
+               {"used"},
+               {"borrowed"},
+               {"pending", kRight},
+               {"running", kRight}});
+  for (const Json& queue : queues)
+    table.Add({queue.at("name"), Amounts(queue.at("guaranteed")),
+               Amounts(queue.at("ceiling"), true), Amounts(queue.at("used")),
+               Amounts(queue.at("borrowed")), queue.at("pending").dump(),
+               queue.at("running").dump()});
+  fmt::print("\n{}", table.Text());
+}
+
+// Only where nodes may go or cost something.
+void PrintPools(const Json& pools) {
+  Table table({{"pool"},
+               {"nodes", kRight},
+               {"price/h", kRight},
+               {"node hours", kRight},
+               {"interruptions", kRight},
+               {"per node and hour", kRight}});
+  bool any = false;
+  for (const Json& pool : pools) {
+    any |= pool.at("price_per_hour") > 0 || pool.at("interruptions_per_hour") > 0;
+    table.Add({pool.at("name"), pool.at("nodes").dump(),
+               NumberText(pool.at("price_per_hour").get<double>()),
+               NumberText(pool.at("node_hours").get<double>()), pool.at("interruptions").dump(),
+               fmt::format("{:.3g}", pool.at("interruptions_per_hour").get<double>())});
+  }
+  if (any) fmt::print("\n{}", table.Text());
+}
+
+void PrintUsers(const Json& users) {
+  if (users.empty()) return;
+  Table table({{"user"}, {"gpus", kRight}, {"cap", kRight}});
+  for (const Json& user : users)
+    table.Add({user.at("name"), user.at("gpus").dump(),
+               user.at("max_gpus").is_null() ? "" : user.at("max_gpus").dump()});
+  fmt::print("\n{}", table.Text());
+}
+
+void Status(const StatusFlags& flags) {
+  cluster::Client client(EndpointOf(flags.socket));
+  const std::string answer = client.Get("/v1/status");
+  if (flags.json) return PrintAnswer(answer);
+  const Json status = Json::parse(answer);
+  const int64_t now = UnixMs(), started = status.at("started");
+  fmt::print("renzan {}, process {}, up since {} ({})\nstate   {}\nsocket  {}\n",
+             status.at("version").get<std::string>(), status.at("pid").dump(),
+             LocalTimeText(started, now), DurationText(now - started),
+             status.at("state_dir").get<std::string>(), client.socket());
+  fmt::print("nodes   {}\njobs    {}\n\n", Counts(status.at("nodes")), Counts(status.at("jobs")));
+  if (status.contains("refused_decisions"))
+    fmt::print(
+        "NOTHING IS STARTED OR STOPPED: the scheduler's decisions are wrong ({}). Please "
+        "report it with the output of `renzan cluster status --json`\n\n",
+        status.at("refused_decisions").get<std::string>());
+  Table resources({{"resource"}, {"used", kRight}, {"of", kRight}});
+  for (const Json& resource : status.at("resources")) {
+    const std::string kind = resource.at("name");
+    resources.Add(
+        {kind, AmountText(kind, resource.at("used")), AmountText(kind, resource.at("capacity"))});
+  }
+  fmt::print("{}", resources.Text());
+  PrintPools(status.at("pools"));
+  PrintQueues(status.at("queues"));
+  PrintUsers(status.at("users"));
+}
+
+}  // namespace
+
+void AddClusterStatusVerb(CLI::App& cluster) {
+  CLI::App* verb = cluster.add_subcommand("status", "Nodes, jobs, queues and users at a glance");
+  const auto flags = std::make_shared<StatusFlags>();
+  verb->add_flag("--json", flags->json, "Print JSON");
+  AddSocketOption(*verb, flags->socket);
+  verb->footer("Example: renzan cluster status");
+  verb->callback([flags] { Status(*flags); });
+}
+
+}  // namespace renzan

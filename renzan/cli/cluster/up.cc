@@ -1,0 +1,182 @@
+// renzan cluster up [CONFIG.yaml]
+
+#include <fmt/format.h>
+#include <pwd.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <filesystem>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "renzan/base/error.h"
+#include "renzan/base/file.h"
+#include "renzan/cli/cluster/daemon_access.h"
+#include "renzan/cli/cluster/daemon_process.h"
+#include "renzan/cli/cluster/this_machine.h"
+#include "renzan/cli/cluster/verbs.h"
+#include "renzan/cli/text/amounts_text.h"
+#include "renzan/cluster/client/client.h"
+#include "renzan/cluster/client/places.h"
+#include "renzan/cluster/local/daemon.h"
+
+namespace renzan {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct UpFlags {
+  std::string config, state, socket, listen;
+  std::vector<std::string> overrides, allow_users;
+  int nodes = 1;
+  double cpus_per_node = -1;
+  int64_t gpus_per_node = -1;
+  bool foreground = false, print_config = false;
+};
+
+cluster::ClusterConfig ReadConfig(const CLI::App& verb, const UpFlags& flags) {
+  const bool pretends =
+      verb.count("--nodes") + verb.count("--cpus-per-node") + verb.count("--gpus-per-node") > 0;
+  if (flags.config.empty()) {
+    if (!flags.overrides.empty())
+      Fail(ErrorCode::kUsage, "--set overrides keys of a configuration file: name one");
+    return ThisMachine(flags.nodes, flags.cpus_per_node, flags.gpus_per_node);
+  }
+  if (pretends)
+    Fail(ErrorCode::kUsage, "name a configuration file or --nodes and the like, not both");
+  return cluster::ReadClusterConfig(flags.config, flags.overrides);
+}
+
+void CheckAllowedUsers(const std::vector<std::string>& users) {
+  if (!users.empty() && ::geteuid() != 0)
+    Fail(ErrorCode::kUsage,
+         "--allow-user {}: only a daemon that runs as root can run the jobs of others", users[0]);
+  for (const std::string& user : users)
+    if (user != "*" && ::getpwnam(user.c_str()) == nullptr)
+      Fail(ErrorCode::kUsage, "--allow-user {}: this machine has no such user", user);
+}
+
+std::string KeeperProgram() {
+  const std::string keeper =
+      std::filesystem::read_symlink("/proc/self/exe").replace_filename("renzan-keeper");
+  if (!FileExists(keeper))
+    Fail(ErrorCode::kNoInput, "{} is missing: install it beside renzan", keeper);
+  return keeper;
+}
+
+cluster::DaemonOptions Options(const CLI::App& verb, const UpFlags& flags) {
+  // Absolute, because a daemon leaves the directory that it was started in.
+  const auto absolute = [](const std::string& path) {
+    return std::filesystem::absolute(path).lexically_normal().string();
+  };
+  CheckAllowedUsers(flags.allow_users);
+  cluster::DaemonOptions options;
+  options.config = ReadConfig(verb, flags);
+  options.state_dir =
+      absolute(flags.state.empty() ? cluster::StateDirectory(EnvironmentVariable) : flags.state);
+  const char* const variable = EnvironmentVariable("RENZAN_SOCKET");
+  for (const std::string& socket : {flags.socket, std::string(variable ? variable : "")})
+    if (cluster::IsTcpAddress(socket))
+      Fail(ErrorCode::kUsage,
+           "{}: a daemon needs a socket of its own: give its path (--socket, RENZAN_SOCKET), and "
+           "--listen HOST:PORT for TCP beside it",
+           socket);
+  options.socket =
+      absolute(flags.socket.empty() ? cluster::SocketPath(EnvironmentVariable, options.state_dir)
+                                    : flags.socket);
+  cluster::CheckSocketPath(options.socket);
+  options.listen = flags.listen;
+  options.keeper = KeeperProgram();
+  options.allow_users = flags.allow_users;
+  return options;
+}
+
+// A second daemon would find the lock taken; the first one can say more.
+void RefuseSecond(const std::string& socket) {
+  std::string status;
+  try {
+    status = cluster::Client(socket, 5).Get("/v1/status");
+  } catch (const Error& error) {
+    if (error.code() == ErrorCode::kUnavailable) return;
+    throw;
+  }
+  Fail(ErrorCode::kUnavailable,
+       "a daemon is already running at {} (process {}): end it with `renzan cluster down`, or "
+       "choose another --state and --socket",
+       socket, Json::parse(status).value("pid", Json()).dump());
+}
+
+void PrintCluster(const cluster::DaemonOptions& options) {
+  cluster::Client client(options.socket);
+  const Json answer = Json::parse(client.Get("/v1/nodes"));
+  fmt::print("socket {}\n", options.socket);
+  if (const Json tcp = Json::parse(client.Get("/v1/status")).at("tcp"); !tcp.is_null())
+    fmt::print("tcp    {}, with the token in {}\n", tcp.get<std::string>(),
+               cluster::TokenPath([](const char*) { return nullptr; }, options.state_dir));
+  for (const Json& node : answer.at("nodes")) {
+    const Json& capacity = node.at("capacity");
+    fmt::print("node   {}: {} cores, {} memory, {} GPUs\n", node.at("name").get<std::string>(),
+               NumberText(capacity.at("cpu").get<double>()),
+               MebibytesText(capacity.at("memory_mib").get<int64_t>()), capacity.at("gpu").dump());
+  }
+}
+
+void PrintResolved(cluster::ClusterConfig config) {
+  if (config.queues.empty()) config.queues["default"];  // which is what no queue means
+  fmt::print("{}", cluster::PrintClusterConfig(std::move(config), /*with_docs=*/true));
+}
+
+void Up(const CLI::App& verb, const UpFlags& flags) {
+  if (flags.print_config) return PrintResolved(ReadConfig(verb, flags));
+  cluster::DaemonOptions options = Options(verb, flags);
+  RefuseSecond(options.socket);
+  cluster::MakeStateDirectory(options);
+  if (flags.foreground) return cluster::RunDaemon(options);
+  StartDetached(options.state_dir + "/daemon.log", [&options](int ready_fd) {
+    options.ready_fd = ready_fd;
+    cluster::RunDaemon(options);
+  });
+  PrintCluster(options);
+}
+
+}  // namespace
+
+void AddClusterUpVerb(CLI::App& cluster) {
+  CLI::App* verb = cluster.add_subcommand("up", "Start the daemon");
+  const auto flags = std::make_shared<UpFlags>();
+  verb->add_option("config", flags->config,
+                   "YAML: pools, queues, users; without: one node that is this machine");
+  verb->add_option("--set", flags->overrides, "Override one key: --set pools.own.nodes=8")
+      ->take_all()
+      ->allow_extra_args(false);
+  verb->add_option("--nodes", flags->nodes, "Pretend to be so many nodes")
+      ->check(CLI::Range(1, cluster::kMaxWorkers));
+  verb->add_option("--cpus-per-node", flags->cpus_per_node, "Default: this machine's, shared")
+      ->check(CLI::Range(0.001, 1e5));
+  verb->add_option("--gpus-per-node", flags->gpus_per_node,
+                   "Handed out as CUDA_VISIBLE_DEVICES; default: this machine's")
+      ->check(CLI::Range(int64_t{0}, int64_t{1000}));
+  verb->add_option("--state", flags->state,
+                   "Where jobs, logs and the database are (default: $RENZAN_STATE_DIR)");
+  AddSocketOption(*verb, flags->socket);
+  verb->add_option("--listen", flags->listen,
+                   "HOST:PORT to be reached by TCP too, with the token in STATE/token; nothing is "
+                   "encrypted: within a network that you trust, or through a tunnel");
+  verb->add_option("--allow-user", flags->allow_users,
+                   "A user who may submit jobs, beside the daemon's own; for a daemon of root")
+      ->take_all()
+      ->allow_extra_args(false);
+  verb->add_flag("--print-config", flags->print_config,
+                 "Print the cluster as YAML with every key and its default, and stop");
+  verb->add_flag("--foreground", flags->foreground, "Stay here and log to stderr");
+  verb->footer(
+      "Returns when the daemon answers; it logs to STATE/daemon.log.\n"
+      "Examples:\n"
+      "  renzan cluster up --nodes 4 --gpus-per-node 8 --print-config > cluster.yaml\n"
+      "  renzan cluster up cluster.yaml\n"
+      "  renzan cluster up --nodes 4 --gpus-per-node 8");
+  verb->callback([verb, flags] { Up(*verb, *flags); });
+}
+
+}  // namespace renzan

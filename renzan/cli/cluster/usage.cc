@@ -1,0 +1,85 @@
+// renzan cluster usage
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "renzan/cli/cluster/daemon_access.h"
+#include "renzan/cli/cluster/verbs.h"
+#include "renzan/cli/text/amounts_text.h"
+#include "renzan/cli/text/table.h"
+#include "renzan/cluster/client/client.h"
+
+namespace renzan {
+namespace {
+
+using Json = nlohmann::ordered_json;
+constexpr Table::Align kRight = Table::Align::kRight;
+
+struct UsageFlags {
+  std::string socket;
+  bool json = false;
+};
+
+std::string GpuHours(const Json& gpu_seconds) {
+  return NumberText(gpu_seconds.get<double>() / 3600);
+}
+
+std::string Cost(const Json& cost) { return NumberText(cost.get<double>()); }
+
+void PrintQueues(const Json& queues) {
+  Table table(
+      {{"queue"}, {"gpu-hours", kRight}, {"cost", kRight}, {"borrowed", kRight}, {"lent to"}});
+  for (const Json& queue : queues) {
+    std::vector<std::string> lent;
+    for (const Json& loan : queue.at("lent"))
+      lent.push_back(
+          fmt::format("{} {}", loan.at("to").get<std::string>(), GpuHours(loan.at("gpu_seconds"))));
+    table.Add({queue.at("name"), GpuHours(queue.at("gpu_seconds")), Cost(queue.at("cost")),
+               GpuHours(queue.at("borrowed_gpu_seconds")),
+               fmt::format("{}", fmt::join(lent, ", "))});
+  }
+  fmt::print("{}", table.Text());
+}
+
+void PrintUsers(const Json& users) {
+  Table table({{"user"}, {"gpu-hours", kRight}, {"cost", kRight}});
+  for (const Json& user : users)
+    table.Add({user.at("name"), GpuHours(user.at("gpu_seconds")), Cost(user.at("cost"))});
+  fmt::print("\n{}", table.Text());
+}
+
+void PrintJobs(const Json& jobs) {
+  Table table({{"job", kRight}, {"queue"}, {"user"}, {"gpu-hours", kRight}, {"cost", kRight}});
+  for (const Json& job : jobs)
+    table.Add({job.at("id").dump(), job.at("queue"), job.at("user"),
+               GpuHours(job.at("gpu_seconds")), Cost(job.at("cost"))});
+  fmt::print("\n{}", table.Text());
+}
+
+void Usage(const UsageFlags& flags) {
+  const std::string answer = cluster::Client(EndpointOf(flags.socket)).Get("/v1/usage");
+  if (flags.json) return PrintAnswer(answer);
+  const Json usage = Json::parse(answer);
+  PrintQueues(usage.at("queues"));
+  PrintUsers(usage.at("users"));
+  PrintJobs(usage.at("jobs"));
+  if (const int64_t more = usage.at("more_jobs"); more > 0)
+    fmt::print("and {} that ended before: `renzan job show ID` has what one of them used\n", more);
+}
+
+}  // namespace
+
+void AddClusterUsageVerb(CLI::App& cluster) {
+  CLI::App* verb = cluster.add_subcommand(
+      "usage", "GPU time and money by queue, user and job; who lent to whom");
+  const auto flags = std::make_shared<UsageFlags>();
+  verb->add_flag("--json", flags->json, "Print JSON, in GPU-seconds");
+  AddSocketOption(*verb, flags->socket);
+  verb->footer("Example: renzan cluster usage");
+  verb->callback([flags] { Usage(*flags); });
+}
+
+}  // namespace renzan

@@ -1,0 +1,182 @@
+// renzan cluster what-if --add-nodes POOL=N | --remove-node NAME | --quota QUEUE.gpu=N | --submit
+// FILE
+
+#include "renzan/cluster/simulate/what_if.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <charconv>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "renzan/base/duration.h"
+#include "renzan/base/error.h"
+#include "renzan/base/file.h"
+#include "renzan/cli/cluster/daemon_access.h"
+#include "renzan/cli/cluster/verbs.h"
+#include "renzan/cli/text/amounts_text.h"
+#include "renzan/cli/text/table.h"
+#include "renzan/cluster/client/client.h"
+#include "renzan/cluster/core/explain.h"
+#include "renzan/cluster/core/schedule.h"
+#include "renzan/cluster/local/job_user.h"
+#include "renzan/cluster/spec/cluster_config.h"
+#include "renzan/cluster/spec/snapshot_json.h"
+
+namespace renzan {
+namespace {
+
+using namespace cluster;
+using Json = nlohmann::ordered_json;
+
+struct WhatIfFlags {
+  std::vector<std::string> add_nodes, remove_nodes, quotas, submits;
+  std::string socket, assume = "1h";
+  bool json = false;
+};
+
+// "own=3" into "own" and 3.
+std::pair<std::string, int> ReadCount(const std::string& text, const char* option) {
+  const size_t equals = text.rfind('=');
+  int count = -1;
+  const char* const end = text.data() + text.size();
+  if (equals == text.npos || equals == 0 ||
+      std::from_chars(text.data() + equals + 1, end, count).ptr != end || count < 0 ||
+      count > 100'000)
+    Fail(ErrorCode::kUsage, "{} {}: not like NAME=4", option, text);
+  return {text.substr(0, equals), count};
+}
+
+void SetQuota(Snapshot& snapshot, const std::string& text) {
+  const auto [name, gpus] = ReadCount(text, "--quota");
+  if (!name.ends_with(".gpu")) Fail(ErrorCode::kUsage, "--quota {}: not like QUEUE.gpu=16", text);
+  SetGuarantee(snapshot, name.substr(0, name.size() - 4), kGpu, gpus);
+}
+
+void Submit(Snapshot& snapshot, const WorkerShapes& shapes, const std::string& file) {
+  JobSpec spec = ReadJobSpec(ReadFile(file), file);
+  RoundUpToShape(shapes, file, spec);
+  const std::string user = LookUpUser(::geteuid(), ::getegid()).name;
+  const Job job = MakeJob(snapshot, spec, user, 0, snapshot.now);
+  const std::string why = WhyInfeasible(snapshot, job);
+  if (!why.empty()) Fail(ErrorCode::kConfig, "{} could never run: {}", file, why);
+  AddJob(snapshot, job);
+}
+
+// As the daemon rounds up.
+WorkerShapes ShapesOf(const Json& status) {
+  WorkerShapes shapes;
+  for (const auto& [name, shape] : status.at("shapes").items())
+    shapes[name] = {.cpu = shape.at("cpu"),
+                    .memory = shape.at("memory"),
+                    .gpu = shape.at("gpu"),
+                    .other = shape.at("other")};
+  return shapes;
+}
+
+// As the daemon schedules.
+ScheduleOptions OptionsOf(const Json& status) {
+  const Json& given = status.at("scheduling");
+  ScheduleOptions options;
+  options.min_between_resizes_ms = given.at("min_between_resizes_ms");
+  options.max_checkpoint_interval_ms = given.at("max_checkpoint_interval_ms");
+  options.overdue_after_ms = given.at("overdue_after_ms");
+  return options;
+}
+
+// Nodes come first, so that a job that is submitted may need them.
+void Change(const WhatIfFlags& flags, const WorkerShapes& shapes, Snapshot& snapshot) {
+  for (const std::string& text : flags.add_nodes) {
+    const auto [pool, nodes] = ReadCount(text, "--add-nodes");
+    AddNodes(snapshot, pool, nodes);
+  }
+  for (const std::string& node : flags.remove_nodes) RemoveNode(snapshot, node);
+  for (const std::string& text : flags.quotas) SetQuota(snapshot, text);
+  for (const std::string& file : flags.submits) Submit(snapshot, shapes, file);
+}
+
+// Submitted jobs are named by their files, in order: the number that one would get is not known,
+// as jobs that have ended had numbers too.
+void Print(const std::vector<WhatIfRow>& rows, const std::vector<std::string>& submits,
+           TimeMs now) {
+  Table table({{"job", Table::Align::kRight}, {"as it is"}, {"then"}, {"difference"}});
+  auto file = submits.begin();
+  const auto when = [&](const std::optional<TimeMs>& start) {
+    return start ? LocalTimeText(*start, now) : "never";
+  };
+  for (const WhatIfRow& row : rows) {
+    const TimeMs sooner = row.before && row.after ? *row.before - *row.after : 0;
+    table.Add({row.is_new ? *file++ : std::to_string(row.job), row.is_new ? "" : when(row.before),
+               when(row.after),
+               sooner == 0 ? ""
+                           : fmt::format("{} {}", DurationText(std::abs(sooner)),
+                                         sooner > 0 ? "sooner" : "later")});
+  }
+  fmt::print("{}", rows.empty() ? "no job is pending\n" : table.Text());
+}
+
+void PrintJson(const std::vector<WhatIfRow>& rows, const std::vector<std::string>& submits) {
+  const auto when = [](const std::optional<TimeMs>& start) {
+    return start ? Json(*start) : Json();
+  };
+  Json jobs = Json::array();
+  auto file = submits.begin();
+  for (const WhatIfRow& row : rows)
+    jobs.push_back({{"id", row.is_new ? Json() : Json(row.job)},
+                    {"submitted", row.is_new ? Json(*file++) : Json()},
+                    {"before", when(row.before)},
+                    {"after", when(row.after)}});
+  fmt::print("{}\n", Json{{"jobs", jobs}}.dump(2));
+}
+
+void Ask(const WhatIfFlags& flags) {
+  if (flags.add_nodes.empty() && flags.remove_nodes.empty() && flags.quotas.empty() &&
+      flags.submits.empty())
+    Fail(ErrorCode::kUsage,
+         "say what would change: --add-nodes, --remove-node, --quota or --submit");
+  const std::optional<double> assume = ParseDuration(flags.assume);
+  if (!assume || *assume <= 0 || *assume > 1e9)
+    Fail(ErrorCode::kUsage, "--assume {}: not a duration like 30m or 2h", flags.assume);
+  Client client(EndpointOf(flags.socket));
+  const Snapshot snapshot = SnapshotFromJson(client.Get("/v1/snapshot"));
+  const Json status = Json::parse(client.Get("/v1/status"));
+  const ScheduleOptions options = OptionsOf(status);
+  const std::vector<WhatIfRow> rows = WhatIf(
+      snapshot, [&](Snapshot& changed) { Change(flags, ShapesOf(status), changed); },
+      [&](const Snapshot& at) { return Schedule(at, options); },
+      static_cast<TimeMs>(*assume * 1000));
+  if (flags.json)
+    PrintJson(rows, flags.submits);
+  else
+    Print(rows, flags.submits, snapshot.now);
+}
+
+}  // namespace
+
+void AddClusterWhatIfVerb(CLI::App& cluster) {
+  CLI::App* verb =
+      cluster.add_subcommand("what-if", "When would the pending jobs start, if this changed?");
+  const auto flags = std::make_shared<WhatIfFlags>();
+  verb->add_option("--add-nodes", flags->add_nodes, "More nodes of a pool, at once")
+      ->type_name("POOL=N");
+  verb->add_option("--remove-node", flags->remove_nodes, "A node that is drained")
+      ->type_name("NAME");
+  verb->add_option("--quota", flags->quotas, "What a queue is guaranteed")
+      ->type_name("QUEUE.gpu=N");
+  verb->add_option("--submit", flags->submits, "One more job")->type_name("JOB.yaml");
+  verb->add_option("--assume", flags->assume,
+                   "How long pending jobs run; running ones that do not say when they end run as "
+                   "long again as they have")
+      ->capture_default_str();
+  verb->add_flag("--json", flags->json, "Print JSON");
+  AddSocketOption(*verb, flags->socket);
+  verb->footer(
+      "The cluster runs on in a simulation, once as it is and once changed; nothing really\n"
+      "changes.\n"
+      "Example: renzan cluster what-if --add-nodes own=2 --submit big.yaml");
+  verb->callback([flags] { Ask(*flags); });
+}
+
+}  // namespace renzan

@@ -1,0 +1,93 @@
+// renzan data import FILES... --output DIR
+
+#include "renzan/data/import.h"
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdio>
+#include <memory>
+
+#include "renzan/base/error.h"
+#include "renzan/cli/data/verbs.h"
+
+namespace renzan {
+namespace {
+
+struct Flags {
+  ImportOptions options;
+  std::string dense = "log";
+  std::string on_bad_row = "error";
+};
+
+void Import(Flags flags) {
+  ImportOptions& options = flags.options;
+  options.log_dense = flags.dense == "log";
+  options.skip_bad_rows = flags.on_bad_row == "skip";
+  options.stop = StopOnSignals();
+  ImportProgress done;
+  double seconds = 0;
+  {
+    DataProgress bar(SystemClock(), "importing");
+    options.progress = [&](const ImportProgress& progress) {
+      const double fraction = progress.total_raw_bytes == 0
+                                  ? -1
+                                  : static_cast<double>(progress.raw_bytes) /
+                                        static_cast<double>(progress.total_raw_bytes);
+      const double rate = static_cast<double>(progress.rows) / std::max(bar.seconds(), 1e-3);
+      bar.Update(fraction, fmt::format("{} rows, {:.0f} rows/s", progress.rows, rate));
+    };
+    done = ImportDataset(options);
+    seconds = std::max(bar.seconds(), 1e-3);
+  }
+  fmt::print("{}: {} rows in {:.2f} s ({:.0f} rows/s, {:.1f} MB/s of text)\n", options.output,
+             done.rows, seconds, static_cast<double>(done.rows) / seconds,
+             static_cast<double>(done.text_bytes) * 1e-6 / seconds);
+  if (options.skip_bad_rows) fmt::print("skipped {} bad rows\n", done.bad_rows);
+}
+
+}  // namespace
+
+void AddDataImportVerb(CLI::App& data) {
+  CLI::App* verb = data.add_subcommand("import", "Turn text files into a dataset");
+  const auto flags = std::make_shared<Flags>();
+  ImportOptions& options = flags->options;
+  verb->add_option("files", options.inputs, "Text, .gz or .zst, in order; '-' reads standard input")
+      ->required()
+      ->type_name("FILE");
+  verb->add_option("-o,--output", options.output, "Directory to create")
+      ->required()
+      ->type_name("DIR");
+  verb->add_option("--format", options.format, "criteo (TSV, 40 columns) or csv (with --schema)")
+      ->check(CLI::IsMember({"criteo", "csv"}))
+      ->capture_default_str();
+  verb->add_option("--schema", options.schema, "Schema file of format csv: what each column is")
+      ->type_name("FILE");
+  verb->add_option("--vocabulary", options.vocabulary,
+                   "hash:N (N ids per feature) or threshold:K (own ids for values seen K times); "
+                   "FEATURE=... for one feature; may be repeated [" +
+                       std::string(kDefaultVocabulary) + "]")
+      ->allow_extra_args(false)
+      ->type_name("SPEC");
+  verb->add_option("--vocabulary-from", options.vocabulary_from,
+                   "Use another dataset's vocabulary, as for a test set")
+      ->type_name("DIR");
+  verb->add_option("--dense", flags->dense,
+                   "format criteo: log (log(max(x, 0) + 1)) or none (as it is); missing is 0")
+      ->check(CLI::IsMember({"log", "none"}))
+      ->capture_default_str();
+  verb->add_option("--on-bad-row", flags->on_bad_row, "error, or skip and count")
+      ->check(CLI::IsMember({"error", "skip"}))
+      ->capture_default_str();
+  verb->add_option("--shard-rows", options.shard_rows, "Rows in one shard")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  verb->footer(
+      "Examples:\n"
+      "  renzan data import day_0.gz day_1.gz --output data/train --vocabulary hash:100000\n"
+      "  renzan data import day_23.gz --output data/test --vocabulary-from data/train\n"
+      "  zcat clicks.csv.gz | renzan data import - --format csv --schema schema.yaml \\\n"
+      "    --vocabulary threshold:8 --output data/clicks");
+  verb->callback([flags] { Import(*flags); });
+}
+
+}  // namespace renzan

@@ -1,0 +1,134 @@
+// renzan data inspect DIR, renzan data verify DIR
+
+#include "renzan/data/inspect.h"
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdio>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "renzan/base/error.h"
+#include "renzan/cli/data/verbs.h"
+#include "renzan/data/dataset.h"
+
+namespace renzan {
+namespace {
+
+nlohmann::ordered_json ToJson(const FeatureSummary& feature) {
+  nlohmann::ordered_json top = nlohmann::ordered_json::array();
+  for (const TopValue& value : feature.top)
+    top.push_back(
+        {{"value", value.value}, {"count", value.count}, {"label_rate", value.label_rate}});
+  nlohmann::ordered_json out = {
+      {"name", feature.name},         {"kind", feature.kind},
+      {"values", feature.values},     {"missing", feature.missing},
+      {"distinct", feature.distinct}, {"distinct_capped", feature.distinct_capped}};
+  if (feature.kind == "dense") {
+    out["min"] = feature.min;
+    out["mean"] = feature.mean;
+    out["max"] = feature.max;
+  } else {
+    out["num_embeddings"] = feature.num_embeddings;
+    out["vocabulary"] = feature.vocabulary;
+  }
+  out["top"] = std::move(top);
+  return out;
+}
+
+void PrintJson(const Dataset& dataset, const DatasetSummary& summary) {
+  nlohmann::ordered_json out = {{"directory", dataset.directory()},
+                                {"fingerprint", dataset.fingerprint()},
+                                {"rows", summary.rows},
+                                {"label", dataset.schema().label},
+                                {"label_rate", summary.label_rate}};
+  if (dataset.planted())
+    out["generated"] = {{"best_auc", dataset.planted()->best_auc},
+                        {"best_log_loss", dataset.planted()->best_log_loss}};
+  out["features"] = nlohmann::ordered_json::array();
+  for (const FeatureSummary& feature : summary.features) out["features"].push_back(ToJson(feature));
+  // Text of a vocabulary may be in any encoding.
+  fmt::print("{}\n", out.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
+}
+
+std::string ShortText(const std::string& text) {
+  std::string shown;
+  for (const unsigned char c : text.substr(0, 16))
+    shown += c < 0x20 || c == 0x7f ? '?' : static_cast<char>(c);
+  return text.size() > 16 ? shown + "..." : shown;
+}
+
+void PrintTable(const Dataset& dataset, const DatasetSummary& summary) {
+  fmt::print("{}: {} rows, label '{}' with rate {:.4f}\nfingerprint {}\n", dataset.directory(),
+             summary.rows, dataset.schema().label, summary.label_rate, dataset.fingerprint());
+  if (dataset.planted())
+    fmt::print("generated: best reachable AUC {:.5f}, log loss {:.5f}\n",
+               dataset.planted()->best_auc, dataset.planted()->best_log_loss);
+  size_t width = 7;
+  for (const FeatureSummary& feature : summary.features)
+    width = std::max(width, feature.name.size());
+  fmt::print("\n{:<{}}  {:<9} {:>10} {:>8} {:>9} {:>10}  {}\n", "feature", width, "kind", "values",
+             "missing", "distinct", "of", "most frequent: share, label rate");
+  for (const FeatureSummary& feature : summary.features) {
+    const double values = static_cast<double>(std::max<int64_t>(feature.values, 1));
+    const bool dense = feature.kind == "dense";
+    // An empty bag has no values, so its share is one of rows.
+    const double rows = feature.kind == "multi-hot"
+                            ? static_cast<double>(std::max<int64_t>(summary.rows, 1))
+                            : values;
+    fmt::print(
+        "{:<{}}  {:<9} {:>10} {:>7.2f}% {:>8}{} {:>10} ", feature.name, width, feature.kind,
+        feature.values, 100 * static_cast<double>(feature.missing) / rows, feature.distinct,
+        feature.distinct_capped ? "+" : " ",
+        dense ? fmt::format("max {:.4g}", feature.max) : fmt::format("{}", feature.num_embeddings));
+    for (const TopValue& top : feature.top)
+      fmt::print("  {}: {:.1f}%, {:.3f}", ShortText(top.value),
+                 100 * static_cast<double>(top.count) / values, top.label_rate);
+    fmt::print("\n");
+  }
+  fmt::print(
+      "\nmissing: id 0 or an empty bag; for dense the share of zeros, as which missing values "
+      "are stored\n");
+}
+
+}  // namespace
+
+void AddDataInspectVerb(CLI::App& data) {
+  struct Flags {
+    std::string directory;
+    size_t top = 3;
+    bool json = false;
+  };
+  CLI::App* verb = data.add_subcommand("inspect", "Show what is in a dataset, feature by feature");
+  const auto flags = std::make_shared<Flags>();
+  verb->add_option("dataset", flags->directory, "A dataset's directory")
+      ->required()
+      ->type_name("DIR");
+  verb->add_option("--top", flags->top, "Most frequent values to show")->capture_default_str();
+  verb->add_flag("--json", flags->json, "One JSON object");
+  verb->footer("Example:\n  renzan data inspect data/train --top 5");
+  verb->callback([flags] {
+    const Dataset dataset(flags->directory);
+    const DatasetSummary summary = InspectDataset(dataset, flags->top, StopOnSignals());
+    if (flags->json)
+      PrintJson(dataset, summary);
+    else
+      PrintTable(dataset, summary);
+  });
+}
+
+void AddDataVerifyVerb(CLI::App& data) {
+  CLI::App* verb = data.add_subcommand(
+      "verify",
+      "Compare every file of a dataset with its recorded SHA-256; exit 65 if one differs");
+  const auto directory = std::make_shared<std::string>();
+  verb->add_option("dataset", *directory, "A dataset's directory")->required()->type_name("DIR");
+  verb->footer("Example:\n  renzan data verify data/train");
+  verb->callback([directory] {
+    const Dataset dataset(*directory);
+    dataset.Verify();
+    fmt::print("{}: {} rows, all checksums right\n", *directory, dataset.num_rows());
+  });
+}
+
+}  // namespace renzan

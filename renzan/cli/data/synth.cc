@@ -1,0 +1,75 @@
+// renzan data synth --output FILE|DIR
+
+#include "renzan/data/synth.h"
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <memory>
+
+#include "renzan/base/error.h"
+#include "renzan/cli/data/verbs.h"
+
+namespace renzan {
+namespace {
+
+void Synth(SynthOptions options) {
+  options.stop = StopOnSignals();
+  SynthResult result;
+  {
+    DataProgress bar(SystemClock(), "generating");
+    options.progress = [&](int64_t rows) {
+      bar.Update(static_cast<double>(rows) / static_cast<double>(options.rows),
+                 fmt::format("{} rows", rows));
+    };
+    result = Synthesize(options);
+  }
+  fmt::print("{}: {} rows, label rate {:.4f}\nbest reachable AUC {:.5f}, log loss {:.5f}\n",
+             options.output, options.rows, result.label_rate, result.planted.best_auc,
+             result.planted.best_log_loss);
+}
+
+}  // namespace
+
+void AddDataSynthVerb(CLI::App& data) {
+  CLI::App* verb = data.add_subcommand("synth", "Generate data whose best reachable AUC is known");
+  const auto options = std::make_shared<SynthOptions>();
+  TeacherOptions& teacher = options->teacher;
+  verb->add_option("-o,--output", options->output,
+                   "File to create (compressed by its name: .gz, .zst), or directory with "
+                   "--format dataset")
+      ->required()
+      ->type_name("PATH");
+  verb->add_option("--rows", options->rows, "How many rows")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  verb->add_option("--first-row", options->first_row,
+                   "Where in the seed's stream of rows to begin: disjoint ranges are train and "
+                   "test sets of the same planted model")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  verb->add_option("--seed", teacher.seed, "Same seed, same bytes")->capture_default_str();
+  verb->add_option("--format", options->format, "criteo (TSV) or dataset")
+      ->check(CLI::IsMember({"criteo", "dataset"}))
+      ->capture_default_str();
+  verb->add_option("--features", teacher.num_one_hot, "One-hot features (format dataset)")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  verb->add_option("--multi-hot", teacher.num_multi_hot, "Multi-hot features (format dataset)")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  verb->add_option("--rows-per-table", teacher.rows_per_table,
+                   "Values of the largest feature; the smallest has 4")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  verb->add_option("--shard-rows", options->shard_rows, "Rows in one shard (format dataset)")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  verb->footer(
+      "Example:\n"
+      "  renzan data synth --rows 1000000 --seed 1 --output train.tsv.gz\n"
+      "  renzan data synth --rows 100000 --seed 1 --first-row 1000000 --output test.tsv.gz\n"
+      "  renzan data synth --rows 100000 --format dataset --multi-hot 3 --output data/synth");
+  verb->callback([options] { Synth(*options); });
+}
+
+}  // namespace renzan

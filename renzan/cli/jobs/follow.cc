@@ -1,0 +1,90 @@
+#include "renzan/cli/jobs/follow.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <thread>
+
+#include "renzan/base/clock.h"
+#include "renzan/base/error.h"
+#include "renzan/base/log.h"
+
+namespace renzan {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr double kDaemonMayBeAwaySeconds = 60;
+constexpr double kFirstPause = 0.02, kLongestPause = 1;
+
+bool HasEnded(const std::string& state) {
+  return state == "done" || state == "failed" || state == "cancelled" || state == "timeout";
+}
+
+int ExitCodeOf(int64_t id, const Json& job, const std::string& state) {
+  const Json& code = job.at("exit_code");
+  if (state == "done") return 0;
+  LogWarning("job {} ended: {}", id, state);
+  const int status = code.is_null() ? 1 : code.get<int>();
+  return status == 0 ? 1 : status;
+}
+
+// Where the output that has been shown ends.
+struct Shown {
+  int64_t attempt = 0;
+  size_t bytes = 0;  // of that attempt
+};
+
+// Shows the rest of an attempt's log, until the attempt or the daemon ends.
+void ShowAttempt(cluster::Client& client, int64_t id, Shown& shown) {
+  size_t begin = 0;  // of the piece, in the log
+  client.Stream(fmt::format("/v1/jobs/{}/logs?worker=0&attempt={}&follow=1", id, shown.attempt),
+                [&](std::string_view piece) {
+                  const size_t skip =
+                      std::min(piece.size(), shown.bytes - std::min(shown.bytes, begin));
+                  begin += piece.size();
+                  piece.remove_prefix(skip);
+                  if (std::fwrite(piece.data(), 1, piece.size(), stdout) != piece.size() ||
+                      std::fflush(stdout) != 0)
+                    FailErrno(errno, "cannot write the log to stdout");
+                  shown.bytes += piece.size();
+                });
+}
+
+}  // namespace
+
+int WaitForJob(cluster::Client& client, int64_t id, bool follow) {
+  Shown shown;
+  double pause = kFirstPause;
+  double last_answer = SystemClock().MonotonicSeconds();
+  for (;;) {
+    try {
+      const Json job = Json::parse(client.Get(fmt::format("/v1/jobs/{}", id)));
+      last_answer = SystemClock().MonotonicSeconds();
+      const std::string state = job.at("state");
+      const int64_t attempts = job.at("attempts");
+      if (follow && attempts > shown.attempt) {
+        // Only what is shown after its end is surely all of it.
+        const bool is_over = !job.at("attempts_list").at(shown.attempt).at("ended").is_null();
+        ShowAttempt(client, id, shown);
+        if (is_over) shown = {.attempt = shown.attempt + 1};
+        pause = kFirstPause;
+        continue;
+      }
+      if (HasEnded(state)) return ExitCodeOf(id, job, state);
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::kUnavailable) throw;
+      if (SystemClock().MonotonicSeconds() - last_answer > kDaemonMayBeAwaySeconds)
+        throw error.WithContext(fmt::format("job {} goes on without us", id));
+    }
+    std::this_thread::sleep_for(std::chrono::duration<double>(pause));
+    pause = std::min(pause * 1.5, kLongestPause);
+  }
+}
+
+}  // namespace renzan

@@ -1,0 +1,56 @@
+// renzan job show|explain|logs|cancel|preempt|checkpoint ID
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "renzan/cli/cluster/daemon_access.h"
+#include "renzan/cli/jobs/verbs.h"
+#include "renzan/cli/verbs.h"
+#include "renzan/cluster/client/client.h"
+
+namespace renzan {
+namespace {
+
+struct ActFlags {
+  int64_t id = 0;
+  std::string socket;
+};
+
+// POST /v1/jobs/ID/ACTION, and what state the job is in now.
+void AddActVerb(CLI::App& job, const std::string& action, const std::string& what,
+                const std::string& footer) {
+  CLI::App* verb = job.add_subcommand(action, what);
+  const auto flags = std::make_shared<ActFlags>();
+  verb->add_option("ID", flags->id, "as `renzan jobs` shows it")->required();
+  AddSocketOption(*verb, flags->socket);
+  verb->footer(footer);
+  verb->callback([flags, action] {
+    cluster::Client client(EndpointOf(flags->socket));
+    const auto answer =
+        nlohmann::json::parse(client.Post(fmt::format("/v1/jobs/{}/{}", flags->id, action), "{}"));
+    fmt::print("job {}: {}\n", flags->id, answer.value("state", "asked to " + action));
+  });
+}
+
+}  // namespace
+
+void AddJobVerb(CLI::App& app) {
+  CLI::App* verb = app.add_subcommand("job", "Look at one job, or stop it");
+  verb->require_subcommand(1);
+  AddJobShowVerb(*verb);
+  AddJobExplainVerb(*verb);
+  AddJobLogsVerb(*verb);
+  AddActVerb(
+      *verb, "cancel", "End a job for good",
+      "Its workers get SIGTERM, and SIGKILL after its grace.\nExample: renzan job cancel 12");
+  AddActVerb(*verb, "preempt", "Stop a job with a checkpoint; it goes back to its place in line",
+             "Example: renzan job preempt 12");
+  AddActVerb(*verb, "checkpoint", "Ask a job for a checkpoint; it goes on",
+             "Needs checkpoint.on_request: its workers get SIGUSR1.\n"
+             "Example: renzan job checkpoint 12");
+}
+
+}  // namespace renzan

@@ -1,0 +1,145 @@
+#include "renzan/cli/jobs/source.h"
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "renzan/base/error.h"
+#include "renzan/base/file.h"
+#include "renzan/cluster/spec/job_spec.h"
+
+namespace renzan {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// JSON is YAML too: any text becomes a value that is text.
+std::string Quoted(const Json& value) {
+  try {
+    return value.dump();
+  } catch (const Json::exception&) {
+    Fail(ErrorCode::kUsage, "a word of the command line is not UTF-8: put it into a script");
+  }
+}
+
+std::vector<std::string> AllOverrides(const JobFlags& flags) {
+  std::vector<std::string> overrides;
+  const auto add = [&](const char* key, const std::string& value) {
+    if (!value.empty()) overrides.push_back(fmt::format("{}={}", key, value));
+  };
+  const auto add_text = [&](const char* key, const std::string& value) {
+    if (!value.empty()) add(key, Quoted(value));
+  };
+  add_text("name", flags.name);
+  add_text("queue", flags.queue);
+  add("priority", flags.priority);
+  add_text("replicas", flags.replicas);
+  add("resources.gpu", flags.gpus);
+  add("resources.cpu", flags.cpus);
+  add_text("resources.memory", flags.memory);
+  add("retries", flags.retries);
+  add_text("timeout", flags.timeout);
+  add_text("artifacts", flags.artifacts);
+  if (flags.checkpoints) add("checkpoint.on_stop", "true");
+  overrides.insert(overrides.end(), flags.overrides.begin(), flags.overrides.end());
+  return overrides;
+}
+
+bool LooksLikeAJobFile(const std::string& word) {
+  return (word.ends_with(".yaml") || word.ends_with(".yml")) && FileExists(word);
+}
+
+// A job before it is understood.
+struct JobText {
+  std::string yaml, source;
+  std::vector<std::string> overrides;
+};
+
+JobText ReadJob(const CLI::App& verb, const JobFlags& flags) {
+  // CLI11 keeps the "--" it has seen among what is left over.
+  const std::vector<std::string> rest = verb.remaining();
+  const bool is_command = std::find(rest.begin(), rest.end(), "--") != rest.end();
+  const std::string help = fmt::format("(see renzan {} --help)", verb.get_name());
+  if (flags.words.empty())
+    Fail(ErrorCode::kUsage, "name a job file, or a command after -- {}", help);
+  if (!is_command && flags.words.size() > 1)
+    Fail(ErrorCode::kUsage,
+         "more than one job file: a command goes after --, as in renzan {} -- {}", verb.get_name(),
+         fmt::join(flags.words, " "));
+  if (is_command && LooksLikeAJobFile(flags.words[0]))
+    Fail(ErrorCode::kUsage, "name a job file or a command, not both {}", help);
+
+  JobText text{"", "command line", AllOverrides(flags)};
+  if (is_command) {
+    text.overrides.insert(text.overrides.begin(), "command=" + Quoted(flags.words));
+  } else {
+    text.source = flags.words[0];
+    text.yaml = ReadFile(text.source);
+  }
+  return text;
+}
+
+std::string RequestOf(const JobText& text) {
+  // The daemon reads it once more; what is wrong with it needs no daemon to be found.
+  cluster::ReadJobSpec(text.yaml, text.source, text.overrides);
+  const Json request = {{"spec", text.yaml},
+                        {"source", text.source},
+                        {"overrides", text.overrides},
+                        {"submit_dir", std::filesystem::current_path().string()}};
+  try {
+    return request.dump();
+  } catch (const Json::exception&) {
+    Fail(ErrorCode::kConfig, "{} is not UTF-8 text", text.source);
+  }
+}
+
+}  // namespace
+
+void AddJobFlags(CLI::App& verb, JobFlags& flags) {
+  verb.add_option("job", flags.words, "A job's YAML file, or a command after --");
+  verb.add_option("--set", flags.overrides, "Override one key: --set checkpoint.max_interval=5m")
+      ->take_all()
+      ->allow_extra_args(false);
+  verb.add_option("--name", flags.name, "Default: the program's name");
+  verb.add_option("--queue", flags.queue, "Default: default");
+  verb.add_option("--priority", flags.priority, "Higher goes first");
+  verb.add_option("--replicas", flags.replicas, "Workers: 4, or 2..8 when elastic");
+  verb.add_option("--gpus", flags.gpus, "Of each worker");
+  verb.add_option("--cpus", flags.cpus, "Cores of each worker");
+  verb.add_option("--memory", flags.memory, "Of each worker: 512MiB, 32GiB");
+  verb.add_option("--retries", flags.retries, "Attempts after a failure");
+  verb.add_option("--timeout", flags.timeout, "Of all running time: 2h");
+  verb.add_option("--artifacts", flags.artifacts, "A directory to keep when the job ends");
+  verb.add_flag("--checkpoints", flags.checkpoints,
+                "It checkpoints on SIGTERM and exits 75, so it may be stopped without loss");
+}
+
+std::string JobRequest(const CLI::App& verb, const JobFlags& flags) {
+  return RequestOf(ReadJob(verb, flags));
+}
+
+std::string RepeatRequest(const std::string& shown_job, const JobFlags& flags) {
+  const Json job = Json::parse(shown_job);
+  const std::string name = fmt::format("job {}", job.at("id").dump());
+  if (!flags.words.empty())
+    Fail(ErrorCode::kUsage, "--again: {} has a command already; change its keys with --set", name);
+  if (job.at("spec").is_null())
+    Fail(ErrorCode::kNoPermission, "{} is another user's: only they can run it again", name);
+  return RequestOf({job.at("spec"), name, AllOverrides(flags)});
+}
+
+std::string PrintedJob(const CLI::App& verb, const JobFlags& flags) {
+  JobText text;
+  if (flags.words.empty()) {
+    text = {"command: [PROGRAM]", "command line", AllOverrides(flags)};
+  } else {
+    text = ReadJob(verb, flags);
+  }
+  cluster::JobSpec spec = cluster::ReadJobSpec(text.yaml, text.source, text.overrides);
+  // The default, which is made from what is yet to be filled in.
+  if (flags.words.empty() && spec.name == spec.command[0]) spec.name.clear();
+  return cluster::PrintJobSpec(spec, /*with_docs=*/true);
+}
+
+}  // namespace renzan

@@ -1,0 +1,172 @@
+// renzan checkpoint list|verify
+
+#include "renzan/cli/train/checkpoint_list.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <array>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "renzan/base/clock.h"
+#include "renzan/base/error.h"
+#include "renzan/base/log.h"
+#include "renzan/checkpoint/reader.h"
+#include "renzan/cli/text/table.h"
+#include "renzan/cli/train/model_directory.h"
+
+namespace renzan {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct Options {
+  std::string path;
+  bool json = false;
+};
+
+Json TextOrNull(const std::string& text) { return text.empty() ? Json(nullptr) : Json(text); }
+
+std::string UtcOf(const CheckpointEntry& entry) {
+  return FormatUtc(static_cast<double>(entry.unix_ms / 1000));
+}
+
+std::string Size(uint64_t bytes) {
+  constexpr std::array kUnits = {"B", "KiB", "MiB", "GiB", "TiB"};
+  double size = static_cast<double>(bytes);
+  size_t unit = 0;
+  for (; size >= 1024 && unit + 1 < kUnits.size(); ++unit) size /= 1024;
+  return unit == 0 ? fmt::format("{} B", bytes) : fmt::format("{:.1f} {}", size, kUnits[unit]);
+}
+
+Json ToJson(const CheckpointEntry& entry) {
+  const bool readable = entry.kind.has_value();
+  return {{"name", entry.name},
+          {"path", entry.path},
+          {"step", entry.step},
+          {"time", readable ? Json(UtcOf(entry)) : Json(nullptr)},
+          {"bytes", readable ? Json(entry.bytes) : Json(nullptr)},
+          {"kind", readable ? Json(Name(*entry.kind)) : Json(nullptr)},
+          {"base", TextOrNull(entry.base)},
+          {"quantization", TextOrNull(entry.quantization)},
+          {"model_sha256", TextOrNull(entry.model_sha256)},
+          {"problem", TextOrNull(entry.problem)}};
+}
+
+std::string State(const CheckpointEntry& entry) {
+  if (!entry.problem.empty()) return "DAMAGED: " + entry.problem;
+  return entry.quantization.empty() ? "ok" : "ok, " + ExactnessNote(entry.quantization);
+}
+
+void PrintTable(const std::vector<CheckpointEntry>& entries) {
+  constexpr Table::Align kRight = Table::Align::kRight;
+  Table table({{"name"},
+               {"step", kRight},
+               {"time (UTC)"},
+               {"size", kRight},
+               {"kind"},
+               {"base"},
+               {"state"}});
+  for (const CheckpointEntry& entry : entries) {
+    const auto known = [&](const std::string& text) { return entry.kind ? text : "?"; };
+    table.Add({entry.name, fmt::format("{}", entry.step), known(UtcOf(entry)),
+               known(Size(entry.bytes)),
+               known(std::string(Name(entry.kind.value_or(CheckpointKind::kFull)))), entry.base,
+               State(entry)});
+  }
+  fmt::print("{}", table.Text());
+}
+
+void List(const Options& options) {
+  const std::vector<CheckpointEntry> entries = FindCheckpoints(options.path);
+  if (options.json) {
+    Json out = Json::array();
+    for (const CheckpointEntry& entry : entries) out.push_back(ToJson(entry));
+    fmt::print("{}\n", out.dump(2));
+    return;
+  }
+  if (entries.empty()) {
+    LogInfo("{} holds no checkpoints yet", options.path);
+    return;
+  }
+  PrintTable(entries);
+}
+
+// Verifies every file of an entry whose manifest is sound; what is wrong becomes its problem.
+// Bases in `verified` are not read once more.
+void VerifyFiles(CheckpointEntry& entry, const std::set<std::string>& verified) {
+  if (!entry.problem.empty()) return;
+  try {
+    CheckpointReader(entry.path).VerifyAll(!verified.contains(entry.base));
+  } catch (const Error& error) {
+    entry.problem = error.what();
+  }
+}
+
+void PrintVerified(const CheckpointEntry& entry) {
+  if (!entry.problem.empty()) {
+    fmt::print("DAMAGED: {}: {}\n", entry.path, entry.problem);
+    return;
+  }
+  const std::string note = ExactnessNote(entry.quantization);
+  fmt::print("sound: {}: {}, step {}, {} bytes{}{}\n", entry.path, Name(*entry.kind), entry.step,
+             entry.bytes, note.empty() ? "" : ", ", note);
+  if (!entry.model_sha256.empty()) fmt::print("  model_sha256 {}\n", entry.model_sha256);
+}
+
+int Verify(const Options& options) {
+  std::vector<CheckpointEntry> entries = FindCheckpoints(options.path);
+  // Oldest first: a base comes before what adds to it.
+  std::reverse(entries.begin(), entries.end());
+  std::set<std::string> verified;
+  Json list = Json::array();
+  size_t damaged = 0;
+  for (CheckpointEntry& entry : entries) {
+    VerifyFiles(entry, verified);
+    if (entry.problem.empty()) verified.insert(entry.name);
+    damaged += entry.problem.empty() ? 0 : 1;
+    if (options.json) {
+      list.push_back(ToJson(entry));
+    } else {
+      PrintVerified(entry);
+    }
+  }
+  if (options.json)
+    fmt::print("{}\n", Json({{"sound", damaged == 0}, {"checkpoints", std::move(list)}}).dump(2));
+  if (damaged == 0) return 0;
+  LogError("{} of {} checkpoints cannot be used", damaged, entries.size());
+  return static_cast<int>(ErrorCode::kData);
+}
+
+}  // namespace
+
+std::string ExactnessNote(const std::string& quantization) {
+  return quantization.empty() ? "" : quantization + ": not bit-exact";
+}
+
+void AddCheckpointListVerb(CLI::App& checkpoint) {
+  const auto options = std::make_shared<Options>();
+  CLI::App* list = checkpoint.add_subcommand("list", "List the checkpoints of a run");
+  list->add_option("DIR", options->path, "a run, or a directory of checkpoints")->required();
+  list->add_flag("--json", options->json, "print JSON");
+  list->footer(
+      "Newest first. Manifests and sizes are checked, checksums of files are not: see verify.\n"
+      "Example: renzan checkpoint list runs/a");
+  list->callback([options] { List(*options); });
+}
+
+void AddCheckpointVerifyVerb(CLI::App& checkpoint, int& exit_status) {
+  const auto options = std::make_shared<Options>();
+  CLI::App* verify = checkpoint.add_subcommand("verify", "Check every file of checkpoints");
+  verify->add_option("DIR", options->path, "a checkpoint, a model, a run or a directory of them")
+      ->required();
+  verify->add_flag("--json", options->json, "print JSON");
+  verify->footer(
+      "Lists all, and exits 65 when one is damaged.\n"
+      "Example: renzan checkpoint verify runs/a");
+  verify->callback([options, &exit_status] { exit_status = Verify(*options); });
+}
+
+}  // namespace renzan

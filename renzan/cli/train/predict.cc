@@ -1,0 +1,83 @@
+// renzan predict MODEL --data DIR --output scores.npy|scores.csv
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <memory>
+
+#include "renzan/base/error.h"
+#include "renzan/base/file.h"
+#include "renzan/base/log.h"
+#include "renzan/cli/train/saved_model.h"
+#include "renzan/cli/verbs.h"
+#include "renzan/data/npy.h"
+#include "renzan/model/loss.h"
+
+namespace renzan {
+namespace {
+
+void CheckScoreFileName(const std::string& path) {
+  if (!path.ends_with(".npy") && !path.ends_with(".csv"))
+    Fail(ErrorCode::kUsage, "--output {}: the name must end in .npy or .csv", path);
+}
+
+// Scores as an array [rows] of float32, or as text with a header and one score a line.
+class ScoreFile {
+ public:
+  explicit ScoreFile(const std::string& path) : path_(path), partial_(path + ".partial") {
+    if (path.ends_with(".npy")) {
+      npy_ = std::make_unique<NpyWriter>(partial_, NpyType::kFloat32);
+    } else {
+      csv_ = std::make_unique<FileWriter>(partial_);
+      csv_->Write("score\n");
+    }
+  }
+
+  void Append(std::span<const float> logits) {
+    for (float logit : logits) {
+      const float score = Sigmoid(logit);
+      if (npy_) npy_->AppendValue(score);
+      if (csv_) csv_->Write(fmt::format("{}\n", score));
+    }
+  }
+
+  void Close() {
+    if (npy_) npy_->Close();
+    if (csv_) csv_->Close();
+    if (std::rename(partial_.c_str(), path_.c_str()) != 0)
+      FailErrno(errno, fmt::format("cannot write {}", path_));
+  }
+
+ private:
+  std::string path_, partial_;
+  std::unique_ptr<NpyWriter> npy_;
+  std::unique_ptr<FileWriter> csv_;
+};
+
+}  // namespace
+
+void AddPredictVerb(CLI::App& app, int& exit_status) {
+  CLI::App* verb = app.add_subcommand("predict", "Write a trained model's scores for a dataset");
+  const auto flags = std::make_shared<SavedModelFlags>();
+  const auto output = std::make_shared<std::string>();
+  AddSavedModelFlags(*verb, *flags);
+  verb->add_option("--output", *output, "scores.npy or scores.csv: probabilities in row order")
+      ->required();
+  verb->footer(
+      "Example:\n  renzan predict runs/dlrm-2026-01-31T12:00:00Z --data data/test "
+      "--output scores.npy");
+  verb->callback([flags, output, &exit_status] {
+    CheckScoreFileName(*output);
+    exit_status =
+        WithSavedModel(*flags, [&](HybridModel& model, const TrainConfig& config,
+                                   Communicator& comm, const Dataset& dataset, RowRange rows) {
+          std::unique_ptr<ScoreFile> file;
+          if (comm.rank() == 0) file = std::make_unique<ScoreFile>(*output);
+          PredictRows(model, comm, dataset, rows, config.training.batch_size,
+                      [&](std::span<const float> logits) { file->Append(logits); });
+          if (file) file->Close();
+          if (file) LogInfo("wrote {} scores to {}", rows.size(), *output);
+        });
+  });
+}
+
+}  // namespace renzan

@@ -1,0 +1,56 @@
+#include "renzan/cli/train/rerun.h"
+
+#include "renzan/base/error.h"
+#include "renzan/base/log.h"
+#include "renzan/data/dataset.h"
+#include "renzan/train/run_manifest.h"
+
+namespace renzan {
+namespace {
+
+RunManifest ReadFinished(const std::string& run_dir) {
+  RunManifest manifest = ReadRunManifest(run_dir + "/manifest.json");
+  if (manifest.model_sha256.empty())
+    Fail(ErrorCode::kData, "{} did not finish: there is no model to compare with", run_dir);
+  return manifest;
+}
+
+}  // namespace
+
+void ReadRecordedConfig(const std::string& run_dir, std::span<const std::string> overrides,
+                        const ConfigFields::Describer& describe) {
+  ReadConfigText(ReadFinished(run_dir).config, run_dir + "/manifest.json", overrides, describe);
+}
+
+void CheckSameData(const std::string& run_dir, const TrainConfig& config) {
+  const RunManifest manifest = ReadFinished(run_dir);
+  for (const std::string& path : {config.data.train.path, config.data.eval.path}) {
+    if (path.empty()) continue;
+    const Dataset dataset(path);
+    const auto recorded = manifest.datasets.find(dataset.directory());
+    if (recorded != manifest.datasets.end() && recorded->second != dataset.fingerprint())
+      Fail(
+          ErrorCode::kData,
+          "{} has changed since {} was trained (fingerprint {} then, {} now): import it again from "
+          "the same source, or train anew",
+          path, run_dir, recorded->second.substr(0, 12), dataset.fingerprint().substr(0, 12));
+  }
+}
+
+int CompareWithRecorded(const std::string& run_dir, const RunResult& result) {
+  const RunManifest recorded = ReadFinished(run_dir);
+  if (recorded.model_sha256 == result.model_sha256) {
+    fmt::print("identical: the model of {} came out again bit for bit\nsha256 {}\n", run_dir,
+               result.model_sha256);
+    return 0;
+  }
+  fmt::print("DIFFERENT from {}\n  then {}\n  now  {}\n", run_dir, recorded.model_sha256,
+             result.model_sha256);
+  const RunManifest now = ReadRunManifest(result.run_dir + "/manifest.json");
+  for (const std::string& reason : DifferencesThatChangeBits(recorded, now))
+    fmt::print("  {}\n", reason);
+  fmt::print("see where: renzan checkpoint diff {}/model {}/model\n", run_dir, result.run_dir);
+  return 1;
+}
+
+}  // namespace renzan

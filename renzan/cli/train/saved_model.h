@@ -1,0 +1,37 @@
+#pragma once
+
+// What `eval` and `predict` share: a saved model brought back to life over a dataset.
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "renzan/cli/train/workers.h"
+#include "renzan/data/dataset.h"
+#include "renzan/train/config.h"
+#include "renzan/train/evaluate.h"
+#include "renzan/train/hybrid_model.h"
+
+namespace CLI {
+class App;
+}
+
+namespace renzan {
+
+struct SavedModelFlags {
+  std::string model, data;
+  std::vector<int64_t> rows;
+  int workers = 1, threads = 0;
+  std::string backend = "auto";
+};
+
+void AddSavedModelFlags(CLI::App& verb, SavedModelFlags& flags);
+
+// Loads the model (a model directory, or a run directory that holds one) on one or several workers
+// and calls `body` on each. Returns the exit status.
+int WithSavedModel(
+    const SavedModelFlags& flags,
+    const std::function<void(HybridModel& model, const TrainConfig& config, Communicator& comm,
+                             const Dataset& dataset, RowRange rows)>& body);
+
+}  // namespace renzan

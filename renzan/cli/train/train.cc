@@ -1,0 +1,192 @@
+// renzan train CONFIG.yaml | --rerun DIR | --resume --run-dir DIR
+
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <memory>
+#include <thread>
+
+#include "renzan/base/clock.h"
+#include "renzan/base/error.h"
+#include "renzan/cli/train/rerun.h"
+#include "renzan/cli/train/train_signals.h"
+#include "renzan/cli/train/workers.h"
+#include "renzan/cli/verbs.h"
+#include "renzan/comm/rendezvous.h"
+#include "renzan/train/config.h"
+#include "renzan/train/run.h"
+#include "renzan/train/run_manifest.h"
+
+namespace renzan {
+namespace {
+
+struct TrainFlags {
+  std::string config_path, rerun;
+  std::vector<std::string> overrides;
+  bool print_config = false, resume = false;
+  int workers = 0, threads = 0;
+  std::string backend, run_dir;
+};
+
+const char* Environment(const char* name) { return std::getenv(name); }
+
+// Flags are shorthand for the keys they override.
+std::vector<std::string> AllOverrides(const TrainFlags& flags) {
+  std::vector<std::string> overrides = flags.overrides;
+  if (flags.workers != 0) overrides.push_back(fmt::format("workers={}", flags.workers));
+  if (flags.threads != 0) overrides.push_back(fmt::format("threads={}", flags.threads));
+  if (!flags.backend.empty()) overrides.push_back("comm.backend=" + flags.backend);
+  return overrides;
+}
+
+// Reads the configuration from where the flags say. Returns the name of a new run.
+std::string ReadConfig(const TrainFlags& flags, TrainConfig& config) {
+  const auto describe = [&](ConfigFields& fields) { config.Describe(fields); };
+  if (!flags.config_path.empty()) {
+    ReadConfigFile(flags.config_path, AllOverrides(flags), describe);
+    return std::filesystem::path(flags.config_path).stem().string();
+  }
+  if (!flags.rerun.empty()) {
+    // The manifest's own directories are the run's to repeat, never where to put the repetition.
+    std::vector<std::string> overrides = {"run_dir=''", "checkpoint.dir=''"};
+    for (const std::string& o : AllOverrides(flags)) overrides.push_back(o);
+    ReadRecordedConfig(flags.rerun, overrides, describe);
+    return "rerun";
+  }
+  if (flags.resume) {
+    const std::string path = flags.run_dir + "/manifest.json";
+    ReadConfigText(ReadRunManifest(path).config, path, AllOverrides(flags), describe);
+    return "";
+  }
+  ReadConfigText("", "defaults", AllOverrides(flags), describe);
+  return "";
+}
+
+void CheckFlags(const TrainFlags& flags) {
+  const bool config = !flags.config_path.empty(), rerun = !flags.rerun.empty();
+  if (config && rerun) Fail(ErrorCode::kUsage, "name a configuration file or --rerun, not both");
+  if (rerun && flags.resume)
+    Fail(ErrorCode::kUsage, "--rerun repeats a run, --resume goes on with one: choose one of them");
+  if (config || rerun || flags.print_config) return;
+  if (!flags.resume)
+    Fail(ErrorCode::kUsage,
+         "name a configuration file, --rerun DIR, or --resume --run-dir DIR (see renzan train "
+         "--help)");
+  if (flags.run_dir.empty())
+    Fail(ErrorCode::kUsage, "--resume without a configuration file needs --run-dir DIR");
+}
+
+// What the launch contract says in the environment, where neither a flag nor the configuration
+// does, and the directory of a new run. Workers started by this process learn it from `children`.
+void ResolveDirectories(const TrainFlags& flags, const std::string& name, TrainConfig& config,
+                        std::vector<std::string>& children) {
+  // A repetition begins anew, whatever the run to repeat may have left there.
+  const char* checkpoints = flags.rerun.empty() ? Environment("RENZAN_CHECKPOINT_DIR") : nullptr;
+  if (checkpoints != nullptr && config.checkpoint.dir.empty()) config.checkpoint.dir = checkpoints;
+  if (!config.run_dir.empty()) return;
+  if (const char* dir = Environment("RENZAN_RUN_DIR"); dir && *dir != 0) {
+    config.run_dir = dir;
+  } else if (!RendezvousFromEnvironment(Environment)) {
+    config.run_dir = NewRunDirectory(name, SystemClock());
+    children.push_back("RENZAN_RUN_DIR=" + config.run_dir);
+  }
+}
+
+double GraceSeconds() {
+  const char* text = Environment("RENZAN_GRACE_SECONDS");
+  if (text == nullptr || *text == 0) return 0;
+  char* end = nullptr;
+  const double seconds = std::strtod(text, &end);
+  if (*end != 0 || !(seconds >= 0) || !std::isfinite(seconds))
+    Fail(ErrorCode::kUsage, "RENZAN_GRACE_SECONDS is '{}': it must be a number of seconds", text);
+  return seconds;
+}
+
+int RunTrain(const TrainFlags& flags) {
+  RunRequests& requests = HoldTrainSignals();
+  CheckFlags(flags);
+  TrainConfig config;
+  const std::string name = ReadConfig(flags, config);
+  if (!flags.run_dir.empty()) config.run_dir = flags.run_dir;
+  if (flags.print_config) {
+    const auto describe = [&](ConfigFields& fields) { config.Describe(fields); };
+    std::fputs(PrintConfig(describe, true).c_str(), stdout);
+    return 0;
+  }
+  if (config.data.train.path.empty())
+    Fail(ErrorCode::kConfig, "{}: data.train.path is missing: name a dataset directory",
+         flags.config_path);
+  WorkerOptions workers{
+      .workers = NumWorkers(config, static_cast<int>(std::thread::hardware_concurrency())),
+      .threads = config.threads,
+      .backend = config.comm.backend,
+      .timeout_seconds = config.comm.timeout_seconds,
+      .elastic = {.min_workers = config.elastic.min,
+                  .max_restarts = config.elastic.max_restarts,
+                  .backoff_seconds = config.elastic.backoff_seconds},
+      .environment = {},
+      .on_worker = AnswerTrainSignals};
+  ResolveDirectories(flags, name, config, workers.environment);
+  RunOptions options{.name = name,
+                     .terminal = ::isatty(STDERR_FILENO) != 0,
+                     .must_resume = flags.resume,
+                     .grace_seconds = GraceSeconds(),
+                     .requests = &requests,
+                     .clock = &SystemClock()};
+
+  int status = 0;
+  const int launched = RunWorkers(workers, [&](Communicator& comm, int threads) {
+    options.threads = threads;
+    if (!flags.rerun.empty()) CheckSameData(flags.rerun, config);
+    const RunResult result = RunTraining(config, options, comm);
+    if (result.end == RunResult::End::kStopped) {
+      status = static_cast<int>(ErrorCode::kTempFail);
+    } else if (!flags.rerun.empty()) {
+      if (result.end == RunResult::End::kWasTrained)
+        Fail(ErrorCode::kCantCreate, "{} holds a finished run: choose another --run-dir",
+             result.run_dir);
+      if (comm.rank() == 0) status = CompareWithRecorded(flags.rerun, result);
+    }
+  });
+  return launched != 0 ? launched : status;
+}
+
+}  // namespace
+
+void AddTrainVerb(CLI::App& app, int& exit_status) {
+  CLI::App* verb = app.add_subcommand("train", "Train a model");
+  const auto flags = std::make_shared<TrainFlags>();
+  verb->add_option("config", flags->config_path, "YAML configuration");
+  verb->add_option("--set", flags->overrides, "Override one key: --set training.batch_size=4096")
+      ->take_all()
+      ->allow_extra_args(false);
+  verb->add_flag("--print-config", flags->print_config,
+                 "Print the resolved configuration with every default, and stop");
+  verb->add_option("--rerun", flags->rerun,
+                   "Repeat the run in this run directory and say whether the model is identical "
+                   "(exit 1 if not)");
+  verb->add_flag("--resume", flags->resume,
+                 "Go on from the newest checkpoint, which must exist; with --run-dir DIR and no "
+                 "configuration file, as DIR's manifest says");
+  verb->add_option("--workers", flags->workers, "Start this many workers on this machine")
+      ->check(CLI::PositiveNumber);
+  verb->add_option("--threads", flags->threads, "Threads per worker")->check(CLI::PositiveNumber);
+  verb->add_option("--backend", flags->backend, "auto, local, gloo or mpi");
+  verb->add_option("--run-dir", flags->run_dir, "Where logs and the model go");
+  verb->footer(
+      "A run directory that holds checkpoints of the same run is gone on with. SIGTERM writes a "
+      "last\n"
+      "checkpoint and exits 75; SIGUSR1 writes one and goes on.\n"
+      "Examples:\n"
+      "  renzan train examples/dlrm.yaml --workers 2\n"
+      "  renzan train --resume --run-dir runs/dlrm-20260131-120000 --workers 3\n"
+      "  mpirun -n 4 renzan train examples/dlrm.yaml\n"
+      "  renzan train --rerun runs/dlrm-20260131-120000");
+  verb->callback([flags, &exit_status] { exit_status = RunTrain(*flags); });
+}
+
+}  // namespace renzan

@@ -1,0 +1,75 @@
+#include "renzan/cli/train/workers.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+#include <optional>
+#include <thread>
+#include <vector>
+
+#include "renzan/base/error.h"
+#include "renzan/base/host.h"
+#include "renzan/base/log.h"
+#include "renzan/comm/backends.h"
+#include "renzan/train/gather.h"
+
+namespace renzan {
+namespace {
+
+// The words this process was started with.
+std::vector<std::string> CommandLine() {
+  std::vector<std::string> words;
+  std::string word;
+  FILE* file = std::fopen("/proc/self/cmdline", "r");
+  if (file == nullptr) FailErrno(errno, "cannot read /proc/self/cmdline");
+  for (int c; (c = std::fgetc(file)) != EOF;) {
+    if (c != 0) {
+      word += static_cast<char>(c);
+      continue;
+    }
+    words.push_back(std::move(word));
+    word.clear();
+  }
+  std::fclose(file);
+  return words;
+}
+
+// The cores of this machine, shared by the workers that run on it.
+int ResolveThreads(int threads, Communicator& comm) {
+  const std::string host = HostName();
+  const std::vector<std::string> hosts = GatherStrings(comm, host);
+  if (threads > 0) return threads;
+  const int cores = static_cast<int>(std::thread::hardware_concurrency());
+  return std::max(1, cores / static_cast<int>(std::count(hosts.begin(), hosts.end(), host)));
+}
+
+}  // namespace
+
+int RunWorkers(const WorkerOptions& options, const std::function<void(Communicator&, int)>& body) {
+  const std::optional<Rendezvous> rendezvous =
+      RendezvousFromEnvironment([](const char* name) -> const char* { return std::getenv(name); });
+  if (!rendezvous && options.workers > 1) {
+    if (options.backend == "local")
+      Fail(ErrorCode::kConfig,
+           "comm.backend: local is for one worker, but workers is {}: use gloo, "
+           "mpi or auto",
+           options.workers);
+    return LaunchElastic({.workers = options.workers,
+                          .backend = options.backend == "mpi" ? "mpi" : "gloo",
+                          .argv = CommandLine(),
+                          .environment = options.environment},
+                         options.elastic);
+  }
+  options.on_worker();
+  const Rendezvous alone;
+  const Rendezvous& mine = rendezvous ? *rendezvous : alone;
+  if (mine.world_size > 1) SetLogPrefix(fmt::format("[worker {}] ", mine.rank));
+  const std::unique_ptr<Communicator> comm =
+      MakeCommunicator(options.backend, mine, options.timeout_seconds);
+  body(*comm, ResolveThreads(options.threads, *comm));
+  return 0;
+}
+
+}  // namespace renzan
