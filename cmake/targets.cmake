@@ -3,9 +3,24 @@
 # renzan_test(<name> SOURCES a_test.cc ... DEPS ... [LABEL unit|e2e] [TIMEOUT seconds])
 #   One GoogleTest binary; every test case becomes a ctest entry.
 
+# Sources with Highway dispatch include themselves once per instruction set, so they cannot share
+# a unit of a unity build with others.
+function(renzan_keep_dispatch_apart)
+  foreach(source ${ARGN})
+    get_filename_component(path ${source} ABSOLUTE)
+    if(EXISTS ${path})
+      file(STRINGS ${path} dispatch REGEX "hwy/foreach_target")
+      if(dispatch)
+        set_source_files_properties(${source} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+      endif()
+    endif()
+  endforeach()
+endfunction()
+
 function(renzan_library name)
   cmake_parse_arguments(ARG "" "" "SOURCES;DEPS" ${ARGN})
   add_library(renzan_${name} STATIC ${ARG_SOURCES})
+  renzan_keep_dispatch_apart(${ARG_SOURCES})
   target_link_libraries(renzan_${name} PUBLIC ${ARG_DEPS})
 endfunction()
 

@@ -3,10 +3,10 @@
 #include <charconv>
 #include <cmath>
 
+#include "renzan/base/ascii.h"
+
 namespace renzan {
 namespace {
-
-bool IsDigit(char c) { return c >= '0' && c <= '9'; }
 
 std::optional<double> SecondsPer(std::string_view unit) {
   if (unit == "ms") return 1e-3;

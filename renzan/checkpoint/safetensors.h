@@ -24,6 +24,8 @@
 
 namespace renzan {
 
+inline constexpr size_t kSafetensorsAlignment = 8;  // of the data's first byte
+
 // Writes in one pass, so a tensor may be larger than memory. The file is removed again unless
 // Close() is reached.
 class SafetensorsWriter {

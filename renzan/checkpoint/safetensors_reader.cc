@@ -15,9 +15,6 @@ struct SafetensorsReader::Entry {
 
 namespace {
 
-using Json = nlohmann::json;
-
-constexpr size_t kAlignment = 8;
 // The format's own limit; a larger number means that the file is something else.
 constexpr uint64_t kMaxHeaderBytes = 100'000'000;
 // Every level of a header: the file, a tensor, a list of numbers.
@@ -25,13 +22,13 @@ constexpr size_t kMaxHeaderDepth = 3;
 constexpr const char* kMetadataKey = "__metadata__";
 
 // A whole number from 0 to 2^62, so that sums of two cannot overflow.
-int64_t WholeNumber(const Json& value, const std::string& key) {
+int64_t WholeNumber(const nlohmann::json& value, const std::string& key) {
   if (!value.is_number_unsigned() || value.get<uint64_t>() > uint64_t{1} << 62)
     Fail(ErrorCode::kData, "tensor '{}' has a size or an offset that is not a whole number", key);
   return static_cast<int64_t>(value.get<uint64_t>());
 }
 
-TensorInfo ParseInfo(const std::string& key, const Json& value) {
+TensorInfo ParseInfo(const std::string& key, const nlohmann::json& value) {
   if (!value.is_object() || value.size() != 3 || !value.contains("dtype") ||
       !value["dtype"].is_string() || !value.contains("shape") || !value["shape"].is_array() ||
       !value.contains("data_offsets") || !value["data_offsets"].is_array() ||
@@ -43,12 +40,12 @@ TensorInfo ParseInfo(const std::string& key, const Json& value) {
   } catch (const Error& error) {
     throw error.WithContext(fmt::format("tensor '{}'", key));
   }
-  for (const Json& dimension : value["shape"]) info.shape.push_back(WholeNumber(dimension, key));
+  for (const nlohmann::json& dimension : value["shape"]) info.shape.push_back(WholeNumber(dimension, key));
   CheckShape(info);
   return info;
 }
 
-std::map<std::string, std::string> ParseMetadata(const Json& value) {
+std::map<std::string, std::string> ParseMetadata(const nlohmann::json& value) {
   if (!value.is_object()) Fail(ErrorCode::kData, "{} is not a JSON object", kMetadataKey);
   std::map<std::string, std::string> metadata;
   for (const auto& [name, item] : value.items()) {
@@ -68,12 +65,12 @@ size_t SafetensorsReader::ParseHeader(std::vector<Entry>& entries) {
   if (header_bytes > kMaxHeaderBytes || header_bytes > bytes.size() - sizeof(header_bytes))
     Fail(ErrorCode::kData, "its header's length {} does not fit the file's {} bytes", header_bytes,
          bytes.size());
-  if (header_bytes % kAlignment != 0)
-    Fail(ErrorCode::kData, "its data do not begin at a multiple of {} bytes", kAlignment);
+  if (header_bytes % kSafetensorsAlignment != 0)
+    Fail(ErrorCode::kData, "its data do not begin at a multiple of {} bytes", kSafetensorsAlignment);
   const std::string_view text(reinterpret_cast<const char*>(bytes.data()) + sizeof(header_bytes),
                               header_bytes);
   CheckStrictJson(text, kMaxHeaderDepth, "its header");
-  const Json header = Json::parse(text);
+  const nlohmann::json header = nlohmann::json::parse(text);
   if (!header.is_object()) Fail(ErrorCode::kData, "its header is not a JSON object");
   for (const auto& [key, value] : header.items()) {
     if (key == kMetadataKey) {

@@ -12,7 +12,6 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little, "tensor data are written as they are");
 
-constexpr size_t kAlignment = 8;
 
 std::string HeaderOf(const std::vector<TensorInfo>& tensors,
                      const std::map<std::string, std::string>& metadata) {
@@ -29,7 +28,7 @@ std::string HeaderOf(const std::vector<TensorInfo>& tensors,
     offset = end;
   }
   std::string text = header.dump();
-  text.resize((text.size() + kAlignment - 1) / kAlignment * kAlignment, ' ');
+  text.resize((text.size() + kSafetensorsAlignment - 1) / kSafetensorsAlignment * kSafetensorsAlignment, ' ');
   return text;
 }
 

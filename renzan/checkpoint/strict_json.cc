@@ -10,9 +10,8 @@
 namespace renzan {
 namespace {
 
-using Json = nlohmann::json;
 
-class Checker : public nlohmann::json_sax<Json> {
+class Checker : public nlohmann::json_sax<nlohmann::json> {
  public:
   Checker(size_t max_depth, std::string_view what) : max_depth_(max_depth), what_(what) {}
 
@@ -24,7 +23,7 @@ class Checker : public nlohmann::json_sax<Json> {
     Fail(ErrorCode::kData, "{} holds {}, not a whole number", what_, text);
   }
   bool string(std::string&) override { return true; }
-  bool binary(Json::binary_t&) override { return true; }
+  bool binary(nlohmann::json::binary_t&) override { return true; }
 
   bool start_object(size_t) override { return Open(); }
   bool key(std::string& name) override {
@@ -60,7 +59,7 @@ class Checker : public nlohmann::json_sax<Json> {
 
 void CheckStrictJson(std::string_view text, size_t max_depth, std::string_view what) {
   Checker checker(max_depth, what);
-  if (!Json::sax_parse(text, &checker)) Fail(ErrorCode::kData, "{} is not valid JSON", what);
+  if (!nlohmann::json::sax_parse(text, &checker)) Fail(ErrorCode::kData, "{} is not valid JSON", what);
 }
 
 }  // namespace renzan

@@ -117,6 +117,10 @@ class Search {
 
 }  // namespace
 
+bool NeedsOneHost(const Shape& shape) {
+  return shape.topology_required && shape.topology_level == kHostLevel;
+}
+
 std::optional<Placement> FindPlacement(const ClusterView& view, const PlacementQuery& query) {
   const Shape& shape = view.snapshot().shapes[query.shape];
   Search search(view, query);

@@ -8,6 +8,9 @@
 
 namespace renzan::cluster {
 
+// All workers of a gang stand on one node, or it does not start.
+bool NeedsOneHost(const Shape& shape);
+
 struct PlacementQuery {
   int shape = 0;
   int min_workers = 1, max_workers = 1;

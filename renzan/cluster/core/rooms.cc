@@ -5,17 +5,10 @@
 #include <set>
 
 #include "renzan/cluster/core/labels.h"
+#include "renzan/cluster/core/placement.h"
 #include "renzan/cluster/core/sites.h"
 
 namespace renzan::cluster {
-namespace {
-
-bool OnOneHost(const Shape& shape) {
-  return shape.topology_required && shape.topology_level == kHostLevel;
-}
-
-}  // namespace
-
 Rooms::Rooms(const Snapshot& snapshot, const Decisions& decisions) : snapshot_(snapshot) {
   for (const Node& node : snapshot.nodes) {
     const bool stays = node.state == NodeState::kReady || node.state == NodeState::kBooting;
@@ -89,7 +82,7 @@ Rooms::Fit Rooms::PlaceIn(const Shape& shape, int workers, const std::string& do
 }
 
 Rooms::Fit Rooms::Place(const Shape& shape, int workers) {
-  if (OnOneHost(shape)) {  // as one large worker, which fits on one host or on none
+  if (NeedsOneHost(shape)) {  // as one large worker, which fits on one host or on none
     Shape all = {.per_worker = shape.per_worker * workers, .required = shape.required};
     return PlaceIn(all, 1, "");
   }

@@ -4,16 +4,12 @@
 #include <limits>
 #include <map>
 
-#include "renzan/cluster/core/labels.h"
+#include "renzan/cluster/core/placement.h"
 
 namespace renzan::cluster {
 namespace {
 
 constexpr double kImpossible = std::numeric_limits<double>::infinity();
-
-bool OnOneHost(const Shape& shape) {
-  return shape.topology_required && shape.topology_level == kHostLevel;
-}
 
 // One step that makes room on a node: a worker less of an elastic job, or a job stopped.
 struct Step {
@@ -31,7 +27,7 @@ class Search {
         snapshot_(view.snapshot()),
         occupants_(occupants),
         job_(job),
-        unit_workers_(OnOneHost(snapshot_.shapes[job.shape]) ? job.min_workers : 1),
+        unit_workers_(NeedsOneHost(snapshot_.shapes[job.shape]) ? job.min_workers : 1),
         each_(snapshot_.shapes[job.shape].per_worker * unit_workers_),
         rules_(rules),
         before_(quota),
@@ -354,7 +350,7 @@ void AddNodesWithRoom(const ClusterView& view, const Job& job, NodeSet& nodes) {
 std::vector<NodeSet> Scopes(const ClusterView& view, const Job& job) {
   const Shape& shape = view.snapshot().shapes[job.shape];
   const NodeSet all = AllNodes(view, job);
-  if (shape.topology_level.empty() || !shape.topology_required || OnOneHost(shape)) return {all};
+  if (shape.topology_level.empty() || !shape.topology_required || NeedsOneHost(shape)) return {all};
   std::vector<NodeSet> scopes;
   for (const NodeSet& domain : view.Domains(shape.topology_level)) scopes.push_back(domain & all);
   return scopes;

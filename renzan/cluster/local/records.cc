@@ -6,7 +6,7 @@
 namespace renzan::cluster {
 namespace {
 
-using Json = nlohmann::json;
+using Json = nlohmann::ordered_json;
 
 constexpr std::array kStates = {"pending", "running", "stopping",  "resizing",
                                 "done",    "failed",  "cancelled", "timeout"};

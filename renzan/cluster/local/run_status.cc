@@ -7,7 +7,7 @@
 namespace renzan::cluster {
 namespace {
 
-using Json = nlohmann::json;
+using Json = nlohmann::ordered_json;
 
 // An eta beyond this is no estimate.
 constexpr double kLongestEta = 10.0 * 365 * 86400;

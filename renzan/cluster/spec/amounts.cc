@@ -7,6 +7,7 @@
 #include <charconv>
 #include <cmath>
 
+#include "renzan/base/ascii.h"
 #include "renzan/base/duration.h"
 #include "renzan/base/error.h"
 
@@ -15,8 +16,6 @@ namespace {
 
 constexpr int64_t kMaxMebibytes = int64_t{1} << 36;
 constexpr double kMaxSeconds = 10 * 365 * 86400.0;
-
-bool IsDigit(char c) { return c >= '0' && c <= '9'; }
 
 std::optional<double> MebibytesPer(std::string_view unit) {
   if (unit.empty()) return 1.0 / (1 << 20);

@@ -10,7 +10,7 @@ namespace renzan::cluster {
 namespace {
 
 constexpr double kMaxPrice = 1e6;
-constexpr double kMaxCores = 1e9;  // of a quota
+constexpr double kMaxQuotaCores = 1e9;  // of a quota
 
 template <typename T>
 void RequireNames(ConfigFields& fields, const char* key, const char* what,
@@ -81,8 +81,8 @@ void ClusterConfig::PoolConfig::Describe(ConfigFields& fields) {
 
 void ClusterConfig::QuotaConfig::Describe(ConfigFields& fields) {
   fields.Field("cpu", &cpu, "cores; -1: not mentioned");
-  fields.Require(cpu == -1 || (cpu >= 0 && cpu <= kMaxCores), "cpu",
-                 fmt::format("must be from 0 to {}, or -1 for none", kMaxCores));
+  fields.Require(cpu == -1 || (cpu >= 0 && cpu <= kMaxQuotaCores), "cpu",
+                 fmt::format("must be from 0 to {}, or -1 for none", kMaxQuotaCores));
   fields.Field("memory", &memory, "as 2TiB; empty: not mentioned");
   fields.Require(memory.empty() || TryParseMebibytes(memory), "memory", kMemoryRule);
   fields.Range("gpu", &gpu, -1, kMaxCount, "devices; -1: not mentioned");

@@ -9,7 +9,7 @@
 namespace renzan::cluster {
 namespace {
 
-constexpr double kMaxCores = 100'000;
+constexpr double kMaxWorkerCores = 100'000;
 
 // The launch contract speaks through these; a job that set them would not know who it is.
 const std::vector<std::string> kContractVariables = {"RANK",
@@ -50,7 +50,7 @@ std::string DefaultName(const std::vector<std::string>& command) {
 }  // namespace
 
 void JobSpec::PerWorker::Describe(ConfigFields& fields) {
-  fields.Range("cpu", &cpu, 0.001, kMaxCores, "cores");
+  fields.Range("cpu", &cpu, 0.001, kMaxWorkerCores, "cores");
   fields.Field("memory", &memory, "as 512MiB or 32GiB");
   fields.Require(TryParseMebibytes(memory).has_value(), "memory", kMemoryRule);
   fields.Range("gpu", &gpu, 0, kMaxCount, "whole devices");

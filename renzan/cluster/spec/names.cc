@@ -2,15 +2,13 @@
 
 #include <algorithm>
 
+#include "renzan/base/ascii.h"
+
 namespace renzan::cluster {
 namespace {
 
 constexpr size_t kMaxName = 63;
 constexpr size_t kMaxLine = 4096;
-
-// The ones of ASCII, whatever the locale.
-bool IsLetter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
-bool IsDigit(char c) { return c >= '0' && c <= '9'; }
 
 bool IsMadeOf(std::string_view text, std::string_view first, std::string_view others) {
   if (text.empty() || text.size() > kMaxName) return false;
