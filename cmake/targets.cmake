@@ -33,6 +33,7 @@ function(renzan_test name)
     set(ARG_TIMEOUT 120)
   endif()
   add_executable(${name} ${ARG_SOURCES})
+  set_target_properties(${name} PROPERTIES UNITY_BUILD OFF)
   target_link_libraries(${name} PRIVATE ${ARG_DEPS} GTest::gmock GTest::gtest_main)
   # What is tested is optimised in full; the tests themselves are compiled more often than run.
   target_compile_options(${name} PRIVATE $<$<CONFIG:Release>:-O1>)

@@ -12,7 +12,6 @@
 namespace renzan::cluster {
 namespace {
 
-constexpr TimeMs kSecond = 1'000, kMinute = 60'000, kHour = 3'600'000;
 
 Resources NodeOf(int64_t gpus) {
   return {.amount = {16'000 + gpus * 6'000, 65'536 * (gpus + 1), gpus}};

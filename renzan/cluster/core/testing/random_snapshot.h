@@ -8,6 +8,8 @@
 
 namespace renzan::cluster {
 
+inline constexpr TimeMs kSecond = 1'000, kMinute = 60'000, kHour = 3'600'000;
+
 // Numbers drawn one after the other. Not thread-safe.
 class Draws {
  public:

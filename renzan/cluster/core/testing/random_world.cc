@@ -13,7 +13,6 @@
 namespace renzan::cluster {
 namespace {
 
-constexpr TimeMs kMinute = 60'000;
 constexpr int kMaxPassesAtOnce = 20;
 
 std::string Describe(const Placement& placement) {
