@@ -120,7 +120,9 @@ explains "$id" "needs 2 workers at the same time, each with 2 GPUs"
 $renzan nodes restore local-1 >/dev/null
 wait_for 20 runs_again 4
 wait_for 20 has_steps $(($(steps) + 3))
-diff <(seq "$(steps)") "state/jobs/$id/run/steps" || fail "steps were lost or done twice"
+# Of a copy: the job goes on meanwhile.
+cp "state/jobs/$id/run/steps" steps-so-far
+diff <(seq "$(wc -l <steps-so-far)") steps-so-far || fail "steps were lost or done twice"
 $renzan nodes lose local-1 >/dev/null
 wait_for 20 is "$id" 'job["state"]' pending
 explains "$id" "needs 2 workers at the same time, each with 2 GPUs"
