@@ -45,7 +45,7 @@ void PrintPlan(const Json& plan) {
 void Challenge(const CLI::App& verb, ChallengeFlags& flags) {
   flags.job.overrides.push_back("grand_challenge=true");
   const std::string request = JobRequest(verb, flags.job);
-  cluster::Client client(EndpointOf(flags.socket));
+  client::Client client(EndpointOf(flags.socket));
   const std::string plan = client.Post("/v1/challenge/plan", request);
   if (flags.plan_only) return flags.json ? PrintAnswer(plan) : PrintPlan(Json::parse(plan));
   if (!flags.json) PrintPlan(Json::parse(plan));

@@ -18,14 +18,14 @@ void AddSocketOption(CLI::App& verb, std::string& socket) {
 
 const char* EnvironmentVariable(const char* name) { return std::getenv(name); }
 
-cluster::Endpoint EndpointOf(const std::string& flag) {
+client::Endpoint EndpointOf(const std::string& flag) {
   std::string socket = flag;
   if (const char* given = EnvironmentVariable("RENZAN_SOCKET"); socket.empty() && given != nullptr)
     socket = given;
-  if (!socket.empty() && !cluster::IsTcpAddress(socket)) return socket;
-  const std::string state = cluster::StateDirectory(EnvironmentVariable);
-  if (socket.empty()) return cluster::SocketPath(EnvironmentVariable, state);
-  return {socket, cluster::TokenPath(EnvironmentVariable, state)};
+  if (!socket.empty() && !client::IsTcpAddress(socket)) return socket;
+  const std::string state = client::StateDirectory(EnvironmentVariable);
+  if (socket.empty()) return client::SocketPath(EnvironmentVariable, state);
+  return {socket, client::TokenPath(EnvironmentVariable, state)};
 }
 
 void PrintAnswer(const std::string& json) {

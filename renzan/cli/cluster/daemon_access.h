@@ -13,14 +13,16 @@ class App;
 
 namespace renzan {
 
+namespace client = cluster::client;
+
 // --socket PATH or http://HOST:PORT.
 void AddSocketOption(CLI::App& verb, std::string& socket);
 
-// The variables that say where a daemon is, as cluster::Environment wants them.
+// The variables that say where a daemon is, as client::Environment wants them.
 const char* EnvironmentVariable(const char* name);
 
 // What --socket said, else what the environment says.
-cluster::Endpoint EndpointOf(const std::string& flag);
+client::Endpoint EndpointOf(const std::string& flag);
 
 // An answer of the daemon, indented, on stdout.
 void PrintAnswer(const std::string& json);

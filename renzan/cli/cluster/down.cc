@@ -27,7 +27,7 @@ void Pause() { std::this_thread::sleep_for(std::chrono::milliseconds(10)); }
 
 // Ids of the jobs that have not ended, those that wait first: else they would start where others
 // have just been cancelled.
-std::vector<int64_t> JobsInOrder(cluster::Client& client) {
+std::vector<int64_t> JobsInOrder(client::Client& client) {
   std::vector<int64_t> waiting, others;
   const Json answer = Json::parse(client.Get("/v1/jobs"));
   for (const Json& job : answer.at("jobs"))
@@ -37,7 +37,7 @@ std::vector<int64_t> JobsInOrder(cluster::Client& client) {
   return waiting;
 }
 
-void CancelAll(cluster::Client& client) {
+void CancelAll(client::Client& client) {
   for (const int64_t id : JobsInOrder(client)) {
     try {
       client.Post(fmt::format("/v1/jobs/{}/cancel", id), "{}");
@@ -49,15 +49,15 @@ void CancelAll(cluster::Client& client) {
   while (!JobsInOrder(client).empty()) Pause();
 }
 
-void Down(const cluster::Endpoint& endpoint, bool stop_jobs) {
-  cluster::Client client(endpoint);
+void Down(const client::Endpoint& endpoint, bool stop_jobs) {
+  client::Client client(endpoint);
   const std::string state = Json::parse(client.Get("/v1/status")).at("state_dir");
   if (stop_jobs) CancelAll(client);
   client.Post("/v1/shutdown", "{}");
   const std::string& socket = endpoint.socket;
   // The next daemon needs the lock, which is free a little later than the socket. That of another
   // machine cannot be seen from here.
-  if (!cluster::IsTcpAddress(socket) &&
+  if (!client::IsTcpAddress(socket) &&
       !FileLock::WaitForLock(state + "/lock", "cluster down", kDaemonEndsWithinSeconds))
     Fail(ErrorCode::kUnavailable, "the daemon at {} has been asked to end, but it still runs ({})",
          socket, FileLock::OwnerOf(state + "/lock"));

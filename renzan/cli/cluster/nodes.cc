@@ -42,7 +42,7 @@ std::string Number(const Json& value) { return NumberText(value.get<double>()); 
 std::string Memory(const Json& value) { return MebibytesText(value.get<int64_t>()); }
 
 void List(const NodesFlags& flags) {
-  const std::string answer = cluster::Client(EndpointOf(flags.socket)).Get("/v1/nodes");
+  const std::string answer = client::Client(EndpointOf(flags.socket)).Get("/v1/nodes");
   if (flags.json) return PrintAnswer(answer);
   constexpr Table::Align kRight = Table::Align::kRight;
   Table table({{"name"},
@@ -71,8 +71,8 @@ void List(const NodesFlags& flags) {
 // The daemon's answer.
 Json Act(const NodesFlags& flags, const std::string& action, const Json& body) {
   return Json::parse(
-      cluster::Client(EndpointOf(flags.socket))
-          .Post(fmt::format("/v1/nodes/{}/{}", cluster::EscapeUrl(flags.name), action),
+      client::Client(EndpointOf(flags.socket))
+          .Post(fmt::format("/v1/nodes/{}/{}", client::EscapeUrl(flags.name), action),
                 body.dump()));
 }
 

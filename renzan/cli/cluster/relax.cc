@@ -25,8 +25,8 @@ void Relax(const RelaxFlags& flags) {
   if (!seconds || *seconds <= 0)
     Fail(ErrorCode::kUsage, "--for {}: must be a duration such as 90m or 2h", flags.duration);
   const nlohmann::json body = {{"max_gpus", flags.max_gpus}, {"for_seconds", *seconds}};
-  cluster::Client(EndpointOf(flags.socket))
-      .Post(fmt::format("/v1/users/{}/relax", cluster::EscapeUrl(flags.user)), body.dump());
+  client::Client(EndpointOf(flags.socket))
+      .Post(fmt::format("/v1/users/{}/relax", client::EscapeUrl(flags.user)), body.dump());
   fmt::print("{}: at most {} GPUs for {}\n", flags.user, flags.max_gpus, flags.duration);
 }
 

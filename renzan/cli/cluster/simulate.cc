@@ -22,6 +22,7 @@ namespace renzan {
 namespace {
 
 using namespace cluster;
+using namespace cluster::simulate;
 
 struct SimulateOptions {
   std::string trace, generate, cluster_file, svg;
@@ -44,9 +45,9 @@ TimeMs ReadDuration(const std::string& text, const char* option) {
 }
 
 // Machines of one kind, each GPU with four cores and 32 GiB.
-ClusterConfig SimpleCluster(int nodes, int gpus_per_node) {
-  ClusterConfig config;
-  ClusterConfig::PoolConfig& pool = config.pools["node"];
+spec::ClusterConfig SimpleCluster(int nodes, int gpus_per_node) {
+  spec::ClusterConfig config;
+  spec::ClusterConfig::PoolConfig& pool = config.pools["node"];
   pool.nodes = std::to_string(nodes);
   pool.resources.gpu = gpus_per_node;
   pool.resources.cpu = 4 * gpus_per_node;
@@ -54,8 +55,8 @@ ClusterConfig SimpleCluster(int nodes, int gpus_per_node) {
   return config;
 }
 
-Snapshot MakeCluster(const SimulateOptions& options, const ClusterConfig& config) {
-  Snapshot cluster = MakeSnapshot(config, 0);
+Snapshot MakeCluster(const SimulateOptions& options, const spec::ClusterConfig& config) {
+  Snapshot cluster = spec::MakeSnapshot(config, 0);
   if (options.interruptions_per_hour < 0) return cluster;
   for (Pool& pool : cluster.pools) {
     pool.spot = true;
@@ -96,12 +97,12 @@ void RunSimulations(SimulateOptions options) {
   options.simulator.notice_ms = ReadDuration(options.notice, "--notice");
   options.simulator.min_between_passes_ms =
       ReadDuration(options.min_between_passes, "--min-between-passes");
-  const ClusterConfig config = options.cluster_file.empty()
-                                   ? SimpleCluster(options.nodes, options.gpus_per_node)
-                                   : ReadClusterConfig(options.cluster_file);
+  const spec::ClusterConfig config = options.cluster_file.empty()
+                                         ? SimpleCluster(options.nodes, options.gpus_per_node)
+                                         : spec::ReadClusterConfig(options.cluster_file);
   std::vector<std::unique_ptr<SimulatedPolicy>> policies;
   for (const std::string& name : options.policies)
-    policies.push_back(MakePolicy(name, options.simulator.seed, ScheduleOptionsOf(config)));
+    policies.push_back(MakePolicy(name, options.simulator.seed, spec::ScheduleOptionsOf(config)));
   Snapshot cluster = MakeCluster(options, config);
   const Workload workload = MakeWorkload(options, cluster);
   if (!options.quotas.empty() || options.cluster_file.empty())

@@ -89,7 +89,7 @@ void PrintUsers(const Json& users) {
 }
 
 void Status(const StatusFlags& flags) {
-  cluster::Client client(EndpointOf(flags.socket));
+  client::Client client(EndpointOf(flags.socket));
   const std::string answer = client.Get("/v1/status");
   if (flags.json) return PrintAnswer(answer);
   const Json status = Json::parse(answer);

@@ -29,9 +29,9 @@ int64_t MemoryMebibytes() {
 
 }  // namespace
 
-cluster::ClusterConfig ThisMachine(int nodes, double cpus_per_node, int64_t gpus_per_node) {
-  cluster::ClusterConfig config;
-  cluster::ClusterConfig::PoolConfig& pool = config.pools["local"];
+cluster::spec::ClusterConfig ThisMachine(int nodes, double cpus_per_node, int64_t gpus_per_node) {
+  cluster::spec::ClusterConfig config;
+  cluster::spec::ClusterConfig::PoolConfig& pool = config.pools["local"];
   pool.nodes = fmt::format("{}", nodes);
   const double cores = std::max(1U, std::thread::hardware_concurrency());
   pool.resources.cpu = cpus_per_node < 0 ? cores / nodes : cpus_per_node;

@@ -9,6 +9,6 @@ namespace renzan {
 // One pool, "local", of `nodes` equal nodes that share what this machine has. `cpus_per_node` and
 // `gpus_per_node` below 0: the cores, and for a single node the NVIDIA devices, that are there.
 // More may be pretended.
-cluster::ClusterConfig ThisMachine(int nodes, double cpus_per_node, int64_t gpus_per_node);
+cluster::spec::ClusterConfig ThisMachine(int nodes, double cpus_per_node, int64_t gpus_per_node);
 
 }  // namespace renzan

@@ -35,7 +35,7 @@ struct UpFlags {
   bool foreground = false, print_config = false;
 };
 
-cluster::ClusterConfig ReadConfig(const CLI::App& verb, const UpFlags& flags) {
+cluster::spec::ClusterConfig ReadConfig(const CLI::App& verb, const UpFlags& flags) {
   const bool pretends =
       verb.count("--nodes") + verb.count("--cpus-per-node") + verb.count("--gpus-per-node") > 0;
   if (flags.config.empty()) {
@@ -45,7 +45,7 @@ cluster::ClusterConfig ReadConfig(const CLI::App& verb, const UpFlags& flags) {
   }
   if (pretends)
     Fail(ErrorCode::kUsage, "name a configuration file or --nodes and the like, not both");
-  return cluster::ReadClusterConfig(flags.config, flags.overrides);
+  return cluster::spec::ReadClusterConfig(flags.config, flags.overrides);
 }
 
 void CheckAllowedUsers(const std::vector<std::string>& users) {
@@ -65,27 +65,27 @@ std::string KeeperProgram() {
   return keeper;
 }
 
-cluster::DaemonOptions Options(const CLI::App& verb, const UpFlags& flags) {
+cluster::local::DaemonOptions Options(const CLI::App& verb, const UpFlags& flags) {
   // Absolute, because a daemon leaves the directory that it was started in.
   const auto absolute = [](const std::string& path) {
     return std::filesystem::absolute(path).lexically_normal().string();
   };
   CheckAllowedUsers(flags.allow_users);
-  cluster::DaemonOptions options;
+  cluster::local::DaemonOptions options;
   options.config = ReadConfig(verb, flags);
   options.state_dir =
-      absolute(flags.state.empty() ? cluster::StateDirectory(EnvironmentVariable) : flags.state);
+      absolute(flags.state.empty() ? client::StateDirectory(EnvironmentVariable) : flags.state);
   const char* const variable = EnvironmentVariable("RENZAN_SOCKET");
   for (const std::string& socket : {flags.socket, std::string(variable ? variable : "")})
-    if (cluster::IsTcpAddress(socket))
+    if (client::IsTcpAddress(socket))
       Fail(ErrorCode::kUsage,
            "{}: a daemon needs a socket of its own: give its path (--socket, RENZAN_SOCKET), and "
            "--listen HOST:PORT for TCP beside it",
            socket);
   options.socket =
-      absolute(flags.socket.empty() ? cluster::SocketPath(EnvironmentVariable, options.state_dir)
+      absolute(flags.socket.empty() ? client::SocketPath(EnvironmentVariable, options.state_dir)
                                     : flags.socket);
-  cluster::CheckSocketPath(options.socket);
+  client::CheckSocketPath(options.socket);
   options.listen = flags.listen;
   options.keeper = KeeperProgram();
   options.allow_users = flags.allow_users;
@@ -96,7 +96,7 @@ cluster::DaemonOptions Options(const CLI::App& verb, const UpFlags& flags) {
 void RefuseSecond(const std::string& socket) {
   std::string status;
   try {
-    status = cluster::Client(socket, 5).Get("/v1/status");
+    status = client::Client(socket, 5).Get("/v1/status");
   } catch (const Error& error) {
     if (error.code() == ErrorCode::kUnavailable) return;
     throw;
@@ -107,13 +107,13 @@ void RefuseSecond(const std::string& socket) {
        socket, Json::parse(status).value("pid", Json()).dump());
 }
 
-void PrintCluster(const cluster::DaemonOptions& options) {
-  cluster::Client client(options.socket);
+void PrintCluster(const cluster::local::DaemonOptions& options) {
+  client::Client client(options.socket);
   const Json answer = Json::parse(client.Get("/v1/nodes"));
   fmt::print("socket {}\n", options.socket);
   if (const Json tcp = Json::parse(client.Get("/v1/status")).at("tcp"); !tcp.is_null())
     fmt::print("tcp    {}, with the token in {}\n", tcp.get<std::string>(),
-               cluster::TokenPath([](const char*) { return nullptr; }, options.state_dir));
+               client::TokenPath([](const char*) { return nullptr; }, options.state_dir));
   for (const Json& node : answer.at("nodes")) {
     const Json& capacity = node.at("capacity");
     fmt::print("node   {}: {} cores, {} memory, {} GPUs\n", node.at("name").get<std::string>(),
@@ -122,20 +122,20 @@ void PrintCluster(const cluster::DaemonOptions& options) {
   }
 }
 
-void PrintResolved(cluster::ClusterConfig config) {
+void PrintResolved(cluster::spec::ClusterConfig config) {
   if (config.queues.empty()) config.queues["default"];  // which is what no queue means
-  fmt::print("{}", cluster::PrintClusterConfig(std::move(config), /*with_docs=*/true));
+  fmt::print("{}", cluster::spec::PrintClusterConfig(std::move(config), /*with_docs=*/true));
 }
 
 void Up(const CLI::App& verb, const UpFlags& flags) {
   if (flags.print_config) return PrintResolved(ReadConfig(verb, flags));
-  cluster::DaemonOptions options = Options(verb, flags);
+  cluster::local::DaemonOptions options = Options(verb, flags);
   RefuseSecond(options.socket);
-  cluster::MakeStateDirectory(options);
-  if (flags.foreground) return cluster::RunDaemon(options);
+  cluster::local::MakeStateDirectory(options);
+  if (flags.foreground) return cluster::local::RunDaemon(options);
   StartDetached(options.state_dir + "/daemon.log", [&options](int ready_fd) {
     options.ready_fd = ready_fd;
-    cluster::RunDaemon(options);
+    cluster::local::RunDaemon(options);
   });
   PrintCluster(options);
 }
@@ -151,7 +151,7 @@ void AddClusterUpVerb(CLI::App& cluster) {
       ->take_all()
       ->allow_extra_args(false);
   verb->add_option("--nodes", flags->nodes, "Pretend to be so many nodes")
-      ->check(CLI::Range(1, cluster::kMaxWorkers));
+      ->check(CLI::Range(1, cluster::spec::kMaxWorkers));
   verb->add_option("--cpus-per-node", flags->cpus_per_node, "Default: this machine's, shared")
       ->check(CLI::Range(0.001, 1e5));
   verb->add_option("--gpus-per-node", flags->gpus_per_node,

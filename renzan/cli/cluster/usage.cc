@@ -60,7 +60,7 @@ void PrintJobs(const Json& jobs) {
 }
 
 void Usage(const UsageFlags& flags) {
-  const std::string answer = cluster::Client(EndpointOf(flags.socket)).Get("/v1/usage");
+  const std::string answer = client::Client(EndpointOf(flags.socket)).Get("/v1/usage");
   if (flags.json) return PrintAnswer(answer);
   const Json usage = Json::parse(answer);
   PrintQueues(usage.at("queues"));

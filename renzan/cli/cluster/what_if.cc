@@ -29,6 +29,7 @@ namespace renzan {
 namespace {
 
 using namespace cluster;
+using namespace cluster::simulate;
 using Json = nlohmann::ordered_json;
 
 struct WhatIfFlags {
@@ -55,19 +56,19 @@ void SetQuota(Snapshot& snapshot, const std::string& text) {
   SetGuarantee(snapshot, name.substr(0, name.size() - 4), kGpu, gpus);
 }
 
-void Submit(Snapshot& snapshot, const WorkerShapes& shapes, const std::string& file) {
-  JobSpec spec = ReadJobSpec(ReadFile(file), file);
-  RoundUpToShape(shapes, file, spec);
-  const std::string user = LookUpUser(::geteuid(), ::getegid()).name;
-  const Job job = MakeJob(snapshot, spec, user, 0, snapshot.now);
+void Submit(Snapshot& snapshot, const spec::WorkerShapes& shapes, const std::string& file) {
+  spec::JobSpec spec = spec::ReadJobSpec(ReadFile(file), file);
+  spec::RoundUpToShape(shapes, file, spec);
+  const std::string user = local::LookUpUser(::geteuid(), ::getegid()).name;
+  const Job job = spec::MakeJob(snapshot, spec, user, 0, snapshot.now);
   const std::string why = WhyInfeasible(snapshot, job);
   if (!why.empty()) Fail(ErrorCode::kConfig, "{} could never run: {}", file, why);
   AddJob(snapshot, job);
 }
 
 // As the daemon rounds up.
-WorkerShapes ShapesOf(const Json& status) {
-  WorkerShapes shapes;
+spec::WorkerShapes ShapesOf(const Json& status) {
+  spec::WorkerShapes shapes;
   for (const auto& [name, shape] : status.at("shapes").items())
     shapes[name] = {.cpu = shape.at("cpu"),
                     .memory = shape.at("memory"),
@@ -87,7 +88,7 @@ ScheduleOptions OptionsOf(const Json& status) {
 }
 
 // Nodes come first, so that a job that is submitted may need them.
-void Change(const WhatIfFlags& flags, const WorkerShapes& shapes, Snapshot& snapshot) {
+void Change(const WhatIfFlags& flags, const spec::WorkerShapes& shapes, Snapshot& snapshot) {
   for (const std::string& text : flags.add_nodes) {
     const auto [pool, nodes] = ReadCount(text, "--add-nodes");
     AddNodes(snapshot, pool, nodes);
@@ -139,8 +140,8 @@ void Ask(const WhatIfFlags& flags) {
   const std::optional<double> assume = ParseDuration(flags.assume);
   if (!assume || *assume <= 0 || *assume > 1e9)
     Fail(ErrorCode::kUsage, "--assume {}: not a duration like 30m or 2h", flags.assume);
-  Client client(EndpointOf(flags.socket));
-  const Snapshot snapshot = SnapshotFromJson(client.Get("/v1/snapshot"));
+  client::Client client(EndpointOf(flags.socket));
+  const Snapshot snapshot = spec::SnapshotFromJson(client.Get("/v1/snapshot"));
   const Json status = Json::parse(client.Get("/v1/status"));
   const ScheduleOptions options = OptionsOf(status);
   const std::vector<WhatIfRow> rows = WhatIf(

@@ -41,7 +41,7 @@ struct Shown {
 };
 
 // Shows the rest of an attempt's log, until the attempt or the daemon ends.
-void ShowAttempt(cluster::Client& client, int64_t id, Shown& shown) {
+void ShowAttempt(client::Client& client, int64_t id, Shown& shown) {
   size_t begin = 0;  // of the piece, in the log
   client.Stream(fmt::format("/v1/jobs/{}/logs?worker=0&attempt={}&follow=1", id, shown.attempt),
                 [&](std::string_view piece) {
@@ -58,7 +58,7 @@ void ShowAttempt(cluster::Client& client, int64_t id, Shown& shown) {
 
 }  // namespace
 
-int WaitForJob(cluster::Client& client, int64_t id, bool follow) {
+int WaitForJob(client::Client& client, int64_t id, bool follow) {
   Shown shown;
   double pause = kFirstPause;
   double last_answer = SystemClock().MonotonicSeconds();

@@ -28,7 +28,7 @@ void AddActVerb(CLI::App& job, const std::string& action, const std::string& wha
   AddSocketOption(*verb, flags->socket);
   verb->footer(footer);
   verb->callback([flags, action] {
-    cluster::Client client(EndpointOf(flags->socket));
+    client::Client client(EndpointOf(flags->socket));
     const auto answer =
         nlohmann::json::parse(client.Post(fmt::format("/v1/jobs/{}/{}", flags->id, action), "{}"));
     fmt::print("job {}: {}\n", flags->id, answer.value("state", "asked to " + action));

@@ -34,7 +34,7 @@ std::string Target(const JobsFlags& flags, int64_t limit, int64_t before) {
   if (before != 0) target += fmt::format("&before={}", before);
   for (const auto& [key, value] :
        {std::pair("queue", flags.queue), {"user", flags.user}, {"state", flags.state}})
-    if (!value.empty()) target += fmt::format("&{}={}", key, cluster::EscapeUrl(value));
+    if (!value.empty()) target += fmt::format("&{}={}", key, client::EscapeUrl(value));
   return target;
 }
 
@@ -101,7 +101,7 @@ void PrintTable(const Json& jobs) {
 
 // Page by page: the daemon does something else in between.
 Json Ask(const JobsFlags& flags) {
-  cluster::Client client(EndpointOf(flags.socket));
+  client::Client client(EndpointOf(flags.socket));
   std::map<int64_t, Json> jobs;
   int64_t wanted = flags.limit, before = 0, more = 0;
   do {

@@ -26,7 +26,7 @@ void ShowLogs(const LogsFlags& flags) {
   if (flags.attempt >= 0) target += fmt::format("&attempt={}", flags.attempt);
   if (flags.tail >= 0) target += fmt::format("&tail={}", flags.tail);
   if (flags.follow) target += "&follow=1";
-  cluster::Client(EndpointOf(flags.socket)).Stream(target, [](std::string_view piece) {
+  client::Client(EndpointOf(flags.socket)).Stream(target, [](std::string_view piece) {
     if (std::fwrite(piece.data(), 1, piece.size(), stdout) != piece.size() ||
         std::fflush(stdout) != 0)
       FailErrno(errno, "cannot write the log to stdout");

@@ -125,7 +125,7 @@ void PrintPast(const Json& job, int64_t now) {
 
 void Show(const ShowFlags& flags) {
   const std::string answer =
-      cluster::Client(EndpointOf(flags.socket)).Get(fmt::format("/v1/jobs/{}", flags.id));
+      client::Client(EndpointOf(flags.socket)).Get(fmt::format("/v1/jobs/{}", flags.id));
   if (flags.json) return PrintAnswer(answer);
   const Json job = Json::parse(answer);
   const int64_t now = UnixMs();
@@ -136,7 +136,7 @@ void Show(const ShowFlags& flags) {
 
 void Explain(const ShowFlags& flags) {
   const std::string answer =
-      cluster::Client(EndpointOf(flags.socket)).Get(fmt::format("/v1/jobs/{}/explain", flags.id));
+      client::Client(EndpointOf(flags.socket)).Get(fmt::format("/v1/jobs/{}/explain", flags.id));
   if (flags.json) return PrintAnswer(answer);
   const Json job = Json::parse(answer);
   fmt::print("job {} ({}): {}\n", flags.id, TextOf(job.at("state")), TextOf(job.at("why")));

@@ -82,7 +82,7 @@ JobText ReadJob(const CLI::App& verb, const JobFlags& flags) {
 
 std::string RequestOf(const JobText& text) {
   // The daemon reads it once more; what is wrong with it needs no daemon to be found.
-  cluster::ReadJobSpec(text.yaml, text.source, text.overrides);
+  cluster::spec::ReadJobSpec(text.yaml, text.source, text.overrides);
   const Json request = {{"spec", text.yaml},
                         {"source", text.source},
                         {"overrides", text.overrides},
@@ -136,10 +136,10 @@ std::string PrintedJob(const CLI::App& verb, const JobFlags& flags) {
   } else {
     text = ReadJob(verb, flags);
   }
-  cluster::JobSpec spec = cluster::ReadJobSpec(text.yaml, text.source, text.overrides);
+  cluster::spec::JobSpec spec = cluster::spec::ReadJobSpec(text.yaml, text.source, text.overrides);
   // The default, which is made from what is yet to be filled in.
   if (flags.words.empty() && spec.name == spec.command[0]) spec.name.clear();
-  return cluster::PrintJobSpec(spec, /*with_docs=*/true);
+  return cluster::spec::PrintJobSpec(spec, /*with_docs=*/true);
 }
 
 }  // namespace renzan

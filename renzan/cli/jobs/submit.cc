@@ -23,12 +23,12 @@ struct SubmitFlags {
   bool wait = false, follow = false, json = false, print_config = false;
 };
 
-std::string ShownJob(cluster::Client& client, int64_t id) {
+std::string ShownJob(client::Client& client, int64_t id) {
   return client.Get(fmt::format("/v1/jobs/{}", id));
 }
 
 // The same job is not the same run when its program is another one by now.
-void WarnOfAnotherProgram(cluster::Client& client, const std::string& before, int64_t id) {
+void WarnOfAnotherProgram(client::Client& client, const std::string& before, int64_t id) {
   const auto manifest = [](const std::string& job) {
     return nlohmann::json::parse(job).at("manifest");
   };
@@ -47,7 +47,7 @@ int Submit(const CLI::App& verb, const SubmitFlags& flags) {
   }
   const bool again = verb.count("--again") > 0;
   std::string request = again ? "" : JobRequest(verb, flags.job);
-  cluster::Client client(EndpointOf(flags.socket));
+  client::Client client(EndpointOf(flags.socket));
   const std::string before = again ? ShownJob(client, flags.again) : "";
   if (again) request = RepeatRequest(before, flags.job);
   const std::string answer = client.Post("/v1/jobs", request);

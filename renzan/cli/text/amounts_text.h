@@ -16,7 +16,7 @@ std::string DurationText(int64_t ms);
 // it is more than twelve hours from `now_ms`.
 std::string LocalTimeText(int64_t unix_ms, int64_t now_ms);
 
-using cluster::MebibytesText;
+using cluster::spec::MebibytesText;
 
 // At most three decimals, without zeros at the end: "8", "0.5".
 std::string NumberText(double number);

@@ -13,7 +13,7 @@
 #include "renzan/base/file.h"
 #include "renzan/cluster/client/places.h"
 
-namespace renzan::cluster {
+namespace renzan::cluster::client {
 namespace {
 
 constexpr long kConnectTimeoutMs = 5000;
@@ -227,4 +227,4 @@ std::string EscapeUrl(std::string_view text) {
   return escaped;
 }
 
-}  // namespace renzan::cluster
+}  // namespace renzan::cluster::client

@@ -14,7 +14,7 @@
 #include <string>
 #include <string_view>
 
-namespace renzan::cluster {
+namespace renzan::cluster::client {
 
 // Where a daemon is.
 struct Endpoint {
@@ -61,4 +61,4 @@ class Client {
 // A path's or query's part with every byte that means something in a URL escaped.
 std::string EscapeUrl(std::string_view text);
 
-}  // namespace renzan::cluster
+}  // namespace renzan::cluster::client

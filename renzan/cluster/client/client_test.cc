@@ -18,7 +18,7 @@
 #include "renzan/base/file.h"
 #include "renzan/cluster/client/places.h"
 
-namespace renzan::cluster {
+namespace renzan::cluster::client {
 namespace {
 
 using ::testing::AllOf;
@@ -227,4 +227,4 @@ TEST(Places, FollowTheEnvironment) {
 }
 
 }  // namespace
-}  // namespace renzan::cluster
+}  // namespace renzan::cluster::client

@@ -4,7 +4,7 @@
 
 #include "renzan/base/error.h"
 
-namespace renzan::cluster {
+namespace renzan::cluster::client {
 namespace {
 
 std::string Value(const Environment& environment, const char* name) {
@@ -47,4 +47,4 @@ void CheckSocketPath(const std::string& path) {
          path, path.size(), kMaxPath);
 }
 
-}  // namespace renzan::cluster
+}  // namespace renzan::cluster::client

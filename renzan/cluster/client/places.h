@@ -6,7 +6,7 @@
 #include <functional>
 #include <string>
 
-namespace renzan::cluster {
+namespace renzan::cluster::client {
 
 // A variable's value, or null.
 using Environment = std::function<const char*(const char* name)>;
@@ -27,4 +27,4 @@ bool IsTcpAddress(const std::string& socket);
 // Throws Error kConfig for a path that the kernel has no room for in a socket's address.
 void CheckSocketPath(const std::string& path);
 
-}  // namespace renzan::cluster
+}  // namespace renzan::cluster::client

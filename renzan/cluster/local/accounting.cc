@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace renzan::cluster {
+namespace renzan::cluster::local {
 
 int64_t GpusOf(const Snapshot& snapshot, const Job& job) {
   return snapshot.shapes[job.shape].per_worker.gpu() * NumWorkers(job.placement);
@@ -56,4 +56,4 @@ Resources UsedOn(const Snapshot& snapshot, int node) {
   return used;
 }
 
-}  // namespace renzan::cluster
+}  // namespace renzan::cluster::local

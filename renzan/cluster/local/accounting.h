@@ -6,7 +6,7 @@
 
 #include "renzan/cluster/core/snapshot.h"
 
-namespace renzan::cluster {
+namespace renzan::cluster::local {
 
 // GPUs that one queue's jobs have and that are another's by guarantee.
 struct Loan {
@@ -26,4 +26,4 @@ double PricePerHour(const Snapshot& snapshot, const Job& job);
 // What its workers take of each node.
 Resources UsedOn(const Snapshot& snapshot, int node);
 
-}  // namespace renzan::cluster
+}  // namespace renzan::cluster::local

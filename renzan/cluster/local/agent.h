@@ -13,7 +13,7 @@
 
 #include "renzan/cluster/local/attempt.h"
 
-namespace renzan::cluster {
+namespace renzan::cluster::local {
 
 class Agent {
  public:
@@ -41,4 +41,4 @@ class Agent {
 // `keeper` is the program renzan-keeper.
 std::unique_ptr<Agent> MakeLocalAgent(const std::string& keeper);
 
-}  // namespace renzan::cluster
+}  // namespace renzan::cluster::local

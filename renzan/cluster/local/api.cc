@@ -6,7 +6,7 @@
 
 #include "renzan/base/log.h"
 
-namespace renzan::cluster {
+namespace renzan::cluster::local {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -116,4 +116,4 @@ JobId JobInPath(const ApiRequest& request) {
   return job;
 }
 
-}  // namespace renzan::cluster
+}  // namespace renzan::cluster::local

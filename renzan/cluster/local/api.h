@@ -16,7 +16,7 @@
 #include "renzan/cluster/local/log_stream.h"
 #include "renzan/cluster/local/loop.h"
 
-namespace renzan::cluster {
+namespace renzan::cluster::local {
 
 struct ApiRequest {
   std::string method;             // "GET" or "POST"
@@ -40,10 +40,10 @@ struct ApiContext {
   std::string state_dir;
   uid_t uid = 0;
   TimeMs started = 0;
-  ScheduleOptions scheduling;  // the controller's
-  WorkerShapes shapes = {};    // the configured ones
-  std::string tcp = {};        // the address for those with the token; empty: none
-  int stop_fd = -1;            // can be read once the server is to end
+  ScheduleOptions scheduling;      // the controller's
+  spec::WorkerShapes shapes = {};  // the configured ones
+  std::string tcp = {};            // the address for those with the token; empty: none
+  int stop_fd = -1;                // can be read once the server is to end
 };
 
 // Wrong in form: 400 with code kUsage. Others say that the state is wrong.
@@ -84,4 +84,4 @@ int64_t NumberIn(const ApiRequest& request, const char* key, int64_t otherwise);
 // So many jobs that have ended are listed at a time; who wants more asks for those before.
 inline constexpr int kMostEndedListed = 1000;
 
-}  // namespace renzan::cluster
+}  // namespace renzan::cluster::local

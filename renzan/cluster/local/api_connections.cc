@@ -2,7 +2,7 @@
 
 #include "renzan/base/error.h"
 
-namespace renzan::cluster {
+namespace renzan::cluster::local {
 
 ConnectionBook::Place ConnectionBook::Open(int fd, uid_t uid) {
   const std::lock_guard lock(mutex_);
@@ -65,4 +65,4 @@ int ConnectionBook::LimitFor(int fd) {
   return LimitOf(At(fd).uid);
 }
 
-}  // namespace renzan::cluster
+}  // namespace renzan::cluster::local

@@ -8,7 +8,7 @@
 #include <map>
 #include <mutex>
 
-namespace renzan::cluster {
+namespace renzan::cluster::local {
 
 struct ConnectionLimits {
   int per_user = 64;
@@ -61,4 +61,4 @@ class ConnectionBook {
   int users_served_ = 0, refused_ = 0;
 };
 
-}  // namespace renzan::cluster
+}  // namespace renzan::cluster::local

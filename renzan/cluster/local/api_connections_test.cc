@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace renzan::cluster {
+namespace renzan::cluster::local {
 namespace {
 
 using Place = ConnectionBook::Place;
@@ -62,4 +62,4 @@ TEST(ConnectionBook, WhoHasMoreThanHalfIsCrowded) {
 }
 
 }  // namespace
-}  // namespace renzan::cluster
+}  // namespace renzan::cluster::local

@@ -4,7 +4,7 @@
 #include "renzan/cluster/core/explain.h"
 #include "renzan/cluster/local/api.h"
 
-namespace renzan::cluster {
+namespace renzan::cluster::local {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -49,4 +49,4 @@ ApiResponse ExplainJob(const ApiContext& context, const ApiRequest& request) {
   return {.body = body.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n"};
 }
 
-}  // namespace renzan::cluster
+}  // namespace renzan::cluster::local

@@ -3,7 +3,7 @@
 
 #include "renzan/cluster/local/api.h"
 
-namespace renzan::cluster {
+namespace renzan::cluster::local {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -155,4 +155,4 @@ ApiResponse ChangeJob(const ApiContext& context, const ApiRequest& request) {
   return {.body = Dump({{"state", NameOf(state)}})};
 }
 
-}  // namespace renzan::cluster
+}  // namespace renzan::cluster::local

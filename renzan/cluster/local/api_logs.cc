@@ -1,6 +1,6 @@
 #include "renzan/cluster/local/api.h"
 
-namespace renzan::cluster {
+namespace renzan::cluster::local {
 namespace {
 
 int NumWorkersOf(const NamedPlacement& placement) {
@@ -61,4 +61,4 @@ ApiResponse JobLogs(const ApiContext& context, const ApiRequest& request) {
                                                 job_now, request.client_fd, context.stop_fd)};
 }
 
-}  // namespace renzan::cluster
+}  // namespace renzan::cluster::local

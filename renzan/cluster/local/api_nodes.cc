@@ -3,7 +3,7 @@
 #include "renzan/cluster/local/accounting.h"
 #include "renzan/cluster/local/api.h"
 
-namespace renzan::cluster {
+namespace renzan::cluster::local {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -91,4 +91,4 @@ ApiResponse RelaxUser(const ApiContext& context, const ApiRequest& request) {
   return {.body = "{}\n"};
 }
 
-}  // namespace renzan::cluster
+}  // namespace renzan::cluster::local

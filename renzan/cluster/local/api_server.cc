@@ -14,7 +14,7 @@
 #include "renzan/cluster/local/api_socket.h"
 #include "renzan/cluster/local/api_tcp.h"
 
-namespace renzan::cluster {
+namespace renzan::cluster::local {
 namespace {
 
 constexpr size_t kMaxBodyBytes = 4 << 20;
@@ -255,4 +255,4 @@ void ApiServer::Accept(int listen_fd) {
   }
 }
 
-}  // namespace renzan::cluster
+}  // namespace renzan::cluster::local

@@ -17,7 +17,7 @@
 
 struct MHD_Daemon;
 
-namespace renzan::cluster {
+namespace renzan::cluster::local {
 
 struct ApiLimits {
   ConnectionLimits connections;
@@ -68,4 +68,4 @@ class ApiServer {
   std::thread accepting_;
 };
 
-}  // namespace renzan::cluster
+}  // namespace renzan::cluster::local

@@ -23,7 +23,7 @@
 #include "renzan/cluster/local/fake_agent_for_test.h"
 #include "renzan/cluster/spec/cluster_config.h"
 
-namespace renzan::cluster {
+namespace renzan::cluster::local {
 namespace {
 
 using Json = nlohmann::json;
@@ -77,7 +77,7 @@ Json BodyOf(const std::string& answer) {
 class ApiServerTest : public ::testing::Test {
  protected:
   ApiServerTest() {
-    ClusterConfig config;
+    spec::ClusterConfig config;
     config.pools["own"].resources.gpu = 4;
     controller_ = std::make_unique<Controller>(
         ControllerOptions{.state_dir = directory_.path(),
@@ -87,7 +87,7 @@ class ApiServerTest : public ::testing::Test {
                           .why_infeasible = [](const Snapshot&, const Job& job) -> std::string {
                             return job.min_workers > 9 ? "there is no room for so many" : "";
                           }},
-        MakeSnapshot(config, 0), store_, agent_, SystemClock());
+        spec::MakeSnapshot(config, 0), store_, agent_, SystemClock());
     controller_->Recover();
     loop_ = std::make_unique<Loop>(*controller_, -1);
     Serve({});
@@ -421,4 +421,4 @@ TEST(ApiSocket, RefusesWhatItCannotListenOn) {
 }
 
 }  // namespace
-}  // namespace renzan::cluster
+}  // namespace renzan::cluster::local

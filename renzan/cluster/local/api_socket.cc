@@ -14,7 +14,7 @@
 #include "renzan/base/error.h"
 #include "renzan/base/file.h"
 
-namespace renzan::cluster {
+namespace renzan::cluster::local {
 namespace {
 
 constexpr int kBacklog = 128;
@@ -107,4 +107,4 @@ bool MayAsk(const Caller& caller, const std::vector<std::string>& allow_users) {
                      [&](const std::string& name) { return name == "*" || name == caller.name; });
 }
 
-}  // namespace renzan::cluster
+}  // namespace renzan::cluster::local

@@ -9,7 +9,7 @@
 
 #include "renzan/cluster/local/controller.h"
 
-namespace renzan::cluster {
+namespace renzan::cluster::local {
 
 // A listening socket at `path`, mode 0600, or 0666 when `for_others`. One that a dead daemon has
 // left there is removed. Throws Error kConfig (path too long), kUnavailable (somebody answers
@@ -27,4 +27,4 @@ std::string UserName(uid_t uid);
 // `allow_users` names; "*" is everyone.
 bool MayAsk(const Caller& caller, const std::vector<std::string>& allow_users);
 
-}  // namespace renzan::cluster
+}  // namespace renzan::cluster::local

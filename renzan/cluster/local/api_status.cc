@@ -7,7 +7,7 @@
 #include "renzan/cluster/local/api.h"
 #include "renzan/cluster/spec/snapshot_json.h"
 
-namespace renzan::cluster {
+namespace renzan::cluster::local {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -181,7 +181,7 @@ ApiResponse ClusterUsage(const ApiContext& context, const ApiRequest&) {
 }
 
 ApiResponse ClusterSnapshot(const ApiContext& context, const ApiRequest&) {
-  return {.body = SnapshotToJson(
+  return {.body = spec::SnapshotToJson(
               context.loop.Run([](Controller& controller) { return controller.snapshot(); }))};
 }
 
@@ -190,4 +190,4 @@ ApiResponse ShutDown(const ApiContext& context, const ApiRequest& request) {
   return {.body = "{}\n", .shut_down = true};
 }
 
-}  // namespace renzan::cluster
+}  // namespace renzan::cluster::local

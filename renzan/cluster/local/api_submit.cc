@@ -6,7 +6,7 @@
 #include "renzan/cluster/local/untrusted_file.h"
 #include "renzan/cluster/spec/cluster_config.h"
 
-namespace renzan::cluster {
+namespace renzan::cluster::local {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -49,12 +49,12 @@ Submission ReadSubmission(const ApiContext& context, const ApiRequest& request) 
   CheckSizes(submission, yaml, overrides);
   if (submission.submit_dir.empty() || submission.submit_dir.front() != '/')
     throw BadRequest("submit_dir must be an absolute path");
-  JobSpec& spec = submission.spec = ReadJobSpec(yaml, submission.source, overrides);
+  spec::JobSpec& spec = submission.spec = spec::ReadJobSpec(yaml, submission.source, overrides);
   if (spec.working_directory.empty())
     spec.working_directory = submission.submit_dir;
   else if (spec.working_directory.front() != '/')
     spec.working_directory = submission.submit_dir + "/" + spec.working_directory;
-  RoundUpToShape(context.shapes, submission.source, spec);
+  spec::RoundUpToShape(context.shapes, submission.source, spec);
   return submission;
 }
 
@@ -77,7 +77,7 @@ ApiResponse PlanChallenge(const ApiContext& context, const ApiRequest& request) 
     if (each.checkpoints && !each.placement.empty())
       each.state_bytes =
           LargestEntryIn(context.state_dir + "/jobs", fmt::format("{}/checkpoints", each.id));
-  const Job job = MakeJob(snapshot, submission.spec, request.caller.name, 0, snapshot.now);
+  const Job job = spec::MakeJob(snapshot, submission.spec, request.caller.name, 0, snapshot.now);
   const GrandChallengePlan plan = PlanGrandChallenge(snapshot, job);
   const Json body = {{"stops", plan.stops},
                      {"loses", plan.loses},
@@ -88,4 +88,4 @@ ApiResponse PlanChallenge(const ApiContext& context, const ApiRequest& request) 
   return {.body = body.dump() + "\n"};
 }
 
-}  // namespace renzan::cluster
+}  // namespace renzan::cluster::local

@@ -16,7 +16,7 @@
 #include "renzan/base/error.h"
 #include "renzan/base/file.h"
 
-namespace renzan::cluster {
+namespace renzan::cluster::local {
 namespace {
 
 constexpr int kBacklog = 128;
@@ -122,4 +122,4 @@ bool CarriesToken(const char* authorization, const std::string& token) {
   return differs == 0;
 }
 
-}  // namespace renzan::cluster
+}  // namespace renzan::cluster::local

@@ -5,7 +5,7 @@
 
 #include <string>
 
-namespace renzan::cluster {
+namespace renzan::cluster::local {
 
 // Listens on "HOST:PORT" ("[::1]:7070"; port 0: any that is free). Throws Error kUsage for what is
 // not an address, kCantCreate when it cannot be had.
@@ -25,4 +25,4 @@ std::string LoadToken(const std::string& path);
 // wrong with it.
 bool CarriesToken(const char* authorization, const std::string& token);
 
-}  // namespace renzan::cluster
+}  // namespace renzan::cluster::local

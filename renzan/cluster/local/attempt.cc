@@ -18,7 +18,7 @@
 #include "renzan/cluster/local/keeper_process.h"
 #include "renzan/cluster/local/request_box.h"
 
-namespace renzan::cluster {
+namespace renzan::cluster::local {
 namespace {
 
 // For someone who looks at the lock at just that moment.
@@ -130,4 +130,4 @@ void ReportNodeLost(const std::string& directory, const std::string& node) {
   PostRequest(AttemptPaths(directory), {AttemptRequest::Kind::kNodeLost, 0, node});
 }
 
-}  // namespace renzan::cluster
+}  // namespace renzan::cluster::local

@@ -32,7 +32,7 @@
 #include <string>
 #include <vector>
 
-namespace renzan::cluster {
+namespace renzan::cluster::local {
 
 struct AttemptPlan {
   int64_t job = 0;
@@ -115,4 +115,4 @@ int KeepAttempt(const std::string& directory);
 // a keeper lives.
 int CleanUpAttempt(const std::string& directory);
 
-}  // namespace renzan::cluster
+}  // namespace renzan::cluster::local

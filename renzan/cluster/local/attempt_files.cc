@@ -10,7 +10,7 @@
 #include "renzan/base/error.h"
 #include "renzan/base/file.h"
 
-namespace renzan::cluster {
+namespace renzan::cluster::local {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -182,4 +182,4 @@ std::optional<AttemptEnd> ReadEnd(const AttemptPaths& paths) {
   return Read<AttemptEnd>(paths.end, EndFromJson);
 }
 
-}  // namespace renzan::cluster
+}  // namespace renzan::cluster::local

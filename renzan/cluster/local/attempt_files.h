@@ -13,7 +13,7 @@
 
 #include "renzan/cluster/local/attempt.h"
 
-namespace renzan::cluster {
+namespace renzan::cluster::local {
 
 struct AttemptPaths {
   // `directory` may be relative to the working directory; the paths are absolute.
@@ -41,4 +41,4 @@ std::string EndToJson(const AttemptEnd& end);
 // Nothing when the file is not there.
 std::optional<AttemptEnd> ReadEnd(const AttemptPaths& paths);
 
-}  // namespace renzan::cluster
+}  // namespace renzan::cluster::local

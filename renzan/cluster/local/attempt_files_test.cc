@@ -9,7 +9,7 @@
 #include "renzan/base/error.h"
 #include "renzan/base/file.h"
 
-namespace renzan::cluster {
+namespace renzan::cluster::local {
 namespace {
 
 using testing::HasSubstr;
@@ -143,4 +143,4 @@ TEST(AttemptFiles, OneDirectoryHasOneName) {
 }
 
 }  // namespace
-}  // namespace renzan::cluster
+}  // namespace renzan::cluster::local

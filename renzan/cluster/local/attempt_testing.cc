@@ -10,7 +10,7 @@
 #include <string>
 #include <thread>
 
-namespace renzan::cluster {
+namespace renzan::cluster::local {
 
 bool Eventually(const std::function<bool()>& condition) {
   using Clock = std::chrono::steady_clock;
@@ -79,4 +79,4 @@ std::string TestAttempt::Log(int rank) const {
   return ReadFile(directory_ + "/worker-" + std::to_string(rank) + ".log");
 }
 
-}  // namespace renzan::cluster
+}  // namespace renzan::cluster::local

@@ -11,7 +11,7 @@
 #include "renzan/base/file.h"
 #include "renzan/cluster/local/attempt.h"
 
-namespace renzan::cluster {
+namespace renzan::cluster::local {
 
 // Looks every few milliseconds; false after a minute, which no sound machine needs.
 bool Eventually(const std::function<bool()>& condition);
@@ -48,4 +48,4 @@ class TestAttempt {
   std::string directory_, work_;
 };
 
-}  // namespace renzan::cluster
+}  // namespace renzan::cluster::local

@@ -7,7 +7,7 @@
 
 #include "renzan/base/xxhash.h"
 
-namespace renzan::cluster {
+namespace renzan::cluster::local {
 namespace {
 
 // Of the table's name too: a page that has landed in another table is damage.
@@ -84,4 +84,4 @@ void CheckedTable::Delete(Database& database, const std::string& column,
   database.Run(fmt::format("DELETE FROM {} WHERE {} = ?", name_, column), {value});
 }
 
-}  // namespace renzan::cluster
+}  // namespace renzan::cluster::local

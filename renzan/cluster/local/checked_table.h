@@ -8,7 +8,7 @@
 
 #include "renzan/cluster/local/sqlite.h"
 
-namespace renzan::cluster {
+namespace renzan::cluster::local {
 
 class CheckedTable {
  public:
@@ -35,4 +35,4 @@ class CheckedTable {
   size_t num_columns_;
 };
 
-}  // namespace renzan::cluster
+}  // namespace renzan::cluster::local

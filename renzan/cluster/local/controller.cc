@@ -7,7 +7,7 @@
 #include "renzan/cluster/local/accounting.h"
 #include "renzan/cluster/local/untrusted_file.h"
 
-namespace renzan::cluster {
+namespace renzan::cluster::local {
 namespace {
 
 constexpr TimeMs kRetryMs = 1000;          // after an error of the disk
@@ -170,4 +170,4 @@ NamedPlacement Controller::Named(const Placement& placement) const {
   return named;
 }
 
-}  // namespace renzan::cluster
+}  // namespace renzan::cluster::local

@@ -27,7 +27,7 @@
 #include "renzan/cluster/spec/cluster_config.h"
 #include "renzan/cluster/spec/job_spec.h"
 
-namespace renzan::cluster {
+namespace renzan::cluster::local {
 
 // Who asks.
 struct Caller {
@@ -37,7 +37,7 @@ struct Caller {
 };
 
 struct Submission {
-  JobSpec spec;  // resolved: working_directory is absolute
+  spec::JobSpec spec;  // resolved: working_directory is absolute
   std::string source, submit_dir;
   std::string manifest;  // JSON
   Caller caller;
@@ -73,7 +73,7 @@ struct ControllerOptions {
   std::function<std::vector<std::string>(const Snapshot&, const Decisions&)> check;
   // Why a job can never run here; "" if it can.
   std::function<std::string(const Snapshot&, const Job&)> why_infeasible;
-  ClusterConfig::LimitsConfig limits = {};
+  spec::ClusterConfig::LimitsConfig limits = {};
   TimeMs keep_ended_ms = 0;  // 0: for ever
 };
 
@@ -137,7 +137,7 @@ class Controller {
  private:
   struct LiveJob {
     JobRecord record;
-    JobSpec spec;
+    spec::JobSpec spec;
     RetryPolicy policy;
     std::optional<AttemptRecord> attempt;  // the one that has not ended
     pid_t copying = 0;                     // collects artifacts
@@ -154,7 +154,7 @@ class Controller {
   };
   // controller_commands.cc
   bool IsOperator(const Caller& caller) const;
-  void RequireWithinLimits(const JobSpec& spec, const Caller& caller) const;
+  void RequireWithinLimits(const spec::JobSpec& spec, const Caller& caller) const;
   JobId Take(const Submission& submission);
 
   // controller_recover.cc
@@ -163,7 +163,7 @@ class Controller {
   void RecoverJob(JobRecord record);
   void Adopt(LiveJob& live, Job& job);
   int NodeForLeftOver(const NodeShare& share, const Job& job);
-  Job MakeRecoveredJob(const JobRecord& record, const JobSpec& spec);
+  Job MakeRecoveredJob(const JobRecord& record, const spec::JobSpec& spec);
 
   // controller_end.cc
   void FinishEnded();
@@ -264,4 +264,4 @@ class Controller {
   TimeMs forget_at_ = 0;         // looks for jobs to be forgotten
 };
 
-}  // namespace renzan::cluster
+}  // namespace renzan::cluster::local

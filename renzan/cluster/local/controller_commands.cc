@@ -6,15 +6,15 @@
 #include "renzan/cluster/local/job_policy.h"
 #include "renzan/cluster/spec/cluster_config.h"
 
-namespace renzan::cluster {
+namespace renzan::cluster::local {
 
 bool Controller::IsOperator(const Caller& caller) const {
   return caller.uid == options_.uid || caller.uid == 0;
 }
 
-void Controller::RequireWithinLimits(const JobSpec& spec, const Caller& caller) const {
+void Controller::RequireWithinLimits(const spec::JobSpec& spec, const Caller& caller) const {
   if (IsOperator(caller)) return;
-  const ClusterConfig::LimitsConfig& limits = options_.limits;
+  const spec::ClusterConfig::LimitsConfig& limits = options_.limits;
   constexpr const char* kWhoMay = "the operator may, or may raise";
   if (spec.priority > limits.max_priority)
     Fail(ErrorCode::kNoPermission,
@@ -58,9 +58,9 @@ JobId Controller::Take(const Submission& submission) {
          options_.uid);
   const TimeMs now = Now();
   const JobId id = last_job_ + 1;
-  const JobSpec& spec = submission.spec;
+  const spec::JobSpec& spec = submission.spec;
   RequireWithinLimits(spec, caller);
-  const Job job = MakeJob(snapshot_, spec, submission.caller.name, id, now);
+  const Job job = spec::MakeJob(snapshot_, spec, submission.caller.name, id, now);
   if (const std::string why = options_.why_infeasible(snapshot_, job); !why.empty())
     Fail(ErrorCode::kConfig, "{}: this job can never run here: {}", submission.source, why);
 
@@ -68,7 +68,7 @@ JobId Controller::Take(const Submission& submission) {
   JobRecord record{.id = id,
                    .name = spec.name,
                    .queue = spec.queue,
-                   .spec = PrintJobSpec(spec),
+                   .spec = spec::PrintJobSpec(spec),
                    .source = submission.source,
                    .submit_dir = submission.submit_dir,
                    .user = submission.caller.name,
@@ -216,4 +216,4 @@ JobList Controller::List(const JobFilter& filter) {
   return list;
 }
 
-}  // namespace renzan::cluster
+}  // namespace renzan::cluster::local

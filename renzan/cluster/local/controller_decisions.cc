@@ -11,7 +11,7 @@
 #include "renzan/cluster/local/controller.h"
 #include "renzan/cluster/local/job_policy.h"
 
-namespace renzan::cluster {
+namespace renzan::cluster::local {
 namespace {
 
 // A job that has been asked for a checkpoint gets this long to write it.
@@ -253,4 +253,4 @@ void Controller::AskToStop(LiveJob& live) {
   }
 }
 
-}  // namespace renzan::cluster
+}  // namespace renzan::cluster::local

@@ -6,7 +6,7 @@
 #include "renzan/cluster/local/controller.h"
 #include "renzan/cluster/local/job_policy.h"
 
-namespace renzan::cluster {
+namespace renzan::cluster::local {
 namespace {
 
 // An attempt that ran for so long has got somewhere: setbacks are counted anew.
@@ -196,4 +196,4 @@ void Controller::DropUnusedShapes() {
   snapshot_.shapes = std::move(used);
 }
 
-}  // namespace renzan::cluster
+}  // namespace renzan::cluster::local

@@ -16,7 +16,7 @@
 #include "renzan/cluster/local/fake_agent_for_test.h"
 #include "renzan/cluster/spec/cluster_config.h"
 
-namespace renzan::cluster {
+namespace renzan::cluster::local {
 
 class FakeClock : public Clock {
  public:
@@ -29,7 +29,7 @@ class FakeClock : public Clock {
 class ControllerTest : public ::testing::Test {
  protected:
   ControllerTest() {
-    ClusterConfig::PoolConfig pool;
+    spec::ClusterConfig::PoolConfig pool;
     pool.nodes = "2";
     pool.resources.cpu = 8;
     pool.resources.gpu = 4;
@@ -54,7 +54,7 @@ class ControllerTest : public ::testing::Test {
                           },
                           .limits = config_.limits,
                           .keep_ended_ms = keep_ended_ms_},
-        MakeSnapshot(config_, controller_now()), *store_, agent_, clock_);
+        spec::MakeSnapshot(config_, controller_now()), *store_, agent_, clock_);
     controller_->Recover();
   }
 
@@ -70,7 +70,7 @@ class ControllerTest : public ::testing::Test {
 
   JobId Submit(const std::string& yaml) { return Submit(yaml, ann_); }
   JobId Submit(const std::string& yaml, const Caller& caller) {
-    const JobSpec spec = ReadJobSpec(yaml + "\nworking_directory: /tmp\n", "job.yaml");
+    const spec::JobSpec spec = spec::ReadJobSpec(yaml + "\nworking_directory: /tmp\n", "job.yaml");
     return controller_->Submit({.spec = spec,
                                 .source = "job.yaml",
                                 .submit_dir = "/tmp",
@@ -103,7 +103,7 @@ class ControllerTest : public ::testing::Test {
 
   TemporaryDirectory directory_;
   uid_t daemon_uid_ = 0;
-  ClusterConfig config_;
+  spec::ClusterConfig config_;
   TimeMs keep_ended_ms_ = 0;
   FakeClock clock_;
   FakeAgent agent_;
@@ -115,4 +115,4 @@ class ControllerTest : public ::testing::Test {
   const Caller operator_{.uid = 0, .name = "operator"};
 };
 
-}  // namespace renzan::cluster
+}  // namespace renzan::cluster::local

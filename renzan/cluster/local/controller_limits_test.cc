@@ -5,7 +5,7 @@
 #include "renzan/base/file.h"
 #include "renzan/cluster/local/controller_for_test.h"
 
-namespace renzan::cluster {
+namespace renzan::cluster::local {
 namespace {
 
 using ::testing::ElementsAre;
@@ -202,4 +202,4 @@ TEST_F(LimitsTest, ListsTheNewestOfThoseThatHaveEnded) {
 }
 
 }  // namespace
-}  // namespace renzan::cluster
+}  // namespace renzan::cluster::local

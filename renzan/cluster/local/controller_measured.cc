@@ -4,7 +4,7 @@
 #include "renzan/cluster/local/controller.h"
 #include "renzan/cluster/local/measured.h"
 
-namespace renzan::cluster {
+namespace renzan::cluster::local {
 namespace {
 
 constexpr int kRunMeAgain = static_cast<int>(ErrorCode::kTempFail);
@@ -105,4 +105,4 @@ const std::vector<PoolHistory>& Controller::pool_histories() {
   return pools_;
 }
 
-}  // namespace renzan::cluster
+}  // namespace renzan::cluster::local

@@ -2,7 +2,7 @@
 
 #include "renzan/cluster/local/controller_for_test.h"
 
-namespace renzan::cluster {
+namespace renzan::cluster::local {
 namespace {
 
 using ::testing::HasSubstr;
@@ -144,4 +144,4 @@ TEST_F(MeasuredTest, RefusedDecisionsAreSaidAndMadeAgain) {
 }
 
 }  // namespace
-}  // namespace renzan::cluster
+}  // namespace renzan::cluster::local

@@ -4,7 +4,7 @@
 #include "renzan/cluster/local/controller.h"
 #include "renzan/cluster/spec/cluster_config.h"
 
-namespace renzan::cluster {
+namespace renzan::cluster::local {
 
 int Controller::FindNode(const std::string& name) const {
   for (size_t node = 0; node < snapshot_.nodes.size(); ++node)
@@ -121,9 +121,9 @@ void Controller::BuyNodes(const ScaleOut& scale) {
     }
     if (free < 0) {
       // Its number is not always that of the pool's nodes: the pool may have been another once.
-      Node node = MakeNode(snapshot_, scale.pool, 0);
+      Node node = spec::MakeNode(snapshot_, scale.pool, 0);
       for (int number = 1; names.count(node.name); ++number)
-        node = MakeNode(snapshot_, scale.pool, number);
+        node = spec::MakeNode(snapshot_, scale.pool, number);
       node.state = NodeState::kGone;
       free = static_cast<int>(snapshot_.nodes.size());
       snapshot_.nodes.push_back(node);
@@ -188,4 +188,4 @@ bool Controller::Restore(const std::string& name, const Caller& caller) {
   return true;
 }
 
-}  // namespace renzan::cluster
+}  // namespace renzan::cluster::local

@@ -8,7 +8,7 @@
 #include "renzan/cluster/local/measured.h"
 #include "renzan/cluster/spec/cluster_config.h"
 
-namespace renzan::cluster {
+namespace renzan::cluster::local {
 
 void Controller::Recover() {
   snapshot_.now = Now();
@@ -42,7 +42,7 @@ void Controller::RecoverNodes() {
           number >= pool->max_nodes)
         continue;
       snapshot_.nodes.push_back(
-          MakeNode(snapshot_, static_cast<int>(pool - snapshot_.pools.begin()), number));
+          spec::MakeNode(snapshot_, static_cast<int>(pool - snapshot_.pools.begin()), number));
       at = snapshot_.nodes.end() - 1;
     }
     at->state = record.state;
@@ -61,7 +61,7 @@ void Controller::RecoverPools() {
   ObserveNodes();
 }
 
-Job Controller::MakeRecoveredJob(const JobRecord& record, const JobSpec& spec) {
+Job Controller::MakeRecoveredJob(const JobRecord& record, const spec::JobSpec& spec) {
   const bool has_queue =
       std::any_of(snapshot_.queues.begin(), snapshot_.queues.end(),
                   [&](const Queue& queue) { return queue.name == record.queue; });
@@ -71,7 +71,7 @@ Job Controller::MakeRecoveredJob(const JobRecord& record, const JobSpec& spec) {
     snapshot_.queues.push_back({.name = record.queue, .ceiling = {}});
   }
   try {
-    return MakeJob(snapshot_, spec, record.user, record.id, record.submitted);
+    return spec::MakeJob(snapshot_, spec, record.user, record.id, record.submitted);
   } catch (const Error& error) {
     Fail(ErrorCode::kConfig,
          "job {} has no place in this configuration ({}): start with the one it was submitted "
@@ -81,7 +81,7 @@ Job Controller::MakeRecoveredJob(const JobRecord& record, const JobSpec& spec) {
 }
 
 void Controller::RecoverJob(JobRecord record) {
-  const JobSpec spec = ReadJobSpec(record.spec, fmt::format("job {}", record.id));
+  const spec::JobSpec spec = spec::ReadJobSpec(record.spec, fmt::format("job {}", record.id));
   Job job = MakeRecoveredJob(record, spec);
   job.eligible_at = record.eligible_at;
   job.preemptions = record.preemptions;
@@ -183,4 +183,4 @@ void Controller::Adopt(LiveJob& live, Job& job) {
     AskToStop(live);
 }
 
-}  // namespace renzan::cluster
+}  // namespace renzan::cluster::local

@@ -8,7 +8,7 @@
 #include "renzan/base/log.h"
 #include "renzan/cluster/local/controller.h"
 
-namespace renzan::cluster {
+namespace renzan::cluster::local {
 namespace {
 
 // So that neither the transaction nor the list of the child's arguments is long.
@@ -72,4 +72,4 @@ void Controller::FinishRemoving() {
   removing_.clear();
 }
 
-}  // namespace renzan::cluster
+}  // namespace renzan::cluster::local

@@ -2,7 +2,7 @@
 
 #include "renzan/cluster/local/controller_for_test.h"
 
-namespace renzan::cluster {
+namespace renzan::cluster::local {
 namespace {
 
 using ::testing::ElementsAre;
@@ -374,4 +374,4 @@ TEST_F(ControllerTest, BorrowedGpusAreAccounted) {
 }
 
 }  // namespace
-}  // namespace renzan::cluster
+}  // namespace renzan::cluster::local

@@ -7,7 +7,7 @@
 
 #include "renzan/cluster/local/controller_for_test.h"
 
-namespace renzan::cluster {
+namespace renzan::cluster::local {
 namespace {
 
 using ::testing::ElementsAre;
@@ -207,7 +207,7 @@ TEST_F(ControllerTest, AJobThatWasToGrowOntoANodeThatIsNoMoreGoesBackToTheQueue)
 }
 
 TEST_F(ControllerTest, NodesAreBoughtAndGivenBack) {
-  ClusterConfig::PoolConfig spot = config_.pools["own"];
+  spec::ClusterConfig::PoolConfig spot = config_.pools["own"];
   spot.nodes = "0..2";
   spot.price_per_hour = 3600;
   spot.boot = "60s";
@@ -241,7 +241,7 @@ TEST_F(ControllerTest, NodesAreBoughtAndGivenBack) {
 }
 
 TEST_F(ControllerTest, ABoughtNodeGetsANameOfItsOwn) {
-  ClusterConfig::PoolConfig spot = config_.pools["own"];
+  spec::ClusterConfig::PoolConfig spot = config_.pools["own"];
   spot.nodes = "2..4";
   config_.pools = {{"spot", spot}};
   Restart();
@@ -264,7 +264,7 @@ TEST_F(ControllerTest, OnlyADaemonOfRootTakesTheJobsOfOthers) {
   Restart();
   EXPECT_GT(Submit(kSmall), 0);
   const Submission of_root{
-      .spec = ReadJobSpec(kSmall, "job.yaml"), .manifest = "{}", .caller = operator_};
+      .spec = spec::ReadJobSpec(kSmall, "job.yaml"), .manifest = "{}", .caller = operator_};
   EXPECT_EQ(CodeOf([&] { controller_->Submit(of_root); }), ErrorCode::kNoPermission);
 }
 
@@ -292,4 +292,4 @@ TEST_F(ControllerTest, RunningTimeIsNotWhatTheClockSays) {
 }
 
 }  // namespace
-}  // namespace renzan::cluster
+}  // namespace renzan::cluster::local

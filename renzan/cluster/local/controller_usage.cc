@@ -3,7 +3,7 @@
 #include "renzan/cluster/local/accounting.h"
 #include "renzan/cluster/local/controller.h"
 
-namespace renzan::cluster {
+namespace renzan::cluster::local {
 
 UsageRecord Controller::UsageSince(const Job& job, TimeMs until) const {
   // What started after the last count is counted from there.
@@ -97,4 +97,4 @@ std::vector<LoanRecord> Controller::LoansUntilNow() {
   return loans;
 }
 
-}  // namespace renzan::cluster
+}  // namespace renzan::cluster::local

@@ -26,7 +26,7 @@
 #include "renzan/cluster/local/loop.h"
 #include "renzan/cluster/local/store.h"
 
-namespace renzan::cluster {
+namespace renzan::cluster::local {
 namespace {
 
 // A descriptor that is closed at the end of its life.
@@ -123,7 +123,7 @@ void RunDaemon(const DaemonOptions& options) {
   const TimeMs now = static_cast<TimeMs>(clock.UnixSeconds() * 1000);
   Store store(database);
   const auto agent = MakeLocalAgent(options.keeper);
-  const ScheduleOptions scheduling = ScheduleOptionsOf(options.config);
+  const ScheduleOptions scheduling = spec::ScheduleOptionsOf(options.config);
   const auto schedule = [scheduling](const Snapshot& at) { return Schedule(at, scheduling); };
   Controller controller({.state_dir = options.state_dir,
                          .uid = ::geteuid(),
@@ -133,7 +133,7 @@ void RunDaemon(const DaemonOptions& options) {
                          .why_infeasible = WhyInfeasible,
                          .limits = options.config.limits,
                          .keep_ended_ms = options.config.retention.keep_ended_ms()},
-                        MakeSnapshot(options.config, now), store, *agent, clock);
+                        spec::MakeSnapshot(options.config, now), store, *agent, clock);
   controller.Recover();
 
   const int tcp_fd = options.listen.empty() ? -1 : ListenOnTcp(options.listen);
@@ -169,4 +169,4 @@ void RunDaemon(const DaemonOptions& options) {
   LogInfo("the daemon ends; jobs that run go on");
 }
 
-}  // namespace renzan::cluster
+}  // namespace renzan::cluster::local

@@ -7,12 +7,12 @@
 
 #include "renzan/cluster/spec/cluster_config.h"
 
-namespace renzan::cluster {
+namespace renzan::cluster::local {
 
 struct DaemonOptions {
   std::string state_dir;
   std::string socket;
-  ClusterConfig config;
+  spec::ClusterConfig config;
   std::string keeper;  // the program renzan-keeper
   // A daemon of root serves these users too, and runs their jobs as them; "*": everyone.
   std::vector<std::string> allow_users;
@@ -32,4 +32,4 @@ void MakeStateDirectory(const DaemonOptions& options);
 // For the only thread of a process: it blocks signals and starts threads.
 void RunDaemon(const DaemonOptions& options);
 
-}  // namespace renzan::cluster
+}  // namespace renzan::cluster::local

@@ -14,7 +14,7 @@
 #include "renzan/base/file.h"
 #include "renzan/cluster/local/attempt_testing.h"
 
-namespace renzan::cluster {
+namespace renzan::cluster::local {
 namespace {
 
 DaemonOptions OptionsFor(const TemporaryDirectory& directory) {
@@ -79,4 +79,4 @@ TEST(Daemon, KeepsItsStateToItself) {
 }
 
 }  // namespace
-}  // namespace renzan::cluster
+}  // namespace renzan::cluster::local

@@ -13,7 +13,7 @@
 #include "renzan/cluster/core/snapshot.h"
 #include "renzan/cluster/local/agent.h"
 
-namespace renzan::cluster {
+namespace renzan::cluster::local {
 
 class FakeAgent : public Agent {
  public:
@@ -83,4 +83,4 @@ class FakeAgent : public Agent {
   pid_t next_pid_ = 1'000'000'000;  // no process has it
 };
 
-}  // namespace renzan::cluster
+}  // namespace renzan::cluster::local

@@ -18,7 +18,7 @@
 #include "renzan/cluster/local/launch_environment.h"
 #include "renzan/cluster/local/processes.h"
 
-namespace renzan::cluster {
+namespace renzan::cluster::local {
 namespace {
 
 // How often processes that cannot be killed are tried again, a tenth of a second apart.
@@ -130,4 +130,4 @@ void Gang::KillLeftOvers() {
   logs_.Finish();
 }
 
-}  // namespace renzan::cluster
+}  // namespace renzan::cluster::local

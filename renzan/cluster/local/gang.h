@@ -15,7 +15,7 @@
 #include "renzan/cluster/local/log_pump.h"
 #include "renzan/cluster/local/worker_process.h"
 
-namespace renzan::cluster {
+namespace renzan::cluster::local {
 
 class Gang {
  public:
@@ -52,4 +52,4 @@ class Gang {
   std::vector<pid_t> pids_;  // by rank
 };
 
-}  // namespace renzan::cluster
+}  // namespace renzan::cluster::local

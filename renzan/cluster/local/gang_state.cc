@@ -8,7 +8,7 @@
 #include "renzan/base/error.h"
 #include "renzan/cluster/spec/amounts.h"
 
-namespace renzan::cluster {
+namespace renzan::cluster::local {
 namespace {
 
 // For those that have lost a peer: time to say so, and for a checkpoint that was being written.
@@ -123,8 +123,9 @@ std::string GangState::NameOf(int rank) const {
 
 std::string GangState::TooMuchMemory(int rank) const {
   const int64_t used_mib = workers_[static_cast<size_t>(rank)].too_much_mib;
-  const std::string asked = MebibytesText(plan_.workers[static_cast<size_t>(rank)].memory_mib);
-  std::string used = MebibytesText(used_mib);
+  const std::string asked =
+      spec::MebibytesText(plan_.workers[static_cast<size_t>(rank)].memory_mib);
+  std::string used = spec::MebibytesText(used_mib);
   if (used == asked) used = fmt::format("{}MiB", used_mib);
   return fmt::format(
       "{} used {} of memory, more than the {} that its job asks for (resources.memory)",
@@ -174,4 +175,4 @@ AttemptEnd GangState::Result() const {
   return end;
 }
 
-}  // namespace renzan::cluster
+}  // namespace renzan::cluster::local

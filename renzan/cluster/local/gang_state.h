@@ -20,7 +20,7 @@
 
 #include "renzan/cluster/local/attempt.h"
 
-namespace renzan::cluster {
+namespace renzan::cluster::local {
 
 class GangState {
  public:
@@ -82,4 +82,4 @@ class GangState {
   std::string lost_node_;  // the first
 };
 
-}  // namespace renzan::cluster
+}  // namespace renzan::cluster::local

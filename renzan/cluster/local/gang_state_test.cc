@@ -6,7 +6,7 @@
 #include <csignal>
 #include <utility>
 
-namespace renzan::cluster {
+namespace renzan::cluster::local {
 
 bool operator==(const GangState::Signal& a, const GangState::Signal& b) {
   return a.rank == b.rank && a.number == b.number;
@@ -218,4 +218,4 @@ TEST(GangState, TwoNodesMayBeLostAtOnce) {
 }
 
 }  // namespace
-}  // namespace renzan::cluster
+}  // namespace renzan::cluster::local

@@ -1,16 +1,16 @@
 #include "renzan/cluster/local/job_policy.h"
 
-namespace renzan::cluster {
+namespace renzan::cluster::local {
 
-RetryPolicy RetryPolicyOf(const JobSpec& spec) {
+RetryPolicy RetryPolicyOf(const spec::JobSpec& spec) {
   return {.retries = spec.retries,
           .backoff_ms = spec.retry_backoff_ms(),
           .timeout_ms = spec.timeout_ms()};
 }
 
-std::string ArtifactsPathOf(const JobSpec& spec) {
+std::string ArtifactsPathOf(const spec::JobSpec& spec) {
   if (spec.artifacts.empty() || spec.artifacts.front() == '/') return spec.artifacts;
   return spec.working_directory + "/" + spec.artifacts;
 }
 
-}  // namespace renzan::cluster
+}  // namespace renzan::cluster::local

@@ -5,10 +5,10 @@
 #include "renzan/cluster/local/outcome.h"
 #include "renzan/cluster/spec/job_spec.h"
 
-namespace renzan::cluster {
+namespace renzan::cluster::local {
 
-RetryPolicy RetryPolicyOf(const JobSpec& spec);
+RetryPolicy RetryPolicyOf(const spec::JobSpec& spec);
 // The absolute path of what is to be collected; "" for nothing.
-std::string ArtifactsPathOf(const JobSpec& spec);
+std::string ArtifactsPathOf(const spec::JobSpec& spec);
 
-}  // namespace renzan::cluster
+}  // namespace renzan::cluster::local

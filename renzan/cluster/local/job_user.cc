@@ -12,7 +12,7 @@
 #include "renzan/base/error.h"
 #include "renzan/base/file.h"
 
-namespace renzan::cluster {
+namespace renzan::cluster::local {
 namespace {
 
 // While it lives, files are made and looked for with the user's rights. Only root needs it.
@@ -101,4 +101,4 @@ void MakeDirectoryFor(const JobUser& user, const std::string& path) {
   MakeAndGive(user, path);
 }
 
-}  // namespace renzan::cluster
+}  // namespace renzan::cluster::local

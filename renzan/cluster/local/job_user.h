@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-namespace renzan::cluster {
+namespace renzan::cluster::local {
 
 struct JobUser {
   uid_t uid = 0;
@@ -29,4 +29,4 @@ bool BecomeUser(const JobUser& user);
 // Throws Error kCantCreate or kIo.
 void MakeDirectoryFor(const JobUser& user, const std::string& path);
 
-}  // namespace renzan::cluster
+}  // namespace renzan::cluster::local

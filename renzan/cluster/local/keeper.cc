@@ -33,7 +33,7 @@
 #include "renzan/cluster/local/processes.h"
 #include "renzan/cluster/local/request_box.h"
 
-namespace renzan::cluster {
+namespace renzan::cluster::local {
 namespace {
 
 // A file that could not be written (a full disk) is tried again after this.
@@ -252,4 +252,4 @@ int KeepAttempt(const std::string& directory) {
   return 0;
 }
 
-}  // namespace renzan::cluster
+}  // namespace renzan::cluster::local

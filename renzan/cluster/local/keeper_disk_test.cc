@@ -13,7 +13,7 @@
 #include "renzan/cluster/local/attempt.h"
 #include "renzan/cluster/local/attempt_testing.h"
 
-namespace renzan::cluster {
+namespace renzan::cluster::local {
 namespace {
 
 using testing::HasSubstr;
@@ -99,4 +99,4 @@ TEST(KeeperDisk, AnEndWaitsForRoomOnTheDisk) {
 }
 
 }  // namespace
-}  // namespace renzan::cluster
+}  // namespace renzan::cluster::local

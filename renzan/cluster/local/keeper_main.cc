@@ -14,7 +14,7 @@ int main(int argc, char** argv) {
     return static_cast<int>(renzan::ErrorCode::kUsage);
   }
   try {
-    return renzan::cluster::KeepAttempt(argv[1]);
+    return renzan::cluster::local::KeepAttempt(argv[1]);
   } catch (const renzan::Error& error) {
     std::fprintf(stderr, "renzan-keeper: %s\n", error.what());
     return error.exit_status();

@@ -13,7 +13,7 @@
 #include "renzan/cluster/local/attempt.h"
 #include "renzan/cluster/local/attempt_testing.h"
 
-namespace renzan::cluster {
+namespace renzan::cluster::local {
 namespace {
 
 using testing::ContainsRegex;
@@ -74,4 +74,4 @@ TEST(KeeperMemory, InAShortageTheKernelEndsWorkersFirst) {
 }
 
 }  // namespace
-}  // namespace renzan::cluster
+}  // namespace renzan::cluster::local

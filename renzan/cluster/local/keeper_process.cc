@@ -14,7 +14,7 @@
 
 #include "renzan/base/error.h"
 
-namespace renzan::cluster {
+namespace renzan::cluster::local {
 namespace {
 
 // Above those that the keeper gets, so that none is overwritten before it is used.
@@ -130,4 +130,4 @@ void ReapKeepers() {
   std::erase_if(OurKeepers().pids, [](pid_t pid) { return waitpid(pid, nullptr, WNOHANG) != 0; });
 }
 
-}  // namespace renzan::cluster
+}  // namespace renzan::cluster::local

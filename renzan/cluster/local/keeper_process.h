@@ -8,7 +8,7 @@
 
 #include "renzan/cluster/local/attempt_files.h"
 
-namespace renzan::cluster {
+namespace renzan::cluster::local {
 
 // Of all descriptors of the daemon a keeper has these and its stdio (stdout and stderr are
 // DIR/keeper.log).
@@ -26,4 +26,4 @@ pid_t SpawnKeeper(const std::string& keeper, const AttemptPaths& paths, int lock
 // Thread-safe.
 void ReapKeepers();
 
-}  // namespace renzan::cluster
+}  // namespace renzan::cluster::local

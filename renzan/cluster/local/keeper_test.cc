@@ -19,7 +19,7 @@
 #include "renzan/cluster/local/attempt.h"
 #include "renzan/cluster/local/attempt_testing.h"
 
-namespace renzan::cluster {
+namespace renzan::cluster::local {
 namespace {
 
 using testing::ElementsAre;
@@ -438,4 +438,4 @@ TEST(Keeper, RequestsAfterTheEndDoNoHarm) {
 }
 
 }  // namespace
-}  // namespace renzan::cluster
+}  // namespace renzan::cluster::local

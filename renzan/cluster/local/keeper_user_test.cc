@@ -16,7 +16,7 @@
 #include "renzan/cluster/local/attempt_testing.h"
 #include "renzan/cluster/local/job_user.h"
 
-namespace renzan::cluster {
+namespace renzan::cluster::local {
 namespace {
 
 using testing::HasSubstr;
@@ -153,4 +153,4 @@ TEST(JobUser, AnUnknownOneIsANumber) {
 }
 
 }  // namespace
-}  // namespace renzan::cluster
+}  // namespace renzan::cluster::local

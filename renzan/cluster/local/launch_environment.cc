@@ -12,7 +12,7 @@
 
 #include "renzan/base/error.h"
 
-namespace renzan::cluster {
+namespace renzan::cluster::local {
 namespace {
 
 constexpr const char* kDefaultPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
@@ -76,4 +76,4 @@ std::vector<std::string> WorkerEnvironment(const AttemptPlan& plan, int rank,
   return result;
 }
 
-}  // namespace renzan::cluster
+}  // namespace renzan::cluster::local

@@ -9,7 +9,7 @@
 #include "renzan/cluster/local/attempt.h"
 #include "renzan/cluster/local/job_user.h"
 
-namespace renzan::cluster {
+namespace renzan::cluster::local {
 
 // The variable that marks every process of an attempt, however far it has wandered off; its value
 // is the attempt's directory.
@@ -28,4 +28,4 @@ std::vector<std::string> WorkerEnvironment(const AttemptPlan& plan, int rank,
                                            const JobUser& user, const std::string& path,
                                            const std::string& lang);
 
-}  // namespace renzan::cluster
+}  // namespace renzan::cluster::local

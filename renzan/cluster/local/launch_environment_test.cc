@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-namespace renzan::cluster {
+namespace renzan::cluster::local {
 namespace {
 
 using testing::Contains;
@@ -78,4 +78,4 @@ TEST(FreePort, IsAPort) {
 }
 
 }  // namespace
-}  // namespace renzan::cluster
+}  // namespace renzan::cluster::local

@@ -18,7 +18,7 @@ extern "C" {  // which glibc 2.36 itself forgets
 #include <sys/pidfd.h>
 }
 
-namespace renzan::cluster {
+namespace renzan::cluster::local {
 namespace {
 
 // Somebody who starts processes faster than this kills them does not win for ever.
@@ -58,4 +58,4 @@ int CleanUpAttempt(const std::string& directory) {
   return killed;
 }
 
-}  // namespace renzan::cluster
+}  // namespace renzan::cluster::local

@@ -11,7 +11,7 @@
 #include "renzan/base/error.h"
 #include "renzan/cluster/local/agent.h"
 
-namespace renzan::cluster {
+namespace renzan::cluster::local {
 namespace {
 
 std::vector<gid_t> GroupsOf(uid_t uid, gid_t gid) {
@@ -106,4 +106,4 @@ std::unique_ptr<Agent> MakeLocalAgent(const std::string& keeper) {
   return std::make_unique<LocalAgent>(keeper);
 }
 
-}  // namespace renzan::cluster
+}  // namespace renzan::cluster::local

@@ -10,7 +10,7 @@
 
 #include "renzan/base/error.h"
 
-namespace renzan::cluster {
+namespace renzan::cluster::local {
 namespace {
 
 constexpr size_t kPieceBytes = 1 << 16;
@@ -80,4 +80,4 @@ void LogPump::Run() {
   }
 }
 
-}  // namespace renzan::cluster
+}  // namespace renzan::cluster::local

@@ -10,7 +10,7 @@
 
 #include "renzan/cluster/local/log_writer.h"
 
-namespace renzan::cluster {
+namespace renzan::cluster::local {
 
 class LogPump {
  public:
@@ -46,4 +46,4 @@ class LogPump {
   std::thread thread_;
 };
 
-}  // namespace renzan::cluster
+}  // namespace renzan::cluster::local

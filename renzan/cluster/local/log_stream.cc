@@ -12,7 +12,7 @@
 
 #include "renzan/cluster/local/untrusted_file.h"
 
-namespace renzan::cluster {
+namespace renzan::cluster::local {
 namespace {
 
 // In case the kernel has no more inotify watches to give, and for the end of the job.
@@ -139,4 +139,4 @@ size_t LogStream::Read(char* data, size_t max) {
   }
 }
 
-}  // namespace renzan::cluster
+}  // namespace renzan::cluster::local

@@ -11,7 +11,7 @@
 
 #include "renzan/cluster/core/snapshot.h"
 
-namespace renzan::cluster {
+namespace renzan::cluster::local {
 
 struct LogRequest {
   std::string jobs_dir;  // STATE/jobs
@@ -56,4 +56,4 @@ class LogStream {
   bool last_look_ = false;
 };
 
-}  // namespace renzan::cluster
+}  // namespace renzan::cluster::local

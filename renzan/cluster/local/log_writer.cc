@@ -12,7 +12,7 @@
 
 #include "renzan/base/error.h"
 
-namespace renzan::cluster {
+namespace renzan::cluster::local {
 
 LogWriter::LogWriter(std::string path, int64_t max_bytes, int files, uid_t uid, gid_t gid)
     : path_(std::move(path)),
@@ -133,4 +133,4 @@ void LogWriter::Append(std::string_view text) {
   }
 }
 
-}  // namespace renzan::cluster
+}  // namespace renzan::cluster::local

@@ -11,7 +11,7 @@
 #include <string>
 #include <string_view>
 
-namespace renzan::cluster {
+namespace renzan::cluster::local {
 
 class LogWriter {
  public:
@@ -54,4 +54,4 @@ class LogWriter {
   int error_ = 0;  // why
 };
 
-}  // namespace renzan::cluster
+}  // namespace renzan::cluster::local

@@ -11,7 +11,7 @@
 
 #include "renzan/base/file.h"
 
-namespace renzan::cluster {
+namespace renzan::cluster::local {
 namespace {
 
 using testing::HasSubstr;
@@ -131,4 +131,4 @@ TEST(LogWriter, AGapAtTheEndIsToldToo) {
 }
 
 }  // namespace
-}  // namespace renzan::cluster
+}  // namespace renzan::cluster::local

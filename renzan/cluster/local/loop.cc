@@ -10,7 +10,7 @@
 #include <cerrno>
 #include <climits>
 
-namespace renzan::cluster {
+namespace renzan::cluster::local {
 namespace {
 
 int OpenProcess(pid_t pid) {
@@ -136,4 +136,4 @@ void Loop::Serve() {
   Refuse();
 }
 
-}  // namespace renzan::cluster
+}  // namespace renzan::cluster::local

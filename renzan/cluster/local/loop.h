@@ -14,7 +14,7 @@
 #include "renzan/base/error.h"
 #include "renzan/cluster/local/controller.h"
 
-namespace renzan::cluster {
+namespace renzan::cluster::local {
 
 class Loop {
  public:
@@ -67,4 +67,4 @@ class Loop {
   bool stopping_ = false, ended_ = false;
 };
 
-}  // namespace renzan::cluster
+}  // namespace renzan::cluster::local

@@ -18,7 +18,7 @@
 #include "renzan/base/sha256.h"
 #include "renzan/cluster/local/job_user.h"
 
-namespace renzan::cluster {
+namespace renzan::cluster::local {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -56,7 +56,7 @@ class RightsOf {
   std::vector<gid_t> groups_;
 };
 
-std::string FindProgram(const JobSpec& spec) {
+std::string FindProgram(const spec::JobSpec& spec) {
   const std::string& name = spec.command.front();
   if (name.find('/') != std::string::npos)
     return name.front() == '/' ? name : spec.working_directory + "/" + name;
@@ -122,17 +122,18 @@ std::optional<std::string> ProgramHash(const std::string& path) {
 
 }  // namespace
 
-std::string MakeManifest(const JobSpec& spec, const std::string& submit_dir, const Caller& caller) {
+std::string MakeManifest(const spec::JobSpec& spec, const std::string& submit_dir,
+                         const Caller& caller) {
   const RightsOf rights(caller);
   const std::string program = FindProgram(spec);
   const auto hash = program.empty() ? std::nullopt : ProgramHash(program);
   Json manifest = {{"command", spec.command},   {"program", nullptr},
                    {"sha256", nullptr},         {"submit_dir", submit_dir},
                    {"user", caller.name},       {"machine", HostName()},
-                   {"version", RENZAN_VERSION}, {"spec", PrintJobSpec(spec)}};
+                   {"version", RENZAN_VERSION}, {"spec", spec::PrintJobSpec(spec)}};
   if (!program.empty()) manifest["program"] = program;
   if (hash) manifest["sha256"] = *hash;
   return manifest.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
-}  // namespace renzan::cluster
+}  // namespace renzan::cluster::local

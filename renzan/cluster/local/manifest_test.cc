@@ -8,13 +8,13 @@
 
 #include "renzan/base/file.h"
 
-namespace renzan::cluster {
+namespace renzan::cluster::local {
 namespace {
 
 using Json = nlohmann::json;
 
 Json ManifestFor(const std::string& program, const std::string& path, uid_t uid) {
-  JobSpec spec;
+  spec::JobSpec spec;
   spec.command = {program};
   spec.working_directory = "/";
   spec.environment["PATH"] = path;
@@ -59,4 +59,4 @@ TEST_F(ManifestTest, NothingIsToldOfWhatTheCallerCannotSee) {
 }
 
 }  // namespace
-}  // namespace renzan::cluster
+}  // namespace renzan::cluster::local

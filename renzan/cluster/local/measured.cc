@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace renzan::cluster {
+namespace renzan::cluster::local {
 
 TimeMs SteadyCheckpoint(std::optional<TimeMs> before, TimeMs measured) {
   return std::max(measured, before.value_or(0) / 2);
@@ -13,4 +13,4 @@ void ApplyMeasured(const Measured& measured, Job& job) {
   job.restart_cost_ms = measured.restart_ms.value_or(job.restart_cost_ms);
 }
 
-}  // namespace renzan::cluster
+}  // namespace renzan::cluster::local

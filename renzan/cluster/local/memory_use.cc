@@ -7,7 +7,7 @@
 
 #include "renzan/cluster/local/processes.h"
 
-namespace renzan::cluster {
+namespace renzan::cluster::local {
 namespace {
 
 // Of "NAME:   123 kB"; 0 when it is not there.
@@ -46,4 +46,4 @@ int64_t MemoryKib(const std::vector<pid_t>& processes) {
   return std::max(kib, largest_hidden_kib);
 }
 
-}  // namespace renzan::cluster
+}  // namespace renzan::cluster::local

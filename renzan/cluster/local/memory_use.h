@@ -10,7 +10,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace renzan::cluster {
+namespace renzan::cluster::local {
 
 // At least what MemoryKib() says: memory that several of them share counts for each. Takes a few
 // microseconds a process.
@@ -21,4 +21,4 @@ int64_t MostMemoryKib(const std::vector<pid_t>& processes);
 // which only happens without CAP_SYS_PTRACE, at least the largest counts.
 int64_t MemoryKib(const std::vector<pid_t>& processes);
 
-}  // namespace renzan::cluster
+}  // namespace renzan::cluster::local

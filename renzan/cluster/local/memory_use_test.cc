@@ -17,7 +17,7 @@
 #include "renzan/base/file.h"
 #include "renzan/cluster/local/processes.h"
 
-namespace renzan::cluster {
+namespace renzan::cluster::local {
 namespace {
 
 // More than a test program has by itself, also one that is watched by a sanitizer.
@@ -133,4 +133,4 @@ TEST(MemoryUse, OfProcessesThatCannotBeLookedIntoTheLargestCounts) {
 }
 
 }  // namespace
-}  // namespace renzan::cluster
+}  // namespace renzan::cluster::local

@@ -6,7 +6,7 @@
 
 #include "renzan/base/error.h"
 
-namespace renzan::cluster {
+namespace renzan::cluster::local {
 namespace {
 
 Outcome Retry(const JobRecord& job, const AttemptEnd& end, const RetryPolicy& policy) {
@@ -88,4 +88,4 @@ Outcome OutcomeOfLost(const JobRecord& job, const RetryPolicy& policy) {
                "machine was restarted");
 }
 
-}  // namespace renzan::cluster
+}  // namespace renzan::cluster::local

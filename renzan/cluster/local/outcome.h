@@ -7,7 +7,7 @@
 #include "renzan/cluster/local/attempt.h"
 #include "renzan/cluster/local/records.h"
 
-namespace renzan::cluster {
+namespace renzan::cluster::local {
 
 // What the user has said about it.
 struct RetryPolicy {
@@ -39,4 +39,4 @@ Outcome OutcomeOfLost(const JobRecord& job, const RetryPolicy& policy);
 
 const char* NameOf(EndedBy by);
 
-}  // namespace renzan::cluster
+}  // namespace renzan::cluster::local

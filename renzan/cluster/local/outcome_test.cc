@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace renzan::cluster {
+namespace renzan::cluster::local {
 namespace {
 
 AttemptEnd End(EndedBy by, int code) {
@@ -90,4 +90,4 @@ TEST(Outcome, BackoffDoublesUpToAnHour) {
 }
 
 }  // namespace
-}  // namespace renzan::cluster
+}  // namespace renzan::cluster::local

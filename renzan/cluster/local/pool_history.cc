@@ -1,6 +1,6 @@
 #include "renzan/cluster/local/pool_history.h"
 
-namespace renzan::cluster {
+namespace renzan::cluster::local {
 namespace {
 
 constexpr double kMsPerHour = 3'600'000;
@@ -15,4 +15,4 @@ double InterruptionsPerHour(const PoolHistory& pool) {
   return (1 + seen) / (1 / pool.stated_per_hour + hours);
 }
 
-}  // namespace renzan::cluster
+}  // namespace renzan::cluster::local

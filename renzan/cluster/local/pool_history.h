@@ -5,7 +5,7 @@
 
 #include "renzan/cluster/local/records.h"
 
-namespace renzan::cluster {
+namespace renzan::cluster::local {
 
 struct PoolHistory {
   double stated_per_hour = 0;  // of one node; 0: nothing is stated
@@ -18,4 +18,4 @@ struct PoolHistory {
 // not look like one every few minutes; 0 for as long as nothing is seen.
 double InterruptionsPerHour(const PoolHistory& pool);
 
-}  // namespace renzan::cluster
+}  // namespace renzan::cluster::local

@@ -2,7 +2,7 @@
 
 #include <gmock/gmock.h>
 
-namespace renzan::cluster {
+namespace renzan::cluster::local {
 namespace {
 
 constexpr TimeMs kHour = 3'600'000;
@@ -31,4 +31,4 @@ TEST(PoolHistory, OneLossOnTheFirstDayIsOneADay) {
 }
 
 }  // namespace
-}  // namespace renzan::cluster
+}  // namespace renzan::cluster::local

@@ -18,7 +18,7 @@
 #include <thread>
 #include <unordered_map>
 
-namespace renzan::cluster {
+namespace renzan::cluster::local {
 namespace {
 
 // At an environment that is empty; some processes have none.
@@ -153,4 +153,4 @@ std::vector<pid_t> ProcessesWith(const std::string& variable, uid_t uid) {
   return processes;
 }
 
-}  // namespace renzan::cluster
+}  // namespace renzan::cluster::local

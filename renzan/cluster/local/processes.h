@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-namespace renzan::cluster {
+namespace renzan::cluster::local {
 
 std::vector<pid_t> AllProcesses();
 
@@ -40,4 +40,4 @@ std::vector<pid_t> ProcessesWith(const std::string& variable, uid_t uid);
 // The same for one process.
 bool IsProcessWith(pid_t pid, const std::string& variable, uid_t uid);
 
-}  // namespace renzan::cluster
+}  // namespace renzan::cluster::local

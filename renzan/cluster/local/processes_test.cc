@@ -11,7 +11,7 @@
 #include <csignal>
 #include <vector>
 
-namespace renzan::cluster {
+namespace renzan::cluster::local {
 namespace {
 
 TEST(Processes, OneThatIsGoneHasNoContents) {
@@ -68,4 +68,4 @@ TEST(Processes, ThoseOfALeaderAreItsSessionAndItsDescendants) {
 }
 
 }  // namespace
-}  // namespace renzan::cluster
+}  // namespace renzan::cluster::local

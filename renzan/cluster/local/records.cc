@@ -3,7 +3,7 @@
 #include <array>
 #include <nlohmann/json.hpp>
 
-namespace renzan::cluster {
+namespace renzan::cluster::local {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -50,4 +50,4 @@ std::optional<NamedPlacement> ParsePlacement(std::string_view text) {
   }
 }
 
-}  // namespace renzan::cluster
+}  // namespace renzan::cluster::local

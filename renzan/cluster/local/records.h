@@ -14,7 +14,7 @@
 
 #include "renzan/cluster/core/snapshot.h"
 
-namespace renzan::cluster {
+namespace renzan::cluster::local {
 
 enum class RecordState {
   kPending,
@@ -138,4 +138,4 @@ struct LoanRecord {
   double gpu_seconds = 0;
 };
 
-}  // namespace renzan::cluster
+}  // namespace renzan::cluster::local

@@ -17,7 +17,7 @@
 #include "renzan/base/file.h"
 #include "renzan/base/log.h"
 
-namespace renzan::cluster {
+namespace renzan::cluster::local {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -132,4 +132,4 @@ std::vector<AttemptRequest> RequestInbox::Take() {
   return requests;
 }
 
-}  // namespace renzan::cluster
+}  // namespace renzan::cluster::local

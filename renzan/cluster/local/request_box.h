@@ -9,7 +9,7 @@
 
 #include "renzan/cluster/local/attempt_files.h"
 
-namespace renzan::cluster {
+namespace renzan::cluster::local {
 
 struct AttemptRequest {
   enum class Kind { kStop, kCheckpoint, kNodeLost };
@@ -45,4 +45,4 @@ class RequestInbox {
   int fd_ = -1;
 };
 
-}  // namespace renzan::cluster
+}  // namespace renzan::cluster::local

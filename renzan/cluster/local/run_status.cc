@@ -4,7 +4,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-namespace renzan::cluster {
+namespace renzan::cluster::local {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -51,4 +51,4 @@ std::optional<RunProgress> ParseRunStatus(std::string_view text, TimeMs now) {
   return progress;
 }
 
-}  // namespace renzan::cluster
+}  // namespace renzan::cluster::local

@@ -10,7 +10,7 @@
 
 #include "renzan/cluster/core/snapshot.h"
 
-namespace renzan::cluster {
+namespace renzan::cluster::local {
 
 struct RunProgress {
   int64_t step = 0, steps = 0;
@@ -26,4 +26,4 @@ inline constexpr size_t kMaxStatusBytes = 64 << 10;
 // Nothing for a text that is not a status. Times that lie in the future are taken for `now`.
 std::optional<RunProgress> ParseRunStatus(std::string_view json, TimeMs now);
 
-}  // namespace renzan::cluster
+}  // namespace renzan::cluster::local

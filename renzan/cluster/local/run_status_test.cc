@@ -2,7 +2,7 @@
 
 #include <gmock/gmock.h>
 
-namespace renzan::cluster {
+namespace renzan::cluster::local {
 namespace {
 
 constexpr TimeMs kNow = 1'800'000'000'000;
@@ -58,4 +58,4 @@ TEST(RunStatus, OddValuesAreIgnoredAndTheFutureIsNow) {
 }
 
 }  // namespace
-}  // namespace renzan::cluster
+}  // namespace renzan::cluster::local

@@ -7,7 +7,7 @@
 #include <cerrno>
 #include <type_traits>
 
-namespace renzan::cluster {
+namespace renzan::cluster::local {
 namespace {
 
 // How long to wait for somebody who looks at the database with a tool of his own.
@@ -173,4 +173,4 @@ void Database::FailWith(int code, const std::string& doing) {
   }
 }
 
-}  // namespace renzan::cluster
+}  // namespace renzan::cluster::local

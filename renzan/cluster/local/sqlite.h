@@ -17,7 +17,7 @@
 struct sqlite3;
 struct sqlite3_stmt;
 
-namespace renzan::cluster {
+namespace renzan::cluster::local {
 
 // What lies in the file is not what SQLite wrote.
 class CorruptDatabase : public Error {
@@ -88,4 +88,4 @@ class Database {
   std::map<std::string, std::unique_ptr<sqlite3_stmt, FinalizeStatement>> statements_;
 };
 
-}  // namespace renzan::cluster
+}  // namespace renzan::cluster::local

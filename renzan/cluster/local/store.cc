@@ -4,7 +4,7 @@
 
 #include "renzan/cluster/local/store_tables.h"
 
-namespace renzan::cluster {
+namespace renzan::cluster::local {
 namespace {
 
 constexpr const char* kAccountedUntil = "accounted_until";
@@ -294,4 +294,4 @@ std::optional<int64_t> Store::Fact(const std::string& name) {
   return rows.front().Int(1);
 }
 
-}  // namespace renzan::cluster
+}  // namespace renzan::cluster::local

@@ -17,7 +17,7 @@
 #include "renzan/base/error.h"
 #include "renzan/cluster/local/records.h"
 
-namespace renzan::cluster {
+namespace renzan::cluster::local {
 
 class Database;
 
@@ -94,4 +94,4 @@ class Store {
   std::unique_ptr<Database> database_;
 };
 
-}  // namespace renzan::cluster
+}  // namespace renzan::cluster::local

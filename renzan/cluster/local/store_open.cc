@@ -10,7 +10,7 @@
 #include "renzan/cluster/local/store.h"
 #include "renzan/cluster/local/store_tables.h"
 
-namespace renzan::cluster {
+namespace renzan::cluster::local {
 namespace {
 
 constexpr const char* kSchemaFact = "schema_version";
@@ -130,4 +130,4 @@ void Store::Refuse(const std::string& what) {
   throw *damage_;
 }
 
-}  // namespace renzan::cluster
+}  // namespace renzan::cluster::local

@@ -1,6 +1,6 @@
 #include "renzan/cluster/local/store_tables.h"
 
-namespace renzan::cluster::store {
+namespace renzan::cluster::local::store {
 namespace {
 
 template <typename T>
@@ -249,4 +249,4 @@ AttemptRecord AttemptOf(const SqlRow& row) {
           .message = row.Text(11)};
 }
 
-}  // namespace renzan::cluster::store
+}  // namespace renzan::cluster::local::store

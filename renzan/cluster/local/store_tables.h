@@ -8,7 +8,7 @@
 #include "renzan/cluster/local/checked_table.h"
 #include "renzan/cluster/local/records.h"
 
-namespace renzan::cluster::store {
+namespace renzan::cluster::local::store {
 
 // Raised with every change of a definition below. A new version may have tables that the one before
 // did not; a table that changed would need to be copied by Store::Upgrade.
@@ -38,4 +38,4 @@ std::vector<SqlValue> RowOf(const AttemptRecord& attempt);
 JobRecord JobOf(const SqlRow& row);
 AttemptRecord AttemptOf(const SqlRow& row);
 
-}  // namespace renzan::cluster::store
+}  // namespace renzan::cluster::local::store

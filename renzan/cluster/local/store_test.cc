@@ -19,7 +19,7 @@
 #include "renzan/base/philox.h"
 #include "renzan/cluster/local/store_tables.h"
 
-namespace renzan::cluster {
+namespace renzan::cluster::local {
 namespace {
 
 using ::testing::HasSubstr;
@@ -397,4 +397,4 @@ TEST(Store, AFullDiskLosesNothing) {
 }
 
 }  // namespace
-}  // namespace renzan::cluster
+}  // namespace renzan::cluster::local

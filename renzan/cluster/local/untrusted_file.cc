@@ -9,7 +9,7 @@
 #include <cerrno>
 #include <string_view>
 
-namespace renzan::cluster {
+namespace renzan::cluster::local {
 namespace {
 
 constexpr int kMostEntries = 10'000;
@@ -107,4 +107,4 @@ int64_t LargestEntryIn(const std::string& root, const std::string& relative) {
   return largest;
 }
 
-}  // namespace renzan::cluster
+}  // namespace renzan::cluster::local

@@ -9,7 +9,7 @@
 #include <optional>
 #include <string>
 
-namespace renzan::cluster {
+namespace renzan::cluster::local {
 
 // Opens the regular file `relative` ("run/status.json") below `root`, which is ours, for reading.
 // No part of `relative` may be a symbolic link; the file must belong to `owner`. Returns -1 when
@@ -25,4 +25,4 @@ std::optional<std::string> ReadUntrusted(const std::string& root, const std::str
 // most, so that nobody can keep a daemon busy.
 int64_t LargestEntryIn(const std::string& root, const std::string& relative);
 
-}  // namespace renzan::cluster
+}  // namespace renzan::cluster::local

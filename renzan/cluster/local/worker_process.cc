@@ -14,7 +14,7 @@
 
 #include "renzan/base/error.h"
 
-namespace renzan::cluster {
+namespace renzan::cluster::local {
 namespace {
 
 constexpr int kExitNotFound = 127;
@@ -157,4 +157,4 @@ std::variant<pid_t, StartFailure> StartWorker(const WorkerCommand& command) {
   return Explain(refusal, command);
 }
 
-}  // namespace renzan::cluster
+}  // namespace renzan::cluster::local

@@ -11,7 +11,7 @@
 
 #include "renzan/cluster/local/job_user.h"
 
-namespace renzan::cluster {
+namespace renzan::cluster::local {
 
 struct WorkerCommand {
   std::vector<std::string> argv;         // argv[0] is looked for in the PATH of `environment`
@@ -33,4 +33,4 @@ struct StartFailure {
 // machine has no room for one more process.
 std::variant<pid_t, StartFailure> StartWorker(const WorkerCommand& command);
 
-}  // namespace renzan::cluster
+}  // namespace renzan::cluster::local

@@ -7,7 +7,7 @@
 #include "renzan/cluster/simulate/policy.h"
 #include "renzan/cluster/simulate/room.h"
 
-namespace renzan::cluster {
+namespace renzan::cluster::simulate {
 namespace {
 
 struct Release {
@@ -135,4 +135,4 @@ class EasyBackfill : public SimulatedPolicy {
 
 std::unique_ptr<SimulatedPolicy> MakeEasyBackfill() { return std::make_unique<EasyBackfill>(); }
 
-}  // namespace renzan::cluster
+}  // namespace renzan::cluster::simulate

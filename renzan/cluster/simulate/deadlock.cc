@@ -2,7 +2,7 @@
 
 #include "renzan/cluster/simulate/room.h"
 
-namespace renzan::cluster {
+namespace renzan::cluster::simulate {
 namespace {
 
 std::vector<Resources> Capacities(const Snapshot& snapshot) {
@@ -44,4 +44,4 @@ std::vector<JobId> FindDeadlocked(const Snapshot& snapshot,
   return waiting;
 }
 
-}  // namespace renzan::cluster
+}  // namespace renzan::cluster::simulate

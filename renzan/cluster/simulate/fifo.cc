@@ -6,7 +6,7 @@
 #include "renzan/cluster/simulate/policy.h"
 #include "renzan/cluster/simulate/room.h"
 
-namespace renzan::cluster {
+namespace renzan::cluster::simulate {
 namespace {
 
 class InOrder : public SimulatedPolicy {
@@ -42,4 +42,4 @@ class InOrder : public SimulatedPolicy {
 std::unique_ptr<SimulatedPolicy> MakeFifo() { return std::make_unique<InOrder>(false); }
 std::unique_ptr<SimulatedPolicy> MakeBackfill() { return std::make_unique<InOrder>(true); }
 
-}  // namespace renzan::cluster
+}  // namespace renzan::cluster::simulate

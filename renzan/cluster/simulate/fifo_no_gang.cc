@@ -5,7 +5,7 @@
 #include "renzan/cluster/simulate/policy.h"
 #include "renzan/cluster/simulate/room.h"
 
-namespace renzan::cluster {
+namespace renzan::cluster::simulate {
 namespace {
 
 class FifoWithoutGangs : public SimulatedPolicy {
@@ -38,4 +38,4 @@ std::unique_ptr<SimulatedPolicy> MakeFifoWithoutGangs() {
   return std::make_unique<FifoWithoutGangs>();
 }
 
-}  // namespace renzan::cluster
+}  // namespace renzan::cluster::simulate

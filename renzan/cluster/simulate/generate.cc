@@ -6,7 +6,7 @@
 #include "renzan/base/error.h"
 #include "renzan/base/philox.h"
 
-namespace renzan::cluster {
+namespace renzan::cluster::simulate {
 namespace {
 
 // Random values of one job, each keyed by what it is for.
@@ -144,4 +144,4 @@ Workload GenerateWorkload(const GenerateOptions& options, const Snapshot& cluste
   return jobs;
 }
 
-}  // namespace renzan::cluster
+}  // namespace renzan::cluster::simulate

@@ -9,7 +9,7 @@
 #include "renzan/base/config.h"
 #include "renzan/cluster/simulate/workload.h"
 
-namespace renzan::cluster {
+namespace renzan::cluster::simulate {
 
 struct GenerateOptions {
   int64_t jobs = 1000;
@@ -36,4 +36,4 @@ GenerateOptions ReadGenerateOptions(std::string_view text);
 // `cluster` says how many GPUs there are, on what nodes. Throws Error kUsage if it has none.
 Workload GenerateWorkload(const GenerateOptions& options, const Snapshot& cluster);
 
-}  // namespace renzan::cluster
+}  // namespace renzan::cluster::simulate

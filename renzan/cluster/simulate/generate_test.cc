@@ -5,7 +5,7 @@
 
 #include "renzan/base/error.h"
 
-namespace renzan::cluster {
+namespace renzan::cluster::simulate {
 namespace {
 
 Snapshot Cluster(int nodes) {
@@ -65,4 +65,4 @@ TEST(Generate, RefusesWhatItDoesNotKnow) {
 }
 
 }  // namespace
-}  // namespace renzan::cluster
+}  // namespace renzan::cluster::simulate

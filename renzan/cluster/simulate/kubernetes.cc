@@ -22,7 +22,7 @@
 #include "renzan/cluster/simulate/policy.h"
 #include "renzan/cluster/simulate/room.h"
 
-namespace renzan::cluster {
+namespace renzan::cluster::simulate {
 namespace {
 
 constexpr TimeMs kFirstBackoff = 1'000, kLongestBackoff = 10'000;
@@ -178,4 +178,4 @@ std::unique_ptr<SimulatedPolicy> MakeKubernetes(uint64_t seed) {
   return std::make_unique<Kubernetes>(seed);
 }
 
-}  // namespace renzan::cluster
+}  // namespace renzan::cluster::simulate

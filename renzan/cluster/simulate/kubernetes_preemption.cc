@@ -5,7 +5,7 @@
 #include <tuple>
 #include <utility>
 
-namespace renzan::cluster {
+namespace renzan::cluster::simulate {
 
 void VictimTable::Build() {
   if (std::exchange(built_, true)) return;
@@ -110,4 +110,4 @@ int VictimTable::PushOut(Room& room, const Shape& shape, int priority, std::vect
   return best.node;
 }
 
-}  // namespace renzan::cluster
+}  // namespace renzan::cluster::simulate

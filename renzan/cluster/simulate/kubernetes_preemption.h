@@ -10,7 +10,7 @@
 #include "renzan/cluster/simulate/policy.h"
 #include "renzan/cluster/simulate/room.h"
 
-namespace renzan::cluster {
+namespace renzan::cluster::simulate {
 
 class VictimTable {
  public:
@@ -52,4 +52,4 @@ class VictimTable {
   std::optional<int> lowest_priority_;
 };
 
-}  // namespace renzan::cluster
+}  // namespace renzan::cluster::simulate

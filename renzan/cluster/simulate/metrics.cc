@@ -4,7 +4,7 @@
 #include <cmath>
 #include <numeric>
 
-namespace renzan::cluster {
+namespace renzan::cluster::simulate {
 namespace {
 
 constexpr double kMs = 1e-3;
@@ -100,4 +100,4 @@ Metrics Measure(const SimulationResult& result) {
   return metrics;
 }
 
-}  // namespace renzan::cluster
+}  // namespace renzan::cluster::simulate

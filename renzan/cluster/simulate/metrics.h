@@ -8,7 +8,7 @@
 
 #include "renzan/cluster/simulate/simulator.h"
 
-namespace renzan::cluster {
+namespace renzan::cluster::simulate {
 
 // Exact: percentiles are values that occurred (the smallest that at least so many percent do not
 // exceed). Seconds. All zero where there are none.
@@ -59,4 +59,4 @@ struct Metrics {
 
 Metrics Measure(const SimulationResult& result);
 
-}  // namespace renzan::cluster
+}  // namespace renzan::cluster::simulate

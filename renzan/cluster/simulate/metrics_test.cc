@@ -6,7 +6,7 @@
 #include "renzan/cluster/simulate/picture.h"
 #include "renzan/cluster/simulate/report.h"
 
-namespace renzan::cluster {
+namespace renzan::cluster::simulate {
 namespace {
 
 TEST(Summarize, PercentilesAreValuesThatOccurred) {
@@ -84,4 +84,4 @@ TEST(Picture, ShowsEveryQueueAndEscapesNames) {
 }
 
 }  // namespace
-}  // namespace renzan::cluster
+}  // namespace renzan::cluster::simulate

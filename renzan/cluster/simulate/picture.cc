@@ -9,7 +9,7 @@
 
 #include "renzan/cluster/simulate/report.h"
 
-namespace renzan::cluster {
+namespace renzan::cluster::simulate {
 namespace {
 
 constexpr int kWidth = 1200, kHeight = 600;
@@ -252,4 +252,4 @@ std::string DrawTimeline(const SimulationResult& result, const std::string& titl
   return Painter(result, title).Draw();
 }
 
-}  // namespace renzan::cluster
+}  // namespace renzan::cluster::simulate

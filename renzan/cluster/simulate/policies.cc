@@ -2,7 +2,7 @@
 #include "renzan/base/error.h"
 #include "renzan/cluster/simulate/policy.h"
 
-namespace renzan::cluster {
+namespace renzan::cluster::simulate {
 namespace {
 
 class Scheduler : public SimulatedPolicy {
@@ -45,4 +45,4 @@ std::unique_ptr<SimulatedPolicy> MakePolicy(const std::string& name, uint64_t se
        fmt::join(PolicyNames(), ", "));
 }
 
-}  // namespace renzan::cluster
+}  // namespace renzan::cluster::simulate

@@ -15,7 +15,7 @@
 #include "renzan/cluster/core/schedule.h"
 #include "renzan/cluster/core/snapshot.h"
 
-namespace renzan::cluster {
+namespace renzan::cluster::simulate {
 
 // A pending job, with what decides whether to look at it more closely.
 struct Waiting {
@@ -101,4 +101,4 @@ std::unique_ptr<SimulatedPolicy> MakePolicy(const std::string& name, uint64_t se
                                             const ScheduleOptions& options = {});
 const std::vector<std::string>& PolicyNames();
 
-}  // namespace renzan::cluster
+}  // namespace renzan::cluster::simulate

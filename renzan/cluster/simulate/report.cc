@@ -6,7 +6,7 @@
 #include <functional>
 #include <nlohmann/json.hpp>
 
-namespace renzan::cluster {
+namespace renzan::cluster::simulate {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -169,4 +169,4 @@ std::string WriteJson(const NamedMetrics& policies) {
   return Json{{"policies", all}}.dump(2) + "\n";
 }
 
-}  // namespace renzan::cluster
+}  // namespace renzan::cluster::simulate

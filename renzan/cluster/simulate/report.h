@@ -8,7 +8,7 @@
 
 #include "renzan/cluster/simulate/metrics.h"
 
-namespace renzan::cluster {
+namespace renzan::cluster::simulate {
 
 using NamedMetrics = std::vector<std::pair<std::string, Metrics>>;  // by policy
 
@@ -21,4 +21,4 @@ std::string WriteJson(const NamedMetrics& policies);
 // "45.0s", "12.5m", "3.2h", "2.1d".
 std::string FormatSeconds(double seconds);
 
-}  // namespace renzan::cluster
+}  // namespace renzan::cluster::simulate

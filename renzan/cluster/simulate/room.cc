@@ -6,7 +6,7 @@
 #include "renzan/base/error.h"
 #include "renzan/cluster/core/labels.h"
 
-namespace renzan::cluster {
+namespace renzan::cluster::simulate {
 
 Room::Room(const Snapshot& snapshot, std::span<const Resources> free)
     : snapshot_(snapshot), free_(free.begin(), free.end()) {}
@@ -99,4 +99,4 @@ std::vector<Stop> StopOnLeavingNodes(const Snapshot& snapshot) {
   return stops;
 }
 
-}  // namespace renzan::cluster
+}  // namespace renzan::cluster::simulate

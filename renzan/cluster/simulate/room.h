@@ -9,7 +9,7 @@
 #include "renzan/cluster/core/decisions.h"
 #include "renzan/cluster/core/snapshot.h"
 
-namespace renzan::cluster {
+namespace renzan::cluster::simulate {
 
 class Room {
  public:
@@ -49,4 +49,4 @@ Placement OccupiedBy(const Job& job);
 // Stops for jobs that save their work and stand on nodes that are about to go.
 std::vector<Stop> StopOnLeavingNodes(const Snapshot& snapshot);
 
-}  // namespace renzan::cluster
+}  // namespace renzan::cluster::simulate

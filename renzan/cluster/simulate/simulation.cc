@@ -7,7 +7,7 @@
 #include "renzan/cluster/core/explain.h"
 #include "renzan/cluster/spec/cluster_config.h"
 
-namespace renzan::cluster {
+namespace renzan::cluster::simulate {
 namespace {
 
 // Any schedule at all that never lets everything rest is done long before.
@@ -58,7 +58,8 @@ Snapshot WithNodes(Snapshot cluster, const SimulatedPolicy& policy) {
       return node.pool == static_cast<int>(index);
     });
     for (; there < pool.min_nodes; ++there)
-      cluster.nodes.push_back(MakeNode(cluster, static_cast<int>(index), static_cast<int>(there)));
+      cluster.nodes.push_back(
+          spec::MakeNode(cluster, static_cast<int>(index), static_cast<int>(there)));
   }
   return cluster;
 }
@@ -283,4 +284,4 @@ SimulationResult Simulation::Run() {
   return std::move(result_);
 }
 
-}  // namespace renzan::cluster
+}  // namespace renzan::cluster::simulate

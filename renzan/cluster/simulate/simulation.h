@@ -10,7 +10,7 @@
 
 #include "renzan/cluster/simulate/simulator.h"
 
-namespace renzan::cluster {
+namespace renzan::cluster::simulate {
 
 class Simulation {
  public:
@@ -89,4 +89,4 @@ class Simulation {
   std::function<TimeMs(JobId)> end_time_;
 };
 
-}  // namespace renzan::cluster
+}  // namespace renzan::cluster::simulate

@@ -7,7 +7,7 @@
 #include "renzan/cluster/simulate/deadlock.h"
 #include "renzan/cluster/simulate/simulation.h"
 
-namespace renzan::cluster {
+namespace renzan::cluster::simulate {
 namespace {
 
 constexpr size_t kMostViolations = 20;
@@ -108,4 +108,4 @@ void Simulation::BreakDeadlock() {
   holds_changed_ = true;
 }
 
-}  // namespace renzan::cluster
+}  // namespace renzan::cluster::simulate

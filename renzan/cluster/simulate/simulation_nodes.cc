@@ -8,7 +8,7 @@
 #include "renzan/cluster/simulate/simulation.h"
 #include "renzan/cluster/spec/cluster_config.h"
 
-namespace renzan::cluster {
+namespace renzan::cluster::simulate {
 namespace {
 
 // How long until the next interruption of a node: exponential, its own for every life of the node.
@@ -30,7 +30,7 @@ int CountNodes(const Snapshot& snapshot, int pool) {
 Node NewNode(const Snapshot& snapshot, int pool) {
   const auto number = std::count_if(snapshot.nodes.begin(), snapshot.nodes.end(),
                                     [&](const Node& node) { return node.pool == pool; });
-  return MakeNode(snapshot, pool, static_cast<int>(number));
+  return spec::MakeNode(snapshot, pool, static_cast<int>(number));
 }
 
 }  // namespace
@@ -117,4 +117,4 @@ void Simulation::GiveBack(const ScaleIn& order) {
   world_.SetNode(order.node, NodeState::kGone, kNever);
 }
 
-}  // namespace renzan::cluster
+}  // namespace renzan::cluster::simulate

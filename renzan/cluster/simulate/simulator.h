@@ -18,7 +18,7 @@
 #include "renzan/cluster/simulate/workload.h"
 #include "renzan/cluster/simulate/world.h"
 
-namespace renzan::cluster {
+namespace renzan::cluster::simulate {
 
 struct SimulatorOptions {
   uint64_t seed = 1;                 // of interruptions
@@ -69,4 +69,4 @@ SimulationResult Simulate(Snapshot cluster, const Workload& workload, SimulatedP
 SimulationResult SimulateFrom(Snapshot cluster, const std::vector<int64_t>& work_left,
                               SimulatedPolicy& policy, const SimulatorOptions& options = {});
 
-}  // namespace renzan::cluster
+}  // namespace renzan::cluster::simulate

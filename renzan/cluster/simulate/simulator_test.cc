@@ -8,7 +8,7 @@
 #include "renzan/cluster/simulate/metrics.h"
 #include "renzan/cluster/simulate/report.h"
 
-namespace renzan::cluster {
+namespace renzan::cluster::simulate {
 namespace {
 
 using testing::ElementsAre;
@@ -304,4 +304,4 @@ TEST(Simulate, NoticesADecisionThatIsNotRepeatable) {
 }
 
 }  // namespace
-}  // namespace renzan::cluster
+}  // namespace renzan::cluster::simulate

@@ -10,7 +10,7 @@
 #include "renzan/base/error.h"
 #include "renzan/base/philox.h"
 
-namespace renzan::cluster {
+namespace renzan::cluster::simulate {
 namespace {
 
 constexpr std::string_view kHeader = "timestamp,duration,num_gpus,gpu_time,cluster";
@@ -147,4 +147,4 @@ Workload ReadTrace(const NextLine& next_line, const std::string& name,
   return TraceReader(next_line, name, options).Read();
 }
 
-}  // namespace renzan::cluster
+}  // namespace renzan::cluster::simulate

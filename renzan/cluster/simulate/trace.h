@@ -10,7 +10,7 @@
 
 #include "renzan/cluster/simulate/workload.h"
 
-namespace renzan::cluster {
+namespace renzan::cluster::simulate {
 
 // Gives the next line without its end; false after the last one.
 using NextLine = std::function<bool(std::string_view* line)>;
@@ -28,4 +28,4 @@ struct TraceOptions {
 // with one user. Throws Error kData "name:line: ..." for the first line that is not as it must be.
 Workload ReadTrace(const NextLine& next_line, const std::string& name, const TraceOptions& options);
 
-}  // namespace renzan::cluster
+}  // namespace renzan::cluster::simulate

@@ -5,7 +5,7 @@
 
 #include "renzan/base/error.h"
 
-namespace renzan::cluster {
+namespace renzan::cluster::simulate {
 namespace {
 
 const std::string kHeader = "timestamp,duration,num_gpus,gpu_time,cluster\n";
@@ -115,4 +115,4 @@ TEST(MakeQueues, ProportionalQuotasAddUpToAllGpus) {
 }
 
 }  // namespace
-}  // namespace renzan::cluster
+}  // namespace renzan::cluster::simulate

@@ -8,7 +8,7 @@
 #include "renzan/cluster/simulate/simulator.h"
 #include "renzan/cluster/spec/cluster_config.h"
 
-namespace renzan::cluster {
+namespace renzan::cluster::simulate {
 namespace {
 
 int64_t AssumeWorkLeft(const Snapshot& snapshot, const Job& job, TimeMs assumed_run_ms) {
@@ -73,7 +73,7 @@ void AddNodes(Snapshot& snapshot, const std::string& pool, int nodes) {
   grown.min_nodes += nodes;
   grown.max_nodes += nodes;
   for (const int end = number + nodes; number < end; ++number) {
-    snapshot.nodes.push_back(MakeNode(snapshot, index, number));
+    snapshot.nodes.push_back(spec::MakeNode(snapshot, index, number));
     snapshot.nodes.back().state = NodeState::kReady;
     snapshot.nodes.back().until = kNever;
   }
@@ -97,4 +97,4 @@ JobId AddJob(Snapshot& snapshot, Job job) {
   return snapshot.jobs.back().id;
 }
 
-}  // namespace renzan::cluster
+}  // namespace renzan::cluster::simulate

@@ -11,7 +11,7 @@
 #include "renzan/cluster/core/snapshot.h"
 #include "renzan/cluster/simulate/policy.h"
 
-namespace renzan::cluster {
+namespace renzan::cluster::simulate {
 
 struct WhatIfRow {
   JobId job = 0;
@@ -34,4 +34,4 @@ void SetGuarantee(Snapshot& snapshot, const std::string& queue, int kind, int64_
 // `job` gets the next free id, which is returned. Its shape, queue and user are in the snapshot.
 JobId AddJob(Snapshot& snapshot, Job job);
 
-}  // namespace renzan::cluster
+}  // namespace renzan::cluster::simulate

@@ -6,7 +6,7 @@
 #include "renzan/base/error.h"
 #include "renzan/cluster/core/schedule.h"
 
-namespace renzan::cluster {
+namespace renzan::cluster::simulate {
 namespace {
 
 constexpr TimeMs kNow = 1'000'000'000, kMinute = 60'000;
@@ -86,4 +86,4 @@ TEST(WhatIf, NamesTheNearest) {
 }
 
 }  // namespace
-}  // namespace renzan::cluster
+}  // namespace renzan::cluster::simulate

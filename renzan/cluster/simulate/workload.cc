@@ -5,7 +5,7 @@
 
 #include "renzan/base/error.h"
 
-namespace renzan::cluster {
+namespace renzan::cluster::simulate {
 namespace {
 
 // Shapes of nodes that there are or that can be had.
@@ -78,4 +78,4 @@ void MakeQueues(const Workload& workload, Quotas quotas, Snapshot& cluster) {
   }
 }
 
-}  // namespace renzan::cluster
+}  // namespace renzan::cluster::simulate

@@ -9,7 +9,7 @@
 
 #include "renzan/cluster/core/snapshot.h"
 
-namespace renzan::cluster {
+namespace renzan::cluster::simulate {
 
 struct WorkloadJob {
   TimeMs submitted = 0;
@@ -57,4 +57,4 @@ enum class Quotas {
 // Replaces the queues of `cluster` by those of the workload.
 void MakeQueues(const Workload& workload, Quotas quotas, Snapshot& cluster);
 
-}  // namespace renzan::cluster
+}  // namespace renzan::cluster::simulate

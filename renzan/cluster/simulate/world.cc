@@ -5,7 +5,7 @@
 #include "renzan/base/error.h"
 #include "renzan/cluster/simulate/room.h"
 
-namespace renzan::cluster {
+namespace renzan::cluster::simulate {
 namespace {
 
 Waiting KeyOf(const Job& job) {
@@ -323,4 +323,4 @@ void World::ScheduleCheckpoint(JobId id, Life& life, TimeMs when) {
   if (when != kNever) checkpoints_due_.insert({when, id});
 }
 
-}  // namespace renzan::cluster
+}  // namespace renzan::cluster::simulate

@@ -17,7 +17,7 @@
 #include "renzan/cluster/simulate/policy.h"
 #include "renzan/cluster/simulate/workload.h"
 
-namespace renzan::cluster {
+namespace renzan::cluster::simulate {
 
 // What became of a job. Amounts in worker-milliseconds.
 struct JobRecord {
@@ -85,9 +85,9 @@ class World {
 
   // Workers that have a place but wait for the rest of their gang. Returns the end of the job if
   // that was the last.
-  std::optional<TimeMs> Hold(const cluster::Hold& hold);
+  std::optional<TimeMs> Hold(const simulate::Hold& hold);
   // Returns when the workers are gone, if they ran.
-  std::optional<TimeMs> Evict(const cluster::Evict& evict);
+  std::optional<TimeMs> Evict(const simulate::Evict& evict);
   // All places that the job holds without running.
   void GiveUpHeld(JobId id);
 
@@ -156,4 +156,4 @@ class World {
   std::vector<Interval> runs_, waits_;
 };
 
-}  // namespace renzan::cluster
+}  // namespace renzan::cluster::simulate

@@ -6,7 +6,7 @@
 #include "renzan/cluster/simulate/room.h"
 #include "renzan/cluster/simulate/world.h"
 
-namespace renzan::cluster {
+namespace renzan::cluster::simulate {
 
 void World::UpdateFree(int node) {
   const Node& there = snapshot_.nodes[node];
@@ -30,7 +30,7 @@ void World::Occupy(const Job& job, const Placement& placement, int sign) {
   }
 }
 
-std::optional<TimeMs> World::Hold(const cluster::Hold& hold) {
+std::optional<TimeMs> World::Hold(const simulate::Hold& hold) {
   Job& job = Get(hold.job);
   Life& its = life(hold.job);
   CHECK_MSG(job.state == JobState::kPending, "job {} gets a place, but is not pending", job.id);
@@ -46,7 +46,7 @@ std::optional<TimeMs> World::Hold(const cluster::Hold& hold) {
   return Run(job, its, all);
 }
 
-std::optional<TimeMs> World::Evict(const cluster::Evict& evict) {
+std::optional<TimeMs> World::Evict(const simulate::Evict& evict) {
   Job& job = Get(evict.job);
   Life& its = life(evict.job);
   if (job.state == JobState::kPending) {
@@ -134,4 +134,4 @@ void World::Interrupt(Job& job, Life& life) {
   BackToLine(job, life);
 }
 
-}  // namespace renzan::cluster
+}  // namespace renzan::cluster::simulate

@@ -11,7 +11,7 @@
 #include "renzan/base/duration.h"
 #include "renzan/base/error.h"
 
-namespace renzan::cluster {
+namespace renzan::cluster::spec {
 namespace {
 
 constexpr int64_t kMaxMebibytes = int64_t{1} << 36;
@@ -88,4 +88,4 @@ std::optional<int64_t> TryParseMilliseconds(std::string_view text) {
   return std::max<int64_t>(std::llround(*seconds * 1e3), *seconds > 0 ? 1 : 0);
 }
 
-}  // namespace renzan::cluster
+}  // namespace renzan::cluster::spec

@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-namespace renzan::cluster {
+namespace renzan::cluster::spec {
 
 // "512MiB", "32GiB", "1.5TiB" (also KiB, PiB, and a plain number of bytes) to MiB, rounded up.
 std::optional<int64_t> TryParseMebibytes(std::string_view text);
@@ -40,4 +40,4 @@ std::optional<int64_t> TryParseMilliseconds(std::string_view text);
 inline constexpr const char* kDurationRule =
     "must be a duration such as 90s, 10m or 1.5h, or 0, at most ten years";
 
-}  // namespace renzan::cluster
+}  // namespace renzan::cluster::spec

@@ -6,7 +6,7 @@
 #include "renzan/base/error.h"
 #include "renzan/cluster/spec/names.h"
 
-namespace renzan::cluster {
+namespace renzan::cluster::spec {
 namespace {
 
 TEST(Amounts, MebibytesAreRoundedUp) {
@@ -81,4 +81,4 @@ TEST(Names, OnlyWhatAFileNameATableAndAUrlCanHold) {
 }
 
 }  // namespace
-}  // namespace renzan::cluster
+}  // namespace renzan::cluster::spec

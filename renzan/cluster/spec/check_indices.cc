@@ -2,7 +2,7 @@
 
 #include "renzan/base/error.h"
 
-namespace renzan::cluster {
+namespace renzan::cluster::spec {
 namespace {
 
 template <typename T>
@@ -73,4 +73,4 @@ void CheckIndices(const Snapshot& snapshot) {
   for (size_t i = 0; i < snapshot.jobs.size(); ++i) CheckJob(snapshot, i);
 }
 
-}  // namespace renzan::cluster
+}  // namespace renzan::cluster::spec

@@ -6,7 +6,7 @@
 #include "renzan/cluster/spec/describe.h"
 #include "renzan/cluster/spec/names.h"
 
-namespace renzan::cluster {
+namespace renzan::cluster::spec {
 namespace {
 
 constexpr double kMaxPrice = 1e6;
@@ -62,7 +62,7 @@ std::string WrongDomains(const ClusterConfig::PoolConfig& pool,
 
 void ClusterConfig::PoolConfig::Describe(ConfigFields& fields) {
   fields.Field("nodes", &nodes, "as 4, or 0..20 when they can be bought and given back");
-  const std::optional<cluster::Range> range = TryParseRange(nodes);
+  const std::optional<spec::Range> range = TryParseRange(nodes);
   fields.Require(range && range->max >= 1, "nodes",
                  "must be a number of nodes such as 4, or a range such as 0..20, at most 100000");
   fields.Section("resources", &resources, "of one node");
@@ -187,4 +187,4 @@ std::string PrintClusterConfig(ClusterConfig config, bool with_docs) {
   return PrintConfig([&](ConfigFields& fields) { config.Describe(fields); }, with_docs);
 }
 
-}  // namespace renzan::cluster
+}  // namespace renzan::cluster::spec

@@ -29,7 +29,7 @@
 #include "renzan/cluster/spec/job_spec.h"
 #include "renzan/cluster/spec/worker_shapes.h"
 
-namespace renzan::cluster {
+namespace renzan::cluster::spec {
 
 struct ClusterConfig {
   struct PoolConfig {
@@ -121,4 +121,4 @@ Node MakeNode(const Snapshot& snapshot, int pool, int number);
 // name), a resource that no node has a name for, or a topology level that is not declared.
 Job MakeJob(Snapshot& snapshot, const JobSpec& spec, const std::string& user, JobId id, TimeMs now);
 
-}  // namespace renzan::cluster
+}  // namespace renzan::cluster::spec

@@ -6,7 +6,7 @@
 #include "renzan/base/error.h"
 #include "renzan/base/file.h"
 
-namespace renzan::cluster {
+namespace renzan::cluster::spec {
 namespace {
 
 using ::testing::ElementsAre;
@@ -304,4 +304,4 @@ TEST_F(MakeJobTest, NamesTheNearestOfWhatDoesNotExist) {
 }
 
 }  // namespace
-}  // namespace renzan::cluster
+}  // namespace renzan::cluster::spec

@@ -3,7 +3,7 @@
 #include "renzan/cluster/spec/amounts.h"
 #include "renzan/cluster/spec/names.h"
 
-namespace renzan::cluster {
+namespace renzan::cluster::spec {
 
 void DescribeLabels(ConfigFields& fields, const char* key,
                     std::map<std::string, std::string>* labels, const char* doc) {
@@ -33,4 +33,4 @@ void DescribeCounts(ConfigFields& fields, const char* key, std::map<std::string,
   }
 }
 
-}  // namespace renzan::cluster
+}  // namespace renzan::cluster::spec

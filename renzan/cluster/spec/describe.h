@@ -8,7 +8,7 @@
 
 #include "renzan/base/config.h"
 
-namespace renzan::cluster {
+namespace renzan::cluster::spec {
 
 inline constexpr int64_t kMaxCount = 1'000'000'000;
 
@@ -21,4 +21,4 @@ void DescribeDuration(ConfigFields& fields, const char* key, std::string* value,
 // Named countable resources, each from 0 to kMaxCount.
 void DescribeCounts(ConfigFields& fields, const char* key, std::map<std::string, int64_t>* counts);
 
-}  // namespace renzan::cluster
+}  // namespace renzan::cluster::spec

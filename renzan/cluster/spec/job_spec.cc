@@ -6,7 +6,7 @@
 #include "renzan/cluster/spec/describe.h"
 #include "renzan/cluster/spec/names.h"
 
-namespace renzan::cluster {
+namespace renzan::cluster::spec {
 namespace {
 
 constexpr double kMaxWorkerCores = 100'000;
@@ -83,7 +83,7 @@ void JobSpec::Describe(ConfigFields& fields) {
   fields.Require(IsName(queue), "queue", kNameRule);
   fields.Range("priority", &priority, -kMaxPriority, kMaxPriority, "higher goes first");
   fields.Field("replicas", &replicas, "workers that start together, as 4, or 2..8 when elastic");
-  const std::optional<cluster::Range> workers = TryParseRange(replicas);
+  const std::optional<spec::Range> workers = TryParseRange(replicas);
   fields.Require(workers && workers->min >= 1, "replicas", kReplicasRule);
   fields.Section("resources", &resources, "of one worker");
   fields.Section("constraints", &constraints, "which nodes, and how near to each other");
@@ -130,4 +130,4 @@ std::string PrintJobSpec(JobSpec spec, bool with_docs) {
   return PrintConfig([&](ConfigFields& fields) { spec.Describe(fields); }, with_docs);
 }
 
-}  // namespace renzan::cluster
+}  // namespace renzan::cluster::spec

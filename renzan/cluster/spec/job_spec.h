@@ -19,7 +19,7 @@
 #include "renzan/base/config.h"
 #include "renzan/cluster/spec/amounts.h"
 
-namespace renzan::cluster {
+namespace renzan::cluster::spec {
 
 inline constexpr int kMaxPriority = 1'000'000;  // and its negative
 
@@ -83,4 +83,4 @@ JobSpec ReadJobSpec(std::string_view yaml, const std::string& name,
 // each key means.
 std::string PrintJobSpec(JobSpec spec, bool with_docs = false);
 
-}  // namespace renzan::cluster
+}  // namespace renzan::cluster::spec

@@ -5,7 +5,7 @@
 
 #include "renzan/base/error.h"
 
-namespace renzan::cluster {
+namespace renzan::cluster::spec {
 namespace {
 
 using ::testing::ElementsAre;
@@ -166,4 +166,4 @@ TEST(JobSpec, OverridesAreCheckedToo) {
 }
 
 }  // namespace
-}  // namespace renzan::cluster
+}  // namespace renzan::cluster::spec

@@ -7,7 +7,7 @@
 #include "renzan/base/error.h"
 #include "renzan/cluster/spec/cluster_config.h"
 
-namespace renzan::cluster {
+namespace renzan::cluster::spec {
 namespace {
 
 using Counts = std::map<std::string, int64_t>;
@@ -200,4 +200,4 @@ Job MakeJob(Snapshot& snapshot, const JobSpec& spec, const std::string& user, Jo
   return job;
 }
 
-}  // namespace renzan::cluster
+}  // namespace renzan::cluster::spec

@@ -4,7 +4,7 @@
 
 #include "renzan/base/ascii.h"
 
-namespace renzan::cluster {
+namespace renzan::cluster::spec {
 namespace {
 
 constexpr size_t kMaxName = 63;
@@ -39,4 +39,4 @@ bool IsOneLine(std::string_view text) {
          });
 }
 
-}  // namespace renzan::cluster
+}  // namespace renzan::cluster::spec

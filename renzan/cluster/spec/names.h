@@ -5,7 +5,7 @@
 
 #include <string_view>
 
-namespace renzan::cluster {
+namespace renzan::cluster::spec {
 
 // Of a job, queue, pool, node, resource or topology level: 1 to 63 letters, digits, '_', '-' and
 // '.', the first one a letter or digit.
@@ -25,4 +25,4 @@ bool IsVariableName(std::string_view text);
 // One line of text: at most 4096 bytes and no control characters.
 bool IsOneLine(std::string_view text);
 
-}  // namespace renzan::cluster
+}  // namespace renzan::cluster::spec

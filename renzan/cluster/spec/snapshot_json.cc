@@ -7,7 +7,7 @@
 #include "renzan/base/error.h"
 #include "renzan/cluster/spec/check_indices.h"
 
-namespace renzan::cluster {
+namespace renzan::cluster::spec {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -340,4 +340,4 @@ Snapshot SnapshotFromJson(std::string_view text) {
   return snapshot;
 }
 
-}  // namespace renzan::cluster
+}  // namespace renzan::cluster::spec

@@ -8,7 +8,7 @@
 
 #include "renzan/cluster/core/snapshot.h"
 
-namespace renzan::cluster {
+namespace renzan::cluster::spec {
 
 // One JSON object with every field of Snapshot under its own name, states in lower-case words.
 // kNever, kUnlimited, an unlimited budget and absent values are null. It reads back to exactly the
@@ -20,4 +20,4 @@ std::string SnapshotToJson(const Snapshot& snapshot);
 // nowhere; for jobs and placements that are not sorted, and for counts that cannot be.
 Snapshot SnapshotFromJson(std::string_view text);
 
-}  // namespace renzan::cluster
+}  // namespace renzan::cluster::spec

@@ -9,7 +9,7 @@
 #include "renzan/base/error.h"
 #include "renzan/cluster/spec/amounts.h"
 
-namespace renzan::cluster {
+namespace renzan::cluster::spec {
 namespace {
 
 bool Holds(const JobSpec::PerWorker& shape, const JobSpec::PerWorker& wanted) {
@@ -50,4 +50,4 @@ void RoundUpToShape(const WorkerShapes& offered, const std::string& source, JobS
   spec.resources = *best;
 }
 
-}  // namespace renzan::cluster
+}  // namespace renzan::cluster::spec

@@ -8,7 +8,7 @@
 
 #include "renzan/cluster/spec/job_spec.h"
 
-namespace renzan::cluster {
+namespace renzan::cluster::spec {
 
 using WorkerShapes = std::map<std::string, JobSpec::PerWorker>;  // by name
 
@@ -17,4 +17,4 @@ using WorkerShapes = std::map<std::string, JobSpec::PerWorker>;  // by name
 // Throws Error kConfig when none is large enough. `source` stands for the job in messages.
 void RoundUpToShape(const WorkerShapes& offered, const std::string& source, JobSpec& spec);
 
-}  // namespace renzan::cluster
+}  // namespace renzan::cluster::spec
