@@ -1,5 +1,6 @@
 # renzan_library(<folder> SOURCES a.cc ... DEPS <folder or library> ...)
-#   One folder is one static library `renzan_<folder>`.
+#   One folder is one static library `renzan_<folder>`. COLD: compiled more often than it is waited
+#   for, so with -O1.
 # renzan_test(<name> SOURCES a_test.cc ... DEPS ... [LABEL unit|e2e] [TIMEOUT seconds])
 #   One GoogleTest binary; every test case becomes a ctest entry.
 
@@ -18,8 +19,11 @@ function(renzan_keep_dispatch_apart)
 endfunction()
 
 function(renzan_library name)
-  cmake_parse_arguments(ARG "" "" "SOURCES;DEPS" ${ARGN})
+  cmake_parse_arguments(ARG "COLD" "" "SOURCES;DEPS" ${ARGN})
   add_library(renzan_${name} STATIC ${ARG_SOURCES})
+  if(ARG_COLD)
+    target_compile_options(renzan_${name} PRIVATE $<$<CONFIG:Release>:-O1>)
+  endif()
   renzan_keep_dispatch_apart(${ARG_SOURCES})
   target_link_libraries(renzan_${name} PUBLIC ${ARG_DEPS})
 endfunction()
@@ -33,7 +37,9 @@ function(renzan_test name)
     set(ARG_TIMEOUT 120)
   endif()
   add_executable(${name} ${ARG_SOURCES})
+  # Helpers and constants of tests have short names, so tests are compiled one by one.
   set_target_properties(${name} PROPERTIES UNITY_BUILD OFF)
+  target_precompile_headers(${name} REUSE_FROM renzan_test_headers)
   target_link_libraries(${name} PRIVATE ${ARG_DEPS} GTest::gmock GTest::gtest_main)
   # What is tested is optimised in full; the tests themselves are compiled more often than run.
   target_compile_options(${name} PRIVATE $<$<CONFIG:Release>:-O1>)
@@ -41,6 +47,14 @@ function(renzan_test name)
     PROPERTIES LABELS ${ARG_LABEL} TIMEOUT ${ARG_TIMEOUT})
 endfunction()
 include(GoogleTest)
+
+# GoogleTest's headers take longer to read than most tests to compile: read once for all of them.
+file(WRITE ${CMAKE_BINARY_DIR}/test_headers.cc "")
+add_library(renzan_test_headers OBJECT ${CMAKE_BINARY_DIR}/test_headers.cc)
+target_precompile_headers(renzan_test_headers PRIVATE <gmock/gmock.h> <gtest/gtest.h>
+  <fmt/format.h> <algorithm> <filesystem> <functional> <map> <memory> <optional> <string> <vector>)
+target_link_libraries(renzan_test_headers PRIVATE fmt::fmt GTest::gmock GTest::gtest)
+target_compile_options(renzan_test_headers PRIVATE $<$<CONFIG:Release>:-O1>)
 
 # Kernels are compiled for a few instruction sets and chosen at run time. The list is short on
 # purpose: SSE4, AVX2 and AVX-512 (on Arm: NEON).
