@@ -5,9 +5,31 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <new>
+#include <system_error>
 #include <utility>
 
 namespace renzan {
+namespace {
+
+// What became of it.
+std::optional<Error> Run(const std::function<void()>& function) {
+  try {
+    function();
+    return std::nullopt;
+  } catch (const Error& error) {
+    return error;
+  } catch (const std::bad_alloc&) {
+    return Error(ErrorCode::kOsError,
+                 "out of memory: use more workers, smaller tables or a smaller batch");
+  } catch (const std::system_error& error) {
+    return Error(ErrorCode::kOsError, error.what());
+  } catch (const std::exception& error) {
+    return Error(ErrorCode::kSoftware, error.what());
+  }
+}
+
+}  // namespace
 
 BackgroundTask::~BackgroundTask() {
   if (thread_.joinable()) thread_.join();
@@ -16,25 +38,23 @@ BackgroundTask::~BackgroundTask() {
 void BackgroundTask::Start(std::function<void()> function, Priority priority) {
   CHECK(finished());
   if (thread_.joinable()) thread_.join();
-  finished_ = false;
   error_.reset();
-  thread_ = std::thread([this, function = std::move(function), priority] {
-    // Of this thread alone, on Linux.
-    if (priority == Priority::kLow)
-      setpriority(PRIO_PROCESS, static_cast<id_t>(syscall(SYS_gettid)), 10);
-    std::optional<Error> error;
-    try {
-      function();
-    } catch (const Error& e) {
-      error = e;
-    } catch (const std::exception& e) {
-      error = Error(ErrorCode::kSoftware, e.what());
-    }
-    std::lock_guard lock(mutex_);
-    error_ = std::move(error);
+  finished_ = false;
+  try {
+    thread_ = std::thread([this, function = std::move(function), priority] {
+      // Of this thread alone, on Linux.
+      if (priority == Priority::kLow)
+        setpriority(PRIO_PROCESS, static_cast<id_t>(syscall(SYS_gettid)), 10);
+      std::optional<Error> error = Run(function);
+      std::lock_guard lock(mutex_);
+      error_ = std::move(error);
+      finished_ = true;
+      done_.notify_all();
+    });
+  } catch (const std::system_error& error) {
     finished_ = true;
-    done_.notify_all();
-  });
+    Fail(ErrorCode::kOsError, "cannot start a thread: {}", error.what());
+  }
 }
 
 bool BackgroundTask::finished() const {

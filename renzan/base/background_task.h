@@ -26,14 +26,16 @@ class BackgroundTask {
     kLow,  // gets what the process's other threads leave
   };
 
-  // The one before must have finished.
+  // The one before must have finished. Throws Error kOsError when the machine has no room for
+  // another thread; then nothing was started.
   void Start(std::function<void()> function, Priority priority = Priority::kNormal);
 
   // Also true when nothing was ever started.
   bool finished() const;
   // At most so long.
   void WaitFor(double seconds) const;
-  // The Error, if any, with which the last function ended; other exceptions count as kSoftware.
+  // The Error, if any, with which the last function ended. A lack of memory or of threads counts as
+  // kOsError, other exceptions as kSoftware.
   // Call it when finished.
   const std::optional<Error>& error() const { return error_; }
 
