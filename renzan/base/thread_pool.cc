@@ -1,5 +1,6 @@
 #include "renzan/base/thread_pool.h"
 
+#include <algorithm>
 #include <atomic>
 #include <condition_variable>
 #include <exception>
@@ -7,11 +8,44 @@
 #include <thread>
 #include <vector>
 
+#include "renzan/base/cpus.h"
 #include "renzan/base/error.h"
 
 namespace renzan {
+namespace {
+
+// Looks for something that is about to happen, giving the processor away in between. What this
+// finds in time makes it look longer the next time, what it does not find, shorter.
+class Spinner {
+ public:
+  explicit Spinner(bool may_spin) : looks_(may_spin ? kMostLooks : 0) {}
+
+  // Whether `ready()` became true.
+  template <class Ready>
+  bool Spin(const Ready& ready) {
+    for (int look = 0; look < looks_; ++look) {
+      if (ready()) {
+        looks_ = std::min(2 * looks_, kMostLooks);
+        return true;
+      }
+      std::this_thread::yield();
+    }
+    if (looks_ > 0) looks_ = std::max(looks_ / 2, kFewestLooks);
+    return false;
+  }
+
+ private:
+  static constexpr int kMostLooks = 2000, kFewestLooks = 20;
+  int looks_;
+};
+
+}  // namespace
 
 struct ThreadPool::State {
+  explicit State(bool may_spin) : may_spin(may_spin), caller(may_spin) {}
+
+  const bool may_spin;
+  Spinner caller;  // member 0's, for the end of a loop
   std::mutex mutex;
   std::condition_variable work_ready, work_done;
   const std::function<void(int)>* body = nullptr;
@@ -31,11 +65,9 @@ struct ThreadPool::State {
 
   void Loop(int thread) {
     uint64_t seen = 0;
+    Spinner spinner(may_spin);
     for (;;) {
-      // Loops follow each other within microseconds in a training step: look for the next one for a
-      // moment before sleeping.
-      for (int spin = 0; spin < 2000 && generation.load(std::memory_order_acquire) == seen; ++spin)
-        std::this_thread::yield();
+      spinner.Spin([&] { return generation.load(std::memory_order_acquire) != seen; });
       {
         std::unique_lock lock(mutex);
         work_ready.wait(lock, [&] { return stop || generation.load() != seen; });
@@ -51,8 +83,10 @@ struct ThreadPool::State {
   }
 };
 
-ThreadPool::ThreadPool(int num_threads)
-    : num_threads_(num_threads), state_(std::make_unique<State>()) {
+ThreadPool::ThreadPool(int num_threads) : ThreadPool(num_threads, UsableCpus(ReadCpuBudget())) {}
+
+ThreadPool::ThreadPool(int num_threads, int usable_cpus)
+    : num_threads_(num_threads), state_(std::make_unique<State>(num_threads <= usable_cpus)) {
   CHECK(num_threads >= 1);
   state_->errors.resize(static_cast<size_t>(num_threads));
   try {
@@ -94,8 +128,7 @@ void ThreadPool::RunOnAll(const std::function<void(int)>& body) {
   }
   state.Call(0);
   if (num_threads_ > 1) {
-    for (int spin = 0; spin < 2000 && state.remaining.load() != 0; ++spin)
-      std::this_thread::yield();
+    state.caller.Spin([&] { return state.remaining.load() == 0; });
     std::unique_lock lock(state.mutex);
     state.work_done.wait(lock, [&] { return state.remaining.load() == 0; });
   }

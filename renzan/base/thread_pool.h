@@ -4,6 +4,11 @@
 // a loop whose items are independent gives the same bits with any team and any timing.
 //
 // The caller's thread is member 0. One loop at a time; not re-entrant.
+//
+// Members look for the next loop for a moment before they sleep, because in a training step loops
+// follow each other within microseconds. The moment becomes shorter where that is in vain, and a
+// team that is larger than the CPUs it may use does not look at all: whoever spins there takes time
+// from whoever works, and in a container from the quota of all.
 
 #include <cstddef>
 #include <cstdint>
@@ -15,6 +20,8 @@ namespace renzan {
 class ThreadPool {
  public:
   explicit ThreadPool(int num_threads);
+  // The same where only so many CPUs may be used.
+  ThreadPool(int num_threads, int usable_cpus);
   ~ThreadPool();
   ThreadPool(const ThreadPool&) = delete;
   ThreadPool& operator=(const ThreadPool&) = delete;

@@ -219,7 +219,7 @@ void TrainConfig::Describe(ConfigFields& fields) {
   fields.Section("elastic", &elastic, "workers that are started again on this machine");
   fields.Range("workers", &workers, 0, 1024,
                "processes on this machine; 0: as elastic.max and the cores allow, or one");
-  fields.Range("threads", &threads, 0, 1024, "per worker; 0: share the cores");
+  fields.Range("threads", &threads, 0, 1024, "per worker; 0: share the CPUs that we may use");
   fields.Field("run_dir", &run_dir, "where logs and the model go; runs/NAME-TIME when empty");
   fields.Require(
       training.batch_size % numerics.virtual_workers == 0, "training",

@@ -5,7 +5,8 @@
 #include <algorithm>
 #include <cctype>
 #include <filesystem>
-#include <thread>
+
+#include "renzan/base/cpus.h"
 
 namespace renzan {
 namespace {
@@ -33,7 +34,7 @@ cluster::spec::ClusterConfig ThisMachine(int nodes, double cpus_per_node, int64_
   cluster::spec::ClusterConfig config;
   cluster::spec::ClusterConfig::PoolConfig& pool = config.pools["local"];
   pool.nodes = fmt::format("{}", nodes);
-  const double cores = std::max(1U, std::thread::hardware_concurrency());
+  const double cores = UsableCpus(ReadCpuBudget());
   pool.resources.cpu = cpus_per_node < 0 ? cores / nodes : cpus_per_node;
   pool.resources.memory = fmt::format("{}MiB", MemoryMebibytes() / nodes);
   pool.resources.gpu = gpus_per_node >= 0 ? gpus_per_node : nodes == 1 ? CountGpus() : 0;

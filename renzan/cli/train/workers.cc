@@ -6,9 +6,9 @@
 #include <cstdlib>
 #include <memory>
 #include <optional>
-#include <thread>
 #include <vector>
 
+#include "renzan/base/cpus.h"
 #include "renzan/base/error.h"
 #include "renzan/base/host.h"
 #include "renzan/base/log.h"
@@ -36,13 +36,17 @@ std::vector<std::string> CommandLine() {
   return words;
 }
 
-// The cores of this machine, shared by the workers that run on it.
+// What this worker may use of the CPUs, shared by the workers that have the same ones and by those
+// that have the same quota.
 int ResolveThreads(int threads, Communicator& comm) {
-  const std::string host = HostName();
-  const std::vector<std::string> hosts = GatherStrings(comm, host);
+  const CpuBudget budget = ReadCpuBudget();
+  const std::string cpus = HostName() + " " + budget.allowed_list;
+  const std::string quota = HostName() + " " + budget.cgroup;
+  const std::vector<std::string> all_cpus = GatherStrings(comm, cpus);
+  const std::vector<std::string> all_quotas = GatherStrings(comm, quota);
   if (threads > 0) return threads;
-  const int cores = static_cast<int>(std::thread::hardware_concurrency());
-  return std::max(1, cores / static_cast<int>(std::count(hosts.begin(), hosts.end(), host)));
+  return UsableCpus(budget, static_cast<int>(std::count(all_cpus.begin(), all_cpus.end(), cpus)),
+                    static_cast<int>(std::count(all_quotas.begin(), all_quotas.end(), quota)));
 }
 
 }  // namespace

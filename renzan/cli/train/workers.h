@@ -13,7 +13,7 @@ namespace renzan {
 
 struct WorkerOptions {
   int workers = 1;  // started here, unless a launcher (mpirun, torchrun, srun) has started us
-  int threads = 0;  // per worker; 0: this machine's cores shared by its workers
+  int threads = 0;  // per worker; 0: the CPUs it may use, shared by this machine's workers
   std::string backend = "auto";
   double timeout_seconds = 60;
   // For workers started here. Without restarts by default; a single worker is this process, which
