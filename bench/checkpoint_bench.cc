@@ -1,5 +1,5 @@
 // How fast checkpoints are written and verified, beside what the machine does at best: plain
-// write(2), and reading a mapped file once.
+// write(2), and reading a mapped file once. And how long training waits for its status.json.
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -17,6 +17,8 @@
 #include "renzan/checkpoint/quantize.h"
 #include "renzan/checkpoint/reader.h"
 #include "renzan/checkpoint/writer.h"
+#include "renzan/train/status_file.h"
+#include "renzan/train/status_writer.h"
 
 namespace renzan {
 namespace {
@@ -110,6 +112,19 @@ void RunReader(int64_t rows, int repeats, const std::string& parent) {
   ::rmdir(path.c_str());
 }
 
+void RunStatusFile(int repeats, const std::string& parent) {
+  const std::string path = (parent.empty() ? "." : parent) + "/checkpoint_bench.status";
+  int64_t step = 0;
+  const double in_place = Seconds(repeats, [&] { WriteStatusFile(path, {.step = ++step}); });
+  fmt::print("{:<34} {:>8.3f} ms\n", "status.json, written in the step", in_place * 1e3);
+  {
+    StatusWriter writer(path);
+    const double in_background = Seconds(repeats, [&] { writer.Write({.step = ++step}); });
+    fmt::print("{:<34} {:>8.3f} ms\n", "status.json, handed over", in_background * 1e3);
+  }
+  std::remove(path.c_str());
+}
+
 }  // namespace
 }  // namespace renzan
 
@@ -124,5 +139,6 @@ int main(int argc, char** argv) {
   CLI11_PARSE(app, argc, argv);
   renzan::Run(rows, repeats, dir);
   renzan::RunReader(rows, repeats, dir);
+  renzan::RunStatusFile(std::max(repeats, 50), dir);
   return 0;
 }

@@ -2,9 +2,6 @@
 
 #include <cstdint>
 #include <span>
-#include <utility>
-
-#include "renzan/base/background_task.h"
 
 namespace renzan {
 
@@ -27,19 +24,6 @@ std::string BroadcastString(Communicator& comm, const std::string& text) {
   if (size > 0)
     comm.Broadcast(std::as_writable_bytes(std::span(received.data(), received.size())), 0);
   return received;
-}
-
-std::optional<Error> RunTogether(Communicator& comm, std::function<void()> function) {
-  constexpr double kSeconds = 0.05;
-  BackgroundTask task;
-  task.Start(std::move(function));
-  for (bool all = false; !all;) {
-    task.WaitFor(kSeconds);
-    all = true;
-    for (const char finished : AllGatherValues<char>(comm, task.finished() ? 1 : 0))
-      all = all && finished != 0;
-  }
-  return task.error();
 }
 
 }  // namespace renzan

@@ -2,14 +2,11 @@
 
 // Small values between workers. Every rank makes the same calls.
 
-#include <functional>
-#include <optional>
 #include <span>
 #include <string>
 #include <type_traits>
 #include <vector>
 
-#include "renzan/base/error.h"
 #include "renzan/comm/communicator.h"
 
 namespace renzan {
@@ -30,10 +27,5 @@ std::vector<std::string> GatherStrings(Communicator& comm, const std::string& mi
 
 // Rank 0's text on every rank.
 std::string BroadcastString(Communicator& comm, const std::string& text);
-
-// Runs a function that may take longer on one worker than on others (reading tables of different
-// sizes) while all go on exchanging, so that no deadline passes. Returns when all are done: this
-// worker's Error, if any.
-std::optional<Error> RunTogether(Communicator& comm, std::function<void()> function);
 
 }  // namespace renzan

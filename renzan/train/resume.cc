@@ -8,6 +8,7 @@
 #include "renzan/base/log.h"
 #include "renzan/checkpoint/directory.h"
 #include "renzan/train/gather.h"
+#include "renzan/train/heartbeat.h"
 #include "renzan/train/snapshot.h"
 
 namespace renzan {
@@ -113,7 +114,7 @@ ResumePoint LoadNewest(const std::vector<std::string>& paths, HybridModel& model
                        Communicator& comm) {
   for (auto path = paths.begin(); path != paths.end(); ++path) {
     ResumePoint point;
-    const std::optional<Error> mine = RunTogether(comm, [&] { point = Load(*path, &model); });
+    const std::optional<Error> mine = TryWithHeartbeats(comm, [&] { point = Load(*path, &model); });
     // Code and message; an empty text is no error.
     const std::vector<std::string> errors =
         GatherStrings(comm, mine ? fmt::format("{} {}", mine->exit_status(), mine->what()) : "");

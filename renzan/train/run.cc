@@ -1,6 +1,7 @@
 #include "renzan/train/run.h"
 
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "renzan/base/background_task.h"
@@ -14,6 +15,7 @@
 #include "renzan/train/agreement.h"
 #include "renzan/train/checkpointer.h"
 #include "renzan/train/gather.h"
+#include "renzan/train/heartbeat.h"
 #include "renzan/train/hybrid_model.h"
 #include "renzan/train/loop.h"
 #include "renzan/train/past_run.h"
@@ -55,12 +57,13 @@ PastRun AgreeOnPastRun(const RunDirectories& directories, const TrainConfig& con
                        bool must_resume, Communicator& comm) {
   PastRun past;
   std::string paths;
-  if (comm.rank() == 0) {
+  RunWithHeartbeats(comm, [&] {
+    if (comm.rank() != 0) return;
     past = FindPastRun(directories, config, run, steps);
     if (must_resume && past.checkpoints.empty() && past.model_sha256.empty())
       Fail(ErrorCode::kNoInput, "{} has no checkpoint to resume from", directories.checkpoints);
     for (const std::string& path : past.checkpoints) paths += path + "\n";
-  }
+  });
   past.model_sha256 = BroadcastString(comm, past.model_sha256);
   paths = BroadcastString(comm, paths);
   past.checkpoints.clear();
@@ -105,12 +108,13 @@ RunResult RunTraining(const TrainConfig& config, const RunOptions& options, Comm
   const RunDirectories directories = ChooseDirectories(config, options, comm);
   DirectoryLocks locks;
   BackgroundTask cleanup;  // before the locks are given back
-  if (comm.rank() == 0) {
+  RunWithHeartbeats(comm, [&] {
+    if (comm.rank() != 0) return;
     locks = LockDirectories(directories);
     cleanup.Start([leftovers = GiveUpLeftovers(directories.checkpoints)] {
       for (const std::string& path : leftovers) RemoveTree(path);
     });
-  }
+  });
 
   TrainConfig resolved = config;
   resolved.run_dir = directories.run;
@@ -129,9 +133,13 @@ RunResult RunTraining(const TrainConfig& config, const RunOptions& options, Comm
     return {RunResult::End::kWasTrained, directories.run, past.model_sha256};
   }
 
-  HybridModel model(config, splits.train.dataset->schema(), EstimatePoolingFactors(splits.train),
-                    comm, pool,
-                    past.checkpoints.empty() ? InitialValues::kDraw : InitialValues::kZero);
+  std::optional<HybridModel> built;
+  RunWithHeartbeats(comm, [&] {
+    built.emplace(config, splits.train.dataset->schema(), EstimatePoolingFactors(splits.train),
+                  comm, pool,
+                  past.checkpoints.empty() ? InitialValues::kDraw : InitialValues::kZero);
+  });
+  HybridModel& model = *built;
   LoopState state;
   state.window.resize(static_cast<size_t>(options.threads));
   std::optional<ResumePoint> resumed;
@@ -145,7 +153,8 @@ RunResult RunTraining(const TrainConfig& config, const RunOptions& options, Comm
   const double grace_seconds = AllGatherValues(comm, options.grace_seconds)[0];
   const std::vector<std::string> hosts = GatherStrings(comm, HostName());
   std::unique_ptr<RunObserver> observer;
-  if (comm.rank() == 0)
+  RunWithHeartbeats(comm, [&] {
+    if (comm.rank() != 0) return;
     observer = std::make_unique<RunObserver>(RunObserver::Options{.run_dir = directories.run,
                                                                   .config_yaml = config_yaml,
                                                                   .config = &config,
@@ -158,6 +167,7 @@ RunResult RunTraining(const TrainConfig& config, const RunOptions& options, Comm
                                                                   .terminal = options.terminal,
                                                                   .clock = options.clock,
                                                                   .resumed = resumed});
+  });
   Checkpointer checkpointer(Checkpointer::Options{.dir = directories.checkpoints,
                                                   .config = config.checkpoint,
                                                   .config_yaml = config_yaml,

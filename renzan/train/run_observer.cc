@@ -13,6 +13,7 @@
 #include "renzan/train/progress.h"
 #include "renzan/train/run_manifest.h"
 #include "renzan/train/status_file.h"
+#include "renzan/train/status_writer.h"
 
 namespace renzan {
 namespace {
@@ -58,6 +59,7 @@ struct RunObserver::State {
   ProgressDisplay progress;
   RunManifest manifest;
   RunStatus status;
+  StatusWriter status_writer;
   Progress shown;  // loss and AUC of the last report
   bool said_lost = false;
   // Where this process began: rates are about what it did itself.
@@ -69,7 +71,8 @@ struct RunObserver::State {
         metrics_log(options.run_dir + "/metrics.jsonl", NextReports(options.resumed)),
         event_file(options.run_dir, options.clock->UnixSeconds(), options.hosts[0],
                    NextReports(options.resumed).training),
-        progress(STDERR_FILENO, options.terminal) {
+        progress(STDERR_FILENO, options.terminal),
+        status_writer(options.run_dir + "/status.json") {
     manifest.program_version = RENZAN_VERSION;
     manifest.config = options.config_yaml;
     manifest.seed = options.config->seed;
@@ -101,9 +104,17 @@ struct RunObserver::State {
   }
 
   void WriteManifest() { WriteRunManifest(options.run_dir + "/manifest.json", manifest); }
+  // In the background: all workers would wait for the disk.
   void WriteStatus() {
     status.updated_unix_seconds = options.clock->UnixSeconds();
-    TryTo([&] { WriteStatusFile(options.run_dir + "/status.json", status); });
+    status_writer.Write(status);
+    if (const std::optional<Error> error = status_writer.TakeError()) TryTo([&] { throw *error; });
+  }
+  // For the last one: whoever reads that the run has ended finds it so.
+  void WriteLastStatus() {
+    WriteStatus();
+    status_writer.Flush();
+    if (const std::optional<Error> error = status_writer.TakeError()) TryTo([&] { throw *error; });
   }
 
   // Samples that this process has trained on.
@@ -134,7 +145,7 @@ RunObserver::~RunObserver() {
   if (state_->status.state == "done" || state_->status.state == "stopped") return;
   // Leaving through an error: whoever watches the run learns it.
   state_->status.state = "failed";
-  state_->WriteStatus();
+  state_->WriteLastStatus();
 }
 
 void RunObserver::OnStart(const LoopState& first, int64_t steps) {
@@ -224,7 +235,7 @@ void RunObserver::OnStopping(int64_t step) {
 void RunObserver::OnStopped() {
   State& s = *state_;
   s.status.state = "stopped";
-  s.WriteStatus();
+  s.WriteLastStatus();
   LogInfo("stopped at step {} of {}; the same command goes on from {}", s.status.step,
           s.status.steps,
           s.status.last_checkpoint ? fmt::format("step {}", s.status.last_checkpoint->step)
@@ -239,7 +250,7 @@ void RunObserver::OnDone(const LoopState& state, const std::string& model_sha256
   s.status.state = "done";
   s.status.step = state.step;
   s.status.eta_seconds = 0;
-  s.WriteStatus();
+  s.WriteLastStatus();
   s.progress.Clear();
   const double seconds = state.seconds - s.first_seconds;
   LogInfo("trained {} steps in {} ({:.1f}k samples/s){}", state.step - s.first_step,

@@ -6,16 +6,18 @@
 #include "renzan/base/error.h"
 #include "renzan/base/log.h"
 #include "renzan/train/agreement.h"
+#include "renzan/train/heartbeat.h"
 
 namespace renzan {
 namespace {
 
 std::unique_ptr<Dataset> Open(const std::string& path, bool verify, Communicator& comm) {
-  auto dataset = std::make_unique<Dataset>(path);
+  std::unique_ptr<Dataset> dataset;
+  RunWithHeartbeats(comm, [&] { dataset = std::make_unique<Dataset>(path); });
   CheckWorkersAgree(comm, "content in " + path, dataset->fingerprint().substr(0, 12),
                     "give every worker the same dataset");
   // Every host may have its own copy: each worker reads what it will train on.
-  if (verify) dataset->Verify();
+  if (verify) RunWithHeartbeats(comm, [&] { dataset->Verify(); });
   return dataset;
 }
 

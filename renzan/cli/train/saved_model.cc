@@ -1,12 +1,14 @@
 #include "renzan/cli/train/saved_model.h"
 
 #include <CLI/CLI.hpp>
+#include <optional>
 
 #include "renzan/base/log.h"
 #include "renzan/cli/train/model_directory.h"
 #include "renzan/nn/isa.h"
 #include "renzan/train/agreement.h"
 #include "renzan/train/gather.h"
+#include "renzan/train/heartbeat.h"
 #include "renzan/train/resume.h"
 #include "renzan/train/splits.h"
 
@@ -48,13 +50,14 @@ int WithSavedModel(const SavedModelFlags& flags,
                       ThreadPool pool(threads);
                       // Nothing is trained: these optimizers have no state to make room for.
                       config.optimizer.dense.type = config.optimizer.sparse.type = "sgd";
-                      HybridModel model(config, dataset.schema(),
-                                        EstimatePoolingFactors({&dataset, rows}), comm, pool,
-                                        InitialValues::kZero);
-                      const std::optional<Error> error =
-                          RunTogether(comm, [&] { LoadModel(reader, false, &model); });
-                      if (error) throw *error;
-                      body(model, config, comm, dataset, rows);
+                      std::optional<HybridModel> model;
+                      RunWithHeartbeats(comm, [&] {
+                        model.emplace(config, dataset.schema(),
+                                      EstimatePoolingFactors({&dataset, rows}), comm, pool,
+                                      InitialValues::kZero);
+                        LoadModel(reader, false, &*model);
+                      });
+                      body(*model, config, comm, dataset, rows);
                     });
 }
 

@@ -1,0 +1,180 @@
+// Workers that need longer than the others before they can train. The C library's calls that start
+// long work (opening a file of the data, allocating a table) wait here, on one worker, until the
+// other one has been seen exchanging: it must not wait in one exchange for all that time.
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstdarg>
+#include <cstdlib>
+#include <functional>
+#include <string_view>
+#include <thread>
+
+#include "renzan/base/file.h"
+#include "renzan/comm/testing.h"
+#include "renzan/data/dataset_writer.h"
+#include "renzan/train/heartbeat.h"
+#include "renzan/train/run.h"
+#include "renzan/train/splits.h"
+#include "renzan/train/testing.h"
+
+namespace renzan {
+namespace {
+
+// Set while a test runs.
+std::atomic<bool> slow = false;
+std::atomic<int> exchanges_of_the_other = 0;  // worker 0's
+std::atomic<int> waits = 0, waits_in_vain = 0;
+
+// What takes a worker long: as long as the other one needs for a few exchanges. When that does not
+// exchange, it ends after all, so that the test fails and does not hang.
+void TakeLong() {
+  ++waits;
+  const int before = exchanges_of_the_other;
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  while (exchanges_of_the_other < before + 3) {
+    if (std::chrono::steady_clock::now() > end) {
+      ++waits_in_vain;
+      return;
+    }
+    std::this_thread::yield();
+  }
+}
+
+// Counts what it has finished.
+class CountingCommunicator : public Communicator {
+ public:
+  CountingCommunicator(Communicator& inner, std::atomic<int>& count)
+      : inner_(inner), count_(count) {}
+
+  int rank() const override { return inner_.rank(); }
+  int world_size() const override { return inner_.world_size(); }
+  const char* backend() const override { return inner_.backend(); }
+  void AllToAllV(std::span<const std::span<const std::byte>> send,
+                 std::span<const std::span<std::byte>> recv) override {
+    inner_.AllToAllV(send, recv);
+    ++count_;
+  }
+  void AllGatherV(std::span<const std::byte> send,
+                  std::span<const std::span<std::byte>> recv) override {
+    inner_.AllGatherV(send, recv);
+    ++count_;
+  }
+  void Broadcast(std::span<std::byte> data, int root) override {
+    inner_.Broadcast(data, root);
+    ++count_;
+  }
+  void Barrier() override {
+    inner_.Barrier();
+    ++count_;
+  }
+
+ private:
+  Communicator& inner_;
+  std::atomic<int>& count_;
+};
+
+// Two workers, of which worker 1 is slow.
+void RunTwo(const std::function<void(Communicator&)>& body) {
+  exchanges_of_the_other = waits = waits_in_vain = 0;
+  slow = true;
+  RunRanksAsThreads(2, [&](Communicator& inner) {
+    std::atomic<int> ignored = 0;
+    CountingCommunicator comm(inner, inner.rank() == 0 ? exchanges_of_the_other : ignored);
+    body(comm);
+  });
+  slow = false;
+  EXPECT_GT(waits, 0) << "nothing was slow";
+  EXPECT_EQ(waits_in_vain, 0) << "the other worker did not go on exchanging";
+}
+
+// A table of so many floats belongs to worker 1; the first one, smaller, to worker 0.
+constexpr int64_t kSlowRows = 77'777, kDim = 8;
+constexpr size_t kSlowBytes = size_t{kSlowRows} * kDim * sizeof(float);
+constexpr size_t kHugePage = size_t{1} << 21;
+constexpr size_t kSlowAllocation = (kSlowBytes + kHugePage - 1) / kHugePage * kHugePage;
+
+void WriteDataset(const std::string& path) {
+  const DatasetSchema schema = {
+      .label = "label", .dense = {"d"}, .categorical = {{"first", 100}, {"second", kSlowRows}}};
+  DatasetWriter writer(path, schema, {.created_by = "test"});
+  for (int row = 0; row < 256; ++row) {
+    const float dense[] = {static_cast<float>(row % 7)};
+    const int32_t ids[] = {row % 100, row * 31};
+    writer.Append(static_cast<float>(row % 2), dense, ids, {});
+  }
+  writer.Finish();
+}
+
+TEST(SlowStart, TheOthersGoOnExchanging) {
+  RunTwo([](Communicator& comm) {
+    RunWithHeartbeats(comm, [&] {
+      if (comm.rank() == 1) TakeLong();
+    });
+  });
+}
+
+TEST(SlowStart, TheErrorIsOfTheWorkerThatHasIt) {
+  RunTwo([](Communicator& comm) {
+    const std::optional<Error> error = TryWithHeartbeats(comm, [&] {
+      if (comm.rank() == 0) return;
+      TakeLong();
+      Fail(ErrorCode::kData, "a wrong checksum");
+    });
+    EXPECT_EQ(error.has_value(), comm.rank() == 1);
+    comm.Barrier();
+  });
+}
+
+TEST(SlowStart, OpeningAndVerifyingData) {
+  TemporaryDirectory dir;
+  WriteDataset(dir / "quick");
+  WriteDataset(dir / "slow");
+  RunTwo([&](Communicator& comm) {
+    DataConfig config;
+    config.train.path = dir / (comm.rank() == 1 ? "slow" : "quick");
+    config.verify = true;
+    OpenSplits(config, {}, comm);
+  });
+  EXPECT_GT(waits, 1) << "both of them";
+}
+
+TEST(SlowStart, DrawingTables) {
+  TemporaryDirectory dir;
+  WriteDataset(dir / "data");
+  TrainConfig config = SmallConfig();
+  config.model.tables.clear();
+  config.model.embedding_dim = kDim;
+  config.data.train.path = dir / "data";
+  config.run_dir = dir / "run";
+  RunRequests requests;
+  RunTwo([&](Communicator& comm) {
+    const RunResult result =
+        RunTraining(config, {.requests = &requests, .clock = &SystemClock()}, comm);
+    EXPECT_EQ(result.end, RunResult::End::kTrained);
+  });
+}
+
+}  // namespace
+}  // namespace renzan
+
+// In place of the C library's.
+extern "C" int open(const char* path, int flags, ...) {
+  va_list arguments;
+  va_start(arguments, flags);
+  const mode_t mode = (flags & O_CREAT) != 0 ? va_arg(arguments, mode_t) : 0;
+  va_end(arguments);
+  const std::string_view name(path);
+  if (renzan::slow && name.find("/slow/") != std::string_view::npos && name.ends_with("label.npy"))
+    renzan::TakeLong();
+  return ::openat(AT_FDCWD, path, flags, mode);
+}
+
+extern "C" void* aligned_alloc(size_t alignment, size_t size) noexcept {
+  if (renzan::slow && size == renzan::kSlowAllocation) renzan::TakeLong();
+  void* memory = nullptr;
+  return posix_memalign(&memory, alignment, size) == 0 ? memory : nullptr;
+}
