@@ -12,7 +12,8 @@
 #include <utility>
 
 #include "renzan/base/error.h"
-#include "renzan/comm/rendezvous.h"
+#include "renzan/base/log.h"
+#include "renzan/comm/gloo/local_address.h"
 
 namespace renzan {
 namespace {
@@ -98,13 +99,19 @@ GlooStoreServer::GlooStoreServer(const std::string& host, int port, int world_si
     const int yes = 1;
     setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes));
   });
+  const std::optional<std::string> address = ListenAddress(host);
+  if (!address)
+    LogWarning(
+        "MASTER_ADDR {} stands for no address of this machine that others could reach: worker 0 "
+        "listens on all of its networks until everyone has met",
+        host);
   errno = 0;
-  if (!state_->server.bind_to_port(IsLoopback(host) ? host : "0.0.0.0", port)) {
+  if (!state_->server.bind_to_port(address.value_or("0.0.0.0"), port)) {
     const int error = errno;
     Fail(ErrorCode::kUnavailable,
          "worker 0 cannot listen on port {} of {}: {}; set MASTER_PORT to a free port for all "
          "workers",
-         port, host, error != 0 ? std::strerror(error) : "the address is not this machine's");
+         port, host, error != 0 ? std::strerror(error) : "unknown error");
   }
   state_->thread = std::thread([this] { state_->server.listen_after_bind(); });
   while (!state_->server.is_running()) std::this_thread::yield();

@@ -12,8 +12,9 @@ namespace renzan {
 
 class GlooStoreServer {
  public:
-  // Listens on `port`: on the loopback interface if `host` is on it, else on every one. A port in
-  // use is an Error (kUnavailable).
+  // Listens on `port` of the address that the workers are told, `host`. Only where that is not an
+  // address of this machine, on every network, with a warning. A port in use is an Error
+  // (kUnavailable).
   GlooStoreServer(const std::string& host, int port, int world_size);
   ~GlooStoreServer();
 

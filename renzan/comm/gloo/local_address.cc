@@ -11,20 +11,45 @@
 #include "renzan/base/error.h"
 
 namespace renzan {
+namespace {
+
+using Addresses = std::unique_ptr<addrinfo, void (*)(addrinfo*)>;
+
+Addresses Resolve(const std::string& host, int port, int socket_type) {
+  addrinfo hints = {};
+  hints.ai_socktype = socket_type;
+  addrinfo* list = nullptr;
+  if (const int error = getaddrinfo(host.c_str(), std::to_string(port).c_str(), &hints, &list);
+      error != 0)
+    Fail(ErrorCode::kUnavailable, "cannot resolve MASTER_ADDR '{}': {}", host, gai_strerror(error));
+  return {list, freeaddrinfo};
+}
+
+// Empty where the system cannot say it.
+std::string Digits(const sockaddr* address, socklen_t length) {
+  char digits[NI_MAXHOST];
+  const bool found =
+      getnameinfo(address, length, digits, sizeof(digits), nullptr, 0, NI_NUMERICHOST) == 0;
+  return found ? digits : "";
+}
+
+// Only an address of this machine can be bound to.
+bool IsOurs(const addrinfo& address) {
+  const int fd = socket(address.ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  if (fd < 0) return false;
+  const bool bound = bind(fd, address.ai_addr, address.ai_addrlen) == 0;
+  close(fd);
+  return bound;
+}
+
+}  // namespace
 
 std::string LocalAddressTowards(const Rendezvous& rendezvous) {
   const std::string& host = rendezvous.master_addr;
-  addrinfo hints = {};
-  hints.ai_socktype = SOCK_DGRAM;
-  addrinfo* list = nullptr;
-  const std::string port = std::to_string(rendezvous.master_port);
-  if (const int error = getaddrinfo(host.c_str(), port.c_str(), &hints, &list); error != 0)
-    Fail(ErrorCode::kUnavailable, "cannot resolve MASTER_ADDR '{}': {}", host, gai_strerror(error));
-  const std::unique_ptr<addrinfo, void (*)(addrinfo*)> addresses(list, freeaddrinfo);
-
+  const Addresses addresses = Resolve(host, rendezvous.master_port, SOCK_DGRAM);
   // Connecting a datagram socket sends nothing, it only asks the routing table.
   int error = 0;
-  for (const addrinfo* address = list; address != nullptr; address = address->ai_next) {
+  for (const addrinfo* address = addresses.get(); address != nullptr; address = address->ai_next) {
     const int fd = socket(address->ai_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
     if (fd < 0) {
       error = errno;
@@ -32,16 +57,25 @@ std::string LocalAddressTowards(const Rendezvous& rendezvous) {
     }
     sockaddr_storage local = {};
     socklen_t length = sizeof(local);
-    char digits[NI_MAXHOST];
-    const bool found = connect(fd, address->ai_addr, address->ai_addrlen) == 0 &&
-                       getsockname(fd, reinterpret_cast<sockaddr*>(&local), &length) == 0 &&
-                       getnameinfo(reinterpret_cast<sockaddr*>(&local), length, digits,
-                                   sizeof(digits), nullptr, 0, NI_NUMERICHOST) == 0;
+    const bool connected = connect(fd, address->ai_addr, address->ai_addrlen) == 0 &&
+                           getsockname(fd, reinterpret_cast<sockaddr*>(&local), &length) == 0;
     error = errno;
     close(fd);
-    if (found) return digits;
+    const std::string digits =
+        connected ? Digits(reinterpret_cast<const sockaddr*>(&local), length) : "";
+    if (!digits.empty()) return digits;
   }
   Fail(ErrorCode::kUnavailable, "no route to MASTER_ADDR '{}': {}", host, std::strerror(error));
+}
+
+std::optional<std::string> ListenAddress(const std::string& host) {
+  const Addresses addresses = Resolve(host, 0, SOCK_STREAM);
+  for (const addrinfo* address = addresses.get(); address != nullptr; address = address->ai_next) {
+    const std::string digits = Digits(address->ai_addr, address->ai_addrlen);
+    const bool reachable = !IsLoopback(digits) || IsLoopback(host);
+    if (!digits.empty() && reachable && IsOurs(*address)) return digits;
+  }
+  return std::nullopt;
 }
 
 }  // namespace renzan
