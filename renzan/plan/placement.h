@@ -21,9 +21,9 @@ struct TableSpec {
   double pooling_factor = 1;  // mean lookups per sample, an estimate
 };
 
-// table_wise[t] is the rank that owns table t. Greedy: the table with most lookup traffic first
-// (then the largest) onto the worker with the least traffic (then the fewest bytes, then the lowest
-// rank).
+// Element t of the result is the rank that owns table t. Greedy: the table with most lookup traffic
+// first (then the largest) onto the worker with the least traffic (then the fewest bytes, then the
+// lowest rank).
 std::vector<int> PlaceTableWise(std::span<const TableSpec> tables, int world_size);
 
 }  // namespace renzan

@@ -43,7 +43,7 @@ struct RunResult {
 // Throws Error.
 RunResult RunTraining(const TrainConfig& config, const RunOptions& options, Communicator& comm);
 
-// A name for a run directory that nobody has: "runs/NAME-20260131-120000".
+// A name for a run directory that nobody has: "runs/NAME-2026-01-31T12:00:00Z".
 std::string NewRunDirectory(const std::string& name, const Clock& clock);
 
 }  // namespace renzan

@@ -8,9 +8,9 @@
 #include <cstdlib>
 #include <filesystem>
 #include <memory>
-#include <thread>
 
 #include "renzan/base/clock.h"
+#include "renzan/base/cpus.h"
 #include "renzan/base/error.h"
 #include "renzan/cli/train/rerun.h"
 #include "renzan/cli/train/train_signals.h"
@@ -120,16 +120,15 @@ int RunTrain(const TrainFlags& flags) {
   if (config.data.train.path.empty())
     Fail(ErrorCode::kConfig, "{}: data.train.path is missing: name a dataset directory",
          flags.config_path);
-  WorkerOptions workers{
-      .workers = NumWorkers(config, static_cast<int>(std::thread::hardware_concurrency())),
-      .threads = config.threads,
-      .backend = config.comm.backend,
-      .timeout_seconds = config.comm.timeout_seconds,
-      .elastic = {.min_workers = config.elastic.min,
-                  .max_restarts = config.elastic.max_restarts,
-                  .backoff_seconds = config.elastic.backoff_seconds},
-      .environment = {},
-      .on_worker = AnswerTrainSignals};
+  WorkerOptions workers{.workers = NumWorkers(config, UsableCpus(ReadCpuBudget())),
+                        .threads = config.threads,
+                        .backend = config.comm.backend,
+                        .timeout_seconds = config.comm.timeout_seconds,
+                        .elastic = {.min_workers = config.elastic.min,
+                                    .max_restarts = config.elastic.max_restarts,
+                                    .backoff_seconds = config.elastic.backoff_seconds},
+                        .environment = {},
+                        .on_worker = AnswerTrainSignals};
   ResolveDirectories(flags, name, config, workers.environment);
   RunOptions options{.name = name,
                      .terminal = ::isatty(STDERR_FILENO) != 0,
@@ -183,9 +182,9 @@ void AddTrainVerb(CLI::App& app, int& exit_status) {
       "checkpoint and exits 75; SIGUSR1 writes one and goes on.\n"
       "Examples:\n"
       "  renzan train examples/dlrm.yaml --workers 2\n"
-      "  renzan train --resume --run-dir runs/dlrm-20260131-120000 --workers 3\n"
+      "  renzan train --resume --run-dir runs/dlrm-2026-01-31T12:00:00Z --workers 3\n"
       "  mpirun -n 4 renzan train examples/dlrm.yaml\n"
-      "  renzan train --rerun runs/dlrm-20260131-120000");
+      "  renzan train --rerun runs/dlrm-2026-01-31T12:00:00Z");
   verb->callback([flags, &exit_status] { exit_status = RunTrain(*flags); });
 }
 
