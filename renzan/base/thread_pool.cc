@@ -12,36 +12,32 @@
 #include "renzan/base/error.h"
 
 namespace renzan {
-namespace {
-
-// Looks for something that is about to happen, giving the processor away in between. What this
-// finds in time makes it look longer the next time, what it does not find, shorter.
-class Spinner {
- public:
-  explicit Spinner(bool may_spin) : looks_(may_spin ? kMostLooks : 0) {}
-
-  // Whether `ready()` became true.
-  template <class Ready>
-  bool Spin(const Ready& ready) {
-    for (int look = 0; look < looks_; ++look) {
-      if (ready()) {
-        looks_ = std::min(2 * looks_, kMostLooks);
-        return true;
-      }
-      std::this_thread::yield();
-    }
-    if (looks_ > 0) looks_ = std::max(looks_ / 2, kFewestLooks);
-    return false;
-  }
-
- private:
-  static constexpr int kMostLooks = 2000, kFewestLooks = 20;
-  int looks_;
-};
-
-}  // namespace
-
 struct ThreadPool::State {
+  // Looks for something that is about to happen, giving the processor away in between. What this
+  // finds in time makes it look longer the next time, what it does not find, shorter.
+  class Spinner {
+   public:
+    explicit Spinner(bool may_spin) : looks_(may_spin ? kMostLooks : 0) {}
+
+    // Whether `ready()` became true.
+    template <class Ready>
+    bool Spin(const Ready& ready) {
+      for (int look = 0; look < looks_; ++look) {
+        if (ready()) {
+          looks_ = std::min(2 * looks_, kMostLooks);
+          return true;
+        }
+        std::this_thread::yield();
+      }
+      if (looks_ > 0) looks_ = std::max(looks_ / 2, kFewestLooks);
+      return false;
+    }
+
+   private:
+    static constexpr int kMostLooks = 2000, kFewestLooks = 20;
+    int looks_;
+  };
+
   explicit State(bool may_spin) : may_spin(may_spin), caller(may_spin) {}
 
   const bool may_spin;
