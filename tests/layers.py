@@ -23,6 +23,8 @@ ALLOWED = {
     "cluster/simulate": {"base", "cluster/core", "cluster/spec"},
     "cli": None,  # everything
     "cli/text": {"base", "cluster/spec"},
+    "cli/help": {"base", "cli"},
+    "cli/machine": {"base", "nn", "cli", "cli/text"},
     # The trainer's verbs and the job system's know each other no more than those two do.
     "cli/train": {"base", "data", "comm", "nn", "model", "checkpoint", "train", "launch", "cli",
                   "cli/text"},
@@ -30,7 +32,7 @@ ALLOWED = {
     "cli/jobs": {"base", "cluster/client", "cluster/spec", "cluster/core", "cli", "cli/text",
                  "cli/cluster"},
     "cli/cluster": {"base", "data", "cluster/core", "cluster/spec", "cluster/client", "cluster/local",
-                    "cluster/simulate", "cli", "cli/text", "cli/jobs"},
+                    "cluster/simulate", "cli", "cli/text", "cli/jobs", "cli/machine"},
 }
 # What a header may include beside ours, POSIX and the standard library.
 HEADERS = {"fmt/format.h"}

@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <exception>
@@ -5,36 +7,95 @@
 
 #include "renzan/base/error.h"
 #include "renzan/base/log.h"
+#include "renzan/cli/help/unknown_word.h"
+#include "renzan/cli/help/verbs.h"
+#include "renzan/cli/machine/verbs.h"
 #include "renzan/cli/verbs.h"
+#include "renzan/cli/version.h"
+
+namespace renzan {
+namespace {
+
+// Verbs added by `add` are shown under `group`.
+template <typename Add>
+void Group(CLI::App& app, const char* group, const Add& add) {
+  const auto verbs = [&] { return app.get_subcommands([](CLI::App*) { return true; }); };
+  const size_t before = verbs().size();
+  add();
+  const std::vector<CLI::App*> all = verbs();
+  for (size_t i = before; i < all.size(); ++i) all[i]->group(group);
+}
+
+void AddVerbs(CLI::App& app, int& exit_status) {
+  Group(app, "Training", [&] {
+    AddTrainVerb(app, exit_status);
+    AddEvalVerb(app, exit_status);
+    AddPredictVerb(app, exit_status);
+    AddCheckpointVerb(app, exit_status);
+  });
+  Group(app, "Data", [&] { AddDataVerb(app); });
+  Group(app, "Jobs", [&] {
+    AddSubmitVerb(app, exit_status);
+    AddJobsVerb(app);
+    AddJobVerb(app);
+  });
+  Group(app, "Clusters", [&] {
+    AddClusterVerb(app);
+    AddNodesVerb(app);
+    AddSimulateVerb(app);
+  });
+  Group(app, "This machine and this program", [&] {
+    AddDoctorVerb(app);
+    AddHelpVerb(app);
+    AddCompletionVerb(app);
+  });
+}
+
+// What a command line that cannot be parsed has to be told. Help and version come here too.
+int Refuse(const CLI::App& app, const CLI::ParseError& error) {
+  const CLI::App& verb = ChosenVerb(app);
+  const bool asks_for_help = error.get_exit_code() == 0;
+  // Where a verb is missing, what was taken for help is help for a misspelt one.
+  if (const std::string unknown = DescribeUnknownWord(app);
+      !unknown.empty() && (!asks_for_help || verb.get_require_subcommand_min() > 0)) {
+    LogError("{}", unknown);
+  } else if (asks_for_help) {
+    return app.exit(error);
+  } else if (verb.get_require_subcommand_min() > 0 && verb.get_subcommands().empty()) {
+    fmt::print(stderr, "{}", app.help());
+  } else {
+    app.exit(error);
+  }
+  return static_cast<int>(ErrorCode::kUsage);
+}
+
+}  // namespace
+}  // namespace renzan
 
 int main(int argc, char** argv) {
   CLI::App app{
       "Renzan trains recommendation models that have outgrown one machine, and shares machines.",
       "renzan"};
   app.require_subcommand(1);
-  app.set_version_flag("--version", RENZAN_VERSION);
+  app.get_formatter()->label("SUBCOMMAND", "VERB");
+  app.set_version_flag("--version", renzan::VersionText,
+                       "Print the version, the instruction set and the libraries");
   app.footer(
+      "`renzan help VERB` or `renzan VERB --help` explains one.\n"
       "Exit codes: 0 done, 1 a comparison differs, 64 usage, 65 bad data, 66 no input, 69 a\n"
       "worker died or no daemon, 70 diverged, 71 out of memory, 73 cannot create, 74 I/O (full "
       "disk),\n"
       "75 stopped on request, 77 not allowed, 78 bad configuration.");
   int exit_status = 0;
-  renzan::AddTrainVerb(app, exit_status);
-  renzan::AddEvalVerb(app, exit_status);
-  renzan::AddPredictVerb(app, exit_status);
-  renzan::AddDataVerb(app);
-  renzan::AddCheckpointVerb(app, exit_status);
-  renzan::AddSubmitVerb(app, exit_status);
-  renzan::AddJobsVerb(app);
-  renzan::AddJobVerb(app);
-  renzan::AddNodesVerb(app);
-  renzan::AddClusterVerb(app);
-  renzan::AddSimulateVerb(app);
+  renzan::AddVerbs(app, exit_status);
+  if (argc == 1) {
+    fmt::print("{}", app.help());
+    return 0;
+  }
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    // Help and version leave through here too, with status 0.
-    return app.exit(error) == 0 ? 0 : static_cast<int>(renzan::ErrorCode::kUsage);
+    return renzan::Refuse(app, error);
   } catch (const renzan::Error& error) {
     renzan::LogError("{}", error.what());
     return error.exit_status();

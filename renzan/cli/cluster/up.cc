@@ -11,11 +11,11 @@
 #include <utility>
 
 #include "renzan/base/error.h"
-#include "renzan/base/file.h"
 #include "renzan/cli/cluster/daemon_access.h"
 #include "renzan/cli/cluster/daemon_process.h"
 #include "renzan/cli/cluster/this_machine.h"
 #include "renzan/cli/cluster/verbs.h"
+#include "renzan/cli/machine/installation.h"
 #include "renzan/cli/text/amounts_text.h"
 #include "renzan/cluster/client/client.h"
 #include "renzan/cluster/client/places.h"
@@ -55,14 +55,6 @@ void CheckAllowedUsers(const std::vector<std::string>& users) {
   for (const std::string& user : users)
     if (user != "*" && ::getpwnam(user.c_str()) == nullptr)
       Fail(ErrorCode::kUsage, "--allow-user {}: this machine has no such user", user);
-}
-
-std::string KeeperProgram() {
-  const std::string keeper =
-      std::filesystem::read_symlink("/proc/self/exe").replace_filename("renzan-keeper");
-  if (!FileExists(keeper))
-    Fail(ErrorCode::kNoInput, "{} is missing: install it beside renzan", keeper);
-  return keeper;
 }
 
 cluster::local::DaemonOptions Options(const CLI::App& verb, const UpFlags& flags) {

@@ -1,0 +1,48 @@
+# What a machine needs to run Renzan, and the Debian package of it (scripts/package).
+include(GNUInstallDirs)
+
+# Man pages and completions are made by the program from its own help.
+set(PAGES ${PROJECT_BINARY_DIR}/pages)
+add_custom_command(OUTPUT ${PAGES}/stamp
+  COMMAND ${CMAKE_COMMAND} -E rm -rf ${PAGES}
+  COMMAND renzan help --write-pages ${PAGES}
+  COMMAND ${CMAKE_COMMAND} -E touch ${PAGES}/stamp
+  DEPENDS renzan VERBATIM)
+add_custom_target(renzan_pages ALL DEPENDS ${PAGES}/stamp)
+
+install(TARGETS renzan RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+# Started by the daemon, not by people: renzan looks for it in ../libexec/renzan.
+install(TARGETS renzan-keeper RUNTIME DESTINATION libexec/renzan)
+install(DIRECTORY ${PAGES}/man1 DESTINATION ${CMAKE_INSTALL_MANDIR})
+install(FILES ${PAGES}/bash/renzan DESTINATION share/bash-completion/completions)
+# Debian's zsh looks for the completions of packages in a directory of their own. The prefix is known
+# only when it is installed.
+install(CODE "
+  set(functions site-functions)
+  if(CMAKE_INSTALL_PREFIX STREQUAL \"/usr\")
+    set(functions vendor-completions)
+  endif()
+  file(INSTALL \"${PAGES}/zsh/_renzan\"
+    DESTINATION \"\${CMAKE_INSTALL_PREFIX}/share/zsh/\${functions}\")")
+# Links between the documents hold.
+install(FILES README.md ARCHITECTURE.md CHANGELOG.md SECURITY.md LICENSE
+  DESTINATION ${CMAKE_INSTALL_DOCDIR})
+install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR} RENAME copyright)
+install(DIRECTORY docs examples DESTINATION ${CMAKE_INSTALL_DOCDIR})
+
+set(CPACK_GENERATOR DEB)
+set(CPACK_PACKAGE_NAME renzan)
+set(CPACK_PACKAGE_CONTACT "The Renzan developers <renzan@localhost>")
+set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "trains recommendation models and shares machines")
+set(CPACK_PACKAGE_DESCRIPTION
+"Renzan trains deep recommendation models (DLRM and its relatives) on one or many
+workers with the same bits on any placement, and runs such jobs, and any other
+command, on machines that teams share.")
+set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
+set(CPACK_STRIP_FILES ON)
+set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
+set(CPACK_DEBIAN_PACKAGE_SECTION science)
+set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)  # the libraries that the programs are linked with
+set(CPACK_DEBIAN_PACKAGE_RECOMMENDS openmpi-bin)  # mpirun
+set(CPACK_DEBIAN_PACKAGE_SUGGESTS "bash-completion, man-db")
+include(CPack)

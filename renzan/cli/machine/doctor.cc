@@ -1,0 +1,99 @@
+// renzan doctor
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdlib>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "renzan/base/error.h"
+#include "renzan/base/file.h"
+#include "renzan/cli/machine/disk.h"
+#include "renzan/cli/machine/gpus.h"
+#include "renzan/cli/machine/installation.h"
+#include "renzan/cli/machine/kubernetes.h"
+#include "renzan/cli/machine/memory.h"
+#include "renzan/cli/machine/network.h"
+#include "renzan/cli/machine/processor.h"
+#include "renzan/cli/machine/verbs.h"
+#include "renzan/cli/text/table.h"
+#include "renzan/cli/version.h"
+#include "renzan/nn/isa.h"
+
+namespace renzan {
+namespace {
+
+std::string Variable(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? "" : value;
+}
+
+Finding FindJobSystem() {
+  Finding finding{.name = "job system"};
+  try {
+    finding.here = KeeperProgram();
+  } catch (const Error& error) {
+    finding.state = Finding::State::kMissing;
+    finding.here = error.what();
+    finding.advice = "install renzan-keeper too: `renzan cluster up` needs it";
+  }
+  return finding;
+}
+
+std::vector<Finding> Examine(const std::string& directory) {
+  return {FindCores(),
+          FindInstructionSet(SelectIsa("auto")),
+          FindAmx(),
+          FindGpus(),
+          FindMpi(MpiLibraryVersion(), Variable("PATH")),
+          FindGlooInterface(Variable("GLOO_SOCKET_IFNAME")),
+          FindMemory(),
+          FindDisk(directory, SystemClock()),
+          FindJobSystem(),
+          FindKubernetes(FindKubernetesServer([](const char* name) { return std::getenv(name); }))};
+}
+
+void Print(const std::vector<Finding>& findings) {
+  Table table({{"what"}, {"state"}, {"here"}, {"what to do"}});
+  for (const Finding& finding : findings)
+    table.Add({finding.name, StateName(finding.state), finding.here, finding.advice});
+  fmt::print("{}", table.Text());
+}
+
+void PrintJson(const std::vector<Finding>& findings) {
+  auto checks = nlohmann::ordered_json::array();
+  for (const Finding& finding : findings)
+    checks.push_back({{"name", finding.name},
+                      {"state", StateName(finding.state)},
+                      {"here", finding.here},
+                      {"advice", finding.advice}});
+  // A path need not be UTF-8.
+  fmt::print("{}\n", nlohmann::ordered_json{{"checks", checks}}.dump(
+                         2, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
+}
+
+}  // namespace
+
+void AddDoctorVerb(CLI::App& app) {
+  struct Flags {
+    std::string directory = ".";
+    bool json = false;
+  };
+  CLI::App* verb = app.add_subcommand("doctor", "Say what this machine offers, and what to do");
+  const auto flags = std::make_shared<Flags>();
+  verb->add_option("--dir", flags->directory,
+                   "Measure the disk below this directory, with a file of 64 MiB that is removed")
+      ->capture_default_str();
+  verb->add_flag("--json", flags->json, "Print JSON");
+  verb->footer(
+      "Sends nothing over a network, unless a Kubernetes server is configured: that one is asked\n"
+      "for its version.\n"
+      "Example: renzan doctor --dir runs");
+  verb->callback([flags] {
+    const std::vector<Finding> findings = Examine(flags->directory);
+    flags->json ? PrintJson(findings) : Print(findings);
+  });
+}
+
+}  // namespace renzan

@@ -1,0 +1,62 @@
+#include "renzan/cli/machine/gpus.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+#include <filesystem>
+#include <fstream>
+#include <map>
+
+namespace renzan {
+namespace {
+
+// "Model:           NVIDIA H200", one file for each GPU.
+std::map<std::string, int> Models(const std::string& root) {
+  std::map<std::string, int> models;
+  std::error_code error;
+  for (const auto& gpu :
+       std::filesystem::directory_iterator(root + "/proc/driver/nvidia/gpus", error)) {
+    std::ifstream file(gpu.path() / "information");
+    for (std::string line; std::getline(file, line);) {
+      if (!line.starts_with("Model:")) continue;
+      const size_t begin = line.find_first_not_of(" \t", 6);
+      ++models[begin == std::string::npos ? "GPU" : line.substr(begin)];
+    }
+  }
+  return models;
+}
+
+}  // namespace
+
+int64_t CountGpus(const std::string& root) {
+  int64_t gpus = 0;
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(root + "/dev", error)) {
+    // /dev/nvidia0, /dev/nvidia1, ... and not /dev/nvidiactl.
+    const std::string name = entry.path().filename();
+    const std::string number = name.starts_with("nvidia") ? name.substr(6) : "";
+    gpus += !number.empty() && std::all_of(number.begin(), number.end(),
+                                           [](unsigned char c) { return std::isdigit(c) != 0; });
+  }
+  return gpus;
+}
+
+Finding FindGpus(const std::string& root) {
+  const int64_t gpus = CountGpus(root);
+  Finding finding{.name = "GPU"};
+  if (gpus == 0) {
+    finding.state = Finding::State::kMissing;
+    finding.here = "none";
+    finding.advice = "nothing: the trainer runs on processors; jobs that need one need a driver";
+    return finding;
+  }
+  std::string models;
+  for (const auto& [model, count] : Models(root))
+    models += fmt::format("{}{} x {}", models.empty() ? "" : ", ", count, model);
+  finding.here = models.empty() ? fmt::format("{}", gpus) : models;
+  finding.advice = "for jobs of `renzan submit --gpus`; the trainer itself does not use them yet";
+  return finding;
+}
+
+}  // namespace renzan

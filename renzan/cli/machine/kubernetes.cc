@@ -1,0 +1,154 @@
+#include "renzan/cli/machine/kubernetes.h"
+
+#include <curl/curl.h>
+#include <fmt/format.h>
+#include <openssl/evp.h>
+#include <yaml-cpp/yaml.h>
+
+#include <filesystem>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "renzan/base/file.h"
+
+namespace renzan {
+namespace {
+
+constexpr long kTimeoutSeconds = 5;
+constexpr const char* kPodAuthority = "/var/run/secrets/kubernetes.io/serviceaccount/ca.crt";
+
+std::string DecodeBase64(std::string text) {
+  std::erase_if(text, [](char c) { return c == '\n' || c == '\r' || c == ' '; });
+  std::string bytes(text.size() / 4 * 3, '\0');
+  const int size = ::EVP_DecodeBlock(reinterpret_cast<unsigned char*>(bytes.data()),
+                                     reinterpret_cast<const unsigned char*>(text.data()),
+                                     static_cast<int>(text.size()));
+  if (size < 0) return "";
+  bytes.resize(static_cast<size_t>(size));
+  // OpenSSL counts the padding as bytes.
+  for (size_t i = text.size(); i > 0 && text[i - 1] == '='; --i) bytes.pop_back();
+  return bytes;
+}
+
+// The `part` of the entry of `list` that is called `name`.
+YAML::Node Named(const YAML::Node& list, const std::string& name, const char* part) {
+  for (const YAML::Node& entry : list)
+    if (entry["name"].as<std::string>("") == name) return entry[part];
+  return YAML::Node(YAML::NodeType::Undefined);
+}
+
+void TakeCluster(const YAML::Node& config, KubernetesServer& server) {
+  const auto name = config["current-context"].as<std::string>("");
+  if (name.empty()) {
+    server.error = "it has no current-context: `kubectl config use-context` sets one";
+    return;
+  }
+  const YAML::Node context = Named(config["contexts"], name, "context");
+  const auto cluster_name = context ? context["cluster"].as<std::string>("") : "";
+  const YAML::Node cluster = Named(config["clusters"], cluster_name, "cluster");
+  if (cluster) server.url = cluster["server"].as<std::string>("");
+  if (server.url.empty()) {
+    server.error = fmt::format("its context {} names no cluster with a server", name);
+    return;
+  }
+  server.verify = !cluster["insecure-skip-tls-verify"].as<bool>(false);
+  server.ca_pem = DecodeBase64(cluster["certificate-authority-data"].as<std::string>(""));
+  if (const auto file = cluster["certificate-authority"].as<std::string>(""); !file.empty())
+    server.ca_file = std::filesystem::path(server.configured_in).parent_path() / file;
+}
+
+KubernetesServer ReadKubeConfig(const std::string& path) {
+  KubernetesServer server{.configured_in = path};
+  try {
+    TakeCluster(YAML::Load(ReadFile(path)), server);
+  } catch (const std::exception& error) {  // YAML's, or of reading
+    server.error = error.what();
+  }
+  return server;
+}
+
+struct CloseCurl {
+  void operator()(CURL* curl) const { curl_easy_cleanup(curl); }
+};
+
+size_t Append(char* data, size_t, size_t count, void* text) {
+  static_cast<std::string*>(text)->append(data, count);
+  return count;
+}
+
+// Empty if it answered, else why not.
+std::string Ask(const KubernetesServer& server, std::string& body) {
+  const std::unique_ptr<CURL, CloseCurl> curl(curl_easy_init());
+  if (!curl) return "libcurl cannot be initialised";
+  std::string url = server.url;
+  while (url.ends_with('/')) url.pop_back();
+  curl_easy_setopt(curl.get(), CURLOPT_URL, (url + "/version").c_str());
+  curl_easy_setopt(curl.get(), CURLOPT_TIMEOUT, kTimeoutSeconds);
+  curl_easy_setopt(curl.get(), CURLOPT_NOSIGNAL, 1L);
+  curl_easy_setopt(curl.get(), CURLOPT_WRITEFUNCTION, &Append);
+  curl_easy_setopt(curl.get(), CURLOPT_WRITEDATA, &body);
+  if (!server.verify) {
+    curl_easy_setopt(curl.get(), CURLOPT_SSL_VERIFYPEER, 0L);
+    curl_easy_setopt(curl.get(), CURLOPT_SSL_VERIFYHOST, 0L);
+  }
+  if (!server.ca_file.empty()) curl_easy_setopt(curl.get(), CURLOPT_CAINFO, server.ca_file.c_str());
+  std::string pem = server.ca_pem;
+  curl_blob blob{.data = pem.data(), .len = pem.size(), .flags = CURL_BLOB_COPY};
+  if (!pem.empty()) curl_easy_setopt(curl.get(), CURLOPT_CAINFO_BLOB, &blob);
+  const CURLcode code = curl_easy_perform(curl.get());
+  return code == CURLE_OK ? "" : curl_easy_strerror(code);
+}
+
+}  // namespace
+
+std::optional<KubernetesServer> FindKubernetesServer(
+    const std::function<const char*(const char*)>& environment) {
+  const auto value = [&](const char* name) {
+    const char* text = environment(name);
+    return std::string(text == nullptr ? "" : text);
+  };
+  std::string files = value("KUBECONFIG");
+  if (files.empty() && !value("HOME").empty()) files = value("HOME") + "/.kube/config";
+  std::istringstream list(files);
+  for (std::string file; std::getline(list, file, ':');)
+    if (!file.empty() && FileExists(file)) return ReadKubeConfig(file);
+  const std::string host = value("KUBERNETES_SERVICE_HOST");
+  if (host.empty()) return std::nullopt;
+  const std::string port = value("KUBERNETES_SERVICE_PORT");
+  return KubernetesServer{
+      .configured_in = "this pod",
+      .url = fmt::format("https://{}:{}",
+                         host.find(':') == std::string::npos ? host : "[" + host + "]",
+                         port.empty() ? "443" : port),
+      .error = {},
+      .ca_file = FileExists(kPodAuthority) ? kPodAuthority : "",
+      .ca_pem = {}};
+}
+
+Finding FindKubernetes(const std::optional<KubernetesServer>& server) {
+  Finding finding{.name = "Kubernetes"};
+  if (!server) {
+    finding.state = Finding::State::kMissing;
+    finding.here = "not configured (no kubeconfig)";
+    finding.advice = "nothing: jobs run by `renzan cluster up`, which does not need it";
+    return finding;
+  }
+  std::string body;
+  const std::string error = server->error.empty() ? Ask(*server, body) : server->error;
+  finding.here = server->url.empty() ? server->configured_in : server->url;
+  if (!error.empty()) {
+    finding.state = Finding::State::kMissing;
+    finding.here += fmt::format(": {}", error);
+    finding.advice = fmt::format("see {}; nothing here needs it", server->configured_in);
+    return finding;
+  }
+  const auto answer = nlohmann::json::parse(body, nullptr, /*allow_exceptions=*/false);
+  std::string version;
+  if (answer.is_object() && answer.contains("gitVersion") && answer["gitVersion"].is_string())
+    version = answer["gitVersion"];
+  finding.here += version.empty() ? " answers" : fmt::format(" answers ({})", version);
+  return finding;
+}
+
+}  // namespace renzan

@@ -1,0 +1,50 @@
+#include "renzan/cli/version.h"
+
+#include <curl/curl.h>
+#include <fmt/format.h>
+#include <gnu/libc-version.h>
+#include <microhttpd.h>
+#include <mpi.h>
+#include <openssl/crypto.h>
+#include <sqlite3.h>
+#include <xxhash.h>
+#include <zlib.h>
+#include <zstd.h>
+
+#include <string_view>
+
+#include "renzan/nn/isa.h"
+
+namespace renzan {
+namespace {
+
+std::string XxhashVersion() {
+  const unsigned version = XXH_versionNumber();
+  return fmt::format("{}.{}.{}", version / 10000, version / 100 % 100, version % 100);
+}
+
+}  // namespace
+
+std::string MpiLibraryVersion() {
+  char text[MPI_MAX_LIBRARY_VERSION_STRING] = "";
+  int length = 0;
+  MPI_Get_library_version(text, &length);  // may be called before all else
+  // "Open MPI v4.1.4, package: Debian OpenMPI, ident: ..."
+  return std::string(text).substr(0, std::string_view(text).find_first_of(",\n"));
+}
+
+std::string VersionText() {
+  return fmt::format(
+      "renzan {}\n"
+      "instruction set {}\n"
+      "libraries oneDNN {}, Highway {}, {}, glibc {},\n"
+      "          SQLite {}, libcurl {}, libmicrohttpd {}, OpenSSL {},\n"
+      "          zlib {}, zstd {}, xxHash {}",
+      RENZAN_VERSION, SelectIsa("auto"), MatmulLibraryVersion(), RENZAN_HWY_VERSION,
+      MpiLibraryVersion(), ::gnu_get_libc_version(), ::sqlite3_libversion(),
+      ::curl_version_info(CURLVERSION_NOW)->version, ::MHD_get_version(),
+      ::OpenSSL_version(OPENSSL_VERSION_STRING), ::zlibVersion(), ::ZSTD_versionString(),
+      XxhashVersion());
+}
+
+}  // namespace renzan

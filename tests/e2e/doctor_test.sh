@@ -1,0 +1,67 @@
+#!/usr/bin/env bash
+# What this machine offers, in one table and as JSON; a Kubernetes server is asked only if configured.
+source "$(dirname "$0")/lib.sh"
+export HOME=$work
+unset KUBECONFIG KUBERNETES_SERVICE_HOST GLOO_SOCKET_IFNAME
+
+"$renzan" doctor --dir "$work" >table.txt
+head -1 table.txt | grep -q '^what  *state  *here  *what to do' || fail "$(cat table.txt)"
+"$renzan" doctor --json >doctor.json
+python3 - <<'PY'
+import json
+
+checks = {check["name"]: check for check in json.load(open("doctor.json"))["checks"]}
+for name in ("cores", "instruction set", "AMX", "GPU", "MPI", "Gloo interface", "memory", "disk",
+             "job system", "Kubernetes"):
+    check = checks[name]
+    assert check["here"], name
+    assert check["state"] in ("ok", "limited", "missing"), check
+    # Whatever is missing has an answer.
+    assert check["state"] == "ok" or check["advice"], check
+    assert name in open("table.txt").read(), name
+assert "not configured" in checks["Kubernetes"]["here"], checks["Kubernetes"]
+assert checks["job system"]["here"].endswith("/renzan-keeper"), checks["job system"]
+PY
+[ -z "$(ls -A | grep renzan-doctor || true)" ] || fail "the measured file is left"
+
+# What is missing is said with what to do.
+GLOO_SOCKET_IFNAME=none0 PATH=/nowhere "$renzan" doctor >out.txt
+grep -q 'MPI  *missing .*apt install openmpi-bin' out.txt || fail "no mpirun: $(cat out.txt)"
+grep -q 'GLOO_SOCKET_IFNAME is none0' out.txt || fail "no interface: $(cat out.txt)"
+"$renzan" doctor --dir "$work/none" | grep -q 'disk  *missing' || fail "no directory"
+
+# A server that answers, and then one that does not.
+cat >server.py <<'PY'
+import http.server
+
+class Server(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        open("asked", "a").write(f"{self.path} {self.headers.get('Authorization')}\n")
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write(b'{"gitVersion": "v1.31.2"}')
+    def log_message(self, *args):
+        pass
+
+server = http.server.HTTPServer(("127.0.0.1", 0), Server)
+print(server.server_port, flush=True)
+server.serve_forever()
+PY
+mkfifo port
+python3 server.py >port &
+launcher=$!
+read -r port <port
+mkdir .kube
+cat >.kube/config <<YAML
+current-context: here
+contexts: [{name: here, context: {cluster: c}}]
+clusters: [{name: c, cluster: {server: "http://127.0.0.1:$port"}}]
+users: [{name: me, user: {token: secret}}]
+YAML
+no_proxy='*' "$renzan" doctor >out.txt
+grep -q "Kubernetes  *ok  *http://127.0.0.1:$port answers (v1.31.2)" out.txt || fail "$(cat out.txt)"
+[ "$(cat asked)" = "/version None" ] || fail "asked for $(cat asked)"
+kill "$launcher"
+wait "$launcher" || true
+launcher=""
+no_proxy='*' "$renzan" doctor | grep -q 'Kubernetes  *missing' || fail "a server that is gone"
