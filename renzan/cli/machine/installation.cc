@@ -13,7 +13,8 @@ std::string KeeperProgram() {
   if (FileExists(beside)) return beside;
   const std::string installed = here.parent_path() / "libexec/renzan/renzan-keeper";
   if (FileExists(installed)) return installed;
-  Fail(ErrorCode::kNoInput, "there is neither {} nor {}: install renzan as a whole", beside,
+  Fail(ErrorCode::kNoInput,
+       "renzan-keeper is missing: there is neither {} nor {}; install renzan as a whole", beside,
        installed);
 }
 
