@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cmath>
 #include <csignal>
 
 #include "renzan/base/error.h"
 #include "renzan/base/log.h"
+#include "renzan/base/process/backoff.h"
 
 namespace renzan {
 namespace {
@@ -61,10 +61,10 @@ std::optional<Attempt> NextAttempt(const ElasticOptions& options, int asked_work
   const int least =
       options.min_workers > 0 ? std::min(options.min_workers, asked_workers) : asked_workers;
   const int left = last.workers - std::max(1, result.died);
-  const double backoff = std::ldexp(options.backoff_seconds, last.restart);
-  return Attempt{.workers = std::max(left, least),
-                 .restart = last.restart + 1,
-                 .wait_seconds = std::min(backoff, kLongestBackoffSeconds)};
+  return Attempt{
+      .workers = std::max(left, least),
+      .restart = last.restart + 1,
+      .wait_seconds = Backoff(options.backoff_seconds, last.restart, kLongestBackoffSeconds)};
 }
 
 int RunElastic(const ElasticOptions& options, int workers, const SignalQueue& signals,
@@ -89,7 +89,7 @@ int RunElastic(const ElasticOptions& options, int workers, const SignalQueue& si
 
 int LaunchElastic(LaunchOptions options, const ElasticOptions& elastic) {
   // One queue for all attempts: a signal between two of them must not be lost.
-  const SignalQueue signals;
+  const SignalQueue signals(LaunchSignals());
   return RunElastic(elastic, options.workers, signals, [&](const Attempt& attempt) {
     options.workers = attempt.workers;
     options.restart = attempt.restart;

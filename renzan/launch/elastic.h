@@ -7,7 +7,7 @@
 #include <functional>
 #include <optional>
 
-#include "renzan/launch/child_process.h"
+#include "renzan/base/process/signals.h"
 #include "renzan/launch/launch.h"
 #include "renzan/launch/launch_result.h"
 

@@ -105,7 +105,7 @@ class RunElasticTest : public testing::Test {
     return status;
   }
 
-  const SignalQueue signals_;
+  const SignalQueue signals_{LaunchSignals()};
   std::vector<int> worlds_, restarts_;
   std::string output_;
 };

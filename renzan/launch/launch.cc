@@ -1,8 +1,5 @@
 #include "renzan/launch/launch.h"
 
-#include <arpa/inet.h>
-#include <netinet/in.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -13,30 +10,18 @@
 #include <set>
 #include <string_view>
 #include <utility>
+#include <variant>
 
+#include "renzan/base/cpus.h"
 #include "renzan/base/error.h"
+#include "renzan/base/process/child.h"
+#include "renzan/base/process/free_port.h"
 #include "renzan/launch/supervisor.h"
 
 extern char** environ;
 
 namespace renzan {
 namespace {
-
-// A port of the loopback interface that was free a moment ago.
-int FreePort() {
-  const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  sockaddr_in address = {};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t length = sizeof(address);
-  const bool bound = fd >= 0 && bind(fd, reinterpret_cast<sockaddr*>(&address), length) == 0 &&
-                     getsockname(fd, reinterpret_cast<sockaddr*>(&address), &length) == 0;
-  const int error = errno;
-  if (fd >= 0) close(fd);
-  if (!bound)
-    Fail(ErrorCode::kOsError, "cannot find a free port on 127.0.0.1: {}", std::strerror(error));
-  return ntohs(address.sin_port);
-}
 
 std::string_view NameOf(std::string_view entry) { return entry.substr(0, entry.find('=')); }
 
@@ -75,6 +60,14 @@ std::string ThisProgram() {
   return {path, static_cast<size_t>(length)};
 }
 
+pid_t Start(const ChildOptions& options) {
+  const std::variant<pid_t, StartRefusal> started = StartChild(options);
+  if (const auto* refusal = std::get_if<StartRefusal>(&started))
+    Fail(ErrorCode::kOsError, "cannot start {}: {}", options.program,
+         std::strerror(refusal->error));
+  return std::get<pid_t>(started);
+}
+
 LaunchResult LaunchProcesses(const LaunchOptions& options, const std::string& program,
                              const SignalQueue& signals) {
   const std::string port = std::to_string(FreePort());
@@ -88,7 +81,8 @@ LaunchResult LaunchProcesses(const LaunchOptions& options, const std::string& pr
           Environment(options, {fmt::format("RANK={}", rank), fmt::format("LOCAL_RANK={}", rank),
                                 fmt::format("WORLD_SIZE={}", options.workers),
                                 "MASTER_ADDR=127.0.0.1", "MASTER_PORT=" + port});
-      workers.push_back({fmt::format("worker {}", rank), StartChild(child, signals)});
+      child.signal_mask = signals.mask_before();
+      workers.push_back({fmt::format("worker {}", rank), Start(child)});
     }
   } catch (const Error&) {
     Supervisor(std::move(workers), nullptr, signals, 0);  // ends those that run
@@ -109,7 +103,7 @@ LaunchResult LaunchMpirun(const LaunchOptions& options, const std::string& progr
       "--oversubscribe", "--bind-to", "none",
       "--mca",           "pml",       "ob1",
       "--mca",           "btl",       "self,vader"};
-  if (options.workers > static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN)))
+  if (options.workers > UsableCpus(ReadCpuBudget()))
     arguments.insert(arguments.end(), {"--mca", "mpi_yield_when_idle", "1"});
   arguments.push_back(program);
   if (!options.argv.empty())
@@ -125,16 +119,25 @@ LaunchResult LaunchMpirun(const LaunchOptions& options, const std::string& progr
   child.environment = Environment(options, added);
   // Who asks a whole machine to stop sends SIGTERM to mpirun too, which would then kill its workers
   // a second later, in the midst of their last checkpoint.
-  child.keeps_sigterm_blocked = true;
+  child.signal_mask = signals.mask_before();
+  sigaddset(&*child.signal_mask, SIGTERM);
+  sigdelset(&*child.signal_mask, SIGINT);
+  child.default_signals = SignalSet({SIGINT});
   // SIGINT lets mpirun end its workers before itself.
   child.death_signal = SIGINT;
   child.stderr_fd = relay.write_fd();
-  const Worker mpirun = {"mpirun", StartChild(child, signals)};
+  const Worker mpirun = {"mpirun", Start(child)};
   relay.CloseWriteEnd();
   return Supervisor({mpirun}, &relay, signals, options.grace_seconds).Run();
 }
 
 }  // namespace
+
+std::vector<int> LaunchSignals() {
+  std::vector<int> signals = {SIGTERM, SIGINT, SIGUSR1, SIGCHLD};
+  if (!IsIgnored(SIGHUP)) signals.push_back(SIGHUP);
+  return signals;
+}
 
 LaunchResult LaunchLocalWorkers(const LaunchOptions& options, const SignalQueue& signals) {
   CHECK(options.workers >= 1);

@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "renzan/launch/child_process.h"
+#include "renzan/base/process/signals.h"
 #include "renzan/launch/launch_result.h"
 
 namespace renzan {
@@ -27,9 +27,14 @@ struct LaunchOptions {
   double grace_seconds = 5;              // between a worker's death and the end of the others
 };
 
-// Returns when all workers are gone. `signals` must have been made before, and receives what is
-// sent to this process meanwhile. Throws Error: kUnavailable if mpirun is missing, kConfig for a
-// backend that cannot carry workers, kOsError if the machine refuses a process or a port.
+// The signals that concern workers: SIGTERM, SIGINT, SIGUSR1, SIGCHLD, and SIGHUP unless nohup
+// ignores it.
+std::vector<int> LaunchSignals();
+
+// Returns when all workers are gone. `signals`, of LaunchSignals(), must have been made
+// before, and receives what is sent to this process meanwhile. Throws Error: kUnavailable if mpirun
+// is missing, kConfig for a backend that cannot carry workers, kOsError if the machine refuses a
+// process or a port.
 LaunchResult LaunchLocalWorkers(const LaunchOptions& options, const SignalQueue& signals);
 
 }  // namespace renzan

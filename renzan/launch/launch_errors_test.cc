@@ -50,7 +50,7 @@ LaunchResult LaunchWithMpirun(const std::string& script, const SignalQueue& sign
 
 // What mpirun leaves us with when a worker dies before all have settled.
 TEST(FakeMpirunTest, AKilledWorkerIsNoFaultOfMpirunThatDoesNotNameIt) {
-  const LaunchResult result = LaunchWithMpirun("exit 137", SignalQueue());
+  const LaunchResult result = LaunchWithMpirun("exit 137", SignalQueue(LaunchSignals()));
   EXPECT_EQ(result.kind, LaunchResult::Kind::kFailure);
   EXPECT_EQ(result.exit_status, static_cast<int>(ErrorCode::kUnavailable));
   EXPECT_THAT(result.cause, testing::MatchesRegex("a worker of mpirun .pid [0-9]+. was killed by "
@@ -59,7 +59,7 @@ TEST(FakeMpirunTest, AKilledWorkerIsNoFaultOfMpirunThatDoesNotNameIt) {
 
 TEST(FakeMpirunTest, ARequestEndsItBeforeItHasStartedWorkers) {
   std::signal(SIGINT, SIG_IGN);  // as for a job that a shell starts in the background
-  const SignalQueue signals;
+  const SignalQueue signals(LaunchSignals());
   kill(getpid(), SIGTERM);
   const LaunchResult result = LaunchWithMpirun("exec sleep 60", signals);
   std::signal(SIGINT, SIG_DFL);

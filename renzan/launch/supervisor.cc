@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "renzan/base/error.h"
+#include "renzan/base/process/process_table.h"
 
 namespace renzan {
 namespace {
@@ -96,14 +97,9 @@ LaunchResult Supervisor::Result() const {
   LaunchResult result = {.exit_status = answer_, .stop_requested = requested_ != 0, .died = died_};
   if (!cause_) return result;
   result.kind = LaunchResult::Kind::kFailure;
-  if (cause_->signal != 0) {
-    result.exit_status = static_cast<int>(ErrorCode::kUnavailable);
-    result.cause = fmt::format("{} was killed by signal {} ({})", cause_->who, cause_->signal,
-                               strsignal(cause_->signal));
-  } else {
-    result.exit_status = cause_->exit_status;
-    result.cause = fmt::format("{} ended with exit status {}", cause_->who, cause_->exit_status);
-  }
+  result.exit_status =
+      cause_->how.signal != 0 ? static_cast<int>(ErrorCode::kUnavailable) : cause_->how.exit_code;
+  result.cause = fmt::format("{} {}", cause_->who, DescribeEnd(cause_->how));
   return result;
 }
 
@@ -119,7 +115,7 @@ void Supervisor::Reap() {
     const End end = EndOf(worker, status);
     const Severity severity = SeverityOf(end);
     if (severity == Severity::kNone) {
-      answer_ = std::max(answer_, end.exit_status);
+      answer_ = std::max(answer_, end.how.exit_code);
     } else {
       TakeFailure(end, severity);
     }
@@ -127,12 +123,12 @@ void Supervisor::Reap() {
 }
 
 void Supervisor::TakeFailure(const End& end, Severity severity) {
-  const bool by_itself = severity == Severity::kSignal || IsMachineFailure(end.exit_status);
+  const bool by_itself = severity == Severity::kSignal || IsMachineFailure(end.how.exit_code);
   if (by_itself && !terminated_) ++died_;
   if (!first_failure_) first_failure_ = steady_clock::now();
   // Who loses a peer after a request has only met one that finished sooner: others may still be
   // busy with a checkpoint.
-  if (!grace_start_ && (severity != Severity::kRequested || end.signal != 0))
+  if (!grace_start_ && (severity != Severity::kRequested || end.how.signal != 0))
     grace_start_ = steady_clock::now();
   // Of deaths close together the gravest is the cause.
   if (cause_ && (SecondsSince(*first_failure_) > kSettleSeconds || severity <= cause_severity_))
@@ -142,28 +138,29 @@ void Supervisor::TakeFailure(const End& end, Severity severity) {
 }
 
 Supervisor::End Supervisor::EndOf(const Worker& worker, int status) const {
-  const int signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
-  const int exit_status = WIFEXITED(status) ? WEXITSTATUS(status) : 0;
-  if (!mpirun_) return {fmt::format("{} (pid {})", worker.name, worker.pid), signal, exit_status};
+  const ProcessEnd own = renzan::EndOf(status);
+  if (!mpirun_) return {fmt::format("{} (pid {})", worker.name, worker.pid), own};
   // mpirun says which of its workers failed; if it does not, it failed itself, unless its exit
   // status is what a shell makes of a signal: a worker died before mpirun had started them all.
   if (const std::optional<MpiWorkerEnd>& end = mpirun_->Finish())
-    return {fmt::format("worker {}", end->rank), end->signal, end->exit_status};
-  if (exit_status > 128)
-    return {fmt::format("a worker of mpirun (pid {})", worker.pid), exit_status - 128, 0, true};
-  return {fmt::format("mpirun (pid {})", worker.pid), signal, exit_status, true};
+    return {fmt::format("worker {}", end->rank), {end->exit_status, end->signal}};
+  if (own.exit_code > 128)
+    return {fmt::format("a worker of mpirun (pid {})", worker.pid),
+            {.signal = own.exit_code - 128},
+            true};
+  return {fmt::format("mpirun (pid {})", worker.pid), own, true};
 }
 
 Supervisor::Severity Supervisor::SeverityOf(const End& end) const {
-  const bool lost_peer = end.exit_status == static_cast<int>(ErrorCode::kUnavailable);
-  const bool is_answer = end.exit_status == 0 ||
-                         end.exit_status == static_cast<int>(ErrorCode::kTempFail) ||
-                         (end.exit_status == kExitDiffers && !end.is_mpirun);
-  if (end.signal == 0 && is_answer) return Severity::kNone;
+  const bool lost_peer = end.how.exit_code == static_cast<int>(ErrorCode::kUnavailable);
+  const bool is_answer = end.how.exit_code == 0 ||
+                         end.how.exit_code == static_cast<int>(ErrorCode::kTempFail) ||
+                         (end.how.exit_code == kExitDiffers && !end.is_mpirun);
+  if (end.how.signal == 0 && is_answer) return Severity::kNone;
   // The signal that was passed on, or SIGTERM from mpirun once a first worker was gone.
-  const bool stop_signal = end.signal == SIGINT || end.signal == SIGTERM;
+  const bool stop_signal = end.how.signal == SIGINT || end.how.signal == SIGTERM;
   if (requested_ != 0 && (stop_signal || lost_peer || end.is_mpirun)) return Severity::kRequested;
-  if (end.signal != 0) return Severity::kSignal;
+  if (end.how.signal != 0) return Severity::kSignal;
   return lost_peer ? Severity::kLostPeer : Severity::kError;
 }
 

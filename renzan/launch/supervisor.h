@@ -11,7 +11,8 @@
 #include <string>
 #include <vector>
 
-#include "renzan/launch/child_process.h"
+#include "renzan/base/process/process_end.h"
+#include "renzan/base/process/signals.h"
 #include "renzan/launch/launch_result.h"
 #include "renzan/launch/mpirun_output.h"
 
@@ -65,8 +66,7 @@ class Supervisor {
   // How a process ended; with mpirun, the worker that it names.
   struct End {
     std::string who;
-    int signal = 0;  // 0 if it ended by itself
-    int exit_status = 0;
+    ProcessEnd how;
     bool is_mpirun = false;  // mpirun's own end, or one that it does not explain
   };
   // How likely an end is the cause of the others'.

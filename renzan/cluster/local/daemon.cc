@@ -2,7 +2,6 @@
 
 #include <sys/eventfd.h>
 #include <sys/resource.h>
-#include <sys/signalfd.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -15,6 +14,8 @@
 #include "renzan/base/file.h"
 #include "renzan/base/file_lock.h"
 #include "renzan/base/log.h"
+#include "renzan/base/process/descriptor.h"
+#include "renzan/base/process/signals.h"
 #include "renzan/cluster/core/explain.h"
 #include "renzan/cluster/core/invariants.h"
 #include "renzan/cluster/core/schedule.h"
@@ -30,20 +31,6 @@ namespace renzan::cluster::local {
 namespace {
 
 // A descriptor that is closed at the end of its life.
-class Descriptor {
- public:
-  explicit Descriptor(int fd, const char* what) : fd_(fd) {
-    if (fd < 0) FailErrno(errno, what);
-  }
-  ~Descriptor() { ::close(fd_); }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  int get() const { return fd_; }
-
- private:
-  int fd_;
-};
-
 std::unique_ptr<FileLock> LockState(const std::string& state_dir) {
   const std::string path = state_dir + "/lock";
   auto lock = FileLock::TryLock(path, fmt::format("pid {}", ::getpid()));
@@ -76,15 +63,6 @@ void RaiseFileLimit() {
     LogWarning("no more than the usual number of files can be open at a time");
 }
 
-int BlockedStopSignals() {
-  sigset_t signals;
-  ::sigemptyset(&signals);
-  ::sigaddset(&signals, SIGTERM);
-  ::sigaddset(&signals, SIGINT);
-  ::pthread_sigmask(SIG_BLOCK, &signals, nullptr);
-  return ::signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
-}
-
 void SayReady(int fd, const std::string& socket) {
   if (fd < 0) return;
   const std::string line = socket + "\n";
@@ -114,6 +92,8 @@ void MakeStateDirectory(const DaemonOptions& options) {
 void RunDaemon(const DaemonOptions& options) {
   // Whoever reads from us, a keeper or a client, may end at any moment.
   std::signal(SIGPIPE, SIG_IGN);
+  // Before any thread is started: all of them leave these signals to the loop.
+  const SignalQueue signals({SIGTERM, SIGINT});
   RaiseFileLimit();
   MakeStateDirectory(options);
   const auto lock = LockState(options.state_dir);
@@ -140,10 +120,9 @@ void RunDaemon(const DaemonOptions& options) {
   const std::string url = tcp_fd < 0 ? "" : UrlOf(tcp_fd);
   const std::string token = tcp_fd < 0 ? "" : LoadToken(options.state_dir + "/token");
   const int listen_fd = ListenOn(options.socket, !options.allow_users.empty() && ::geteuid() == 0);
-  // Before any thread is started: all of them leave these signals to the loop.
-  const Descriptor signals(BlockedStopSignals(), "cannot wait for signals");
-  const Descriptor server_ends(::eventfd(0, EFD_CLOEXEC), "cannot make an event descriptor");
-  Loop loop(controller, signals.get());
+  const Descriptor server_ends(::eventfd(0, EFD_CLOEXEC));
+  if (!server_ends) FailErrno(errno, "cannot make an event descriptor");
+  Loop loop(controller, signals.fd());
   {
     const ApiServer server({.loop = loop,
                             .state_dir = options.state_dir,

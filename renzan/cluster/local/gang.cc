@@ -5,24 +5,22 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <chrono>
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
-#include <thread>
 #include <utility>
 
 #include "renzan/base/error.h"
 #include "renzan/base/log.h"
+#include "renzan/base/process/child.h"
+#include "renzan/base/process/free_port.h"
+#include "renzan/base/process/process_end.h"
+#include "renzan/base/process/process_table.h"
 #include "renzan/cluster/local/job_user.h"
 #include "renzan/cluster/local/launch_environment.h"
-#include "renzan/cluster/local/processes.h"
 
 namespace renzan::cluster::local {
 namespace {
-
-// How often processes that cannot be killed are tried again, a tenth of a second apart.
-constexpr int kTries = 50;
 
 std::string OurVariable(const char* name) {
   const char* const value = std::getenv(name);
@@ -86,10 +84,10 @@ std::vector<GangState::Exit> Gang::Reap() {
   for (pid_t pid; (pid = waitpid(-1, &status, WNOHANG)) > 0;) {
     const auto worker = std::find(pids_.begin(), pids_.end(), pid);
     if (worker == pids_.end()) continue;
-    const int signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+    const ProcessEnd end = EndOf(status);
     exits.push_back({.rank = static_cast<int>(worker - pids_.begin()),
-                     .exit_code = signal != 0 ? 128 + signal : WEXITSTATUS(status),
-                     .signal = signal});
+                     .exit_code = end.ShellStatus(),
+                     .signal = end.signal});
     *worker = 0;  // an orphan may get the number next
   }
   return exits;
@@ -112,21 +110,8 @@ void Gang::AskForCheckpoint(int rank) const {
 }
 
 void Gang::KillLeftOvers() {
-  for (int tries = 0; tries < kTries;) {
-    while (waitpid(-1, nullptr, WNOHANG) > 0) {
-    }
-    if (waitpid(-1, nullptr, WNOHANG) < 0) break;  // nobody is left
-    // Only children, whose numbers are theirs until we reap them; their own become ours in turn.
-    int killed = 0;
-    for (const pid_t pid : LivingChildren()) killed += kill(pid, SIGKILL) == 0 ? 1 : 0;
-    if (killed > 0) {
-      waitpid(-1, nullptr, 0);
-    } else if (++tries < kTries) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(100));
-    } else {
-      LogWarning("processes that the job left behind cannot be killed: they are another user's");
-    }
-  }
+  if (!KillChildren())
+    LogWarning("processes that the job left behind cannot be killed: they are another user's");
   logs_.Finish();
 }
 

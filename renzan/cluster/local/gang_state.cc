@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "renzan/base/error.h"
+#include "renzan/base/process/process_end.h"
 #include "renzan/cluster/spec/amounts.h"
 
 namespace renzan::cluster::local {
@@ -135,10 +136,7 @@ std::string GangState::TooMuchMemory(int rank) const {
 std::string GangState::HowItEnded(int rank) const {
   if (workers_[static_cast<size_t>(rank)].too_much_mib > 0) return TooMuchMemory(rank);
   const AttemptEnd::Worker& end = workers_[static_cast<size_t>(rank)].end;
-  if (end.signal != 0)
-    return fmt::format("{} was killed by signal {} ({})", NameOf(rank), end.signal,
-                       strsignal(end.signal));
-  return fmt::format("{} ended with exit status {}", NameOf(rank), end.exit_code);
+  return fmt::format("{} {}", NameOf(rank), DescribeEnd({end.exit_code, end.signal}));
 }
 
 std::string GangState::Message() const {

@@ -52,12 +52,13 @@ void MakeAndGive(const JobUser& user, const std::string& path) {
 }  // namespace
 
 JobUser LookUpUser(uid_t uid, gid_t gid) {
-  JobUser user{.uid = uid,
-               .gid = gid,
-               .groups = {gid},
-               .name = std::to_string(uid),
-               .home = "/",
-               .shell = "/bin/sh"};
+  JobUser user;
+  user.uid = uid;
+  user.gid = gid;
+  user.groups = {gid};
+  user.name = std::to_string(uid);
+  user.home = "/";
+  user.shell = "/bin/sh";
   std::vector<char> buffer(1 << 16);
   passwd entry{};
   passwd* found = nullptr;
@@ -74,17 +75,6 @@ JobUser LookUpUser(uid_t uid, gid_t gid) {
   }
   user.groups.resize(static_cast<size_t>(count));
   return user;
-}
-
-bool BecomeUser(const JobUser& user) {
-  if (geteuid() != 0) {
-    if (geteuid() == user.uid) return true;
-    errno = EPERM;
-    return false;
-  }
-  return setgroups(user.groups.size(), user.groups.data()) == 0 &&
-         setresgid(user.gid, user.gid, user.gid) == 0 &&
-         setresuid(user.uid, user.uid, user.uid) == 0;
 }
 
 void MakeDirectoryFor(const JobUser& user, const std::string& path) {

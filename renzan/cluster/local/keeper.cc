@@ -1,8 +1,6 @@
 // The keeper of one attempt: starts the workers, watches over them, and writes down how they ended.
 
 #include <poll.h>
-#include <sys/prctl.h>
-#include <sys/signalfd.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -24,13 +22,15 @@
 #include "renzan/base/file.h"
 #include "renzan/base/file_lock.h"
 #include "renzan/base/log.h"
+#include "renzan/base/process/child.h"
+#include "renzan/base/process/process_table.h"
+#include "renzan/base/process/signals.h"
 #include "renzan/cluster/local/attempt.h"
 #include "renzan/cluster/local/attempt_files.h"
 #include "renzan/cluster/local/gang.h"
 #include "renzan/cluster/local/gang_state.h"
 #include "renzan/cluster/local/keeper_process.h"
 #include "renzan/cluster/local/memory_use.h"
-#include "renzan/cluster/local/processes.h"
 #include "renzan/cluster/local/request_box.h"
 
 namespace renzan::cluster::local {
@@ -44,43 +44,18 @@ constexpr double kMemorySeconds = 1;
 
 int64_t UnixMs() { return static_cast<int64_t>(SystemClock().UnixSeconds() * 1000); }
 
-// The signals that concern a keeper wait here to be fetched instead of acting.
-class KeeperSignals {
- public:
-  KeeperSignals() {
-    sigset_t mask;
-    sigemptyset(&mask);
-    for (const int signal : {SIGTERM, SIGINT, SIGCHLD}) sigaddset(&mask, signal);
-    fd_ = signalfd(-1, &mask, SFD_CLOEXEC | SFD_NONBLOCK);
-    if (fd_ < 0) Fail(ErrorCode::kOsError, "signalfd: {}", std::strerror(errno));
-    sigprocmask(SIG_BLOCK, &mask, nullptr);
-    std::signal(SIGHUP, SIG_IGN);
-    std::signal(SIGPIPE, SIG_IGN);
-    std::signal(SIGXFSZ, SIG_IGN);  // a log that may not grow is a full disk, not our end
-  }
-  ~KeeperSignals() { close(fd_); }
-  KeeperSignals(const KeeperSignals&) = delete;
-  KeeperSignals& operator=(const KeeperSignals&) = delete;
-
-  int fd() const { return fd_; }
-
-  // Whether somebody wants the keeper to end, since the last call.
-  bool Terminated() {
-    bool terminated = false;
-    for (signalfd_siginfo info; read(fd_, &info, sizeof(info)) == sizeof(info);)
-      terminated |= info.ssi_signo != SIGCHLD;
-    return terminated;
-  }
-
- private:
-  int fd_;
-};
+// What signals do to a keeper: those that it does not ignore wait in `signals`.
+void IgnoreSignals() {
+  // The last is a log that may not grow: a full disk, and not our end.
+  for (const int signal : {SIGHUP, SIGPIPE, SIGXFSZ}) std::signal(signal, SIG_IGN);
+}
 
 class Keeper {
  public:
-  Keeper(const AttemptPaths& paths, AttemptPlan plan)
+  Keeper(const AttemptPaths& paths, AttemptPlan plan, const SignalQueue& signals)
       : paths_(paths),
         plan_(std::move(plan)),
+        signals_(signals),
         inbox_(paths),
         gang_(paths_, plan_),
         limits_memory_(plan_.enforce_memory &&
@@ -120,7 +95,7 @@ class Keeper {
       if (!first) Wait(state);
       const double now = SystemClock().MonotonicSeconds();
       // Before the dead are fetched: the signal of one that dies later wakes us again.
-      const bool terminated = signals_.Terminated();
+      const bool terminated = Terminated();
       // Before any signal is sent, so that none goes to a process id that has become free.
       state.WorkersEnded(gang_.Reap(), now);
       if (terminated) state.StopRequested(plan_.grace_seconds, now);
@@ -131,6 +106,13 @@ class Keeper {
     }
     gang_.KillLeftOvers();
     return state.Result();
+  }
+
+  // Whether somebody wants the keeper to end, since the last call.
+  bool Terminated() const {
+    bool terminated = false;
+    while (const int signal = signals_.Take()) terminated |= signal != SIGCHLD;
+    return terminated;
   }
 
   void Wait(const GangState& state) {
@@ -181,7 +163,7 @@ class Keeper {
 
   const AttemptPaths& paths_;
   const AttemptPlan plan_;
-  KeeperSignals signals_;
+  const SignalQueue& signals_;
   RequestInbox inbox_;
   Gang gang_;
   const bool limits_memory_;
@@ -233,14 +215,17 @@ void WriteEnd(const AttemptPaths& paths, const AttemptEnd& end) {
 int KeepAttempt(const std::string& directory) {
   const AttemptPaths paths(directory);
   const std::unique_ptr<FileLock> lock = TakeLockOver(paths);
+  // To the very end: whoever wants it to end sooner must not cost the attempt its record.
+  const SignalQueue signals({SIGTERM, SIGINT, SIGCHLD});
+  IgnoreSignals();
   std::unique_ptr<Keeper> keeper;
   try {
     umask(077);
-    prctl(PR_SET_CHILD_SUBREAPER, 1);
+    AdoptOrphans(true);
     if (chdir("/") != 0) FailErrno(errno, "cannot enter /");
     AttemptPlan plan = ReadPlan(paths);
     LetUserIn(paths, plan);
-    keeper = std::make_unique<Keeper>(paths, std::move(plan));
+    keeper = std::make_unique<Keeper>(paths, std::move(plan), signals);
   } catch (const Error& error) {
     ReportIn(error.what());
     throw;

@@ -9,10 +9,11 @@
 #include <csignal>
 #include <cstring>
 #include <mutex>
-#include <utility>
 #include <vector>
 
 #include "renzan/base/error.h"
+#include "renzan/base/process/descriptor.h"
+#include "renzan/base/process/signals.h"
 
 namespace renzan::cluster::local {
 namespace {
@@ -20,27 +21,12 @@ namespace {
 // Above those that the keeper gets, so that none is overwritten before it is used.
 constexpr int kFirstSafeDescriptor = 16;
 
-// A descriptor that programs do not inherit.
-class Descriptor {
- public:
-  Descriptor(int fd, const std::string& what)
-      : fd_(fcntl(fd, F_DUPFD_CLOEXEC, kFirstSafeDescriptor)) {
-    const int error = errno;
-    if (fd_ < 0)
-      Fail(ErrorCode::kOsError, "cannot start a keeper: {}: {}", what, std::strerror(error));
-  }
-  ~Descriptor() { Close(); }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-
-  int get() const { return fd_; }
-  void Close() {
-    if (fd_ >= 0) close(std::exchange(fd_, -1));
-  }
-
- private:
-  int fd_;
-};
+// A copy that programs do not inherit.
+Descriptor Copy(int fd, const char* what) {
+  Descriptor copy(fcntl(fd, F_DUPFD_CLOEXEC, kFirstSafeDescriptor));
+  if (!copy) Fail(ErrorCode::kOsError, "cannot start a keeper: {}: {}", what, std::strerror(errno));
+  return copy;
+}
 
 struct Children {
   std::mutex mutex;
@@ -66,9 +52,7 @@ struct SpawnSettings {
     posix_spawn_file_actions_adddup2(&actions, ready, kKeeperReadyDescriptor);
     posix_spawn_file_actions_addclosefrom_np(&actions, kKeeperReadyDescriptor + 1);
     posix_spawnattr_init(&attributes);
-    sigset_t none, all;
-    sigemptyset(&none);
-    sigfillset(&all);
+    const sigset_t none = SignalSet({}), all = AllSignals();
     posix_spawnattr_setsigmask(&attributes, &none);
     posix_spawnattr_setsigdefault(&attributes, &all);
     posix_spawnattr_setflags(&attributes,
@@ -98,9 +82,10 @@ pid_t SpawnKeeper(const std::string& keeper, const AttemptPaths& paths, int lock
   int fds[2];
   if (pipe2(fds, O_CLOEXEC) != 0)
     Fail(ErrorCode::kOsError, "cannot start a keeper: pipe: {}", std::strerror(errno));
-  Descriptor answer(fds[0], "pipe"), ready(fds[1], "pipe"), lock(lock_descriptor, "lock");
-  close(fds[0]);
-  close(fds[1]);
+  Descriptor answer(fds[0]), says(fds[1]);
+  Descriptor ready = Copy(says.get(), "pipe");
+  const Descriptor lock = Copy(lock_descriptor, "lock");
+  says.Close();
 
   std::string name = keeper, directory = paths.directory;
   char* const argv[] = {name.data(), directory.data(), nullptr};

@@ -1,13 +1,8 @@
 #include "renzan/cluster/local/launch_environment.h"
 
-#include <arpa/inet.h>
 #include <fmt/ranges.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
 #include <map>
 
 #include "renzan/base/error.h"
@@ -33,22 +28,6 @@ void AddRendezvous(const AttemptPlan& plan, int rank, int master_port, Variables
 }
 
 }  // namespace
-
-int FreePort() {
-  const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t length = sizeof(address);
-  auto* const generic = reinterpret_cast<sockaddr*>(&address);
-  const bool bound =
-      fd >= 0 && bind(fd, generic, length) == 0 && getsockname(fd, generic, &length) == 0;
-  const int error = errno;
-  if (fd >= 0) close(fd);
-  if (!bound)
-    Fail(ErrorCode::kOsError, "cannot find a free port on 127.0.0.1: {}", std::strerror(error));
-  return ntohs(address.sin_port);
-}
 
 std::vector<std::string> WorkerEnvironment(const AttemptPlan& plan, int rank,
                                            const std::string& attempt_directory, int master_port,

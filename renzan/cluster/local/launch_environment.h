@@ -15,9 +15,6 @@ namespace renzan::cluster::local {
 // is the attempt's directory.
 inline constexpr const char* kAttemptMark = "RENZAN_ATTEMPT_DIR";
 
-// A port on 127.0.0.1 that nobody uses at this moment. Throws Error kOsError.
-int FreePort();
-
 // "NAME=value", sorted by name. `path` and `lang` are the keeper's own, empty if it has none.
 //
 // A gang of one gets no RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, MASTER_ADDR and

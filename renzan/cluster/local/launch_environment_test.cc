@@ -27,8 +27,7 @@ AttemptPlan Plan() {
   return plan;
 }
 
-const JobUser kUser = {
-    .uid = 1000, .gid = 1000, .name = "ann", .home = "/home/ann", .shell = "/bin/zsh"};
+const JobUser kUser = {{.uid = 1000, .gid = 1000}, "ann", "/home/ann", "/bin/zsh"};
 
 std::vector<std::string> Of(const AttemptPlan& plan, int rank) {
   return WorkerEnvironment(plan, rank, "/jobs/12/attempt-3", 4321, kUser, "/my/bin:/bin", "");

@@ -1,22 +1,16 @@
 // What a dead keeper left behind: its workers have died with it, but not what they had detached.
 
-#include <poll.h>
-#include <unistd.h>
-
 #include <csignal>
 #include <string>
 #include <vector>
 
 #include "renzan/base/file_lock.h"
 #include "renzan/base/log.h"
+#include "renzan/base/process/pidfd.h"
+#include "renzan/base/process/process_table.h"
 #include "renzan/cluster/local/attempt.h"
 #include "renzan/cluster/local/attempt_files.h"
 #include "renzan/cluster/local/launch_environment.h"
-#include "renzan/cluster/local/processes.h"
-
-extern "C" {  // which glibc 2.36 itself forgets
-#include <sys/pidfd.h>
-}
 
 namespace renzan::cluster::local {
 namespace {
@@ -25,20 +19,14 @@ namespace {
 constexpr int kMostRounds = 100;
 constexpr int kSecondsToDie = 5;
 
-// Returns whether it was killed. The descriptor keeps the process id from becoming another's
-// between the look at it and the signal.
+// Returns whether it was killed. The handle keeps the process id from becoming another's between
+// the look at it and the signal.
 bool Kill(pid_t pid, const std::string& mark, uid_t uid) {
-  const int process = pidfd_open(pid, 0);
-  if (process < 0) return false;
-  bool killed =
-      IsProcessWith(pid, mark, uid) && pidfd_send_signal(process, SIGKILL, nullptr, 0) == 0;
-  pollfd end{process, POLLIN, 0};
-  if (killed && poll(&end, 1, kSecondsToDie * 1000) == 0) {
-    LogWarning("process {} does not die: it waits for a disk or a device", pid);
-    killed = false;
-  }
-  close(process);
-  return killed;
+  const ProcessHandle process(pid);
+  if (!process || !IsProcessWith(pid, mark, uid) || !process.Signal(SIGKILL)) return false;
+  if (process.WaitForEnd(kSecondsToDie)) return true;
+  LogWarning("process {} does not die: it waits for a disk or a device", pid);
+  return false;
 }
 
 }  // namespace

@@ -1,56 +1,41 @@
 #include <fcntl.h>
-#include <grp.h>
-#include <pwd.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <csignal>
+#include <utility>
+#include <variant>
 #include <vector>
 
 #include "renzan/base/error.h"
+#include "renzan/base/process/child.h"
+#include "renzan/base/process/descriptor.h"
+#include "renzan/base/process/signals.h"
 #include "renzan/cluster/local/agent.h"
+#include "renzan/cluster/local/job_user.h"
 
 namespace renzan::cluster::local {
 namespace {
 
-std::vector<gid_t> GroupsOf(uid_t uid, gid_t gid) {
-  const passwd* user = ::getpwuid(uid);
-  if (!user) return {gid};
-  int count = 64;
-  std::vector<gid_t> groups(count);
-  while (::getgrouplist(user->pw_name, gid, groups.data(), &count) < 0)
-    groups.resize(static_cast<size_t>(count));
-  groups.resize(static_cast<size_t>(count));
-  return groups;
-}
-
-struct User {
-  uid_t uid;
-  gid_t gid;
-};
-
-// Runs a program as that user, if we may choose; otherwise as ourselves.
-pid_t StartChild(const char* program, const char* const* argv, std::optional<User> user) {
-  const char* const environment[] = {"PATH=/usr/bin:/bin", "LC_ALL=C", nullptr};
+// Runs a program as that user, if we may choose; otherwise as ourselves. It outlives us.
+pid_t StartTool(std::vector<std::string> argv, std::optional<UserIds> user) {
+  const Descriptor null(::open("/dev/null", O_WRONLY | O_CLOEXEC));
+  if (!null) FailErrno(errno, "cannot open /dev/null");
   if (::geteuid() != 0) user.reset();
-  const std::vector<gid_t> groups = user ? GroupsOf(user->uid, user->gid) : std::vector<gid_t>();
-  const pid_t child = ::fork();
-  if (child < 0) FailErrno(errno, fmt::format("cannot start {}", program));
-  if (child > 0) return child;
-
-  // Only async-signal-safe calls from here on.
-  const int null = ::open("/dev/null", O_RDWR);
-  for (int fd = 0; fd <= 2; ++fd) ::dup2(null, fd);
-  sigset_t none;
-  ::sigemptyset(&none);
-  ::sigprocmask(SIG_SETMASK, &none, nullptr);
-  ::setsid();
-  if (user && (::setgroups(groups.size(), groups.data()) != 0 || ::setgid(user->gid) != 0 ||
-               ::setuid(user->uid) != 0))
-    ::_exit(126);
-  ::execve(program, const_cast<char* const*>(argv), const_cast<char* const*>(environment));
-  ::_exit(127);
+  const std::string program = argv[0];
+  const std::variant<pid_t, StartRefusal> started =
+      StartChild({.argv = std::move(argv),
+                  .environment = {"PATH=/usr/bin:/bin", "LC_ALL=C"},
+                  .stdout_fd = null.get(),
+                  .stderr_fd = null.get(),
+                  .leads = ChildOptions::Leads::kSession,
+                  .death_signal = 0,
+                  .signal_mask = SignalSet({}),
+                  .user = std::move(user)});
+  if (const auto* refusal = std::get_if<StartRefusal>(&started))
+    FailErrno(refusal->error, "cannot start " + program);
+  return std::get<pid_t>(started);
 }
 
 class LocalAgent : public Agent {
@@ -74,17 +59,15 @@ class LocalAgent : public Agent {
   pid_t StartCopying(const std::string& from, const std::string& to, uid_t uid,
                      gid_t gid) override {
     // --force: what an earlier one, cut short with the daemon, has left may be read-only.
-    const char* const argv[] = {
-        "cp", "-RPf", "--preserve=mode,timestamps", "-t", to.c_str(), "--", from.c_str(), nullptr};
-    return StartChild("/bin/cp", argv, User{uid, gid});
+    return StartTool({"cp", "-RPf", "--preserve=mode,timestamps", "-t", to, "--", from},
+                     LookUpUser(uid, gid));
   }
 
   // rm follows no links, also those that are put in its way while it works.
   pid_t StartRemoving(const std::vector<std::string>& directories) override {
-    std::vector<const char*> argv = {"rm", "-rf", "--one-file-system", "--"};
-    for (const std::string& directory : directories) argv.push_back(directory.c_str());
-    argv.push_back(nullptr);
-    return StartChild("/bin/rm", argv.data(), std::nullopt);
+    std::vector<std::string> argv = {"rm", "-rf", "--one-file-system", "--"};
+    argv.insert(argv.end(), directories.begin(), directories.end());
+    return StartTool(std::move(argv), std::nullopt);
   }
 
   void StopCopying(pid_t child) override { ::kill(child, SIGKILL); }

@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/eventfd.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -11,15 +10,6 @@
 #include <climits>
 
 namespace renzan::cluster::local {
-namespace {
-
-int OpenProcess(pid_t pid) {
-  // Closed on exec from the beginning.
-  return static_cast<int>(::syscall(SYS_pidfd_open, pid, 0));
-}
-
-}  // namespace
-
 Loop::Loop(Controller& controller, int stop_fd) : controller_(controller), stop_fd_(stop_fd) {
   wake_fd_ = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
   if (wake_fd_ < 0) FailErrno(errno, "cannot make an event descriptor");
@@ -27,8 +17,6 @@ Loop::Loop(Controller& controller, int stop_fd) : controller_(controller), stop_
 
 Loop::~Loop() {
   Refuse();
-  for (const auto& [job, watch] : watches_)
-    if (watch.fd >= 0) ::close(watch.fd);
   ::close(wake_fd_);
 }
 
@@ -79,15 +67,16 @@ void Loop::UpdateWatches() {
       ++at;
       continue;
     }
-    if (at->second.fd >= 0) ::close(at->second.fd);
     at = watches_.erase(at);
   }
   for (const auto& [job, pid] : controller_.watched()) {
     if (watches_.count(job)) continue;
-    const int fd = OpenProcess(pid);
-    watches_[job] = {pid, fd};
+    Watch& watch = watches_[job];
+    watch.pid = pid;
+    watch.process.emplace(pid);
     // It is gone already; or it cannot be waited for, and the controller looks again by itself.
-    if (fd < 0) {
+    if (!*watch.process) {
+      watch.process.reset();
       controller_.ProcessEnded(job);
       ::eventfd_write(wake_fd_, 1);
     }
@@ -98,8 +87,8 @@ void Loop::Wait(TimeMs until) {
   std::vector<pollfd> fds = {{wake_fd_, POLLIN, 0}, {stop_fd_, POLLIN, 0}};
   std::vector<JobId> jobs;
   for (const auto& [job, watch] : watches_) {
-    if (watch.fd < 0) continue;
-    fds.push_back({watch.fd, POLLIN, 0});
+    if (!watch.process) continue;
+    fds.push_back({watch.process->fd(), POLLIN, 0});
     jobs.push_back(job);
   }
   const TimeMs left = until == kNever ? -1 : std::max<TimeMs>(0, until - controller_.Now());
@@ -112,9 +101,7 @@ void Loop::Wait(TimeMs until) {
   }
   for (size_t i = 0; i < jobs.size(); ++i) {
     if (fds[i + 2].revents == 0) continue;
-    Watch& watch = watches_[jobs[i]];
-    ::close(watch.fd);
-    watch.fd = -1;
+    watches_[jobs[i]].process.reset();
     controller_.ProcessEnded(jobs[i]);
   }
 }

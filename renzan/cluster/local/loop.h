@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "renzan/base/error.h"
+#include "renzan/base/process/pidfd.h"
 #include "renzan/cluster/local/controller.h"
 
 namespace renzan::cluster::local {
@@ -42,8 +43,8 @@ class Loop {
 
  private:
   struct Watch {
-    pid_t pid;
-    int fd;  // -1 once its end has been reported
+    pid_t pid = 0;
+    std::optional<ProcessHandle> process;  // none once its end has been reported
   };
 
   // Puts it in the line and waits until it has run.

@@ -5,21 +5,21 @@
 #include <string>
 #include <string_view>
 
-#include "renzan/cluster/local/processes.h"
+#include "renzan/base/process/process_table.h"
 
 namespace renzan::cluster::local {
 namespace {
 
 // Of "NAME:   123 kB"; 0 when it is not there.
 int64_t Kib(std::string_view text, std::string_view name) {
-  const std::string_view value = Field(text, name);
+  const std::string_view value = StatusField(text, name);
   int64_t kib = 0;
   std::from_chars(value.data(), value.data() + value.size(), kib);
   return kib;
 }
 
 int64_t ResidentKib(pid_t pid) {
-  const std::string status = Contents(pid, "status");
+  const std::string status = ProcessFile(pid, "status");
   return Kib(status, "RssAnon") + Kib(status, "RssShmem");
 }
 
@@ -35,8 +35,8 @@ int64_t MemoryKib(const std::vector<pid_t>& processes) {
   int64_t kib = 0;
   int64_t largest_hidden_kib = 0;
   for (const pid_t pid : processes) {
-    const std::string pages = Contents(pid, "smaps_rollup");
-    if (Field(pages, "Pss_Anon").empty()) {
+    const std::string pages = ProcessFile(pid, "smaps_rollup");
+    if (StatusField(pages, "Pss_Anon").empty()) {
       // Gone, then it has no memory; or hidden from us. All that those have may be shared.
       largest_hidden_kib = std::max(largest_hidden_kib, ResidentKib(pid));
     } else {

@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "renzan/base/file.h"
-#include "renzan/cluster/local/processes.h"
+#include "renzan/base/process/process_table.h"
 
 namespace renzan::cluster::local {
 namespace {
@@ -93,8 +93,8 @@ TEST(MemoryUse, MappedFilesAreNotCounted) {
   void* const block = mmap(nullptr, kBlockBytes, PROT_READ, MAP_SHARED | MAP_POPULATE, file, 0);
   ASSERT_NE(block, MAP_FAILED);
   close(file);
-  const std::string status = Contents(getpid(), "status");
-  EXPECT_GE(std::stoll(std::string(Field(status, "RssFile"))), kBlockKib) << "it is there";
+  const std::string status = ProcessFile(getpid(), "status");
+  EXPECT_GE(std::stoll(std::string(StatusField(status, "RssFile"))), kBlockKib) << "it is there";
   EXPECT_LT(MostMemoryKib({getpid()}), kBlockKib);
   EXPECT_LT(MemoryKib({getpid()}), kBlockKib);
   munmap(block, kBlockBytes);
@@ -119,7 +119,7 @@ TEST(MemoryUse, OfProcessesThatCannotBeLookedIntoTheLargestCounts) {
   if (observer == 0) {
     constexpr uid_t kNobody = 65534;
     if (geteuid() == 0 && setuid(kNobody) != 0) _exit(1);
-    const bool hidden = Contents(family.processes()[0], "smaps_rollup").empty();
+    const bool hidden = ProcessFile(family.processes()[0], "smaps_rollup").empty();
     const int64_t kib = hidden ? MemoryKib(family.processes()) : -1;
     _exit(write(ends[1], &kib, sizeof(kib)) == sizeof(kib) ? 0 : 1);
   }

@@ -2,9 +2,8 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "renzan/base/error.h"
+#include "renzan/base/process/backoff.h"
 
 namespace renzan::cluster::local {
 namespace {
@@ -52,9 +51,8 @@ const char* NameOf(EndedBy by) {
 }
 
 TimeMs Backoff(TimeMs base, int times) {
-  TimeMs pause = std::min(base, kLongestBackoffMs);
-  for (int i = 0; i < times && pause < kLongestBackoffMs; ++i) pause *= 2;
-  return std::min(pause, kLongestBackoffMs);
+  return static_cast<TimeMs>(
+      renzan::Backoff(static_cast<double>(base), times, static_cast<double>(kLongestBackoffMs)));
 }
 
 Outcome OutcomeOf(const JobRecord& job, const AttemptRecord& attempt, const AttemptEnd& end,

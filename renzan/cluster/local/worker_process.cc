@@ -1,18 +1,11 @@
 #include "renzan/cluster/local/worker_process.h"
 
-#include <fcntl.h>
-#include <sys/prctl.h>
-#include <sys/stat.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include <cerrno>
-#include <charconv>
-#include <csignal>
 #include <cstring>
-#include <system_error>
 
 #include "renzan/base/error.h"
+#include "renzan/base/process/child.h"
+#include "renzan/base/process/signals.h"
 
 namespace renzan::cluster::local {
 namespace {
@@ -21,71 +14,6 @@ constexpr int kExitNotFound = 127;
 constexpr int kExitCannotExecute = 126;
 // Of -1000 to 1000; processes have 0 unless somebody says otherwise.
 constexpr int kOutOfMemoryScore = 500;
-constexpr char kOutOfMemoryScoreText[] = "500";
-
-enum class Step { kSession, kOutput, kUser, kDirectory, kExec };
-
-// What the child says through the pipe that exec closes.
-struct Refusal {
-  Step step;
-  int error;
-};
-
-std::vector<char*> Pointers(const std::vector<std::string>& strings) {
-  std::vector<char*> pointers;
-  for (const std::string& text : strings) pointers.push_back(const_cast<char*>(text.c_str()));
-  pointers.push_back(nullptr);
-  return pointers;
-}
-
-void ResetSignals() {
-  struct sigaction by_default {};
-  by_default.sa_handler = SIG_DFL;
-  for (int signal = 1; signal < NSIG; ++signal) sigaction(signal, &by_default, nullptr);
-  sigset_t none;
-  sigemptyset(&none);
-  sigprocmask(SIG_SETMASK, &none, nullptr);
-}
-
-bool ConnectOutput(int output_fd) {
-  const int null = open("/dev/null", O_RDONLY);
-  return null >= 0 && dup2(null, STDIN_FILENO) >= 0 && (null == STDIN_FILENO || close(null) == 0) &&
-         dup2(output_fd, STDOUT_FILENO) >= 0 && dup2(output_fd, STDERR_FILENO) >= 0;
-}
-
-// In a shortage of memory the kernel shall end workers, and neither the keeper nor the daemon. Only
-// upwards: whoever has put us above that meant it.
-void OfferToOutOfMemoryKiller() {
-  const int file = open("/proc/self/oom_score_adj", O_RDWR);
-  if (file < 0) return;
-  char text[16];
-  const ssize_t length = read(file, text, sizeof(text));
-  int score = 0;
-  if (length > 0 && std::from_chars(text, text + length, score).ec == std::errc() &&
-      score < kOutOfMemoryScore) {
-    const ssize_t written =
-        pwrite(file, kOutOfMemoryScoreText, sizeof(kOutOfMemoryScoreText) - 1, 0);
-    static_cast<void>(written);
-  }
-  close(file);
-}
-
-// In the child; returns only the step that failed.
-Step BecomeWorker(const WorkerCommand& command, char* const* argv, char** envp, pid_t keeper) {
-  if (setsid() < 0) return Step::kSession;
-  if (!ConnectOutput(command.output_fd)) return Step::kOutput;
-  OfferToOutOfMemoryKiller();  // the user would have no right to
-  if (!BecomeUser(command.user)) return Step::kUser;
-  // After the change of user, which forgets it.
-  prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (getppid() != keeper) _exit(kExitCannotExecute);  // it has died already
-  if (chdir(command.working_directory.c_str()) != 0) return Step::kDirectory;
-  umask(022);
-  ResetSignals();
-  environ = envp;  // execvp looks into its PATH
-  execvp(argv[0], argv);
-  return Step::kExec;
-}
 
 std::string PathOf(const std::vector<std::string>& environment) {
   for (const std::string& entry : environment)
@@ -93,20 +21,20 @@ std::string PathOf(const std::vector<std::string>& environment) {
   return "";
 }
 
-StartFailure Explain(const Refusal& refusal, const WorkerCommand& command) {
+StartFailure Explain(const StartRefusal& refusal, const WorkerCommand& command) {
   const std::string& program = command.argv[0];
   const char* const why = std::strerror(refusal.error);
   switch (refusal.step) {
-    case Step::kSession:
-    case Step::kOutput:
+    case StartRefusal::Step::kSession:
+    case StartRefusal::Step::kOutput:
       return {kExitCannotExecute, fmt::format("cannot set its session and output up: {}", why)};
-    case Step::kUser:
+    case StartRefusal::Step::kUser:
       return {kExitCannotExecute, fmt::format("cannot become user {}: {}", command.user.name, why)};
-    case Step::kDirectory:
+    case StartRefusal::Step::kDirectory:
       return {kExitCannotExecute,
               fmt::format("cannot enter the working directory {} as user {}: {}",
                           command.working_directory, command.user.name, why)};
-    case Step::kExec:
+    case StartRefusal::Step::kExec:
       break;
   }
   if (refusal.error == EACCES && program.find('/') == std::string::npos)
@@ -127,34 +55,22 @@ StartFailure Explain(const Refusal& refusal, const WorkerCommand& command) {
 }  // namespace
 
 std::variant<pid_t, StartFailure> StartWorker(const WorkerCommand& command) {
-  CHECK(!command.argv.empty());
-  // Nothing may be allocated between fork and exec.
-  const std::vector<char*> argv = Pointers(command.argv);
-  std::vector<char*> envp = Pointers(command.environment);
-  int refusal_pipe[2];
-  if (pipe2(refusal_pipe, O_CLOEXEC) != 0)
-    Fail(ErrorCode::kOsError, "cannot start {}: pipe: {}", command.argv[0], std::strerror(errno));
-  const pid_t keeper = getpid();
-  const pid_t pid = fork();
-  const int fork_error = errno;
-  if (pid == 0) {
-    Refusal refusal{};
-    refusal.step = BecomeWorker(command, argv.data(), envp.data(), keeper);
-    refusal.error = errno;
-    const ssize_t said = write(refusal_pipe[1], &refusal, sizeof(refusal));
-    _exit(said == sizeof(refusal) ? kExitCannotExecute : kExitNotFound);
-  }
-  close(refusal_pipe[1]);
-  Refusal refusal{};
-  const bool refused = pid > 0 && read(refusal_pipe[0], &refusal, sizeof(refusal)) ==
-                                      static_cast<ssize_t>(sizeof(refusal));
-  close(refusal_pipe[0]);
-  if (pid < 0)
-    Fail(ErrorCode::kOsError, "cannot start {}: fork: {}", command.argv[0],
-         std::strerror(fork_error));
-  if (!refused) return pid;
-  waitpid(pid, nullptr, 0);
-  return Explain(refusal, command);
+  const std::variant<pid_t, StartRefusal> started =
+      StartChild({.argv = command.argv,
+                  .environment = command.environment,
+                  .working_directory = command.working_directory,
+                  .stdout_fd = command.output_fd,
+                  .stderr_fd = command.output_fd,
+                  .leads = ChildOptions::Leads::kSession,
+                  .signal_mask = SignalSet({}),
+                  .default_signals = AllSignals(),
+                  .umask = 022,
+                  .user = command.user,
+                  // In a shortage of memory the kernel shall end workers, and neither the keeper
+                  // nor the daemon.
+                  .out_of_memory_score = kOutOfMemoryScore});
+  if (const auto* refusal = std::get_if<StartRefusal>(&started)) return Explain(*refusal, command);
+  return std::get<pid_t>(started);
 }
 
 }  // namespace renzan::cluster::local

@@ -1,4 +1,4 @@
-#include "renzan/cluster/local/processes.h"
+#include "renzan/base/process/process_table.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -18,7 +18,7 @@
 #include <thread>
 #include <unordered_map>
 
-namespace renzan::cluster::local {
+namespace renzan {
 namespace {
 
 // At an environment that is empty; some processes have none.
@@ -33,7 +33,7 @@ struct Origin {
 
 // Nothing once the process is gone or only waits to be reaped.
 std::optional<Origin> OriginOf(pid_t pid) {
-  const std::string stat = Contents(pid, "stat");
+  const std::string stat = ProcessFile(pid, "stat");
   // "PID (NAME) STATE PARENT GROUP SESSION ..."; a name may hold anything.
   const size_t name_end = stat.rfind(')');
   if (name_end == std::string::npos) return std::nullopt;
@@ -47,7 +47,7 @@ std::optional<Origin> OriginOf(pid_t pid) {
 }
 
 uint64_t SignalSet(std::string_view status, std::string_view name) {
-  const std::string_view hexadecimal = Field(status, name);
+  const std::string_view hexadecimal = StatusField(status, name);
   uint64_t set = 0;
   std::from_chars(hexadecimal.data(), hexadecimal.data() + hexadecimal.size(), set, 16);
   return set;
@@ -57,7 +57,7 @@ uint64_t SignalSet(std::string_view status, std::string_view name) {
 
 // Files in /proc have no size that could be known beforehand, and a stream would throw where a read
 // fails.
-std::string Contents(pid_t pid, const char* name) {
+std::string ProcessFile(pid_t pid, const char* name) {
   const int fd = open(fmt::format("/proc/{}/{}", pid, name).c_str(), O_RDONLY | O_CLOEXEC);
   if (fd < 0) return {};
   std::string contents;
@@ -69,7 +69,7 @@ std::string Contents(pid_t pid, const char* name) {
   return length == 0 ? contents : std::string();
 }
 
-std::string_view Field(std::string_view text, std::string_view name) {
+std::string_view StatusField(std::string_view text, std::string_view name) {
   const size_t found = text.find(fmt::format("\n{}:", name));
   if (found == std::string_view::npos) return {};
   text.remove_prefix(found + name.size() + 2);
@@ -111,19 +111,16 @@ std::vector<std::vector<pid_t>> ProcessesOf(const std::vector<pid_t>& leaders) {
   return processes;
 }
 
-std::vector<pid_t> LivingChildren() {
-  const std::string parent = std::to_string(getpid());
+std::vector<pid_t> ChildrenOf(pid_t pid) {
+  const std::string parent = std::to_string(pid);
   std::vector<pid_t> children;
-  for (const pid_t pid : AllProcesses()) {
-    const std::string status = Contents(pid, "status");
-    if (Field(status, "PPid") == parent && !Field(status, "State").starts_with('Z'))
-      children.push_back(pid);
-  }
+  for (const pid_t each : AllProcesses())
+    if (StatusField(ProcessFile(each, "status"), "PPid") == parent) children.push_back(each);
   return children;
 }
 
 bool IsPreparedFor(pid_t pid, int signal) {
-  const std::string status = Contents(pid, "status");
+  const std::string status = ProcessFile(pid, "status");
   const uint64_t wanted = uint64_t{1} << (signal - 1);
   if (((SignalSet(status, "SigIgn") | SignalSet(status, "SigCgt")) & wanted) != 0) return true;
   // Blocked by one who fetches it (signalfd), unless everything is: libraries do that for the
@@ -135,13 +132,13 @@ bool IsPreparedFor(pid_t pid, int signal) {
 bool IsProcessWith(pid_t pid, const std::string& variable, uid_t uid) {
   const std::string user = fmt::format("{}\t", uid);
   for (int look = 0; look < kMostLooks; ++look) {
-    const std::string status = Contents(pid, "status");
-    if (!Field(status, "Uid").starts_with(user)) return false;
-    const std::string environment = Contents(pid, "environ");
+    const std::string status = ProcessFile(pid, "status");
+    if (!StatusField(status, "Uid").starts_with(user)) return false;
+    const std::string environment = ProcessFile(pid, "environ");
     if (!environment.empty())
       return ('\0' + environment + '\0').find('\0' + variable + '\0') != std::string::npos;
     // In the middle of an exec it has none. Zombies and threads of the kernel have no memory.
-    if (Field(status, "VmSize").empty()) return false;
+    if (StatusField(status, "VmSize").empty()) return false;
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
   }
   return false;
@@ -153,4 +150,4 @@ std::vector<pid_t> ProcessesWith(const std::string& variable, uid_t uid) {
   return processes;
 }
 
-}  // namespace renzan::cluster::local
+}  // namespace renzan

@@ -1,4 +1,4 @@
-#include "renzan/cluster/local/processes.h"
+#include "renzan/base/process/process_table.h"
 
 #include <fcntl.h>
 #include <gmock/gmock.h>
@@ -11,14 +11,14 @@
 #include <csignal>
 #include <vector>
 
-namespace renzan::cluster::local {
+namespace renzan {
 namespace {
 
-TEST(Processes, OneThatIsGoneHasNoContents) {
-  EXPECT_NE(Contents(getpid(), "status"), "");
-  EXPECT_EQ(Contents(INT_MAX, "status"), "");
+TEST(ProcessTable, OneThatIsGoneHasNoFiles) {
+  EXPECT_NE(ProcessFile(getpid(), "status"), "");
+  EXPECT_EQ(ProcessFile(INT_MAX, "status"), "");
   // It can be opened and not be read, as status when the process ends in between.
-  EXPECT_EQ(Contents(getpid(), "mem"), "");
+  EXPECT_EQ(ProcessFile(getpid(), "mem"), "");
 }
 
 // Says on `said` who it is.
@@ -48,7 +48,7 @@ void Lead(int said) {
   for (;;) pause();
 }
 
-TEST(Processes, ThoseOfALeaderAreItsSessionAndItsDescendants) {
+TEST(ProcessTable, ThoseOfALeaderAreItsSessionAndItsDescendants) {
   int ends[2];
   ASSERT_EQ(pipe2(ends, O_CLOEXEC), 0);
   const pid_t leader = fork();
@@ -68,4 +68,4 @@ TEST(Processes, ThoseOfALeaderAreItsSessionAndItsDescendants) {
 }
 
 }  // namespace
-}  // namespace renzan::cluster::local
+}  // namespace renzan

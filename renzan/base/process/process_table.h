@@ -9,25 +9,25 @@
 #include <string_view>
 #include <vector>
 
-namespace renzan::cluster::local {
+namespace renzan {
 
 std::vector<pid_t> AllProcesses();
 
 // Of /proc/PID/NAME. Empty when the process is gone, also when it ends between the opening and the
 // reading.
-std::string Contents(pid_t pid, const char* name);
+std::string ProcessFile(pid_t pid, const char* name);
 
 // The value of the line "NAME: VALUE" in such a text, but for its first line. Empty when there is
 // none.
-std::string_view Field(std::string_view text, std::string_view name);
+std::string_view StatusField(std::string_view text, std::string_view name);
 
 // For each of these leaders of sessions: the living processes of its session, and their children
 // and children's children in whatever session. Not found: who has left the session and lost a
 // parent.
 std::vector<std::vector<pid_t>> ProcessesOf(const std::vector<pid_t>& leaders);
 
-// Living children of this process; not those that only wait to be reaped.
-std::vector<pid_t> LivingChildren();
+// Processes that `pid` has started or adopted and that still live or wait to be reaped.
+std::vector<pid_t> ChildrenOf(pid_t pid);
 
 // Whether the process does something of its own, or nothing at all, on this signal. False: the
 // signal would end it.
@@ -40,4 +40,4 @@ std::vector<pid_t> ProcessesWith(const std::string& variable, uid_t uid);
 // The same for one process.
 bool IsProcessWith(pid_t pid, const std::string& variable, uid_t uid);
 
-}  // namespace renzan::cluster::local
+}  // namespace renzan

@@ -1,0 +1,170 @@
+#include "renzan/base/process/child.h"
+
+#include <fcntl.h>
+#include <grp.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <chrono>
+#include <cstring>
+#include <system_error>
+#include <thread>
+
+#include "renzan/base/error.h"
+#include "renzan/base/process/descriptor.h"
+#include "renzan/base/process/process_table.h"
+
+extern char** environ;
+
+namespace renzan {
+namespace {
+
+using Step = StartRefusal::Step;
+
+constexpr int kExitNotStarted = 127;
+
+std::vector<char*> Pointers(const std::vector<std::string>& strings) {
+  std::vector<char*> pointers;
+  for (const std::string& text : strings) pointers.push_back(const_cast<char*>(text.c_str()));
+  pointers.push_back(nullptr);
+  return pointers;
+}
+
+bool ConnectOutput(const ChildOptions& options) {
+  const int null = open("/dev/null", O_RDONLY);
+  if (null < 0 || dup2(null, STDIN_FILENO) < 0) return false;
+  if (null != STDIN_FILENO) close(null);
+  return (options.stdout_fd < 0 || dup2(options.stdout_fd, STDOUT_FILENO) >= 0) &&
+         (options.stderr_fd < 0 || dup2(options.stderr_fd, STDERR_FILENO) >= 0);
+}
+
+// Without a right to it, nothing changes.
+void RaiseOutOfMemoryScore(int wanted) {
+  const int file = open("/proc/self/oom_score_adj", O_RDWR | O_CLOEXEC);
+  if (file < 0) return;
+  char text[16];
+  const ssize_t length = read(file, text, sizeof(text));
+  int score = 0;
+  if (length > 0 && std::from_chars(text, text + length, score).ec == std::errc() &&
+      score < wanted) {
+    const auto [end, error] = std::to_chars(text, text + sizeof(text), wanted);
+    const ssize_t written = pwrite(file, text, static_cast<size_t>(end - text), 0);
+    static_cast<void>(error);
+    static_cast<void>(written);
+  }
+  close(file);
+}
+
+void SetSignals(const ChildOptions& options) {
+  struct sigaction by_default = {};
+  by_default.sa_handler = SIG_DFL;
+  for (int signal = 1; signal < NSIG; ++signal)
+    if (options.default_signals && sigismember(&*options.default_signals, signal) == 1)
+      sigaction(signal, &by_default, nullptr);
+  if (options.signal_mask) sigprocmask(SIG_SETMASK, &*options.signal_mask, nullptr);
+}
+
+// In the child; returns only the step that failed.
+Step Become(const ChildOptions& options, const char* program, char* const* argv, char** envp,
+            pid_t parent) {
+  const bool session = options.leads == ChildOptions::Leads::kSession;
+  if (session ? setsid() < 0 : setpgid(0, 0) != 0) return Step::kSession;
+  if (!ConnectOutput(options)) return Step::kOutput;
+  // While it may still be raised: another user might not have the right.
+  if (options.out_of_memory_score) RaiseOutOfMemoryScore(*options.out_of_memory_score);
+  if (options.user && !BecomeUser(*options.user)) return Step::kUser;
+  // After the change of user, which forgets it.
+  prctl(PR_SET_PDEATHSIG, options.death_signal);
+  if (options.death_signal != 0 && getppid() != parent) _exit(kExitNotStarted);  // it has died
+  if (!options.working_directory.empty() && chdir(options.working_directory.c_str()) != 0)
+    return Step::kDirectory;
+  if (options.umask) umask(*options.umask);
+  SetSignals(options);
+  environ = envp;  // execvp looks into its PATH
+  execvp(program, argv);
+  return Step::kExec;
+}
+
+}  // namespace
+
+std::variant<pid_t, StartRefusal> StartChild(const ChildOptions& options) {
+  CHECK(!options.argv.empty());
+  const std::vector<char*> argv = Pointers(options.argv);
+  std::vector<char*> envp = Pointers(options.environment);
+  const char* const program =
+      options.program.empty() ? options.argv[0].c_str() : options.program.c_str();
+  // exec closes it, so what can be read is why there was none.
+  int fds[2];
+  if (pipe2(fds, O_CLOEXEC) != 0)
+    Fail(ErrorCode::kOsError, "cannot start {}: pipe: {}", program, std::strerror(errno));
+  const Descriptor hears(fds[0]);
+  Descriptor says(fds[1]);
+  const pid_t parent = getpid();
+  const pid_t pid = fork();
+  if (pid < 0)
+    Fail(ErrorCode::kOsError, "cannot start {}: fork: {}", program, std::strerror(errno));
+  if (pid == 0) {
+    StartRefusal refusal;
+    refusal.step = Become(options, program, argv.data(), envp.data(), parent);
+    refusal.error = errno;
+    const ssize_t said = write(says.get(), &refusal, sizeof(refusal));
+    static_cast<void>(said);
+    _exit(kExitNotStarted);
+  }
+  says.Close();
+  StartRefusal refusal;
+  ssize_t length = 0;
+  do {
+    length = read(hears.get(), &refusal, sizeof(refusal));
+  } while (length < 0 && errno == EINTR);
+  if (length != static_cast<ssize_t>(sizeof(refusal))) return pid;
+  waitpid(pid, nullptr, 0);
+  return refusal;
+}
+
+bool BecomeUser(const UserIds& user) {
+  if (geteuid() != 0) {
+    if (geteuid() == user.uid) return true;
+    errno = EPERM;
+    return false;
+  }
+  return setgroups(user.groups.size(), user.groups.data()) == 0 &&
+         setresgid(user.gid, user.gid, user.gid) == 0 &&
+         setresuid(user.uid, user.uid, user.uid) == 0;
+}
+
+void AdoptOrphans(bool adopt) { prctl(PR_SET_CHILD_SUBREAPER, adopt ? 1 : 0); }
+
+bool KillChildren(const std::vector<pid_t>& spared) {
+  // Those of another user, which cannot be killed, may end by themselves: tried a tenth of a second
+  // apart.
+  constexpr int kTries = 50;
+  for (int tries = 0; tries < kTries;) {
+    bool found = false, ended = false;
+    // Only children, whose numbers are theirs until we reap them; their own become ours in turn.
+    for (const pid_t child : ChildrenOf(getpid())) {
+      if (std::find(spared.begin(), spared.end(), child) != spared.end()) continue;
+      found = true;
+      const bool killed = kill(child, SIGKILL) == 0;
+      if (waitpid(child, nullptr, killed ? 0 : WNOHANG) == child) ended = true;
+    }
+    if (!found) return true;
+    if (ended) continue;
+    if (++tries < kTries) std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  }
+  return false;
+}
+
+OrphanKeeper::OrphanKeeper() : before_(ChildrenOf(getpid())) { AdoptOrphans(true); }
+
+OrphanKeeper::~OrphanKeeper() {
+  KillChildren(before_);
+  AdoptOrphans(false);
+}
+
+}  // namespace renzan
