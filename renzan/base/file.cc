@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "renzan/base/bus_error.h"
 #include "renzan/base/error.h"
 #include "renzan/base/file_system.h"
 
@@ -21,7 +22,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr size_t kBufferBytes = 1 << 20;
+constexpr size_t kBufferBytes = 1 << 20, kSmallReadBytes = 4096;
 // Pieces of this size gain nothing from the buffer, and would be copied once more.
 constexpr size_t kDirectBytes = 1 << 17;
 constexpr uint64_t kWriteBackBytes = 8 << 20;
@@ -177,12 +178,15 @@ MappedFile::MappedFile(const std::string& path) {
       FailErrno(error, fmt::format("cannot map {} ({} bytes)", path, size_));
     }
     data_ = static_cast<const std::byte*>(address);
+    RememberMap(data_, size_, path);
   }
   ::close(fd);
 }
 
 MappedFile::~MappedFile() {
-  if (data_ != nullptr) ::munmap(const_cast<std::byte*>(data_), size_);
+  if (data_ == nullptr) return;
+  ForgetMap(data_);
+  ::munmap(const_cast<std::byte*>(data_), size_);
 }
 
 MappedFile::MappedFile(MappedFile&& other) noexcept
@@ -195,8 +199,9 @@ MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
 }
 
 std::string ReadFile(const std::string& path) {
-  const MappedFile file(path);
-  return std::string(reinterpret_cast<const char*>(file.bytes().data()), file.size());
+  std::string text;
+  ReadInPieces(path, [&](std::span<const char> piece) { text.append(piece.data(), piece.size()); });
+  return text;
 }
 
 void ReadInPieces(const std::string& path,
@@ -204,13 +209,18 @@ void ReadInPieces(const std::string& path,
   const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (fd < 0) FailErrno(errno, fmt::format("cannot read {}", path));
   const Closer closer{fd};
-  std::vector<char> buffer(kBufferBytes);
-  for (;;) {
-    const ssize_t got = ::read(fd, buffer.data(), buffer.size());
-    if (got == 0) return;
-    if (got < 0 && errno == EINTR) continue;
+  struct stat info {};
+  if (::fstat(fd, &info) != 0 || !S_ISREG(info.st_mode))
+    Fail(ErrorCode::kNoInput, "cannot read {}: not a regular file", path);
+  // One byte more than the file has, so that the first read of a small file also finds its end.
+  const auto size = static_cast<size_t>(info.st_size);
+  std::vector<char> buffer(std::clamp(size + 1, kSmallReadBytes, kBufferBytes));
+  for (uint64_t offset = 0;;) {
+    const ssize_t got = FileSystem::Get().ReadFully(fd, path, buffer.data(), buffer.size(), offset);
     if (got < 0) FailErrno(errno, fmt::format("cannot read {}", path));
-    take({buffer.data(), static_cast<size_t>(got)});
+    if (got > 0) take({buffer.data(), static_cast<size_t>(got)});
+    if (static_cast<size_t>(got) < buffer.size()) return;
+    offset += static_cast<uint64_t>(got);
   }
 }
 

@@ -44,6 +44,24 @@ ssize_t FileSystem::WriteAt(int fd, const void* data, size_t bytes, uint64_t off
   return ::pwrite(fd, data, bytes, static_cast<off_t>(offset));
 }
 
+ssize_t FileSystem::ReadAt(int fd, const std::string&, void* data, size_t bytes, uint64_t offset) {
+  return ::pread(fd, data, bytes, static_cast<off_t>(offset));
+}
+
+ssize_t FileSystem::ReadFully(int fd, const std::string& path, void* data, size_t bytes,
+                              uint64_t offset) {
+  size_t done = 0;
+  while (done < bytes) {
+    const ssize_t got =
+        ReadAt(fd, path, static_cast<char*>(data) + done, bytes - done, offset + done);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return -1;
+    if (got == 0) break;
+    done += static_cast<size_t>(got);
+  }
+  return static_cast<ssize_t>(done);
+}
+
 int FileSystem::StartWriteBack(int fd, uint64_t offset, uint64_t bytes) {
   return ::sync_file_range(fd, static_cast<off_t>(offset), static_cast<off_t>(bytes),
                            SYNC_FILE_RANGE_WRITE);

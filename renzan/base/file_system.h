@@ -1,8 +1,8 @@
 #pragma once
 
-// The system calls through which files are written, as one replaceable object, so that tests can
-// make writes fail or undo what was not yet durable. Reads do not come through here. Callable from
-// several threads at once.
+// The system calls through which files are written and read, as one replaceable object, so that
+// tests can make them fail or undo what was not yet durable. What is read through a memory map does
+// not come through here. Callable from several threads at once.
 
 #include <sys/types.h>
 
@@ -25,6 +25,9 @@ class FileSystem {
   virtual int OpenForWriting(const std::string& path);
   virtual ssize_t Write(int fd, const void* data, size_t bytes);
   virtual ssize_t WriteAt(int fd, const void* data, size_t bytes, uint64_t offset);
+  // `path` is the file's name, by which tests choose the reads that fail.
+  virtual ssize_t ReadAt(int fd, const std::string& path, void* data, size_t bytes,
+                         uint64_t offset);
   // Asks the kernel to start writing these bytes to the disk; does not wait for them.
   virtual int StartWriteBack(int fd, uint64_t offset, uint64_t bytes);
   virtual int Sync(int fd);
@@ -39,6 +42,9 @@ class FileSystem {
 
   // Takes an exclusive advisory lock or fails at once with EWOULDBLOCK.
   virtual int TryLock(int fd);
+
+  // ReadAt until `bytes` are there or the file ends: how many there are, or -1 with errno set.
+  ssize_t ReadFully(int fd, const std::string& path, void* data, size_t bytes, uint64_t offset);
 
   // Removes `path` and all below it, by the functions above, in order of names. Symbolic links are
   // removed, not followed. A `path` that does not exist is no failure.

@@ -3,6 +3,8 @@
 #include <spdlog/sinks/stdout_color_sinks.h>
 #include <spdlog/spdlog.h>
 
+#include "renzan/base/escape.h"
+
 namespace renzan {
 namespace {
 
@@ -42,7 +44,8 @@ void SetLogLevel(LogLevel level) {
 void SetLogPrefix(const std::string& prefix) { Prefix() = prefix; }
 
 void LogMessage(LogLevel level, const std::string& message) {
-  const std::string text = Prefix() + message;
+  // Whatever a message quotes, a file's bytes or a peer's, the terminal must not obey it.
+  const std::string text = Prefix() + EscapeMessage(message);
   switch (level) {
     case LogLevel::kDebug:
       Logger().debug("{}", text);

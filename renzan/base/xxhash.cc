@@ -41,4 +41,6 @@ std::string Xxh128OfFile(const std::string& path) {
   return hash.HexDigest();
 }
 
+uint64_t Xxh3OfBlock(const void* data, size_t bytes) { return XXH3_64bits(data, bytes); }
+
 }  // namespace renzan

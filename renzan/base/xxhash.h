@@ -1,9 +1,10 @@
 #pragma once
 
-// XXH3, 128 bits wide: a checksum that finds damage as fast as memory can be read. It does not
-// protect against people who make two files of the same checksum; SHA-256 (sha256.h) does.
+// XXH3, 128 or 64 bits wide: a checksum that finds damage as fast as memory can be read. It does
+// not protect against people who make two files of the same checksum; SHA-256 (sha256.h) does.
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -31,5 +32,8 @@ class Xxh128 {
 
 // Reads the file once, in pieces. Throws Error kNoInput or kIo.
 std::string Xxh128OfFile(const std::string& path);
+
+// 64 bits wide, seed 0: for short blocks, of which a file has many.
+uint64_t Xxh3OfBlock(const void* data, size_t bytes);
 
 }  // namespace renzan

@@ -54,5 +54,11 @@ TEST(Xxh128, OfAFileLongerThanAPiece) {
   EXPECT_EQ(Xxh128OfFile(dir / "x"), HashOf(text));
 }
 
+// What `xxhsum -H3` prints.
+TEST(Xxh3OfBlock, KnownAnswers) {
+  EXPECT_EQ(Xxh3OfBlock("", 0), 0x2d06800538d394c2u);
+  EXPECT_EQ(Xxh3OfBlock("abc", 3), 0x78af5f94892f3950u);
+}
+
 }  // namespace
 }  // namespace renzan

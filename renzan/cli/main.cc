@@ -5,6 +5,7 @@
 #include <exception>
 #include <nlohmann/json.hpp>
 
+#include "renzan/base/bus_error.h"
 #include "renzan/base/error.h"
 #include "renzan/base/log.h"
 #include "renzan/cli/help/unknown_word.h"
@@ -73,6 +74,7 @@ int Refuse(const CLI::App& app, const CLI::ParseError& error) {
 }  // namespace renzan
 
 int main(int argc, char** argv) {
+  renzan::ExitOnBusErrors();
   CLI::App app{
       "Renzan trains recommendation models that have outgrown one machine, and shares machines.",
       "renzan"};

@@ -1,0 +1,31 @@
+#include "renzan/base/escape.h"
+
+#include <gtest/gtest.h>
+
+namespace renzan {
+namespace {
+
+TEST(Escape, KeepsWhatCanBeShown) {
+  EXPECT_EQ(Escape("plain 'text' \\ {}"), "plain 'text' \\ {}");
+  EXPECT_EQ(Escape("\u00fc \u2264 \U0001f980"), "\u00fc \u2264 \U0001f980");
+  EXPECT_EQ(Escape(""), "");
+}
+
+TEST(Escape, WritesOutEverythingElse) {
+  EXPECT_EQ(Escape("a\tb\nc\rd"), "a\\tb\\nc\\x0dd");
+  EXPECT_EQ(Escape("\x1b[31mred\x7f"), "\\x1b[31mred\\x7f");
+  EXPECT_EQ(Escape(std::string_view("\0x", 2)), "\\x00x");
+  EXPECT_EQ(Escape("\xff\xfe"), "\\xff\\xfe");
+  EXPECT_EQ(Escape("\xc2\x9b"
+                   "31m"),
+            "\\xc2\\x9b31m");  // CSI as one character
+  EXPECT_EQ(Escape("cut \xe2\x89"), "cut \\xe2\\x89");
+  EXPECT_EQ(Escape("\xc0\xaf"), "\\xc0\\xaf");           // an overlong slash
+  EXPECT_EQ(Escape("\xed\xa0\x80"), "\\xed\\xa0\\x80");  // half a surrogate pair
+  EXPECT_EQ(Escape("\xf4\x90\x80\x80"), "\\xf4\\x90\\x80\\x80");
+}
+
+TEST(Escape, AMessageKeepsItsLines) { EXPECT_EQ(EscapeMessage("a\n\tb\x1b"), "a\n\tb\\x1b"); }
+
+}  // namespace
+}  // namespace renzan
