@@ -79,6 +79,7 @@ CheckpointEntry DescribeCheckpoint(const std::string& path) {
     CheckpointReader(path, false);
   } catch (const Error& error) {
     entry.problem = error.what();
+    entry.io_error = error.code() == ErrorCode::kIo;
   }
   if (named_step) entry.step = *named_step;
   return entry;
@@ -101,7 +102,11 @@ std::vector<std::string> RemoveOldCheckpoints(const std::string& dir, int keep) 
   CHECK(keep >= 1);
   std::set<std::string> kept;
   std::vector<CheckpointEntry> old;
-  for (const CheckpointEntry& entry : ListCheckpoints(dir)) {
+  const std::vector<CheckpointEntry> entries = ListCheckpoints(dir);
+  // What cannot be read now may be the newest valid one later, and need a base. It must not go.
+  for (const CheckpointEntry& entry : entries)
+    if (entry.io_error) return {};
+  for (const CheckpointEntry& entry : entries) {
     if (!entry.problem.empty()) continue;
     if (keep > 0) {
       --keep;

@@ -34,6 +34,8 @@ struct CheckpointEntry {
   // Empty when the manifest and the files' sizes are sound, for an incremental one also its base's;
   // else what is wrong. Checksums of files are not verified.
   std::string problem;
+  // `problem` is that the disk could not read it: it may be valid, and another attempt may read it.
+  bool io_error = false;
 };
 
 // Newest step first. Everything under another name is ignored; a directory that does not exist
@@ -44,7 +46,8 @@ std::vector<CheckpointEntry> ListCheckpoints(const std::string& dir);
 CheckpointEntry DescribeCheckpoint(const std::string& path);
 
 // Removes all sound checkpoints but the `keep` newest and the bases that these need. Damaged ones
-// stay. Returns the names of those removed. What cannot be removed is a warning, not an error.
+// stay; while the disk cannot read one, all do. Returns the names of those removed. What cannot be
+// removed is a warning, not an error.
 std::vector<std::string> RemoveOldCheckpoints(const std::string& dir, int keep);
 
 // Gives up what a writer or a removal that was killed left half-done, and returns the paths that

@@ -66,6 +66,7 @@ void CheckpointReader::OpenBase(bool verify) {
   try {
     base_ = std::make_unique<CheckpointFiles>(path, verify);
   } catch (const Error& error) {
+    if (error.code() == ErrorCode::kIo) throw error.WithContext(context);
     Fail(ErrorCode::kData, "{}: {}", context, error.what());
   }
   if (base_->manifest().manifest_sha256 != expected.manifest_sha256)

@@ -227,6 +227,68 @@ TEST(Checkpointer, AFullDiskEndsTheCheckpointAndNotTheTraining) {
   EXPECT_EQ(loaded, Undisturbed(config, 8));
 }
 
+// A disk that fails is not a checkpoint that is corrupt: nothing is renamed, nothing older is
+// resumed from, and when the disk is well again all is as it was.
+TEST(Checkpointer, AnIoErrorOnResumingLeavesTheCheckpointAlone) {
+  class FailingDisk : public FileSystem {
+   public:
+    std::string failing;
+    ssize_t ReadAt(int fd, const std::string& path, void* data, size_t bytes,
+                   uint64_t offset) override {
+      if (failing.empty() || path.find(failing) == std::string::npos)
+        return FileSystem::ReadAt(fd, path, data, bytes, offset);
+      errno = EIO;
+      return -1;
+    }
+  };
+  TrainConfig config = Config();
+  config.checkpoint.keep = 100;
+  TemporaryDirectory dir;
+  RunRanks(1, [&](Communicator& comm) {
+    Trainer trainer(comm, config, dir.path(), SystemClock());
+    for (const int64_t step : {3, 4, 5}) {
+      trainer.TrainTo(step);
+      trainer.StopHere();
+    }
+  });
+  const auto names = [&] {
+    std::vector<std::string> found;
+    for (const CheckpointEntry& entry : ListCheckpoints(dir.path())) found.push_back(entry.name);
+    return found;
+  };
+  const std::vector<std::string> before = names();
+  ASSERT_EQ(before.size(), 3u);
+  ASSERT_EQ(*ListCheckpoints(dir.path())[0].kind, CheckpointKind::kIncremental);
+  // Its manifest, one of its files, and those of the base that it needs.
+  for (const std::string failing :
+       {CheckpointName(5) + "/manifest.json", CheckpointName(5) + "/dense.safetensors",
+        CheckpointName(3) + "/manifest.json", CheckpointName(3) + "/dense.safetensors"}) {
+    FailingDisk disk;
+    const ScopedFileSystem scope(disk);
+    for (const int world : {1, 2}) {
+      disk.failing = failing;
+      RunRanksAsThreads(world, [&](Communicator& comm) {
+        try {
+          Trainer trainer(comm, config, dir.path(), SystemClock());
+          ADD_FAILURE() << "resumed although " << failing << " cannot be read";
+        } catch (const Error& error) {
+          EXPECT_EQ(error.code(), ErrorCode::kIo) << error.what();
+          EXPECT_THAT(error.what(), HasSubstr("it may be valid"));
+        }
+      });
+      if (failing.ends_with("manifest.json")) {
+        EXPECT_THAT(RemoveOldCheckpoints(dir.path(), 1), ::testing::IsEmpty());
+      }
+      disk.failing = "";
+      EXPECT_EQ(names(), before) << failing;
+    }
+  }
+  RunRanks(1, [&](Communicator& comm) {
+    Trainer trainer(comm, config, dir.path(), SystemClock());
+    EXPECT_EQ(trainer.step, 5);
+  });
+}
+
 // A slow disk (the clock says) and little time: the increment is chosen, although a full one is
 // due.
 TEST(Checkpointer, ShortGraceTakesTheIncrement) {

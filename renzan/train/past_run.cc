@@ -90,6 +90,9 @@ PastRun FindPastRun(const RunDirectories& directories, const TrainConfig& config
   std::optional<CheckpointEntry> model;
   if (FileExists(directories.model())) {
     model = DescribeCheckpoint(directories.model());
+    if (model->io_error)
+      Fail(ErrorCode::kIo, "{}; it may be valid: start again when the disk is well",
+           model->problem);
     if (!model->problem.empty()) {
       LogWarning("{}; it is now {}", model->problem, MoveAside(directories.model()));
       model.reset();

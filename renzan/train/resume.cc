@@ -22,6 +22,16 @@ constexpr const char* kDatasetPrefix = "dataset.";
        "no checkpoint in {} is sound: restore one, or start anew with another --run-dir", where);
 }
 
+// What cannot be read is not corrupt. Going back to an older checkpoint would throw steps away for
+// an error that may be gone a moment later, so that is for people to decide.
+[[noreturn]] void FailCannotRead(const std::string& path, const std::string& why) {
+  Fail(ErrorCode::kIo,
+       "cannot resume from {}: {}; it may be valid, so start again when the disk is well, or move "
+       "it "
+       "away to resume from an older checkpoint",
+       path, why);
+}
+
 // Rows that increments written from now on must hold: those that differ from the base.
 void RestoreTouched(CheckpointReader& reader, HybridModel* model) {
   for (EmbeddingTable& table : model->embeddings().tables()) {
@@ -75,6 +85,7 @@ std::vector<std::string> CheckpointsToResume(const std::string& dir, bool someth
   std::vector<std::string> paths;
   const std::vector<CheckpointEntry> entries = ListCheckpoints(dir);
   for (const CheckpointEntry& entry : entries) {
+    if (entry.io_error && paths.empty()) FailCannotRead(entry.path, entry.problem);
     if (entry.problem.empty()) {
       paths.push_back(entry.path);
     } else {
@@ -124,7 +135,8 @@ ResumePoint LoadNewest(const std::vector<std::string>& paths, HybridModel& model
       sound = false;
       const ErrorCode code = static_cast<ErrorCode>(std::stoi(errors[rank]));
       const std::string what = errors[rank].substr(errors[rank].find(' ') + 1);
-      if (code != ErrorCode::kData && code != ErrorCode::kIo)
+      if (code == ErrorCode::kIo) FailCannotRead(*path, fmt::format("worker {}: {}", rank, what));
+      if (code != ErrorCode::kData)
         Fail(code, "worker {}: {} (the directory must be shared by all workers)", rank, what);
       if (comm.rank() == 0) LogWarning("{} is passed over: {}", *path, what);
     }

@@ -19,7 +19,7 @@ namespace renzan {
 
 // Paths of the checkpoints in `dir` with nothing visibly wrong, newest first; a warning for each of
 // the others. Reads manifests only. Throws kData when there are some but none to go on from, unless
-// there is `something_else`.
+// there is `something_else`; kIo when the disk cannot read one that is newer than all it can.
 std::vector<std::string> CheckpointsToResume(const std::string& dir, bool something_else = false);
 
 // Throws kConfig unless a run with this configuration, data and instruction set may go on from the
@@ -41,7 +41,8 @@ struct ResumePoint {
 // later increments must hold; each worker reads and verifies what it owns. Damaged ones are passed
 // over and moved aside, with a warning: retention, which reads no data, would take them for sound.
 // Throws kData when all are damaged, and leaves them; what one worker cannot read at all (a file
-// that others see, memory) is no damage but an Error. Every rank calls it with the same paths.
+// that others see, an error of the disk, memory) is no damage but an Error. Every rank calls it
+// with the same paths.
 ResumePoint LoadNewest(const std::vector<std::string>& paths, HybridModel& model,
                        Communicator& comm);
 
