@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "renzan/base/error.h"
+#include "renzan/base/escape.h"
 #include "renzan/data/row_parser.h"
 
 namespace renzan {
@@ -25,8 +26,9 @@ class CriteoParser : public RowParser {
   explicit CriteoParser(bool log_dense) : log_dense_(log_dense) {
     schema_.label = "label";
     for (size_t i = 1; i <= kNumDense; ++i) schema_.dense.push_back(fmt::format("I{}", i));
+    schema_.dense_transforms.assign(kNumDense, log_dense ? "log" : "none");
     for (size_t i = 1; i <= kNumCategorical; ++i)
-      schema_.categorical.push_back({fmt::format("C{}", i), 0, false});
+      schema_.categorical.push_back({.name = fmt::format("C{}", i)});
     for (int64_t x = 0; x < kMaxCachedLog; ++x)
       small_logs_.push_back(LogTransform(static_cast<double>(x)));
   }
@@ -104,7 +106,7 @@ class CriteoParser : public RowParser {
     bad->name = column == 0           ? schema_.label
                 : column <= kNumDense ? schema_.dense[column - 1]
                                       : schema_.categorical[column - 1 - kNumDense].name;
-    bad->reason = fmt::format("'{}' {}", fields_[column].substr(0, 40), problem);
+    bad->reason = fmt::format("'{}' {}", Escape(fields_[column].substr(0, 40)), problem);
     return false;
   }
 

@@ -5,6 +5,7 @@
 
 #include "renzan/base/config.h"
 #include "renzan/base/error.h"
+#include "renzan/base/escape.h"
 #include "renzan/data/csv_record.h"
 #include "renzan/data/csv_schema.h"
 #include "renzan/data/row_parser.h"
@@ -33,10 +34,11 @@ class CsvParser : public RowParser {
       } else if (column.role == "dense") {
         slot = schema_.dense.size();
         schema_.dense.push_back(column.name);
+        schema_.dense_transforms.push_back(column.transform);
       } else if (column.role == "categorical" || column.role == "multi_hot") {
         const bool multi_hot = column.role == "multi_hot";
         slot = multi_hot ? num_multi_hot_++ : num_one_hot_++;
-        schema_.categorical.push_back({column.name, 0, multi_hot});
+        schema_.categorical.push_back({.name = column.name, .multi_hot = multi_hot});
       }
       slots_.push_back(slot);
       order_.push_back(order_.size());
@@ -61,8 +63,10 @@ class CsvParser : public RowParser {
         continue;
       break;
     }
-    if (problem.empty() && records_.fields().size() != order_.size())
+    if (problem.empty() && records_.fields().size() != order_.size()) {
       problem = fmt::format("{} fields instead of {}", records_.fields().size(), order_.size());
+      records_.RejectRecord();
+    }
     if (!problem.empty()) {
       bad->reason = problem;
       return Result::kBadRow;
@@ -94,12 +98,12 @@ class CsvParser : public RowParser {
         Fail(ErrorCode::kConfig,
              "{}:1: column {} '{}' is not in {}{}; a column that is not wanted "
              "has role skip, a file without a header line has header: false",
-             file, order_.size() + 1, field, schema_path_,
+             file, order_.size() + 1, Escape(field), schema_path_,
              nearest.empty() ? "" : fmt::format(" (did you mean '{}'?)", nearest));
       }
       const auto index = static_cast<size_t>(found - names.begin());
       if (std::find(order_.begin(), order_.end(), index) != order_.end())
-        Fail(ErrorCode::kData, "{}:1: column '{}' appears twice", file, field);
+        Fail(ErrorCode::kData, "{}:1: column '{}' appears twice", file, Escape(field));
       order_.push_back(index);
     }
     for (size_t i = 0; i < names.size(); ++i)
@@ -133,7 +137,7 @@ class CsvParser : public RowParser {
   }
 
   static bool Refuse(std::string_view field, std::string_view problem, BadRow* bad) {
-    bad->reason = fmt::format("'{}' {}", field.substr(0, 40), problem);
+    bad->reason = fmt::format("'{}' {}", Escape(field.substr(0, 40)), problem);
     return false;
   }
 

@@ -1,13 +1,16 @@
 #include "renzan/data/csv_record.h"
 
 #include <algorithm>
+#include <iterator>
+#include <utility>
 
 #include "renzan/base/error.h"
 
 namespace renzan {
 namespace {
 
-constexpr size_t kMaxRecordBytes = 16 << 20;
+// Of the lines after a record's first. A quote that is not closed costs reading so much again.
+constexpr size_t kMaxAppendedBytes = 1 << 20;
 
 std::string_view Trim(std::string_view text) {
   while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
@@ -19,8 +22,10 @@ std::string_view Trim(std::string_view text) {
 
 bool CsvRecordReader::Next(LineReader& lines, int64_t* line, std::string* problem) {
   std::string_view text;
-  if (!lines.Next(&text)) return false;
-  *line = lines.line_number();
+  appended_.clear();
+  appended_bytes_ = 0;
+  if (!NextLine(lines, &text)) return false;
+  *line = line_number_;
   problem->clear();
   fields_.clear();
   if (!quotes_ || text.find('"') == std::string_view::npos) {
@@ -28,7 +33,27 @@ bool CsvRecordReader::Next(LineReader& lines, int64_t* line, std::string* proble
   } else {
     record_.assign(text);
     SplitQuoted(lines, problem);
+    if (!problem->empty()) RejectRecord();
   }
+  return true;
+}
+
+void CsvRecordReader::RejectRecord() {
+  again_.insert(again_.begin(), std::make_move_iterator(appended_.begin()),
+                std::make_move_iterator(appended_.end()));
+  appended_.clear();
+}
+
+bool CsvRecordReader::NextLine(LineReader& lines, std::string_view* text) {
+  if (again_.empty()) {
+    if (!lines.Next(text)) return false;
+    line_number_ = lines.line_number();
+    return true;
+  }
+  line_ = std::move(again_.front());
+  again_.pop_front();
+  line_number_ = line_.number;
+  *text = line_.text;
   return true;
 }
 
@@ -42,10 +67,14 @@ void CsvRecordReader::SplitPlain(std::string_view line) {
   }
 }
 
-// Adds the next line of the same file to the record.
+// Adds the next line of the same file to the record. Lines that are read again are of that file.
 bool CsvRecordReader::AppendLine(LineReader& lines) {
   std::string_view text;
-  if (record_.size() > kMaxRecordBytes || !lines.MoreInFile() || !lines.Next(&text)) return false;
+  if (appended_bytes_ > kMaxAppendedBytes || (again_.empty() && !lines.MoreInFile()) ||
+      !NextLine(lines, &text))
+    return false;
+  appended_.push_back({line_number_, std::string(text)});
+  appended_bytes_ += text.size() + 1;
   record_ += '\n';
   record_ += text;
   return true;
@@ -65,8 +94,9 @@ void CsvRecordReader::SplitQuoted(LineReader& lines, std::string* problem) {
       size_t read = open + 1, write = read;
       for (;; ++read) {
         if (read == record_.size() && !AppendLine(lines)) {
-          *problem =
-              fmt::format("the quote that opens field {} is never closed", ranges_.size() + 1);
+          *problem = fmt::format(
+              "the quote that opens field {} is never closed{}", ranges_.size() + 1,
+              appended_bytes_ > kMaxAppendedBytes ? " within 1 MiB of lines after it" : "");
           return;
         }
         if (record_[read] == '"') {

@@ -1,7 +1,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <map>
 
 #include "renzan/data/import.h"
 #include "renzan/data/manifest.h"
@@ -98,6 +100,81 @@ TEST(ImportCsv, QuotesAsInRfc4180) {
               [&] { Csv(schema, {"y,a,b\n1,\"x,y\n1,b,c\n"}).Import(); });
   ExpectError(ErrorCode::kData, HasSubstr("in0.csv:4: text follows the closing quote of field 2"),
               [&] { Csv(schema, {"y,a,b\n1,\"x\n\",y\n1,\"b\"c,d\n"}).Import(); });
+}
+
+constexpr char kThreeColumns[] =
+    "columns: {y: {role: label}, a: {role: categorical}, b: {role: dense}}\n";
+
+// Rows "0,"t0",0", "1,"t1",1" ... but for those of which `change` makes something else.
+std::string QuotedRows(int rows, const std::map<int, std::string>& change) {
+  std::string text = "y,a,b\n";
+  for (int row = 0; row < rows; ++row) {
+    const auto changed = change.find(row);
+    text += changed != change.end() ? changed->second
+                                    : fmt::format("{},\"t{}\",{}\n", row % 2, row, row);
+  }
+  return text;
+}
+
+// How many rows survive, and which of 1000 do not.
+void ExpectLost(const std::map<int, std::string>& change, const std::vector<int>& lost) {
+  Csv csv(kThreeColumns, {QuotedRows(1000, change), "y,a,b\n1,second,file\n1,\"2nd\",7\n"});
+  csv.options.skip_bad_rows = true;
+  csv.Import();
+  const Batch batch = ReadAll(Dataset(csv.options.output));
+  std::vector<float> expected;
+  for (int row = 0; row < 1000; ++row)
+    if (std::find(lost.begin(), lost.end(), row) == lost.end())
+      expected.push_back(static_cast<float>(row));
+  expected.push_back(7);
+  EXPECT_EQ(batch.dense, expected);
+}
+
+TEST(ImportCsv, AStrayQuoteCostsNoMoreThanItsRow) {
+  ExpectLost({{500, "1,\"never closed,5\n"}}, {500});
+  ExpectLost({{500, "1,t,\"5\n"}}, {500});
+  ExpectLost({{500, "\"1,t,5\n"}, {501, "1,plain,501\n"}}, {500});
+  ExpectLost({{998, "1,\"t,5\n"}, {999, "1,plain,999\n"}}, {998});
+  ExpectLost({{3, "\"\n"}, {4, "\"\"\"\n"}, {700, "0,\"a\" ,1\n"}}, {3, 4, 700});
+  // The quote of another row closes it where a field could end: too few fields in all.
+  ExpectLost({{500, "1,t,\"\n"}, {501, "0,t,\"\n"}}, {500, 501});
+  // Lines without any other quote, more of them than are looked at.
+  std::map<int, std::string> plain;
+  for (int row = 0; row < 1000; ++row)
+    plain[row] = fmt::format("1,{},{}\n", std::string(3000, 'x'), row);
+  plain[10] = "1,\"x,10\n";
+  ExpectLost(plain, {10});
+}
+
+TEST(ImportCsv, SaysWhereAQuoteIsNotClosed) {
+  const auto import = [](const std::string& text) {
+    return [text] { Csv(kThreeColumns, {"y,a,b\n0,c,1\n" + text}).Import(); };
+  };
+  ExpectError(ErrorCode::kData,
+              HasSubstr("in0.csv:3: the quote that opens field 2 is never closed;"),
+              import("1,\"x,2\n1,y,3\n"));
+  std::string far = "1,\"x,2\n";
+  for (int i = 0; i < 100'000; ++i) far += "1,plain text,3\n";
+  ExpectError(ErrorCode::kData,
+              HasSubstr("in0.csv:3: the quote that opens field 2 is never closed within 1 MiB"),
+              import(far));
+  // A bad line after it has its own number.
+  Csv csv(kThreeColumns, {"y,a,b\n1,\"x,2\n1,y,3\nwhat,y,3\n1,\"z\nz\",9\n"});
+  csv.options.skip_bad_rows = true;
+  ::testing::internal::CaptureStderr();
+  const ImportProgress done = csv.Import();
+  const std::string log = ::testing::internal::GetCapturedStderr();
+  EXPECT_EQ(done.rows, 2);
+  EXPECT_EQ(done.bad_rows, 2);
+  EXPECT_THAT(log, HasSubstr("in0.csv:2: text follows the closing quote of field 2"));
+  EXPECT_THAT(log, HasSubstr("in0.csv:4: column 1 (y): 'what' is not a number"));
+}
+
+TEST(ImportCsv, BytesOfTheInputAreNotShownRaw) {
+  ExpectError(ErrorCode::kData, HasSubstr("'\\x1b[31m\\xff' is not a number"),
+              [] { Csv(kThreeColumns, {"y,a,b\n\x1b[31m\xff,c,1\n"}).Import(); });
+  ExpectError(ErrorCode::kConfig, HasSubstr("column 3 '\\x07' is not in"),
+              [] { Csv(kThreeColumns, {"y,a,\x07\n"}).Import(); });
 }
 
 TEST(ImportCsv, WithoutHeaderAndWithTabs) {

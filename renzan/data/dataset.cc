@@ -6,21 +6,41 @@
 #include <utility>
 
 #include "renzan/base/error.h"
+#include "renzan/base/file.h"
+#include "renzan/base/log.h"
 #include "renzan/base/sha256.h"
+#include "renzan/data/block_checksums.h"
 #include "renzan/data/manifest.h"
 #include "renzan/data/npy.h"
 
 namespace renzan {
 namespace {
 
+// One mapped file, whose blocks are verified when they are first read.
+struct CheckedArray {
+  NpyArray array;
+  BlockVerifier blocks;
+  size_t element_bytes = 1;
+
+  template <typename T>
+  const T* data() const {
+    return array.values<T>().data();
+  }
+  // To be called before elements [begin, begin + count) are read.
+  void Need(size_t begin, size_t count) const {
+    const uint64_t from = array.data_offset() + begin * element_bytes;
+    blocks.Need(from, from + count * element_bytes);
+  }
+};
+
 struct Jagged {
-  NpyArray values, offsets;
+  CheckedArray values, offsets;
 };
 
 struct Shard {
   std::string folder;  // for messages
   int64_t first_row = 0;
-  NpyArray label, dense, ids;
+  CheckedArray label, dense, ids;
   std::vector<Jagged> jagged;
   // The same as plain pointers for the gathers.
   const float* label_data = nullptr;
@@ -50,6 +70,20 @@ NpyArray OpenArray(const std::string& directory, const std::string& shard, const
   return array;
 }
 
+// What checksums.npy of a shard holds, after comparing the file with its own SHA-256.
+std::vector<uint64_t> ReadBlockChecksums(const std::string& path, const ShardEntry& entry) {
+  const auto found = entry.files.find(kBlockChecksumsFile);
+  const std::string bytes = ReadFile(path);
+  if (found == entry.files.end() || Sha256Hex(bytes) != found->second.sha256)
+    Fail(ErrorCode::kData,
+         "{} is corrupt: its SHA-256 is not what dataset.yaml says; restore it or import the data "
+         "again",
+         path);
+  const NpyArray array(path);
+  const std::span<const uint64_t> values = array.values<uint64_t>();
+  return {values.begin(), values.end()};
+}
+
 std::string Fingerprint(const DatasetManifest& manifest) {
   Sha256 hash;
   const auto add = [&](const auto&... parts) { (hash.Update(fmt::format("{}\n", parts)), ...); };
@@ -62,13 +96,53 @@ std::string Fingerprint(const DatasetManifest& manifest) {
     add("shard", shard.rows);
     for (const auto& [name, file] : shard.files) add(name, file.sha256);
   }
+  if (manifest.format_version > 1) {
+    add("dense_transforms");
+    for (const std::string& transform : manifest.dense_transforms) add(transform);
+    add("vocabularies");
+    for (const std::string& name : manifest.categorical) add(manifest.VocabularyIdentity(name));
+  }
   return hash.HexDigest();
 }
+
+// The checksums of a shard's files: those of one file after those of the other, in order of names.
+class ShardChecksums {
+ public:
+  ShardChecksums(const std::string& folder, const ShardEntry& entry)
+      : folder_(folder),
+        entry_(entry),
+        checksums_(ReadBlockChecksums(fmt::format("{}/{}", folder, kBlockChecksumsFile), entry)) {}
+
+  BlockVerifier VerifierOf(const std::string& name, uint64_t file_bytes) const {
+    uint64_t first = 0;
+    for (const auto& [other, file] : entry_.files) {
+      if (other == name) break;
+      if (other != kBlockChecksumsFile) first += NumBlocks(file.bytes());
+    }
+    const uint64_t count = NumBlocks(file_bytes);
+    if (first + count > checksums_.size())
+      Fail(ErrorCode::kData, "{}/{}: has no checksums for all of {}", folder_, kBlockChecksumsFile,
+           name);
+    const auto begin = checksums_.begin() + static_cast<std::ptrdiff_t>(first);
+    return BlockVerifier(fmt::format("{}/{}", folder_, name), file_bytes,
+                         {begin, begin + static_cast<std::ptrdiff_t>(count)});
+  }
+
+ private:
+  static uint64_t NumBlocks(uint64_t bytes) {
+    return (bytes + kChecksumBlockBytes - 1) / kChecksumBlockBytes;
+  }
+
+  const std::string folder_;
+  const ShardEntry& entry_;
+  const std::vector<uint64_t> checksums_;
+};
 
 }  // namespace
 
 struct Dataset::Impl {
   std::string directory;
+  DatasetOptions options;
   DatasetManifest manifest;
   DatasetSchema schema;
   std::optional<PlantedModel> planted;
@@ -78,13 +152,21 @@ struct Dataset::Impl {
   std::vector<int64_t> first_rows;  // of shards
 
   void OpenShard(const std::string& name, const ShardEntry& entry, int64_t first_row) {
-    const auto open = [&](const std::string& file, NpyType type, std::vector<int64_t> shape) {
-      return OpenArray(directory, name, entry, file, type, std::move(shape));
-    };
     const int64_t rows = entry.rows;
     Shard shard;
     shard.folder = fmt::format("{}/{}", directory, name);
     shard.first_row = first_row;
+    std::optional<ShardChecksums> checksums;
+    if (options.verify_blocks && manifest.format_version > 1)
+      checksums.emplace(shard.folder, entry);
+    const auto open = [&](const std::string& file, NpyType type, std::vector<int64_t> shape) {
+      CheckedArray checked{.array = OpenArray(directory, name, entry, file, type, std::move(shape)),
+                           .blocks = {},
+                           .element_bytes = static_cast<size_t>(NpyTypeBytes(type))};
+      if (checksums) checked.blocks = checksums->VerifierOf(file, checked.array.file_bytes());
+      checked.blocks.Need(0, checked.array.data_offset());
+      return checked;
+    };
     shard.label = open("label.npy", NpyType::kFloat32, {rows});
     shard.dense =
         open("dense.npy", NpyType::kFloat32, {rows, static_cast<int64_t>(schema.dense.size())});
@@ -94,9 +176,9 @@ struct Dataset::Impl {
       shard.jagged.push_back({open(FeatureFile(feature, "values"), NpyType::kInt32, {-1}),
                               open(FeatureFile(feature, "offsets"), NpyType::kInt64, {rows + 1})});
     }
-    shard.label_data = shard.label.values<float>().data();
-    shard.dense_data = shard.dense.values<float>().data();
-    shard.id_data = shard.ids.values<int32_t>().data();
+    shard.label_data = shard.label.data<float>();
+    shard.dense_data = shard.dense.data<float>();
+    shard.id_data = shard.ids.data<int32_t>();
     shards.push_back(std::move(shard));
   }
 
@@ -158,6 +240,9 @@ void Dataset::Impl::ReadOneHot(std::span<const int64_t> rows, Batch* batch) cons
   for (size_t i = 0; i < rows.size(); ++i) {
     const Shard& shard = ShardOf(rows[i]);
     const auto row = static_cast<size_t>(rows[i] - shard.first_row);
+    shard.label.Need(row, 1);
+    shard.dense.Need(row * num_dense, num_dense);
+    shard.ids.Need(row * num_one_hot, num_one_hot);
     const float label = shard.label_data[row];
     batch->label[i] = label;
     bad |= label != 0.0f && label != 1.0f;
@@ -185,13 +270,16 @@ void Dataset::Impl::ReadMultiHot(std::span<const int64_t> rows, size_t jagged,
   ids->offsets[0] = 0;
   for (size_t i = 0; i < rows.size(); ++i) {
     const Shard& shard = ShardOf(rows[i]);
-    const std::span<const int32_t> values = shard.jagged[jagged].values.values<int32_t>();
-    const int64_t* const offset =
-        shard.jagged[jagged].offsets.values<int64_t>().data() + (rows[i] - shard.first_row);
+    const auto& [checked_values, offsets] = shard.jagged[jagged];
+    const std::span<const int32_t> values = checked_values.array.values<int32_t>();
+    const auto row = static_cast<size_t>(rows[i] - shard.first_row);
+    offsets.Need(row, 2);
+    const int64_t* const offset = offsets.data<int64_t>() + row;
     if (offset[0] < 0 || offset[1] < offset[0] || offset[1] > static_cast<int64_t>(values.size()))
       FailRow(
           rows[i], schema.categorical[f].name,
           fmt::format("has the bag [{}, {}) of {} values", offset[0], offset[1], values.size()));
+    checked_values.Need(static_cast<size_t>(offset[0]), static_cast<size_t>(offset[1] - offset[0]));
     for (int64_t at = offset[0]; at < offset[1]; ++at) {
       const int32_t id = values[static_cast<size_t>(at)];
       CheckId(rows[i], f, id);
@@ -206,10 +294,17 @@ void Dataset::Impl::ReadMultiHot(std::span<const int64_t> rows, size_t jagged,
   }
 }
 
-Dataset::Dataset(const std::string& directory) : impl_(std::make_unique<Impl>()) {
+Dataset::Dataset(const std::string& directory, DatasetOptions options)
+    : impl_(std::make_unique<Impl>()) {
   Impl& impl = *impl_;
   impl.directory = directory;
+  impl.options = options;
   impl.manifest = ReadManifest(directory);
+  if (impl.manifest.format_version == 1)
+    LogWarning(
+        "{} is of format version 1, which has no checksums of blocks: damage to it is seen by "
+        "`renzan data verify` only; import it again to have them",
+        directory);
   impl.schema = impl.manifest.schema();
   impl.fingerprint = Fingerprint(impl.manifest);
   for (const auto& [name, planted] : impl.manifest.generated) impl.planted = planted;

@@ -18,12 +18,18 @@ struct CategoricalFeature {
   std::string name;
   int64_t num_embeddings = 0;  // ids are in [0, num_embeddings)
   bool multi_hot = false;
+  // How values became ids: "hash:1000", "threshold:8:<digest of the values>", or "ids" for ids as
+  // they were. Features with the same text have the same ids for the same values.
+  std::string vocabulary = "ids";
 };
 
 struct DatasetSchema {
   std::string label;
   std::vector<std::string> dense;
   std::vector<CategoricalFeature> categorical;
+  // What was done to each of `dense`: "log" or "none". Empty where it is not known (datasets of
+  // format version 1).
+  std::vector<std::string> dense_transforms;
 };
 
 // What a generator knows about the data it planted.
@@ -32,11 +38,16 @@ struct PlantedModel {
   double best_log_loss = 0;  // natural logarithm, mean per row
 };
 
+struct DatasetOptions {
+  // Compare each block of a shard with its checksum when it is first read.
+  bool verify_blocks = true;
+};
+
 class Dataset {
  public:
   // Reads dataset.yaml and maps every shard. Checks that each file has the size, dtype and shape
-  // that dataset.yaml declares (kData), not the checksums: that is Verify's work.
-  explicit Dataset(const std::string& directory);
+  // that dataset.yaml declares (kData).
+  explicit Dataset(const std::string& directory, DatasetOptions options = {});
   ~Dataset();
   Dataset(Dataset&&) noexcept;
   Dataset& operator=(Dataset&&) noexcept;
@@ -46,16 +57,17 @@ class Dataset {
   int64_t num_rows() const;
   const std::optional<PlantedModel>& planted() const;
 
-  // SHA-256 over the files' recorded checksums and the schema: two datasets with the same
-  // fingerprint hold the same samples.
+  // SHA-256 over the files' recorded checksums, the schema and how values became numbers: two
+  // datasets with the same fingerprint hold the same samples, and mean the same by them.
   const std::string& fingerprint() const;
 
   // Recomputes every file's SHA-256; throws kData naming the first file that differs.
   void Verify() const;
 
   // Gathers the given rows (any order, repeats allowed) into `batch`, reusing its memory. Throws
-  // kData naming row, feature and value for an id outside its table, a label that is not 0 or 1, or
-  // a dense value that is not finite. Nothing is ever silently rewritten.
+  // kData naming the file for a block that is damaged, and naming row, feature and value for an id
+  // outside its table, a label that is not 0 or 1, or a dense value that is not finite; kIo for
+  // what the disk cannot read. Nothing is ever silently rewritten.
   void Read(std::span<const int64_t> rows, Batch* batch) const;
 
  private:

@@ -44,6 +44,8 @@ void WriteDataset(const std::string& path, int rows, int64_t shard_rows = 4) {
   writer.Finish();
 }
 
+const DatasetOptions kUnverified = {.verify_blocks = false};
+
 void Replace(const std::string& path, const std::string& from, const std::string& to) {
   std::string text = ReadFile(path);
   const size_t at = text.find(from);
@@ -154,7 +156,7 @@ TEST(Dataset, VerifyNamesTheDamagedFile) {
   Dataset(dir / "d").Verify();
   Poke<float>(dir / "d/shard-00001/dense.npy", 3, 17.0f);
   ExpectError(ErrorCode::kData, HasSubstr("shard-00001/dense.npy: SHA-256 is"),
-              [&] { Dataset(dir / "d").Verify(); });
+              [&] { Dataset(dir / "d", kUnverified).Verify(); });
 }
 
 TEST(Dataset, OpeningChecksSizeTypeAndShape) {
@@ -162,7 +164,7 @@ TEST(Dataset, OpeningChecksSizeTypeAndShape) {
   WriteDataset(dir / "d", 10);
   const std::string label = dir / "d/shard-00000/label.npy";
   const std::string good = ReadFile(label);
-  const auto open = [&] { Dataset dataset(dir / "d"); };
+  const auto open = [&] { Dataset dataset(dir / "d", kUnverified); };
 
   WriteFileAtomically(label, good.substr(0, good.size() - 4));
   ExpectError(ErrorCode::kData, AllOf(HasSubstr("label.npy"), HasSubstr("bytes")), open);
@@ -189,17 +191,17 @@ TEST(Dataset, ManifestErrorsSayWhere) {
   const std::string manifest = dir / "d/dataset.yaml";
   const std::string good = ReadFile(manifest);
 
-  Replace(manifest, "rows: 10", "rows: 11");
+  testing::RewriteManifest(dir / "d", "rows: 10", "rows: 11");
   ExpectError(ErrorCode::kData, AllOf(HasSubstr("dataset.yaml:2:"), HasSubstr("shards have 10")),
               open);
   WriteFileAtomically(manifest, good);
-  Replace(manifest, "format_version: 1", "format_version: 2");
-  ExpectError(ErrorCode::kData, HasSubstr("this program reads version 1"), open);
+  testing::RewriteManifest(dir / "d", "format_version: 2", "format_version: 3");
+  ExpectError(ErrorCode::kData, HasSubstr("this program reads versions 1 and 2"), open);
   WriteFileAtomically(manifest, good);
-  Replace(manifest, "dtype: float32", "dtype: int32");
+  testing::RewriteManifest(dir / "d", "dtype: float32", "dtype: int32");
   ExpectError(ErrorCode::kData, HasSubstr("is declared int32"), open);
   WriteFileAtomically(manifest, good);
-  Replace(manifest, "multi_hot", "multihot");
+  testing::RewriteManifest(dir / "d", "multi_hot", "multihot");
   ExpectError(ErrorCode::kData, HasSubstr("did you mean 'multi_hot'"), open);
 }
 
@@ -209,7 +211,7 @@ TEST(Dataset, ReadRefusesImpossibleValues) {
   std::vector<int64_t> rows(10);
   std::iota(rows.begin(), rows.end(), 0);
   Batch batch;
-  const auto read = [&] { Dataset(dir / "d").Read(rows, &batch); };
+  const auto read = [&] { Dataset(dir / "d", kUnverified).Read(rows, &batch); };
 
   const std::string ids = dir / "d/shard-00001/ids.npy";
   Poke<int32_t>(ids, 3, 1000);
@@ -238,6 +240,43 @@ TEST(Dataset, ReadRefusesImpossibleValues) {
   Poke<int32_t>(values, 0, 1);
   Poke<int64_t>(dir / "d/shard-00001/genres%2Fx.offsets.npy", 1, 99);
   ExpectError(ErrorCode::kData, HasSubstr("has the bag"), read);
+}
+
+TEST(Dataset, RecordsHowValuesBecameNumbers) {
+  TemporaryDirectory dir;
+  DatasetSchema schema = {"y", {"a", "b"}, {{"c", 9}}};
+  const float dense[] = {0, 0};
+  const int32_t ids[] = {1};
+  const auto write = [&](const std::string& name) {
+    DatasetWriter writer(dir / name, schema);
+    writer.Append(1, dense, ids);
+    writer.manifest().features.at("c").vocabulary = name == "hashed" ? "hash:9" : "";
+    writer.Finish();
+    return Dataset(dir / name);
+  };
+  const Dataset plain = write("plain"), hashed = write("hashed");
+  schema.dense_transforms = {"log", "none"};
+  const Dataset log = write("log");
+  EXPECT_THAT(plain.schema().dense_transforms, ElementsAre("none", "none"));
+  EXPECT_THAT(log.schema().dense_transforms, ElementsAre("log", "none"));
+  EXPECT_EQ(plain.schema().categorical[0].vocabulary, "ids");
+  EXPECT_EQ(hashed.schema().categorical[0].vocabulary, "hash:9");
+  // The same bytes, but not the same meaning.
+  EXPECT_NE(plain.fingerprint(), log.fingerprint());
+  EXPECT_NE(plain.fingerprint(), hashed.fingerprint());
+}
+
+TEST(Dataset, ReadsFormatVersion1) {
+  const Dataset dataset(std::string(RENZAN_TEST_DATA) + "/version-1");
+  dataset.Verify();
+  const Batch batch = testing::ReadAll(dataset);
+  EXPECT_THAT(batch.label, ElementsAre(1, 0, 1, 0, 1, 0));
+  EXPECT_THAT(batch.categorical[0].values, ElementsAre(2, 3, 2, 1, 2, 3));
+  EXPECT_THAT(dataset.schema().dense_transforms, IsEmpty());
+  EXPECT_THAT(dataset.schema().categorical[0].vocabulary, ::testing::StartsWith("threshold:2:"));
+  // As it was when this version was written: recorded runs go on.
+  EXPECT_EQ(dataset.fingerprint(),
+            "3da50e611f04c827aa293e6dfa36fae4717e5ce2107ace51f40f3f58bdfbf30a");
 }
 
 TEST(DatasetWriter, RefusesImpossibleValues) {

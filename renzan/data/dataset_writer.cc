@@ -9,6 +9,7 @@
 #include "renzan/base/error.h"
 #include "renzan/base/file.h"
 #include "renzan/base/sha256.h"
+#include "renzan/data/block_checksums.h"
 #include "renzan/data/manifest.h"
 #include "renzan/data/npy.h"
 
@@ -85,7 +86,20 @@ struct DatasetWriter::Impl {
     FileEntry& file = entry.files[name];
     file.dtype = NpyTypeName(writer.type());
     file.shape = writer.shape();
-    if (!options.map_ids_at_end) file.sha256 = Sha256OfFile(writer.path());
+  }
+
+  // Enters the checksums of a shard's files, which are complete, and writes those of their blocks.
+  static void DigestShard(const std::string& folder, ShardEntry& entry) {
+    const std::string path = fmt::format("{}/{}", folder, kBlockChecksumsFile);
+    NpyWriter writer(path, NpyType::kUint64);
+    for (auto& [name, file] : entry.files) {
+      const FileDigest digest = DigestFile(fmt::format("{}/{}", folder, name));
+      file.sha256 = digest.sha256;
+      writer.Append(digest.blocks.data(), static_cast<int64_t>(digest.blocks.size()));
+    }
+    writer.Close();
+    entry.files[kBlockChecksumsFile] = {NpyTypeName(writer.type()), writer.shape(),
+                                        Sha256OfFile(path)};
   }
 
   void CloseShard() {
@@ -99,6 +113,7 @@ struct DatasetWriter::Impl {
       CloseFile(shard->jagged[i].offsets, FeatureFile(multi_hot_names[i], "offsets"), entry);
     }
     shard.reset();
+    if (!options.map_ids_at_end) DigestShard(ShardFolder(), entry);
     manifest.rows += entry.rows;
     manifest.shards[ShardName(manifest.shards.size())] = std::move(entry);
   }
@@ -134,13 +149,14 @@ struct DatasetWriter::Impl {
 
   void MapShard(const std::string& name, ShardEntry& entry,
                 const std::vector<std::vector<int32_t>>& id_maps) {
-    const std::string folder = fmt::format("{}/{}/", staged.staging(), name);
+    const std::string folder = fmt::format("{}/{}", staged.staging(), name);
     std::vector<const std::vector<int32_t>*> maps;
     for (size_t f : one_hot) maps.push_back(&id_maps[f]);
-    if (!maps.empty()) MapFile(folder + "ids.npy", {static_cast<int64_t>(one_hot.size())}, maps);
+    if (!maps.empty()) MapFile(folder + "/ids.npy", {static_cast<int64_t>(one_hot.size())}, maps);
     for (size_t i = 0; i < multi_hot.size(); ++i)
-      MapFile(folder + FeatureFile(multi_hot_names[i], "values"), {}, {&id_maps[multi_hot[i]]});
-    for (auto& [file, file_entry] : entry.files) file_entry.sha256 = Sha256OfFile(folder + file);
+      MapFile(fmt::format("{}/{}", folder, FeatureFile(multi_hot_names[i], "values")), {},
+              {&id_maps[multi_hot[i]]});
+    DigestShard(folder, entry);
   }
 
   void CheckId(size_t feature, int32_t id, uint32_t limit) const {
@@ -160,6 +176,10 @@ DatasetWriter::DatasetWriter(const std::string& directory, const DatasetSchema& 
   impl.manifest.created_by = impl.options.created_by;
   impl.manifest.label = schema.label;
   impl.manifest.dense = schema.dense;
+  impl.manifest.dense_transforms = schema.dense_transforms;
+  if (schema.dense_transforms.empty())
+    impl.manifest.dense_transforms.assign(schema.dense.size(), "none");
+  CHECK(impl.manifest.dense_transforms.size() == schema.dense.size());
   for (size_t f = 0; f < schema.categorical.size(); ++f) {
     const CategoricalFeature& feature = schema.categorical[f];
     impl.manifest.categorical.push_back(feature.name);

@@ -71,6 +71,12 @@ std::vector<Vocabulary> VocabulariesFromDataset(const ImportOptions& options,
   if (manifest.dense != schema.dense)
     Fail(ErrorCode::kConfig, "the dense features [{}] are not those of {}: [{}]",
          fmt::join(schema.dense, ", "), directory, fmt::join(manifest.dense, ", "));
+  for (size_t d = 0; d < manifest.dense_transforms.size(); ++d)
+    if (manifest.dense_transforms[d] != schema.dense_transforms[d])
+      Fail(ErrorCode::kConfig,
+           "dense feature '{}' was imported into {} with transform {}, here it is {}: use the same "
+           "(--dense, or 'transform' in the schema)",
+           schema.dense[d], directory, manifest.dense_transforms[d], schema.dense_transforms[d]);
   if (manifest.categorical.size() != schema.categorical.size())
     Fail(ErrorCode::kConfig, "{} has {} categorical features, these files have {}", directory,
          manifest.categorical.size(), schema.categorical.size());

@@ -240,6 +240,53 @@ TEST(ImportCriteo, FullDiskLeavesNothing) {
   EXPECT_EQ(::umount((dir / "small").c_str()), 0);
 }
 
+TEST(ImportCriteo, ATestSetNeedsTheTransformsOfTheTrainingSet) {
+  TemporaryDirectory dir;
+  WriteText(dir / "in", kLines);
+  ImportOptions options = Options(dir, {dir / "in"});
+  options.output = dir / "train";
+  options.vocabulary = {"threshold:1"};
+  ImportDataset(options);
+  const Dataset train(dir / "train");
+  EXPECT_EQ(train.schema().dense_transforms, std::vector<std::string>(13, "log"));
+
+  options.output = dir / "test";
+  options.vocabulary = {};
+  options.vocabulary_from = dir / "train";
+  options.log_dense = false;
+  ExpectError(ErrorCode::kConfig, HasSubstr("'I1' was imported into"),
+              [&] { ImportDataset(options); });
+  options.log_dense = true;
+  ImportDataset(options);
+  // The same values have the same ids in both, and both say so.
+  EXPECT_EQ(Dataset(dir / "test").schema().categorical[0].vocabulary,
+            train.schema().categorical[0].vocabulary);
+  options.output = dir / "other";
+  options.vocabulary = {"threshold:2"};
+  options.vocabulary_from = "";
+  ImportDataset(options);
+  EXPECT_NE(Dataset(dir / "other").schema().categorical[0].vocabulary,
+            train.schema().categorical[0].vocabulary);
+}
+
+TEST(ImportCriteo, ADamagedVocabularyIsNotUsed) {
+  TemporaryDirectory dir;
+  WriteText(dir / "in", kLines);
+  ImportOptions options = Options(dir, {dir / "in"});
+  options.output = dir / "train";
+  options.vocabulary = {"threshold:1"};
+  ImportDataset(options);
+  const std::string path = dir / "train/vocabulary/C1.values.npy";
+  std::string bytes = ReadFile(path);
+  bytes.back() ^= 1;
+  WriteFileAtomically(path, bytes);
+  options.output = dir / "test";
+  options.vocabulary = {};
+  options.vocabulary_from = dir / "train";
+  ExpectError(ErrorCode::kData, HasSubstr("C1.values.npy is corrupt"),
+              [&] { ImportDataset(options); });
+}
+
 TEST(ImportCriteo, WrongOptions) {
   TemporaryDirectory dir;
   WriteText(dir / "in", kLines);

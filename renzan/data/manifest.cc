@@ -6,16 +6,49 @@
 
 #include "renzan/base/config.h"
 #include "renzan/base/error.h"
+#include "renzan/base/escape.h"
 #include "renzan/base/file.h"
+#include "renzan/base/sha256.h"
+#include "renzan/base/xxhash.h"
 
 namespace renzan {
 namespace {
 
-constexpr int64_t kFormatVersion = 1;
 constexpr int64_t kMaxRows = int64_t{1} << 48;
 constexpr int64_t kMaxEmbeddings = std::numeric_limits<int32_t>::max();
 
+// What the last line of dataset.yaml begins with.
+constexpr std::string_view kChecksumKey = "xxh128: ";
+
 std::string ManifestPath(const std::string& directory) { return directory + "/dataset.yaml"; }
+
+// The last line, without the line break at its end.
+std::string_view LastLine(std::string_view text) {
+  if (text.ends_with('\n')) text.remove_suffix(1);
+  return text.substr(text.rfind('\n') + 1);
+}
+
+std::string ChecksumOf(std::string_view text) {
+  Xxh128 hash;
+  hash.Update(text);
+  return hash.HexDigest();
+}
+
+// Takes the checksum off the end of dataset.yaml's text, if it is there; throws kData if it is not
+// that of the text before it.
+bool TakeChecksum(const std::string& path, std::string* text) {
+  const std::string last(LastLine(*text));
+  if (!last.starts_with(kChecksumKey) || !text->ends_with('\n')) return false;
+  const std::string recorded = last.substr(kChecksumKey.size());
+  text->resize(static_cast<size_t>(LastLine(*text).data() - text->data()));
+  const std::string found = ChecksumOf(*text);
+  if (found != recorded)
+    Fail(ErrorCode::kData,
+         "{} is corrupt: its XXH128 is {}, but its last line says {}: restore it or import the "
+         "data again",
+         path, found, Escape(recorded));
+  return true;
+}
 
 }  // namespace
 
@@ -25,8 +58,14 @@ NpyType FileEntry::type() const {
   return *type;
 }
 
+uint64_t FileEntry::bytes() const {
+  int64_t bytes = NpyTypeBytes(type());
+  for (const int64_t size : shape) bytes *= size;
+  return static_cast<uint64_t>(kNpyHeaderBytes + bytes);
+}
+
 void FileEntry::Describe(ConfigFields& fields) {
-  fields.Choice("dtype", &dtype, {"float32", "int32", "int64", "uint8"});
+  fields.Choice("dtype", &dtype, {"float32", "int32", "int64", "uint8", "uint64"});
   fields.Field("shape", &shape);
   fields.Field("sha256", &sha256);
   fields.Require(!dtype.empty(), "dtype", "is missing");
@@ -44,15 +83,20 @@ void FeatureEntry::Describe(ConfigFields& fields) {
 }
 
 void DatasetManifest::Describe(ConfigFields& fields) {
-  int64_t version = kFormatVersion;
-  fields.Field("format_version", &version);
-  fields.Require(version == kFormatVersion, "format_version",
-                 fmt::format("is {}, but this program reads version {}: use a newer one", version,
-                             kFormatVersion));
+  fields.Field("format_version", &format_version);
+  fields.Require(format_version == 1 || format_version == kDatasetFormatVersion, "format_version",
+                 fmt::format("is {}, but this program reads versions 1 and {}: use a newer one",
+                             format_version, kDatasetFormatVersion));
   fields.Range("rows", &rows, 0, kMaxRows);
   fields.Field("created_by", &created_by);
   fields.Field("label", &label);
   fields.Field("dense", &dense);
+  fields.Field("dense_transforms", &dense_transforms);
+  fields.Require(dense_transforms.size() == (format_version == 1 ? 0 : dense.size()),
+                 "dense_transforms", "must have one entry for each feature of 'dense'");
+  for (const std::string& transform : dense_transforms)
+    fields.Require(transform == "log" || transform == "none", "dense_transforms",
+                   fmt::format("has '{}': log and none are known", transform));
   fields.Field("categorical", &categorical);
   fields.Map("features", &features);
   fields.Map<PlantedModel>("generated", &generated, [](ConfigFields& inner, PlantedModel& planted) {
@@ -75,11 +119,23 @@ DatasetSchema DatasetManifest::schema() const {
   DatasetSchema schema;
   schema.label = label;
   schema.dense = dense;
+  schema.dense_transforms = dense_transforms;
   for (const std::string& name : categorical) {
     const FeatureEntry& feature = features.at(name);
-    schema.categorical.push_back({name, feature.num_embeddings, feature.multi_hot});
+    schema.categorical.push_back(
+        {name, feature.num_embeddings, feature.multi_hot, VocabularyIdentity(name)});
   }
   return schema;
+}
+
+std::string DatasetManifest::VocabularyIdentity(const std::string& feature) const {
+  const std::string& spec = features.at(feature).vocabulary;
+  const auto values = vocabulary.find(FeatureFile(feature, "values"));
+  const auto offsets = vocabulary.find(FeatureFile(feature, "offsets"));
+  if (values == vocabulary.end() || offsets == vocabulary.end()) return spec.empty() ? "ids" : spec;
+  constexpr size_t kDigits = 16;
+  return fmt::format("{}:{}", spec,
+                     Sha256Hex(values->second.sha256 + offsets->second.sha256).substr(0, kDigits));
 }
 
 DatasetManifest ReadManifest(const std::string& directory) {
@@ -91,7 +147,14 @@ DatasetManifest ReadManifest(const std::string& directory) {
          directory, path);
   DatasetManifest manifest;
   try {
-    ReadConfigFile(path, {}, [&](ConfigFields& fields) { manifest.Describe(fields); });
+    std::string text = ReadFile(path);
+    const bool guarded = TakeChecksum(path, &text);
+    ReadConfigText(text, path, {}, [&](ConfigFields& fields) { manifest.Describe(fields); });
+    // A version changed by damage must not turn the checks off.
+    if (guarded != (manifest.format_version > 1))
+      Fail(ErrorCode::kData, "{} is corrupt: {}", path,
+           guarded ? "format version 1 has no checksum in its last line"
+                   : "it has lost the checksum in its last line");
     CheckSchema(manifest.schema());
   } catch (const Error& error) {
     // Wrong here means damaged data, not a slip in somebody's configuration.
@@ -102,8 +165,10 @@ DatasetManifest ReadManifest(const std::string& directory) {
 }
 
 void WriteManifest(const std::string& directory, DatasetManifest manifest) {
+  std::string text = PrintConfig([&](ConfigFields& fields) { manifest.Describe(fields); });
+  if (!text.ends_with('\n')) text += '\n';
   WriteFileAtomically(ManifestPath(directory),
-                      PrintConfig([&](ConfigFields& fields) { manifest.Describe(fields); }));
+                      fmt::format("{}{}{}\n", text, kChecksumKey, ChecksumOf(text)));
 }
 
 void CheckSchema(const DatasetSchema& schema) {

@@ -21,6 +21,7 @@ struct FileEntry {
   std::string sha256;
 
   NpyType type() const;
+  uint64_t bytes() const;  // of the whole file, with its header
   void Describe(ConfigFields& fields);
 };
 
@@ -39,11 +40,20 @@ struct FeatureEntry {
   void Describe(ConfigFields& fields);
 };
 
+// The format that is written. Version 1 had no checksums of blocks, none of dataset.yaml, and no
+// transforms.
+inline constexpr int64_t kDatasetFormatVersion = 2;
+
+// The file in each shard's folder that holds the XXH3 of every block of the others.
+inline constexpr char kBlockChecksumsFile[] = "checksums.npy";
+
 struct DatasetManifest {
+  int64_t format_version = kDatasetFormatVersion;
   int64_t rows = 0;
   std::string created_by;  // for people: "import --format criteo"
   std::string label = "label";
   std::vector<std::string> dense;
+  std::vector<std::string> dense_transforms;      // "log" or "none" for each; none in version 1
   std::vector<std::string> categorical;           // in the order of Batch::categorical
   std::map<std::string, FeatureEntry> features;   // one for each of `categorical`
   std::map<std::string, PlantedModel> generated;  // "teacher", or empty
@@ -52,11 +62,14 @@ struct DatasetManifest {
 
   void Describe(ConfigFields& fields);
   DatasetSchema schema() const;
+  // CategoricalFeature::vocabulary of a feature.
+  std::string VocabularyIdentity(const std::string& feature) const;
 };
 
 // Throws kNoInput for a directory that is no dataset, kData with file, line and column for a
 // dataset.yaml that is damaged or of a later version.
 DatasetManifest ReadManifest(const std::string& directory);
+// The last line is a checksum of all before it.
 void WriteManifest(const std::string& directory, DatasetManifest manifest);
 
 // Throws kConfig: a name that is empty or appears twice, a table without ids.

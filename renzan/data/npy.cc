@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "renzan/base/error.h"
+#include "renzan/base/escape.h"
 
 namespace renzan {
 namespace {
@@ -19,10 +20,9 @@ struct TypeInfo {
 };
 
 constexpr TypeInfo kTypes[] = {
-    {NpyType::kFloat32, "float32", "<f4", 4},
-    {NpyType::kInt32, "int32", "<i4", 4},
-    {NpyType::kInt64, "int64", "<i8", 8},
-    {NpyType::kUint8, "uint8", "|u1", 1},
+    {NpyType::kFloat32, "float32", "<f4", 4}, {NpyType::kInt32, "int32", "<i4", 4},
+    {NpyType::kInt64, "int64", "<i8", 8},     {NpyType::kUint8, "uint8", "|u1", 1},
+    {NpyType::kUint64, "uint64", "<u8", 8},
 };
 
 const TypeInfo& Info(NpyType type) {
@@ -80,7 +80,7 @@ std::vector<int64_t> ParseShape(std::string_view text, const std::string& path) 
     const auto [next, error] = std::from_chars(at, end, size);
     if (error != std::errc() || size < 0)
       Fail(ErrorCode::kData, "{}: not a usable .npy file: bad shape {}", path,
-           text.substr(0, close + 1));
+           Escape(text.substr(0, close + 1)));
     shape.push_back(size);
     at = next;
   }
@@ -146,8 +146,9 @@ NpyArray::NpyArray(const std::string& path) : file_(path) {
         return descr.substr(0, 5) == fmt::format("'{}'", candidate.descr);
       });
   if (info == std::end(kTypes))
-    Fail(ErrorCode::kData, "{}: dtype {} is none of float32, int32, int64, uint8 (little-endian)",
-         path, descr.substr(0, descr.find(',')));
+    Fail(ErrorCode::kData,
+         "{}: dtype {} is none of float32, int32, int64, uint8, uint64 (little-endian)", path,
+         Escape(descr.substr(0, descr.find(','))));
   if (!ValueOf(dict, "fortran_order", path).starts_with("False"))
     Fail(ErrorCode::kData, "{}: the array is in Fortran order; save it in C order", path);
   type_ = info->type;
@@ -166,6 +167,7 @@ NpyArray::NpyArray(const std::string& path) : file_(path) {
   if (data_offset % static_cast<size_t>(info->bytes) != 0)
     Fail(ErrorCode::kData, "{}: the array's data are not aligned; save it again with numpy.save",
          path);
+  data_offset_ = data_offset;
   data_ = file_.bytes().data() + data_offset;
 }
 

@@ -17,7 +17,7 @@
 
 namespace renzan {
 
-enum class NpyType { kFloat32, kInt32, kInt64, kUint8 };
+enum class NpyType { kFloat32, kInt32, kInt64, kUint8, kUint64 };
 
 template <typename T>
 struct NpyTypeOf;
@@ -36,6 +36,10 @@ struct NpyTypeOf<int64_t> {
 template <>
 struct NpyTypeOf<uint8_t> {
   static constexpr NpyType kValue = NpyType::kUint8;
+};
+template <>
+struct NpyTypeOf<uint64_t> {
+  static constexpr NpyType kValue = NpyType::kUint64;
 };
 
 // "float32", as NumPy names it.
@@ -88,7 +92,9 @@ class NpyArray {
   NpyType type() const { return type_; }
   const std::vector<int64_t>& shape() const { return shape_; }
   int64_t num_elements() const { return num_elements_; }
-  const std::byte* raw() const { return data_; }
+  // Of the whole file, and where in it the data begin.
+  uint64_t file_bytes() const { return file_.size(); }
+  uint64_t data_offset() const { return data_offset_; }
 
   // All elements in C order. T must be the array's type.
   template <typename T>
@@ -103,6 +109,7 @@ class NpyArray {
   NpyType type_ = NpyType::kFloat32;
   std::vector<int64_t> shape_;
   int64_t num_elements_ = 0;
+  uint64_t data_offset_ = 0;
   const std::byte* data_ = nullptr;
 };
 

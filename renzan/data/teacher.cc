@@ -153,6 +153,7 @@ Teacher::Teacher(const TeacherOptions& options)
   const double variance = kCategoricalVariance / tables;
 
   schema_.label = "label";
+  schema_.dense_transforms.assign(static_cast<size_t>(options.num_dense), "log");
   Words words(PhiloxKey(options.seed, "synth/dense"), 0);
   for (int d = 0; d < options.num_dense; ++d) {
     schema_.dense.push_back(fmt::format("I{}", d + 1));
@@ -179,14 +180,15 @@ Teacher::Teacher(const TeacherOptions& options)
   for (int f = 0; f < options.num_one_hot; ++f) {
     const int64_t size = size_of(f, options.num_one_hot);
     one_hot_.push_back(MakeTable(static_cast<uint64_t>(f), size, f % 4 == 2, variance));
-    schema_.categorical.push_back({fmt::format("C{}", f + 1), size + 1, false});
+    schema_.categorical.push_back({.name = fmt::format("C{}", f + 1), .num_embeddings = size + 1});
   }
   MakePairs();
   for (int f = 0; f < options.num_multi_hot; ++f) {
     const int64_t size = std::min<int64_t>(size_of(f, options.num_multi_hot), 2000);
     multi_hot_.push_back(
         MakeTable(1'000'000 + static_cast<uint64_t>(f), size, false, variance / (kBagSizes / 2)));
-    schema_.categorical.push_back({fmt::format("M{}", f + 1), size + 1, true});
+    schema_.categorical.push_back(
+        {.name = fmt::format("M{}", f + 1), .num_embeddings = size + 1, .multi_hot = true});
   }
 }
 

@@ -14,6 +14,7 @@
 
 #include "renzan/base/error.h"
 #include "renzan/base/file.h"
+#include "renzan/base/xxhash.h"
 #include "renzan/data/dataset.h"
 #include "renzan/data/text_output.h"
 
@@ -49,6 +50,21 @@ inline std::vector<std::string> NamesIn(const std::string& directory) {
     names.push_back(entry.path().filename().string());
   std::sort(names.begin(), names.end());
   return names;
+}
+
+// Changes dataset.yaml and gives it the checksum that it would have if it had been written so.
+inline void RewriteManifest(const std::string& directory, const std::string& from,
+                            const std::string& to) {
+  const std::string path = directory + "/dataset.yaml";
+  std::string text = ReadFile(path);
+  const size_t at = text.find(from), checksum = text.rfind("xxh128: ");
+  ASSERT_NE(at, std::string::npos) << from;
+  ASSERT_NE(checksum, std::string::npos);
+  text.resize(checksum);
+  text.replace(at, from.size(), to);
+  Xxh128 hash;
+  hash.Update(text);
+  WriteFileAtomically(path, fmt::format("{}xxh128: {}\n", text, hash.HexDigest()));
 }
 
 inline Batch ReadAll(const Dataset& dataset) {

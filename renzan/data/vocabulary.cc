@@ -137,7 +137,14 @@ std::vector<std::string> ReadVocabularyValues(const std::string& directory,
   std::vector<std::string> values;
   if (!manifest.vocabulary.contains(FeatureFile(feature, "offsets"))) return values;
   const auto open = [&](const char* part, NpyType type) {
-    const std::string path = fmt::format("{}/vocabulary/{}", directory, FeatureFile(feature, part));
+    const std::string name = FeatureFile(feature, part);
+    const std::string path = fmt::format("{}/vocabulary/{}", directory, name);
+    const auto entry = manifest.vocabulary.find(name);
+    if (entry == manifest.vocabulary.end() || Sha256OfFile(path) != entry->second.sha256)
+      Fail(ErrorCode::kData,
+           "{} is corrupt: its SHA-256 is not what dataset.yaml says; restore it or import the "
+           "data again",
+           path);
     NpyArray array(path);
     if (array.type() != type || array.shape().size() != 1)
       Fail(ErrorCode::kData, "{}: should be a vector of {}, but is {} {}", path, NpyTypeName(type),

@@ -40,6 +40,12 @@ TrainConfig DecidesBits(const TrainConfig& config) {
   return result;
 }
 
+void ForgetUnknown(std::vector<std::string>* a, std::vector<std::string>* b) {
+  if (!a->empty() && !b->empty()) return;
+  a->clear();
+  b->clear();
+}
+
 // "model.embedding_dim" -> "16" for every value of a configuration, in its order.
 std::vector<std::pair<std::string, std::string>> Values(TrainConfig config) {
   std::istringstream lines(PrintConfig([&](ConfigFields& fields) { config.Describe(fields); }));
@@ -65,7 +71,11 @@ int NumWorkers(const TrainConfig& config, int cores) {
 
 std::string DifferenceThatChangesBits(const TrainConfig& there, const TrainConfig& here) {
   const std::string unset = "not set";
-  const auto a = Values(DecidesBits(there)), b = Values(DecidesBits(here));
+  TrainConfig then = DecidesBits(there), now = DecidesBits(here);
+  // What one of them does not know, it cannot differ in.
+  ForgetUnknown(&then.features.dense_transforms, &now.features.dense_transforms);
+  ForgetUnknown(&then.features.vocabularies, &now.features.vocabularies);
+  const auto a = Values(then), b = Values(now);
   const auto find = [&](const auto& values, const std::string& key) -> const std::string& {
     for (const auto& [name, value] : values)
       if (name == key) return value;
@@ -99,6 +109,8 @@ void DataConfig::Describe(ConfigFields& fields) {
   fields.Section("eval", &eval, "held-out samples; none when the path is empty");
   fields.Field("shuffle", &shuffle, "a new sample order each epoch, keyed by the seed");
   fields.Field("verify", &verify, "compare the files with their recorded SHA-256 before training");
+  fields.Field("verify_blocks", &verify_blocks,
+               "compare each block of the files with its checksum when it is first read");
 }
 
 void TableConfig::Describe(ConfigFields& fields) {
@@ -110,7 +122,13 @@ void FeaturesConfig::Describe(ConfigFields& fields) {
   fields.Field("categorical", &categorical);
   fields.Field("num_embeddings", &num_embeddings, "rows of the table of each categorical feature");
   fields.Field("multi_hot", &multi_hot);
+  fields.Field("dense_transforms", &dense_transforms, "what was done to each dense feature");
+  fields.Field("vocabularies", &vocabularies, "how values of each categorical feature became ids");
   fields.Require(num_embeddings.size() == categorical.size(), "num_embeddings",
+                 "must have one entry for each categorical feature");
+  fields.Require(dense_transforms.empty() || dense_transforms.size() == dense.size(),
+                 "dense_transforms", "must have one entry for each dense feature");
+  fields.Require(vocabularies.empty() || vocabularies.size() == categorical.size(), "vocabularies",
                  "must have one entry for each categorical feature");
 }
 

@@ -23,6 +23,7 @@ struct DataConfig {
   SplitConfig train, eval;
   bool shuffle = true;
   bool verify = false;
+  bool verify_blocks = true;
   void Describe(ConfigFields& fields);
 };
 
@@ -37,6 +38,10 @@ struct FeaturesConfig {
   std::vector<std::string> dense, categorical;
   std::vector<int64_t> num_embeddings;  // of `categorical`
   std::vector<std::string> multi_hot;   // those of `categorical` that are
+  // How values became numbers, as in DatasetSchema. Empty in models and checkpoints that were
+  // written before it was recorded, dense_transforms also for datasets of that time.
+  std::vector<std::string> dense_transforms;  // of `dense`
+  std::vector<std::string> vocabularies;      // of `categorical`
   bool empty() const { return dense.empty() && categorical.empty(); }
   void Describe(ConfigFields& fields);
 };

@@ -11,13 +11,16 @@
 namespace renzan {
 namespace {
 
-std::unique_ptr<Dataset> Open(const std::string& path, bool verify, Communicator& comm) {
+std::unique_ptr<Dataset> Open(const std::string& path, const DataConfig& config,
+                              Communicator& comm) {
   std::unique_ptr<Dataset> dataset;
-  RunWithHeartbeats(comm, [&] { dataset = std::make_unique<Dataset>(path); });
+  RunWithHeartbeats(comm, [&] {
+    dataset = std::make_unique<Dataset>(path, DatasetOptions{.verify_blocks = config.verify_blocks});
+  });
   CheckWorkersAgree(comm, "content in " + path, dataset->fingerprint().substr(0, 12),
                     "give every worker the same dataset");
   // Every host may have its own copy: each worker reads what it will train on.
-  if (verify) RunWithHeartbeats(comm, [&] { dataset->Verify(); });
+  if (config.verify) RunWithHeartbeats(comm, [&] { dataset->Verify(); });
   return dataset;
 }
 
@@ -34,10 +37,11 @@ RowRange ResolveRows(const std::vector<int64_t>& rows, const Dataset& dataset, c
 }
 
 FeaturesConfig FeaturesOf(const DatasetSchema& schema) {
-  FeaturesConfig features{.dense = schema.dense};
+  FeaturesConfig features{.dense = schema.dense, .dense_transforms = schema.dense_transforms};
   for (const CategoricalFeature& feature : schema.categorical) {
     features.categorical.push_back(feature.name);
     features.num_embeddings.push_back(feature.num_embeddings);
+    features.vocabularies.push_back(feature.vocabulary);
     if (feature.multi_hot) features.multi_hot.push_back(feature.name);
   }
   return features;
@@ -55,23 +59,41 @@ void CheckFeatures(const FeaturesConfig& expected, const Dataset& dataset) {
              dataset.directory(), kind, i + 1, i < a.size() ? fmt::format("{}", a[i]) : "missing",
              i < e.size() ? fmt::format("{}", e[i]) : "none");
   };
+  const auto check_preprocessing = [&](const char* what, const std::vector<std::string>& names,
+                                       auto FeaturesConfig::*list, const char* advice) {
+    const auto &e = expected.*list, &a = actual.*list;
+    if (!names.empty() && (e.empty() || a.empty()))
+      return LogWarning(
+          "{}: whether its {} is that of the training data cannot be checked: {} before it was "
+          "recorded",
+          dataset.directory(), what, a.empty() ? "it was imported" : "the model was trained");
+    for (size_t i = 0; i < names.size(); ++i)
+      if (e[i] != a[i])
+        Fail(ErrorCode::kConfig,
+             "{}: the {} of '{}' is {}, but that of the training data is {}: {}",
+             dataset.directory(), what, names[i], a[i], e[i], advice);
+  };
   check("dense feature", &FeaturesConfig::dense);
   check("categorical feature", &FeaturesConfig::categorical);
   check("number of ids of categorical feature", &FeaturesConfig::num_embeddings);
   check("multi-hot feature", &FeaturesConfig::multi_hot);
+  check_preprocessing("transform", actual.dense, &FeaturesConfig::dense_transforms,
+                      "import it with the same --dense, or 'transform' in the schema");
+  check_preprocessing("vocabulary", actual.categorical, &FeaturesConfig::vocabularies,
+                      "import it with --vocabulary-from the training data");
 }
 
 OpenedSplits OpenSplits(const DataConfig& config, const FeaturesConfig& features,
                         Communicator& comm) {
   OpenedSplits splits;
-  splits.train_dataset = Open(config.train.path, config.verify, comm);
+  splits.train_dataset = Open(config.train.path, config, comm);
   splits.train = {splits.train_dataset.get(),
                   ResolveRows(config.train.rows, *splits.train_dataset, "data.train.rows")};
   if (!features.empty()) CheckFeatures(features, *splits.train_dataset);
   if (config.eval.path.empty()) return splits;
   const Dataset* eval = splits.train_dataset.get();
   if (config.eval.path != config.train.path) {
-    splits.eval_dataset = Open(config.eval.path, config.verify, comm);
+    splits.eval_dataset = Open(config.eval.path, config, comm);
     CheckFeatures(FeaturesOf(splits.train_dataset->schema()), *splits.eval_dataset);
     eval = splits.eval_dataset.get();
   }

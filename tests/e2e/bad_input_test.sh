@@ -56,16 +56,20 @@ exec(sys.argv[2])
 a.flush()
 PY
 }
+# Any change is noticed by its block's checksum, and an impossible value by itself.
+damage ids.npy 'a[7, 2] = 1'
+expect_exit 65 "ids.npy: bytes 0 to 65535 are corrupt" train --set data.train.path=bad
+unverified() { train --set data.train.path=bad --set data.verify_blocks=false; }
 damage ids.npy 'a[7, 2] = 99999999'
-expect_exit 65 "99999999" train --set data.train.path=bad
+expect_exit 65 "99999999" unverified
 grep -q "row 7" out.txt || fail "the row is not named: $(cat out.txt)"
 grep -q "C3" out.txt || fail "the feature is not named: $(cat out.txt)"
 damage ids.npy 'a[7, 2] = -1'
-expect_exit 65 "-1" train --set data.train.path=bad
+expect_exit 65 "-1" unverified
 damage dense.npy 'a[11, 0] = np.nan'
-expect_exit 65 "row 11" train --set data.train.path=bad
+expect_exit 65 "row 11" unverified
 damage label.npy 'a[3] = 2'
-expect_exit 65 "row 3" train --set data.train.path=bad
+expect_exit 65 "row 3" unverified
 damage label.npy 'a[3] = 1 - a[3]'
 expect_exit 65 "label.npy" $renzan data verify bad
 expect_exit 65 "label.npy" train --set data.train.path=bad --set data.verify=true

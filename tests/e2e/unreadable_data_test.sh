@@ -1,0 +1,23 @@
+# A dataset that is damaged or cut short while it is trained on ends the run with 65, without a
+# signal's name, and the launcher does not try it again.
+source "$(dirname "$0")/lib.sh" "$@"
+$renzan data synth --format dataset --seed 7 --rows 4000 --output data >/dev/null
+small_config data
+endless="--set training.epochs=1000000 --workers 2 --set elastic.max_restarts=3
+  --set elastic.backoff_seconds=0"
+
+train_in_background $endless
+truncate -s 200 data/shard-00000/ids.npy
+expect_end 65 60
+expect_log "ids.npy"
+expect_log "cut short"
+! grep -q "starting again" log.txt || fail "bad data were tried again: $(cat log.txt)"
+
+rm -rf run data
+$renzan data synth --format dataset --seed 7 --rows 4000 --output data >/dev/null
+printf 'X' | dd of=data/shard-00000/ids.npy bs=1 seek=5000 conv=notrunc 2>/dev/null
+status=0
+$renzan train small.yaml --run-dir run $endless >log.txt 2>&1 || status=$?
+[ $status -eq 65 ] || { cat log.txt >&2; fail "exit $status instead of 65"; }
+expect_log "ids.npy: bytes 0 to 65535 are corrupt"
+! grep -q "starting again" log.txt || fail "bad data were tried again: $(cat log.txt)"
