@@ -131,6 +131,7 @@ void Show(const ShowFlags& flags) {
   const int64_t now = UnixMs();
   PrintSummary(job, now);
   PrintProgress(job.at("progress"));
+  Line("warning", TextOf(job.value("warning", Json())));
   PrintPast(job, now);
 }
 
@@ -142,6 +143,8 @@ void Explain(const ShowFlags& flags) {
   fmt::print("job {} ({}): {}\n", flags.id, TextOf(job.at("state")), TextOf(job.at("why")));
   for (const Json& change : job.value("would_start_with", Json::array()))
     fmt::print("would start: {}\n", TextOf(change));
+  if (const std::string warning = TextOf(job.value("warning", Json())); !warning.empty())
+    fmt::print("warning: {}\n", warning);
   if (job.at("state") != "pending") return;
   if (job.value("place_in_line", 0) > 0)
     fmt::print("place in line: {}\n", job.at("place_in_line").dump());

@@ -36,7 +36,8 @@ void CheckStarts(Pass& pass) {
     if (job->state != JobState::kPending) pass.Report("job {} starts, is not pending", job->id);
     if (job->eligible_at > pass.snapshot.now)
       pass.Report("job {} starts at {}, before {}", job->id, pass.snapshot.now, job->eligible_at);
-    if (start.backfill && !(job->checkpoints && job->preemptible))
+    const bool saves = job->checkpoints && job->checkpoint_cost_ms <= job->grace_ms;
+    if (start.backfill && !(saves && job->preemptible))
       pass.Report("job {} is backfilled and cannot be stopped without loss", job->id);
     CheckGang(pass, "start", *job, start.placement);
   }

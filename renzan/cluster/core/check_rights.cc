@@ -90,7 +90,8 @@ class Rights {
   void CheckWithoutPreemptor(const Victim& victim) {
     const Job& job = *victim.job;
     const bool leaves = OnLeavingNode(job);
-    const bool over = job.checkpoints && UserIsOverCap(job);
+    const bool saves = job.checkpoints && job.checkpoint_cost_ms <= job.grace_ms;
+    const bool over = saves && UserIsOverCap(job);
     if (victim.stop == nullptr) {
       if (!leaves && !over) pass_.Report("job {} is shrunk on behalf of nobody", job.id);
     } else if (victim.stop->reason == StopReason::kNodeLeaving) {

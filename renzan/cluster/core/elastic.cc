@@ -45,7 +45,7 @@ void GrowElasticJobs(ClusterView& view, Quota& quota, const Occupants& occupants
       elastic.emplace_back(job, &start);
   for (const int index : occupants.jobs()) {
     const Job& job = snapshot.jobs[index];
-    if (job.max_workers == job.min_workers || !job.checkpoints || told.contains(job.id) ||
+    if (job.max_workers == job.min_workers || !SavesWhenStopped(job) || told.contains(job.id) ||
         NumWorkers(job.placement) >= job.max_workers)
       continue;
     if (snapshot.now - job.last_resize >= min_between)

@@ -47,8 +47,10 @@ Placement Place(const Snapshot& snapshot, const std::vector<Resources>& free, co
 double LossIfStopped(const Snapshot& snapshot, const Job& job) {
   const double gpus =
       static_cast<double>(snapshot.shapes[job.shape].per_worker.gpu()) * NumWorkers(job.placement);
-  if (job.checkpoints) return gpus * static_cast<double>(job.restart_cost_ms);
-  return gpus * static_cast<double>(snapshot.now - job.started);
+  if (SavesWhenStopped(job)) return gpus * static_cast<double>(job.restart_cost_ms);
+  const TimeMs saved =
+      job.checkpoints ? std::max(job.started, job.last_checkpoint.value_or(0)) : job.started;
+  return gpus * static_cast<double>(snapshot.now - saved);
 }
 
 }  // namespace
@@ -72,7 +74,7 @@ GrandChallengePlan PlanGrandChallenge(const Snapshot& snapshot, const Job& job) 
     plan.earliest_start = std::max(plan.earliest_start, snapshot.now + other.grace_ms);
     if (other.state == JobState::kStopping) continue;
     plan.stops.push_back(other.id);
-    if (!other.checkpoints)
+    if (!SavesWhenStopped(other))
       plan.loses.push_back(other.id);
     else
       plan.bytes_to_save += other.state_bytes;

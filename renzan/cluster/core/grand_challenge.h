@@ -11,7 +11,7 @@ namespace renzan::cluster {
 
 struct GrandChallengePlan {
   std::vector<JobId> stops;     // all of them come back afterwards, with their place
-  std::vector<JobId> loses;     // of these: those that cannot checkpoint and begin anew
+  std::vector<JobId> loses;     // of these: those that cannot save their work, or not in time
   int64_t bytes_to_save = 0;    // by the last checkpoint of each
   double gpu_seconds_lost = 0;  // work that will be repeated
   TimeMs earliest_start = 0;    // when the longest grace has passed

@@ -8,7 +8,9 @@ double CostOfStopping(const Job& job, const Snapshot& snapshot) {
   const Resources& each = snapshot.shapes[job.shape].per_worker;
   const double weight = each.gpu() > 0 ? static_cast<double>(each.gpu())
                                        : 0.01 * static_cast<double>(each[kCpu]) / 1000;
-  const TimeMs repeated = job.checkpoints ? job.checkpoint_cost_ms : snapshot.now - job.started;
+  const TimeMs saved =
+      job.checkpoints ? std::max(job.started, job.last_checkpoint.value_or(0)) : job.started;
+  const TimeMs repeated = SavesWhenStopped(job) ? job.checkpoint_cost_ms : snapshot.now - saved;
   return weight * NumWorkers(job.placement) *
          static_cast<double>(std::max<TimeMs>(repeated, 0) + job.restart_cost_ms) / 1000;
 }

@@ -15,7 +15,7 @@ Preemption::Preemption(const ClusterView& view, const Occupants& occupants,
     const Job& job = snapshot_.jobs[index];
     if (!job.preemptible || job.grand_challenge) continue;
     const int workers = NumWorkers(job.placement);
-    const bool elastic = job.checkpoints && workers > job.min_workers;
+    const bool elastic = SavesWhenStopped(job) && workers > job.min_workers;
     const Kind kind(job.queue, job.priority, job.backfilled, elastic, entitlement.Covers(job));
     auto known = groups_.find(kind);
     if (known == groups_.end())

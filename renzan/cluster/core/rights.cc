@@ -22,7 +22,7 @@ std::optional<StopReason> Rights::ToStop(const Claimant& claimant, const Job& vi
 }
 
 bool Rights::ToShrink(const Claimant& claimant, const Job& victim, const Quota& quota) const {
-  if (!victim.checkpoints || NumWorkers(victim.placement) <= victim.min_workers) return false;
+  if (!SavesWhenStopped(victim) || NumWorkers(victim.placement) <= victim.min_workers) return false;
   if (ToStop(claimant, victim, quota)) return true;
   const Job& job = *claimant.job;
   if (!victim.preemptible || victim.grand_challenge || victim.priority > job.priority) return false;

@@ -101,7 +101,7 @@ class Pass {
 
   // Into what is reserved. Who has had to go again and again waits for a place of its own.
   bool MayBackfill(const Job& job) const {
-    return job.checkpoints && job.preemptible &&
+    return SavesWhenStopped(job) && job.preemptible &&
            job.preemptions < options_.max_preemptions_to_backfill;
   }
 

@@ -281,6 +281,30 @@ TEST_F(ScheduleTest, TheFirstThatCannotStartIsReservedForAndOnlyYieldingJobsFill
   EXPECT_TRUE(decisions.starts[0].backfill);
 }
 
+TEST_F(ScheduleTest, AJobWhoseCheckpointTakesLongerThanItsGraceIsNotBackfilled) {
+  Nodes(2);
+  Add({.gpus = 8, .checkpoints = false, .on = {{0, 1}}});
+  Add({.workers = 2, .gpus = 8});
+  const JobId slow = Add({.gpus = 8});
+  world.jobs[2].checkpoint_cost_ms = world.jobs[2].grace_ms + 1;
+  EXPECT_EQ(ReasonOf(Run(), slow), WaitReason::kReserved);
+  world.jobs[2].checkpoint_cost_ms = world.jobs[2].grace_ms;
+  EXPECT_THAT(Started(Run()), ElementsAre(slow));
+}
+
+TEST_F(ScheduleTest, AJobWhoseCheckpointTakesLongerThanItsGraceIsTheDearerVictim) {
+  Nodes(2);
+  Add({.gpus = 8, .on = {{0, 1}}});
+  const JobId quick = Add({.gpus = 8, .on = {{1, 1}}});
+  world.jobs[0].checkpoint_cost_ms = world.jobs[0].grace_ms + 1;
+  world.jobs[1].checkpoint_cost_ms = world.jobs[1].grace_ms;
+  Add({.priority = 1, .gpus = 8});
+  EXPECT_THAT(Stopped(Run()), ElementsAre(quick));
+  // Unless it has saved its work by itself just now.
+  world.jobs[0].last_checkpoint = world.now;
+  EXPECT_THAT(Stopped(Run()), ElementsAre(1));
+}
+
 TEST_F(ScheduleTest, BackfilledJobsGiveWayToTheReservationOnceItHelps) {
   Nodes(2);
   Add({.gpus = 8, .on = {{0, 1}}, .backfilled = true});

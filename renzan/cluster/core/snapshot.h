@@ -128,8 +128,9 @@ struct Job {
   int user = 0;
   int priority = 0;  // higher goes first
   int min_workers = 1, max_workers = 1;
-  // Obeys the launch contract: told to stop, it saves its work. Only such a job is preempted
-  // without loss, backfilled into a reservation, resized or moved.
+  // Obeys the launch contract: told to stop, it saves its work. Only such a job is resized or
+  // moved, and only if it does so within its grace (SavesWhenStopped) is it preempted without loss
+  // or backfilled into a reservation.
   bool checkpoints = false;
   bool preemptible = true;       // false: never stopped on behalf of another job
   bool grand_challenge = false;  // has the whole cluster if it needs it
@@ -159,6 +160,12 @@ struct Job {
   std::optional<TimeMs> expected_end;  // while running; from its status or timeout
   int preemptions = 0;
 };
+
+// Whether a stop loses no work, as far as is known: a checkpoint that takes longer than the grace
+// is cut short, and what was done since the one before is lost.
+inline bool SavesWhenStopped(const Job& job) {
+  return job.checkpoints && job.checkpoint_cost_ms <= job.grace_ms;
+}
 
 struct Snapshot {
   TimeMs now = 0;

@@ -19,6 +19,8 @@ std::string WhyOf(const JobView& view) {
                        job.message.empty() ? "" : ": ", job.message);
   if (job.state == RecordState::kRunning)
     return fmt::format("it runs since {} on {}", at(view.scheduled->started), nodes);
+  if (job.state == RecordState::kCollecting)
+    return "its processes have ended; its artifacts are being copied";
   return fmt::format("it is {}, on {}", NameOf(job.state), nodes);
 }
 
@@ -46,6 +48,7 @@ ApiResponse ExplainJob(const ApiContext& context, const ApiRequest& request) {
   } else {
     body["why"] = WhyOf(view);
   }
+  body["warning"] = view.warning;
   return {.body = body.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n"};
 }
 

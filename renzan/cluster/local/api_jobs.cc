@@ -123,7 +123,9 @@ ApiResponse ShowJob(const ApiContext& context, const ApiRequest& request) {
     const std::string directory = controller.JobDirectory(id);
     const Measured& measured = view.measured;
     out["checkpoint_ms"] = OrNull(measured.checkpoint_ms);
+    out["killed_after_ms"] = OrNull(measured.killed_after_ms);
     out["restart_ms"] = OrNull(measured.restart_ms);
+    out["warning"] = view.warning;
     out["run_dir"] = directory + "/run";
     out["checkpoint_dir"] = directory + "/checkpoints";
     out["artifacts_dir"] = directory + "/artifacts";

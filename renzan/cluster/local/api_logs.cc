@@ -1,3 +1,4 @@
+#include "renzan/base/file.h"
 #include "renzan/cluster/local/api.h"
 
 namespace renzan::cluster::local {
@@ -35,6 +36,13 @@ ApiResponse JobLogs(const ApiContext& context, const ApiRequest& request) {
     if (const int workers = NumWorkersOf(attempts[attempt].placement); worker >= workers)
       Fail(ErrorCode::kNoInput, "attempt {} of job {} has {} workers, numbered from 0", attempt, id,
            workers);
+
+  if (!attempts.empty() && attempt + 1 < static_cast<int64_t>(attempts.size()) &&
+      !FileExists(fmt::format("{}/jobs/{}/attempt-{}", context.state_dir, id, attempt)))
+    Fail(ErrorCode::kNoInput,
+         "the logs of attempt {} of job {} have been removed: of a job that has not ended only the "
+         "newest are kept (retention.keep_attempts)",
+         attempt, id);
 
   // The loop may end before the stream does.
   const auto job_now = [&loop = context.loop, id, wanted]() -> LogStream::JobNow {

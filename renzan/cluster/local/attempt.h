@@ -45,6 +45,8 @@ struct AttemptPlan {
   uid_t uid = 0;
   gid_t gid = 0;  // the user's groups are looked up by the keeper
   double grace_seconds = 30;
+  // It obeys the launch contract: another SIGTERM tells it that its grace has become shorter.
+  bool saves_on_stop = false;
   int64_t timeout_ms = 0;  // from the start of the workers; 0: none
   struct Worker {
     std::string node;
@@ -73,6 +75,9 @@ struct AttemptEnd {
   std::string message;  // one line about it: "worker 2 on n1 was killed by signal 9"
   int64_t started_ms = 0, ended_ms = 0;  // Unix time
   int64_t ran_ms = 0;                    // whatever was done to the clock meanwhile
+  // A request to stop gave so much grace, and workers that still ran at its end were killed; 0:
+  // none.
+  double killed_after_seconds = 0;
 };
 
 enum class AttemptPhase {
@@ -100,7 +105,8 @@ pid_t StartAttempt(const std::string& keeper, const std::string& directory,
 AttemptReport ReportOn(const std::string& directory);
 
 // SIGTERM to all workers, SIGKILL after the grace. A later request with a shorter grace shortens
-// it.
+// it. RUN_DIR/stop.json says how long there is before SIGTERM is sent; when that becomes shorter it
+// is written anew, and workers that obey the launch contract get another SIGTERM.
 void RequestStop(const std::string& directory, double grace_seconds);
 // SIGUSR1 to those workers that handle it; it would end the others.
 void RequestCheckpoint(const std::string& directory);

@@ -80,7 +80,9 @@ AttemptPlan PlanFromJson(const Json& json) {
   plan.timeout_ms = json.at("timeout_ms");
   plan.log_bytes = json.at("log_bytes");
   plan.log_files = json.at("log_files");
-  plan.enforce_memory = json.value("enforce_memory", false);  // earlier daemons did not say it
+  // Earlier daemons did not say these.
+  plan.enforce_memory = json.value("enforce_memory", false);
+  plan.saves_on_stop = json.value("saves_on_stop", false);
   for (const Json& worker : json.at("workers")) plan.workers.push_back(WorkerPlanFromJson(worker));
   return plan;
 }
@@ -94,6 +96,7 @@ AttemptEnd EndFromJson(const Json& json) {
   end.ended_ms = json.at("ended_ms");
   // Keepers of an earlier version did not say it.
   end.ran_ms = json.value("ran_ms", std::max<int64_t>(0, end.ended_ms - end.started_ms));
+  end.killed_after_seconds = json.value("killed_after_seconds", 0.0);
   for (const Json& worker : json.at("workers"))
     end.workers.push_back({.exit_code = worker.at("exit_code"), .signal = worker.at("signal")});
   return end;
@@ -131,6 +134,7 @@ std::string PlanToJson(const AttemptPlan& plan) {
                      {"uid", plan.uid},
                      {"gid", plan.gid},
                      {"grace_seconds", plan.grace_seconds},
+                     {"saves_on_stop", plan.saves_on_stop},
                      {"timeout_ms", plan.timeout_ms},
                      {"log_bytes", plan.log_bytes},
                      {"log_files", plan.log_files},
@@ -173,6 +177,7 @@ std::string EndToJson(const AttemptEnd& end) {
                {"started_ms", end.started_ms},
                {"ended_ms", end.ended_ms},
                {"ran_ms", end.ran_ms},
+               {"killed_after_seconds", end.killed_after_seconds},
                {"workers", std::move(workers)}},
               Json::error_handler_t::replace);
 }

@@ -43,7 +43,8 @@ TimeMs Controller::Turn() {
     if (now >= retry_at_) retry_at_ = kNever;
     AdvanceNodes();
     FinishEnded();
-    ForgetOldJobs();
+    AdvanceCollections();
+    RemoveOldFiles();
     if (dirty_ || now >= look_again_) {
       dirty_ = false;
       for (auto& [id, live] : live_)
@@ -72,7 +73,9 @@ TimeMs Controller::Turn() {
   }
   const TimeMs next_checkpoint = AwaitCheckpoints();
   if (retry_at_ != kNever) return retry_at_;
-  return dirty_ ? now : std::min({look_again_, NextNodeEvent(), forget_at_, next_checkpoint});
+  return dirty_ ? now
+                : std::min({look_again_, NextNodeEvent(), NextCollectionEvent(), forget_at_,
+                            next_checkpoint});
 }
 
 // What lies further ahead than it can by right would be waited for until the clock is there again.
@@ -83,6 +86,8 @@ void Controller::ClockWentBack(TimeMs now) {
   if (remover_ == 0) forget_at_ = now;
   accounted_until_ = std::min(accounted_until_, now);
   nodes_observed_until_ = std::min(nodes_observed_until_, now);
+  for (auto& [id, collection] : collections_)
+    collection.give_up_at = std::min(collection.give_up_at, now + options_.artifacts_timeout_ms);
   for (auto& [id, live] : live_) {
     live.progress_read = live.checkpoint_asked = live.stop_asked = 0;
     live.checkpoint_awaited.reset();
@@ -100,13 +105,15 @@ void Controller::ClockWentBack(TimeMs now) {
 }
 
 void Controller::Commit(const JobRecord& record, const std::optional<AttemptRecord>& attempt,
-                        const std::string& kind, const std::string& text, TimeMs until) {
+                        const std::string& kind, const std::string& text, TimeMs until,
+                        const CollectionRecord* collection) {
   until = std::max(until, accounted_until_);
   store_.Transact([&] {
+    Account(until);  // before the end of the job, after which its usage is final
     store_.Put(record);
     if (attempt) store_.Put(*attempt);
+    if (collection) store_.Put(*collection);
     store_.AddEvent({.job = record.id, .time = Now(), .kind = kind, .text = text});
-    Account(until);
   });
   accounted_until_ = until;
   dirty_ = true;

@@ -51,6 +51,7 @@ struct JobView {
   std::string reason;            // why it is pending, in a word
   std::optional<RunProgress> progress;
   Measured measured;
+  std::string warning;  // what its owner should know; else empty
 };
 
 // Of what is listed: jobs that have not ended, and the newest of the others.
@@ -74,7 +75,9 @@ struct ControllerOptions {
   // Why a job can never run here; "" if it can.
   std::function<std::string(const Snapshot&, const Job&)> why_infeasible;
   spec::ClusterConfig::LimitsConfig limits = {};
-  TimeMs keep_ended_ms = 0;  // 0: for ever
+  TimeMs keep_ended_ms = 0;               // 0: for ever
+  TimeMs artifacts_timeout_ms = 600'000;  // of copying a job's artifacts
+  int keep_attempts = 10;                 // of a job that lives: directories with logs
 };
 
 class Controller {
@@ -140,18 +143,27 @@ class Controller {
     spec::JobSpec spec;
     RetryPolicy policy;
     std::optional<AttemptRecord> attempt;  // the one that has not ended
-    pid_t copying = 0;                     // collects artifacts
-    std::optional<int> copied;             // its exit status
     std::optional<RunProgress> progress;
     TimeMs progress_read = 0;
     TimeMs checkpoint_asked = 0;
     std::optional<TimeMs> checkpoint_awaited;  // since when
     TimeMs stop_asked = 0;  // of this attempt; 0: not, or by a daemon before this one
     Measured measured;
+    int pruned = 0;            // attempts before this one have been removed
     bool stop_untold = false;  // it has to stop and does not know
     // Its processes were gone when the daemon came up: the last that is known of them.
     std::optional<TimeMs> lost_at;
   };
+  // A job whose processes have ended and whose artifacts are being copied. It holds nothing.
+  struct Collection {
+    JobRecord record;
+    CollectionRecord then;
+    std::string from;
+    pid_t child = 0;                     // 0: none yet, or it has ended
+    TimeMs give_up_at = kNever;          // then it is killed
+    std::optional<std::string> problem;  // once it has ended: what went wrong, or ""
+  };
+
   // controller_commands.cc
   bool IsOperator(const Caller& caller) const;
   void RequireWithinLimits(const spec::JobSpec& spec, const Caller& caller) const;
@@ -170,11 +182,18 @@ class Controller {
   AttemptReport ReportOn(const LiveJob& live);
   void KillLeftOvers(JobId job, const std::string& directory);
   void Finish(LiveJob& live, const std::optional<AttemptEnd>& end);
-  bool CollectArtifacts(LiveJob& live);
   void Release(Job& job);
   void Forget(JobId job);
   void DropUnusedShapes();
   bool Fits(const Job& job, const Placement& placement) const;
+
+  // controller_collect.cc
+  void Collect(const JobRecord& record, const CollectionRecord& then, const std::string& from);
+  void RecoverCollection(JobRecord record);
+  void AdvanceCollections();
+  void Advance(Collection& collection);
+  void FinishCollection(const Collection& collection);
+  TimeMs NextCollectionEvent() const;
 
   // controller_decisions.cc
   void CarryOut(const Decisions& decisions);
@@ -199,6 +218,7 @@ class Controller {
   void SetNode(int node, NodeState state, TimeMs until);
   void Vanish(int node);
   void EndWorkersOn(int node);
+  void TellStoppingJobs(int node);
   bool EndOnLostNode(LiveJob& live, const std::string& node);
   bool InUse(int node) const;
   TimeMs NextNodeEvent() const;
@@ -213,12 +233,13 @@ class Controller {
   void CountInterruption(int node);
 
   // controller_retention.cc
-  void ForgetOldJobs();
+  void RemoveOldFiles();
+  void FindOldAttempts(LiveJob& live);
+  void StartPruning();
   void StartRemoving();
   void FinishRemoving();
 
   // controller_usage.cc
-  void CountEnded();
   UsageRecord UsageSince(const Job& job, TimeMs until) const;
   void Account(TimeMs until);  // within a transaction
   std::vector<LoanRecord> LoansSince(double seconds);
@@ -227,7 +248,8 @@ class Controller {
   void ReadProgress(LiveJob& live, TimeMs not_older_than);
   // The job's next state, as one transaction; usage is counted up to `until` first.
   void Commit(const JobRecord& record, const std::optional<AttemptRecord>& attempt,
-              const std::string& kind, const std::string& text, TimeMs until);
+              const std::string& kind, const std::string& text, TimeMs until,
+              const CollectionRecord* collection = nullptr);
   LiveJob& LiveNamed(JobId job);
   JobView ViewOf(const JobRecord& record);
   NamedPlacement Named(const Placement& placement) const;
@@ -241,11 +263,13 @@ class Controller {
   JobId last_job_ = 0;
   std::map<JobId, LiveJob> live_;  // that have not ended
   std::map<JobId, pid_t> watched_;
-  std::set<JobId> changed_;      // whose process has ended
-  std::set<int> vanishing_;      // nodes that are gone once their last worker is
-  std::set<int> untold_;         // of those, whose workers may not all have been told
-  std::set<int> restored_;       // of those, that are ready again then
-  std::map<JobId, Wait> waits_;  // of the last pass
+  std::map<JobId, Collection> collections_;
+  std::vector<pid_t> abandoned_;  // copying children that were killed, and do not die at once
+  std::set<JobId> changed_;       // whose process has ended
+  std::set<int> vanishing_;       // nodes that are gone once their last worker is
+  std::set<int> untold_;          // of those, whose workers may not all have been told
+  std::set<int> restored_;        // of those, that are ready again then
+  std::map<JobId, Wait> waits_;   // of the last pass
   std::string refused_;
   bool dirty_ = true;  // the scheduler has not seen everything
   TimeMs look_again_ = kNever;
@@ -255,13 +279,11 @@ class Controller {
   TimeMs nodes_observed_until_ = 0;
   TimeMs last_turn_ = 0;
 
-  std::map<QueueAndUser, UsageRecord> ended_usage_;        // of all but `uncounted_`
-  std::vector<std::pair<JobId, QueueAndUser>> uncounted_;  // have ended since
-
-  pid_t remover_ = 0;            // removes directories of `removing_`
-  std::vector<JobId> removing_;  // jobs that are to be forgotten
-  std::set<JobId> irremovable_;  // are not tried again by this daemon
-  TimeMs forget_at_ = 0;         // looks for jobs to be forgotten
+  pid_t remover_ = 0;                      // removes directories
+  std::vector<std::string> old_attempts_;  // directories that are to be removed
+  std::vector<JobId> removing_;            // jobs that are to be forgotten
+  std::set<JobId> irremovable_;            // are not tried again by this daemon
+  TimeMs forget_at_ = 0;                   // looks for jobs to be forgotten
 };
 
 }  // namespace renzan::cluster::local

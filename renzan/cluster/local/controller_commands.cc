@@ -4,6 +4,7 @@
 #include "renzan/cluster/local/accounting.h"
 #include "renzan/cluster/local/controller.h"
 #include "renzan/cluster/local/job_policy.h"
+#include "renzan/cluster/local/measured.h"
 #include "renzan/cluster/spec/cluster_config.h"
 
 namespace renzan::cluster::local {
@@ -90,13 +91,14 @@ JobId Controller::Take(const Submission& submission) {
 }
 
 RecordState Controller::Cancel(JobId id, const Caller& caller) {
+  if (const auto at = collections_.find(id); at != collections_.end()) {
+    // It has ended; what is left is to collect its artifacts.
+    RequireOwner(at->second.record, caller);
+    if (at->second.child != 0) agent_.StopCopying(at->second.child);
+    return at->second.record.state;
+  }
   LiveJob& live = LiveNamed(id);
   RequireOwner(live.record, caller);
-  if (live.copying != 0) {
-    // It has ended; what is left is to collect its artifacts, which may take for ever.
-    agent_.StopCopying(live.copying);
-    return live.record.state;
-  }
   if (live.record.state == RecordState::kPending) {
     JobRecord record = live.record;
     record.state = RecordState::kCancelled;
@@ -123,7 +125,7 @@ RecordState Controller::Cancel(JobId id, const Caller& caller) {
 RecordState Controller::Preempt(JobId id, const Caller& caller) {
   LiveJob& live = LiveNamed(id);
   RequireOwner(live.record, caller);
-  if (live.record.state != RecordState::kRunning || live.copying != 0)
+  if (live.record.state != RecordState::kRunning)
     Fail(ErrorCode::kUsage, "job {} does not run: it is {}", id, NameOf(live.record.state));
   PreemptJob(live, "asked by " + caller.name, 0);
   return live.record.state;
@@ -132,7 +134,7 @@ RecordState Controller::Preempt(JobId id, const Caller& caller) {
 void Controller::Checkpoint(JobId id, const Caller& caller) {
   LiveJob& live = LiveNamed(id);
   RequireOwner(live.record, caller);
-  if (live.record.state != RecordState::kRunning || live.copying != 0)
+  if (live.record.state != RecordState::kRunning)
     Fail(ErrorCode::kUsage, "job {} does not run: it is {}", id, NameOf(live.record.state));
   if (!live.spec.checkpoint.on_request)
     Fail(ErrorCode::kUsage,
@@ -188,6 +190,8 @@ JobView Controller::View(JobId id) {
   if (!record) Fail(ErrorCode::kNoInput, "there is no job {}: `renzan jobs --all` lists them", id);
   JobView view = ViewOf(*record);
   view.measured = store_.MeasuredOf(id);
+  if (at != live_.end() && at->second.policy.saves_on_stop)
+    view.warning = SlowCheckpointText(view.measured, at->second.spec.grace_ms());
   return view;
 }
 
@@ -201,16 +205,17 @@ JobList Controller::List(const JobFilter& filter) {
   }
   for (JobRecord& record : ended) list.jobs.push_back({.record = std::move(record)});
   if (wanted.before != kNever) return list;
-  for (const auto& [id, live] : live_) {
-    const JobRecord& record = live.record;
+  const auto add = [&](const JobRecord& record) {
     if ((wanted.queue && record.queue != *wanted.queue) ||
         (wanted.user && record.user != *wanted.user) ||
         (wanted.state && record.state != *wanted.state))
-      continue;
+      return;
     list.jobs.push_back(ViewOf(record));
     list.jobs.back().record.spec.clear();
     list.jobs.back().record.manifest.clear();
-  }
+  };
+  for (const auto& [id, live] : live_) add(live.record);
+  for (const auto& [id, collection] : collections_) add(collection.record);
   std::sort(list.jobs.begin(), list.jobs.end(),
             [](const JobView& a, const JobView& b) { return a.record.id < b.record.id; });
   return list;

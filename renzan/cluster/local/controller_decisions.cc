@@ -115,6 +115,7 @@ AttemptPlan Controller::PlanOf(const LiveJob& live) const {
                    .uid = record.uid,
                    .gid = record.gid,
                    .grace_seconds = static_cast<double>(live.spec.grace_ms()) / 1000,
+                   .saves_on_stop = live.policy.saves_on_stop,
                    .enforce_memory = options_.enforce_memory};
   if (live.policy.timeout_ms > 0)
     plan.timeout_ms = std::max<TimeMs>(1, live.policy.timeout_ms - record.run_ms);
@@ -148,6 +149,7 @@ bool Controller::StartJob(LiveJob& live, const Placement& placement, bool backfi
          fmt::format("attempt {} on {}", attempt.number, Describe(attempt.placement)), now);
   live.record = record;
   live.attempt = attempt;
+  FindOldAttempts(live);
   live.progress.reset();
   live.progress_read = live.checkpoint_asked = live.stop_asked = 0;
   live.checkpoint_awaited.reset();
@@ -202,7 +204,7 @@ double Controller::GraceOf(const LiveJob& live) const {
 
 void Controller::PreemptJob(LiveJob& live, const std::string& reason, JobId on_behalf_of) {
   // It may have ended by itself a moment ago; then its end is on its way to us.
-  if (live.record.state != RecordState::kRunning || live.copying != 0) return;
+  if (live.record.state != RecordState::kRunning) return;
   JobRecord record = live.record;
   AttemptRecord attempt = *live.attempt;
   record.state = RecordState::kStopping;
@@ -213,7 +215,7 @@ void Controller::PreemptJob(LiveJob& live, const std::string& reason, JobId on_b
 }
 
 void Controller::ResizeJob(LiveJob& live, const NamedPlacement& target, JobId on_behalf_of) {
-  if (live.record.state != RecordState::kRunning || live.copying != 0) return;
+  if (live.record.state != RecordState::kRunning) return;
   JobRecord record = live.record;
   AttemptRecord attempt = *live.attempt;
   record.state = RecordState::kResizing;

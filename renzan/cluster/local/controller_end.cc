@@ -27,11 +27,6 @@ void Controller::FinishEnded() {
     const auto at = live_.find(id);
     if (at == live_.end() || !at->second.attempt) continue;
     LiveJob& live = at->second;
-    if (live.copying != 0) {
-      live.copied = agent_.Copied(live.copying);
-      if (!live.copied) continue;
-      live.copying = 0;
-    }
     const AttemptReport report = ReportOn(live);
     if (report.phase == AttemptPhase::kStarting || report.phase == AttemptPhase::kRunning) {
       // It has been asked for too early.
@@ -78,32 +73,12 @@ void Controller::KillLeftOvers(JobId job, const std::string& directory) {
   }
 }
 
-// True when the collecting has begun and its end must be waited for.
-bool Controller::CollectArtifacts(LiveJob& live) {
-  const std::string from = ArtifactsPathOf(live.spec);
-  if (from.empty() || live.copied) return false;
-  const JobId id = live.record.id;
-  try {
-    live.copying = agent_.StartCopying(from, JobDirectory(id) + "/artifacts", live.record.uid,
-                                       live.record.gid);
-  } catch (const Error& error) {
-    LogWarning("job {}: {}", id, error.what());
-    live.copied = -1;
-    return false;
-  }
-  watched_[id] = live.copying;
-  snapshot_.Find(id)->state = JobState::kStopping;
-  return true;
-}
-
 void Controller::Finish(LiveJob& live, const std::optional<AttemptEnd>& end) {
   const JobId id = live.record.id;
   const std::string directory = AttemptDirectory(id, live.attempt->number);
-  if (!end && !live.copied) KillLeftOvers(id, directory);
+  if (!end) KillLeftOvers(id, directory);
   const Outcome outcome = end ? OutcomeOf(live.record, *live.attempt, *end, live.policy)
                               : OutcomeOfLost(live.record, live.policy);
-  if (HasEnded(outcome.state) && CollectArtifacts(live)) return;
-
   if (end) MeasureStop(live, *end);
   JobRecord record = live.record;
   AttemptRecord attempt = *live.attempt;
@@ -119,25 +94,31 @@ void Controller::Finish(LiveJob& live, const std::optional<AttemptEnd>& end) {
   record.setbacks = !outcome.setback ? 0 : ran >= kProgressMs ? 1 : record.setbacks + 1;
   record.eligible_at = snapshot_.now + outcome.backoff_ms;
   record.state = HasEnded(outcome.state) ? outcome.state : RecordState::kPending;
-  if (HasEnded(record.state)) record.ended = ended;
-  std::string text = outcome.text;
-  if (live.copied.value_or(0) != 0)
-    text += fmt::format("; not all of its artifacts could be collected from {} (cp ended with {})",
-                        ArtifactsPathOf(live.spec), *live.copied);
-  Commit(record, attempt, NameOf(record.state), text, std::min(ended, snapshot_.now));
+  CollectionRecord then{.job = id, .becomes = record.state, .ended = ended, .text = outcome.text};
+  const bool collects = HasEnded(record.state) && !ArtifactsPathOf(live.spec).empty();
+  if (collects) {
+    record.state = RecordState::kCollecting;
+    Commit(record, attempt, NameOf(record.state),
+           fmt::format("{}; its artifacts are being collected", outcome.text),
+           std::min(ended, snapshot_.now), &then);
+  } else {
+    if (HasEnded(record.state)) record.ended = ended;
+    Commit(record, attempt, NameOf(record.state), outcome.text, std::min(ended, snapshot_.now));
+  }
 
   live.record = record;
   live.attempt.reset();
   live.checkpoint_awaited.reset();
-  live.copied.reset();
   live.lost_at.reset();
   watched_.erase(id);
   Job* job = snapshot_.Find(id);
   job->eligible_at = outcome.backoff_ms == 0 ? 0 : record.eligible_at;
   const Placement target = job->target;
   Release(*job);
-  if (HasEnded(record.state)) {
+  if (HasEnded(outcome.state)) {
+    const std::string from = ArtifactsPathOf(live.spec);
     Forget(id);
+    if (collects) Collect(record, then, from);
   } else if (outcome.state == RecordState::kResizing && !target.empty() && Fits(*job, target)) {
     StartJob(live, target, false);
   }
@@ -174,8 +155,6 @@ void Controller::Release(Job& job) {
 }
 
 void Controller::Forget(JobId job) {
-  const JobRecord& record = live_.at(job).record;
-  uncounted_.push_back({job, {record.queue, record.user}});
   live_.erase(job);
   watched_.erase(job);
   waits_.erase(job);

@@ -53,7 +53,9 @@ class ControllerTest : public ::testing::Test {
                             return job.min_workers > 99 ? "there is no room for so many" : "";
                           },
                           .limits = config_.limits,
-                          .keep_ended_ms = keep_ended_ms_},
+                          .keep_ended_ms = keep_ended_ms_,
+                          .artifacts_timeout_ms = 60'000,
+                          .keep_attempts = 3},
         spec::MakeSnapshot(config_, controller_now()), *store_, agent_, clock_);
     controller_->Recover();
   }

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 
 #include "renzan/base/log.h"
 #include "renzan/cluster/local/controller.h"
@@ -55,20 +56,37 @@ void Controller::MeasureRunning(LiveJob& live) {
 // What it last said about itself, and how long it took to save its work when it was asked to stop.
 void Controller::MeasureStop(LiveJob& live, const AttemptEnd& end) {
   ReadProgress(live, snapshot_.now);
-  if (live.stop_asked == 0 || end.by != EndedBy::kRequest || end.exit_code != kRunMeAgain) return;
+  if (end.by != EndedBy::kRequest || !live.policy.saves_on_stop) return;
   Measured measured = live.measured;
-  measured.checkpoint_ms =
-      SteadyCheckpoint(measured.checkpoint_ms, std::max<TimeMs>(0, end.ended_ms - live.stop_asked));
+  if (end.killed_after_seconds > 0) {
+    measured.killed_after_ms = static_cast<TimeMs>(std::ceil(end.killed_after_seconds * 1000));
+  } else if (end.exit_code == kRunMeAgain) {
+    measured.killed_after_ms.reset();
+    if (live.stop_asked != 0)
+      measured.checkpoint_ms = SteadyCheckpoint(
+          measured.checkpoint_ms, std::max<TimeMs>(0, end.ended_ms - live.stop_asked));
+  }
   Remember(live, measured);
 }
 
-// What cannot be written down serves until the daemon ends.
+// What cannot be written down serves until the daemon ends. Its owner is told when its work can no
+// longer be saved in time.
 void Controller::Remember(LiveJob& live, const Measured& measured) {
   if (measured == live.measured) return;
+  Job& job = *snapshot_.Find(live.record.id);
+  const std::string before = SlowCheckpointText(live.measured, job.grace_ms);
   live.measured = measured;
-  ApplyMeasured(measured, *snapshot_.Find(live.record.id));
+  ApplyMeasured(measured, job);
+  const std::string slow =
+      live.policy.saves_on_stop ? SlowCheckpointText(measured, job.grace_ms) : "";
+  if (!slow.empty()) LogWarning("job {}: {}", live.record.id, slow);
   try {
-    store_.Transact([&] { store_.PutMeasured(live.record.id, measured); });
+    store_.Transact([&] {
+      store_.PutMeasured(live.record.id, measured);
+      if (!slow.empty() && before.empty())
+        store_.AddEvent(
+            {.job = live.record.id, .time = Now(), .kind = "slow_checkpoint", .text = slow});
+    });
   } catch (const Error& error) {
     if (store_.damage()) throw;
     LogWarning("job {}: {}", live.record.id, error.what());

@@ -82,6 +82,42 @@ TEST_F(MeasuredTest, AStopThatSavedNothingMeasuresNothing) {
   EXPECT_EQ(Scheduled(job).checkpoint_cost_ms, assumed);
 }
 
+TEST_F(MeasuredTest, AStopThatWasCutShortSaysThatTheCheckpointIsTooLong) {
+  const JobId job = Submit(kObeying);
+  Settle();
+  const TimeMs started = controller_now();
+  controller_->Preempt(job, ann_);
+  clock_.seconds += 30;
+  agent_.End(DirectoryOf(job), EndedBy::kRequest, 137, started, controller_now());
+  agent_.runs[DirectoryOf(job)].report.end->killed_after_seconds = 30;
+  controller_->ProcessEnded(job);
+  Settle();
+  EXPECT_FALSE(SavesWhenStopped(Scheduled(job)));
+  std::string told;
+  for (const EventRecord& event : store_->Events(job))
+    told += event.kind + ": " + event.text + "\n";
+  EXPECT_THAT(told,
+              HasSubstr("slow_checkpoint: saving its work takes more than 30 s, longer than its "
+                        "grace of 30 s"));
+  EXPECT_THAT(told, HasSubstr("it was killed after its grace of 30 s"));
+  Restart();
+  Settle();
+  EXPECT_FALSE(SavesWhenStopped(Scheduled(job)));
+  EXPECT_THAT(controller_->View(job).warning, HasSubstr("longer than its grace of 30 s"));
+  // A quick one on request says nothing about the one at a stop.
+  controller_->Checkpoint(job, ann_);
+  clock_.seconds += 2;
+  Say(job, -1, {});
+  Settle();
+  EXPECT_EQ(controller_->View(job).measured.checkpoint_ms, 1000);
+  EXPECT_FALSE(SavesWhenStopped(Scheduled(job)));
+  // A stop in time does.
+  controller_->Preempt(job, ann_);
+  End(job, EndedBy::kRequest, 75);
+  EXPECT_TRUE(SavesWhenStopped(Scheduled(job)));
+  EXPECT_EQ(controller_->View(job).warning, "");
+}
+
 TEST_F(MeasuredTest, AStartUpToTheFirstStep) {
   const JobId job = Submit(kObeying);
   Settle();

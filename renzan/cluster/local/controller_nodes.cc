@@ -50,7 +50,7 @@ void Controller::SetNode(int index, NodeState state, TimeMs until) {
 
 // Some of its workers stand on the node, and end without notice. False: they could not be told.
 bool Controller::EndOnLostNode(LiveJob& live, const std::string& node) {
-  if (live.record.state == RecordState::kRunning && live.copying == 0) {
+  if (live.record.state == RecordState::kRunning) {
     JobRecord record = live.record;
     AttemptRecord attempt = *live.attempt;
     record.state = RecordState::kStopping;
@@ -68,6 +68,16 @@ bool Controller::EndOnLostNode(LiveJob& live, const std::string& node) {
     return false;
   }
   return true;
+}
+
+// Those that are stopping already may have been told of a longer grace.
+void Controller::TellStoppingJobs(int node) {
+  for (auto& [id, live] : live_) {
+    const Job* job = snapshot_.Find(id);
+    const bool stops = job->state == JobState::kStopping || job->state == JobState::kResizing;
+    const auto on_it = [&](const Placed& placed) { return placed.node == node; };
+    if (stops && std::any_of(job->placement.begin(), job->placement.end(), on_it)) AskToStop(live);
+  }
 }
 
 void Controller::Vanish(int index) {
@@ -149,6 +159,7 @@ void Controller::Drain(const std::string& name, std::optional<TimeMs> notice_ms,
   snapshot_.now = Now();
   const bool announced = state == NodeState::kDraining && snapshot_.nodes[node].until != kNever;
   SetNode(node, NodeState::kDraining, notice_ms ? snapshot_.now + *notice_ms : kNever);
+  if (notice_ms) TellStoppingJobs(node);
   if (notice_ms && !announced) CountInterruption(node);
 }
 

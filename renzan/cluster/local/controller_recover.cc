@@ -13,7 +13,6 @@ namespace renzan::cluster::local {
 void Controller::Recover() {
   snapshot_.now = Now();
   last_job_ = store_.LastJob();
-  ended_usage_ = store_.UsageOfEnded();
   // The daemon may have been away: those that ran meanwhile are counted, from where it stopped.
   accounted_until_ = store_.AccountedUntil().value_or(snapshot_.now);
   last_turn_ = accounted_until_;  // before which the clock should not be
@@ -81,6 +80,7 @@ Job Controller::MakeRecoveredJob(const JobRecord& record, const spec::JobSpec& s
 }
 
 void Controller::RecoverJob(JobRecord record) {
+  if (record.state == RecordState::kCollecting) return RecoverCollection(std::move(record));
   const spec::JobSpec spec = spec::ReadJobSpec(record.spec, fmt::format("job {}", record.id));
   Job job = MakeRecoveredJob(record, spec);
   job.eligible_at = record.eligible_at;
@@ -92,6 +92,7 @@ void Controller::RecoverJob(JobRecord record) {
   ApplyMeasured(live.measured, job);
   for (const AttemptRecord& attempt : store_.Attempts(id))
     if (!attempt.ended) live.attempt = attempt;
+  FindOldAttempts(live);
   snapshot_.jobs.push_back(job);
   if (live.attempt) Adopt(live, snapshot_.jobs.back());
 }

@@ -1,3 +1,5 @@
+// A job that lives keeps its newest attempts; logs of older ones are removed by a child.
+//
 // Jobs that ended long ago are forgotten: first their directories go, removed by a child a few at a
 // time, then what the store knows of them. A daemon that is killed in between leaves jobs that have
 // ended and whose directories are gone; the next one finds them again and goes on.
@@ -19,8 +21,7 @@ constexpr JobId kRemover = 0;
 
 }  // namespace
 
-void Controller::ForgetOldJobs() {
-  if (options_.keep_ended_ms == 0) forget_at_ = kNever;
+void Controller::RemoveOldFiles() {
   if (remover_ != 0) {
     const std::optional<int> ended = agent_.Copied(remover_);
     if (!ended) return;
@@ -29,7 +30,34 @@ void Controller::ForgetOldJobs() {
     forget_at_ = snapshot_.now;
   }
   if (!removing_.empty()) FinishRemoving();
-  if (snapshot_.now >= forget_at_) StartRemoving();
+  if (!old_attempts_.empty()) return StartPruning();
+  if (options_.keep_ended_ms == 0)
+    forget_at_ = kNever;
+  else if (snapshot_.now >= forget_at_)
+    StartRemoving();
+}
+
+void Controller::FindOldAttempts(LiveJob& live) {
+  for (; live.pruned < live.record.attempts - options_.keep_attempts; ++live.pruned)
+    if (const std::string directory = AttemptDirectory(live.record.id, live.pruned);
+        FileExists(directory))
+      old_attempts_.push_back(directory);
+}
+
+// What cannot be removed is left to the next daemon.
+void Controller::StartPruning() {
+  const size_t count = std::min<size_t>(old_attempts_.size(), kAtATime);
+  const auto end = old_attempts_.begin() + static_cast<long>(count);
+  const std::vector<std::string> directories(old_attempts_.begin(), end);
+  old_attempts_.erase(old_attempts_.begin(), end);
+  try {
+    remover_ = agent_.StartRemoving(directories);
+  } catch (const Error& error) {
+    LogWarning("{}", error.what());
+    return;
+  }
+  watched_[kRemover] = remover_;
+  forget_at_ = kNever;
 }
 
 void Controller::StartRemoving() {
@@ -67,7 +95,6 @@ void Controller::FinishRemoving() {
           job, JobDirectory(job));
     }
   }
-  CountEnded();
   if (!gone.empty()) store_.Transact([&] { store_.Forget(gone); });
   removing_.clear();
 }

@@ -307,7 +307,8 @@ TEST_F(ControllerTest, ArtifactsAreThereBeforeTheJobIsDone) {
   End(job, EndedBy::kItself, 0);
   ASSERT_EQ(agent_.copies.size(), 1u);
   EXPECT_EQ(agent_.copies[0].first, "/tmp/out");
-  EXPECT_EQ(State(job), RecordState::kRunning);
+  EXPECT_EQ(State(job), RecordState::kCollecting);
+  EXPECT_FALSE(Record(job).ended);
   Restart();  // and it is done again
   Settle();
   EXPECT_EQ(agent_.copies.size(), 2u);
@@ -316,6 +317,68 @@ TEST_F(ControllerTest, ArtifactsAreThereBeforeTheJobIsDone) {
   Settle();
   EXPECT_EQ(State(job), RecordState::kDone);
   EXPECT_THAT(store_->Events(job).back().text, HasSubstr("could be collected from /tmp/out"));
+}
+
+TEST_F(ControllerTest, AJobThatOnlyCollectsItsArtifactsHoldsAndCostsNothing) {
+  const std::string spec = "command: [a]\nartifacts: out\nresources: {gpu: 4}\nreplicas: 2";
+  const JobId job = Submit(spec);
+  const JobId next = Submit(spec);
+  Settle();
+  End(job, EndedBy::kItself, 0);
+  ASSERT_EQ(agent_.copies.size(), 1u);
+  EXPECT_EQ(State(job), RecordState::kCollecting);
+  EXPECT_EQ(State(next), RecordState::kRunning);
+  const double used = controller_->UsageOf(job).gpu_seconds;
+  clock_.seconds += 50;
+  EXPECT_EQ(controller_->UsageOf(job).gpu_seconds, used);
+  EXPECT_EQ(store_->CountByState()["collecting"], 1);
+  ASSERT_EQ(controller_->List({}).jobs.size(), 2u);
+  EXPECT_EQ(controller_->List({}).jobs[0].record.state, RecordState::kCollecting);
+  EXPECT_THROW(controller_->Preempt(job, ann_), Error);
+}
+
+TEST_F(ControllerTest, CopyingArtifactsHasAnEndAlsoWhenTheFileSystemHangs) {
+  const JobId job = Submit("command: [a]\nartifacts: out");
+  Settle();
+  End(job, EndedBy::kItself, 3);
+  const TimeMs ended = controller_now();
+  agent_.unkillable = true;
+  clock_.seconds += 59;
+  Settle();
+  EXPECT_EQ(State(job), RecordState::kCollecting);
+  EXPECT_LE(controller_->Turn(), controller_now() + 1000);  // it looks then
+  clock_.seconds += 1;
+  Settle();
+  EXPECT_EQ(State(job), RecordState::kFailed);
+  EXPECT_EQ(Record(job).ended, ended);
+  EXPECT_EQ(Record(job).exit_code, 3);
+  EXPECT_THAT(store_->Events(job).back().text, HasSubstr("took longer than 60 s"));
+}
+
+TEST_F(ControllerTest, OfAJobThatLivesOnlyTheNewestAttemptsAreKept) {
+  const JobId job = Submit("command: [a]\nretries: 100\nretry_backoff: 0s");
+  Settle();
+  agent_.copy_status = 0;
+  for (int attempt = 0; attempt < 6; ++attempt) {
+    CreateDirectories(controller_->AttemptDirectory(job, attempt));
+    if (attempt == 4) Restart();
+    if (attempt < 5) End(job, EndedBy::kWorkerFailed, 1);
+  }
+  Settle();
+  ASSERT_EQ(Record(job).attempts, 6);
+  for (int attempt = 0; attempt < 6; ++attempt)
+    EXPECT_EQ(FileExists(controller_->AttemptDirectory(job, attempt)), attempt >= 3) << attempt;
+}
+
+TEST_F(ControllerTest, AStoppingJobHearsOfAShorterNotice) {
+  const JobId job = Submit(kObeying);
+  Settle();
+  controller_->Preempt(job, ann_);
+  EXPECT_THAT(RunOf(job).stops, ElementsAre(30));
+  const std::string node = controller_->View(job).placement[0].node;
+  controller_->Drain(node, 5000, operator_);
+  EXPECT_THAT(RunOf(job).stops, ElementsAre(30, 5));
+  EXPECT_TRUE(RunOf(job).plan.saves_on_stop);
 }
 
 TEST_F(ControllerTest, CollectingArtifactsCanBeCutShort) {

@@ -59,26 +59,16 @@ UsageRecord Controller::UsageOf(JobId id) {
   return usage;
 }
 
-// A job's usage does not change after its end.
-void Controller::CountEnded() {
-  while (!uncounted_.empty()) {
-    const auto& [job, owner] = uncounted_.back();
-    const UsageRecord usage = store_.Usage(job);
-    ended_usage_[owner].gpu_seconds += usage.gpu_seconds;
-    ended_usage_[owner].cost += usage.cost;
-    uncounted_.pop_back();
-  }
-}
-
 std::map<QueueAndUser, UsageRecord> Controller::UsageUntilNow() {
-  CountEnded();
-  std::map<QueueAndUser, UsageRecord> sums = ended_usage_;
-  for (const auto& [id, live] : live_) {
-    const UsageRecord usage = UsageOf(id);
-    UsageRecord& sum = sums[{live.record.queue, live.record.user}];
+  std::map<QueueAndUser, UsageRecord> sums = store_.UsageOfEnded();
+  const auto add = [&](const JobRecord& job) {
+    const UsageRecord usage = UsageOf(job.id);
+    UsageRecord& sum = sums[{job.queue, job.user}];
     sum.gpu_seconds += usage.gpu_seconds;
     sum.cost += usage.cost;
-  }
+  };
+  for (const auto& [id, live] : live_) add(live.record);
+  for (const auto& [id, collection] : collections_) add(collection.record);
   return sums;
 }
 

@@ -112,7 +112,9 @@ void RunDaemon(const DaemonOptions& options) {
                          .check = CheckDecisions,
                          .why_infeasible = WhyInfeasible,
                          .limits = options.config.limits,
-                         .keep_ended_ms = options.config.retention.keep_ended_ms()},
+                         .keep_ended_ms = options.config.retention.keep_ended_ms(),
+                         .artifacts_timeout_ms = options.config.artifacts_timeout_ms(),
+                         .keep_attempts = static_cast<int>(options.config.retention.keep_attempts)},
                         spec::MakeSnapshot(options.config, now), store, *agent, clock);
   controller.Recover();
 

@@ -51,7 +51,9 @@ class FakeAgent : public Agent {
     copies.emplace_back(from, to);
     return next_pid_++;
   }
-  void StopCopying(pid_t) override { copy_status = -1; }
+  void StopCopying(pid_t) override {
+    if (!unkillable) copy_status = -1;
+  }
   pid_t StartRemoving(const std::vector<std::string>& directories) override {
     for (const std::string& directory : directories)
       if (directory != irremovable) std::filesystem::remove_all(directory);
@@ -75,6 +77,7 @@ class FakeAgent : public Agent {
   std::vector<std::pair<std::string, std::string>> copies;
   std::optional<int> copy_status;
   bool fail_starts = false, fail_requests = false;
+  bool unkillable = false;              // children that copy hang in a file system
   std::string unreadable, irremovable;  // this directory
   std::vector<std::vector<std::string>> removed;
   std::function<void()> on_start;

@@ -18,6 +18,7 @@
 #include "renzan/base/process/process_table.h"
 #include "renzan/cluster/local/job_user.h"
 #include "renzan/cluster/local/launch_environment.h"
+#include "renzan/cluster/local/stop_notice.h"
 
 namespace renzan::cluster::local {
 namespace {
@@ -35,6 +36,7 @@ std::optional<StartFailure> Gang::StartAll() {
   const JobUser user = LookUpUser(plan_.uid, plan_.gid);
   for (const std::string& path : {plan_.run_dir, plan_.checkpoint_dir})
     if (!path.empty()) MakeDirectoryFor(user, path);
+  if (!plan_.run_dir.empty()) RemoveStopNotice(plan_.run_dir);  // of an attempt before this one
   const int port = plan_.workers.size() > 1 ? FreePort() : 0;
   const std::string path = plan_.uid == geteuid() ? OurVariable("PATH") : "";
   for (int rank = 0; rank < static_cast<int>(plan_.workers.size()); ++rank) {
@@ -96,6 +98,7 @@ std::vector<GangState::Exit> Gang::Reap() {
 void Gang::Send(const GangState::Signal& signal) const {
   const pid_t pid = pids_.at(static_cast<size_t>(signal.rank));
   CHECK(pid > 0);
+  if (signal.again && !IsPreparedFor(pid, signal.number)) return;
   kill(signal.number == SIGKILL ? -pid : pid, signal.number);
 }
 

@@ -45,6 +45,7 @@ void GangState::BeginToEnd(EndedBy by, double grace_seconds, double now) {
     if (kill_at >= *kill_at_) return;
   } else {
     by_ = by;
+    terminated_at_ = now;
   }
   kill_at_ = kill_at;
   grace_seconds_ = std::max(grace_seconds, 0.0);
@@ -99,10 +100,14 @@ std::vector<GangState::Signal> GangState::Step(double now) {
     Worker& worker = workers_[rank];
     if (!worker.running || worker.killed) continue;
     const bool at_once = worker.lost || worker.too_much_mib > 0;
-    if (!worker.terminated && !at_once) signals.push_back({static_cast<int>(rank), SIGTERM});
-    worker.terminated = true;
+    const bool shortened = worker.told > kill_at_ && plan_.saves_on_stop && now < *kill_at_;
+    if (!at_once && (!worker.told || shortened)) {
+      signals.push_back({static_cast<int>(rank), SIGTERM, worker.told.has_value()});
+      worker.told = kill_at_;
+    }
     if (!at_once && now < *kill_at_) continue;
     worker.killed = true;
+    if (!at_once) killed_after_ = *kill_at_ - terminated_at_;
     signals.push_back({static_cast<int>(rank), SIGKILL});
   }
   return signals;
@@ -170,6 +175,7 @@ AttemptEnd GangState::Result() const {
   for (const Worker& worker : workers_) end.workers.push_back(worker.end);
   if (first_failed_) end.exit_code = workers_[static_cast<size_t>(*first_failed_)].end.exit_code;
   end.message = Message();
+  if (by_ == EndedBy::kRequest) end.killed_after_seconds = killed_after_;
   return end;
 }
 

@@ -5,7 +5,10 @@
 // since an arbitrary moment. Not thread-safe.
 //
 //   a worker fails (by itself, while others run)   SIGTERM to the others, 5 s or the plan's grace
-//   a stop is requested                            SIGTERM to all, the grace asked for
+//   a stop is requested                            SIGTERM to all, the grace asked for; again when
+//   a
+//                                                  later request shortens it and the job saves on
+//                                                  stop
 //   a worker uses too much memory                  SIGKILL to it; the others as on failure
 //   the timeout passes                             SIGTERM to all, the plan's grace
 //   a node is lost                                 SIGKILL to its workers; the others as on failure
@@ -26,7 +29,8 @@ class GangState {
  public:
   struct Signal {
     int rank;
-    int number;  // SIGTERM; SIGKILL is for the worker's whole process group
+    int number;          // SIGTERM; SIGKILL is for the worker's whole process group
+    bool again = false;  // only for a worker that still handles it
   };
   struct Exit {
     int rank;
@@ -49,6 +53,9 @@ class GangState {
   // When Step() will have something new to say even if nothing happens.
   std::optional<double> NextStep() const;
 
+  // When those that run are killed, if they are being ended.
+  std::optional<double> kill_at() const { return kill_at_; }
+
   bool AnyRunning() const;
   bool running(int rank) const { return workers_[static_cast<size_t>(rank)].running; }
 
@@ -58,10 +65,10 @@ class GangState {
  private:
   struct Worker {
     bool running = true;
-    bool terminated = false;
-    bool lost = false;         // its node is
-    int64_t too_much_mib = 0;  // of memory, that it used
-    bool killed = false;       // by us
+    std::optional<double> told;  // with SIGTERM: when it is killed
+    bool lost = false;           // its node is
+    int64_t too_much_mib = 0;    // of memory, that it used
+    bool killed = false;         // by us
     AttemptEnd::Worker end;
   };
 
@@ -78,6 +85,8 @@ class GangState {
   EndedBy by_ = EndedBy::kItself;
   std::optional<double> kill_at_;  // set: they are being ended
   double grace_seconds_ = 0;       // what was left to them
+  double terminated_at_ = 0;       // the first SIGTERM
+  double killed_after_ = 0;        // that, by us because the grace was over; 0: nobody
   std::optional<int> first_failed_;
   std::string lost_node_;  // the first
 };

@@ -9,7 +9,7 @@
 namespace renzan::cluster::local {
 
 bool operator==(const GangState::Signal& a, const GangState::Signal& b) {
-  return a.rank == b.rank && a.number == b.number;
+  return a.rank == b.rank && a.number == b.number && a.again == b.again;
 }
 void PrintTo(const GangState::Signal& signal, std::ostream* out) {
   *out << "worker " << signal.rank << " gets " << signal.number;
@@ -104,6 +104,35 @@ TEST(GangState, ALaterStopShortensTheGraceAndNeverLengthensIt) {
   EXPECT_EQ(state.Step(25).size(), 3u);
   EndAll(state, 137, 9, 26);
   EXPECT_THAT(state.Result().message, HasSubstr("worker 0 on n0 did not end within 5 s"));
+  EXPECT_EQ(state.Result().killed_after_seconds, 25) << "since the first SIGTERM";
+}
+
+TEST(GangState, WhoSavesOnStopHearsThatItsGraceHasBecomeShorter) {
+  AttemptPlan plan = Plan();
+  plan.saves_on_stop = true;
+  GangState state(plan, 0);
+  state.StopRequested(60, 0);
+  EXPECT_THAT(state.Step(0),
+              ElementsAre(Signal{0, SIGTERM}, Signal{1, SIGTERM}, Signal{2, SIGTERM}));
+  state.StopRequested(90, 10);
+  EXPECT_THAT(state.Step(10), IsEmpty()) << "it is not longer";
+  EXPECT_EQ(state.kill_at(), 60);
+  state.WorkersEnded({{1, 75, 0}}, 15);
+  state.StopRequested(5, 20);
+  EXPECT_EQ(state.kill_at(), 25);
+  EXPECT_THAT(state.Step(20), ElementsAre(Signal{0, SIGTERM, true}, Signal{2, SIGTERM, true}));
+  EXPECT_THAT(state.Step(21), IsEmpty());
+  EXPECT_THAT(state.Step(25), ElementsAre(Signal{0, SIGKILL}, Signal{2, SIGKILL}));
+}
+
+TEST(GangState, SaysThatNobodyHadToBeKilledAtTheEndOfTheGrace) {
+  GangState state(Plan(), 0);
+  state.StopRequested(60, 0);
+  state.Step(0);
+  state.NodeLost("n1", 10);
+  state.Step(10);
+  EndAll(state, 75, 0, 12);
+  EXPECT_EQ(state.Result().killed_after_seconds, 0);
 }
 
 TEST(GangState, AStopShortensTheGraceAfterAFailureButIsNotTheReason) {

@@ -5,7 +5,8 @@ namespace renzan::cluster::local {
 RetryPolicy RetryPolicyOf(const spec::JobSpec& spec) {
   return {.retries = spec.retries,
           .backoff_ms = spec.retry_backoff_ms(),
-          .timeout_ms = spec.timeout_ms()};
+          .timeout_ms = spec.timeout_ms(),
+          .saves_on_stop = spec.checkpoint.on_stop};
 }
 
 std::string ArtifactsPathOf(const spec::JobSpec& spec) {

@@ -32,6 +32,7 @@
 #include "renzan/cluster/local/keeper_process.h"
 #include "renzan/cluster/local/memory_use.h"
 #include "renzan/cluster/local/request_box.h"
+#include "renzan/cluster/local/stop_notice.h"
 
 namespace renzan::cluster::local {
 namespace {
@@ -101,7 +102,9 @@ class Keeper {
       if (terminated) state.StopRequested(plan_.grace_seconds, now);
       for (const AttemptRequest& request : inbox_.Take()) Obey(request, now, state);
       if (limits_memory_ && now >= look_at_memory_) LookAtMemory(now, state);
-      for (const GangState::Signal& signal : state.Step(now)) gang_.Send(signal);
+      const std::vector<GangState::Signal> signals = state.Step(now);
+      TellDeadline(state, now);
+      for (const GangState::Signal& signal : signals) gang_.Send(signal);
       WriteStart();
     }
     gang_.KillLeftOvers();
@@ -151,6 +154,19 @@ class Keeper {
     }
   }
 
+  // Before the signal, so that whoever gets it finds the file.
+  void TellDeadline(const GangState& state, double now) {
+    if (!state.kill_at() || state.kill_at() == deadline_told_ || plan_.run_dir.empty()) return;
+    deadline_told_ = state.kill_at();
+    const double seconds = std::max(0.0, *deadline_told_ - now);
+    try {
+      WriteStopNotice(plan_.run_dir, {seconds, SystemClock().UnixSeconds() + seconds}, plan_.uid,
+                      plan_.gid);
+    } catch (const Error& error) {
+      LogWarning("{}", error.what());  // they have RENZAN_GRACE_SECONDS
+    }
+  }
+
   void WriteStart() {
     if (unwritten_start_.empty()) return;
     try {
@@ -167,7 +183,8 @@ class Keeper {
   RequestInbox inbox_;
   Gang gang_;
   const bool limits_memory_;
-  double look_at_memory_ = 0;    // next, in monotonic seconds
+  double look_at_memory_ = 0;  // next, in monotonic seconds
+  std::optional<double> deadline_told_;
   std::string unwritten_start_;  // empty once it is on the disk
 };
 

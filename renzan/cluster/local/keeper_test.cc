@@ -24,6 +24,7 @@ namespace {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::Not;
 
 // A script that says (in the file ready) that it handles SIGTERM and SIGUSR1, then waits.
 std::string Obedient(const std::string& on_term) {
@@ -100,6 +101,40 @@ TEST(Keeper, ARequestThatCannotBeReadIsInNobodysWay) {
   WriteFileAtomically(attempt.directory() + "/requests/1.request", "{\"request\": \"dance\"}");
   RequestStop(attempt.directory(), 1000);
   EXPECT_EQ(attempt.WaitForEnd().exit_code, 75);
+}
+
+TEST(Keeper, SaysHowLongAStopReallyMayTake) {
+  TestAttempt attempt(
+      "trap 'cat \"$RENZAN_RUN_DIR/stop.json\" >> heard.tmp; cp heard.tmp heard' TERM; "
+      "ls \"$RENZAN_RUN_DIR\" > ready.tmp; mv ready.tmp ready; "
+      "while ! grep -q 'seconds\": 4' heard.tmp 2>&1; do sleep 0.01; done; exit 75");
+  attempt.plan.saves_on_stop = true;
+  CreateDirectories(attempt.plan.run_dir);
+  WriteFileAtomically(attempt.plan.run_dir + "/stop.json", "of an attempt before this one");
+  attempt.Start();
+  EXPECT_THAT(attempt.WaitForFile("ready"), Not(HasSubstr("stop.json")));
+  RequestStop(attempt.directory(), 600);
+  EXPECT_THAT(attempt.WaitForFile("heard"), HasSubstr("\"grace_seconds\": 600.000"));
+  RequestStop(attempt.directory(), 400);
+  const AttemptEnd end = attempt.WaitForEnd();
+  EXPECT_EQ(end.exit_code, 75);
+  EXPECT_EQ(end.by, EndedBy::kRequest);
+  EXPECT_EQ(end.killed_after_seconds, 0);
+}
+
+TEST(Keeper, ALinkInThePlaceOfTheStopNoticeLeadsNowhere) {
+  TestAttempt attempt(Obedient("exit 75"));
+  CreateDirectories(attempt.plan.run_dir);
+  WriteFileAtomically(attempt.work() + "/precious", "precious");
+  attempt.Start();
+  attempt.WaitForFile("ready");
+  for (const char* name : {"/stop.json", "/.stop.json.new"})
+    ASSERT_EQ(
+        symlink((attempt.work() + "/precious").c_str(), (attempt.plan.run_dir + name).c_str()), 0);
+  RequestStop(attempt.directory(), 600);
+  EXPECT_EQ(attempt.WaitForEnd().exit_code, 75);
+  EXPECT_EQ(ReadFile(attempt.work() + "/precious"), "precious");
+  EXPECT_THAT(ReadFile(attempt.plan.run_dir + "/stop.json"), HasSubstr("600.000"));
 }
 
 TEST(Keeper, ExitCodesAndSignalsAreReported) {

@@ -30,6 +30,20 @@ Outcome Again(const JobRecord& job, const RetryPolicy& policy, const std::string
           .text = fmt::format("{}; again in {} s", why, static_cast<double>(pause) / 1000)};
 }
 
+std::string TextOfStop(const AttemptRecord& attempt, const AttemptEnd& end,
+                       const RetryPolicy& policy) {
+  std::string text = fmt::format("back to the queue ({})", attempt.stop_reason);
+  if (end.exit_code == 0 && end.by == EndedBy::kRequest)
+    text +=
+        "; exit status 0 after SIGTERM does not mean that the job is done, unless it declares "
+        "checkpoint.on_stop";
+  if (end.killed_after_seconds > 0 && policy.saves_on_stop)
+    text += fmt::format(
+        "; it was killed after its grace of {} s: what it did since its last checkpoint is lost",
+        end.killed_after_seconds);
+  return text;
+}
+
 }  // namespace
 
 const char* NameOf(EndedBy by) {
@@ -59,10 +73,10 @@ Outcome OutcomeOf(const JobRecord& job, const AttemptRecord& attempt, const Atte
                   const RetryPolicy& policy) {
   if (job.cancel_requested) return {.state = RecordState::kCancelled, .text = "cancelled"};
   const bool stopped = !attempt.stop_reason.empty();
-  // Also when it had been told to stop: it was quicker.
-  const bool all_zero = end.exit_code == 0 && end.by != EndedBy::kTimeout &&
-                        end.by != EndedBy::kNodeLost && end.by != EndedBy::kCannotStart;
-  if (all_zero) return {.state = RecordState::kDone, .text = "done"};
+  // kItself also when it was to be stopped: it was quicker than SIGTERM.
+  const bool done = end.exit_code == 0 && (end.by == EndedBy::kItself ||
+                                           (end.by == EndedBy::kRequest && policy.saves_on_stop));
+  if (done) return {.state = RecordState::kDone, .text = "done"};
 
   const TimeMs ran = job.run_ms + end.ran_ms;
   if (end.by == EndedBy::kTimeout || (policy.timeout_ms > 0 && ran >= policy.timeout_ms))
@@ -73,7 +87,9 @@ Outcome OutcomeOf(const JobRecord& job, const AttemptRecord& attempt, const Atte
     return {.text = fmt::format("back to the queue: {}", end.message)};
   if (stopped && job.state == RecordState::kResizing)
     return {.state = RecordState::kResizing, .text = "stopped, starts again with its new size"};
-  if (stopped) return {.text = fmt::format("back to the queue ({})", attempt.stop_reason)};
+  if (stopped) return {.text = TextOfStop(attempt, end, policy)};
+  if (end.by == EndedBy::kRequest && end.exit_code == 0)
+    return Again(job, policy, "its keeper was told to end");
   if (end.exit_code == static_cast<int>(ErrorCode::kTempFail))
     return Again(job, policy, "it asks to be run again (exit status 75)");
   return Retry(job, end, policy);

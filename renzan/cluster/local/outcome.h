@@ -14,6 +14,9 @@ struct RetryPolicy {
   int retries = 0;
   TimeMs backoff_ms = 1000;
   TimeMs timeout_ms = 0;  // 0: none
+  // Told to stop it saves its work and exits 75, so that exit 0 says that it was done. Of others
+  // exit 0 after SIGTERM may be mere politeness.
+  bool saves_on_stop = false;
 };
 
 struct Outcome {

@@ -26,13 +26,18 @@ TEST(Outcome, FollowsFromHowTheAttemptEnded) {
   const JobRecord resizing{.state = RecordState::kResizing};
   const JobRecord cancelled{.state = RecordState::kStopping, .cancel_requested = true};
   const JobRecord once_failed{.state = RecordState::kRunning, .failures = 1};
-  const RetryPolicy none, twice{.retries = 2, .backoff_ms = 100};
+  const RetryPolicy none, twice{.retries = 2, .backoff_ms = 100}, saves{.saves_on_stop = true};
   using enum EndedBy;
   using State = RecordState;
   const Case cases[] = {
       {"all 0", running, "", End(kItself, 0), none, State::kDone},
-      {"told to stop, but done", stopping, "preempted", End(kRequest, 0), none, State::kDone},
-      {"resized, but done", resizing, "resized", End(kRequest, 0), none, State::kDone},
+      {"done before SIGTERM", stopping, "preempted", End(kItself, 0), none, State::kDone},
+      {"saves, and was done", stopping, "preempted", End(kRequest, 0), saves, State::kDone},
+      {"resized, but done", resizing, "resized", End(kRequest, 0), saves, State::kDone},
+      {"a polite end", stopping, "preempted", End(kRequest, 0), none, State::kPending},
+      {"a polite end of a resize", resizing, "resized", End(kRequest, 0), none, State::kResizing},
+      {"a polite end that nobody here asked for", running, "", End(kRequest, 0), twice,
+       State::kPending, 100, false, true},
       {"cancelled", cancelled, "", End(kRequest, 143), none, State::kCancelled},
       {"cancelled, exit 0", cancelled, "", End(kRequest, 0), none, State::kCancelled},
       {"stopped, 75", stopping, "preempted", End(kRequest, 75), none, State::kPending},

@@ -8,7 +8,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr std::array kStates = {"pending", "running", "stopping",  "resizing",
+constexpr std::array kStates = {"pending", "running", "stopping",  "resizing", "collecting",
                                 "done",    "failed",  "cancelled", "timeout"};
 constexpr std::array kNodeStates = {"ready", "booting", "draining", "gone"};
 

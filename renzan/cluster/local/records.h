@@ -21,7 +21,8 @@ enum class RecordState {
   kRunning,
   kStopping,
   kResizing,
-  kDone,  // this and what follows: ended
+  kCollecting,  // its processes have ended, its artifacts are being copied
+  kDone,        // this and what follows: ended
   kFailed,
   kCancelled,
   kTimeout,
@@ -91,6 +92,14 @@ struct AttemptRecord {
   std::string message;
 };
 
+// A job that is kCollecting, and what becomes of it then.
+struct CollectionRecord {
+  JobId job = 0;
+  RecordState becomes = RecordState::kDone;
+  TimeMs ended = 0;  // its last process
+  std::string text;  // for the job's events
+};
+
 struct EventRecord {
   JobId job = 0;
   TimeMs time = 0;
@@ -113,6 +122,9 @@ struct RelaxationRecord {
 struct Measured {
   std::optional<TimeMs> checkpoint_ms;  // from the request to the end of a checkpoint
   std::optional<TimeMs> restart_ms;     // from the start of an attempt to its first step
+  // It was killed at the end of its grace, so long after it had been told to stop: saving its work
+  // takes longer. Nothing once it has stopped in time.
+  std::optional<TimeMs> killed_after_ms;
   bool operator==(const Measured&) const = default;
 };
 

@@ -7,9 +7,6 @@
 namespace renzan::cluster::local {
 namespace {
 
-constexpr const char* kAccountedUntil = "accounted_until";
-constexpr const char* kLastForgotten = "last_forgotten_job";
-
 struct Query {
   std::string sql;
   std::vector<SqlValue> arguments;
@@ -55,7 +52,28 @@ void Store::Transact(const std::function<void()>& change) {
   Guarded([&] { database_->Transact(change); });
 }
 
-void Store::Put(const JobRecord& job) { store::Jobs().Put(*database_, store::RowOf(job)); }
+void Store::Put(const JobRecord& job) {
+  const auto before = database_->Query("SELECT ended FROM jobs WHERE id = ?", {job.id});
+  const bool was_there = !before.empty();
+  const bool had_ended = was_there && !before.front().IsNull(0);
+  CHECK_MSG(!had_ended, "job {} has ended before", job.id);
+  CHECK(HasEnded(job.state) == job.ended.has_value());
+  store::Jobs().Put(*database_, store::RowOf(job));
+  const auto put = [&](const char* fact, int64_t value) {
+    store::Facts().Put(*database_, {std::string(fact), value});
+  };
+  if (!was_there) put(store::kLastJob, std::max(Fact(store::kLastJob).value_or(0), job.id));
+  if (was_there == job.ended.has_value())
+    put(store::kUnfinishedJobs, Fact(store::kUnfinishedJobs).value_or(0) + (was_there ? -1 : 1));
+  if (!job.ended) return;
+  store::Collections().Delete(*database_, "job", job.id);
+  CountEnded(job, 1, Usage(job.id));
+}
+
+void Store::Put(const CollectionRecord& collection) {
+  store::Collections().Put(*database_, {collection.job, std::string(NameOf(collection.becomes)),
+                                        collection.ended, collection.text});
+}
 
 void Store::Put(const AttemptRecord& attempt) {
   store::Attempts().Put(*database_, store::RowOf(attempt));
@@ -77,7 +95,8 @@ void Store::PutUsage(JobId job, const UsageRecord& usage) {
 
 void Store::PutMeasured(JobId job, const Measured& measured) {
   store::MeasuredTimes().Put(*database_,
-                             {job, ToSql(measured.checkpoint_ms), ToSql(measured.restart_ms)});
+                             {job, ToSql(measured.checkpoint_ms), ToSql(measured.restart_ms),
+                              ToSql(measured.killed_after_ms)});
 }
 
 void Store::Put(const PoolRecord& pool) {
@@ -89,7 +108,7 @@ void Store::Put(const LoanRecord& loan) {
 }
 
 void Store::PutAccountedUntil(TimeMs time) {
-  store::Facts().Put(*database_, {std::string(kAccountedUntil), time});
+  store::Facts().Put(*database_, {std::string(store::kAccountedUntil), time});
 }
 
 void Store::AddEvent(const EventRecord& event) {
@@ -99,33 +118,31 @@ void Store::AddEvent(const EventRecord& event) {
   store::Events().Put(*database_, {job, number, event.time, event.kind, event.text});
 }
 
+// More jobs of that kind are kept (or less), and have used more.
+void Store::CountEnded(const JobRecord& job, int64_t jobs, const UsageRecord& usage) {
+  const std::vector<SqlValue> key = {job.queue, job.user, std::string(NameOf(job.state))};
+  const auto rows =
+      store::EndedSums().Select(*database_, "WHERE queue = ? AND user = ? AND state = ?", key);
+  const SqlRow before = rows.empty() ? SqlRow({{}, {}, {}, int64_t{0}, 0.0, 0.0}) : rows.front();
+  store::EndedSums().Put(
+      *database_, {key[0], key[1], key[2], before.Int(3) + jobs, before.Real(4) + usage.gpu_seconds,
+                   before.Real(5) + usage.cost});
+}
+
 void Store::Forget(const std::vector<JobId>& jobs) {
-  JobId last = Fact(kLastForgotten).value_or(0);
   for (const JobId id : jobs) {
     const std::optional<JobRecord> job = FindJob(id);
     CHECK_MSG(job && HasEnded(job->state), "job {} has not ended", id);
-    const std::vector<SqlValue> owner = {job->queue, job->user};
-    UsageRecord total = Usage(id);
-    for (const SqlRow& row :
-         store::ForgottenUsage().Select(*database_, "WHERE queue = ? AND user = ?", owner)) {
-      total.gpu_seconds += row.Real(2);
-      total.cost += row.Real(3);
-    }
-    store::ForgottenUsage().Put(*database_, {job->queue, job->user, total.gpu_seconds, total.cost});
+    CountEnded(*job, -1, {});
     for (const CheckedTable* table :
          {&store::Events(), &store::Attempts(), &store::Usage(), &store::MeasuredTimes()})
       table->Delete(*database_, "job", id);
     store::Jobs().Delete(*database_, "id", id);
-    last = std::max(last, id);
   }
-  store::Facts().Put(*database_, {std::string(kLastForgotten), last});
 }
 
 JobId Store::LastJob() {
-  return Guarded([&] {
-    return std::max(Fact(kLastForgotten).value_or(0),
-                    database_->QueryOne("SELECT max(id) FROM jobs").OptionalInt(0).value_or(0));
-  });
+  return Guarded([&] { return Fact(store::kLastJob).value_or(0); });
 }
 
 std::vector<JobRecord> Store::UnfinishedJobs() {
@@ -144,7 +161,9 @@ std::vector<JobRecord> Store::EndedJobs(const EndedFilter& filter, int limit) {
     query.arguments.emplace_back(int64_t{limit});
     std::vector<JobRecord> jobs;
     for (const SqlRow& row : database_->Query(query.sql + " LIMIT ?", query.arguments)) {
-      JobRecord job = FindJob(row.Int(0)).value();
+      std::optional<JobRecord> found = FindJob(row.Int(0));
+      if (!found) throw CorruptDatabase("an index names a job that is not there");
+      JobRecord& job = *found;
       job.spec.clear();
       job.manifest.clear();
       jobs.push_back(std::move(job));
@@ -183,8 +202,12 @@ std::optional<JobRecord> Store::FindJob(JobId job) {
 std::map<std::string, int64_t> Store::CountByState() {
   return Guarded([&] {
     std::map<std::string, int64_t> counts;
-    for (const SqlRow& row : database_->Query("SELECT state, count(*) FROM jobs GROUP BY state"))
+    for (const SqlRow& row : database_->Query(
+             "SELECT state, count(*) FROM jobs INDEXED BY jobs_unfinished WHERE ended IS "
+             "NULL GROUP BY state"))
       counts[row.Text(0)] = row.Int(1);
+    for (const SqlRow& row : store::EndedSums().Select(*database_))
+      if (row.Int(3) > 0) counts[row.Text(2)] += row.Int(3);
     return counts;
   });
 }
@@ -244,7 +267,8 @@ Measured Store::MeasuredOf(JobId job) {
     const auto rows = store::MeasuredTimes().Select(*database_, "WHERE job = ?", {job});
     if (rows.empty()) return {};
     return {.checkpoint_ms = rows.front().OptionalInt(1),
-            .restart_ms = rows.front().OptionalInt(2)};
+            .restart_ms = rows.front().OptionalInt(2),
+            .killed_after_ms = rows.front().OptionalInt(3)};
   });
 }
 
@@ -257,20 +281,26 @@ std::vector<PoolRecord> Store::Pools() {
   });
 }
 
-// Rows of jobs and their usage have been checked when the store was opened.
+std::vector<CollectionRecord> Store::Collections() {
+  return Guarded([&] {
+    std::vector<CollectionRecord> collections;
+    for (const SqlRow& row : store::Collections().Select(*database_)) {
+      const auto becomes = RecordStateNamed(row.Text(1));
+      if (!becomes || !HasEnded(*becomes)) throw CorruptDatabase("unknown end of a job");
+      collections.push_back({row.Int(0), *becomes, row.Int(2), row.Text(3)});
+    }
+    return collections;
+  });
+}
+
 std::map<QueueAndUser, UsageRecord> Store::UsageOfEnded() {
   return Guarded([&] {
     std::map<QueueAndUser, UsageRecord> sums;
-    const auto add = [&](const SqlRow& row) {
+    for (const SqlRow& row : store::EndedSums().Select(*database_)) {
       UsageRecord& sum = sums[{row.Text(0), row.Text(1)}];
-      sum.gpu_seconds += row.Real(2);
-      sum.cost += row.Real(3);
-    };
-    for (const SqlRow& row : store::ForgottenUsage().Select(*database_)) add(row);
-    for (const SqlRow& row : database_->Query(
-             "SELECT queue, user, sum(gpu_seconds), sum(cost) FROM jobs INDEXED BY jobs_by_owner "
-             "JOIN usage ON job = id WHERE ended IS NOT NULL GROUP BY queue, user"))
-      add(row);
+      sum.gpu_seconds += row.Real(4);
+      sum.cost += row.Real(5);
+    }
     return sums;
   });
 }
@@ -285,7 +315,7 @@ std::vector<LoanRecord> Store::Loans() {
 }
 
 std::optional<TimeMs> Store::AccountedUntil() {
-  return Guarded([&] { return Fact(kAccountedUntil); });
+  return Guarded([&] { return Fact(store::kAccountedUntil); });
 }
 
 std::optional<int64_t> Store::Fact(const std::string& name) {

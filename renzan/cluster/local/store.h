@@ -3,9 +3,11 @@
 // The daemon's memory: one SQLite file. What Transact() has returned from is on the disk and
 // survives kill -9 and a loss of power; what it threw out of never happened.
 //
-// A damaged file is never written to: opening it (and whatever finds damage later) leaves a copy
-// beside it, state.db.corrupt-UTC with its log, and throws Error kData that says what to do. Every
-// row carries a checksum, so that damage SQLite does not see is found too. For one thread.
+// Every row carries a checksum, so that damage SQLite does not see is found too. Opening reads and
+// checks what is needed to go on (jobs that have not ended, nodes, sums), so that it takes as long
+// for a history of any length; rows of jobs that have ended are checked when they are read. A file
+// that has been found damaged is not written to again: there is a copy beside it,
+// state.db.corrupt-UTC with its log, and an Error kData that says what to do. For one thread.
 
 #include <functional>
 #include <map>
@@ -39,9 +41,11 @@ class Store {
   // Not to be nested. Throws Error kIo when the disk is full: nothing has changed then.
   void Transact(const std::function<void()>& change);
 
-  // Within Transact. A record replaces the one with the same key.
+  // Within Transact. A record replaces the one with the same key. The usage of a job is put before
+  // the job's end, after which it does not change.
   void Put(const JobRecord& job);
   void Put(const AttemptRecord& attempt);
+  void Put(const CollectionRecord& collection);  // until the job ends
   void Put(const NodeRecord& node);
   void Put(const RelaxationRecord& relaxation);
   void PutUsage(JobId job, const UsageRecord& usage);
@@ -74,7 +78,8 @@ class Store {
   UsageRecord Usage(JobId job);
   Measured MeasuredOf(JobId job);
   std::vector<PoolRecord> Pools();
-  // Of all that have ended, also those that are forgotten. Reads of every job that is kept.
+  std::vector<CollectionRecord> Collections();
+  // Of all that have ended, also those that are forgotten.
   std::map<QueueAndUser, UsageRecord> UsageOfEnded();
   std::vector<LoanRecord> Loans();
   std::optional<TimeMs> AccountedUntil();
@@ -86,7 +91,13 @@ class Store {
   std::optional<int64_t> Fact(const std::string& name);
   void Create();
   void CheckContent();
+  void CheckLength();
+  void CheckWhole(int64_t version);
+  void CheckSmallTables();
+  void CheckUnfinished();
+  void CountEnded(const JobRecord& job, int64_t jobs, const UsageRecord& usage);
   void Upgrade();
+  void UpgradeToVersion3(int64_t from);
   [[noreturn]] void Refuse(const std::string& what);
 
   std::string path_;

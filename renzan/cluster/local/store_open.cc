@@ -13,8 +13,6 @@
 namespace renzan::cluster::local {
 namespace {
 
-constexpr const char* kSchemaFact = "schema_version";
-
 // Only its owner may read it: jobs' environments are in it.
 void CopyPrivately(const std::string& from, const std::string& to) {
   FileWriter out(to);
@@ -32,7 +30,7 @@ std::string NameForCopy(const std::string& path) {
 }
 
 void MarkVersion(Database& database) {
-  store::Facts().Put(database, {std::string(kSchemaFact), store::kSchemaVersion});
+  store::Facts().Put(database, {std::string(store::kSchemaFact), store::kSchemaVersion});
   database.Run(fmt::format("PRAGMA user_version = {}", store::kSchemaVersion));
 }
 
@@ -68,7 +66,16 @@ void Store::Create() {
     FailErrno(errno, "cannot create " + path_);
 }
 
-// The structure by SQLite's own checks, what is written in it by the rows' checksums.
+// Pages beyond the end would be read as empty ones.
+void Store::CheckLength() {
+  const int64_t pages = database_->QueryOne("PRAGMA page_count").Int(0);
+  const int64_t page_size = database_->QueryOne("PRAGMA page_size").Int(0);
+  // What has been added lately may be in the log only.
+  if (FileExists(path_ + "-wal") && std::filesystem::file_size(path_ + "-wal") > 0) return;
+  if (static_cast<int64_t>(std::filesystem::file_size(path_)) < pages * page_size)
+    throw CorruptDatabase("it has been cut short");
+}
+
 void Store::CheckContent() {
   const int64_t user_version = database_->QueryOne("PRAGMA user_version").Int(0);
   if (user_version > store::kSchemaVersion)
@@ -76,25 +83,67 @@ void Store::CheckContent() {
          "{} was written by a newer version of this program (its tables are of version {}, this "
          "program knows {}): use that version, or start with another --state",
          path_, user_version, store::kSchemaVersion);
-  const std::string verdict = database_->QueryOne("PRAGMA integrity_check(1)").Text(0);
-  if (verdict != "ok") throw CorruptDatabase(verdict);
+  CheckLength();
   std::vector<std::string> expected = store::DefinitionsOf(user_version), found;
   for (const SqlRow& row : database_->Query("SELECT sql FROM sqlite_schema"))
     found.push_back(row.Text(0));
   std::sort(expected.begin(), expected.end());
   std::sort(found.begin(), found.end());
   if (expected != found) throw CorruptDatabase("its tables are not those of this program");
-  for (const CheckedTable* table : store::TablesOf(user_version)) table->Select(*database_);
   const auto version =
-      store::Facts().Select(*database_, "WHERE name = ?", {std::string(kSchemaFact)});
+      store::Facts().Select(*database_, "WHERE name = ?", {std::string(store::kSchemaFact)});
   if (version.empty() || version.front().Int(1) != user_version)
     throw CorruptDatabase("it does not say of which version its tables are");
+  if (user_version < store::kSchemaVersion) {
+    CheckWhole(user_version);
+  } else {
+    CheckSmallTables();
+    CheckUnfinished();
+  }
+}
+
+// Before it is brought up to date, which reads everything anyway.
+void Store::CheckWhole(int64_t version) {
+  const std::string verdict = database_->QueryOne("PRAGMA integrity_check(1)").Text(0);
+  if (verdict != "ok") throw CorruptDatabase(verdict);
+  for (const CheckedTable* table : store::TablesOf(version)) table->Select(*database_);
   if (!database_->Query("PRAGMA foreign_key_check").empty())
     throw CorruptDatabase("rows belong to a job that is not there");
 }
 
-// What a version before this one wrote, whole as it is, gets the tables and indexes that it does
-// not have.
+// Those that do not grow with what has ended: the structure by SQLite's own checks, what is written
+// in it by the rows' checksums.
+void Store::CheckSmallTables() {
+  for (const CheckedTable* table :
+       {&store::Facts(), &store::Nodes(), &store::Pools(), &store::Relaxations(), &store::Loans(),
+        &store::EndedSums(), &store::Collections()}) {
+    const std::string verdict =
+        database_->QueryOne(fmt::format("PRAGMA integrity_check({})", table->name())).Text(0);
+    if (verdict != "ok") throw CorruptDatabase(verdict);
+    table->Select(*database_);
+  }
+}
+
+// They are all there, with their attempts. A page of an index or a table that lost some of them
+// would not be noticed by reading it.
+void Store::CheckUnfinished() {
+  const std::vector<JobRecord> jobs = UnfinishedJobs();
+  if (static_cast<int64_t>(jobs.size()) != Fact(store::kUnfinishedJobs).value_or(0))
+    throw CorruptDatabase("jobs that have not ended are missing");
+  size_t collecting = 0;
+  for (const JobRecord& job : jobs) {
+    if (job.ended) throw CorruptDatabase("an index is not that of its table");
+    if (static_cast<int>(Attempts(job.id).size()) != job.attempts)
+      throw CorruptDatabase(fmt::format("attempts of job {} are missing", job.id));
+    Usage(job.id);
+    MeasuredOf(job.id);
+    Events(job.id);
+    collecting += job.state == RecordState::kCollecting ? 1 : 0;
+  }
+  if (collecting != Collections().size()) throw CorruptDatabase("collections are missing");
+}
+
+// What a version before this one wrote, whole as it is.
 void Store::Upgrade() {
   const int64_t version = database_->QueryOne("PRAGMA user_version").Int(0);
   if (version == store::kSchemaVersion) return;
@@ -103,8 +152,35 @@ void Store::Upgrade() {
     for (const std::string& definition : store::DefinitionsOf(store::kSchemaVersion))
       if (std::find(there.begin(), there.end(), definition) == there.end())
         database_->Run(definition);
+    UpgradeToVersion3(version);
     MarkVersion(*database_);
   });
+}
+
+// Which counts as it goes what the one before read again at every start.
+void Store::UpgradeToVersion3(int64_t from) {
+  JobId last = Fact("last_forgotten_job").value_or(0);
+  int64_t unfinished = 0;
+  for (const SqlRow& row : store::Jobs().Select(*database_)) {
+    const JobRecord job = store::JobOf(row);
+    last = std::max(last, job.id);
+    if (job.ended)
+      CountEnded(job, 1, Usage(job.id));
+    else
+      ++unfinished;
+  }
+  store::Facts().Delete(*database_, "name", std::string("last_forgotten_job"));
+  store::Facts().Put(*database_, {std::string(store::kLastJob), last});
+  store::Facts().Put(*database_, {std::string(store::kUnfinishedJobs), unfinished});
+  if (from < 2) return;
+  for (const SqlRow& row : store::ForgottenUsage().Select(*database_))
+    CountEnded({.queue = row.Text(0), .user = row.Text(1), .state = RecordState::kDone}, 0,
+               {.gpu_seconds = row.Real(2), .cost = row.Real(3)});
+  for (const SqlRow& row : store::MeasuredTimes2().Select(*database_))
+    PutMeasured(row.Int(0),
+                {.checkpoint_ms = row.OptionalInt(1), .restart_ms = row.OptionalInt(2)});
+  for (const CheckedTable* table : {&store::ForgottenUsage(), &store::MeasuredTimes2()})
+    database_->Run("DROP TABLE " + table->name());
 }
 
 // Once: what has been found again later is the same damage.

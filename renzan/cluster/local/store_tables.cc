@@ -117,10 +117,35 @@ const CheckedTable& ForgottenUsage() {
   return table;
 }
 
-const CheckedTable& MeasuredTimes() {
+const CheckedTable& MeasuredTimes2() {
   static const CheckedTable table(
       "measured", {"job INTEGER NOT NULL", "checkpoint_ms INTEGER", "restart_ms INTEGER"}, 1,
       "FOREIGN KEY (job) REFERENCES jobs (id)");
+  return table;
+}
+
+const CheckedTable& MeasuredTimes() {
+  static const CheckedTable table("measured_times",
+                                  {"job INTEGER NOT NULL", "checkpoint_ms INTEGER",
+                                   "restart_ms INTEGER", "killed_after_ms INTEGER"},
+                                  1, "FOREIGN KEY (job) REFERENCES jobs (id)");
+  return table;
+}
+
+const CheckedTable& EndedSums() {
+  static const CheckedTable table(
+      "ended_sums",
+      {"queue TEXT NOT NULL", "user TEXT NOT NULL", "state TEXT NOT NULL", "jobs INTEGER NOT NULL",
+       "gpu_seconds REAL NOT NULL", "cost REAL NOT NULL"},
+      3);
+  return table;
+}
+
+const CheckedTable& Collections() {
+  static const CheckedTable table("collections",
+                                  {"job INTEGER NOT NULL", "becomes TEXT NOT NULL",
+                                   "ended INTEGER NOT NULL", "text TEXT NOT NULL"},
+                                  1, "FOREIGN KEY (job) REFERENCES jobs (id)");
   return table;
 }
 
@@ -134,7 +159,9 @@ const CheckedTable& Pools() {
 std::vector<const CheckedTable*> TablesOf(int64_t version) {
   std::vector<const CheckedTable*> tables = {&Jobs(),        &Attempts(), &Events(), &Nodes(),
                                              &Relaxations(), &Usage(),    &Loans(),  &Facts()};
-  if (version >= 2) tables.insert(tables.end(), {&ForgottenUsage(), &MeasuredTimes(), &Pools()});
+  if (version >= 2) tables.push_back(&Pools());
+  if (version == 2) tables.insert(tables.end(), {&ForgottenUsage(), &MeasuredTimes2()});
+  if (version >= 3) tables.insert(tables.end(), {&MeasuredTimes(), &EndedSums(), &Collections()});
   return tables;
 }
 
@@ -144,6 +171,8 @@ std::vector<std::string> DefinitionsOf(int64_t version) {
   definitions.push_back("CREATE INDEX jobs_by_end ON jobs (ended)");
   if (version >= 2)
     definitions.push_back("CREATE INDEX jobs_by_owner ON jobs (queue, user, state, ended)");
+  if (version >= 3)
+    definitions.push_back("CREATE INDEX jobs_unfinished ON jobs (state) WHERE ended IS NULL");
   return definitions;
 }
 

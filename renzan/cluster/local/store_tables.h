@@ -10,9 +10,16 @@
 
 namespace renzan::cluster::local::store {
 
-// Raised with every change of a definition below. A new version may have tables that the one before
-// did not; a table that changed would need to be copied by Store::Upgrade.
-inline constexpr int64_t kSchemaVersion = 2;
+// Raised with every change of a definition below; Store::Upgrade brings what an older one wrote up
+// to date.
+inline constexpr int64_t kSchemaVersion = 3;
+
+// Facts.
+inline constexpr const char* kSchemaFact = "schema_version";
+inline constexpr const char* kAccountedUntil = "accounted_until";
+// Since version 3. A job that an index or a page has lost is missed by its number.
+inline constexpr const char* kLastJob = "last_job";
+inline constexpr const char* kUnfinishedJobs = "unfinished_jobs";
 
 const CheckedTable& Jobs();
 const CheckedTable& Attempts();
@@ -23,9 +30,14 @@ const CheckedTable& Usage();
 const CheckedTable& Loans();
 const CheckedTable& Facts();  // name, value
 // Since version 2.
-const CheckedTable& ForgottenUsage();  // summed by queue and user
-const CheckedTable& MeasuredTimes();
 const CheckedTable& Pools();
+// Since version 3.
+const CheckedTable& MeasuredTimes();
+const CheckedTable& EndedSums();  // by queue, user and state: how many are kept; usage of all ever
+const CheckedTable& Collections();
+// Of version 2 only.
+const CheckedTable& ForgottenUsage();  // summed by queue and user
+const CheckedTable& MeasuredTimes2();
 
 // Those of a version, in an order in which they can be created.
 std::vector<const CheckedTable*> TablesOf(int64_t version);

@@ -154,6 +154,7 @@ TEST(Store, ATransactionThatThrowsChangesNothing) {
   EXPECT_THROW(store.Transact([&] {
     JobRecord job = SampleJob(1);
     job.state = RecordState::kDone;
+    job.ended = 7;
     store.Put(job);
     store.Put(SampleJob(2));
     Fail(ErrorCode::kIo, "in the middle");
@@ -199,6 +200,7 @@ void MakeVersion1(const std::string& path) {
   database.Transact([&] {
     for (const std::string& definition : store::DefinitionsOf(1)) database.Run(definition);
     store::Jobs().Put(database, store::RowOf(SampleJob(1)));
+    store::Attempts().Put(database, store::RowOf(SampleAttempt(1)));
     store::Facts().Put(database, {std::string("schema_version"), int64_t{1}});
     database.Run("PRAGMA user_version = 1");
   });
@@ -225,6 +227,123 @@ TEST(Store, AnOlderOneThatIsDamagedIsRefused) {
   { Database(path).Run("UPDATE jobs SET name = 'other'"); }
   EXPECT_THROW(Store store(path), Error);
   EXPECT_EQ(CopiesIn(directory).size(), 1u);
+}
+
+// As version 2 had it: jobs 1 (runs), 2 and 3 (ended); what job 4 used, which was forgotten.
+void MakeVersion2(const std::string& path) {
+  Database database(path);
+  database.Transact([&] {
+    for (const std::string& definition : store::DefinitionsOf(2)) database.Run(definition);
+    for (JobId id = 1; id <= 3; ++id) {
+      JobRecord job = SampleJob(id);
+      if (id > 1) job.state = RecordState::kFailed;
+      if (id > 1) job.ended = 100 * id;
+      store::Jobs().Put(database, store::RowOf(job));
+      store::Attempts().Put(database, store::RowOf(SampleAttempt(id)));
+      store::Usage().Put(database, {id, 1.5, 0.25});
+    }
+    store::MeasuredTimes2().Put(database, {int64_t{1}, int64_t{1200}, SqlValue()});
+    store::ForgottenUsage().Put(database, {std::string("default"), std::string("ann"), 10.0, 2.0});
+    store::Facts().Put(database, {std::string("last_forgotten_job"), int64_t{4}});
+    store::Facts().Put(database, {std::string("schema_version"), int64_t{2}});
+    database.Run("PRAGMA user_version = 2");
+  });
+}
+
+TEST(Store, BringsSumsOfVersion2UpToDate) {
+  TemporaryDirectory directory;
+  const std::string path = directory / "state.db";
+  MakeVersion2(path);
+  for (int opened = 0; opened < 2; ++opened) {
+    Store store(path);
+    EXPECT_EQ(store.LastJob(), 4);
+    EXPECT_EQ(store.UnfinishedJobs().size(), 1u);
+    EXPECT_EQ(store.MeasuredOf(1), Measured{.checkpoint_ms = 1200});
+    EXPECT_EQ((store.UsageOfEnded()[{"default", "ann"}].gpu_seconds), 13);
+    EXPECT_EQ((store.UsageOfEnded()[{"default", "ann"}].cost), 2.5);
+    EXPECT_EQ(store.CountByState(),
+              (std::map<std::string, int64_t>{{"running", 1}, {"failed", 2}}));
+  }
+}
+
+void EndJob(Store& store, JobId id, RecordState state) {
+  store.Transact([&] {
+    JobRecord job = SampleJob(id);
+    job.state = state;
+    job.ended = 100 * id;
+    store.Put(job);
+  });
+}
+
+TEST(Store, CountsWhatHasEndedAsItEnds) {
+  TemporaryDirectory directory;
+  Store store(directory / "state.db");
+  Fill(store, 4);
+  EndJob(store, 1, RecordState::kDone);
+  EndJob(store, 2, RecordState::kDone);
+  EndJob(store, 3, RecordState::kFailed);
+  using Counts = std::map<std::string, int64_t>;
+  EXPECT_EQ(store.CountByState(), (Counts{{"running", 1}, {"done", 2}, {"failed", 1}}));
+  EXPECT_EQ((store.UsageOfEnded()[{"default", "ann"}].gpu_seconds), 4.5);
+  store.Transact([&] { store.Forget({1, 3}); });
+  EXPECT_EQ(store.CountByState(), (Counts{{"running", 1}, {"done", 1}}));
+  EXPECT_EQ((store.UsageOfEnded()[{"default", "ann"}].gpu_seconds), 4.5);
+  EXPECT_EQ(store.LastJob(), 4);
+}
+
+TEST(Store, AJobCollectsItsArtifactsUntilItEnds) {
+  TemporaryDirectory directory;
+  const std::string path = directory / "state.db";
+  {
+    Store store(path);
+    Fill(store, 1);
+    store.Transact([&] {
+      JobRecord job = SampleJob(1);
+      job.state = RecordState::kCollecting;
+      store.Put(job);
+      store.Put(CollectionRecord{1, RecordState::kFailed, 77, "failed"});
+    });
+  }
+  Store store(path);
+  ASSERT_EQ(store.Collections().size(), 1u);
+  EXPECT_EQ(store.Collections()[0].becomes, RecordState::kFailed);
+  EXPECT_EQ(store.Collections()[0].ended, 77);
+  EndJob(store, 1, RecordState::kFailed);
+  EXPECT_TRUE(store.Collections().empty());
+}
+
+TEST(Store, WhatHasEndedIsCheckedWhenItIsRead) {
+  TemporaryDirectory directory;
+  const std::string path = directory / "state.db";
+  {
+    Store store(path);
+    Fill(store, 2);
+    EndJob(store, 1, RecordState::kDone);
+  }
+  { Database(path).Run("UPDATE jobs SET name = 'other' WHERE id = 1"); }
+  Store store(path);
+  EXPECT_TRUE(store.FindJob(2));
+  EXPECT_TRUE(CopiesIn(directory).empty());
+  EXPECT_THROW(store.FindJob(1), Error);
+  EXPECT_TRUE(store.damage());
+  EXPECT_EQ(CopiesIn(directory).size(), 1u);
+}
+
+TEST(Store, AJobThatHasNotEndedIsMissedByItsNumber) {
+  for (const char* loss : {"DELETE FROM jobs WHERE id = 2", "DELETE FROM attempts WHERE job = 2"}) {
+    TemporaryDirectory directory;
+    const std::string path = directory / "state.db";
+    {
+      Store store(path);
+      Fill(store, 3);
+    }
+    {
+      Database database(path);
+      database.Run("PRAGMA foreign_keys = OFF");
+      database.Run(loss);
+    }
+    EXPECT_THROW(Store store(path), Error) << loss;
+  }
 }
 
 TEST(Store, RefusesTablesOfANewerVersion) {

@@ -120,6 +120,8 @@ void ClusterConfig::LimitsConfig::Describe(ConfigFields& fields) {
 void ClusterConfig::RetentionConfig::Describe(ConfigFields& fields) {
   DescribeDuration(fields, "keep_ended_for", &keep_ended_for,
                    "then a job and its directory are removed; its usage is kept; 0s: for ever");
+  fields.Range("keep_attempts", &keep_attempts, 1, kMaxCount,
+               "of a job that has not ended, the newest: older ones lose their logs");
 }
 
 int64_t ClusterConfig::RetentionConfig::keep_ended_ms() const {
@@ -151,8 +153,18 @@ void ClusterConfig::Describe(ConfigFields& fields) {
   fields.Section("scheduling", &scheduling, "how often, how soon");
   fields.Section("limits", &limits, "of users who are neither root nor the daemon's own");
   fields.Section("retention", &retention, "how long what has ended is kept");
+  DescribeDuration(fields, "artifacts_timeout", &artifacts_timeout,
+                   "what has not been copied by then stays where it is");
+  fields.Require(TryParseMilliseconds(artifacts_timeout).value_or(1) > 0, "artifacts_timeout",
+                 "must be more than 0");
   fields.Field("enforce_memory", &enforce_memory,
                "a worker that uses more than its resources.memory is killed; 0 is no limit");
+}
+
+int64_t ClusterConfig::artifacts_timeout_ms() const {
+  const std::optional<int64_t> given = TryParseMilliseconds(artifacts_timeout);
+  CHECK_MSG(given.has_value(), "a configuration that has not been read");
+  return *given;
 }
 
 ClusterConfig ReadClusterConfig(const std::string& path, std::span<const std::string> overrides) {

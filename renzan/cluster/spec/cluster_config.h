@@ -81,6 +81,7 @@ struct ClusterConfig {
   struct RetentionConfig {
     // "0s": for ever. Models are in the directories of jobs: nothing is removed unasked.
     std::string keep_ended_for = "0s";
+    int64_t keep_attempts = 10;  // of a job that has not ended
     void Describe(ConfigFields& fields);
     int64_t keep_ended_ms() const;  // after it has been read; 0: for ever
   };
@@ -94,7 +95,9 @@ struct ClusterConfig {
   SchedulingConfig scheduling;
   LimitsConfig limits;
   RetentionConfig retention;
-  bool enforce_memory = true;  // of jobs of the daemon; a simulation has none
+  std::string artifacts_timeout = "10m";  // of copying those of a job
+  int64_t artifacts_timeout_ms() const;   // after it has been read
+  bool enforce_memory = true;             // of jobs of the daemon; a simulation has none
 
   void Describe(ConfigFields& fields);
 };

@@ -171,7 +171,7 @@ Job RandomJob(Draws& draws, Snapshot& snapshot, JobId id) {
   job.submitted = snapshot.now;
   job.grace_ms = draws.Between(1, 60) * kSecond;
   job.restart_cost_ms = draws.Between(0, 60) * kSecond;
-  job.checkpoint_cost_ms = draws.Between(1, 20) * kSecond;
+  job.checkpoint_cost_ms = draws.Between(1, 40) * kSecond;  // some longer than the grace
   job.state_bytes = draws.Between(0, 1 << 30);
   return job;
 }
