@@ -1,4 +1,4 @@
-// renzan nodes [drain|lose|restore NAME]
+// renzan nodes [cordon|drain|lose|restore NAME]
 
 #include <fmt/format.h>
 
@@ -101,16 +101,25 @@ CLI::App* AddActVerb(CLI::App& nodes, const char* action, const char* what, cons
 }  // namespace
 
 void AddNodesVerb(CLI::App& app) {
-  CLI::App* verb = app.add_subcommand("nodes", "List nodes, drain them, try what their loss does");
+  CLI::App* verb =
+      app.add_subcommand("nodes", "List nodes, cordon and drain them, try what their loss does");
   const auto flags = std::make_shared<NodesFlags>();
   verb->add_flag("--json", flags->json, "Print JSON");
   AddSocketOption(*verb, flags->socket);
   verb->require_subcommand(0, 1);
   verb->footer("Amounts are used/there.\nExample: renzan nodes");
 
-  CLI::App* drain =
-      AddActVerb(*verb, "drain", "Empty a node: its workers checkpoint and go elsewhere",
-                 "Example: renzan nodes drain spot-3 --notice 120s", flags);
+  CLI::App* cordon = AddActVerb(*verb, "cordon", "Start nothing new on a node; what runs stays",
+                                "Example: renzan nodes cordon own-3", flags);
+  cordon->callback([flags] {
+    Act(*flags, "cordon", Json::object());
+    fmt::print("{}: cordoned\n", flags->name);
+  });
+
+  CLI::App* drain = AddActVerb(
+      *verb, "drain",
+      "Empty a node: jobs that checkpoint go elsewhere, others stay until they have ended",
+      "With --notice nobody may stay.\nExample: renzan nodes drain spot-3 --notice 120s", flags);
   drain->add_option("--notice", flags->notice,
                     "As a spot notice: the node vanishes after so long (120s)");
   drain->callback([flags] { Drain(*flags); });
@@ -122,8 +131,9 @@ void AddNodesVerb(CLI::App& app) {
     fmt::print("{}: lost\n", flags->name);
   });
 
-  CLI::App* restore = AddActVerb(*verb, "restore", "Bring a drained or lost node back",
+  CLI::App* restore = AddActVerb(*verb, "restore", "Bring a cordoned, drained or lost node back",
                                  "Example: renzan nodes restore spot-3", flags);
+  restore->alias("uncordon");
   restore->callback([flags] {
     const bool done = Act(*flags, "restore", Json::object()).at("done");
     fmt::print("{}: ready{}\n", flags->name, done ? "" : " once its last worker has gone");

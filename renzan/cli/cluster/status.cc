@@ -104,6 +104,8 @@ void Status(const StatusFlags& flags) {
         "NOTHING IS STARTED OR STOPPED: the scheduler's decisions are wrong ({}). Please "
         "report it with the output of `renzan cluster status --json`\n\n",
         status.at("refused_decisions").get<std::string>());
+  for (const Json& fault : status.value("faults", Json::array()))
+    fmt::print("AT FAULT: {} (what touches it is not carried out)\n\n", fault.get<std::string>());
   Table resources({{"resource"}, {"used", kRight}, {"of", kRight}});
   for (const Json& resource : status.at("resources")) {
     const std::string kind = resource.at("name");

@@ -6,23 +6,7 @@
 
 namespace renzan::cluster::check {
 
-std::map<int, int> WorkersByNode(const Placement& placement) {
-  std::map<int, int> workers;
-  for (const Placed& placed : placement) workers[placed.node] += placed.workers;
-  return workers;
-}
-
-Placement Union(const Placement& a, const Placement& b) {
-  std::map<int, int> workers = WorkersByNode(a);
-  for (const Placed& placed : b)
-    workers[placed.node] = std::max(workers[placed.node], placed.workers);
-  Placement both;
-  for (const auto& [node, count] : workers) both.push_back({node, count});
-  return both;
-}
-
-std::string PlacementFault(const Snapshot& snapshot, const Job& job, const Placement& placement) {
-  const Shape& shape = snapshot.shapes[job.shape];
+std::string FormFault(const Snapshot& snapshot, const Placement& placement) {
   for (size_t i = 0; i < placement.size(); ++i) {
     const Placed& placed = placement[i];
     if (placed.node < 0 || placed.node >= static_cast<int>(snapshot.nodes.size()))
@@ -30,10 +14,23 @@ std::string PlacementFault(const Snapshot& snapshot, const Job& job, const Place
     if (placed.workers < 1)
       return fmt::format("{} workers on node {}", placed.workers, placed.node);
     if (i > 0 && placement[i - 1].node >= placed.node) return "nodes are not in order, each once";
+  }
+  return "";
+}
+
+std::string PlacementFault(const Snapshot& snapshot, const Job& job, const Placement& placement,
+                           const Placement& had) {
+  if (const std::string fault = FormFault(snapshot, placement); !fault.empty()) return fault;
+  const Shape& shape = snapshot.shapes[job.shape];
+  std::map<int, int> had_on = WorkersByNode(had);
+  bool any_new = false;
+  for (const Placed& placed : placement) {
+    if (placed.workers <= had_on[placed.node]) continue;
+    any_new = true;
     if (!Matches(snapshot.nodes[placed.node], shape))
       return fmt::format("node {} lacks a required label", snapshot.nodes[placed.node].name);
   }
-  if (!shape.topology_required || placement.empty()) return "";
+  if (!shape.topology_required || !any_new) return "";
   const std::vector<int> domains = DomainsAt(snapshot, shape.topology_level);
   for (const Placed& placed : placement)
     if (domains[placed.node] < 0 || domains[placed.node] != domains[placement[0].node])
@@ -45,11 +42,6 @@ namespace {
 
 void Add(Held& held, const Snapshot& snapshot, const Job& job, const Placement& placement) {
   for (const Placed& placed : placement) held[placed.node] += Of(snapshot, job, placed.workers);
-}
-
-// What a job holds that nothing has been decided about.
-Placement HeldBy(const Job& job) {
-  return job.state == JobState::kResizing ? Union(job.placement, job.target) : job.placement;
 }
 
 void AddStarts(Held& held, const Pass& pass) {

@@ -2,7 +2,7 @@
 
 // What the checks behind CheckDecisions() share: one pass's decisions by job, and what its jobs
 // hold at the moments that matter. Deliberately naive, and shares nothing with the scheduler but
-// the definitions of labels.h.
+// the definitions of labels.h and placements.h.
 
 #include <fmt/format.h>
 
@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "renzan/cluster/core/decisions.h"
+#include "renzan/cluster/core/placements.h"
 #include "renzan/cluster/core/snapshot.h"
 
 namespace renzan::cluster::check {
@@ -31,14 +32,13 @@ struct Pass {
   }
 };
 
-// Workers of each node of a placement.
-std::map<int, int> WorkersByNode(const Placement& placement);
-// The larger of both on each node: what a job holds that moves from one to the other.
-Placement Union(const Placement& a, const Placement& b);
-
-// "": the placement is well formed (sorted, every node once and known, workers >= 1) and keeps the
-// shape's labels and required topology; else what is wrong.
-std::string PlacementFault(const Snapshot& snapshot, const Job& job, const Placement& placement);
+// "": the placement is well formed (sorted, every node once and known, workers >= 1); else what is
+// wrong.
+std::string FormFault(const Snapshot& snapshot, const Placement& placement);
+// "": it is well formed and keeps the shape's labels and required topology where workers are new.
+// Those that `had` has already may stay where they are: labels can be edited while a job runs.
+std::string PlacementFault(const Snapshot& snapshot, const Job& job, const Placement& placement,
+                           const Placement& had = {});
 
 // What is held of every node.
 using Held = std::vector<Resources>;

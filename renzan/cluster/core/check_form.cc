@@ -13,7 +13,7 @@ bool SizeIsRight(const Job& job, const Placement& placement) {
 
 // Of a start, a target or a reservation.
 void CheckGang(Pass& pass, const char* what, const Job& job, const Placement& placement) {
-  const std::string fault = PlacementFault(pass.snapshot, job, placement);
+  const std::string fault = PlacementFault(pass.snapshot, job, placement, job.placement);
   if (!fault.empty())
     pass.Report("{} of job {}: {}", what, job.id, fault);
   else if (!SizeIsRight(job, placement))
@@ -36,6 +36,7 @@ void CheckStarts(Pass& pass) {
     if (job->state != JobState::kPending) pass.Report("job {} starts, is not pending", job->id);
     if (job->eligible_at > pass.snapshot.now)
       pass.Report("job {} starts at {}, before {}", job->id, pass.snapshot.now, job->eligible_at);
+    if (!job->held.empty()) pass.Report("job {} starts and is held: {}", job->id, job->held);
     const bool saves = job->checkpoints && job->checkpoint_cost_ms <= job->grace_ms;
     if (start.backfill && !(saves && job->preemptible))
       pass.Report("job {} is backfilled and cannot be stopped without loss", job->id);
@@ -102,7 +103,7 @@ void CheckReservations(Pass& pass) {
     for (const Placed& placed : reservation.placement) {
       const Node& node = pass.snapshot.nodes[placed.node];
       reserved[placed.node] += Of(pass.snapshot, *job, placed.workers);
-      if (node.state == NodeState::kGone || node.state == NodeState::kDraining)
+      if (node.state != NodeState::kReady && node.state != NodeState::kBooting)
         pass.Report("reservation of job {} on node {}, which leaves", job->id, node.name);
       if (!reserved[placed.node].FitsIn(node.capacity))
         pass.Report("reservation of job {}: node {} is reserved beyond its capacity", job->id,

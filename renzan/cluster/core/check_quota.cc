@@ -1,6 +1,6 @@
 // Ceilings of queues and caps of users hold after the pass, whatever they were before: who is over
-// (a relaxation has expired, a ceiling was lowered) gets nothing more. Only a
-// grand challenge is above them.
+// (a relaxation has expired, a ceiling was lowered) gets nothing more. Jobs that nobody may preempt
+// stay within what their queue is guaranteed. Only a grand challenge is above them.
 
 #include <algorithm>
 
@@ -19,7 +19,7 @@ template <typename Owner>
 std::vector<Usage> UsageAfter(const Pass& pass, size_t owners, Owner owner) {
   std::vector<Usage> usage(owners);
   for (const Job& job : pass.snapshot.jobs) {
-    if (pass.stops.count(job.id) > 0) continue;
+    if (pass.stops.count(job.id) > 0 || owner(job) < 0) continue;
     int before = CountedWorkers(job), after = before;
     if (const auto start = pass.starts.find(job.id); start != pass.starts.end())
       after = NumWorkers(start->second->placement);
@@ -33,9 +33,32 @@ std::vector<Usage> UsageAfter(const Pass& pass, size_t owners, Owner owner) {
   return usage;
 }
 
+void CheckGuarantees(Pass& pass) {
+  const Snapshot& snapshot = pass.snapshot;
+  const std::vector<Usage> usage = UsageAfter(pass, snapshot.queues.size(), [](const Job& job) {
+    return job.preemptible || job.grand_challenge ? -1 : job.queue;
+  });
+  for (int kind = 0; kind < kMaxResources; ++kind) {
+    const bool governed =
+        std::any_of(snapshot.queues.begin(), snapshot.queues.end(), [&](const Queue& queue) {
+          return queue.guaranteed[kind] > 0 || queue.ceiling[kind] != kUnlimited;
+        });
+    for (size_t queue = 0; governed && queue < usage.size(); ++queue) {
+      const int64_t after = usage[queue].before[kind] + usage[queue].added[kind];
+      const int64_t guaranteed = snapshot.queues[queue].guaranteed[kind];
+      if (usage[queue].added[kind] > 0 && after > guaranteed)
+        pass.Report(
+            "queue {}: resource {}: jobs that are not preemptible use {} after this pass, "
+            "guaranteed are {}",
+            snapshot.queues[queue].name, kind, after, guaranteed);
+    }
+  }
+}
+
 }  // namespace
 
 void CheckQuotas(Pass& pass) {
+  CheckGuarantees(pass);
   const Snapshot& snapshot = pass.snapshot;
   const std::vector<Usage> by_queue =
       UsageAfter(pass, snapshot.queues.size(), [](const Job& job) { return job.queue; });

@@ -87,6 +87,15 @@ class Rights {
            std::any_of(job.target.begin(), job.target.end(), leaves);
   }
 
+  bool OnVanishingNode(const Job& job) const {
+    const auto vanishes = [&](const Placed& placed) {
+      const Node& node = snapshot_.nodes[placed.node];
+      return node.state == NodeState::kDraining && node.until != kNever;
+    };
+    return std::any_of(job.placement.begin(), job.placement.end(), vanishes) ||
+           std::any_of(job.target.begin(), job.target.end(), vanishes);
+  }
+
   void CheckWithoutPreemptor(const Victim& victim) {
     const Job& job = *victim.job;
     const bool leaves = OnLeavingNode(job);
@@ -96,6 +105,9 @@ class Rights {
       if (!leaves && !over) pass_.Report("job {} is shrunk on behalf of nobody", job.id);
     } else if (victim.stop->reason == StopReason::kNodeLeaving) {
       if (!leaves) pass_.Report("job {} is stopped, although none of its nodes leaves", job.id);
+      if (leaves && !job.checkpoints && !OnVanishingNode(job))
+        pass_.Report("job {} cannot save its work and is stopped for a node that would wait",
+                     job.id);
     } else if (victim.stop->reason == StopReason::kOverCap) {
       if (!over)
         pass_.Report("job {} is stopped for a cap that holds without it, or does not checkpoint",

@@ -32,6 +32,8 @@ const char* NameOf(WaitReason reason) {
       return "queue ceiling";
     case WaitReason::kUserCap:
       return "user cap";
+    case WaitReason::kGuaranteedQuota:
+      return "guaranteed quota";
     case WaitReason::kResources:
       return "resources";
     case WaitReason::kFragmented:
@@ -42,6 +44,8 @@ const char* NameOf(WaitReason reason) {
       return "victims stopping";
     case WaitReason::kNodesBooting:
       return "nodes booting";
+    case WaitReason::kWithheld:
+      return "withheld";
   }
   CHECK(false);
 }

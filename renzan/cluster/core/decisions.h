@@ -56,11 +56,13 @@ enum class WaitReason {
   kBackoff,          // eligible later
   kQueueCeiling,     // its queue is at its ceiling
   kUserCap,          // its user is at the cap
+  kGuaranteedQuota,  // it is not preemptible, and such jobs use all that its queue is guaranteed
   kResources,        // not enough is free, and nobody may be preempted for it
   kFragmented,       // enough is free in sum, but not on nodes (or in a domain) that can hold it
   kReserved,         // what is free is kept for a job that goes first
   kVictimsStopping,  // its place is being vacated
   kNodesBooting,     // its place is being bought
+  kWithheld,         // what is decided about it is not carried out: something is at fault
 };
 const char* NameOf(WaitReason reason);
 

@@ -5,18 +5,10 @@
 #include <set>
 
 #include "renzan/cluster/core/placement.h"
+#include "renzan/cluster/core/placements.h"
 
 namespace renzan::cluster {
 namespace {
-
-Placement Sum(const Placement& a, const Placement& b) {
-  std::map<int, int> workers;
-  for (const Placed& placed : a) workers[placed.node] += placed.workers;
-  for (const Placed& placed : b) workers[placed.node] += placed.workers;
-  Placement sum;
-  for (const auto& [node, count] : workers) sum.push_back({node, count});
-  return sum;
-}
 
 // The place of as many more workers as there may be.
 std::optional<Placement> More(const ClusterView& view, const Quota& quota, const Job& job,

@@ -20,18 +20,19 @@ Entitlement::Entitlement(const Snapshot& snapshot, const std::function<bool(cons
     : first_(snapshot.jobs.data()), covered_(snapshot.jobs.size()) {
   const std::vector<int> governed = GovernedKinds(snapshot);
   if (governed.empty()) return;
-  using Candidate = std::tuple<int, bool, int>;  // -priority, pending, position
+  using Candidate = std::tuple<bool, int, bool, int>;  // movable, -priority, pending, position
   std::vector<std::vector<Candidate>> queues(snapshot.queues.size());
   for (size_t at = 0; at < snapshot.jobs.size(); ++at) {
     const Job& job = snapshot.jobs[at];
-    if (job.state != JobState::kStopping)
-      queues[job.queue].emplace_back(-job.priority, job.state == JobState::kPending,
-                                     static_cast<int>(at));
+    if (job.state == JobState::kStopping) continue;
+    const bool pending = job.state == JobState::kPending;
+    queues[job.queue].emplace_back(pending || !IsFixed(job), -job.priority, pending,
+                                   static_cast<int>(at));
   }
   for (size_t queue = 0; queue < queues.size(); ++queue) {
     std::sort(queues[queue].begin(), queues[queue].end());
     Resources left = snapshot.queues[queue].guaranteed;
-    for (const auto& [priority, pending, at] : queues[queue]) {
+    for (const auto& [movable, priority, pending, at] : queues[queue]) {
       const Job& job = snapshot.jobs[at];
       const int workers =
           pending ? job.min_workers

@@ -1,9 +1,10 @@
 #pragma once
 
-// Which jobs does a queue's guarantee cover? Higher priority first, among equals those that run,
-// then those that came first; a job that does not fit into what is left of the guarantee is passed
-// over. Covered jobs are the queue's own: no other queue may take their place, and they may take
-// back what others have borrowed.
+// Which jobs does a queue's guarantee cover? First those that run and that nobody may stop: they
+// never borrow, so what the queue has borrowed can always be taken back from the others. Then
+// higher priority first, among equals those that run, then those that came first; a job that does
+// not fit into what is left of the guarantee is skipped. Covered jobs are the queue's own: no other
+// queue may take their place, and they may take back what others have borrowed.
 //
 // Rank is (covered, priority), and nobody is ever stopped but for a job of higher rank. Being
 // covered does not depend on what a pass decides, so a chain of preemptions always climbs and ends.

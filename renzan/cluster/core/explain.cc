@@ -6,8 +6,9 @@
 
 #include "renzan/base/error.h"
 #include "renzan/cluster/core/amounts.h"
-#include "renzan/cluster/core/changes.h"
 #include "renzan/cluster/core/forecast.h"
+#include "renzan/cluster/core/invariants.h"
+#include "renzan/cluster/core/labels.h"
 #include "renzan/cluster/core/quota.h"
 #include "renzan/cluster/core/view.h"
 
@@ -50,6 +51,8 @@ class Reasons {
         return Ceiling();
       case WaitReason::kUserCap:
         return Cap();
+      case WaitReason::kGuaranteedQuota:
+        return Guarantee();
       case WaitReason::kResources:
       case WaitReason::kFragmented:
         return RoomNow();
@@ -64,6 +67,8 @@ class Reasons {
         return Stopping();
       case WaitReason::kNodesBooting:
         return Booting();
+      case WaitReason::kWithheld:
+        break;  // not of the snapshot alone
     }
     CHECK(false);
   }
@@ -89,6 +94,21 @@ class Reasons {
     }
     return fmt::format("queue {} has promised what is left of its ceiling to jobs that go first",
                        queue.name);
+  }
+
+  std::string Guarantee() const {
+    const Queue& queue = snapshot_.queues[job_.queue];
+    const Resources demand = shape_.per_worker * job_.min_workers;
+    for (const int kind : GovernedKinds(snapshot_)) {
+      const int64_t used = quota_.used_by_fixed(job_.queue)[kind];
+      if (demand[kind] == 0 || used + demand[kind] <= queue.guaranteed[kind]) continue;
+      return fmt::format(
+          "it is not preemptible and may only use what queue {} is guaranteed, {}; such jobs use "
+          "{} of it and the job needs {}",
+          queue.name, DescribeAmount(snapshot_, kind, queue.guaranteed[kind]),
+          DescribeAmount(snapshot_, kind, used), DescribeAmount(snapshot_, kind, demand[kind]));
+    }
+    return fmt::format("what queue {} is guaranteed goes to jobs that go first", queue.name);
   }
 
   std::string Cap() const {
@@ -124,7 +144,21 @@ class Reasons {
       why += ", which jobs that go first are waiting for";
     else if (!short_of.empty())
       why += fmt::format("; {}", List(short_of));
+    if (const std::vector<std::string> closed = OutOfService(); !closed.empty())
+      why += fmt::format("; {}", List(closed));
     return why;
+  }
+
+  // Nodes that it could use if something might start there: "own-3 is cordoned".
+  std::vector<std::string> OutOfService() const {
+    std::vector<std::string> closed;
+    for (const Node& node : snapshot_.nodes)
+      if ((node.state == NodeState::kCordoned || node.state == NodeState::kDraining) &&
+          Matches(node, shape_))
+        closed.push_back(
+            fmt::format("{} is {}", node.name,
+                        node.state == NodeState::kCordoned ? "cordoned" : "being drained"));
+    return closed;
   }
 
   // "own-2 has 3 of 8 GPUs free"
@@ -167,8 +201,12 @@ class Reasons {
   Quota quota_;
 };
 
-void Estimate(const Snapshot& snapshot, const ScheduleOptions& options, Explanation& explanation) {
-  const std::optional<Forecast> forecast = ForecastStart(snapshot, explanation.job, options);
+void Estimate(const Snapshot& snapshot, const ScheduleOptions& options, CycleBudget& budget,
+              Explanation& explanation) {
+  const std::optional<Forecast> forecast =
+      ForecastStart(snapshot, explanation.job, options, budget);
+  if (!forecast && budget.exhausted())
+    explanation.estimate_rests_on = "too much has to happen before to work it out";
   if (!forecast) return;
   explanation.estimated_start = forecast->start;
   const int known = forecast->ends_awaited - forecast->ends_assumed;
@@ -184,17 +222,31 @@ void Estimate(const Snapshot& snapshot, const ScheduleOptions& options, Explanat
   explanation.estimate_rests_on = text;
 }
 
+// Nothing that the job or others could change would help.
+std::string WhyWithheld(const Validated& validated) {
+  if (!validated.violations.empty())
+    return fmt::format(
+        "the scheduler would start it or make room for it, but nothing that it has decided is "
+        "carried out: {} (a mistake of this program: please report it)",
+        validated.violations.front());
+  return fmt::format(
+      "the scheduler would start it or make room for it, but that touches what is at fault: {}",
+      List(validated.faults));
+}
+
 }  // namespace
 
-Explanation Explain(const Snapshot& snapshot, JobId id, const ScheduleOptions& options) {
+Explanation Explain(const Snapshot& snapshot, JobId id, const ExplainOptions& options) {
   const Job* job = snapshot.Find(id);
   CHECK(job != nullptr && job->state == JobState::kPending);
-  const Decisions decisions = Schedule(snapshot, options);
+  // What the scheduler wants is not always what happens.
+  const Validated validated = Validate(snapshot, Schedule(snapshot, options.scheduling));
+  const Decisions& decisions = validated.decisions;
   Explanation explanation{.job = id};
   const auto wait = std::find_if(decisions.waits.begin(), decisions.waits.end(),
                                  [=](const Wait& candidate) { return candidate.job == id; });
   if (wait == decisions.waits.end()) {
-    explanation.why = "it starts in the next pass of the scheduler";
+    explanation.why = "it starts in the next cycle of the scheduler";
     explanation.estimated_start = snapshot.now;
     explanation.estimate_rests_on = "there is room for it";
     explanation.place_in_line = 1;
@@ -202,9 +254,18 @@ Explanation Explain(const Snapshot& snapshot, JobId id, const ScheduleOptions& o
   }
   explanation.reason = wait->reason;
   explanation.place_in_line = static_cast<int>(wait - decisions.waits.begin()) + 1;
+  if (wait->reason == WaitReason::kWithheld) {
+    explanation.why = WhyWithheld(validated);
+    return explanation;
+  }
   explanation.why = Reasons(snapshot, *job).Sentence(*wait);
-  explanation.would_start_with = ChangesThatStart(snapshot, id, options);
-  if (wait->reason != WaitReason::kInfeasible) Estimate(snapshot, options, explanation);
+  const int for_changes = options.max_cycles / 2;
+  CycleBudget changes(for_changes, options.cancelled);
+  explanation.would_start_with =
+      ChangesThatStart(snapshot, *wait, options.scheduling, options.rules, changes);
+  if (wait->reason == WaitReason::kInfeasible) return explanation;
+  CycleBudget estimate(options.max_cycles - for_changes - 1, options.cancelled);
+  Estimate(snapshot, options.scheduling, estimate, explanation);
   return explanation;
 }
 

@@ -3,10 +3,12 @@
 // "Why is my job waiting?": the constraint that fails and by how much, the smallest changes that
 // would start it now, and when it will probably start. Pure functions of the snapshot.
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "renzan/cluster/core/changes.h"
 #include "renzan/cluster/core/decisions.h"
 #include "renzan/cluster/core/schedule.h"
 #include "renzan/cluster/core/snapshot.h"
@@ -28,11 +30,19 @@ struct Explanation {
   int place_in_line = 0;  // 1: next
 };
 
-// Explains a pending job. CHECKs that it is one.
-Explanation Explain(const Snapshot& snapshot, JobId job, const ScheduleOptions& options = {});
+struct ExplainOptions {
+  ScheduleOptions scheduling;
+  SubmissionRules rules;
+  // All together; what is not found out by then is not said. Of these, changes may use up to half.
+  int max_cycles = 300;
+  std::function<bool()> cancelled;  // asked before each cycle: nobody waits for the answer any more
+};
 
-// Why the job can never run here, though the cluster were empty and every pool at its maximum; ""
-// if it can. For a job that is being submitted it need not be in the snapshot.
+// Explains a pending job. CHECKs that it is one.
+Explanation Explain(const Snapshot& snapshot, JobId job, const ExplainOptions& options = {});
+
+// Why the job can never run here, though the cluster were empty and all bought for it that may be
+// (pools.h); "" if it can. For a job that is being submitted it need not be in the snapshot.
 std::string WhyInfeasible(const Snapshot& snapshot, const Job& job);
 
 }  // namespace renzan::cluster

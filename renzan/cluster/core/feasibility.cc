@@ -1,6 +1,7 @@
 #include "renzan/cluster/core/feasibility.h"
 
 #include "renzan/cluster/core/explain.h"
+#include "renzan/cluster/core/quota.h"
 #include "renzan/cluster/core/sites.h"
 
 namespace renzan::cluster {
@@ -17,14 +18,16 @@ int64_t Feasibility::Most(int shape) {
 }
 
 bool Feasibility::RulesOut(const Job& job) {
+  if (!job.held.empty()) return true;
   const Snapshot& snapshot = view_.snapshot();
   const bool limited = snapshot.queues[job.queue].ceiling != Queue::Unlimited() ||
-                       snapshot.users[job.user].max_gpus != kUnlimited;
+                       snapshot.users[job.user].max_gpus != kUnlimited || IsFixed(job);
   if (!limited && !snapshot.shapes[job.shape].topology_required &&
       job.min_workers <= Most(job.shape))
     return false;
   // Where no quota counts, every queue's and user's jobs of the shape are alike.
-  const Key key(job.shape, limited ? job.queue : -1, limited ? job.user : -1);
+  const Key key(job.shape, limited ? job.queue : -1, limited ? job.user : -1, job.checkpoints,
+                job.preemptible);
   if (infeasible_.Known(key, job.min_workers)) return true;
   const auto known = feasible_.find(key);
   if (known != feasible_.end() && job.min_workers <= known->second) return false;

@@ -21,7 +21,8 @@ class Feasibility {
   // Workers that the nodes that are there could hold if they were empty.
   int64_t Most(int shape);
 
-  using Key = std::tuple<int, int, int>;  // shape, queue, user; -1: any
+  // Shape, queue and user (-1: any), checkpoints, preemptible.
+  using Key = std::tuple<int, int, int, bool, bool>;
 
   const ClusterView& view_;
   std::map<int, int64_t> most_;

@@ -16,8 +16,8 @@ TimeMs EndOf(const Job& job, TimeMs now) {
 // A world in which everyone does at once what it is told.
 class Future {
  public:
-  Future(const Snapshot& snapshot, const ScheduleOptions& options)
-      : world_(snapshot), options_(options) {
+  Future(const Snapshot& snapshot, const ScheduleOptions& options, CycleBudget& budget)
+      : world_(snapshot), options_(options), budget_(budget) {
     for (Job& job : world_.jobs) {
       known_.push_back(job.expected_end.has_value());
       if (job.state == JobState::kRunning) job.expected_end = EndOf(job, world_.now);
@@ -29,7 +29,7 @@ class Future {
   // Passes until nothing changes any more. True: `job` runs.
   bool Settle(JobId job) {
     constexpr int kMostPasses = 20;
-    for (int pass = 0; pass < kMostPasses; ++pass) {
+    for (int pass = 0; pass < kMostPasses && budget_.Spend(); ++pass) {
       const Decisions decisions = Schedule(world_, options_);
       bool changed = false;
       for (const Stop& stop : decisions.stops) changed |= StopNow(stop);
@@ -105,21 +105,23 @@ class Future {
 
   Snapshot world_;
   const ScheduleOptions& options_;
+  CycleBudget& budget_;
   std::vector<bool> known_;  // by job: its end is not a guess
 };
 
 }  // namespace
 
 std::optional<Forecast> ForecastStart(const Snapshot& snapshot, JobId job,
-                                      const ScheduleOptions& options, int max_ends) {
-  Future future(snapshot, options);
+                                      const ScheduleOptions& options, CycleBudget& budget,
+                                      int max_ends) {
+  Future future(snapshot, options, budget);
   Forecast forecast{snapshot.now};
   for (int end = 0; end <= max_ends; ++end) {
     if (future.Settle(job)) {
       forecast.start = future.now();
       return forecast;
     }
-    if (!future.EndNext(forecast.ends_assumed)) return std::nullopt;
+    if (budget.exhausted() || !future.EndNext(forecast.ends_assumed)) return std::nullopt;
     ++forecast.ends_awaited;
   }
   return std::nullopt;

@@ -4,6 +4,7 @@
 
 #include <optional>
 
+#include "renzan/cluster/core/cycle_budget.h"
 #include "renzan/cluster/core/schedule.h"
 #include "renzan/cluster/core/snapshot.h"
 
@@ -18,8 +19,9 @@ struct Forecast {
 // Where a job's end is not known (Job::expected_end) it is taken to run as long again as it has run
 // already, and at least a minute: without knowledge the best single guess for what has no typical
 // length. Jobs that start on the way are taken to run for an hour. None: after so many ends
-// (`max_ends`) it still would not run, or nothing that ends would help.
+// (`max_ends`) it still would not run, nothing that ends would help, or the budget is spent.
 std::optional<Forecast> ForecastStart(const Snapshot& snapshot, JobId job,
-                                      const ScheduleOptions& options = {}, int max_ends = 200);
+                                      const ScheduleOptions& options, CycleBudget& budget,
+                                      int max_ends = 200);
 
 }  // namespace renzan::cluster

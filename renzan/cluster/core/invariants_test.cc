@@ -9,6 +9,7 @@ namespace {
 using testing::Contains;
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::Not;
 
 constexpr int64_t kGiB = 1024;
 
@@ -151,6 +152,60 @@ TEST_F(Checker, LabelsAndTopology) {
   ExpectFault("node own-0 lacks a required label");
 }
 
+// Somebody edits labels, or renames a pool, while the job runs.
+TEST_F(Checker, LabelsBindOnlyWhereWorkersAreNew) {
+  Job& job = AddRunning(0, 4, {{0, 1}, {2, 1}});
+  SetShape(job, {.per_worker = Gpus(4),
+                 .required = {{"gpu_model", "h100"}},
+                 .topology_level = "rack",
+                 .topology_required = true});
+  job.min_workers = 1;
+  job.max_workers = 3;
+  EXPECT_THAT(CheckSnapshot(world), IsEmpty());
+  ExpectClean();
+  world.nodes[0].state = NodeState::kDraining;
+  decisions.resizes = {{1, {{2, 1}}}};
+  ExpectClean();
+  decisions.resizes = {{1, {{2, 2}}}};
+  ExpectFault("node own-2 lacks a required label");
+}
+
+TEST_F(Checker, AFaultHoldsUpOnlyWhatTouchesIt) {
+  AddRunning(0, 8, {{0, 2}});  // twice what the node has
+  AddRunning(0, 8, {{1, 1}}).min_workers = 2;
+  world.jobs[1].max_workers = 2;
+  AddRunning(0, 8, {{2, 1}});
+  for (int pending = 0; pending < 3; ++pending) Add(0, 8).priority = 1;
+  decisions.starts = {{4, {{0, 1}}}, {5, {{3, 1}}}};
+  decisions.stops = {{2, StopReason::kPreempted, 6}, {3, StopReason::kPreempted, 6}};
+  decisions.waits = {{6, WaitReason::kVictimsStopping}};
+  EXPECT_THAT(CheckDecisions(world, decisions), Not(IsEmpty()));
+
+  Validated validated = Validate(world, decisions);
+  EXPECT_THAT(validated.faults, Not(IsEmpty()));
+  EXPECT_THAT(validated.violations, IsEmpty());
+  ASSERT_THAT(validated.decisions.starts, testing::SizeIs(1));
+  EXPECT_EQ(validated.decisions.starts[0].job, 5);
+  EXPECT_THAT(validated.decisions.stops, IsEmpty());  // one of two would be stopped in vain
+  for (const Wait& wait : validated.decisions.waits) EXPECT_EQ(wait.reason, WaitReason::kWithheld);
+  EXPECT_THAT(validated.decisions.waits, testing::SizeIs(2));
+
+  // Who must go because its node does is told, whatever is wrong with it.
+  world.nodes[1].state = NodeState::kDraining;
+  decisions.stops = {{2, StopReason::kNodeLeaving}};
+  decisions.waits = {{6, WaitReason::kResources}};
+  EXPECT_THAT(Validate(world, decisions).decisions.stops, testing::SizeIs(1));
+
+  // What breaks an invariant by itself is not carried out at all, and neither is the rest.
+  decisions.starts.push_back({6, {{3, 1}}});
+  decisions.waits = {};
+  validated = Validate(world, decisions);
+  EXPECT_THAT(validated.violations, Contains(HasSubstr("node own-3: resource 2: 16 of 8")));
+  EXPECT_THAT(validated.decisions.starts, IsEmpty());
+  EXPECT_THAT(validated.decisions.stops, IsEmpty());
+  EXPECT_THAT(validated.decisions.waits, testing::SizeIs(3));
+}
+
 TEST_F(Checker, CeilingsAndCaps) {
   AddRunning(1, 8, {{0, 1}, {1, 1}});
   Add(1, 8);
@@ -166,6 +221,19 @@ TEST_F(Checker, CeilingsAndCaps) {
   ExpectClean();
   world.users[1].relaxations[0].until = world.now;
   ExpectFault("user bob");
+}
+
+TEST_F(Checker, WhatNobodyMayPreemptStaysWithinTheGuarantee) {
+  AddRunning(0, 4, {{0, 1}}).preemptible = false;
+  AddRunning(0, 8, {{1, 1}});  // borrows
+  Add(0, 4).preemptible = false;
+  decisions.starts = {{3, {{2, 1}}}};
+  ExpectClean();
+  world.queues[0].guaranteed[kGpu] = 7;
+  ExpectFault(
+      "queue a: resource 2: jobs that are not preemptible use 8 after this pass, guaranteed");
+  world.jobs[2].preemptible = true;
+  ExpectClean();
 }
 
 TEST_F(Checker, AGrandChallengeIsAboveQuotas) {

@@ -25,10 +25,14 @@ void LeaveDrainingNodes(ClusterView& view, Quota& quota, Occupants& occupants,
   for (const int index : occupants.jobs()) {
     const Job& job = snapshot.jobs[index];
     Placement stays, leaves;
-    for (const Placed& placed : job.placement)
-      (snapshot.nodes[placed.node].state == NodeState::kDraining ? leaves : stays)
-          .push_back(placed);
-    if (leaves.empty()) continue;
+    bool vanishes = false;
+    for (const Placed& placed : job.placement) {
+      const Node& node = snapshot.nodes[placed.node];
+      const bool drains = node.state == NodeState::kDraining;
+      vanishes |= drains && node.until != kNever;
+      (drains ? leaves : stays).push_back(placed);
+    }
+    if (leaves.empty() || (!job.checkpoints && !vanishes)) continue;
     if (!job.checkpoints || NumWorkers(stays) < job.min_workers) {
       StopJob(index, StopReason::kNodeLeaving, view, quota, occupants, decisions);
       continue;

@@ -11,7 +11,7 @@
 namespace renzan::cluster {
 
 // An elastic job that can go on without its workers on draining nodes is resized to the others, any
-// other one is stopped.
+// other one is stopped. Who cannot save its work stays until it ends, unless the node vanishes.
 void LeaveDrainingNodes(ClusterView& view, Quota& quota, Occupants& occupants,
                         Decisions& decisions);
 

@@ -14,15 +14,6 @@
 namespace renzan::cluster::check {
 namespace {
 
-// How many workers of that size `room` holds, at most `wanted`.
-int WorkersIn(const Resources& room, const Resources& worker, int wanted) {
-  int64_t workers = wanted;
-  for (int kind = 0; kind < kMaxResources; ++kind)
-    if (worker[kind] > 0)
-      workers = std::min(workers, std::max<int64_t>(0, room[kind]) / worker[kind]);
-  return static_cast<int>(workers);
-}
-
 class Search {
  public:
   Search(const Snapshot& snapshot, std::vector<Resources> free, std::vector<Gang> gangs,
@@ -56,7 +47,8 @@ class Search {
     const Shape& shape = ShapeOf(gangs_[gang]);
     std::vector<int> candidates;
     for (const int node : nodes_)
-      if (Matches(snapshot_.nodes[node], shape) && WorkersIn(free_[node], shape.per_worker, 1) > 0)
+      if (Matches(snapshot_.nodes[node], shape) &&
+          WorkersThatFit(free_[node], shape.per_worker, 1) > 0)
         candidates.push_back(node);
     if (!shape.topology_required) return PlaceWorkers(gang, candidates, 0, gangs_[gang].workers);
     const std::vector<int>& domains = domains_.at(shape.topology_level);
@@ -77,12 +69,12 @@ class Search {
     const Resources& worker = ShapeOf(gangs_[gang]).per_worker;
     int64_t room = 0;
     for (size_t i = from; i < candidates.size(); ++i)
-      room += WorkersIn(free_[candidates[i]], worker, workers);
+      room += WorkersThatFit(free_[candidates[i]], worker, workers);
     // Nodes alike are alike: where one of them did not help as the next to be used, none does.
     std::set<std::pair<int, std::array<int64_t, kMaxResources>>> tried;
     for (size_t i = from; i < candidates.size() && room >= workers; ++i) {
       const int node = candidates[i];
-      const int most = WorkersIn(free_[node], worker, workers);
+      const int most = WorkersThatFit(free_[node], worker, workers);
       room -= most;
       if (!tried.emplace(kind_[node], free_[node].amount).second) continue;
       for (int count = most; count > 0; --count) {

@@ -17,8 +17,6 @@
 namespace renzan::cluster {
 namespace {
 
-bool IsScaled(const Pool& pool) { return pool.min_nodes < pool.max_nodes; }
-
 // So many nodes of each pool, and what they cost an hour.
 struct Purchase {
   std::map<int, int> nodes;
@@ -55,6 +53,13 @@ class Scaler {
       if (bought_[pool] > 0)
         decisions_.scale_out.push_back({static_cast<int>(pool), bought_[pool]});
     GiveBack();
+  }
+
+  // Is there room for the job, or could it be bought?
+  bool FindsRoomFor(const Job& job) {
+    for (size_t pool = 0; pool < living_.size(); ++pool) KeepMinimum(static_cast<int>(pool));
+    const Shape& shape = snapshot_.shapes[job.shape];
+    return rooms_.Place(shape, job.min_workers) != Rooms::Fit::kNowhere || Cheapest(job);
   }
 
  private:
@@ -252,7 +257,51 @@ class Scaler {
   Failures<std::pair<int, bool>> hopeless_;  // by shape, and whether the job checkpoints
 };
 
+// The cluster without jobs, with every node ready that can be without being bought.
+Snapshot Emptied(const Snapshot& snapshot, bool scaled_at_minimum) {
+  Snapshot empty{.now = snapshot.now,
+                 .resource_names = snapshot.resource_names,
+                 .topology_levels = snapshot.topology_levels,
+                 .nodes = snapshot.nodes,
+                 .pools = snapshot.pools,
+                 .queues = snapshot.queues,
+                 .users = snapshot.users,
+                 .shapes = snapshot.shapes,
+                 .budget_per_hour = snapshot.budget_per_hour};
+  std::vector<int> ready(snapshot.pools.size());
+  for (Node& node : empty.nodes) {
+    const bool scaled = node.pool >= 0 && IsScaled(snapshot.pools[node.pool]);
+    const bool own = node.pool >= 0 && !scaled;
+    const bool stays = node.state == NodeState::kReady || node.state == NodeState::kBooting;
+    const bool comes_back =
+        own || node.state == NodeState::kCordoned || (node.pool < 0 && MayBeRestored(node));
+    const bool too_many =
+        scaled && scaled_at_minimum && ready[node.pool] >= snapshot.pools[node.pool].min_nodes;
+    node.state = (stays || comes_back) && !too_many ? NodeState::kReady : NodeState::kGone;
+    if (node.pool >= 0) ready[node.pool] += node.state == NodeState::kReady;
+  }
+  for (size_t index = 0; index < snapshot.pools.size(); ++index) {
+    const Pool& pool = snapshot.pools[index];
+    for (; !IsScaled(pool) && ready[index] < pool.max_nodes; ++ready[index])
+      empty.nodes.push_back({.name = pool.name,
+                             .pool = static_cast<int>(index),
+                             .capacity = pool.capacity,
+                             .labels = pool.labels,
+                             .spot = pool.spot});
+  }
+  return empty;
+}
+
 }  // namespace
+
+bool CouldHaveRoom(const Snapshot& snapshot, const Job& job) {
+  for (const bool scaled_at_minimum : {false, true}) {
+    const Snapshot empty = Emptied(snapshot, scaled_at_minimum);
+    Decisions none;
+    if (Scaler(empty, none).FindsRoomFor(job)) return true;
+  }
+  return false;
+}
 
 void ScalePools(const Snapshot& snapshot, Decisions& decisions) {
   if (std::any_of(snapshot.pools.begin(), snapshot.pools.end(), IsScaled))

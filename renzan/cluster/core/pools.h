@@ -23,4 +23,9 @@ namespace renzan::cluster {
 // another.
 void ScalePools(const Snapshot& snapshot, Decisions& decisions);
 
+// If it were the only job: is there room for it, or would the nodes that are missing be bought?
+// Nodes beyond a pool's minimum may be kept, or given back so that the budget is there for others.
+// The job need not be in the snapshot.
+bool CouldHaveRoom(const Snapshot& snapshot, const Job& job);
+
 }  // namespace renzan::cluster

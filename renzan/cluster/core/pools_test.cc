@@ -79,6 +79,23 @@ TEST_F(Pools, SpotOnlyForJobsThatCheckpoint) {
   EXPECT_THAT(Scale().scale_out, testing::ElementsAre(Buys(3, 1)));
 }
 
+// Each of them is what the configuration would have to say, and nothing is that would not help.
+TEST_F(Pools, ExplainAdvisesOnlyWhatWouldBeBought) {
+  world.pools[0].max_nodes = 0;
+  for (const int pool : {2, 2, 2, 2}) AddNode(pool);
+  for (Node& node : world.nodes) node.state = NodeState::kCordoned;
+  Job& job = Add(8, 1);
+  const auto advice = [&] { return Explain(world, job.id).would_start_with; };
+  EXPECT_THAT(advice(), testing::Contains("if pool large could have 5 nodes instead of 4"));
+  EXPECT_THAT(advice(),
+              testing::Contains("if node node were restored (renzan nodes restore node)"));
+  EXPECT_THAT(advice(), Not(testing::Contains(testing::HasSubstr("pool spot"))));
+  world.pools[2].max_nodes = 5;
+  EXPECT_EQ(Explain(world, job.id).reason, WaitReason::kNodesBooting);
+  world.budget_per_hour = 21;
+  EXPECT_THAT(advice(), testing::Contains("if the budget were 25 an hour instead of 21"));
+}
+
 TEST_F(Pools, NeverPartOfAGang) {
   Add(8, 7);  // 2 own and 4 large
   EXPECT_THAT(Scale().scale_out, IsEmpty());

@@ -14,11 +14,14 @@ std::vector<int> GovernedKinds(const Snapshot& snapshot) {
   return kinds;
 }
 
+bool IsFixed(const Job& job) { return !job.preemptible && !job.grand_challenge; }
+
 Quota::Quota(const ClusterView& view)
     : snapshot_(&view.snapshot()),
       total_(view.total()),
       governed_(GovernedKinds(*snapshot_)),
       used_(snapshot_->queues.size()),
+      fixed_(used_.size()),
       gpus_(snapshot_->users.size()) {
   const Snapshot& snapshot = *snapshot_;
   for (const User& user : snapshot.users) caps_.push_back(user.CapAt(snapshot.now));
@@ -32,6 +35,7 @@ Quota::Quota(const ClusterView& view)
 void Quota::Add(const Job& job, int workers) {
   const Resources amount = snapshot_->shapes[job.shape].per_worker * workers;
   used_[job.queue] += amount;
+  if (IsFixed(job)) fixed_[job.queue] += amount;
   ++version_;
   gpus_[job.user] += amount.gpu();
 }
@@ -42,6 +46,11 @@ std::optional<WaitReason> Quota::Forbids(const Job& job, int workers) const {
   if (job.grand_challenge) return std::nullopt;
   const Resources more = snapshot_->shapes[job.shape].per_worker * workers;
   const Resources& ceiling = snapshot_->queues[job.queue].ceiling;
+  if (IsFixed(job))
+    for (const int kind : governed_)
+      if (more[kind] > 0 &&
+          fixed_[job.queue][kind] + more[kind] > snapshot_->queues[job.queue].guaranteed[kind])
+        return WaitReason::kGuaranteedQuota;
   for (const int kind : governed_)
     if (more[kind] > 0 && ceiling[kind] != kUnlimited &&
         used_[job.queue][kind] + more[kind] > ceiling[kind])

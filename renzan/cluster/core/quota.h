@@ -15,6 +15,9 @@ namespace renzan::cluster {
 // The kinds of resources that some queue guarantees or limits.
 std::vector<int> GovernedKinds(const Snapshot& snapshot);
 
+// Nobody may stop it, and it is not above quotas: it may only use what its queue is guaranteed.
+bool IsFixed(const Job& job);
+
 class Quota {
  public:
   // What the cluster has in sum is the measure of shares where nothing is guaranteed.
@@ -24,7 +27,9 @@ class Quota {
   void Add(const Job& job, int workers);
   void Remove(const Job& job, int workers);
 
-  // What forbids so many workers of the job more: its queue's ceiling or its user's cap.
+  // What forbids so many workers of the job more: its queue's ceiling, its user's cap, or, for a
+  // job that nobody may preempt, what its queue is guaranteed. Such jobs never borrow, because what
+  // they borrowed nobody could take back.
   std::optional<WaitReason> Forbids(const Job& job, int workers) const;
   // The most workers more that are allowed, at most `wanted`.
   int MostAllowed(const Job& job, int wanted) const;
@@ -44,6 +49,7 @@ class Quota {
   // Changes whenever something is added or removed.
   uint64_t version() const { return version_; }
   const Resources& used(int queue) const { return used_[queue]; }
+  const Resources& used_by_fixed(int queue) const { return fixed_[queue]; }
   int64_t gpus_of(int user) const { return gpus_[user]; }
 
  private:
@@ -54,6 +60,7 @@ class Quota {
   uint64_t version_ = 0;
   std::vector<int> governed_;
   std::vector<Resources> used_;       // by queue
+  std::vector<Resources> fixed_;      // of that, by jobs that are not preemptible
   std::vector<int64_t> gpus_, caps_;  // by user
 };
 

@@ -3,6 +3,7 @@
 // Amounts of countable resources. Which kind stands at which place is said once per snapshot
 // (Snapshot::resource_names): cpu, memory and gpu always come first. Value types, no threads.
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 
@@ -44,6 +45,15 @@ inline Resources operator-(Resources a, const Resources& b) { return a -= b; }
 inline Resources operator*(Resources a, int64_t times) {
   for (int64_t& amount : a.amount) amount *= times;
   return a;
+}
+
+// How many workers of that size `room` holds, at most `wanted`. Negative room holds none.
+inline int WorkersThatFit(const Resources& room, const Resources& per_worker, int wanted) {
+  int64_t workers = wanted;
+  for (int kind = 0; kind < kMaxResources; ++kind)
+    if (per_worker[kind] > 0)
+      workers = std::min(workers, std::max<int64_t>(0, room[kind]) / per_worker[kind]);
+  return static_cast<int>(workers);
 }
 
 }  // namespace renzan::cluster

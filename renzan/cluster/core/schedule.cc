@@ -10,6 +10,7 @@
 #include "renzan/cluster/core/leaving.h"
 #include "renzan/cluster/core/line.h"
 #include "renzan/cluster/core/placement.h"
+#include "renzan/cluster/core/placements.h"
 #include "renzan/cluster/core/pools.h"
 #include "renzan/cluster/core/preemption.h"
 #include "renzan/cluster/core/reservation.h"
@@ -50,6 +51,7 @@ class Pass {
       decisions_.look_again = std::min(decisions_.look_again, job.eligible_at);
       return Wait(job, WaitReason::kBackoff);
     }
+    if (!job.held.empty()) return Wait(job, WaitReason::kInfeasible);
     const Alike alike = AlikeAs(job);
     if (last_ && last_->first == alike) return WaitLike(job, last_->second);
     if (const auto known = waits_of_alike_.find(alike); known != waits_of_alike_.end()) {
@@ -64,7 +66,7 @@ class Pass {
 
   void Decide(const Job& job) {
     const std::optional<WaitReason> forbidden = quota_.Forbids(job, job.min_workers);
-    if (forbidden == WaitReason::kUserCap) return WaitForQuota(job, *forbidden);
+    if (forbidden && forbidden != WaitReason::kQueueCeiling) return WaitForQuota(job, *forbidden);
     if (!forbidden && (Start(job, /*firm=*/true) || WaitForRoom(job))) return;
     if (Preempt(job)) return;
     if (forbidden) return WaitForQuota(job, *forbidden);
@@ -81,22 +83,23 @@ class Pass {
   // and quota only shrink while the line is walked.
   struct Alike {
     int shape, queue, user, priority, workers;
-    bool checkpoints, backfills, covered, grand_challenge;
+    bool checkpoints, backfills, covered, grand_challenge, preemptible;
     bool operator==(const Alike&) const = default;
   };
   struct HashAlike {
     size_t operator()(const Alike& alike) const {
       size_t hash = 0;
-      for (const int part : {alike.shape, alike.queue, alike.user, alike.priority, alike.workers,
-                             alike.checkpoints + 2 * alike.backfills + 4 * alike.covered})
+      for (const int part :
+           {alike.shape, alike.queue, alike.user, alike.priority, alike.workers,
+            alike.checkpoints + 2 * alike.backfills + 4 * alike.covered + 8 * alike.preemptible})
         hash = (hash ^ static_cast<size_t>(part)) * 0x9e3779b97f4a7c15u;
       return hash ^ hash >> 32;
     }
   };
   Alike AlikeAs(const Job& job) const {
-    return {job.shape,          job.queue,       job.user,         job.priority,
-            job.min_workers,    job.checkpoints, MayBackfill(job), entitlement_.Covers(job),
-            job.grand_challenge};
+    return {job.shape,           job.queue,       job.user,         job.priority,
+            job.min_workers,     job.checkpoints, MayBackfill(job), entitlement_.Covers(job),
+            job.grand_challenge, job.preemptible};
   }
 
   // Into what is reserved. Who has had to go again and again waits for a place of its own.
@@ -194,16 +197,9 @@ class Pass {
       CHECK(right.has_value());
       decisions_.stops.push_back({job.id, *right, on_behalf_of});
     } else {
-      decisions_.resizes.push_back({job.id, Without(job.placement, victim.leaves), on_behalf_of});
+      decisions_.resizes.push_back(
+          {job.id, Difference(job.placement, victim.leaves), on_behalf_of});
     }
-  }
-
-  static Placement Without(Placement placement, const Placement& leaves) {
-    for (const Placed& gone : leaves)
-      for (Placed& placed : placement)
-        if (placed.node == gone.node) placed.workers -= gone.workers;
-    std::erase_if(placement, [](const Placed& placed) { return placed.workers == 0; });
-    return placement;
   }
 
   bool Reserve(const Job& job) {
@@ -217,9 +213,11 @@ class Pass {
   }
 
   bool CouldStart(const Job& job) {
-    return job.eligible_at <= snapshot_.now &&
-           quota_.Forbids(job, job.min_workers) != WaitReason::kUserCap &&
-           !feasibility_.RulesOut(job);
+    if (job.eligible_at > snapshot_.now) return false;
+    const std::optional<WaitReason> forbidden = quota_.Forbids(job, job.min_workers);
+    // Others of its queue may give way to it.
+    if (forbidden && forbidden != WaitReason::kQueueCeiling) return false;
+    return !feasibility_.RulesOut(job);
   }
 
   void WaitForQuota(const Job& job, WaitReason reason) {

@@ -514,5 +514,96 @@ TEST_F(ExplainTest, WhatItSaysWouldStartTheJobDoes) {
   EXPECT_THAT(Started(Run()), ElementsAre(job));
 }
 
+TEST_F(ExplainTest, CostsNoMoreCyclesThanItMay) {
+  Nodes(4);
+  for (int job = 0; job < 60; ++job) Add({.priority = job % 7, .gpus = 8});
+  const JobId job = Add({.workers = 3, .gpus = 8});
+  int cycles = 0;
+  const auto count = [&] {
+    ++cycles;
+    return false;
+  };
+  const Explanation explanation = Explain(world, job, {.max_cycles = 40, .cancelled = count});
+  EXPECT_LE(cycles, 40);
+  EXPECT_GT(cycles, 20);
+  EXPECT_THAT(explanation.estimate_rests_on, HasSubstr("too much"));
+  cycles = 0;
+  Explain(world, job, {.cancelled = [&] { return ++cycles > 3; }});
+  EXPECT_LE(cycles, 10);  // each question that is left asks once
+}
+
+TEST_F(ExplainTest, AdvisesNothingThatWouldBeRefused) {
+  Nodes(1);
+  Add({.gpus = 6, .on = {{0, 1}}});
+  const JobId job = Add({.gpus = 8});
+  ExplainOptions options{.rules = {.max_priority = 0}};
+  const auto advice = [&] { return Explain(world, job, options).would_start_with; };
+  EXPECT_THAT(advice(), testing::Contains("with 2 GPUs a worker instead of 8"));
+  EXPECT_THAT(advice(), testing::Each(testing::Not(HasSubstr("with priority"))));
+  options.rules.round_up = [](const Resources& worker) -> std::optional<Resources> {
+    if (worker.gpu() > 1) return Resources{.amount = {1'000, 1024, 8}};
+    return Resources{.amount = {1'000, 1024, 1}};
+  };
+  EXPECT_THAT(advice(), testing::Contains("with 1 GPU a worker instead of 8"));
+}
+
+TEST_F(ScheduleTest, CordonDrainAndNotice) {
+  Nodes(2);
+  const JobId saves = Add({.gpus = 4, .on = {{0, 1}}});
+  const JobId cannot = Add({.gpus = 4, .checkpoints = false, .on = {{0, 1}}});
+  world.nodes[0].state = NodeState::kCordoned;
+  const JobId next = Add({.gpus = 4});
+  Decisions decisions = Run();
+  EXPECT_THAT(Stopped(decisions), IsEmpty());
+  ASSERT_THAT(Started(decisions), ElementsAre(next));
+  EXPECT_THAT(decisions.starts[0].placement, ElementsAre(Placed{1, 1}));
+  world.nodes[0].state = NodeState::kDraining;
+  EXPECT_THAT(Stopped(Run()), ElementsAre(saves));
+  world.nodes[0].until = kNow + 60'000;
+  EXPECT_THAT(Stopped(Run()), ElementsAre(saves, cannot));
+}
+
+TEST_F(ScheduleTest, WhatNobodyMayPreemptDoesNotBorrow) {
+  Nodes(2);
+  TwoQueues(8, 8);
+  Add({.gpus = 8, .on = {{0, 1}}, .preemptible = false});
+  const JobId borrows = Add({.gpus = 8});
+  const JobId fixed = Add({.gpus = 4, .preemptible = false});
+  const Decisions decisions = Run();
+  EXPECT_THAT(Started(decisions), ElementsAre(borrows));
+  EXPECT_EQ(ReasonOf(decisions, fixed), WaitReason::kGuaranteedQuota);
+  const Explanation explanation = Explain(world, fixed);
+  EXPECT_THAT(explanation.why, HasSubstr("queue a is guaranteed, 8 GPUs; such jobs use 8 GPUs"));
+  EXPECT_EQ(WhyInfeasible(world, *world.Find(fixed)), "");
+  const JobId never = Add({.workers = 3, .gpus = 4, .preemptible = false});
+  EXPECT_THAT(WhyInfeasible(world, *world.Find(never)), HasSubstr("not preemptible"));
+  EXPECT_EQ(ReasonOf(Run(), never), WaitReason::kInfeasible);
+  world.queues = {{.name = "a"}};  // without quotas there is nothing to borrow
+  EXPECT_EQ(WhyInfeasible(world, *world.Find(never)), "");
+}
+
+// Then what its queue has beyond the guarantee is of the others, who give it back.
+TEST_F(ScheduleTest, WhatNobodyMayPreemptIsCoveredFirst) {
+  Nodes(2);
+  TwoQueues(8, 8);
+  const JobId movable = Add({.priority = 1, .gpus = 8, .on = {{0, 1}}});
+  Add({.gpus = 8, .on = {{1, 1}}, .preemptible = false});
+  Add({.queue = 1, .gpus = 8});
+  EXPECT_THAT(Stopped(Run()), ElementsAre(movable));
+}
+
+TEST_F(ScheduleTest, ExplainDoesNotPromiseAStartThatIsWithheld) {
+  Nodes(1);
+  Add({.gpus = 6, .on = {{0, 1}}});
+  world.nodes[0].capacity[kGpu] = 5;  // a fault: more is held than there is
+  Nodes(1, 8);
+  EXPECT_THAT(Explain(world, Add({.gpus = 8})).why, HasSubstr("next cycle"));
+  world.jobs.back().placement = {{1, 1}};  // another: it is pending
+  const Explanation explanation = Explain(world, 2);
+  EXPECT_EQ(explanation.reason, WaitReason::kWithheld);
+  EXPECT_THAT(explanation.why, HasSubstr("at fault: "));
+  EXPECT_THAT(explanation.why, HasSubstr("job 2 is pending and has a placement"));
+}
+
 }  // namespace
 }  // namespace renzan::cluster

@@ -19,15 +19,19 @@ struct Site {
   const Pool* pool = nullptr;  // of what is yet to come
 };
 
-// Nodes that are ready, booting or emptied by an operator (if no pool can replace them), and one
-// site for what each pool can have beyond its nodes that stay. Also a pool that is never scaled may
-// get a lost node back. The sites point into the snapshot.
-std::vector<Site> PossibleSites(const Snapshot& snapshot);
+// Nodes are bought for it and given back.
+inline bool IsScaled(const Pool& pool) { return pool.min_nodes < pool.max_nodes; }
+
+// An operator has taken the node out of use, and may give it free again.
+bool MayBeRestored(const Node& node);
+
+// Nodes that are ready, booting, cordoned or emptied by an operator (if no pool can replace them),
+// and one site for what each pool can have beyond its nodes that stay; without `spot`, not what
+// spot pools could buy beyond their minimum. Also a pool that is never scaled may get a lost node
+// back. The sites point into the snapshot.
+std::vector<Site> PossibleSites(const Snapshot& snapshot, bool spot);
 
 // "own-0", or "a node of pool spot".
 std::string NameOf(const Site& site);
-
-// How many workers of that size `room` holds, at most `wanted`. Negative room holds none.
-int WorkersThatFit(const Resources& room, const Resources& per_worker, int wanted);
 
 }  // namespace renzan::cluster

@@ -29,10 +29,18 @@ using Labels = std::map<std::string, std::string>;
 
 enum class NodeState {
   kReady,
-  kBooting,   // bought, not there yet; ready at `until`
-  kDraining,  // goes away at `until` (spot notice, scale in) or is being emptied by an operator
+  kBooting,  // bought, not there yet; ready at `until`
+  // Nothing starts here. It goes away at `until` (spot notice, scale in), or, if that is kNever, is
+  // being emptied by an operator: then who can save its work leaves, and who cannot may end.
+  kDraining,
   kGone,      // lost, given back; kept so that indices stay valid
+  kCordoned,  // nothing starts here; who runs stays
 };
+
+// The machine is there, whether or not anything may start on it.
+inline bool IsThere(NodeState state) {
+  return state != NodeState::kBooting && state != NodeState::kGone;
+}
 
 struct Node {
   std::string name;
@@ -141,6 +149,7 @@ struct Job {
 
   JobState state = JobState::kPending;
   TimeMs eligible_at = 0;  // not started before (back-off)
+  std::string held;        // why it may not be started at all; empty: it may
 
   // While kRunning, kStopping or kResizing:
   Placement placement;

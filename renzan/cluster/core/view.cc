@@ -2,6 +2,7 @@
 
 #include "renzan/base/error.h"
 #include "renzan/cluster/core/labels.h"
+#include "renzan/cluster/core/placements.h"
 
 namespace renzan::cluster {
 namespace {
@@ -18,18 +19,6 @@ int64_t LevelUnit(const Snapshot& snapshot, int kind) {
   return (largest + LevelIndex::kLevels - 2) / (LevelIndex::kLevels - 1);
 }
 
-// What `placement` has on nodes beyond what `rest` has there.
-Placement Less(const Placement& placement, const Placement& rest) {
-  Placement difference;
-  for (const Placed& placed : placement) {
-    int workers = placed.workers;
-    for (const Placed& kept : rest)
-      if (kept.node == placed.node) workers -= kept.workers;
-    if (workers > 0) difference.push_back({placed.node, workers});
-  }
-  return difference;
-}
-
 Resources Smaller(Resources a, const Resources& b) {
   for (int kind = 0; kind < kMaxResources; ++kind) a[kind] = std::min(a[kind], b[kind]);
   return a;
@@ -39,13 +28,12 @@ Resources Smaller(Resources a, const Resources& b) {
 
 ClusterView::ClusterView(const Snapshot& snapshot)
     : snapshot_(&snapshot),
-      kinds_(static_cast<int>(snapshot.resource_names.size())),
       packing_kind_(PackingKind(snapshot)),
       nodes_(snapshot.nodes.size()),
       coming_(static_cast<int>(snapshot.nodes.size())),
       now_index_(num_nodes(), LevelUnit(snapshot, packing_kind_)),
       later_index_(now_index_) {
-  CHECK(kinds_ <= kMaxResources);
+  CHECK(snapshot.resource_names.size() <= kMaxResources);
   for (int node = 0; node < num_nodes(); ++node) {
     const Node& facts = snapshot.nodes[node];
     nodes_[node] = {facts.capacity, facts.capacity, facts.capacity};
@@ -71,7 +59,7 @@ void ClusterView::Hold(const Job& job) {
   const bool resizes = job.state == JobState::kResizing;
   for (const Placed& placed : job.placement) nodes_[placed.node].now -= each * placed.workers;
   if (resizes)
-    for (const Placed& placed : Less(job.target, job.placement))
+    for (const Placed& placed : Difference(job.target, job.placement))
       nodes_[placed.node].now -= each * placed.workers;
   if (leaves) return;
   for (const Placed& placed : resizes ? job.target : job.placement) {
@@ -91,17 +79,9 @@ Resources ClusterView::Free(int node, Room room) const {
 }
 
 int ClusterView::Count(const Shape& shape, int node, Room room, bool firm) const {
-  const NodeRoom& free = nodes_[node];
-  int64_t count = std::numeric_limits<int>::max();
-  for (int kind = 0; kind < kinds_; ++kind) {
-    const int64_t each = shape.per_worker[kind];
-    if (each <= 0) continue;
-    int64_t amount = free.vacated[kind];
-    if (room == Room::kNow) amount = std::min(amount, free.now[kind]);
-    if (firm) amount = std::min(amount, free.firm[kind]);
-    count = std::min(count, amount < each ? 0 : amount / each);
-  }
-  return static_cast<int>(count);
+  Resources free = Free(node, room);
+  if (firm) free = Smaller(free, nodes_[node].firm);
+  return WorkersThatFit(free, shape.per_worker, std::numeric_limits<int>::max());
 }
 
 const std::vector<NodeSet>& ClusterView::Tiers(int shape, bool checkpoints) const {

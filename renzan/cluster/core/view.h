@@ -75,7 +75,6 @@ class ClusterView {
   void Hold(const Job& job);
 
   const Snapshot* snapshot_;
-  int kinds_;  // in use
   int packing_kind_;
   Resources total_, free_now_;
   int64_t free_later_ = 0;

@@ -1,15 +1,18 @@
 // Why a job can never run here: the first bound that it breaks, from the narrowest question (its
-// quota) to the widest (all nodes together).
+// quota) to the widest (all nodes together), and then what would not be bought for it.
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <set>
 
 #include "renzan/cluster/core/amounts.h"
 #include "renzan/cluster/core/explain.h"
 #include "renzan/cluster/core/labels.h"
+#include "renzan/cluster/core/pools.h"
+#include "renzan/cluster/core/quota.h"
 #include "renzan/cluster/core/sites.h"
 
 namespace renzan::cluster {
@@ -23,6 +26,14 @@ std::string WhyNotByQuota(const Snapshot& snapshot, const Job& job) {
   if (job.grand_challenge) return "";  // above quotas
   const Resources needs = snapshot.shapes[job.shape].per_worker * job.min_workers;
   const Queue& queue = snapshot.queues[job.queue];
+  if (IsFixed(job))
+    for (const int kind : GovernedKinds(snapshot))
+      if (needs[kind] > 0 && needs[kind] > queue.guaranteed[kind])
+        return fmt::format(
+            "needs {}; a job that is not preemptible may only use what its queue is guaranteed, "
+            "and queue {} is guaranteed {}",
+            DescribeAmount(snapshot, kind, needs[kind]), queue.name,
+            DescribeAmount(snapshot, kind, queue.guaranteed[kind]));
   for (int kind = 0; kind < kMaxResources; ++kind)
     if (needs[kind] > 0 && needs[kind] > queue.ceiling[kind])
       return fmt::format("needs {}; the ceiling of queue {} is {}",
@@ -101,14 +112,9 @@ std::string WhyNoDomain(const Snapshot& snapshot, const std::vector<Site>& sites
                      room.empty() ? "none" : "the largest (" + largest->first + ")", most);
 }
 
-}  // namespace
-
-std::string WhyInfeasible(const Snapshot& snapshot, const Job& job) {
-  const std::string quota = WhyNotByQuota(snapshot, job);
-  if (!quota.empty()) return quota;
-
+// "": these sites have room for it.
+std::string WhyNoRoom(const Snapshot& snapshot, const std::vector<Site>& sites, const Job& job) {
   const Shape& shape = snapshot.shapes[job.shape];
-  std::vector<Site> sites = PossibleSites(snapshot);
   if (sites.empty()) return "the cluster has no nodes";
   std::vector<Site> matching;
   for (const Site& site : sites)
@@ -131,6 +137,29 @@ std::string WhyInfeasible(const Snapshot& snapshot, const Job& job) {
                      DescribeResources(snapshot, shape.per_worker),
                      grows ? "with every pool at its maximum" : "on the empty cluster", room,
                      shape.required.empty() ? "" : " on nodes with its labels");
+}
+
+}  // namespace
+
+std::string WhyInfeasible(const Snapshot& snapshot, const Job& job) {
+  if (!job.held.empty()) return job.held;
+  if (std::string why = WhyNotByQuota(snapshot, job); !why.empty()) return why;
+  if (std::string why = WhyNoRoom(snapshot, PossibleSites(snapshot, true), job); !why.empty())
+    return why;
+  if (!job.checkpoints)
+    if (std::string why = WhyNoRoom(snapshot, PossibleSites(snapshot, false), job); !why.empty())
+      return why +
+             "; spot nodes are only bought for jobs that checkpoint (checkpoint: {on_stop: true})";
+  const bool may_be_short =
+      std::any_of(snapshot.pools.begin(), snapshot.pools.end(),
+                  [](const Pool& pool) { return IsScaled(pool) && pool.price_per_hour > 0; });
+  if (!may_be_short || std::isinf(snapshot.budget_per_hour) || CouldHaveRoom(snapshot, job))
+    return "";
+  return fmt::format(
+      "needs {} of {}; the budget of {} an hour does not pay for the nodes that would have to be "
+      "bought",
+      Workers(job.min_workers), DescribeResources(snapshot, snapshot.shapes[job.shape].per_worker),
+      snapshot.budget_per_hour);
 }
 
 }  // namespace renzan::cluster

@@ -89,6 +89,39 @@ TEST_F(Infeasible, NoDomainHoldsIt) {
   EXPECT_EQ(Why(3, shape), "");
 }
 
+TEST_F(Infeasible, OnlyWhatWouldBeBoughtCounts) {
+  EXPECT_EQ(Why(5, {.per_worker = Gpus(8)}), "");
+  world.pools[0].spot = true;
+  EXPECT_EQ(Why(2, {.per_worker = Gpus(8)}), "");
+  EXPECT_EQ(
+      Why(5, {.per_worker = Gpus(8)}),
+      "needs 5 workers of 8 GPUs, 8 CPUs and 8 GiB of memory; on the empty cluster there is "
+      "room for 2; spot nodes are only bought for jobs that checkpoint (checkpoint: {on_stop: "
+      "true})");
+  world.pools[0].min_nodes = 1;  // is always there
+  EXPECT_EQ(Why(3, {.per_worker = Gpus(8)}), "");
+  job.checkpoints = true;
+  EXPECT_EQ(Why(5, {.per_worker = Gpus(8)}), "");
+
+  world.pools[0].price_per_hour = 10;
+  world.budget_per_hour = 25;
+  EXPECT_EQ(Why(4, {.per_worker = Gpus(8)}), "");
+  EXPECT_EQ(Why(5, {.per_worker = Gpus(8)}),
+            "needs 5 workers of 8 GPUs, 8 CPUs and 8 GiB of memory; the budget of 25 an hour does "
+            "not pay for the nodes that would have to be bought");
+  // What others have bought is given back; what fits on what is there needs no budget.
+  world.nodes.push_back({.name = "cloud-0", .pool = 0, .capacity = Gpus(8)});
+  EXPECT_EQ(Why(4, {.per_worker = Gpus(8)}), "");
+  world.budget_per_hour = 0;
+  EXPECT_EQ(Why(3, {.per_worker = Gpus(8)}), "");
+  EXPECT_NE(Why(4, {.per_worker = Gpus(8)}), "");
+}
+
+TEST_F(Infeasible, AHeldJobSaysWhy) {
+  job.held = "there is no rdma any more";
+  EXPECT_EQ(Why(1, {}), job.held);
+}
+
 TEST_F(Infeasible, QuotasBelowItsMinimum) {
   world.queues[0].ceiling[kGpu] = 15;
   EXPECT_EQ(Why(2, {.per_worker = Gpus(8)}),

@@ -34,6 +34,7 @@ const std::vector<Route>& Routes() {
       {"POST", {"v1", "jobs", "*", "preempt"}, ChangeJob},
       {"POST", {"v1", "jobs", "*", "checkpoint"}, ChangeJob},
       {"GET", {"v1", "nodes"}, ListNodes},
+      {"POST", {"v1", "nodes", "*", "cordon"}, ChangeNode},
       {"POST", {"v1", "nodes", "*", "drain"}, ChangeNode},
       {"POST", {"v1", "nodes", "*", "lose"}, ChangeNode},
       {"POST", {"v1", "nodes", "*", "restore"}, ChangeNode},

@@ -5,6 +5,7 @@
 // controller they have the loop's thread do.
 
 #include <functional>
+#include <limits>
 #include <map>
 #include <memory>
 #include <string>
@@ -13,6 +14,7 @@
 #include "renzan/base/error.h"
 #include "renzan/cluster/core/schedule.h"
 #include "renzan/cluster/local/controller.h"
+#include "renzan/cluster/local/explain_gate.h"
 #include "renzan/cluster/local/log_stream.h"
 #include "renzan/cluster/local/loop.h"
 
@@ -44,6 +46,8 @@ struct ApiContext {
   spec::WorkerShapes shapes = {};  // the configured ones
   std::string tcp = {};            // the address for those with the token; empty: none
   int stop_fd = -1;                // can be read once the server is to end
+  int max_priority = std::numeric_limits<int>::max();  // of jobs of ordinary users
+  std::shared_ptr<ExplainGate> explain_gate = std::make_shared<ExplainGate>();
 };
 
 // Wrong in form: 400 with code kUsage. Others say that the state is wrong.

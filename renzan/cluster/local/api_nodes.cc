@@ -67,6 +67,8 @@ ApiResponse ChangeNode(const ApiContext& context, const ApiRequest& request) {
       controller.Lose(name, request.caller);
     } else if (verb == "restore") {
       done = controller.Restore(name, request.caller);
+    } else if (verb == "cordon") {
+      controller.Cordon(name, request.caller);
     } else {
       std::optional<TimeMs> notice_ms;
       if (notice) notice_ms = static_cast<TimeMs>(*notice * 1000);

@@ -83,7 +83,7 @@ class ApiServerTest : public ::testing::Test {
         ControllerOptions{.state_dir = directory_.path(),
                           .uid = ::geteuid(),
                           .schedule = [](const Snapshot& snapshot) { return Schedule(snapshot); },
-                          .check = CheckDecisions,
+                          .validate = Validate,
                           .why_infeasible = [](const Snapshot&, const Job& job) -> std::string {
                             return job.min_workers > 9 ? "there is no room for so many" : "";
                           }},

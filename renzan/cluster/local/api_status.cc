@@ -45,7 +45,7 @@ Totals Sum(const Snapshot& snapshot) {
   totals.by_pool.resize(snapshot.pools.size());
   for (const Node& node : snapshot.nodes) {
     ++totals.nodes[NameOf(node.state)];
-    const bool there = node.state == NodeState::kReady || node.state == NodeState::kDraining;
+    const bool there = IsThere(node.state);
     if (there) totals.capacity += node.capacity;
     if (there && node.pool >= 0) ++totals.by_pool[node.pool];
   }
@@ -80,10 +80,12 @@ ApiResponse ClusterStatus(const ApiContext& context, const ApiRequest&) {
   std::map<std::string, int64_t> jobs;
   std::vector<PoolHistory> pools;
   std::string refused;
+  std::vector<std::string> faults;
   const Snapshot snapshot = context.loop.Run([&](Controller& controller) {
     jobs = controller.store().CountByState();
     pools = controller.pool_histories();
     refused = controller.refused();
+    faults = controller.faults();
     return controller.snapshot();
   });
   const Totals totals = Sum(snapshot);
@@ -109,6 +111,7 @@ ApiResponse ClusterStatus(const ApiContext& context, const ApiRequest&) {
     body["shapes"][name] = {
         {"cpu", shape.cpu}, {"memory", shape.memory}, {"gpu", shape.gpu}, {"other", shape.other}};
   if (!refused.empty()) body["refused_decisions"] = refused;
+  if (!faults.empty()) body["faults"] = faults;
   body["pools"] = Json::array();
   for (size_t pool = 0; pool < pools.size(); ++pool)
     body["pools"].push_back(

@@ -10,9 +10,7 @@
 namespace renzan::cluster::local {
 namespace {
 
-constexpr TimeMs kRetryMs = 1000;          // after an error of the disk
-constexpr TimeMs kProgressFreshMs = 2000;  // a status read so lately serves the scheduler
-constexpr TimeMs kRefusedAgainMs = 10'000;
+constexpr TimeMs kRetryMs = 1000;  // after an error of the disk
 
 }  // namespace
 
@@ -45,26 +43,7 @@ TimeMs Controller::Turn() {
     FinishEnded();
     AdvanceCollections();
     RemoveOldFiles();
-    if (dirty_ || now >= look_again_) {
-      dirty_ = false;
-      for (auto& [id, live] : live_)
-        if (live.record.state == RecordState::kRunning) ReadProgress(live, now - kProgressFreshMs);
-      const Decisions decisions = options_.schedule(snapshot_);
-      waits_.clear();
-      for (const Wait& wait : decisions.waits) waits_[wait.job] = wait;
-      // What is overdue has been asked for; it is not worth asking all the time.
-      look_again_ = decisions.look_again > now ? decisions.look_again : now + kRetryMs;
-      const auto broken = options_.check(snapshot_, decisions);
-      const std::string refused = std::exchange(refused_, broken.empty() ? "" : broken[0]);
-      if (broken.empty()) {
-        CarryOut(decisions);
-      } else {
-        // Much of what is decided depends on the time: the next ones may be right.
-        look_again_ = std::min(look_again_, now + kRefusedAgainMs);
-        if (refused != refused_)
-          LogError("the scheduler's decisions are not carried out, they are wrong: {}", refused_);
-      }
-    }
+    if (dirty_ || now >= look_again_) Decide();
   } catch (const Error& error) {
     if (store_.damage()) throw;
     LogError("{}; trying again in {} s", error.what(), kRetryMs / 1000);

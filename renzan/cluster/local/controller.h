@@ -18,6 +18,7 @@
 #include "renzan/base/clock.h"
 #include "renzan/base/error.h"
 #include "renzan/cluster/core/decisions.h"
+#include "renzan/cluster/core/invariants.h"
 #include "renzan/cluster/local/agent.h"
 #include "renzan/cluster/local/outcome.h"
 #include "renzan/cluster/local/pool_history.h"
@@ -70,8 +71,8 @@ struct ControllerOptions {
   uid_t uid = 0;
   bool enforce_memory = true;  // as ClusterConfig says
   std::function<Decisions(const Snapshot&)> schedule;
-  // What the decisions would break; they are not carried out if anything.
-  std::function<std::vector<std::string>(const Snapshot&, const Decisions&)> check;
+  // What of the decisions may be carried out.
+  std::function<Validated(const Snapshot&, Decisions)> validate;
   // Why a job can never run here; "" if it can.
   std::function<std::string(const Snapshot&, const Job&)> why_infeasible;
   spec::ClusterConfig::LimitsConfig limits = {};
@@ -86,8 +87,8 @@ class Controller {
   Controller(ControllerOptions options, Snapshot cluster, Store& store, Agent& agent,
              const Clock& clock);
 
-  // Once, first of all: takes up what the daemon before has left. Throws Error kConfig when the
-  // configuration has no place for a job that was submitted under another one.
+  // Once, first of all: takes up what the daemon before has left. A job that the configuration has
+  // no place for any more is held (Job::held).
   void Recover();
 
   // --- What happens.
@@ -106,7 +107,10 @@ class Controller {
   RecordState Cancel(JobId job, const Caller& caller);
   RecordState Preempt(JobId job, const Caller& caller);
   void Checkpoint(JobId job, const Caller& caller);
-  // The node vanishes after `notice_ms`, or is kept empty until it is restored.
+  // Nothing starts on the node any more, until it is restored; who runs there stays.
+  void Cordon(const std::string& node, const Caller& caller);
+  // The node vanishes after `notice_ms`; or nothing starts there until it is restored, who saves
+  // its work leaves, and who cannot may end.
   void Drain(const std::string& node, std::optional<TimeMs> notice_ms, const Caller& caller);
   void Lose(const std::string& node, const Caller& caller);
   // False: it is lost and will be ready once its last worker has gone.
@@ -126,8 +130,10 @@ class Controller {
   std::map<QueueAndUser, UsageRecord> UsageUntilNow();
   std::vector<LoanRecord> LoansUntilNow();
   const std::vector<PoolHistory>& pool_histories();
-  // What is wrong with the scheduler's last decisions, which were not carried out; else empty.
+  // What is wrong with the scheduler's last decisions, none of which were carried out; else empty.
   const std::string& refused() const { return refused_; }
+  // What is wrong with jobs and nodes; decisions that touch them are not carried out.
+  const std::vector<std::string>& faults() const { return faults_; }
   // Throws Error kNoPermission unless the caller may see and change the job.
   void RequireOwner(const JobRecord& job, const Caller& caller) const;
   void RequireOperator(const Caller& caller) const;
@@ -139,7 +145,7 @@ class Controller {
 
  private:
   struct LiveJob {
-    JobRecord record;
+    JobRecord record;  // without specification and manifest, which are in the store
     spec::JobSpec spec;
     RetryPolicy policy;
     std::optional<AttemptRecord> attempt;  // the one that has not ended
@@ -151,6 +157,7 @@ class Controller {
     Measured measured;
     int pruned = 0;            // attempts before this one have been removed
     bool stop_untold = false;  // it has to stop and does not know
+    int64_t text_bytes = 0;    // of the specification and the manifest
     // Its processes were gone when the daemon came up: the last that is known of them.
     std::optional<TimeMs> lost_at;
   };
@@ -166,8 +173,9 @@ class Controller {
 
   // controller_commands.cc
   bool IsOperator(const Caller& caller) const;
-  void RequireWithinLimits(const spec::JobSpec& spec, const Caller& caller) const;
+  void RequireWithinLimits(const Submission& submission, int64_t text_bytes) const;
   JobId Take(const Submission& submission);
+  static int64_t ForgetTexts(JobRecord& record);
 
   // controller_recover.cc
   void RecoverNodes();
@@ -176,6 +184,8 @@ class Controller {
   void Adopt(LiveJob& live, Job& job);
   int NodeForLeftOver(const NodeShare& share, const Job& job);
   Job MakeRecoveredJob(const JobRecord& record, const spec::JobSpec& spec);
+  Job MakeHeldJob(const JobRecord& record, spec::JobSpec spec, const std::string& why);
+  static spec::JobSpec SpecFromRecord(const JobRecord& record);
 
   // controller_end.cc
   void FinishEnded();
@@ -196,6 +206,7 @@ class Controller {
   TimeMs NextCollectionEvent() const;
 
   // controller_decisions.cc
+  void Decide();
   void CarryOut(const Decisions& decisions);
   bool StartJob(LiveJob& live, const Placement& placement, bool backfill);
   AttemptPlan PlanOf(const LiveJob& live) const;
@@ -215,6 +226,7 @@ class Controller {
   void AdvanceNodes();
   int FindNode(const std::string& name) const;  // -1: there is none
   int NodeNamed(const std::string& name) const;
+  int NodeInService(const std::string& name) const;
   void SetNode(int node, NodeState state, TimeMs until);
   void Vanish(int node);
   void EndWorkersOn(int node);
@@ -271,6 +283,7 @@ class Controller {
   std::set<int> restored_;        // of those, that are ready again then
   std::map<JobId, Wait> waits_;   // of the last pass
   std::string refused_;
+  std::vector<std::string> faults_;
   bool dirty_ = true;  // the scheduler has not seen everything
   TimeMs look_again_ = kNever;
   TimeMs retry_at_ = kNever;  // after an error of the disk

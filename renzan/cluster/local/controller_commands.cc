@@ -5,6 +5,7 @@
 #include "renzan/cluster/local/controller.h"
 #include "renzan/cluster/local/job_policy.h"
 #include "renzan/cluster/local/measured.h"
+#include "renzan/cluster/spec/amounts.h"
 #include "renzan/cluster/spec/cluster_config.h"
 
 namespace renzan::cluster::local {
@@ -13,7 +14,17 @@ bool Controller::IsOperator(const Caller& caller) const {
   return caller.uid == options_.uid || caller.uid == 0;
 }
 
-void Controller::RequireWithinLimits(const spec::JobSpec& spec, const Caller& caller) const {
+// Returns how large they were.
+int64_t Controller::ForgetTexts(JobRecord& record) {
+  const size_t bytes = record.spec.size() + record.manifest.size();
+  record.spec = std::string();
+  record.manifest = std::string();
+  return static_cast<int64_t>(bytes);
+}
+
+void Controller::RequireWithinLimits(const Submission& submission, int64_t text_bytes) const {
+  const Caller& caller = submission.caller;
+  const spec::JobSpec& spec = submission.spec;
   if (IsOperator(caller)) return;
   const spec::ClusterConfig::LimitsConfig& limits = options_.limits;
   constexpr const char* kWhoMay = "the operator may, or may raise";
@@ -27,15 +38,24 @@ void Controller::RequireWithinLimits(const spec::JobSpec& spec, const Caller& ca
   if (!spec.preemptible && !limits.not_preemptible)
     Fail(ErrorCode::kNoPermission,
          "preemptible: false: your jobs must be preemptible ({} limits.not_preemptible)", kWhoMay);
-  const auto pending = std::count_if(live_.begin(), live_.end(), [&](const auto& each) {
-    return each.second.record.uid == caller.uid &&
-           each.second.record.state == RecordState::kPending;
-  });
+  int64_t pending = 0, bytes = text_bytes;
+  for (const auto& [id, live] : live_) {
+    if (live.record.uid != caller.uid || live.record.state != RecordState::kPending) continue;
+    ++pending;
+    bytes += live.text_bytes;
+  }
   if (pending >= limits.max_pending_jobs)
     Fail(ErrorCode::kNoPermission,
          "you have {} pending jobs, and may have at most {}: wait until some have started ({} "
          "limits.max_pending_jobs)",
          pending, limits.max_pending_jobs, kWhoMay);
+  const int64_t most = ParseMebibytes(limits.max_pending_specs) << 20;
+  if (bytes > most)
+    Fail(ErrorCode::kNoPermission,
+         "the specifications of your {} pending jobs and of this one take {} KiB, and may take {} "
+         "KiB: wait until some have started, or keep large data in files ({} "
+         "limits.max_pending_specs)",
+         pending, bytes >> 10, most >> 10, kWhoMay);
 }
 
 // What a job that is refused, or that the disk does not take, has added to the snapshot goes again.
@@ -60,7 +80,8 @@ JobId Controller::Take(const Submission& submission) {
   const TimeMs now = Now();
   const JobId id = last_job_ + 1;
   const spec::JobSpec& spec = submission.spec;
-  RequireWithinLimits(spec, caller);
+  std::string yaml = spec::PrintJobSpec(spec);
+  RequireWithinLimits(submission, static_cast<int64_t>(yaml.size() + submission.manifest.size()));
   const Job job = spec::MakeJob(snapshot_, spec, submission.caller.name, id, now);
   if (const std::string why = options_.why_infeasible(snapshot_, job); !why.empty())
     Fail(ErrorCode::kConfig, "{}: this job can never run here: {}", submission.source, why);
@@ -69,7 +90,7 @@ JobId Controller::Take(const Submission& submission) {
   JobRecord record{.id = id,
                    .name = spec.name,
                    .queue = spec.queue,
-                   .spec = spec::PrintJobSpec(spec),
+                   .spec = std::move(yaml),
                    .source = submission.source,
                    .submit_dir = submission.submit_dir,
                    .user = submission.caller.name,
@@ -86,7 +107,9 @@ JobId Controller::Take(const Submission& submission) {
   Commit(record, std::nullopt, "submitted", fmt::format("by {}", record.user), now);
   last_job_ = id;
   snapshot_.jobs.push_back(job);  // the highest id: still sorted
-  live_.emplace(id, LiveJob{.record = record, .spec = spec, .policy = RetryPolicyOf(spec)});
+  LiveJob& live = live_[id] = {.record = std::move(record), .spec = spec};
+  live.policy = RetryPolicyOf(spec);
+  live.text_bytes = ForgetTexts(live.record);
   return id;
 }
 
@@ -185,8 +208,7 @@ JobView Controller::ViewOf(const JobRecord& record) {
 }
 
 JobView Controller::View(JobId id) {
-  const auto at = live_.find(id);
-  const auto record = at != live_.end() ? at->second.record : store_.FindJob(id);
+  const auto record = store_.FindJob(id);
   if (!record) Fail(ErrorCode::kNoInput, "there is no job {}: `renzan jobs --all` lists them", id);
   JobView view = ViewOf(*record);
   view.measured = store_.MeasuredOf(id);
@@ -211,8 +233,6 @@ JobList Controller::List(const JobFilter& filter) {
         (wanted.state && record.state != *wanted.state))
       return;
     list.jobs.push_back(ViewOf(record));
-    list.jobs.back().record.spec.clear();
-    list.jobs.back().record.manifest.clear();
   };
   for (const auto& [id, live] : live_) add(live.record);
   for (const auto& [id, collection] : collections_) add(collection.record);

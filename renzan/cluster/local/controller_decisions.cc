@@ -16,6 +16,9 @@ namespace {
 
 // A job that has been asked for a checkpoint gets this long to write it.
 constexpr TimeMs kBetweenCheckpointRequestsMs = 30'000;
+constexpr TimeMs kProgressFreshMs = 2000;  // a status read so lately serves the scheduler
+constexpr TimeMs kLookAgainMs = 1000;
+constexpr TimeMs kRefusedAgainMs = 10'000;
 
 std::string Describe(const NamedPlacement& placement) {
   std::string text;
@@ -37,6 +40,32 @@ void MakeDirectoryFor(const std::string& path, uid_t uid, gid_t gid) {
 }
 
 }  // namespace
+
+void Controller::Decide() {
+  const TimeMs now = snapshot_.now;
+  dirty_ = false;
+  for (auto& [id, live] : live_)
+    if (live.record.state == RecordState::kRunning) ReadProgress(live, now - kProgressFreshMs);
+  Validated validated = options_.validate(snapshot_, options_.schedule(snapshot_));
+  const Decisions& decisions = validated.decisions;
+  waits_.clear();
+  for (const Wait& wait : decisions.waits) waits_[wait.job] = wait;
+  // What is overdue has been asked for; it is not worth asking all the time.
+  look_again_ = decisions.look_again > now ? decisions.look_again : now + kLookAgainMs;
+  if (validated.faults != faults_)
+    for (const std::string& fault : validated.faults)
+      LogError("decisions that touch it are not carried out: {}", fault);
+  faults_ = std::move(validated.faults);
+  const std::vector<std::string>& broken = validated.violations;
+  const std::string refused = std::exchange(refused_, broken.empty() ? "" : broken[0]);
+  if (!refused_.empty()) {
+    // Much of what is decided depends on the time: the next ones may be right.
+    look_again_ = std::min(look_again_, now + kRefusedAgainMs);
+    if (refused != refused_)
+      LogError("the scheduler's decisions are not carried out, they are wrong: {}", refused_);
+  }
+  CarryOut(decisions);
+}
 
 void Controller::CarryOut(const Decisions& decisions) {
   for (const Stop& stop : decisions.stops)
@@ -71,7 +100,7 @@ void Controller::PrepareDirectories(const LiveJob& live) {
     // The environment in it may hold secrets: nobody may come in before it is closed to others.
     // Syncs the directory, with those made before: one wait for the disk for all of them.
     const std::string manifest = directory + "/manifest.json";
-    WriteFileAtomically(manifest, record.manifest + "\n");
+    WriteFileAtomically(manifest, store_.FindJob(record.id).value().manifest + "\n");
     change_mode(manifest, 0600);
   }
   change_mode(directory, 0711);

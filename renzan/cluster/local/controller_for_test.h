@@ -48,7 +48,7 @@ class ControllerTest : public ::testing::Test {
                           .uid = daemon_uid_,
                           .enforce_memory = config_.enforce_memory,
                           .schedule = [this](const Snapshot& snapshot) { return Decide(snapshot); },
-                          .check = CheckDecisions,
+                          .validate = Validate,
                           .why_infeasible = [](const Snapshot&, const Job& job) -> std::string {
                             return job.min_workers > 99 ? "there is no room for so many" : "";
                           },

@@ -57,6 +57,18 @@ TEST_F(LimitsTest, OfUsersAndNotOfTheOperator) {
     EXPECT_EQ(Refusal(each, operator_), "");
   EXPECT_EQ(Refusal("priority: 5", ann_), "");
 
+  config_.limits = {.max_pending_specs = "1MiB"};
+  Restart();
+  for (const NodeShare& share : {NodeShare{"own-0"}, NodeShare{"own-1"}})
+    controller_->Cordon(share.node, operator_);
+  const std::string large = "environment: {DATA: " + std::string(300'000, 'x') + "}";
+  for (int job = 0; job < 3; ++job) EXPECT_EQ(Refusal(large, ann_), "");
+  EXPECT_THAT(Refusal(large, ann_), HasSubstr("limits.max_pending_specs"));
+  EXPECT_EQ(Refusal(large, operator_), "");
+  Restart();  // what was taken before counts
+  EXPECT_THAT(Refusal(large, ann_), HasSubstr("limits.max_pending_specs"));
+  for (const char* node : {"own-0", "own-1"}) controller_->Restore(node, operator_);
+
   config_.limits = {.not_preemptible = true, .grand_challenge = true};
   Restart();
   EXPECT_EQ(Refusal("grand_challenge: true", ann_), "");

@@ -98,8 +98,7 @@ void Controller::ObserveNodes() {
   const TimeMs now = std::max(Now(), nodes_observed_until_);
   const TimeMs passed = now - std::exchange(nodes_observed_until_, now);
   for (const Node& node : snapshot_.nodes)
-    if (node.pool >= 0 && (node.state == NodeState::kReady || node.state == NodeState::kDraining))
-      pools_[node.pool].seen.node_ms += passed;
+    if (node.pool >= 0 && IsThere(node.state)) pools_[node.pool].seen.node_ms += passed;
   for (size_t pool = 0; pool < pools_.size(); ++pool)
     snapshot_.pools[pool].interruptions_per_hour = InterruptionsPerHour(pools_[pool]);
 }

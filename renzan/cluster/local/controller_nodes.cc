@@ -5,6 +5,14 @@
 #include "renzan/cluster/spec/cluster_config.h"
 
 namespace renzan::cluster::local {
+namespace {
+
+// It vanishes at a time that is known.
+bool IsAnnounced(const Node& node) {
+  return node.state == NodeState::kDraining && node.until != kNever;
+}
+
+}  // namespace
 
 int Controller::FindNode(const std::string& name) const {
   for (size_t node = 0; node < snapshot_.nodes.size(); ++node)
@@ -147,17 +155,32 @@ void Controller::GiveBack(int node) {
   if (!InUse(node)) SetNode(node, NodeState::kGone, kNever);
 }
 
+// Throws Error kUsage for one that there is nothing to take out of service.
+int Controller::NodeInService(const std::string& name) const {
+  const int node = NodeNamed(name);
+  const NodeState state = snapshot_.nodes[node].state;
+  if (!IsThere(state))
+    Fail(ErrorCode::kUsage, "node {} is {}: it is not in service", name, NameOf(state));
+  if (vanishing_.count(node))
+    Fail(ErrorCode::kUsage, "node {} is lost: its workers are being ended already", name);
+  return node;
+}
+
+void Controller::Cordon(const std::string& name, const Caller& caller) {
+  RequireOperator(caller);
+  const int node = NodeInService(name);
+  if (IsAnnounced(snapshot_.nodes[node]))
+    Fail(ErrorCode::kUsage, "node {} is about to vanish: it cannot be kept", name);
+  snapshot_.now = Now();
+  SetNode(node, NodeState::kCordoned, kNever);
+}
+
 void Controller::Drain(const std::string& name, std::optional<TimeMs> notice_ms,
                        const Caller& caller) {
   RequireOperator(caller);
-  const int node = NodeNamed(name);
-  const NodeState state = snapshot_.nodes[node].state;
-  if (state == NodeState::kGone || state == NodeState::kBooting)
-    Fail(ErrorCode::kUsage, "node {} is {}: there is nothing to drain", name, NameOf(state));
-  if (vanishing_.count(node))
-    Fail(ErrorCode::kUsage, "node {} is lost: its workers are being ended already", name);
+  const int node = NodeInService(name);
   snapshot_.now = Now();
-  const bool announced = state == NodeState::kDraining && snapshot_.nodes[node].until != kNever;
+  const bool announced = IsAnnounced(snapshot_.nodes[node]);
   SetNode(node, NodeState::kDraining, notice_ms ? snapshot_.now + *notice_ms : kNever);
   if (notice_ms) TellStoppingJobs(node);
   if (notice_ms && !announced) CountInterruption(node);
@@ -168,7 +191,7 @@ void Controller::Lose(const std::string& name, const Caller& caller) {
   const int node = NodeNamed(name);
   const NodeState state = snapshot_.nodes[node].state;
   if (state == NodeState::kGone) Fail(ErrorCode::kUsage, "node {} is gone already", name);
-  const bool announced = state == NodeState::kDraining && snapshot_.nodes[node].until != kNever;
+  const bool announced = IsAnnounced(snapshot_.nodes[node]);
   snapshot_.now = Now();
   Vanish(node);
   if (!announced && state != NodeState::kBooting) CountInterruption(node);

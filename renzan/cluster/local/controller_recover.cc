@@ -72,22 +72,59 @@ Job Controller::MakeRecoveredJob(const JobRecord& record, const spec::JobSpec& s
   try {
     return spec::MakeJob(snapshot_, spec, record.user, record.id, record.submitted);
   } catch (const Error& error) {
-    Fail(ErrorCode::kConfig,
-         "job {} has no place in this configuration ({}): start with the one it was submitted "
-         "under, and cancel it or let it end before changing that",
-         record.id, error.what());
+    return MakeHeldJob(record, spec, error.what());
   }
+}
+
+// One whose specification names what this configuration does not have. If it runs it may end; it is
+// not started again until somebody puts that right.
+Job Controller::MakeHeldJob(const JobRecord& record, spec::JobSpec spec, const std::string& why) {
+  spec.resources.other.clear();
+  spec.constraints.topology.clear();
+  spec.constraints.topology_required = false;
+  Job job = spec::MakeJob(snapshot_, spec, record.user, record.id, record.submitted);
+  job.held = fmt::format(
+      "the configuration has changed since it was submitted ({}): start the daemon with the one "
+      "that it was submitted under, or cancel the job",
+      why);
+  LogError("job {} is held: {}", record.id, job.held);
+  return job;
+}
+
+// What a specification that this version cannot read must have said, as far as it was written down
+// beside it.
+spec::JobSpec Controller::SpecFromRecord(const JobRecord& record) {
+  spec::JobSpec spec;
+  spec.name = record.name;
+  spec.queue = record.queue;
+  spec.priority = record.priority;
+  spec.replicas = fmt::format("{}..{}", record.min_workers, record.max_workers);
+  spec.resources.cpu = static_cast<double>(record.cpu_millis) / 1000;
+  spec.resources.memory = fmt::format("{}MiB", record.memory_mib);
+  spec.resources.gpu = record.gpus;
+  spec.command = {"false"};  // it is held
+  return spec;
 }
 
 void Controller::RecoverJob(JobRecord record) {
   if (record.state == RecordState::kCollecting) return RecoverCollection(std::move(record));
-  const spec::JobSpec spec = spec::ReadJobSpec(record.spec, fmt::format("job {}", record.id));
+  spec::JobSpec spec;
+  std::string unreadable;
+  try {
+    spec = spec::ReadJobSpec(record.spec, fmt::format("job {}", record.id));
+  } catch (const Error& error) {
+    spec = SpecFromRecord(record);
+    unreadable = fmt::format("this version cannot read its specification: {}", error.what());
+    LogError("job {} is held: {}", record.id, unreadable);
+  }
   Job job = MakeRecoveredJob(record, spec);
+  if (!unreadable.empty()) job.held = unreadable + ": cancel the job and submit it again";
   job.eligible_at = record.eligible_at;
   job.preemptions = record.preemptions;
   const JobId id = record.id;
-  LiveJob& live =
-      live_[id] = {.record = std::move(record), .spec = spec, .policy = RetryPolicyOf(spec)};
+  LiveJob& live = live_[id] = {.record = std::move(record), .spec = std::move(spec)};
+  live.policy = RetryPolicyOf(live.spec);
+  live.text_bytes = ForgetTexts(live.record);
   live.measured = store_.MeasuredOf(id);
   ApplyMeasured(live.measured, job);
   for (const AttemptRecord& attempt : store_.Attempts(id))

@@ -152,6 +152,38 @@ TEST_F(ControllerTest, AResizedJobStartsAtItsTarget) {
   EXPECT_EQ(controller_->snapshot().Find(job)->placement, target);
 }
 
+TEST_F(ControllerTest, OnACordonedNodeNothingStartsAndWhatRunsStays) {
+  const JobId runs = Submit(kObeying);
+  Settle();
+  const std::string node = controller_->View(runs).placement[0].node;
+  const std::string other = node == "own-0" ? "own-1" : "own-0";
+  controller_->Cordon(node, operator_);
+  controller_->Cordon(other, operator_);
+  const JobId waits = Submit(kObeying);
+  Settle();
+  EXPECT_EQ(State(runs), RecordState::kRunning);
+  EXPECT_EQ(State(waits), RecordState::kPending);
+  Restart();
+  Settle();
+  EXPECT_EQ(State(waits), RecordState::kPending);
+  controller_->Restore(other, operator_);
+  Settle();
+  EXPECT_EQ(State(waits), RecordState::kRunning);
+  EXPECT_THROW(controller_->Cordon(other, bob_), Error);
+}
+
+TEST_F(ControllerTest, WhoCannotSaveEndsOnADrainedNode) {
+  const JobId saves = Submit(kObeying);
+  const JobId cannot = Submit("command: [a]\nresources: {gpu: 4}");
+  Settle();
+  for (const char* node : {"own-0", "own-1"}) controller_->Drain(node, std::nullopt, operator_);
+  Settle();
+  EXPECT_EQ(State(saves), RecordState::kStopping);
+  EXPECT_EQ(State(cannot), RecordState::kRunning);
+  End(cannot, EndedBy::kItself, 0);
+  EXPECT_EQ(State(cannot), RecordState::kDone);
+}
+
 TEST_F(ControllerTest, ADrainedSpotNodeVanishesWhenItsTimeIsUp) {
   const JobId job = Submit(kObeying);
   Settle();

@@ -5,6 +5,7 @@
 
 #include <csignal>
 
+#include "renzan/cluster/core/explain.h"
 #include "renzan/cluster/local/controller_for_test.h"
 
 namespace renzan::cluster::local {
@@ -54,6 +55,51 @@ TEST_F(ControllerTest, WithoutRoomNothingIsTakenAndNothingChanges) {
   EXPECT_THAT(RunOf(running).stops, IsEmpty());
   EXPECT_EQ(controller_->snapshot().nodes[0].state, NodeState::kReady);
   EXPECT_EQ(Submit(kSmall), running + 1);
+}
+
+// The configuration loses what a job in the store asks for: the others go on, and it says why it
+// does not.
+TEST_F(ControllerTest, AJobThatTheConfigurationHasNoPlaceForIsHeld) {
+  config_.topology = {"rack"};
+  config_.pools["own"].resources.other["rdma"] = 2;
+  Restart();
+  const JobId runs = Submit("command: [a]\nresources: {gpu: 1, other: {rdma: 1}}");
+  Settle();
+  const JobId waits = Submit("command: [a]\nresources: {gpu: 9, other: {rdma: 1}}");
+  const JobId level = Submit("command: [a]\nresources: {gpu: 9}\nconstraints: {topology: rack}");
+  config_.topology.clear();
+  config_.pools["own"].resources.other.clear();
+  Restart();
+  const JobId other = Submit(kSmall);
+  Settle();
+  EXPECT_EQ(State(runs), RecordState::kRunning);
+  EXPECT_EQ(State(other), RecordState::kRunning);
+  for (const JobId job : {waits, level}) {
+    EXPECT_EQ(State(job), RecordState::kPending);
+    EXPECT_EQ(controller_->View(job).reason, "infeasible");
+  }
+  EXPECT_THAT(WhyInfeasible(controller_->snapshot(), *controller_->snapshot().Find(waits)),
+              HasSubstr("the resource 'rdma', which no pool of nodes has"));
+  EXPECT_THAT(WhyInfeasible(controller_->snapshot(), *controller_->snapshot().Find(level)),
+              HasSubstr("topology level"));
+  EXPECT_EQ(controller_->Cancel(waits, ann_), RecordState::kCancelled);
+}
+
+// A pool is renamed, or its labels are edited, while a job runs that asks for the old ones.
+TEST_F(ControllerTest, OneJobThatNoLongerFitsItsNodeHoldsUpNobody) {
+  config_.pools["own"].labels["gpu_model"] = "a100";
+  Restart();
+  const JobId adopted =
+      Submit(std::string(kSmall) + "\nconstraints: {required: {gpu_model: a100}}");
+  Settle();
+  ASSERT_EQ(State(adopted), RecordState::kRunning);
+  config_.pools["own"].labels["gpu_model"] = "h100";
+  Restart();
+  const JobId other = Submit(kSmall);
+  Settle();
+  EXPECT_EQ(State(adopted), RecordState::kRunning);
+  EXPECT_EQ(State(other), RecordState::kRunning);
+  EXPECT_EQ(controller_->refused(), "");
 }
 
 TEST_F(ControllerTest, AnEndIsWrittenDownOnceThereIsRoom) {

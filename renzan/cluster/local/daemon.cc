@@ -109,7 +109,7 @@ void RunDaemon(const DaemonOptions& options) {
                          .uid = ::geteuid(),
                          .enforce_memory = options.config.enforce_memory,
                          .schedule = schedule,
-                         .check = CheckDecisions,
+                         .validate = Validate,
                          .why_infeasible = WhyInfeasible,
                          .limits = options.config.limits,
                          .keep_ended_ms = options.config.retention.keep_ended_ms(),
@@ -133,7 +133,8 @@ void RunDaemon(const DaemonOptions& options) {
                             .scheduling = scheduling,
                             .shapes = options.config.shapes,
                             .tcp = url,
-                            .stop_fd = server_ends.get()},
+                            .stop_fd = server_ends.get(),
+                            .max_priority = static_cast<int>(options.config.limits.max_priority)},
                            {.listen_fd = listen_fd, .tcp_fd = tcp_fd, .token = token},
                            options.allow_users, [&] { loop.Stop(); });
     LogInfo("the daemon (pid {}) listens on {}{}", ::getpid(), options.socket,

@@ -10,7 +10,7 @@ using Json = nlohmann::ordered_json;
 
 constexpr std::array kStates = {"pending", "running", "stopping",  "resizing", "collecting",
                                 "done",    "failed",  "cancelled", "timeout"};
-constexpr std::array kNodeStates = {"ready", "booting", "draining", "gone"};
+constexpr std::array kNodeStates = {"ready", "booting", "draining", "gone", "cordoned"};
 
 template <typename State, size_t N>
 std::optional<State> Named(const std::array<const char*, N>& names, std::string_view name) {

@@ -37,7 +37,9 @@ std::optional<NodeState> NodeStateNamed(std::string_view name);
 struct JobRecord {
   JobId id = 0;
   std::string name, queue;
-  std::string spec;    // YAML with every default and override resolved
+  // YAML with every default and override resolved. Together with `manifest` it may be large: the
+  // controller keeps neither. A record without `spec` that is written leaves both as they are.
+  std::string spec;
   std::string source;  // where the user had it from, for messages
   std::string submit_dir;
   std::string user;

@@ -9,26 +9,12 @@
 #include <cstdio>
 
 #include "renzan/base/error.h"
+#include "renzan/base/process/descriptor.h"
 
 namespace renzan::cluster::local {
 namespace {
 
 constexpr const char* kUnfinished = ".stop.json.new";
-
-class Descriptor {
- public:
-  explicit Descriptor(int fd) : fd_(fd) {}
-  ~Descriptor() {
-    if (fd_ >= 0) close(fd_);
-  }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-
-  int get() const { return fd_; }
-
- private:
-  const int fd_;
-};
 
 Descriptor OpenRunDirectory(const std::string& run_dir) {
   return Descriptor(open(run_dir.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));

@@ -58,7 +58,13 @@ void Store::Put(const JobRecord& job) {
   const bool had_ended = was_there && !before.front().IsNull(0);
   CHECK_MSG(!had_ended, "job {} has ended before", job.id);
   CHECK(HasEnded(job.state) == job.ended.has_value());
-  store::Jobs().Put(*database_, store::RowOf(job));
+  JobRecord whole = job;
+  if (was_there && job.spec.empty()) {
+    JobRecord old = FindJob(job.id).value();
+    whole.spec = std::move(old.spec);
+    whole.manifest = std::move(old.manifest);
+  }
+  store::Jobs().Put(*database_, store::RowOf(whole));
   const auto put = [&](const char* fact, int64_t value) {
     store::Facts().Put(*database_, {std::string(fact), value});
   };

@@ -42,7 +42,8 @@ class Store {
   void Transact(const std::function<void()>& change);
 
   // Within Transact. A record replaces the one with the same key. The usage of a job is put before
-  // the job's end, after which it does not change.
+  // the job's end, after which it does not change. A job without a specification keeps the one, and
+  // the manifest, that the store has.
   void Put(const JobRecord& job);
   void Put(const AttemptRecord& attempt);
   void Put(const CollectionRecord& collection);  // until the job ends

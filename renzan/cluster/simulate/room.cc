@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "renzan/base/error.h"
 #include "renzan/cluster/core/labels.h"
+#include "renzan/cluster/core/placements.h"
 
 namespace renzan::cluster::simulate {
 
@@ -21,13 +21,8 @@ bool Room::Fits(int node, const Shape& shape) const {
          Matches(snapshot_.nodes[node], shape);
 }
 
-int64_t Room::CountFitting(int node, const Shape& shape, int64_t at_most) const {
-  if (!Fits(node, shape)) return 0;
-  int64_t count = at_most;
-  for (int kind = 0; kind < kMaxResources; ++kind)
-    if (shape.per_worker[kind] > 0)
-      count = std::min(count, free_[node][kind] / shape.per_worker[kind]);
-  return count;
+int Room::CountFitting(int node, const Shape& shape, int at_most) const {
+  return Fits(node, shape) ? WorkersThatFit(free_[node], shape.per_worker, at_most) : 0;
 }
 
 int Room::BestNode(const Shape& shape) const {
@@ -47,41 +42,11 @@ std::optional<Placement> Room::Place(const Shape& shape, int least, int most) {
     const int node = BestNode(shape);
     if (node < 0) break;
     Take(node, shape.per_worker);
-    AddWorkers(placement, node, 1);
+    placement = Sum(placement, {{node, 1}});
   }
   if (workers >= least) return placement;
   for (const Placed& placed : placement) Give(placed.node, shape.per_worker * placed.workers);
   return std::nullopt;
-}
-
-void AddWorkers(Placement& placement, int node, int workers) {
-  const auto at =
-      std::lower_bound(placement.begin(), placement.end(), node,
-                       [](const Placed& placed, int wanted) { return placed.node < wanted; });
-  if (at != placement.end() && at->node == node)
-    at->workers += workers;
-  else
-    placement.insert(at, {node, workers});
-}
-
-void TakeWorkers(Placement& placement, int node, int workers) {
-  const auto at = std::find_if(placement.begin(), placement.end(),
-                               [&](const Placed& placed) { return placed.node == node; });
-  CHECK(at != placement.end() && at->workers >= workers);
-  at->workers -= workers;
-  if (at->workers == 0) placement.erase(at);
-}
-
-Placement OccupiedBy(const Job& job) {
-  Placement all = job.placement;
-  if (job.state != JobState::kResizing) return all;
-  for (const Placed& placed : job.target) {
-    const auto at = std::find_if(all.begin(), all.end(),
-                                 [&](const Placed& other) { return other.node == placed.node; });
-    const int there = at == all.end() ? 0 : at->workers;
-    if (placed.workers > there) AddWorkers(all, placed.node, placed.workers - there);
-  }
-  return all;
 }
 
 std::vector<Stop> StopOnLeavingNodes(const Snapshot& snapshot) {

@@ -24,7 +24,7 @@ class Room {
   void LimitTo(int node, const Room& other);
   bool Fits(int node, const Shape& shape) const;
   // How many workers of that shape fit on the node at once.
-  int64_t CountFitting(int node, const Shape& shape, int64_t at_most) const;
+  int CountFitting(int node, const Shape& shape, int at_most) const;
 
   // The node on which least stays free beside one such worker (GPUs first, then cores), the first
   // of equals; -1 if it fits nowhere.
@@ -37,14 +37,6 @@ class Room {
   const Snapshot& snapshot_;
   std::vector<Resources> free_;
 };
-
-// Adds workers on a node to a placement, which stays sorted.
-void AddWorkers(Placement& placement, int node, int workers);
-// Takes workers that are on that node away again.
-void TakeWorkers(Placement& placement, int node, int workers);
-// Where a job holds room: while it is resized, on each node the larger of what it has there and
-// what it is to have.
-Placement OccupiedBy(const Job& job);
 
 // Stops for jobs that save their work and stand on nodes that are about to go.
 std::vector<Stop> StopOnLeavingNodes(const Snapshot& snapshot);

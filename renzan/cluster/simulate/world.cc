@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "renzan/base/error.h"
+#include "renzan/cluster/core/placements.h"
 #include "renzan/cluster/simulate/room.h"
 
 namespace renzan::cluster::simulate {
@@ -115,7 +116,7 @@ TimeMs World::Adopt(const Job& job, int64_t work_left) {
   life.productive_from = life.since = job.started;
   life.work += (now() - job.started) * workers;
   if (job.last_checkpoint) life.saved = (*job.last_checkpoint - job.started) * workers;
-  Occupy(job, OccupiedBy(job), 1);
+  Occupy(job, HeldBy(job), 1);
   if (job.state != JobState::kRunning) {
     CloseRun(job, life);
     return now() + (SavesInTime(life.job) ? job.checkpoint_cost_ms : job.grace_ms);
@@ -245,12 +246,12 @@ TimeMs World::Resize(const cluster::Resize& resize) {
   ++its.record.resizes;
   Occupy(job, job.placement, -1);
   job.target = resize.target;
-  Occupy(job, OccupiedBy(job), 1);
+  Occupy(job, HeldBy(job), 1);
   return done;
 }
 
 void World::CloseStop(const Job& job, Life& life, bool saved) {
-  life.record.overhead += (now() - life.since) * NumWorkers(OccupiedBy(job));
+  life.record.overhead += (now() - life.since) * NumWorkers(HeldBy(job));
   if (!saved) life.record.lost += life.done - life.saved;
   if (saved) life.saved = life.done;
 }
@@ -271,7 +272,7 @@ TimeMs World::FinishResize(JobId id) {
   Job& job = Get(id);
   Life& its = life(id);
   CloseStop(job, its, SavesInTime(its.job));
-  Occupy(job, OccupiedBy(job), -1);
+  Occupy(job, HeldBy(job), -1);
   Occupy(job, job.target, 1);
   return Run(job, its, Placement(job.target));
 }

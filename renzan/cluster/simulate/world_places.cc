@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "renzan/base/error.h"
+#include "renzan/cluster/core/placements.h"
 #include "renzan/cluster/simulate/room.h"
 #include "renzan/cluster/simulate/world.h"
 
@@ -37,7 +38,7 @@ std::optional<TimeMs> World::Hold(const simulate::Hold& hold) {
   Placement& held = held_[hold.job];
   CloseHeld(its, held);
   Occupy(job, {{hold.node, hold.workers}}, 1);
-  AddWorkers(held, hold.node, hold.workers);
+  held = Sum(held, {{hold.node, hold.workers}});
   if (NumWorkers(held) < job.max_workers) return std::nullopt;
   CHECK(NumWorkers(held) == job.max_workers);
   const Placement all = held;
@@ -53,7 +54,7 @@ std::optional<TimeMs> World::Evict(const simulate::Evict& evict) {
     Placement& held = held_[evict.job];
     CloseHeld(its, held);
     Occupy(job, {{evict.node, evict.workers}}, -1);
-    TakeWorkers(held, evict.node, evict.workers);
+    held = Difference(held, {{evict.node, evict.workers}});
     if (held.empty()) held_.erase(evict.job);
     return std::nullopt;
   }
@@ -64,7 +65,7 @@ std::optional<TimeMs> World::Evict(const simulate::Evict& evict) {
     gone = BeginStop(job, its, JobState::kStopping);
     its.keeps = job.placement;
   }
-  TakeWorkers(its.keeps, evict.node, evict.workers);
+  its.keeps = Difference(its.keeps, {{evict.node, evict.workers}});
   return gone;
 }
 
@@ -93,15 +94,12 @@ int World::AddNode(const Node& node) {
 }
 
 void World::SetNode(int node, NodeState state, TimeMs until) {
-  const auto present = [](NodeState state) {
-    return state == NodeState::kReady || state == NodeState::kDraining;
-  };
   Node& there = snapshot_.nodes[node];
   if (there.pool >= 0) {
     const int paid = (state != NodeState::kGone) - (there.state != NodeState::kGone);
     price_per_hour_ += paid * snapshot_.pools[there.pool].price_per_hour;
   }
-  present_gpus_ += (present(state) - present(there.state)) * there.capacity.gpu();
+  present_gpus_ += (IsThere(state) - IsThere(there.state)) * there.capacity.gpu();
   there.state = state;
   there.until = until;
   if (workers_on_[node] == 0) there.idle_since = now();
@@ -128,7 +126,7 @@ void World::LoseNode(int node) {
 void World::Interrupt(Job& job, Life& life) {
   if (job.state == JobState::kRunning) CloseRun(job, life);
   CloseStop(job, life, /*saved=*/false);
-  Occupy(job, OccupiedBy(job), -1);
+  Occupy(job, HeldBy(job), -1);
   life.keeps.clear();
   ++life.record.losses;
   BackToLine(job, life);

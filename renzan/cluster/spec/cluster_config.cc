@@ -113,6 +113,11 @@ void ClusterConfig::SchedulingConfig::Describe(ConfigFields& fields) {
 void ClusterConfig::LimitsConfig::Describe(ConfigFields& fields) {
   fields.Range("max_priority", &max_priority, -kMaxPriority, kMaxPriority, "of a job");
   fields.Range("max_pending_jobs", &max_pending_jobs, 0, kMaxCount, "of one user");
+  fields.Field("max_pending_specs", &max_pending_specs,
+               "that the specifications of one user's pending jobs may take together, with the "
+               "environments in them: 64MiB");
+  fields.Require(TryParseMebibytes(max_pending_specs).has_value(), "max_pending_specs",
+                 kMemoryRule);
   fields.Field("not_preemptible", &not_preemptible, "they may submit jobs that nobody can preempt");
   fields.Field("grand_challenge", &grand_challenge, "they may submit grand challenges");
 }

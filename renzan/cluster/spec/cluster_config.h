@@ -13,12 +13,13 @@
 //   shapes: {small: {cpu: 4, memory: 32GiB, gpu: 1}, whole: {cpu: 32, memory: 256GiB, gpu: 8}}
 //   budget_per_hour: 100
 //   scheduling: {min_between_resizes: 10m, max_checkpoint_interval: 10m, overdue_after: 24h}
-//   limits: {max_priority: 100, max_pending_jobs: 10000}
+//   limits: {max_priority: 100, max_pending_jobs: 10000, max_pending_specs: 64MiB}
 //   retention: {keep_ended_for: 90d}
 //   enforce_memory: true
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -73,9 +74,10 @@ struct ClusterConfig {
   // Of users who are neither root nor the daemon's own.
   struct LimitsConfig {
     int64_t max_priority = 100;
-    int64_t max_pending_jobs = 10'000;  // of one user
-    bool not_preemptible = true;        // they may submit jobs with preemptible: false
-    bool grand_challenge = false;       // and with grand_challenge: true
+    int64_t max_pending_jobs = 10'000;        // of one user
+    std::string max_pending_specs = "64MiB";  // of one user, all specifications together
+    bool not_preemptible = true;              // they may submit jobs with preemptible: false
+    bool grand_challenge = false;             // and with grand_challenge: true
     void Describe(ConfigFields& fields);
   };
   struct RetentionConfig {
@@ -112,6 +114,11 @@ std::string PrintClusterConfig(ClusterConfig config, bool with_docs = false);
 // each pool ("own-0", "own-1", ...), ready at `now`. Throws Error kConfig where quotas guarantee
 // more than the pools can have, or names are impossible.
 Snapshot MakeSnapshot(const ClusterConfig& config, TimeMs now);
+
+// What a worker that asks for `worker` gets from the menu (RoundUpToShape); none: it is larger than
+// any on it. Kinds are the snapshot's.
+std::optional<Resources> RoundedUp(const Snapshot& snapshot, const WorkerShapes& offered,
+                                   const Resources& worker);
 
 // How the scheduler is to decide on it.
 ScheduleOptions ScheduleOptionsOf(const ClusterConfig& config);

@@ -169,6 +169,23 @@ Snapshot MakeSnapshot(const ClusterConfig& config, TimeMs now) {
   return snapshot;
 }
 
+std::optional<Resources> RoundedUp(const Snapshot& snapshot, const WorkerShapes& offered,
+                                   const Resources& worker) {
+  JobSpec spec;
+  spec.resources = {.cpu = static_cast<double>(worker[kCpu]) / 1000,
+                    .memory = fmt::format("{}MiB", worker[kMemory]),
+                    .gpu = worker.gpu()};
+  for (size_t kind = kFirstNamedResource; kind < snapshot.resource_names.size(); ++kind)
+    if (const int64_t amount = worker[static_cast<int>(kind)]; amount > 0)
+      spec.resources.other[snapshot.resource_names[kind]] = amount;
+  try {
+    RoundUpToShape(offered, "the job", spec);
+    return ToResources(snapshot, spec.resources, "the job");
+  } catch (const Error&) {
+    return std::nullopt;
+  }
+}
+
 Node MakeNode(const Snapshot& snapshot, int pool, int number) {
   const Pool& from = snapshot.pools.at(pool);
   Node node{.name = fmt::format("{}-{}", from.name, number),

@@ -31,7 +31,8 @@ struct Word {
 constexpr Word<NodeState> kNodeStates[] = {{NodeState::kReady, "ready"},
                                            {NodeState::kBooting, "booting"},
                                            {NodeState::kDraining, "draining"},
-                                           {NodeState::kGone, "gone"}};
+                                           {NodeState::kGone, "gone"},
+                                           {NodeState::kCordoned, "cordoned"}};
 constexpr Word<JobState> kJobStates[] = {{JobState::kPending, "pending"},
                                          {JobState::kRunning, "running"},
                                          {JobState::kStopping, "stopping"},
@@ -123,6 +124,7 @@ void Describe(Io& io, Job& job) {
   io("max_checkpoint_interval_ms", job.max_checkpoint_interval_ms);
   io("state", job.state);
   io("eligible_at", NullAtMax{job.eligible_at});
+  io("held", job.held);
   io("placement", job.placement);
   io("target", job.target);
   io("started", job.started);

@@ -73,9 +73,7 @@ Placement RandomPlacement(Draws& draws, const Snapshot& snapshot, const Job& job
   for (size_t i = 0; i < held.size(); ++i) {
     const int node = static_cast<int>((first + i) % held.size());
     const bool may = domains[node] >= 0 && domains[node] == domains[first] &&
-                     Matches(snapshot.nodes[node], shape) &&
-                     (snapshot.nodes[node].state == NodeState::kReady ||
-                      snapshot.nodes[node].state == NodeState::kDraining);
+                     Matches(snapshot.nodes[node], shape) && IsThere(snapshot.nodes[node].state);
     const int workers =
         may ? WorkersThatFit(snapshot.nodes[node].capacity - held[node], shape.per_worker, left)
             : 0;
@@ -184,9 +182,10 @@ Snapshot RandomSnapshot(uint64_t seed) {
       snapshot.nodes.push_back(RandomNode(draws, snapshot, static_cast<int>(pool), 99));
   for (Node& node : snapshot.nodes) {
     if (draws.Chance(0.85)) continue;
-    node.state = draws.OneOf(
-        {NodeState::kBooting, NodeState::kDraining, NodeState::kDraining, NodeState::kGone});
-    if (draws.Chance(0.8)) node.until = snapshot.now + draws.Between(1, 120) * kSecond;
+    node.state = draws.OneOf({NodeState::kBooting, NodeState::kDraining, NodeState::kDraining,
+                              NodeState::kGone, NodeState::kCordoned});
+    if (node.state != NodeState::kCordoned && draws.Chance(0.8))
+      node.until = snapshot.now + draws.Between(1, 120) * kSecond;
   }
   const int jobs = static_cast<int>(draws.Between(1, 40));
   const TimeMs apart = draws.OneOf<TimeMs>({kMinute, kMinute, kHour});

@@ -171,8 +171,11 @@ void RandomWorld::DisturbNode() {
   if (one.state == NodeState::kGone && !scaled) {
     one.state = NodeState::kReady;
     one.idle_since = snapshot_.now;
-  } else if (one.state == NodeState::kDraining && one.until == kNever) {
+  } else if (one.state == NodeState::kCordoned ||
+             (one.state == NodeState::kDraining && one.until == kNever)) {
     one.state = NodeState::kReady;
+  } else if (one.state == NodeState::kReady && draws_.Chance(0.2)) {
+    one.state = NodeState::kCordoned;
   } else if (one.state == NodeState::kReady && draws_.Chance(0.5)) {
     one.state = NodeState::kDraining;
     one.until = one.spot || scaled ? snapshot_.now + 120'000 : kNever;
@@ -282,16 +285,7 @@ void RandomWorld::Settle() {
   EndJobsThatAreDone();
 }
 
-bool RandomWorld::CanEverRun(const Job& job) const {
-  Snapshot world = snapshot_;
-  if (!job.checkpoints)  // no spot nodes are bought for it
-    for (Pool& pool : world.pools)
-      if (pool.spot) pool.max_nodes = 0;
-  if (!job.checkpoints)
-    for (Node& node : world.nodes)
-      if (node.spot) node.state = NodeState::kGone;
-  return WhyInfeasible(world, job).empty();
-}
+bool RandomWorld::CanEverRun(const Job& job) const { return WhyInfeasible(snapshot_, job).empty(); }
 
 void RandomWorld::Finish() {
   if (!violations_.empty()) return;
@@ -299,8 +293,10 @@ void RandomWorld::Finish() {
   for (size_t index = 0; index < snapshot_.nodes.size(); ++index) {
     Node& node = snapshot_.nodes[index];
     const Pool& pool = snapshot_.pools[node.pool];
-    const bool comes_back = pool.min_nodes == pool.max_nodes &&
-                            (node.state == NodeState::kGone || node.state == NodeState::kDraining);
+    const bool own = pool.min_nodes == pool.max_nodes;
+    const bool comes_back =
+        node.state == NodeState::kCordoned ||
+        (own && (node.state == NodeState::kGone || node.state == NodeState::kDraining));
     if (!comes_back) continue;
     node.state = NodeState::kReady;
     node.until = kNever;
