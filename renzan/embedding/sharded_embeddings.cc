@@ -155,7 +155,7 @@ void ShardedEmbeddings::WritePooledGradient(int virtual_worker, const float* gra
   }
 }
 
-void ShardedEmbeddings::Backward(double learning_rate) {
+bool ShardedEmbeddings::Backward(double learning_rate) {
   ExchangeWithPeers(comm_, gradient_send_, &gradient_recv_);
   const size_t blocks = static_cast<size_t>(options_.virtual_workers) + 1;
   pool_.ParallelTasks(tables_.size() * blocks, [&](int thread, size_t task) {
@@ -167,7 +167,7 @@ void ShardedEmbeddings::Backward(double learning_rate) {
       GatherGradients((*ids_)[table], table, static_cast<int>(part - 1));
     }
   });
-  Update(learning_rate);
+  return Update(learning_rate);
 }
 
 void ShardedEmbeddings::SortLookups(const GlobalIds& ids, int64_t num_rows,
@@ -197,7 +197,7 @@ void ShardedEmbeddings::GatherGradients(const GlobalIds& ids, size_t own_table,
   }
 }
 
-void ShardedEmbeddings::Update(double learning_rate) {
+bool ShardedEmbeddings::Update(double learning_rate) {
   // A task is a run of lookups that begins and ends where a row does.
   constexpr size_t kRun = 1024;
   struct Task {
@@ -207,6 +207,7 @@ void ShardedEmbeddings::Update(double learning_rate) {
   for (size_t table = 0; table < tables_.size(); ++table)
     for (size_t begin = 0; begin < sorted_[table].size(); begin += kRun)
       tasks.push_back({table, begin});
+  std::vector<char> finite(tasks.size(), 1);
   pool_.ParallelTasks(tasks.size(), [&](int, size_t i) {
     const std::vector<Lookup>& lookups = sorted_[tasks[i].table];
     // The first lookup at or after `at` that begins a row.
@@ -218,9 +219,11 @@ void ShardedEmbeddings::Update(double learning_rate) {
     };
     const size_t begin = row_start(tasks[i].run), end = row_start(tasks[i].run + kRun);
     if (begin < end)
-      ApplySparse(options_.optimizer, learning_rate, std::span(lookups).subspan(begin, end - begin),
-                  gradients_[tasks[i].table].data(), &tables_[tasks[i].table]);
+      finite[i] = ApplySparse(options_.optimizer, learning_rate,
+                              std::span(lookups).subspan(begin, end - begin),
+                              gradients_[tasks[i].table].data(), &tables_[tasks[i].table]);
   });
+  return std::find(finite.begin(), finite.end(), 0) == finite.end();
 }
 
 }  // namespace renzan

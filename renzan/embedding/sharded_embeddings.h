@@ -54,8 +54,9 @@ class ShardedEmbeddings {
   // Thread-safe for different virtual workers.
   void WritePooledGradient(int virtual_worker, const float* gradient, int64_t sample_stride);
 
-  // Sends the gradients to the owners and applies the optimizer once per touched row.
-  void Backward(double learning_rate);
+  // Sends the gradients to the owners and applies the optimizer once per touched row. Returns
+  // whether all rows that this worker has updated, and their states, are finite.
+  bool Backward(double learning_rate);
 
  private:
   struct Peer {
@@ -67,7 +68,7 @@ class ShardedEmbeddings {
   void SortLookups(const GlobalIds& ids, int64_t num_rows, std::vector<Lookup>* sorted,
                    std::vector<Lookup>* scratch) const;
   void GatherGradients(const GlobalIds& ids, size_t own_table, int virtual_worker);
-  void Update(double learning_rate);
+  bool Update(double learning_rate);
 
   // The block of one (table, virtual worker) in a message between the owner and the carrier.
   size_t BlockIndex(size_t table_of_owner, const Peer& carrier, int virtual_worker) const;

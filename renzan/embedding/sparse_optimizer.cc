@@ -2,6 +2,7 @@
 
 #include <vector>
 
+#include "renzan/base/finite.h"
 #include "renzan/embedding/kernels.h"
 #include "renzan/embedding/table.h"
 
@@ -31,14 +32,16 @@ const char* StateName(SparseOptimizerType type) {
   return "";
 }
 
-void ApplySparse(const SparseOptimizerOptions& options, double learning_rate,
+bool ApplySparse(const SparseOptimizerOptions& options, double learning_rate,
                  std::span<const Lookup> lookups, const float* pooled_gradients,
                  EmbeddingTable* table) {
   const int64_t dim = table->spec.embedding_dim;
   const float lr = static_cast<float>(learning_rate);
   const float epsilon = static_cast<float>(options.epsilon);
   constexpr size_t kPrefetch = 8;
+  const int64_t state_floats = StateFloatsPerRow(options.type, dim);
   std::vector<float> sum(static_cast<size_t>(dim));
+  bool finite = true;
   for (size_t begin = 0, end; begin < lookups.size(); begin = end) {
     if (begin + kPrefetch < lookups.size()) {
       const float* ahead = table->weights.data() + int64_t{RowOf(lookups[begin + kPrefetch])} * dim;
@@ -66,7 +69,11 @@ void ApplySparse(const SparseOptimizerOptions& options, double learning_rate,
         RowWiseAdagradRow(lr, epsilon, gradient, dim, table->state.data() + row, weights);
         break;
     }
+    finite &=
+        AllFinite({weights, static_cast<size_t>(dim)}) &&
+        AllFinite({table->state.data() + row * state_floats, static_cast<size_t>(state_floats)});
   }
+  return finite;
 }
 
 }  // namespace renzan

@@ -27,8 +27,9 @@ int64_t StateFloatsPerRow(SparseOptimizerType type, int64_t dim);
 const char* StateName(SparseOptimizerType type);
 
 // Updates the rows of `lookups` (sorted by SortByRow, every row's lookups complete) from the pooled
-// gradients [samples, dim]. Calls for disjoint rows may run on several threads.
-void ApplySparse(const SparseOptimizerOptions& options, double learning_rate,
+// gradients [samples, dim]. Returns whether the rows and their states are finite afterwards. Calls
+// for disjoint rows may run on several threads.
+bool ApplySparse(const SparseOptimizerOptions& options, double learning_rate,
                  std::span<const Lookup> lookups, const float* pooled_gradients,
                  EmbeddingTable* table);
 

@@ -71,6 +71,10 @@ bool Checkpointer::ShouldStop(int64_t done) {
   if (++calls_ < calls_to_next_ && !by_steps) return false;
   const RollCallResult roll = CallTheRoll();
   Advance(roll);
+  if (!roll.finiteness.ok()) {
+    WaitUntilIdle();  // what is in flight is of an earlier step, and good
+    FailUnlessFinite(roll.finiteness);
+  }
   if (roll.any_stop) {
     Stop(done);
     return true;
@@ -87,6 +91,7 @@ bool Checkpointer::ShouldStop(int64_t done) {
 
 std::string Checkpointer::SaveModel(const std::string& path, int64_t step) {
   WaitUntilIdle();
+  CheckFinite(comm_, model_.finiteness());
   Begin(path, step, false, true);
   WaitUntilIdle();
   // A launcher that counts who failed must count those to whom it happened.
@@ -108,7 +113,8 @@ RollCallResult Checkpointer::CallTheRoll() {
               .checkpoint = options_.requests->checkpoint.load(),
               .checkpoint_due = phase_ == Phase::kIdle && every > 0 && now - last_begin_ >= every,
               .task_finished = task_.finished(),
-              .calls_to_next = static_cast<int64_t>(kRollCallSeconds / seconds_per_call)});
+              .calls_to_next = static_cast<int64_t>(kRollCallSeconds / seconds_per_call),
+              .finiteness = model_.finiteness()});
   // Alone, asking costs nothing. The first calls may be much quicker than the steps to come.
   const int64_t most = std::min(2 * calls_to_next_, kMaxCallsBetweenRollCalls);
   calls_to_next_ = comm_.world_size() == 1 ? 1 : std::clamp<int64_t>(roll.calls_to_next, 1, most);

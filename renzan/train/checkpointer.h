@@ -83,11 +83,13 @@ class Checkpointer {
   Checkpointer& operator=(const Checkpointer&) = delete;
 
   // `done` steps are done. Whether to stop here; a last checkpoint has then been tried. To be
-  // called after every step and, between steps, as often as a stop should be noticed.
+  // called after every step and, between steps, as often as a stop should be noticed. Throws
+  // kSoftware on all ranks when the model is not finite, before anything of it is written.
   bool ShouldStop(int64_t done);
 
   // Waits for a checkpoint in flight, then saves the model at `path`. Returns its SHA-256. Throws
-  // kCantCreate or kIo where it failed, kUnavailable on the other ranks.
+  // kCantCreate or kIo where it failed, kUnavailable on the other ranks; kSoftware on all of them
+  // when the model is not finite.
   std::string SaveModel(const std::string& path, int64_t step);
 
  private:

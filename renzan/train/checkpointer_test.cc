@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include <cerrno>
+#include <limits>
 #include <mutex>
 
 #include "renzan/base/file.h"
@@ -286,6 +287,71 @@ TEST(Checkpointer, AnIoErrorOnResumingLeavesTheCheckpointAlone) {
   RunRanks(1, [&](Communicator& comm) {
     Trainer trainer(comm, config, dir.path(), SystemClock());
     EXPECT_EQ(trainer.step, 5);
+  });
+}
+
+// One worker's table holds an infinity from some step on. No other sees it, and yet none of them
+// writes anything or removes what is good.
+TEST(Checkpointer, AModelThatIsNotFiniteIsNeverSaved) {
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  TrainConfig config = Config();
+  config.checkpoint.keep = 1;
+  for (const char* how : {"stop", "request", "every_steps", "save"}) {
+    for (const int world : {1, 3}) {
+      config.checkpoint.every_steps = how == std::string("every_steps") ? 5 : 0;
+      TemporaryDirectory dir;
+      RunRanks(world, [&](Communicator& comm) {
+        Trainer trainer(comm, config, dir.path(), SystemClock());
+        trainer.TrainTo(3);
+        trainer.StopHere();
+        // √∞ in row-wise Adagrad's denominator: the weights stay finite.
+        for (EmbeddingTable& table : trainer.model.embeddings().tables())
+          if (table.spec.name == "a")
+            std::fill_n(table.state.data(), table.state.size(), kInfinity);
+        try {
+          for (; trainer.step < 5; ++trainer.step)
+            trainer.model.Step(MakeSlice(trainer.model, trainer.step), trainer.step,
+                               trainer.metrics);
+          if (how == std::string("save")) {
+            trainer.checkpointer->SaveModel(dir / "model", trainer.step);
+          } else {
+            trainer.requests.stop = how == std::string("stop");
+            trainer.requests.checkpoint = how == std::string("request");
+            while (!trainer.checkpointer->ShouldStop(trainer.step)) {
+            }
+          }
+          ADD_FAILURE() << how << ": no error on rank " << comm.rank();
+        } catch (const Error& error) {
+          EXPECT_EQ(error.code(), ErrorCode::kSoftware);
+          EXPECT_THAT(error.what(), HasSubstr("at step 4: NaN or infinite rows of embedding"));
+        }
+      });
+      EXPECT_FALSE(FileExists(dir / "model"));
+      const std::vector<CheckpointEntry> entries = ListCheckpoints(dir.path());
+      ASSERT_EQ(entries.size(), 1u) << how << ", " << world << " workers";
+      EXPECT_EQ(entries[0].step, 3);
+    }
+  }
+}
+
+// Rows that no step has touched since are saved unseen, and older versions did not look at all.
+TEST(Checkpointer, ACheckpointThatIsNotFiniteIsSkipped) {
+  TrainConfig config = Config();
+  config.checkpoint.incremental = false;
+  TemporaryDirectory dir;
+  RunRanks(2, [&](Communicator& comm) {
+    Trainer trainer(comm, config, dir.path(), SystemClock());
+    trainer.TrainTo(2);
+    trainer.StopHere();
+    for (EmbeddingTable& table : trainer.model.embeddings().tables())
+      if (table.spec.name == "b") table.weights[999 * 8] = std::nanf("");
+    trainer.TrainTo(3);
+    trainer.StopHere();
+  });
+  ASSERT_EQ(ListCheckpoints(dir.path())[0].step, 3);
+  RunRanks(2, [&](Communicator& comm) {
+    Trainer trainer(comm, config, dir.path(), SystemClock());
+    EXPECT_EQ(trainer.step, 2);
   });
 }
 

@@ -17,12 +17,6 @@ double StandardError(const BinaryMetrics& metrics) {
 }  // namespace
 
 std::optional<std::string> DivergenceWatch::Observe(int64_t step, const BinaryMetrics& window) {
-  if (window.non_finite > 0)
-    Fail(ErrorCode::kSoftware,
-         "training diverged by step {}: {} of {} predictions are NaN or infinite; lower "
-         "optimizer.dense.learning_rate and optimizer.sparse.learning_rate (try a tenth), or add "
-         "optimizer.schedule.warmup_steps",
-         step, window.non_finite, window.non_finite + window.count);
   if (warned_) return std::nullopt;
   sum_.Merge(window);
   // The first steps of a healthy run look like this too, and so may chance on few samples.

@@ -1,7 +1,8 @@
 #pragma once
 
 // Notices early that a run learns nothing, and says what to try: a learning rate that is too high
-// for the recipe gives NaN, or silently an AUC of 0.5. Not thread-safe; deterministic.
+// for the recipe gives NaN (see finiteness.h), or silently an AUC of 0.5. Not thread-safe;
+// deterministic.
 
 #include <optional>
 #include <span>
@@ -14,9 +15,8 @@ namespace renzan {
 
 class DivergenceWatch {
  public:
-  // Takes the metrics of the steps since the last call, `step` of which are done. Throws kSoftware
-  // when a logit was NaN or infinite: the model is lost. Returns advice, once, when the AUC stays
-  // at 0.5 over at least 200 steps and enough samples to tell.
+  // Takes the metrics of the steps since the last call, `step` of which are done. Returns advice,
+  // once, when the AUC stays at 0.5 over at least 200 steps and enough samples to tell.
   std::optional<std::string> Observe(int64_t step, const BinaryMetrics& window);
 
   // What it remembers, for checkpoints: the metrics it has summed up, from which step, and whether

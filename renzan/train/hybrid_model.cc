@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "renzan/base/error.h"
+#include "renzan/base/finite.h"
 #include "renzan/model/loss.h"
 #include "renzan/train/schedule.h"
 
@@ -41,6 +42,12 @@ std::vector<TableSpec> Tables(const ModelConfig& config, const DatasetSchema& sc
          name, nearest.empty() ? "" : ": did you mean '" + nearest + "'?");
   }
   return tables;
+}
+
+int64_t NumNonFinite(std::span<const BinaryMetrics> metrics) {
+  int64_t sum = 0;
+  for (const BinaryMetrics& thread : metrics) sum += thread.non_finite;
+  return sum;
 }
 
 }  // namespace
@@ -114,6 +121,7 @@ void HybridModel::Load(const Batch& slice, size_t index, Model::Workspace* works
 
 void HybridModel::Step(const Batch& slice, int64_t step, std::span<BinaryMetrics> metrics) {
   ReadIds(slice);
+  const int64_t non_finite_before = NumNonFinite(metrics);
   const size_t n = static_cast<size_t>(samples_per_virtual_worker_);
   pool_.ParallelTasks(leaves_.size(), [&](int thread, size_t index) {
     Model::Workspace& w = *workspaces_[static_cast<size_t>(thread)];
@@ -130,12 +138,30 @@ void HybridModel::Step(const Batch& slice, int64_t step, std::span<BinaryMetrics
   });
 
   const double factor = LearningRateFactor(config_.optimizer.schedule, step);
-  embeddings_->Backward(factor * config_.optimizer.sparse.learning_rate);
+  const bool tables_finite = embeddings_->Backward(factor * config_.optimizer.sparse.learning_rate);
   std::vector<std::span<float>> leaves;
   for (AlignedBuffer& leaf : leaves_) leaves.push_back(leaf.span());
   reducer_->Reduce(leaves, gradient_.span());
   dense_optimizer_->Apply(pool_, factor * config_.optimizer.dense.learning_rate, step,
                           gradient_.span(), parameters_.span());
+
+  if (!finiteness_.ok()) return;
+  Finiteness now{.bad_step = step + 1,
+                 .predictions = NumNonFinite(metrics) != non_finite_before,
+                 .dense = !DenseIsFinite(),
+                 .tables = !tables_finite};
+  if (now.predictions || now.dense || now.tables) finiteness_ = now;
+}
+
+bool HybridModel::DenseIsFinite() {
+  std::vector<char> finite(static_cast<size_t>(pool_.num_threads()), 1);
+  pool_.ParallelRanges(parameters_.size(), [&](int thread, size_t begin, size_t end) {
+    char& mine = finite[static_cast<size_t>(thread)];
+    mine = AllFinite(parameters_.span().subspan(begin, end - begin));
+    for (DenseOptimizer::State& state : dense_optimizer_->states())
+      mine = mine && AllFinite(state.values.span().subspan(begin, end - begin));
+  });
+  return std::find(finite.begin(), finite.end(), 0) == finite.end();
 }
 
 void HybridModel::Predict(const Batch& slice, std::span<float> logits) {

@@ -22,6 +22,7 @@
 #include "renzan/model/model.h"
 #include "renzan/nn/dense_optimizer.h"
 #include "renzan/train/config.h"
+#include "renzan/train/finiteness.h"
 
 namespace renzan {
 
@@ -43,6 +44,10 @@ class HybridModel {
   // pool) get the predictions made before the update.
   void Step(const Batch& slice, int64_t step, std::span<BinaryMetrics> metrics);
 
+  // What this worker has seen in all steps so far: its samples' predictions, the dense part, its
+  // tables.
+  const Finiteness& finiteness() const { return finiteness_; }
+
   // logits [slice size] of this worker's samples.
   void Predict(const Batch& slice, std::span<float> logits);
 
@@ -57,6 +62,9 @@ class HybridModel {
   // Fills the workspace with one virtual worker's inputs. `index` counts within this worker.
   void Load(const Batch& slice, size_t index, Model::Workspace* workspace) const;
 
+  // Whether the dense parameters and the states of their optimizer are.
+  bool DenseIsFinite();
+
   TrainConfig config_;
   ThreadPool& pool_;
   IndexRange virtual_workers_;  // carried by this worker
@@ -68,6 +76,7 @@ class HybridModel {
   std::unique_ptr<TreeReducer> reducer_;
   std::unique_ptr<DenseOptimizer> dense_optimizer_;
   std::vector<std::unique_ptr<Model::Workspace>> workspaces_;  // per thread
+  Finiteness finiteness_;
 };
 
 }  // namespace renzan

@@ -5,7 +5,7 @@
 
 #include "renzan/base/error.h"
 #include "renzan/data/batch_loader.h"
-#include "renzan/train/divergence.h"
+#include "renzan/train/finiteness.h"
 #include "renzan/train/schedule.h"
 
 namespace renzan {
@@ -19,6 +19,16 @@ BinaryMetrics TakeWindow(Communicator& comm, std::vector<BinaryMetrics>* per_thr
     metrics = BinaryMetrics();
   }
   return MergeMetrics(comm, mine);
+}
+
+// Finite parameters may still give infinite predictions: such a model has no score.
+void FailUnlessFinite(const BinaryMetrics& evaluation, int64_t step) {
+  if (evaluation.non_finite > 0)
+    Fail(ErrorCode::kSoftware,
+         "evaluation at step {}: {} of {} predictions are NaN or infinite, so the model is not "
+         "saved; lower the learning rates (try a tenth), or look for values in data.eval that are "
+         "far beyond those of data.train",
+         step, evaluation.non_finite, evaluation.non_finite + evaluation.count);
 }
 
 }  // namespace
@@ -52,6 +62,7 @@ bool Train(const TrainConfig& config, int64_t steps, const Split& train,
           Evaluate(model, comm, *eval->dataset, eval->rows, t.batch_size,
                    [&] { return should_stop(state->step); });
       if (!metrics) return false;
+      FailUnlessFinite(*metrics, state->step);
       if (observer) observer->OnEvaluation(state->step, *metrics);
     }
     state->evaluation_due = false;
@@ -71,6 +82,7 @@ bool Train(const TrainConfig& config, int64_t steps, const Split& train,
     const bool evaluation = t.eval_every > 0 && done % t.eval_every == 0 && done != steps;
     if (observer) observer->OnStep(done, state->seconds + clock.MonotonicSeconds() - window_start);
     if (report || evaluation) {
+      CheckFinite(comm, model.finiteness());
       const double now = clock.MonotonicSeconds();
       const double seconds = std::max(now - window_start, 1e-9);
       state->seconds += seconds;

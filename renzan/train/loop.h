@@ -51,8 +51,9 @@ int64_t NumSteps(const TrainingConfig& config, const Split& train);
 
 // Trains from state->step until `steps` are done, and evaluates then; false when it stopped before
 // that because `should_stop`, called with the number of steps done at the beginning, after each and
-// during evaluations, said so. `observer` is null on ranks other than 0. Throws kSoftware when the
-// run diverges.
+// during evaluations, said so. `observer` is null on ranks other than 0. Throws kSoftware on all
+// ranks when the model is found not to be finite, at the latest after the last step, or when an
+// evaluation's predictions are not.
 bool Train(const TrainConfig& config, int64_t steps, const Split& train,
            const std::optional<Split>& eval, HybridModel& model, Communicator& comm,
            const Clock& clock, TrainObserver* observer,

@@ -5,6 +5,7 @@
 
 #include "renzan/base/error.h"
 #include "renzan/base/file.h"
+#include "renzan/base/finite.h"
 #include "renzan/base/log.h"
 #include "renzan/checkpoint/directory.h"
 #include "renzan/train/gather.h"
@@ -30,6 +31,21 @@ constexpr const char* kDatasetPrefix = "dataset.";
        "it "
        "away to resume from an older checkpoint",
        path, why);
+}
+
+// What was saved by a version that did not look may hold a NaN: no step leads on from there.
+void CheckFinite(const std::string& path, HybridModel* model) {
+  const auto check = [&](const std::string& what, std::span<const float> values) {
+    if (!AllFinite(values))
+      Fail(ErrorCode::kData, "{}: {} holds NaN or infinite values", path, what);
+  };
+  check("the dense part", model->parameters().span());
+  for (DenseOptimizer::State& state : model->dense_optimizer().states())
+    check(state.name, state.values.span());
+  for (EmbeddingTable& table : model->embeddings().tables()) {
+    check(TableKey(table.spec), table.weights.span());
+    check(TableKey(table.spec) + "'s optimizer state", table.state.span());
+  }
 }
 
 // Rows that increments written from now on must hold: those that differ from the base.
@@ -59,6 +75,7 @@ std::optional<CheckpointLineage> LineageOf(const CheckpointReader& reader) {
 ResumePoint Load(const std::string& path, HybridModel* model) {
   CheckpointReader reader(path);
   LoadModel(reader, true, model);
+  CheckFinite(path, model);
   RestoreTouched(reader, model);
   ResumePoint point{.name = path.substr(path.rfind('/') + 1),
                     .step = reader.step(),

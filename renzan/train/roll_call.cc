@@ -11,11 +11,14 @@ RollCallResult CallRoll(Communicator& comm, const RollCallAnswer& mine) {
   RollCallResult result{.checkpoint_due = answers[0].checkpoint_due,
                         .first_finished = answers[0].task_finished,
                         .calls_to_next = answers[0].calls_to_next};
+  std::vector<Finiteness> finiteness;
   for (const RollCallAnswer& answer : answers) {
     result.any_stop = result.any_stop || answer.stop;
     result.any_checkpoint = result.any_checkpoint || answer.checkpoint;
     result.all_finished = result.all_finished && answer.task_finished;
+    finiteness.push_back(answer.finiteness);
   }
+  result.finiteness = Merge(finiteness);
   return result;
 }
 

@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include "renzan/comm/communicator.h"
+#include "renzan/train/finiteness.h"
 
 namespace renzan {
 
@@ -16,12 +17,14 @@ struct RollCallAnswer {
   bool checkpoint_due = false;  // by the clock; worker 0's counts
   bool task_finished = true;    // has done its part of the checkpoint in flight
   int64_t calls_to_next = 1;    // until the roll is called again; worker 0's counts
+  Finiteness finiteness;        // of its part of the model
 };
 
 struct RollCallResult {
   bool any_stop = false, any_checkpoint = false, checkpoint_due = false;
   bool all_finished = true, first_finished = true;
   int64_t calls_to_next = 1;
+  Finiteness finiteness;
 };
 
 // Every rank calls it after the same step.

@@ -1,6 +1,7 @@
 // renzan predict MODEL --data DIR --output scores.npy|scores.csv
 
 #include <CLI/CLI.hpp>
+#include <cmath>
 #include <cstdio>
 #include <memory>
 
@@ -33,14 +34,22 @@ class ScoreFile {
   }
 
   void Append(std::span<const float> logits) {
+    rows_ += static_cast<int64_t>(logits.size());
     for (float logit : logits) {
+      if (!std::isfinite(logit)) ++non_finite_;
       const float score = Sigmoid(logit);
       if (npy_) npy_->AppendValue(score);
       if (csv_) csv_->Write(fmt::format("{}\n", score));
     }
   }
 
+  // Throws kSoftware, and leaves no file, when a prediction was NaN or infinite.
   void Close() {
+    if (non_finite_ > 0)
+      Fail(ErrorCode::kSoftware,
+           "{} of {} predictions are NaN or infinite, so {} is not written: the model is lost, or "
+           "the data hold values far beyond those it was trained on",
+           non_finite_, rows_, path_);
     if (npy_) npy_->Close();
     if (csv_) csv_->Close();
     if (std::rename(partial_.c_str(), path_.c_str()) != 0)
@@ -51,6 +60,7 @@ class ScoreFile {
   std::string path_, partial_;
   std::unique_ptr<NpyWriter> npy_;
   std::unique_ptr<FileWriter> csv_;
+  int64_t rows_ = 0, non_finite_ = 0;
 };
 
 }  // namespace
