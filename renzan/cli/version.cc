@@ -13,6 +13,7 @@
 
 #include <string_view>
 
+#include "renzan/base/build_id.h"
 #include "renzan/nn/isa.h"
 
 namespace renzan {
@@ -35,12 +36,12 @@ std::string MpiLibraryVersion() {
 
 std::string VersionText() {
   return fmt::format(
-      "renzan {}\n"
+      "renzan {} (build {})\n"
       "instruction set {}\n"
       "libraries oneDNN {}, Highway {}, {}, glibc {},\n"
       "          SQLite {}, libcurl {}, libmicrohttpd {}, OpenSSL {},\n"
       "          zlib {}, zstd {}, xxHash {}",
-      RENZAN_VERSION, SelectIsa("auto"), MatmulLibraryVersion(), RENZAN_HWY_VERSION,
+      RENZAN_VERSION, BuildId(), SelectIsa("auto"), MatmulLibraryVersion(), RENZAN_HWY_VERSION,
       MpiLibraryVersion(), ::gnu_get_libc_version(), ::sqlite3_libversion(),
       ::curl_version_info(CURLVERSION_NOW)->version, ::MHD_get_version(),
       ::OpenSSL_version(OPENSSL_VERSION_STRING), ::zlibVersion(), ::ZSTD_versionString(),

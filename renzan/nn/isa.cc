@@ -1,6 +1,7 @@
 #include "renzan/nn/isa.h"
 
 #include <dnnl.h>
+#include <gnu/libc-version.h>
 #include <hwy/targets.h>
 
 #include "renzan/base/error.h"
@@ -53,5 +54,7 @@ std::string MatmulLibraryVersion() {
   const dnnl_version_t* version = dnnl_version();
   return fmt::format("{}.{}.{}", version->major, version->minor, version->patch);
 }
+
+std::string MathLibraryVersion() { return fmt::format("glibc {}", gnu_get_libc_version()); }
 
 }  // namespace renzan

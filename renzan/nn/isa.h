@@ -15,4 +15,7 @@ std::string SelectIsa(const std::string& name);
 // Of oneDNN: "2.6.3".
 std::string MatmulLibraryVersion();
 
+// Of the C library, whose `exp` and `log` are part of the arithmetic: "glibc 2.36".
+std::string MathLibraryVersion();
+
 }  // namespace renzan

@@ -3,11 +3,31 @@
 #include <vector>
 
 #include "renzan/base/error.h"
-#include "renzan/base/sha256.h"
+#include "renzan/base/xxhash.h"
 #include "renzan/nn/isa.h"
 #include "renzan/train/gather.h"
 
 namespace renzan {
+namespace {
+
+void CheckSameConfig(Communicator& comm, TrainConfig config) {
+  config.run_dir = "";
+  config.checkpoint.dir = "";
+  config.workers = 0;
+  config.threads = 0;
+  const std::string mine = PrintConfig([&](ConfigFields& fields) { config.Describe(fields); });
+  const std::vector<std::string> all = GatherStrings(comm, mine);
+  for (size_t rank = 1; rank < all.size(); ++rank) {
+    const std::optional<ConfigDifference> difference = FirstDifference(all[rank], all[0]);
+    if (difference)
+      Fail(ErrorCode::kConfig,
+           "worker {} has another configuration than worker 0: {} is {} and not {}; give every "
+           "worker the same file and the same --set",
+           rank, difference->key, difference->there, difference->here);
+  }
+}
+
+}  // namespace
 
 void CheckWorkersAgree(Communicator& comm, const std::string& what, const std::string& value,
                        const std::string& advice) {
@@ -18,22 +38,31 @@ void CheckWorkersAgree(Communicator& comm, const std::string& what, const std::s
            values[rank], values[0], advice);
 }
 
-void CheckSameRun(Communicator& comm, const TrainConfig& config, const std::string& isa) {
+ProgramFacts FactsOfThisProgram(const std::string& build_id, const std::string& isa) {
+  return {.build = fmt::format("{}-{}", RENZAN_VERSION, build_id),
+          .isa = isa,
+          .libraries = {{"oneDNN", MatmulLibraryVersion()}, {"libc", MathLibraryVersion()}}};
+}
+
+void CheckSameRun(Communicator& comm, const TrainConfig& config, const ProgramFacts& facts) {
   if (comm.world_size() > config.numerics.virtual_workers)
     Fail(ErrorCode::kConfig, "workers {}",
          TooManyWorkers(comm.world_size(), config.numerics.virtual_workers));
-  CheckWorkersAgree(comm, "program version", RENZAN_VERSION, "install the same on every host");
-  CheckWorkersAgree(comm, "version of oneDNN", MatmulLibraryVersion(),
-                    "install the same on every host");
-  CheckWorkersAgree(comm, "instruction set", isa, "pin one with numerics.isa");
-  TrainConfig same = config;
-  same.run_dir = "";
-  same.checkpoint.dir = "";
-  same.workers = 0;
-  same.threads = 0;
-  const std::string text = PrintConfig([&](ConfigFields& fields) { same.Describe(fields); });
-  CheckWorkersAgree(comm, "configuration", Sha256Hex(text).substr(0, 12),
-                    "give every worker the same file and the same --set");
+  // First: another build may go on with other exchanges.
+  CheckWorkersAgree(comm, "build", facts.build, "install the same on every host");
+  for (const auto& [name, version] : facts.libraries)
+    CheckWorkersAgree(comm, "version of " + name, version, "install the same on every host");
+  CheckWorkersAgree(comm, "instruction set", facts.isa, "pin one with numerics.isa");
+  CheckSameConfig(comm, config);
+}
+
+void CheckSameDenseParameters(Communicator& comm, HybridModel& model) {
+  Xxh128 hash;
+  hash.Update(model.parameters().data(), model.parameters().size() * sizeof(float));
+  for (DenseOptimizer::State& state : model.dense_optimizer().states())
+    hash.Update(state.values.data(), state.values.size() * sizeof(float));
+  CheckWorkersAgree(comm, "set of initial dense parameters", hash.HexDigest().substr(0, 12),
+                    "use processors of one kind, or start all workers from one checkpoint");
 }
 
 }  // namespace renzan

@@ -46,9 +46,9 @@ void ForgetUnknown(std::vector<std::string>* a, std::vector<std::string>* b) {
   b->clear();
 }
 
-// "model.embedding_dim" -> "16" for every value of a configuration, in its order.
-std::vector<std::pair<std::string, std::string>> Values(TrainConfig config) {
-  std::istringstream lines(PrintConfig([&](ConfigFields& fields) { config.Describe(fields); }));
+// "model.embedding_dim" -> "16" for every value of a printed configuration, in its order.
+std::vector<std::pair<std::string, std::string>> Values(const std::string& printed) {
+  std::istringstream lines(printed);
   std::vector<std::pair<std::string, std::string>> values;
   std::vector<std::string> sections;  // by indentation
   for (std::string line; std::getline(lines, line);) {
@@ -69,13 +69,9 @@ int NumWorkers(const TrainConfig& config, int cores) {
   return std::max({1, config.elastic.min, std::min(config.elastic.max, cores)});
 }
 
-std::string DifferenceThatChangesBits(const TrainConfig& there, const TrainConfig& here) {
+std::optional<ConfigDifference> FirstDifference(const std::string& there, const std::string& here) {
   const std::string unset = "not set";
-  TrainConfig then = DecidesBits(there), now = DecidesBits(here);
-  // What one of them does not know, it cannot differ in.
-  ForgetUnknown(&then.features.dense_transforms, &now.features.dense_transforms);
-  ForgetUnknown(&then.features.vocabularies, &now.features.vocabularies);
-  const auto a = Values(then), b = Values(now);
+  const auto a = Values(there), b = Values(here);
   const auto find = [&](const auto& values, const std::string& key) -> const std::string& {
     for (const auto& [name, value] : values)
       if (name == key) return value;
@@ -84,10 +80,24 @@ std::string DifferenceThatChangesBits(const TrainConfig& there, const TrainConfi
   for (const auto* values : {&a, &b}) {
     for (const auto& [key, value] : *values) {
       const std::string &x = find(a, key), &y = find(b, key);
-      if (x != y) return fmt::format("{} is {} there and {} here", key, x, y);
+      if (x != y) return ConfigDifference{key, x, y};
     }
   }
-  return "";
+  return std::nullopt;
+}
+
+std::string DifferenceThatChangesBits(const TrainConfig& there, const TrainConfig& here) {
+  const auto print = [](TrainConfig config) {
+    return PrintConfig([&](ConfigFields& fields) { config.Describe(fields); });
+  };
+  TrainConfig then = DecidesBits(there), now = DecidesBits(here);
+  // What one of them does not know, it cannot differ in.
+  ForgetUnknown(&then.features.dense_transforms, &now.features.dense_transforms);
+  ForgetUnknown(&then.features.vocabularies, &now.features.vocabularies);
+  const std::optional<ConfigDifference> difference = FirstDifference(print(then), print(now));
+  if (!difference) return "";
+  return fmt::format("{} is {} there and {} here", difference->key, difference->there,
+                     difference->here);
 }
 
 std::string TooManyWorkers(int workers, int virtual_workers) {

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -158,6 +159,12 @@ int NumWorkers(const TrainConfig& config, int cores);
 // there and 8 here". How long to train, what to evaluate and report, where data, checkpoints and
 // workers are may differ.
 std::string DifferenceThatChangesBits(const TrainConfig& there, const TrainConfig& here);
+
+// The first value that two configurations, as PrintConfig() prints them, do not have in common.
+struct ConfigDifference {
+  std::string key, there, here;  // "model.embedding_dim", "16", "8"; "not set" where it is missing
+};
+std::optional<ConfigDifference> FirstDifference(const std::string& there, const std::string& here);
 
 // "= 9 is more than the 8 virtual workers: use ...", after the word workers.
 std::string TooManyWorkers(int workers, int virtual_workers);

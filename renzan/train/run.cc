@@ -28,8 +28,6 @@
 namespace renzan {
 namespace {
 
-using Libraries = std::map<std::string, std::string>;
-
 // Rank 0 chooses; everyone learns it.
 RunDirectories ChooseDirectories(const TrainConfig& config, const RunOptions& options,
                                  Communicator& comm) {
@@ -42,12 +40,12 @@ RunDirectories ChooseDirectories(const TrainConfig& config, const RunOptions& op
 }
 
 // What a checkpoint remembers of the run that wrote it, beside its configuration.
-std::map<std::string, std::string> DescribeRun(const OpenedSplits& splits, const std::string& isa,
-                                               const Libraries& libraries) {
-  std::map<std::string, std::string> run = {{"program_version", RENZAN_VERSION},
-                                            {"isa", isa},
+std::map<std::string, std::string> DescribeRun(const OpenedSplits& splits,
+                                               const ProgramFacts& facts) {
+  std::map<std::string, std::string> run = {{"build", facts.build},
+                                            {"isa", facts.isa},
                                             {"dataset.train", splits.train.dataset->fingerprint()}};
-  for (const auto& [name, version] : libraries) run["library." + name] = version;
+  for (const auto& [name, version] : facts.libraries) run["library." + name] = version;
   return run;
 }
 
@@ -100,8 +98,8 @@ std::string NewRunDirectory(const std::string& name, const Clock& clock) {
 }
 
 RunResult RunTraining(const TrainConfig& config, const RunOptions& options, Communicator& comm) {
-  const std::string isa = SelectIsa(config.numerics.isa);
-  CheckSameRun(comm, config, isa);
+  const ProgramFacts facts = FactsOfThisProgram(options.build_id, SelectIsa(config.numerics.isa));
+  CheckSameRun(comm, config, facts);
   ThreadPool pool(options.threads);
   const OpenedSplits splits = OpenSplits(config.data, config.features, comm);
   const int64_t steps = NumSteps(config.training, splits.train);
@@ -121,8 +119,7 @@ RunResult RunTraining(const TrainConfig& config, const RunOptions& options, Comm
   resolved.features = FeaturesOf(splits.train.dataset->schema());
   const std::string config_yaml =
       PrintConfig([&](ConfigFields& fields) { resolved.Describe(fields); });
-  const Libraries libraries = {{"oneDNN", MatmulLibraryVersion()}};
-  const std::map<std::string, std::string> run = DescribeRun(splits, isa, libraries);
+  const std::map<std::string, std::string> run = DescribeRun(splits, facts);
   const PastRun past = AgreeOnPastRun(directories, resolved, run, steps, options.must_resume, comm);
   if (!past.model_sha256.empty()) {
     if (comm.rank() == 0) {
@@ -148,6 +145,7 @@ RunResult RunTraining(const TrainConfig& config, const RunOptions& options, Comm
     state.step = resumed->step;
     RestoreProgress(resumed->progress, comm.rank(), &state);
   }
+  CheckSameDenseParameters(comm, model);
 
   // Launchers do not pass variables on to every host, and workers must decide alike.
   const double grace_seconds = AllGatherValues(comm, options.grace_seconds)[0];
@@ -159,9 +157,8 @@ RunResult RunTraining(const TrainConfig& config, const RunOptions& options, Comm
                                                                   .config_yaml = config_yaml,
                                                                   .config = &config,
                                                                   .splits = &splits,
-                                                                  .isa = isa,
+                                                                  .facts = facts,
                                                                   .backend = comm.backend(),
-                                                                  .libraries = libraries,
                                                                   .hosts = hosts,
                                                                   .threads = options.threads,
                                                                   .terminal = options.terminal,

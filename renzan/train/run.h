@@ -21,6 +21,7 @@ namespace renzan {
 
 struct RunOptions {
   std::string name;          // part of a run directory's name when the configuration has none
+  std::string build_id;      // BuildId()
   int threads = 1;           // the resolved number
   bool terminal = false;     // draw a progress bar on stderr
   bool must_resume = false;  // having no checkpoint is an error

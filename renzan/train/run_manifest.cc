@@ -41,7 +41,7 @@ void Compare(const std::string& what, const std::map<std::string, std::string>& 
 void WriteRunManifest(const std::string& path, const RunManifest& manifest) {
   Json out = {{"format", kFormat},
               {"version", kVersion},
-              {"program_version", manifest.program_version},
+              {"build", manifest.build},
               {"seed", manifest.seed},
               {"isa", manifest.isa},
               {"libraries", manifest.libraries},
@@ -63,7 +63,8 @@ RunManifest ReadRunManifest(const std::string& path) {
       Fail(ErrorCode::kData, "{}: format {} version {} is not {} version {}", path,
            in.at("format").dump(), in.at("version").dump(), kFormat, kVersion);
     RunManifest manifest;
-    in.at("program_version").get_to(manifest.program_version);
+    // Manifests of before builds were told apart have a version only.
+    manifest.build = in.value("build", in.value("program_version", ""));
     in.at("config").get_to(manifest.config);
     in.at("seed").get_to(manifest.seed);
     in.at("datasets").get_to(manifest.datasets);
@@ -86,7 +87,7 @@ std::vector<std::string> DifferencesThatChangeBits(const RunManifest& recorded,
   Compare("dataset", recorded.datasets, now.datasets, differences);
   Compare("instruction set", recorded.isa, now.isa, differences);
   Compare("library", recorded.libraries, now.libraries, differences);
-  Compare("program version", recorded.program_version, now.program_version, differences);
+  Compare("build", recorded.build, now.build, differences);
   return differences;
 }
 

@@ -11,7 +11,7 @@
 namespace renzan {
 
 struct RunManifest {
-  std::string program_version;
+  std::string build;   // version and build id: "0.1.0-3f9a0c51d2be"
   std::string config;  // resolved, YAML
   uint64_t seed = 0;
   std::map<std::string, std::string> datasets;   // path -> fingerprint

@@ -14,7 +14,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
-const RunManifest kRun = {.program_version = "0.1.0",
+const RunManifest kRun = {.build = "0.1.0-3f9a0c51d2be",
                           .config = "seed: 1\nname: \"ü\"\n",
                           .seed = std::numeric_limits<uint64_t>::max(),
                           .datasets = {{"data/train", "ab12"}},
@@ -29,7 +29,7 @@ TEST(RunManifest, ReadsBackWhatWasWritten) {
   TemporaryDirectory dir;
   WriteRunManifest(dir / "manifest.json", kRun);
   const RunManifest back = ReadRunManifest(dir / "manifest.json");
-  EXPECT_EQ(back.program_version, kRun.program_version);
+  EXPECT_EQ(back.build, kRun.build);
   EXPECT_EQ(back.config, kRun.config);
   EXPECT_EQ(back.seed, kRun.seed);
   EXPECT_EQ(back.datasets, kRun.datasets);

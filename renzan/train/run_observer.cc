@@ -73,11 +73,11 @@ struct RunObserver::State {
                    NextReports(options.resumed).training),
         progress(STDERR_FILENO, options.terminal),
         status_writer(options.run_dir + "/status.json") {
-    manifest.program_version = RENZAN_VERSION;
+    manifest.build = options.facts.build;
     manifest.config = options.config_yaml;
     manifest.seed = options.config->seed;
-    manifest.isa = options.isa;
-    manifest.libraries = options.libraries;
+    manifest.isa = options.facts.isa;
+    manifest.libraries = options.facts.libraries;
     manifest.hosts = options.hosts;
     manifest.started_unix_seconds = options.clock->UnixSeconds();
     const OpenedSplits& splits = *options.splits;
@@ -155,7 +155,7 @@ void RunObserver::OnStart(const LoopState& first, int64_t steps) {
           config.model.type, o.splits->train.dataset->directory(), o.splits->train.rows.size(),
           o.splits->train.dataset->schema().categorical.size(), steps, config.training.batch_size,
           o.hosts.size(), o.hosts.size() == 1 ? "worker" : "workers", o.threads,
-          o.threads == 1 ? "thread" : "threads", o.backend, o.isa);
+          o.threads == 1 ? "thread" : "threads", o.backend, o.facts.isa);
   if (o.resumed) LogInfo("going on from {} at step {}", o.resumed->name, first.step);
   if (config.checkpoint.quantize != "none")
     LogWarning(

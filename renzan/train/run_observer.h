@@ -2,13 +2,13 @@
 
 // Everything that rank 0 shows on the terminal and records in the run directory while training.
 
-#include <map>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "renzan/base/clock.h"
+#include "renzan/train/agreement.h"
 #include "renzan/train/checkpointer.h"
 #include "renzan/train/config.h"
 #include "renzan/train/loop.h"
@@ -24,9 +24,9 @@ class RunObserver : public TrainObserver, public CheckpointObserver {
     std::string config_yaml;
     const TrainConfig* config = nullptr;
     const OpenedSplits* splits = nullptr;
-    std::string isa, backend;
-    std::map<std::string, std::string> libraries;  // name -> version
-    std::vector<std::string> hosts;                // by rank
+    ProgramFacts facts;
+    std::string backend;
+    std::vector<std::string> hosts;  // by rank
     int threads = 1;
     bool terminal = false;
     const Clock* clock = nullptr;

@@ -3,6 +3,7 @@
 #include <CLI/CLI.hpp>
 #include <optional>
 
+#include "renzan/base/build_id.h"
 #include "renzan/base/log.h"
 #include "renzan/cli/train/model_directory.h"
 #include "renzan/nn/isa.h"
@@ -37,28 +38,28 @@ void AddSavedModelFlags(CLI::App& verb, SavedModelFlags& flags) {
 int WithSavedModel(const SavedModelFlags& flags,
                    const std::function<void(HybridModel&, const TrainConfig&, Communicator&,
                                             const Dataset&, RowRange)>& body) {
-  return RunWorkers({.workers = flags.workers, .threads = flags.threads, .backend = flags.backend},
-                    [&](Communicator& comm, int threads) {
-                      CheckpointReader reader(Resolve(flags.model, comm));
-                      TrainConfig config;
-                      ReadConfigText(reader.config(), reader.dir() + "/manifest.json", {},
-                                     [&](ConfigFields& fields) { config.Describe(fields); });
-                      CheckSameRun(comm, config, SelectIsa(config.numerics.isa));
-                      const Dataset dataset(flags.data);
-                      CheckFeatures(config.features, dataset);
-                      const RowRange rows = ResolveRows(flags.rows, dataset, "--rows");
-                      ThreadPool pool(threads);
-                      // Nothing is trained: these optimizers have no state to make room for.
-                      config.optimizer.dense.type = config.optimizer.sparse.type = "sgd";
-                      std::optional<HybridModel> model;
-                      RunWithHeartbeats(comm, [&] {
-                        model.emplace(config, dataset.schema(),
-                                      EstimatePoolingFactors({&dataset, rows}), comm, pool,
-                                      InitialValues::kZero);
-                        LoadModel(reader, false, &*model);
-                      });
-                      body(*model, config, comm, dataset, rows);
-                    });
+  return RunWorkers(
+      {.workers = flags.workers, .threads = flags.threads, .backend = flags.backend},
+      [&](Communicator& comm, int threads) {
+        CheckpointReader reader(Resolve(flags.model, comm));
+        TrainConfig config;
+        ReadConfigText(reader.config(), reader.dir() + "/manifest.json", {},
+                       [&](ConfigFields& fields) { config.Describe(fields); });
+        CheckSameRun(comm, config, FactsOfThisProgram(BuildId(), SelectIsa(config.numerics.isa)));
+        const Dataset dataset(flags.data);
+        CheckFeatures(config.features, dataset);
+        const RowRange rows = ResolveRows(flags.rows, dataset, "--rows");
+        ThreadPool pool(threads);
+        // Nothing is trained: these optimizers have no state to make room for.
+        config.optimizer.dense.type = config.optimizer.sparse.type = "sgd";
+        std::optional<HybridModel> model;
+        RunWithHeartbeats(comm, [&] {
+          model.emplace(config, dataset.schema(), EstimatePoolingFactors({&dataset, rows}), comm,
+                        pool, InitialValues::kZero);
+          LoadModel(reader, false, &*model);
+        });
+        body(*model, config, comm, dataset, rows);
+      });
 }
 
 }  // namespace renzan

@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <memory>
 
+#include "renzan/base/build_id.h"
 #include "renzan/base/clock.h"
 #include "renzan/base/cpus.h"
 #include "renzan/base/error.h"
@@ -131,6 +132,7 @@ int RunTrain(const TrainFlags& flags) {
                         .on_worker = AnswerTrainSignals};
   ResolveDirectories(flags, name, config, workers.environment);
   RunOptions options{.name = name,
+                     .build_id = BuildId(),
                      .terminal = ::isatty(STDERR_FILENO) != 0,
                      .must_resume = flags.resume,
                      .grace_seconds = GraceSeconds(),

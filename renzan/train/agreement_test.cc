@@ -1,0 +1,107 @@
+#include "renzan/train/agreement.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <functional>
+
+#include "renzan/base/error.h"
+#include "renzan/comm/testing.h"
+#include "renzan/train/testing.h"
+
+namespace renzan {
+namespace {
+
+using ::testing::HasSubstr;
+
+const ProgramFacts kFacts = {.build = "0.1.0-3f9a0c51d2be",
+                             .isa = "avx2",
+                             .libraries = {{"libc", "glibc 2.36"}, {"oneDNN", "2.6.3"}}};
+
+// What three workers say when `change` is made on worker 1; every worker must say the same.
+std::string WhatTheySay(const std::function<void(TrainConfig&, ProgramFacts&)>& change) {
+  std::vector<std::string> said(3);
+  RunRanksAsThreads(3, [&](Communicator& comm) {
+    TrainConfig config = SmallConfig();
+    ProgramFacts facts = kFacts;
+    if (comm.rank() == 1) change(config, facts);
+    try {
+      CheckSameRun(comm, config, facts);
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::kConfig);
+      said[static_cast<size_t>(comm.rank())] = error.what();
+    }
+  });
+  EXPECT_EQ(said[1], said[0]);
+  EXPECT_EQ(said[2], said[0]);
+  return said[0];
+}
+
+TEST(CheckSameRun, NamesWhatDiffers) {
+  EXPECT_THAT(WhatTheySay([](TrainConfig&, ProgramFacts& f) { f.build = "0.1.0-000000000000"; }),
+              HasSubstr("worker 1 has another build than worker 0 (0.1.0-000000000000 and "
+                        "0.1.0-3f9a0c51d2be)"));
+  EXPECT_THAT(WhatTheySay([](TrainConfig&, ProgramFacts& f) { f.isa = "avx512"; }),
+              HasSubstr("another instruction set than worker 0 (avx512 and avx2)"));
+  EXPECT_THAT(
+      WhatTheySay([](TrainConfig&, ProgramFacts& f) { f.libraries["libc"] = "glibc 2.39"; }),
+      HasSubstr("another version of libc than worker 0 (glibc 2.39 and glibc 2.36)"));
+}
+
+TEST(CheckSameRun, NamesTheFirstKeyThatDiffers) {
+  EXPECT_THAT(
+      WhatTheySay([](TrainConfig& c, ProgramFacts&) {
+        c.optimizer.sparse.learning_rate = 0.5;
+        c.model.top_mlp = {10, 7};
+      }),
+      HasSubstr("another configuration than worker 0: model.top_mlp is [10, 7] and not [10, 6]"));
+  EXPECT_THAT(
+      WhatTheySay([](TrainConfig& c, ProgramFacts&) { c.model.tables["n"].pooling = "sum"; }),
+      HasSubstr("model.tables.\"n\".pooling is sum and not mean"));
+}
+
+TEST(CheckSameRun, WhereAndHowFastMayDiffer) {
+  EXPECT_EQ(WhatTheySay([](TrainConfig& c, ProgramFacts&) {
+              c.run_dir = "elsewhere";
+              c.checkpoint.dir = "elsewhere/checkpoints";
+              c.threads = 7;
+            }),
+            "");
+}
+
+TEST(FactsOfThisProgram, AreComplete) {
+  const ProgramFacts facts = FactsOfThisProgram("3f9a0c51d2be", "avx2");
+  EXPECT_EQ(facts.build, RENZAN_VERSION "-3f9a0c51d2be");
+  EXPECT_THAT(facts.libraries.at("libc"), HasSubstr("glibc 2"));
+  EXPECT_FALSE(facts.libraries.at("oneDNN").empty());
+}
+
+TEST(CheckSameDenseParameters, RefusesReplicasThatDiffer) {
+  for (const int bad_rank : {-1, 2}) {
+    for (const bool state : {false, true}) {
+      RunRanksAsThreads(3, [&](Communicator& comm) {
+        TrainConfig config = SmallConfig();
+        config.optimizer.dense.type = "adam";
+        ThreadPool pool(1);
+        HybridModel model(config, TestSchema(), TestPoolingFactors(), comm, pool);
+        if (comm.rank() == bad_rank) {
+          // One unit in the last place of one number.
+          float& value =
+              state ? model.dense_optimizer().states()[1].values[3] : model.parameters()[3];
+          value = std::nextafter(value, 1.0f);
+        }
+        if (bad_rank < 0) return CheckSameDenseParameters(comm, model);
+        try {
+          CheckSameDenseParameters(comm, model);
+          ADD_FAILURE() << "no error on rank " << comm.rank();
+        } catch (const Error& error) {
+          EXPECT_EQ(error.code(), ErrorCode::kConfig);
+          EXPECT_THAT(error.what(), HasSubstr("worker 2 has another set of initial dense"));
+        }
+      });
+    }
+  }
+}
+
+}  // namespace
+}  // namespace renzan
