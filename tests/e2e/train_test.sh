@@ -43,3 +43,25 @@ p = label.sum()
 auc = (ranks[label == 1].sum() - p * (p + 1) / 2) / (p * (1000 - p))
 assert abs(auc - one["auc"]) < 1e-3, (auc, one["auc"])
 PY
+
+# A model trained with an instruction set that this machine lacks can be used with another.
+expect_exit 0 "AUC" $renzan eval run --data data --set numerics.isa=sse4
+python3 - <<'PY'
+import hashlib, json
+manifest = json.load(open("run/model/manifest.json"))
+def sha(text): return hashlib.sha256(text.encode()).hexdigest()
+assert "isa: auto" in manifest["config"]
+manifest["config"] = manifest["config"].replace("isa: auto", "isa: neon")
+manifest["config_sha256"] = sha(manifest["config"])
+del manifest["manifest_sha256"]
+manifest["manifest_sha256"] = sha(json.dumps(manifest, separators=(",", ":"), ensure_ascii=False))
+json.dump(manifest, open("run/model/manifest.json", "w"), ensure_ascii=False)
+PY
+for verb in eval "predict --output again.npy"; do
+  expect_exit 78 "numerics.isa: " $renzan $verb run --data data
+  expect_exit 0 "" $renzan $verb run --data data --set numerics.isa=auto
+done
+# What the model is cannot be chosen anew.
+expect_exit 64 "--set model.type: it is dlrm in run/model and cannot be changed" $renzan eval run \
+  --data data --set numerics.isa=auto --set model.type=dlrm_dcnv2
+expect_exit 78 "did you mean 'isa'" $renzan eval run --data data --set numerics.iza=auto

@@ -23,12 +23,41 @@ std::string Resolve(const std::string& path, Communicator& comm) {
   return BroadcastString(comm, place.dir);
 }
 
+// The configuration of a saved model, with --set applied. Only how its predictions are computed can
+// be chosen anew; what the model is cannot.
+TrainConfig ReadConfig(const CheckpointReader& reader, const std::vector<std::string>& overrides) {
+  const auto read = [&](std::span<const std::string> given) {
+    TrainConfig config;
+    ReadConfigText(reader.config(), reader.dir() + "/manifest.json", given,
+                   [&](ConfigFields& fields) { config.Describe(fields); });
+    return config;
+  };
+  const auto print = [](TrainConfig& config) {
+    return PrintConfig([&](ConfigFields& fields) { config.Describe(fields); });
+  };
+  TrainConfig config = read(overrides), recorded = read({});
+  recorded.numerics = config.numerics;
+  recorded.comm.forward = config.comm.forward;
+  recorded.training.batch_size = config.training.batch_size;
+  if (const auto difference = FirstDifference(print(recorded), print(config)))
+    Fail(ErrorCode::kUsage,
+         "--set {}: it is {} in {} and cannot be changed after training; numerics, comm.forward "
+         "and training.batch_size can",
+         difference->key, difference->there, reader.dir());
+  return config;
+}
+
 }  // namespace
 
 void AddSavedModelFlags(CLI::App& verb, SavedModelFlags& flags) {
   verb.add_option("model", flags.model, "A run, a model or a checkpoint")->required();
   verb.add_option("--data", flags.data, "Dataset directory")->required();
   verb.add_option("--rows", flags.rows, "Only rows BEGIN END of it")->expected(2);
+  verb.add_option("--set", flags.overrides,
+                  "Override one key of numerics, comm.forward or training.batch_size: --set "
+                  "numerics.isa=auto")
+      ->take_all()
+      ->allow_extra_args(false);
   verb.add_option("--workers", flags.workers, "Start this many workers on this machine")
       ->check(CLI::PositiveNumber);
   verb.add_option("--threads", flags.threads, "Threads per worker")->check(CLI::PositiveNumber);
@@ -38,28 +67,26 @@ void AddSavedModelFlags(CLI::App& verb, SavedModelFlags& flags) {
 int WithSavedModel(const SavedModelFlags& flags,
                    const std::function<void(HybridModel&, const TrainConfig&, Communicator&,
                                             const Dataset&, RowRange)>& body) {
-  return RunWorkers(
-      {.workers = flags.workers, .threads = flags.threads, .backend = flags.backend},
-      [&](Communicator& comm, int threads) {
-        CheckpointReader reader(Resolve(flags.model, comm));
-        TrainConfig config;
-        ReadConfigText(reader.config(), reader.dir() + "/manifest.json", {},
-                       [&](ConfigFields& fields) { config.Describe(fields); });
-        CheckSameRun(comm, config, FactsOfThisProgram(BuildId(), SelectIsa(config.numerics.isa)));
-        const Dataset dataset(flags.data);
-        CheckFeatures(config.features, dataset);
-        const RowRange rows = ResolveRows(flags.rows, dataset, "--rows");
-        ThreadPool pool(threads);
-        // Nothing is trained: these optimizers have no state to make room for.
-        config.optimizer.dense.type = config.optimizer.sparse.type = "sgd";
-        std::optional<HybridModel> model;
-        RunWithHeartbeats(comm, [&] {
-          model.emplace(config, dataset.schema(), EstimatePoolingFactors({&dataset, rows}), comm,
-                        pool, InitialValues::kZero);
-          LoadModel(reader, false, &*model);
-        });
-        body(*model, config, comm, dataset, rows);
-      });
+  const auto run = [&](Communicator& comm, int threads) {
+    CheckpointReader reader(Resolve(flags.model, comm));
+    TrainConfig config = ReadConfig(reader, flags.overrides);
+    CheckSameRun(comm, config, FactsOfThisProgram(BuildId(), SelectIsa(config.numerics.isa)));
+    const Dataset dataset(flags.data);
+    CheckFeatures(config.features, dataset);
+    const RowRange rows = ResolveRows(flags.rows, dataset, "--rows");
+    ThreadPool pool(threads);
+    // Nothing is trained: these optimizers have no state to make room for.
+    config.optimizer.dense.type = config.optimizer.sparse.type = "sgd";
+    std::optional<HybridModel> model;
+    RunWithHeartbeats(comm, [&] {
+      model.emplace(config, dataset.schema(), EstimatePoolingFactors({&dataset, rows}), comm, pool,
+                    InitialValues::kZero);
+      LoadModel(reader, false, &*model);
+    });
+    body(*model, config, comm, dataset, rows);
+  };
+  return RunWorkers({.workers = flags.workers, .threads = flags.threads, .backend = flags.backend},
+                    run);
 }
 
 }  // namespace renzan

@@ -20,6 +20,7 @@ namespace renzan {
 
 struct SavedModelFlags {
   std::string model, data;
+  std::vector<std::string> overrides;
   std::vector<int64_t> rows;
   int workers = 1, threads = 0;
   std::string backend = "auto";
