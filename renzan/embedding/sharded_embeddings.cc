@@ -55,6 +55,7 @@ ShardedEmbeddings::ShardedEmbeddings(Communicator& comm, ThreadPool& pool,
                          options_.seed, pool);
     gradients_.emplace_back(static_cast<size_t>(options_.batch * dim_));
   }
+  gradient_range_.resize(static_cast<size_t>(peers_[me].carries.size()));
   sorted_.resize(tables_.size());
   scratch_.resize(static_cast<size_t>(pool.num_threads()));
 
@@ -143,16 +144,36 @@ void ShardedEmbeddings::WritePooledGradient(int virtual_worker, const float* gra
                                             int64_t sample_stride) {
   const Peer& me = peers_[static_cast<size_t>(comm_.rank())];
   const size_t row_bytes = WireBytes(options_.backward, static_cast<size_t>(dim_));
+  WireRange range;
+  thread_local std::vector<float> scaled;
+  scaled.resize(static_cast<size_t>(dim_));
   for (size_t t = 0; t < options_.tables.size(); ++t) {
     std::byte* row = gradient_send_[static_cast<size_t>(owner_[t])].data() +
                      BlockIndex(index_at_owner_[t], me, virtual_worker) * backward_block_bytes_;
     const float* from = gradient + static_cast<int64_t>(t) * dim_;
     for (int64_t i = 0; i < samples_per_virtual_worker_; ++i) {
-      Encode(options_.backward, {from, static_cast<size_t>(dim_)}, row);
+      std::span<const float> gradients(from, static_cast<size_t>(dim_));
+      if (options_.backward_scale != 1) {
+        std::copy_n(from, dim_, scaled.data());
+        ScaleRow(options_.backward_scale, dim_, scaled.data());
+        gradients = scaled;
+      }
+      if (options_.backward == WireType::kFloat16) range.Add(Float16Range(gradients));
+      Encode(options_.backward, gradients, row);
       row += row_bytes;
       from += sample_stride;
     }
   }
+  gradient_range_[static_cast<size_t>(virtual_worker - me.carries.begin)].Add(range);
+}
+
+WireRange ShardedEmbeddings::TakeGradientRange() {
+  WireRange sum;
+  for (WireRange& range : gradient_range_) {
+    sum.Add(range);
+    range = {};
+  }
+  return sum;
 }
 
 bool ShardedEmbeddings::Backward(double learning_rate) {
@@ -190,6 +211,7 @@ void ShardedEmbeddings::GatherGradients(const GlobalIds& ids, size_t own_table,
       BlockIndex(own_table, peers_[carrier], virtual_worker) * backward_block_bytes_;
   float* gradient = gradients_[own_table].data() + first * dim_;
   Decode(options_.backward, block, {gradient, static_cast<size_t>(n * dim_)});
+  if (options_.backward_scale != 1) ScaleRow(1 / options_.backward_scale, n * dim_, gradient);
   if (tables_[own_table].spec.pooling != Pooling::kMean) return;
   for (int64_t i = 0; i < n; ++i) {
     const size_t length = ids.Bag(first + i).size();

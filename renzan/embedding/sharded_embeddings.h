@@ -16,6 +16,7 @@
 #include "renzan/comm/codec.h"
 #include "renzan/comm/communicator.h"
 #include "renzan/comm/virtual_workers.h"
+#include "renzan/comm/wire_range.h"
 #include "renzan/embedding/input_dist.h"
 #include "renzan/embedding/sparse_optimizer.h"
 #include "renzan/embedding/table.h"
@@ -29,6 +30,7 @@ struct ShardedEmbeddingsOptions {
   int virtual_workers = 1;
   WireType forward = WireType::kFloat32;
   WireType backward = WireType::kFloat32;
+  float backward_scale = 1;  // a power of two: gradients travel multiplied by it
   SparseOptimizerOptions optimizer;
   InitialValues initial_values = InitialValues::kDraw;
   uint64_t seed = 0;
@@ -53,6 +55,9 @@ class ShardedEmbeddings {
   // Hands in the gradients of what ReadPooled returned, in the same layout, for Backward.
   // Thread-safe for different virtual workers.
   void WritePooledGradient(int virtual_worker, const float* gradient, int64_t sample_stride);
+
+  // What a float16 wire has lost of the gradients handed in since the last call, on this worker.
+  WireRange TakeGradientRange();
 
   // Sends the gradients to the owners and applies the optimizer once per touched row. Returns
   // whether all rows that this worker has updated, and their states, are finite.
@@ -90,6 +95,8 @@ class ShardedEmbeddings {
   // Messages by rank. What this worker sends itself is written where it will be read.
   using Messages = std::vector<std::vector<std::byte>>;
   Messages pooled_send_, pooled_recv_, gradient_send_, gradient_recv_;
+
+  std::vector<WireRange> gradient_range_;  // by virtual worker of this worker
 
   // Per own table: gradients of the global batch [batch, dim], and the lookups sorted by row.
   std::vector<AlignedBuffer> gradients_;

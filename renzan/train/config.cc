@@ -36,6 +36,7 @@ TrainConfig DecidesBits(const TrainConfig& config) {
   result.numerics.virtual_workers = config.numerics.virtual_workers;
   result.comm.forward = config.comm.forward;
   result.comm.backward = config.comm.backward;
+  result.comm.backward_scale = config.comm.backward_scale;
   result.comm.dense = config.comm.dense;
   return result;
 }
@@ -67,6 +68,14 @@ std::vector<std::pair<std::string, std::string>> Values(const std::string& print
 int NumWorkers(const TrainConfig& config, int cores) {
   if (config.workers > 0) return config.workers;
   return std::max({1, config.elastic.min, std::min(config.elastic.max, cores)});
+}
+
+float BackwardScale(const TrainConfig& config) {
+  if (config.comm.backward != "fp16") return 1;
+  int64_t scale = config.comm.backward_scale;
+  if (scale == 0)
+    for (scale = 256; scale < 256 * config.training.batch_size;) scale *= 2;
+  return static_cast<float>(scale);
 }
 
 std::optional<ConfigDifference> FirstDifference(const std::string& there, const std::string& here) {
@@ -206,6 +215,10 @@ void CommConfig::Describe(ConfigFields& fields) {
   fields.Choice("backend", &backend, {"auto", "local", "gloo", "mpi"});
   fields.Choice("forward", &forward, kWireTypes, "codec of pooled embeddings");
   fields.Choice("backward", &backward, kWireTypes, "codec of their gradients");
+  fields.Range("backward_scale", &backward_scale, 0, int64_t{1} << 40,
+               "fp16 only: their factor on the way, a power of two; 0: from the batch size");
+  fields.Require(backward_scale == 0 || IsPowerOfTwo(backward_scale), "backward_scale",
+                 "must be 0 or a power of two");
   fields.Choice("dense", &dense, kWireTypes, "codec of dense gradients, at every node of the tree");
   fields.Range("timeout_seconds", &timeout_seconds, 0.1, 86400, "of one exchange");
 }

@@ -109,6 +109,7 @@ struct NumericsConfig {
 struct CommConfig {
   std::string backend = "auto";
   std::string forward = "fp32", backward = "fp32", dense = "fp32";
+  int64_t backward_scale = 0;  // 0: see BackwardScale
   double timeout_seconds = 60;
   void Describe(ConfigFields& fields);
 };
@@ -153,6 +154,12 @@ struct TrainConfig {
 // The workers to start on a machine with so many cores: what the configuration says, else as many
 // as `elastic` and the cores allow, else one.
 int NumWorkers(const TrainConfig& config, int cores);
+
+// The power of two by which gradients of pooled embeddings are multiplied on their way, so that
+// float16 can hold them: what the configuration says, else 256 for every sample of the batch,
+// rounded up. A sample's own gradient may then be 2^-32 to 255, whatever the size of the batch. 1
+// for other types, which have float32's range.
+float BackwardScale(const TrainConfig& config);
 
 // Empty when a run of one configuration can be continued under the other without changing a bit of
 // the model, else a sentence that names the first key that forbids it: "model.embedding_dim is 16

@@ -77,6 +77,7 @@ HybridModel::HybridModel(const TrainConfig& config, const DatasetSchema& schema,
                                .virtual_workers = config.numerics.virtual_workers,
                                .forward = ParseWireType(config.comm.forward),
                                .backward = ParseWireType(config.comm.backward),
+                               .backward_scale = BackwardScale(config),
                                .optimizer = SparseOptions(config.optimizer.sparse),
                                .initial_values = initial_values,
                                .seed = config.seed});

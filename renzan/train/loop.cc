@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "renzan/base/error.h"
 #include "renzan/data/batch_loader.h"
 #include "renzan/train/finiteness.h"
+#include "renzan/train/gradient_range.h"
 #include "renzan/train/schedule.h"
 
 namespace renzan {
@@ -74,8 +76,10 @@ bool Train(const TrainConfig& config, int64_t steps, const Split& train,
   if (state->evaluation_due && state->step < steps && !evaluate()) return false;
   double window_start = clock.MonotonicSeconds();
   int64_t window_steps = 0;
+  bool advised_on_range = false;
   while (state->step < steps) {
     model.Step(loader.Next(), state->step, state->window);
+    state->gradient_range.Add(model.embeddings().TakeGradientRange());
     ++window_steps;
     const int64_t done = ++state->step;
     const bool report = done % t.log_every == 0 || done == steps;
@@ -90,12 +94,18 @@ bool Train(const TrainConfig& config, int64_t steps, const Split& train,
           .step = done,
           .steps = steps,
           .window = TakeWindow(comm, &state->window),
+          .gradient_range = MergeRanges(comm, std::exchange(state->gradient_range, {})),
           .samples_per_second = static_cast<double>(window_steps * t.batch_size) / seconds,
           .learning_rate_factor = LearningRateFactor(config.optimizer.schedule, done - 1),
           .seconds = state->seconds};
       if (observer) observer->OnReport(shown);
       const std::optional<std::string> advice = state->watch.Observe(done, shown.window);
       if (advice && observer) observer->OnAdvice(*advice);
+      if (observer && !advised_on_range) {
+        const auto range_advice = GradientRangeAdvice(shown.gradient_range, BackwardScale(config));
+        if (range_advice) observer->OnAdvice(*range_advice);
+        advised_on_range = range_advice.has_value();
+      }
       if (evaluation && !evaluate()) return false;
       window_start = clock.MonotonicSeconds();
       window_steps = 0;

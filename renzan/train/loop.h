@@ -22,6 +22,7 @@ namespace renzan {
 struct StepReport {
   int64_t step = 0, steps = 0;    // done, of how many
   BinaryMetrics window;           // since the last report
+  WireRange gradient_range;       // since the last report; no values unless comm.backward is fp16
   double samples_per_second = 0;  // since the last report
   double learning_rate_factor = 1;
   double seconds = 0;  // spent training so far

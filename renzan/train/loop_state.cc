@@ -5,11 +5,13 @@
 
 #include "renzan/base/error.h"
 #include "renzan/train/evaluate.h"
+#include "renzan/train/gradient_range.h"
 
 namespace renzan {
 namespace {
 
 constexpr const char* kWindow = "progress.window";
+constexpr const char* kGradientRange = "progress.gradient_range";
 constexpr const char* kWatch = "progress.watch";
 constexpr const char* kMilliseconds = "progress.milliseconds";
 constexpr const char* kEvaluationDue = "progress.evaluation_due";
@@ -25,7 +27,9 @@ int64_t Number(const ProgressTensors& tensors, const char* key) {
 ProgressTensors SaveProgress(Communicator& comm, const LoopState& state) {
   BinaryMetrics mine;
   for (const BinaryMetrics& metrics : state.window) mine.Merge(metrics);
+  const WireRange range = MergeRanges(comm, state.gradient_range);
   return {{kWindow, MergeMetrics(comm, mine).ToIntegers()},
+          {kGradientRange, {range.values, range.overflowed, range.underflowed}},
           {kWatch, state.watch.ToIntegers()},
           {kMilliseconds, {std::llround(state.seconds * 1000)}},
           {kEvaluationDue, {state.evaluation_due ? 1 : 0}}};
@@ -40,6 +44,8 @@ void RestoreProgress(const ProgressTensors& tensors, int rank, LoopState* state)
   // Merging is exact, so the whole window may be any one thread's.
   if (const auto* window = find(kWindow); window != nullptr && rank == 0)
     state->window[0] = BinaryMetrics::FromIntegers(*window);
+  if (const auto* range = find(kGradientRange); range != nullptr && range->size() == 3 && rank == 0)
+    state->gradient_range = {(*range)[0], (*range)[1], (*range)[2]};
   if (const auto* watch = find(kWatch)) state->watch = DivergenceWatch::FromIntegers(*watch);
   state->seconds = static_cast<double>(Number(tensors, kMilliseconds)) / 1000;
   state->evaluation_due = EvaluationDue(tensors);

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "renzan/comm/communicator.h"
+#include "renzan/comm/wire_range.h"
 #include "renzan/model/metrics.h"
 #include "renzan/train/divergence.h"
 
@@ -18,6 +19,7 @@ namespace renzan {
 struct LoopState {
   int64_t step = 0;                   // steps done
   std::vector<BinaryMetrics> window;  // [threads]: since the last report
+  WireRange gradient_range;           // this worker's, since the last report
   DivergenceWatch watch;              // the same on every worker
   double seconds = 0;                 // spent training
   bool evaluation_due = false;        // after `step`, and not finished

@@ -185,6 +185,11 @@ void RunObserver::OnReport(const StepReport& report) {
   std::vector<Scalar> scalars = Scalars("train", report.window);
   scalars.push_back({"train/samples_per_second", report.samples_per_second});
   scalars.push_back({"train/learning_rate_factor", report.learning_rate_factor});
+  if (const WireRange& range = report.gradient_range; range.values > 0) {
+    const double values = static_cast<double>(range.values);
+    scalars.push_back({"comm/backward_overflow", static_cast<double>(range.overflowed) / values});
+    scalars.push_back({"comm/backward_underflow", static_cast<double>(range.underflowed) / values});
+  }
   s.Log(report.step, std::move(scalars));
   s.shown.loss = report.window.LogLoss();
   s.shown.auc = report.window.Auc();
