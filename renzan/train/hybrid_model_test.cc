@@ -16,14 +16,16 @@ namespace renzan {
 namespace {
 
 // The digest of every parameter, row and optimizer state after a few steps.
-std::string Digest(const TrainConfig& config, int world, int threads) {
+std::string Digest(const TrainConfig& config, int world, int threads, int64_t steps = 4,
+                   const DatasetSchema& schema = TestSchema()) {
   std::map<std::string, std::string> parts;
   std::mutex mutex;
   RunRanksAsThreads(world, [&](Communicator& comm) {
     ThreadPool pool(threads);
-    HybridModel model(config, TestSchema(), TestPoolingFactors(), comm, pool);
+    HybridModel model(config, schema, TestPoolingFactors(schema), comm, pool);
     std::vector<BinaryMetrics> metrics(static_cast<size_t>(threads));
-    for (int64_t step = 0; step < 4; ++step) model.Step(MakeSlice(model, step), step, metrics);
+    for (int64_t step = 0; step < steps; ++step)
+      model.Step(MakeSlice(model, step, schema), step, metrics);
 
     const std::map<std::string, std::string> mine = DigestsOf(model);
     std::lock_guard lock(mutex);
@@ -78,6 +80,47 @@ TEST(Placement, NeverChangesArithmeticUnderAnyCodec) {
       config.comm.dense = backward;
       ExpectPlacementChangesNothing(config);
     }
+  }
+}
+
+// Criteo's number of features, with tables from a few rows to some ten thousand: with every number
+// of workers the tables belong to others.
+DatasetSchema LargeSchema() {
+  DatasetSchema schema{.label = "label"};
+  for (int d = 0; d < 13; ++d) schema.dense.push_back(fmt::format("d{}", d));
+  for (int t = 0; t < 26; ++t)
+    schema.categorical.push_back(
+        {fmt::format("c{}", t), 3 + (t * t * t * 7919) % 60000, t % 9 == 4});
+  return schema;
+}
+
+// Matrix products of the size of real ones take other paths through oneDNN than tiny ones, and
+// 2048 samples leave every thread several tasks.
+TEST(Placement, NeverChangesArithmeticAtRealSizes) {
+  const DatasetSchema schema = LargeSchema();
+  std::vector<TableSpec> tables;
+  for (const CategoricalFeature& feature : schema.categorical)
+    tables.push_back({.num_embeddings = feature.num_embeddings, .embedding_dim = 16});
+  for (const int world : {2, 3, 4})
+    EXPECT_NE(PlaceTableWise(tables, world), PlaceTableWise(tables, world + 1));
+  for (const char* type : {"dlrm", "dlrm_dcnv2"}) {
+    TrainConfig config = SmallConfig();
+    config.model = {.type = type,
+                    .embedding_dim = 16,
+                    .bottom_mlp = {512, 256, 64},
+                    .top_mlp = {512, 512, 256},
+                    .cross_layers = 2,
+                    .cross_rank = 64};
+    config.training.batch_size = 2048;
+    config.optimizer.dense.type = "adam";
+    config.optimizer.dense.learning_rate = 0.001;
+    config.optimizer.sparse.type = "rowwise_adagrad";
+    config.comm.backward = "fp16";
+    const std::string expected = Digest(config, 1, 1, 2, schema);
+    EXPECT_EQ(Digest(config, 1, 2, 2, schema), expected) << type;
+    for (const int world : {2, 3, 5})
+      EXPECT_EQ(Digest(config, world, 1, 2, schema), expected)
+          << type << ", " << world << " workers";
   }
 }
 

@@ -20,8 +20,8 @@ inline DatasetSchema TestSchema() {
 }
 
 // This worker's samples of a step's global batch.
-inline Batch MakeSlice(const HybridModel& model, int64_t step) {
-  const DatasetSchema schema = TestSchema();
+inline Batch MakeSlice(const HybridModel& model, int64_t step,
+                       const DatasetSchema& schema = TestSchema()) {
   const int64_t begin = model.slice_begin(), end = model.slice_end();
   Batch batch;
   batch.size = end - begin;
@@ -32,12 +32,12 @@ inline Batch MakeSlice(const HybridModel& model, int64_t step) {
     const uint64_t s = static_cast<uint64_t>(sample);
     const Philox::Block words = Philox::Draw(static_cast<uint64_t>(step), s);
     batch.label.push_back(words[0] % 4 == 0 ? 1.0f : 0.0f);
-    for (int64_t d = 0; d < static_cast<int64_t>(schema.dense.size()); ++d)
-      batch.dense.push_back(Philox::Uniform(words[static_cast<size_t>(d + 1)]));
+    for (size_t d = 0; d < schema.dense.size(); ++d)
+      batch.dense.push_back(Philox::Uniform(d < 3 ? words[d + 1] : Philox::Draw(words[1], d)[1]));
     for (size_t t = 0; t < schema.categorical.size(); ++t) {
       FeatureIds& ids = batch.categorical[t];
       const bool multi_hot = schema.categorical[t].multi_hot;
-      const uint32_t length = multi_hot ? words[t] % 4 : 1;
+      const uint32_t length = multi_hot ? words[t % 4] % 4 : 1;
       for (uint32_t i = 0; i < length; ++i) {
         const uint32_t word = Philox::Draw(words[1], i, t)[0];
         // Squaring makes low ids frequent.
@@ -65,8 +65,8 @@ inline TrainConfig SmallConfig() {
   return config;
 }
 
-inline std::vector<double> TestPoolingFactors() {
-  return std::vector<double>(TestSchema().categorical.size(), 1.0);
+inline std::vector<double> TestPoolingFactors(const DatasetSchema& schema = TestSchema()) {
+  return std::vector<double>(schema.categorical.size(), 1.0);
 }
 
 // By name: SHA-256 of the dense part and of each table this worker owns, with optimizer states.
