@@ -4,6 +4,8 @@
 
 #include "renzan/base/error.h"
 #include "renzan/embedding/kernels.h"
+#include "renzan/optim/gradient_norm.h"
+#include "renzan/optim/optimizer_steps.h"
 
 namespace renzan {
 namespace {
@@ -176,7 +178,7 @@ WireRange ShardedEmbeddings::TakeGradientRange() {
   return sum;
 }
 
-bool ShardedEmbeddings::Backward(double learning_rate) {
+void ShardedEmbeddings::Backward() {
   ExchangeWithPeers(comm_, gradient_send_, &gradient_recv_);
   const size_t blocks = static_cast<size_t>(options_.virtual_workers) + 1;
   pool_.ParallelTasks(tables_.size() * blocks, [&](int thread, size_t task) {
@@ -188,7 +190,6 @@ bool ShardedEmbeddings::Backward(double learning_rate) {
       GatherGradients((*ids_)[table], table, static_cast<int>(part - 1));
     }
   });
-  return Update(learning_rate);
 }
 
 void ShardedEmbeddings::SortLookups(const GlobalIds& ids, int64_t num_rows,
@@ -215,35 +216,59 @@ void ShardedEmbeddings::GatherGradients(const GlobalIds& ids, size_t own_table,
   if (tables_[own_table].spec.pooling != Pooling::kMean) return;
   for (int64_t i = 0; i < n; ++i) {
     const size_t length = ids.Bag(first + i).size();
-    if (length > 1) ScaleRow(1.0f / static_cast<float>(length), dim_, gradient + i * dim_);
+    if (length > 1) ScaleValues(1.0f / static_cast<float>(length), dim_, gradient + i * dim_);
   }
 }
 
-bool ShardedEmbeddings::Update(double learning_rate) {
-  // A task is a run of lookups that begins and ends where a row does.
+std::vector<ShardedEmbeddings::Run> ShardedEmbeddings::Runs() const {
   constexpr size_t kRun = 1024;
-  struct Task {
-    size_t table, run;
-  };
-  std::vector<Task> tasks;
-  for (size_t table = 0; table < tables_.size(); ++table)
-    for (size_t begin = 0; begin < sorted_[table].size(); begin += kRun)
-      tasks.push_back({table, begin});
-  std::vector<char> finite(tasks.size(), 1);
-  pool_.ParallelTasks(tasks.size(), [&](int, size_t i) {
-    const std::vector<Lookup>& lookups = sorted_[tasks[i].table];
-    // The first lookup at or after `at` that begins a row.
-    const auto row_start = [&](size_t at) {
-      if (at == 0 || at >= lookups.size()) return std::min(at, lookups.size());
-      const Lookup last_of_row = MakeLookup(RowOf(lookups[at - 1]), ~uint32_t{0});
-      return static_cast<size_t>(std::upper_bound(lookups.begin(), lookups.end(), last_of_row) -
-                                 lookups.begin());
-    };
-    const size_t begin = row_start(tasks[i].run), end = row_start(tasks[i].run + kRun);
-    if (begin < end)
-      finite[i] = ApplySparse(options_.optimizer, learning_rate,
-                              std::span(lookups).subspan(begin, end - begin),
-                              gradients_[tasks[i].table].data(), &tables_[tasks[i].table]);
+  std::vector<Run> runs;
+  for (size_t table = 0; table < tables_.size(); ++table) {
+    const std::span<const Lookup> lookups = sorted_[table];
+    for (size_t begin = 0, end; begin < lookups.size(); begin = end) {
+      // The end of the row in which a run of the usual length would end.
+      end = std::min(begin + kRun, lookups.size());
+      const Lookup last_of_row = MakeLookup(RowOf(lookups[end - 1]), ~uint32_t{0});
+      end = static_cast<size_t>(std::upper_bound(lookups.begin() + static_cast<int64_t>(end),
+                                                 lookups.end(), last_of_row) -
+                                lookups.begin());
+      runs.push_back({table, lookups.subspan(begin, end - begin)});
+    }
+  }
+  return runs;
+}
+
+double ShardedEmbeddings::SquaredGradientNorm() {
+  const std::vector<Run> runs = Runs();
+  std::vector<double> of_runs(runs.size());
+  pool_.ParallelTasks(runs.size(), [&](int, size_t i) {
+    of_runs[i] =
+        renzan::SquaredGradientNorm(runs[i].lookups, gradients_[runs[i].table].data(), dim_);
+  });
+  std::vector<std::vector<double>> of_tables(tables_.size());
+  for (size_t i = 0; i < runs.size(); ++i) of_tables[runs[i].table].push_back(of_runs[i]);
+
+  // Every worker learns the sums of every owner's tables, and adds them in the order of the tables.
+  std::vector<double> mine;
+  for (std::vector<double>& terms : of_tables) mine.push_back(TreeSum(std::move(terms)));
+  std::vector<std::vector<double>> by_owner;
+  std::vector<std::span<std::byte>> parts;
+  for (const Peer& peer : peers_) by_owner.emplace_back(peer.tables.size());
+  for (std::vector<double>& part : by_owner)
+    parts.push_back(std::as_writable_bytes(std::span(part)));
+  comm_.AllGatherV(std::as_bytes(std::span(mine)), parts);
+  std::vector<double> all;
+  for (size_t t = 0; t < options_.tables.size(); ++t)
+    all.push_back(by_owner[static_cast<size_t>(owner_[t])][index_at_owner_[t]]);
+  return TreeSum(std::move(all));
+}
+
+bool ShardedEmbeddings::Update(double learning_rate, float gradient_scale) {
+  const std::vector<Run> runs = Runs();
+  std::vector<char> finite(runs.size(), 1);
+  pool_.ParallelTasks(runs.size(), [&](int, size_t i) {
+    finite[i] = ApplySparse(options_.optimizer, learning_rate, gradient_scale, runs[i].lookups,
+                            gradients_[runs[i].table].data(), &tables_[runs[i].table]);
   });
   return std::find(finite.begin(), finite.end(), 0) == finite.end();
 }

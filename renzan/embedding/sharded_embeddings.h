@@ -2,7 +2,8 @@
 
 // All embedding tables of a model, spread over the workers table by table. Forward looks up and
 // pools the whole global batch at the owners and brings every worker the pooled rows of its own
-// samples; Backward returns the gradients and updates each touched row once, exactly.
+// samples; Backward returns the gradients to the owners, and Update changes each of their rows
+// once.
 //
 // The wire codec is applied to every pooled row and gradient, also to those that stay on this
 // worker: the placement cannot change a value. Not thread-safe except where said.
@@ -59,9 +60,17 @@ class ShardedEmbeddings {
   // What a float16 wire has lost of the gradients handed in since the last call, on this worker.
   WireRange TakeGradientRange();
 
-  // Sends the gradients to the owners and applies the optimizer once per touched row. Returns
-  // whether all rows that this worker has updated, and their states, are finite.
-  bool Backward(double learning_rate);
+  // Sends the gradients to the owners.
+  void Backward();
+
+  // After Backward: the sum of squares of the gradients of all rows of all tables, the same on
+  // every worker and for any placement. Every rank calls it.
+  double SquaredGradientNorm();
+
+  // After Backward: applies the optimizer once per row of the batch, to the gradients multiplied
+  // with `gradient_scale`. Returns whether all rows that this worker has updated, and their states,
+  // are finite.
+  bool Update(double learning_rate, float gradient_scale = 1.0f);
 
  private:
   struct Peer {
@@ -73,7 +82,13 @@ class ShardedEmbeddings {
   void SortLookups(const GlobalIds& ids, int64_t num_rows, std::vector<Lookup>* sorted,
                    std::vector<Lookup>* scratch) const;
   void GatherGradients(const GlobalIds& ids, size_t own_table, int virtual_worker);
-  bool Update(double learning_rate);
+  // Runs of a table's sorted lookups that begin and end where a row does. They are a function of
+  // the batch alone.
+  struct Run {
+    size_t table;
+    std::span<const Lookup> lookups;
+  };
+  std::vector<Run> Runs() const;
 
   // The block of one (table, virtual worker) in a message between the owner and the carrier.
   size_t BlockIndex(size_t table_of_owner, const Peer& carrier, int virtual_worker) const;

@@ -1,4 +1,4 @@
-// Lookup, exchange and the exact update against a naive twin, on 1 to 7 workers.
+// Lookup, exchange and the sparse update against a reference implementation, on 1 to 7 workers.
 
 #include "renzan/embedding/sharded_embeddings.h"
 
@@ -60,13 +60,29 @@ float Rounded(WireType wire, float x) {
 
 using Weights = std::map<std::string, std::vector<float>>;
 
-Weights NaiveTraining(WireType forward, WireType backward, int steps) {
+struct Recipe {
+  WireType forward = WireType::kFloat32, backward = WireType::kFloat32;
+  SparseOptimizerOptions optimizer = {};
+  float gradient_scale = 1.0f;
+};
+
+struct Trained {
+  Weights weights;
+  double squared_norm = 0;  // of the last step's gradients
+};
+
+Trained NaiveTraining(const Recipe& recipe, int steps) {
+  const auto& [forward, backward, optimizer, gradient_scale] = recipe;
+  const float decay = static_cast<float>(optimizer.weight_decay);
+  const float kept = static_cast<float>(1 - 0.1 * optimizer.weight_decay);
+  double squared_norm = 0;
   ThreadPool pool(1);
   std::vector<EmbeddingTable> tables;
   for (const TableSpec& spec : Tables())
     tables.emplace_back(spec, SparseOptimizerOptions{}, InitialValues::kDraw, 3, pool);
   for (int step = 0; step < steps; ++step) {
     const std::vector<GlobalIds> ids = GlobalBatch(step);
+    squared_norm = 0;
     for (size_t t = 0; t < tables.size(); ++t) {
       const size_t dim = static_cast<size_t>(kDim);
       std::map<int32_t, std::vector<float>> sums;
@@ -93,18 +109,25 @@ Weights NaiveTraining(WireType forward, WireType backward, int steps) {
         }
       }
       for (const auto& [id, sum] : sums)
-        for (size_t d = 0; d < dim; ++d)
-          tables[t].weights[static_cast<size_t>(id) * dim + d] -= 0.1f * sum[d];
+        for (size_t d = 0; d < dim; ++d) {
+          squared_norm += double{sum[d]} * double{sum[d]};
+          float& w = tables[t].weights[static_cast<size_t>(id) * dim + d];
+          float g = sum[d] * gradient_scale;
+          if (decay != 0 && optimizer.weight_decay_mode == WeightDecayMode::kL2) g += decay * w;
+          if (decay != 0 && optimizer.weight_decay_mode == WeightDecayMode::kDecoupled) w *= kept;
+          w -= 0.1f * g;
+        }
     }
   }
   Weights weights;
   for (const EmbeddingTable& table : tables)
     weights[table.spec.name] = {table.weights.span().begin(), table.weights.span().end()};
-  return weights;
+  return {weights, squared_norm};
 }
 
-Weights ShardedTraining(int world, int threads, WireType forward, WireType backward, int steps) {
+Trained ShardedTraining(int world, int threads, const Recipe& recipe, int steps) {
   Weights weights;
+  std::vector<double> norms;  // by worker
   std::mutex mutex;
   RunRanksAsThreads(world, [&](Communicator& comm) {
     ThreadPool pool(threads);
@@ -112,12 +135,13 @@ Weights ShardedTraining(int world, int threads, WireType forward, WireType backw
                                  {.tables = Tables(),
                                   .batch = kBatch,
                                   .virtual_workers = kVirtualWorkers,
-                                  .forward = forward,
-                                  .backward = backward,
-                                  .optimizer = {},
+                                  .forward = recipe.forward,
+                                  .backward = recipe.backward,
+                                  .optimizer = recipe.optimizer,
                                   .seed = 3});
     const IndexRange own = VirtualWorkerRange(kVirtualWorkers, world, comm.rank());
     const int64_t n = kBatch / kVirtualWorkers, stride = 4 * kDim + 5;
+    double squared_norm = 0;
     for (int step = 0; step < steps; ++step) {
       const std::vector<GlobalIds> global = GlobalBatch(step);
       std::vector<std::vector<int32_t>> values(4), offsets(4);
@@ -143,23 +167,66 @@ Weights ShardedTraining(int world, int threads, WireType forward, WireType backw
             }
         embeddings.WritePooledGradient(v, pooled.data(), stride);
       }
-      embeddings.Backward(0.1);
+      embeddings.Backward();
+      squared_norm = embeddings.SquaredGradientNorm();
+      embeddings.Update(0.1, recipe.gradient_scale);
     }
     std::lock_guard lock(mutex);
+    norms.push_back(squared_norm);
     for (const EmbeddingTable& table : embeddings.tables())
       weights[table.spec.name] = {table.weights.span().begin(), table.weights.span().end()};
   });
-  return weights;
+  for (double norm : norms) EXPECT_EQ(norm, norms[0]);
+  return {weights, norms[0]};
 }
 
-TEST(ShardedEmbeddings, AgreeWithTheNaiveTwinBitForBit) {
-  for (const auto& [forward, backward] : {std::pair{WireType::kFloat32, WireType::kFloat32},
-                                          std::pair{WireType::kFloat16, WireType::kBFloat16}}) {
-    const Weights expected = NaiveTraining(forward, backward, 3);
-    for (int world : {1, 2, 3, 4, 7})
-      for (int threads : {1, 2})
-        EXPECT_EQ(ShardedTraining(world, threads, forward, backward, 3), expected)
-            << world << " workers, " << threads << " threads";
+void ExpectTheReferenceOnAnyPlacement(const Recipe& recipe) {
+  const Trained expected = NaiveTraining(recipe, 3);
+  const double norm = ShardedTraining(1, 1, recipe, 3).squared_norm;
+  EXPECT_NEAR(norm, expected.squared_norm, 1e-9 * norm);
+  for (int world : {1, 2, 3, 4, 7})
+    for (int threads : {1, 2}) {
+      const Trained trained = ShardedTraining(world, threads, recipe, 3);
+      EXPECT_EQ(trained.weights, expected.weights)
+          << world << " workers, " << threads << " threads";
+      EXPECT_EQ(trained.squared_norm, norm) << world << " workers, " << threads << " threads";
+    }
+}
+
+TEST(ShardedEmbeddings, AgreeWithTheReferenceBitForBit) {
+  ExpectTheReferenceOnAnyPlacement({});
+  ExpectTheReferenceOnAnyPlacement(
+      {.forward = WireType::kFloat16, .backward = WireType::kBFloat16});
+}
+
+TEST(ShardedEmbeddings, DecayReachesTheRowsOfABatchOnceEach) {
+  for (const WeightDecayMode mode : {WeightDecayMode::kDecoupled, WeightDecayMode::kL2})
+    ExpectTheReferenceOnAnyPlacement(
+        {.optimizer = {.weight_decay = 0.25, .weight_decay_mode = mode}, .gradient_scale = 0.75f});
+}
+
+// L2 is part of the gradient that the state sees; what is decoupled is not.
+TEST(ApplySparse, OnlyL2ReachesTheOptimizersState) {
+  ThreadPool pool(1);
+  const TableSpec spec{.name = "t", .num_embeddings = 3, .embedding_dim = 2};
+  const std::vector<float> gradients = {0.5f, -1.0f};
+  const std::vector<Lookup> lookups = {MakeLookup(1, 0)};
+  for (const auto& [mode, wd] :
+       {std::pair{WeightDecayMode::kL2, 0.5}, std::pair{WeightDecayMode::kDecoupled, 0.5}}) {
+    SparseOptimizerOptions options{
+        .type = SparseOptimizerType::kAdagrad, .weight_decay = wd, .weight_decay_mode = mode};
+    EmbeddingTable table(spec, options, InitialValues::kDraw, 3, pool);
+    const std::vector<float> before(table.weights.span().begin(), table.weights.span().end());
+    ApplySparse(options, 0.1, 1.0f, lookups, gradients.data(), &table);
+    for (size_t d = 0; d < 2; ++d) {
+      const double w = before[2 + d];
+      const bool l2 = mode == WeightDecayMode::kL2;
+      const double g = gradients[d] + (l2 ? wd * w : 0);
+      EXPECT_NEAR(table.state[2 + d], g * g, 1e-6);
+      EXPECT_NEAR(table.weights[2 + d], (l2 ? w : w * (1 - 0.1 * wd)) - 0.1 * g / std::abs(g),
+                  1e-6);
+    }
+    for (size_t other : {0u, 1u, 4u, 5u}) EXPECT_EQ(table.weights[other], before[other]);
   }
 }
 

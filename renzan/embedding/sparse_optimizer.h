@@ -1,7 +1,12 @@
 #pragma once
 
-// The exact sparse update: the gradients of a row are summed in (sample, position in bag) order,
-// then the optimizer is applied once per row. See kernels.h for the formulas.
+// The deterministic sparse update: the gradients of a row are summed in (sample, position in bag)
+// order, then the optimizer is applied once per row (optimizer_steps.h has the formulas).
+//
+// Weight decay reaches the rows of a batch only, once each, as in FBGEMM: a row that no sample
+// looks up does not change.
+//   decoupled:  w *= 1 - lr·decay before the step
+//   L2:         g += decay·w, which the optimizer's state then sees too
 
 #include <cstdint>
 #include <span>
@@ -13,11 +18,14 @@ namespace renzan {
 struct EmbeddingTable;
 
 enum class SparseOptimizerType { kSgd, kAdagrad, kRowWiseAdagrad };
+enum class WeightDecayMode { kDecoupled, kL2 };
 
 struct SparseOptimizerOptions {
   SparseOptimizerType type = SparseOptimizerType::kSgd;
   double epsilon = 1e-8;
   double initial_accumulator = 0;
+  double weight_decay = 0;
+  WeightDecayMode weight_decay_mode = WeightDecayMode::kDecoupled;
 };
 
 // 0, dim or 1.
@@ -26,11 +34,17 @@ int64_t StateFloatsPerRow(SparseOptimizerType type, int64_t dim);
 // The name under which the state is saved: "", "adagrad", "rowwise_adagrad".
 const char* StateName(SparseOptimizerType type);
 
-// Updates the rows of `lookups` (sorted by SortByRow, every row's lookups complete) from the pooled
-// gradients [samples, dim]. Returns whether the rows and their states are finite afterwards. Calls
-// for disjoint rows may run on several threads.
-bool ApplySparse(const SparseOptimizerOptions& options, double learning_rate,
+// Both of these take lookups sorted by SortByRow, every row's lookups complete, and the pooled
+// gradients [samples, dim]. Calls for disjoint rows may run on several threads.
+
+// Updates the rows. Their gradients are multiplied with `gradient_scale` (of clipping) first.
+// Returns whether the rows and their states are finite afterwards.
+bool ApplySparse(const SparseOptimizerOptions& options, double learning_rate, float gradient_scale,
                  std::span<const Lookup> lookups, const float* pooled_gradients,
                  EmbeddingTable* table);
+
+// The sum of squares of the rows' gradients.
+double SquaredGradientNorm(std::span<const Lookup> lookups, const float* pooled_gradients,
+                           int64_t dim);
 
 }  // namespace renzan

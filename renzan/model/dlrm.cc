@@ -29,6 +29,7 @@ std::unique_ptr<Model::Workspace> Dlrm::MakeWorkspace(int64_t n) const {
 
 void Dlrm::Forward(const float* parameters, int64_t n, Model::Workspace* base) const {
   Workspace& w = static_cast<Workspace&>(*base);
+  w.bottom.training = w.top.training = w.training;
   if (bottom_)
     bottom_->Forward(parameters, n, w.dense.data(), options_.num_dense, w.features.data(),
                      features_per_sample(), &w.bottom);

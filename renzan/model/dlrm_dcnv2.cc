@@ -30,6 +30,7 @@ std::unique_ptr<Model::Workspace> DlrmDcnV2::MakeWorkspace(int64_t n) const {
 void DlrmDcnV2::Forward(const float* parameters, int64_t n, Model::Workspace* base) const {
   Workspace& w = static_cast<Workspace&>(*base);
   const int64_t width = features_per_sample();
+  w.bottom.training = w.top.training = w.training;
   if (bottom_)
     bottom_->Forward(parameters, n, w.dense.data(), options_.num_dense, w.features.data(), width,
                      &w.bottom);

@@ -15,14 +15,14 @@ inline std::optional<Mlp> MakeBottomMlp(const ModelOptions& options, ParameterLa
   std::vector<int64_t> sizes = {options.num_dense};
   sizes.insert(sizes.end(), options.bottom_mlp.begin(), options.bottom_mlp.end());
   sizes.push_back(options.embedding_dim);
-  return Mlp("bottom", sizes, Mlp::LastLayer::kRelu, layout);
+  return Mlp("bottom", sizes, Mlp::LastLayer::kRelu, layout, options.dropout);
 }
 
 inline Mlp MakeTopMlp(const ModelOptions& options, int64_t width, ParameterLayout* layout) {
   std::vector<int64_t> sizes = {width};
   sizes.insert(sizes.end(), options.top_mlp.begin(), options.top_mlp.end());
   sizes.push_back(1);
-  return Mlp("top", sizes, Mlp::LastLayer::kLinear, layout);
+  return Mlp("top", sizes, Mlp::LastLayer::kLinear, layout, options.dropout);
 }
 
 }  // namespace renzan

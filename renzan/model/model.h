@@ -8,10 +8,12 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "renzan/base/aligned_buffer.h"
+#include "renzan/nn/dropout.h"
 #include "renzan/nn/parameters.h"
 
 namespace renzan {
@@ -25,6 +27,7 @@ struct ModelOptions {
   std::vector<int64_t> top_mlp = {512, 256};         // hidden layers; the logit comes after
   int cross_layers = 3;                              // dlrm_dcnv2
   int64_t cross_rank = 512;                          // dlrm_dcnv2
+  DropoutOptions dropout;                            // after the hidden layers of both MLPs
 };
 
 // "dlrm": dot interaction. "dlrm_dcnv2": low-rank cross network over the concatenated vectors.
@@ -40,6 +43,8 @@ class Model {
     AlignedBuffer logits;      // out: [n]
     AlignedBuffer d_logits;    // in:  [n]
     AlignedBuffer d_features;  // out: [n, 1 + num_tables, dim]
+    // in: of these samples, for dropout; none in evaluation
+    std::optional<TrainingPosition> training;
   };
 
   virtual ~Model() = default;

@@ -14,6 +14,7 @@ namespace {
 struct Case {
   const char* type;
   int64_t num_dense, num_tables;
+  double dropout = 0;
 };
 
 double MeanLoss(std::span<const float> logits, std::span<const float> labels) {
@@ -33,10 +34,12 @@ TEST_P(Models, GradientsAgreeWithFiniteDifferences) {
                                 .bottom_mlp = {6},
                                 .top_mlp = {5},
                                 .cross_layers = 2,
-                                .cross_rank = 3});
+                                .cross_rank = 3,
+                                .dropout = {.rate = GetParam().dropout, .seed = 7}});
   AlignedBuffer parameters(static_cast<size_t>(model->layout().size()));
   model->layout().Initialize(5, parameters.span());
   const auto workspace = model->MakeWorkspace(n);
+  workspace->training = TrainingPosition{3, 12};
   const auto dense = RandomValues(workspace->dense.size(), 1);
   std::copy(dense.begin(), dense.end(), workspace->dense.data());
   const auto features = RandomValues(workspace->features.size(), 2);
@@ -69,7 +72,8 @@ TEST_P(Models, GradientsAgreeWithFiniteDifferences) {
 
 INSTANTIATE_TEST_SUITE_P(All, Models,
                          testing::Values(Case{"dlrm", 3, 5}, Case{"dlrm", 0, 4}, Case{"dlrm", 3, 0},
-                                         Case{"dlrm_dcnv2", 3, 5}, Case{"dlrm_dcnv2", 0, 2}));
+                                         Case{"dlrm_dcnv2", 3, 5}, Case{"dlrm_dcnv2", 0, 2},
+                                         Case{"dlrm", 3, 5, 0.4}, Case{"dlrm_dcnv2", 3, 5, 0.4}));
 
 TEST(Loss, IsStableForLargeLogits) {
   const std::vector<float> logits = {100, -100, 0}, labels = {0, 1, 1};

@@ -30,11 +30,11 @@ void AddBiasRelu(float* y, int64_t rows, int64_t columns, int64_t stride, const 
 }
 
 void ReluBackward(const float* y, int64_t y_stride, float* dy, int64_t dy_stride, int64_t rows,
-                  int64_t columns) {
+                  int64_t columns, float scale) {
   for (int64_t r = 0; r < rows; ++r) {
     const float* HWY_RESTRICT out = y + r * y_stride;
     float* HWY_RESTRICT grad = dy + r * dy_stride;
-    for (int64_t c = 0; c < columns; ++c) grad[c] = out[c] > 0.0f ? grad[c] : 0.0f;
+    for (int64_t c = 0; c < columns; ++c) grad[c] = out[c] > 0.0f ? grad[c] * scale : 0.0f;
   }
 }
 
@@ -83,8 +83,8 @@ void AddBiasRelu(float* y, int64_t rows, int64_t columns, int64_t stride, const 
   HWY_DYNAMIC_DISPATCH(AddBiasRelu)(y, rows, columns, stride, bias);
 }
 void ReluBackward(const float* y, int64_t y_stride, float* dy, int64_t dy_stride, int64_t rows,
-                  int64_t columns) {
-  HWY_DYNAMIC_DISPATCH(ReluBackward)(y, y_stride, dy, dy_stride, rows, columns);
+                  int64_t columns, float scale) {
+  HWY_DYNAMIC_DISPATCH(ReluBackward)(y, y_stride, dy, dy_stride, rows, columns, scale);
 }
 void SumRows(const float* x, int64_t rows, int64_t columns, int64_t stride, float* sum) {
   HWY_DYNAMIC_DISPATCH(SumRows)(x, rows, columns, stride, sum);

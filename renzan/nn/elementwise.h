@@ -14,9 +14,9 @@ void AddBias(float* y, int64_t rows, int64_t columns, int64_t stride, const floa
 // y[r, c] = max(y[r, c] + bias[c], 0)
 void AddBiasRelu(float* y, int64_t rows, int64_t columns, int64_t stride, const float* bias);
 
-// dy[r, c] = 0 where y[r, c] <= 0
+// dy[r, c] = y[r, c] > 0 ? dy[r, c] · scale : 0
 void ReluBackward(const float* y, int64_t y_stride, float* dy, int64_t dy_stride, int64_t rows,
-                  int64_t columns);
+                  int64_t columns, float scale = 1.0f);
 
 // sum[c] = Σ_r x[r, c]
 void SumRows(const float* x, int64_t rows, int64_t columns, int64_t stride, float* sum);

@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include "renzan/base/error.h"
-#include "renzan/nn/dense_optimizer.h"
 #include "renzan/nn/elementwise.h"
 #include "renzan/nn/testing.h"
 
@@ -21,13 +20,6 @@ std::vector<float> ElementwiseResults() {
   SumRows(d.data(), 3, n, n, sum.data());
   MultiplyAdd(y.data(), d.data(), y.data() + n, n);
   std::vector<float> all = y;
-  ThreadPool pool(1);
-  for (const char* type : {"sgd", "adagrad", "adam"}) {
-    DenseOptimizer optimizer({.type = type}, n);
-    std::vector<float> w = RandomValues(n, 4);
-    for (int64_t step = 0; step < 3; ++step) optimizer.Apply(pool, 0.1, step, bias, w);
-    all.insert(all.end(), w.begin(), w.end());
-  }
   all.insert(all.end(), sum.begin(), sum.end());
   return all;
 }

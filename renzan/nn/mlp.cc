@@ -9,7 +9,7 @@
 namespace renzan {
 
 Mlp::Mlp(const std::string& name, std::vector<int64_t> sizes, LastLayer last,
-         ParameterLayout* layout)
+         ParameterLayout* layout, const DropoutOptions& dropout)
     : sizes_(std::move(sizes)) {
   CHECK(sizes_.size() >= 2);
   for (size_t i = 0; i + 1 < sizes_.size(); ++i) {
@@ -21,6 +21,7 @@ Mlp::Mlp(const std::string& name, std::vector<int64_t> sizes, LastLayer last,
         layout->Add(prefix + ".weight", {layer.out, layer.in}, Initializer::kXavierNormal);
     layer.bias = layout->Add(prefix + ".bias", {layer.out}, Initializer::kBiasNormal);
     layer.relu = i + 2 < sizes_.size() || last == LastLayer::kRelu;
+    if (dropout.rate > 0 && i + 2 < sizes_.size()) layer.dropout.emplace(dropout, prefix);
     layers_.push_back(layer);
   }
 }
@@ -45,6 +46,8 @@ void Mlp::Forward(const float* parameters, int64_t n, const float* x, int64_t x_
     Matmul(Transpose::kNo, Transpose::kYes, n, layer.out, layer.in, x, x_stride,
            parameters + layer.weight, layer.in, 0.0f, out, out_stride);
     (layer.relu ? AddBiasRelu : AddBias)(out, n, layer.out, out_stride, parameters + layer.bias);
+    if (layer.dropout && workspace->training)
+      layer.dropout->Apply(*workspace->training, n, layer.out, out, out_stride);
     x = out;
     x_stride = out_stride;
   }
@@ -61,7 +64,11 @@ void Mlp::Backward(const float* parameters, int64_t n, const float* x, int64_t x
     const float* out = last ? y : workspace->activations[i].data();
     const float* in = i == 0 ? x : workspace->activations[i - 1].data();
     const int64_t in_stride = i == 0 ? x_stride : layer.in;
-    if (layer.relu) ReluBackward(out, last ? y_stride : layer.out, dy, dy_stride, n, layer.out);
+    // What was dropped is 0, as what the ReLU cut off.
+    const bool dropped = layer.dropout && workspace->training;
+    if (layer.relu)
+      ReluBackward(out, last ? y_stride : layer.out, dy, dy_stride, n, layer.out,
+                   dropped ? layer.dropout->scale() : 1.0f);
     SumRows(dy, n, layer.out, dy_stride, gradients + layer.bias);
     Matmul(Transpose::kYes, Transpose::kNo, layer.out, layer.in, n, dy, dy_stride, in, in_stride,
            0.0f, gradients + layer.weight, layer.in);

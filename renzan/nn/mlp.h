@@ -5,10 +5,12 @@
 // and its functions are thread-safe.
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "renzan/base/aligned_buffer.h"
+#include "renzan/nn/dropout.h"
 #include "renzan/nn/parameters.h"
 
 namespace renzan {
@@ -18,15 +20,18 @@ class Mlp {
   enum class LastLayer { kRelu, kLinear };
 
   // sizes = {in, hidden..., out}. Registers "<name>.<i>.weight" [out, in] and "<name>.<i>.bias".
-  Mlp(const std::string& name, std::vector<int64_t> sizes, LastLayer last, ParameterLayout* layout);
+  // Dropout comes after every hidden layer, where "<name>.<i>" is its key.
+  Mlp(const std::string& name, std::vector<int64_t> sizes, LastLayer last, ParameterLayout* layout,
+      const DropoutOptions& dropout = {});
 
   int64_t in() const { return sizes_.front(); }
   int64_t out() const { return sizes_.back(); }
 
   // Activations of every layer but the last, and two scratch gradients, for n samples.
   struct Workspace {
-    std::vector<AlignedBuffer> activations;  // layer i's output [n, sizes[i + 1]]
-    AlignedBuffer gradient_a, gradient_b;    // [n, max size]
+    std::vector<AlignedBuffer> activations;    // layer i's output [n, sizes[i + 1]]
+    AlignedBuffer gradient_a, gradient_b;      // [n, max size]
+    std::optional<TrainingPosition> training;  // without it, nothing is dropped
   };
   Workspace MakeWorkspace(int64_t n) const;
 
@@ -44,6 +49,7 @@ class Mlp {
   struct Layer {
     int64_t in, out, weight, bias;  // weight and bias: offsets into the flat parameters
     bool relu;
+    std::optional<Dropout> dropout;  // of its output
   };
   std::vector<int64_t> sizes_;
   std::vector<Layer> layers_;

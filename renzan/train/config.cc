@@ -13,6 +13,8 @@ namespace {
 constexpr double kMinEpsilon = 1e-30;
 constexpr int64_t kMaxSteps = int64_t{1} << 53;
 const std::vector<std::string> kWireTypes = {"fp32", "fp16", "bf16"};
+constexpr const char* kTooMuchDecay =
+    "times learning_rate must be below 1: a step must not turn weights round";
 const std::vector<std::string> kPoolings = {"sum", "mean"};
 
 bool IsPowerOfTwo(int64_t n) { return n > 0 && (n & (n - 1)) == 0; }
@@ -161,6 +163,8 @@ void ModelConfig::Describe(ConfigFields& fields) {
   fields.Range("cross_layers", &cross_layers, 0, 64, "dlrm_dcnv2 only");
   fields.Range("cross_rank", &cross_rank, 1, 65536, "dlrm_dcnv2 only");
   fields.Choice("pooling", &pooling, kPoolings, "of multi-hot features not named in tables");
+  fields.Range("dropout", &dropout, 0, 1, "after the hidden layers of both MLPs, in training");
+  fields.Require(dropout < 1, "dropout", "must be below 1");
   fields.Map("tables", &tables, "settings of single features by name");
 }
 
@@ -181,6 +185,8 @@ void DenseOptimizerConfig::Describe(ConfigFields& fields) {
   fields.Require(beta1 < 1, "beta1", "must be below 1");
   fields.Require(beta2 < 1, "beta2", "must be below 1");
   fields.Range("initial_accumulator", &initial_accumulator, 0, 1e6, "adagrad");
+  fields.Range("weight_decay", &weight_decay, 0, 1e6, "decoupled: w *= 1 - learning_rate * this");
+  fields.Require(learning_rate * weight_decay < 1, "weight_decay", kTooMuchDecay);
 }
 
 void SparseOptimizerConfig::Describe(ConfigFields& fields) {
@@ -188,6 +194,12 @@ void SparseOptimizerConfig::Describe(ConfigFields& fields) {
   fields.Range("learning_rate", &learning_rate, 0, 1e6);
   fields.Range("epsilon", &epsilon, kMinEpsilon, 1);
   fields.Range("initial_accumulator", &initial_accumulator, 0, 1e6, "adagrad, rowwise_adagrad");
+  fields.Range("weight_decay", &weight_decay, 0, 1e6,
+               "of the rows that a batch looks up, once per step");
+  fields.Choice("weight_decay_mode", &weight_decay_mode, {"decoupled", "l2"},
+                "w *= 1 - learning_rate * weight_decay, or gradient += weight_decay * w");
+  fields.Require(weight_decay_mode != "decoupled" || learning_rate * weight_decay < 1,
+                 "weight_decay", kTooMuchDecay);
 }
 
 void ScheduleConfig::Describe(ConfigFields& fields) {
@@ -201,6 +213,8 @@ void OptimizerConfig::Describe(ConfigFields& fields) {
   fields.Section("dense", &dense, "of the MLPs and the cross network");
   fields.Section("sparse", &sparse, "of the embedding tables, exact");
   fields.Section("schedule", &schedule, "multiplies both learning rates");
+  fields.Range("max_gradient_norm", &max_gradient_norm, 0, 1e30,
+               "clip the norm of dense and embedding gradients together; 0: never");
 }
 
 void NumericsConfig::Describe(ConfigFields& fields) {

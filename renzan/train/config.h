@@ -55,6 +55,7 @@ struct ModelConfig {
   int cross_layers = 3;
   int64_t cross_rank = 512;
   std::string pooling = "sum";                // of multi-hot features without an entry in `tables`
+  double dropout = 0;                         // after the hidden layers of both MLPs
   std::map<std::string, TableConfig> tables;  // by feature name
   void Describe(ConfigFields& fields);
 };
@@ -74,6 +75,7 @@ struct DenseOptimizerConfig {
   double epsilon = 1e-8;
   double beta1 = 0.9, beta2 = 0.999;
   double initial_accumulator = 0;
+  double weight_decay = 0;
   void Describe(ConfigFields& fields);
 };
 
@@ -82,6 +84,8 @@ struct SparseOptimizerConfig {
   double learning_rate = 0.1;
   double epsilon = 1e-8;
   double initial_accumulator = 0;
+  double weight_decay = 0;
+  std::string weight_decay_mode = "decoupled";
   void Describe(ConfigFields& fields);
 };
 
@@ -97,6 +101,7 @@ struct OptimizerConfig {
   DenseOptimizerConfig dense;
   SparseOptimizerConfig sparse;
   ScheduleConfig schedule;
+  double max_gradient_norm = 0;  // 0: no clipping
   void Describe(ConfigFields& fields);
 };
 

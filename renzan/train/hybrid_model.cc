@@ -1,21 +1,54 @@
 #include "renzan/train/hybrid_model.h"
 
 #include <algorithm>
+#include <cmath>
+#include <initializer_list>
+#include <utility>
 
 #include "renzan/base/error.h"
 #include "renzan/base/finite.h"
 #include "renzan/model/loss.h"
+#include "renzan/optim/gradient_norm.h"
+#include "renzan/optim/optimizer_steps.h"
 #include "renzan/train/schedule.h"
 
 namespace renzan {
 namespace {
 
+// What a word of the configuration stands for. An unknown one must never become a default, whoever
+// filled in the configuration.
+template <typename Value>
+Value ValueNamed(const char* key, const std::string& name,
+                 std::initializer_list<std::pair<const char*, Value>> values) {
+  for (const auto& [word, value] : values)
+    if (name == word) return value;
+  Fail(ErrorCode::kConfig, "{}: '{}' is unknown", key, name);
+}
+
+DenseOptimizerOptions DenseOptions(const DenseOptimizerConfig& config) {
+  using enum DenseOptimizerType;
+  return {.type = ValueNamed("optimizer.dense.type", config.type,
+                             {std::pair{"sgd", kSgd}, {"adagrad", kAdagrad}, {"adam", kAdam}}),
+          .epsilon = config.epsilon,
+          .beta1 = config.beta1,
+          .beta2 = config.beta2,
+          .initial_accumulator = config.initial_accumulator,
+          .weight_decay = config.weight_decay};
+}
+
 SparseOptimizerOptions SparseOptions(const SparseOptimizerConfig& config) {
-  SparseOptimizerOptions options{.epsilon = config.epsilon,
-                                 .initial_accumulator = config.initial_accumulator};
-  if (config.type == "adagrad") options.type = SparseOptimizerType::kAdagrad;
-  if (config.type == "rowwise_adagrad") options.type = SparseOptimizerType::kRowWiseAdagrad;
-  return options;
+  using enum SparseOptimizerType;
+  using enum WeightDecayMode;
+  return {
+      .type = ValueNamed(
+          "optimizer.sparse.type", config.type,
+          {std::pair{"sgd", kSgd}, {"adagrad", kAdagrad}, {"rowwise_adagrad", kRowWiseAdagrad}}),
+      .epsilon = config.epsilon,
+      .initial_accumulator = config.initial_accumulator,
+      .weight_decay = config.weight_decay,
+      .weight_decay_mode =
+          ValueNamed("optimizer.sparse.weight_decay_mode", config.weight_decay_mode,
+                     {std::pair{"decoupled", kDecoupled}, {"l2", kL2}})};
 }
 
 std::vector<TableSpec> Tables(const ModelConfig& config, const DatasetSchema& schema,
@@ -27,12 +60,14 @@ std::vector<TableSpec> Tables(const ModelConfig& config, const DatasetSchema& sc
     const CategoricalFeature& feature = schema.categorical[t];
     const auto own = config.tables.find(feature.name);
     const std::string& pooling = own != config.tables.end() ? own->second.pooling : config.pooling;
-    tables.push_back({.name = feature.name,
-                      .num_embeddings = feature.num_embeddings,
-                      .embedding_dim = config.embedding_dim,
-                      .pooling = pooling == "mean" ? Pooling::kMean : Pooling::kSum,
-                      .multi_hot = feature.multi_hot,
-                      .pooling_factor = pooling_factors[t]});
+    tables.push_back(
+        {.name = feature.name,
+         .num_embeddings = feature.num_embeddings,
+         .embedding_dim = config.embedding_dim,
+         .pooling = ValueNamed("model.pooling", pooling,
+                               {std::pair{"sum", Pooling::kSum}, {"mean", Pooling::kMean}}),
+         .multi_hot = feature.multi_hot,
+         .pooling_factor = pooling_factors[t]});
     names.push_back(feature.name);
   }
   for (const auto& [name, table] : config.tables) {
@@ -69,7 +104,8 @@ HybridModel::HybridModel(const TrainConfig& config, const DatasetSchema& schema,
                       .bottom_mlp = m.bottom_mlp,
                       .top_mlp = m.top_mlp,
                       .cross_layers = m.cross_layers,
-                      .cross_rank = m.cross_rank});
+                      .cross_rank = m.cross_rank,
+                      .dropout = {.rate = m.dropout, .seed = config.seed}});
   embeddings_ = std::make_unique<ShardedEmbeddings>(
       comm, pool,
       ShardedEmbeddingsOptions{.tables = Tables(m, schema, pooling_factors),
@@ -90,14 +126,7 @@ HybridModel::HybridModel(const TrainConfig& config, const DatasetSchema& schema,
   for (int v = virtual_workers_.begin; v < virtual_workers_.end; ++v) leaves_.emplace_back(size);
   reducer_ = std::make_unique<TreeReducer>(comm, pool, config.numerics.virtual_workers, size,
                                            ParseWireType(config.comm.dense));
-  const DenseOptimizerConfig& dense = config.optimizer.dense;
-  dense_optimizer_ = std::make_unique<DenseOptimizer>(
-      DenseOptimizerOptions{.type = dense.type,
-                            .epsilon = dense.epsilon,
-                            .beta1 = dense.beta1,
-                            .beta2 = dense.beta2,
-                            .initial_accumulator = dense.initial_accumulator},
-      size);
+  dense_optimizer_ = std::make_unique<DenseOptimizer>(DenseOptions(config.optimizer.dense), size);
   for (int thread = 0; thread < pool.num_threads(); ++thread)
     workspaces_.push_back(model_->MakeWorkspace(samples_per_virtual_worker_));
 }
@@ -128,6 +157,8 @@ void HybridModel::Step(const Batch& slice, int64_t step, std::span<BinaryMetrics
     Model::Workspace& w = *workspaces_[static_cast<size_t>(thread)];
     const std::span<const float> labels = std::span(slice.label).subspan(index * n, n);
     Load(slice, index, &w);
+    w.training = TrainingPosition{
+        step, (virtual_workers_.begin + static_cast<int64_t>(index)) * samples_per_virtual_worker_};
     model_->Forward(parameters_.data(), samples_per_virtual_worker_, &w);
     metrics[static_cast<size_t>(thread)].Add(w.logits.span(), labels);
     BinaryCrossEntropyGradient(w.logits.span(), labels, config_.training.batch_size,
@@ -138,11 +169,14 @@ void HybridModel::Step(const Batch& slice, int64_t step, std::span<BinaryMetrics
                                      model_->features_per_sample());
   });
 
-  const double factor = LearningRateFactor(config_.optimizer.schedule, step);
-  const bool tables_finite = embeddings_->Backward(factor * config_.optimizer.sparse.learning_rate);
+  embeddings_->Backward();
   std::vector<std::span<float>> leaves;
   for (AlignedBuffer& leaf : leaves_) leaves.push_back(leaf.span());
   reducer_->Reduce(leaves, gradient_.span());
+  const float clip = ClipGradients();
+  const double factor = LearningRateFactor(config_.optimizer.schedule, step);
+  const bool tables_finite =
+      embeddings_->Update(factor * config_.optimizer.sparse.learning_rate, clip);
   dense_optimizer_->Apply(pool_, factor * config_.optimizer.dense.learning_rate, step,
                           gradient_.span(), parameters_.span());
 
@@ -165,6 +199,19 @@ bool HybridModel::DenseIsFinite() {
   return std::find(finite.begin(), finite.end(), 0) == finite.end();
 }
 
+float HybridModel::ClipGradients() {
+  const double max_norm = config_.optimizer.max_gradient_norm;
+  if (max_norm == 0) return 1.0f;
+  const double squared = SumOfSquares(pool_, gradient_.span()) + embeddings_->SquaredGradientNorm();
+  gradient_norm_ = std::sqrt(squared);
+  const float clip = ClipFactor(squared, max_norm);
+  if (clip != 1.0f)
+    pool_.ParallelRanges(gradient_.size(), [&](int, size_t begin, size_t end) {
+      ScaleValues(clip, static_cast<int64_t>(end - begin), gradient_.data() + begin);
+    });
+  return clip;
+}
+
 void HybridModel::Predict(const Batch& slice, std::span<float> logits) {
   CHECK(static_cast<int64_t>(logits.size()) == slice.size);
   ReadIds(slice);
@@ -172,6 +219,7 @@ void HybridModel::Predict(const Batch& slice, std::span<float> logits) {
   pool_.ParallelTasks(leaves_.size(), [&](int thread, size_t index) {
     Model::Workspace& w = *workspaces_[static_cast<size_t>(thread)];
     Load(slice, index, &w);
+    w.training.reset();
     model_->Forward(parameters_.data(), samples_per_virtual_worker_, &w);
     std::copy_n(w.logits.data(), n, logits.data() + index * n);
   });

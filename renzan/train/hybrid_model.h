@@ -8,6 +8,7 @@
 // Every rank constructs it alike and makes the same calls. Not thread-safe.
 
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <span>
 #include <vector>
@@ -20,7 +21,7 @@
 #include "renzan/embedding/sharded_embeddings.h"
 #include "renzan/model/metrics.h"
 #include "renzan/model/model.h"
-#include "renzan/nn/dense_optimizer.h"
+#include "renzan/optim/dense_optimizer.h"
 #include "renzan/train/config.h"
 #include "renzan/train/finiteness.h"
 
@@ -48,6 +49,10 @@ class HybridModel {
   // tables.
   const Finiteness& finiteness() const { return finiteness_; }
 
+  // Of the last step, before clipping: the norm of the dense gradients and of the gradients of all
+  // embedding rows of the batch together. NaN unless optimizer.max_gradient_norm is set.
+  double gradient_norm() const { return gradient_norm_; }
+
   // logits [slice size] of this worker's samples.
   void Predict(const Batch& slice, std::span<float> logits);
 
@@ -65,6 +70,10 @@ class HybridModel {
   // Whether the dense parameters and the states of their optimizer are.
   bool DenseIsFinite();
 
+  // Forms the norm, scales the dense gradients, and returns what the embeddings' are to be
+  // multiplied with.
+  float ClipGradients();
+
   TrainConfig config_;
   ThreadPool& pool_;
   IndexRange virtual_workers_;  // carried by this worker
@@ -74,6 +83,7 @@ class HybridModel {
   AlignedBuffer parameters_, gradient_;
   std::vector<AlignedBuffer> leaves_;  // the gradient of each carried virtual worker
   std::unique_ptr<TreeReducer> reducer_;
+  double gradient_norm_ = std::numeric_limits<double>::quiet_NaN();
   std::unique_ptr<DenseOptimizer> dense_optimizer_;
   std::vector<std::unique_ptr<Model::Workspace>> workspaces_;  // per thread
   Finiteness finiteness_;

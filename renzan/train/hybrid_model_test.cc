@@ -5,6 +5,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <functional>
 #include <map>
 #include <mutex>
 
@@ -27,7 +29,8 @@ std::string Digest(const TrainConfig& config, int world, int threads, int64_t st
     for (int64_t step = 0; step < steps; ++step)
       model.Step(MakeSlice(model, step, schema), step, metrics);
 
-    const std::map<std::string, std::string> mine = DigestsOf(model);
+    std::map<std::string, std::string> mine = DigestsOf(model);
+    mine["norm"] = fmt::format("{:a}", model.gradient_norm());
     std::lock_guard lock(mutex);
     for (const auto& [name, digest] : mine) {
       // The dense part must be the same on every rank, not only on one.
@@ -124,11 +127,126 @@ TEST(Placement, NeverChangesArithmeticAtRealSizes) {
   }
 }
 
+// Everything that keeps a model from overfitting, at once.
+TrainConfig RegularizedConfig() {
+  TrainConfig config = SmallConfig();
+  config.model.dropout = 0.3;
+  config.optimizer.dense.type = "adam";
+  config.optimizer.dense.learning_rate = 0.01;
+  config.optimizer.dense.weight_decay = 0.1;
+  config.optimizer.sparse.type = "rowwise_adagrad";
+  config.optimizer.sparse.weight_decay = 0.2;
+  config.optimizer.max_gradient_norm = 0.01;
+  return config;
+}
+
+TEST(Placement, NeverChangesArithmeticOfDropoutDecayAndClipping) {
+  for (const char* model : {"dlrm", "dlrm_dcnv2"}) {
+    for (const char* mode : {"decoupled", "l2"}) {
+      TrainConfig config = RegularizedConfig();
+      config.model.type = model;
+      config.optimizer.sparse.weight_decay_mode = mode;
+      config.comm.backward = config.comm.dense = std::string(mode) == "l2" ? "bf16" : "fp32";
+      ExpectPlacementChangesNothing(config);
+    }
+  }
+}
+
+TEST(Placement, DigestSeesEveryHabit) {
+  const auto without = [](const std::function<void(TrainConfig&)>& change) {
+    TrainConfig config = RegularizedConfig();
+    change(config);
+    return Digest(config, 1, 1);
+  };
+  const std::string all = without([](TrainConfig&) {});
+  EXPECT_NE(without([](TrainConfig& c) { c.model.dropout = 0; }), all);
+  EXPECT_NE(without([](TrainConfig& c) { c.optimizer.dense.weight_decay = 0; }), all);
+  EXPECT_NE(without([](TrainConfig& c) { c.optimizer.sparse.weight_decay = 0; }), all);
+  EXPECT_NE(without([](TrainConfig& c) { c.optimizer.sparse.weight_decay_mode = "l2"; }), all);
+  EXPECT_NE(without([](TrainConfig& c) { c.optimizer.max_gradient_norm = 0; }), all);
+  EXPECT_NE(without([](TrainConfig& c) { c.seed = 10; }), all);
+}
+
 TEST(Placement, DigestSeesADifferentSeed) {
   TrainConfig config = SmallConfig();
   const std::string first = Digest(config, 1, 1);
   config.seed = 10;
   EXPECT_NE(Digest(config, 1, 1), first);
+}
+
+// With SGD, an update over the learning rate is the gradient: the norm and the clipped step are
+// compared with what those of an unclipped step say.
+TEST(HybridModel, ClipsTheNormOfDenseAndEmbeddingGradientsTogether) {
+  RunRanksAsThreads(1, [&](Communicator& comm) {
+    ThreadPool pool(1);
+    const auto values_after = [&](const TrainConfig& config, int64_t steps, double* norm) {
+      HybridModel model(config, TestSchema(), TestPoolingFactors(), comm, pool);
+      std::vector<BinaryMetrics> metrics(1);
+      for (int64_t step = 0; step < steps; ++step)
+        model.Step(MakeSlice(model, step), step, metrics);
+      std::vector<float> values(model.parameters().span().begin(), model.parameters().span().end());
+      for (EmbeddingTable& table : model.embeddings().tables())
+        values.insert(values.end(), table.weights.span().begin(), table.weights.span().end());
+      *norm = model.gradient_norm();
+      return values;
+    };
+    TrainConfig config = SmallConfig();
+    config.optimizer.dense.learning_rate = config.optimizer.sparse.learning_rate = 8;
+    double none = 0, norm = 0, short_enough = 0;
+    const std::vector<float> start = values_after(config, 0, &none);
+    const std::vector<float> plain = values_after(config, 1, &none);
+    EXPECT_TRUE(std::isnan(none));
+    double squared = 0;
+    for (size_t i = 0; i < start.size(); ++i)
+      squared += std::pow((double{start[i]} - double{plain[i]}) / 8, 2);
+    const double expected = std::sqrt(squared);
+
+    config.optimizer.max_gradient_norm = expected * 2;
+    EXPECT_EQ(values_after(config, 1, &short_enough), plain);
+    EXPECT_NEAR(short_enough, expected, 1e-5 * expected);
+
+    config.optimizer.max_gradient_norm = expected / 4;
+    const std::vector<float> clipped = values_after(config, 1, &norm);
+    EXPECT_EQ(norm, short_enough);
+    for (size_t i = 0; i < start.size(); ++i)
+      ASSERT_NEAR(clipped[i], start[i] + (plain[i] - start[i]) / 4, 1e-5) << i;
+  });
+}
+
+TEST(HybridModel, DropsNothingInEvaluation) {
+  RunRanksAsThreads(1, [&](Communicator& comm) {
+    ThreadPool pool(1);
+    std::vector<std::vector<float>> logits;
+    for (const double dropout : {0.0, 0.5}) {
+      TrainConfig config = SmallConfig();
+      config.model.dropout = dropout;
+      config.training.max_steps = 0;
+      config.optimizer.dense.learning_rate = config.optimizer.sparse.learning_rate = 0;
+      HybridModel model(config, TestSchema(), TestPoolingFactors(), comm, pool);
+      std::vector<BinaryMetrics> metrics(1);
+      model.Step(MakeSlice(model, 0), 0, metrics);
+      logits.emplace_back(64);
+      model.Predict(MakeSlice(model, 0), logits.back());
+    }
+    EXPECT_EQ(logits[0], logits[1]);
+  });
+}
+
+TEST(HybridModel, AnUnknownOptimizerIsNotSgd) {
+  for (const auto& change : std::vector<std::function<void(TrainConfig&)>>{
+           [](TrainConfig& c) { c.optimizer.sparse.type = "adamw"; },
+           [](TrainConfig& c) { c.optimizer.dense.type = "adamw"; },
+           [](TrainConfig& c) { c.optimizer.sparse.weight_decay_mode = "L2"; },
+           [](TrainConfig& c) { c.model.pooling = "max"; }}) {
+    TrainConfig config = SmallConfig();
+    change(config);
+    try {
+      Digest(config, 1, 1);
+      ADD_FAILURE() << "no error";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::kConfig) << error.what();
+    }
+  }
 }
 
 TEST(HybridModel, NamesATableThatIsNotThere) {

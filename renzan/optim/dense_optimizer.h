@@ -1,13 +1,11 @@
 #pragma once
 
-// Optimizers over the flat dense parameters: element by element, so any split of the work gives the
-// same bits. Products and sums are rounded separately (never fused).
+// The optimizer of the flat dense parameters: element by element, so any split of the work gives
+// the same bits. See optimizer_steps.h for the formulas.
 //
-//   sgd      w -= lr·g
-//   adagrad  s += g²;  w -= lr·g / (√s + ε)                              (Duchi et al., 2011)
-//   adam     m = β₁m + (1-β₁)g;  v = β₂v + (1-β₂)g²;
-//            w -= lr·m̂ / (√v̂ + ε), m̂ = m/(1-β₁ᵗ), v̂ = v/(1-β₂ᵗ), t the step from 1
-//                                                                        (Kingma & Ba, 2015)
+// Weight decay is decoupled from the gradient (Loshchilov & Hutter, "Decoupled weight decay
+// regularization", 2019): w *= 1 - lr·decay before the step, as PyTorch's AdamW does, for every
+// optimizer and every parameter, biases included.
 
 #include <cstdint>
 #include <span>
@@ -19,18 +17,22 @@
 
 namespace renzan {
 
+enum class DenseOptimizerType { kSgd, kAdagrad, kAdam };
+
 struct DenseOptimizerOptions {
-  std::string type = "sgd";  // sgd, adagrad, adam
+  DenseOptimizerType type = DenseOptimizerType::kSgd;
   double epsilon = 1e-8;
   double beta1 = 0.9, beta2 = 0.999;
   double initial_accumulator = 0;  // adagrad's s before the first step
+  double weight_decay = 0;
 };
 
 class DenseOptimizer {
  public:
   DenseOptimizer(const DenseOptimizerOptions& options, size_t size);
 
-  // One step over all parameters. `step` counts from 0.
+  // One step over all parameters, which the padding between them may be part of: zeros stay zeros.
+  // `step` counts from 0.
   void Apply(ThreadPool& pool, double learning_rate, int64_t step, std::span<const float> gradient,
              std::span<float> parameters);
 

@@ -1,0 +1,77 @@
+#include "renzan/optim/dense_optimizer.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "renzan/base/philox.h"
+
+namespace renzan {
+namespace {
+
+std::vector<float> RandomValues(size_t n, uint64_t seed) {
+  std::vector<float> values(n);
+  for (size_t i = 0; i < n; ++i) {
+    const Philox::Block block = Philox::Draw(seed, i);
+    values[i] = static_cast<float>(Philox::Normal(block[0], block[1]));
+  }
+  return values;
+}
+
+struct Case {
+  const char* name;
+  DenseOptimizerType type;
+  double weight_decay;
+};
+
+class DenseOptimizers : public testing::TestWithParam<Case> {};
+
+// The textbook's formula, one element at a time in double.
+TEST_P(DenseOptimizers, AgreesWithTheReferenceOnAnyTeam) {
+  const auto [name, type, decay] = GetParam();
+  const size_t n = 1003;
+  const auto start = RandomValues(n, 1);
+  std::vector<float> first;
+  for (int threads : {1, 2, 3}) {
+    ThreadPool pool(threads);
+    DenseOptimizer optimizer({.type = type, .initial_accumulator = 0.1, .weight_decay = decay}, n);
+    std::vector<float> w = start;
+    std::vector<double> expected(start.begin(), start.end()),
+        a(n, type == DenseOptimizerType::kAdagrad ? 0.1 : 0), b(n);
+    for (int64_t step = 0; step < 5; ++step) {
+      const auto g = RandomValues(n, 10 + static_cast<uint64_t>(step));
+      optimizer.Apply(pool, 0.05, step, g, w);
+      for (size_t i = 0; i < n; ++i) {
+        const double x = g[i];
+        expected[i] -= 0.05 * decay * expected[i];
+        if (type == DenseOptimizerType::kSgd) {
+          expected[i] -= 0.05 * x;
+        } else if (type == DenseOptimizerType::kAdagrad) {
+          a[i] += x * x;
+          expected[i] -= 0.05 * x / (std::sqrt(a[i]) + 1e-8);
+        } else {
+          a[i] = 0.9 * a[i] + 0.1 * x;
+          b[i] = 0.999 * b[i] + 0.001 * x * x;
+          const double t = static_cast<double>(step + 1);
+          expected[i] -= 0.05 * (a[i] / (1 - std::pow(0.9, t))) /
+                         (std::sqrt(b[i] / (1 - std::pow(0.999, t))) + 1e-8);
+        }
+      }
+    }
+    for (size_t i = 0; i < n; ++i) ASSERT_NEAR(w[i], expected[i], 2e-5) << i;
+    if (first.empty()) first = w;
+    EXPECT_EQ(w, first);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, DenseOptimizers,
+                         testing::Values(Case{"Sgd", DenseOptimizerType::kSgd, 0},
+                                         Case{"Adagrad", DenseOptimizerType::kAdagrad, 0},
+                                         Case{"Adam", DenseOptimizerType::kAdam, 0},
+                                         Case{"SgdW", DenseOptimizerType::kSgd, 0.5},
+                                         Case{"AdagradW", DenseOptimizerType::kAdagrad, 0.5},
+                                         Case{"AdamW", DenseOptimizerType::kAdam, 0.5}),
+                         [](const auto& info) { return info.param.name; });
+
+}  // namespace
+}  // namespace renzan

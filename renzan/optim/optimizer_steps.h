@@ -1,0 +1,42 @@
+#pragma once
+
+// One step of each optimizer over an array: of the dense parameters, or of one embedding row. Every
+// element is computed alike wherever it stands, products and sums are rounded separately, and sums
+// are taken in a stated order: any split of the work and any instruction set give the same bits.
+// Thread-safe.
+
+#include <cstdint>
+
+namespace renzan {
+
+// SGD: w -= lr·g
+void SgdStep(float lr, const float* g, int64_t n, float* w);
+
+// Adagrad (Duchi et al., 2011): s += g²; w -= lr·g / (√s + ε)
+void AdagradStep(float lr, float epsilon, const float* g, int64_t n, float* s, float* w);
+
+// Row-wise Adagrad, one s for all n: s += (1/n)·Σ g²; w -= (lr / (√s + ε))·g. The sum is formed in
+// chunks of 16, each by a balanced tree, the chunks in order: a row that is split by columns at
+// multiples of 16 gives the same sum.
+void RowWiseAdagradStep(float lr, float epsilon, const float* g, int64_t n, float* s, float* w);
+
+// What Adam's formula needs beside the gradient, rounded to float32 once.
+struct AdamFactors {
+  // `step` counts from 0.
+  AdamFactors(double learning_rate, double epsilon, double beta1, double beta2, int64_t step);
+  float lr, epsilon;
+  float beta1, rest1, beta2, rest2;  // rest = 1 - beta
+  float correct1, correct2;          // 1 / (1 - betaᵗ), t = step + 1
+};
+
+// Adam (Kingma & Ba, 2015): m = β₁m + (1-β₁)g; v = β₂v + (1-β₂)g²; w -= lr·m̂ / (√v̂ + ε),
+// m̂ = m/(1-β₁ᵗ), v̂ = v/(1-β₂ᵗ)
+void AdamStep(const AdamFactors& factors, const float* g, int64_t n, float* m, float* v, float* w);
+
+// x *= factor
+void ScaleValues(float factor, int64_t n, float* x);
+
+// y += factor·x
+void AddScaled(float factor, const float* x, int64_t n, float* y);
+
+}  // namespace renzan

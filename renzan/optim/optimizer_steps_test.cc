@@ -1,0 +1,90 @@
+#include "renzan/optim/optimizer_steps.h"
+
+#include <gtest/gtest.h>
+#include <hwy/targets.h>
+
+#include <cmath>
+#include <vector>
+
+#include "renzan/base/philox.h"
+#include "renzan/optim/gradient_norm.h"
+
+namespace renzan {
+namespace {
+
+std::vector<float> Values(size_t n, uint64_t seed) {
+  std::vector<float> values(n);
+  for (size_t i = 0; i < n; ++i)
+    values[i] = Philox::Uniform(Philox::Draw(seed, i)[0]) * 2.0f - 1.0f;
+  return values;
+}
+
+class OptimizerSteps : public testing::TestWithParam<int64_t> {};
+
+TEST_P(OptimizerSteps, AgreeWithTheirFormulas) {
+  const int64_t dim = GetParam();
+  const size_t n = static_cast<size_t>(dim);
+  const auto g = Values(n, 2), w0 = Values(n, 3);
+  const float lr = 0.1f, epsilon = 1e-8f;
+
+  std::vector<float> w = w0;
+  SgdStep(lr, g.data(), dim, w.data());
+  for (size_t d = 0; d < n; ++d) EXPECT_EQ(w[d], w0[d] - lr * g[d]);
+
+  w = w0;
+  std::vector<float> s(n, 0.5f);
+  AdagradStep(lr, epsilon, g.data(), dim, s.data(), w.data());
+  for (size_t d = 0; d < n; ++d) {
+    const float expected = 0.5f + g[d] * g[d];
+    EXPECT_EQ(s[d], expected);
+    EXPECT_EQ(w[d], w0[d] - lr * g[d] / (std::sqrt(expected) + epsilon));
+  }
+
+  w = w0;
+  float state = 0.25f;
+  RowWiseAdagradStep(lr, epsilon, g.data(), dim, &state, w.data());
+  double squares = 0;
+  for (float x : g) squares += double{x} * double{x};
+  EXPECT_NEAR(state, 0.25 + squares / static_cast<double>(dim), 1e-5);
+  const float rate = lr / (std::sqrt(state) + epsilon);
+  for (size_t d = 0; d < n; ++d) EXPECT_EQ(w[d], w0[d] - rate * g[d]);
+
+  w = w0;
+  ScaleValues(0.75f, dim, w.data());
+  AddScaled(0.3f, g.data(), dim, w.data());
+  for (size_t d = 0; d < n; ++d) EXPECT_EQ(w[d], w0[d] * 0.75f + 0.3f * g[d]);
+}
+
+TEST_P(OptimizerSteps, BitsDoNotDependOnTheInstructionSet) {
+  const int64_t dim = GetParam();
+  const size_t n = static_cast<size_t>(dim);
+  const auto results = [&] {
+    const auto g = Values(n, 2);
+    auto w = Values(n, 3), s = Values(n, 4), m = Values(n, 5);
+    for (float& x : s) x = x * x;
+    float state = 0.5f;
+    AdagradStep(0.1f, 1e-8f, g.data(), dim, s.data(), w.data());
+    RowWiseAdagradStep(0.1f, 1e-8f, g.data(), dim, &state, w.data());
+    SgdStep(0.1f, s.data(), dim, w.data());
+    AdamStep({0.1, 1e-8, 0.9, 0.999, 3}, g.data(), dim, m.data(), s.data(), w.data());
+    ScaleValues(0.9f, dim, m.data());
+    AddScaled(0.1f, w.data(), dim, m.data());
+    for (const auto* values : {&s, &m}) w.insert(w.end(), values->begin(), values->end());
+    w.push_back(state);
+    w.push_back(static_cast<float>(SumOfSquares(g.data(), dim)));
+    return w;
+  };
+  const std::vector<float> expected = results();
+  for (int64_t targets = hwy::SupportedTargets(); targets != 0; targets &= targets - 1) {
+    hwy::SetSupportedTargetsForTest(targets & -targets);
+    hwy::GetChosenTarget().DeInit();
+    EXPECT_EQ(results(), expected) << hwy::TargetName(targets & -targets);
+  }
+  hwy::SetSupportedTargetsForTest(0);
+  hwy::GetChosenTarget().DeInit();
+}
+
+INSTANTIATE_TEST_SUITE_P(Sizes, OptimizerSteps, testing::Values(1, 3, 8, 16, 17, 64, 100));
+
+}  // namespace
+}  // namespace renzan
