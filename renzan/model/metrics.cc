@@ -24,8 +24,6 @@ int BinOf(float logit) {
 // Rounded to the nearest unit; `value` is not negative.
 int64_t Fixed(double value) { return static_cast<int64_t>(value * kFixedOne + 0.5); }
 
-double FromFixed(BinaryMetrics::FixedSum sum) { return static_cast<double>(sum) / kFixedOne; }
-
 void MergeCounts(std::vector<int64_t>& into, const std::vector<int64_t>& from) {
   for (size_t bin = 0; bin < into.size(); ++bin) into[bin] += from[bin];
 }
@@ -44,6 +42,18 @@ void VisitFields(Metrics& metrics, const Visit& visit) {
 }
 
 }  // namespace
+
+double FromFixed(FixedSum sum) { return static_cast<double>(sum) / kFixedOne; }
+
+FixedScore ScoreSample(float logit, bool positive) {
+  // Cross-entropy is max(x, 0) - x y + log(1 + exp(-|x|)). What log1p would add here is far
+  // below the unit.
+  const double x = logit;
+  const double e = std::exp(-std::abs(x));
+  const double loss = std::max(positive ? -x : x, 0.0) + std::log(1 + e);
+  return {.loss = Fixed(std::min(loss, kMaxSampleLoss)),
+          .prediction = Fixed((x > 0 ? 1 : e) / (1 + e))};
+}
 
 void BinaryHistogram::Add(float logit, float label) {
   ++(label > 0.5f ? positive : negative)[static_cast<size_t>(BinOf(logit))];
@@ -81,12 +91,9 @@ void BinaryMetrics::Add(std::span<const float> logits, std::span<const float> la
     ++count;
     positives += positive ? 1 : 0;
     correct += (x > 0) == positive ? 1 : 0;
-    // Cross-entropy is max(x, 0) - x y + log(1 + exp(-|x|)). What log1p would add here is far
-    // below the unit.
-    const double e = std::exp(-std::abs(x));
-    const double sample_loss = std::max(positive ? -x : x, 0.0) + std::log(1 + e);
-    loss += Fixed(std::min(sample_loss, kMaxSampleLoss));
-    prediction += Fixed((x > 0 ? 1 : e) / (1 + e));
+    const FixedScore score = ScoreSample(logits[i], positive);
+    loss += score.loss;
+    prediction += score.prediction;
   }
 }
 

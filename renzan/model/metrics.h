@@ -33,16 +33,24 @@ struct BinaryHistogram {
   bool operator==(const BinaryHistogram&) const = default;
 };
 
-struct BinaryMetrics {
-  // A sum of values in units of 2^-32.
-  using FixedSum = __int128;
+// A sum of values in units of 2^-32.
+using FixedSum = __int128;
+double FromFixed(FixedSum sum);
 
+// One sample's binary cross-entropy in nats, at most 2^30, and its predicted probability, in units
+// of 2^-32. `logit` is finite.
+struct FixedScore {
+  int64_t loss, prediction;
+};
+FixedScore ScoreSample(float logit, bool positive);
+
+struct BinaryMetrics {
   BinaryHistogram histogram;
   int64_t count = 0;  // samples with a finite logit; the rest only show in `non_finite`
   int64_t positives = 0;
   int64_t correct = 0;      // (logit > 0) == (label > 0.5)
   int64_t non_finite = 0;   // NaN and infinite logits
-  FixedSum loss = 0;        // binary cross-entropy in nats; one sample counts at most 2^30
+  FixedSum loss = 0;        // binary cross-entropy in nats
   FixedSum prediction = 0;  // predicted probabilities
 
   // [batch] each.

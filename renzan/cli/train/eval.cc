@@ -1,29 +1,38 @@
-// renzan eval MODEL --data DIR
+// renzan eval MODEL --data DIR [--group-by COLUMN]
 
 #include <CLI/CLI.hpp>
+#include <cmath>
 #include <cstdio>
 #include <memory>
 #include <nlohmann/json.hpp>
 
 #include "renzan/base/error.h"
+#include "renzan/cli/text/table.h"
 #include "renzan/cli/train/saved_model.h"
 #include "renzan/cli/verbs.h"
+#include "renzan/model/grouped_metrics.h"
 
 namespace renzan {
 namespace {
 
-void Print(const BinaryMetrics& metrics, const Dataset& dataset, bool json) {
-  if (json) {
-    const nlohmann::ordered_json out = {{"rows", metrics.count + metrics.non_finite},
-                                        {"not_finite", metrics.non_finite},
-                                        {"auc", metrics.Auc()},
-                                        {"log_loss", metrics.LogLoss()},
-                                        {"normalized_entropy", metrics.NormalizedEntropy()},
-                                        {"calibration", metrics.Calibration()},
-                                        {"accuracy", metrics.Accuracy()}};
-    fmt::print("{}\n", out.dump());
-    return;
-  }
+struct EvalFlags {
+  SavedModelFlags model;
+  std::string group_by;
+  int top = 20;
+  bool json = false;
+};
+
+nlohmann::ordered_json ToJson(const BinaryMetrics& metrics) {
+  return {{"rows", metrics.count + metrics.non_finite},
+          {"not_finite", metrics.non_finite},
+          {"auc", metrics.Auc()},
+          {"log_loss", metrics.LogLoss()},
+          {"normalized_entropy", metrics.NormalizedEntropy()},
+          {"calibration", metrics.Calibration()},
+          {"accuracy", metrics.Accuracy()}};
+}
+
+void Print(const BinaryMetrics& metrics, const Dataset& dataset) {
   fmt::print("rows                {}\n", metrics.count + metrics.non_finite);
   fmt::print("AUC                 {:.5f}", metrics.Auc());
   if (dataset.planted()) fmt::print("  (best reachable {:.5f})", dataset.planted()->best_auc);
@@ -33,27 +42,148 @@ void Print(const BinaryMetrics& metrics, const Dataset& dataset, bool json) {
   fmt::print("accuracy            {:.4f}\n", metrics.Accuracy());
 }
 
+// What the groups with both classes are together.
+struct Ranked {
+  int64_t groups = 0, rows = 0;
+};
+
+Ranked CountRanked(std::span<const GroupMetrics> groups) {
+  Ranked ranked;
+  for (const GroupMetrics& group : groups) {
+    if (std::isnan(group.auc)) continue;
+    ++ranked.groups;
+    ranked.rows += group.count;
+  }
+  return ranked;
+}
+
+nlohmann::ordered_json ToJson(const std::string& column, std::span<const GroupMetrics> groups,
+                              size_t top) {
+  const Ranked ranked = CountRanked(groups);
+  nlohmann::ordered_json largest = nlohmann::ordered_json::array();
+  for (const GroupMetrics& group : groups.first(std::min(top, groups.size())))
+    largest.push_back({{"value", group.group},
+                       {"rows", group.count},
+                       {"positives", group.positives},
+                       {"auc", group.auc},
+                       {"log_loss", group.log_loss},
+                       {"calibration", group.calibration}});
+  return {{"column", column},
+          {"group_auc", GroupAuc(groups)},
+          {"groups", groups.size()},
+          {"groups_with_both_classes", ranked.groups},
+          {"rows_with_both_classes", ranked.rows},
+          {"largest", largest}};
+}
+
+void Print(const std::string& column, std::span<const GroupMetrics> groups, size_t top) {
+  const Ranked ranked = CountRanked(groups);
+  fmt::print("group AUC           {:.5f}  ({} of {} values of {} have both classes: {} rows)\n\n",
+             GroupAuc(groups), ranked.groups, groups.size(), column, ranked.rows);
+  constexpr Table::Align kRight = Table::Align::kRight;
+  Table table({{column, kRight},
+               {"rows", kRight},
+               {"positive", kRight},
+               {"AUC", kRight},
+               {"log loss", kRight},
+               {"calibration", kRight}});
+  const auto number = [](double value, int digits) {
+    return std::isnan(value) ? std::string() : fmt::format("{:.{}f}", value, digits);
+  };
+  for (const GroupMetrics& group : groups.first(std::min(top, groups.size()))) {
+    const double rate = static_cast<double>(group.positives) / static_cast<double>(group.count);
+    table.Add({fmt::format("{}", group.group), fmt::format("{}", group.count),
+               fmt::format("{:.2f} %", 100 * rate), number(group.auc, 5), number(group.log_loss, 5),
+               number(group.calibration, 4)});
+  }
+  fmt::print("{}", table.Text());
+  if (top < groups.size()) fmt::print("... and {} smaller ones\n", groups.size() - top);
+}
+
+// Of a categorical feature with one id per row.
+size_t ColumnToGroupBy(const std::string& name, const Dataset& dataset) {
+  std::vector<std::string> names;
+  const std::vector<CategoricalFeature>& features = dataset.schema().categorical;
+  for (size_t t = 0; t < features.size(); ++t) {
+    if (features[t].name != name) {
+      names.push_back(features[t].name);
+      continue;
+    }
+    if (features[t].multi_hot)
+      Fail(ErrorCode::kUsage, "--group-by {}: a row has several ids of it, so it forms no groups",
+           name);
+    return t;
+  }
+  const std::string nearest = NearestName(name, names);
+  Fail(ErrorCode::kUsage, "--group-by {}: {} has no such categorical feature{}", name,
+       dataset.directory(), nearest.empty() ? "" : ": did you mean '" + nearest + "'?");
+}
+
+// On rank 0: adds rows [begin, begin + logits.size()) with what the dataset says of them.
+void AddRows(const Dataset& dataset, size_t column, int64_t begin, std::span<const float> logits,
+             BinaryMetrics& metrics, GroupedMetrics& groups) {
+  std::vector<int64_t> rows(logits.size());
+  for (size_t i = 0; i < rows.size(); ++i) rows[i] = begin + static_cast<int64_t>(i);
+  Batch batch;
+  dataset.Read(rows, &batch);
+  metrics.Add(logits, batch.label);
+  groups.Add(batch.categorical[column].values, logits, batch.label);
+}
+
+void Eval(const EvalFlags& flags, HybridModel& model, const TrainConfig& config, Communicator& comm,
+          const Dataset& dataset, RowRange rows) {
+  const int64_t batch_size = config.training.batch_size;
+  const size_t top = static_cast<size_t>(flags.top);
+  BinaryMetrics metrics;
+  std::vector<GroupMetrics> groups;
+  if (flags.group_by.empty()) {
+    metrics = *Evaluate(model, comm, dataset, rows, batch_size, [] { return false; });
+  } else {
+    const size_t column = ColumnToGroupBy(flags.group_by, dataset);
+    GroupedMetrics grouped;
+    int64_t begin = rows.begin;
+    PredictRows(model, comm, dataset, rows, batch_size, [&](std::span<const float> logits) {
+      AddRows(dataset, column, begin, logits, metrics, grouped);
+      begin += static_cast<int64_t>(logits.size());
+    });
+    groups = grouped.Groups();
+  }
+  if (comm.rank() != 0) return;
+  if (flags.json) {
+    nlohmann::ordered_json out = ToJson(metrics);
+    if (!flags.group_by.empty()) out["group_by"] = ToJson(flags.group_by, groups, top);
+    fmt::print("{}\n", out.dump());
+  } else {
+    Print(metrics, dataset);
+    if (!flags.group_by.empty()) Print(flags.group_by, groups, top);
+  }
+  if (metrics.non_finite > 0)
+    Fail(ErrorCode::kSoftware, "{} of {} predictions are NaN or infinite: the model is lost",
+         metrics.non_finite, metrics.count + metrics.non_finite);
+}
+
 }  // namespace
 
 void AddEvalVerb(CLI::App& app, int& exit_status) {
   CLI::App* verb = app.add_subcommand("eval", "Measure a trained model on a dataset");
-  const auto flags = std::make_shared<SavedModelFlags>();
-  const auto json = std::make_shared<bool>(false);
-  AddSavedModelFlags(*verb, *flags);
-  verb->add_flag("--json", *json, "One JSON object");
-  verb->footer("Example:\n  renzan eval runs/dlrm-2026-01-31T12:00:00Z --data data/test");
-  verb->callback([flags, json, &exit_status] {
-    exit_status = WithSavedModel(*flags, [&](HybridModel& model, const TrainConfig& config,
-                                             Communicator& comm, const Dataset& dataset,
-                                             RowRange rows) {
-      const BinaryMetrics metrics =
-          *Evaluate(model, comm, dataset, rows, config.training.batch_size, [] { return false; });
-      if (comm.rank() != 0) return;
-      Print(metrics, dataset, *json);
-      if (metrics.non_finite > 0)
-        Fail(ErrorCode::kSoftware, "{} of {} predictions are NaN or infinite: the model is lost",
-             metrics.non_finite, metrics.count + metrics.non_finite);
-    });
+  const auto flags = std::make_shared<EvalFlags>();
+  AddSavedModelFlags(*verb, flags->model);
+  verb->add_option(
+      "--group-by", flags->group_by,
+      "Also within each value of this categorical feature, and their mean AUC weighted "
+      "by rows (group AUC)");
+  verb->add_option("--top", flags->top, "How many of the largest groups to show")
+      ->check(CLI::NonNegativeNumber);
+  verb->add_flag("--json", flags->json, "One JSON object");
+  verb->footer(
+      "Examples:\n"
+      "  renzan eval runs/dlrm-20260131-120000 --data data/test\n"
+      "  renzan eval runs/dlrm-20260131-120000 --data data/test --group-by C3 --top 10");
+  verb->callback([flags, &exit_status] {
+    exit_status = WithSavedModel(
+        flags->model, [&](HybridModel& model, const TrainConfig& config, Communicator& comm,
+                          const Dataset& dataset,
+                          RowRange rows) { Eval(*flags, model, config, comm, dataset, rows); });
   });
 }
 

@@ -1,0 +1,49 @@
+# Quality within the values of a column: group AUC, against numpy, on one worker and on several.
+source "$(dirname "$0")/lib.sh" "$@"
+$renzan data synth --format dataset --seed 9 --rows 4000 --output data >/dev/null
+small_config data
+$renzan train small.yaml --run-dir run 2>/dev/null
+column=C1
+for workers in 1 3; do
+  $renzan eval run --data data --rows 3000 4000 --group-by $column --top 1000000 --json \
+    --workers $workers --backend $([ $workers = 1 ] && echo local || echo gloo) >grouped.$workers
+done
+cmp grouped.1 grouped.3 || fail "another answer from three workers"
+$renzan predict run --data data --rows 3000 4000 --output scores.npy 2>/dev/null
+$renzan eval run --data data --rows 3000 4000 --json >plain
+python3 - <<'PY' || fail "not what numpy says"
+import json, math, pathlib
+import numpy as np
+grouped, plain = json.load(open("grouped.1")), json.load(open("plain"))
+groups = grouped.pop("group_by")
+assert grouped == plain, (grouped, plain)
+def column(file):
+    return np.concatenate([np.load(p) for p in sorted(pathlib.Path("data").rglob(file))])
+label = column("label.npy")[3000:]
+ids = column("ids.npy")[3000:, 0]
+score = np.load("scores.npy")
+total, weight, both = 0.0, 0, 0
+assert len(groups["largest"]) == groups["groups"] == len(set(ids))
+for group in groups["largest"]:
+    at = ids == group["value"]
+    positive, negative = score[at & (label > 0.5)], score[at & (label < 0.5)]
+    assert group["rows"] == at.sum() and group["positives"] == len(positive)
+    if not len(positive) or not len(negative):
+        assert group["auc"] is None
+        continue
+    difference = positive[:, None] - negative[None, :]
+    auc = ((difference > 0) + 0.5 * (difference == 0)).mean()
+    # Two logits may have one probability in float32.
+    assert abs(auc - group["auc"]) < 1e-3, (group, auc)
+    total, weight, both = total + group["auc"] * at.sum(), weight + at.sum(), both + 1
+assert both == groups["groups_with_both_classes"] > 3
+assert weight == groups["rows_with_both_classes"]
+assert math.isclose(total / weight, groups["group_auc"], rel_tol=1e-12)
+PY
+expect_exit 0 "group AUC" $renzan eval run --data data --group-by $column --top 2
+expect_exit 0 "smaller ones" $renzan eval run --data data --group-by $column --top 2
+expect_exit 64 "has no such categorical feature" $renzan eval run --data data --group-by nothing
+$renzan data synth --format dataset --seed 9 --rows 4000 --multi-hot 5 --output multi_hot >/dev/null
+small_config multi_hot
+$renzan train small.yaml --run-dir several 2>/dev/null
+expect_exit 64 "a row has several ids" $renzan eval several --data multi_hot --group-by $column
