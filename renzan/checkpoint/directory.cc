@@ -98,7 +98,8 @@ std::vector<CheckpointEntry> ListCheckpoints(const std::string& dir) {
   return entries;
 }
 
-std::vector<std::string> RemoveOldCheckpoints(const std::string& dir, int keep) {
+std::vector<std::string> RemoveOldCheckpoints(const std::string& dir, int keep,
+                                              const std::string& pinned) {
   CHECK(keep >= 1);
   std::set<std::string> kept;
   std::vector<CheckpointEntry> old;
@@ -108,8 +109,9 @@ std::vector<std::string> RemoveOldCheckpoints(const std::string& dir, int keep) 
     if (entry.io_error) return {};
   for (const CheckpointEntry& entry : entries) {
     if (!entry.problem.empty()) continue;
-    if (keep > 0) {
-      --keep;
+    const bool newest = keep > 0;
+    if (newest) --keep;
+    if (newest || entry.name == pinned) {
       kept.insert(entry.name);
       kept.insert(entry.base);
     } else if (!kept.contains(entry.name)) {

@@ -45,10 +45,11 @@ std::vector<CheckpointEntry> ListCheckpoints(const std::string& dir);
 // One checkpoint, under whatever name: a saved model's entry has the step of its manifest.
 CheckpointEntry DescribeCheckpoint(const std::string& path);
 
-// Removes all sound checkpoints but the `keep` newest and the bases that these need. Damaged ones
-// stay; while the disk cannot read one, all do. Returns the names of those removed. What cannot be
-// removed is a warning, not an error.
-std::vector<std::string> RemoveOldCheckpoints(const std::string& dir, int keep);
+// Removes all sound checkpoints but the `keep` newest, the one named `pinned` (empty: none), and
+// the bases that these need. Damaged ones stay; while the disk cannot read one, all do. Returns the
+// names of those removed. What cannot be removed is a warning, not an error.
+std::vector<std::string> RemoveOldCheckpoints(const std::string& dir, int keep,
+                                              const std::string& pinned = "");
 
 // Gives up what a writer or a removal that was killed left half-done, and returns the paths that
 // are to be removed, which may take time. Only for who writes here now, and before it does.

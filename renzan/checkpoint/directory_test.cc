@@ -136,6 +136,19 @@ TEST_F(Directory, TheNewestAndTheirBasesAreKept) {
   EXPECT_THAT(RemoveOldCheckpoints(dir_ / "missing", 1), IsEmpty());
 }
 
+TEST_F(Directory, APinnedOneStaysWithItsBase) {
+  Full(10);
+  Increment(20, 10);
+  Increment(30, 10);
+  Full(40);
+  Full(50);
+  EXPECT_THAT(RemoveOldCheckpoints(dir_.path(), 1, "step-00000020"),
+              ElementsAre("step-00000030", "step-00000040"));
+  EXPECT_THAT(Steps(), ElementsAre(10, 20, 50));
+  EXPECT_THAT(RemoveOldCheckpoints(dir_.path(), 1, "step-00000050"),
+              ElementsAre("step-00000020", "step-00000010"));
+}
+
 TEST_F(Directory, DamagedOnesDoNotCountAndStay) {
   Full(10);
   Full(20);

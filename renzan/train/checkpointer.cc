@@ -54,6 +54,7 @@ Checkpointer::Checkpointer(Options options, HybridModel& model, Communicator& co
       lineage_(std::move(lineage)),
       last_step_(last_step),
       saved_step_(step),
+      best_step_(options_.best_step),
       last_begin_(options_.clock->MonotonicSeconds()),
       bytes_per_second_(kAssumedBytesPerSecond),
       rolled_at_(last_begin_) {}
@@ -75,6 +76,7 @@ bool Checkpointer::ShouldStop(int64_t done) {
     WaitUntilIdle();  // what is in flight is of an earlier step, and good
     FailUnlessFinite(roll.finiteness);
   }
+  if (best_failed_ && !roll.any_stop) ThrowErrorInFlight();
   if (roll.any_stop) {
     Stop(done);
     return true;
@@ -89,16 +91,33 @@ bool Checkpointer::ShouldStop(int64_t done) {
   return false;
 }
 
-std::string Checkpointer::SaveModel(const std::string& path, int64_t step) {
+void Checkpointer::KeepBest(int64_t step) {
+  Finish();
+  best_step_ = step;
+  // What was loaded from elsewhere than a checkpoint (a shorter run's model) has none.
+  if (step == saved_step_ && lineage_) return;
+  Begin(options_.dir + "/" + CheckpointName(step), step, ChooseIncremental(), false);
+  if (best_failed_) ThrowErrorInFlight();
+}
+
+void Checkpointer::Finish() {
   WaitUntilIdle();
+  if (best_failed_) ThrowErrorInFlight();
+}
+
+std::string Checkpointer::SaveModel(const std::string& path, int64_t step, ModelNotes notes) {
+  Finish();
   CheckFinite(comm_, model_.finiteness());
-  Begin(path, step, false, true);
+  Begin(path, step, false, true, std::move(notes));
   WaitUntilIdle();
-  // A launcher that counts who failed must count those to whom it happened.
-  if (flight_.error && !flight_.failed_here)
-    throw Error(ErrorCode::kUnavailable, flight_.error->what());
-  if (flight_.error) throw *flight_.error;
+  if (flight_.error) ThrowErrorInFlight();
   return flight_.model_sha256;
+}
+
+// A launcher that counts who failed must count those to whom it happened.
+void Checkpointer::ThrowErrorInFlight() const {
+  if (!flight_.failed_here) throw Error(ErrorCode::kUnavailable, flight_.error->what());
+  throw *flight_.error;
 }
 
 RollCallResult Checkpointer::CallTheRoll() {
@@ -144,7 +163,8 @@ void Checkpointer::Stop(int64_t done) {
   if (options_.observer) options_.observer->OnStopping(done);
   if (phase_ == Phase::kWriting && TooLateForTheOneInFlight()) cancel_ = true;
   WaitUntilIdle();
-  if (done == saved_step_) return;
+  // A later checkpoint would count on the best model's. What is there already does not.
+  if (done == saved_step_ || best_failed_) return;
   Begin(options_.dir + "/" + CheckpointName(done), done, ChooseIncremental(), false);
   WaitUntilIdle();
 }
@@ -190,7 +210,7 @@ bool Checkpointer::ChooseIncremental() const {
 // old base.
 bool Checkpointer::TooLateForTheOneInFlight() const {
   if (options_.grace_seconds <= 0 || !options_.config.incremental || !lineage_ ||
-      flight_.report.kind != CheckpointKind::kFull)
+      flight_.report.kind != CheckpointKind::kFull || flight_.report.step == best_step_)
     return false;
   const std::vector<Plan> plans = GatherPlans();
   double seconds = 0;
@@ -205,11 +225,13 @@ SnapshotOptions Checkpointer::OptionsFor(bool incremental) const {
           .with_dense = comm_.rank() == 0};
 }
 
-void Checkpointer::Begin(const std::string& path, int64_t step, bool incremental, bool is_model) {
+void Checkpointer::Begin(const std::string& path, int64_t step, bool incremental, bool is_model,
+                         ModelNotes notes) {
   const double began = options_.clock->MonotonicSeconds();
   flight_ = {};
   flight_.path = path;
   flight_.is_model = is_model;
+  flight_.notes = std::move(notes);
   flight_.began = began;
   flight_.report = {.name = path.substr(path.rfind('/') + 1),
                     .step = step,
@@ -230,8 +252,8 @@ void Checkpointer::Begin(const std::string& path, int64_t step, bool incremental
   const SnapshotOptions options = OptionsFor(incremental);
   const SnapshotBytes bytes = EstimateBytes(model_, options);
   flight_.bytes = incremental ? bytes.incremental : bytes.full;
-  std::map<std::string, std::vector<int64_t>> progress;
-  if (!is_model) progress = progress_();
+  std::map<std::string, std::vector<int64_t>> progress =
+      is_model ? std::move(flight_.notes.progress) : progress_();
   progress_bytes_ = 0;
   for (const auto& [key, values] : progress)
     if (comm_.rank() == 0) progress_bytes_ += values.size() * sizeof(int64_t);
@@ -310,6 +332,7 @@ void Checkpointer::Commit(std::vector<CheckpointFile> files) {
     if (options_.config.quantize != "none") manifest.quantization = options_.config.quantize;
   }
   manifest.run = options_.run;
+  manifest.run.merge(flight_.notes.run);
   manifest.files = std::move(files);
   manifest.config = options_.config_yaml;
   flight_.manifest_sha256 = flight_.writer->WriteManifest(std::move(manifest));
@@ -321,7 +344,8 @@ void Checkpointer::Commit(std::vector<CheckpointFile> files) {
     if (flight_.is_model) {
       RemoveTree(PreviousModel(flight_.path));
     } else {
-      RemoveOldCheckpoints(options_.dir, options_.config.keep);
+      RemoveOldCheckpoints(options_.dir, options_.config.keep,
+                           best_step_ < 0 ? "" : CheckpointName(best_step_));
     }
   } catch (const Error& error) {
     LogWarning("old checkpoints stay: {}", error.what());
@@ -346,6 +370,7 @@ void Checkpointer::Conclude(std::optional<Error> error) {
   phase_ = Phase::kIdle;
   if (error) {
     report.error = error->what();
+    best_failed_ = best_failed_ || (!flight_.is_model && report.step == best_step_);
   } else if (!flight_.is_model) {
     saved_step_ = report.step;
     if (report.kind == CheckpointKind::kFull) {

@@ -65,6 +65,7 @@ class Checkpointer {
     CheckpointConfig config;
     std::string config_yaml;                 // for manifests
     std::map<std::string, std::string> run;  // for manifests
+    int64_t best_step = -1;                  // of the best model so far, which has a checkpoint
     double grace_seconds = 0;                // between SIGTERM and SIGKILL; 0: not known
     RunRequests* requests = nullptr;         // outlives this object
     const Clock* clock = nullptr;
@@ -87,10 +88,24 @@ class Checkpointer {
   // kSoftware on all ranks when the model is not finite, before anything of it is written.
   bool ShouldStop(int64_t done);
 
-  // Waits for a checkpoint in flight, then saves the model at `path`. Returns its SHA-256. Throws
-  // kCantCreate or kIo where it failed, kUnavailable on the other ranks; kSoftware on all of them
-  // when the model is not finite.
-  std::string SaveModel(const std::string& path, int64_t step);
+  // The model, which is at `step`, is the best so far: makes sure that there is a checkpoint of it,
+  // which retention spares until another one is the best. Waits for a checkpoint in flight, and not
+  // for this one. Unlike others this one must come to be: ShouldStop and SaveModel throw its error.
+  void KeepBest(int64_t step);
+
+  // Waits for a checkpoint in flight. Throws where it was the best model's, and failed.
+  void Finish();
+
+  // What is saved with a model beside it.
+  struct ModelNotes {
+    std::map<std::string, std::vector<int64_t>> progress;
+    std::map<std::string, std::string> run;  // for its manifest, beside options.run
+  };
+
+  // Finishes, then saves the model at `path`. Returns its SHA-256. Throws kCantCreate or kIo where
+  // it failed, kUnavailable on the other ranks; kSoftware on all of them when the model is not
+  // finite.
+  std::string SaveModel(const std::string& path, int64_t step, ModelNotes notes = {});
 
  private:
   enum class Phase { kIdle, kWriting, kCommitting };
@@ -98,6 +113,7 @@ class Checkpointer {
     CheckpointReport report;
     std::string path;
     bool is_model = false;
+    ModelNotes notes;  // of a model
     std::unique_ptr<ModelSnapshot> snapshot;
     std::unique_ptr<CheckpointWriter> writer;  // worker 0's
     std::string files;                         // this worker's, one JSON text per line
@@ -119,13 +135,15 @@ class Checkpointer {
   RollCallResult CallTheRoll();
   void Advance(const RollCallResult& roll);
   void WaitUntilIdle();
+  [[noreturn]] void ThrowErrorInFlight() const;
   void Stop(int64_t done);
 
   std::vector<Plan> GatherPlans() const;
   bool ChooseIncremental() const;
   bool TooLateForTheOneInFlight() const;
 
-  void Begin(const std::string& path, int64_t step, bool incremental, bool is_model);
+  void Begin(const std::string& path, int64_t step, bool incremental, bool is_model,
+             ModelNotes notes = {});
   void WriteFiles(const std::map<std::string, std::vector<int64_t>>& progress);
   void EndWriting();
   void Commit(std::vector<CheckpointFile> files);
@@ -141,6 +159,8 @@ class Checkpointer {
   std::optional<CheckpointLineage> lineage_;
   int64_t last_step_;
   int64_t saved_step_;  // of the newest checkpoint that this run knows
+  int64_t best_step_;   // whose checkpoint stays; -1: none
+  bool best_failed_ = false;
   bool wanted_ = false;
   double last_begin_;
   double bytes_per_second_;  // this worker's, measured

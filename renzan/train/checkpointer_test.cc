@@ -355,6 +355,82 @@ TEST(Checkpointer, ACheckpointThatIsNotFiniteIsSkipped) {
   });
 }
 
+TEST(Checkpointer, TheBestModelsCheckpointStays) {
+  TrainConfig config = Config();
+  config.checkpoint.keep = 1;
+  TemporaryDirectory dir;
+  const auto names = [&] {
+    std::vector<std::string> found;
+    for (const CheckpointEntry& entry : ListCheckpoints(dir.path())) found.push_back(entry.name);
+    return found;
+  };
+  RunRanks(3, [&](Communicator& comm) {
+    Trainer trainer(comm, config, dir.path(), SystemClock());
+    const auto write_at = [&](int64_t step) {
+      trainer.TrainTo(step);
+      trainer.StopHere();
+    };
+    write_at(2);
+    trainer.TrainTo(4);
+    trainer.checkpointer->KeepBest(4);
+    trainer.TrainTo(5);
+    trainer.checkpointer->Finish();
+    for (int64_t step = 6; step <= 9; ++step) write_at(step);
+    if (comm.rank() == 0) EXPECT_THAT(names(), ::testing::Contains(CheckpointName(4)));
+    comm.Barrier();
+    // One that is there already needs no second one, and takes the place of the other.
+    trainer.checkpointer->KeepBest(9);
+    for (int64_t step = 10; step <= 12; ++step) write_at(step);
+    if (comm.rank() == 0) {
+      EXPECT_THAT(names(), ::testing::Contains(CheckpointName(9)));
+      EXPECT_THAT(names(), ::testing::Not(::testing::Contains(CheckpointName(4))));
+    }
+    comm.Barrier();
+  });
+  Digests loaded;
+  RunRanks(2, [&](Communicator& comm) {
+    ThreadPool pool(1);
+    HybridModel model(config, TestSchema(), TestPoolingFactors(), comm, pool);
+    LoadNewest({dir / CheckpointName(9)}, model, comm);
+    const Digests mine = DigestsOf(model);
+    static std::mutex mutex;
+    std::lock_guard lock(mutex);
+    for (const auto& [name, digest] : mine) loaded[name] = digest;
+  });
+  EXPECT_EQ(loaded, Undisturbed(config, 9));
+}
+
+// Without the best model's checkpoint, later ones would promise a model that is nowhere.
+TEST(Checkpointer, WithoutRoomForTheBestModelTheRunFails) {
+  TrainConfig config = Config();
+  TemporaryDirectory dir;
+  LossyFileSystem disk;
+  ScopedFileSystem scope(disk);
+  RunRanks(2, [&](Communicator& comm) {
+    Trainer trainer(comm, config, dir.path(), SystemClock());
+    trainer.TrainTo(3);
+    trainer.StopHere();
+    comm.Barrier();
+    if (comm.rank() == 0) disk.FailWritesAfter(3000, ENOSPC);
+    comm.Barrier();
+    trainer.TrainTo(4);
+    try {
+      trainer.checkpointer->KeepBest(4);
+      trainer.checkpointer->Finish();
+      ADD_FAILURE() << "no error";
+    } catch (const Error& error) {
+      EXPECT_THAT(error.what(), HasSubstr("No space left"));
+    }
+    comm.Barrier();
+    if (comm.rank() == 0) disk.Heal();
+    comm.Barrier();
+    // A stop leaves what was there before, to begin from.
+    trainer.StopHere();
+  });
+  ASSERT_EQ(ListCheckpoints(dir.path()).size(), 1u);
+  EXPECT_EQ(ListCheckpoints(dir.path())[0].step, 3);
+}
+
 // A slow disk (the clock says) and little time: the increment is chosen, although a full one is
 // due.
 TEST(Checkpointer, ShortGraceTakesTheIncrement) {

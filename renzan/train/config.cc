@@ -5,6 +5,7 @@
 
 #include "renzan/base/duration.h"
 #include "renzan/model/model.h"
+#include "renzan/train/evaluation_record.h"
 
 namespace renzan {
 namespace {
@@ -168,12 +169,26 @@ void ModelConfig::Describe(ConfigFields& fields) {
   fields.Map("tables", &tables, "settings of single features by name");
 }
 
+void EarlyStoppingConfig::Describe(ConfigFields& fields) {
+  fields.Choice("metric", &metric, EvaluationMetrics(), "of data.eval; keep_best's too");
+  fields.Range("patience", &patience, 0, 1000000,
+               "stop after so many evaluations without improvement; 0: never");
+  fields.Range("min_delta", &min_delta, 0, 1e6, "a smaller improvement is none");
+}
+
 void TrainingConfig::Describe(ConfigFields& fields) {
   fields.Range("batch_size", &batch_size, 1, 1 << 24, "samples per step over all workers");
   fields.Range("epochs", &epochs, 0, 1e6);
   fields.Range("max_steps", &max_steps, -1, kMaxSteps, "-1: no limit");
   fields.Range("log_every", &log_every, 1, kMaxSteps, "steps");
   fields.Range("eval_every", &eval_every, 0, kMaxSteps, "steps; 0: at the end only");
+  fields.Range("eval_every_epochs", &eval_every_epochs, 0, 1e6,
+               "instead of eval_every, in epochs, which may be parts of one");
+  fields.Require(eval_every == 0 || eval_every_epochs == 0, "eval_every_epochs",
+                 "and eval_every are both set: choose one");
+  fields.Section("early_stopping", &early_stopping);
+  fields.Field("keep_best", &keep_best,
+               "save the model of the best evaluation instead of the last step's");
 }
 
 void DenseOptimizerConfig::Describe(ConfigFields& fields) {
@@ -280,6 +295,16 @@ void TrainConfig::Describe(ConfigFields& fields) {
       training.batch_size % numerics.virtual_workers == 0, "training",
       fmt::format("has batch_size {}, which must be a multiple of numerics.virtual_workers ({})",
                   training.batch_size, numerics.virtual_workers));
+  fields.Require(!training.watches_evaluations() || !data.eval.path.empty(), "training",
+                 "has early_stopping.patience or keep_best, which need data.eval.path");
+  fields.Require(
+      !training.watches_evaluations() || training.eval_every > 0 || training.eval_every_epochs > 0,
+      "training",
+      "has early_stopping.patience or keep_best, which need eval_every or "
+      "eval_every_epochs");
+  fields.Require(
+      !training.keep_best || checkpoint.quantize == "none", "checkpoint",
+      "has quantize, which training.keep_best cannot have: the best model must be exact");
   fields.Require(workers <= numerics.virtual_workers, "workers",
                  TooManyWorkers(workers, numerics.virtual_workers));
   fields.Require(elastic.max <= numerics.virtual_workers, "elastic",

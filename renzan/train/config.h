@@ -60,12 +60,25 @@ struct ModelConfig {
   void Describe(ConfigFields& fields);
 };
 
+struct EarlyStoppingConfig {
+  std::string metric = "log_loss";
+  int64_t patience = 0;  // evaluations; 0: never stop early
+  double min_delta = 0;
+  void Describe(ConfigFields& fields);
+};
+
 struct TrainingConfig {
   int64_t batch_size = 2048;
   double epochs = 1;
   int64_t max_steps = -1;  // -1: no limit; 0: save the initial model
   int64_t log_every = 100;
-  int64_t eval_every = 0;  // 0: at the end only
+  int64_t eval_every = 0;  // steps; 0 and 0 epochs: at the end only
+  double eval_every_epochs = 0;
+  EarlyStoppingConfig early_stopping;
+  bool keep_best = false;
+
+  // Whether the metric of early_stopping decides anything.
+  bool watches_evaluations() const { return keep_best || early_stopping.patience > 0; }
   void Describe(ConfigFields& fields);
 };
 

@@ -49,6 +49,41 @@ TEST(TrainConfig, SaysWhatCannotBe) {
   ExpectError(std::string(kMinimal) + "model: {type: dlmr}\n", "did you mean 'dlrm'");
   ExpectError(std::string(kMinimal) + "comm: {forward: int8}\n", "fp16");
   ExpectError("data: {train: {path: d, rows: [5, 5]}}\n", "begin < end");
+  ExpectError(std::string(kMinimal) + "model: {dropout: 1}\n", "must be below 1");
+  ExpectError(std::string(kMinimal) + "model: {dropout: -0.1}\n", "out of range");
+  ExpectError(std::string(kMinimal) + "optimizer: {max_gradient_norm: -1}\n", "out of range");
+  ExpectError(std::string(kMinimal) + "optimizer: {dense: {weight_decay: 10}}\n",
+              "times learning_rate must be below 1");
+  ExpectError(std::string(kMinimal) + "optimizer: {sparse: {weight_decay: 10}}\n",
+              "times learning_rate must be below 1");
+  Read(std::string(kMinimal) + "optimizer: {sparse: {weight_decay: 10, weight_decay_mode: l2}}\n");
+  ExpectError(std::string(kMinimal) + "optimizer: {sparse: {weight_decay_mode: L2}}\n",
+              "did you mean 'l2'");
+  ExpectError(std::string(kMinimal) + "training: {early_stopping: {patience: 3}}\n",
+              "need data.eval.path");
+  const std::string with_eval = "data: {train: {path: d}, eval: {path: e}}\n";
+  ExpectError(with_eval + "training: {keep_best: true}\n", "need eval_every or eval_every_epochs");
+  ExpectError(with_eval + "training: {early_stopping: {metric: accuracy}}\n", "log_loss");
+  ExpectError(with_eval + "training: {eval_every: 5, eval_every_epochs: 0.5}\n", "choose one");
+  ExpectError(
+      with_eval + "training: {eval_every: 5, keep_best: true}\ncheckpoint: {quantize: int8}\n",
+      "the best model must be exact");
+}
+
+// How long to train, and which step's model to save, may change; what decides a step's bits may
+// not.
+TEST(TrainConfig, HabitsThatDecideBitsAreKnown) {
+  const TrainConfig config = Read(kMinimal);
+  for (const char* changes :
+       {"model.dropout=0.1", "optimizer.dense.weight_decay=0.1",
+        "optimizer.sparse.weight_decay=0.1", "optimizer.sparse.weight_decay_mode=l2",
+        "optimizer.max_gradient_norm=1"})
+    EXPECT_NE(DifferenceThatChangesBits(config, Read(kMinimal, {changes})), "") << changes;
+  EXPECT_EQ(DifferenceThatChangesBits(
+                config,
+                Read(kMinimal, {"data.eval.path=e", "training.eval_every_epochs=0.5",
+                                "training.keep_best=true", "training.early_stopping.patience=3"})),
+            "");
 }
 
 }  // namespace

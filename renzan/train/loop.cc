@@ -42,11 +42,23 @@ int64_t NumSteps(const TrainingConfig& config, const Split& train) {
   return config.max_steps < 0 ? steps : std::min(steps, config.max_steps);
 }
 
+bool IsEvaluationStep(const TrainingConfig& config, int64_t steps_per_epoch, int64_t done) {
+  if (config.eval_every > 0) return done % config.eval_every == 0;
+  if (config.eval_every_epochs <= 0) return false;
+  // The step nearest to a multiple of the period.
+  const double period =
+      std::max(1.0, config.eval_every_epochs * static_cast<double>(steps_per_epoch));
+  const double multiple = std::round(static_cast<double>(done) / period);
+  return multiple > 0 && std::llround(multiple * period) == done;
+}
+
 bool Train(const TrainConfig& config, int64_t steps, const Split& train,
            const std::optional<Split>& eval, HybridModel& model, Communicator& comm,
-           const Clock& clock, TrainObserver* observer,
-           const std::function<bool(int64_t done)>& should_stop, LoopState* state) {
+           const Clock& clock, const TrainCallbacks& callbacks, LoopState* state) {
   const TrainingConfig& t = config.training;
+  const int64_t steps_per_epoch = StepsPerEpoch(train.rows.size(), t.batch_size);
+  TrainObserver* const observer = callbacks.observer;
+  const auto& should_stop = callbacks.should_stop;
   BatchLoader loader(*train.dataset, {.seed = config.seed,
                                       .row_begin = train.rows.begin,
                                       .row_end = train.rows.end,
@@ -65,7 +77,14 @@ bool Train(const TrainConfig& config, int64_t steps, const Split& train,
                    [&] { return should_stop(state->step); });
       if (!metrics) return false;
       FailUnlessFinite(*metrics, state->step);
-      if (observer) observer->OnEvaluation(state->step, *metrics);
+      const bool best = t.watches_evaluations() &&
+                        state->evaluations.Observe(t.early_stopping, state->step, *metrics);
+      if (observer)
+        observer->OnEvaluation(state->step, *metrics,
+                               state->evaluations.Describe(t.early_stopping));
+      state->evaluation_due = false;
+      // The model of the last step is about to be saved anyway.
+      if (best && t.keep_best && state->step < steps) callbacks.keep_best(state->step);
     }
     state->evaluation_due = false;
     return true;
@@ -74,16 +93,20 @@ bool Train(const TrainConfig& config, int64_t steps, const Split& train,
   if (observer) observer->OnStart(*state, steps);
   if (should_stop(state->step)) return false;
   if (state->evaluation_due && state->step < steps && !evaluate()) return false;
+  // What was resumed may be the best model, and not be a checkpoint that will be kept.
+  if (t.keep_best && state->evaluations.best_step() == state->step && state->step < steps)
+    callbacks.keep_best(state->step);
+  const auto stops_early = [&] { return state->evaluations.StopsEarly(t.early_stopping); };
   double window_start = clock.MonotonicSeconds();
   int64_t window_steps = 0;
   bool advised_on_range = false;
-  while (state->step < steps) {
+  while (state->step < steps && !stops_early()) {
     model.Step(loader.Next(), state->step, state->window);
     state->gradient_range.Add(model.embeddings().TakeGradientRange());
     ++window_steps;
     const int64_t done = ++state->step;
     const bool report = done % t.log_every == 0 || done == steps;
-    const bool evaluation = t.eval_every > 0 && done % t.eval_every == 0 && done != steps;
+    const bool evaluation = IsEvaluationStep(t, steps_per_epoch, done) && done != steps;
     if (observer) observer->OnStep(done, state->seconds + clock.MonotonicSeconds() - window_start);
     if (report || evaluation) {
       CheckFinite(comm, model.finiteness());
@@ -97,6 +120,7 @@ bool Train(const TrainConfig& config, int64_t steps, const Split& train,
           .gradient_range = MergeRanges(comm, std::exchange(state->gradient_range, {})),
           .samples_per_second = static_cast<double>(window_steps * t.batch_size) / seconds,
           .learning_rate_factor = LearningRateFactor(config.optimizer.schedule, done - 1),
+          .gradient_norm = model.gradient_norm(),
           .seconds = state->seconds};
       if (observer) observer->OnReport(shown);
       const std::optional<std::string> advice = state->watch.Observe(done, shown.window);
@@ -113,7 +137,7 @@ bool Train(const TrainConfig& config, int64_t steps, const Split& train,
     state->evaluation_due = done == steps;  // a run that goes on from here begins with it
     if (should_stop(done)) return false;
   }
-  return evaluate();
+  return state->step < steps || evaluate();
 }
 
 }  // namespace renzan

@@ -25,7 +25,8 @@ struct StepReport {
   WireRange gradient_range;       // since the last report; no values unless comm.backward is fp16
   double samples_per_second = 0;  // since the last report
   double learning_rate_factor = 1;
-  double seconds = 0;  // spent training so far
+  double gradient_norm = 0;  // of the last step, before clipping; NaN without clipping
+  double seconds = 0;        // spent training so far
 };
 
 // What rank 0 shows and records.
@@ -37,7 +38,9 @@ class TrainObserver {
   // After every step: how many are done, and the seconds spent in them.
   virtual void OnStep(int64_t done, double seconds) = 0;
   virtual void OnReport(const StepReport& report) = 0;
-  virtual void OnEvaluation(int64_t step, const BinaryMetrics& metrics) = 0;
+  // `verdict`: what it means for early stopping and the best model, or empty.
+  virtual void OnEvaluation(int64_t step, const BinaryMetrics& metrics,
+                            const std::string& verdict) = 0;
   virtual void OnAdvice(const std::string& advice) = 0;
 };
 
@@ -50,14 +53,23 @@ struct Split {
 // batch.
 int64_t NumSteps(const TrainingConfig& config, const Split& train);
 
-// Trains from state->step until `steps` are done, and evaluates then; false when it stopped before
-// that because `should_stop`, called with the number of steps done at the beginning, after each and
-// during evaluations, said so. `observer` is null on ranks other than 0. Throws kSoftware on all
-// ranks when the model is found not to be finite, at the latest after the last step, or when an
+// Whether the model is evaluated after `done` steps on the way; it always is at the end.
+bool IsEvaluationStep(const TrainingConfig& config, int64_t steps_per_epoch, int64_t done);
+
+struct TrainCallbacks {
+  TrainObserver* observer = nullptr;  // null on ranks other than 0
+  // Called with the number of steps done at the beginning, after each and during evaluations.
+  std::function<bool(int64_t done)> should_stop;
+  // The model as it is now, after the evaluation of this step, is the best so far.
+  std::function<void(int64_t step)> keep_best;
+};
+
+// Trains from state->step until `steps` are done, and evaluates then, or until early stopping;
+// false when it stopped before that because `should_stop` said so. Throws kSoftware on all ranks
+// when the model is found not to be finite, at the latest after the last step, or when an
 // evaluation's predictions are not.
 bool Train(const TrainConfig& config, int64_t steps, const Split& train,
            const std::optional<Split>& eval, HybridModel& model, Communicator& comm,
-           const Clock& clock, TrainObserver* observer,
-           const std::function<bool(int64_t done)>& should_stop, LoopState* state);
+           const Clock& clock, const TrainCallbacks& callbacks, LoopState* state);
 
 }  // namespace renzan

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "renzan/base/error.h"
+#include "renzan/base/log.h"
 #include "renzan/train/evaluate.h"
 #include "renzan/train/gradient_range.h"
 
@@ -14,6 +15,7 @@ constexpr const char* kWindow = "progress.window";
 constexpr const char* kGradientRange = "progress.gradient_range";
 constexpr const char* kWatch = "progress.watch";
 constexpr const char* kMilliseconds = "progress.milliseconds";
+constexpr const char* kEvaluations = "progress.evaluations";
 constexpr const char* kEvaluationDue = "progress.evaluation_due";
 
 // 0 where it is missing.
@@ -28,11 +30,18 @@ ProgressTensors SaveProgress(Communicator& comm, const LoopState& state) {
   BinaryMetrics mine;
   for (const BinaryMetrics& metrics : state.window) mine.Merge(metrics);
   const WireRange range = MergeRanges(comm, state.gradient_range);
-  return {{kWindow, MergeMetrics(comm, mine).ToIntegers()},
-          {kGradientRange, {range.values, range.overflowed, range.underflowed}},
-          {kWatch, state.watch.ToIntegers()},
-          {kMilliseconds, {std::llround(state.seconds * 1000)}},
-          {kEvaluationDue, {state.evaluation_due ? 1 : 0}}};
+  ProgressTensors tensors = SaveEvaluations(state.evaluations);
+  tensors[kWindow] = MergeMetrics(comm, mine).ToIntegers();
+  tensors[kGradientRange] = {range.values, range.overflowed, range.underflowed};
+  tensors[kWatch] = state.watch.ToIntegers();
+  tensors[kMilliseconds] = {std::llround(state.seconds * 1000)};
+  tensors[kEvaluationDue] = {state.evaluation_due ? 1 : 0};
+  return tensors;
+}
+
+ProgressTensors SaveEvaluations(const EvaluationRecord& evaluations) {
+  if (evaluations.empty()) return {};
+  return {{kEvaluations, evaluations.ToIntegers()}};
 }
 
 void RestoreProgress(const ProgressTensors& tensors, int rank, LoopState* state) {
@@ -47,6 +56,11 @@ void RestoreProgress(const ProgressTensors& tensors, int rank, LoopState* state)
   if (const auto* range = find(kGradientRange); range != nullptr && range->size() == 3 && rank == 0)
     state->gradient_range = {(*range)[0], (*range)[1], (*range)[2]};
   if (const auto* watch = find(kWatch)) state->watch = DivergenceWatch::FromIntegers(*watch);
+  if (const auto* evaluations = find(kEvaluations))
+    if (!state->evaluations.Restore(*evaluations) && rank == 0)
+      LogWarning(
+          "what earlier evaluations said is forgotten: training.early_stopping.metric or the rows "
+          "of data.eval have changed");
   state->seconds = static_cast<double>(Number(tensors, kMilliseconds)) / 1000;
   state->evaluation_due = EvaluationDue(tensors);
 }

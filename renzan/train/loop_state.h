@@ -13,6 +13,7 @@
 #include "renzan/comm/wire_range.h"
 #include "renzan/model/metrics.h"
 #include "renzan/train/divergence.h"
+#include "renzan/train/evaluation_record.h"
 
 namespace renzan {
 
@@ -23,6 +24,7 @@ struct LoopState {
   DivergenceWatch watch;              // the same on every worker
   double seconds = 0;                 // spent training
   bool evaluation_due = false;        // after `step`, and not finished
+  EvaluationRecord evaluations;       // where they decide something; the same on every worker
 };
 
 // Integers by tensor name, as docs/formats/checkpoint.md describes them.
@@ -33,6 +35,10 @@ ProgressTensors SaveProgress(Communicator& comm, const LoopState& state);
 
 // `state` has its windows. Tensors that are missing leave it as it is. Throws Error kData.
 void RestoreProgress(const ProgressTensors& tensors, int rank, LoopState* state);
+
+// The record of evaluations alone, which a saved model carries too: a run that goes on from it goes
+// on with what its evaluations have said.
+ProgressTensors SaveEvaluations(const EvaluationRecord& evaluations);
 
 // Whether a run that goes on from them begins with the evaluation of its step.
 bool EvaluationDue(const ProgressTensors& tensors);

@@ -18,6 +18,9 @@
 namespace renzan {
 namespace {
 
+// In the manifest of a model.
+constexpr const char* kEndKey = "end";
+
 void CheckNotBeyond(const std::string& path, int64_t step, int64_t steps) {
   if (step > steps)
     Fail(ErrorCode::kConfig,
@@ -64,15 +67,39 @@ std::unique_ptr<FileLock> Lock(const std::string& dir, const RunDirectories& dir
   return lock;
 }
 
-// Before the first of `paths` (newest first) that is not newer.
+// Whether a run with this configuration to `steps` would have ended with this very model.
+bool IsOutcomeOf(const CheckpointEntry& model, const TrainingConfig& config, int64_t steps) {
+  const std::map<std::string, std::string> run = CheckpointManifest::Read(model.path).run;
+  const auto is = [&](bool stopped_early) {
+    const auto end = DescribeEnd(config, steps, stopped_early);
+    return !end.empty() && std::all_of(end.begin(), end.end(), [&](const auto& entry) {
+      const auto recorded = run.find(entry.first);
+      return recorded != run.end() && recorded->second == entry.second;
+    });
+  };
+  if (run.contains(kEndKey)) return is(false) || (model.step <= steps && is(true));
+  return model.step == steps;
+}
+
+// Before the first of `paths` (newest first) that is older: a checkpoint has more to go on from.
 void InsertByStep(const CheckpointEntry& model, std::vector<std::string>& paths) {
   const auto place = std::find_if(paths.begin(), paths.end(), [&](const std::string& path) {
-    return StepOfCheckpointName(path.substr(path.rfind('/') + 1)).value_or(0) <= model.step;
+    return StepOfCheckpointName(path.substr(path.rfind('/') + 1)).value_or(0) < model.step;
   });
   paths.insert(place, model.path);
 }
 
 }  // namespace
+
+std::map<std::string, std::string> DescribeEnd(const TrainingConfig& config, int64_t steps,
+                                               bool stopped_early) {
+  if (!config.watches_evaluations()) return {};
+  const EarlyStoppingConfig& stopping = config.early_stopping;
+  return {{kEndKey,
+           fmt::format("{}, {}, patience {}, min_delta {}, keep_best {}",
+                       stopped_early ? "stopped early" : fmt::format("{} steps", steps),
+                       stopping.metric, stopping.patience, stopping.min_delta, config.keep_best)}};
+}
 
 std::string PreviousModel(const std::string& model) { return model + ".previous"; }
 
@@ -96,9 +123,10 @@ PastRun FindPastRun(const RunDirectories& directories, const TrainConfig& config
     if (!model->problem.empty()) {
       LogWarning("{}; it is now {}", model->problem, MoveAside(directories.model()));
       model.reset();
-    } else if (model->step == steps) {
+    } else if (IsOutcomeOf(*model, config.training, steps)) {
       CheckCanContinue(model->path, config, run, true);
       past.model_sha256 = model->model_sha256;
+      past.model_step = model->step;
       return past;
     }
   }

@@ -27,11 +27,18 @@ DirectoryLocks LockDirectories(const RunDirectories& directories);
 
 struct PastRun {
   std::string model_sha256;              // of the model, if the run is finished
+  int64_t model_step = 0;                // of that model
   std::vector<std::string> checkpoints;  // to go on from, newest first
 };
 
+// What the manifest of a model says of a run whose evaluations decided which model it is, or when
+// training stopped: of a run that was to train `steps`, and stopped early or not. Empty for others.
+std::map<std::string, std::string> DescribeEnd(const TrainingConfig& config, int64_t steps,
+                                               bool stopped_early);
+
 // `config` is the resolved one, `run` what this run writes into manifests, `steps` how many it
-// trains. The model of a finished run of fewer steps is one to go on from. Throws kConfig for
+// trains. The model of a finished run of fewer steps is one to go on from, unless the longer one
+// would have stopped early where it did. Throws kConfig for
 // checkpoints of another run or beyond `steps`, kCantCreate where another run left no checkpoint,
 // kData when all checkpoints are damaged.
 PastRun FindPastRun(const RunDirectories& directories, const TrainConfig& config,

@@ -63,6 +63,7 @@ PastRun AgreeOnPastRun(const RunDirectories& directories, const TrainConfig& con
     for (const std::string& path : past.checkpoints) paths += path + "\n";
   });
   past.model_sha256 = BroadcastString(comm, past.model_sha256);
+  past.model_step = AllGatherValues(comm, past.model_step)[0];
   paths = BroadcastString(comm, paths);
   past.checkpoints.clear();
   for (size_t begin = 0, end; begin < paths.size(); begin = end + 1) {
@@ -70,6 +71,46 @@ PastRun AgreeOnPastRun(const RunDirectories& directories, const TrainConfig& con
     past.checkpoints.push_back(paths.substr(begin, end - begin));
   }
   return past;
+}
+
+// Of which metric and which rows a record of evaluations is.
+std::string MeaningOfEvaluations(const TrainConfig& config, const OpenedSplits& splits) {
+  if (!splits.eval) return "";
+  return fmt::format("{} {} {} {}", config.training.early_stopping.metric,
+                     splits.eval->dataset->fingerprint(), splits.eval->rows.begin,
+                     splits.eval->rows.end);
+}
+
+std::string BestCheckpoint(const RunDirectories& directories, int64_t step) {
+  return directories.checkpoints + "/" + CheckpointName(step);
+}
+
+// A record whose best model is nowhere says nothing: better the best of what comes than none.
+void ForgetLostBest(const RunDirectories& directories, Communicator& comm, LoopState* state) {
+  const int64_t best = state->evaluations.best_step();
+  if (best < 0 || best == state->step) return;
+  const std::string path = BestCheckpoint(directories, best);
+  const char there = FileExists(path + "/manifest.json") ? 1 : 0;
+  if (AllGatherValues(comm, there)[0] != 0) return;
+  if (comm.rank() == 0)
+    LogWarning("{}, the best model so far, is gone: the best of the evaluations to come is kept",
+               path);
+  state->evaluations = state->evaluations.Emptied();
+}
+
+// Brings back the best model, unless it is the one at hand, which is at `step`. Returns its step.
+int64_t TakeBest(const RunDirectories& directories, const EvaluationRecord& evaluations,
+                 int64_t step, HybridModel& model, Communicator& comm) {
+  const int64_t best = evaluations.best_step();
+  if (best < 0 || best == step) return step;
+  try {
+    return LoadNewest({BestCheckpoint(directories, best)}, model, comm).step;
+  } catch (const Error& error) {
+    throw error.WithContext(
+        fmt::format("the best model, of step {}, cannot be read (remove its checkpoint, and the "
+                    "same command keeps the best of the evaluations to come)",
+                    best));
+  }
 }
 
 // For a run that was killed after its model had appeared and before it could say so.
@@ -123,9 +164,9 @@ RunResult RunTraining(const TrainConfig& config, const RunOptions& options, Comm
   const PastRun past = AgreeOnPastRun(directories, resolved, run, steps, options.must_resume, comm);
   if (!past.model_sha256.empty()) {
     if (comm.rank() == 0) {
-      RecordFinished(directories.run, steps, past.model_sha256, *options.clock);
-      LogInfo("{} is trained already, to step {}: model sha256 {}", directories.run, steps,
-              past.model_sha256);
+      RecordFinished(directories.run, past.model_step, past.model_sha256, *options.clock);
+      LogInfo("{} is trained already, to step {}: model sha256 {}", directories.run,
+              past.model_step, past.model_sha256);
     }
     return {RunResult::End::kWasTrained, directories.run, past.model_sha256};
   }
@@ -139,11 +180,13 @@ RunResult RunTraining(const TrainConfig& config, const RunOptions& options, Comm
   HybridModel& model = *built;
   LoopState state;
   state.window.resize(static_cast<size_t>(options.threads));
+  state.evaluations = EvaluationRecord(MeaningOfEvaluations(config, splits));
   std::optional<ResumePoint> resumed;
   if (!past.checkpoints.empty()) {
     resumed = LoadNewest(past.checkpoints, model, comm);
     state.step = resumed->step;
     RestoreProgress(resumed->progress, comm.rank(), &state);
+    if (config.training.keep_best) ForgetLostBest(directories, comm, &state);
   }
   CheckSameDenseParameters(comm, model);
 
@@ -165,26 +208,40 @@ RunResult RunTraining(const TrainConfig& config, const RunOptions& options, Comm
                                                                   .clock = options.clock,
                                                                   .resumed = resumed});
   });
-  Checkpointer checkpointer(Checkpointer::Options{.dir = directories.checkpoints,
-                                                  .config = config.checkpoint,
-                                                  .config_yaml = config_yaml,
-                                                  .run = run,
-                                                  .grace_seconds = grace_seconds,
-                                                  .requests = options.requests,
-                                                  .clock = options.clock,
-                                                  .observer = observer.get()},
-                            model, comm, state.step, steps,
-                            resumed ? resumed->lineage : std::nullopt,
-                            [&] { return SaveProgress(comm, state); });
-  const bool finished = Train(
-      config, steps, splits.train, splits.eval, model, comm, *options.clock, observer.get(),
-      [&](int64_t done) { return checkpointer.ShouldStop(done); }, &state);
+  Checkpointer checkpointer(
+      Checkpointer::Options{
+          .dir = directories.checkpoints,
+          .config = config.checkpoint,
+          .config_yaml = config_yaml,
+          .run = run,
+          .best_step = config.training.keep_best ? state.evaluations.best_step() : -1,
+          .grace_seconds = grace_seconds,
+          .requests = options.requests,
+          .clock = options.clock,
+          .observer = observer.get()},
+      model, comm, state.step, steps, resumed ? resumed->lineage : std::nullopt,
+      [&] { return SaveProgress(comm, state); });
+  const bool finished =
+      Train(config, steps, splits.train, splits.eval, model, comm, *options.clock,
+            {.observer = observer.get(),
+             .should_stop = [&](int64_t done) { return checkpointer.ShouldStop(done); },
+             .keep_best = [&](int64_t step) { checkpointer.KeepBest(step); }},
+            &state);
   if (!finished) {
     if (observer) observer->OnStopped();
     return {RunResult::End::kStopped, directories.run, ""};
   }
-  const std::string sha256 = checkpointer.SaveModel(directories.model(), steps);
-  if (observer) observer->OnDone(state, sha256);
+  checkpointer.Finish();
+  const int64_t model_step = config.training.keep_best
+                                 ? TakeBest(directories, state.evaluations, state.step, model, comm)
+                                 : state.step;
+  const EvaluationRecord& evaluations = state.evaluations;
+  const std::string sha256 = checkpointer.SaveModel(
+      directories.model(), model_step,
+      {.progress =
+           SaveEvaluations(model_step == state.step ? evaluations : evaluations.AtItsBest()),
+       .run = DescribeEnd(config.training, steps, state.step < steps)});
+  if (observer) observer->OnDone(state, model_step, sha256);
   return {RunResult::End::kTrained, directories.run, sha256};
 }
 

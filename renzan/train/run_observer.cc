@@ -190,6 +190,8 @@ void RunObserver::OnReport(const StepReport& report) {
     scalars.push_back({"comm/backward_overflow", static_cast<double>(range.overflowed) / values});
     scalars.push_back({"comm/backward_underflow", static_cast<double>(range.underflowed) / values});
   }
+  if (s.options.config->optimizer.max_gradient_norm > 0)
+    scalars.push_back({"train/gradient_norm", report.gradient_norm});
   s.Log(report.step, std::move(scalars));
   s.shown.loss = report.window.LogLoss();
   s.shown.auc = report.window.Auc();
@@ -198,14 +200,15 @@ void RunObserver::OnReport(const StepReport& report) {
   s.progress.Update(s.shown, s.options.clock->MonotonicSeconds());
 }
 
-void RunObserver::OnEvaluation(int64_t step, const BinaryMetrics& metrics) {
+void RunObserver::OnEvaluation(int64_t step, const BinaryMetrics& metrics,
+                               const std::string& verdict) {
   state_->Log(step, Scalars("eval", metrics));
   state_->progress.Clear();
   LogInfo(
       "eval at step {}: AUC {:.4f}{}, log loss {:.4f}, normalized entropy {:.4f}, calibration "
-      "{:.3f}",
+      "{:.3f}{}{}",
       step, metrics.Auc(), BestReachable(*state_->options.splits, metrics.Auc()), metrics.LogLoss(),
-      metrics.NormalizedEntropy(), metrics.Calibration());
+      metrics.NormalizedEntropy(), metrics.Calibration(), verdict.empty() ? "" : "; ", verdict);
 }
 
 void RunObserver::OnAdvice(const std::string& advice) {
@@ -247,13 +250,15 @@ void RunObserver::OnStopped() {
                                    : "the beginning");
 }
 
-void RunObserver::OnDone(const LoopState& state, const std::string& model_sha256) {
+void RunObserver::OnDone(const LoopState& state, int64_t model_step,
+                         const std::string& model_sha256) {
   State& s = *state_;
+  const bool early = state.step < s.status.steps;
   s.manifest.model_sha256 = model_sha256;
-  s.manifest.steps = state.step;
+  s.manifest.steps = model_step;
   s.WriteManifest();
   s.status.state = "done";
-  s.status.step = state.step;
+  s.status.step = s.status.steps = state.step;
   s.status.eta_seconds = 0;
   s.WriteLastStatus();
   s.progress.Clear();
@@ -261,6 +266,13 @@ void RunObserver::OnDone(const LoopState& state, const std::string& model_sha256
   LogInfo("trained {} steps in {} ({:.1f}k samples/s){}", state.step - s.first_step,
           DurationText(seconds), seconds > 0 ? s.Samples(state.step) / seconds / 1000 : 0,
           s.first_step > 0 ? fmt::format(", {} in all", state.step) : "");
+  const EarlyStoppingConfig& stopping = s.options.config->training.early_stopping;
+  if (early)
+    LogInfo("stopped early at step {}: {}, and the patience is {}", state.step,
+            state.evaluations.Describe(stopping), stopping.patience);
+  if (model_step != state.step)
+    LogInfo("the model is the one of step {}, with the best {} ({:.5f})", model_step,
+            stopping.metric, state.evaluations.best_value());
   LogInfo("model {}/model sha256 {}", s.options.run_dir, model_sha256);
 }
 

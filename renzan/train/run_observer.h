@@ -38,14 +38,15 @@ class RunObserver : public TrainObserver, public CheckpointObserver {
   void OnStart(const LoopState& first, int64_t steps) override;
   void OnStep(int64_t done, double seconds) override;
   void OnReport(const StepReport& report) override;
-  void OnEvaluation(int64_t step, const BinaryMetrics& metrics) override;
+  void OnEvaluation(int64_t step, const BinaryMetrics& metrics,
+                    const std::string& verdict) override;
   void OnAdvice(const std::string& advice) override;
 
   void OnCheckpoint(const CheckpointReport& report) override;
   void OnStopping(int64_t step) override;
 
-  // The model is saved: completes the manifest and prints the summary.
-  void OnDone(const LoopState& state, const std::string& model_sha256);
+  // The model, of `model_step`, is saved: completes the manifest and prints the summary.
+  void OnDone(const LoopState& state, int64_t model_step, const std::string& model_sha256);
   // The run has stopped as requested.
   void OnStopped();
 
