@@ -51,10 +51,10 @@ expect_exit 0 "is trained already, to step $end" $renzan train small.yaml --run-
 [ "$(sha256_of undisturbed)" = "$expected" ] || fail "trained again"
 
 # Killed at any step, on any placement: it ends with the same model at the same step.
-attempt=0
+attempt=0 total=0
 until [ -e run/model ]; do
-  attempt=$((attempt + 1))
-  [ $attempt -le 30 ] || fail "no end after $attempt attempts"
+  attempt=$((attempt + 1)) total=$((total + 1))
+  [ $total -le 60 ] || fail "no end after $total attempts"
   workers=$((attempt % 3 + 1))
   $renzan train small.yaml --run-dir run "${watch[@]}" --workers $workers --threads 1 \
     --backend $([ $workers = 1 ] && echo local || echo gloo) --set elastic.max_restarts=0 \
@@ -70,8 +70,9 @@ until [ -e run/model ]; do
   for pid in $(workers_of $launcher) $launcher; do kill -KILL "$pid" 2>/dev/null || true; done
   wait $launcher 2>/dev/null || true
   launcher=""
+  # It was quicker than we: once more.
+  if [ -e run/model ] && [ $attempt = 1 ]; then rm -rf run && attempt=0; fi
 done
-[ $attempt -gt 1 ] || fail "it was never killed"
 [ "$(sha256_of run)" = "$expected" ] || fail "other bits after $attempt attempts"
 
 # More patience: it goes on, to where a run with that patience ends.
