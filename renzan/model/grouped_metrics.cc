@@ -9,11 +9,6 @@
 #include "renzan/model/metrics.h"
 
 namespace renzan {
-namespace {
-
-constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
-
-}  // namespace
 
 void GroupedMetrics::Add(std::span<const int32_t> groups, std::span<const float> logits,
                          std::span<const float> labels) {
@@ -58,9 +53,11 @@ std::vector<GroupMetrics> GroupedMetrics::Groups() const {
     groups.push_back({.group = static_cast<int32_t>(group),
                       .count = negatives + positives,
                       .positives = positives,
-                      .auc = n == 0 || p == 0 ? kNaN : static_cast<double>(twice_u) / (2 * n * p),
+                      .auc = n == 0 || p == 0 ? std::numeric_limits<double>::quiet_NaN()
+                                              : static_cast<double>(twice_u) / (2 * n * p),
                       .log_loss = FromFixed(loss) / (n + p),
-                      .calibration = p == 0 ? kNaN : FromFixed(prediction) / p});
+                      .calibration = p == 0 ? std::numeric_limits<double>::quiet_NaN()
+                                            : FromFixed(prediction) / p});
   }
   std::stable_sort(groups.begin(), groups.end(),
                    [](const GroupMetrics& a, const GroupMetrics& b) { return a.count > b.count; });
@@ -74,7 +71,7 @@ double GroupAuc(std::span<const GroupMetrics> groups) {
     sum += group.auc * static_cast<double>(group.count);
     samples += static_cast<double>(group.count);
   }
-  return samples == 0 ? kNaN : sum / samples;
+  return samples == 0 ? std::numeric_limits<double>::quiet_NaN() : sum / samples;
 }
 
 }  // namespace renzan
