@@ -157,7 +157,7 @@ void ShardedEmbeddings::WritePooledGradient(int virtual_worker, const float* gra
       std::span<const float> gradients(from, static_cast<size_t>(dim_));
       if (options_.backward_scale != 1) {
         std::copy_n(from, dim_, scaled.data());
-        ScaleRow(options_.backward_scale, dim_, scaled.data());
+        ScaleValues(options_.backward_scale, dim_, scaled.data());
         gradients = scaled;
       }
       if (options_.backward == WireType::kFloat16) range.Add(Float16Range(gradients));
@@ -212,7 +212,7 @@ void ShardedEmbeddings::GatherGradients(const GlobalIds& ids, size_t own_table,
       BlockIndex(own_table, peers_[carrier], virtual_worker) * backward_block_bytes_;
   float* gradient = gradients_[own_table].data() + first * dim_;
   Decode(options_.backward, block, {gradient, static_cast<size_t>(n * dim_)});
-  if (options_.backward_scale != 1) ScaleRow(1 / options_.backward_scale, n * dim_, gradient);
+  if (options_.backward_scale != 1) ScaleValues(1 / options_.backward_scale, n * dim_, gradient);
   if (tables_[own_table].spec.pooling != Pooling::kMean) return;
   for (int64_t i = 0; i < n; ++i) {
     const size_t length = ids.Bag(first + i).size();

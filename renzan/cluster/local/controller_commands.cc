@@ -49,7 +49,7 @@ void Controller::RequireWithinLimits(const Submission& submission, int64_t text_
          "you have {} pending jobs, and may have at most {}: wait until some have started ({} "
          "limits.max_pending_jobs)",
          pending, limits.max_pending_jobs, kWhoMay);
-  const int64_t most = ParseMebibytes(limits.max_pending_specs) << 20;
+  const int64_t most = spec::ParseMebibytes(limits.max_pending_specs) << 20;
   if (bytes > most)
     Fail(ErrorCode::kNoPermission,
          "the specifications of your {} pending jobs and of this one take {} KiB, and may take {} "
@@ -212,6 +212,7 @@ JobView Controller::View(JobId id) {
   if (!record) Fail(ErrorCode::kNoInput, "there is no job {}: `renzan jobs --all` lists them", id);
   JobView view = ViewOf(*record);
   view.measured = store_.MeasuredOf(id);
+  const auto at = live_.find(id);
   if (at != live_.end() && at->second.policy.saves_on_stop)
     view.warning = SlowCheckpointText(view.measured, at->second.spec.grace_ms());
   return view;
