@@ -70,11 +70,5 @@ TEST(WorkerEnvironment, AGangOfOneMayStartWorkersOfItsOwn) {
   EXPECT_THAT(Of(plan, 0), testing::IsSupersetOf({"RANK=0", "WORLD_SIZE=1"}));
 }
 
-TEST(FreePort, IsAPort) {
-  const int port = FreePort();
-  EXPECT_GT(port, 1023);
-  EXPECT_LT(port, 65536);
-}
-
 }  // namespace
 }  // namespace renzan::cluster::local
