@@ -7,6 +7,7 @@ expect_exit 70 "learning_rate" $renzan train small.yaml --run-dir nan \
 grep -q '"failed"' nan/status.json || fail "status.json does not say failed"
 
 # Labels that have nothing to do with the features look the same from outside.
+# (Written behind the checksums' back.)
 python3 - <<'PY'
 import glob
 import numpy as np
@@ -14,4 +15,4 @@ label = np.load(glob.glob("data/shard-*/label.npy")[0], mmap_mode="r+")
 label[:] = np.random.default_rng(1).random(len(label)) < 0.25
 PY
 expect_exit 0 "the model is not learning" $renzan train small.yaml --run-dir stuck \
-  --set 'data.train.rows=[0, 119000]'
+  --set 'data.train.rows=[0, 119000]' --set data.verify_blocks=false

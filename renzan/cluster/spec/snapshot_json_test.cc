@@ -71,6 +71,7 @@ Snapshot Everything() {
   job.state_bytes = 12;
   job.expected_end = 13;
   job.preemptions = 14;
+  job.held = "because";
   snapshot.jobs = {{.id = 3}, job};
   snapshot.budget_per_hour = 100.25;
   return snapshot;
@@ -105,7 +106,7 @@ TEST(SnapshotJson, NothingIsLeftOut) {
   // is counted.
   const Json json = Json::parse(SnapshotToJson(Everything()));
   EXPECT_EQ(json.size(), 10u);
-  EXPECT_EQ(json["jobs"][1].size(), 26u);
+  EXPECT_EQ(json["jobs"][1].size(), 27u);
   EXPECT_EQ(json["nodes"][0].size(), 8u);
   EXPECT_EQ(json["pools"][0].size(), 11u);
   EXPECT_EQ(json["shapes"][0].size(), 5u);
