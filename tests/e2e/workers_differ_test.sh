@@ -25,7 +25,7 @@ print(s.getsockname()[1])')
 }
 
 # The same program but for one digit of its build id.
-build=$($renzan --version | sed -E 's/.*build ([0-9a-f]{12}).*/\1/')
+build=$($renzan --version | sed -nE 's/.*build ([0-9a-f]{12}).*/\1/p')
 [ ${#build} -eq 12 ] || fail "no build id: $($renzan --version)"
 other=$(echo $build | tr 0-9a-f 1-9a-f0)
 sed "s/$build/$other/g" "$renzan" >other

@@ -44,7 +44,6 @@ std::string Memory(const Json& value) { return MebibytesText(value.get<int64_t>(
 void List(const NodesFlags& flags) {
   const std::string answer = client::Client(EndpointOf(flags.socket)).Get("/v1/nodes");
   if (flags.json) return PrintAnswer(answer);
-  constexpr Table::Align kRight = Table::Align::kRight;
   Table table({{"name"},
                {"pool"},
                {"state"},

@@ -16,7 +16,6 @@ namespace renzan {
 namespace {
 
 using Json = nlohmann::ordered_json;
-constexpr Table::Align kRight = Table::Align::kRight;
 
 struct StatusFlags {
   std::string socket;

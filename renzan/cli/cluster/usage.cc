@@ -16,7 +16,6 @@ namespace renzan {
 namespace {
 
 using Json = nlohmann::ordered_json;
-constexpr Table::Align kRight = Table::Align::kRight;
 
 struct UsageFlags {
   std::string socket;
@@ -29,7 +28,7 @@ std::string GpuHours(const Json& gpu_seconds) {
 
 std::string Cost(const Json& cost) { return NumberText(cost.get<double>()); }
 
-void PrintQueues(const Json& queues) {
+void PrintUsageOfQueues(const Json& queues) {
   Table table(
       {{"queue"}, {"gpu-hours", kRight}, {"cost", kRight}, {"borrowed", kRight}, {"lent to"}});
   for (const Json& queue : queues) {
@@ -44,14 +43,14 @@ void PrintQueues(const Json& queues) {
   fmt::print("{}", table.Text());
 }
 
-void PrintUsers(const Json& users) {
+void PrintUsageOfUsers(const Json& users) {
   Table table({{"user"}, {"gpu-hours", kRight}, {"cost", kRight}});
   for (const Json& user : users)
     table.Add({user.at("name"), GpuHours(user.at("gpu_seconds")), Cost(user.at("cost"))});
   fmt::print("\n{}", table.Text());
 }
 
-void PrintJobs(const Json& jobs) {
+void PrintUsageOfJobs(const Json& jobs) {
   Table table({{"job", kRight}, {"queue"}, {"user"}, {"gpu-hours", kRight}, {"cost", kRight}});
   for (const Json& job : jobs)
     table.Add({job.at("id").dump(), job.at("queue"), job.at("user"),
@@ -63,9 +62,9 @@ void Usage(const UsageFlags& flags) {
   const std::string answer = client::Client(EndpointOf(flags.socket)).Get("/v1/usage");
   if (flags.json) return PrintAnswer(answer);
   const Json usage = Json::parse(answer);
-  PrintQueues(usage.at("queues"));
-  PrintUsers(usage.at("users"));
-  PrintJobs(usage.at("jobs"));
+  PrintUsageOfQueues(usage.at("queues"));
+  PrintUsageOfUsers(usage.at("users"));
+  PrintUsageOfJobs(usage.at("jobs"));
   if (const int64_t more = usage.at("more_jobs"); more > 0)
     fmt::print("and {} that ended before: `renzan job show ID` has what one of them used\n", more);
 }

@@ -76,7 +76,6 @@ std::string Where(const Json& job) {
 }
 
 void PrintTable(const Json& jobs) {
-  constexpr Table::Align kRight = Table::Align::kRight;
   Table table({{"id", kRight},
                {"name"},
                {"queue"},

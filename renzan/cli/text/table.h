@@ -29,4 +29,6 @@ class Table {
   std::vector<std::vector<std::string>> rows_;
 };
 
+inline constexpr Table::Align kRight = Table::Align::kRight;  // for short lists of columns
+
 }  // namespace renzan

@@ -20,7 +20,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-struct Options {
+struct CheckpointOptions {
   std::string a, b;
   bool json = false;
   bool weights_only = false;
@@ -87,7 +87,7 @@ void AddCheckpointVerb(CLI::App& app, int& exit_status) {
   verb->require_subcommand(1);
   AddCheckpointListVerb(*verb);
   AddCheckpointVerifyVerb(*verb, exit_status);
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<CheckpointOptions>();
 
   CLI::App* diff = verb->add_subcommand("diff", "Compare two models bit by bit");
   diff->add_option("A", options->a, "a run, a model or a checkpoint")->required();

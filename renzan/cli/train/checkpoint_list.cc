@@ -22,7 +22,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-struct Options {
+struct CheckpointListOptions {
   std::string path;
   bool json = false;
 };
@@ -61,7 +61,6 @@ std::string State(const CheckpointEntry& entry) {
 }
 
 void PrintTable(const std::vector<CheckpointEntry>& entries) {
-  constexpr Table::Align kRight = Table::Align::kRight;
   Table table({{"name"},
                {"step", kRight},
                {"time (UTC)"},
@@ -79,7 +78,7 @@ void PrintTable(const std::vector<CheckpointEntry>& entries) {
   fmt::print("{}", table.Text());
 }
 
-void List(const Options& options) {
+void List(const CheckpointListOptions& options) {
   const std::vector<CheckpointEntry> entries = FindCheckpoints(options.path);
   if (options.json) {
     Json out = Json::array();
@@ -116,7 +115,7 @@ void PrintVerified(const CheckpointEntry& entry) {
   if (!entry.model_sha256.empty()) fmt::print("  model_sha256 {}\n", entry.model_sha256);
 }
 
-int Verify(const Options& options) {
+int Verify(const CheckpointListOptions& options) {
   std::vector<CheckpointEntry> entries = FindCheckpoints(options.path);
   // Oldest first: a base comes before what adds to it.
   std::reverse(entries.begin(), entries.end());
@@ -147,7 +146,7 @@ std::string ExactnessNote(const std::string& quantization) {
 }
 
 void AddCheckpointListVerb(CLI::App& checkpoint) {
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<CheckpointListOptions>();
   CLI::App* list = checkpoint.add_subcommand("list", "List the checkpoints of a run");
   list->add_option("DIR", options->path, "a run, or a directory of checkpoints")->required();
   list->add_flag("--json", options->json, "print JSON");
@@ -158,7 +157,7 @@ void AddCheckpointListVerb(CLI::App& checkpoint) {
 }
 
 void AddCheckpointVerifyVerb(CLI::App& checkpoint, int& exit_status) {
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<CheckpointListOptions>();
   CLI::App* verify = checkpoint.add_subcommand("verify", "Check every file of checkpoints");
   verify->add_option("DIR", options->path, "a checkpoint, a model, a run or a directory of them")
       ->required();

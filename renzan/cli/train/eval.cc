@@ -80,7 +80,6 @@ void Print(const std::string& column, std::span<const GroupMetrics> groups, size
   const Ranked ranked = CountRanked(groups);
   fmt::print("group AUC           {:.5f}  ({} of {} values of {} have both classes: {} rows)\n\n",
              GroupAuc(groups), ranked.groups, groups.size(), column, ranked.rows);
-  constexpr Table::Align kRight = Table::Align::kRight;
   Table table({{column, kRight},
                {"rows", kRight},
                {"positive", kRight},

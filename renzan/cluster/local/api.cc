@@ -5,11 +5,11 @@
 #include <nlohmann/json.hpp>
 
 #include "renzan/base/log.h"
+#include "renzan/cluster/local/api_json.h"
 
 namespace renzan::cluster::local {
 namespace {
 
-using Json = nlohmann::ordered_json;
 using Handler = ApiResponse (*)(const ApiContext&, const ApiRequest&);
 
 struct Route {
@@ -75,7 +75,7 @@ ApiResponse ErrorResponse(int status, ErrorCode code, const std::string& message
   const Json body = {{"error", {{"code", static_cast<int>(code)}, {"message", message}}}};
   // A message may quote what somebody sent, also what is not UTF-8.
   return {.status = status,
-          .body = body.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n"};
+          .body = BodyOf(body)};
 }
 
 ApiResponse ErrorResponse(const Error& error) {

@@ -5,13 +5,11 @@
 
 #include "renzan/base/clock.h"
 #include "renzan/cluster/core/explain.h"
-#include "renzan/cluster/local/api.h"
+#include "renzan/cluster/local/api_json.h"
 #include "renzan/cluster/spec/cluster_config.h"
 
 namespace renzan::cluster::local {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 std::string WhyOf(const JobView& view) {
   const JobRecord& job = view.record;
@@ -93,7 +91,7 @@ ApiResponse ExplainJob(const ApiContext& context, const ApiRequest& request) {
     body["why"] = WhyOf(view) + still_there;
   }
   body["warning"] = view.warning;
-  return {.body = body.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n"};
+  return {.body = BodyOf(body)};
 }
 
 }  // namespace renzan::cluster::local

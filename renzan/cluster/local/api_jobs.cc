@@ -1,12 +1,10 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "renzan/cluster/local/api.h"
+#include "renzan/cluster/local/api_json.h"
 
 namespace renzan::cluster::local {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 constexpr TimeMs kShownAfterEndMs = 3'600'000;
 
@@ -94,10 +92,6 @@ JobFilter FilterOf(const ApiRequest& request, TimeMs now) {
   return filter;
 }
 
-std::string Dump(const Json& json) {
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
-}
-
 }  // namespace
 
 ApiResponse ListJobs(const ApiContext& context, const ApiRequest& request) {
@@ -108,7 +102,7 @@ ApiResponse ListJobs(const ApiContext& context, const ApiRequest& request) {
   });
   Json jobs = Json::array();
   for (const JobView& view : list.jobs) jobs.push_back(JobJson(view, now));
-  return {.body = Dump({{"jobs", jobs}, {"more", list.more}})};
+  return {.body = BodyOf({{"jobs", jobs}, {"more", list.more}})};
 }
 
 ApiResponse ShowJob(const ApiContext& context, const ApiRequest& request) {
@@ -142,7 +136,7 @@ ApiResponse ShowJob(const ApiContext& context, const ApiRequest& request) {
     out["cost"] = usage.cost;
     return out;
   });
-  return {.body = Dump(body)};
+  return {.body = BodyOf(body)};
 }
 
 ApiResponse ChangeJob(const ApiContext& context, const ApiRequest& request) {
@@ -154,7 +148,7 @@ ApiResponse ChangeJob(const ApiContext& context, const ApiRequest& request) {
     controller.Checkpoint(id, request.caller);
     return controller.View(id).record.state;
   });
-  return {.body = Dump({{"state", NameOf(state)}})};
+  return {.body = BodyOf({{"state", NameOf(state)}})};
 }
 
 }  // namespace renzan::cluster::local

@@ -1,12 +1,10 @@
 #include <nlohmann/json.hpp>
 
 #include "renzan/cluster/local/accounting.h"
-#include "renzan/cluster/local/api.h"
+#include "renzan/cluster/local/api_json.h"
 
 namespace renzan::cluster::local {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 Json ResourcesJson(const Resources& resources) {
   return {{"cpu", static_cast<double>(resources[kCpu]) / 1000},
@@ -29,12 +27,6 @@ Json NodeJson(const Snapshot& snapshot, int index) {
           {"capacity", ResourcesJson(node.capacity)},
           {"used", ResourcesJson(UsedOn(snapshot, index))},
           {"jobs", jobs}};
-}
-
-Json ParseBody(const ApiRequest& request) {
-  Json body = Json::parse(request.body.empty() ? "{}" : request.body, nullptr, false);
-  if (!body.is_object()) throw BadRequest("the body is not a JSON object");
-  return body;
 }
 
 // Nothing for null or a key that is not there.

@@ -17,8 +17,6 @@
 namespace renzan::cluster::local {
 namespace {
 
-constexpr int kBacklog = 128;
-
 sockaddr_un AddressOf(const std::string& path) {
   sockaddr_un address{.sun_family = AF_UNIX};
   if (path.size() >= sizeof address.sun_path)
@@ -75,7 +73,7 @@ int ListenOn(const std::string& path, bool for_others) {
   const int bound = ::bind(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address);
   const int error = errno;
   ::umask(mask);
-  if (bound != 0 || ::listen(fd, kBacklog) != 0 ||
+  if (bound != 0 || ::listen(fd, kListenBacklog) != 0 ||
       (for_others && ::chmod(path.c_str(), 0666) != 0)) {
     const int why = bound != 0 ? error : errno;
     ::close(fd);

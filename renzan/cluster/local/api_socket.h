@@ -11,6 +11,8 @@
 
 namespace renzan::cluster::local {
 
+inline constexpr int kListenBacklog = 128;
+
 // A listening socket at `path`, mode 0600, or 0666 when `for_others`. One that a dead daemon has
 // left there is removed. Throws Error kConfig (path too long), kUnavailable (somebody answers
 // there), kCantCreate. For the only thread of the process.

@@ -4,17 +4,11 @@
 #include <nlohmann/json.hpp>
 
 #include "renzan/cluster/local/accounting.h"
-#include "renzan/cluster/local/api.h"
+#include "renzan/cluster/local/api_json.h"
 #include "renzan/cluster/spec/snapshot_json.h"
 
 namespace renzan::cluster::local {
 namespace {
-
-using Json = nlohmann::ordered_json;
-
-std::string Dump(const Json& json) {
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
-}
 
 // In the units of the API: whole cores, MiB, devices. Unlimited amounts are left out.
 Json AmountsJson(const Snapshot& snapshot, const Resources& resources) {
@@ -131,7 +125,7 @@ ApiResponse ClusterStatus(const ApiContext& context, const ApiRequest&) {
                              {"max_gpus", cap == kUnlimited ? Json() : Json(cap)},
                              {"gpus", totals.gpus_by_user[user]}});
   }
-  return {.body = Dump(body)};
+  return {.body = BodyOf(body)};
 }
 
 ApiResponse ClusterUsage(const ApiContext& context, const ApiRequest&) {
@@ -179,7 +173,7 @@ ApiResponse ClusterUsage(const ApiContext& context, const ApiRequest&) {
   for (const auto& [name, usage] : users)
     by_user.push_back({{"name", name}, {"gpu_seconds", usage.gpu_seconds}, {"cost", usage.cost}});
   return {
-      .body = Dump(
+      .body = BodyOf(
           {{"jobs", jobs}, {"more_jobs", list.more}, {"queues", by_queue}, {"users", by_user}})};
 }
 

@@ -1,21 +1,13 @@
 #include <nlohmann/json.hpp>
 
 #include "renzan/cluster/core/grand_challenge.h"
-#include "renzan/cluster/local/api.h"
+#include "renzan/cluster/local/api_json.h"
 #include "renzan/cluster/local/manifest.h"
 #include "renzan/cluster/local/untrusted_file.h"
 #include "renzan/cluster/spec/cluster_config.h"
 
 namespace renzan::cluster::local {
 namespace {
-
-using Json = nlohmann::ordered_json;
-
-Json ParseBody(const ApiRequest& request) {
-  Json body = Json::parse(request.body, nullptr, false);
-  if (!body.is_object()) throw BadRequest("the body is not a JSON object");
-  return body;
-}
 
 // Reading takes time and memory by the square of what is read.
 constexpr size_t kMaxSpecBytes = 256 << 10;

@@ -15,11 +15,11 @@
 
 #include "renzan/base/error.h"
 #include "renzan/base/file.h"
+#include "renzan/cluster/local/api_socket.h"
 
 namespace renzan::cluster::local {
 namespace {
 
-constexpr int kBacklog = 128;
 constexpr size_t kTokenBytes = 32;
 
 using Addresses = std::unique_ptr<addrinfo, void (*)(addrinfo*)>;
@@ -70,7 +70,7 @@ int ListenOnTcp(const std::string& host_port) {
     const int yes = 1;
     // A port is not held up by connections of the daemon before.
     if (fd >= 0 && ::setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes) == 0 &&
-        ::bind(fd, each->ai_addr, each->ai_addrlen) == 0 && ::listen(fd, kBacklog) == 0)
+        ::bind(fd, each->ai_addr, each->ai_addrlen) == 0 && ::listen(fd, kListenBacklog) == 0)
       return fd;
     why = errno;
     if (fd >= 0) ::close(fd);

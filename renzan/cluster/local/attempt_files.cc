@@ -1,7 +1,6 @@
 #include "renzan/cluster/local/attempt_files.h"
 
 #include <algorithm>
-#include <array>
 #include <filesystem>
 #include <functional>
 #include <nlohmann/json.hpp>
@@ -9,30 +8,18 @@
 
 #include "renzan/base/error.h"
 #include "renzan/base/file.h"
+#include "renzan/cluster/local/outcome.h"
 
 namespace renzan::cluster::local {
 namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr std::array<std::pair<EndedBy, const char*>, 6> kEndedByNames = {{
-    {EndedBy::kItself, "itself"},
-    {EndedBy::kRequest, "request"},
-    {EndedBy::kTimeout, "timeout"},
-    {EndedBy::kNodeLost, "node lost"},
-    {EndedBy::kWorkerFailed, "worker failed"},
-    {EndedBy::kCannotStart, "cannot start"},
-}};
-
-const char* NameOf(EndedBy by) {
-  for (const auto& [value, name] : kEndedByNames)
-    if (value == by) return name;
-  Fail(ErrorCode::kSoftware, "EndedBy {} has no name", static_cast<int>(by));
-}
-
-EndedBy EndedByOf(const std::string& text) {
-  for (const auto& [value, name] : kEndedByNames)
-    if (text == name) return value;
+EndedBy EndedByOf(std::string text) {
+  std::replace(text.begin(), text.end(), ' ', '_');  // as keepers of earlier versions wrote it
+  for (const EndedBy by : {EndedBy::kItself, EndedBy::kRequest, EndedBy::kTimeout,
+                           EndedBy::kNodeLost, EndedBy::kWorkerFailed, EndedBy::kCannotStart})
+    if (text == NameOf(by)) return by;
   Fail(ErrorCode::kData, "'{}' is no reason why an attempt can end", text);
 }
 
