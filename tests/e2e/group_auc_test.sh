@@ -46,4 +46,4 @@ expect_exit 64 "has no such categorical feature" $renzan eval run --data data --
 $renzan data synth --format dataset --seed 9 --rows 4000 --multi-hot 5 --output multi_hot >/dev/null
 small_config multi_hot
 $renzan train small.yaml --run-dir several 2>/dev/null
-expect_exit 64 "a row has several ids" $renzan eval several --data multi_hot --group-by $column
+expect_exit 64 "a row has several ids" $renzan eval several --data multi_hot --group-by M1
