@@ -17,8 +17,8 @@
 #include "renzan/checkpoint/quantize.h"
 #include "renzan/checkpoint/reader.h"
 #include "renzan/checkpoint/writer.h"
-#include "renzan/train/status_file.h"
-#include "renzan/train/status_writer.h"
+#include "renzan/train/observe/status_file.h"
+#include "renzan/train/observe/status_writer.h"
 
 namespace renzan {
 namespace {

@@ -14,7 +14,9 @@ ALLOWED = {
     "nn": {"base"},
     "model": {"base", "nn"},
     "checkpoint": {"base"},
-    "train": {"base", "data", "comm", "plan", "optim", "embedding", "nn", "model", "checkpoint"},
+    "train": {"base", "data", "comm", "plan", "optim", "embedding", "nn", "model", "checkpoint",
+              "train/observe"},
+    "train/observe": {"base"},
     "launch": {"base"},
     # The job system and the trainer meet in cli and in the launch contract only.
     "cluster/core": {"base"},
@@ -27,7 +29,8 @@ ALLOWED = {
     "cli/help": {"base", "cli"},
     "cli/machine": {"base", "nn", "cli", "cli/text"},
     # The trainer's verbs and the job system's know each other no more than those two do.
-    "cli/train": {"base", "data", "comm", "nn", "model", "checkpoint", "train", "launch", "cli",
+    "cli/train": {"base", "data", "comm", "nn", "model", "checkpoint", "train", "train/observe",
+                  "launch", "cli",
                   "cli/text"},
     "cli/data": {"base", "data", "cli", "cli/text"},
     "cli/jobs": {"base", "cluster/client", "cluster/spec", "cluster/core", "cli", "cli/text",

@@ -5,7 +5,7 @@
 
 #include "renzan/base/duration.h"
 #include "renzan/model/model.h"
-#include "renzan/train/evaluation_record.h"
+#include "renzan/train/quality/evaluation_record.h"
 
 namespace renzan {
 namespace {

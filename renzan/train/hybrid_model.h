@@ -23,7 +23,7 @@
 #include "renzan/model/model.h"
 #include "renzan/optim/dense_optimizer.h"
 #include "renzan/train/config.h"
-#include "renzan/train/finiteness.h"
+#include "renzan/train/quality/finiteness.h"
 
 namespace renzan {
 

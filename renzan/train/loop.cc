@@ -6,8 +6,8 @@
 
 #include "renzan/base/error.h"
 #include "renzan/data/batch_loader.h"
-#include "renzan/train/finiteness.h"
-#include "renzan/train/gradient_range.h"
+#include "renzan/train/quality/finiteness.h"
+#include "renzan/train/quality/gradient_range.h"
 #include "renzan/train/schedule.h"
 
 namespace renzan {

@@ -13,9 +13,9 @@
 #include "renzan/data/dataset.h"
 #include "renzan/model/metrics.h"
 #include "renzan/train/config.h"
-#include "renzan/train/evaluate.h"
 #include "renzan/train/hybrid_model.h"
 #include "renzan/train/loop_state.h"
+#include "renzan/train/quality/evaluate.h"
 
 namespace renzan {
 

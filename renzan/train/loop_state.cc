@@ -5,8 +5,8 @@
 
 #include "renzan/base/error.h"
 #include "renzan/base/log.h"
-#include "renzan/train/evaluate.h"
-#include "renzan/train/gradient_range.h"
+#include "renzan/train/quality/evaluate.h"
+#include "renzan/train/quality/gradient_range.h"
 
 namespace renzan {
 namespace {

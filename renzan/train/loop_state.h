@@ -12,8 +12,8 @@
 #include "renzan/comm/communicator.h"
 #include "renzan/comm/wire_range.h"
 #include "renzan/model/metrics.h"
-#include "renzan/train/divergence.h"
-#include "renzan/train/evaluation_record.h"
+#include "renzan/train/quality/divergence.h"
+#include "renzan/train/quality/evaluation_record.h"
 
 namespace renzan {
 

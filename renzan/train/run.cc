@@ -13,17 +13,17 @@
 #include "renzan/checkpoint/directory.h"
 #include "renzan/nn/isa.h"
 #include "renzan/train/agreement.h"
-#include "renzan/train/checkpointer.h"
+#include "renzan/train/checkpointing/checkpointer.h"
+#include "renzan/train/checkpointing/past_run.h"
+#include "renzan/train/checkpointing/resume.h"
 #include "renzan/train/gather.h"
 #include "renzan/train/heartbeat.h"
 #include "renzan/train/hybrid_model.h"
 #include "renzan/train/loop.h"
-#include "renzan/train/past_run.h"
-#include "renzan/train/resume.h"
-#include "renzan/train/run_manifest.h"
+#include "renzan/train/observe/run_manifest.h"
+#include "renzan/train/observe/status_file.h"
 #include "renzan/train/run_observer.h"
 #include "renzan/train/splits.h"
-#include "renzan/train/status_file.h"
 
 namespace renzan {
 namespace {

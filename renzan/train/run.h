@@ -14,8 +14,8 @@
 
 #include "renzan/base/clock.h"
 #include "renzan/comm/communicator.h"
+#include "renzan/train/checkpointing/requests.h"
 #include "renzan/train/config.h"
-#include "renzan/train/requests.h"
 
 namespace renzan {
 

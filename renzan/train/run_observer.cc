@@ -8,12 +8,12 @@
 
 #include "renzan/base/error.h"
 #include "renzan/base/log.h"
-#include "renzan/train/event_file.h"
-#include "renzan/train/metrics_log.h"
-#include "renzan/train/progress.h"
-#include "renzan/train/run_manifest.h"
-#include "renzan/train/status_file.h"
-#include "renzan/train/status_writer.h"
+#include "renzan/train/observe/event_file.h"
+#include "renzan/train/observe/metrics_log.h"
+#include "renzan/train/observe/progress.h"
+#include "renzan/train/observe/run_manifest.h"
+#include "renzan/train/observe/status_file.h"
+#include "renzan/train/observe/status_writer.h"
 
 namespace renzan {
 namespace {

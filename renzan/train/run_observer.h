@@ -9,10 +9,10 @@
 
 #include "renzan/base/clock.h"
 #include "renzan/train/agreement.h"
-#include "renzan/train/checkpointer.h"
+#include "renzan/train/checkpointing/checkpointer.h"
+#include "renzan/train/checkpointing/resume.h"
 #include "renzan/train/config.h"
 #include "renzan/train/loop.h"
-#include "renzan/train/resume.h"
 #include "renzan/train/splits.h"
 
 namespace renzan {

@@ -19,9 +19,9 @@
 #include "renzan/cli/text/amounts_text.h"
 #include "renzan/cli/text/table.h"
 #include "renzan/cluster/client/client.h"
-#include "renzan/cluster/core/explain.h"
+#include "renzan/cluster/core/explain/explain.h"
 #include "renzan/cluster/core/schedule.h"
-#include "renzan/cluster/local/job_user.h"
+#include "renzan/cluster/local/supervisor/job_user.h"
 #include "renzan/cluster/spec/cluster_config.h"
 #include "renzan/cluster/spec/snapshot_json.h"
 

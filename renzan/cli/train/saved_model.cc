@@ -8,9 +8,9 @@
 #include "renzan/cli/train/model_directory.h"
 #include "renzan/nn/isa.h"
 #include "renzan/train/agreement.h"
+#include "renzan/train/checkpointing/resume.h"
 #include "renzan/train/gather.h"
 #include "renzan/train/heartbeat.h"
-#include "renzan/train/resume.h"
 #include "renzan/train/splits.h"
 
 namespace renzan {

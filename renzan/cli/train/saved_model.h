@@ -9,8 +9,8 @@
 #include "renzan/cli/train/workers.h"
 #include "renzan/data/dataset.h"
 #include "renzan/train/config.h"
-#include "renzan/train/evaluate.h"
 #include "renzan/train/hybrid_model.h"
+#include "renzan/train/quality/evaluate.h"
 
 namespace CLI {
 class App;

@@ -19,8 +19,8 @@
 #include "renzan/cli/verbs.h"
 #include "renzan/comm/rendezvous.h"
 #include "renzan/train/config.h"
+#include "renzan/train/observe/run_manifest.h"
 #include "renzan/train/run.h"
-#include "renzan/train/run_manifest.h"
 
 namespace renzan {
 namespace {

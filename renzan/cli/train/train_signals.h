@@ -8,7 +8,7 @@
 // whichever thread came first would corrupt memory: some of oneDNN's matrix products use the stack
 // pointer for their own ends, and the kernel would write the handler's frame to where it points.
 
-#include "renzan/train/requests.h"
+#include "renzan/train/checkpointing/requests.h"
 
 namespace renzan {
 

@@ -4,16 +4,16 @@
 #include <unordered_map>
 
 #include "renzan/base/error.h"
-#include "renzan/cluster/core/cadence.h"
-#include "renzan/cluster/core/elastic.h"
-#include "renzan/cluster/core/feasibility.h"
-#include "renzan/cluster/core/leaving.h"
-#include "renzan/cluster/core/line.h"
-#include "renzan/cluster/core/placement.h"
-#include "renzan/cluster/core/placements.h"
-#include "renzan/cluster/core/pools.h"
-#include "renzan/cluster/core/preemption.h"
-#include "renzan/cluster/core/reservation.h"
+#include "renzan/cluster/core/explain/feasibility.h"
+#include "renzan/cluster/core/order/line.h"
+#include "renzan/cluster/core/order/reservation.h"
+#include "renzan/cluster/core/place/placement.h"
+#include "renzan/cluster/core/place/placements.h"
+#include "renzan/cluster/core/preempt/cadence.h"
+#include "renzan/cluster/core/preempt/leaving.h"
+#include "renzan/cluster/core/preempt/preemption.h"
+#include "renzan/cluster/core/resize/elastic.h"
+#include "renzan/cluster/core/resize/pools.h"
 
 namespace renzan::cluster {
 namespace {

@@ -8,10 +8,10 @@
 #include <string>
 #include <utility>
 
-#include "renzan/cluster/core/explain.h"
-#include "renzan/cluster/core/invariants.h"
+#include "renzan/cluster/core/explain/explain.h"
 #include "renzan/cluster/core/schedule.h"
 #include "renzan/cluster/core/testing/random_world.h"
+#include "renzan/cluster/core/validate/invariants.h"
 
 namespace renzan::cluster {
 namespace {

@@ -6,8 +6,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "renzan/cluster/core/explain.h"
-#include "renzan/cluster/core/invariants.h"
+#include "renzan/cluster/core/explain/explain.h"
+#include "renzan/cluster/core/validate/invariants.h"
 
 namespace renzan::cluster {
 namespace {

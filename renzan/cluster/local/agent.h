@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "renzan/cluster/local/attempt.h"
+#include "renzan/cluster/local/supervisor/attempt.h"
 
 namespace renzan::cluster::local {
 

@@ -16,16 +16,16 @@
 #include "renzan/base/log.h"
 #include "renzan/base/process/descriptor.h"
 #include "renzan/base/process/signals.h"
-#include "renzan/cluster/core/explain.h"
-#include "renzan/cluster/core/invariants.h"
+#include "renzan/cluster/core/explain/explain.h"
 #include "renzan/cluster/core/schedule.h"
+#include "renzan/cluster/core/validate/invariants.h"
 #include "renzan/cluster/local/agent.h"
-#include "renzan/cluster/local/api_server.h"
-#include "renzan/cluster/local/api_socket.h"
-#include "renzan/cluster/local/api_tcp.h"
-#include "renzan/cluster/local/controller.h"
+#include "renzan/cluster/local/controller/controller.h"
 #include "renzan/cluster/local/loop.h"
-#include "renzan/cluster/local/store.h"
+#include "renzan/cluster/local/server/api_server.h"
+#include "renzan/cluster/local/server/api_socket.h"
+#include "renzan/cluster/local/server/api_tcp.h"
+#include "renzan/cluster/local/store/store.h"
 
 namespace renzan::cluster::local {
 namespace {

@@ -12,7 +12,7 @@
 
 #include "renzan/base/error.h"
 #include "renzan/base/file.h"
-#include "renzan/cluster/local/attempt_testing.h"
+#include "renzan/cluster/local/supervisor/attempt_testing.h"
 
 namespace renzan::cluster::local {
 namespace {

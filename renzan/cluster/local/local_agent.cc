@@ -13,7 +13,7 @@
 #include "renzan/base/process/descriptor.h"
 #include "renzan/base/process/signals.h"
 #include "renzan/cluster/local/agent.h"
-#include "renzan/cluster/local/job_user.h"
+#include "renzan/cluster/local/supervisor/job_user.h"
 
 namespace renzan::cluster::local {
 namespace {

@@ -13,7 +13,7 @@
 
 #include "renzan/base/error.h"
 #include "renzan/base/process/pidfd.h"
-#include "renzan/cluster/local/controller.h"
+#include "renzan/cluster/local/controller/controller.h"
 
 namespace renzan::cluster::local {
 

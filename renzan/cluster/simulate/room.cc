@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "renzan/cluster/core/labels.h"
-#include "renzan/cluster/core/placements.h"
+#include "renzan/cluster/core/place/placements.h"
 
 namespace renzan::cluster::simulate {
 

@@ -4,7 +4,7 @@
 #include <map>
 
 #include "renzan/base/error.h"
-#include "renzan/cluster/core/explain.h"
+#include "renzan/cluster/core/explain/explain.h"
 #include "renzan/cluster/spec/cluster_config.h"
 
 namespace renzan::cluster::simulate {

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "renzan/base/error.h"
-#include "renzan/cluster/core/invariants.h"
+#include "renzan/cluster/core/validate/invariants.h"
 #include "renzan/cluster/simulate/deadlock.h"
 #include "renzan/cluster/simulate/simulation.h"
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "renzan/base/error.h"
-#include "renzan/cluster/core/placements.h"
+#include "renzan/cluster/core/place/placements.h"
 #include "renzan/cluster/simulate/room.h"
 #include "renzan/cluster/simulate/world.h"
 

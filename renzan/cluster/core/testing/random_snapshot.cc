@@ -5,13 +5,12 @@
 #include <algorithm>
 
 #include "renzan/base/philox.h"
-#include "renzan/cluster/core/check.h"
 #include "renzan/cluster/core/labels.h"
-#include "renzan/cluster/core/sites.h"
+#include "renzan/cluster/core/place/sites.h"
+#include "renzan/cluster/core/validate/check.h"
 
 namespace renzan::cluster {
 namespace {
-
 
 Resources NodeOf(int64_t gpus) {
   return {.amount = {16'000 + gpus * 6'000, 65'536 * (gpus + 1), gpus}};

@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "renzan/base/error.h"
-#include "renzan/cluster/core/explain.h"
-#include "renzan/cluster/core/invariants.h"
+#include "renzan/cluster/core/explain/explain.h"
+#include "renzan/cluster/core/validate/invariants.h"
 
 namespace renzan::cluster {
 namespace {

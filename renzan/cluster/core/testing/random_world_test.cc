@@ -3,9 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "renzan/cluster/core/invariants.h"
 #include "renzan/cluster/core/labels.h"
-#include "renzan/cluster/core/sites.h"
+#include "renzan/cluster/core/place/sites.h"
+#include "renzan/cluster/core/validate/invariants.h"
 
 namespace renzan::cluster {
 namespace {

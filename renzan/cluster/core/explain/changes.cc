@@ -1,0 +1,309 @@
+#include "renzan/cluster/core/explain/changes.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <optional>
+
+#include "renzan/cluster/core/labels.h"
+#include "renzan/cluster/core/place/sites.h"
+
+namespace renzan::cluster {
+namespace {
+
+const char* Plural(int64_t count) { return count == 1 ? "" : "s"; }
+
+class Trials {
+ public:
+  Trials(const Snapshot& snapshot, const Wait& wait, const ScheduleOptions& options,
+         const SubmissionRules& rules, CycleBudget& budget)
+      : snapshot_(snapshot),
+        job_(*snapshot.Find(wait.job)),
+        shape_(snapshot.shapes[job_.shape]),
+        is_bought_for_(wait.reason == WaitReason::kNodesBooting),
+        options_(options),
+        rules_(rules),
+        budget_(budget) {}
+
+  std::vector<std::string> Run() && {
+    FewerWorkers();
+    SmallerWorkers();
+    FewerConstraints();
+    Preemptible();
+    HigherLimits();
+    HigherPriority();
+    OthersEnd();
+    NodesRestored();
+    MoreNodes();
+    if (!is_bought_for_) MoreToBuy();
+    if (said_.size() > 5) said_.resize(5);
+    return std::move(said_);
+  }
+
+ private:
+  using Change = std::function<void(Snapshot&, Job&)>;
+
+  // What counts as a success, besides a start.
+  enum class Also { kNothing, kPreemption, kPurchase };
+
+  // What a cycle decides once `change` has been made; none: no more cycles.
+  std::optional<Decisions> Try(const Change& change) {
+    if (!budget_.Spend()) return std::nullopt;
+    Snapshot world = snapshot_;
+    change(world, *world.Find(job_.id));
+    return Schedule(world, options_);
+  }
+
+  bool Starts(const Change& change, Also also = Also::kNothing) {
+    const std::optional<Decisions> decisions = Try(change);
+    return decisions && Starts(*decisions, also);
+  }
+
+  bool Starts(const Decisions& decisions, Also also) const {
+    const auto is_it = [&](const auto& decision) { return decision.job == job_.id; };
+    if (std::any_of(decisions.starts.begin(), decisions.starts.end(), is_it)) return true;
+    if (also == Also::kPreemption)
+      return std::any_of(decisions.stops.begin(), decisions.stops.end(),
+                         [&](const Stop& stop) { return stop.on_behalf_of == job_.id; });
+    const auto wait = std::find_if(decisions.waits.begin(), decisions.waits.end(), is_it);
+    return also == Also::kPurchase && wait != decisions.waits.end() &&
+           wait->reason == WaitReason::kNodesBooting;
+  }
+
+  // The value nearest to `now` (not it) with which the job starts, on the way to `extreme`; by
+  // bisection, since less of a demand, or more of a supply, never hurts the job itself.
+  std::optional<int64_t> Nearest(int64_t now, int64_t extreme,
+                                 const std::function<Change(int64_t)>& with,
+                                 Also also = Also::kNothing) {
+    if (now == extreme || !Starts(with(extreme), also)) return std::nullopt;
+    int64_t fails = now, starts = extreme;
+    while (std::abs(starts - fails) > 1) {
+      const int64_t middle = fails + (starts - fails) / 2;
+      if (budget_.exhausted()) return std::nullopt;  // what is nearer has not been tried
+      (Starts(with(middle), also) ? starts : fails) = middle;
+    }
+    return starts;
+  }
+
+  static void SetShape(Snapshot& world, Job& job, const Shape& shape) {
+    job.shape = world.InternShape(shape);
+  }
+
+  void FewerWorkers() {
+    const auto with = [](int64_t workers) {
+      return [=](Snapshot&, Job& job) {
+        job.min_workers = static_cast<int>(workers);
+        job.max_workers = std::max(job.max_workers, job.min_workers);
+      };
+    };
+    if (const auto workers = Nearest(job_.min_workers, 1, with))
+      said_.push_back(fmt::format("with {} worker{} instead of {}", *workers, Plural(*workers),
+                                  job_.min_workers));
+  }
+
+  Change WithAmount(int kind, int64_t amount) const {
+    return [this, kind, amount](Snapshot& world, Job& job) {
+      Shape shape = shape_;
+      shape.per_worker[kind] = amount;
+      if (rules_.round_up)
+        shape.per_worker = rules_.round_up(shape.per_worker).value_or(shape_.per_worker);
+      SetShape(world, job, shape);
+    };
+  }
+
+  void SmallerWorkers() {
+    for (size_t kind = 0; kind < snapshot_.resource_names.size(); ++kind) {
+      const int64_t now = shape_.per_worker[static_cast<int>(kind)];
+      // By whole units: cores and GiB.
+      const int64_t unit = kind == kCpu ? 1000 : kind == kMemory ? 1024 : 1;
+      const int64_t units = (now + unit - 1) / unit;
+      if (units <= 1) continue;
+      const auto less = Nearest(units, 1, [&](int64_t amount) {
+        return WithAmount(static_cast<int>(kind), amount * unit);
+      });
+      if (!less) continue;
+      const std::string name = kind == kGpu      ? fmt::format("GPU{}", Plural(*less))
+                               : kind == kCpu    ? fmt::format("core{}", Plural(*less))
+                               : kind == kMemory ? "GiB of memory"
+                                                 : snapshot_.resource_names[kind];
+      said_.push_back(fmt::format("with {} {} a worker instead of {}", *less, name, units));
+    }
+  }
+
+  void FewerConstraints() {
+    for (const auto& [key, value] : shape_.required) {
+      Shape shape = shape_;
+      shape.required.erase(key);
+      if (Starts([&](Snapshot& world, Job& job) { SetShape(world, job, shape); }))
+        said_.push_back(fmt::format("without the required label {}={}", key, value));
+    }
+    if (!shape_.topology_required) return;
+    Shape shape = shape_;
+    shape.topology_required = false;
+    if (Starts([&](Snapshot& world, Job& job) { SetShape(world, job, shape); }))
+      said_.push_back(
+          fmt::format("if one {} were preferred and not required", shape_.topology_level));
+  }
+
+  void Preemptible() {
+    if (!job_.preemptible && Starts([](Snapshot&, Job& job) { job.preemptible = true; }))
+      said_.push_back("if it could be preempted (preemptible: true)");
+  }
+
+  void HigherLimits() {
+    const int64_t most = shape_.per_worker.gpu() * job_.min_workers;
+    const int64_t ceiling = snapshot_.queues[job_.queue].ceiling.gpu();
+    if (most > 0 && ceiling != kUnlimited) {
+      const auto more = Nearest(0, most, [&](int64_t gpus) {
+        return [=](Snapshot& world, Job& job) { world.queues[job.queue].ceiling[kGpu] += gpus; };
+      });
+      if (more)
+        said_.push_back(fmt::format("if the ceiling of queue {} were {} GPUs instead of {}",
+                                    snapshot_.queues[job_.queue].name, ceiling + *more, ceiling));
+    }
+    const int64_t cap = snapshot_.users[job_.user].CapAt(snapshot_.now);
+    if (most > 0 && cap != kUnlimited) {
+      const auto more = Nearest(0, most, [&](int64_t gpus) {
+        return [=](Snapshot& world, Job& job) { world.users[job.user].max_gpus = cap + gpus; };
+      });
+      if (more)
+        said_.push_back(fmt::format("if user {} were allowed {} GPUs instead of {}",
+                                    snapshot_.users[job_.user].name, cap + *more, cap));
+    }
+  }
+
+  void HigherPriority() {
+    std::vector<int> higher;
+    for (const Job& job : snapshot_.jobs)
+      if (job.priority >= job_.priority && job.priority < rules_.max_priority)
+        higher.push_back(job.priority + 1);
+    std::sort(higher.begin(), higher.end());
+    higher.erase(std::unique(higher.begin(), higher.end()), higher.end());
+    for (const int priority : higher)
+      if (Starts([=](Snapshot&, Job& job) { job.priority = priority; }, Also::kPreemption)) {
+        said_.push_back(fmt::format("with priority {} instead of {}, before or in place of others",
+                                    priority, job_.priority));
+        return;
+      }
+  }
+
+  // The running job with the fewest GPUs whose end would do.
+  void OthersEnd() {
+    std::vector<const Job*> running;
+    for (const Job& job : snapshot_.jobs)
+      if (job.state == JobState::kRunning) running.push_back(&job);
+    const auto size = [&](const Job* job) {
+      return snapshot_.shapes[job->shape].per_worker * NumWorkers(job->placement);
+    };
+    std::stable_sort(running.begin(), running.end(), [&](const Job* a, const Job* b) {
+      return std::tuple(size(a).gpu(), size(a)[kCpu]) < std::tuple(size(b).gpu(), size(b)[kCpu]);
+    });
+    // Any one of many small jobs may stand in the way: the largest are tried last but surely.
+    constexpr size_t kTries = 30;
+    if (running.size() > kTries) running.erase(running.begin(), running.end() - kTries);
+    for (const Job* job : running) {
+      const JobId id = job->id;
+      if (!Starts([=](Snapshot& world, Job&) {
+            std::erase_if(world.jobs, [=](const Job& other) { return other.id == id; });
+          }))
+        continue;
+      const int64_t gpus = size(job).gpu();
+      said_.push_back(fmt::format("if job {} of queue {} ended{}", id,
+                                  snapshot_.queues[job->queue].name,
+                                  gpus > 0 ? fmt::format(" ({} GPU{})", gpus, Plural(gpus)) : ""));
+      return;
+    }
+  }
+
+  void NodesRestored() {
+    constexpr int kTries = 8;
+    int tries = 0;
+    for (size_t node = 0; node < snapshot_.nodes.size() && tries < kTries; ++node) {
+      const Node& facts = snapshot_.nodes[node];
+      if (!MayBeRestored(facts) || !Matches(facts, shape_)) continue;
+      ++tries;
+      if (!Starts([=](Snapshot& world, Job&) { world.nodes[node].state = NodeState::kReady; }))
+        continue;
+      said_.push_back(fmt::format("if node {} were restored (renzan nodes restore {})", facts.name,
+                                  facts.name));
+      return;
+    }
+  }
+
+  // Machines that somebody adds.
+  void MoreNodes() {
+    for (size_t pool = 0; pool < snapshot_.pools.size(); ++pool) {
+      const Pool& facts = snapshot_.pools[pool];
+      if (IsScaled(facts)) continue;
+      const auto more = Nearest(0, job_.min_workers, [&](int64_t nodes) {
+        return [&facts, pool, nodes](Snapshot& world, Job&) {
+          for (int64_t node = 0; node < nodes; ++node)
+            world.nodes.push_back({.name = fmt::format("{}-more-{}", facts.name, node),
+                                   .pool = static_cast<int>(pool),
+                                   .capacity = facts.capacity,
+                                   .labels = facts.labels,
+                                   .spot = facts.spot});
+        };
+      });
+      if (more)
+        said_.push_back(
+            fmt::format("with {} more node{} of pool {}", *more, Plural(*more), facts.name));
+    }
+  }
+
+  // Nodes that would be bought for it if the configuration allowed more.
+  void MoreToBuy() {
+    for (size_t pool = 0; pool < snapshot_.pools.size(); ++pool) {
+      const Pool& facts = snapshot_.pools[pool];
+      if (!IsScaled(facts)) continue;
+      const auto with = [pool](int64_t nodes) {
+        return
+            [=](Snapshot& world, Job&) { world.pools[pool].max_nodes = static_cast<int>(nodes); };
+      };
+      if (const auto most =
+              Nearest(facts.max_nodes, facts.max_nodes + job_.min_workers, with, Also::kPurchase))
+        said_.push_back(fmt::format("if pool {} could have {} nodes instead of {}", facts.name,
+                                    *most, facts.max_nodes));
+    }
+    if (!std::isinf(snapshot_.budget_per_hour)) HigherBudget();
+  }
+
+  void HigherBudget() {
+    const auto with = [](double budget) {
+      return [=](Snapshot& world, Job&) { world.budget_per_hour = budget; };
+    };
+    const std::optional<Decisions> unlimited = Try(with(std::numeric_limits<double>::infinity()));
+    if (!unlimited || !Starts(*unlimited, Also::kPurchase)) return;
+    double price = 0;
+    for (const Node& node : snapshot_.nodes)
+      if (node.pool >= 0 && node.state != NodeState::kGone)
+        price += snapshot_.pools[node.pool].price_per_hour;
+    for (const ScaleOut& bought : unlimited->scale_out)
+      price += snapshot_.pools[bought.pool].price_per_hour * bought.nodes;
+    if (Starts(with(price), Also::kPurchase))
+      said_.push_back(fmt::format("if the budget were {:.6g} an hour instead of {:.6g}", price,
+                                  snapshot_.budget_per_hour));
+  }
+
+  const Snapshot& snapshot_;
+  const Job& job_;
+  const Shape& shape_;
+  const bool is_bought_for_;  // already
+  const ScheduleOptions& options_;
+  const SubmissionRules& rules_;
+  CycleBudget& budget_;
+  std::vector<std::string> said_;
+};
+
+}  // namespace
+
+std::vector<std::string> ChangesThatStart(const Snapshot& snapshot, const Wait& wait,
+                                          const ScheduleOptions& options,
+                                          const SubmissionRules& rules, CycleBudget& budget) {
+  return Trials(snapshot, wait, options, rules, budget).Run();
+}
+
+}  // namespace renzan::cluster

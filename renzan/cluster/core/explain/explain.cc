@@ -1,0 +1,272 @@
+#include "renzan/cluster/core/explain/explain.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "renzan/base/error.h"
+#include "renzan/cluster/core/amounts.h"
+#include "renzan/cluster/core/explain/forecast.h"
+#include "renzan/cluster/core/labels.h"
+#include "renzan/cluster/core/order/quota.h"
+#include "renzan/cluster/core/place/view.h"
+#include "renzan/cluster/core/validate/invariants.h"
+
+namespace renzan::cluster {
+namespace {
+
+std::string Duration(TimeMs ms) {
+  const TimeMs seconds = (ms + 999) / 1000;
+  if (seconds < 120) return fmt::format("{} s", seconds);
+  if (seconds < 7200) return fmt::format("{} min", seconds / 60);
+  return fmt::format("{:.1f} h", static_cast<double>(seconds) / 3600);
+}
+
+std::string List(const std::vector<std::string>& names) {
+  constexpr size_t kMost = 4;
+  std::string text;
+  for (size_t at = 0; at < std::min(names.size(), kMost); ++at)
+    text += (at == 0 ? "" : ", ") + names[at];
+  if (names.size() > kMost) text += fmt::format(" and {} more", names.size() - kMost);
+  return text;
+}
+
+class Reasons {
+ public:
+  Reasons(const Snapshot& snapshot, const Job& job)
+      : snapshot_(snapshot),
+        job_(job),
+        shape_(snapshot.shapes[job.shape]),
+        view_(snapshot),
+        quota_(view_) {}
+
+  std::string Sentence(const Wait& wait) const {
+    switch (wait.reason) {
+      case WaitReason::kInfeasible:
+        return WhyInfeasible(snapshot_, job_);
+      case WaitReason::kBackoff:
+        return fmt::format("it failed and is tried again in {}",
+                           Duration(job_.eligible_at - snapshot_.now));
+      case WaitReason::kQueueCeiling:
+        return Ceiling();
+      case WaitReason::kUserCap:
+        return Cap();
+      case WaitReason::kGuaranteedQuota:
+        return Guarantee();
+      case WaitReason::kResources:
+      case WaitReason::kFragmented:
+        return RoomNow();
+      case WaitReason::kReserved:
+        return fmt::format(
+            "{} would fit on what is free, but that is kept for job {}, which goes first{}",
+            Demand(), wait.blocked_by,
+            job_.checkpoints ? ""
+                             : "; a job that checkpoints could use it meanwhile "
+                               "(checkpoint.on_stop)");
+      case WaitReason::kVictimsStopping:
+        return Stopping();
+      case WaitReason::kNodesBooting:
+        return Booting();
+      case WaitReason::kWithheld:
+        break;  // not of the snapshot alone
+    }
+    CHECK(false);
+  }
+
+ private:
+  std::string Demand() const {
+    const std::string each = DescribeResources(snapshot_, shape_.per_worker);
+    if (job_.min_workers == 1) return fmt::format("one worker with {}", each);
+    return fmt::format("{} workers at the same time, each with {}", job_.min_workers, each);
+  }
+
+  std::string Ceiling() const {
+    const Queue& queue = snapshot_.queues[job_.queue];
+    const Resources demand = shape_.per_worker * job_.min_workers;
+    for (int kind = 0; kind < kMaxResources; ++kind) {
+      const int64_t used = quota_.used(job_.queue)[kind];
+      if (queue.ceiling[kind] == kUnlimited || used + demand[kind] <= queue.ceiling[kind]) continue;
+      return fmt::format(
+          "queue {} has a ceiling of {}; it uses {} and the job needs {}, {} too many", queue.name,
+          DescribeAmount(snapshot_, kind, queue.ceiling[kind]),
+          DescribeAmount(snapshot_, kind, used), DescribeAmount(snapshot_, kind, demand[kind]),
+          DescribeAmount(snapshot_, kind, used + demand[kind] - queue.ceiling[kind]));
+    }
+    return fmt::format("queue {} has promised what is left of its ceiling to jobs that go first",
+                       queue.name);
+  }
+
+  std::string Guarantee() const {
+    const Queue& queue = snapshot_.queues[job_.queue];
+    const Resources demand = shape_.per_worker * job_.min_workers;
+    for (const int kind : GovernedKinds(snapshot_)) {
+      const int64_t used = quota_.used_by_fixed(job_.queue)[kind];
+      if (demand[kind] == 0 || used + demand[kind] <= queue.guaranteed[kind]) continue;
+      return fmt::format(
+          "it is not preemptible and may only use what queue {} is guaranteed, {}; such jobs use "
+          "{} of it and the job needs {}",
+          queue.name, DescribeAmount(snapshot_, kind, queue.guaranteed[kind]),
+          DescribeAmount(snapshot_, kind, used), DescribeAmount(snapshot_, kind, demand[kind]));
+    }
+    return fmt::format("what queue {} is guaranteed goes to jobs that go first", queue.name);
+  }
+
+  std::string Cap() const {
+    const int64_t cap = snapshot_.users[job_.user].CapAt(snapshot_.now);
+    const int64_t used = quota_.gpus_of(job_.user);
+    const int64_t demand = shape_.per_worker.gpu() * job_.min_workers;
+    return fmt::format("user {} may run {}; {} run and the job needs {}",
+                       snapshot_.users[job_.user].name, DescribeAmount(snapshot_, kGpu, cap),
+                       DescribeAmount(snapshot_, kGpu, used),
+                       DescribeAmount(snapshot_, kGpu, demand));
+  }
+
+  // How many workers fit now, and on the nodes where none does, what is short.
+  std::string RoomNow() const {
+    int64_t fit = 0;
+    std::vector<std::string> with_room, short_of;
+    for (const NodeSet& tier : view_.Tiers(job_.shape, job_.checkpoints))
+      for (int node = tier.Next(0); node >= 0; node = tier.Next(node + 1)) {
+        const Node& facts = snapshot_.nodes[node];
+        if (facts.state != NodeState::kReady) continue;
+        const int count = view_.Count(shape_, node, Room::kNow, false);
+        fit += count;
+        if (count > 0)
+          with_room.push_back(fmt::format("{} on {}", count, facts.name));
+        else
+          short_of.push_back(Lack(node));
+      }
+    std::string why = fmt::format("needs {}; room now for {}", Demand(), fit);
+    if (!with_room.empty()) why += fmt::format(" ({})", List(with_room));
+    if (fit >= job_.min_workers && shape_.topology_required)
+      why += fmt::format(", but in no single {}", shape_.topology_level);
+    else if (fit >= job_.min_workers)
+      why += ", which jobs that go first are waiting for";
+    else if (!short_of.empty())
+      why += fmt::format("; {}", List(short_of));
+    if (const std::vector<std::string> closed = OutOfService(); !closed.empty())
+      why += fmt::format("; {}", List(closed));
+    return why;
+  }
+
+  // Nodes that it could use if something might start there: "own-3 is cordoned".
+  std::vector<std::string> OutOfService() const {
+    std::vector<std::string> closed;
+    for (const Node& node : snapshot_.nodes)
+      if ((node.state == NodeState::kCordoned || node.state == NodeState::kDraining) &&
+          Matches(node, shape_))
+        closed.push_back(
+            fmt::format("{} is {}", node.name,
+                        node.state == NodeState::kCordoned ? "cordoned" : "being drained"));
+    return closed;
+  }
+
+  // "own-2 has 3 of 8 GPUs free"
+  std::string Lack(int node) const {
+    const Node& facts = snapshot_.nodes[node];
+    const Resources free = view_.Free(node, Room::kNow);
+    for (const int kind : {kGpu, kCpu, kMemory, 3, 4, 5, 6, 7}) {
+      if (free[kind] >= shape_.per_worker[kind]) continue;
+      const double unit = kind == kCpu ? 1000 : kind == kMemory ? 1024 : 1;
+      return fmt::format("{} has {} of {} free", facts.name,
+                         static_cast<double>(std::max<int64_t>(free[kind], 0)) / unit,
+                         DescribeAmount(snapshot_, kind, facts.capacity[kind]));
+    }
+    return fmt::format("{} is kept for others", facts.name);
+  }
+
+  std::string Stopping() const {
+    std::vector<std::string> stopping;
+    for (const Job& job : snapshot_.jobs)
+      if (job.state == JobState::kStopping || job.state == JobState::kResizing)
+        stopping.push_back(fmt::format("job {}", job.id));
+    if (stopping.empty()) return "others are about to be told to make room for it";
+    return fmt::format("its place is being vacated: {} {} saving and stopping", List(stopping),
+                       stopping.size() == 1 ? "is" : "are");
+  }
+
+  std::string Booting() const {
+    TimeMs ready = 0;
+    for (const Node& node : snapshot_.nodes)
+      if (node.state == NodeState::kBooting && node.until != kNever)
+        ready = std::max(ready, node.until);
+    if (ready <= snapshot_.now) return "nodes for it are being bought";
+    return fmt::format("nodes for it are booting and ready in {}", Duration(ready - snapshot_.now));
+  }
+
+  const Snapshot& snapshot_;
+  const Job& job_;
+  const Shape& shape_;
+  ClusterView view_;
+  Quota quota_;
+};
+
+void Estimate(const Snapshot& snapshot, const ScheduleOptions& options, CycleBudget& budget,
+              Explanation& explanation) {
+  const std::optional<Forecast> forecast =
+      ForecastStart(snapshot, explanation.job, options, budget);
+  if (!forecast && budget.exhausted())
+    explanation.estimate_rests_on = "too much has to happen before to work it out";
+  if (!forecast) return;
+  explanation.estimated_start = forecast->start;
+  const int known = forecast->ends_awaited - forecast->ends_assumed;
+  std::string text = fmt::format("when {} other job{} ended", forecast->ends_awaited,
+                                 forecast->ends_awaited == 1 ? " has" : "s have");
+  if (forecast->ends_awaited == 0) text = "nothing has to end first";
+  if (known > 0) text += fmt::format("; {} of them {} when", known, known == 1 ? "says" : "say");
+  if (forecast->ends_assumed > 0)
+    text += fmt::format(
+        "; {} taken to run as long again as {} run so far",
+        forecast->ends_assumed == 1 ? "one is" : fmt::format("{} are", forecast->ends_assumed),
+        forecast->ends_assumed == 1 ? "it has" : "they have");
+  explanation.estimate_rests_on = text;
+}
+
+// Nothing that the job or others could change would help.
+std::string WhyWithheld(const Validated& validated) {
+  if (!validated.violations.empty())
+    return fmt::format(
+        "the scheduler would start it or make room for it, but nothing that it has decided is "
+        "carried out: {} (a mistake of this program: please report it)",
+        validated.violations.front());
+  return fmt::format(
+      "the scheduler would start it or make room for it, but that touches what is at fault: {}",
+      List(validated.faults));
+}
+
+}  // namespace
+
+Explanation Explain(const Snapshot& snapshot, JobId id, const ExplainOptions& options) {
+  const Job* job = snapshot.Find(id);
+  CHECK(job != nullptr && job->state == JobState::kPending);
+  // What the scheduler wants is not always what happens.
+  const Validated validated = Validate(snapshot, Schedule(snapshot, options.scheduling));
+  const Decisions& decisions = validated.decisions;
+  Explanation explanation{.job = id};
+  const auto wait = std::find_if(decisions.waits.begin(), decisions.waits.end(),
+                                 [=](const Wait& candidate) { return candidate.job == id; });
+  if (wait == decisions.waits.end()) {
+    explanation.why = "it starts in the next cycle of the scheduler";
+    explanation.estimated_start = snapshot.now;
+    explanation.estimate_rests_on = "there is room for it";
+    explanation.place_in_line = 1;
+    return explanation;
+  }
+  explanation.reason = wait->reason;
+  explanation.place_in_line = static_cast<int>(wait - decisions.waits.begin()) + 1;
+  if (wait->reason == WaitReason::kWithheld) {
+    explanation.why = WhyWithheld(validated);
+    return explanation;
+  }
+  explanation.why = Reasons(snapshot, *job).Sentence(*wait);
+  const int for_changes = options.max_cycles / 2;
+  CycleBudget changes(for_changes, options.cancelled);
+  explanation.would_start_with =
+      ChangesThatStart(snapshot, *wait, options.scheduling, options.rules, changes);
+  if (wait->reason == WaitReason::kInfeasible) return explanation;
+  CycleBudget estimate(options.max_cycles - for_changes - 1, options.cancelled);
+  Estimate(snapshot, options.scheduling, estimate, explanation);
+  return explanation;
+}
+
+}  // namespace renzan::cluster

@@ -1,0 +1,33 @@
+#pragma once
+
+// Could a job ever run here? Remembers its answers for one pass. Not thread-safe.
+
+#include <map>
+#include <tuple>
+
+#include "renzan/cluster/core/failures.h"
+#include "renzan/cluster/core/place/view.h"
+
+namespace renzan::cluster {
+
+class Feasibility {
+ public:
+  explicit Feasibility(const ClusterView& view) : view_(view) {}
+
+  // WhyInfeasible() (explain.h) has something to say.
+  bool RulesOut(const Job& job);
+
+ private:
+  // Workers that the nodes that are there could hold if they were empty.
+  int64_t Most(int shape);
+
+  // Shape, queue and user (-1: any), checkpoints, preemptible.
+  using Key = std::tuple<int, int, int, bool, bool>;
+
+  const ClusterView& view_;
+  std::map<int, int64_t> most_;
+  Failures<Key> infeasible_;
+  std::map<Key, int> feasible_;  // up to so many workers
+};
+
+}  // namespace renzan::cluster

@@ -1,0 +1,165 @@
+// Why a job can never run here: the first bound that it breaks, from the narrowest question (its
+// quota) to the widest (all nodes together), and then what would not be bought for it.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <set>
+
+#include "renzan/cluster/core/amounts.h"
+#include "renzan/cluster/core/explain/explain.h"
+#include "renzan/cluster/core/labels.h"
+#include "renzan/cluster/core/order/quota.h"
+#include "renzan/cluster/core/place/sites.h"
+#include "renzan/cluster/core/resize/pools.h"
+
+namespace renzan::cluster {
+namespace {
+
+std::string Workers(int workers) {
+  return fmt::format("{} worker{}", workers, workers == 1 ? "" : "s");
+}
+
+std::string WhyNotByQuota(const Snapshot& snapshot, const Job& job) {
+  if (job.grand_challenge) return "";  // above quotas
+  const Resources needs = snapshot.shapes[job.shape].per_worker * job.min_workers;
+  const Queue& queue = snapshot.queues[job.queue];
+  if (IsFixed(job))
+    for (const int kind : GovernedKinds(snapshot))
+      if (needs[kind] > 0 && needs[kind] > queue.guaranteed[kind])
+        return fmt::format(
+            "needs {}; a job that is not preemptible may only use what its queue is guaranteed, "
+            "and queue {} is guaranteed {}",
+            DescribeAmount(snapshot, kind, needs[kind]), queue.name,
+            DescribeAmount(snapshot, kind, queue.guaranteed[kind]));
+  for (int kind = 0; kind < kMaxResources; ++kind)
+    if (needs[kind] > 0 && needs[kind] > queue.ceiling[kind])
+      return fmt::format("needs {}; the ceiling of queue {} is {}",
+                         DescribeAmount(snapshot, kind, needs[kind]), queue.name,
+                         DescribeAmount(snapshot, kind, queue.ceiling[kind]));
+  const User& user = snapshot.users[job.user];
+  const int64_t cap = user.CapAt(snapshot.now);
+  if (needs.gpu() == 0 || needs.gpu() <= cap) return "";
+  return fmt::format("needs {}; the cap of user {} is {}{}",
+                     DescribeAmount(snapshot, kGpu, needs.gpu()), user.name,
+                     DescribeAmount(snapshot, kGpu, cap),
+                     cap == user.max_gpus ? "" : ", a relaxation in force included");
+}
+
+// Of no site for lack of labels.
+std::string WhyNoLabels(const std::vector<Site>& sites, const Labels& required) {
+  for (const auto& [key, value] : required) {
+    std::set<std::string> there;
+    for (const Site& site : sites)
+      if (const auto at = site.labels->find(key); at != site.labels->end())
+        there.insert(at->second);
+    if (there.empty()) return fmt::format("no node has a label {} (it asks for {})", key, value);
+    if (there.count(value) > 0) continue;
+    return fmt::format("no node has label {}={} (there {} {})", key, value,
+                       there.size() == 1 ? "is" : "are", fmt::join(there, ", "));
+  }
+  std::vector<std::string> all;
+  for (const auto& [key, value] : required) all.push_back(key + "=" + value);
+  return fmt::format("no node has all of the labels {}", fmt::join(all, ", "));
+}
+
+// Of no site for lack of size.
+std::string WhyTooLarge(const Snapshot& snapshot, const std::vector<Site>& sites,
+                        const Resources& worker, const char* which) {
+  for (const int kind : {kGpu, kMemory, kCpu, 3, 4, 5, 6, 7}) {
+    const auto largest = std::max_element(
+        sites.begin(), sites.end(),
+        [&](const Site& a, const Site& b) { return (*a.capacity)[kind] < (*b.capacity)[kind]; });
+    const int64_t most = (*largest->capacity)[kind];
+    if (worker[kind] <= most) continue;
+    if (most == 0)
+      return fmt::format("needs {} on one node; no node{} has any",
+                         DescribeAmount(snapshot, kind, worker[kind]), which);
+    return fmt::format("needs {} on one node; the largest{} has {} ({})",
+                       DescribeAmount(snapshot, kind, worker[kind]), which,
+                       DescribeAmount(snapshot, kind, most), NameOf(*largest));
+  }
+  return fmt::format("needs {} on one node; no node{} has all of it",
+                     DescribeResources(snapshot, worker), which);
+}
+
+// In the roomiest domain. Nodes that are yet to come may be in any one, unless their pool says.
+std::string WhyNoDomain(const Snapshot& snapshot, const std::vector<Site>& sites, const Job& job) {
+  const Shape& shape = snapshot.shapes[job.shape];
+  const std::string& level = shape.topology_level;
+  std::map<std::string, int64_t> room;
+  int64_t anywhere = 0;
+  for (const Site& site : sites) {
+    const int fit = WorkersThatFit(*site.capacity, shape.per_worker, job.min_workers);
+    const std::string domain =
+        level == kHostLevel ? NameOf(site) : DomainOf(snapshot, *site.labels, level);
+    const int64_t together = level == kHostLevel ? fit : int64_t{fit} * site.count;
+    if (!domain.empty())
+      room[domain] += together;
+    else if (site.node == nullptr)
+      anywhere += together;
+  }
+  if (room.empty() && anywhere == 0)
+    return fmt::format("no node that it could use has a label {}", level);
+  const auto largest = std::max_element(
+      room.begin(), room.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
+  const int64_t most = anywhere + (room.empty() ? 0 : largest->second);
+  if (most >= job.min_workers) return "";
+  return fmt::format("needs {} of {} in one {}; {} has room for {}", Workers(job.min_workers),
+                     DescribeResources(snapshot, shape.per_worker), level,
+                     room.empty() ? "none" : "the largest (" + largest->first + ")", most);
+}
+
+// "": these sites have room for it.
+std::string WhyNoRoom(const Snapshot& snapshot, const std::vector<Site>& sites, const Job& job) {
+  const Shape& shape = snapshot.shapes[job.shape];
+  if (sites.empty()) return "the cluster has no nodes";
+  std::vector<Site> matching;
+  for (const Site& site : sites)
+    if (HasAll(*site.labels, shape.required)) matching.push_back(site);
+  if (matching.empty()) return WhyNoLabels(sites, shape.required);
+
+  int64_t room = 0;
+  for (const Site& site : matching)
+    room += int64_t{WorkersThatFit(*site.capacity, shape.per_worker, job.min_workers)} * site.count;
+  const char* which = shape.required.empty() ? "" : " with its labels";
+  if (room == 0) return WhyTooLarge(snapshot, matching, shape.per_worker, which);
+  if (shape.topology_required) {
+    const std::string domain = WhyNoDomain(snapshot, matching, job);
+    if (!domain.empty()) return domain;
+  }
+  if (room >= job.min_workers) return "";
+  const bool grows =
+      std::any_of(sites.begin(), sites.end(), [](const Site& s) { return s.node == nullptr; });
+  return fmt::format("needs {} of {}; {} there is room for {}{}", Workers(job.min_workers),
+                     DescribeResources(snapshot, shape.per_worker),
+                     grows ? "with every pool at its maximum" : "on the empty cluster", room,
+                     shape.required.empty() ? "" : " on nodes with its labels");
+}
+
+}  // namespace
+
+std::string WhyInfeasible(const Snapshot& snapshot, const Job& job) {
+  if (!job.held.empty()) return job.held;
+  if (std::string why = WhyNotByQuota(snapshot, job); !why.empty()) return why;
+  if (std::string why = WhyNoRoom(snapshot, PossibleSites(snapshot, true), job); !why.empty())
+    return why;
+  if (!job.checkpoints)
+    if (std::string why = WhyNoRoom(snapshot, PossibleSites(snapshot, false), job); !why.empty())
+      return why +
+             "; spot nodes are only bought for jobs that checkpoint (checkpoint: {on_stop: true})";
+  const bool may_be_short =
+      std::any_of(snapshot.pools.begin(), snapshot.pools.end(),
+                  [](const Pool& pool) { return IsScaled(pool) && pool.price_per_hour > 0; });
+  if (!may_be_short || std::isinf(snapshot.budget_per_hour) || CouldHaveRoom(snapshot, job))
+    return "";
+  return fmt::format(
+      "needs {} of {}; the budget of {} an hour does not pay for the nodes that would have to be "
+      "bought",
+      Workers(job.min_workers), DescribeResources(snapshot, snapshot.shapes[job.shape].per_worker),
+      snapshot.budget_per_hour);
+}
+
+}  // namespace renzan::cluster

@@ -1,0 +1,141 @@
+#include <gtest/gtest.h>
+
+#include "renzan/cluster/core/explain/explain.h"
+
+namespace renzan::cluster {
+namespace {
+
+Resources Gpus(int64_t gpus) { return {.amount = {gpus * 1'000, gpus * 1'024, gpus}}; }
+
+// Two own nodes of 8 GPUs (a100) in one rack, one of 4 (v100) in another; a pool of at most 3 nodes
+// of 8 GPUs, none of them there.
+class Infeasible : public testing::Test {
+ protected:
+  Infeasible() {
+    world.topology_levels = {"rack"};
+    world.pools = {{.name = "cloud", .capacity = Gpus(8), .max_nodes = 3}};
+    world.nodes = {
+        {.name = "a-0", .capacity = Gpus(8), .labels = {{"rack", "0"}, {"gpu_model", "a100"}}},
+        {.name = "a-1", .capacity = Gpus(8), .labels = {{"rack", "0"}, {"gpu_model", "a100"}}},
+        {.name = "v-0", .capacity = Gpus(4), .labels = {{"rack", "1"}, {"gpu_model", "v100"}}}};
+    world.queues = {{.name = "vision"}};
+    world.users = {{.name = "ann"}};
+  }
+  std::string Why(int workers, Shape shape) {
+    job.shape = world.InternShape(shape);
+    job.min_workers = job.max_workers = workers;
+    return WhyInfeasible(world, job);
+  }
+  Snapshot world;
+  Job job{.id = 7};
+};
+
+TEST_F(Infeasible, WhatFitsTheEmptyClusterWithAllPoolsAtTheirMaximum) {
+  EXPECT_EQ(Why(5, {.per_worker = Gpus(8)}), "");
+  EXPECT_EQ(Why(6, {.per_worker = Gpus(8)}),
+            "needs 6 workers of 8 GPUs, 8 CPUs and 8 GiB of memory; with every pool at its maximum "
+            "there is room for 5");
+  world.pools.clear();
+  EXPECT_EQ(Why(3, {.per_worker = Gpus(8)}),
+            "needs 3 workers of 8 GPUs, 8 CPUs and 8 GiB of memory; on the empty cluster there is "
+            "room for 2");
+  world.nodes.clear();
+  EXPECT_EQ(Why(1, {}), "the cluster has no nodes");
+}
+
+TEST_F(Infeasible, ANodeOfAPoolThatIsLostCanBeHadAgain) {
+  world.pools[0].max_nodes = 1;
+  world.nodes.push_back({.name = "cloud-0", .pool = 0, .capacity = Gpus(8)});
+  EXPECT_EQ(Why(3, {.per_worker = Gpus(8)}), "");
+  world.nodes[3].state = NodeState::kGone;
+  EXPECT_EQ(Why(3, {.per_worker = Gpus(8)}), "");
+  world.nodes[0].state = NodeState::kGone;  // of no pool
+  EXPECT_NE(Why(3, {.per_worker = Gpus(8)}), "");
+}
+
+TEST_F(Infeasible, OneWorkerIsTooLarge) {
+  EXPECT_EQ(Why(1, {.per_worker = Gpus(16)}),
+            "needs 16 GPUs on one node; the largest has 8 GPUs (a-0)");
+  EXPECT_EQ(Why(1, {.per_worker = Gpus(8), .required = {{"gpu_model", "v100"}}}),
+            "needs 8 GPUs on one node; the largest with its labels has 4 GPUs (v-0)");
+  EXPECT_EQ(Why(1, {.per_worker = {.amount = {1'000, 512 * 1'024, 1}}}),
+            "needs 512 GiB of memory on one node; the largest has 8 GiB of memory (a-0)");
+  world.resource_names.push_back("rdma");
+  EXPECT_EQ(Why(1, {.per_worker = {.amount = {0, 0, 0, 2}}}),
+            "needs 2 of rdma on one node; no node has any");
+}
+
+TEST_F(Infeasible, NoNodeHasItsLabels) {
+  EXPECT_EQ(Why(1, {.required = {{"gpu_model", "h100"}}}),
+            "no node has label gpu_model=h100 (there are a100, v100)");
+  EXPECT_EQ(Why(1, {.required = {{"disk", "nvme"}}}),
+            "no node has a label disk (it asks for nvme)");
+  EXPECT_EQ(Why(1, {.required = {{"gpu_model", "v100"}, {"rack", "0"}}}),
+            "no node has all of the labels gpu_model=v100, rack=0");
+}
+
+TEST_F(Infeasible, NoDomainHoldsIt) {
+  Shape shape = {.per_worker = Gpus(4), .topology_level = "rack", .topology_required = true};
+  EXPECT_EQ(Why(10, shape), "");  // new nodes may come into any rack
+  world.pools[0].labels["rack"] = "1";
+  EXPECT_EQ(Why(7, shape), "");
+  EXPECT_EQ(Why(8, shape),
+            "needs 8 workers of 4 GPUs, 4 CPUs and 4 GiB of memory in one rack; the largest (1) "
+            "has room for 7");
+  shape.topology_level = "host";
+  EXPECT_EQ(Why(2, shape), "");
+  EXPECT_NE(Why(3, shape), "");
+  shape.topology_required = false;
+  EXPECT_EQ(Why(3, shape), "");
+}
+
+TEST_F(Infeasible, OnlyWhatWouldBeBoughtCounts) {
+  EXPECT_EQ(Why(5, {.per_worker = Gpus(8)}), "");
+  world.pools[0].spot = true;
+  EXPECT_EQ(Why(2, {.per_worker = Gpus(8)}), "");
+  EXPECT_EQ(
+      Why(5, {.per_worker = Gpus(8)}),
+      "needs 5 workers of 8 GPUs, 8 CPUs and 8 GiB of memory; on the empty cluster there is "
+      "room for 2; spot nodes are only bought for jobs that checkpoint (checkpoint: {on_stop: "
+      "true})");
+  world.pools[0].min_nodes = 1;  // is always there
+  EXPECT_EQ(Why(3, {.per_worker = Gpus(8)}), "");
+  job.checkpoints = true;
+  EXPECT_EQ(Why(5, {.per_worker = Gpus(8)}), "");
+
+  world.pools[0].price_per_hour = 10;
+  world.budget_per_hour = 25;
+  EXPECT_EQ(Why(4, {.per_worker = Gpus(8)}), "");
+  EXPECT_EQ(Why(5, {.per_worker = Gpus(8)}),
+            "needs 5 workers of 8 GPUs, 8 CPUs and 8 GiB of memory; the budget of 25 an hour does "
+            "not pay for the nodes that would have to be bought");
+  // What others have bought is given back; what fits on what is there needs no budget.
+  world.nodes.push_back({.name = "cloud-0", .pool = 0, .capacity = Gpus(8)});
+  EXPECT_EQ(Why(4, {.per_worker = Gpus(8)}), "");
+  world.budget_per_hour = 0;
+  EXPECT_EQ(Why(3, {.per_worker = Gpus(8)}), "");
+  EXPECT_NE(Why(4, {.per_worker = Gpus(8)}), "");
+}
+
+TEST_F(Infeasible, AHeldJobSaysWhy) {
+  job.held = "there is no rdma any more";
+  EXPECT_EQ(Why(1, {}), job.held);
+}
+
+TEST_F(Infeasible, QuotasBelowItsMinimum) {
+  world.queues[0].ceiling[kGpu] = 15;
+  EXPECT_EQ(Why(2, {.per_worker = Gpus(8)}),
+            "needs 16 GPUs; the ceiling of queue vision is 15 GPUs");
+  world.queues[0].ceiling[kGpu] = 16;
+  EXPECT_EQ(Why(2, {.per_worker = Gpus(8)}), "");
+  world.users[0].max_gpus = 8;
+  EXPECT_EQ(Why(2, {.per_worker = Gpus(8)}), "needs 16 GPUs; the cap of user ann is 8 GPUs");
+  world.users[0].relaxations = {{.max_gpus = 12, .until = 1}};
+  EXPECT_EQ(Why(2, {.per_worker = Gpus(8)}),
+            "needs 16 GPUs; the cap of user ann is 12 GPUs, a relaxation in force included");
+  job.grand_challenge = true;
+  EXPECT_EQ(Why(2, {.per_worker = Gpus(8)}), "");
+}
+
+}  // namespace
+}  // namespace renzan::cluster

@@ -1,0 +1,48 @@
+#include "renzan/cluster/core/order/entitlement.h"
+
+#include <algorithm>
+#include <tuple>
+
+#include "renzan/cluster/core/order/quota.h"
+
+namespace renzan::cluster {
+namespace {
+
+// The kinds that `guaranteed` is about have room for `amount`.
+bool Fits(const Resources& amount, const Resources& left, const std::vector<int>& governed) {
+  return std::all_of(governed.begin(), governed.end(),
+                     [&](int kind) { return amount[kind] <= left[kind]; });
+}
+
+}  // namespace
+
+Entitlement::Entitlement(const Snapshot& snapshot, const std::function<bool(const Job&)>& may_start)
+    : first_(snapshot.jobs.data()), covered_(snapshot.jobs.size()) {
+  const std::vector<int> governed = GovernedKinds(snapshot);
+  if (governed.empty()) return;
+  using Candidate = std::tuple<bool, int, bool, int>;  // movable, -priority, pending, position
+  std::vector<std::vector<Candidate>> queues(snapshot.queues.size());
+  for (size_t at = 0; at < snapshot.jobs.size(); ++at) {
+    const Job& job = snapshot.jobs[at];
+    if (job.state == JobState::kStopping) continue;
+    const bool pending = job.state == JobState::kPending;
+    queues[job.queue].emplace_back(pending || !IsFixed(job), -job.priority, pending,
+                                   static_cast<int>(at));
+  }
+  for (size_t queue = 0; queue < queues.size(); ++queue) {
+    std::sort(queues[queue].begin(), queues[queue].end());
+    Resources left = snapshot.queues[queue].guaranteed;
+    for (const auto& [movable, priority, pending, at] : queues[queue]) {
+      const Job& job = snapshot.jobs[at];
+      const int workers =
+          pending ? job.min_workers
+                  : NumWorkers(job.state == JobState::kResizing ? job.target : job.placement);
+      const Resources amount = snapshot.shapes[job.shape].per_worker * workers;
+      if (!Fits(amount, left, governed) || (pending && !may_start(job))) continue;
+      covered_[at] = true;
+      left -= amount;
+    }
+  }
+}
+
+}  // namespace renzan::cluster

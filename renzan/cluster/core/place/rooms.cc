@@ -1,0 +1,95 @@
+#include "renzan/cluster/core/place/rooms.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "renzan/cluster/core/labels.h"
+#include "renzan/cluster/core/place/placement.h"
+#include "renzan/cluster/core/place/sites.h"
+
+namespace renzan::cluster {
+Rooms::Rooms(const Snapshot& snapshot, const Decisions& decisions) : snapshot_(snapshot) {
+  for (const Node& node : snapshot.nodes) {
+    const bool stays = node.state == NodeState::kReady || node.state == NodeState::kBooting;
+    rooms_.push_back({&node.labels, stays ? node.capacity : Resources{}});
+  }
+  std::set<JobId> stopped;
+  for (const Stop& stop : decisions.stops) stopped.insert(stop.job);
+  std::map<JobId, const Placement*> targets;
+  for (const Resize& resize : decisions.resizes) targets[resize.job] = &resize.target;
+  for (const Job& job : snapshot.jobs) {
+    for (const Placed& placed : job.placement) rooms_[placed.node].needed = true;
+    const auto target = targets.find(job.id);
+    if (target != targets.end())
+      Hold(job, *target->second);
+    else if (job.state == JobState::kResizing)
+      Hold(job, job.target);
+    else if (job.state == JobState::kRunning && stopped.count(job.id) == 0)
+      Hold(job, job.placement);
+  }
+  for (const Start& start : decisions.starts) Hold(*snapshot.Find(start.job), start.placement);
+  for (const Reservation& reservation : decisions.reservations)
+    for (const Placed& placed : reservation.placement) rooms_[placed.node].needed = true;
+}
+
+void Rooms::Hold(const Job& job, const Placement& placement) {
+  for (const Placed& placed : placement) {
+    rooms_[placed.node].free -= snapshot_.shapes[job.shape].per_worker * placed.workers;
+    rooms_[placed.node].needed = true;
+  }
+}
+
+void Rooms::Buy(int pool) {
+  rooms_.push_back({&snapshot_.pools[pool].labels, snapshot_.pools[pool].capacity});
+}
+
+bool Rooms::MayUse(const Room& room, const Shape& shape, const std::string& domain) const {
+  if (!HasAll(*room.labels, shape.required)) return false;
+  return domain.empty() || DomainOf(snapshot_, *room.labels, shape.topology_level) == domain;
+}
+
+int Rooms::Count(const Shape& shape, int workers, const std::string& domain) const {
+  int count = 0;
+  for (const Room& room : rooms_)
+    if (count < workers && MayUse(room, shape, domain))
+      count += WorkersThatFit(room.free, shape.per_worker, workers - count);
+  return count;
+}
+
+std::vector<std::string> Rooms::Domains(const std::string& level) const {
+  std::set<std::string> domains;
+  for (const Room& room : rooms_) domains.insert(DomainOf(snapshot_, *room.labels, level));
+  for (const Pool& pool : snapshot_.pools) domains.insert(DomainOf(snapshot_, pool.labels, level));
+  domains.erase("");
+  return {domains.begin(), domains.end()};
+}
+
+Rooms::Fit Rooms::PlaceIn(const Shape& shape, int workers, const std::string& domain) {
+  if (Count(shape, workers, domain) < workers) return Fit::kNowhere;
+  Fit fit = Fit::kOnNodes;
+  for (size_t i = 0; i < rooms_.size() && workers > 0; ++i) {
+    Room& room = rooms_[i];
+    if (!MayUse(room, shape, domain)) continue;
+    const int here = WorkersThatFit(room.free, shape.per_worker, workers);
+    if (here == 0) continue;
+    workers -= here;
+    room.free -= shape.per_worker * here;
+    room.needed = true;
+    if (i >= snapshot_.nodes.size()) fit = Fit::kOnBought;
+  }
+  return fit;
+}
+
+Rooms::Fit Rooms::Place(const Shape& shape, int workers) {
+  if (NeedsOneHost(shape)) {  // as one large worker, which fits on one host or on none
+    Shape all = {.per_worker = shape.per_worker * workers, .required = shape.required};
+    return PlaceIn(all, 1, "");
+  }
+  if (!shape.topology_required) return PlaceIn(shape, workers, "");
+  for (const std::string& domain : Domains(shape.topology_level))
+    if (const Fit fit = PlaceIn(shape, workers, domain); fit != Fit::kNowhere) return fit;
+  return Fit::kNowhere;
+}
+
+}  // namespace renzan::cluster

@@ -1,0 +1,36 @@
+#include "renzan/cluster/core/place/sites.h"
+
+#include <algorithm>
+
+namespace renzan::cluster {
+
+bool MayBeRestored(const Node& node) {
+  return node.state == NodeState::kCordoned ||
+         (node.state == NodeState::kDraining && node.until == kNever);
+}
+
+std::vector<Site> PossibleSites(const Snapshot& snapshot, bool spot) {
+  std::vector<Site> sites;
+  std::vector<int> staying(snapshot.pools.size());
+  for (const Node& node : snapshot.nodes) {
+    const bool stays = node.state == NodeState::kReady || node.state == NodeState::kBooting ||
+                       node.state == NodeState::kCordoned;
+    // In a pool it counts as yet to come.
+    const bool may_come_back = node.pool < 0 && MayBeRestored(node);
+    if (stays && node.pool >= 0) ++staying[node.pool];
+    if (stays || may_come_back) sites.push_back({&node.labels, &node.capacity, 1, &node});
+  }
+  for (size_t i = 0; i < snapshot.pools.size(); ++i) {
+    const Pool& pool = snapshot.pools[i];
+    const int most = pool.spot && !spot ? pool.min_nodes : pool.max_nodes;
+    if (staying[i] < most)
+      sites.push_back({&pool.labels, &pool.capacity, most - staying[i], nullptr, &pool});
+  }
+  return sites;
+}
+
+std::string NameOf(const Site& site) {
+  return site.node != nullptr ? site.node->name : "a node of pool " + site.pool->name;
+}
+
+}  // namespace renzan::cluster

@@ -1,0 +1,72 @@
+#include "renzan/cluster/core/preempt/leaving.h"
+
+#include <algorithm>
+
+namespace renzan::cluster {
+namespace {
+
+void StopJob(int index, StopReason reason, ClusterView& view, Quota& quota, Occupants& occupants,
+             Decisions& decisions) {
+  const Job& job = view.snapshot().jobs[index];
+  decisions.stops.push_back({job.id, reason, 0});
+  view.Vacate(view.snapshot().shapes[job.shape].per_worker, job.placement, job.backfilled);
+  quota.Remove(job, NumWorkers(job.placement));
+  occupants.Leave(index);
+}
+
+}  // namespace
+
+void LeaveDrainingNodes(ClusterView& view, Quota& quota, Occupants& occupants,
+                        Decisions& decisions) {
+  const Snapshot& snapshot = view.snapshot();
+  if (std::none_of(snapshot.nodes.begin(), snapshot.nodes.end(),
+                   [](const Node& node) { return node.state == NodeState::kDraining; }))
+    return;
+  for (const int index : occupants.jobs()) {
+    const Job& job = snapshot.jobs[index];
+    Placement stays, leaves;
+    bool vanishes = false;
+    for (const Placed& placed : job.placement) {
+      const Node& node = snapshot.nodes[placed.node];
+      const bool drains = node.state == NodeState::kDraining;
+      vanishes |= drains && node.until != kNever;
+      (drains ? leaves : stays).push_back(placed);
+    }
+    if (leaves.empty() || (!job.checkpoints && !vanishes)) continue;
+    if (!job.checkpoints || NumWorkers(stays) < job.min_workers) {
+      StopJob(index, StopReason::kNodeLeaving, view, quota, occupants, decisions);
+      continue;
+    }
+    view.Vacate(snapshot.shapes[job.shape].per_worker, leaves, job.backfilled);
+    quota.Remove(job, NumWorkers(leaves));
+    occupants.Leave(index);
+    decisions.resizes.push_back({job.id, std::move(stays), 0});
+  }
+}
+
+void EnforceUserCaps(ClusterView& view, Quota& quota, Occupants& occupants, Decisions& decisions) {
+  const Snapshot& snapshot = view.snapshot();
+  const auto over = [&](int user) {
+    return quota.gpus_of(user) > snapshot.users[user].CapAt(snapshot.now);
+  };
+  std::vector<int> candidates;
+  for (const int index : occupants.jobs()) {
+    const Job& job = snapshot.jobs[index];
+    if (over(job.user) && SavesWhenStopped(job) && !job.grand_challenge &&
+        !occupants.leaving(index) && snapshot.shapes[job.shape].per_worker.gpu() > 0)
+      candidates.push_back(index);
+  }
+  std::sort(candidates.begin(), candidates.end(), [&](int a, int b) {
+    return std::tuple(snapshot.jobs[a].priority, occupants.cost(a), -a) <
+           std::tuple(snapshot.jobs[b].priority, occupants.cost(b), -b);
+  });
+  for (const int index : candidates)
+    if (over(snapshot.jobs[index].user))
+      StopJob(index, StopReason::kOverCap, view, quota, occupants, decisions);
+  for (const User& user : snapshot.users)
+    for (const Relaxation& relaxation : user.relaxations)
+      if (relaxation.until > snapshot.now)
+        decisions.look_again = std::min(decisions.look_again, relaxation.until);
+}
+
+}  // namespace renzan::cluster

@@ -1,0 +1,32 @@
+#include "renzan/cluster/core/preempt/rights.h"
+
+namespace renzan::cluster {
+
+std::optional<StopReason> Rights::ToStop(const Claimant& claimant, const Job& victim,
+                                         const Quota& quota) const {
+  const Job& job = *claimant.job;
+  if (!victim.preemptible || victim.grand_challenge) return std::nullopt;
+  if (job.grand_challenge) return StopReason::kGrandChallenge;
+  if (victim.backfilled && claimant.has_reservation && !entitlement_.Outranks(victim, job))
+    return StopReason::kReservation;
+  if (!entitlement_.Outranks(job, victim)) return std::nullopt;
+  if (victim.queue == job.queue) {
+    if (victim.priority < job.priority) return StopReason::kPreempted;
+    return std::nullopt;
+  }
+  if (quota.governs() && (entitlement_.Covers(victim) || !quota.Borrows(victim.queue)))
+    return std::nullopt;
+  if (claimant.takes_back) return StopReason::kReclaimed;
+  if (victim.priority < job.priority) return StopReason::kPreempted;
+  return std::nullopt;
+}
+
+bool Rights::ToShrink(const Claimant& claimant, const Job& victim, const Quota& quota) const {
+  if (!SavesWhenStopped(victim) || NumWorkers(victim.placement) <= victim.min_workers) return false;
+  if (ToStop(claimant, victim, quota)) return true;
+  const Job& job = *claimant.job;
+  if (!victim.preemptible || victim.grand_challenge || victim.priority > job.priority) return false;
+  return victim.queue == job.queue || !quota.governs() || quota.Borrows(victim.queue);
+}
+
+}  // namespace renzan::cluster

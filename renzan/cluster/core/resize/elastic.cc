@@ -1,0 +1,67 @@
+#include "renzan/cluster/core/resize/elastic.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "renzan/cluster/core/place/placement.h"
+#include "renzan/cluster/core/place/placements.h"
+
+namespace renzan::cluster {
+namespace {
+
+// The place of as many more workers as there may be.
+std::optional<Placement> More(const ClusterView& view, const Quota& quota, const Job& job,
+                              int workers) {
+  const int allowed = quota.MostAllowed(job, job.max_workers - workers);
+  // A gang that must stay inside a domain cannot be told to grow there by this query.
+  if (allowed == 0 || job.grand_challenge || view.snapshot().shapes[job.shape].topology_required)
+    return std::nullopt;
+  return FindPlacement(view, {.shape = job.shape,
+                              .min_workers = 1,
+                              .max_workers = allowed,
+                              .checkpoints = job.checkpoints});
+}
+
+}  // namespace
+
+void GrowElasticJobs(ClusterView& view, Quota& quota, const Occupants& occupants,
+                     TimeMs min_between, Decisions& decisions) {
+  const Snapshot& snapshot = view.snapshot();
+  std::set<JobId> told;
+  for (const Stop& stop : decisions.stops) told.insert(stop.job);
+  for (const Resize& resize : decisions.resizes) told.insert(resize.job);
+  std::vector<std::pair<const Job*, Start*>> elastic;
+  for (Start& start : decisions.starts)
+    if (const Job* job = snapshot.Find(start.job); job->max_workers > job->min_workers)
+      elastic.emplace_back(job, &start);
+  for (const int index : occupants.jobs()) {
+    const Job& job = snapshot.jobs[index];
+    if (job.max_workers == job.min_workers || !SavesWhenStopped(job) || told.contains(job.id) ||
+        NumWorkers(job.placement) >= job.max_workers)
+      continue;
+    if (snapshot.now - job.last_resize >= min_between)
+      elastic.emplace_back(&job, nullptr);
+    else
+      decisions.look_again = std::min(decisions.look_again, job.last_resize + min_between);
+  }
+  std::sort(elastic.begin(), elastic.end(), [](const auto& a, const auto& b) {
+    return std::tuple(-a.first->priority, a.first->id) <
+           std::tuple(-b.first->priority, b.first->id);
+  });
+  for (const auto& [job, start] : elastic) {
+    const Placement& placement = start != nullptr ? start->placement : job->placement;
+    const std::optional<Placement> more = More(view, quota, *job, NumWorkers(placement));
+    if (!more) continue;
+    const bool backfilled = start != nullptr && start->backfill;
+    view.TakeNow(snapshot.shapes[job->shape].per_worker, *more, backfilled);
+    quota.Add(*job, NumWorkers(*more));
+    Placement sum = Sum(placement, *more);
+    if (start != nullptr)
+      start->placement = std::move(sum);
+    else
+      decisions.resizes.push_back({job->id, std::move(sum), 0});
+  }
+}
+
+}  // namespace renzan::cluster

@@ -1,0 +1,97 @@
+#include "renzan/cluster/core/validate/check.h"
+
+#include <algorithm>
+
+#include "renzan/cluster/core/labels.h"
+
+namespace renzan::cluster::check {
+
+std::string FormFault(const Snapshot& snapshot, const Placement& placement) {
+  for (size_t i = 0; i < placement.size(); ++i) {
+    const Placed& placed = placement[i];
+    if (placed.node < 0 || placed.node >= static_cast<int>(snapshot.nodes.size()))
+      return fmt::format("node {} does not exist", placed.node);
+    if (placed.workers < 1)
+      return fmt::format("{} workers on node {}", placed.workers, placed.node);
+    if (i > 0 && placement[i - 1].node >= placed.node) return "nodes are not in order, each once";
+  }
+  return "";
+}
+
+std::string PlacementFault(const Snapshot& snapshot, const Job& job, const Placement& placement,
+                           const Placement& had) {
+  if (const std::string fault = FormFault(snapshot, placement); !fault.empty()) return fault;
+  const Shape& shape = snapshot.shapes[job.shape];
+  std::map<int, int> had_on = WorkersByNode(had);
+  bool any_new = false;
+  for (const Placed& placed : placement) {
+    if (placed.workers <= had_on[placed.node]) continue;
+    any_new = true;
+    if (!Matches(snapshot.nodes[placed.node], shape))
+      return fmt::format("node {} lacks a required label", snapshot.nodes[placed.node].name);
+  }
+  if (!shape.topology_required || !any_new) return "";
+  const std::vector<int> domains = DomainsAt(snapshot, shape.topology_level);
+  for (const Placed& placed : placement)
+    if (domains[placed.node] < 0 || domains[placed.node] != domains[placement[0].node])
+      return fmt::format("its workers are not in one {}", shape.topology_level);
+  return "";
+}
+
+namespace {
+
+void Add(Held& held, const Snapshot& snapshot, const Job& job, const Placement& placement) {
+  for (const Placed& placed : placement) held[placed.node] += Of(snapshot, job, placed.workers);
+}
+
+void AddStarts(Held& held, const Pass& pass) {
+  for (const Start& start : pass.decisions.starts)
+    Add(held, pass.snapshot, *pass.snapshot.Find(start.job), start.placement);
+}
+
+}  // namespace
+
+Held HeldNow(const Snapshot& snapshot) {
+  Held held(snapshot.nodes.size());
+  for (const Job& job : snapshot.jobs) Add(held, snapshot, job, HeldBy(job));
+  return held;
+}
+
+Held HeldAtOnce(const Pass& pass) {
+  Held held(pass.snapshot.nodes.size());
+  for (const Job& job : pass.snapshot.jobs) {
+    const auto resize = pass.resizes.find(job.id);
+    Add(held, pass.snapshot, job,
+        resize == pass.resizes.end() ? HeldBy(job) : Union(job.placement, resize->second->target));
+  }
+  AddStarts(held, pass);
+  return held;
+}
+
+Held HeldAtLast(const Pass& pass) {
+  Held held(pass.snapshot.nodes.size());
+  for (const Job& job : pass.snapshot.jobs) {
+    if (pass.stops.count(job.id) > 0) continue;
+    const auto resize = pass.resizes.find(job.id);
+    if (resize != pass.resizes.end())
+      Add(held, pass.snapshot, job, resize->second->target);
+    else if (job.state == JobState::kRunning)
+      Add(held, pass.snapshot, job, job.placement);
+    else if (job.state == JobState::kResizing)
+      Add(held, pass.snapshot, job, job.target);
+  }
+  AddStarts(held, pass);
+  return held;
+}
+
+int CountedWorkers(const Job& job) {
+  if (job.state == JobState::kRunning) return NumWorkers(job.placement);
+  if (job.state == JobState::kResizing) return NumWorkers(job.target);
+  return 0;
+}
+
+Resources Of(const Snapshot& snapshot, const Job& job, int workers) {
+  return snapshot.shapes[job.shape].per_worker * workers;
+}
+
+}  // namespace renzan::cluster::check

@@ -1,0 +1,159 @@
+#include "renzan/cluster/local/controller/controller.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "renzan/base/log.h"
+#include "renzan/cluster/local/controller/accounting.h"
+#include "renzan/cluster/local/untrusted_file.h"
+
+namespace renzan::cluster::local {
+namespace {
+
+constexpr TimeMs kRetryMs = 1000;  // after an error of the disk
+
+}  // namespace
+
+Controller::Controller(ControllerOptions options, Snapshot cluster, Store& store, Agent& agent,
+                       const Clock& clock)
+    : options_(std::move(options)),
+      snapshot_(std::move(cluster)),
+      store_(store),
+      agent_(agent),
+      clock_(clock) {}
+
+TimeMs Controller::Now() const { return static_cast<TimeMs>(clock_.UnixSeconds() * 1000); }
+
+std::string Controller::JobDirectory(JobId job) const {
+  return fmt::format("{}/jobs/{}", options_.state_dir, job);
+}
+
+std::string Controller::AttemptDirectory(JobId job, int attempt) const {
+  return fmt::format("{}/attempt-{}", JobDirectory(job), attempt);
+}
+
+TimeMs Controller::Turn() {
+  if (store_.damage()) throw *store_.damage();
+  const TimeMs now = Now();
+  if (now < last_turn_) ClockWentBack(now);
+  last_turn_ = snapshot_.now = now;
+  try {
+    if (now >= retry_at_) retry_at_ = kNever;
+    AdvanceNodes();
+    FinishEnded();
+    AdvanceCollections();
+    RemoveOldFiles();
+    if (dirty_ || now >= look_again_) Decide();
+  } catch (const Error& error) {
+    if (store_.damage()) throw;
+    LogError("{}; trying again in {} s", error.what(), kRetryMs / 1000);
+    dirty_ = true;
+    retry_at_ = now + kRetryMs;
+  }
+  const TimeMs next_checkpoint = AwaitCheckpoints();
+  if (retry_at_ != kNever) return retry_at_;
+  return dirty_ ? now
+                : std::min({look_again_, NextNodeEvent(), NextCollectionEvent(), forget_at_,
+                            next_checkpoint});
+}
+
+// What lies further ahead than it can by right would be waited for until the clock is there again.
+void Controller::ClockWentBack(TimeMs now) {
+  LogWarning("the clock went back by {} s", static_cast<double>(last_turn_ - now) / 1000);
+  retry_at_ = kNever;
+  look_again_ = now;
+  if (remover_ == 0) forget_at_ = now;
+  accounted_until_ = std::min(accounted_until_, now);
+  nodes_observed_until_ = std::min(nodes_observed_until_, now);
+  for (auto& [id, collection] : collections_)
+    collection.give_up_at = std::min(collection.give_up_at, now + options_.artifacts_timeout_ms);
+  for (auto& [id, live] : live_) {
+    live.progress_read = live.checkpoint_asked = live.stop_asked = 0;
+    live.checkpoint_awaited.reset();
+  }
+  for (Job& job : snapshot_.jobs) {
+    job.started = std::min(job.started, now);
+    job.last_resize = std::min(job.last_resize, now);
+    job.eligible_at = std::min(job.eligible_at, now + kLongestBackoffMs);
+  }
+  for (Node& node : snapshot_.nodes) {
+    node.idle_since = std::min(node.idle_since, now);
+    if (node.state == NodeState::kBooting)
+      node.until = std::min(node.until, now + snapshot_.pools[node.pool].boot_ms);
+  }
+}
+
+void Controller::Commit(const JobRecord& record, const std::optional<AttemptRecord>& attempt,
+                        const std::string& kind, const std::string& text, TimeMs until,
+                        const CollectionRecord* collection) {
+  until = std::max(until, accounted_until_);
+  store_.Transact([&] {
+    Account(until);  // before the end of the job, after which its usage is final
+    store_.Put(record);
+    if (attempt) store_.Put(*attempt);
+    if (collection) store_.Put(*collection);
+    store_.AddEvent({.job = record.id, .time = Now(), .kind = kind, .text = text});
+  });
+  accounted_until_ = until;
+  dirty_ = true;
+}
+
+void Controller::ReadProgress(LiveJob& live, TimeMs not_older_than) {
+  if (!live.attempt || live.progress_read > not_older_than) return;
+  live.progress_read = Now();
+  const auto text =
+      ReadUntrusted(options_.state_dir + "/jobs", fmt::format("{}/run/status.json", live.record.id),
+                    live.record.uid, kMaxStatusBytes);
+  auto progress = text ? ParseRunStatus(*text, Now()) : std::nullopt;
+  // An attempt before this one may have written it.
+  if (progress && progress->updated < live.attempt->started) progress->eta_seconds.reset();
+  live.progress = progress;
+
+  Job* job = snapshot_.Find(live.record.id);
+  job->expected_end.reset();
+  if (live.policy.timeout_ms > 0)
+    job->expected_end =
+        job->started + std::max<TimeMs>(0, live.policy.timeout_ms - live.record.run_ms);
+  if (!progress) return;
+  if (progress->eta_seconds)
+    job->expected_end =
+        std::min(job->expected_end.value_or(kNever),
+                 progress->updated + static_cast<TimeMs>(*progress->eta_seconds * 1000));
+  job->last_checkpoint.reset();
+  if (progress->last_checkpoint && *progress->last_checkpoint >= live.attempt->started)
+    job->last_checkpoint = progress->last_checkpoint;
+  MeasureRunning(live);
+}
+
+Controller::LiveJob& Controller::LiveNamed(JobId job) {
+  const auto at = live_.find(job);
+  if (at != live_.end()) return at->second;
+  const auto record = store_.FindJob(job);
+  if (!record) Fail(ErrorCode::kNoInput, "there is no job {}: `renzan jobs --all` lists them", job);
+  Fail(ErrorCode::kUsage, "job {} has ended already ({})", job, NameOf(record->state));
+}
+
+bool Controller::MayChange(const JobRecord& job, const Caller& caller) const {
+  return caller.uid == job.uid || IsOperator(caller);
+}
+
+void Controller::RequireOwner(const JobRecord& job, const Caller& caller) const {
+  if (!MayChange(job, caller))
+    Fail(ErrorCode::kNoPermission, "job {} belongs to {}: only they and the operator may do that",
+         job.id, job.user);
+}
+
+void Controller::RequireOperator(const Caller& caller) const {
+  if (!IsOperator(caller))
+    Fail(ErrorCode::kNoPermission,
+         "only the operator (the user whose daemon this is, or root) may do that");
+}
+
+NamedPlacement Controller::Named(const Placement& placement) const {
+  NamedPlacement named;
+  for (const Placed& placed : placement)
+    named.push_back({.node = snapshot_.nodes[placed.node].name, .workers = placed.workers});
+  return named;
+}
+
+}  // namespace renzan::cluster::local

@@ -1,0 +1,302 @@
+#pragma once
+
+// The daemon without its threads, sockets and clock: takes in what has happened (commands, attempts
+// that ended, time), lets the scheduler decide, and carries it out. For one thread, the loop's.
+//
+// Every transition is written to the store before it is carried out, so that a kill -9 between any
+// two steps leaves something that Recover() can finish. What is in memory follows the store: an
+// Error kIo of a full disk leaves both as they were.
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "renzan/base/clock.h"
+#include "renzan/base/error.h"
+#include "renzan/cluster/core/decisions.h"
+#include "renzan/cluster/core/validate/invariants.h"
+#include "renzan/cluster/local/agent.h"
+#include "renzan/cluster/local/controller/outcome.h"
+#include "renzan/cluster/local/controller/pool_history.h"
+#include "renzan/cluster/local/controller/run_status.h"
+#include "renzan/cluster/local/store/records.h"
+#include "renzan/cluster/local/store/store.h"
+#include "renzan/cluster/spec/cluster_config.h"
+#include "renzan/cluster/spec/job_spec.h"
+
+namespace renzan::cluster::local {
+
+// Who asks.
+struct Caller {
+  uid_t uid = 0;
+  gid_t gid = 0;
+  std::string name;
+};
+
+struct Submission {
+  spec::JobSpec spec;  // resolved: working_directory is absolute
+  std::string source, submit_dir;
+  std::string manifest;  // JSON
+  Caller caller;
+};
+
+// All that is known about a job, copied.
+struct JobView {
+  JobRecord record;
+  std::optional<Job> scheduled;  // while it has not ended
+  NamedPlacement placement;      // while it has workers
+  std::string reason;            // why it is pending, in a word
+  std::optional<RunProgress> progress;
+  Measured measured;
+  std::string warning;  // what its owner should know; else empty
+};
+
+// Of what is listed: jobs that have not ended, and the newest of the others.
+struct JobFilter {
+  EndedFilter ended;      // queue, user and state are those of all
+  int most_ended = 1000;  // of those that have ended
+};
+struct JobList {
+  std::vector<JobView> jobs;  // sorted by id; without specification and manifest
+  int64_t more = 0;           // have ended too, and are older
+};
+
+struct ControllerOptions {
+  std::string state_dir;
+  // Of the daemon: it and root may do everything.
+  uid_t uid = 0;
+  bool enforce_memory = true;  // as ClusterConfig says
+  std::function<Decisions(const Snapshot&)> schedule;
+  // What of the decisions may be carried out.
+  std::function<Validated(const Snapshot&, Decisions)> validate;
+  // Why a job can never run here; "" if it can.
+  std::function<std::string(const Snapshot&, const Job&)> why_infeasible;
+  spec::ClusterConfig::LimitsConfig limits = {};
+  TimeMs keep_ended_ms = 0;               // 0: for ever
+  TimeMs artifacts_timeout_ms = 600'000;  // of copying a job's artifacts
+  int keep_attempts = 10;                 // of a job that lives: directories with logs
+};
+
+class Controller {
+ public:
+  // `cluster` is the configured one, without jobs; store, agent and clock outlive the controller.
+  Controller(ControllerOptions options, Snapshot cluster, Store& store, Agent& agent,
+             const Clock& clock);
+
+  // Once, first of all: takes up what the daemon before has left. A job that the configuration has
+  // no place for any more is held (Job::held).
+  void Recover();
+
+  // --- What happens.
+  // Deals with what has changed and schedules if that could change anything. Returns when it wants
+  // to be called again at the latest (kNever: not by itself). Throws Error kData when the store is
+  // damaged; a full disk is logged and tried again.
+  TimeMs Turn();
+  // Processes to wait for: job and process. The end of one is to be reported.
+  const std::map<JobId, pid_t>& watched() const { return watched_; }
+  void ProcessEnded(JobId job) { changed_.insert(job); }
+
+  // --- Commands. Throw Error: kNoInput (no such thing), kNoPermission (also: beyond a limit),
+  // kUsage (not in this state), kConfig (a job that cannot run), kIo (disk full: nothing has
+  // changed).
+  JobId Submit(const Submission& submission);
+  RecordState Cancel(JobId job, const Caller& caller);
+  RecordState Preempt(JobId job, const Caller& caller);
+  void Checkpoint(JobId job, const Caller& caller);
+  // Nothing starts on the node any more, until it is restored; who runs there stays.
+  void Cordon(const std::string& node, const Caller& caller);
+  // The node vanishes after `notice_ms`; or nothing starts there until it is restored, who saves
+  // its work leaves, and who cannot may end.
+  void Drain(const std::string& node, std::optional<TimeMs> notice_ms, const Caller& caller);
+  void Lose(const std::string& node, const Caller& caller);
+  // False: it is lost and will be ready once its last worker has gone.
+  bool Restore(const std::string& node, const Caller& caller);
+  void Relax(const std::string& user, int64_t max_gpus, TimeMs for_ms, const Caller& caller);
+
+  // --- Questions.
+  // As of now.
+  const Snapshot& snapshot();
+  JobView View(JobId job);
+  // With `ended.before`, which asks for more, only those that have ended.
+  JobList List(const JobFilter& filter);
+  Store& store() { return store_; }
+  // Up to now.
+  UsageRecord UsageOf(JobId job);
+  // Of all jobs ever.
+  std::map<QueueAndUser, UsageRecord> UsageUntilNow();
+  std::vector<LoanRecord> LoansUntilNow();
+  const std::vector<PoolHistory>& pool_histories();
+  // What is wrong with the scheduler's last decisions, none of which were carried out; else empty.
+  const std::string& refused() const { return refused_; }
+  // What is wrong with jobs and nodes; decisions that touch them are not carried out.
+  const std::vector<std::string>& faults() const { return faults_; }
+  // Throws Error kNoPermission unless the caller may see and change the job.
+  void RequireOwner(const JobRecord& job, const Caller& caller) const;
+  void RequireOperator(const Caller& caller) const;
+  bool MayChange(const JobRecord& job, const Caller& caller) const;
+
+  std::string JobDirectory(JobId job) const;
+  std::string AttemptDirectory(JobId job, int attempt) const;
+  TimeMs Now() const;
+
+ private:
+  struct LiveJob {
+    JobRecord record;  // without specification and manifest, which are in the store
+    spec::JobSpec spec;
+    RetryPolicy policy;
+    std::optional<AttemptRecord> attempt;  // the one that has not ended
+    std::optional<RunProgress> progress;
+    TimeMs progress_read = 0;
+    TimeMs checkpoint_asked = 0;
+    std::optional<TimeMs> checkpoint_awaited;  // since when
+    TimeMs stop_asked = 0;  // of this attempt; 0: not, or by a daemon before this one
+    Measured measured;
+    int pruned = 0;            // attempts before this one have been removed
+    bool stop_untold = false;  // it has to stop and does not know
+    int64_t text_bytes = 0;    // of the specification and the manifest
+    // Its processes were gone when the daemon came up: the last that is known of them.
+    std::optional<TimeMs> lost_at;
+  };
+  // A job whose processes have ended and whose artifacts are being copied. It holds nothing.
+  struct Collection {
+    JobRecord record;
+    CollectionRecord then;
+    std::string from;
+    pid_t child = 0;                     // 0: none yet, or it has ended
+    TimeMs give_up_at = kNever;          // then it is killed
+    std::optional<std::string> problem;  // once it has ended: what went wrong, or ""
+  };
+
+  // controller_commands.cc
+  bool IsOperator(const Caller& caller) const;
+  void RequireWithinLimits(const Submission& submission, int64_t text_bytes) const;
+  JobId Take(const Submission& submission);
+  static int64_t ForgetTexts(JobRecord& record);
+
+  // controller_recover.cc
+  void RecoverNodes();
+  void RecoverPools();
+  void RecoverJob(JobRecord record);
+  void Adopt(LiveJob& live, Job& job);
+  int NodeForLeftOver(const NodeShare& share, const Job& job);
+  Job MakeRecoveredJob(const JobRecord& record, const spec::JobSpec& spec);
+  Job MakeHeldJob(const JobRecord& record, spec::JobSpec spec, const std::string& why);
+  static spec::JobSpec SpecFromRecord(const JobRecord& record);
+
+  // controller_end.cc
+  void FinishEnded();
+  AttemptReport ReportOn(const LiveJob& live);
+  void KillLeftOvers(JobId job, const std::string& directory);
+  void Finish(LiveJob& live, const std::optional<AttemptEnd>& end);
+  void Release(Job& job);
+  void Forget(JobId job);
+  void DropUnusedShapes();
+  bool Fits(const Job& job, const Placement& placement) const;
+
+  // controller_collect.cc
+  void Collect(const JobRecord& record, const CollectionRecord& then, const std::string& from);
+  void RecoverCollection(JobRecord record);
+  void AdvanceCollections();
+  void Advance(Collection& collection);
+  void FinishCollection(const Collection& collection);
+  TimeMs NextCollectionEvent() const;
+
+  // controller_decisions.cc
+  void Decide();
+  void CarryOut(const Decisions& decisions);
+  bool StartJob(LiveJob& live, const Placement& placement, bool backfill);
+  AttemptPlan PlanOf(const LiveJob& live) const;
+  NamedPlacement WithDevices(const Placement& placement, int64_t gpus_per_worker) const;
+  void PrepareDirectories(const LiveJob& live);
+  void VoidAttempt(LiveJob& live, const std::string& why);
+  void PreemptJob(LiveJob& live, const std::string& reason, JobId on_behalf_of);
+  void ResizeJob(LiveJob& live, const NamedPlacement& target, JobId on_behalf_of);
+  // Writes down that it has to stop, as `record` and `attempt` say, and tells it.
+  void StopJob(LiveJob& live, JobRecord record, AttemptRecord attempt);
+  void AskToStop(LiveJob& live);
+  double GraceOf(const LiveJob& live) const;
+  void BuyNodes(const ScaleOut& scale);
+  void GiveBack(int node);
+
+  // controller_nodes.cc
+  void AdvanceNodes();
+  int FindNode(const std::string& name) const;  // -1: there is none
+  int NodeNamed(const std::string& name) const;
+  int NodeInService(const std::string& name) const;
+  void SetNode(int node, NodeState state, TimeMs until);
+  void Vanish(int node);
+  void EndWorkersOn(int node);
+  void TellStoppingJobs(int node);
+  bool EndOnLostNode(LiveJob& live, const std::string& node);
+  bool InUse(int node) const;
+  TimeMs NextNodeEvent() const;
+
+  // controller_measured.cc
+  void AskForCheckpoint(LiveJob& live);
+  TimeMs AwaitCheckpoints();
+  void MeasureRunning(LiveJob& live);
+  void MeasureStop(LiveJob& live, const AttemptEnd& end);
+  void Remember(LiveJob& live, const Measured& measured);
+  void ObserveNodes();
+  void CountInterruption(int node);
+
+  // controller_retention.cc
+  void RemoveOldFiles();
+  void FindOldAttempts(LiveJob& live);
+  void StartPruning();
+  void StartRemoving();
+  void FinishRemoving();
+
+  // controller_usage.cc
+  UsageRecord UsageSince(const Job& job, TimeMs until) const;
+  void Account(TimeMs until);  // within a transaction
+  std::vector<LoanRecord> LoansSince(double seconds);
+
+  void ClockWentBack(TimeMs now);
+  void ReadProgress(LiveJob& live, TimeMs not_older_than);
+  // The job's next state, as one transaction; usage is counted up to `until` first.
+  void Commit(const JobRecord& record, const std::optional<AttemptRecord>& attempt,
+              const std::string& kind, const std::string& text, TimeMs until,
+              const CollectionRecord* collection = nullptr);
+  LiveJob& LiveNamed(JobId job);
+  JobView ViewOf(const JobRecord& record);
+  NamedPlacement Named(const Placement& placement) const;
+
+  const ControllerOptions options_;
+  Snapshot snapshot_;
+  Store& store_;
+  Agent& agent_;
+  const Clock& clock_;
+
+  JobId last_job_ = 0;
+  std::map<JobId, LiveJob> live_;  // that have not ended
+  std::map<JobId, pid_t> watched_;
+  std::map<JobId, Collection> collections_;
+  std::vector<pid_t> abandoned_;  // copying children that were killed, and do not die at once
+  std::set<JobId> changed_;       // whose process has ended
+  std::set<int> vanishing_;       // nodes that are gone once their last worker is
+  std::set<int> untold_;          // of those, whose workers may not all have been told
+  std::set<int> restored_;        // of those, that are ready again then
+  std::map<JobId, Wait> waits_;   // of the last pass
+  std::string refused_;
+  std::vector<std::string> faults_;
+  bool dirty_ = true;  // the scheduler has not seen everything
+  TimeMs look_again_ = kNever;
+  TimeMs retry_at_ = kNever;  // after an error of the disk
+  TimeMs accounted_until_ = 0;
+  std::vector<PoolHistory> pools_;  // in the order of Snapshot::pools
+  TimeMs nodes_observed_until_ = 0;
+  TimeMs last_turn_ = 0;
+
+  pid_t remover_ = 0;                      // removes directories
+  std::vector<std::string> old_attempts_;  // directories that are to be removed
+  std::vector<JobId> removing_;            // jobs that are to be forgotten
+  std::set<JobId> irremovable_;            // are not tried again by this daemon
+  TimeMs forget_at_ = 0;                   // looks for jobs to be forgotten
+};
+
+}  // namespace renzan::cluster::local

@@ -1,0 +1,178 @@
+#include <algorithm>
+#include <utility>
+
+#include "renzan/base/log.h"
+#include "renzan/cluster/local/controller/accounting.h"
+#include "renzan/cluster/local/controller/controller.h"
+#include "renzan/cluster/local/controller/job_policy.h"
+
+namespace renzan::cluster::local {
+namespace {
+
+// An attempt that ran for so long has got somewhere: setbacks are counted anew.
+constexpr TimeMs kProgressMs = 600'000;
+
+}  // namespace
+
+void Controller::FinishEnded() {
+  struct Ended {
+    TimeMs time;
+    JobId job;
+    std::optional<AttemptEnd> end;
+  };
+  std::vector<Ended> ended;
+  std::vector<JobId> never_began;
+  const std::set<JobId> changed = std::exchange(changed_, {});
+  for (const JobId id : changed) {
+    const auto at = live_.find(id);
+    if (at == live_.end() || !at->second.attempt) continue;
+    LiveJob& live = at->second;
+    const AttemptReport report = ReportOn(live);
+    if (report.phase == AttemptPhase::kStarting || report.phase == AttemptPhase::kRunning) {
+      // It has been asked for too early.
+      changed_.insert(id);
+      retry_at_ = snapshot_.now + 1000;
+      if (live.stop_untold) AskToStop(live);
+      continue;
+    }
+    if (report.phase == AttemptPhase::kNone) {
+      never_began.push_back(id);
+      continue;
+    }
+    const TimeMs time = report.end ? report.end->ended_ms : live.lost_at.value_or(snapshot_.now);
+    ended.push_back({time, id, report.end});
+  }
+  changed_.insert(never_began.begin(), never_began.end());
+  for (const Ended& each : ended) changed_.insert(each.job);
+  for (const JobId id : never_began) VoidAttempt(live_.at(id), "it could not be started");
+  // In the order in which they ended, so that every moment is accounted to who ran then.
+  std::sort(ended.begin(), ended.end(),
+            [](const Ended& a, const Ended& b) { return a.time < b.time; });
+  for (const Ended& each : ended) {
+    Finish(live_.at(each.job), each.end);
+    changed_.erase(each.job);
+  }
+}
+
+// What cannot be looked at now counts as running, and is looked at again.
+AttemptReport Controller::ReportOn(const LiveJob& live) {
+  try {
+    return agent_.Report(AttemptDirectory(live.record.id, live.attempt->number));
+  } catch (const Error& error) {
+    LogWarning("job {}: {}", live.record.id, error.what());
+    return {.phase = AttemptPhase::kRunning};
+  }
+}
+
+void Controller::KillLeftOvers(JobId job, const std::string& directory) {
+  try {
+    if (const int left = agent_.CleanUp(directory); left > 0)
+      LogWarning("job {}: killed {} processes that its keeper left behind", job, left);
+  } catch (const Error& error) {
+    LogWarning("job {}: nobody knows what its keeper left behind: {}", job, error.what());
+  }
+}
+
+void Controller::Finish(LiveJob& live, const std::optional<AttemptEnd>& end) {
+  const JobId id = live.record.id;
+  const std::string directory = AttemptDirectory(id, live.attempt->number);
+  if (!end) KillLeftOvers(id, directory);
+  const Outcome outcome = end ? OutcomeOf(live.record, *live.attempt, *end, live.policy)
+                              : OutcomeOfLost(live.record, live.policy);
+  if (end) MeasureStop(live, *end);
+  JobRecord record = live.record;
+  AttemptRecord attempt = *live.attempt;
+  const TimeMs ended = end ? end->ended_ms : live.lost_at.value_or(snapshot_.now);
+  const TimeMs ran = end ? end->ran_ms : std::max<TimeMs>(0, ended - attempt.started);
+  attempt.ended = ended;
+  attempt.ended_by = end ? NameOf(end->by) : "lost";
+  attempt.message = end ? end->message : outcome.text;
+  if (end) attempt.exit_code = record.exit_code = end->exit_code;
+  record.message = attempt.message;
+  record.run_ms += ran;
+  record.failures += outcome.failure;
+  record.setbacks = !outcome.setback ? 0 : ran >= kProgressMs ? 1 : record.setbacks + 1;
+  record.eligible_at = snapshot_.now + outcome.backoff_ms;
+  record.state = HasEnded(outcome.state) ? outcome.state : RecordState::kPending;
+  CollectionRecord then{.job = id, .becomes = record.state, .ended = ended, .text = outcome.text};
+  const bool collects = HasEnded(record.state) && !ArtifactsPathOf(live.spec).empty();
+  if (collects) {
+    record.state = RecordState::kCollecting;
+    Commit(record, attempt, NameOf(record.state),
+           fmt::format("{}; its artifacts are being collected", outcome.text),
+           std::min(ended, snapshot_.now), &then);
+  } else {
+    if (HasEnded(record.state)) record.ended = ended;
+    Commit(record, attempt, NameOf(record.state), outcome.text, std::min(ended, snapshot_.now));
+  }
+
+  live.record = record;
+  live.attempt.reset();
+  live.checkpoint_awaited.reset();
+  live.lost_at.reset();
+  watched_.erase(id);
+  Job* job = snapshot_.Find(id);
+  job->eligible_at = outcome.backoff_ms == 0 ? 0 : record.eligible_at;
+  const Placement target = job->target;
+  Release(*job);
+  if (HasEnded(outcome.state)) {
+    const std::string from = ArtifactsPathOf(live.spec);
+    Forget(id);
+    if (collects) Collect(record, then, from);
+  } else if (outcome.state == RecordState::kResizing && !target.empty() && Fits(*job, target)) {
+    StartJob(live, target, false);
+  }
+}
+
+bool Controller::Fits(const Job& job, const Placement& placement) const {
+  const Resources& per_worker = snapshot_.shapes[job.shape].per_worker;
+  return std::all_of(placement.begin(), placement.end(), [&](const Placed& placed) {
+    const Node& node = snapshot_.nodes[placed.node];
+    return node.state == NodeState::kReady &&
+           (UsedOn(snapshot_, placed.node) + per_worker * placed.workers).FitsIn(node.capacity);
+  });
+}
+
+// Its nodes are free again.
+void Controller::Release(Job& job) {
+  const Placement placement = std::exchange(job.placement, {});
+  job.target.clear();
+  job.state = JobState::kPending;
+  job.stopping_for = 0;
+  job.backfilled = false;
+  job.last_checkpoint.reset();
+  job.expected_end.reset();
+  watched_.erase(job.id);
+  for (const Placed& placed : placement) {
+    if (InUse(placed.node)) continue;
+    snapshot_.nodes[placed.node].idle_since = snapshot_.now;
+    untold_.erase(placed.node);
+    if (vanishing_.erase(placed.node) == 0) continue;
+    Node& node = snapshot_.nodes[placed.node];
+    node.state = restored_.erase(placed.node) ? NodeState::kReady : NodeState::kGone;
+    node.until = kNever;
+  }
+}
+
+void Controller::Forget(JobId job) {
+  live_.erase(job);
+  watched_.erase(job);
+  waits_.erase(job);
+  std::erase_if(snapshot_.jobs, [&](const Job& each) { return each.id == job; });
+  DropUnusedShapes();
+}
+
+// A pass looks at every shape. Not at every end, so that a job like the last one finds its shape.
+void Controller::DropUnusedShapes() {
+  if (snapshot_.shapes.size() < 2 * snapshot_.jobs.size() + 100) return;
+  std::vector<Shape> used;
+  std::map<int, int> now_at;
+  for (Job& job : snapshot_.jobs) {
+    const auto [at, is_new] = now_at.insert({job.shape, static_cast<int>(used.size())});
+    if (is_new) used.push_back(snapshot_.shapes[job.shape]);
+    job.shape = at->second;
+  }
+  snapshot_.shapes = std::move(used);
+}
+
+}  // namespace renzan::cluster::local

@@ -1,0 +1,217 @@
+// What users may not do to each other, and what does not grow for ever.
+
+#include <filesystem>
+
+#include "renzan/base/file.h"
+#include "renzan/cluster/local/controller/controller_for_test.h"
+
+namespace renzan::cluster::local {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+
+constexpr TimeMs kDay = 86'400'000;
+
+class LimitsTest : public ControllerTest {
+ protected:
+  // The message of the error that submitting it meets; "" when it is taken.
+  std::string Refusal(const std::string& lines, const Caller& caller) {
+    try {
+      Submit("command: [a]\nresources: {gpu: 1}\n" + lines, caller);
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::kNoPermission);
+      return error.what();
+    }
+    return "";
+  }
+  void RunToTheEnd(JobId job) {
+    CreateDirectories(DirectoryOf(job));
+    End(job, EndedBy::kItself, 0);
+  }
+  // Children that remove directories end as soon as they have begun.
+  void SettleWithRemovals() {
+    agent_.copy_status = 0;
+    for (size_t before = 0; before != agent_.removed.size() + 1;) {
+      before = agent_.removed.size() + 1;
+      Settle();
+      controller_->ProcessEnded(0);
+      Settle();
+    }
+  }
+  double UsedBy(const std::string& user) {
+    return controller_->UsageUntilNow()[{"default", user}].gpu_seconds;
+  }
+};
+
+TEST_F(LimitsTest, OfUsersAndNotOfTheOperator) {
+  if (::geteuid() != 0) GTEST_SKIP() << "without root, ann is the operator";
+  config_.limits = {.max_priority = 5, .max_pending_jobs = 3, .not_preemptible = false};
+  Restart();
+  EXPECT_THAT(Refusal("priority: 6", ann_), HasSubstr("at most 5 (the operator may"));
+  EXPECT_THAT(Refusal("grand_challenge: true", ann_), HasSubstr("limits.grand_challenge"));
+  EXPECT_THAT(Refusal("preemptible: false", ann_), HasSubstr("limits.not_preemptible"));
+  for (const char* each : {"priority: 6", "grand_challenge: true", "preemptible: false"})
+    EXPECT_EQ(Refusal(each, operator_), "");
+  EXPECT_EQ(Refusal("priority: 5", ann_), "");
+
+  config_.limits = {.max_pending_specs = "1MiB"};
+  Restart();
+  for (const NodeShare& share : {NodeShare{"own-0"}, NodeShare{"own-1"}})
+    controller_->Cordon(share.node, operator_);
+  const std::string large = "environment: {DATA: " + std::string(300'000, 'x') + "}";
+  for (int job = 0; job < 3; ++job) EXPECT_EQ(Refusal(large, ann_), "");
+  EXPECT_THAT(Refusal(large, ann_), HasSubstr("limits.max_pending_specs"));
+  EXPECT_EQ(Refusal(large, operator_), "");
+  Restart();  // what was taken before counts
+  EXPECT_THAT(Refusal(large, ann_), HasSubstr("limits.max_pending_specs"));
+  for (const char* node : {"own-0", "own-1"}) controller_->Restore(node, operator_);
+
+  config_.limits = {.not_preemptible = true, .grand_challenge = true};
+  Restart();
+  EXPECT_EQ(Refusal("grand_challenge: true", ann_), "");
+  EXPECT_EQ(Refusal("preemptible: false", ann_), "");
+}
+
+TEST_F(LimitsTest, OnlySoManyJobsOfAUserWait) {
+  if (::geteuid() != 0) GTEST_SKIP() << "without root, ann is the operator";
+  config_.limits.max_pending_jobs = 2;
+  Restart();
+  EXPECT_EQ(Refusal("", ann_), "");
+  EXPECT_EQ(Refusal("", ann_), "");
+  EXPECT_THAT(Refusal("", ann_), HasSubstr("you have 2 pending jobs, and may have at most 2"));
+  EXPECT_EQ(Refusal("", bob_), "");
+  Settle();  // they run
+  EXPECT_EQ(Refusal("", ann_), "");
+}
+
+TEST_F(LimitsTest, ARefusedJobLeavesNothingInTheSnapshot) {
+  const Snapshot before = controller_->snapshot();
+  EXPECT_THROW(Submit("command: [a]\nreplicas: 100\nresources: {gpu: 3}", operator_), Error);
+  EXPECT_THROW(Submit("command: [a]\nqueue: nowhere", operator_), Error);
+  EXPECT_THAT(controller_->snapshot().shapes, SizeIs(before.shapes.size()));
+  EXPECT_THAT(controller_->snapshot().users, SizeIs(before.users.size()));
+}
+
+TEST_F(LimitsTest, ShapesOfJobsThatHaveEndedGo) {
+  const JobId kept = Submit("command: [a]\nresources: {cpu: 1.5}");
+  Settle();
+  for (int i = 1; i <= 300; ++i) {
+    scripted_ = Decisions{};
+    controller_->Cancel(Submit(fmt::format("command: [a]\nresources: {{memory: {}MiB}}", i)), ann_);
+  }
+  const Snapshot& snapshot = controller_->snapshot();
+  EXPECT_LT(snapshot.shapes.size(), 110u);
+  EXPECT_EQ(snapshot.shapes[snapshot.Find(kept)->shape].per_worker[kCpu], 1500);
+}
+
+TEST_F(LimitsTest, OldJobsAreForgottenAndTheirUsageIsNot) {
+  keep_ended_ms_ = 30 * kDay;
+  Restart();
+  const JobId old = Submit("command: [a]\nresources: {gpu: 2}");
+  Settle();
+  RunToTheEnd(old);
+  const double used = UsedBy("ann");
+  EXPECT_GT(used, 0);
+  clock_.seconds += 20 * 86400;
+  const JobId young = Submit("command: [a]\nresources: {gpu: 1}");
+  Settle();
+  RunToTheEnd(young);
+  const double used_later = UsedBy("ann");
+  EXPECT_THAT(agent_.removed, IsEmpty());
+  clock_.seconds += 11 * 86400;
+  agent_.copy_status = std::nullopt;  // takes its time
+  Settle();
+  EXPECT_THAT(agent_.removed, ElementsAre(ElementsAre(controller_->JobDirectory(old))));
+  EXPECT_EQ(State(old), RecordState::kDone);
+  EXPECT_EQ(controller_->watched().size(), 1u);
+  agent_.copy_status = 0;
+  controller_->ProcessEnded(0);
+  Settle();
+  EXPECT_THROW(controller_->View(old), Error);
+  EXPECT_THAT(store_->Events(old), IsEmpty());
+  EXPECT_THAT(store_->Attempts(old), IsEmpty());
+  EXPECT_EQ(State(young), RecordState::kDone);
+  EXPECT_THAT(controller_->watched(), IsEmpty());
+  EXPECT_DOUBLE_EQ(UsedBy("ann"), used_later);
+  Restart();
+  EXPECT_DOUBLE_EQ(UsedBy("ann"), used_later);
+}
+
+// Killed after the directories have gone, and before the store knows.
+TEST_F(LimitsTest, ForgettingIsFinishedAfterARestart) {
+  keep_ended_ms_ = kDay;
+  Restart();
+  const JobId job = Submit("command: [a]\nresources: {gpu: 2}");
+  Settle();
+  RunToTheEnd(job);
+  const double used = UsedBy("ann");
+  clock_.seconds += 2 * 86400;
+  controller_->Turn();
+  EXPECT_FALSE(FileExists(controller_->JobDirectory(job)));
+  Restart();
+  EXPECT_EQ(State(job), RecordState::kDone);
+  EXPECT_DOUBLE_EQ(UsedBy("ann"), used);
+  SettleWithRemovals();
+  EXPECT_THROW(controller_->View(job), Error);
+  EXPECT_DOUBLE_EQ(UsedBy("ann"), used);
+  // Also when it was the last one, its number is not given again.
+  Restart();
+  EXPECT_EQ(Submit("command: [a]"), job + 1);
+}
+
+TEST_F(LimitsTest, WhatCannotBeRemovedIsKeptAndInNobodysWay) {
+  keep_ended_ms_ = kDay;
+  Restart();
+  std::vector<JobId> jobs;
+  for (int i = 0; i < 70; ++i) {
+    jobs.push_back(Submit("command: [a]\nresources: {gpu: 1}"));
+    Settle();
+    RunToTheEnd(jobs.back());
+  }
+  agent_.irremovable = controller_->JobDirectory(jobs[3]);
+  clock_.seconds += 2 * 86400;
+  SettleWithRemovals();
+  EXPECT_EQ(State(jobs[3]), RecordState::kDone);
+  EXPECT_EQ(controller_->List({}).jobs.size(), 1u);
+  EXPECT_THAT(agent_.removed, SizeIs(3));  // a few at a time
+}
+
+TEST_F(LimitsTest, ListsTheNewestOfThoseThatHaveEnded) {
+  std::vector<JobId> ended;
+  for (int i = 0; i < 5; ++i) {
+    ended.push_back(Submit("command: [a]\nresources: {gpu: 1}"));
+    Settle();
+    RunToTheEnd(ended.back());
+  }
+  const JobId running = Submit("command: [a]\nresources: {gpu: 1}");
+  Settle();
+  const auto ids = [](const JobList& list) {
+    std::vector<JobId> all;
+    for (const JobView& job : list.jobs) all.push_back(job.record.id);
+    return all;
+  };
+  const JobList newest = controller_->List({.most_ended = 2});
+  EXPECT_THAT(ids(newest), ElementsAre(ended[3], ended[4], running));
+  EXPECT_EQ(newest.more, 3);
+  EXPECT_EQ(newest.jobs[0].record.spec, "");
+  EXPECT_EQ(newest.jobs[2].record.manifest, "");
+  const JobList older = controller_->List({.ended = {.before = ended[3]}, .most_ended = 2});
+  EXPECT_THAT(ids(older), ElementsAre(ended[1], ended[2]));
+  EXPECT_EQ(older.more, 1);
+  const TimeMs last_end = *Record(ended[4]).ended;
+  EXPECT_THAT(ids(controller_->List({.ended = {.since = last_end}})),
+              ElementsAre(ended[4], running));
+  EXPECT_THAT(ids(controller_->List({.ended = {.state = RecordState::kRunning}})),
+              ElementsAre(running));
+  EXPECT_THAT(ids(controller_->List(
+                  {.ended = {.queue = "default", .user = "ann", .state = RecordState::kDone},
+                   .most_ended = 1})),
+              ElementsAre(ended[4]));
+  EXPECT_THAT(ids(controller_->List({.ended = {.user = "bob"}})), IsEmpty());
+}
+
+}  // namespace
+}  // namespace renzan::cluster::local

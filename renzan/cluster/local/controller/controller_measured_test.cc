@@ -1,0 +1,183 @@
+#include <fstream>
+
+#include "renzan/cluster/local/controller/controller_for_test.h"
+
+namespace renzan::cluster::local {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr const char* kObeying =
+    "command: [train]\nresources: {gpu: 4}\ncheckpoint: {on_stop: true, on_request: true}";
+
+class MeasuredTest : public ControllerTest {
+ protected:
+  // What the job says about itself, times in seconds from now.
+  void Say(JobId job, std::optional<double> last_checkpoint, std::optional<double> working_since) {
+    const std::string path = fmt::format("{}/run/status.json", controller_->JobDirectory(job));
+    const auto time = [&](std::optional<double> in) {
+      return in ? fmt::format("{}", clock_.seconds + *in) : "null";
+    };
+    std::ofstream(path) << fmt::format(
+        R"({{"step": 5, "steps": 9, "last_checkpoint": {{"time": {}}}, "working_since": {},
+            "updated": {}}})",
+        time(last_checkpoint), time(working_since), clock_.seconds);
+    // Anybody else's file would not be believed.
+    EXPECT_EQ(::chown(path.c_str(), ann_.uid, ann_.gid), 0);
+  }
+  const Job& Scheduled(JobId job) { return *controller_->snapshot().Find(job); }
+  double Hazard() { return controller_->snapshot().pools[0].interruptions_per_hour; }
+};
+
+TEST_F(MeasuredTest, ACheckpointFromTheRequestToItsEnd) {
+  const JobId job = Submit(kObeying);
+  Settle();
+  const TimeMs assumed = Scheduled(job).checkpoint_cost_ms;
+  clock_.seconds += 100;
+  controller_->Checkpoint(job, ann_);
+  EXPECT_EQ(controller_->Turn(), controller_now() + 1000);  // it is looked for
+  clock_.seconds += 20;
+  Say(job, -30, {});  // one of its own, from before
+  controller_->Turn();
+  EXPECT_EQ(Scheduled(job).checkpoint_cost_ms, assumed);
+  clock_.seconds += 5;
+  Say(job, -3, {});
+  controller_->Turn();
+  EXPECT_EQ(Scheduled(job).checkpoint_cost_ms, 22'000);
+  EXPECT_EQ(controller_->View(job).measured.checkpoint_ms, 22'000);
+  EXPECT_GT(controller_->Turn(), controller_now() + 1000);
+  Restart();
+  EXPECT_EQ(Scheduled(job).checkpoint_cost_ms, 22'000);
+}
+
+TEST_F(MeasuredTest, ACheckpointThatNeverComesIsNotLookedForForEver) {
+  const JobId job = Submit(kObeying);
+  Settle();
+  controller_->Checkpoint(job, ann_);
+  EXPECT_EQ(controller_->Turn(), controller_now() + 1000);
+  clock_.seconds += 601;
+  EXPECT_GT(controller_->Turn(), controller_now() + 1000);
+}
+
+TEST_F(MeasuredTest, AStopThatSavedTheWork) {
+  const JobId job = Submit(kObeying);
+  Settle();
+  controller_->Preempt(job, ann_);
+  clock_.seconds += 41;
+  End(job, EndedBy::kRequest, 75);
+  EXPECT_EQ(Scheduled(job).checkpoint_cost_ms, 42'000);
+  // Shorter ones are believed by halves.
+  controller_->Preempt(job, ann_);
+  End(job, EndedBy::kRequest, 75);
+  EXPECT_EQ(Scheduled(job).checkpoint_cost_ms, 21'000);
+}
+
+TEST_F(MeasuredTest, AStopThatSavedNothingMeasuresNothing) {
+  const JobId job = Submit(std::string(kObeying) + "\nretries: 5\nretry_backoff: 0s");
+  Settle();
+  const TimeMs assumed = Scheduled(job).checkpoint_cost_ms;
+  controller_->Preempt(job, ann_);
+  clock_.seconds += 41;
+  End(job, EndedBy::kRequest, 137);
+  EXPECT_EQ(Scheduled(job).checkpoint_cost_ms, assumed);
+}
+
+TEST_F(MeasuredTest, AStopThatWasCutShortSaysThatTheCheckpointIsTooLong) {
+  const JobId job = Submit(kObeying);
+  Settle();
+  const TimeMs started = controller_now();
+  controller_->Preempt(job, ann_);
+  clock_.seconds += 30;
+  agent_.End(DirectoryOf(job), EndedBy::kRequest, 137, started, controller_now());
+  agent_.runs[DirectoryOf(job)].report.end->killed_after_seconds = 30;
+  controller_->ProcessEnded(job);
+  Settle();
+  EXPECT_FALSE(SavesWhenStopped(Scheduled(job)));
+  std::string told;
+  for (const EventRecord& event : store_->Events(job))
+    told += event.kind + ": " + event.text + "\n";
+  EXPECT_THAT(told,
+              HasSubstr("slow_checkpoint: saving its work takes more than 30 s, longer than its "
+                        "grace of 30 s"));
+  EXPECT_THAT(told, HasSubstr("it was killed after its grace of 30 s"));
+  Restart();
+  Settle();
+  EXPECT_FALSE(SavesWhenStopped(Scheduled(job)));
+  EXPECT_THAT(controller_->View(job).warning, HasSubstr("longer than its grace of 30 s"));
+  // A quick one on request says nothing about the one at a stop.
+  controller_->Checkpoint(job, ann_);
+  clock_.seconds += 2;
+  Say(job, -1, {});
+  Settle();
+  EXPECT_EQ(controller_->View(job).measured.checkpoint_ms, 1000);
+  EXPECT_FALSE(SavesWhenStopped(Scheduled(job)));
+  // A stop in time does.
+  controller_->Preempt(job, ann_);
+  End(job, EndedBy::kRequest, 75);
+  EXPECT_TRUE(SavesWhenStopped(Scheduled(job)));
+  EXPECT_EQ(controller_->View(job).warning, "");
+}
+
+TEST_F(MeasuredTest, AStartUpToTheFirstStep) {
+  const JobId job = Submit(kObeying);
+  Settle();
+  clock_.seconds += 10;
+  Say(job, {}, -3);
+  controller_->View(job);
+  EXPECT_EQ(Scheduled(job).restart_cost_ms, 7'000);
+  controller_->Preempt(job, ann_);
+  End(job, EndedBy::kRequest, 75);
+  clock_.seconds += 10;
+  Say(job, {}, -15);  // left there by the attempt before
+  controller_->View(job);
+  EXPECT_EQ(Scheduled(job).restart_cost_ms, 7'000);
+}
+
+TEST_F(MeasuredTest, AnAttemptThatNobodyLookedAtIsMeasuredAtItsEnd) {
+  const JobId job = Submit(kObeying);
+  Settle();
+  clock_.seconds += 0.5;
+  Say(job, {}, -0.25);
+  controller_->Preempt(job, ann_);
+  End(job, EndedBy::kRequest, 75);
+  EXPECT_EQ(Scheduled(job).restart_cost_ms, 250);
+}
+
+TEST_F(MeasuredTest, HowOftenNodesOfAPoolAreInterrupted) {
+  EXPECT_EQ(Hazard(), 0);
+  clock_.seconds += 3600 * 60;  // of two nodes
+  controller_->Lose("own-0", operator_);
+  EXPECT_DOUBLE_EQ(Hazard(), 1.0 / (24 + 120));
+  controller_->Drain("own-1", 120'000, operator_);
+  EXPECT_DOUBLE_EQ(Hazard(), 2.0 / (24 + 120));
+  clock_.seconds += 120;
+  Settle();  // it is gone: the same interruption
+  EXPECT_NEAR(Hazard(), 2.0 / (24 + 120), 0.0001);
+  clock_.seconds += 3600 * 1000;  // without nodes
+  Restart();
+  EXPECT_NEAR(Hazard(), 2.0 / (24 + 120), 0.0001);
+  EXPECT_EQ(controller_->pool_histories()[0].seen.interruptions, 2);
+}
+
+TEST_F(MeasuredTest, AnOperatorWhoEmptiesANodeInterruptsNobody) {
+  controller_->Drain("own-0", std::nullopt, operator_);
+  EXPECT_EQ(Hazard(), 0);
+  controller_->Lose("own-0", operator_);
+  EXPECT_GT(Hazard(), 0);
+}
+
+TEST_F(MeasuredTest, RefusedDecisionsAreSaidAndMadeAgain) {
+  Submit(kObeying);
+  scripted_ = Decisions{};
+  scripted_->starts = {{.job = 1, .placement = {{0, 2}}}};  // more than it asks for, and than fit
+  EXPECT_EQ(controller_->Turn(), controller_now() + 10'000);
+  EXPECT_FALSE(controller_->refused().empty());
+  EXPECT_EQ(State(1), RecordState::kPending);
+  clock_.seconds += 10;
+  Settle();
+  EXPECT_EQ(State(1), RecordState::kRunning);
+  EXPECT_EQ(controller_->refused(), "");
+}
+
+}  // namespace
+}  // namespace renzan::cluster::local

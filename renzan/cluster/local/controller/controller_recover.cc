@@ -1,0 +1,224 @@
+#include <algorithm>
+#include <charconv>
+
+#include "renzan/base/log.h"
+#include "renzan/cluster/local/controller/accounting.h"
+#include "renzan/cluster/local/controller/controller.h"
+#include "renzan/cluster/local/controller/job_policy.h"
+#include "renzan/cluster/local/controller/measured.h"
+#include "renzan/cluster/spec/cluster_config.h"
+
+namespace renzan::cluster::local {
+
+void Controller::Recover() {
+  snapshot_.now = Now();
+  last_job_ = store_.LastJob();
+  // The daemon may have been away: those that ran meanwhile are counted, from where it stopped.
+  accounted_until_ = store_.AccountedUntil().value_or(snapshot_.now);
+  last_turn_ = accounted_until_;  // before which the clock should not be
+  for (const RelaxationRecord& record : store_.Relaxations())
+    if (record.relaxation.until > snapshot_.now)
+      snapshot_.users[snapshot_.InternUser(record.user)].relaxations.push_back(record.relaxation);
+  RecoverNodes();
+  RecoverPools();
+  for (JobRecord& record : store_.UnfinishedJobs()) RecoverJob(std::move(record));
+}
+
+// Bought nodes are named after their pool and number. Those of a pool that the configuration does
+// not have any more come back only where workers still stand on them (NodeForLeftOver).
+void Controller::RecoverNodes() {
+  for (const NodeRecord& record : store_.Nodes()) {
+    auto at = std::find_if(snapshot_.nodes.begin(), snapshot_.nodes.end(),
+                           [&](const Node& node) { return node.name == record.name; });
+    if (at == snapshot_.nodes.end()) {
+      const auto pool = std::find_if(snapshot_.pools.begin(), snapshot_.pools.end(),
+                                     [&](const Pool& each) { return each.name == record.pool; });
+      int number = 0;
+      const char* end = record.name.data() + record.name.size();
+      const size_t digits = record.name.rfind('-') + 1;
+      if (pool == snapshot_.pools.end() ||
+          std::from_chars(record.name.data() + digits, end, number).ptr != end ||
+          number >= pool->max_nodes)
+        continue;
+      snapshot_.nodes.push_back(
+          spec::MakeNode(snapshot_, static_cast<int>(pool - snapshot_.pools.begin()), number));
+      at = snapshot_.nodes.end() - 1;
+    }
+    at->state = record.state;
+    at->until = record.until;
+  }
+}
+
+// How long a machine without a daemon had its nodes nobody has observed.
+void Controller::RecoverPools() {
+  for (const Pool& pool : snapshot_.pools)
+    pools_.push_back({.stated_per_hour = pool.interruptions_per_hour, .seen = {.name = pool.name}});
+  for (const PoolRecord& record : store_.Pools())
+    for (PoolHistory& pool : pools_)
+      if (pool.seen.name == record.name) pool.seen = record;
+  nodes_observed_until_ = snapshot_.now;
+  ObserveNodes();
+}
+
+Job Controller::MakeRecoveredJob(const JobRecord& record, const spec::JobSpec& spec) {
+  const bool has_queue =
+      std::any_of(snapshot_.queues.begin(), snapshot_.queues.end(),
+                  [&](const Queue& queue) { return queue.name == record.queue; });
+  if (!has_queue) {
+    LogWarning("the configuration no longer has queue {}: its jobs wait until it is back",
+               record.queue);
+    snapshot_.queues.push_back({.name = record.queue, .ceiling = {}});
+  }
+  try {
+    return spec::MakeJob(snapshot_, spec, record.user, record.id, record.submitted);
+  } catch (const Error& error) {
+    return MakeHeldJob(record, spec, error.what());
+  }
+}
+
+// One whose specification names what this configuration does not have. If it runs it may end; it is
+// not started again until somebody puts that right.
+Job Controller::MakeHeldJob(const JobRecord& record, spec::JobSpec spec, const std::string& why) {
+  spec.resources.other.clear();
+  spec.constraints.topology.clear();
+  spec.constraints.topology_required = false;
+  Job job = spec::MakeJob(snapshot_, spec, record.user, record.id, record.submitted);
+  job.held = fmt::format(
+      "the configuration has changed since it was submitted ({}): start the daemon with the one "
+      "that it was submitted under, or cancel the job",
+      why);
+  LogError("job {} is held: {}", record.id, job.held);
+  return job;
+}
+
+// What a specification that this version cannot read must have said, as far as it was written down
+// beside it.
+spec::JobSpec Controller::SpecFromRecord(const JobRecord& record) {
+  spec::JobSpec spec;
+  spec.name = record.name;
+  spec.queue = record.queue;
+  spec.priority = record.priority;
+  spec.replicas = fmt::format("{}..{}", record.min_workers, record.max_workers);
+  spec.resources.cpu = static_cast<double>(record.cpu_millis) / 1000;
+  spec.resources.memory = fmt::format("{}MiB", record.memory_mib);
+  spec.resources.gpu = record.gpus;
+  spec.command = {"false"};  // it is held
+  return spec;
+}
+
+void Controller::RecoverJob(JobRecord record) {
+  if (record.state == RecordState::kCollecting) return RecoverCollection(std::move(record));
+  spec::JobSpec spec;
+  std::string unreadable;
+  try {
+    spec = spec::ReadJobSpec(record.spec, fmt::format("job {}", record.id));
+  } catch (const Error& error) {
+    spec = SpecFromRecord(record);
+    unreadable = fmt::format("this version cannot read its specification: {}", error.what());
+    LogError("job {} is held: {}", record.id, unreadable);
+  }
+  Job job = MakeRecoveredJob(record, spec);
+  if (!unreadable.empty()) job.held = unreadable + ": cancel the job and submit it again";
+  job.eligible_at = record.eligible_at;
+  job.preemptions = record.preemptions;
+  const JobId id = record.id;
+  LiveJob& live = live_[id] = {.record = std::move(record), .spec = std::move(spec)};
+  live.policy = RetryPolicyOf(live.spec);
+  live.text_bytes = ForgetTexts(live.record);
+  live.measured = store_.MeasuredOf(id);
+  ApplyMeasured(live.measured, job);
+  for (const AttemptRecord& attempt : store_.Attempts(id))
+    if (!attempt.ended) live.attempt = attempt;
+  FindOldAttempts(live);
+  snapshot_.jobs.push_back(job);
+  if (live.attempt) Adopt(live, snapshot_.jobs.back());
+}
+
+// A node that the configuration no longer has, with room for just those who stand on it: they are
+// asked to leave like those of any node that goes.
+int Controller::NodeForLeftOver(const NodeShare& share, const Job& job) {
+  const Resources needed = snapshot_.shapes[job.shape].per_worker * share.workers;
+  for (size_t at = 0; at < snapshot_.nodes.size(); ++at) {
+    Node& node = snapshot_.nodes[at];
+    if (node.name != share.node) continue;
+    const Resources used = UsedOn(snapshot_, static_cast<int>(at)) + needed;
+    if (!used.FitsIn(node.capacity)) {
+      LogWarning("node {} has become too small for those who run on it: it is drained", node.name);
+      node.state = NodeState::kDraining;
+      for (int kind = 0; kind < kMaxResources; ++kind)
+        node.capacity[kind] = std::max(node.capacity[kind], used[kind]);
+    }
+    return static_cast<int>(at);
+  }
+  LogWarning("the configuration no longer has node {}: it is drained", share.node);
+  snapshot_.nodes.push_back(
+      {.name = share.node, .capacity = needed, .state = NodeState::kDraining});
+  return static_cast<int>(snapshot_.nodes.size()) - 1;
+}
+
+void Controller::Adopt(LiveJob& live, Job& job) {
+  for (const NodeShare& share : live.attempt->placement)
+    job.placement.push_back({NodeForLeftOver(share, job), share.workers});
+  std::sort(job.placement.begin(), job.placement.end(),
+            [](const Placed& a, const Placed& b) { return a.node < b.node; });
+  job.started = live.attempt->started;
+  job.last_resize = live.record.last_resize;
+  job.backfilled = live.attempt->backfilled;
+  job.stopping_for = live.attempt->stopping_for;
+  const RecordState state = live.record.state;
+  job.state = state == RecordState::kRunning    ? JobState::kRunning
+              : state == RecordState::kResizing ? JobState::kResizing
+                                                : JobState::kStopping;
+  for (const NodeShare& share : live.attempt->target) {
+    const int node = FindNode(share.node);
+    if (node >= 0) job.target.push_back({node, share.workers});
+  }
+  if (job.target.size() < live.attempt->target.size()) {
+    LogWarning("job {} cannot become what it was to be: the configuration has lost nodes", job.id);
+    job.target.clear();
+    job.state = JobState::kStopping;
+  }
+
+  const AttemptReport report = ReportOn(live);
+  switch (report.phase) {
+    case AttemptPhase::kNone:
+      VoidAttempt(live, "the daemon ended before it was started");
+      return;
+    case AttemptPhase::kLost:
+      // How long the machine has been off since is not running time.
+      ReadProgress(live, snapshot_.now);
+      live.lost_at = std::max(accounted_until_, live.attempt->started);
+      if (live.progress) live.lost_at = std::max(*live.lost_at, live.progress->updated);
+      live.lost_at = std::min(*live.lost_at, snapshot_.now);
+      changed_.insert(job.id);
+      break;
+    case AttemptPhase::kEnded:
+      changed_.insert(job.id);
+      break;
+    case AttemptPhase::kStarting:
+    case AttemptPhase::kRunning:
+      if (report.keeper > 0)
+        watched_[job.id] = report.keeper;
+      else
+        changed_.insert(job.id);  // it is looked at until it says who it is
+      break;
+  }
+  const bool lives =
+      report.phase == AttemptPhase::kStarting || report.phase == AttemptPhase::kRunning;
+  bool lost = false;
+  for (const Placed& placed : Placement(job.placement)) {
+    Node& node = snapshot_.nodes[placed.node];
+    // Those of a job before this one may have been found on it.
+    if (node.state != NodeState::kGone && !vanishing_.count(placed.node)) continue;
+    lost = true;
+    vanishing_.insert(placed.node);
+    node.state = NodeState::kDraining;
+    node.until = snapshot_.now;
+    if (lives && !EndOnLostNode(live, node.name)) untold_.insert(placed.node);
+  }
+  // The daemon before may have ended between writing it down and doing it.
+  if (lives && !lost && (state == RecordState::kStopping || state == RecordState::kResizing))
+    AskToStop(live);
+}
+
+}  // namespace renzan::cluster::local

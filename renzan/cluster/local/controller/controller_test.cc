@@ -1,0 +1,472 @@
+#include "renzan/cluster/local/controller/controller.h"
+
+#include "renzan/cluster/local/controller/controller_for_test.h"
+
+namespace renzan::cluster::local {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+constexpr const char* kGang = "command: [train]\nreplicas: 2\nresources: {gpu: 2}";
+constexpr const char* kObeying =
+    "command: [train]\nreplicas: 1\nresources: {gpu: 4}\ncheckpoint: {on_stop: true}";
+
+TEST_F(ControllerTest, RunsAJobToItsEnd) {
+  const JobId job = Submit(kGang);
+  EXPECT_EQ(State(job), RecordState::kPending);
+  Settle();
+  ASSERT_EQ(State(job), RecordState::kRunning);
+  const AttemptPlan& plan = RunOf(job).plan;
+  ASSERT_EQ(plan.workers.size(), 2u);
+  EXPECT_THAT(plan.workers[0].devices, ElementsAre(0, 1));
+  EXPECT_THAT(plan.workers[1].devices, ElementsAre(2, 3));
+  EXPECT_EQ(plan.workers[1].local_rank, 1);
+  EXPECT_EQ(plan.uid, ann_.uid);
+  struct stat manifest;
+  ASSERT_EQ(::stat((directory_ / "jobs/1/manifest.json").c_str(), &manifest), 0);
+  EXPECT_EQ(manifest.st_mode & 0777, 0600u);
+  EXPECT_EQ(controller_->watched().size(), 1u);
+
+  End(job, EndedBy::kItself, 0);
+  EXPECT_EQ(State(job), RecordState::kDone);
+  EXPECT_EQ(Record(job).exit_code, 0);
+  EXPECT_THAT(controller_->watched(), IsEmpty());
+  EXPECT_DOUBLE_EQ(controller_->UsageOf(job).gpu_seconds, 4);
+  EXPECT_THAT(controller_->snapshot().jobs, IsEmpty());
+  EXPECT_EQ(Record(job).gpus, 2);  // what it was is known as long as it is
+  EXPECT_EQ(Record(job).min_workers, 2);
+  EXPECT_EQ(Record(job).max_workers, 2);
+}
+
+TEST_F(ControllerTest, DevicesAreGivenToOneJobOnly) {
+  const JobId first = Submit("command: [a]\nresources: {gpu: 1}");
+  const JobId second = Submit("command: [b]\nresources: {gpu: 2}");
+  Settle();
+  EXPECT_THAT(RunOf(first).plan.workers[0].devices, ElementsAre(0));
+  EXPECT_THAT(RunOf(second).plan.workers[0].devices, ElementsAre(1, 2));
+  Restart();
+  const JobId third = Submit("command: [c]\nresources: {gpu: 1}");
+  Settle();
+  EXPECT_THAT(RunOf(third).plan.workers[0].devices, ElementsAre(3));
+}
+
+TEST_F(ControllerTest, TheKeeperIsToldWhetherToEnforceMemory) {
+  config_.pools["own"].resources.memory = "8GiB";
+  Restart();
+  const JobId first = Submit("command: [a]\nresources: {memory: 1GiB}");
+  Settle();
+  EXPECT_TRUE(RunOf(first).plan.enforce_memory);
+  EXPECT_EQ(RunOf(first).plan.workers[0].memory_mib, 1024);
+  config_.enforce_memory = false;
+  Restart();
+  const JobId second = Submit("command: [a]\nresources: {memory: 1GiB}");
+  Settle();
+  EXPECT_FALSE(RunOf(second).plan.enforce_memory);
+}
+
+TEST_F(ControllerTest, RetriesAFailureWithBackoffUntilItGivesUp) {
+  const JobId job = Submit("command: [a]\nretries: 1\nretry_backoff: 10s");
+  Settle();
+  End(job, EndedBy::kWorkerFailed, 3);
+  EXPECT_EQ(State(job), RecordState::kPending);
+  clock_.seconds += 9;
+  Settle();
+  EXPECT_EQ(State(job), RecordState::kPending);
+  Restart();  // which does not shorten it
+  Settle();
+  EXPECT_EQ(State(job), RecordState::kPending);
+  clock_.seconds += 2;
+  Settle();
+  ASSERT_EQ(State(job), RecordState::kRunning);
+  End(job, EndedBy::kWorkerFailed, 4);
+  EXPECT_EQ(State(job), RecordState::kFailed);
+  EXPECT_EQ(Record(job).exit_code, 4);
+}
+
+TEST_F(ControllerTest, CancelsWaitingAndRunningJobs) {
+  const JobId running = Submit(kObeying);
+  Settle();
+  scripted_ = Decisions{};
+  const JobId waiting = Submit(kObeying);
+  EXPECT_EQ(controller_->Cancel(waiting, ann_), RecordState::kCancelled);
+  EXPECT_EQ(controller_->Cancel(running, ann_), RecordState::kStopping);
+  EXPECT_THAT(RunOf(running).stops, ElementsAre(30));
+  End(running, EndedBy::kRequest, 75);
+  EXPECT_EQ(State(running), RecordState::kCancelled);
+  EXPECT_THROW(controller_->Cancel(running, ann_), Error);
+}
+
+TEST_F(ControllerTest, OnlyItsUserAndTheOperatorMayTouchAJob) {
+  const JobId job = Submit(kObeying);
+  Settle();
+  for (const auto& act : std::vector<std::function<void()>>{
+           [&] { controller_->Cancel(job, bob_); }, [&] { controller_->Preempt(job, bob_); },
+           [&] { controller_->Checkpoint(job, bob_); }, [&] { controller_->Lose("own-0", ann_); },
+           [&] { controller_->Relax("ann", 9, 1000, ann_); }}) {
+    try {
+      act();
+      FAIL();
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::kNoPermission) << error.what();
+    }
+  }
+  EXPECT_EQ(State(job), RecordState::kRunning);
+  EXPECT_EQ(controller_->Cancel(job, operator_), RecordState::kStopping);
+}
+
+TEST_F(ControllerTest, APreemptedJobComesBackWithItsPlace) {
+  const JobId job = Submit(kObeying);
+  Settle();
+  const TimeMs submitted = Record(job).submitted;
+  EXPECT_EQ(controller_->Preempt(job, ann_), RecordState::kStopping);
+  End(job, EndedBy::kRequest, 75);
+  EXPECT_EQ(State(job), RecordState::kRunning);
+  EXPECT_EQ(Record(job).attempts, 2);
+  EXPECT_EQ(Record(job).preemptions, 1);
+  EXPECT_EQ(Record(job).failures, 0);
+  EXPECT_EQ(controller_->snapshot().Find(job)->submitted, submitted);
+}
+
+TEST_F(ControllerTest, AResizedJobStartsAtItsTarget) {
+  const JobId job =
+      Submit("command: [a]\nreplicas: 1..2\nresources: {gpu: 4}\ncheckpoint: {on_stop: true}");
+  scripted_ = Decisions{};
+  scripted_->starts = {{.job = job, .placement = {{0, 1}}}};
+  controller_->Turn();
+  ASSERT_EQ(State(job), RecordState::kRunning);
+  clock_.seconds += 3600;
+  scripted_ = Decisions{};
+  const Placement target = {{0, 1}, {1, 1}};
+  scripted_->resizes = {{.job = job, .target = target}};
+  controller_->Relax("bob", 1, 1000, operator_);  // so that there is something to decide
+  controller_->Turn();
+  ASSERT_EQ(State(job), RecordState::kResizing);
+  Restart();  // the target is remembered, and the stop is asked for again
+  EXPECT_EQ(RunOf(job).stops.size(), 2u);
+  scripted_ = Decisions{};
+  End(job, EndedBy::kRequest, 75);
+  EXPECT_EQ(State(job), RecordState::kRunning);
+  EXPECT_EQ(Record(job).attempts, 2);
+  EXPECT_EQ(controller_->snapshot().Find(job)->placement, target);
+}
+
+TEST_F(ControllerTest, OnACordonedNodeNothingStartsAndWhatRunsStays) {
+  const JobId runs = Submit(kObeying);
+  Settle();
+  const std::string node = controller_->View(runs).placement[0].node;
+  const std::string other = node == "own-0" ? "own-1" : "own-0";
+  controller_->Cordon(node, operator_);
+  controller_->Cordon(other, operator_);
+  const JobId waits = Submit(kObeying);
+  Settle();
+  EXPECT_EQ(State(runs), RecordState::kRunning);
+  EXPECT_EQ(State(waits), RecordState::kPending);
+  Restart();
+  Settle();
+  EXPECT_EQ(State(waits), RecordState::kPending);
+  controller_->Restore(other, operator_);
+  Settle();
+  EXPECT_EQ(State(waits), RecordState::kRunning);
+  EXPECT_THROW(controller_->Cordon(other, bob_), Error);
+}
+
+TEST_F(ControllerTest, WhoCannotSaveEndsOnADrainedNode) {
+  const JobId saves = Submit(kObeying);
+  const JobId cannot = Submit("command: [a]\nresources: {gpu: 4}");
+  Settle();
+  for (const char* node : {"own-0", "own-1"}) controller_->Drain(node, std::nullopt, operator_);
+  Settle();
+  EXPECT_EQ(State(saves), RecordState::kStopping);
+  EXPECT_EQ(State(cannot), RecordState::kRunning);
+  End(cannot, EndedBy::kItself, 0);
+  EXPECT_EQ(State(cannot), RecordState::kDone);
+}
+
+TEST_F(ControllerTest, ADrainedSpotNodeVanishesWhenItsTimeIsUp) {
+  const JobId job = Submit(kObeying);
+  Settle();
+  const std::string node = RunOf(job).plan.workers[0].node;
+  controller_->Drain(node, 20'000, operator_);
+  Settle();
+  EXPECT_EQ(State(job), RecordState::kStopping);
+  EXPECT_THAT(RunOf(job).stops, ElementsAre(20));  // and not the job's own 30
+  clock_.seconds += 21;
+  Settle();
+  EXPECT_THAT(RunOf(job).lost_nodes, ElementsAre(node));
+  const std::string first = DirectoryOf(job);
+  End(job, EndedBy::kNodeLost, 137);
+  EXPECT_EQ(State(job), RecordState::kRunning);
+  EXPECT_NE(RunOf(job).plan.workers[0].node, node);
+  Restart();
+  const auto& nodes = controller_->snapshot().nodes;
+  EXPECT_EQ(std::count_if(nodes.begin(), nodes.end(),
+                          [](const Node& each) { return each.state == NodeState::kGone; }),
+            1);
+  controller_->Restore(node, operator_);
+  EXPECT_THROW(controller_->Restore("nowhere", operator_), Error);
+}
+
+TEST_F(ControllerTest, ALostNodeIsLostAgainAfterARestart) {
+  const JobId job = Submit(kObeying);
+  Settle();
+  const std::string node = RunOf(job).plan.workers[0].node;
+  controller_->Lose(node, operator_);
+  EXPECT_EQ(State(job), RecordState::kStopping);
+  Restart();
+  EXPECT_THAT(RunOf(job).lost_nodes, ElementsAre(node, node));
+  End(job, EndedBy::kNodeLost, 137);
+  EXPECT_EQ(State(job), RecordState::kRunning);
+  EXPECT_EQ(Record(job).failures, 0);
+}
+
+TEST_F(ControllerTest, ALostNodeCanBeRestoredBeforeItsWorkersAreGone) {
+  const JobId job = Submit(kObeying);
+  Settle();
+  const std::string name = RunOf(job).plan.workers[0].node;
+  const auto state_of = [&](const std::string& node) {
+    for (const Node& each : controller_->snapshot().nodes)
+      if (each.name == node) return each.state;
+    return NodeState::kBooting;
+  };
+  controller_->Lose(name, operator_);
+  EXPECT_FALSE(controller_->Restore(name, operator_));
+  Settle();
+  EXPECT_EQ(state_of(name), NodeState::kDraining);
+  EXPECT_EQ(State(job), RecordState::kStopping);
+  controller_->Lose(name, operator_);  // the last word counts
+  EXPECT_FALSE(controller_->Restore(name, operator_));
+  End(job, EndedBy::kNodeLost, 137);
+  EXPECT_EQ(state_of(name), NodeState::kReady);
+  Restart();
+  EXPECT_EQ(state_of(name), NodeState::kReady);
+  EXPECT_TRUE(controller_->Restore(name, operator_));
+}
+
+TEST_F(ControllerTest, ALostNodeThatIsRestoredAndLostAgainIsGone) {
+  const JobId job = Submit(kObeying);
+  Settle();
+  const std::string name = RunOf(job).plan.workers[0].node;
+  controller_->Lose(name, operator_);
+  controller_->Restore(name, operator_);
+  controller_->Lose(name, operator_);
+  End(job, EndedBy::kNodeLost, 137);
+  for (const Node& each : controller_->snapshot().nodes)
+    EXPECT_EQ(each.state == NodeState::kGone, each.name == name) << each.name;
+}
+
+// The daemon was killed when it had written down that the node is gone, and nothing more.
+TEST_F(ControllerTest, EveryJobOnALostNodeHearsOfItAfterARestart) {
+  const JobId first = Submit(kGang), second = Submit(kGang);
+  Settle();
+  const std::string node = RunOf(first).plan.workers[0].node;
+  const std::string other = RunOf(second).plan.workers[0].node;
+  ASSERT_NE(node, other);
+  for (const JobId job : {first, second})
+    store_->Transact([&] {
+      AttemptRecord attempt = store_->Attempts(job).back();
+      attempt.placement = {{.node = node, .workers = 1, .devices = {{0, 1}}},
+                           {.node = other, .workers = 1, .devices = {{0, 1}}}};
+      if (job == second) attempt.placement[0].devices = attempt.placement[1].devices = {{2, 3}};
+      store_->Put(attempt);
+    });
+  store_->Transact([&] {
+    store_->Put(
+        NodeRecord{.name = node, .pool = "own", .state = NodeState::kGone, .until = kNever});
+  });
+  Restart();
+  Settle();
+  for (const JobId job : {first, second}) {
+    EXPECT_THAT(RunOf(job).lost_nodes, ElementsAre(node)) << job;
+    // Those on the other node have their time to write a checkpoint.
+    EXPECT_THAT(RunOf(job).stops, IsEmpty()) << job;
+    EXPECT_EQ(State(job), RecordState::kStopping);
+    EXPECT_EQ(Record(job).preemptions, 0);
+  }
+}
+
+TEST_F(ControllerTest, RestartFindsEveryAttemptAsItIs) {
+  struct Case {
+    const char* name;
+    AttemptPhase phase;
+    RecordState right_after, settled;
+  };
+  for (const Case& each :
+       {Case{"none", AttemptPhase::kNone, RecordState::kPending, RecordState::kPending},
+        Case{"starting", AttemptPhase::kStarting, RecordState::kRunning, RecordState::kRunning},
+        Case{"running", AttemptPhase::kRunning, RecordState::kRunning, RecordState::kRunning},
+        Case{"ended", AttemptPhase::kEnded, RecordState::kRunning, RecordState::kDone},
+        Case{"lost", AttemptPhase::kLost, RecordState::kRunning, RecordState::kPending}}) {
+    SCOPED_TRACE(each.name);
+    const JobId job = Submit("command: [a]\nresources: {gpu: 1}\nretry_backoff: 1h");
+    Settle();
+    ASSERT_EQ(State(job), RecordState::kRunning);
+    FakeAgent::Run& run = RunOf(job);
+    if (each.phase == AttemptPhase::kEnded)
+      agent_.End(DirectoryOf(job), EndedBy::kItself, 0, controller_now(), controller_now() + 5);
+    else
+      run.report.phase = each.phase;
+    Restart();
+    EXPECT_EQ(State(job), each.right_after);
+    Settle();
+    EXPECT_EQ(State(job), each.settled);
+    EXPECT_EQ(Record(job).failures, 0);
+    EXPECT_EQ(run.clean_ups, each.phase == AttemptPhase::kLost ? 1 : 0);
+    const bool lives = each.settled == RecordState::kRunning;
+    EXPECT_EQ(controller_->watched().count(job), lives ? 1u : 0u);
+    if (!HasEnded(State(job))) controller_->Cancel(job, operator_);
+    if (lives) End(job, EndedBy::kRequest, 75);
+    Settle();
+  }
+}
+
+TEST_F(ControllerTest, AJobThatCannotBeStartedWaitsAndIsTriedAgain) {
+  agent_.fail_starts = true;
+  const JobId job = Submit("command: [a]\nretry_backoff: 5s");
+  Settle();
+  EXPECT_EQ(State(job), RecordState::kPending);
+  EXPECT_THAT(store_->Attempts(job).back().message, HasSubstr("out of processes"));
+  agent_.fail_starts = false;
+  clock_.seconds += 6;
+  Settle();
+  EXPECT_EQ(State(job), RecordState::kRunning);
+}
+
+TEST_F(ControllerTest, ArtifactsAreThereBeforeTheJobIsDone) {
+  const JobId job = Submit("command: [a]\nartifacts: out");
+  Settle();
+  End(job, EndedBy::kItself, 0);
+  ASSERT_EQ(agent_.copies.size(), 1u);
+  EXPECT_EQ(agent_.copies[0].first, "/tmp/out");
+  EXPECT_EQ(State(job), RecordState::kCollecting);
+  EXPECT_FALSE(Record(job).ended);
+  Restart();  // and it is done again
+  Settle();
+  EXPECT_EQ(agent_.copies.size(), 2u);
+  agent_.copy_status = 1;
+  controller_->ProcessEnded(job);
+  Settle();
+  EXPECT_EQ(State(job), RecordState::kDone);
+  EXPECT_THAT(store_->Events(job).back().text, HasSubstr("could be collected from /tmp/out"));
+}
+
+TEST_F(ControllerTest, AJobThatOnlyCollectsItsArtifactsHoldsAndCostsNothing) {
+  const std::string spec = "command: [a]\nartifacts: out\nresources: {gpu: 4}\nreplicas: 2";
+  const JobId job = Submit(spec);
+  const JobId next = Submit(spec);
+  Settle();
+  End(job, EndedBy::kItself, 0);
+  ASSERT_EQ(agent_.copies.size(), 1u);
+  EXPECT_EQ(State(job), RecordState::kCollecting);
+  EXPECT_EQ(State(next), RecordState::kRunning);
+  const double used = controller_->UsageOf(job).gpu_seconds;
+  clock_.seconds += 50;
+  EXPECT_EQ(controller_->UsageOf(job).gpu_seconds, used);
+  EXPECT_EQ(store_->CountByState()["collecting"], 1);
+  ASSERT_EQ(controller_->List({}).jobs.size(), 2u);
+  EXPECT_EQ(controller_->List({}).jobs[0].record.state, RecordState::kCollecting);
+  EXPECT_THROW(controller_->Preempt(job, ann_), Error);
+}
+
+TEST_F(ControllerTest, CopyingArtifactsHasAnEndAlsoWhenTheFileSystemHangs) {
+  const JobId job = Submit("command: [a]\nartifacts: out");
+  Settle();
+  End(job, EndedBy::kItself, 3);
+  const TimeMs ended = controller_now();
+  agent_.unkillable = true;
+  clock_.seconds += 59;
+  Settle();
+  EXPECT_EQ(State(job), RecordState::kCollecting);
+  EXPECT_LE(controller_->Turn(), controller_now() + 1000);  // it looks then
+  clock_.seconds += 1;
+  Settle();
+  EXPECT_EQ(State(job), RecordState::kFailed);
+  EXPECT_EQ(Record(job).ended, ended);
+  EXPECT_EQ(Record(job).exit_code, 3);
+  EXPECT_THAT(store_->Events(job).back().text, HasSubstr("took longer than 60 s"));
+}
+
+TEST_F(ControllerTest, OfAJobThatLivesOnlyTheNewestAttemptsAreKept) {
+  const JobId job = Submit("command: [a]\nretries: 100\nretry_backoff: 0s");
+  Settle();
+  agent_.copy_status = 0;
+  for (int attempt = 0; attempt < 6; ++attempt) {
+    CreateDirectories(controller_->AttemptDirectory(job, attempt));
+    if (attempt == 4) Restart();
+    if (attempt < 5) End(job, EndedBy::kWorkerFailed, 1);
+  }
+  Settle();
+  ASSERT_EQ(Record(job).attempts, 6);
+  for (int attempt = 0; attempt < 6; ++attempt)
+    EXPECT_EQ(FileExists(controller_->AttemptDirectory(job, attempt)), attempt >= 3) << attempt;
+}
+
+TEST_F(ControllerTest, AStoppingJobHearsOfAShorterNotice) {
+  const JobId job = Submit(kObeying);
+  Settle();
+  controller_->Preempt(job, ann_);
+  EXPECT_THAT(RunOf(job).stops, ElementsAre(30));
+  const std::string node = controller_->View(job).placement[0].node;
+  controller_->Drain(node, 5000, operator_);
+  EXPECT_THAT(RunOf(job).stops, ElementsAre(30, 5));
+  EXPECT_TRUE(RunOf(job).plan.saves_on_stop);
+}
+
+TEST_F(ControllerTest, CollectingArtifactsCanBeCutShort) {
+  const JobId job = Submit("command: [a]\nartifacts: out");
+  Settle();
+  End(job, EndedBy::kItself, 0);
+  ASSERT_EQ(agent_.copies.size(), 1u);
+  controller_->Cancel(job, ann_);
+  controller_->ProcessEnded(job);
+  Settle();
+  EXPECT_EQ(State(job), RecordState::kDone);  // its processes had ended well
+  EXPECT_THAT(store_->Events(job).back().text, HasSubstr("not all of its artifacts"));
+}
+
+TEST_F(ControllerTest, WrongDecisionsAreNotCarriedOut) {
+  const JobId job = Submit(kObeying);
+  scripted_ = Decisions{};
+  scripted_->starts = {{.job = job, .placement = {{0, 2}}}};  // it has one worker
+  controller_->Turn();
+  EXPECT_EQ(State(job), RecordState::kPending);
+}
+
+TEST_F(ControllerTest, JobsOfAQueueOrNodeThatIsNoMoreAreKept) {
+  config_.queues["speech"];
+  Restart();
+  const JobId running = Submit(std::string(kObeying) + "\nqueue: speech");
+  Settle();
+  const JobId waiting = Submit(std::string(kObeying) + "\nqueue: speech");
+  const std::string node = RunOf(running).plan.workers[0].node;
+  config_.queues.clear();
+  config_.pools["own"].nodes = "1";
+  config_.pools["new"] = config_.pools["own"];
+  config_.pools.erase("own");
+  Restart();
+  EXPECT_EQ(controller_->View(waiting).record.state, RecordState::kPending);
+  Settle();
+  EXPECT_EQ(State(running), RecordState::kStopping);  // its node goes
+  End(running, EndedBy::kRequest, 75);
+  EXPECT_EQ(State(running), RecordState::kPending);
+}
+
+TEST_F(ControllerTest, BorrowedGpusAreAccounted) {
+  config_.queues["vision"].guaranteed.gpu = 8;
+  config_.queues["speech"].guaranteed.gpu = 0;
+  Restart();
+  const JobId job = Submit(std::string(kObeying) + "\nqueue: speech");
+  Settle();
+  clock_.seconds += 10;
+  Restart();
+  ASSERT_EQ(controller_->LoansUntilNow().size(), 1u);
+  EXPECT_EQ(controller_->LoansUntilNow()[0].lender, "vision");
+  EXPECT_DOUBLE_EQ(controller_->LoansUntilNow()[0].gpu_seconds, 40);
+  End(job, EndedBy::kItself, 0);
+  EXPECT_DOUBLE_EQ(controller_->LoansUntilNow()[0].gpu_seconds, 44);
+  EXPECT_DOUBLE_EQ(controller_->UsageOf(job).gpu_seconds, 44);
+}
+
+}  // namespace
+}  // namespace renzan::cluster::local

@@ -1,0 +1,341 @@
+// What must not lose, double or stop a job: a full disk, a machine that was off, a clock that is
+// set.
+
+#include <sys/resource.h>
+
+#include <csignal>
+
+#include "renzan/cluster/core/explain/explain.h"
+#include "renzan/cluster/local/controller/controller_for_test.h"
+
+namespace renzan::cluster::local {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+constexpr const char* kSmall = "command: [a]\nresources: {gpu: 1}";
+
+// While it lives, no file of this process can grow.
+class FullDisk {
+ public:
+  FullDisk() {
+    std::signal(SIGXFSZ, SIG_IGN);
+    getrlimit(RLIMIT_FSIZE, &before_);
+    rlimit none = before_;
+    none.rlim_cur = 0;
+    setrlimit(RLIMIT_FSIZE, &none);
+  }
+  ~FullDisk() { setrlimit(RLIMIT_FSIZE, &before_); }
+
+ private:
+  rlimit before_{};
+};
+
+ErrorCode CodeOf(const std::function<void()>& act) {
+  try {
+    act();
+  } catch (const Error& error) {
+    return error.code();
+  }
+  return ErrorCode{};
+}
+
+TEST_F(ControllerTest, WithoutRoomNothingIsTakenAndNothingChanges) {
+  const JobId running = Submit(kSmall);
+  Settle();
+  {
+    const FullDisk full;
+    EXPECT_EQ(CodeOf([&] { Submit(kSmall); }), ErrorCode::kIo);
+    EXPECT_EQ(CodeOf([&] { controller_->Cancel(running, ann_); }), ErrorCode::kIo);
+    EXPECT_EQ(CodeOf([&] { controller_->Drain("own-0", 1000, operator_); }), ErrorCode::kIo);
+  }
+  EXPECT_EQ(State(running), RecordState::kRunning);
+  EXPECT_THAT(RunOf(running).stops, IsEmpty());
+  EXPECT_EQ(controller_->snapshot().nodes[0].state, NodeState::kReady);
+  EXPECT_EQ(Submit(kSmall), running + 1);
+}
+
+// The configuration loses what a job in the store asks for: the others go on, and it says why it
+// does not.
+TEST_F(ControllerTest, AJobThatTheConfigurationHasNoPlaceForIsHeld) {
+  config_.topology = {"rack"};
+  config_.pools["own"].resources.other["rdma"] = 2;
+  Restart();
+  const JobId runs = Submit("command: [a]\nresources: {gpu: 1, other: {rdma: 1}}");
+  Settle();
+  const JobId waits = Submit("command: [a]\nresources: {gpu: 9, other: {rdma: 1}}");
+  const JobId level = Submit("command: [a]\nresources: {gpu: 9}\nconstraints: {topology: rack}");
+  config_.topology.clear();
+  config_.pools["own"].resources.other.clear();
+  Restart();
+  const JobId other = Submit(kSmall);
+  Settle();
+  EXPECT_EQ(State(runs), RecordState::kRunning);
+  EXPECT_EQ(State(other), RecordState::kRunning);
+  for (const JobId job : {waits, level}) {
+    EXPECT_EQ(State(job), RecordState::kPending);
+    EXPECT_EQ(controller_->View(job).reason, "infeasible");
+  }
+  EXPECT_THAT(WhyInfeasible(controller_->snapshot(), *controller_->snapshot().Find(waits)),
+              HasSubstr("the resource 'rdma', which no pool of nodes has"));
+  EXPECT_THAT(WhyInfeasible(controller_->snapshot(), *controller_->snapshot().Find(level)),
+              HasSubstr("topology level"));
+  EXPECT_EQ(controller_->Cancel(waits, ann_), RecordState::kCancelled);
+}
+
+// A pool is renamed, or its labels are edited, while a job runs that asks for the old ones.
+TEST_F(ControllerTest, OneJobThatNoLongerFitsItsNodeHoldsUpNobody) {
+  config_.pools["own"].labels["gpu_model"] = "a100";
+  Restart();
+  const JobId adopted =
+      Submit(std::string(kSmall) + "\nconstraints: {required: {gpu_model: a100}}");
+  Settle();
+  ASSERT_EQ(State(adopted), RecordState::kRunning);
+  config_.pools["own"].labels["gpu_model"] = "h100";
+  Restart();
+  const JobId other = Submit(kSmall);
+  Settle();
+  EXPECT_EQ(State(adopted), RecordState::kRunning);
+  EXPECT_EQ(State(other), RecordState::kRunning);
+  EXPECT_EQ(controller_->refused(), "");
+}
+
+TEST_F(ControllerTest, AnEndIsWrittenDownOnceThereIsRoom) {
+  const JobId first = Submit(kSmall), second = Submit(kSmall);
+  Settle();
+  for (const JobId job : {first, second}) {
+    agent_.End(DirectoryOf(job), EndedBy::kItself, 0, controller_now(), controller_now() + 5);
+    controller_->ProcessEnded(job);
+  }
+  {
+    const FullDisk full;
+    EXPECT_EQ(controller_->Turn(), controller_now() + 1000);  // it tries again
+    EXPECT_EQ(State(first), RecordState::kRunning);
+  }
+  clock_.seconds += 1;
+  Settle();
+  EXPECT_EQ(State(first), RecordState::kDone);
+  EXPECT_EQ(State(second), RecordState::kDone);
+}
+
+TEST_F(ControllerTest, AStartThatFailsWithoutRoomToSaySoIsNotForgotten) {
+  std::optional<FullDisk> full;
+  agent_.fail_starts = true;
+  agent_.on_start = [&] { full.emplace(); };
+  const JobId job = Submit(kSmall);
+  controller_->Turn();
+  EXPECT_EQ(State(job), RecordState::kRunning);  // so the disk says
+  full.reset();
+  agent_.on_start = nullptr;
+  clock_.seconds += 1;
+  Settle();
+  EXPECT_EQ(State(job), RecordState::kPending);
+  agent_.fail_starts = false;
+  clock_.seconds += 60;
+  Settle();
+  EXPECT_EQ(State(job), RecordState::kRunning);
+  EXPECT_THAT(agent_.runs, ::testing::SizeIs(1));
+}
+
+TEST_F(ControllerTest, WhatCouldNotBeAskedIsAskedAgain) {
+  const JobId job = Submit(kSmall);
+  Settle();
+  agent_.fail_requests = true;
+  controller_->Cancel(job, ann_);
+  clock_.seconds += 2;
+  controller_->Turn();
+  EXPECT_THAT(RunOf(job).stops, IsEmpty());
+  agent_.fail_requests = false;
+  clock_.seconds += 2;
+  controller_->Turn();
+  EXPECT_THAT(RunOf(job).stops, ElementsAre(30));
+  clock_.seconds += 2;
+  controller_->Turn();
+  EXPECT_THAT(RunOf(job).stops, ElementsAre(30));
+}
+
+TEST_F(ControllerTest, TheLossOfANodeIsToldAgain) {
+  const JobId job = Submit(kSmall);
+  Settle();
+  const std::string node = RunOf(job).plan.workers[0].node;
+  agent_.fail_requests = true;
+  controller_->Lose(node, operator_);
+  EXPECT_EQ(State(job), RecordState::kStopping);
+  EXPECT_EQ(CodeOf([&] { controller_->Drain(node, 1000, operator_); }), ErrorCode::kUsage);
+  agent_.fail_requests = false;
+  clock_.seconds += 2;
+  controller_->Turn();
+  clock_.seconds += 2;
+  controller_->Turn();
+  EXPECT_THAT(RunOf(job).lost_nodes, ElementsAre(node));
+}
+
+TEST_F(ControllerTest, OneUnreadableAttemptKeepsNobodyElseWaiting) {
+  const JobId first = Submit(kSmall), second = Submit(kSmall);
+  Settle();
+  agent_.unreadable = DirectoryOf(first);
+  for (const JobId job : {first, second}) {
+    agent_.End(DirectoryOf(job), EndedBy::kItself, 0, controller_now(), controller_now());
+    controller_->ProcessEnded(job);
+  }
+  controller_->Turn();
+  EXPECT_EQ(State(first), RecordState::kRunning);
+  EXPECT_EQ(State(second), RecordState::kDone);
+  Restart();  // nor does it keep the daemon from coming up
+  agent_.unreadable.clear();
+  clock_.seconds += 1;
+  Settle();
+  EXPECT_EQ(State(first), RecordState::kDone);
+}
+
+TEST_F(ControllerTest, TimeoutsCountAllAttempts) {
+  const JobId job = Submit(std::string(kSmall) + "\ntimeout: 10s");
+  Settle();
+  EXPECT_EQ(RunOf(job).plan.timeout_ms, 10'000);
+  clock_.seconds += 3;
+  controller_->Preempt(job, ann_);
+  End(job, EndedBy::kRequest, 75);  // after one more second
+  ASSERT_EQ(State(job), RecordState::kRunning);
+  EXPECT_EQ(RunOf(job).plan.timeout_ms, 6'000);
+  EXPECT_EQ(*controller_->snapshot().Find(job)->expected_end - controller_now(), 6'000);
+  clock_.seconds += 5;
+  End(job, EndedBy::kTimeout, 143);
+  EXPECT_EQ(State(job), RecordState::kTimeout);
+}
+
+TEST_F(ControllerTest, WhileTheMachineIsOffNothingRuns) {
+  const JobId job = Submit(std::string(kSmall) + "\ntimeout: 1h");
+  Settle();
+  clock_.seconds += 60;
+  Submit(kSmall);  // the last that is heard of the daemon
+  RunOf(job).report = {.phase = AttemptPhase::kLost};
+  clock_.seconds += 3 * 86'400;
+  Restart();
+  Settle();
+  EXPECT_EQ(State(job), RecordState::kPending);
+  EXPECT_EQ(Record(job).run_ms, 60'000);
+  EXPECT_DOUBLE_EQ(controller_->UsageOf(job).gpu_seconds, 60);
+}
+
+TEST_F(ControllerTest, AClockThatIsSetBackKeepsNobodyWaiting) {
+  const JobId job = Submit(std::string(kSmall) + "\nretries: 1\nretry_backoff: 10s");
+  Settle();
+  End(job, EndedBy::kWorkerFailed, 3);
+  EXPECT_EQ(State(job), RecordState::kPending);
+  clock_.seconds -= 30 * 86'400;
+  Settle();
+  clock_.seconds += 3600;
+  Settle();
+  EXPECT_EQ(State(job), RecordState::kRunning);
+}
+
+TEST_F(ControllerTest, AJobThatWasToGrowOntoANodeThatIsNoMoreGoesBackToTheQueue) {
+  const JobId job =
+      Submit("command: [a]\nreplicas: 1..2\nresources: {gpu: 4}\ncheckpoint: {on_stop: true}");
+  scripted_ = Decisions{};
+  scripted_->starts = {{.job = job, .placement = {{0, 1}}}};
+  controller_->Turn();
+  clock_.seconds += 3600;
+  scripted_ = Decisions{};
+  scripted_->resizes = {{.job = job, .target = {{0, 1}, {1, 1}}}};
+  controller_->Relax("bob", 1, 1000, operator_);  // so that there is something to decide
+  controller_->Turn();
+  ASSERT_EQ(State(job), RecordState::kResizing);
+  config_.pools["own"].nodes = "1";
+  Restart();
+  EXPECT_EQ(RunOf(job).stops.size(), 2u);
+  End(job, EndedBy::kRequest, 75);
+  clock_.seconds += 3600;
+  Settle();
+  EXPECT_EQ(State(job), RecordState::kRunning);
+}
+
+TEST_F(ControllerTest, NodesAreBoughtAndGivenBack) {
+  spec::ClusterConfig::PoolConfig spot = config_.pools["own"];
+  spot.nodes = "0..2";
+  spot.price_per_hour = 3600;
+  spot.boot = "60s";
+  spot.idle = "5m";
+  config_.pools = {{"spot", spot}};
+  Restart();
+  const JobId job = Submit(kSmall);
+  Settle();
+  ASSERT_EQ(controller_->snapshot().nodes.size(), 1u);
+  EXPECT_EQ(controller_->snapshot().nodes[0].name, "spot-0");
+  EXPECT_EQ(controller_->snapshot().nodes[0].state, NodeState::kBooting);
+  clock_.seconds += 30;
+  Restart();  // which does not buy it a second time
+  Settle();
+  ASSERT_EQ(controller_->snapshot().nodes.size(), 1u);
+  EXPECT_EQ(State(job), RecordState::kPending);
+  clock_.seconds += 30;
+  Settle();
+  ASSERT_EQ(State(job), RecordState::kRunning);
+  End(job, EndedBy::kItself, 0);
+  EXPECT_DOUBLE_EQ(controller_->UsageOf(job).cost, 0.25);  // a second of a quarter of the node
+  clock_.seconds += 301;
+  Settle();
+  EXPECT_EQ(controller_->snapshot().nodes[0].state, NodeState::kGone);
+  const JobId next = Submit(kSmall);
+  Settle();
+  clock_.seconds += 60;
+  Settle();
+  EXPECT_EQ(State(next), RecordState::kRunning);
+  EXPECT_EQ(controller_->snapshot().nodes.size(), 1u);  // the same one again
+}
+
+TEST_F(ControllerTest, ABoughtNodeGetsANameOfItsOwn) {
+  spec::ClusterConfig::PoolConfig spot = config_.pools["own"];
+  spot.nodes = "2..4";
+  config_.pools = {{"spot", spot}};
+  Restart();
+  scripted_ = Decisions{};
+  scripted_->scale_out = {{.pool = 0, .nodes = 1}};
+  controller_->Turn();  // spot-2
+  spot.nodes = "0..4";
+  config_.pools = {{"spot", spot}};
+  Restart();
+  scripted_ = Decisions{};
+  scripted_->scale_out = {{.pool = 0, .nodes = 3}};
+  controller_->Turn();
+  std::set<std::string> names;
+  for (const Node& node : controller_->snapshot().nodes) names.insert(node.name);
+  EXPECT_THAT(names, ElementsAre("spot-0", "spot-1", "spot-2", "spot-3"));
+}
+
+TEST_F(ControllerTest, OnlyADaemonOfRootTakesTheJobsOfOthers) {
+  daemon_uid_ = ann_.uid;
+  Restart();
+  EXPECT_GT(Submit(kSmall), 0);
+  const Submission of_root{
+      .spec = spec::ReadJobSpec(kSmall, "job.yaml"), .manifest = "{}", .caller = operator_};
+  EXPECT_EQ(CodeOf([&] { controller_->Submit(of_root); }), ErrorCode::kNoPermission);
+}
+
+TEST_F(ControllerTest, OnlyACapCanBeRelaxed) {
+  config_.users["bob"].max_gpus = 4;
+  Restart();
+  EXPECT_EQ(CodeOf([&] { controller_->Relax("ann", 8, 1000, operator_); }), ErrorCode::kUsage);
+  EXPECT_EQ(CodeOf([&] { controller_->Relax("bob", 4, 1000, operator_); }), ErrorCode::kUsage);
+  EXPECT_THAT(store_->Relaxations(), IsEmpty());
+  controller_->Relax("bob", 5, 1000, operator_);
+  EXPECT_EQ(controller_->snapshot().users[0].CapAt(controller_now()), 5);
+}
+
+TEST_F(ControllerTest, RunningTimeIsNotWhatTheClockSays) {
+  const JobId job = Submit("command: [a]\nretries: 3\nretry_backoff: 0s\ntimeout: 10m");
+  Settle();
+  const TimeMs started = controller_now();
+  agent_.End(DirectoryOf(job), EndedBy::kWorkerFailed, 3, started, started + 3'600'000);
+  RunOf(job).report.end->ran_ms = 6'000;  // meanwhile the clock was set
+  controller_->ProcessEnded(job);
+  Settle();
+  EXPECT_EQ(Record(job).run_ms, 6'000);
+  EXPECT_EQ(State(job), RecordState::kRunning);
+  EXPECT_EQ(RunOf(job).plan.timeout_ms, 594'000);
+}
+
+}  // namespace
+}  // namespace renzan::cluster::local

@@ -1,0 +1,14 @@
+#pragma once
+
+// What the daemon reads from a job's specification beside what the scheduler sees. Pure.
+
+#include "renzan/cluster/local/controller/outcome.h"
+#include "renzan/cluster/spec/job_spec.h"
+
+namespace renzan::cluster::local {
+
+RetryPolicy RetryPolicyOf(const spec::JobSpec& spec);
+// The absolute path of what is to be collected; "" for nothing.
+std::string ArtifactsPathOf(const spec::JobSpec& spec);
+
+}  // namespace renzan::cluster::local

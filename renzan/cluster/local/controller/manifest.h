@@ -1,0 +1,17 @@
+#pragma once
+
+// What a job was made of, so that it can be run again from its id alone. Thread-safe.
+
+#include <string>
+
+#include "renzan/cluster/local/controller/controller.h"
+#include "renzan/cluster/spec/job_spec.h"
+
+namespace renzan::cluster::local {
+
+// JSON: command, the program that it names and its SHA-256 (null where it cannot be found or the
+// caller may not read it), directory, user, machine, version, and the specification.
+std::string MakeManifest(const spec::JobSpec& spec, const std::string& submit_dir,
+                         const Caller& caller);
+
+}  // namespace renzan::cluster::local

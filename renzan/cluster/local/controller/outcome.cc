@@ -1,0 +1,105 @@
+#include "renzan/cluster/local/controller/outcome.h"
+
+#include <fmt/format.h>
+
+#include "renzan/base/error.h"
+#include "renzan/base/process/backoff.h"
+
+namespace renzan::cluster::local {
+namespace {
+
+Outcome Retry(const JobRecord& job, const AttemptEnd& end, const RetryPolicy& policy) {
+  if (job.failures >= policy.retries) {
+    return {.state = RecordState::kFailed,
+            .failure = true,
+            .text = policy.retries == 0 ? fmt::format("failed: {}", end.message)
+                                        : fmt::format("failed for the last of {} times: {}",
+                                                      job.failures + 1, end.message)};
+  }
+  const TimeMs pause = Backoff(policy.backoff_ms, job.failures);
+  return {.backoff_ms = pause,
+          .failure = true,
+          .text = fmt::format("failed: {}; attempt {} of {} in {} s", end.message, job.failures + 2,
+                              policy.retries + 1, static_cast<double>(pause) / 1000)};
+}
+
+Outcome Again(const JobRecord& job, const RetryPolicy& policy, const std::string& why) {
+  const TimeMs pause = Backoff(policy.backoff_ms, job.setbacks);
+  return {.backoff_ms = pause,
+          .setback = true,
+          .text = fmt::format("{}; again in {} s", why, static_cast<double>(pause) / 1000)};
+}
+
+std::string TextOfStop(const AttemptRecord& attempt, const AttemptEnd& end,
+                       const RetryPolicy& policy) {
+  std::string text = fmt::format("back to the queue ({})", attempt.stop_reason);
+  if (end.exit_code == 0 && end.by == EndedBy::kRequest)
+    text +=
+        "; exit status 0 after SIGTERM does not mean that the job is done, unless it declares "
+        "checkpoint.on_stop";
+  if (end.killed_after_seconds > 0 && policy.saves_on_stop)
+    text += fmt::format(
+        "; it was killed after its grace of {} s: what it did since its last checkpoint is lost",
+        end.killed_after_seconds);
+  return text;
+}
+
+}  // namespace
+
+const char* NameOf(EndedBy by) {
+  switch (by) {
+    case EndedBy::kItself:
+      return "itself";
+    case EndedBy::kRequest:
+      return "request";
+    case EndedBy::kTimeout:
+      return "timeout";
+    case EndedBy::kNodeLost:
+      return "node_lost";
+    case EndedBy::kWorkerFailed:
+      return "worker_failed";
+    case EndedBy::kCannotStart:
+      return "cannot_start";
+  }
+  return "unknown";
+}
+
+TimeMs Backoff(TimeMs base, int times) {
+  return static_cast<TimeMs>(
+      renzan::Backoff(static_cast<double>(base), times, static_cast<double>(kLongestBackoffMs)));
+}
+
+Outcome OutcomeOf(const JobRecord& job, const AttemptRecord& attempt, const AttemptEnd& end,
+                  const RetryPolicy& policy) {
+  if (job.cancel_requested) return {.state = RecordState::kCancelled, .text = "cancelled"};
+  const bool stopped = !attempt.stop_reason.empty();
+  // kItself also when it was to be stopped: it was quicker than SIGTERM.
+  const bool done = end.exit_code == 0 && (end.by == EndedBy::kItself ||
+                                           (end.by == EndedBy::kRequest && policy.saves_on_stop));
+  if (done) return {.state = RecordState::kDone, .text = "done"};
+
+  const TimeMs ran = job.run_ms + end.ran_ms;
+  if (end.by == EndedBy::kTimeout || (policy.timeout_ms > 0 && ran >= policy.timeout_ms))
+    return {.state = RecordState::kTimeout,
+            .text = fmt::format("stopped after its timeout of {} s",
+                                static_cast<double>(policy.timeout_ms) / 1000)};
+  if (end.by == EndedBy::kNodeLost)
+    return {.text = fmt::format("back to the queue: {}", end.message)};
+  if (stopped && job.state == RecordState::kResizing)
+    return {.state = RecordState::kResizing, .text = "stopped, starts again with its new size"};
+  if (stopped) return {.text = TextOfStop(attempt, end, policy)};
+  if (end.by == EndedBy::kRequest && end.exit_code == 0)
+    return Again(job, policy, "its keeper was told to end");
+  if (end.exit_code == static_cast<int>(ErrorCode::kTempFail))
+    return Again(job, policy, "it asks to be run again (exit status 75)");
+  return Retry(job, end, policy);
+}
+
+Outcome OutcomeOfLost(const JobRecord& job, const RetryPolicy& policy) {
+  if (job.cancel_requested) return {.state = RecordState::kCancelled, .text = "cancelled"};
+  return Again(job, policy,
+               "its processes are gone and left no word: killed from outside, or the "
+               "machine was restarted");
+}
+
+}  // namespace renzan::cluster::local

@@ -1,0 +1,119 @@
+#include "renzan/cluster/local/server/api.h"
+
+#include <charconv>
+#include <exception>
+#include <nlohmann/json.hpp>
+
+#include "renzan/base/log.h"
+#include "renzan/cluster/local/server/api_json.h"
+
+namespace renzan::cluster::local {
+namespace {
+
+using Handler = ApiResponse (*)(const ApiContext&, const ApiRequest&);
+
+struct Route {
+  const char* method;
+  std::vector<std::string> path;  // "*": anything
+  Handler handler;
+};
+
+const std::vector<Route>& Routes() {
+  static const std::vector<Route> routes = {
+      {"GET", {"v1", "status"}, ClusterStatus},
+      {"GET", {"v1", "usage"}, ClusterUsage},
+      {"GET", {"v1", "snapshot"}, ClusterSnapshot},
+      {"POST", {"v1", "shutdown"}, ShutDown},
+      {"POST", {"v1", "jobs"}, SubmitJob},
+      {"POST", {"v1", "challenge", "plan"}, PlanChallenge},
+      {"GET", {"v1", "jobs"}, ListJobs},
+      {"GET", {"v1", "jobs", "*"}, ShowJob},
+      {"GET", {"v1", "jobs", "*", "explain"}, ExplainJob},
+      {"GET", {"v1", "jobs", "*", "logs"}, JobLogs},
+      {"POST", {"v1", "jobs", "*", "cancel"}, ChangeJob},
+      {"POST", {"v1", "jobs", "*", "preempt"}, ChangeJob},
+      {"POST", {"v1", "jobs", "*", "checkpoint"}, ChangeJob},
+      {"GET", {"v1", "nodes"}, ListNodes},
+      {"POST", {"v1", "nodes", "*", "cordon"}, ChangeNode},
+      {"POST", {"v1", "nodes", "*", "drain"}, ChangeNode},
+      {"POST", {"v1", "nodes", "*", "lose"}, ChangeNode},
+      {"POST", {"v1", "nodes", "*", "restore"}, ChangeNode},
+      {"POST", {"v1", "users", "*", "relax"}, RelaxUser},
+  };
+  return routes;
+}
+
+bool Leads(const Route& route, const ApiRequest& request) {
+  if (route.method != request.method || route.path.size() != request.path.size()) return false;
+  for (size_t i = 0; i < route.path.size(); ++i)
+    if (route.path[i] != "*" && route.path[i] != request.path[i]) return false;
+  return true;
+}
+
+int HttpStatus(ErrorCode code) {
+  switch (code) {
+    case ErrorCode::kConfig:
+      return 400;
+    case ErrorCode::kNoPermission:
+      return 403;
+    case ErrorCode::kNoInput:
+      return 404;
+    case ErrorCode::kUsage:
+      return 409;
+    case ErrorCode::kUnavailable:
+      return 503;
+    case ErrorCode::kIo:
+      return 507;
+    default:
+      return 500;
+  }
+}
+
+}  // namespace
+
+ApiResponse ErrorResponse(int status, ErrorCode code, const std::string& message) {
+  const Json body = {{"error", {{"code", static_cast<int>(code)}, {"message", message}}}};
+  // A message may quote what somebody sent, also what is not UTF-8.
+  return {.status = status, .body = BodyOf(body)};
+}
+
+ApiResponse ErrorResponse(const Error& error) {
+  const bool bad_form = dynamic_cast<const BadRequest*>(&error) != nullptr;
+  return ErrorResponse(bad_form ? 400 : HttpStatus(error.code()), error.code(), error.what());
+}
+
+ApiResponse Answer(const ApiContext& context, const ApiRequest& request) {
+  try {
+    for (const Route& route : Routes())
+      if (Leads(route, request)) return route.handler(context, request);
+    return ErrorResponse(404, ErrorCode::kNoInput,
+                         "this daemon does not know that request: is it of another version?");
+  } catch (const Error& error) {
+    return ErrorResponse(error);
+  } catch (const std::exception& error) {
+    LogError("{} failed: {}", request.method, error.what());
+    return ErrorResponse(500, ErrorCode::kSoftware, error.what());
+  }
+}
+
+int64_t NumberIn(const ApiRequest& request, const char* key, int64_t otherwise) {
+  const auto at = request.query.find(key);
+  if (at == request.query.end()) return otherwise;
+  const std::string& text = at->second;
+  int64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size() || value < 0)
+    throw BadRequest(fmt::format("{} must be a whole number, not \"{}\"", key, text));
+  return value;
+}
+
+JobId JobInPath(const ApiRequest& request) {
+  const std::string& text = request.path.at(2);
+  JobId job = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), job);
+  if (error != std::errc() || end != text.data() + text.size() || job <= 0)
+    throw BadRequest("a job is named by its number, like 12");
+  return job;
+}
+
+}  // namespace renzan::cluster::local

@@ -1,0 +1,91 @@
+#pragma once
+
+// The HTTP API without HTTP: requests and answers as plain values, and who answers what. JSON stays
+// in the .cc files. Handlers run on the server's threads, many at a time; what they need of the
+// controller they have the loop's thread do.
+
+#include <functional>
+#include <limits>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "renzan/base/error.h"
+#include "renzan/cluster/core/schedule.h"
+#include "renzan/cluster/local/controller/controller.h"
+#include "renzan/cluster/local/loop.h"
+#include "renzan/cluster/local/server/explain_gate.h"
+#include "renzan/cluster/local/server/log_stream.h"
+
+namespace renzan::cluster::local {
+
+struct ApiRequest {
+  std::string method;             // "GET" or "POST"
+  std::vector<std::string> path;  // "/v1/jobs/12": {"v1", "jobs", "12"}
+  std::map<std::string, std::string> query;
+  std::string body;
+  Caller caller;
+  int client_fd = -1;
+};
+
+struct ApiResponse {
+  int status = 200;
+  std::string body;  // JSON, unless `stream` is set
+  std::unique_ptr<LogStream> stream;
+  bool shut_down = false;  // once the answer has been sent
+};
+
+// The same for all requests.
+struct ApiContext {
+  Loop& loop;
+  std::string state_dir;
+  uid_t uid = 0;
+  TimeMs started = 0;
+  ScheduleOptions scheduling;      // the controller's
+  spec::WorkerShapes shapes = {};  // the configured ones
+  std::string tcp = {};            // the address for those with the token; empty: none
+  int stop_fd = -1;                // can be read once the server is to end
+  int max_priority = std::numeric_limits<int>::max();  // of jobs of ordinary users
+  std::shared_ptr<ExplainGate> explain_gate = std::make_shared<ExplainGate>();
+};
+
+// Wrong in form: 400 with code kUsage. Others say that the state is wrong.
+class BadRequest : public Error {
+ public:
+  explicit BadRequest(const std::string& message) : Error(ErrorCode::kUsage, message) {}
+};
+
+// Never throws.
+ApiResponse Answer(const ApiContext& context, const ApiRequest& request);
+
+// What goes out for an error.
+ApiResponse ErrorResponse(const Error& error);
+ApiResponse ErrorResponse(int status, ErrorCode code, const std::string& message);
+
+// Handlers, by file. `request.path` has the right length; errors are thrown.
+ApiResponse SubmitJob(const ApiContext& context, const ApiRequest& request);  // api_submit.cc
+ApiResponse PlanChallenge(const ApiContext& context, const ApiRequest& request);
+ApiResponse ListJobs(const ApiContext& context, const ApiRequest& request);  // api_jobs.cc
+ApiResponse ShowJob(const ApiContext& context, const ApiRequest& request);
+ApiResponse ChangeJob(const ApiContext& context, const ApiRequest& request);
+ApiResponse ExplainJob(const ApiContext& context, const ApiRequest& request);  // api_explain.cc
+ApiResponse JobLogs(const ApiContext& context, const ApiRequest& request);     // api_logs.cc
+ApiResponse ListNodes(const ApiContext& context, const ApiRequest& request);   // api_nodes.cc
+ApiResponse ChangeNode(const ApiContext& context, const ApiRequest& request);
+ApiResponse RelaxUser(const ApiContext& context, const ApiRequest& request);
+ApiResponse ClusterStatus(const ApiContext& context, const ApiRequest& request);  // api_status.cc
+ApiResponse ClusterUsage(const ApiContext& context, const ApiRequest& request);
+ApiResponse ClusterSnapshot(const ApiContext& context, const ApiRequest& request);
+ApiResponse ShutDown(const ApiContext& context, const ApiRequest& request);
+
+// The job that a path names. Throws BadRequest for what is no number.
+JobId JobInPath(const ApiRequest& request);
+// A whole number of the query that is not negative; `otherwise` when it is not there. Throws
+// BadRequest.
+int64_t NumberIn(const ApiRequest& request, const char* key, int64_t otherwise);
+
+// So many jobs that have ended are listed at a time; who wants more asks for those before.
+inline constexpr int kMostEndedListed = 1000;
+
+}  // namespace renzan::cluster::local

@@ -1,0 +1,154 @@
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "renzan/cluster/local/server/api_json.h"
+
+namespace renzan::cluster::local {
+namespace {
+
+constexpr TimeMs kShownAfterEndMs = 3'600'000;
+
+template <typename T>
+Json OrNull(const std::optional<T>& value) {
+  return value ? Json(*value) : Json();
+}
+
+Json ProgressJson(const std::optional<RunProgress>& progress, TimeMs now) {
+  if (!progress) return nullptr;
+  Json out = {{"step", progress->step},
+              {"steps", progress->steps},
+              {"samples_per_second", progress->samples_per_second},
+              {"eta_seconds", nullptr}};
+  if (progress->eta_seconds)
+    out["eta_seconds"] =
+        std::max(0.0, *progress->eta_seconds - static_cast<double>(now - progress->updated) / 1000);
+  return out;
+}
+
+Json JobJson(const JobView& view, TimeMs now) {
+  const JobRecord& job = view.record;
+  Json nodes = Json::array();
+  int workers = 0;
+  for (const NodeShare& share : view.placement) {
+    nodes.push_back(share.node);
+    workers += share.workers;
+  }
+  return {{"id", job.id},
+          {"name", job.name},
+          {"queue", job.queue},
+          {"user", job.user},
+          {"priority", job.priority},
+          {"state", NameOf(job.state)},
+          {"reason", view.reason.empty() ? Json() : Json(view.reason)},
+          {"workers", workers},
+          {"min_workers", job.min_workers},
+          {"max_workers", job.max_workers},
+          {"resources",
+           {{"cpu", static_cast<double>(job.cpu_millis) / 1000},
+            {"memory_mib", job.memory_mib},
+            {"gpu", job.gpus}}},
+          {"nodes", nodes},
+          {"submitted", job.submitted},
+          {"started", OrNull(job.started)},
+          {"ended", OrNull(job.ended)},
+          {"exit_code", OrNull(job.exit_code)},
+          {"attempts", job.attempts},
+          {"failures", job.failures},
+          {"preemptions", job.preemptions},
+          {"progress", ProgressJson(view.progress, now)}};
+}
+
+Json AttemptJson(const AttemptRecord& attempt, const JobRecord& job) {
+  Json placement = Json::array();
+  for (const NodeShare& share : attempt.placement)
+    placement.push_back({{"node", share.node}, {"workers", share.workers}});
+  return {{"number", attempt.number},
+          {"state", attempt.ended ? "ended" : NameOf(job.state)},
+          {"started", attempt.started},
+          {"ended", OrNull(attempt.ended)},
+          {"exit_code", OrNull(attempt.exit_code)},
+          {"message", attempt.message},
+          {"placement", placement}};
+}
+
+std::optional<std::string> Asked(const ApiRequest& request, const char* key) {
+  const auto at = request.query.find(key);
+  return at == request.query.end() ? std::nullopt : std::optional(at->second);
+}
+
+JobFilter FilterOf(const ApiRequest& request, TimeMs now) {
+  const bool everything = Asked(request, "all").value_or("0") != "0";
+  JobFilter filter;
+  filter.ended.since = everything ? 0 : now - kShownAfterEndMs;
+  filter.ended.queue = Asked(request, "queue");
+  filter.ended.user = Asked(request, "user");
+  if (const auto state = Asked(request, "state")) {
+    filter.ended.state = RecordStateNamed(*state);
+    if (!filter.ended.state) throw BadRequest("no job is ever in state " + *state);
+  }
+  filter.ended.before = NumberIn(request, "before", kNever);
+  filter.most_ended = static_cast<int>(
+      std::min<int64_t>(NumberIn(request, "limit", kMostEndedListed), kMostEndedListed));
+  return filter;
+}
+
+}  // namespace
+
+ApiResponse ListJobs(const ApiContext& context, const ApiRequest& request) {
+  TimeMs now = 0;
+  const JobList list = context.loop.Run([&](Controller& controller) {
+    now = controller.Now();
+    return controller.List(FilterOf(request, now));
+  });
+  Json jobs = Json::array();
+  for (const JobView& view : list.jobs) jobs.push_back(JobJson(view, now));
+  return {.body = BodyOf({{"jobs", jobs}, {"more", list.more}})};
+}
+
+ApiResponse ShowJob(const ApiContext& context, const ApiRequest& request) {
+  const JobId id = JobInPath(request);
+  const Json body = context.loop.Run([&](Controller& controller) {
+    const JobView view = controller.View(id);
+    const JobRecord& job = view.record;
+    Json out = JobJson(view, controller.Now());
+    // Environments hold secrets.
+    const bool owner = controller.MayChange(job, request.caller);
+    out["spec"] = owner ? Json(job.spec) : Json();
+    const std::string directory = controller.JobDirectory(id);
+    const Measured& measured = view.measured;
+    out["checkpoint_ms"] = OrNull(measured.checkpoint_ms);
+    out["killed_after_ms"] = OrNull(measured.killed_after_ms);
+    out["restart_ms"] = OrNull(measured.restart_ms);
+    out["warning"] = view.warning;
+    out["run_dir"] = directory + "/run";
+    out["checkpoint_dir"] = directory + "/checkpoints";
+    out["artifacts_dir"] = directory + "/artifacts";
+    out["manifest"] = owner ? Json::parse(job.manifest, nullptr, false) : Json();
+    out["message"] = job.message;
+    out["attempts_list"] = Json::array();
+    for (const AttemptRecord& attempt : controller.store().Attempts(id))
+      out["attempts_list"].push_back(AttemptJson(attempt, job));
+    out["events"] = Json::array();
+    for (const EventRecord& event : controller.store().Events(id))
+      out["events"].push_back({{"time", event.time}, {"kind", event.kind}, {"text", event.text}});
+    const UsageRecord usage = controller.UsageOf(id);
+    out["gpu_seconds"] = usage.gpu_seconds;
+    out["cost"] = usage.cost;
+    return out;
+  });
+  return {.body = BodyOf(body)};
+}
+
+ApiResponse ChangeJob(const ApiContext& context, const ApiRequest& request) {
+  const JobId id = JobInPath(request);
+  const std::string& verb = request.path.at(3);
+  const RecordState state = context.loop.Run([&](Controller& controller) {
+    if (verb == "cancel") return controller.Cancel(id, request.caller);
+    if (verb == "preempt") return controller.Preempt(id, request.caller);
+    controller.Checkpoint(id, request.caller);
+    return controller.View(id).record.state;
+  });
+  return {.body = BodyOf({{"state", NameOf(state)}})};
+}
+
+}  // namespace renzan::cluster::local

@@ -1,0 +1,72 @@
+#include "renzan/base/file.h"
+#include "renzan/cluster/local/server/api.h"
+
+namespace renzan::cluster::local {
+namespace {
+
+int NumWorkersOf(const NamedPlacement& placement) {
+  int workers = 0;
+  for (const NodeShare& share : placement) workers += share.workers;
+  return workers;
+}
+
+}  // namespace
+
+ApiResponse JobLogs(const ApiContext& context, const ApiRequest& request) {
+  const JobId id = JobInPath(request);
+  const int64_t worker = NumberIn(request, "worker", 0);
+  const int64_t tail = NumberIn(request, "tail", -1);
+  const int64_t wanted = NumberIn(request, "attempt", -1);
+  const bool follow = NumberIn(request, "follow", 0) != 0;
+  JobRecord job;
+  std::vector<AttemptRecord> attempts;
+  context.loop.Run([&](Controller& controller) {
+    job = controller.View(id).record;
+    controller.RequireOwner(job, request.caller);
+    attempts = controller.store().Attempts(id);
+  });
+  if (wanted >= static_cast<int64_t>(attempts.size()))
+    Fail(ErrorCode::kNoInput, "job {} has had {} attempts: there is no attempt {}", id,
+         attempts.size(), wanted);
+  if (attempts.empty() && !follow)
+    Fail(ErrorCode::kNoInput, "job {} has not started yet: there is no output", id);
+  const int64_t attempt =
+      wanted >= 0 ? wanted : std::max<int64_t>(0, static_cast<int64_t>(attempts.size()) - 1);
+  if (!attempts.empty())
+    if (const int workers = NumWorkersOf(attempts[attempt].placement); worker >= workers)
+      Fail(ErrorCode::kNoInput, "attempt {} of job {} has {} workers, numbered from 0", attempt, id,
+           workers);
+
+  if (!attempts.empty() && attempt + 1 < static_cast<int64_t>(attempts.size()) &&
+      !FileExists(fmt::format("{}/jobs/{}/attempt-{}", context.state_dir, id, attempt)))
+    Fail(ErrorCode::kNoInput,
+         "the logs of attempt {} of job {} have been removed: of a job that has not ended only the "
+         "newest are kept (retention.keep_attempts)",
+         attempt, id);
+
+  // The loop may end before the stream does.
+  const auto job_now = [&loop = context.loop, id, wanted]() -> LogStream::JobNow {
+    try {
+      return loop.Run([&](Controller& controller) -> LogStream::JobNow {
+        const JobRecord record = controller.View(id).record;
+        bool ended = HasEnded(record.state);
+        if (wanted >= 0)
+          ended = controller.store().Attempts(id).at(static_cast<size_t>(wanted)).ended.has_value();
+        return {.attempts = record.attempts, .ended = ended};
+      });
+    } catch (const Error&) {
+      return {.ended = true};
+    }
+  };
+  return {.stream = std::make_unique<LogStream>(LogRequest{.jobs_dir = context.state_dir + "/jobs",
+                                                           .job = id,
+                                                           .attempt = static_cast<int>(attempt),
+                                                           .worker = static_cast<int>(worker),
+                                                           .owner = job.uid,
+                                                           .follow = follow,
+                                                           .later_attempts = wanted < 0,
+                                                           .tail = tail},
+                                                job_now, request.client_fd, context.stop_fd)};
+}
+
+}  // namespace renzan::cluster::local

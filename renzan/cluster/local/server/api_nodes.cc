@@ -1,0 +1,88 @@
+#include <nlohmann/json.hpp>
+
+#include "renzan/cluster/local/controller/accounting.h"
+#include "renzan/cluster/local/server/api_json.h"
+
+namespace renzan::cluster::local {
+namespace {
+
+Json ResourcesJson(const Resources& resources) {
+  return {{"cpu", static_cast<double>(resources[kCpu]) / 1000},
+          {"memory_mib", resources[kMemory]},
+          {"gpu", resources.gpu()}};
+}
+
+Json NodeJson(const Snapshot& snapshot, int index) {
+  const Node& node = snapshot.nodes[index];
+  Json jobs = Json::array();
+  for (const Job& job : snapshot.jobs)
+    for (const Placed& placed : job.placement)
+      if (placed.node == index) jobs.push_back(job.id);
+  return {{"name", node.name},
+          {"pool", node.pool < 0 ? Json() : Json(snapshot.pools[node.pool].name)},
+          {"state", NameOf(node.state)},
+          {"until", node.until == kNever ? Json() : Json(node.until)},
+          {"spot", node.spot},
+          {"labels", node.labels},
+          {"capacity", ResourcesJson(node.capacity)},
+          {"used", ResourcesJson(UsedOn(snapshot, index))},
+          {"jobs", jobs}};
+}
+
+// Nothing for null or a key that is not there.
+std::optional<double> Seconds(const Json& body, const char* key) {
+  const auto at = body.find(key);
+  if (at == body.end() || at->is_null()) return std::nullopt;
+  if (!at->is_number() || at->get<double>() < 0 || at->get<double>() > 1e10)
+    throw BadRequest(fmt::format("{} must be a number of seconds", key));
+  return at->get<double>();
+}
+
+}  // namespace
+
+ApiResponse ListNodes(const ApiContext& context, const ApiRequest&) {
+  const Snapshot snapshot =
+      context.loop.Run([](Controller& controller) { return controller.snapshot(); });
+  Json nodes = Json::array();
+  for (int node = 0; node < static_cast<int>(snapshot.nodes.size()); ++node)
+    nodes.push_back(NodeJson(snapshot, node));
+  return {.body = Json{{"nodes", nodes}}.dump() + "\n"};
+}
+
+ApiResponse ChangeNode(const ApiContext& context, const ApiRequest& request) {
+  const std::string& name = request.path.at(2);
+  const std::string& verb = request.path.at(3);
+  const auto notice = Seconds(ParseBody(request), "notice_seconds");
+  bool done = true;
+  context.loop.Run([&](Controller& controller) {
+    if (verb == "lose") {
+      controller.Lose(name, request.caller);
+    } else if (verb == "restore") {
+      done = controller.Restore(name, request.caller);
+    } else if (verb == "cordon") {
+      controller.Cordon(name, request.caller);
+    } else {
+      std::optional<TimeMs> notice_ms;
+      if (notice) notice_ms = static_cast<TimeMs>(*notice * 1000);
+      controller.Drain(name, notice_ms, request.caller);
+    }
+  });
+  return {.body = Json{{"done", done}}.dump() + "\n"};
+}
+
+ApiResponse RelaxUser(const ApiContext& context, const ApiRequest& request) {
+  const Json body = ParseBody(request);
+  const auto gpus = body.find("max_gpus");
+  const auto seconds = Seconds(body, "for_seconds");
+  if (gpus == body.end() || !gpus->is_number_unsigned() || !seconds)
+    throw BadRequest("expected max_gpus and for_seconds");
+  const auto max_gpus = static_cast<int64_t>(
+      std::min<uint64_t>(gpus->get<uint64_t>(), static_cast<uint64_t>(kUnlimited)));
+  context.loop.Run([&](Controller& controller) {
+    controller.Relax(request.path.at(2), max_gpus, static_cast<TimeMs>(*seconds * 1000),
+                     request.caller);
+  });
+  return {.body = "{}\n"};
+}
+
+}  // namespace renzan::cluster::local

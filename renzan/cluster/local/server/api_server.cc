@@ -1,0 +1,258 @@
+#include "renzan/cluster/local/server/api_server.h"
+
+#include <microhttpd.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <optional>
+
+#include "renzan/base/log.h"
+#include "renzan/cluster/local/server/api_socket.h"
+#include "renzan/cluster/local/server/api_tcp.h"
+
+namespace renzan::cluster::local {
+namespace {
+
+constexpr size_t kMaxBodyBytes = 4 << 20;
+constexpr int kOutOfDescriptorsMs = 500;
+// libmicrohttpd still counts those that are being closed.
+constexpr int kClosing = 16;
+constexpr size_t kStreamBlockBytes = 64 << 10;
+
+// One request, from its first line until its answer has been sent.
+struct Exchange {
+  ApiRequest request;
+  bool too_large = false;
+  bool shut_down = false;
+};
+
+std::vector<std::string> SplitPath(const std::string& url) {
+  std::vector<std::string> parts;
+  for (size_t begin = 1; begin <= url.size();) {
+    const size_t end = std::min(url.find('/', begin), url.size());
+    parts.push_back(url.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return parts;
+}
+
+MHD_Result AddQuery(void* query, MHD_ValueKind, const char* key, const char* value) {
+  (*static_cast<std::map<std::string, std::string>*>(query))[key] = value ? value : "";
+  return MHD_YES;
+}
+
+int FdOf(MHD_Connection* connection) {
+  return MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
+}
+
+// Begin() refuses whom the kernel does not know. All who come by TCP share the places of one user,
+// because anybody may knock.
+uid_t UidOrNobody(int fd) {
+  if (IsTcp(fd)) return static_cast<uid_t>(-1);
+  try {
+    return PeerUidOf(fd);
+  } catch (const Error&) {
+    return static_cast<uid_t>(-1);
+  }
+}
+
+// 0: for ever.
+void SetTimeout(MHD_Connection* connection, unsigned seconds) {
+  MHD_set_connection_option(connection, MHD_CONNECTION_OPTION_TIMEOUT, seconds);
+}
+
+ssize_t ReadStream(void* stream, uint64_t, char* data, size_t max) {
+  const size_t got = static_cast<LogStream*>(stream)->Read(data, max);
+  return got == 0 ? MHD_CONTENT_READER_END_OF_STREAM : static_cast<ssize_t>(got);
+}
+
+void FreeStream(void* stream) { delete static_cast<LogStream*>(stream); }
+
+MHD_Result Send(MHD_Connection* connection, ApiResponse answer, bool last) {
+  const bool streams = answer.stream != nullptr;
+  MHD_Response* response =
+      streams ? MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, kStreamBlockBytes, ReadStream,
+                                                  answer.stream.release(), FreeStream)
+              : MHD_create_response_from_buffer(answer.body.size(), answer.body.data(),
+                                                MHD_RESPMEM_MUST_COPY);
+  if (!response) return MHD_NO;
+  // While a stream has nothing to say, its thread waits for the log and not for the connection; it
+  // must not be found too late afterwards. Whoever goes away is noticed.
+  if (streams) SetTimeout(connection, 0);
+  MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE,
+                          streams ? "text/plain; charset=utf-8" : "application/json");
+  if (last) MHD_add_response_header(response, MHD_HTTP_HEADER_CONNECTION, "close");
+  const MHD_Result queued =
+      MHD_queue_response(connection, static_cast<unsigned>(answer.status), response);
+  MHD_destroy_response(response);
+  return queued;
+}
+
+// The headers have come: who is it, and what do they want?
+MHD_Result Begin(ApiServer& server, MHD_Connection* connection, const char* url, const char* method,
+                 void** state) {
+  ConnectionBook& connections = server.connections();
+  if (const int fd = FdOf(connection); connections.PlaceOf(fd) == ConnectionBook::Place::kRefused)
+    return Send(connection,
+                ErrorResponse(429, ErrorCode::kUnavailable,
+                              fmt::format("too many connections to this daemon are open: {} of one "
+                                          "user and {} of all users are served at a time; end some "
+                                          "of yours (job logs --follow, submit --wait) and try "
+                                          "again",
+                                          connections.LimitFor(fd),
+                                          server.limits().connections.users_together)),
+                true);
+  SetTimeout(connection, server.limits().within_request_seconds);
+  const std::optional<Caller> caller = server.CallerOf(
+      FdOf(connection),
+      MHD_lookup_connection_value(connection, MHD_HEADER_KIND, MHD_HTTP_HEADER_AUTHORIZATION));
+  if (!caller)
+    return Send(connection,
+                IsTcp(FdOf(connection))
+                    ? ErrorResponse(401, ErrorCode::kNoPermission,
+                                    "this daemon has another token: copy the file `token` from "
+                                    "its state directory anew")
+                    : ErrorResponse(403, ErrorCode::kNoPermission,
+                                    "this daemon does not serve you: ask its operator"),
+                true);
+  auto exchange = std::make_unique<Exchange>();
+  exchange->request = {
+      .method = method, .path = SplitPath(url), .caller = *caller, .client_fd = FdOf(connection)};
+  MHD_get_connection_values(connection, MHD_GET_ARGUMENT_KIND, AddQuery, &exchange->request.query);
+  *state = exchange.release();
+  return MHD_YES;
+}
+
+MHD_Result Handle(void* self, MHD_Connection* connection, const char* url, const char* method,
+                  const char*, const char* data, size_t* bytes, void** state) {
+  ApiServer& server = *static_cast<ApiServer*>(self);
+  if (!*state) return Begin(server, connection, url, method, state);
+  Exchange& exchange = *static_cast<Exchange*>(*state);
+  if (*bytes > 0) {
+    exchange.too_large |= exchange.request.body.size() + *bytes > kMaxBodyBytes;
+    // The rest is read and dropped: only then is there somebody who reads the answer.
+    if (exchange.too_large)
+      exchange.request.body.clear();
+    else
+      exchange.request.body.append(data, *bytes);
+    *bytes = 0;
+    return MHD_YES;
+  }
+  if (exchange.too_large)
+    return Send(connection,
+                ErrorResponse(413, ErrorCode::kUsage,
+                              fmt::format("the request has more than {} MiB", kMaxBodyBytes >> 20)),
+                true);
+  ApiResponse answer = Answer(server.context(), exchange.request);
+  exchange.shut_down = answer.shut_down;
+  const bool last = exchange.shut_down || server.connections().IsCrowded(FdOf(connection));
+  return Send(connection, std::move(answer), last);
+}
+
+void Completed(void* self, MHD_Connection* connection, void** state, MHD_RequestTerminationCode) {
+  const std::unique_ptr<Exchange> exchange(static_cast<Exchange*>(*state));
+  *state = nullptr;
+  ApiServer& server = *static_cast<ApiServer*>(self);
+  SetTimeout(connection, server.limits().between_requests_seconds);
+  if (exchange && exchange->shut_down) server.ShutDown();
+}
+
+void Changed(void* self, MHD_Connection* connection, void**, MHD_ConnectionNotificationCode what) {
+  if (what == MHD_CONNECTION_NOTIFY_CLOSED)
+    static_cast<ApiServer*>(self)->connections().Close(FdOf(connection));
+}
+
+}  // namespace
+
+void ApiServer::StopDaemon::operator()(MHD_Daemon* daemon) const { MHD_stop_daemon(daemon); }
+
+ApiServer::ApiServer(ApiContext context, Sockets sockets, std::vector<std::string> allow_users,
+                     std::function<void()> shut_down, const ApiLimits& limits)
+    : context_(std::move(context)),
+      allow_users_(std::move(allow_users)),
+      shut_down_(std::move(shut_down)),
+      limits_(limits),
+      connections_(limits.connections, ::geteuid()),
+      sockets_(std::move(sockets)),
+      stop_fd_(::eventfd(0, EFD_CLOEXEC)) {
+  daemon_.reset(MHD_start_daemon(MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_THREAD_PER_CONNECTION |
+                                     MHD_USE_POLL | MHD_USE_ITC | MHD_USE_NO_LISTEN_SOCKET,
+                                 0, nullptr, nullptr, Handle, this, MHD_OPTION_CONNECTION_LIMIT,
+                                 static_cast<unsigned>(limits_.connections.all() + kClosing),
+                                 MHD_OPTION_CONNECTION_TIMEOUT, limits_.between_requests_seconds,
+                                 MHD_OPTION_NOTIFY_COMPLETED, Completed, this,
+                                 MHD_OPTION_NOTIFY_CONNECTION, Changed, this, MHD_OPTION_END));
+  if (!daemon_ || stop_fd_ < 0) {
+    CloseSockets();
+    if (stop_fd_ >= 0) ::close(stop_fd_);
+    Fail(ErrorCode::kOsError, "cannot start the API server: out of threads or memory");
+  }
+  accepting_ = std::thread([this] { AcceptAll(); });
+}
+
+ApiServer::~ApiServer() {
+  ::eventfd_write(stop_fd_, 1);
+  accepting_.join();
+  daemon_.reset();
+  CloseSockets();
+  ::close(stop_fd_);
+}
+
+void ApiServer::CloseSockets() const {
+  ::close(sockets_.listen_fd);
+  if (sockets_.tcp_fd >= 0) ::close(sockets_.tcp_fd);
+}
+
+std::optional<Caller> ApiServer::CallerOf(int fd, const char* authorization) const {
+  if (IsTcp(fd)) {
+    if (!CarriesToken(authorization, sockets_.token)) return std::nullopt;
+    return Caller{.uid = ::geteuid(), .gid = ::getegid(), .name = UserName(::geteuid())};
+  }
+  try {
+    const Caller caller = PeerOf(fd);
+    if (MayAsk(caller, allow_users_)) return caller;
+  } catch (const Error& error) {
+    LogWarning("{}", error.what());
+  }
+  return std::nullopt;
+}
+
+// We accept, because libmicrohttpd would count the connections of all users as one and start a
+// thread for each before anybody knows whose it is.
+void ApiServer::AcceptAll() {
+  for (;;) {
+    // A descriptor of -1 is passed over.
+    pollfd fds[] = {
+        {stop_fd_, POLLIN, 0}, {sockets_.listen_fd, POLLIN, 0}, {sockets_.tcp_fd, POLLIN, 0}};
+    ::poll(fds, 3, -1);
+    if (fds[0].revents != 0) return;
+    for (const pollfd& each : {fds[1], fds[2]})
+      if (each.revents != 0) Accept(each.fd);
+  }
+}
+
+void ApiServer::Accept(int listen_fd) {
+  sockaddr_storage address{};
+  socklen_t size = sizeof address;
+  const int fd = ::accept4(listen_fd, reinterpret_cast<sockaddr*>(&address), &size,
+                           SOCK_CLOEXEC | SOCK_NONBLOCK);
+  if (fd < 0) {
+    if (errno == ECONNABORTED || errno == EINTR || errno == EAGAIN) return;
+    LogWarning("cannot accept a connection: {}", std::strerror(errno));
+    pollfd stop{stop_fd_, POLLIN, 0};
+    ::poll(&stop, 1, kOutOfDescriptorsMs);
+    return;
+  }
+  if (connections_.Open(fd, UidOrNobody(fd)) == ConnectionBook::Place::kNone) {
+    ::close(fd);
+  } else if (MHD_add_connection(daemon_.get(), fd, reinterpret_cast<sockaddr*>(&address), size) !=
+             MHD_YES) {
+    connections_.Close(fd);  // which it has closed
+  }
+}
+
+}  // namespace renzan::cluster::local

@@ -1,0 +1,424 @@
+#include "renzan/cluster/local/server/api_server.h"
+
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <netinet/in.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstring>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "renzan/base/file.h"
+#include "renzan/cluster/core/schedule.h"
+#include "renzan/cluster/core/validate/invariants.h"
+#include "renzan/cluster/local/controller/fake_agent_for_test.h"
+#include "renzan/cluster/local/server/api_socket.h"
+#include "renzan/cluster/local/server/api_tcp.h"
+#include "renzan/cluster/spec/cluster_config.h"
+
+namespace renzan::cluster::local {
+namespace {
+
+using Json = nlohmann::json;
+using ::testing::HasSubstr;
+
+// A connection; -1 when nobody answers. Nothing is waited for much longer than it can take.
+int Connect(const std::string& socket) {
+  const bool tcp = socket.starts_with("http://");
+  const int fd = ::socket(tcp ? AF_INET : AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  const timeval long_enough{.tv_sec = 30};
+  ::setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &long_enough, sizeof long_enough);
+  sockaddr_un by_path{.sun_family = AF_UNIX};
+  std::strncpy(by_path.sun_path, socket.c_str(), sizeof by_path.sun_path - 1);
+  sockaddr_in by_port{.sin_family = AF_INET, .sin_addr = {.s_addr = ::htonl(INADDR_LOOPBACK)}};
+  if (tcp) by_port.sin_port = ::htons(std::stoi(socket.substr(socket.rfind(':') + 1)));
+  const auto* address = tcp ? reinterpret_cast<const sockaddr*>(&by_port)
+                            : reinterpret_cast<const sockaddr*>(&by_path);
+  if (::connect(fd, address, tcp ? sizeof by_port : sizeof by_path) == 0) return fd;
+  ::close(fd);
+  return -1;
+}
+
+// All that comes until the other side closes.
+std::string ReceiveAll(int fd) {
+  std::string answer;
+  char block[4096];
+  ssize_t got;
+  while ((got = ::recv(fd, block, sizeof block, 0)) > 0) answer.append(block, got);
+  return answer;
+}
+
+// One request on a connection of its own; all that comes back. "" when nobody answers.
+std::string Ask(const std::string& socket, const std::string& method, const std::string& target,
+                const std::string& body = "", const std::string& header = "") {
+  const int fd = Connect(socket);
+  if (fd < 0) return "";
+  const std::string request = fmt::format(
+      "{} {} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n{}Content-Length: {}\r\n\r\n{}", method,
+      target, header, body.size(), body);
+  ::send(fd, request.data(), request.size(), MSG_NOSIGNAL);
+  const std::string answer = ReceiveAll(fd);
+  ::close(fd);
+  return answer;
+}
+
+Json BodyOf(const std::string& answer) {
+  return Json::parse(answer.substr(std::min(answer.size(), answer.find("\r\n\r\n"))), nullptr,
+                     false);
+}
+
+class ApiServerTest : public ::testing::Test {
+ protected:
+  ApiServerTest() {
+    spec::ClusterConfig config;
+    config.pools["own"].resources.gpu = 4;
+    controller_ = std::make_unique<Controller>(
+        ControllerOptions{.state_dir = directory_.path(),
+                          .uid = ::geteuid(),
+                          .schedule = [](const Snapshot& snapshot) { return Schedule(snapshot); },
+                          .validate = Validate,
+                          .why_infeasible = [](const Snapshot&, const Job& job) -> std::string {
+                            return job.min_workers > 9 ? "there is no room for so many" : "";
+                          }},
+        spec::MakeSnapshot(config, 0), store_, agent_, SystemClock());
+    controller_->Recover();
+    loop_ = std::make_unique<Loop>(*controller_, -1);
+    Serve({});
+    thread_ = std::thread([this] { loop_->Serve(); });
+  }
+  ~ApiServerTest() override {
+    loop_->Stop();
+    thread_.join();
+    ::eventfd_write(stop_fd_, 1);
+    server_.reset();
+    ::close(stop_fd_);
+  }
+
+  void Serve(const ApiLimits& limits, const std::vector<std::string>& allow_users = {}) {
+    server_.reset();
+    const int tcp_fd = ListenOnTcp("127.0.0.1:0");
+    url_ = UrlOf(tcp_fd);
+    server_ = std::make_unique<ApiServer>(
+        ApiContext{.loop = *loop_,
+                   .state_dir = directory_.path(),
+                   .uid = ::geteuid(),
+                   .stop_fd = stop_fd_},
+        ApiServer::Sockets{ListenOn(socket_, true), tcp_fd, std::string(64, 'a')}, allow_users,
+        [this] { loop_->Stop(); }, limits);
+  }
+
+  std::string Submit(const std::string& yaml) {
+    return Ask(socket_, "POST", "/v1/jobs",
+               Json{{"spec", yaml}, {"source", "job.yaml"}, {"submit_dir", "/tmp"}}.dump());
+  }
+
+  TemporaryDirectory directory_;
+  const std::string socket_ = directory_ / "socket";
+  std::string url_;  // by TCP, with the token aaaa...
+  const int stop_fd_ = ::eventfd(0, EFD_CLOEXEC);
+  Store store_{directory_ / "state.db"};
+  FakeAgent agent_;
+  std::unique_ptr<Controller> controller_;
+  std::unique_ptr<Loop> loop_;
+  std::unique_ptr<ApiServer> server_;
+  std::thread thread_;
+};
+
+TEST_F(ApiServerTest, TakesAJobAndShowsIt) {
+  const std::string answer = Submit("command: [sleep, 1]\nresources: {gpu: 2}");
+  EXPECT_THAT(answer, HasSubstr("HTTP/1.1 201"));
+  EXPECT_EQ(BodyOf(answer)["id"], 1);
+  const Json job = BodyOf(Ask(socket_, "GET", "/v1/jobs/1"));
+  EXPECT_EQ(job["name"], "sleep");
+  EXPECT_EQ(job["resources"]["gpu"], 2);
+  EXPECT_THAT(job["spec"].get<std::string>(), HasSubstr("working_directory: /tmp"));
+  EXPECT_EQ(job["manifest"]["sha256"].get<std::string>().size(), 64u);
+  EXPECT_EQ(BodyOf(Ask(socket_, "GET", "/v1/jobs?user=nobody-here"))["jobs"].size(), 0u);
+  EXPECT_EQ(BodyOf(Ask(socket_, "GET", "/v1/jobs"))["jobs"].size(), 1u);
+  EXPECT_EQ(BodyOf(Ask(socket_, "GET", "/v1/nodes"))["nodes"][0]["capacity"]["gpu"], 4);
+  EXPECT_EQ(BodyOf(Ask(socket_, "GET", "/v1/status"))["nodes"]["ready"], 1);
+  EXPECT_EQ(BodyOf(Ask(socket_, "GET", "/v1/usage"))["jobs"].size(), 1u);
+  EXPECT_EQ(BodyOf(Ask(socket_, "GET", "/v1/snapshot"))["jobs"].size(), 1u);
+}
+
+TEST_F(ApiServerTest, SaysWhatIsWrongWithACode) {
+  struct Case {
+    std::string answer;
+    const char* status;
+    int code;
+  };
+  Submit("command: [a]");
+  const Case cases[] = {
+      {Submit("commandd: [a]"), "400", 78},
+      {Submit("command: [a]\nqueue: nowhere"), "400", 78},
+      {Submit("command: [a]\nreplicas: 10"), "400", 78},
+      {Ask(socket_, "POST", "/v1/jobs", "{"), "400", 64},
+      {Ask(socket_, "POST", "/v1/jobs", std::string(5 << 20, 'x')), "413", 64},
+      {Submit("command: [a]\nenvironment: {A: " + std::string(300 << 10, 'x') + "}"), "400", 64},
+      {Ask(socket_, "GET", "/v1/jobs/99"), "404", 66},
+      {Ask(socket_, "GET", "/v1/jobs/1x"), "400", 64},
+      {Ask(socket_, "GET", "/v1/jobs/1/logs?attempt=7"), "404", 66},
+      {Ask(socket_, "POST", "/v1/nodes/nope/lose", "{}"), "404", 66},
+      {Ask(socket_, "POST", "/v1/nodes/own-0/drain", R"({"notice_seconds": -1})"), "400", 64},
+      {Ask(socket_, "POST", "/v1/users/ann/relax", "{}"), "400", 64},
+      {Ask(socket_, "GET", "/v2/jobs"), "404", 66},
+  };
+  for (const Case& each : cases) {
+    EXPECT_THAT(each.answer, HasSubstr(std::string("HTTP/1.1 ") + each.status));
+    EXPECT_EQ(BodyOf(each.answer)["error"]["code"], each.code) << each.answer;
+  }
+}
+
+TEST_F(ApiServerTest, ByTcpTheTokenLetsIn) {
+  const std::string token(64, 'a');
+  const auto ask = [&](const std::string& header) {
+    return Ask(url_, "POST", "/v1/nodes/own-0/drain", "{}", header);
+  };
+  for (const std::string& wrong : std::vector<std::string>{
+           "", "Authorization: Bearer \r\n", "Authorization: " + token + "\r\n",
+           "Authorization: Bearer " + token.substr(1) + "\r\n",
+           "Authorization: Bearer " + token + "a\r\n",
+           "Authorization: Bearer " + token.substr(1) + "b\r\n"}) {
+    const std::string answer = ask(wrong);
+    EXPECT_THAT(answer, HasSubstr("HTTP/1.1 401")) << wrong;
+    EXPECT_EQ(BodyOf(answer)["error"]["code"], 77);
+  }
+  EXPECT_EQ(controller_->snapshot().nodes[0].state, NodeState::kReady);
+  EXPECT_THAT(ask("Authorization: Bearer " + token + "\r\n"), HasSubstr("HTTP/1.1 200"));
+  EXPECT_EQ(controller_->snapshot().nodes[0].state, NodeState::kDraining);
+  EXPECT_EQ(BodyOf(Ask(socket_, "GET", "/v1/status"))["nodes"]["draining"], 1);
+}
+
+// Whoever has no token cannot keep those out who come by the socket.
+TEST_F(ApiServerTest, ManyWhoComeByTcpAreServedByNobody) {
+  std::vector<int> idle;
+  for (int each = 0; each < 200; ++each) idle.push_back(Connect(url_));
+  EXPECT_THAT(Ask(socket_, "GET", "/v1/status"), HasSubstr("HTTP/1.1 200"));
+  for (const int fd : idle) ::close(fd);
+}
+
+TEST(ApiTcp, WhatIsNoAddressIsRefused) {
+  for (const char* address : {"", "7070", ":7070", "127.0.0.1:", "127.0.0.1:http2x", "a b:1"}) {
+    try {
+      ::close(ListenOnTcp(address));
+      ADD_FAILURE() << address;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::kUsage) << address;
+      EXPECT_THAT(error.what(), HasSubstr("HOST:PORT"));
+    }
+  }
+}
+
+TEST(ApiTcp, APortIsForOneDaemon) {
+  const int fd = ListenOnTcp("127.0.0.1:0");
+  const std::string address = UrlOf(fd).substr(7);
+  try {
+    ::close(ListenOnTcp(address));
+    ADD_FAILURE();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kCantCreate);
+    EXPECT_THAT(error.what(), HasSubstr(address));
+  }
+  ::close(fd);
+}
+
+TEST(ApiTcp, ATokenIsMadeOnceAndKeptSecret) {
+  const TemporaryDirectory directory;
+  const std::string path = directory / "token";
+  const std::string token = LoadToken(path);
+  EXPECT_EQ(token.size(), 64u);
+  EXPECT_EQ(LoadToken(path), token);
+  EXPECT_NE(LoadToken(directory / "other"), token);
+  struct stat about;
+  ASSERT_EQ(::stat(path.c_str(), &about), 0);
+  EXPECT_EQ(about.st_mode & 0777, 0600u);
+  ASSERT_EQ(::chmod(path.c_str(), 0644), 0);
+  EXPECT_THROW(LoadToken(path), Error);
+  WriteFileAtomically(directory / "other", "\n");
+  ASSERT_EQ(::chmod((directory / "other").c_str(), 0600), 0);
+  EXPECT_THROW(LoadToken(directory / "other"), Error);
+}
+
+TEST_F(ApiServerTest, AStrangerIsRefused) {
+  if (::geteuid() != 0) GTEST_SKIP() << "needs root, to be somebody else";
+  ASSERT_EQ(::chmod(directory_.path().c_str(), 0711), 0);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    if (::setgid(65534) != 0 || ::setuid(65534) != 0) ::_exit(2);
+    const std::string answer = Ask(socket_, "GET", "/v1/status");
+    ::_exit(answer.starts_with("HTTP/1.1 403") && BodyOf(answer)["error"]["code"] == 77 ? 0 : 1);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(WEXITSTATUS(status), 0);
+}
+
+TEST_F(ApiServerTest, LogsAreOneStreamAndFollowEndsWithTheJob) {
+  Submit("command: [a]");
+  while (BodyOf(Ask(socket_, "GET", "/v1/jobs/1"))["state"] != "running") {
+  }
+  const std::string log = directory_ / "jobs/1/attempt-0/worker-0.log";
+  WriteFileAtomically((CreateDirectories(directory_ / "jobs/1/attempt-0"), log + ".1"),
+                      "one\ntwo\n");
+  WriteFileAtomically(log, "three\n");
+  EXPECT_THAT(Ask(socket_, "GET", "/v1/jobs/1/logs"), HasSubstr("one\ntwo\n"));
+  const std::string tail = Ask(socket_, "GET", "/v1/jobs/1/logs?tail=2");
+  EXPECT_THAT(tail, HasSubstr("two\n"));
+  EXPECT_THAT(tail, HasSubstr("three\n"));
+  EXPECT_EQ(tail.find("one\n"), std::string::npos);
+
+  std::string followed;
+  std::thread reader([&] { followed = Ask(socket_, "GET", "/v1/jobs/1/logs?follow=1"); });
+  // Rotated meanwhile.
+  ASSERT_EQ(::rename((log + ".1").c_str(), (log + ".2").c_str()), 0);
+  ASSERT_EQ(::rename(log.c_str(), (log + ".1").c_str()), 0);
+  WriteFileAtomically(log, "four\n");
+  loop_->Run([&](Controller& controller) {
+    agent_.End(controller.AttemptDirectory(1, 0), EndedBy::kItself, 0, 0, 1);
+    controller.ProcessEnded(1);
+  });
+  reader.join();
+  EXPECT_THAT(followed, HasSubstr("three\n"));
+  EXPECT_THAT(followed, HasSubstr("four\n"));
+  EXPECT_EQ(BodyOf(Ask(socket_, "GET", "/v1/jobs/1"))["state"], "done");
+}
+
+// Nobody has been waited for longer than a connection may be silent.
+TEST_F(ApiServerTest, ALogThatIsFollowedMayBeSilent) {
+  Serve({.between_requests_seconds = 1, .within_request_seconds = 1});
+  Submit("command: [a]");
+  while (BodyOf(Ask(socket_, "GET", "/v1/jobs/1"))["state"] != "running") {
+  }
+  const std::string attempt = directory_ / "jobs/1/attempt-0";
+  CreateDirectories(attempt);
+  std::string followed;
+  std::thread reader([&] { followed = Ask(socket_, "GET", "/v1/jobs/1/logs?follow=1"); });
+  std::this_thread::sleep_for(std::chrono::milliseconds(2500));
+  WriteFileAtomically(attempt + "/worker-0.log", "at last\n");
+  loop_->Run([&](Controller& controller) {
+    agent_.End(attempt, EndedBy::kItself, 0, 0, 1);
+    controller.ProcessEnded(1);
+  });
+  reader.join();
+  EXPECT_THAT(followed, HasSubstr("at last\n"));
+}
+
+TEST_F(ApiServerTest, WhoSaysNothingIsDisconnected) {
+  Serve({.between_requests_seconds = 1});
+  const int silent = Connect(socket_);
+  EXPECT_EQ(ReceiveAll(silent), "");
+  ::close(silent);
+  // Also after a request.
+  const int asked = Connect(socket_);
+  const std::string request = "GET /v1/status HTTP/1.1\r\nHost: x\r\n\r\n";
+  ::send(asked, request.data(), request.size(), MSG_NOSIGNAL);
+  EXPECT_THAT(ReceiveAll(asked), HasSubstr("HTTP/1.1 200"));
+  ::close(asked);
+}
+
+TEST_F(ApiServerTest, SoManyConnectionsAndNoMore) {
+  Serve({.connections = {.per_operator = 2, .refusals_per_user = 1}});
+  const int first = Connect(socket_), second = Connect(socket_);
+  const std::string refused = Ask(socket_, "GET", "/v1/status");
+  EXPECT_THAT(refused, HasSubstr("HTTP/1.1 429"));
+  EXPECT_EQ(BodyOf(refused)["error"]["code"], 69);
+  EXPECT_THAT(BodyOf(refused)["error"]["message"].get<std::string>(), HasSubstr("2 of one user"));
+  ::close(first);
+  while (!Ask(socket_, "GET", "/v1/status").starts_with("HTTP/1.1 200")) {
+  }
+  ::close(second);
+}
+
+// As many as nobody opens by mistake; root is served all the same.
+TEST_F(ApiServerTest, AUserCannotKeepTheOperatorOut) {
+  if (::geteuid() != 0) GTEST_SKIP() << "needs root, to be somebody else";
+  ASSERT_EQ(::chmod(directory_.path().c_str(), 0711), 0);
+  Serve({}, {"*"});
+  int ready[2], end[2];
+  ASSERT_EQ(::pipe2(ready, O_CLOEXEC), 0);
+  ASSERT_EQ(::pipe2(end, O_CLOEXEC), 0);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::close(end[1]);
+    if (::setgid(65534) != 0 || ::setuid(65534) != 0) ::_exit(2);
+    for (int i = 0; i < 600; ++i) Connect(socket_);
+    const std::string answer = Ask(socket_, "GET", "/v1/status");
+    const char said = answer.starts_with("HTTP/1.1 200") ? 'y' : 'n';
+    if (::write(ready[1], &said, 1) != 1) ::_exit(2);
+    char none;
+    ::_exit(::read(end[0], &none, 1) == 0 ? 0 : 1);
+  }
+  char served = '?';
+  ASSERT_EQ(::read(ready[0], &served, 1), 1);
+  EXPECT_EQ(served, 'n');
+  EXPECT_THAT(Ask(socket_, "GET", "/v1/status"), HasSubstr("HTTP/1.1 200"));
+  ::close(end[1]);
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(WEXITSTATUS(status), 0);
+}
+
+TEST_F(ApiServerTest, AJobThatHasEndedShowsWhatItWas) {
+  Submit("command: [a]\nreplicas: 3\nresources: {gpu: 2, cpu: 0.5, memory: 1GiB}");  // waits
+  Ask(socket_, "POST", "/v1/jobs/1/cancel", "{}");
+  const Json job = BodyOf(Ask(socket_, "GET", "/v1/jobs/1"));
+  EXPECT_EQ(job["state"], "cancelled");
+  EXPECT_EQ(job["min_workers"], 3);
+  EXPECT_EQ(job["resources"], Json({{"cpu", 0.5}, {"memory_mib", 1024}, {"gpu", 2}}));
+}
+
+TEST_F(ApiServerTest, APlanSaysHowMuchIsToBeSaved) {
+  Submit("command: [a]\nresources: {gpu: 1}\ncheckpoint: {on_stop: true}");
+  while (BodyOf(Ask(socket_, "GET", "/v1/jobs/1"))["state"] != "running") {
+  }
+  const std::string checkpoints = directory_ / "jobs/1/checkpoints";
+  CreateDirectories(checkpoints + "/step-10/tables");
+  WriteFileAtomically(checkpoints + "/step-10/tables/a", std::string(1000, 'x'));
+  WriteFileAtomically(checkpoints + "/step-10/dense", std::string(100, 'x'));
+  CreateDirectories(checkpoints + "/step-20");
+  WriteFileAtomically(checkpoints + "/step-20/dense", std::string(100, 'x'));
+  ASSERT_EQ(::symlink("/", (checkpoints + "/step-30").c_str()), 0);
+  const std::string spec = "command: [b]\nresources: {gpu: 4}\ngrand_challenge: true";
+  const Json plan = BodyOf(Ask(socket_, "POST", "/v1/challenge/plan",
+                               Json{{"spec", spec}, {"submit_dir", "/tmp"}}.dump()));
+  EXPECT_EQ(plan["stops"], Json({1}));
+  EXPECT_EQ(plan["bytes_to_save"], 1100);
+}
+
+TEST_F(ApiServerTest, EndsAfterItHasAnswered) {
+  EXPECT_THAT(Ask(socket_, "POST", "/v1/shutdown", "{}"), HasSubstr("HTTP/1.1 200"));
+  thread_.join();
+  thread_ = std::thread([] {});
+  EXPECT_THAT(Ask(socket_, "GET", "/v1/status"), HasSubstr("HTTP/1.1 503"));
+}
+
+TEST(ApiSocket, RefusesWhatItCannotListenOn) {
+  TemporaryDirectory directory;
+  try {
+    ListenOn(directory / std::string(200, 'x'), false);
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kConfig);
+    EXPECT_THAT(error.what(), HasSubstr("--socket"));
+  }
+  const std::string path = directory / "socket";
+  const int first = ListenOn(path, false);
+  struct stat about;
+  ASSERT_EQ(::stat(path.c_str(), &about), 0);
+  EXPECT_EQ(about.st_mode & 0777, 0600u);
+  EXPECT_THROW(ListenOn(path, false), Error);  // somebody answers there
+  ::close(first);
+  ::close(ListenOn(path, false));  // the socket of a dead one
+  WriteFileAtomically(directory / "file", "");
+  EXPECT_THROW(ListenOn(directory / "file", false), Error);
+}
+
+}  // namespace
+}  // namespace renzan::cluster::local

@@ -1,0 +1,142 @@
+#include "renzan/cluster/local/server/log_stream.h"
+
+#include <fmt/format.h>
+#include <poll.h>
+#include <sys/inotify.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <vector>
+
+#include "renzan/cluster/local/untrusted_file.h"
+
+namespace renzan::cluster::local {
+namespace {
+
+// In case the kernel has no more inotify watches to give, and for the end of the job.
+constexpr int kLookAgainMs = 500;
+
+bool SameFile(int a, int b) {
+  struct stat first, second;
+  return ::fstat(a, &first) == 0 && ::fstat(b, &second) == 0 && first.st_dev == second.st_dev &&
+         first.st_ino == second.st_ino;
+}
+
+}  // namespace
+
+LogStream::LogStream(LogRequest request, std::function<JobNow()> job_now, int client_fd,
+                     int stop_fd)
+    : request_(std::move(request)),
+      job_now_(std::move(job_now)),
+      client_fd_(client_fd),
+      stop_fd_(stop_fd),
+      inotify_fd_(::inotify_init1(IN_CLOEXEC | IN_NONBLOCK)) {
+  OpenFiles();
+  if (request_.tail >= 0) Tail(request_.tail);
+}
+
+LogStream::~LogStream() {
+  for (const int fd : files_) ::close(fd);
+  if (inotify_fd_ >= 0) ::close(inotify_fd_);
+}
+
+std::string LogStream::NameOf(int rotated) const {
+  const std::string name =
+      fmt::format("{}/attempt-{}/worker-{}.log", request_.job, request_.attempt, request_.worker);
+  return rotated == 0 ? name : fmt::format("{}.{}", name, rotated);
+}
+
+void LogStream::OpenFiles() {
+  const std::string directory =
+      fmt::format("{}/{}/attempt-{}", request_.jobs_dir, request_.job, request_.attempt);
+  ::inotify_add_watch(inotify_fd_, directory.c_str(), IN_MODIFY | IN_CREATE | IN_MOVED_TO);
+  OpenRotated();
+}
+
+// Puts the files that are newer than the last one we have behind it. The newest is opened first: a
+// rotation meanwhile shows as the same file twice and not as a gap.
+void LogStream::OpenRotated() {
+  std::deque<int> newer;
+  for (int rotated = 0;; ++rotated) {
+    const int fd = OpenUntrusted(request_.jobs_dir, NameOf(rotated), request_.owner);
+    if (fd < 0) break;
+    const bool known = !files_.empty() && SameFile(fd, files_.back());
+    if (known || (!newer.empty() && SameFile(fd, newer.front()))) {
+      ::close(fd);
+      if (known) break;
+      continue;
+    }
+    newer.push_front(fd);
+  }
+  files_.insert(files_.end(), newer.begin(), newer.end());
+}
+
+// Drops all but the last lines. Counts line ends from behind, a block at a time.
+void LogStream::Tail(int64_t lines) {
+  std::array<char, 64 << 10> block;
+  int64_t ends = 0;
+  bool last_byte = true;  // of everything: it ends the last line and begins none
+  for (size_t file = files_.size(); file-- > 0;) {
+    off_t end = ::lseek(files_[file], 0, SEEK_END);
+    while (end > 0) {
+      const off_t begin = std::max<off_t>(0, end - static_cast<off_t>(block.size()));
+      const ssize_t got = ::pread(files_[file], block.data(), end - begin, begin);
+      for (ssize_t i = got; i-- > 0; last_byte = false) {
+        if (block[i] != '\n' || (last_byte && lines > 0)) continue;
+        if (++ends < std::max<int64_t>(lines, 1)) continue;
+        ::lseek(files_[file], lines == 0 ? end : begin + i + 1, SEEK_SET);
+        for (; file > 0; --file) {
+          ::close(files_.front());
+          files_.pop_front();
+        }
+        return;
+      }
+      end = begin;
+    }
+    ::lseek(files_[file], 0, SEEK_SET);
+  }
+}
+
+// False: whoever reads or the server has gone.
+bool LogStream::Wait() {
+  std::array<pollfd, 3> fds = {
+      {{inotify_fd_, POLLIN, 0}, {client_fd_, POLLRDHUP, 0}, {stop_fd_, POLLIN, 0}}};
+  ::poll(fds.data(), fds.size(), kLookAgainMs);
+  std::array<char, 4096> events;
+  while (::read(inotify_fd_, events.data(), events.size()) > 0) {
+  }
+  return fds[1].revents == 0 && fds[2].revents == 0;
+}
+
+size_t LogStream::Read(char* data, size_t max) {
+  for (;;) {
+    while (!files_.empty()) {
+      const ssize_t got = ::read(files_.front(), data, max);
+      if (got > 0) return static_cast<size_t>(got);
+      if (files_.size() == 1) break;
+      ::close(files_.front());
+      files_.pop_front();
+    }
+    if (!request_.follow) return 0;
+    const size_t before = files_.size();
+    OpenRotated();
+    if (files_.size() > before) continue;
+    // After the end has been seen, what was written before it is looked for once more.
+    if (last_look_) return 0;
+    const JobNow now = job_now_();
+    if (request_.later_attempts && now.attempts > request_.attempt + 1) {
+      ++request_.attempt;
+      for (const int fd : files_) ::close(fd);
+      files_.clear();
+      OpenFiles();
+    } else if (now.ended) {
+      last_look_ = true;
+    } else if (!Wait()) {
+      return 0;
+    }
+  }
+}
+
+}  // namespace renzan::cluster::local

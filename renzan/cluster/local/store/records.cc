@@ -1,0 +1,53 @@
+#include "renzan/cluster/local/store/records.h"
+
+#include <array>
+#include <nlohmann/json.hpp>
+
+namespace renzan::cluster::local {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr std::array kStates = {"pending", "running", "stopping",  "resizing", "collecting",
+                                "done",    "failed",  "cancelled", "timeout"};
+constexpr std::array kNodeStates = {"ready", "booting", "draining", "gone", "cordoned"};
+
+template <typename State, size_t N>
+std::optional<State> Named(const std::array<const char*, N>& names, std::string_view name) {
+  for (size_t i = 0; i < N; ++i)
+    if (name == names[i]) return static_cast<State>(i);
+  return std::nullopt;
+}
+
+}  // namespace
+
+const char* NameOf(RecordState state) { return kStates.at(static_cast<size_t>(state)); }
+std::optional<RecordState> RecordStateNamed(std::string_view name) {
+  return Named<RecordState>(kStates, name);
+}
+const char* NameOf(NodeState state) { return kNodeStates.at(static_cast<size_t>(state)); }
+std::optional<NodeState> NodeStateNamed(std::string_view name) {
+  return Named<NodeState>(kNodeStates, name);
+}
+
+std::string PrintPlacement(const NamedPlacement& placement) {
+  Json out = Json::array();
+  for (const NodeShare& share : placement)
+    out.push_back({{"node", share.node}, {"workers", share.workers}, {"devices", share.devices}});
+  return out.dump();
+}
+
+std::optional<NamedPlacement> ParsePlacement(std::string_view text) {
+  try {
+    NamedPlacement placement;
+    for (const Json& share : Json::parse(text))
+      placement.push_back({.node = share.at("node"),
+                           .workers = share.at("workers"),
+                           .devices = share.at("devices")});
+    return placement;
+  } catch (const Json::exception&) {
+    return std::nullopt;
+  }
+}
+
+}  // namespace renzan::cluster::local

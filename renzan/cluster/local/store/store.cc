@@ -1,0 +1,333 @@
+#include "renzan/cluster/local/store/store.h"
+
+#include <algorithm>
+
+#include "renzan/cluster/local/store/store_tables.h"
+
+namespace renzan::cluster::local {
+namespace {
+
+struct Query {
+  std::string sql;
+  std::vector<SqlValue> arguments;
+};
+
+// `what` of the jobs that pass. Each of the ways to them reads an index or as few whole rows as
+// possible: rows hold specifications and manifests.
+Query QueryEnded(const std::string& what, const EndedFilter& filter, bool newest_first) {
+  const bool by_owner = filter.queue || filter.user || filter.state;
+  const bool by_number = newest_first && !by_owner && filter.since == 0;
+  Query query{.sql = fmt::format("SELECT {} FROM jobs {} WHERE ended IS NOT NULL", what,
+                                 by_owner    ? "INDEXED BY jobs_by_owner"
+                                 : by_number ? "NOT INDEXED"
+                                             : "INDEXED BY jobs_by_end"),
+              .arguments = {}};
+  const auto require = [&](const char* condition, const SqlValue& value) {
+    query.sql += fmt::format(" AND {} ?", condition);
+    query.arguments.push_back(value);
+  };
+  if (filter.since > 0) require("ended >=", filter.since);
+  if (filter.before != kNever) require("id <", filter.before);
+  if (filter.queue) require("queue =", *filter.queue);
+  if (filter.user) require("user =", *filter.user);
+  if (filter.state) require("state =", std::string(NameOf(*filter.state)));
+  if (newest_first) query.sql += " ORDER BY id DESC";
+  return query;
+}
+
+}  // namespace
+
+Store::~Store() = default;
+
+template <typename F>
+auto Store::Guarded(F&& use) {
+  try {
+    return use();
+  } catch (const CorruptDatabase& damage) {
+    Refuse(damage.what());
+  }
+}
+
+void Store::Transact(const std::function<void()>& change) {
+  Guarded([&] { database_->Transact(change); });
+}
+
+void Store::Put(const JobRecord& job) {
+  const auto before = database_->Query("SELECT ended FROM jobs WHERE id = ?", {job.id});
+  const bool was_there = !before.empty();
+  const bool had_ended = was_there && !before.front().IsNull(0);
+  CHECK_MSG(!had_ended, "job {} has ended before", job.id);
+  CHECK(HasEnded(job.state) == job.ended.has_value());
+  JobRecord whole = job;
+  if (was_there && job.spec.empty()) {
+    JobRecord old = FindJob(job.id).value();
+    whole.spec = std::move(old.spec);
+    whole.manifest = std::move(old.manifest);
+  }
+  store::Jobs().Put(*database_, store::RowOf(whole));
+  const auto put = [&](const char* fact, int64_t value) {
+    store::Facts().Put(*database_, {std::string(fact), value});
+  };
+  if (!was_there) put(store::kLastJob, std::max(Fact(store::kLastJob).value_or(0), job.id));
+  if (was_there == job.ended.has_value())
+    put(store::kUnfinishedJobs, Fact(store::kUnfinishedJobs).value_or(0) + (was_there ? -1 : 1));
+  if (!job.ended) return;
+  store::Collections().Delete(*database_, "job", job.id);
+  CountEnded(job, 1, Usage(job.id));
+}
+
+void Store::Put(const CollectionRecord& collection) {
+  store::Collections().Put(*database_, {collection.job, std::string(NameOf(collection.becomes)),
+                                        collection.ended, collection.text});
+}
+
+void Store::Put(const AttemptRecord& attempt) {
+  store::Attempts().Put(*database_, store::RowOf(attempt));
+}
+
+void Store::Put(const NodeRecord& node) {
+  store::Nodes().Put(*database_,
+                     {node.name, node.pool, std::string(NameOf(node.state)), node.until});
+}
+
+void Store::Put(const RelaxationRecord& relaxation) {
+  store::Relaxations().Put(
+      *database_, {relaxation.user, relaxation.relaxation.until, relaxation.relaxation.max_gpus});
+}
+
+void Store::PutUsage(JobId job, const UsageRecord& usage) {
+  store::Usage().Put(*database_, {job, usage.gpu_seconds, usage.cost});
+}
+
+void Store::PutMeasured(JobId job, const Measured& measured) {
+  store::MeasuredTimes().Put(*database_,
+                             {job, ToSql(measured.checkpoint_ms), ToSql(measured.restart_ms),
+                              ToSql(measured.killed_after_ms)});
+}
+
+void Store::Put(const PoolRecord& pool) {
+  store::Pools().Put(*database_, {pool.name, pool.node_ms, pool.interruptions});
+}
+
+void Store::Put(const LoanRecord& loan) {
+  store::Loans().Put(*database_, {loan.lender, loan.borrower, loan.gpu_seconds});
+}
+
+void Store::PutAccountedUntil(TimeMs time) {
+  store::Facts().Put(*database_, {std::string(store::kAccountedUntil), time});
+}
+
+void Store::AddEvent(const EventRecord& event) {
+  const SqlValue job = event.job;
+  const auto last = database_->Query("SELECT max(number) FROM events WHERE job = ?", {job});
+  const int64_t number = last.front().OptionalInt(0).value_or(-1) + 1;
+  store::Events().Put(*database_, {job, number, event.time, event.kind, event.text});
+}
+
+// More jobs of that kind are kept (or less), and have used more.
+void Store::CountEnded(const JobRecord& job, int64_t jobs, const UsageRecord& usage) {
+  const std::vector<SqlValue> key = {job.queue, job.user, std::string(NameOf(job.state))};
+  const auto rows =
+      store::EndedSums().Select(*database_, "WHERE queue = ? AND user = ? AND state = ?", key);
+  const SqlRow before = rows.empty() ? SqlRow({{}, {}, {}, int64_t{0}, 0.0, 0.0}) : rows.front();
+  store::EndedSums().Put(
+      *database_, {key[0], key[1], key[2], before.Int(3) + jobs, before.Real(4) + usage.gpu_seconds,
+                   before.Real(5) + usage.cost});
+}
+
+void Store::Forget(const std::vector<JobId>& jobs) {
+  for (const JobId id : jobs) {
+    const std::optional<JobRecord> job = FindJob(id);
+    CHECK_MSG(job && HasEnded(job->state), "job {} has not ended", id);
+    CountEnded(*job, -1, {});
+    for (const CheckedTable* table :
+         {&store::Events(), &store::Attempts(), &store::Usage(), &store::MeasuredTimes()})
+      table->Delete(*database_, "job", id);
+    store::Jobs().Delete(*database_, "id", id);
+  }
+}
+
+JobId Store::LastJob() {
+  return Guarded([&] { return Fact(store::kLastJob).value_or(0); });
+}
+
+std::vector<JobRecord> Store::UnfinishedJobs() {
+  return Guarded([&] {
+    std::vector<JobRecord> jobs;
+    for (const SqlRow& row :
+         store::Jobs().Select(*database_, "WHERE ended IS NULL ORDER BY id", {}))
+      jobs.push_back(store::JobOf(row));
+    return jobs;
+  });
+}
+
+std::vector<JobRecord> Store::EndedJobs(const EndedFilter& filter, int limit) {
+  return Guarded([&] {
+    Query query = QueryEnded("id", filter, true);
+    query.arguments.emplace_back(int64_t{limit});
+    std::vector<JobRecord> jobs;
+    for (const SqlRow& row : database_->Query(query.sql + " LIMIT ?", query.arguments)) {
+      std::optional<JobRecord> found = FindJob(row.Int(0));
+      if (!found) throw CorruptDatabase("an index names a job that is not there");
+      JobRecord& job = *found;
+      job.spec.clear();
+      job.manifest.clear();
+      jobs.push_back(std::move(job));
+    }
+    std::reverse(jobs.begin(), jobs.end());
+    return jobs;
+  });
+}
+
+int64_t Store::CountEnded(const EndedFilter& filter) {
+  return Guarded([&] {
+    const Query query = QueryEnded("count(*)", filter, false);
+    return database_->Query(query.sql, query.arguments).front().Int(0);
+  });
+}
+
+std::vector<JobId> Store::EndedBefore(TimeMs time, int limit) {
+  return Guarded([&] {
+    std::vector<JobId> jobs;
+    for (const SqlRow& row : database_->Query(
+             "SELECT id FROM jobs INDEXED BY jobs_by_end WHERE ended < ? ORDER BY ended LIMIT ?",
+             {time, int64_t{limit}}))
+      jobs.push_back(row.Int(0));
+    return jobs;
+  });
+}
+
+std::optional<JobRecord> Store::FindJob(JobId job) {
+  return Guarded([&]() -> std::optional<JobRecord> {
+    const auto rows = store::Jobs().Select(*database_, "WHERE id = ?", {job});
+    if (rows.empty()) return std::nullopt;
+    return store::JobOf(rows.front());
+  });
+}
+
+std::map<std::string, int64_t> Store::CountByState() {
+  return Guarded([&] {
+    std::map<std::string, int64_t> counts;
+    for (const SqlRow& row : database_->Query(
+             "SELECT state, count(*) FROM jobs INDEXED BY jobs_unfinished WHERE ended IS "
+             "NULL GROUP BY state"))
+      counts[row.Text(0)] = row.Int(1);
+    for (const SqlRow& row : store::EndedSums().Select(*database_))
+      if (row.Int(3) > 0) counts[row.Text(2)] += row.Int(3);
+    return counts;
+  });
+}
+
+std::vector<AttemptRecord> Store::Attempts(JobId job) {
+  return Guarded([&] {
+    std::vector<AttemptRecord> attempts;
+    for (const SqlRow& row :
+         store::Attempts().Select(*database_, "WHERE job = ? ORDER BY number", {job}))
+      attempts.push_back(store::AttemptOf(row));
+    return attempts;
+  });
+}
+
+std::vector<EventRecord> Store::Events(JobId job) {
+  return Guarded([&] {
+    std::vector<EventRecord> events;
+    for (const SqlRow& row :
+         store::Events().Select(*database_, "WHERE job = ? ORDER BY number", {job}))
+      events.push_back(
+          {.job = row.Int(0), .time = row.Int(2), .kind = row.Text(3), .text = row.Text(4)});
+    return events;
+  });
+}
+
+std::vector<NodeRecord> Store::Nodes() {
+  return Guarded([&] {
+    std::vector<NodeRecord> nodes;
+    for (const SqlRow& row : store::Nodes().Select(*database_)) {
+      const auto state = NodeStateNamed(row.Text(2));
+      if (!state) throw CorruptDatabase("unknown state of a node");
+      nodes.push_back({row.Text(0), row.Text(1), *state, row.Int(3)});
+    }
+    return nodes;
+  });
+}
+
+std::vector<RelaxationRecord> Store::Relaxations() {
+  return Guarded([&] {
+    std::vector<RelaxationRecord> relaxations;
+    for (const SqlRow& row : store::Relaxations().Select(*database_))
+      relaxations.push_back({row.Text(0), {.max_gpus = row.Int(2), .until = row.Int(1)}});
+    return relaxations;
+  });
+}
+
+UsageRecord Store::Usage(JobId job) {
+  return Guarded([&]() -> UsageRecord {
+    const auto rows = store::Usage().Select(*database_, "WHERE job = ?", {job});
+    if (rows.empty()) return {};
+    return {.gpu_seconds = rows.front().Real(1), .cost = rows.front().Real(2)};
+  });
+}
+
+Measured Store::MeasuredOf(JobId job) {
+  return Guarded([&]() -> Measured {
+    const auto rows = store::MeasuredTimes().Select(*database_, "WHERE job = ?", {job});
+    if (rows.empty()) return {};
+    return {.checkpoint_ms = rows.front().OptionalInt(1),
+            .restart_ms = rows.front().OptionalInt(2),
+            .killed_after_ms = rows.front().OptionalInt(3)};
+  });
+}
+
+std::vector<PoolRecord> Store::Pools() {
+  return Guarded([&] {
+    std::vector<PoolRecord> pools;
+    for (const SqlRow& row : store::Pools().Select(*database_))
+      pools.push_back({row.Text(0), row.Int(1), row.Int(2)});
+    return pools;
+  });
+}
+
+std::vector<CollectionRecord> Store::Collections() {
+  return Guarded([&] {
+    std::vector<CollectionRecord> collections;
+    for (const SqlRow& row : store::Collections().Select(*database_)) {
+      const auto becomes = RecordStateNamed(row.Text(1));
+      if (!becomes || !HasEnded(*becomes)) throw CorruptDatabase("unknown end of a job");
+      collections.push_back({row.Int(0), *becomes, row.Int(2), row.Text(3)});
+    }
+    return collections;
+  });
+}
+
+std::map<QueueAndUser, UsageRecord> Store::UsageOfEnded() {
+  return Guarded([&] {
+    std::map<QueueAndUser, UsageRecord> sums;
+    for (const SqlRow& row : store::EndedSums().Select(*database_)) {
+      UsageRecord& sum = sums[{row.Text(0), row.Text(1)}];
+      sum.gpu_seconds += row.Real(4);
+      sum.cost += row.Real(5);
+    }
+    return sums;
+  });
+}
+
+std::vector<LoanRecord> Store::Loans() {
+  return Guarded([&] {
+    std::vector<LoanRecord> loans;
+    for (const SqlRow& row : store::Loans().Select(*database_))
+      loans.push_back({row.Text(0), row.Text(1), row.Real(2)});
+    return loans;
+  });
+}
+
+std::optional<TimeMs> Store::AccountedUntil() {
+  return Guarded([&] { return Fact(store::kAccountedUntil); });
+}
+
+std::optional<int64_t> Store::Fact(const std::string& name) {
+  const auto rows = store::Facts().Select(*database_, "WHERE name = ?", {name});
+  if (rows.empty()) return std::nullopt;
+  return rows.front().Int(1);
+}
+
+}  // namespace renzan::cluster::local

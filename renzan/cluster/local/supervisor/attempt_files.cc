@@ -1,0 +1,177 @@
+#include "renzan/cluster/local/supervisor/attempt_files.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "renzan/base/error.h"
+#include "renzan/base/file.h"
+#include "renzan/cluster/local/controller/outcome.h"
+
+namespace renzan::cluster::local {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+EndedBy EndedByOf(std::string text) {
+  std::replace(text.begin(), text.end(), ' ', '_');  // as keepers of earlier versions wrote it
+  for (const EndedBy by : {EndedBy::kItself, EndedBy::kRequest, EndedBy::kTimeout,
+                           EndedBy::kNodeLost, EndedBy::kWorkerFailed, EndedBy::kCannotStart})
+    if (text == NameOf(by)) return by;
+  Fail(ErrorCode::kData, "'{}' is no reason why an attempt can end", text);
+}
+
+std::string Dump(const Json& json, Json::error_handler_t not_utf8) {
+  return json.dump(2, ' ', false, not_utf8) + "\n";
+}
+
+template <typename T>
+T Read(const std::string& path, const std::function<T(const Json&)>& parse) {
+  try {
+    return parse(Json::parse(ReadFile(path)));
+  } catch (const Json::exception& error) {
+    Fail(ErrorCode::kData, "{} is damaged: {}", path, error.what());
+  }
+}
+
+Json WorkerPlanToJson(const AttemptPlan::Worker& worker) {
+  return {{"node", worker.node},
+          {"local_rank", worker.local_rank},
+          {"devices", worker.devices},
+          {"cpu_millis", worker.cpu_millis},
+          {"memory_mib", worker.memory_mib}};
+}
+
+AttemptPlan::Worker WorkerPlanFromJson(const Json& json) {
+  return {.node = json.at("node"),
+          .local_rank = json.at("local_rank"),
+          .devices = json.at("devices"),
+          .cpu_millis = json.at("cpu_millis"),
+          .memory_mib = json.at("memory_mib")};
+}
+
+AttemptPlan PlanFromJson(const Json& json) {
+  AttemptPlan plan;
+  plan.job = json.at("job");
+  plan.attempt = json.at("attempt");
+  plan.command = json.at("command");
+  plan.environment = json.at("environment");
+  plan.working_directory = json.at("working_directory");
+  plan.run_dir = json.at("run_dir");
+  plan.checkpoint_dir = json.at("checkpoint_dir");
+  plan.uid = json.at("uid");
+  plan.gid = json.at("gid");
+  plan.grace_seconds = json.at("grace_seconds");
+  plan.timeout_ms = json.at("timeout_ms");
+  plan.log_bytes = json.at("log_bytes");
+  plan.log_files = json.at("log_files");
+  // Earlier daemons did not say these.
+  plan.enforce_memory = json.value("enforce_memory", false);
+  plan.saves_on_stop = json.value("saves_on_stop", false);
+  for (const Json& worker : json.at("workers")) plan.workers.push_back(WorkerPlanFromJson(worker));
+  return plan;
+}
+
+AttemptEnd EndFromJson(const Json& json) {
+  AttemptEnd end;
+  end.by = EndedByOf(json.at("by"));
+  end.exit_code = json.at("exit_code");
+  end.message = json.at("message");
+  end.started_ms = json.at("started_ms");
+  end.ended_ms = json.at("ended_ms");
+  // Keepers of an earlier version did not say it.
+  end.ran_ms = json.value("ran_ms", std::max<int64_t>(0, end.ended_ms - end.started_ms));
+  end.killed_after_seconds = json.value("killed_after_seconds", 0.0);
+  for (const Json& worker : json.at("workers"))
+    end.workers.push_back({.exit_code = worker.at("exit_code"), .signal = worker.at("signal")});
+  return end;
+}
+
+}  // namespace
+
+AttemptPaths::AttemptPaths(const std::string& given) {
+  directory = std::filesystem::absolute(given).lexically_normal().string();
+  while (directory.size() > 1 && directory.back() == '/') directory.pop_back();
+  plan = directory + "/plan.json";
+  lock = directory + "/lock";
+  started = directory + "/started.json";
+  end = directory + "/end.json";
+  requests = directory + "/requests";
+  wake = directory + "/wake";
+  keeper_log = directory + "/keeper.log";
+}
+
+std::string AttemptPaths::Log(int rank) const {
+  return fmt::format("{}/worker-{}.log", directory, rank);
+}
+
+std::string PlanToJson(const AttemptPlan& plan) {
+  Json workers = Json::array();
+  for (const AttemptPlan::Worker& worker : plan.workers)
+    workers.push_back(WorkerPlanToJson(worker));
+  const Json json = {{"job", plan.job},
+                     {"attempt", plan.attempt},
+                     {"command", plan.command},
+                     {"environment", plan.environment},
+                     {"working_directory", plan.working_directory},
+                     {"run_dir", plan.run_dir},
+                     {"checkpoint_dir", plan.checkpoint_dir},
+                     {"uid", plan.uid},
+                     {"gid", plan.gid},
+                     {"grace_seconds", plan.grace_seconds},
+                     {"saves_on_stop", plan.saves_on_stop},
+                     {"timeout_ms", plan.timeout_ms},
+                     {"log_bytes", plan.log_bytes},
+                     {"log_files", plan.log_files},
+                     {"enforce_memory", plan.enforce_memory},
+                     {"workers", std::move(workers)}};
+  try {
+    return Dump(json, Json::error_handler_t::strict);
+  } catch (const Json::exception&) {
+    Fail(ErrorCode::kConfig,
+         "job {}: its command, environment or directories hold bytes that are not UTF-8: rename "
+         "what they name",
+         plan.job);
+  }
+}
+
+AttemptPlan ReadPlan(const AttemptPaths& paths) {
+  return Read<AttemptPlan>(paths.plan, PlanFromJson);
+}
+
+std::string StartToJson(const AttemptStart& start) {
+  return Dump({{"worker_pids", start.worker_pids}, {"started_ms", start.started_ms}},
+              Json::error_handler_t::strict);
+}
+
+std::optional<AttemptStart> ReadStart(const AttemptPaths& paths) {
+  if (!FileExists(paths.started)) return std::nullopt;
+  return Read<AttemptStart>(paths.started, [](const Json& json) {
+    return AttemptStart{.worker_pids = json.at("worker_pids"), .started_ms = json.at("started_ms")};
+  });
+}
+
+std::string EndToJson(const AttemptEnd& end) {
+  Json workers = Json::array();
+  for (const AttemptEnd::Worker& worker : end.workers)
+    workers.push_back({{"exit_code", worker.exit_code}, {"signal", worker.signal}});
+  // A message may quote any bytes.
+  return Dump({{"by", NameOf(end.by)},
+               {"exit_code", end.exit_code},
+               {"message", end.message},
+               {"started_ms", end.started_ms},
+               {"ended_ms", end.ended_ms},
+               {"ran_ms", end.ran_ms},
+               {"killed_after_seconds", end.killed_after_seconds},
+               {"workers", std::move(workers)}},
+              Json::error_handler_t::replace);
+}
+
+std::optional<AttemptEnd> ReadEnd(const AttemptPaths& paths) {
+  if (!FileExists(paths.end)) return std::nullopt;
+  return Read<AttemptEnd>(paths.end, EndFromJson);
+}
+
+}  // namespace renzan::cluster::local

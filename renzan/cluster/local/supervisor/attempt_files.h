@@ -1,0 +1,44 @@
+#pragma once
+
+// The files in an attempt's directory (attempt.h), as paths and as JSON. Functions that read throw
+// Error kNoInput for a file that is not there and kData for one that is not what a keeper or a
+// daemon writes.
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "renzan/cluster/local/supervisor/attempt.h"
+
+namespace renzan::cluster::local {
+
+struct AttemptPaths {
+  // `directory` may be relative to the working directory; the paths are absolute.
+  explicit AttemptPaths(const std::string& directory);
+
+  std::string Log(int rank) const;
+
+  std::string directory, plan, lock, started, end, requests, wake, keeper_log;
+};
+
+// What DIR/started.json says.
+struct AttemptStart {
+  std::vector<pid_t> worker_pids;  // by rank
+  int64_t started_ms = 0;          // Unix time
+};
+
+std::string PlanToJson(const AttemptPlan& plan);
+AttemptPlan ReadPlan(const AttemptPaths& paths);
+
+std::string StartToJson(const AttemptStart& start);
+// Nothing when the file is not there.
+std::optional<AttemptStart> ReadStart(const AttemptPaths& paths);
+
+std::string EndToJson(const AttemptEnd& end);
+// Nothing when the file is not there.
+std::optional<AttemptEnd> ReadEnd(const AttemptPaths& paths);
+
+}  // namespace renzan::cluster::local

@@ -1,0 +1,121 @@
+#include "renzan/cluster/local/supervisor/gang.h"
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
+#include <utility>
+
+#include "renzan/base/error.h"
+#include "renzan/base/log.h"
+#include "renzan/base/process/child.h"
+#include "renzan/base/process/free_port.h"
+#include "renzan/base/process/process_end.h"
+#include "renzan/base/process/process_table.h"
+#include "renzan/cluster/local/supervisor/job_user.h"
+#include "renzan/cluster/local/supervisor/launch_environment.h"
+#include "renzan/cluster/local/supervisor/stop_notice.h"
+
+namespace renzan::cluster::local {
+namespace {
+
+std::string OurVariable(const char* name) {
+  const char* const value = std::getenv(name);
+  return value != nullptr ? value : "";
+}
+
+}  // namespace
+
+Gang::Gang(const AttemptPaths& paths, const AttemptPlan& plan) : paths_(paths), plan_(plan) {}
+
+std::optional<StartFailure> Gang::StartAll() {
+  const JobUser user = LookUpUser(plan_.uid, plan_.gid);
+  for (const std::string& path : {plan_.run_dir, plan_.checkpoint_dir})
+    if (!path.empty()) MakeDirectoryFor(user, path);
+  if (!plan_.run_dir.empty()) RemoveStopNotice(plan_.run_dir);  // of an attempt before this one
+  const int port = plan_.workers.size() > 1 ? FreePort() : 0;
+  const std::string path = plan_.uid == geteuid() ? OurVariable("PATH") : "";
+  for (int rank = 0; rank < static_cast<int>(plan_.workers.size()); ++rank) {
+    const int output =
+        logs_.Add({paths_.Log(rank), plan_.log_bytes, plan_.log_files, plan_.uid, plan_.gid});
+    // So that the worker may also open what it has, as /dev/stderr.
+    if (geteuid() == 0 && fchown(output, plan_.uid, plan_.gid) != 0)
+      LogWarning("worker {} cannot open its /dev/stderr: {}", rank, std::strerror(errno));
+    const WorkerCommand command = {
+        .argv = plan_.command,
+        .environment =
+            WorkerEnvironment(plan_, rank, paths_.directory, port, user, path, OurVariable("LANG")),
+        .working_directory = plan_.working_directory,
+        .user = user,
+        .output_fd = output};
+    std::variant<pid_t, StartFailure> started = StartWorker(command);
+    close(output);
+    if (auto* failure = std::get_if<StartFailure>(&started)) {
+      failure->message =
+          fmt::format("cannot start worker {} on {}: {}", rank,
+                      plan_.workers[static_cast<size_t>(rank)].node, failure->message);
+      return std::move(*failure);
+    }
+    pids_.push_back(std::get<pid_t>(started));
+  }
+  return std::nullopt;
+}
+
+std::optional<StartFailure> Gang::Start() {
+  std::optional<StartFailure> failure;
+  try {
+    failure = StartAll();
+  } catch (const Error& error) {
+    failure = {error.exit_status(), fmt::format("cannot start the workers: {}", error.what())};
+  }
+  logs_.Start();
+  if (failure) {
+    for (const pid_t pid : pids_) kill(-pid, SIGKILL);
+    KillLeftOvers();
+  }
+  return failure;
+}
+
+std::vector<GangState::Exit> Gang::Reap() {
+  std::vector<GangState::Exit> exits;
+  int status = 0;
+  for (pid_t pid; (pid = waitpid(-1, &status, WNOHANG)) > 0;) {
+    const auto worker = std::find(pids_.begin(), pids_.end(), pid);
+    if (worker == pids_.end()) continue;
+    const ProcessEnd end = EndOf(status);
+    exits.push_back({.rank = static_cast<int>(worker - pids_.begin()),
+                     .exit_code = end.ShellStatus(),
+                     .signal = end.signal});
+    *worker = 0;  // an orphan may get the number next
+  }
+  return exits;
+}
+
+void Gang::Send(const GangState::Signal& signal) const {
+  const pid_t pid = pids_.at(static_cast<size_t>(signal.rank));
+  CHECK(pid > 0);
+  if (signal.again && !IsPreparedFor(pid, signal.number)) return;
+  kill(signal.number == SIGKILL ? -pid : pid, signal.number);
+}
+
+void Gang::AskForCheckpoint(int rank) const {
+  const pid_t pid = pids_.at(static_cast<size_t>(rank));
+  CHECK(pid > 0);
+  if (IsPreparedFor(pid, SIGUSR1)) {
+    kill(pid, SIGUSR1);
+  } else {
+    LogInfo("worker {} was not asked for a checkpoint: it does not handle SIGUSR1", rank);
+  }
+}
+
+void Gang::KillLeftOvers() {
+  if (!KillChildren())
+    LogWarning("processes that the job left behind cannot be killed: they are another user's");
+  logs_.Finish();
+}
+
+}  // namespace renzan::cluster::local

@@ -1,0 +1,94 @@
+#include "renzan/cluster/local/supervisor/job_user.h"
+
+#include <fcntl.h>
+#include <grp.h>
+#include <pwd.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <optional>
+
+#include "renzan/base/error.h"
+#include "renzan/base/file.h"
+
+namespace renzan::cluster::local {
+namespace {
+
+// While it lives, files are made and looked for with the user's rights. Only root needs it.
+class ActAs {
+ public:
+  explicit ActAs(const JobUser& user) : acts_(geteuid() == 0 && user.uid != 0) {
+    if (!acts_) return;
+    groups_.resize(static_cast<size_t>(getgroups(0, nullptr)));
+    if (getgroups(static_cast<int>(groups_.size()), groups_.data()) < 0 ||
+        setgroups(user.groups.size(), user.groups.data()) != 0 || setegid(user.gid) != 0 ||
+        seteuid(user.uid) != 0)
+      FailErrno(errno, fmt::format("cannot act as user {}", user.name));
+  }
+  ~ActAs() {
+    if (!acts_) return;
+    CHECK(seteuid(0) == 0 && setegid(getgid()) == 0 &&
+          setgroups(groups_.size(), groups_.data()) == 0);
+  }
+  ActAs(const ActAs&) = delete;
+  ActAs& operator=(const ActAs&) = delete;
+
+ private:
+  bool acts_;
+  std::vector<gid_t> groups_;
+};
+
+void MakeAndGive(const JobUser& user, const std::string& path) {
+  if (mkdir(path.c_str(), 0700) != 0) FailErrno(errno, fmt::format("cannot create {}", path));
+  // Through a descriptor: what is given away is what was just made.
+  const int fd = open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+  const bool given = fd >= 0 && fchown(fd, user.uid, user.gid) == 0;
+  const int error = errno;
+  if (fd >= 0) close(fd);
+  if (!given) FailErrno(error, fmt::format("cannot give {} to user {}", path, user.name));
+}
+
+}  // namespace
+
+JobUser LookUpUser(uid_t uid, gid_t gid) {
+  JobUser user;
+  user.uid = uid;
+  user.gid = gid;
+  user.groups = {gid};
+  user.name = std::to_string(uid);
+  user.home = "/";
+  user.shell = "/bin/sh";
+  std::vector<char> buffer(1 << 16);
+  passwd entry{};
+  passwd* found = nullptr;
+  if (getpwuid_r(uid, &entry, buffer.data(), buffer.size(), &found) != 0 || found == nullptr)
+    return user;
+  user.name = entry.pw_name;
+  user.home = entry.pw_dir;
+  if (*entry.pw_shell != 0) user.shell = entry.pw_shell;
+  int count = 64;
+  user.groups.resize(static_cast<size_t>(count));
+  if (getgrouplist(entry.pw_name, gid, user.groups.data(), &count) < 0) {
+    user.groups.resize(static_cast<size_t>(count));
+    getgrouplist(entry.pw_name, gid, user.groups.data(), &count);
+  }
+  user.groups.resize(static_cast<size_t>(count));
+  return user;
+}
+
+void MakeDirectoryFor(const JobUser& user, const std::string& path) {
+  std::optional<Error> refused;
+  try {
+    const ActAs as_user(user);
+    CreateDirectories(path);
+    return;
+  } catch (const Error& error) {
+    refused = error;
+  }
+  // Whoever may not write into the parent cannot play tricks there either.
+  if (geteuid() != 0 || user.uid == 0) throw *refused;
+  MakeAndGive(user, path);
+}
+
+}  // namespace renzan::cluster::local

@@ -1,0 +1,102 @@
+// Keepers and their disks: rotation, and a disk that is full.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/mount.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <fstream>
+#include <string>
+
+#include "renzan/base/file.h"
+#include "renzan/cluster/local/supervisor/attempt.h"
+#include "renzan/cluster/local/supervisor/attempt_testing.h"
+
+namespace renzan::cluster::local {
+namespace {
+
+using testing::HasSubstr;
+
+TEST(KeeperDisk, LogsAreRotated) {
+  TestAttempt attempt("seq 1 100000");
+  attempt.plan.log_bytes = 100000;
+  attempt.plan.log_files = 3;
+  attempt.Start();
+  EXPECT_EQ(attempt.WaitForEnd().exit_code, 0);
+  const std::string path = attempt.directory() + "/worker-0.log";
+  const std::string text = ReadFile(path + ".2") + ReadFile(path + ".1") + ReadFile(path);
+  EXPECT_LE(ReadFile(path + ".1").size(), 100000u);
+  EXPECT_FALSE(FileExists(path + ".3"));
+  // What is kept is the end of the output without a hole.
+  std::istringstream lines(text);
+  int first = 0, last = 0;
+  lines >> first;
+  last = first;
+  for (int line = 0; lines >> line; last = line) ASSERT_EQ(line, last + 1);
+  EXPECT_GT(first, 1);
+  EXPECT_EQ(last, 100000);
+}
+
+// A small file system in memory. Only root can have one.
+class SmallDisk {
+ public:
+  explicit SmallDisk(const std::string& path) : path_(path) {
+    CreateDirectories(path);
+    mounted_ = mount("tmpfs", path.c_str(), "tmpfs", 0, "size=256k") == 0;
+  }
+  ~SmallDisk() {
+    if (mounted_) umount2(path_.c_str(), MNT_DETACH);
+  }
+  SmallDisk(const SmallDisk&) = delete;
+  SmallDisk& operator=(const SmallDisk&) = delete;
+
+  bool mounted() const { return mounted_; }
+  void Grow() { mount("tmpfs", path_.c_str(), "tmpfs", MS_REMOUNT, "size=16m"); }
+
+ private:
+  std::string path_;
+  bool mounted_;
+};
+
+TEST(KeeperDisk, AFullDiskStopsNoWorkerAndLosesNoEnd) {
+  TestAttempt attempt(
+      "seq 1 200000; echo up > full; while ! [ -e go ]; do sleep 0.01; done; "
+      "echo last words");
+  SmallDisk disk(attempt.directory());
+  if (!disk.mounted()) GTEST_SKIP() << "only root can mount a small disk";
+  attempt.Start();
+  attempt.WaitForFile("full");
+  disk.Grow();
+  std::ofstream(attempt.work() + "/go") << "go\n";
+  const AttemptEnd end = attempt.WaitForEnd();
+  EXPECT_EQ(end.exit_code, 0);
+  EXPECT_THAT(end.message, HasSubstr("bytes of its output were lost"));
+  const std::string log = attempt.Log(0);
+  EXPECT_TRUE(log.starts_with("1\n2\n3\n"));
+  EXPECT_THAT(log, HasSubstr("bytes of output were lost here: No space left on device]\n"));
+  EXPECT_TRUE(log.ends_with("\nlast words\n"));
+}
+
+TEST(KeeperDisk, AnEndWaitsForRoomOnTheDisk) {
+  TestAttempt attempt("seq 1 200000; echo up > done");
+  SmallDisk disk(attempt.directory());
+  if (!disk.mounted()) GTEST_SKIP() << "only root can mount a small disk";
+  const pid_t keeper = attempt.Start();
+  attempt.WaitForFile("done");
+  // The keeper says so when it has tried in vain.
+  const std::string children =
+      "/proc/" + std::to_string(keeper) + "/task/" + std::to_string(keeper) + "/children";
+  ASSERT_TRUE(Eventually([&] {
+    std::ifstream file(children);
+    std::string child;
+    return !(file >> child);
+  }));
+  EXPECT_EQ(attempt.Report().keeper, keeper);
+  EXPECT_FALSE(attempt.Report().end);
+  disk.Grow();
+  EXPECT_EQ(attempt.WaitForEnd().exit_code, 0);
+}
+
+}  // namespace
+}  // namespace renzan::cluster::local

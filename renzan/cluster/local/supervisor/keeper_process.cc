@@ -1,0 +1,118 @@
+#include "renzan/cluster/local/supervisor/keeper_process.h"
+
+#include <fcntl.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <mutex>
+#include <vector>
+
+#include "renzan/base/error.h"
+#include "renzan/base/process/descriptor.h"
+#include "renzan/base/process/signals.h"
+
+namespace renzan::cluster::local {
+namespace {
+
+// Above those that the keeper gets, so that none is overwritten before it is used.
+constexpr int kFirstSafeDescriptor = 16;
+
+// A copy that programs do not inherit.
+Descriptor Copy(int fd, const char* what) {
+  Descriptor copy(fcntl(fd, F_DUPFD_CLOEXEC, kFirstSafeDescriptor));
+  if (!copy) Fail(ErrorCode::kOsError, "cannot start a keeper: {}: {}", what, std::strerror(errno));
+  return copy;
+}
+
+struct Children {
+  std::mutex mutex;
+  std::vector<pid_t> pids;
+};
+
+Children& OurKeepers() {
+  static Children children;
+  return children;
+}
+
+struct SpawnSettings {
+  posix_spawn_file_actions_t actions;
+  posix_spawnattr_t attributes;
+
+  SpawnSettings(const AttemptPaths& paths, int lock, int ready) {
+    posix_spawn_file_actions_init(&actions);
+    posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+    posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, paths.keeper_log.c_str(),
+                                     O_WRONLY | O_CREAT | O_APPEND, 0600);
+    posix_spawn_file_actions_adddup2(&actions, STDOUT_FILENO, STDERR_FILENO);
+    posix_spawn_file_actions_adddup2(&actions, lock, kKeeperLockDescriptor);
+    posix_spawn_file_actions_adddup2(&actions, ready, kKeeperReadyDescriptor);
+    posix_spawn_file_actions_addclosefrom_np(&actions, kKeeperReadyDescriptor + 1);
+    posix_spawnattr_init(&attributes);
+    const sigset_t none = SignalSet({}), all = AllSignals();
+    posix_spawnattr_setsigmask(&attributes, &none);
+    posix_spawnattr_setsigdefault(&attributes, &all);
+    posix_spawnattr_setflags(&attributes,
+                             POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+  }
+  ~SpawnSettings() {
+    posix_spawn_file_actions_destroy(&actions);
+    posix_spawnattr_destroy(&attributes);
+  }
+  SpawnSettings(const SpawnSettings&) = delete;
+  SpawnSettings& operator=(const SpawnSettings&) = delete;
+};
+
+std::string ReadToEnd(int fd) {
+  std::string text;
+  char bytes[512];
+  for (;;) {
+    const ssize_t length = read(fd, bytes, sizeof(bytes));
+    if (length > 0) text.append(bytes, static_cast<size_t>(length));
+    if (length == 0 || (length < 0 && errno != EINTR)) return text;
+  }
+}
+
+}  // namespace
+
+pid_t SpawnKeeper(const std::string& keeper, const AttemptPaths& paths, int lock_descriptor) {
+  int fds[2];
+  if (pipe2(fds, O_CLOEXEC) != 0)
+    Fail(ErrorCode::kOsError, "cannot start a keeper: pipe: {}", std::strerror(errno));
+  Descriptor answer(fds[0]), says(fds[1]);
+  Descriptor ready = Copy(says.get(), "pipe");
+  const Descriptor lock = Copy(lock_descriptor, "lock");
+  says.Close();
+
+  std::string name = keeper, directory = paths.directory;
+  char* const argv[] = {name.data(), directory.data(), nullptr};
+  pid_t pid = -1;
+  {
+    const SpawnSettings settings(paths, lock.get(), ready.get());
+    const int error =
+        posix_spawn(&pid, keeper.c_str(), &settings.actions, &settings.attributes, argv, environ);
+    if (error != 0)
+      Fail(ErrorCode::kOsError, "cannot start the keeper of {} ({}): {}", paths.directory, keeper,
+           std::strerror(error));
+  }
+  ready.Close();
+  const std::string said = ReadToEnd(answer.get());
+  if (said == kKeeperReady) {
+    const std::lock_guard guard(OurKeepers().mutex);
+    OurKeepers().pids.push_back(pid);
+    return pid;
+  }
+  waitpid(pid, nullptr, 0);
+  Fail(ErrorCode::kOsError, "the keeper of {} could not begin: {}", paths.directory,
+       said.empty() ? fmt::format("it ended without a word; see {}", paths.keeper_log) : said);
+}
+
+void ReapKeepers() {
+  const std::lock_guard guard(OurKeepers().mutex);
+  std::erase_if(OurKeepers().pids, [](pid_t pid) { return waitpid(pid, nullptr, WNOHANG) != 0; });
+}
+
+}  // namespace renzan::cluster::local

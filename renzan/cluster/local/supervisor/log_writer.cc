@@ -1,0 +1,136 @@
+#include "renzan/cluster/local/supervisor/log_writer.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <utility>
+
+#include "renzan/base/error.h"
+
+namespace renzan::cluster::local {
+
+LogWriter::LogWriter(std::string path, int64_t max_bytes, int files, uid_t uid, gid_t gid)
+    : path_(std::move(path)),
+      max_bytes_(std::max<int64_t>(max_bytes, 1)),
+      files_(std::max(files, 1)),
+      uid_(uid),
+      gid_(gid) {
+  Open();
+}
+
+LogWriter::LogWriter(LogWriter&& other) noexcept
+    : path_(std::move(other.path_)),
+      max_bytes_(other.max_bytes_),
+      files_(other.files_),
+      uid_(other.uid_),
+      gid_(other.gid_),
+      fd_(std::exchange(other.fd_, -1)),
+      size_(other.size_),
+      dropped_bytes_(other.dropped_bytes_),
+      unreported_bytes_(std::exchange(other.unreported_bytes_, 0)),
+      at_line_start_(other.at_line_start_),
+      error_(other.error_) {}
+
+LogWriter::~LogWriter() {
+  if (unreported_bytes_ > 0) ReportGap();
+  Close();
+}
+
+bool LogWriter::Open() {
+  if (fd_ >= 0) return true;
+  fd_ = open(path_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0600);
+  if (fd_ < 0) {
+    error_ = errno;
+    return false;
+  }
+  // If it cannot be given away, only the daemon can read it.
+  if (geteuid() == 0 && fchown(fd_, uid_, gid_) != 0) error_ = errno;
+  struct stat info {};
+  size_ = fstat(fd_, &info) == 0 ? info.st_size : 0;
+  return true;
+}
+
+void LogWriter::Close() {
+  if (fd_ >= 0) close(std::exchange(fd_, -1));
+}
+
+bool LogWriter::Rotate() {
+  Close();
+  const auto name = [&](int age) { return age == 0 ? path_ : fmt::format("{}.{}", path_, age); };
+  // The oldest is overwritten; a gap among the older ones (ENOENT) is none of the new one's worry.
+  for (int age = files_ - 1; age > 1; --age) rename(name(age - 1).c_str(), name(age).c_str());
+  const int done = files_ > 1 ? rename(path_.c_str(), name(1).c_str()) : unlink(path_.c_str());
+  if (done != 0 && errno != ENOENT) {
+    error_ = errno;
+    return false;
+  }
+  size_ = 0;
+  Open();
+  return true;
+}
+
+std::string_view LogWriter::PartForThisFile(std::string_view text) const {
+  const auto room = static_cast<size_t>(std::max<int64_t>(max_bytes_ - size_, 0));
+  if (text.size() <= room) return text;
+  if (room == 0) return {};
+  const size_t line_end = text.rfind('\n', room - 1);
+  if (line_end != std::string_view::npos) return text.substr(0, line_end + 1);
+  if (at_line_start_ && size_ > 0) return {};
+  return text.substr(0, room);
+}
+
+void LogWriter::Write(std::string_view text) {
+  while (!text.empty()) {
+    const std::string_view part = PartForThisFile(text);
+    if (part.empty()) {
+      if (Rotate()) continue;
+      return Drop(text.size());
+    }
+    Append(part);
+    text.remove_prefix(part.size());
+  }
+}
+
+void LogWriter::Drop(size_t bytes) {
+  dropped_bytes_ += static_cast<int64_t>(bytes);
+  unreported_bytes_ += static_cast<int64_t>(bytes);
+}
+
+bool LogWriter::ReportGap() {
+  const std::string line =
+      fmt::format("{}[renzan: {} bytes of output were lost here: {}]\n", at_line_start_ ? "" : "\n",
+                  unreported_bytes_, std::strerror(error_));
+  if (!Open()) return false;
+  const ssize_t wrote = write(fd_, line.data(), line.size());
+  if (wrote > 0) size_ += wrote;
+  if (wrote == static_cast<ssize_t>(line.size())) {
+    unreported_bytes_ = 0;
+    at_line_start_ = true;
+    return true;
+  }
+  // Half a line would be worse than none.
+  if (wrote > 0 && ftruncate(fd_, size_ - wrote) == 0) size_ -= wrote;
+  return false;
+}
+
+void LogWriter::Append(std::string_view text) {
+  if (!Open() || (unreported_bytes_ > 0 && !ReportGap())) return Drop(text.size());
+  while (!text.empty()) {
+    const ssize_t wrote = write(fd_, text.data(), text.size());
+    if (wrote < 0 && errno == EINTR) continue;
+    if (wrote <= 0) {
+      error_ = wrote < 0 ? errno : EIO;
+      return Drop(text.size());
+    }
+    size_ += wrote;
+    at_line_start_ = text[static_cast<size_t>(wrote) - 1] == '\n';
+    text.remove_prefix(static_cast<size_t>(wrote));
+  }
+}
+
+}  // namespace renzan::cluster::local

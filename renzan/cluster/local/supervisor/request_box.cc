@@ -1,0 +1,135 @@
+#include "renzan/cluster/local/supervisor/request_box.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <system_error>
+
+#include "renzan/base/clock.h"
+#include "renzan/base/error.h"
+#include "renzan/base/file.h"
+#include "renzan/base/log.h"
+
+namespace renzan::cluster::local {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// Others are files that are not complete yet.
+constexpr const char* kSuffix = ".request";
+
+constexpr const char* kStop = "stop";
+constexpr const char* kCheckpoint = "checkpoint";
+constexpr const char* kNodeLost = "node lost";
+
+std::string ToText(const AttemptRequest& request) {
+  Json json;
+  switch (request.kind) {
+    case AttemptRequest::Kind::kStop:
+      json = {{"request", kStop}, {"grace_seconds", request.grace_seconds}};
+      break;
+    case AttemptRequest::Kind::kCheckpoint:
+      json = {{"request", kCheckpoint}};
+      break;
+    case AttemptRequest::Kind::kNodeLost:
+      json = {{"request", kNodeLost}, {"node", request.node}};
+      break;
+  }
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+std::optional<AttemptRequest> FromText(const std::string& text) {
+  try {
+    const Json json = Json::parse(text);
+    const std::string kind = json.at("request");
+    if (kind == kStop)
+      return AttemptRequest{AttemptRequest::Kind::kStop, json.at("grace_seconds"), ""};
+    if (kind == kCheckpoint) return AttemptRequest{AttemptRequest::Kind::kCheckpoint, 0, ""};
+    if (kind == kNodeLost)
+      return AttemptRequest{AttemptRequest::Kind::kNodeLost, 0, json.at("node")};
+  } catch (const Json::exception&) {
+  }
+  return std::nullopt;
+}
+
+// In order of time, and unlike any other.
+std::string NewName() {
+  static std::atomic<int> count = 0;
+  return fmt::format("{:020.6f}-{}-{:06}{}", SystemClock().UnixSeconds(), getpid(), count++,
+                     kSuffix);
+}
+
+}  // namespace
+
+void MakeRequestBox(const AttemptPaths& paths) {
+  if (mkdir(paths.requests.c_str(), 0700) != 0 && errno != EEXIST)
+    FailErrno(errno, fmt::format("cannot create {}", paths.requests));
+  if (mkfifo(paths.wake.c_str(), 0600) != 0 && errno != EEXIST)
+    FailErrno(errno, fmt::format("cannot create {}", paths.wake));
+}
+
+void PostRequest(const AttemptPaths& paths, const AttemptRequest& request) {
+  if (!FileExists(paths.requests))
+    Fail(ErrorCode::kNoInput, "no attempt was started in {}", paths.directory);
+  WriteFileAtomically(fmt::format("{}/{}", paths.requests, NewName()), ToText(request));
+  const int fd = open(paths.wake.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC);
+  if (fd < 0) {
+    // No keeper has it open: it will look when it starts, or is gone.
+    if (errno == ENXIO || errno == ENOENT) return;
+    FailErrno(errno, fmt::format("cannot open {}", paths.wake));
+  }
+  // A full pipe wakes as well.
+  if (write(fd, "", 1) != 1 && errno != EAGAIN)
+    LogWarning("cannot wake the keeper through {}: {}", paths.wake,
+               std::generic_category().message(errno));
+  close(fd);
+}
+
+RequestInbox::RequestInbox(const AttemptPaths& paths)
+    : requests_(paths.requests), wake_(paths.wake) {
+  // For writing too, so that it does not end when a requester closes its end.
+  fd_ = open(paths.wake.c_str(), O_RDWR | O_NONBLOCK | O_CLOEXEC);
+  if (fd_ < 0) FailErrno(errno, fmt::format("cannot open {}", paths.wake));
+}
+
+RequestInbox::~RequestInbox() {
+  unlink(wake_.c_str());
+  close(fd_);
+}
+
+std::vector<AttemptRequest> RequestInbox::Take() {
+  char bytes[256];
+  while (read(fd_, bytes, sizeof(bytes)) > 0) {
+  }
+  std::vector<std::string> paths;
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(requests_, error))
+    if (entry.path().extension() == kSuffix) paths.push_back(entry.path().string());
+  if (error) LogWarning("cannot list {}: {}", requests_, error.message());
+  std::sort(paths.begin(), paths.end());
+
+  std::vector<AttemptRequest> requests;
+  for (const std::string& path : paths) {
+    try {
+      if (const std::optional<AttemptRequest> request = FromText(ReadFile(path))) {
+        requests.push_back(*request);
+      } else {
+        LogWarning("{} is no request", path);
+      }
+    } catch (const Error& error) {
+      LogWarning("{}", error.what());  // nothing that the workers must die of
+      continue;
+    }
+    unlink(path.c_str());
+  }
+  return requests;
+}
+
+}  // namespace renzan::cluster::local

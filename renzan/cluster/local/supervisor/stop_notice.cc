@@ -1,0 +1,50 @@
+#include "renzan/cluster/local/supervisor/stop_notice.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+
+#include "renzan/base/error.h"
+#include "renzan/base/process/descriptor.h"
+
+namespace renzan::cluster::local {
+namespace {
+
+constexpr const char* kUnfinished = ".stop.json.new";
+
+Descriptor OpenRunDirectory(const std::string& run_dir) {
+  return Descriptor(open(run_dir.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+}
+
+}  // namespace
+
+void WriteStopNotice(const std::string& run_dir, const StopNotice& notice, uid_t uid, gid_t gid) {
+  const auto fail = [&] {
+    FailErrno(errno, fmt::format("cannot write {}/{}", run_dir, kStopNotice));
+  };
+  const std::string text = fmt::format("{{\"grace_seconds\": {:.3f}, \"deadline\": {:.3f}}}\n",
+                                       notice.grace_seconds, notice.deadline);
+  const Descriptor directory = OpenRunDirectory(run_dir);
+  if (directory.get() < 0) fail();
+  unlinkat(directory.get(), kUnfinished, 0);
+  // Made anew by us: never a link or a file that somebody has put there.
+  const Descriptor file(openat(directory.get(), kUnfinished,
+                               O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
+  if (file.get() < 0) fail();
+  if (geteuid() == 0 && fchown(file.get(), uid, gid) != 0) fail();
+  const ssize_t written = write(file.get(), text.data(), text.size());
+  if (written >= 0 && written < static_cast<ssize_t>(text.size())) errno = ENOSPC;
+  if (written != static_cast<ssize_t>(text.size())) fail();
+  if (renameat(directory.get(), kUnfinished, directory.get(), kStopNotice) != 0) fail();
+}
+
+void RemoveStopNotice(const std::string& run_dir) {
+  const Descriptor directory = OpenRunDirectory(run_dir);
+  if (directory.get() >= 0) unlinkat(directory.get(), kStopNotice, 0);
+}
+
+}  // namespace renzan::cluster::local

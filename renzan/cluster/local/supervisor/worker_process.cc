@@ -1,0 +1,76 @@
+#include "renzan/cluster/local/supervisor/worker_process.h"
+
+#include <cerrno>
+#include <cstring>
+
+#include "renzan/base/error.h"
+#include "renzan/base/process/child.h"
+#include "renzan/base/process/signals.h"
+
+namespace renzan::cluster::local {
+namespace {
+
+constexpr int kExitNotFound = 127;
+constexpr int kExitCannotExecute = 126;
+// Of -1000 to 1000; processes have 0 unless somebody says otherwise.
+constexpr int kOutOfMemoryScore = 500;
+
+std::string PathOf(const std::vector<std::string>& environment) {
+  for (const std::string& entry : environment)
+    if (entry.starts_with("PATH=")) return entry.substr(5);
+  return "";
+}
+
+StartFailure Explain(const StartRefusal& refusal, const WorkerCommand& command) {
+  const std::string& program = command.argv[0];
+  const char* const why = std::strerror(refusal.error);
+  switch (refusal.step) {
+    case StartRefusal::Step::kSession:
+    case StartRefusal::Step::kOutput:
+      return {kExitCannotExecute, fmt::format("cannot set its session and output up: {}", why)};
+    case StartRefusal::Step::kUser:
+      return {kExitCannotExecute, fmt::format("cannot become user {}: {}", command.user.name, why)};
+    case StartRefusal::Step::kDirectory:
+      return {kExitCannotExecute,
+              fmt::format("cannot enter the working directory {} as user {}: {}",
+                          command.working_directory, command.user.name, why)};
+    case StartRefusal::Step::kExec:
+      break;
+  }
+  if (refusal.error == EACCES && program.find('/') == std::string::npos)
+    return {kExitCannotExecute,
+            fmt::format("user {} finds no program '{}' in PATH ({}) that they may execute: {}",
+                        command.user.name, program, PathOf(command.environment), why)};
+  if (refusal.error != ENOENT)
+    return {kExitCannotExecute,
+            fmt::format("cannot execute '{}' as user {}: {}", program, command.user.name, why)};
+  if (program.find('/') != std::string::npos)
+    return {kExitNotFound, fmt::format("program '{}' (seen from {}), or its interpreter, does not "
+                                       "exist",
+                                       program, command.working_directory)};
+  return {kExitNotFound,
+          fmt::format("program '{}' is not in PATH ({})", program, PathOf(command.environment))};
+}
+
+}  // namespace
+
+std::variant<pid_t, StartFailure> StartWorker(const WorkerCommand& command) {
+  const std::variant<pid_t, StartRefusal> started =
+      StartChild({.argv = command.argv,
+                  .environment = command.environment,
+                  .working_directory = command.working_directory,
+                  .stdout_fd = command.output_fd,
+                  .stderr_fd = command.output_fd,
+                  .leads = ChildOptions::Leads::kSession,
+                  .signal_mask = SignalSet({}),
+                  .default_signals = AllSignals(),
+                  .umask = 022,
+                  .user = command.user,
+                  // In a shortage of memory the kernel shall end workers, and neither the keeper
+                  // nor the daemon.
+                  .out_of_memory_score = kOutOfMemoryScore});
+  if (const auto* refusal = std::get_if<StartRefusal>(&started)) return Explain(*refusal, command);
+  return std::get<pid_t>(started);
+}
+
+}  // namespace renzan::cluster::local

@@ -1,0 +1,388 @@
+#include "renzan/train/checkpointing/checkpointer.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+
+#include "renzan/base/file.h"
+#include "renzan/base/file_system.h"
+#include "renzan/base/log.h"
+#include "renzan/checkpoint/directory.h"
+#include "renzan/checkpoint/reader.h"
+#include "renzan/train/checkpointing/past_run.h"
+#include "renzan/train/gather.h"
+
+namespace renzan {
+namespace {
+
+// Between two roll calls: short against the time that a stop takes anyway, long against a step's
+// exchange.
+constexpr double kRollCallSeconds = 0.1;
+constexpr int64_t kMaxCallsBetweenRollCalls = 1000;
+// Until a first write has been measured: what a slow network disk does.
+constexpr double kAssumedBytesPerSecond = 100e6;
+
+// An outcome as text for other workers: 'E', the code and what happened, or 'F' and `content`.
+std::string Outcome(const std::optional<Error>& error, const std::string& content) {
+  return error ? fmt::format("E{} {}", error->exit_status(), error->what()) : "F" + content;
+}
+
+std::optional<Error> ErrorOf(const std::string& outcome) {
+  if (!outcome.starts_with('E')) return std::nullopt;
+  return Error(static_cast<ErrorCode>(std::stoi(outcome.substr(1))),
+               outcome.substr(outcome.find(' ') + 1));
+}
+
+std::vector<CheckpointFile> ParseFiles(const std::string& lines) {
+  std::vector<CheckpointFile> files;
+  for (size_t begin = 0, end; begin < lines.size(); begin = end + 1) {
+    end = lines.find('\n', begin);
+    files.push_back(CheckpointFile::FromJson(std::string_view(lines).substr(begin, end - begin)));
+  }
+  return files;
+}
+
+}  // namespace
+
+Checkpointer::Checkpointer(Options options, HybridModel& model, Communicator& comm, int64_t step,
+                           int64_t last_step, std::optional<CheckpointLineage> lineage,
+                           Progress progress)
+    : options_(std::move(options)),
+      model_(model),
+      comm_(comm),
+      progress_(std::move(progress)),
+      lineage_(std::move(lineage)),
+      last_step_(last_step),
+      saved_step_(step),
+      best_step_(options_.best_step),
+      last_begin_(options_.clock->MonotonicSeconds()),
+      bytes_per_second_(kAssumedBytesPerSecond),
+      rolled_at_(last_begin_) {}
+
+Checkpointer::~Checkpointer() { cancel_ = true; }
+
+bool Checkpointer::ShouldStop(int64_t done) {
+  const int64_t every = options_.config.every_steps;
+  const bool by_steps = every > 0 && done % every == 0 && done != last_step_ &&
+                        done != saved_step_ && done != begun_by_steps_;
+  if (by_steps) begun_by_steps_ = done;
+  // Calls between steps have another pace.
+  if (std::exchange(between_steps_, done == last_done_) != (done == last_done_)) calls_to_next_ = 1;
+  last_done_ = done;
+  if (++calls_ < calls_to_next_ && !by_steps) return false;
+  const RollCallResult roll = CallTheRoll();
+  Advance(roll);
+  if (!roll.finiteness.ok()) {
+    WaitUntilIdle();  // what is in flight is of an earlier step, and good
+    FailUnlessFinite(roll.finiteness);
+  }
+  if (best_failed_ && !roll.any_stop) ThrowErrorInFlight();
+  if (roll.any_stop) {
+    Stop(done);
+    return true;
+  }
+  wanted_ = wanted_ || by_steps || roll.any_checkpoint || roll.checkpoint_due;
+  if (!wanted_ || phase_ != Phase::kIdle) return false;
+  wanted_ = false;
+  options_.requests->checkpoint = false;
+  last_begin_ = options_.clock->MonotonicSeconds();
+  if (done != saved_step_)
+    Begin(options_.dir + "/" + CheckpointName(done), done, ChooseIncremental(), false);
+  return false;
+}
+
+void Checkpointer::KeepBest(int64_t step) {
+  Finish();
+  best_step_ = step;
+  // What was loaded from elsewhere than a checkpoint (a shorter run's model) has none.
+  if (step == saved_step_ && lineage_) return;
+  Begin(options_.dir + "/" + CheckpointName(step), step, ChooseIncremental(), false);
+  if (best_failed_) ThrowErrorInFlight();
+}
+
+void Checkpointer::Finish() {
+  WaitUntilIdle();
+  if (best_failed_) ThrowErrorInFlight();
+}
+
+std::string Checkpointer::SaveModel(const std::string& path, int64_t step, ModelNotes notes) {
+  Finish();
+  CheckFinite(comm_, model_.finiteness());
+  Begin(path, step, false, true, std::move(notes));
+  WaitUntilIdle();
+  if (flight_.error) ThrowErrorInFlight();
+  return flight_.model_sha256;
+}
+
+// A launcher that counts who failed must count those to whom it happened.
+void Checkpointer::ThrowErrorInFlight() const {
+  if (!flight_.failed_here) throw Error(ErrorCode::kUnavailable, flight_.error->what());
+  throw *flight_.error;
+}
+
+RollCallResult Checkpointer::CallTheRoll() {
+  const double now = options_.clock->MonotonicSeconds();
+  const double seconds_per_call =
+      std::max(now - rolled_at_, 1e-9) / static_cast<double>(calls_ + 1);
+  calls_ = 0;
+  rolled_at_ = now;
+  const double every = options_.config.every_seconds();
+  const RollCallResult roll = CallRoll(
+      comm_, {.stop = options_.requests->stop.load(),
+              .checkpoint = options_.requests->checkpoint.load(),
+              .checkpoint_due = phase_ == Phase::kIdle && every > 0 && now - last_begin_ >= every,
+              .task_finished = task_.finished(),
+              .calls_to_next = static_cast<int64_t>(kRollCallSeconds / seconds_per_call),
+              .finiteness = model_.finiteness()});
+  // Alone, asking costs nothing. The first calls may be much quicker than the steps to come.
+  const int64_t most = std::min(2 * calls_to_next_, kMaxCallsBetweenRollCalls);
+  calls_to_next_ = comm_.world_size() == 1 ? 1 : std::clamp<int64_t>(roll.calls_to_next, 1, most);
+  return roll;
+}
+
+void Checkpointer::Advance(const RollCallResult& roll) {
+  const double start = options_.clock->MonotonicSeconds();
+  const auto stalled = [&] { return options_.clock->MonotonicSeconds() - start; };
+  if (phase_ == Phase::kWriting && roll.all_finished) {
+    EndWriting();
+    flight_.report.stall_seconds += stalled();
+  } else if (phase_ == Phase::kCommitting && roll.first_finished) {
+    EndCommitting();
+  }
+}
+
+void Checkpointer::WaitUntilIdle() {
+  while (phase_ != Phase::kIdle) {
+    task_.WaitFor(kRollCallSeconds / 2);
+    Advance(CallTheRoll());
+  }
+}
+
+void Checkpointer::Stop(int64_t done) {
+  stop_seen_ = options_.clock->MonotonicSeconds();
+  if (options_.observer) options_.observer->OnStopping(done);
+  if (phase_ == Phase::kWriting && TooLateForTheOneInFlight()) cancel_ = true;
+  WaitUntilIdle();
+  // A later checkpoint would count on the best model's. What is there already does not.
+  if (done == saved_step_ || best_failed_) return;
+  Begin(options_.dir + "/" + CheckpointName(done), done, ChooseIncremental(), false);
+  WaitUntilIdle();
+}
+
+std::vector<Checkpointer::Plan> Checkpointer::GatherPlans() const {
+  const double now = options_.clock->MonotonicSeconds();
+  Plan mine{.bytes = EstimateBytes(model_, OptionsFor(true))};
+  mine.bytes.full += progress_bytes_;
+  mine.bytes.incremental += progress_bytes_;
+  mine.full_seconds = static_cast<double>(mine.bytes.full) / bytes_per_second_;
+  mine.incremental_seconds = static_cast<double>(mine.bytes.incremental) / bytes_per_second_;
+  if (phase_ == Phase::kWriting && !task_.finished())
+    mine.in_flight_seconds = std::max(
+        0.0, static_cast<double>(flight_.bytes) / bytes_per_second_ - (now - flight_.began));
+  if (stop_seen_) mine.seconds_left = options_.grace_seconds - (now - *stop_seen_);
+  mine.has_base =
+      lineage_ && FileExists(fmt::format("{}/{}/manifest.json", options_.dir, lineage_->base.name));
+  return AllGatherValues(comm_, mine);
+}
+
+bool Checkpointer::ChooseIncremental() const {
+  if (!options_.config.incremental || !lineage_) return false;
+  const std::vector<Plan> plans = GatherPlans();
+  if (!plans[0].has_base) return false;
+  SnapshotBytes total;
+  double full_seconds = 0, incremental_seconds = 0;
+  for (const Plan& plan : plans) {
+    total.full += plan.bytes.full;
+    total.incremental += plan.bytes.incremental;
+    full_seconds = std::max(full_seconds, plan.full_seconds);
+    incremental_seconds = std::max(incremental_seconds, plan.incremental_seconds);
+  }
+  CheckpointCosts costs = lineage_->costs;
+  costs.full_bytes = total.full;
+  costs.incremental_bytes = total.incremental;
+  CheckpointKind kind = NextKind(costs);
+  if (stop_seen_ && options_.grace_seconds > 0)
+    kind = KindForDeadline(kind, full_seconds, incremental_seconds, plans[0].seconds_left);
+  return kind == CheckpointKind::kIncremental;
+}
+
+// A full one that cannot be finished before the deadline is given up for an incremental one on the
+// old base.
+bool Checkpointer::TooLateForTheOneInFlight() const {
+  if (options_.grace_seconds <= 0 || !options_.config.incremental || !lineage_ ||
+      flight_.report.kind != CheckpointKind::kFull || flight_.report.step == best_step_)
+    return false;
+  const std::vector<Plan> plans = GatherPlans();
+  double seconds = 0;
+  for (const Plan& plan : plans) seconds = std::max(seconds, plan.in_flight_seconds);
+  return plans[0].has_base && KindForDeadline(CheckpointKind::kFull, seconds, 0,
+                                              plans[0].seconds_left) != CheckpointKind::kFull;
+}
+
+SnapshotOptions Checkpointer::OptionsFor(bool incremental) const {
+  return {.incremental = incremental,
+          .quantize = incremental && options_.config.quantize != "none",
+          .with_dense = comm_.rank() == 0};
+}
+
+void Checkpointer::Begin(const std::string& path, int64_t step, bool incremental, bool is_model,
+                         ModelNotes notes) {
+  const double began = options_.clock->MonotonicSeconds();
+  flight_ = {};
+  flight_.path = path;
+  flight_.is_model = is_model;
+  flight_.notes = std::move(notes);
+  flight_.began = began;
+  flight_.report = {.name = path.substr(path.rfind('/') + 1),
+                    .step = step,
+                    .kind = incremental ? CheckpointKind::kIncremental : CheckpointKind::kFull};
+  std::optional<Error> error;
+  if (comm_.rank() == 0) {
+    try {
+      MakeRoom(path, is_model);
+      flight_.writer = std::make_unique<CheckpointWriter>(path);
+    } catch (const Error& e) {
+      error = e;
+      flight_.failed_here = true;
+    }
+  }
+  error = ErrorOf(BroadcastString(comm_, Outcome(error, "")));
+  if (error) return Conclude(error);
+
+  const SnapshotOptions options = OptionsFor(incremental);
+  const SnapshotBytes bytes = EstimateBytes(model_, options);
+  flight_.bytes = incremental ? bytes.incremental : bytes.full;
+  std::map<std::string, std::vector<int64_t>> progress =
+      is_model ? std::move(flight_.notes.progress) : progress_();
+  progress_bytes_ = 0;
+  for (const auto& [key, values] : progress)
+    if (comm_.rank() == 0) progress_bytes_ += values.size() * sizeof(int64_t);
+  flight_.snapshot = std::make_unique<ModelSnapshot>(model_, options);
+  phase_ = Phase::kWriting;
+  cancel_ = false;
+  // Whether training goes on beside it.
+  const auto priority =
+      stop_seen_ || is_model ? BackgroundTask::Priority::kNormal : BackgroundTask::Priority::kLow;
+  task_.Start([this, progress = std::move(progress)] { WriteFiles(progress); }, priority);
+  flight_.report.stall_seconds = options_.clock->MonotonicSeconds() - began;
+}
+
+// Rank 0. Only what could not be resumed from can be in the way of a checkpoint; the model of a
+// shorter run stays until the longer one's is there (see past_run.h).
+void Checkpointer::MakeRoom(const std::string& path, bool is_model) {
+  if (!FileExists(path)) return;
+  if (!is_model) {
+    LogWarning("{} is in the way and is now {}", path, MoveAside(path));
+  } else if (FileSystem::Get().Rename(path, PreviousModel(path)) != 0) {
+    FailErrno(errno, fmt::format("cannot rename {}", path));
+  }
+}
+
+// In the background.
+void Checkpointer::WriteFiles(const std::map<std::string, std::vector<int64_t>>& progress) {
+  const std::string staging = CheckpointWriter::StagingPath(flight_.path);
+  if (!FileExists(staging))
+    Fail(ErrorCode::kCantCreate, "{} is not there: the directory must be shared by all workers",
+         staging);
+  const auto write = [&](const std::string& name, std::span<const TensorSource> tensors) {
+    const WriteOptions options{.hash_tensors = flight_.is_model, .cancel = &cancel_};
+    flight_.files += WriteCheckpointFile(staging, name, tensors, options).ToJson() + "\n";
+  };
+  for (const ModelSnapshot::File& file : flight_.snapshot->files()) write(file.name, file.tensors);
+  if (comm_.rank() == 0 && !progress.empty()) {
+    std::vector<TensorSource> tensors;
+    for (const auto& [key, values] : progress)
+      tensors.push_back(SourceOf(key, {static_cast<int64_t>(values.size())}, values));
+    write("progress.safetensors", tensors);
+  }
+  flight_.written = options_.clock->MonotonicSeconds();
+}
+
+void Checkpointer::EndWriting() {
+  flight_.failed_here = task_.error().has_value();
+  if (!task_.error() && flight_.bytes > 0)
+    bytes_per_second_ =
+        static_cast<double>(flight_.bytes) / std::max(flight_.written - flight_.began, 1e-3);
+  const std::vector<std::string> outcomes =
+      GatherStrings(comm_, Outcome(task_.error(), flight_.files));
+  std::vector<CheckpointFile> files;
+  for (size_t rank = 0; rank < outcomes.size(); ++rank) {
+    if (const std::optional<Error> error = ErrorOf(outcomes[rank]))
+      return Conclude(outcomes.size() == 1 ? *error
+                                           : error->WithContext(fmt::format("worker {}", rank)));
+    for (CheckpointFile& file : ParseFiles(outcomes[rank].substr(1))) {
+      flight_.report.bytes += file.bytes;
+      files.push_back(std::move(file));
+    }
+  }
+  flight_.model_sha256 = flight_.is_model ? ModelSha256(files, flight_.report.step) : "";
+  phase_ = Phase::kCommitting;
+  if (comm_.rank() == 0)
+    task_.Start([this, files = std::move(files)]() mutable { Commit(std::move(files)); });
+}
+
+// In the background.
+void Checkpointer::Commit(std::vector<CheckpointFile> files) {
+  CheckpointManifest manifest;
+  manifest.kind = flight_.report.kind;
+  manifest.step = flight_.report.step;
+  manifest.unix_ms = static_cast<int64_t>(options_.clock->UnixSeconds() * 1000);
+  if (manifest.kind == CheckpointKind::kIncremental) {
+    manifest.base = lineage_->base;
+    if (options_.config.quantize != "none") manifest.quantization = options_.config.quantize;
+  }
+  manifest.run = options_.run;
+  manifest.run.merge(flight_.notes.run);
+  manifest.files = std::move(files);
+  manifest.config = options_.config_yaml;
+  flight_.manifest_sha256 = flight_.writer->WriteManifest(std::move(manifest));
+  // Nothing is published that could not be gone on from: all files are there, an increment fits its
+  // base.
+  CheckpointReader(flight_.writer->staging(), /*verify=*/false);
+  flight_.writer->Publish();
+  try {
+    if (flight_.is_model) {
+      RemoveTree(PreviousModel(flight_.path));
+    } else {
+      RemoveOldCheckpoints(options_.dir, options_.config.keep,
+                           best_step_ < 0 ? "" : CheckpointName(best_step_));
+    }
+  } catch (const Error& error) {
+    LogWarning("old checkpoints stay: {}", error.what());
+  }
+}
+
+void Checkpointer::EndCommitting() {
+  flight_.failed_here = comm_.rank() == 0 && task_.error();
+  const std::string outcome =
+      BroadcastString(comm_, Outcome(task_.error(), flight_.manifest_sha256));
+  std::optional<Error> error = ErrorOf(outcome);
+  if (!error) flight_.manifest_sha256 = outcome.substr(1);
+  Conclude(std::move(error));
+}
+
+void Checkpointer::Conclude(std::optional<Error> error) {
+  CheckpointReport& report = flight_.report;
+  report.write_seconds = options_.clock->MonotonicSeconds() - flight_.began;
+  if (error && flight_.snapshot) flight_.snapshot->Abandon();
+  flight_.snapshot.reset();
+  flight_.writer.reset();
+  phase_ = Phase::kIdle;
+  if (error) {
+    report.error = error->what();
+    best_failed_ = best_failed_ || (!flight_.is_model && report.step == best_step_);
+  } else if (!flight_.is_model) {
+    saved_step_ = report.step;
+    if (report.kind == CheckpointKind::kFull) {
+      lineage_ = {.base = {report.name, flight_.manifest_sha256},
+                  .costs = {.has_base = true, .base_bytes = report.bytes}};
+    } else {
+      lineage_->costs.increments += 1;
+      lineage_->costs.increment_bytes += report.bytes;
+    }
+  }
+  flight_.error = std::move(error);
+  if (options_.observer && !flight_.is_model) options_.observer->OnCheckpoint(report);
+}
+
+}  // namespace renzan

@@ -1,0 +1,146 @@
+#include "renzan/train/checkpointing/past_run.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <optional>
+
+#include "renzan/base/error.h"
+#include "renzan/base/file.h"
+#include "renzan/base/file_system.h"
+#include "renzan/base/host.h"
+#include "renzan/base/log.h"
+#include "renzan/checkpoint/directory.h"
+#include "renzan/train/checkpointing/resume.h"
+#include "renzan/train/observe/run_manifest.h"
+
+namespace renzan {
+namespace {
+
+// In the manifest of a model.
+constexpr const char* kEndKey = "end";
+
+void CheckNotBeyond(const std::string& path, int64_t step, int64_t steps) {
+  if (step > steps)
+    Fail(ErrorCode::kConfig,
+         "{} is at step {}, beyond the {} steps to train: raise training.epochs or "
+         "training.max_steps, or choose another --run-dir",
+         path, step, steps);
+}
+
+// A directory whose run left no checkpoint may be begun again, but only by the same run.
+void CheckSameRunDirectory(const std::string& run_dir, const TrainConfig& config) {
+  const std::string path = run_dir + "/manifest.json";
+  if (!FileExists(path)) return;
+  TrainConfig there;
+  ReadConfigText(ReadRunManifest(path).config, path, {},
+                 [&](ConfigFields& fields) { there.Describe(fields); });
+  const std::string difference = DifferenceThatChangesBits(there, config);
+  if (!difference.empty())
+    Fail(ErrorCode::kCantCreate, "{} holds another run: {}; choose another --run-dir, or remove it",
+         run_dir, difference);
+}
+
+void BringBackModel(const std::string& model) {
+  const std::string previous = PreviousModel(model);
+  if (!FileExists(previous)) return;
+  if (FileExists(model)) return RemoveTree(previous);
+  if (FileSystem::Get().Rename(previous, model) != 0)
+    FailErrno(errno, fmt::format("cannot rename {} to {}", previous, model));
+}
+
+std::unique_ptr<FileLock> Lock(const std::string& dir, const RunDirectories& directories) {
+  constexpr double kSeconds = 5;
+  const std::string path = dir + "/.lock";
+  const std::string owner =
+      fmt::format("process {} on {}, run directory {}", getpid(), HostName(), directories.run);
+  std::unique_ptr<FileLock> lock = FileLock::TryLock(path, owner);
+  if (lock) return lock;
+  LogInfo("waiting for another run that writes to {}: {}", dir, FileLock::OwnerOf(path));
+  lock = FileLock::WaitForLock(path, owner, kSeconds);
+  if (!lock)
+    Fail(ErrorCode::kCantCreate,
+         "another run writes to {}: {}; wait for it, or choose another --run-dir (or "
+         "checkpoint.dir)",
+         dir, FileLock::OwnerOf(path));
+  return lock;
+}
+
+// Whether a run with this configuration to `steps` would have ended with this very model.
+bool IsOutcomeOf(const CheckpointEntry& model, const TrainingConfig& config, int64_t steps) {
+  const std::map<std::string, std::string> run = CheckpointManifest::Read(model.path).run;
+  const auto is = [&](bool stopped_early) {
+    const auto end = DescribeEnd(config, steps, stopped_early);
+    return !end.empty() && std::all_of(end.begin(), end.end(), [&](const auto& entry) {
+      const auto recorded = run.find(entry.first);
+      return recorded != run.end() && recorded->second == entry.second;
+    });
+  };
+  if (run.contains(kEndKey)) return is(false) || (model.step <= steps && is(true));
+  return model.step == steps;
+}
+
+// Before the first of `paths` (newest first) that is older: a checkpoint has more to go on from.
+void InsertByStep(const CheckpointEntry& model, std::vector<std::string>& paths) {
+  const auto place = std::find_if(paths.begin(), paths.end(), [&](const std::string& path) {
+    return StepOfCheckpointName(path.substr(path.rfind('/') + 1)).value_or(0) < model.step;
+  });
+  paths.insert(place, model.path);
+}
+
+}  // namespace
+
+std::map<std::string, std::string> DescribeEnd(const TrainingConfig& config, int64_t steps,
+                                               bool stopped_early) {
+  if (!config.watches_evaluations()) return {};
+  const EarlyStoppingConfig& stopping = config.early_stopping;
+  return {{kEndKey,
+           fmt::format("{}, {}, patience {}, min_delta {}, keep_best {}",
+                       stopped_early ? "stopped early" : fmt::format("{} steps", steps),
+                       stopping.metric, stopping.patience, stopping.min_delta, config.keep_best)}};
+}
+
+std::string PreviousModel(const std::string& model) { return model + ".previous"; }
+
+DirectoryLocks LockDirectories(const RunDirectories& directories) {
+  CreateDirectories(directories.run);
+  CreateDirectories(directories.checkpoints);
+  return {.run = Lock(directories.run, directories),
+          .checkpoints = Lock(directories.checkpoints, directories)};
+}
+
+PastRun FindPastRun(const RunDirectories& directories, const TrainConfig& config,
+                    const std::map<std::string, std::string>& run, int64_t steps) {
+  PastRun past;
+  BringBackModel(directories.model());
+  std::optional<CheckpointEntry> model;
+  if (FileExists(directories.model())) {
+    model = DescribeCheckpoint(directories.model());
+    if (model->io_error)
+      Fail(ErrorCode::kIo, "{}; it may be valid: start again when the disk is well",
+           model->problem);
+    if (!model->problem.empty()) {
+      LogWarning("{}; it is now {}", model->problem, MoveAside(directories.model()));
+      model.reset();
+    } else if (IsOutcomeOf(*model, config.training, steps)) {
+      CheckCanContinue(model->path, config, run, true);
+      past.model_sha256 = model->model_sha256;
+      past.model_step = model->step;
+      return past;
+    }
+  }
+  past.checkpoints = CheckpointsToResume(directories.checkpoints, model.has_value());
+  if (model) InsertByStep(*model, past.checkpoints);
+  if (past.checkpoints.empty()) CheckSameRunDirectory(directories.run, config);
+  bool newest = true;
+  for (const std::string& path : past.checkpoints) {
+    CheckCanContinue(path, config, run, newest);
+    newest = false;
+  }
+  if (!past.checkpoints.empty())
+    CheckNotBeyond(past.checkpoints[0], DescribeCheckpoint(past.checkpoints[0]).step, steps);
+  return past;
+}
+
+}  // namespace renzan

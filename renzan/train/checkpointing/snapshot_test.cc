@@ -1,0 +1,85 @@
+#include "renzan/train/checkpointing/snapshot.h"
+
+#include <gtest/gtest.h>
+
+#include "renzan/comm/testing.h"
+#include "renzan/train/testing.h"
+
+namespace renzan {
+namespace {
+
+// Which rows of each table count as touched.
+std::vector<std::vector<int32_t>> Touched(HybridModel& model) {
+  std::vector<std::vector<int32_t>> rows;
+  for (EmbeddingTable& table : model.embeddings().tables()) rows.push_back(table.touched.Rows());
+  return rows;
+}
+
+void WithModel(
+    const std::function<void(HybridModel& model, const std::function<void()>& step)>& body) {
+  RunRanksAsThreads(1, [&](Communicator& comm) {
+    ThreadPool pool(1);
+    HybridModel model(SmallConfig(), TestSchema(), TestPoolingFactors(), comm, pool);
+    std::vector<BinaryMetrics> metrics(1);
+    int64_t done = 0;
+    body(model, [&] {
+      model.Step(MakeSlice(model, done), done, metrics);
+      ++done;
+    });
+  });
+}
+
+TEST(ModelSnapshot, AFullOneBeginsANewCountOfRows) {
+  WithModel([](HybridModel& model, const std::function<void()>& step) {
+    step();
+    EXPECT_FALSE(Touched(model)[1].empty());
+    { const ModelSnapshot snapshot(model, {}); }
+    EXPECT_TRUE(Touched(model)[1].empty());
+    step();
+    const auto since = Touched(model);
+    { const ModelSnapshot snapshot(model, {.incremental = true}); }
+    EXPECT_EQ(Touched(model), since);
+  });
+}
+
+TEST(ModelSnapshot, AnAbandonedOneGivesTheRowsBack) {
+  std::vector<std::vector<int32_t>> expected;
+  WithModel([&](HybridModel& model, const std::function<void()>& step) {
+    for (int i = 0; i < 3; ++i) step();
+    expected = Touched(model);
+  });
+  WithModel([&](HybridModel& model, const std::function<void()>& step) {
+    step();
+    ModelSnapshot snapshot(model, {});
+    step();
+    snapshot.Abandon();
+    step();
+    EXPECT_EQ(Touched(model), expected);
+  });
+}
+
+TEST(ModelSnapshot, EstimatesItsBytes) {
+  for (const bool incremental : {false, true}) {
+    for (const bool quantize : {false, true}) {
+      if (quantize && !incremental) continue;
+      WithModel([&](HybridModel& model, const std::function<void()>& step) {
+        step();
+        const SnapshotOptions options{
+            .incremental = incremental, .quantize = quantize, .with_dense = true};
+        const SnapshotBytes estimate = EstimateBytes(model, options);
+        const ModelSnapshot snapshot(model, options);
+        uint64_t bytes = 0;
+        for (const ModelSnapshot::File& file : snapshot.files())
+          for (const TensorSource& tensor : file.tensors)
+            bytes += static_cast<uint64_t>(NumElements(tensor.shape)) * BytesOf(tensor.dtype);
+        // The dense parameters' padding is counted too.
+        const uint64_t expected = incremental ? estimate.incremental : estimate.full;
+        EXPECT_LE(bytes, expected);
+        EXPECT_GT(bytes, expected * 9 / 10);
+      });
+    }
+  }
+}
+
+}  // namespace
+}  // namespace renzan

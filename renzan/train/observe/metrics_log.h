@@ -1,0 +1,35 @@
+#pragma once
+
+// metrics.jsonl: one JSON object per line,
+//   {"step": 100, "time": 1790000000.25, "train/loss": 0.4512, "train/auc": 0.7713}
+// with the time in seconds since 1970 and null for a value that is not finite. Not thread-safe.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "renzan/train/observe/append_file.h"
+#include "renzan/train/observe/scalars.h"
+
+namespace renzan {
+
+class MetricsLog {
+ public:
+  // The first steps of which a resumed run will log training and evaluations, maybe again.
+  struct Next {
+    int64_t training = 0, evaluation = 0;
+  };
+
+  // Continues `path` or begins it. Lines about what will be logged again, and one that a killed
+  // process left torn, are dropped. Throws Error kCantCreate, or kData when the file holds
+  // something else.
+  explicit MetricsLog(const std::string& path, Next next);
+
+  // The line has reached the operating system when this returns. Throws Error kIo.
+  void Add(const ScalarRecord& record);
+
+ private:
+  std::optional<AppendFile> file_;
+};
+
+}  // namespace renzan

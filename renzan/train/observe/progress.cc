@@ -1,0 +1,123 @@
+#include "renzan/train/observe/progress.h"
+
+#include <fmt/format.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace renzan {
+namespace {
+
+constexpr double kTerminalInterval = 0.1;
+constexpr double kPlainInterval = 10;
+constexpr int kDefaultWidth = 80;
+constexpr int kMinBarWidth = 8, kMaxBarWidth = 40;
+constexpr const char* kClearLine = "\r\033[K";
+
+// Asked at every painting, because windows change their size.
+int TerminalWidth(int fd) {
+  winsize size{};
+  if (::ioctl(fd, TIOCGWINSZ, &size) != 0 || size.ws_col == 0) return kDefaultWidth;
+  return size.ws_col;
+}
+
+double Fraction(const Progress& progress) {
+  if (progress.steps <= 0) return 0;
+  return std::clamp(static_cast<double>(progress.step) / static_cast<double>(progress.steps), 0.0,
+                    1.0);
+}
+
+// Rounded down: 100 % only at the end.
+int Percent(const Progress& progress) {
+  return static_cast<int>(std::floor(Fraction(progress) * 100));
+}
+
+std::string RateText(double rate) {
+  if (rate >= 1e6) return fmt::format("{:.2f}M", rate / 1e6);
+  if (rate >= 1e3) return fmt::format("{:.1f}k", rate / 1e3);
+  return fmt::format("{:.0f}", rate);
+}
+
+std::string Numbers(const Progress& progress) {
+  std::string text;
+  if (!std::isnan(progress.loss)) text += fmt::format("  loss {:.4f}", progress.loss);
+  if (!std::isnan(progress.auc)) text += fmt::format("  AUC {:.4f}", progress.auc);
+  if (!std::isnan(progress.samples_per_second))
+    text += fmt::format("  {} samples/s", RateText(progress.samples_per_second));
+  if (!std::isnan(progress.eta_seconds))
+    text += fmt::format("  ETA {}", DurationText(progress.eta_seconds));
+  return text;
+}
+
+}  // namespace
+
+std::string DurationText(double seconds) {
+  if (!(seconds < 1e9)) return "?";
+  const auto s = static_cast<int64_t>(std::max(seconds, 0.0) + 0.5);
+  if (s < 60) return fmt::format("{}s", s);
+  if (s < 3600) return fmt::format("{}m{:02}s", s / 60, s % 60);
+  if (s < 86400) return fmt::format("{}h{:02}m", s / 3600, s / 60 % 60);
+  return fmt::format("{}d{:02}h", s / 86400, s / 3600 % 24);
+}
+
+std::string ProgressLine(const Progress& progress) {
+  return fmt::format("step {}/{} ({}%){}", progress.step, progress.steps, Percent(progress),
+                     Numbers(progress));
+}
+
+std::string ProgressBar(const Progress& progress, int width) {
+  const std::string percent = fmt::format("{:3}% ", Percent(progress));
+  std::string rest = fmt::format(" {}/{}{}", progress.step, progress.steps, Numbers(progress));
+  const int room = width - static_cast<int>(percent.size() + rest.size()) - 2;
+  std::string bar;
+  if (room >= kMinBarWidth) {
+    const auto inside = static_cast<size_t>(std::min(room, kMaxBarWidth));
+    const auto filled = static_cast<size_t>(Fraction(progress) * static_cast<double>(inside));
+    bar = std::string(filled, '=');
+    if (filled < inside) bar += '>';
+    bar.resize(inside, ' ');
+    bar = fmt::format("[{}]", bar);
+  }
+  std::string line = percent + bar + rest;
+  line.resize(std::min(line.size(), static_cast<size_t>(std::max(width, 0))));
+  return line;
+}
+
+ProgressDisplay::ProgressDisplay(int fd, bool is_terminal) : fd_(fd), is_terminal_(is_terminal) {}
+
+ProgressDisplay::~ProgressDisplay() {
+  if (painted_) Write("\n");
+}
+
+void ProgressDisplay::Update(const Progress& progress, double now) {
+  const bool last = progress.step >= progress.steps && progress.step != shown_step_;
+  const double interval = is_terminal_ ? kTerminalInterval : kPlainInterval;
+  if (!last && now - shown_at_ < interval) return;
+  shown_at_ = now;
+  shown_step_ = progress.step;
+  if (is_terminal_) {
+    // A bar that fills the last column makes some terminals wrap.
+    Write(kClearLine + ProgressBar(progress, TerminalWidth(fd_) - 1));
+    painted_ = true;
+  } else {
+    Write(ProgressLine(progress) + "\n");
+  }
+}
+
+void ProgressDisplay::Clear() {
+  if (!painted_) return;
+  Write(kClearLine);
+  painted_ = false;
+}
+
+void ProgressDisplay::Write(std::string_view text) {
+  while (!text.empty()) {
+    const ssize_t wrote = ::write(fd_, text.data(), text.size());
+    if (wrote <= 0) return;
+    text.remove_prefix(static_cast<size_t>(wrote));
+  }
+}
+
+}  // namespace renzan
