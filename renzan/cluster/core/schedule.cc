@@ -18,9 +18,9 @@
 namespace renzan::cluster {
 namespace {
 
-class Pass {
+class SchedulingCycle {
  public:
-  Pass(const Snapshot& snapshot, const ScheduleOptions& options)
+  SchedulingCycle(const Snapshot& snapshot, const ScheduleOptions& options)
       : snapshot_(snapshot),
         options_(options),
         view_(snapshot),
@@ -255,7 +255,7 @@ class Pass {
 }  // namespace
 
 Decisions Schedule(const Snapshot& snapshot, const ScheduleOptions& options) {
-  return Pass(snapshot, options).Run();
+  return SchedulingCycle(snapshot, options).Run();
 }
 
 }  // namespace renzan::cluster

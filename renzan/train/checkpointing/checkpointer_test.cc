@@ -261,7 +261,7 @@ TEST(Checkpointer, AnIoErrorOnResumingLeavesTheCheckpointAlone) {
   ASSERT_EQ(before.size(), 3u);
   ASSERT_EQ(*ListCheckpoints(dir.path())[0].kind, CheckpointKind::kIncremental);
   // Its manifest, one of its files, and those of the base that it needs.
-  for (const std::string failing :
+  for (const std::string& failing :
        {CheckpointName(5) + "/manifest.json", CheckpointName(5) + "/dense.safetensors",
         CheckpointName(3) + "/manifest.json", CheckpointName(3) + "/dense.safetensors"}) {
     FailingDisk disk;
@@ -376,7 +376,9 @@ TEST(Checkpointer, TheBestModelsCheckpointStays) {
     trainer.TrainTo(5);
     trainer.checkpointer->Finish();
     for (int64_t step = 6; step <= 9; ++step) write_at(step);
-    if (comm.rank() == 0) EXPECT_THAT(names(), ::testing::Contains(CheckpointName(4)));
+    if (comm.rank() == 0) {
+      EXPECT_THAT(names(), ::testing::Contains(CheckpointName(4)));
+    }
     comm.Barrier();
     // One that is there already needs no second one, and takes the place of the other.
     trainer.checkpointer->KeepBest(9);
