@@ -74,8 +74,14 @@ TEST_P(MlpGradients, AgreeWithFiniteDifferences) {
   std::vector<float> dx(n * x_stride);
   mlp.Backward(parameters.data(), n, x.data(), x_stride, y.data(), y_stride, dy.data(), 3,
                gradients.data(), dx.data(), x_stride, &workspace);
-  EXPECT_LT(GradientError(parameters.span(), gradients.span(), loss, 1e-3f), 5e-3);
-  EXPECT_LT(GradientError(x, dx, loss, 1e-3f), 5e-3);
+  for (const Parameter& p : layout.parameters()) {
+    const size_t offset = static_cast<size_t>(p.offset), size = static_cast<size_t>(p.size);
+    EXPECT_LT(GradientError(parameters.span().subspan(offset, size),
+                            gradients.span().subspan(offset, size), loss, 1e-3f),
+              2e-2)
+        << p.name;
+  }
+  EXPECT_LT(GradientError(x, dx, loss, 1e-3f), 2e-2);
 }
 
 INSTANTIATE_TEST_SUITE_P(All, MlpGradients,
