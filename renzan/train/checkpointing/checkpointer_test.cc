@@ -260,10 +260,11 @@ TEST(Checkpointer, AnIoErrorOnResumingLeavesTheCheckpointAlone) {
   const std::vector<std::string> before = names();
   ASSERT_EQ(before.size(), 3u);
   ASSERT_EQ(*ListCheckpoints(dir.path())[0].kind, CheckpointKind::kIncremental);
-  // Its manifest, one of its files, and those of the base that it needs.
+  // Its manifest, its files, and those of the base that it needs.
   for (const std::string& failing :
        {CheckpointName(5) + "/manifest.json", CheckpointName(5) + "/dense.safetensors",
-        CheckpointName(3) + "/manifest.json", CheckpointName(3) + "/dense.safetensors"}) {
+        CheckpointName(5) + "/table.b.safetensors", CheckpointName(3) + "/manifest.json",
+        CheckpointName(3) + "/table.b.safetensors"}) {
     FailingDisk disk;
     const ScopedFileSystem scope(disk);
     for (const int world : {1, 2}) {
@@ -284,6 +285,10 @@ TEST(Checkpointer, AnIoErrorOnResumingLeavesTheCheckpointAlone) {
       EXPECT_EQ(names(), before) << failing;
     }
   }
+  // An increment holds the whole dense part: the base's is not read.
+  FailingDisk disk;
+  const ScopedFileSystem scope(disk);
+  disk.failing = CheckpointName(3) + "/dense.safetensors";
   RunRanks(1, [&](Communicator& comm) {
     Trainer trainer(comm, config, dir.path(), SystemClock());
     EXPECT_EQ(trainer.step, 5);
