@@ -5,7 +5,7 @@
 #include <charconv>
 #include <fstream>
 
-#include "renzan/cli/machine/cgroup.h"
+#include "renzan/base/cgroup.h"
 #include "renzan/cli/text/amounts_text.h"
 
 namespace renzan {

@@ -1,4 +1,4 @@
-#include "renzan/cli/machine/cgroup.h"
+#include "renzan/base/cgroup.h"
 
 #include <fstream>
 #include <optional>
