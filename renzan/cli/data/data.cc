@@ -1,22 +1,20 @@
 // renzan data import|synth|inspect|verify
 
+#include <fmt/format.h>
 #include <signal.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <atomic>
-#include <cstdio>
 #include <utility>
 
-#include "renzan/base/log.h"
 #include "renzan/cli/data/verbs.h"
 #include "renzan/cli/verbs.h"
 
 namespace renzan {
 namespace {
 
-constexpr double kSecondsBetweenBars = 0.2, kSecondsBetweenLines = 10;
 constexpr int kBarWidth = 30;
 
 std::atomic<bool> stop_requested = false;
@@ -35,30 +33,24 @@ StopFunction StopOnSignals() {
 DataProgress::DataProgress(const Clock& clock, std::string what)
     : clock_(clock),
       what_(std::move(what)),
-      terminal_(::isatty(STDERR_FILENO) == 1),
       start_(clock.MonotonicSeconds()),
-      last_(start_) {}
-
-DataProgress::~DataProgress() {
-  if (bar_shown_) fmt::print(stderr, "\r\x1b[K");
+      line_(STDERR_FILENO, ::isatty(STDERR_FILENO) == 1) {
+  line_.Postpone(start_);
 }
 
+DataProgress::~DataProgress() { line_.Clear(); }
+
 void DataProgress::Update(double fraction, const std::string& text) {
-  const double now = clock_.MonotonicSeconds();
-  if (now - last_ < (terminal_ ? kSecondsBetweenBars : kSecondsBetweenLines)) return;
-  last_ = now;
   const std::string percent =
       fraction < 0 ? "" : fmt::format("{:3.0f} % ", 100 * std::min(fraction, 1.0));
-  if (!terminal_) {
-    LogInfo("{}: {}{}", what_, percent, text);
-    return;
-  }
-  const int filled = static_cast<int>(kBarWidth * std::clamp(fraction, 0.0, 1.0));
-  const std::string bar =
-      fraction < 0 ? "" : fmt::format("[{:=<{}}{: <{}}] ", "", filled, "", kBarWidth - filled);
-  fmt::print(stderr, "\r\x1b[K{} {}{}{}", what_, bar, percent, text);
-  std::fflush(stderr);
-  bar_shown_ = true;
+  line_.Update(
+      clock_.MonotonicSeconds(), /*insist=*/false,
+      [&](int width) {
+        const std::string bar = fraction < 0 ? "" : BarText(fraction, kBarWidth) + " ";
+        return fmt::format("{} {}{}{}", what_, bar, percent, text)
+            .substr(0, static_cast<size_t>(width));
+      },
+      [&] { return fmt::format("{}: {}{}", what_, percent, text); });
 }
 
 void AddDataVerb(CLI::App& app) {

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "renzan/base/clock.h"
+#include "renzan/base/live_line.h"
 #include "renzan/data/input.h"
 
 namespace CLI {
@@ -21,7 +22,7 @@ void AddDataVerifyVerb(CLI::App& data);
 // Turns SIGINT and SIGTERM into a request that long work looks at: what is half done is cleaned up.
 StopFunction StopOnSignals();
 
-// How far long work is: a bar on a terminal, a plain line now and then otherwise. On stderr.
+// How far long work is, on stderr: a bar on a terminal, a plain line now and then otherwise.
 class DataProgress {
  public:
   DataProgress(const Clock& clock, std::string what);
@@ -35,9 +36,8 @@ class DataProgress {
  private:
   const Clock& clock_;
   std::string what_;
-  bool terminal_;
-  bool bar_shown_ = false;
-  double start_, last_;
+  double start_;
+  LiveLine line_;
 };
 
 }  // namespace renzan

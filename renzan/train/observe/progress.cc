@@ -1,8 +1,6 @@
 #include "renzan/train/observe/progress.h"
 
 #include <fmt/format.h>
-#include <sys/ioctl.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
@@ -10,18 +8,7 @@
 namespace renzan {
 namespace {
 
-constexpr double kTerminalInterval = 0.1;
-constexpr double kPlainInterval = 10;
-constexpr int kDefaultWidth = 80;
 constexpr int kMinBarWidth = 8, kMaxBarWidth = 40;
-constexpr const char* kClearLine = "\r\033[K";
-
-// Asked at every painting, because windows change their size.
-int TerminalWidth(int fd) {
-  winsize size{};
-  if (::ioctl(fd, TIOCGWINSZ, &size) != 0 || size.ws_col == 0) return kDefaultWidth;
-  return size.ws_col;
-}
 
 double Fraction(const Progress& progress) {
   if (progress.steps <= 0) return 0;
@@ -71,53 +58,23 @@ std::string ProgressBar(const Progress& progress, int width) {
   const std::string percent = fmt::format("{:3}% ", Percent(progress));
   std::string rest = fmt::format(" {}/{}{}", progress.step, progress.steps, Numbers(progress));
   const int room = width - static_cast<int>(percent.size() + rest.size()) - 2;
-  std::string bar;
-  if (room >= kMinBarWidth) {
-    const auto inside = static_cast<size_t>(std::min(room, kMaxBarWidth));
-    const auto filled = static_cast<size_t>(Fraction(progress) * static_cast<double>(inside));
-    bar = std::string(filled, '=');
-    if (filled < inside) bar += '>';
-    bar.resize(inside, ' ');
-    bar = fmt::format("[{}]", bar);
-  }
+  const std::string bar = room >= kMinBarWidth
+                              ? BarText(Fraction(progress), std::min(room, kMaxBarWidth))
+                              : std::string();
   std::string line = percent + bar + rest;
   line.resize(std::min(line.size(), static_cast<size_t>(std::max(width, 0))));
   return line;
 }
 
-ProgressDisplay::ProgressDisplay(int fd, bool is_terminal) : fd_(fd), is_terminal_(is_terminal) {}
-
-ProgressDisplay::~ProgressDisplay() {
-  if (painted_) Write("\n");
-}
-
 void ProgressDisplay::Update(const Progress& progress, double now) {
   const bool last = progress.step >= progress.steps && progress.step != shown_step_;
-  const double interval = is_terminal_ ? kTerminalInterval : kPlainInterval;
-  if (!last && now - shown_at_ < interval) return;
-  shown_at_ = now;
-  shown_step_ = progress.step;
-  if (is_terminal_) {
-    // A bar that fills the last column makes some terminals wrap.
-    Write(kClearLine + ProgressBar(progress, TerminalWidth(fd_) - 1));
-    painted_ = true;
-  } else {
-    Write(ProgressLine(progress) + "\n");
-  }
-}
-
-void ProgressDisplay::Clear() {
-  if (!painted_) return;
-  Write(kClearLine);
-  painted_ = false;
-}
-
-void ProgressDisplay::Write(std::string_view text) {
-  while (!text.empty()) {
-    const ssize_t wrote = ::write(fd_, text.data(), text.size());
-    if (wrote <= 0) return;
-    text.remove_prefix(static_cast<size_t>(wrote));
-  }
+  const auto shown = [&](std::string text) {
+    shown_step_ = progress.step;
+    return text;
+  };
+  line_.Update(
+      now, last, [&](int width) { return shown(ProgressBar(progress, width)); },
+      [&] { return shown(ProgressLine(progress)); });
 }
 
 }  // namespace renzan

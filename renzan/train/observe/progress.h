@@ -1,12 +1,12 @@
 #pragma once
 
-// How far training is, for people: a bar that is painted over on a terminal, a line now and then
-// where output goes to a file. Not thread-safe.
+// How far training is, for people. Not thread-safe.
 
 #include <cstdint>
 #include <limits>
 #include <string>
-#include <string_view>
+
+#include "renzan/base/live_line.h"
 
 namespace renzan {
 
@@ -30,29 +30,19 @@ std::string DurationText(double seconds);
 
 class ProgressDisplay {
  public:
-  // Writes to `fd`; `is_terminal` is isatty's answer. Neither owns nor checks it: output that
-  // cannot be written is lost, and training goes on.
-  ProgressDisplay(int fd, bool is_terminal);
-  // Ends a bar's line.
-  ~ProgressDisplay();
-  ProgressDisplay(const ProgressDisplay&) = delete;
-  ProgressDisplay& operator=(const ProgressDisplay&) = delete;
+  // As a LiveLine's.
+  ProgressDisplay(int fd, bool is_terminal) : line_(fd, is_terminal) {}
 
-  // Shows `progress` unless the last time was a moment ago (0.1 s on a terminal, 10 s elsewhere);
-  // the last step is always shown. `now` is in monotonic seconds.
+  // Shows `progress` unless the last time was a moment ago; the last step is always shown. `now` is
+  // in monotonic seconds.
   void Update(const Progress& progress, double now);
 
   // Takes the bar away, so that a message can be printed in its place.
-  void Clear();
+  void Clear() { line_.Clear(); }
 
  private:
-  void Write(std::string_view text);
-
-  int fd_;
-  bool is_terminal_;
-  bool painted_ = false;
+  LiveLine line_;
   int64_t shown_step_ = -1;
-  double shown_at_ = -std::numeric_limits<double>::infinity();
 };
 
 }  // namespace renzan
