@@ -12,16 +12,24 @@
 #include "renzan/base/error.h"
 
 namespace renzan {
+namespace {
+
+// Of all teams in this process. Ranks that are threads, as in tests, have a team each.
+std::atomic<int> members = 0;
+
+}  // namespace
+
 struct ThreadPool::State {
   // Looks for something that is about to happen, giving the processor away in between. What this
   // finds in time makes it look longer the next time, what it does not find, shorter.
   class Spinner {
    public:
-    explicit Spinner(bool may_spin) : looks_(may_spin ? kMostLooks : 0) {}
+    explicit Spinner(int usable_cpus) : usable_cpus_(usable_cpus) {}
 
     // Whether `ready()` became true.
     template <class Ready>
     bool Spin(const Ready& ready) {
+      if (members.load(std::memory_order_relaxed) > usable_cpus_) return false;
       for (int look = 0; look < looks_; ++look) {
         if (ready()) {
           looks_ = std::min(2 * looks_, kMostLooks);
@@ -29,18 +37,23 @@ struct ThreadPool::State {
         }
         std::this_thread::yield();
       }
-      if (looks_ > 0) looks_ = std::max(looks_ / 2, kFewestLooks);
+      looks_ = std::max(looks_ / 2, kFewestLooks);
       return false;
     }
 
    private:
     static constexpr int kMostLooks = 2000, kFewestLooks = 20;
-    int looks_;
+    const int usable_cpus_;
+    int looks_ = kMostLooks;
   };
 
-  explicit State(bool may_spin) : may_spin(may_spin), caller(may_spin) {}
+  State(int num_threads, int usable_cpus)
+      : num_threads(num_threads), usable_cpus(usable_cpus), caller(usable_cpus) {
+    members += num_threads;
+  }
+  ~State() { members -= num_threads; }
 
-  const bool may_spin;
+  const int num_threads, usable_cpus;
   Spinner caller;  // member 0's, for the end of a loop
   std::mutex mutex;
   std::condition_variable work_ready, work_done;
@@ -61,7 +74,7 @@ struct ThreadPool::State {
 
   void Loop(int thread) {
     uint64_t seen = 0;
-    Spinner spinner(may_spin);
+    Spinner spinner(usable_cpus);
     for (;;) {
       spinner.Spin([&] { return generation.load(std::memory_order_acquire) != seen; });
       {
@@ -82,7 +95,7 @@ struct ThreadPool::State {
 ThreadPool::ThreadPool(int num_threads) : ThreadPool(num_threads, UsableCpus(ReadCpuBudget())) {}
 
 ThreadPool::ThreadPool(int num_threads, int usable_cpus)
-    : num_threads_(num_threads), state_(std::make_unique<State>(num_threads <= usable_cpus)) {
+    : num_threads_(num_threads), state_(std::make_unique<State>(num_threads, usable_cpus)) {
   CHECK(num_threads >= 1);
   state_->errors.resize(static_cast<size_t>(num_threads));
   try {

@@ -7,8 +7,9 @@
 //
 // Members look for the next loop for a moment before they sleep, because in a training step loops
 // follow each other within microseconds. The moment becomes shorter where that is in vain, and a
-// team that is larger than the CPUs it may use does not look at all: whoever spins there takes time
-// from whoever works, and in a container from the quota of all.
+// team does not look at all while the teams of this process are together larger than the CPUs that
+// it may use: whoever spins there takes time from whoever works, and in a container from the quota
+// of all.
 
 #include <cstddef>
 #include <cstdint>

@@ -37,6 +37,19 @@ TEST(ThreadPool, ATeamLargerThanItsCpusDoesNotSpin) {
   EXPECT_EQ(yields, 1);
 }
 
+TEST(ThreadPool, TeamsThatAreTogetherLargerThanTheirCpusDoNotSpin) {
+  yields = 0;
+  {
+    ThreadPool other(1, 2);
+    ThreadPool pool(2, 2);
+    RunLoops(pool, 200);
+  }
+  EXPECT_EQ(yields, 0);
+  ThreadPool alone(2, 2);
+  RunLoops(alone, 2000);
+  EXPECT_GT(yields, 0);
+}
+
 TEST(ThreadPool, ATeamThatFitsRunsEveryLoopToo) {
   ThreadPool pool(4, 4);
   RunLoops(pool, 2000);
