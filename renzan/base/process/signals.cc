@@ -41,7 +41,12 @@ SignalQueue::SignalQueue(const std::vector<int>& signals) {
   pthread_sigmask(SIG_BLOCK, &mask, &before_);
 }
 
-SignalQueue::~SignalQueue() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+SignalQueue::~SignalQueue() {
+  // Unblocked, they would end the program at the very end of what it did about them.
+  while (Take() != 0) {
+  }
+  pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+}
 
 int SignalQueue::Take() const {
   signalfd_siginfo info;

@@ -20,7 +20,8 @@ sigset_t SignalSet(std::initializer_list<int> signals);
 sigset_t AllSignals();
 
 // While it lives, these signals are blocked in the thread that made it, and in those that are
-// started from there, and wait here. Make it before there are other threads.
+// started from there, and wait here; those that nobody takes end with it. Make it before there are
+// other threads.
 class SignalQueue {
  public:
   // Throws Error kOsError.

@@ -24,6 +24,19 @@ TEST(SignalQueue, KeepsSignalsUntilTheyAreFetched) {
   EXPECT_EQ(sigismember(&after, SIGTERM), sigismember(&before, SIGTERM));
 }
 
+// As of a loop that only waits until its descriptor can be read.
+TEST(SignalQueue, WhatNobodyTakesEndsWithIt) {
+  static volatile std::sig_atomic_t arrived = 0;
+  std::signal(SIGUSR1, [](int) { arrived = 1; });
+  {
+    const SignalQueue queue({SIGTERM, SIGUSR1});
+    kill(getpid(), SIGUSR1);
+    kill(getpid(), SIGTERM);
+  }
+  EXPECT_EQ(arrived, 0);
+  std::signal(SIGUSR1, SIG_DFL);
+}
+
 TEST(SignalQueue, EndsTheWaitWhenTheOtherDescriptorIsReady) {
   const SignalQueue queue({SIGUSR1});
   int ends[2];
