@@ -106,7 +106,7 @@ TEST(Keeper, ARequestThatCannotBeReadIsInNobodysWay) {
 TEST(Keeper, SaysHowLongAStopReallyMayTake) {
   TestAttempt attempt(
       "trap 'cat \"$RENZAN_RUN_DIR/stop.json\" >> heard.tmp; cp heard.tmp heard' TERM; "
-      "ls \"$RENZAN_RUN_DIR\" > ready.tmp; mv ready.tmp ready; "
+      "(ls \"$RENZAN_RUN_DIR\"; echo up) > ready.tmp; mv ready.tmp ready; "
       "while ! grep -q 'seconds\": 4' heard.tmp 2>&1; do sleep 0.01; done; exit 75");
   attempt.plan.saves_on_stop = true;
   CreateDirectories(attempt.plan.run_dir);
