@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "renzan/cluster/local/store/row_counts.h"
 #include "renzan/cluster/local/store/store_tables.h"
 
 namespace renzan::cluster::local {
@@ -65,6 +66,7 @@ void Store::Put(const JobRecord& job) {
     whole.manifest = std::move(old.manifest);
   }
   store::Jobs().Put(*database_, store::RowOf(whole));
+  if (!was_there) store::BeginCounting(*database_, job.id);
   const auto put = [&](const char* fact, int64_t value) {
     store::Facts().Put(*database_, {std::string(fact), value});
   };
@@ -83,6 +85,7 @@ void Store::Put(const CollectionRecord& collection) {
 
 void Store::Put(const AttemptRecord& attempt) {
   store::Attempts().Put(*database_, store::RowOf(attempt));
+  store::ExpectRows(*database_, attempt.job, store::Counted::kAttempts, attempt.number + 1);
 }
 
 void Store::Put(const NodeRecord& node) {
@@ -97,12 +100,14 @@ void Store::Put(const RelaxationRecord& relaxation) {
 
 void Store::PutUsage(JobId job, const UsageRecord& usage) {
   store::Usage().Put(*database_, {job, usage.gpu_seconds, usage.cost});
+  store::ExpectRows(*database_, job, store::Counted::kUsage, 1);
 }
 
 void Store::PutMeasured(JobId job, const Measured& measured) {
   store::MeasuredTimes().Put(*database_,
                              {job, ToSql(measured.checkpoint_ms), ToSql(measured.restart_ms),
                               ToSql(measured.killed_after_ms)});
+  store::ExpectRows(*database_, job, store::Counted::kMeasured, 1);
 }
 
 void Store::Put(const PoolRecord& pool) {
@@ -118,10 +123,9 @@ void Store::PutAccountedUntil(TimeMs time) {
 }
 
 void Store::AddEvent(const EventRecord& event) {
-  const SqlValue job = event.job;
-  const auto last = database_->Query("SELECT max(number) FROM events WHERE job = ?", {job});
-  const int64_t number = last.front().OptionalInt(0).value_or(-1) + 1;
-  store::Events().Put(*database_, {job, number, event.time, event.kind, event.text});
+  const int64_t number = store::RowsOf(*database_, event.job, store::Counted::kEvents);
+  store::Events().Put(*database_, {event.job, number, event.time, event.kind, event.text});
+  store::ExpectRows(*database_, event.job, store::Counted::kEvents, number + 1);
 }
 
 // More jobs of that kind are kept (or less), and have used more.
@@ -140,8 +144,8 @@ void Store::Forget(const std::vector<JobId>& jobs) {
     const std::optional<JobRecord> job = FindJob(id);
     CHECK_MSG(job && HasEnded(job->state), "job {} has not ended", id);
     CountEnded(*job, -1, {});
-    for (const CheckedTable* table :
-         {&store::Events(), &store::Attempts(), &store::Usage(), &store::MeasuredTimes()})
+    for (const CheckedTable* table : {&store::Events(), &store::Attempts(), &store::Usage(),
+                                      &store::MeasuredTimes(), &store::RowCounts()})
       table->Delete(*database_, "job", id);
     store::Jobs().Delete(*database_, "id", id);
   }
@@ -200,7 +204,10 @@ std::vector<JobId> Store::EndedBefore(TimeMs time, int limit) {
 std::optional<JobRecord> Store::FindJob(JobId job) {
   return Guarded([&]() -> std::optional<JobRecord> {
     const auto rows = store::Jobs().Select(*database_, "WHERE id = ?", {job});
-    if (rows.empty()) return std::nullopt;
+    if (rows.empty()) {
+      store::CheckNoJob(*database_, job);
+      return std::nullopt;
+    }
     return store::JobOf(rows.front());
   });
 }
@@ -224,6 +231,7 @@ std::vector<AttemptRecord> Store::Attempts(JobId job) {
     for (const SqlRow& row :
          store::Attempts().Select(*database_, "WHERE job = ? ORDER BY number", {job}))
       attempts.push_back(store::AttemptOf(row));
+    store::CheckRows(*database_, job, store::Counted::kAttempts, attempts.size());
     return attempts;
   });
 }
@@ -235,6 +243,7 @@ std::vector<EventRecord> Store::Events(JobId job) {
          store::Events().Select(*database_, "WHERE job = ? ORDER BY number", {job}))
       events.push_back(
           {.job = row.Int(0), .time = row.Int(2), .kind = row.Text(3), .text = row.Text(4)});
+    store::CheckRows(*database_, job, store::Counted::kEvents, events.size());
     return events;
   });
 }
@@ -263,6 +272,7 @@ std::vector<RelaxationRecord> Store::Relaxations() {
 UsageRecord Store::Usage(JobId job) {
   return Guarded([&]() -> UsageRecord {
     const auto rows = store::Usage().Select(*database_, "WHERE job = ?", {job});
+    store::CheckRows(*database_, job, store::Counted::kUsage, rows.size());
     if (rows.empty()) return {};
     return {.gpu_seconds = rows.front().Real(1), .cost = rows.front().Real(2)};
   });
@@ -271,6 +281,7 @@ UsageRecord Store::Usage(JobId job) {
 Measured Store::MeasuredOf(JobId job) {
   return Guarded([&]() -> Measured {
     const auto rows = store::MeasuredTimes().Select(*database_, "WHERE job = ?", {job});
+    store::CheckRows(*database_, job, store::Counted::kMeasured, rows.size());
     if (rows.empty()) return {};
     return {.checkpoint_ms = rows.front().OptionalInt(1),
             .restart_ms = rows.front().OptionalInt(2),

@@ -5,9 +5,10 @@
 //
 // Every row carries a checksum, so that damage SQLite does not see is found too. Opening reads and
 // checks what is needed to go on (jobs that have not ended, nodes, sums), so that it takes as long
-// for a history of any length; rows of jobs that have ended are checked when they are read. A file
-// that has been found damaged is not written to again: there is a copy beside it,
-// state.db.corrupt-UTC with its log, and an Error kData that says what to do. For one thread.
+// for a history of any length; rows of jobs that have ended are checked when they are read, and
+// counted, so that none is lost unnoticed. A file that has been found damaged is not written to
+// again: there is a copy beside it, state.db.corrupt-UTC with its log, and an Error kData that says
+// what to do. For one thread.
 
 #include <functional>
 #include <map>

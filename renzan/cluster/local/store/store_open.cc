@@ -7,6 +7,7 @@
 #include "renzan/base/clock.h"
 #include "renzan/base/file.h"
 #include "renzan/base/file_system.h"
+#include "renzan/cluster/local/store/row_counts.h"
 #include "renzan/cluster/local/store/store.h"
 #include "renzan/cluster/local/store/store_tables.h"
 
@@ -27,6 +28,18 @@ std::string NameForCopy(const std::string& path) {
   std::string free = name;
   for (int number = 2; FileExists(free); ++number) free = fmt::format("{}-{}", name, number);
   return free;
+}
+
+// Of a job that a version before 3 wrote, but for what it measured.
+void CountRows(Database& database, JobId job) {
+  store::BeginCounting(database, job);
+  for (const auto& [table, what] : {std::pair(&store::Attempts(), store::Counted::kAttempts),
+                                    std::pair(&store::Events(), store::Counted::kEvents),
+                                    std::pair(&store::Usage(), store::Counted::kUsage)}) {
+    const auto rows =
+        database.Query(fmt::format("SELECT count(*) FROM {} WHERE job = ?", table->name()), {job});
+    store::ExpectRows(database, job, what, rows.front().Int(0));
+  }
 }
 
 void MarkVersion(Database& database) {
@@ -164,6 +177,7 @@ void Store::UpgradeToVersion3(int64_t from) {
   for (const SqlRow& row : store::Jobs().Select(*database_)) {
     const JobRecord job = store::JobOf(row);
     last = std::max(last, job.id);
+    CountRows(*database_, job.id);
     if (job.ended)
       CountEnded(job, 1, Usage(job.id));
     else

@@ -149,6 +149,15 @@ const CheckedTable& Collections() {
   return table;
 }
 
+const CheckedTable& RowCounts() {
+  static const CheckedTable table(
+      "row_counts",
+      {"job INTEGER NOT NULL", "attempts INTEGER NOT NULL", "events INTEGER NOT NULL",
+       "usage INTEGER NOT NULL", "measured INTEGER NOT NULL"},
+      1, "FOREIGN KEY (job) REFERENCES jobs (id)");
+  return table;
+}
+
 const CheckedTable& Pools() {
   static const CheckedTable table(
       "pools", {"name TEXT NOT NULL", "node_ms INTEGER NOT NULL", "interruptions INTEGER NOT NULL"},
@@ -161,7 +170,8 @@ std::vector<const CheckedTable*> TablesOf(int64_t version) {
                                              &Relaxations(), &Usage(),    &Loans(),  &Facts()};
   if (version >= 2) tables.push_back(&Pools());
   if (version == 2) tables.insert(tables.end(), {&ForgottenUsage(), &MeasuredTimes2()});
-  if (version >= 3) tables.insert(tables.end(), {&MeasuredTimes(), &EndedSums(), &Collections()});
+  if (version >= 3)
+    tables.insert(tables.end(), {&MeasuredTimes(), &EndedSums(), &Collections(), &RowCounts()});
   return tables;
 }
 

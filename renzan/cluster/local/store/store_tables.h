@@ -35,6 +35,7 @@ const CheckedTable& Pools();
 const CheckedTable& MeasuredTimes();
 const CheckedTable& EndedSums();  // by queue, user and state: how many are kept; usage of all ever
 const CheckedTable& Collections();
+const CheckedTable& RowCounts();  // of each job: see row_counts.h
 // Of version 2 only.
 const CheckedTable& ForgottenUsage();  // summed by queue and user
 const CheckedTable& MeasuredTimes2();
