@@ -5,10 +5,12 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cmath>
 #include <functional>
 #include <map>
 #include <mutex>
+#include <span>
 
 #include "renzan/base/sha256.h"
 #include "renzan/comm/testing.h"
@@ -42,13 +44,22 @@ std::string Digest(const TrainConfig& config, int world, int threads, int64_t st
   return Sha256Hex(all);
 }
 
-void ExpectPlacementChangesNothing(const TrainConfig& config) {
+struct WorkersAndThreads {
+  int workers, threads;
+};
+
+// For every model and optimizer. Ranks that are threads of a busy machine wait for their turn at
+// every exchange, so what goes on inside a step or on the wire is shown with fewer.
+constexpr WorkersAndThreads kMany[] = {{1, 2}, {2, 1}, {2, 2}, {3, 1}, {3, 2},
+                                       {4, 1}, {4, 2}, {7, 1}, {7, 2}};
+constexpr WorkersAndThreads kFew[] = {{1, 2}, {3, 2}, {7, 1}};
+
+void ExpectPlacementChangesNothing(const TrainConfig& config,
+                                   std::span<const WorkersAndThreads> placements) {
   const std::string expected = Digest(config, 1, 1);
-  EXPECT_EQ(Digest(config, 1, 2), expected);
-  for (int world : {2, 3, 4, 7})
-    for (int threads : {1, 2})
-      EXPECT_EQ(Digest(config, world, threads), expected)
-          << world << " workers, " << threads << " threads";
+  for (const auto [workers, threads] : placements)
+    EXPECT_EQ(Digest(config, workers, threads), expected)
+        << workers << " workers, " << threads << " threads";
 }
 
 struct Combination {
@@ -63,7 +74,7 @@ TEST_P(Placement, NeverChangesArithmetic) {
   config.optimizer.dense.type = GetParam().dense;
   config.optimizer.dense.learning_rate = GetParam().dense == "sgd" ? 0.1 : 0.01;
   config.optimizer.sparse.type = GetParam().sparse;
-  ExpectPlacementChangesNothing(config);
+  ExpectPlacementChangesNothing(config, kMany);
 }
 
 INSTANTIATE_TEST_SUITE_P(ModelsAndOptimizers, Placement,
@@ -75,14 +86,15 @@ INSTANTIATE_TEST_SUITE_P(ModelsAndOptimizers, Placement,
                                          Combination{"dlrm_dcnv2", "adam", "sgd"}));
 
 TEST(Placement, NeverChangesArithmeticUnderAnyCodec) {
-  for (const char* forward : {"fp32", "fp16", "bf16"}) {
-    for (const char* backward : {"fp32", "fp16", "bf16"}) {
-      TrainConfig config = SmallConfig();
-      config.comm.forward = forward;
-      config.comm.backward = backward;
-      config.comm.dense = backward;
-      ExpectPlacementChangesNothing(config);
-    }
+  // fp32 in all directions is what the other tests have.
+  for (const auto& [forward, backward, dense] :
+       {std::array{"fp16", "bf16", "fp32"}, std::array{"bf16", "fp32", "fp16"},
+        std::array{"fp32", "fp16", "bf16"}, std::array{"fp16", "fp16", "fp16"}}) {
+    TrainConfig config = SmallConfig();
+    config.comm.forward = forward;
+    config.comm.backward = backward;
+    config.comm.dense = dense;
+    ExpectPlacementChangesNothing(config, kFew);
   }
 }
 
@@ -147,7 +159,7 @@ TEST(Placement, NeverChangesArithmeticOfDropoutDecayAndClipping) {
       config.model.type = model;
       config.optimizer.sparse.weight_decay_mode = mode;
       config.comm.backward = config.comm.dense = std::string(mode) == "l2" ? "bf16" : "fp32";
-      ExpectPlacementChangesNothing(config);
+      ExpectPlacementChangesNothing(config, kFew);
     }
   }
 }
