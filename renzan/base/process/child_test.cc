@@ -133,7 +133,9 @@ TEST(StartChild, DiesWithUsOrNot) {
     ASSERT_EQ(read(ends[0], &child, sizeof(child)), ssize_t{sizeof(child)});
     close(ends[0]);
     close(ends[1]);
-    if (death_signal == 0) EXPECT_EQ(kill(child, 0), 0);
+    if (death_signal == 0) {
+      EXPECT_EQ(kill(child, 0), 0);
+    }
   }
 }
 
