@@ -134,7 +134,7 @@ grep -qE '^spot +[0-9] +0 +[0-9.]+ +2 ' status.txt || { cat status.txt >&2; fail
 is 1 failures 0 || fail "a lost node counted as a failure of the job"
 
 echo "== It ends with the bits of the run that nobody has disturbed"
-wait_for 200 is 1 state done
+wait_for 400 is 1 state done  # four workers over TCP, on two cores beside other work
 [ "$(sha256_of state/jobs/1/run)" = "$(sha256_of undisturbed)" ] || fail "another model"
 $renzan cluster usage >usage.txt
 grep -q research usage.txt
