@@ -1,6 +1,6 @@
-// How long one pass of the scheduler takes on a large cluster, how that grows with nodes and with
+// How long one cycle of the scheduler takes on a large cluster, how that grows with nodes and with
 // jobs that wait, and how many jobs a second are admitted. The cluster is full and busy: some jobs
-// end between passes and as many are submitted, and priorities, quotas, gangs, elastic jobs and
+// end between cycles and as many are submitted, and priorities, quotas, gangs, elastic jobs and
 // reservations all take part.
 
 #include <fmt/format.h>
@@ -21,16 +21,16 @@ namespace {
 
 constexpr int kQueues = 30;
 constexpr int64_t kGpusPerNode = 8;
-// One of so many running jobs ends between two passes.
-constexpr uint32_t kLifetimePasses = 1000;
+// One of so many running jobs ends between two cycles.
+constexpr uint32_t kLifetimeCycles = 1000;
 
 double Seconds() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-class World {
+class Environment {
  public:
-  World(int nodes, int64_t gpus, uint64_t seed) : seed_(seed) {
+  Environment(int nodes, int64_t gpus, uint64_t seed) : seed_(seed) {
     snapshot_.now = 1'000'000'000;
     for (int node = 0; node < nodes; ++node)
       snapshot_.nodes.push_back({.name = fmt::format("n{}", node),
@@ -56,12 +56,12 @@ class World {
     int64_t gpus = kind < 50 ? 1 : kind < 65 ? 2 : kind < 80 ? 4 : 8;
     if (kind >= 90) job.min_workers = job.max_workers = 2 << Draw(4);
     if (job.checkpoints && Draw(20) == 0) job.max_workers = job.min_workers * 2;
-    Shape shape{.per_worker = {.amount = {gpus * 8'000, gpus * 64 * 1024, gpus}}};
+    WorkerRequest request{.per_worker = {.amount = {gpus * 8'000, gpus * 64 * 1024, gpus}}};
     if (job.min_workers > 1 && Draw(2) == 0) {
-      shape.topology_level = "rack";
-      shape.topology_required = Draw(2) == 0;
+      request.topology_level = "rack";
+      request.topology_required = Draw(2) == 0;
     }
-    job.shape = snapshot_.InternShape(shape);
+    job.request = snapshot_.InternRequest(request);
     snapshot_.jobs.push_back(job);
     return gpus * job.min_workers;
   }
@@ -78,7 +78,7 @@ class World {
     EraseEnded();
   }
 
-  Decisions Pass(std::vector<double>* seconds) {
+  Decisions Cycle(std::vector<double>* seconds) {
     const double start = Seconds();
     Decisions decisions = Schedule(snapshot_);
     if (seconds != nullptr) seconds->push_back(Seconds() - start);
@@ -143,92 +143,92 @@ double Quantile(std::vector<double> values, double q) {
   return values[std::min(values.size() - 1, static_cast<size_t>(q * values.size()))];
 }
 
-// A world whose GPUs small jobs hold, while `pending` of all kinds wait.
-World BusyWorld(int nodes, int pending, uint64_t seed) {
-  World world(nodes, kGpusPerNode, seed);
-  for (int64_t asked = 0; asked < nodes * kGpusPerNode;) asked += world.Submit(true);
-  world.Apply(world.Pass(nullptr));
-  world.KeepPending(pending);
+// A environment whose GPUs small jobs hold, while `pending` of all kinds wait.
+Environment BusyEnvironment(int nodes, int pending, uint64_t seed) {
+  Environment environment(nodes, kGpusPerNode, seed);
+  for (int64_t asked = 0; asked < nodes * kGpusPerNode;) asked += environment.Submit(true);
+  environment.Apply(environment.Cycle(nullptr));
+  environment.KeepPending(pending);
   // Those of higher priority stop others first, more than ever again.
   constexpr int kWarmUp = 30;
-  for (int pass = 0; pass < kWarmUp; ++pass) {
-    world.Apply(world.Pass(nullptr));
-    world.Advance(kLifetimePasses);
-    world.KeepPending(pending);
+  for (int cycle = 0; cycle < kWarmUp; ++cycle) {
+    environment.Apply(environment.Cycle(nullptr));
+    environment.Advance(kLifetimeCycles);
+    environment.KeepPending(pending);
   }
-  return world;
+  return environment;
 }
 
 // Prints a row of the table and returns the median in seconds. `half` is the median with half as
 // many of something, or 0.
-double MeasurePasses(int nodes, int pending, int passes, uint64_t seed, double half) {
-  World world = BusyWorld(nodes, pending, seed);
+double MeasureCycles(int nodes, int pending, int cycles, uint64_t seed, double half) {
+  Environment environment = BusyEnvironment(nodes, pending, seed);
   std::vector<double> seconds;
   size_t starts = 0, stops = 0;
-  for (int pass = 0; pass < passes; ++pass) {
-    CHECK(world.pending() == pending);
-    const Decisions decisions = world.Pass(&seconds);
+  for (int cycle = 0; cycle < cycles; ++cycle) {
+    CHECK(environment.pending() == pending);
+    const Decisions decisions = environment.Cycle(&seconds);
     starts += decisions.starts.size();
     stops += decisions.stops.size();
-    world.Apply(decisions);
-    world.Advance(kLifetimePasses);
-    world.KeepPending(pending);
+    environment.Apply(decisions);
+    environment.Advance(kLifetimeCycles);
+    environment.KeepPending(pending);
   }
   const double median = Quantile(seconds, 0.5);
   fmt::print("| {} | {} | {} | {:.2f} | {:.2f} | {:.2f} | {:.1f} | {:.1f} | {} |\n", nodes, pending,
-             world.running(), 1e3 * median, 1e3 * Quantile(seconds, 0.99),
-             1e3 * Quantile(seconds, 1), static_cast<double>(starts) / passes,
-             static_cast<double>(stops) / passes,
+             environment.running(), 1e3 * median, 1e3 * Quantile(seconds, 0.99),
+             1e3 * Quantile(seconds, 1), static_cast<double>(starts) / cycles,
+             static_cast<double>(stops) / cycles,
              half > 0 ? fmt::format("{:.2f}", median / half) : "");
   std::fflush(stdout);
   return median;
 }
 
-void MeasureGrowth(int nodes, int pending, int passes, uint64_t seed) {
+void MeasureGrowth(int nodes, int pending, int cycles, uint64_t seed) {
   fmt::print(
-      "| nodes | pending | running | pass: median ms | p99 ms | max ms | starts a pass "
-      "| stops a pass | median over the row before: at most 2 is no worse than linear |\n"
+      "| nodes | pending | running | cycle: median ms | p99 ms | max ms | starts a cycle "
+      "| stops a cycle | median over the row before: at most 2 is no worse than linear |\n"
       "| --- | --- | --- | --- | --- | --- | --- | --- | --- |\n");
   double half = 0;
-  for (const int part : {4, 2, 1}) half = MeasurePasses(nodes / part, pending, passes, seed, half);
+  for (const int part : {4, 2, 1}) half = MeasureCycles(nodes / part, pending, cycles, seed, half);
   half = 0;
-  for (const int part : {4, 2, 1}) half = MeasurePasses(nodes, pending / part, passes, seed, half);
+  for (const int part : {4, 2, 1}) half = MeasureCycles(nodes, pending / part, cycles, seed, half);
 }
 
 // As in Kueue's performance suite: many jobs over 30 queues, all submitted at the start, admitted
-// as room appears; each runs for a few passes.
+// as room appears; each runs for a few cycles.
 void MeasureAdmissions(int jobs, uint64_t seed) {
   const double start = Seconds();
-  World world(250, kGpusPerNode, seed);
-  for (int job = 0; job < jobs; ++job) world.Submit(true);
+  Environment environment(250, kGpusPerNode, seed);
+  for (int job = 0; job < jobs; ++job) environment.Submit(true);
   size_t admitted = 0;
   std::vector<double> seconds;
-  while (world.pending() > 0) {
-    const Decisions decisions = world.Pass(&seconds);
+  while (environment.pending() > 0) {
+    const Decisions decisions = environment.Cycle(&seconds);
     admitted += decisions.starts.size();
-    world.Apply(decisions);
-    world.Advance(3);
+    environment.Apply(decisions);
+    environment.Advance(3);
   }
   const double all = Seconds() - start;
   const double scheduling = std::accumulate(seconds.begin(), seconds.end(), 0.0);
   fmt::print(
-      "\n{} admissions over {} queues in {} passes: {:.0f} a second of scheduling ({:.2f} s), "
+      "\n{} admissions over {} queues in {} cycles: {:.0f} a second of scheduling ({:.2f} s), "
       "{:.0f} a second with this program's own bookkeeping ({:.2f} s)\n",
       admitted, kQueues, seconds.size(), static_cast<double>(admitted) / scheduling, scheduling,
       static_cast<double>(admitted) / all, all);
 }
 
 int Main(int argc, char** argv) {
-  int passes = 300, nodes = 5000, pending = 10000, jobs = 15000;
+  int cycles = 300, nodes = 5000, pending = 10000, jobs = 15000;
   uint64_t seed = 1;
-  CLI::App app{"Passes of the scheduler on a busy cluster, as a Markdown table"};
-  app.add_option("--passes", passes);
+  CLI::App app{"Cycles of the scheduler on a busy cluster, as a Markdown table"};
+  app.add_option("--cycles", cycles);
   app.add_option("--nodes", nodes, "the largest cluster");
   app.add_option("--pending", pending, "the longest line");
   app.add_option("--jobs", jobs, "to be admitted");
   app.add_option("--seed", seed);
   CLI11_PARSE(app, argc, argv);
-  MeasureGrowth(nodes, pending, passes, seed);
+  MeasureGrowth(nodes, pending, cycles, seed);
   MeasureAdmissions(jobs, seed);
   return 0;
 }

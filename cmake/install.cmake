@@ -12,7 +12,7 @@ add_custom_target(renzan_pages ALL DEPENDS ${PAGES}/stamp)
 
 install(TARGETS renzan RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 # Started by the daemon, not by people: renzan looks for it in ../libexec/renzan.
-install(TARGETS renzan-keeper RUNTIME DESTINATION libexec/renzan)
+install(TARGETS renzan-supervisor RUNTIME DESTINATION libexec/renzan)
 install(DIRECTORY ${PAGES}/man1 DESTINATION ${CMAKE_INSTALL_MANDIR})
 install(FILES ${PAGES}/bash/renzan DESTINATION share/bash-completion/completions)
 # Debian's zsh looks for the completions of packages in a directory of their own. The prefix is known

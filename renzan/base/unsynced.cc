@@ -49,7 +49,7 @@ void ApplyCut(std::string& content, const Piece& piece, uint64_t bytes) {
 }
 
 // A write of which the disk got the first bytes; for the rest it has nothing, zeros or garbage.
-void ApplyDamaged(std::string& content, Piece piece, Random& random) {
+void ApplyCorrupt(std::string& content, Piece piece, Random& random) {
   const uint64_t kept = Reached(piece.bytes.size(), random);
   const uint64_t fate = Below(random, 3);
   if (fate == 0) return ApplyCut(content, piece, kept);
@@ -74,7 +74,7 @@ std::string Survivor(const std::string& durable, const std::vector<Piece>& piece
       if (Below(random, 2) == 0) {
         Apply(content, piece);
       } else if (!piece.truncates) {
-        ApplyDamaged(content, piece, random);
+        ApplyCorrupt(content, piece, random);
       }
     }
   }

@@ -12,7 +12,7 @@ namespace {
 
 void CheckSize(const std::string& path, uint64_t bytes, uint64_t expected) {
   if (bytes != expected)
-    Fail(ErrorCode::kData, "{} has {} bytes, the manifest says {}: the file is damaged", path,
+    Fail(ErrorCode::kData, "{} has {} bytes, the manifest says {}: the file is corrupt", path,
          bytes, expected);
 }
 
@@ -45,7 +45,7 @@ const SafetensorsReader& CheckpointFiles::Open(size_t index) {
     // Not through the map: what the disk cannot read is an Error here and would be a signal there.
     const std::string sum = Xxh128OfFile(path);
     if (sum != expected.xxh128)
-      Fail(ErrorCode::kData, "{} is damaged: its XXH128 is {}, the manifest says {}", path, sum,
+      Fail(ErrorCode::kData, "{} is corrupt: its XXH128 is {}, the manifest says {}", path, sum,
            expected.xxh128);
   }
   for (const CheckpointFile::Tensor& tensor : expected.tensors) {

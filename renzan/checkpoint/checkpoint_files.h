@@ -27,7 +27,7 @@ class CheckpointFiles {
   const std::map<std::string, TensorInfo>& tensors() const { return tensors_; }
 
   // The tensor with its bytes, which live as long as this object; `key` is one of tensors().
-  // Throws Error kData for a damaged file.
+  // Throws Error kData for a corrupt file.
   const SafetensorsReader::Tensor& Tensor(const std::string& key);
 
   // Opens every file, and verifies its checksum and those of its tensors that have one.

@@ -33,14 +33,14 @@ std::vector<std::string> NamesIn(const std::string& dir) {
   return names;
 }
 
-// Under the new name first, so that half a removal is never taken for a damaged checkpoint.
+// Under the new name first, so that half a removal is never taken for a corrupt checkpoint.
 bool Remove(const std::string& dir, const std::string& name) {
   const std::string doomed = fmt::format("{}/.{}{}", dir, name, kDeleting);
   if (FileSystem::Get().Rename(dir + "/" + name, doomed) != 0) {
     LogWarning("cannot remove {}/{}: {}", dir, name, std::strerror(errno));
     return false;
   }
-  // Durable before anything in it goes, or a loss of power would leave it damaged under its name.
+  // Durable before anything in it goes, or a loss of power would leave it corrupt under its name.
   FileSystem::Get().SyncDirectory(dir);
   RemoveTree(doomed);
   return true;
@@ -90,7 +90,7 @@ std::vector<CheckpointEntry> ListCheckpoints(const std::string& dir) {
   for (const std::string& name : NamesIn(dir)) {
     if (!StepOfCheckpointName(name)) continue;
     CheckpointEntry entry = DescribeCheckpoint(dir + "/" + name);
-    // One that went away meanwhile is not damaged: its writer had no more use for it.
+    // One that went away meanwhile is not corrupt: its writer had no more use for it.
     if (entry.problem.empty() || FileExists(entry.path)) entries.push_back(std::move(entry));
   }
   std::sort(entries.begin(), entries.end(),
@@ -152,7 +152,7 @@ void RemoveTree(const std::string& path) {
 std::string MoveAside(const std::string& path) {
   fs::path from(path);
   if (!from.has_filename()) from = from.parent_path();
-  const std::string stem = from.string() + ".damaged";
+  const std::string stem = from.string() + ".corrupt";
   std::string to = stem;
   for (int i = 2; FileExists(to); ++i) to = fmt::format("{}-{}", stem, i);
   if (FileSystem::Get().Rename(from.string(), to) != 0)

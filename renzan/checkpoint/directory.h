@@ -31,7 +31,7 @@ struct CheckpointEntry {
   std::string quantization;
   std::string manifest_sha256;
   std::string model_sha256;
-  // Empty when the manifest and the files' sizes are sound, for an incremental one also its base's;
+  // Empty when the manifest and the files' sizes are valid, for an incremental one also its base's;
   // else what is wrong. Checksums of files are not verified.
   std::string problem;
   // `problem` is that the disk could not read it: it may be valid, and another attempt may read it.
@@ -45,8 +45,8 @@ std::vector<CheckpointEntry> ListCheckpoints(const std::string& dir);
 // One checkpoint, under whatever name: a saved model's entry has the step of its manifest.
 CheckpointEntry DescribeCheckpoint(const std::string& path);
 
-// Removes all sound checkpoints but the `keep` newest, the one named `pinned` (empty: none), and
-// the bases that these need. Damaged ones stay; while the disk cannot read one, all do. Returns the
+// Removes all valid checkpoints but the `keep` newest, the one named `pinned` (empty: none), and
+// the bases that these need. Corrupt ones stay; while the disk cannot read one, all do. Returns the
 // names of those removed. What cannot be removed is a warning, not an error.
 std::vector<std::string> RemoveOldCheckpoints(const std::string& dir, int keep,
                                               const std::string& pinned = "");
@@ -58,7 +58,7 @@ std::vector<std::string> GiveUpLeftovers(const std::string& dir);
 // What cannot be removed is a warning, not an error.
 void RemoveTree(const std::string& path);
 
-// Gives up the name of a checkpoint that cannot be used: it becomes <path>.damaged, or .damaged-2
+// Gives up the name of a checkpoint that cannot be used: it becomes <path>.corrupt, or .corrupt-2
 // and so on. Returns the new path. Throws Error kIo.
 std::string MoveAside(const std::string& path);
 

@@ -24,7 +24,7 @@ TEST(CheckpointName, HasAtLeastEightDigits) {
     EXPECT_EQ(StepOfCheckpointName(CheckpointName(step)), step);
   for (const char* name : {"", "step-", "step-1", "step-000000001", "step-0000000a",
                            "step-00000001 ", "step--0000001", ".step-00000001.partial",
-                           "step-00000001.damaged", "Step-00000001", "step-99999999999999999999"})
+                           "step-00000001.corrupt", "Step-00000001", "step-99999999999999999999"})
     EXPECT_EQ(StepOfCheckpointName(name), std::nullopt) << name;
 }
 
@@ -66,7 +66,7 @@ TEST_F(Directory, IsListedNewestFirst) {
   Increment(20, 10);
   Increment(30, 10, true);
   fs::create_directory(dir_ / ".step-00000040.partial");
-  fs::create_directory(dir_ / "step-00000050.damaged");
+  fs::create_directory(dir_ / "step-00000050.corrupt");
   fs::create_directory(dir_ / "step-7");
   WriteFileAtomically(dir_ / "notes.txt", "");
   const std::vector<CheckpointEntry> list = ListCheckpoints(dir_.path());
@@ -109,7 +109,7 @@ TEST_F(Directory, ProblemsAreListedNotThrown) {
   EXPECT_EQ(found[10], "");
   EXPECT_EQ(found[20], "");
   EXPECT_THAT(found[30], HasSubstr("the manifest says"));
-  EXPECT_THAT(found[40], HasSubstr("not the sound manifest"));
+  EXPECT_THAT(found[40], HasSubstr("not the valid manifest"));
   EXPECT_THAT(found[60], HasSubstr("cannot read"));
   EXPECT_THAT(found[70], HasSubstr("holds step 50: it was renamed"));
   Break(10);
@@ -149,7 +149,7 @@ TEST_F(Directory, APinnedOneStaysWithItsBase) {
               ElementsAre("step-00000020", "step-00000010"));
 }
 
-TEST_F(Directory, DamagedOnesDoNotCountAndStay) {
+TEST_F(Directory, CorruptOnesDoNotCountAndStay) {
   Full(10);
   Full(20);
   Full(30);
@@ -177,7 +177,7 @@ TEST_F(Directory, LeftoversOfAKilledProgramAreGivenUp) {
 
 TEST_F(Directory, MovedAsideUnderAFreeName) {
   for (const char* name :
-       {"step-00000010.damaged", "step-00000010.damaged-2", "step-00000010.damaged-3"}) {
+       {"step-00000010.corrupt", "step-00000010.corrupt-2", "step-00000010.corrupt-3"}) {
     Full(10);
     EXPECT_EQ(MoveAside(At(10) + "/"), dir_ / name);
     EXPECT_TRUE(FileExists(dir_ / name));

@@ -123,7 +123,7 @@ void ParseIncrement(const Json& json, CheckpointManifest& manifest) {
 
 void CheckChecksums(const Json& json, const CheckpointManifest& manifest) {
   if (Sha256Hex(manifest.config) != Digest(json, "config_sha256", 64))
-    Fail(ErrorCode::kData, "its configuration does not have the SHA-256 {}: it is damaged",
+    Fail(ErrorCode::kData, "its configuration does not have the SHA-256 {}: it is corrupt",
          json.at("config_sha256").dump());
   if (manifest.model_sha256.empty()) return;
   const std::string sum = manifest.kind == CheckpointKind::kFull
@@ -241,7 +241,7 @@ CheckpointManifest CheckpointManifest::Parse(std::string_view text) {
     json.erase("manifest_sha256");
     const std::string sum = Sha256Hex(json.dump());
     if (sum != recorded)
-      Fail(ErrorCode::kData, "its SHA-256 is {}, it says {}: it is damaged", sum, recorded);
+      Fail(ErrorCode::kData, "its SHA-256 is {}, it says {}: it is corrupt", sum, recorded);
     return FromJsonValue(std::move(json), sum);
   });
 }
@@ -256,7 +256,7 @@ CheckpointManifest CheckpointManifest::Read(const std::string& dir) {
     return Parse(ReadFile(path));
   } catch (const Error& problem) {
     if (problem.code() != ErrorCode::kData) throw;
-    throw problem.WithContext(fmt::format("{} is not the sound manifest of a checkpoint", path));
+    throw problem.WithContext(fmt::format("{} is not the valid manifest of a checkpoint", path));
   }
 }
 

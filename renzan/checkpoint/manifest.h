@@ -67,7 +67,7 @@ struct CheckpointManifest {
 
   // The text of manifest.json. Throws Error kData where a text is not UTF-8.
   std::string ToJson() const;
-  // Throws Error kData for a text that is damaged, or that describes what cannot be.
+  // Throws Error kData for a text that is corrupt, or that describes what cannot be.
   static CheckpointManifest Parse(std::string_view text);
   // Parses `dir`/manifest.json. Throws Error kNoInput or kData, which names the file.
   static CheckpointManifest Read(const std::string& dir);

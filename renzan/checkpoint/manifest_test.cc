@@ -144,7 +144,7 @@ TEST(Manifest, TextsThatTheParserWouldLetPassAreRefused) {
   EXPECT_THAT(error("\"step\": 20", "\"step\": 20, \"step\": 20"), HasSubstr("'step' twice"));
   EXPECT_THAT(error("\"step\": 20", "\"step\": 20.0"), HasSubstr("20.0, not a whole number"));
   EXPECT_THAT(error("\"step\": 20", "\"step\": 1e999"), HasSubstr("not valid JSON"));
-  EXPECT_THAT(error("\"step\": 20", "\"step\": 21"), HasSubstr("it is damaged"));
+  EXPECT_THAT(error("\"step\": 20", "\"step\": 21"), HasSubstr("it is corrupt"));
   EXPECT_THAT(error("avx2", "avx\xff"), HasSubstr("not valid JSON"));
   EXPECT_THAT(DataErrorOf([] { CheckpointManifest::Parse(std::string(100000, '[')); }),
               HasSubstr("nested too deeply"));

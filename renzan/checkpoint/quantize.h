@@ -7,7 +7,7 @@
 //   |value - dequantized| <= scale / 2 + 2^-23 * max|row| + 2^-141
 //
 // A row of equal values has scale 0 and comes back as it was. A row that holds NaN or an infinity
-// comes back as NaN in every column: what was lost shows, and nothing passes for sound that is not.
+// comes back as NaN in every column: what was lost shows, and nothing passes for valid that is not.
 
 #include <cstdint>
 #include <functional>

@@ -42,7 +42,7 @@ class CheckpointReader {
   const TensorInfo& Info(const std::string& key) const;
 
   // Values from `first_element` (row-major) on, dequantized where they are quantized. Throws Error
-  // kData: no such key, not F32, a damaged file.
+  // kData: no such key, not F32, a corrupt file.
   void Read(const std::string& key, int64_t first_element, std::span<float> out);
   // The whole tensor, whose shape must be `shape`. `out` has its size.
   void Read(const std::string& key, const std::vector<int64_t>& shape, std::span<float> out);

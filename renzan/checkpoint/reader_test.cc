@@ -59,7 +59,7 @@ TEST(Checkpoint, AppearsWholeOrNotAtAll) {
   EXPECT_THROW(CheckpointWriter(dir / "m"), Error);
 }
 
-TEST(Checkpoint, WritingCanBeCalledOff) {
+TEST(Checkpoint, WritingCanBeCancelled) {
   TemporaryDirectory dir;
   std::atomic<bool> cancel = false;
   int pieces = 0;

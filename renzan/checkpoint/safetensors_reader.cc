@@ -40,7 +40,8 @@ TensorInfo ParseInfo(const std::string& key, const nlohmann::json& value) {
   } catch (const Error& error) {
     throw error.WithContext(fmt::format("tensor '{}'", key));
   }
-  for (const nlohmann::json& dimension : value["shape"]) info.shape.push_back(WholeNumber(dimension, key));
+  for (const nlohmann::json& dimension : value["shape"])
+    info.shape.push_back(WholeNumber(dimension, key));
   CheckShape(info);
   return info;
 }
@@ -66,7 +67,8 @@ size_t SafetensorsReader::ParseHeader(std::vector<Entry>& entries) {
     Fail(ErrorCode::kData, "its header's length {} does not fit the file's {} bytes", header_bytes,
          bytes.size());
   if (header_bytes % kSafetensorsAlignment != 0)
-    Fail(ErrorCode::kData, "its data do not begin at a multiple of {} bytes", kSafetensorsAlignment);
+    Fail(ErrorCode::kData, "its data do not begin at a multiple of {} bytes",
+         kSafetensorsAlignment);
   const std::string_view text(reinterpret_cast<const char*>(bytes.data()) + sizeof(header_bytes),
                               header_bytes);
   CheckStrictJson(text, kMaxHeaderDepth, "its header");
@@ -117,7 +119,7 @@ SafetensorsReader::SafetensorsReader(const std::string& path) : path_(path), fil
       Fail(ErrorCode::kData, "it has {} bytes beyond its last tensor",
            data.size() - static_cast<uint64_t>(offset));
   } catch (const Error& error) {
-    throw error.WithContext(fmt::format("{} is not a sound safetensors file", path));
+    throw error.WithContext(fmt::format("{} is not a valid safetensors file", path));
   }
 }
 

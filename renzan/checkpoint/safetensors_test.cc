@@ -125,7 +125,7 @@ TEST(Safetensors, AnUnfinishedFileIsRemoved) {
   EXPECT_FALSE(FileExists(dir / "x"));
 }
 
-TEST(Safetensors, UnsoundHeadersAreRefused) {
+TEST(Safetensors, InvalidHeadersAreRefused) {
   TemporaryDirectory dir;
   const auto error = [&](const std::string& header, size_t bytes) {
     WriteRaw(dir / "x", header, bytes);
@@ -170,9 +170,9 @@ TEST(Safetensors, UnsoundHeadersAreRefused) {
   EXPECT_THAT(ErrorOf(dir / "x"), HasSubstr("does not fit the file's 8 bytes"));
 }
 
-class DamagedFile : public ::testing::Test {
+class CorruptFile : public ::testing::Test {
  protected:
-  DamagedFile() {
+  CorruptFile() {
     SafetensorsWriter writer(dir_ / "x", {{"bottom.0.weight", {3, 2}}, {"bottom.0.bias", {3}}},
                              {.metadata = {{"step", "12"}}});
     writer.Append(Values(9));
@@ -200,22 +200,22 @@ class DamagedFile : public ::testing::Test {
   size_t accepted_ = 0, refused_ = 0;
 };
 
-TEST_F(DamagedFile, CutAnywhereIsRefused) {
+TEST_F(CorruptFile, CutAnywhereIsRefused) {
   for (size_t size = 0; size < content_.size(); ++size) Read(content_.substr(0, size));
   EXPECT_EQ(accepted_, 0u);
   EXPECT_EQ(refused_, content_.size());
 }
 
-TEST_F(DamagedFile, FlippedBitsNeverReachBeyondTheFile) {
+TEST_F(CorruptFile, FlippedBitsNeverReachBeyondTheFile) {
   const size_t header_end = content_.size() - 9 * sizeof(float);
   for (uint64_t i = 0; i < 3000; ++i) {
-    std::string damaged = content_;
+    std::string corrupt = content_;
     const Philox::Block block = Philox::Draw(17, i);
     for (uint32_t flip = 0; flip <= block[3] % 3; ++flip)
-      damaged[block[flip] % header_end] ^= static_cast<char>(1 << (block[flip] >> 29));
-    Read(damaged);
+      corrupt[block[flip] % header_end] ^= static_cast<char>(1 << (block[flip] >> 29));
+    Read(corrupt);
   }
-  // A flip inside a key's letters leaves a sound file with another key.
+  // A flip inside a key's letters leaves a valid file with another key.
   EXPECT_GT(accepted_, 0u);
   EXPECT_GT(refused_, 2000u);
 }

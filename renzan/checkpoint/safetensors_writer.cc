@@ -12,7 +12,6 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little, "tensor data are written as they are");
 
-
 std::string HeaderOf(const std::vector<TensorInfo>& tensors,
                      const std::map<std::string, std::string>& metadata) {
   nlohmann::ordered_json header = nlohmann::ordered_json::object();
@@ -28,7 +27,9 @@ std::string HeaderOf(const std::vector<TensorInfo>& tensors,
     offset = end;
   }
   std::string text = header.dump();
-  text.resize((text.size() + kSafetensorsAlignment - 1) / kSafetensorsAlignment * kSafetensorsAlignment, ' ');
+  text.resize(
+      (text.size() + kSafetensorsAlignment - 1) / kSafetensorsAlignment * kSafetensorsAlignment,
+      ' ');
   return text;
 }
 

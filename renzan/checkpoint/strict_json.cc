@@ -10,7 +10,6 @@
 namespace renzan {
 namespace {
 
-
 class Checker : public nlohmann::json_sax<nlohmann::json> {
  public:
   Checker(size_t max_depth, std::string_view what) : max_depth_(max_depth), what_(what) {}
@@ -59,7 +58,8 @@ class Checker : public nlohmann::json_sax<nlohmann::json> {
 
 void CheckStrictJson(std::string_view text, size_t max_depth, std::string_view what) {
   Checker checker(max_depth, what);
-  if (!nlohmann::json::sax_parse(text, &checker)) Fail(ErrorCode::kData, "{} is not valid JSON", what);
+  if (!nlohmann::json::sax_parse(text, &checker))
+    Fail(ErrorCode::kData, "{} is not valid JSON", what);
 }
 
 }  // namespace renzan

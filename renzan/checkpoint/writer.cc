@@ -28,7 +28,7 @@ void Copy(const TensorSource& tensor, uint64_t bytes, const WriteOptions& option
           std::span<std::byte> buffer, SafetensorsWriter& writer) {
   for (uint64_t offset = 0; offset < bytes; offset += buffer.size()) {
     if (options.cancel != nullptr && *options.cancel)
-      Fail(ErrorCode::kTempFail, "writing a checkpoint was called off");
+      Fail(ErrorCode::kTempFail, "writing a checkpoint was cancelled");
     const auto piece = buffer.first(std::min<uint64_t>(bytes - offset, buffer.size()));
     tensor.read(offset, piece);
     writer.Append(piece);

@@ -19,7 +19,8 @@ namespace {
 
 constexpr uint32_t kSeed = 20240607;
 
-// The scalar twins work on the real value: they share no trick with the vector code.
+// The scalar reference implementations work on the real value: they share no trick with the vector
+// code.
 
 // Largest value, bits of the significand (with the leading one) and exponent of the last subnormal
 // bit say all there is about a format.
@@ -32,7 +33,7 @@ struct Format {
 constexpr Format kHalf = {65504.0, 11, -14, 15};
 constexpr Format kBFloat = {0x1.FEp127, 8, -126, 127};
 
-uint16_t TwinEncode(const Format& format, float value) {
+uint16_t ReferenceEncode(const Format& format, float value) {
   const int fraction_bits = format.significand_bits - 1;
   const uint16_t sign = std::signbit(value) ? 0x8000 : 0;
   const auto infinity = static_cast<uint16_t>((2 * format.exponent_bias + 1) << fraction_bits);
@@ -50,7 +51,7 @@ uint16_t TwinEncode(const Format& format, float value) {
   return static_cast<uint16_t>(sign | bits);
 }
 
-uint32_t TwinDecode(const Format& format, uint16_t wire) {
+uint32_t ReferenceDecode(const Format& format, uint16_t wire) {
   const int fraction_bits = format.significand_bits - 1;
   const uint32_t fraction = wire & ((1u << fraction_bits) - 1);
   const int exponent = (wire & 0x7FFF) >> fraction_bits;
@@ -112,10 +113,10 @@ class Codec16 : public testing::TestWithParam<WireType> {};
 INSTANTIATE_TEST_SUITE_P(Types, Codec16, testing::Values(WireType::kFloat16, WireType::kBFloat16),
                          [](const auto& info) { return Name(info.param); });
 
-TEST_P(Codec16, EncodesAsTheTwin) {
+TEST_P(Codec16, EncodesAsTheReference) {
   const std::vector<float> values = TestValues();
   std::vector<uint16_t> expected;
-  for (float value : values) expected.push_back(TwinEncode(FormatOf(GetParam()), value));
+  for (float value : values) expected.push_back(ReferenceEncode(FormatOf(GetParam()), value));
   OnEveryTarget([&] {
     const std::vector<uint16_t> wire = EncodeAll(GetParam(), values);
     for (size_t i = 0; i < values.size(); ++i)
@@ -123,14 +124,15 @@ TEST_P(Codec16, EncodesAsTheTwin) {
   });
 }
 
-TEST_P(Codec16, DecodesEveryValueAsTheTwin) {
+TEST_P(Codec16, DecodesEveryValueAsTheReference) {
   std::vector<uint16_t> wire(0x10000);
   for (uint32_t i = 0; i < wire.size(); ++i) wire[i] = static_cast<uint16_t>(i);
   OnEveryTarget([&] {
     std::vector<float> values(wire.size());
     Decode(GetParam(), reinterpret_cast<const std::byte*>(wire.data()), values);
     for (size_t i = 0; i < values.size(); ++i)
-      ASSERT_EQ(std::bit_cast<uint32_t>(values[i]), TwinDecode(FormatOf(GetParam()), wire[i])) << i;
+      ASSERT_EQ(std::bit_cast<uint32_t>(values[i]), ReferenceDecode(FormatOf(GetParam()), wire[i]))
+          << i;
   });
 }
 
@@ -153,8 +155,8 @@ TEST_P(Codec16, AddRoundTripRoundsTheSum) {
   for (size_t i = 0; i < a.size(); ++i) {
     a[i] = normal(random);
     b[i] = 1e-3f * normal(random);
-    const uint16_t wire = TwinEncode(FormatOf(GetParam()), a[i] + b[i]);
-    expected[i] = std::bit_cast<float>(TwinDecode(FormatOf(GetParam()), wire));
+    const uint16_t wire = ReferenceEncode(FormatOf(GetParam()), a[i] + b[i]);
+    expected[i] = std::bit_cast<float>(ReferenceDecode(FormatOf(GetParam()), wire));
   }
   OnEveryTarget([&] {
     std::vector<float> sum = a;

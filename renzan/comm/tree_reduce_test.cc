@@ -36,16 +36,16 @@ float Rounded(WireType wire, float value) {
 }
 
 // The definition, word by word.
-float NaiveTree(const Arrays& leaves, WireType wire, size_t begin, size_t end, size_t i) {
+float ReferenceTree(const Arrays& leaves, WireType wire, size_t begin, size_t end, size_t i) {
   if (end - begin == 1) return Rounded(wire, leaves[begin][i]);
   const size_t middle = (begin + end) / 2;
-  return Rounded(
-      wire, NaiveTree(leaves, wire, begin, middle, i) + NaiveTree(leaves, wire, middle, end, i));
+  return Rounded(wire, ReferenceTree(leaves, wire, begin, middle, i) +
+                           ReferenceTree(leaves, wire, middle, end, i));
 }
 
-std::vector<float> NaiveSum(const Arrays& leaves, WireType wire) {
+std::vector<float> ReferenceSum(const Arrays& leaves, WireType wire) {
   std::vector<float> sum(leaves[0].size());
-  for (size_t i = 0; i < sum.size(); ++i) sum[i] = NaiveTree(leaves, wire, 0, leaves.size(), i);
+  for (size_t i = 0; i < sum.size(); ++i) sum[i] = ReferenceTree(leaves, wire, 0, leaves.size(), i);
   return sum;
 }
 
@@ -74,11 +74,11 @@ INSTANTIATE_TEST_SUITE_P(Trees, TreeReduceTest,
                                   Name(std::get<1>(info.param));
                          });
 
-TEST_P(TreeReduceTest, BitsOfTheNaiveTreeWhateverThePlacement) {
+TEST_P(TreeReduceTest, BitsOfTheReferenceTreeWhateverThePlacement) {
   const auto [num_virtual_workers, wire] = GetParam();
   for (size_t length : {0u, 1u, 5u, 17u, 1000u, 10007u}) {
     const Arrays all = RandomLeaves(num_virtual_workers, length);
-    const std::vector<float> expected = NaiveSum(all, wire);
+    const std::vector<float> expected = ReferenceSum(all, wire);
     for (int world = 1; world <= std::min(8, num_virtual_workers); ++world) {
       for (int threads : {1, 2}) {
         SCOPED_TRACE(testing::Message()

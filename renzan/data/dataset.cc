@@ -145,7 +145,7 @@ struct Dataset::Impl {
   DatasetOptions options;
   DatasetManifest manifest;
   DatasetSchema schema;
-  std::optional<PlantedModel> planted;
+  std::optional<BayesOptimal> bayes_optimal;
   std::string fingerprint;
   std::vector<size_t> one_hot, multi_hot;  // positions in schema.categorical
   std::vector<Shard> shards;
@@ -307,7 +307,8 @@ Dataset::Dataset(const std::string& directory, DatasetOptions options)
         directory);
   impl.schema = impl.manifest.schema();
   impl.fingerprint = Fingerprint(impl.manifest);
-  for (const auto& [name, planted] : impl.manifest.generated) impl.planted = planted;
+  for (const auto& [name, bayes_optimal] : impl.manifest.generated)
+    impl.bayes_optimal = bayes_optimal;
   for (size_t f = 0; f < impl.schema.categorical.size(); ++f)
     (impl.schema.categorical[f].multi_hot ? impl.multi_hot : impl.one_hot).push_back(f);
   int64_t first_row = 0;
@@ -325,7 +326,7 @@ Dataset& Dataset::operator=(Dataset&&) noexcept = default;
 const std::string& Dataset::directory() const { return impl_->directory; }
 const DatasetSchema& Dataset::schema() const { return impl_->schema; }
 int64_t Dataset::num_rows() const { return impl_->manifest.rows; }
-const std::optional<PlantedModel>& Dataset::planted() const { return impl_->planted; }
+const std::optional<BayesOptimal>& Dataset::bayes_optimal() const { return impl_->bayes_optimal; }
 const std::string& Dataset::fingerprint() const { return impl_->fingerprint; }
 
 void Dataset::Verify() const {

@@ -32,8 +32,8 @@ struct DatasetSchema {
   std::vector<std::string> dense_transforms;
 };
 
-// What a generator knows about the data it planted.
-struct PlantedModel {
+// What a generator knows about the generated data: the best scores any model can reach.
+struct BayesOptimal {
   double best_auc = 0;       // of the teacher's own probabilities on these rows
   double best_log_loss = 0;  // natural logarithm, mean per row
 };
@@ -55,7 +55,7 @@ class Dataset {
   const std::string& directory() const;
   const DatasetSchema& schema() const;
   int64_t num_rows() const;
-  const std::optional<PlantedModel>& planted() const;
+  const std::optional<BayesOptimal>& bayes_optimal() const;
 
   // SHA-256 over the files' recorded checksums, the schema and how values became numbers: two
   // datasets with the same fingerprint hold the same samples, and mean the same by them.
@@ -65,7 +65,7 @@ class Dataset {
   void Verify() const;
 
   // Gathers the given rows (any order, repeats allowed) into `batch`, reusing its memory. Throws
-  // kData naming the file for a block that is damaged, and naming row, feature and value for an id
+  // kData naming the file for a block that is corrupt, and naming row, feature and value for an id
   // outside its table, a label that is not 0 or 1, or a dense value that is not finite; kIo for
   // what the disk cannot read. Nothing is ever silently rewritten.
   void Read(std::span<const int64_t> rows, Batch* batch) const;

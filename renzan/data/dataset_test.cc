@@ -150,7 +150,7 @@ TEST(Dataset, AppearsWholeOrNot) {
               [&] { WriteDataset(dir / "d", 3); });
 }
 
-TEST(Dataset, VerifyNamesTheDamagedFile) {
+TEST(Dataset, VerifyNamesTheCorruptFile) {
   TemporaryDirectory dir;
   WriteDataset(dir / "d", 10);
   Dataset(dir / "d").Verify();

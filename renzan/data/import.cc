@@ -187,8 +187,8 @@ class Importer {
     }
     // What a generator left beside its file is true of the whole file only.
     if (options_.inputs.size() == 1 && progress_.bad_rows == 0)
-      if (const auto planted = ReadTeacherReport(options_.inputs[0], progress_.rows))
-        manifest.generated["teacher"] = *planted;
+      if (const auto bayes_optimal = ReadTeacherReport(options_.inputs[0], progress_.rows))
+        manifest.generated["teacher"] = *bayes_optimal;
     writer_->Finish(provisional_ ? &id_maps : nullptr);
   }
 

@@ -269,7 +269,7 @@ TEST(ImportCriteo, ATestSetNeedsTheTransformsOfTheTrainingSet) {
             train.schema().categorical[0].vocabulary);
 }
 
-TEST(ImportCriteo, ADamagedVocabularyIsNotUsed) {
+TEST(ImportCriteo, ACorruptVocabularyIsNotUsed) {
   TemporaryDirectory dir;
   WriteText(dir / "in", kLines);
   ImportOptions options = Options(dir, {dir / "in"});
@@ -320,9 +320,9 @@ TEST(ImportCriteo, TakesOverWhatTheGeneratorKnows) {
   ImportOptions options = Options(dir, {dir / "in"});
   ImportDataset(options);
   const Dataset dataset(dir / "out");
-  ASSERT_TRUE(dataset.planted().has_value());
-  EXPECT_EQ(dataset.planted()->best_auc, 0.75);
-  EXPECT_EQ(dataset.planted()->best_log_loss, 0.5);
+  ASSERT_TRUE(dataset.bayes_optimal().has_value());
+  EXPECT_EQ(dataset.bayes_optimal()->best_auc, 0.75);
+  EXPECT_EQ(dataset.bayes_optimal()->best_log_loss, 0.5);
   WriteTeacherReport(dir / "in", 3, 1, 0, {0.75, 0.5});
   options.output = dir / "again";
   ExpectError(ErrorCode::kData, HasSubstr("is about 3 rows"), [&] { ImportDataset(options); });

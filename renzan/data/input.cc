@@ -127,7 +127,7 @@ class GzipReader : public ByteReader {
         inside_member_ = false;
         inflateReset(&stream_);
       } else if (result != Z_OK && result != Z_BUF_ERROR) {
-        Fail(ErrorCode::kData, "{}: damaged gzip data near byte {}: {}; fetch the file again",
+        Fail(ErrorCode::kData, "{}: corrupt gzip data near byte {}: {}; fetch the file again",
              file_->name(), file_->taken(), stream_.msg != nullptr ? stream_.msg : "unknown error");
       }
     }
@@ -159,7 +159,7 @@ class ZstdReader : public ByteReader {
       const size_t result = ZSTD_decompressStream(stream_, &output, &input);
       file_->Take(input.pos);
       if (ZSTD_isError(result) != 0)
-        Fail(ErrorCode::kData, "{}: damaged zstd data near byte {}: {}; fetch the file again",
+        Fail(ErrorCode::kData, "{}: corrupt zstd data near byte {}: {}; fetch the file again",
              file_->name(), file_->taken(), ZSTD_getErrorName(result));
       frame_done_ = result == 0;
       if (in.empty() && output.pos == 0) FailTruncated(*file_, "zstd");

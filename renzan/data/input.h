@@ -2,7 +2,7 @@
 
 // Input files as one stream of bytes or lines: plain, gzip or zstd (told by their first bytes, not
 // by their name), several files in order, "-" for standard input. Memory does not grow with the
-// input. A missing file is an Error kNoInput; a truncated or damaged one is kData and names the
+// input. A missing file is an Error kNoInput; a truncated or corrupt one is kData and names the
 // file. Objects belong to one thread.
 
 #include <cstdint>

@@ -89,7 +89,7 @@ TEST(LineReader, TruncatedFilesAreNamed) {
   }
 }
 
-TEST(LineReader, DamagedFilesAreNamed) {
+TEST(LineReader, CorruptFilesAreNamed) {
   TemporaryDirectory dir;
   for (const std::string name : {"t.gz", "t.zst"}) {
     WriteText(dir / name, LongText());

@@ -99,10 +99,11 @@ void DatasetManifest::Describe(ConfigFields& fields) {
                    fmt::format("has '{}': log and none are known", transform));
   fields.Field("categorical", &categorical);
   fields.Map("features", &features);
-  fields.Map<PlantedModel>("generated", &generated, [](ConfigFields& inner, PlantedModel& planted) {
-    inner.Range("best_auc", &planted.best_auc, 0, 1);
-    inner.Range("best_log_loss", &planted.best_log_loss, 0, 100);
-  });
+  fields.Map<BayesOptimal>("generated", &generated,
+                           [](ConfigFields& inner, BayesOptimal& bayes_optimal) {
+                             inner.Range("best_auc", &bayes_optimal.best_auc, 0, 1);
+                             inner.Range("best_log_loss", &bayes_optimal.best_log_loss, 0, 100);
+                           });
   fields.Map("vocabulary", &vocabulary);
   fields.Map("shards", &shards);
 
@@ -157,7 +158,7 @@ DatasetManifest ReadManifest(const std::string& directory) {
                    : "it has lost the checksum in its last line");
     CheckSchema(manifest.schema());
   } catch (const Error& error) {
-    // Wrong here means damaged data, not a slip in somebody's configuration.
+    // Wrong here means corrupt data, not a slip in somebody's configuration.
     if (error.code() != ErrorCode::kConfig) throw;
     Fail(ErrorCode::kData, "{}", error.what());
   }

@@ -56,7 +56,7 @@ struct DatasetManifest {
   std::vector<std::string> dense_transforms;      // "log" or "none" for each; none in version 1
   std::vector<std::string> categorical;           // in the order of Batch::categorical
   std::map<std::string, FeatureEntry> features;   // one for each of `categorical`
-  std::map<std::string, PlantedModel> generated;  // "teacher", or empty
+  std::map<std::string, BayesOptimal> generated;  // "teacher", or empty
   std::map<std::string, ShardEntry> shards;       // by folder; their order is the order of rows
   std::map<std::string, FileEntry> vocabulary;    // files in the folder vocabulary/
 
@@ -67,7 +67,7 @@ struct DatasetManifest {
 };
 
 // Throws kNoInput for a directory that is no dataset, kData with file, line and column for a
-// dataset.yaml that is damaged or of a later version.
+// dataset.yaml that is corrupt or of a later version.
 DatasetManifest ReadManifest(const std::string& directory);
 // The last line is a checksum of all before it.
 void WriteManifest(const std::string& directory, DatasetManifest manifest);

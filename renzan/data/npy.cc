@@ -162,7 +162,7 @@ NpyArray::NpyArray(const std::string& path) : file_(path) {
   }
   const uint64_t wanted = data_offset + static_cast<uint64_t>(num_elements_ * info->bytes);
   if (file_.size() != wanted)
-    Fail(ErrorCode::kData, "{}: has {} bytes, but its header asks for {} (cut off or damaged?)",
+    Fail(ErrorCode::kData, "{}: has {} bytes, but its header asks for {} (cut off or corrupt?)",
          path, file_.size(), wanted);
   if (data_offset % static_cast<size_t>(info->bytes) != 0)
     Fail(ErrorCode::kData, "{}: the array's data are not aligned; save it again with numpy.save",

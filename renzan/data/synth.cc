@@ -76,7 +76,7 @@ SynthResult WriteCriteo(const SynthOptions& options, const Teacher& teacher) {
   output.Write(text);
   output.Close();
   WriteTeacherReport(options.output, options.rows, options.teacher.seed, options.first_row,
-                     result.planted);
+                     result.bayes_optimal);
   return result;
 }
 
@@ -91,7 +91,7 @@ SynthResult WriteDataset(const SynthOptions& options, const Teacher& teacher) {
     for (int64_t value : row.dense) dense.push_back(LogTransform(static_cast<double>(value)));
     writer.Append(row.label, dense, row.one_hot, row.multi_hot);
   });
-  writer.manifest().generated["teacher"] = result.planted;
+  writer.manifest().generated["teacher"] = result.bayes_optimal;
   writer.Finish();
   return result;
 }
@@ -117,8 +117,8 @@ void TeacherScore::Add(double probability, bool positive) {
   loss_ -= std::log(std::max(positive ? probability : 1 - probability, 1e-300));
 }
 
-PlantedModel TeacherScore::Result() const {
-  PlantedModel result;
+BayesOptimal TeacherScore::Result() const {
+  BayesOptimal result;
   const int64_t num_negative = num_rows_ - num_positive_;
   double won = 0;  // pairs in which the positive row has the higher probability; ties count half
   int64_t negatives_below = 0;

@@ -1,6 +1,6 @@
 #pragma once
 
-// Writes generated data with a planted teacher: as Criteo TSV or directly as a dataset. The same
+// Writes generated data with a teacher model: as Criteo TSV or directly as a dataset. The same
 // options give the same bytes. The output appears whole or not at all.
 
 #include <cstdint>
@@ -26,7 +26,7 @@ struct SynthOptions {
 };
 
 struct SynthResult {
-  PlantedModel planted;
+  BayesOptimal bayes_optimal;
   double label_rate = 0;
 };
 
@@ -39,7 +39,7 @@ class TeacherScore {
  public:
   TeacherScore();
   void Add(double probability, bool positive);
-  PlantedModel Result() const;
+  BayesOptimal Result() const;
   double label_rate() const;
 
  private:

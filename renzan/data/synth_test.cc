@@ -59,22 +59,23 @@ TEST(Synth, RowsFollowFromTheirIndexAlone) {
   EXPECT_EQ(ReadFile(dir / "head") + ReadFile(dir / "tail"), ReadFile(dir / "whole"));
 }
 
-TEST(Synth, PlantedFiguresAreWhatWasAskedFor) {
+TEST(Synth, BayesOptimalFiguresAreWhatWasAskedFor) {
   TemporaryDirectory dir;
   for (uint64_t seed : {1, 2, 3}) {
     SynthOptions options = Options(dir / fmt::format("d{}", seed), 50'000);
     options.format = "dataset";
     options.teacher.seed = seed;
     const SynthResult result = Synthesize(options);
-    EXPECT_NEAR(result.planted.best_auc, 0.80, 0.02) << "seed " << seed;
+    EXPECT_NEAR(result.bayes_optimal.best_auc, 0.80, 0.02) << "seed " << seed;
     EXPECT_NEAR(result.label_rate, 0.25, 0.03) << "seed " << seed;
     // Better than knowing the rate alone.
     const double p = result.label_rate;
-    EXPECT_LT(result.planted.best_log_loss, -p * std::log(p) - (1 - p) * std::log(1 - p) - 0.05);
+    EXPECT_LT(result.bayes_optimal.best_log_loss,
+              -p * std::log(p) - (1 - p) * std::log(1 - p) - 0.05);
     const Dataset dataset(options.output);
     dataset.Verify();
-    ASSERT_TRUE(dataset.planted().has_value());
-    EXPECT_EQ(dataset.planted()->best_auc, result.planted.best_auc);
+    ASSERT_TRUE(dataset.bayes_optimal().has_value());
+    EXPECT_EQ(dataset.bayes_optimal()->best_auc, result.bayes_optimal.best_auc);
   }
 }
 
@@ -127,8 +128,8 @@ TEST(Synth, TextAndDatasetHoldTheSameRows) {
   Synthesize(direct);
 
   const Dataset imported_set(dir / "imported"), direct_set(dir / "direct");
-  EXPECT_EQ(imported_set.planted()->best_auc, text.planted.best_auc);
-  EXPECT_EQ(direct_set.planted()->best_log_loss, text.planted.best_log_loss);
+  EXPECT_EQ(imported_set.bayes_optimal()->best_auc, text.bayes_optimal.best_auc);
+  EXPECT_EQ(direct_set.bayes_optimal()->best_log_loss, text.bayes_optimal.best_log_loss);
   const Batch imported = ReadAll(imported_set), straight = ReadAll(direct_set);
   EXPECT_EQ(imported.label, straight.label);
   EXPECT_EQ(imported.dense, straight.dense);

@@ -1,6 +1,6 @@
 #pragma once
 
-// The planted model behind generated data. Every row is a pure function of (seed, row index):
+// The teacher model behind generated data. Every row is a pure function of (seed, row index):
 // ranges of one stream are disjoint data sets of one and the same teacher.
 //
 //   id of table f      a power law over the table's ranks, P(k) ~ 1 / (k + 1)^s_f

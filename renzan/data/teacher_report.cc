@@ -10,24 +10,24 @@ namespace renzan {
 std::string TeacherReportPath(const std::string& file) { return file + ".synth.json"; }
 
 void WriteTeacherReport(const std::string& file, int64_t rows, uint64_t seed, int64_t first_row,
-                        const PlantedModel& planted) {
+                        const BayesOptimal& bayes_optimal) {
   const nlohmann::ordered_json report = {{"rows", rows},
                                          {"seed", seed},
                                          {"first_row", first_row},
-                                         {"best_auc", planted.best_auc},
-                                         {"best_log_loss", planted.best_log_loss}};
+                                         {"best_auc", bayes_optimal.best_auc},
+                                         {"best_log_loss", bayes_optimal.best_log_loss}};
   WriteFileAtomically(TeacherReportPath(file), report.dump(2) + "\n");
 }
 
-std::optional<PlantedModel> ReadTeacherReport(const std::string& file, int64_t rows) {
+std::optional<BayesOptimal> ReadTeacherReport(const std::string& file, int64_t rows) {
   const std::string path = TeacherReportPath(file);
   if (file == "-" || !FileExists(path)) return std::nullopt;
-  PlantedModel planted;
+  BayesOptimal bayes_optimal;
   int64_t reported = 0;
   try {
     const nlohmann::json report = nlohmann::json::parse(ReadFile(path));
     reported = report.at("rows").get<int64_t>();
-    planted = {report.at("best_auc").get<double>(), report.at("best_log_loss").get<double>()};
+    bayes_optimal = {report.at("best_auc").get<double>(), report.at("best_log_loss").get<double>()};
   } catch (const nlohmann::json::exception& error) {
     Fail(ErrorCode::kData, "{}: not what `renzan data synth` writes: {}; remove it", path,
          error.what());
@@ -37,7 +37,7 @@ std::optional<PlantedModel> ReadTeacherReport(const std::string& file, int64_t r
          "{}: is about {} rows, but {} has {}; remove it or generate the file "
          "again",
          path, reported, file, rows);
-  return planted;
+  return bayes_optimal;
 }
 
 }  // namespace renzan

@@ -14,10 +14,10 @@ namespace renzan {
 std::string TeacherReportPath(const std::string& file);
 
 void WriteTeacherReport(const std::string& file, int64_t rows, uint64_t seed, int64_t first_row,
-                        const PlantedModel& planted);
+                        const BayesOptimal& bayes_optimal);
 
 // Nothing if there is no report beside `file`. Throws kData for one that cannot be read or is about
 // another number of rows.
-std::optional<PlantedModel> ReadTeacherReport(const std::string& file, int64_t rows);
+std::optional<BayesOptimal> ReadTeacherReport(const std::string& file, int64_t rows);
 
 }  // namespace renzan

@@ -158,7 +158,7 @@ std::vector<std::string> ReadVocabularyValues(const std::string& directory,
   const std::span<const int64_t> at = offsets.values<int64_t>();
   for (size_t i = 0; i + 1 < at.size(); ++i) {
     if (at[i] < 0 || at[i + 1] < at[i] || at[i + 1] > bytes.num_elements())
-      Fail(ErrorCode::kData, "{}: the vocabulary of '{}' is damaged; run `renzan data verify`",
+      Fail(ErrorCode::kData, "{}: the vocabulary of '{}' is corrupt; run `renzan data verify`",
            directory, feature);
     values.emplace_back(
         text.substr(static_cast<size_t>(at[i]), static_cast<size_t>(at[i + 1] - at[i])));

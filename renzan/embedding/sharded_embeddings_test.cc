@@ -71,7 +71,7 @@ struct Trained {
   double squared_norm = 0;  // of the last step's gradients
 };
 
-Trained NaiveTraining(const Recipe& recipe, int steps) {
+Trained ReferenceTraining(const Recipe& recipe, int steps) {
   const auto& [forward, backward, optimizer, gradient_scale] = recipe;
   const float decay = static_cast<float>(optimizer.weight_decay);
   const float kept = static_cast<float>(1 - 0.1 * optimizer.weight_decay);
@@ -181,7 +181,7 @@ Trained ShardedTraining(int world, int threads, const Recipe& recipe, int steps)
 }
 
 void ExpectTheReferenceOnAnyPlacement(const Recipe& recipe) {
-  const Trained expected = NaiveTraining(recipe, 3);
+  const Trained expected = ReferenceTraining(recipe, 3);
   const double norm = ShardedTraining(1, 1, recipe, 3).squared_norm;
   EXPECT_NEAR(norm, expected.squared_norm, 1e-9 * norm);
   for (int world : {1, 2, 3, 4, 7})

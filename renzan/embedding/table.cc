@@ -13,7 +13,7 @@ EmbeddingTable::EmbeddingTable(const TableSpec& table_spec, const SparseOptimize
       weights(static_cast<size_t>(spec.num_embeddings * spec.embedding_dim)),
       state(static_cast<size_t>(spec.num_embeddings *
                                 StateFloatsPerRow(optimizer.type, spec.embedding_dim))),
-      touched(spec.num_embeddings) {
+      dirty(spec.num_embeddings) {
   if (initial_values == InitialValues::kZero) return;
   const uint64_t key = PhiloxKey(seed, ("init/embedding." + spec.name + ".weight").c_str());
   const float bound = static_cast<float>(std::sqrt(1.0 / static_cast<double>(spec.num_embeddings)));

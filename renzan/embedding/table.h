@@ -29,13 +29,13 @@ struct EmbeddingTable {
   AlignedBuffer state;    // per optimizer: empty, [rows, dim] or [rows]
 
   // Rows that were updated since the last full checkpoint.
-  RowSet touched;
+  RowSet dirty;
   // Set while a checkpoint is being written: the weights and the state as they were at its step.
   std::shared_ptr<CopyOnWrite> weights_view, state_view;
 
   // To be called before a row changes; by several threads for different rows.
   void BeforeUpdate(int64_t row) {
-    touched.Add(row);
+    dirty.Add(row);
     if (weights_view) weights_view->BeforeWrite(row);
     if (state_view) state_view->BeforeWrite(row);
   }

@@ -111,7 +111,7 @@ LaunchResult LaunchMpirun(const LaunchOptions& options, const std::string& progr
   std::vector<std::string> added;
   if (geteuid() == 0) added = {"OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1"};
 
-  const OrphanKeeper orphans;  // should mpirun be killed
+  const OrphanSupervisor orphans;  // should mpirun be killed
   OutputRelay relay;
   ChildOptions child;
   child.program = "mpirun";

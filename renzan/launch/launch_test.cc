@@ -15,8 +15,8 @@
 #include <vector>
 
 #include "renzan/base/error.h"
-#include "renzan/base/process/process_table.h"
 #include "renzan/base/file.h"
+#include "renzan/base/process/process_table.h"
 #include "renzan/launch/elastic.h"
 
 namespace renzan {

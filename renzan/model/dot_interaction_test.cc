@@ -13,7 +13,7 @@ struct Shape {
 
 class DotInteraction : public testing::TestWithParam<Shape> {};
 
-TEST_P(DotInteraction, AgreesWithTheNaiveTwin) {
+TEST_P(DotInteraction, AgreesWithTheReference) {
   const auto [f, dim] = GetParam();
   const int64_t n = 3, width = DotInteractionWidth(f, dim);
   const auto x = RandomValues(static_cast<size_t>(n * f * dim), 1);

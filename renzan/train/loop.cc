@@ -134,7 +134,7 @@ bool Train(const TrainConfig& config, int64_t steps, const Split& train,
       window_start = clock.MonotonicSeconds();
       window_steps = 0;
     }
-    state->evaluation_due = done == steps;  // a run that goes on from here begins with it
+    state->evaluation_due = done == steps;  // a run that resumes from here begins with it
     if (should_stop(done)) return false;
   }
   return state->step < steps || evaluate();

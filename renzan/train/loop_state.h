@@ -36,11 +36,11 @@ ProgressTensors SaveProgress(Communicator& comm, const LoopState& state);
 // `state` has its windows. Tensors that are missing leave it as it is. Throws Error kData.
 void RestoreProgress(const ProgressTensors& tensors, int rank, LoopState* state);
 
-// The record of evaluations alone, which a saved model carries too: a run that goes on from it goes
+// The record of evaluations alone, which a saved model carries too: a run that resumes from it goes
 // on with what its evaluations have said.
 ProgressTensors SaveEvaluations(const EvaluationRecord& evaluations);
 
-// Whether a run that goes on from them begins with the evaluation of its step.
+// Whether a run that resumes from them begins with the evaluation of its step.
 bool EvaluationDue(const ProgressTensors& tensors);
 
 }  // namespace renzan

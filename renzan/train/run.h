@@ -1,7 +1,7 @@
 #pragma once
 
 // One training run from configuration to saved model, as seen by one worker: a new one, or one that
-// goes on from its newest checkpoint. Every rank calls it alike; rank 0 owns the run directory:
+// resumes from its newest checkpoint. Every rank calls it alike; rank 0 owns the run directory:
 //
 //   manifest.json   resolved configuration, dataset fingerprints, versions, the model's SHA-256
 //   metrics.jsonl   one JSON object per report and evaluation
@@ -34,7 +34,7 @@ struct RunResult {
   enum class End {
     kTrained,
     kWasTrained,  // the run directory held the model already
-    kStopped,     // as requested; a later run goes on from the last checkpoint
+    kStopped,     // as requested; a later run resumes from the last checkpoint
   };
   End end = End::kTrained;
   std::string run_dir;

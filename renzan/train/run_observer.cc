@@ -26,12 +26,12 @@ std::vector<Scalar> Scalars(const std::string& prefix, const BinaryMetrics& metr
           {prefix + "/calibration", metrics.Calibration()}};
 }
 
-// ", best reachable 0.8012 (97.9 % of the way from 0.5)" for generated data that was read whole.
-std::string BestReachable(const OpenedSplits& splits, double auc) {
+// ", Bayes-optimal 0.8012 (97.9 % of the way from 0.5)" for generated data that was read whole.
+std::string BayesOptimalText(const OpenedSplits& splits, double auc) {
   const Split& eval = *splits.eval;
-  if (!eval.dataset->planted() || eval.rows.size() != eval.dataset->num_rows()) return "";
-  const double best = eval.dataset->planted()->best_auc;
-  return fmt::format(", best reachable {:.4f} ({:.1f} % of the way from 0.5)", best,
+  if (!eval.dataset->bayes_optimal() || eval.rows.size() != eval.dataset->num_rows()) return "";
+  const double best = eval.dataset->bayes_optimal()->best_auc;
+  return fmt::format(", Bayes-optimal {:.4f} ({:.1f} % of the way from 0.5)", best,
                      100.0 * (auc - 0.5) / (best - 0.5));
 }
 
@@ -156,7 +156,7 @@ void RunObserver::OnStart(const LoopState& first, int64_t steps) {
           o.splits->train.dataset->schema().categorical.size(), steps, config.training.batch_size,
           o.hosts.size(), o.hosts.size() == 1 ? "worker" : "workers", o.threads,
           o.threads == 1 ? "thread" : "threads", o.backend, o.facts.isa);
-  if (o.resumed) LogInfo("going on from {} at step {}", o.resumed->name, first.step);
+  if (o.resumed) LogInfo("resuming from {} at step {}", o.resumed->name, first.step);
   if (config.checkpoint.quantize != "none")
     LogWarning(
         "checkpoint.quantize: a run that is resumed from an incremental checkpoint of 8-bit rows "
@@ -207,8 +207,9 @@ void RunObserver::OnEvaluation(int64_t step, const BinaryMetrics& metrics,
   LogInfo(
       "eval at step {}: AUC {:.4f}{}, log loss {:.4f}, normalized entropy {:.4f}, calibration "
       "{:.3f}{}{}",
-      step, metrics.Auc(), BestReachable(*state_->options.splits, metrics.Auc()), metrics.LogLoss(),
-      metrics.NormalizedEntropy(), metrics.Calibration(), verdict.empty() ? "" : "; ", verdict);
+      step, metrics.Auc(), BayesOptimalText(*state_->options.splits, metrics.Auc()),
+      metrics.LogLoss(), metrics.NormalizedEntropy(), metrics.Calibration(),
+      verdict.empty() ? "" : "; ", verdict);
 }
 
 void RunObserver::OnAdvice(const std::string& advice) {
@@ -244,7 +245,7 @@ void RunObserver::OnStopped() {
   State& s = *state_;
   s.status.state = "stopped";
   s.WriteLastStatus();
-  LogInfo("stopped at step {} of {}; the same command goes on from {}", s.status.step,
+  LogInfo("stopped at step {} of {}; the same command resumes from {}", s.status.step,
           s.status.steps,
           s.status.last_checkpoint ? fmt::format("step {}", s.status.last_checkpoint->step)
                                    : "the beginning");

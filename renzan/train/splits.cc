@@ -15,7 +15,8 @@ std::unique_ptr<Dataset> Open(const std::string& path, const DataConfig& config,
                               Communicator& comm) {
   std::unique_ptr<Dataset> dataset;
   RunWithHeartbeats(comm, [&] {
-    dataset = std::make_unique<Dataset>(path, DatasetOptions{.verify_blocks = config.verify_blocks});
+    dataset =
+        std::make_unique<Dataset>(path, DatasetOptions{.verify_blocks = config.verify_blocks});
   });
   CheckWorkersAgree(comm, "content in " + path, dataset->fingerprint().substr(0, 12),
                     "give every worker the same dataset");

@@ -35,7 +35,7 @@ class Counts:
     restarts: int = 0  # by the launcher
     resumes: int = 0
     from_increments: int = 0  # of these
-    damaged: int = 0
+    corrupt: int = 0
     steps_lost: int = 0
 
     def add(self, other):
@@ -184,7 +184,7 @@ class Attempt:
     def _count(self, counts):
         text = self.text()
         counts.restarts += text.count("starting again with")
-        for name in re.findall(r"going on from (step-\d+)", text):
+        for name in re.findall(r"resuming from (step-\d+)", text):
             counts.resumes += 1
             counts.from_increments += self._watch.kinds.of(name) == "incremental"
         directory = f"{self._run}/checkpoints"

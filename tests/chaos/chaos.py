@@ -56,7 +56,7 @@ class Run:
         self._program = program
         self._directory = f"{work}/seed{seed}"
         self._checkpoints = f"{self._directory}/run/checkpoints"
-        self._damaged = {}  # by name: the content that was left
+        self._corrupt = {}  # by name: the content that was left
         os.mkdir(self._directory)
         config = dict(self.scenario.config)
         data = f"../{config['data']}"
@@ -101,29 +101,29 @@ class Run:
             raise Failure(f"the undisturbed run failed:\n{result.stdout}")
 
     def _damage(self, how, number):
-        """The newest checkpoint, if there is another one to go on from."""
-        sound = [name for name in checkpoints.complete(self._checkpoints)
-                 if name not in self._damaged]
-        if len(sound) < 2:
+        """The newest checkpoint, if there is another one to resume from."""
+        valid = [name for name in checkpoints.complete(self._checkpoints)
+                 if name not in self._corrupt]
+        if len(valid) < 2:
             return
         newest, *others = [(name, checkpoints.manifest(f"{self._checkpoints}/{name}")["base"])
-                           for name in sound]
-        if not any(base is None or base["name"] in sound for _, base in others):
+                           for name in valid]
+        if not any(base is None or base["name"] in valid for _, base in others):
             return
         path = f"{self._checkpoints}/{newest[0]}"
         rng = random.Random(f"damage {self.scenario.seed} {number}")
         self.damages.append((number, checkpoints.damage(path, how, rng)))
-        self._damaged[newest[0]] = checkpoints.content(path)
-        self.counts.damaged += 1
+        self._corrupt[newest[0]] = checkpoints.content(path)
+        self.counts.corrupt += 1
 
     def _expect_damaged_ones_kept(self):
         """Under their own name, or moved aside."""
-        for name, content in self._damaged.items():
+        for name, content in self._corrupt.items():
             kept = [path for path in os.listdir(self._checkpoints)
-                    if path == name or path.startswith(name + ".damaged")]
+                    if path == name or path.startswith(name + ".corrupt")]
             if content not in [checkpoints.content(f"{self._checkpoints}/{path}")
                                for path in kept]:
-                raise Failure(f"the damaged {name} was deleted or changed")
+                raise Failure(f"the corrupt {name} was deleted or changed")
 
     def _compare(self):
         ours, expected = (checkpoints.manifest(f"{self._directory}/{run}/model")["model_sha256"]
@@ -167,7 +167,7 @@ class Run:
 
 COLUMNS = {"attempts": "attempts", "kills": "kills", "kills_in_write": "in write",
            "kills_in_model": "in model", "stops": "stops", "restarts": "restarts",
-           "resumes": "resumes", "from_increments": "from incr.", "damaged": "damaged",
+           "resumes": "resumes", "from_increments": "from incr.", "corrupt": "corrupt",
            "steps_lost": "steps lost"}
 
 

@@ -28,7 +28,7 @@ from ledger import Ledger
 from workload import CPUS_PER_NODE, GPUS_PER_NODE, NODES, plan
 
 MOST_LIVE_JOBS = 16  # more are not submitted meanwhile
-# After the last kill no job takes that long, and a keeper that has missed something looks again
+# After the last kill no job takes that long, and a supervisor that has missed something looks again
 # after a minute.
 LONGEST_SECONDS = 45
 LOG_LINES = 40
@@ -202,7 +202,7 @@ class Run:
         self.counts["preemptions"] += record["preemptions"]
         self.counts["failures"] += record["failures"]
         for event in record["events"]:
-            if event["kind"] in ("not_started", "node_lost", "resizing"):
+            if event["kind"] in ("not_started", "node_failed", "resizing"):
                 self.counts[event["kind"]] += 1
 
     def stop(self):

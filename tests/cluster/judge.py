@@ -8,11 +8,11 @@ import subprocess
 from ledger import Worker
 from workload import GPUS_PER_NODE, NODES
 
-STOPS = ("stopping", "resizing", "cancelling", "node_lost")
+STOPS = ("stopping", "resizing", "cancelling", "node_failed")
 
 
 class Failure(Exception):
-    pass
+    cycle
 
 
 def expect(condition, message):
@@ -93,7 +93,7 @@ class JobJudge:
             if worker.job == self._id:
                 self._said.setdefault(worker, []).append(what)
         self._lost = {attempt["number"] for attempt in self._attempts
-                      if "was lost" in attempt["message"]}
+                      if "failed" in attempt["message"]}
 
     def judge(self, killed, tag):
         try:

@@ -121,5 +121,5 @@ def plan(seed, number):
     if phase == "preempt" and which % 2:
         jobs.append(_job(rng, f"k{number}-{len(jobs)}", True))
     return Kill(phase, tuple(jobs), rng.uniform(0, PHASES[phase][1]), which,
-                rng.choice(["drain", "drain", "lose", "restore"]), rng.choice([1, 1, 2, 3]),
+                rng.choice(["drain", "drain", "fail", "restore"]), rng.choice([1, 1, 2, 3]),
                 rng.choice([0, 0, 0, rng.uniform(0, 0.2)]))

@@ -84,7 +84,7 @@ PY
 cp data/shard-00000/label.npy bad/shard-00000/
 expect_exit 65 "ids.npy" train --set data.train.path=bad
 
-# A saved model of another shape, and one that is damaged.
+# A saved model of another shape, and one that is corrupt.
 rm -rf run
 train 2>/dev/null
 printf 'X' | dd of=run/model/dense.safetensors bs=1 seek=4000 conv=notrunc 2>/dev/null

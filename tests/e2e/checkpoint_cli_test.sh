@@ -112,8 +112,8 @@ done
 expect_exit 0 "step-00000030    30" $renzan checkpoint list run
 grep -q "^model .* full .* ok$" out.txt || fail "no model in: $(cat out.txt)"
 grep -q "incremental  step-00000011  ok, int8: not bit-exact$" out.txt || fail "$(cat out.txt)"
-expect_exit 0 "sound: run/checkpoints/step-00000030: incremental, step 30" $renzan checkpoint verify run
-[ "$(grep -c ^sound: out.txt)" -eq 4 ] || fail "not four: $(cat out.txt)"
+expect_exit 0 "valid: run/checkpoints/step-00000030: incremental, step 30" $renzan checkpoint verify run
+[ "$(grep -c ^valid: out.txt)" -eq 4 ] || fail "not four: $(cat out.txt)"
 expect_exit 0 "model_sha256 $(sha256_of run)" $renzan checkpoint verify run/model
 expect_exit 0 "step-00000020" $renzan checkpoint verify run/checkpoints/step-00000020/
 $renzan checkpoint list run/checkpoints --json >list.json
@@ -127,7 +127,7 @@ assert [c["base"] for c in listed] == ["step-00000011"] * 2 + [None]
 assert [c["quantization"] for c in listed] == ["int8", None, None]
 assert all(c["problem"] is None and c["bytes"] > 0 for c in listed)
 verified = json.load(open("verify.json"))
-assert verified["sound"] and len(verified["checkpoints"]) == 3
+assert verified["valid"] and len(verified["checkpoints"]) == 3
 PY
 expect_exit 66 "no_such" $renzan checkpoint list no_such
 mkdir empty
@@ -149,13 +149,13 @@ cmp newest.json unfinished.json || fail "not the newest checkpoint"
 grep -q "using step-00000030" log.txt || fail "nothing said: $(cat log.txt)"
 mv away run/model
 
-# Damage is found, named and listed after the rest; a damaged checkpoint is not used.
-expect_exit 65 "is damaged" bash -c "printf X | dd of=run/checkpoints/step-00000030/dense.safetensors \
+# Damage is found, named and listed after the rest; a corrupt checkpoint is not used.
+expect_exit 65 "is corrupt" bash -c "printf X | dd of=run/checkpoints/step-00000030/dense.safetensors \
   bs=1 seek=3000 conv=notrunc 2>/dev/null; exec $renzan checkpoint verify run"
-grep -q "^DAMAGED: run/checkpoints/step-00000030" out.txt || fail "$(cat out.txt)"
-[ "$(grep -c ^sound: out.txt)" -eq 3 ] || fail "not three: $(cat out.txt)"
+grep -q "^CORRUPT: run/checkpoints/step-00000030" out.txt || fail "$(cat out.txt)"
+[ "$(grep -c ^valid: out.txt)" -eq 3 ] || fail "not three: $(cat out.txt)"
 truncate -s -1 run/checkpoints/step-00000030/dense.safetensors
-expect_exit 0 "DAMAGED" $renzan checkpoint list run
+expect_exit 0 "CORRUPT" $renzan checkpoint list run
 expect_exit 65 "manifest says" $renzan checkpoint export run/checkpoints/step-00000030 x.safetensors
 [ ! -e x.safetensors ] || fail "something was exported"
 rm -r run/model
@@ -164,4 +164,4 @@ expect_exit 0 "using step-00000020" $renzan eval run --data data
 # Without its base an increment is nothing, and it says what is missing.
 mv run/checkpoints/step-00000011 run/checkpoints/gone
 expect_exit 65 "checkpoints/step-00000011" $renzan checkpoint verify run/checkpoints/step-00000020
-expect_exit 65 "neither a model nor a sound checkpoint" $renzan eval run --data data
+expect_exit 65 "neither a model nor a valid checkpoint" $renzan eval run --data data

@@ -1,5 +1,5 @@
 # A full disk under the checkpoints ends no training: it is said, the last good checkpoint stays and
-# can be gone on from, and the model is that of an undisturbed run.
+# can be resumed from, and the model is that of an undisturbed run.
 source "$(dirname "$0")/lib.sh" "$@"
 [ "$(id -u)" -eq 0 ] || skip "needs root to mount a small file system"
 # Room for a full checkpoint (4.3 MB) and an increment (2.3 MB), but not for two increments.
@@ -12,14 +12,14 @@ long=(--set training.epochs=40)
 $renzan train small.yaml --run-dir undisturbed "${long[@]}" 2>/dev/null
 expected=$(sha256_of undisturbed)
 
-# expect_good: what is there is sound, and a run that has lost its model goes on from it.
+# expect_good: what is there is valid, and a run that has lost its model resumes from it.
 expect_good() {
   local newest
   newest=$(checkpoints_in small/checkpoints | head -1)
-  expect_exit 0 "sound: small/checkpoints/$newest" $renzan checkpoint verify small/checkpoints
+  expect_exit 0 "valid: small/checkpoints/$newest" $renzan checkpoint verify small/checkpoints
   [ -z "$(find small/checkpoints -name '*.partial')" ] || fail "left: $(ls -A small/checkpoints)"
   rm -r run/model
-  expect_exit 0 "going on from $newest" $renzan train small.yaml --run-dir run "${long[@]}" \
+  expect_exit 0 "resuming from $newest" $renzan train small.yaml --run-dir run "${long[@]}" \
     --set checkpoint.dir=small/checkpoints
   [ "$(sha256_of run)" = "$expected" ] || fail "other bits after a resume"
 }
@@ -44,9 +44,9 @@ train_in_background --workers 2 --threads 1 --backend gloo --set training.epochs
 wait_for 30 grep -q "could not be written" log.txt
 kill -TERM $launcher
 expect_end 75
-expect_log "the same command goes on from step"
+expect_log "the same command resumes from step"
 newest=$(checkpoints_in small/checkpoints | head -1)
 [ "$(status_of last_checkpoint)" = "checkpoint $((10#${newest#step-}))" ] ||
   fail "newest is $newest, but: $(cat run/status.json)"
-expect_exit 0 "sound: small/checkpoints/$newest" $renzan checkpoint verify small/checkpoints
+expect_exit 0 "valid: small/checkpoints/$newest" $renzan checkpoint verify small/checkpoints
 [ -z "$(checkpoints_in run/checkpoints 2>/dev/null || true)" ] || fail "checkpoints elsewhere"

@@ -44,7 +44,7 @@ expect_exit 78 "at most 107" $renzan jobs --socket "$long"
 expect_exit 78 "at most 107" $renzan cluster up --socket "$long"
 # A program that was copied alone could start no job.
 ln "$renzan" alone 2>/dev/null || cp "$renzan" alone
-expect_exit 66 "renzan-keeper is missing" ./alone cluster up
+expect_exit 66 "renzan-supervisor is missing" ./alone cluster up
 [ ! -e state ] || fail "a state directory was made for nothing"
 
 # Clusters that cannot be.
@@ -78,7 +78,7 @@ expect_exit 66 "there is no job 7" $renzan job cancel 7
 expect_exit 66 "n9" $renzan nodes drain n9
 expect_exit 64 "must be a duration" $renzan nodes drain local-0 --notice soon
 expect_exit 64 "" $renzan jobs --state lost
-expect_exit 64 "user ann has no cap" $renzan cluster relax ann --max-gpus 8 --for 1h
+expect_exit 64 "user ann has no cap" $renzan cluster override ann --max-gpus 8 --for 1h
 expect_exit 64 "say what would change" $renzan cluster what-if
 expect_exit 64 "--add-nodes local: not like NAME=4" $renzan cluster what-if --add-nodes local
 expect_exit 64 "--add-nodes local=-1: not like NAME=4" $renzan cluster what-if --add-nodes local=-1
@@ -108,7 +108,7 @@ $renzan cluster what-if --submit fits.yaml >then.txt
 grep -q '^ *job  as it is  then' then.txt || fail "$(cat then.txt)"
 grep -q '^fits.yaml  -  ' then.txt || fail "$(cat then.txt)"
 
-# A damaged database is kept beside and refused, never overwritten.
+# A corrupt database is kept beside and refused, never overwritten.
 $renzan cluster down 2>/dev/null
 expect_exit 69 "no daemon" $renzan jobs
 python3 - <<'PY'
@@ -117,5 +117,5 @@ with open("state/state.db", "r+b") as f:
 PY
 sha256sum state/state.db >before.txt
 expect_exit 65 "state.db" $renzan cluster up --nodes 2 --gpus-per-node 4
-ls state/state.db.corrupt-* >/dev/null || fail "no copy of the damaged database"
-sha256sum --quiet -c before.txt || fail "the damaged database was changed"
+ls state/state.db.corrupt-* >/dev/null || fail "no copy of the corrupt database"
+sha256sum --quiet -c before.txt || fail "the corrupt database was changed"

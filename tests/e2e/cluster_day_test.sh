@@ -109,7 +109,7 @@ wait_for 60 is 1 state running
 $renzan job logs 1 >log.txt
 wait_for 60 has_moved_on "$stopped_at"
 $renzan job logs 1 >log.txt
-expect_log "going on from step-$(printf %08d "$stopped_at") at step $stopped_at"
+expect_log "resuming from step-$(printf %08d "$stopped_at") at step $stopped_at"
 
 echo "== A spot node is taken with notice, another without"
 wait_for 60 is 1 workers 4
@@ -122,7 +122,7 @@ wait_for 60 has_moved_on "$(steps_of 1)"
 # It may be growing into what has become free.
 ask() { $renzan job checkpoint 1 >/dev/null 2>&1; }
 wait_for 60 ask
-$renzan nodes lose spot-1 >/dev/null
+$renzan nodes fail spot-1 >/dev/null
 wait_for 60 not_on spot-1
 wait_for 60 is 1 state running
 wait_for 60 has_moved_on "$(steps_of 1)"

@@ -7,7 +7,7 @@ touch log.txt  # which wait_for shows
 trap '$renzan cluster down --stop-jobs 2>/dev/null || true; rm -rf "$work"' EXIT
 cat >cluster.yaml <<YAML
 pools: {local: {nodes: 2, resources: {cpu: 16, memory: 8GiB, gpu: 2}}}
-queues: {default: {}, small: {ceiling: {gpu: 1}}}
+queues: {default: {}, small: {limit: {gpu: 1}}}
 users: {$(id -un): {max_gpus: 8}}
 YAML
 $renzan cluster up cluster.yaml >/dev/null
@@ -123,13 +123,13 @@ wait_for 20 has_steps $(($(steps) + 3))
 # Of a copy: the job goes on meanwhile.
 cp "state/jobs/$id/run/steps" steps-so-far
 diff <(seq "$(wc -l <steps-so-far)") steps-so-far || fail "steps were lost or done twice"
-$renzan nodes lose local-1 >/dev/null
+$renzan nodes fail local-1 >/dev/null
 wait_for 20 is "$id" 'job["state"]' pending
 explains "$id" "needs 2 workers at the same time, each with 2 GPUs"
 $renzan nodes restore local-1 >/dev/null
 wait_for 20 runs_again 5
 # It can be restored before its workers are gone.
-$renzan nodes lose local-1 >/dev/null
+$renzan nodes fail local-1 >/dev/null
 expect_exit 0 "local-1: ready" $renzan nodes restore local-1
 wait_for 20 runs_again 6
 touch finish
@@ -154,13 +154,13 @@ wait_for 20 is "$id" 'job["state"], job["workers"]' "('running', 4)"
 touch finish
 wait_for 20 is "$id" 'job["state"]' done
 
-# A queue's ceiling and a user's cap, with the reason that is given; a cap can be relaxed.
+# A queue's limit and a user's cap, with the reason that is given; a cap can be overridden.
 rm -f go finish
 wait_here='while [ ! -e go ]; do sleep 0.05; done'
 first=$(submit --queue small --gpus 1 -- sh -c "$wait_here")
 second=$(submit --queue small --gpus 1 -- sh -c "$wait_here")
 wait_for 20 is "$first" 'job["state"]' running
-explains "$second" "queue small has a ceiling of 1 GPU; it uses 1 GPU"
+explains "$second" "queue small has a limit of 1 GPU; it uses 1 GPU"
 touch go
 wait_for 20 is "$second" 'job["state"]' done
 rm go
@@ -170,7 +170,7 @@ first=$(submit --gpus 1 -- sh -c "$wait_here")
 second=$(submit --gpus 1 -- sh -c "$wait_here")
 wait_for 20 is "$first" 'job["state"]' running
 explains "$second" "user $(id -un) may run 1 GPU"
-$renzan cluster relax "$(id -un)" --max-gpus 2 --for 1h >/dev/null
+$renzan cluster override "$(id -un)" --max-gpus 2 --for 1h >/dev/null
 wait_for 20 is "$second" 'job["state"]' running
 explains "$second" "it runs since"
 touch go

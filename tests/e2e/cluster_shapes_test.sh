@@ -5,7 +5,7 @@ unset RENZAN_SOCKET
 trap '$renzan cluster down --stop-jobs 2>/dev/null || true; rm -rf "$work"' EXIT
 cat >cluster.yaml <<'YAML'
 pools: {own: {nodes: 2, resources: {cpu: 8, memory: 8GiB, gpu: 2}}}
-shapes: {half: {cpu: 4, memory: 4GiB, gpu: 1}, whole: {cpu: 8, memory: 8GiB, gpu: 2}}
+worker_requests: {half: {cpu: 4, memory: 4GiB, gpu: 1}, whole: {cpu: 8, memory: 8GiB, gpu: 2}}
 YAML
 $renzan cluster up cluster.yaml >/dev/null
 value_of() { $renzan job show "$1" --json | python3 -c 'import json, sys

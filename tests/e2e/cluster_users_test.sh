@@ -68,8 +68,8 @@ sleeper=$(as nobody "$renzan" submit --checkpoints -- sleep 1000)
 for verb in cancel preempt checkpoint; do
   expect_exit 77 "belongs to nobody" as daemon "$renzan" job $verb "$sleeper"
 done
-for verb in "nodes drain local-0" "nodes lose local-0" "nodes restore local-0" \
-  "cluster relax daemon --max-gpus 4 --for 1h" "cluster down"; do
+for verb in "nodes drain local-0" "nodes fail local-0" "nodes restore local-0" \
+  "cluster override daemon --max-gpus 4 --for 1h" "cluster down"; do
   expect_exit 77 "" as daemon "$renzan" $verb
 done
 has_state() { $renzan job show "$1" --json | grep -q "^  \"state\": \"$2\""; }

@@ -20,7 +20,7 @@ for name in ("cores", "instruction set", "AMX", "GPU", "MPI", "Gloo interface", 
     assert check["state"] == "ok" or check["advice"], check
     assert name in open("table.txt").read(), name
 assert "not configured" in checks["Kubernetes"]["here"], checks["Kubernetes"]
-assert checks["job system"]["here"].endswith("/renzan-keeper"), checks["job system"]
+assert checks["job system"]["here"].endswith("/renzan-supervisor"), checks["job system"]
 PY
 [ -z "$(ls -A | grep renzan-doctor || true)" ] || fail "the measured file is left"
 

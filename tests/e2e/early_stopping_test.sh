@@ -79,7 +79,7 @@ done
 more=(--set training.early_stopping.patience=9)
 $renzan train small.yaml --run-dir patient "${watch[@]}" "${more[@]}" 2>/dev/null
 $renzan train small.yaml --run-dir run "${watch[@]}" "${more[@]}" 2>log.txt
-expect_log "going on from"
+expect_log "resuming from"
 [ "$(sha256_of run)" = "$(sha256_of patient)" ] || fail "other bits after more patience"
 
 # What cannot be.

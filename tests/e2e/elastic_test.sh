@@ -1,4 +1,4 @@
-# A worker is killed: the run goes on from its last checkpoint with those that are left, or with as
+# A worker is killed: the run resumes from its last checkpoint with those that are left, or with as
 # many as before, and ends with the bits of a run in which nobody died.
 source "$(dirname "$0")/lib.sh" "$@"
 $renzan data synth --format dataset --seed 7 --rows 4000 --output data >/dev/null
@@ -20,7 +20,7 @@ kill_one() {
   kill -KILL "${workers[2]}"
   expect_end 0 120
   expect_log "was killed by signal 9 (Killed): starting again with $3 in 0.1 s (restart 1 of 3)"
-  expect_log "going on from step-"
+  expect_log "resuming from step-"
   [ "$(sha256_of run)" = "$(sha256_of undisturbed)" ] || fail "$backend: other bits"
 }
 

@@ -29,7 +29,7 @@ for backend in $(several_worker_backends); do
     expect_end 75
     [ "$(grep -c "asked to stop: a last checkpoint at step" log.txt)" -eq 1 ] ||
       { cat log.txt; fail "$backend, $signal: does not say once that it was asked to stop"; }
-    expect_log "the same command goes on from step"
+    expect_log "the same command resumes from step"
     ! grep -q "error:" log.txt || { cat log.txt; fail "$backend, $signal: reported as an accident"; }
     expect_nobody_left $everyone
   done

@@ -1,4 +1,4 @@
-# On 1M generated rows a DLRM reaches 97 % of the way from 0.5 to the best reachable AUC.
+# On 1M generated rows a DLRM reaches 97 % of the way from 0.5 to the Bayes-optimal AUC.
 source "$(dirname "$0")/lib.sh" "$@"
 $renzan data synth --format dataset --seed 1 --rows 1000000 --output data/quickstart/train >/dev/null
 $renzan data synth --format dataset --seed 1 --rows 100000 --first-row 1000000 \

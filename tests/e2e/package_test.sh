@@ -22,7 +22,7 @@ for library in libc6 libdnnl libgloo libopenmpi libsqlite3 libcurl libmicrohttpd
   grep '^Depends:' field.txt | grep -q "$library" || fail "does not depend on $library"
 done
 dpkg-deb --extract "$deb" root
-for file in bin/renzan libexec/renzan/renzan-keeper share/man/man1/renzan-train.1 \
+for file in bin/renzan libexec/renzan/renzan-supervisor share/man/man1/renzan-train.1 \
   share/bash-completion/completions/renzan share/zsh/vendor-completions/_renzan \
   share/doc/renzan/copyright share/doc/renzan/examples/quickstart.yaml; do
   [ -s "root/usr/$file" ] || fail "no /usr/$file"

@@ -1,4 +1,4 @@
-# checkpoint.quantize: increments of 8-bit rows are smaller, sound and can be gone on from, but not
+# checkpoint.quantize: increments of 8-bit rows are smaller, valid and can be resumed from, but not
 # to the same bits, which is said.
 source "$(dirname "$0")/lib.sh" "$@"
 $renzan data synth --format dataset --seed 7 --rows 4000 --output data >/dev/null
@@ -28,7 +28,7 @@ expect_exit 0 "int8: not bit-exact" $renzan checkpoint verify run
 
 rm -r run/model
 newest=$(checkpoints_in run/checkpoints | head -1)
-expect_exit 0 "going on from $newest" $renzan train small.yaml --run-dir run "${long[@]}" \
+expect_exit 0 "resuming from $newest" $renzan train small.yaml --run-dir run "${long[@]}" \
   --set checkpoint.quantize=int8 --workers 2 --threads 1
 grep -q "$warning" out.txt || fail "no warning: $(cat out.txt)"
 expect_exit 1 "" $renzan checkpoint diff run exact

@@ -36,7 +36,7 @@ mkdir away
 begin
 mv run away/run
 mv away/run/checkpoints away/checkpoints
-expect_exit 0 "going on from $newest at step $step" $renzan train small.yaml --run-dir away/run \
+expect_exit 0 "resuming from $newest at step $step" $renzan train small.yaml --run-dir away/run \
   "${long[@]}" --set checkpoint.dir=away/checkpoints --set data.train.path=moved_data \
   --set data.eval.path=moved_data --set training.log_every=7 --set training.eval_every=50 \
   --set checkpoint.keep=1 --set checkpoint.incremental=false --workers 2 --threads 1
@@ -44,7 +44,7 @@ expect_exit 0 "going on from $newest at step $step" $renzan train small.yaml --r
 
 # --resume: without a configuration file, and only where there is something to resume.
 begin
-expect_exit 0 "going on from $newest" $renzan train --resume --run-dir run --workers 2
+expect_exit 0 "resuming from $newest" $renzan train --resume --run-dir run --workers 2
 [ "$(sha256_of run)" = "$expected" ] || fail "other bits with --resume"
 expect_exit 0 "is trained already, to step 220: model sha256 $expected" $renzan train --resume \
   --run-dir run

@@ -1,5 +1,5 @@
 # The launch contract: SIGTERM to any one worker stops all at one step with a last checkpoint and
-# exit status 75; the same command goes on from there with any placement, to the bits of a run that
+# exit status 75; the same command resumes from there with any placement, to the bits of a run that
 # was never stopped. SIGUSR1 makes a checkpoint and goes on.
 source "$(dirname "$0")/lib.sh" "$@"
 $renzan data synth --format dataset --seed 7 --rows 4000 --output data >/dev/null
@@ -30,7 +30,7 @@ resume() {
   step=$(stopped_step)
   $renzan train small.yaml --run-dir run "${long[@]}" "$@" >log.txt 2>&1 ||
     { cat log.txt >&2; fail "cannot resume with $*"; }
-  expect_log "going on from $(printf 'step-%08d' "$step") at step $step"
+  expect_log "resuming from $(printf 'step-%08d' "$step") at step $step"
   [ "$(sha256_of run)" = "$expected" ] || fail "other bits after resuming with $*"
   [ "$(status_of state)" = done ] || fail "status.json says $(status_of state)"
 }

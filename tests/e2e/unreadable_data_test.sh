@@ -1,4 +1,4 @@
-# A dataset that is damaged or cut short while it is trained on ends the run with 65, without a
+# A dataset that is corrupt or cut short while it is trained on ends the run with 65, without a
 # signal's name, and the launcher does not try it again.
 source "$(dirname "$0")/lib.sh" "$@"
 $renzan data synth --format dataset --seed 7 --rows 4000 --output data >/dev/null

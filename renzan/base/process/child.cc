@@ -160,9 +160,9 @@ bool KillChildren(const std::vector<pid_t>& spared) {
   return false;
 }
 
-OrphanKeeper::OrphanKeeper() : before_(ChildrenOf(getpid())) { AdoptOrphans(true); }
+OrphanSupervisor::OrphanSupervisor() : before_(ChildrenOf(getpid())) { AdoptOrphans(true); }
 
-OrphanKeeper::~OrphanKeeper() {
+OrphanSupervisor::~OrphanSupervisor() {
   KillChildren(before_);
   AdoptOrphans(false);
 }

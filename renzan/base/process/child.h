@@ -67,12 +67,12 @@ bool KillChildren(const std::vector<pid_t>& spared = {});
 
 // While it lives, orphans are adopted. The destructor kills every child that has come since the
 // constructor, and theirs.
-class OrphanKeeper {
+class OrphanSupervisor {
  public:
-  OrphanKeeper();
-  ~OrphanKeeper();
-  OrphanKeeper(const OrphanKeeper&) = delete;
-  OrphanKeeper& operator=(const OrphanKeeper&) = delete;
+  OrphanSupervisor();
+  ~OrphanSupervisor();
+  OrphanSupervisor(const OrphanSupervisor&) = delete;
+  OrphanSupervisor& operator=(const OrphanSupervisor&) = delete;
 
  private:
   std::vector<pid_t> before_;

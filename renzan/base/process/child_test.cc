@@ -120,7 +120,7 @@ TEST(StartChild, DiesWithUsOrNot) {
   for (const int death_signal : {SIGKILL, 0}) {
     int ends[2];
     ASSERT_EQ(pipe(ends), 0);
-    const OrphanKeeper orphans;  // the test's, so that nothing is left
+    const OrphanSupervisor orphans;  // the test's, so that nothing is left
     const pid_t parent = fork();
     if (parent == 0) {
       ChildOptions options = Shell("exec sleep 1000");
@@ -143,7 +143,7 @@ TEST(KillChildren, TakesOrphansTooAndSparesWhomItIsTold) {
   const pid_t spared = Start(Shell("exec sleep 1000"));
   pid_t child = 0;
   {
-    const OrphanKeeper orphans;
+    const OrphanSupervisor orphans;
     // An orphan in another session, and one that has ended and waits to be reaped.
     EXPECT_EQ(Wait(Start(Shell("setsid sleep 1000 & true"))).exit_code, 0);
     child = Start(Shell("true"));

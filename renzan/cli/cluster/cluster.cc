@@ -1,4 +1,4 @@
-// renzan cluster up|down|status|usage|relax|challenge|what-if
+// renzan cluster up|down|status|usage|override|challenge|what-if
 
 #include <CLI/CLI.hpp>
 
@@ -14,7 +14,7 @@ void AddClusterVerb(CLI::App& app) {
   AddClusterDownVerb(*verb);
   AddClusterStatusVerb(*verb);
   AddClusterUsageVerb(*verb);
-  AddClusterRelaxVerb(*verb);
+  AddClusterOverrideVerb(*verb);
   AddClusterChallengeVerb(*verb);
   AddClusterWhatIfVerb(*verb);
 }

@@ -1,4 +1,4 @@
-// renzan nodes [cordon|drain|lose|restore NAME]
+// renzan nodes [cordon|drain|fail|restore NAME]
 
 #include <fmt/format.h>
 
@@ -123,10 +123,10 @@ void AddNodesVerb(CLI::App& app) {
                     "As a spot notice: the node vanishes after so long (120s)");
   drain->callback([flags] { Drain(*flags); });
 
-  CLI::App* lose = AddActVerb(*verb, "lose", "Make a node vanish without notice",
-                              "Example: renzan nodes lose spot-3", flags);
-  lose->callback([flags] {
-    Act(*flags, "lose", Json::object());
+  CLI::App* fail = AddActVerb(*verb, "fail", "Make a node vanish without notice",
+                              "Example: renzan nodes fail spot-3", flags);
+  fail->callback([flags] {
+    Act(*flags, "fail", Json::object());
     fmt::print("{}: lost\n", flags->name);
   });
 

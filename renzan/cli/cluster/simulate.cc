@@ -32,7 +32,7 @@ struct SimulateOptions {
   size_t limit = 0;
   double checkpoint_share = 1;
   double interruptions_per_hour = -1;
-  std::string notice = "0", min_between_passes = "0";
+  std::string notice = "0", min_between_cycles = "0";
   bool json = false;
   SimulatorOptions simulator;
 };
@@ -95,8 +95,8 @@ void RunSimulations(SimulateOptions options) {
   if (!options.svg.empty() && options.policies.size() != 1)
     Fail(ErrorCode::kUsage, "--svg draws one policy: give --policy and not --compare");
   options.simulator.notice_ms = ReadDuration(options.notice, "--notice");
-  options.simulator.min_between_passes_ms =
-      ReadDuration(options.min_between_passes, "--min-between-passes");
+  options.simulator.min_between_cycles_ms =
+      ReadDuration(options.min_between_cycles, "--min-between-cycles");
   const spec::ClusterConfig config = options.cluster_file.empty()
                                          ? SimpleCluster(options.nodes, options.gpus_per_node)
                                          : spec::ReadClusterConfig(options.cluster_file);
@@ -115,7 +115,7 @@ void RunSimulations(SimulateOptions options) {
     const double begin = SystemClock().MonotonicSeconds();
     const SimulationResult result =
         Simulate(cluster, workload, *policies[place], options.simulator);
-    LogInfo("{}: {} jobs, {} passes in {:.1f} s", name, result.jobs.size(), result.totals.passes,
+    LogInfo("{}: {} jobs, {} cycles in {:.1f} s", name, result.jobs.size(), result.totals.cycles,
             SystemClock().MonotonicSeconds() - begin);
     metrics.emplace_back(name, Measure(result));
     for (const std::string& violation : result.violations)
@@ -175,13 +175,13 @@ void AddSimulateVerb(CLI::App& app) {
       ->excludes(policy);
   verb->add_option("--seed", options->simulator.seed, "Of interruptions and ties")
       ->capture_default_str();
-  verb->add_option("--min-between-passes", options->min_between_passes,
+  verb->add_option("--min-between-cycles", options->min_between_cycles,
                    "Decide no more often than this")
       ->capture_default_str();
   verb->add_flag("--json", options->json, "Everything, exactly");
   verb->add_option("--svg", options->svg, "Draws what ran and what waited")->type_name("FILE");
   verb->add_flag("--check", options->simulator.check,
-                 "Checks every promise of the scheduler after every pass (slow)");
+                 "Checks every promise of the scheduler after every cycle (slow)");
   verb->footer(
       "Example:\n"
       "  renzan simulate --trace philly.csv.gz --nodes 56 --compare renzan,backfill,fifo\n"

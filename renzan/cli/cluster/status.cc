@@ -34,7 +34,7 @@ std::string AmountText(const std::string& kind, const Json& amount) {
   return kind == "memory" ? MebibytesText(amount.get<int64_t>()) : NumberText(amount.get<double>());
 }
 
-// "16 gpu, 64GiB memory" of {"cpu": 0, "gpu": 16, "memory": 65536}. A ceiling of 0 is one.
+// "16 gpu, 64GiB memory" of {"cpu": 0, "gpu": 16, "memory": 65536}. A limit of 0 is one.
 std::string Amounts(const Json& amounts, bool with_zeros = false) {
   std::vector<std::string> words;
   for (const auto& [kind, amount] : amounts.items())
@@ -46,15 +46,14 @@ std::string Amounts(const Json& amounts, bool with_zeros = false) {
 void PrintQueues(const Json& queues) {
   Table table({{"queue"},
                {"guaranteed"},
-               {"ceiling"},
+               {"limit"},
                {"used"},
                {"borrowed"},
                {"pending", kRight},
                {"running", kRight}});
   for (const Json& queue : queues)
-    table.Add({queue.at("name"), Amounts(queue.at("guaranteed")),
-               Amounts(queue.at("ceiling"), true), Amounts(queue.at("used")),
-               Amounts(queue.at("borrowed")), queue.at("pending").dump(),
+    table.Add({queue.at("name"), Amounts(queue.at("guaranteed")), Amounts(queue.at("limit"), true),
+               Amounts(queue.at("used")), Amounts(queue.at("borrowed")), queue.at("pending").dump(),
                queue.at("running").dump()});
   fmt::print("\n{}", table.Text());
 }

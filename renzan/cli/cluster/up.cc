@@ -79,7 +79,7 @@ cluster::local::DaemonOptions Options(const CLI::App& verb, const UpFlags& flags
                                     : flags.socket);
   client::CheckSocketPath(options.socket);
   options.listen = flags.listen;
-  options.keeper = KeeperProgram();
+  options.supervisor = SupervisorProgram();
   options.allow_users = flags.allow_users;
   return options;
 }

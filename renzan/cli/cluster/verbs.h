@@ -12,7 +12,7 @@ void AddClusterUpVerb(CLI::App& cluster);
 void AddClusterDownVerb(CLI::App& cluster);
 void AddClusterStatusVerb(CLI::App& cluster);
 void AddClusterUsageVerb(CLI::App& cluster);
-void AddClusterRelaxVerb(CLI::App& cluster);
+void AddClusterOverrideVerb(CLI::App& cluster);
 void AddClusterChallengeVerb(CLI::App& cluster);
 void AddClusterWhatIfVerb(CLI::App& cluster);
 

@@ -56,9 +56,10 @@ void SetQuota(Snapshot& snapshot, const std::string& text) {
   SetGuarantee(snapshot, name.substr(0, name.size() - 4), kGpu, gpus);
 }
 
-void Submit(Snapshot& snapshot, const spec::WorkerShapes& shapes, const std::string& file) {
+void Submit(Snapshot& snapshot, const spec::WorkerClasses& worker_classes,
+            const std::string& file) {
   spec::JobSpec spec = spec::ReadJobSpec(ReadFile(file), file);
-  spec::RoundUpToShape(shapes, file, spec);
+  spec::RoundUpToClass(worker_classes, file, spec);
   const std::string user = local::LookUpUser(::geteuid(), ::getegid()).name;
   const Job job = spec::MakeJob(snapshot, spec, user, 0, snapshot.now);
   const std::string why = WhyInfeasible(snapshot, job);
@@ -67,14 +68,14 @@ void Submit(Snapshot& snapshot, const spec::WorkerShapes& shapes, const std::str
 }
 
 // As the daemon rounds up.
-spec::WorkerShapes ShapesOf(const Json& status) {
-  spec::WorkerShapes shapes;
-  for (const auto& [name, shape] : status.at("shapes").items())
-    shapes[name] = {.cpu = shape.at("cpu"),
-                    .memory = shape.at("memory"),
-                    .gpu = shape.at("gpu"),
-                    .other = shape.at("other")};
-  return shapes;
+spec::WorkerClasses ShapesOf(const Json& status) {
+  spec::WorkerClasses worker_classes;
+  for (const auto& [name, request] : status.at("worker_classes").items())
+    worker_classes[name] = {.cpu = request.at("cpu"),
+                            .memory = request.at("memory"),
+                            .gpu = request.at("gpu"),
+                            .other = request.at("other")};
+  return worker_classes;
 }
 
 // As the daemon schedules.
@@ -88,14 +89,15 @@ ScheduleOptions OptionsOf(const Json& status) {
 }
 
 // Nodes come first, so that a job that is submitted may need them.
-void Change(const WhatIfFlags& flags, const spec::WorkerShapes& shapes, Snapshot& snapshot) {
+void Change(const WhatIfFlags& flags, const spec::WorkerClasses& worker_classes,
+            Snapshot& snapshot) {
   for (const std::string& text : flags.add_nodes) {
     const auto [pool, nodes] = ReadCount(text, "--add-nodes");
     AddNodes(snapshot, pool, nodes);
   }
   for (const std::string& node : flags.remove_nodes) RemoveNode(snapshot, node);
   for (const std::string& text : flags.quotas) SetQuota(snapshot, text);
-  for (const std::string& file : flags.submits) Submit(snapshot, shapes, file);
+  for (const std::string& file : flags.submits) Submit(snapshot, worker_classes, file);
 }
 
 // Submitted jobs are named by their files, in order: the number that one would get is not known,

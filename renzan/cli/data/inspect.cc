@@ -42,9 +42,9 @@ void PrintJson(const Dataset& dataset, const DatasetSummary& summary) {
                                 {"rows", summary.rows},
                                 {"label", dataset.schema().label},
                                 {"label_rate", summary.label_rate}};
-  if (dataset.planted())
-    out["generated"] = {{"best_auc", dataset.planted()->best_auc},
-                        {"best_log_loss", dataset.planted()->best_log_loss}};
+  if (dataset.bayes_optimal())
+    out["generated"] = {{"best_auc", dataset.bayes_optimal()->best_auc},
+                        {"best_log_loss", dataset.bayes_optimal()->best_log_loss}};
   out["features"] = nlohmann::ordered_json::array();
   for (const FeatureSummary& feature : summary.features) out["features"].push_back(ToJson(feature));
   // Text of a vocabulary may be in any encoding.
@@ -61,9 +61,9 @@ std::string ShortText(const std::string& text) {
 void PrintTable(const Dataset& dataset, const DatasetSummary& summary) {
   fmt::print("{}: {} rows, label '{}' with rate {:.4f}\nfingerprint {}\n", dataset.directory(),
              summary.rows, dataset.schema().label, summary.label_rate, dataset.fingerprint());
-  if (dataset.planted())
-    fmt::print("generated: best reachable AUC {:.5f}, log loss {:.5f}\n",
-               dataset.planted()->best_auc, dataset.planted()->best_log_loss);
+  if (dataset.bayes_optimal())
+    fmt::print("generated: Bayes-optimal AUC {:.5f}, log loss {:.5f}\n",
+               dataset.bayes_optimal()->best_auc, dataset.bayes_optimal()->best_log_loss);
   size_t width = 7;
   for (const FeatureSummary& feature : summary.features)
     width = std::max(width, feature.name.size());

@@ -23,15 +23,15 @@ void Synth(SynthOptions options) {
     };
     result = Synthesize(options);
   }
-  fmt::print("{}: {} rows, label rate {:.4f}\nbest reachable AUC {:.5f}, log loss {:.5f}\n",
-             options.output, options.rows, result.label_rate, result.planted.best_auc,
-             result.planted.best_log_loss);
+  fmt::print("{}: {} rows, label rate {:.4f}\nBayes-optimal AUC {:.5f}, log loss {:.5f}\n",
+             options.output, options.rows, result.label_rate, result.bayes_optimal.best_auc,
+             result.bayes_optimal.best_log_loss);
 }
 
 }  // namespace
 
 void AddDataSynthVerb(CLI::App& data) {
-  CLI::App* verb = data.add_subcommand("synth", "Generate data whose best reachable AUC is known");
+  CLI::App* verb = data.add_subcommand("synth", "Generate data whose Bayes-optimal AUC is known");
   const auto options = std::make_shared<SynthOptions>();
   TeacherOptions& teacher = options->teacher;
   verb->add_option("-o,--output", options->output,
@@ -44,7 +44,7 @@ void AddDataSynthVerb(CLI::App& data) {
       ->capture_default_str();
   verb->add_option("--first-row", options->first_row,
                    "Where in the seed's stream of rows to begin: disjoint ranges are train and "
-                   "test sets of the same planted model")
+                   "test sets of the same teacher model")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
   verb->add_option("--seed", teacher.seed, "Same seed, same bytes")->capture_default_str();

@@ -32,11 +32,11 @@ std::string Variable(const char* name) {
 Finding FindJobSystem() {
   Finding finding{.name = "job system"};
   try {
-    finding.here = KeeperProgram();
+    finding.here = SupervisorProgram();
   } catch (const Error& error) {
     finding.state = Finding::State::kMissing;
     finding.here = error.what();
-    finding.advice = "install renzan-keeper too: `renzan cluster up` needs it";
+    finding.advice = "install renzan-supervisor too: `renzan cluster up` needs it";
   }
   return finding;
 }

@@ -8,6 +8,6 @@ namespace renzan {
 
 // The program that looks after one attempt at a job: beside this program (a build directory), or in
 // ../libexec/renzan (an installation). Throws Error kNoInput.
-std::string KeeperProgram();
+std::string SupervisorProgram();
 
 }  // namespace renzan

@@ -56,7 +56,7 @@ Json ToJson(const CheckpointEntry& entry) {
 }
 
 std::string State(const CheckpointEntry& entry) {
-  if (!entry.problem.empty()) return "DAMAGED: " + entry.problem;
+  if (!entry.problem.empty()) return "CORRUPT: " + entry.problem;
   return entry.quantization.empty() ? "ok" : "ok, " + ExactnessNote(entry.quantization);
 }
 
@@ -93,7 +93,7 @@ void List(const CheckpointListOptions& options) {
   PrintTable(entries);
 }
 
-// Verifies every file of an entry whose manifest is sound; what is wrong becomes its problem.
+// Verifies every file of an entry whose manifest is valid; what is wrong becomes its problem.
 // Bases in `verified` are not read once more.
 void VerifyFiles(CheckpointEntry& entry, const std::set<std::string>& verified) {
   if (!entry.problem.empty()) return;
@@ -106,11 +106,11 @@ void VerifyFiles(CheckpointEntry& entry, const std::set<std::string>& verified) 
 
 void PrintVerified(const CheckpointEntry& entry) {
   if (!entry.problem.empty()) {
-    fmt::print("DAMAGED: {}: {}\n", entry.path, entry.problem);
+    fmt::print("CORRUPT: {}: {}\n", entry.path, entry.problem);
     return;
   }
   const std::string note = ExactnessNote(entry.quantization);
-  fmt::print("sound: {}: {}, step {}, {} bytes{}{}\n", entry.path, Name(*entry.kind), entry.step,
+  fmt::print("valid: {}: {}, step {}, {} bytes{}{}\n", entry.path, Name(*entry.kind), entry.step,
              entry.bytes, note.empty() ? "" : ", ", note);
   if (!entry.model_sha256.empty()) fmt::print("  model_sha256 {}\n", entry.model_sha256);
 }
@@ -121,11 +121,11 @@ int Verify(const CheckpointListOptions& options) {
   std::reverse(entries.begin(), entries.end());
   std::set<std::string> verified;
   Json list = Json::array();
-  size_t damaged = 0;
+  size_t corrupt = 0;
   for (CheckpointEntry& entry : entries) {
     VerifyFiles(entry, verified);
     if (entry.problem.empty()) verified.insert(entry.name);
-    damaged += entry.problem.empty() ? 0 : 1;
+    corrupt += entry.problem.empty() ? 0 : 1;
     if (options.json) {
       list.push_back(ToJson(entry));
     } else {
@@ -133,9 +133,9 @@ int Verify(const CheckpointListOptions& options) {
     }
   }
   if (options.json)
-    fmt::print("{}\n", Json({{"sound", damaged == 0}, {"checkpoints", std::move(list)}}).dump(2));
-  if (damaged == 0) return 0;
-  LogError("{} of {} checkpoints cannot be used", damaged, entries.size());
+    fmt::print("{}\n", Json({{"valid", corrupt == 0}, {"checkpoints", std::move(list)}}).dump(2));
+  if (corrupt == 0) return 0;
+  LogError("{} of {} checkpoints cannot be used", corrupt, entries.size());
   return static_cast<int>(ErrorCode::kData);
 }
 
@@ -163,7 +163,7 @@ void AddCheckpointVerifyVerb(CLI::App& checkpoint, int& exit_status) {
       ->required();
   verify->add_flag("--json", options->json, "print JSON");
   verify->footer(
-      "Lists all, and exits 65 when one is damaged.\n"
+      "Lists all, and exits 65 when one is corrupt.\n"
       "Example: renzan checkpoint verify runs/a");
   verify->callback([options, &exit_status] { exit_status = Verify(*options); });
 }

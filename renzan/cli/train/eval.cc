@@ -35,7 +35,8 @@ nlohmann::ordered_json ToJson(const BinaryMetrics& metrics) {
 void Print(const BinaryMetrics& metrics, const Dataset& dataset) {
   fmt::print("rows                {}\n", metrics.count + metrics.non_finite);
   fmt::print("AUC                 {:.5f}", metrics.Auc());
-  if (dataset.planted()) fmt::print("  (best reachable {:.5f})", dataset.planted()->best_auc);
+  if (dataset.bayes_optimal())
+    fmt::print("  (Bayes-optimal {:.5f})", dataset.bayes_optimal()->best_auc);
   fmt::print("\nlog loss            {:.5f}\n", metrics.LogLoss());
   fmt::print("normalized entropy  {:.5f}\n", metrics.NormalizedEntropy());
   fmt::print("calibration         {:.4f}\n", metrics.Calibration());

@@ -46,7 +46,7 @@ ModelPlace FindModel(const std::string& path) {
                   : fmt::format("using {}, the newest checkpoint of {}", entry.name, path)};
   if (run)
     Fail(ErrorCode::kData,
-         "{} is a run that did not finish: there is neither a model nor a sound checkpoint in it",
+         "{} is a run that did not finish: there is neither a model nor a valid checkpoint in it",
          path);
   return {path, ""};
 }

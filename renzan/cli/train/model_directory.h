@@ -14,8 +14,8 @@ struct ModelPlace {
   std::string note;  // what people should know: that it is no finished model. Empty otherwise
 };
 
-// `path` is a model or a checkpoint, a run (its model, or its newest sound checkpoint where it has
-// none), or a directory of checkpoints (the newest sound one). Throws Error kData where a run or a
+// `path` is a model or a checkpoint, a run (its model, or its newest valid checkpoint where it has
+// none), or a directory of checkpoints (the newest valid one). Throws Error kData where a run or a
 // directory holds nothing of the kind. Other paths come back as they are.
 ModelPlace FindModel(const std::string& path);
 

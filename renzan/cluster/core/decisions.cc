@@ -28,8 +28,8 @@ const char* NameOf(WaitReason reason) {
       return "infeasible";
     case WaitReason::kBackoff:
       return "backoff";
-    case WaitReason::kQueueCeiling:
-      return "queue ceiling";
+    case WaitReason::kQueueLimit:
+      return "queue limit";
     case WaitReason::kUserCap:
       return "user cap";
     case WaitReason::kGuaranteedQuota:
@@ -40,7 +40,7 @@ const char* NameOf(WaitReason reason) {
       return "fragmented";
     case WaitReason::kReserved:
       return "reserved";
-    case WaitReason::kVictimsStopping:
+    case WaitReason::kPipelined:
       return "victims stopping";
     case WaitReason::kNodesBooting:
       return "nodes booting";

@@ -20,7 +20,7 @@ enum class StopReason {
   kReclaimed,    // for a queue that wants back its own
   kReservation,  // it was backfilled, and the job with the reservation can start now
   kNodeLeaving,  // spot notice or drain
-  kOverCap,      // a relaxation has expired
+  kOverCap,      // a quota override has expired
   kGrandChallenge,
 };
 const char* NameOf(StopReason reason);
@@ -54,13 +54,13 @@ struct ScaleIn {
 enum class WaitReason {
   kInfeasible,       // would not fit if the cluster were empty and every pool at its maximum
   kBackoff,          // eligible later
-  kQueueCeiling,     // its queue is at its ceiling
+  kQueueLimit,       // its queue is at its limit
   kUserCap,          // its user is at the cap
   kGuaranteedQuota,  // it is not preemptible, and such jobs use all that its queue is guaranteed
   kResources,        // not enough is free, and nobody may be preempted for it
   kFragmented,       // enough is free in sum, but not on nodes (or in a domain) that can hold it
   kReserved,         // what is free is kept for a job that goes first
-  kVictimsStopping,  // its place is being vacated
+  kPipelined,        // its place is being vacated
   kNodesBooting,     // its place is being bought
   kWithheld,         // what is decided about it is not carried out: something is at fault
 };

@@ -1,8 +1,8 @@
 #pragma once
 
-// What a pass has already found not to fit. Room only shrinks while the line is walked, so a gang
-// of the same shape that is as large or larger does not fit either; this is what makes thousands of
-// jobs that cannot start cheap. Not thread-safe.
+// What a cycle has already found not to fit. Room only shrinks while the line is walked, so a gang
+// of the same request that is as large or larger does not fit either; this is what makes thousands
+// of jobs that cannot start cheap. Not thread-safe.
 
 #include <algorithm>
 #include <limits>

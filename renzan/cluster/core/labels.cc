@@ -11,11 +11,13 @@ bool HasAll(const Labels& labels, const Labels& wanted) {
   });
 }
 
-bool Matches(const Node& node, const Shape& shape) { return HasAll(node.labels, shape.required); }
+bool Matches(const Node& node, const WorkerRequest& request) {
+  return HasAll(node.labels, request.required);
+}
 
-int CountPreferred(const Node& node, const Shape& shape) {
+int CountPreferred(const Node& node, const WorkerRequest& request) {
   return static_cast<int>(
-      std::count_if(shape.preferred.begin(), shape.preferred.end(), [&](const auto& label) {
+      std::count_if(request.preferred.begin(), request.preferred.end(), [&](const auto& label) {
         const auto at = node.labels.find(label.first);
         return at != node.labels.end() && at->second == label.second;
       }));

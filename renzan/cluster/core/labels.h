@@ -1,6 +1,6 @@
 #pragma once
 
-// Where may a shape stand: labels and the domains of a topology. Pure functions.
+// Where may a request stand: labels and the domains of a topology. Pure functions.
 
 #include <string>
 #include <vector>
@@ -14,11 +14,11 @@ inline constexpr const char* kHostLevel = "host";  // the narrowest level: every
 // `labels` has all of `wanted`.
 bool HasAll(const Labels& labels, const Labels& wanted);
 
-// The node has all the labels that the shape requires. Says nothing of room, state or topology.
-bool Matches(const Node& node, const Shape& shape);
+// The node has all the labels that the request requires. Says nothing of room, state or topology.
+bool Matches(const Node& node, const WorkerRequest& request);
 
-// How many of the labels that the shape prefers the node has.
-int CountPreferred(const Node& node, const Shape& shape);
+// How many of the labels that the request prefers the node has.
+int CountPreferred(const Node& node, const WorkerRequest& request);
 
 // The domain at a topology level that labels say, with all wider ones: "a/1" for rack 1 of zone a,
 // which is not rack 1 of zone b. "" without a label of that level: in no domain. Not for "host".

@@ -5,7 +5,7 @@
 
 #include "renzan/base/error.h"
 #include "renzan/cluster/core/explain/feasibility.h"
-#include "renzan/cluster/core/order/line.h"
+#include "renzan/cluster/core/order/pending_queue.h"
 #include "renzan/cluster/core/order/reservation.h"
 #include "renzan/cluster/core/place/placement.h"
 #include "renzan/cluster/core/place/placements.h"
@@ -66,7 +66,7 @@ class SchedulingCycle {
 
   void Decide(const Job& job) {
     const std::optional<WaitReason> forbidden = quota_.Forbids(job, job.min_workers);
-    if (forbidden && forbidden != WaitReason::kQueueCeiling) return WaitForQuota(job, *forbidden);
+    if (forbidden && forbidden != WaitReason::kQueueLimit) return WaitForQuota(job, *forbidden);
     if (!forbidden && (Start(job, /*firm=*/true) || WaitForRoom(job))) return;
     if (Preempt(job)) return;
     if (forbidden) return WaitForQuota(job, *forbidden);
@@ -82,23 +82,23 @@ class SchedulingCycle {
   // Jobs that nothing tells apart: what has kept one from starting keeps the others too, for room
   // and quota only shrink while the line is walked.
   struct Alike {
-    int shape, queue, user, priority, workers;
-    bool checkpoints, backfills, covered, grand_challenge, preemptible;
+    int request, queue, user, priority, workers;
+    bool checkpoints, backfills, within_quota, grand_challenge, preemptible;
     bool operator==(const Alike&) const = default;
   };
   struct HashAlike {
     size_t operator()(const Alike& alike) const {
       size_t hash = 0;
-      for (const int part :
-           {alike.shape, alike.queue, alike.user, alike.priority, alike.workers,
-            alike.checkpoints + 2 * alike.backfills + 4 * alike.covered + 8 * alike.preemptible})
+      for (const int part : {alike.request, alike.queue, alike.user, alike.priority, alike.workers,
+                             alike.checkpoints + 2 * alike.backfills + 4 * alike.within_quota +
+                                 8 * alike.preemptible})
         hash = (hash ^ static_cast<size_t>(part)) * 0x9e3779b97f4a7c15u;
       return hash ^ hash >> 32;
     }
   };
   Alike AlikeAs(const Job& job) const {
-    return {job.shape,           job.queue,       job.user,         job.priority,
-            job.min_workers,     job.checkpoints, MayBackfill(job), entitlement_.Covers(job),
+    return {job.request,         job.queue,       job.user,         job.priority,
+            job.min_workers,     job.checkpoints, MayBackfill(job), entitlement_.WithinQuota(job),
             job.grand_challenge, job.preemptible};
   }
 
@@ -108,7 +108,9 @@ class SchedulingCycle {
            job.preemptions < options_.max_preemptions_to_backfill;
   }
 
-  const Resources& Each(const Job& job) const { return snapshot_.shapes[job.shape].per_worker; }
+  const Resources& Each(const Job& job) const {
+    return snapshot_.worker_requests[job.request].per_worker;
+  }
 
   void WaitLike(const Job& job, const cluster::Wait& wait) {
     decisions_.waits.push_back({job.id, wait.reason, wait.blocked_by});
@@ -122,16 +124,16 @@ class SchedulingCycle {
   // stay inside a domain could not grow there, and a grand challenge, above every quota, may not
   // grow later: these take what they can get at once.
   int MostWorkers(const Job& job) const {
-    if (!snapshot_.shapes[job.shape].topology_required && !job.grand_challenge)
+    if (!snapshot_.worker_requests[job.request].topology_required && !job.grand_challenge)
       return job.min_workers;
     return std::max(job.min_workers, quota_.MostAllowed(job, job.max_workers));
   }
 
   std::optional<Placement> Find(const Job& job, Room room, bool firm) {
-    const ShapeKey key(job.shape, job.checkpoints, room == Room::kNow, firm);
+    const RequestKey key(job.request, job.checkpoints, room == Room::kNow, firm);
     if (unplaceable_.Known(key, job.min_workers)) return std::nullopt;
     std::optional<Placement> found = FindPlacement(
-        view_, {.shape = job.shape,
+        view_, {.request = job.request,
                 .min_workers = job.min_workers,
                 .max_workers = room == Room::kNow ? MostWorkers(job) : job.min_workers,
                 .checkpoints = job.checkpoints,
@@ -155,11 +157,11 @@ class SchedulingCycle {
   bool WaitForRoom(const Job& job) {
     const std::optional<Placement> placement = Find(job, Room::kVacated, /*firm=*/true);
     if (!placement) return false;
-    Claim(job, *placement);
+    Pipeline(job, *placement);
     return true;
   }
 
-  void Claim(const Job& job, const Placement& placement) {
+  void Pipeline(const Job& job, const Placement& placement) {
     view_.TakeVacated(Each(job), placement);
     quota_.Add(job, NumWorkers(placement));
     line_->Served();
@@ -167,24 +169,24 @@ class SchedulingCycle {
       return snapshot_.nodes[placed.node].state == NodeState::kBooting;
     });
     in_sight_ = job.id;
-    Wait(job, boots ? WaitReason::kNodesBooting : WaitReason::kVictimsStopping);
+    Wait(job, boots ? WaitReason::kNodesBooting : WaitReason::kPipelined);
   }
 
   bool Preempt(const Job& job) {
     const bool takes_back =
-        entitlement_.Covers(job) && quota_.WithinGuarantee(job, job.min_workers);
-    const Claimant claimant{&job, takes_back, reserved_for_ == 0};
-    const std::optional<VictimPlan> plan = preemption_.Plan(claimant, quota_);
+        entitlement_.WithinQuota(job) && quota_.WithinGuarantee(job, job.min_workers);
+    const Preemptor preemptor{&job, takes_back, reserved_for_ == 0};
+    const std::optional<VictimPlan> plan = preemption_.Plan(preemptor, quota_);
     if (!plan) return false;
     std::vector<std::optional<StopReason>> rights;
     for (const Victim& victim : plan->victims)
-      rights.push_back(preemption_.rights().ToStop(claimant, snapshot_.jobs[victim.job], quota_));
+      rights.push_back(preemption_.rights().ToStop(preemptor, snapshot_.jobs[victim.job], quota_));
     for (size_t at = 0; at < plan->victims.size(); ++at)
       GiveWay(plan->victims[at], rights[at], job.id);
     unplaceable_.Clear();
     waits_of_alike_.clear();
     last_.reset();
-    Claim(job, plan->placement);
+    Pipeline(job, plan->placement);
     return true;
   }
 
@@ -216,7 +218,7 @@ class SchedulingCycle {
     if (job.eligible_at > snapshot_.now) return false;
     const std::optional<WaitReason> forbidden = quota_.Forbids(job, job.min_workers);
     // Others of its queue may give way to it.
-    if (forbidden && forbidden != WaitReason::kQueueCeiling) return false;
+    if (forbidden && forbidden != WaitReason::kQueueLimit) return false;
     return !feasibility_.RulesOut(job);
   }
 
@@ -233,7 +235,7 @@ class SchedulingCycle {
     Wait(job, enough ? WaitReason::kFragmented : WaitReason::kResources);
   }
 
-  using ShapeKey = std::tuple<int, bool, bool, bool>;  // shape, checkpoints, now, firm
+  using RequestKey = std::tuple<int, bool, bool, bool>;  // request, checkpoints, now, firm
 
   const Snapshot& snapshot_;
   const ScheduleOptions& options_;
@@ -243,13 +245,13 @@ class SchedulingCycle {
   Feasibility feasibility_;
   Entitlement entitlement_;  // asks CouldStart
   Preemption preemption_;
-  std::optional<Line> line_;
+  std::optional<PendingQueue> line_;
   Decisions decisions_;
   JobId reserved_for_ = 0;
   JobId in_sight_ = 0;  // the last job for which room is being made
   std::unordered_map<Alike, cluster::Wait, HashAlike> waits_of_alike_;
   std::optional<std::pair<Alike, cluster::Wait>> last_;  // of those, which the next is likely to be
-  Failures<ShapeKey> unplaceable_;
+  Failures<RequestKey> unplaceable_;
 };
 
 }  // namespace

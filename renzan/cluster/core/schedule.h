@@ -1,6 +1,6 @@
 #pragma once
 
-// One pass of the scheduler: a pure function. Same snapshot, same decisions. No threads, clock,
+// One cycle of the scheduler: a pure function. Same snapshot, same decisions. No threads, clock,
 // sockets or files.
 //
 // The line is walked from its head: a job starts where it fits; else where those who are just

@@ -10,7 +10,7 @@
 
 #include "renzan/cluster/core/explain/explain.h"
 #include "renzan/cluster/core/schedule.h"
-#include "renzan/cluster/core/testing/random_world.h"
+#include "renzan/cluster/core/testing/random_environment.h"
 #include "renzan/cluster/core/validate/invariants.h"
 
 namespace renzan::cluster {
@@ -34,13 +34,13 @@ std::string Join(const std::vector<std::string>& lines) {
 
 Decisions Policy(const Snapshot& snapshot) { return Schedule(snapshot); }
 
-TEST(ScheduleProperty, OnePassOnAnySnapshot) {
+TEST(ScheduleProperty, OneCycleOnAnySnapshot) {
   const auto [first, last] = Seeds(1999);
   for (uint64_t seed = first; seed <= last; ++seed) {
     const Snapshot snapshot = RandomSnapshot(seed);
-    ASSERT_EQ(Join(CheckSnapshot(snapshot)), "") << "seed " << seed;
+    ASSERT_EQ(Join(ValidateSnapshot(snapshot)), "") << "seed " << seed;
     const Decisions decisions = Schedule(snapshot);
-    EXPECT_EQ(Join(CheckDecisions(snapshot, decisions)), "") << "seed " << seed;
+    EXPECT_EQ(Join(ValidateDecisions(snapshot, decisions)), "") << "seed " << seed;
     EXPECT_EQ(Describe(decisions), Describe(Schedule(snapshot))) << "seed " << seed;
     for (const Start& start : decisions.starts)
       EXPECT_EQ(WhyInfeasible(snapshot, *snapshot.Find(start.job)), "")
@@ -56,14 +56,14 @@ TEST(ScheduleProperty, OnePassOnAnySnapshot) {
 TEST(ScheduleProperty, WorldsThatLive) {
   const auto [first, last] = Seeds(39);
   for (uint64_t seed = first; seed <= last; ++seed) {
-    RandomWorld world(seed, Policy);
+    RandomEnvironment snapshot(seed, Policy);
     for (int round = 0; round < 2; ++round) {
-      for (int step = 0; step < 30; ++step) world.Disturb();
-      world.Settle();
+      for (int step = 0; step < 30; ++step) snapshot.Disturb();
+      snapshot.Settle();
     }
-    for (int step = 0; step < 10; ++step) world.Disturb();
-    world.Finish();
-    EXPECT_EQ(Join(world.violations()), "") << "seed " << seed;
+    for (int step = 0; step < 10; ++step) snapshot.Disturb();
+    snapshot.Finish();
+    EXPECT_EQ(Join(snapshot.violations()), "") << "seed " << seed;
   }
 }
 

@@ -1,4 +1,4 @@
-// Tables: nodes, queues, jobs and what a pass should decide. Every decision also goes through the
+// Tables: nodes, queues, jobs and what a cycle should decide. Every decision also goes through the
 // independent checks of invariants.h.
 
 #include "renzan/cluster/core/schedule.h"
@@ -28,33 +28,33 @@ struct JobSketch {
   int user = 0;
   bool backfilled = false;
   bool preemptible = true;
-  Shape shape = {};
+  WorkerRequest request = {};
 };
 
 class ScheduleTest : public testing::Test {
  protected:
   ScheduleTest() {
-    world.now = kNow;
-    world.users = {{.name = "ann"}, {.name = "bob"}};
-    world.queues = {{.name = "default"}};
+    snapshot.now = kNow;
+    snapshot.users = {{.name = "ann"}, {.name = "bob"}};
+    snapshot.queues = {{.name = "default"}};
   }
 
   void Nodes(int count, int64_t gpus = 8) {
     for (int node = 0; node < count; ++node)
-      world.nodes.push_back({.name = "n" + std::to_string(world.nodes.size()),
-                             .capacity = {.amount = {64'000, 512 * 1024, gpus}}});
+      snapshot.nodes.push_back({.name = "n" + std::to_string(snapshot.nodes.size()),
+                                .capacity = {.amount = {64'000, 512 * 1024, gpus}}});
   }
 
   void TwoQueues(int64_t guaranteed_a, int64_t guaranteed_b) {
-    world.queues = {{.name = "a", .guaranteed = {.amount = {0, 0, guaranteed_a}}},
-                    {.name = "b", .guaranteed = {.amount = {0, 0, guaranteed_b}}}};
+    snapshot.queues = {{.name = "a", .guaranteed = {.amount = {0, 0, guaranteed_a}}},
+                       {.name = "b", .guaranteed = {.amount = {0, 0, guaranteed_b}}}};
   }
 
   JobId Add(const JobSketch& sketch) {
-    Shape shape = sketch.shape;
-    shape.per_worker = {.amount = {1'000, 1024, sketch.gpus}};
-    Job job{.id = static_cast<JobId>(world.jobs.size()) + 1,
-            .shape = world.InternShape(shape),
+    WorkerRequest request = sketch.request;
+    request.per_worker = {.amount = {1'000, 1024, sketch.gpus}};
+    Job job{.id = static_cast<JobId>(snapshot.jobs.size()) + 1,
+            .request = snapshot.InternRequest(request),
             .queue = sketch.queue,
             .user = sketch.user,
             .priority = sketch.priority,
@@ -62,21 +62,21 @@ class ScheduleTest : public testing::Test {
             .max_workers = std::max(sketch.workers, sketch.max_workers),
             .checkpoints = sketch.checkpoints,
             .preemptible = sketch.preemptible,
-            .submitted = kNow - 7'200'000 + static_cast<TimeMs>(world.jobs.size())};
+            .submitted = kNow - 7'200'000 + static_cast<TimeMs>(snapshot.jobs.size())};
     if (!sketch.on.empty()) {
       job.state = JobState::kRunning;
       job.placement = sketch.on;
       job.started = job.last_resize = kNow - sketch.ran_ms;
       job.backfilled = sketch.backfilled;
     }
-    world.jobs.push_back(job);
+    snapshot.jobs.push_back(job);
     return job.id;
   }
 
   Decisions Run() {
-    EXPECT_THAT(CheckSnapshot(world), IsEmpty());
-    Decisions decisions = Schedule(world);
-    EXPECT_THAT(CheckDecisions(world, decisions), IsEmpty());
+    EXPECT_THAT(ValidateSnapshot(snapshot), IsEmpty());
+    Decisions decisions = Schedule(snapshot);
+    EXPECT_THAT(ValidateDecisions(snapshot, decisions), IsEmpty());
     return decisions;
   }
 
@@ -97,7 +97,7 @@ class ScheduleTest : public testing::Test {
     return {};
   }
 
-  Snapshot world;
+  Snapshot snapshot;
 };
 
 TEST_F(ScheduleTest, AGangStartsWholeOrNotAtAll) {
@@ -144,7 +144,7 @@ TEST_F(ScheduleTest, PreemptsTheCheapestOfLowerPriorityAndNobodyElse) {
   EXPECT_THAT(Stopped(decisions), ElementsAre(cheap));
   EXPECT_EQ(decisions.stops[0].on_behalf_of, urgent);
   EXPECT_EQ(decisions.stops[0].reason, StopReason::kPreempted);
-  EXPECT_EQ(ReasonOf(decisions, urgent), WaitReason::kVictimsStopping);
+  EXPECT_EQ(ReasonOf(decisions, urgent), WaitReason::kPipelined);
 }
 
 TEST_F(ScheduleTest, NobodyIsPreemptedInVain) {
@@ -170,12 +170,12 @@ TEST_F(ScheduleTest, APreemptorTakesThePlaceThatWasMadeForIt) {
   Add({.gpus = 8, .on = {{0, 1}}});
   const JobId urgent = Add({.priority = 5, .gpus = 4});
   const JobId newer = Add({.priority = 9, .gpus = 8});
-  world.jobs[0].state = JobState::kStopping;
-  world.jobs[0].stopping_for = urgent;
+  snapshot.jobs[0].state = JobState::kStopping;
+  snapshot.jobs[0].stopping_for = urgent;
   const Decisions decisions = Run();
   EXPECT_EQ(decisions.waits[0].job, urgent);
-  EXPECT_EQ(ReasonOf(decisions, urgent), WaitReason::kVictimsStopping);
-  EXPECT_NE(ReasonOf(decisions, newer), WaitReason::kVictimsStopping);
+  EXPECT_EQ(ReasonOf(decisions, urgent), WaitReason::kPipelined);
+  EXPECT_NE(ReasonOf(decisions, newer), WaitReason::kPipelined);
 }
 
 TEST_F(ScheduleTest, ShrinksElasticJobsBeforeItStopsAnyone) {
@@ -240,30 +240,30 @@ TEST_F(ScheduleTest, WhatIsGuaranteedIsNotTakenByPriority) {
   EXPECT_THAT(Stopped(decisions), ElementsAre(1));
 }
 
-TEST_F(ScheduleTest, ACeilingHolds) {
+TEST_F(ScheduleTest, ALimitHolds) {
   TwoQueues(8, 8);
-  world.queues[0].ceiling[kGpu] = 12;
+  snapshot.queues[0].limit[kGpu] = 12;
   Nodes(4);
   Add({.queue = 0, .gpus = 8, .on = {{0, 1}}});
   const JobId fits = Add({.queue = 0, .gpus = 4});
   const JobId waits = Add({.queue = 0, .gpus = 1});
   const Decisions decisions = Run();
   EXPECT_THAT(Started(decisions), ElementsAre(fits));
-  EXPECT_EQ(ReasonOf(decisions, waits), WaitReason::kQueueCeiling);
+  EXPECT_EQ(ReasonOf(decisions, waits), WaitReason::kQueueLimit);
 }
 
-TEST_F(ScheduleTest, AUserCapHoldsUntilItIsRelaxedAndAgainAfterwards) {
-  world.users[0].max_gpus = 4;
+TEST_F(ScheduleTest, AUserCapHoldsUntilItIsOverriddenAndAgainAfterwards) {
+  snapshot.users[0].max_gpus = 4;
   Nodes(1);
   const JobId running = Add({.gpus = 4, .on = {{0, 1}}});
   const JobId more = Add({.gpus = 2});
   EXPECT_EQ(ReasonOf(Run(), more), WaitReason::kUserCap);
-  world.users[0].relaxations = {{.max_gpus = 8, .until = kNow + 1000}};
-  const Decisions relaxed = Run();
-  EXPECT_THAT(Started(relaxed), ElementsAre(more));
-  EXPECT_EQ(relaxed.look_again, kNow + 1000);
-  world.users[0].max_gpus = 2;
-  world.users[0].relaxations = {{.max_gpus = 8, .until = kNow}};
+  snapshot.users[0].quota_overrides = {{.max_gpus = 8, .until = kNow + 1000}};
+  const Decisions overridden = Run();
+  EXPECT_THAT(Started(overridden), ElementsAre(more));
+  EXPECT_EQ(overridden.look_again, kNow + 1000);
+  snapshot.users[0].max_gpus = 2;
+  snapshot.users[0].quota_overrides = {{.max_gpus = 8, .until = kNow}};
   EXPECT_THAT(Stopped(Run()), ElementsAre(running));
 }
 
@@ -286,9 +286,9 @@ TEST_F(ScheduleTest, AJobWhoseCheckpointTakesLongerThanItsGraceIsNotBackfilled) 
   Add({.gpus = 8, .checkpoints = false, .on = {{0, 1}}});
   Add({.workers = 2, .gpus = 8});
   const JobId slow = Add({.gpus = 8});
-  world.jobs[2].checkpoint_cost_ms = world.jobs[2].grace_ms + 1;
+  snapshot.jobs[2].checkpoint_cost_ms = snapshot.jobs[2].grace_ms + 1;
   EXPECT_EQ(ReasonOf(Run(), slow), WaitReason::kReserved);
-  world.jobs[2].checkpoint_cost_ms = world.jobs[2].grace_ms;
+  snapshot.jobs[2].checkpoint_cost_ms = snapshot.jobs[2].grace_ms;
   EXPECT_THAT(Started(Run()), ElementsAre(slow));
 }
 
@@ -296,12 +296,12 @@ TEST_F(ScheduleTest, AJobWhoseCheckpointTakesLongerThanItsGraceIsTheDearerVictim
   Nodes(2);
   Add({.gpus = 8, .on = {{0, 1}}});
   const JobId quick = Add({.gpus = 8, .on = {{1, 1}}});
-  world.jobs[0].checkpoint_cost_ms = world.jobs[0].grace_ms + 1;
-  world.jobs[1].checkpoint_cost_ms = world.jobs[1].grace_ms;
+  snapshot.jobs[0].checkpoint_cost_ms = snapshot.jobs[0].grace_ms + 1;
+  snapshot.jobs[1].checkpoint_cost_ms = snapshot.jobs[1].grace_ms;
   Add({.priority = 1, .gpus = 8});
   EXPECT_THAT(Stopped(Run()), ElementsAre(quick));
   // Unless it has saved its work by itself just now.
-  world.jobs[0].last_checkpoint = world.now;
+  snapshot.jobs[0].last_checkpoint = snapshot.now;
   EXPECT_THAT(Stopped(Run()), ElementsAre(1));
 }
 
@@ -312,7 +312,7 @@ TEST_F(ScheduleTest, BackfilledJobsGiveWayToTheReservationOnceItHelps) {
   const Decisions decisions = Run();
   ASSERT_THAT(Stopped(decisions), ElementsAre(1));
   EXPECT_EQ(decisions.stops[0].reason, StopReason::kReservation);
-  EXPECT_EQ(ReasonOf(decisions, large), WaitReason::kVictimsStopping);
+  EXPECT_EQ(ReasonOf(decisions, large), WaitReason::kPipelined);
 }
 
 TEST_F(ScheduleTest, BackfilledJobsStayWhileSomebodyElseIsInTheWay) {
@@ -327,8 +327,8 @@ TEST_F(ScheduleTest, WorkersLeaveANodeThatIsBeingTakenAway) {
   Nodes(3);
   const JobId whole = Add({.gpus = 4, .on = {{0, 1}}});
   const JobId elastic = Add({.workers = 1, .max_workers = 2, .gpus = 4, .on = {{0, 1}, {1, 1}}});
-  world.nodes[0].state = NodeState::kDraining;
-  world.nodes[0].until = kNow + 120'000;
+  snapshot.nodes[0].state = NodeState::kDraining;
+  snapshot.nodes[0].until = kNow + 120'000;
   const Decisions decisions = Run();
   EXPECT_THAT(Stopped(decisions), ElementsAre(whole));
   ASSERT_EQ(decisions.resizes.size(), 1u);
@@ -337,14 +337,14 @@ TEST_F(ScheduleTest, WorkersLeaveANodeThatIsBeingTakenAway) {
 }
 
 TEST_F(ScheduleTest, RequiredTopologyKeepsAGangInOneDomain) {
-  world.topology_levels = {"rack"};
+  snapshot.topology_levels = {"rack"};
   Nodes(4);
   for (int node = 0; node < 4; ++node)
-    world.nodes[node].labels = {{"rack", node < 2 ? "r0" : "r1"}};
+    snapshot.nodes[node].labels = {{"rack", node < 2 ? "r0" : "r1"}};
   Add({.gpus = 1, .on = {{0, 1}}});
-  Shape in_a_rack{.topology_level = "rack", .topology_required = true};
-  Add({.workers = 2, .gpus = 8, .shape = in_a_rack});
-  const JobId waits = Add({.workers = 2, .gpus = 7, .shape = in_a_rack});
+  WorkerRequest in_a_rack{.topology_level = "rack", .topology_required = true};
+  Add({.workers = 2, .gpus = 8, .request = in_a_rack});
+  const JobId waits = Add({.workers = 2, .gpus = 7, .request = in_a_rack});
   const Decisions decisions = Run();
   ASSERT_EQ(decisions.starts.size(), 2u);
   EXPECT_THAT(decisions.starts[0].placement, ElementsAre(Placed{2, 1}, Placed{3, 1}));
@@ -355,17 +355,17 @@ TEST_F(ScheduleTest, AGangOnOneHostIsPlacedAndPreemptsAsOnePiece) {
   Nodes(2);
   Add({.gpus = 6, .on = {{0, 1}}});
   Add({.gpus = 6, .on = {{1, 1}}, .ran_ms = 10});
-  Shape on_a_host{.topology_level = "host", .topology_required = true};
-  Add({.priority = 1, .workers = 2, .gpus = 2, .shape = on_a_host});
+  WorkerRequest on_a_host{.topology_level = "host", .topology_required = true};
+  Add({.priority = 1, .workers = 2, .gpus = 2, .request = on_a_host});
   EXPECT_EQ(Stopped(Run()).size(), 1u);
 }
 
 TEST_F(ScheduleTest, LabelsAreRequiredOrPreferred) {
   Nodes(3);
-  world.nodes[1].labels = {{"gpu_model", "a100"}};
-  world.nodes[2].labels = {{"gpu_model", "a100"}, {"fast", "yes"}};
-  Add({.shape = {.required = {{"gpu_model", "a100"}}}});
-  Add({.shape = {.preferred = {{"fast", "yes"}}}});
+  snapshot.nodes[1].labels = {{"gpu_model", "a100"}};
+  snapshot.nodes[2].labels = {{"gpu_model", "a100"}, {"fast", "yes"}};
+  Add({.request = {.required = {{"gpu_model", "a100"}}}});
+  Add({.request = {.preferred = {{"fast", "yes"}}}});
   const Decisions decisions = Run();
   ASSERT_EQ(decisions.starts.size(), 2u);
   EXPECT_EQ(decisions.starts[0].placement[0].node, 1);
@@ -374,7 +374,7 @@ TEST_F(ScheduleTest, LabelsAreRequiredOrPreferred) {
 
 TEST_F(ScheduleTest, JobsThatCannotBeSavedStayOffSpotNodesWhereTheyCan) {
   Nodes(2);
-  world.nodes[0].spot = true;
+  snapshot.nodes[0].spot = true;
   Add({.gpus = 4, .checkpoints = false});
   Add({.gpus = 4, .checkpoints = true});
   const Decisions decisions = Run();
@@ -398,16 +398,16 @@ TEST_F(ScheduleTest, TheGrandChallengeStopsEverybody) {
   Add({.queue = 0, .priority = 9, .gpus = 8, .on = {{0, 1}}});
   Add({.queue = 1, .gpus = 8, .on = {{1, 1}}});
   const JobId all = Add({.workers = 2, .gpus = 8});
-  world.jobs.back().grand_challenge = true;
+  snapshot.jobs.back().grand_challenge = true;
   const Decisions decisions = Run();
   EXPECT_THAT(Stopped(decisions), UnorderedElementsAre(1, 2));
-  EXPECT_EQ(ReasonOf(decisions, all), WaitReason::kVictimsStopping);
+  EXPECT_EQ(ReasonOf(decisions, all), WaitReason::kPipelined);
 }
 
 TEST_F(ScheduleTest, BackoffIsWaitedOut) {
   Nodes(1);
   const JobId job = Add({});
-  world.jobs[0].eligible_at = kNow + 500;
+  snapshot.jobs[0].eligible_at = kNow + 500;
   const Decisions decisions = Run();
   EXPECT_EQ(ReasonOf(decisions, job), WaitReason::kBackoff);
   EXPECT_EQ(decisions.look_again, kNow + 500);
@@ -427,9 +427,9 @@ TEST_F(ScheduleTest, WhoHasWaitedTooLongGoesFirst) {
   Nodes(1);
   const JobId fresh = Add({.queue = 1, .gpus = 8});
   const JobId old = Add({.queue = 1, .gpus = 8});
-  world.queues.push_back({.name = "c"});
+  snapshot.queues.push_back({.name = "c"});
   const JobId overdue = Add({.queue = 2, .gpus = 8});
-  world.jobs[2].submitted = kNow - 2 * 24 * 3'600'000;
+  snapshot.jobs[2].submitted = kNow - 2 * 24 * 3'600'000;
   EXPECT_THAT(Started(Run()), ElementsAre(overdue));
   (void)fresh, (void)old;
 }
@@ -437,24 +437,24 @@ TEST_F(ScheduleTest, WhoHasWaitedTooLongGoesFirst) {
 // Behind it age gives nothing over a queue that has less.
 TEST_F(ScheduleTest, OfThoseWhoHaveWaitedTooLongOneGoesFirst) {
   Nodes(2);
-  world.queues = {{.name = "a"}, {.name = "b"}};
+  snapshot.queues = {{.name = "a"}, {.name = "b"}};
   Add({.gpus = 8, .checkpoints = false, .on = {{0, 1}}});
   Add({.gpus = 6, .on = {{1, 1}}});
   const JobId oldest = Add({});
   const JobId next = Add({});
-  for (const JobId job : {oldest, next}) world.Find(job)->submitted = kNow - 25 * 3'600'000;
+  for (const JobId job : {oldest, next}) snapshot.Find(job)->submitted = kNow - 25 * 3'600'000;
   const JobId of_b = Add({.queue = 1});
   EXPECT_THAT(Started(Run()), ElementsAre(oldest, of_b));
 }
 
 TEST_F(ScheduleTest, WhoHasWaitedTooLongAndStillCannotStartHasTheReservation) {
   Nodes(2);
-  world.queues = {{.name = "a"}, {.name = "b"}};
+  snapshot.queues = {{.name = "a"}, {.name = "b"}};
   Add({.gpus = 8, .checkpoints = false, .on = {{0, 1}}});
   Add({.gpus = 7, .on = {{1, 1}}});
   const JobId oldest = Add({.workers = 2, .gpus = 8});
   const JobId next = Add({});
-  for (const JobId job : {oldest, next}) world.Find(job)->submitted = kNow - 25 * 3'600'000;
+  for (const JobId job : {oldest, next}) snapshot.Find(job)->submitted = kNow - 25 * 3'600'000;
   const JobId of_b = Add({.queue = 1});
   const Decisions decisions = Run();
   ASSERT_EQ(decisions.reservations.size(), 1u);
@@ -478,10 +478,10 @@ class ExplainTest : public ScheduleTest {};
 TEST_F(ExplainTest, SaysWhatIsShortAndWhatWouldDo) {
   Nodes(2);
   Add({.gpus = 2, .on = {{0, 1}}});
-  world.jobs[0].expected_end = kNow + 600'000;
+  snapshot.jobs[0].expected_end = kNow + 600'000;
   Add({.gpus = 8, .on = {{1, 1}}});
   const JobId job = Add({.gpus = 8});
-  const Explanation explanation = Explain(world, job);
+  const Explanation explanation = Explain(snapshot, job);
   EXPECT_THAT(explanation.why, HasSubstr("one worker with 8 GPUs"));
   EXPECT_THAT(explanation.why, HasSubstr("n0 has 6 of 8 GPUs free"));
   EXPECT_THAT(explanation.would_start_with,
@@ -492,25 +492,25 @@ TEST_F(ExplainTest, SaysWhatIsShortAndWhatWouldDo) {
   EXPECT_EQ(explanation.place_in_line, 1);
 }
 
-TEST_F(ExplainTest, NamesTheCeilingAndByHowMuch) {
-  world.queues[0].ceiling[kGpu] = 6;
+TEST_F(ExplainTest, NamesTheLimitAndByHowMuch) {
+  snapshot.queues[0].limit[kGpu] = 6;
   Nodes(2);
   Add({.gpus = 4, .on = {{0, 1}}});
-  const Explanation explanation = Explain(world, Add({.gpus = 4}));
-  EXPECT_THAT(explanation.why, HasSubstr("ceiling of 6 GPUs; it uses 4 GPUs and the job needs 4"));
+  const Explanation explanation = Explain(snapshot, Add({.gpus = 4}));
+  EXPECT_THAT(explanation.why, HasSubstr("limit of 6 GPUs; it uses 4 GPUs and the job needs 4"));
   EXPECT_THAT(explanation.would_start_with,
-              testing::Contains("if the ceiling of queue default were 8 GPUs instead of 6"));
+              testing::Contains("if the limit of queue default were 8 GPUs instead of 6"));
 }
 
 TEST_F(ExplainTest, WhatItSaysWouldStartTheJobDoes) {
   Nodes(4);
   for (int node = 0; node < 4; ++node) Add({.gpus = 3, .on = {{node, 1}}});
   const JobId job = Add({.workers = 3, .gpus = 8});
-  const Explanation explanation = Explain(world, job);
+  const Explanation explanation = Explain(snapshot, job);
   ASSERT_THAT(explanation.would_start_with, testing::Contains("with 5 GPUs a worker instead of 8"));
-  world.shapes.push_back(world.shapes[world.jobs.back().shape]);
-  world.shapes.back().per_worker[kGpu] = 5;
-  world.jobs.back().shape = static_cast<int>(world.shapes.size()) - 1;
+  snapshot.worker_requests.push_back(snapshot.worker_requests[snapshot.jobs.back().request]);
+  snapshot.worker_requests.back().per_worker[kGpu] = 5;
+  snapshot.jobs.back().request = static_cast<int>(snapshot.worker_requests.size()) - 1;
   EXPECT_THAT(Started(Run()), ElementsAre(job));
 }
 
@@ -523,12 +523,12 @@ TEST_F(ExplainTest, CostsNoMoreCyclesThanItMay) {
     ++cycles;
     return false;
   };
-  const Explanation explanation = Explain(world, job, {.max_cycles = 40, .cancelled = count});
+  const Explanation explanation = Explain(snapshot, job, {.max_cycles = 40, .cancelled = count});
   EXPECT_LE(cycles, 40);
   EXPECT_GT(cycles, 20);
   EXPECT_THAT(explanation.estimate_rests_on, HasSubstr("too much"));
   cycles = 0;
-  Explain(world, job, {.cancelled = [&] { return ++cycles > 3; }});
+  Explain(snapshot, job, {.cancelled = [&] { return ++cycles > 3; }});
   EXPECT_LE(cycles, 10);  // each question that is left asks once
 }
 
@@ -537,7 +537,7 @@ TEST_F(ExplainTest, AdvisesNothingThatWouldBeRefused) {
   Add({.gpus = 6, .on = {{0, 1}}});
   const JobId job = Add({.gpus = 8});
   ExplainOptions options{.rules = {.max_priority = 0}};
-  const auto advice = [&] { return Explain(world, job, options).would_start_with; };
+  const auto advice = [&] { return Explain(snapshot, job, options).would_start_with; };
   EXPECT_THAT(advice(), testing::Contains("with 2 GPUs a worker instead of 8"));
   EXPECT_THAT(advice(), testing::Each(testing::Not(HasSubstr("with priority"))));
   options.rules.round_up = [](const Resources& worker) -> std::optional<Resources> {
@@ -551,15 +551,15 @@ TEST_F(ScheduleTest, CordonDrainAndNotice) {
   Nodes(2);
   const JobId saves = Add({.gpus = 4, .on = {{0, 1}}});
   const JobId cannot = Add({.gpus = 4, .checkpoints = false, .on = {{0, 1}}});
-  world.nodes[0].state = NodeState::kCordoned;
+  snapshot.nodes[0].state = NodeState::kCordoned;
   const JobId next = Add({.gpus = 4});
   Decisions decisions = Run();
   EXPECT_THAT(Stopped(decisions), IsEmpty());
   ASSERT_THAT(Started(decisions), ElementsAre(next));
   EXPECT_THAT(decisions.starts[0].placement, ElementsAre(Placed{1, 1}));
-  world.nodes[0].state = NodeState::kDraining;
+  snapshot.nodes[0].state = NodeState::kDraining;
   EXPECT_THAT(Stopped(Run()), ElementsAre(saves));
-  world.nodes[0].until = kNow + 60'000;
+  snapshot.nodes[0].until = kNow + 60'000;
   EXPECT_THAT(Stopped(Run()), ElementsAre(saves, cannot));
 }
 
@@ -572,18 +572,18 @@ TEST_F(ScheduleTest, WhatNobodyMayPreemptDoesNotBorrow) {
   const Decisions decisions = Run();
   EXPECT_THAT(Started(decisions), ElementsAre(borrows));
   EXPECT_EQ(ReasonOf(decisions, fixed), WaitReason::kGuaranteedQuota);
-  const Explanation explanation = Explain(world, fixed);
+  const Explanation explanation = Explain(snapshot, fixed);
   EXPECT_THAT(explanation.why, HasSubstr("queue a is guaranteed, 8 GPUs; such jobs use 8 GPUs"));
-  EXPECT_EQ(WhyInfeasible(world, *world.Find(fixed)), "");
+  EXPECT_EQ(WhyInfeasible(snapshot, *snapshot.Find(fixed)), "");
   const JobId never = Add({.workers = 3, .gpus = 4, .preemptible = false});
-  EXPECT_THAT(WhyInfeasible(world, *world.Find(never)), HasSubstr("not preemptible"));
+  EXPECT_THAT(WhyInfeasible(snapshot, *snapshot.Find(never)), HasSubstr("not preemptible"));
   EXPECT_EQ(ReasonOf(Run(), never), WaitReason::kInfeasible);
-  world.queues = {{.name = "a"}};  // without quotas there is nothing to borrow
-  EXPECT_EQ(WhyInfeasible(world, *world.Find(never)), "");
+  snapshot.queues = {{.name = "a"}};  // without quotas there is nothing to borrow
+  EXPECT_EQ(WhyInfeasible(snapshot, *snapshot.Find(never)), "");
 }
 
 // Then what its queue has beyond the guarantee is of the others, who give it back.
-TEST_F(ScheduleTest, WhatNobodyMayPreemptIsCoveredFirst) {
+TEST_F(ScheduleTest, WhatNobodyMayPreemptIsWithinQuotaFirst) {
   Nodes(2);
   TwoQueues(8, 8);
   const JobId movable = Add({.priority = 1, .gpus = 8, .on = {{0, 1}}});
@@ -595,11 +595,11 @@ TEST_F(ScheduleTest, WhatNobodyMayPreemptIsCoveredFirst) {
 TEST_F(ScheduleTest, ExplainDoesNotPromiseAStartThatIsWithheld) {
   Nodes(1);
   Add({.gpus = 6, .on = {{0, 1}}});
-  world.nodes[0].capacity[kGpu] = 5;  // a fault: more is held than there is
+  snapshot.nodes[0].capacity[kGpu] = 5;  // a fault: more is held than there is
   Nodes(1, 8);
-  EXPECT_THAT(Explain(world, Add({.gpus = 8})).why, HasSubstr("next cycle"));
-  world.jobs.back().placement = {{1, 1}};  // another: it is pending
-  const Explanation explanation = Explain(world, 2);
+  EXPECT_THAT(Explain(snapshot, Add({.gpus = 8})).why, HasSubstr("next cycle"));
+  snapshot.jobs.back().placement = {{1, 1}};  // another: it is pending
+  const Explanation explanation = Explain(snapshot, 2);
   EXPECT_EQ(explanation.reason, WaitReason::kWithheld);
   EXPECT_THAT(explanation.why, HasSubstr("at fault: "));
   EXPECT_THAT(explanation.why, HasSubstr("job 2 is pending and has a placement"));

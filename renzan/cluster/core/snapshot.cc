@@ -6,8 +6,8 @@ namespace renzan::cluster {
 
 int64_t User::CapAt(TimeMs now) const {
   int64_t cap = max_gpus;
-  for (const Relaxation& relaxation : relaxations)
-    if (now < relaxation.until) cap = std::max(cap, relaxation.max_gpus);
+  for (const QuotaOverride& quota_override : quota_overrides)
+    if (now < quota_override.until) cap = std::max(cap, quota_override.max_gpus);
   return cap;
 }
 
@@ -17,13 +17,13 @@ int NumWorkers(const Placement& placement) {
   return workers;
 }
 
-int Snapshot::InternShape(const Shape& shape) {
-  const auto at = std::find(shapes.begin(), shapes.end(), shape);
-  if (at == shapes.end()) {
-    shapes.push_back(shape);
-    return static_cast<int>(shapes.size()) - 1;
+int Snapshot::InternRequest(const WorkerRequest& request) {
+  const auto at = std::find(worker_requests.begin(), worker_requests.end(), request);
+  if (at == worker_requests.end()) {
+    worker_requests.push_back(request);
+    return static_cast<int>(worker_requests.size()) - 1;
   }
-  return static_cast<int>(at - shapes.begin());
+  return static_cast<int>(at - worker_requests.begin());
 }
 
 int Snapshot::InternUser(const std::string& name) {

@@ -53,7 +53,7 @@ struct Node {
   bool spot = false;
 };
 
-// A shape of node that can be had. Pools that are not `elastic` are machines that one owns.
+// A request of node that can be had. Pools that are not `elastic` are machines that one owns.
 struct Pool {
   std::string name;
   Resources capacity;
@@ -75,7 +75,7 @@ struct Queue {
   // A kind that no queue guarantees and none limits is not governed by quota. A kind that some
   // queue governs and this one does not mention is guaranteed 0 and unlimited here.
   Resources guaranteed;
-  Resources ceiling = Unlimited();
+  Resources limit = Unlimited();
 
   static Resources Unlimited() {
     Resources all;
@@ -85,7 +85,7 @@ struct Queue {
 };
 
 // A higher cap for a while.
-struct Relaxation {
+struct QuotaOverride {
   int64_t max_gpus = kUnlimited;
   TimeMs until = 0;
 };
@@ -93,15 +93,15 @@ struct Relaxation {
 struct User {
   std::string name;
   int64_t max_gpus = kUnlimited;  // of running jobs
-  std::vector<Relaxation> relaxations;
+  std::vector<QuotaOverride> quota_overrides;
 
   // The largest cap in force at `now`.
   int64_t CapAt(TimeMs now) const;
 };
 
-// What one worker needs and where it may stand. Shapes are shared by jobs: whatever is found out
-// about one job's shape holds for all of it.
-struct Shape {
+// What one worker needs and where it may stand. WorkerRequests are shared by jobs: whatever is
+// found out about one job's request holds for all of it.
+struct WorkerRequest {
   Resources per_worker;
   Labels required;   // a node has all of them
   Labels preferred;  // the more of them the better
@@ -109,7 +109,7 @@ struct Shape {
   std::string topology_level;
   bool topology_required = false;  // otherwise preferred
 
-  bool operator==(const Shape&) const = default;
+  bool operator==(const WorkerRequest&) const = default;
 };
 
 // Some workers of a gang on one node.
@@ -131,7 +131,7 @@ enum class JobState {
 
 struct Job {
   JobId id = 0;
-  int shape = 0;  // in Snapshot::shapes
+  int request = 0;  // in Snapshot::worker_requests
   int queue = 0;
   int user = 0;
   int priority = 0;  // higher goes first
@@ -184,12 +184,12 @@ struct Snapshot {
   std::vector<Pool> pools;
   std::vector<Queue> queues;
   std::vector<User> users;
-  std::vector<Shape> shapes;
+  std::vector<WorkerRequest> worker_requests;
   std::vector<Job> jobs;                                             // not done, sorted by id
   double budget_per_hour = std::numeric_limits<double>::infinity();  // for nodes of priced pools
 
-  // The index of an equal shape, added if there is none.
-  int InternShape(const Shape& shape);
+  // The index of an equal request, added if there is none.
+  int InternRequest(const WorkerRequest& request);
   // The index of the user of that name, added (without a cap) if there is none.
   int InternUser(const std::string& name);
   // The job of that id, or null.

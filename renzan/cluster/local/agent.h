@@ -1,6 +1,6 @@
 #pragma once
 
-// What the daemon asks of the machine: keepers that run attempts (attempt.h), and children that
+// What the daemon asks of the machine: supervisors that run attempts (attempt.h), and children that
 // collect artifacts or remove directories. A seam: tests put a machine of their own in its place.
 // For one thread.
 
@@ -24,7 +24,7 @@ class Agent {
   virtual AttemptReport Report(const std::string& directory) = 0;
   virtual void Stop(const std::string& directory, double grace_seconds) = 0;
   virtual void Checkpoint(const std::string& directory) = 0;
-  virtual void NodeLost(const std::string& directory, const std::string& node) = 0;
+  virtual void NodeFailed(const std::string& directory, const std::string& node) = 0;
   virtual int CleanUp(const std::string& directory) = 0;
 
   // Starts a child that copies `from`, a file or a directory, into the directory `to` with the
@@ -38,7 +38,7 @@ class Agent {
   virtual std::optional<int> Copied(pid_t child) = 0;
 };
 
-// `keeper` is the program renzan-keeper.
-std::unique_ptr<Agent> MakeLocalAgent(const std::string& keeper);
+// `supervisor` is the program renzan-supervisor.
+std::unique_ptr<Agent> MakeLocalAgent(const std::string& supervisor);
 
 }  // namespace renzan::cluster::local

@@ -90,7 +90,7 @@ void MakeStateDirectory(const DaemonOptions& options) {
 }
 
 void RunDaemon(const DaemonOptions& options) {
-  // Whoever reads from us, a keeper or a client, may end at any moment.
+  // Whoever reads from us, a supervisor or a client, may end at any moment.
   std::signal(SIGPIPE, SIG_IGN);
   // Before any thread is started: all of them leave these signals to the loop.
   const SignalQueue signals({SIGTERM, SIGINT});
@@ -102,7 +102,7 @@ void RunDaemon(const DaemonOptions& options) {
   const Clock& clock = SystemClock();
   const TimeMs now = static_cast<TimeMs>(clock.UnixSeconds() * 1000);
   Store store(database);
-  const auto agent = MakeLocalAgent(options.keeper);
+  const auto agent = MakeLocalAgent(options.supervisor);
   const ScheduleOptions scheduling = spec::ScheduleOptionsOf(options.config);
   const auto schedule = [scheduling](const Snapshot& at) { return Schedule(at, scheduling); };
   Controller controller({.state_dir = options.state_dir,
@@ -131,7 +131,7 @@ void RunDaemon(const DaemonOptions& options) {
                             .uid = ::geteuid(),
                             .started = now,
                             .scheduling = scheduling,
-                            .shapes = options.config.shapes,
+                            .worker_classes = options.config.worker_classes,
                             .tcp = url,
                             .stop_fd = server_ends.get(),
                             .max_priority = static_cast<int>(options.config.limits.max_priority)},
@@ -140,7 +140,7 @@ void RunDaemon(const DaemonOptions& options) {
     LogInfo("the daemon (pid {}) listens on {}{}", ::getpid(), options.socket,
             url.empty() ? "" : " and " + url);
     SayReady(options.ready_fd, options.socket);
-    // Whoever follows a log lets go of the server also when the store is found damaged.
+    // Whoever follows a log lets go of the server also when the store is found corrupt.
     struct EndStreams {
       int fd;
       ~EndStreams() { ::eventfd_write(fd, 1); }

@@ -21,7 +21,7 @@ DaemonOptions OptionsFor(const TemporaryDirectory& directory) {
   DaemonOptions options{.state_dir = directory / "state",
                         .socket = directory / "state/socket",
                         .config = {},
-                        .keeper = RENZAN_KEEPER,
+                        .supervisor = RENZAN_SUPERVISOR,
                         .allow_users = {}};
   options.config.pools["own"];
   return options;

@@ -40,18 +40,18 @@ pid_t StartTool(std::vector<std::string> argv, std::optional<UserIds> user) {
 
 class LocalAgent : public Agent {
  public:
-  explicit LocalAgent(std::string keeper) : keeper_(std::move(keeper)) {}
+  explicit LocalAgent(std::string supervisor) : supervisor_(std::move(supervisor)) {}
 
   pid_t Start(const std::string& directory, const AttemptPlan& plan) override {
-    return StartAttempt(keeper_, directory, plan);
+    return StartAttempt(supervisor_, directory, plan);
   }
   AttemptReport Report(const std::string& directory) override { return ReportOn(directory); }
   void Stop(const std::string& directory, double grace_seconds) override {
     RequestStop(directory, grace_seconds);
   }
   void Checkpoint(const std::string& directory) override { RequestCheckpoint(directory); }
-  void NodeLost(const std::string& directory, const std::string& node) override {
-    ReportNodeLost(directory, node);
+  void NodeFailed(const std::string& directory, const std::string& node) override {
+    ReportNodeFailed(directory, node);
   }
   int CleanUp(const std::string& directory) override { return CleanUpAttempt(directory); }
 
@@ -80,13 +80,13 @@ class LocalAgent : public Agent {
   }
 
  private:
-  std::string keeper_;
+  std::string supervisor_;
 };
 
 }  // namespace
 
-std::unique_ptr<Agent> MakeLocalAgent(const std::string& keeper) {
-  return std::make_unique<LocalAgent>(keeper);
+std::unique_ptr<Agent> MakeLocalAgent(const std::string& supervisor) {
+  return std::make_unique<LocalAgent>(supervisor);
 }
 
 }  // namespace renzan::cluster::local

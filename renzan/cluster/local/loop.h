@@ -1,7 +1,7 @@
 #pragma once
 
-// The daemon's loop: the one thread that touches the controller. It sleeps until a keeper ends, a
-// command comes or a time is reached; nothing is polled.
+// The daemon's loop: the one thread that touches the controller. It sleeps until a supervisor ends,
+// a command comes or a time is reached; nothing is polled.
 
 #include <functional>
 #include <future>
@@ -25,7 +25,7 @@ class Loop {
   Loop(const Loop&) = delete;
   Loop& operator=(const Loop&) = delete;
 
-  // Until Stop() or `stop_fd`. Throws Error kData when the store is damaged.
+  // Until Stop() or `stop_fd`. Throws Error kData when the store is corrupt.
   void Serve();
 
   // --- From any thread.

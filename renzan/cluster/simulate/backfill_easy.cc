@@ -13,7 +13,7 @@ namespace {
 struct Release {
   TimeMs time;
   JobId job;
-  int shape;
+  int request;
   Placement placement;
   bool operator<(const Release& other) const {
     return std::pair(time, job) < std::pair(other.time, other.job);
@@ -30,7 +30,7 @@ class EasyBackfill : public SimulatedPolicy {
     for (; head < input.line.size(); ++head) {
       const Waiting& job = input.line[head];
       auto placement =
-          room.Place(input.snapshot.shapes[job.shape], job.min_workers, job.max_workers);
+          room.Place(input.snapshot.worker_requests[job.request], job.min_workers, job.max_workers);
       if (!placement) break;
       output.decisions.starts.push_back({job.job, std::move(*placement)});
     }
@@ -45,14 +45,14 @@ class EasyBackfill : public SimulatedPolicy {
     const TimeMs now = input.snapshot.now;
     for (const Job& job : input.snapshot.jobs) {
       if (job.state == JobState::kRunning)
-        releases.push_back({input.end_time(job.id), job.id, job.shape, job.placement});
+        releases.push_back({input.end_time(job.id), job.id, job.request, job.placement});
       if (job.state == JobState::kStopping)
-        releases.push_back({now + job.grace_ms, job.id, job.shape, job.placement});
+        releases.push_back({now + job.grace_ms, job.id, job.request, job.placement});
     }
     for (const Start& start : starts) {
       const Job& job = *input.snapshot.Find(start.job);
       releases.push_back({now + input.run_time(job.id, NumWorkers(start.placement)), job.id,
-                          job.shape, start.placement});
+                          job.request, start.placement});
     }
     std::sort(releases.begin(), releases.end());
     return releases;
@@ -62,20 +62,20 @@ class EasyBackfill : public SimulatedPolicy {
   // moment; never, if nothing that is known of leads to it.
   static TimeMs Reserve(const PolicyInput& input, const Waiting& head,
                         const std::vector<Start>& starts, Room& room) {
-    const Shape& shape = input.snapshot.shapes[head.shape];
+    const WorkerRequest& request = input.snapshot.worker_requests[head.request];
     const int64_t needs = head.min_workers;
     int64_t fitting = 0;
     for (size_t node = 0; node < input.free.size(); ++node)
-      fitting += room.CountFitting(static_cast<int>(node), shape, needs);
+      fitting += room.CountFitting(static_cast<int>(node), request, needs);
     for (const Release& release : Releases(input, starts)) {
-      const Resources& per_worker = input.snapshot.shapes[release.shape].per_worker;
+      const Resources& per_worker = input.snapshot.worker_requests[release.request].per_worker;
       for (const Placed& placed : release.placement) {
-        fitting -= room.CountFitting(placed.node, shape, needs);
+        fitting -= room.CountFitting(placed.node, request, needs);
         room.Give(placed.node, per_worker * placed.workers);
-        fitting += room.CountFitting(placed.node, shape, needs);
+        fitting += room.CountFitting(placed.node, request, needs);
       }
       if (fitting < needs) continue;
-      room.Place(shape, head.min_workers, head.min_workers);
+      room.Place(request, head.min_workers, head.min_workers);
       return release.time;
     }
     return kNever;
@@ -89,20 +89,21 @@ class EasyBackfill : public SimulatedPolicy {
     Room both = room;
     for (size_t node = 0; node < input.free.size(); ++node)
       both.LimitTo(static_cast<int>(node), later);
-    const size_t shapes = input.snapshot.shapes.size();
-    std::vector<int> too_many(shapes, std::numeric_limits<int>::max()), too_many_long = too_many;
+    const size_t worker_requests = input.snapshot.worker_requests.size();
+    std::vector<int> too_many(worker_requests, std::numeric_limits<int>::max()),
+        too_many_long = too_many;
     for (size_t place = head + 1; place < input.line.size(); ++place) {
       const Waiting& job = input.line[place];
-      if (job.min_workers >= too_many[job.shape]) continue;
-      const Shape& shape = input.snapshot.shapes[job.shape];
+      if (job.min_workers >= too_many[job.request]) continue;
+      const WorkerRequest& request = input.snapshot.worker_requests[job.request];
       const auto ends_in_time = [&](int workers) {
         return shadow == kNever || input.snapshot.now + input.run_time(job.job, workers) <= shadow;
       };
       std::optional<Placement> placement;
       if (ends_in_time(job.max_workers)) {
-        placement = room.Place(shape, job.min_workers, job.max_workers);
+        placement = room.Place(request, job.min_workers, job.max_workers);
         if (!placement) {
-          too_many[job.shape] = job.min_workers;
+          too_many[job.request] = job.min_workers;
           continue;
         }
         if (ends_in_time(NumWorkers(*placement))) {
@@ -114,17 +115,17 @@ class EasyBackfill : public SimulatedPolicy {
           continue;
         }
         for (const Placed& placed : *placement)
-          room.Give(placed.node, shape.per_worker * placed.workers);
+          room.Give(placed.node, request.per_worker * placed.workers);
       }
-      if (job.min_workers >= too_many_long[job.shape]) continue;
-      placement = both.Place(shape, job.min_workers, job.max_workers);
+      if (job.min_workers >= too_many_long[job.request]) continue;
+      placement = both.Place(request, job.min_workers, job.max_workers);
       if (!placement) {
-        too_many_long[job.shape] = job.min_workers;
+        too_many_long[job.request] = job.min_workers;
         continue;
       }
       for (const Placed& placed : *placement) {
-        room.Take(placed.node, shape.per_worker * placed.workers);
-        later.Take(placed.node, shape.per_worker * placed.workers);
+        room.Take(placed.node, request.per_worker * placed.workers);
+        later.Take(placed.node, request.per_worker * placed.workers);
       }
       starts.push_back({job.job, std::move(*placement)});
     }

@@ -11,8 +11,8 @@ std::vector<Resources> Capacities(const Snapshot& snapshot) {
   return capacities;
 }
 
-bool CanHold(Room room, const Shape& shape, int workers) {
-  return room.Place(shape, workers, workers).has_value();
+bool CanHold(Room room, const WorkerRequest& request, int workers) {
+  return room.Place(request, workers, workers).has_value();
 }
 
 }  // namespace
@@ -25,18 +25,18 @@ std::vector<JobId> FindDeadlocked(const Snapshot& snapshot,
   std::vector<JobId> waiting;
   for (const auto& [id, placement] : held) {
     const Job& job = *snapshot.Find(id);
-    const Shape& shape = snapshot.shapes[job.shape];
+    const WorkerRequest& request = snapshot.worker_requests[job.request];
     for (const Placed& placed : placement)
-      room.Take(placed.node, shape.per_worker * placed.workers);
-    if (CanHold(empty, shape, job.max_workers)) waiting.push_back(id);
+      room.Take(placed.node, request.per_worker * placed.workers);
+    if (CanHold(empty, request, job.max_workers)) waiting.push_back(id);
   }
   const auto completes = [&](JobId id) {
     const Job& job = *snapshot.Find(id);
-    const Shape& shape = snapshot.shapes[job.shape];
+    const WorkerRequest& request = snapshot.worker_requests[job.request];
     const Placement& placement = held.at(id);
-    if (!CanHold(room, shape, job.max_workers - NumWorkers(placement))) return false;
+    if (!CanHold(room, request, job.max_workers - NumWorkers(placement))) return false;
     for (const Placed& placed : placement)
-      room.Give(placed.node, shape.per_worker * placed.workers);
+      room.Give(placed.node, request.per_worker * placed.workers);
     return true;
   };
   while (std::erase_if(waiting, completes) > 0) {

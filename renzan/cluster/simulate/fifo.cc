@@ -17,18 +17,19 @@ class InOrder : public SimulatedPolicy {
     PolicyOutput output;
     output.decisions.stops = StopOnLeavingNodes(input.snapshot);
     Room room(input.snapshot, input.free);
-    // Of each shape, the least number of workers for which there was no room. Room only shrinks.
-    std::vector<int> too_many(input.snapshot.shapes.size(), std::numeric_limits<int>::max());
+    // Of each request, the least number of workers for which there was no room. Room only shrinks.
+    std::vector<int> too_many(input.snapshot.worker_requests.size(),
+                              std::numeric_limits<int>::max());
     for (const Waiting& job : input.line) {
-      if (job.min_workers >= too_many[job.shape]) continue;
+      if (job.min_workers >= too_many[job.request]) continue;
       auto placement =
-          room.Place(input.snapshot.shapes[job.shape], job.min_workers, job.max_workers);
+          room.Place(input.snapshot.worker_requests[job.request], job.min_workers, job.max_workers);
       if (placement) {
         output.decisions.starts.push_back({job.job, std::move(*placement)});
         continue;
       }
       if (!overtake_) break;
-      too_many[job.shape] = job.min_workers;
+      too_many[job.request] = job.min_workers;
     }
     return output;
   }

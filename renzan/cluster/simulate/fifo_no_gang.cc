@@ -14,17 +14,17 @@ class FifoWithoutGangs : public SimulatedPolicy {
     PolicyOutput output;
     output.decisions.stops = StopOnLeavingNodes(input.snapshot);
     Room room(input.snapshot, input.free);
-    std::vector<bool> full(input.snapshot.shapes.size(), false);
+    std::vector<bool> full(input.snapshot.worker_requests.size(), false);
     for (const Waiting& job : input.line) {
-      if (full[job.shape]) continue;
-      const Shape& shape = input.snapshot.shapes[job.shape];
+      if (full[job.request]) continue;
+      const WorkerRequest& request = input.snapshot.worker_requests[job.request];
       const auto held = input.held.find(job.job);
       const int there = held == input.held.end() ? 0 : NumWorkers(held->second);
       for (int worker = there; worker < job.max_workers; ++worker) {
-        const int node = room.BestNode(shape);
-        full[job.shape] = node < 0;
+        const int node = room.BestNode(request);
+        full[job.request] = node < 0;
         if (node < 0) break;
-        room.Take(node, shape.per_worker);
+        room.Take(node, request.per_worker);
         output.holds.push_back({job.job, node, 1});
       }
     }

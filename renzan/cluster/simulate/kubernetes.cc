@@ -39,22 +39,22 @@ class Kubernetes : public SimulatedPolicy {
     NoticeRoom(input);
     Room room(input.snapshot, input.free);
     for (const auto& [job, nodes] : nominated_) Nominate(input, room, job, nodes, 1);
-    std::vector<bool> full(input.snapshot.shapes.size(), false);
+    std::vector<bool> full(input.snapshot.worker_requests.size(), false);
     VictimTable victims(input.snapshot, input.held);
     for (const Waiting& job : input.line) {
       Pods& pods = pods_[job.job];
       if (pods.failed_at == epoch_) continue;  // nothing has become free since it failed
       if (input.snapshot.now < pods.not_before) {
-        if (!full[job.shape]) LookAgain(output, pods.not_before);
+        if (!full[job.request]) LookAgain(output, pods.not_before);
         continue;
       }
       // Pods like these have just failed, and there is nobody whom they could push out.
-      const bool hopeless = full[job.shape] && !victims.HasBelow(job.priority);
+      const bool hopeless = full[job.request] && !victims.HasBelow(job.priority);
       if (!hopeless && Attempt(input, job, room, victims, output)) {
         pods_.erase(job.job);
         continue;
       }
-      full[job.shape] = true;
+      full[job.request] = true;
       pods.not_before = input.snapshot.now +
                         std::min(kFirstBackoff << std::min(pods.attempts, 4), kLongestBackoff);
       ++pods.attempts;
@@ -76,14 +76,14 @@ class Kubernetes : public SimulatedPolicy {
   using Nodes = std::vector<int>;
 
   static const Resources& PerWorker(const PolicyInput& input, JobId job) {
-    return input.snapshot.shapes[input.snapshot.Find(job)->shape].per_worker;
+    return input.snapshot.worker_requests[input.snapshot.Find(job)->request].per_worker;
   }
 
   static void LookAgain(PolicyOutput& output, TimeMs when) {
     output.decisions.look_again = std::min(output.decisions.look_again, when);
   }
 
-  // A new epoch begins when any node has more room than the last pass left on it.
+  // A new epoch begins when any node has more room than the last cycle left on it.
   void NoticeRoom(const PolicyInput& input) {
     last_free_.resize(input.free.size());
     for (size_t node = 0; node < input.free.size(); ++node) {
@@ -102,7 +102,7 @@ class Kubernetes : public SimulatedPolicy {
   // others out where it may.
   bool Attempt(const PolicyInput& input, const Waiting& job, Room& room, VictimTable& victims,
                PolicyOutput& output) {
-    const Shape& shape = input.snapshot.shapes[job.shape];
+    const WorkerRequest& request = input.snapshot.worker_requests[job.request];
     Nodes nominated;
     const auto kept = nominated_.find(job.job);
     if (kept != nominated_.end()) {
@@ -113,9 +113,9 @@ class Kubernetes : public SimulatedPolicy {
     const auto held = input.held.find(job.job);
     int missing = job.max_workers - (held == input.held.end() ? 0 : NumWorkers(held->second));
     for (; missing > 0; --missing) {
-      const int node = BestNode(input, room, shape);
+      const int node = BestNode(input, room, request);
       if (node < 0) break;
-      room.Take(node, shape.per_worker);
+      room.Take(node, request.per_worker);
       output.holds.push_back({job.job, node, 1});
     }
     if (missing == 0) return true;
@@ -124,9 +124,9 @@ class Kubernetes : public SimulatedPolicy {
     nominated.resize(std::min(nominated.size(), static_cast<size_t>(missing)));
     Nominate(input, room, job.job, nominated, 1);
     while (static_cast<int>(nominated.size()) < missing) {
-      const int node = victims.PushOut(room, shape, job.priority, output.evicts);
+      const int node = victims.PushOut(room, request, job.priority, output.evicts);
       if (node < 0) break;
-      room.Take(node, shape.per_worker);
+      room.Take(node, request.per_worker);
       nominated.push_back(node);
       LookAgain(output, input.snapshot.now + kFirstBackoff);
     }
@@ -149,13 +149,13 @@ class Kubernetes : public SimulatedPolicy {
     return least_allocated / 2 + static_cast<int64_t>((1 - deviation) * 100);
   }
 
-  int BestNode(const PolicyInput& input, const Room& room, const Shape& shape) {
+  int BestNode(const PolicyInput& input, const Room& room, const WorkerRequest& request) {
     int best = -1;
     int64_t best_score = -1;
     uint32_t equals = 0;
     for (int node = 0; node < static_cast<int>(input.free.size()); ++node) {
-      if (!room.Fits(node, shape)) continue;
-      const int64_t score = Score(input.snapshot.nodes[node], room.free(node), shape.per_worker);
+      if (!room.Fits(node, request)) continue;
+      const int64_t score = Score(input.snapshot.nodes[node], room.free(node), request.per_worker);
       if (score < best_score) continue;
       equals = score == best_score ? equals + 1 : 1;
       best_score = score;

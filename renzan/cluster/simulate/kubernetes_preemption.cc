@@ -15,7 +15,7 @@ void VictimTable::Build() {
   const auto add = [&](const Job& job, const Placement& placement) {
     for (const Placed& placed : placement)
       for (int worker = 0; worker < placed.workers; ++worker)
-        pods_[placed.node].push_back({job.id, job.priority, job.started, job.shape});
+        pods_[placed.node].push_back({job.id, job.priority, job.started, job.request});
   };
   for (const Job& job : snapshot_.jobs) {
     if (job.state == JobState::kRunning && job.preemptible) add(job, job.placement);
@@ -48,19 +48,21 @@ bool VictimTable::SomebodyLeaves(int node) {
 }
 
 // Takes all lower pods away and puts back, the most important first, those that may stay.
-bool VictimTable::Choose(Room& room, const Shape& shape, int priority, int node,
+bool VictimTable::Choose(Room& room, const WorkerRequest& request, int priority, int node,
                          Choice& choice) const {
   const Resources before = room.free(node);
   const std::vector<Pod>& pods = pods_[node];
-  const auto size_of = [&](const Pod& pod) { return snapshot_.shapes[pod.shape].per_worker; };
+  const auto size_of = [&](const Pod& pod) {
+    return snapshot_.worker_requests[pod.request].per_worker;
+  };
   room.Give(node, coming_[node]);
   for (const Pod& pod : pods)
     if (pod.priority < priority) room.Give(node, size_of(pod));
-  const bool fits = room.Fits(node, shape);
+  const bool fits = room.Fits(node, request);
   for (size_t index = 0; fits && index < pods.size(); ++index) {
     if (pods[index].priority >= priority) continue;
     room.Take(node, size_of(pods[index]));
-    if (room.Fits(node, shape)) continue;
+    if (room.Fits(node, request)) continue;
     room.Give(node, size_of(pods[index]));
     choice.victims.push_back(index);
   }
@@ -89,20 +91,21 @@ bool VictimTable::Choice::BetterThan(const Choice& other,
   return rank(*this) < rank(other);
 }
 
-int VictimTable::PushOut(Room& room, const Shape& shape, int priority, std::vector<Evict>& evicts) {
+int VictimTable::PushOut(Room& room, const WorkerRequest& request, int priority,
+                         std::vector<Evict>& evicts) {
   if (!HasBelow(priority)) return -1;
   Build();
   Choice best;
   for (int node = 0; node < static_cast<int>(pods_.size()); ++node) {
     Choice choice;
-    if (Choose(room, shape, priority, node, choice) && choice.BetterThan(best, pods_))
+    if (Choose(room, request, priority, node, choice) && choice.BetterThan(best, pods_))
       best = std::move(choice);
   }
   if (best.node < 0) return -1;
   std::vector<Pod>& pods = pods_[best.node];
   for (auto victim = best.victims.rbegin(); victim != best.victims.rend(); ++victim) {
     const Pod& pod = pods[*victim];
-    coming_[best.node] += snapshot_.shapes[pod.shape].per_worker;
+    coming_[best.node] += snapshot_.worker_requests[pod.request].per_worker;
     evicts.push_back({pod.job, best.node, 1});
     pods.erase(pods.begin() + static_cast<std::ptrdiff_t>(*victim));
   }

@@ -25,14 +25,14 @@ class VictimTable {
   // Adds the evictions after which one such pod fits on a node, and returns the node; -1 if there
   // is none. `room` is as before: what the victims leave is not there yet, but later calls count on
   // it.
-  int PushOut(Room& room, const Shape& shape, int priority, std::vector<Evict>& evicts);
+  int PushOut(Room& room, const WorkerRequest& request, int priority, std::vector<Evict>& evicts);
 
  private:
   struct Pod {
     JobId job;
     int priority;
     TimeMs started;
-    int shape;
+    int request;
   };
   struct Choice {
     int node = -1;
@@ -41,7 +41,8 @@ class VictimTable {
   };
 
   void Build();
-  bool Choose(Room& room, const Shape& shape, int priority, int node, Choice& choice) const;
+  bool Choose(Room& room, const WorkerRequest& request, int priority, int node,
+              Choice& choice) const;
 
   const Snapshot& snapshot_;
   const std::map<JobId, Placement>& held_;

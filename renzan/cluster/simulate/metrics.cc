@@ -94,9 +94,9 @@ Metrics Measure(const SimulationResult& result) {
   metrics.checkpoints_requested = totals.checkpoints_requested;
   metrics.deadlocks = totals.deadlocks;
   metrics.nodes_bought = totals.nodes_bought;
-  metrics.nodes_lost = totals.nodes_lost;
+  metrics.nodes_failed = totals.nodes_failed;
   metrics.cost = totals.cost;
-  metrics.passes = totals.passes;
+  metrics.cycles = totals.cycles;
   return metrics;
 }
 

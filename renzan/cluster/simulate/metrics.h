@@ -39,7 +39,7 @@ struct Metrics {
   double idle_while_waiting = 0;
   // Of that idle time, the share during which the head of the line (by priority, then submission)
   // waited for no more GPUs than were free in all, and yet did not start: free GPUs that nobody who
-  // is next could use, because they were spread over nodes, kept for another or above a ceiling.
+  // is next could use, because they were spread over nodes, kept for another or above a limit.
   double fragmentation = 0;
 
   int64_t starts = 0, preemptions = 0, drains = 0, losses = 0, resizes = 0,
@@ -52,9 +52,9 @@ struct Metrics {
       0;  // GPUs held while saving, starting again, or waiting for a gang's rest
   // Of all GPU time held by jobs.
   double lost_share = 0, overhead_share = 0;
-  int64_t nodes_bought = 0, nodes_lost = 0;
+  int64_t nodes_bought = 0, nodes_failed = 0;
   double cost = 0;
-  int64_t passes = 0;
+  int64_t cycles = 0;
 };
 
 Metrics Measure(const SimulationResult& result);

@@ -22,7 +22,7 @@ struct Waiting {
   int priority = 0;
   TimeMs submitted = 0;
   JobId job = 0;
-  int shape = 0, min_workers = 0, max_workers = 0;
+  int request = 0, min_workers = 0, max_workers = 0;
 
   // Goes first in the line: by priority, then by submission.
   bool operator<(const Waiting& other) const {
@@ -69,7 +69,7 @@ class SimulatedPolicy {
   virtual ~SimulatedPolicy() = default;
   virtual PolicyOutput Decide(const PolicyInput& input) = 0;
   // Its decisions keep what core/invariants.h promises, and are a function of the snapshot alone:
-  // both are checked when asked for. Otherwise only the world itself is.
+  // both are checked when asked for. Otherwise only the cluster itself is.
   virtual bool IsScheduler() const { return false; }
   // Buys nodes and gives them back. Otherwise every pool has all its nodes from the beginning.
   virtual bool ScalesPools() const { return false; }

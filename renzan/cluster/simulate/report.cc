@@ -66,9 +66,9 @@ std::vector<Line> OtherLines() {
           share("lost and repeated", &Metrics::lost_share),
           share("overhead", &Metrics::overhead_share),
           count("nodes bought", &Metrics::nodes_bought),
-          count("nodes lost", &Metrics::nodes_lost),
+          count("nodes lost", &Metrics::nodes_failed),
           {"cost", [](const Metrics& metrics) { return fmt::format("{:.2f}", metrics.cost); }},
-          count("passes", &Metrics::passes)};
+          count("cycles", &Metrics::cycles)};
 }
 
 std::vector<Line> Lines(const Metrics& first) {
@@ -126,9 +126,9 @@ Json ToJson(const std::string& policy, const Metrics& metrics) {
           {"overhead_gpu_s", metrics.overhead_gpu_s},
           {"overhead_share", metrics.overhead_share},
           {"nodes_bought", metrics.nodes_bought},
-          {"nodes_lost", metrics.nodes_lost},
+          {"nodes_failed", metrics.nodes_failed},
           {"cost", metrics.cost},
-          {"passes", metrics.passes}};
+          {"cycles", metrics.cycles}};
 }
 
 }  // namespace

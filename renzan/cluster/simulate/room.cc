@@ -16,36 +16,36 @@ void Room::LimitTo(int node, const Room& other) {
     free_[node][kind] = std::min(free_[node][kind], other.free_[node][kind]);
 }
 
-bool Room::Fits(int node, const Shape& shape) const {
-  return snapshot_.nodes[node].state == NodeState::kReady && shape.per_worker.FitsIn(free_[node]) &&
-         Matches(snapshot_.nodes[node], shape);
+bool Room::Fits(int node, const WorkerRequest& request) const {
+  return snapshot_.nodes[node].state == NodeState::kReady &&
+         request.per_worker.FitsIn(free_[node]) && Matches(snapshot_.nodes[node], request);
 }
 
-int Room::CountFitting(int node, const Shape& shape, int at_most) const {
-  return Fits(node, shape) ? WorkersThatFit(free_[node], shape.per_worker, at_most) : 0;
+int Room::CountFitting(int node, const WorkerRequest& request, int at_most) const {
+  return Fits(node, request) ? WorkersThatFit(free_[node], request.per_worker, at_most) : 0;
 }
 
-int Room::BestNode(const Shape& shape) const {
+int Room::BestNode(const WorkerRequest& request) const {
   int best = -1;
   for (int node = 0; node < static_cast<int>(free_.size()); ++node) {
-    if (!Fits(node, shape)) continue;
+    if (!Fits(node, request)) continue;
     const auto left = [&](int of) { return std::pair(free_[of][kGpu], free_[of][kCpu]); };
     if (best < 0 || left(node) < left(best)) best = node;
   }
   return best;
 }
 
-std::optional<Placement> Room::Place(const Shape& shape, int least, int most) {
+std::optional<Placement> Room::Place(const WorkerRequest& request, int least, int most) {
   Placement placement;
   int workers = 0;
   for (; workers < most; ++workers) {
-    const int node = BestNode(shape);
+    const int node = BestNode(request);
     if (node < 0) break;
-    Take(node, shape.per_worker);
+    Take(node, request.per_worker);
     placement = Sum(placement, {{node, 1}});
   }
   if (workers >= least) return placement;
-  for (const Placed& placed : placement) Give(placed.node, shape.per_worker * placed.workers);
+  for (const Placed& placed : placement) Give(placed.node, request.per_worker * placed.workers);
   return std::nullopt;
 }
 

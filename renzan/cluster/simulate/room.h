@@ -22,16 +22,16 @@ class Room {
   void SetFree(int node, const Resources& amount) { free_[node] = amount; }
   // Leaves no more of any kind on the node than `other` has there.
   void LimitTo(int node, const Room& other);
-  bool Fits(int node, const Shape& shape) const;
-  // How many workers of that shape fit on the node at once.
-  int CountFitting(int node, const Shape& shape, int at_most) const;
+  bool Fits(int node, const WorkerRequest& request) const;
+  // How many workers of that request fit on the node at once.
+  int CountFitting(int node, const WorkerRequest& request, int at_most) const;
 
   // The node on which least stays free beside one such worker (GPUs first, then cores), the first
   // of equals; -1 if it fits nowhere.
-  int BestNode(const Shape& shape) const;
+  int BestNode(const WorkerRequest& request) const;
   // Takes room for as many workers as there is, at most `most`; gives it back and returns nothing
   // if there is not enough for `least`.
-  std::optional<Placement> Place(const Shape& shape, int least, int most);
+  std::optional<Placement> Place(const WorkerRequest& request, int least, int most);
 
  private:
   const Snapshot& snapshot_;

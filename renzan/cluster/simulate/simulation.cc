@@ -20,8 +20,8 @@ class Refusals {
 
   // Why the job can never run, or "".
   const std::string& Why(const WorkloadJob& job, int queue) {
-    const Shape shape{.per_worker = job.per_worker, .required = job.required};
-    Job asked{.shape = cluster_.InternShape(shape),
+    const WorkerRequest request{.per_worker = job.per_worker, .required = job.required};
+    Job asked{.request = cluster_.InternRequest(request),
               .queue = queue,
               .user = cluster_.InternUser(job.user),
               .priority = job.priority,
@@ -29,7 +29,7 @@ class Refusals {
               .max_workers = job.max_workers,
               .checkpoints = job.checkpoints};
     const auto [known, added] =
-        why_.try_emplace({asked.shape, asked.queue, asked.user, asked.min_workers});
+        why_.try_emplace({asked.request, asked.queue, asked.user, asked.min_workers});
     if (added) known->second = WhyInfeasible(cluster_, asked);
     return known->second;
   }
@@ -81,29 +81,29 @@ SimulationResult SimulateFrom(Snapshot cluster, const std::vector<int64_t>& work
 }
 
 Simulation::Simulation(Snapshot cluster, SimulatedPolicy& policy, const SimulatorOptions& options)
-    : world_(std::move(cluster), options.check),
+    : cluster_(std::move(cluster), options.check),
       policy_(policy),
       options_(options),
-      run_time_([this](JobId job, int workers) { return world_.RunTime(job, workers); }),
-      end_time_([this](JobId job) { return world_.EndTime(job); }) {
-  for (const Queue& queue : world_.snapshot().queues) result_.queue_names.push_back(queue.name);
-  result_.totals.begin = result_.totals.last_submission = world_.now();
+      run_time_([this](JobId job, int workers) { return cluster_.RunTime(job, workers); }),
+      end_time_([this](JobId job) { return cluster_.EndTime(job); }) {
+  for (const Queue& queue : cluster_.snapshot().queues) result_.queue_names.push_back(queue.name);
+  result_.totals.begin = result_.totals.last_submission = cluster_.now();
   BeginNodes();
 }
 
 void Simulation::Plan(const Workload& workload) {
-  Refusals refusals(world_.snapshot());
+  Refusals refusals(cluster_.snapshot());
   JobId id = 0;
   for (const WorkloadJob& job : workload) {
     ++id;
     ++jobs_;
-    const std::string& why = refusals.Why(job, QueueOf(world_.snapshot(), job.queue));
+    const std::string& why = refusals.Why(job, QueueOf(cluster_.snapshot(), job.queue));
     if (!why.empty()) {
       result_.refused[id] = why;
       continue;
     }
-    world_.Plan(id, job);
-    submissions_.emplace_back(id, world_.now() + job.submitted);
+    cluster_.Plan(id, job);
+    submissions_.emplace_back(id, cluster_.now() + job.submitted);
   }
   if (submissions_.empty()) return;
   result_.totals.begin = submissions_.front().second;
@@ -112,17 +112,17 @@ void Simulation::Plan(const Workload& workload) {
 
 void Simulation::Adopt(const std::vector<int64_t>& work_left) {
   // The jobs themselves stay where they are in the snapshot.
-  const std::vector<Job> jobs = world_.snapshot().jobs;
+  const std::vector<Job> jobs = cluster_.snapshot().jobs;
   CHECK(jobs.size() == work_left.size());
   for (size_t place = 0; place < jobs.size(); ++place) {
     const Job& job = jobs[place];
     ++jobs_;
-    const TimeMs next = world_.Adopt(job, work_left[place]);
+    const TimeMs next = cluster_.Adopt(job, work_left[place]);
     if (job.state == JobState::kRunning) ExpectOfJob(next, What::kJobEnds, job.id);
     if (job.state == JobState::kStopping) ExpectOfJob(next, What::kStopEnds, job.id);
     if (job.state == JobState::kResizing) ExpectOfJob(next, What::kResizeEnds, job.id);
   }
-  wake_ = world_.now();
+  wake_ = cluster_.now();
 }
 
 void Simulation::Expect(TimeMs time, What what, int64_t subject, int64_t version) {
@@ -130,7 +130,7 @@ void Simulation::Expect(TimeMs time, What what, int64_t subject, int64_t version
 }
 
 void Simulation::ExpectOfJob(TimeMs time, What what, JobId job) {
-  Expect(time, what, job, world_.version(job));
+  Expect(time, what, job, cluster_.version(job));
 }
 
 TimeMs Simulation::NextTime() const {
@@ -143,33 +143,33 @@ TimeMs Simulation::NextTime() const {
 
 void Simulation::AdvanceTo(TimeMs time) {
   SimulationTotals& totals = result_.totals;
-  const double passed = static_cast<double>(time - world_.now());
+  const double passed = static_cast<double>(time - cluster_.now());
   const auto sum = [&](int64_t gpus) { return passed * static_cast<double>(gpus); };
   const bool counts = time > totals.begin;
   if (counts) {
-    totals.present += sum(world_.present_gpus());
-    totals.busy += sum(world_.busy_gpus());
-    totals.cost += passed / 3.6e6 * world_.price_per_hour();
+    totals.present += sum(cluster_.present_gpus());
+    totals.busy += sum(cluster_.busy_gpus());
+    totals.cost += passed / 3.6e6 * cluster_.price_per_hour();
     if (time <= totals.last_submission) {
       totals.present_until_last_submission = totals.present;
       totals.busy_until_last_submission = totals.busy;
     }
-    if (!world_.line().empty()) {
-      const Waiting& head = world_.line().front();
+    if (!cluster_.pending().empty()) {
+      const Waiting& head = cluster_.pending().front();
       const int64_t needs =
-          head.min_workers * world_.snapshot().shapes[head.shape].per_worker.gpu();
-      totals.idle_while_waiting += sum(world_.idle_gpus());
-      if (needs <= world_.idle_gpus()) totals.fragmented += sum(world_.idle_gpus());
+          head.min_workers * cluster_.snapshot().worker_requests[head.request].per_worker.gpu();
+      totals.idle_while_waiting += sum(cluster_.idle_gpus());
+      if (needs <= cluster_.idle_gpus()) totals.fragmented += sum(cluster_.idle_gpus());
     }
   }
-  world_.SetTime(time);
+  cluster_.SetTime(time);
 }
 
-void Simulation::SubmitNext() { world_.Submit(submissions_[next_submission_++].first); }
+void Simulation::SubmitNext() { cluster_.Submit(submissions_[next_submission_++].first); }
 
 // Whether anything happened that a policy could want to know.
 bool Simulation::HandleDue() {
-  const TimeMs now = world_.now();
+  const TimeMs now = cluster_.now();
   bool happened = false;
   while (!events_.empty() && events_.top().time <= now) {
     const Event event = events_.top();
@@ -188,7 +188,7 @@ bool Simulation::Handle(const Event& event) {
     case What::kJobEnds:
     case What::kStopEnds:
     case What::kResizeEnds:
-      if (event.version != world_.version(event.subject)) return false;
+      if (event.version != cluster_.version(event.subject)) return false;
       break;
     case What::kNodeReady:
     case What::kNodeGone:
@@ -201,21 +201,21 @@ bool Simulation::Handle(const Event& event) {
   }
   switch (event.what) {
     case What::kJobEnds:
-      world_.End(event.subject);
+      cluster_.End(event.subject);
       ++ended_;
       break;
     case What::kStopEnds:
-      world_.FinishStop(event.subject);
+      cluster_.FinishStop(event.subject);
       holds_changed_ = true;
       break;
     case What::kResizeEnds:
-      ExpectOfJob(world_.FinishResize(event.subject), What::kJobEnds, event.subject);
+      ExpectOfJob(cluster_.FinishResize(event.subject), What::kJobEnds, event.subject);
       break;
     case What::kNodeReady:
       NodeIsReady(node);
       break;
     case What::kNodeGone:
-      LoseNode(node);
+      FailNode(node);
       break;
     case What::kNodeNotice:
       NodeIsTaken(node);
@@ -227,27 +227,27 @@ bool Simulation::Handle(const Event& event) {
   return true;
 }
 
-void Simulation::Pass() {
-  const PolicyInput input{world_.snapshot(), world_.line(), world_.free(),
-                          world_.held(),     run_time_,     end_time_};
-  if (options_.check) CheckWorld();
+void Simulation::Cycle() {
+  const PolicyInput input{cluster_.snapshot(), cluster_.pending(), cluster_.free(),
+                          cluster_.held(),     run_time_,          end_time_};
+  if (options_.check) CheckCluster();
   const PolicyOutput output = policy_.Decide(input);
-  ++result_.totals.passes;
-  if (options_.check && policy_.IsScheduler()) CheckPass(output.decisions);
-  last_pass_ = world_.now();
+  ++result_.totals.cycles;
+  if (options_.check && policy_.IsScheduler()) CheckCycle(output.decisions);
+  last_cycle_ = cluster_.now();
   changed_ = false;
-  last_pass_idle_ = !Apply(output);
-  // A pass that changed something is not asked again at the same moment.
+  last_cycle_idle_ = !Apply(output);
+  // A cycle that changed something is not asked again at the same moment.
   wake_ = output.decisions.look_again == kNever
               ? kNever
-              : std::max(output.decisions.look_again, world_.now() + 1);
+              : std::max(output.decisions.look_again, cluster_.now() + 1);
   WatchDeadlocks();
 }
 
 // No job will move again, though nodes may still come and go.
 bool Simulation::NothingCanChange() const {
-  const Snapshot& snapshot = world_.snapshot();
-  if (!last_pass_idle_ || wake_ != kNever || give_up_at_ != kNever || changed_) return false;
+  const Snapshot& snapshot = cluster_.snapshot();
+  if (!last_cycle_idle_ || wake_ != kNever || give_up_at_ != kNever || changed_) return false;
   if (next_submission_ < submissions_.size()) return false;
   for (const Node& node : snapshot.nodes)
     if (node.state == NodeState::kBooting || node.state == NodeState::kDraining) return false;
@@ -258,8 +258,8 @@ bool Simulation::NothingCanChange() const {
 SimulationResult Simulation::Run() {
   const TimeMs patience = [&] {
     TimeMs all = 86'400'000;
-    for (const auto& [id, submitted] : submissions_) all += world_.RunTime(id, 1);
-    for (const Waiting& job : world_.line()) all += world_.RunTime(job.job, 1);
+    for (const auto& [id, submitted] : submissions_) all += cluster_.RunTime(id, 1);
+    for (const Waiting& job : cluster_.pending()) all += cluster_.RunTime(job.job, 1);
     return all * kPatience;
   }();
   while (!AllEnded() && !NothingCanChange()) {
@@ -268,14 +268,14 @@ SimulationResult Simulation::Run() {
     AdvanceTo(next);
     changed_ |= HandleDue();
     changed_ |= wake_ <= next;
-    const bool allowed = last_pass_ < 0 || next - last_pass_ >= options_.min_between_passes_ms;
-    if (changed_ && allowed) Pass();
-    if (changed_) wake_ = last_pass_ + options_.min_between_passes_ms;
+    const bool allowed = last_cycle_ < 0 || next - last_cycle_ >= options_.min_between_cycles_ms;
+    if (changed_ && allowed) Cycle();
+    if (changed_) wake_ = last_cycle_ + options_.min_between_cycles_ms;
   }
-  result_.totals.end = world_.now();
-  result_.jobs = world_.records();
-  result_.runs = world_.runs();
-  result_.waits = world_.waits();
+  result_.totals.end = cluster_.now();
+  result_.jobs = cluster_.records();
+  result_.runs = cluster_.runs();
+  result_.waits = cluster_.waits();
   for (const JobRecord& job : result_.jobs)
     if (!job.end) result_.never_ended.push_back(job.id);
   if (options_.check)

@@ -48,15 +48,15 @@ class Simulation {
   bool HandleDue();
   bool Handle(const Event& event);
   void SubmitNext();
-  void Pass();
+  void Cycle();
   bool NothingCanChange() const;
   void Expect(TimeMs time, What what, int64_t subject, int64_t version);
   void ExpectOfJob(TimeMs time, What what, JobId job);
 
   // simulation_apply.cc: what the policy decided, and checks of it.
   bool Apply(const PolicyOutput& output);
-  void CheckWorld();
-  void CheckPass(const Decisions& decisions);
+  void CheckCluster();
+  void CheckCycle(const Decisions& decisions);
   void Violation(const std::string& what);
   void WatchDeadlocks();
   void BreakDeadlock();
@@ -65,11 +65,11 @@ class Simulation {
   void BeginNodes();
   void NodeIsReady(int node);
   void NodeIsTaken(int node);
-  void LoseNode(int node);
+  void FailNode(int node);
   void Buy(const ScaleOut& order);
   void GiveBack(const ScaleIn& order);
 
-  World world_;
+  SimulatedCluster cluster_;
   SimulatedPolicy& policy_;
   const SimulatorOptions options_;
   SimulationResult result_;
@@ -79,9 +79,9 @@ class Simulation {
   size_t jobs_ = 0, ended_ = 0;
   std::vector<int64_t> node_version_;
   TimeMs wake_ = kNever;  // the policy asked to be called again, or has to be
-  TimeMs last_pass_ = -1;
-  bool changed_ = false;         // since the last pass
-  bool last_pass_idle_ = false;  // it decided nothing
+  TimeMs last_cycle_ = -1;
+  bool changed_ = false;          // since the last cycle
+  bool last_cycle_idle_ = false;  // it decided nothing
   std::vector<JobId> deadlocked_;
   bool holds_changed_ = false;
   TimeMs give_up_at_ = kNever;

@@ -16,7 +16,7 @@ void Append(std::string& text, const Placement& placement) {
   for (const Placed& placed : placement) text += fmt::format(" {}x{}", placed.node, placed.workers);
 }
 
-// Everything that is decided, so that two passes can be compared.
+// Everything that is decided, so that two cycles can be compared.
 std::string Write(const Decisions& decisions) {
   std::string text;
   for (const Start& start : decisions.starts) {
@@ -48,23 +48,23 @@ std::string Write(const Decisions& decisions) {
 bool Simulation::Apply(const PolicyOutput& output) {
   const Decisions& decisions = output.decisions;
   for (const Evict& evict : output.evicts) {
-    const auto gone = world_.Evict(evict);
+    const auto gone = cluster_.Evict(evict);
     if (gone) ExpectOfJob(*gone, What::kStopEnds, evict.job);
   }
   for (const Stop& stop : decisions.stops)
-    ExpectOfJob(world_.Stop(stop), What::kStopEnds, stop.job);
+    ExpectOfJob(cluster_.Stop(stop), What::kStopEnds, stop.job);
   for (const Resize& resize : decisions.resizes)
-    ExpectOfJob(world_.Resize(resize), What::kResizeEnds, resize.job);
+    ExpectOfJob(cluster_.Resize(resize), What::kResizeEnds, resize.job);
   for (const Start& start : decisions.starts)
-    ExpectOfJob(world_.Start(start), What::kJobEnds, start.job);
+    ExpectOfJob(cluster_.Start(start), What::kJobEnds, start.job);
   result_.totals.starts += static_cast<int64_t>(decisions.starts.size());
   for (const Hold& hold : output.holds) {
-    const auto end = world_.Hold(hold);
+    const auto end = cluster_.Hold(hold);
     if (!end) continue;
     ExpectOfJob(*end, What::kJobEnds, hold.job);
     ++result_.totals.starts;
   }
-  for (const JobId job : decisions.checkpoints) world_.Checkpoint(job);
+  for (const JobId job : decisions.checkpoints) cluster_.Checkpoint(job);
   result_.totals.checkpoints_requested += static_cast<int64_t>(decisions.checkpoints.size());
   for (const ScaleOut& order : decisions.scale_out) Buy(order);
   for (const ScaleIn& order : decisions.scale_in) GiveBack(order);
@@ -76,33 +76,34 @@ bool Simulation::Apply(const PolicyOutput& output) {
 
 void Simulation::Violation(const std::string& what) {
   if (result_.violations.size() < kMostViolations)
-    result_.violations.push_back(fmt::format("at {} ms: {}", world_.now(), what));
+    result_.violations.push_back(fmt::format("at {} ms: {}", cluster_.now(), what));
 }
 
-void Simulation::CheckWorld() {
-  for (const std::string& broken : CheckSnapshot(world_.snapshot())) Violation(broken);
+void Simulation::CheckCluster() {
+  for (const std::string& broken : ValidateSnapshot(cluster_.snapshot())) Violation(broken);
 }
 
-void Simulation::CheckPass(const Decisions& decisions) {
-  for (const std::string& broken : CheckDecisions(world_.snapshot(), decisions)) Violation(broken);
+void Simulation::CheckCycle(const Decisions& decisions) {
+  for (const std::string& broken : ValidateDecisions(cluster_.snapshot(), decisions))
+    Violation(broken);
   // A scheduler that was killed and started again sees the same snapshot.
-  const PolicyInput input{world_.snapshot(), world_.line(), world_.free(),
-                          world_.held(),     run_time_,     end_time_};
+  const PolicyInput input{cluster_.snapshot(), cluster_.pending(), cluster_.free(),
+                          cluster_.held(),     run_time_,          end_time_};
   if (Write(policy_.Decide(input).decisions) != Write(decisions))
     Violation("the same snapshot was decided in two ways");
 }
 
 void Simulation::WatchDeadlocks() {
   if (!std::exchange(holds_changed_, false)) return;
-  deadlocked_ = FindDeadlocked(world_.snapshot(), world_.held());
+  deadlocked_ = FindDeadlocked(cluster_.snapshot(), cluster_.held());
   if (deadlocked_.empty()) give_up_at_ = kNever;
   if (deadlocked_.empty() || give_up_at_ != kNever) return;
-  give_up_at_ = world_.now() + options_.deadlock_timeout_ms;
+  give_up_at_ = cluster_.now() + options_.deadlock_timeout_ms;
   Expect(give_up_at_, What::kDeadlockBreaks, 0, 0);
 }
 
 void Simulation::BreakDeadlock() {
-  world_.GiveUpHeld(deadlocked_.back());
+  cluster_.GiveUpHeld(deadlocked_.back());
   ++result_.totals.deadlocks;
   give_up_at_ = kNever;
   holds_changed_ = true;

@@ -36,7 +36,7 @@ Node NewNode(const Snapshot& snapshot, int pool) {
 }  // namespace
 
 void Simulation::BeginNodes() {
-  const std::vector<Node> nodes = world_.snapshot().nodes;
+  const std::vector<Node> nodes = cluster_.snapshot().nodes;
   node_version_.resize(nodes.size());
   for (size_t index = 0; index < nodes.size(); ++index) {
     const int node = static_cast<int>(index);
@@ -50,60 +50,60 @@ void Simulation::BeginNodes() {
 }
 
 void Simulation::NodeIsReady(int node) {
-  if (world_.snapshot().nodes[node].state != NodeState::kReady)
-    world_.SetNode(node, NodeState::kReady, kNever);
-  const int pool = world_.snapshot().nodes[node].pool;
+  if (cluster_.snapshot().nodes[node].state != NodeState::kReady)
+    cluster_.SetNode(node, NodeState::kReady, kNever);
+  const int pool = cluster_.snapshot().nodes[node].pool;
   if (pool < 0) return;
-  const double hazard = world_.snapshot().pools[pool].interruptions_per_hour;
+  const double hazard = cluster_.snapshot().pools[pool].interruptions_per_hour;
   if (hazard <= 0) return;
   const int64_t version = ++node_version_[node];
-  Expect(world_.now() + DrawLifetime(options_.seed, node, version, hazard), What::kNodeNotice, node,
-         version);
+  Expect(cluster_.now() + DrawLifetime(options_.seed, node, version, hazard), What::kNodeNotice,
+         node, version);
 }
 
 void Simulation::NodeIsTaken(int node) {
   if (options_.notice_ms == 0) {
-    LoseNode(node);
+    FailNode(node);
     return;
   }
-  const TimeMs until = world_.now() + options_.notice_ms;
-  world_.SetNode(node, NodeState::kDraining, until);
+  const TimeMs until = cluster_.now() + options_.notice_ms;
+  cluster_.SetNode(node, NodeState::kDraining, until);
   Expect(until, What::kNodeGone, node, node_version_[node]);
 }
 
-void Simulation::LoseNode(int node) {
-  world_.LoseNode(node);
-  ++result_.totals.nodes_lost;
+void Simulation::FailNode(int node) {
+  cluster_.FailNode(node);
+  ++result_.totals.nodes_failed;
   const int64_t version = ++node_version_[node];
   holds_changed_ = true;
-  const int pool = world_.snapshot().nodes[node].pool;
+  const int pool = cluster_.snapshot().nodes[node].pool;
   if (pool < 0) return;
-  const Pool& from = world_.snapshot().pools[pool];
-  if (CountNodes(world_.snapshot(), pool) >= from.min_nodes) return;
-  const TimeMs ready = world_.now() + std::max<TimeMs>({1, from.boot_ms, options_.replace_ms});
-  world_.SetNode(node, NodeState::kBooting, ready);
+  const Pool& from = cluster_.snapshot().pools[pool];
+  if (CountNodes(cluster_.snapshot(), pool) >= from.min_nodes) return;
+  const TimeMs ready = cluster_.now() + std::max<TimeMs>({1, from.boot_ms, options_.replace_ms});
+  cluster_.SetNode(node, NodeState::kBooting, ready);
   Expect(ready, What::kNodeReady, node, version);
 }
 
 void Simulation::Buy(const ScaleOut& order) {
-  const Pool& pool = world_.snapshot().pools[order.pool];
-  CHECK_MSG(CountNodes(world_.snapshot(), order.pool) + order.nodes <= pool.max_nodes,
+  const Pool& pool = cluster_.snapshot().pools[order.pool];
+  CHECK_MSG(CountNodes(cluster_.snapshot(), order.pool) + order.nodes <= pool.max_nodes,
             "more nodes of pool {} are bought than there can be", pool.name);
-  const TimeMs ready = world_.now() + std::max<TimeMs>(1, pool.boot_ms);
+  const TimeMs ready = cluster_.now() + std::max<TimeMs>(1, pool.boot_ms);
   for (int bought = 0; bought < order.nodes; ++bought) {
-    const std::vector<Node>& nodes = world_.snapshot().nodes;
+    const std::vector<Node>& nodes = cluster_.snapshot().nodes;
     const auto gone = std::find_if(nodes.begin(), nodes.end(), [&](const Node& node) {
       return node.pool == order.pool && node.state == NodeState::kGone;
     });
     int node = static_cast<int>(gone - nodes.begin());
     if (gone == nodes.end()) {
-      Node bought_node = NewNode(world_.snapshot(), order.pool);
+      Node bought_node = NewNode(cluster_.snapshot(), order.pool);
       bought_node.state = NodeState::kBooting;
       bought_node.until = ready;
-      node = world_.AddNode(bought_node);
+      node = cluster_.AddNode(bought_node);
       node_version_.push_back(0);
     } else {
-      world_.SetNode(node, NodeState::kBooting, ready);
+      cluster_.SetNode(node, NodeState::kBooting, ready);
     }
     Expect(ready, What::kNodeReady, node, ++node_version_[node]);
   }
@@ -111,10 +111,10 @@ void Simulation::Buy(const ScaleOut& order) {
 }
 
 void Simulation::GiveBack(const ScaleIn& order) {
-  CHECK_MSG(world_.IsEmpty(order.node), "{} is given back, but is not empty",
-            world_.snapshot().nodes[order.node].name);
+  CHECK_MSG(cluster_.IsEmpty(order.node), "{} is given back, but is not empty",
+            cluster_.snapshot().nodes[order.node].name);
   ++node_version_[order.node];
-  world_.SetNode(order.node, NodeState::kGone, kNever);
+  cluster_.SetNode(order.node, NodeState::kGone, kNever);
 }
 
 }  // namespace renzan::cluster::simulate

@@ -15,21 +15,21 @@
 #include <vector>
 
 #include "renzan/cluster/simulate/policy.h"
+#include "renzan/cluster/simulate/simulated_cluster.h"
 #include "renzan/cluster/simulate/workload.h"
-#include "renzan/cluster/simulate/world.h"
 
 namespace renzan::cluster::simulate {
 
 struct SimulatorOptions {
   uint64_t seed = 1;                 // of interruptions
-  TimeMs min_between_passes_ms = 0;  // 0: a pass at every moment at which something happens
+  TimeMs min_between_cycles_ms = 0;  // 0: a cycle at every moment at which something happens
   TimeMs notice_ms = 0;              // of interruptions (Pool::interruptions_per_hour); 0: none
   // Until a node that was taken away is replaced where its pool must have it; its boot time if that
   // is longer.
   TimeMs replace_ms = 600'000;
   // A deadlock that lasts so long is broken up: its youngest gang gives up its places.
   TimeMs deadlock_timeout_ms = 3'600'000;
-  // Checks the world before, and a scheduler's decisions after every pass, that a repeated pass
+  // Checks the cluster before, and a scheduler's decisions after every cycle, that a repeated cycle
   // decides the same, and that every job ends. Slow.
   bool check = false;
 };
@@ -45,7 +45,7 @@ struct SimulationTotals {
   double idle_while_waiting = 0;  // free while some job waits
   double fragmented = 0;  // free while the head of the line waits for no more than is free in all
   double cost = 0;        // of priced nodes, as their pools count it
-  int64_t passes = 0, starts = 0, checkpoints_requested = 0, nodes_bought = 0, nodes_lost = 0;
+  int64_t cycles = 0, starts = 0, checkpoints_requested = 0, nodes_bought = 0, nodes_failed = 0;
   int64_t deadlocks = 0;  // broken up
 };
 

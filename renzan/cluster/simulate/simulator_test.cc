@@ -247,7 +247,7 @@ TEST(Interruptions, LoseNoWorkForGoodAndAreRepeatable) {
     for (const TimeMs notice : {TimeMs{0}, 120 * kSecond}) {
       const SimulatorOptions options{.seed = 3, .notice_ms = notice};
       const SimulationResult result = RunPolicy(policy, with_nodes, jobs, options);
-      EXPECT_GT(result.totals.nodes_lost, 10);
+      EXPECT_GT(result.totals.nodes_failed, 10);
       EXPECT_THAT(result.never_ended, ElementsAre());
       ExpectAccountsBalance(result, jobs);
       const Metrics metrics = Measure(result);

@@ -88,7 +88,7 @@ void RemoveNode(Snapshot& snapshot, const std::string& node) {
 void SetGuarantee(Snapshot& snapshot, const std::string& queue, int kind, int64_t amount) {
   Queue& changed = FindNamed(snapshot.queues, "queue", queue);
   changed.guaranteed[kind] = amount;
-  changed.ceiling[kind] = std::max(changed.ceiling[kind], amount);
+  changed.limit[kind] = std::max(changed.limit[kind], amount);
 }
 
 JobId AddJob(Snapshot& snapshot, Job job) {

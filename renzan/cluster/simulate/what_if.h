@@ -31,7 +31,7 @@ std::vector<WhatIfRow> WhatIf(const Snapshot& snapshot,
 void AddNodes(Snapshot& snapshot, const std::string& pool, int nodes);  // ready at once
 void RemoveNode(Snapshot& snapshot, const std::string& node);           // drained by an operator
 void SetGuarantee(Snapshot& snapshot, const std::string& queue, int kind, int64_t amount);
-// `job` gets the next free id, which is returned. Its shape, queue and user are in the snapshot.
+// `job` gets the next free id, which is returned. Its request, queue and user are in the snapshot.
 JobId AddJob(Snapshot& snapshot, Job job);
 
 }  // namespace renzan::cluster::simulate

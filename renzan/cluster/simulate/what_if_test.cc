@@ -21,14 +21,14 @@ Snapshot OneNode() {
   snapshot.nodes = {{.name = "own-0", .pool = 0, .capacity = capacity}};
   snapshot.queues = {{.name = "default"}};
   snapshot.users = {{.name = "ann"}};
-  Shape four, two;
+  WorkerRequest four, two;
   four.per_worker[kGpu] = 4;
   two.per_worker[kGpu] = 2;
-  snapshot.shapes = {four, two};
+  snapshot.worker_requests = {four, two};
   snapshot.jobs = {
-      {.id = 3, .shape = 0, .submitted = kNow - 20 * kMinute, .state = JobState::kRunning},
-      {.id = 7, .shape = 1, .submitted = kNow - 9 * kMinute},
-      {.id = 9, .shape = 0, .submitted = kNow - 8 * kMinute}};
+      {.id = 3, .request = 0, .submitted = kNow - 20 * kMinute, .state = JobState::kRunning},
+      {.id = 7, .request = 1, .submitted = kNow - 9 * kMinute},
+      {.id = 9, .request = 0, .submitted = kNow - 8 * kMinute}};
   snapshot.jobs[0].placement = {{0, 1}};
   snapshot.jobs[0].started = kNow - 10 * kMinute;
   return snapshot;
@@ -59,7 +59,7 @@ TEST(WhatIf, BelievesAnExpectedEnd) {
 
 TEST(WhatIf, AJobIsSubmitted) {
   const auto rows = WhatIf(
-      OneNode(), [](Snapshot& snapshot) { AddJob(snapshot, {.shape = 1, .submitted = kNow}); },
+      OneNode(), [](Snapshot& snapshot) { AddJob(snapshot, {.request = 1, .submitted = kNow}); },
       Decide);
   ASSERT_EQ(rows.size(), 3u);
   EXPECT_EQ(rows[2].job, 10);

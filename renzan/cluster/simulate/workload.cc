@@ -8,13 +8,13 @@
 namespace renzan::cluster::simulate {
 namespace {
 
-// Shapes of nodes that there are or that can be had.
-std::vector<Resources> NodeShapes(const Snapshot& cluster) {
-  std::vector<Resources> shapes;
-  for (const Node& node : cluster.nodes) shapes.push_back(node.capacity);
+// WorkerRequests of nodes that there are or that can be had.
+std::vector<Resources> MachineTypes(const Snapshot& cluster) {
+  std::vector<Resources> worker_requests;
+  for (const Node& node : cluster.nodes) worker_requests.push_back(node.capacity);
   for (const Pool& pool : cluster.pools)
-    if (pool.max_nodes > 0) shapes.push_back(pool.capacity);
-  return shapes;
+    if (pool.max_nodes > 0) worker_requests.push_back(pool.capacity);
+  return worker_requests;
 }
 
 int64_t MostGpus(const Snapshot& cluster) {
@@ -37,10 +37,10 @@ Gang SplitIntoGang(int64_t gpus, int64_t gpus_per_node) {
 Resources ShareOfOneGpu(const Snapshot& cluster) {
   Resources share;
   bool any = false;
-  for (const Resources& shape : NodeShapes(cluster)) {
-    if (shape.gpu() == 0) continue;
+  for (const Resources& request : MachineTypes(cluster)) {
+    if (request.gpu() == 0) continue;
     for (const int kind : {kCpu, kMemory}) {
-      const int64_t part = shape[kind] / shape.gpu();
+      const int64_t part = request[kind] / request.gpu();
       share[kind] = any ? std::min(share[kind], part) : part;
     }
     any = true;
@@ -51,7 +51,7 @@ Resources ShareOfOneGpu(const Snapshot& cluster) {
 
 int64_t LargestNodeGpus(const Snapshot& cluster) {
   int64_t most = 0;
-  for (const Resources& shape : NodeShapes(cluster)) most = std::max(most, shape.gpu());
+  for (const Resources& request : MachineTypes(cluster)) most = std::max(most, request.gpu());
   return most;
 }
 

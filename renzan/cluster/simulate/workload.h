@@ -43,8 +43,8 @@ struct Gang {
 // the largest equal parts that fit into nodes (12 GPUs on nodes of 8: 2 workers of 6).
 Gang SplitIntoGang(int64_t gpus, int64_t gpus_per_node);
 
-// CPU and memory that one GPU brings along: the least share of any shape of node with GPUs, so that
-// GPUs alone decide what fits. Traces do not say what else their jobs needed.
+// CPU and memory that one GPU brings along: the least share of any request of node with GPUs, so
+// that GPUs alone decide what fits. Traces do not say what else their jobs needed.
 Resources ShareOfOneGpu(const Snapshot& cluster);
 
 // The most GPUs on one node, of the nodes there are and of those that can be had.

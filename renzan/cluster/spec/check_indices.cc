@@ -35,7 +35,7 @@ void CheckJob(const Snapshot& snapshot, size_t index) {
   const Job& job = snapshot.jobs[index];
   const std::string where = fmt::format("jobs[{}]", index);
   Require(index == 0 || snapshot.jobs[index - 1].id < job.id, where, "is not sorted by id");
-  CheckIndex(job.shape, snapshot.shapes, 0, where + ".shape");
+  CheckIndex(job.request, snapshot.worker_requests, 0, where + ".request");
   CheckIndex(job.queue, snapshot.queues, 0, where + ".queue");
   CheckIndex(job.user, snapshot.users, 0, where + ".user");
   Require(job.min_workers >= 1 && job.min_workers <= job.max_workers, where + ".min_workers",
@@ -66,10 +66,11 @@ void CheckIndices(const Snapshot& snapshot) {
   }
   for (size_t i = 0; i < snapshot.queues.size(); ++i) {
     CheckAmounts(snapshot.queues[i].guaranteed, fmt::format("queues[{}].guaranteed", i));
-    CheckAmounts(snapshot.queues[i].ceiling, fmt::format("queues[{}].ceiling", i));
+    CheckAmounts(snapshot.queues[i].limit, fmt::format("queues[{}].limit", i));
   }
-  for (size_t i = 0; i < snapshot.shapes.size(); ++i)
-    CheckAmounts(snapshot.shapes[i].per_worker, fmt::format("shapes[{}].per_worker", i));
+  for (size_t i = 0; i < snapshot.worker_requests.size(); ++i)
+    CheckAmounts(snapshot.worker_requests[i].per_worker,
+                 fmt::format("worker_requests[{}].per_worker", i));
   for (size_t i = 0; i < snapshot.jobs.size(); ++i) CheckJob(snapshot, i);
 }
 

@@ -91,7 +91,7 @@ void ClusterConfig::QuotaConfig::Describe(ConfigFields& fields) {
 
 void ClusterConfig::QueueConfig::Describe(ConfigFields& fields) {
   fields.Section("guaranteed", &guaranteed, "its own whenever it wants it");
-  fields.Section("ceiling", &ceiling, "never exceeded");
+  fields.Section("limit", &limit, "never exceeded");
 }
 
 void ClusterConfig::UserConfig::Describe(ConfigFields& fields) {
@@ -149,9 +149,9 @@ void ClusterConfig::Describe(ConfigFields& fields) {
   RequireNames(fields, "queues", "queue", IsName, queues);
   fields.Map("users", &users, "with caps, as {ann: {max_gpus: 8}}; others have none");
   RequireNames(fields, "users", "user", IsUserName, users);
-  fields.Map("shapes", &shapes,
+  fields.Map("worker_classes", &worker_classes,
              "a menu of workers, to which what jobs ask for is rounded up; none: as they ask");
-  RequireNames(fields, "shapes", "shape", IsName, shapes);
+  RequireNames(fields, "worker_classes", "request", IsName, worker_classes);
   fields.Field("budget_per_hour", &budget_per_hour, "for nodes of priced pools; -1: none");
   fields.Require(budget_per_hour == -1 || (budget_per_hour >= 0 && budget_per_hour <= 1e12),
                  "budget_per_hour", "must not be negative, or -1 for none");

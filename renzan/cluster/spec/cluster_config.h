@@ -7,15 +7,13 @@
 //     own:  {nodes: 4, resources: {cpu: 32, memory: 256GiB, gpu: 8}, labels: {gpu_model: a100}}
 //     spot: {nodes: 0..20, resources: {...}, spot: true, price_per_hour: 9.5, boot: 3m}
 //   queues:
-//     vision: {guaranteed: {gpu: 16}, ceiling: {gpu: 24}}
+//     vision: {guaranteed: {gpu: 16}, limit: {gpu: 24}}
 //     default: {}
 //   users: {ann: {max_gpus: 8}}
-//   shapes: {small: {cpu: 4, memory: 32GiB, gpu: 1}, whole: {cpu: 32, memory: 256GiB, gpu: 8}}
-//   budget_per_hour: 100
-//   scheduling: {min_between_resizes: 10m, max_checkpoint_interval: 10m, overdue_after: 24h}
-//   limits: {max_priority: 100, max_pending_jobs: 10000, max_pending_specs: 64MiB}
-//   retention: {keep_ended_for: 90d}
-//   enforce_memory: true
+//   worker_classes: {small: {cpu: 4, memory: 32GiB, gpu: 1}, whole: {cpu: 32, memory: 256GiB, gpu:
+//   8}} budget_per_hour: 100 scheduling: {min_between_resizes: 10m, max_checkpoint_interval: 10m,
+//   overdue_after: 24h} limits: {max_priority: 100, max_pending_jobs: 10000, max_pending_specs:
+//   64MiB} retention: {keep_ended_for: 90d} enforce_memory: true
 
 #include <cstdint>
 #include <map>
@@ -28,7 +26,7 @@
 #include "renzan/cluster/core/schedule.h"
 #include "renzan/cluster/core/snapshot.h"
 #include "renzan/cluster/spec/job_spec.h"
-#include "renzan/cluster/spec/worker_shapes.h"
+#include "renzan/cluster/spec/worker_classes.h"
 
 namespace renzan::cluster::spec {
 
@@ -56,7 +54,7 @@ struct ClusterConfig {
     void Describe(ConfigFields& fields);
   };
   struct QueueConfig {
-    QuotaConfig guaranteed, ceiling;
+    QuotaConfig guaranteed, limit;
     void Describe(ConfigFields& fields);
   };
   struct UserConfig {
@@ -92,8 +90,8 @@ struct ClusterConfig {
   std::map<std::string, PoolConfig> pools;
   std::map<std::string, QueueConfig> queues;  // without any: one, "default", without quota
   std::map<std::string, UserConfig> users;
-  WorkerShapes shapes;          // to which workers are rounded up; empty: as they ask
-  double budget_per_hour = -1;  // -1: none
+  WorkerClasses worker_classes;  // to which workers are rounded up; empty: as they ask
+  double budget_per_hour = -1;   // -1: none
   SchedulingConfig scheduling;
   LimitsConfig limits;
   RetentionConfig retention;
@@ -115,9 +113,9 @@ std::string PrintClusterConfig(ClusterConfig config, bool with_docs = false);
 // more than the pools can have, or names are impossible.
 Snapshot MakeSnapshot(const ClusterConfig& config, TimeMs now);
 
-// What a worker that asks for `worker` gets from the menu (RoundUpToShape); none: it is larger than
+// What a worker that asks for `worker` gets from the menu (RoundUpToClass); none: it is larger than
 // any on it. Kinds are the snapshot's.
-std::optional<Resources> RoundedUp(const Snapshot& snapshot, const WorkerShapes& offered,
+std::optional<Resources> RoundedUp(const Snapshot& snapshot, const WorkerClasses& offered,
                                    const Resources& worker);
 
 // How the scheduler is to decide on it.
@@ -126,9 +124,9 @@ ScheduleOptions ScheduleOptionsOf(const ClusterConfig& config);
 // The node number `number` of a pool.
 Node MakeNode(const Snapshot& snapshot, int pool, int number);
 
-// The job as the scheduler sees it, pending; interns its shape and user in `snapshot` but does not
-// add it to `snapshot.jobs`. Throws Error kConfig for a queue that does not exist (with the nearest
-// name), a resource that no node has a name for, or a topology level that is not declared.
+// The job as the scheduler sees it, pending; interns its request and user in `snapshot` but does
+// not add it to `snapshot.jobs`. Throws Error kConfig for a queue that does not exist (with the
+// nearest name), a resource that no node has a name for, or a topology level that is not declared.
 Job MakeJob(Snapshot& snapshot, const JobSpec& spec, const std::string& user, JobId id, TimeMs now);
 
 }  // namespace renzan::cluster::spec

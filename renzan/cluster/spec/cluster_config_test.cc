@@ -30,10 +30,10 @@ pools:
     idle: 5m
     interruptions_per_hour: 0.05
 queues:
-  vision: {guaranteed: {gpu: 16, other: {nic: 1}}, ceiling: {gpu: 24, cpu: 100.5}}
+  vision: {guaranteed: {gpu: 16, other: {nic: 1}}, limit: {gpu: 24, cpu: 100.5}}
   default: {}
 users: {ann: {max_gpus: 8}, bob: {}}
-shapes: {small: {cpu: 4, memory: 32GiB, gpu: 1}}
+worker_classes: {small: {cpu: 4, memory: 32GiB, gpu: 1}}
 budget_per_hour: 100
 scheduling: {min_between_resizes: 5m, max_checkpoint_interval: 90s, overdue_after: 2h}
 limits: {max_priority: 7, max_pending_jobs: 12, not_preemptible: false, grand_challenge: true}
@@ -90,11 +90,11 @@ TEST(ClusterConfig, BecomesASnapshot) {
   ASSERT_EQ(snapshot.queues.size(), 2u);  // by name
   EXPECT_EQ(snapshot.queues[0].name, "default");
   EXPECT_EQ(snapshot.queues[0].guaranteed, Resources());
-  EXPECT_EQ(snapshot.queues[0].ceiling, Queue::Unlimited());
+  EXPECT_EQ(snapshot.queues[0].limit, Queue::Unlimited());
   EXPECT_EQ(snapshot.queues[1].guaranteed, (Resources{{0, 0, 16, 1}}));
-  EXPECT_EQ(snapshot.queues[1].ceiling[kGpu], 24);
-  EXPECT_EQ(snapshot.queues[1].ceiling[kCpu], 100'500);
-  EXPECT_EQ(snapshot.queues[1].ceiling[kMemory], kUnlimited);
+  EXPECT_EQ(snapshot.queues[1].limit[kGpu], 24);
+  EXPECT_EQ(snapshot.queues[1].limit[kCpu], 100'500);
+  EXPECT_EQ(snapshot.queues[1].limit[kMemory], kUnlimited);
 
   ASSERT_EQ(snapshot.users.size(), 2u);
   EXPECT_EQ(snapshot.users[0].name, "ann");
@@ -219,13 +219,13 @@ TEST(ClusterConfig, ImpossibleQuotas) {
             "no error");
   EXPECT_THAT(ErrorWith("queues: {a: {guaranteed: {memory: 1MiB}}}"),
               HasSubstr("guaranteed 1 MiB of memory together, but the pools have at most 0"));
-  EXPECT_THAT(ErrorWith("queues: {a: {guaranteed: {gpu: 4}, ceiling: {gpu: 3}}}"),
-              HasSubstr("queue a: 4 gpu is guaranteed, more than its ceiling of 3"));
+  EXPECT_THAT(ErrorWith("queues: {a: {guaranteed: {gpu: 4}, limit: {gpu: 3}}}"),
+              HasSubstr("queue a: 4 gpu is guaranteed, more than its limit of 3"));
   EXPECT_THAT(ErrorWith("queues: {a: {guaranteed: {gpu: -2}}}"), HasSubstr("out of range"));
-  EXPECT_THAT(ErrorWith("queues: {a: {ceiling: {cpu: -0.5}}}"), HasSubstr("cpu must be from 0"));
-  EXPECT_THAT(ErrorWith("queues: {a: {ceiling: {memory: x}}}"), HasSubstr("ceiling.memory must"));
-  EXPECT_THAT(ErrorWith("queues: {a: {ceiling: {other: {nic: 1}}}}"),
-              HasSubstr("queue a: ceiling names the resource 'nic', which no pool of nodes has"));
+  EXPECT_THAT(ErrorWith("queues: {a: {limit: {cpu: -0.5}}}"), HasSubstr("cpu must be from 0"));
+  EXPECT_THAT(ErrorWith("queues: {a: {limit: {memory: x}}}"), HasSubstr("limit.memory must"));
+  EXPECT_THAT(ErrorWith("queues: {a: {limit: {other: {nic: 1}}}}"),
+              HasSubstr("queue a: limit names the resource 'nic', which no pool of nodes has"));
   EXPECT_THAT(ErrorWith("queues: {'a/b': {}}"), HasSubstr("has the queue 'a/b'"));
   EXPECT_THAT(ErrorWith("users: {'a b': {}}"), HasSubstr("has the user 'a b'"));
   EXPECT_THAT(ErrorWith("users: {ann: {max_gpus: -2}}"), HasSubstr("out of range"));
@@ -277,19 +277,19 @@ grand_challenge: true
   EXPECT_EQ(job.grace_ms, 60'000);
   EXPECT_EQ(job.max_checkpoint_interval_ms, 600'000);
   EXPECT_EQ(job.state, JobState::kPending);
-  const Shape& shape = snapshot_.shapes.at(job.shape);
-  EXPECT_EQ(shape.per_worker, (Resources{{1500, 1024, 2, 1}}));
-  EXPECT_EQ(shape.required, (Labels{{"gpu_model", "a100"}}));
-  EXPECT_EQ(shape.preferred, (Labels{{"a", "b"}}));
-  EXPECT_EQ(shape.topology_level, "rack");
-  EXPECT_TRUE(shape.topology_required);
+  const WorkerRequest& request = snapshot_.worker_requests.at(job.request);
+  EXPECT_EQ(request.per_worker, (Resources{{1500, 1024, 2, 1}}));
+  EXPECT_EQ(request.required, (Labels{{"gpu_model", "a100"}}));
+  EXPECT_EQ(request.preferred, (Labels{{"a", "b"}}));
+  EXPECT_EQ(request.topology_level, "rack");
+  EXPECT_TRUE(request.topology_required);
   EXPECT_TRUE(snapshot_.jobs.empty());
 }
 
-TEST_F(MakeJobTest, SharesShapes) {
+TEST_F(MakeJobTest, SharesRequests) {
   const Job first = Make("resources: {gpu: 1}"), second = Make("resources: {gpu: 1}");
-  EXPECT_EQ(first.shape, second.shape);
-  EXPECT_NE(Make("resources: {gpu: 2}").shape, first.shape);
+  EXPECT_EQ(first.request, second.request);
+  EXPECT_NE(Make("resources: {gpu: 2}").request, first.request);
 }
 
 TEST_F(MakeJobTest, NamesTheNearestOfWhatDoesNotExist) {

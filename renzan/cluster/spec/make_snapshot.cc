@@ -89,11 +89,11 @@ Queue MakeQueue(const Snapshot& snapshot, const std::string& name,
   Queue queue{.name = name};
   SetQuota(snapshot, config.guaranteed, fmt::format("queue {}: guaranteed", name),
            queue.guaranteed);
-  SetQuota(snapshot, config.ceiling, fmt::format("queue {}: ceiling", name), queue.ceiling);
+  SetQuota(snapshot, config.limit, fmt::format("queue {}: limit", name), queue.limit);
   for (size_t kind = 0; kind < snapshot.resource_names.size(); ++kind)
-    if (queue.guaranteed[kind] > queue.ceiling[kind])
-      Fail(ErrorCode::kConfig, "queue {}: {} {} is guaranteed, more than its ceiling of {}", name,
-           queue.guaranteed[kind], snapshot.resource_names[kind], queue.ceiling[kind]);
+    if (queue.guaranteed[kind] > queue.limit[kind])
+      Fail(ErrorCode::kConfig, "queue {}: {} {} is guaranteed, more than its limit of {}", name,
+           queue.guaranteed[kind], snapshot.resource_names[kind], queue.limit[kind]);
   return queue;
 }
 
@@ -132,18 +132,18 @@ int QueueIndex(const Snapshot& snapshot, const std::string& name) {
   FailUnknown("queue", name, names);
 }
 
-Shape MakeShape(const Snapshot& snapshot, const JobSpec& spec) {
-  Shape shape{.per_worker = ToResources(snapshot, spec.resources, "the job"),
-              .required = spec.constraints.required,
-              .preferred = spec.constraints.preferred,
-              .topology_level = spec.constraints.topology,
-              .topology_required = spec.constraints.topology_required};
+WorkerRequest MakeRequest(const Snapshot& snapshot, const JobSpec& spec) {
+  WorkerRequest request{.per_worker = ToResources(snapshot, spec.resources, "the job"),
+                        .required = spec.constraints.required,
+                        .preferred = spec.constraints.preferred,
+                        .topology_level = spec.constraints.topology,
+                        .topology_required = spec.constraints.topology_required};
   std::vector<std::string> levels = snapshot.topology_levels;
   levels.push_back("host");
-  if (!shape.topology_level.empty() &&
-      std::find(levels.begin(), levels.end(), shape.topology_level) == levels.end())
-    FailUnknown("topology level", shape.topology_level, levels);
-  return shape;
+  if (!request.topology_level.empty() &&
+      std::find(levels.begin(), levels.end(), request.topology_level) == levels.end())
+    FailUnknown("topology level", request.topology_level, levels);
+  return request;
 }
 
 }  // namespace
@@ -169,7 +169,7 @@ Snapshot MakeSnapshot(const ClusterConfig& config, TimeMs now) {
   return snapshot;
 }
 
-std::optional<Resources> RoundedUp(const Snapshot& snapshot, const WorkerShapes& offered,
+std::optional<Resources> RoundedUp(const Snapshot& snapshot, const WorkerClasses& offered,
                                    const Resources& worker) {
   JobSpec spec;
   spec.resources = {.cpu = static_cast<double>(worker[kCpu]) / 1000,
@@ -179,7 +179,7 @@ std::optional<Resources> RoundedUp(const Snapshot& snapshot, const WorkerShapes&
     if (const int64_t amount = worker[static_cast<int>(kind)]; amount > 0)
       spec.resources.other[snapshot.resource_names[kind]] = amount;
   try {
-    RoundUpToShape(offered, "the job", spec);
+    RoundUpToClass(offered, "the job", spec);
     return ToResources(snapshot, spec.resources, "the job");
   } catch (const Error&) {
     return std::nullopt;
@@ -202,8 +202,8 @@ Node MakeNode(const Snapshot& snapshot, int pool, int number) {
 Job MakeJob(Snapshot& snapshot, const JobSpec& spec, const std::string& user, JobId id,
             TimeMs now) {
   const int queue = QueueIndex(snapshot, spec.queue);
-  const Shape shape = MakeShape(snapshot, spec);
-  Job job{.id = id, .shape = snapshot.InternShape(shape), .queue = queue};
+  const WorkerRequest request = MakeRequest(snapshot, spec);
+  Job job{.id = id, .request = snapshot.InternRequest(request), .queue = queue};
   job.user = snapshot.InternUser(user);
   job.priority = spec.priority;
   job.min_workers = spec.min_workers();

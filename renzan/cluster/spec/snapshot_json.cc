@@ -76,29 +76,29 @@ template <typename Io>
 void Describe(Io& io, Queue& queue) {
   io("name", queue.name);
   io("guaranteed", queue.guaranteed);
-  io("ceiling", queue.ceiling);
+  io("limit", queue.limit);
 }
 
 template <typename Io>
-void Describe(Io& io, Relaxation& relaxation) {
-  io("max_gpus", NullAtMax{relaxation.max_gpus});
-  io("until", NullAtMax{relaxation.until});
+void Describe(Io& io, QuotaOverride& quota_override) {
+  io("max_gpus", NullAtMax{quota_override.max_gpus});
+  io("until", NullAtMax{quota_override.until});
 }
 
 template <typename Io>
 void Describe(Io& io, User& user) {
   io("name", user.name);
   io("max_gpus", NullAtMax{user.max_gpus});
-  io("relaxations", user.relaxations);
+  io("quota_overrides", user.quota_overrides);
 }
 
 template <typename Io>
-void Describe(Io& io, Shape& shape) {
-  io("per_worker", shape.per_worker);
-  io("required", shape.required);
-  io("preferred", shape.preferred);
-  io("topology_level", shape.topology_level);
-  io("topology_required", shape.topology_required);
+void Describe(Io& io, WorkerRequest& request) {
+  io("per_worker", request.per_worker);
+  io("required", request.required);
+  io("preferred", request.preferred);
+  io("topology_level", request.topology_level);
+  io("topology_required", request.topology_required);
 }
 
 template <typename Io>
@@ -110,7 +110,7 @@ void Describe(Io& io, Placed& placed) {
 template <typename Io>
 void Describe(Io& io, Job& job) {
   io("id", job.id);
-  io("shape", job.shape);
+  io("request", job.request);
   io("queue", job.queue);
   io("user", job.user);
   io("priority", job.priority);
@@ -147,7 +147,7 @@ void Describe(Io& io, Snapshot& snapshot) {
   io("pools", snapshot.pools);
   io("queues", snapshot.queues);
   io("users", snapshot.users);
-  io("shapes", snapshot.shapes);
+  io("worker_requests", snapshot.worker_requests);
   io("jobs", snapshot.jobs);
   io("budget_per_hour", NullAtInfinity{snapshot.budget_per_hour});
 }

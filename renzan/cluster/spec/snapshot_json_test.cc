@@ -40,14 +40,14 @@ Snapshot Everything() {
                             .spot = true});
   snapshot.nodes.push_back({.name = "mine"});
   snapshot.queues.push_back({.name = "q", .guaranteed = {{1, 2, 3}}});
-  snapshot.queues[0].ceiling[kGpu] = 7;
-  snapshot.users.push_back({.name = "ann", .max_gpus = 8, .relaxations = {{16, 99}, {}}});
+  snapshot.queues[0].limit[kGpu] = 7;
+  snapshot.users.push_back({.name = "ann", .max_gpus = 8, .quota_overrides = {{16, 99}, {}}});
   snapshot.users.push_back({.name = "bob"});
-  snapshot.shapes.push_back({.per_worker = {{500, 1, 2}},
-                             .required = {{"a", "b"}},
-                             .preferred = {{"c", "d"}},
-                             .topology_level = "rack",
-                             .topology_required = true});
+  snapshot.worker_requests.push_back({.per_worker = {{500, 1, 2}},
+                                      .required = {{"a", "b"}},
+                                      .preferred = {{"c", "d"}},
+                                      .topology_level = "rack",
+                                      .topology_required = true});
   Job job{.id = int64_t{1} << 53 | 1, .user = 1};
   job.priority = -3;
   job.min_workers = 2;
@@ -94,10 +94,10 @@ TEST(SnapshotJson, RoundTripIsExact) {
   EXPECT_EQ(after.nodes[0].labels, before.nodes[0].labels);
   EXPECT_EQ(after.nodes[0].state, NodeState::kDraining);
   EXPECT_EQ(after.nodes[1].until, kNever);
-  EXPECT_EQ(after.queues[0].ceiling, before.queues[0].ceiling);
+  EXPECT_EQ(after.queues[0].limit, before.queues[0].limit);
   EXPECT_EQ(after.users[1].max_gpus, kUnlimited);
-  EXPECT_EQ(after.users[0].relaxations[1].max_gpus, kUnlimited);
-  EXPECT_EQ(after.shapes, before.shapes);
+  EXPECT_EQ(after.users[0].quota_overrides[1].max_gpus, kUnlimited);
+  EXPECT_EQ(after.worker_requests, before.worker_requests);
   EXPECT_EQ(after.budget_per_hour, 100.25);
 }
 
@@ -109,14 +109,14 @@ TEST(SnapshotJson, NothingIsLeftOut) {
   EXPECT_EQ(json["jobs"][1].size(), 27u);
   EXPECT_EQ(json["nodes"][0].size(), 8u);
   EXPECT_EQ(json["pools"][0].size(), 11u);
-  EXPECT_EQ(json["shapes"][0].size(), 5u);
+  EXPECT_EQ(json["worker_requests"][0].size(), 5u);
   const Json defaults = Json::parse(SnapshotToJson([] {
     Snapshot snapshot = Everything();
     snapshot.jobs[1] = {.id = 4};
     return snapshot;
   }()));
   for (const auto& [key, value] : json["jobs"][1].items()) {
-    if (key == "shape" || key == "queue") continue;
+    if (key == "request" || key == "queue") continue;
     EXPECT_NE(value, defaults["jobs"][1][key]) << key;
   }
 }
@@ -162,7 +162,7 @@ TEST(SnapshotJson, DamageIsNamed) {
   EXPECT_THAT(set("/pools/0/min_nodes", 21), HasSubstr("pools[0].min_nodes"));
   EXPECT_THAT(set("/pools/0/domains/rack", 0), HasSubstr("pools[0].domains"));
   EXPECT_THAT(set("/jobs/0/id", int64_t{1} << 60), HasSubstr("jobs[1] is not sorted by id"));
-  EXPECT_THAT(set("/jobs/0/shape", -1), HasSubstr("jobs[0].shape is -1"));
+  EXPECT_THAT(set("/jobs/0/request", -1), HasSubstr("jobs[0].request is -1"));
   EXPECT_THAT(set("/jobs/0/queue", 1), HasSubstr("jobs[0].queue is 1"));
   EXPECT_THAT(set("/jobs/0/user", 2), HasSubstr("jobs[0].user is 2"));
   EXPECT_THAT(set("/jobs/0/min_workers", 0), HasSubstr("jobs[0].min_workers"));

@@ -15,10 +15,10 @@
 namespace renzan {
 namespace {
 
-// Between two roll calls: short against the time that a stop takes anyway, long against a step's
+// Between two control syncs: short against the time that a stop takes anyway, long against a step's
 // exchange.
-constexpr double kRollCallSeconds = 0.1;
-constexpr int64_t kMaxCallsBetweenRollCalls = 1000;
+constexpr double kControlSyncSeconds = 0.1;
+constexpr int64_t kMaxCallsBetweenSyncs = 1000;
 // Until a first write has been measured: what a slow network disk does.
 constexpr double kAssumedBytesPerSecond = 100e6;
 
@@ -70,18 +70,18 @@ bool Checkpointer::ShouldStop(int64_t done) {
   if (std::exchange(between_steps_, done == last_done_) != (done == last_done_)) calls_to_next_ = 1;
   last_done_ = done;
   if (++calls_ < calls_to_next_ && !by_steps) return false;
-  const RollCallResult roll = CallTheRoll();
-  Advance(roll);
-  if (!roll.finiteness.ok()) {
+  const ControlSyncResult sync = SyncControl();
+  Advance(sync);
+  if (!sync.finiteness.ok()) {
     WaitUntilIdle();  // what is in flight is of an earlier step, and good
-    FailUnlessFinite(roll.finiteness);
+    FailUnlessFinite(sync.finiteness);
   }
-  if (best_failed_ && !roll.any_stop) ThrowErrorInFlight();
-  if (roll.any_stop) {
+  if (best_failed_ && !sync.any_stop) ThrowErrorInFlight();
+  if (sync.any_stop) {
     Stop(done);
     return true;
   }
-  wanted_ = wanted_ || by_steps || roll.any_checkpoint || roll.checkpoint_due;
+  wanted_ = wanted_ || by_steps || sync.any_checkpoint || sync.checkpoint_due;
   if (!wanted_ || phase_ != Phase::kIdle) return false;
   wanted_ = false;
   options_.requests->checkpoint = false;
@@ -120,41 +120,41 @@ void Checkpointer::ThrowErrorInFlight() const {
   throw *flight_.error;
 }
 
-RollCallResult Checkpointer::CallTheRoll() {
+ControlSyncResult Checkpointer::SyncControl() {
   const double now = options_.clock->MonotonicSeconds();
   const double seconds_per_call =
       std::max(now - rolled_at_, 1e-9) / static_cast<double>(calls_ + 1);
   calls_ = 0;
   rolled_at_ = now;
   const double every = options_.config.every_seconds();
-  const RollCallResult roll = CallRoll(
+  const ControlSyncResult sync = ControlSync(
       comm_, {.stop = options_.requests->stop.load(),
               .checkpoint = options_.requests->checkpoint.load(),
               .checkpoint_due = phase_ == Phase::kIdle && every > 0 && now - last_begin_ >= every,
               .task_finished = task_.finished(),
-              .calls_to_next = static_cast<int64_t>(kRollCallSeconds / seconds_per_call),
+              .calls_to_next = static_cast<int64_t>(kControlSyncSeconds / seconds_per_call),
               .finiteness = model_.finiteness()});
   // Alone, asking costs nothing. The first calls may be much quicker than the steps to come.
-  const int64_t most = std::min(2 * calls_to_next_, kMaxCallsBetweenRollCalls);
-  calls_to_next_ = comm_.world_size() == 1 ? 1 : std::clamp<int64_t>(roll.calls_to_next, 1, most);
-  return roll;
+  const int64_t most = std::min(2 * calls_to_next_, kMaxCallsBetweenSyncs);
+  calls_to_next_ = comm_.world_size() == 1 ? 1 : std::clamp<int64_t>(sync.calls_to_next, 1, most);
+  return sync;
 }
 
-void Checkpointer::Advance(const RollCallResult& roll) {
+void Checkpointer::Advance(const ControlSyncResult& sync) {
   const double start = options_.clock->MonotonicSeconds();
   const auto stalled = [&] { return options_.clock->MonotonicSeconds() - start; };
-  if (phase_ == Phase::kWriting && roll.all_finished) {
+  if (phase_ == Phase::kWriting && sync.all_finished) {
     EndWriting();
     flight_.report.stall_seconds += stalled();
-  } else if (phase_ == Phase::kCommitting && roll.first_finished) {
+  } else if (phase_ == Phase::kCommitting && sync.first_finished) {
     EndCommitting();
   }
 }
 
 void Checkpointer::WaitUntilIdle() {
   while (phase_ != Phase::kIdle) {
-    task_.WaitFor(kRollCallSeconds / 2);
-    Advance(CallTheRoll());
+    task_.WaitFor(kControlSyncSeconds / 2);
+    Advance(SyncControl());
   }
 }
 
@@ -336,7 +336,7 @@ void Checkpointer::Commit(std::vector<CheckpointFile> files) {
   manifest.files = std::move(files);
   manifest.config = options_.config_yaml;
   flight_.manifest_sha256 = flight_.writer->WriteManifest(std::move(manifest));
-  // Nothing is published that could not be gone on from: all files are there, an increment fits its
+  // Nothing is published that could not be resumed from: all files are there, an increment fits its
   // base.
   CheckpointReader(flight_.writer->staging(), /*verify=*/false);
   flight_.writer->Publish();

@@ -25,8 +25,8 @@
 #include "renzan/checkpoint/policy.h"
 #include "renzan/checkpoint/writer.h"
 #include "renzan/comm/communicator.h"
+#include "renzan/train/checkpointing/control_sync.h"
 #include "renzan/train/checkpointing/requests.h"
-#include "renzan/train/checkpointing/roll_call.h"
 #include "renzan/train/checkpointing/snapshot.h"
 #include "renzan/train/config.h"
 #include "renzan/train/hybrid_model.h"
@@ -132,8 +132,8 @@ class Checkpointer {
     bool has_base = false;                             // it is still there; worker 0's counts
   };
 
-  RollCallResult CallTheRoll();
-  void Advance(const RollCallResult& roll);
+  ControlSyncResult SyncControl();
+  void Advance(const ControlSyncResult& roll);
   void WaitUntilIdle();
   [[noreturn]] void ThrowErrorInFlight() const;
   void Stop(int64_t done);
@@ -166,7 +166,8 @@ class Checkpointer {
   double bytes_per_second_;  // this worker's, measured
   uint64_t progress_bytes_ = 0;
   std::optional<double> stop_seen_;
-  // Calls of ShouldStop since the last roll call, when that was, and how many to wait for the next.
+  // Calls of ShouldStop since the last control sync, when that was, and how many to wait for the
+  // next.
   int64_t calls_ = 0, calls_to_next_ = 1;
   double rolled_at_;
   int64_t last_done_ = -1;

@@ -81,7 +81,7 @@ bool IsOutcomeOf(const CheckpointEntry& model, const TrainingConfig& config, int
   return model.step == steps;
 }
 
-// Before the first of `paths` (newest first) that is older: a checkpoint has more to go on from.
+// Before the first of `paths` (newest first) that is older: a checkpoint has more to resume from.
 void InsertByStep(const CheckpointEntry& model, std::vector<std::string>& paths) {
   const auto place = std::find_if(paths.begin(), paths.end(), [&](const std::string& path) {
     return StepOfCheckpointName(path.substr(path.rfind('/') + 1)).value_or(0) < model.step;

@@ -28,7 +28,7 @@ DirectoryLocks LockDirectories(const RunDirectories& directories);
 struct PastRun {
   std::string model_sha256;              // of the model, if the run is finished
   int64_t model_step = 0;                // of that model
-  std::vector<std::string> checkpoints;  // to go on from, newest first
+  std::vector<std::string> checkpoints;  // to resume from, newest first
 };
 
 // What the manifest of a model says of a run whose evaluations decided which model it is, or when
@@ -37,10 +37,10 @@ std::map<std::string, std::string> DescribeEnd(const TrainingConfig& config, int
                                                bool stopped_early);
 
 // `config` is the resolved one, `run` what this run writes into manifests, `steps` how many it
-// trains. The model of a finished run of fewer steps is one to go on from, unless the longer one
+// trains. The model of a finished run of fewer steps is one to resume from, unless the longer one
 // would have stopped early where it did. Throws kConfig for
 // checkpoints of another run or beyond `steps`, kCantCreate where another run left no checkpoint,
-// kData when all checkpoints are damaged.
+// kData when all checkpoints are corrupt.
 PastRun FindPastRun(const RunDirectories& directories, const TrainConfig& config,
                     const std::map<std::string, std::string>& run, int64_t steps);
 

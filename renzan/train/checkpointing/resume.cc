@@ -18,9 +18,9 @@ namespace {
 // Keys of a manifest's `run` that begin so are datasets: what they hold decides the bits.
 constexpr const char* kDatasetPrefix = "dataset.";
 
-[[noreturn]] void FailNoneIsSound(const std::string& where) {
+[[noreturn]] void FailNoneIsValid(const std::string& where) {
   Fail(ErrorCode::kData,
-       "no checkpoint in {} is sound: restore one, or start anew with another --run-dir", where);
+       "no checkpoint in {} is valid: restore one, or start anew with another --run-dir", where);
 }
 
 // What cannot be read is not corrupt. Going back to an older checkpoint would throw steps away for
@@ -49,11 +49,11 @@ void CheckFinite(const std::string& path, HybridModel* model) {
 }
 
 // Rows that increments written from now on must hold: those that differ from the base.
-void RestoreTouched(CheckpointReader& reader, HybridModel* model) {
+void RestoreDirtyRows(CheckpointReader& reader, HybridModel* model) {
   for (EmbeddingTable& table : model->embeddings().tables()) {
-    table.touched = RowSet(table.spec.num_embeddings);
+    table.dirty = RowSet(table.spec.num_embeddings);
     for (const int32_t row : reader.ReplacedRows(TableKey(table.spec) + ".weight"))
-      table.touched.Add(row);
+      table.dirty.Add(row);
   }
 }
 
@@ -76,7 +76,7 @@ ResumePoint Load(const std::string& path, HybridModel* model) {
   CheckpointReader reader(path);
   LoadModel(reader, true, model);
   CheckFinite(path, model);
-  RestoreTouched(reader, model);
+  RestoreDirtyRows(reader, model);
   ResumePoint point{.name = path.substr(path.rfind('/') + 1),
                     .step = reader.step(),
                     .unix_seconds = static_cast<double>(reader.manifest().unix_ms) / 1000,
@@ -90,7 +90,7 @@ ResumePoint Load(const std::string& path, HybridModel* model) {
 // Rank 0 alone.
 void MoveAsideWithWarning(const std::string& path) {
   try {
-    LogWarning("the damaged {} is now {}", path, MoveAside(path));
+    LogWarning("the corrupt {} is now {}", path, MoveAside(path));
   } catch (const Error& error) {
     LogWarning("{}", error.what());
   }
@@ -109,7 +109,7 @@ std::vector<std::string> CheckpointsToResume(const std::string& dir, bool someth
       LogWarning("{} is passed over: {}", entry.path, entry.problem);
     }
   }
-  if (paths.empty() && !entries.empty() && !something_else) FailNoneIsSound(dir);
+  if (paths.empty() && !entries.empty() && !something_else) FailNoneIsValid(dir);
   return paths;
 }
 
@@ -146,10 +146,10 @@ ResumePoint LoadNewest(const std::vector<std::string>& paths, HybridModel& model
     // Code and message; an empty text is no error.
     const std::vector<std::string> errors =
         GatherStrings(comm, mine ? fmt::format("{} {}", mine->exit_status(), mine->what()) : "");
-    bool sound = true;
-    for (size_t rank = 0; rank < errors.size() && sound; ++rank) {
+    bool valid = true;
+    for (size_t rank = 0; rank < errors.size() && valid; ++rank) {
       if (errors[rank].empty()) continue;
-      sound = false;
+      valid = false;
       const ErrorCode code = static_cast<ErrorCode>(std::stoi(errors[rank]));
       const std::string what = errors[rank].substr(errors[rank].find(' ') + 1);
       if (code == ErrorCode::kIo) FailCannotRead(*path, fmt::format("worker {}: {}", rank, what));
@@ -157,12 +157,12 @@ ResumePoint LoadNewest(const std::vector<std::string>& paths, HybridModel& model
         Fail(code, "worker {}: {} (the directory must be shared by all workers)", rank, what);
       if (comm.rank() == 0) LogWarning("{} is passed over: {}", *path, what);
     }
-    if (!sound) continue;
+    if (!valid) continue;
     if (comm.rank() == 0) std::for_each(paths.begin(), path, MoveAsideWithWarning);
     return point;
   }
   CHECK(!paths.empty());
-  FailNoneIsSound(paths[0].substr(0, paths[0].rfind('/')));
+  FailNoneIsValid(paths[0].substr(0, paths[0].rfind('/')));
 }
 
 void LoadModel(CheckpointReader& reader, bool with_optimizer, HybridModel* model) {

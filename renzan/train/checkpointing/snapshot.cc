@@ -63,7 +63,7 @@ SnapshotBytes EstimateBytes(HybridModel& model, const SnapshotOptions& options) 
     const uint64_t weights = options.quantize ? dim + 2 * sizeof(float) : dim * sizeof(float);
     bytes.full += rows * (dim * sizeof(float) + state);
     bytes.incremental +=
-        static_cast<uint64_t>(table.touched.size()) * (sizeof(int32_t) + weights + state);
+        static_cast<uint64_t>(table.dirty.size()) * (sizeof(int32_t) + weights + state);
   }
   return bytes;
 }
@@ -73,10 +73,10 @@ ModelSnapshot::ModelSnapshot(HybridModel& model, const SnapshotOptions& options)
   for (EmbeddingTable& table : model.embeddings().tables()) {
     CHECK(!table.weights_view);
     if (options.incremental) {
-      AddTouchedRows(table, options.quantize);
+      AddDirtyRows(table, options.quantize);
     } else {
       AddWholeTable(table);
-      touched_before_.push_back(std::exchange(table.touched, RowSet(table.spec.num_embeddings)));
+      dirty_before_.push_back(std::exchange(table.dirty, RowSet(table.spec.num_embeddings)));
     }
   }
 }
@@ -89,9 +89,9 @@ ModelSnapshot::~ModelSnapshot() {
 }
 
 void ModelSnapshot::Abandon() {
-  for (size_t t = 0; t < touched_before_.size(); ++t)
-    model_.embeddings().tables()[t].touched.AddAll(touched_before_[t]);
-  touched_before_.clear();
+  for (size_t t = 0; t < dirty_before_.size(); ++t)
+    model_.embeddings().tables()[t].dirty.AddAll(dirty_before_[t]);
+  dirty_before_.clear();
 }
 
 void ModelSnapshot::AddDense() {
@@ -129,34 +129,33 @@ void ModelSnapshot::AddWholeTable(EmbeddingTable& table) {
   files_.push_back(std::move(file));
 }
 
-void ModelSnapshot::AddTouchedRows(EmbeddingTable& table, bool quantize) {
-  const auto touched = std::make_shared<LazyRows>(table.touched);
-  const int64_t n = touched->set().size(), dim = table.spec.embedding_dim;
+void ModelSnapshot::AddDirtyRows(EmbeddingTable& table, bool quantize) {
+  const auto dirty = std::make_shared<LazyRows>(table.dirty);
+  const int64_t n = dirty->set().size(), dim = table.spec.embedding_dim;
   const std::string key = TableKey(table.spec);
   File file{.name = "table." + EscapeName(table.spec.name) + ".safetensors", .tensors = {}};
   file.tensors.push_back(
-      {key + ".rows", {n}, DType::kI32, [touched](size_t offset, std::span<std::byte> out) {
-         std::memcpy(out.data(),
-                     reinterpret_cast<const std::byte*>(touched->list().data()) + offset,
+      {key + ".rows", {n}, DType::kI32, [dirty](size_t offset, std::span<std::byte> out) {
+         std::memcpy(out.data(), reinterpret_cast<const std::byte*>(dirty->list().data()) + offset,
                      out.size());
        }});
   const auto view_of = [&](const AlignedBuffer& values, int64_t width) {
     return std::make_shared<CopyOnWrite>(values.data(), table.spec.num_embeddings, width,
-                                         &touched->set());
+                                         &dirty->set());
   };
   const auto add = [&](const std::string& name, std::vector<int64_t> shape,
                        const std::shared_ptr<CopyOnWrite>& view) {
     file.tensors.push_back(
-        {name, std::move(shape), DType::kF32, [view, touched](size_t, std::span<std::byte> out) {
-           view->ReadNext(touched->list(), AsFloats(out));
+        {name, std::move(shape), DType::kF32, [view, dirty](size_t, std::span<std::byte> out) {
+           view->ReadNext(dirty->list(), AsFloats(out));
          }});
   };
   table.weights_view = view_of(table.weights, dim);
   if (quantize) {
-    QuantizedSources rows = QuantizeRows(
-        key + ".weight", n, dim, [view = table.weights_view, touched](std::span<float> row) {
-          view->ReadNext(touched->list(), row);
-        });
+    QuantizedSources rows = QuantizeRows(key + ".weight", n, dim,
+                                         [view = table.weights_view, dirty](std::span<float> row) {
+                                           view->ReadNext(dirty->list(), row);
+                                         });
     files_.push_back(
         {"table." + EscapeName(table.spec.name) + ".q8.safetensors", {std::move(rows.codes)}});
     for (TensorSource& source : rows.scales) file.tensors.push_back(std::move(source));

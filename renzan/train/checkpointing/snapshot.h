@@ -18,7 +18,7 @@
 namespace renzan {
 
 struct SnapshotOptions {
-  bool incremental = false;  // only the rows touched since the last full snapshot
+  bool incremental = false;  // only the rows dirty since the last full snapshot
   bool quantize = false;     // of an incremental one's rows
   bool with_dense = false;   // the dense part, which every worker has, is one worker's to write
 };
@@ -36,7 +36,7 @@ class ModelSnapshot {
     std::vector<TensorSource> tensors;
   };
 
-  // A full one begins a new count of touched rows.
+  // A full one begins a new count of dirty rows.
   ModelSnapshot(HybridModel& model, const SnapshotOptions& options);
   ~ModelSnapshot();
   ModelSnapshot(const ModelSnapshot&) = delete;
@@ -45,17 +45,17 @@ class ModelSnapshot {
   // To be written in this order, each value once.
   const std::vector<File>& files() const { return files_; }
 
-  // The snapshot was not written: rows touched before it count as touched again.
+  // The snapshot was not written: rows dirty before it count as dirty again.
   void Abandon();
 
  private:
   void AddDense();
   void AddWholeTable(EmbeddingTable& table);
-  void AddTouchedRows(EmbeddingTable& table, bool quantize);
+  void AddDirtyRows(EmbeddingTable& table, bool quantize);
 
   HybridModel& model_;
   std::vector<File> files_;
-  std::vector<RowSet> touched_before_;  // by table, of a full snapshot
+  std::vector<RowSet> dirty_before_;  // by table, of a full snapshot
 };
 
 // The keys and shapes under which a table is saved.

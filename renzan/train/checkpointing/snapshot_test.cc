@@ -9,9 +9,9 @@ namespace renzan {
 namespace {
 
 // Which rows of each table count as touched.
-std::vector<std::vector<int32_t>> Touched(HybridModel& model) {
+std::vector<std::vector<int32_t>> DirtyRows(HybridModel& model) {
   std::vector<std::vector<int32_t>> rows;
-  for (EmbeddingTable& table : model.embeddings().tables()) rows.push_back(table.touched.Rows());
+  for (EmbeddingTable& table : model.embeddings().tables()) rows.push_back(table.dirty.Rows());
   return rows;
 }
 
@@ -32,13 +32,13 @@ void WithModel(
 TEST(ModelSnapshot, AFullOneBeginsANewCountOfRows) {
   WithModel([](HybridModel& model, const std::function<void()>& step) {
     step();
-    EXPECT_FALSE(Touched(model)[1].empty());
+    EXPECT_FALSE(DirtyRows(model)[1].empty());
     { const ModelSnapshot snapshot(model, {}); }
-    EXPECT_TRUE(Touched(model)[1].empty());
+    EXPECT_TRUE(DirtyRows(model)[1].empty());
     step();
-    const auto since = Touched(model);
+    const auto since = DirtyRows(model);
     { const ModelSnapshot snapshot(model, {.incremental = true}); }
-    EXPECT_EQ(Touched(model), since);
+    EXPECT_EQ(DirtyRows(model), since);
   });
 }
 
@@ -46,7 +46,7 @@ TEST(ModelSnapshot, AnAbandonedOneGivesTheRowsBack) {
   std::vector<std::vector<int32_t>> expected;
   WithModel([&](HybridModel& model, const std::function<void()>& step) {
     for (int i = 0; i < 3; ++i) step();
-    expected = Touched(model);
+    expected = DirtyRows(model);
   });
   WithModel([&](HybridModel& model, const std::function<void()>& step) {
     step();
@@ -54,7 +54,7 @@ TEST(ModelSnapshot, AnAbandonedOneGivesTheRowsBack) {
     step();
     snapshot.Abandon();
     step();
-    EXPECT_EQ(Touched(model), expected);
+    EXPECT_EQ(DirtyRows(model), expected);
   });
 }
 

@@ -22,7 +22,7 @@ class Trials {
          const SubmissionRules& rules, CycleBudget& budget)
       : snapshot_(snapshot),
         job_(*snapshot.Find(wait.job)),
-        shape_(snapshot.shapes[job_.shape]),
+        request_(snapshot.worker_requests[job_.request]),
         is_bought_for_(wait.reason == WaitReason::kNodesBooting),
         options_(options),
         rules_(rules),
@@ -52,9 +52,9 @@ class Trials {
   // What a cycle decides once `change` has been made; none: no more cycles.
   std::optional<Decisions> Try(const Change& change) {
     if (!budget_.Spend()) return std::nullopt;
-    Snapshot world = snapshot_;
-    change(world, *world.Find(job_.id));
-    return Schedule(world, options_);
+    Snapshot changed = snapshot_;
+    change(changed, *changed.Find(job_.id));
+    return Schedule(changed, options_);
   }
 
   bool Starts(const Change& change, Also also = Also::kNothing) {
@@ -88,8 +88,8 @@ class Trials {
     return starts;
   }
 
-  static void SetShape(Snapshot& world, Job& job, const Shape& shape) {
-    job.shape = world.InternShape(shape);
+  static void SetRequest(Snapshot& changed, Job& job, const WorkerRequest& request) {
+    job.request = changed.InternRequest(request);
   }
 
   void FewerWorkers() {
@@ -105,18 +105,18 @@ class Trials {
   }
 
   Change WithAmount(int kind, int64_t amount) const {
-    return [this, kind, amount](Snapshot& world, Job& job) {
-      Shape shape = shape_;
-      shape.per_worker[kind] = amount;
+    return [this, kind, amount](Snapshot& changed, Job& job) {
+      WorkerRequest request = request_;
+      request.per_worker[kind] = amount;
       if (rules_.round_up)
-        shape.per_worker = rules_.round_up(shape.per_worker).value_or(shape_.per_worker);
-      SetShape(world, job, shape);
+        request.per_worker = rules_.round_up(request.per_worker).value_or(request_.per_worker);
+      SetRequest(changed, job, request);
     };
   }
 
   void SmallerWorkers() {
     for (size_t kind = 0; kind < snapshot_.resource_names.size(); ++kind) {
-      const int64_t now = shape_.per_worker[static_cast<int>(kind)];
+      const int64_t now = request_.per_worker[static_cast<int>(kind)];
       // By whole units: cores and GiB.
       const int64_t unit = kind == kCpu ? 1000 : kind == kMemory ? 1024 : 1;
       const int64_t units = (now + unit - 1) / unit;
@@ -134,18 +134,18 @@ class Trials {
   }
 
   void FewerConstraints() {
-    for (const auto& [key, value] : shape_.required) {
-      Shape shape = shape_;
-      shape.required.erase(key);
-      if (Starts([&](Snapshot& world, Job& job) { SetShape(world, job, shape); }))
+    for (const auto& [key, value] : request_.required) {
+      WorkerRequest request = request_;
+      request.required.erase(key);
+      if (Starts([&](Snapshot& changed, Job& job) { SetRequest(changed, job, request); }))
         said_.push_back(fmt::format("without the required label {}={}", key, value));
     }
-    if (!shape_.topology_required) return;
-    Shape shape = shape_;
-    shape.topology_required = false;
-    if (Starts([&](Snapshot& world, Job& job) { SetShape(world, job, shape); }))
+    if (!request_.topology_required) return;
+    WorkerRequest request = request_;
+    request.topology_required = false;
+    if (Starts([&](Snapshot& changed, Job& job) { SetRequest(changed, job, request); }))
       said_.push_back(
-          fmt::format("if one {} were preferred and not required", shape_.topology_level));
+          fmt::format("if one {} were preferred and not required", request_.topology_level));
   }
 
   void Preemptible() {
@@ -154,20 +154,20 @@ class Trials {
   }
 
   void HigherLimits() {
-    const int64_t most = shape_.per_worker.gpu() * job_.min_workers;
-    const int64_t ceiling = snapshot_.queues[job_.queue].ceiling.gpu();
-    if (most > 0 && ceiling != kUnlimited) {
+    const int64_t most = request_.per_worker.gpu() * job_.min_workers;
+    const int64_t limit = snapshot_.queues[job_.queue].limit.gpu();
+    if (most > 0 && limit != kUnlimited) {
       const auto more = Nearest(0, most, [&](int64_t gpus) {
-        return [=](Snapshot& world, Job& job) { world.queues[job.queue].ceiling[kGpu] += gpus; };
+        return [=](Snapshot& changed, Job& job) { changed.queues[job.queue].limit[kGpu] += gpus; };
       });
       if (more)
-        said_.push_back(fmt::format("if the ceiling of queue {} were {} GPUs instead of {}",
-                                    snapshot_.queues[job_.queue].name, ceiling + *more, ceiling));
+        said_.push_back(fmt::format("if the limit of queue {} were {} GPUs instead of {}",
+                                    snapshot_.queues[job_.queue].name, limit + *more, limit));
     }
     const int64_t cap = snapshot_.users[job_.user].CapAt(snapshot_.now);
     if (most > 0 && cap != kUnlimited) {
       const auto more = Nearest(0, most, [&](int64_t gpus) {
-        return [=](Snapshot& world, Job& job) { world.users[job.user].max_gpus = cap + gpus; };
+        return [=](Snapshot& changed, Job& job) { changed.users[job.user].max_gpus = cap + gpus; };
       });
       if (more)
         said_.push_back(fmt::format("if user {} were allowed {} GPUs instead of {}",
@@ -196,7 +196,7 @@ class Trials {
     for (const Job& job : snapshot_.jobs)
       if (job.state == JobState::kRunning) running.push_back(&job);
     const auto size = [&](const Job* job) {
-      return snapshot_.shapes[job->shape].per_worker * NumWorkers(job->placement);
+      return snapshot_.worker_requests[job->request].per_worker * NumWorkers(job->placement);
     };
     std::stable_sort(running.begin(), running.end(), [&](const Job* a, const Job* b) {
       return std::tuple(size(a).gpu(), size(a)[kCpu]) < std::tuple(size(b).gpu(), size(b)[kCpu]);
@@ -206,8 +206,8 @@ class Trials {
     if (running.size() > kTries) running.erase(running.begin(), running.end() - kTries);
     for (const Job* job : running) {
       const JobId id = job->id;
-      if (!Starts([=](Snapshot& world, Job&) {
-            std::erase_if(world.jobs, [=](const Job& other) { return other.id == id; });
+      if (!Starts([=](Snapshot& changed, Job&) {
+            std::erase_if(changed.jobs, [=](const Job& other) { return other.id == id; });
           }))
         continue;
       const int64_t gpus = size(job).gpu();
@@ -223,9 +223,9 @@ class Trials {
     int tries = 0;
     for (size_t node = 0; node < snapshot_.nodes.size() && tries < kTries; ++node) {
       const Node& facts = snapshot_.nodes[node];
-      if (!MayBeRestored(facts) || !Matches(facts, shape_)) continue;
+      if (!MayBeRestored(facts) || !Matches(facts, request_)) continue;
       ++tries;
-      if (!Starts([=](Snapshot& world, Job&) { world.nodes[node].state = NodeState::kReady; }))
+      if (!Starts([=](Snapshot& changed, Job&) { changed.nodes[node].state = NodeState::kReady; }))
         continue;
       said_.push_back(fmt::format("if node {} were restored (renzan nodes restore {})", facts.name,
                                   facts.name));
@@ -239,13 +239,13 @@ class Trials {
       const Pool& facts = snapshot_.pools[pool];
       if (IsScaled(facts)) continue;
       const auto more = Nearest(0, job_.min_workers, [&](int64_t nodes) {
-        return [&facts, pool, nodes](Snapshot& world, Job&) {
+        return [&facts, pool, nodes](Snapshot& changed, Job&) {
           for (int64_t node = 0; node < nodes; ++node)
-            world.nodes.push_back({.name = fmt::format("{}-more-{}", facts.name, node),
-                                   .pool = static_cast<int>(pool),
-                                   .capacity = facts.capacity,
-                                   .labels = facts.labels,
-                                   .spot = facts.spot});
+            changed.nodes.push_back({.name = fmt::format("{}-more-{}", facts.name, node),
+                                     .pool = static_cast<int>(pool),
+                                     .capacity = facts.capacity,
+                                     .labels = facts.labels,
+                                     .spot = facts.spot});
         };
       });
       if (more)
@@ -260,8 +260,9 @@ class Trials {
       const Pool& facts = snapshot_.pools[pool];
       if (!IsScaled(facts)) continue;
       const auto with = [pool](int64_t nodes) {
-        return
-            [=](Snapshot& world, Job&) { world.pools[pool].max_nodes = static_cast<int>(nodes); };
+        return [=](Snapshot& changed, Job&) {
+          changed.pools[pool].max_nodes = static_cast<int>(nodes);
+        };
       };
       if (const auto most =
               Nearest(facts.max_nodes, facts.max_nodes + job_.min_workers, with, Also::kPurchase))
@@ -273,7 +274,7 @@ class Trials {
 
   void HigherBudget() {
     const auto with = [](double budget) {
-      return [=](Snapshot& world, Job&) { world.budget_per_hour = budget; };
+      return [=](Snapshot& changed, Job&) { changed.budget_per_hour = budget; };
     };
     const std::optional<Decisions> unlimited = Try(with(std::numeric_limits<double>::infinity()));
     if (!unlimited || !Starts(*unlimited, Also::kPurchase)) return;
@@ -290,7 +291,7 @@ class Trials {
 
   const Snapshot& snapshot_;
   const Job& job_;
-  const Shape& shape_;
+  const WorkerRequest& request_;
   const bool is_bought_for_;  // already
   const ScheduleOptions& options_;
   const SubmissionRules& rules_;

@@ -1,7 +1,7 @@
 #pragma once
 
 // Which small change would start a waiting job at once? Every change is tried in a copy of the
-// snapshot by a whole pass of the scheduler, so that what is said is true. Pure functions.
+// snapshot by a whole cycle of the scheduler, so that what is said is true. Pure functions.
 
 #include <functional>
 #include <limits>

@@ -36,7 +36,7 @@ class Reasons {
   Reasons(const Snapshot& snapshot, const Job& job)
       : snapshot_(snapshot),
         job_(job),
-        shape_(snapshot.shapes[job.shape]),
+        request_(snapshot.worker_requests[job.request]),
         view_(snapshot),
         quota_(view_) {}
 
@@ -47,8 +47,8 @@ class Reasons {
       case WaitReason::kBackoff:
         return fmt::format("it failed and is tried again in {}",
                            Duration(job_.eligible_at - snapshot_.now));
-      case WaitReason::kQueueCeiling:
-        return Ceiling();
+      case WaitReason::kQueueLimit:
+        return Limit();
       case WaitReason::kUserCap:
         return Cap();
       case WaitReason::kGuaranteedQuota:
@@ -63,7 +63,7 @@ class Reasons {
             job_.checkpoints ? ""
                              : "; a job that checkpoints could use it meanwhile "
                                "(checkpoint.on_stop)");
-      case WaitReason::kVictimsStopping:
+      case WaitReason::kPipelined:
         return Stopping();
       case WaitReason::kNodesBooting:
         return Booting();
@@ -75,30 +75,30 @@ class Reasons {
 
  private:
   std::string Demand() const {
-    const std::string each = DescribeResources(snapshot_, shape_.per_worker);
+    const std::string each = DescribeResources(snapshot_, request_.per_worker);
     if (job_.min_workers == 1) return fmt::format("one worker with {}", each);
     return fmt::format("{} workers at the same time, each with {}", job_.min_workers, each);
   }
 
-  std::string Ceiling() const {
+  std::string Limit() const {
     const Queue& queue = snapshot_.queues[job_.queue];
-    const Resources demand = shape_.per_worker * job_.min_workers;
+    const Resources demand = request_.per_worker * job_.min_workers;
     for (int kind = 0; kind < kMaxResources; ++kind) {
       const int64_t used = quota_.used(job_.queue)[kind];
-      if (queue.ceiling[kind] == kUnlimited || used + demand[kind] <= queue.ceiling[kind]) continue;
-      return fmt::format(
-          "queue {} has a ceiling of {}; it uses {} and the job needs {}, {} too many", queue.name,
-          DescribeAmount(snapshot_, kind, queue.ceiling[kind]),
-          DescribeAmount(snapshot_, kind, used), DescribeAmount(snapshot_, kind, demand[kind]),
-          DescribeAmount(snapshot_, kind, used + demand[kind] - queue.ceiling[kind]));
+      if (queue.limit[kind] == kUnlimited || used + demand[kind] <= queue.limit[kind]) continue;
+      return fmt::format("queue {} has a limit of {}; it uses {} and the job needs {}, {} too many",
+                         queue.name, DescribeAmount(snapshot_, kind, queue.limit[kind]),
+                         DescribeAmount(snapshot_, kind, used),
+                         DescribeAmount(snapshot_, kind, demand[kind]),
+                         DescribeAmount(snapshot_, kind, used + demand[kind] - queue.limit[kind]));
     }
-    return fmt::format("queue {} has promised what is left of its ceiling to jobs that go first",
+    return fmt::format("queue {} has promised what is left of its limit to jobs that go first",
                        queue.name);
   }
 
   std::string Guarantee() const {
     const Queue& queue = snapshot_.queues[job_.queue];
-    const Resources demand = shape_.per_worker * job_.min_workers;
+    const Resources demand = request_.per_worker * job_.min_workers;
     for (const int kind : GovernedKinds(snapshot_)) {
       const int64_t used = quota_.used_by_fixed(job_.queue)[kind];
       if (demand[kind] == 0 || used + demand[kind] <= queue.guaranteed[kind]) continue;
@@ -114,7 +114,7 @@ class Reasons {
   std::string Cap() const {
     const int64_t cap = snapshot_.users[job_.user].CapAt(snapshot_.now);
     const int64_t used = quota_.gpus_of(job_.user);
-    const int64_t demand = shape_.per_worker.gpu() * job_.min_workers;
+    const int64_t demand = request_.per_worker.gpu() * job_.min_workers;
     return fmt::format("user {} may run {}; {} run and the job needs {}",
                        snapshot_.users[job_.user].name, DescribeAmount(snapshot_, kGpu, cap),
                        DescribeAmount(snapshot_, kGpu, used),
@@ -125,11 +125,11 @@ class Reasons {
   std::string RoomNow() const {
     int64_t fit = 0;
     std::vector<std::string> with_room, short_of;
-    for (const NodeSet& tier : view_.Tiers(job_.shape, job_.checkpoints))
+    for (const NodeSet& tier : view_.Tiers(job_.request, job_.checkpoints))
       for (int node = tier.Next(0); node >= 0; node = tier.Next(node + 1)) {
         const Node& facts = snapshot_.nodes[node];
         if (facts.state != NodeState::kReady) continue;
-        const int count = view_.Count(shape_, node, Room::kNow, false);
+        const int count = view_.Count(request_, node, Room::kNow, false);
         fit += count;
         if (count > 0)
           with_room.push_back(fmt::format("{} on {}", count, facts.name));
@@ -138,8 +138,8 @@ class Reasons {
       }
     std::string why = fmt::format("needs {}; room now for {}", Demand(), fit);
     if (!with_room.empty()) why += fmt::format(" ({})", List(with_room));
-    if (fit >= job_.min_workers && shape_.topology_required)
-      why += fmt::format(", but in no single {}", shape_.topology_level);
+    if (fit >= job_.min_workers && request_.topology_required)
+      why += fmt::format(", but in no single {}", request_.topology_level);
     else if (fit >= job_.min_workers)
       why += ", which jobs that go first are waiting for";
     else if (!short_of.empty())
@@ -154,7 +154,7 @@ class Reasons {
     std::vector<std::string> closed;
     for (const Node& node : snapshot_.nodes)
       if ((node.state == NodeState::kCordoned || node.state == NodeState::kDraining) &&
-          Matches(node, shape_))
+          Matches(node, request_))
         closed.push_back(
             fmt::format("{} is {}", node.name,
                         node.state == NodeState::kCordoned ? "cordoned" : "being drained"));
@@ -166,7 +166,7 @@ class Reasons {
     const Node& facts = snapshot_.nodes[node];
     const Resources free = view_.Free(node, Room::kNow);
     for (const int kind : {kGpu, kCpu, kMemory, 3, 4, 5, 6, 7}) {
-      if (free[kind] >= shape_.per_worker[kind]) continue;
+      if (free[kind] >= request_.per_worker[kind]) continue;
       const double unit = kind == kCpu ? 1000 : kind == kMemory ? 1024 : 1;
       return fmt::format("{} has {} of {} free", facts.name,
                          static_cast<double>(std::max<int64_t>(free[kind], 0)) / unit,
@@ -196,7 +196,7 @@ class Reasons {
 
   const Snapshot& snapshot_;
   const Job& job_;
-  const Shape& shape_;
+  const WorkerRequest& request_;
   ClusterView view_;
   Quota quota_;
 };

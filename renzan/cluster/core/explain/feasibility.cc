@@ -6,13 +6,14 @@
 
 namespace renzan::cluster {
 
-int64_t Feasibility::Most(int shape) {
-  const auto [at, is_new] = most_.try_emplace(shape, 0);
+int64_t Feasibility::Most(int request) {
+  const auto [at, is_new] = most_.try_emplace(request, 0);
   if (!is_new) return at->second;
   const Snapshot& snapshot = view_.snapshot();
-  for (const NodeSet& tier : view_.Tiers(shape, true))
+  for (const NodeSet& tier : view_.Tiers(request, true))
     for (int node = tier.Next(0); node >= 0; node = tier.Next(node + 1))
-      at->second += WorkersThatFit(snapshot.nodes[node].capacity, snapshot.shapes[shape].per_worker,
+      at->second += WorkersThatFit(snapshot.nodes[node].capacity,
+                                   snapshot.worker_requests[request].per_worker,
                                    std::numeric_limits<int>::max());
   return at->second;
 }
@@ -20,13 +21,13 @@ int64_t Feasibility::Most(int shape) {
 bool Feasibility::RulesOut(const Job& job) {
   if (!job.held.empty()) return true;
   const Snapshot& snapshot = view_.snapshot();
-  const bool limited = snapshot.queues[job.queue].ceiling != Queue::Unlimited() ||
+  const bool limited = snapshot.queues[job.queue].limit != Queue::Unlimited() ||
                        snapshot.users[job.user].max_gpus != kUnlimited || IsFixed(job);
-  if (!limited && !snapshot.shapes[job.shape].topology_required &&
-      job.min_workers <= Most(job.shape))
+  if (!limited && !snapshot.worker_requests[job.request].topology_required &&
+      job.min_workers <= Most(job.request))
     return false;
-  // Where no quota counts, every queue's and user's jobs of the shape are alike.
-  const Key key(job.shape, limited ? job.queue : -1, limited ? job.user : -1, job.checkpoints,
+  // Where no quota counts, every queue's and user's jobs of the request are alike.
+  const Key key(job.request, limited ? job.queue : -1, limited ? job.user : -1, job.checkpoints,
                 job.preemptible);
   if (infeasible_.Known(key, job.min_workers)) return true;
   const auto known = feasible_.find(key);

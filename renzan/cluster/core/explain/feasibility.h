@@ -1,6 +1,6 @@
 #pragma once
 
-// Could a job ever run here? Remembers its answers for one pass. Not thread-safe.
+// Could a job ever run here? Remembers its answers for one cycle. Not thread-safe.
 
 #include <map>
 #include <tuple>
@@ -19,9 +19,9 @@ class Feasibility {
 
  private:
   // Workers that the nodes that are there could hold if they were empty.
-  int64_t Most(int shape);
+  int64_t Most(int request);
 
-  // Shape, queue and user (-1: any), checkpoints, preemptible.
+  // WorkerRequest, queue and user (-1: any), checkpoints, preemptible.
   using Key = std::tuple<int, int, int, bool, bool>;
 
   const ClusterView& view_;

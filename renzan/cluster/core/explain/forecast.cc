@@ -17,25 +17,25 @@ TimeMs EndOf(const Job& job, TimeMs now) {
 class Future {
  public:
   Future(const Snapshot& snapshot, const ScheduleOptions& options, CycleBudget& budget)
-      : world_(snapshot), options_(options), budget_(budget) {
-    for (Job& job : world_.jobs) {
+      : snapshot_(snapshot), options_(options), budget_(budget) {
+    for (Job& job : snapshot_.jobs) {
       known_.push_back(job.expected_end.has_value());
-      if (job.state == JobState::kRunning) job.expected_end = EndOf(job, world_.now);
+      if (job.state == JobState::kRunning) job.expected_end = EndOf(job, snapshot_.now);
     }
   }
 
-  TimeMs now() const { return world_.now; }
+  TimeMs now() const { return snapshot_.now; }
 
-  // Passes until nothing changes any more. True: `job` runs.
+  // Cycles until nothing changes any more. True: `job` runs.
   bool Settle(JobId job) {
-    constexpr int kMostPasses = 20;
-    for (int pass = 0; pass < kMostPasses && budget_.Spend(); ++pass) {
-      const Decisions decisions = Schedule(world_, options_);
+    constexpr int kMaxCycles = 20;
+    for (int cycle = 0; cycle < kMaxCycles && budget_.Spend(); ++cycle) {
+      const Decisions decisions = Schedule(snapshot_, options_);
       bool changed = false;
       for (const Stop& stop : decisions.stops) changed |= StopNow(stop);
       for (const Resize& resize : decisions.resizes) {
-        world_.Find(resize.job)->placement = resize.target;
-        world_.Find(resize.job)->last_resize = world_.now;
+        snapshot_.Find(resize.job)->placement = resize.target;
+        snapshot_.Find(resize.job)->last_resize = snapshot_.now;
         changed = true;
       }
       for (const Start& start : decisions.starts) {
@@ -51,10 +51,10 @@ class Future {
   // Ends the job that ends first; also those that are stopping or boot are done by then. False:
   // nobody runs.
   bool EndNext(int& assumed) {
-    for (Node& node : world_.nodes)
+    for (Node& node : snapshot_.nodes)
       if (node.state == NodeState::kBooting) node.state = NodeState::kReady;
     Job* next = nullptr;
-    for (Job& job : world_.jobs) {
+    for (Job& job : snapshot_.jobs) {
       if (job.state == JobState::kStopping || job.state == JobState::kResizing) {
         next = &job;
         break;
@@ -67,31 +67,31 @@ class Future {
       Settled(*next);
       return true;
     }
-    world_.now = std::max(world_.now, *next->expected_end);
-    const size_t at = next - world_.jobs.data();
+    snapshot_.now = std::max(snapshot_.now, *next->expected_end);
+    const size_t at = next - snapshot_.jobs.data();
     assumed += !known_[at];
-    world_.jobs.erase(world_.jobs.begin() + at);
+    snapshot_.jobs.erase(snapshot_.jobs.begin() + at);
     known_.erase(known_.begin() + at);
     return true;
   }
 
  private:
   bool StopNow(const Stop& stop) {
-    Job& job = *world_.Find(stop.job);
-    world_.now += job.grace_ms;
+    Job& job = *snapshot_.Find(stop.job);
+    snapshot_.now += job.grace_ms;
     job.state = JobState::kPending;
     job.placement.clear();
     return true;
   }
 
   void StartNow(const Start& start) {
-    Job& job = *world_.Find(start.job);
+    Job& job = *snapshot_.Find(start.job);
     job.state = JobState::kRunning;
     job.placement = start.placement;
     job.backfilled = start.backfill;
-    job.started = job.last_resize = world_.now;
-    job.expected_end = world_.now + kStartedJobRuns;
-    known_[&job - world_.jobs.data()] = false;
+    job.started = job.last_resize = snapshot_.now;
+    job.expected_end = snapshot_.now + kStartedJobRuns;
+    known_[&job - snapshot_.jobs.data()] = false;
   }
 
   void Settled(Job& job) {
@@ -100,10 +100,10 @@ class Future {
     job.placement = resizes ? job.target : Placement{};
     job.target.clear();
     job.stopping_for = 0;
-    if (resizes && !job.expected_end) job.expected_end = EndOf(job, world_.now);
+    if (resizes && !job.expected_end) job.expected_end = EndOf(job, snapshot_.now);
   }
 
-  Snapshot world_;
+  Snapshot snapshot_;
   const ScheduleOptions& options_;
   CycleBudget& budget_;
   std::vector<bool> known_;  // by job: its end is not a guess

@@ -24,7 +24,7 @@ std::string Workers(int workers) {
 
 std::string WhyNotByQuota(const Snapshot& snapshot, const Job& job) {
   if (job.grand_challenge) return "";  // above quotas
-  const Resources needs = snapshot.shapes[job.shape].per_worker * job.min_workers;
+  const Resources needs = snapshot.worker_requests[job.request].per_worker * job.min_workers;
   const Queue& queue = snapshot.queues[job.queue];
   if (IsFixed(job))
     for (const int kind : GovernedKinds(snapshot))
@@ -35,17 +35,17 @@ std::string WhyNotByQuota(const Snapshot& snapshot, const Job& job) {
             DescribeAmount(snapshot, kind, needs[kind]), queue.name,
             DescribeAmount(snapshot, kind, queue.guaranteed[kind]));
   for (int kind = 0; kind < kMaxResources; ++kind)
-    if (needs[kind] > 0 && needs[kind] > queue.ceiling[kind])
-      return fmt::format("needs {}; the ceiling of queue {} is {}",
+    if (needs[kind] > 0 && needs[kind] > queue.limit[kind])
+      return fmt::format("needs {}; the limit of queue {} is {}",
                          DescribeAmount(snapshot, kind, needs[kind]), queue.name,
-                         DescribeAmount(snapshot, kind, queue.ceiling[kind]));
+                         DescribeAmount(snapshot, kind, queue.limit[kind]));
   const User& user = snapshot.users[job.user];
   const int64_t cap = user.CapAt(snapshot.now);
   if (needs.gpu() == 0 || needs.gpu() <= cap) return "";
   return fmt::format("needs {}; the cap of user {} is {}{}",
                      DescribeAmount(snapshot, kGpu, needs.gpu()), user.name,
                      DescribeAmount(snapshot, kGpu, cap),
-                     cap == user.max_gpus ? "" : ", a relaxation in force included");
+                     cap == user.max_gpus ? "" : ", a temporary quota override in force included");
 }
 
 // Of no site for lack of labels.
@@ -87,12 +87,12 @@ std::string WhyTooLarge(const Snapshot& snapshot, const std::vector<Site>& sites
 
 // In the roomiest domain. Nodes that are yet to come may be in any one, unless their pool says.
 std::string WhyNoDomain(const Snapshot& snapshot, const std::vector<Site>& sites, const Job& job) {
-  const Shape& shape = snapshot.shapes[job.shape];
-  const std::string& level = shape.topology_level;
+  const WorkerRequest& request = snapshot.worker_requests[job.request];
+  const std::string& level = request.topology_level;
   std::map<std::string, int64_t> room;
   int64_t anywhere = 0;
   for (const Site& site : sites) {
-    const int fit = WorkersThatFit(*site.capacity, shape.per_worker, job.min_workers);
+    const int fit = WorkersThatFit(*site.capacity, request.per_worker, job.min_workers);
     const std::string domain =
         level == kHostLevel ? NameOf(site) : DomainOf(snapshot, *site.labels, level);
     const int64_t together = level == kHostLevel ? fit : int64_t{fit} * site.count;
@@ -108,25 +108,26 @@ std::string WhyNoDomain(const Snapshot& snapshot, const std::vector<Site>& sites
   const int64_t most = anywhere + (room.empty() ? 0 : largest->second);
   if (most >= job.min_workers) return "";
   return fmt::format("needs {} of {} in one {}; {} has room for {}", Workers(job.min_workers),
-                     DescribeResources(snapshot, shape.per_worker), level,
+                     DescribeResources(snapshot, request.per_worker), level,
                      room.empty() ? "none" : "the largest (" + largest->first + ")", most);
 }
 
 // "": these sites have room for it.
 std::string WhyNoRoom(const Snapshot& snapshot, const std::vector<Site>& sites, const Job& job) {
-  const Shape& shape = snapshot.shapes[job.shape];
+  const WorkerRequest& request = snapshot.worker_requests[job.request];
   if (sites.empty()) return "the cluster has no nodes";
   std::vector<Site> matching;
   for (const Site& site : sites)
-    if (HasAll(*site.labels, shape.required)) matching.push_back(site);
-  if (matching.empty()) return WhyNoLabels(sites, shape.required);
+    if (HasAll(*site.labels, request.required)) matching.push_back(site);
+  if (matching.empty()) return WhyNoLabels(sites, request.required);
 
   int64_t room = 0;
   for (const Site& site : matching)
-    room += int64_t{WorkersThatFit(*site.capacity, shape.per_worker, job.min_workers)} * site.count;
-  const char* which = shape.required.empty() ? "" : " with its labels";
-  if (room == 0) return WhyTooLarge(snapshot, matching, shape.per_worker, which);
-  if (shape.topology_required) {
+    room +=
+        int64_t{WorkersThatFit(*site.capacity, request.per_worker, job.min_workers)} * site.count;
+  const char* which = request.required.empty() ? "" : " with its labels";
+  if (room == 0) return WhyTooLarge(snapshot, matching, request.per_worker, which);
+  if (request.topology_required) {
     const std::string domain = WhyNoDomain(snapshot, matching, job);
     if (!domain.empty()) return domain;
   }
@@ -134,9 +135,9 @@ std::string WhyNoRoom(const Snapshot& snapshot, const std::vector<Site>& sites, 
   const bool grows =
       std::any_of(sites.begin(), sites.end(), [](const Site& s) { return s.node == nullptr; });
   return fmt::format("needs {} of {}; {} there is room for {}{}", Workers(job.min_workers),
-                     DescribeResources(snapshot, shape.per_worker),
+                     DescribeResources(snapshot, request.per_worker),
                      grows ? "with every pool at its maximum" : "on the empty cluster", room,
-                     shape.required.empty() ? "" : " on nodes with its labels");
+                     request.required.empty() ? "" : " on nodes with its labels");
 }
 
 }  // namespace
@@ -158,7 +159,8 @@ std::string WhyInfeasible(const Snapshot& snapshot, const Job& job) {
   return fmt::format(
       "needs {} of {}; the budget of {} an hour does not pay for the nodes that would have to be "
       "bought",
-      Workers(job.min_workers), DescribeResources(snapshot, snapshot.shapes[job.shape].per_worker),
+      Workers(job.min_workers),
+      DescribeResources(snapshot, snapshot.worker_requests[job.request].per_worker),
       snapshot.budget_per_hour);
 }
 

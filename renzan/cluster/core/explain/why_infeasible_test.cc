@@ -12,21 +12,21 @@ Resources Gpus(int64_t gpus) { return {.amount = {gpus * 1'000, gpus * 1'024, gp
 class Infeasible : public testing::Test {
  protected:
   Infeasible() {
-    world.topology_levels = {"rack"};
-    world.pools = {{.name = "cloud", .capacity = Gpus(8), .max_nodes = 3}};
-    world.nodes = {
+    snapshot.topology_levels = {"rack"};
+    snapshot.pools = {{.name = "cloud", .capacity = Gpus(8), .max_nodes = 3}};
+    snapshot.nodes = {
         {.name = "a-0", .capacity = Gpus(8), .labels = {{"rack", "0"}, {"gpu_model", "a100"}}},
         {.name = "a-1", .capacity = Gpus(8), .labels = {{"rack", "0"}, {"gpu_model", "a100"}}},
         {.name = "v-0", .capacity = Gpus(4), .labels = {{"rack", "1"}, {"gpu_model", "v100"}}}};
-    world.queues = {{.name = "vision"}};
-    world.users = {{.name = "ann"}};
+    snapshot.queues = {{.name = "vision"}};
+    snapshot.users = {{.name = "ann"}};
   }
-  std::string Why(int workers, Shape shape) {
-    job.shape = world.InternShape(shape);
+  std::string Why(int workers, WorkerRequest request) {
+    job.request = snapshot.InternRequest(request);
     job.min_workers = job.max_workers = workers;
-    return WhyInfeasible(world, job);
+    return WhyInfeasible(snapshot, job);
   }
-  Snapshot world;
+  Snapshot snapshot;
   Job job{.id = 7};
 };
 
@@ -35,21 +35,21 @@ TEST_F(Infeasible, WhatFitsTheEmptyClusterWithAllPoolsAtTheirMaximum) {
   EXPECT_EQ(Why(6, {.per_worker = Gpus(8)}),
             "needs 6 workers of 8 GPUs, 8 CPUs and 8 GiB of memory; with every pool at its maximum "
             "there is room for 5");
-  world.pools.clear();
+  snapshot.pools.clear();
   EXPECT_EQ(Why(3, {.per_worker = Gpus(8)}),
             "needs 3 workers of 8 GPUs, 8 CPUs and 8 GiB of memory; on the empty cluster there is "
             "room for 2");
-  world.nodes.clear();
+  snapshot.nodes.clear();
   EXPECT_EQ(Why(1, {}), "the cluster has no nodes");
 }
 
 TEST_F(Infeasible, ANodeOfAPoolThatIsLostCanBeHadAgain) {
-  world.pools[0].max_nodes = 1;
-  world.nodes.push_back({.name = "cloud-0", .pool = 0, .capacity = Gpus(8)});
+  snapshot.pools[0].max_nodes = 1;
+  snapshot.nodes.push_back({.name = "cloud-0", .pool = 0, .capacity = Gpus(8)});
   EXPECT_EQ(Why(3, {.per_worker = Gpus(8)}), "");
-  world.nodes[3].state = NodeState::kGone;
+  snapshot.nodes[3].state = NodeState::kGone;
   EXPECT_EQ(Why(3, {.per_worker = Gpus(8)}), "");
-  world.nodes[0].state = NodeState::kGone;  // of no pool
+  snapshot.nodes[0].state = NodeState::kGone;  // of no pool
   EXPECT_NE(Why(3, {.per_worker = Gpus(8)}), "");
 }
 
@@ -60,7 +60,7 @@ TEST_F(Infeasible, OneWorkerIsTooLarge) {
             "needs 8 GPUs on one node; the largest with its labels has 4 GPUs (v-0)");
   EXPECT_EQ(Why(1, {.per_worker = {.amount = {1'000, 512 * 1'024, 1}}}),
             "needs 512 GiB of memory on one node; the largest has 8 GiB of memory (a-0)");
-  world.resource_names.push_back("rdma");
+  snapshot.resource_names.push_back("rdma");
   EXPECT_EQ(Why(1, {.per_worker = {.amount = {0, 0, 0, 2}}}),
             "needs 2 of rdma on one node; no node has any");
 }
@@ -75,44 +75,45 @@ TEST_F(Infeasible, NoNodeHasItsLabels) {
 }
 
 TEST_F(Infeasible, NoDomainHoldsIt) {
-  Shape shape = {.per_worker = Gpus(4), .topology_level = "rack", .topology_required = true};
-  EXPECT_EQ(Why(10, shape), "");  // new nodes may come into any rack
-  world.pools[0].labels["rack"] = "1";
-  EXPECT_EQ(Why(7, shape), "");
-  EXPECT_EQ(Why(8, shape),
+  WorkerRequest request = {
+      .per_worker = Gpus(4), .topology_level = "rack", .topology_required = true};
+  EXPECT_EQ(Why(10, request), "");  // new nodes may come into any rack
+  snapshot.pools[0].labels["rack"] = "1";
+  EXPECT_EQ(Why(7, request), "");
+  EXPECT_EQ(Why(8, request),
             "needs 8 workers of 4 GPUs, 4 CPUs and 4 GiB of memory in one rack; the largest (1) "
             "has room for 7");
-  shape.topology_level = "host";
-  EXPECT_EQ(Why(2, shape), "");
-  EXPECT_NE(Why(3, shape), "");
-  shape.topology_required = false;
-  EXPECT_EQ(Why(3, shape), "");
+  request.topology_level = "host";
+  EXPECT_EQ(Why(2, request), "");
+  EXPECT_NE(Why(3, request), "");
+  request.topology_required = false;
+  EXPECT_EQ(Why(3, request), "");
 }
 
 TEST_F(Infeasible, OnlyWhatWouldBeBoughtCounts) {
   EXPECT_EQ(Why(5, {.per_worker = Gpus(8)}), "");
-  world.pools[0].spot = true;
+  snapshot.pools[0].spot = true;
   EXPECT_EQ(Why(2, {.per_worker = Gpus(8)}), "");
   EXPECT_EQ(
       Why(5, {.per_worker = Gpus(8)}),
       "needs 5 workers of 8 GPUs, 8 CPUs and 8 GiB of memory; on the empty cluster there is "
       "room for 2; spot nodes are only bought for jobs that checkpoint (checkpoint: {on_stop: "
       "true})");
-  world.pools[0].min_nodes = 1;  // is always there
+  snapshot.pools[0].min_nodes = 1;  // is always there
   EXPECT_EQ(Why(3, {.per_worker = Gpus(8)}), "");
   job.checkpoints = true;
   EXPECT_EQ(Why(5, {.per_worker = Gpus(8)}), "");
 
-  world.pools[0].price_per_hour = 10;
-  world.budget_per_hour = 25;
+  snapshot.pools[0].price_per_hour = 10;
+  snapshot.budget_per_hour = 25;
   EXPECT_EQ(Why(4, {.per_worker = Gpus(8)}), "");
   EXPECT_EQ(Why(5, {.per_worker = Gpus(8)}),
             "needs 5 workers of 8 GPUs, 8 CPUs and 8 GiB of memory; the budget of 25 an hour does "
             "not pay for the nodes that would have to be bought");
   // What others have bought is given back; what fits on what is there needs no budget.
-  world.nodes.push_back({.name = "cloud-0", .pool = 0, .capacity = Gpus(8)});
+  snapshot.nodes.push_back({.name = "cloud-0", .pool = 0, .capacity = Gpus(8)});
   EXPECT_EQ(Why(4, {.per_worker = Gpus(8)}), "");
-  world.budget_per_hour = 0;
+  snapshot.budget_per_hour = 0;
   EXPECT_EQ(Why(3, {.per_worker = Gpus(8)}), "");
   EXPECT_NE(Why(4, {.per_worker = Gpus(8)}), "");
 }
@@ -123,16 +124,16 @@ TEST_F(Infeasible, AHeldJobSaysWhy) {
 }
 
 TEST_F(Infeasible, QuotasBelowItsMinimum) {
-  world.queues[0].ceiling[kGpu] = 15;
-  EXPECT_EQ(Why(2, {.per_worker = Gpus(8)}),
-            "needs 16 GPUs; the ceiling of queue vision is 15 GPUs");
-  world.queues[0].ceiling[kGpu] = 16;
+  snapshot.queues[0].limit[kGpu] = 15;
+  EXPECT_EQ(Why(2, {.per_worker = Gpus(8)}), "needs 16 GPUs; the limit of queue vision is 15 GPUs");
+  snapshot.queues[0].limit[kGpu] = 16;
   EXPECT_EQ(Why(2, {.per_worker = Gpus(8)}), "");
-  world.users[0].max_gpus = 8;
+  snapshot.users[0].max_gpus = 8;
   EXPECT_EQ(Why(2, {.per_worker = Gpus(8)}), "needs 16 GPUs; the cap of user ann is 8 GPUs");
-  world.users[0].relaxations = {{.max_gpus = 12, .until = 1}};
+  snapshot.users[0].quota_overrides = {{.max_gpus = 12, .until = 1}};
   EXPECT_EQ(Why(2, {.per_worker = Gpus(8)}),
-            "needs 16 GPUs; the cap of user ann is 12 GPUs, a relaxation in force included");
+            "needs 16 GPUs; the cap of user ann is 12 GPUs, a temporary quota override in force "
+            "included");
   job.grand_challenge = true;
   EXPECT_EQ(Why(2, {.per_worker = Gpus(8)}), "");
 }

@@ -17,7 +17,7 @@ bool Fits(const Resources& amount, const Resources& left, const std::vector<int>
 }  // namespace
 
 Entitlement::Entitlement(const Snapshot& snapshot, const std::function<bool(const Job&)>& may_start)
-    : first_(snapshot.jobs.data()), covered_(snapshot.jobs.size()) {
+    : first_(snapshot.jobs.data()), within_quota_(snapshot.jobs.size()) {
   const std::vector<int> governed = GovernedKinds(snapshot);
   if (governed.empty()) return;
   using Candidate = std::tuple<bool, int, bool, int>;  // movable, -priority, pending, position
@@ -37,9 +37,9 @@ Entitlement::Entitlement(const Snapshot& snapshot, const std::function<bool(cons
       const int workers =
           pending ? job.min_workers
                   : NumWorkers(job.state == JobState::kResizing ? job.target : job.placement);
-      const Resources amount = snapshot.shapes[job.shape].per_worker * workers;
+      const Resources amount = snapshot.worker_requests[job.request].per_worker * workers;
       if (!Fits(amount, left, governed) || (pending && !may_start(job))) continue;
-      covered_[at] = true;
+      within_quota_[at] = true;
       left -= amount;
     }
   }

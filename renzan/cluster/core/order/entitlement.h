@@ -6,8 +6,9 @@
 // not fit into what is left of the guarantee is skipped. Covered jobs are the queue's own: no other
 // queue may take their place, and they may take back what others have borrowed.
 //
-// Rank is (covered, priority), and nobody is ever stopped but for a job of higher rank. Being
-// covered does not depend on what a pass decides, so a chain of preemptions always climbs and ends.
+// Rank is (within quota, priority), and nobody is ever stopped but for a job of higher rank. Being
+// within quota does not depend on what a cycle decides, so a chain of preemptions always climbs and
+// ends.
 
 #include <functional>
 #include <vector>
@@ -21,15 +22,15 @@ class Entitlement {
   // `may_start`: whether a pending job could start at all; one that could not holds nothing.
   Entitlement(const Snapshot& snapshot, const std::function<bool(const Job&)>& may_start);
 
-  bool Covers(const Job& job) const { return covered_[&job - first_]; }
+  bool WithinQuota(const Job& job) const { return within_quota_[&job - first_]; }
   // a's rank is above b's.
   bool Outranks(const Job& a, const Job& b) const {
-    return Covers(a) != Covers(b) ? Covers(a) : a.priority > b.priority;
+    return WithinQuota(a) != WithinQuota(b) ? WithinQuota(a) : a.priority > b.priority;
   }
 
  private:
   const Job* first_;
-  std::vector<bool> covered_;  // by position in Snapshot::jobs
+  std::vector<bool> within_quota_;  // by position in Snapshot::jobs
 };
 
 }  // namespace renzan::cluster

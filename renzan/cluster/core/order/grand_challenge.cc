@@ -13,11 +13,11 @@ namespace {
 // As many workers as fit on these nodes, at most max_workers; none if fewer than min_workers do.
 std::optional<Placement> PlaceOn(const Snapshot& snapshot, const std::vector<Resources>& free,
                                  const std::vector<int>& nodes, const Job& job) {
-  const Shape& shape = snapshot.shapes[job.shape];
+  const WorkerRequest& request = snapshot.worker_requests[job.request];
   Placement placement;
   int left = job.max_workers;
   for (const int node : nodes) {
-    const int workers = WorkersThatFit(free[node], shape.per_worker, left);
+    const int workers = WorkersThatFit(free[node], request.per_worker, left);
     if (workers > 0) placement.push_back({node, workers});
     left -= workers;
   }
@@ -27,13 +27,13 @@ std::optional<Placement> PlaceOn(const Snapshot& snapshot, const std::vector<Res
 
 // The largest gang that fits, of domains as large the first.
 Placement Place(const Snapshot& snapshot, const std::vector<Resources>& free, const Job& job) {
-  const Shape& shape = snapshot.shapes[job.shape];
+  const WorkerRequest& request = snapshot.worker_requests[job.request];
   std::vector<int> domain_of(snapshot.nodes.size());
-  if (shape.topology_required) domain_of = DomainsAt(snapshot, shape.topology_level);
+  if (request.topology_required) domain_of = DomainsAt(snapshot, request.topology_level);
   std::map<int, std::vector<int>> domains;
   for (size_t node = 0; node < snapshot.nodes.size(); ++node)
     if (snapshot.nodes[node].state == NodeState::kReady && domain_of[node] >= 0 &&
-        Matches(snapshot.nodes[node], shape))
+        Matches(snapshot.nodes[node], request))
       domains[domain_of[node]].push_back(static_cast<int>(node));
   Placement best;
   for (const auto& [domain, nodes] : domains)
@@ -45,8 +45,8 @@ Placement Place(const Snapshot& snapshot, const std::vector<Resources>& free, co
 // GPU-milliseconds, by the workers' GPUs (CPUs where there are none), that a stop would lose: what
 // has been done since the last checkpoint, or everything.
 double LossIfStopped(const Snapshot& snapshot, const Job& job) {
-  const double gpus =
-      static_cast<double>(snapshot.shapes[job.shape].per_worker.gpu()) * NumWorkers(job.placement);
+  const double gpus = static_cast<double>(snapshot.worker_requests[job.request].per_worker.gpu()) *
+                      NumWorkers(job.placement);
   if (SavesWhenStopped(job)) return gpus * static_cast<double>(job.restart_cost_ms);
   const TimeMs saved =
       job.checkpoints ? std::max(job.started, job.last_checkpoint.value_or(0)) : job.started;
@@ -68,7 +68,7 @@ GrandChallengePlan PlanGrandChallenge(const Snapshot& snapshot, const Job& job) 
     if (!goes) {
       const Placement& stays = other.state == JobState::kResizing ? other.target : other.placement;
       for (const Placed& placed : stays)
-        free[placed.node] -= snapshot.shapes[other.shape].per_worker * placed.workers;
+        free[placed.node] -= snapshot.worker_requests[other.request].per_worker * placed.workers;
       continue;
     }
     plan.earliest_start = std::max(plan.earliest_start, snapshot.now + other.grace_ms);

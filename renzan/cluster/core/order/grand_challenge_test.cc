@@ -10,33 +10,34 @@ using testing::ElementsAre;
 using testing::IsEmpty;
 
 TEST(GrandChallenge, EverybodyStopsWhoMay) {
-  Snapshot world;
-  world.now = 1'000'000;
+  Snapshot snapshot;
+  snapshot.now = 1'000'000;
   const Resources eight = {.amount = {0, 0, 8}};
-  world.nodes = {{.name = "n0", .capacity = eight},
-                 {.name = "n1", .capacity = eight},
-                 {.name = "n2", .capacity = eight},
-                 {.name = "n3", .capacity = eight, .state = NodeState::kDraining}};
-  world.shapes = {{.per_worker = {.amount = {0, 0, 4}}}};
-  world.jobs = {{.id = 1,
-                 .checkpoints = true,
-                 .grace_ms = 90'000,
-                 .state = JobState::kRunning,
-                 .placement = {{0, 2}},
-                 .restart_cost_ms = 10'000,
-                 .state_bytes = 500},
-                {.id = 2,
-                 .grace_ms = 5'000,
-                 .state = JobState::kRunning,
-                 .placement = {{1, 1}},
-                 .started = 900'000,
-                 .state_bytes = 700},
-                {.id = 3, .preemptible = false, .state = JobState::kRunning, .placement = {{2, 1}}},
-                {.id = 4, .grace_ms = 120'000, .state = JobState::kStopping, .placement = {{1, 1}}},
-                {.id = 5}};
+  snapshot.nodes = {{.name = "n0", .capacity = eight},
+                    {.name = "n1", .capacity = eight},
+                    {.name = "n2", .capacity = eight},
+                    {.name = "n3", .capacity = eight, .state = NodeState::kDraining}};
+  snapshot.worker_requests = {{.per_worker = {.amount = {0, 0, 4}}}};
+  snapshot.jobs = {
+      {.id = 1,
+       .checkpoints = true,
+       .grace_ms = 90'000,
+       .state = JobState::kRunning,
+       .placement = {{0, 2}},
+       .restart_cost_ms = 10'000,
+       .state_bytes = 500},
+      {.id = 2,
+       .grace_ms = 5'000,
+       .state = JobState::kRunning,
+       .placement = {{1, 1}},
+       .started = 900'000,
+       .state_bytes = 700},
+      {.id = 3, .preemptible = false, .state = JobState::kRunning, .placement = {{2, 1}}},
+      {.id = 4, .grace_ms = 120'000, .state = JobState::kStopping, .placement = {{1, 1}}},
+      {.id = 5}};
   Job grand = {.id = 6, .min_workers = 4, .max_workers = 8, .grand_challenge = true};
 
-  GrandChallengePlan plan = PlanGrandChallenge(world, grand);
+  GrandChallengePlan plan = PlanGrandChallenge(snapshot, grand);
   EXPECT_THAT(plan.stops, ElementsAre(1, 2));
   EXPECT_THAT(plan.loses, ElementsAre(2));
   EXPECT_EQ(plan.bytes_to_save, 500);
@@ -45,12 +46,12 @@ TEST(GrandChallenge, EverybodyStopsWhoMay) {
   EXPECT_THAT(plan.placement, ElementsAre(Placed{0, 2}, Placed{1, 2}, Placed{2, 1}));
 
   grand.min_workers = 6;
-  EXPECT_THAT(PlanGrandChallenge(world, grand).placement, IsEmpty());
+  EXPECT_THAT(PlanGrandChallenge(snapshot, grand).placement, IsEmpty());
   grand.min_workers = 2;
-  world.shapes.push_back(
+  snapshot.worker_requests.push_back(
       {.per_worker = {.amount = {0, 0, 4}}, .topology_level = "host", .topology_required = true});
-  grand.shape = 1;
-  EXPECT_THAT(PlanGrandChallenge(world, grand).placement, ElementsAre(Placed{0, 2}));
+  grand.request = 1;
+  EXPECT_THAT(PlanGrandChallenge(snapshot, grand).placement, ElementsAre(Placed{0, 2}));
 }
 
 }  // namespace

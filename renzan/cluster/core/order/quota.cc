@@ -8,7 +8,7 @@ std::vector<int> GovernedKinds(const Snapshot& snapshot) {
   std::vector<int> kinds;
   for (int kind = 0; kind < kMaxResources; ++kind)
     if (std::any_of(snapshot.queues.begin(), snapshot.queues.end(), [&](const Queue& queue) {
-          return queue.guaranteed[kind] > 0 || queue.ceiling[kind] != kUnlimited;
+          return queue.guaranteed[kind] > 0 || queue.limit[kind] != kUnlimited;
         }))
       kinds.push_back(kind);
   return kinds;
@@ -33,7 +33,7 @@ Quota::Quota(const ClusterView& view)
 }
 
 void Quota::Add(const Job& job, int workers) {
-  const Resources amount = snapshot_->shapes[job.shape].per_worker * workers;
+  const Resources amount = snapshot_->worker_requests[job.request].per_worker * workers;
   used_[job.queue] += amount;
   if (IsFixed(job)) fixed_[job.queue] += amount;
   ++version_;
@@ -44,17 +44,17 @@ void Quota::Remove(const Job& job, int workers) { Add(job, -workers); }
 
 std::optional<WaitReason> Quota::Forbids(const Job& job, int workers) const {
   if (job.grand_challenge) return std::nullopt;
-  const Resources more = snapshot_->shapes[job.shape].per_worker * workers;
-  const Resources& ceiling = snapshot_->queues[job.queue].ceiling;
+  const Resources more = snapshot_->worker_requests[job.request].per_worker * workers;
+  const Resources& limit = snapshot_->queues[job.queue].limit;
   if (IsFixed(job))
     for (const int kind : governed_)
       if (more[kind] > 0 &&
           fixed_[job.queue][kind] + more[kind] > snapshot_->queues[job.queue].guaranteed[kind])
         return WaitReason::kGuaranteedQuota;
   for (const int kind : governed_)
-    if (more[kind] > 0 && ceiling[kind] != kUnlimited &&
-        used_[job.queue][kind] + more[kind] > ceiling[kind])
-      return WaitReason::kQueueCeiling;
+    if (more[kind] > 0 && limit[kind] != kUnlimited &&
+        used_[job.queue][kind] + more[kind] > limit[kind])
+      return WaitReason::kQueueLimit;
   if (more.gpu() > 0 && caps_[job.user] != kUnlimited &&
       gpus_[job.user] + more.gpu() > caps_[job.user])
     return WaitReason::kUserCap;
@@ -74,11 +74,11 @@ bool Quota::Exceeds(int queue, const Resources& more) const {
 }
 
 bool Quota::WithinGuarantee(const Job& job, int workers) const {
-  return !Exceeds(job.queue, snapshot_->shapes[job.shape].per_worker * workers);
+  return !Exceeds(job.queue, snapshot_->worker_requests[job.request].per_worker * workers);
 }
 
 bool Quota::HasGuarantee(const Job& job, int workers_less) const {
-  const Resources less = snapshot_->shapes[job.shape].per_worker * workers_less;
+  const Resources less = snapshot_->worker_requests[job.request].per_worker * workers_less;
   const Resources& guaranteed = snapshot_->queues[job.queue].guaranteed;
   return std::all_of(governed_.begin(), governed_.end(), [&](int kind) {
     return less[kind] == 0 || used_[job.queue][kind] - less[kind] >= guaranteed[kind];

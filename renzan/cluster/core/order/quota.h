@@ -1,7 +1,7 @@
 #pragma once
 
 // May a job have this much, by the quota of its queue and the cap of its user? Keeps count of what
-// queues and users have while a pass decides. Not thread-safe.
+// queues and users have while a cycle decides. Not thread-safe.
 
 #include <optional>
 #include <vector>
@@ -27,7 +27,7 @@ class Quota {
   void Add(const Job& job, int workers);
   void Remove(const Job& job, int workers);
 
-  // What forbids so many workers of the job more: its queue's ceiling, its user's cap, or, for a
+  // What forbids so many workers of the job more: its queue's limit, its user's cap, or, for a
   // job that nobody may preempt, what its queue is guaranteed. Such jobs never borrow, because what
   // they borrowed nobody could take back.
   std::optional<WaitReason> Forbids(const Job& job, int workers) const;

@@ -25,7 +25,8 @@ std::optional<Placement> FindReservation(const ClusterView& view, const Quota& q
             blocker.expected_end
                 ? static_cast<double>(std::max<TimeMs>(*blocker.expected_end - snapshot.now, 0))
                 : kUnknownRemainingMs;
-        const int64_t each = snapshot.shapes[blocker.shape].per_worker[view.packing_kind()];
+        const int64_t each =
+            snapshot.worker_requests[blocker.request].per_worker[view.packing_kind()];
         return static_cast<double>(each * NumWorkers(blocker.placement)) * remaining;
       }};
   const std::optional<VictimPlan> plan = FindVictims(view, quota, occupants, job, rules);

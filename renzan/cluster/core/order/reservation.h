@@ -13,7 +13,7 @@ namespace renzan::cluster {
 // Where the gang will stand at its minimum: the nodes on which the least must end before it can,
 // counted in GPUs (CPUs where there are none), or, where it is known when jobs end, in the time
 // until then. What is kept is never filled with jobs that do not yield, so the least that must end
-// only falls from pass to pass, and the job starts when it is nothing. None if nothing that ends
+// only falls from cycle to cycle, and the job starts when it is nothing. None if nothing that ends
 // would ever help.
 std::optional<Placement> FindReservation(const ClusterView& view, const Quota& quota,
                                          const Occupants& occupants, const Job& job);

@@ -1,7 +1,7 @@
 #pragma once
 
 // Sets of nodes, and nodes sorted by how much they have free. Both answer "the next one" in a few
-// instructions, which is what lets a pass look at thousands of jobs. Not thread-safe.
+// instructions, which is what lets a cycle look at thousands of jobs. Not thread-safe.
 
 #include <algorithm>
 #include <bit>
@@ -61,7 +61,7 @@ class LevelIndex {
     const int level = LevelOf(amount);
     if (level == level_of_[node]) return;
     if (level_of_[node] >= 0) sets_[level_of_[node]].Remove(node);
-    // Most levels stay empty, and a pass makes an index anew.
+    // Most levels stay empty, and a cycle makes an index anew.
     if (sets_[level].IsOfNoNodes()) sets_[level] = NodeSet(static_cast<int>(level_of_.size()));
     sets_[level].Add(node);
     level_of_[node] = level;

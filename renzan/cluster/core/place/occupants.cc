@@ -5,7 +5,7 @@
 namespace renzan::cluster {
 
 double CostOfStopping(const Job& job, const Snapshot& snapshot) {
-  const Resources& each = snapshot.shapes[job.shape].per_worker;
+  const Resources& each = snapshot.worker_requests[job.request].per_worker;
   const double weight = each.gpu() > 0 ? static_cast<double>(each.gpu())
                                        : 0.01 * static_cast<double>(each[kCpu]) / 1000;
   const TimeMs saved =

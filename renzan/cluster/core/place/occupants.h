@@ -1,6 +1,6 @@
 #pragma once
 
-// Running jobs by the nodes they stand on, and what their going would cost. Made once a pass. Not
+// Running jobs by the nodes they stand on, and what their going would cost. Made once a cycle. Not
 // thread-safe.
 
 #include <span>
@@ -27,7 +27,7 @@ class Occupants {
   std::span<const Tenant> On(int node) const {
     return {tenants_.data() + first_[node], tenants_.data() + first_[node + 1]};
   }
-  // Told to leave, or to move, in this pass: no longer to be counted on.
+  // Told to leave, or to move, in this cycle: no longer to be counted on.
   bool leaving(int job) const { return leaving_[job]; }
   void Leave(int job) { leaving_[job] = true; }
   double cost(int job) const { return cost_[job]; }

@@ -27,9 +27,9 @@ class Search {
     for (const Node& node : snapshot_.nodes)
       kind_.push_back(kinds.try_emplace(node.labels, static_cast<int>(kinds.size())).first->second);
     for (const Gang& gang : gangs_) {
-      const Shape& shape = ShapeOf(gang);
-      if (shape.topology_required && domains_.count(shape.topology_level) == 0)
-        domains_[shape.topology_level] = DomainsAt(snapshot_, shape.topology_level);
+      const WorkerRequest& request = RequestOf(gang);
+      if (request.topology_required && domains_.count(request.topology_level) == 0)
+        domains_[request.topology_level] = DomainsAt(snapshot_, request.topology_level);
     }
   }
 
@@ -39,19 +39,21 @@ class Search {
   }
 
  private:
-  const Shape& ShapeOf(const Gang& gang) const { return snapshot_.shapes[gang.job->shape]; }
+  const WorkerRequest& RequestOf(const Gang& gang) const {
+    return snapshot_.worker_requests[gang.job->request];
+  }
 
   // Places this gang and all after it.
   bool PlaceGang(size_t gang) {
     if (gang == gangs_.size()) return true;
-    const Shape& shape = ShapeOf(gangs_[gang]);
+    const WorkerRequest& request = RequestOf(gangs_[gang]);
     std::vector<int> candidates;
     for (const int node : nodes_)
-      if (Matches(snapshot_.nodes[node], shape) &&
-          WorkersThatFit(free_[node], shape.per_worker, 1) > 0)
+      if (Matches(snapshot_.nodes[node], request) &&
+          WorkersThatFit(free_[node], request.per_worker, 1) > 0)
         candidates.push_back(node);
-    if (!shape.topology_required) return PlaceWorkers(gang, candidates, 0, gangs_[gang].workers);
-    const std::vector<int>& domains = domains_.at(shape.topology_level);
+    if (!request.topology_required) return PlaceWorkers(gang, candidates, 0, gangs_[gang].workers);
+    const std::vector<int>& domains = domains_.at(request.topology_level);
     std::set<int> tried = {-1};  // nodes of no domain
     for (const int first : candidates) {
       if (!tried.insert(domains[first]).second) continue;
@@ -66,7 +68,7 @@ class Search {
   // Places the rest of a gang on candidates from `from` on, then the gangs after it.
   bool PlaceWorkers(size_t gang, const std::vector<int>& candidates, size_t from, int workers) {
     if (workers == 0) return PlaceGang(gang + 1);
-    const Resources& worker = ShapeOf(gangs_[gang]).per_worker;
+    const Resources& worker = RequestOf(gangs_[gang]).per_worker;
     int64_t room = 0;
     for (size_t i = from; i < candidates.size(); ++i)
       room += WorkersThatFit(free_[candidates[i]], worker, workers);
@@ -110,8 +112,8 @@ Packs PackTogether(const Snapshot& snapshot, const std::vector<Resources>& free,
   // Gangs that have fewest places to go to first: bound to a domain, then with large workers.
   std::vector<Gang> hardest_first = gangs;
   const auto hardness = [&](const Gang& gang) {
-    const Shape& shape = snapshot.shapes[gang.job->shape];
-    return std::tuple(shape.topology_required, shape.required.size(), shape.per_worker.gpu(),
+    const WorkerRequest& request = snapshot.worker_requests[gang.job->request];
+    return std::tuple(request.topology_required, request.required.size(), request.per_worker.gpu(),
                       gang.workers);
   };
   std::stable_sort(hardest_first.begin(), hardest_first.end(),

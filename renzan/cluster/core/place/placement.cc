@@ -12,14 +12,14 @@ class Search {
   Search(const ClusterView& view, const PlacementQuery& query)
       : view_(view),
         query_(query),
-        shape_(view.snapshot().shapes[query.shape]),
+        request_(view.snapshot().worker_requests[query.request]),
         index_(view.index(query.room)),
-        each_(shape_.per_worker[view.packing_kind()]) {}
+        each_(request_.per_worker[view.packing_kind()]) {}
 
   std::optional<Placement> Anywhere(const NodeSet* domain) {
     Placement placement;
     int missing = query_.max_workers;
-    for (const NodeSet& tier : view_.Tiers(query_.shape, query_.checkpoints)) {
+    for (const NodeSet& tier : view_.Tiers(query_.request, query_.checkpoints)) {
       if (missing == 0) break;
       Fill(domain == nullptr ? tier : tier & *domain, missing, placement);
     }
@@ -32,17 +32,17 @@ class Search {
   // All workers on one node.
   std::optional<Placement> OnOneHost() {
     for (int workers = query_.max_workers; workers >= query_.min_workers; --workers)
-      for (const NodeSet& tier : view_.Tiers(query_.shape, query_.checkpoints))
+      for (const NodeSet& tier : view_.Tiers(query_.request, query_.checkpoints))
         if (const int node = SmallestFor(tier, workers); node >= 0)
           return Placement{{node, workers}};
     return std::nullopt;
   }
 
   std::optional<Placement> InOneDomain() {
-    if (shape_.topology_level == kHostLevel) return OnOneHost();
+    if (request_.topology_level == kHostLevel) return OnOneHost();
     std::optional<Placement> best;
     int64_t best_room = 0;
-    for (const NodeSet& domain : view_.Domains(shape_.topology_level)) {
+    for (const NodeSet& domain : view_.Domains(request_.topology_level)) {
       std::optional<Placement> found = Anywhere(&domain);
       if (!found) continue;
       const int64_t room = RoomIn(domain);
@@ -56,7 +56,7 @@ class Search {
   }
 
  private:
-  int Count(int node) const { return view_.Count(shape_, node, query_.room, query_.firm); }
+  int Count(int node) const { return view_.Count(request_, node, query_.room, query_.firm); }
   bool Used(int node) const { return std::find(used_.begin(), used_.end(), node) != used_.end(); }
 
   // The first node on the lowest level that holds `workers`; -1 if none does.
@@ -109,7 +109,7 @@ class Search {
 
   const ClusterView& view_;
   const PlacementQuery& query_;
-  const Shape& shape_;
+  const WorkerRequest& request_;
   const LevelIndex& index_;
   const int64_t each_;
   std::vector<int> used_;  // by Fill
@@ -117,16 +117,16 @@ class Search {
 
 }  // namespace
 
-bool NeedsOneHost(const Shape& shape) {
-  return shape.topology_required && shape.topology_level == kHostLevel;
+bool NeedsOneHost(const WorkerRequest& request) {
+  return request.topology_required && request.topology_level == kHostLevel;
 }
 
 std::optional<Placement> FindPlacement(const ClusterView& view, const PlacementQuery& query) {
-  const Shape& shape = view.snapshot().shapes[query.shape];
+  const WorkerRequest& request = view.snapshot().worker_requests[query.request];
   Search search(view, query);
-  if (!shape.topology_level.empty()) {
+  if (!request.topology_level.empty()) {
     std::optional<Placement> found = search.InOneDomain();
-    if (found || shape.topology_required) return found;
+    if (found || request.topology_required) return found;
   }
   return Search(view, query).Anywhere(nullptr);
 }

@@ -9,10 +9,10 @@
 namespace renzan::cluster {
 
 // All workers of a gang stand on one node, or it does not start.
-bool NeedsOneHost(const Shape& shape);
+bool NeedsOneHost(const WorkerRequest& request);
 
 struct PlacementQuery {
-  int shape = 0;
+  int request = 0;
   int min_workers = 1, max_workers = 1;
   bool checkpoints = false;  // see ClusterView::Tiers
   Room room = Room::kNow;

@@ -35,7 +35,7 @@ Rooms::Rooms(const Snapshot& snapshot, const Decisions& decisions) : snapshot_(s
 
 void Rooms::Hold(const Job& job, const Placement& placement) {
   for (const Placed& placed : placement) {
-    rooms_[placed.node].free -= snapshot_.shapes[job.shape].per_worker * placed.workers;
+    rooms_[placed.node].free -= snapshot_.worker_requests[job.request].per_worker * placed.workers;
     rooms_[placed.node].needed = true;
   }
 }
@@ -44,16 +44,17 @@ void Rooms::Buy(int pool) {
   rooms_.push_back({&snapshot_.pools[pool].labels, snapshot_.pools[pool].capacity});
 }
 
-bool Rooms::MayUse(const Room& room, const Shape& shape, const std::string& domain) const {
-  if (!HasAll(*room.labels, shape.required)) return false;
-  return domain.empty() || DomainOf(snapshot_, *room.labels, shape.topology_level) == domain;
+bool Rooms::MayUse(const Room& room, const WorkerRequest& request,
+                   const std::string& domain) const {
+  if (!HasAll(*room.labels, request.required)) return false;
+  return domain.empty() || DomainOf(snapshot_, *room.labels, request.topology_level) == domain;
 }
 
-int Rooms::Count(const Shape& shape, int workers, const std::string& domain) const {
+int Rooms::Count(const WorkerRequest& request, int workers, const std::string& domain) const {
   int count = 0;
   for (const Room& room : rooms_)
-    if (count < workers && MayUse(room, shape, domain))
-      count += WorkersThatFit(room.free, shape.per_worker, workers - count);
+    if (count < workers && MayUse(room, request, domain))
+      count += WorkersThatFit(room.free, request.per_worker, workers - count);
   return count;
 }
 
@@ -65,30 +66,30 @@ std::vector<std::string> Rooms::Domains(const std::string& level) const {
   return {domains.begin(), domains.end()};
 }
 
-Rooms::Fit Rooms::PlaceIn(const Shape& shape, int workers, const std::string& domain) {
-  if (Count(shape, workers, domain) < workers) return Fit::kNowhere;
+Rooms::Fit Rooms::PlaceIn(const WorkerRequest& request, int workers, const std::string& domain) {
+  if (Count(request, workers, domain) < workers) return Fit::kNowhere;
   Fit fit = Fit::kOnNodes;
   for (size_t i = 0; i < rooms_.size() && workers > 0; ++i) {
     Room& room = rooms_[i];
-    if (!MayUse(room, shape, domain)) continue;
-    const int here = WorkersThatFit(room.free, shape.per_worker, workers);
+    if (!MayUse(room, request, domain)) continue;
+    const int here = WorkersThatFit(room.free, request.per_worker, workers);
     if (here == 0) continue;
     workers -= here;
-    room.free -= shape.per_worker * here;
+    room.free -= request.per_worker * here;
     room.needed = true;
     if (i >= snapshot_.nodes.size()) fit = Fit::kOnBought;
   }
   return fit;
 }
 
-Rooms::Fit Rooms::Place(const Shape& shape, int workers) {
-  if (NeedsOneHost(shape)) {  // as one large worker, which fits on one host or on none
-    Shape all = {.per_worker = shape.per_worker * workers, .required = shape.required};
+Rooms::Fit Rooms::Place(const WorkerRequest& request, int workers) {
+  if (NeedsOneHost(request)) {  // as one large worker, which fits on one host or on none
+    WorkerRequest all = {.per_worker = request.per_worker * workers, .required = request.required};
     return PlaceIn(all, 1, "");
   }
-  if (!shape.topology_required) return PlaceIn(shape, workers, "");
-  for (const std::string& domain : Domains(shape.topology_level))
-    if (const Fit fit = PlaceIn(shape, workers, domain); fit != Fit::kNowhere) return fit;
+  if (!request.topology_required) return PlaceIn(request, workers, "");
+  for (const std::string& domain : Domains(request.topology_level))
+    if (const Fit fit = PlaceIn(request, workers, domain); fit != Fit::kNowhere) return fit;
   return Fit::kNowhere;
 }
 

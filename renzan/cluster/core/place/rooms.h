@@ -21,11 +21,11 @@ class Rooms {
 
   enum class Fit { kNowhere, kOnNodes, kOnBought };  // kOnBought: some of it
   // Takes room for so many workers, if there is enough for all of them.
-  Fit Place(const Shape& shape, int workers);
+  Fit Place(const WorkerRequest& request, int workers);
 
-  // How many of so many workers there is room for, in a domain of the shape's topology level; in
+  // How many of so many workers there is room for, in a domain of the request's topology level; in
   // all rooms if it is empty.
-  int Count(const Shape& shape, int workers, const std::string& domain) const;
+  int Count(const WorkerRequest& request, int workers, const std::string& domain) const;
   // The domains at a level, also those that only pools have that could be bought of. None of
   // "host".
   std::vector<std::string> Domains(const std::string& level) const;
@@ -41,8 +41,8 @@ class Rooms {
   };
 
   void Hold(const Job& job, const Placement& placement);
-  bool MayUse(const Room& room, const Shape& shape, const std::string& domain) const;
-  Fit PlaceIn(const Shape& shape, int workers, const std::string& domain);
+  bool MayUse(const Room& room, const WorkerRequest& request, const std::string& domain) const;
+  Fit PlaceIn(const WorkerRequest& request, int workers, const std::string& domain);
 
   const Snapshot& snapshot_;
   std::vector<Room> rooms_;

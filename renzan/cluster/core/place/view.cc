@@ -54,7 +54,7 @@ ClusterView::ClusterView(const Snapshot& snapshot)
 }
 
 void ClusterView::Hold(const Job& job) {
-  const Resources& each = snapshot_->shapes[job.shape].per_worker;
+  const Resources& each = snapshot_->worker_requests[job.request].per_worker;
   const bool leaves = job.state == JobState::kStopping;
   const bool resizes = job.state == JobState::kResizing;
   for (const Placed& placed : job.placement) nodes_[placed.node].now -= each * placed.workers;
@@ -78,16 +78,16 @@ Resources ClusterView::Free(int node, Room room) const {
   return room == Room::kNow ? Smaller(free.now, free.vacated) : free.vacated;
 }
 
-int ClusterView::Count(const Shape& shape, int node, Room room, bool firm) const {
+int ClusterView::Count(const WorkerRequest& request, int node, Room room, bool firm) const {
   Resources free = Free(node, room);
   if (firm) free = Smaller(free, nodes_[node].firm);
-  return WorkersThatFit(free, shape.per_worker, std::numeric_limits<int>::max());
+  return WorkersThatFit(free, request.per_worker, std::numeric_limits<int>::max());
 }
 
-const std::vector<NodeSet>& ClusterView::Tiers(int shape, bool checkpoints) const {
-  const auto [at, is_new] = tiers_.try_emplace({shape, checkpoints});
+const std::vector<NodeSet>& ClusterView::Tiers(int request, bool checkpoints) const {
+  const auto [at, is_new] = tiers_.try_emplace({request, checkpoints});
   if (!is_new) return at->second;
-  const Shape& wanted = snapshot_->shapes[shape];
+  const WorkerRequest& wanted = snapshot_->worker_requests[request];
   std::map<std::tuple<int, bool, bool>, NodeSet> by_rank;
   for (int node = coming_.Next(0); node >= 0; node = coming_.Next(node + 1)) {
     const Node& facts = snapshot_->nodes[node];

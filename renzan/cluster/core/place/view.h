@@ -1,6 +1,6 @@
 #pragma once
 
-// The cluster as one pass sees it: the snapshot and what the pass has decided so far. Rooms:
+// The cluster as one cycle sees it: the snapshot and what the cycle has decided so far. Rooms:
 //
 //   now      what is free this moment and not kept for somebody: new workers start here
 //   vacated  what will be free once all who leave have left and bought nodes are there, less what
@@ -41,8 +41,8 @@ class ClusterView {
   int64_t free_later() const { return free_later_; }
   // The kind by which nodes are compared: GPUs where there are any, else CPU.
   int packing_kind() const { return packing_kind_; }
-  // How many workers of that shape fit on a node. With `firm`, not on what is reserved.
-  int Count(const Shape& shape, int node, Room room, bool firm) const;
+  // How many workers of that request fit on a node. With `firm`, not on what is reserved.
+  int Count(const WorkerRequest& request, int node, Room room, bool firm) const;
   // Free on a node; for kNow, what both rooms have.
   Resources Free(int node, Room room) const;
   // The firm room of a node; negative where more is reserved than will be free.
@@ -51,11 +51,11 @@ class ClusterView {
   const LevelIndex& index(Room room) const {
     return room == Room::kNow ? now_index_ : later_index_;
   }
-  // Nodes that may hold workers of that shape at all: labels, state and size, in the order in which
-  // they should be filled: preferred labels first, then own machines before hired ones, then, for
-  // jobs that checkpoint, spot nodes before those that stay (and the other way round).
-  const std::vector<NodeSet>& Tiers(int shape, bool checkpoints) const;
-  // The domains of the topology level that the shape asks for, "host" excepted.
+  // Nodes that may hold workers of that request at all: labels, state and size, in the order in
+  // which they should be filled: preferred labels first, then own machines before hired ones, then,
+  // for jobs that checkpoint, spot nodes before those that stay (and the other way round).
+  const std::vector<NodeSet>& Tiers(int request, bool checkpoints) const;
+  // The domains of the topology level that the request asks for, "host" excepted.
   const std::vector<NodeSet>& Domains(const std::string& level) const;
 
   // A job's workers from this moment on.

@@ -30,48 +30,49 @@ TEST(CheckpointInterval, IsBounded) {
 class Cadence : public testing::Test {
  protected:
   Cadence() {
-    world.now = 100 * kMinute;
-    world.pools = {{.name = "own"}, {.name = "spot", .spot = true, .interruptions_per_hour = 0.5}};
-    world.nodes = {{.pool = 0}, {.pool = 1, .spot = true}, {.pool = 1, .spot = true}};
-    world.shapes = {{}};
+    snapshot.now = 100 * kMinute;
+    snapshot.pools = {{.name = "own"},
+                      {.name = "spot", .spot = true, .interruptions_per_hour = 0.5}};
+    snapshot.nodes = {{.pool = 0}, {.pool = 1, .spot = true}, {.pool = 1, .spot = true}};
+    snapshot.worker_requests = {{}};
     // Two spot nodes: one interruption an hour, 268 s.
-    world.jobs = {{.id = 1,
-                   .checkpoints = true,
-                   .state = JobState::kRunning,
-                   .placement = {{1, 1}, {2, 1}},
-                   .started = world.now - 268'328,
-                   .checkpoint_cost_ms = 10'000}};
+    snapshot.jobs = {{.id = 1,
+                      .checkpoints = true,
+                      .state = JobState::kRunning,
+                      .placement = {{1, 1}, {2, 1}},
+                      .started = snapshot.now - 268'328,
+                      .checkpoint_cost_ms = 10'000}};
   }
   Decisions Ask() {
     Decisions decisions = before;
-    RequestCheckpoints(world, 10 * kMinute, decisions);
+    RequestCheckpoints(snapshot, 10 * kMinute, decisions);
     return decisions;
   }
-  Job& job() { return world.jobs[0]; }
+  Job& job() { return snapshot.jobs[0]; }
 
-  Snapshot world;
+  Snapshot snapshot;
   Decisions before;
 };
 
 TEST_F(Cadence, WhenTheIntervalHasPassed) {
   EXPECT_THAT(Ask().checkpoints, ElementsAre(1));
   EXPECT_EQ(Ask().look_again, kNever);
-  job().last_checkpoint = world.now - 268'327;
+  job().last_checkpoint = snapshot.now - 268'327;
   EXPECT_THAT(Ask().checkpoints, IsEmpty());
-  EXPECT_EQ(Ask().look_again, world.now + 1);
-  before.look_again = world.now;
-  EXPECT_EQ(Ask().look_again, world.now);
+  EXPECT_EQ(Ask().look_again, snapshot.now + 1);
+  before.look_again = snapshot.now;
+  EXPECT_EQ(Ask().look_again, snapshot.now);
 }
 
 TEST_F(Cadence, NeverRarerThanTheJobAllows) {
-  job().started = world.now - 100'000;
+  job().started = snapshot.now - 100'000;
   EXPECT_THAT(Ask().checkpoints, IsEmpty());
   job().max_checkpoint_interval_ms = 100'000;
   EXPECT_THAT(Ask().checkpoints, ElementsAre(1));
 }
 
 TEST_F(Cadence, ACheckpointOfAnEarlierAttemptIsNoLaterThanTheStart) {
-  job().started = world.now - 1;
+  job().started = snapshot.now - 1;
   job().last_checkpoint = 0;
   EXPECT_THAT(Ask().checkpoints, IsEmpty());
 }

@@ -9,7 +9,8 @@ void StopJob(int index, StopReason reason, ClusterView& view, Quota& quota, Occu
              Decisions& decisions) {
   const Job& job = view.snapshot().jobs[index];
   decisions.stops.push_back({job.id, reason, 0});
-  view.Vacate(view.snapshot().shapes[job.shape].per_worker, job.placement, job.backfilled);
+  view.Vacate(view.snapshot().worker_requests[job.request].per_worker, job.placement,
+              job.backfilled);
   quota.Remove(job, NumWorkers(job.placement));
   occupants.Leave(index);
 }
@@ -37,7 +38,7 @@ void LeaveDrainingNodes(ClusterView& view, Quota& quota, Occupants& occupants,
       StopJob(index, StopReason::kNodeLeaving, view, quota, occupants, decisions);
       continue;
     }
-    view.Vacate(snapshot.shapes[job.shape].per_worker, leaves, job.backfilled);
+    view.Vacate(snapshot.worker_requests[job.request].per_worker, leaves, job.backfilled);
     quota.Remove(job, NumWorkers(leaves));
     occupants.Leave(index);
     decisions.resizes.push_back({job.id, std::move(stays), 0});
@@ -53,7 +54,7 @@ void EnforceUserCaps(ClusterView& view, Quota& quota, Occupants& occupants, Deci
   for (const int index : occupants.jobs()) {
     const Job& job = snapshot.jobs[index];
     if (over(job.user) && SavesWhenStopped(job) && !job.grand_challenge &&
-        !occupants.leaving(index) && snapshot.shapes[job.shape].per_worker.gpu() > 0)
+        !occupants.leaving(index) && snapshot.worker_requests[job.request].per_worker.gpu() > 0)
       candidates.push_back(index);
   }
   std::sort(candidates.begin(), candidates.end(), [&](int a, int b) {
@@ -64,9 +65,9 @@ void EnforceUserCaps(ClusterView& view, Quota& quota, Occupants& occupants, Deci
     if (over(snapshot.jobs[index].user))
       StopJob(index, StopReason::kOverCap, view, quota, occupants, decisions);
   for (const User& user : snapshot.users)
-    for (const Relaxation& relaxation : user.relaxations)
-      if (relaxation.until > snapshot.now)
-        decisions.look_again = std::min(decisions.look_again, relaxation.until);
+    for (const QuotaOverride& quota_override : user.quota_overrides)
+      if (quota_override.until > snapshot.now)
+        decisions.look_again = std::min(decisions.look_again, quota_override.until);
 }
 
 }  // namespace renzan::cluster

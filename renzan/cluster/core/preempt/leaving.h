@@ -1,7 +1,7 @@
 #pragma once
 
 // Who must go although nobody wants the place? Workers on nodes that leave, and jobs over a cap
-// whose relaxation has expired.
+// whose quota override has expired.
 
 #include "renzan/cluster/core/decisions.h"
 #include "renzan/cluster/core/order/quota.h"

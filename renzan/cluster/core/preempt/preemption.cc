@@ -16,12 +16,12 @@ Preemption::Preemption(const ClusterView& view, const Occupants& occupants,
     if (!job.preemptible || job.grand_challenge) continue;
     const int workers = NumWorkers(job.placement);
     const bool elastic = SavesWhenStopped(job) && workers > job.min_workers;
-    const Kind kind(job.queue, job.priority, job.backfilled, elastic, entitlement.Covers(job));
+    const Kind kind(job.queue, job.priority, job.backfilled, elastic, entitlement.WithinQuota(job));
     auto known = groups_.find(kind);
     if (known == groups_.end())
       known = groups_.emplace(kind, Group{&job, 0, 0, NodeSet(view.num_nodes())}).first;
     Group& group = known->second;
-    const int64_t each = snapshot_.shapes[job.shape].per_worker[view.packing_kind()];
+    const int64_t each = snapshot_.worker_requests[job.request].per_worker[view.packing_kind()];
     group.all += each * workers;
     group.surplus += each * (workers - job.min_workers);
     for (const Placed& placed : job.placement) group.nodes.Add(placed.node);
@@ -30,37 +30,38 @@ Preemption::Preemption(const ClusterView& view, const Occupants& occupants,
 
 // A queue that loses more than it has borrowed will itself reclaim, and so on: whoever can go
 // without that goes first.
-double Preemption::CostOfUnsettling(const Claimant& claimant, int index, const Quota& quota) const {
+double Preemption::CostOfUnsettling(const Preemptor& preemptor, int index,
+                                    const Quota& quota) const {
   constexpr double kMoreThanAnyWork = 1e12;
   const Job& victim = snapshot_.jobs[index];
-  if (victim.queue == claimant.job->queue || victim.backfilled) return 0;
+  if (victim.queue == preemptor.job->queue || victim.backfilled) return 0;
   return quota.HasGuarantee(victim, NumWorkers(victim.placement)) ? 0 : kMoreThanAnyWork;
 }
 
-std::optional<NodeSet> Preemption::PromisingNodes(const Claimant& claimant,
+std::optional<NodeSet> Preemption::PromisingNodes(const Preemptor& preemptor,
                                                   const Quota& quota) const {
   NodeSet nodes(view_.num_nodes());
   int64_t most = 0;
   for (const auto& [kind, group] : groups_) {
-    const bool stops = rights_.ToStop(claimant, *group.example, quota).has_value();
-    if (!stops && !rights_.ToShrink(claimant, *group.example, quota)) continue;
+    const bool stops = rights_.ToStop(preemptor, *group.example, quota).has_value();
+    if (!stops && !rights_.ToShrink(preemptor, *group.example, quota)) continue;
     most += stops ? group.all : group.surplus;
     nodes |= group.nodes;
   }
-  const Job& job = *claimant.job;
+  const Job& job = *preemptor.job;
   const int64_t needed =
-      snapshot_.shapes[job.shape].per_worker[view_.packing_kind()] * job.min_workers;
+      snapshot_.worker_requests[job.request].per_worker[view_.packing_kind()] * job.min_workers;
   if (most == 0 || most + view_.free_later() < needed) return std::nullopt;
   return nodes;
 }
 
-std::optional<std::vector<int>> Preemption::ForCeiling(const Claimant& claimant,
-                                                       Quota quota) const {
-  const Job& job = *claimant.job;
+std::optional<std::vector<int>> Preemption::ForLimit(const Preemptor& preemptor,
+                                                     Quota quota) const {
+  const Job& job = *preemptor.job;
   std::vector<int> candidates, chosen;
   for (const int index : occupants_.jobs()) {
     const Job& victim = snapshot_.jobs[index];
-    if (victim.queue == job.queue && rights_.ToStop(claimant, victim, quota) &&
+    if (victim.queue == job.queue && rights_.ToStop(preemptor, victim, quota) &&
         !occupants_.leaving(index))
       candidates.push_back(index);
   }
@@ -68,7 +69,7 @@ std::optional<std::vector<int>> Preemption::ForCeiling(const Claimant& claimant,
     return std::tuple(occupants_.cost(a), -a) < std::tuple(occupants_.cost(b), -b);
   });
   for (const int index : candidates) {
-    if (quota.Forbids(job, job.min_workers) != WaitReason::kQueueCeiling) break;
+    if (quota.Forbids(job, job.min_workers) != WaitReason::kQueueLimit) break;
     quota.Remove(snapshot_.jobs[index], NumWorkers(snapshot_.jobs[index].placement));
     chosen.push_back(index);
   }
@@ -76,32 +77,32 @@ std::optional<std::vector<int>> Preemption::ForCeiling(const Claimant& claimant,
   return chosen;
 }
 
-std::optional<VictimPlan> Preemption::Plan(const Claimant& claimant, const Quota& quota) {
-  const Job& job = *claimant.job;
-  const std::tuple key(job.shape, job.queue, job.priority, entitlement_.Covers(job),
-                       claimant.takes_back, claimant.has_reservation);
+std::optional<VictimPlan> Preemption::Plan(const Preemptor& preemptor, const Quota& quota) {
+  const Job& job = *preemptor.job;
+  const std::tuple key(job.request, job.queue, job.priority, entitlement_.WithinQuota(job),
+                       preemptor.takes_back, preemptor.has_reservation);
   if (failures_.Known(key, job.min_workers)) return std::nullopt;
   std::vector<int> stop_first;
   std::optional<NodeSet> promising;
   if (const auto forbidden = quota.Forbids(job, job.min_workers)) {
-    if (forbidden != WaitReason::kQueueCeiling) return std::nullopt;
-    std::optional<std::vector<int>> chosen = ForCeiling(claimant, quota);
+    if (forbidden != WaitReason::kQueueLimit) return std::nullopt;
+    std::optional<std::vector<int>> chosen = ForLimit(preemptor, quota);
     if (!chosen) return std::nullopt;
     stop_first = std::move(*chosen);
-  } else if (promising = PromisingNodes(claimant, quota); !promising) {
+  } else if (promising = PromisingNodes(preemptor, quota); !promising) {
     failures_.Add(key, job.min_workers);
     return std::nullopt;
   }
   const VictimRules rules{
       .may_stop =
           [&](const Job& victim, const Quota& then) {
-            return rights_.ToStop(claimant, victim, then).has_value();
+            return rights_.ToStop(preemptor, victim, then).has_value();
           },
       .may_shrink = [&](const Job& victim,
-                        const Quota& then) { return rights_.ToShrink(claimant, victim, then); },
+                        const Quota& then) { return rights_.ToShrink(preemptor, victim, then); },
       .cost =
           [&](int index, const Quota& then) {
-            return occupants_.cost(index) + CostOfUnsettling(claimant, index, then);
+            return occupants_.cost(index) + CostOfUnsettling(preemptor, index, then);
           }};
   std::optional<VictimPlan> plan = FindVictims(view_, quota, occupants_, job, rules, stop_first,
                                                promising ? &*promising : nullptr);

@@ -2,29 +2,29 @@
 
 namespace renzan::cluster {
 
-std::optional<StopReason> Rights::ToStop(const Claimant& claimant, const Job& victim,
+std::optional<StopReason> Rights::ToStop(const Preemptor& preemptor, const Job& victim,
                                          const Quota& quota) const {
-  const Job& job = *claimant.job;
+  const Job& job = *preemptor.job;
   if (!victim.preemptible || victim.grand_challenge) return std::nullopt;
   if (job.grand_challenge) return StopReason::kGrandChallenge;
-  if (victim.backfilled && claimant.has_reservation && !entitlement_.Outranks(victim, job))
+  if (victim.backfilled && preemptor.has_reservation && !entitlement_.Outranks(victim, job))
     return StopReason::kReservation;
   if (!entitlement_.Outranks(job, victim)) return std::nullopt;
   if (victim.queue == job.queue) {
     if (victim.priority < job.priority) return StopReason::kPreempted;
     return std::nullopt;
   }
-  if (quota.governs() && (entitlement_.Covers(victim) || !quota.Borrows(victim.queue)))
+  if (quota.governs() && (entitlement_.WithinQuota(victim) || !quota.Borrows(victim.queue)))
     return std::nullopt;
-  if (claimant.takes_back) return StopReason::kReclaimed;
+  if (preemptor.takes_back) return StopReason::kReclaimed;
   if (victim.priority < job.priority) return StopReason::kPreempted;
   return std::nullopt;
 }
 
-bool Rights::ToShrink(const Claimant& claimant, const Job& victim, const Quota& quota) const {
+bool Rights::ToShrink(const Preemptor& preemptor, const Job& victim, const Quota& quota) const {
   if (!SavesWhenStopped(victim) || NumWorkers(victim.placement) <= victim.min_workers) return false;
-  if (ToStop(claimant, victim, quota)) return true;
-  const Job& job = *claimant.job;
+  if (ToStop(preemptor, victim, quota)) return true;
+  const Job& job = *preemptor.job;
   if (!victim.preemptible || victim.grand_challenge || victim.priority > job.priority) return false;
   return victim.queue == job.queue || !quota.governs() || quota.Borrows(victim.queue);
 }

@@ -17,9 +17,9 @@
 
 namespace renzan::cluster {
 
-struct Claimant {
+struct Preemptor {
   const Job* job;
-  bool takes_back;       // covered by its queue's guarantee, which it does not exceed
+  bool takes_back;       // within quota by its queue's guarantee, which it does not exceed
   bool has_reservation;  // or will have, as the first that cannot start
 };
 
@@ -27,13 +27,13 @@ class Rights {
  public:
   explicit Rights(const Entitlement& entitlement) : entitlement_(entitlement) {}
 
-  // By what right the claimant may have `victim` stopped; none if it may not. `quota` says what
+  // By what right the preemptor may have `victim` stopped; none if it may not. `quota` says what
   // queues have once those who were chosen before have gone.
-  std::optional<StopReason> ToStop(const Claimant& claimant, const Job& victim,
+  std::optional<StopReason> ToStop(const Preemptor& preemptor, const Job& victim,
                                    const Quota& quota) const;
 
-  // May the claimant have workers that the victim has beyond its minimum?
-  bool ToShrink(const Claimant& claimant, const Job& victim, const Quota& quota) const;
+  // May the preemptor have workers that the victim has beyond its minimum?
+  bool ToShrink(const Preemptor& preemptor, const Job& victim, const Quota& quota) const;
 
  private:
   const Entitlement& entitlement_;

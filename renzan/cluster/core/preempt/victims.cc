@@ -27,8 +27,8 @@ class Search {
         snapshot_(view.snapshot()),
         occupants_(occupants),
         job_(job),
-        unit_workers_(NeedsOneHost(snapshot_.shapes[job.shape]) ? job.min_workers : 1),
-        each_(snapshot_.shapes[job.shape].per_worker * unit_workers_),
+        unit_workers_(NeedsOneHost(snapshot_.worker_requests[job.request]) ? job.min_workers : 1),
+        each_(snapshot_.worker_requests[job.request].per_worker * unit_workers_),
         rules_(rules),
         before_(quota),
         quota_(quota),
@@ -235,7 +235,7 @@ class Search {
   // So many workers of the job leave (or, if negative, come back).
   void Change(Slack& slack, int job, int workers) const {
     const Job& victim = snapshot_.jobs[job];
-    const Resources amount = snapshot_.shapes[victim.shape].per_worker * workers;
+    const Resources amount = snapshot_.worker_requests[victim.request].per_worker * workers;
     slack.vacated += amount;
     if (!victim.backfilled) slack.firm += amount;
   }
@@ -334,25 +334,26 @@ class Search {
 
 NodeSet AllNodes(const ClusterView& view, const Job& job) {
   NodeSet all(view.num_nodes());
-  for (const NodeSet& tier : view.Tiers(job.shape, job.checkpoints))
+  for (const NodeSet& tier : view.Tiers(job.request, job.checkpoints))
     for (int node = tier.Next(0); node >= 0; node = tier.Next(node + 1)) all.Add(node);
   return all;
 }
 
 void AddNodesWithRoom(const ClusterView& view, const Job& job, NodeSet& nodes) {
   const LevelIndex& index = view.index(Room::kVacated);
-  const int64_t each = view.snapshot().shapes[job.shape].per_worker[view.packing_kind()];
+  const int64_t each = view.snapshot().worker_requests[job.request].per_worker[view.packing_kind()];
   for (int level = index.LevelOf(each); level < LevelIndex::kLevels; ++level)
     nodes |= index.at(level);
 }
 
 // Every set of nodes of which the gang must stand inside one.
 std::vector<NodeSet> Scopes(const ClusterView& view, const Job& job) {
-  const Shape& shape = view.snapshot().shapes[job.shape];
+  const WorkerRequest& request = view.snapshot().worker_requests[job.request];
   const NodeSet all = AllNodes(view, job);
-  if (shape.topology_level.empty() || !shape.topology_required || NeedsOneHost(shape)) return {all};
+  if (request.topology_level.empty() || !request.topology_required || NeedsOneHost(request))
+    return {all};
   std::vector<NodeSet> scopes;
-  for (const NodeSet& domain : view.Domains(shape.topology_level)) scopes.push_back(domain & all);
+  for (const NodeSet& domain : view.Domains(request.topology_level)) scopes.push_back(domain & all);
   return scopes;
 }
 

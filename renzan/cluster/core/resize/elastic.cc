@@ -15,9 +15,10 @@ std::optional<Placement> More(const ClusterView& view, const Quota& quota, const
                               int workers) {
   const int allowed = quota.MostAllowed(job, job.max_workers - workers);
   // A gang that must stay inside a domain cannot be told to grow there by this query.
-  if (allowed == 0 || job.grand_challenge || view.snapshot().shapes[job.shape].topology_required)
+  if (allowed == 0 || job.grand_challenge ||
+      view.snapshot().worker_requests[job.request].topology_required)
     return std::nullopt;
-  return FindPlacement(view, {.shape = job.shape,
+  return FindPlacement(view, {.request = job.request,
                               .min_workers = 1,
                               .max_workers = allowed,
                               .checkpoints = job.checkpoints});
@@ -54,7 +55,7 @@ void GrowElasticJobs(ClusterView& view, Quota& quota, const Occupants& occupants
     const std::optional<Placement> more = More(view, quota, *job, NumWorkers(placement));
     if (!more) continue;
     const bool backfilled = start != nullptr && start->backfill;
-    view.TakeNow(snapshot.shapes[job->shape].per_worker, *more, backfilled);
+    view.TakeNow(snapshot.worker_requests[job->request].per_worker, *more, backfilled);
     quota.Add(*job, NumWorkers(*more));
     Placement sum = Sum(placement, *more);
     if (start != nullptr)

@@ -9,7 +9,7 @@
 
 namespace renzan::cluster {
 
-// Adds workers to elastic jobs: to those that start in this pass at no cost, to running ones that
+// Adds workers to elastic jobs: to those that start in this cycle at no cost, to running ones that
 // checkpoint by a restart (decisions.resizes), at most once in `min_between`. By priority, then in
 // the order in which they were submitted; only on firm room, so nobody's reservation is touched.
 void GrowElasticJobs(ClusterView& view, Quota& quota, const Occupants& occupants,

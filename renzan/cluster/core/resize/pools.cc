@@ -58,12 +58,13 @@ class Scaler {
   // Is there room for the job, or could it be bought?
   bool FindsRoomFor(const Job& job) {
     for (size_t pool = 0; pool < living_.size(); ++pool) KeepMinimum(static_cast<int>(pool));
-    const Shape& shape = snapshot_.shapes[job.shape];
-    return rooms_.Place(shape, job.min_workers) != Rooms::Fit::kNowhere || Cheapest(job);
+    const WorkerRequest& request = snapshot_.worker_requests[job.request];
+    return rooms_.Place(request, job.min_workers) != Rooms::Fit::kNowhere || Cheapest(job);
   }
 
  private:
-  // What queues and users have after the pass, so that nothing is bought that quota forbids to use.
+  // What queues and users have after the cycle, so that nothing is bought that quota forbids to
+  // use.
   void CountUsage() {
     for (const Stop& stop : decisions_.stops) {
       const Job& job = *snapshot_.Find(stop.job);
@@ -80,13 +81,13 @@ class Scaler {
 
   // How many nodes of the pool can be had beside those of `purchase`, by its size and the budget.
   int Buyable(int pool, const Purchase& purchase) const {
-    const Pool& shape = snapshot_.pools[pool];
-    if (!IsScaled(shape)) return 0;
-    const int nodes = std::max(0, shape.max_nodes - living_[pool] - bought_[pool]);
-    if (shape.price_per_hour <= 0) return nodes;
+    const Pool& request = snapshot_.pools[pool];
+    if (!IsScaled(request)) return 0;
+    const int nodes = std::max(0, request.max_nodes - living_[pool] - bought_[pool]);
+    if (request.price_per_hour <= 0) return nodes;
     // A sum of prices that is meant to be the budget may miss it by a rounding error.
     const double affordable =
-        (snapshot_.budget_per_hour - price_ - purchase.price) / shape.price_per_hour + 1e-9;
+        (snapshot_.budget_per_hour - price_ - purchase.price) / request.price_per_hour + 1e-9;
     return affordable >= nodes ? nodes : std::max(0, static_cast<int>(affordable));
   }
 
@@ -105,24 +106,24 @@ class Scaler {
   // In the order of the line everyone takes what will be free, so that it is not counted twice.
   void Consider(Wait& wait) {
     const bool has_place =
-        wait.reason == WaitReason::kVictimsStopping || wait.reason == WaitReason::kNodesBooting;
+        wait.reason == WaitReason::kPipelined || wait.reason == WaitReason::kNodesBooting;
     const bool wants_room = wait.reason == WaitReason::kResources ||
                             wait.reason == WaitReason::kFragmented ||
                             wait.reason == WaitReason::kReserved;
     if (!has_place && !wants_room) return;
     const Job& job = *snapshot_.Find(wait.job);
-    const Shape& shape = snapshot_.shapes[job.shape];
-    const std::pair key(job.shape, job.checkpoints);
+    const WorkerRequest& request = snapshot_.worker_requests[job.request];
+    const std::pair key(job.request, job.checkpoints);
     if (wants_room &&
         (hopeless_.Known(key, job.min_workers) || quota_.Forbids(job, job.min_workers)))
       return;
-    Rooms::Fit fit = rooms_.Place(shape, job.min_workers);
+    Rooms::Fit fit = rooms_.Place(request, job.min_workers);
     if (fit == Rooms::Fit::kNowhere && wants_room) {
       if (const std::optional<Purchase> purchase = Cheapest(job)) {
         for (const auto& [pool, nodes] : purchase->nodes) Buy(pool, nodes);
         hopeless_.Clear();
         // Nodes whose rack is known only when they have come are not placed on yet.
-        rooms_.Place(shape, job.min_workers);
+        rooms_.Place(request, job.min_workers);
         fit = Rooms::Fit::kOnBought;
       } else {
         hopeless_.Add(key, job.min_workers);
@@ -135,11 +136,11 @@ class Scaler {
 
   // The cheapest nodes with which the job fits; none if no nodes do that can be had.
   std::optional<Purchase> Cheapest(const Job& job) const {
-    const Shape& shape = snapshot_.shapes[job.shape];
-    if (!shape.topology_required) return CheapestIn(job, "", job.min_workers);
-    if (shape.topology_level == kHostLevel) return CheapestHost(job);
+    const WorkerRequest& request = snapshot_.worker_requests[job.request];
+    if (!request.topology_required) return CheapestIn(job, "", job.min_workers);
+    if (request.topology_level == kHostLevel) return CheapestHost(job);
     std::optional<Purchase> best;
-    std::vector<std::string> domains = rooms_.Domains(shape.topology_level);
+    std::vector<std::string> domains = rooms_.Domains(request.topology_level);
     if (domains.empty()) domains = {""};  // nobody knows any rack yet: all that come may be one
     for (const std::string& domain : domains) {
       const std::optional<Purchase> found = CheapestIn(job, domain, job.min_workers);
@@ -150,11 +151,11 @@ class Scaler {
 
   // One node for all workers.
   std::optional<Purchase> CheapestHost(const Job& job) const {
-    const Shape& shape = snapshot_.shapes[job.shape];
+    const WorkerRequest& request = snapshot_.worker_requests[job.request];
     std::optional<Purchase> best;
     for (const int pool : PoolsFor(job, "")) {
       const Resources& capacity = snapshot_.pools[pool].capacity;
-      if (WorkersThatFit(capacity, shape.per_worker, job.min_workers) < job.min_workers ||
+      if (WorkersThatFit(capacity, request.per_worker, job.min_workers) < job.min_workers ||
           Buyable(pool, {}) == 0)
         continue;
       const Purchase one{{{pool, 1}}, snapshot_.pools[pool].price_per_hour, 1};
@@ -166,16 +167,16 @@ class Scaler {
   // Pools that the job may be given nodes of, in a domain ("": anywhere). A pool without a label of
   // the level may have nodes in any domain.
   std::vector<int> PoolsFor(const Job& job, const std::string& domain) const {
-    const Shape& shape = snapshot_.shapes[job.shape];
+    const WorkerRequest& request = snapshot_.worker_requests[job.request];
     std::vector<int> pools;
     for (size_t index = 0; index < snapshot_.pools.size(); ++index) {
       const Pool& pool = snapshot_.pools[index];
       // What is not saved would be lost again and again on nodes that vanish.
       if (pool.spot && !job.checkpoints) continue;
-      const std::string its = DomainOf(snapshot_, pool.labels, shape.topology_level);
+      const std::string its = DomainOf(snapshot_, pool.labels, request.topology_level);
       if (!domain.empty() && !its.empty() && its != domain) continue;
-      if (HasAll(pool.labels, shape.required) &&
-          WorkersThatFit(pool.capacity, shape.per_worker, 1) > 0)
+      if (HasAll(pool.labels, request.required) &&
+          WorkersThatFit(pool.capacity, request.per_worker, 1) > 0)
         pools.push_back(static_cast<int>(index));
     }
     return pools;
@@ -183,30 +184,30 @@ class Scaler {
 
   // Either all from one pool or from several, those first that cost least for a worker.
   std::optional<Purchase> CheapestIn(const Job& job, const std::string& domain, int workers) const {
-    const Shape& shape = snapshot_.shapes[job.shape];
-    workers -= rooms_.Count(shape, workers, domain);
+    const WorkerRequest& request = snapshot_.worker_requests[job.request];
+    workers -= rooms_.Count(request, workers, domain);
     std::vector<int> pools = PoolsFor(job, domain);
     const auto per_worker = [&](int pool) {
       const Pool& of = snapshot_.pools[pool];
-      return of.price_per_hour / WorkersThatFit(of.capacity, shape.per_worker, workers);
+      return of.price_per_hour / WorkersThatFit(of.capacity, request.per_worker, workers);
     };
     std::stable_sort(pools.begin(), pools.end(),
                      [&](int a, int b) { return per_worker(a) < per_worker(b); });
-    std::optional<Purchase> best = Fill(shape, workers, pools);
+    std::optional<Purchase> best = Fill(request, workers, pools);
     for (const int pool : pools) {
-      const std::optional<Purchase> found = Fill(shape, workers, {pool});
+      const std::optional<Purchase> found = Fill(request, workers, {pool});
       if (found && *found < *best) best = found;
     }
     return best;
   }
 
   // As many nodes of each pool in turn as are needed and can be had.
-  std::optional<Purchase> Fill(const Shape& shape, int workers,
+  std::optional<Purchase> Fill(const WorkerRequest& request, int workers,
                                const std::vector<int>& pools) const {
     Purchase purchase;
     for (const int pool : pools) {
       const Pool& of = snapshot_.pools[pool];
-      const int each = WorkersThatFit(of.capacity, shape.per_worker, workers);
+      const int each = WorkersThatFit(of.capacity, request.per_worker, workers);
       if (workers <= 0 || each == 0) continue;
       const int nodes = std::min((workers + each - 1) / each, Buyable(pool, purchase));
       if (nodes == 0) continue;
@@ -254,7 +255,7 @@ class Scaler {
   Quota quota_;
   double price_ = 0;                         // of all nodes that are paid for, by the hour
   std::vector<int> living_, bought_;         // nodes, by pool; those that leave do not count
-  Failures<std::pair<int, bool>> hopeless_;  // by shape, and whether the job checkpoints
+  Failures<std::pair<int, bool>> hopeless_;  // by request, and whether the job checkpoints
 };
 
 // The cluster without jobs, with every node ready that can be without being bought.
@@ -266,7 +267,7 @@ Snapshot Emptied(const Snapshot& snapshot, bool scaled_at_minimum) {
                  .pools = snapshot.pools,
                  .queues = snapshot.queues,
                  .users = snapshot.users,
-                 .shapes = snapshot.shapes,
+                 .worker_requests = snapshot.worker_requests,
                  .budget_per_hour = snapshot.budget_per_hour};
   std::vector<int> ready(snapshot.pools.size());
   for (Node& node : empty.nodes) {

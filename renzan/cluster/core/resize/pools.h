@@ -9,13 +9,13 @@ namespace renzan::cluster {
 
 // Fills decisions.scale_out and scale_in, lowers decisions.look_again, and turns the waits of jobs
 // whose place is being bought into kNodesBooting. Reads the rest: starts, waits (in the order of
-// the line) and reservations as they stand at the end of a pass.
+// the line) and reservations as they stand at the end of a cycle.
 //
 // Buys what lets the first jobs in the line start that wait for room (kResources, kFragmented,
 // kReserved), never part of a gang: from the pool that costs least for it, own machines first,
 // within max_nodes and the budget, counting nodes that boot already. Jobs that do not checkpoint do
 // not make spot nodes be bought. Gives back nodes idle for longer than the pool's idle_ms, down to
-// min_nodes, dearest first, unless a start or a reservation of this pass uses them. A scaled pool
+// min_nodes, dearest first, unless a start or a reservation of this cycle uses them. A scaled pool
 // that has fallen below min_nodes is filled up again.
 //
 // Of nodes that are not there yet nobody knows the rack, unless their pool's labels say it: for a

@@ -22,36 +22,36 @@ MATCHER_P2(Buys, pool, nodes, "") { return arg.pool == pool && arg.nodes == node
 class Pools : public testing::Test {
  protected:
   Pools() {
-    world.now = 1'000 * kMinute;
-    world.pools = {
+    snapshot.now = 1'000 * kMinute;
+    snapshot.pools = {
         {.name = "own", .capacity = Gpus(8), .max_nodes = 2},
         {.name = "small", .capacity = Gpus(4), .max_nodes = 4, .price_per_hour = 3},
         {.name = "large", .capacity = Gpus(8), .max_nodes = 4, .price_per_hour = 5},
         {.name = "spot", .capacity = Gpus(8), .spot = true, .max_nodes = 4, .price_per_hour = 2}};
-    world.queues = {{.name = "a"}};
-    world.users = {{.name = "ann"}};
+    snapshot.queues = {{.name = "a"}};
+    snapshot.users = {{.name = "ann"}};
   }
   Job& Add(int64_t gpus, int workers, WaitReason reason = WaitReason::kResources) {
-    world.jobs.push_back({.id = static_cast<JobId>(world.jobs.size()) + 1,
-                          .shape = world.InternShape({.per_worker = Gpus(gpus)}),
-                          .min_workers = workers,
-                          .max_workers = workers});
-    before.waits.push_back({world.jobs.back().id, reason});
-    return world.jobs.back();
+    snapshot.jobs.push_back({.id = static_cast<JobId>(snapshot.jobs.size()) + 1,
+                             .request = snapshot.InternRequest({.per_worker = Gpus(gpus)}),
+                             .min_workers = workers,
+                             .max_workers = workers});
+    before.waits.push_back({snapshot.jobs.back().id, reason});
+    return snapshot.jobs.back();
   }
   void AddNode(int pool, NodeState state = NodeState::kReady) {
-    world.nodes.push_back({.name = "node",
-                           .pool = pool,
-                           .capacity = world.pools[pool].capacity,
-                           .state = state,
-                           .idle_since = world.now - 10 * kMinute});
+    snapshot.nodes.push_back({.name = "node",
+                              .pool = pool,
+                              .capacity = snapshot.pools[pool].capacity,
+                              .state = state,
+                              .idle_since = snapshot.now - 10 * kMinute});
   }
   Decisions Scale() {
     Decisions decisions = before;
-    ScalePools(world, decisions);
+    ScalePools(snapshot, decisions);
     return decisions;
   }
-  Snapshot world;
+  Snapshot snapshot;
   Decisions before;
 };
 
@@ -67,12 +67,12 @@ TEST_F(Pools, OwnMachinesFirstThenTheCheapest) {
 
 TEST_F(Pools, AClusterWithoutNodesBuysThem) {
   Add(8, 1);
-  EXPECT_THAT(Schedule(world).scale_out, testing::ElementsAre(Buys(0, 1)));
-  EXPECT_EQ(Explain(world, 1).reason, WaitReason::kNodesBooting);
+  EXPECT_THAT(Schedule(snapshot).scale_out, testing::ElementsAre(Buys(0, 1)));
+  EXPECT_EQ(Explain(snapshot, 1).reason, WaitReason::kNodesBooting);
 }
 
 TEST_F(Pools, SpotOnlyForJobsThatCheckpoint) {
-  world.pools[0].max_nodes = 0;
+  snapshot.pools[0].max_nodes = 0;
   Job& job = Add(8, 1);
   EXPECT_THAT(Scale().scale_out, testing::ElementsAre(Buys(2, 1)));
   job.checkpoints = true;
@@ -81,18 +81,18 @@ TEST_F(Pools, SpotOnlyForJobsThatCheckpoint) {
 
 // Each of them is what the configuration would have to say, and nothing is that would not help.
 TEST_F(Pools, ExplainAdvisesOnlyWhatWouldBeBought) {
-  world.pools[0].max_nodes = 0;
+  snapshot.pools[0].max_nodes = 0;
   for (const int pool : {2, 2, 2, 2}) AddNode(pool);
-  for (Node& node : world.nodes) node.state = NodeState::kCordoned;
+  for (Node& node : snapshot.nodes) node.state = NodeState::kCordoned;
   Job& job = Add(8, 1);
-  const auto advice = [&] { return Explain(world, job.id).would_start_with; };
+  const auto advice = [&] { return Explain(snapshot, job.id).would_start_with; };
   EXPECT_THAT(advice(), testing::Contains("if pool large could have 5 nodes instead of 4"));
   EXPECT_THAT(advice(),
               testing::Contains("if node node were restored (renzan nodes restore node)"));
   EXPECT_THAT(advice(), Not(testing::Contains(testing::HasSubstr("pool spot"))));
-  world.pools[2].max_nodes = 5;
-  EXPECT_EQ(Explain(world, job.id).reason, WaitReason::kNodesBooting);
-  world.budget_per_hour = 21;
+  snapshot.pools[2].max_nodes = 5;
+  EXPECT_EQ(Explain(snapshot, job.id).reason, WaitReason::kNodesBooting);
+  snapshot.budget_per_hour = 21;
   EXPECT_THAT(advice(), testing::Contains("if the budget were 25 an hour instead of 21"));
 }
 
@@ -100,11 +100,11 @@ TEST_F(Pools, NeverPartOfAGang) {
   Add(8, 7);  // 2 own and 4 large
   EXPECT_THAT(Scale().scale_out, IsEmpty());
   EXPECT_EQ(Scale().waits[0].reason, WaitReason::kResources);
-  world.jobs[0].min_workers = 6;
+  snapshot.jobs[0].min_workers = 6;
   EXPECT_THAT(Scale().scale_out, testing::ElementsAre(Buys(0, 2), Buys(2, 4)));
-  world.budget_per_hour = 19;
+  snapshot.budget_per_hour = 19;
   EXPECT_THAT(Scale().scale_out, IsEmpty());
-  world.budget_per_hour = 20;
+  snapshot.budget_per_hour = 20;
   EXPECT_THAT(Scale().scale_out, testing::SizeIs(2));
 }
 
@@ -114,29 +114,30 @@ TEST_F(Pools, WhatBootsOrIsFreeIsNotBoughtAgain) {
   EXPECT_THAT(Scale().scale_out, IsEmpty());
   Add(8, 1);
   EXPECT_THAT(Scale().scale_out, testing::ElementsAre(Buys(0, 1)));
-  world.nodes[0].state = NodeState::kDraining;  // may be replaced
+  snapshot.nodes[0].state = NodeState::kDraining;  // may be replaced
   EXPECT_THAT(Scale().scale_out, testing::ElementsAre(Buys(0, 2)));
 }
 
 TEST_F(Pools, OnlyForWhoWaitsForRoomAndMayHaveIt) {
   for (const WaitReason reason : {WaitReason::kInfeasible, WaitReason::kBackoff,
-                                  WaitReason::kUserCap, WaitReason::kQueueCeiling})
+                                  WaitReason::kUserCap, WaitReason::kQueueLimit})
     Add(8, 1, reason);
   EXPECT_THAT(Scale().scale_out, IsEmpty());
   Add(8, 1, WaitReason::kReserved);
   Add(8, 1, WaitReason::kFragmented);
   EXPECT_THAT(Scale().scale_out, testing::ElementsAre(Buys(0, 2)));
-  world.queues[0].ceiling[kGpu] = 8;  // together they may not
+  snapshot.queues[0].limit[kGpu] = 8;  // together they may not
   EXPECT_THAT(Scale().scale_out, testing::ElementsAre(Buys(0, 1)));
 }
 
 TEST_F(Pools, LabelsAndHosts) {
   Job& job = Add(4, 2);
-  world.pools[2].labels["gpu_model"] = "h100";
-  job.shape = world.InternShape({.per_worker = Gpus(4), .required = {{"gpu_model", "h100"}}});
+  snapshot.pools[2].labels["gpu_model"] = "h100";
+  job.request =
+      snapshot.InternRequest({.per_worker = Gpus(4), .required = {{"gpu_model", "h100"}}});
   EXPECT_THAT(Scale().scale_out, testing::ElementsAre(Buys(2, 1)));
-  world.pools[0].max_nodes = 0;
-  job.shape = world.InternShape(
+  snapshot.pools[0].max_nodes = 0;
+  job.request = snapshot.InternRequest(
       {.per_worker = Gpus(2), .topology_level = "host", .topology_required = true});
   EXPECT_THAT(Scale().scale_out, testing::ElementsAre(Buys(1, 1)));
   job.min_workers = 4;
@@ -147,12 +148,12 @@ TEST_F(Pools, IdleNodesAreGivenBackDownToTheMinimum) {
   for (const int pool : {1, 2, 2}) AddNode(pool);
   ASSERT_EQ(Scale().scale_in.size(), 3u);
   EXPECT_EQ(Scale().scale_in[0].node, 1);  // the dearest
-  world.pools[2].min_nodes = 1;
+  snapshot.pools[2].min_nodes = 1;
   EXPECT_EQ(Scale().scale_in.size(), 2u);
-  world.nodes[0].idle_since += 1;
+  snapshot.nodes[0].idle_since += 1;
   EXPECT_EQ(Scale().scale_in.size(), 1u);
-  EXPECT_EQ(Scale().look_again, world.now + 1);
-  world.pools[2].min_nodes = world.pools[2].max_nodes = 2;  // never scaled
+  EXPECT_EQ(Scale().look_again, snapshot.now + 1);
+  snapshot.pools[2].min_nodes = snapshot.pools[2].max_nodes = 2;  // never scaled
   EXPECT_THAT(Scale().scale_in, IsEmpty());
 }
 
@@ -162,8 +163,9 @@ TEST_F(Pools, WhatSomebodyNeedsStays) {
   Add(8, 1);
   before.reservations = {{1, {{0, 1}}}};
   before.starts = {};
-  world.pools[2].max_nodes = 2;
-  world.jobs.push_back({.id = 2, .shape = 0, .state = JobState::kStopping, .placement = {{1, 1}}});
+  snapshot.pools[2].max_nodes = 2;
+  snapshot.jobs.push_back(
+      {.id = 2, .request = 0, .state = JobState::kStopping, .placement = {{1, 1}}});
   EXPECT_THAT(Scale().scale_in, IsEmpty());
   before.reservations = {};
   before.waits = {};
@@ -172,7 +174,7 @@ TEST_F(Pools, WhatSomebodyNeedsStays) {
 }
 
 TEST_F(Pools, AScaledPoolIsFilledUpToItsMinimum) {
-  world.pools[1].min_nodes = 2;
+  snapshot.pools[1].min_nodes = 2;
   AddNode(1, NodeState::kGone);
   EXPECT_THAT(Scale().scale_out, testing::ElementsAre(Buys(1, 2)));
 }

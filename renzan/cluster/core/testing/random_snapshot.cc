@@ -44,7 +44,7 @@ void AddQueues(Draws& draws, Snapshot& snapshot) {
     Queue queue = {.name = fmt::format("queue-{}", index)};
     if (governed && draws.Chance(0.8)) queue.guaranteed[kGpu] = draws.Between(0, gpus / queues);
     if (governed && draws.Chance(0.3))
-      queue.ceiling[kGpu] = queue.guaranteed[kGpu] + draws.Between(0, gpus);
+      queue.limit[kGpu] = queue.guaranteed[kGpu] + draws.Between(0, gpus);
     snapshot.queues.push_back(queue);
   }
   for (int index = 0; index < 3; ++index) {
@@ -52,8 +52,8 @@ void AddQueues(Draws& draws, Snapshot& snapshot) {
     if (draws.Chance(0.4)) {
       user.max_gpus = draws.Between(1, 24);
       if (draws.Chance(0.5))
-        user.relaxations.push_back({.max_gpus = user.max_gpus + draws.Between(1, 24),
-                                    .until = snapshot.now + draws.Between(1, 180) * kMinute});
+        user.quota_overrides.push_back({.max_gpus = user.max_gpus + draws.Between(1, 24),
+                                        .until = snapshot.now + draws.Between(1, 180) * kMinute});
     }
     snapshot.users.push_back(user);
   }
@@ -61,9 +61,9 @@ void AddQueues(Draws& draws, Snapshot& snapshot) {
 
 // As many workers as were drawn, on nodes drawn; empty if they do not fit.
 Placement RandomPlacement(Draws& draws, const Snapshot& snapshot, const Job& job) {
-  const Shape& shape = snapshot.shapes[job.shape];
-  const std::vector<int> domains = shape.topology_required
-                                       ? DomainsAt(snapshot, shape.topology_level)
+  const WorkerRequest& request = snapshot.worker_requests[job.request];
+  const std::vector<int> domains = request.topology_required
+                                       ? DomainsAt(snapshot, request.topology_level)
                                        : std::vector<int>(snapshot.nodes.size());
   const check::Held held = check::HeldNow(snapshot);
   const int first = static_cast<int>(draws.Between(0, static_cast<int64_t>(held.size()) - 1));
@@ -72,9 +72,9 @@ Placement RandomPlacement(Draws& draws, const Snapshot& snapshot, const Job& job
   for (size_t i = 0; i < held.size(); ++i) {
     const int node = static_cast<int>((first + i) % held.size());
     const bool may = domains[node] >= 0 && domains[node] == domains[first] &&
-                     Matches(snapshot.nodes[node], shape) && IsThere(snapshot.nodes[node].state);
+                     Matches(snapshot.nodes[node], request) && IsThere(snapshot.nodes[node].state);
     const int workers =
-        may ? WorkersThatFit(snapshot.nodes[node].capacity - held[node], shape.per_worker, left)
+        may ? WorkersThatFit(snapshot.nodes[node].capacity - held[node], request.per_worker, left)
             : 0;
     if (workers > 0) placement.push_back({node, workers});
     left -= workers;
@@ -145,17 +145,18 @@ Snapshot RandomCluster(Draws& draws) {
 }
 
 Job RandomJob(Draws& draws, Snapshot& snapshot, JobId id) {
-  Shape shape;
+  WorkerRequest request;
   const int64_t gpus = draws.OneOf<int64_t>({0, 1, 1, 2, 4, 8});
-  shape.per_worker = {.amount = {draws.Between(1, 4 + 4 * gpus) * 1'000,
-                                 draws.Between(1, 16 + 32 * gpus) * 1'024, gpus}};
-  if (draws.Chance(0.15)) shape.required["gpu_model"] = draws.OneOf<std::string>({"a100", "v100"});
-  if (draws.Chance(0.15)) shape.preferred["gpu_model"] = "a100";
+  request.per_worker = {.amount = {draws.Between(1, 4 + 4 * gpus) * 1'000,
+                                   draws.Between(1, 16 + 32 * gpus) * 1'024, gpus}};
+  if (draws.Chance(0.15))
+    request.required["gpu_model"] = draws.OneOf<std::string>({"a100", "v100"});
+  if (draws.Chance(0.15)) request.preferred["gpu_model"] = "a100";
   if (draws.Chance(0.2)) {
-    shape.topology_level = draws.OneOf<std::string>({"rack", "host"});
-    shape.topology_required = draws.Chance(0.7);
+    request.topology_level = draws.OneOf<std::string>({"rack", "host"});
+    request.topology_required = draws.Chance(0.7);
   }
-  Job job = {.id = id, .shape = snapshot.InternShape(shape)};
+  Job job = {.id = id, .request = snapshot.InternRequest(request)};
   job.queue = static_cast<int>(draws.Between(0, static_cast<int64_t>(snapshot.queues.size()) - 1));
   job.user = static_cast<int>(draws.Between(0, static_cast<int64_t>(snapshot.users.size()) - 1));
   job.priority = static_cast<int>(draws.OneOf<int64_t>({0, 0, 0, 1, 2, 5}));

@@ -29,17 +29,17 @@ class Draws {
   uint64_t next_ = 0;
 };
 
-// Nodes of some shapes in racks, own ones and perhaps scaled pools (spot or not, all nodes of one
-// in one rack); queues with and without quotas; users with and without caps. No jobs.
+// Nodes of some worker_requests in racks, own ones and perhaps scaled pools (spot or not, all nodes
+// of one in one rack); queues with and without quotas; users with and without caps. No jobs.
 Snapshot RandomCluster(Draws& draws);
 
 // The node number `number` of a pool, ready.
 Node RandomNode(Draws& draws, const Snapshot& snapshot, int pool, int number);
 
-// A pending job of any kind, with its shape in `snapshot`; not added to it.
+// A pending job of any kind, with its request in `snapshot`; not added to it.
 Job RandomJob(Draws& draws, Snapshot& snapshot, JobId id);
 
-// A cluster with jobs in all states. CheckSnapshot() has nothing against it.
+// A cluster with jobs in all states. ValidateSnapshot() has nothing against it.
 Snapshot RandomSnapshot(uint64_t seed);
 
 }  // namespace renzan::cluster

@@ -21,20 +21,20 @@ std::string FormFault(const Snapshot& snapshot, const Placement& placement) {
 std::string PlacementFault(const Snapshot& snapshot, const Job& job, const Placement& placement,
                            const Placement& had) {
   if (const std::string fault = FormFault(snapshot, placement); !fault.empty()) return fault;
-  const Shape& shape = snapshot.shapes[job.shape];
+  const WorkerRequest& request = snapshot.worker_requests[job.request];
   std::map<int, int> had_on = WorkersByNode(had);
   bool any_new = false;
   for (const Placed& placed : placement) {
     if (placed.workers <= had_on[placed.node]) continue;
     any_new = true;
-    if (!Matches(snapshot.nodes[placed.node], shape))
+    if (!Matches(snapshot.nodes[placed.node], request))
       return fmt::format("node {} lacks a required label", snapshot.nodes[placed.node].name);
   }
-  if (!shape.topology_required || !any_new) return "";
-  const std::vector<int> domains = DomainsAt(snapshot, shape.topology_level);
+  if (!request.topology_required || !any_new) return "";
+  const std::vector<int> domains = DomainsAt(snapshot, request.topology_level);
   for (const Placed& placed : placement)
     if (domains[placed.node] < 0 || domains[placed.node] != domains[placement[0].node])
-      return fmt::format("its workers are not in one {}", shape.topology_level);
+      return fmt::format("its workers are not in one {}", request.topology_level);
   return "";
 }
 
@@ -44,9 +44,9 @@ void Add(Held& held, const Snapshot& snapshot, const Job& job, const Placement& 
   for (const Placed& placed : placement) held[placed.node] += Of(snapshot, job, placed.workers);
 }
 
-void AddStarts(Held& held, const Pass& pass) {
-  for (const Start& start : pass.decisions.starts)
-    Add(held, pass.snapshot, *pass.snapshot.Find(start.job), start.placement);
+void AddStarts(Held& held, const Cycle& cycle) {
+  for (const Start& start : cycle.decisions.starts)
+    Add(held, cycle.snapshot, *cycle.snapshot.Find(start.job), start.placement);
 }
 
 }  // namespace
@@ -57,30 +57,30 @@ Held HeldNow(const Snapshot& snapshot) {
   return held;
 }
 
-Held HeldAtOnce(const Pass& pass) {
-  Held held(pass.snapshot.nodes.size());
-  for (const Job& job : pass.snapshot.jobs) {
-    const auto resize = pass.resizes.find(job.id);
-    Add(held, pass.snapshot, job,
-        resize == pass.resizes.end() ? HeldBy(job) : Union(job.placement, resize->second->target));
+Held HeldAtOnce(const Cycle& cycle) {
+  Held held(cycle.snapshot.nodes.size());
+  for (const Job& job : cycle.snapshot.jobs) {
+    const auto resize = cycle.resizes.find(job.id);
+    Add(held, cycle.snapshot, job,
+        resize == cycle.resizes.end() ? HeldBy(job) : Union(job.placement, resize->second->target));
   }
-  AddStarts(held, pass);
+  AddStarts(held, cycle);
   return held;
 }
 
-Held HeldAtLast(const Pass& pass) {
-  Held held(pass.snapshot.nodes.size());
-  for (const Job& job : pass.snapshot.jobs) {
-    if (pass.stops.count(job.id) > 0) continue;
-    const auto resize = pass.resizes.find(job.id);
-    if (resize != pass.resizes.end())
-      Add(held, pass.snapshot, job, resize->second->target);
+Held HeldAtLast(const Cycle& cycle) {
+  Held held(cycle.snapshot.nodes.size());
+  for (const Job& job : cycle.snapshot.jobs) {
+    if (cycle.stops.count(job.id) > 0) continue;
+    const auto resize = cycle.resizes.find(job.id);
+    if (resize != cycle.resizes.end())
+      Add(held, cycle.snapshot, job, resize->second->target);
     else if (job.state == JobState::kRunning)
-      Add(held, pass.snapshot, job, job.placement);
+      Add(held, cycle.snapshot, job, job.placement);
     else if (job.state == JobState::kResizing)
-      Add(held, pass.snapshot, job, job.target);
+      Add(held, cycle.snapshot, job, job.target);
   }
-  AddStarts(held, pass);
+  AddStarts(held, cycle);
   return held;
 }
 
@@ -91,7 +91,7 @@ int CountedWorkers(const Job& job) {
 }
 
 Resources Of(const Snapshot& snapshot, const Job& job, int workers) {
-  return snapshot.shapes[job.shape].per_worker * workers;
+  return snapshot.worker_requests[job.request].per_worker * workers;
 }
 
 }  // namespace renzan::cluster::check

@@ -1,4 +1,4 @@
-// Who may stop whom. A pass may decide in any order, and decisions do not tell which: where the
+// Who may stop whom. A cycle may decide in any order, and decisions do not tell which: where the
 // rule depends on who went first, a stop is taken for right if some order makes it right.
 //
 // What counts as in use by a queue: its running jobs and resizing ones (with their target); those
@@ -24,18 +24,18 @@ struct Victim {
 
 class Rights {
  public:
-  explicit Rights(Pass& pass) : pass_(pass), snapshot_(pass.snapshot) {
+  explicit Rights(Cycle& cycle) : cycle_(cycle), snapshot_(cycle.snapshot) {
     for (int kind = 0; kind < kMaxResources; ++kind)
       governed_[kind] =
           std::any_of(snapshot_.queues.begin(), snapshot_.queues.end(), [&](const Queue& queue) {
-            return queue.guaranteed[kind] > 0 || queue.ceiling[kind] != kUnlimited;
+            return queue.guaranteed[kind] > 0 || queue.limit[kind] != kUnlimited;
           });
-    for (const Stop& stop : pass.decisions.stops) {
+    for (const Stop& stop : cycle.decisions.stops) {
       const Job& job = *snapshot_.Find(stop.job);
       victims_.push_back({&job, Of(snapshot_, job, CountedWorkers(job)), stop.on_behalf_of, &stop});
       preemptors_.insert(stop.on_behalf_of);
     }
-    for (const Resize& resize : pass.decisions.resizes) {
+    for (const Resize& resize : cycle.decisions.resizes) {
       const Job& job = *snapshot_.Find(resize.job);
       const int fewer = NumWorkers(job.placement) - NumWorkers(resize.target);
       if (fewer > 0) {
@@ -43,9 +43,9 @@ class Rights {
         preemptors_.insert(resize.on_behalf_of);
       }
       if (fewer <= 0 && resize.on_behalf_of != 0)
-        pass.Report("job {} grows or moves on behalf of job {}", job.id, resize.on_behalf_of);
+        cycle.Report("job {} grows or moves on behalf of job {}", job.id, resize.on_behalf_of);
       if (fewer == 0 && !OnLeavingNode(job))
-        pass.Report("job {} is moved, although none of its nodes leaves", job.id);
+        cycle.Report("job {} is moved, although none of its nodes leaves", job.id);
     }
   }
 
@@ -57,16 +57,16 @@ class Rights {
         continue;
       }
       const Job* preemptor = snapshot_.Find(victim.on_behalf_of);
-      if (preemptor == nullptr || !HasClaim(preemptor->id)) {
-        pass_.Report("job {} gives way to job {}, which does not wait for it", victim.job->id,
-                     victim.on_behalf_of);
+      if (preemptor == nullptr || !IsPipelined(preemptor->id)) {
+        cycle_.Report("job {} gives way to job {}, which does not wait for it", victim.job->id,
+                      victim.on_behalf_of);
       } else if (!victim.job->preemptible) {
-        pass_.Report("job {} gives way to job {} and is not preemptible", victim.job->id,
-                     preemptor->id);
+        cycle_.Report("job {} gives way to job {} and is not preemptible", victim.job->id,
+                      preemptor->id);
       } else if (!MayBeFrom(victim, *preemptor) && !IsOwed(victim, *preemptor)) {
-        pass_.Report("job {} ({}) has no right to stop or shrink job {} ({})", preemptor->id,
-                     Describe(*preemptor), victim.job->id,
-                     victim.stop == nullptr ? "shrink" : NameOf(victim.stop->reason));
+        cycle_.Report("job {} ({}) has no right to stop or shrink job {} ({})", preemptor->id,
+                      Describe(*preemptor), victim.job->id,
+                      victim.stop == nullptr ? "shrink" : NameOf(victim.stop->reason));
       } else if (!MayBeFrom(victim, *preemptor)) {
         lent[victim.job->queue].push_back(&victim);
       }
@@ -102,19 +102,19 @@ class Rights {
     const bool saves = job.checkpoints && job.checkpoint_cost_ms <= job.grace_ms;
     const bool over = saves && UserIsOverCap(job);
     if (victim.stop == nullptr) {
-      if (!leaves && !over) pass_.Report("job {} is shrunk on behalf of nobody", job.id);
+      if (!leaves && !over) cycle_.Report("job {} is shrunk on behalf of nobody", job.id);
     } else if (victim.stop->reason == StopReason::kNodeLeaving) {
-      if (!leaves) pass_.Report("job {} is stopped, although none of its nodes leaves", job.id);
+      if (!leaves) cycle_.Report("job {} is stopped, although none of its nodes leaves", job.id);
       if (leaves && !job.checkpoints && !OnVanishingNode(job))
-        pass_.Report("job {} cannot save its work and is stopped for a node that would wait",
-                     job.id);
+        cycle_.Report("job {} cannot save its work and is stopped for a node that would wait",
+                      job.id);
     } else if (victim.stop->reason == StopReason::kOverCap) {
       if (!over)
-        pass_.Report("job {} is stopped for a cap that holds without it, or does not checkpoint",
-                     job.id);
+        cycle_.Report("job {} is stopped for a cap that holds without it, or does not checkpoint",
+                      job.id);
     } else {
-      pass_.Report("job {} is stopped ({}) on behalf of nobody", job.id,
-                   NameOf(victim.stop->reason));
+      cycle_.Report("job {} is stopped ({}) on behalf of nobody", job.id,
+                    NameOf(victim.stop->reason));
     }
   }
 
@@ -173,21 +173,21 @@ class Rights {
   }
 
   // The job's place is being vacated or booted: it has as good as started.
-  bool HasClaim(JobId id) const {
-    const auto wait = pass_.waits.find(id);
-    return wait != pass_.waits.end() && (wait->second->reason == WaitReason::kVictimsStopping ||
-                                         wait->second->reason == WaitReason::kNodesBooting);
+  bool IsPipelined(JobId id) const {
+    const auto wait = cycle_.waits.find(id);
+    return wait != cycle_.waits.end() && (wait->second->reason == WaitReason::kPipelined ||
+                                          wait->second->reason == WaitReason::kNodesBooting);
   }
 
   // With the preemptor started at its minimum, beside those of its queue that others were stopped
-  // for before it and without any of its queue that are stopped. What starts in the same pass is
+  // for before it and without any of its queue that are stopped. What starts in the same cycle is
   // left out: nothing tells whether it was considered earlier.
   bool StaysWithinGuarantee(const Job& preemptor) const {
     const int queue = preemptor.queue;
     Resources in_use = InUse(queue);
     for (const Victim& victim : victims_)
       if (victim.job->queue == queue) in_use -= victim.amount;
-    for (const Wait& wait : pass_.decisions.waits) {
+    for (const Wait& wait : cycle_.decisions.waits) {
       if (wait.job == preemptor.id) break;
       const Job& job = *snapshot_.Find(wait.job);
       if (job.queue == queue && preemptors_.count(job.id) > 0)
@@ -204,9 +204,9 @@ class Rights {
     Resources in_use = InUse(queue);
     for (const Job& job : snapshot_.jobs) {
       if (job.queue != queue) continue;
-      if (const auto start = pass_.starts.find(job.id); start != pass_.starts.end())
+      if (const auto start = cycle_.starts.find(job.id); start != cycle_.starts.end())
         in_use += Of(snapshot_, job, NumWorkers(start->second->placement));
-      else if (HasClaim(job.id))
+      else if (IsPipelined(job.id))
         in_use += Of(snapshot_, job, job.min_workers);
     }
     for (const Victim* victim : victims) in_use -= victim->amount;
@@ -216,11 +216,11 @@ class Rights {
     if (right) return;
     std::string jobs;
     for (const Victim* victim : victims) jobs += fmt::format(" {}", victim->job->id);
-    pass_.Report("queue {} does not borrow so much that all of these may be taken:{}",
-                 snapshot_.queues[queue].name, jobs);
+    cycle_.Report("queue {} does not borrow so much that all of these may be taken:{}",
+                  snapshot_.queues[queue].name, jobs);
   }
 
-  Pass& pass_;
+  Cycle& cycle_;
   const Snapshot& snapshot_;
   std::array<bool, kMaxResources> governed_{};
   std::vector<Victim> victims_;
@@ -229,6 +229,6 @@ class Rights {
 
 }  // namespace
 
-void CheckRights(Pass& pass) { Rights(pass).Check(); }
+void CheckRights(Cycle& cycle) { Rights(cycle).Check(); }
 
 }  // namespace renzan::cluster::check

@@ -8,31 +8,31 @@
 namespace renzan::cluster {
 namespace {
 
-using check::Pass;
+using check::Cycle;
 
 bool InRange(int index, size_t size) { return index >= 0 && index < static_cast<int>(size); }
 
 // Of the snapshot's indices and numbers, which everything else relies on.
-void CheckIndices(Pass& pass) {
-  const Snapshot& snapshot = pass.snapshot;
+void CheckIndices(Cycle& cycle) {
+  const Snapshot& snapshot = cycle.snapshot;
   for (size_t node = 0; node < snapshot.nodes.size(); ++node) {
     const int pool = snapshot.nodes[node].pool;
     if (pool != -1 && !InRange(pool, snapshot.pools.size()))
-      pass.Report("node {} ({}): pool {} does not exist", node, snapshot.nodes[node].name, pool);
+      cycle.Report("node {} ({}): pool {} does not exist", node, snapshot.nodes[node].name, pool);
   }
   for (size_t i = 0; i < snapshot.jobs.size(); ++i) {
     const Job& job = snapshot.jobs[i];
     if (i > 0 && snapshot.jobs[i - 1].id >= job.id)
-      pass.Report("job {} does not stand in order of its id", job.id);
-    if (!InRange(job.shape, snapshot.shapes.size()) ||
+      cycle.Report("job {} does not stand in order of its id", job.id);
+    if (!InRange(job.request, snapshot.worker_requests.size()) ||
         !InRange(job.queue, snapshot.queues.size()) || !InRange(job.user, snapshot.users.size()))
-      pass.Report("job {}: its shape, queue or user does not exist", job.id);
+      cycle.Report("job {}: its request, queue or user does not exist", job.id);
     if (job.min_workers < 1 || job.max_workers < job.min_workers)
-      pass.Report("job {}: {}..{} workers", job.id, job.min_workers, job.max_workers);
+      cycle.Report("job {}: {}..{} workers", job.id, job.min_workers, job.max_workers);
     for (const Placement* placement : {&job.placement, &job.target})
       if (const std::string fault = check::FormFault(snapshot, *placement); !fault.empty())
-        pass.Report("job {}: {}: {}", job.id, placement == &job.target ? "target" : "placement",
-                    fault);
+        cycle.Report("job {}: {}: {}", job.id, placement == &job.target ? "target" : "placement",
+                     fault);
   }
 }
 
@@ -92,27 +92,28 @@ std::vector<SnapshotFault> OverAllocated(const Snapshot& snapshot, const check::
 }
 
 // Of decisions about a snapshot that can be reckoned with.
-void CheckWhatIsDecided(Pass& pass, bool snapshot_is_sound) {
-  check::CheckForm(pass);
-  if (!pass.violations.empty()) return;
-  for (const SnapshotFault& fault : OverAllocated(pass.snapshot, check::HeldAtOnce(pass),
-                                                  check::HeldNow(pass.snapshot), "after this pass"))
-    pass.violations.push_back(fault.what);
-  check::CheckRoom(pass);
-  check::CheckQuotas(pass);
-  check::CheckRights(pass);
+void CheckWhatIsDecided(Cycle& cycle, bool snapshot_is_valid) {
+  check::CheckForm(cycle);
+  if (!cycle.violations.empty()) return;
+  for (const SnapshotFault& fault :
+       OverAllocated(cycle.snapshot, check::HeldAtOnce(cycle), check::HeldNow(cycle.snapshot),
+                     "after this cycle"))
+    cycle.violations.push_back(fault.what);
+  check::CheckRoom(cycle);
+  check::CheckQuotas(cycle);
+  check::CheckRights(cycle);
   // Of a snapshot with faults nobody can say what would fit.
-  if (snapshot_is_sound) check::CheckNotInVain(pass);
+  if (snapshot_is_valid) check::CheckNotInVain(cycle);
 }
 
 }  // namespace
 
 std::vector<SnapshotFault> FindFaults(const Snapshot& snapshot) {
   const Decisions none;
-  Pass pass{.snapshot = snapshot, .decisions = none};
-  CheckIndices(pass);
+  Cycle cycle{.snapshot = snapshot, .decisions = none};
+  CheckIndices(cycle);
   Faults faults{.snapshot = snapshot};
-  for (std::string& what : pass.violations) faults.found.push_back({std::move(what)});
+  for (std::string& what : cycle.violations) faults.found.push_back({std::move(what)});
   if (!faults.found.empty()) return std::move(faults.found);
   CheckJobs(faults);
   const check::Held nothing(snapshot.nodes.size());
@@ -121,17 +122,17 @@ std::vector<SnapshotFault> FindFaults(const Snapshot& snapshot) {
   return std::move(faults.found);
 }
 
-std::vector<std::string> CheckSnapshot(const Snapshot& snapshot) {
+std::vector<std::string> ValidateSnapshot(const Snapshot& snapshot) {
   std::vector<std::string> faults;
   for (SnapshotFault& fault : FindFaults(snapshot)) faults.push_back(std::move(fault.what));
   return faults;
 }
 
-std::vector<std::string> CheckDecisions(const Snapshot& snapshot, const Decisions& decisions) {
-  Pass pass{.snapshot = snapshot, .decisions = decisions};
-  pass.violations = CheckSnapshot(snapshot);
-  if (pass.violations.empty()) CheckWhatIsDecided(pass, /*snapshot_is_sound=*/true);
-  return pass.violations;
+std::vector<std::string> ValidateDecisions(const Snapshot& snapshot, const Decisions& decisions) {
+  Cycle cycle{.snapshot = snapshot, .decisions = decisions};
+  cycle.violations = ValidateSnapshot(snapshot);
+  if (cycle.violations.empty()) CheckWhatIsDecided(cycle, /*snapshot_is_valid=*/true);
+  return cycle.violations;
 }
 
 Validated Validate(const Snapshot& snapshot, Decisions decisions) {
@@ -143,9 +144,9 @@ Validated Validate(const Snapshot& snapshot, Decisions decisions) {
   }
   if (validated.violations.empty()) {
     if (!faults.empty()) WithholdFrom(snapshot, faults, decisions);
-    Pass pass{.snapshot = snapshot, .decisions = decisions};
-    CheckWhatIsDecided(pass, faults.empty());
-    validated.violations = std::move(pass.violations);
+    Cycle cycle{.snapshot = snapshot, .decisions = decisions};
+    CheckWhatIsDecided(cycle, faults.empty());
+    validated.violations = std::move(cycle.violations);
   }
   if (!validated.violations.empty()) WithholdAll(decisions);
   validated.decisions = std::move(decisions);

@@ -21,15 +21,15 @@ struct SnapshotFault {
 };
 std::vector<SnapshotFault> FindFaults(const Snapshot& snapshot);
 // The same in words. Empty: nothing.
-std::vector<std::string> CheckSnapshot(const Snapshot& snapshot);
+std::vector<std::string> ValidateSnapshot(const Snapshot& snapshot);
 
 // What the decisions would break: starts over-allocate no node, no gang starts below its minimum or
-// above its maximum, labels and topology are kept, ceilings and caps hold after the starts, nobody
+// above its maximum, labels and topology are kept, limits and caps hold after the starts, nobody
 // is stopped twice or without a right to it (on behalf of a job that may preempt or reclaim from
 // it), nobody is preempted in vain (with the victims gone, everyone they were stopped for fits at
 // the same time), every pending job either starts or has a reason, jobs without checkpoints are not
 // resized or backfilled. Labels and topology bind where workers are new.
-std::vector<std::string> CheckDecisions(const Snapshot& snapshot, const Decisions& decisions);
+std::vector<std::string> ValidateDecisions(const Snapshot& snapshot, const Decisions& decisions);
 
 // The decisions that may be carried out.
 struct Validated {

@@ -17,37 +17,37 @@ Resources Gpus(int64_t gpus) { return {.amount = {gpus * 4'000, gpus * 32 * kGiB
 
 // Four nodes of 8 GPUs, two in each rack; queues a (8 GPUs guaranteed) and b (8 guaranteed, at most
 // 24); a user without and one with a cap of 8. Every worker has `kGpus` GPUs.
-class Checker : public testing::Test {
+class Validator : public testing::Test {
  protected:
-  Checker() {
-    world.now = 1'000'000;
-    world.topology_levels = {"rack"};
-    world.pools = {
+  Validator() {
+    snapshot.now = 1'000'000;
+    snapshot.topology_levels = {"rack"};
+    snapshot.pools = {
         {.name = "own", .capacity = Gpus(8), .min_nodes = 4, .max_nodes = 4},
         {.name = "spot", .capacity = Gpus(8), .spot = true, .max_nodes = 2, .price_per_hour = 10}};
-    world.budget_per_hour = 15;
+    snapshot.budget_per_hour = 15;
     for (int node = 0; node < 4; ++node)
-      world.nodes.push_back({.name = "own-" + std::to_string(node),
-                             .pool = 0,
-                             .capacity = Gpus(8),
-                             .labels = {{"rack", node < 2 ? "0" : "1"}, {"gpu_model", "a100"}}});
-    Resources ceiling = Queue::Unlimited();
-    ceiling[kGpu] = 24;
-    world.queues = {{.name = "a", .guaranteed = {.amount = {0, 0, 8}}},
-                    {.name = "b", .guaranteed = {.amount = {0, 0, 8}}, .ceiling = ceiling}};
-    world.users = {{.name = "ann"}, {.name = "bob", .max_gpus = 8}};
+      snapshot.nodes.push_back({.name = "own-" + std::to_string(node),
+                                .pool = 0,
+                                .capacity = Gpus(8),
+                                .labels = {{"rack", node < 2 ? "0" : "1"}, {"gpu_model", "a100"}}});
+    Resources limit = Queue::Unlimited();
+    limit[kGpu] = 24;
+    snapshot.queues = {{.name = "a", .guaranteed = {.amount = {0, 0, 8}}},
+                       {.name = "b", .guaranteed = {.amount = {0, 0, 8}}, .limit = limit}};
+    snapshot.users = {{.name = "ann"}, {.name = "bob", .max_gpus = 8}};
   }
 
   // Returns the job, whose id is one more than that of the last. A worker has `gpus` GPUs.
   Job& Add(int queue, int64_t gpus, int workers = 1) {
-    Job job = {.id = static_cast<JobId>(world.jobs.size()) + 1,
-               .shape = world.InternShape({.per_worker = Gpus(gpus)}),
+    Job job = {.id = static_cast<JobId>(snapshot.jobs.size()) + 1,
+               .request = snapshot.InternRequest({.per_worker = Gpus(gpus)}),
                .queue = queue,
                .min_workers = workers,
                .max_workers = workers,
                .checkpoints = true};
-    world.jobs.push_back(job);
-    return world.jobs.back();
+    snapshot.jobs.push_back(job);
+    return snapshot.jobs.back();
   }
 
   Job& AddRunning(int queue, int64_t gpus, Placement placement) {
@@ -57,24 +57,26 @@ class Checker : public testing::Test {
     return job;
   }
 
-  void SetShape(Job& job, Shape shape) { job.shape = world.InternShape(shape); }
-
-  void ExpectClean() { EXPECT_THAT(CheckDecisions(world, decisions), IsEmpty()); }
-  void ExpectFault(const std::string& fault) {
-    EXPECT_THAT(CheckDecisions(world, decisions), Contains(HasSubstr(fault)));
+  void SetRequest(Job& job, WorkerRequest request) {
+    job.request = snapshot.InternRequest(request);
   }
 
-  Snapshot world;
+  void ExpectClean() { EXPECT_THAT(ValidateDecisions(snapshot, decisions), IsEmpty()); }
+  void ExpectFault(const std::string& fault) {
+    EXPECT_THAT(ValidateDecisions(snapshot, decisions), Contains(HasSubstr(fault)));
+  }
+
+  Snapshot snapshot;
   Decisions decisions;
 };
 
-TEST_F(Checker, SnapshotsThatCannotBe) {
+TEST_F(Validator, SnapshotsThatCannotBe) {
   const auto expect = [&](const std::string& fault) {
-    EXPECT_THAT(CheckSnapshot(world), Contains(HasSubstr(fault)));
-    EXPECT_THAT(CheckDecisions(world, decisions), Contains(HasSubstr(fault)));
+    EXPECT_THAT(ValidateSnapshot(snapshot), Contains(HasSubstr(fault)));
+    EXPECT_THAT(ValidateDecisions(snapshot, decisions), Contains(HasSubstr(fault)));
   };
   Job& job = AddRunning(0, 8, {{0, 1}, {1, 1}});
-  EXPECT_THAT(CheckSnapshot(world), IsEmpty());
+  EXPECT_THAT(ValidateSnapshot(snapshot), IsEmpty());
   const Job whole = job;
 
   job.placement = {{0, 2}};
@@ -92,24 +94,24 @@ TEST_F(Checker, SnapshotsThatCannotBe) {
   job.state = JobState::kPending;
   expect("is pending and has a placement");
   job = whole;
-  world.nodes[1].state = NodeState::kGone;
+  snapshot.nodes[1].state = NodeState::kGone;
   expect("node own-1 is not there");
-  world.nodes[1].state = NodeState::kDraining;
-  EXPECT_THAT(CheckSnapshot(world), IsEmpty());
-  world.jobs.push_back(whole);
+  snapshot.nodes[1].state = NodeState::kDraining;
+  EXPECT_THAT(ValidateSnapshot(snapshot), IsEmpty());
+  snapshot.jobs.push_back(whole);
   expect("order of its id");
 }
 
-TEST_F(Checker, WhoIsResizingHoldsBothPlaces) {
+TEST_F(Validator, WhoIsResizingHoldsBothPlaces) {
   Job& moving = AddRunning(0, 8, {{0, 1}, {1, 1}});
   moving.state = JobState::kResizing;
   moving.target = {{1, 1}, {2, 1}};
-  EXPECT_THAT(CheckSnapshot(world), IsEmpty());
+  EXPECT_THAT(ValidateSnapshot(snapshot), IsEmpty());
   AddRunning(0, 4, {{2, 1}});
-  EXPECT_THAT(CheckSnapshot(world), Contains(HasSubstr("node own-2: resource 2: 12 of 8")));
+  EXPECT_THAT(ValidateSnapshot(snapshot), Contains(HasSubstr("node own-2: resource 2: 12 of 8")));
 }
 
-TEST_F(Checker, EveryPendingJobHasOneAnswer) {
+TEST_F(Validator, EveryPendingJobHasOneAnswer) {
   Add(0, 8);
   ExpectFault("job 1 is pending and neither starts nor waits");
   decisions.waits = {{1, WaitReason::kResources}};
@@ -124,64 +126,64 @@ TEST_F(Checker, EveryPendingJobHasOneAnswer) {
   ExpectFault("start of job 2, which does not exist");
 }
 
-TEST_F(Checker, StartsAreWholeGangsInRealRoom) {
+TEST_F(Validator, StartsAreWholeGangsInRealRoom) {
   Add(0, 8, 2);
   decisions.starts = {{1, {{0, 1}}}};
   ExpectFault("start of job 1: 1 workers, not 2..2");
   decisions.starts = {{1, {{0, 1}, {2, 1}}}};
   ExpectClean();
-  world.nodes[2].state = NodeState::kBooting;
+  snapshot.nodes[2].state = NodeState::kBooting;
   ExpectFault("new workers on node own-2, which is not ready");
-  world.nodes[2].state = NodeState::kReady;
+  snapshot.nodes[2].state = NodeState::kReady;
   AddRunning(0, 1, {{2, 1}}).state = JobState::kStopping;
-  ExpectFault("node own-2: resource 2: 9 of 8 taken after this pass");
-  world.jobs[0].eligible_at = world.now + 1;
+  ExpectFault("node own-2: resource 2: 9 of 8 taken after this cycle");
+  snapshot.jobs[0].eligible_at = snapshot.now + 1;
   ExpectFault("job 1 starts at 1000000, before 1000001");
 }
 
-TEST_F(Checker, LabelsAndTopology) {
+TEST_F(Validator, LabelsAndTopology) {
   Job& job = Add(0, 8, 2);
-  SetShape(job, {.per_worker = Gpus(8), .topology_level = "rack", .topology_required = true});
+  SetRequest(job, {.per_worker = Gpus(8), .topology_level = "rack", .topology_required = true});
   decisions.starts = {{1, {{1, 1}, {2, 1}}}};
   ExpectFault("its workers are not in one rack");
   decisions.starts = {{1, {{0, 1}, {1, 1}}}};
   ExpectClean();
-  SetShape(job, {.per_worker = Gpus(4), .topology_level = "host", .topology_required = true});
+  SetRequest(job, {.per_worker = Gpus(4), .topology_level = "host", .topology_required = true});
   ExpectFault("its workers are not in one host");
-  SetShape(job, {.per_worker = Gpus(8), .required = {{"gpu_model", "h100"}}});
+  SetRequest(job, {.per_worker = Gpus(8), .required = {{"gpu_model", "h100"}}});
   ExpectFault("node own-0 lacks a required label");
 }
 
 // Somebody edits labels, or renames a pool, while the job runs.
-TEST_F(Checker, LabelsBindOnlyWhereWorkersAreNew) {
+TEST_F(Validator, LabelsBindOnlyWhereWorkersAreNew) {
   Job& job = AddRunning(0, 4, {{0, 1}, {2, 1}});
-  SetShape(job, {.per_worker = Gpus(4),
-                 .required = {{"gpu_model", "h100"}},
-                 .topology_level = "rack",
-                 .topology_required = true});
+  SetRequest(job, {.per_worker = Gpus(4),
+                   .required = {{"gpu_model", "h100"}},
+                   .topology_level = "rack",
+                   .topology_required = true});
   job.min_workers = 1;
   job.max_workers = 3;
-  EXPECT_THAT(CheckSnapshot(world), IsEmpty());
+  EXPECT_THAT(ValidateSnapshot(snapshot), IsEmpty());
   ExpectClean();
-  world.nodes[0].state = NodeState::kDraining;
+  snapshot.nodes[0].state = NodeState::kDraining;
   decisions.resizes = {{1, {{2, 1}}}};
   ExpectClean();
   decisions.resizes = {{1, {{2, 2}}}};
   ExpectFault("node own-2 lacks a required label");
 }
 
-TEST_F(Checker, AFaultHoldsUpOnlyWhatTouchesIt) {
+TEST_F(Validator, AFaultHoldsUpOnlyWhatTouchesIt) {
   AddRunning(0, 8, {{0, 2}});  // twice what the node has
   AddRunning(0, 8, {{1, 1}}).min_workers = 2;
-  world.jobs[1].max_workers = 2;
+  snapshot.jobs[1].max_workers = 2;
   AddRunning(0, 8, {{2, 1}});
   for (int pending = 0; pending < 3; ++pending) Add(0, 8).priority = 1;
   decisions.starts = {{4, {{0, 1}}}, {5, {{3, 1}}}};
   decisions.stops = {{2, StopReason::kPreempted, 6}, {3, StopReason::kPreempted, 6}};
-  decisions.waits = {{6, WaitReason::kVictimsStopping}};
-  EXPECT_THAT(CheckDecisions(world, decisions), Not(IsEmpty()));
+  decisions.waits = {{6, WaitReason::kPipelined}};
+  EXPECT_THAT(ValidateDecisions(snapshot, decisions), Not(IsEmpty()));
 
-  Validated validated = Validate(world, decisions);
+  Validated validated = Validate(snapshot, decisions);
   EXPECT_THAT(validated.faults, Not(IsEmpty()));
   EXPECT_THAT(validated.violations, IsEmpty());
   ASSERT_THAT(validated.decisions.starts, testing::SizeIs(1));
@@ -191,61 +193,61 @@ TEST_F(Checker, AFaultHoldsUpOnlyWhatTouchesIt) {
   EXPECT_THAT(validated.decisions.waits, testing::SizeIs(2));
 
   // Who must go because its node does is told, whatever is wrong with it.
-  world.nodes[1].state = NodeState::kDraining;
+  snapshot.nodes[1].state = NodeState::kDraining;
   decisions.stops = {{2, StopReason::kNodeLeaving}};
   decisions.waits = {{6, WaitReason::kResources}};
-  EXPECT_THAT(Validate(world, decisions).decisions.stops, testing::SizeIs(1));
+  EXPECT_THAT(Validate(snapshot, decisions).decisions.stops, testing::SizeIs(1));
 
   // What breaks an invariant by itself is not carried out at all, and neither is the rest.
   decisions.starts.push_back({6, {{3, 1}}});
   decisions.waits = {};
-  validated = Validate(world, decisions);
+  validated = Validate(snapshot, decisions);
   EXPECT_THAT(validated.violations, Contains(HasSubstr("node own-3: resource 2: 16 of 8")));
   EXPECT_THAT(validated.decisions.starts, IsEmpty());
   EXPECT_THAT(validated.decisions.stops, IsEmpty());
   EXPECT_THAT(validated.decisions.waits, testing::SizeIs(3));
 }
 
-TEST_F(Checker, CeilingsAndCaps) {
+TEST_F(Validator, LimitsAndCaps) {
   AddRunning(1, 8, {{0, 1}, {1, 1}});
   Add(1, 8);
   Add(0, 8).user = 1;
   decisions.starts = {{2, {{2, 1}}}, {3, {{3, 1}}}};
   ExpectClean();
-  world.queues[1].ceiling[kGpu] = 23;
-  ExpectFault("queue b: resource 2: 24 in use after this pass, the ceiling is 23");
-  world.queues[1].ceiling[kGpu] = 24;
-  world.users[1].max_gpus = 7;
-  ExpectFault("user bob: 8 GPUs after this pass, the cap is 7");
-  world.users[1].relaxations = {{.max_gpus = 8, .until = world.now + 1}};
+  snapshot.queues[1].limit[kGpu] = 23;
+  ExpectFault("queue b: resource 2: 24 in use after this cycle, the limit is 23");
+  snapshot.queues[1].limit[kGpu] = 24;
+  snapshot.users[1].max_gpus = 7;
+  ExpectFault("user bob: 8 GPUs after this cycle, the cap is 7");
+  snapshot.users[1].quota_overrides = {{.max_gpus = 8, .until = snapshot.now + 1}};
   ExpectClean();
-  world.users[1].relaxations[0].until = world.now;
+  snapshot.users[1].quota_overrides[0].until = snapshot.now;
   ExpectFault("user bob");
 }
 
-TEST_F(Checker, WhatNobodyMayPreemptStaysWithinTheGuarantee) {
+TEST_F(Validator, WhatNobodyMayPreemptStaysWithinTheGuarantee) {
   AddRunning(0, 4, {{0, 1}}).preemptible = false;
   AddRunning(0, 8, {{1, 1}});  // borrows
   Add(0, 4).preemptible = false;
   decisions.starts = {{3, {{2, 1}}}};
   ExpectClean();
-  world.queues[0].guaranteed[kGpu] = 7;
+  snapshot.queues[0].guaranteed[kGpu] = 7;
   ExpectFault(
-      "queue a: resource 2: jobs that are not preemptible use 8 after this pass, guaranteed");
-  world.jobs[2].preemptible = true;
+      "queue a: resource 2: jobs that are not preemptible use 8 after this cycle, guaranteed");
+  snapshot.jobs[2].preemptible = true;
   ExpectClean();
 }
 
-TEST_F(Checker, AGrandChallengeIsAboveQuotas) {
+TEST_F(Validator, AGrandChallengeIsAboveQuotas) {
   Add(1, 8, 4).user = 1;
   decisions.starts = {{1, {{0, 1}, {1, 1}, {2, 1}, {3, 1}}}};
   ExpectFault("queue b");
   ExpectFault("user bob");
-  world.jobs[0].grand_challenge = true;
+  snapshot.jobs[0].grand_challenge = true;
   ExpectClean();
 }
 
-TEST_F(Checker, BeingOverACapIsAFaultOnlyOfWhoGetsMore) {
+TEST_F(Validator, BeingOverACapIsAFaultOnlyOfWhoGetsMore) {
   AddRunning(0, 8, {{0, 1}, {1, 1}}).user = 1;
   ExpectClean();
   Add(0, 1).user = 1;
@@ -253,29 +255,29 @@ TEST_F(Checker, BeingOverACapIsAFaultOnlyOfWhoGetsMore) {
   ExpectFault("user bob: 17 GPUs");
 }
 
-TEST_F(Checker, OnlyJobsThatCheckpointAreBackfilledOrResized) {
+TEST_F(Validator, OnlyJobsThatCheckpointAreBackfilledOrResized) {
   Add(0, 8).checkpoints = false;
   decisions.starts = {{1, {{0, 1}}, true}};
   ExpectFault("is backfilled and cannot be stopped without loss");
   decisions.starts = {};
-  world.jobs[0].state = JobState::kRunning;
-  world.jobs[0].placement = {{0, 1}};
-  world.jobs[0].max_workers = 2;
+  snapshot.jobs[0].state = JobState::kRunning;
+  snapshot.jobs[0].placement = {{0, 1}};
+  snapshot.jobs[0].max_workers = 2;
   decisions.resizes = {{1, {{0, 1}, {1, 1}}}};
   ExpectFault("is resized and does not checkpoint");
-  world.jobs[0].checkpoints = true;
+  snapshot.jobs[0].checkpoints = true;
   ExpectClean();
-  world.nodes[1].state = NodeState::kDraining;
+  snapshot.nodes[1].state = NodeState::kDraining;
   ExpectFault("new workers on node own-1");
   decisions.resizes = {{1, {{2, 1}}}};
   ExpectFault("job 1 is moved, although none of its nodes leaves");
-  world.nodes[0].state = NodeState::kDraining;
+  snapshot.nodes[0].state = NodeState::kDraining;
   ExpectClean();
   decisions.stops = {{1, StopReason::kNodeLeaving}};
   ExpectFault("is stopped and resized");
 }
 
-TEST_F(Checker, NodeLeavingAndOverCapAreFacts) {
+TEST_F(Validator, NodeLeavingAndOverCapAreFacts) {
   AddRunning(0, 8, {{0, 1}}).user = 1;
   AddRunning(0, 4, {{1, 1}}).user = 1;
   decisions.stops = {{1, StopReason::kNodeLeaving}};
@@ -287,24 +289,24 @@ TEST_F(Checker, NodeLeavingAndOverCapAreFacts) {
   AddRunning(0, 8, {{2, 1}}).user = 1;
   decisions.stops = {{1, StopReason::kOverCap}, {2, StopReason::kOverCap}};
   ExpectClean();  // the small one first was not enough
-  world.users[1].max_gpus = 16;
+  snapshot.users[1].max_gpus = 16;
   ExpectFault("stopped for a cap that holds without it");
   decisions.stops = {{1, StopReason::kPreempted}};
   ExpectFault("is stopped (preempted) on behalf of nobody");
 }
 
 // Rules of who may stop whom: job 2 wants the node where job 1 runs.
-class Right : public Checker {
+class Right : public Validator {
  protected:
   Right() {
     AddRunning(0, 8, {{0, 1}});
     Add(0, 8);
-    for (int node = 1; node < 4; ++node) world.nodes[node].state = NodeState::kGone;
-    decisions.waits = {{2, WaitReason::kVictimsStopping}};
+    for (int node = 1; node < 4; ++node) snapshot.nodes[node].state = NodeState::kGone;
+    decisions.waits = {{2, WaitReason::kPipelined}};
     decisions.stops = {{1, StopReason::kPreempted, 2}};
   }
-  Job& victim() { return world.jobs[0]; }
-  Job& preemptor() { return world.jobs[1]; }
+  Job& victim() { return snapshot.jobs[0]; }
+  Job& preemptor() { return snapshot.jobs[1]; }
   void Because(StopReason reason) { decisions.stops[0].reason = reason; }
 };
 
@@ -323,11 +325,11 @@ TEST_F(Right, AQueueTakesBackItsOwnFromOneThatBorrows) {
   preemptor().queue = 1;
   Because(StopReason::kReclaimed);
   ExpectFault("queue a does not borrow so much that all of these may be taken: 1");
-  world.queues[0].guaranteed[kGpu] = 7;
+  snapshot.queues[0].guaranteed[kGpu] = 7;
   ExpectClean();
   victim().priority = 5;
   ExpectClean();
-  world.queues[1].guaranteed[kGpu] = 7;
+  snapshot.queues[1].guaranteed[kGpu] = 7;
   ExpectFault("has no right");
   preemptor().priority = 6;
   ExpectFault("has no right");  // by priority it may, but that is not its reason
@@ -336,7 +338,7 @@ TEST_F(Right, AQueueTakesBackItsOwnFromOneThatBorrows) {
 }
 
 TEST_F(Right, WithoutQuotasPriorityAloneCounts) {
-  for (Queue& queue : world.queues) queue = {.name = queue.name};
+  for (Queue& queue : snapshot.queues) queue = {.name = queue.name};
   preemptor().queue = 1;
   ExpectFault("has no right");
   preemptor().priority = 1;
@@ -344,28 +346,28 @@ TEST_F(Right, WithoutQuotasPriorityAloneCounts) {
 }
 
 TEST_F(Right, WhoGoesFirstCountsAgainstTheGuarantee) {
-  world.queues[0].guaranteed[kGpu] = 0;
+  snapshot.queues[0].guaranteed[kGpu] = 0;
   preemptor().queue = 1;
   Because(StopReason::kReclaimed);
-  world.nodes[1].state = NodeState::kReady;
+  snapshot.nodes[1].state = NodeState::kReady;
   AddRunning(0, 8, {{1, 1}});
   Add(1, 8);
-  decisions.waits.push_back({4, WaitReason::kVictimsStopping});
+  decisions.waits.push_back({4, WaitReason::kPipelined});
   decisions.stops.push_back({3, StopReason::kReclaimed, 4});
   ExpectFault("job 4 (queue b, priority 0) has no right to stop or shrink job 3");
-  world.queues[1].guaranteed[kGpu] = 16;
+  snapshot.queues[1].guaranteed[kGpu] = 16;
   ExpectClean();
 }
 
 TEST_F(Right, LoansAreTakenBackOnlyUntilTheQueueIsWithinItsOwn) {
-  world.nodes[1].state = NodeState::kReady;
+  snapshot.nodes[1].state = NodeState::kReady;
   preemptor().queue = 1;
-  world.queues[1].guaranteed[kGpu] = 16;
+  snapshot.queues[1].guaranteed[kGpu] = 16;
   preemptor().min_workers = preemptor().max_workers = 2;
   AddRunning(0, 8, {{1, 1}});
   decisions.stops = {{1, StopReason::kReclaimed, 2}, {3, StopReason::kReclaimed, 2}};
   ExpectFault("queue a does not borrow so much that all of these may be taken: 1 3");
-  world.queues[0].guaranteed[kGpu] = 7;
+  snapshot.queues[0].guaranteed[kGpu] = 7;
   ExpectClean();
 }
 
@@ -394,12 +396,12 @@ TEST_F(Right, NobodyGivesWayToWhoDoesNotComeThen) {
 
 TEST_F(Right, ElasticJobsGiveUpWhatTheyHaveBeyondTheirMinimum) {
   victim() = {.id = 1,
-              .shape = world.InternShape({.per_worker = Gpus(2)}),
+              .request = snapshot.InternRequest({.per_worker = Gpus(2)}),
               .max_workers = 4,
               .checkpoints = true,
               .state = JobState::kRunning,
               .placement = {{0, 4}}};
-  SetShape(preemptor(), {.per_worker = Gpus(4)});
+  SetRequest(preemptor(), {.per_worker = Gpus(4)});
   decisions.stops = {};
   decisions.resizes = {{1, {{0, 2}}, 2}};
   ExpectClean();  // to equal priority
@@ -417,23 +419,23 @@ TEST_F(Right, ElasticJobsGiveUpWhatTheyHaveBeyondTheirMinimum) {
 
 TEST_F(Right, NobodyIsStoppedInVain) {
   preemptor().priority = 1;
-  SetShape(preemptor(), {.per_worker = Gpus(8), .required = {{"rack", "1"}}});
+  SetRequest(preemptor(), {.per_worker = Gpus(8), .required = {{"rack", "1"}}});
   ExpectFault("will not fit together even then: 2");
-  SetShape(preemptor(), {.per_worker = Gpus(8)});
+  SetRequest(preemptor(), {.per_worker = Gpus(8)});
   ExpectClean();
   Add(0, 1);  // there is room for one of them only
-  decisions.waits.push_back({3, WaitReason::kVictimsStopping});
+  decisions.waits.push_back({3, WaitReason::kPipelined});
   ExpectFault("will not fit together even then: 2 3");
 }
 
 TEST_F(Right, NobodyIsStoppedForWhoHasNoQuotaThen) {
   preemptor().priority = 1;
-  world.queues[0].ceiling[kGpu] = 7;
-  ExpectFault("job 2 waits for others to leave, and queue a would exceed its ceiling");
-  world.queues[0].ceiling[kGpu] = 8;
+  snapshot.queues[0].limit[kGpu] = 7;
+  ExpectFault("job 2 waits for others to leave, and queue a would exceed its limit");
+  snapshot.queues[0].limit[kGpu] = 8;
   ExpectClean();
   preemptor().user = 1;
-  world.users[1].max_gpus = 7;
+  snapshot.users[1].max_gpus = 7;
   ExpectFault("user bob would exceed the cap");
 }
 
@@ -445,7 +447,7 @@ TEST_F(Right, WhatIsLeavingAnywayCounts) {
   ExpectFault("will not fit");
 }
 
-TEST_F(Checker, Reservations) {
+TEST_F(Validator, Reservations) {
   Add(0, 8, 2);
   decisions.waits = {{1, WaitReason::kResources}};
   decisions.reservations = {{1, {{0, 1}, {1, 1}}}};
@@ -455,16 +457,16 @@ TEST_F(Checker, Reservations) {
   decisions.reservations = {{1, {{0, 1}}}};
   ExpectFault("reservation of job 1: 1 workers");
   decisions.reservations = {{1, {{0, 1}, {1, 1}}}};
-  world.nodes[1].state = NodeState::kDraining;
+  snapshot.nodes[1].state = NodeState::kDraining;
   ExpectFault("on node own-1, which leaves");
 }
 
-TEST_F(Checker, PoolsAndBudget) {
+TEST_F(Validator, PoolsAndBudget) {
   decisions.scale_out = {{1, 1}};
   ExpectClean();
   decisions.scale_out = {{1, 2}};
   ExpectFault("the budget is 15");
-  world.budget_per_hour = 30;
+  snapshot.budget_per_hour = 30;
   ExpectClean();
   decisions.scale_out = {{1, 3}};
   ExpectFault("pool spot grows to 3 nodes of 2");
@@ -473,23 +475,23 @@ TEST_F(Checker, PoolsAndBudget) {
   decisions.scale_out = {};
   decisions.scale_in = {{3}};
   ExpectFault("pool own shrinks below 4 nodes");
-  world.pools[0].min_nodes = 3;
+  snapshot.pools[0].min_nodes = 3;
   ExpectClean();
   Add(0, 8);
   decisions.starts = {{1, {{3, 1}}}};
   ExpectFault("node own-3 is given back and is needed");
 }
 
-TEST_F(Checker, CheckpointsAndTheNextLook) {
+TEST_F(Validator, CheckpointsAndTheNextLook) {
   AddRunning(0, 8, {{0, 1}});
   decisions.checkpoints = {1};
-  decisions.look_again = world.now + 1;
+  decisions.look_again = snapshot.now + 1;
   ExpectClean();
-  decisions.look_again = world.now;
+  decisions.look_again = snapshot.now;
   ExpectFault("look again at 1000000, which is not after");
   decisions.checkpoints = {1, 1};
   ExpectFault("two checkpoints");
-  world.jobs[0].checkpoints = false;
+  snapshot.jobs[0].checkpoints = false;
   ExpectFault("that it cannot make now");
 }
 

@@ -81,7 +81,7 @@ void WithholdAll(Decisions& decisions) {
   for (const Start& start : decisions.starts)
     kept.waits.push_back({start.job, WaitReason::kWithheld});
   for (Wait& wait : kept.waits)
-    if (wait.reason == WaitReason::kVictimsStopping || wait.reason == WaitReason::kNodesBooting)
+    if (wait.reason == WaitReason::kPipelined || wait.reason == WaitReason::kNodesBooting)
       wait = {wait.job, WaitReason::kWithheld};
   decisions = std::move(kept);
 }

@@ -5,7 +5,7 @@
 namespace renzan::cluster::local {
 
 int64_t GpusOf(const Snapshot& snapshot, const Job& job) {
-  return snapshot.shapes[job.shape].per_worker.gpu() * NumWorkers(job.placement);
+  return snapshot.worker_requests[job.request].per_worker.gpu() * NumWorkers(job.placement);
 }
 
 std::vector<Loan> LoansNow(const Snapshot& snapshot) {
@@ -37,7 +37,7 @@ double PricePerHour(const Snapshot& snapshot, const Job& job) {
   for (const Placed& placed : job.placement) {
     const Node& node = snapshot.nodes[placed.node];
     if (node.pool < 0) continue;
-    const Resources taken = snapshot.shapes[job.shape].per_worker * placed.workers;
+    const Resources taken = snapshot.worker_requests[job.request].per_worker * placed.workers;
     double share = 0;
     for (int kind = 0; kind < kMaxResources; ++kind)
       if (node.capacity[kind] > 0)
@@ -52,7 +52,8 @@ Resources UsedOn(const Snapshot& snapshot, int node) {
   Resources used;
   for (const Job& job : snapshot.jobs)
     for (const Placed& placed : job.placement)
-      if (placed.node == node) used += snapshot.shapes[job.shape].per_worker * placed.workers;
+      if (placed.node == node)
+        used += snapshot.worker_requests[job.request].per_worker * placed.workers;
   return used;
 }
 

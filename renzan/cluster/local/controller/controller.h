@@ -94,7 +94,7 @@ class Controller {
   // --- What happens.
   // Deals with what has changed and schedules if that could change anything. Returns when it wants
   // to be called again at the latest (kNever: not by itself). Throws Error kData when the store is
-  // damaged; a full disk is logged and tried again.
+  // corrupt; a full disk is logged and tried again.
   TimeMs Turn();
   // Processes to wait for: job and process. The end of one is to be reported.
   const std::map<JobId, pid_t>& watched() const { return watched_; }
@@ -112,10 +112,11 @@ class Controller {
   // The node vanishes after `notice_ms`; or nothing starts there until it is restored, who saves
   // its work leaves, and who cannot may end.
   void Drain(const std::string& node, std::optional<TimeMs> notice_ms, const Caller& caller);
-  void Lose(const std::string& node, const Caller& caller);
+  void FailNode(const std::string& node, const Caller& caller);
   // False: it is lost and will be ready once its last worker has gone.
   bool Restore(const std::string& node, const Caller& caller);
-  void Relax(const std::string& user, int64_t max_gpus, TimeMs for_ms, const Caller& caller);
+  void OverrideQuota(const std::string& user, int64_t max_gpus, TimeMs for_ms,
+                     const Caller& caller);
 
   // --- Questions.
   // As of now.
@@ -194,7 +195,7 @@ class Controller {
   void Finish(LiveJob& live, const std::optional<AttemptEnd>& end);
   void Release(Job& job);
   void Forget(JobId job);
-  void DropUnusedShapes();
+  void DropUnusedRequests();
   bool Fits(const Job& job, const Placement& placement) const;
 
   // controller_collect.cc
@@ -281,7 +282,7 @@ class Controller {
   std::set<int> vanishing_;       // nodes that are gone once their last worker is
   std::set<int> untold_;          // of those, whose workers may not all have been told
   std::set<int> restored_;        // of those, that are ready again then
-  std::map<JobId, Wait> waits_;   // of the last pass
+  std::map<JobId, Wait> waits_;   // of the last cycle
   std::string refused_;
   std::vector<std::string> faults_;
   bool dirty_ = true;  // the scheduler has not seen everything

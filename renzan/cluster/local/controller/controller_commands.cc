@@ -60,11 +60,11 @@ void Controller::RequireWithinLimits(const Submission& submission, int64_t text_
 
 // What a job that is refused, or that the disk does not take, has added to the snapshot goes again.
 JobId Controller::Submit(const Submission& submission) {
-  const size_t shapes = snapshot_.shapes.size(), users = snapshot_.users.size();
+  const size_t worker_requests = snapshot_.worker_requests.size(), users = snapshot_.users.size();
   try {
     return Take(submission);
   } catch (...) {
-    snapshot_.shapes.resize(shapes);
+    snapshot_.worker_requests.resize(worker_requests);
     snapshot_.users.resize(users);
     throw;
   }
@@ -86,7 +86,7 @@ JobId Controller::Take(const Submission& submission) {
   if (const std::string why = options_.why_infeasible(snapshot_, job); !why.empty())
     Fail(ErrorCode::kConfig, "{}: this job can never run here: {}", submission.source, why);
 
-  const Resources& per_worker = snapshot_.shapes[job.shape].per_worker;
+  const Resources& per_worker = snapshot_.worker_requests[job.request].per_worker;
   JobRecord record{.id = id,
                    .name = spec.name,
                    .queue = spec.queue,
@@ -166,8 +166,8 @@ void Controller::Checkpoint(JobId id, const Caller& caller) {
   AskForCheckpoint(live);
 }
 
-void Controller::Relax(const std::string& user, int64_t max_gpus, TimeMs for_ms,
-                       const Caller& caller) {
+void Controller::OverrideQuota(const std::string& user, int64_t max_gpus, TimeMs for_ms,
+                               const Caller& caller) {
   RequireOperator(caller);
   const auto at = std::find_if(snapshot_.users.begin(), snapshot_.users.end(),
                                [&](const User& each) { return each.name == user; });
@@ -177,11 +177,11 @@ void Controller::Relax(const std::string& user, int64_t max_gpus, TimeMs for_ms,
          "{{max_gpus: 8}}}})",
          user, user);
   if (max_gpus <= at->max_gpus)
-    Fail(ErrorCode::kUsage, "user {} may have {} GPUs anyway: a relaxation raises that", user,
+    Fail(ErrorCode::kUsage, "user {} may have {} GPUs anyway: an override raises that", user,
          at->max_gpus);
-  const RelaxationRecord relaxation{user, {.max_gpus = max_gpus, .until = Now() + for_ms}};
-  store_.Transact([&] { store_.Put(relaxation); });
-  at->relaxations.push_back(relaxation.relaxation);
+  const QuotaOverrideRecord quota_override{user, {.max_gpus = max_gpus, .until = Now() + for_ms}};
+  store_.Transact([&] { store_.Put(quota_override); });
+  at->quota_overrides.push_back(quota_override.quota_override);
   dirty_ = true;
 }
 

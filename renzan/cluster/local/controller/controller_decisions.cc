@@ -133,7 +133,7 @@ NamedPlacement Controller::WithDevices(const Placement& placement, int64_t gpus_
 AttemptPlan Controller::PlanOf(const LiveJob& live) const {
   const JobRecord& record = live.record;
   const Job* job = snapshot_.Find(record.id);
-  const Resources& per_worker = snapshot_.shapes[job->shape].per_worker;
+  const Resources& per_worker = snapshot_.worker_requests[job->request].per_worker;
   AttemptPlan plan{.job = record.id,
                    .attempt = live.attempt->number,
                    .command = live.spec.command,
@@ -166,7 +166,7 @@ bool Controller::StartJob(LiveJob& live, const Placement& placement, bool backfi
   AttemptRecord attempt{
       .job = job->id,
       .number = live.record.attempts,
-      .placement = WithDevices(placement, snapshot_.shapes[job->shape].per_worker.gpu()),
+      .placement = WithDevices(placement, snapshot_.worker_requests[job->request].per_worker.gpu()),
       .started = now,
       .backfilled = backfill};
   JobRecord record = live.record;
@@ -209,8 +209,8 @@ void Controller::VoidAttempt(LiveJob& live, const std::string& why) {
   attempt.message = why;
   record.state = record.cancel_requested ? RecordState::kCancelled : RecordState::kPending;
   if (record.cancel_requested) record.ended = Now();
-  record.eligible_at = Now() + Backoff(live.policy.backoff_ms, record.setbacks);
-  ++record.setbacks;
+  record.eligible_at = Now() + Backoff(live.policy.backoff_ms, record.requeues);
+  ++record.requeues;
   Commit(record, attempt, "not_started", why, Now());
   live.record = record;
   live.attempt.reset();

@@ -9,7 +9,7 @@
 namespace renzan::cluster::local {
 namespace {
 
-// An attempt that ran for so long has got somewhere: setbacks are counted anew.
+// An attempt that ran for so long has got somewhere: requeues are counted anew.
 constexpr TimeMs kProgressMs = 600'000;
 
 }  // namespace
@@ -67,9 +67,9 @@ AttemptReport Controller::ReportOn(const LiveJob& live) {
 void Controller::KillLeftOvers(JobId job, const std::string& directory) {
   try {
     if (const int left = agent_.CleanUp(directory); left > 0)
-      LogWarning("job {}: killed {} processes that its keeper left behind", job, left);
+      LogWarning("job {}: killed {} processes that its supervisor left behind", job, left);
   } catch (const Error& error) {
-    LogWarning("job {}: nobody knows what its keeper left behind: {}", job, error.what());
+    LogWarning("job {}: nobody knows what its supervisor left behind: {}", job, error.what());
   }
 }
 
@@ -91,7 +91,7 @@ void Controller::Finish(LiveJob& live, const std::optional<AttemptEnd>& end) {
   record.message = attempt.message;
   record.run_ms += ran;
   record.failures += outcome.failure;
-  record.setbacks = !outcome.setback ? 0 : ran >= kProgressMs ? 1 : record.setbacks + 1;
+  record.requeues = !outcome.requeue ? 0 : ran >= kProgressMs ? 1 : record.requeues + 1;
   record.eligible_at = snapshot_.now + outcome.backoff_ms;
   record.state = HasEnded(outcome.state) ? outcome.state : RecordState::kPending;
   CollectionRecord then{.job = id, .becomes = record.state, .ended = ended, .text = outcome.text};
@@ -125,7 +125,7 @@ void Controller::Finish(LiveJob& live, const std::optional<AttemptEnd>& end) {
 }
 
 bool Controller::Fits(const Job& job, const Placement& placement) const {
-  const Resources& per_worker = snapshot_.shapes[job.shape].per_worker;
+  const Resources& per_worker = snapshot_.worker_requests[job.request].per_worker;
   return std::all_of(placement.begin(), placement.end(), [&](const Placed& placed) {
     const Node& node = snapshot_.nodes[placed.node];
     return node.state == NodeState::kReady &&
@@ -159,20 +159,21 @@ void Controller::Forget(JobId job) {
   watched_.erase(job);
   waits_.erase(job);
   std::erase_if(snapshot_.jobs, [&](const Job& each) { return each.id == job; });
-  DropUnusedShapes();
+  DropUnusedRequests();
 }
 
-// A pass looks at every shape. Not at every end, so that a job like the last one finds its shape.
-void Controller::DropUnusedShapes() {
-  if (snapshot_.shapes.size() < 2 * snapshot_.jobs.size() + 100) return;
-  std::vector<Shape> used;
+// A cycle looks at every request. Not at every end, so that a job like the last one finds its
+// request.
+void Controller::DropUnusedRequests() {
+  if (snapshot_.worker_requests.size() < 2 * snapshot_.jobs.size() + 100) return;
+  std::vector<WorkerRequest> used;
   std::map<int, int> now_at;
   for (Job& job : snapshot_.jobs) {
-    const auto [at, is_new] = now_at.insert({job.shape, static_cast<int>(used.size())});
-    if (is_new) used.push_back(snapshot_.shapes[job.shape]);
-    job.shape = at->second;
+    const auto [at, is_new] = now_at.insert({job.request, static_cast<int>(used.size())});
+    if (is_new) used.push_back(snapshot_.worker_requests[job.request]);
+    job.request = at->second;
   }
-  snapshot_.shapes = std::move(used);
+  snapshot_.worker_requests = std::move(used);
 }
 
 }  // namespace renzan::cluster::local

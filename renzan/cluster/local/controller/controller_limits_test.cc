@@ -91,11 +91,11 @@ TEST_F(LimitsTest, ARefusedJobLeavesNothingInTheSnapshot) {
   const Snapshot before = controller_->snapshot();
   EXPECT_THROW(Submit("command: [a]\nreplicas: 100\nresources: {gpu: 3}", operator_), Error);
   EXPECT_THROW(Submit("command: [a]\nqueue: nowhere", operator_), Error);
-  EXPECT_THAT(controller_->snapshot().shapes, SizeIs(before.shapes.size()));
+  EXPECT_THAT(controller_->snapshot().worker_requests, SizeIs(before.worker_requests.size()));
   EXPECT_THAT(controller_->snapshot().users, SizeIs(before.users.size()));
 }
 
-TEST_F(LimitsTest, ShapesOfJobsThatHaveEndedGo) {
+TEST_F(LimitsTest, RequestsOfJobsThatHaveEndedGo) {
   const JobId kept = Submit("command: [a]\nresources: {cpu: 1.5}");
   Settle();
   for (int i = 1; i <= 300; ++i) {
@@ -103,8 +103,8 @@ TEST_F(LimitsTest, ShapesOfJobsThatHaveEndedGo) {
     controller_->Cancel(Submit(fmt::format("command: [a]\nresources: {{memory: {}MiB}}", i)), ann_);
   }
   const Snapshot& snapshot = controller_->snapshot();
-  EXPECT_LT(snapshot.shapes.size(), 110u);
-  EXPECT_EQ(snapshot.shapes[snapshot.Find(kept)->shape].per_worker[kCpu], 1500);
+  EXPECT_LT(snapshot.worker_requests.size(), 110u);
+  EXPECT_EQ(snapshot.worker_requests[snapshot.Find(kept)->request].per_worker[kCpu], 1500);
 }
 
 TEST_F(LimitsTest, OldJobsAreForgottenAndTheirUsageIsNot) {

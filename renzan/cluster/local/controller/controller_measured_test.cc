@@ -146,7 +146,7 @@ TEST_F(MeasuredTest, AnAttemptThatNobodyLookedAtIsMeasuredAtItsEnd) {
 TEST_F(MeasuredTest, HowOftenNodesOfAPoolAreInterrupted) {
   EXPECT_EQ(Hazard(), 0);
   clock_.seconds += 3600 * 60;  // of two nodes
-  controller_->Lose("own-0", operator_);
+  controller_->FailNode("own-0", operator_);
   EXPECT_DOUBLE_EQ(Hazard(), 1.0 / (24 + 120));
   controller_->Drain("own-1", 120'000, operator_);
   EXPECT_DOUBLE_EQ(Hazard(), 2.0 / (24 + 120));
@@ -162,7 +162,7 @@ TEST_F(MeasuredTest, HowOftenNodesOfAPoolAreInterrupted) {
 TEST_F(MeasuredTest, AnOperatorWhoEmptiesANodeInterruptsNobody) {
   controller_->Drain("own-0", std::nullopt, operator_);
   EXPECT_EQ(Hazard(), 0);
-  controller_->Lose("own-0", operator_);
+  controller_->FailNode("own-0", operator_);
   EXPECT_GT(Hazard(), 0);
 }
 

@@ -63,13 +63,13 @@ bool Controller::EndOnLostNode(LiveJob& live, const std::string& node) {
     AttemptRecord attempt = *live.attempt;
     record.state = RecordState::kStopping;
     attempt.stop_reason = fmt::format("node {} is lost", node);
-    Commit(record, attempt, "node_lost", attempt.stop_reason, Now());
+    Commit(record, attempt, "node_failed", attempt.stop_reason, Now());
     live.record = record;
     live.attempt = attempt;
     snapshot_.Find(record.id)->state = JobState::kStopping;
   }
   try {
-    agent_.NodeLost(AttemptDirectory(live.record.id, live.attempt->number), node);
+    agent_.NodeFailed(AttemptDirectory(live.record.id, live.attempt->number), node);
   } catch (const Error& error) {
     LogWarning("job {}: {}", live.record.id, error.what());
     retry_at_ = Now() + 1000;
@@ -186,7 +186,7 @@ void Controller::Drain(const std::string& name, std::optional<TimeMs> notice_ms,
   if (notice_ms && !announced) CountInterruption(node);
 }
 
-void Controller::Lose(const std::string& name, const Caller& caller) {
+void Controller::FailNode(const std::string& name, const Caller& caller) {
   RequireOperator(caller);
   const int node = NodeNamed(name);
   const NodeState state = snapshot_.nodes[node].state;

@@ -16,9 +16,10 @@ void Controller::Recover() {
   // The daemon may have been away: those that ran meanwhile are counted, from where it stopped.
   accounted_until_ = store_.AccountedUntil().value_or(snapshot_.now);
   last_turn_ = accounted_until_;  // before which the clock should not be
-  for (const RelaxationRecord& record : store_.Relaxations())
-    if (record.relaxation.until > snapshot_.now)
-      snapshot_.users[snapshot_.InternUser(record.user)].relaxations.push_back(record.relaxation);
+  for (const QuotaOverrideRecord& record : store_.QuotaOverrides())
+    if (record.quota_override.until > snapshot_.now)
+      snapshot_.users[snapshot_.InternUser(record.user)].quota_overrides.push_back(
+          record.quota_override);
   RecoverNodes();
   RecoverPools();
   for (JobRecord& record : store_.UnfinishedJobs()) RecoverJob(std::move(record));
@@ -67,7 +68,7 @@ Job Controller::MakeRecoveredJob(const JobRecord& record, const spec::JobSpec& s
   if (!has_queue) {
     LogWarning("the configuration no longer has queue {}: its jobs wait until it is back",
                record.queue);
-    snapshot_.queues.push_back({.name = record.queue, .ceiling = {}});
+    snapshot_.queues.push_back({.name = record.queue, .limit = {}});
   }
   try {
     return spec::MakeJob(snapshot_, spec, record.user, record.id, record.submitted);
@@ -137,7 +138,7 @@ void Controller::RecoverJob(JobRecord record) {
 // A node that the configuration no longer has, with room for just those who stand on it: they are
 // asked to leave like those of any node that goes.
 int Controller::NodeForLeftOver(const NodeShare& share, const Job& job) {
-  const Resources needed = snapshot_.shapes[job.shape].per_worker * share.workers;
+  const Resources needed = snapshot_.worker_requests[job.request].per_worker * share.workers;
   for (size_t at = 0; at < snapshot_.nodes.size(); ++at) {
     Node& node = snapshot_.nodes[at];
     if (node.name != share.node) continue;
@@ -197,8 +198,8 @@ void Controller::Adopt(LiveJob& live, Job& job) {
       break;
     case AttemptPhase::kStarting:
     case AttemptPhase::kRunning:
-      if (report.keeper > 0)
-        watched_[job.id] = report.keeper;
+      if (report.supervisor > 0)
+        watched_[job.id] = report.supervisor;
       else
         changed_.insert(job.id);  // it is looked at until it says who it is
       break;

@@ -16,7 +16,7 @@ namespace {
 // So that neither the transaction nor the list of the child's arguments is long.
 constexpr int kAtATime = 32;
 constexpr TimeMs kLongestBetweenLooksMs = 600'000;
-// The child is watched like the keepers of jobs, of which none has this number.
+// The child is watched like the supervisors of jobs, of which none has this number.
 constexpr JobId kRemover = 0;
 
 }  // namespace

@@ -52,7 +52,7 @@ TEST_F(ControllerTest, DevicesAreGivenToOneJobOnly) {
   EXPECT_THAT(RunOf(third).plan.workers[0].devices, ElementsAre(3));
 }
 
-TEST_F(ControllerTest, TheKeeperIsToldWhetherToEnforceMemory) {
+TEST_F(ControllerTest, TheSupervisorIsToldWhetherToEnforceMemory) {
   config_.pools["own"].resources.memory = "8GiB";
   Restart();
   const JobId first = Submit("command: [a]\nresources: {memory: 1GiB}");
@@ -103,8 +103,9 @@ TEST_F(ControllerTest, OnlyItsUserAndTheOperatorMayTouchAJob) {
   Settle();
   for (const auto& act : std::vector<std::function<void()>>{
            [&] { controller_->Cancel(job, bob_); }, [&] { controller_->Preempt(job, bob_); },
-           [&] { controller_->Checkpoint(job, bob_); }, [&] { controller_->Lose("own-0", ann_); },
-           [&] { controller_->Relax("ann", 9, 1000, ann_); }}) {
+           [&] { controller_->Checkpoint(job, bob_); },
+           [&] { controller_->FailNode("own-0", ann_); },
+           [&] { controller_->OverrideQuota("ann", 9, 1000, ann_); }}) {
     try {
       act();
       FAIL();
@@ -140,7 +141,7 @@ TEST_F(ControllerTest, AResizedJobStartsAtItsTarget) {
   scripted_ = Decisions{};
   const Placement target = {{0, 1}, {1, 1}};
   scripted_->resizes = {{.job = job, .target = target}};
-  controller_->Relax("bob", 1, 1000, operator_);  // so that there is something to decide
+  controller_->OverrideQuota("bob", 1, 1000, operator_);  // so that there is something to decide
   controller_->Turn();
   ASSERT_EQ(State(job), RecordState::kResizing);
   Restart();  // the target is remembered, and the stop is asked for again
@@ -194,9 +195,9 @@ TEST_F(ControllerTest, ADrainedSpotNodeVanishesWhenItsTimeIsUp) {
   EXPECT_THAT(RunOf(job).stops, ElementsAre(20));  // and not the job's own 30
   clock_.seconds += 21;
   Settle();
-  EXPECT_THAT(RunOf(job).lost_nodes, ElementsAre(node));
+  EXPECT_THAT(RunOf(job).failed_nodes, ElementsAre(node));
   const std::string first = DirectoryOf(job);
-  End(job, EndedBy::kNodeLost, 137);
+  End(job, EndedBy::kNodeFailed, 137);
   EXPECT_EQ(State(job), RecordState::kRunning);
   EXPECT_NE(RunOf(job).plan.workers[0].node, node);
   Restart();
@@ -212,11 +213,11 @@ TEST_F(ControllerTest, ALostNodeIsLostAgainAfterARestart) {
   const JobId job = Submit(kObeying);
   Settle();
   const std::string node = RunOf(job).plan.workers[0].node;
-  controller_->Lose(node, operator_);
+  controller_->FailNode(node, operator_);
   EXPECT_EQ(State(job), RecordState::kStopping);
   Restart();
-  EXPECT_THAT(RunOf(job).lost_nodes, ElementsAre(node, node));
-  End(job, EndedBy::kNodeLost, 137);
+  EXPECT_THAT(RunOf(job).failed_nodes, ElementsAre(node, node));
+  End(job, EndedBy::kNodeFailed, 137);
   EXPECT_EQ(State(job), RecordState::kRunning);
   EXPECT_EQ(Record(job).failures, 0);
 }
@@ -230,14 +231,14 @@ TEST_F(ControllerTest, ALostNodeCanBeRestoredBeforeItsWorkersAreGone) {
       if (each.name == node) return each.state;
     return NodeState::kBooting;
   };
-  controller_->Lose(name, operator_);
+  controller_->FailNode(name, operator_);
   EXPECT_FALSE(controller_->Restore(name, operator_));
   Settle();
   EXPECT_EQ(state_of(name), NodeState::kDraining);
   EXPECT_EQ(State(job), RecordState::kStopping);
-  controller_->Lose(name, operator_);  // the last word counts
+  controller_->FailNode(name, operator_);  // the last word counts
   EXPECT_FALSE(controller_->Restore(name, operator_));
-  End(job, EndedBy::kNodeLost, 137);
+  End(job, EndedBy::kNodeFailed, 137);
   EXPECT_EQ(state_of(name), NodeState::kReady);
   Restart();
   EXPECT_EQ(state_of(name), NodeState::kReady);
@@ -248,10 +249,10 @@ TEST_F(ControllerTest, ALostNodeThatIsRestoredAndLostAgainIsGone) {
   const JobId job = Submit(kObeying);
   Settle();
   const std::string name = RunOf(job).plan.workers[0].node;
-  controller_->Lose(name, operator_);
+  controller_->FailNode(name, operator_);
   controller_->Restore(name, operator_);
-  controller_->Lose(name, operator_);
-  End(job, EndedBy::kNodeLost, 137);
+  controller_->FailNode(name, operator_);
+  End(job, EndedBy::kNodeFailed, 137);
   for (const Node& each : controller_->snapshot().nodes)
     EXPECT_EQ(each.state == NodeState::kGone, each.name == name) << each.name;
 }
@@ -278,7 +279,7 @@ TEST_F(ControllerTest, EveryJobOnALostNodeHearsOfItAfterARestart) {
   Restart();
   Settle();
   for (const JobId job : {first, second}) {
-    EXPECT_THAT(RunOf(job).lost_nodes, ElementsAre(node)) << job;
+    EXPECT_THAT(RunOf(job).failed_nodes, ElementsAre(node)) << job;
     // Those on the other node have their time to write a checkpoint.
     EXPECT_THAT(RunOf(job).stops, IsEmpty()) << job;
     EXPECT_EQ(State(job), RecordState::kStopping);

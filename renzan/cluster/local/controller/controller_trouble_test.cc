@@ -161,7 +161,7 @@ TEST_F(ControllerTest, TheLossOfANodeIsToldAgain) {
   Settle();
   const std::string node = RunOf(job).plan.workers[0].node;
   agent_.fail_requests = true;
-  controller_->Lose(node, operator_);
+  controller_->FailNode(node, operator_);
   EXPECT_EQ(State(job), RecordState::kStopping);
   EXPECT_EQ(CodeOf([&] { controller_->Drain(node, 1000, operator_); }), ErrorCode::kUsage);
   agent_.fail_requests = false;
@@ -169,7 +169,7 @@ TEST_F(ControllerTest, TheLossOfANodeIsToldAgain) {
   controller_->Turn();
   clock_.seconds += 2;
   controller_->Turn();
-  EXPECT_THAT(RunOf(job).lost_nodes, ElementsAre(node));
+  EXPECT_THAT(RunOf(job).failed_nodes, ElementsAre(node));
 }
 
 TEST_F(ControllerTest, OneUnreadableAttemptKeepsNobodyElseWaiting) {
@@ -240,7 +240,7 @@ TEST_F(ControllerTest, AJobThatWasToGrowOntoANodeThatIsNoMoreGoesBackToTheQueue)
   clock_.seconds += 3600;
   scripted_ = Decisions{};
   scripted_->resizes = {{.job = job, .target = {{0, 1}, {1, 1}}}};
-  controller_->Relax("bob", 1, 1000, operator_);  // so that there is something to decide
+  controller_->OverrideQuota("bob", 1, 1000, operator_);  // so that there is something to decide
   controller_->Turn();
   ASSERT_EQ(State(job), RecordState::kResizing);
   config_.pools["own"].nodes = "1";
@@ -314,13 +314,15 @@ TEST_F(ControllerTest, OnlyADaemonOfRootTakesTheJobsOfOthers) {
   EXPECT_EQ(CodeOf([&] { controller_->Submit(of_root); }), ErrorCode::kNoPermission);
 }
 
-TEST_F(ControllerTest, OnlyACapCanBeRelaxed) {
+TEST_F(ControllerTest, OnlyACapCanBeOverridden) {
   config_.users["bob"].max_gpus = 4;
   Restart();
-  EXPECT_EQ(CodeOf([&] { controller_->Relax("ann", 8, 1000, operator_); }), ErrorCode::kUsage);
-  EXPECT_EQ(CodeOf([&] { controller_->Relax("bob", 4, 1000, operator_); }), ErrorCode::kUsage);
-  EXPECT_THAT(store_->Relaxations(), IsEmpty());
-  controller_->Relax("bob", 5, 1000, operator_);
+  EXPECT_EQ(CodeOf([&] { controller_->OverrideQuota("ann", 8, 1000, operator_); }),
+            ErrorCode::kUsage);
+  EXPECT_EQ(CodeOf([&] { controller_->OverrideQuota("bob", 4, 1000, operator_); }),
+            ErrorCode::kUsage);
+  EXPECT_THAT(store_->QuotaOverrides(), IsEmpty());
+  controller_->OverrideQuota("bob", 5, 1000, operator_);
   EXPECT_EQ(controller_->snapshot().users[0].CapAt(controller_now()), 5);
 }
 

@@ -22,7 +22,7 @@ class FakeAgent : public Agent {
     AttemptReport report;
     std::vector<double> stops;
     int checkpoints = 0, clean_ups = 0;
-    std::vector<std::string> lost_nodes;
+    std::vector<std::string> failed_nodes;
   };
 
   pid_t Start(const std::string& directory, const AttemptPlan& plan) override {
@@ -30,8 +30,8 @@ class FakeAgent : public Agent {
     if (fail_starts) Fail(ErrorCode::kOsError, "out of processes");
     Run& run = runs[directory];
     run.plan = plan;
-    run.report = {.phase = AttemptPhase::kRunning, .keeper = next_pid_++};
-    return run.report.keeper;
+    run.report = {.phase = AttemptPhase::kRunning, .supervisor = next_pid_++};
+    return run.report.supervisor;
   }
   AttemptReport Report(const std::string& directory) override {
     if (unreadable == directory) Fail(ErrorCode::kIo, "cannot read {}", directory);
@@ -42,9 +42,9 @@ class FakeAgent : public Agent {
     runs[directory].stops.push_back(grace);
   }
   void Checkpoint(const std::string& directory) override { ++runs[directory].checkpoints; }
-  void NodeLost(const std::string& directory, const std::string& node) override {
+  void NodeFailed(const std::string& directory, const std::string& node) override {
     if (fail_requests) Fail(ErrorCode::kIo, "no room for a request");
-    runs[directory].lost_nodes.push_back(node);
+    runs[directory].failed_nodes.push_back(node);
   }
   int CleanUp(const std::string& directory) override { return runs[directory].clean_ups++; }
   pid_t StartCopying(const std::string& from, const std::string& to, uid_t, gid_t) override {

@@ -24,9 +24,9 @@ Outcome Retry(const JobRecord& job, const AttemptEnd& end, const RetryPolicy& po
 }
 
 Outcome Again(const JobRecord& job, const RetryPolicy& policy, const std::string& why) {
-  const TimeMs pause = Backoff(policy.backoff_ms, job.setbacks);
+  const TimeMs pause = Backoff(policy.backoff_ms, job.requeues);
   return {.backoff_ms = pause,
-          .setback = true,
+          .requeue = true,
           .text = fmt::format("{}; again in {} s", why, static_cast<double>(pause) / 1000)};
 }
 
@@ -54,8 +54,8 @@ const char* NameOf(EndedBy by) {
       return "request";
     case EndedBy::kTimeout:
       return "timeout";
-    case EndedBy::kNodeLost:
-      return "node_lost";
+    case EndedBy::kNodeFailed:
+      return "node_failed";
     case EndedBy::kWorkerFailed:
       return "worker_failed";
     case EndedBy::kCannotStart:
@@ -83,13 +83,13 @@ Outcome OutcomeOf(const JobRecord& job, const AttemptRecord& attempt, const Atte
     return {.state = RecordState::kTimeout,
             .text = fmt::format("stopped after its timeout of {} s",
                                 static_cast<double>(policy.timeout_ms) / 1000)};
-  if (end.by == EndedBy::kNodeLost)
+  if (end.by == EndedBy::kNodeFailed)
     return {.text = fmt::format("back to the queue: {}", end.message)};
   if (stopped && job.state == RecordState::kResizing)
     return {.state = RecordState::kResizing, .text = "stopped, starts again with its new size"};
   if (stopped) return {.text = TextOfStop(attempt, end, policy)};
   if (end.by == EndedBy::kRequest && end.exit_code == 0)
-    return Again(job, policy, "its keeper was told to end");
+    return Again(job, policy, "its supervisor was told to end");
   if (end.exit_code == static_cast<int>(ErrorCode::kTempFail))
     return Again(job, policy, "it asks to be run again (exit status 75)");
   return Retry(job, end, policy);

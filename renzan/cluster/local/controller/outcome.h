@@ -23,7 +23,7 @@ struct Outcome {
   RecordState state = RecordState::kPending;  // kPending, kResizing (starts at its target) or ended
   TimeMs backoff_ms = 0;
   bool failure = false;  // counts as one of the job
-  bool setback = false;  // counts as an attempt that came to nothing
+  bool requeue = false;  // counts as an attempt that came to nothing
   std::string text;      // for the job's events
 };
 
@@ -37,7 +37,7 @@ TimeMs Backoff(TimeMs base, int times);
 Outcome OutcomeOf(const JobRecord& job, const AttemptRecord& attempt, const AttemptEnd& end,
                   const RetryPolicy& policy);
 
-// The keeper is gone and nobody knows how the workers ended.
+// The supervisor is gone and nobody knows how the workers ended.
 Outcome OutcomeOfLost(const JobRecord& job, const RetryPolicy& policy);
 
 const char* NameOf(EndedBy by);

@@ -17,7 +17,7 @@ struct Case {
   RetryPolicy policy;
   RecordState state;
   TimeMs backoff = 0;
-  bool failure = false, setback = false;
+  bool failure = false, requeue = false;
 };
 
 TEST(Outcome, FollowsFromHowTheAttemptEnded) {
@@ -54,8 +54,8 @@ TEST(Outcome, FollowsFromHowTheAttemptEnded) {
       {"not found", running, "", End(kCannotStart, 127), none, State::kFailed, 0, true},
       {"timeout", running, "", End(kTimeout, 75), twice, State::kTimeout},
       {"timeout while stopping", stopping, "preempted", End(kTimeout, 75), none, State::kTimeout},
-      {"node lost", running, "", End(kNodeLost, 137), none, State::kPending},
-      {"node lost in resize", resizing, "resized", End(kNodeLost, 137), none, State::kPending},
+      {"node failed", running, "", End(kNodeFailed, 137), none, State::kPending},
+      {"node lost in resize", resizing, "resized", End(kNodeFailed, 137), none, State::kPending},
   };
   for (const Case& each : cases) {
     SCOPED_TRACE(each.name);
@@ -64,7 +64,7 @@ TEST(Outcome, FollowsFromHowTheAttemptEnded) {
     EXPECT_EQ(outcome.state, each.state);
     EXPECT_EQ(outcome.backoff_ms, each.backoff);
     EXPECT_EQ(outcome.failure, each.failure);
-    EXPECT_EQ(outcome.setback, each.setback);
+    EXPECT_EQ(outcome.requeue, each.requeue);
     EXPECT_FALSE(outcome.text.empty());
   }
 }
@@ -77,12 +77,12 @@ TEST(Outcome, TheTimeoutIsOfAllAttempts) {
 }
 
 TEST(Outcome, ALostAttemptIsNoFailureOfTheJob) {
-  const JobRecord job{.state = RecordState::kRunning, .setbacks = 2};
+  const JobRecord job{.state = RecordState::kRunning, .requeues = 2};
   const Outcome outcome = OutcomeOfLost(job, {.backoff_ms = 100});
   EXPECT_EQ(outcome.state, RecordState::kPending);
   EXPECT_EQ(outcome.backoff_ms, 400);
   EXPECT_FALSE(outcome.failure);
-  EXPECT_TRUE(outcome.setback);
+  EXPECT_TRUE(outcome.requeue);
   EXPECT_EQ(OutcomeOfLost({.cancel_requested = true}, {}).state, RecordState::kCancelled);
 }
 

@@ -36,9 +36,9 @@ const std::vector<Route>& Routes() {
       {"GET", {"v1", "nodes"}, ListNodes},
       {"POST", {"v1", "nodes", "*", "cordon"}, ChangeNode},
       {"POST", {"v1", "nodes", "*", "drain"}, ChangeNode},
-      {"POST", {"v1", "nodes", "*", "lose"}, ChangeNode},
+      {"POST", {"v1", "nodes", "*", "fail"}, ChangeNode},
       {"POST", {"v1", "nodes", "*", "restore"}, ChangeNode},
-      {"POST", {"v1", "users", "*", "relax"}, RelaxUser},
+      {"POST", {"v1", "users", "*", "override"}, OverrideUserQuota},
   };
   return routes;
 }

@@ -42,10 +42,10 @@ struct ApiContext {
   std::string state_dir;
   uid_t uid = 0;
   TimeMs started = 0;
-  ScheduleOptions scheduling;      // the controller's
-  spec::WorkerShapes shapes = {};  // the configured ones
-  std::string tcp = {};            // the address for those with the token; empty: none
-  int stop_fd = -1;                // can be read once the server is to end
+  ScheduleOptions scheduling;               // the controller's
+  spec::WorkerClasses worker_classes = {};  // the configured ones
+  std::string tcp = {};                     // the address for those with the token; empty: none
+  int stop_fd = -1;                         // can be read once the server is to end
   int max_priority = std::numeric_limits<int>::max();  // of jobs of ordinary users
   std::shared_ptr<ExplainGate> explain_gate = std::make_shared<ExplainGate>();
 };
@@ -73,7 +73,7 @@ ApiResponse ExplainJob(const ApiContext& context, const ApiRequest& request);  /
 ApiResponse JobLogs(const ApiContext& context, const ApiRequest& request);     // api_logs.cc
 ApiResponse ListNodes(const ApiContext& context, const ApiRequest& request);   // api_nodes.cc
 ApiResponse ChangeNode(const ApiContext& context, const ApiRequest& request);
-ApiResponse RelaxUser(const ApiContext& context, const ApiRequest& request);
+ApiResponse OverrideUserQuota(const ApiContext& context, const ApiRequest& request);
 ApiResponse ClusterStatus(const ApiContext& context, const ApiRequest& request);  // api_status.cc
 ApiResponse ClusterUsage(const ApiContext& context, const ApiRequest& request);
 ApiResponse ClusterSnapshot(const ApiContext& context, const ApiRequest& request);

@@ -39,9 +39,9 @@ SubmissionRules RulesFor(const ApiContext& context, const JobRecord& job,
                          const Snapshot& snapshot) {
   SubmissionRules rules;
   if (job.uid != 0 && job.uid != context.uid) rules.max_priority = context.max_priority;
-  if (!context.shapes.empty())
+  if (!context.worker_classes.empty())
     rules.round_up = [&context, &snapshot](const Resources& worker) {
-      return RoundedUp(snapshot, context.shapes, worker);
+      return RoundedUp(snapshot, context.worker_classes, worker);
     };
   return rules;
 }

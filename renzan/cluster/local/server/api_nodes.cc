@@ -55,8 +55,8 @@ ApiResponse ChangeNode(const ApiContext& context, const ApiRequest& request) {
   const auto notice = Seconds(ParseBody(request), "notice_seconds");
   bool done = true;
   context.loop.Run([&](Controller& controller) {
-    if (verb == "lose") {
-      controller.Lose(name, request.caller);
+    if (verb == "fail") {
+      controller.FailNode(name, request.caller);
     } else if (verb == "restore") {
       done = controller.Restore(name, request.caller);
     } else if (verb == "cordon") {
@@ -70,7 +70,7 @@ ApiResponse ChangeNode(const ApiContext& context, const ApiRequest& request) {
   return {.body = Json{{"done", done}}.dump() + "\n"};
 }
 
-ApiResponse RelaxUser(const ApiContext& context, const ApiRequest& request) {
+ApiResponse OverrideUserQuota(const ApiContext& context, const ApiRequest& request) {
   const Json body = ParseBody(request);
   const auto gpus = body.find("max_gpus");
   const auto seconds = Seconds(body, "for_seconds");
@@ -79,8 +79,8 @@ ApiResponse RelaxUser(const ApiContext& context, const ApiRequest& request) {
   const auto max_gpus = static_cast<int64_t>(
       std::min<uint64_t>(gpus->get<uint64_t>(), static_cast<uint64_t>(kUnlimited)));
   context.loop.Run([&](Controller& controller) {
-    controller.Relax(request.path.at(2), max_gpus, static_cast<TimeMs>(*seconds * 1000),
-                     request.caller);
+    controller.OverrideQuota(request.path.at(2), max_gpus, static_cast<TimeMs>(*seconds * 1000),
+                             request.caller);
   });
   return {.body = "{}\n"};
 }

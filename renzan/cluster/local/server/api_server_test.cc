@@ -165,9 +165,9 @@ TEST_F(ApiServerTest, SaysWhatIsWrongWithACode) {
       {Ask(socket_, "GET", "/v1/jobs/99"), "404", 66},
       {Ask(socket_, "GET", "/v1/jobs/1x"), "400", 64},
       {Ask(socket_, "GET", "/v1/jobs/1/logs?attempt=7"), "404", 66},
-      {Ask(socket_, "POST", "/v1/nodes/nope/lose", "{}"), "404", 66},
+      {Ask(socket_, "POST", "/v1/nodes/nope/fail", "{}"), "404", 66},
       {Ask(socket_, "POST", "/v1/nodes/own-0/drain", R"({"notice_seconds": -1})"), "400", 64},
-      {Ask(socket_, "POST", "/v1/users/ann/relax", "{}"), "400", 64},
+      {Ask(socket_, "POST", "/v1/users/ann/override", "{}"), "400", 64},
       {Ask(socket_, "GET", "/v2/jobs"), "404", 66},
   };
   for (const Case& each : cases) {

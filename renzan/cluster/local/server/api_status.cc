@@ -44,7 +44,8 @@ Totals Sum(const Snapshot& snapshot) {
     if (there && node.pool >= 0) ++totals.by_pool[node.pool];
   }
   for (const Job& job : snapshot.jobs) {
-    const Resources used = snapshot.shapes[job.shape].per_worker * NumWorkers(job.placement);
+    const Resources used =
+        snapshot.worker_requests[job.request].per_worker * NumWorkers(job.placement);
     totals.used += used;
     totals.by_queue[job.queue] += used;
     totals.gpus_by_user[job.user] += used.gpu();
@@ -61,7 +62,7 @@ Json QueueJson(const Snapshot& snapshot, const Totals& totals, size_t index) {
     borrowed[kind] = std::max<int64_t>(0, used[kind] - queue.guaranteed[kind]);
   return {{"name", queue.name},
           {"guaranteed", AmountsJson(snapshot, queue.guaranteed)},
-          {"ceiling", AmountsJson(snapshot, queue.ceiling)},
+          {"limit", AmountsJson(snapshot, queue.limit)},
           {"used", AmountsJson(snapshot, used)},
           {"borrowed", AmountsJson(snapshot, borrowed)},
           {"pending", totals.pending[index]},
@@ -100,10 +101,12 @@ ApiResponse ClusterStatus(const ApiContext& context, const ApiRequest&) {
   body["resources"] = Json::array();
   for (const auto& [name, amount] : capacity.items())
     body["resources"].push_back({{"name", name}, {"capacity", amount}, {"used", used[name]}});
-  body["shapes"] = Json::object();
-  for (const auto& [name, shape] : context.shapes)
-    body["shapes"][name] = {
-        {"cpu", shape.cpu}, {"memory", shape.memory}, {"gpu", shape.gpu}, {"other", shape.other}};
+  body["worker_classes"] = Json::object();
+  for (const auto& [name, request] : context.worker_classes)
+    body["worker_classes"][name] = {{"cpu", request.cpu},
+                                    {"memory", request.memory},
+                                    {"gpu", request.gpu},
+                                    {"other", request.other}};
   if (!refused.empty()) body["refused_decisions"] = refused;
   if (!faults.empty()) body["faults"] = faults;
   body["pools"] = Json::array();

@@ -46,7 +46,7 @@ Submission ReadSubmission(const ApiContext& context, const ApiRequest& request) 
     spec.working_directory = submission.submit_dir;
   else if (spec.working_directory.front() != '/')
     spec.working_directory = submission.submit_dir + "/" + spec.working_directory;
-  spec::RoundUpToShape(context.shapes, submission.source, spec);
+  spec::RoundUpToClass(context.worker_classes, submission.source, spec);
   return submission;
 }
 

@@ -54,7 +54,7 @@ struct JobRecord {
   int attempts = 0;     // begun so far: the number of the next one
   int failures = 0;     // by the job itself
   int preemptions = 0;  // stopped for somebody or something else
-  int setbacks = 0;     // attempts in a row that came to nothing through no failure of the job
+  int requeues = 0;     // attempts in a row that came to nothing through no failure of the job
   TimeMs run_ms = 0;    // of all attempts that have ended
   TimeMs last_resize = 0;
   bool cancel_requested = false;
@@ -115,9 +115,9 @@ struct NodeRecord {
   TimeMs until = kNever;
 };
 
-struct RelaxationRecord {
+struct QuotaOverrideRecord {
   std::string user;
-  Relaxation relaxation;
+  QuotaOverride quota_override;
 };
 
 // How long it has been seen to take the job to stop and to start; nothing: not seen yet.

@@ -1,7 +1,7 @@
 #pragma once
 
 // How many rows belong to each job. A checksum says nothing about a row that is not there: a
-// damaged page can lose some, which reads like a job with a shorter history. Internal to the store;
+// corrupt page can lose some, which reads like a job with a shorter history. Internal to the store;
 // what changes counts is called within a transaction.
 
 #include <cstddef>

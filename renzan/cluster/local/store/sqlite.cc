@@ -89,7 +89,7 @@ Database::Database(const std::string& path) : path_(path) {
   Run("PRAGMA journal_mode = WAL");
   Run("PRAGMA synchronous = FULL");
   Run("PRAGMA foreign_keys = ON");
-  // What is not there cannot be read past a damaged page.
+  // What is not there cannot be read past a corrupt page.
   Run("PRAGMA cell_size_check = ON");
   Run("PRAGMA trusted_schema = OFF");
 }

@@ -13,7 +13,7 @@ struct Query {
   std::vector<SqlValue> arguments;
 };
 
-// `what` of the jobs that pass. Each of the ways to them reads an index or as few whole rows as
+// `what` of the jobs that cycle. Each of the ways to them reads an index or as few whole rows as
 // possible: rows hold specifications and manifests.
 Query QueryEnded(const std::string& what, const EndedFilter& filter, bool newest_first) {
   const bool by_owner = filter.queue || filter.user || filter.state;
@@ -93,9 +93,9 @@ void Store::Put(const NodeRecord& node) {
                      {node.name, node.pool, std::string(NameOf(node.state)), node.until});
 }
 
-void Store::Put(const RelaxationRecord& relaxation) {
-  store::Relaxations().Put(
-      *database_, {relaxation.user, relaxation.relaxation.until, relaxation.relaxation.max_gpus});
+void Store::Put(const QuotaOverrideRecord& quota_override) {
+  store::QuotaOverrides().Put(*database_, {quota_override.user, quota_override.quota_override.until,
+                                           quota_override.quota_override.max_gpus});
 }
 
 void Store::PutUsage(JobId job, const UsageRecord& usage) {
@@ -260,12 +260,12 @@ std::vector<NodeRecord> Store::Nodes() {
   });
 }
 
-std::vector<RelaxationRecord> Store::Relaxations() {
+std::vector<QuotaOverrideRecord> Store::QuotaOverrides() {
   return Guarded([&] {
-    std::vector<RelaxationRecord> relaxations;
-    for (const SqlRow& row : store::Relaxations().Select(*database_))
-      relaxations.push_back({row.Text(0), {.max_gpus = row.Int(2), .until = row.Int(1)}});
-    return relaxations;
+    std::vector<QuotaOverrideRecord> quota_overrides;
+    for (const SqlRow& row : store::QuotaOverrides().Select(*database_))
+      quota_overrides.push_back({row.Text(0), {.max_gpus = row.Int(2), .until = row.Int(1)}});
+    return quota_overrides;
   });
 }
 

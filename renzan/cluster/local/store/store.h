@@ -6,7 +6,7 @@
 // Every row carries a checksum, so that damage SQLite does not see is found too. Opening reads and
 // checks what is needed to go on (jobs that have not ended, nodes, sums), so that it takes as long
 // for a history of any length; rows of jobs that have ended are checked when they are read, and
-// counted, so that none is lost unnoticed. A file that has been found damaged is not written to
+// counted, so that none is lost unnoticed. A file that has been found corrupt is not written to
 // again: there is a copy beside it, state.db.corrupt-UTC with its log, and an Error kData that says
 // what to do. For one thread.
 
@@ -35,7 +35,7 @@ struct EndedFilter {
 class Store {
  public:
   // Opens or creates `path`; one written by an older version of the program is brought up to date.
-  // Throws Error kData: damaged, or written by a newer version.
+  // Throws Error kData: corrupt, or written by a newer version.
   explicit Store(const std::string& path);
   ~Store();
 
@@ -49,7 +49,7 @@ class Store {
   void Put(const AttemptRecord& attempt);
   void Put(const CollectionRecord& collection);  // until the job ends
   void Put(const NodeRecord& node);
-  void Put(const RelaxationRecord& relaxation);
+  void Put(const QuotaOverrideRecord& quota_override);
   void PutUsage(JobId job, const UsageRecord& usage);
   void PutMeasured(JobId job, const Measured& measured);
   void Put(const PoolRecord& pool);
@@ -76,7 +76,7 @@ class Store {
   std::vector<AttemptRecord> Attempts(JobId job);  // the first one first
   std::vector<EventRecord> Events(JobId job);
   std::vector<NodeRecord> Nodes();
-  std::vector<RelaxationRecord> Relaxations();
+  std::vector<QuotaOverrideRecord> QuotaOverrides();
   UsageRecord Usage(JobId job);
   Measured MeasuredOf(JobId job);
   std::vector<PoolRecord> Pools();

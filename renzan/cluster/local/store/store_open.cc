@@ -128,8 +128,8 @@ void Store::CheckWhole(int64_t version) {
 // in it by the rows' checksums.
 void Store::CheckSmallTables() {
   for (const CheckedTable* table :
-       {&store::Facts(), &store::Nodes(), &store::Pools(), &store::Relaxations(), &store::Loans(),
-        &store::EndedSums(), &store::Collections()}) {
+       {&store::Facts(), &store::Nodes(), &store::Pools(), &store::QuotaOverrides(),
+        &store::Loans(), &store::EndedSums(), &store::Collections()}) {
     const std::string verdict =
         database_->QueryOne(fmt::format("PRAGMA integrity_check({})", table->name())).Text(0);
     if (verdict != "ok") throw CorruptDatabase(verdict);
@@ -206,13 +206,13 @@ void Store::Refuse(const std::string& what) {
     CopyPrivately(path_, copy);
     if (FileExists(path_ + "-wal")) CopyPrivately(path_ + "-wal", copy + "-wal");
     damage_.emplace(ErrorCode::kData,
-                    fmt::format("{} is damaged ({}). A copy of it as it was found is {}. Restore "
+                    fmt::format("{} is corrupt ({}). A copy of it as it was found is {}. Restore "
                                 "it from a backup, or run `sqlite3 {} .recover` to save what can "
                                 "be read, or start with another --state",
                                 path_, what, copy, copy));
   } catch (const Error& error) {
     damage_.emplace(ErrorCode::kData,
-                    fmt::format("{} is damaged ({}), and it could not be copied ({}). Copy it "
+                    fmt::format("{} is corrupt ({}), and it could not be copied ({}). Copy it "
                                 "yourself before anything else, then run `sqlite3 COPY .recover` "
                                 "or start with another --state",
                                 path_, what, error.what()));

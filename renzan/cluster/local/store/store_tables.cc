@@ -84,7 +84,7 @@ const CheckedTable& Nodes() {
   return table;
 }
 
-const CheckedTable& Relaxations() {
+const CheckedTable& QuotaOverrides() {
   static const CheckedTable table(
       "relaxations", {"user TEXT NOT NULL", "until INTEGER NOT NULL", "max_gpus INTEGER NOT NULL"},
       2);
@@ -166,8 +166,8 @@ const CheckedTable& Pools() {
 }
 
 std::vector<const CheckedTable*> TablesOf(int64_t version) {
-  std::vector<const CheckedTable*> tables = {&Jobs(),        &Attempts(), &Events(), &Nodes(),
-                                             &Relaxations(), &Usage(),    &Loans(),  &Facts()};
+  std::vector<const CheckedTable*> tables = {&Jobs(),           &Attempts(), &Events(), &Nodes(),
+                                             &QuotaOverrides(), &Usage(),    &Loans(),  &Facts()};
   if (version >= 2) tables.push_back(&Pools());
   if (version == 2) tables.insert(tables.end(), {&ForgottenUsage(), &MeasuredTimes2()});
   if (version >= 3)
@@ -208,7 +208,7 @@ std::vector<SqlValue> RowOf(const JobRecord& job) {
           int64_t{job.attempts},
           int64_t{job.failures},
           int64_t{job.preemptions},
-          int64_t{job.setbacks},
+          int64_t{job.requeues},
           job.run_ms,
           job.last_resize,
           int64_t{job.cancel_requested},
@@ -246,7 +246,7 @@ JobRecord JobOf(const SqlRow& row) {
   job.attempts = small();
   job.failures = small();
   job.preemptions = small();
-  job.setbacks = small();
+  job.requeues = small();
   job.run_ms = number();
   job.last_resize = number();
   job.cancel_requested = number() != 0;

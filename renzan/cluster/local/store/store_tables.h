@@ -25,7 +25,7 @@ const CheckedTable& Jobs();
 const CheckedTable& Attempts();
 const CheckedTable& Events();
 const CheckedTable& Nodes();
-const CheckedTable& Relaxations();
+const CheckedTable& QuotaOverrides();
 const CheckedTable& Usage();
 const CheckedTable& Loans();
 const CheckedTable& Facts();  // name, value

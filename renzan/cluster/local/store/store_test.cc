@@ -72,7 +72,7 @@ void Fill(Store& store, JobId jobs) {
     });
   store.Transact([&] {
     store.Put({.name = "n0", .pool = "own", .state = NodeState::kDraining, .until = 77});
-    store.Put(RelaxationRecord{"ann", {.max_gpus = 9, .until = 1000}});
+    store.Put(QuotaOverrideRecord{"ann", {.max_gpus = 9, .until = 1000}});
     store.Put(LoanRecord{"vision", "speech", 12.5});
     store.Put(PoolRecord{.name = "spot", .node_ms = 7, .interruptions = 2});
     store.PutAccountedUntil(99);
@@ -115,8 +115,8 @@ void ExpectFilled(Store& store, JobId jobs) {
   ASSERT_EQ(store.Nodes().size(), 1u);
   EXPECT_EQ(store.Nodes()[0].state, NodeState::kDraining);
   EXPECT_EQ(store.Nodes()[0].until, 77);
-  ASSERT_EQ(store.Relaxations().size(), 1u);
-  EXPECT_EQ(store.Relaxations()[0].relaxation.max_gpus, 9);
+  ASSERT_EQ(store.QuotaOverrides().size(), 1u);
+  EXPECT_EQ(store.QuotaOverrides()[0].quota_override.max_gpus, 9);
   ASSERT_EQ(store.Loans().size(), 1u);
   EXPECT_EQ(store.Loans()[0].gpu_seconds, 12.5);
   EXPECT_EQ(store.AccountedUntil(), 99);
@@ -221,7 +221,7 @@ TEST(Store, BringsAnOlderOneUpToDate) {
   EXPECT_TRUE(CopiesIn(directory).empty());
 }
 
-TEST(Store, AnOlderOneThatIsDamagedIsRefused) {
+TEST(Store, AnOlderOneThatIsCorruptIsRefused) {
   TemporaryDirectory directory;
   const std::string path = directory / "state.db";
   MakeVersion1(path);
@@ -330,7 +330,7 @@ TEST(Store, WhatHasEndedIsCheckedWhenItIsRead) {
   EXPECT_EQ(CopiesIn(directory).size(), 1u);
 }
 
-// As a damaged page loses rows: nobody asks for their checksums.
+// As a corrupt page loses rows: nobody asks for their checksums.
 TEST(Store, WhatIsLostOfAJobThatHasEndedIsMissedWhenItIsRead) {
   const std::pair<const char*, std::function<void(Store&)>> losses[] = {
       {"jobs WHERE id", [](Store& store) { store.FindJob(1); }},
@@ -403,7 +403,7 @@ TEST(Store, RefusesAnEmptyFileInsteadOfBeginningAnew) {
 
 // Opened, it holds all that was written; else it is refused and there is a copy.
 void ExpectIntactOrRefused(const TemporaryDirectory& directory, JobId jobs, int* refused) {
-  const std::string damaged = ReadFile(directory / "state.db");
+  const std::string corrupt = ReadFile(directory / "state.db");
   try {
     Store store(directory / "state.db");
     ExpectFilled(store, jobs);
@@ -415,7 +415,7 @@ void ExpectIntactOrRefused(const TemporaryDirectory& directory, JobId jobs, int*
     ASSERT_EQ(copies.size(), 1u);
     EXPECT_THAT(error.what(), HasSubstr(copies[0]));
     EXPECT_THAT(error.what(), HasSubstr(".recover"));
-    EXPECT_EQ(ReadFile(copies[0]), damaged);
+    EXPECT_EQ(ReadFile(copies[0]), corrupt);
     std::filesystem::remove(copies[0]);
     std::filesystem::remove(copies[0] + "-wal");
   }
@@ -434,13 +434,13 @@ TEST(Store, IsIntactOrRefusedWhateverByteChanges) {
   for (uint64_t seed = 0; seed < kTrials; ++seed) {
     SCOPED_TRACE(seed);
     const auto drawn = Philox::Draw(PhiloxKey(1, "damage"), seed);
-    std::string damaged = whole;
+    std::string corrupt = whole;
     // Half of them where there is something: the beginning of the file or other than zero.
-    size_t at = drawn[0] % damaged.size();
+    size_t at = drawn[0] % corrupt.size();
     if (seed % 2)
-      while (damaged[at] == 0) at = (at + 1) % damaged.size();
-    damaged[at] = static_cast<char>(damaged[at] ^ (1 + drawn[1] % 255));
-    std::ofstream(path, std::ios::binary) << damaged;
+      while (corrupt[at] == 0) at = (at + 1) % corrupt.size();
+    corrupt[at] = static_cast<char>(corrupt[at] ^ (1 + drawn[1] % 255));
+    std::ofstream(path, std::ios::binary) << corrupt;
     ExpectIntactOrRefused(directory, 3, &refused);
     if (HasFatalFailure()) return;
   }

@@ -1,4 +1,4 @@
-// The daemon's side of an attempt: everything but the keeper itself.
+// The daemon's side of an attempt: everything but the supervisor itself.
 
 #include "renzan/cluster/local/supervisor/attempt.h"
 
@@ -15,8 +15,8 @@
 #include "renzan/base/file_lock.h"
 #include "renzan/base/log.h"
 #include "renzan/cluster/local/supervisor/attempt_files.h"
-#include "renzan/cluster/local/supervisor/keeper_process.h"
 #include "renzan/cluster/local/supervisor/request_box.h"
+#include "renzan/cluster/local/supervisor/supervisor_process.h"
 
 namespace renzan::cluster::local {
 namespace {
@@ -40,7 +40,7 @@ void SetMode(const std::string& path, mode_t mode) {
     FailErrno(errno, fmt::format("cannot change the mode of {}", path));
 }
 
-// Ours alone until the keeper lets the job's user in: whoever could put files there first could
+// Ours alone until the supervisor lets the job's user in: whoever could put files there first could
 // make root follow a link.
 void MakeAttemptDirectory(const AttemptPaths& paths) {
   CreateDirectories(paths.directory);
@@ -54,8 +54,8 @@ void MakeAttemptDirectory(const AttemptPaths& paths) {
   SetMode(paths.directory, 0700);
 }
 
-// Empty unless a keeper has ever had the lock.
-std::string KeeperOf(const AttemptPaths& paths) { return FileLock::OwnerOf(paths.lock); }
+// Empty unless a supervisor has ever had the lock.
+std::string SupervisorOf(const AttemptPaths& paths) { return FileLock::OwnerOf(paths.lock); }
 
 pid_t ParsePid(const std::string& text) {
   pid_t pid = 0;
@@ -63,7 +63,7 @@ pid_t ParsePid(const std::string& text) {
   return pid;
 }
 
-// Nothing for a file that is damaged: it says as little as one that is not there, and whoever asks
+// Nothing for a file that is corrupt: it says as little as one that is not there, and whoever asks
 // must be able to go on.
 template <typename T>
 std::optional<T> IfWhole(std::optional<T> read(const AttemptPaths&), const AttemptPaths& paths) {
@@ -78,12 +78,12 @@ std::optional<T> IfWhole(std::optional<T> read(const AttemptPaths&), const Attem
 
 }  // namespace
 
-pid_t StartAttempt(const std::string& keeper, const std::string& directory,
+pid_t StartAttempt(const std::string& supervisor, const std::string& directory,
                    const AttemptPlan& plan) {
   CheckPlan(plan);
   const AttemptPaths paths(directory);
   MakeAttemptDirectory(paths);
-  if (!KeeperOf(paths).empty())
+  if (!SupervisorOf(paths).empty())
     Fail(ErrorCode::kCantCreate, "an attempt has been started in {} before: give this one another",
          paths.directory);
   const std::unique_ptr<FileLock> lock = FileLock::WaitForLock(paths.lock, "", kLockSeconds);
@@ -92,22 +92,23 @@ pid_t StartAttempt(const std::string& keeper, const std::string& directory,
   WriteFileAtomically(paths.plan, PlanToJson(plan));
   SetMode(paths.plan, 0600);
   MakeRequestBox(paths);
-  return SpawnKeeper(keeper, paths, lock->descriptor());
+  return SpawnSupervisor(supervisor, paths, lock->descriptor());
 }
 
 AttemptReport ReportOn(const std::string& directory) {
-  ReapKeepers();
+  ReapSupervisors();
   const AttemptPaths paths(directory);
   AttemptReport report;
-  // In this order: a keeper that ends meanwhile has left its end.json before it lets the lock go.
+  // In this order: a supervisor that ends meanwhile has left its end.json before it lets the lock
+  // go.
   const bool lives = FileLock::IsHeld(paths.lock);
-  const std::string keeper = KeeperOf(paths);
-  if (lives) report.keeper = ParsePid(keeper);
+  const std::string supervisor = SupervisorOf(paths);
+  if (lives) report.supervisor = ParsePid(supervisor);
   report.end = IfWhole(ReadEnd, paths);
   if (report.end) {
     report.phase = AttemptPhase::kEnded;
   } else if (!lives) {
-    report.phase = keeper.empty() ? AttemptPhase::kNone : AttemptPhase::kLost;
+    report.phase = supervisor.empty() ? AttemptPhase::kNone : AttemptPhase::kLost;
   } else if (const std::optional<AttemptStart> start = IfWhole(ReadStart, paths)) {
     report.phase = AttemptPhase::kRunning;
     report.worker_pids = start->worker_pids;
@@ -126,8 +127,8 @@ void RequestCheckpoint(const std::string& directory) {
   PostRequest(AttemptPaths(directory), {AttemptRequest::Kind::kCheckpoint, 0, ""});
 }
 
-void ReportNodeLost(const std::string& directory, const std::string& node) {
-  PostRequest(AttemptPaths(directory), {AttemptRequest::Kind::kNodeLost, 0, node});
+void ReportNodeFailed(const std::string& directory, const std::string& node) {
+  PostRequest(AttemptPaths(directory), {AttemptRequest::Kind::kNodeFailed, 0, node});
 }
 
 }  // namespace renzan::cluster::local

@@ -1,26 +1,27 @@
 #pragma once
 
-// One attempt at running a job on this machine. A keeper process starts its workers, holds on to
-// them and their output, and writes down how they ended. It outlives the daemon: what the daemon
+// One attempt at running a job on this machine. A supervisor process starts its workers, holds on
+// to them and their output, and writes down how they ended. It outlives the daemon: what the daemon
 // needs to find it again lies in the attempt's directory.
 //
-//   DIR/plan.json     what to run; written before the keeper starts
-//   DIR/lock          locked for as long as the keeper lives: taken by the daemon before it starts
-//                     the keeper and inherited, so that there is no moment at which a keeper runs
-//                     without it
-//   DIR/requests/     what the keeper is being asked for, one file each
+//   DIR/plan.json     what to run; written before the supervisor starts
+//   DIR/lock          locked for as long as the supervisor lives: taken by the daemon before it
+//   starts
+//                     the supervisor and inherited, so that there is no moment at which a
+//                     supervisor runs without it
+//   DIR/requests/     what the supervisor is being asked for, one file each
 //   DIR/wake          a pipe through which it hears of new ones
 //   DIR/worker-0.log  stdout and stderr of worker 0; older ones are worker-0.log.1 ...
 //   DIR/started.json  once every worker has been started: their process ids
-//   DIR/end.json      how every worker ended; appears whole, as the last thing a keeper does
-//   DIR/keeper.log    what went wrong for the keeper itself; empty as a rule
+//   DIR/end.json      how every worker ended; appears whole, as the last thing a supervisor does
+//   DIR/supervisor.log    what went wrong for the supervisor itself; empty as a rule
 //
 // The directory belongs to the daemon's user. When that is root, the job's user may list it, and
 // the logs are theirs (mode 0600), but nobody else can place a file where root would write.
 //
-// Workers get no limits beyond those that the daemon has, but for memory: a keeper that is told so
-// (enforce_memory) looks about once a second and ends the gang of a worker that uses more than its
-// memory_mib (memory_use.h says what counts). cpu_millis is what the scheduler counts with.
+// Workers get no limits beyond those that the daemon has, but for memory: a supervisor that is told
+// so (enforce_memory) looks about once a second and ends the gang of a worker that uses more than
+// its memory_mib (memory_use.h says what counts). cpu_millis is what the scheduler counts with.
 //
 // Functions are thread-safe; each works on one directory.
 
@@ -40,10 +41,10 @@ struct AttemptPlan {
   std::vector<std::string> command;
   std::map<std::string, std::string> environment;  // beyond the variables of the launch contract
   std::string working_directory;
-  // Made by the keeper, owned by the job's user; absolute.
+  // Made by the supervisor, owned by the job's user; absolute.
   std::string run_dir, checkpoint_dir;
   uid_t uid = 0;
-  gid_t gid = 0;  // the user's groups are looked up by the keeper
+  gid_t gid = 0;  // the user's groups are looked up by the supervisor
   double grace_seconds = 30;
   // It obeys the launch contract: another SIGTERM tells it that its grace has become shorter.
   bool saves_on_stop = false;
@@ -60,9 +61,9 @@ struct AttemptPlan {
   int log_files = 4;             // this many are kept for each worker
 };
 
-// Why the keeper ended the workers, when it did. kItself says nothing about success: the last one
-// that ran may have failed, see exit_code.
-enum class EndedBy { kItself, kRequest, kTimeout, kNodeLost, kWorkerFailed, kCannotStart };
+// Why the supervisor ended the workers, when it did. kItself says nothing about success: the last
+// one that ran may have failed, see exit_code.
+enum class EndedBy { kItself, kRequest, kTimeout, kNodeFailed, kWorkerFailed, kCannotStart };
 
 struct AttemptEnd {
   EndedBy by = EndedBy::kItself;
@@ -81,25 +82,25 @@ struct AttemptEnd {
 };
 
 enum class AttemptPhase {
-  kNone,      // no keeper was ever started there (plan.json may exist)
-  kStarting,  // a keeper lives, not all workers do yet
+  kNone,      // no supervisor was ever started there (plan.json may exist)
+  kStarting,  // a supervisor lives, not all workers do yet
   kRunning,
-  kEnded,  // end.json is there and the keeper is gone or about to go
-  kLost,   // the keeper is gone and left no end.json: the machine or somebody killed it
+  kEnded,  // end.json is there and the supervisor is gone or about to go
+  kLost,   // the supervisor is gone and left no end.json: the machine or somebody killed it
 };
 
 struct AttemptReport {
   AttemptPhase phase = AttemptPhase::kNone;
-  pid_t keeper = 0;                // while it lives
+  pid_t supervisor = 0;            // while it lives
   std::vector<pid_t> worker_pids;  // when running
   std::optional<AttemptEnd> end;
 };
 
-// Makes the directory, writes the plan and starts the keeper (`keeper` DIR, the program
-// renzan-keeper) in a session of its own. Returns when it runs. A directory serves one attempt.
+// Makes the directory, writes the plan and starts the supervisor (`supervisor` DIR, the program
+// renzan-supervisor) in a session of its own. Returns when it runs. A directory serves one attempt.
 // Throws Error kConfig for a plan that nobody could run, kCantCreate for a directory that belongs
 // to another user or has served, kOsError or kIo; then nothing runs.
-pid_t StartAttempt(const std::string& keeper, const std::string& directory,
+pid_t StartAttempt(const std::string& supervisor, const std::string& directory,
                    const AttemptPlan& plan);
 
 AttemptReport ReportOn(const std::string& directory);
@@ -110,15 +111,15 @@ AttemptReport ReportOn(const std::string& directory);
 void RequestStop(const std::string& directory, double grace_seconds);
 // SIGUSR1 to those workers that handle it; it would end the others.
 void RequestCheckpoint(const std::string& directory);
-// Kills the workers on a node that has vanished, without notice; the gang ends with kNodeLost.
-void ReportNodeLost(const std::string& directory, const std::string& node);
+// Kills the workers on a node that has vanished, without notice; the gang ends with kNodeFailed.
+void ReportNodeFailed(const std::string& directory, const std::string& node);
 
-// What `renzan-keeper DIR` does: returns when all workers have ended and end.json is written.
+// What `renzan-supervisor DIR` does: returns when all workers have ended and end.json is written.
 int KeepAttempt(const std::string& directory);
 
-// Kills whatever processes of the attempt a dead keeper left behind (kLost), known by the variable
-// RENZAN_ATTEMPT_DIR in their environment. Returns how many; none are left then. Does nothing while
-// a keeper lives.
+// Kills whatever processes of the attempt a dead supervisor left behind (kLost), known by the
+// variable RENZAN_ATTEMPT_DIR in their environment. Returns how many; none are left then. Does
+// nothing while a supervisor lives.
 int CleanUpAttempt(const std::string& directory);
 
 }  // namespace renzan::cluster::local

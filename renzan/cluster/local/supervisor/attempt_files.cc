@@ -16,9 +16,9 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 EndedBy EndedByOf(std::string text) {
-  std::replace(text.begin(), text.end(), ' ', '_');  // as keepers of earlier versions wrote it
+  std::replace(text.begin(), text.end(), ' ', '_');  // as supervisors of earlier versions wrote it
   for (const EndedBy by : {EndedBy::kItself, EndedBy::kRequest, EndedBy::kTimeout,
-                           EndedBy::kNodeLost, EndedBy::kWorkerFailed, EndedBy::kCannotStart})
+                           EndedBy::kNodeFailed, EndedBy::kWorkerFailed, EndedBy::kCannotStart})
     if (text == NameOf(by)) return by;
   Fail(ErrorCode::kData, "'{}' is no reason why an attempt can end", text);
 }
@@ -32,7 +32,7 @@ T Read(const std::string& path, const std::function<T(const Json&)>& parse) {
   try {
     return parse(Json::parse(ReadFile(path)));
   } catch (const Json::exception& error) {
-    Fail(ErrorCode::kData, "{} is damaged: {}", path, error.what());
+    Fail(ErrorCode::kData, "{} is corrupt: {}", path, error.what());
   }
 }
 
@@ -81,7 +81,7 @@ AttemptEnd EndFromJson(const Json& json) {
   end.message = json.at("message");
   end.started_ms = json.at("started_ms");
   end.ended_ms = json.at("ended_ms");
-  // Keepers of an earlier version did not say it.
+  // Supervisors of an earlier version did not say it.
   end.ran_ms = json.value("ran_ms", std::max<int64_t>(0, end.ended_ms - end.started_ms));
   end.killed_after_seconds = json.value("killed_after_seconds", 0.0);
   for (const Json& worker : json.at("workers"))
@@ -100,7 +100,7 @@ AttemptPaths::AttemptPaths(const std::string& given) {
   end = directory + "/end.json";
   requests = directory + "/requests";
   wake = directory + "/wake";
-  keeper_log = directory + "/keeper.log";
+  supervisor_log = directory + "/supervisor.log";
 }
 
 std::string AttemptPaths::Log(int rank) const {

@@ -1,7 +1,7 @@
 #pragma once
 
 // The files in an attempt's directory (attempt.h), as paths and as JSON. Functions that read throw
-// Error kNoInput for a file that is not there and kData for one that is not what a keeper or a
+// Error kNoInput for a file that is not there and kData for one that is not what a supervisor or a
 // daemon writes.
 
 #include <sys/types.h>
@@ -21,7 +21,7 @@ struct AttemptPaths {
 
   std::string Log(int rank) const;
 
-  std::string directory, plan, lock, started, end, requests, wake, keeper_log;
+  std::string directory, plan, lock, started, end, requests, wake, supervisor_log;
 };
 
 // What DIR/started.json says.

@@ -82,7 +82,7 @@ TEST(AttemptFiles, AnEndComesBackAsItWas) {
   const AttemptPaths paths(dir.path());
   EXPECT_FALSE(ReadEnd(paths));
   for (const EndedBy by : {EndedBy::kItself, EndedBy::kRequest, EndedBy::kTimeout,
-                           EndedBy::kNodeLost, EndedBy::kWorkerFailed, EndedBy::kCannotStart}) {
+                           EndedBy::kNodeFailed, EndedBy::kWorkerFailed, EndedBy::kCannotStart}) {
     AttemptEnd end{.by = by,
                    .exit_code = 139,
                    .message = "bytes: \xff",
@@ -117,7 +117,7 @@ std::string ErrorOf(ErrorCode code, const Function& function) {
   return "no error";
 }
 
-TEST(AttemptFiles, WhatIsDamagedIsNamed) {
+TEST(AttemptFiles, WhatIsCorruptIsNamed) {
   TemporaryDirectory dir;
   const AttemptPaths paths(dir.path());
   EXPECT_THAT(ErrorOf(ErrorCode::kNoInput, [&] { ReadPlan(paths); }), HasSubstr("plan.json"));
@@ -126,7 +126,7 @@ TEST(AttemptFiles, WhatIsDamagedIsNamed) {
     EXPECT_THROW(ReadEnd(paths), Error) << text;
   }
   std::ofstream(paths.end) << "{\"by\": 3}";
-  EXPECT_THAT(ErrorOf(ErrorCode::kData, [&] { ReadEnd(paths); }), HasSubstr("end.json is damaged"));
+  EXPECT_THAT(ErrorOf(ErrorCode::kData, [&] { ReadEnd(paths); }), HasSubstr("end.json is corrupt"));
 }
 
 TEST(AttemptFiles, ACommandIsNeverChangedSilently) {

@@ -44,8 +44,8 @@ TestAttempt::TestAttempt(const std::string& script)
 
 TestAttempt::~TestAttempt() {
   const AttemptReport report = Report();
-  if (report.keeper > 0 && !report.end) RequestStop(directory_, 0);
-  EXPECT_TRUE(Eventually([&] { return Report().keeper == 0; }));
+  if (report.supervisor > 0 && !report.end) RequestStop(directory_, 0);
+  EXPECT_TRUE(Eventually([&] { return Report().supervisor == 0; }));
   if (Report().phase == AttemptPhase::kLost) CleanUpAttempt(directory_);
 }
 
@@ -53,7 +53,7 @@ void TestAttempt::AddWorker(const std::string& node, int local_rank) {
   plan.workers.push_back({.node = node, .local_rank = local_rank});
 }
 
-pid_t TestAttempt::Start() { return StartAttempt(RENZAN_KEEPER, directory_, plan); }
+pid_t TestAttempt::Start() { return StartAttempt(RENZAN_SUPERVISOR, directory_, plan); }
 
 AttemptEnd TestAttempt::WaitForEnd() const {
   const bool ended = Eventually([&] { return Report().end.has_value(); });

@@ -1,6 +1,6 @@
 #pragma once
 
-// For tests: an attempt in a directory of its own, kept by renzan-keeper, whose workers run
+// For tests: an attempt in a directory of its own, kept by renzan-supervisor, whose workers run
 // shell scripts.
 
 #include <sys/types.h>
@@ -13,7 +13,7 @@
 
 namespace renzan::cluster::local {
 
-// Looks every few milliseconds; false after a minute, which no sound machine needs.
+// Looks every few milliseconds; false after a minute, which no valid machine needs.
 bool Eventually(const std::function<bool()>& condition);
 
 // Also false for one that only waits to be reaped.

@@ -1,8 +1,8 @@
 #pragma once
 
-// The processes of an attempt, as the keeper has them: starts them, reaps them, signals them, and
-// leaves none behind. For a process with one thread until Start() has returned, whose only children
-// are these, and which adopts orphans (PR_SET_CHILD_SUBREAPER).
+// The processes of an attempt, as the supervisor has them: starts them, reaps them, signals them,
+// and leaves none behind. For a process with one thread until Start() has returned, whose only
+// children are these, and which adopts orphans (PR_SET_CHILD_SUBREAPER).
 
 #include <sys/types.h>
 

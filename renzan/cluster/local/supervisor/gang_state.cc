@@ -70,7 +70,7 @@ void GangState::StopRequested(double grace_seconds, double now) {
   if (AnyRunning()) BeginToEnd(EndedBy::kRequest, grace_seconds, now);
 }
 
-void GangState::NodeLost(const std::string& node, double now) {
+void GangState::NodeFailed(const std::string& node, double now) {
   bool hit = false;
   for (size_t rank = 0; rank < workers_.size(); ++rank) {
     if (plan_.workers[rank].node != node || !workers_[rank].running) continue;
@@ -79,9 +79,9 @@ void GangState::NodeLost(const std::string& node, double now) {
     if (!first_failed_) first_failed_ = static_cast<int>(rank);
   }
   if (!hit) return;
-  if (lost_node_.empty()) lost_node_ = node;
-  if (by_ == EndedBy::kRequest) by_ = EndedBy::kNodeLost;
-  BeginToEnd(EndedBy::kNodeLost, FailureGrace(), now);
+  if (failed_node_.empty()) failed_node_ = node;
+  if (by_ == EndedBy::kRequest) by_ = EndedBy::kNodeFailed;
+  BeginToEnd(EndedBy::kNodeFailed, FailureGrace(), now);
 }
 
 void GangState::MemoryExceeded(int rank, int64_t used_mib, double now) {
@@ -146,8 +146,8 @@ std::string GangState::HowItEnded(int rank) const {
 
 std::string GangState::Message() const {
   switch (by_) {
-    case EndedBy::kNodeLost:
-      return fmt::format("node {} was lost", lost_node_);
+    case EndedBy::kNodeFailed:
+      return fmt::format("node {} failed", failed_node_);
     case EndedBy::kItself:
     case EndedBy::kWorkerFailed:
       return first_failed_ ? HowItEnded(*first_failed_) : "all workers ended with exit status 0";

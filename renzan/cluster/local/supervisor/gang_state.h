@@ -1,7 +1,7 @@
 #pragma once
 
 // When the workers of an attempt are ended, by which signals, and what is to be said about it: the
-// keeper's judgement without its processes. A pure state machine; time is passed in, in seconds
+// supervisor's judgement without its processes. A pure state machine; time is passed in, in seconds
 // since an arbitrary moment. Not thread-safe.
 //
 //   a worker fails (by itself, while others run)   SIGTERM to the others, 5 s or the plan's grace
@@ -10,7 +10,7 @@
 //                                                  later request shortens it and the job saves on
 //                                                  stop
 //   a worker uses too much memory                  SIGKILL to it; the others as on failure
-//   the timeout passes                             SIGTERM to all, the plan's grace
+//   the timeout cycles                             SIGTERM to all, the plan's grace
 //   a node is lost                                 SIGKILL to its workers; the others as on failure
 //
 // After the grace SIGKILL. A grace can only become shorter. The first reason stays the attempt's,
@@ -44,7 +44,7 @@ class GangState {
   // Ends that were found together: the gravest of them is taken for the first.
   void WorkersEnded(std::vector<Exit> exits, double now);
   void StopRequested(double grace_seconds, double now);
-  void NodeLost(const std::string& node, double now);
+  void NodeFailed(const std::string& node, double now);
   // More than the plan gives the worker.
   void MemoryExceeded(int rank, int64_t used_mib, double now);
 
@@ -88,7 +88,7 @@ class GangState {
   double terminated_at_ = 0;       // the first SIGTERM
   double killed_after_ = 0;        // that, by us because the grace was over; 0: nobody
   std::optional<int> first_failed_;
-  std::string lost_node_;  // the first
+  std::string failed_node_;  // the first
 };
 
 }  // namespace renzan::cluster::local

@@ -75,7 +75,7 @@ TEST(GangState, OfFailuresFoundTogetherTheGravestCameFirst) {
   state.WorkersEnded({{0, 69, 0}, {1, 75, 0}, {2, 139, SIGSEGV}}, 1);
   EXPECT_EQ(state.Result().exit_code, 139);
   EXPECT_THAT(state.Result().message, HasSubstr("worker 2 on n1 was killed by signal 11"));
-  // The keeper did not have to end anybody.
+  // The supervisor did not have to end anybody.
   EXPECT_EQ(state.Result().by, EndedBy::kItself);
 }
 
@@ -129,7 +129,7 @@ TEST(GangState, SaysThatNobodyHadToBeKilledAtTheEndOfTheGrace) {
   GangState state(Plan(), 0);
   state.StopRequested(60, 0);
   state.Step(0);
-  state.NodeLost("n1", 10);
+  state.NodeFailed("n1", 10);
   state.Step(10);
   EndAll(state, 75, 0, 12);
   EXPECT_EQ(state.Result().killed_after_seconds, 0);
@@ -160,26 +160,26 @@ TEST(GangState, TheTimeoutCountsFromTheStart) {
 
 TEST(GangState, WorkersOnALostNodeDieAtOnce) {
   GangState state(Plan(), 0);
-  state.NodeLost("n9", 1);
+  state.NodeFailed("n9", 1);
   EXPECT_THAT(state.Step(1), IsEmpty());
-  state.NodeLost("n0", 2);
+  state.NodeFailed("n0", 2);
   EXPECT_THAT(state.Step(2),
               ElementsAre(Signal{0, SIGKILL}, Signal{1, SIGKILL}, Signal{2, SIGTERM}));
   EXPECT_EQ(state.NextStep(), 7);
   EndAll(state, 137, 9, 3);
-  EXPECT_EQ(state.Result().by, EndedBy::kNodeLost);
-  EXPECT_EQ(state.Result().message, "node n0 was lost");
+  EXPECT_EQ(state.Result().by, EndedBy::kNodeFailed);
+  EXPECT_EQ(state.Result().message, "node n0 failed");
 }
 
 TEST(GangState, ANodeMayBeLostWhileItsWorkersObeyAStop) {
   GangState state(Plan(), 0);
   state.StopRequested(120, 0);
   state.Step(0);
-  state.NodeLost("n1", 100);
+  state.NodeFailed("n1", 100);
   EXPECT_THAT(state.Step(100), ElementsAre(Signal{2, SIGKILL}));
   EXPECT_EQ(state.NextStep(), 105);
   EndAll(state, 137, 9, 101);
-  EXPECT_EQ(state.Result().by, EndedBy::kNodeLost);
+  EXPECT_EQ(state.Result().by, EndedBy::kNodeFailed);
 }
 
 // The same with 4 GiB of memory for each worker.
@@ -240,8 +240,8 @@ TEST(GangState, TooMuchMemoryDuringAStopIsNotTheReason) {
 
 TEST(GangState, TwoNodesMayBeLostAtOnce) {
   GangState state(Plan(), 0);
-  state.NodeLost("n1", 1);
-  state.NodeLost("n0", 1);
+  state.NodeFailed("n1", 1);
+  state.NodeFailed("n0", 1);
   EXPECT_THAT(state.Step(1),
               ElementsAre(Signal{0, SIGKILL}, Signal{1, SIGKILL}, Signal{2, SIGKILL}));
 }

@@ -15,7 +15,7 @@ namespace renzan::cluster::local {
 // is the attempt's directory.
 inline constexpr const char* kAttemptMark = "RENZAN_ATTEMPT_DIR";
 
-// "NAME=value", sorted by name. `path` and `lang` are the keeper's own, empty if it has none.
+// "NAME=value", sorted by name. `path` and `lang` are the supervisor's own, empty if it has none.
 //
 // A gang of one gets no RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, MASTER_ADDR and
 // MASTER_PORT: a program that starts workers of its own (`renzan train --workers 4`, mpirun) takes

@@ -1,4 +1,5 @@
-// What a dead keeper left behind: its workers have died with it, but not what they had detached.
+// What a dead supervisor left behind: its workers have died with it, but not what they had
+// detached.
 
 #include <csignal>
 #include <string>
@@ -33,7 +34,7 @@ bool Kill(pid_t pid, const std::string& mark, uid_t uid) {
 
 int CleanUpAttempt(const std::string& directory) {
   const AttemptPaths paths(directory);
-  if (FileLock::IsHeld(paths.lock)) return 0;  // its keeper does it
+  if (FileLock::IsHeld(paths.lock)) return 0;  // its supervisor does it
   const std::string mark = std::string(kAttemptMark) + "=" + paths.directory;
   const uid_t uid = ReadPlan(paths).uid;
   int killed = 0;

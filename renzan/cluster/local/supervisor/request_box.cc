@@ -27,7 +27,7 @@ constexpr const char* kSuffix = ".request";
 
 constexpr const char* kStop = "stop";
 constexpr const char* kCheckpoint = "checkpoint";
-constexpr const char* kNodeLost = "node lost";
+constexpr const char* kNodeFailed = "node failed";
 
 std::string ToText(const AttemptRequest& request) {
   Json json;
@@ -38,8 +38,8 @@ std::string ToText(const AttemptRequest& request) {
     case AttemptRequest::Kind::kCheckpoint:
       json = {{"request", kCheckpoint}};
       break;
-    case AttemptRequest::Kind::kNodeLost:
-      json = {{"request", kNodeLost}, {"node", request.node}};
+    case AttemptRequest::Kind::kNodeFailed:
+      json = {{"request", kNodeFailed}, {"node", request.node}};
       break;
   }
   return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
@@ -52,8 +52,8 @@ std::optional<AttemptRequest> FromText(const std::string& text) {
     if (kind == kStop)
       return AttemptRequest{AttemptRequest::Kind::kStop, json.at("grace_seconds"), ""};
     if (kind == kCheckpoint) return AttemptRequest{AttemptRequest::Kind::kCheckpoint, 0, ""};
-    if (kind == kNodeLost)
-      return AttemptRequest{AttemptRequest::Kind::kNodeLost, 0, json.at("node")};
+    if (kind == kNodeFailed)
+      return AttemptRequest{AttemptRequest::Kind::kNodeFailed, 0, json.at("node")};
   } catch (const Json::exception&) {
   }
   return std::nullopt;
@@ -81,13 +81,13 @@ void PostRequest(const AttemptPaths& paths, const AttemptRequest& request) {
   WriteFileAtomically(fmt::format("{}/{}", paths.requests, NewName()), ToText(request));
   const int fd = open(paths.wake.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC);
   if (fd < 0) {
-    // No keeper has it open: it will look when it starts, or is gone.
+    // No supervisor has it open: it will look when it starts, or is gone.
     if (errno == ENXIO || errno == ENOENT) return;
     FailErrno(errno, fmt::format("cannot open {}", paths.wake));
   }
   // A full pipe wakes as well.
   if (write(fd, "", 1) != 1 && errno != EAGAIN)
-    LogWarning("cannot wake the keeper through {}: {}", paths.wake,
+    LogWarning("cannot wake the supervisor through {}: {}", paths.wake,
                std::generic_category().message(errno));
   close(fd);
 }

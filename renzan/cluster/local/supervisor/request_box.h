@@ -1,8 +1,9 @@
 #pragma once
 
-// What a keeper is asked for: one file a request in DIR/requests, and a pipe with a name (DIR/wake)
-// that wakes the keeper up. A file that was written before the keeper looked for the first time is
-// found as well; a byte in the pipe reaches nobody else, unlike a signal to a process id.
+// What a supervisor is asked for: one file a request in DIR/requests, and a pipe with a name
+// (DIR/wake) that wakes the supervisor up. A file that was written before the supervisor looked for
+// the first time is found as well; a byte in the pipe reaches nobody else, unlike a signal to a
+// process id.
 
 #include <string>
 #include <vector>
@@ -12,20 +13,21 @@
 namespace renzan::cluster::local {
 
 struct AttemptRequest {
-  enum class Kind { kStop, kCheckpoint, kNodeLost };
+  enum class Kind { kStop, kCheckpoint, kNodeFailed };
   Kind kind = Kind::kStop;
   double grace_seconds = 0;  // kStop
-  std::string node;          // kNodeLost
+  std::string node;          // kNodeFailed
 };
 
-// Makes the directory and the pipe; before the keeper is started.
+// Makes the directory and the pipe; before the supervisor is started.
 void MakeRequestBox(const AttemptPaths& paths);
 
-// Returns when the request is durable and the keeper, if one lives, has been woken. Thread-safe.
-// Throws Error kNoInput when no attempt was started there, kIo when the request cannot be written.
+// Returns when the request is durable and the supervisor, if one lives, has been woken.
+// Thread-safe. Throws Error kNoInput when no attempt was started there, kIo when the request cannot
+// be written.
 void PostRequest(const AttemptPaths& paths, const AttemptRequest& request);
 
-// The keeper's end; when it goes, the pipe goes. Not thread-safe.
+// The supervisor's end; when it goes, the pipe goes. Not thread-safe.
 class RequestInbox {
  public:
   explicit RequestInbox(const AttemptPaths& paths);

@@ -66,8 +66,8 @@ std::variant<pid_t, StartFailure> StartWorker(const WorkerCommand& command) {
                   .default_signals = AllSignals(),
                   .umask = 022,
                   .user = command.user,
-                  // In a shortage of memory the kernel shall end workers, and neither the keeper
-                  // nor the daemon.
+                  // In a shortage of memory the kernel shall end workers, and neither the
+                  // supervisor nor the daemon.
                   .out_of_memory_score = kOutOfMemoryScore});
   if (const auto* refusal = std::get_if<StartRefusal>(&started)) return Explain(*refusal, command);
   return std::get<pid_t>(started);

@@ -1,5 +1,5 @@
-# Damage to any file of the newest checkpoint is found on resuming: the run says so, goes on from the
-# one before, and comes to the same bits. Nothing damaged is ever deleted.
+# Damage to any file of the newest checkpoint is found on resuming: the run says so, resumes from the
+# one before, and comes to the same bits. Nothing corrupt is ever deleted.
 source "$(dirname "$0")/lib.sh" "$@"
 $renzan data synth --format dataset --seed 7 --rows 4000 --features 3 --output data >/dev/null
 small_config data
@@ -48,7 +48,7 @@ expect_kept() {
   for dir in run/checkpoints/$2*; do
     if [ "$(content_of "$dir")" = "$1" ]; then return; fi
   done
-  fail "the damaged $2 was deleted or changed: $(ls -A run/checkpoints)"
+  fail "the corrupt $2 was deleted or changed: $(ls -A run/checkpoints)"
 }
 
 begin() { rm -rf run && cp -r whole run; }
@@ -68,7 +68,7 @@ for file in $files; do
     damage $how run/checkpoints/$newest/$file
     content=$(content_of run/checkpoints/$newest)
     expect_exit 0 "$newest is passed over" resume
-    grep -q "going on from $older" out.txt || { cat out.txt; fail "$how $file: not from $older"; }
+    grep -q "resuming from $older" out.txt || { cat out.txt; fail "$how $file: not from $older"; }
     [ "$(sha256_of run)" = "$expected" ] || fail "$how $file: other bits"
     expect_kept "$content" $newest
   done
@@ -78,7 +78,7 @@ done
 for file in dense.safetensors table.C3.safetensors; do
   begin
   damage flip run/checkpoints/$newest/$file
-  expect_exit 0 "going on from $older" resume --workers 2 --threads 1 --backend gloo
+  expect_exit 0 "resuming from $older" resume --workers 2 --threads 1 --backend gloo
   [ "$(sha256_of run)" = "$expected" ] || fail "two workers: other bits"
 done
 
@@ -88,7 +88,7 @@ damage flip run/checkpoints/$base/dense.safetensors
 damage flip run/checkpoints/$base/table.C3.safetensors
 content=$(content_of run/checkpoints)
 for workers in 1 2; do
-  expect_exit 65 "no checkpoint in run/checkpoints is sound" resume --workers $workers --threads 1
+  expect_exit 65 "no checkpoint in run/checkpoints is valid" resume --workers $workers --threads 1
   grep -q "restore one, or start anew with another --run-dir" out.txt || fail "$(cat out.txt)"
   [ "$(content_of run/checkpoints)" = "$content" ] || fail "something was touched"
   [ ! -e run/model ] || fail "a model was made of nothing"
@@ -96,5 +96,5 @@ done
 begin
 for name in "${names[@]}"; do damage truncate run/checkpoints/$name/manifest.json; done
 content=$(content_of run/checkpoints)
-expect_exit 65 "no checkpoint in run/checkpoints is sound" resume
+expect_exit 65 "no checkpoint in run/checkpoints is valid" resume
 [ "$(content_of run/checkpoints)" = "$content" ] || fail "something was touched"

@@ -1,4 +1,4 @@
-#include "renzan/cluster/local/supervisor/keeper_process.h"
+#include "renzan/cluster/local/supervisor/supervisor_process.h"
 
 #include <fcntl.h>
 #include <spawn.h>
@@ -18,13 +18,14 @@
 namespace renzan::cluster::local {
 namespace {
 
-// Above those that the keeper gets, so that none is overwritten before it is used.
+// Above those that the supervisor gets, so that none is overwritten before it is used.
 constexpr int kFirstSafeDescriptor = 16;
 
 // A copy that programs do not inherit.
 Descriptor Copy(int fd, const char* what) {
   Descriptor copy(fcntl(fd, F_DUPFD_CLOEXEC, kFirstSafeDescriptor));
-  if (!copy) Fail(ErrorCode::kOsError, "cannot start a keeper: {}: {}", what, std::strerror(errno));
+  if (!copy)
+    Fail(ErrorCode::kOsError, "cannot start a supervisor: {}: {}", what, std::strerror(errno));
   return copy;
 }
 
@@ -33,7 +34,7 @@ struct Children {
   std::vector<pid_t> pids;
 };
 
-Children& OurKeepers() {
+Children& OurSupervisors() {
   static Children children;
   return children;
 }
@@ -45,12 +46,12 @@ struct SpawnSettings {
   SpawnSettings(const AttemptPaths& paths, int lock, int ready) {
     posix_spawn_file_actions_init(&actions);
     posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-    posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, paths.keeper_log.c_str(),
+    posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, paths.supervisor_log.c_str(),
                                      O_WRONLY | O_CREAT | O_APPEND, 0600);
     posix_spawn_file_actions_adddup2(&actions, STDOUT_FILENO, STDERR_FILENO);
-    posix_spawn_file_actions_adddup2(&actions, lock, kKeeperLockDescriptor);
-    posix_spawn_file_actions_adddup2(&actions, ready, kKeeperReadyDescriptor);
-    posix_spawn_file_actions_addclosefrom_np(&actions, kKeeperReadyDescriptor + 1);
+    posix_spawn_file_actions_adddup2(&actions, lock, kSupervisorLockDescriptor);
+    posix_spawn_file_actions_adddup2(&actions, ready, kSupervisorReadyDescriptor);
+    posix_spawn_file_actions_addclosefrom_np(&actions, kSupervisorReadyDescriptor + 1);
     posix_spawnattr_init(&attributes);
     const sigset_t none = SignalSet({}), all = AllSignals();
     posix_spawnattr_setsigmask(&attributes, &none);
@@ -78,41 +79,43 @@ std::string ReadToEnd(int fd) {
 
 }  // namespace
 
-pid_t SpawnKeeper(const std::string& keeper, const AttemptPaths& paths, int lock_descriptor) {
+pid_t SpawnSupervisor(const std::string& supervisor, const AttemptPaths& paths,
+                      int lock_descriptor) {
   int fds[2];
   if (pipe2(fds, O_CLOEXEC) != 0)
-    Fail(ErrorCode::kOsError, "cannot start a keeper: pipe: {}", std::strerror(errno));
+    Fail(ErrorCode::kOsError, "cannot start a supervisor: pipe: {}", std::strerror(errno));
   Descriptor answer(fds[0]), says(fds[1]);
   Descriptor ready = Copy(says.get(), "pipe");
   const Descriptor lock = Copy(lock_descriptor, "lock");
   says.Close();
 
-  std::string name = keeper, directory = paths.directory;
+  std::string name = supervisor, directory = paths.directory;
   char* const argv[] = {name.data(), directory.data(), nullptr};
   pid_t pid = -1;
   {
     const SpawnSettings settings(paths, lock.get(), ready.get());
-    const int error =
-        posix_spawn(&pid, keeper.c_str(), &settings.actions, &settings.attributes, argv, environ);
+    const int error = posix_spawn(&pid, supervisor.c_str(), &settings.actions, &settings.attributes,
+                                  argv, environ);
     if (error != 0)
-      Fail(ErrorCode::kOsError, "cannot start the keeper of {} ({}): {}", paths.directory, keeper,
-           std::strerror(error));
+      Fail(ErrorCode::kOsError, "cannot start the supervisor of {} ({}): {}", paths.directory,
+           supervisor, std::strerror(error));
   }
   ready.Close();
   const std::string said = ReadToEnd(answer.get());
-  if (said == kKeeperReady) {
-    const std::lock_guard guard(OurKeepers().mutex);
-    OurKeepers().pids.push_back(pid);
+  if (said == kSupervisorReady) {
+    const std::lock_guard guard(OurSupervisors().mutex);
+    OurSupervisors().pids.push_back(pid);
     return pid;
   }
   waitpid(pid, nullptr, 0);
-  Fail(ErrorCode::kOsError, "the keeper of {} could not begin: {}", paths.directory,
-       said.empty() ? fmt::format("it ended without a word; see {}", paths.keeper_log) : said);
+  Fail(ErrorCode::kOsError, "the supervisor of {} could not begin: {}", paths.directory,
+       said.empty() ? fmt::format("it ended without a word; see {}", paths.supervisor_log) : said);
 }
 
-void ReapKeepers() {
-  const std::lock_guard guard(OurKeepers().mutex);
-  std::erase_if(OurKeepers().pids, [](pid_t pid) { return waitpid(pid, nullptr, WNOHANG) != 0; });
+void ReapSupervisors() {
+  const std::lock_guard guard(OurSupervisors().mutex);
+  std::erase_if(OurSupervisors().pids,
+                [](pid_t pid) { return waitpid(pid, nullptr, WNOHANG) != 0; });
 }
 
 }  // namespace renzan::cluster::local

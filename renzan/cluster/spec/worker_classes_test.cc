@@ -1,4 +1,4 @@
-#include "renzan/cluster/spec/worker_shapes.h"
+#include "renzan/cluster/spec/worker_classes.h"
 
 #include <gmock/gmock.h>
 
@@ -9,7 +9,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-const WorkerShapes kMenu = {
+const WorkerClasses kMenu = {
     {"large", {.cpu = 16, .memory = "128GiB", .gpu = 8}},
     {"small", {.cpu = 4, .memory = "16GiB", .gpu = 1}},
     {"thinker", {.cpu = 32, .memory = "16GiB"}},
@@ -18,11 +18,11 @@ const WorkerShapes kMenu = {
 
 JobSpec::PerWorker Rounded(const JobSpec::PerWorker& wanted) {
   JobSpec spec{.resources = wanted};
-  RoundUpToShape(kMenu, "job.yaml", spec);
+  RoundUpToClass(kMenu, "job.yaml", spec);
   return spec.resources;
 }
 
-TEST(WorkerShapes, TheSmallestThatHoldsIt) {
+TEST(WorkerClasses, TheSmallestThatHoldsIt) {
   EXPECT_EQ(Rounded({.cpu = 1}).cpu, 32);  // without a GPU
   EXPECT_EQ(Rounded({.cpu = 1, .memory = "2GiB", .gpu = 1}).memory, "16GiB");
   EXPECT_TRUE(Rounded({.cpu = 1, .gpu = 1}).other.empty());
@@ -32,16 +32,16 @@ TEST(WorkerShapes, TheSmallestThatHoldsIt) {
   EXPECT_EQ(Rounded({.cpu = 1, .other = {{"rdma", 1}}}).other.at("rdma"), 1);
 }
 
-TEST(WorkerShapes, OneOfThemStaysWhatItIs) {
-  for (const auto& [name, shape] : kMenu) {
-    const JobSpec::PerWorker same = Rounded(shape);
-    EXPECT_EQ(same.cpu, shape.cpu) << name;
-    EXPECT_EQ(same.gpu, shape.gpu) << name;
-    EXPECT_EQ(same.other, shape.other) << name;
+TEST(WorkerClasses, OneOfThemStaysWhatItIs) {
+  for (const auto& [name, worker_class] : kMenu) {
+    const JobSpec::PerWorker same = Rounded(worker_class);
+    EXPECT_EQ(same.cpu, worker_class.cpu) << name;
+    EXPECT_EQ(same.gpu, worker_class.gpu) << name;
+    EXPECT_EQ(same.other, worker_class.other) << name;
   }
 }
 
-TEST(WorkerShapes, WhatIsTooLargeIsNamedWithTheMenu) {
+TEST(WorkerClasses, WhatIsTooLargeIsNamedWithTheMenu) {
   for (const JobSpec::PerWorker& wanted : {JobSpec::PerWorker{.cpu = 33},
                                            {.cpu = 1, .gpu = 9},
                                            {.cpu = 1, .memory = "129GiB"},
@@ -57,9 +57,9 @@ TEST(WorkerShapes, WhatIsTooLargeIsNamedWithTheMenu) {
   }
 }
 
-TEST(WorkerShapes, WithoutAMenuAJobIsAsItAsks) {
+TEST(WorkerClasses, WithoutAMenuAJobIsAsItAsks) {
   JobSpec spec{.resources = {.cpu = 33}};
-  RoundUpToShape({}, "job.yaml", spec);
+  RoundUpToClass({}, "job.yaml", spec);
   EXPECT_EQ(spec.resources.cpu, 33);
 }
 

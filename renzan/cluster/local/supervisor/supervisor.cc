@@ -1,4 +1,5 @@
-// The keeper of one attempt: starts the workers, watches over them, and writes down how they ended.
+// The supervisor of one attempt: starts the workers, watches over them, and writes down how they
+// ended.
 
 #include <poll.h>
 #include <sys/stat.h>
@@ -29,10 +30,10 @@
 #include "renzan/cluster/local/supervisor/attempt_files.h"
 #include "renzan/cluster/local/supervisor/gang.h"
 #include "renzan/cluster/local/supervisor/gang_state.h"
-#include "renzan/cluster/local/supervisor/keeper_process.h"
 #include "renzan/cluster/local/supervisor/memory_use.h"
 #include "renzan/cluster/local/supervisor/request_box.h"
 #include "renzan/cluster/local/supervisor/stop_notice.h"
+#include "renzan/cluster/local/supervisor/supervisor_process.h"
 
 namespace renzan::cluster::local {
 namespace {
@@ -45,15 +46,15 @@ constexpr double kMemorySeconds = 1;
 
 int64_t UnixMs() { return static_cast<int64_t>(SystemClock().UnixSeconds() * 1000); }
 
-// What signals do to a keeper: those that it does not ignore wait in `signals`.
+// What signals do to a supervisor: those that it does not ignore wait in `signals`.
 void IgnoreSignals() {
   // The last is a log that may not grow: a full disk, and not our end.
   for (const int signal : {SIGHUP, SIGPIPE, SIGXFSZ}) std::signal(signal, SIG_IGN);
 }
 
-class Keeper {
+class Supervisor {
  public:
-  Keeper(const AttemptPaths& paths, AttemptPlan plan, const SignalQueue& signals)
+  Supervisor(const AttemptPaths& paths, AttemptPlan plan, const SignalQueue& signals)
       : paths_(paths),
         plan_(std::move(plan)),
         signals_(signals),
@@ -111,7 +112,7 @@ class Keeper {
     return state.Result();
   }
 
-  // Whether somebody wants the keeper to end, since the last call.
+  // Whether somebody wants the supervisor to end, since the last call.
   bool Terminated() const {
     bool terminated = false;
     while (const int signal = signals_.Take()) terminated |= signal != SIGCHLD;
@@ -146,8 +147,8 @@ class Keeper {
     switch (request.kind) {
       case AttemptRequest::Kind::kStop:
         return state.StopRequested(request.grace_seconds, now);
-      case AttemptRequest::Kind::kNodeLost:
-        return state.NodeLost(request.node, now);
+      case AttemptRequest::Kind::kNodeFailed:
+        return state.NodeFailed(request.node, now);
       case AttemptRequest::Kind::kCheckpoint:
         for (int rank = 0; rank < static_cast<int>(plan_.workers.size()); ++rank)
           if (state.running(rank)) gang_.AskForCheckpoint(rank);
@@ -198,10 +199,10 @@ void LetUserIn(const AttemptPaths& paths, const AttemptPlan& plan) {
 
 std::unique_ptr<FileLock> TakeLockOver(const AttemptPaths& paths) {
   std::unique_ptr<FileLock> lock =
-      FileLock::Inherit(kKeeperLockDescriptor, paths.lock, std::to_string(getpid()));
+      FileLock::Inherit(kSupervisorLockDescriptor, paths.lock, std::to_string(getpid()));
   if (!lock)
     Fail(ErrorCode::kUsage,
-         "renzan-keeper is started by the daemon, with the lock of {}: to run a job, use "
+         "renzan-supervisor is started by the daemon, with the lock of {}: to run a job, use "
          "`renzan submit`",
          paths.directory);
   return lock;
@@ -209,9 +210,9 @@ std::unique_ptr<FileLock> TakeLockOver(const AttemptPaths& paths) {
 
 void ReportIn(std::string_view text) {
   // If nobody listens any more, the daemon has died; the job goes on.
-  if (write(kKeeperReadyDescriptor, text.data(), text.size()) < 0 && errno != EPIPE)
+  if (write(kSupervisorReadyDescriptor, text.data(), text.size()) < 0 && errno != EPIPE)
     LogWarning("the daemon does not listen: {}", std::strerror(errno));
-  close(kKeeperReadyDescriptor);
+  close(kSupervisorReadyDescriptor);
 }
 
 // Without it the attempt would count as lost and be run again, so a full disk is waited for.
@@ -235,21 +236,21 @@ int KeepAttempt(const std::string& directory) {
   // To the very end: whoever wants it to end sooner must not cost the attempt its record.
   const SignalQueue signals({SIGTERM, SIGINT, SIGCHLD});
   IgnoreSignals();
-  std::unique_ptr<Keeper> keeper;
+  std::unique_ptr<Supervisor> supervisor;
   try {
     umask(077);
     AdoptOrphans(true);
     if (chdir("/") != 0) FailErrno(errno, "cannot enter /");
     AttemptPlan plan = ReadPlan(paths);
     LetUserIn(paths, plan);
-    keeper = std::make_unique<Keeper>(paths, std::move(plan), signals);
+    supervisor = std::make_unique<Supervisor>(paths, std::move(plan), signals);
   } catch (const Error& error) {
     ReportIn(error.what());
     throw;
   }
-  ReportIn(kKeeperReady);
-  const AttemptEnd end = keeper->Run();
-  keeper.reset();  // the logs are complete
+  ReportIn(kSupervisorReady);
+  const AttemptEnd end = supervisor->Run();
+  supervisor.reset();  // the logs are complete
   WriteEnd(paths, end);
   return 0;
 }

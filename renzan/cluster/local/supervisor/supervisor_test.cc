@@ -1,4 +1,4 @@
-// Attempts with real keepers and real workers.
+// Attempts with real supervisors and real workers.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -34,7 +34,7 @@ std::string Obedient(const std::string& on_term) {
 }
 const std::string kStubborn = "trap '' TERM; echo up > ready; while :; do sleep 0.01; done";
 
-TEST(Keeper, AnAttemptThatSucceeds) {
+TEST(Supervisor, AnAttemptThatSucceeds) {
   TestAttempt attempt("echo hello; echo trouble >&2");
   EXPECT_EQ(attempt.Report().phase, AttemptPhase::kNone);
   attempt.Start();
@@ -47,24 +47,24 @@ TEST(Keeper, AnAttemptThatSucceeds) {
 }
 
 // Whoever has started it may not have begun to watch its process id, which must not be another's.
-TEST(Keeper, OneThatHasEndedIsThereUntilItIsLookedAt) {
+TEST(Supervisor, OneThatHasEndedIsThereUntilItIsLookedAt) {
   TestAttempt first("true"), second("true");
-  const pid_t keeper = first.Start();
-  ASSERT_TRUE(Eventually([&] { return !Lives(keeper); }));
+  const pid_t supervisor = first.Start();
+  ASSERT_TRUE(Eventually([&] { return !Lives(supervisor); }));
   second.Start();
   siginfo_t how{};
-  EXPECT_EQ(waitid(P_PID, keeper, &how, WEXITED | WNOHANG | WNOWAIT), 0);
+  EXPECT_EQ(waitid(P_PID, supervisor, &how, WEXITED | WNOHANG | WNOWAIT), 0);
   first.WaitForEnd();
-  EXPECT_NE(waitid(P_PID, keeper, &how, WEXITED | WNOHANG | WNOWAIT), 0);
+  EXPECT_NE(waitid(P_PID, supervisor, &how, WEXITED | WNOHANG | WNOWAIT), 0);
 }
 
-// Killed in the midst of starting a keeper, which then has nobody to report to.
-TEST(Keeper, GoesOnWhenTheDaemonDiesAsItBegins) {
+// Killed in the midst of starting a supervisor, which then has nobody to report to.
+TEST(Supervisor, GoesOnWhenTheDaemonDiesAsItBegins) {
   TestAttempt attempt("echo done");
-  const std::string program = attempt.work() + "/keeper";
+  const std::string program = attempt.work() + "/supervisor";
   WriteFileAtomically(program, "#!/bin/sh\ncd " + attempt.work() +
                                    "\n>begun\nwhile [ ! -e go ]; do sleep 0.01; done\n"
-                                   "exec " RENZAN_KEEPER " \"$@\"\n");
+                                   "exec " RENZAN_SUPERVISOR " \"$@\"\n");
   ASSERT_EQ(chmod(program.c_str(), 0755), 0);
   const pid_t daemon = fork();
   if (daemon == 0) {
@@ -77,23 +77,23 @@ TEST(Keeper, GoesOnWhenTheDaemonDiesAsItBegins) {
   WriteFileAtomically(attempt.work() + "/go", "");
   EXPECT_EQ(attempt.WaitForEnd().exit_code, 0);
   EXPECT_EQ(attempt.Log(0), "done\n");
-  EXPECT_EQ(ReadFile(attempt.directory() + "/keeper.log"), "");  // nothing is wrong
+  EXPECT_EQ(ReadFile(attempt.directory() + "/supervisor.log"), "");  // nothing is wrong
 }
 
-TEST(Keeper, ADamagedEndSaysAsLittleAsNone) {
+TEST(Supervisor, ACorruptEndSaysAsLittleAsNone) {
   TestAttempt attempt("true");
   attempt.Start();
   attempt.WaitForEnd();
-  ASSERT_TRUE(Eventually([&] { return attempt.Report().keeper == 0; }));
-  for (const char* damaged : {"", "{", "[]", "{\"by\": \"magic\"}"}) {
-    WriteFileAtomically(attempt.directory() + "/end.json", damaged);
+  ASSERT_TRUE(Eventually([&] { return attempt.Report().supervisor == 0; }));
+  for (const char* corrupt : {"", "{", "[]", "{\"by\": \"magic\"}"}) {
+    WriteFileAtomically(attempt.directory() + "/end.json", corrupt);
     const AttemptReport report = attempt.Report();
-    EXPECT_EQ(report.phase, AttemptPhase::kLost) << damaged;
+    EXPECT_EQ(report.phase, AttemptPhase::kLost) << corrupt;
     EXPECT_FALSE(report.end.has_value());
   }
 }
 
-TEST(Keeper, ARequestThatCannotBeReadIsInNobodysWay) {
+TEST(Supervisor, ARequestThatCannotBeReadIsInNobodysWay) {
   TestAttempt attempt(Obedient("exit 75"));
   attempt.Start();
   attempt.WaitForFile("ready");
@@ -103,7 +103,7 @@ TEST(Keeper, ARequestThatCannotBeReadIsInNobodysWay) {
   EXPECT_EQ(attempt.WaitForEnd().exit_code, 75);
 }
 
-TEST(Keeper, SaysHowLongAStopReallyMayTake) {
+TEST(Supervisor, SaysHowLongAStopReallyMayTake) {
   TestAttempt attempt(
       "trap 'cat \"$RENZAN_RUN_DIR/stop.json\" >> heard.tmp; cp heard.tmp heard' TERM; "
       "(ls \"$RENZAN_RUN_DIR\"; echo up) > ready.tmp; mv ready.tmp ready; "
@@ -122,7 +122,7 @@ TEST(Keeper, SaysHowLongAStopReallyMayTake) {
   EXPECT_EQ(end.killed_after_seconds, 0);
 }
 
-TEST(Keeper, ALinkInThePlaceOfTheStopNoticeLeadsNowhere) {
+TEST(Supervisor, ALinkInThePlaceOfTheStopNoticeLeadsNowhere) {
   TestAttempt attempt(Obedient("exit 75"));
   CreateDirectories(attempt.plan.run_dir);
   WriteFileAtomically(attempt.work() + "/precious", "precious");
@@ -137,7 +137,7 @@ TEST(Keeper, ALinkInThePlaceOfTheStopNoticeLeadsNowhere) {
   EXPECT_THAT(ReadFile(attempt.plan.run_dir + "/stop.json"), HasSubstr("600.000"));
 }
 
-TEST(Keeper, ExitCodesAndSignalsAreReported) {
+TEST(Supervisor, ExitCodesAndSignalsAreReported) {
   TestAttempt exits("exit 42");
   exits.Start();
   EXPECT_EQ(exits.WaitForEnd().exit_code, 42);
@@ -150,19 +150,19 @@ TEST(Keeper, ExitCodesAndSignalsAreReported) {
   EXPECT_EQ(end.workers[0].signal, SIGSEGV);
 }
 
-TEST(Keeper, WhileItRunsItsProcessesAreKnown) {
+TEST(Supervisor, WhileItRunsItsProcessesAreKnown) {
   TestAttempt attempt("echo $$ > pid; echo up > ready; sleep 1000");
-  const pid_t keeper = attempt.Start();
+  const pid_t supervisor = attempt.Start();
   attempt.WaitForFile("ready");
   ASSERT_TRUE(Eventually([&] { return attempt.Report().phase == AttemptPhase::kRunning; }));
   const AttemptReport report = attempt.Report();
-  EXPECT_EQ(report.keeper, keeper);
+  EXPECT_EQ(report.supervisor, supervisor);
   EXPECT_THAT(report.worker_pids, ElementsAre(std::stoi(attempt.WaitForFile("pid"))));
-  EXPECT_EQ(getsid(keeper), keeper);
+  EXPECT_EQ(getsid(supervisor), supervisor);
   EXPECT_EQ(getsid(report.worker_pids[0]), report.worker_pids[0]);
 }
 
-TEST(Keeper, AWorkerThatObeysAStopSaysHowItEnds) {
+TEST(Supervisor, AWorkerThatObeysAStopSaysHowItEnds) {
   TestAttempt attempt(Obedient("exit 75"));
   attempt.Start();
   attempt.WaitForFile("ready");
@@ -172,7 +172,7 @@ TEST(Keeper, AWorkerThatObeysAStopSaysHowItEnds) {
   EXPECT_EQ(end.exit_code, 75);
 }
 
-TEST(Keeper, AWorkerThatDoesNotIsKilledAfterItsGrace) {
+TEST(Supervisor, AWorkerThatDoesNotIsKilledAfterItsGrace) {
   TestAttempt attempt(kStubborn);
   attempt.Start();
   attempt.WaitForFile("ready");
@@ -183,7 +183,7 @@ TEST(Keeper, AWorkerThatDoesNotIsKilledAfterItsGrace) {
   EXPECT_THAT(end.message, HasSubstr("did not end within 0.05 s and was killed"));
 }
 
-TEST(Keeper, AGraceCanBeShortened) {
+TEST(Supervisor, AGraceCanBeShortened) {
   TestAttempt attempt(kStubborn);
   attempt.Start();
   attempt.WaitForFile("ready");
@@ -192,7 +192,7 @@ TEST(Keeper, AGraceCanBeShortened) {
   EXPECT_EQ(attempt.WaitForEnd().exit_code, 137);
 }
 
-TEST(Keeper, OnlyTheWorkersMainProcessGetsTheSigterm) {
+TEST(Supervisor, OnlyTheWorkersMainProcessGetsTheSigterm) {
   TestAttempt attempt(
       "sh -c 'trap \"echo child > child\" TERM; echo up > child-ready; "
       "while :; do sleep 0.01; done' & "
@@ -205,25 +205,25 @@ TEST(Keeper, OnlyTheWorkersMainProcessGetsTheSigterm) {
   EXPECT_FALSE(FileExists(attempt.work() + "/child"));
 }
 
-TEST(Keeper, SigtermToTheKeeperIsAStopWithThePlansGrace) {
+TEST(Supervisor, SigtermToTheSupervisorIsAStopWithThePlansGrace) {
   TestAttempt attempt(kStubborn);
   attempt.plan.grace_seconds = 0.05;
-  const pid_t keeper = attempt.Start();
+  const pid_t supervisor = attempt.Start();
   attempt.WaitForFile("ready");
-  kill(keeper, SIGTERM);
+  kill(supervisor, SIGTERM);
   const AttemptEnd end = attempt.WaitForEnd();
   EXPECT_EQ(end.by, EndedBy::kRequest);
   EXPECT_EQ(end.exit_code, 137);
 }
 
-TEST(Keeper, ARequestThatComesBeforeTheKeeperLooksIsKept) {
+TEST(Supervisor, ARequestThatComesBeforeTheSupervisorLooksIsKept) {
   TestAttempt attempt("sleep 1000");
   attempt.Start();
   RequestStop(attempt.directory(), 0);  // most likely before there is a worker
   EXPECT_EQ(attempt.WaitForEnd().by, EndedBy::kRequest);
 }
 
-TEST(Keeper, ACheckpointRequestReachesThoseWhoHandleIt) {
+TEST(Supervisor, ACheckpointRequestReachesThoseWhoHandleIt) {
   TestAttempt attempt(Obedient("exit 75"));
   attempt.Start();
   attempt.WaitForFile("ready");
@@ -231,19 +231,19 @@ TEST(Keeper, ACheckpointRequestReachesThoseWhoHandleIt) {
   EXPECT_EQ(attempt.WaitForFile("checkpoint"), "checkpoint\n");
 }
 
-TEST(Keeper, ACheckpointRequestDoesNotKillThoseWhoDoNot) {
+TEST(Supervisor, ACheckpointRequestDoesNotKillThoseWhoDoNot) {
   TestAttempt attempt("echo up > ready; while ! [ -e go ]; do sleep 0.01; done; exit 3");
   attempt.Start();
   attempt.WaitForFile("ready");
   RequestCheckpoint(attempt.directory());
   ASSERT_TRUE(Eventually([&] {
-    return ReadFile(attempt.directory() + "/keeper.log").find("SIGUSR1") != std::string::npos;
+    return ReadFile(attempt.directory() + "/supervisor.log").find("SIGUSR1") != std::string::npos;
   }));
   std::ofstream(attempt.work() + "/go") << "go\n";
   EXPECT_EQ(attempt.WaitForEnd().exit_code, 3);
 }
 
-TEST(Keeper, ATimeoutEndsTheAttempt) {
+TEST(Supervisor, ATimeoutEndsTheAttempt) {
   TestAttempt attempt(Obedient("exit 75"));
   attempt.plan.timeout_ms = 300;
   attempt.Start();
@@ -252,7 +252,7 @@ TEST(Keeper, ATimeoutEndsTheAttempt) {
   EXPECT_THAT(end.message, HasSubstr("its timeout of 0.3 s"));
 }
 
-TEST(Keeper, AFailedWorkerEndsTheGang) {
+TEST(Supervisor, AFailedWorkerEndsTheGang) {
   TestAttempt attempt("if [ $RANK = 1 ]; then exit 5; fi; exec sleep 1000");
   attempt.AddWorker("n1", 0);
   attempt.AddWorker("n1", 1);
@@ -266,7 +266,7 @@ TEST(Keeper, AFailedWorkerEndsTheGang) {
   EXPECT_EQ(end.workers[2].exit_code, 128 + SIGTERM);
 }
 
-TEST(Keeper, AWorkerThatSucceedsEarlyIsNoFailure) {
+TEST(Supervisor, AWorkerThatSucceedsEarlyIsNoFailure) {
   TestAttempt attempt(
       "if [ $RANK = 1 ]; then exit 0; fi; while ! [ -e go ]; do sleep 0.01; done; echo done");
   attempt.AddWorker("n0", 1);
@@ -278,7 +278,7 @@ TEST(Keeper, AWorkerThatSucceedsEarlyIsNoFailure) {
   EXPECT_EQ(attempt.Log(0), "done\n");
 }
 
-TEST(Keeper, ALostNodeTakesItsWorkersWithoutNotice) {
+TEST(Supervisor, ALostNodeTakesItsWorkersWithoutNotice) {
   TestAttempt attempt(
       "trap 'echo asked > asked-$RANK; exit 75' TERM; echo up > ready-$RANK; "
       "while :; do sleep 0.01; done");
@@ -286,17 +286,17 @@ TEST(Keeper, ALostNodeTakesItsWorkersWithoutNotice) {
   attempt.Start();
   attempt.WaitForFile("ready-0");
   attempt.WaitForFile("ready-1");
-  ReportNodeLost(attempt.directory(), "n1");
+  ReportNodeFailed(attempt.directory(), "n1");
   const AttemptEnd end = attempt.WaitForEnd();
-  EXPECT_EQ(end.by, EndedBy::kNodeLost);
-  EXPECT_EQ(end.message, "node n1 was lost");
+  EXPECT_EQ(end.by, EndedBy::kNodeFailed);
+  EXPECT_EQ(end.message, "node n1 failed");
   EXPECT_EQ(end.workers[0].exit_code, 75);
   EXPECT_EQ(end.workers[1].signal, SIGKILL);
   EXPECT_TRUE(FileExists(attempt.work() + "/asked-0"));
   EXPECT_FALSE(FileExists(attempt.work() + "/asked-1"));
 }
 
-TEST(Keeper, WhatCannotStartIsNamed) {
+TEST(Supervisor, WhatCannotStartIsNamed) {
   TestAttempt no_program("");
   no_program.plan.command = {"no-such-program", "argument"};
   no_program.plan.environment = {{"PATH", "/usr/bin:/bin"}};
@@ -323,7 +323,7 @@ TEST(Keeper, WhatCannotStartIsNamed) {
   EXPECT_THAT(end.message, HasSubstr("Permission denied"));
 }
 
-TEST(Keeper, WhenOneWorkerCannotStartNoneIsLeft) {
+TEST(Supervisor, WhenOneWorkerCannotStartNoneIsLeft) {
   // The program is there until the first worker that runs has removed it; it has said before who it
   // is, whole at any moment.
   TestAttempt attempt("");
@@ -339,7 +339,7 @@ TEST(Keeper, WhenOneWorkerCannotStartNoneIsLeft) {
   EXPECT_FALSE(Lives(std::stoi(attempt.WaitForFile("first"))));
 }
 
-TEST(Keeper, ProcessesThatWorkersLeaveBehindDieWithTheGang) {
+TEST(Supervisor, ProcessesThatWorkersLeaveBehindDieWithTheGang) {
   TestAttempt attempt(
       "setsid sh -c 'setsid sleep 1000 & echo $! $$ > pids.tmp; mv pids.tmp pids; "
       "exec sleep 1000' & while ! [ -e pids ]; do sleep 0.01; done");
@@ -354,7 +354,7 @@ TEST(Keeper, ProcessesThatWorkersLeaveBehindDieWithTheGang) {
   EXPECT_FALSE(Lives(second));
 }
 
-TEST(Keeper, MuchOutputArrivesWhole) {
+TEST(Supervisor, MuchOutputArrivesWhole) {
   TestAttempt attempt("seq 1 500000");
   attempt.Start();
   EXPECT_EQ(attempt.WaitForEnd().exit_code, 0);
@@ -363,23 +363,23 @@ TEST(Keeper, MuchOutputArrivesWhole) {
   EXPECT_TRUE(log.ends_with("\n499999\n500000\n"));
 }
 
-TEST(Keeper, AKilledKeeperTakesItsWorkersWithIt) {
+TEST(Supervisor, AKilledSupervisorTakesItsWorkersWithIt) {
   TestAttempt attempt("setsid sleep 1000 & echo $! > detached; echo $$ > worker; exec sleep 1000");
-  const pid_t keeper = attempt.Start();
+  const pid_t supervisor = attempt.Start();
   const pid_t worker = std::stoi(attempt.WaitForFile("worker"));
   const pid_t detached = std::stoi(attempt.WaitForFile("detached"));
-  EXPECT_EQ(CleanUpAttempt(attempt.directory()), 0) << "its keeper still lives";
-  kill(keeper, SIGKILL);
-  // Nobody but the keeper had the lock: not even the process that lives on.
+  EXPECT_EQ(CleanUpAttempt(attempt.directory()), 0) << "its supervisor still lives";
+  kill(supervisor, SIGKILL);
+  // Nobody but the supervisor had the lock: not even the process that lives on.
   ASSERT_TRUE(Eventually([&] { return attempt.Report().phase == AttemptPhase::kLost; }));
   EXPECT_TRUE(Eventually([&] { return !Lives(worker); }));
   ASSERT_TRUE(Lives(detached));
   EXPECT_EQ(CleanUpAttempt(attempt.directory()), 1);
   EXPECT_FALSE(Lives(detached));
-  EXPECT_EQ(attempt.Report().keeper, 0);
+  EXPECT_EQ(attempt.Report().supervisor, 0);
 }
 
-TEST(Keeper, WorkersInheritNothingButTheirOutput) {
+TEST(Supervisor, WorkersInheritNothingButTheirOutput) {
   TestAttempt attempt("ls -l /proc/$$/fd; exec 7</dev/null");
   attempt.Start();
   EXPECT_EQ(attempt.WaitForEnd().exit_code, 0);
@@ -391,7 +391,7 @@ TEST(Keeper, WorkersInheritNothingButTheirOutput) {
   EXPECT_EQ(std::count(list.begin(), list.end(), '>'), 3) << list;
 }
 
-TEST(Keeper, ItOutlivesItsStarterAndObeysOthers) {
+TEST(Supervisor, ItOutlivesItsStarterAndObeysOthers) {
   TestAttempt attempt(Obedient("exit 75"));
   const pid_t starter = fork();
   if (starter == 0) {
@@ -403,36 +403,36 @@ TEST(Keeper, ItOutlivesItsStarterAndObeysOthers) {
   ASSERT_TRUE(WIFSIGNALED(status));
   attempt.WaitForFile("ready");
   ASSERT_TRUE(Eventually([&] { return attempt.Report().phase == AttemptPhase::kRunning; }));
-  EXPECT_GT(attempt.Report().keeper, 0);
+  EXPECT_GT(attempt.Report().supervisor, 0);
   RequestStop(attempt.directory(), 1000);
   EXPECT_EQ(attempt.WaitForEnd().exit_code, 75);
 }
 
-TEST(Keeper, EndedKeepersAreReaped) {
+TEST(Supervisor, EndedSupervisorsAreReaped) {
   TestAttempt attempt("true");
-  const pid_t keeper = attempt.Start();
+  const pid_t supervisor = attempt.Start();
   attempt.WaitForEnd();
   EXPECT_TRUE(Eventually([&] {
     attempt.Report();
-    return kill(keeper, 0) != 0;
+    return kill(supervisor, 0) != 0;
   }));
 }
 
-TEST(Keeper, ADirectoryHoldsOneAttempt) {
+TEST(Supervisor, ADirectoryHoldsOneAttempt) {
   TestAttempt attempt("true");
   attempt.Start();
   attempt.WaitForEnd();
   EXPECT_THROW(attempt.Start(), Error);
 }
 
-TEST(Keeper, NothingRunsWhenItCannotBeStarted) {
+TEST(Supervisor, NothingRunsWhenItCannotBeStarted) {
   TestAttempt attempt("true");
   try {
-    StartAttempt("/no/such/keeper", attempt.directory(), attempt.plan);
+    StartAttempt("/no/such/supervisor", attempt.directory(), attempt.plan);
     FAIL() << "no error";
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::kOsError);
-    EXPECT_THAT(error.what(), HasSubstr("/no/such/keeper"));
+    EXPECT_THAT(error.what(), HasSubstr("/no/such/supervisor"));
   }
   EXPECT_EQ(attempt.Report().phase, AttemptPhase::kNone);
   EXPECT_THROW(StartAttempt("/bin/true", attempt.directory(), attempt.plan), Error);
@@ -441,30 +441,30 @@ TEST(Keeper, NothingRunsWhenItCannotBeStarted) {
   EXPECT_EQ(attempt.WaitForEnd().exit_code, 0);
 }
 
-TEST(Keeper, ItRunsOnlyWithTheLockOfItsStarter) {
+TEST(Supervisor, ItRunsOnlyWithTheLockOfItsStarter) {
   TestAttempt attempt("true");
   const std::string said = attempt.work() + "/said";
-  const std::string command = std::string(RENZAN_KEEPER) + " " + attempt.work() + " 2> " + said;
+  const std::string command = std::string(RENZAN_SUPERVISOR) + " " + attempt.work() + " 2> " + said;
   EXPECT_EQ(WEXITSTATUS(std::system(command.c_str())), 64);
   EXPECT_THAT(ReadFile(said), HasSubstr("started by the daemon"));
 }
 
-TEST(Keeper, ItEndsWhenItsDirectoryIsRemoved) {
+TEST(Supervisor, ItEndsWhenItsDirectoryIsRemoved) {
   TestAttempt attempt("while ! [ -e go ]; do sleep 0.01; done");
-  const pid_t keeper = attempt.Start();
+  const pid_t supervisor = attempt.Start();
   ASSERT_TRUE(Eventually([&] { return attempt.Report().phase == AttemptPhase::kRunning; }));
   std::filesystem::remove_all(attempt.directory());
   std::ofstream(attempt.work() + "/go") << "go\n";
-  EXPECT_TRUE(Eventually([&] { return !Lives(keeper); }));
+  EXPECT_TRUE(Eventually([&] { return !Lives(supervisor); }));
 }
 
-TEST(Keeper, RequestsForNoAttemptAreErrors) {
+TEST(Supervisor, RequestsForNoAttemptAreErrors) {
   TemporaryDirectory nothing;
   EXPECT_THROW(RequestStop(nothing.path(), 1), Error);
   EXPECT_EQ(ReportOn(nothing.path()).phase, AttemptPhase::kNone);
 }
 
-TEST(Keeper, RequestsAfterTheEndDoNoHarm) {
+TEST(Supervisor, RequestsAfterTheEndDoNoHarm) {
   TestAttempt attempt("true");
   attempt.Start();
   attempt.WaitForEnd();

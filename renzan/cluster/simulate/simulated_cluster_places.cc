@@ -5,19 +5,19 @@
 #include "renzan/base/error.h"
 #include "renzan/cluster/core/place/placements.h"
 #include "renzan/cluster/simulate/room.h"
-#include "renzan/cluster/simulate/world.h"
+#include "renzan/cluster/simulate/simulated_cluster.h"
 
 namespace renzan::cluster::simulate {
 
-void World::UpdateFree(int node) {
+void SimulatedCluster::UpdateFree(int node) {
   const Node& there = snapshot_.nodes[node];
   idle_gpus_ -= free_[node].gpu();
   free_[node] = there.state == NodeState::kReady ? there.capacity - used_[node] : Resources{};
   idle_gpus_ += free_[node].gpu();
 }
 
-void World::Occupy(const Job& job, const Placement& placement, int sign) {
-  const Resources& per_worker = snapshot_.shapes[job.shape].per_worker;
+void SimulatedCluster::Occupy(const Job& job, const Placement& placement, int sign) {
+  const Resources& per_worker = snapshot_.worker_requests[job.request].per_worker;
   for (const Placed& placed : placement) {
     Node& node = snapshot_.nodes[placed.node];
     used_[placed.node] += per_worker * (sign * placed.workers);
@@ -31,7 +31,7 @@ void World::Occupy(const Job& job, const Placement& placement, int sign) {
   }
 }
 
-std::optional<TimeMs> World::Hold(const simulate::Hold& hold) {
+std::optional<TimeMs> SimulatedCluster::Hold(const simulate::Hold& hold) {
   Job& job = Get(hold.job);
   Life& its = life(hold.job);
   CHECK_MSG(job.state == JobState::kPending, "job {} gets a place, but is not pending", job.id);
@@ -47,7 +47,7 @@ std::optional<TimeMs> World::Hold(const simulate::Hold& hold) {
   return Run(job, its, all);
 }
 
-std::optional<TimeMs> World::Evict(const simulate::Evict& evict) {
+std::optional<TimeMs> SimulatedCluster::Evict(const simulate::Evict& evict) {
   Job& job = Get(evict.job);
   Life& its = life(evict.job);
   if (job.state == JobState::kPending) {
@@ -69,7 +69,7 @@ std::optional<TimeMs> World::Evict(const simulate::Evict& evict) {
   return gone;
 }
 
-void World::GiveUpHeld(JobId id) {
+void SimulatedCluster::GiveUpHeld(JobId id) {
   const auto held = held_.find(id);
   if (held == held_.end()) return;
   CloseHeld(life(id), held->second);
@@ -77,12 +77,12 @@ void World::GiveUpHeld(JobId id) {
   held_.erase(held);
 }
 
-void World::CloseHeld(Life& life, const Placement& held) {
+void SimulatedCluster::CloseHeld(Life& life, const Placement& held) {
   if (!held.empty()) life.record.overhead += (now() - life.held_since) * NumWorkers(held);
   life.held_since = now();
 }
 
-int World::AddNode(const Node& node) {
+int SimulatedCluster::AddNode(const Node& node) {
   const int index = static_cast<int>(snapshot_.nodes.size());
   snapshot_.nodes.push_back(node);
   snapshot_.nodes.back().state = NodeState::kGone;
@@ -93,7 +93,7 @@ int World::AddNode(const Node& node) {
   return index;
 }
 
-void World::SetNode(int node, NodeState state, TimeMs until) {
+void SimulatedCluster::SetNode(int node, NodeState state, TimeMs until) {
   Node& there = snapshot_.nodes[node];
   if (there.pool >= 0) {
     const int paid = (state != NodeState::kGone) - (there.state != NodeState::kGone);
@@ -106,7 +106,7 @@ void World::SetNode(int node, NodeState state, TimeMs until) {
   UpdateFree(node);
 }
 
-void World::LoseNode(int node) {
+void SimulatedCluster::FailNode(int node) {
   if (snapshot_.nodes[node].state == NodeState::kGone) return;
   const auto on_it = [&](const Placement& placement) {
     return std::any_of(placement.begin(), placement.end(),
@@ -123,13 +123,13 @@ void World::LoseNode(int node) {
   SetNode(node, NodeState::kGone, kNever);
 }
 
-void World::Interrupt(Job& job, Life& life) {
+void SimulatedCluster::Interrupt(Job& job, Life& life) {
   if (job.state == JobState::kRunning) CloseRun(job, life);
   CloseStop(job, life, /*saved=*/false);
   Occupy(job, HeldBy(job), -1);
   life.keeps.clear();
   ++life.record.losses;
-  BackToLine(job, life);
+  Requeue(job, life);
 }
 
 }  // namespace renzan::cluster::simulate

@@ -1,4 +1,4 @@
-// Keepers and their disks: rotation, and a disk that is full.
+// Supervisors and their disks: rotation, and a disk that is full.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -18,7 +18,7 @@ namespace {
 
 using testing::HasSubstr;
 
-TEST(KeeperDisk, LogsAreRotated) {
+TEST(SupervisorDisk, LogsAreRotated) {
   TestAttempt attempt("seq 1 100000");
   attempt.plan.log_bytes = 100000;
   attempt.plan.log_files = 3;
@@ -59,7 +59,7 @@ class SmallDisk {
   bool mounted_;
 };
 
-TEST(KeeperDisk, AFullDiskStopsNoWorkerAndLosesNoEnd) {
+TEST(SupervisorDisk, AFullDiskStopsNoWorkerAndLosesNoEnd) {
   TestAttempt attempt(
       "seq 1 200000; echo up > full; while ! [ -e go ]; do sleep 0.01; done; "
       "echo last words");
@@ -78,21 +78,21 @@ TEST(KeeperDisk, AFullDiskStopsNoWorkerAndLosesNoEnd) {
   EXPECT_TRUE(log.ends_with("\nlast words\n"));
 }
 
-TEST(KeeperDisk, AnEndWaitsForRoomOnTheDisk) {
+TEST(SupervisorDisk, AnEndWaitsForRoomOnTheDisk) {
   TestAttempt attempt("seq 1 200000; echo up > done");
   SmallDisk disk(attempt.directory());
   if (!disk.mounted()) GTEST_SKIP() << "only root can mount a small disk";
-  const pid_t keeper = attempt.Start();
+  const pid_t supervisor = attempt.Start();
   attempt.WaitForFile("done");
-  // The keeper says so when it has tried in vain.
+  // The supervisor says so when it has tried in vain.
   const std::string children =
-      "/proc/" + std::to_string(keeper) + "/task/" + std::to_string(keeper) + "/children";
+      "/proc/" + std::to_string(supervisor) + "/task/" + std::to_string(supervisor) + "/children";
   ASSERT_TRUE(Eventually([&] {
     std::ifstream file(children);
     std::string child;
     return !(file >> child);
   }));
-  EXPECT_EQ(attempt.Report().keeper, keeper);
+  EXPECT_EQ(attempt.Report().supervisor, supervisor);
   EXPECT_FALSE(attempt.Report().end);
   disk.Grow();
   EXPECT_EQ(attempt.WaitForEnd().exit_code, 0);

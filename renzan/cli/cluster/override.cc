@@ -1,4 +1,4 @@
-// renzan cluster relax USER
+// renzan cluster override USER
 
 #include <fmt/format.h>
 
@@ -15,26 +15,26 @@
 namespace renzan {
 namespace {
 
-struct RelaxFlags {
+struct OverrideFlags {
   std::string socket, user, duration;
   int64_t max_gpus = 0;
 };
 
-void Relax(const RelaxFlags& flags) {
+void OverrideQuota(const OverrideFlags& flags) {
   const std::optional<double> seconds = ParseDuration(flags.duration);
   if (!seconds || *seconds <= 0)
     Fail(ErrorCode::kUsage, "--for {}: must be a duration such as 90m or 2h", flags.duration);
   const nlohmann::json body = {{"max_gpus", flags.max_gpus}, {"for_seconds", *seconds}};
   client::Client(EndpointOf(flags.socket))
-      .Post(fmt::format("/v1/users/{}/relax", client::EscapeUrl(flags.user)), body.dump());
+      .Post(fmt::format("/v1/users/{}/override", client::EscapeUrl(flags.user)), body.dump());
   fmt::print("{}: at most {} GPUs for {}\n", flags.user, flags.max_gpus, flags.duration);
 }
 
 }  // namespace
 
-void AddClusterRelaxVerb(CLI::App& cluster) {
-  CLI::App* verb = cluster.add_subcommand("relax", "Raise a user's cap for a while");
-  const auto flags = std::make_shared<RelaxFlags>();
+void AddClusterOverrideVerb(CLI::App& cluster) {
+  CLI::App* verb = cluster.add_subcommand("override", "Raise a user's cap for a while");
+  const auto flags = std::make_shared<OverrideFlags>();
   verb->add_option("USER", flags->user)->required();
   verb->add_option("--max-gpus", flags->max_gpus, "Of running jobs")
       ->required()
@@ -43,8 +43,8 @@ void AddClusterRelaxVerb(CLI::App& cluster) {
   AddSocketOption(*verb, flags->socket);
   verb->footer(
       "The old cap comes back by itself. For the daemon's owner and root.\n"
-      "Example: renzan cluster relax ann --max-gpus 16 --for 2h");
-  verb->callback([flags] { Relax(*flags); });
+      "Example: renzan cluster override ann --max-gpus 16 --for 2h");
+  verb->callback([flags] { OverrideQuota(*flags); });
 }
 
 }  // namespace renzan

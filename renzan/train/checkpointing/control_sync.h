@@ -11,7 +11,7 @@
 
 namespace renzan {
 
-struct RollCallAnswer {
+struct ControlSyncInput {
   bool stop = false;            // was asked to stop
   bool checkpoint = false;      // was asked for a checkpoint
   bool checkpoint_due = false;  // by the clock; worker 0's counts
@@ -20,7 +20,7 @@ struct RollCallAnswer {
   Finiteness finiteness;        // of its part of the model
 };
 
-struct RollCallResult {
+struct ControlSyncResult {
   bool any_stop = false, any_checkpoint = false, checkpoint_due = false;
   bool all_finished = true, first_finished = true;
   int64_t calls_to_next = 1;
@@ -28,6 +28,6 @@ struct RollCallResult {
 };
 
 // Every rank calls it after the same step.
-RollCallResult CallRoll(Communicator& comm, const RollCallAnswer& mine);
+ControlSyncResult ControlSync(Communicator& comm, const ControlSyncInput& mine);
 
 }  // namespace renzan

@@ -1,4 +1,4 @@
-#include "renzan/cluster/core/testing/random_world.h"
+#include "renzan/cluster/core/testing/random_environment.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -22,18 +22,18 @@ Decisions Careless(const Snapshot& snapshot) {
     free.push_back(node.state == NodeState::kReady ? node.capacity : Resources{});
   for (const Job& job : snapshot.jobs) {
     if (job.state != JobState::kPending) continue;
-    const Shape& shape = snapshot.shapes[job.shape];
+    const WorkerRequest& request = snapshot.worker_requests[job.request];
     int node = 0, nodes = static_cast<int>(free.size());
     while (node < nodes &&
-           (!Matches(snapshot.nodes[node], shape) ||
-            WorkersThatFit(free[node], shape.per_worker, job.min_workers) < job.min_workers))
+           (!Matches(snapshot.nodes[node], request) ||
+            WorkersThatFit(free[node], request.per_worker, job.min_workers) < job.min_workers))
       ++node;
     const bool may = node < nodes && job.eligible_at <= snapshot.now && job.user == 0;
     if (!may) {
       decisions.waits.push_back({job.id, WaitReason::kResources});
       continue;
     }
-    free[node] -= shape.per_worker * job.min_workers;
+    free[node] -= request.per_worker * job.min_workers;
     decisions.starts.push_back({job.id, {{node, job.min_workers}}});
   }
   return decisions;
@@ -42,7 +42,7 @@ Decisions Careless(const Snapshot& snapshot) {
 TEST(RandomSnapshot, IsValidAndTheSameForASeed) {
   for (uint64_t seed = 0; seed < 200; ++seed) {
     const Snapshot snapshot = RandomSnapshot(seed);
-    EXPECT_THAT(CheckSnapshot(snapshot), IsEmpty()) << "seed " << seed;
+    EXPECT_THAT(ValidateSnapshot(snapshot), IsEmpty()) << "seed " << seed;
     const Snapshot again = RandomSnapshot(seed);
     ASSERT_EQ(snapshot.jobs.size(), again.jobs.size());
     for (size_t job = 0; job < again.jobs.size(); ++job)
@@ -50,18 +50,18 @@ TEST(RandomSnapshot, IsValidAndTheSameForASeed) {
   }
 }
 
-// A world in which a policy does what must not be says so; no more is asked of a policy here.
-TEST(RandomWorld, FindsWhatAPolicyDoesWrong) {
+// A snapshot in which a policy does what must not be says so; no more is asked of a policy here.
+TEST(RandomEnvironment, FindsWhatAPolicyDoesWrong) {
   std::string wrong;
   for (uint64_t seed = 0; seed < 20; ++seed) {
-    RandomWorld world(seed, Careless);
-    for (int step = 0; step < 20; ++step) world.Disturb();
-    for (const std::string& violation : world.violations()) wrong += violation + "\n";
+    RandomEnvironment snapshot(seed, Careless);
+    for (int step = 0; step < 20; ++step) snapshot.Disturb();
+    for (const std::string& violation : snapshot.violations()) wrong += violation + "\n";
   }
-  EXPECT_THAT(wrong, HasSubstr("taken after this pass"));
+  EXPECT_THAT(wrong, HasSubstr("taken after this cycle"));
 }
 
-TEST(RandomWorld, FindsJobsThatNeverEnd) {
+TEST(RandomEnvironment, FindsJobsThatNeverEnd) {
   const auto nothing = [](const Snapshot& snapshot) {
     Decisions decisions;
     for (const Job& job : snapshot.jobs)
@@ -70,24 +70,24 @@ TEST(RandomWorld, FindsJobsThatNeverEnd) {
   };
   int found = 0;
   for (uint64_t seed = 0; seed < 20; ++seed) {
-    RandomWorld world(seed, nothing);
-    world.Finish();
-    found += !world.violations().empty();
+    RandomEnvironment snapshot(seed, nothing);
+    snapshot.Finish();
+    found += !snapshot.violations().empty();
   }
   EXPECT_GT(found, 10);  // in the others no job can ever run
 }
 
-TEST(RandomWorld, FindsDecisionsThatDifferForOneSnapshot) {
-  int passes = 0;
-  RandomWorld world(0, [&](const Snapshot& snapshot) {
+TEST(RandomEnvironment, FindsDecisionsThatDifferForOneSnapshot) {
+  int cycles = 0;
+  RandomEnvironment snapshot(0, [&](const Snapshot& snapshot) {
     Decisions decisions;
     for (const Job& job : snapshot.jobs)
       decisions.waits.push_back({job.id, WaitReason::kResources});
-    decisions.look_again = snapshot.now + ++passes;
+    decisions.look_again = snapshot.now + ++cycles;
     return decisions;
   });
-  world.Disturb();
-  EXPECT_THAT(world.violations(), Contains(HasSubstr("gives other decisions")));
+  snapshot.Disturb();
+  EXPECT_THAT(snapshot.violations(), Contains(HasSubstr("gives other decisions")));
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-#include "renzan/cluster/simulate/world.h"
+#include "renzan/cluster/simulate/simulated_cluster.h"
 
 #include <algorithm>
 
@@ -10,7 +10,7 @@ namespace renzan::cluster::simulate {
 namespace {
 
 Waiting KeyOf(const Job& job) {
-  return {job.priority, job.submitted, job.id, job.shape, job.min_workers, job.max_workers};
+  return {job.priority, job.submitted, job.id, job.request, job.min_workers, job.max_workers};
 }
 
 bool SavesInTime(const WorkloadJob& job) {
@@ -19,7 +19,8 @@ bool SavesInTime(const WorkloadJob& job) {
 
 }  // namespace
 
-World::World(Snapshot cluster, bool exact) : snapshot_(std::move(cluster)), exact_(exact) {
+SimulatedCluster::SimulatedCluster(Snapshot cluster, bool exact)
+    : snapshot_(std::move(cluster)), exact_(exact) {
   used_.resize(snapshot_.nodes.size());
   free_.resize(snapshot_.nodes.size());
   workers_on_.resize(snapshot_.nodes.size());
@@ -32,11 +33,11 @@ World::World(Snapshot cluster, bool exact) : snapshot_(std::move(cluster)), exac
   }
 }
 
-World::Life& World::life(JobId id) {
-  return const_cast<Life&>(static_cast<const World*>(this)->life(id));
+SimulatedCluster::Life& SimulatedCluster::life(JobId id) {
+  return const_cast<Life&>(static_cast<const SimulatedCluster*>(this)->life(id));
 }
 
-const World::Life& World::life(JobId id) const {
+const SimulatedCluster::Life& SimulatedCluster::life(JobId id) const {
   // Ids without gaps, as simulations have them, need no search.
   const auto at_place = static_cast<size_t>(id - lives_.front().record.id);
   if (at_place < lives_.size() && lives_[at_place].record.id == id) return lives_[at_place];
@@ -47,19 +48,19 @@ const World::Life& World::life(JobId id) const {
   return *at;
 }
 
-std::vector<JobRecord> World::records() const {
+std::vector<JobRecord> SimulatedCluster::records() const {
   std::vector<JobRecord> records;
   for (const Life& life : lives_) records.push_back(life.record);
   return records;
 }
 
-Job& World::Get(JobId id) {
+Job& SimulatedCluster::Get(JobId id) {
   Job* job = snapshot_.Find(id);
   CHECK_MSG(job != nullptr, "a policy decides on job {}, which is not there", id);
   return *job;
 }
 
-void World::SetTime(TimeMs now) {
+void SimulatedCluster::SetTime(TimeMs now) {
   CHECK(now >= snapshot_.now);
   snapshot_.now = now;
   while (!checkpoints_due_.empty() && checkpoints_due_.begin()->first <= now) {
@@ -74,7 +75,7 @@ void World::SetTime(TimeMs now) {
   }
 }
 
-void World::Plan(JobId id, const WorkloadJob& job) {
+void SimulatedCluster::Plan(JobId id, const WorkloadJob& job) {
   Life life{.job = job};
   const auto queue = std::find_if(snapshot_.queues.begin(), snapshot_.queues.end(),
                                   [&](const Queue& queue) { return queue.name == job.queue; });
@@ -88,8 +89,8 @@ void World::Plan(JobId id, const WorkloadJob& job) {
   lives_.push_back(std::move(life));
 }
 
-TimeMs World::Adopt(const Job& job, int64_t work_left) {
-  const Resources per_worker = snapshot_.shapes[job.shape].per_worker;
+TimeMs SimulatedCluster::Adopt(const Job& job, int64_t work_left) {
+  const Resources per_worker = snapshot_.worker_requests[job.request].per_worker;
   Life its{.job = {.submitted = job.submitted,
                    .queue = snapshot_.queues[job.queue].name,
                    .per_worker = per_worker,
@@ -128,44 +129,44 @@ TimeMs World::Adopt(const Job& job, int64_t work_left) {
   return EndTime(job.id);
 }
 
-void World::Submit(JobId id) {
+void SimulatedCluster::Submit(JobId id) {
   Life& its = life(id);
   const WorkloadJob& from = its.job;
-  Job job{
-      .id = id,
-      .shape = snapshot_.InternShape({.per_worker = from.per_worker, .required = from.required}),
-      .queue = its.record.queue,
-      .user = snapshot_.InternUser(from.user),
-      .priority = from.priority,
-      .min_workers = from.min_workers,
-      .max_workers = from.max_workers,
-      .checkpoints = from.checkpoints,
-      .preemptible = from.preemptible,
-      .submitted = now(),
-      .grace_ms = from.grace_ms,
-      .eligible_at = now(),
-      .restart_cost_ms = from.restart_cost_ms,
-      .checkpoint_cost_ms = from.checkpoint_cost_ms};
+  Job job{.id = id,
+          .request =
+              snapshot_.InternRequest({.per_worker = from.per_worker, .required = from.required}),
+          .queue = its.record.queue,
+          .user = snapshot_.InternUser(from.user),
+          .priority = from.priority,
+          .min_workers = from.min_workers,
+          .max_workers = from.max_workers,
+          .checkpoints = from.checkpoints,
+          .preemptible = from.preemptible,
+          .submitted = now(),
+          .grace_ms = from.grace_ms,
+          .eligible_at = now(),
+          .restart_cost_ms = from.restart_cost_ms,
+          .checkpoint_cost_ms = from.checkpoint_cost_ms};
   CHECK(snapshot_.jobs.empty() || snapshot_.jobs.back().id < id);
   snapshot_.jobs.push_back(std::move(job));
   Enqueue(snapshot_.jobs.back(), its);
 }
 
-void World::Enqueue(const Job& job, Life& life) {
+void SimulatedCluster::Enqueue(const Job& job, Life& life) {
   const Waiting key = KeyOf(job);
-  line_.insert(std::lower_bound(line_.begin(), line_.end(), key), key);
+  pending_.insert(std::lower_bound(pending_.begin(), pending_.end(), key), key);
   life.since = now();
 }
 
-void World::Dequeue(const Job& job, Life& life) {
-  const auto at = std::lower_bound(line_.begin(), line_.end(), KeyOf(job));
-  CHECK(at != line_.end() && at->job == job.id);
-  line_.erase(at);
+void SimulatedCluster::Dequeue(const Job& job, Life& life) {
+  const auto at = std::lower_bound(pending_.begin(), pending_.end(), KeyOf(job));
+  CHECK(at != pending_.end() && at->job == job.id);
+  pending_.erase(at);
   life.record.waited_ms += now() - life.since;
   if (life.since < now()) waits_.push_back({job.id, life.since, now(), job.max_workers});
 }
 
-TimeMs World::Start(const cluster::Start& start) {
+TimeMs SimulatedCluster::Start(const cluster::Start& start) {
   Job& job = Get(start.job);
   Life& its = life(start.job);
   CHECK_MSG(job.state == JobState::kPending, "job {} is started, but is not pending", job.id);
@@ -175,7 +176,7 @@ TimeMs World::Start(const cluster::Start& start) {
   return Run(job, its, start.placement);
 }
 
-TimeMs World::Run(Job& job, Life& life, const Placement& placement) {
+TimeMs SimulatedCluster::Run(Job& job, Life& life, const Placement& placement) {
   job.state = JobState::kRunning;
   job.placement = placement;
   job.target.clear();
@@ -192,25 +193,25 @@ TimeMs World::Run(Job& job, Life& life, const Placement& placement) {
   return EndTime(job.id);
 }
 
-TimeMs World::EndTime(JobId id) const {
+TimeMs SimulatedCluster::EndTime(JobId id) const {
   const Life& its = life(id);
   const Job& job = *snapshot_.Find(id);
   const int64_t workers = NumWorkers(job.placement);
   return std::max(now(), its.productive_from + (its.work - its.at_start + workers - 1) / workers);
 }
 
-TimeMs World::RunTime(JobId id, int workers) const {
+TimeMs SimulatedCluster::RunTime(JobId id, int workers) const {
   const Life& its = life(id);
   return (its.saved > 0 ? its.job.restart_cost_ms : 0) +
          (its.work - its.saved + workers - 1) / workers;
 }
 
-int64_t World::DoneAt(const Life& life, const Job& job, TimeMs when) const {
+int64_t SimulatedCluster::DoneAt(const Life& life, const Job& job, TimeMs when) const {
   const TimeMs productive = std::max<TimeMs>(0, when - life.productive_from);
   return std::min(life.work, life.at_start + productive * NumWorkers(job.placement));
 }
 
-void World::CloseRun(const Job& job, Life& life) {
+void SimulatedCluster::CloseRun(const Job& job, Life& life) {
   life.done = DoneAt(life, job, now());
   runs_.push_back({job.id, life.since, now(), NumWorkers(job.placement)});
   const int64_t held = (now() - life.since) * NumWorkers(job.placement);
@@ -220,7 +221,7 @@ void World::CloseRun(const Job& job, Life& life) {
   ScheduleCheckpoint(job.id, life, kNever);
 }
 
-TimeMs World::BeginStop(Job& job, Life& life, JobState state) {
+TimeMs SimulatedCluster::BeginStop(Job& job, Life& life, JobState state) {
   CHECK_MSG(job.state == JobState::kRunning, "job {} is stopped, but does not run", job.id);
   CloseRun(job, life);
   job.state = state;
@@ -230,7 +231,7 @@ TimeMs World::BeginStop(Job& job, Life& life, JobState state) {
   return now() + std::max<TimeMs>(1, takes);
 }
 
-TimeMs World::Stop(const cluster::Stop& stop) {
+TimeMs SimulatedCluster::Stop(const cluster::Stop& stop) {
   Job& job = Get(stop.job);
   Life& its = life(stop.job);
   ++job.preemptions;
@@ -238,7 +239,7 @@ TimeMs World::Stop(const cluster::Stop& stop) {
   return BeginStop(job, its, JobState::kStopping);
 }
 
-TimeMs World::Resize(const cluster::Resize& resize) {
+TimeMs SimulatedCluster::Resize(const cluster::Resize& resize) {
   Job& job = Get(resize.job);
   Life& its = life(resize.job);
   CHECK_MSG(job.checkpoints, "job {} is resized, but cannot save its work", job.id);
@@ -250,25 +251,25 @@ TimeMs World::Resize(const cluster::Resize& resize) {
   return done;
 }
 
-void World::CloseStop(const Job& job, Life& life, bool saved) {
+void SimulatedCluster::CloseStop(const Job& job, Life& life, bool saved) {
   life.record.overhead += (now() - life.since) * NumWorkers(HeldBy(job));
   if (!saved) life.record.lost += life.done - life.saved;
   if (saved) life.saved = life.done;
 }
 
-void World::FinishStop(JobId id) {
+void SimulatedCluster::FinishStop(JobId id) {
   Job& job = Get(id);
   Life& its = life(id);
   CloseStop(job, its, SavesInTime(its.job));
   Occupy(job, job.placement, -1);
-  BackToLine(job, its);
+  Requeue(job, its);
   if (its.keeps.empty()) return;
   Occupy(job, its.keeps, 1);
   held_[id] = std::exchange(its.keeps, {});
   its.held_since = now();
 }
 
-TimeMs World::FinishResize(JobId id) {
+TimeMs SimulatedCluster::FinishResize(JobId id) {
   Job& job = Get(id);
   Life& its = life(id);
   CloseStop(job, its, SavesInTime(its.job));
@@ -277,7 +278,7 @@ TimeMs World::FinishResize(JobId id) {
   return Run(job, its, Placement(job.target));
 }
 
-void World::BackToLine(Job& job, Life& life) {
+void SimulatedCluster::Requeue(Job& job, Life& life) {
   job.state = JobState::kPending;
   job.placement.clear();
   job.target.clear();
@@ -288,7 +289,7 @@ void World::BackToLine(Job& job, Life& life) {
   Enqueue(job, life);
 }
 
-void World::End(JobId id) {
+void SimulatedCluster::End(JobId id) {
   Job& job = Get(id);
   Life& its = life(id);
   CloseRun(job, its);
@@ -303,12 +304,12 @@ void World::End(JobId id) {
   if (exact_ || ended_in_snapshot_ > 16 + snapshot_.jobs.size() / 32) RemoveEnded();
 }
 
-void World::RemoveEnded() {
+void SimulatedCluster::RemoveEnded() {
   std::erase_if(snapshot_.jobs, [](const Job& job) { return job.eligible_at == kNever; });
   ended_in_snapshot_ = 0;
 }
 
-void World::Checkpoint(JobId id) {
+void SimulatedCluster::Checkpoint(JobId id) {
   Job& job = Get(id);
   Life& its = life(id);
   if (!job.checkpoints || job.state != JobState::kRunning) return;
@@ -318,7 +319,7 @@ void World::Checkpoint(JobId id) {
   ScheduleCheckpoint(id, its, now() + its.job.checkpoint_interval_ms);
 }
 
-void World::ScheduleCheckpoint(JobId id, Life& life, TimeMs when) {
+void SimulatedCluster::ScheduleCheckpoint(JobId id, Life& life, TimeMs when) {
   if (life.next_checkpoint != kNever) checkpoints_due_.erase({life.next_checkpoint, id});
   life.next_checkpoint = when;
   if (when != kNever) checkpoints_due_.insert({when, id});

@@ -44,15 +44,15 @@ struct Interval {
   int workers = 0;
 };
 
-class World {
+class SimulatedCluster {
  public:
   // `cluster` may have jobs, running ones too: Adopt() each before anything else. Unless `exact`,
   // jobs that have ended may stay in the snapshot for a while as jobs that are never eligible,
   // because taking each out at once would move all others.
-  explicit World(Snapshot cluster, bool exact = false);
+  explicit SimulatedCluster(Snapshot cluster, bool exact = false);
 
   const Snapshot& snapshot() const { return snapshot_; }
-  const std::vector<Waiting>& line() const { return line_; }
+  const std::vector<Waiting>& pending() const { return pending_; }
   const std::vector<Resources>& free() const { return free_; }
   const std::map<JobId, Placement>& held() const { return held_; }
   std::vector<JobRecord> records() const;
@@ -100,7 +100,7 @@ class World {
   // they had saved. Losing one that is gone does nothing.
   int AddNode(const Node& node);
   void SetNode(int node, NodeState state, TimeMs until);
-  void LoseNode(int node);
+  void FailNode(int node);
   bool IsEmpty(int node) const { return workers_on_[node] == 0; }
 
   int64_t busy_gpus() const { return busy_gpus_; }           // held by anyone
@@ -138,13 +138,13 @@ class World {
   void CloseStop(const Job& job, Life& life, bool saved);
   void CloseHeld(Life& life, const Placement& held);
   void Interrupt(Job& job, Life& life);
-  void BackToLine(Job& job, Life& life);
+  void Requeue(Job& job, Life& life);
   void ScheduleCheckpoint(JobId id, Life& life, TimeMs when);
   void RemoveEnded();
 
   Snapshot snapshot_;
   std::vector<Life> lives_;  // sorted by id
-  std::vector<Waiting> line_;
+  std::vector<Waiting> pending_;
   std::vector<Resources> used_, free_;
   std::vector<int> workers_on_;
   std::map<JobId, Placement> held_;

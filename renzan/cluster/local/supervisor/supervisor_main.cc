@@ -1,5 +1,6 @@
-// renzan-keeper DIR: looks after one attempt at a job. The daemon starts one for each; a program of
-// its own, because loading all that `renzan` links would take longer than starting a job.
+// renzan-supervisor DIR: looks after one attempt at a job. The daemon starts one for each; a
+// program of its own, because loading all that `renzan` links would take longer than starting a
+// job.
 
 #include <cstdio>
 #include <exception>
@@ -9,17 +10,17 @@
 
 int main(int argc, char** argv) {
   if (argc != 2) {
-    std::fputs("renzan-keeper is started by the daemon: to run a job, use `renzan submit`\n",
+    std::fputs("renzan-supervisor is started by the daemon: to run a job, use `renzan submit`\n",
                stderr);
     return static_cast<int>(renzan::ErrorCode::kUsage);
   }
   try {
     return renzan::cluster::local::KeepAttempt(argv[1]);
   } catch (const renzan::Error& error) {
-    std::fprintf(stderr, "renzan-keeper: %s\n", error.what());
+    std::fprintf(stderr, "renzan-supervisor: %s\n", error.what());
     return error.exit_status();
   } catch (const std::exception& error) {
-    std::fprintf(stderr, "renzan-keeper: unexpected: %s\n", error.what());
+    std::fprintf(stderr, "renzan-supervisor: unexpected: %s\n", error.what());
     return static_cast<int>(renzan::ErrorCode::kSoftware);
   }
 }

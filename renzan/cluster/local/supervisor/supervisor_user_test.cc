@@ -1,4 +1,4 @@
-// Keepers that run as root and workers that do not.
+// Supervisors that run as root and workers that do not.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -41,7 +41,7 @@ struct stat Look(const std::string& path) {
   return info;
 }
 
-TEST(KeeperUser, WorkersRunAsTheJobsUser) {
+TEST(SupervisorUser, WorkersRunAsTheJobsUser) {
   if (!IsRoot()) GTEST_SKIP() << "only root can run workers as somebody else";
   TestAttempt attempt(
       "id -u; id -g; id -G; echo $USER > /dev/stderr; touch $RENZAN_RUN_DIR/result");
@@ -54,7 +54,7 @@ TEST(KeeperUser, WorkersRunAsTheJobsUser) {
   EXPECT_EQ(Look(attempt.plan.run_dir + "/result").st_uid, kNobody);
 }
 
-TEST(KeeperUser, LogsAreReadByTheJobsUserAloneAndNothingCanBePlacedThere) {
+TEST(SupervisorUser, LogsAreReadByTheJobsUserAloneAndNothingCanBePlacedThere) {
   if (!IsRoot()) GTEST_SKIP() << "only root can run workers as somebody else";
   TestAttempt attempt("echo hello");
   attempt.plan.uid = kNobody;
@@ -64,13 +64,13 @@ TEST(KeeperUser, LogsAreReadByTheJobsUserAloneAndNothingCanBePlacedThere) {
   const std::string& dir = attempt.directory();
   EXPECT_TRUE(AsNobody([&] { return access((dir + "/worker-0.log").c_str(), R_OK) == 0; }));
   EXPECT_FALSE(AsNobody([&] { return access(dir.c_str(), W_OK) == 0; }));
-  for (const char* name : {"/plan.json", "/end.json", "/lock", "/keeper.log", "/requests"})
+  for (const char* name : {"/plan.json", "/end.json", "/lock", "/supervisor.log", "/requests"})
     EXPECT_FALSE(AsNobody([&] { return access((dir + name).c_str(), R_OK) == 0; })) << name;
   EXPECT_EQ(Look(dir).st_mode & 07777, 0750u);
   EXPECT_EQ(Look(dir + "/worker-0.log").st_mode & 07777, 0600u);
 }
 
-TEST(KeeperUser, DirectoriesAreMadeWhereTheUserMayNotAndGivenToThem) {
+TEST(SupervisorUser, DirectoriesAreMadeWhereTheUserMayNotAndGivenToThem) {
   if (!IsRoot()) GTEST_SKIP() << "only root can run workers as somebody else";
   TemporaryDirectory ours;
   chmod(ours.path().c_str(), 0711);
@@ -83,7 +83,7 @@ TEST(KeeperUser, DirectoriesAreMadeWhereTheUserMayNotAndGivenToThem) {
   EXPECT_EQ(Look(ours / "checkpoints").st_uid, kNobody);
 }
 
-TEST(KeeperUser, TheirMemoryIsWatchedAndTheKernelMayKillThem) {
+TEST(SupervisorUser, TheirMemoryIsWatchedAndTheKernelMayKillThem) {
   if (!IsRoot()) GTEST_SKIP() << "only root can run workers as somebody else";
   TestAttempt attempt("cat /proc/self/oom_score_adj; (head -c 200M /dev/zero; sleep 1000) | tail");
   attempt.plan.uid = kNobody;
@@ -95,7 +95,7 @@ TEST(KeeperUser, TheirMemoryIsWatchedAndTheKernelMayKillThem) {
   EXPECT_GE(std::stoi(attempt.Log(0)), 500);
 }
 
-TEST(KeeperUser, ADirectoryThatCannotBeEnteredIsNamed) {
+TEST(SupervisorUser, ADirectoryThatCannotBeEnteredIsNamed) {
   if (!IsRoot()) GTEST_SKIP() << "only root can run workers as somebody else";
   TemporaryDirectory ours;  // mode 0700
   TestAttempt attempt("true");
@@ -108,22 +108,22 @@ TEST(KeeperUser, ADirectoryThatCannotBeEnteredIsNamed) {
   EXPECT_THAT(end.message, HasSubstr(ours.path() + " as user nobody: Permission denied"));
 }
 
-TEST(KeeperUser, WhatTheUserLeftBehindIsKilled) {
+TEST(SupervisorUser, WhatTheUserLeftBehindIsKilled) {
   if (!IsRoot()) GTEST_SKIP() << "only root can run workers as somebody else";
   TestAttempt attempt("setsid sleep 1000 & echo $! > detached; echo $$ > worker; exec sleep 1000");
   attempt.plan.uid = kNobody;
   attempt.plan.gid = kGroup;
-  const pid_t keeper = attempt.Start();
+  const pid_t supervisor = attempt.Start();
   const pid_t worker = std::stoi(attempt.WaitForFile("worker"));
   const pid_t detached = std::stoi(attempt.WaitForFile("detached"));
-  kill(keeper, SIGKILL);
+  kill(supervisor, SIGKILL);
   EXPECT_TRUE(Eventually([&] { return !Lives(worker); }));
   ASSERT_TRUE(Eventually([&] { return attempt.Report().phase == AttemptPhase::kLost; }));
   EXPECT_EQ(CleanUpAttempt(attempt.directory()), 1);
   EXPECT_FALSE(Lives(detached));
 }
 
-TEST(KeeperUser, ADirectoryOfSomebodyElseIsRefused) {
+TEST(SupervisorUser, ADirectoryOfSomebodyElseIsRefused) {
   if (!IsRoot()) GTEST_SKIP() << "only root can give a directory away";
   TestAttempt attempt("true");
   CreateDirectories(attempt.directory());
@@ -132,7 +132,7 @@ TEST(KeeperUser, ADirectoryOfSomebodyElseIsRefused) {
   ASSERT_EQ(chown(attempt.directory().c_str(), 0, 0), 0);
 }
 
-TEST(KeeperUser, OnlyRootRunsTheJobsOfOthers) {
+TEST(SupervisorUser, OnlyRootRunsTheJobsOfOthers) {
   if (IsRoot()) GTEST_SKIP() << "root can";
   TestAttempt attempt("true");
   attempt.plan.uid = geteuid() + 1;

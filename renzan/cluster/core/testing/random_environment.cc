@@ -1,4 +1,4 @@
-#include "renzan/cluster/core/testing/random_world.h"
+#include "renzan/cluster/core/testing/random_environment.h"
 
 #include <fmt/format.h>
 
@@ -13,7 +13,7 @@
 namespace renzan::cluster {
 namespace {
 
-constexpr int kMaxPassesAtOnce = 20;
+constexpr int kMaxCyclesAtOnce = 20;
 
 std::string Describe(const Placement& placement) {
   std::string text;
@@ -49,42 +49,42 @@ std::string Describe(const Decisions& decisions) {
   return text + fmt::format("look again {}\n", decisions.look_again);
 }
 
-RandomWorld::RandomWorld(uint64_t seed, Policy policy)
+RandomEnvironment::RandomEnvironment(uint64_t seed, Policy policy)
     : draws_(seed), policy_(std::move(policy)), snapshot_(RandomCluster(draws_)) {
   if (draws_.Chance(0.5)) snapshot_.budget_per_hour = static_cast<double>(draws_.Between(0, 60));
   const int64_t jobs = draws_.Between(1, 20);
   for (int64_t job = 0; job < jobs; ++job) Submit();
 }
 
-void RandomWorld::Report(const std::string& violation) {
+void RandomEnvironment::Report(const std::string& violation) {
   if (violations_.size() < 20)
-    violations_.push_back(fmt::format("pass {}, time {}: {}", passes_, snapshot_.now, violation));
+    violations_.push_back(fmt::format("cycle {}, time {}: {}", cycles_, snapshot_.now, violation));
 }
 
-void RandomWorld::Submit() {
+void RandomEnvironment::Submit() {
   const JobId id = next_job_++;
   snapshot_.jobs.push_back(RandomJob(draws_, snapshot_, id));
   Work& work = work_[id];
   work.total = work.left = draws_.Between(1, 120) * kMinute;
 }
 
-TimeMs RandomWorld::Decide() {
-  for (int pass = 0; pass < kMaxPassesAtOnce; ++pass) {
-    ++passes_;
-    for (const std::string& wrong : CheckSnapshot(snapshot_)) Report("snapshot: " + wrong);
+TimeMs RandomEnvironment::Decide() {
+  for (int cycle = 0; cycle < kMaxCyclesAtOnce; ++cycle) {
+    ++cycles_;
+    for (const std::string& wrong : ValidateSnapshot(snapshot_)) Report("snapshot: " + wrong);
     const Decisions decisions = policy_(snapshot_);
-    for (const std::string& wrong : CheckDecisions(snapshot_, decisions)) Report(wrong);
+    for (const std::string& wrong : ValidateDecisions(snapshot_, decisions)) Report(wrong);
     if (Describe(decisions) != Describe(policy_(snapshot_)))
       Report("the same snapshot gives other decisions");
     if (!violations_.empty()) return kNever;  // what is wrong is not carried out
     if (!Apply(decisions)) return decisions.look_again;
   }
-  Report(fmt::format("still deciding after {} passes at the same moment", kMaxPassesAtOnce));
+  Report(fmt::format("still deciding after {} cycles at the same moment", kMaxCyclesAtOnce));
   return kNever;
 }
 
-// Returns whether anything was done that another pass would see.
-bool RandomWorld::Apply(const Decisions& decisions) {
+// Returns whether anything was done that another cycle would see.
+bool RandomEnvironment::Apply(const Decisions& decisions) {
   for (const Start& start : decisions.starts) {
     Job& job = *snapshot_.Find(start.job);
     job.state = JobState::kRunning;
@@ -124,7 +124,7 @@ bool RandomWorld::Apply(const Decisions& decisions) {
          !decisions.scale_in.empty();
 }
 
-void RandomWorld::BackToTheLine(Job& job) {
+void RandomEnvironment::Requeue(Job& job) {
   Work& work = work_[job.id];
   if (!job.checkpoints) work.left = work.total;
   work.leaves_at = kNever;
@@ -140,8 +140,8 @@ void RandomWorld::BackToTheLine(Job& job) {
 }
 
 // Its grace has been used; it starts again at its target if it has one.
-void RandomWorld::Leave(Job& job) {
-  if (job.state == JobState::kStopping) return BackToTheLine(job);
+void RandomEnvironment::Leave(Job& job) {
+  if (job.state == JobState::kStopping) return Requeue(job);
   for (const Placed& placed : job.placement)
     snapshot_.nodes[placed.node].idle_since = snapshot_.now;
   work_[job.id].leaves_at = kNever;
@@ -151,11 +151,11 @@ void RandomWorld::Leave(Job& job) {
   job.started = job.last_resize = snapshot_.now;
 }
 
-void RandomWorld::LoseNode(int node) {
+void RandomEnvironment::FailNode(int node) {
   snapshot_.nodes[node].state = NodeState::kGone;
   for (Job& job : snapshot_.jobs) {
     if (StandsOn(job.placement, node)) {
-      BackToTheLine(job);
+      Requeue(job);
     } else if (StandsOn(job.target, node)) {
       job.state = JobState::kStopping;  // it has nowhere to start again
       job.target.clear();
@@ -163,7 +163,7 @@ void RandomWorld::LoseNode(int node) {
   }
 }
 
-void RandomWorld::DisturbNode() {
+void RandomEnvironment::DisturbNode() {
   const int node =
       static_cast<int>(draws_.Between(0, static_cast<int64_t>(snapshot_.nodes.size()) - 1));
   Node& one = snapshot_.nodes[node];
@@ -180,25 +180,25 @@ void RandomWorld::DisturbNode() {
     one.state = NodeState::kDraining;
     one.until = one.spot || scaled ? snapshot_.now + 120'000 : kNever;
   } else if (one.state == NodeState::kReady && draws_.Chance(0.5)) {
-    LoseNode(node);
+    FailNode(node);
   }
 }
 
-void RandomWorld::FinishJob(size_t index) {
+void RandomEnvironment::FinishJob(size_t index) {
   for (const Placed& placed : snapshot_.jobs[index].placement)
     snapshot_.nodes[placed.node].idle_since = snapshot_.now;
   work_.erase(snapshot_.jobs[index].id);
   snapshot_.jobs.erase(snapshot_.jobs.begin() + static_cast<std::ptrdiff_t>(index));
 }
 
-void RandomWorld::EndJobsThatAreDone() {
+void RandomEnvironment::EndJobsThatAreDone() {
   for (size_t index = snapshot_.jobs.size(); index-- > 0;)
     if (snapshot_.jobs[index].state == JobState::kRunning &&
         work_[snapshot_.jobs[index].id].left <= 0)
       FinishJob(index);
 }
 
-void RandomWorld::Progress(TimeMs by) {
+void RandomEnvironment::Progress(TimeMs by) {
   snapshot_.now += by;
   if (!jobs_end_) return;
   for (const Job& job : snapshot_.jobs)
@@ -206,7 +206,7 @@ void RandomWorld::Progress(TimeMs by) {
   EndJobsThatAreDone();
 }
 
-TimeMs RandomWorld::NextEvent() const {
+TimeMs RandomEnvironment::NextEvent() const {
   TimeMs next = kNever;
   const auto consider = [&](TimeMs at) {
     if (at > snapshot_.now) next = std::min(next, at);
@@ -223,12 +223,12 @@ TimeMs RandomWorld::NextEvent() const {
   return next;
 }
 
-void RandomWorld::UpdateNodes() {
+void RandomEnvironment::UpdateNodes() {
   for (size_t index = 0; index < snapshot_.nodes.size(); ++index) {
     Node& node = snapshot_.nodes[index];
     if (node.until > snapshot_.now) continue;
     if (node.state == NodeState::kDraining) {
-      LoseNode(static_cast<int>(index));
+      FailNode(static_cast<int>(index));
     } else if (node.state == NodeState::kBooting) {
       node.state = NodeState::kReady;
       node.until = kNever;
@@ -237,7 +237,7 @@ void RandomWorld::UpdateNodes() {
   }
 }
 
-void RandomWorld::Advance(TimeMs until) {
+void RandomEnvironment::Advance(TimeMs until) {
   const TimeMs next = std::min(until, NextEvent());
   CHECK(next != kNever);
   Progress(next - snapshot_.now);
@@ -246,7 +246,7 @@ void RandomWorld::Advance(TimeMs until) {
   UpdateNodes();
 }
 
-void RandomWorld::Disturb() {
+void RandomEnvironment::Disturb() {
   if (!violations_.empty()) return;
   const int64_t events = draws_.Between(1, 3);
   for (int64_t event = 0; event < events; ++event) {
@@ -265,7 +265,7 @@ void RandomWorld::Disturb() {
   }
 }
 
-void RandomWorld::Settle() {
+void RandomEnvironment::Settle() {
   if (!violations_.empty()) return;
   jobs_end_ = false;
   const TimeMs until = snapshot_.now + 3 * 24 * 60 * kMinute;
@@ -285,9 +285,11 @@ void RandomWorld::Settle() {
   EndJobsThatAreDone();
 }
 
-bool RandomWorld::CanEverRun(const Job& job) const { return WhyInfeasible(snapshot_, job).empty(); }
+bool RandomEnvironment::CanEverRun(const Job& job) const {
+  return WhyInfeasible(snapshot_, job).empty();
+}
 
-void RandomWorld::Finish() {
+void RandomEnvironment::Finish() {
   if (!violations_.empty()) return;
   snapshot_.budget_per_hour = std::numeric_limits<double>::infinity();
   for (size_t index = 0; index < snapshot_.nodes.size(); ++index) {

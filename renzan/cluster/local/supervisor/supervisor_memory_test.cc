@@ -1,4 +1,4 @@
-// Keepers and the memory of their workers.
+// Supervisors and the memory of their workers.
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -28,7 +28,7 @@ void Limit(TestAttempt& attempt, int64_t memory_mib) {
   for (AttemptPlan::Worker& worker : attempt.plan.workers) worker.memory_mib = memory_mib;
 }
 
-TEST(KeeperMemory, AWorkerThatUsesTooMuchIsKilledAndItsGangEnds) {
+TEST(SupervisorMemory, AWorkerThatUsesTooMuchIsKilledAndItsGangEnds) {
   TestAttempt attempt(
       "if [ $RANK = 0 ]; then trap 'exit 75' TERM; echo up > ready; while :; do sleep 0.01; done; "
       "fi; while ! [ -e ready ]; do sleep 0.01; done; " +
@@ -45,14 +45,14 @@ TEST(KeeperMemory, AWorkerThatUsesTooMuchIsKilledAndItsGangEnds) {
   EXPECT_EQ(end.workers[1].signal, SIGKILL);
 }
 
-TEST(KeeperMemory, ProcessesInSessionsOfTheirOwnCountToo) {
+TEST(SupervisorMemory, ProcessesInSessionsOfTheirOwnCountToo) {
   TestAttempt attempt("setsid sh -c '" + Hog("sleep 1000") + "' & wait");
   Limit(attempt, 64);
   attempt.Start();
   EXPECT_EQ(attempt.WaitForEnd().exit_code, 137);
 }
 
-TEST(KeeperMemory, OthersAreLeftAlone) {
+TEST(SupervisorMemory, OthersAreLeftAlone) {
   // Long enough for a look or two.
   TestAttempt within(Hog("sleep 3")), not_enforced(Hog("sleep 3")), not_stated(Hog("sleep 3"));
   Limit(within, 1024);
@@ -64,7 +64,7 @@ TEST(KeeperMemory, OthersAreLeftAlone) {
     EXPECT_EQ(attempt->WaitForEnd().message, "all workers ended with exit status 0");
 }
 
-TEST(KeeperMemory, InAShortageTheKernelEndsWorkersFirst) {
+TEST(SupervisorMemory, InAShortageTheKernelEndsWorkersFirst) {
   int ours = 0;
   std::ifstream("/proc/self/oom_score_adj") >> ours;
   TestAttempt attempt("cat /proc/self/oom_score_adj /proc/$PPID/oom_score_adj");

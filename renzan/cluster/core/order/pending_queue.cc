@@ -1,11 +1,11 @@
-#include "renzan/cluster/core/order/line.h"
+#include "renzan/cluster/core/order/pending_queue.h"
 
 #include <algorithm>
 
 namespace renzan::cluster {
 
-Line::Line(const ClusterView& view, const Quota& quota, const Entitlement& entitlement,
-           TimeMs overdue_after)
+PendingQueue::PendingQueue(const ClusterView& view, const Quota& quota,
+                           const Entitlement& entitlement, TimeMs overdue_after)
     : snapshot_(view.snapshot()),
       quota_(quota),
       entitlement_(entitlement),
@@ -23,7 +23,7 @@ Line::Line(const ClusterView& view, const Quota& quota, const Entitlement& entit
         std::binary_search(made_room_for.begin(), made_room_for.end(), job.id))
       first_.push_back(&job);
     else
-      lanes_[2 * job.queue + !entitlement.Covers(job)].push_back(&job);
+      lanes_[2 * job.queue + !entitlement.WithinQuota(job)].push_back(&job);
   }
   std::stable_sort(first_.begin(), first_.end(), [](const Job* a, const Job* b) {
     return std::tuple(!a->grand_challenge, -a->priority) <
@@ -38,47 +38,47 @@ Line::Line(const ClusterView& view, const Quota& quota, const Entitlement& entit
   EnterAll();
 }
 
-bool Line::Overdue(const Job& job) const {
+bool PendingQueue::Overdue(const Job& job) const {
   return !overdue_served_ && snapshot_.now - job.submitted > overdue_after_;
 }
 
-Line::Key Line::KeyOf(int lane) const {
+PendingQueue::Key PendingQueue::KeyOf(int lane) const {
   const Job& head = *lanes_[lane][at_[lane]];
   const bool overdue = Overdue(head);
-  return {!entitlement_.Covers(head), -head.priority, !overdue,
+  return {!entitlement_.WithinQuota(head), -head.priority, !overdue,
           overdue ? static_cast<double>(head.submitted) : quota_.Share(head.queue), lane};
 }
 
-void Line::Enter(int lane) {
+void PendingQueue::Enter(int lane) {
   if (at_[lane] < lanes_[lane].size()) heads_.insert(KeyOf(lane));
 }
 
-void Line::EnterAll() {
+void PendingQueue::EnterAll() {
   heads_.clear();
   last_ = -1;
   same_.reset();
   for (size_t lane = 0; lane < lanes_.size(); ++lane) Enter(static_cast<int>(lane));
 }
 
-void Line::Served() {
+void PendingQueue::Served() {
   if (last_ < 0 || !Overdue(*lanes_[last_][at_[last_] - 1])) return;
   overdue_served_ = true;
   EnterAll();
 }
 
-const Job* Line::Fetch(int lane) {
+const Job* PendingQueue::Fetch(int lane) {
   last_ = lane;
   return lanes_[lane][at_[lane]++];
 }
 
-bool Line::LikeTheLast() const {
+bool PendingQueue::LikeTheLast() const {
   if (!same_ || same_->second != quota_.version()) return false;
   const Job& head = *lanes_[last_][at_[last_]];
   return -head.priority == std::get<1>(same_->first) && !Overdue(head) &&
-         std::get<2>(same_->first) && entitlement_.Covers(head) == !std::get<0>(same_->first);
+         std::get<2>(same_->first) && entitlement_.WithinQuota(head) == !std::get<0>(same_->first);
 }
 
-const Job* Line::Next() {
+const Job* PendingQueue::Next() {
   if (first_at_ < first_.size()) return first_[first_at_++];
   // What started from first_ changes any lane's key; those jobs are few, so all are made anew after
   // them.

@@ -1,4 +1,4 @@
-// Damaged checkpoints: whatever the bytes are, reading ends in an Error or in the values that were
+// Corrupt checkpoints: whatever the bytes are, reading ends in an Error or in the values that were
 // written.
 
 #include <gmock/gmock.h>
@@ -20,10 +20,10 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// A directory with a full checkpoint and two increments, of which one file at a time is damaged.
-class Damage : public ::testing::Test {
+// A directory with a full checkpoint and two increments, of which one file at a time is corrupt.
+class Corruption : public ::testing::Test {
  protected:
-  Damage() {
+  Corruption() {
     TestModel model;
     model.SaveFull(dir_.path(), 10);
     for (const int32_t row : {0, 3, 9}) model.Touch(row, 0.125f);
@@ -81,7 +81,7 @@ class Damage : public ::testing::Test {
   size_t checked_ = 0, refused_ = 0;
 };
 
-TEST_F(Damage, EveryFileCutAnywhereIsRefused) {
+TEST_F(Corruption, EveryFileCutAnywhereIsRefused) {
   ASSERT_EQ(files_.size(), 13u);
   for (const std::string& path : files_) {
     const std::string content = ReadFile(path);
@@ -101,7 +101,7 @@ TEST_F(Damage, EveryFileCutAnywhereIsRefused) {
   }
 }
 
-TEST_F(Damage, EveryFlippedBitIsRefusedOrMeansNothing) {
+TEST_F(Corruption, EveryFlippedBitIsRefusedOrMeansNothing) {
   uint64_t draw = 0;
   size_t harmless = 0, flips = 0;
   for (const std::string& path : files_) {
@@ -111,9 +111,9 @@ TEST_F(Damage, EveryFlippedBitIsRefusedOrMeansNothing) {
     for (size_t i = 0; i < times; ++i) {
       const Philox::Block random = Philox::Draw(5, draw++);
       const size_t at = manifest ? i : random[0] % content.size();
-      std::string damaged = content;
-      damaged[at] = static_cast<char>(damaged[at] ^ (1 << (random[1] % 8)));
-      Write(path, damaged);
+      std::string corrupt = content;
+      corrupt[at] = static_cast<char>(corrupt[at] ^ (1 << (random[1] % 8)));
+      Write(path, corrupt);
       const size_t refused = refused_;
       Check(path, fmt::format("flipped at {}", at));
       harmless += refused_ == refused ? 1 : 0;
@@ -125,7 +125,7 @@ TEST_F(Damage, EveryFlippedBitIsRefusedOrMeansNothing) {
   EXPECT_LE(harmless, flips / 1000);
 }
 
-TEST_F(Damage, AMissingFileIsRefused) {
+TEST_F(Corruption, AMissingFileIsRefused) {
   for (const std::string& path : files_) {
     const std::string content = ReadFile(path);
     std::filesystem::remove(path);
@@ -142,21 +142,21 @@ TEST_F(Damage, AMissingFileIsRefused) {
 
 // Manifests whose checksums fit, over files that were changed as well: what a mistaken writer or a
 // hostile one would leave. Nothing may be read outside the files.
-TEST_F(Damage, WithChecksumsThatFitNothingLeavesTheFiles) {
+TEST_F(Corruption, WithChecksumsThatFitNothingLeavesTheFiles) {
   const std::string path = At(20) + "/table.C1.safetensors";
   const std::string content = ReadFile(path);
-  const CheckpointManifest sound = CheckpointManifest::Read(At(20));
+  const CheckpointManifest valid = CheckpointManifest::Read(At(20));
   for (uint64_t i = 0; i < 2000; ++i) {
-    std::string damaged = content;
+    std::string corrupt = content;
     const Philox::Block random = Philox::Draw(6, i);
     for (uint32_t flip = 0; flip <= random[3] % 3; ++flip)
-      damaged[random[flip] % damaged.size()] ^= static_cast<char>(1 << (random[flip] >> 29));
-    Write(path, damaged);
-    CheckpointManifest manifest = sound;
+      corrupt[random[flip] % corrupt.size()] ^= static_cast<char>(1 << (random[flip] >> 29));
+    Write(path, corrupt);
+    CheckpointManifest manifest = valid;
     for (CheckpointFile& file : manifest.files) {
       if (file.name != "table.C1.safetensors") continue;
       Xxh128 hash;
-      hash.Update(damaged.data(), damaged.size());
+      hash.Update(corrupt.data(), corrupt.size());
       file.xxh128 = hash.HexDigest();
     }
     Write(At(20) + "/manifest.json", manifest.ToJson());
@@ -173,7 +173,7 @@ TEST_F(Damage, WithChecksumsThatFitNothingLeavesTheFiles) {
   EXPECT_GT(checked_ - refused_, 100u);
 }
 
-TEST(DamagedModel, IsNamedWithBothChecksums) {
+TEST(CorruptModel, IsNamedWithBothChecksums) {
   TemporaryDirectory dir;
   TestModel().Save(dir / "m");
   const std::string file = dir / "m/table.C1.safetensors";
@@ -184,14 +184,14 @@ TEST(DamagedModel, IsNamedWithBothChecksums) {
   CheckpointReader model(dir / "m");
   EXPECT_EQ(DataErrorOf([&] { model.Read("bottom.0.weight", 0, value); }), "no error");
   EXPECT_THAT(DataErrorOf([&] { model.Read("embedding.C1.weight", 0, value); }),
-              HasSubstr("is damaged"));
+              HasSubstr("is corrupt"));
   EXPECT_EQ(DataErrorOf(
                 [&] { CheckpointReader(dir / "m", false).Read("embedding.C1.weight", 0, value); }),
             "no error");
 }
 
 // Each tensor's own checksum, where file and manifest agree.
-TEST(DamagedModel, TensorsAreVerifiedAgainstTheirSha256) {
+TEST(CorruptModel, TensorsAreVerifiedAgainstTheirSha256) {
   TemporaryDirectory dir;
   const std::string sum = TestModel().Save(dir / "m");
   CheckpointManifest manifest = CheckpointManifest::Read(dir / "m");

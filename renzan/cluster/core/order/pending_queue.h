@@ -27,11 +27,11 @@
 
 namespace renzan::cluster {
 
-class Line {
+class PendingQueue {
  public:
   // `quota` is read again whenever a job has been fetched: what has started meanwhile counts.
-  Line(const ClusterView& view, const Quota& quota, const Entitlement& entitlement,
-       TimeMs overdue_after);
+  PendingQueue(const ClusterView& view, const Quota& quota, const Entitlement& entitlement,
+               TimeMs overdue_after);
 
   // The next job, or null at the end.
   const Job* Next();
@@ -40,7 +40,7 @@ class Line {
   void Served();
 
  private:
-  // Not covered, -priority, not overdue, share, lane.
+  // Not within quota, -priority, not overdue, share, lane.
   using Key = std::tuple<bool, int, bool, double, int>;
 
   bool Overdue(const Job& job) const;
@@ -58,7 +58,7 @@ class Line {
   bool overdue_served_ = false;
   std::vector<const Job*> first_;  // 1 and 2
   size_t first_at_ = 0;
-  // Two for each queue: jobs that are covered, and others. By priority, then place.
+  // Two for each queue: jobs that are within quota, and others. By priority, then place.
   std::vector<std::vector<const Job*>> lanes_;
   std::vector<size_t> at_;  // of each lane
   std::set<Key> heads_;
