@@ -1,9 +1,12 @@
-#!/usr/bin/python3
-"""The same DLRM in PyTorch, for comparisons: the peer of the speed bench and the source of the golden
-losses. Reads a Renzan dataset with numpy and, for golden losses, a Renzan model's initial weights.
+#!/usr/bin/env python3
+"""DLRM in PyTorch: the peer of bench/vs_pytorch, and what tests/golden takes its models from. Reads a
+Renzan dataset with numpy; needs the Python of bench/setup-peers.
 
-  pytorch_dlrm.py --data DIR --batch 2048 --steps 100 --threads 2     prints samples/s as JSON
-  pytorch_dlrm.py --data DIR --model DIR --steps 10 --losses          prints the losses as JSON
+  pytorch_dlrm.py --data DIR --rows 100000 --variant bf16     prints samples/s as JSON
+
+Variants: `eager` is nn.EmbeddingBag with sparse gradients and float32 without torch.compile; `fp32` is
+FBGEMM's table-batched embeddings with the optimizer fused into the backward pass, and the dense part
+compiled; `bf16` is that with autocast to bfloat16.
 """
 import argparse
 import json
@@ -35,6 +38,20 @@ def load_safetensors(path):
             for key, entry in header.items() if key != "__metadata__"}
 
 
+def load_weights(bottom, top, tables, directory, features):
+    """Takes over the MLPs and tables of a Renzan model directory."""
+    dense = load_safetensors(os.path.join(directory, "dense.safetensors"))
+    with torch.no_grad():
+        for name, stack in (("bottom", bottom), ("top", top)):
+            linears = [layer for layer in stack if isinstance(layer, nn.Linear)]
+            for i, linear in enumerate(linears):
+                linear.weight.copy_(dense[f"{name}.{i}.weight"])
+                linear.bias.copy_(dense[f"{name}.{i}.bias"])
+        for table, feature in zip(tables, features):
+            saved = load_safetensors(os.path.join(directory, f"table.{feature}.safetensors"))
+            table.weight.copy_(saved[f"embedding.{feature}.weight"])
+
+
 def mlp(sizes, last_relu):
     layers = []
     for i, (n, m) in enumerate(zip(sizes, sizes[1:])):
@@ -44,43 +61,91 @@ def mlp(sizes, last_relu):
     return nn.Sequential(*layers)
 
 
-class Dlrm(nn.Module):
-    def __init__(self, num_dense, table_rows, dim, bottom, top):
-        super().__init__()
-        self.bottom = mlp([num_dense, *bottom, dim], True)
-        self.tables = nn.ModuleList(
-            [nn.EmbeddingBag(rows, dim, mode="sum", sparse=True) for rows in table_rows])
-        vectors = 1 + len(table_rows)
-        self.top = mlp([dim + vectors * (vectors - 1) // 2, *top, 1], False)
-        self.i, self.j = torch.tril_indices(vectors, vectors, -1)
+class Dense(nn.Module):
+    """Both MLPs and the dot interaction between them."""
 
-    def forward(self, dense, ids, offsets):
+    def __init__(self, num_dense, num_tables, dim, bottom, top):
+        super().__init__()
+        self.dim = dim
+        self.bottom = mlp([num_dense, *bottom, dim], True)
+        vectors = 1 + num_tables
+        self.top = mlp([dim + vectors * (vectors - 1) // 2, *top, 1], False)
+        self.register_buffer("pairs", torch.tril_indices(vectors, vectors, -1), persistent=False)
+
+    def forward(self, dense, pooled):
+        """dense [batch, num_dense], pooled [batch, num_tables * dim]: logits [batch]."""
         x = self.bottom(dense)
-        rows = [table(ids[:, t], offsets) for t, table in enumerate(self.tables)]
-        vectors = torch.stack([x, *rows], 1)
-        products = torch.bmm(vectors, vectors.transpose(1, 2))[:, self.i, self.j]
+        vectors = torch.cat([x, pooled.to(x.dtype)], 1).view(len(x), -1, self.dim)
+        products = torch.bmm(vectors, vectors.transpose(1, 2))[:, self.pairs[0], self.pairs[1]]
         return self.top(torch.cat([x, products], 1)).squeeze(1)
 
-    def load(self, directory, features):
-        """Takes over the weights of a Renzan model directory."""
-        dense = load_safetensors(os.path.join(directory, "dense.safetensors"))
-        with torch.no_grad():
-            for name, stack in (("bottom", self.bottom), ("top", self.top)):
-                linears = [layer for layer in stack if isinstance(layer, nn.Linear)]
-                for i, linear in enumerate(linears):
-                    linear.weight.copy_(dense[f"{name}.{i}.weight"])
-                    linear.bias.copy_(dense[f"{name}.{i}.bias"])
-            for table, feature in zip(self.tables, features):
-                saved = load_safetensors(os.path.join(directory, f"table.{feature}.safetensors"))
-                table.weight.copy_(saved[f"embedding.{feature}.weight"])
+
+class Dlrm(nn.Module):
+    """DLRM with one nn.EmbeddingBag for each table."""
+
+    def __init__(self, num_dense, table_rows, dim, bottom, top):
+        super().__init__()
+        self.tables = nn.ModuleList(
+            [nn.EmbeddingBag(rows, dim, mode="sum", sparse=True) for rows in table_rows])
+        self.dense = Dense(num_dense, len(table_rows), dim, bottom, top)
+
+    def forward(self, dense, ids, offsets):
+        rows = [table(ids[:, t], offsets) for t, table in enumerate(self.tables)]
+        return self.dense(dense, torch.cat(rows, 1))
+
+
+def eager_step(args, label, dense, ids, rows):
+    model = Dlrm(dense.shape[1], rows, args.dim, args.bottom, args.top)
+    optimizer = torch.optim.SGD(model.parameters(), lr=args.lr)
+    loss_function = nn.BCEWithLogitsLoss()
+    offsets = torch.arange(args.batch)
+
+    def step(part):
+        loss = loss_function(model(dense[part], ids[part], offsets), label[part])
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        return loss
+    return step
+
+
+def compiled_step(args, label, dense, ids, rows):
+    import fbgemm_gpu  # noqa: F401, registers the operators
+    from fbgemm_gpu.split_embedding_configs import EmbOptimType
+    from fbgemm_gpu.split_table_batched_embeddings_ops_common import EmbeddingLocation
+    from fbgemm_gpu.split_table_batched_embeddings_ops_training import (
+        ComputeDevice, SplitTableBatchedEmbeddingBagsCodegen)
+
+    tables = SplitTableBatchedEmbeddingBagsCodegen(
+        [(n, args.dim, EmbeddingLocation.HOST, ComputeDevice.CPU) for n in rows],
+        optimizer=EmbOptimType.EXACT_SGD, learning_rate=args.lr)
+    tables.init_embedding_weights_uniform(-0.01, 0.01)
+    model = Dense(dense.shape[1], len(rows), args.dim, args.bottom, args.top)
+    compiled = torch.compile(model)
+    optimizer = torch.optim.SGD(model.parameters(), lr=args.lr, fused=True)
+    loss_function = nn.BCEWithLogitsLoss()
+    offsets = torch.arange(args.batch * len(rows) + 1)
+    # By batch and table, as the operator wants them: not counted against PyTorch.
+    by_table = {begin: ids[begin:begin + args.batch].t().reshape(-1)
+                for begin in range(0, len(label), args.batch)}
+
+    def step(part):
+        pooled = tables(by_table[part.start], offsets)
+        with torch.autocast("cpu", dtype=torch.bfloat16, enabled=args.variant == "bf16"):
+            logits = compiled(dense[part], pooled)
+        loss = loss_function(logits.float(), label[part])
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        return loss
+    return step
 
 
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--data", required=True)
-    parser.add_argument("--model", help="start from this model's weights")
-    parser.add_argument("--features", nargs="*", help="the tables' names, in order")
-    parser.add_argument("--rows", type=int, nargs="*", help="rows of each table, in order")
+    parser.add_argument("--rows", type=int, required=True, help="of each table")
+    parser.add_argument("--variant", choices=["eager", "fp32", "bf16"], required=True)
     parser.add_argument("--dim", type=int, default=16)
     parser.add_argument("--bottom", type=int, nargs="*", default=[512, 256, 64])
     parser.add_argument("--top", type=int, nargs="*", default=[512, 256])
@@ -88,43 +153,27 @@ def main():
     parser.add_argument("--steps", type=int, default=100)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--lr", type=float, default=0.1)
-    parser.add_argument("--losses", action="store_true")
     args = parser.parse_args()
 
     torch.set_num_threads(args.threads)
     label, dense, ids = load_dataset(args.data, args.batch * args.steps)
-    rows = args.rows if len(args.rows) > 1 else args.rows * ids.shape[1]
-    model = Dlrm(dense.shape[1], rows, args.dim, args.bottom, args.top)
-    if args.model:
-        model.load(args.model, args.features)
-    optimizer = torch.optim.SGD(model.parameters(), lr=args.lr)
-    loss_function = nn.BCEWithLogitsLoss()
-    offsets = torch.arange(args.batch)
     batches = len(label) // args.batch
+    make = eager_step if args.variant == "eager" else compiled_step
+    step = make(args, label, dense, ids, [args.rows] * ids.shape[1])
 
-    losses = []
-    def step(index):
-        begin = index % batches * args.batch
-        part = slice(begin, begin + args.batch)
-        loss = loss_function(model(dense[part], ids[part], offsets), label[part])
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-        losses.append(loss.item())
+    def steps(count):
+        for index in range(count):
+            begin = index % batches * args.batch
+            loss = step(slice(begin, begin + args.batch))
+        return loss.item()
 
-    if args.losses:
-        for index in range(args.steps):
-            step(index)
-        print(json.dumps({"losses": losses, "torch": torch.__version__}))
-        return
-    for index in range(5):
-        step(index)
+    steps(10)  # compiles and warms up
     start = time.perf_counter()
-    for index in range(args.steps):
-        step(index)
+    loss = steps(args.steps)
     seconds = time.perf_counter() - start
-    print(json.dumps({"samples_per_second": args.batch * args.steps / seconds,
-                      "torch": torch.__version__}))
+    print(json.dumps({"samples_per_second": args.batch * args.steps / seconds, "loss": loss,
+                      "torch": torch.__version__,
+                      "isa": torch.backends.cpu.get_cpu_capability()}))
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 import collections
 import glob
 import os
+import re
 import subprocess
 
 from ledger import Worker
@@ -93,7 +94,7 @@ class JobJudge:
             if worker.job == self._id:
                 self._said.setdefault(worker, []).append(what)
         self._lost = {attempt["number"] for attempt in self._attempts
-                      if "failed" in attempt["message"]}
+                      if re.search(r"\bnode \S+ failed", attempt["message"])}
 
     def judge(self, killed, tag):
         try:

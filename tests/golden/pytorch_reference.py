@@ -1,4 +1,4 @@
-#!/usr/bin/python3
+#!/usr/bin/env python3
 """PyTorch's losses for one of the configurations beside this file, from the initial weights that
 Renzan wrote, and some rows of its tables afterwards. Prints JSON. See make_golden.
 
@@ -14,7 +14,7 @@ import yaml
 from torch import nn
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.realpath(__file__)), "../../bench"))
-from pytorch_dlrm import Dlrm, load_dataset, load_safetensors, mlp
+from pytorch_dlrm import Dlrm, load_dataset, load_safetensors, load_weights, mlp
 
 
 class DlrmDcnV2(nn.Module):
@@ -37,8 +37,7 @@ class DlrmDcnV2(nn.Module):
             x = x0 * w(v(x)) + x
         return self.top(x).squeeze(1)
 
-    def load(self, directory, features):
-        Dlrm.load(self, directory, features)
+    def load_cross_network(self, directory):
         dense = load_safetensors(os.path.join(directory, "dense.safetensors"))
         with torch.no_grad():
             for l, (v, w) in enumerate(zip(self.v, self.w)):
@@ -74,10 +73,12 @@ def main():
     arguments = [dense.shape[1], [shapes[f][0] for f in features], m["embedding_dim"],
                  m["bottom_mlp"], m["top_mlp"]]
     if m.get("type") == "dlrm_dcnv2":
-        model = DlrmDcnV2(*arguments, m["cross_layers"], m["cross_rank"])
+        model = both_mlps = DlrmDcnV2(*arguments, m["cross_layers"], m["cross_rank"])
+        model.load_cross_network(initial)
     else:
         model = Dlrm(*arguments)
-    model.load(initial, features)
+        both_mlps = model.dense
+    load_weights(both_mlps.bottom, both_mlps.top, model.tables, initial, features)
     torch.set_num_threads(1)
 
     tables = [table.weight for table in model.tables]
