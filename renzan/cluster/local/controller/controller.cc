@@ -33,7 +33,7 @@ std::string Controller::AttemptDirectory(JobId job, int attempt) const {
 }
 
 TimeMs Controller::Turn() {
-  if (store_.damage()) throw *store_.damage();
+  if (store_.corruption()) throw *store_.corruption();
   const TimeMs now = Now();
   if (now < last_turn_) ClockWentBack(now);
   last_turn_ = snapshot_.now = now;
@@ -45,7 +45,7 @@ TimeMs Controller::Turn() {
     RemoveOldFiles();
     if (dirty_ || now >= look_again_) Decide();
   } catch (const Error& error) {
-    if (store_.damage()) throw;
+    if (store_.corruption()) throw;
     LogError("{}; trying again in {} s", error.what(), kRetryMs / 1000);
     dirty_ = true;
     retry_at_ = now + kRetryMs;

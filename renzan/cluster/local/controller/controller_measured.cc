@@ -88,7 +88,7 @@ void Controller::Remember(LiveJob& live, const Measured& measured) {
             {.job = live.record.id, .time = Now(), .kind = "slow_checkpoint", .text = slow});
     });
   } catch (const Error& error) {
-    if (store_.damage()) throw;
+    if (store_.corruption()) throw;
     LogWarning("job {}: {}", live.record.id, error.what());
   }
 }
@@ -111,7 +111,7 @@ void Controller::CountInterruption(int node) {
   try {
     store_.Transact([&] { store_.Put(pools_[pool].seen); });
   } catch (const Error& error) {
-    if (store_.damage()) throw;
+    if (store_.corruption()) throw;
     LogWarning("an interruption of pool {} is not written down yet: {}", pools_[pool].seen.name,
                error.what());
   }

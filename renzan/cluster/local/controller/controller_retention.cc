@@ -95,7 +95,7 @@ void Controller::FinishRemoving() {
           job, JobDirectory(job));
     }
   }
-  if (!gone.empty()) store_.Transact([&] { store_.Forget(gone); });
+  if (!gone.empty()) store_.Transact([&] { store_.DeleteJobs(gone); });
   removing_.clear();
 }
 

@@ -10,7 +10,7 @@
 namespace renzan::cluster::local {
 namespace {
 
-// Of the table's name too: a page that has landed in another table is damage.
+// Includes the table's name, so that a page that ended up in another table is found corrupt.
 std::string ChecksumOf(const std::string& table, const std::vector<SqlValue>& values) {
   Xxh128 hash;
   hash.Update(table);

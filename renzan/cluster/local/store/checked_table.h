@@ -1,7 +1,7 @@
 #pragma once
 
-// Tables whose rows carry a checksum of their values: SQLite notices damage to its own structure,
-// but not to what is written in it. For the thread of its Database.
+// Tables whose rows have a checksum of their values: SQLite detects corruption of its own
+// structure, but not of the values. For the thread of its Database.
 
 #include <string>
 #include <vector>
@@ -12,22 +12,22 @@ namespace renzan::cluster::local {
 
 class CheckedTable {
  public:
-  // A column is its name and type: "number INTEGER NOT NULL". The first `keys` are the key.
-  // `more` is put at the end of the table's definition.
+  // A column is its name and type: "number INTEGER NOT NULL". The first `keys` columns are the
+  // primary key. `more` is appended to the table's definition.
   CheckedTable(std::string name, std::vector<std::string> columns, size_t keys,
                std::string more = "");
 
   const std::string& name() const { return name_; }
-  // As it stands in sqlite_schema.
+  // As in sqlite_schema.
   const std::string& definition() const { return definition_; }
 
   // Adds the row or replaces the one with the same key.
   void Put(Database& database, const std::vector<SqlValue>& values) const;
   // Rows in the order of the key, or as `rest` ("WHERE ... ORDER BY ...") says. Throws
-  // CorruptDatabase for a row that is not as it was written.
+  // CorruptDatabase for a row whose checksum does not match.
   std::vector<SqlRow> Select(Database& database, const std::string& rest = "",
                              const std::vector<SqlValue>& arguments = {}) const;
-  // Rows whose `column` is `value`.
+  // Deletes the rows whose `column` is `value`.
   void Delete(Database& database, const std::string& column, const SqlValue& value) const;
 
  private:

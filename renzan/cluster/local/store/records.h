@@ -1,7 +1,7 @@
 #pragma once
 
-// What the daemon keeps about jobs, their attempts and nodes, as the store holds it. Plain data.
-// Times are Unix milliseconds.
+// The daemon's records of jobs, attempts and nodes, as stored. Plain data. Times are Unix
+// milliseconds.
 
 #include <sys/types.h>
 
@@ -22,7 +22,7 @@ enum class RecordState {
   kStopping,
   kResizing,
   kCollecting,  // its processes have ended, its artifacts are being copied
-  kDone,        // this and what follows: ended
+  kDone,        // this and all later ones: ended
   kFailed,
   kCancelled,
   kTimeout,
@@ -37,10 +37,10 @@ std::optional<NodeState> NodeStateNamed(std::string_view name);
 struct JobRecord {
   JobId id = 0;
   std::string name, queue;
-  // YAML with every default and override resolved. Together with `manifest` it may be large: the
-  // controller keeps neither. A record without `spec` that is written leaves both as they are.
+  // YAML with every default and override resolved. `spec` and `manifest` may be large, so the
+  // controller does not keep them in memory: writing a record without `spec` leaves both unchanged.
   std::string spec;
-  std::string source;  // where the user had it from, for messages
+  std::string source;  // file name or "command line", for messages
   std::string submit_dir;
   std::string user;
   uid_t uid = 0;
@@ -51,22 +51,22 @@ struct JobRecord {
   RecordState state = RecordState::kPending;
   TimeMs submitted = 0;
   TimeMs eligible_at = 0;
-  int attempts = 0;     // begun so far: the number of the next one
-  int failures = 0;     // by the job itself
-  int preemptions = 0;  // stopped for somebody or something else
-  int requeues = 0;     // attempts in a row that came to nothing through no failure of the job
+  int attempts = 0;     // started so far, which is the number of the next one
+  int failures = 0;     // of the job itself
+  int preemptions = 0;  // stopped for another job, a node or a user
+  int requeues = 0;     // in a row, without a failure of the job
   TimeMs run_ms = 0;    // of all attempts that have ended
   TimeMs last_resize = 0;
   bool cancel_requested = false;
   std::optional<TimeMs> started;  // of the first attempt
   std::optional<TimeMs> ended;
   std::optional<int> exit_code;  // of the last attempt that ended by itself
-  std::string message;           // how that ended, in one line
+  std::string message;           // how it ended, in one line
   std::string manifest;          // JSON
 };
 
-// Workers on one node. `devices` are those of each worker, in order; empty in a target, whose
-// devices are chosen when it starts.
+// Workers on one node. `devices` has the devices of each worker, in order; it is empty in a target,
+// because devices are assigned at the start.
 struct NodeShare {
   std::string node;
   int workers = 0;
@@ -75,7 +75,7 @@ struct NodeShare {
 };
 using NamedPlacement = std::vector<NodeShare>;
 
-// As JSON and back; nothing for a text that is not one.
+// To JSON and back. ParsePlacement() returns nothing for invalid text.
 std::string PrintPlacement(const NamedPlacement& placement);
 std::optional<NamedPlacement> ParsePlacement(std::string_view text);
 
@@ -86,19 +86,19 @@ struct AttemptRecord {
   NamedPlacement target;  // while it resizes
   TimeMs started = 0;
   bool backfilled = false;
-  std::string stop_reason;  // why it was told to stop; empty: it was not
+  std::string stop_reason;  // empty unless it was asked to stop
   JobId stopping_for = 0;   // the job that it makes room for; 0: none
   std::optional<TimeMs> ended;
   std::optional<int> exit_code;
-  std::string ended_by;  // "itself", "request", "timeout", ...; "void": nothing ever ran
+  std::string ended_by;  // "itself", "request", "timeout", ...; "void": it never ran
   std::string message;
 };
 
-// A job that is kCollecting, and what becomes of it then.
+// A job in kCollecting and its final state.
 struct CollectionRecord {
   JobId job = 0;
   RecordState becomes = RecordState::kDone;
-  TimeMs ended = 0;  // its last process
+  TimeMs ended = 0;  // when its last process ended
   std::string text;  // for the job's events
 };
 
@@ -120,21 +120,21 @@ struct QuotaOverrideRecord {
   QuotaOverride quota_override;
 };
 
-// How long it has been seen to take the job to stop and to start; nothing: not seen yet.
+// Measured times of the job's checkpoints and restarts; nothing: not measured yet.
 struct Measured {
   std::optional<TimeMs> checkpoint_ms;  // from the request to the end of a checkpoint
   std::optional<TimeMs> restart_ms;     // from the start of an attempt to its first step
-  // It was killed at the end of its grace, so long after it had been told to stop: saving its work
-  // takes longer. Nothing once it has stopped in time.
+  // Time from SIGTERM until it was killed at the end of its grace: saving its work takes longer
+  // than this. Cleared once it has stopped in time.
   std::optional<TimeMs> killed_after_ms;
   bool operator==(const Measured&) const = default;
 };
 
-// What the nodes of a pool have been seen to do since the pool was first used.
+// What was observed of a pool's nodes since the pool was first used.
 struct PoolRecord {
   std::string name;
-  TimeMs node_ms = 0;         // that its nodes were there, together
-  int64_t interruptions = 0;  // nodes that vanished or were announced to
+  TimeMs node_ms = 0;         // node time, of all nodes together
+  int64_t interruptions = 0;  // nodes that vanished, with or without notice
 };
 
 struct UsageRecord {

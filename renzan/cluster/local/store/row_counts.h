@@ -1,8 +1,8 @@
 #pragma once
 
-// How many rows belong to each job. A checksum says nothing about a row that is not there: a
-// corrupt page can lose some, which reads like a job with a shorter history. Internal to the store;
-// what changes counts is called within a transaction.
+// The number of rows of each job. Checksums do not detect missing rows: if a corrupt page loses
+// some, the job merely seems to have a shorter history. Internal to the store; functions that
+// change counts are called within a transaction.
 
 #include <cstddef>
 
@@ -14,14 +14,14 @@ namespace renzan::cluster::local::store {
 // Columns of RowCounts().
 enum class Counted { kAttempts = 1, kEvents, kUsage, kMeasured };
 
-// A new job, of which there is nothing yet.
+// For a new job, without any rows.
 void BeginCounting(Database& database, JobId job);
-// `what` of the job has at least so many rows from now on.
+// From now on the job has at least this many rows of that kind.
 void ExpectRows(Database& database, JobId job, Counted what, int64_t at_least);
 int64_t RowsOf(Database& database, JobId job, Counted what);
-// Throws CorruptDatabase if `found` are not all there are.
+// Throws CorruptDatabase if `found` is not the number of rows.
 void CheckRows(Database& database, JobId job, Counted what, size_t found);
-// Throws CorruptDatabase if there has been a job of that number that is not forgotten.
+// Throws CorruptDatabase if the store has counts of that job: then its row has been lost.
 void CheckNoJob(Database& database, JobId job);
 
 }  // namespace renzan::cluster::local::store

@@ -10,7 +10,7 @@
 namespace renzan::cluster::local {
 namespace {
 
-// How long to wait for somebody who looks at the database with a tool of his own.
+// How long to wait for another process, such as the sqlite3 shell, to unlock the database.
 constexpr int kBusyMs = 5000;
 
 SqlValue ColumnValue(sqlite3_stmt* statement, int column) {
@@ -44,7 +44,7 @@ int BindValue(sqlite3_stmt* statement, int index, const SqlValue& value) {
       value);
 }
 
-// SQLite would create the file readable by all; its log inherits the file's mode.
+// SQLite would create a file that everybody can read. The write-ahead log inherits the mode.
 void CreatePrivately(const std::string& path) {
   const int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
   if (fd < 0) FailErrno(errno, "cannot open database " + path);
@@ -57,7 +57,7 @@ template <typename T>
 const T& SqlRow::Get(size_t column, const char* kind) const {
   CHECK(column < values_.size());
   const T* value = std::get_if<T>(&values_[column]);
-  if (!value) throw CorruptDatabase(fmt::format("column {} does not hold {}", column, kind));
+  if (!value) throw CorruptDatabase(fmt::format("column {} is not {}", column, kind));
   return *value;
 }
 
@@ -89,7 +89,7 @@ Database::Database(const std::string& path) : path_(path) {
   Run("PRAGMA journal_mode = WAL");
   Run("PRAGMA synchronous = FULL");
   Run("PRAGMA foreign_keys = ON");
-  // What is not there cannot be read past a corrupt page.
+  // Never read beyond the end of a corrupt page.
   Run("PRAGMA cell_size_check = ON");
   Run("PRAGMA trusted_schema = OFF");
 }
@@ -135,12 +135,12 @@ void Database::Run(const std::string& sql, const std::vector<SqlValue>& argument
 
 SqlRow Database::QueryOne(const std::string& sql) {
   std::vector<SqlRow> rows = Query(sql);
-  if (rows.empty()) throw CorruptDatabase(fmt::format("nothing answers {}", sql));
+  if (rows.empty()) throw CorruptDatabase(fmt::format("no result of {}", sql));
   return rows.front();
 }
 
 void Database::Transact(const std::function<void()>& change) {
-  CHECK_MSG(sqlite3_get_autocommit(connection_.get()), "a transaction within a transaction");
+  CHECK_MSG(sqlite3_get_autocommit(connection_.get()), "transactions must not be nested");
   Run("BEGIN IMMEDIATE");
   try {
     change();
@@ -160,14 +160,16 @@ void Database::FailWith(int code, const std::string& doing) {
     case SQLITE_NOTADB:
       throw CorruptDatabase(text);
     case SQLITE_FULL:
-      Fail(ErrorCode::kIo, "cannot write {}: no room on the disk: make some and try again", path_);
+      Fail(ErrorCode::kIo, "cannot write {}: the disk is full: free some space and try again",
+           path_);
     case SQLITE_IOERR:
     case SQLITE_READONLY:
     case SQLITE_CANTOPEN:
       Fail(ErrorCode::kIo, "cannot read or write {}: {}", path_, text);
     case SQLITE_BUSY:
     case SQLITE_LOCKED:
-      Fail(ErrorCode::kUnavailable, "another process holds {}: end it and try again", path_);
+      Fail(ErrorCode::kUnavailable,
+           "{} is locked by another process: end that process and try again", path_);
     default:
       Fail(ErrorCode::kSoftware, "{}: {} (while running: {})", path_, text, doing);
   }

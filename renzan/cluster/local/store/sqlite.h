@@ -1,7 +1,7 @@
 #pragma once
 
-// SQLite as the store needs it: statements prepared once, values of four kinds, errors as Error.
-// A Database belongs to one thread at a time.
+// A wrapper of SQLite: cached prepared statements, typed values, errors as Error. A Database is for
+// one thread at a time.
 
 #include <cstdint>
 #include <functional>
@@ -19,7 +19,7 @@ struct sqlite3_stmt;
 
 namespace renzan::cluster::local {
 
-// What lies in the file is not what SQLite wrote.
+// The file's content is not what was written.
 class CorruptDatabase : public Error {
  public:
   explicit CorruptDatabase(const std::string& message) : Error(ErrorCode::kData, message) {}
@@ -32,7 +32,7 @@ SqlValue ToSql(const std::optional<T>& value) {
   return value ? SqlValue(*value) : SqlValue();
 }
 
-// One row of an answer. A value of another kind than asked for is CorruptDatabase.
+// One row of a result. Getters throw CorruptDatabase for a value of another type.
 class SqlRow {
  public:
   explicit SqlRow(std::vector<SqlValue> values) : values_(std::move(values)) {}
@@ -52,22 +52,22 @@ class SqlRow {
 
 class Database {
  public:
-  // Opens or creates (mode 0600) `path` with a write-ahead log that is synced at every commit.
+  // Opens or creates `path` (mode 0600) with a write-ahead log that is synced at every commit.
   // Throws CorruptDatabase, Error kIo, kCantCreate or kNoInput.
   explicit Database(const std::string& path);
   ~Database();
   Database(const Database&) = delete;
   Database& operator=(const Database&) = delete;
 
-  // Throws CorruptDatabase; Error kIo when the disk is full or fails; kUnavailable when another
-  // process holds the database.
+  // Throw CorruptDatabase; Error kIo when the disk is full or fails; kUnavailable when another
+  // process has locked the database.
   void Run(const std::string& sql, const std::vector<SqlValue>& arguments = {});
   std::vector<SqlRow> Query(const std::string& sql, const std::vector<SqlValue>& arguments = {});
 
-  // The first value of the first row.
+  // The first row. Throws CorruptDatabase if there is none.
   SqlRow QueryOne(const std::string& sql);
 
-  // All that `change` writes, or nothing of it when it throws.
+  // Runs `change` in a transaction, which is rolled back when it throws.
   void Transact(const std::function<void()>& change);
 
   const std::string& path() const { return path_; }

@@ -13,8 +13,8 @@ struct Query {
   std::vector<SqlValue> arguments;
 };
 
-// `what` of the jobs that cycle. Each of the ways to them reads an index or as few whole rows as
-// possible: rows hold specifications and manifests.
+// `what` of the jobs that match the filter. Every plan uses an index or reads as few whole rows as
+// possible, because rows contain specifications and manifests.
 Query QueryEnded(const std::string& what, const EndedFilter& filter, bool newest_first) {
   const bool by_owner = filter.queue || filter.user || filter.state;
   const bool by_number = newest_first && !by_owner && filter.since == 0;
@@ -44,8 +44,8 @@ template <typename F>
 auto Store::Guarded(F&& use) {
   try {
     return use();
-  } catch (const CorruptDatabase& damage) {
-    Refuse(damage.what());
+  } catch (const CorruptDatabase& error) {
+    FailCorrupt(error.what());
   }
 }
 
@@ -57,7 +57,7 @@ void Store::Put(const JobRecord& job) {
   const auto before = database_->Query("SELECT ended FROM jobs WHERE id = ?", {job.id});
   const bool was_there = !before.empty();
   const bool had_ended = was_there && !before.front().IsNull(0);
-  CHECK_MSG(!had_ended, "job {} has ended before", job.id);
+  CHECK_MSG(!had_ended, "job {} has ended already", job.id);
   CHECK(HasEnded(job.state) == job.ended.has_value());
   JobRecord whole = job;
   if (was_there && job.spec.empty()) {
@@ -128,7 +128,7 @@ void Store::AddEvent(const EventRecord& event) {
   store::ExpectRows(*database_, event.job, store::Counted::kEvents, number + 1);
 }
 
-// More jobs of that kind are kept (or less), and have used more.
+// `jobs` is the change of the number of jobs that the store has.
 void Store::CountEnded(const JobRecord& job, int64_t jobs, const UsageRecord& usage) {
   const std::vector<SqlValue> key = {job.queue, job.user, std::string(NameOf(job.state))};
   const auto rows =
@@ -139,7 +139,7 @@ void Store::CountEnded(const JobRecord& job, int64_t jobs, const UsageRecord& us
                    before.Real(5) + usage.cost});
 }
 
-void Store::Forget(const std::vector<JobId>& jobs) {
+void Store::DeleteJobs(const std::vector<JobId>& jobs) {
   for (const JobId id : jobs) {
     const std::optional<JobRecord> job = FindJob(id);
     CHECK_MSG(job && HasEnded(job->state), "job {} has not ended", id);
@@ -172,7 +172,7 @@ std::vector<JobRecord> Store::EndedJobs(const EndedFilter& filter, int limit) {
     std::vector<JobRecord> jobs;
     for (const SqlRow& row : database_->Query(query.sql + " LIMIT ?", query.arguments)) {
       std::optional<JobRecord> found = FindJob(row.Int(0));
-      if (!found) throw CorruptDatabase("an index names a job that is not there");
+      if (!found) throw CorruptDatabase("an index refers to a job that does not exist");
       JobRecord& job = *found;
       job.spec.clear();
       job.manifest.clear();
@@ -303,7 +303,7 @@ std::vector<CollectionRecord> Store::Collections() {
     std::vector<CollectionRecord> collections;
     for (const SqlRow& row : store::Collections().Select(*database_)) {
       const auto becomes = RecordStateNamed(row.Text(1));
-      if (!becomes || !HasEnded(*becomes)) throw CorruptDatabase("unknown end of a job");
+      if (!becomes || !HasEnded(*becomes)) throw CorruptDatabase("unknown final state of a job");
       collections.push_back({row.Int(0), *becomes, row.Int(2), row.Text(3)});
     }
     return collections;

@@ -1,14 +1,14 @@
 #pragma once
 
-// The daemon's memory: one SQLite file. What Transact() has returned from is on the disk and
-// survives kill -9 and a loss of power; what it threw out of never happened.
+// The daemon's persistent state, in one SQLite file. Once Transact() returns, its changes are on
+// disk and survive kill -9 and power loss; if it throws, nothing has changed.
 //
-// Every row carries a checksum, so that damage SQLite does not see is found too. Opening reads and
-// checks what is needed to go on (jobs that have not ended, nodes, sums), so that it takes as long
-// for a history of any length; rows of jobs that have ended are checked when they are read, and
-// counted, so that none is lost unnoticed. A file that has been found corrupt is not written to
-// again: there is a copy beside it, state.db.corrupt-UTC with its log, and an Error kData that says
-// what to do. For one thread.
+// Every row has a checksum, which detects corruption that SQLite does not. Opening reads and checks
+// only what the daemon needs to continue (unfinished jobs, nodes, sums), so it does not slow down
+// as the history grows. Rows of ended jobs are checked when they are read, and counted, so that
+// missing rows are detected. A corrupt file is never written to again: it is copied to
+// state.db.corrupt-UTC next to it (with its write-ahead log), and an Error kData says what to do.
+// For one thread.
 
 #include <functional>
 #include <map>
@@ -24,27 +24,27 @@ namespace renzan::cluster::local {
 
 class Database;
 
-// Which of the jobs that have ended.
+// Selects ended jobs.
 struct EndedFilter {
-  TimeMs since = 0;  // ended then or later
+  TimeMs since = 0;  // ended at this time or later
   std::optional<std::string> queue, user;
   std::optional<RecordState> state;
-  JobId before = kNever;  // have a lower number
+  JobId before = kNever;  // have a lower id
 };
 
 class Store {
  public:
-  // Opens or creates `path`; one written by an older version of the program is brought up to date.
-  // Throws Error kData: corrupt, or written by a newer version.
+  // Opens or creates `path`; upgrades a file written by an older version of the program. Throws
+  // Error kData if it is corrupt or was written by a newer version.
   explicit Store(const std::string& path);
   ~Store();
 
-  // Not to be nested. Throws Error kIo when the disk is full: nothing has changed then.
+  // Must not be nested. Throws Error kIo when the disk is full; then nothing has changed.
   void Transact(const std::function<void()>& change);
 
-  // Within Transact. A record replaces the one with the same key. The usage of a job is put before
-  // the job's end, after which it does not change. A job without a specification keeps the one, and
-  // the manifest, that the store has.
+  // Within Transact. A record replaces the one with the same key. Put a job's usage before its end,
+  // after which it must not change. For a job without `spec`, the store keeps the spec and the
+  // manifest that it has.
   void Put(const JobRecord& job);
   void Put(const AttemptRecord& attempt);
   void Put(const CollectionRecord& collection);  // until the job ends
@@ -56,20 +56,19 @@ class Store {
   void Put(const LoanRecord& loan);
   void PutAccountedUntil(TimeMs time);
   void AddEvent(const EventRecord& event);
-  // Forgets jobs that have ended, and all that belongs to them. What they have used stays in
-  // UsageOfEnded(), and their numbers are not used again.
-  void Forget(const std::vector<JobId>& jobs);
+  // Deletes ended jobs with everything that belongs to them. Their usage stays in UsageOfEnded(),
+  // and their ids are not reused.
+  void DeleteJobs(const std::vector<JobId>& jobs);
 
-  // What has been found wrong with the file since it was opened.
-  const std::optional<Error>& damage() const { return damage_; }
+  // Set once the file has been found corrupt.
+  const std::optional<Error>& corruption() const { return corruption_; }
 
   JobId LastJob();  // 0: none yet
   std::vector<JobRecord> UnfinishedJobs();
-  // At most so many, those with the highest numbers; sorted by id. Without specification and
-  // manifest.
+  // The at most `limit` jobs with the highest ids, sorted by id, without `spec` and `manifest`.
   std::vector<JobRecord> EndedJobs(const EndedFilter& filter, int limit);
   int64_t CountEnded(const EndedFilter& filter);
-  // At most so many, those that ended first.
+  // The at most `limit` jobs that ended first.
   std::vector<JobId> EndedBefore(TimeMs time, int limit);
   std::optional<JobRecord> FindJob(JobId job);
   std::map<std::string, int64_t> CountByState();   // by NameOf(RecordState)
@@ -81,13 +80,13 @@ class Store {
   Measured MeasuredOf(JobId job);
   std::vector<PoolRecord> Pools();
   std::vector<CollectionRecord> Collections();
-  // Of all that have ended, also those that are forgotten.
+  // Of all ended jobs, including deleted ones.
   std::map<QueueAndUser, UsageRecord> UsageOfEnded();
   std::vector<LoanRecord> Loans();
   std::optional<TimeMs> AccountedUntil();
 
  private:
-  // Runs `use`, and turns damage that it meets into the copy and the error.
+  // Runs `use`; turns CorruptDatabase into the copy and the error described above.
   template <typename F>
   auto Guarded(F&& use);
   std::optional<int64_t> Fact(const std::string& name);
@@ -100,10 +99,10 @@ class Store {
   void CountEnded(const JobRecord& job, int64_t jobs, const UsageRecord& usage);
   void Upgrade();
   void UpgradeToVersion3(int64_t from);
-  [[noreturn]] void Refuse(const std::string& what);
+  [[noreturn]] void FailCorrupt(const std::string& what);
 
   std::string path_;
-  std::optional<Error> damage_;
+  std::optional<Error> corruption_;
   std::unique_ptr<Database> database_;
 };
 

@@ -14,7 +14,10 @@
 namespace renzan::cluster::local {
 namespace {
 
-// Only its owner may read it: jobs' environments are in it.
+// Columns of Attempts() and Events().
+constexpr size_t kEndedByColumn = 10, kKindColumn = 3;
+
+// Only the owner may read the copy: it contains jobs' environments.
 void CopyPrivately(const std::string& from, const std::string& to) {
   FileWriter out(to);
   if (::chmod(to.c_str(), 0600) != 0) FailErrno(errno, "cannot change the mode of " + to);
@@ -22,7 +25,7 @@ void CopyPrivately(const std::string& from, const std::string& to) {
   out.Close();
 }
 
-// "state.db.corrupt-2026-01-31T12:34:56Z", with a number where that is taken.
+// "state.db.corrupt-2026-01-31T12:34:56Z", with a number if that exists.
 std::string NameForCopy(const std::string& path) {
   const std::string name = path + ".corrupt-" + FormatUtc(SystemClock().UnixSeconds());
   std::string free = name;
@@ -30,7 +33,7 @@ std::string NameForCopy(const std::string& path) {
   return free;
 }
 
-// Of a job that a version before 3 wrote, but for what it measured.
+// Counts the rows of a job from before version 3, except measured times.
 void CountRows(Database& database, JobId job) {
   store::BeginCounting(database, job);
   for (const auto& [table, what] : {std::pair(&store::Attempts(), store::Counted::kAttempts),
@@ -39,6 +42,24 @@ void CountRows(Database& database, JobId job) {
     const auto rows =
         database.Query(fmt::format("SELECT count(*) FROM {} WHERE job = ?", table->name()), {job});
     store::ExpectRows(database, job, what, rows.front().Int(0));
+  }
+}
+
+std::vector<std::string> SchemaOf(Database& database) {
+  std::vector<std::string> definitions;
+  for (const SqlRow& row : database.Query("SELECT sql FROM sqlite_schema"))
+    definitions.push_back(row.Text(0));
+  return definitions;
+}
+
+// Rows whose value in that column is `from` get `to`.
+void ReplaceText(Database& database, const CheckedTable& table, size_t column,
+                 const std::string& from, const std::string& to) {
+  for (const SqlRow& row : table.Select(database)) {
+    if (row.Text(column) != from) continue;
+    std::vector<SqlValue> values = row.values();
+    values[column] = to;
+    table.Put(database, values);
   }
 }
 
@@ -55,12 +76,12 @@ Store::Store(const std::string& path) : path_(path) {
     database_ = std::make_unique<Database>(path);
     CheckContent();
     Upgrade();
-  } catch (const CorruptDatabase& damage) {
-    Refuse(damage.what());
+  } catch (const CorruptDatabase& error) {
+    FailCorrupt(error.what());
   }
 }
 
-// Beside, and renamed when it is whole: a file that is empty has therefore lost what was in it.
+// Under another name first, and renamed once complete. An empty state.db is therefore corrupt.
 void Store::Create() {
   const std::string made = path_ + ".new";
   for (const char* suffix : {"", "-wal", "-shm"})
@@ -79,34 +100,33 @@ void Store::Create() {
     FailErrno(errno, "cannot create " + path_);
 }
 
-// Pages beyond the end would be read as empty ones.
+// Pages beyond the end of the file would be read as empty.
 void Store::CheckLength() {
   const int64_t pages = database_->QueryOne("PRAGMA page_count").Int(0);
   const int64_t page_size = database_->QueryOne("PRAGMA page_size").Int(0);
-  // What has been added lately may be in the log only.
+  // The latest pages may be in the write-ahead log only.
   if (FileExists(path_ + "-wal") && std::filesystem::file_size(path_ + "-wal") > 0) return;
   if (static_cast<int64_t>(std::filesystem::file_size(path_)) < pages * page_size)
-    throw CorruptDatabase("it has been cut short");
+    throw CorruptDatabase("it is truncated");
 }
 
 void Store::CheckContent() {
   const int64_t user_version = database_->QueryOne("PRAGMA user_version").Int(0);
   if (user_version > store::kSchemaVersion)
     Fail(ErrorCode::kData,
-         "{} was written by a newer version of this program (its tables are of version {}, this "
-         "program knows {}): use that version, or start with another --state",
+         "{} was written by a newer version of this program (schema version {}, this program "
+         "supports up to {}): use that version, or start with another --state",
          path_, user_version, store::kSchemaVersion);
   CheckLength();
-  std::vector<std::string> expected = store::DefinitionsOf(user_version), found;
-  for (const SqlRow& row : database_->Query("SELECT sql FROM sqlite_schema"))
-    found.push_back(row.Text(0));
+  std::vector<std::string> expected = store::DefinitionsOf(user_version);
+  std::vector<std::string> found = SchemaOf(*database_);
   std::sort(expected.begin(), expected.end());
   std::sort(found.begin(), found.end());
-  if (expected != found) throw CorruptDatabase("its tables are not those of this program");
+  if (expected != found) throw CorruptDatabase("its schema is not that of this program");
   const auto version =
       store::Facts().Select(*database_, "WHERE name = ?", {std::string(store::kSchemaFact)});
   if (version.empty() || version.front().Int(1) != user_version)
-    throw CorruptDatabase("it does not say of which version its tables are");
+    throw CorruptDatabase("its schema version is missing");
   if (user_version < store::kSchemaVersion) {
     CheckWhole(user_version);
   } else {
@@ -115,17 +135,17 @@ void Store::CheckContent() {
   }
 }
 
-// Before it is brought up to date, which reads everything anyway.
+// Before an upgrade, which reads everything anyway.
 void Store::CheckWhole(int64_t version) {
   const std::string verdict = database_->QueryOne("PRAGMA integrity_check(1)").Text(0);
   if (verdict != "ok") throw CorruptDatabase(verdict);
   for (const CheckedTable* table : store::TablesOf(version)) table->Select(*database_);
   if (!database_->Query("PRAGMA foreign_key_check").empty())
-    throw CorruptDatabase("rows belong to a job that is not there");
+    throw CorruptDatabase("rows belong to a job that does not exist");
 }
 
-// Those that do not grow with what has ended: the structure by SQLite's own checks, what is written
-// in it by the rows' checksums.
+// Tables that do not grow with the history. SQLite checks their structure, the checksums their
+// values.
 void Store::CheckSmallTables() {
   for (const CheckedTable* table :
        {&store::Facts(), &store::Nodes(), &store::Pools(), &store::QuotaOverrides(),
@@ -137,15 +157,15 @@ void Store::CheckSmallTables() {
   }
 }
 
-// They are all there, with their attempts. A page of an index or a table that lost some of them
-// would not be noticed by reading it.
+// Checks that all unfinished jobs and their attempts are there: reading a page that has lost some
+// does not fail.
 void Store::CheckUnfinished() {
   const std::vector<JobRecord> jobs = UnfinishedJobs();
   if (static_cast<int64_t>(jobs.size()) != Fact(store::kUnfinishedJobs).value_or(0))
-    throw CorruptDatabase("jobs that have not ended are missing");
+    throw CorruptDatabase("unfinished jobs are missing");
   size_t collecting = 0;
   for (const JobRecord& job : jobs) {
-    if (job.ended) throw CorruptDatabase("an index is not that of its table");
+    if (job.ended) throw CorruptDatabase("an index does not match its table");
     if (static_cast<int>(Attempts(job.id).size()) != job.attempts)
       throw CorruptDatabase(fmt::format("attempts of job {} are missing", job.id));
     Usage(job.id);
@@ -156,12 +176,14 @@ void Store::CheckUnfinished() {
   if (collecting != Collections().size()) throw CorruptDatabase("collections are missing");
 }
 
-// What a version before this one wrote, whole as it is.
+// Of a database that CheckContent() found valid.
 void Store::Upgrade() {
   const int64_t version = database_->QueryOne("PRAGMA user_version").Int(0);
   if (version == store::kSchemaVersion) return;
-  const auto there = store::DefinitionsOf(version);
   database_->Transact([&] {
+    // Checksums do not include the names of columns.
+    database_->Run("ALTER TABLE jobs RENAME COLUMN setbacks TO requeues");
+    const std::vector<std::string> there = SchemaOf(*database_);
     for (const std::string& definition : store::DefinitionsOf(store::kSchemaVersion))
       if (std::find(there.begin(), there.end(), definition) == there.end())
         database_->Run(definition);
@@ -170,7 +192,8 @@ void Store::Upgrade() {
   });
 }
 
-// Which counts as it goes what the one before read again at every start.
+// Version 3 maintains sums that version 2 computed at every start, and renames the table of quota
+// overrides and the word for failed nodes.
 void Store::UpgradeToVersion3(int64_t from) {
   JobId last = Fact("last_forgotten_job").value_or(0);
   int64_t unfinished = 0;
@@ -186,38 +209,45 @@ void Store::UpgradeToVersion3(int64_t from) {
   store::Facts().Delete(*database_, "name", std::string("last_forgotten_job"));
   store::Facts().Put(*database_, {std::string(store::kLastJob), last});
   store::Facts().Put(*database_, {std::string(store::kUnfinishedJobs), unfinished});
+  for (const SqlRow& row : store::QuotaOverridesV2().Select(*database_))
+    store::QuotaOverrides().Put(*database_, row.values());
+  database_->Run("DROP TABLE " + store::QuotaOverridesV2().name());
+  ReplaceText(*database_, store::Attempts(), kEndedByColumn, "node_lost", "node_failed");
+  ReplaceText(*database_, store::Events(), kKindColumn, "node_lost", "node_failed");
   if (from < 2) return;
-  for (const SqlRow& row : store::ForgottenUsage().Select(*database_))
+  for (const SqlRow& row : store::UsageOfDeletedJobsV2().Select(*database_))
     CountEnded({.queue = row.Text(0), .user = row.Text(1), .state = RecordState::kDone}, 0,
                {.gpu_seconds = row.Real(2), .cost = row.Real(3)});
-  for (const SqlRow& row : store::MeasuredTimes2().Select(*database_))
+  for (const SqlRow& row : store::MeasuredTimesV2().Select(*database_))
     PutMeasured(row.Int(0),
                 {.checkpoint_ms = row.OptionalInt(1), .restart_ms = row.OptionalInt(2)});
-  for (const CheckedTable* table : {&store::ForgottenUsage(), &store::MeasuredTimes2()})
+  for (const CheckedTable* table : {&store::UsageOfDeletedJobsV2(), &store::MeasuredTimesV2()})
     database_->Run("DROP TABLE " + table->name());
 }
 
-// Once: what has been found again later is the same damage.
-void Store::Refuse(const std::string& what) {
-  if (damage_) throw *damage_;
+// Copies the file only once: later errors have the same cause.
+void Store::FailCorrupt(const std::string& what) {
+  if (corruption_) throw *corruption_;
   const std::string copy = NameForCopy(path_);
-  // Before the connection is closed, which would write the log back into the file.
+  // Before the connection is closed, which would write the log into the file.
   try {
     CopyPrivately(path_, copy);
     if (FileExists(path_ + "-wal")) CopyPrivately(path_ + "-wal", copy + "-wal");
-    damage_.emplace(ErrorCode::kData,
-                    fmt::format("{} is corrupt ({}). A copy of it as it was found is {}. Restore "
-                                "it from a backup, or run `sqlite3 {} .recover` to save what can "
-                                "be read, or start with another --state",
-                                path_, what, copy, copy));
+    corruption_.emplace(
+        ErrorCode::kData,
+        fmt::format("{} is corrupt ({}). It was copied to {}. Restore it from a "
+                    "backup, run `sqlite3 {} .recover` to save what can be read, or "
+                    "start with another --state",
+                    path_, what, copy, copy));
   } catch (const Error& error) {
-    damage_.emplace(ErrorCode::kData,
-                    fmt::format("{} is corrupt ({}), and it could not be copied ({}). Copy it "
-                                "yourself before anything else, then run `sqlite3 COPY .recover` "
-                                "or start with another --state",
-                                path_, what, error.what()));
+    corruption_.emplace(
+        ErrorCode::kData,
+        fmt::format("{} is corrupt ({}), and it could not be copied ({}). Copy it "
+                    "yourself first, then run `sqlite3 COPY .recover` or start with "
+                    "another --state",
+                    path_, what, error.what()));
   }
-  throw *damage_;
+  throw *corruption_;
 }
 
 }  // namespace renzan::cluster::local

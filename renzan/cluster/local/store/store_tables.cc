@@ -18,41 +18,53 @@ SqlValue CodeOf(const std::optional<int>& code) {
   return code ? SqlValue(int64_t{*code}) : SqlValue();
 }
 
+std::vector<std::string> QuotaOverrideColumns() {
+  return {"user TEXT NOT NULL", "until INTEGER NOT NULL", "max_gpus INTEGER NOT NULL"};
+}
+
+// `requeues` is the name of that column, which version 3 changed.
+std::vector<std::string> JobColumns(const std::string& requeues) {
+  return {"id INTEGER NOT NULL",
+          "name TEXT NOT NULL",
+          "queue TEXT NOT NULL",
+          "spec TEXT NOT NULL",
+          "source TEXT NOT NULL",
+          "submit_dir TEXT NOT NULL",
+          "user TEXT NOT NULL",
+          "uid INTEGER NOT NULL",
+          "gid INTEGER NOT NULL",
+          "priority INTEGER NOT NULL",
+          "min_workers INTEGER NOT NULL",
+          "max_workers INTEGER NOT NULL",
+          "cpu_millis INTEGER NOT NULL",
+          "memory_mib INTEGER NOT NULL",
+          "gpus INTEGER NOT NULL",
+          "state TEXT NOT NULL",
+          "submitted INTEGER NOT NULL",
+          "eligible_at INTEGER NOT NULL",
+          "attempts INTEGER NOT NULL",
+          "failures INTEGER NOT NULL",
+          "preemptions INTEGER NOT NULL",
+          requeues + " INTEGER NOT NULL",
+          "run_ms INTEGER NOT NULL",
+          "last_resize INTEGER NOT NULL",
+          "cancel_requested INTEGER NOT NULL",
+          "started INTEGER",
+          "ended INTEGER",
+          "exit_code INTEGER",
+          "message TEXT NOT NULL",
+          "manifest TEXT NOT NULL"};
+}
+
 }  // namespace
 
 const CheckedTable& Jobs() {
-  static const CheckedTable table("jobs",
-                                  {"id INTEGER NOT NULL",
-                                   "name TEXT NOT NULL",
-                                   "queue TEXT NOT NULL",
-                                   "spec TEXT NOT NULL",
-                                   "source TEXT NOT NULL",
-                                   "submit_dir TEXT NOT NULL",
-                                   "user TEXT NOT NULL",
-                                   "uid INTEGER NOT NULL",
-                                   "gid INTEGER NOT NULL",
-                                   "priority INTEGER NOT NULL",
-                                   "min_workers INTEGER NOT NULL",
-                                   "max_workers INTEGER NOT NULL",
-                                   "cpu_millis INTEGER NOT NULL",
-                                   "memory_mib INTEGER NOT NULL",
-                                   "gpus INTEGER NOT NULL",
-                                   "state TEXT NOT NULL",
-                                   "submitted INTEGER NOT NULL",
-                                   "eligible_at INTEGER NOT NULL",
-                                   "attempts INTEGER NOT NULL",
-                                   "failures INTEGER NOT NULL",
-                                   "preemptions INTEGER NOT NULL",
-                                   "setbacks INTEGER NOT NULL",
-                                   "run_ms INTEGER NOT NULL",
-                                   "last_resize INTEGER NOT NULL",
-                                   "cancel_requested INTEGER NOT NULL",
-                                   "started INTEGER",
-                                   "ended INTEGER",
-                                   "exit_code INTEGER",
-                                   "message TEXT NOT NULL",
-                                   "manifest TEXT NOT NULL"},
-                                  1);
+  static const CheckedTable table("jobs", JobColumns("requeues"), 1);
+  return table;
+}
+
+const CheckedTable& JobsV2() {
+  static const CheckedTable table("jobs", JobColumns("setbacks"), 1);
   return table;
 }
 
@@ -85,9 +97,12 @@ const CheckedTable& Nodes() {
 }
 
 const CheckedTable& QuotaOverrides() {
-  static const CheckedTable table(
-      "relaxations", {"user TEXT NOT NULL", "until INTEGER NOT NULL", "max_gpus INTEGER NOT NULL"},
-      2);
+  static const CheckedTable table("quota_overrides", QuotaOverrideColumns(), 2);
+  return table;
+}
+
+const CheckedTable& QuotaOverridesV2() {
+  static const CheckedTable table("relaxations", QuotaOverrideColumns(), 2);
   return table;
 }
 
@@ -109,7 +124,7 @@ const CheckedTable& Facts() {
   return table;
 }
 
-const CheckedTable& ForgottenUsage() {
+const CheckedTable& UsageOfDeletedJobsV2() {
   static const CheckedTable table("forgotten_usage",
                                   {"queue TEXT NOT NULL", "user TEXT NOT NULL",
                                    "gpu_seconds REAL NOT NULL", "cost REAL NOT NULL"},
@@ -117,7 +132,7 @@ const CheckedTable& ForgottenUsage() {
   return table;
 }
 
-const CheckedTable& MeasuredTimes2() {
+const CheckedTable& MeasuredTimesV2() {
   static const CheckedTable table(
       "measured", {"job INTEGER NOT NULL", "checkpoint_ms INTEGER", "restart_ms INTEGER"}, 1,
       "FOREIGN KEY (job) REFERENCES jobs (id)");
@@ -166,10 +181,17 @@ const CheckedTable& Pools() {
 }
 
 std::vector<const CheckedTable*> TablesOf(int64_t version) {
-  std::vector<const CheckedTable*> tables = {&Jobs(),           &Attempts(), &Events(), &Nodes(),
-                                             &QuotaOverrides(), &Usage(),    &Loans(),  &Facts()};
+  const bool old = version < 3;
+  std::vector<const CheckedTable*> tables = {old ? &JobsV2() : &Jobs(),
+                                             &Attempts(),
+                                             &Events(),
+                                             &Nodes(),
+                                             old ? &QuotaOverridesV2() : &QuotaOverrides(),
+                                             &Usage(),
+                                             &Loans(),
+                                             &Facts()};
   if (version >= 2) tables.push_back(&Pools());
-  if (version == 2) tables.insert(tables.end(), {&ForgottenUsage(), &MeasuredTimes2()});
+  if (version == 2) tables.insert(tables.end(), {&UsageOfDeletedJobsV2(), &MeasuredTimesV2()});
   if (version >= 3)
     tables.insert(tables.end(), {&MeasuredTimes(), &EndedSums(), &Collections(), &RowCounts()});
   return tables;

@@ -10,14 +10,13 @@
 
 namespace renzan::cluster::local::store {
 
-// Raised with every change of a definition below; Store::Upgrade brings what an older one wrote up
-// to date.
+// Increased with every change of a definition below. Store::Upgrade() converts older databases.
 inline constexpr int64_t kSchemaVersion = 3;
 
 // Facts.
 inline constexpr const char* kSchemaFact = "schema_version";
 inline constexpr const char* kAccountedUntil = "accounted_until";
-// Since version 3. A job that an index or a page has lost is missed by its number.
+// Since version 3. They reveal jobs that a corrupt index or page has lost.
 inline constexpr const char* kLastJob = "last_job";
 inline constexpr const char* kUnfinishedJobs = "unfinished_jobs";
 
@@ -33,16 +32,20 @@ const CheckedTable& Facts();  // name, value
 const CheckedTable& Pools();
 // Since version 3.
 const CheckedTable& MeasuredTimes();
-const CheckedTable& EndedSums();  // by queue, user and state: how many are kept; usage of all ever
+// By queue, user and state: the number of ended jobs in the store, and the usage of all ended jobs,
+// including deleted ones.
+const CheckedTable& EndedSums();
 const CheckedTable& Collections();
-const CheckedTable& RowCounts();  // of each job: see row_counts.h
-// Of version 2 only.
-const CheckedTable& ForgottenUsage();  // summed by queue and user
-const CheckedTable& MeasuredTimes2();
+const CheckedTable& RowCounts();  // see row_counts.h
+// As they were until version 2; only for upgrades.
+const CheckedTable& JobsV2();
+const CheckedTable& QuotaOverridesV2();
+const CheckedTable& UsageOfDeletedJobsV2();  // summed by queue and user
+const CheckedTable& MeasuredTimesV2();
 
-// Those of a version, in an order in which they can be created.
+// The tables of a version, in an order in which they can be created.
 std::vector<const CheckedTable*> TablesOf(int64_t version);
-// What creates the tables and indexes of a version, in order.
+// The statements that create the tables and indexes of a version, in order.
 std::vector<std::string> DefinitionsOf(int64_t version);
 
 std::vector<SqlValue> RowOf(const JobRecord& job);

@@ -1,0 +1,148 @@
+// Databases of older and newer versions.
+
+#include <gmock/gmock.h>
+
+#include <fstream>
+
+#include "renzan/base/error.h"
+#include "renzan/cluster/local/store/store_tables.h"
+#include "renzan/cluster/local/store/store_testing.h"
+
+namespace renzan::cluster::local {
+namespace {
+
+using ::testing::HasSubstr;
+
+// What versions 1 and 2 wrote of a job whose node failed.
+void PutJobOfFailedNode(Database& database, JobId id) {
+  JobRecord job = SampleJob(id);
+  job.requeues = 4;
+  store::JobsV2().Put(database, store::RowOf(job));
+  AttemptRecord attempt = SampleAttempt(id);
+  attempt.ended_by = "node_lost";
+  store::Attempts().Put(database, store::RowOf(attempt));
+  store::Events().Put(
+      database, {id, int64_t{0}, int64_t{5}, std::string("submitted"), std::string("node_lost")});
+  store::Events().Put(database, {id, int64_t{1}, int64_t{6}, std::string("node_lost"),
+                                 std::string("node n0 is lost")});
+}
+
+void PutQuotaOverride(Database& database) {
+  store::QuotaOverridesV2().Put(database, {std::string("ann"), int64_t{1000}, int64_t{9}});
+}
+
+void ExpectNewWords(Store& store, JobId id) {
+  EXPECT_EQ(store.FindJob(id)->requeues, 4);
+  ASSERT_EQ(store.Attempts(id).size(), 1u);
+  EXPECT_EQ(store.Attempts(id)[0].ended_by, "node_failed");
+  EXPECT_EQ(store.Attempts(id)[0].placement, SampleAttempt(id).placement);
+  const std::vector<EventRecord> events = store.Events(id);
+  ASSERT_EQ(events.size(), 2u);
+  EXPECT_EQ(events[0].kind, "submitted");
+  EXPECT_EQ(events[0].text, "node_lost");
+  EXPECT_EQ(events[1].kind, "node_failed");
+  EXPECT_EQ(events[1].text, "node n0 is lost");
+  ASSERT_EQ(store.QuotaOverrides().size(), 1u);
+  EXPECT_EQ(store.QuotaOverrides()[0].user, "ann");
+  EXPECT_EQ(store.QuotaOverrides()[0].quota_override.until, 1000);
+  EXPECT_EQ(store.QuotaOverrides()[0].quota_override.max_gpus, 9);
+}
+
+// As a program of version 1 would write it.
+void MakeVersion1(const std::string& path) {
+  Database database(path);
+  database.Transact([&] {
+    for (const std::string& definition : store::DefinitionsOf(1)) database.Run(definition);
+    PutJobOfFailedNode(database, 1);
+    PutQuotaOverride(database);
+    store::Facts().Put(database, {std::string("schema_version"), int64_t{1}});
+    database.Run("PRAGMA user_version = 1");
+  });
+}
+
+TEST(StoreUpgrade, UpgradesVersion1) {
+  TemporaryDirectory directory;
+  const std::string path = directory / "state.db";
+  MakeVersion1(path);
+  for (int opened = 0; opened < 2; ++opened) {
+    Store store(path);
+    EXPECT_EQ(store.UnfinishedJobs().size(), 1u);
+    EXPECT_EQ(store.MeasuredOf(1), Measured{});
+    ExpectNewWords(store, 1);
+    store.Transact([&] { store.Put(PoolRecord{.name = "spot"}); });
+    EXPECT_EQ(store.Pools().size(), 1u);
+  }
+  EXPECT_TRUE(CopiesIn(directory).empty());
+}
+
+TEST(StoreUpgrade, RefusesACorruptOldDatabase) {
+  TemporaryDirectory directory;
+  const std::string path = directory / "state.db";
+  MakeVersion1(path);
+  { Database(path).Run("UPDATE jobs SET name = 'other'"); }
+  EXPECT_THROW(Store store(path), Error);
+  EXPECT_EQ(CopiesIn(directory).size(), 1u);
+}
+
+// As a program of version 2 would write it: job 1 runs, 2 and 3 have ended; job 4, whose usage
+// remains, was deleted.
+void MakeVersion2(const std::string& path) {
+  Database database(path);
+  database.Transact([&] {
+    for (const std::string& definition : store::DefinitionsOf(2)) database.Run(definition);
+    PutJobOfFailedNode(database, 1);
+    for (JobId id = 2; id <= 3; ++id) {
+      JobRecord job = SampleJob(id);
+      job.state = RecordState::kFailed;
+      job.ended = 100 * id;
+      store::JobsV2().Put(database, store::RowOf(job));
+      store::Attempts().Put(database, store::RowOf(SampleAttempt(id)));
+    }
+    for (JobId id = 1; id <= 3; ++id) store::Usage().Put(database, {id, 1.5, 0.25});
+    PutQuotaOverride(database);
+    store::MeasuredTimesV2().Put(database, {int64_t{1}, int64_t{1200}, SqlValue()});
+    store::UsageOfDeletedJobsV2().Put(database,
+                                      {std::string("default"), std::string("ann"), 10.0, 2.0});
+    store::Facts().Put(database, {std::string("last_forgotten_job"), int64_t{4}});
+    store::Facts().Put(database, {std::string("schema_version"), int64_t{2}});
+    database.Run("PRAGMA user_version = 2");
+  });
+}
+
+TEST(StoreUpgrade, UpgradesVersion2) {
+  TemporaryDirectory directory;
+  const std::string path = directory / "state.db";
+  MakeVersion2(path);
+  for (int opened = 0; opened < 2; ++opened) {
+    Store store(path);
+    EXPECT_EQ(store.LastJob(), 4);
+    EXPECT_EQ(store.UnfinishedJobs().size(), 1u);
+    EXPECT_EQ(store.MeasuredOf(1), Measured{.checkpoint_ms = 1200});
+    EXPECT_EQ((store.UsageOfEnded()[{"default", "ann"}].gpu_seconds), 13);
+    EXPECT_EQ((store.UsageOfEnded()[{"default", "ann"}].cost), 2.5);
+    EXPECT_EQ(store.CountByState(),
+              (std::map<std::string, int64_t>{{"running", 1}, {"failed", 2}}));
+    ExpectNewWords(store, 1);
+  }
+}
+
+TEST(StoreUpgrade, RefusesANewerVersion) {
+  TemporaryDirectory directory;
+  const std::string path = directory / "state.db";
+  { Store store(path); }
+  // The version is in bytes 60 to 63 of the file, big-endian.
+  std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
+  file.seekp(62);
+  file.put(9);
+  file.close();
+  try {
+    Store store(path);
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kData);
+    EXPECT_THAT(error.what(), HasSubstr("newer version"));
+  }
+}
+
+}  // namespace
+}  // namespace renzan::cluster::local
