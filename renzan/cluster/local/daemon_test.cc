@@ -1,4 +1,4 @@
-// The daemon whole, in a process of its own.
+// The complete daemon, in a process of its own.
 
 #include "renzan/cluster/local/daemon.h"
 
@@ -27,7 +27,7 @@ DaemonOptions OptionsFor(const TemporaryDirectory& directory) {
   return options;
 }
 
-// In a child process, whose exit status is that of the daemon's error, if any.
+// In a child process, which exits with the status of the daemon's error, if any.
 pid_t Start(const DaemonOptions& options) {
   const pid_t child = ::fork();
   if (child != 0) return child;
@@ -45,35 +45,35 @@ int EndOf(pid_t child) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-TEST(Daemon, SurvivesWhoeverStartedIt) {
+TEST(Daemon, SurvivesItsStarter) {
   const TemporaryDirectory directory;
   DaemonOptions options = OptionsFor(directory);
   int fds[2];
   ASSERT_EQ(::pipe2(fds, O_CLOEXEC), 0);
-  ::close(fds[0]);  // nobody reads that it is ready
+  ::close(fds[0]);  // nobody reads the ready line
   options.ready_fd = fds[1];
   const pid_t daemon = Start(options);
   ::close(fds[1]);
-  // The line is written once it listens; then it serves until it is told to end.
-  ASSERT_TRUE(Eventually([&] { return FileExists(options.socket) || !Lives(daemon); }));
+  // It writes the line once it listens, then serves until SIGTERM.
+  ASSERT_TRUE(Eventually([&] { return FileExists(options.socket) || !IsAlive(daemon); }));
   ASSERT_EQ(::kill(daemon, SIGTERM), 0);
   EXPECT_EQ(EndOf(daemon), 0);
   EXPECT_FALSE(FileExists(options.socket));
 }
 
-TEST(Daemon, KeepsItsStateToItself) {
+TEST(Daemon, StateIsPrivate) {
   const TemporaryDirectory directory;
   const DaemonOptions options = OptionsFor(directory);
   const mode_t mask = ::umask(0);
   const pid_t daemon = Start(options);
   ::umask(mask);
-  ASSERT_TRUE(Eventually([&] { return FileExists(options.socket) || !Lives(daemon); }));
+  ASSERT_TRUE(Eventually([&] { return FileExists(options.socket) || !IsAlive(daemon); }));
   for (const char* name : {"lock", "state.db", "socket"}) {
     struct stat about {};
     EXPECT_EQ(::stat((options.state_dir + "/" + name).c_str(), &about), 0) << name;
     EXPECT_EQ(about.st_mode & 0777, 0600u) << name;
   }
-  EXPECT_EQ(EndOf(Start(options)), 69);  // one is enough
+  EXPECT_EQ(EndOf(Start(options)), 69);  // already running
   ASSERT_EQ(::kill(daemon, SIGTERM), 0);
   EXPECT_EQ(EndOf(daemon), 0);
 }

@@ -1,4 +1,4 @@
-// The daemon's side of an attempt: everything but the supervisor itself.
+// The daemon's side of an attempt: everything except the supervisor itself.
 
 #include "renzan/cluster/local/supervisor/attempt.h"
 
@@ -21,7 +21,7 @@
 namespace renzan::cluster::local {
 namespace {
 
-// For someone who looks at the lock at just that moment.
+// Another process may be testing the lock at this moment.
 constexpr double kLockSeconds = 1;
 
 void CheckPlan(const AttemptPlan& plan) {
@@ -30,8 +30,8 @@ void CheckPlan(const AttemptPlan& plan) {
   if (plan.workers.empty()) Fail(ErrorCode::kConfig, "job {} has no workers", plan.job);
   if (geteuid() != 0 && plan.uid != geteuid())
     Fail(ErrorCode::kConfig,
-         "job {} is to run as user {}, but the daemon runs as user {}: only a daemon that runs as "
-         "root can run the jobs of others",
+         "job {} must run as user {}, but the daemon runs as user {}: only a daemon that runs as "
+         "root can run jobs of other users",
          plan.job, plan.uid, geteuid());
 }
 
@@ -40,21 +40,22 @@ void SetMode(const std::string& path, mode_t mode) {
     FailErrno(errno, fmt::format("cannot change the mode of {}", path));
 }
 
-// Ours alone until the supervisor lets the job's user in: whoever could put files there first could
-// make root follow a link.
+// Private until the supervisor admits the job's user: otherwise others could place links there that
+// root would follow.
 void MakeAttemptDirectory(const AttemptPaths& paths) {
   CreateDirectories(paths.directory);
   struct stat info {};
   if (lstat(paths.directory.c_str(), &info) != 0)
-    FailErrno(errno, fmt::format("cannot look at {}", paths.directory));
+    FailErrno(errno, fmt::format("cannot stat {}", paths.directory));
   if (!S_ISDIR(info.st_mode) || info.st_uid != geteuid())
     Fail(ErrorCode::kCantCreate,
-         "{} must be a directory of user {}, who runs the daemon: remove it or give it to them",
+         "{} must be a directory owned by user {}, which the daemon runs as: remove it or change "
+         "its owner",
          paths.directory, geteuid());
   SetMode(paths.directory, 0700);
 }
 
-// Empty unless a supervisor has ever had the lock.
+// Empty if no supervisor ever held the lock.
 std::string SupervisorOf(const AttemptPaths& paths) { return FileLock::OwnerOf(paths.lock); }
 
 pid_t ParsePid(const std::string& text) {
@@ -63,10 +64,9 @@ pid_t ParsePid(const std::string& text) {
   return pid;
 }
 
-// Nothing for a file that is corrupt: it says as little as one that is not there, and whoever asks
-// must be able to go on.
+// Treats a corrupt file like a missing one, so that the daemon can continue.
 template <typename T>
-std::optional<T> IfWhole(std::optional<T> read(const AttemptPaths&), const AttemptPaths& paths) {
+std::optional<T> IfValid(std::optional<T> read(const AttemptPaths&), const AttemptPaths& paths) {
   try {
     return read(paths);
   } catch (const Error& error) {
@@ -84,11 +84,11 @@ pid_t StartAttempt(const std::string& supervisor, const std::string& directory,
   const AttemptPaths paths(directory);
   MakeAttemptDirectory(paths);
   if (!SupervisorOf(paths).empty())
-    Fail(ErrorCode::kCantCreate, "an attempt has been started in {} before: give this one another",
+    Fail(ErrorCode::kCantCreate, "an attempt was started in {} before: use another directory",
          paths.directory);
   const std::unique_ptr<FileLock> lock = FileLock::WaitForLock(paths.lock, "", kLockSeconds);
   if (!lock) Fail(ErrorCode::kCantCreate, "an attempt is being started in {}", paths.directory);
-  SetMode(paths.lock, 0600);  // a lock can be held by whoever can read it
+  SetMode(paths.lock, 0600);  // whoever can read it can hold the lock
   WriteFileAtomically(paths.plan, PlanToJson(plan));
   SetMode(paths.plan, 0600);
   MakeRequestBox(paths);
@@ -99,17 +99,16 @@ AttemptReport ReportOn(const std::string& directory) {
   ReapSupervisors();
   const AttemptPaths paths(directory);
   AttemptReport report;
-  // In this order: a supervisor that ends meanwhile has left its end.json before it lets the lock
-  // go.
-  const bool lives = FileLock::IsHeld(paths.lock);
+  // In this order: a supervisor writes its end.json before it releases the lock.
+  const bool alive = FileLock::IsHeld(paths.lock);
   const std::string supervisor = SupervisorOf(paths);
-  if (lives) report.supervisor = ParsePid(supervisor);
-  report.end = IfWhole(ReadEnd, paths);
+  if (alive) report.supervisor = ParsePid(supervisor);
+  report.end = IfValid(ReadEnd, paths);
   if (report.end) {
     report.phase = AttemptPhase::kEnded;
-  } else if (!lives) {
+  } else if (!alive) {
     report.phase = supervisor.empty() ? AttemptPhase::kNone : AttemptPhase::kLost;
-  } else if (const std::optional<AttemptStart> start = IfWhole(ReadStart, paths)) {
+  } else if (const std::optional<AttemptStart> start = IfValid(ReadStart, paths)) {
     report.phase = AttemptPhase::kRunning;
     report.worker_pids = start->worker_pids;
   } else {
@@ -119,7 +118,7 @@ AttemptReport ReportOn(const std::string& directory) {
 }
 
 void RequestStop(const std::string& directory, double grace_seconds) {
-  CHECK_MSG(std::isfinite(grace_seconds), "a grace must be finite");
+  CHECK_MSG(std::isfinite(grace_seconds), "a grace period must be finite");
   PostRequest(AttemptPaths(directory), {AttemptRequest::Kind::kStop, grace_seconds, ""});
 }
 

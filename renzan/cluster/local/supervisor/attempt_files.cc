@@ -16,11 +16,13 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 EndedBy EndedByOf(std::string text) {
-  std::replace(text.begin(), text.end(), ' ', '_');  // as supervisors of earlier versions wrote it
+  // As supervisors of earlier versions wrote it.
+  std::replace(text.begin(), text.end(), ' ', '_');
+  if (text == "node_lost") return EndedBy::kNodeFailed;
   for (const EndedBy by : {EndedBy::kItself, EndedBy::kRequest, EndedBy::kTimeout,
                            EndedBy::kNodeFailed, EndedBy::kWorkerFailed, EndedBy::kCannotStart})
     if (text == NameOf(by)) return by;
-  Fail(ErrorCode::kData, "'{}' is no reason why an attempt can end", text);
+  Fail(ErrorCode::kData, "unknown end of an attempt: '{}'", text);
 }
 
 std::string Dump(const Json& json, Json::error_handler_t not_utf8) {
@@ -67,7 +69,7 @@ AttemptPlan PlanFromJson(const Json& json) {
   plan.timeout_ms = json.at("timeout_ms");
   plan.log_bytes = json.at("log_bytes");
   plan.log_files = json.at("log_files");
-  // Earlier daemons did not say these.
+  // Daemons of earlier versions did not write these.
   plan.enforce_memory = json.value("enforce_memory", false);
   plan.saves_on_stop = json.value("saves_on_stop", false);
   for (const Json& worker : json.at("workers")) plan.workers.push_back(WorkerPlanFromJson(worker));
@@ -81,7 +83,7 @@ AttemptEnd EndFromJson(const Json& json) {
   end.message = json.at("message");
   end.started_ms = json.at("started_ms");
   end.ended_ms = json.at("ended_ms");
-  // Supervisors of an earlier version did not say it.
+  // Supervisors of earlier versions did not write these.
   end.ran_ms = json.value("ran_ms", std::max<int64_t>(0, end.ended_ms - end.started_ms));
   end.killed_after_seconds = json.value("killed_after_seconds", 0.0);
   for (const Json& worker : json.at("workers"))
@@ -131,9 +133,7 @@ std::string PlanToJson(const AttemptPlan& plan) {
     return Dump(json, Json::error_handler_t::strict);
   } catch (const Json::exception&) {
     Fail(ErrorCode::kConfig,
-         "job {}: its command, environment or directories hold bytes that are not UTF-8: rename "
-         "what they name",
-         plan.job);
+         "job {}: its command, environment or directories are not UTF-8: change them", plan.job);
   }
 }
 
@@ -157,7 +157,7 @@ std::string EndToJson(const AttemptEnd& end) {
   Json workers = Json::array();
   for (const AttemptEnd::Worker& worker : end.workers)
     workers.push_back({{"exit_code", worker.exit_code}, {"signal", worker.signal}});
-  // A message may quote any bytes.
+  // A message may contain arbitrary bytes.
   return Dump({{"by", NameOf(end.by)},
                {"exit_code", end.exit_code},
                {"message", end.message},

@@ -1,8 +1,7 @@
 #pragma once
 
-// The files in an attempt's directory (attempt.h), as paths and as JSON. Functions that read throw
-// Error kNoInput for a file that is not there and kData for one that is not what a supervisor or a
-// daemon writes.
+// The files in an attempt's directory (attempt.h): paths and JSON. Functions that read throw Error
+// kNoInput for a missing file and kData for a corrupt one.
 
 #include <sys/types.h>
 
@@ -24,7 +23,7 @@ struct AttemptPaths {
   std::string directory, plan, lock, started, end, requests, wake, supervisor_log;
 };
 
-// What DIR/started.json says.
+// The content of DIR/started.json.
 struct AttemptStart {
   std::vector<pid_t> worker_pids;  // by rank
   int64_t started_ms = 0;          // Unix time
@@ -34,11 +33,11 @@ std::string PlanToJson(const AttemptPlan& plan);
 AttemptPlan ReadPlan(const AttemptPaths& paths);
 
 std::string StartToJson(const AttemptStart& start);
-// Nothing when the file is not there.
+// Nothing if the file does not exist.
 std::optional<AttemptStart> ReadStart(const AttemptPaths& paths);
 
 std::string EndToJson(const AttemptEnd& end);
-// Nothing when the file is not there.
+// Nothing if the file does not exist.
 std::optional<AttemptEnd> ReadEnd(const AttemptPaths& paths);
 
 }  // namespace renzan::cluster::local

@@ -36,7 +36,7 @@ AttemptPlan Plan() {
   return plan;
 }
 
-TEST(AttemptFiles, APlanComesBackAsItWas) {
+TEST(AttemptFiles, PlansRoundTrip) {
   TemporaryDirectory dir;
   const AttemptPaths paths(dir.path());
   const AttemptPlan plan = Plan();
@@ -65,7 +65,7 @@ TEST(AttemptFiles, APlanComesBackAsItWas) {
   EXPECT_EQ(read.workers[1].node, "n1");
 }
 
-TEST(AttemptFiles, APlanOfAnEarlierDaemonEnforcesNothing) {
+TEST(AttemptFiles, APlanOfAnEarlierDaemonDoesNotEnforceMemory) {
   TemporaryDirectory dir;
   const AttemptPaths paths(dir.path());
   std::string json = PlanToJson(Plan());
@@ -77,7 +77,7 @@ TEST(AttemptFiles, APlanOfAnEarlierDaemonEnforcesNothing) {
   EXPECT_EQ(ReadPlan(paths).workers.size(), 2u);
 }
 
-TEST(AttemptFiles, AnEndComesBackAsItWas) {
+TEST(AttemptFiles, EndsRoundTrip) {
   TemporaryDirectory dir;
   const AttemptPaths paths(dir.path());
   EXPECT_FALSE(ReadEnd(paths));
@@ -105,7 +105,20 @@ TEST(AttemptFiles, AnEndComesBackAsItWas) {
   }
 }
 
-// The code and message of the Error that `function` throws.
+TEST(AttemptFiles, ReadsEndsOfEarlierSupervisors) {
+  TemporaryDirectory dir;
+  const AttemptPaths paths(dir.path());
+  const std::string json = EndToJson({.by = EndedBy::kNodeFailed});
+  const std::string word = "node_failed";
+  ASSERT_THAT(json, HasSubstr(word));
+  for (const char* earlier : {"node_lost", "node lost"}) {
+    WriteFileAtomically(paths.end,
+                        std::string(json).replace(json.find(word), word.size(), earlier));
+    EXPECT_EQ(ReadEnd(paths)->by, EndedBy::kNodeFailed);
+  }
+}
+
+// The message of the Error with this code that `function` throws.
 template <typename Function>
 std::string ErrorOf(ErrorCode code, const Function& function) {
   try {
@@ -117,7 +130,7 @@ std::string ErrorOf(ErrorCode code, const Function& function) {
   return "no error";
 }
 
-TEST(AttemptFiles, WhatIsCorruptIsNamed) {
+TEST(AttemptFiles, NamesCorruptFiles) {
   TemporaryDirectory dir;
   const AttemptPaths paths(dir.path());
   EXPECT_THAT(ErrorOf(ErrorCode::kNoInput, [&] { ReadPlan(paths); }), HasSubstr("plan.json"));
@@ -129,13 +142,13 @@ TEST(AttemptFiles, WhatIsCorruptIsNamed) {
   EXPECT_THAT(ErrorOf(ErrorCode::kData, [&] { ReadEnd(paths); }), HasSubstr("end.json is corrupt"));
 }
 
-TEST(AttemptFiles, ACommandIsNeverChangedSilently) {
+TEST(AttemptFiles, RefusesACommandThatIsNotUtf8) {
   AttemptPlan plan = Plan();
   plan.command.push_back("\xff");
   EXPECT_THAT(ErrorOf(ErrorCode::kConfig, [&] { PlanToJson(plan); }), HasSubstr("not UTF-8"));
 }
 
-TEST(AttemptFiles, OneDirectoryHasOneName) {
+TEST(AttemptFiles, NormalizesDirectoryNames) {
   const AttemptPaths plain("/jobs/1/attempt-0");
   for (const char* other : {"/jobs/1/attempt-0/", "/jobs/1/../1/./attempt-0//"})
     EXPECT_EQ(AttemptPaths(other).directory, plain.directory);

@@ -21,7 +21,7 @@ bool Eventually(const std::function<bool()>& condition) {
   return false;
 }
 
-bool Lives(pid_t pid) {
+bool IsAlive(pid_t pid) {
   std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
   std::string number, name, state;
   return file >> number >> name >> state && state != "Z";
@@ -30,7 +30,7 @@ bool Lives(pid_t pid) {
 TestAttempt::TestAttempt(const std::string& script)
     : directory_(temporary_ / "attempt"), work_(temporary_ / "work") {
   CreateDirectories(work_);
-  // So that tests can let other users work there.
+  // For tests with other users.
   chmod(temporary_.path().c_str(), 0755);
   chmod(work_.c_str(), 0777);
   plan.command = {"/bin/sh", "-c", script};
@@ -57,7 +57,7 @@ pid_t TestAttempt::Start() { return StartAttempt(RENZAN_SUPERVISOR, directory_, 
 
 AttemptEnd TestAttempt::WaitForEnd() const {
   const bool ended = Eventually([&] { return Report().end.has_value(); });
-  EXPECT_TRUE(ended) << "the attempt does not end";
+  EXPECT_TRUE(ended) << "the attempt did not end";
   if (ended) return *Report().end;
   AttemptEnd none;
   none.workers.resize(plan.workers.size());
@@ -71,7 +71,7 @@ std::string TestAttempt::WaitForFile(const std::string& name) const {
     if (FileExists(path)) text = ReadFile(path);
     return text.ends_with('\n');
   });
-  EXPECT_TRUE(written) << path << " does not appear";
+  EXPECT_TRUE(written) << path << " did not appear";
   return text;
 }
 

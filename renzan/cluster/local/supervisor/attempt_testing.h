@@ -1,7 +1,7 @@
 #pragma once
 
-// For tests: an attempt in a directory of its own, kept by renzan-supervisor, whose workers run
-// shell scripts.
+// For tests: an attempt in a temporary directory, run by a real renzan-supervisor, whose workers
+// are shell scripts.
 
 #include <sys/types.h>
 
@@ -13,17 +13,17 @@
 
 namespace renzan::cluster::local {
 
-// Looks every few milliseconds; false after a minute, which no valid machine needs.
+// Polls the condition every few milliseconds; false after a minute.
 bool Eventually(const std::function<bool()>& condition);
 
-// Also false for one that only waits to be reaped.
-bool Lives(pid_t pid);
+// False for zombies.
+bool IsAlive(pid_t pid);
 
 class TestAttempt {
  public:
-  // One worker on n0 that runs `script` in a shell as ourselves. Its working directory is work().
+  // One worker on n0 that runs `script` in a shell as the current user, in work().
   explicit TestAttempt(const std::string& script);
-  // Ends what the test has left running.
+  // Ends the attempt if it still runs.
   ~TestAttempt();
   TestAttempt(const TestAttempt&) = delete;
   TestAttempt& operator=(const TestAttempt&) = delete;
@@ -32,9 +32,10 @@ class TestAttempt {
 
   pid_t Start();
   AttemptReport Report() const { return ReportOn(directory()); }
-  // Fails the test if it does not end.
+  // Fails the test if the attempt does not end.
   AttemptEnd WaitForEnd() const;
-  // Until a script has written this file, whole lines; returns it. Fails the test if none does.
+  // Returns the file's content once a script has written it and it ends with a newline. Fails the
+  // test if none does.
   std::string WaitForFile(const std::string& name) const;
 
   std::string Log(int rank) const;

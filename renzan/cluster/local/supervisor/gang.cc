@@ -23,7 +23,7 @@
 namespace renzan::cluster::local {
 namespace {
 
-std::string OurVariable(const char* name) {
+std::string GetEnv(const char* name) {
   const char* const value = std::getenv(name);
   return value != nullptr ? value : "";
 }
@@ -36,19 +36,19 @@ std::optional<StartFailure> Gang::StartAll() {
   const JobUser user = LookUpUser(plan_.uid, plan_.gid);
   for (const std::string& path : {plan_.run_dir, plan_.checkpoint_dir})
     if (!path.empty()) MakeDirectoryFor(user, path);
-  if (!plan_.run_dir.empty()) RemoveStopNotice(plan_.run_dir);  // of an attempt before this one
+  if (!plan_.run_dir.empty()) RemoveStopNotice(plan_.run_dir);  // of an earlier attempt
   const int port = plan_.workers.size() > 1 ? FreePort() : 0;
-  const std::string path = plan_.uid == geteuid() ? OurVariable("PATH") : "";
+  const std::string path = plan_.uid == geteuid() ? GetEnv("PATH") : "";
   for (int rank = 0; rank < static_cast<int>(plan_.workers.size()); ++rank) {
     const int output =
         logs_.Add({paths_.Log(rank), plan_.log_bytes, plan_.log_files, plan_.uid, plan_.gid});
-    // So that the worker may also open what it has, as /dev/stderr.
+    // So that the worker can also open its output as /dev/stderr.
     if (geteuid() == 0 && fchown(output, plan_.uid, plan_.gid) != 0)
       LogWarning("worker {} cannot open its /dev/stderr: {}", rank, std::strerror(errno));
     const WorkerCommand command = {
         .argv = plan_.command,
         .environment =
-            WorkerEnvironment(plan_, rank, paths_.directory, port, user, path, OurVariable("LANG")),
+            WorkerEnvironment(plan_, rank, paths_.directory, port, user, path, GetEnv("LANG")),
         .working_directory = plan_.working_directory,
         .user = user,
         .output_fd = output};
@@ -75,7 +75,7 @@ std::optional<StartFailure> Gang::Start() {
   logs_.Start();
   if (failure) {
     for (const pid_t pid : pids_) kill(-pid, SIGKILL);
-    KillLeftOvers();
+    KillLeftovers();
   }
   return failure;
 }
@@ -90,7 +90,7 @@ std::vector<GangState::Exit> Gang::Reap() {
     exits.push_back({.rank = static_cast<int>(worker - pids_.begin()),
                      .exit_code = end.ShellStatus(),
                      .signal = end.signal});
-    *worker = 0;  // an orphan may get the number next
+    *worker = 0;  // an orphan may get this pid
   }
   return exits;
 }
@@ -102,19 +102,19 @@ void Gang::Send(const GangState::Signal& signal) const {
   kill(signal.number == SIGKILL ? -pid : pid, signal.number);
 }
 
-void Gang::AskForCheckpoint(int rank) const {
+void Gang::RequestCheckpoint(int rank) const {
   const pid_t pid = pids_.at(static_cast<size_t>(rank));
   CHECK(pid > 0);
   if (IsPreparedFor(pid, SIGUSR1)) {
     kill(pid, SIGUSR1);
   } else {
-    LogInfo("worker {} was not asked for a checkpoint: it does not handle SIGUSR1", rank);
+    LogInfo("worker {}: no checkpoint requested, because it does not handle SIGUSR1", rank);
   }
 }
 
-void Gang::KillLeftOvers() {
+void Gang::KillLeftovers() {
   if (!KillChildren())
-    LogWarning("processes that the job left behind cannot be killed: they are another user's");
+    LogWarning("cannot kill processes that the job left behind: they belong to another user");
   logs_.Finish();
 }
 

@@ -1,8 +1,8 @@
 #pragma once
 
-// The processes of an attempt, as the supervisor has them: starts them, reaps them, signals them,
-// and leaves none behind. For a process with one thread until Start() has returned, whose only
-// children are these, and which adopts orphans (PR_SET_CHILD_SUBREAPER).
+// The worker processes of an attempt: starts, reaps, signals and cleans them up. The process that
+// uses it must be single-threaded until Start() returns, have no other children, and adopt orphans
+// (PR_SET_CHILD_SUBREAPER).
 
 #include <sys/types.h>
 
@@ -22,25 +22,25 @@ class Gang {
   // References must outlive this object.
   Gang(const AttemptPaths& paths, const AttemptPlan& plan);
 
-  // Makes the job's directories and starts all workers, or says why that cannot be; those that have
-  // been started are then killed.
+  // Creates the job's directories and starts all workers. If that fails, kills the workers that
+  // were started and returns the reason.
   std::optional<StartFailure> Start();
   const std::vector<pid_t>& pids() const { return pids_; }
 
-  // Workers that have ended since the last call. Orphans are buried silently.
+  // Workers that have ended since the last call. Reaps orphans too.
   std::vector<GangState::Exit> Reap();
 
   // SIGKILL reaches the worker's whole process group, other signals the worker itself. The worker
   // must not have been reaped.
   void Send(const GangState::Signal& signal) const;
-  // SIGUSR1; a worker that it would end does not get it.
-  void AskForCheckpoint(int rank) const;
+  // SIGUSR1, unless the worker does not handle it and would be killed.
+  void RequestCheckpoint(int rank) const;
 
-  // When all workers have been reaped: kills whatever processes they left, and theirs. Then the
+  // After all workers have been reaped: kills all processes that they left behind. After that the
   // logs are complete.
-  void KillLeftOvers();
+  void KillLeftovers();
 
-  // After that: output that no disk took.
+  // After KillLeftovers(): output that could not be written.
   int64_t lost_output_bytes() const { return logs_.dropped_bytes(); }
 
  private:

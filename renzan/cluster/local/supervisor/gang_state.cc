@@ -12,12 +12,13 @@
 namespace renzan::cluster::local {
 namespace {
 
-// For those that have lost a peer: time to say so, and for a checkpoint that was being written.
+// For workers that lost a peer: time to report it and to finish a checkpoint.
 constexpr double kFailureGraceSeconds = 5;
 constexpr double kForever = std::numeric_limits<double>::infinity();
 
-// A worker that lost a peer, or wants to be run again, was rather not the first to fail.
-int Gravity(const GangState::Exit& exit) {
+// Workers that lost a peer (kUnavailable) or ask to be rerun (kTempFail) probably failed after
+// another.
+int Severity(const GangState::Exit& exit) {
   if (exit.signal != 0) return 3;
   if (exit.exit_code == static_cast<int>(ErrorCode::kTempFail)) return 0;
   return exit.exit_code == static_cast<int>(ErrorCode::kUnavailable) ? 1 : 2;
@@ -53,12 +54,12 @@ void GangState::BeginToEnd(EndedBy by, double grace_seconds, double now) {
 
 void GangState::WorkersEnded(std::vector<Exit> exits, double now) {
   std::stable_sort(exits.begin(), exits.end(),
-                   [](const Exit& a, const Exit& b) { return Gravity(a) > Gravity(b); });
+                   [](const Exit& a, const Exit& b) { return Severity(a) > Severity(b); });
   for (const Exit& exit : exits) {
     Worker& worker = workers_.at(static_cast<size_t>(exit.rank));
     worker.running = false;
     worker.end = {.exit_code = exit.exit_code, .signal = exit.signal};
-    // It may have been quicker than the signal; the others are being ended all the same.
+    // It may have ended before the signal, but the gang is being ended because of it anyway.
     if (worker.too_much_mib > 0) worker.end = {.exit_code = 128 + SIGKILL, .signal = SIGKILL};
     if (exit.exit_code != 0 && !first_failed_) first_failed_ = exit.rank;
   }
@@ -75,7 +76,7 @@ void GangState::NodeFailed(const std::string& node, double now) {
   for (size_t rank = 0; rank < workers_.size(); ++rank) {
     if (plan_.workers[rank].node != node || !workers_[rank].running) continue;
     hit = true;
-    workers_[rank].lost = true;
+    workers_[rank].node_failed = true;
     if (!first_failed_) first_failed_ = static_cast<int>(rank);
   }
   if (!hit) return;
@@ -99,15 +100,16 @@ std::vector<GangState::Signal> GangState::Step(double now) {
   for (size_t rank = 0; rank < workers_.size(); ++rank) {
     Worker& worker = workers_[rank];
     if (!worker.running || worker.killed) continue;
-    const bool at_once = worker.lost || worker.too_much_mib > 0;
-    const bool shortened = worker.told > kill_at_ && plan_.saves_on_stop && now < *kill_at_;
-    if (!at_once && (!worker.told || shortened)) {
-      signals.push_back({static_cast<int>(rank), SIGTERM, worker.told.has_value()});
-      worker.told = kill_at_;
+    const bool kill_now = worker.node_failed || worker.too_much_mib > 0;
+    const bool shortened =
+        worker.told_deadline > kill_at_ && plan_.saves_on_stop && now < *kill_at_;
+    if (!kill_now && (!worker.told_deadline || shortened)) {
+      signals.push_back({static_cast<int>(rank), SIGTERM, worker.told_deadline.has_value()});
+      worker.told_deadline = kill_at_;
     }
-    if (!at_once && now < *kill_at_) continue;
+    if (!kill_now && now < *kill_at_) continue;
     worker.killed = true;
-    if (!at_once) killed_after_ = *kill_at_ - terminated_at_;
+    if (!kill_now) killed_after_ = *kill_at_ - terminated_at_;
     signals.push_back({static_cast<int>(rank), SIGKILL});
   }
   return signals;
@@ -138,7 +140,7 @@ std::string GangState::TooMuchMemory(int rank) const {
       NameOf(rank), used, asked);
 }
 
-std::string GangState::HowItEnded(int rank) const {
+std::string GangState::DescribeEndOf(int rank) const {
   if (workers_[static_cast<size_t>(rank)].too_much_mib > 0) return TooMuchMemory(rank);
   const AttemptEnd::Worker& end = workers_[static_cast<size_t>(rank)].end;
   return fmt::format("{} {}", NameOf(rank), DescribeEnd({end.exit_code, end.signal}));
@@ -150,7 +152,7 @@ std::string GangState::Message() const {
       return fmt::format("node {} failed", failed_node_);
     case EndedBy::kItself:
     case EndedBy::kWorkerFailed:
-      return first_failed_ ? HowItEnded(*first_failed_) : "all workers ended with exit status 0";
+      return first_failed_ ? DescribeEndOf(*first_failed_) : "all workers ended with exit status 0";
     case EndedBy::kRequest:
     case EndedBy::kTimeout:
     case EndedBy::kCannotStart:
@@ -165,7 +167,7 @@ std::string GangState::Message() const {
       return fmt::format("{}; {} did not end within {} s and was killed", why,
                          NameOf(static_cast<int>(rank)), grace_seconds_);
   if (!first_failed_) return why + "; all workers ended with exit status 0";
-  return fmt::format("{}; {}", why, HowItEnded(*first_failed_));
+  return fmt::format("{}; {}", why, DescribeEndOf(*first_failed_));
 }
 
 AttemptEnd GangState::Result() const {

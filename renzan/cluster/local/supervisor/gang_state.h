@@ -1,20 +1,18 @@
 #pragma once
 
-// When the workers of an attempt are ended, by which signals, and what is to be said about it: the
-// supervisor's judgement without its processes. A pure state machine; time is passed in, in seconds
-// since an arbitrary moment. Not thread-safe.
+// Decides when the workers of an attempt are ended, by which signals, and with which message. A
+// pure state machine without processes; times are seconds since an arbitrary moment. Not
+// thread-safe.
 //
-//   a worker fails (by itself, while others run)   SIGTERM to the others, 5 s or the plan's grace
-//   a stop is requested                            SIGTERM to all, the grace asked for; again when
-//   a
-//                                                  later request shortens it and the job saves on
-//                                                  stop
-//   a worker uses too much memory                  SIGKILL to it; the others as on failure
-//   the timeout cycles                             SIGTERM to all, the plan's grace
-//   a node is lost                                 SIGKILL to its workers; the others as on failure
+//   a worker fails while others run   SIGTERM to the others; grace: 5 s or the plan's, if shorter
+//   stop requested                    SIGTERM to all; the requested grace. Another SIGTERM when a
+//                                     later request shortens it and the job saves on stop
+//   a worker uses too much memory     SIGKILL to it; the others as after a failure
+//   timeout                           SIGTERM to all; the plan's grace
+//   a node fails                      SIGKILL to its workers; the others as after a failure
 //
-// After the grace SIGKILL. A grace can only become shorter. The first reason stays the attempt's,
-// except that the loss of a node while the workers obey a request takes its place.
+// SIGKILL follows at the end of the grace period, which can be shortened but not extended. The
+// first reason is the attempt's, except that a node failure replaces a stop request.
 
 #include <cstdint>
 #include <optional>
@@ -41,41 +39,41 @@ class GangState {
   // All workers run from `now` on.
   GangState(const AttemptPlan& plan, double now);
 
-  // Ends that were found together: the gravest of them is taken for the first.
+  // Workers that were found to have ended. The most severe failure is taken to be the first one.
   void WorkersEnded(std::vector<Exit> exits, double now);
   void StopRequested(double grace_seconds, double now);
   void NodeFailed(const std::string& node, double now);
-  // More than the plan gives the worker.
+  // The worker uses more memory than the plan allows.
   void MemoryExceeded(int rank, int64_t used_mib, double now);
 
-  // The signals to be sent now; each is returned once.
+  // The signals to send now; each is returned once.
   std::vector<Signal> Step(double now);
-  // When Step() will have something new to say even if nothing happens.
+  // When to call Step() again even if nothing happens.
   std::optional<double> NextStep() const;
 
-  // When those that run are killed, if they are being ended.
+  // When running workers will be killed, if they are being ended.
   std::optional<double> kill_at() const { return kill_at_; }
 
   bool AnyRunning() const;
   bool running(int rank) const { return workers_[static_cast<size_t>(rank)].running; }
 
-  // When nobody runs any more. Without started_ms and ended_ms.
+  // Once no worker runs. Without started_ms and ended_ms.
   AttemptEnd Result() const;
 
  private:
   struct Worker {
     bool running = true;
-    std::optional<double> told;  // with SIGTERM: when it is killed
-    bool lost = false;           // its node is
-    int64_t too_much_mib = 0;    // of memory, that it used
-    bool killed = false;         // by us
+    std::optional<double> told_deadline;  // kill_at_ at its last SIGTERM
+    bool node_failed = false;
+    int64_t too_much_mib = 0;  // memory it used, if that was too much
+    bool killed = false;       // by the supervisor
     AttemptEnd::Worker end;
   };
 
   void BeginToEnd(EndedBy by, double grace_seconds, double now);
   double FailureGrace() const;
   std::string NameOf(int rank) const;
-  std::string HowItEnded(int rank) const;
+  std::string DescribeEndOf(int rank) const;
   std::string TooMuchMemory(int rank) const;
   std::string Message() const;
 
@@ -83,12 +81,12 @@ class GangState {
   double timeout_at_;
   std::vector<Worker> workers_;
   EndedBy by_ = EndedBy::kItself;
-  std::optional<double> kill_at_;  // set: they are being ended
-  double grace_seconds_ = 0;       // what was left to them
-  double terminated_at_ = 0;       // the first SIGTERM
-  double killed_after_ = 0;        // that, by us because the grace was over; 0: nobody
+  std::optional<double> kill_at_;  // set once they are being ended
+  double grace_seconds_ = 0;
+  double terminated_at_ = 0;  // the first SIGTERM
+  double killed_after_ = 0;   // from then to the SIGKILL at the end of the grace; 0: none
   std::optional<int> first_failed_;
-  std::string failed_node_;  // the first
+  std::string failed_node_;  // the first one
 };
 
 }  // namespace renzan::cluster::local

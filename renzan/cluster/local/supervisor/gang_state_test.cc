@@ -34,7 +34,7 @@ void EndAll(GangState& state, int exit_code, int signal, double now) {
     if (state.running(rank)) state.WorkersEnded({{rank, exit_code, signal}}, now);
 }
 
-TEST(GangState, WorkersThatSucceedAreLeftAlone) {
+TEST(GangState, LetsWorkersSucceed) {
   GangState state(Plan(), 100);
   state.WorkersEnded({{1, 0, 0}}, 101);
   EXPECT_THAT(state.Step(1e6), IsEmpty());
@@ -45,7 +45,7 @@ TEST(GangState, WorkersThatSucceedAreLeftAlone) {
   EXPECT_EQ(end.exit_code, 0);
 }
 
-TEST(GangState, TheOthersOfAFailedWorkerGetFiveSeconds) {
+TEST(GangState, OthersGetFiveSecondsAfterAFailure) {
   GangState state(Plan(), 100);
   state.WorkersEnded({{2, 3, 0}}, 101);
   EXPECT_THAT(state.Step(101), ElementsAre(Signal{0, SIGTERM}, Signal{1, SIGTERM}));
@@ -62,7 +62,7 @@ TEST(GangState, TheOthersOfAFailedWorkerGetFiveSeconds) {
   EXPECT_EQ(end.workers[0].signal, 9);
 }
 
-TEST(GangState, AFailureLeavesNoMoreThanThePlansGrace) {
+TEST(GangState, OthersGetAtMostThePlansGraceAfterAFailure) {
   AttemptPlan plan = Plan();
   plan.grace_seconds = 2;
   GangState state(plan, 0);
@@ -70,16 +70,16 @@ TEST(GangState, AFailureLeavesNoMoreThanThePlansGrace) {
   EXPECT_EQ((state.Step(10), state.NextStep()), 12);
 }
 
-TEST(GangState, OfFailuresFoundTogetherTheGravestCameFirst) {
+TEST(GangState, OfSimultaneousFailuresTheMostSevereIsReported) {
   GangState state(Plan(), 0);
   state.WorkersEnded({{0, 69, 0}, {1, 75, 0}, {2, 139, SIGSEGV}}, 1);
   EXPECT_EQ(state.Result().exit_code, 139);
   EXPECT_THAT(state.Result().message, HasSubstr("worker 2 on n1 was killed by signal 11"));
-  // The supervisor did not have to end anybody.
+  // The supervisor did not end any worker.
   EXPECT_EQ(state.Result().by, EndedBy::kItself);
 }
 
-TEST(GangState, AStopGivesTheGraceAskedFor) {
+TEST(GangState, AStopGivesTheRequestedGrace) {
   GangState state(Plan(), 0);
   state.StopRequested(120, 10);
   EXPECT_THAT(state.Step(10),
@@ -92,7 +92,7 @@ TEST(GangState, AStopGivesTheGraceAskedFor) {
             "it was stopped on request; worker 0 on n0 ended with exit status 75");
 }
 
-TEST(GangState, ALaterStopShortensTheGraceAndNeverLengthensIt) {
+TEST(GangState, ALaterStopCanShortenTheGraceOnly) {
   GangState state(Plan(), 0);
   state.StopRequested(60, 0);
   state.Step(0);
@@ -107,7 +107,7 @@ TEST(GangState, ALaterStopShortensTheGraceAndNeverLengthensIt) {
   EXPECT_EQ(state.Result().killed_after_seconds, 25) << "since the first SIGTERM";
 }
 
-TEST(GangState, WhoSavesOnStopHearsThatItsGraceHasBecomeShorter) {
+TEST(GangState, JobsThatSaveOnStopGetAnotherSigtermWhenTheGraceIsShortened) {
   AttemptPlan plan = Plan();
   plan.saves_on_stop = true;
   GangState state(plan, 0);
@@ -125,7 +125,7 @@ TEST(GangState, WhoSavesOnStopHearsThatItsGraceHasBecomeShorter) {
   EXPECT_THAT(state.Step(25), ElementsAre(Signal{0, SIGKILL}, Signal{2, SIGKILL}));
 }
 
-TEST(GangState, SaysThatNobodyHadToBeKilledAtTheEndOfTheGrace) {
+TEST(GangState, ReportsThatNoWorkerWasKilledAtTheEndOfTheGrace) {
   GangState state(Plan(), 0);
   state.StopRequested(60, 0);
   state.Step(0);
@@ -135,7 +135,7 @@ TEST(GangState, SaysThatNobodyHadToBeKilledAtTheEndOfTheGrace) {
   EXPECT_EQ(state.Result().killed_after_seconds, 0);
 }
 
-TEST(GangState, AStopShortensTheGraceAfterAFailureButIsNotTheReason) {
+TEST(GangState, AStopAfterAFailureShortensTheGraceButIsNotTheReason) {
   GangState state(Plan(), 0);
   state.WorkersEnded({{1, 1, 0}}, 0);
   state.Step(0);
@@ -158,7 +158,7 @@ TEST(GangState, TheTimeoutCountsFromTheStart) {
   EXPECT_THAT(state.Result().message, HasSubstr("its timeout of 2.5 s"));
 }
 
-TEST(GangState, WorkersOnALostNodeDieAtOnce) {
+TEST(GangState, KillsWorkersOfAFailedNodeImmediately) {
   GangState state(Plan(), 0);
   state.NodeFailed("n9", 1);
   EXPECT_THAT(state.Step(1), IsEmpty());
@@ -171,7 +171,7 @@ TEST(GangState, WorkersOnALostNodeDieAtOnce) {
   EXPECT_EQ(state.Result().message, "node n0 failed");
 }
 
-TEST(GangState, ANodeMayBeLostWhileItsWorkersObeyAStop) {
+TEST(GangState, ANodeCanFailDuringAStop) {
   GangState state(Plan(), 0);
   state.StopRequested(120, 0);
   state.Step(0);
@@ -182,20 +182,20 @@ TEST(GangState, ANodeMayBeLostWhileItsWorkersObeyAStop) {
   EXPECT_EQ(state.Result().by, EndedBy::kNodeFailed);
 }
 
-// The same with 4 GiB of memory for each worker.
+// Plan() with 4 GiB of memory for each worker.
 AttemptPlan PlanWithMemory() {
   AttemptPlan plan = Plan();
   for (AttemptPlan::Worker& worker : plan.workers) worker.memory_mib = 4096;
   return plan;
 }
 
-TEST(GangState, WhoUsesTooMuchMemoryDiesAtOnceAndTheOthersGetTheirGrace) {
+TEST(GangState, KillsAWorkerThatUsesTooMuchMemoryAndStopsTheOthers) {
   GangState state(PlanWithMemory(), 0);
   state.MemoryExceeded(1, 5222, 10);
   EXPECT_THAT(state.Step(10),
               ElementsAre(Signal{0, SIGTERM}, Signal{1, SIGKILL}, Signal{2, SIGTERM}));
   EXPECT_EQ(state.NextStep(), 15);
-  state.MemoryExceeded(1, 6000, 11);  // it takes its time
+  state.MemoryExceeded(1, 6000, 11);  // still ending
   EXPECT_THAT(state.Step(11), IsEmpty());
   state.WorkersEnded({{0, 75, 0}, {2, 75, 0}}, 11);
   state.WorkersEnded({{1, 137, SIGKILL}}, 12);
@@ -208,14 +208,14 @@ TEST(GangState, WhoUsesTooMuchMemoryDiesAtOnceAndTheOthersGetTheirGrace) {
   EXPECT_EQ(end.workers[0].exit_code, 75);
 }
 
-TEST(GangState, ALittleTooMuchMemoryIsSaidExactly) {
+TEST(GangState, ReportsMemoryJustAboveTheLimitExactly) {
   GangState state(PlanWithMemory(), 0);
   state.MemoryExceeded(0, 4097, 1);
   EndAll(state, 137, SIGKILL, 2);
   EXPECT_THAT(state.Result().message, HasSubstr("used 4097MiB of memory, more than the 4GiB that"));
 }
 
-TEST(GangState, WhoUsedTooMuchMemoryHasFailedEvenIfItWasQuickerThanTheSignal) {
+TEST(GangState, TooMuchMemoryIsAFailureEvenIfTheWorkerEndsFirst) {
   GangState state(PlanWithMemory(), 0);
   state.MemoryExceeded(2, 5000, 1);
   state.Step(1);
@@ -238,7 +238,7 @@ TEST(GangState, TooMuchMemoryDuringAStopIsNotTheReason) {
               HasSubstr("stopped on request; worker 0 on n0 used 5.1GiB of memory"));
 }
 
-TEST(GangState, TwoNodesMayBeLostAtOnce) {
+TEST(GangState, TwoNodesCanFailAtTheSameTime) {
   GangState state(Plan(), 0);
   state.NodeFailed("n1", 1);
   state.NodeFailed("n0", 1);

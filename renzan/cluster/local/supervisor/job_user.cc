@@ -15,7 +15,7 @@
 namespace renzan::cluster::local {
 namespace {
 
-// While it lives, files are made and looked for with the user's rights. Only root needs it.
+// Acts with the user's permissions while it is alive. Does nothing unless we are root.
 class ActAs {
  public:
   explicit ActAs(const JobUser& user) : acts_(geteuid() == 0 && user.uid != 0) {
@@ -39,14 +39,14 @@ class ActAs {
   std::vector<gid_t> groups_;
 };
 
-void MakeAndGive(const JobUser& user, const std::string& path) {
+void MakeAndChown(const JobUser& user, const std::string& path) {
   if (mkdir(path.c_str(), 0700) != 0) FailErrno(errno, fmt::format("cannot create {}", path));
-  // Through a descriptor: what is given away is what was just made.
+  // By descriptor, so that it is surely the new directory whose owner changes.
   const int fd = open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-  const bool given = fd >= 0 && fchown(fd, user.uid, user.gid) == 0;
+  const bool done = fd >= 0 && fchown(fd, user.uid, user.gid) == 0;
   const int error = errno;
   if (fd >= 0) close(fd);
-  if (!given) FailErrno(error, fmt::format("cannot give {} to user {}", path, user.name));
+  if (!done) FailErrno(error, fmt::format("cannot change the owner of {} to {}", path, user.name));
 }
 
 }  // namespace
@@ -78,17 +78,17 @@ JobUser LookUpUser(uid_t uid, gid_t gid) {
 }
 
 void MakeDirectoryFor(const JobUser& user, const std::string& path) {
-  std::optional<Error> refused;
+  std::optional<Error> denied;
   try {
     const ActAs as_user(user);
     CreateDirectories(path);
     return;
   } catch (const Error& error) {
-    refused = error;
+    denied = error;
   }
-  // Whoever may not write into the parent cannot play tricks there either.
-  if (geteuid() != 0 || user.uid == 0) throw *refused;
-  MakeAndGive(user, path);
+  // Safe: a user who cannot write to the parent cannot place links there.
+  if (geteuid() != 0 || user.uid == 0) throw *denied;
+  MakeAndChown(user, path);
 }
 
 }  // namespace renzan::cluster::local

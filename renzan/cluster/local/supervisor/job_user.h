@@ -1,6 +1,6 @@
 #pragma once
 
-// The user as whom a job's workers run.
+// The user that a job's workers run as.
 
 #include <sys/types.h>
 
@@ -14,12 +14,11 @@ struct JobUser : UserIds {
   std::string name, home, shell;
 };
 
-// A user id that the machine knows nothing about gets its number as name, "/" and /bin/sh.
-// Thread-safe.
+// An unknown user id gets its number as the name, the home directory / and /bin/sh. Thread-safe.
 JobUser LookUpUser(uid_t uid, gid_t gid);
 
-// Makes those directories of `path` that do not exist, as the user; where the user may not, the
-// last one is made by us and given to the user. For a process with one thread.
+// Creates `path` and missing parents as the user. Where the user lacks permission, root creates the
+// last directory only and changes its owner. For a single-threaded process.
 // Throws Error kCantCreate or kIo.
 void MakeDirectoryFor(const JobUser& user, const std::string& path);
 

@@ -33,7 +33,7 @@ std::vector<std::string> Of(const AttemptPlan& plan, int rank) {
   return WorkerEnvironment(plan, rank, "/jobs/12/attempt-3", 4321, kUser, "/my/bin:/bin", "");
 }
 
-TEST(WorkerEnvironment, IsTheLaunchContractAndALogin) {
+TEST(WorkerEnvironment, HasTheLaunchContractAndALogin) {
   EXPECT_THAT(
       Of(Plan(), 2),
       testing::ElementsAre("CUDA_VISIBLE_DEVICES=3", "HOME=/home/ann", "LANG=C.UTF-8",
@@ -45,13 +45,13 @@ TEST(WorkerEnvironment, IsTheLaunchContractAndALogin) {
                            "SHELL=/bin/zsh", "USER=ann", "WORLD_SIZE=3"));
 }
 
-TEST(WorkerEnvironment, DevicesAreThoseOfTheWorker) {
+TEST(WorkerEnvironment, HasTheDevicesOfTheWorker) {
   EXPECT_THAT(Of(Plan(), 0), Contains("CUDA_VISIBLE_DEVICES=0,1"));
   EXPECT_THAT(Of(Plan(), 1), Contains("CUDA_VISIBLE_DEVICES="));
   EXPECT_THAT(Of(Plan(), 1), Contains("LOCAL_WORLD_SIZE=1"));
 }
 
-TEST(WorkerEnvironment, TheJobMayChangeALoginButNotTheContract) {
+TEST(WorkerEnvironment, AJobCanChangeTheLoginButNotTheContract) {
   AttemptPlan plan = Plan();
   plan.environment = {{"LANG", "de_DE"}, {"MODE", "fast"}, {"RANK", "7"}};
   const std::vector<std::string> environment = Of(plan, 1);
@@ -61,7 +61,7 @@ TEST(WorkerEnvironment, TheJobMayChangeALoginButNotTheContract) {
   EXPECT_THAT(environment, Not(Contains("RANK=7")));
 }
 
-TEST(WorkerEnvironment, AGangOfOneMayStartWorkersOfItsOwn) {
+TEST(WorkerEnvironment, AGangOfOneCanStartItsOwnWorkers) {
   AttemptPlan plan = Plan();
   plan.workers.resize(1);
   for (const char* name : {"RANK=", "WORLD_SIZE=", "LOCAL_", "MASTER_"})

@@ -50,7 +50,7 @@ int64_t LogPump::dropped_bytes() const {
   return bytes;
 }
 
-bool LogPump::Carry(Stream& stream) {
+bool LogPump::Copy(Stream& stream) {
   if (stream.fd < 0) return false;
   const ssize_t length = read(stream.fd, buffer_.data(), buffer_.size());
   if (length > 0) {
@@ -69,12 +69,12 @@ void LogPump::Run() {
     for (const Stream& stream : streams_) waiting.push_back({stream.fd, POLLIN, 0});
     poll(waiting.data(), waiting.size(), -1);
     finishing = waiting[0].revents != 0;
-    for (Stream& stream : streams_) Carry(stream);
+    for (Stream& stream : streams_) Copy(stream);
   }
-  // All who wrote are gone, so this ends: at the end of the pipe or, should somebody who could not
-  // be killed still hold it, when it is empty.
+  // All writers have ended, so this ends too: at the end of the pipe or, if a process that could
+  // not be killed still has it open, when it is empty.
   for (Stream& stream : streams_) {
-    while (Carry(stream)) {
+    while (Copy(stream)) {
     }
     if (stream.fd >= 0) close(std::exchange(stream.fd, -1));
   }

@@ -48,7 +48,7 @@ bool LogWriter::Open() {
     error_ = errno;
     return false;
   }
-  // If it cannot be given away, only the daemon can read it.
+  // If this fails, only the daemon can read the log.
   if (geteuid() == 0 && fchown(fd_, uid_, gid_) != 0) error_ = errno;
   struct stat info {};
   size_ = fstat(fd_, &info) == 0 ? info.st_size : 0;
@@ -62,7 +62,7 @@ void LogWriter::Close() {
 bool LogWriter::Rotate() {
   Close();
   const auto name = [&](int age) { return age == 0 ? path_ : fmt::format("{}.{}", path_, age); };
-  // The oldest is overwritten; a gap among the older ones (ENOENT) is none of the new one's worry.
+  // Overwrites the oldest file. Errors of older files (ENOENT) do not matter.
   for (int age = files_ - 1; age > 1; --age) rename(name(age - 1).c_str(), name(age).c_str());
   const int done = files_ > 1 ? rename(path_.c_str(), name(1).c_str()) : unlink(path_.c_str());
   if (done != 0 && errno != ENOENT) {
@@ -113,7 +113,7 @@ bool LogWriter::ReportGap() {
     at_line_start_ = true;
     return true;
   }
-  // Half a line would be worse than none.
+  // Remove an incomplete line.
   if (wrote > 0 && ftruncate(fd_, size_ - wrote) == 0) size_ -= wrote;
   return false;
 }

@@ -31,7 +31,7 @@ TEST(LogWriter, RotatesBetweenLinesAndKeepsTheNewest) {
   EXPECT_FALSE(FileExists(dir / "log.3"));
 }
 
-TEST(LogWriter, OnePieceMayFillSeveralFiles) {
+TEST(LogWriter, OneWriteCanFillSeveralFiles) {
   TemporaryDirectory dir;
   Open(dir / "log", 8, 9).Write("a\nbb\nccc\ndddd\neeeee\n");
   EXPECT_EQ(ReadFile(dir / "log.3"), "a\nbb\n");
@@ -40,7 +40,7 @@ TEST(LogWriter, OnePieceMayFillSeveralFiles) {
   EXPECT_EQ(ReadFile(dir / "log"), "eeeee\n");
 }
 
-TEST(LogWriter, ALineLongerThanAFileIsSplit) {
+TEST(LogWriter, SplitsALineThatIsLongerThanAFile) {
   TemporaryDirectory dir;
   Open(dir / "log", 4, 9).Write("abcdefghij\nk\n");
   EXPECT_EQ(ReadFile(dir / "log.3"), "abcd");
@@ -49,7 +49,7 @@ TEST(LogWriter, ALineLongerThanAFileIsSplit) {
   EXPECT_EQ(ReadFile(dir / "log"), "k\n");
 }
 
-TEST(LogWriter, OneFileStartsAgain) {
+TEST(LogWriter, ASingleFileIsTruncated) {
   TemporaryDirectory dir;
   LogWriter log = Open(dir / "log", 4, 1);
   log.Write("one\n");
@@ -59,14 +59,14 @@ TEST(LogWriter, OneFileStartsAgain) {
   EXPECT_EQ(log.dropped_bytes(), 0);
 }
 
-TEST(LogWriter, AppendsToWhatIsThere) {
+TEST(LogWriter, AppendsToAnExistingFile) {
   TemporaryDirectory dir;
   Open(dir / "log", 100, 2).Write("one\n");
   Open(dir / "log", 100, 2).Write("two\n");
   EXPECT_EQ(ReadFile(dir / "log"), "one\ntwo\n");
 }
 
-TEST(LogWriter, IsForItsUserAlone) {
+TEST(LogWriter, OnlyItsUserCanRead) {
   TemporaryDirectory dir;
   Open(dir / "log", 100, 2).Write("one\n");
   struct stat info {};
@@ -74,7 +74,7 @@ TEST(LogWriter, IsForItsUserAlone) {
   EXPECT_EQ(info.st_mode & 0777, 0600u);
 }
 
-TEST(LogWriter, WithoutItsDirectoryItDropsAndCounts) {
+TEST(LogWriter, DropsAndCountsOutputWithoutItsDirectory) {
   TemporaryDirectory dir;
   LogWriter log = Open(dir / "later/log", 100, 2);
   log.Write("lost\n");
@@ -86,7 +86,7 @@ TEST(LogWriter, WithoutItsDirectoryItDropsAndCounts) {
   EXPECT_TRUE(ReadFile(dir / "later/log").ends_with("\nkept\n"));
 }
 
-// While it lives no file can grow beyond `bytes`, as on a full disk.
+// While it exists, no file can grow beyond `bytes`, as on a full disk.
 class FileSizeLimit {
  public:
   explicit FileSizeLimit(rlim_t bytes) {
@@ -105,7 +105,7 @@ class FileSizeLimit {
   void (*handler_)(int);
 };
 
-TEST(LogWriter, AFullDiskLeavesAGapThatTheLogTells) {
+TEST(LogWriter, ReportsAGapAfterAFullDisk) {
   TemporaryDirectory dir;
   LogWriter log = Open(dir / "log", 1000, 2);
   {
@@ -120,7 +120,7 @@ TEST(LogWriter, AFullDiskLeavesAGapThatTheLogTells) {
             "12345\nabcd\n[renzan: 10 bytes of output were lost here: File too large]\nagain\n");
 }
 
-TEST(LogWriter, AGapAtTheEndIsToldToo) {
+TEST(LogWriter, ReportsAGapAtTheEnd) {
   TemporaryDirectory dir;
   {
     LogWriter log = Open(dir / "log", 1000, 2);

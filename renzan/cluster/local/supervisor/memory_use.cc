@@ -10,7 +10,7 @@
 namespace renzan::cluster::local {
 namespace {
 
-// Of "NAME:   123 kB"; 0 when it is not there.
+// The number in "NAME:   123 kB"; 0 if there is none.
 int64_t Kib(std::string_view text, std::string_view name) {
   const std::string_view value = StatusField(text, name);
   int64_t kib = 0;
@@ -25,7 +25,7 @@ int64_t ResidentKib(pid_t pid) {
 
 }  // namespace
 
-int64_t MostMemoryKib(const std::vector<pid_t>& processes) {
+int64_t MaxMemoryKib(const std::vector<pid_t>& processes) {
   int64_t kib = 0;
   for (const pid_t pid : processes) kib += ResidentKib(pid);
   return kib;
@@ -37,7 +37,8 @@ int64_t MemoryKib(const std::vector<pid_t>& processes) {
   for (const pid_t pid : processes) {
     const std::string pages = ProcessFile(pid, "smaps_rollup");
     if (StatusField(pages, "Pss_Anon").empty()) {
-      // Gone, then it has no memory; or hidden from us. All that those have may be shared.
+      // It has ended and uses no memory, or we cannot inspect it. Hidden processes may share all of
+      // their memory with each other.
       largest_hidden_kib = std::max(largest_hidden_kib, ResidentKib(pid));
     } else {
       kib += Kib(pages, "Pss_Anon") + Kib(pages, "Pss_Shmem");

@@ -20,19 +20,19 @@
 namespace renzan::cluster::local {
 namespace {
 
-// More than a test program has by itself, also one that is watched by a sanitizer.
+// More than a test program uses by itself, even with a sanitizer.
 constexpr int64_t kBlockKib = 256 << 10;
 constexpr size_t kBlockBytes = size_t{kBlockKib} << 10;
 
-// A process and its child, both of which hold the same block of memory.
+// A process and its child that share a block of memory.
 class Family {
  public:
-  // MAP_PRIVATE or MAP_SHARED. Hidden ones cannot be looked into without special rights.
+  // `kind` is MAP_PRIVATE or MAP_SHARED. Hidden processes cannot be inspected without privileges.
   explicit Family(int kind, bool hidden = false) {
     int ends[2];
     EXPECT_EQ(pipe2(ends, O_CLOEXEC), 0);
     const pid_t parent = fork();
-    if (parent == 0) Live(kind, hidden, ends[1]);
+    if (parent == 0) RunParent(kind, hidden, ends[1]);
     pid_t child = 0;
     EXPECT_EQ(read(ends[0], &child, sizeof(child)), ssize_t{sizeof(child)});
     close(ends[0]);
@@ -50,7 +50,7 @@ class Family {
 
  private:
   // Does not return.
-  static void Live(int kind, bool hidden, int ready) {
+  static void RunParent(int kind, bool hidden, int ready) {
     void* const block =
         mmap(nullptr, kBlockBytes, PROT_READ | PROT_WRITE, kind | MAP_ANONYMOUS, -1, 0);
     if (block == MAP_FAILED) _exit(1);
@@ -60,7 +60,7 @@ class Family {
     if (child < 0) _exit(1);
     if (child == 0) {
       prctl(PR_SET_PDEATHSIG, SIGKILL);
-      // What is shared by name is only there for those who touch it.
+      // MAP_SHARED memory is mapped only in processes that touch it.
       volatile const char* const bytes = static_cast<const char*>(block);
       for (size_t i = 0; i < kBlockBytes; i += 4096) static_cast<void>(bytes[i]);
       const pid_t self = getpid();
@@ -72,46 +72,46 @@ class Family {
   std::vector<pid_t> processes_;
 };
 
-TEST(MemoryUse, WhatProcessesShareCountsOnce) {
+TEST(MemoryUse, CountsSharedMemoryOnce) {
   for (const int kind : {MAP_PRIVATE, MAP_SHARED}) {
     const Family family(kind);
-    EXPECT_GE(MostMemoryKib(family.processes()), 2 * kBlockKib);
+    EXPECT_GE(MaxMemoryKib(family.processes()), 2 * kBlockKib);
     EXPECT_GE(MemoryKib(family.processes()), kBlockKib);
     EXPECT_LT(MemoryKib(family.processes()), kBlockKib * 3 / 2);
-    // Half of it is the other's.
+    // Half of it counts for the other process.
     EXPECT_LT(MemoryKib({family.processes()[0]}), kBlockKib * 3 / 4);
   }
 }
 
-TEST(MemoryUse, MappedFilesAreNotCounted) {
+TEST(MemoryUse, DoesNotCountMappedFiles) {
   const TemporaryDirectory dir;
   const int file = open((dir / "file").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
   struct statfs about {};
   ASSERT_EQ(fstatfs(file, &about), 0);
-  if (about.f_type == TMPFS_MAGIC) GTEST_SKIP() << "files are in memory here";
+  if (about.f_type == TMPFS_MAGIC) GTEST_SKIP() << "files are in memory on this machine";
   ASSERT_EQ(ftruncate(file, kBlockBytes), 0);
   void* const block = mmap(nullptr, kBlockBytes, PROT_READ, MAP_SHARED | MAP_POPULATE, file, 0);
   ASSERT_NE(block, MAP_FAILED);
   close(file);
   const std::string status = ProcessFile(getpid(), "status");
-  EXPECT_GE(std::stoll(std::string(StatusField(status, "RssFile"))), kBlockKib) << "it is there";
-  EXPECT_LT(MostMemoryKib({getpid()}), kBlockKib);
+  EXPECT_GE(std::stoll(std::string(StatusField(status, "RssFile"))), kBlockKib) << "it is resident";
+  EXPECT_LT(MaxMemoryKib({getpid()}), kBlockKib);
   EXPECT_LT(MemoryKib({getpid()}), kBlockKib);
   munmap(block, kBlockBytes);
 }
 
-TEST(MemoryUse, ProcessesThatAreGoneHaveNone) {
+TEST(MemoryUse, EndedProcessesUseNone) {
   const pid_t zombie = fork();
   if (zombie == 0) _exit(0);
   siginfo_t info;
   ASSERT_EQ(waitid(P_PID, static_cast<id_t>(zombie), &info, WEXITED | WNOWAIT), 0);
   const std::vector<pid_t> gone = {INT_MAX, zombie};
-  EXPECT_EQ(MostMemoryKib(gone), 0);
+  EXPECT_EQ(MaxMemoryKib(gone), 0);
   EXPECT_EQ(MemoryKib(gone), 0);
   waitpid(zombie, nullptr, 0);
 }
 
-TEST(MemoryUse, OfProcessesThatCannotBeLookedIntoTheLargestCounts) {
+TEST(MemoryUse, CountsTheLargestOfHiddenProcesses) {
   const Family family(MAP_PRIVATE, true);
   int ends[2];
   ASSERT_EQ(pipe2(ends, O_CLOEXEC), 0);

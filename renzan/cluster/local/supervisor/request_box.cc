@@ -22,12 +22,12 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// Others are files that are not complete yet.
+// Files without it are incomplete.
 constexpr const char* kSuffix = ".request";
 
 constexpr const char* kStop = "stop";
 constexpr const char* kCheckpoint = "checkpoint";
-constexpr const char* kNodeFailed = "node failed";
+constexpr const char* kNodeFailed = "node lost";  // the word that earlier supervisors understand
 
 std::string ToText(const AttemptRequest& request) {
   Json json;
@@ -59,7 +59,7 @@ std::optional<AttemptRequest> FromText(const std::string& text) {
   return std::nullopt;
 }
 
-// In order of time, and unlike any other.
+// Unique, and ordered by time.
 std::string NewName() {
   static std::atomic<int> count = 0;
   return fmt::format("{:020.6f}-{}-{:06}{}", SystemClock().UnixSeconds(), getpid(), count++,
@@ -81,11 +81,11 @@ void PostRequest(const AttemptPaths& paths, const AttemptRequest& request) {
   WriteFileAtomically(fmt::format("{}/{}", paths.requests, NewName()), ToText(request));
   const int fd = open(paths.wake.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC);
   if (fd < 0) {
-    // No supervisor has it open: it will look when it starts, or is gone.
+    // No supervisor has it open: it has not started yet and will look then, or it has ended.
     if (errno == ENXIO || errno == ENOENT) return;
     FailErrno(errno, fmt::format("cannot open {}", paths.wake));
   }
-  // A full pipe wakes as well.
+  // A full pipe (EAGAIN) wakes it too.
   if (write(fd, "", 1) != 1 && errno != EAGAIN)
     LogWarning("cannot wake the supervisor through {}: {}", paths.wake,
                std::generic_category().message(errno));
@@ -94,7 +94,7 @@ void PostRequest(const AttemptPaths& paths, const AttemptRequest& request) {
 
 RequestInbox::RequestInbox(const AttemptPaths& paths)
     : requests_(paths.requests), wake_(paths.wake) {
-  // For writing too, so that it does not end when a requester closes its end.
+  // For writing too, so that it is not at its end when a requester closes it.
   fd_ = open(paths.wake.c_str(), O_RDWR | O_NONBLOCK | O_CLOEXEC);
   if (fd_ < 0) FailErrno(errno, fmt::format("cannot open {}", paths.wake));
 }
@@ -121,10 +121,10 @@ std::vector<AttemptRequest> RequestInbox::Take() {
       if (const std::optional<AttemptRequest> request = FromText(ReadFile(path))) {
         requests.push_back(*request);
       } else {
-        LogWarning("{} is no request", path);
+        LogWarning("ignoring {}: not a valid request", path);
       }
     } catch (const Error& error) {
-      LogWarning("{}", error.what());  // nothing that the workers must die of
+      LogWarning("{}", error.what());  // no reason to end the workers
       continue;
     }
     unlink(path.c_str());

@@ -1,9 +1,8 @@
 #pragma once
 
-// What a supervisor is asked for: one file a request in DIR/requests, and a pipe with a name
-// (DIR/wake) that wakes the supervisor up. A file that was written before the supervisor looked for
-// the first time is found as well; a byte in the pipe reaches nobody else, unlike a signal to a
-// process id.
+// Requests to a supervisor: one file per request in DIR/requests, and a named pipe (DIR/wake) that
+// wakes the supervisor up. Files from before the supervisor's start are found too. Unlike a signal
+// to a process id, a byte in the pipe can never reach another process.
 
 #include <string>
 #include <vector>
@@ -19,15 +18,15 @@ struct AttemptRequest {
   std::string node;          // kNodeFailed
 };
 
-// Makes the directory and the pipe; before the supervisor is started.
+// Creates the directory and the pipe, before the supervisor is started.
 void MakeRequestBox(const AttemptPaths& paths);
 
-// Returns when the request is durable and the supervisor, if one lives, has been woken.
-// Thread-safe. Throws Error kNoInput when no attempt was started there, kIo when the request cannot
-// be written.
+// Returns once the request is durable and the supervisor, if there is one, has been woken.
+// Thread-safe. Throws Error kNoInput if no attempt was started there, kIo if the request cannot be
+// written.
 void PostRequest(const AttemptPaths& paths, const AttemptRequest& request);
 
-// The supervisor's end; when it goes, the pipe goes. Not thread-safe.
+// The supervisor's side; removes the pipe when destroyed. Not thread-safe.
 class RequestInbox {
  public:
   explicit RequestInbox(const AttemptPaths& paths);
@@ -35,11 +34,10 @@ class RequestInbox {
   RequestInbox(const RequestInbox&) = delete;
   RequestInbox& operator=(const RequestInbox&) = delete;
 
-  // Can be read when there may be something new.
+  // Readable when there may be new requests.
   int fd() const { return fd_; }
 
-  // What has come since the last call, the oldest first; the files are removed. A file that is no
-  // request is removed too, with a warning.
+  // New requests, oldest first; removes their files. Invalid files are removed too, with a warning.
   std::vector<AttemptRequest> Take();
 
  private:

@@ -31,7 +31,7 @@ void WriteStopNotice(const std::string& run_dir, const StopNotice& notice, uid_t
   const Descriptor directory = OpenRunDirectory(run_dir);
   if (directory.get() < 0) fail();
   unlinkat(directory.get(), kUnfinished, 0);
-  // Made anew by us: never a link or a file that somebody has put there.
+  // Always a new file: never a link or a file of the user.
   const Descriptor file(openat(directory.get(), kUnfinished,
                                O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
   if (file.get() < 0) fail();

@@ -1,14 +1,15 @@
 #pragma once
 
-// RUN_DIR/stop.json, part of the launch contract: how long a job that is being stopped really has.
-// RENZAN_GRACE_SECONDS is what it was promised at its start, and a notice may be shorter than that.
+// RUN_DIR/stop.json, part of the launch contract: how much time a job that is being stopped really
+// has, which may be less than its RENZAN_GRACE_SECONDS.
 //
 //   {"grace_seconds": 20, "deadline": 1800000020.5}
 //
-// so many seconds, until that Unix time; after it SIGKILL. Replaced whole when it becomes shorter.
+// SIGKILL follows at the deadline (Unix time). Replaced atomically when the deadline is brought
+// forward.
 //
-// The directory is the job's user's, and whoever writes there may be root: no link in it is
-// followed. Thread-safe.
+// The directory belongs to the job's user and the writer may be root, so links are not followed.
+// Thread-safe.
 
 #include <sys/types.h>
 
@@ -23,9 +24,9 @@ struct StopNotice {
   double deadline = 0;  // Unix time
 };
 
-// The file belongs to that user, if we may choose. Throws Error kIo or kOsError.
+// If we are root, the file gets that owner. Throws Error kIo or kOsError.
 void WriteStopNotice(const std::string& run_dir, const StopNotice& notice, uid_t uid, gid_t gid);
-// Also when there is none.
+// Does nothing if there is none.
 void RemoveStopNotice(const std::string& run_dir);
 
 }  // namespace renzan::cluster::local

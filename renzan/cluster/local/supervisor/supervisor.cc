@@ -1,5 +1,4 @@
-// The supervisor of one attempt: starts the workers, watches over them, and writes down how they
-// ended.
+// The supervisor of one attempt: starts the workers, monitors them and records how they ended.
 
 #include <poll.h>
 #include <sys/stat.h>
@@ -38,17 +37,16 @@
 namespace renzan::cluster::local {
 namespace {
 
-// A file that could not be written (a full disk) is tried again after this.
+// Between attempts to write a file when the disk is full.
 constexpr double kRetrySeconds = 1;
 constexpr double kLongestWaitSeconds = 60;
-// Between looks at the memory of workers that may not use all there is.
+// Between checks of memory use.
 constexpr double kMemorySeconds = 1;
 
 int64_t UnixMs() { return static_cast<int64_t>(SystemClock().UnixSeconds() * 1000); }
 
-// What signals do to a supervisor: those that it does not ignore wait in `signals`.
 void IgnoreSignals() {
-  // The last is a log that may not grow: a full disk, and not our end.
+  // SIGXFSZ: a log that hits a file size limit is treated like a full disk.
   for (const int signal : {SIGHUP, SIGPIPE, SIGXFSZ}) std::signal(signal, SIG_IGN);
 }
 
@@ -64,7 +62,7 @@ class Supervisor {
                        std::any_of(plan_.workers.begin(), plan_.workers.end(),
                                    [](const auto& worker) { return worker.memory_mib > 0; })) {}
 
-  // Returns when nobody is left.
+  // Returns when all workers and the processes that they left behind have ended.
   AttemptEnd Run() {
     const int64_t started_ms = UnixMs();
     const double began = SystemClock().MonotonicSeconds();
@@ -96,23 +94,23 @@ class Supervisor {
     for (bool first = true; state.AnyRunning(); first = false) {
       if (!first) Wait(state);
       const double now = SystemClock().MonotonicSeconds();
-      // Before the dead are fetched: the signal of one that dies later wakes us again.
+      // Before Reap(): the signal of a worker that ends later wakes us again.
       const bool terminated = Terminated();
-      // Before any signal is sent, so that none goes to a process id that has become free.
+      // Before signals are sent, so that none goes to a reused process id.
       state.WorkersEnded(gang_.Reap(), now);
       if (terminated) state.StopRequested(plan_.grace_seconds, now);
-      for (const AttemptRequest& request : inbox_.Take()) Obey(request, now, state);
-      if (limits_memory_ && now >= look_at_memory_) LookAtMemory(now, state);
+      for (const AttemptRequest& request : inbox_.Take()) Handle(request, now, state);
+      if (limits_memory_ && now >= check_memory_at_) CheckMemory(now, state);
       const std::vector<GangState::Signal> signals = state.Step(now);
-      TellDeadline(state, now);
+      WriteDeadline(state, now);
       for (const GangState::Signal& signal : signals) gang_.Send(signal);
       WriteStart();
     }
-    gang_.KillLeftOvers();
+    gang_.KillLeftovers();
     return state.Result();
   }
 
-  // Whether somebody wants the supervisor to end, since the last call.
+  // Whether the supervisor got SIGTERM or SIGINT since the last call.
   bool Terminated() const {
     bool terminated = false;
     while (const int signal = signals_.Take()) terminated |= signal != SIGCHLD;
@@ -124,26 +122,26 @@ class Supervisor {
     if (const std::optional<double> next = state.NextStep())
       seconds = std::clamp(*next - SystemClock().MonotonicSeconds(), 0.0, seconds);
     if (limits_memory_)
-      seconds = std::clamp(look_at_memory_ - SystemClock().MonotonicSeconds(), 0.0, seconds);
+      seconds = std::clamp(check_memory_at_ - SystemClock().MonotonicSeconds(), 0.0, seconds);
     pollfd fds[] = {{signals_.fd(), POLLIN, 0}, {inbox_.fd(), POLLIN, 0}};
     poll(fds, 2, static_cast<int>(std::ceil(seconds * 1000)));
   }
 
-  void LookAtMemory(double now, GangState& state) {
+  void CheckMemory(double now, GangState& state) {
     const std::vector<std::vector<pid_t>> processes = ProcessesOf(gang_.pids());
     for (int rank = 0; rank < static_cast<int>(plan_.workers.size()); ++rank) {
       const int64_t limit_mib = plan_.workers[static_cast<size_t>(rank)].memory_mib;
       if (limit_mib == 0 || !state.running(rank)) continue;
       const std::vector<pid_t>& own = processes[static_cast<size_t>(rank)];
-      // Pages are only counted where it matters.
-      if (MostMemoryKib(own) <= limit_mib * 1024) continue;
+      // The exact value is expensive.
+      if (MaxMemoryKib(own) <= limit_mib * 1024) continue;
       const int64_t used_kib = MemoryKib(own);
       if (used_kib > limit_mib * 1024) state.MemoryExceeded(rank, (used_kib + 1023) / 1024, now);
     }
-    look_at_memory_ = SystemClock().MonotonicSeconds() + kMemorySeconds;
+    check_memory_at_ = SystemClock().MonotonicSeconds() + kMemorySeconds;
   }
 
-  void Obey(const AttemptRequest& request, double now, GangState& state) {
+  void Handle(const AttemptRequest& request, double now, GangState& state) {
     switch (request.kind) {
       case AttemptRequest::Kind::kStop:
         return state.StopRequested(request.grace_seconds, now);
@@ -151,20 +149,20 @@ class Supervisor {
         return state.NodeFailed(request.node, now);
       case AttemptRequest::Kind::kCheckpoint:
         for (int rank = 0; rank < static_cast<int>(plan_.workers.size()); ++rank)
-          if (state.running(rank)) gang_.AskForCheckpoint(rank);
+          if (state.running(rank)) gang_.RequestCheckpoint(rank);
     }
   }
 
-  // Before the signal, so that whoever gets it finds the file.
-  void TellDeadline(const GangState& state, double now) {
-    if (!state.kill_at() || state.kill_at() == deadline_told_ || plan_.run_dir.empty()) return;
-    deadline_told_ = state.kill_at();
-    const double seconds = std::max(0.0, *deadline_told_ - now);
+  // Before the signal, whose handler may read the file.
+  void WriteDeadline(const GangState& state, double now) {
+    if (!state.kill_at() || state.kill_at() == written_deadline_ || plan_.run_dir.empty()) return;
+    written_deadline_ = state.kill_at();
+    const double seconds = std::max(0.0, *written_deadline_ - now);
     try {
       WriteStopNotice(plan_.run_dir, {seconds, SystemClock().UnixSeconds() + seconds}, plan_.uid,
                       plan_.gid);
     } catch (const Error& error) {
-      LogWarning("{}", error.what());  // they have RENZAN_GRACE_SECONDS
+      LogWarning("{}", error.what());  // workers still have RENZAN_GRACE_SECONDS
     }
   }
 
@@ -184,17 +182,18 @@ class Supervisor {
   RequestInbox inbox_;
   Gang gang_;
   const bool limits_memory_;
-  double look_at_memory_ = 0;  // next, in monotonic seconds
-  std::optional<double> deadline_told_;
-  std::string unwritten_start_;  // empty once it is on the disk
+  double check_memory_at_ = 0;  // monotonic seconds
+  std::optional<double> written_deadline_;
+  std::string unwritten_start_;  // empty once written
 };
 
-// The job's user may list the directory and read its logs, which are theirs, but put nothing there.
-void LetUserIn(const AttemptPaths& paths, const AttemptPlan& plan) {
+// The job's user may list the directory and read the logs, but not create files.
+void GrantAccess(const AttemptPaths& paths, const AttemptPlan& plan) {
   if (plan.uid == geteuid()) return;
   const bool done = chown(paths.directory.c_str(), static_cast<uid_t>(-1), plan.gid) == 0 &&
                     chmod(paths.directory.c_str(), 0750) == 0;
-  if (!done) FailErrno(errno, fmt::format("cannot let user {} into {}", plan.uid, paths.directory));
+  if (!done)
+    FailErrno(errno, fmt::format("cannot give user {} access to {}", plan.uid, paths.directory));
 }
 
 std::unique_ptr<FileLock> TakeLockOver(const AttemptPaths& paths) {
@@ -208,20 +207,20 @@ std::unique_ptr<FileLock> TakeLockOver(const AttemptPaths& paths) {
   return lock;
 }
 
-void ReportIn(std::string_view text) {
-  // If nobody listens any more, the daemon has died; the job goes on.
+void ReportToDaemon(std::string_view text) {
+  // EPIPE: the daemon has died; the job continues.
   if (write(kSupervisorReadyDescriptor, text.data(), text.size()) < 0 && errno != EPIPE)
-    LogWarning("the daemon does not listen: {}", std::strerror(errno));
+    LogWarning("cannot report to the daemon: {}", std::strerror(errno));
   close(kSupervisorReadyDescriptor);
 }
 
-// Without it the attempt would count as lost and be run again, so a full disk is waited for.
+// Retries while the disk is full: without the file, the attempt would count as lost and be rerun.
 void WriteEnd(const AttemptPaths& paths, const AttemptEnd& end) {
   for (;;) {
     try {
       return WriteFileAtomically(paths.end, EndToJson(end));
     } catch (const Error& error) {
-      if (!FileExists(paths.directory)) throw;  // somebody removed it: nobody wants to know
+      if (!FileExists(paths.directory)) throw;  // deleted: nobody needs the result
       LogWarning("{}; trying again", error.what());
     }
     std::this_thread::sleep_for(std::chrono::duration<double>(kRetrySeconds));
@@ -230,10 +229,10 @@ void WriteEnd(const AttemptPaths& paths, const AttemptEnd& end) {
 
 }  // namespace
 
-int KeepAttempt(const std::string& directory) {
+int SuperviseAttempt(const std::string& directory) {
   const AttemptPaths paths(directory);
   const std::unique_ptr<FileLock> lock = TakeLockOver(paths);
-  // To the very end: whoever wants it to end sooner must not cost the attempt its record.
+  // Until the end, so that SIGTERM cannot prevent end.json from being written.
   const SignalQueue signals({SIGTERM, SIGINT, SIGCHLD});
   IgnoreSignals();
   std::unique_ptr<Supervisor> supervisor;
@@ -242,15 +241,15 @@ int KeepAttempt(const std::string& directory) {
     AdoptOrphans(true);
     if (chdir("/") != 0) FailErrno(errno, "cannot enter /");
     AttemptPlan plan = ReadPlan(paths);
-    LetUserIn(paths, plan);
+    GrantAccess(paths, plan);
     supervisor = std::make_unique<Supervisor>(paths, std::move(plan), signals);
   } catch (const Error& error) {
-    ReportIn(error.what());
+    ReportToDaemon(error.what());
     throw;
   }
-  ReportIn(kSupervisorReady);
+  ReportToDaemon(kSupervisorReady);
   const AttemptEnd end = supervisor->Run();
-  supervisor.reset();  // the logs are complete
+  supervisor.reset();  // completes the logs
   WriteEnd(paths, end);
   return 0;
 }

@@ -1,4 +1,4 @@
-// Supervisors and their disks: rotation, and a disk that is full.
+// Supervisors: log rotation and full disks.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -18,7 +18,7 @@ namespace {
 
 using testing::HasSubstr;
 
-TEST(SupervisorDisk, LogsAreRotated) {
+TEST(SupervisorDisk, RotatesLogs) {
   TestAttempt attempt("seq 1 100000");
   attempt.plan.log_bytes = 100000;
   attempt.plan.log_files = 3;
@@ -28,7 +28,7 @@ TEST(SupervisorDisk, LogsAreRotated) {
   const std::string text = ReadFile(path + ".2") + ReadFile(path + ".1") + ReadFile(path);
   EXPECT_LE(ReadFile(path + ".1").size(), 100000u);
   EXPECT_FALSE(FileExists(path + ".3"));
-  // What is kept is the end of the output without a hole.
+  // The files contain the end of the output without gaps.
   std::istringstream lines(text);
   int first = 0, last = 0;
   lines >> first;
@@ -38,7 +38,7 @@ TEST(SupervisorDisk, LogsAreRotated) {
   EXPECT_EQ(last, 100000);
 }
 
-// A small file system in memory. Only root can have one.
+// A small file system in memory. Needs root.
 class SmallDisk {
  public:
   explicit SmallDisk(const std::string& path) : path_(path) {
@@ -59,7 +59,7 @@ class SmallDisk {
   bool mounted_;
 };
 
-TEST(SupervisorDisk, AFullDiskStopsNoWorkerAndLosesNoEnd) {
+TEST(SupervisorDisk, AFullDiskDoesNotStopWorkersAndLosesNoEnd) {
   TestAttempt attempt(
       "seq 1 200000; echo up > full; while ! [ -e go ]; do sleep 0.01; done; "
       "echo last words");
@@ -78,13 +78,13 @@ TEST(SupervisorDisk, AFullDiskStopsNoWorkerAndLosesNoEnd) {
   EXPECT_TRUE(log.ends_with("\nlast words\n"));
 }
 
-TEST(SupervisorDisk, AnEndWaitsForRoomOnTheDisk) {
+TEST(SupervisorDisk, WaitsForDiskSpaceToRecordTheEnd) {
   TestAttempt attempt("seq 1 200000; echo up > done");
   SmallDisk disk(attempt.directory());
   if (!disk.mounted()) GTEST_SKIP() << "only root can mount a small disk";
   const pid_t supervisor = attempt.Start();
   attempt.WaitForFile("done");
-  // The supervisor says so when it has tried in vain.
+  // Wait until the worker has ended.
   const std::string children =
       "/proc/" + std::to_string(supervisor) + "/task/" + std::to_string(supervisor) + "/children";
   ASSERT_TRUE(Eventually([&] {

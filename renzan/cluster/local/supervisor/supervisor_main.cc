@@ -1,6 +1,5 @@
-// renzan-supervisor DIR: looks after one attempt at a job. The daemon starts one for each; a
-// program of its own, because loading all that `renzan` links would take longer than starting a
-// job.
+// renzan-supervisor DIR: supervises one attempt of a job. The daemon starts one for each attempt. A
+// separate program, because loading the libraries of `renzan` takes longer than starting a job.
 
 #include <cstdio>
 #include <exception>
@@ -15,7 +14,7 @@ int main(int argc, char** argv) {
     return static_cast<int>(renzan::ErrorCode::kUsage);
   }
   try {
-    return renzan::cluster::local::KeepAttempt(argv[1]);
+    return renzan::cluster::local::SuperviseAttempt(argv[1]);
   } catch (const renzan::Error& error) {
     std::fprintf(stderr, "renzan-supervisor: %s\n", error.what());
     return error.exit_status();

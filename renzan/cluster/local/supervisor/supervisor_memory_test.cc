@@ -1,4 +1,4 @@
-// Supervisors and the memory of their workers.
+// Supervisors: memory limits of workers.
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -18,7 +18,7 @@ namespace {
 
 using testing::ContainsRegex;
 
-// `tail` keeps all of a line that does not end: 200 MiB, until its input ends.
+// `tail` keeps a line in memory, here 200 MiB, until its input ends.
 std::string Hog(const std::string& then) {
   return "(head -c 200M /dev/zero; " + then + ") | tail > /dev/null";
 }
@@ -28,7 +28,7 @@ void Limit(TestAttempt& attempt, int64_t memory_mib) {
   for (AttemptPlan::Worker& worker : attempt.plan.workers) worker.memory_mib = memory_mib;
 }
 
-TEST(SupervisorMemory, AWorkerThatUsesTooMuchIsKilledAndItsGangEnds) {
+TEST(SupervisorMemory, KillsAWorkerThatUsesTooMuchAndEndsTheGang) {
   TestAttempt attempt(
       "if [ $RANK = 0 ]; then trap 'exit 75' TERM; echo up > ready; while :; do sleep 0.01; done; "
       "fi; while ! [ -e ready ]; do sleep 0.01; done; " +
@@ -45,15 +45,15 @@ TEST(SupervisorMemory, AWorkerThatUsesTooMuchIsKilledAndItsGangEnds) {
   EXPECT_EQ(end.workers[1].signal, SIGKILL);
 }
 
-TEST(SupervisorMemory, ProcessesInSessionsOfTheirOwnCountToo) {
+TEST(SupervisorMemory, CountsProcessesInOtherSessions) {
   TestAttempt attempt("setsid sh -c '" + Hog("sleep 1000") + "' & wait");
   Limit(attempt, 64);
   attempt.Start();
   EXPECT_EQ(attempt.WaitForEnd().exit_code, 137);
 }
 
-TEST(SupervisorMemory, OthersAreLeftAlone) {
-  // Long enough for a look or two.
+TEST(SupervisorMemory, AllowsMemoryWithinTheLimitAndWithoutLimits) {
+  // Long enough for a check or two.
   TestAttempt within(Hog("sleep 3")), not_enforced(Hog("sleep 3")), not_stated(Hog("sleep 3"));
   Limit(within, 1024);
   Limit(not_enforced, 64);
@@ -64,7 +64,7 @@ TEST(SupervisorMemory, OthersAreLeftAlone) {
     EXPECT_EQ(attempt->WaitForEnd().message, "all workers ended with exit status 0");
 }
 
-TEST(SupervisorMemory, InAShortageTheKernelEndsWorkersFirst) {
+TEST(SupervisorMemory, TheKernelKillsWorkersFirstWhenOutOfMemory) {
   int ours = 0;
   std::ifstream("/proc/self/oom_score_adj") >> ours;
   TestAttempt attempt("cat /proc/self/oom_score_adj /proc/$PPID/oom_score_adj");

@@ -18,10 +18,10 @@
 namespace renzan::cluster::local {
 namespace {
 
-// Above those that the supervisor gets, so that none is overwritten before it is used.
+// Above the supervisor's descriptors, so that none is overwritten before it is duplicated.
 constexpr int kFirstSafeDescriptor = 16;
 
-// A copy that programs do not inherit.
+// A close-on-exec copy.
 Descriptor Copy(int fd, const char* what) {
   Descriptor copy(fcntl(fd, F_DUPFD_CLOEXEC, kFirstSafeDescriptor));
   if (!copy)
@@ -34,7 +34,7 @@ struct Children {
   std::vector<pid_t> pids;
 };
 
-Children& OurSupervisors() {
+Children& SpawnedSupervisors() {
   static Children children;
   return children;
 }
@@ -84,10 +84,10 @@ pid_t SpawnSupervisor(const std::string& supervisor, const AttemptPaths& paths,
   int fds[2];
   if (pipe2(fds, O_CLOEXEC) != 0)
     Fail(ErrorCode::kOsError, "cannot start a supervisor: pipe: {}", std::strerror(errno));
-  Descriptor answer(fds[0]), says(fds[1]);
-  Descriptor ready = Copy(says.get(), "pipe");
+  Descriptor reader(fds[0]), writer(fds[1]);
+  Descriptor ready = Copy(writer.get(), "pipe");
   const Descriptor lock = Copy(lock_descriptor, "lock");
-  says.Close();
+  writer.Close();
 
   std::string name = supervisor, directory = paths.directory;
   char* const argv[] = {name.data(), directory.data(), nullptr};
@@ -101,20 +101,21 @@ pid_t SpawnSupervisor(const std::string& supervisor, const AttemptPaths& paths,
            supervisor, std::strerror(error));
   }
   ready.Close();
-  const std::string said = ReadToEnd(answer.get());
-  if (said == kSupervisorReady) {
-    const std::lock_guard guard(OurSupervisors().mutex);
-    OurSupervisors().pids.push_back(pid);
+  const std::string report = ReadToEnd(reader.get());
+  if (report == kSupervisorReady) {
+    const std::lock_guard guard(SpawnedSupervisors().mutex);
+    SpawnedSupervisors().pids.push_back(pid);
     return pid;
   }
   waitpid(pid, nullptr, 0);
-  Fail(ErrorCode::kOsError, "the supervisor of {} could not begin: {}", paths.directory,
-       said.empty() ? fmt::format("it ended without a word; see {}", paths.supervisor_log) : said);
+  Fail(
+      ErrorCode::kOsError, "cannot start the supervisor of {}: {}", paths.directory,
+      report.empty() ? fmt::format("it ended unexpectedly: see {}", paths.supervisor_log) : report);
 }
 
 void ReapSupervisors() {
-  const std::lock_guard guard(OurSupervisors().mutex);
-  std::erase_if(OurSupervisors().pids,
+  const std::lock_guard guard(SpawnedSupervisors().mutex);
+  std::erase_if(SpawnedSupervisors().pids,
                 [](pid_t pid) { return waitpid(pid, nullptr, WNOHANG) != 0; });
 }
 

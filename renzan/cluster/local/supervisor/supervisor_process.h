@@ -1,6 +1,7 @@
 #pragma once
 
-// Starts a supervisor from a program with many threads: what it inherits, and how it reports in.
+// Starts a supervisor from a multi-threaded program: what it inherits, and how it reports that it
+// is ready.
 
 #include <sys/types.h>
 
@@ -10,20 +11,21 @@
 
 namespace renzan::cluster::local {
 
-// Of all descriptors of the daemon a supervisor has these and its stdio (stdout and stderr are
+// A supervisor inherits only these descriptors and stdio (stdout and stderr are
 // DIR/supervisor.log).
 inline constexpr int kSupervisorLockDescriptor = 3;
 inline constexpr int kSupervisorReadyDescriptor = 4;
-// What the supervisor writes into the second once it runs; anything else is why it cannot.
+// Written to kSupervisorReadyDescriptor once the supervisor runs. Any other text is an error
+// message.
 inline constexpr const char* kSupervisorReady = "ready";
 
-// Runs `supervisor DIR` in a session of its own, with the lock, and waits until it has
-// reported in. Thread-safe. Throws Error kOsError; then it does not run.
+// Runs `supervisor DIR` in a new session, with the lock, and waits until it is ready. Thread-safe.
+// Throws Error kOsError; then it does not run.
 pid_t SpawnSupervisor(const std::string& supervisor, const AttemptPaths& paths,
                       int lock_descriptor);
 
-// Supervisors that SpawnSupervisor() made and that have ended leave nothing behind after this, so
-// that their process ids may become others': not before whoever started one has begun to watch it.
+// Reaps supervisors from SpawnSupervisor() that have ended, after which their process ids may be
+// reused: call it only when the caller of SpawnSupervisor() has begun to watch the process.
 // Thread-safe.
 void ReapSupervisors();
 

@@ -26,7 +26,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::Not;
 
-// A script that says (in the file ready) that it handles SIGTERM and SIGUSR1, then waits.
+// A script that creates the file `ready` once it handles SIGTERM and SIGUSR1, then waits.
 std::string Obedient(const std::string& on_term) {
   return "trap '" + on_term +
          "' TERM; trap 'echo checkpoint > checkpoint' USR1; echo up > ready.tmp; mv ready.tmp "
@@ -34,7 +34,7 @@ std::string Obedient(const std::string& on_term) {
 }
 const std::string kStubborn = "trap '' TERM; echo up > ready; while :; do sleep 0.01; done";
 
-TEST(Supervisor, AnAttemptThatSucceeds) {
+TEST(Supervisor, Succeeds) {
   TestAttempt attempt("echo hello; echo trouble >&2");
   EXPECT_EQ(attempt.Report().phase, AttemptPhase::kNone);
   attempt.Start();
@@ -46,11 +46,11 @@ TEST(Supervisor, AnAttemptThatSucceeds) {
   EXPECT_EQ(attempt.Report().phase, AttemptPhase::kEnded);
 }
 
-// Whoever has started it may not have begun to watch its process id, which must not be another's.
-TEST(Supervisor, OneThatHasEndedIsThereUntilItIsLookedAt) {
+// Until then its starter may not have begun to watch its process id, which must not be reused.
+TEST(Supervisor, IsNotReapedBeforeAReport) {
   TestAttempt first("true"), second("true");
   const pid_t supervisor = first.Start();
-  ASSERT_TRUE(Eventually([&] { return !Lives(supervisor); }));
+  ASSERT_TRUE(Eventually([&] { return !IsAlive(supervisor); }));
   second.Start();
   siginfo_t how{};
   EXPECT_EQ(waitid(P_PID, supervisor, &how, WEXITED | WNOHANG | WNOWAIT), 0);
@@ -58,8 +58,8 @@ TEST(Supervisor, OneThatHasEndedIsThereUntilItIsLookedAt) {
   EXPECT_NE(waitid(P_PID, supervisor, &how, WEXITED | WNOHANG | WNOWAIT), 0);
 }
 
-// Killed in the midst of starting a supervisor, which then has nobody to report to.
-TEST(Supervisor, GoesOnWhenTheDaemonDiesAsItBegins) {
+// The daemon is killed while it starts a supervisor, which then cannot report that it is ready.
+TEST(Supervisor, RunsWhenTheDaemonDiesDuringTheStart) {
   TestAttempt attempt("echo done");
   const std::string program = attempt.work() + "/supervisor";
   WriteFileAtomically(program, "#!/bin/sh\ncd " + attempt.work() +
@@ -77,10 +77,10 @@ TEST(Supervisor, GoesOnWhenTheDaemonDiesAsItBegins) {
   WriteFileAtomically(attempt.work() + "/go", "");
   EXPECT_EQ(attempt.WaitForEnd().exit_code, 0);
   EXPECT_EQ(attempt.Log(0), "done\n");
-  EXPECT_EQ(ReadFile(attempt.directory() + "/supervisor.log"), "");  // nothing is wrong
+  EXPECT_EQ(ReadFile(attempt.directory() + "/supervisor.log"), "");  // no errors
 }
 
-TEST(Supervisor, ACorruptEndSaysAsLittleAsNone) {
+TEST(Supervisor, TreatsACorruptEndLikeAMissingOne) {
   TestAttempt attempt("true");
   attempt.Start();
   attempt.WaitForEnd();
@@ -93,24 +93,24 @@ TEST(Supervisor, ACorruptEndSaysAsLittleAsNone) {
   }
 }
 
-TEST(Supervisor, ARequestThatCannotBeReadIsInNobodysWay) {
+TEST(Supervisor, IgnoresInvalidRequests) {
   TestAttempt attempt(Obedient("exit 75"));
   attempt.Start();
   attempt.WaitForFile("ready");
-  CreateDirectories(attempt.directory() + "/requests/0.request");  // no file
+  CreateDirectories(attempt.directory() + "/requests/0.request");  // a directory
   WriteFileAtomically(attempt.directory() + "/requests/1.request", "{\"request\": \"dance\"}");
   RequestStop(attempt.directory(), 1000);
   EXPECT_EQ(attempt.WaitForEnd().exit_code, 75);
 }
 
-TEST(Supervisor, SaysHowLongAStopReallyMayTake) {
+TEST(Supervisor, WritesTheRealDeadlineOfAStop) {
   TestAttempt attempt(
       "trap 'cat \"$RENZAN_RUN_DIR/stop.json\" >> heard.tmp; cp heard.tmp heard' TERM; "
       "(ls \"$RENZAN_RUN_DIR\"; echo up) > ready.tmp; mv ready.tmp ready; "
       "while ! grep -q 'seconds\": 4' heard.tmp 2>&1; do sleep 0.01; done; exit 75");
   attempt.plan.saves_on_stop = true;
   CreateDirectories(attempt.plan.run_dir);
-  WriteFileAtomically(attempt.plan.run_dir + "/stop.json", "of an attempt before this one");
+  WriteFileAtomically(attempt.plan.run_dir + "/stop.json", "of an earlier attempt");
   attempt.Start();
   EXPECT_THAT(attempt.WaitForFile("ready"), Not(HasSubstr("stop.json")));
   RequestStop(attempt.directory(), 600);
@@ -122,7 +122,7 @@ TEST(Supervisor, SaysHowLongAStopReallyMayTake) {
   EXPECT_EQ(end.killed_after_seconds, 0);
 }
 
-TEST(Supervisor, ALinkInThePlaceOfTheStopNoticeLeadsNowhere) {
+TEST(Supervisor, DoesNotFollowALinkInPlaceOfTheStopNotice) {
   TestAttempt attempt(Obedient("exit 75"));
   CreateDirectories(attempt.plan.run_dir);
   WriteFileAtomically(attempt.work() + "/precious", "precious");
@@ -137,7 +137,7 @@ TEST(Supervisor, ALinkInThePlaceOfTheStopNoticeLeadsNowhere) {
   EXPECT_THAT(ReadFile(attempt.plan.run_dir + "/stop.json"), HasSubstr("600.000"));
 }
 
-TEST(Supervisor, ExitCodesAndSignalsAreReported) {
+TEST(Supervisor, ReportsExitCodesAndSignals) {
   TestAttempt exits("exit 42");
   exits.Start();
   EXPECT_EQ(exits.WaitForEnd().exit_code, 42);
@@ -150,7 +150,7 @@ TEST(Supervisor, ExitCodesAndSignalsAreReported) {
   EXPECT_EQ(end.workers[0].signal, SIGSEGV);
 }
 
-TEST(Supervisor, WhileItRunsItsProcessesAreKnown) {
+TEST(Supervisor, ReportsProcessIdsWhileRunning) {
   TestAttempt attempt("echo $$ > pid; echo up > ready; sleep 1000");
   const pid_t supervisor = attempt.Start();
   attempt.WaitForFile("ready");
@@ -162,7 +162,7 @@ TEST(Supervisor, WhileItRunsItsProcessesAreKnown) {
   EXPECT_EQ(getsid(report.worker_pids[0]), report.worker_pids[0]);
 }
 
-TEST(Supervisor, AWorkerThatObeysAStopSaysHowItEnds) {
+TEST(Supervisor, ReportsTheExitCodeOfAStoppedWorker) {
   TestAttempt attempt(Obedient("exit 75"));
   attempt.Start();
   attempt.WaitForFile("ready");
@@ -172,7 +172,7 @@ TEST(Supervisor, AWorkerThatObeysAStopSaysHowItEnds) {
   EXPECT_EQ(end.exit_code, 75);
 }
 
-TEST(Supervisor, AWorkerThatDoesNotIsKilledAfterItsGrace) {
+TEST(Supervisor, KillsAWorkerThatDoesNotStopInTime) {
   TestAttempt attempt(kStubborn);
   attempt.Start();
   attempt.WaitForFile("ready");
@@ -183,7 +183,7 @@ TEST(Supervisor, AWorkerThatDoesNotIsKilledAfterItsGrace) {
   EXPECT_THAT(end.message, HasSubstr("did not end within 0.05 s and was killed"));
 }
 
-TEST(Supervisor, AGraceCanBeShortened) {
+TEST(Supervisor, AGracePeriodCanBeShortened) {
   TestAttempt attempt(kStubborn);
   attempt.Start();
   attempt.WaitForFile("ready");
@@ -192,7 +192,7 @@ TEST(Supervisor, AGraceCanBeShortened) {
   EXPECT_EQ(attempt.WaitForEnd().exit_code, 137);
 }
 
-TEST(Supervisor, OnlyTheWorkersMainProcessGetsTheSigterm) {
+TEST(Supervisor, SendsSigtermToTheMainProcessOnly) {
   TestAttempt attempt(
       "sh -c 'trap \"echo child > child\" TERM; echo up > child-ready; "
       "while :; do sleep 0.01; done' & "
@@ -205,7 +205,7 @@ TEST(Supervisor, OnlyTheWorkersMainProcessGetsTheSigterm) {
   EXPECT_FALSE(FileExists(attempt.work() + "/child"));
 }
 
-TEST(Supervisor, SigtermToTheSupervisorIsAStopWithThePlansGrace) {
+TEST(Supervisor, StopsWithThePlansGraceOnSigterm) {
   TestAttempt attempt(kStubborn);
   attempt.plan.grace_seconds = 0.05;
   const pid_t supervisor = attempt.Start();
@@ -216,14 +216,14 @@ TEST(Supervisor, SigtermToTheSupervisorIsAStopWithThePlansGrace) {
   EXPECT_EQ(end.exit_code, 137);
 }
 
-TEST(Supervisor, ARequestThatComesBeforeTheSupervisorLooksIsKept) {
+TEST(Supervisor, HandlesARequestFromBeforeItsStart) {
   TestAttempt attempt("sleep 1000");
   attempt.Start();
-  RequestStop(attempt.directory(), 0);  // most likely before there is a worker
+  RequestStop(attempt.directory(), 0);  // most likely before any worker has started
   EXPECT_EQ(attempt.WaitForEnd().by, EndedBy::kRequest);
 }
 
-TEST(Supervisor, ACheckpointRequestReachesThoseWhoHandleIt) {
+TEST(Supervisor, SendsCheckpointRequestsToWorkersThatHandleThem) {
   TestAttempt attempt(Obedient("exit 75"));
   attempt.Start();
   attempt.WaitForFile("ready");
@@ -231,7 +231,7 @@ TEST(Supervisor, ACheckpointRequestReachesThoseWhoHandleIt) {
   EXPECT_EQ(attempt.WaitForFile("checkpoint"), "checkpoint\n");
 }
 
-TEST(Supervisor, ACheckpointRequestDoesNotKillThoseWhoDoNot) {
+TEST(Supervisor, DoesNotSendCheckpointRequestsToOtherWorkers) {
   TestAttempt attempt("echo up > ready; while ! [ -e go ]; do sleep 0.01; done; exit 3");
   attempt.Start();
   attempt.WaitForFile("ready");
@@ -243,7 +243,7 @@ TEST(Supervisor, ACheckpointRequestDoesNotKillThoseWhoDoNot) {
   EXPECT_EQ(attempt.WaitForEnd().exit_code, 3);
 }
 
-TEST(Supervisor, ATimeoutEndsTheAttempt) {
+TEST(Supervisor, EndsTheAttemptAfterTheTimeout) {
   TestAttempt attempt(Obedient("exit 75"));
   attempt.plan.timeout_ms = 300;
   attempt.Start();
@@ -252,7 +252,7 @@ TEST(Supervisor, ATimeoutEndsTheAttempt) {
   EXPECT_THAT(end.message, HasSubstr("its timeout of 0.3 s"));
 }
 
-TEST(Supervisor, AFailedWorkerEndsTheGang) {
+TEST(Supervisor, EndsTheGangWhenAWorkerFails) {
   TestAttempt attempt("if [ $RANK = 1 ]; then exit 5; fi; exec sleep 1000");
   attempt.AddWorker("n1", 0);
   attempt.AddWorker("n1", 1);
@@ -266,7 +266,7 @@ TEST(Supervisor, AFailedWorkerEndsTheGang) {
   EXPECT_EQ(end.workers[2].exit_code, 128 + SIGTERM);
 }
 
-TEST(Supervisor, AWorkerThatSucceedsEarlyIsNoFailure) {
+TEST(Supervisor, AllowsAWorkerToSucceedEarly) {
   TestAttempt attempt(
       "if [ $RANK = 1 ]; then exit 0; fi; while ! [ -e go ]; do sleep 0.01; done; echo done");
   attempt.AddWorker("n0", 1);
@@ -278,7 +278,7 @@ TEST(Supervisor, AWorkerThatSucceedsEarlyIsNoFailure) {
   EXPECT_EQ(attempt.Log(0), "done\n");
 }
 
-TEST(Supervisor, ALostNodeTakesItsWorkersWithoutNotice) {
+TEST(Supervisor, KillsWorkersOfAFailedNodeWithoutNotice) {
   TestAttempt attempt(
       "trap 'echo asked > asked-$RANK; exit 75' TERM; echo up > ready-$RANK; "
       "while :; do sleep 0.01; done");
@@ -296,7 +296,7 @@ TEST(Supervisor, ALostNodeTakesItsWorkersWithoutNotice) {
   EXPECT_FALSE(FileExists(attempt.work() + "/asked-1"));
 }
 
-TEST(Supervisor, WhatCannotStartIsNamed) {
+TEST(Supervisor, ExplainsWhyAWorkerCannotStart) {
   TestAttempt no_program("");
   no_program.plan.command = {"no-such-program", "argument"};
   no_program.plan.environment = {{"PATH", "/usr/bin:/bin"}};
@@ -323,9 +323,8 @@ TEST(Supervisor, WhatCannotStartIsNamed) {
   EXPECT_THAT(end.message, HasSubstr("Permission denied"));
 }
 
-TEST(Supervisor, WhenOneWorkerCannotStartNoneIsLeft) {
-  // The program is there until the first worker that runs has removed it; it has said before who it
-  // is, whole at any moment.
+TEST(Supervisor, KillsAllWorkersWhenOneCannotStart) {
+  // The first worker that runs writes its process id and deletes the program.
   TestAttempt attempt("");
   const std::string program = attempt.work() + "/program";
   std::ofstream(program) << "#!/bin/sh\necho $$ > $$; mv $$ first; rm -f \"$0\"; exec sleep 1000\n";
@@ -336,10 +335,10 @@ TEST(Supervisor, WhenOneWorkerCannotStartNoneIsLeft) {
   const AttemptEnd end = attempt.WaitForEnd();
   ASSERT_EQ(end.by, EndedBy::kCannotStart);
   EXPECT_EQ(end.exit_code, 127);
-  EXPECT_FALSE(Lives(std::stoi(attempt.WaitForFile("first"))));
+  EXPECT_FALSE(IsAlive(std::stoi(attempt.WaitForFile("first"))));
 }
 
-TEST(Supervisor, ProcessesThatWorkersLeaveBehindDieWithTheGang) {
+TEST(Supervisor, KillsProcessesThatWorkersLeaveBehind) {
   TestAttempt attempt(
       "setsid sh -c 'setsid sleep 1000 & echo $! $$ > pids.tmp; mv pids.tmp pids; "
       "exec sleep 1000' & while ! [ -e pids ]; do sleep 0.01; done");
@@ -350,11 +349,11 @@ TEST(Supervisor, ProcessesThatWorkersLeaveBehindDieWithTheGang) {
   pids >> first >> second;
   ASSERT_GT(first, 0);
   ASSERT_GT(second, 0);
-  EXPECT_FALSE(Lives(first));
-  EXPECT_FALSE(Lives(second));
+  EXPECT_FALSE(IsAlive(first));
+  EXPECT_FALSE(IsAlive(second));
 }
 
-TEST(Supervisor, MuchOutputArrivesWhole) {
+TEST(Supervisor, LosesNoOutput) {
   TestAttempt attempt("seq 1 500000");
   attempt.Start();
   EXPECT_EQ(attempt.WaitForEnd().exit_code, 0);
@@ -363,19 +362,19 @@ TEST(Supervisor, MuchOutputArrivesWhole) {
   EXPECT_TRUE(log.ends_with("\n499999\n500000\n"));
 }
 
-TEST(Supervisor, AKilledSupervisorTakesItsWorkersWithIt) {
+TEST(Supervisor, WorkersDieWithAKilledSupervisor) {
   TestAttempt attempt("setsid sleep 1000 & echo $! > detached; echo $$ > worker; exec sleep 1000");
   const pid_t supervisor = attempt.Start();
   const pid_t worker = std::stoi(attempt.WaitForFile("worker"));
   const pid_t detached = std::stoi(attempt.WaitForFile("detached"));
-  EXPECT_EQ(CleanUpAttempt(attempt.directory()), 0) << "its supervisor still lives";
+  EXPECT_EQ(CleanUpAttempt(attempt.directory()), 0) << "its supervisor is still alive";
   kill(supervisor, SIGKILL);
-  // Nobody but the supervisor had the lock: not even the process that lives on.
+  // The process that is still alive did not inherit the lock.
   ASSERT_TRUE(Eventually([&] { return attempt.Report().phase == AttemptPhase::kLost; }));
-  EXPECT_TRUE(Eventually([&] { return !Lives(worker); }));
-  ASSERT_TRUE(Lives(detached));
+  EXPECT_TRUE(Eventually([&] { return !IsAlive(worker); }));
+  ASSERT_TRUE(IsAlive(detached));
   EXPECT_EQ(CleanUpAttempt(attempt.directory()), 1);
-  EXPECT_FALSE(Lives(detached));
+  EXPECT_FALSE(IsAlive(detached));
   EXPECT_EQ(attempt.Report().supervisor, 0);
 }
 
@@ -391,7 +390,7 @@ TEST(Supervisor, WorkersInheritNothingButTheirOutput) {
   EXPECT_EQ(std::count(list.begin(), list.end(), '>'), 3) << list;
 }
 
-TEST(Supervisor, ItOutlivesItsStarterAndObeysOthers) {
+TEST(Supervisor, OutlivesItsStarterAndHandlesRequestsOfOthers) {
   TestAttempt attempt(Obedient("exit 75"));
   const pid_t starter = fork();
   if (starter == 0) {
@@ -408,7 +407,7 @@ TEST(Supervisor, ItOutlivesItsStarterAndObeysOthers) {
   EXPECT_EQ(attempt.WaitForEnd().exit_code, 75);
 }
 
-TEST(Supervisor, EndedSupervisorsAreReaped) {
+TEST(Supervisor, IsReapedAfterItsEnd) {
   TestAttempt attempt("true");
   const pid_t supervisor = attempt.Start();
   attempt.WaitForEnd();
@@ -418,14 +417,14 @@ TEST(Supervisor, EndedSupervisorsAreReaped) {
   }));
 }
 
-TEST(Supervisor, ADirectoryHoldsOneAttempt) {
+TEST(Supervisor, ADirectoryIsForOneAttempt) {
   TestAttempt attempt("true");
   attempt.Start();
   attempt.WaitForEnd();
   EXPECT_THROW(attempt.Start(), Error);
 }
 
-TEST(Supervisor, NothingRunsWhenItCannotBeStarted) {
+TEST(Supervisor, NothingRunsIfItCannotBeStarted) {
   TestAttempt attempt("true");
   try {
     StartAttempt("/no/such/supervisor", attempt.directory(), attempt.plan);
@@ -441,7 +440,7 @@ TEST(Supervisor, NothingRunsWhenItCannotBeStarted) {
   EXPECT_EQ(attempt.WaitForEnd().exit_code, 0);
 }
 
-TEST(Supervisor, ItRunsOnlyWithTheLockOfItsStarter) {
+TEST(Supervisor, RunsOnlyWithTheLockOfItsStarter) {
   TestAttempt attempt("true");
   const std::string said = attempt.work() + "/said";
   const std::string command = std::string(RENZAN_SUPERVISOR) + " " + attempt.work() + " 2> " + said;
@@ -449,22 +448,22 @@ TEST(Supervisor, ItRunsOnlyWithTheLockOfItsStarter) {
   EXPECT_THAT(ReadFile(said), HasSubstr("started by the daemon"));
 }
 
-TEST(Supervisor, ItEndsWhenItsDirectoryIsRemoved) {
+TEST(Supervisor, EndsWhenItsDirectoryIsRemoved) {
   TestAttempt attempt("while ! [ -e go ]; do sleep 0.01; done");
   const pid_t supervisor = attempt.Start();
   ASSERT_TRUE(Eventually([&] { return attempt.Report().phase == AttemptPhase::kRunning; }));
   std::filesystem::remove_all(attempt.directory());
   std::ofstream(attempt.work() + "/go") << "go\n";
-  EXPECT_TRUE(Eventually([&] { return !Lives(supervisor); }));
+  EXPECT_TRUE(Eventually([&] { return !IsAlive(supervisor); }));
 }
 
-TEST(Supervisor, RequestsForNoAttemptAreErrors) {
+TEST(Supervisor, RequestsWithoutAnAttemptFail) {
   TemporaryDirectory nothing;
   EXPECT_THROW(RequestStop(nothing.path(), 1), Error);
   EXPECT_EQ(ReportOn(nothing.path()).phase, AttemptPhase::kNone);
 }
 
-TEST(Supervisor, RequestsAfterTheEndDoNoHarm) {
+TEST(Supervisor, IgnoresRequestsAfterTheEnd) {
   TestAttempt attempt("true");
   attempt.Start();
   attempt.WaitForEnd();

@@ -1,4 +1,4 @@
-// Supervisors that run as root and workers that do not.
+// Supervisors that run as root, with workers that do not.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -26,7 +26,7 @@ constexpr gid_t kGroup = 65534;
 
 bool IsRoot() { return geteuid() == 0; }
 
-// Whether the condition holds for a process of user nobody.
+// Evaluates the condition in a process of user nobody.
 bool AsNobody(const std::function<bool()>& condition) {
   const pid_t pid = fork();
   if (pid == 0) _exit(BecomeUser(LookUpUser(kNobody, kGroup)) && condition() ? 0 : 1);
@@ -42,7 +42,7 @@ struct stat Look(const std::string& path) {
 }
 
 TEST(SupervisorUser, WorkersRunAsTheJobsUser) {
-  if (!IsRoot()) GTEST_SKIP() << "only root can run workers as somebody else";
+  if (!IsRoot()) GTEST_SKIP() << "only root can run workers as another user";
   TestAttempt attempt(
       "id -u; id -g; id -G; echo $USER > /dev/stderr; touch $RENZAN_RUN_DIR/result");
   attempt.plan.uid = kNobody;
@@ -54,8 +54,8 @@ TEST(SupervisorUser, WorkersRunAsTheJobsUser) {
   EXPECT_EQ(Look(attempt.plan.run_dir + "/result").st_uid, kNobody);
 }
 
-TEST(SupervisorUser, LogsAreReadByTheJobsUserAloneAndNothingCanBePlacedThere) {
-  if (!IsRoot()) GTEST_SKIP() << "only root can run workers as somebody else";
+TEST(SupervisorUser, OnlyTheJobsUserCanReadLogsAndNobodyCanCreateFiles) {
+  if (!IsRoot()) GTEST_SKIP() << "only root can run workers as another user";
   TestAttempt attempt("echo hello");
   attempt.plan.uid = kNobody;
   attempt.plan.gid = kGroup;
@@ -70,8 +70,8 @@ TEST(SupervisorUser, LogsAreReadByTheJobsUserAloneAndNothingCanBePlacedThere) {
   EXPECT_EQ(Look(dir + "/worker-0.log").st_mode & 07777, 0600u);
 }
 
-TEST(SupervisorUser, DirectoriesAreMadeWhereTheUserMayNotAndGivenToThem) {
-  if (!IsRoot()) GTEST_SKIP() << "only root can run workers as somebody else";
+TEST(SupervisorUser, CreatesDirectoriesWhereTheUserLacksPermission) {
+  if (!IsRoot()) GTEST_SKIP() << "only root can run workers as another user";
   TemporaryDirectory ours;
   chmod(ours.path().c_str(), 0711);
   TestAttempt attempt("touch $RENZAN_CHECKPOINT_DIR/step");
@@ -83,8 +83,8 @@ TEST(SupervisorUser, DirectoriesAreMadeWhereTheUserMayNotAndGivenToThem) {
   EXPECT_EQ(Look(ours / "checkpoints").st_uid, kNobody);
 }
 
-TEST(SupervisorUser, TheirMemoryIsWatchedAndTheKernelMayKillThem) {
-  if (!IsRoot()) GTEST_SKIP() << "only root can run workers as somebody else";
+TEST(SupervisorUser, EnforcesMemoryOfOtherUsersWorkers) {
+  if (!IsRoot()) GTEST_SKIP() << "only root can run workers as another user";
   TestAttempt attempt("cat /proc/self/oom_score_adj; (head -c 200M /dev/zero; sleep 1000) | tail");
   attempt.plan.uid = kNobody;
   attempt.plan.gid = kGroup;
@@ -95,8 +95,8 @@ TEST(SupervisorUser, TheirMemoryIsWatchedAndTheKernelMayKillThem) {
   EXPECT_GE(std::stoi(attempt.Log(0)), 500);
 }
 
-TEST(SupervisorUser, ADirectoryThatCannotBeEnteredIsNamed) {
-  if (!IsRoot()) GTEST_SKIP() << "only root can run workers as somebody else";
+TEST(SupervisorUser, NamesADirectoryThatTheUserCannotEnter) {
+  if (!IsRoot()) GTEST_SKIP() << "only root can run workers as another user";
   TemporaryDirectory ours;  // mode 0700
   TestAttempt attempt("true");
   attempt.plan.uid = kNobody;
@@ -108,8 +108,8 @@ TEST(SupervisorUser, ADirectoryThatCannotBeEnteredIsNamed) {
   EXPECT_THAT(end.message, HasSubstr(ours.path() + " as user nobody: Permission denied"));
 }
 
-TEST(SupervisorUser, WhatTheUserLeftBehindIsKilled) {
-  if (!IsRoot()) GTEST_SKIP() << "only root can run workers as somebody else";
+TEST(SupervisorUser, KillsProcessesThatAUserLeftBehind) {
+  if (!IsRoot()) GTEST_SKIP() << "only root can run workers as another user";
   TestAttempt attempt("setsid sleep 1000 & echo $! > detached; echo $$ > worker; exec sleep 1000");
   attempt.plan.uid = kNobody;
   attempt.plan.gid = kGroup;
@@ -117,14 +117,14 @@ TEST(SupervisorUser, WhatTheUserLeftBehindIsKilled) {
   const pid_t worker = std::stoi(attempt.WaitForFile("worker"));
   const pid_t detached = std::stoi(attempt.WaitForFile("detached"));
   kill(supervisor, SIGKILL);
-  EXPECT_TRUE(Eventually([&] { return !Lives(worker); }));
+  EXPECT_TRUE(Eventually([&] { return !IsAlive(worker); }));
   ASSERT_TRUE(Eventually([&] { return attempt.Report().phase == AttemptPhase::kLost; }));
   EXPECT_EQ(CleanUpAttempt(attempt.directory()), 1);
-  EXPECT_FALSE(Lives(detached));
+  EXPECT_FALSE(IsAlive(detached));
 }
 
-TEST(SupervisorUser, ADirectoryOfSomebodyElseIsRefused) {
-  if (!IsRoot()) GTEST_SKIP() << "only root can give a directory away";
+TEST(SupervisorUser, RefusesADirectoryOfAnotherUser) {
+  if (!IsRoot()) GTEST_SKIP() << "only root can change the owner of a directory";
   TestAttempt attempt("true");
   CreateDirectories(attempt.directory());
   ASSERT_EQ(chown(attempt.directory().c_str(), kNobody, kGroup), 0);
@@ -132,7 +132,7 @@ TEST(SupervisorUser, ADirectoryOfSomebodyElseIsRefused) {
   ASSERT_EQ(chown(attempt.directory().c_str(), 0, 0), 0);
 }
 
-TEST(SupervisorUser, OnlyRootRunsTheJobsOfOthers) {
+TEST(SupervisorUser, OnlyRootRunsJobsOfOtherUsers) {
   if (IsRoot()) GTEST_SKIP() << "root can";
   TestAttempt attempt("true");
   attempt.plan.uid = geteuid() + 1;
@@ -145,7 +145,7 @@ TEST(SupervisorUser, OnlyRootRunsTheJobsOfOthers) {
   }
 }
 
-TEST(JobUser, AnUnknownOneIsANumber) {
+TEST(JobUser, AnUnknownUserIsANumber) {
   const JobUser user = LookUpUser(3999999, 3999998);
   EXPECT_EQ(user.name, "3999999");
   EXPECT_EQ(user.home, "/");

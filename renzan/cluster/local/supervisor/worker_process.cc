@@ -12,7 +12,7 @@ namespace {
 
 constexpr int kExitNotFound = 127;
 constexpr int kExitCannotExecute = 126;
-// Of -1000 to 1000; processes have 0 unless somebody says otherwise.
+// From -1000 to 1000; the default is 0.
 constexpr int kOutOfMemoryScore = 500;
 
 std::string PathOf(const std::vector<std::string>& environment) {
@@ -27,7 +27,7 @@ StartFailure Explain(const StartRefusal& refusal, const WorkerCommand& command) 
   switch (refusal.step) {
     case StartRefusal::Step::kSession:
     case StartRefusal::Step::kOutput:
-      return {kExitCannotExecute, fmt::format("cannot set its session and output up: {}", why)};
+      return {kExitCannotExecute, fmt::format("cannot set up its session and output: {}", why)};
     case StartRefusal::Step::kUser:
       return {kExitCannotExecute, fmt::format("cannot become user {}: {}", command.user.name, why)};
     case StartRefusal::Step::kDirectory:
@@ -39,15 +39,16 @@ StartFailure Explain(const StartRefusal& refusal, const WorkerCommand& command) 
   }
   if (refusal.error == EACCES && program.find('/') == std::string::npos)
     return {kExitCannotExecute,
-            fmt::format("user {} finds no program '{}' in PATH ({}) that they may execute: {}",
+            fmt::format("user {} has no permission to execute a program '{}' in PATH ({}): {}",
                         command.user.name, program, PathOf(command.environment), why)};
   if (refusal.error != ENOENT)
     return {kExitCannotExecute,
             fmt::format("cannot execute '{}' as user {}: {}", program, command.user.name, why)};
   if (program.find('/') != std::string::npos)
-    return {kExitNotFound, fmt::format("program '{}' (seen from {}), or its interpreter, does not "
-                                       "exist",
-                                       program, command.working_directory)};
+    return {kExitNotFound,
+            fmt::format("program '{}' (relative to {}), or its interpreter, does not "
+                        "exist",
+                        program, command.working_directory)};
   return {kExitNotFound,
           fmt::format("program '{}' is not in PATH ({})", program, PathOf(command.environment))};
 }
@@ -55,20 +56,19 @@ StartFailure Explain(const StartRefusal& refusal, const WorkerCommand& command) 
 }  // namespace
 
 std::variant<pid_t, StartFailure> StartWorker(const WorkerCommand& command) {
-  const std::variant<pid_t, StartRefusal> started =
-      StartChild({.argv = command.argv,
-                  .environment = command.environment,
-                  .working_directory = command.working_directory,
-                  .stdout_fd = command.output_fd,
-                  .stderr_fd = command.output_fd,
-                  .leads = ChildOptions::Leads::kSession,
-                  .signal_mask = SignalSet({}),
-                  .default_signals = AllSignals(),
-                  .umask = 022,
-                  .user = command.user,
-                  // In a shortage of memory the kernel shall end workers, and neither the
-                  // supervisor nor the daemon.
-                  .out_of_memory_score = kOutOfMemoryScore});
+  const std::variant<pid_t, StartRefusal> started = StartChild(
+      {.argv = command.argv,
+       .environment = command.environment,
+       .working_directory = command.working_directory,
+       .stdout_fd = command.output_fd,
+       .stderr_fd = command.output_fd,
+       .leads = ChildOptions::Leads::kSession,
+       .signal_mask = SignalSet({}),
+       .default_signals = AllSignals(),
+       .umask = 022,
+       .user = command.user,
+       // Out of memory, the kernel must kill workers before the supervisor and the daemon.
+       .out_of_memory_score = kOutOfMemoryScore});
   if (const auto* refusal = std::get_if<StartRefusal>(&started)) return Explain(*refusal, command);
   return std::get<pid_t>(started);
 }
