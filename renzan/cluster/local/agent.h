@@ -1,8 +1,7 @@
 #pragma once
 
-// What the daemon asks of the machine: supervisors that run attempts (attempt.h), and children that
-// collect artifacts or remove directories. A seam: tests put a machine of their own in its place.
-// For one thread.
+// The daemon's interface to the machine: supervisors that run attempts (attempt.h), and child
+// processes that copy artifacts or delete directories. Tests use a fake. For one thread.
 
 #include <sys/types.h>
 
@@ -27,14 +26,14 @@ class Agent {
   virtual void NodeFailed(const std::string& directory, const std::string& node) = 0;
   virtual int CleanUp(const std::string& directory) = 0;
 
-  // Starts a child that copies `from`, a file or a directory, into the directory `to` with the
-  // rights of that user. Throws Error kOsError.
+  // Starts a child that copies `from`, a file or directory, into the directory `to` with that
+  // user's permissions. Throws Error kOsError.
   virtual pid_t StartCopying(const std::string& from, const std::string& to, uid_t uid,
                              gid_t gid) = 0;
   virtual void StopCopying(pid_t child) = 0;
-  // Starts a child that removes directories with all that is in them. Throws Error kOsError.
+  // Starts a child that deletes directories recursively. Throws Error kOsError.
   virtual pid_t StartRemoving(const std::vector<std::string>& directories) = 0;
-  // The exit status of a child of these once it has ended, and only once.
+  // The exit status of such a child. Returns a value once, when the child has ended.
   virtual std::optional<int> Copied(pid_t child) = 0;
 };
 

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <csignal>
+#include <cstring>
 #include <filesystem>
 
 #include "renzan/base/clock.h"
@@ -30,7 +31,6 @@
 namespace renzan::cluster::local {
 namespace {
 
-// A descriptor that is closed at the end of its life.
 std::unique_ptr<FileLock> LockState(const std::string& state_dir) {
   const std::string path = state_dir + "/lock";
   auto lock = FileLock::TryLock(path, fmt::format("pid {}", ::getpid()));
@@ -39,35 +39,36 @@ std::unique_ptr<FileLock> LockState(const std::string& state_dir) {
          "a daemon is already running with state directory {} ({}): end it with `renzan cluster "
          "down`, or choose another directory with --state",
          state_dir, FileLock::OwnerOf(path));
-  // A lock can be held by whoever can read it.
+  // Whoever can read a lock can hold it.
   if (::chmod(path.c_str(), 0600) != 0) FailErrno(errno, "cannot change the mode of " + path);
   return lock;
 }
 
-// The state is written by a new file only where nothing was before.
-void RefuseLostState(const DaemonOptions& options, const std::string& database) {
+// A missing database is created only if there are no jobs.
+void CheckDatabaseExists(const DaemonOptions& options, const std::string& database) {
   if (!FileExists(database) && !std::filesystem::is_empty(options.state_dir + "/jobs"))
     Fail(ErrorCode::kData,
-         "{} is missing, but {}/jobs holds jobs: restore it, or start with another --state",
+         "{} is missing, but {}/jobs contains jobs: restore it, or start with another --state",
          database, options.state_dir);
 }
 
-// Six descriptors for each log that is followed, one for each job that runs: the usual 1024 would
-// let users keep the daemon from starting jobs.
+// Every followed log needs six descriptors, every running job one: with the usual limit of 1024,
+// users could prevent the daemon from starting jobs.
 void RaiseFileLimit() {
   constexpr rlim_t kWanted = 16384;
   rlimit limit{};
   if (::getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= kWanted) return;
   limit.rlim_cur = std::min(limit.rlim_max, kWanted);
   if (::setrlimit(RLIMIT_NOFILE, &limit) != 0)
-    LogWarning("no more than the usual number of files can be open at a time");
+    LogWarning("cannot raise the limit of open files to {}: {}", limit.rlim_cur,
+               std::strerror(errno));
 }
 
-void SayReady(int fd, const std::string& socket) {
+void ReportReady(int fd, const std::string& socket) {
   if (fd < 0) return;
   const std::string line = socket + "\n";
   if (::write(fd, line.data(), line.size()) < 0)
-    LogWarning("cannot say that the daemon is ready: whoever started it is gone");
+    LogWarning("cannot report that the daemon is ready: its starter has ended");
   ::close(fd);
 }
 
@@ -77,28 +78,28 @@ void MakeStateDirectory(const DaemonOptions& options) {
   const mode_t mode = ::geteuid() == 0 && !options.allow_users.empty() ? 0711 : 0700;
   for (const std::string& path : {options.state_dir, options.state_dir + "/jobs"}) {
     CreateDirectories(path);
-    // Whose directory it is can put links where the daemon writes.
+    // The owner of the directory can place links where the daemon writes.
     struct stat about;
-    if (::stat(path.c_str(), &about) != 0) FailErrno(errno, "cannot look at " + path);
+    if (::stat(path.c_str(), &about) != 0) FailErrno(errno, "cannot stat " + path);
     if (about.st_uid != ::geteuid())
       Fail(ErrorCode::kCantCreate,
-           "{} belongs to another user (user id {}), who could lead the daemon astray: choose "
-           "another directory with --state, or give it to user id {}",
+           "{} belongs to another user (user id {}), who could redirect the daemon's files: choose "
+           "another directory with --state, or change its owner to user id {}",
            path, about.st_uid, ::geteuid());
     if (::chmod(path.c_str(), mode) != 0) FailErrno(errno, "cannot change the mode of " + path);
   }
 }
 
 void RunDaemon(const DaemonOptions& options) {
-  // Whoever reads from us, a supervisor or a client, may end at any moment.
+  // The readers of our pipes and sockets can end at any moment.
   std::signal(SIGPIPE, SIG_IGN);
-  // Before any thread is started: all of them leave these signals to the loop.
+  // Before any thread is started, so that all of them block these signals.
   const SignalQueue signals({SIGTERM, SIGINT});
   RaiseFileLimit();
   MakeStateDirectory(options);
   const auto lock = LockState(options.state_dir);
   const std::string database = options.state_dir + "/state.db";
-  RefuseLostState(options, database);
+  CheckDatabaseExists(options, database);
   const Clock& clock = SystemClock();
   const TimeMs now = static_cast<TimeMs>(clock.UnixSeconds() * 1000);
   Store store(database);
@@ -123,7 +124,7 @@ void RunDaemon(const DaemonOptions& options) {
   const std::string token = tcp_fd < 0 ? "" : LoadToken(options.state_dir + "/token");
   const int listen_fd = ListenOn(options.socket, !options.allow_users.empty() && ::geteuid() == 0);
   const Descriptor server_ends(::eventfd(0, EFD_CLOEXEC));
-  if (!server_ends) FailErrno(errno, "cannot make an event descriptor");
+  if (!server_ends) FailErrno(errno, "cannot create an eventfd");
   Loop loop(controller, signals.fd());
   {
     const ApiServer server({.loop = loop,
@@ -139,8 +140,8 @@ void RunDaemon(const DaemonOptions& options) {
                            options.allow_users, [&] { loop.Stop(); });
     LogInfo("the daemon (pid {}) listens on {}{}", ::getpid(), options.socket,
             url.empty() ? "" : " and " + url);
-    SayReady(options.ready_fd, options.socket);
-    // Whoever follows a log lets go of the server also when the store is found corrupt.
+    ReportReady(options.ready_fd, options.socket);
+    // Ends followed logs also if the loop throws because the store is corrupt.
     struct EndStreams {
       int fd;
       ~EndStreams() { ::eventfd_write(fd, 1); }
@@ -148,7 +149,7 @@ void RunDaemon(const DaemonOptions& options) {
     loop.Serve();
   }
   ::unlink(options.socket.c_str());
-  LogInfo("the daemon ends; jobs that run go on");
+  LogInfo("the daemon ends; running jobs continue");
 }
 
 }  // namespace renzan::cluster::local

@@ -1,6 +1,6 @@
 #pragma once
 
-// The daemon of a cluster on this machine: store, agent, loop and API server put together.
+// The daemon of a cluster on this machine: store, agent, controller, loop and API server.
 
 #include <string>
 #include <vector>
@@ -14,22 +14,22 @@ struct DaemonOptions {
   std::string socket;
   spec::ClusterConfig config;
   std::string supervisor;  // the program renzan-supervisor
-  // A daemon of root serves these users too, and runs their jobs as them; "*": everyone.
+  // A daemon that runs as root serves these users too, and runs their jobs as them; "*": all users.
   std::vector<std::string> allow_users;
-  // HOST:PORT for TCP with the token in STATE/token; empty: none.
+  // HOST:PORT for TCP, with the token in STATE/token; empty: no TCP.
   std::string listen;
-  int ready_fd = -1;  // a line is written here, and it is closed, once requests are answered
+  int ready_fd = -1;  // gets a line, and is closed, once the daemon answers requests
 };
 
-// Makes the state directory, closed to other users except that those who are served cycle through
-// to their jobs' directories. Refuses one of another user (kCantCreate) before anything is in it.
+// Creates the state directory. Other users cannot list it; if they are served, they can reach their
+// jobs' directories through it. Throws Error kCantCreate for a directory of another user.
 void MakeStateDirectory(const DaemonOptions& options);
 
-// Returns when it has been told to end (SIGTERM, SIGINT, POST /v1/shutdown). Jobs go on running,
-// and the next daemon with the same state directory finds them again. Throws Error: kUnavailable
-// (one is running already), kConfig, kData (corrupt state), kCantCreate, kIo.
+// Returns after SIGTERM, SIGINT or POST /v1/shutdown. Jobs keep running, and the next daemon with
+// the same state directory finds them. Throws Error kUnavailable (a daemon is already running),
+// kConfig, kData (corrupt state), kCantCreate or kIo.
 //
-// For the only thread of a process: it blocks signals and starts threads.
+// For a single-threaded process: it blocks signals and starts threads.
 void RunDaemon(const DaemonOptions& options);
 
 }  // namespace renzan::cluster::local

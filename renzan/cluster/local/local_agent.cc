@@ -18,7 +18,8 @@
 namespace renzan::cluster::local {
 namespace {
 
-// Runs a program as that user, if we may choose; otherwise as ourselves. It outlives us.
+// Runs a program as that user if we are root, otherwise as the current user. It keeps running when
+// the daemon ends.
 pid_t StartTool(std::vector<std::string> argv, std::optional<UserIds> user) {
   const Descriptor null(::open("/dev/null", O_WRONLY | O_CLOEXEC));
   if (!null) FailErrno(errno, "cannot open /dev/null");
@@ -55,15 +56,15 @@ class LocalAgent : public Agent {
   }
   int CleanUp(const std::string& directory) override { return CleanUpAttempt(directory); }
 
-  // cp and rm, because a fork of a process with threads may do little before it calls exec.
+  // Uses cp and rm, because a forked child of a multi-threaded process can do little before exec.
   pid_t StartCopying(const std::string& from, const std::string& to, uid_t uid,
                      gid_t gid) override {
-    // --force: what an earlier one, cut short with the daemon, has left may be read-only.
+    // --force: an interrupted earlier copy may have left read-only files.
     return StartTool({"cp", "-RPf", "--preserve=mode,timestamps", "-t", to, "--", from},
                      LookUpUser(uid, gid));
   }
 
-  // rm follows no links, also those that are put in its way while it works.
+  // rm does not follow links, even those created while it runs.
   pid_t StartRemoving(const std::vector<std::string>& directories) override {
     std::vector<std::string> argv = {"rm", "-rf", "--one-file-system", "--"};
     argv.insert(argv.end(), directories.begin(), directories.end());

@@ -10,13 +10,14 @@
 #include <climits>
 
 namespace renzan::cluster::local {
+
 Loop::Loop(Controller& controller, int stop_fd) : controller_(controller), stop_fd_(stop_fd) {
   wake_fd_ = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-  if (wake_fd_ < 0) FailErrno(errno, "cannot make an event descriptor");
+  if (wake_fd_ < 0) FailErrno(errno, "cannot create an eventfd");
 }
 
 Loop::~Loop() {
-  Refuse();
+  RejectPosted();
   ::close(wake_fd_);
 }
 
@@ -52,8 +53,8 @@ void Loop::RunPosted() {
   }
 }
 
-// Nobody waits for ever for a loop that has ended.
-void Loop::Refuse() {
+// So that nobody waits for a loop that has ended.
+void Loop::RejectPosted() {
   std::lock_guard lock(mutex_);
   ended_ = true;
   for (const Posted& each : posted_) each.ran->set_value(false);
@@ -74,7 +75,7 @@ void Loop::UpdateWatches() {
     Watch& watch = watches_[job];
     watch.pid = pid;
     watch.process.emplace(pid);
-    // It is gone already; or it cannot be waited for, and the controller looks again by itself.
+    // It has ended already, or cannot be watched; then the controller will check again later.
     if (!*watch.process) {
       watch.process.reset();
       controller_.ProcessEnded(job);
@@ -117,10 +118,10 @@ void Loop::Serve() {
       if (stopping_) break;
     }
   } catch (...) {
-    Refuse();
+    RejectPosted();
     throw;
   }
-  Refuse();
+  RejectPosted();
 }
 
 }  // namespace renzan::cluster::local

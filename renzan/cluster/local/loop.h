@@ -1,7 +1,7 @@
 #pragma once
 
-// The daemon's loop: the one thread that touches the controller. It sleeps until a supervisor ends,
-// a command comes or a time is reached; nothing is polled.
+// The daemon's event loop: the only thread that uses the controller. It sleeps until a supervisor
+// ends, a command arrives or a timer expires; there is no polling.
 
 #include <functional>
 #include <future>
@@ -19,19 +19,19 @@ namespace renzan::cluster::local {
 
 class Loop {
  public:
-  // `stop_fd`: the loop ends when it can be read (-1: none). It is the caller's.
+  // The loop ends when `stop_fd`, which the caller owns, becomes readable (-1: none).
   Loop(Controller& controller, int stop_fd);
   ~Loop();
   Loop(const Loop&) = delete;
   Loop& operator=(const Loop&) = delete;
 
-  // Until Stop() or `stop_fd`. Throws Error kData when the store is corrupt.
+  // Runs until Stop() or `stop_fd`. Throws Error kData if the store is corrupt.
   void Serve();
 
   // --- From any thread.
   void Stop();
-  // Runs `function(controller)` on the loop's thread and returns what it returns or throws what it
-  // throws. Throws Error kUnavailable when the loop has ended. Not from the loop's own thread.
+  // Runs `function(controller)` on the loop's thread; returns its result or throws its exception.
+  // Throws Error kUnavailable if the loop has ended. Must not be called from the loop's thread.
   template <typename F>
   auto Run(F&& function) {
     using Result = decltype(function(std::declval<Controller&>()));
@@ -44,13 +44,13 @@ class Loop {
  private:
   struct Watch {
     pid_t pid = 0;
-    std::optional<ProcessHandle> process;  // none once its end has been reported
+    std::optional<ProcessHandle> process;  // empty once its end has been reported
   };
 
-  // Puts it in the line and waits until it has run.
+  // Queues `work` and waits until it has run.
   void Post(const std::function<void()>& work);
   void RunPosted();
-  void Refuse();
+  void RejectPosted();
   void UpdateWatches();
   void Wait(TimeMs until);
 
@@ -63,7 +63,7 @@ class Loop {
     const std::function<void()>* work;
     std::promise<bool>* ran;
   };
-  std::mutex mutex_;  // guards the rest
+  std::mutex mutex_;  // guards the members below
   std::vector<Posted> posted_;
   bool stopping_ = false, ended_ = false;
 };

@@ -12,10 +12,10 @@
 namespace renzan::cluster::local {
 namespace {
 
-constexpr int kMostEntries = 10'000;
-constexpr int kDeepest = 8;
+constexpr int kMaxEntries = 10'000;
+constexpr int kMaxDepth = 8;
 
-// The last part of `relative` is opened with `flags`. -1 where a part is missing or a link.
+// Opens the last part of `relative` with `flags`. Returns -1 if a part is missing or a link.
 int OpenBelow(const std::string& root, const std::string& relative, int flags) {
   int at = ::open(root.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC);
   size_t begin = 0;
@@ -33,7 +33,7 @@ int OpenBelow(const std::string& root, const std::string& relative, int flags) {
   return at;
 }
 
-// Calls use(name) for each entry, as long as any more may be looked at. Takes the descriptor over.
+// Calls use(name) for each entry until entries_left is 0. Takes ownership of the descriptor.
 template <typename F>
 void ForEachEntry(int directory, int& entries_left, F&& use) {
   DIR* const listing = ::fdopendir(directory);
@@ -68,7 +68,7 @@ int64_t SizeOf(int directory, const char* name, int depth, int& entries_left) {
 }  // namespace
 
 int OpenUntrusted(const std::string& root, const std::string& relative, uid_t owner) {
-  // Not waiting: a pipe without a writer would block open() itself.
+  // O_NONBLOCK: open() would block on a pipe without a writer.
   const int at = OpenBelow(root, relative, O_RDONLY | O_NONBLOCK | O_NOCTTY);
   if (at < 0) return -1;
   struct stat about;
@@ -81,7 +81,7 @@ std::optional<std::string> ReadUntrusted(const std::string& root, const std::str
                                          uid_t owner, size_t max_bytes) {
   const int fd = OpenUntrusted(root, relative, owner);
   if (fd < 0) return std::nullopt;
-  // One byte more than allowed shows that there are too many.
+  // One extra byte reveals that the file is too large.
   std::string content(max_bytes + 1, '\0');
   size_t have = 0;
   ssize_t got = 1;
@@ -100,9 +100,9 @@ int64_t LargestEntryIn(const std::string& root, const std::string& relative) {
   const int fd = OpenBelow(root, relative, O_RDONLY | O_DIRECTORY);
   if (fd < 0) return 0;
   int64_t largest = 0;
-  int entries_left = kMostEntries;
+  int entries_left = kMaxEntries;
   ForEachEntry(fd, entries_left, [&](const char* name) {
-    largest = std::max(largest, SizeOf(fd, name, kDeepest, entries_left));
+    largest = std::max(largest, SizeOf(fd, name, kMaxDepth, entries_left));
   });
   return largest;
 }

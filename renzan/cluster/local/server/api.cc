@@ -43,7 +43,7 @@ const std::vector<Route>& Routes() {
   return routes;
 }
 
-bool Leads(const Route& route, const ApiRequest& request) {
+bool Matches(const Route& route, const ApiRequest& request) {
   if (route.method != request.method || route.path.size() != request.path.size()) return false;
   for (size_t i = 0; i < route.path.size(); ++i)
     if (route.path[i] != "*" && route.path[i] != request.path[i]) return false;
@@ -73,21 +73,21 @@ int HttpStatus(ErrorCode code) {
 
 ApiResponse ErrorResponse(int status, ErrorCode code, const std::string& message) {
   const Json body = {{"error", {{"code", static_cast<int>(code)}, {"message", message}}}};
-  // A message may quote what somebody sent, also what is not UTF-8.
+  // A message may quote input that is not UTF-8.
   return {.status = status, .body = BodyOf(body)};
 }
 
 ApiResponse ErrorResponse(const Error& error) {
-  const bool bad_form = dynamic_cast<const BadRequest*>(&error) != nullptr;
-  return ErrorResponse(bad_form ? 400 : HttpStatus(error.code()), error.code(), error.what());
+  const bool malformed = dynamic_cast<const BadRequest*>(&error) != nullptr;
+  return ErrorResponse(malformed ? 400 : HttpStatus(error.code()), error.code(), error.what());
 }
 
 ApiResponse Answer(const ApiContext& context, const ApiRequest& request) {
   try {
     for (const Route& route : Routes())
-      if (Leads(route, request)) return route.handler(context, request);
+      if (Matches(route, request)) return route.handler(context, request);
     return ErrorResponse(404, ErrorCode::kNoInput,
-                         "this daemon does not know that request: is it of another version?");
+                         "unknown request: is the daemon of another version than the client?");
   } catch (const Error& error) {
     return ErrorResponse(error);
   } catch (const std::exception& error) {
@@ -103,7 +103,7 @@ int64_t NumberIn(const ApiRequest& request, const char* key, int64_t otherwise) 
   int64_t value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc() || end != text.data() + text.size() || value < 0)
-    throw BadRequest(fmt::format("{} must be a whole number, not \"{}\"", key, text));
+    throw BadRequest(fmt::format("{} must be a nonnegative integer, not \"{}\"", key, text));
   return value;
 }
 
@@ -112,7 +112,7 @@ JobId JobInPath(const ApiRequest& request) {
   JobId job = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), job);
   if (error != std::errc() || end != text.data() + text.size() || job <= 0)
-    throw BadRequest("a job is named by its number, like 12");
+    throw BadRequest("a job id must be a number such as 12");
   return job;
 }
 

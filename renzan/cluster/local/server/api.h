@@ -1,8 +1,8 @@
 #pragma once
 
-// The HTTP API without HTTP: requests and answers as plain values, and who answers what. JSON stays
-// in the .cc files. Handlers run on the server's threads, many at a time; what they need of the
-// controller they have the loop's thread do.
+// The HTTP API without HTTP: requests and responses as plain values, and their handlers. JSON stays
+// in the .cc files. Handlers run concurrently on the server's threads and access the controller
+// through the loop's thread only.
 
 #include <functional>
 #include <limits>
@@ -33,24 +33,25 @@ struct ApiResponse {
   int status = 200;
   std::string body;  // JSON, unless `stream` is set
   std::unique_ptr<LogStream> stream;
-  bool shut_down = false;  // once the answer has been sent
+  bool shut_down = false;  // after the response has been sent
 };
 
-// The same for all requests.
+// Common to all requests.
 struct ApiContext {
   Loop& loop;
   std::string state_dir;
   uid_t uid = 0;
   TimeMs started = 0;
-  ScheduleOptions scheduling;               // the controller's
-  spec::WorkerClasses worker_classes = {};  // the configured ones
-  std::string tcp = {};                     // the address for those with the token; empty: none
-  int stop_fd = -1;                         // can be read once the server is to end
-  int max_priority = std::numeric_limits<int>::max();  // of jobs of ordinary users
+  ScheduleOptions scheduling;                          // the controller's
+  spec::WorkerClasses worker_classes = {};             // the configured ones
+  std::string tcp = {};                                // URL for TCP clients; empty: none
+  int stop_fd = -1;                                    // readable when the server must end
+  int max_priority = std::numeric_limits<int>::max();  // of ordinary users' jobs
   std::shared_ptr<ExplainGate> explain_gate = std::make_shared<ExplainGate>();
 };
 
-// Wrong in form: 400 with code kUsage. Others say that the state is wrong.
+// Malformed request: HTTP 400 with code kUsage. A plain Error kUsage means that the request does
+// not fit the state (409).
 class BadRequest : public Error {
  public:
   explicit BadRequest(const std::string& message) : Error(ErrorCode::kUsage, message) {}
@@ -59,11 +60,11 @@ class BadRequest : public Error {
 // Never throws.
 ApiResponse Answer(const ApiContext& context, const ApiRequest& request);
 
-// What goes out for an error.
+// The response for an error.
 ApiResponse ErrorResponse(const Error& error);
 ApiResponse ErrorResponse(int status, ErrorCode code, const std::string& message);
 
-// Handlers, by file. `request.path` has the right length; errors are thrown.
+// Handlers, by file. `request.path` has the right length. They throw Error.
 ApiResponse SubmitJob(const ApiContext& context, const ApiRequest& request);  // api_submit.cc
 ApiResponse PlanChallenge(const ApiContext& context, const ApiRequest& request);
 ApiResponse ListJobs(const ApiContext& context, const ApiRequest& request);  // api_jobs.cc
@@ -79,13 +80,12 @@ ApiResponse ClusterUsage(const ApiContext& context, const ApiRequest& request);
 ApiResponse ClusterSnapshot(const ApiContext& context, const ApiRequest& request);
 ApiResponse ShutDown(const ApiContext& context, const ApiRequest& request);
 
-// The job that a path names. Throws BadRequest for what is no number.
+// The job id in the path. Throws BadRequest if it is not a number.
 JobId JobInPath(const ApiRequest& request);
-// A whole number of the query that is not negative; `otherwise` when it is not there. Throws
-// BadRequest.
+// A nonnegative integer in the query; `otherwise` if it is missing. Throws BadRequest.
 int64_t NumberIn(const ApiRequest& request, const char* key, int64_t otherwise);
 
-// So many jobs that have ended are listed at a time; who wants more asks for those before.
-inline constexpr int kMostEndedListed = 1000;
+// Ended jobs per response; clients get more with `before`.
+inline constexpr int kMaxEndedListed = 1000;
 
 }  // namespace renzan::cluster::local

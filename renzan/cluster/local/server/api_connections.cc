@@ -4,35 +4,35 @@
 
 namespace renzan::cluster::local {
 
-ConnectionBook::Place ConnectionBook::Open(int fd, uid_t uid) {
+ConnectionTable::Admission ConnectionTable::Open(int fd, uid_t uid) {
   const std::lock_guard lock(mutex_);
   const auto at = counts_.find(uid);
   Count count = at == counts_.end() ? Count() : at->second;
   const bool is_operator = IsOperator(uid);
-  Place place = Place::kNone;
-  if (count.served < LimitOf(uid) && (is_operator || users_served_ < limits_.users_together)) {
-    place = Place::kServed;
+  Admission admission = Admission::kNone;
+  if (count.served < LimitOf(uid) && (is_operator || users_served_ < limits_.all_users)) {
+    admission = Admission::kServed;
     ++count.served;
     users_served_ += is_operator ? 0 : 1;
   } else if (count.refused < limits_.refusals_per_user && refused_ < limits_.refusals) {
-    place = Place::kRefused;
+    admission = Admission::kRefused;
     ++count.refused;
     ++refused_;
   } else {
-    return place;
+    return admission;
   }
   counts_[uid] = count;
-  const bool is_new = peers_.insert({fd, {uid, place}}).second;
-  CHECK_MSG(is_new, "descriptor {} is that of two connections", fd);
-  return place;
+  const bool is_new = peers_.insert({fd, {uid, admission}}).second;
+  CHECK_MSG(is_new, "descriptor {} belongs to two connections", fd);
+  return admission;
 }
 
-void ConnectionBook::Close(int fd) {
+void ConnectionTable::Close(int fd) {
   const std::lock_guard lock(mutex_);
   const auto peer = peers_.find(fd);
   if (peer == peers_.end()) return;
   const auto count = counts_.find(peer->second.uid);
-  if (peer->second.place == Place::kServed) {
+  if (peer->second.admission == Admission::kServed) {
     --count->second.served;
     users_served_ -= IsOperator(peer->second.uid) ? 0 : 1;
   } else {
@@ -43,24 +43,24 @@ void ConnectionBook::Close(int fd) {
   peers_.erase(peer);
 }
 
-const ConnectionBook::Peer& ConnectionBook::At(int fd) const {
+const ConnectionTable::Peer& ConnectionTable::At(int fd) const {
   const auto at = peers_.find(fd);
-  CHECK_MSG(at != peers_.end(), "descriptor {} is no connection", fd);
+  CHECK_MSG(at != peers_.end(), "descriptor {} is not a connection", fd);
   return at->second;
 }
 
-ConnectionBook::Place ConnectionBook::PlaceOf(int fd) {
+ConnectionTable::Admission ConnectionTable::AdmissionOf(int fd) {
   const std::lock_guard lock(mutex_);
-  return At(fd).place;
+  return At(fd).admission;
 }
 
-bool ConnectionBook::IsCrowded(int fd) {
+bool ConnectionTable::IsCrowded(int fd) {
   const std::lock_guard lock(mutex_);
   const uid_t uid = At(fd).uid;
   return counts_.at(uid).served * 2 > LimitOf(uid);
 }
 
-int ConnectionBook::LimitFor(int fd) {
+int ConnectionTable::LimitFor(int fd) {
   const std::lock_guard lock(mutex_);
   return LimitOf(At(fd).uid);
 }

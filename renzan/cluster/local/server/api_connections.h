@@ -1,7 +1,7 @@
 #pragma once
 
-// Who has how many connections to the daemon, so that nobody's keep others out: each user may have
-// so many, and whatever users do, there is room for root and the daemon's own user. Thread-safe.
+// Limits connections by user, so that no user can lock others out, and that root and the daemon's
+// own user can always connect. Thread-safe.
 
 #include <sys/types.h>
 
@@ -12,39 +12,38 @@ namespace renzan::cluster::local {
 
 struct ConnectionLimits {
   int per_user = 64;
-  int users_together = 768;
-  int per_operator = 128;  // of root and of the daemon's own user each
-  // More, of all together, that are answered only with why they are not served. What comes on top
-  // of that is closed without a word.
+  int all_users = 768;     // together, without operators
+  int per_operator = 128;  // root and the daemon's own user, each
+  // Connections beyond these limits that get an error response; further ones are just closed.
   int refusals = 64, refusals_per_user = 8;
 
-  int all() const { return users_together + 2 * per_operator + refusals; }
+  int all() const { return all_users + 2 * per_operator + refusals; }
 };
 
-class ConnectionBook {
+class ConnectionTable {
  public:
-  enum class Place { kServed, kRefused, kNone };
+  // kRefused: gets an error response. kNone: closed immediately.
+  enum class Admission { kServed, kRefused, kNone };
 
-  ConnectionBook(const ConnectionLimits& limits, uid_t own_uid)
+  ConnectionTable(const ConnectionLimits& limits, uid_t own_uid)
       : limits_(limits), own_uid_(own_uid) {}
 
-  // A connection of `uid` is there, known by its descriptor. kNone: it is to be closed, and is not
-  // counted.
-  Place Open(int fd, uid_t uid);
-  // Before the descriptor is closed. Nothing for one that is not known.
+  // Adds a connection of `uid`, identified by its descriptor, unless the result is kNone.
+  Admission Open(int fd, uid_t uid);
+  // Before the descriptor is closed. Ignores unknown descriptors.
   void Close(int fd);
 
-  // Of one that is known: kServed or kRefused.
-  Place PlaceOf(int fd);
-  // Its user has so many that none should be kept open for a next request.
+  // kServed or kRefused.
+  Admission AdmissionOf(int fd);
+  // Whether its user has so many connections that none should be kept alive after a response.
   bool IsCrowded(int fd);
-  // How many its user may have.
+  // The limit of its user.
   int LimitFor(int fd);
 
  private:
   struct Peer {
     uid_t uid;
-    Place place;
+    Admission admission;
   };
   struct Count {
     int served = 0, refused = 0;
@@ -55,9 +54,9 @@ class ConnectionBook {
 
   const ConnectionLimits limits_;
   const uid_t own_uid_;
-  std::mutex mutex_;  // guards the rest
+  std::mutex mutex_;  // guards the members below
   std::map<int, Peer> peers_;
-  std::map<uid_t, Count> counts_;  // of those who have any
+  std::map<uid_t, Count> counts_;  // of users that have any
   int users_served_ = 0, refused_ = 0;
 };
 

@@ -5,53 +5,53 @@
 namespace renzan::cluster::local {
 namespace {
 
-using Place = ConnectionBook::Place;
+using Admission = ConnectionTable::Admission;
 
 constexpr uid_t kDaemon = 500, kAnn = 1000, kBob = 1001, kCat = 1002;
 constexpr ConnectionLimits kFew{
-    .per_user = 2, .users_together = 3, .per_operator = 2, .refusals = 3, .refusals_per_user = 2};
+    .per_user = 2, .all_users = 3, .per_operator = 2, .refusals = 3, .refusals_per_user = 2};
 
-TEST(ConnectionBook, EachUserHasTheirOwnShare) {
-  ConnectionBook book(kFew, kDaemon);
-  EXPECT_EQ(book.Open(1, kAnn), Place::kServed);
-  EXPECT_EQ(book.Open(2, kAnn), Place::kServed);
-  EXPECT_EQ(book.Open(3, kAnn), Place::kRefused);
-  EXPECT_EQ(book.Open(4, kAnn), Place::kRefused);
-  EXPECT_EQ(book.Open(5, kAnn), Place::kNone);  // and is not counted
-  EXPECT_EQ(book.PlaceOf(2), Place::kServed);
-  EXPECT_EQ(book.PlaceOf(3), Place::kRefused);
+TEST(ConnectionTable, LimitsEachUser) {
+  ConnectionTable book(kFew, kDaemon);
+  EXPECT_EQ(book.Open(1, kAnn), Admission::kServed);
+  EXPECT_EQ(book.Open(2, kAnn), Admission::kServed);
+  EXPECT_EQ(book.Open(3, kAnn), Admission::kRefused);
+  EXPECT_EQ(book.Open(4, kAnn), Admission::kRefused);
+  EXPECT_EQ(book.Open(5, kAnn), Admission::kNone);  // not counted
+  EXPECT_EQ(book.AdmissionOf(2), Admission::kServed);
+  EXPECT_EQ(book.AdmissionOf(3), Admission::kRefused);
   EXPECT_EQ(book.LimitFor(3), 2);
-  EXPECT_EQ(book.Open(6, kBob), Place::kServed);
+  EXPECT_EQ(book.Open(6, kBob), Admission::kServed);
 
   book.Close(5);
   book.Close(4);
-  EXPECT_EQ(book.Open(4, kAnn), Place::kRefused);
+  EXPECT_EQ(book.Open(4, kAnn), Admission::kRefused);
   book.Close(1);
-  EXPECT_EQ(book.Open(1, kAnn), Place::kServed);
+  EXPECT_EQ(book.Open(1, kAnn), Admission::kServed);
 }
 
-TEST(ConnectionBook, AllUsersTogetherLeaveRoomForRootAndTheOperator) {
-  ConnectionBook book(kFew, kDaemon);
+TEST(ConnectionTable, ReservesConnectionsForRootAndTheOperator) {
+  ConnectionTable book(kFew, kDaemon);
   book.Open(1, kAnn);
   book.Open(2, kAnn);
   book.Open(3, kBob);
-  EXPECT_EQ(book.Open(4, kCat), Place::kRefused);
-  EXPECT_EQ(book.Open(5, kCat), Place::kRefused);
-  EXPECT_EQ(book.Open(6, kBob), Place::kRefused);
-  EXPECT_EQ(book.Open(7, kBob), Place::kNone);  // so many refusals at a time
+  EXPECT_EQ(book.Open(4, kCat), Admission::kRefused);
+  EXPECT_EQ(book.Open(5, kCat), Admission::kRefused);
+  EXPECT_EQ(book.Open(6, kBob), Admission::kRefused);
+  EXPECT_EQ(book.Open(7, kBob), Admission::kNone);  // too many refusals
   int fd = 10;
   for (const uid_t uid : {uid_t{0}, kDaemon}) {
-    EXPECT_EQ(book.Open(fd++, uid), Place::kServed);
-    EXPECT_EQ(book.Open(fd++, uid), Place::kServed);
-    EXPECT_EQ(book.Open(fd++, uid), Place::kNone);
+    EXPECT_EQ(book.Open(fd++, uid), Admission::kServed);
+    EXPECT_EQ(book.Open(fd++, uid), Admission::kServed);
+    EXPECT_EQ(book.Open(fd++, uid), Admission::kNone);
   }
   book.Close(3);
   book.Close(4);
-  EXPECT_EQ(book.Open(4, kCat), Place::kServed);
+  EXPECT_EQ(book.Open(4, kCat), Admission::kServed);
 }
 
-TEST(ConnectionBook, WhoHasMoreThanHalfIsCrowded) {
-  ConnectionBook book({.per_user = 4}, kDaemon);
+TEST(ConnectionTable, AUserWithMoreThanHalfIsCrowded) {
+  ConnectionTable book({.per_user = 4}, kDaemon);
   book.Open(1, kAnn);
   book.Open(2, kAnn);
   EXPECT_FALSE(book.IsCrowded(1));

@@ -17,24 +17,24 @@ std::string WhyOf(const JobView& view) {
   for (const NodeShare& share : view.placement) nodes += (nodes.empty() ? "" : ", ") + share.node;
   const auto at = [](TimeMs time) { return FormatUtc(static_cast<double>(time) / 1000); };
   if (HasEnded(job.state))
-    return fmt::format("it has ended ({}) at {}{}{}", NameOf(job.state), at(job.ended.value_or(0)),
+    return fmt::format("it ended ({}) at {}{}{}", NameOf(job.state), at(job.ended.value_or(0)),
                        job.message.empty() ? "" : ": ", job.message);
   if (job.state == RecordState::kRunning)
-    return fmt::format("it runs since {} on {}", at(view.scheduled->started), nodes);
+    return fmt::format("it has been running since {} on {}", at(view.scheduled->started), nodes);
   if (job.state == RecordState::kCollecting)
     return "its processes have ended; its artifacts are being copied";
   return fmt::format("it is {}, on {}", NameOf(job.state), nodes);
 }
 
-// True once whoever asked has gone, or the server is to end.
-std::function<bool()> Gone(const ApiContext& context, const ApiRequest& request) {
+// True once the client has disconnected or the server must end.
+std::function<bool()> ClientGone(const ApiContext& context, const ApiRequest& request) {
   return [client = request.client_fd, stop = context.stop_fd] {
     pollfd fds[] = {{client, POLLRDHUP, 0}, {stop, POLLIN, 0}};
     return ::poll(fds, 2, 0) > 0;
   };
 }
 
-// What the daemon would take of the job's user.
+// The rules for submissions of the job's user.
 SubmissionRules RulesFor(const ApiContext& context, const JobRecord& job,
                          const Snapshot& snapshot) {
   SubmissionRules rules;
@@ -46,15 +46,16 @@ SubmissionRules RulesFor(const ApiContext& context, const JobRecord& job,
   return rules;
 }
 
-// Of who cannot save and stands on a node that is being emptied.
-std::string WhyStillThere(const Snapshot& snapshot, JobId id) {
+// For a job that cannot save its work and runs on a node that is being drained.
+std::string DrainNote(const Snapshot& snapshot, JobId id) {
   const Job* job = snapshot.Find(id);
   if (job == nullptr || job->checkpoints) return "";
   for (const Placed& placed : job->placement)
     if (const Node& node = snapshot.nodes[placed.node];
         node.state == NodeState::kDraining && node.until == kNever)
       return fmt::format(
-          "; {} is being drained, and the job may end there: it cannot save its work", node.name);
+          "; {} is being drained, but the job may finish there, because it cannot save its work",
+          node.name);
   return "";
 }
 
@@ -62,20 +63,20 @@ std::string WhyStillThere(const Snapshot& snapshot, JobId id) {
 
 ApiResponse ExplainJob(const ApiContext& context, const ApiRequest& request) {
   const JobId id = JobInPath(request);
-  const std::function<bool()> gone = Gone(context, request);
-  const ExplainGate::Place place = context.explain_gate->Enter(request.caller.uid, gone);
-  if (!place) Fail(ErrorCode::kUnavailable, "cancelled");
+  const std::function<bool()> gone = ClientGone(context, request);
+  const ExplainGate::Slot slot = context.explain_gate->Enter(request.caller.uid, gone);
+  if (!slot) Fail(ErrorCode::kUnavailable, "cancelled");
   JobView view;
   Snapshot snapshot;
-  std::string still_there;
+  std::string drain_note;
   context.loop.Run([&](Controller& controller) {
     view = controller.View(id);
     if (view.record.state == RecordState::kPending) snapshot = controller.snapshot();
-    still_there = WhyStillThere(controller.snapshot(), id);
+    drain_note = DrainNote(controller.snapshot(), id);
   });
   Json body = {{"id", id}, {"state", NameOf(view.record.state)}};
   if (view.record.state == RecordState::kPending) {
-    // It asks the scheduler many times what would happen if, on a copy.
+    // Simulates many changes on a copy of the snapshot.
     const Explanation explanation = Explain(snapshot, id,
                                             {.scheduling = context.scheduling,
                                              .rules = RulesFor(context, view.record, snapshot),
@@ -88,7 +89,7 @@ ApiResponse ExplainJob(const ApiContext& context, const ApiRequest& request) {
     body["estimate_rests_on"] = explanation.estimate_rests_on;
     body["place_in_line"] = explanation.place_in_line;
   } else {
-    body["why"] = WhyOf(view) + still_there;
+    body["why"] = WhyOf(view) + drain_note;
   }
   body["warning"] = view.warning;
   return {.body = BodyOf(body)};

@@ -71,24 +71,24 @@ Json AttemptJson(const AttemptRecord& attempt, const JobRecord& job) {
           {"placement", placement}};
 }
 
-std::optional<std::string> Asked(const ApiRequest& request, const char* key) {
+std::optional<std::string> QueryValue(const ApiRequest& request, const char* key) {
   const auto at = request.query.find(key);
   return at == request.query.end() ? std::nullopt : std::optional(at->second);
 }
 
 JobFilter FilterOf(const ApiRequest& request, TimeMs now) {
-  const bool everything = Asked(request, "all").value_or("0") != "0";
+  const bool everything = QueryValue(request, "all").value_or("0") != "0";
   JobFilter filter;
   filter.ended.since = everything ? 0 : now - kShownAfterEndMs;
-  filter.ended.queue = Asked(request, "queue");
-  filter.ended.user = Asked(request, "user");
-  if (const auto state = Asked(request, "state")) {
+  filter.ended.queue = QueryValue(request, "queue");
+  filter.ended.user = QueryValue(request, "user");
+  if (const auto state = QueryValue(request, "state")) {
     filter.ended.state = RecordStateNamed(*state);
-    if (!filter.ended.state) throw BadRequest("no job is ever in state " + *state);
+    if (!filter.ended.state) throw BadRequest("unknown state of a job: " + *state);
   }
   filter.ended.before = NumberIn(request, "before", kNever);
   filter.most_ended = static_cast<int>(
-      std::min<int64_t>(NumberIn(request, "limit", kMostEndedListed), kMostEndedListed));
+      std::min<int64_t>(NumberIn(request, "limit", kMaxEndedListed), kMaxEndedListed));
   return filter;
 }
 
@@ -111,7 +111,7 @@ ApiResponse ShowJob(const ApiContext& context, const ApiRequest& request) {
     const JobView view = controller.View(id);
     const JobRecord& job = view.record;
     Json out = JobJson(view, controller.Now());
-    // Environments hold secrets.
+    // Environments contain secrets.
     const bool owner = controller.MayChange(job, request.caller);
     out["spec"] = owner ? Json(job.spec) : Json();
     const std::string directory = controller.JobDirectory(id);

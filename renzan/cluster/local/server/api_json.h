@@ -1,6 +1,6 @@
 #pragma once
 
-// JSON of requests and answers, for the sources of the API. Pure functions.
+// JSON of requests and responses, for the .cc files of the API. Pure functions.
 
 #include <nlohmann/json_fwd.hpp>
 #include <string>

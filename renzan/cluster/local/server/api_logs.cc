@@ -26,7 +26,7 @@ ApiResponse JobLogs(const ApiContext& context, const ApiRequest& request) {
     attempts = controller.store().Attempts(id);
   });
   if (wanted >= static_cast<int64_t>(attempts.size()))
-    Fail(ErrorCode::kNoInput, "job {} has had {} attempts: there is no attempt {}", id,
+    Fail(ErrorCode::kNoInput, "job {} has {} attempts, numbered from 0: there is no attempt {}", id,
          attempts.size(), wanted);
   if (attempts.empty() && !follow)
     Fail(ErrorCode::kNoInput, "job {} has not started yet: there is no output", id);
@@ -40,11 +40,11 @@ ApiResponse JobLogs(const ApiContext& context, const ApiRequest& request) {
   if (!attempts.empty() && attempt + 1 < static_cast<int64_t>(attempts.size()) &&
       !FileExists(fmt::format("{}/jobs/{}/attempt-{}", context.state_dir, id, attempt)))
     Fail(ErrorCode::kNoInput,
-         "the logs of attempt {} of job {} have been removed: of a job that has not ended only the "
-         "newest are kept (retention.keep_attempts)",
+         "the logs of attempt {} of job {} have been deleted: only the newest attempts of an "
+         "unfinished job are kept (retention.keep_attempts)",
          attempt, id);
 
-  // The loop may end before the stream does.
+  // The loop may end before the stream.
   const auto job_now = [&loop = context.loop, id, wanted]() -> LogStream::JobNow {
     try {
       return loop.Run([&](Controller& controller) -> LogStream::JobNow {

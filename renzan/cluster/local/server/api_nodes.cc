@@ -29,12 +29,12 @@ Json NodeJson(const Snapshot& snapshot, int index) {
           {"jobs", jobs}};
 }
 
-// Nothing for null or a key that is not there.
+// Nothing for null or a missing key.
 std::optional<double> Seconds(const Json& body, const char* key) {
   const auto at = body.find(key);
   if (at == body.end() || at->is_null()) return std::nullopt;
   if (!at->is_number() || at->get<double>() < 0 || at->get<double>() > 1e10)
-    throw BadRequest(fmt::format("{} must be a number of seconds", key));
+    throw BadRequest(fmt::format("{} must be a nonnegative number of seconds", key));
   return at->get<double>();
 }
 
@@ -75,7 +75,7 @@ ApiResponse OverrideUserQuota(const ApiContext& context, const ApiRequest& reque
   const auto gpus = body.find("max_gpus");
   const auto seconds = Seconds(body, "for_seconds");
   if (gpus == body.end() || !gpus->is_number_unsigned() || !seconds)
-    throw BadRequest("expected max_gpus and for_seconds");
+    throw BadRequest("expected max_gpus (a nonnegative integer) and for_seconds");
   const auto max_gpus = static_cast<int64_t>(
       std::min<uint64_t>(gpus->get<uint64_t>(), static_cast<uint64_t>(kUnlimited)));
   context.loop.Run([&](Controller& controller) {

@@ -19,11 +19,11 @@ namespace {
 
 constexpr size_t kMaxBodyBytes = 4 << 20;
 constexpr int kOutOfDescriptorsMs = 500;
-// libmicrohttpd still counts those that are being closed.
+// Connections that are being closed, which libmicrohttpd still counts.
 constexpr int kClosing = 16;
 constexpr size_t kStreamBlockBytes = 64 << 10;
 
-// One request, from its first line until its answer has been sent.
+// One request, from its headers until the response has been sent.
 struct Exchange {
   ApiRequest request;
   bool too_large = false;
@@ -49,8 +49,8 @@ int FdOf(MHD_Connection* connection) {
   return MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
 }
 
-// Begin() refuses whom the kernel does not know. All who come by TCP share the places of one user,
-// because anybody may knock.
+// Begin() rejects unknown peers. All TCP clients share the limit of one user, because anybody can
+// connect.
 uid_t UidOrNobody(int fd) {
   if (IsTcp(fd)) return static_cast<uid_t>(-1);
   try {
@@ -60,7 +60,7 @@ uid_t UidOrNobody(int fd) {
   }
 }
 
-// 0: for ever.
+// 0: none.
 void SetTimeout(MHD_Connection* connection, unsigned seconds) {
   MHD_set_connection_option(connection, MHD_CONNECTION_OPTION_TIMEOUT, seconds);
 }
@@ -80,8 +80,8 @@ MHD_Result Send(MHD_Connection* connection, ApiResponse answer, bool last) {
               : MHD_create_response_from_buffer(answer.body.size(), answer.body.data(),
                                                 MHD_RESPMEM_MUST_COPY);
   if (!response) return MHD_NO;
-  // While a stream has nothing to say, its thread waits for the log and not for the connection; it
-  // must not be found too late afterwards. Whoever goes away is noticed.
+  // While a stream waits for new log output, the connection is idle and must not time out.
+  // LogStream notices when the client disconnects.
   if (streams) SetTimeout(connection, 0);
   MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE,
                           streams ? "text/plain; charset=utf-8" : "application/json");
@@ -92,20 +92,20 @@ MHD_Result Send(MHD_Connection* connection, ApiResponse answer, bool last) {
   return queued;
 }
 
-// The headers have come: who is it, and what do they want?
+// Called once the headers have arrived: checks the connection's limit and the caller.
 MHD_Result Begin(ApiServer& server, MHD_Connection* connection, const char* url, const char* method,
                  void** state) {
-  ConnectionBook& connections = server.connections();
-  if (const int fd = FdOf(connection); connections.PlaceOf(fd) == ConnectionBook::Place::kRefused)
-    return Send(connection,
-                ErrorResponse(429, ErrorCode::kUnavailable,
-                              fmt::format("too many connections to this daemon are open: {} of one "
-                                          "user and {} of all users are served at a time; end some "
-                                          "of yours (job logs --follow, submit --wait) and try "
-                                          "again",
-                                          connections.LimitFor(fd),
-                                          server.limits().connections.users_together)),
-                true);
+  ConnectionTable& connections = server.connections();
+  if (const int fd = FdOf(connection);
+      connections.AdmissionOf(fd) == ConnectionTable::Admission::kRefused)
+    return Send(
+        connection,
+        ErrorResponse(429, ErrorCode::kUnavailable,
+                      fmt::format("too many connections to this daemon: at most {} of one user "
+                                  "and {} of all users are served; end some of yours (job "
+                                  "logs --follow, submit --wait) and try again",
+                                  connections.LimitFor(fd), server.limits().connections.all_users)),
+        true);
   SetTimeout(connection, server.limits().within_request_seconds);
   const std::optional<Caller> caller = server.CallerOf(
       FdOf(connection),
@@ -114,10 +114,10 @@ MHD_Result Begin(ApiServer& server, MHD_Connection* connection, const char* url,
     return Send(connection,
                 IsTcp(FdOf(connection))
                     ? ErrorResponse(401, ErrorCode::kNoPermission,
-                                    "this daemon has another token: copy the file `token` from "
-                                    "its state directory anew")
+                                    "wrong token: copy the file `token` from the daemon's "
+                                    "state directory again")
                     : ErrorResponse(403, ErrorCode::kNoPermission,
-                                    "this daemon does not serve you: ask its operator"),
+                                    "you may not use this daemon: ask its operator for access"),
                 true);
   auto exchange = std::make_unique<Exchange>();
   exchange->request = {
@@ -134,7 +134,7 @@ MHD_Result Handle(void* self, MHD_Connection* connection, const char* url, const
   Exchange& exchange = *static_cast<Exchange*>(*state);
   if (*bytes > 0) {
     exchange.too_large |= exchange.request.body.size() + *bytes > kMaxBodyBytes;
-    // The rest is read and dropped: only then is there somebody who reads the answer.
+    // Read and drop the rest: clients read the response only after sending everything.
     if (exchange.too_large)
       exchange.request.body.clear();
     else
@@ -143,10 +143,11 @@ MHD_Result Handle(void* self, MHD_Connection* connection, const char* url, const
     return MHD_YES;
   }
   if (exchange.too_large)
-    return Send(connection,
-                ErrorResponse(413, ErrorCode::kUsage,
-                              fmt::format("the request has more than {} MiB", kMaxBodyBytes >> 20)),
-                true);
+    return Send(
+        connection,
+        ErrorResponse(413, ErrorCode::kUsage,
+                      fmt::format("the request is larger than {} MiB", kMaxBodyBytes >> 20)),
+        true);
   ApiResponse answer = Answer(server.context(), exchange.request);
   exchange.shut_down = answer.shut_down;
   const bool last = exchange.shut_down || server.connections().IsCrowded(FdOf(connection));
@@ -209,23 +210,23 @@ void ApiServer::CloseSockets() const {
 
 std::optional<Caller> ApiServer::CallerOf(int fd, const char* authorization) const {
   if (IsTcp(fd)) {
-    if (!CarriesToken(authorization, sockets_.token)) return std::nullopt;
+    if (!HasToken(authorization, sockets_.token)) return std::nullopt;
     return Caller{.uid = ::geteuid(), .gid = ::getegid(), .name = UserName(::geteuid())};
   }
   try {
     const Caller caller = PeerOf(fd);
-    if (MayAsk(caller, allow_users_)) return caller;
+    if (IsAllowed(caller, allow_users_)) return caller;
   } catch (const Error& error) {
     LogWarning("{}", error.what());
   }
   return std::nullopt;
 }
 
-// We accept, because libmicrohttpd would count the connections of all users as one and start a
-// thread for each before anybody knows whose it is.
+// libmicrohttpd does not accept connections itself, because it would start a thread for each before
+// its user is known.
 void ApiServer::AcceptAll() {
   for (;;) {
-    // A descriptor of -1 is passed over.
+    // poll() skips a descriptor of -1.
     pollfd fds[] = {
         {stop_fd_, POLLIN, 0}, {sockets_.listen_fd, POLLIN, 0}, {sockets_.tcp_fd, POLLIN, 0}};
     ::poll(fds, 3, -1);
@@ -247,11 +248,11 @@ void ApiServer::Accept(int listen_fd) {
     ::poll(&stop, 1, kOutOfDescriptorsMs);
     return;
   }
-  if (connections_.Open(fd, UidOrNobody(fd)) == ConnectionBook::Place::kNone) {
+  if (connections_.Open(fd, UidOrNobody(fd)) == ConnectionTable::Admission::kNone) {
     ::close(fd);
   } else if (MHD_add_connection(daemon_.get(), fd, reinterpret_cast<sockaddr*>(&address), size) !=
              MHD_YES) {
-    connections_.Close(fd);  // which it has closed
+    connections_.Close(fd);  // MHD has closed the descriptor
   }
 }
 

@@ -1,9 +1,8 @@
 #pragma once
 
-// HTTP over the daemon's Unix socket, and by TCP for those who have its token (libmicrohttpd): a
-// thread for each connection, so that one who follows a log or explains a job keeps nobody else
-// waiting. How many connections one user may have is limited (api_connections.h); who has been
-// silent for long is disconnected, unless they listen.
+// HTTP (libmicrohttpd) over the daemon's Unix socket, and over TCP for clients with its token. One
+// thread per connection, so that a client that follows a log or explains a job does not block
+// others. Connections are limited by user (api_connections.h), and idle ones are closed.
 
 #include <functional>
 #include <memory>
@@ -21,32 +20,31 @@ namespace renzan::cluster::local {
 
 struct ApiLimits {
   ConnectionLimits connections;
-  // So long a connection may be silent before its first request and between two of them, and in the
-  // midst of one. A log that is followed may be silent for ever.
+  // Timeouts of an idle connection: outside and during a request. Followed logs have none.
   unsigned between_requests_seconds = 10, within_request_seconds = 120;
 };
 
 class ApiServer {
  public:
-  // Serves on `listen_fd` and, unless that is -1, on the TCP socket `tcp_fd`, and takes both over.
-  // Whoever comes by TCP with the token is taken for the daemon's own user. `shut_down` is called,
-  // from any thread, once a request for it has been answered. Throws Error kOsError.
+  // Serves on `listen_fd` and, unless it is -1, the TCP socket `tcp_fd`; takes ownership of both.
+  // TCP clients with the token act as the daemon's own user. `shut_down` is called, on any thread,
+  // after the response to a shutdown request. Throws Error kOsError.
   struct Sockets {
     int listen_fd = -1, tcp_fd = -1;
     std::string token = {};
   };
   ApiServer(ApiContext context, Sockets sockets, std::vector<std::string> allow_users,
             std::function<void()> shut_down, const ApiLimits& limits = {});
-  // Ends all connections. What context.stop_fd stands for must be readable by then.
+  // Ends all connections. context.stop_fd must be readable by then.
   ~ApiServer();
   ApiServer(const ApiServer&) = delete;
   ApiServer& operator=(const ApiServer&) = delete;
 
-  // Nobody, if they are not to be served.
+  // Nothing if the client must not be served.
   std::optional<Caller> CallerOf(int fd, const char* authorization) const;
   const ApiContext& context() const { return context_; }
   const ApiLimits& limits() const { return limits_; }
-  ConnectionBook& connections() { return connections_; }
+  ConnectionTable& connections() { return connections_; }
   void ShutDown() const { shut_down_(); }
 
  private:
@@ -61,9 +59,9 @@ class ApiServer {
   const std::vector<std::string> allow_users_;
   const std::function<void()> shut_down_;
   const ApiLimits limits_;
-  ConnectionBook connections_;
+  ConnectionTable connections_;
   const Sockets sockets_;
-  int stop_fd_;  // can be read once nobody is to be accepted any more
+  int stop_fd_;  // readable when accepting must end
   std::unique_ptr<MHD_Daemon, StopDaemon> daemon_;
   std::thread accepting_;
 };

@@ -29,7 +29,7 @@ namespace {
 using Json = nlohmann::json;
 using ::testing::HasSubstr;
 
-// A connection; -1 when nobody answers. Nothing is waited for much longer than it can take.
+// A connection with a timeout; -1 if nobody listens.
 int Connect(const std::string& socket) {
   const bool tcp = socket.starts_with("http://");
   const int fd = ::socket(tcp ? AF_INET : AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -46,7 +46,7 @@ int Connect(const std::string& socket) {
   return -1;
 }
 
-// All that comes until the other side closes.
+// Receives until the other side closes.
 std::string ReceiveAll(int fd) {
   std::string answer;
   char block[4096];
@@ -55,7 +55,7 @@ std::string ReceiveAll(int fd) {
   return answer;
 }
 
-// One request on a connection of its own; all that comes back. "" when nobody answers.
+// Sends one request on a new connection and returns the response; "" if nobody listens.
 std::string Ask(const std::string& socket, const std::string& method, const std::string& target,
                 const std::string& body = "", const std::string& header = "") {
   const int fd = Connect(socket);
@@ -85,7 +85,7 @@ class ApiServerTest : public ::testing::Test {
                           .schedule = [](const Snapshot& snapshot) { return Schedule(snapshot); },
                           .validate = Validate,
                           .why_infeasible = [](const Snapshot&, const Job& job) -> std::string {
-                            return job.min_workers > 9 ? "there is no room for so many" : "";
+                            return job.min_workers > 9 ? "there is no room for ten workers" : "";
                           }},
         spec::MakeSnapshot(config, 0), store_, agent_, SystemClock());
     controller_->Recover();
@@ -121,7 +121,7 @@ class ApiServerTest : public ::testing::Test {
 
   TemporaryDirectory directory_;
   const std::string socket_ = directory_ / "socket";
-  std::string url_;  // by TCP, with the token aaaa...
+  std::string url_;  // for TCP; the token is aaaa...
   const int stop_fd_ = ::eventfd(0, EFD_CLOEXEC);
   Store store_{directory_ / "state.db"};
   FakeAgent agent_;
@@ -131,7 +131,7 @@ class ApiServerTest : public ::testing::Test {
   std::thread thread_;
 };
 
-TEST_F(ApiServerTest, TakesAJobAndShowsIt) {
+TEST_F(ApiServerTest, AcceptsAJobAndShowsIt) {
   const std::string answer = Submit("command: [sleep, 1]\nresources: {gpu: 2}");
   EXPECT_THAT(answer, HasSubstr("HTTP/1.1 201"));
   EXPECT_EQ(BodyOf(answer)["id"], 1);
@@ -148,7 +148,7 @@ TEST_F(ApiServerTest, TakesAJobAndShowsIt) {
   EXPECT_EQ(BodyOf(Ask(socket_, "GET", "/v1/snapshot"))["jobs"].size(), 1u);
 }
 
-TEST_F(ApiServerTest, SaysWhatIsWrongWithACode) {
+TEST_F(ApiServerTest, ReportsErrorsWithCodes) {
   struct Case {
     std::string answer;
     const char* status;
@@ -176,7 +176,7 @@ TEST_F(ApiServerTest, SaysWhatIsWrongWithACode) {
   }
 }
 
-TEST_F(ApiServerTest, ByTcpTheTokenLetsIn) {
+TEST_F(ApiServerTest, TcpNeedsTheToken) {
   const std::string token(64, 'a');
   const auto ask = [&](const std::string& header) {
     return Ask(url_, "POST", "/v1/nodes/own-0/drain", "{}", header);
@@ -196,15 +196,15 @@ TEST_F(ApiServerTest, ByTcpTheTokenLetsIn) {
   EXPECT_EQ(BodyOf(Ask(socket_, "GET", "/v1/status"))["nodes"]["draining"], 1);
 }
 
-// Whoever has no token cannot keep those out who come by the socket.
-TEST_F(ApiServerTest, ManyWhoComeByTcpAreServedByNobody) {
+// Clients without the token cannot lock out users of the socket.
+TEST_F(ApiServerTest, ManyTcpConnectionsDoNotBlockTheSocket) {
   std::vector<int> idle;
   for (int each = 0; each < 200; ++each) idle.push_back(Connect(url_));
   EXPECT_THAT(Ask(socket_, "GET", "/v1/status"), HasSubstr("HTTP/1.1 200"));
   for (const int fd : idle) ::close(fd);
 }
 
-TEST(ApiTcp, WhatIsNoAddressIsRefused) {
+TEST(ApiTcp, RefusesInvalidAddresses) {
   for (const char* address : {"", "7070", ":7070", "127.0.0.1:", "127.0.0.1:http2x", "a b:1"}) {
     try {
       ::close(ListenOnTcp(address));
@@ -229,7 +229,7 @@ TEST(ApiTcp, APortIsForOneDaemon) {
   ::close(fd);
 }
 
-TEST(ApiTcp, ATokenIsMadeOnceAndKeptSecret) {
+TEST(ApiTcp, ATokenIsCreatedOnceAndKeptSecret) {
   const TemporaryDirectory directory;
   const std::string path = directory / "token";
   const std::string token = LoadToken(path);
@@ -246,8 +246,8 @@ TEST(ApiTcp, ATokenIsMadeOnceAndKeptSecret) {
   EXPECT_THROW(LoadToken(directory / "other"), Error);
 }
 
-TEST_F(ApiServerTest, AStrangerIsRefused) {
-  if (::geteuid() != 0) GTEST_SKIP() << "needs root, to be somebody else";
+TEST_F(ApiServerTest, RefusesOtherUsers) {
+  if (::geteuid() != 0) GTEST_SKIP() << "needs root, to become another user";
   ASSERT_EQ(::chmod(directory_.path().c_str(), 0711), 0);
   const pid_t child = ::fork();
   if (child == 0) {
@@ -260,7 +260,7 @@ TEST_F(ApiServerTest, AStrangerIsRefused) {
   EXPECT_EQ(WEXITSTATUS(status), 0);
 }
 
-TEST_F(ApiServerTest, LogsAreOneStreamAndFollowEndsWithTheJob) {
+TEST_F(ApiServerTest, LogsAreOneStreamThatEndsWithTheJob) {
   Submit("command: [a]");
   while (BodyOf(Ask(socket_, "GET", "/v1/jobs/1"))["state"] != "running") {
   }
@@ -290,8 +290,8 @@ TEST_F(ApiServerTest, LogsAreOneStreamAndFollowEndsWithTheJob) {
   EXPECT_EQ(BodyOf(Ask(socket_, "GET", "/v1/jobs/1"))["state"], "done");
 }
 
-// Nobody has been waited for longer than a connection may be silent.
-TEST_F(ApiServerTest, ALogThatIsFollowedMayBeSilent) {
+// For longer than the timeout of idle connections.
+TEST_F(ApiServerTest, AFollowedLogCanBeSilent) {
   Serve({.between_requests_seconds = 1, .within_request_seconds = 1});
   Submit("command: [a]");
   while (BodyOf(Ask(socket_, "GET", "/v1/jobs/1"))["state"] != "running") {
@@ -310,7 +310,7 @@ TEST_F(ApiServerTest, ALogThatIsFollowedMayBeSilent) {
   EXPECT_THAT(followed, HasSubstr("at last\n"));
 }
 
-TEST_F(ApiServerTest, WhoSaysNothingIsDisconnected) {
+TEST_F(ApiServerTest, IdleConnectionsAreClosed) {
   Serve({.between_requests_seconds = 1});
   const int silent = Connect(socket_);
   EXPECT_EQ(ReceiveAll(silent), "");
@@ -323,22 +323,23 @@ TEST_F(ApiServerTest, WhoSaysNothingIsDisconnected) {
   ::close(asked);
 }
 
-TEST_F(ApiServerTest, SoManyConnectionsAndNoMore) {
+TEST_F(ApiServerTest, LimitsConnections) {
   Serve({.connections = {.per_operator = 2, .refusals_per_user = 1}});
   const int first = Connect(socket_), second = Connect(socket_);
   const std::string refused = Ask(socket_, "GET", "/v1/status");
   EXPECT_THAT(refused, HasSubstr("HTTP/1.1 429"));
   EXPECT_EQ(BodyOf(refused)["error"]["code"], 69);
-  EXPECT_THAT(BodyOf(refused)["error"]["message"].get<std::string>(), HasSubstr("2 of one user"));
+  EXPECT_THAT(BodyOf(refused)["error"]["message"].get<std::string>(),
+              HasSubstr("at most 2 of one user"));
   ::close(first);
   while (!Ask(socket_, "GET", "/v1/status").starts_with("HTTP/1.1 200")) {
   }
   ::close(second);
 }
 
-// As many as nobody opens by mistake; root is served all the same.
-TEST_F(ApiServerTest, AUserCannotKeepTheOperatorOut) {
-  if (::geteuid() != 0) GTEST_SKIP() << "needs root, to be somebody else";
+// Even with hundreds of connections.
+TEST_F(ApiServerTest, AUserCannotLockOutTheOperator) {
+  if (::geteuid() != 0) GTEST_SKIP() << "needs root, to become another user";
   ASSERT_EQ(::chmod(directory_.path().c_str(), 0711), 0);
   Serve({}, {"*"});
   int ready[2], end[2];
@@ -365,7 +366,7 @@ TEST_F(ApiServerTest, AUserCannotKeepTheOperatorOut) {
   EXPECT_EQ(WEXITSTATUS(status), 0);
 }
 
-TEST_F(ApiServerTest, AJobThatHasEndedShowsWhatItWas) {
+TEST_F(ApiServerTest, ShowsWhatAnEndedJobRequested) {
   Submit("command: [a]\nreplicas: 3\nresources: {gpu: 2, cpu: 0.5, memory: 1GiB}");  // waits
   Ask(socket_, "POST", "/v1/jobs/1/cancel", "{}");
   const Json job = BodyOf(Ask(socket_, "GET", "/v1/jobs/1"));
@@ -374,7 +375,7 @@ TEST_F(ApiServerTest, AJobThatHasEndedShowsWhatItWas) {
   EXPECT_EQ(job["resources"], Json({{"cpu", 0.5}, {"memory_mib", 1024}, {"gpu", 2}}));
 }
 
-TEST_F(ApiServerTest, APlanSaysHowMuchIsToBeSaved) {
+TEST_F(ApiServerTest, APlanHasTheSizeOfCheckpoints) {
   Submit("command: [a]\nresources: {gpu: 1}\ncheckpoint: {on_stop: true}");
   while (BodyOf(Ask(socket_, "GET", "/v1/jobs/1"))["state"] != "running") {
   }
@@ -392,14 +393,14 @@ TEST_F(ApiServerTest, APlanSaysHowMuchIsToBeSaved) {
   EXPECT_EQ(plan["bytes_to_save"], 1100);
 }
 
-TEST_F(ApiServerTest, EndsAfterItHasAnswered) {
+TEST_F(ApiServerTest, ShutsDownAfterTheResponse) {
   EXPECT_THAT(Ask(socket_, "POST", "/v1/shutdown", "{}"), HasSubstr("HTTP/1.1 200"));
   thread_.join();
   thread_ = std::thread([] {});
   EXPECT_THAT(Ask(socket_, "GET", "/v1/status"), HasSubstr("HTTP/1.1 503"));
 }
 
-TEST(ApiSocket, RefusesWhatItCannotListenOn) {
+TEST(ApiSocket, RefusesPathsThatItCannotListenOn) {
   TemporaryDirectory directory;
   try {
     ListenOn(directory / std::string(200, 'x'), false);
@@ -413,9 +414,9 @@ TEST(ApiSocket, RefusesWhatItCannotListenOn) {
   struct stat about;
   ASSERT_EQ(::stat(path.c_str(), &about), 0);
   EXPECT_EQ(about.st_mode & 0777, 0600u);
-  EXPECT_THROW(ListenOn(path, false), Error);  // somebody answers there
+  EXPECT_THROW(ListenOn(path, false), Error);  // another daemon listens there
   ::close(first);
-  ::close(ListenOn(path, false));  // the socket of a dead one
+  ::close(ListenOn(path, false));  // the socket of a dead daemon
   WriteFileAtomically(directory / "file", "");
   EXPECT_THROW(ListenOn(directory / "file", false), Error);
 }

@@ -20,26 +20,27 @@ namespace {
 sockaddr_un AddressOf(const std::string& path) {
   sockaddr_un address{.sun_family = AF_UNIX};
   if (path.size() >= sizeof address.sun_path)
-    Fail(ErrorCode::kConfig,
-         "the socket's path has {} characters, and the system allows {}: {}; choose a shorter one "
-         "with --socket or $RENZAN_SOCKET",
-         path.size(), sizeof address.sun_path - 1, path);
+    Fail(
+        ErrorCode::kConfig,
+        "the socket's path has {} bytes, but at most {} are allowed: {}; choose a shorter one with "
+        "--socket or $RENZAN_SOCKET",
+        path.size(), sizeof address.sun_path - 1, path);
   std::memcpy(address.sun_path, path.c_str(), path.size() + 1);
   return address;
 }
 
 int NewSocket() {
   const int fd = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  if (fd < 0) FailErrno(errno, "cannot make a socket");
+  if (fd < 0) FailErrno(errno, "cannot create a socket");
   return fd;
 }
 
-// Its daemon is dead if nobody accepts.
+// The daemon of a socket is dead if nobody accepts connections.
 void RemoveStale(const std::string& path, const sockaddr_un& address) {
   struct stat about;
   if (::lstat(path.c_str(), &about) != 0) return;
   if (!S_ISSOCK(about.st_mode))
-    Fail(ErrorCode::kCantCreate, "{} is there and is no socket: choose another place with --socket",
+    Fail(ErrorCode::kCantCreate, "{} exists and is not a socket: choose another path with --socket",
          path);
   const int probe = NewSocket();
   const bool answers =
@@ -47,7 +48,7 @@ void RemoveStale(const std::string& path, const sockaddr_un& address) {
   ::close(probe);
   if (answers)
     Fail(ErrorCode::kUnavailable,
-         "another daemon answers at {}: end it with `renzan cluster down`, or choose another "
+         "another daemon listens on {}: end it with `renzan cluster down`, or choose another "
          "socket with --socket",
          path);
   if (::unlink(path.c_str()) != 0 && errno != ENOENT) FailErrno(errno, "cannot remove " + path);
@@ -57,7 +58,7 @@ ucred CredentialsOf(int fd) {
   ucred credentials{};
   socklen_t size = sizeof credentials;
   if (::getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &credentials, &size) != 0)
-    Fail(ErrorCode::kOsError, "cannot tell who is asking: {}", std::strerror(errno));
+    Fail(ErrorCode::kOsError, "cannot get the user of a connection: {}", std::strerror(errno));
   return credentials;
 }
 
@@ -68,7 +69,7 @@ int ListenOn(const std::string& path, bool for_others) {
   CreateDirectories(std::filesystem::path(path).parent_path());
   RemoveStale(path, address);
   const int fd = NewSocket();
-  // Nobody else may connect at any moment.
+  // With the right mode from the start.
   const mode_t mask = ::umask(0177);
   const int bound = ::bind(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address);
   const int error = errno;
@@ -97,7 +98,7 @@ Caller PeerOf(int fd) {
   return {.uid = credentials.uid, .gid = credentials.gid, .name = UserName(credentials.uid)};
 }
 
-bool MayAsk(const Caller& caller, const std::vector<std::string>& allow_users) {
+bool IsAllowed(const Caller& caller, const std::vector<std::string>& allow_users) {
   const uid_t own = ::geteuid();
   if (caller.uid == own || caller.uid == 0) return true;
   if (own != 0) return false;

@@ -10,7 +10,7 @@
 namespace renzan::cluster::local {
 namespace {
 
-// In the units of the API: whole cores, MiB, devices. Unlimited amounts are left out.
+// In the units of the API: cores, MiB, devices. Omits unlimited amounts.
 Json AmountsJson(const Snapshot& snapshot, const Resources& resources) {
   Json out = Json::object();
   for (size_t kind = 0; kind < snapshot.resource_names.size(); ++kind) {
@@ -27,7 +27,8 @@ struct Totals {
   Resources capacity, used;
   std::vector<Resources> by_queue;
   std::vector<int64_t> gpus_by_user;
-  std::vector<int> pending, running, by_pool;  // jobs by queue; nodes that are there
+  std::vector<int> pending, running;  // jobs by queue
+  std::vector<int> by_pool;           // existing nodes
 };
 
 Totals Sum(const Snapshot& snapshot) {
@@ -137,7 +138,7 @@ ApiResponse ClusterUsage(const ApiContext& context, const ApiRequest&) {
   std::map<QueueAndUser, UsageRecord> all;
   std::vector<LoanRecord> loans;
   context.loop.Run([&](Controller& controller) {
-    list = controller.List({.most_ended = kMostEndedListed});
+    list = controller.List({.most_ended = kMaxEndedListed});
     for (const JobView& job : list.jobs) of_jobs.push_back(controller.UsageOf(job.record.id));
     all = controller.UsageUntilNow();
     loans = controller.LoansUntilNow();

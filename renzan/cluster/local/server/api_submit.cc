@@ -9,7 +9,7 @@
 namespace renzan::cluster::local {
 namespace {
 
-// Reading takes time and memory by the square of what is read.
+// The parser's time and memory are quadratic in the input.
 constexpr size_t kMaxSpecBytes = 256 << 10;
 constexpr size_t kMaxPathBytes = 4096;
 
@@ -18,11 +18,12 @@ void CheckSizes(const Submission& submission, const std::string& yaml,
   size_t bytes = yaml.size();
   for (const std::string& each : overrides) bytes += each.size();
   if (bytes > kMaxSpecBytes)
-    throw BadRequest(fmt::format("the job's specification has {} KiB, and at most {} are taken",
+    throw BadRequest(fmt::format("the job's specification has {} KiB; at most {} KiB are allowed",
                                  bytes >> 10, kMaxSpecBytes >> 10));
   for (const std::string* path : {&submission.source, &submission.submit_dir})
     if (path->size() > kMaxPathBytes)
-      throw BadRequest(fmt::format("source and submit_dir have at most {} bytes", kMaxPathBytes));
+      throw BadRequest(
+          fmt::format("source and submit_dir may have at most {} bytes", kMaxPathBytes));
 }
 
 Submission ReadSubmission(const ApiContext& context, const ApiRequest& request) {
@@ -64,7 +65,7 @@ ApiResponse PlanChallenge(const ApiContext& context, const ApiRequest& request) 
   const Submission submission = ReadSubmission(context, request);
   Snapshot snapshot =
       context.loop.Run([](Controller& controller) { return controller.snapshot(); });
-  // Incremental checkpoints are smaller than the one that a stop writes.
+  // A stop writes a full checkpoint: incremental ones are smaller.
   for (Job& each : snapshot.jobs)
     if (each.checkpoints && !each.placement.empty())
       each.state_bytes =

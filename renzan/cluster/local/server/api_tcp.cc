@@ -42,11 +42,11 @@ Addresses Resolve(const std::string& host_port) {
   return {found, ::freeaddrinfo};
 }
 
-// The random part as text; the file's mode is right before anything is in it.
+// Writes a new token to the file, which gets its mode before its content.
 std::string MakeToken(const std::string& path) {
   unsigned char random[kTokenBytes];
   if (::getrandom(random, sizeof random, 0) != static_cast<ssize_t>(sizeof random))
-    FailErrno(errno, "cannot draw a token");
+    FailErrno(errno, "cannot generate a token");
   std::string token;
   for (const unsigned char byte : random) token += fmt::format("{:02x}", byte);
   const mode_t mask = ::umask(0177);
@@ -68,7 +68,7 @@ int ListenOnTcp(const std::string& host_port) {
   for (const addrinfo* each = addresses.get(); each != nullptr; each = each->ai_next) {
     const int fd = ::socket(each->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
     const int yes = 1;
-    // A port is not held up by connections of the daemon before.
+    // Connections of an earlier daemon must not block the port.
     if (fd >= 0 && ::setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes) == 0 &&
         ::bind(fd, each->ai_addr, each->ai_addrlen) == 0 && ::listen(fd, kListenBacklog) == 0)
       return fd;
@@ -87,7 +87,7 @@ std::string UrlOf(int listen_fd) {
   if (::getsockname(listen_fd, reinterpret_cast<sockaddr*>(&address), &size) != 0 ||
       ::getnameinfo(reinterpret_cast<sockaddr*>(&address), size, host, sizeof host, port,
                     sizeof port, NI_NUMERICHOST | NI_NUMERICSERV) != 0)
-    Fail(ErrorCode::kOsError, "cannot tell where the daemon listens");
+    Fail(ErrorCode::kOsError, "cannot get the address of the TCP socket");
   if (address.ss_family == AF_INET6) return fmt::format("http://[{}]:{}", host, port);
   return fmt::format("http://{}:{}", host, port);
 }
@@ -102,18 +102,19 @@ bool IsTcp(int fd) {
 std::string LoadToken(const std::string& path) {
   if (!FileExists(path)) return MakeToken(path);
   struct stat about;
-  if (::stat(path.c_str(), &about) != 0) FailErrno(errno, "cannot look at " + path);
+  if (::stat(path.c_str(), &about) != 0) FailErrno(errno, "cannot stat " + path);
   if (about.st_uid != ::geteuid() || (about.st_mode & 077) != 0)
     Fail(ErrorCode::kNoPermission,
-         "{} may have been read by others: remove it, so that a new token is made", path);
+         "other users can read {}: delete it, and the daemon creates a new token", path);
   std::string token = ReadFile(path);
   while (!token.empty() && token.back() == '\n') token.pop_back();
   if (token.size() != 2 * kTokenBytes)
-    Fail(ErrorCode::kData, "{} holds no token: remove it, so that a new one is made", path);
+    Fail(ErrorCode::kData,
+         "{} does not contain a valid token: delete it, and the daemon creates a new one", path);
   return token;
 }
 
-bool CarriesToken(const char* authorization, const std::string& token) {
+bool HasToken(const char* authorization, const std::string& token) {
   const std::string expected = "Bearer " + token;
   const std::string given = authorization != nullptr ? authorization : "";
   unsigned char differs = given.size() != expected.size();

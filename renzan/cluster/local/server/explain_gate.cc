@@ -5,28 +5,28 @@
 namespace renzan::cluster::local {
 namespace {
 
-// Nothing wakes us when a client goes away.
-constexpr std::chrono::milliseconds kLookAgain(200);
+// A client that disconnects does not wake us.
+constexpr std::chrono::milliseconds kPollInterval(200);
 
 }  // namespace
 
-ExplainGate::Place ExplainGate::Enter(uid_t uid, const std::function<bool()>& cancelled) {
+ExplainGate::Slot ExplainGate::Enter(uid_t uid, const std::function<bool()>& cancelled) {
   std::unique_lock lock(mutex_);
-  while (inside_.size() >= at_a_time_ || inside_.contains(uid)) {
+  while (running_.size() >= max_concurrent_ || running_.contains(uid)) {
     if (cancelled()) return {nullptr, uid};
-    left_.wait_for(lock, kLookAgain);
+    freed_.wait_for(lock, kPollInterval);
   }
-  inside_.insert(uid);
+  running_.insert(uid);
   return {this, uid};
 }
 
-ExplainGate::Place::~Place() {
+ExplainGate::Slot::~Slot() {
   if (gate_ == nullptr) return;
   {
     const std::lock_guard lock(gate_->mutex_);
-    gate_->inside_.erase(uid_);
+    gate_->running_.erase(uid_);
   }
-  gate_->left_.notify_all();
+  gate_->freed_.notify_all();
 }
 
 }  // namespace renzan::cluster::local

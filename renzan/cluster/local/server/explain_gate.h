@@ -1,7 +1,7 @@
 #pragma once
 
-// How many explanations are worked out at a time: each may take a core for seconds, and everybody
-// may ask. One of each user, and a few of all; the others wait their turn. Thread-safe.
+// Limits concurrent explanations, each of which can keep a core busy for seconds: one per user, and
+// a few in total. Others wait. Thread-safe.
 
 #include <sys/types.h>
 
@@ -14,16 +14,16 @@ namespace renzan::cluster::local {
 
 class ExplainGate {
  public:
-  explicit ExplainGate(size_t at_a_time = 2) : at_a_time_(at_a_time) {}
+  explicit ExplainGate(size_t max_concurrent = 2) : max_concurrent_(max_concurrent) {}
 
-  // While it lives, the user's explanation may be worked out.
-  class Place {
+  // The user's explanation may run while it exists.
+  class Slot {
    public:
-    Place(ExplainGate* gate, uid_t uid) : gate_(gate), uid_(uid) {}
-    ~Place();
-    Place(const Place&) = delete;
-    Place& operator=(const Place&) = delete;
-    // False: `cancelled` was true before it was this one's turn.
+    Slot(ExplainGate* gate, uid_t uid) : gate_(gate), uid_(uid) {}
+    ~Slot();
+    Slot(const Slot&) = delete;
+    Slot& operator=(const Slot&) = delete;
+    // False if `cancelled` became true while waiting.
     explicit operator bool() const { return gate_ != nullptr; }
 
    private:
@@ -31,14 +31,14 @@ class ExplainGate {
     const uid_t uid_;
   };
 
-  // Waits for a place. `cancelled` is asked again and again meanwhile.
-  Place Enter(uid_t uid, const std::function<bool()>& cancelled);
+  // Waits for a slot, and polls `cancelled` meanwhile.
+  Slot Enter(uid_t uid, const std::function<bool()>& cancelled);
 
  private:
-  const size_t at_a_time_;
-  std::mutex mutex_;  // guards the rest
-  std::condition_variable left_;
-  std::set<uid_t> inside_;
+  const size_t max_concurrent_;
+  std::mutex mutex_;  // guards the members below
+  std::condition_variable freed_;
+  std::set<uid_t> running_;
 };
 
 }  // namespace renzan::cluster::local

@@ -11,20 +11,20 @@ namespace {
 bool Never() { return false; }
 bool Now() { return true; }
 
-TEST(ExplainGate, OneOfEachUserAndAFewOfAll) {
+TEST(ExplainGate, AdmitsOnePerUserAndAFewInTotal) {
   ExplainGate gate(2);
   const auto ann = gate.Enter(1, Never);
   EXPECT_TRUE(ann);
   EXPECT_FALSE(gate.Enter(1, Now));
   {
-    const auto bob = gate.Enter(2, Now);  // there is a place: nobody asks whether it is wanted
+    const auto bob = gate.Enter(2, Now);  // `cancelled` is not called if a slot is free
     EXPECT_TRUE(bob);
     EXPECT_FALSE(gate.Enter(3, Now));
   }
   EXPECT_TRUE(gate.Enter(3, Now));
 }
 
-TEST(ExplainGate, WhoWaitsGetsThePlaceThatIsLeft) {
+TEST(ExplainGate, AWaitingUserGetsAFreedSlot) {
   ExplainGate gate(1);
   std::promise<void> waits;
   std::future<bool> bob;

@@ -15,8 +15,8 @@
 namespace renzan::cluster::local {
 namespace {
 
-// In case the kernel has no more inotify watches to give, and for the end of the job.
-constexpr int kLookAgainMs = 500;
+// For when the kernel has no inotify watches left, and for the end of the job.
+constexpr int kPollIntervalMs = 500;
 
 bool SameFile(int a, int b) {
   struct stat first, second;
@@ -55,8 +55,8 @@ void LogStream::OpenFiles() {
   OpenRotated();
 }
 
-// Puts the files that are newer than the last one we have behind it. The newest is opened first: a
-// rotation meanwhile shows as the same file twice and not as a gap.
+// Appends the files that are newer than the last one in files_. Opens the newest first, so that a
+// rotation meanwhile yields the same file twice instead of a gap.
 void LogStream::OpenRotated() {
   std::deque<int> newer;
   for (int rotated = 0;; ++rotated) {
@@ -73,11 +73,11 @@ void LogStream::OpenRotated() {
   files_.insert(files_.end(), newer.begin(), newer.end());
 }
 
-// Drops all but the last lines. Counts line ends from behind, a block at a time.
+// Skips all but the last lines. Counts line ends backwards, block by block.
 void LogStream::Tail(int64_t lines) {
   std::array<char, 64 << 10> block;
   int64_t ends = 0;
-  bool last_byte = true;  // of everything: it ends the last line and begins none
+  bool last_byte = true;  // a newline there does not begin another line
   for (size_t file = files_.size(); file-- > 0;) {
     off_t end = ::lseek(files_[file], 0, SEEK_END);
     while (end > 0) {
@@ -99,11 +99,11 @@ void LogStream::Tail(int64_t lines) {
   }
 }
 
-// False: whoever reads or the server has gone.
+// False if the client has disconnected or the server must end.
 bool LogStream::Wait() {
   std::array<pollfd, 3> fds = {
       {{inotify_fd_, POLLIN, 0}, {client_fd_, POLLRDHUP, 0}, {stop_fd_, POLLIN, 0}}};
-  ::poll(fds.data(), fds.size(), kLookAgainMs);
+  ::poll(fds.data(), fds.size(), kPollIntervalMs);
   std::array<char, 4096> events;
   while (::read(inotify_fd_, events.data(), events.size()) > 0) {
   }
@@ -123,8 +123,8 @@ size_t LogStream::Read(char* data, size_t max) {
     const size_t before = files_.size();
     OpenRotated();
     if (files_.size() > before) continue;
-    // After the end has been seen, what was written before it is looked for once more.
-    if (last_look_) return 0;
+    // Only after the end was seen is the output complete, so it is read once more.
+    if (ended_) return 0;
     const JobNow now = job_now_();
     if (request_.later_attempts && now.attempts > request_.attempt + 1) {
       ++request_.attempt;
@@ -132,7 +132,7 @@ size_t LogStream::Read(char* data, size_t max) {
       files_.clear();
       OpenFiles();
     } else if (now.ended) {
-      last_look_ = true;
+      ended_ = true;
     } else if (!Wait()) {
       return 0;
     }

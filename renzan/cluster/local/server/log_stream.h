@@ -1,7 +1,7 @@
 #pragma once
 
-// A worker's output as one stream: the rotated files from the oldest on, and what is being written.
-// The files lie in directories of the job's user (untrusted_file.h). For one thread.
+// A worker's output as one stream: the rotated files, oldest first, and the current one. The job's
+// user owns the files (untrusted_file.h). For one thread.
 
 #include <sys/types.h>
 
@@ -20,26 +20,26 @@ struct LogRequest {
   int worker = 0;
   uid_t owner = 0;
   bool follow = false;
-  bool later_attempts = false;  // those that come while it follows, too
-  int64_t tail = -1;            // so many lines from the end; negative: everything
+  bool later_attempts = false;  // also follow attempts that start later
+  int64_t tail = -1;            // lines from the end; negative: everything
 };
 
 class LogStream {
  public:
   struct JobNow {
-    int attempts = 0;    // begun so far
-    bool ended = false;  // nothing more comes, of the job or of the attempt asked for
+    int attempts = 0;    // started so far
+    bool ended = false;  // the job or the requested attempt has ended
   };
-  // `job_now` is asked when there is nothing to read. `client_fd` is watched for its end, `stop_fd`
-  // for the server's.
+  // `job_now` is called when there is nothing to read. The stream ends when the client closes
+  // `client_fd` or `stop_fd` becomes readable.
   LogStream(LogRequest request, std::function<JobNow()> job_now, int client_fd, int stop_fd);
   ~LogStream();
   LogStream(const LogStream&) = delete;
   LogStream& operator=(const LogStream&) = delete;
 
-  // Whether there is any output now.
+  // Whether there is any output yet.
   bool found() const { return !files_.empty(); }
-  // Blocks until there is something. 0: the end.
+  // Blocks until there is output. Returns 0 at the end.
   size_t Read(char* data, size_t max);
 
  private:
@@ -52,8 +52,8 @@ class LogStream {
   LogRequest request_;
   std::function<JobNow()> job_now_;
   int client_fd_, stop_fd_, inotify_fd_;
-  std::deque<int> files_;  // the oldest first
-  bool last_look_ = false;
+  std::deque<int> files_;  // oldest first
+  bool ended_ = false;     // no output after what is in the files
 };
 
 }  // namespace renzan::cluster::local
