@@ -30,15 +30,15 @@ std::string Ids(const Json& ids) {
 
 void PrintPlan(const Json& plan) {
   if (!plan.at("fits").get<bool>())
-    Fail(ErrorCode::kConfig, "it does not fit even on the empty cluster: ask for less");
+    Fail(ErrorCode::kConfig, "the job does not fit even on the empty cluster: request less");
   const int64_t now = UnixMs(), start = plan.at("earliest_start");
-  fmt::print("jobs that stop and come back   {}\n", Ids(plan.at("stops")));
-  fmt::print("of these lose all their work   {}\n", Ids(plan.at("loses")));
-  fmt::print("to be saved                    {}\n",
+  fmt::print("jobs that stop and resume later   {}\n", Ids(plan.at("stops")));
+  fmt::print("of which lose all their work      {}\n", Ids(plan.at("loses")));
+  fmt::print("checkpoints to write              {}\n",
              MebibytesText((plan.at("bytes_to_save").get<int64_t>() + (1 << 20) - 1) >> 20));
-  fmt::print("work that will be repeated     {} GPU-hours\n",
+  fmt::print("work to be repeated               {} GPU-hours\n",
              NumberText(plan.at("gpu_seconds_lost").get<double>() / 3600));
-  fmt::print("can start                      {} (in {})\n", LocalTimeText(start, now),
+  fmt::print("earliest start                    {} (in {})\n", LocalTimeText(start, now),
              DurationText(start - now));
 }
 
@@ -58,15 +58,15 @@ void Challenge(const CLI::App& verb, ChallengeFlags& flags) {
 
 void AddClusterChallengeVerb(CLI::App& cluster) {
   CLI::App* verb = cluster.add_subcommand(
-      "challenge", "Run one job on the whole cluster; all others stop and come back");
+      "challenge", "Run one job on the whole cluster; other jobs stop and resume later");
   const auto flags = std::make_shared<ChallengeFlags>();
   AddJobFlags(*verb, flags->job);
   verb->add_flag("--plan-only", flags->plan_only,
-                 "Say who would stop and what it costs; do nothing");
+                 "Only print which jobs would stop and what that costs");
   verb->add_flag("--json", flags->json, "Print JSON");
   AddSocketOption(*verb, flags->socket);
   verb->footer(
-      "Jobs that checkpoint resume afterwards, with their place in line.\n"
+      "Jobs that checkpoint resume afterwards; they keep their position in the pending queue.\n"
       "Example: renzan cluster challenge big.yaml --plan-only");
   verb->callback([verb, flags] { Challenge(*verb, *flags); });
 }

@@ -8,7 +8,8 @@
 namespace renzan {
 
 void AddClusterVerb(CLI::App& app) {
-  CLI::App* verb = app.add_subcommand("cluster", "Make this machine a cluster, and run it");
+  CLI::App* verb =
+      app.add_subcommand("cluster", "Turn this machine into a cluster, and operate it");
   verb->require_subcommand(1);
   AddClusterUpVerb(*verb);
   AddClusterDownVerb(*verb);

@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "renzan/base/clock.h"
-#include "renzan/cluster/client/places.h"
+#include "renzan/cluster/client/paths.h"
 
 namespace renzan {
 

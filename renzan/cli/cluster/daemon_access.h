@@ -1,6 +1,6 @@
 #pragma once
 
-// What the verbs that ask the job system's daemon have in common.
+// Common to the verbs that talk to the job system's daemon.
 
 #include <string>
 #include <string_view>
@@ -18,13 +18,13 @@ namespace client = cluster::client;
 // --socket PATH or http://HOST:PORT.
 void AddSocketOption(CLI::App& verb, std::string& socket);
 
-// The variables that say where a daemon is, as client::Environment wants them.
+// An environment variable, as a client::Environment.
 const char* EnvironmentVariable(const char* name);
 
-// What --socket said, else what the environment says.
+// The value of --socket, else from the environment.
 client::Endpoint EndpointOf(const std::string& flag);
 
-// An answer of the daemon, indented, on stdout.
+// Prints a response of the daemon, indented, to stdout.
 void PrintAnswer(const std::string& json);
 
 int64_t UnixMs();

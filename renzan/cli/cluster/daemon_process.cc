@@ -18,7 +18,7 @@ namespace {
 
 struct Pipe {
   Pipe() {
-    if (::pipe2(ends.data(), O_CLOEXEC) != 0) FailErrno(errno, "cannot make a pipe");
+    if (::pipe2(ends.data(), O_CLOEXEC) != 0) FailErrno(errno, "cannot create a pipe");
   }
   ~Pipe() {
     for (const int fd : ends)
@@ -31,7 +31,7 @@ struct Pipe {
   std::array<int, 2> ends = {-1, -1};
 };
 
-// Up to the end of file, or to the first bytes.
+// Reads to the end of file, or only the first bytes.
 std::string ReadFrom(int fd, bool to_the_end) {
   std::string text;
   char buffer[4096];
@@ -44,25 +44,25 @@ std::string ReadFrom(int fd, bool to_the_end) {
   }
 }
 
-void LeaveTerminal(int log_fd) {
+void DetachFromTerminal(int log_fd) {
   ::setsid();
   const int null_fd = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
   if (null_fd < 0 || ::dup2(null_fd, STDIN_FILENO) < 0 || ::dup2(log_fd, STDOUT_FILENO) < 0 ||
       ::dup2(log_fd, STDERR_FILENO) < 0 || ::chdir("/") != 0)
-    FailErrno(errno, "cannot leave the terminal");
+    FailErrno(errno, "cannot detach from the terminal");
 }
 
-// What the child does; returns its exit status. An Error goes to the log, and to who waits for us.
+// The child's main function; returns its exit status. Writes an Error to the log and to `error_fd`.
 int RunDetached(int log_fd, int ready_fd, int error_fd, const std::function<void(int)>& body) {
   try {
-    LeaveTerminal(log_fd);
+    DetachFromTerminal(log_fd);
     body(ready_fd);
     return 0;
   } catch (const Error& error) {
     LogError("{}", error.what());
     const std::string text = error.what();
-    // Nobody reads it once we are up.
-    if (::write(error_fd, text.data(), text.size()) < 0) LogWarning("nobody waits for that");
+    // Nobody reads it if the child was ready before.
+    if (::write(error_fd, text.data(), text.size()) < 0) LogWarning("the starter has ended");
     return error.exit_status();
   } catch (const std::exception& error) {
     LogError("unexpected: {}", error.what());
@@ -85,7 +85,7 @@ void StartDetached(const std::string& log, const std::function<void(int ready_fd
   if (child == 0) {
     ready.CloseEnd(0);
     error.CloseEnd(0);
-    // Not exit(): what the parent's objects hold is the parent's to destroy.
+    // Not exit(): it would run destructors of the parent's objects.
     const int status = RunDetached(log_fd, ready.ends[1], error.ends[1], body);
     std::fflush(nullptr);
     ::_exit(status);
@@ -101,7 +101,7 @@ void StartDetached(const std::string& log, const std::function<void(int ready_fd
   }
   if (!message.empty() && WIFEXITED(status))
     throw Error(static_cast<ErrorCode>(WEXITSTATUS(status)), message);
-  Fail(ErrorCode::kUnavailable, "the daemon ended before it was up: see {}", log);
+  Fail(ErrorCode::kUnavailable, "the daemon ended before it was ready: see {}", log);
 }
 
 }  // namespace renzan

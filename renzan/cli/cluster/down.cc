@@ -14,19 +14,19 @@
 #include "renzan/cli/cluster/daemon_access.h"
 #include "renzan/cli/cluster/verbs.h"
 #include "renzan/cluster/client/client.h"
-#include "renzan/cluster/client/places.h"
+#include "renzan/cluster/client/paths.h"
 
 namespace renzan {
 namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr double kDaemonEndsWithinSeconds = 60;
+constexpr double kShutdownTimeoutSeconds = 60;
 
 void Pause() { std::this_thread::sleep_for(std::chrono::milliseconds(10)); }
 
-// Ids of the jobs that have not ended, those that wait first: else they would start where others
-// have just been cancelled.
+// Ids of unfinished jobs, pending ones first: otherwise they would start in place of those that
+// were just cancelled.
 std::vector<int64_t> JobsInOrder(client::Client& client) {
   std::vector<int64_t> waiting, others;
   const Json answer = Json::parse(client.Get("/v1/jobs"));
@@ -42,7 +42,7 @@ void CancelAll(client::Client& client) {
     try {
       client.Post(fmt::format("/v1/jobs/{}/cancel", id), "{}");
     } catch (const Error& error) {
-      // It may have ended by itself in between.
+      // It may have ended by itself.
       if (error.code() != ErrorCode::kUsage && error.code() != ErrorCode::kNoInput) throw;
     }
   }
@@ -55,14 +55,14 @@ void Down(const client::Endpoint& endpoint, bool stop_jobs) {
   if (stop_jobs) CancelAll(client);
   client.Post("/v1/shutdown", "{}");
   const std::string& socket = endpoint.socket;
-  // The next daemon needs the lock, which is free a little later than the socket. That of another
-  // machine cannot be seen from here.
+  // The next daemon needs the lock, which is released after the socket. A lock on another machine
+  // cannot be checked.
   if (!client::IsTcpAddress(socket) &&
-      !FileLock::WaitForLock(state + "/lock", "cluster down", kDaemonEndsWithinSeconds))
-    Fail(ErrorCode::kUnavailable, "the daemon at {} has been asked to end, but it still runs ({})",
-         socket, FileLock::OwnerOf(state + "/lock"));
-  LogInfo("the daemon at {} has ended{}", socket,
-          stop_jobs ? "" : "; running workers go on until it is up again");
+      !FileLock::WaitForLock(state + "/lock", "cluster down", kShutdownTimeoutSeconds))
+    Fail(ErrorCode::kUnavailable,
+         "the daemon at {} is still running ({}) after a shutdown request: try again", socket,
+         FileLock::OwnerOf(state + "/lock"));
+  LogInfo("the daemon at {} has ended{}", socket, stop_jobs ? "" : "; running workers continue");
 }
 
 }  // namespace
@@ -72,10 +72,10 @@ void AddClusterDownVerb(CLI::App& cluster) {
     std::string socket;
     bool stop_jobs = false;
   };
-  CLI::App* verb = cluster.add_subcommand("down", "End the daemon; running workers go on");
+  CLI::App* verb = cluster.add_subcommand("down", "Stop the daemon; running workers continue");
   const auto flags = std::make_shared<DownFlags>();
   verb->add_flag("--stop-jobs", flags->stop_jobs,
-                 "Cancel all jobs first, waiting and running ones, and wait for their ends");
+                 "First cancel all jobs, pending and running, and wait until they have ended");
   AddSocketOption(*verb, flags->socket);
   verb->footer(
       "The next `renzan cluster up` finds the jobs and their workers again.\n"

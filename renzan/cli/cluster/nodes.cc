@@ -33,7 +33,7 @@ std::string State(const Json& node, int64_t now) {
              : fmt::format("{} until {}", state, LocalTimeText(until.get<int64_t>(), now));
 }
 
-// "12/32" of a kind, used and there.
+// "12/32": used and available.
 std::string Used(const Json& node, const char* kind, std::string text(const Json&)) {
   return fmt::format("{}/{}", text(node.at("used").at(kind)), text(node.at("capacity").at(kind)));
 }
@@ -67,7 +67,7 @@ void List(const NodesFlags& flags) {
   fmt::print("{}", table.Text());
 }
 
-// The daemon's answer.
+// Returns the daemon's response.
 Json Act(const NodesFlags& flags, const std::string& action, const Json& body) {
   return Json::parse(
       client::Client(EndpointOf(flags.socket))
@@ -85,13 +85,13 @@ void Drain(const NodesFlags& flags) {
   }
   Act(flags, "drain", {{"notice_seconds", seconds}});
   fmt::print("{}: draining{}\n", flags.name,
-             seconds.is_null() ? "" : fmt::format(", gone in {}", flags.notice));
+             seconds.is_null() ? "" : fmt::format(", vanishes in {}", flags.notice));
 }
 
 CLI::App* AddActVerb(CLI::App& nodes, const char* action, const char* what, const char* footer,
                      std::shared_ptr<NodesFlags> flags) {
   CLI::App* verb = nodes.add_subcommand(action, what);
-  verb->add_option("NAME", flags->name, "as `renzan nodes` shows it")->required();
+  verb->add_option("NAME", flags->name, "As shown by `renzan nodes`")->required();
   AddSocketOption(*verb, flags->socket);
   verb->footer(footer);
   return verb;
@@ -100,42 +100,43 @@ CLI::App* AddActVerb(CLI::App& nodes, const char* action, const char* what, cons
 }  // namespace
 
 void AddNodesVerb(CLI::App& app) {
-  CLI::App* verb =
-      app.add_subcommand("nodes", "List nodes, cordon and drain them, try what their loss does");
+  CLI::App* verb = app.add_subcommand("nodes", "List nodes; cordon, drain or fail them");
   const auto flags = std::make_shared<NodesFlags>();
   verb->add_flag("--json", flags->json, "Print JSON");
   AddSocketOption(*verb, flags->socket);
   verb->require_subcommand(0, 1);
-  verb->footer("Amounts are used/there.\nExample: renzan nodes");
+  verb->footer("Amounts are used/available.\nExample: renzan nodes");
 
-  CLI::App* cordon = AddActVerb(*verb, "cordon", "Start nothing new on a node; what runs stays",
-                                "Example: renzan nodes cordon own-3", flags);
+  CLI::App* cordon =
+      AddActVerb(*verb, "cordon", "Start no more workers on a node; running ones stay",
+                 "Example: renzan nodes cordon own-3", flags);
   cordon->callback([flags] {
     Act(*flags, "cordon", Json::object());
     fmt::print("{}: cordoned\n", flags->name);
   });
 
   CLI::App* drain = AddActVerb(
-      *verb, "drain",
-      "Empty a node: jobs that checkpoint go elsewhere, others stay until they have ended",
-      "With --notice nobody may stay.\nExample: renzan nodes drain spot-3 --notice 120s", flags);
+      *verb, "drain", "Empty a node: jobs that checkpoint move to other nodes, others may finish",
+      "With --notice, all jobs must leave.\nExample: renzan nodes drain spot-3 --notice 120s",
+      flags);
   drain->add_option("--notice", flags->notice,
-                    "As a spot notice: the node vanishes after so long (120s)");
+                    "Like a spot interruption notice: the node vanishes after this time (120s)");
   drain->callback([flags] { Drain(*flags); });
 
-  CLI::App* fail = AddActVerb(*verb, "fail", "Make a node vanish without notice",
-                              "Example: renzan nodes fail spot-3", flags);
+  CLI::App* fail =
+      AddActVerb(*verb, "fail", "Simulate a node failure: its workers are killed without notice",
+                 "Example: renzan nodes fail spot-3", flags);
   fail->callback([flags] {
     Act(*flags, "fail", Json::object());
-    fmt::print("{}: lost\n", flags->name);
+    fmt::print("{}: failed\n", flags->name);
   });
 
-  CLI::App* restore = AddActVerb(*verb, "restore", "Bring a cordoned, drained or lost node back",
+  CLI::App* restore = AddActVerb(*verb, "restore", "Bring a cordoned, drained or failed node back",
                                  "Example: renzan nodes restore spot-3", flags);
   restore->alias("uncordon");
   restore->callback([flags] {
     const bool done = Act(*flags, "restore", Json::object()).at("done");
-    fmt::print("{}: ready{}\n", flags->name, done ? "" : " once its last worker has gone");
+    fmt::print("{}: ready{}\n", flags->name, done ? "" : " once its last worker has ended");
   });
 
   verb->callback([verb, flags] {

@@ -33,16 +33,17 @@ void OverrideQuota(const OverrideFlags& flags) {
 }  // namespace
 
 void AddClusterOverrideVerb(CLI::App& cluster) {
-  CLI::App* verb = cluster.add_subcommand("override", "Raise a user's cap for a while");
+  CLI::App* verb = cluster.add_subcommand(
+      "override", "Raise a user's GPU cap for some time (temporary quota override)");
   const auto flags = std::make_shared<OverrideFlags>();
   verb->add_option("USER", flags->user)->required();
-  verb->add_option("--max-gpus", flags->max_gpus, "Of running jobs")
+  verb->add_option("--max-gpus", flags->max_gpus, "GPUs that the user's running jobs may use")
       ->required()
       ->check(CLI::NonNegativeNumber);
-  verb->add_option("--for", flags->duration, "Until so long from now: 2h")->required();
+  verb->add_option("--for", flags->duration, "How long: 2h")->required();
   AddSocketOption(*verb, flags->socket);
   verb->footer(
-      "The old cap comes back by itself. For the daemon's owner and root.\n"
+      "The old cap applies again afterwards. For the daemon's owner and root.\n"
       "Example: renzan cluster override ann --max-gpus 16 --for 2h");
   verb->callback([flags] { OverrideQuota(*flags); });
 }

@@ -34,7 +34,8 @@ std::string AmountText(const std::string& kind, const Json& amount) {
   return kind == "memory" ? MebibytesText(amount.get<int64_t>()) : NumberText(amount.get<double>());
 }
 
-// "16 gpu, 64GiB memory" of {"cpu": 0, "gpu": 16, "memory": 65536}. A limit of 0 is one.
+// "16 gpu, 64GiB memory" of {"cpu": 0, "gpu": 16, "memory": 65536}. `with_zeros`: a limit of 0 must
+// be printed.
 std::string Amounts(const Json& amounts, bool with_zeros = false) {
   std::vector<std::string> words;
   for (const auto& [kind, amount] : amounts.items())
@@ -58,7 +59,7 @@ void PrintQueues(const Json& queues) {
   fmt::print("\n{}", table.Text());
 }
 
-// Only where nodes may go or cost something.
+// Prints nothing unless nodes cost something or can be interrupted.
 void PrintPools(const Json& pools) {
   Table table({{"pool"},
                {"nodes", kRight},
@@ -99,11 +100,12 @@ void Status(const StatusFlags& flags) {
   fmt::print("nodes   {}\njobs    {}\n\n", Counts(status.at("nodes")), Counts(status.at("jobs")));
   if (status.contains("refused_decisions"))
     fmt::print(
-        "NOTHING IS STARTED OR STOPPED: the scheduler's decisions are wrong ({}). Please "
-        "report it with the output of `renzan cluster status --json`\n\n",
+        "NO JOB IS STARTED OR STOPPED: the scheduler's decisions are invalid ({}). Please "
+        "report this with the output of `renzan cluster status --json`\n\n",
         status.at("refused_decisions").get<std::string>());
   for (const Json& fault : status.value("faults", Json::array()))
-    fmt::print("AT FAULT: {} (what touches it is not carried out)\n\n", fault.get<std::string>());
+    fmt::print("FAULT: {} (decisions that involve it are not executed)\n\n",
+               fault.get<std::string>());
   Table resources({{"resource"}, {"used", kRight}, {"of", kRight}});
   for (const Json& resource : status.at("resources")) {
     const std::string kind = resource.at("name");
@@ -119,7 +121,7 @@ void Status(const StatusFlags& flags) {
 }  // namespace
 
 void AddClusterStatusVerb(CLI::App& cluster) {
-  CLI::App* verb = cluster.add_subcommand("status", "Nodes, jobs, queues and users at a glance");
+  CLI::App* verb = cluster.add_subcommand("status", "Show nodes, jobs, queues and users");
   const auto flags = std::make_shared<StatusFlags>();
   verb->add_flag("--json", flags->json, "Print JSON");
   AddSocketOption(*verb, flags->socket);

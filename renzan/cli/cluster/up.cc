@@ -18,7 +18,7 @@
 #include "renzan/cli/machine/installation.h"
 #include "renzan/cli/text/amounts_text.h"
 #include "renzan/cluster/client/client.h"
-#include "renzan/cluster/client/places.h"
+#include "renzan/cluster/client/paths.h"
 #include "renzan/cluster/local/daemon.h"
 
 namespace renzan {
@@ -51,14 +51,14 @@ cluster::spec::ClusterConfig ReadConfig(const CLI::App& verb, const UpFlags& fla
 void CheckAllowedUsers(const std::vector<std::string>& users) {
   if (!users.empty() && ::geteuid() != 0)
     Fail(ErrorCode::kUsage,
-         "--allow-user {}: only a daemon that runs as root can run the jobs of others", users[0]);
+         "--allow-user {}: only a daemon that runs as root can run jobs of other users", users[0]);
   for (const std::string& user : users)
     if (user != "*" && ::getpwnam(user.c_str()) == nullptr)
-      Fail(ErrorCode::kUsage, "--allow-user {}: this machine has no such user", user);
+      Fail(ErrorCode::kUsage, "--allow-user {}: no such user", user);
 }
 
 cluster::local::DaemonOptions Options(const CLI::App& verb, const UpFlags& flags) {
-  // Absolute, because a daemon leaves the directory that it was started in.
+  // Absolute, because the daemon changes its working directory.
   const auto absolute = [](const std::string& path) {
     return std::filesystem::absolute(path).lexically_normal().string();
   };
@@ -71,8 +71,8 @@ cluster::local::DaemonOptions Options(const CLI::App& verb, const UpFlags& flags
   for (const std::string& socket : {flags.socket, std::string(variable ? variable : "")})
     if (client::IsTcpAddress(socket))
       Fail(ErrorCode::kUsage,
-           "{}: a daemon needs a socket of its own: give its path (--socket, RENZAN_SOCKET), and "
-           "--listen HOST:PORT for TCP beside it",
+           "{}: a daemon needs a Unix socket: give its path (--socket, RENZAN_SOCKET), and use "
+           "--listen HOST:PORT to add TCP",
            socket);
   options.socket =
       absolute(flags.socket.empty() ? client::SocketPath(EnvironmentVariable, options.state_dir)
@@ -84,7 +84,7 @@ cluster::local::DaemonOptions Options(const CLI::App& verb, const UpFlags& flags
   return options;
 }
 
-// A second daemon would find the lock taken; the first one can say more.
+// A second daemon would also fail to get the lock, but this message is more helpful.
 void RefuseSecond(const std::string& socket) {
   std::string status;
   try {
@@ -115,7 +115,7 @@ void PrintCluster(const cluster::local::DaemonOptions& options) {
 }
 
 void PrintResolved(cluster::spec::ClusterConfig config) {
-  if (config.queues.empty()) config.queues["default"];  // which is what no queue means
+  if (config.queues.empty()) config.queues["default"];  // what an empty list means
   fmt::print("{}", cluster::spec::PrintClusterConfig(std::move(config), /*with_docs=*/true));
 }
 
@@ -138,32 +138,34 @@ void AddClusterUpVerb(CLI::App& cluster) {
   CLI::App* verb = cluster.add_subcommand("up", "Start the daemon");
   const auto flags = std::make_shared<UpFlags>();
   verb->add_option("config", flags->config,
-                   "YAML: pools, queues, users; without: one node that is this machine");
+                   "YAML file with pools, queues and users; default: one node, this machine");
   verb->add_option("--set", flags->overrides, "Override one key: --set pools.own.nodes=8")
       ->take_all()
       ->allow_extra_args(false);
-  verb->add_option("--nodes", flags->nodes, "Pretend to be so many nodes")
+  verb->add_option("--nodes", flags->nodes, "Divide this machine into this many nodes")
       ->check(CLI::Range(1, cluster::spec::kMaxWorkers));
-  verb->add_option("--cpus-per-node", flags->cpus_per_node, "Default: this machine's, shared")
+  verb->add_option("--cpus-per-node", flags->cpus_per_node,
+                   "CPU cores of each node; default: this machine's, divided equally")
       ->check(CLI::Range(0.001, 1e5));
   verb->add_option("--gpus-per-node", flags->gpus_per_node,
-                   "Handed out as CUDA_VISIBLE_DEVICES; default: this machine's")
+                   "GPUs of each node, assigned by CUDA_VISIBLE_DEVICES; default: this machine's")
       ->check(CLI::Range(int64_t{0}, int64_t{1000}));
   verb->add_option("--state", flags->state,
-                   "Where jobs, logs and the database are (default: $RENZAN_STATE_DIR)");
+                   "Directory of jobs, logs and the database (default: $RENZAN_STATE_DIR)");
   AddSocketOption(*verb, flags->socket);
-  verb->add_option("--listen", flags->listen,
-                   "HOST:PORT to be reached by TCP too, with the token in STATE/token; nothing is "
-                   "encrypted: within a network that you trust, or through a tunnel");
+  verb->add_option(
+      "--listen", flags->listen,
+      "HOST:PORT for TCP clients with the token in STATE/token; not encrypted: use it in a "
+      "trusted network or through a tunnel");
   verb->add_option("--allow-user", flags->allow_users,
-                   "A user who may submit jobs, beside the daemon's own; for a daemon of root")
+                   "Another user who may submit jobs; only for a daemon that runs as root")
       ->take_all()
       ->allow_extra_args(false);
   verb->add_flag("--print-config", flags->print_config,
-                 "Print the cluster as YAML with every key and its default, and stop");
-  verb->add_flag("--foreground", flags->foreground, "Stay here and log to stderr");
+                 "Print the cluster as YAML with every key and its default, and exit");
+  verb->add_flag("--foreground", flags->foreground, "Run in the foreground and log to stderr");
   verb->footer(
-      "Returns when the daemon answers; it logs to STATE/daemon.log.\n"
+      "Returns once the daemon is ready. The daemon logs to STATE/daemon.log.\n"
       "Examples:\n"
       "  renzan cluster up --nodes 4 --gpus-per-node 8 --print-config > cluster.yaml\n"
       "  renzan cluster up cluster.yaml\n"

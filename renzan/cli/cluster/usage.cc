@@ -66,14 +66,14 @@ void Usage(const UsageFlags& flags) {
   PrintUsageOfUsers(usage.at("users"));
   PrintUsageOfJobs(usage.at("jobs"));
   if (const int64_t more = usage.at("more_jobs"); more > 0)
-    fmt::print("and {} that ended before: `renzan job show ID` has what one of them used\n", more);
+    fmt::print("{} older job(s) not listed: `renzan job show ID` shows the usage of one\n", more);
 }
 
 }  // namespace
 
 void AddClusterUsageVerb(CLI::App& cluster) {
   CLI::App* verb = cluster.add_subcommand(
-      "usage", "GPU time and money by queue, user and job; who lent to whom");
+      "usage", "Show GPU time and cost by queue, user and job, and loans between queues");
   const auto flags = std::make_shared<UsageFlags>();
   verb->add_flag("--json", flags->json, "Print JSON, in GPU-seconds");
   AddSocketOption(*verb, flags->socket);

@@ -19,7 +19,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr double kDaemonMayBeAwaySeconds = 60;
+constexpr double kMaxDaemonAbsenceSeconds = 60;
 constexpr double kFirstPause = 0.02, kLongestPause = 1;
 
 bool HasEnded(const std::string& state) {
@@ -34,15 +34,15 @@ int ExitCodeOf(int64_t id, const Json& job, const std::string& state) {
   return status == 0 ? 1 : status;
 }
 
-// Where the output that has been shown ends.
+// How much output has been shown.
 struct Shown {
   int64_t attempt = 0;
   size_t bytes = 0;  // of that attempt
 };
 
-// Shows the rest of an attempt's log, until the attempt or the daemon ends.
+// Prints the rest of an attempt's log until the attempt or the daemon ends.
 void ShowAttempt(client::Client& client, int64_t id, Shown& shown) {
-  size_t begin = 0;  // of the piece, in the log
+  size_t begin = 0;  // offset of the piece in the log
   client.Stream(fmt::format("/v1/jobs/{}/logs?worker=0&attempt={}&follow=1", id, shown.attempt),
                 [&](std::string_view piece) {
                   const size_t skip =
@@ -69,7 +69,7 @@ int WaitForJob(client::Client& client, int64_t id, bool follow) {
       const std::string state = job.at("state");
       const int64_t attempts = job.at("attempts");
       if (follow && attempts > shown.attempt) {
-        // Only what is shown after its end is surely all of it.
+        // Checked before, because only a log read after the attempt's end is surely complete.
         const bool is_over = !job.at("attempts_list").at(shown.attempt).at("ended").is_null();
         ShowAttempt(client, id, shown);
         if (is_over) shown = {.attempt = shown.attempt + 1};
@@ -79,8 +79,8 @@ int WaitForJob(client::Client& client, int64_t id, bool follow) {
       if (HasEnded(state)) return ExitCodeOf(id, job, state);
     } catch (const Error& error) {
       if (error.code() != ErrorCode::kUnavailable) throw;
-      if (SystemClock().MonotonicSeconds() - last_answer > kDaemonMayBeAwaySeconds)
-        throw error.WithContext(fmt::format("job {} goes on without us", id));
+      if (SystemClock().MonotonicSeconds() - last_answer > kMaxDaemonAbsenceSeconds)
+        throw error.WithContext(fmt::format("job {} continues; no longer waiting for it", id));
     }
     std::this_thread::sleep_for(std::chrono::duration<double>(pause));
     pause = std::min(pause * 1.5, kLongestPause);

@@ -1,6 +1,6 @@
 #pragma once
 
-// Staying with a job until it has ended.
+// Waiting for a job's end.
 
 #include <cstdint>
 
@@ -8,9 +8,9 @@
 
 namespace renzan {
 
-// Returns when the job has ended: its exit code; 1 when it has none or was stopped with 0. With
-// `follow` the output of worker 0 goes to stdout meanwhile, one attempt after the other. A daemon
-// that is started again meanwhile is waited for; one that stays away is an Error kUnavailable.
+// Waits until the job has ended. Returns its exit code, or 1 if it has none or was stopped with 0.
+// With `follow`, prints the output of worker 0 of all attempts to stdout. Survives restarts of the
+// daemon; throws Error kUnavailable if it stays away for too long.
 int WaitForJob(client::Client& client, int64_t id, bool follow);
 
 }  // namespace renzan

@@ -19,12 +19,12 @@ struct ActFlags {
   std::string socket;
 };
 
-// POST /v1/jobs/ID/ACTION, and what state the job is in now.
+// Sends POST /v1/jobs/ID/ACTION and prints the job's state.
 void AddActVerb(CLI::App& job, const std::string& action, const std::string& what,
                 const std::string& footer) {
   CLI::App* verb = job.add_subcommand(action, what);
   const auto flags = std::make_shared<ActFlags>();
-  verb->add_option("ID", flags->id, "as `renzan jobs` shows it")->required();
+  verb->add_option("ID", flags->id, "As shown by `renzan jobs`")->required();
   AddSocketOption(*verb, flags->socket);
   verb->footer(footer);
   verb->callback([flags, action] {
@@ -38,17 +38,17 @@ void AddActVerb(CLI::App& job, const std::string& action, const std::string& wha
 }  // namespace
 
 void AddJobVerb(CLI::App& app) {
-  CLI::App* verb = app.add_subcommand("job", "Look at one job, or stop it");
+  CLI::App* verb = app.add_subcommand("job", "Show one job, or stop it");
   verb->require_subcommand(1);
   AddJobShowVerb(*verb);
   AddJobExplainVerb(*verb);
   AddJobLogsVerb(*verb);
-  AddActVerb(
-      *verb, "cancel", "End a job for good",
-      "Its workers get SIGTERM, and SIGKILL after its grace.\nExample: renzan job cancel 12");
-  AddActVerb(*verb, "preempt", "Stop a job with a checkpoint; it goes back to its place in line",
+  AddActVerb(*verb, "cancel", "End a job for good",
+             "Its workers get SIGTERM, and SIGKILL after its grace period.\nExample: renzan job "
+             "cancel 12");
+  AddActVerb(*verb, "preempt", "Stop a job with a checkpoint; it returns to the pending queue",
              "Example: renzan job preempt 12");
-  AddActVerb(*verb, "checkpoint", "Ask a job for a checkpoint; it goes on",
+  AddActVerb(*verb, "checkpoint", "Request a checkpoint; the job continues",
              "Needs checkpoint.on_request: its workers get SIGUSR1.\n"
              "Example: renzan job checkpoint 12");
 }

@@ -26,9 +26,9 @@ struct JobsFlags {
   bool all = false, json = false;
 };
 
-constexpr int64_t kLongestPage = 1000;  // of the daemon
+constexpr int64_t kMaxPage = 1000;  // the daemon's limit
 
-// `before`: only older ones, if it is not 0.
+// `before`: only jobs with lower ids, unless it is 0.
 std::string Target(const JobsFlags& flags, int64_t limit, int64_t before) {
   std::string target = fmt::format("/v1/jobs?all={}&limit={}", flags.all ? 1 : 0, limit);
   if (before != 0) target += fmt::format("&before={}", before);
@@ -38,13 +38,13 @@ std::string Target(const JobsFlags& flags, int64_t limit, int64_t before) {
   return target;
 }
 
-// "4", "3/8" of an elastic one that could have more, "0/4" of one that waits.
+// "4"; "3/8" for an elastic job that could have more; "0/4" for a pending job.
 std::string Workers(const Json& job) {
   const int64_t now = job.at("workers"), most = job.at("max_workers");
   return now == most ? fmt::format("{}", now) : fmt::format("{}/{}", now, most);
 }
 
-// Since its submission while it waits, since its start while it runs; how long it took at its end.
+// Pending jobs: since submission. Running jobs: since the start. Ended jobs: duration.
 std::string Time(const Json& job, int64_t now) {
   const Json &started = job.at("started"), &ended = job.at("ended");
   if (job.at("state") == "pending") return DurationText(now - job.at("submitted").get<int64_t>());
@@ -60,7 +60,7 @@ std::string Progress(const Json& job) {
   return fmt::format(" ({:.0f}%)", 100 * step.get<double>() / steps.get<double>());
 }
 
-// Where it runs, why it waits, how it ended.
+// Where it runs, why it is pending, or how it ended.
 std::string Where(const Json& job) {
   const std::string state = job.at("state");
   if (state == "pending") return job.at("reason").is_string() ? job.at("reason") : Json("");
@@ -98,14 +98,13 @@ void PrintTable(const Json& jobs) {
   fmt::print("{}", table.Text());
 }
 
-// Page by page: the daemon does something else in between.
+// Page by page, so as not to block the daemon.
 Json Ask(const JobsFlags& flags) {
   client::Client client(EndpointOf(flags.socket));
   std::map<int64_t, Json> jobs;
   int64_t wanted = flags.limit, before = 0, more = 0;
   do {
-    const Json page =
-        Json::parse(client.Get(Target(flags, std::min(wanted, kLongestPage), before)));
+    const Json page = Json::parse(client.Get(Target(flags, std::min(wanted, kMaxPage), before)));
     more = page.at("more");
     const size_t known = jobs.size();
     for (const Json& job : page.at("jobs")) {
@@ -128,10 +127,10 @@ void List(const JobsFlags& flags) {
   const Json& jobs = answer.at("jobs");
   if (!jobs.empty()) PrintTable(jobs);
   if (const int64_t more = answer.at("more"); more > 0)
-    LogInfo("{} more have ended before: --limit {} lists them too", more, flags.limit + more);
+    LogInfo("{} older job(s) not listed: use --limit {}", more, flags.limit + more);
   if (!jobs.empty() || answer.at("more") != 0) return;
   LogInfo("no jobs{}",
-          flags.all ? "" : " that wait, run or have ended in the last hour: see --all");
+          flags.all ? "" : " that are pending, running or ended in the last hour: see --all");
 }
 
 }  // namespace
@@ -139,12 +138,12 @@ void List(const JobsFlags& flags) {
 void AddJobsVerb(CLI::App& app) {
   CLI::App* verb = app.add_subcommand("jobs", "List jobs");
   const auto flags = std::make_shared<JobsFlags>();
-  verb->add_flag("--all", flags->all, "Also those that ended more than an hour ago");
-  verb->add_option("--limit", flags->limit, "Of those that have ended, so many of the newest")
+  verb->add_flag("--all", flags->all, "Also jobs that ended more than an hour ago");
+  verb->add_option("--limit", flags->limit, "How many ended jobs to list, newest first")
       ->check(CLI::Range(int64_t{0}, int64_t{1} << 40))
       ->capture_default_str();
-  verb->add_option("--queue", flags->queue, "Of one queue");
-  verb->add_option("--user", flags->user, "Of one user");
+  verb->add_option("--queue", flags->queue, "Only jobs of this queue");
+  verb->add_option("--user", flags->user, "Only jobs of this user");
   verb->add_option("--state", flags->state,
                    "pending, running, stopping, resizing, done, failed, cancelled or timeout");
   verb->add_flag("--json", flags->json, "Print JSON");

@@ -36,14 +36,15 @@ void ShowLogs(const LogsFlags& flags) {
 }  // namespace
 
 void AddJobLogsVerb(CLI::App& job) {
-  CLI::App* verb = job.add_subcommand("logs", "Print what a worker has written");
+  CLI::App* verb = job.add_subcommand("logs", "Print a worker's output");
   const auto flags = std::make_shared<LogsFlags>();
-  verb->add_option("ID", flags->id, "as `renzan jobs` shows it")->required();
-  verb->add_flag("-f,--follow", flags->follow, "Go on until the job has ended");
-  verb->add_option("--worker", flags->worker, "Its rank; default 0")->check(CLI::NonNegativeNumber);
-  verb->add_option("--attempt", flags->attempt, "From 0; default: the last")
+  verb->add_option("ID", flags->id, "As shown by `renzan jobs`")->required();
+  verb->add_flag("-f,--follow", flags->follow, "Follow the output until the job ends");
+  verb->add_option("--worker", flags->worker, "Rank of the worker; default: 0")
       ->check(CLI::NonNegativeNumber);
-  verb->add_option("--tail", flags->tail, "Begin so many lines before the end")
+  verb->add_option("--attempt", flags->attempt, "Number of the attempt, from 0; default: the last")
+      ->check(CLI::NonNegativeNumber);
+  verb->add_option("--tail", flags->tail, "Only this many lines from the end")
       ->check(CLI::NonNegativeNumber);
   AddSocketOption(*verb, flags->socket);
   verb->footer("Example: renzan job logs 12 -f --worker 1 --tail 20");

@@ -75,7 +75,7 @@ void PrintProgress(const Json& progress) {
     text += fmt::format(", {} samples/s", NumberText(number("samples_per_second").get<double>()));
   if (number("eta_seconds").is_number())
     text +=
-        fmt::format(", {} to go",
+        fmt::format(", {} left",
                     DurationText(static_cast<int64_t>(number("eta_seconds").get<double>() * 1000)));
   Line("progress", text);
 }
@@ -147,7 +147,7 @@ void Explain(const ShowFlags& flags) {
     fmt::print("warning: {}\n", warning);
   if (job.at("state") != "pending") return;
   if (job.value("place_in_line", 0) > 0)
-    fmt::print("place in line: {}\n", job.at("place_in_line").dump());
+    fmt::print("position in the pending queue: {}\n", job.at("place_in_line").dump());
   const Json estimate = job.value("estimated_start", Json());
   const std::string rests_on = TextOf(job.value("estimate_rests_on", Json()));
   if (estimate.is_null()) {
@@ -163,7 +163,7 @@ void AddVerb(CLI::App& job, const char* name, const char* what, const char* foot
              void (*run)(const ShowFlags&)) {
   CLI::App* verb = job.add_subcommand(name, what);
   const auto flags = std::make_shared<ShowFlags>();
-  verb->add_option("ID", flags->id, "as `renzan jobs` shows it")->required();
+  verb->add_option("ID", flags->id, "As shown by `renzan jobs`")->required();
   verb->add_flag("--json", flags->json, "Print JSON");
   AddSocketOption(*verb, flags->socket);
   verb->footer(footer);
@@ -173,12 +173,13 @@ void AddVerb(CLI::App& job, const char* name, const char* what, const char* foot
 }  // namespace
 
 void AddJobShowVerb(CLI::App& job) {
-  AddVerb(job, "show", "Everything about a job: attempts, events, directories, cost",
-          "--json also has its specification and its manifest.\nExample: renzan job show 12", Show);
+  AddVerb(job, "show", "Show all about a job: attempts, events, directories, cost",
+          "--json also prints its specification and manifest.\nExample: renzan job show 12", Show);
 }
 
 void AddJobExplainVerb(CLI::App& job) {
-  AddVerb(job, "explain", "Why a job waits, what would start it now, and when it may start",
+  AddVerb(job, "explain",
+          "Explain why a job is pending, what would start it, and when it may start",
           "Example: renzan job explain 12", Explain);
 }
 

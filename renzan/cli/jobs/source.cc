@@ -14,12 +14,12 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// JSON is YAML too: any text becomes a value that is text.
+// As JSON, which is YAML too: any text becomes a YAML string.
 std::string Quoted(const Json& value) {
   try {
     return value.dump();
   } catch (const Json::exception&) {
-    Fail(ErrorCode::kUsage, "a word of the command line is not UTF-8: put it into a script");
+    Fail(ErrorCode::kUsage, "an argument of the command line is not UTF-8: put it into a script");
   }
 }
 
@@ -50,14 +50,14 @@ bool LooksLikeAJobFile(const std::string& word) {
   return (word.ends_with(".yaml") || word.ends_with(".yml")) && FileExists(word);
 }
 
-// A job before it is understood.
+// An unparsed job.
 struct JobText {
   std::string yaml, source;
   std::vector<std::string> overrides;
 };
 
 JobText ReadJob(const CLI::App& verb, const JobFlags& flags) {
-  // CLI11 keeps the "--" it has seen among what is left over.
+  // CLI11 keeps "--" in the remaining arguments.
   const std::vector<std::string> rest = verb.remaining();
   const bool is_command = std::find(rest.begin(), rest.end(), "--") != rest.end();
   const std::string help = fmt::format("(see renzan {} --help)", verb.get_name());
@@ -81,7 +81,7 @@ JobText ReadJob(const CLI::App& verb, const JobFlags& flags) {
 }
 
 std::string RequestOf(const JobText& text) {
-  // The daemon reads it once more; what is wrong with it needs no daemon to be found.
+  // The daemon parses it too, but errors must be found without a daemon.
   cluster::spec::ReadJobSpec(text.yaml, text.source, text.overrides);
   const Json request = {{"spec", text.yaml},
                         {"source", text.source},
@@ -97,22 +97,23 @@ std::string RequestOf(const JobText& text) {
 }  // namespace
 
 void AddJobFlags(CLI::App& verb, JobFlags& flags) {
-  verb.add_option("job", flags.words, "A job's YAML file, or a command after --");
+  verb.add_option("job", flags.words, "The job's YAML file, or a command after --");
   verb.add_option("--set", flags.overrides, "Override one key: --set checkpoint.max_interval=5m")
       ->take_all()
       ->allow_extra_args(false);
-  verb.add_option("--name", flags.name, "Default: the program's name");
-  verb.add_option("--queue", flags.queue, "Default: default");
-  verb.add_option("--priority", flags.priority, "Higher goes first");
-  verb.add_option("--replicas", flags.replicas, "Workers: 4, or 2..8 when elastic");
-  verb.add_option("--gpus", flags.gpus, "Of each worker");
-  verb.add_option("--cpus", flags.cpus, "Cores of each worker");
-  verb.add_option("--memory", flags.memory, "Of each worker: 512MiB, 32GiB");
-  verb.add_option("--retries", flags.retries, "Attempts after a failure");
-  verb.add_option("--timeout", flags.timeout, "Of all running time: 2h");
+  verb.add_option("--name", flags.name, "Name of the job; default: the program's name");
+  verb.add_option("--queue", flags.queue, "Queue of the job; default: default");
+  verb.add_option("--priority", flags.priority, "Jobs with higher priority go first");
+  verb.add_option("--replicas", flags.replicas, "Number of workers: 4, or 2..8 if elastic");
+  verb.add_option("--gpus", flags.gpus, "GPUs of each worker");
+  verb.add_option("--cpus", flags.cpus, "CPU cores of each worker");
+  verb.add_option("--memory", flags.memory, "Memory of each worker: 512MiB, 32GiB");
+  verb.add_option("--retries", flags.retries, "Further attempts after failures");
+  verb.add_option("--timeout", flags.timeout, "Limit of the total running time: 2h");
   verb.add_option("--artifacts", flags.artifacts, "A directory to keep when the job ends");
-  verb.add_flag("--checkpoints", flags.checkpoints,
-                "It checkpoints on SIGTERM and exits 75, so it may be stopped without loss");
+  verb.add_flag(
+      "--checkpoints", flags.checkpoints,
+      "The job checkpoints on SIGTERM and exits with 75, so it can be stopped without loss");
 }
 
 std::string JobRequest(const CLI::App& verb, const JobFlags& flags) {
@@ -123,9 +124,10 @@ std::string RepeatRequest(const std::string& shown_job, const JobFlags& flags) {
   const Json job = Json::parse(shown_job);
   const std::string name = fmt::format("job {}", job.at("id").dump());
   if (!flags.words.empty())
-    Fail(ErrorCode::kUsage, "--again: {} has a command already; change its keys with --set", name);
+    Fail(ErrorCode::kUsage, "--again: {} already has a command; change its keys with --set", name);
   if (job.at("spec").is_null())
-    Fail(ErrorCode::kNoPermission, "{} is another user's: only they can run it again", name);
+    Fail(ErrorCode::kNoPermission, "{} belongs to another user: only its owner can run it again",
+         name);
   return RequestOf({job.at("spec"), name, AllOverrides(flags)});
 }
 
@@ -137,7 +139,7 @@ std::string PrintedJob(const CLI::App& verb, const JobFlags& flags) {
     text = ReadJob(verb, flags);
   }
   cluster::spec::JobSpec spec = cluster::spec::ReadJobSpec(text.yaml, text.source, text.overrides);
-  // The default, which is made from what is yet to be filled in.
+  // The default name is derived from the placeholder.
   if (flags.words.empty() && spec.name == spec.command[0]) spec.name.clear();
   return cluster::spec::PrintJobSpec(spec, /*with_docs=*/true);
 }

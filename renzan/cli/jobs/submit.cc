@@ -27,17 +27,17 @@ std::string ShownJob(client::Client& client, int64_t id) {
   return client.Get(fmt::format("/v1/jobs/{}", id));
 }
 
-// The same job is not the same run when its program is another one by now.
-void WarnOfAnotherProgram(client::Client& client, const std::string& before, int64_t id) {
+void WarnIfProgramChanged(client::Client& client, const std::string& before, int64_t id) {
   const auto manifest = [](const std::string& job) {
     return nlohmann::json::parse(job).at("manifest");
   };
   const nlohmann::json was = manifest(before), is = manifest(ShownJob(client, id));
   if (was.value("sha256", nlohmann::json()) != is.value("sha256", nlohmann::json()))
     LogWarning(
-        "its program {} is not the one that it was then: see the manifests of both jobs "
-        "(renzan job show --json)",
-        is.value("program", nlohmann::json()).dump());
+        "the program {} has changed since job {}: see the manifests of both jobs (renzan job show "
+        "--json)",
+        is.value("program", nlohmann::json()).dump(),
+        nlohmann::json::parse(before).at("id").dump());
 }
 
 int Submit(const CLI::App& verb, const SubmitFlags& flags) {
@@ -52,9 +52,9 @@ int Submit(const CLI::App& verb, const SubmitFlags& flags) {
   if (again) request = RepeatRequest(before, flags.job);
   const std::string answer = client.Post("/v1/jobs", request);
   const int64_t id = nlohmann::json::parse(answer).at("id");
-  if (again) WarnOfAnotherProgram(client, before, id);
+  if (again) WarnIfProgramChanged(client, before, id);
   if (flags.follow) {
-    LogInfo("job {}", id);  // stdout is the job's
+    LogInfo("job {}", id);  // stdout is for the job's output
   } else if (flags.json) {
     PrintAnswer(answer);
   } else {
@@ -70,15 +70,16 @@ void AddSubmitVerb(CLI::App& app, int& exit_status) {
   CLI::App* verb = app.add_subcommand("submit", "Submit a job; prints its id");
   const auto flags = std::make_shared<SubmitFlags>();
   AddJobFlags(*verb, flags->job);
-  verb->add_option("--again", flags->again, "Run a job of before once more, by its id");
+  verb->add_option("--again", flags->again, "Run an earlier job again, by its id");
   verb->add_flag("--print-config", flags->print_config,
-                 "Print the job as YAML with every key and its default, and stop");
-  verb->add_flag("--wait", flags->wait, "Wait for its end and exit with its exit code");
-  verb->add_flag("--follow", flags->follow, "Show the output of worker 0 and wait for its end");
+                 "Print the job as YAML with every key and its default, and exit");
+  verb->add_flag("--wait", flags->wait, "Wait for the job's end and exit with its exit code");
+  verb->add_flag("--follow", flags->follow,
+                 "Print the output of worker 0 and wait for the job's end");
   verb->add_flag("--json", flags->json, "Print JSON");
   AddSocketOption(*verb, flags->socket);
   verb->footer(
-      "A job that could never run on this cluster is refused at once, with the reason.\n"
+      "A job that could never run on this cluster is rejected with the reason.\n"
       "Examples:\n"
       "  renzan submit --print-config > job.yaml\n"
       "  renzan submit kaggle.yaml --set priority=5\n"

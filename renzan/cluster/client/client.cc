@@ -11,7 +11,7 @@
 
 #include "renzan/base/error.h"
 #include "renzan/base/file.h"
-#include "renzan/cluster/client/places.h"
+#include "renzan/cluster/client/paths.h"
 
 namespace renzan::cluster::client {
 namespace {
@@ -22,7 +22,7 @@ void StartCurl() {
   static std::once_flag once;
   std::call_once(once, [] {
     if (curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK)
-      Fail(ErrorCode::kOsError, "libcurl cannot be initialised");
+      Fail(ErrorCode::kOsError, "cannot initialize libcurl");
   });
 }
 
@@ -44,8 +44,8 @@ bool IsErrorCode(int code) {
   return false;
 }
 
-// What the daemon refused with: {"error": {"code": 78, "message": "..."}}.
-[[noreturn]] void FailAsAnswered(const std::string& socket, long status, const std::string& body) {
+// Throws the error in the response: {"error": {"code": 78, "message": "..."}}.
+[[noreturn]] void FailAsResponded(const std::string& socket, long status, const std::string& body) {
   const nlohmann::json json = nlohmann::json::parse(body, nullptr, /*allow_exceptions=*/false);
   if (json.is_object() && json.contains("error") && json["error"].is_object()) {
     const nlohmann::json& error = json["error"];
@@ -55,14 +55,13 @@ bool IsErrorCode(int code) {
       throw Error(static_cast<ErrorCode>(code->get<int>()), message->get<std::string>());
   }
   Fail(ErrorCode::kUnavailable,
-       "{}: whoever listens there answered with HTTP status {} and no error of ours: is it a "
-       "renzan daemon?",
+       "{} responded with HTTP status {} and without an error of renzan: is it a renzan daemon?",
        socket, status);
 }
 
 [[noreturn]] void FailAddress(const std::string& address) {
-  Fail(ErrorCode::kUsage, "{}: not an address: expected http://HOST:PORT (--socket, RENZAN_SOCKET)",
-       address);
+  Fail(ErrorCode::kUsage,
+       "{}: invalid address: expected http://HOST:PORT (--socket, RENZAN_SOCKET)", address);
 }
 
 std::string ReadToken(const Endpoint& endpoint) {
@@ -71,15 +70,17 @@ std::string ReadToken(const Endpoint& endpoint) {
     token = ReadFile(endpoint.token_file);
   } catch (const Error& error) {
     Fail(ErrorCode::kNoPermission,
-         "{} wants the daemon's token: {}; copy the file `token` from the state directory of its "
-         "machine, for you alone to read, and name the copy in RENZAN_TOKEN_FILE",
+         "{} requires the daemon's token: {}; copy the file `token` from the daemon's state "
+         "directory with mode 0600, and set RENZAN_TOKEN_FILE to the copy",
          endpoint.socket, error.what());
   }
   while (!token.empty() && token.back() == '\n') token.pop_back();
   const bool printable =
       std::all_of(token.begin(), token.end(), [](char c) { return c > ' ' && c <= '~'; });
   if (token.empty() || !printable)
-    Fail(ErrorCode::kNoPermission, "{} holds no token", endpoint.token_file);
+    Fail(ErrorCode::kNoPermission,
+         "{} does not contain a token: copy it from the daemon's state directory again",
+         endpoint.token_file);
   return token;
 }
 
@@ -88,7 +89,7 @@ std::string ReadToken(const Endpoint& endpoint) {
 struct Client::Transfer {
   CURL* curl = nullptr;
   bool is_post = false;
-  const std::function<void(std::string_view)>* take = nullptr;  // null: all goes to `body`
+  const std::function<void(std::string_view)>* take = nullptr;  // null: into `body`
   std::string body = {};
   std::exception_ptr thrown = {};
   std::unique_ptr<curl_slist, void (*)(curl_slist*)> headers{nullptr, curl_slist_free_all};
@@ -106,7 +107,7 @@ struct Client::Transfer {
     return status;
   }
 
-  // Of curl: takes a piece of the body. Any other number than `count` ends the transfer.
+  // Callback of curl for a piece of the body. Returning anything but `count` ends the transfer.
   static size_t Take(char* data, size_t, size_t count, void* self) {
     Transfer& transfer = *static_cast<Transfer*>(self);
     try {
@@ -129,13 +130,13 @@ Client::Client(Endpoint endpoint, double timeout_seconds)
     : endpoint_(std::move(endpoint)), timeout_seconds_(timeout_seconds) {
   if (IsTcpAddress(socket())) {
     if (socket().ends_with("://")) FailAddress(socket());
-    if (socket().back() == '/') endpoint_.socket.pop_back();  // of a copied URL
+    if (socket().back() == '/') endpoint_.socket.pop_back();  // as in a copied URL
   } else {
     CheckSocketPath(socket());
   }
   StartCurl();
   curl_.reset(curl_easy_init());
-  if (!curl_) Fail(ErrorCode::kOsError, "libcurl cannot be initialised");
+  if (!curl_) Fail(ErrorCode::kOsError, "cannot initialize libcurl");
 }
 
 Client::~Client() = default;
@@ -155,7 +156,7 @@ std::string Client::Post(const std::string& target, const std::string& json_body
   curl_easy_setopt(curl_.get(), CURLOPT_POSTFIELDSIZE_LARGE,
                    static_cast<curl_off_t>(json_body.size()));
   curl_easy_setopt(curl_.get(), CURLOPT_POSTFIELDS, json_body.data());
-  // On an old connection curl would send it again if that breaks, perhaps for a second time.
+  // If a reused connection breaks, curl would resend the request, perhaps executing it twice.
   curl_easy_setopt(curl_.get(), CURLOPT_FRESH_CONNECT, 1L);
   transfer.Header("Content-Type: application/json");
   transfer.Header("Expect:");  // no waiting for "100 Continue" before a large body
@@ -180,7 +181,7 @@ void Client::Perform(Transfer& transfer, const std::string& target) {
   }
   curl_easy_setopt(curl, CURLOPT_HTTPHEADER, transfer.headers.get());
   curl_easy_setopt(curl, CURLOPT_PROXY,
-                   "");  // whatever the environment says: it would see the token
+                   "");  // ignore the environment: a proxy would see the token
   curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
   curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT_MS, kConnectTimeoutMs);
   curl_easy_setopt(curl, CURLOPT_USERAGENT, "renzan/" RENZAN_VERSION);
@@ -189,7 +190,7 @@ void Client::Perform(Transfer& transfer, const std::string& target) {
   const CURLcode code = curl_easy_perform(curl);
   if (transfer.thrown) std::rethrow_exception(transfer.thrown);
   if (code != CURLE_OK) FailTransfer(transfer, code);
-  if (transfer.status() >= 400) FailAsAnswered(socket(), transfer.status(), transfer.body);
+  if (transfer.status() >= 400) FailAsResponded(socket(), transfer.status(), transfer.body);
 }
 
 void Client::FailTransfer(const Transfer& transfer, int curl_code) {
@@ -198,22 +199,21 @@ void Client::FailTransfer(const Transfer& transfer, int curl_code) {
   if (curl_code == CURLE_COULDNT_CONNECT) {
     if (os_error == EACCES || os_error == EPERM)
       Fail(ErrorCode::kNoPermission,
-           "{}: permission denied: this daemon is another user's; start one of your own with "
-           "`renzan cluster up`, or ask its owner to let you in",
+           "{}: permission denied: the daemon belongs to another user; start your own with `renzan "
+           "cluster up`, or ask its owner for access",
            socket());
     Fail(ErrorCode::kUnavailable, "no daemon at {}: start one with `renzan cluster up`", socket());
   }
   if (curl_code == CURLE_URL_MALFORMAT) FailAddress(socket());
   if (curl_code == CURLE_COULDNT_RESOLVE_HOST)
-    Fail(ErrorCode::kUnavailable, "{}: there is no such host: check --socket and RENZAN_SOCKET",
-         socket());
-  // Whether a change was made before the answer was lost, only the daemon can say.
-  const char* const next = transfer.is_post ? "look with `renzan jobs` whether it was done"
-                                            : "ask again, or look at daemon.log beside its state";
+    Fail(ErrorCode::kUnavailable, "{}: unknown host: check --socket and RENZAN_SOCKET", socket());
+  // The daemon may have executed a request whose response was lost.
+  const char* const next = transfer.is_post ? "check with `renzan jobs` whether it was done"
+                                            : "try again, or see daemon.log in its state directory";
   if (curl_code == CURLE_OPERATION_TIMEDOUT)
-    Fail(ErrorCode::kUnavailable, "the daemon at {} has not answered within {} s: {}", socket(),
+    Fail(ErrorCode::kUnavailable, "the daemon at {} did not respond within {} s: {}", socket(),
          timeout_seconds_, next);
-  Fail(ErrorCode::kUnavailable, "the daemon at {} went away before it had answered ({}): {}",
+  Fail(ErrorCode::kUnavailable, "the daemon at {} disconnected before it responded ({}): {}",
        socket(), curl_easy_strerror(static_cast<CURLcode>(curl_code)), next);
 }
 

@@ -1,13 +1,13 @@
 #pragma once
 
-// Questions to the daemon: HTTP over its Unix socket, or over TCP with its token. An object is for
-// one thread at a time, but any number of them may be used at once.
+// A client of the daemon: HTTP over its Unix socket, or over TCP with its token. Each object is for
+// one thread at a time.
 //
-// What fails is an Error: the daemon's own (its code and its message), or
-//   kUnavailable   nobody listens on the socket, or whoever does went away or does not answer
-//   kNoPermission  the socket is somebody else's, or there is no token for a TCP address
+// Throws the daemon's Error (its code and message), or
+//   kUnavailable   no daemon listens there, or it disconnected or did not respond
+//   kNoPermission  the socket belongs to another user, or there is no token for a TCP address
 //   kConfig        the socket's path is too long
-//   kUsage         what begins with http:// is no address
+//   kUsage         invalid address after http://
 
 #include <functional>
 #include <memory>
@@ -16,20 +16,19 @@
 
 namespace renzan::cluster::client {
 
-// Where a daemon is.
+// A daemon's address.
 struct Endpoint {
-  Endpoint(std::string path) : socket(std::move(path)) {}  // NOLINT: a path is one
+  Endpoint(std::string path) : socket(std::move(path)) {}  // NOLINT: implicit from a path
   Endpoint(std::string address, std::string token_path)
       : socket(std::move(address)), token_file(std::move(token_path)) {}
 
   std::string socket;           // its path, or http://HOST:PORT
-  std::string token_file = {};  // for the latter; read with every question
+  std::string token_file = {};  // for TCP; read for every request
 };
 
 class Client {
  public:
-  // Connects with the first question only. An answer that takes longer than `timeout_seconds` does
-  // not come.
+  // Connects with the first request. `timeout_seconds` limits Get() and Post(), not Stream().
   explicit Client(Endpoint endpoint, double timeout_seconds = 60);
   ~Client();
   Client(const Client&) = delete;
@@ -37,12 +36,12 @@ class Client {
 
   const std::string& socket() const { return endpoint_.socket; }
 
-  // `target` is the path with its query: "/v1/jobs?all=1". Returns the body.
+  // `target` is a path with a query: "/v1/jobs?all=1". Return the body.
   std::string Get(const std::string& target);
   std::string Post(const std::string& target, const std::string& json_body);
 
-  // Hands over the body as it comes, for as long as it comes. An exception of `take` ends it and is
-  // passed on.
+  // Passes the body to `take` piece by piece. An exception of `take` ends the transfer and is
+  // rethrown.
   void Stream(const std::string& target, const std::function<void(std::string_view)>& take);
 
  private:
@@ -58,7 +57,7 @@ class Client {
   std::unique_ptr<void, CloseCurl> curl_;
 };
 
-// A path's or query's part with every byte that means something in a URL escaped.
+// Percent-encodes a part of a path or query.
 std::string EscapeUrl(std::string_view text);
 
 }  // namespace renzan::cluster::client

@@ -16,7 +16,7 @@
 
 #include "renzan/base/error.h"
 #include "renzan/base/file.h"
-#include "renzan/cluster/client/places.h"
+#include "renzan/cluster/client/paths.h"
 
 namespace renzan::cluster::client {
 namespace {
@@ -33,7 +33,7 @@ int Listen(const std::string& path) {
   return fd;
 }
 
-// A server that gives one answer to everything and remembers what it was asked.
+// A server that sends the same response to every request and records the last request.
 class Server {
  public:
   Server(const std::string& socket, unsigned status, std::string answer)
@@ -81,7 +81,7 @@ class Server {
 
 class ClientTest : public ::testing::Test {
  protected:
-  // The error of a question.
+  // The error of a request.
   Error ErrorOf(const std::function<void(Client&)>& ask, double timeout_seconds = 20) {
     try {
       Client client(socket_, timeout_seconds);
@@ -99,7 +99,7 @@ class ClientTest : public ::testing::Test {
   std::string socket_ = dir_ / "socket";
 };
 
-TEST_F(ClientTest, AsksAndIsAnswered) {
+TEST_F(ClientTest, SendsRequestsAndReturnsResponses) {
   Server server(socket_, 200, R"({"jobs": []})");
   Client client(socket_);
   EXPECT_EQ(client.Get("/v1/jobs?q=" + EscapeUrl("a b&c=d/\xc3\xbc")), R"({"jobs": []})");
@@ -110,7 +110,7 @@ TEST_F(ClientTest, AsksAndIsAnswered) {
   EXPECT_EQ(server.asked(), "POST /v1/shutdown -\n");
 }
 
-TEST_F(ClientTest, SendsLargeBodiesWhole) {
+TEST_F(ClientTest, SendsLargeBodies) {
   Server server(socket_, 201, "{}");
   std::string body(5'000'000, 'x');
   body[4'000'000] = '\0';
@@ -118,7 +118,7 @@ TEST_F(ClientTest, SendsLargeBodiesWhole) {
   EXPECT_EQ(server.asked(), "POST /v1/jobs -\n" + body);
 }
 
-TEST_F(ClientTest, TheDaemonsErrorIsOurs) {
+TEST_F(ClientTest, ThrowsTheDaemonsError) {
   Server server(socket_, 404, R"({"error": {"code": 66, "message": "there is no job 7"}})");
   const Error error = GetError();
   EXPECT_EQ(error.code(), ErrorCode::kNoInput);
@@ -131,7 +131,7 @@ TEST_F(ClientTest, TheDaemonsErrorIsOurs) {
   EXPECT_EQ(streamed, "");
 }
 
-TEST_F(ClientTest, AnErrorThatIsNotTheDaemonsIsSaidToBe) {
+TEST_F(ClientTest, ReportsResponsesOfOtherServers) {
   for (const char* answer : {"<html>", "{}", R"({"error": 5})", R"({"error": {"code": 66}})",
                              R"({"error": {"code": 3, "message": "x"}})",
                              R"({"error": {"code": "66", "message": "x"}})"}) {
@@ -143,7 +143,7 @@ TEST_F(ClientTest, AnErrorThatIsNotTheDaemonsIsSaidToBe) {
   }
 }
 
-TEST_F(ClientTest, StreamsAndPassesExceptionsOn) {
+TEST_F(ClientTest, StreamsAndRethrowsExceptions) {
   Server server(socket_, 200, std::string(300'000, 'y'));
   Client client(socket_);
   size_t bytes = 0;
@@ -154,25 +154,25 @@ TEST_F(ClientTest, StreamsAndPassesExceptionsOn) {
       std::runtime_error);
 }
 
-TEST_F(ClientTest, NobodyListens) {
+TEST_F(ClientTest, ReportsThatNoDaemonListens) {
   Error error = GetError();
   EXPECT_EQ(error.code(), ErrorCode::kUnavailable);
   EXPECT_EQ(error.what(),
             fmt::format("no daemon at {}: start one with `renzan cluster up`", socket_));
-  ::close(Listen(socket_));  // the socket of one that has died
+  ::close(Listen(socket_));  // the socket of a dead daemon
   error = GetError();
   EXPECT_EQ(error.code(), ErrorCode::kUnavailable);
   EXPECT_THAT(error.what(), HasSubstr("renzan cluster up"));
 }
 
-TEST_F(ClientTest, WhoListensMayGoAwayOrBeSilent) {
+TEST_F(ClientTest, ReportsDisconnectsAndTimeouts) {
   const int fd = Listen(socket_);
   Error error = ErrorOf([](Client& client) { client.Get("/v1/status"); }, 0.2);
   EXPECT_EQ(error.code(), ErrorCode::kUnavailable);
-  EXPECT_THAT(error.what(), HasSubstr("has not answered within 0.2 s"));
+  EXPECT_THAT(error.what(), HasSubstr("did not respond within 0.2 s"));
 
   const pid_t child = ::fork();
-  if (child == 0) {  // answers all who wait in line by going away
+  if (child == 0) {  // disconnects both waiting clients
     for (int i = 0; i < 2; ++i) ::close(::accept(fd, nullptr, nullptr));
     ::_exit(0);
   }
@@ -180,10 +180,10 @@ TEST_F(ClientTest, WhoListensMayGoAwayOrBeSilent) {
   ::close(fd);
   ::waitpid(child, nullptr, 0);
   EXPECT_EQ(error.code(), ErrorCode::kUnavailable);
-  EXPECT_THAT(error.what(), AllOf(HasSubstr("went away"), HasSubstr("whether it was done")));
+  EXPECT_THAT(error.what(), AllOf(HasSubstr("disconnected"), HasSubstr("whether it was done")));
 }
 
-TEST_F(ClientTest, AnotherUsersSocketIsNoPermission) {
+TEST_F(ClientTest, ReportsMissingPermission) {
   if (::geteuid() != 0) GTEST_SKIP() << "only root can become another user";
   const int fd = Listen(socket_);
   ::chmod(socket_.c_str(), 0600);
@@ -202,14 +202,14 @@ TEST_F(ClientTest, AnotherUsersSocketIsNoPermission) {
   EXPECT_EQ(WEXITSTATUS(status), static_cast<int>(ErrorCode::kNoPermission));
 }
 
-TEST_F(ClientTest, APathThatIsTooLongIsAConfigurationError) {
+TEST_F(ClientTest, RefusesLongPaths) {
   socket_ = dir_ / std::string(200, 's');
   const Error error = GetError();
   EXPECT_EQ(error.code(), ErrorCode::kConfig);
   EXPECT_THAT(error.what(), AllOf(HasSubstr("at most 107"), HasSubstr("--socket")));
 }
 
-TEST(Places, FollowTheEnvironment) {
+TEST(Paths, FollowTheEnvironment) {
   std::map<std::string, std::string> variables = {{"HOME", "/home/ann"}};
   const auto environment = [&](const char* name) {
     return variables.contains(name) ? variables[name].c_str() : nullptr;

@@ -1,4 +1,4 @@
-#include "renzan/cluster/client/places.h"
+#include "renzan/cluster/client/paths.h"
 
 #include <sys/un.h>
 
@@ -21,9 +21,10 @@ std::string StateDirectory(const Environment& environment) {
     return xdg + "/renzan";
   if (const std::string home = Value(environment, "HOME"); !home.empty())
     return home + "/.local/state/renzan";
-  Fail(ErrorCode::kConfig,
-       "no place for the cluster's state: HOME is not set: name one with --state DIR or "
-       "RENZAN_STATE_DIR");
+  Fail(
+      ErrorCode::kConfig,
+      "no directory for the cluster's state, because HOME is not set: name one with --state DIR or "
+      "RENZAN_STATE_DIR");
 }
 
 std::string SocketPath(const Environment& environment, const std::string& state_directory) {
@@ -42,8 +43,8 @@ void CheckSocketPath(const std::string& path) {
   constexpr size_t kMaxPath = sizeof(sockaddr_un{}.sun_path) - 1;
   if (path.size() > kMaxPath)
     Fail(ErrorCode::kConfig,
-         "{}: {} bytes are too long for the path of a socket, which has at most {}: choose a "
-         "shorter one with --socket PATH or RENZAN_SOCKET",
+         "{}: the socket's path has {} bytes, but may have at most {}: choose a shorter one with "
+         "--socket PATH or RENZAN_SOCKET",
          path, path.size(), kMaxPath);
 }
 
