@@ -1,4 +1,4 @@
-"""One daemon with pretended nodes: started, killed and asked over its socket."""
+"""A daemon with simulated nodes: start, kill, and requests over its socket."""
 
 import http.client
 import json
@@ -10,7 +10,7 @@ import time
 
 
 class Refused(Exception):
-    """The daemon said no."""
+    """The daemon responded with an error."""
 
     def __init__(self, status, message):
         super().__init__(f"HTTP {status}: {message}")
@@ -18,7 +18,7 @@ class Refused(Exception):
 
 
 class Unanswered(Exception):
-    """Nobody said anything: it may have been done or not."""
+    """No response: the request may or may not have been executed."""
 
 
 class _Connection(http.client.HTTPConnection):
@@ -41,14 +41,14 @@ class Daemon:
                          "--socket", self.socket, *options]
 
     def start(self):
-        """Returns at once."""
+        """Does not wait until it is ready."""
         with open(self.log, "a") as log:
             self.process = subprocess.Popen(
                 self._command, env=self._environment, stdin=subprocess.DEVNULL, stdout=log,
                 stderr=log, start_new_session=True)
 
     def wait_until_ready(self, seconds=20):
-        """False when it has ended instead."""
+        """False if it ended instead."""
         end = time.monotonic() + seconds
         while time.monotonic() < end:
             if self.process.poll() is not None:
@@ -57,14 +57,14 @@ class Daemon:
                 return self.get("/v1/status")["pid"] == self.process.pid
             except Unanswered:
                 time.sleep(0.002)
-        raise TimeoutError(f"the daemon does not answer after {seconds} s")
+        raise TimeoutError(f"the daemon did not respond within {seconds} s")
 
     def freeze(self):
-        """What it would have done next is never done if it is killed now."""
+        """It does nothing more if it is killed now."""
         os.kill(self.process.pid, signal.SIGSTOP)
 
     def kill(self):
-        """Its own process only. Returns how it ended, which may have been before."""
+        """Kills the daemon's process only. Returns its exit status; it may have ended before."""
         self.process.kill()
         return self.process.wait()
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Kills the daemon of the job system again and again, at moments that a seed chooses, while jobs
-of every kind are submitted, run, fail, are preempted and cancelled: nothing that was acknowledged
-is lost, running workers are not disturbed and are found again, and every job reaches its right end.
+"""Kills the job system's daemon repeatedly, at moments drawn from a seed, while jobs of all kinds are
+submitted, run, fail, are preempted and cancelled. Nothing acknowledged may be lost, running workers
+must continue and be found again, and every job must end correctly.
 
     tests/cluster/daemon_kills.py build/release/bin/renzan --kills 100 --seed 1
 """
@@ -22,14 +22,14 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, f"{HERE}/../chaos")
 import processes
 from daemon import Daemon, Refused, Unanswered
-from judge import (Failure, JobJudge, Submissions, check_found_again, check_ledger, check_usage,
-                   expect)
+from validate import (Failure, JobValidator, Submissions, check_found_again, check_ledger,
+                      check_usage, expect)
 from ledger import Ledger
 from workload import CPUS_PER_NODE, GPUS_PER_NODE, NODES, plan
 
-MOST_LIVE_JOBS = 16  # more are not submitted meanwhile
-# After the last kill no job takes that long, and a supervisor that has missed something looks again
-# after a minute.
+MAX_UNFINISHED_JOBS = 16
+# More than any job needs after the last kill, but less than the minute after which a supervisor polls:
+# a missed request must be noticed.
 LONGEST_SECONDS = 45
 LOG_LINES = 40
 
@@ -55,19 +55,19 @@ class Run:
         for number in range(kills):
             kill = plan(self._seed, number)
             self.history.append(f"  kill {number}: {kill}")
-            self._live(kill)
-            self._die(kill)
-            self._look()
+            self._run_until(kill)
+            self._restart(kill)
+            self._check()
             self.history[-1] += f" (at {time.monotonic() - self._began:.1f} s)"
         self._finish()
 
-    # --- One life of the daemon.
-    def _live(self, kill):
-        """Until the moment that the kill's phase names."""
+    # --- From one kill to the next.
+    def _run_until(self, kill):
+        """Brings about the kill's phase and kills the daemon."""
         self._ask(lambda: self.daemon.post(f"/v1/nodes/{self._node(kill.which)}/restore"))
-        live = [job["id"] for job in self._jobs() if not job["ended"]]
+        unfinished = [job["id"] for job in self._jobs() if not job["ended"]]
         first, last = kill.jobs[:-1], kill.jobs[-1]
-        if len(live) < MOST_LIVE_JOBS:
+        if len(unfinished) < MAX_UNFINISHED_JOBS:
             for job in first:
                 self._submit(job)
         action = None
@@ -75,12 +75,12 @@ class Run:
             action = lambda: self._submit(last)
         elif kill.phase == "start":
             self._submit(last)
-        elif kill.phase == "cancel" and live:
-            action = lambda: self._cancel(live[kill.which % len(live)])
+        elif kill.phase == "cancel" and unfinished:
+            action = lambda: self._cancel(unfinished[kill.which % len(unfinished)])
         elif kill.phase == "preempt" and kill.which % 2:
             self._submit(last)
-        elif kill.phase == "preempt" and live:
-            job = live[kill.which % len(live)]
+        elif kill.phase == "preempt" and unfinished:
+            job = unfinished[kill.which % len(unfinished)]
             action = lambda: self._ask(lambda: self.daemon.post(f"/v1/jobs/{job}/preempt"))
         elif kill.phase == "end":
             self._wait_for_an_end()
@@ -94,41 +94,40 @@ class Run:
         if thread:
             thread.start()
         time.sleep(kill.delay)
-        lived = self._kill(kill.phase == "down")
+        alive = self._kill(kill.phase == "down")
         if thread:
             thread.join()
-        self._lived = lived
+        self._alive = alive
 
-    def _die(self, kill):
-        """And be started again."""
+    def _restart(self, kill):
         time.sleep(kill.absence)
         for _ in range(kill.twice if kill.phase == "restart" else 0):
             self.daemon.start()
             time.sleep(kill.delay)
             self._kill(False)
         self.daemon.start()
-        expect(self.daemon.wait_until_ready(), "the daemon could not be started again")
+        expect(self.daemon.wait_until_ready(), "the daemon could not be restarted")
 
     def _kill(self, may_have_ended):
-        """Returns the workers that live at that moment."""
+        """Returns the workers that are alive at that moment."""
         self.daemon.freeze()
-        lived = self.ledger.alive()
+        alive = self.ledger.alive()
         status = self.daemon.kill()
         allowed = [-signal.SIGKILL] + ([0] if may_have_ended else [])
         expect(status in allowed, f"the daemon had ended by itself with {status}")
         self.counts["kills"] += status != 0
-        self.counts["workers that lived"] += len(lived)
-        return lived
+        self.counts["workers that were alive"] += len(alive)
+        return alive
 
-    def _look(self):
-        self._killed |= check_found_again(self.daemon, self.ledger, self._lived)
+    def _check(self):
+        self._killed |= check_found_again(self.daemon, self.ledger, self._alive)
         self._submissions.check(self._jobs())
 
-    # --- What is asked for.
-    def _ask(self, question):
-        """None when nobody has answered, or when it makes no sense just now."""
+    # --- Requests.
+    def _ask(self, request):
+        """None without a response, or if the request does not fit the current state."""
         try:
-            return question()
+            return request()
         except Unanswered:
             self.counts["unanswered"] += 1
         except Refused as refusal:
@@ -166,7 +165,7 @@ class Run:
 
     # --- The end.
     def _finish(self):
-        """Everything that is left runs in peace; then all of it is judged."""
+        """Lets all jobs finish, then validates them."""
         deadline, left = 0, None
         while open_jobs := [job for job in self._jobs() if not job["ended"]]:
             for node in range(NODES):
@@ -174,7 +173,7 @@ class Run:
             if len(open_jobs) != left:
                 deadline, left = time.monotonic() + LONGEST_SECONDS, len(open_jobs)
             waiting = [f"{job['id']} {job['name']} {job['state']}" for job in open_jobs]
-            expect(time.monotonic() < deadline, f"these jobs never end: {waiting}")
+            expect(time.monotonic() < deadline, f"these jobs do not end: {waiting}")
             time.sleep(0.05)
         listed = self._jobs()
         self._submissions.check(listed)
@@ -183,15 +182,15 @@ class Run:
         for each in listed:
             record = self.daemon.get(f"/v1/jobs/{each['id']}")
             records[each["id"]] = record | {"gpus": self._submissions.jobs[each["name"]].gpus}
-            JobJudge(self.daemon, self._program, self.ledger,
+            JobValidator(self.daemon, self._program, self.ledger,
                      self._submissions.jobs[each["name"]], record,
-                     self._submissions.cancels.get(each["id"])).judge(
+                     self._submissions.cancels.get(each["id"])).validate(
                          {worker for worker in self._killed if worker.job == each["id"]},
                          self.tag)
             self._count(record)
         check_usage(self.daemon.get("/v1/usage"), records, time.monotonic() - self._began)
         self.daemon.post("/v1/shutdown")
-        expect(self.daemon.process.wait(20) == 0, "the daemon did not end well")
+        expect(self.daemon.process.wait(20) == 0, "the daemon did not shut down cleanly")
         left = processes.wait_until_gone(self.tag[1], 5)
         expect(not left, f"processes {left} were left behind")
 
@@ -206,7 +205,7 @@ class Run:
                 self.counts[event["kind"]] += 1
 
     def stop(self):
-        """Whatever is left."""
+        """Kills whatever still runs."""
         if self.daemon.process and self.daemon.process.poll() is None:
             self.daemon.kill()
         processes.kill_all(self.tag[1])
@@ -217,8 +216,8 @@ def arguments():
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("renzan", help="the program")
     parser.add_argument("--kills", type=int, default=100, help="how many (100)")
-    parser.add_argument("--seed", type=int, default=1, help="of everything that is planned (1)")
-    parser.add_argument("--keep", action="store_true", help="keep all files, and say where")
+    parser.add_argument("--seed", type=int, default=1, help="of the whole plan (1)")
+    parser.add_argument("--keep", action="store_true", help="keep all files and print where they are")
     parser.add_argument("--verbose", action="store_true", help="print the whole plan")
     return parser.parse_args()
 
@@ -251,8 +250,8 @@ def main():
         print("\n".join(run.history))
     counts = ", ".join(f"{count} {what}" for what, count in run.counts.items())
     print(f"seed {options.seed}: {counts} in {time.monotonic() - began:.1f} s")
-    # A test that never hit what it is for has tested nothing.
-    for what in ("workers that lived", "unanswered", "preemptions", "failures", "cancelled"):
+    # Check that the test covered what it is for.
+    for what in ("workers that were alive", "unanswered", "preemptions", "failures", "cancelled"):
         if options.kills >= 100 and run.counts[what] == 0:
             sys.exit(f"FAILED: nothing was tested: 0 {what}")
 

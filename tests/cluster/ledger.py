@@ -1,4 +1,4 @@
-"""What the stand-in workers wrote down about themselves, and which of them live."""
+"""The ledger: what the fake workers record about themselves, and which of them are alive."""
 
 import collections
 import os
@@ -14,7 +14,7 @@ class Ledger:
         open(f"{path}/notes", "w").close()
 
     def notes(self):
-        """[(worker, pid, what)], in the order in which they were written."""
+        """[(worker, pid, what)], in the order of writing."""
         found = []
         with open(f"{self.path}/notes") as file:
             for line in file:
@@ -35,7 +35,7 @@ class Ledger:
 
 
 def _start_time(worker, pid):
-    """In clock ticks since boot; None when the process is gone or another one."""
+    """In clock ticks since boot; None if the process has ended or its id was reused."""
     wanted = {f"RENZAN_JOB_ID={worker.job}".encode(), f"RENZAN_ATTEMPT={worker.attempt}".encode()}
     try:
         with open(f"/proc/{pid}/environ", "rb") as file:

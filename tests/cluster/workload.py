@@ -1,7 +1,7 @@
-"""What a seed stands for: which jobs are submitted, and what happens when the daemon is killed.
+"""The plan of a seed: which jobs are submitted, and what happens when the daemon is killed.
 
-Everything here is drawn from the seed alone, never from what happens, so that a seed can be
-repeated. Which job or node is meant is a number that is taken modulo how many there are then.
+Everything is drawn from the seed alone, so that a run can be repeated. Jobs and nodes are numbers to
+be taken modulo how many there are.
 """
 
 import dataclasses
@@ -9,18 +9,18 @@ import os
 import random
 
 NODES, GPUS_PER_NODE, CPUS_PER_NODE = 4, 2, 16
-STAND_IN = f"{os.path.dirname(os.path.abspath(__file__))}/stand_in.sh"
+FAKE_WORKER = f"{os.path.dirname(os.path.abspath(__file__))}/fake_worker.sh"
 
-# What is under way when the daemon is killed, how often, and within how many seconds of it.
+# What is going on when the daemon is killed: weight, and maximum delay of the kill in seconds.
 PHASES = {
     "submit": (3, 0.02),  # a submission is in flight
     "start": (3, 0.06),  # one has just been acknowledged
     "cancel": (2, 0.02),
-    "preempt": (2, 0.05),  # a job has been told to stop, or a more important one has come
+    "preempt": (2, 0.05),  # a job is being stopped, or one of higher priority was submitted
     "end": (3, 0.03),  # a worker has just ended
-    "node": (2, 0.03),  # one is drained, lost or restored
-    "down": (1, 0.02),  # the daemon has been asked to end
-    "restart": (3, 0.15),  # it is just starting
+    "node": (2, 0.03),  # a node is drained, failed or restored
+    "down": (1, 0.02),  # the daemon is shutting down
+    "restart": (3, 0.15),  # the daemon is starting
     "quiet": (2, 0.3),
 }
 
@@ -35,25 +35,25 @@ class Job:
     fails: int = 0
     retries: int = 0
     priority: int = 0
-    words: tuple = ()  # of the stand-in: saves, loud, orphan
+    words: tuple = ()  # for the fake worker: saves, loud, orphan
     artifacts: bool = False
 
     @property
-    def least(self):
+    def min_workers(self):
         return int(self.replicas.split(".")[0])
 
     @property
     def saves(self):
         return "saves" in self.words
 
-    def right_end(self):
-        """State and exit code, if nobody cancels it."""
-        if self.fails > self.retries:  # for ever: a failure just when it is stopped is not counted
+    def expected_end(self):
+        """State and exit code, unless it is cancelled."""
+        if self.fails > self.retries:  # many more: a failure during a stop is not counted
             return "failed", 3
         return ("failed", self.code) if self.code else ("done", 0)
 
     def spec(self, ledger, tag):
-        command = ["/bin/sh", STAND_IN, ledger, str(self.steps), str(self.code), *self.words,
+        command = ["/bin/sh", FAKE_WORKER, ledger, str(self.steps), str(self.code), *self.words,
                    f"fails={self.fails}"]
         spec = {
             "name": self.name, "replicas": self.replicas, "priority": self.priority,
@@ -69,15 +69,15 @@ class Job:
 
 @dataclasses.dataclass(frozen=True)
 class Kill:
-    """One life of the daemon, from its last restart to its next."""
+    """What happens from one restart of the daemon to the next."""
 
     phase: str
-    jobs: tuple  # submitted before; the last one at the moment of the kill in phase `submit`
-    delay: float  # seconds from the moment that the phase names
+    jobs: tuple  # submitted before; in phase `submit`, the last one at the moment of the kill
+    delay: float  # seconds from the phase's event
     which: int  # job or node
     verb: str  # to the node
-    twice: int  # how often it is killed again while it starts
-    absence: float  # seconds until it is started again
+    twice: int  # how often it is killed again during its start
+    absence: float  # seconds until it is restarted
 
     def __str__(self):
         more = f", {self.verb}" if self.phase == "node" else ""

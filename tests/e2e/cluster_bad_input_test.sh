@@ -1,5 +1,5 @@
-# Jobs and clusters that cannot be, daemons that are not there: one clear error and the right exit
-# code for each, and nothing half-done.
+# Invalid jobs and clusters, missing daemons: one clear error and the right exit code each, and no
+# partial effects.
 source "$(dirname "$0")/lib.sh" "$@"
 export RENZAN_STATE_DIR=$work/state
 unset RENZAN_SOCKET
@@ -9,7 +9,7 @@ daemon_pid() {
 end_daemon() { [ ! -e state/socket ] || $renzan cluster down --stop-jobs 2>/dev/null || true; }
 trap 'end_daemon; rm -rf "$work"' EXIT
 
-# What needs no daemon to be found.
+# Errors that are found without a daemon.
 printf 'command: [sleep, 1]\nreplica: 2\n' >typo.yaml
 expect_exit 78 "typo.yaml:2:1: unknown key 'replica' at the top level: did you mean 'replicas'?" \
   $renzan submit typo.yaml
@@ -21,39 +21,39 @@ expect_exit 64 "renzan submit -- sleep 1" $renzan submit sleep 1
 expect_exit 64 "a command after --" $renzan submit
 expect_exit 64 "ID" $renzan job show twelve
 
-# What is printed has every key, reads back to the same, and needs no daemon either.
+# Printed configurations have every key, round-trip, and need no daemon either.
 $renzan submit --print-config --gpus 2 -- sleep 1 >job.yaml
-grep -qx '# higher goes first' job.yaml || fail "keys are printed without what they mean"
-grep -qx '  gpu: 2' job.yaml || fail "flags are not in what is printed"
+grep -qx '# higher goes first' job.yaml || fail "keys are printed without their documentation"
+grep -qx '  gpu: 2' job.yaml || fail "flags are not printed"
 $renzan submit --print-config job.yaml | cmp - job.yaml
 $renzan submit --print-config >empty.yaml
-grep -qx 'command: \[PROGRAM\]' empty.yaml || fail "no job to be filled in"
+grep -qx 'command: \[PROGRAM\]' empty.yaml || fail "no template of a job"
 expect_exit 78 "unknown key 'replica'" $renzan submit --print-config typo.yaml
 $renzan cluster up --nodes 4 --gpus-per-node 8 --print-config >printed.yaml
 grep -qx '    guaranteed:' printed.yaml || fail "no keys of queues"
 $renzan cluster up --print-config printed.yaml | cmp - printed.yaml
 $renzan cluster up --print-config printed.yaml --set pools.local.nodes=7 | grep -q 'nodes: "7"' ||
-  fail "--set is not in what is printed"
+  fail "--set is not printed"
 
-# No daemon, a socket that cannot be.
+# No daemon; an invalid socket.
 for verb in "jobs" "nodes" "job show 1" "cluster status" "cluster down" "submit -- sleep 1"; do
   expect_exit 69 "start one with \`renzan cluster up\`" $renzan $verb
 done
 long=$work/$(printf 's%.0s' $(seq 120))
 expect_exit 78 "at most 107" $renzan jobs --socket "$long"
 expect_exit 78 "at most 107" $renzan cluster up --socket "$long"
-# A program that was copied alone could start no job.
+# A program that was copied without the supervisor cannot start jobs.
 ln "$renzan" alone 2>/dev/null || cp "$renzan" alone
 expect_exit 66 "renzan-supervisor is missing" ./alone cluster up
-[ ! -e state ] || fail "a state directory was made for nothing"
+[ ! -e state ] || fail "a state directory was created"
 
-# Clusters that cannot be.
+# Invalid clusters.
 printf 'pools: {own: {nodes: 2, resources: {gpu: 4}}}\nqueues: {a: {guaranteed: {gpu: 9}}}\n' >quota.yaml
 expect_exit 78 "quota.yaml: queues are guaranteed 9 of gpu together" $renzan cluster up quota.yaml
 expect_exit 66 "no_such.yaml" $renzan cluster up no_such.yaml
 expect_exit 64 "not both" $renzan cluster up quota.yaml --nodes 2
 expect_exit 64 "--nodes" $renzan cluster up --nodes 0
-[ ! -e state ] || fail "a state directory was made for nothing"
+[ ! -e state ] || fail "a state directory was created"
 
 if [ "$(id -u)" = 0 ]; then
   mkdir theirs
@@ -62,13 +62,13 @@ if [ "$(id -u)" = 0 ]; then
   rmdir theirs
 fi
 
-# One daemon for a state directory and a socket.
+# One daemon per state directory and socket.
 $renzan cluster up --nodes 2 --gpus-per-node 4 >/dev/null
 pid=$(daemon_pid)
 expect_exit 69 "already running at $work/state/socket (process $pid)" $renzan cluster up
 expect_exit 69 "already running" $renzan cluster up --socket "$work/other"
 
-# What only the daemon can say.
+# Errors of the daemon.
 expect_exit 78 "can never run here" $renzan submit --gpus 5 -- sleep 1
 expect_exit 78 "can never run here" $renzan submit --replicas 9 --gpus 1 -- sleep 1
 expect_exit 78 "there is no queue 'defualt': did you mean 'default'?" \
@@ -93,14 +93,14 @@ expect_exit 64 "--limit" $renzan jobs --all --limit -1
 deep=$(printf 'a.%.0s' {1..20000})
 expect_exit 78 "nested too deeply" $renzan submit --set "${deep}a=1" -- sleep 1
 [ "$($renzan jobs --all --json | python3 -c 'import json, sys; print(len(json.load(sys.stdin)["jobs"]))')" = 0 ] ||
-  fail "a refused job was kept"
+  fail "a rejected job was kept"
 
-# A job's exit code, and output, are what its processes produced.
+# A job's exit code and output are those of its processes.
 expect_exit 3 "" $renzan submit --wait -- sh -c 'exit 3'
 expect_exit 0 "hello" $renzan submit --follow -- echo hello
 
-# Of those that have ended, as many as are asked for; the job of a what-if has no number yet.
-expect_exit 0 "1 more have ended before: --limit 2" $renzan jobs --all --limit 1
+# --limit; a job of what-if has no id.
+expect_exit 0 "1 older job(s) not listed: use --limit 2" $renzan jobs --all --limit 1
 [ "$($renzan jobs --all --limit 1 | tail -n +2 | wc -l)" = 1 ] || fail "not one job"
 [ "$($renzan jobs --all | tail -n +2 | wc -l)" = 2 ] || fail "not two jobs"
 printf 'command: [a]\nresources: {gpu: 4}\n' >fits.yaml
@@ -108,7 +108,7 @@ $renzan cluster what-if --submit fits.yaml >then.txt
 grep -q '^ *job  as it is  then' then.txt || fail "$(cat then.txt)"
 grep -q '^fits.yaml  -  ' then.txt || fail "$(cat then.txt)"
 
-# A corrupt database is kept beside and refused, never overwritten.
+# A corrupt database is copied and refused, never overwritten.
 $renzan cluster down 2>/dev/null
 expect_exit 69 "no daemon" $renzan jobs
 python3 - <<'PY'

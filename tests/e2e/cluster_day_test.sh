@@ -1,12 +1,12 @@
-# A day on one machine: two queues, a training run that is shrunk, stopped, robbed of its nodes with
-# notice and without, and that ends with the model of a run that nobody has disturbed.
+# A day of one machine: two queues, and a training run that is shrunk, stopped, and loses nodes with
+# and without notice. It ends with the same model as an undisturbed run.
 . "$(dirname "$0")/lib.sh"
 
 export RENZAN_STATE_DIR=$work/state
 export PATH=$(dirname "$renzan"):$PATH
 trap '$renzan cluster down --stop-jobs >/dev/null 2>&1 || true; rm -rf "$work"' EXIT
 
-# field JOB KEY, is JOB KEY VALUE: as the daemon says.
+# field JOB KEY, is JOB KEY VALUE: from the daemon.
 field() { $renzan job show "$1" --json | python3 -c 'import json, sys; print(json.load(sys.stdin)[sys.argv[1]])' "$2"; }
 is() { [ "$(field "$1" "$2")" = "$3" ]; }
 expect_explanation() {  # JOB FRAGMENT
@@ -46,7 +46,7 @@ checkpoint: {on_stop: true, on_request: true}
 grace: 60s
 command: [renzan, train, $work/train.yaml]
 YAML
-# serve WORKERS FILE: a gang of the production queue that runs until FILE is there.
+# serve WORKERS FILE: a gang of the production queue that runs until FILE exists.
 cat >serve.sh <<'SH'
 echo "worker $RANK of $WORLD_SIZE on $RENZAN_NODE with GPU $CUDA_VISIBLE_DEVICES"
 until [ -e "$1" ]; do sleep 0.05; done
@@ -63,7 +63,7 @@ echo "== The queue research borrows what production does not use"
 wait_for 60 is 1 workers 4
 wait_for 60 has_moved_on 10
 
-echo "== A gang of production takes back its own: the run shrinks"
+echo "== A gang of production reclaims its quota: the run shrinks"
 gang=$(serve 6 over.1)
 expect_explanation "$gang" "its place is being vacated: job 1"
 wait_for 60 is "$gang" state running
@@ -71,19 +71,19 @@ wait_for 60 is 1 workers 2
 step=$(steps_of 1)
 wait_for 60 has_moved_on "$step"
 
-echo "== What is guaranteed is not taken: a second gang waits and is told why"
+echo "== Guaranteed quota is not reclaimed: a second gang waits, and explain says why"
 second=$(serve 2 over.2)
 expect_explanation "$second" "needs 2 workers at the same time, each with 1 GPU"
 expect_explanation "$second" "if job 1 of queue research ended (2 GPUs)"
 
-echo "== It ends, the second runs, the run grows again"
+echo "== The gang ends, the second one runs, the run grows again"
 touch over.1
 wait_for 60 is "$gang" exit_code 0
 wait_for 60 is "$second" state running
 wait_for 60 is 1 workers 4
 [ "$($renzan job logs "$gang" --worker 5 | sed 's/ on.*//')" = "worker 5 of 6" ]
 
-echo "== A grand challenge needs everything: checkpoint, stop, and go on where it was"
+echo "== A grand challenge needs the whole cluster: the run stops with a checkpoint and resumes"
 touch over.2
 wait_for 60 is "$second" exit_code 0
 wait_for 60 has_moved_on "$(steps_of 1)"
@@ -102,7 +102,7 @@ wait_for 60 is "$challenge" state running
 is 1 state pending || fail "job 1 is $(field 1 state)"
 expect_explanation 1 "needs 2 workers at the same time"
 stopped_at=$(steps_of 1)
-grep -q '"stopped"' state/jobs/1/run/status.json || fail "the run was not stopped in order"
+grep -q '"stopped"' state/jobs/1/run/status.json || fail "the run did not stop cleanly"
 touch over.3
 wait_for 60 is "$challenge" exit_code 0
 wait_for 60 is 1 state running
@@ -111,7 +111,7 @@ wait_for 60 has_moved_on "$stopped_at"
 $renzan job logs 1 >log.txt
 expect_log "resuming from step-$(printf %08d "$stopped_at") at step $stopped_at"
 
-echo "== A spot node is taken with notice, another without"
+echo "== A spot node vanishes with notice, another without"
 wait_for 60 is 1 workers 4
 $renzan nodes drain spot-0 --notice 60s >/dev/null
 not_on() { ! $renzan nodes --json | python3 -c 'import json, sys
@@ -119,7 +119,7 @@ sys.exit(not any(n["name"] == sys.argv[1] and n["jobs"] for n in json.load(sys.s
 wait_for 60 not_on spot-0
 wait_for 60 is 1 state running
 wait_for 60 has_moved_on "$(steps_of 1)"
-# It may be growing into what has become free.
+# Retried, because it may be resizing.
 ask() { $renzan job checkpoint 1 >/dev/null 2>&1; }
 wait_for 60 ask
 $renzan nodes fail spot-1 >/dev/null
@@ -131,10 +131,10 @@ for time in checkpoint_ms restart_ms; do
 done
 $renzan cluster status >status.txt
 grep -qE '^spot +[0-9] +0 +[0-9.]+ +2 ' status.txt || { cat status.txt >&2; fail "not two interruptions"; }
-is 1 failures 0 || fail "a lost node counted as a failure of the job"
+is 1 failures 0 || fail "a node failure counted as a failure of the job"
 
-echo "== It ends with the bits of the run that nobody has disturbed"
-wait_for 400 is 1 state done  # four workers over TCP, on two cores beside other work
-[ "$(sha256_of state/jobs/1/run)" = "$(sha256_of undisturbed)" ] || fail "another model"
+echo "== It ends with the same bits as the undisturbed run"
+wait_for 400 is 1 state done  # four workers over TCP, on two busy cores
+[ "$(sha256_of state/jobs/1/run)" = "$(sha256_of undisturbed)" ] || fail "the model differs"
 $renzan cluster usage >usage.txt
 grep -q research usage.txt

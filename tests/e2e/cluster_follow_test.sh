@@ -1,5 +1,5 @@
-# Whoever follows a job sees each line once and gets its exit code, though the daemon is killed and
-# ended meanwhile and the job is stopped and started again.
+# Following a job shows every line once and returns its exit code, although the daemon is killed and
+# restarted and the job is preempted meanwhile.
 source "$(dirname "$0")/lib.sh" "$@"
 export RENZAN_STATE_DIR=$work/state
 unset RENZAN_SOCKET

@@ -1,12 +1,12 @@
-# The state directory's disk is full: what would have to be written is refused with 74, jobs that
-# run and what is known about them stay, and everything goes on when there is room again.
+# The disk of the state directory is full: requests that need to write fail with 74, running jobs and
+# their records are kept, and everything continues once there is space again.
 source "$(dirname "$0")/lib.sh" "$@"
 [ "$(id -u)" -eq 0 ] || skip "needs root to mount a small file system"
 mkdir small
 mount -t tmpfs -o size=4m tmpfs small 2>/dev/null || skip "cannot mount a tmpfs here"
 export RENZAN_STATE_DIR=$work/small/state RENZAN_SOCKET=$work/socket
 trap '$renzan cluster down --stop-jobs 2>/dev/null || true; umount "$work/small"; rm -rf "$work"' EXIT
-touch log.txt  # which wait_for shows
+touch log.txt  # shown by wait_for
 $renzan cluster up --nodes 1 --gpus-per-node 2 --cpus-per-node 8 >/dev/null
 is() { $renzan job show "$1" --json | grep -q "^  \"state\": \"$2\""; }
 jobs() { $renzan jobs --all --json | grep -c '"id"'; }
@@ -19,20 +19,20 @@ before=$(jobs)
 expect_exit 74 "" $renzan submit -- true
 expect_exit 74 "" $renzan submit -- true
 expect_exit 74 "" $renzan nodes drain local-0
-[ "$(jobs)" = "$before" ] || fail "a job that was refused is there"
-is "$running" running || fail "job $running does not run any more"
+[ "$(jobs)" = "$before" ] || fail "a rejected job exists"
+is "$running" running || fail "job $running no longer runs"
 $renzan cluster status >/dev/null
 
-# It ends while nothing can be written down.
+# The job ends while nothing can be written.
 touch go
 sleep 1
 $renzan jobs --all >/dev/null
 rm small/filler
 wait_for 20 is "$running" failed
-$renzan job show "$running" | grep -q '^exit code *6$' || fail "another exit code"
+$renzan job show "$running" | grep -q '^exit code *6$' || fail "wrong exit code"
 expect_exit 0 "" $renzan submit --wait -- true
 
-# Nor is anything lost by a daemon that is killed and started again on a full disk.
+# A daemon that is killed and restarted on a full disk loses nothing either.
 rm go
 running=$($renzan submit -- sh -c 'until [ -e go ]; do sleep 0.05; done')
 wait_for 20 is "$running" running

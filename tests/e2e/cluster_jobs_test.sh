@@ -1,9 +1,9 @@
-# Everyday life of jobs on the real program: exit codes, retries, timeouts, gangs, logs, artifacts,
-# stopping, nodes that go, quotas, and what `job explain` says meanwhile.
+# Jobs on the real program: exit codes, retries, timeouts, gangs, logs, artifacts, stops, node
+# failures, quotas, and `job explain`.
 source "$(dirname "$0")/lib.sh" "$@"
 export RENZAN_STATE_DIR=$work/state
 unset RENZAN_SOCKET
-touch log.txt  # which wait_for shows
+touch log.txt  # shown by wait_for
 trap '$renzan cluster down --stop-jobs 2>/dev/null || true; rm -rf "$work"' EXIT
 cat >cluster.yaml <<YAML
 pools: {local: {nodes: 2, resources: {cpu: 16, memory: 8GiB, gpu: 2}}}
@@ -12,7 +12,7 @@ users: {$(id -un): {max_gpus: 8}}
 YAML
 $renzan cluster up cluster.yaml >/dev/null
 
-# job_field ID EXPRESSION: of what `job show` knows, in Python.
+# job_field ID EXPRESSION: evaluates a Python expression of the output of `job show`.
 job_field() {
   $renzan job show "$1" --json | python3 -c 'import json, sys
 job = json.load(sys.stdin)
@@ -27,24 +27,24 @@ explains() {
   grep -qF -- "$2" explained.txt || { cat explained.txt >&2; fail "job $1 is not explained: $2"; }
 }
 
-# Retries wait longer each time, and the last exit code is the job's.
+# Retries wait longer each time; the job gets the last exit code.
 expect_exit 5 "" submit --wait --retries 2 --set retry_backoff=100ms -- sh -c 'exit 5'
 expect_field 1 'job["state"], job["attempts"], job["failures"]' "('failed', 3, 3)"
 gaps='[b["started"] - a["ended"] for a, b in zip(job["attempts_list"], job["attempts_list"][1:])]'
 expect_field 1 "(lambda gaps: gaps[0] >= 100 and gaps[1] >= 200)($gaps)" True
-explains 1 "it has ended (failed)"
+explains 1 "it ended (failed)"
 expect_exit 0 "" submit --wait --retries 1 --set retry_backoff=1ms -- sh -c \
   'test -e "$RENZAN_RUN_DIR/again" || { touch "$RENZAN_RUN_DIR/again"; exit 9; }'
 expect_exit 127 "" submit --wait -- "$work/no_such_program"
 expect_exit 137 "" submit --wait -- sh -c 'kill -KILL $$'
 
-# The timeout is of all its running time.
+# The timeout limits the total running time.
 status=0
 submit --wait --timeout 300ms --set grace=100ms -- sleep 1000 >/dev/null || status=$?
 [ $status -ne 0 ] || fail "a job that timed out ended with 0"
 expect_field 5 'job["state"]' timeout
 
-# A gang: each worker knows its place and has devices of its own.
+# A gang: each worker knows its rank and has its own devices.
 cat >gang.sh <<'SH'
 echo "$RANK/$WORLD_SIZE $LOCAL_RANK/$LOCAL_WORLD_SIZE $RENZAN_NODE $CUDA_VISIBLE_DEVICES"
 mkdir -p kept
@@ -60,35 +60,35 @@ done >ranks.txt
 for rank in 0 1 2 3; do
   cmp "kept/worker-$rank" "state/jobs/6/artifacts/kept/worker-$rank"
 done
-[ "$(cut -d' ' -f3 kept/* | sort -u | wc -l)" = 1 ] || fail "several meeting points: $(cat kept/*)"
+[ "$(cut -d' ' -f3 kept/* | sort -u | wc -l)" = 1 ] || fail "different MASTER_ADDR:MASTER_PORT: $(cat kept/*)"
 
-# Its logs can be followed to the end; what it leaves behind ends with it.
+# Logs can be followed to the end; processes left behind are killed.
 id=$(submit -- sh -c 'setsid sleep 1234 & echo $!; sleep 0.5; seq 5')
 $renzan job logs "$id" -f >followed.txt
 [ "$(tail -n +2 followed.txt)" = "$(seq 5)" ] || fail "followed: $(cat followed.txt)"
 wait_for 10 is "$id" 'job["state"]' done
 expect_nobody_left "$(head -1 followed.txt)"
-[ "$($renzan job logs "$id" --tail 2)" = "$(seq 4 5)" ] || fail "no tail"
+[ "$($renzan job logs "$id" --tail 2)" = "$(seq 4 5)" ] || fail "--tail does not work"
 expect_exit 66 "there is no attempt 3" $renzan job logs "$id" --attempt 3
 
-# Logs are rotated at 64 MiB, and read as one.
+# Logs are rotated at 64 MiB and read as one stream.
 id=$(submit --wait -- seq 9000000)
 [ "$(ls state/jobs/"$id"/attempt-0 | grep -c '^worker-0.log')" = 2 ] || fail "not rotated"
 $renzan job logs "$id" | cmp - <(seq 9000000)
 
-# Cancelled with its grace, and killed after it.
+# Cancelled, and killed after its grace period.
 id=$(submit -- sh -c 'trap "echo asked; exit 0" TERM; echo up; while :; do sleep 0.05; done')
 wait_for 20 has_said "$id" up
 $renzan job cancel "$id" >/dev/null
 wait_for 20 is "$id" 'job["state"]' cancelled
-has_said "$id" asked || fail "it was not asked"
+has_said "$id" asked || fail "it got no SIGTERM"
 id=$(submit --set grace=100ms -- sh -c 'trap "" TERM; echo up; while :; do sleep 0.05; done')
 wait_for 20 has_said "$id" up
 $renzan job cancel "$id" >/dev/null
 wait_for 20 is "$id" 'job["state"]' cancelled
 
-# A job that checkpoints goes on where it was: preempted by hand, by a drained node with notice, and
-# for one that is more important. Without notice, what was not saved is done again.
+# A job that checkpoints resumes where it was: after a manual preemption, a drain with notice, and a
+# preemption by a job of higher priority. After a failure without notice, unsaved steps are repeated.
 cat >steps.sh <<'SH'
 at=0
 [ ! -e "$RENZAN_CHECKPOINT_DIR/at" ] || at=$(cat "$RENZAN_CHECKPOINT_DIR/at")
@@ -120,7 +120,7 @@ explains "$id" "needs 2 workers at the same time, each with 2 GPUs"
 $renzan nodes restore local-1 >/dev/null
 wait_for 20 runs_again 4
 wait_for 20 has_steps $(($(steps) + 3))
-# Of a copy: the job goes on meanwhile.
+# A copy, because the job continues.
 cp "state/jobs/$id/run/steps" steps-so-far
 diff <(seq "$(wc -l <steps-so-far)") steps-so-far || fail "steps were lost or done twice"
 $renzan nodes fail local-1 >/dev/null
@@ -128,7 +128,7 @@ wait_for 20 is "$id" 'job["state"]' pending
 explains "$id" "needs 2 workers at the same time, each with 2 GPUs"
 $renzan nodes restore local-1 >/dev/null
 wait_for 20 runs_again 5
-# It can be restored before its workers are gone.
+# A node can be restored before its workers have ended.
 $renzan nodes fail local-1 >/dev/null
 expect_exit 0 "local-1: ready" $renzan nodes restore local-1
 wait_for 20 runs_again 6
@@ -138,8 +138,8 @@ expect_field "$id" 'job["failures"]' 0
 diff <(seq "$(sort -n "state/jobs/$id/run/steps" | tail -1)") \
   <(sort -nu "state/jobs/$id/run/steps") || fail "steps were left out"
 
-# An elastic job makes room for another one. When it starts again it takes all there is; by itself
-# it would grow when it has run for a while.
+# An elastic job shrinks for another job. It grows on a restart; otherwise it would grow only after
+# some time.
 rm -f go finish
 id=$(submit --gpus 1 --replicas 1..4 --checkpoints -- sh -c \
   'trap "exit 75" TERM; while [ ! -e finish ]; do sleep 0.05; done')
@@ -154,7 +154,7 @@ wait_for 20 is "$id" 'job["state"], job["workers"]' "('running', 4)"
 touch finish
 wait_for 20 is "$id" 'job["state"]' done
 
-# A queue's limit and a user's cap, with the reason that is given; a cap can be overridden.
+# A queue's limit and a user's cap, and how they are explained; a cap can be overridden.
 rm -f go finish
 wait_here='while [ ! -e go ]; do sleep 0.05; done'
 first=$(submit --queue small --gpus 1 -- sh -c "$wait_here")
@@ -172,13 +172,13 @@ wait_for 20 is "$first" 'job["state"]' running
 explains "$second" "user $(id -un) may run 1 GPU"
 $renzan cluster override "$(id -un)" --max-gpus 2 --for 1h >/dev/null
 wait_for 20 is "$second" 'job["state"]' running
-explains "$second" "it runs since"
+explains "$second" "it has been running since"
 touch go
 wait_for 20 is "$second" 'job["state"]' done
 $renzan cluster usage >/dev/null
 
-# Nobody uses more memory than the job asks for, unless the cluster's owner does not mind. `tail`
-# keeps a line until it ends.
+# A job may not use more memory than it requests, unless the cluster does not enforce it. `tail` keeps
+# a line in memory until the line ends.
 hoard='(head -c 200M /dev/zero; sleep 3) | tail >/dev/null; echo kept'
 expect_exit 137 "" submit --wait --set resources.memory=64MiB -- sh -c "$hoard"
 $renzan job show "$((second + 1))" >shown.txt

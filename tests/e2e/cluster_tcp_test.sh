@@ -1,4 +1,4 @@
-# A daemon that is reached by TCP: only with its token, and with everything that the socket offers.
+# A daemon with TCP: its token is required, and everything works as with the socket.
 . "$(dirname "$0")/lib.sh"
 
 export RENZAN_STATE_DIR=$work/state
@@ -7,19 +7,19 @@ trap '$renzan cluster down --stop-jobs --socket "$work/state/socket" >/dev/null 
 $renzan cluster up --nodes 1 --gpus-per-node 1 --listen 127.0.0.1:0 >up.txt
 address=$(sed -n 's/^tcp *\(http[^,]*\),.*/\1/p' up.txt)
 token=$(cat state/token)
-[ "$(stat -c %a state/token)" = 600 ] || fail "others may read the token"
+[ "$(stat -c %a state/token)" = 600 ] || fail "others can read the token"
 
-echo "== From elsewhere: with a copy of the token"
+echo "== From another state directory, with a copy of the token"
 export RENZAN_STATE_DIR=$work/elsewhere
 export RENZAN_SOCKET=$address
 expect_exit 77 "elsewhere/token" $renzan jobs
 grep -q RENZAN_TOKEN_FILE out.txt
 mkdir elsewhere
 echo "0${token:1}x" >wrong
-RENZAN_TOKEN_FILE=$work/wrong expect_exit 77 "another token" $renzan jobs
+RENZAN_TOKEN_FILE=$work/wrong expect_exit 77 "wrong token" $renzan jobs
 cp state/token copy
 export RENZAN_TOKEN_FILE=$work/copy
-# Proxies would see the token.
+# Proxies must not be used: they would see the token.
 export http_proxy=http://127.0.0.1:9
 job=$($renzan submit --name far -- sh -c 'echo here; exit 3')
 $renzan job logs "$job" --follow >log.txt
@@ -32,8 +32,8 @@ expect_exit 0 far $renzan jobs --socket "$address/"
 expect_exit 64 "http://HOST:PORT" $renzan jobs --socket http://127.0.0.1:x
 expect_exit 64 "http://HOST:PORT" $renzan jobs --socket http://
 
-echo "== The token is in no log, and lasts"
-grep -rqF "$token" state --exclude=token && fail "the token has been written somewhere"
+echo "== The token is in no log, and survives a restart"
+grep -rqF "$token" state --exclude=token && fail "the token was written to a file"
 $renzan cluster down
 expect_exit 69 "no daemon at $address" $renzan jobs
 unset RENZAN_SOCKET

@@ -1,5 +1,5 @@
-# A daemon of root serves several users: jobs run as who submitted them, nobody sees or touches what
-# is another's, strangers are refused. An ordinary user's daemon serves nobody else.
+# A daemon that runs as root serves several users: jobs run as their users, users cannot see or change
+# jobs of others, other users are rejected. The daemon of an ordinary user serves nobody else.
 source "$(dirname "$0")/lib.sh" "$@"
 [ "$(id -u)" -eq 0 ] || skip "needs root to become other users"
 command -v setpriv >/dev/null || skip "needs setpriv (util-linux)"
@@ -7,18 +7,18 @@ for user in nobody daemon games; do
   id "$user" >/dev/null 2>&1 || skip "needs a user $user"
 done
 chmod 755 "$work"
-# The program may lie where only root can go.
+# The program may be in a directory that only root can enter.
 if ! setpriv --reuid nobody --regid nogroup --clear-groups test -x "$renzan"; then
   install -m 755 "$renzan" program
   renzan=$work/program
 fi
 export RENZAN_SOCKET=$work/socket
 unset RENZAN_STATE_DIR
-downs() {
+stop_daemons() {
   $renzan cluster down --stop-jobs 2>/dev/null || true
   $renzan cluster down --stop-jobs --socket "$work/own/socket" 2>/dev/null || true
 }
-trap 'downs; rm -rf "$work"' EXIT
+trap 'stop_daemons; rm -rf "$work"' EXIT
 as() {
   local user=$1
   shift
@@ -32,26 +32,26 @@ for user in nobody daemon; do
 done
 
 expect_exit 64 "no such user" $renzan cluster up --state "$work/state" --allow-user nobdy
-[ ! -e state ] || fail "a state directory was made for nothing"
+[ ! -e state ] || fail "a state directory was created"
 $renzan cluster up --state "$work/state" --nodes 2 --gpus-per-node 2 \
   --allow-user nobody --allow-user daemon >/dev/null
 
-# Jobs run as who submitted them, with their groups and in directories of theirs.
+# Jobs run as their users, with their groups and in their own directories.
 cd of_nobody
 expect_exit 0 "" as nobody "$renzan" submit --wait -- sh -c \
   'id -un; echo private >"$RENZAN_RUN_DIR/file"; echo saved >"$RENZAN_CHECKPOINT_DIR/file"'
 as nobody "$renzan" job logs 1 >logs.txt
 [ "$(cat logs.txt)" = nobody ] || fail "job 1 ran as $(cat logs.txt)"
-[ "$(as nobody cat "$work/state/jobs/1/run/file")" = private ] || fail "its own file is not theirs"
+[ "$(as nobody cat "$work/state/jobs/1/run/file")" = private ] || fail "nobody cannot read the file of its own job"
 cd ../of_daemon
 expect_exit 0 "daemon" as daemon "$renzan" submit --follow -- id -un
-as nobody "$renzan" job show 1 --json | grep -q private || fail "no specification for its owner"
+as nobody "$renzan" job show 1 --json | grep -q private || fail "the owner does not see the specification"
 
-# What is another's cannot be read, neither through the daemon nor in the file system...
+# Users cannot read what belongs to others, neither through the daemon nor in the file system...
 expect_exit 77 "job 1 belongs to nobody" as daemon "$renzan" job logs 1
 expect_exit 77 "job 2 belongs to daemon" as nobody "$renzan" job logs 2
 as daemon "$renzan" job show 1 --json >shown.json
-! grep -q private shown.json || fail "another's command is shown"
+! grep -q private shown.json || fail "the command of another user is shown"
 for path in state.db daemon.log jobs jobs/1/run jobs/1/run/file jobs/1/checkpoints/file \
   jobs/1/artifacts jobs/1/attempt-0 jobs/1/attempt-0/worker-0.log jobs/1/attempt-0/plan.json; do
   [ -e "$work/state/$path" ] || fail "no $path"
@@ -62,7 +62,7 @@ for path in state.db jobs/1/attempt-0/plan.json; do
   if as nobody cat "$work/state/$path" >/dev/null 2>&1; then fail "nobody can read $path"; fi
 done
 
-# ... nor stopped or changed, but by root.
+# ... nor stop or change it, except for root.
 cd ../of_nobody
 sleeper=$(as nobody "$renzan" submit --checkpoints -- sleep 1000)
 for verb in cancel preempt checkpoint; do
@@ -77,7 +77,7 @@ has_state "$sleeper" running || fail "job $sleeper was stopped by another user"
 $renzan job cancel "$sleeper" >/dev/null
 wait_for 20 has_state "$sleeper" cancelled
 
-# Nor may a user go before everybody.
+# Users cannot put their jobs before everybody else's.
 expect_exit 77 "priority 101: you may submit jobs with a priority of at most 100" \
   as nobody "$renzan" submit --priority 101 -- true
 expect_exit 77 "you may not stop everybody's jobs" \
@@ -85,12 +85,12 @@ expect_exit 77 "you may not stop everybody's jobs" \
 job=$($renzan submit --priority 101 -- true)
 wait_for 20 has_state "$job" done
 
-# Strangers are refused, whatever they ask.
+# Users that are not allowed are rejected.
 for verb in "jobs" "job show 1" "submit -- id"; do
   expect_exit 77 "" as games "$renzan" $verb
 done
 
-# Nobody places a link where root would follow it, and artifacts are collected as their user.
+# Jobs cannot make root follow links, and artifacts are collected with the user's permissions.
 cat >attack.sh <<'SH'
 for name in worker-0.log plan.json end.json started.json requests/0; do
   ln -sf "$1/victim" "$RENZAN_ATTEMPT_DIR/$name" 2>/dev/null && echo "placed $name"
@@ -120,7 +120,7 @@ job=$(cat out.txt)
 expect_exit 126 "" as nobody "$renzan" submit --wait --set "working_directory=$work/secrets" -- true
 $renzan cluster down --stop-jobs 2>/dev/null
 
-# What ended long ago goes with its directory, whatever its user has put there.
+# Old jobs are deleted with their directories, whatever their users have put there.
 cat >"$work/short.yaml" <<'YAML'
 pools: {own: {nodes: 1, resources: {cpu: 4}}}
 retention: {keep_ended_for: 2s}
@@ -129,18 +129,18 @@ $renzan cluster up "$work/short.yaml" --state "$work/short" --allow-user nobody 
 cd ../of_nobody
 expect_exit 0 "" as nobody "$renzan" submit --wait -- sh -c 'cd "$RENZAN_RUN_DIR" &&
   mkdir -p deep/er && ln -s "$1" all && ln -s "$1/secret" deep/secret && chmod 0 deep' sh "$work/secrets"
-is_forgotten() { ! $renzan job show 1 >/dev/null 2>&1; }
-wait_for 30 is_forgotten
+is_deleted() { ! $renzan job show 1 >/dev/null 2>&1; }
+wait_for 30 is_deleted
 expect_exit 66 "there is no job 1" $renzan job show 1
-[ ! -e "$work/short/jobs/1" ] || fail "its directory was left"
+[ ! -e "$work/short/jobs/1" ] || fail "its directory still exists"
 [ -s "$work/secrets/secret" ] || fail "root followed a link"
-$renzan cluster usage | grep -q '^nobody' || fail "its usage is forgotten"
+$renzan cluster usage | grep -q '^nobody' || fail "its usage was lost"
 $renzan cluster down 2>/dev/null
 $renzan cluster up "$work/short.yaml" --state "$work/short" --allow-user nobody >/dev/null
-[ "$(as nobody "$renzan" submit -- true)" = 2 ] || fail "a number was given twice"
+[ "$(as nobody "$renzan" submit -- true)" = 2 ] || fail "an id was reused"
 $renzan cluster down --stop-jobs 2>/dev/null
 
-# An ordinary user's daemon is theirs alone; root may ask it.
+# The daemon of an ordinary user serves only that user and root.
 cd "$work"
 install -d -m 755 -o nobody own
 expect_exit 64 "root" as nobody "$renzan" cluster up --state "$work/own/state" \

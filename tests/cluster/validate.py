@@ -1,4 +1,4 @@
-"""What must be true of the jobs after a daemon was killed, and when all of them have ended."""
+"""Invariants of the jobs after a daemon was killed, and when all jobs have ended."""
 
 import collections
 import glob
@@ -13,7 +13,7 @@ STOPS = ("stopping", "resizing", "cancelling", "node_failed")
 
 
 class Failure(Exception):
-    cycle
+    pass
 
 
 def expect(condition, message):
@@ -22,53 +22,52 @@ def expect(condition, message):
 
 
 class Submissions:
-    """What was asked for, and what is known to have been heard."""
+    """What was requested, and what the daemon acknowledged."""
 
     def __init__(self):
         self.jobs = {}  # by name
-        self.ids = {}  # of those that were acknowledged, by name
+        self.ids = {}  # of acknowledged jobs, by name
         self.cancels = {}  # by id: whether it was acknowledged
 
     def check(self, listed):
-        """Every job that was acknowledged is there, under its id, and none is there twice."""
+        """Every acknowledged job exists, with its id, and none exists twice."""
         ids = collections.defaultdict(list)
         for job in listed:
             ids[job["name"]].append(job["id"])
         for name, found in ids.items():
-            expect(name in self.jobs, f"nobody has submitted {name} (job {found[0]})")
+            expect(name in self.jobs, f"{name} (job {found[0]}) was never submitted")
             expect(len(found) == 1, f"{name} was submitted once, but there are jobs {found}")
         for name, number in self.ids.items():
             expect(ids.get(name) == [number],
                    f"{name} was acknowledged as job {number}, but now it is {ids.get(name)}")
 
 
-def check_found_again(daemon, ledger, lived):
-    """Those that lived when the daemon was killed still do, or ended in their own way. Returns
-    those that did neither, which only the loss of a node explains."""
+def check_found_again(daemon, ledger, before):
+    """Workers that were alive when the daemon was killed still are, or ended regularly. Returns the
+    others, which only a node failure explains."""
     listed = {job["id"]: job for job in daemon.get("/v1/jobs?all=1")["jobs"]}
     now = ledger.alive()
-    said = collections.defaultdict(set)
+    notes = collections.defaultdict(set)
     for worker, _, what in ledger.notes():
-        said[worker].add(what)
+        notes[worker].add(what)
     unexplained = set()
-    for worker, process in lived.items():
+    for worker, process in before.items():
         if now.get(worker) == process:
             job = listed[worker.job]
             # It may have ended in between.
             if job["attempts"] != worker.attempt + 1 or job["ended"]:
                 expect(ledger.alive().get(worker) != process,
-                       f"{worker} lives (process {process[0]}), but job {worker.job} is "
+                       f"{worker} is alive (process {process[0]}), but job {worker.job} is "
                        f"{job['state']} after {job['attempts']} attempts")
         else:
             expect(worker not in now, f"{worker} has become another process")
-            if not said[worker] & {"ended", "stopped", "failed"}:
+            if not notes[worker] & {"ended", "stopped", "failed"}:
                 unexplained.add(worker)
     return unexplained
 
 
 def check_ledger(ledger):
-    """No attempt is started twice, no two gangs of a job live at a time, no device is given
-    twice."""
+    """No attempt is started twice, no job has two gangs at a time, no device is assigned twice."""
     began = set()
     for worker, pid, what in ledger.notes():
         expect(not what.startswith("overlap"), f"{worker} (process {pid}): {what}")
@@ -77,8 +76,8 @@ def check_ledger(ledger):
             began.add(worker)
 
 
-class JobJudge:
-    """One job, when it has ended."""
+class JobValidator:
+    """Checks one ended job."""
 
     def __init__(self, daemon, program, ledger, job, record, cancelled):
         self._daemon, self._program = daemon, program
@@ -89,22 +88,22 @@ class JobJudge:
         self._id = record["id"]
         self._attempts = record["attempts_list"]
         self._last = record["attempts"] - 1
-        self._said = {}
+        self._notes = {}
         for worker, _, what in ledger.notes():
             if worker.job == self._id:
-                self._said.setdefault(worker, []).append(what)
-        self._lost = {attempt["number"] for attempt in self._attempts
-                      if re.search(r"\bnode \S+ failed", attempt["message"])}
+                self._notes.setdefault(worker, []).append(what)
+        self._node_failed = {attempt["number"] for attempt in self._attempts
+                             if re.search(r"\bnode \S+ failed", attempt["message"])}
 
-    def judge(self, killed, tag):
+    def validate(self, killed, tag):
         try:
             self._identity(tag)
             self._history(killed)
             self._end()
             self._stops()
-            for worker, said in self._said.items():
-                self._output(worker, said)
-            for rank in sorted({worker.rank for worker in self._said}):
+            for worker, notes in self._notes.items():
+                self._output(worker, notes)
+            for rank in sorted({worker.rank for worker in self._notes}):
                 self._steps(rank)
             self._artifacts()
         except Failure as failure:
@@ -116,15 +115,15 @@ class JobJudge:
         lines += [f"  attempt {each['number']}: exit {each['exit_code']}, {each['message']}"
                   for each in self._attempts]
         lines += [f"  {each['kind']}: {each['text']}" for each in self._record["events"]]
-        lines += [f"  {worker}: {' '.join(said)}" for worker, said in self._said.items()]
+        lines += [f"  {worker}: {' '.join(notes)}" for worker, notes in self._notes.items()]
         return "\n".join(lines)
 
     def _identity(self, tag):
         wanted = self._job.spec(self._ledger.path, tag)
-        expect(self._record["manifest"]["command"] == wanted["command"], "another command")
+        expect(self._record["manifest"]["command"] == wanted["command"], "its command is wrong")
         for line in (f"retries: {self._job.retries}", f'replicas: "{self._job.replicas}"'):
             expect(line in self._record["spec"].split("\n"), f"no '{line}' in its specification")
-        expect(self._record["priority"] == self._job.priority, "another priority")
+        expect(self._record["priority"] == self._job.priority, "its priority is wrong")
 
     def _history(self, killed):
         numbers = [attempt["number"] for attempt in self._attempts]
@@ -132,49 +131,50 @@ class JobJudge:
         for attempt in self._attempts:
             expect(attempt["ended"] is not None, f"attempt {attempt['number']} has not ended")
             expect("left no word" not in attempt["message"], "its processes were killed")
-        for worker in self._said:
+        for worker in self._notes:
             expect(worker.attempt in numbers, f"{worker} ran, but there was no such attempt")
         for worker in killed:
-            expect(worker.attempt in self._lost, f"{worker} disappeared while there was no daemon")
+            expect(worker.attempt in self._node_failed,
+                   f"{worker} disappeared while there was no daemon")
 
     def _end(self):
         end = self._record["state"], self._record["exit_code"]
         if end[0] == "cancelled" and self._cancelled is not None:
             return
-        expect(not self._cancelled, "its cancelling was acknowledged")
-        expect(end == self._job.right_end(), f"it should be {self._job.right_end()}")
-        # The last gang was whole, and its workers ended by themselves.
-        last = [said for worker, said in self._said.items() if worker.attempt == self._last]
-        expect(len(last) >= self._job.least, f"the last gang had {len(last)} workers")
+        expect(not self._cancelled, "its cancellation was acknowledged")
+        expect(end == self._job.expected_end(), f"expected {self._job.expected_end()}")
+        # The last gang was complete.
+        last = [worker for worker in self._notes if worker.attempt == self._last]
+        expect(len(last) >= self._job.min_workers, f"the last gang had {len(last)} workers")
 
     def _stops(self):
         """Workers are only stopped for a reason."""
-        stopped = {worker.attempt for worker, said in self._said.items() if "stopped" in said}
+        stopped = {worker.attempt for worker, notes in self._notes.items() if "stopped" in notes}
         kinds = [event["kind"] for event in self._record["events"]]
         failed = {attempt["number"] for attempt in self._attempts
                   if "ended with exit status" in attempt["message"]}
-        asked = sum(kind in STOPS for kind in kinds)
-        expect(len(stopped - failed) <= asked, f"attempts {sorted(stopped)} were stopped")
+        stops = sum(kind in STOPS for kind in kinds)
+        expect(len(stopped - failed) <= stops, f"attempts {sorted(stopped)} were stopped")
         failures = sum(event["text"].startswith("failed") for event in self._record["events"])
         expect(self._record["failures"] == failures, f"{self._record['failures']} failures")
-        happened = sum("failed" in said for said in self._said.values())
+        happened = sum("failed" in notes for notes in self._notes.values())
         if self._job.fails:
-            expect(happened - asked <= failures <= happened,
+            expect(happened - stops <= failures <= happened,
                    f"{failures} failures counted, {happened} happened")
 
-    def _output(self, worker, said):
+    def _output(self, worker, notes):
         run = f"{self._daemon.state}/jobs/{self._id}/run"
-        path = f"{run}/said.{worker.attempt}.{worker.rank}"
+        path = f"{run}/output.{worker.attempt}.{worker.rank}"
         if not os.path.exists(path):
-            expect(worker.attempt in self._lost, f"{worker} said nothing")
+            expect(worker.attempt in self._node_failed, f"{worker} has no output")
             return
         with open(path) as file:
             wanted = file.read()
         got = self._daemon.get_text(
             f"/v1/jobs/{self._id}/logs?worker={worker.rank}&attempt={worker.attempt}")
-        if set(said) & {"ended", "stopped", "failed"}:
+        if set(notes) & {"ended", "stopped", "failed"}:
             expect(got == wanted, f"the log of {worker} has {len(got)} bytes, not {len(wanted)}")
-        else:  # killed, perhaps between writing to one and to the other
+        else:  # killed, perhaps between its two writes
             expect(wanted.startswith(got), f"the log of {worker} is not what it wrote")
         if self._id % 10 == 0 and worker.rank == 0:
             shown = subprocess.run(
@@ -189,12 +189,12 @@ class JobJudge:
         except FileNotFoundError:
             steps = []
         if self._job.saves:
-            # The loss of a node costs what was not saved, and nothing else does.
-            if self._lost:
+            # Only a node failure loses unsaved steps.
+            if self._node_failed:
                 steps = sorted(set(steps))
             expect(steps == list(range(1, len(steps) + 1)), f"worker {rank} did steps {steps}")
         worker = Worker(self._id, self._last, rank)
-        if self._record["state"] == "done" and worker in self._said:
+        if self._record["state"] == "done" and worker in self._notes:
             expect(steps and steps[-1] == self._job.steps, f"worker {rank} ended at {steps[-1:]}")
 
     def _artifacts(self):
@@ -212,7 +212,7 @@ class JobJudge:
 
 
 def check_usage(usage, records, seconds):
-    """Of a cluster that was there for so long."""
+    """Of a cluster that existed for that time."""
     for each in usage["jobs"]:
         record = records[each["id"]]
         least = sum((attempt["ended"] - attempt["started"]) / 1000 * record["gpus"] *

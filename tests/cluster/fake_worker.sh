@@ -1,11 +1,11 @@
 #!/bin/sh
-# Stands in for a worker and keeps a ledger of what it did, for those who judge the job system.
+# A fake worker that records what it does in a ledger, for tests of the job system.
 #
-#   stand_in.sh LEDGER STEPS CODE [saves] [loud] [orphan] [fails=N] [artifacts=DIR]
+#   fake_worker.sh LEDGER STEPS CODE [saves] [loud] [orphan] [fails=N] [artifacts=DIR]
 #
-# Goes STEPS steps and ends with CODE. saves: obeys the launch contract, so each step is done once.
-# loud: many lines at every step. orphan: leaves a process in a session of its own behind. fails=N:
-# ends with 3 before its last step, N times, and then no more.
+# Does STEPS steps and exits with CODE. saves: follows the launch contract, so each step is done once.
+# loud: prints many lines per step. orphan: leaves a process in another session behind. fails=N: exits
+# with 3 before its last step, the first N times.
 ledger=$1 steps=$2 code=$3
 shift 3
 saves='' loud='' orphan='' fails=0 artifacts=''
@@ -20,13 +20,14 @@ rank=${RANK:-0}
 stop=''
 trap 'stop=yes' TERM
 
-# One write of one line, so that lines of several workers stay whole.
+# A line is one write, so that lines of different workers do not mix.
 note() {
   printf '%s %s %s %s %s\n' "$RENZAN_JOB_ID" "$RENZAN_ATTEMPT" "$rank" $$ "$1" >>"$ledger/notes"
 }
 note begin
 
-# Nobody else is this worker of this job, or has its devices. Held to the end by whatever is ours.
+# Locks that reveal another process of the same worker or with the same devices. All our processes
+# hold them.
 exec 4>>"$ledger/locks/job-$RENZAN_JOB_ID-$rank"
 flock -n 4 || note overlap-job
 fd=5
@@ -36,9 +37,9 @@ for device in $(echo "$CUDA_VISIBLE_DEVICES" | tr , ' '); do
   fd=$((fd + 1))
 done
 
-said=$RENZAN_RUN_DIR/said.$RENZAN_ATTEMPT.$rank
+output=$RENZAN_RUN_DIR/output.$RENZAN_ATTEMPT.$rank
 say() {
-  printf '%s\n' "$1" >>"$said"
+  printf '%s\n' "$1" >>"$output"
   printf '%s\n' "$1"
 }
 
@@ -74,7 +75,7 @@ done
 [ -z "$saves" ] || save
 if [ -n "$artifacts" ]; then
   rm -f "$artifacts/part.$rank"
-  cp "$said" "$artifacts/part.$rank"
+  cp "$output" "$artifacts/part.$rank"
   chmod 444 "$artifacts/part.$rank"
 fi
 say "ends with $code"

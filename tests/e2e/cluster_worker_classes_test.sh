@@ -1,17 +1,17 @@
-# A cluster with a menu of workers, and a job that is run again from its id alone.
+# A cluster with worker classes, and `submit --again`.
 source "$(dirname "$0")/lib.sh" "$@"
 export RENZAN_STATE_DIR=$work/state
 unset RENZAN_SOCKET
 trap '$renzan cluster down --stop-jobs 2>/dev/null || true; rm -rf "$work"' EXIT
 cat >cluster.yaml <<'YAML'
 pools: {own: {nodes: 2, resources: {cpu: 8, memory: 8GiB, gpu: 2}}}
-worker_requests: {half: {cpu: 4, memory: 4GiB, gpu: 1}, whole: {cpu: 8, memory: 8GiB, gpu: 2}}
+worker_classes: {half: {cpu: 4, memory: 4GiB, gpu: 1}, whole: {cpu: 8, memory: 8GiB, gpu: 2}}
 YAML
 $renzan cluster up cluster.yaml >/dev/null
 value_of() { $renzan job show "$1" --json | python3 -c 'import json, sys
 print(eval(sys.argv[1], {"job": json.load(sys.stdin)}))' "$2"; }
 
-echo "== What a job asks for is rounded up"
+echo "== Worker requests are rounded up to a class"
 cat >program <<'SH'
 #!/bin/sh
 echo "first $GREETING $CUDA_VISIBLE_DEVICES"
@@ -26,17 +26,17 @@ expect_exit 0 "job.yaml" $renzan cluster what-if --submit job.yaml
 printf 'command: [sleep, 1]\nresources: {gpu: 3}\n' >job.yaml
 expect_exit 78 "whole (cpu: 8" $renzan cluster what-if --submit job.yaml
 
-echo "== Again, from elsewhere, with its id alone"
+echo "== submit --again, from another directory"
 mkdir elsewhere
 cd elsewhere
 expect_exit 0 "" $renzan submit --again 1 --wait
-grep -q "another" out.txt && fail "its program is the same"
+grep -q "has changed" out.txt && fail "its program has not changed"
 cd ..
 [ "$($renzan job logs 2)" = "first hello 0" ] || fail "$($renzan job logs 2)"
 same='job["spec"]'
-[ "$(value_of 1 "$same")" = "$(value_of 2 "$same")" ] || fail "another specification"
+[ "$(value_of 1 "$same")" = "$(value_of 2 "$same")" ] || fail "the specification differs"
 sed -i 's/first/second/' program
-expect_exit 0 "is not the one that it was" $renzan submit --again 1 --wait --priority 3
+expect_exit 0 "has changed since job 1" $renzan submit --again 1 --wait --priority 3
 [ "$($renzan job logs 3)" = "second hello 0" ] || fail "$($renzan job logs 3)"
 [ "$(value_of 3 'job["priority"]')" = 3 ] || fail "its priority is $(value_of 3 'job["priority"]')"
 expect_exit 66 "no job 99" $renzan submit --again 99
