@@ -17,12 +17,13 @@ constexpr TimeMs kRetryMs = 1000;  // after an error of the disk
 Controller::Controller(ControllerOptions options, Snapshot cluster, Store& store, Agent& agent,
                        const Clock& clock)
     : options_(std::move(options)),
-      snapshot_(std::move(cluster)),
+      access_(options_.uid, options_.limits),
+      state_{.snapshot = std::move(cluster)},
       store_(store),
       agent_(agent),
       clock_(clock) {}
 
-TimeMs Controller::Now() const { return static_cast<TimeMs>(clock_.UnixSeconds() * 1000); }
+TimeMs Controller::Now() const { return NowMs(clock_); }
 
 std::string Controller::JobDirectory(JobId job) const {
   return fmt::format("{}/jobs/{}", options_.state_dir, job);
@@ -36,50 +37,50 @@ TimeMs Controller::Turn() {
   if (store_.corruption()) throw *store_.corruption();
   const TimeMs now = Now();
   if (now < last_turn_) ClockWentBack(now);
-  last_turn_ = snapshot_.now = now;
+  last_turn_ = state_.snapshot.now = now;
   try {
-    if (now >= retry_at_) retry_at_ = kNever;
+    if (now >= state_.retry_at) state_.retry_at = kNever;
     AdvanceNodes();
     FinishEnded();
     AdvanceCollections();
     RemoveOldFiles();
-    if (dirty_ || now >= look_again_) Decide();
+    if (state_.needs_scheduling || now >= look_again_) Decide();
   } catch (const Error& error) {
     if (store_.corruption()) throw;
     LogError("{}; trying again in {} s", error.what(), kRetryMs / 1000);
-    dirty_ = true;
-    retry_at_ = now + kRetryMs;
+    state_.needs_scheduling = true;
+    state_.retry_at = now + kRetryMs;
   }
   const TimeMs next_checkpoint = AwaitCheckpoints();
-  if (retry_at_ != kNever) return retry_at_;
-  return dirty_ ? now
-                : std::min({look_again_, NextNodeEvent(), NextCollectionEvent(), forget_at_,
-                            next_checkpoint});
+  if (state_.retry_at != kNever) return state_.retry_at;
+  return state_.needs_scheduling ? now
+                                 : std::min({look_again_, NextNodeEvent(), NextCollectionEvent(),
+                                             forget_at_, next_checkpoint});
 }
 
 // What lies further ahead than it can by right would be waited for until the clock is there again.
 void Controller::ClockWentBack(TimeMs now) {
   LogWarning("the clock went back by {} s", static_cast<double>(last_turn_ - now) / 1000);
-  retry_at_ = kNever;
+  state_.retry_at = kNever;
   look_again_ = now;
   if (remover_ == 0) forget_at_ = now;
   accounted_until_ = std::min(accounted_until_, now);
   nodes_observed_until_ = std::min(nodes_observed_until_, now);
   for (auto& [id, collection] : collections_)
     collection.give_up_at = std::min(collection.give_up_at, now + options_.artifacts_timeout_ms);
-  for (auto& [id, live] : live_) {
+  for (auto& [id, live] : state_.live) {
     live.progress_read = live.checkpoint_asked = live.stop_asked = 0;
     live.checkpoint_awaited.reset();
   }
-  for (Job& job : snapshot_.jobs) {
+  for (Job& job : state_.snapshot.jobs) {
     job.started = std::min(job.started, now);
     job.last_resize = std::min(job.last_resize, now);
     job.eligible_at = std::min(job.eligible_at, now + kLongestBackoffMs);
   }
-  for (Node& node : snapshot_.nodes) {
+  for (Node& node : state_.snapshot.nodes) {
     node.idle_since = std::min(node.idle_since, now);
     if (node.state == NodeState::kBooting)
-      node.until = std::min(node.until, now + snapshot_.pools[node.pool].boot_ms);
+      node.until = std::min(node.until, now + state_.snapshot.pools[node.pool].boot_ms);
   }
 }
 
@@ -95,7 +96,7 @@ void Controller::Commit(const JobRecord& record, const std::optional<AttemptReco
     store_.AddEvent({.job = record.id, .time = Now(), .kind = kind, .text = text});
   });
   accounted_until_ = until;
-  dirty_ = true;
+  state_.needs_scheduling = true;
 }
 
 void Controller::ReadProgress(LiveJob& live, TimeMs not_older_than) {
@@ -109,7 +110,7 @@ void Controller::ReadProgress(LiveJob& live, TimeMs not_older_than) {
   if (progress && progress->updated < live.attempt->started) progress->eta_seconds.reset();
   live.progress = progress;
 
-  Job* job = snapshot_.Find(live.record.id);
+  Job* job = state_.snapshot.Find(live.record.id);
   job->expected_end.reset();
   if (live.policy.timeout_ms > 0)
     job->expected_end =
@@ -125,34 +126,18 @@ void Controller::ReadProgress(LiveJob& live, TimeMs not_older_than) {
   MeasureRunning(live);
 }
 
-Controller::LiveJob& Controller::LiveNamed(JobId job) {
-  const auto at = live_.find(job);
-  if (at != live_.end()) return at->second;
+LiveJob& Controller::LiveNamed(JobId job) {
+  const auto at = state_.live.find(job);
+  if (at != state_.live.end()) return at->second;
   const auto record = store_.FindJob(job);
   if (!record) Fail(ErrorCode::kNoInput, "there is no job {}: `renzan jobs --all` lists them", job);
   Fail(ErrorCode::kUsage, "job {} has ended already ({})", job, NameOf(record->state));
 }
 
-bool Controller::MayChange(const JobRecord& job, const Caller& caller) const {
-  return caller.uid == job.uid || IsOperator(caller);
-}
-
-void Controller::RequireOwner(const JobRecord& job, const Caller& caller) const {
-  if (!MayChange(job, caller))
-    Fail(ErrorCode::kNoPermission, "job {} belongs to {}: only they and the operator may do that",
-         job.id, job.user);
-}
-
-void Controller::RequireOperator(const Caller& caller) const {
-  if (!IsOperator(caller))
-    Fail(ErrorCode::kNoPermission,
-         "only the operator (the user whose daemon this is, or root) may do that");
-}
-
 NamedPlacement Controller::Named(const Placement& placement) const {
   NamedPlacement named;
   for (const Placed& placed : placement)
-    named.push_back({.node = snapshot_.nodes[placed.node].name, .workers = placed.workers});
+    named.push_back({.node = state_.snapshot.nodes[placed.node].name, .workers = placed.workers});
   return named;
 }
 

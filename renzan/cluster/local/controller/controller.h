@@ -20,6 +20,8 @@
 #include "renzan/cluster/core/decisions.h"
 #include "renzan/cluster/core/validate/invariants.h"
 #include "renzan/cluster/local/agent.h"
+#include "renzan/cluster/local/controller/access.h"
+#include "renzan/cluster/local/controller/cluster_state.h"
 #include "renzan/cluster/local/controller/outcome.h"
 #include "renzan/cluster/local/controller/pool_history.h"
 #include "renzan/cluster/local/controller/run_status.h"
@@ -29,13 +31,6 @@
 #include "renzan/cluster/spec/job_spec.h"
 
 namespace renzan::cluster::local {
-
-// Who asks.
-struct Caller {
-  uid_t uid = 0;
-  gid_t gid = 0;
-  std::string name;
-};
 
 struct Submission {
   spec::JobSpec spec;  // resolved: working_directory is absolute
@@ -97,7 +92,7 @@ class Controller {
   // corrupt; a full disk is logged and tried again.
   TimeMs Turn();
   // Processes to wait for: job and process. The end of one is to be reported.
-  const std::map<JobId, pid_t>& watched() const { return watched_; }
+  const std::map<JobId, pid_t>& watched() const { return state_.watched; }
   void ProcessEnded(JobId job) { changed_.insert(job); }
 
   // --- Commands. Throw Error: kNoInput (no such thing), kNoPermission (also: beyond a limit),
@@ -135,33 +130,13 @@ class Controller {
   const std::string& refused() const { return refused_; }
   // What is wrong with jobs and nodes; decisions that touch them are not carried out.
   const std::vector<std::string>& faults() const { return faults_; }
-  // Throws Error kNoPermission unless the caller may see and change the job.
-  void RequireOwner(const JobRecord& job, const Caller& caller) const;
-  void RequireOperator(const Caller& caller) const;
-  bool MayChange(const JobRecord& job, const Caller& caller) const;
+  const AccessControl& access() const { return access_; }
 
   std::string JobDirectory(JobId job) const;
   std::string AttemptDirectory(JobId job, int attempt) const;
   TimeMs Now() const;
 
  private:
-  struct LiveJob {
-    JobRecord record;  // without specification and manifest, which are in the store
-    spec::JobSpec spec;
-    RetryPolicy policy;
-    std::optional<AttemptRecord> attempt;  // the one that has not ended
-    std::optional<RunProgress> progress;
-    TimeMs progress_read = 0;
-    TimeMs checkpoint_asked = 0;
-    std::optional<TimeMs> checkpoint_awaited;  // since when
-    TimeMs stop_asked = 0;  // of this attempt; 0: not, or by a daemon before this one
-    Measured measured;
-    int pruned = 0;            // attempts before this one have been removed
-    bool stop_untold = false;  // it has to stop and does not know
-    int64_t text_bytes = 0;    // of the specification and the manifest
-    // Its processes were gone when the daemon came up: the last that is known of them.
-    std::optional<TimeMs> lost_at;
-  };
   // A job whose processes have ended and whose artifacts are being copied. It holds nothing.
   struct Collection {
     JobRecord record;
@@ -173,10 +148,9 @@ class Controller {
   };
 
   // controller_commands.cc
-  bool IsOperator(const Caller& caller) const;
-  void RequireWithinLimits(const Submission& submission, int64_t text_bytes) const;
+  PendingUse PendingUseOf(const Caller& caller) const;
   JobId Take(const Submission& submission);
-  static int64_t ForgetTexts(JobRecord& record);
+  static int64_t DropTexts(JobRecord& record);
 
   // controller_recover.cc
   void RecoverNodes();
@@ -194,8 +168,7 @@ class Controller {
   void KillLeftOvers(JobId job, const std::string& directory);
   void Finish(LiveJob& live, const std::optional<AttemptEnd>& end);
   void Release(Job& job);
-  void Forget(JobId job);
-  void DropUnusedRequests();
+  void Drop(JobId job);
   bool Fits(const Job& job, const Placement& placement) const;
 
   // controller_collect.cc
@@ -268,14 +241,13 @@ class Controller {
   NamedPlacement Named(const Placement& placement) const;
 
   const ControllerOptions options_;
-  Snapshot snapshot_;
+  const AccessControl access_;
+  ClusterState state_;
   Store& store_;
   Agent& agent_;
   const Clock& clock_;
 
   JobId last_job_ = 0;
-  std::map<JobId, LiveJob> live_;  // that have not ended
-  std::map<JobId, pid_t> watched_;
   std::map<JobId, Collection> collections_;
   std::vector<pid_t> abandoned_;  // copying children that were killed, and do not die at once
   std::set<JobId> changed_;       // whose process has ended
@@ -285,9 +257,7 @@ class Controller {
   std::map<JobId, Wait> waits_;   // of the last cycle
   std::string refused_;
   std::vector<std::string> faults_;
-  bool dirty_ = true;  // the scheduler has not seen everything
   TimeMs look_again_ = kNever;
-  TimeMs retry_at_ = kNever;  // after an error of the disk
   TimeMs accounted_until_ = 0;
   std::vector<PoolHistory> pools_;  // in the order of Snapshot::pools
   TimeMs nodes_observed_until_ = 0;

@@ -17,7 +17,7 @@ void Controller::Collect(const JobRecord& record, const CollectionRecord& then,
     collection.child =
         agent_.StartCopying(from, JobDirectory(record.id) + "/artifacts", record.uid, record.gid);
     collection.give_up_at = Now() + options_.artifacts_timeout_ms;
-    watched_[record.id] = collection.child;
+    state_.watched[record.id] = collection.child;
   } catch (const Error& error) {
     collection.problem = error.what();
   }
@@ -56,7 +56,7 @@ void Controller::Advance(Collection& collection) {
     return;
   }
   collection.child = 0;
-  watched_.erase(collection.record.id);
+  state_.watched.erase(collection.record.id);
 }
 
 void Controller::FinishCollection(const Collection& collection) {

@@ -5,88 +5,56 @@
 #include "renzan/cluster/local/controller/controller.h"
 #include "renzan/cluster/local/controller/job_policy.h"
 #include "renzan/cluster/local/controller/measured.h"
-#include "renzan/cluster/spec/amounts.h"
 #include "renzan/cluster/spec/cluster_config.h"
 
 namespace renzan::cluster::local {
 
-bool Controller::IsOperator(const Caller& caller) const {
-  return caller.uid == options_.uid || caller.uid == 0;
-}
-
 // Returns how large they were.
-int64_t Controller::ForgetTexts(JobRecord& record) {
+int64_t Controller::DropTexts(JobRecord& record) {
   const size_t bytes = record.spec.size() + record.manifest.size();
   record.spec = std::string();
   record.manifest = std::string();
   return static_cast<int64_t>(bytes);
 }
 
-void Controller::RequireWithinLimits(const Submission& submission, int64_t text_bytes) const {
-  const Caller& caller = submission.caller;
-  const spec::JobSpec& spec = submission.spec;
-  if (IsOperator(caller)) return;
-  const spec::ClusterConfig::LimitsConfig& limits = options_.limits;
-  constexpr const char* kWhoMay = "the operator may, or may raise";
-  if (spec.priority > limits.max_priority)
-    Fail(ErrorCode::kNoPermission,
-         "priority {}: you may submit jobs with a priority of at most {} ({} limits.max_priority)",
-         spec.priority, limits.max_priority, kWhoMay);
-  if (spec.grand_challenge && !limits.grand_challenge)
-    Fail(ErrorCode::kNoPermission,
-         "grand_challenge: you may not stop everybody's jobs ({} limits.grand_challenge)", kWhoMay);
-  if (!spec.preemptible && !limits.not_preemptible)
-    Fail(ErrorCode::kNoPermission,
-         "preemptible: false: your jobs must be preemptible ({} limits.not_preemptible)", kWhoMay);
-  int64_t pending = 0, bytes = text_bytes;
-  for (const auto& [id, live] : live_) {
+PendingUse Controller::PendingUseOf(const Caller& caller) const {
+  PendingUse pending;
+  for (const auto& [id, live] : state_.live) {
     if (live.record.uid != caller.uid || live.record.state != RecordState::kPending) continue;
-    ++pending;
-    bytes += live.text_bytes;
+    ++pending.jobs;
+    pending.text_bytes += live.text_bytes;
   }
-  if (pending >= limits.max_pending_jobs)
-    Fail(ErrorCode::kNoPermission,
-         "you have {} pending jobs, and may have at most {}: wait until some have started ({} "
-         "limits.max_pending_jobs)",
-         pending, limits.max_pending_jobs, kWhoMay);
-  const int64_t most = spec::ParseMebibytes(limits.max_pending_specs) << 20;
-  if (bytes > most)
-    Fail(ErrorCode::kNoPermission,
-         "the specifications of your {} pending jobs and of this one take {} KiB, and may take {} "
-         "KiB: wait until some have started, or keep large data in files ({} "
-         "limits.max_pending_specs)",
-         pending, bytes >> 10, most >> 10, kWhoMay);
+  return pending;
 }
 
 // What a job that is refused, or that the disk does not take, has added to the snapshot goes again.
 JobId Controller::Submit(const Submission& submission) {
-  const size_t worker_requests = snapshot_.worker_requests.size(), users = snapshot_.users.size();
+  const size_t worker_requests = state_.snapshot.worker_requests.size(),
+               users = state_.snapshot.users.size();
   try {
     return Take(submission);
   } catch (...) {
-    snapshot_.worker_requests.resize(worker_requests);
-    snapshot_.users.resize(users);
+    state_.snapshot.worker_requests.resize(worker_requests);
+    state_.snapshot.users.resize(users);
     throw;
   }
 }
 
 JobId Controller::Take(const Submission& submission) {
   const Caller& caller = submission.caller;
-  if (options_.uid != 0 && caller.uid != options_.uid)
-    Fail(ErrorCode::kNoPermission,
-         "this daemon can run jobs only as the user who started it (user id {}): submit it as that "
-         "user, or start a daemon of your own with `renzan cluster up`",
-         options_.uid);
+  access_.RequireCanRunAs(caller);
   const TimeMs now = Now();
   const JobId id = last_job_ + 1;
   const spec::JobSpec& spec = submission.spec;
   std::string yaml = spec::PrintJobSpec(spec);
-  RequireWithinLimits(submission, static_cast<int64_t>(yaml.size() + submission.manifest.size()));
-  const Job job = spec::MakeJob(snapshot_, spec, submission.caller.name, id, now);
-  if (const std::string why = options_.why_infeasible(snapshot_, job); !why.empty())
+  access_.RequireWithinLimits(caller, spec,
+                              static_cast<int64_t>(yaml.size() + submission.manifest.size()),
+                              PendingUseOf(caller));
+  const Job job = spec::MakeJob(state_.snapshot, spec, submission.caller.name, id, now);
+  if (const std::string why = options_.why_infeasible(state_.snapshot, job); !why.empty())
     Fail(ErrorCode::kConfig, "{}: this job can never run here: {}", submission.source, why);
 
-  const Resources& per_worker = snapshot_.worker_requests[job.request].per_worker;
+  const Resources& per_worker = state_.snapshot.worker_requests[job.request].per_worker;
   JobRecord record{.id = id,
                    .name = spec.name,
                    .queue = spec.queue,
@@ -106,29 +74,29 @@ JobId Controller::Take(const Submission& submission) {
                    .manifest = submission.manifest};
   Commit(record, std::nullopt, "submitted", fmt::format("by {}", record.user), now);
   last_job_ = id;
-  snapshot_.jobs.push_back(job);  // the highest id: still sorted
-  LiveJob& live = live_[id] = {.record = std::move(record), .spec = spec};
+  state_.snapshot.jobs.push_back(job);  // the highest id: still sorted
+  LiveJob& live = state_.live[id] = {.record = std::move(record), .spec = spec};
   live.policy = RetryPolicyOf(spec);
-  live.text_bytes = ForgetTexts(live.record);
+  live.text_bytes = DropTexts(live.record);
   return id;
 }
 
 RecordState Controller::Cancel(JobId id, const Caller& caller) {
   if (const auto at = collections_.find(id); at != collections_.end()) {
     // It has ended; what is left is to collect its artifacts.
-    RequireOwner(at->second.record, caller);
+    access_.RequireOwner(at->second.record, caller);
     if (at->second.child != 0) agent_.StopCopying(at->second.child);
     return at->second.record.state;
   }
   LiveJob& live = LiveNamed(id);
-  RequireOwner(live.record, caller);
+  access_.RequireOwner(live.record, caller);
   if (live.record.state == RecordState::kPending) {
     JobRecord record = live.record;
     record.state = RecordState::kCancelled;
     record.cancel_requested = true;
     record.ended = Now();
     Commit(record, std::nullopt, "cancelled", fmt::format("by {}", caller.name), Now());
-    Forget(id);
+    Drop(id);
     return RecordState::kCancelled;
   }
   if (!live.record.cancel_requested) {
@@ -137,7 +105,7 @@ RecordState Controller::Cancel(JobId id, const Caller& caller) {
     record.state = RecordState::kStopping;
     Commit(record, std::nullopt, "cancelling", fmt::format("by {}", caller.name), Now());
     live.record = record;
-    Job* job = snapshot_.Find(id);
+    Job* job = state_.snapshot.Find(id);
     job->state = JobState::kStopping;
     job->target.clear();
   }
@@ -147,7 +115,7 @@ RecordState Controller::Cancel(JobId id, const Caller& caller) {
 
 RecordState Controller::Preempt(JobId id, const Caller& caller) {
   LiveJob& live = LiveNamed(id);
-  RequireOwner(live.record, caller);
+  access_.RequireOwner(live.record, caller);
   if (live.record.state != RecordState::kRunning)
     Fail(ErrorCode::kUsage, "job {} does not run: it is {}", id, NameOf(live.record.state));
   PreemptJob(live, "asked by " + caller.name, 0);
@@ -156,7 +124,7 @@ RecordState Controller::Preempt(JobId id, const Caller& caller) {
 
 void Controller::Checkpoint(JobId id, const Caller& caller) {
   LiveJob& live = LiveNamed(id);
-  RequireOwner(live.record, caller);
+  access_.RequireOwner(live.record, caller);
   if (live.record.state != RecordState::kRunning)
     Fail(ErrorCode::kUsage, "job {} does not run: it is {}", id, NameOf(live.record.state));
   if (!live.spec.checkpoint.on_request)
@@ -168,10 +136,10 @@ void Controller::Checkpoint(JobId id, const Caller& caller) {
 
 void Controller::OverrideQuota(const std::string& user, int64_t max_gpus, TimeMs for_ms,
                                const Caller& caller) {
-  RequireOperator(caller);
-  const auto at = std::find_if(snapshot_.users.begin(), snapshot_.users.end(),
+  access_.RequireOperator(caller);
+  const auto at = std::find_if(state_.snapshot.users.begin(), state_.snapshot.users.end(),
                                [&](const User& each) { return each.name == user; });
-  if (at == snapshot_.users.end() || at->max_gpus == kUnlimited)
+  if (at == state_.snapshot.users.end() || at->max_gpus == kUnlimited)
     Fail(ErrorCode::kUsage,
          "user {} has no cap that could be raised: caps are set in the configuration (users: {{{}: "
          "{{max_gpus: 8}}}})",
@@ -182,20 +150,20 @@ void Controller::OverrideQuota(const std::string& user, int64_t max_gpus, TimeMs
   const QuotaOverrideRecord quota_override{user, {.max_gpus = max_gpus, .until = Now() + for_ms}};
   store_.Transact([&] { store_.Put(quota_override); });
   at->quota_overrides.push_back(quota_override.quota_override);
-  dirty_ = true;
+  state_.needs_scheduling = true;
 }
 
 const Snapshot& Controller::snapshot() {
-  snapshot_.now = Now();
-  return snapshot_;
+  state_.snapshot.now = Now();
+  return state_.snapshot;
 }
 
 JobView Controller::ViewOf(const JobRecord& record) {
   JobView view{.record = record};
-  const Job* job = snapshot_.Find(record.id);
+  const Job* job = state_.snapshot.Find(record.id);
   if (!job) return view;
   view.scheduled = *job;
-  LiveJob& live = live_.at(record.id);
+  LiveJob& live = state_.live.at(record.id);
   if (live.attempt) {
     view.placement = live.attempt->placement;
     ReadProgress(live, Now() - 1000);
@@ -212,8 +180,8 @@ JobView Controller::View(JobId id) {
   if (!record) Fail(ErrorCode::kNoInput, "there is no job {}: `renzan jobs --all` lists them", id);
   JobView view = ViewOf(*record);
   view.measured = store_.MeasuredOf(id);
-  const auto at = live_.find(id);
-  if (at != live_.end() && at->second.policy.saves_on_stop)
+  const auto at = state_.live.find(id);
+  if (at != state_.live.end() && at->second.policy.saves_on_stop)
     view.warning = SlowCheckpointText(view.measured, at->second.spec.grace_ms());
   return view;
 }
@@ -235,7 +203,7 @@ JobList Controller::List(const JobFilter& filter) {
       return;
     list.jobs.push_back(ViewOf(record));
   };
-  for (const auto& [id, live] : live_) add(live.record);
+  for (const auto& [id, live] : state_.live) add(live.record);
   for (const auto& [id, collection] : collections_) add(collection.record);
   std::sort(list.jobs.begin(), list.jobs.end(),
             [](const JobView& a, const JobView& b) { return a.record.id < b.record.id; });

@@ -42,11 +42,11 @@ void MakeDirectoryFor(const std::string& path, uid_t uid, gid_t gid) {
 }  // namespace
 
 void Controller::Decide() {
-  const TimeMs now = snapshot_.now;
-  dirty_ = false;
-  for (auto& [id, live] : live_)
+  const TimeMs now = state_.snapshot.now;
+  state_.needs_scheduling = false;
+  for (auto& [id, live] : state_.live)
     if (live.record.state == RecordState::kRunning) ReadProgress(live, now - kProgressFreshMs);
-  Validated validated = options_.validate(snapshot_, options_.schedule(snapshot_));
+  Validated validated = options_.validate(state_.snapshot, options_.schedule(state_.snapshot));
   const Decisions& decisions = validated.decisions;
   waits_.clear();
   for (const Wait& wait : decisions.waits) waits_[wait.job] = wait;
@@ -69,16 +69,16 @@ void Controller::Decide() {
 
 void Controller::CarryOut(const Decisions& decisions) {
   for (const Stop& stop : decisions.stops)
-    PreemptJob(live_.at(stop.job), NameOf(stop.reason), stop.on_behalf_of);
+    PreemptJob(state_.live.at(stop.job), NameOf(stop.reason), stop.on_behalf_of);
   for (const Resize& resize : decisions.resizes)
-    ResizeJob(live_.at(resize.job), Named(resize.target), resize.on_behalf_of);
+    ResizeJob(state_.live.at(resize.job), Named(resize.target), resize.on_behalf_of);
   for (const Start& start : decisions.starts)
-    StartJob(live_.at(start.job), start.placement, start.backfill);
+    StartJob(state_.live.at(start.job), start.placement, start.backfill);
   for (const ScaleOut& scale : decisions.scale_out) BuyNodes(scale);
   for (const ScaleIn& scale : decisions.scale_in) GiveBack(scale.node);
   for (const JobId job : decisions.checkpoints) {
-    LiveJob& live = live_.at(job);
-    if (!live.attempt || live.checkpoint_asked + kBetweenCheckpointRequestsMs > snapshot_.now)
+    LiveJob& live = state_.live.at(job);
+    if (!live.attempt || live.checkpoint_asked + kBetweenCheckpointRequestsMs > state_.snapshot.now)
       continue;
     AskForCheckpoint(live);
   }
@@ -111,7 +111,7 @@ NamedPlacement Controller::WithDevices(const Placement& placement, int64_t gpus_
   NamedPlacement named = Named(placement);
   for (size_t i = 0; i < named.size(); ++i) {
     std::set<int> taken;
-    for (const auto& [id, live] : live_) {
+    for (const auto& [id, live] : state_.live) {
       if (!live.attempt) continue;
       for (const NodeShare& share : live.attempt->placement)
         if (share.node == named[i].node)
@@ -124,16 +124,17 @@ NamedPlacement Controller::WithDevices(const Placement& placement, int64_t gpus_
         if (!taken.count(next)) devices.push_back(next);
         ++next;
       }
-    CHECK_MSG(next <= snapshot_.nodes[placement[i].node].capacity.gpu() || gpus_per_worker == 0,
-              "more devices than {} has", named[i].node);
+    CHECK_MSG(
+        next <= state_.snapshot.nodes[placement[i].node].capacity.gpu() || gpus_per_worker == 0,
+        "more devices than {} has", named[i].node);
   }
   return named;
 }
 
 AttemptPlan Controller::PlanOf(const LiveJob& live) const {
   const JobRecord& record = live.record;
-  const Job* job = snapshot_.Find(record.id);
-  const Resources& per_worker = snapshot_.worker_requests[job->request].per_worker;
+  const Job* job = state_.snapshot.Find(record.id);
+  const Resources& per_worker = state_.snapshot.worker_requests[job->request].per_worker;
   AttemptPlan plan{.job = record.id,
                    .attempt = live.attempt->number,
                    .command = live.spec.command,
@@ -160,13 +161,14 @@ AttemptPlan Controller::PlanOf(const LiveJob& live) const {
 
 // Whether it runs now.
 bool Controller::StartJob(LiveJob& live, const Placement& placement, bool backfill) {
-  const TimeMs now = snapshot_.now;
-  Job* job = snapshot_.Find(live.record.id);
+  const TimeMs now = state_.snapshot.now;
+  Job* job = state_.snapshot.Find(live.record.id);
   CHECK(live.record.state == RecordState::kPending && !live.attempt);
   AttemptRecord attempt{
       .job = job->id,
       .number = live.record.attempts,
-      .placement = WithDevices(placement, snapshot_.worker_requests[job->request].per_worker.gpu()),
+      .placement =
+          WithDevices(placement, state_.snapshot.worker_requests[job->request].per_worker.gpu()),
       .started = now,
       .backfilled = backfill};
   JobRecord record = live.record;
@@ -189,7 +191,7 @@ bool Controller::StartJob(LiveJob& live, const Placement& placement, bool backfi
   job->backfilled = backfill;
   try {
     PrepareDirectories(live);
-    watched_[job->id] = agent_.Start(AttemptDirectory(job->id, attempt.number), PlanOf(live));
+    state_.watched[job->id] = agent_.Start(AttemptDirectory(job->id, attempt.number), PlanOf(live));
   } catch (const Error& error) {
     LogError("job {} cannot be started: {}", job->id, error.what());
     // Should the disk be full now, it is found again as an attempt that never was.
@@ -215,16 +217,16 @@ void Controller::VoidAttempt(LiveJob& live, const std::string& why) {
   live.record = record;
   live.attempt.reset();
   changed_.erase(record.id);
-  Job* job = snapshot_.Find(record.id);
+  Job* job = state_.snapshot.Find(record.id);
   job->eligible_at = record.eligible_at;
   Release(*job);
-  if (HasEnded(record.state)) Forget(record.id);
+  if (HasEnded(record.state)) Drop(record.id);
 }
 
 double Controller::GraceOf(const LiveJob& live) const {
   double grace = static_cast<double>(live.spec.grace_ms()) / 1000;
-  for (const Placed& placed : snapshot_.Find(live.record.id)->placement) {
-    const Node& node = snapshot_.nodes[placed.node];
+  for (const Placed& placed : state_.snapshot.Find(live.record.id)->placement) {
+    const Node& node = state_.snapshot.nodes[placed.node];
     if (node.state == NodeState::kDraining && node.until != kNever)
       grace = std::min(grace, std::max(0.0, static_cast<double>(node.until - Now()) / 1000));
   }
@@ -258,7 +260,7 @@ void Controller::StopJob(LiveJob& live, JobRecord record, AttemptRecord attempt)
   Commit(record, attempt, NameOf(record.state), attempt.stop_reason, Now());
   live.record = std::move(record);
   live.attempt = std::move(attempt);
-  Job* job = snapshot_.Find(live.record.id);
+  Job* job = state_.snapshot.Find(live.record.id);
   job->state =
       live.record.state == RecordState::kResizing ? JobState::kResizing : JobState::kStopping;
   job->preemptions = live.record.preemptions;
@@ -271,16 +273,16 @@ void Controller::StopJob(LiveJob& live, JobRecord record, AttemptRecord attempt)
 
 void Controller::AskToStop(LiveJob& live) {
   const std::string directory = AttemptDirectory(live.record.id, live.attempt->number);
-  live.stop_untold = false;
+  live.stop_unsent = false;
   if (live.stop_asked == 0) live.stop_asked = Now();
   try {
     agent_.Stop(directory, GraceOf(live));
   } catch (const Error& error) {
     // It is looked at and asked again in a moment: it may be gone, or the disk was full.
     LogWarning("job {} could not be told to stop: {}", live.record.id, error.what());
-    live.stop_untold = true;
+    live.stop_unsent = true;
     changed_.insert(live.record.id);
-    retry_at_ = Now() + 1000;
+    state_.retry_at = Now() + 1000;
   }
 }
 

@@ -24,32 +24,33 @@ void Controller::FinishEnded() {
   std::vector<JobId> never_began;
   const std::set<JobId> changed = std::exchange(changed_, {});
   for (const JobId id : changed) {
-    const auto at = live_.find(id);
-    if (at == live_.end() || !at->second.attempt) continue;
+    const auto at = state_.live.find(id);
+    if (at == state_.live.end() || !at->second.attempt) continue;
     LiveJob& live = at->second;
     const AttemptReport report = ReportOn(live);
     if (report.phase == AttemptPhase::kStarting || report.phase == AttemptPhase::kRunning) {
       // It has been asked for too early.
       changed_.insert(id);
-      retry_at_ = snapshot_.now + 1000;
-      if (live.stop_untold) AskToStop(live);
+      state_.retry_at = state_.snapshot.now + 1000;
+      if (live.stop_unsent) AskToStop(live);
       continue;
     }
     if (report.phase == AttemptPhase::kNone) {
       never_began.push_back(id);
       continue;
     }
-    const TimeMs time = report.end ? report.end->ended_ms : live.lost_at.value_or(snapshot_.now);
+    const TimeMs time =
+        report.end ? report.end->ended_ms : live.lost_at.value_or(state_.snapshot.now);
     ended.push_back({time, id, report.end});
   }
   changed_.insert(never_began.begin(), never_began.end());
   for (const Ended& each : ended) changed_.insert(each.job);
-  for (const JobId id : never_began) VoidAttempt(live_.at(id), "it could not be started");
+  for (const JobId id : never_began) VoidAttempt(state_.live.at(id), "it could not be started");
   // In the order in which they ended, so that every moment is accounted to who ran then.
   std::sort(ended.begin(), ended.end(),
             [](const Ended& a, const Ended& b) { return a.time < b.time; });
   for (const Ended& each : ended) {
-    Finish(live_.at(each.job), each.end);
+    Finish(state_.live.at(each.job), each.end);
     changed_.erase(each.job);
   }
 }
@@ -82,7 +83,7 @@ void Controller::Finish(LiveJob& live, const std::optional<AttemptEnd>& end) {
   if (end) MeasureStop(live, *end);
   JobRecord record = live.record;
   AttemptRecord attempt = *live.attempt;
-  const TimeMs ended = end ? end->ended_ms : live.lost_at.value_or(snapshot_.now);
+  const TimeMs ended = end ? end->ended_ms : live.lost_at.value_or(state_.snapshot.now);
   const TimeMs ran = end ? end->ran_ms : std::max<TimeMs>(0, ended - attempt.started);
   attempt.ended = ended;
   attempt.ended_by = end ? NameOf(end->by) : "lost";
@@ -92,7 +93,7 @@ void Controller::Finish(LiveJob& live, const std::optional<AttemptEnd>& end) {
   record.run_ms += ran;
   record.failures += outcome.failure;
   record.requeues = !outcome.requeue ? 0 : ran >= kProgressMs ? 1 : record.requeues + 1;
-  record.eligible_at = snapshot_.now + outcome.backoff_ms;
+  record.eligible_at = state_.snapshot.now + outcome.backoff_ms;
   record.state = HasEnded(outcome.state) ? outcome.state : RecordState::kPending;
   CollectionRecord then{.job = id, .becomes = record.state, .ended = ended, .text = outcome.text};
   const bool collects = HasEnded(record.state) && !ArtifactsPathOf(live.spec).empty();
@@ -100,24 +101,25 @@ void Controller::Finish(LiveJob& live, const std::optional<AttemptEnd>& end) {
     record.state = RecordState::kCollecting;
     Commit(record, attempt, NameOf(record.state),
            fmt::format("{}; its artifacts are being collected", outcome.text),
-           std::min(ended, snapshot_.now), &then);
+           std::min(ended, state_.snapshot.now), &then);
   } else {
     if (HasEnded(record.state)) record.ended = ended;
-    Commit(record, attempt, NameOf(record.state), outcome.text, std::min(ended, snapshot_.now));
+    Commit(record, attempt, NameOf(record.state), outcome.text,
+           std::min(ended, state_.snapshot.now));
   }
 
   live.record = record;
   live.attempt.reset();
   live.checkpoint_awaited.reset();
   live.lost_at.reset();
-  watched_.erase(id);
-  Job* job = snapshot_.Find(id);
+  state_.watched.erase(id);
+  Job* job = state_.snapshot.Find(id);
   job->eligible_at = outcome.backoff_ms == 0 ? 0 : record.eligible_at;
   const Placement target = job->target;
   Release(*job);
   if (HasEnded(outcome.state)) {
     const std::string from = ArtifactsPathOf(live.spec);
-    Forget(id);
+    Drop(id);
     if (collects) Collect(record, then, from);
   } else if (outcome.state == RecordState::kResizing && !target.empty() && Fits(*job, target)) {
     StartJob(live, target, false);
@@ -125,11 +127,12 @@ void Controller::Finish(LiveJob& live, const std::optional<AttemptEnd>& end) {
 }
 
 bool Controller::Fits(const Job& job, const Placement& placement) const {
-  const Resources& per_worker = snapshot_.worker_requests[job.request].per_worker;
+  const Resources& per_worker = state_.snapshot.worker_requests[job.request].per_worker;
   return std::all_of(placement.begin(), placement.end(), [&](const Placed& placed) {
-    const Node& node = snapshot_.nodes[placed.node];
+    const Node& node = state_.snapshot.nodes[placed.node];
     return node.state == NodeState::kReady &&
-           (UsedOn(snapshot_, placed.node) + per_worker * placed.workers).FitsIn(node.capacity);
+           (UsedOn(state_.snapshot, placed.node) + per_worker * placed.workers)
+               .FitsIn(node.capacity);
   });
 }
 
@@ -142,38 +145,21 @@ void Controller::Release(Job& job) {
   job.backfilled = false;
   job.last_checkpoint.reset();
   job.expected_end.reset();
-  watched_.erase(job.id);
+  state_.watched.erase(job.id);
   for (const Placed& placed : placement) {
     if (InUse(placed.node)) continue;
-    snapshot_.nodes[placed.node].idle_since = snapshot_.now;
+    state_.snapshot.nodes[placed.node].idle_since = state_.snapshot.now;
     untold_.erase(placed.node);
     if (vanishing_.erase(placed.node) == 0) continue;
-    Node& node = snapshot_.nodes[placed.node];
+    Node& node = state_.snapshot.nodes[placed.node];
     node.state = restored_.erase(placed.node) ? NodeState::kReady : NodeState::kGone;
     node.until = kNever;
   }
 }
 
-void Controller::Forget(JobId job) {
-  live_.erase(job);
-  watched_.erase(job);
+void Controller::Drop(JobId job) {
   waits_.erase(job);
-  std::erase_if(snapshot_.jobs, [&](const Job& each) { return each.id == job; });
-  DropUnusedRequests();
-}
-
-// A cycle looks at every request. Not at every end, so that a job like the last one finds its
-// request.
-void Controller::DropUnusedRequests() {
-  if (snapshot_.worker_requests.size() < 2 * snapshot_.jobs.size() + 100) return;
-  std::vector<WorkerRequest> used;
-  std::map<int, int> now_at;
-  for (Job& job : snapshot_.jobs) {
-    const auto [at, is_new] = now_at.insert({job.request, static_cast<int>(used.size())});
-    if (is_new) used.push_back(snapshot_.worker_requests[job.request]);
-    job.request = at->second;
-  }
-  snapshot_.worker_requests = std::move(used);
+  state_.RemoveJob(job);
 }
 
 }  // namespace renzan::cluster::local

@@ -26,7 +26,7 @@ void Controller::AskForCheckpoint(LiveJob& live) {
 TimeMs Controller::AwaitCheckpoints() {
   const TimeMs now = Now();
   bool awaited = false;
-  for (auto& [id, live] : live_) {
+  for (auto& [id, live] : state_.live) {
     if (!live.checkpoint_awaited) continue;
     if (now - *live.checkpoint_awaited > kPatienceMs) {
       live.checkpoint_awaited.reset();
@@ -55,7 +55,7 @@ void Controller::MeasureRunning(LiveJob& live) {
 
 // What it last said about itself, and how long it took to save its work when it was asked to stop.
 void Controller::MeasureStop(LiveJob& live, const AttemptEnd& end) {
-  ReadProgress(live, snapshot_.now);
+  ReadProgress(live, state_.snapshot.now);
   if (end.by != EndedBy::kRequest || !live.policy.saves_on_stop) return;
   Measured measured = live.measured;
   if (end.killed_after_seconds > 0) {
@@ -73,7 +73,7 @@ void Controller::MeasureStop(LiveJob& live, const AttemptEnd& end) {
 // longer be saved in time.
 void Controller::Remember(LiveJob& live, const Measured& measured) {
   if (measured == live.measured) return;
-  Job& job = *snapshot_.Find(live.record.id);
+  Job& job = *state_.snapshot.Find(live.record.id);
   const std::string before = SlowCheckpointText(live.measured, job.grace_ms);
   live.measured = measured;
   ApplyMeasured(measured, job);
@@ -97,14 +97,14 @@ void Controller::Remember(LiveJob& live, const Measured& measured) {
 void Controller::ObserveNodes() {
   const TimeMs now = std::max(Now(), nodes_observed_until_);
   const TimeMs passed = now - std::exchange(nodes_observed_until_, now);
-  for (const Node& node : snapshot_.nodes)
+  for (const Node& node : state_.snapshot.nodes)
     if (node.pool >= 0 && IsThere(node.state)) pools_[node.pool].seen.node_ms += passed;
   for (size_t pool = 0; pool < pools_.size(); ++pool)
-    snapshot_.pools[pool].interruptions_per_hour = InterruptionsPerHour(pools_[pool]);
+    state_.snapshot.pools[pool].interruptions_per_hour = InterruptionsPerHour(pools_[pool]);
 }
 
 void Controller::CountInterruption(int node) {
-  const int pool = snapshot_.nodes[node].pool;
+  const int pool = state_.snapshot.nodes[node].pool;
   if (pool < 0) return;
   ++pools_[pool].seen.interruptions;
   ObserveNodes();

@@ -15,8 +15,8 @@ bool IsAnnounced(const Node& node) {
 }  // namespace
 
 int Controller::FindNode(const std::string& name) const {
-  for (size_t node = 0; node < snapshot_.nodes.size(); ++node)
-    if (snapshot_.nodes[node].name == name) return static_cast<int>(node);
+  for (size_t node = 0; node < state_.snapshot.nodes.size(); ++node)
+    if (state_.snapshot.nodes[node].name == name) return static_cast<int>(node);
   return -1;
 }
 
@@ -27,7 +27,7 @@ int Controller::NodeNamed(const std::string& name) const {
 }
 
 bool Controller::InUse(int node) const {
-  for (const Job& job : snapshot_.jobs)
+  for (const Job& job : state_.snapshot.jobs)
     for (const Placed& placed : job.placement)
       if (placed.node == node) return true;
   return false;
@@ -36,8 +36,8 @@ bool Controller::InUse(int node) const {
 // Written down first. What the store calls gone may still have workers that are being killed; the
 // scheduler sees it as draining until they are.
 void Controller::SetNode(int index, NodeState state, TimeMs until) {
-  Node& node = snapshot_.nodes[index];
-  const std::string pool = node.pool < 0 ? "" : snapshot_.pools[node.pool].name;
+  Node& node = state_.snapshot.nodes[index];
+  const std::string pool = node.pool < 0 ? "" : state_.snapshot.pools[node.pool].name;
   store_.Transact([&] {
     store_.Put(NodeRecord{.name = node.name, .pool = pool, .state = state, .until = until});
   });
@@ -51,9 +51,9 @@ void Controller::SetNode(int index, NodeState state, TimeMs until) {
     untold_.erase(index);
   }
   node.state = lingers ? NodeState::kDraining : state;
-  node.until = lingers ? snapshot_.now : until;
-  node.idle_since = snapshot_.now;
-  dirty_ = true;
+  node.until = lingers ? state_.snapshot.now : until;
+  node.idle_since = state_.snapshot.now;
+  state_.needs_scheduling = true;
 }
 
 // Some of its workers stand on the node, and end without notice. False: they could not be told.
@@ -66,13 +66,13 @@ bool Controller::EndOnLostNode(LiveJob& live, const std::string& node) {
     Commit(record, attempt, "node_failed", attempt.stop_reason, Now());
     live.record = record;
     live.attempt = attempt;
-    snapshot_.Find(record.id)->state = JobState::kStopping;
+    state_.snapshot.Find(record.id)->state = JobState::kStopping;
   }
   try {
     agent_.NodeFailed(AttemptDirectory(live.record.id, live.attempt->number), node);
   } catch (const Error& error) {
     LogWarning("job {}: {}", live.record.id, error.what());
-    retry_at_ = Now() + 1000;
+    state_.retry_at = Now() + 1000;
     return false;
   }
   return true;
@@ -80,8 +80,8 @@ bool Controller::EndOnLostNode(LiveJob& live, const std::string& node) {
 
 // Those that are stopping already may have been told of a longer grace.
 void Controller::TellStoppingJobs(int node) {
-  for (auto& [id, live] : live_) {
-    const Job* job = snapshot_.Find(id);
+  for (auto& [id, live] : state_.live) {
+    const Job* job = state_.snapshot.Find(id);
     const bool stops = job->state == JobState::kStopping || job->state == JobState::kResizing;
     const auto on_it = [&](const Placed& placed) { return placed.node == node; };
     if (stops && std::any_of(job->placement.begin(), job->placement.end(), on_it)) AskToStop(live);
@@ -97,20 +97,20 @@ void Controller::Vanish(int index) {
 
 void Controller::EndWorkersOn(int index) {
   bool all_told = true;
-  for (auto& [id, live] : live_) {
+  for (auto& [id, live] : state_.live) {
     const auto on_it = [&](const Placed& placed) { return placed.node == index; };
-    const Job* job = snapshot_.Find(id);
+    const Job* job = state_.snapshot.Find(id);
     if (std::any_of(job->placement.begin(), job->placement.end(), on_it))
-      all_told &= EndOnLostNode(live, snapshot_.nodes[index].name);
+      all_told &= EndOnLostNode(live, state_.snapshot.nodes[index].name);
   }
   if (all_told) untold_.erase(index);
 }
 
 void Controller::AdvanceNodes() {
   for (const int node : std::set<int>(untold_)) EndWorkersOn(node);
-  for (int node = 0; node < static_cast<int>(snapshot_.nodes.size()); ++node) {
-    const Node& each = snapshot_.nodes[node];
-    if (each.until > snapshot_.now || vanishing_.count(node)) continue;
+  for (int node = 0; node < static_cast<int>(state_.snapshot.nodes.size()); ++node) {
+    const Node& each = state_.snapshot.nodes[node];
+    if (each.until > state_.snapshot.now || vanishing_.count(node)) continue;
     if (each.state == NodeState::kBooting) SetNode(node, NodeState::kReady, kNever);
     if (each.state == NodeState::kDraining) Vanish(node);
   }
@@ -118,8 +118,8 @@ void Controller::AdvanceNodes() {
 
 TimeMs Controller::NextNodeEvent() const {
   TimeMs next = kNever;
-  for (int node = 0; node < static_cast<int>(snapshot_.nodes.size()); ++node) {
-    const Node& each = snapshot_.nodes[node];
+  for (int node = 0; node < static_cast<int>(state_.snapshot.nodes.size()); ++node) {
+    const Node& each = state_.snapshot.nodes[node];
     const bool waits = each.state == NodeState::kBooting || each.state == NodeState::kDraining;
     if (waits && !vanishing_.count(node)) next = std::min(next, each.until);
   }
@@ -127,24 +127,24 @@ TimeMs Controller::NextNodeEvent() const {
 }
 
 void Controller::BuyNodes(const ScaleOut& scale) {
-  const Pool& pool = snapshot_.pools[scale.pool];
-  const TimeMs ready_at = snapshot_.now + pool.boot_ms;
+  const Pool& pool = state_.snapshot.pools[scale.pool];
+  const TimeMs ready_at = state_.snapshot.now + pool.boot_ms;
   for (int bought = 0; bought < scale.nodes; ++bought) {
     std::set<std::string> names;
     int free = -1;
-    for (int node = 0; node < static_cast<int>(snapshot_.nodes.size()); ++node) {
-      const Node& each = snapshot_.nodes[node];
+    for (int node = 0; node < static_cast<int>(state_.snapshot.nodes.size()); ++node) {
+      const Node& each = state_.snapshot.nodes[node];
       names.insert(each.name);
       if (each.pool == scale.pool && free < 0 && each.state == NodeState::kGone) free = node;
     }
     if (free < 0) {
       // Its number is not always that of the pool's nodes: the pool may have been another once.
-      Node node = spec::MakeNode(snapshot_, scale.pool, 0);
+      Node node = spec::MakeNode(state_.snapshot, scale.pool, 0);
       for (int number = 1; names.count(node.name); ++number)
-        node = spec::MakeNode(snapshot_, scale.pool, number);
+        node = spec::MakeNode(state_.snapshot, scale.pool, number);
       node.state = NodeState::kGone;
-      free = static_cast<int>(snapshot_.nodes.size());
-      snapshot_.nodes.push_back(node);
+      free = static_cast<int>(state_.snapshot.nodes.size());
+      state_.snapshot.nodes.push_back(node);
     }
     SetNode(free, pool.boot_ms == 0 ? NodeState::kReady : NodeState::kBooting,
             pool.boot_ms == 0 ? kNever : ready_at);
@@ -158,7 +158,7 @@ void Controller::GiveBack(int node) {
 // Throws Error kUsage for one that there is nothing to take out of service.
 int Controller::NodeInService(const std::string& name) const {
   const int node = NodeNamed(name);
-  const NodeState state = snapshot_.nodes[node].state;
+  const NodeState state = state_.snapshot.nodes[node].state;
   if (!IsThere(state))
     Fail(ErrorCode::kUsage, "node {} is {}: it is not in service", name, NameOf(state));
   if (vanishing_.count(node))
@@ -167,44 +167,44 @@ int Controller::NodeInService(const std::string& name) const {
 }
 
 void Controller::Cordon(const std::string& name, const Caller& caller) {
-  RequireOperator(caller);
+  access_.RequireOperator(caller);
   const int node = NodeInService(name);
-  if (IsAnnounced(snapshot_.nodes[node]))
+  if (IsAnnounced(state_.snapshot.nodes[node]))
     Fail(ErrorCode::kUsage, "node {} is about to vanish: it cannot be kept", name);
-  snapshot_.now = Now();
+  state_.snapshot.now = Now();
   SetNode(node, NodeState::kCordoned, kNever);
 }
 
 void Controller::Drain(const std::string& name, std::optional<TimeMs> notice_ms,
                        const Caller& caller) {
-  RequireOperator(caller);
+  access_.RequireOperator(caller);
   const int node = NodeInService(name);
-  snapshot_.now = Now();
-  const bool announced = IsAnnounced(snapshot_.nodes[node]);
-  SetNode(node, NodeState::kDraining, notice_ms ? snapshot_.now + *notice_ms : kNever);
+  state_.snapshot.now = Now();
+  const bool announced = IsAnnounced(state_.snapshot.nodes[node]);
+  SetNode(node, NodeState::kDraining, notice_ms ? state_.snapshot.now + *notice_ms : kNever);
   if (notice_ms) TellStoppingJobs(node);
   if (notice_ms && !announced) CountInterruption(node);
 }
 
 void Controller::FailNode(const std::string& name, const Caller& caller) {
-  RequireOperator(caller);
+  access_.RequireOperator(caller);
   const int node = NodeNamed(name);
-  const NodeState state = snapshot_.nodes[node].state;
+  const NodeState state = state_.snapshot.nodes[node].state;
   if (state == NodeState::kGone) Fail(ErrorCode::kUsage, "node {} is gone already", name);
-  const bool announced = IsAnnounced(snapshot_.nodes[node]);
-  snapshot_.now = Now();
+  const bool announced = IsAnnounced(state_.snapshot.nodes[node]);
+  state_.snapshot.now = Now();
   Vanish(node);
   if (!announced && state != NodeState::kBooting) CountInterruption(node);
 }
 
 bool Controller::Restore(const std::string& name, const Caller& caller) {
-  RequireOperator(caller);
+  access_.RequireOperator(caller);
   const int index = NodeNamed(name);
-  Node& node = snapshot_.nodes[index];
+  Node& node = state_.snapshot.nodes[index];
   if (node.pool < 0) Fail(ErrorCode::kUsage, "node {} is no longer in the configuration", name);
-  const Pool& pool = snapshot_.pools[node.pool];
+  const Pool& pool = state_.snapshot.pools[node.pool];
   const auto there = std::count_if(
-      snapshot_.nodes.begin(), snapshot_.nodes.end(),
+      state_.snapshot.nodes.begin(), state_.snapshot.nodes.end(),
       [&](const Node& each) { return each.pool == node.pool && each.state != NodeState::kGone; });
   if (node.state == NodeState::kGone && there >= pool.max_nodes)
     Fail(ErrorCode::kUsage, "pool {} has all of its {} nodes", pool.name, pool.max_nodes);
@@ -217,7 +217,7 @@ bool Controller::Restore(const std::string& name, const Caller& caller) {
     restored_.insert(index);
     return false;
   }
-  snapshot_.now = Now();
+  state_.snapshot.now = Now();
   SetNode(index, NodeState::kReady, kNever);
   return true;
 }

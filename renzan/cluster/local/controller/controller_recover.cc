@@ -11,14 +11,14 @@
 namespace renzan::cluster::local {
 
 void Controller::Recover() {
-  snapshot_.now = Now();
+  state_.snapshot.now = Now();
   last_job_ = store_.LastJob();
   // The daemon may have been away: those that ran meanwhile are counted, from where it stopped.
-  accounted_until_ = store_.AccountedUntil().value_or(snapshot_.now);
+  accounted_until_ = store_.AccountedUntil().value_or(state_.snapshot.now);
   last_turn_ = accounted_until_;  // before which the clock should not be
   for (const QuotaOverrideRecord& record : store_.QuotaOverrides())
-    if (record.quota_override.until > snapshot_.now)
-      snapshot_.users[snapshot_.InternUser(record.user)].quota_overrides.push_back(
+    if (record.quota_override.until > state_.snapshot.now)
+      state_.snapshot.users[state_.snapshot.InternUser(record.user)].quota_overrides.push_back(
           record.quota_override);
   RecoverNodes();
   RecoverPools();
@@ -29,21 +29,21 @@ void Controller::Recover() {
 // not have any more come back only where workers still stand on them (NodeForLeftOver).
 void Controller::RecoverNodes() {
   for (const NodeRecord& record : store_.Nodes()) {
-    auto at = std::find_if(snapshot_.nodes.begin(), snapshot_.nodes.end(),
+    auto at = std::find_if(state_.snapshot.nodes.begin(), state_.snapshot.nodes.end(),
                            [&](const Node& node) { return node.name == record.name; });
-    if (at == snapshot_.nodes.end()) {
-      const auto pool = std::find_if(snapshot_.pools.begin(), snapshot_.pools.end(),
+    if (at == state_.snapshot.nodes.end()) {
+      const auto pool = std::find_if(state_.snapshot.pools.begin(), state_.snapshot.pools.end(),
                                      [&](const Pool& each) { return each.name == record.pool; });
       int number = 0;
       const char* end = record.name.data() + record.name.size();
       const size_t digits = record.name.rfind('-') + 1;
-      if (pool == snapshot_.pools.end() ||
+      if (pool == state_.snapshot.pools.end() ||
           std::from_chars(record.name.data() + digits, end, number).ptr != end ||
           number >= pool->max_nodes)
         continue;
-      snapshot_.nodes.push_back(
-          spec::MakeNode(snapshot_, static_cast<int>(pool - snapshot_.pools.begin()), number));
-      at = snapshot_.nodes.end() - 1;
+      state_.snapshot.nodes.push_back(spec::MakeNode(
+          state_.snapshot, static_cast<int>(pool - state_.snapshot.pools.begin()), number));
+      at = state_.snapshot.nodes.end() - 1;
     }
     at->state = record.state;
     at->until = record.until;
@@ -52,26 +52,26 @@ void Controller::RecoverNodes() {
 
 // How long a machine without a daemon had its nodes nobody has observed.
 void Controller::RecoverPools() {
-  for (const Pool& pool : snapshot_.pools)
+  for (const Pool& pool : state_.snapshot.pools)
     pools_.push_back({.stated_per_hour = pool.interruptions_per_hour, .seen = {.name = pool.name}});
   for (const PoolRecord& record : store_.Pools())
     for (PoolHistory& pool : pools_)
       if (pool.seen.name == record.name) pool.seen = record;
-  nodes_observed_until_ = snapshot_.now;
+  nodes_observed_until_ = state_.snapshot.now;
   ObserveNodes();
 }
 
 Job Controller::MakeRecoveredJob(const JobRecord& record, const spec::JobSpec& spec) {
   const bool has_queue =
-      std::any_of(snapshot_.queues.begin(), snapshot_.queues.end(),
+      std::any_of(state_.snapshot.queues.begin(), state_.snapshot.queues.end(),
                   [&](const Queue& queue) { return queue.name == record.queue; });
   if (!has_queue) {
     LogWarning("the configuration no longer has queue {}: its jobs wait until it is back",
                record.queue);
-    snapshot_.queues.push_back({.name = record.queue, .limit = {}});
+    state_.snapshot.queues.push_back({.name = record.queue, .limit = {}});
   }
   try {
-    return spec::MakeJob(snapshot_, spec, record.user, record.id, record.submitted);
+    return spec::MakeJob(state_.snapshot, spec, record.user, record.id, record.submitted);
   } catch (const Error& error) {
     return MakeHeldJob(record, spec, error.what());
   }
@@ -83,7 +83,7 @@ Job Controller::MakeHeldJob(const JobRecord& record, spec::JobSpec spec, const s
   spec.resources.other.clear();
   spec.constraints.topology.clear();
   spec.constraints.topology_required = false;
-  Job job = spec::MakeJob(snapshot_, spec, record.user, record.id, record.submitted);
+  Job job = spec::MakeJob(state_.snapshot, spec, record.user, record.id, record.submitted);
   job.held = fmt::format(
       "the configuration has changed since it was submitted ({}): start the daemon with the one "
       "that it was submitted under, or cancel the job",
@@ -123,26 +123,26 @@ void Controller::RecoverJob(JobRecord record) {
   job.eligible_at = record.eligible_at;
   job.preemptions = record.preemptions;
   const JobId id = record.id;
-  LiveJob& live = live_[id] = {.record = std::move(record), .spec = std::move(spec)};
+  LiveJob& live = state_.live[id] = {.record = std::move(record), .spec = std::move(spec)};
   live.policy = RetryPolicyOf(live.spec);
-  live.text_bytes = ForgetTexts(live.record);
+  live.text_bytes = DropTexts(live.record);
   live.measured = store_.MeasuredOf(id);
   ApplyMeasured(live.measured, job);
   for (const AttemptRecord& attempt : store_.Attempts(id))
     if (!attempt.ended) live.attempt = attempt;
   FindOldAttempts(live);
-  snapshot_.jobs.push_back(job);
-  if (live.attempt) Adopt(live, snapshot_.jobs.back());
+  state_.snapshot.jobs.push_back(job);
+  if (live.attempt) Adopt(live, state_.snapshot.jobs.back());
 }
 
 // A node that the configuration no longer has, with room for just those who stand on it: they are
 // asked to leave like those of any node that goes.
 int Controller::NodeForLeftOver(const NodeShare& share, const Job& job) {
-  const Resources needed = snapshot_.worker_requests[job.request].per_worker * share.workers;
-  for (size_t at = 0; at < snapshot_.nodes.size(); ++at) {
-    Node& node = snapshot_.nodes[at];
+  const Resources needed = state_.snapshot.worker_requests[job.request].per_worker * share.workers;
+  for (size_t at = 0; at < state_.snapshot.nodes.size(); ++at) {
+    Node& node = state_.snapshot.nodes[at];
     if (node.name != share.node) continue;
-    const Resources used = UsedOn(snapshot_, static_cast<int>(at)) + needed;
+    const Resources used = UsedOn(state_.snapshot, static_cast<int>(at)) + needed;
     if (!used.FitsIn(node.capacity)) {
       LogWarning("node {} has become too small for those who run on it: it is drained", node.name);
       node.state = NodeState::kDraining;
@@ -152,9 +152,9 @@ int Controller::NodeForLeftOver(const NodeShare& share, const Job& job) {
     return static_cast<int>(at);
   }
   LogWarning("the configuration no longer has node {}: it is drained", share.node);
-  snapshot_.nodes.push_back(
+  state_.snapshot.nodes.push_back(
       {.name = share.node, .capacity = needed, .state = NodeState::kDraining});
-  return static_cast<int>(snapshot_.nodes.size()) - 1;
+  return static_cast<int>(state_.snapshot.nodes.size()) - 1;
 }
 
 void Controller::Adopt(LiveJob& live, Job& job) {
@@ -187,10 +187,10 @@ void Controller::Adopt(LiveJob& live, Job& job) {
       return;
     case AttemptPhase::kLost:
       // How long the machine has been off since is not running time.
-      ReadProgress(live, snapshot_.now);
+      ReadProgress(live, state_.snapshot.now);
       live.lost_at = std::max(accounted_until_, live.attempt->started);
       if (live.progress) live.lost_at = std::max(*live.lost_at, live.progress->updated);
-      live.lost_at = std::min(*live.lost_at, snapshot_.now);
+      live.lost_at = std::min(*live.lost_at, state_.snapshot.now);
       changed_.insert(job.id);
       break;
     case AttemptPhase::kEnded:
@@ -199,7 +199,7 @@ void Controller::Adopt(LiveJob& live, Job& job) {
     case AttemptPhase::kStarting:
     case AttemptPhase::kRunning:
       if (report.supervisor > 0)
-        watched_[job.id] = report.supervisor;
+        state_.watched[job.id] = report.supervisor;
       else
         changed_.insert(job.id);  // it is looked at until it says who it is
       break;
@@ -208,13 +208,13 @@ void Controller::Adopt(LiveJob& live, Job& job) {
       report.phase == AttemptPhase::kStarting || report.phase == AttemptPhase::kRunning;
   bool lost = false;
   for (const Placed& placed : Placement(job.placement)) {
-    Node& node = snapshot_.nodes[placed.node];
+    Node& node = state_.snapshot.nodes[placed.node];
     // Those of a job before this one may have been found on it.
     if (node.state != NodeState::kGone && !vanishing_.count(placed.node)) continue;
     lost = true;
     vanishing_.insert(placed.node);
     node.state = NodeState::kDraining;
-    node.until = snapshot_.now;
+    node.until = state_.snapshot.now;
     if (lives && !EndOnLostNode(live, node.name)) untold_.insert(placed.node);
   }
   // The daemon before may have ended between writing it down and doing it.

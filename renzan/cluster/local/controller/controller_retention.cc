@@ -25,15 +25,15 @@ void Controller::RemoveOldFiles() {
   if (remover_ != 0) {
     const std::optional<int> ended = agent_.Copied(remover_);
     if (!ended) return;
-    watched_.erase(kRemover);
+    state_.watched.erase(kRemover);
     remover_ = 0;
-    forget_at_ = snapshot_.now;
+    forget_at_ = state_.snapshot.now;
   }
   if (!removing_.empty()) FinishRemoving();
   if (!old_attempts_.empty()) return StartPruning();
   if (options_.keep_ended_ms == 0)
     forget_at_ = kNever;
-  else if (snapshot_.now >= forget_at_)
+  else if (state_.snapshot.now >= forget_at_)
     StartRemoving();
 }
 
@@ -56,7 +56,7 @@ void Controller::StartPruning() {
     LogWarning("{}", error.what());
     return;
   }
-  watched_[kRemover] = remover_;
+  state_.watched[kRemover] = remover_;
   forget_at_ = kNever;
 }
 
@@ -64,12 +64,12 @@ void Controller::StartRemoving() {
   // One that cannot be removed does not keep younger ones from it.
   const int most = kAtATime + static_cast<int>(irremovable_.size());
   std::vector<std::string> directories;
-  for (const JobId job : store_.EndedBefore(snapshot_.now - options_.keep_ended_ms, most)) {
+  for (const JobId job : store_.EndedBefore(state_.snapshot.now - options_.keep_ended_ms, most)) {
     if (irremovable_.count(job)) continue;
     removing_.push_back(job);
     directories.push_back(JobDirectory(job));
   }
-  forget_at_ = snapshot_.now + std::min(kLongestBetweenLooksMs, options_.keep_ended_ms);
+  forget_at_ = state_.snapshot.now + std::min(kLongestBetweenLooksMs, options_.keep_ended_ms);
   if (removing_.empty()) return;
   try {
     remover_ = agent_.StartRemoving(directories);
@@ -78,7 +78,7 @@ void Controller::StartRemoving() {
     removing_.clear();
     return;
   }
-  watched_[kRemover] = remover_;
+  state_.watched[kRemover] = remover_;
   forget_at_ = kNever;
 }
 

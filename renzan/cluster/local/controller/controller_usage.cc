@@ -9,13 +9,13 @@ UsageRecord Controller::UsageSince(const Job& job, TimeMs until) const {
   // What started after the last count is counted from there.
   const TimeMs since = std::max(accounted_until_, job.started);
   const double seconds = static_cast<double>(std::max<TimeMs>(0, until - since)) / 1000;
-  return {.gpu_seconds = seconds * static_cast<double>(GpusOf(snapshot_, job)),
-          .cost = seconds / 3600 * PricePerHour(snapshot_, job)};
+  return {.gpu_seconds = seconds * static_cast<double>(GpusOf(state_.snapshot, job)),
+          .cost = seconds / 3600 * PricePerHour(state_.snapshot, job)};
 }
 
 // Everybody who has workers, and who lends to whom, since the last time.
 void Controller::Account(TimeMs until) {
-  for (const Job& job : snapshot_.jobs) {
+  for (const Job& job : state_.snapshot.jobs) {
     if (job.placement.empty()) continue;
     UsageRecord usage = store_.Usage(job.id);
     const UsageRecord more = UsageSince(job, until);
@@ -34,12 +34,12 @@ void Controller::Account(TimeMs until) {
 // Those that have grown by what has been lent for so long.
 std::vector<LoanRecord> Controller::LoansSince(double seconds) {
   std::vector<LoanRecord> grown;
-  const std::vector<Loan> loans = LoansNow(snapshot_);
+  const std::vector<Loan> loans = LoansNow(state_.snapshot);
   if (loans.empty()) return grown;
   const std::vector<LoanRecord> before = store_.Loans();
   for (const Loan& loan : loans) {
-    LoanRecord record{.lender = snapshot_.queues[loan.lender].name,
-                      .borrower = snapshot_.queues[loan.borrower].name,
+    LoanRecord record{.lender = state_.snapshot.queues[loan.lender].name,
+                      .borrower = state_.snapshot.queues[loan.borrower].name,
                       .gpu_seconds = loan.gpus * seconds};
     for (const LoanRecord& each : before)
       if (each.lender == record.lender && each.borrower == record.borrower)
@@ -51,7 +51,7 @@ std::vector<LoanRecord> Controller::LoansSince(double seconds) {
 
 UsageRecord Controller::UsageOf(JobId id) {
   UsageRecord usage = store_.Usage(id);
-  const Job* job = snapshot_.Find(id);
+  const Job* job = state_.snapshot.Find(id);
   if (!job || job->placement.empty()) return usage;
   const UsageRecord more = UsageSince(*job, Now());
   usage.gpu_seconds += more.gpu_seconds;
@@ -67,7 +67,7 @@ std::map<QueueAndUser, UsageRecord> Controller::UsageUntilNow() {
     sum.gpu_seconds += usage.gpu_seconds;
     sum.cost += usage.cost;
   };
-  for (const auto& [id, live] : live_) add(live.record);
+  for (const auto& [id, live] : state_.live) add(live.record);
   for (const auto& [id, collection] : collections_) add(collection.record);
   return sums;
 }

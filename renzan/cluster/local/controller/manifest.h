@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "renzan/cluster/local/controller/controller.h"
+#include "renzan/cluster/local/controller/access.h"
 #include "renzan/cluster/spec/job_spec.h"
 
 namespace renzan::cluster::local {

@@ -112,7 +112,7 @@ ApiResponse ShowJob(const ApiContext& context, const ApiRequest& request) {
     const JobRecord& job = view.record;
     Json out = JobJson(view, controller.Now());
     // Environments contain secrets.
-    const bool owner = controller.MayChange(job, request.caller);
+    const bool owner = controller.access().MayChange(job, request.caller);
     out["spec"] = owner ? Json(job.spec) : Json();
     const std::string directory = controller.JobDirectory(id);
     const Measured& measured = view.measured;

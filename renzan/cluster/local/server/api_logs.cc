@@ -22,7 +22,7 @@ ApiResponse JobLogs(const ApiContext& context, const ApiRequest& request) {
   std::vector<AttemptRecord> attempts;
   context.loop.Run([&](Controller& controller) {
     job = controller.View(id).record;
-    controller.RequireOwner(job, request.caller);
+    controller.access().RequireOwner(job, request.caller);
     attempts = controller.store().Attempts(id);
   });
   if (wanted >= static_cast<int64_t>(attempts.size()))

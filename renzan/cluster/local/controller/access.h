@@ -1,0 +1,52 @@
+#pragma once
+
+// Who may see and change what. All Require functions throw Error kNoPermission.
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <string>
+
+#include "renzan/cluster/local/store/records.h"
+#include "renzan/cluster/spec/cluster_config.h"
+#include "renzan/cluster/spec/job_spec.h"
+
+namespace renzan::cluster::local {
+
+// The user who sent a request.
+struct Caller {
+  uid_t uid = 0;
+  gid_t gid = 0;
+  std::string name;
+};
+
+// What one user's pending jobs take.
+struct PendingUse {
+  int64_t jobs = 0;
+  int64_t text_bytes = 0;  // specifications and manifests
+};
+
+class AccessControl {
+ public:
+  // `daemon_uid`: this user and root are operators. Others are bound by `limits`.
+  AccessControl(uid_t daemon_uid, const spec::ClusterConfig::LimitsConfig& limits)
+      : daemon_uid_(daemon_uid), limits_(limits) {}
+
+  bool MayChange(const JobRecord& job, const Caller& caller) const;
+  // To see and change the job.
+  void RequireOwner(const JobRecord& job, const Caller& caller) const;
+  void RequireOperator(const Caller& caller) const;
+  // A daemon that is not root's can run jobs only as its own user.
+  void RequireCanRunAs(const Caller& caller) const;
+  // `pending`: of the caller, without this job, whose texts take `text_bytes`.
+  void RequireWithinLimits(const Caller& caller, const spec::JobSpec& spec, int64_t text_bytes,
+                           const PendingUse& pending) const;
+
+ private:
+  bool IsOperator(const Caller& caller) const;
+
+  uid_t daemon_uid_;
+  spec::ClusterConfig::LimitsConfig limits_;
+};
+
+}  // namespace renzan::cluster::local

@@ -1,0 +1,57 @@
+#pragma once
+
+// The state of the cluster in memory, which the parts of the controller share. It follows the
+// store: a change is written there first (transition_log.h). For one thread.
+
+#include <sys/types.h>
+
+#include <map>
+#include <optional>
+
+#include "renzan/base/clock.h"
+#include "renzan/cluster/core/snapshot.h"
+#include "renzan/cluster/local/controller/outcome.h"
+#include "renzan/cluster/local/controller/run_status.h"
+#include "renzan/cluster/local/store/records.h"
+#include "renzan/cluster/spec/job_spec.h"
+
+namespace renzan::cluster::local {
+
+// Unix time.
+TimeMs NowMs(const Clock& clock);
+
+// A job that has not ended. The snapshot has a Job with the same id.
+struct LiveJob {
+  JobRecord record;  // without specification and manifest, which are in the store
+  spec::JobSpec spec;
+  RetryPolicy policy;
+  std::optional<AttemptRecord> attempt;  // the one that has not ended
+  std::optional<RunProgress> progress;
+  TimeMs progress_read = 0;
+  TimeMs checkpoint_asked = 0;
+  std::optional<TimeMs> checkpoint_awaited;  // since when
+  TimeMs stop_asked = 0;  // of this attempt; 0: not, or by a daemon before this one
+  Measured measured;
+  int pruned = 0;            // attempts before this one have been removed
+  int64_t text_bytes = 0;    // of the specification and the manifest
+  bool stop_unsent = false;  // it has to stop, but the request could not be written
+  // Its processes were gone when the daemon started: when they were last known to run.
+  std::optional<TimeMs> lost_at;
+};
+
+// Processes whose end is to be reported to the controller. JobId 0, which no job has, is the child
+// that removes directories (Retention).
+using WatchedProcesses = std::map<JobId, pid_t>;
+
+struct ClusterState {
+  Snapshot snapshot;
+  std::map<JobId, LiveJob> live;
+  WatchedProcesses watched;
+  bool needs_scheduling = true;  // something changed since the last scheduling cycle
+  TimeMs retry_at = kNever;      // something failed that may succeed then: a disk was full
+
+  // A job that has ended, and what only it used.
+  void RemoveJob(JobId job);
+};
+
+}  // namespace renzan::cluster::local
