@@ -18,20 +18,13 @@ Controller::Controller(ControllerOptions options, Snapshot cluster, Store& store
                        const Clock& clock)
     : options_(std::move(options)),
       access_(options_.uid, options_.limits),
+      directories_(options_.state_dir),
       state_{.snapshot = std::move(cluster)},
       store_(store),
       agent_(agent),
       clock_(clock) {}
 
 TimeMs Controller::Now() const { return NowMs(clock_); }
-
-std::string Controller::JobDirectory(JobId job) const {
-  return fmt::format("{}/jobs/{}", options_.state_dir, job);
-}
-
-std::string Controller::AttemptDirectory(JobId job, int attempt) const {
-  return fmt::format("{}/attempt-{}", JobDirectory(job), attempt);
-}
 
 TimeMs Controller::Turn() {
   if (store_.corruption()) throw *store_.corruption();
@@ -103,7 +96,7 @@ void Controller::ReadProgress(LiveJob& live, TimeMs not_older_than) {
   if (!live.attempt || live.progress_read > not_older_than) return;
   live.progress_read = Now();
   const auto text =
-      ReadUntrusted(options_.state_dir + "/jobs", fmt::format("{}/run/status.json", live.record.id),
+      ReadUntrusted(directories_.root(), fmt::format("{}/run/status.json", live.record.id),
                     live.record.uid, kMaxStatusBytes);
   auto progress = text ? ParseRunStatus(*text, Now()) : std::nullopt;
   // An attempt before this one may have written it.

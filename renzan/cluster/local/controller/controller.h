@@ -22,6 +22,7 @@
 #include "renzan/cluster/local/agent.h"
 #include "renzan/cluster/local/controller/access.h"
 #include "renzan/cluster/local/controller/cluster_state.h"
+#include "renzan/cluster/local/controller/job_directories.h"
 #include "renzan/cluster/local/controller/outcome.h"
 #include "renzan/cluster/local/controller/pool_history.h"
 #include "renzan/cluster/local/controller/run_status.h"
@@ -132,8 +133,7 @@ class Controller {
   const std::vector<std::string>& faults() const { return faults_; }
   const AccessControl& access() const { return access_; }
 
-  std::string JobDirectory(JobId job) const;
-  std::string AttemptDirectory(JobId job, int attempt) const;
+  const JobDirectories& directories() const { return directories_; }
   TimeMs Now() const;
 
  private:
@@ -185,7 +185,6 @@ class Controller {
   bool StartJob(LiveJob& live, const Placement& placement, bool backfill);
   AttemptPlan PlanOf(const LiveJob& live) const;
   NamedPlacement WithDevices(const Placement& placement, int64_t gpus_per_worker) const;
-  void PrepareDirectories(const LiveJob& live);
   void VoidAttempt(LiveJob& live, const std::string& why);
   void PreemptJob(LiveJob& live, const std::string& reason, JobId on_behalf_of);
   void ResizeJob(LiveJob& live, const NamedPlacement& target, JobId on_behalf_of);
@@ -242,6 +241,7 @@ class Controller {
 
   const ControllerOptions options_;
   const AccessControl access_;
+  const JobDirectories directories_;
   ClusterState state_;
   Store& store_;
   Agent& agent_;

@@ -14,8 +14,8 @@ void Controller::Collect(const JobRecord& record, const CollectionRecord& then,
                          const std::string& from) {
   Collection& collection = collections_[record.id] = {.record = record, .then = then, .from = from};
   try {
-    collection.child =
-        agent_.StartCopying(from, JobDirectory(record.id) + "/artifacts", record.uid, record.gid);
+    collection.child = agent_.StartCopying(from, directories_.Of(record.id) + "/artifacts",
+                                           record.uid, record.gid);
     collection.give_up_at = Now() + options_.artifacts_timeout_ms;
     state_.watched[record.id] = collection.child;
   } catch (const Error& error) {

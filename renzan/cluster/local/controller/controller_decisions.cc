@@ -1,12 +1,7 @@
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <cerrno>
 #include <set>
 #include <utility>
 
-#include "renzan/base/file.h"
 #include "renzan/base/log.h"
 #include "renzan/cluster/local/controller/controller.h"
 #include "renzan/cluster/local/controller/job_policy.h"
@@ -29,15 +24,6 @@ std::string Describe(const NamedPlacement& placement) {
 }
 
 std::string OnBehalfOf(JobId job) { return job == 0 ? "" : fmt::format(" for job {}", job); }
-
-// In a directory of ours, so that nobody can have put anything in its place. Not durable by itself.
-void MakeDirectoryFor(const std::string& path, uid_t uid, gid_t gid) {
-  if (::mkdir(path.c_str(), 0700) != 0 && errno != EEXIST)
-    FailErrno(errno, "cannot create " + path);
-  if (::chmod(path.c_str(), 0700) != 0) FailErrno(errno, "cannot change the mode of " + path);
-  if (::geteuid() == 0 && ::lchown(path.c_str(), uid, gid) != 0)
-    FailErrno(errno, "cannot give away " + path);
-}
 
 }  // namespace
 
@@ -84,28 +70,6 @@ void Controller::CarryOut(const Decisions& decisions) {
   }
 }
 
-// The directories of the job belong to its user, the one they stand in to us.
-void Controller::PrepareDirectories(const LiveJob& live) {
-  const JobRecord& record = live.record;
-  const std::string directory = JobDirectory(record.id);
-  CreateDirectories(directory);
-  const auto change_mode = [](const std::string& path, mode_t mode) {
-    if (::chmod(path.c_str(), mode) != 0) FailErrno(errno, "cannot change the mode of " + path);
-  };
-  const bool first = live.attempt->number == 0;
-  if (first) change_mode(directory, 0700);
-  for (const char* name : {"run", "checkpoints", "artifacts"})
-    MakeDirectoryFor(directory + "/" + name, record.uid, record.gid);
-  if (first) {
-    // The environment in it may hold secrets: nobody may come in before it is closed to others.
-    // Syncs the directory, with those made before: one wait for the disk for all of them.
-    const std::string manifest = directory + "/manifest.json";
-    WriteFileAtomically(manifest, store_.FindJob(record.id).value().manifest + "\n");
-    change_mode(manifest, 0600);
-  }
-  change_mode(directory, 0711);
-}
-
 // The lowest devices of each node that no running worker has.
 NamedPlacement Controller::WithDevices(const Placement& placement, int64_t gpus_per_worker) const {
   NamedPlacement named = Named(placement);
@@ -140,8 +104,8 @@ AttemptPlan Controller::PlanOf(const LiveJob& live) const {
                    .command = live.spec.command,
                    .environment = live.spec.environment,
                    .working_directory = live.spec.working_directory,
-                   .run_dir = JobDirectory(record.id) + "/run",
-                   .checkpoint_dir = JobDirectory(record.id) + "/checkpoints",
+                   .run_dir = directories_.Of(record.id) + "/run",
+                   .checkpoint_dir = directories_.Of(record.id) + "/checkpoints",
                    .uid = record.uid,
                    .gid = record.gid,
                    .grace_seconds = static_cast<double>(live.spec.grace_ms()) / 1000,
@@ -190,8 +154,11 @@ bool Controller::StartJob(LiveJob& live, const Placement& placement, bool backfi
   job->last_checkpoint.reset();
   job->backfilled = backfill;
   try {
-    PrepareDirectories(live);
-    state_.watched[job->id] = agent_.Start(AttemptDirectory(job->id, attempt.number), PlanOf(live));
+    std::optional<std::string> manifest;
+    if (attempt.number == 0) manifest = store_.FindJob(job->id).value().manifest;
+    directories_.Create(live.record, manifest);
+    state_.watched[job->id] =
+        agent_.Start(directories_.OfAttempt(job->id, attempt.number), PlanOf(live));
   } catch (const Error& error) {
     LogError("job {} cannot be started: {}", job->id, error.what());
     // Should the disk be full now, it is found again as an attempt that never was.
@@ -272,7 +239,7 @@ void Controller::StopJob(LiveJob& live, JobRecord record, AttemptRecord attempt)
 }
 
 void Controller::AskToStop(LiveJob& live) {
-  const std::string directory = AttemptDirectory(live.record.id, live.attempt->number);
+  const std::string directory = directories_.OfAttempt(live.record.id, live.attempt->number);
   live.stop_unsent = false;
   if (live.stop_asked == 0) live.stop_asked = Now();
   try {

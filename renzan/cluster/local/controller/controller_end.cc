@@ -58,7 +58,7 @@ void Controller::FinishEnded() {
 // What cannot be looked at now counts as running, and is looked at again.
 AttemptReport Controller::ReportOn(const LiveJob& live) {
   try {
-    return agent_.Report(AttemptDirectory(live.record.id, live.attempt->number));
+    return agent_.Report(directories_.OfAttempt(live.record.id, live.attempt->number));
   } catch (const Error& error) {
     LogWarning("job {}: {}", live.record.id, error.what());
     return {.phase = AttemptPhase::kRunning};
@@ -76,7 +76,7 @@ void Controller::KillLeftOvers(JobId job, const std::string& directory) {
 
 void Controller::Finish(LiveJob& live, const std::optional<AttemptEnd>& end) {
   const JobId id = live.record.id;
-  const std::string directory = AttemptDirectory(id, live.attempt->number);
+  const std::string directory = directories_.OfAttempt(id, live.attempt->number);
   if (!end) KillLeftOvers(id, directory);
   const Outcome outcome = end ? OutcomeOf(live.record, *live.attempt, *end, live.policy)
                               : OutcomeOfLost(live.record, live.policy);

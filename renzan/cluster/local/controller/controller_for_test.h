@@ -87,7 +87,7 @@ class ControllerTest : public ::testing::Test {
   }
 
   std::string DirectoryOf(JobId job) {
-    return controller_->AttemptDirectory(job, controller_->View(job).record.attempts - 1);
+    return controller_->directories().OfAttempt(job, controller_->View(job).record.attempts - 1);
   }
   FakeAgent::Run& RunOf(JobId job) { return agent_.runs[DirectoryOf(job)]; }
 

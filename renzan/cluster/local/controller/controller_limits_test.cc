@@ -124,7 +124,7 @@ TEST_F(LimitsTest, OldJobsAreForgottenAndTheirUsageIsNot) {
   clock_.seconds += 11 * 86400;
   agent_.copy_status = std::nullopt;  // takes its time
   Settle();
-  EXPECT_THAT(agent_.removed, ElementsAre(ElementsAre(controller_->JobDirectory(old))));
+  EXPECT_THAT(agent_.removed, ElementsAre(ElementsAre(controller_->directories().Of(old))));
   EXPECT_EQ(State(old), RecordState::kDone);
   EXPECT_EQ(controller_->watched().size(), 1u);
   agent_.copy_status = 0;
@@ -150,7 +150,7 @@ TEST_F(LimitsTest, ForgettingIsFinishedAfterARestart) {
   const double used = UsedBy("ann");
   clock_.seconds += 2 * 86400;
   controller_->Turn();
-  EXPECT_FALSE(FileExists(controller_->JobDirectory(job)));
+  EXPECT_FALSE(FileExists(controller_->directories().Of(job)));
   Restart();
   EXPECT_EQ(State(job), RecordState::kDone);
   EXPECT_DOUBLE_EQ(UsedBy("ann"), used);
@@ -171,7 +171,7 @@ TEST_F(LimitsTest, WhatCannotBeRemovedIsKeptAndInNobodysWay) {
     Settle();
     RunToTheEnd(jobs.back());
   }
-  agent_.irremovable = controller_->JobDirectory(jobs[3]);
+  agent_.irremovable = controller_->directories().Of(jobs[3]);
   clock_.seconds += 2 * 86400;
   SettleWithRemovals();
   EXPECT_EQ(State(jobs[3]), RecordState::kDone);

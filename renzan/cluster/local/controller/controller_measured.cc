@@ -15,7 +15,7 @@ constexpr TimeMs kLookMs = 1000, kPatienceMs = 600'000;
 }  // namespace
 
 void Controller::AskForCheckpoint(LiveJob& live) {
-  agent_.Checkpoint(AttemptDirectory(live.record.id, live.attempt->number));
+  agent_.Checkpoint(directories_.OfAttempt(live.record.id, live.attempt->number));
   live.checkpoint_asked = Now();
   // A second request for the same one does not make it later.
   if (!live.checkpoint_awaited) live.checkpoint_awaited = live.checkpoint_asked;

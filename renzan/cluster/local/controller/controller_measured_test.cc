@@ -14,7 +14,7 @@ class MeasuredTest : public ControllerTest {
  protected:
   // What the job says about itself, times in seconds from now.
   void Say(JobId job, std::optional<double> last_checkpoint, std::optional<double> working_since) {
-    const std::string path = fmt::format("{}/run/status.json", controller_->JobDirectory(job));
+    const std::string path = fmt::format("{}/run/status.json", controller_->directories().Of(job));
     const auto time = [&](std::optional<double> in) {
       return in ? fmt::format("{}", clock_.seconds + *in) : "null";
     };

@@ -69,7 +69,7 @@ bool Controller::EndOnLostNode(LiveJob& live, const std::string& node) {
     state_.snapshot.Find(record.id)->state = JobState::kStopping;
   }
   try {
-    agent_.NodeFailed(AttemptDirectory(live.record.id, live.attempt->number), node);
+    agent_.NodeFailed(directories_.OfAttempt(live.record.id, live.attempt->number), node);
   } catch (const Error& error) {
     LogWarning("job {}: {}", live.record.id, error.what());
     state_.retry_at = Now() + 1000;

@@ -39,7 +39,7 @@ void Controller::RemoveOldFiles() {
 
 void Controller::FindOldAttempts(LiveJob& live) {
   for (; live.pruned < live.record.attempts - options_.keep_attempts; ++live.pruned)
-    if (const std::string directory = AttemptDirectory(live.record.id, live.pruned);
+    if (const std::string directory = directories_.OfAttempt(live.record.id, live.pruned);
         FileExists(directory))
       old_attempts_.push_back(directory);
 }
@@ -67,7 +67,7 @@ void Controller::StartRemoving() {
   for (const JobId job : store_.EndedBefore(state_.snapshot.now - options_.keep_ended_ms, most)) {
     if (irremovable_.count(job)) continue;
     removing_.push_back(job);
-    directories.push_back(JobDirectory(job));
+    directories.push_back(directories_.Of(job));
   }
   forget_at_ = state_.snapshot.now + std::min(kLongestBetweenLooksMs, options_.keep_ended_ms);
   if (removing_.empty()) return;
@@ -86,13 +86,13 @@ void Controller::StartRemoving() {
 void Controller::FinishRemoving() {
   std::vector<JobId> gone;
   for (const JobId job : removing_) {
-    if (!FileExists(JobDirectory(job))) {
+    if (!FileExists(directories_.Of(job))) {
       gone.push_back(job);
     } else if (irremovable_.insert(job).second) {
       LogWarning(
           "job {} ended long ago, but {} cannot be removed: remove it yourself; the next daemon "
           "looks again",
-          job, JobDirectory(job));
+          job, directories_.Of(job));
     }
   }
   if (!gone.empty()) store_.Transact([&] { store_.DeleteJobs(gone); });

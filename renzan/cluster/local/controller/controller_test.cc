@@ -393,14 +393,15 @@ TEST_F(ControllerTest, OfAJobThatLivesOnlyTheNewestAttemptsAreKept) {
   Settle();
   agent_.copy_status = 0;
   for (int attempt = 0; attempt < 6; ++attempt) {
-    CreateDirectories(controller_->AttemptDirectory(job, attempt));
+    CreateDirectories(controller_->directories().OfAttempt(job, attempt));
     if (attempt == 4) Restart();
     if (attempt < 5) End(job, EndedBy::kWorkerFailed, 1);
   }
   Settle();
   ASSERT_EQ(Record(job).attempts, 6);
   for (int attempt = 0; attempt < 6; ++attempt)
-    EXPECT_EQ(FileExists(controller_->AttemptDirectory(job, attempt)), attempt >= 3) << attempt;
+    EXPECT_EQ(FileExists(controller_->directories().OfAttempt(job, attempt)), attempt >= 3)
+        << attempt;
 }
 
 TEST_F(ControllerTest, AStoppingJobHearsOfAShorterNotice) {

@@ -114,7 +114,7 @@ ApiResponse ShowJob(const ApiContext& context, const ApiRequest& request) {
     // Environments contain secrets.
     const bool owner = controller.access().MayChange(job, request.caller);
     out["spec"] = owner ? Json(job.spec) : Json();
-    const std::string directory = controller.JobDirectory(id);
+    const std::string directory = controller.directories().Of(id);
     const Measured& measured = view.measured;
     out["checkpoint_ms"] = OrNull(measured.checkpoint_ms);
     out["killed_after_ms"] = OrNull(measured.killed_after_ms);

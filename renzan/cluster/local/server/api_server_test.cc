@@ -281,7 +281,7 @@ TEST_F(ApiServerTest, LogsAreOneStreamThatEndsWithTheJob) {
   ASSERT_EQ(::rename(log.c_str(), (log + ".1").c_str()), 0);
   WriteFileAtomically(log, "four\n");
   loop_->Run([&](Controller& controller) {
-    agent_.End(controller.AttemptDirectory(1, 0), EndedBy::kItself, 0, 0, 1);
+    agent_.End(controller.directories().OfAttempt(1, 0), EndedBy::kItself, 0, 0, 1);
     controller.ProcessEnded(1);
   });
   reader.join();
