@@ -22,7 +22,8 @@ Controller::Controller(ControllerOptions options, Snapshot cluster, Store& store
       state_{.snapshot = std::move(cluster)},
       store_(store),
       agent_(agent),
-      clock_(clock) {}
+      clock_(clock),
+      pools_(state_.snapshot, store, clock) {}
 
 TimeMs Controller::Now() const { return NowMs(clock_); }
 
@@ -58,7 +59,7 @@ void Controller::ClockWentBack(TimeMs now) {
   look_again_ = now;
   if (remover_ == 0) forget_at_ = now;
   accounted_until_ = std::min(accounted_until_, now);
-  nodes_observed_until_ = std::min(nodes_observed_until_, now);
+  pools_.ClockWentBack(now);
   for (auto& [id, collection] : collections_)
     collection.give_up_at = std::min(collection.give_up_at, now + options_.artifacts_timeout_ms);
   for (auto& [id, live] : state_.live) {

@@ -24,7 +24,7 @@
 #include "renzan/cluster/local/controller/cluster_state.h"
 #include "renzan/cluster/local/controller/job_directories.h"
 #include "renzan/cluster/local/controller/outcome.h"
-#include "renzan/cluster/local/controller/pool_history.h"
+#include "renzan/cluster/local/controller/pool_observer.h"
 #include "renzan/cluster/local/controller/run_status.h"
 #include "renzan/cluster/local/store/records.h"
 #include "renzan/cluster/local/store/store.h"
@@ -126,7 +126,7 @@ class Controller {
   // Of all jobs ever.
   std::map<QueueAndUser, UsageRecord> UsageUntilNow();
   std::vector<LoanRecord> LoansUntilNow();
-  const std::vector<PoolHistory>& pool_histories();
+  PoolObserver& pools() { return pools_; }
   // What is wrong with the scheduler's last decisions, none of which were carried out; else empty.
   const std::string& refused() const { return refused_; }
   // What is wrong with jobs and nodes; decisions that touch them are not carried out.
@@ -154,7 +154,6 @@ class Controller {
 
   // controller_recover.cc
   void RecoverNodes();
-  void RecoverPools();
   void RecoverJob(JobRecord record);
   void Adopt(LiveJob& live, Job& job);
   int NodeForLeftOver(const NodeShare& share, const Job& job);
@@ -214,8 +213,6 @@ class Controller {
   void MeasureRunning(LiveJob& live);
   void MeasureStop(LiveJob& live, const AttemptEnd& end);
   void Remember(LiveJob& live, const Measured& measured);
-  void ObserveNodes();
-  void CountInterruption(int node);
 
   // controller_retention.cc
   void RemoveOldFiles();
@@ -246,6 +243,7 @@ class Controller {
   Store& store_;
   Agent& agent_;
   const Clock& clock_;
+  PoolObserver pools_;
 
   JobId last_job_ = 0;
   std::map<JobId, Collection> collections_;
@@ -259,8 +257,6 @@ class Controller {
   std::vector<std::string> faults_;
   TimeMs look_again_ = kNever;
   TimeMs accounted_until_ = 0;
-  std::vector<PoolHistory> pools_;  // in the order of Snapshot::pools
-  TimeMs nodes_observed_until_ = 0;
   TimeMs last_turn_ = 0;
 
   pid_t remover_ = 0;                      // removes directories

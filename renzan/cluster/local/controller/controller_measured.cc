@@ -93,33 +93,4 @@ void Controller::Remember(LiveJob& live, const Measured& measured) {
   }
 }
 
-// Counts the time that nodes have been there. Written down with what happens next.
-void Controller::ObserveNodes() {
-  const TimeMs now = std::max(Now(), nodes_observed_until_);
-  const TimeMs passed = now - std::exchange(nodes_observed_until_, now);
-  for (const Node& node : state_.snapshot.nodes)
-    if (node.pool >= 0 && IsThere(node.state)) pools_[node.pool].seen.node_ms += passed;
-  for (size_t pool = 0; pool < pools_.size(); ++pool)
-    state_.snapshot.pools[pool].interruptions_per_hour = InterruptionsPerHour(pools_[pool]);
-}
-
-void Controller::CountInterruption(int node) {
-  const int pool = state_.snapshot.nodes[node].pool;
-  if (pool < 0) return;
-  ++pools_[pool].seen.interruptions;
-  ObserveNodes();
-  try {
-    store_.Transact([&] { store_.Put(pools_[pool].seen); });
-  } catch (const Error& error) {
-    if (store_.corruption()) throw;
-    LogWarning("an interruption of pool {} is not written down yet: {}", pools_[pool].seen.name,
-               error.what());
-  }
-}
-
-const std::vector<PoolHistory>& Controller::pool_histories() {
-  ObserveNodes();
-  return pools_;
-}
-
 }  // namespace renzan::cluster::local

@@ -156,7 +156,7 @@ TEST_F(MeasuredTest, HowOftenNodesOfAPoolAreInterrupted) {
   clock_.seconds += 3600 * 1000;  // without nodes
   Restart();
   EXPECT_NEAR(Hazard(), 2.0 / (24 + 120), 0.0001);
-  EXPECT_EQ(controller_->pool_histories()[0].seen.interruptions, 2);
+  EXPECT_EQ(controller_->pools().Histories()[0].seen.interruptions, 2);
 }
 
 TEST_F(MeasuredTest, AnOperatorWhoEmptiesANodeInterruptsNobody) {

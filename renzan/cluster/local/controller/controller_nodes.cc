@@ -41,7 +41,7 @@ void Controller::SetNode(int index, NodeState state, TimeMs until) {
   store_.Transact([&] {
     store_.Put(NodeRecord{.name = node.name, .pool = pool, .state = state, .until = until});
   });
-  ObserveNodes();  // for as long as it was what it was
+  pools_.Observe();
   restored_.erase(index);
   const bool lingers = state == NodeState::kGone && InUse(index);
   if (lingers) {
@@ -183,7 +183,7 @@ void Controller::Drain(const std::string& name, std::optional<TimeMs> notice_ms,
   const bool announced = IsAnnounced(state_.snapshot.nodes[node]);
   SetNode(node, NodeState::kDraining, notice_ms ? state_.snapshot.now + *notice_ms : kNever);
   if (notice_ms) TellStoppingJobs(node);
-  if (notice_ms && !announced) CountInterruption(node);
+  if (notice_ms && !announced) pools_.CountInterruption(node);
 }
 
 void Controller::FailNode(const std::string& name, const Caller& caller) {
@@ -194,7 +194,7 @@ void Controller::FailNode(const std::string& name, const Caller& caller) {
   const bool announced = IsAnnounced(state_.snapshot.nodes[node]);
   state_.snapshot.now = Now();
   Vanish(node);
-  if (!announced && state != NodeState::kBooting) CountInterruption(node);
+  if (!announced && state != NodeState::kBooting) pools_.CountInterruption(node);
 }
 
 bool Controller::Restore(const std::string& name, const Caller& caller) {

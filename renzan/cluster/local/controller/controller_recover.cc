@@ -21,7 +21,7 @@ void Controller::Recover() {
       state_.snapshot.users[state_.snapshot.InternUser(record.user)].quota_overrides.push_back(
           record.quota_override);
   RecoverNodes();
-  RecoverPools();
+  pools_.Recover();
   for (JobRecord& record : store_.UnfinishedJobs()) RecoverJob(std::move(record));
 }
 
@@ -48,17 +48,6 @@ void Controller::RecoverNodes() {
     at->state = record.state;
     at->until = record.until;
   }
-}
-
-// How long a machine without a daemon had its nodes nobody has observed.
-void Controller::RecoverPools() {
-  for (const Pool& pool : state_.snapshot.pools)
-    pools_.push_back({.stated_per_hour = pool.interruptions_per_hour, .seen = {.name = pool.name}});
-  for (const PoolRecord& record : store_.Pools())
-    for (PoolHistory& pool : pools_)
-      if (pool.seen.name == record.name) pool.seen = record;
-  nodes_observed_until_ = state_.snapshot.now;
-  ObserveNodes();
 }
 
 Job Controller::MakeRecoveredJob(const JobRecord& record, const spec::JobSpec& spec) {

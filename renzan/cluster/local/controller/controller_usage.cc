@@ -25,9 +25,7 @@ void Controller::Account(TimeMs until) {
   }
   const double seconds = static_cast<double>(until - accounted_until_) / 1000;
   for (const LoanRecord& loan : LoansSince(seconds)) store_.Put(loan);
-  ObserveNodes();
-  for (const PoolHistory& pool : pools_)
-    if (pool.seen.node_ms > 0) store_.Put(pool.seen);
+  pools_.Put();
   store_.PutAccountedUntil(until);
 }
 

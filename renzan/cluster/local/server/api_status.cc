@@ -79,7 +79,7 @@ ApiResponse ClusterStatus(const ApiContext& context, const ApiRequest&) {
   std::vector<std::string> faults;
   const Snapshot snapshot = context.loop.Run([&](Controller& controller) {
     jobs = controller.store().CountByState();
-    pools = controller.pool_histories();
+    pools = controller.pools().Histories();
     refused = controller.refused();
     faults = controller.faults();
     return controller.snapshot();
