@@ -23,7 +23,20 @@ Controller::Controller(ControllerOptions options, Snapshot cluster, Store& store
       store_(store),
       agent_(agent),
       clock_(clock),
-      pools_(state_.snapshot, store, clock) {}
+      pools_(state_.snapshot, store, clock),
+      usage_(state_.snapshot, store, clock),
+      log_(state_, store, usage_, pools_, clock) {}
+
+std::vector<const JobRecord*> Controller::Unfinished() const {
+  std::vector<const JobRecord*> jobs;
+  for (const auto& [id, live] : state_.live) jobs.push_back(&live.record);
+  for (const auto& [id, collection] : collections_) jobs.push_back(&collection.record);
+  return jobs;
+}
+
+std::map<QueueAndUser, UsageRecord> Controller::UsageUntilNow() const {
+  return usage_.Sums(Unfinished());
+}
 
 TimeMs Controller::Now() const { return NowMs(clock_); }
 
@@ -58,7 +71,7 @@ void Controller::ClockWentBack(TimeMs now) {
   state_.retry_at = kNever;
   look_again_ = now;
   if (remover_ == 0) forget_at_ = now;
-  accounted_until_ = std::min(accounted_until_, now);
+  usage_.ClockWentBack(now);
   pools_.ClockWentBack(now);
   for (auto& [id, collection] : collections_)
     collection.give_up_at = std::min(collection.give_up_at, now + options_.artifacts_timeout_ms);
@@ -76,21 +89,6 @@ void Controller::ClockWentBack(TimeMs now) {
     if (node.state == NodeState::kBooting)
       node.until = std::min(node.until, now + state_.snapshot.pools[node.pool].boot_ms);
   }
-}
-
-void Controller::Commit(const JobRecord& record, const std::optional<AttemptRecord>& attempt,
-                        const std::string& kind, const std::string& text, TimeMs until,
-                        const CollectionRecord* collection) {
-  until = std::max(until, accounted_until_);
-  store_.Transact([&] {
-    Account(until);  // before the end of the job, after which its usage is final
-    store_.Put(record);
-    if (attempt) store_.Put(*attempt);
-    if (collection) store_.Put(*collection);
-    store_.AddEvent({.job = record.id, .time = Now(), .kind = kind, .text = text});
-  });
-  accounted_until_ = until;
-  state_.needs_scheduling = true;
 }
 
 void Controller::ReadProgress(LiveJob& live, TimeMs not_older_than) {

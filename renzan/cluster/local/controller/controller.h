@@ -26,6 +26,8 @@
 #include "renzan/cluster/local/controller/outcome.h"
 #include "renzan/cluster/local/controller/pool_observer.h"
 #include "renzan/cluster/local/controller/run_status.h"
+#include "renzan/cluster/local/controller/transition_log.h"
+#include "renzan/cluster/local/controller/usage_ledger.h"
 #include "renzan/cluster/local/store/records.h"
 #include "renzan/cluster/local/store/store.h"
 #include "renzan/cluster/spec/cluster_config.h"
@@ -121,11 +123,9 @@ class Controller {
   // With `ended.before`, which asks for more, only those that have ended.
   JobList List(const JobFilter& filter);
   Store& store() { return store_; }
-  // Up to now.
-  UsageRecord UsageOf(JobId job);
-  // Of all jobs ever.
-  std::map<QueueAndUser, UsageRecord> UsageUntilNow();
-  std::vector<LoanRecord> LoansUntilNow();
+  const UsageLedger& usage() const { return usage_; }
+  // Of all jobs ever, up to now.
+  std::map<QueueAndUser, UsageRecord> UsageUntilNow() const;
   PoolObserver& pools() { return pools_; }
   // What is wrong with the scheduler's last decisions, none of which were carried out; else empty.
   const std::string& refused() const { return refused_; }
@@ -221,18 +221,10 @@ class Controller {
   void StartRemoving();
   void FinishRemoving();
 
-  // controller_usage.cc
-  UsageRecord UsageSince(const Job& job, TimeMs until) const;
-  void Account(TimeMs until);  // within a transaction
-  std::vector<LoanRecord> LoansSince(double seconds);
-
   void ClockWentBack(TimeMs now);
   void ReadProgress(LiveJob& live, TimeMs not_older_than);
-  // The job's next state, as one transaction; usage is counted up to `until` first.
-  void Commit(const JobRecord& record, const std::optional<AttemptRecord>& attempt,
-              const std::string& kind, const std::string& text, TimeMs until,
-              const CollectionRecord* collection = nullptr);
   LiveJob& LiveNamed(JobId job);
+  std::vector<const JobRecord*> Unfinished() const;
   JobView ViewOf(const JobRecord& record);
   NamedPlacement Named(const Placement& placement) const;
 
@@ -244,6 +236,8 @@ class Controller {
   Agent& agent_;
   const Clock& clock_;
   PoolObserver pools_;
+  UsageLedger usage_;
+  TransitionLog log_;
 
   JobId last_job_ = 0;
   std::map<JobId, Collection> collections_;
@@ -256,7 +250,6 @@ class Controller {
   std::string refused_;
   std::vector<std::string> faults_;
   TimeMs look_again_ = kNever;
-  TimeMs accounted_until_ = 0;
   TimeMs last_turn_ = 0;
 
   pid_t remover_ = 0;                      // removes directories

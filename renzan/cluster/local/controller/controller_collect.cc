@@ -69,7 +69,7 @@ void Controller::FinishCollection(const Collection& collection) {
                         collection.from, *collection.problem);
     LogWarning("job {}: {}", record.id, text);
   }
-  Commit(record, std::nullopt, NameOf(record.state), text, Now());
+  log_.Commit(record, std::nullopt, NameOf(record.state), text, Now());
 }
 
 TimeMs Controller::NextCollectionEvent() const {

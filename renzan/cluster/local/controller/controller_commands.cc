@@ -72,7 +72,7 @@ JobId Controller::Take(const Submission& submission) {
                    .gpus = per_worker.gpu(),
                    .submitted = now,
                    .manifest = submission.manifest};
-  Commit(record, std::nullopt, "submitted", fmt::format("by {}", record.user), now);
+  log_.Commit(record, std::nullopt, "submitted", fmt::format("by {}", record.user), now);
   last_job_ = id;
   state_.snapshot.jobs.push_back(job);  // the highest id: still sorted
   LiveJob& live = state_.live[id] = {.record = std::move(record), .spec = spec};
@@ -95,7 +95,7 @@ RecordState Controller::Cancel(JobId id, const Caller& caller) {
     record.state = RecordState::kCancelled;
     record.cancel_requested = true;
     record.ended = Now();
-    Commit(record, std::nullopt, "cancelled", fmt::format("by {}", caller.name), Now());
+    log_.Commit(record, std::nullopt, "cancelled", fmt::format("by {}", caller.name), Now());
     Drop(id);
     return RecordState::kCancelled;
   }
@@ -103,7 +103,7 @@ RecordState Controller::Cancel(JobId id, const Caller& caller) {
     JobRecord record = live.record;
     record.cancel_requested = true;
     record.state = RecordState::kStopping;
-    Commit(record, std::nullopt, "cancelling", fmt::format("by {}", caller.name), Now());
+    log_.Commit(record, std::nullopt, "cancelling", fmt::format("by {}", caller.name), Now());
     live.record = record;
     Job* job = state_.snapshot.Find(id);
     job->state = JobState::kStopping;
@@ -203,8 +203,7 @@ JobList Controller::List(const JobFilter& filter) {
       return;
     list.jobs.push_back(ViewOf(record));
   };
-  for (const auto& [id, live] : state_.live) add(live.record);
-  for (const auto& [id, collection] : collections_) add(collection.record);
+  for (const JobRecord* record : Unfinished()) add(*record);
   std::sort(list.jobs.begin(), list.jobs.end(),
             [](const JobView& a, const JobView& b) { return a.record.id < b.record.id; });
   return list;

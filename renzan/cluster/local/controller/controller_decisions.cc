@@ -140,8 +140,8 @@ bool Controller::StartJob(LiveJob& live, const Placement& placement, bool backfi
   record.state = RecordState::kRunning;
   record.last_resize = now;
   if (!record.started) record.started = now;
-  Commit(record, attempt, "started",
-         fmt::format("attempt {} on {}", attempt.number, Describe(attempt.placement)), now);
+  log_.Commit(record, attempt, "started",
+              fmt::format("attempt {} on {}", attempt.number, Describe(attempt.placement)), now);
   live.record = record;
   live.attempt = attempt;
   FindOldAttempts(live);
@@ -180,7 +180,7 @@ void Controller::VoidAttempt(LiveJob& live, const std::string& why) {
   if (record.cancel_requested) record.ended = Now();
   record.eligible_at = Now() + Backoff(live.policy.backoff_ms, record.requeues);
   ++record.requeues;
-  Commit(record, attempt, "not_started", why, Now());
+  log_.Commit(record, attempt, "not_started", why, Now());
   live.record = record;
   live.attempt.reset();
   changed_.erase(record.id);
@@ -224,7 +224,7 @@ void Controller::ResizeJob(LiveJob& live, const NamedPlacement& target, JobId on
 }
 
 void Controller::StopJob(LiveJob& live, JobRecord record, AttemptRecord attempt) {
-  Commit(record, attempt, NameOf(record.state), attempt.stop_reason, Now());
+  log_.Commit(record, attempt, NameOf(record.state), attempt.stop_reason, Now());
   live.record = std::move(record);
   live.attempt = std::move(attempt);
   Job* job = state_.snapshot.Find(live.record.id);

@@ -99,13 +99,13 @@ void Controller::Finish(LiveJob& live, const std::optional<AttemptEnd>& end) {
   const bool collects = HasEnded(record.state) && !ArtifactsPathOf(live.spec).empty();
   if (collects) {
     record.state = RecordState::kCollecting;
-    Commit(record, attempt, NameOf(record.state),
-           fmt::format("{}; its artifacts are being collected", outcome.text),
-           std::min(ended, state_.snapshot.now), &then);
+    log_.Commit(record, attempt, NameOf(record.state),
+                fmt::format("{}; its artifacts are being collected", outcome.text),
+                std::min(ended, state_.snapshot.now), &then);
   } else {
     if (HasEnded(record.state)) record.ended = ended;
-    Commit(record, attempt, NameOf(record.state), outcome.text,
-           std::min(ended, state_.snapshot.now));
+    log_.Commit(record, attempt, NameOf(record.state), outcome.text,
+                std::min(ended, state_.snapshot.now));
   }
 
   live.record = record;

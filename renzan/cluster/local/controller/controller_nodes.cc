@@ -63,7 +63,7 @@ bool Controller::EndOnLostNode(LiveJob& live, const std::string& node) {
     AttemptRecord attempt = *live.attempt;
     record.state = RecordState::kStopping;
     attempt.stop_reason = fmt::format("node {} is lost", node);
-    Commit(record, attempt, "node_failed", attempt.stop_reason, Now());
+    log_.Commit(record, attempt, "node_failed", attempt.stop_reason, Now());
     live.record = record;
     live.attempt = attempt;
     state_.snapshot.Find(record.id)->state = JobState::kStopping;

@@ -13,9 +13,8 @@ namespace renzan::cluster::local {
 void Controller::Recover() {
   state_.snapshot.now = Now();
   last_job_ = store_.LastJob();
-  // The daemon may have been away: those that ran meanwhile are counted, from where it stopped.
-  accounted_until_ = store_.AccountedUntil().value_or(state_.snapshot.now);
-  last_turn_ = accounted_until_;  // before which the clock should not be
+  usage_.Recover();
+  last_turn_ = usage_.accounted_until();  // the clock should not be before that
   for (const QuotaOverrideRecord& record : store_.QuotaOverrides())
     if (record.quota_override.until > state_.snapshot.now)
       state_.snapshot.users[state_.snapshot.InternUser(record.user)].quota_overrides.push_back(
@@ -177,7 +176,7 @@ void Controller::Adopt(LiveJob& live, Job& job) {
     case AttemptPhase::kLost:
       // How long the machine has been off since is not running time.
       ReadProgress(live, state_.snapshot.now);
-      live.lost_at = std::max(accounted_until_, live.attempt->started);
+      live.lost_at = std::max(usage_.accounted_until(), live.attempt->started);
       if (live.progress) live.lost_at = std::max(*live.lost_at, live.progress->updated);
       live.lost_at = std::min(*live.lost_at, state_.snapshot.now);
       changed_.insert(job.id);

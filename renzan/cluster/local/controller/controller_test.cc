@@ -33,7 +33,7 @@ TEST_F(ControllerTest, RunsAJobToItsEnd) {
   EXPECT_EQ(State(job), RecordState::kDone);
   EXPECT_EQ(Record(job).exit_code, 0);
   EXPECT_THAT(controller_->watched(), IsEmpty());
-  EXPECT_DOUBLE_EQ(controller_->UsageOf(job).gpu_seconds, 4);
+  EXPECT_DOUBLE_EQ(controller_->usage().Of(job).gpu_seconds, 4);
   EXPECT_THAT(controller_->snapshot().jobs, IsEmpty());
   EXPECT_EQ(Record(job).gpus, 2);  // what it was is known as long as it is
   EXPECT_EQ(Record(job).min_workers, 2);
@@ -361,9 +361,9 @@ TEST_F(ControllerTest, AJobThatOnlyCollectsItsArtifactsHoldsAndCostsNothing) {
   ASSERT_EQ(agent_.copies.size(), 1u);
   EXPECT_EQ(State(job), RecordState::kCollecting);
   EXPECT_EQ(State(next), RecordState::kRunning);
-  const double used = controller_->UsageOf(job).gpu_seconds;
+  const double used = controller_->usage().Of(job).gpu_seconds;
   clock_.seconds += 50;
-  EXPECT_EQ(controller_->UsageOf(job).gpu_seconds, used);
+  EXPECT_EQ(controller_->usage().Of(job).gpu_seconds, used);
   EXPECT_EQ(store_->CountByState()["collecting"], 1);
   ASSERT_EQ(controller_->List({}).jobs.size(), 2u);
   EXPECT_EQ(controller_->List({}).jobs[0].record.state, RecordState::kCollecting);
@@ -462,12 +462,12 @@ TEST_F(ControllerTest, BorrowedGpusAreAccounted) {
   Settle();
   clock_.seconds += 10;
   Restart();
-  ASSERT_EQ(controller_->LoansUntilNow().size(), 1u);
-  EXPECT_EQ(controller_->LoansUntilNow()[0].lender, "vision");
-  EXPECT_DOUBLE_EQ(controller_->LoansUntilNow()[0].gpu_seconds, 40);
+  ASSERT_EQ(controller_->usage().Loans().size(), 1u);
+  EXPECT_EQ(controller_->usage().Loans()[0].lender, "vision");
+  EXPECT_DOUBLE_EQ(controller_->usage().Loans()[0].gpu_seconds, 40);
   End(job, EndedBy::kItself, 0);
-  EXPECT_DOUBLE_EQ(controller_->LoansUntilNow()[0].gpu_seconds, 44);
-  EXPECT_DOUBLE_EQ(controller_->UsageOf(job).gpu_seconds, 44);
+  EXPECT_DOUBLE_EQ(controller_->usage().Loans()[0].gpu_seconds, 44);
+  EXPECT_DOUBLE_EQ(controller_->usage().Of(job).gpu_seconds, 44);
 }
 
 }  // namespace

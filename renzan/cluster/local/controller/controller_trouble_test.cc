@@ -216,7 +216,7 @@ TEST_F(ControllerTest, WhileTheMachineIsOffNothingRuns) {
   Settle();
   EXPECT_EQ(State(job), RecordState::kPending);
   EXPECT_EQ(Record(job).run_ms, 60'000);
-  EXPECT_DOUBLE_EQ(controller_->UsageOf(job).gpu_seconds, 60);
+  EXPECT_DOUBLE_EQ(controller_->usage().Of(job).gpu_seconds, 60);
 }
 
 TEST_F(ControllerTest, AClockThatIsSetBackKeepsNobodyWaiting) {
@@ -274,7 +274,7 @@ TEST_F(ControllerTest, NodesAreBoughtAndGivenBack) {
   Settle();
   ASSERT_EQ(State(job), RecordState::kRunning);
   End(job, EndedBy::kItself, 0);
-  EXPECT_DOUBLE_EQ(controller_->UsageOf(job).cost, 0.25);  // a second of a quarter of the node
+  EXPECT_DOUBLE_EQ(controller_->usage().Of(job).cost, 0.25);  // a second of a quarter of the node
   clock_.seconds += 301;
   Settle();
   EXPECT_EQ(controller_->snapshot().nodes[0].state, NodeState::kGone);

@@ -131,7 +131,7 @@ ApiResponse ShowJob(const ApiContext& context, const ApiRequest& request) {
     out["events"] = Json::array();
     for (const EventRecord& event : controller.store().Events(id))
       out["events"].push_back({{"time", event.time}, {"kind", event.kind}, {"text", event.text}});
-    const UsageRecord usage = controller.UsageOf(id);
+    const UsageRecord usage = controller.usage().Of(id);
     out["gpu_seconds"] = usage.gpu_seconds;
     out["cost"] = usage.cost;
     return out;

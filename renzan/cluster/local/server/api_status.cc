@@ -139,9 +139,9 @@ ApiResponse ClusterUsage(const ApiContext& context, const ApiRequest&) {
   std::vector<LoanRecord> loans;
   context.loop.Run([&](Controller& controller) {
     list = controller.List({.most_ended = kMaxEndedListed});
-    for (const JobView& job : list.jobs) of_jobs.push_back(controller.UsageOf(job.record.id));
+    for (const JobView& job : list.jobs) of_jobs.push_back(controller.usage().Of(job.record.id));
     all = controller.UsageUntilNow();
-    loans = controller.LoansUntilNow();
+    loans = controller.usage().Loans();
   });
   Json jobs = Json::array();
   for (size_t i = 0; i < of_jobs.size(); ++i) {

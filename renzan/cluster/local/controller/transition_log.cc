@@ -1,0 +1,23 @@
+#include "renzan/cluster/local/controller/transition_log.h"
+
+#include <algorithm>
+
+namespace renzan::cluster::local {
+
+void TransitionLog::Commit(const JobRecord& record, const std::optional<AttemptRecord>& attempt,
+                           const std::string& kind, const std::string& text, TimeMs until,
+                           const CollectionRecord* collection) {
+  until = std::max(until, usage_.accounted_until());
+  store_.Transact([&] {
+    usage_.Put(until);  // before the job's end, after which its usage is final
+    pools_.Put();
+    store_.Put(record);
+    if (attempt) store_.Put(*attempt);
+    if (collection) store_.Put(*collection);
+    store_.AddEvent({.job = record.id, .time = NowMs(clock_), .kind = kind, .text = text});
+  });
+  usage_.Committed(until);
+  state_.needs_scheduling = true;
+}
+
+}  // namespace renzan::cluster::local

@@ -1,0 +1,39 @@
+#pragma once
+
+// The rule of the daemon: every transition of a job is committed to the store before it is carried
+// out and before memory changes. A kill -9 between any two steps leaves something that
+// Controller::Recover() finishes, and a full disk (Error kIo) leaves store and memory as they were.
+// This is the one place at which transitions are committed.
+
+#include <optional>
+#include <string>
+
+#include "renzan/base/clock.h"
+#include "renzan/cluster/local/controller/cluster_state.h"
+#include "renzan/cluster/local/controller/pool_observer.h"
+#include "renzan/cluster/local/controller/usage_ledger.h"
+#include "renzan/cluster/local/store/store.h"
+
+namespace renzan::cluster::local {
+
+class TransitionLog {
+ public:
+  TransitionLog(ClusterState& state, Store& store, UsageLedger& usage, PoolObserver& pools,
+                const Clock& clock)
+      : state_(state), store_(store), usage_(usage), pools_(pools), clock_(clock) {}
+
+  // The job's next state, with an event (`kind`, `text`), as one transaction. Usage is counted up
+  // to `until`, when the transition happened: from then on other jobs may use the nodes.
+  void Commit(const JobRecord& record, const std::optional<AttemptRecord>& attempt,
+              const std::string& kind, const std::string& text, TimeMs until,
+              const CollectionRecord* collection = nullptr);
+
+ private:
+  ClusterState& state_;
+  Store& store_;
+  UsageLedger& usage_;
+  PoolObserver& pools_;
+  const Clock& clock_;
+};
+
+}  // namespace renzan::cluster::local

@@ -1,0 +1,90 @@
+#include "renzan/cluster/local/controller/usage_ledger.h"
+
+#include <algorithm>
+
+#include "renzan/cluster/local/controller/accounting.h"
+#include "renzan/cluster/local/controller/cluster_state.h"
+
+namespace renzan::cluster::local {
+namespace {
+
+void Add(UsageRecord& sum, const UsageRecord& more) {
+  sum.gpu_seconds += more.gpu_seconds;
+  sum.cost += more.cost;
+}
+
+}  // namespace
+
+void UsageLedger::Recover() { accounted_until_ = store_.AccountedUntil().value_or(snapshot_.now); }
+
+void UsageLedger::ClockWentBack(TimeMs now) { accounted_until_ = std::min(accounted_until_, now); }
+
+UsageRecord UsageLedger::UsageSince(const Job& job, TimeMs until) const {
+  // A job that started since then is counted from its start.
+  const TimeMs since = std::max(accounted_until_, job.started);
+  const double seconds = static_cast<double>(std::max<TimeMs>(0, until - since)) / 1000;
+  return {.gpu_seconds = seconds * static_cast<double>(GpusOf(snapshot_, job)),
+          .cost = seconds / 3600 * PricePerHour(snapshot_, job)};
+}
+
+void UsageLedger::Put(TimeMs until) {
+  for (const Job& job : snapshot_.jobs) {
+    if (job.placement.empty()) continue;
+    UsageRecord usage = store_.Usage(job.id);
+    Add(usage, UsageSince(job, until));
+    store_.PutUsage(job.id, usage);
+  }
+  const double seconds = static_cast<double>(until - accounted_until_) / 1000;
+  for (const LoanRecord& loan : LoansAfter(seconds)) store_.Put(loan);
+  store_.PutAccountedUntil(until);
+}
+
+// The stored loans that grow, as they are once the GPUs lent now have been lent for `seconds` more.
+std::vector<LoanRecord> UsageLedger::LoansAfter(double seconds) const {
+  std::vector<LoanRecord> grown;
+  const std::vector<Loan> loans = LoansNow(snapshot_);
+  if (loans.empty()) return grown;
+  const std::vector<LoanRecord> before = store_.Loans();
+  for (const Loan& loan : loans) {
+    LoanRecord record{.lender = snapshot_.queues[loan.lender].name,
+                      .borrower = snapshot_.queues[loan.borrower].name,
+                      .gpu_seconds = loan.gpus * seconds};
+    for (const LoanRecord& each : before)
+      if (each.lender == record.lender && each.borrower == record.borrower)
+        record.gpu_seconds += each.gpu_seconds;
+    grown.push_back(record);
+  }
+  return grown;
+}
+
+UsageRecord UsageLedger::Of(JobId id) const {
+  UsageRecord usage = store_.Usage(id);
+  const Job* job = snapshot_.Find(id);
+  if (job && !job->placement.empty()) Add(usage, UsageSince(*job, NowMs(clock_)));
+  return usage;
+}
+
+std::map<QueueAndUser, UsageRecord> UsageLedger::Sums(
+    const std::vector<const JobRecord*>& unfinished) const {
+  std::map<QueueAndUser, UsageRecord> sums = store_.UsageOfEnded();
+  for (const JobRecord* job : unfinished) Add(sums[{job->queue, job->user}], Of(job->id));
+  return sums;
+}
+
+std::vector<LoanRecord> UsageLedger::Loans() const {
+  std::vector<LoanRecord> loans = store_.Loans();
+  const double seconds =
+      static_cast<double>(std::max<TimeMs>(0, NowMs(clock_) - accounted_until_)) / 1000;
+  for (const LoanRecord& grown : LoansAfter(seconds)) {
+    const auto at = std::find_if(loans.begin(), loans.end(), [&](const LoanRecord& each) {
+      return each.lender == grown.lender && each.borrower == grown.borrower;
+    });
+    if (at == loans.end())
+      loans.push_back(grown);
+    else
+      *at = grown;
+  }
+  return loans;
+}
+
+}  // namespace renzan::cluster::local

@@ -1,0 +1,45 @@
+#pragma once
+
+// What jobs have used and what queues have lent to each other, in the store up to
+// accounted_until(), and from there on computed from what runs now.
+
+#include <map>
+#include <vector>
+
+#include "renzan/base/clock.h"
+#include "renzan/cluster/core/snapshot.h"
+#include "renzan/cluster/local/store/store.h"
+
+namespace renzan::cluster::local {
+
+class UsageLedger {
+ public:
+  UsageLedger(const Snapshot& snapshot, Store& store, const Clock& clock)
+      : snapshot_(snapshot), store_(store), clock_(clock) {}
+
+  // Jobs may have run while there was no daemon: that time counts.
+  void Recover();
+  // Within a transaction: everything up to `until`, before the snapshot changes.
+  void Put(TimeMs until);
+  // Once that transaction is on disk.
+  void Committed(TimeMs until) { accounted_until_ = until; }
+  TimeMs accounted_until() const { return accounted_until_; }
+  void ClockWentBack(TimeMs now);
+
+  // Up to now.
+  UsageRecord Of(JobId job) const;
+  // Of all jobs ever; `unfinished` are those that have not ended.
+  std::map<QueueAndUser, UsageRecord> Sums(const std::vector<const JobRecord*>& unfinished) const;
+  std::vector<LoanRecord> Loans() const;
+
+ private:
+  UsageRecord UsageSince(const Job& job, TimeMs until) const;
+  std::vector<LoanRecord> LoansAfter(double seconds) const;
+
+  const Snapshot& snapshot_;
+  Store& store_;
+  const Clock& clock_;
+  TimeMs accounted_until_ = 0;
+};
+
+}  // namespace renzan::cluster::local
