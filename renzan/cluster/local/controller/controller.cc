@@ -25,12 +25,13 @@ Controller::Controller(ControllerOptions options, Snapshot cluster, Store& store
       clock_(clock),
       pools_(state_.snapshot, store, clock),
       usage_(state_.snapshot, store, clock),
-      log_(state_, store, usage_, pools_, clock) {}
+      log_(state_, store, usage_, pools_, clock),
+      collector_(options_.artifacts_timeout_ms, log_, store, agent, directories_, state_.watched,
+                 clock) {}
 
 std::vector<const JobRecord*> Controller::Unfinished() const {
-  std::vector<const JobRecord*> jobs;
+  std::vector<const JobRecord*> jobs = collector_.Jobs();
   for (const auto& [id, live] : state_.live) jobs.push_back(&live.record);
-  for (const auto& [id, collection] : collections_) jobs.push_back(&collection.record);
   return jobs;
 }
 
@@ -49,7 +50,7 @@ TimeMs Controller::Turn() {
     if (now >= state_.retry_at) state_.retry_at = kNever;
     AdvanceNodes();
     FinishEnded();
-    AdvanceCollections();
+    collector_.Advance();
     RemoveOldFiles();
     if (state_.needs_scheduling || now >= look_again_) Decide();
   } catch (const Error& error) {
@@ -60,9 +61,10 @@ TimeMs Controller::Turn() {
   }
   const TimeMs next_checkpoint = AwaitCheckpoints();
   if (state_.retry_at != kNever) return state_.retry_at;
-  return state_.needs_scheduling ? now
-                                 : std::min({look_again_, NextNodeEvent(), NextCollectionEvent(),
-                                             forget_at_, next_checkpoint});
+  return state_.needs_scheduling
+             ? now
+             : std::min({look_again_, NextNodeEvent(), collector_.NextDeadline(), forget_at_,
+                         next_checkpoint});
 }
 
 // What lies further ahead than it can by right would be waited for until the clock is there again.
@@ -73,8 +75,7 @@ void Controller::ClockWentBack(TimeMs now) {
   if (remover_ == 0) forget_at_ = now;
   usage_.ClockWentBack(now);
   pools_.ClockWentBack(now);
-  for (auto& [id, collection] : collections_)
-    collection.give_up_at = std::min(collection.give_up_at, now + options_.artifacts_timeout_ms);
+  collector_.ClockWentBack(now);
   for (auto& [id, live] : state_.live) {
     live.progress_read = live.checkpoint_asked = live.stop_asked = 0;
     live.checkpoint_awaited.reset();

@@ -21,6 +21,7 @@
 #include "renzan/cluster/core/validate/invariants.h"
 #include "renzan/cluster/local/agent.h"
 #include "renzan/cluster/local/controller/access.h"
+#include "renzan/cluster/local/controller/artifact_collector.h"
 #include "renzan/cluster/local/controller/cluster_state.h"
 #include "renzan/cluster/local/controller/job_directories.h"
 #include "renzan/cluster/local/controller/outcome.h"
@@ -137,16 +138,6 @@ class Controller {
   TimeMs Now() const;
 
  private:
-  // A job whose processes have ended and whose artifacts are being copied. It holds nothing.
-  struct Collection {
-    JobRecord record;
-    CollectionRecord then;
-    std::string from;
-    pid_t child = 0;                     // 0: none yet, or it has ended
-    TimeMs give_up_at = kNever;          // then it is killed
-    std::optional<std::string> problem;  // once it has ended: what went wrong, or ""
-  };
-
   // controller_commands.cc
   PendingUse PendingUseOf(const Caller& caller) const;
   JobId Take(const Submission& submission);
@@ -169,14 +160,6 @@ class Controller {
   void Release(Job& job);
   void Drop(JobId job);
   bool Fits(const Job& job, const Placement& placement) const;
-
-  // controller_collect.cc
-  void Collect(const JobRecord& record, const CollectionRecord& then, const std::string& from);
-  void RecoverCollection(JobRecord record);
-  void AdvanceCollections();
-  void Advance(Collection& collection);
-  void FinishCollection(const Collection& collection);
-  TimeMs NextCollectionEvent() const;
 
   // controller_decisions.cc
   void Decide();
@@ -238,15 +221,14 @@ class Controller {
   PoolObserver pools_;
   UsageLedger usage_;
   TransitionLog log_;
+  ArtifactCollector collector_;
 
   JobId last_job_ = 0;
-  std::map<JobId, Collection> collections_;
-  std::vector<pid_t> abandoned_;  // copying children that were killed, and do not die at once
-  std::set<JobId> changed_;       // whose process has ended
-  std::set<int> vanishing_;       // nodes that are gone once their last worker is
-  std::set<int> untold_;          // of those, whose workers may not all have been told
-  std::set<int> restored_;        // of those, that are ready again then
-  std::map<JobId, Wait> waits_;   // of the last cycle
+  std::set<JobId> changed_;      // whose process has ended
+  std::set<int> vanishing_;      // nodes that are gone once their last worker is
+  std::set<int> untold_;         // of those, whose workers may not all have been told
+  std::set<int> restored_;       // of those, that are ready again then
+  std::map<JobId, Wait> waits_;  // of the last cycle
   std::string refused_;
   std::vector<std::string> faults_;
   TimeMs look_again_ = kNever;

@@ -82,11 +82,10 @@ JobId Controller::Take(const Submission& submission) {
 }
 
 RecordState Controller::Cancel(JobId id, const Caller& caller) {
-  if (const auto at = collections_.find(id); at != collections_.end()) {
-    // It has ended; what is left is to collect its artifacts.
-    access_.RequireOwner(at->second.record, caller);
-    if (at->second.child != 0) agent_.StopCopying(at->second.child);
-    return at->second.record.state;
+  if (const JobRecord* record = collector_.Find(id)) {
+    access_.RequireOwner(*record, caller);
+    collector_.Cancel(id);
+    return record->state;
   }
   LiveJob& live = LiveNamed(id);
   access_.RequireOwner(live.record, caller);

@@ -120,7 +120,7 @@ void Controller::Finish(LiveJob& live, const std::optional<AttemptEnd>& end) {
   if (HasEnded(outcome.state)) {
     const std::string from = ArtifactsPathOf(live.spec);
     Drop(id);
-    if (collects) Collect(record, then, from);
+    if (collects) collector_.Start(record, then, from);
   } else if (outcome.state == RecordState::kResizing && !target.empty() && Fits(*job, target)) {
     StartJob(live, target, false);
   }

@@ -96,7 +96,7 @@ spec::JobSpec Controller::SpecFromRecord(const JobRecord& record) {
 }
 
 void Controller::RecoverJob(JobRecord record) {
-  if (record.state == RecordState::kCollecting) return RecoverCollection(std::move(record));
+  if (record.state == RecordState::kCollecting) return collector_.Recover(record);
   spec::JobSpec spec;
   std::string unreadable;
   try {
