@@ -106,6 +106,9 @@ void RunDaemon(const DaemonOptions& options) {
   const auto agent = MakeLocalAgent(options.supervisor);
   const ScheduleOptions scheduling = spec::ScheduleOptionsOf(options.config);
   const auto schedule = [scheduling](const Snapshot& at) { return Schedule(at, scheduling); };
+  const RetentionOptions retention{
+      .keep_ended_ms = options.config.retention.keep_ended_ms(),
+      .keep_attempts = static_cast<int>(options.config.retention.keep_attempts)};
   Controller controller({.state_dir = options.state_dir,
                          .uid = ::geteuid(),
                          .enforce_memory = options.config.enforce_memory,
@@ -113,9 +116,8 @@ void RunDaemon(const DaemonOptions& options) {
                          .validate = Validate,
                          .why_infeasible = WhyInfeasible,
                          .limits = options.config.limits,
-                         .keep_ended_ms = options.config.retention.keep_ended_ms(),
-                         .artifacts_timeout_ms = options.config.artifacts_timeout_ms(),
-                         .keep_attempts = static_cast<int>(options.config.retention.keep_attempts)},
+                         .retention = retention,
+                         .artifacts_timeout_ms = options.config.artifacts_timeout_ms()},
                         spec::MakeSnapshot(options.config, now), store, *agent, clock);
   controller.Recover();
 

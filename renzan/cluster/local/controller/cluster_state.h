@@ -32,7 +32,6 @@ struct LiveJob {
   std::optional<TimeMs> checkpoint_awaited;  // since when
   TimeMs stop_asked = 0;  // of this attempt; 0: not, or by a daemon before this one
   Measured measured;
-  int pruned = 0;            // attempts before this one have been removed
   int64_t text_bytes = 0;    // of the specification and the manifest
   bool stop_unsent = false;  // it has to stop, but the request could not be written
   // Its processes were gone when the daemon started: when they were last known to run.

@@ -27,7 +27,8 @@ Controller::Controller(ControllerOptions options, Snapshot cluster, Store& store
       usage_(state_.snapshot, store, clock),
       log_(state_, store, usage_, pools_, clock),
       collector_(options_.artifacts_timeout_ms, log_, store, agent, directories_, state_.watched,
-                 clock) {}
+                 clock),
+      retention_(options_.retention, store, agent, directories_, state_.watched) {}
 
 std::vector<const JobRecord*> Controller::Unfinished() const {
   std::vector<const JobRecord*> jobs = collector_.Jobs();
@@ -51,7 +52,7 @@ TimeMs Controller::Turn() {
     AdvanceNodes();
     FinishEnded();
     collector_.Advance();
-    RemoveOldFiles();
+    retention_.Advance(now);
     if (state_.needs_scheduling || now >= look_again_) Decide();
   } catch (const Error& error) {
     if (store_.corruption()) throw;
@@ -63,8 +64,8 @@ TimeMs Controller::Turn() {
   if (state_.retry_at != kNever) return state_.retry_at;
   return state_.needs_scheduling
              ? now
-             : std::min({look_again_, NextNodeEvent(), collector_.NextDeadline(), forget_at_,
-                         next_checkpoint});
+             : std::min({look_again_, NextNodeEvent(), collector_.NextDeadline(),
+                         retention_.next_look(), next_checkpoint});
 }
 
 // What lies further ahead than it can by right would be waited for until the clock is there again.
@@ -72,7 +73,7 @@ void Controller::ClockWentBack(TimeMs now) {
   LogWarning("the clock went back by {} s", static_cast<double>(last_turn_ - now) / 1000);
   state_.retry_at = kNever;
   look_again_ = now;
-  if (remover_ == 0) forget_at_ = now;
+  retention_.ClockWentBack(now);
   usage_.ClockWentBack(now);
   pools_.ClockWentBack(now);
   collector_.ClockWentBack(now);

@@ -26,6 +26,7 @@
 #include "renzan/cluster/local/controller/job_directories.h"
 #include "renzan/cluster/local/controller/outcome.h"
 #include "renzan/cluster/local/controller/pool_observer.h"
+#include "renzan/cluster/local/controller/retention.h"
 #include "renzan/cluster/local/controller/run_status.h"
 #include "renzan/cluster/local/controller/transition_log.h"
 #include "renzan/cluster/local/controller/usage_ledger.h"
@@ -75,9 +76,8 @@ struct ControllerOptions {
   // Why a job can never run here; "" if it can.
   std::function<std::string(const Snapshot&, const Job&)> why_infeasible;
   spec::ClusterConfig::LimitsConfig limits = {};
-  TimeMs keep_ended_ms = 0;               // 0: for ever
+  RetentionOptions retention = {};
   TimeMs artifacts_timeout_ms = 600'000;  // of copying a job's artifacts
-  int keep_attempts = 10;                 // of a job that lives: directories with logs
 };
 
 class Controller {
@@ -197,13 +197,6 @@ class Controller {
   void MeasureStop(LiveJob& live, const AttemptEnd& end);
   void Remember(LiveJob& live, const Measured& measured);
 
-  // controller_retention.cc
-  void RemoveOldFiles();
-  void FindOldAttempts(LiveJob& live);
-  void StartPruning();
-  void StartRemoving();
-  void FinishRemoving();
-
   void ClockWentBack(TimeMs now);
   void ReadProgress(LiveJob& live, TimeMs not_older_than);
   LiveJob& LiveNamed(JobId job);
@@ -222,6 +215,7 @@ class Controller {
   UsageLedger usage_;
   TransitionLog log_;
   ArtifactCollector collector_;
+  Retention retention_;
 
   JobId last_job_ = 0;
   std::set<JobId> changed_;      // whose process has ended
@@ -233,12 +227,6 @@ class Controller {
   std::vector<std::string> faults_;
   TimeMs look_again_ = kNever;
   TimeMs last_turn_ = 0;
-
-  pid_t remover_ = 0;                      // removes directories
-  std::vector<std::string> old_attempts_;  // directories that are to be removed
-  std::vector<JobId> removing_;            // jobs that are to be forgotten
-  std::set<JobId> irremovable_;            // are not tried again by this daemon
-  TimeMs forget_at_ = 0;                   // looks for jobs to be forgotten
 };
 
 }  // namespace renzan::cluster::local

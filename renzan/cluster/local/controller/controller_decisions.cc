@@ -144,7 +144,7 @@ bool Controller::StartJob(LiveJob& live, const Placement& placement, bool backfi
               fmt::format("attempt {} on {}", attempt.number, Describe(attempt.placement)), now);
   live.record = record;
   live.attempt = attempt;
-  FindOldAttempts(live);
+  retention_.AttemptStarted(attempt.job, attempt.number);
   live.progress.reset();
   live.progress_read = live.checkpoint_asked = live.stop_asked = 0;
   live.checkpoint_awaited.reset();

@@ -53,9 +53,8 @@ class ControllerTest : public ::testing::Test {
                             return job.min_workers > 99 ? "there is no room for so many" : "";
                           },
                           .limits = config_.limits,
-                          .keep_ended_ms = keep_ended_ms_,
-                          .artifacts_timeout_ms = 60'000,
-                          .keep_attempts = 3},
+                          .retention = {.keep_ended_ms = keep_ended_ms_, .keep_attempts = 3},
+                          .artifacts_timeout_ms = 60'000},
         spec::MakeSnapshot(config_, controller_now()), *store_, agent_, clock_);
     controller_->Recover();
   }

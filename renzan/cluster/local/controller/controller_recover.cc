@@ -118,7 +118,7 @@ void Controller::RecoverJob(JobRecord record) {
   ApplyMeasured(live.measured, job);
   for (const AttemptRecord& attempt : store_.Attempts(id))
     if (!attempt.ended) live.attempt = attempt;
-  FindOldAttempts(live);
+  retention_.JobRecovered(id, live.record.attempts);
   state_.snapshot.jobs.push_back(job);
   if (live.attempt) Adopt(live, state_.snapshot.jobs.back());
 }

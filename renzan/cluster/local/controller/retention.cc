@@ -1,0 +1,104 @@
+#include "renzan/cluster/local/controller/retention.h"
+
+#include <algorithm>
+
+#include "renzan/base/file.h"
+#include "renzan/base/log.h"
+
+namespace renzan::cluster::local {
+namespace {
+
+// Bounds the transaction and the child's argument list.
+constexpr int kBatch = 32;
+constexpr TimeMs kMaxBetweenLooksMs = 600'000;
+constexpr JobId kChildKey = 0;  // in WatchedProcesses
+
+}  // namespace
+
+void Retention::AttemptStarted(JobId job, int attempt) {
+  QueueAttempt(job, attempt - options_.keep_attempts);
+}
+
+void Retention::JobRecovered(JobId job, int attempts) {
+  for (int attempt = 0; attempt < attempts - options_.keep_attempts; ++attempt)
+    QueueAttempt(job, attempt);
+}
+
+void Retention::QueueAttempt(JobId job, int attempt) {
+  if (attempt < 0) return;
+  const std::string directory = directories_.OfAttempt(job, attempt);
+  if (FileExists(directory)) old_attempts_.push_back(directory);
+}
+
+void Retention::Advance(TimeMs now) {
+  if (child_ != 0) {
+    const std::optional<int> ended = agent_.Copied(child_);
+    if (!ended) return;
+    watched_.erase(kChildKey);
+    child_ = 0;
+    next_look_ = now;
+  }
+  if (!removing_.empty()) DeleteRemovedJobs();
+  if (!old_attempts_.empty()) return StartRemovingAttempts();
+  if (options_.keep_ended_ms == 0)
+    next_look_ = kNever;
+  else if (now >= next_look_)
+    StartRemovingJobs(now);
+}
+
+// What cannot be removed is left to the next daemon.
+void Retention::StartRemovingAttempts() {
+  const size_t count = std::min<size_t>(old_attempts_.size(), kBatch);
+  const auto end = old_attempts_.begin() + static_cast<long>(count);
+  const std::vector<std::string> directories(old_attempts_.begin(), end);
+  old_attempts_.erase(old_attempts_.begin(), end);
+  StartChild(directories);
+}
+
+void Retention::StartRemovingJobs(TimeMs now) {
+  // Jobs that cannot be removed come first in each answer and must not crowd out later ones.
+  const int most = kBatch + static_cast<int>(irremovable_.size());
+  std::vector<std::string> directories;
+  for (const JobId job : store_.EndedBefore(now - options_.keep_ended_ms, most)) {
+    if (irremovable_.count(job)) continue;
+    removing_.push_back(job);
+    directories.push_back(directories_.Of(job));
+  }
+  next_look_ = now + std::min(kMaxBetweenLooksMs, options_.keep_ended_ms);
+  if (!removing_.empty() && !StartChild(directories)) removing_.clear();
+}
+
+bool Retention::StartChild(const std::vector<std::string>& directories) {
+  try {
+    child_ = agent_.StartRemoving(directories);
+  } catch (const Error& error) {
+    LogWarning("directories of old jobs and attempts are not removed now: {}", error.what());
+    return false;
+  }
+  watched_[kChildKey] = child_;
+  next_look_ = kNever;
+  return true;
+}
+
+// May run again for the same jobs when the disk was full before.
+void Retention::DeleteRemovedJobs() {
+  std::vector<JobId> removed;
+  for (const JobId job : removing_) {
+    if (!FileExists(directories_.Of(job))) {
+      removed.push_back(job);
+    } else if (irremovable_.insert(job).second) {
+      LogWarning(
+          "job {} ended long ago, but {} cannot be removed: remove it yourself; the daemon tries "
+          "again when it is restarted",
+          job, directories_.Of(job));
+    }
+  }
+  if (!removed.empty()) store_.Transact([&] { store_.DeleteJobs(removed); });
+  removing_.clear();
+}
+
+void Retention::ClockWentBack(TimeMs now) {
+  if (child_ == 0) next_look_ = now;
+}
+
+}  // namespace renzan::cluster::local
