@@ -11,7 +11,6 @@
 #include "renzan/base/clock.h"
 #include "renzan/cluster/core/snapshot.h"
 #include "renzan/cluster/local/controller/outcome.h"
-#include "renzan/cluster/local/controller/run_status.h"
 #include "renzan/cluster/local/store/records.h"
 #include "renzan/cluster/spec/job_spec.h"
 
@@ -26,14 +25,8 @@ struct LiveJob {
   spec::JobSpec spec;
   RetryPolicy policy;
   std::optional<AttemptRecord> attempt;  // the one that has not ended
-  std::optional<RunProgress> progress;
-  TimeMs progress_read = 0;
-  TimeMs checkpoint_asked = 0;
-  std::optional<TimeMs> checkpoint_awaited;  // since when
-  TimeMs stop_asked = 0;  // of this attempt; 0: not, or by a daemon before this one
-  Measured measured;
-  int64_t text_bytes = 0;    // of the specification and the manifest
-  bool stop_unsent = false;  // it has to stop, but the request could not be written
+  int64_t text_bytes = 0;                // of the specification and the manifest
+  bool stop_unsent = false;              // it has to stop, but the request could not be written
   // Its processes were gone when the daemon started: when they were last known to run.
   std::optional<TimeMs> lost_at;
 };

@@ -5,7 +5,6 @@
 
 #include "renzan/base/log.h"
 #include "renzan/cluster/local/controller/accounting.h"
-#include "renzan/cluster/local/untrusted_file.h"
 
 namespace renzan::cluster::local {
 namespace {
@@ -28,7 +27,8 @@ Controller::Controller(ControllerOptions options, Snapshot cluster, Store& store
       log_(state_, store, usage_, pools_, clock),
       collector_(options_.artifacts_timeout_ms, log_, store, agent, directories_, state_.watched,
                  clock),
-      retention_(options_.retention, store, agent, directories_, state_.watched) {}
+      retention_(options_.retention, store, agent, directories_, state_.watched),
+      progress_(state_, store, agent, directories_, clock) {}
 
 std::vector<const JobRecord*> Controller::Unfinished() const {
   std::vector<const JobRecord*> jobs = collector_.Jobs();
@@ -60,7 +60,7 @@ TimeMs Controller::Turn() {
     state_.needs_scheduling = true;
     state_.retry_at = now + kRetryMs;
   }
-  const TimeMs next_checkpoint = AwaitCheckpoints();
+  const TimeMs next_checkpoint = progress_.AwaitCheckpoints();
   if (state_.retry_at != kNever) return state_.retry_at;
   return state_.needs_scheduling
              ? now
@@ -77,10 +77,7 @@ void Controller::ClockWentBack(TimeMs now) {
   usage_.ClockWentBack(now);
   pools_.ClockWentBack(now);
   collector_.ClockWentBack(now);
-  for (auto& [id, live] : state_.live) {
-    live.progress_read = live.checkpoint_asked = live.stop_asked = 0;
-    live.checkpoint_awaited.reset();
-  }
+  progress_.ClockWentBack();
   for (Job& job : state_.snapshot.jobs) {
     job.started = std::min(job.started, now);
     job.last_resize = std::min(job.last_resize, now);
@@ -91,33 +88,6 @@ void Controller::ClockWentBack(TimeMs now) {
     if (node.state == NodeState::kBooting)
       node.until = std::min(node.until, now + state_.snapshot.pools[node.pool].boot_ms);
   }
-}
-
-void Controller::ReadProgress(LiveJob& live, TimeMs not_older_than) {
-  if (!live.attempt || live.progress_read > not_older_than) return;
-  live.progress_read = Now();
-  const auto text =
-      ReadUntrusted(directories_.root(), fmt::format("{}/run/status.json", live.record.id),
-                    live.record.uid, kMaxStatusBytes);
-  auto progress = text ? ParseRunStatus(*text, Now()) : std::nullopt;
-  // An attempt before this one may have written it.
-  if (progress && progress->updated < live.attempt->started) progress->eta_seconds.reset();
-  live.progress = progress;
-
-  Job* job = state_.snapshot.Find(live.record.id);
-  job->expected_end.reset();
-  if (live.policy.timeout_ms > 0)
-    job->expected_end =
-        job->started + std::max<TimeMs>(0, live.policy.timeout_ms - live.record.run_ms);
-  if (!progress) return;
-  if (progress->eta_seconds)
-    job->expected_end =
-        std::min(job->expected_end.value_or(kNever),
-                 progress->updated + static_cast<TimeMs>(*progress->eta_seconds * 1000));
-  job->last_checkpoint.reset();
-  if (progress->last_checkpoint && *progress->last_checkpoint >= live.attempt->started)
-    job->last_checkpoint = progress->last_checkpoint;
-  MeasureRunning(live);
 }
 
 LiveJob& Controller::LiveNamed(JobId job) {

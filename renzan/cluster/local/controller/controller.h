@@ -26,6 +26,7 @@
 #include "renzan/cluster/local/controller/job_directories.h"
 #include "renzan/cluster/local/controller/outcome.h"
 #include "renzan/cluster/local/controller/pool_observer.h"
+#include "renzan/cluster/local/controller/progress_tracker.h"
 #include "renzan/cluster/local/controller/retention.h"
 #include "renzan/cluster/local/controller/run_status.h"
 #include "renzan/cluster/local/controller/transition_log.h"
@@ -190,15 +191,7 @@ class Controller {
   bool InUse(int node) const;
   TimeMs NextNodeEvent() const;
 
-  // controller_measured.cc
-  void AskForCheckpoint(LiveJob& live);
-  TimeMs AwaitCheckpoints();
-  void MeasureRunning(LiveJob& live);
-  void MeasureStop(LiveJob& live, const AttemptEnd& end);
-  void Remember(LiveJob& live, const Measured& measured);
-
   void ClockWentBack(TimeMs now);
-  void ReadProgress(LiveJob& live, TimeMs not_older_than);
   LiveJob& LiveNamed(JobId job);
   std::vector<const JobRecord*> Unfinished() const;
   JobView ViewOf(const JobRecord& record);
@@ -216,6 +209,7 @@ class Controller {
   TransitionLog log_;
   ArtifactCollector collector_;
   Retention retention_;
+  ProgressTracker progress_;
 
   JobId last_job_ = 0;
   std::set<JobId> changed_;      // whose process has ended

@@ -130,7 +130,7 @@ void Controller::Checkpoint(JobId id, const Caller& caller) {
     Fail(ErrorCode::kUsage,
          "job {} does not say that it checkpoints on request (checkpoint: {{on_request: true}})",
          id);
-  AskForCheckpoint(live);
+  progress_.RequestCheckpoint(live);
 }
 
 void Controller::OverrideQuota(const std::string& user, int64_t max_gpus, TimeMs for_ms,
@@ -165,8 +165,7 @@ JobView Controller::ViewOf(const JobRecord& record) {
   LiveJob& live = state_.live.at(record.id);
   if (live.attempt) {
     view.placement = live.attempt->placement;
-    ReadProgress(live, Now() - 1000);
-    view.progress = live.progress;
+    view.progress = progress_.Read(live, Now() - 1000);
   }
   const auto wait = waits_.find(record.id);
   if (record.state == RecordState::kPending && wait != waits_.end())

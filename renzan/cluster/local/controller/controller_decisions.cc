@@ -9,8 +9,6 @@
 namespace renzan::cluster::local {
 namespace {
 
-// A job that has been asked for a checkpoint gets this long to write it.
-constexpr TimeMs kBetweenCheckpointRequestsMs = 30'000;
 constexpr TimeMs kProgressFreshMs = 2000;  // a status read so lately serves the scheduler
 constexpr TimeMs kLookAgainMs = 1000;
 constexpr TimeMs kRefusedAgainMs = 10'000;
@@ -31,7 +29,7 @@ void Controller::Decide() {
   const TimeMs now = state_.snapshot.now;
   state_.needs_scheduling = false;
   for (auto& [id, live] : state_.live)
-    if (live.record.state == RecordState::kRunning) ReadProgress(live, now - kProgressFreshMs);
+    if (live.record.state == RecordState::kRunning) progress_.Read(live, now - kProgressFreshMs);
   Validated validated = options_.validate(state_.snapshot, options_.schedule(state_.snapshot));
   const Decisions& decisions = validated.decisions;
   waits_.clear();
@@ -62,12 +60,8 @@ void Controller::CarryOut(const Decisions& decisions) {
     StartJob(state_.live.at(start.job), start.placement, start.backfill);
   for (const ScaleOut& scale : decisions.scale_out) BuyNodes(scale);
   for (const ScaleIn& scale : decisions.scale_in) GiveBack(scale.node);
-  for (const JobId job : decisions.checkpoints) {
-    LiveJob& live = state_.live.at(job);
-    if (!live.attempt || live.checkpoint_asked + kBetweenCheckpointRequestsMs > state_.snapshot.now)
-      continue;
-    AskForCheckpoint(live);
-  }
+  for (const JobId job : decisions.checkpoints)
+    progress_.RequestCheckpointIfDue(state_.live.at(job));
 }
 
 // The lowest devices of each node that no running worker has.
@@ -145,9 +139,7 @@ bool Controller::StartJob(LiveJob& live, const Placement& placement, bool backfi
   live.record = record;
   live.attempt = attempt;
   retention_.AttemptStarted(attempt.job, attempt.number);
-  live.progress.reset();
-  live.progress_read = live.checkpoint_asked = live.stop_asked = 0;
-  live.checkpoint_awaited.reset();
+  progress_.AttemptStarted(job->id);
   job->state = JobState::kRunning;
   job->placement = placement;
   job->started = job->last_resize = now;
@@ -241,7 +233,7 @@ void Controller::StopJob(LiveJob& live, JobRecord record, AttemptRecord attempt)
 void Controller::AskToStop(LiveJob& live) {
   const std::string directory = directories_.OfAttempt(live.record.id, live.attempt->number);
   live.stop_unsent = false;
-  if (live.stop_asked == 0) live.stop_asked = Now();
+  progress_.StopRequested(live.record.id);
   try {
     agent_.Stop(directory, GraceOf(live));
   } catch (const Error& error) {

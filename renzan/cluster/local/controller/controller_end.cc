@@ -80,7 +80,7 @@ void Controller::Finish(LiveJob& live, const std::optional<AttemptEnd>& end) {
   if (!end) KillLeftOvers(id, directory);
   const Outcome outcome = end ? OutcomeOf(live.record, *live.attempt, *end, live.policy)
                               : OutcomeOfLost(live.record, live.policy);
-  if (end) MeasureStop(live, *end);
+  if (end) progress_.MeasureEnd(live, *end);
   JobRecord record = live.record;
   AttemptRecord attempt = *live.attempt;
   const TimeMs ended = end ? end->ended_ms : live.lost_at.value_or(state_.snapshot.now);
@@ -110,7 +110,7 @@ void Controller::Finish(LiveJob& live, const std::optional<AttemptEnd>& end) {
 
   live.record = record;
   live.attempt.reset();
-  live.checkpoint_awaited.reset();
+  progress_.AttemptEnded(id);
   live.lost_at.reset();
   state_.watched.erase(id);
   Job* job = state_.snapshot.Find(id);
@@ -159,6 +159,7 @@ void Controller::Release(Job& job) {
 
 void Controller::Drop(JobId job) {
   waits_.erase(job);
+  progress_.Remove(job);
   state_.RemoveJob(job);
 }
 

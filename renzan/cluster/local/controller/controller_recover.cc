@@ -5,7 +5,6 @@
 #include "renzan/cluster/local/controller/accounting.h"
 #include "renzan/cluster/local/controller/controller.h"
 #include "renzan/cluster/local/controller/job_policy.h"
-#include "renzan/cluster/local/controller/measured.h"
 #include "renzan/cluster/spec/cluster_config.h"
 
 namespace renzan::cluster::local {
@@ -114,8 +113,7 @@ void Controller::RecoverJob(JobRecord record) {
   LiveJob& live = state_.live[id] = {.record = std::move(record), .spec = std::move(spec)};
   live.policy = RetryPolicyOf(live.spec);
   live.text_bytes = DropTexts(live.record);
-  live.measured = store_.MeasuredOf(id);
-  ApplyMeasured(live.measured, job);
+  progress_.Recover(id, job);
   for (const AttemptRecord& attempt : store_.Attempts(id))
     if (!attempt.ended) live.attempt = attempt;
   retention_.JobRecovered(id, live.record.attempts);
@@ -175,9 +173,9 @@ void Controller::Adopt(LiveJob& live, Job& job) {
       return;
     case AttemptPhase::kLost:
       // How long the machine has been off since is not running time.
-      ReadProgress(live, state_.snapshot.now);
       live.lost_at = std::max(usage_.accounted_until(), live.attempt->started);
-      if (live.progress) live.lost_at = std::max(*live.lost_at, live.progress->updated);
+      if (const auto& progress = progress_.Read(live, state_.snapshot.now))
+        live.lost_at = std::max(*live.lost_at, progress->updated);
       live.lost_at = std::min(*live.lost_at, state_.snapshot.now);
       changed_.insert(job.id);
       break;
