@@ -57,4 +57,11 @@ Resources UsedOn(const Snapshot& snapshot, int node) {
   return used;
 }
 
+bool InUse(const Snapshot& snapshot, int node) {
+  for (const Job& job : snapshot.jobs)
+    for (const Placed& placed : job.placement)
+      if (placed.node == node) return true;
+  return false;
+}
+
 }  // namespace renzan::cluster::local

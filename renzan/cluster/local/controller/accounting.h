@@ -26,4 +26,7 @@ double PricePerHour(const Snapshot& snapshot, const Job& job);
 // What its workers take of each node.
 Resources UsedOn(const Snapshot& snapshot, int node);
 
+// Whether workers are on the node.
+bool InUse(const Snapshot& snapshot, int node);
+
 }  // namespace renzan::cluster::local

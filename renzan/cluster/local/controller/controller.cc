@@ -28,7 +28,8 @@ Controller::Controller(ControllerOptions options, Snapshot cluster, Store& store
       collector_(options_.artifacts_timeout_ms, log_, store, agent, directories_, state_.watched,
                  clock),
       retention_(options_.retention, store, agent, directories_, state_.watched),
-      progress_(state_, store, agent, directories_, clock) {}
+      progress_(state_, store, agent, directories_, clock),
+      nodes_(state_, store, pools_, clock) {}
 
 std::vector<const JobRecord*> Controller::Unfinished() const {
   std::vector<const JobRecord*> jobs = collector_.Jobs();
@@ -64,7 +65,7 @@ TimeMs Controller::Turn() {
   if (state_.retry_at != kNever) return state_.retry_at;
   return state_.needs_scheduling
              ? now
-             : std::min({look_again_, NextNodeEvent(), collector_.NextDeadline(),
+             : std::min({look_again_, nodes_.NextEvent(), collector_.NextDeadline(),
                          retention_.next_look(), next_checkpoint});
 }
 

@@ -24,6 +24,7 @@
 #include "renzan/cluster/local/controller/artifact_collector.h"
 #include "renzan/cluster/local/controller/cluster_state.h"
 #include "renzan/cluster/local/controller/job_directories.h"
+#include "renzan/cluster/local/controller/node_manager.h"
 #include "renzan/cluster/local/controller/outcome.h"
 #include "renzan/cluster/local/controller/pool_observer.h"
 #include "renzan/cluster/local/controller/progress_tracker.h"
@@ -145,10 +146,8 @@ class Controller {
   static int64_t DropTexts(JobRecord& record);
 
   // controller_recover.cc
-  void RecoverNodes();
   void RecoverJob(JobRecord record);
   void Adopt(LiveJob& live, Job& job);
-  int NodeForLeftOver(const NodeShare& share, const Job& job);
   Job MakeRecoveredJob(const JobRecord& record, const spec::JobSpec& spec);
   Job MakeHeldJob(const JobRecord& record, spec::JobSpec spec, const std::string& why);
   static spec::JobSpec SpecFromRecord(const JobRecord& record);
@@ -175,21 +174,12 @@ class Controller {
   void StopJob(LiveJob& live, JobRecord record, AttemptRecord attempt);
   void AskToStop(LiveJob& live);
   double GraceOf(const LiveJob& live) const;
-  void BuyNodes(const ScaleOut& scale);
-  void GiveBack(int node);
 
   // controller_nodes.cc
   void AdvanceNodes();
-  int FindNode(const std::string& name) const;  // -1: there is none
-  int NodeNamed(const std::string& name) const;
-  int NodeInService(const std::string& name) const;
-  void SetNode(int node, NodeState state, TimeMs until);
-  void Vanish(int node);
   void EndWorkersOn(int node);
-  void TellStoppingJobs(int node);
-  bool EndOnLostNode(LiveJob& live, const std::string& node);
-  bool InUse(int node) const;
-  TimeMs NextNodeEvent() const;
+  void ResendStops(int node);
+  bool EndOnFailedNode(LiveJob& live, const std::string& node);
 
   void ClockWentBack(TimeMs now);
   LiveJob& LiveNamed(JobId job);
@@ -210,12 +200,12 @@ class Controller {
   ArtifactCollector collector_;
   Retention retention_;
   ProgressTracker progress_;
+  NodeManager nodes_;
 
   JobId last_job_ = 0;
-  std::set<JobId> changed_;      // whose process has ended
-  std::set<int> vanishing_;      // nodes that are gone once their last worker is
-  std::set<int> untold_;         // of those, whose workers may not all have been told
-  std::set<int> restored_;       // of those, that are ready again then
+  std::set<JobId> changed_;  // whose process has ended
+  // Nodes that have failed and whose workers may not all have been ended.
+  std::set<int> unsent_failures_;
   std::map<JobId, Wait> waits_;  // of the last cycle
   std::string refused_;
   std::vector<std::string> faults_;

@@ -58,8 +58,8 @@ void Controller::CarryOut(const Decisions& decisions) {
     ResizeJob(state_.live.at(resize.job), Named(resize.target), resize.on_behalf_of);
   for (const Start& start : decisions.starts)
     StartJob(state_.live.at(start.job), start.placement, start.backfill);
-  for (const ScaleOut& scale : decisions.scale_out) BuyNodes(scale);
-  for (const ScaleIn& scale : decisions.scale_in) GiveBack(scale.node);
+  for (const ScaleOut& scale : decisions.scale_out) nodes_.Buy(scale);
+  for (const ScaleIn& scale : decisions.scale_in) nodes_.GiveBack(scale.node);
   for (const JobId job : decisions.checkpoints)
     progress_.RequestCheckpointIfDue(state_.live.at(job));
 }
@@ -226,7 +226,7 @@ void Controller::StopJob(LiveJob& live, JobRecord record, AttemptRecord attempt)
   job->stopping_for = live.attempt->stopping_for;
   job->target.clear();
   for (const NodeShare& share : live.attempt->target)
-    job->target.push_back({NodeNamed(share.node), share.workers});
+    job->target.push_back({nodes_.Find(share.node), share.workers});
   AskToStop(live);
 }
 

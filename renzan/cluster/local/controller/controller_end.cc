@@ -147,13 +147,9 @@ void Controller::Release(Job& job) {
   job.expected_end.reset();
   state_.watched.erase(job.id);
   for (const Placed& placed : placement) {
-    if (InUse(placed.node)) continue;
-    state_.snapshot.nodes[placed.node].idle_since = state_.snapshot.now;
-    untold_.erase(placed.node);
-    if (vanishing_.erase(placed.node) == 0) continue;
-    Node& node = state_.snapshot.nodes[placed.node];
-    node.state = restored_.erase(placed.node) ? NodeState::kReady : NodeState::kGone;
-    node.until = kNever;
+    if (InUse(state_.snapshot, placed.node)) continue;
+    unsent_failures_.erase(placed.node);
+    nodes_.Vacated(placed.node);
   }
 }
 

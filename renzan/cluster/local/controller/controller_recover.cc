@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <charconv>
 
 #include "renzan/base/log.h"
 #include "renzan/cluster/local/controller/accounting.h"
@@ -18,34 +17,9 @@ void Controller::Recover() {
     if (record.quota_override.until > state_.snapshot.now)
       state_.snapshot.users[state_.snapshot.InternUser(record.user)].quota_overrides.push_back(
           record.quota_override);
-  RecoverNodes();
+  nodes_.Recover();
   pools_.Recover();
   for (JobRecord& record : store_.UnfinishedJobs()) RecoverJob(std::move(record));
-}
-
-// Bought nodes are named after their pool and number. Those of a pool that the configuration does
-// not have any more come back only where workers still stand on them (NodeForLeftOver).
-void Controller::RecoverNodes() {
-  for (const NodeRecord& record : store_.Nodes()) {
-    auto at = std::find_if(state_.snapshot.nodes.begin(), state_.snapshot.nodes.end(),
-                           [&](const Node& node) { return node.name == record.name; });
-    if (at == state_.snapshot.nodes.end()) {
-      const auto pool = std::find_if(state_.snapshot.pools.begin(), state_.snapshot.pools.end(),
-                                     [&](const Pool& each) { return each.name == record.pool; });
-      int number = 0;
-      const char* end = record.name.data() + record.name.size();
-      const size_t digits = record.name.rfind('-') + 1;
-      if (pool == state_.snapshot.pools.end() ||
-          std::from_chars(record.name.data() + digits, end, number).ptr != end ||
-          number >= pool->max_nodes)
-        continue;
-      state_.snapshot.nodes.push_back(spec::MakeNode(
-          state_.snapshot, static_cast<int>(pool - state_.snapshot.pools.begin()), number));
-      at = state_.snapshot.nodes.end() - 1;
-    }
-    at->state = record.state;
-    at->until = record.until;
-  }
 }
 
 Job Controller::MakeRecoveredJob(const JobRecord& record, const spec::JobSpec& spec) {
@@ -121,31 +95,9 @@ void Controller::RecoverJob(JobRecord record) {
   if (live.attempt) Adopt(live, state_.snapshot.jobs.back());
 }
 
-// A node that the configuration no longer has, with room for just those who stand on it: they are
-// asked to leave like those of any node that goes.
-int Controller::NodeForLeftOver(const NodeShare& share, const Job& job) {
-  const Resources needed = state_.snapshot.worker_requests[job.request].per_worker * share.workers;
-  for (size_t at = 0; at < state_.snapshot.nodes.size(); ++at) {
-    Node& node = state_.snapshot.nodes[at];
-    if (node.name != share.node) continue;
-    const Resources used = UsedOn(state_.snapshot, static_cast<int>(at)) + needed;
-    if (!used.FitsIn(node.capacity)) {
-      LogWarning("node {} has become too small for those who run on it: it is drained", node.name);
-      node.state = NodeState::kDraining;
-      for (int kind = 0; kind < kMaxResources; ++kind)
-        node.capacity[kind] = std::max(node.capacity[kind], used[kind]);
-    }
-    return static_cast<int>(at);
-  }
-  LogWarning("the configuration no longer has node {}: it is drained", share.node);
-  state_.snapshot.nodes.push_back(
-      {.name = share.node, .capacity = needed, .state = NodeState::kDraining});
-  return static_cast<int>(state_.snapshot.nodes.size()) - 1;
-}
-
 void Controller::Adopt(LiveJob& live, Job& job) {
   for (const NodeShare& share : live.attempt->placement)
-    job.placement.push_back({NodeForLeftOver(share, job), share.workers});
+    job.placement.push_back({nodes_.RecoverNodeOf(share, job), share.workers});
   std::sort(job.placement.begin(), job.placement.end(),
             [](const Placed& a, const Placed& b) { return a.node < b.node; });
   job.started = live.attempt->started;
@@ -157,7 +109,7 @@ void Controller::Adopt(LiveJob& live, Job& job) {
               : state == RecordState::kResizing ? JobState::kResizing
                                                 : JobState::kStopping;
   for (const NodeShare& share : live.attempt->target) {
-    const int node = FindNode(share.node);
+    const int node = nodes_.Find(share.node);
     if (node >= 0) job.target.push_back({node, share.workers});
   }
   if (job.target.size() < live.attempt->target.size()) {
@@ -194,14 +146,11 @@ void Controller::Adopt(LiveJob& live, Job& job) {
       report.phase == AttemptPhase::kStarting || report.phase == AttemptPhase::kRunning;
   bool lost = false;
   for (const Placed& placed : Placement(job.placement)) {
-    Node& node = state_.snapshot.nodes[placed.node];
-    // Those of a job before this one may have been found on it.
-    if (node.state != NodeState::kGone && !vanishing_.count(placed.node)) continue;
+    if (!nodes_.IsGone(placed.node)) continue;
     lost = true;
-    vanishing_.insert(placed.node);
-    node.state = NodeState::kDraining;
-    node.until = state_.snapshot.now;
-    if (lives && !EndOnLostNode(live, node.name)) untold_.insert(placed.node);
+    nodes_.RecoverGone(placed.node);
+    if (lives && !EndOnFailedNode(live, state_.snapshot.nodes[placed.node].name))
+      unsent_failures_.insert(placed.node);
   }
   // The daemon before may have ended between writing it down and doing it.
   if (lives && !lost && (state == RecordState::kStopping || state == RecordState::kResizing))

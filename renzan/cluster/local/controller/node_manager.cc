@@ -1,0 +1,240 @@
+#include "renzan/cluster/local/controller/node_manager.h"
+
+#include <algorithm>
+#include <charconv>
+
+#include "renzan/base/log.h"
+#include "renzan/cluster/local/controller/accounting.h"
+#include "renzan/cluster/spec/cluster_config.h"
+
+namespace renzan::cluster::local {
+namespace {
+
+// It goes away at a known time.
+bool HasNotice(const Node& node) {
+  return node.state == NodeState::kDraining && node.until != kNever;
+}
+
+}  // namespace
+
+// Bought nodes are named after their pool and number. Nodes of pools that are not in the
+// configuration any more come back only if workers still run on them (RecoverNodeOf).
+void NodeManager::Recover() {
+  Snapshot& snapshot = state_.snapshot;
+  for (const NodeRecord& record : store_.Nodes()) {
+    auto at = std::find_if(snapshot.nodes.begin(), snapshot.nodes.end(),
+                           [&](const Node& node) { return node.name == record.name; });
+    if (at == snapshot.nodes.end()) {
+      const auto pool = std::find_if(snapshot.pools.begin(), snapshot.pools.end(),
+                                     [&](const Pool& each) { return each.name == record.pool; });
+      int number = 0;
+      const char* end = record.name.data() + record.name.size();
+      const size_t digits = record.name.rfind('-') + 1;
+      if (pool == snapshot.pools.end() ||
+          std::from_chars(record.name.data() + digits, end, number).ptr != end ||
+          number >= pool->max_nodes)
+        continue;
+      snapshot.nodes.push_back(
+          spec::MakeNode(snapshot, static_cast<int>(pool - snapshot.pools.begin()), number));
+      at = snapshot.nodes.end() - 1;
+    }
+    at->state = record.state;
+    at->until = record.until;
+  }
+}
+
+int NodeManager::RecoverNodeOf(const NodeShare& share, const Job& job) {
+  Snapshot& snapshot = state_.snapshot;
+  const Resources needed = snapshot.worker_requests[job.request].per_worker * share.workers;
+  if (const int at = Find(share.node); at >= 0) {
+    Node& node = snapshot.nodes[at];
+    const Resources used = UsedOn(snapshot, at) + needed;
+    if (!used.FitsIn(node.capacity)) {
+      LogWarning("node {} has become too small for the workers that run on it: it is drained",
+                 node.name);
+      node.state = NodeState::kDraining;
+      for (int kind = 0; kind < kMaxResources; ++kind)
+        node.capacity[kind] = std::max(node.capacity[kind], used[kind]);
+    }
+    return at;
+  }
+  LogWarning("the configuration no longer has node {}: it is drained", share.node);
+  snapshot.nodes.push_back({.name = share.node, .capacity = needed, .state = NodeState::kDraining});
+  return static_cast<int>(snapshot.nodes.size()) - 1;
+}
+
+bool NodeManager::IsGone(int node) const {
+  return state_.snapshot.nodes[node].state == NodeState::kGone || emptying_.count(node) > 0;
+}
+
+int NodeManager::Find(const std::string& name) const {
+  const std::vector<Node>& nodes = state_.snapshot.nodes;
+  for (size_t node = 0; node < nodes.size(); ++node)
+    if (nodes[node].name == name) return static_cast<int>(node);
+  return -1;
+}
+
+int NodeManager::Named(const std::string& name) const {
+  const int node = Find(name);
+  if (node >= 0) return node;
+  Fail(ErrorCode::kNoInput, "there is no node {}: `renzan nodes` lists them", name);
+}
+
+int NodeManager::InService(const std::string& name) const {
+  const int node = Named(name);
+  const NodeState state = state_.snapshot.nodes[node].state;
+  if (!IsThere(state))
+    Fail(ErrorCode::kUsage, "node {} is {}: it is not in service", name, NameOf(state));
+  if (emptying_.count(node))
+    Fail(ErrorCode::kUsage, "node {} is no longer in service: its workers are being ended", name);
+  return node;
+}
+
+void NodeManager::Set(int index, NodeState state, TimeMs until) {
+  Snapshot& snapshot = state_.snapshot;
+  Node& node = snapshot.nodes[index];
+  const std::string pool = node.pool < 0 ? "" : snapshot.pools[node.pool].name;
+  store_.Transact([&] {
+    store_.Put(NodeRecord{.name = node.name, .pool = pool, .state = state, .until = until});
+  });
+  pools_.Observe();
+  restored_.erase(index);
+  const bool has_workers = state == NodeState::kGone && InUse(snapshot, index);
+  if (has_workers)
+    emptying_.insert(index);
+  else
+    emptying_.erase(index);
+  node.state = has_workers ? NodeState::kDraining : state;
+  node.until = has_workers ? snapshot.now : until;
+  node.idle_since = snapshot.now;
+  state_.needs_scheduling = true;
+}
+
+int NodeManager::Cordon(const std::string& name) {
+  const int node = InService(name);
+  if (HasNotice(state_.snapshot.nodes[node]))
+    Fail(ErrorCode::kUsage,
+         "node {} goes away soon (it is drained with a notice): it cannot be cordoned", name);
+  state_.snapshot.now = NowMs(clock_);
+  Set(node, NodeState::kCordoned, kNever);
+  return node;
+}
+
+int NodeManager::Drain(const std::string& name, std::optional<TimeMs> notice_ms) {
+  const int node = InService(name);
+  const TimeMs now = state_.snapshot.now = NowMs(clock_);
+  const bool had_notice = HasNotice(state_.snapshot.nodes[node]);
+  Set(node, NodeState::kDraining, notice_ms ? now + *notice_ms : kNever);
+  if (notice_ms && !had_notice) pools_.CountInterruption(node);
+  return node;
+}
+
+int NodeManager::MarkFailed(const std::string& name) {
+  const int node = Named(name);
+  const NodeState state = state_.snapshot.nodes[node].state;
+  if (state == NodeState::kGone) Fail(ErrorCode::kUsage, "node {} is gone already", name);
+  const bool had_notice = HasNotice(state_.snapshot.nodes[node]);
+  state_.snapshot.now = NowMs(clock_);
+  SetGone(node);
+  if (!had_notice && state != NodeState::kBooting) pools_.CountInterruption(node);
+  return node;
+}
+
+bool NodeManager::Restore(const std::string& name) {
+  Snapshot& snapshot = state_.snapshot;
+  const int index = Named(name);
+  const Node& node = snapshot.nodes[index];
+  if (node.pool < 0) Fail(ErrorCode::kUsage, "node {} is no longer in the configuration", name);
+  const Pool& pool = snapshot.pools[node.pool];
+  const auto there = std::count_if(
+      snapshot.nodes.begin(), snapshot.nodes.end(),
+      [&](const Node& each) { return each.pool == node.pool && each.state != NodeState::kGone; });
+  if (node.state == NodeState::kGone && there >= pool.max_nodes)
+    Fail(ErrorCode::kUsage, "pool {} has all of its {} nodes", pool.name, pool.max_nodes);
+  if (emptying_.count(index)) {
+    // After a restart it is ready, and its workers have been ended.
+    store_.Transact([&] {
+      store_.Put(
+          NodeRecord{.name = name, .pool = pool.name, .state = NodeState::kReady, .until = kNever});
+    });
+    restored_.insert(index);
+    return false;
+  }
+  snapshot.now = NowMs(clock_);
+  SetReady(index);
+  return true;
+}
+
+void NodeManager::Buy(const ScaleOut& scale) {
+  Snapshot& snapshot = state_.snapshot;
+  const Pool& pool = snapshot.pools[scale.pool];
+  const bool boots = pool.boot_ms > 0;
+  for (int bought = 0; bought < scale.nodes; ++bought) {
+    std::set<std::string> names;
+    int free = -1;
+    for (int node = 0; node < static_cast<int>(snapshot.nodes.size()); ++node) {
+      const Node& each = snapshot.nodes[node];
+      names.insert(each.name);
+      if (each.pool == scale.pool && free < 0 && each.state == NodeState::kGone) free = node;
+    }
+    if (free < 0) {
+      // Not just the next number: under an earlier configuration the pool may have had others.
+      Node node = spec::MakeNode(snapshot, scale.pool, 0);
+      for (int number = 1; names.count(node.name); ++number)
+        node = spec::MakeNode(snapshot, scale.pool, number);
+      node.state = NodeState::kGone;
+      free = static_cast<int>(snapshot.nodes.size());
+      snapshot.nodes.push_back(node);
+    }
+    Set(free, boots ? NodeState::kBooting : NodeState::kReady,
+        boots ? snapshot.now + pool.boot_ms : kNever);
+  }
+}
+
+void NodeManager::GiveBack(int node) {
+  if (!InUse(state_.snapshot, node)) SetGone(node);
+}
+
+std::vector<int> NodeManager::Due() const {
+  std::vector<int> due;
+  const std::vector<Node>& nodes = state_.snapshot.nodes;
+  for (int node = 0; node < static_cast<int>(nodes.size()); ++node) {
+    const NodeState state = nodes[node].state;
+    const bool waits = state == NodeState::kBooting || state == NodeState::kDraining;
+    if (waits && nodes[node].until <= state_.snapshot.now && !emptying_.count(node))
+      due.push_back(node);
+  }
+  return due;
+}
+
+TimeMs NodeManager::NextEvent() const {
+  TimeMs next = kNever;
+  const std::vector<Node>& nodes = state_.snapshot.nodes;
+  for (int node = 0; node < static_cast<int>(nodes.size()); ++node) {
+    const NodeState state = nodes[node].state;
+    const bool waits = state == NodeState::kBooting || state == NodeState::kDraining;
+    if (waits && !emptying_.count(node)) next = std::min(next, nodes[node].until);
+  }
+  return next;
+}
+
+void NodeManager::SetReady(int node) { Set(node, NodeState::kReady, kNever); }
+
+void NodeManager::SetGone(int node) { Set(node, NodeState::kGone, kNever); }
+
+void NodeManager::RecoverGone(int index) {
+  emptying_.insert(index);
+  Node& node = state_.snapshot.nodes[index];
+  node.state = NodeState::kDraining;
+  node.until = state_.snapshot.now;
+}
+
+void NodeManager::Vacated(int index) {
+  Node& node = state_.snapshot.nodes[index];
+  node.idle_since = state_.snapshot.now;
+  if (emptying_.erase(index) == 0) return;
+  node.state = restored_.erase(index) ? NodeState::kReady : NodeState::kGone;
+  node.until = kNever;
+}
+
+}  // namespace renzan::cluster::local

@@ -1,0 +1,68 @@
+#pragma once
+
+// The nodes of the cluster: which are in service, how they come and go. Changes are committed to
+// the store first. Ending and stopping the workers on a node is not done here (JobRunner).
+
+#include <set>
+#include <string>
+#include <vector>
+
+#include "renzan/base/clock.h"
+#include "renzan/cluster/core/decisions.h"
+#include "renzan/cluster/local/controller/cluster_state.h"
+#include "renzan/cluster/local/controller/pool_observer.h"
+#include "renzan/cluster/local/store/store.h"
+
+namespace renzan::cluster::local {
+
+class NodeManager {
+ public:
+  NodeManager(ClusterState& state, Store& store, PoolObserver& pools, const Clock& clock)
+      : state_(state), store_(store), pools_(pools), clock_(clock) {}
+
+  // --- After a restart.
+  void Recover();
+  // The node that workers of a job from before the restart run on. One that is not in the
+  // configuration any more, or has become too small, is drained and made as large as they need.
+  int RecoverNodeOf(const NodeShare& share, const Job& job);
+  bool IsGone(int node) const;
+
+  int Find(const std::string& name) const;  // -1: there is none
+
+  // --- What operators do. Throw Error kNoInput, kUsage or kIo. Return the node.
+  int Cordon(const std::string& name);
+  int Drain(const std::string& name, std::optional<TimeMs> notice_ms);
+  int MarkFailed(const std::string& name);
+  // False: it has failed, and will be ready once its last worker has ended.
+  bool Restore(const std::string& name);
+
+  // --- What the scheduler decides.
+  void Buy(const ScaleOut& scale);
+  void GiveBack(int node);
+
+  // --- What time and jobs do.
+  // Nodes that have booted or whose notice has expired, for SetReady and SetGone.
+  std::vector<int> Due() const;
+  TimeMs NextEvent() const;
+  void SetReady(int node);
+  // Until its last worker has ended it counts as draining.
+  void SetGone(int node);
+  // As SetGone, where the store has it already.
+  void RecoverGone(int node);
+  // Its last worker has ended.
+  void Vacated(int node);
+
+ private:
+  int Named(const std::string& name) const;
+  int InService(const std::string& name) const;
+  void Set(int node, NodeState state, TimeMs until);
+
+  ClusterState& state_;
+  Store& store_;
+  PoolObserver& pools_;
+  const Clock& clock_;
+  std::set<int> emptying_;  // are gone, except that workers on them are still being killed
+  std::set<int> restored_;  // of those: are ready again afterwards
+};
+
+}  // namespace renzan::cluster::local
