@@ -148,9 +148,6 @@ class Controller {
   // controller_recover.cc
   void RecoverJob(JobRecord record);
   void Adopt(LiveJob& live, Job& job);
-  Job MakeRecoveredJob(const JobRecord& record, const spec::JobSpec& spec);
-  Job MakeHeldJob(const JobRecord& record, spec::JobSpec spec, const std::string& why);
-  static spec::JobSpec SpecFromRecord(const JobRecord& record);
 
   // controller_end.cc
   void FinishEnded();

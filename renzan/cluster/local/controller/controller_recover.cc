@@ -1,10 +1,9 @@
 #include <algorithm>
 
 #include "renzan/base/log.h"
-#include "renzan/cluster/local/controller/accounting.h"
 #include "renzan/cluster/local/controller/controller.h"
 #include "renzan/cluster/local/controller/job_policy.h"
-#include "renzan/cluster/spec/cluster_config.h"
+#include "renzan/cluster/local/controller/recovered_job.h"
 
 namespace renzan::cluster::local {
 
@@ -22,67 +21,9 @@ void Controller::Recover() {
   for (JobRecord& record : store_.UnfinishedJobs()) RecoverJob(std::move(record));
 }
 
-Job Controller::MakeRecoveredJob(const JobRecord& record, const spec::JobSpec& spec) {
-  const bool has_queue =
-      std::any_of(state_.snapshot.queues.begin(), state_.snapshot.queues.end(),
-                  [&](const Queue& queue) { return queue.name == record.queue; });
-  if (!has_queue) {
-    LogWarning("the configuration no longer has queue {}: its jobs wait until it is back",
-               record.queue);
-    state_.snapshot.queues.push_back({.name = record.queue, .limit = {}});
-  }
-  try {
-    return spec::MakeJob(state_.snapshot, spec, record.user, record.id, record.submitted);
-  } catch (const Error& error) {
-    return MakeHeldJob(record, spec, error.what());
-  }
-}
-
-// One whose specification names what this configuration does not have. If it runs it may end; it is
-// not started again until somebody puts that right.
-Job Controller::MakeHeldJob(const JobRecord& record, spec::JobSpec spec, const std::string& why) {
-  spec.resources.other.clear();
-  spec.constraints.topology.clear();
-  spec.constraints.topology_required = false;
-  Job job = spec::MakeJob(state_.snapshot, spec, record.user, record.id, record.submitted);
-  job.held = fmt::format(
-      "the configuration has changed since it was submitted ({}): start the daemon with the one "
-      "that it was submitted under, or cancel the job",
-      why);
-  LogError("job {} is held: {}", record.id, job.held);
-  return job;
-}
-
-// What a specification that this version cannot read must have said, as far as it was written down
-// beside it.
-spec::JobSpec Controller::SpecFromRecord(const JobRecord& record) {
-  spec::JobSpec spec;
-  spec.name = record.name;
-  spec.queue = record.queue;
-  spec.priority = record.priority;
-  spec.replicas = fmt::format("{}..{}", record.min_workers, record.max_workers);
-  spec.resources.cpu = static_cast<double>(record.cpu_millis) / 1000;
-  spec.resources.memory = fmt::format("{}MiB", record.memory_mib);
-  spec.resources.gpu = record.gpus;
-  spec.command = {"false"};  // it is held
-  return spec;
-}
-
 void Controller::RecoverJob(JobRecord record) {
   if (record.state == RecordState::kCollecting) return collector_.Recover(record);
-  spec::JobSpec spec;
-  std::string unreadable;
-  try {
-    spec = spec::ReadJobSpec(record.spec, fmt::format("job {}", record.id));
-  } catch (const Error& error) {
-    spec = SpecFromRecord(record);
-    unreadable = fmt::format("this version cannot read its specification: {}", error.what());
-    LogError("job {} is held: {}", record.id, unreadable);
-  }
-  Job job = MakeRecoveredJob(record, spec);
-  if (!unreadable.empty()) job.held = unreadable + ": cancel the job and submit it again";
-  job.eligible_at = record.eligible_at;
-  job.preemptions = record.preemptions;
+  auto [spec, job] = JobFromRecord(state_.snapshot, record);
   const JobId id = record.id;
   LiveJob& live = state_.live[id] = {.record = std::move(record), .spec = std::move(spec)};
   live.policy = RetryPolicyOf(live.spec);

@@ -1,0 +1,21 @@
+#pragma once
+
+// A job from the store as the current configuration and version of the program see it.
+
+#include "renzan/cluster/core/snapshot.h"
+#include "renzan/cluster/local/store/records.h"
+#include "renzan/cluster/spec/job_spec.h"
+
+namespace renzan::cluster::local {
+
+struct RecoveredJob {
+  spec::JobSpec spec;
+  Job job;  // pending; to be added to the snapshot
+};
+
+// A job whose specification cannot be read, or names what the configuration does not have, is held
+// (Job::held): if it runs it may end, but it is not started again. A queue that the configuration
+// no longer has is added to the snapshot.
+RecoveredJob JobFromRecord(Snapshot& snapshot, const JobRecord& record);
+
+}  // namespace renzan::cluster::local
