@@ -19,6 +19,9 @@ namespace renzan::cluster::local {
 // Unix time.
 TimeMs NowMs(const Clock& clock);
 
+// After an error that may go away, such as that of a full disk.
+inline constexpr TimeMs kRetryMs = 1000;
+
 // A job that has not ended. The snapshot has a Job with the same id.
 struct LiveJob {
   JobRecord record;  // without specification and manifest, which are in the store

@@ -4,44 +4,115 @@
 #include <utility>
 
 #include "renzan/base/log.h"
-#include "renzan/cluster/local/controller/accounting.h"
+#include "renzan/cluster/local/controller/job_policy.h"
+#include "renzan/cluster/local/controller/measured.h"
+#include "renzan/cluster/local/controller/recovered_job.h"
 
 namespace renzan::cluster::local {
 namespace {
 
-constexpr TimeMs kRetryMs = 1000;  // after an error of the disk
+// How old a job's status may be, for the scheduler and for answers.
+constexpr TimeMs kScheduleStatusMs = 2000, kViewStatusMs = 1000;
+// When to schedule again if something is overdue, and if the decisions were invalid.
+constexpr TimeMs kOverdueMs = 1000, kAfterViolationMs = 10'000;
+
+// They are in the store. Returns how large they were.
+int64_t DropTexts(JobRecord& record) {
+  const size_t bytes = record.spec.size() + record.manifest.size();
+  record.spec = std::string();
+  record.manifest = std::string();
+  return static_cast<int64_t>(bytes);
+}
+
+JobRecord MakeRecord(const Submission& submission, std::string yaml, const Job& job,
+                     const Resources& per_worker) {
+  const Caller& caller = submission.caller;
+  return {.id = job.id,
+          .name = submission.spec.name,
+          .queue = submission.spec.queue,
+          .spec = std::move(yaml),
+          .source = submission.source,
+          .submit_dir = submission.submit_dir,
+          .user = caller.name,
+          .uid = caller.uid,
+          .gid = caller.gid,
+          .priority = submission.spec.priority,
+          .min_workers = job.min_workers,
+          .max_workers = job.max_workers,
+          .cpu_millis = per_worker[kCpu],
+          .memory_mib = per_worker[kMemory],
+          .gpus = per_worker.gpu(),
+          .submitted = job.submitted,
+          .manifest = submission.manifest};
+}
+
+[[noreturn]] void FailNoJob(JobId job) {
+  Fail(ErrorCode::kNoInput, "there is no job {}: `renzan jobs --all` lists them", job);
+}
 
 }  // namespace
 
-Controller::Controller(ControllerOptions options, Snapshot cluster, Store& store, Agent& agent,
-                       const Clock& clock)
-    : options_(std::move(options)),
-      access_(options_.uid, options_.limits),
-      directories_(options_.state_dir),
-      state_{.snapshot = std::move(cluster)},
+Controller::Controller(const ControllerOptions& options, Snapshot cluster, Store& store,
+                       Agent& agent, const Clock& clock)
+    : options_(options),
       store_(store),
-      agent_(agent),
       clock_(clock),
+      access_(options.uid, options.limits),
+      directories_(options.state_dir),
+      state_{.snapshot = std::move(cluster)},
       pools_(state_.snapshot, store, clock),
       usage_(state_.snapshot, store, clock),
       log_(state_, store, usage_, pools_, clock),
-      collector_(options_.artifacts_timeout_ms, log_, store, agent, directories_, state_.watched,
+      collector_(options.artifacts_timeout_ms, log_, store, agent, directories_, state_.watched,
                  clock),
-      retention_(options_.retention, store, agent, directories_, state_.watched),
+      retention_(options.retention, store, agent, directories_, state_.watched),
       progress_(state_, store, agent, directories_, clock),
-      nodes_(state_, store, pools_, clock) {}
+      nodes_(state_, store, pools_, clock),
+      runner_({.state = state_,
+               .log = log_,
+               .store = store,
+               .agent = agent,
+               .nodes = nodes_,
+               .progress = progress_,
+               .retention = retention_,
+               .collector = collector_,
+               .directories = directories_,
+               .clock = clock},
+              options.enforce_memory) {}
 
-std::vector<const JobRecord*> Controller::Unfinished() const {
-  std::vector<const JobRecord*> jobs = collector_.Jobs();
-  for (const auto& [id, live] : state_.live) jobs.push_back(&live.record);
-  return jobs;
+// --- Recovery.
+
+void Controller::Recover() {
+  Snapshot& snapshot = state_.snapshot;
+  snapshot.now = Now();
+  last_job_ = store_.LastJob();
+  usage_.Recover();
+  last_turn_ = usage_.accounted_until();  // an earlier clock has been set back
+  for (const QuotaOverrideRecord& record : store_.QuotaOverrides())
+    if (record.quota_override.until > snapshot.now)
+      snapshot.users[snapshot.InternUser(record.user)].quota_overrides.push_back(
+          record.quota_override);
+  nodes_.Recover();
+  pools_.Recover();
+  for (JobRecord& record : store_.UnfinishedJobs()) RecoverJob(std::move(record));
 }
 
-std::map<QueueAndUser, UsageRecord> Controller::UsageUntilNow() const {
-  return usage_.Sums(Unfinished());
+void Controller::RecoverJob(JobRecord record) {
+  if (record.state == RecordState::kCollecting) return collector_.Recover(record);
+  auto [spec, job] = JobFromRecord(state_.snapshot, record);
+  const JobId id = record.id;
+  LiveJob& live = state_.live[id] = {.record = std::move(record), .spec = std::move(spec)};
+  live.policy = RetryPolicyOf(live.spec);
+  live.text_bytes = DropTexts(live.record);
+  for (const AttemptRecord& attempt : store_.Attempts(id))
+    if (!attempt.ended) live.attempt = attempt;
+  progress_.Recover(id, job);
+  retention_.JobRecovered(id, live.record.attempts);
+  state_.snapshot.jobs.push_back(job);
+  if (live.attempt) runner_.Adopt(live);
 }
 
-TimeMs Controller::Now() const { return NowMs(clock_); }
+// --- Events.
 
 TimeMs Controller::Turn() {
   if (store_.corruption()) throw *store_.corruption();
@@ -51,10 +122,10 @@ TimeMs Controller::Turn() {
   try {
     if (now >= state_.retry_at) state_.retry_at = kNever;
     AdvanceNodes();
-    FinishEnded();
+    runner_.FinishEnded();
     collector_.Advance();
     retention_.Advance(now);
-    if (state_.needs_scheduling || now >= look_again_) Decide();
+    if (state_.needs_scheduling || now >= schedule_at_) Schedule();
   } catch (const Error& error) {
     if (store_.corruption()) throw;
     LogError("{}; trying again in {} s", error.what(), kRetryMs / 1000);
@@ -63,47 +134,278 @@ TimeMs Controller::Turn() {
   }
   const TimeMs next_checkpoint = progress_.AwaitCheckpoints();
   if (state_.retry_at != kNever) return state_.retry_at;
-  return state_.needs_scheduling
-             ? now
-             : std::min({look_again_, nodes_.NextEvent(), collector_.NextDeadline(),
-                         retention_.next_look(), next_checkpoint});
+  if (state_.needs_scheduling) return now;
+  return std::min({schedule_at_, nodes_.NextEvent(), collector_.NextDeadline(),
+                   retention_.next_look(), next_checkpoint});
 }
 
-// What lies further ahead than it can by right would be waited for until the clock is there again.
+// Otherwise times in the future would be waited for until the clock is there again.
 void Controller::ClockWentBack(TimeMs now) {
   LogWarning("the clock went back by {} s", static_cast<double>(last_turn_ - now) / 1000);
   state_.retry_at = kNever;
-  look_again_ = now;
+  schedule_at_ = now;
   retention_.ClockWentBack(now);
   usage_.ClockWentBack(now);
   pools_.ClockWentBack(now);
   collector_.ClockWentBack(now);
   progress_.ClockWentBack();
-  for (Job& job : state_.snapshot.jobs) {
+  Snapshot& snapshot = state_.snapshot;
+  for (Job& job : snapshot.jobs) {
     job.started = std::min(job.started, now);
     job.last_resize = std::min(job.last_resize, now);
     job.eligible_at = std::min(job.eligible_at, now + kLongestBackoffMs);
   }
-  for (Node& node : state_.snapshot.nodes) {
+  for (Node& node : snapshot.nodes) {
     node.idle_since = std::min(node.idle_since, now);
     if (node.state == NodeState::kBooting)
-      node.until = std::min(node.until, now + state_.snapshot.pools[node.pool].boot_ms);
+      node.until = std::min(node.until, now + snapshot.pools[node.pool].boot_ms);
   }
 }
 
-LiveJob& Controller::LiveNamed(JobId job) {
+void Controller::AdvanceNodes() {
+  runner_.RetryEndWorkers();
+  for (const int node : nodes_.Due()) {
+    if (state_.snapshot.nodes[node].state == NodeState::kBooting) {
+      nodes_.SetReady(node);
+    } else {
+      nodes_.SetGone(node);
+      runner_.EndWorkersOn(node);
+    }
+  }
+}
+
+// One scheduling cycle.
+void Controller::Schedule() {
+  const TimeMs now = state_.snapshot.now;
+  state_.needs_scheduling = false;
+  for (const auto& [id, live] : state_.live)
+    if (live.record.state == RecordState::kRunning) progress_.Read(live, now - kScheduleStatusMs);
+  Validated validated = options_.validate(state_.snapshot, options_.schedule(state_.snapshot));
+  const Decisions& decisions = validated.decisions;
+  waits_.clear();
+  for (const Wait& wait : decisions.waits) waits_[wait.job] = wait.reason;
+  // A time that has passed already would make the daemon schedule all the time.
+  schedule_at_ = decisions.look_again > now ? decisions.look_again : now + kOverdueMs;
+  if (validated.faults != faults_)
+    for (const std::string& fault : validated.faults)
+      LogError("decisions that involve it are not carried out: {}", fault);
+  faults_ = std::move(validated.faults);
+  const std::vector<std::string>& violations = validated.violations;
+  const std::string before = std::exchange(violation_, violations.empty() ? "" : violations[0]);
+  if (!violation_.empty()) {
+    // Decisions depend on the time: later ones may be valid.
+    schedule_at_ = std::min(schedule_at_, now + kAfterViolationMs);
+    if (before != violation_)
+      LogError("the scheduler's decisions are invalid and are not carried out: {}", violation_);
+  }
+  CarryOut(decisions);
+}
+
+void Controller::CarryOut(const Decisions& decisions) {
+  const auto live = [&](JobId job) -> LiveJob& { return state_.live.at(job); };
+  for (const Stop& stop : decisions.stops)
+    runner_.Preempt(live(stop.job), NameOf(stop.reason), stop.on_behalf_of);
+  for (const Resize& resize : decisions.resizes)
+    runner_.Resize(live(resize.job), resize.target, resize.on_behalf_of);
+  for (const Start& start : decisions.starts)
+    runner_.Start(live(start.job), start.placement, start.backfill);
+  for (const ScaleOut& scale : decisions.scale_out) nodes_.Buy(scale);
+  for (const ScaleIn& scale : decisions.scale_in) nodes_.GiveBack(scale.node);
+  for (const JobId job : decisions.checkpoints) progress_.RequestCheckpointIfDue(live(job));
+}
+
+// --- Commands.
+
+PendingUse Controller::PendingUseOf(const Caller& caller) const {
+  PendingUse pending;
+  for (const auto& [id, live] : state_.live) {
+    if (live.record.uid != caller.uid || live.record.state != RecordState::kPending) continue;
+    ++pending.jobs;
+    pending.text_bytes += live.text_bytes;
+  }
+  return pending;
+}
+
+JobId Controller::Submit(const Submission& submission) {
+  const size_t requests = state_.snapshot.worker_requests.size();
+  const size_t users = state_.snapshot.users.size();
+  try {
+    return Admit(submission);
+  } catch (...) {
+    // What spec::MakeJob has added for it.
+    state_.snapshot.worker_requests.resize(requests);
+    state_.snapshot.users.resize(users);
+    throw;
+  }
+}
+
+JobId Controller::Admit(const Submission& submission) {
+  const Caller& caller = submission.caller;
+  access_.RequireCanRunAs(caller);
+  const TimeMs now = Now();
+  const JobId id = last_job_ + 1;
+  const spec::JobSpec& spec = submission.spec;
+  std::string yaml = spec::PrintJobSpec(spec);
+  const size_t bytes = yaml.size() + submission.manifest.size();
+  access_.RequireWithinLimits(caller, spec, static_cast<int64_t>(bytes), PendingUseOf(caller));
+  const Job job = spec::MakeJob(state_.snapshot, spec, caller.name, id, now);
+  if (const std::string why = options_.why_infeasible(state_.snapshot, job); !why.empty())
+    Fail(ErrorCode::kConfig, "{}: this job can never run here: {}", submission.source, why);
+  JobRecord record = MakeRecord(submission, std::move(yaml), job,
+                                state_.snapshot.worker_requests[job.request].per_worker);
+  log_.Commit(record, std::nullopt, "submitted", fmt::format("by {}", record.user), now);
+  last_job_ = id;
+  state_.snapshot.jobs.push_back(job);  // the highest id: still sorted
+  LiveJob& live = state_.live[id] = {.record = std::move(record), .spec = spec};
+  live.policy = RetryPolicyOf(spec);
+  live.text_bytes = DropTexts(live.record);
+  return id;
+}
+
+LiveJob& Controller::Live(JobId job) {
   const auto at = state_.live.find(job);
   if (at != state_.live.end()) return at->second;
   const auto record = store_.FindJob(job);
-  if (!record) Fail(ErrorCode::kNoInput, "there is no job {}: `renzan jobs --all` lists them", job);
+  if (!record) FailNoJob(job);
   Fail(ErrorCode::kUsage, "job {} has ended already ({})", job, NameOf(record->state));
 }
 
-NamedPlacement Controller::Named(const Placement& placement) const {
-  NamedPlacement named;
-  for (const Placed& placed : placement)
-    named.push_back({.node = state_.snapshot.nodes[placed.node].name, .workers = placed.workers});
-  return named;
+LiveJob& Controller::Running(JobId id, const Caller& owner) {
+  LiveJob& live = Live(id);
+  access_.RequireOwner(live.record, owner);
+  if (live.record.state != RecordState::kRunning)
+    Fail(ErrorCode::kUsage, "job {} does not run: it is {}", id, NameOf(live.record.state));
+  return live;
+}
+
+RecordState Controller::Cancel(JobId id, const Caller& caller) {
+  if (const JobRecord* record = collector_.Find(id)) {
+    // Its processes have ended: only copying its artifacts can be cancelled.
+    access_.RequireOwner(*record, caller);
+    collector_.Cancel(id);
+    return record->state;
+  }
+  LiveJob& live = Live(id);
+  access_.RequireOwner(live.record, caller);
+  return runner_.Cancel(live, caller.name);
+}
+
+RecordState Controller::Preempt(JobId id, const Caller& caller) {
+  LiveJob& live = Running(id, caller);
+  runner_.Preempt(live, "asked by " + caller.name, 0);
+  return live.record.state;
+}
+
+void Controller::Checkpoint(JobId id, const Caller& caller) {
+  const LiveJob& live = Running(id, caller);
+  if (!live.spec.checkpoint.on_request)
+    Fail(ErrorCode::kUsage,
+         "job {} does not say that it checkpoints on request (checkpoint: {{on_request: true}})",
+         id);
+  progress_.RequestCheckpoint(live);
+}
+
+void Controller::Cordon(const std::string& name, const Caller& caller) {
+  access_.RequireOperator(caller);
+  nodes_.Cordon(name);
+}
+
+void Controller::Drain(const std::string& name, std::optional<TimeMs> notice_ms,
+                       const Caller& caller) {
+  access_.RequireOperator(caller);
+  const int node = nodes_.Drain(name, notice_ms);
+  if (notice_ms) runner_.ShortenGraceOn(node);
+}
+
+void Controller::FailNode(const std::string& name, const Caller& caller) {
+  access_.RequireOperator(caller);
+  runner_.EndWorkersOn(nodes_.MarkFailed(name));
+}
+
+bool Controller::Restore(const std::string& name, const Caller& caller) {
+  access_.RequireOperator(caller);
+  return nodes_.Restore(name);
+}
+
+void Controller::OverrideQuota(const std::string& user, int64_t max_gpus, TimeMs for_ms,
+                               const Caller& caller) {
+  access_.RequireOperator(caller);
+  std::vector<User>& users = state_.snapshot.users;
+  const auto at =
+      std::find_if(users.begin(), users.end(), [&](const User& each) { return each.name == user; });
+  if (at == users.end() || at->max_gpus == kUnlimited)
+    Fail(ErrorCode::kUsage,
+         "user {} has no cap that could be raised: caps are set in the configuration (users: {{{}: "
+         "{{max_gpus: 8}}}})",
+         user, user);
+  if (max_gpus <= at->max_gpus)
+    Fail(ErrorCode::kUsage, "user {} may have {} GPUs anyway: an override raises that", user,
+         at->max_gpus);
+  const QuotaOverrideRecord quota_override{user, {.max_gpus = max_gpus, .until = Now() + for_ms}};
+  store_.Transact([&] { store_.Put(quota_override); });
+  at->quota_overrides.push_back(quota_override.quota_override);
+  state_.needs_scheduling = true;
+}
+
+// --- Queries.
+
+const Snapshot& Controller::snapshot() {
+  state_.snapshot.now = Now();
+  return state_.snapshot;
+}
+
+std::vector<const JobRecord*> Controller::Unfinished() const {
+  std::vector<const JobRecord*> jobs = collector_.Jobs();
+  for (const auto& [id, live] : state_.live) jobs.push_back(&live.record);
+  return jobs;
+}
+
+JobView Controller::ViewOf(const JobRecord& record) {
+  JobView view{.record = record};
+  const Job* job = state_.snapshot.Find(record.id);
+  if (!job) return view;
+  view.scheduled = *job;
+  const LiveJob& live = state_.live.at(record.id);
+  if (live.attempt) {
+    view.placement = live.attempt->placement;
+    view.progress = progress_.Read(live, Now() - kViewStatusMs);
+  }
+  const auto wait = waits_.find(record.id);
+  if (record.state == RecordState::kPending && wait != waits_.end())
+    view.reason = NameOf(wait->second);
+  return view;
+}
+
+JobView Controller::View(JobId id) {
+  const auto record = store_.FindJob(id);
+  if (!record) FailNoJob(id);
+  JobView view = ViewOf(*record);
+  view.measured = store_.MeasuredOf(id);
+  const auto at = state_.live.find(id);
+  if (at != state_.live.end() && at->second.policy.saves_on_stop)
+    view.warning = SlowCheckpointText(view.measured, at->second.spec.grace_ms());
+  return view;
+}
+
+JobList Controller::List(const JobFilter& filter) {
+  const EndedFilter& wanted = filter.ended;
+  JobList list;
+  std::vector<JobRecord> ended;
+  if (!wanted.state || HasEnded(*wanted.state)) {
+    ended = store_.EndedJobs(wanted, filter.most_ended);
+    list.more = store_.CountEnded(wanted) - static_cast<int64_t>(ended.size());
+  }
+  for (JobRecord& record : ended) list.jobs.push_back({.record = std::move(record)});
+  if (wanted.before != kNever) return list;
+  for (const JobRecord* record : Unfinished()) {
+    if ((!wanted.queue || record->queue == *wanted.queue) &&
+        (!wanted.user || record->user == *wanted.user) &&
+        (!wanted.state || record->state == *wanted.state))
+      list.jobs.push_back(ViewOf(*record));
+  }
+  std::sort(list.jobs.begin(), list.jobs.end(),
+            [](const JobView& a, const JobView& b) { return a.record.id < b.record.id; });
+  return list;
 }
 
 }  // namespace renzan::cluster::local

@@ -171,12 +171,12 @@ TEST_F(MeasuredTest, RefusedDecisionsAreSaidAndMadeAgain) {
   scripted_ = Decisions{};
   scripted_->starts = {{.job = 1, .placement = {{0, 2}}}};  // more than it asks for, and than fit
   EXPECT_EQ(controller_->Turn(), controller_now() + 10'000);
-  EXPECT_FALSE(controller_->refused().empty());
+  EXPECT_FALSE(controller_->violation().empty());
   EXPECT_EQ(State(1), RecordState::kPending);
   clock_.seconds += 10;
   Settle();
   EXPECT_EQ(State(1), RecordState::kRunning);
-  EXPECT_EQ(controller_->refused(), "");
+  EXPECT_EQ(controller_->violation(), "");
 }
 
 }  // namespace

@@ -99,7 +99,7 @@ TEST_F(ControllerTest, OneJobThatNoLongerFitsItsNodeHoldsUpNobody) {
   Settle();
   EXPECT_EQ(State(adopted), RecordState::kRunning);
   EXPECT_EQ(State(other), RecordState::kRunning);
-  EXPECT_EQ(controller_->refused(), "");
+  EXPECT_EQ(controller_->violation(), "");
 }
 
 TEST_F(ControllerTest, AnEndIsWrittenDownOnceThereIsRoom) {

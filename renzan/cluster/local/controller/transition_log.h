@@ -28,6 +28,9 @@ class TransitionLog {
               const std::string& kind, const std::string& text, TimeMs until,
               const CollectionRecord* collection = nullptr);
 
+  // Usage has been committed up to then, so jobs and the daemon ran then.
+  TimeMs accounted_until() const { return usage_.accounted_until(); }
+
  private:
   ClusterState& state_;
   Store& store_;

@@ -80,7 +80,7 @@ ApiResponse ClusterStatus(const ApiContext& context, const ApiRequest&) {
   const Snapshot snapshot = context.loop.Run([&](Controller& controller) {
     jobs = controller.store().CountByState();
     pools = controller.pools().Histories();
-    refused = controller.refused();
+    refused = controller.violation();
     faults = controller.faults();
     return controller.snapshot();
   });

@@ -1,0 +1,23 @@
+#pragma once
+
+// From a decision to start a job to what its supervisor runs.
+
+#include <cstdint>
+
+#include "renzan/cluster/local/agent.h"
+#include "renzan/cluster/local/controller/cluster_state.h"
+#include "renzan/cluster/local/controller/job_directories.h"
+
+namespace renzan::cluster::local {
+
+NamedPlacement WithNames(const Snapshot& snapshot, const Placement& placement);
+
+// With the lowest devices of each node that no running worker has.
+NamedPlacement WithDevices(const ClusterState& state, const Placement& placement,
+                           int64_t gpus_per_worker);
+
+// Of live.attempt, whose placement has devices.
+AttemptPlan MakeAttemptPlan(const LiveJob& live, const Resources& per_worker,
+                            const JobDirectories& directories, bool enforce_memory);
+
+}  // namespace renzan::cluster::local

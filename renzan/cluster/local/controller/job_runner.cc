@@ -1,0 +1,442 @@
+#include "renzan/cluster/local/controller/job_runner.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "renzan/base/log.h"
+#include "renzan/cluster/local/controller/accounting.h"
+#include "renzan/cluster/local/controller/attempt_plan.h"
+#include "renzan/cluster/local/controller/job_policy.h"
+#include "renzan/cluster/local/controller/outcome.h"
+
+namespace renzan::cluster::local {
+namespace {
+
+// An attempt that ran this long was no fruitless requeue: counting starts again.
+constexpr TimeMs kFruitfulMs = 600'000;
+
+std::string Describe(const NamedPlacement& placement) {
+  std::string text;
+  for (const NodeShare& share : placement)
+    text += fmt::format("{}{} ({} worker{})", text.empty() ? "" : ", ", share.node, share.workers,
+                        share.workers == 1 ? "" : "s");
+  return text;
+}
+
+std::string OnBehalfOf(JobId job) { return job == 0 ? "" : fmt::format(" for job {}", job); }
+
+bool RunsOn(const Job& job, int node) {
+  return std::any_of(job.placement.begin(), job.placement.end(),
+                     [&](const Placed& placed) { return placed.node == node; });
+}
+
+bool IsStopping(JobState state) {
+  return state == JobState::kStopping || state == JobState::kResizing;
+}
+
+bool IsAlive(AttemptPhase phase) {
+  return phase == AttemptPhase::kStarting || phase == AttemptPhase::kRunning;
+}
+
+bool Fits(const Snapshot& snapshot, const Job& job, const Placement& placement) {
+  const Resources& per_worker = snapshot.worker_requests[job.request].per_worker;
+  return std::all_of(placement.begin(), placement.end(), [&](const Placed& placed) {
+    const Node& node = snapshot.nodes[placed.node];
+    return node.state == NodeState::kReady &&
+           (UsedOn(snapshot, placed.node) + per_worker * placed.workers).FitsIn(node.capacity);
+  });
+}
+
+}  // namespace
+
+std::string JobRunner::DirectoryOf(const LiveJob& live) const {
+  return directories_.OfAttempt(live.record.id, live.attempt->number);
+}
+
+// --- Start and stop.
+
+void JobRunner::Start(LiveJob& live, const Placement& placement, bool backfill) {
+  const TimeMs now = state_.snapshot.now;
+  Job* job = state_.snapshot.Find(live.record.id);
+  CHECK(live.record.state == RecordState::kPending && !live.attempt);
+  const Resources per_worker = state_.snapshot.worker_requests[job->request].per_worker;
+  AttemptRecord attempt{.job = job->id,
+                        .number = live.record.attempts,
+                        .placement = WithDevices(state_, placement, per_worker.gpu()),
+                        .started = now,
+                        .backfilled = backfill};
+  JobRecord record = live.record;
+  ++record.attempts;
+  record.state = RecordState::kRunning;
+  record.last_resize = now;
+  if (!record.started) record.started = now;
+  log_.Commit(record, attempt, "started",
+              fmt::format("attempt {} on {}", attempt.number, Describe(attempt.placement)), now);
+  live.record = record;
+  live.attempt = attempt;
+  retention_.AttemptStarted(record.id, attempt.number);
+  progress_.AttemptStarted(record.id);
+  job->state = JobState::kRunning;
+  job->placement = placement;
+  job->started = job->last_resize = now;
+  job->last_checkpoint.reset();
+  job->backfilled = backfill;
+  try {
+    std::optional<std::string> manifest;
+    if (attempt.number == 0) manifest = store_.FindJob(record.id).value().manifest;
+    directories_.Create(record, manifest);
+    state_.watched[record.id] = agent_.Start(
+        DirectoryOf(live), MakeAttemptPlan(live, per_worker, directories_, enforce_memory_));
+  } catch (const Error& error) {
+    LogError("job {} cannot be started: {}", record.id, error.what());
+    // If the disk is full now, FinishEnded() finds an attempt that never started.
+    to_check_.insert(record.id);
+    FinishNeverStarted(live, error.what());
+  }
+}
+
+void JobRunner::Preempt(LiveJob& live, const std::string& reason, JobId on_behalf_of) {
+  if (live.record.state != RecordState::kRunning) return;
+  JobRecord record = live.record;
+  AttemptRecord attempt = *live.attempt;
+  record.state = RecordState::kStopping;
+  ++record.preemptions;
+  attempt.stop_reason = reason + OnBehalfOf(on_behalf_of);
+  attempt.stopping_for = on_behalf_of;
+  StopAttempt(live, record, attempt, {});
+}
+
+void JobRunner::Resize(LiveJob& live, const Placement& target, JobId on_behalf_of) {
+  if (live.record.state != RecordState::kRunning) return;
+  JobRecord record = live.record;
+  AttemptRecord attempt = *live.attempt;
+  record.state = RecordState::kResizing;
+  attempt.stop_reason = "resized" + OnBehalfOf(on_behalf_of);
+  attempt.stopping_for = on_behalf_of;
+  attempt.target = WithNames(state_.snapshot, target);
+  StopAttempt(live, record, attempt, target);
+}
+
+void JobRunner::StopAttempt(LiveJob& live, const JobRecord& record, const AttemptRecord& attempt,
+                            const Placement& target) {
+  log_.Commit(record, attempt, NameOf(record.state), attempt.stop_reason, Now());
+  live.record = record;
+  live.attempt = attempt;
+  Job* job = state_.snapshot.Find(record.id);
+  job->state = record.state == RecordState::kResizing ? JobState::kResizing : JobState::kStopping;
+  job->preemptions = record.preemptions;
+  job->stopping_for = attempt.stopping_for;
+  job->target = target;
+  SendStop(live);
+}
+
+RecordState JobRunner::Cancel(LiveJob& live, const std::string& user) {
+  JobRecord record = live.record;
+  record.cancel_requested = true;
+  if (record.state == RecordState::kPending) {
+    record.state = RecordState::kCancelled;
+    record.ended = Now();
+    log_.Commit(record, std::nullopt, "cancelled", fmt::format("by {}", user), Now());
+    Remove(record.id);
+    return RecordState::kCancelled;
+  }
+  if (!live.record.cancel_requested) {
+    record.state = RecordState::kStopping;
+    log_.Commit(record, std::nullopt, "cancelling", fmt::format("by {}", user), Now());
+    live.record = record;
+    Job* job = state_.snapshot.Find(record.id);
+    job->state = JobState::kStopping;
+    job->target.clear();
+  }
+  SendStop(live);
+  return live.record.state;
+}
+
+void JobRunner::SendStop(LiveJob& live) {
+  live.stop_unsent = false;
+  progress_.StopRequested(live.record.id);
+  try {
+    agent_.Stop(DirectoryOf(live), GraceOf(live));
+  } catch (const Error& error) {
+    // Either it has just ended or the disk was full: FinishEnded() finds out, and sends it again.
+    LogWarning("job {} could not be asked to stop: {}", live.record.id, error.what());
+    live.stop_unsent = true;
+    to_check_.insert(live.record.id);
+    state_.retry_at = Now() + kRetryMs;
+  }
+}
+
+double JobRunner::GraceOf(const LiveJob& live) const {
+  double grace = static_cast<double>(live.spec.grace_ms()) / 1000;
+  for (const Placed& placed : state_.snapshot.Find(live.record.id)->placement) {
+    const Node& node = state_.snapshot.nodes[placed.node];
+    if (node.state == NodeState::kDraining && node.until != kNever)
+      grace = std::min(grace, std::max(0.0, static_cast<double>(node.until - Now()) / 1000));
+  }
+  return grace;
+}
+
+// --- Nodes that fail or go away.
+
+void JobRunner::EndWorkersOn(int node) {
+  unsent_.insert(node);  // until all requests have been written, in case the disk is full
+  bool all_sent = true;
+  for (auto& [id, live] : state_.live)
+    if (RunsOn(*state_.snapshot.Find(id), node))
+      all_sent &= EndOnFailedNode(live, state_.snapshot.nodes[node].name);
+  if (all_sent) unsent_.erase(node);
+}
+
+void JobRunner::RetryEndWorkers() {
+  for (const int node : std::set<int>(unsent_)) EndWorkersOn(node);
+}
+
+// False: the request could not be written.
+bool JobRunner::EndOnFailedNode(LiveJob& live, const std::string& node) {
+  if (live.record.state == RecordState::kRunning) {
+    JobRecord record = live.record;
+    AttemptRecord attempt = *live.attempt;
+    record.state = RecordState::kStopping;
+    attempt.stop_reason = fmt::format("node {} failed", node);
+    log_.Commit(record, attempt, "node_failed", attempt.stop_reason, Now());
+    live.record = record;
+    live.attempt = attempt;
+    state_.snapshot.Find(record.id)->state = JobState::kStopping;
+  }
+  try {
+    agent_.NodeFailed(DirectoryOf(live), node);
+  } catch (const Error& error) {
+    LogWarning("job {}: {}", live.record.id, error.what());
+    state_.retry_at = Now() + kRetryMs;
+    return false;
+  }
+  return true;
+}
+
+void JobRunner::ShortenGraceOn(int node) {
+  for (auto& [id, live] : state_.live) {
+    const Job& job = *state_.snapshot.Find(id);
+    if (IsStopping(job.state) && RunsOn(job, node)) SendStop(live);
+  }
+}
+
+// --- Ends.
+
+void JobRunner::FinishEnded() {
+  struct Ended {
+    TimeMs time;
+    JobId job;
+    std::optional<AttemptEnd> end;
+  };
+  std::vector<Ended> ended;
+  std::vector<JobId> never_started;
+  const std::set<JobId> to_check = std::exchange(to_check_, {});
+  for (const JobId id : to_check) {
+    const auto at = state_.live.find(id);
+    if (at == state_.live.end() || !at->second.attempt) continue;
+    LiveJob& live = at->second;
+    const AttemptReport report = Report(live);
+    if (IsAlive(report.phase)) {
+      to_check_.insert(id);
+      state_.retry_at = state_.snapshot.now + kRetryMs;
+      if (live.stop_unsent) SendStop(live);
+      continue;
+    }
+    if (report.phase == AttemptPhase::kNone) {
+      never_started.push_back(id);
+      continue;
+    }
+    const TimeMs time =
+        report.end ? report.end->ended_ms : live.lost_at.value_or(state_.snapshot.now);
+    ended.push_back({time, id, report.end});
+  }
+  // Until each is committed, should the disk be full.
+  to_check_.insert(never_started.begin(), never_started.end());
+  for (const Ended& each : ended) to_check_.insert(each.job);
+  for (const JobId id : never_started)
+    FinishNeverStarted(state_.live.at(id), "it could not be started");
+  // In the order in which they ended, so that usage at each moment is that of what ran then.
+  std::sort(ended.begin(), ended.end(),
+            [](const Ended& a, const Ended& b) { return a.time < b.time; });
+  for (const Ended& each : ended) {
+    Finish(state_.live.at(each.job), each.end);
+    to_check_.erase(each.job);
+  }
+}
+
+// An attempt that cannot be looked at counts as running, and is looked at again.
+AttemptReport JobRunner::Report(const LiveJob& live) {
+  try {
+    return agent_.Report(DirectoryOf(live));
+  } catch (const Error& error) {
+    LogWarning("job {}: {}", live.record.id, error.what());
+    return {.phase = AttemptPhase::kRunning};
+  }
+}
+
+void JobRunner::KillLeftOvers(JobId job, const std::string& directory) {
+  try {
+    if (const int left = agent_.CleanUp(directory); left > 0)
+      LogWarning("job {}: killed {} processes that its supervisor left behind", job, left);
+  } catch (const Error& error) {
+    LogWarning("job {}: processes that its supervisor left behind may still run: {}", job,
+               error.what());
+  }
+}
+
+void JobRunner::Finish(LiveJob& live, const std::optional<AttemptEnd>& end) {
+  const JobId id = live.record.id;
+  if (!end) KillLeftOvers(id, DirectoryOf(live));
+  const Outcome outcome = end ? OutcomeOf(live.record, *live.attempt, *end, live.policy)
+                              : OutcomeOfLost(live.record, live.policy);
+  if (end) progress_.MeasureEnd(live, *end);
+  const TimeMs now = state_.snapshot.now;
+  JobRecord record = live.record;
+  AttemptRecord attempt = *live.attempt;
+  const TimeMs ended = end ? end->ended_ms : live.lost_at.value_or(now);
+  const TimeMs ran = end ? end->ran_ms : std::max<TimeMs>(0, ended - attempt.started);
+  attempt.ended = ended;
+  attempt.ended_by = end ? NameOf(end->by) : "lost";
+  attempt.message = end ? end->message : outcome.text;
+  if (end) attempt.exit_code = record.exit_code = end->exit_code;
+  record.message = attempt.message;
+  record.run_ms += ran;
+  record.failures += outcome.failure;
+  record.requeues = !outcome.requeue ? 0 : ran >= kFruitfulMs ? 1 : record.requeues + 1;
+  record.eligible_at = now + outcome.backoff_ms;
+  record.state = HasEnded(outcome.state) ? outcome.state : RecordState::kPending;
+  const std::string artifacts = HasEnded(record.state) ? ArtifactsPathOf(live.spec) : "";
+  const CollectionRecord then{
+      .job = id, .becomes = record.state, .ended = ended, .text = outcome.text};
+  if (!artifacts.empty()) {
+    record.state = RecordState::kCollecting;
+    log_.Commit(record, attempt, NameOf(record.state),
+                fmt::format("{}; its artifacts are being collected", outcome.text),
+                std::min(ended, now), &then);
+  } else {
+    if (HasEnded(record.state)) record.ended = ended;
+    log_.Commit(record, attempt, NameOf(record.state), outcome.text, std::min(ended, now));
+  }
+
+  live.record = record;
+  live.attempt.reset();
+  live.lost_at.reset();
+  progress_.AttemptEnded(id);
+  Job* job = state_.snapshot.Find(id);
+  job->eligible_at = outcome.backoff_ms == 0 ? 0 : record.eligible_at;
+  const Placement target = job->target;
+  Release(*job);
+  if (HasEnded(outcome.state)) {
+    Remove(id);
+    if (!artifacts.empty()) collector_.Start(record, then, artifacts);
+  } else if (outcome.state == RecordState::kResizing && !target.empty() &&
+             Fits(state_.snapshot, *job, target)) {
+    Start(live, target, false);
+  }
+}
+
+void JobRunner::FinishNeverStarted(LiveJob& live, const std::string& why) {
+  JobRecord record = live.record;
+  AttemptRecord attempt = *live.attempt;
+  attempt.ended = Now();
+  attempt.ended_by = "void";
+  attempt.message = why;
+  record.state = record.cancel_requested ? RecordState::kCancelled : RecordState::kPending;
+  if (record.cancel_requested) record.ended = Now();
+  record.eligible_at = Now() + Backoff(live.policy.backoff_ms, record.requeues);
+  ++record.requeues;
+  log_.Commit(record, attempt, "not_started", why, Now());
+  live.record = record;
+  live.attempt.reset();
+  to_check_.erase(record.id);
+  Job* job = state_.snapshot.Find(record.id);
+  job->eligible_at = record.eligible_at;
+  Release(*job);
+  if (HasEnded(record.state)) Remove(record.id);
+}
+
+// The job has no workers any more.
+void JobRunner::Release(Job& job) {
+  const Placement placement = std::exchange(job.placement, {});
+  job.target.clear();
+  job.state = JobState::kPending;
+  job.stopping_for = 0;
+  job.backfilled = false;
+  job.last_checkpoint.reset();
+  job.expected_end.reset();
+  state_.watched.erase(job.id);
+  for (const Placed& placed : placement) {
+    if (InUse(state_.snapshot, placed.node)) continue;
+    unsent_.erase(placed.node);
+    nodes_.Vacated(placed.node);
+  }
+}
+
+void JobRunner::Remove(JobId job) {
+  progress_.Remove(job);
+  state_.RemoveJob(job);
+}
+
+// --- After a restart.
+
+void JobRunner::Adopt(LiveJob& live) {
+  Job& job = *state_.snapshot.Find(live.record.id);
+  AdoptPlacement(live, job);
+  const RecordState state = live.record.state;
+  const Placement placement = job.placement;
+  const AttemptReport report = Report(live);
+  if (report.phase == AttemptPhase::kNone)
+    return FinishNeverStarted(live, "the daemon ended before the attempt was started");
+  const bool alive = IsAlive(report.phase);
+  if (alive && report.supervisor > 0)
+    state_.watched[job.id] = report.supervisor;
+  else
+    to_check_.insert(job.id);
+  if (report.phase == AttemptPhase::kLost) {
+    // The machine may have been off since then: that is not running time.
+    TimeMs last_seen = std::max(log_.accounted_until(), live.attempt->started);
+    if (const auto& progress = progress_.Read(live, state_.snapshot.now))
+      last_seen = std::max(last_seen, progress->updated);
+    live.lost_at = std::min(last_seen, state_.snapshot.now);
+  }
+  bool node_failed = false;
+  for (const Placed& placed : placement) {
+    if (!nodes_.IsGone(placed.node)) continue;
+    node_failed = true;
+    nodes_.RecoverGone(placed.node);
+    if (alive && !EndOnFailedNode(live, state_.snapshot.nodes[placed.node].name))
+      unsent_.insert(placed.node);
+  }
+  // The daemon before may have been killed between committing the stop and requesting it.
+  if (alive && !node_failed && (state == RecordState::kStopping || state == RecordState::kResizing))
+    SendStop(live);
+}
+
+void JobRunner::AdoptPlacement(const LiveJob& live, Job& job) {
+  const AttemptRecord& attempt = *live.attempt;
+  for (const NodeShare& share : attempt.placement)
+    job.placement.push_back({nodes_.RecoverNodeOf(share, job), share.workers});
+  std::sort(job.placement.begin(), job.placement.end(),
+            [](const Placed& a, const Placed& b) { return a.node < b.node; });
+  job.started = attempt.started;
+  job.last_resize = live.record.last_resize;
+  job.backfilled = attempt.backfilled;
+  job.stopping_for = attempt.stopping_for;
+  const RecordState state = live.record.state;
+  job.state = state == RecordState::kRunning    ? JobState::kRunning
+              : state == RecordState::kResizing ? JobState::kResizing
+                                                : JobState::kStopping;
+  for (const NodeShare& share : attempt.target) {
+    const int node = nodes_.Find(share.node);
+    if (node >= 0) job.target.push_back({node, share.workers});
+  }
+  if (job.target.size() < attempt.target.size()) {
+    LogWarning("job {} is not resized: the configuration no longer has all nodes of its target",
+               job.id);
+    job.target.clear();
+    job.state = JobState::kStopping;
+  }
+}
+
+}  // namespace renzan::cluster::local

@@ -1,0 +1,108 @@
+#pragma once
+
+// Starts and stops the attempts of live jobs, and takes in how they ended. Every transition is
+// committed first (TransitionLog::Commit), then memory follows, then the agent is asked to act.
+// What fails after the commit is retried, by this daemon or by the next one (Adopt).
+
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+
+#include "renzan/base/clock.h"
+#include "renzan/cluster/local/agent.h"
+#include "renzan/cluster/local/controller/artifact_collector.h"
+#include "renzan/cluster/local/controller/cluster_state.h"
+#include "renzan/cluster/local/controller/job_directories.h"
+#include "renzan/cluster/local/controller/node_manager.h"
+#include "renzan/cluster/local/controller/progress_tracker.h"
+#include "renzan/cluster/local/controller/retention.h"
+#include "renzan/cluster/local/controller/transition_log.h"
+#include "renzan/cluster/local/store/store.h"
+
+namespace renzan::cluster::local {
+
+class JobRunner {
+ public:
+  struct Dependencies {
+    ClusterState& state;
+    TransitionLog& log;
+    Store& store;
+    Agent& agent;
+    NodeManager& nodes;
+    ProgressTracker& progress;
+    Retention& retention;
+    ArtifactCollector& collector;
+    const JobDirectories& directories;
+    const Clock& clock;
+  };
+  JobRunner(const Dependencies& with, bool enforce_memory)
+      : state_(with.state),
+        log_(with.log),
+        store_(with.store),
+        agent_(with.agent),
+        nodes_(with.nodes),
+        progress_(with.progress),
+        retention_(with.retention),
+        collector_(with.collector),
+        directories_(with.directories),
+        clock_(with.clock),
+        enforce_memory_(enforce_memory) {}
+
+  void Start(LiveJob& live, const Placement& placement, bool backfill);
+  // These two do nothing for a job that is not kRunning: it may have ended a moment ago.
+  void Preempt(LiveJob& live, const std::string& reason, JobId on_behalf_of);
+  void Resize(LiveJob& live, const Placement& target, JobId on_behalf_of);
+  // Removes a pending job, stops others. Returns the new state.
+  RecordState Cancel(LiveJob& live, const std::string& user);
+
+  // Supervisors end (or may have ended) at any time; FinishEnded() deals with them.
+  void ProcessEnded(JobId job) { to_check_.insert(job); }
+  void FinishEnded();
+
+  // The node has failed: ends the workers on it without notice.
+  void EndWorkersOn(int node);
+  // Again, where requests could not be written.
+  void RetryEndWorkers();
+  // The node has got a shorter notice: jobs that are stopping there already get less grace.
+  void ShortenGraceOn(int node);
+
+  // Takes over the attempt that a daemon before this one has started, or was about to start. Nodes
+  // have been recovered. May remove the job.
+  void Adopt(LiveJob& live);
+
+ private:
+  void StopAttempt(LiveJob& live, const JobRecord& record, const AttemptRecord& attempt,
+                   const Placement& target);
+  void SendStop(LiveJob& live);
+  double GraceOf(const LiveJob& live) const;
+  bool EndOnFailedNode(LiveJob& live, const std::string& node);
+
+  AttemptReport Report(const LiveJob& live);
+  void Finish(LiveJob& live, const std::optional<AttemptEnd>& end);
+  void FinishNeverStarted(LiveJob& live, const std::string& why);
+  void KillLeftOvers(JobId job, const std::string& directory);
+  void Release(Job& job);
+  void Remove(JobId job);
+
+  void AdoptPlacement(const LiveJob& live, Job& job);
+
+  std::string DirectoryOf(const LiveJob& live) const;
+  TimeMs Now() const { return NowMs(clock_); }
+
+  ClusterState& state_;
+  TransitionLog& log_;
+  Store& store_;
+  Agent& agent_;
+  NodeManager& nodes_;
+  ProgressTracker& progress_;
+  Retention& retention_;
+  ArtifactCollector& collector_;
+  const JobDirectories& directories_;
+  const Clock& clock_;
+  const bool enforce_memory_;
+  std::set<JobId> to_check_;  // their processes have ended, or could not be looked at
+  std::set<int> unsent_;      // failed nodes: not all jobs on them have got the request
+};
+
+}  // namespace renzan::cluster::local
