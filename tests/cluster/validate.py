@@ -130,7 +130,7 @@ class JobValidator:
         expect(numbers == list(range(self._record["attempts"])), f"attempts {numbers}")
         for attempt in self._attempts:
             expect(attempt["ended"] is not None, f"attempt {attempt['number']} has not ended")
-            expect("left no word" not in attempt["message"], "its processes were killed")
+            expect("ended without a report" not in attempt["message"], "its processes were killed")
         for worker in self._notes:
             expect(worker.attempt in numbers, f"{worker} ran, but there was no such attempt")
         for worker in killed:

@@ -1,6 +1,6 @@
 #pragma once
 
-// Who may see and change what. All Require functions throw Error kNoPermission.
+// Which users may see and change what. All Require functions throw Error kNoPermission.
 
 #include <sys/types.h>
 

@@ -1,6 +1,6 @@
 #pragma once
 
-// Who uses how much, and whose. Pure functions of the snapshot.
+// How much jobs use, and which queues lend it to them. Pure functions of the snapshot.
 
 #include <vector>
 
@@ -8,22 +8,23 @@
 
 namespace renzan::cluster::local {
 
-// GPUs that one queue's jobs have and that are another's by guarantee.
+// GPUs in use by one queue's jobs that belong to another queue's guaranteed quota.
 struct Loan {
   int lender, borrower;  // in Snapshot::queues
   double gpus;
 };
 
-// What is guaranteed to a queue and idle is lent to those that have more than is guaranteed to
-// them, in proportion on both sides. What belongs to no queue is lent by nobody.
+// Idle guaranteed quota is lent to the queues that use more than their own, in proportion to what
+// each has idle and to what each uses beyond its own. GPUs that are guaranteed to no queue are not
+// lent.
 std::vector<Loan> LoansNow(const Snapshot& snapshot);
 
 int64_t GpusOf(const Snapshot& snapshot, const Job& job);
 
-// By price of the nodes it stands on: of each, the largest share that it has of any kind.
+// Of each node it pays for the largest share that it has of any kind of resource.
 double PricePerHour(const Snapshot& snapshot, const Job& job);
 
-// What its workers take of each node.
+// What workers use of the node.
 Resources UsedOn(const Snapshot& snapshot, int node);
 
 // Whether workers are on the node.

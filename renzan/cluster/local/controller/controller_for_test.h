@@ -1,6 +1,6 @@
 #pragma once
 
-// For tests: a controller with a machine and a clock that do what they are told.
+// For tests: a controller with a fake machine and clock.
 
 #include <gmock/gmock.h>
 #include <unistd.h>
@@ -25,7 +25,7 @@ class FakeClock : public Clock {
   double seconds = 1'800'000'000;
 };
 
-// A daemon that can be killed and started again, on a machine that does what it is told.
+// A daemon that can be killed and started again, on a fake machine.
 class ControllerTest : public ::testing::Test {
  protected:
   ControllerTest() {
@@ -38,7 +38,7 @@ class ControllerTest : public ::testing::Test {
     Restart();
   }
 
-  // As after a kill -9: only the disk and the machine are as before.
+  // As after a kill -9: only the disk and the machine stay.
   void Restart() {
     controller_.reset();
     store_.reset();
@@ -50,7 +50,7 @@ class ControllerTest : public ::testing::Test {
                           .schedule = [this](const Snapshot& snapshot) { return Decide(snapshot); },
                           .validate = Validate,
                           .why_infeasible = [](const Snapshot&, const Job& job) -> std::string {
-                            return job.min_workers > 99 ? "there is no room for so many" : "";
+                            return job.min_workers > 99 ? "it has too many workers" : "";
                           },
                           .limits = config_.limits,
                           .retention = {.keep_ended_ms = keep_ended_ms_, .keep_attempts = 3},
@@ -82,7 +82,7 @@ class ControllerTest : public ::testing::Test {
   void Settle() {
     for (int turn = 0; turn < 20; ++turn)
       if (controller_->Turn() > controller_now()) return;
-    FAIL() << "it does not come to rest";
+    FAIL() << "it does not settle";
   }
 
   std::string DirectoryOf(JobId job) {
@@ -90,7 +90,7 @@ class ControllerTest : public ::testing::Test {
   }
   FakeAgent::Run& RunOf(JobId job) { return agent_.runs[DirectoryOf(job)]; }
 
-  // Its processes end so, and the daemon hears of it.
+  // The job's processes end, and the daemon notices.
   void End(JobId job, EndedBy by, int code) {
     const TimeMs started = store_->Attempts(job).back().started;
     clock_.seconds += 1;

@@ -1,4 +1,4 @@
-// What users may not do to each other, and what does not grow for ever.
+// Limits of users, data that must not grow without bound, and lists of jobs.
 
 #include <filesystem>
 
@@ -17,8 +17,8 @@ constexpr TimeMs kDay = 86'400'000;
 
 class LimitsTest : public ControllerTest {
  protected:
-  // The message of the error that submitting it meets; "" when it is taken.
-  std::string Refusal(const std::string& lines, const Caller& caller) {
+  // The message of the error that submitting it throws; "" if it is accepted.
+  std::string Denial(const std::string& lines, const Caller& caller) {
     try {
       Submit("command: [a]\nresources: {gpu: 1}\n" + lines, caller);
     } catch (const Error& error) {
@@ -31,7 +31,7 @@ class LimitsTest : public ControllerTest {
     CreateDirectories(DirectoryOf(job));
     End(job, EndedBy::kItself, 0);
   }
-  // Children that remove directories end as soon as they have begun.
+  // Children that remove directories end immediately.
   void SettleWithRemovals() {
     agent_.copy_status = 0;
     for (size_t before = 0; before != agent_.removed.size() + 1;) {
@@ -46,48 +46,48 @@ class LimitsTest : public ControllerTest {
   }
 };
 
-TEST_F(LimitsTest, OfUsersAndNotOfTheOperator) {
+TEST_F(LimitsTest, BindUsersButNotTheOperator) {
   if (::geteuid() != 0) GTEST_SKIP() << "without root, ann is the operator";
   config_.limits = {.max_priority = 5, .max_pending_jobs = 3, .not_preemptible = false};
   Restart();
-  EXPECT_THAT(Refusal("priority: 6", ann_), HasSubstr("at most 5 (the operator may"));
-  EXPECT_THAT(Refusal("grand_challenge: true", ann_), HasSubstr("limits.grand_challenge"));
-  EXPECT_THAT(Refusal("preemptible: false", ann_), HasSubstr("limits.not_preemptible"));
+  EXPECT_THAT(Denial("priority: 6", ann_), HasSubstr("at most 5 (the operator may"));
+  EXPECT_THAT(Denial("grand_challenge: true", ann_), HasSubstr("limits.grand_challenge"));
+  EXPECT_THAT(Denial("preemptible: false", ann_), HasSubstr("limits.not_preemptible"));
   for (const char* each : {"priority: 6", "grand_challenge: true", "preemptible: false"})
-    EXPECT_EQ(Refusal(each, operator_), "");
-  EXPECT_EQ(Refusal("priority: 5", ann_), "");
+    EXPECT_EQ(Denial(each, operator_), "");
+  EXPECT_EQ(Denial("priority: 5", ann_), "");
 
   config_.limits = {.max_pending_specs = "1MiB"};
   Restart();
   for (const NodeShare& share : {NodeShare{"own-0"}, NodeShare{"own-1"}})
     controller_->Cordon(share.node, operator_);
   const std::string large = "environment: {DATA: " + std::string(300'000, 'x') + "}";
-  for (int job = 0; job < 3; ++job) EXPECT_EQ(Refusal(large, ann_), "");
-  EXPECT_THAT(Refusal(large, ann_), HasSubstr("limits.max_pending_specs"));
-  EXPECT_EQ(Refusal(large, operator_), "");
-  Restart();  // what was taken before counts
-  EXPECT_THAT(Refusal(large, ann_), HasSubstr("limits.max_pending_specs"));
+  for (int job = 0; job < 3; ++job) EXPECT_EQ(Denial(large, ann_), "");
+  EXPECT_THAT(Denial(large, ann_), HasSubstr("limits.max_pending_specs"));
+  EXPECT_EQ(Denial(large, operator_), "");
+  Restart();  // jobs from before count
+  EXPECT_THAT(Denial(large, ann_), HasSubstr("limits.max_pending_specs"));
   for (const char* node : {"own-0", "own-1"}) controller_->Restore(node, operator_);
 
   config_.limits = {.not_preemptible = true, .grand_challenge = true};
   Restart();
-  EXPECT_EQ(Refusal("grand_challenge: true", ann_), "");
-  EXPECT_EQ(Refusal("preemptible: false", ann_), "");
+  EXPECT_EQ(Denial("grand_challenge: true", ann_), "");
+  EXPECT_EQ(Denial("preemptible: false", ann_), "");
 }
 
-TEST_F(LimitsTest, OnlySoManyJobsOfAUserWait) {
+TEST_F(LimitsTest, BoundTheNumberOfPendingJobsOfAUser) {
   if (::geteuid() != 0) GTEST_SKIP() << "without root, ann is the operator";
   config_.limits.max_pending_jobs = 2;
   Restart();
-  EXPECT_EQ(Refusal("", ann_), "");
-  EXPECT_EQ(Refusal("", ann_), "");
-  EXPECT_THAT(Refusal("", ann_), HasSubstr("you have 2 pending jobs, and may have at most 2"));
-  EXPECT_EQ(Refusal("", bob_), "");
-  Settle();  // they run
-  EXPECT_EQ(Refusal("", ann_), "");
+  EXPECT_EQ(Denial("", ann_), "");
+  EXPECT_EQ(Denial("", ann_), "");
+  EXPECT_THAT(Denial("", ann_), HasSubstr("you have 2 pending jobs, and may have at most 2"));
+  EXPECT_EQ(Denial("", bob_), "");
+  Settle();  // they start
+  EXPECT_EQ(Denial("", ann_), "");
 }
 
-TEST_F(LimitsTest, ARefusedJobLeavesNothingInTheSnapshot) {
+TEST_F(LimitsTest, ARejectedJobLeavesNothingInTheSnapshot) {
   const Snapshot before = controller_->snapshot();
   EXPECT_THROW(Submit("command: [a]\nreplicas: 100\nresources: {gpu: 3}", operator_), Error);
   EXPECT_THROW(Submit("command: [a]\nqueue: nowhere", operator_), Error);
@@ -95,7 +95,7 @@ TEST_F(LimitsTest, ARefusedJobLeavesNothingInTheSnapshot) {
   EXPECT_THAT(controller_->snapshot().users, SizeIs(before.users.size()));
 }
 
-TEST_F(LimitsTest, RequestsOfJobsThatHaveEndedGo) {
+TEST_F(LimitsTest, UnusedWorkerRequestsAreDropped) {
   const JobId kept = Submit("command: [a]\nresources: {cpu: 1.5}");
   Settle();
   for (int i = 1; i <= 300; ++i) {
@@ -107,7 +107,7 @@ TEST_F(LimitsTest, RequestsOfJobsThatHaveEndedGo) {
   EXPECT_EQ(snapshot.worker_requests[snapshot.Find(kept)->request].per_worker[kCpu], 1500);
 }
 
-TEST_F(LimitsTest, OldJobsAreForgottenAndTheirUsageIsNot) {
+TEST_F(LimitsTest, OldJobsAreDeletedButTheirUsageIsKept) {
   keep_ended_ms_ = 30 * kDay;
   Restart();
   const JobId old = Submit("command: [a]\nresources: {gpu: 2}");
@@ -122,7 +122,7 @@ TEST_F(LimitsTest, OldJobsAreForgottenAndTheirUsageIsNot) {
   const double used_later = UsedBy("ann");
   EXPECT_THAT(agent_.removed, IsEmpty());
   clock_.seconds += 11 * 86400;
-  agent_.copy_status = std::nullopt;  // takes its time
+  agent_.copy_status = std::nullopt;  // the child still runs
   Settle();
   EXPECT_THAT(agent_.removed, ElementsAre(ElementsAre(controller_->directories().Of(old))));
   EXPECT_EQ(State(old), RecordState::kDone);
@@ -140,8 +140,8 @@ TEST_F(LimitsTest, OldJobsAreForgottenAndTheirUsageIsNot) {
   EXPECT_DOUBLE_EQ(UsedBy("ann"), used_later);
 }
 
-// Killed after the directories have gone, and before the store knows.
-TEST_F(LimitsTest, ForgettingIsFinishedAfterARestart) {
+// The daemon is killed after the directory was removed, and before the records are deleted.
+TEST_F(LimitsTest, DeletionIsFinishedAfterARestart) {
   keep_ended_ms_ = kDay;
   Restart();
   const JobId job = Submit("command: [a]\nresources: {gpu: 2}");
@@ -157,12 +157,12 @@ TEST_F(LimitsTest, ForgettingIsFinishedAfterARestart) {
   SettleWithRemovals();
   EXPECT_THROW(controller_->View(job), Error);
   EXPECT_DOUBLE_EQ(UsedBy("ann"), used);
-  // Also when it was the last one, its number is not given again.
+  // Its number is not used again, although it was the last one.
   Restart();
   EXPECT_EQ(Submit("command: [a]"), job + 1);
 }
 
-TEST_F(LimitsTest, WhatCannotBeRemovedIsKeptAndInNobodysWay) {
+TEST_F(LimitsTest, AJobThatCannotBeRemovedBlocksNoOther) {
   keep_ended_ms_ = kDay;
   Restart();
   std::vector<JobId> jobs;
@@ -176,10 +176,10 @@ TEST_F(LimitsTest, WhatCannotBeRemovedIsKeptAndInNobodysWay) {
   SettleWithRemovals();
   EXPECT_EQ(State(jobs[3]), RecordState::kDone);
   EXPECT_EQ(controller_->List({}).jobs.size(), 1u);
-  EXPECT_THAT(agent_.removed, SizeIs(3));  // a few at a time
+  EXPECT_THAT(agent_.removed, SizeIs(3));  // in batches
 }
 
-TEST_F(LimitsTest, ListsTheNewestOfThoseThatHaveEnded) {
+TEST_F(LimitsTest, ListsTheNewestEndedJobs) {
   std::vector<JobId> ended;
   for (int i = 0; i < 5; ++i) {
     ended.push_back(Submit("command: [a]\nresources: {gpu: 1}"));

@@ -12,8 +12,9 @@ constexpr const char* kObeying =
 
 class MeasuredTest : public ControllerTest {
  protected:
-  // What the job says about itself, times in seconds from now.
-  void Say(JobId job, std::optional<double> last_checkpoint, std::optional<double> working_since) {
+  // Writes the job's status.json; times are in seconds from now.
+  void WriteStatus(JobId job, std::optional<double> last_checkpoint,
+                   std::optional<double> working_since) {
     const std::string path = fmt::format("{}/run/status.json", controller_->directories().Of(job));
     const auto time = [&](std::optional<double> in) {
       return in ? fmt::format("{}", clock_.seconds + *in) : "null";
@@ -22,26 +23,26 @@ class MeasuredTest : public ControllerTest {
         R"({{"step": 5, "steps": 9, "last_checkpoint": {{"time": {}}}, "working_since": {},
             "updated": {}}})",
         time(last_checkpoint), time(working_since), clock_.seconds);
-    // Anybody else's file would not be believed.
+    // A file of another user would be ignored.
     EXPECT_EQ(::chown(path.c_str(), ann_.uid, ann_.gid), 0);
   }
   const Job& Scheduled(JobId job) { return *controller_->snapshot().Find(job); }
-  double Hazard() { return controller_->snapshot().pools[0].interruptions_per_hour; }
+  double InterruptionRate() { return controller_->snapshot().pools[0].interruptions_per_hour; }
 };
 
-TEST_F(MeasuredTest, ACheckpointFromTheRequestToItsEnd) {
+TEST_F(MeasuredTest, MeasuresACheckpointFromRequestToEnd) {
   const JobId job = Submit(kObeying);
   Settle();
   const TimeMs assumed = Scheduled(job).checkpoint_cost_ms;
   clock_.seconds += 100;
   controller_->Checkpoint(job, ann_);
-  EXPECT_EQ(controller_->Turn(), controller_now() + 1000);  // it is looked for
+  EXPECT_EQ(controller_->Turn(), controller_now() + 1000);  // it looks for the checkpoint
   clock_.seconds += 20;
-  Say(job, -30, {});  // one of its own, from before
+  WriteStatus(job, -30, {});  // an earlier one
   controller_->Turn();
   EXPECT_EQ(Scheduled(job).checkpoint_cost_ms, assumed);
   clock_.seconds += 5;
-  Say(job, -3, {});
+  WriteStatus(job, -3, {});
   controller_->Turn();
   EXPECT_EQ(Scheduled(job).checkpoint_cost_ms, 22'000);
   EXPECT_EQ(controller_->View(job).measured.checkpoint_ms, 22'000);
@@ -50,7 +51,7 @@ TEST_F(MeasuredTest, ACheckpointFromTheRequestToItsEnd) {
   EXPECT_EQ(Scheduled(job).checkpoint_cost_ms, 22'000);
 }
 
-TEST_F(MeasuredTest, ACheckpointThatNeverComesIsNotLookedForForEver) {
+TEST_F(MeasuredTest, StopsWaitingForACheckpointThatNeverComes) {
   const JobId job = Submit(kObeying);
   Settle();
   controller_->Checkpoint(job, ann_);
@@ -59,20 +60,20 @@ TEST_F(MeasuredTest, ACheckpointThatNeverComesIsNotLookedForForEver) {
   EXPECT_GT(controller_->Turn(), controller_now() + 1000);
 }
 
-TEST_F(MeasuredTest, AStopThatSavedTheWork) {
+TEST_F(MeasuredTest, MeasuresAStopThatSavedTheWork) {
   const JobId job = Submit(kObeying);
   Settle();
   controller_->Preempt(job, ann_);
   clock_.seconds += 41;
   End(job, EndedBy::kRequest, 75);
   EXPECT_EQ(Scheduled(job).checkpoint_cost_ms, 42'000);
-  // Shorter ones are believed by halves.
+  // A shorter time at most halves it.
   controller_->Preempt(job, ann_);
   End(job, EndedBy::kRequest, 75);
   EXPECT_EQ(Scheduled(job).checkpoint_cost_ms, 21'000);
 }
 
-TEST_F(MeasuredTest, AStopThatSavedNothingMeasuresNothing) {
+TEST_F(MeasuredTest, IgnoresAStopThatSavedNothing) {
   const JobId job = Submit(std::string(kObeying) + "\nretries: 5\nretry_backoff: 0s");
   Settle();
   const TimeMs assumed = Scheduled(job).checkpoint_cost_ms;
@@ -82,7 +83,7 @@ TEST_F(MeasuredTest, AStopThatSavedNothingMeasuresNothing) {
   EXPECT_EQ(Scheduled(job).checkpoint_cost_ms, assumed);
 }
 
-TEST_F(MeasuredTest, AStopThatWasCutShortSaysThatTheCheckpointIsTooLong) {
+TEST_F(MeasuredTest, AKillAfterTheGraceMeansThatTheCheckpointIsTooSlow) {
   const JobId job = Submit(kObeying);
   Settle();
   const TimeMs started = controller_now();
@@ -93,83 +94,84 @@ TEST_F(MeasuredTest, AStopThatWasCutShortSaysThatTheCheckpointIsTooLong) {
   controller_->ProcessEnded(job);
   Settle();
   EXPECT_FALSE(SavesWhenStopped(Scheduled(job)));
-  std::string told;
+  std::string events;
   for (const EventRecord& event : store_->Events(job))
-    told += event.kind + ": " + event.text + "\n";
-  EXPECT_THAT(told,
+    events += event.kind + ": " + event.text + "\n";
+  EXPECT_THAT(events,
               HasSubstr("slow_checkpoint: saving its work takes more than 30 s, longer than its "
                         "grace of 30 s"));
-  EXPECT_THAT(told, HasSubstr("it was killed after its grace of 30 s"));
+  EXPECT_THAT(events, HasSubstr("it was killed after its grace of 30 s"));
   Restart();
   Settle();
   EXPECT_FALSE(SavesWhenStopped(Scheduled(job)));
   EXPECT_THAT(controller_->View(job).warning, HasSubstr("longer than its grace of 30 s"));
-  // A quick one on request says nothing about the one at a stop.
+  // A fast checkpoint on request does not mean that the one at a stop is fast.
   controller_->Checkpoint(job, ann_);
   clock_.seconds += 2;
-  Say(job, -1, {});
+  WriteStatus(job, -1, {});
   Settle();
   EXPECT_EQ(controller_->View(job).measured.checkpoint_ms, 1000);
   EXPECT_FALSE(SavesWhenStopped(Scheduled(job)));
-  // A stop in time does.
+  // A stop within the grace does.
   controller_->Preempt(job, ann_);
   End(job, EndedBy::kRequest, 75);
   EXPECT_TRUE(SavesWhenStopped(Scheduled(job)));
   EXPECT_EQ(controller_->View(job).warning, "");
 }
 
-TEST_F(MeasuredTest, AStartUpToTheFirstStep) {
+TEST_F(MeasuredTest, MeasuresAStartUpToTheFirstStep) {
   const JobId job = Submit(kObeying);
   Settle();
   clock_.seconds += 10;
-  Say(job, {}, -3);
+  WriteStatus(job, {}, -3);
   controller_->View(job);
   EXPECT_EQ(Scheduled(job).restart_cost_ms, 7'000);
   controller_->Preempt(job, ann_);
   End(job, EndedBy::kRequest, 75);
   clock_.seconds += 10;
-  Say(job, {}, -15);  // left there by the attempt before
+  WriteStatus(job, {}, -15);  // from the previous attempt
   controller_->View(job);
   EXPECT_EQ(Scheduled(job).restart_cost_ms, 7'000);
 }
 
-TEST_F(MeasuredTest, AnAttemptThatNobodyLookedAtIsMeasuredAtItsEnd) {
+TEST_F(MeasuredTest, MeasuresAnAttemptAtItsEndAtTheLatest) {
   const JobId job = Submit(kObeying);
   Settle();
   clock_.seconds += 0.5;
-  Say(job, {}, -0.25);
+  WriteStatus(job, {}, -0.25);
   controller_->Preempt(job, ann_);
   End(job, EndedBy::kRequest, 75);
   EXPECT_EQ(Scheduled(job).restart_cost_ms, 250);
 }
 
-TEST_F(MeasuredTest, HowOftenNodesOfAPoolAreInterrupted) {
-  EXPECT_EQ(Hazard(), 0);
+TEST_F(MeasuredTest, MeasuresHowOftenNodesOfAPoolAreInterrupted) {
+  EXPECT_EQ(InterruptionRate(), 0);
   clock_.seconds += 3600 * 60;  // of two nodes
   controller_->FailNode("own-0", operator_);
-  EXPECT_DOUBLE_EQ(Hazard(), 1.0 / (24 + 120));
+  EXPECT_DOUBLE_EQ(InterruptionRate(), 1.0 / (24 + 120));
   controller_->Drain("own-1", 120'000, operator_);
-  EXPECT_DOUBLE_EQ(Hazard(), 2.0 / (24 + 120));
+  EXPECT_DOUBLE_EQ(InterruptionRate(), 2.0 / (24 + 120));
   clock_.seconds += 120;
-  Settle();  // it is gone: the same interruption
-  EXPECT_NEAR(Hazard(), 2.0 / (24 + 120), 0.0001);
+  Settle();  // it is gone now: still the same interruption
+  EXPECT_NEAR(InterruptionRate(), 2.0 / (24 + 120), 0.0001);
   clock_.seconds += 3600 * 1000;  // without nodes
   Restart();
-  EXPECT_NEAR(Hazard(), 2.0 / (24 + 120), 0.0001);
+  EXPECT_NEAR(InterruptionRate(), 2.0 / (24 + 120), 0.0001);
   EXPECT_EQ(controller_->pools().Histories()[0].seen.interruptions, 2);
 }
 
-TEST_F(MeasuredTest, AnOperatorWhoEmptiesANodeInterruptsNobody) {
+TEST_F(MeasuredTest, AnOperatorsDrainIsNoInterruption) {
   controller_->Drain("own-0", std::nullopt, operator_);
-  EXPECT_EQ(Hazard(), 0);
+  EXPECT_EQ(InterruptionRate(), 0);
   controller_->FailNode("own-0", operator_);
-  EXPECT_GT(Hazard(), 0);
+  EXPECT_GT(InterruptionRate(), 0);
 }
 
-TEST_F(MeasuredTest, RefusedDecisionsAreSaidAndMadeAgain) {
+TEST_F(MeasuredTest, InvalidDecisionsAreReportedAndMadeAgain) {
   Submit(kObeying);
   scripted_ = Decisions{};
-  scripted_->starts = {{.job = 1, .placement = {{0, 2}}}};  // more than it asks for, and than fit
+  scripted_->starts = {
+      {.job = 1, .placement = {{0, 2}}}};  // more workers than it asks for, and than fit
   EXPECT_EQ(controller_->Turn(), controller_now() + 10'000);
   EXPECT_FALSE(controller_->violation().empty());
   EXPECT_EQ(State(1), RecordState::kPending);

@@ -35,12 +35,12 @@ TEST_F(ControllerTest, RunsAJobToItsEnd) {
   EXPECT_THAT(controller_->watched(), IsEmpty());
   EXPECT_DOUBLE_EQ(controller_->usage().Of(job).gpu_seconds, 4);
   EXPECT_THAT(controller_->snapshot().jobs, IsEmpty());
-  EXPECT_EQ(Record(job).gpus, 2);  // what it was is known as long as it is
+  EXPECT_EQ(Record(job).gpus, 2);  // its record stays
   EXPECT_EQ(Record(job).min_workers, 2);
   EXPECT_EQ(Record(job).max_workers, 2);
 }
 
-TEST_F(ControllerTest, DevicesAreGivenToOneJobOnly) {
+TEST_F(ControllerTest, ADeviceIsGivenToOneJobOnly) {
   const JobId first = Submit("command: [a]\nresources: {gpu: 1}");
   const JobId second = Submit("command: [b]\nresources: {gpu: 2}");
   Settle();
@@ -52,7 +52,7 @@ TEST_F(ControllerTest, DevicesAreGivenToOneJobOnly) {
   EXPECT_THAT(RunOf(third).plan.workers[0].devices, ElementsAre(3));
 }
 
-TEST_F(ControllerTest, TheSupervisorIsToldWhetherToEnforceMemory) {
+TEST_F(ControllerTest, ThePlanSaysWhetherMemoryIsEnforced) {
   config_.pools["own"].resources.memory = "8GiB";
   Restart();
   const JobId first = Submit("command: [a]\nresources: {memory: 1GiB}");
@@ -66,7 +66,7 @@ TEST_F(ControllerTest, TheSupervisorIsToldWhetherToEnforceMemory) {
   EXPECT_FALSE(RunOf(second).plan.enforce_memory);
 }
 
-TEST_F(ControllerTest, RetriesAFailureWithBackoffUntilItGivesUp) {
+TEST_F(ControllerTest, RetriesAFailureWithBackoffUpToItsLimit) {
   const JobId job = Submit("command: [a]\nretries: 1\nretry_backoff: 10s");
   Settle();
   End(job, EndedBy::kWorkerFailed, 3);
@@ -74,7 +74,7 @@ TEST_F(ControllerTest, RetriesAFailureWithBackoffUntilItGivesUp) {
   clock_.seconds += 9;
   Settle();
   EXPECT_EQ(State(job), RecordState::kPending);
-  Restart();  // which does not shorten it
+  Restart();  // does not shorten the backoff
   Settle();
   EXPECT_EQ(State(job), RecordState::kPending);
   clock_.seconds += 2;
@@ -85,7 +85,7 @@ TEST_F(ControllerTest, RetriesAFailureWithBackoffUntilItGivesUp) {
   EXPECT_EQ(Record(job).exit_code, 4);
 }
 
-TEST_F(ControllerTest, CancelsWaitingAndRunningJobs) {
+TEST_F(ControllerTest, CancelsPendingAndRunningJobs) {
   const JobId running = Submit(kObeying);
   Settle();
   scripted_ = Decisions{};
@@ -98,7 +98,7 @@ TEST_F(ControllerTest, CancelsWaitingAndRunningJobs) {
   EXPECT_THROW(controller_->Cancel(running, ann_), Error);
 }
 
-TEST_F(ControllerTest, OnlyItsUserAndTheOperatorMayTouchAJob) {
+TEST_F(ControllerTest, OnlyItsUserAndTheOperatorMayChangeAJob) {
   const JobId job = Submit(kObeying);
   Settle();
   for (const auto& act : std::vector<std::function<void()>>{
@@ -117,7 +117,7 @@ TEST_F(ControllerTest, OnlyItsUserAndTheOperatorMayTouchAJob) {
   EXPECT_EQ(controller_->Cancel(job, operator_), RecordState::kStopping);
 }
 
-TEST_F(ControllerTest, APreemptedJobComesBackWithItsPlace) {
+TEST_F(ControllerTest, APreemptedJobKeepsItsPlaceInTheQueue) {
   const JobId job = Submit(kObeying);
   Settle();
   const TimeMs submitted = Record(job).submitted;
@@ -141,10 +141,10 @@ TEST_F(ControllerTest, AResizedJobStartsAtItsTarget) {
   scripted_ = Decisions{};
   const Placement target = {{0, 1}, {1, 1}};
   scripted_->resizes = {{.job = job, .target = target}};
-  controller_->OverrideQuota("bob", 1, 1000, operator_);  // so that there is something to decide
+  controller_->OverrideQuota("bob", 1, 1000, operator_);  // so that the scheduler runs
   controller_->Turn();
   ASSERT_EQ(State(job), RecordState::kResizing);
-  Restart();  // the target is remembered, and the stop is asked for again
+  Restart();  // the target is kept, and the stop is requested again
   EXPECT_EQ(RunOf(job).stops.size(), 2u);
   scripted_ = Decisions{};
   End(job, EndedBy::kRequest, 75);
@@ -153,27 +153,27 @@ TEST_F(ControllerTest, AResizedJobStartsAtItsTarget) {
   EXPECT_EQ(controller_->snapshot().Find(job)->placement, target);
 }
 
-TEST_F(ControllerTest, OnACordonedNodeNothingStartsAndWhatRunsStays) {
-  const JobId runs = Submit(kObeying);
+TEST_F(ControllerTest, ACordonedNodeKeepsItsJobsAndGetsNoNewOnes) {
+  const JobId running = Submit(kObeying);
   Settle();
-  const std::string node = controller_->View(runs).placement[0].node;
+  const std::string node = controller_->View(running).placement[0].node;
   const std::string other = node == "own-0" ? "own-1" : "own-0";
   controller_->Cordon(node, operator_);
   controller_->Cordon(other, operator_);
-  const JobId waits = Submit(kObeying);
+  const JobId pending = Submit(kObeying);
   Settle();
-  EXPECT_EQ(State(runs), RecordState::kRunning);
-  EXPECT_EQ(State(waits), RecordState::kPending);
+  EXPECT_EQ(State(running), RecordState::kRunning);
+  EXPECT_EQ(State(pending), RecordState::kPending);
   Restart();
   Settle();
-  EXPECT_EQ(State(waits), RecordState::kPending);
+  EXPECT_EQ(State(pending), RecordState::kPending);
   controller_->Restore(other, operator_);
   Settle();
-  EXPECT_EQ(State(waits), RecordState::kRunning);
+  EXPECT_EQ(State(pending), RecordState::kRunning);
   EXPECT_THROW(controller_->Cordon(other, bob_), Error);
 }
 
-TEST_F(ControllerTest, WhoCannotSaveEndsOnADrainedNode) {
+TEST_F(ControllerTest, AJobThatCannotSaveItsWorkFinishesOnADrainedNode) {
   const JobId saves = Submit(kObeying);
   const JobId cannot = Submit("command: [a]\nresources: {gpu: 4}");
   Settle();
@@ -185,14 +185,14 @@ TEST_F(ControllerTest, WhoCannotSaveEndsOnADrainedNode) {
   EXPECT_EQ(State(cannot), RecordState::kDone);
 }
 
-TEST_F(ControllerTest, ADrainedSpotNodeVanishesWhenItsTimeIsUp) {
+TEST_F(ControllerTest, ASpotNodeIsGoneWhenItsNoticeExpires) {
   const JobId job = Submit(kObeying);
   Settle();
   const std::string node = RunOf(job).plan.workers[0].node;
   controller_->Drain(node, 20'000, operator_);
   Settle();
   EXPECT_EQ(State(job), RecordState::kStopping);
-  EXPECT_THAT(RunOf(job).stops, ElementsAre(20));  // and not the job's own 30
+  EXPECT_THAT(RunOf(job).stops, ElementsAre(20));  // not the job's own 30
   clock_.seconds += 21;
   Settle();
   EXPECT_THAT(RunOf(job).failed_nodes, ElementsAre(node));
@@ -209,7 +209,7 @@ TEST_F(ControllerTest, ADrainedSpotNodeVanishesWhenItsTimeIsUp) {
   EXPECT_THROW(controller_->Restore("nowhere", operator_), Error);
 }
 
-TEST_F(ControllerTest, ALostNodeIsLostAgainAfterARestart) {
+TEST_F(ControllerTest, AFailedNodeHasStillFailedAfterARestart) {
   const JobId job = Submit(kObeying);
   Settle();
   const std::string node = RunOf(job).plan.workers[0].node;
@@ -222,7 +222,7 @@ TEST_F(ControllerTest, ALostNodeIsLostAgainAfterARestart) {
   EXPECT_EQ(Record(job).failures, 0);
 }
 
-TEST_F(ControllerTest, ALostNodeCanBeRestoredBeforeItsWorkersAreGone) {
+TEST_F(ControllerTest, AFailedNodeCanBeRestoredBeforeItsWorkersHaveEnded) {
   const JobId job = Submit(kObeying);
   Settle();
   const std::string name = RunOf(job).plan.workers[0].node;
@@ -236,7 +236,7 @@ TEST_F(ControllerTest, ALostNodeCanBeRestoredBeforeItsWorkersAreGone) {
   Settle();
   EXPECT_EQ(state_of(name), NodeState::kDraining);
   EXPECT_EQ(State(job), RecordState::kStopping);
-  controller_->FailNode(name, operator_);  // the last word counts
+  controller_->FailNode(name, operator_);  // the last command counts
   EXPECT_FALSE(controller_->Restore(name, operator_));
   End(job, EndedBy::kNodeFailed, 137);
   EXPECT_EQ(state_of(name), NodeState::kReady);
@@ -245,7 +245,7 @@ TEST_F(ControllerTest, ALostNodeCanBeRestoredBeforeItsWorkersAreGone) {
   EXPECT_TRUE(controller_->Restore(name, operator_));
 }
 
-TEST_F(ControllerTest, ALostNodeThatIsRestoredAndLostAgainIsGone) {
+TEST_F(ControllerTest, AFailedNodeThatIsRestoredAndFailsAgainIsGone) {
   const JobId job = Submit(kObeying);
   Settle();
   const std::string name = RunOf(job).plan.workers[0].node;
@@ -257,8 +257,8 @@ TEST_F(ControllerTest, ALostNodeThatIsRestoredAndLostAgainIsGone) {
     EXPECT_EQ(each.state == NodeState::kGone, each.name == name) << each.name;
 }
 
-// The daemon was killed when it had written down that the node is gone, and nothing more.
-TEST_F(ControllerTest, EveryJobOnALostNodeHearsOfItAfterARestart) {
+// The daemon was killed after it had committed that the node is gone, and before anything else.
+TEST_F(ControllerTest, WorkersOnAFailedNodeAreEndedAfterARestart) {
   const JobId first = Submit(kGang), second = Submit(kGang);
   Settle();
   const std::string node = RunOf(first).plan.workers[0].node;
@@ -280,14 +280,14 @@ TEST_F(ControllerTest, EveryJobOnALostNodeHearsOfItAfterARestart) {
   Settle();
   for (const JobId job : {first, second}) {
     EXPECT_THAT(RunOf(job).failed_nodes, ElementsAre(node)) << job;
-    // Those on the other node have their time to write a checkpoint.
+    // Workers on the other node may still write a checkpoint.
     EXPECT_THAT(RunOf(job).stops, IsEmpty()) << job;
     EXPECT_EQ(State(job), RecordState::kStopping);
     EXPECT_EQ(Record(job).preemptions, 0);
   }
 }
 
-TEST_F(ControllerTest, RestartFindsEveryAttemptAsItIs) {
+TEST_F(ControllerTest, ARestartAdoptsAttemptsInEveryPhase) {
   struct Case {
     const char* name;
     AttemptPhase phase;
@@ -322,7 +322,7 @@ TEST_F(ControllerTest, RestartFindsEveryAttemptAsItIs) {
   }
 }
 
-TEST_F(ControllerTest, AJobThatCannotBeStartedWaitsAndIsTriedAgain) {
+TEST_F(ControllerTest, AJobThatCannotBeStartedIsTriedAgain) {
   agent_.fail_starts = true;
   const JobId job = Submit("command: [a]\nretry_backoff: 5s");
   Settle();
@@ -334,7 +334,7 @@ TEST_F(ControllerTest, AJobThatCannotBeStartedWaitsAndIsTriedAgain) {
   EXPECT_EQ(State(job), RecordState::kRunning);
 }
 
-TEST_F(ControllerTest, ArtifactsAreThereBeforeTheJobIsDone) {
+TEST_F(ControllerTest, AJobIsDoneOnceItsArtifactsAreCollected) {
   const JobId job = Submit("command: [a]\nartifacts: out");
   Settle();
   End(job, EndedBy::kItself, 0);
@@ -342,7 +342,7 @@ TEST_F(ControllerTest, ArtifactsAreThereBeforeTheJobIsDone) {
   EXPECT_EQ(agent_.copies[0].first, "/tmp/out");
   EXPECT_EQ(State(job), RecordState::kCollecting);
   EXPECT_FALSE(Record(job).ended);
-  Restart();  // and it is done again
+  Restart();  // copies again
   Settle();
   EXPECT_EQ(agent_.copies.size(), 2u);
   agent_.copy_status = 1;
@@ -352,7 +352,7 @@ TEST_F(ControllerTest, ArtifactsAreThereBeforeTheJobIsDone) {
   EXPECT_THAT(store_->Events(job).back().text, HasSubstr("could be collected from /tmp/out"));
 }
 
-TEST_F(ControllerTest, AJobThatOnlyCollectsItsArtifactsHoldsAndCostsNothing) {
+TEST_F(ControllerTest, CollectingArtifactsOccupiesNoNodesAndCostsNothing) {
   const std::string spec = "command: [a]\nartifacts: out\nresources: {gpu: 4}\nreplicas: 2";
   const JobId job = Submit(spec);
   const JobId next = Submit(spec);
@@ -370,7 +370,7 @@ TEST_F(ControllerTest, AJobThatOnlyCollectsItsArtifactsHoldsAndCostsNothing) {
   EXPECT_THROW(controller_->Preempt(job, ann_), Error);
 }
 
-TEST_F(ControllerTest, CopyingArtifactsHasAnEndAlsoWhenTheFileSystemHangs) {
+TEST_F(ControllerTest, CopyingArtifactsHasADeadline) {
   const JobId job = Submit("command: [a]\nartifacts: out");
   Settle();
   End(job, EndedBy::kItself, 3);
@@ -379,7 +379,7 @@ TEST_F(ControllerTest, CopyingArtifactsHasAnEndAlsoWhenTheFileSystemHangs) {
   clock_.seconds += 59;
   Settle();
   EXPECT_EQ(State(job), RecordState::kCollecting);
-  EXPECT_LE(controller_->Turn(), controller_now() + 1000);  // it looks then
+  EXPECT_LE(controller_->Turn(), controller_now() + 1000);  // at the deadline
   clock_.seconds += 1;
   Settle();
   EXPECT_EQ(State(job), RecordState::kFailed);
@@ -388,7 +388,7 @@ TEST_F(ControllerTest, CopyingArtifactsHasAnEndAlsoWhenTheFileSystemHangs) {
   EXPECT_THAT(store_->Events(job).back().text, HasSubstr("took longer than 60 s"));
 }
 
-TEST_F(ControllerTest, OfAJobThatLivesOnlyTheNewestAttemptsAreKept) {
+TEST_F(ControllerTest, OnlyTheNewestAttemptsOfALiveJobAreKept) {
   const JobId job = Submit("command: [a]\nretries: 100\nretry_backoff: 0s");
   Settle();
   agent_.copy_status = 0;
@@ -404,7 +404,7 @@ TEST_F(ControllerTest, OfAJobThatLivesOnlyTheNewestAttemptsAreKept) {
         << attempt;
 }
 
-TEST_F(ControllerTest, AStoppingJobHearsOfAShorterNotice) {
+TEST_F(ControllerTest, AShorterNoticeShortensTheGraceOfAStoppingJob) {
   const JobId job = Submit(kObeying);
   Settle();
   controller_->Preempt(job, ann_);
@@ -415,7 +415,7 @@ TEST_F(ControllerTest, AStoppingJobHearsOfAShorterNotice) {
   EXPECT_TRUE(RunOf(job).plan.saves_on_stop);
 }
 
-TEST_F(ControllerTest, CollectingArtifactsCanBeCutShort) {
+TEST_F(ControllerTest, CollectingArtifactsCanBeCancelled) {
   const JobId job = Submit("command: [a]\nartifacts: out");
   Settle();
   End(job, EndedBy::kItself, 0);
@@ -423,11 +423,11 @@ TEST_F(ControllerTest, CollectingArtifactsCanBeCutShort) {
   controller_->Cancel(job, ann_);
   controller_->ProcessEnded(job);
   Settle();
-  EXPECT_EQ(State(job), RecordState::kDone);  // its processes had ended well
+  EXPECT_EQ(State(job), RecordState::kDone);  // its processes had succeeded
   EXPECT_THAT(store_->Events(job).back().text, HasSubstr("not all of its artifacts"));
 }
 
-TEST_F(ControllerTest, WrongDecisionsAreNotCarriedOut) {
+TEST_F(ControllerTest, InvalidDecisionsAreNotCarriedOut) {
   const JobId job = Submit(kObeying);
   scripted_ = Decisions{};
   scripted_->starts = {{.job = job, .placement = {{0, 2}}}};  // it has one worker
@@ -435,7 +435,7 @@ TEST_F(ControllerTest, WrongDecisionsAreNotCarriedOut) {
   EXPECT_EQ(State(job), RecordState::kPending);
 }
 
-TEST_F(ControllerTest, JobsOfAQueueOrNodeThatIsNoMoreAreKept) {
+TEST_F(ControllerTest, JobsOfRemovedQueuesAndNodesAreKept) {
   config_.queues["speech"];
   Restart();
   const JobId running = Submit(std::string(kObeying) + "\nqueue: speech");
@@ -449,7 +449,7 @@ TEST_F(ControllerTest, JobsOfAQueueOrNodeThatIsNoMoreAreKept) {
   Restart();
   EXPECT_EQ(controller_->View(waiting).record.state, RecordState::kPending);
   Settle();
-  EXPECT_EQ(State(running), RecordState::kStopping);  // its node goes
+  EXPECT_EQ(State(running), RecordState::kStopping);  // its node is drained
   End(running, EndedBy::kRequest, 75);
   EXPECT_EQ(State(running), RecordState::kPending);
 }

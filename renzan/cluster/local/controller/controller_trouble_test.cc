@@ -1,5 +1,5 @@
-// What must not lose, double or stop a job: a full disk, a machine that was off, a clock that is
-// set.
+// Faults that must not lose, duplicate or block a job: a full disk, a machine that was off, a clock
+// that is set, a configuration that has changed.
 
 #include <sys/resource.h>
 
@@ -17,7 +17,7 @@ using ::testing::IsEmpty;
 
 constexpr const char* kSmall = "command: [a]\nresources: {gpu: 1}";
 
-// While it lives, no file of this process can grow.
+// During its lifetime no file of this process can grow.
 class FullDisk {
  public:
   FullDisk() {
@@ -42,7 +42,7 @@ ErrorCode CodeOf(const std::function<void()>& act) {
   return ErrorCode{};
 }
 
-TEST_F(ControllerTest, WithoutRoomNothingIsTakenAndNothingChanges) {
+TEST_F(ControllerTest, OnAFullDiskCommandsFailAndNothingChanges) {
   const JobId running = Submit(kSmall);
   Settle();
   {
@@ -57,9 +57,8 @@ TEST_F(ControllerTest, WithoutRoomNothingIsTakenAndNothingChanges) {
   EXPECT_EQ(Submit(kSmall), running + 1);
 }
 
-// The configuration loses what a job in the store asks for: the others go on, and it says why it
-// does not.
-TEST_F(ControllerTest, AJobThatTheConfigurationHasNoPlaceForIsHeld) {
+// The new configuration lacks what a stored job asks for: the job says so, and others run.
+TEST_F(ControllerTest, AJobThatTheNewConfigurationCannotRunIsHeld) {
   config_.topology = {"rack"};
   config_.pools["own"].resources.other["rdma"] = 2;
   Restart();
@@ -85,8 +84,8 @@ TEST_F(ControllerTest, AJobThatTheConfigurationHasNoPlaceForIsHeld) {
   EXPECT_EQ(controller_->Cancel(waits, ann_), RecordState::kCancelled);
 }
 
-// A pool is renamed, or its labels are edited, while a job runs that asks for the old ones.
-TEST_F(ControllerTest, OneJobThatNoLongerFitsItsNodeHoldsUpNobody) {
+// The labels of a pool are edited while a job runs that requires the old ones.
+TEST_F(ControllerTest, AJobThatNoLongerFitsItsNodeBlocksNoOther) {
   config_.pools["own"].labels["gpu_model"] = "a100";
   Restart();
   const JobId adopted =
@@ -102,7 +101,7 @@ TEST_F(ControllerTest, OneJobThatNoLongerFitsItsNodeHoldsUpNobody) {
   EXPECT_EQ(controller_->violation(), "");
 }
 
-TEST_F(ControllerTest, AnEndIsWrittenDownOnceThereIsRoom) {
+TEST_F(ControllerTest, AnEndIsCommittedOnceTheDiskHasSpace) {
   const JobId first = Submit(kSmall), second = Submit(kSmall);
   Settle();
   for (const JobId job : {first, second}) {
@@ -120,13 +119,13 @@ TEST_F(ControllerTest, AnEndIsWrittenDownOnceThereIsRoom) {
   EXPECT_EQ(State(second), RecordState::kDone);
 }
 
-TEST_F(ControllerTest, AStartThatFailsWithoutRoomToSaySoIsNotForgotten) {
+TEST_F(ControllerTest, AFailedStartOnAFullDiskIsRetried) {
   std::optional<FullDisk> full;
   agent_.fail_starts = true;
   agent_.on_start = [&] { full.emplace(); };
   const JobId job = Submit(kSmall);
   controller_->Turn();
-  EXPECT_EQ(State(job), RecordState::kRunning);  // so the disk says
+  EXPECT_EQ(State(job), RecordState::kRunning);  // as committed
   full.reset();
   agent_.on_start = nullptr;
   clock_.seconds += 1;
@@ -139,7 +138,7 @@ TEST_F(ControllerTest, AStartThatFailsWithoutRoomToSaySoIsNotForgotten) {
   EXPECT_THAT(agent_.runs, ::testing::SizeIs(1));
 }
 
-TEST_F(ControllerTest, WhatCouldNotBeAskedIsAskedAgain) {
+TEST_F(ControllerTest, AStopThatCouldNotBeSentIsSentAgain) {
   const JobId job = Submit(kSmall);
   Settle();
   agent_.fail_requests = true;
@@ -156,7 +155,7 @@ TEST_F(ControllerTest, WhatCouldNotBeAskedIsAskedAgain) {
   EXPECT_THAT(RunOf(job).stops, ElementsAre(30));
 }
 
-TEST_F(ControllerTest, TheLossOfANodeIsToldAgain) {
+TEST_F(ControllerTest, ANodeFailureThatCouldNotBeSentIsSentAgain) {
   const JobId job = Submit(kSmall);
   Settle();
   const std::string node = RunOf(job).plan.workers[0].node;
@@ -172,7 +171,7 @@ TEST_F(ControllerTest, TheLossOfANodeIsToldAgain) {
   EXPECT_THAT(RunOf(job).failed_nodes, ElementsAre(node));
 }
 
-TEST_F(ControllerTest, OneUnreadableAttemptKeepsNobodyElseWaiting) {
+TEST_F(ControllerTest, AnUnreadableAttemptBlocksNoOther) {
   const JobId first = Submit(kSmall), second = Submit(kSmall);
   Settle();
   agent_.unreadable = DirectoryOf(first);
@@ -183,7 +182,7 @@ TEST_F(ControllerTest, OneUnreadableAttemptKeepsNobodyElseWaiting) {
   controller_->Turn();
   EXPECT_EQ(State(first), RecordState::kRunning);
   EXPECT_EQ(State(second), RecordState::kDone);
-  Restart();  // nor does it keep the daemon from coming up
+  Restart();  // nor does it keep the daemon from starting
   agent_.unreadable.clear();
   clock_.seconds += 1;
   Settle();
@@ -205,11 +204,11 @@ TEST_F(ControllerTest, TimeoutsCountAllAttempts) {
   EXPECT_EQ(State(job), RecordState::kTimeout);
 }
 
-TEST_F(ControllerTest, WhileTheMachineIsOffNothingRuns) {
+TEST_F(ControllerTest, TimeWithTheMachineOffIsNotRunningTime) {
   const JobId job = Submit(std::string(kSmall) + "\ntimeout: 1h");
   Settle();
   clock_.seconds += 60;
-  Submit(kSmall);  // the last that is heard of the daemon
+  Submit(kSmall);  // the last transition before the machine is off
   RunOf(job).report = {.phase = AttemptPhase::kLost};
   clock_.seconds += 3 * 86'400;
   Restart();
@@ -219,7 +218,7 @@ TEST_F(ControllerTest, WhileTheMachineIsOffNothingRuns) {
   EXPECT_DOUBLE_EQ(controller_->usage().Of(job).gpu_seconds, 60);
 }
 
-TEST_F(ControllerTest, AClockThatIsSetBackKeepsNobodyWaiting) {
+TEST_F(ControllerTest, AClockThatIsSetBackDelaysNoJob) {
   const JobId job = Submit(std::string(kSmall) + "\nretries: 1\nretry_backoff: 10s");
   Settle();
   End(job, EndedBy::kWorkerFailed, 3);
@@ -231,7 +230,7 @@ TEST_F(ControllerTest, AClockThatIsSetBackKeepsNobodyWaiting) {
   EXPECT_EQ(State(job), RecordState::kRunning);
 }
 
-TEST_F(ControllerTest, AJobThatWasToGrowOntoANodeThatIsNoMoreGoesBackToTheQueue) {
+TEST_F(ControllerTest, AResizeOntoARemovedNodeRequeuesTheJob) {
   const JobId job =
       Submit("command: [a]\nreplicas: 1..2\nresources: {gpu: 4}\ncheckpoint: {on_stop: true}");
   scripted_ = Decisions{};
@@ -240,7 +239,7 @@ TEST_F(ControllerTest, AJobThatWasToGrowOntoANodeThatIsNoMoreGoesBackToTheQueue)
   clock_.seconds += 3600;
   scripted_ = Decisions{};
   scripted_->resizes = {{.job = job, .target = {{0, 1}, {1, 1}}}};
-  controller_->OverrideQuota("bob", 1, 1000, operator_);  // so that there is something to decide
+  controller_->OverrideQuota("bob", 1, 1000, operator_);  // so that the scheduler runs
   controller_->Turn();
   ASSERT_EQ(State(job), RecordState::kResizing);
   config_.pools["own"].nodes = "1";
@@ -266,7 +265,7 @@ TEST_F(ControllerTest, NodesAreBoughtAndGivenBack) {
   EXPECT_EQ(controller_->snapshot().nodes[0].name, "spot-0");
   EXPECT_EQ(controller_->snapshot().nodes[0].state, NodeState::kBooting);
   clock_.seconds += 30;
-  Restart();  // which does not buy it a second time
+  Restart();  // does not buy it again
   Settle();
   ASSERT_EQ(controller_->snapshot().nodes.size(), 1u);
   EXPECT_EQ(State(job), RecordState::kPending);
@@ -283,10 +282,10 @@ TEST_F(ControllerTest, NodesAreBoughtAndGivenBack) {
   clock_.seconds += 60;
   Settle();
   EXPECT_EQ(State(next), RecordState::kRunning);
-  EXPECT_EQ(controller_->snapshot().nodes.size(), 1u);  // the same one again
+  EXPECT_EQ(controller_->snapshot().nodes.size(), 1u);  // the same node again
 }
 
-TEST_F(ControllerTest, ABoughtNodeGetsANameOfItsOwn) {
+TEST_F(ControllerTest, ABoughtNodeGetsAnUnusedName) {
   spec::ClusterConfig::PoolConfig spot = config_.pools["own"];
   spot.nodes = "2..4";
   config_.pools = {{"spot", spot}};
@@ -305,7 +304,7 @@ TEST_F(ControllerTest, ABoughtNodeGetsANameOfItsOwn) {
   EXPECT_THAT(names, ElementsAre("spot-0", "spot-1", "spot-2", "spot-3"));
 }
 
-TEST_F(ControllerTest, OnlyADaemonOfRootTakesTheJobsOfOthers) {
+TEST_F(ControllerTest, OnlyARootDaemonTakesJobsOfOtherUsers) {
   daemon_uid_ = ann_.uid;
   Restart();
   EXPECT_GT(Submit(kSmall), 0);
@@ -326,12 +325,12 @@ TEST_F(ControllerTest, OnlyACapCanBeOverridden) {
   EXPECT_EQ(controller_->snapshot().users[0].CapAt(controller_now()), 5);
 }
 
-TEST_F(ControllerTest, RunningTimeIsNotWhatTheClockSays) {
+TEST_F(ControllerTest, RunningTimeDoesNotDependOnTheClock) {
   const JobId job = Submit("command: [a]\nretries: 3\nretry_backoff: 0s\ntimeout: 10m");
   Settle();
   const TimeMs started = controller_now();
   agent_.End(DirectoryOf(job), EndedBy::kWorkerFailed, 3, started, started + 3'600'000);
-  RunOf(job).report.end->ran_ms = 6'000;  // meanwhile the clock was set
+  RunOf(job).report.end->ran_ms = 6'000;  // the clock was set meanwhile
   controller_->ProcessEnded(job);
   Settle();
   EXPECT_EQ(Record(job).run_ms, 6'000);

@@ -1,6 +1,6 @@
 #pragma once
 
-// For tests: a machine on which attempts end when the test says so.
+// For tests: an agent whose attempts run until the test ends them.
 
 #include <filesystem>
 #include <functional>
@@ -77,13 +77,13 @@ class FakeAgent : public Agent {
   std::vector<std::pair<std::string, std::string>> copies;
   std::optional<int> copy_status;
   bool fail_starts = false, fail_requests = false;
-  bool unkillable = false;              // children that copy hang in a file system
-  std::string unreadable, irremovable;  // this directory
+  bool unkillable = false;              // children that copy hang in the file system
+  std::string unreadable, irremovable;  // a directory
   std::vector<std::vector<std::string>> removed;
   std::function<void()> on_start;
 
  private:
-  pid_t next_pid_ = 1'000'000'000;  // no process has it
+  pid_t next_pid_ = 1'000'000'000;  // larger than any real one
 };
 
 }  // namespace renzan::cluster::local

@@ -1,6 +1,6 @@
 #pragma once
 
-// What the daemon reads from a job's specification beside what the scheduler sees. Pure.
+// What the daemon reads from a job's specification, besides what the scheduler sees. Pure.
 
 #include "renzan/cluster/local/controller/outcome.h"
 #include "renzan/cluster/spec/job_spec.h"
@@ -8,7 +8,7 @@
 namespace renzan::cluster::local {
 
 RetryPolicy RetryPolicyOf(const spec::JobSpec& spec);
-// The absolute path of what is to be collected; "" for nothing.
+// The absolute path of the artifacts to collect; "" if there are none.
 std::string ArtifactsPathOf(const spec::JobSpec& spec);
 
 }  // namespace renzan::cluster::local

@@ -23,22 +23,22 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// Hashing more would keep whoever submits waiting.
+// Hashing larger programs would take too long while the user waits.
 constexpr off_t kLargestProgram = off_t{1} << 30;
 constexpr const char* kDefaultPath = "/usr/local/bin:/usr/bin:/bin";
 
-// While it lives, this thread (and no other) looks for files and opens them with the rights of the
-// caller, and a daemon of root tells nobody of files that they cannot see.
+// During its lifetime this thread (and no other) accesses files with the caller's permissions, so
+// that a root daemon reveals nothing about files that the caller cannot see.
 class RightsOf {
  public:
   explicit RightsOf(const Caller& caller) : acts_(::geteuid() == 0 && caller.uid != 0) {
     if (!acts_) return;
     const JobUser user = LookUpUser(caller.uid, caller.gid);
     groups_.resize(static_cast<size_t>(::getgroups(0, nullptr)));
-    // Not setgroups(), which is for all threads.
+    // The system call: setgroups() would change all threads.
     if (::getgroups(static_cast<int>(groups_.size()), groups_.data()) < 0 ||
         ::syscall(SYS_setgroups, user.groups.size(), user.groups.data()) != 0)
-      FailErrno(errno, "cannot take the rights of user " + user.name);
+      FailErrno(errno, "cannot switch to the groups of user " + user.name);
     ::setfsgid(user.gid);
     ::setfsuid(user.uid);
   }
@@ -80,7 +80,7 @@ std::optional<std::string> HashOf(int fd) {
   return hash.HexDigest();
 }
 
-// The same file is hashed once for as long as it does not change.
+// A file is hashed again only after it has changed.
 std::optional<std::string> CachedHashOf(int fd, const struct stat& about) {
   using Key = std::tuple<dev_t, ino_t, off_t, int64_t, int64_t, int64_t, int64_t>;
   static std::mutex mutex;
@@ -99,7 +99,7 @@ std::optional<std::string> CachedHashOf(int fd, const struct stat& about) {
   return hash;
 }
 
-// Opens regular files only: to open a device is to use it.
+// Opens regular files only: opening a device can have effects.
 int OpenRegular(const std::string& path, struct stat& about) {
   const int place = ::open(path.c_str(), O_PATH | O_CLOEXEC);
   if (place < 0) return -1;

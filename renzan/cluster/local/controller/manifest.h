@@ -1,6 +1,6 @@
 #pragma once
 
-// What a job was made of, so that it can be run again from its id alone. Thread-safe.
+// What a job consisted of, so that it can be run again given only its id. Thread-safe.
 
 #include <string>
 
@@ -9,7 +9,7 @@
 
 namespace renzan::cluster::local {
 
-// JSON: command, the program that it names and its SHA-256 (null where it cannot be found or the
+// JSON: command, the program that it names and its SHA-256 (null if it cannot be found or the
 // caller may not read it), directory, user, machine, version, and the specification.
 std::string MakeManifest(const spec::JobSpec& spec, const std::string& submit_dir,
                          const Caller& caller);

@@ -44,7 +44,7 @@ TEST_F(ManifestTest, OnlyRegularFilesAreOpened) {
   EXPECT_TRUE(ManifestFor("/dev/null", "", ::geteuid())["sha256"].is_null());
 }
 
-TEST_F(ManifestTest, NothingIsToldOfWhatTheCallerCannotSee) {
+TEST_F(ManifestTest, RevealsNothingThatTheCallerCannotRead) {
   if (::geteuid() != 0) GTEST_SKIP() << "needs root, to have more rights than others";
   constexpr uid_t kNobody = 65534;
   ASSERT_EQ(::chmod(directory_.path().c_str(), 0700), 0);
@@ -53,7 +53,7 @@ TEST_F(ManifestTest, NothingIsToldOfWhatTheCallerCannotSee) {
   EXPECT_TRUE(ManifestFor(directory_ / "program", "", kNobody)["sha256"].is_null());
   ASSERT_EQ(::chmod(directory_.path().c_str(), 0711), 0);
   EXPECT_TRUE(ManifestFor("program", directory_.path(), kNobody)["sha256"].is_string());
-  // And afterwards we are who we were.
+  // Afterwards the thread has its own permissions again.
   ASSERT_EQ(::chmod((directory_ / "program").c_str(), 0700), 0);
   EXPECT_TRUE(ManifestFor("program", directory_.path(), 0)["sha256"].is_string());
 }

@@ -1,6 +1,6 @@
 #pragma once
 
-// What the scheduler makes of measured times. Pure functions.
+// What measured times mean for the scheduler. Pure functions.
 
 #include <string>
 
@@ -9,18 +9,18 @@
 
 namespace renzan::cluster::local {
 
-// A checkpoint that the job was about to write anyway looks as if it had taken no time: a measured
-// time takes effect at once when it is longer than the one before, and else halves it at most.
+// A checkpoint that the job was about to write anyway looks as if it had taken no time. So a longer
+// time than before takes effect immediately, and a shorter one at most halves it.
 TimeMs SteadyCheckpoint(std::optional<TimeMs> before, TimeMs measured);
 
-// How long the job takes to save its work, as far as is known: at least for as long as it was once
-// given before it was killed.
+// How long the job takes to save its work, as far as is known: longer than any grace after which it
+// was killed.
 std::optional<TimeMs> CheckpointTime(const Measured& measured);
 
-// What the job's owner is to be told when that is longer than its grace; else empty.
+// A warning for the job's owner if that is longer than its grace; else empty.
 std::string SlowCheckpointText(const Measured& measured, TimeMs grace_ms);
 
-// Where nothing has been measured the job keeps what it has.
+// Costs that have not been measured stay as they are.
 void ApplyMeasured(const Measured& measured, Job& job);
 
 }  // namespace renzan::cluster::local

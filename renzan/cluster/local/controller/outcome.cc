@@ -23,11 +23,11 @@ Outcome Retry(const JobRecord& job, const AttemptEnd& end, const RetryPolicy& po
                               policy.retries + 1, static_cast<double>(pause) / 1000)};
 }
 
-Outcome Again(const JobRecord& job, const RetryPolicy& policy, const std::string& why) {
+Outcome Requeue(const JobRecord& job, const RetryPolicy& policy, const std::string& why) {
   const TimeMs pause = Backoff(policy.backoff_ms, job.requeues);
   return {.backoff_ms = pause,
           .requeue = true,
-          .text = fmt::format("{}; again in {} s", why, static_cast<double>(pause) / 1000)};
+          .text = fmt::format("{}; next attempt in {} s", why, static_cast<double>(pause) / 1000)};
 }
 
 std::string TextOfStop(const AttemptRecord& attempt, const AttemptEnd& end,
@@ -39,7 +39,7 @@ std::string TextOfStop(const AttemptRecord& attempt, const AttemptEnd& end,
         "checkpoint.on_stop";
   if (end.killed_after_seconds > 0 && policy.saves_on_stop)
     text += fmt::format(
-        "; it was killed after its grace of {} s: what it did since its last checkpoint is lost",
+        "; it was killed after its grace of {} s: the work since its last checkpoint is lost",
         end.killed_after_seconds);
   return text;
 }
@@ -73,7 +73,7 @@ Outcome OutcomeOf(const JobRecord& job, const AttemptRecord& attempt, const Atte
                   const RetryPolicy& policy) {
   if (job.cancel_requested) return {.state = RecordState::kCancelled, .text = "cancelled"};
   const bool stopped = !attempt.stop_reason.empty();
-  // kItself also when it was to be stopped: it was quicker than SIGTERM.
+  // A job that was asked to stop may have ended by itself before SIGTERM arrived.
   const bool done = end.exit_code == 0 && (end.by == EndedBy::kItself ||
                                            (end.by == EndedBy::kRequest && policy.saves_on_stop));
   if (done) return {.state = RecordState::kDone, .text = "done"};
@@ -86,20 +86,20 @@ Outcome OutcomeOf(const JobRecord& job, const AttemptRecord& attempt, const Atte
   if (end.by == EndedBy::kNodeFailed)
     return {.text = fmt::format("back to the queue: {}", end.message)};
   if (stopped && job.state == RecordState::kResizing)
-    return {.state = RecordState::kResizing, .text = "stopped, starts again with its new size"};
+    return {.state = RecordState::kResizing, .text = "stopped; it starts again with its new size"};
   if (stopped) return {.text = TextOfStop(attempt, end, policy)};
   if (end.by == EndedBy::kRequest && end.exit_code == 0)
-    return Again(job, policy, "its supervisor was told to end");
+    return Requeue(job, policy, "its supervisor was terminated");
   if (end.exit_code == static_cast<int>(ErrorCode::kTempFail))
-    return Again(job, policy, "it asks to be run again (exit status 75)");
+    return Requeue(job, policy, "it asks to be run again (exit status 75)");
   return Retry(job, end, policy);
 }
 
 Outcome OutcomeOfLost(const JobRecord& job, const RetryPolicy& policy) {
   if (job.cancel_requested) return {.state = RecordState::kCancelled, .text = "cancelled"};
-  return Again(job, policy,
-               "its processes are gone and left no word: killed from outside, or the "
-               "machine was restarted");
+  return Requeue(
+      job, policy,
+      "its supervisor ended without a report: it was killed, or the machine was restarted");
 }
 
 }  // namespace renzan::cluster::local

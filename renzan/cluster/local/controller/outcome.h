@@ -1,6 +1,6 @@
 #pragma once
 
-// What becomes of a job whose attempt has ended. Pure.
+// The next state of a job whose attempt has ended. Pure.
 
 #include <string>
 
@@ -9,35 +9,35 @@
 
 namespace renzan::cluster::local {
 
-// What the user has said about it.
+// What the job's specification says about it.
 struct RetryPolicy {
   int retries = 0;
   TimeMs backoff_ms = 1000;
   TimeMs timeout_ms = 0;  // 0: none
-  // Told to stop it saves its work and exits 75, so that exit 0 says that it was done. Of others
-  // exit 0 after SIGTERM may be mere politeness.
+  // Asked to stop, it saves its work and exits with 75, so that exit status 0 means done. Other
+  // programs may exit with 0 after SIGTERM without being done.
   bool saves_on_stop = false;
 };
 
 struct Outcome {
   RecordState state = RecordState::kPending;  // kPending, kResizing (starts at its target) or ended
   TimeMs backoff_ms = 0;
-  bool failure = false;  // counts as one of the job
-  bool requeue = false;  // counts as an attempt that came to nothing
+  bool failure = false;  // counts against the job's retries
+  bool requeue = false;  // counts as a fruitless attempt, not the job's fault
   std::string text;      // for the job's events
 };
 
-// The longest pause before another attempt.
+// The longest backoff before another attempt.
 inline constexpr TimeMs kLongestBackoffMs = 3'600'000;
 
-// `base` doubled for each of the `times` before this one.
+// `base`, doubled for each of the `times` before this one.
 TimeMs Backoff(TimeMs base, int times);
 
-// `job` and `attempt` as they were before the end; the attempt's time is in `end` only.
+// `job` and `attempt` as they were before the end; the attempt's running time is only in `end`.
 Outcome OutcomeOf(const JobRecord& job, const AttemptRecord& attempt, const AttemptEnd& end,
                   const RetryPolicy& policy);
 
-// The supervisor is gone and nobody knows how the workers ended.
+// The supervisor died without reporting how the workers ended.
 Outcome OutcomeOfLost(const JobRecord& job, const RetryPolicy& policy);
 
 const char* NameOf(EndedBy by);

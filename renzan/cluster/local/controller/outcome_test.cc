@@ -32,12 +32,13 @@ TEST(Outcome, FollowsFromHowTheAttemptEnded) {
   const Case cases[] = {
       {"all 0", running, "", End(kItself, 0), none, State::kDone},
       {"done before SIGTERM", stopping, "preempted", End(kItself, 0), none, State::kDone},
-      {"saves, and was done", stopping, "preempted", End(kRequest, 0), saves, State::kDone},
+      {"saves, was done", stopping, "preempted", End(kRequest, 0), saves, State::kDone},
       {"resized, but done", resizing, "resized", End(kRequest, 0), saves, State::kDone},
-      {"a polite end", stopping, "preempted", End(kRequest, 0), none, State::kPending},
-      {"a polite end of a resize", resizing, "resized", End(kRequest, 0), none, State::kResizing},
-      {"a polite end that nobody here asked for", running, "", End(kRequest, 0), twice,
-       State::kPending, 100, false, true},
+      {"exit 0 without saving", stopping, "preempted", End(kRequest, 0), none, State::kPending},
+      {"exit 0 without saving, resized", resizing, "resized", End(kRequest, 0), none,
+       State::kResizing},
+      {"terminated from outside, exit 0", running, "", End(kRequest, 0), twice, State::kPending,
+       100, false, true},
       {"cancelled", cancelled, "", End(kRequest, 143), none, State::kCancelled},
       {"cancelled, exit 0", cancelled, "", End(kRequest, 0), none, State::kCancelled},
       {"stopped, 75", stopping, "preempted", End(kRequest, 75), none, State::kPending},
@@ -45,7 +46,8 @@ TEST(Outcome, FollowsFromHowTheAttemptEnded) {
       {"stopped, failed first", stopping, "preempted", End(kWorkerFailed, 1), none,
        State::kPending},
       {"resized", resizing, "resized", End(kRequest, 75), none, State::kResizing},
-      {"unasked 75", running, "", End(kItself, 75), twice, State::kPending, 100, false, true},
+      {"75 without a request", running, "", End(kItself, 75), twice, State::kPending, 100, false,
+       true},
       {"one worker's 75", running, "", End(kWorkerFailed, 75), twice, State::kPending, 100, false,
        true},
       {"failed", running, "", End(kWorkerFailed, 1), none, State::kFailed, 0, true},
@@ -55,7 +57,7 @@ TEST(Outcome, FollowsFromHowTheAttemptEnded) {
       {"timeout", running, "", End(kTimeout, 75), twice, State::kTimeout},
       {"timeout while stopping", stopping, "preempted", End(kTimeout, 75), none, State::kTimeout},
       {"node failed", running, "", End(kNodeFailed, 137), none, State::kPending},
-      {"node lost in resize", resizing, "resized", End(kNodeFailed, 137), none, State::kPending},
+      {"node failed in resize", resizing, "resized", End(kNodeFailed, 137), none, State::kPending},
   };
   for (const Case& each : cases) {
     SCOPED_TRACE(each.name);
@@ -69,14 +71,14 @@ TEST(Outcome, FollowsFromHowTheAttemptEnded) {
   }
 }
 
-TEST(Outcome, TheTimeoutIsOfAllAttempts) {
+TEST(Outcome, TheTimeoutCoversAllAttempts) {
   const JobRecord job{.state = RecordState::kRunning, .run_ms = 95};
   const RetryPolicy policy{.retries = 9, .timeout_ms = 100};
   EXPECT_EQ(OutcomeOf(job, {}, End(EndedBy::kItself, 1), policy).state, RecordState::kTimeout);
   EXPECT_EQ(OutcomeOf(job, {}, End(EndedBy::kItself, 0), policy).state, RecordState::kDone);
 }
 
-TEST(Outcome, ALostAttemptIsNoFailureOfTheJob) {
+TEST(Outcome, ALostAttemptIsNotAFailureOfTheJob) {
   const JobRecord job{.state = RecordState::kRunning, .requeues = 2};
   const Outcome outcome = OutcomeOfLost(job, {.backoff_ms = 100});
   EXPECT_EQ(outcome.state, RecordState::kPending);

@@ -13,19 +13,19 @@ double Rate(double stated, TimeMs hours, int64_t interruptions) {
        .seen = {.name = "spot", .node_ms = hours * kHour, .interruptions = interruptions}});
 }
 
-TEST(PoolHistory, IsWhatIsStatedUntilThereIsMoreToGoBy) {
+TEST(PoolHistory, StartsAtTheStatedRate) {
   EXPECT_DOUBLE_EQ(Rate(0.1, 0, 0), 0.1);
-  EXPECT_DOUBLE_EQ(Rate(0.1, 10, 0), 0.05);  // a whole mean time without any
+  EXPECT_DOUBLE_EQ(Rate(0.1, 10, 0), 0.05);  // the stated mean time without any
   EXPECT_DOUBLE_EQ(Rate(0.1, 10, 1), 0.1);   // as stated
   EXPECT_DOUBLE_EQ(Rate(0.1, 0, 1), 0.2);
 }
 
-TEST(PoolHistory, IsWhatHasBeenSeenInTheLongRun) {
+TEST(PoolHistory, ConvergesToTheObservedRate) {
   EXPECT_NEAR(Rate(0.1, 100'000, 200'000), 2, 0.001);
   EXPECT_NEAR(Rate(0, 100'000, 200'000), 2, 0.001);
 }
 
-TEST(PoolHistory, OneLossOnTheFirstDayIsOneADay) {
+TEST(PoolHistory, OneInterruptionOnTheFirstDayIsOneADay) {
   EXPECT_EQ(Rate(0, 1000, 0), 0);
   EXPECT_DOUBLE_EQ(Rate(0, 0, 1), 1.0 / 24);
 }

@@ -21,7 +21,7 @@ class PoolObserver {
   // Counts the time for which nodes have been in service. To be called before a node's state
   // changes.
   void Observe();
-  // The node has failed, or was announced to.
+  // The node has failed, or goes away after a notice.
   void CountInterruption(int node);
   // Within a transaction.
   void Put();

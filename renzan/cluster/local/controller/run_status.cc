@@ -9,10 +9,10 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// An eta beyond this is no estimate.
+// Longer estimates are ignored.
 constexpr double kLongestEta = 10.0 * 365 * 86400;
 
-// A finite number at least 0 and at most `max`; nothing for anything else.
+// A finite number from 0 to `max`; nothing for anything else.
 std::optional<double> Number(const Json& object, const char* key, double max) {
   const auto at = object.find(key);
   if (at == object.end() || !at->is_number()) return std::nullopt;
@@ -30,7 +30,7 @@ std::optional<TimeMs> Time(const Json& object, const char* key, TimeMs now) {
 }  // namespace
 
 std::optional<RunProgress> ParseRunStatus(std::string_view text, TimeMs now) {
-  // Deep nesting would cost as much stack: a status has two levels.
+  // A status has two levels; deep nesting would overflow the stack.
   int depth = 0;
   const Json::parser_callback_t shallow = [&](int level, Json::parse_event_t, Json&) {
     depth = std::max(depth, level);

@@ -1,7 +1,7 @@
 #pragma once
 
-// What a running program says about itself in status.json (the launch contract). It is a user's
-// file: whatever is odd about it is ignored.
+// What a running program reports in status.json (the launch contract). The file is the user's, so
+// invalid values are ignored.
 
 #include <cstdint>
 #include <optional>
@@ -17,13 +17,13 @@ struct RunProgress {
   double samples_per_second = 0;
   std::optional<double> eta_seconds;  // from `updated`
   std::optional<TimeMs> last_checkpoint;
-  std::optional<TimeMs> working_since;  // began its first step
+  std::optional<TimeMs> working_since;  // when it began its first step
   TimeMs updated = 0;
 };
 
 inline constexpr size_t kMaxStatusBytes = 64 << 10;
 
-// Nothing for a text that is not a status. Times that lie in the future are taken for `now`.
+// Nothing for a text that is not a status. Times in the future become `now`.
 std::optional<RunProgress> ParseRunStatus(std::string_view json, TimeMs now);
 
 }  // namespace renzan::cluster::local

@@ -7,7 +7,7 @@ namespace {
 
 constexpr TimeMs kNow = 1'800'000'000'000;
 
-TEST(RunStatus, ReadsWhatTheLaunchContractNames) {
+TEST(RunStatus, ReadsTheFieldsOfTheLaunchContract) {
   const auto status = ParseRunStatus(
       R"({"state": "running", "step": 100, "steps": 1000, "samples_per_second": 5e4,
           "eta_seconds": 18.5, "last_checkpoint": {"step": 90, "time": 1790000000.5},
@@ -23,7 +23,7 @@ TEST(RunStatus, ReadsWhatTheLaunchContractNames) {
   EXPECT_EQ(status->updated, 1'790'000'005'000);
 }
 
-TEST(RunStatus, NothingHasToBeThere) {
+TEST(RunStatus, AllFieldsAreOptional) {
   for (const char* text : {"{}", R"({"last_checkpoint": null, "working_since": null})"}) {
     const auto status = ParseRunStatus(text, kNow);
     ASSERT_TRUE(status);
@@ -35,7 +35,7 @@ TEST(RunStatus, NothingHasToBeThere) {
   }
 }
 
-TEST(RunStatus, WhatIsNoStatusIsNothing) {
+TEST(RunStatus, IgnoresTextThatIsNotAStatus) {
   std::string deep = "0";
   for (int level = 0; level < 10'000; ++level) deep = "[" + deep + "]";
   for (const std::string& text : {std::string(), std::string("{"), std::string("[1]"),
@@ -43,7 +43,7 @@ TEST(RunStatus, WhatIsNoStatusIsNothing) {
     EXPECT_FALSE(ParseRunStatus(text, kNow)) << text.substr(0, 20);
 }
 
-TEST(RunStatus, OddValuesAreIgnoredAndTheFutureIsNow) {
+TEST(RunStatus, IgnoresInvalidValuesAndTakesTheFutureForNow) {
   const auto status = ParseRunStatus(
       R"({"step": -4, "steps": "many", "samples_per_second": 1e16, "eta_seconds": 1e18,
           "last_checkpoint": {"time": 1e11}, "working_since": true, "updated": 1e11})",
