@@ -1,7 +1,7 @@
 #pragma once
 
-// The nodes of the cluster: which are in service, how they come and go. Changes are committed to
-// the store first. Ending and stopping the workers on a node is not done here (JobRunner).
+// Which nodes are in service, and how they come and go. Changes are committed to the store first.
+// JobRunner stops and ends the workers on them.
 
 #include <set>
 #include <string>
@@ -29,19 +29,19 @@ class NodeManager {
 
   int Find(const std::string& name) const;  // -1: there is none
 
-  // --- What operators do. Throw Error kNoInput, kUsage or kIo. Return the node.
+  // --- Operators' commands. Throw Error kNoInput, kUsage or kIo. Return the node.
   int Cordon(const std::string& name);
   int Drain(const std::string& name, std::optional<TimeMs> notice_ms);
   int MarkFailed(const std::string& name);
   // False: it has failed, and will be ready once its last worker has ended.
   bool Restore(const std::string& name);
 
-  // --- What the scheduler decides.
+  // --- The scheduler's decisions.
   void Buy(const ScaleOut& scale);
   void GiveBack(int node);
 
-  // --- What time and jobs do.
-  // Nodes that have booted or whose notice has expired, for SetReady and SetGone.
+  // --- Changes over time.
+  // Nodes to set ready (they have booted) or gone (their notice has expired).
   std::vector<int> Due() const;
   TimeMs NextEvent() const;
   void SetReady(int node);
@@ -61,8 +61,8 @@ class NodeManager {
   Store& store_;
   PoolObserver& pools_;
   const Clock& clock_;
-  std::set<int> emptying_;  // are gone, except that workers on them are still being killed
-  std::set<int> restored_;  // of those: are ready again afterwards
+  std::set<int> emptying_;  // gone in the store, with workers that have not ended yet
+  std::set<int> restored_;  // of those: will be ready then
 };
 
 }  // namespace renzan::cluster::local
