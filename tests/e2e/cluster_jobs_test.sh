@@ -169,7 +169,7 @@ $renzan cluster up cluster.yaml --set "users={$(id -un): {max_gpus: 1}}" >/dev/n
 first=$(submit --gpus 1 -- sh -c "$wait_here")
 second=$(submit --gpus 1 -- sh -c "$wait_here")
 wait_for 20 is "$first" 'job["state"]' running
-explains "$second" "user $(id -un) may run 1 GPU"
+explains "$second" "user $(id -un) has a cap of 1 GPU"
 $renzan cluster override "$(id -un)" --max-gpus 2 --for 1h >/dev/null
 wait_for 20 is "$second" 'job["state"]' running
 explains "$second" "it has been running since"

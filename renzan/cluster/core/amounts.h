@@ -1,6 +1,6 @@
 #pragma once
 
-// Amounts of resources as people read them.
+// Amounts of resources in words.
 
 #include <cstdint>
 #include <string>
@@ -12,7 +12,7 @@ namespace renzan::cluster {
 // "1 GPU", "2.5 CPUs", "64 GiB of memory", "3 of rdma".
 std::string DescribeAmount(const Snapshot& snapshot, int kind, int64_t amount);
 
-// All kinds of which there is some, GPUs first: "8 GPUs, 32 CPUs and 64 GiB of memory"; "nothing".
+// Every nonzero kind, GPUs first: "8 GPUs, 32 CPUs and 64 GiB of memory"; "nothing" if all are 0.
 std::string DescribeResources(const Snapshot& snapshot, const Resources& resources);
 
 }  // namespace renzan::cluster

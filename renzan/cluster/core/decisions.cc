@@ -41,7 +41,7 @@ const char* NameOf(WaitReason reason) {
     case WaitReason::kReserved:
       return "reserved";
     case WaitReason::kPipelined:
-      return "victims stopping";
+      return "pipelined";
     case WaitReason::kNodesBooting:
       return "nodes booting";
     case WaitReason::kWithheld:

@@ -1,6 +1,7 @@
 #pragma once
 
-// What the scheduler wants done. A world carries the decisions out and reports what came of it.
+// What the scheduler decides. The environment (the daemon, the simulator, a test) carries the
+// decisions out and updates the snapshot with the result.
 
 #include <string>
 #include <vector>
@@ -12,12 +13,12 @@ namespace renzan::cluster {
 struct Start {
   JobId job;
   Placement placement;    // at least min_workers, at most max_workers
-  bool backfill = false;  // on what is reserved for another job; to be kept in Job::backfilled
+  bool backfill = false;  // uses nodes reserved for another job; recorded in Job::backfilled
 };
 
 enum class StopReason {
   kPreempted,    // for a job of higher priority
-  kReclaimed,    // for a queue that wants back its own
+  kReclaimed,    // a queue reclaims its guaranteed quota
   kReservation,  // it was backfilled, and the job with the reservation can start now
   kNodeLeaving,  // spot notice or drain
   kOverCap,      // a quota override has expired
@@ -25,18 +26,18 @@ enum class StopReason {
 };
 const char* NameOf(StopReason reason);
 
-// SIGTERM, grace, back to the queue with its place in it.
+// SIGTERM, grace period, then back to its old position in the pending queue.
 struct Stop {
   JobId job;
   StopReason reason;
   JobId on_behalf_of = 0;  // 0: no job
 };
 
-// Stop with a checkpoint and start again at `target` at once.
+// Stop with a checkpoint, then restart on `target`.
 struct Resize {
   JobId job;
   Placement target;
-  JobId on_behalf_of = 0;  // a shrink makes room for it; 0: growth, or a node that leaves
+  JobId on_behalf_of = 0;  // the job that a shrink makes room for; 0: growth, or a draining node
 };
 
 // Buy nodes.
@@ -45,31 +46,31 @@ struct ScaleOut {
   int nodes;
 };
 
-// Nodes that are empty and not needed: to be given back.
+// Return an empty node that is not needed.
 struct ScaleIn {
   int node;
 };
 
-// Why a job does not start. Details are for Explain() (explain.h).
+// Why a job does not start. Explain() (explain.h) gives the details.
 enum class WaitReason {
-  kInfeasible,       // would not fit if the cluster were empty and every pool at its maximum
+  kInfeasible,       // would not fit even on an empty cluster with every pool at its maximum
   kBackoff,          // eligible later
-  kQueueLimit,       // its queue is at its limit
-  kUserCap,          // its user is at the cap
-  kGuaranteedQuota,  // it is not preemptible, and such jobs use all that its queue is guaranteed
-  kResources,        // not enough is free, and nobody may be preempted for it
-  kFragmented,       // enough is free in sum, but not on nodes (or in a domain) that can hold it
-  kReserved,         // what is free is kept for a job that goes first
-  kPipelined,        // its place is being vacated
-  kNodesBooting,     // its place is being bought
-  kWithheld,         // what is decided about it is not carried out: something is at fault
+  kQueueLimit,       // its queue has reached its limit
+  kUserCap,          // its user has reached the cap
+  kGuaranteedQuota,  // not preemptible, and such jobs already use their queue's guaranteed quota
+  kResources,        // not enough is free, and no running job may be preempted for it
+  kFragmented,       // enough is free in total, but not on nodes (or in a domain) that can hold it
+  kReserved,         // the free resources are reserved for another job
+  kPipelined,        // pipelined onto resources that other jobs are releasing
+  kNodesBooting,     // pipelined onto nodes that are being bought
+  kWithheld,         // the decision about it failed validation and is not carried out
 };
 const char* NameOf(WaitReason reason);
 
 struct Wait {
   JobId job;
   WaitReason reason;
-  JobId blocked_by = 0;  // kReserved: who the place is kept for
+  JobId blocked_by = 0;  // kReserved: the job with the reservation
 };
 
 // Nodes kept for a job that cannot start yet.
@@ -82,12 +83,12 @@ struct Decisions {
   std::vector<Start> starts;
   std::vector<Stop> stops;
   std::vector<Resize> resizes;
-  std::vector<JobId> checkpoints;  // SIGUSR1: work at risk is worth more than a checkpoint
+  std::vector<JobId> checkpoints;  // SIGUSR1: these should save their work now
   std::vector<ScaleOut> scale_out;
   std::vector<ScaleIn> scale_in;
   std::vector<Reservation> reservations;
-  std::vector<Wait> waits;     // every pending job that does not start, in the order of the line
-  TimeMs look_again = kNever;  // when time alone could change a decision
+  std::vector<Wait> waits;     // every pending job that does not start, in pending-queue order
+  TimeMs look_again = kNever;  // the earliest time at which the passing of time changes a decision
 };
 
 }  // namespace renzan::cluster

@@ -1,8 +1,8 @@
 #pragma once
 
-// What a cycle has already found not to fit. Room only shrinks while the line is walked, so a gang
-// of the same request that is as large or larger does not fit either; this is what makes thousands
-// of jobs that cannot start cheap. Not thread-safe.
+// Remembers what did not fit earlier in a scheduling cycle. Free resources only shrink while the
+// pending queue is processed, so an equal or larger gang with the same worker request cannot fit
+// either. This keeps thousands of jobs that cannot start cheap. Not thread-safe.
 
 #include <algorithm>
 #include <limits>
@@ -10,7 +10,7 @@
 
 namespace renzan::cluster {
 
-// By a key, the smallest number of workers that is known not to fit.
+// For each key, the smallest number of workers known not to fit.
 template <typename Key>
 class Failures {
  public:

@@ -1,6 +1,6 @@
 #pragma once
 
-// Where may a request stand: labels and the domains of a topology. Pure functions.
+// Which nodes a worker request may use: labels and topology domains. Pure functions.
 
 #include <string>
 #include <vector>
@@ -11,21 +11,22 @@ namespace renzan::cluster {
 
 inline constexpr const char* kHostLevel = "host";  // the narrowest level: every node is a domain
 
-// `labels` has all of `wanted`.
+// Whether `labels` contains all of `wanted`.
 bool HasAll(const Labels& labels, const Labels& wanted);
 
-// The node has all the labels that the request requires. Says nothing of room, state or topology.
+// Whether the node has all labels that the worker request requires. Ignores free resources, node
+// state and topology.
 bool Matches(const Node& node, const WorkerRequest& request);
 
-// How many of the labels that the request prefers the node has.
+// How many of the preferred labels the node has.
 int CountPreferred(const Node& node, const WorkerRequest& request);
 
-// The domain at a topology level that labels say, with all wider ones: "a/1" for rack 1 of zone a,
-// which is not rack 1 of zone b. "" without a label of that level: in no domain. Not for "host".
+// The topology domain that `labels` name at a level, qualified by the wider levels: "a/1" is rack 1
+// of zone a, distinct from rack 1 of zone b. "" without a label for that level. Not for "host".
 std::string DomainOf(const Snapshot& snapshot, const Labels& labels, const std::string& level);
 
-// The domain of every node at a topology level, numbered from 0 in the order of their first nodes;
-// -1 for a node that is in none. Of level "host" every node is one.
+// The domain of every node at a topology level, numbered from 0 in order of first appearance; -1
+// for a node in no domain. At level "host" every node is a domain of its own.
 std::vector<int> DomainsAt(const Snapshot& snapshot, const std::string& level);
 
 }  // namespace renzan::cluster

@@ -5,7 +5,7 @@
 namespace renzan::cluster {
 namespace {
 
-TEST(Labels, AllThatAreRequiredAndHowManyAreLiked) {
+TEST(Labels, RequiredAndPreferred) {
   const Node node = {.labels = {{"gpu_model", "a100"}, {"disk", "nvme"}}};
   EXPECT_TRUE(Matches(node, {}));
   EXPECT_TRUE(Matches(node, {.required = {{"disk", "nvme"}}}));
@@ -14,7 +14,7 @@ TEST(Labels, AllThatAreRequiredAndHowManyAreLiked) {
   EXPECT_EQ(CountPreferred(node, {.preferred = {{"disk", "nvme"}, {"rack", "1"}}}), 1);
 }
 
-TEST(Labels, DomainsAreNestedAndNodesWithoutALabelAreInNone) {
+TEST(Labels, DomainsAreNestedAndNodesWithoutALabelHaveNone) {
   Snapshot snapshot;
   snapshot.topology_levels = {"zone", "rack"};
   snapshot.nodes = {{.labels = {{"zone", "b"}, {"rack", "1"}}},

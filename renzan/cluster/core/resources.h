@@ -1,7 +1,7 @@
 #pragma once
 
-// Amounts of countable resources. Which kind stands at which place is said once per snapshot
-// (Snapshot::resource_names): cpu, memory and gpu always come first. Value types, no threads.
+// Amounts of countable resources, indexed by kind. Snapshot::resource_names gives the kinds: cpu,
+// memory and gpu always come first. Value types.
 
 #include <algorithm>
 #include <array>
@@ -32,7 +32,6 @@ struct Resources {
   }
   bool operator==(const Resources&) const = default;
 
-  // Every kind of `this` is at most what `room` has.
   bool FitsIn(const Resources& room) const {
     bool fits = true;
     for (int kind = 0; kind < kMaxResources; ++kind) fits &= amount[kind] <= room.amount[kind];
@@ -47,7 +46,7 @@ inline Resources operator*(Resources a, int64_t times) {
   return a;
 }
 
-// How many workers of that size `room` holds, at most `wanted`. Negative room holds none.
+// How many workers of that size fit into `room`, at most `wanted`. Negative room holds none.
 inline int WorkersThatFit(const Resources& room, const Resources& per_worker, int wanted) {
   int64_t workers = wanted;
   for (int kind = 0; kind < kMaxResources; ++kind)

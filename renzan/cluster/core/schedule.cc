@@ -34,8 +34,8 @@ class SchedulingCycle {
     decisions_.waits.reserve(snapshot_.jobs.size() - view_.holders().size());
     LeaveDrainingNodes(view_, quota_, occupants_, decisions_);
     EnforceUserCaps(view_, quota_, occupants_, decisions_);
-    line_.emplace(view_, quota_, entitlement_, options_.overdue_after_ms);
-    while (const Job* job = line_->Next()) Consider(*job);
+    pending_.emplace(view_, quota_, entitlement_, options_.overdue_after_ms);
+    while (const Job* job = pending_->Next()) Consider(*job);
     GrowElasticJobs(view_, quota_, occupants_, options_.min_between_resizes_ms, decisions_);
     RequestCheckpoints(snapshot_, options_.max_checkpoint_interval_ms, decisions_);
     ScalePools(snapshot_, decisions_);
@@ -52,57 +52,57 @@ class SchedulingCycle {
       return Wait(job, WaitReason::kBackoff);
     }
     if (!job.held.empty()) return Wait(job, WaitReason::kInfeasible);
-    const Alike alike = AlikeAs(job);
-    if (last_ && last_->first == alike) return WaitLike(job, last_->second);
-    if (const auto known = waits_of_alike_.find(alike); known != waits_of_alike_.end()) {
+    const EquivalenceKey key = KeyOf(job);
+    if (last_ && last_->first == key) return WaitAs(job, last_->second);
+    if (const auto known = wait_by_key_.find(key); known != wait_by_key_.end()) {
       last_ = *known;
-      return WaitLike(job, known->second);
+      return WaitAs(job, known->second);
     }
     const size_t waits = decisions_.waits.size();
     Decide(job);
-    if (decisions_.waits.size() > waits && in_sight_ != job.id)
-      waits_of_alike_.emplace(alike, decisions_.waits.back());
+    if (decisions_.waits.size() > waits && pipelined_ != job.id)
+      wait_by_key_.emplace(key, decisions_.waits.back());
   }
 
   void Decide(const Job& job) {
     const std::optional<WaitReason> forbidden = quota_.Forbids(job, job.min_workers);
     if (forbidden && forbidden != WaitReason::kQueueLimit) return WaitForQuota(job, *forbidden);
-    if (!forbidden && (Start(job, /*firm=*/true) || WaitForRoom(job))) return;
+    if (!forbidden && (Start(job, /*unreserved=*/true) || PipelineOntoReleasing(job))) return;
     if (Preempt(job)) return;
     if (forbidden) return WaitForQuota(job, *forbidden);
     if (reserved_for_ == 0) {
       if (feasibility_.RulesOut(job)) return Wait(job, WaitReason::kInfeasible);
       if (Reserve(job)) return WaitForResources(job);
-    } else if (MayBackfill(job) && Start(job, /*firm=*/false)) {
+    } else if (MayBackfill(job) && Start(job, /*unreserved=*/false)) {
       return;
     }
     WaitForResources(job);
   }
 
-  // Jobs that nothing tells apart: what has kept one from starting keeps the others too, for room
-  // and quota only shrink while the line is walked.
-  struct Alike {
+  // Jobs with equal keys are interchangeable: what kept one from starting keeps the others too,
+  // since free resources and quota only shrink during the cycle.
+  struct EquivalenceKey {
     int request, queue, user, priority, workers;
     bool checkpoints, backfills, within_quota, grand_challenge, preemptible;
-    bool operator==(const Alike&) const = default;
+    bool operator==(const EquivalenceKey&) const = default;
   };
-  struct HashAlike {
-    size_t operator()(const Alike& alike) const {
+  struct HashEquivalenceKey {
+    size_t operator()(const EquivalenceKey& key) const {
       size_t hash = 0;
-      for (const int part : {alike.request, alike.queue, alike.user, alike.priority, alike.workers,
-                             alike.checkpoints + 2 * alike.backfills + 4 * alike.within_quota +
-                                 8 * alike.preemptible})
+      for (const int part :
+           {key.request, key.queue, key.user, key.priority, key.workers,
+            key.checkpoints + 2 * key.backfills + 4 * key.within_quota + 8 * key.preemptible})
         hash = (hash ^ static_cast<size_t>(part)) * 0x9e3779b97f4a7c15u;
       return hash ^ hash >> 32;
     }
   };
-  Alike AlikeAs(const Job& job) const {
+  EquivalenceKey KeyOf(const Job& job) const {
     return {job.request,         job.queue,       job.user,         job.priority,
             job.min_workers,     job.checkpoints, MayBackfill(job), entitlement_.WithinQuota(job),
             job.grand_challenge, job.preemptible};
   }
 
-  // Into what is reserved. Who has had to go again and again waits for a place of its own.
+  // A job that has been preempted too often must wait for unreserved resources.
   bool MayBackfill(const Job& job) const {
     return SavesWhenStopped(job) && job.preemptible &&
            job.preemptions < options_.max_preemptions_to_backfill;
@@ -112,7 +112,7 @@ class SchedulingCycle {
     return snapshot_.worker_requests[job.request].per_worker;
   }
 
-  void WaitLike(const Job& job, const cluster::Wait& wait) {
+  void WaitAs(const Job& job, const cluster::Wait& wait) {
     decisions_.waits.push_back({job.id, wait.reason, wait.blocked_by});
   }
 
@@ -120,17 +120,17 @@ class SchedulingCycle {
     decisions_.waits.push_back({job.id, reason, blocked_by});
   }
 
-  // Elastic jobs start at their minimum and grow when everyone has been served; those that must
-  // stay inside a domain could not grow there, and a grand challenge, above every quota, may not
-  // grow later: these take what they can get at once.
+  // Elastic jobs start at their minimum and grow once the whole queue has been processed. Jobs
+  // bound to a topology domain and grand challenges never grow later, so they take all they can
+  // now.
   int MostWorkers(const Job& job) const {
     if (!snapshot_.worker_requests[job.request].topology_required && !job.grand_challenge)
       return job.min_workers;
     return std::max(job.min_workers, quota_.MostAllowed(job, job.max_workers));
   }
 
-  std::optional<Placement> Find(const Job& job, Room room, bool firm) {
-    const RequestKey key(job.request, job.checkpoints, room == Room::kNow, firm);
+  std::optional<Placement> Find(const Job& job, Room room, bool unreserved) {
+    const RequestKey key(job.request, job.checkpoints, room == Room::kNow, unreserved);
     if (unplaceable_.Known(key, job.min_workers)) return std::nullopt;
     std::optional<Placement> found = FindPlacement(
         view_, {.request = job.request,
@@ -138,61 +138,60 @@ class SchedulingCycle {
                 .max_workers = room == Room::kNow ? MostWorkers(job) : job.min_workers,
                 .checkpoints = job.checkpoints,
                 .room = room,
-                .firm = firm});
+                .unreserved = unreserved});
     if (!found) unplaceable_.Add(key, job.min_workers);
     return found;
   }
 
-  bool Start(const Job& job, bool firm) {
-    std::optional<Placement> placement = Find(job, Room::kNow, firm);
+  bool Start(const Job& job, bool unreserved) {
+    std::optional<Placement> placement = Find(job, Room::kNow, unreserved);
     if (!placement) return false;
-    view_.TakeNow(Each(job), *placement, !firm);
+    view_.TakeNow(Each(job), *placement, !unreserved);
     quota_.Add(job, NumWorkers(*placement));
-    line_->Served();
-    decisions_.starts.push_back({job.id, std::move(*placement), !firm});
+    pending_->Served();
+    decisions_.starts.push_back({job.id, std::move(*placement), !unreserved});
     return true;
   }
 
-  // Room that is being made already: it is the job's once it is there.
-  bool WaitForRoom(const Job& job) {
-    const std::optional<Placement> placement = Find(job, Room::kVacated, /*firm=*/true);
+  bool PipelineOntoReleasing(const Job& job) {
+    const std::optional<Placement> placement = Find(job, Room::kFuture, /*unreserved=*/true);
     if (!placement) return false;
     Pipeline(job, *placement);
     return true;
   }
 
   void Pipeline(const Job& job, const Placement& placement) {
-    view_.TakeVacated(Each(job), placement);
+    view_.TakeFuture(Each(job), placement);
     quota_.Add(job, NumWorkers(placement));
-    line_->Served();
+    pending_->Served();
     const bool boots = std::any_of(placement.begin(), placement.end(), [&](const Placed& placed) {
       return snapshot_.nodes[placed.node].state == NodeState::kBooting;
     });
-    in_sight_ = job.id;
+    pipelined_ = job.id;
     Wait(job, boots ? WaitReason::kNodesBooting : WaitReason::kPipelined);
   }
 
   bool Preempt(const Job& job) {
-    const bool takes_back =
+    const bool reclaims =
         entitlement_.WithinQuota(job) && quota_.WithinGuarantee(job, job.min_workers);
-    const Preemptor preemptor{&job, takes_back, reserved_for_ == 0};
+    const Preemptor preemptor{&job, reclaims, reserved_for_ == 0};
     const std::optional<VictimPlan> plan = preemption_.Plan(preemptor, quota_);
     if (!plan) return false;
     std::vector<std::optional<StopReason>> rights;
     for (const Victim& victim : plan->victims)
       rights.push_back(preemption_.rights().ToStop(preemptor, snapshot_.jobs[victim.job], quota_));
     for (size_t at = 0; at < plan->victims.size(); ++at)
-      GiveWay(plan->victims[at], rights[at], job.id);
+      ApplyVictim(plan->victims[at], rights[at], job.id);
     unplaceable_.Clear();
-    waits_of_alike_.clear();
+    wait_by_key_.clear();
     last_.reset();
     Pipeline(job, plan->placement);
     return true;
   }
 
-  void GiveWay(const Victim& victim, std::optional<StopReason> right, JobId on_behalf_of) {
+  void ApplyVictim(const Victim& victim, std::optional<StopReason> right, JobId on_behalf_of) {
     const Job& job = snapshot_.jobs[victim.job];
-    view_.Vacate(Each(job), victim.leaves, job.backfilled);
+    view_.Release(Each(job), victim.leaves, job.backfilled);
     quota_.Remove(job, NumWorkers(victim.leaves));
     occupants_.Leave(victim.job);
     if (victim.stopped) {
@@ -209,7 +208,7 @@ class SchedulingCycle {
     if (!placement) return false;
     view_.Reserve(Each(job), *placement);
     reserved_for_ = job.id;
-    line_->Served();
+    pending_->Served();
     decisions_.reservations.push_back({job.id, std::move(*placement)});
     return true;
   }
@@ -217,7 +216,7 @@ class SchedulingCycle {
   bool CouldStart(const Job& job) {
     if (job.eligible_at > snapshot_.now) return false;
     const std::optional<WaitReason> forbidden = quota_.Forbids(job, job.min_workers);
-    // Others of its queue may give way to it.
+    // At the queue limit it may still preempt jobs of its own queue.
     if (forbidden && forbidden != WaitReason::kQueueLimit) return false;
     return !feasibility_.RulesOut(job);
   }
@@ -228,14 +227,15 @@ class SchedulingCycle {
 
   void WaitForResources(const Job& job) {
     if (feasibility_.RulesOut(job)) return Wait(job, WaitReason::kInfeasible);
-    if (reserved_for_ != 0 && reserved_for_ != job.id && Find(job, Room::kNow, /*firm=*/false))
+    if (reserved_for_ != 0 && reserved_for_ != job.id &&
+        Find(job, Room::kNow, /*unreserved=*/false))
       return Wait(job, WaitReason::kReserved, reserved_for_);
     const int kind = view_.packing_kind();
     const bool enough = Each(job)[kind] * job.min_workers <= view_.free_now()[kind];
     Wait(job, enough ? WaitReason::kFragmented : WaitReason::kResources);
   }
 
-  using RequestKey = std::tuple<int, bool, bool, bool>;  // request, checkpoints, now, firm
+  using RequestKey = std::tuple<int, bool, bool, bool>;  // request, checkpoints, now, unreserved
 
   const Snapshot& snapshot_;
   const ScheduleOptions& options_;
@@ -245,12 +245,13 @@ class SchedulingCycle {
   Feasibility feasibility_;
   Entitlement entitlement_;  // asks CouldStart
   Preemption preemption_;
-  std::optional<PendingQueue> line_;
+  std::optional<PendingQueue> pending_;
   Decisions decisions_;
   JobId reserved_for_ = 0;
-  JobId in_sight_ = 0;  // the last job for which room is being made
-  std::unordered_map<Alike, cluster::Wait, HashAlike> waits_of_alike_;
-  std::optional<std::pair<Alike, cluster::Wait>> last_;  // of those, which the next is likely to be
+  JobId pipelined_ = 0;  // the last job that was pipelined
+  std::unordered_map<EquivalenceKey, cluster::Wait, HashEquivalenceKey> wait_by_key_;
+  // The entry used last; the next job is likely to match it.
+  std::optional<std::pair<EquivalenceKey, cluster::Wait>> last_;
   Failures<RequestKey> unplaceable_;
 };
 

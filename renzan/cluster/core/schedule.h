@@ -1,12 +1,13 @@
 #pragma once
 
-// One cycle of the scheduler: a pure function. Same snapshot, same decisions. No threads, clock,
-// sockets or files.
+// One scheduling cycle: a pure function. Same snapshot, same decisions. No threads, clock, sockets
+// or files.
 //
-// The line is walked from its head: a job starts where it fits; else where those who are just
-// leaving leave room; else where those who must give way to it do (and then it certainly fits);
-// else the first such job is given a reservation. What is left grows elastic jobs, is packed,
-// bought or given back. Each question has a file of its own in this folder.
+// The cycle goes through the pending queue from its head. A job starts if it fits. Otherwise it is
+// pipelined onto resources that stopping jobs are releasing, or preempts other jobs (only if it
+// then fits). The first job for which none of this works gets a reservation. What is left over goes
+// to elastic jobs that can grow; then nodes are bought or returned. Each step has its own file in
+// this folder.
 
 #include "renzan/cluster/core/decisions.h"
 #include "renzan/cluster/core/snapshot.h"
@@ -14,14 +15,14 @@
 namespace renzan::cluster {
 
 struct ScheduleOptions {
-  // Growing restarts a gang, so it happens at most so often.
+  // Growing restarts a gang, so a job grows at most this often.
   TimeMs min_between_resizes_ms = 600'000;
-  // Jobs on nodes that may vanish are asked for a checkpoint at least so often.
+  // Jobs on nodes that may be interrupted are asked for a checkpoint at least this often.
   TimeMs max_checkpoint_interval_ms = 600'000;
-  // A job that has been preempted so often is no longer put on what is reserved for another one.
+  // A job that has been preempted this often is no longer backfilled.
   int max_preemptions_to_backfill = 3;
-  // Of the jobs that have waited longer, the first one goes before others of its priority, whatever
-  // its queue has.
+  // Of the jobs that have waited longer, the first goes before others of its priority, regardless
+  // of its queue's share.
   TimeMs overdue_after_ms = 24 * 3'600'000;
 };
 

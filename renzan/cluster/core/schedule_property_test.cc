@@ -1,5 +1,5 @@
-// The scheduler's promises in worlds drawn from seeds. RENZAN_TEST_SEEDS=FIRST..LAST (or one seed)
-// chooses others than the default ones; a failure names its seed.
+// The scheduler's invariants in random environments. RENZAN_TEST_SEEDS=FIRST..LAST (or one seed)
+// replaces the default seeds; a failure names its seed.
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -16,7 +16,7 @@
 namespace renzan::cluster {
 namespace {
 
-// First and last.
+// First and last, inclusive.
 std::pair<uint64_t, uint64_t> Seeds(uint64_t default_last) {
   const char* text = std::getenv("RENZAN_TEST_SEEDS");
   if (text == nullptr) return {0, default_last};
@@ -53,17 +53,17 @@ TEST(ScheduleProperty, OneCycleOnAnySnapshot) {
   }
 }
 
-TEST(ScheduleProperty, WorldsThatLive) {
+TEST(ScheduleProperty, ManyCyclesInARandomEnvironment) {
   const auto [first, last] = Seeds(39);
   for (uint64_t seed = first; seed <= last; ++seed) {
-    RandomEnvironment snapshot(seed, Policy);
+    RandomEnvironment environment(seed, Policy);
     for (int round = 0; round < 2; ++round) {
-      for (int step = 0; step < 30; ++step) snapshot.Disturb();
-      snapshot.Settle();
+      for (int step = 0; step < 30; ++step) environment.Disturb();
+      environment.Settle();
     }
-    for (int step = 0; step < 10; ++step) snapshot.Disturb();
-    snapshot.Finish();
-    EXPECT_EQ(Join(snapshot.violations()), "") << "seed " << seed;
+    for (int step = 0; step < 10; ++step) environment.Disturb();
+    environment.Finish();
+    EXPECT_EQ(Join(environment.violations()), "") << "seed " << seed;
   }
 }
 

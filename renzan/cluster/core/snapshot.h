@@ -1,12 +1,11 @@
 #pragma once
 
-// What the scheduler looks at: nodes, pools, queues, users and the jobs that are not done, at one
-// moment. Plain data; a world (this machine, the simulator) keeps one up to date and reports facts
-// into it. Everything that decides is in it: the same snapshot gives the same decisions, always.
+// The scheduler's input: nodes, pools, queues, users and all jobs that have not ended, at one
+// moment. Plain data that the environment (the daemon, the simulator) keeps up to date. It is the
+// scheduler's only input: the same snapshot always gives the same decisions.
 //
-// Invariants that a world keeps: `jobs` is sorted by id; every index points into its vector; a
-// job's workers stand on nodes that are not kGone; the workers of all running, stopping and
-// resizing jobs fit into their nodes.
+// Invariants: `jobs` is sorted by id; every index is valid; a job's workers run on nodes that are
+// not kGone; the workers of all running, stopping and resizing jobs fit on their nodes.
 
 #include <cstdint>
 #include <limits>
@@ -20,7 +19,7 @@
 namespace renzan::cluster {
 
 using JobId = int64_t;
-// Milliseconds since the world's epoch (Unix time on a machine, 0 in a simulation).
+// Milliseconds: Unix time on a machine, from 0 in a simulation.
 using TimeMs = int64_t;
 inline constexpr TimeMs kNever = std::numeric_limits<TimeMs>::max();
 inline constexpr int64_t kUnlimited = std::numeric_limits<int64_t>::max();
@@ -29,51 +28,51 @@ using Labels = std::map<std::string, std::string>;
 
 enum class NodeState {
   kReady,
-  kBooting,  // bought, not there yet; ready at `until`
-  // Nothing starts here. It goes away at `until` (spot notice, scale in), or, if that is kNever, is
-  // being emptied by an operator: then who can save its work leaves, and who cannot may end.
+  kBooting,  // bought, not up yet; ready at `until`
+  // Nothing starts here. The node disappears at `until` (spot notice, scale in). If that is kNever,
+  // an operator is draining it: jobs that checkpoint leave, others may run to their end.
   kDraining,
-  kGone,      // lost, given back; kept so that indices stay valid
-  kCordoned,  // nothing starts here; who runs stays
+  kGone,      // failed or returned; kept so that indices stay valid
+  kCordoned,  // nothing new starts here; running jobs stay
 };
 
-// The machine is there, whether or not anything may start on it.
+// Whether the machine is up, even if nothing may start on it.
 inline bool IsThere(NodeState state) {
   return state != NodeState::kBooting && state != NodeState::kGone;
 }
 
 struct Node {
   std::string name;
-  int pool = -1;  // in Snapshot::pools; -1: one of nobody's pool
+  int pool = -1;  // in Snapshot::pools; -1: in no pool
   Resources capacity;
-  Labels labels;  // those of its pool too; the level "host" is the node itself and needs no label
+  Labels labels;  // including its pool's; the level "host" is the node itself and needs no label
   NodeState state = NodeState::kReady;
   TimeMs until = kNever;  // see NodeState; kNever for an operator's drain
-  TimeMs idle_since = 0;  // when its last worker left; meaningless while it has some
+  TimeMs idle_since = 0;  // when its last worker left; meaningless while it has any
   bool spot = false;
 };
 
-// A request of node that can be had. Pools that are not `elastic` are machines that one owns.
+// Nodes of one machine type. A pool whose size is a range is scaled: nodes are bought and returned.
 struct Pool {
   std::string name;
   Resources capacity;
   Labels labels;
-  // Nodes are dealt to so many domains of each of these topology levels.
+  // Topology level -> number of domains over which the pool's nodes are spread round-robin.
   std::map<std::string, int> domains;
   bool spot = false;
   int min_nodes = 0, max_nodes = 0;  // equal: never scaled
   double price_per_hour = 0;         // of one node
   TimeMs boot_ms = 0;
-  TimeMs idle_ms = 600'000;  // an idle node is given back after it
-  // Interruptions per node and hour, as measured or assumed; 0 for machines that stay.
+  TimeMs idle_ms = 600'000;  // a bought node is returned after being idle for this long
+  // Interruptions per node and hour, measured or assumed; 0 for machines that are never taken away.
   double interruptions_per_hour = 0;
 };
 
 struct Queue {
   std::string name;
-  // Amount of each kind that is this queue's own whenever it wants it, and that it never exceeds.
-  // A kind that no queue guarantees and none limits is not governed by quota. A kind that some
-  // queue governs and this one does not mention is guaranteed 0 and unlimited here.
+  // `guaranteed` is this queue's own whenever it needs it; it never uses more than `limit`.
+  // Quota governs only kinds that some queue guarantees or limits. A governed kind that this queue
+  // does not mention is guaranteed 0 and unlimited here.
   Resources guaranteed;
   Resources limit = Unlimited();
 
@@ -84,7 +83,7 @@ struct Queue {
   }
 };
 
-// A higher cap for a while.
+// A temporarily higher cap.
 struct QuotaOverride {
   int64_t max_gpus = kUnlimited;
   TimeMs until = 0;
@@ -95,16 +94,15 @@ struct User {
   int64_t max_gpus = kUnlimited;  // of running jobs
   std::vector<QuotaOverride> quota_overrides;
 
-  // The largest cap in force at `now`.
   int64_t CapAt(TimeMs now) const;
 };
 
-// What one worker needs and where it may stand. WorkerRequests are shared by jobs: whatever is
-// found out about one job's request holds for all of it.
+// What one worker needs and which nodes it may use. Jobs share equal requests, so a result computed
+// for one request holds for all jobs that have it.
 struct WorkerRequest {
   Resources per_worker;
-  Labels required;   // a node has all of them
-  Labels preferred;  // the more of them the better
+  Labels required;   // a node must have all of them
+  Labels preferred;  // nodes with more of them are used first
   // All workers in one domain of this topology level ("host", "rack": a node label). Empty: none.
   std::string topology_level;
   bool topology_required = false;  // otherwise preferred
@@ -125,8 +123,8 @@ int NumWorkers(const Placement& placement);
 enum class JobState {
   kPending,
   kRunning,
-  kStopping,  // has been told to stop; holds its resources until its processes are gone
-  kResizing,  // has been told to stop and starts again at `target`, which is kept for it
+  kStopping,  // was told to stop; holds its resources until its processes have exited
+  kResizing,  // was told to stop and will restart on `target`, which is held for it
 };
 
 struct Job {
@@ -136,42 +134,41 @@ struct Job {
   int user = 0;
   int priority = 0;  // higher goes first
   int min_workers = 1, max_workers = 1;
-  // Obeys the launch contract: told to stop, it saves its work. Only such a job is resized or
-  // moved, and only if it does so within its grace (SavesWhenStopped) is it preempted without loss
-  // or backfilled into a reservation.
+  // Saves its work on SIGTERM (the launch contract). Only such jobs are resized or moved; only
+  // those that finish saving within their grace period (SavesWhenStopped) are backfilled.
   bool checkpoints = false;
   bool preemptible = true;       // false: never stopped on behalf of another job
-  bool grand_challenge = false;  // has the whole cluster if it needs it
-  TimeMs submitted = 0;      // its place in the queue: with the id; preemption does not change it
-  TimeMs grace_ms = 30'000;  // how long it may take to stop
-  // Work of more than so long is not to be at risk; the scheduler's own bound holds too.
+  bool grand_challenge = false;  // gets the whole cluster if it needs it
+  TimeMs submitted = 0;  // with the id, its position in the queue; preemption does not change it
+  TimeMs grace_ms = 30'000;  // time between SIGTERM and SIGKILL
+  // Longest time between checkpoints that the job accepts; the scheduler's own bound applies too.
   TimeMs max_checkpoint_interval_ms = kNever;
 
   JobState state = JobState::kPending;
   TimeMs eligible_at = 0;  // not started before (back-off)
-  std::string held;        // why it may not be started at all; empty: it may
+  std::string held;        // why it may not start at all; empty: it may
 
   // While kRunning, kStopping or kResizing:
   Placement placement;
   Placement target;  // kResizing only
-  // kStopping, kResizing: the job it makes room for (Stop::on_behalf_of). That one goes first in
-  // the line, so that nobody is preempted in vain.
+  // kStopping, kResizing: the job it makes room for (Stop::on_behalf_of). That job goes first in
+  // the pending queue; otherwise another one could take the resources it preempted for.
   JobId stopping_for = 0;
   TimeMs started = 0;
   TimeMs last_resize = 0;                 // or start
-  std::optional<TimeMs> last_checkpoint;  // none: its work is not saved since `started`
-  bool backfilled = false;                // stands on what is reserved for another job
+  std::optional<TimeMs> last_checkpoint;  // none since `started`
+  bool backfilled = false;                // runs on nodes that are reserved for another job
 
-  // Facts that make decisions better; nothing depends on their being right.
-  TimeMs restart_cost_ms = 30'000;     // from start to where it had stopped
+  // Estimates that improve decisions; correctness does not depend on them.
+  TimeMs restart_cost_ms = 30'000;     // from start until it is back where it stopped
   TimeMs checkpoint_cost_ms = 5'000;   // of its last one
   int64_t state_bytes = 0;             // of its last full checkpoint
   std::optional<TimeMs> expected_end;  // while running; from its status or timeout
   int preemptions = 0;
 };
 
-// Whether a stop loses no work, as far as is known: a checkpoint that takes longer than the grace
-// is cut short, and what was done since the one before is lost.
+// Whether a stop is expected to lose no work. A checkpoint that takes longer than the grace period
+// is cut short, and all work since the previous one is lost.
 inline bool SavesWhenStopped(const Job& job) {
   return job.checkpoints && job.checkpoint_cost_ms <= job.grace_ms;
 }
@@ -185,14 +182,14 @@ struct Snapshot {
   std::vector<Queue> queues;
   std::vector<User> users;
   std::vector<WorkerRequest> worker_requests;
-  std::vector<Job> jobs;                                             // not done, sorted by id
+  std::vector<Job> jobs;                                             // not ended, sorted by id
   double budget_per_hour = std::numeric_limits<double>::infinity();  // for nodes of priced pools
 
-  // The index of an equal request, added if there is none.
+  // The index of an equal request; adds it if there is none.
   int InternRequest(const WorkerRequest& request);
-  // The index of the user of that name, added (without a cap) if there is none.
+  // The index of the user with that name; adds one without a cap if there is none.
   int InternUser(const std::string& name);
-  // The job of that id, or null.
+  // Null if there is no such job.
   const Job* Find(JobId id) const;
   Job* Find(JobId id);
 };

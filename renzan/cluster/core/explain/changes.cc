@@ -39,17 +39,17 @@ class Trials {
     NodesRestored();
     MoreNodes();
     if (!is_bought_for_) MoreToBuy();
-    if (said_.size() > 5) said_.resize(5);
-    return std::move(said_);
+    if (suggestions_.size() > 5) suggestions_.resize(5);
+    return std::move(suggestions_);
   }
 
  private:
   using Change = std::function<void(Snapshot&, Job&)>;
 
-  // What counts as a success, besides a start.
+  // What counts as success besides a start.
   enum class Also { kNothing, kPreemption, kPurchase };
 
-  // What a cycle decides once `change` has been made; none: no more cycles.
+  // The decisions of a cycle after `change`; none if the budget is spent.
   std::optional<Decisions> Try(const Change& change) {
     if (!budget_.Spend()) return std::nullopt;
     Snapshot changed = snapshot_;
@@ -73,8 +73,8 @@ class Trials {
            wait->reason == WaitReason::kNodesBooting;
   }
 
-  // The value nearest to `now` (not it) with which the job starts, on the way to `extreme`; by
-  // bisection, since less of a demand, or more of a supply, never hurts the job itself.
+  // The value nearest to `now`, other than `now`, in the direction of `extreme` with which the job
+  // starts. By bisection: less demand or more supply never hurts the job itself.
   std::optional<int64_t> Nearest(int64_t now, int64_t extreme,
                                  const std::function<Change(int64_t)>& with,
                                  Also also = Also::kNothing) {
@@ -82,7 +82,7 @@ class Trials {
     int64_t fails = now, starts = extreme;
     while (std::abs(starts - fails) > 1) {
       const int64_t middle = fails + (starts - fails) / 2;
-      if (budget_.exhausted()) return std::nullopt;  // what is nearer has not been tried
+      if (budget_.exhausted()) return std::nullopt;  // nearer values have not been tried
       (Starts(with(middle), also) ? starts : fails) = middle;
     }
     return starts;
@@ -100,8 +100,8 @@ class Trials {
       };
     };
     if (const auto workers = Nearest(job_.min_workers, 1, with))
-      said_.push_back(fmt::format("with {} worker{} instead of {}", *workers, Plural(*workers),
-                                  job_.min_workers));
+      suggestions_.push_back(fmt::format("with {} worker{} instead of {}", *workers,
+                                         Plural(*workers), job_.min_workers));
   }
 
   Change WithAmount(int kind, int64_t amount) const {
@@ -117,7 +117,7 @@ class Trials {
   void SmallerWorkers() {
     for (size_t kind = 0; kind < snapshot_.resource_names.size(); ++kind) {
       const int64_t now = request_.per_worker[static_cast<int>(kind)];
-      // By whole units: cores and GiB.
+      // In whole units: cores and GiB.
       const int64_t unit = kind == kCpu ? 1000 : kind == kMemory ? 1024 : 1;
       const int64_t units = (now + unit - 1) / unit;
       if (units <= 1) continue;
@@ -129,7 +129,8 @@ class Trials {
                                : kind == kCpu    ? fmt::format("core{}", Plural(*less))
                                : kind == kMemory ? "GiB of memory"
                                                  : snapshot_.resource_names[kind];
-      said_.push_back(fmt::format("with {} {} a worker instead of {}", *less, name, units));
+      suggestions_.push_back(
+          fmt::format("with {} {} per worker instead of {}", *less, name, units));
     }
   }
 
@@ -138,19 +139,19 @@ class Trials {
       WorkerRequest request = request_;
       request.required.erase(key);
       if (Starts([&](Snapshot& changed, Job& job) { SetRequest(changed, job, request); }))
-        said_.push_back(fmt::format("without the required label {}={}", key, value));
+        suggestions_.push_back(fmt::format("without the required label {}={}", key, value));
     }
     if (!request_.topology_required) return;
     WorkerRequest request = request_;
     request.topology_required = false;
     if (Starts([&](Snapshot& changed, Job& job) { SetRequest(changed, job, request); }))
-      said_.push_back(
-          fmt::format("if one {} were preferred and not required", request_.topology_level));
+      suggestions_.push_back(
+          fmt::format("if one {} were preferred instead of required", request_.topology_level));
   }
 
   void Preemptible() {
     if (!job_.preemptible && Starts([](Snapshot&, Job& job) { job.preemptible = true; }))
-      said_.push_back("if it could be preempted (preemptible: true)");
+      suggestions_.push_back("if it could be preempted (preemptible: true)");
   }
 
   void HigherLimits() {
@@ -161,8 +162,9 @@ class Trials {
         return [=](Snapshot& changed, Job& job) { changed.queues[job.queue].limit[kGpu] += gpus; };
       });
       if (more)
-        said_.push_back(fmt::format("if the limit of queue {} were {} GPUs instead of {}",
-                                    snapshot_.queues[job_.queue].name, limit + *more, limit));
+        suggestions_.push_back(fmt::format("if the limit of queue {} were {} GPUs instead of {}",
+                                           snapshot_.queues[job_.queue].name, limit + *more,
+                                           limit));
     }
     const int64_t cap = snapshot_.users[job_.user].CapAt(snapshot_.now);
     if (most > 0 && cap != kUnlimited) {
@@ -170,8 +172,8 @@ class Trials {
         return [=](Snapshot& changed, Job& job) { changed.users[job.user].max_gpus = cap + gpus; };
       });
       if (more)
-        said_.push_back(fmt::format("if user {} were allowed {} GPUs instead of {}",
-                                    snapshot_.users[job_.user].name, cap + *more, cap));
+        suggestions_.push_back(fmt::format("if user {} were allowed {} GPUs instead of {}",
+                                           snapshot_.users[job_.user].name, cap + *more, cap));
     }
   }
 
@@ -184,13 +186,14 @@ class Trials {
     higher.erase(std::unique(higher.begin(), higher.end()), higher.end());
     for (const int priority : higher)
       if (Starts([=](Snapshot&, Job& job) { job.priority = priority; }, Also::kPreemption)) {
-        said_.push_back(fmt::format("with priority {} instead of {}, before or in place of others",
-                                    priority, job_.priority));
+        suggestions_.push_back(
+            fmt::format("with priority {} instead of {}, before or in place of others", priority,
+                        job_.priority));
         return;
       }
   }
 
-  // The running job with the fewest GPUs whose end would do.
+  // The running job with the fewest GPUs whose end would be enough.
   void OthersEnd() {
     std::vector<const Job*> running;
     for (const Job& job : snapshot_.jobs)
@@ -201,7 +204,7 @@ class Trials {
     std::stable_sort(running.begin(), running.end(), [&](const Job* a, const Job* b) {
       return std::tuple(size(a).gpu(), size(a)[kCpu]) < std::tuple(size(b).gpu(), size(b)[kCpu]);
     });
-    // Any one of many small jobs may stand in the way: the largest are tried last but surely.
+    // Tries the largest jobs: ending one of them is more likely to be enough.
     constexpr size_t kTries = 30;
     if (running.size() > kTries) running.erase(running.begin(), running.end() - kTries);
     for (const Job* job : running) {
@@ -211,9 +214,9 @@ class Trials {
           }))
         continue;
       const int64_t gpus = size(job).gpu();
-      said_.push_back(fmt::format("if job {} of queue {} ended{}", id,
-                                  snapshot_.queues[job->queue].name,
-                                  gpus > 0 ? fmt::format(" ({} GPU{})", gpus, Plural(gpus)) : ""));
+      suggestions_.push_back(
+          fmt::format("if job {} of queue {} ended{}", id, snapshot_.queues[job->queue].name,
+                      gpus > 0 ? fmt::format(" ({} GPU{})", gpus, Plural(gpus)) : ""));
       return;
     }
   }
@@ -227,13 +230,13 @@ class Trials {
       ++tries;
       if (!Starts([=](Snapshot& changed, Job&) { changed.nodes[node].state = NodeState::kReady; }))
         continue;
-      said_.push_back(fmt::format("if node {} were restored (renzan nodes restore {})", facts.name,
-                                  facts.name));
+      suggestions_.push_back(fmt::format("if node {} were restored (renzan nodes restore {})",
+                                         facts.name, facts.name));
       return;
     }
   }
 
-  // Machines that somebody adds.
+  // More machines in a fixed-size pool.
   void MoreNodes() {
     for (size_t pool = 0; pool < snapshot_.pools.size(); ++pool) {
       const Pool& facts = snapshot_.pools[pool];
@@ -249,12 +252,12 @@ class Trials {
         };
       });
       if (more)
-        said_.push_back(
+        suggestions_.push_back(
             fmt::format("with {} more node{} of pool {}", *more, Plural(*more), facts.name));
     }
   }
 
-  // Nodes that would be bought for it if the configuration allowed more.
+  // Nodes that would be bought for it if the configuration allowed it.
   void MoreToBuy() {
     for (size_t pool = 0; pool < snapshot_.pools.size(); ++pool) {
       const Pool& facts = snapshot_.pools[pool];
@@ -266,8 +269,8 @@ class Trials {
       };
       if (const auto most =
               Nearest(facts.max_nodes, facts.max_nodes + job_.min_workers, with, Also::kPurchase))
-        said_.push_back(fmt::format("if pool {} could have {} nodes instead of {}", facts.name,
-                                    *most, facts.max_nodes));
+        suggestions_.push_back(fmt::format("if pool {} could have {} nodes instead of {}",
+                                           facts.name, *most, facts.max_nodes));
     }
     if (!std::isinf(snapshot_.budget_per_hour)) HigherBudget();
   }
@@ -285,18 +288,18 @@ class Trials {
     for (const ScaleOut& bought : unlimited->scale_out)
       price += snapshot_.pools[bought.pool].price_per_hour * bought.nodes;
     if (Starts(with(price), Also::kPurchase))
-      said_.push_back(fmt::format("if the budget were {:.6g} an hour instead of {:.6g}", price,
-                                  snapshot_.budget_per_hour));
+      suggestions_.push_back(fmt::format("if the budget were {:.6g} an hour instead of {:.6g}",
+                                         price, snapshot_.budget_per_hour));
   }
 
   const Snapshot& snapshot_;
   const Job& job_;
   const WorkerRequest& request_;
-  const bool is_bought_for_;  // already
+  const bool is_bought_for_;  // nodes are already being bought for it
   const ScheduleOptions& options_;
   const SubmissionRules& rules_;
   CycleBudget& budget_;
-  std::vector<std::string> said_;
+  std::vector<std::string> suggestions_;
 };
 
 }  // namespace

@@ -1,7 +1,7 @@
 #pragma once
 
-// Which small change would start a waiting job at once? Every change is tried in a copy of the
-// snapshot by a whole cycle of the scheduler, so that what is said is true. Pure functions.
+// Which small changes would start a pending job now? Each is verified by a full scheduling cycle on
+// a changed copy of the snapshot. Pure functions.
 
 #include <functional>
 #include <limits>
@@ -16,15 +16,16 @@
 
 namespace renzan::cluster {
 
-// What the cluster takes from whoever would submit the job again: nothing else is advised.
+// What the cluster accepts from the submitter; nothing outside these rules is suggested.
 struct SubmissionRules {
   int max_priority = std::numeric_limits<int>::max();
-  // What a worker that asks for so much really gets, where there is a menu; none: larger than any.
+  // What a worker that requests this much gets, rounded up to a worker class; none: it is too
+  // large.
   std::function<std::optional<Resources>(const Resources&)> round_up;
 };
 
-// At most five sentences, smallest change first: what the job itself could ask less of, then what
-// others could give, then what could be bought, which has nodes bought for it.
+// At most five suggestions: what the job could request less of, then what others could give up,
+// then what would have nodes bought for it.
 std::vector<std::string> ChangesThatStart(const Snapshot& snapshot, const Wait& wait,
                                           const ScheduleOptions& options,
                                           const SubmissionRules& rules, CycleBudget& budget);

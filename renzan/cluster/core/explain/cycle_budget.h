@@ -1,8 +1,8 @@
 #pragma once
 
-// How many scheduling cycles a question may cost. Everybody can ask, a cycle of a large cluster
-// takes long, and "what would happen if" is answered by trying. For one thread; the callback may
-// look at what other threads change.
+// Limits how many scheduling cycles one request may run. Explanations try changes by running whole
+// cycles, which are slow on a large cluster, and every user may ask. For one thread; the callback
+// may read state that other threads change.
 
 #include <functional>
 #include <utility>
@@ -11,11 +11,11 @@ namespace renzan::cluster {
 
 class CycleBudget {
  public:
-  // `cancelled`: nobody waits for the answer any more.
+  // `cancelled`: whether the requester has gone away.
   explicit CycleBudget(int cycles, std::function<bool()> cancelled = {})
       : left_(cycles), cancelled_(std::move(cancelled)) {}
 
-  // One more cycle. False: there is none left, or nobody waits; then what is known so far must do.
+  // Takes one cycle. False: none is left, or the request was cancelled.
   bool Spend() {
     if (left_ > 0 && cancelled_ && cancelled_()) left_ = 0;
     if (left_ <= 0) {
@@ -26,7 +26,7 @@ class CycleBudget {
     return true;
   }
 
-  // Spend() was asked for more than there was.
+  // Whether Spend() has returned false.
   bool exhausted() const { return exhausted_; }
 
  private:

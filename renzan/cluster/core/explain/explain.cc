@@ -45,7 +45,7 @@ class Reasons {
       case WaitReason::kInfeasible:
         return WhyInfeasible(snapshot_, job_);
       case WaitReason::kBackoff:
-        return fmt::format("it failed and is tried again in {}",
+        return fmt::format("it failed and will be retried in {}",
                            Duration(job_.eligible_at - snapshot_.now));
       case WaitReason::kQueueLimit:
         return Limit();
@@ -58,17 +58,15 @@ class Reasons {
         return RoomNow();
       case WaitReason::kReserved:
         return fmt::format(
-            "{} would fit on what is free, but that is kept for job {}, which goes first{}",
-            Demand(), wait.blocked_by,
-            job_.checkpoints ? ""
-                             : "; a job that checkpoints could use it meanwhile "
-                               "(checkpoint.on_stop)");
+            "needs {}, which would fit, but the free resources are reserved for job {}{}", Demand(),
+            wait.blocked_by,
+            job_.checkpoints ? "" : "; a job that checkpoints (checkpoint.on_stop) may use them");
       case WaitReason::kPipelined:
         return Stopping();
       case WaitReason::kNodesBooting:
         return Booting();
       case WaitReason::kWithheld:
-        break;  // not of the snapshot alone
+        break;  // needs the validator's result: WhyWithheld()
     }
     CHECK(false);
   }
@@ -92,8 +90,7 @@ class Reasons {
                          DescribeAmount(snapshot_, kind, demand[kind]),
                          DescribeAmount(snapshot_, kind, used + demand[kind] - queue.limit[kind]));
     }
-    return fmt::format("queue {} has promised what is left of its limit to jobs that go first",
-                       queue.name);
+    return fmt::format("the rest of the limit of queue {} goes to jobs ahead of it", queue.name);
   }
 
   std::string Guarantee() const {
@@ -103,25 +100,26 @@ class Reasons {
       const int64_t used = quota_.used_by_fixed(job_.queue)[kind];
       if (demand[kind] == 0 || used + demand[kind] <= queue.guaranteed[kind]) continue;
       return fmt::format(
-          "it is not preemptible and may only use what queue {} is guaranteed, {}; such jobs use "
-          "{} of it and the job needs {}",
+          "it is not preemptible and may only use the guaranteed quota of queue {}, {}; such jobs "
+          "use {} of it and the job needs {}",
           queue.name, DescribeAmount(snapshot_, kind, queue.guaranteed[kind]),
           DescribeAmount(snapshot_, kind, used), DescribeAmount(snapshot_, kind, demand[kind]));
     }
-    return fmt::format("what queue {} is guaranteed goes to jobs that go first", queue.name);
+    return fmt::format("the rest of the guaranteed quota of queue {} goes to jobs ahead of it",
+                       queue.name);
   }
 
   std::string Cap() const {
     const int64_t cap = snapshot_.users[job_.user].CapAt(snapshot_.now);
     const int64_t used = quota_.gpus_of(job_.user);
     const int64_t demand = request_.per_worker.gpu() * job_.min_workers;
-    return fmt::format("user {} may run {}; {} run and the job needs {}",
+    return fmt::format("user {} has a cap of {}; running jobs use {} and the job needs {}",
                        snapshot_.users[job_.user].name, DescribeAmount(snapshot_, kGpu, cap),
                        DescribeAmount(snapshot_, kGpu, used),
                        DescribeAmount(snapshot_, kGpu, demand));
   }
 
-  // How many workers fit now, and on the nodes where none does, what is short.
+  // How many workers fit now, and what the nodes lack on which none fits.
   std::string RoomNow() const {
     int64_t fit = 0;
     std::vector<std::string> with_room, short_of;
@@ -139,9 +137,9 @@ class Reasons {
     std::string why = fmt::format("needs {}; room now for {}", Demand(), fit);
     if (!with_room.empty()) why += fmt::format(" ({})", List(with_room));
     if (fit >= job_.min_workers && request_.topology_required)
-      why += fmt::format(", but in no single {}", request_.topology_level);
+      why += fmt::format(", but not within one {}", request_.topology_level);
     else if (fit >= job_.min_workers)
-      why += ", which jobs that go first are waiting for";
+      why += ", but jobs ahead of it are waiting for it";
     else if (!short_of.empty())
       why += fmt::format("; {}", List(short_of));
     if (const std::vector<std::string> closed = OutOfService(); !closed.empty())
@@ -149,7 +147,7 @@ class Reasons {
     return why;
   }
 
-  // Nodes that it could use if something might start there: "own-3 is cordoned".
+  // Nodes that it could use if they were in service: "own-3 is cordoned".
   std::vector<std::string> OutOfService() const {
     std::vector<std::string> closed;
     for (const Node& node : snapshot_.nodes)
@@ -172,7 +170,7 @@ class Reasons {
                          static_cast<double>(std::max<int64_t>(free[kind], 0)) / unit,
                          DescribeAmount(snapshot_, kind, facts.capacity[kind]));
     }
-    return fmt::format("{} is kept for others", facts.name);
+    return fmt::format("{} is reserved for other jobs", facts.name);
   }
 
   std::string Stopping() const {
@@ -180,7 +178,7 @@ class Reasons {
     for (const Job& job : snapshot_.jobs)
       if (job.state == JobState::kStopping || job.state == JobState::kResizing)
         stopping.push_back(fmt::format("job {}", job.id));
-    if (stopping.empty()) return "others are about to be told to make room for it";
+    if (stopping.empty()) return "other jobs are about to be stopped for it";
     return fmt::format("its place is being vacated: {} {} saving and stopping", List(stopping),
                        stopping.size() == 1 ? "is" : "are");
   }
@@ -191,7 +189,8 @@ class Reasons {
       if (node.state == NodeState::kBooting && node.until != kNever)
         ready = std::max(ready, node.until);
     if (ready <= snapshot_.now) return "nodes for it are being bought";
-    return fmt::format("nodes for it are booting and ready in {}", Duration(ready - snapshot_.now));
+    return fmt::format("nodes for it are booting and will be ready in {}",
+                       Duration(ready - snapshot_.now));
   }
 
   const Snapshot& snapshot_;
@@ -206,31 +205,31 @@ void Estimate(const Snapshot& snapshot, const ScheduleOptions& options, CycleBud
   const std::optional<Forecast> forecast =
       ForecastStart(snapshot, explanation.job, options, budget);
   if (!forecast && budget.exhausted())
-    explanation.estimate_rests_on = "too much has to happen before to work it out";
+    explanation.estimate_rests_on = "too many jobs must end first to work it out";
   if (!forecast) return;
   explanation.estimated_start = forecast->start;
   const int known = forecast->ends_awaited - forecast->ends_assumed;
   std::string text = fmt::format("when {} other job{} ended", forecast->ends_awaited,
                                  forecast->ends_awaited == 1 ? " has" : "s have");
-  if (forecast->ends_awaited == 0) text = "nothing has to end first";
-  if (known > 0) text += fmt::format("; {} of them {} when", known, known == 1 ? "says" : "say");
+  if (forecast->ends_awaited == 0) text = "no other job has to end first";
+  if (known > 0)
+    text += fmt::format("; {} of them {} an expected end", known, known == 1 ? "has" : "have");
   if (forecast->ends_assumed > 0)
     text += fmt::format(
-        "; {} taken to run as long again as {} run so far",
+        "; {} assumed to run for as long again as {} run so far",
         forecast->ends_assumed == 1 ? "one is" : fmt::format("{} are", forecast->ends_assumed),
         forecast->ends_assumed == 1 ? "it has" : "they have");
   explanation.estimate_rests_on = text;
 }
 
-// Nothing that the job or others could change would help.
 std::string WhyWithheld(const Validated& validated) {
   if (!validated.violations.empty())
     return fmt::format(
-        "the scheduler would start it or make room for it, but nothing that it has decided is "
-        "carried out: {} (a mistake of this program: please report it)",
+        "the scheduler's decisions failed validation, so none is carried out: {} (this is a bug: "
+        "please report it)",
         validated.violations.front());
   return fmt::format(
-      "the scheduler would start it or make room for it, but that touches what is at fault: {}",
+      "starting it or making room for it would involve an inconsistent job or node: {}",
       List(validated.faults));
 }
 
@@ -239,21 +238,21 @@ std::string WhyWithheld(const Validated& validated) {
 Explanation Explain(const Snapshot& snapshot, JobId id, const ExplainOptions& options) {
   const Job* job = snapshot.Find(id);
   CHECK(job != nullptr && job->state == JobState::kPending);
-  // What the scheduler wants is not always what happens.
+  // Decisions that fail validation are not carried out.
   const Validated validated = Validate(snapshot, Schedule(snapshot, options.scheduling));
   const Decisions& decisions = validated.decisions;
   Explanation explanation{.job = id};
   const auto wait = std::find_if(decisions.waits.begin(), decisions.waits.end(),
                                  [=](const Wait& candidate) { return candidate.job == id; });
   if (wait == decisions.waits.end()) {
-    explanation.why = "it starts in the next cycle of the scheduler";
+    explanation.why = "it starts in the next scheduling cycle";
     explanation.estimated_start = snapshot.now;
     explanation.estimate_rests_on = "there is room for it";
-    explanation.place_in_line = 1;
+    explanation.queue_position = 1;
     return explanation;
   }
   explanation.reason = wait->reason;
-  explanation.place_in_line = static_cast<int>(wait - decisions.waits.begin()) + 1;
+  explanation.queue_position = static_cast<int>(wait - decisions.waits.begin()) + 1;
   if (wait->reason == WaitReason::kWithheld) {
     explanation.why = WhyWithheld(validated);
     return explanation;

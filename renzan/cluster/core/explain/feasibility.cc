@@ -26,7 +26,7 @@ bool Feasibility::RulesOut(const Job& job) {
   if (!limited && !snapshot.worker_requests[job.request].topology_required &&
       job.min_workers <= Most(job.request))
     return false;
-  // Where no quota counts, every queue's and user's jobs of the request are alike.
+  // Where no quota applies, the answer is the same for all queues and users.
   const Key key(job.request, limited ? job.queue : -1, limited ? job.user : -1, job.checkpoints,
                 job.preemptible);
   if (infeasible_.Known(key, job.min_workers)) return true;

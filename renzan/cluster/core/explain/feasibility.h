@@ -1,6 +1,6 @@
 #pragma once
 
-// Could a job ever run here? Remembers its answers for one cycle. Not thread-safe.
+// Could a job ever run here? Caches answers for one scheduling cycle. Not thread-safe.
 
 #include <map>
 #include <tuple>
@@ -14,20 +14,20 @@ class Feasibility {
  public:
   explicit Feasibility(const ClusterView& view) : view_(view) {}
 
-  // WhyInfeasible() (explain.h) has something to say.
+  // Whether WhyInfeasible() (explain.h) gives a reason.
   bool RulesOut(const Job& job);
 
  private:
-  // Workers that the nodes that are there could hold if they were empty.
+  // How many workers the existing nodes could hold if they were empty.
   int64_t Most(int request);
 
-  // WorkerRequest, queue and user (-1: any), checkpoints, preemptible.
+  // Worker request, queue and user (-1: any), checkpoints, preemptible.
   using Key = std::tuple<int, int, int, bool, bool>;
 
   const ClusterView& view_;
   std::map<int, int64_t> most_;
   Failures<Key> infeasible_;
-  std::map<Key, int> feasible_;  // up to so many workers
+  std::map<Key, int> feasible_;  // up to this many workers
 };
 
 }  // namespace renzan::cluster

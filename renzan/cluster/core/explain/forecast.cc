@@ -13,7 +13,7 @@ TimeMs EndOf(const Job& job, TimeMs now) {
   return now + std::max(now - job.started, kLeastRemaining);
 }
 
-// A world in which everyone does at once what it is told.
+// An environment in which decisions take effect immediately.
 class Future {
  public:
   Future(const Snapshot& snapshot, const ScheduleOptions& options, CycleBudget& budget)
@@ -26,7 +26,7 @@ class Future {
 
   TimeMs now() const { return snapshot_.now; }
 
-  // Cycles until nothing changes any more. True: `job` runs.
+  // Runs cycles until nothing changes. Returns whether `job` starts.
   bool Settle(JobId job) {
     constexpr int kMaxCycles = 20;
     for (int cycle = 0; cycle < kMaxCycles && budget_.Spend(); ++cycle) {
@@ -48,8 +48,8 @@ class Future {
     return false;
   }
 
-  // Ends the job that ends first; also those that are stopping or boot are done by then. False:
-  // nobody runs.
+  // Finishes one stop or resize if there is one, else ends the job that ends first; booting nodes
+  // become ready. False: no job holds resources.
   bool EndNext(int& assumed) {
     for (Node& node : snapshot_.nodes)
       if (node.state == NodeState::kBooting) node.state = NodeState::kReady;
@@ -106,7 +106,7 @@ class Future {
   Snapshot snapshot_;
   const ScheduleOptions& options_;
   CycleBudget& budget_;
-  std::vector<bool> known_;  // by job: its end is not a guess
+  std::vector<bool> known_;  // by job: its end is known, not assumed
 };
 
 }  // namespace

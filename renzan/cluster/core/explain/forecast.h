@@ -1,6 +1,6 @@
 #pragma once
 
-// When will a pending job start, if nothing happens but that running jobs end? Pure functions.
+// When will a pending job start if running jobs end and nothing else happens? Pure functions.
 
 #include <optional>
 
@@ -12,14 +12,14 @@ namespace renzan::cluster {
 
 struct Forecast {
   TimeMs start;
-  // Running jobs that had to end before, and how many of their ends nothing was known about.
+  // Running jobs that must end first, and for how many of them the end is assumed.
   int ends_awaited = 0, ends_assumed = 0;
 };
 
-// Where a job's end is not known (Job::expected_end) it is taken to run as long again as it has run
-// already, and at least a minute: without knowledge the best single guess for what has no typical
-// length. Jobs that start on the way are taken to run for an hour. None: after so many ends
-// (`max_ends`) it still would not run, nothing that ends would help, or the budget is spent.
+// A job without an expected end (Job::expected_end) is assumed to run for as long again as it has
+// run already, and at least a minute: the best single guess when run times have no typical scale.
+// Jobs that start on the way are assumed to run for an hour. None: the job would not start within
+// `max_ends` ends, no end would help, or the budget is spent.
 std::optional<Forecast> ForecastStart(const Snapshot& snapshot, JobId job,
                                       const ScheduleOptions& options, CycleBudget& budget,
                                       int max_ends = 200);

@@ -1,5 +1,5 @@
-// Why a job can never run here: the first bound that it breaks, from the narrowest question (its
-// quota) to the widest (all nodes together), and then what would not be bought for it.
+// Why a job can never run here: the first bound that it exceeds, from the narrowest (its quota) to
+// the widest (all nodes together), and then nodes that would not be bought for it.
 
 #include <fmt/format.h>
 
@@ -23,14 +23,14 @@ std::string Workers(int workers) {
 }
 
 std::string WhyNotByQuota(const Snapshot& snapshot, const Job& job) {
-  if (job.grand_challenge) return "";  // above quotas
+  if (job.grand_challenge) return "";  // exempt from quotas
   const Resources needs = snapshot.worker_requests[job.request].per_worker * job.min_workers;
   const Queue& queue = snapshot.queues[job.queue];
   if (IsFixed(job))
     for (const int kind : GovernedKinds(snapshot))
       if (needs[kind] > 0 && needs[kind] > queue.guaranteed[kind])
         return fmt::format(
-            "needs {}; a job that is not preemptible may only use what its queue is guaranteed, "
+            "needs {}; a job that is not preemptible may only use its queue's guaranteed quota, "
             "and queue {} is guaranteed {}",
             DescribeAmount(snapshot, kind, needs[kind]), queue.name,
             DescribeAmount(snapshot, kind, queue.guaranteed[kind]));
@@ -45,10 +45,10 @@ std::string WhyNotByQuota(const Snapshot& snapshot, const Job& job) {
   return fmt::format("needs {}; the cap of user {} is {}{}",
                      DescribeAmount(snapshot, kGpu, needs.gpu()), user.name,
                      DescribeAmount(snapshot, kGpu, cap),
-                     cap == user.max_gpus ? "" : ", a temporary quota override in force included");
+                     cap == user.max_gpus ? "" : ", including a temporary quota override");
 }
 
-// Of no site for lack of labels.
+// For when no site has the required labels.
 std::string WhyNoLabels(const std::vector<Site>& sites, const Labels& required) {
   for (const auto& [key, value] : required) {
     std::set<std::string> there;
@@ -65,7 +65,7 @@ std::string WhyNoLabels(const std::vector<Site>& sites, const Labels& required) 
   return fmt::format("no node has all of the labels {}", fmt::join(all, ", "));
 }
 
-// Of no site for lack of size.
+// For when no site can hold even one worker.
 std::string WhyTooLarge(const Snapshot& snapshot, const std::vector<Site>& sites,
                         const Resources& worker, const char* which) {
   for (const int kind : {kGpu, kMemory, kCpu, 3, 4, 5, 6, 7}) {
@@ -85,7 +85,7 @@ std::string WhyTooLarge(const Snapshot& snapshot, const std::vector<Site>& sites
                      DescribeResources(snapshot, worker), which);
 }
 
-// In the roomiest domain. Nodes that are yet to come may be in any one, unless their pool says.
+// "" if some domain has room. Future nodes may be in any domain, unless their pool's labels say.
 std::string WhyNoDomain(const Snapshot& snapshot, const std::vector<Site>& sites, const Job& job) {
   const WorkerRequest& request = snapshot.worker_requests[job.request];
   const std::string& level = request.topology_level;
@@ -112,7 +112,7 @@ std::string WhyNoDomain(const Snapshot& snapshot, const std::vector<Site>& sites
                      room.empty() ? "none" : "the largest (" + largest->first + ")", most);
 }
 
-// "": these sites have room for it.
+// "" if these sites have room for it.
 std::string WhyNoRoom(const Snapshot& snapshot, const std::vector<Site>& sites, const Job& job) {
   const WorkerRequest& request = snapshot.worker_requests[job.request];
   if (sites.empty()) return "the cluster has no nodes";
@@ -157,7 +157,7 @@ std::string WhyInfeasible(const Snapshot& snapshot, const Job& job) {
   if (!may_be_short || std::isinf(snapshot.budget_per_hour) || CouldHaveRoom(snapshot, job))
     return "";
   return fmt::format(
-      "needs {} of {}; the budget of {} an hour does not pay for the nodes that would have to be "
+      "needs {} of {}; the budget of {} an hour does not cover the nodes that would have to be "
       "bought",
       Workers(job.min_workers),
       DescribeResources(snapshot, snapshot.worker_requests[job.request].per_worker),

@@ -7,8 +7,8 @@ namespace {
 
 Resources Gpus(int64_t gpus) { return {.amount = {gpus * 1'000, gpus * 1'024, gpus}}; }
 
-// Two own nodes of 8 GPUs (a100) in one rack, one of 4 (v100) in another; a pool of at most 3 nodes
-// of 8 GPUs, none of them there.
+// Two nodes of 8 GPUs (a100) in one rack, one of 4 (v100) in another; a pool of at most 3 nodes of
+// 8 GPUs, none of which exists yet.
 class Infeasible : public testing::Test {
  protected:
   Infeasible() {
@@ -30,7 +30,7 @@ class Infeasible : public testing::Test {
   Job job{.id = 7};
 };
 
-TEST_F(Infeasible, WhatFitsTheEmptyClusterWithAllPoolsAtTheirMaximum) {
+TEST_F(Infeasible, MoreThanTheEmptyClusterWithAllPoolsAtTheirMaximum) {
   EXPECT_EQ(Why(5, {.per_worker = Gpus(8)}), "");
   EXPECT_EQ(Why(6, {.per_worker = Gpus(8)}),
             "needs 6 workers of 8 GPUs, 8 CPUs and 8 GiB of memory; with every pool at its maximum "
@@ -43,7 +43,7 @@ TEST_F(Infeasible, WhatFitsTheEmptyClusterWithAllPoolsAtTheirMaximum) {
   EXPECT_EQ(Why(1, {}), "the cluster has no nodes");
 }
 
-TEST_F(Infeasible, ANodeOfAPoolThatIsLostCanBeHadAgain) {
+TEST_F(Infeasible, APoolCanReplaceAFailedNode) {
   snapshot.pools[0].max_nodes = 1;
   snapshot.nodes.push_back({.name = "cloud-0", .pool = 0, .capacity = Gpus(8)});
   EXPECT_EQ(Why(3, {.per_worker = Gpus(8)}), "");
@@ -74,10 +74,10 @@ TEST_F(Infeasible, NoNodeHasItsLabels) {
             "no node has all of the labels gpu_model=v100, rack=0");
 }
 
-TEST_F(Infeasible, NoDomainHoldsIt) {
+TEST_F(Infeasible, NoDomainIsLargeEnough) {
   WorkerRequest request = {
       .per_worker = Gpus(4), .topology_level = "rack", .topology_required = true};
-  EXPECT_EQ(Why(10, request), "");  // new nodes may come into any rack
+  EXPECT_EQ(Why(10, request), "");  // new nodes may be in any rack
   snapshot.pools[0].labels["rack"] = "1";
   EXPECT_EQ(Why(7, request), "");
   EXPECT_EQ(Why(8, request),
@@ -90,7 +90,7 @@ TEST_F(Infeasible, NoDomainHoldsIt) {
   EXPECT_EQ(Why(3, request), "");
 }
 
-TEST_F(Infeasible, OnlyWhatWouldBeBoughtCounts) {
+TEST_F(Infeasible, CountsOnlyNodesThatWouldBeBought) {
   EXPECT_EQ(Why(5, {.per_worker = Gpus(8)}), "");
   snapshot.pools[0].spot = true;
   EXPECT_EQ(Why(2, {.per_worker = Gpus(8)}), "");
@@ -99,7 +99,7 @@ TEST_F(Infeasible, OnlyWhatWouldBeBoughtCounts) {
       "needs 5 workers of 8 GPUs, 8 CPUs and 8 GiB of memory; on the empty cluster there is "
       "room for 2; spot nodes are only bought for jobs that checkpoint (checkpoint: {on_stop: "
       "true})");
-  snapshot.pools[0].min_nodes = 1;  // is always there
+  snapshot.pools[0].min_nodes = 1;  // always present
   EXPECT_EQ(Why(3, {.per_worker = Gpus(8)}), "");
   job.checkpoints = true;
   EXPECT_EQ(Why(5, {.per_worker = Gpus(8)}), "");
@@ -109,8 +109,8 @@ TEST_F(Infeasible, OnlyWhatWouldBeBoughtCounts) {
   EXPECT_EQ(Why(4, {.per_worker = Gpus(8)}), "");
   EXPECT_EQ(Why(5, {.per_worker = Gpus(8)}),
             "needs 5 workers of 8 GPUs, 8 CPUs and 8 GiB of memory; the budget of 25 an hour does "
-            "not pay for the nodes that would have to be bought");
-  // What others have bought is given back; what fits on what is there needs no budget.
+            "not cover the nodes that would have to be bought");
+  // Nodes bought for other jobs are returned; what fits on existing nodes needs no budget.
   snapshot.nodes.push_back({.name = "cloud-0", .pool = 0, .capacity = Gpus(8)});
   EXPECT_EQ(Why(4, {.per_worker = Gpus(8)}), "");
   snapshot.budget_per_hour = 0;
@@ -119,11 +119,11 @@ TEST_F(Infeasible, OnlyWhatWouldBeBoughtCounts) {
 }
 
 TEST_F(Infeasible, AHeldJobSaysWhy) {
-  job.held = "there is no rdma any more";
+  job.held = "there is no longer any rdma";
   EXPECT_EQ(Why(1, {}), job.held);
 }
 
-TEST_F(Infeasible, QuotasBelowItsMinimum) {
+TEST_F(Infeasible, QuotaIsBelowItsMinimum) {
   snapshot.queues[0].limit[kGpu] = 15;
   EXPECT_EQ(Why(2, {.per_worker = Gpus(8)}), "needs 16 GPUs; the limit of queue vision is 15 GPUs");
   snapshot.queues[0].limit[kGpu] = 16;
@@ -132,8 +132,7 @@ TEST_F(Infeasible, QuotasBelowItsMinimum) {
   EXPECT_EQ(Why(2, {.per_worker = Gpus(8)}), "needs 16 GPUs; the cap of user ann is 8 GPUs");
   snapshot.users[0].quota_overrides = {{.max_gpus = 12, .until = 1}};
   EXPECT_EQ(Why(2, {.per_worker = Gpus(8)}),
-            "needs 16 GPUs; the cap of user ann is 12 GPUs, a temporary quota override in force "
-            "included");
+            "needs 16 GPUs; the cap of user ann is 12 GPUs, including a temporary quota override");
   job.grand_challenge = true;
   EXPECT_EQ(Why(2, {.per_worker = Gpus(8)}), "");
 }

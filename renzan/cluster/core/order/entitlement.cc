@@ -8,7 +8,7 @@
 namespace renzan::cluster {
 namespace {
 
-// The kinds that `guaranteed` is about have room for `amount`.
+// Whether `amount` fits into `left`, in the kinds governed by quota.
 bool Fits(const Resources& amount, const Resources& left, const std::vector<int>& governed) {
   return std::all_of(governed.begin(), governed.end(),
                      [&](int kind) { return amount[kind] <= left[kind]; });

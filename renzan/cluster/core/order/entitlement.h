@@ -1,14 +1,14 @@
 #pragma once
 
-// Which jobs does a queue's guarantee cover? First those that run and that nobody may stop: they
-// never borrow, so what the queue has borrowed can always be taken back from the others. Then
-// higher priority first, among equals those that run, then those that came first; a job that does
-// not fit into what is left of the guarantee is skipped. Covered jobs are the queue's own: no other
-// queue may take their place, and they may take back what others have borrowed.
+// Which jobs are within their queue's guaranteed quota? Running jobs that are not preemptible come
+// first: they never borrow, so what the queue has borrowed can always be reclaimed from its other
+// jobs. Then higher priority first, at equal priority running jobs, then earlier submission. A job
+// that does not fit into the rest of the guaranteed quota is skipped. Jobs within quota cannot be
+// preempted by other queues, and may reclaim what other queues have borrowed.
 //
-// Rank is (within quota, priority), and nobody is ever stopped but for a job of higher rank. Being
-// within quota does not depend on what a cycle decides, so a chain of preemptions always climbs and
-// ends.
+// A job's rank is (within quota, priority), and a job is only preempted for one of higher rank.
+// Being within quota does not depend on the cycle's decisions, so a chain of preemptions always
+// climbs in rank and ends.
 
 #include <functional>
 #include <vector>
@@ -19,7 +19,7 @@ namespace renzan::cluster {
 
 class Entitlement {
  public:
-  // `may_start`: whether a pending job could start at all; one that could not holds nothing.
+  // `may_start`: whether a pending job could start at all; one that cannot takes up no quota.
   Entitlement(const Snapshot& snapshot, const std::function<bool(const Job&)>& may_start);
 
   bool WithinQuota(const Job& job) const { return within_quota_[&job - first_]; }

@@ -10,7 +10,7 @@
 namespace renzan::cluster {
 namespace {
 
-// As many workers as fit on these nodes, at most max_workers; none if fewer than min_workers do.
+// As many workers as fit on these nodes, at most max_workers; none if fewer than min_workers fit.
 std::optional<Placement> PlaceOn(const Snapshot& snapshot, const std::vector<Resources>& free,
                                  const std::vector<int>& nodes, const Job& job) {
   const WorkerRequest& request = snapshot.worker_requests[job.request];
@@ -25,7 +25,7 @@ std::optional<Placement> PlaceOn(const Snapshot& snapshot, const std::vector<Res
   return placement;
 }
 
-// The largest gang that fits, of domains as large the first.
+// The largest gang that fits; the first domain wins ties.
 Placement Place(const Snapshot& snapshot, const std::vector<Resources>& free, const Job& job) {
   const WorkerRequest& request = snapshot.worker_requests[job.request];
   std::vector<int> domain_of(snapshot.nodes.size());
@@ -42,8 +42,7 @@ Placement Place(const Snapshot& snapshot, const std::vector<Resources>& free, co
   return best;
 }
 
-// GPU-milliseconds, by the workers' GPUs (CPUs where there are none), that a stop would lose: what
-// has been done since the last checkpoint, or everything.
+// GPU-milliseconds that a stop would lose: the work since the last checkpoint, or all of it.
 double LossIfStopped(const Snapshot& snapshot, const Job& job) {
   const double gpus = static_cast<double>(snapshot.worker_requests[job.request].per_worker.gpu()) *
                       NumWorkers(job.placement);

@@ -1,6 +1,6 @@
 #pragma once
 
-// One job on the whole cluster: who stops, what it costs, when it can start.
+// One job on the whole cluster: which jobs stop, what that costs, when it can start.
 
 #include <cstdint>
 #include <vector>
@@ -10,11 +10,11 @@
 namespace renzan::cluster {
 
 struct GrandChallengePlan {
-  std::vector<JobId> stops;     // all of them come back afterwards, with their place
-  std::vector<JobId> loses;     // of these: those that cannot save their work, or not in time
-  int64_t bytes_to_save = 0;    // by the last checkpoint of each
+  std::vector<JobId> stops;     // all are requeued at their old position
+  std::vector<JobId> loses;     // the subset that cannot save its work in time
+  int64_t bytes_to_save = 0;    // estimated from each job's last checkpoint
   double gpu_seconds_lost = 0;  // work that will be repeated
-  TimeMs earliest_start = 0;    // when the longest grace has passed
+  TimeMs earliest_start = 0;    // when the longest grace period has passed
   Placement placement;          // empty: it does not fit even then
 };
 

@@ -9,7 +9,7 @@ namespace {
 using testing::ElementsAre;
 using testing::IsEmpty;
 
-TEST(GrandChallenge, EverybodyStopsWhoMay) {
+TEST(GrandChallenge, StopsEveryPreemptibleJob) {
   Snapshot snapshot;
   snapshot.now = 1'000'000;
   const Resources eight = {.amount = {0, 0, 8}};

@@ -71,7 +71,7 @@ const Job* PendingQueue::Fetch(int lane) {
   return lanes_[lane][at_[lane]++];
 }
 
-bool PendingQueue::LikeTheLast() const {
+bool PendingQueue::SameKeyAsLast() const {
   if (!same_ || same_->second != quota_.version()) return false;
   const Job& head = *lanes_[last_][at_[last_]];
   return -head.priority == std::get<1>(same_->first) && !Overdue(head) &&
@@ -80,15 +80,14 @@ bool PendingQueue::LikeTheLast() const {
 
 const Job* PendingQueue::Next() {
   if (first_at_ < first_.size()) return first_[first_at_++];
-  // What started from first_ changes any lane's key; those jobs are few, so all are made anew after
-  // them.
+  // Starts from first_ change the lanes' keys; those jobs are few, so all keys are rebuilt once.
   if (first_at_ == first_.size() && first_at_ > 0) {
     ++first_at_;
     EnterAll();
   }
   if (last_ >= 0 && at_[last_] < lanes_[last_].size()) {
-    // Most often nothing has started since, and the lane is still the first.
-    if (LikeTheLast()) return Fetch(last_);
+    // Usually nothing has started since, and this lane is still first.
+    if (SameKeyAsLast()) return Fetch(last_);
     const Key key = KeyOf(last_);
     same_ = {key, quota_.version()};
     if (heads_.empty() || key < *heads_.begin()) return Fetch(last_);

@@ -1,17 +1,17 @@
 #pragma once
 
-// Who is next? Pending jobs, one after the other:
+// The order in which pending jobs are considered:
 //
 //   1. the grand challenge
-//   2. jobs for which others are being stopped: nobody is preempted in vain
-//   3. jobs that their queue's guarantee covers, before jobs that would borrow
+//   2. jobs for which others are being stopped, so that no preemption is wasted
+//   3. jobs within their queue's guaranteed quota, before jobs that would borrow
 //   4. higher priority
-//   5. of the jobs that have waited longer than `overdue_after` one: the first that gets a place or
-//      the reservation. Each of them comes to be that one, which bounds how long unfairness lasts.
-//      Did all of them go first, then everybody would wait as long as everybody else as soon as
-//      there is more than a day's work to do, small jobs as long as large ones.
-//   6. the queue with the smaller share of what it is guaranteed
-//   7. the job that was submitted first
+//   5. one of the jobs that have waited longer than `overdue_after`: the first that starts or gets
+//      the reservation. Each of them gets its turn, which bounds how long unfairness lasts. If all
+//      of them went first, then with more than a day's backlog the queue would become plain FIFO,
+//      and small jobs would wait as long as large ones.
+//   6. the queue that uses the smaller share of its guaranteed quota
+//   7. earlier submission
 //
 // Not thread-safe.
 
@@ -29,14 +29,14 @@ namespace renzan::cluster {
 
 class PendingQueue {
  public:
-  // `quota` is read again whenever a job has been fetched: what has started meanwhile counts.
+  // `quota` is read at every Next(), so that jobs started meanwhile count.
   PendingQueue(const ClusterView& view, const Quota& quota, const Entitlement& entitlement,
                TimeMs overdue_after);
 
-  // The next job, or null at the end.
+  // Null at the end.
   const Job* Next();
 
-  // The job that was fetched last has a place, or the reservation.
+  // The last job has started, was pipelined, or got the reservation.
   void Served();
 
  private:
@@ -48,22 +48,22 @@ class PendingQueue {
   void Enter(int lane);
   void EnterAll();
   const Job* Fetch(int lane);
-  // The next job of the last lane has the key of the one before.
-  bool LikeTheLast() const;
+  // Whether the next job of the last lane has the same key as the previous one.
+  bool SameKeyAsLast() const;
 
   const Snapshot& snapshot_;
   const Quota& quota_;
   const Entitlement& entitlement_;
   const TimeMs overdue_after_;
   bool overdue_served_ = false;
-  std::vector<const Job*> first_;  // 1 and 2
+  std::vector<const Job*> first_;  // rules 1 and 2
   size_t first_at_ = 0;
-  // Two for each queue: jobs that are within quota, and others. By priority, then place.
+  // Two per queue: jobs within quota, and others. By priority, then submission.
   std::vector<std::vector<const Job*>> lanes_;
   std::vector<size_t> at_;  // of each lane
   std::set<Key> heads_;
-  std::optional<std::pair<Key, uint64_t>> same_;  // the last job's, and the quota's version then
-  int last_ = -1;  // the lane that was fetched from last; not in heads_
+  std::optional<std::pair<Key, uint64_t>> same_;  // the last job's key, and quota version then
+  int last_ = -1;                                 // the lane used last; not in heads_
 };
 
 }  // namespace renzan::cluster

@@ -62,7 +62,7 @@ std::optional<WaitReason> Quota::Forbids(const Job& job, int workers) const {
 }
 
 int Quota::MostAllowed(const Job& job, int wanted) const {
-  // Few jobs are elastic and few of these meet a limit: a bisection would be no faster.
+  // Few jobs are elastic and few of them hit a limit: bisection would be no faster.
   while (wanted > 0 && Forbids(job, wanted)) --wanted;
   return wanted;
 }
@@ -93,7 +93,7 @@ double Quota::Share(int queue) const {
     if (guaranteed[kind] > 0)
       share = std::max(share, used / static_cast<double>(guaranteed[kind]));
     else if (used > 0 && total_[kind] > 0)
-      // Who is guaranteed nothing comes after those who have not even got their own.
+      // Queues without a guarantee come after queues that use less than theirs.
       share = std::max(share, !governed_.empty() + used / static_cast<double>(total_[kind]));
   };
   if (!governed_.empty())

@@ -1,7 +1,7 @@
 #pragma once
 
-// May a job have this much, by the quota of its queue and the cap of its user? Keeps count of what
-// queues and users have while a cycle decides. Not thread-safe.
+// Tracks what queues and users have in use during a scheduling cycle, and checks queue quotas and
+// user caps. Not thread-safe.
 
 #include <optional>
 #include <vector>
@@ -15,38 +15,37 @@ namespace renzan::cluster {
 // The kinds of resources that some queue guarantees or limits.
 std::vector<int> GovernedKinds(const Snapshot& snapshot);
 
-// Nobody may stop it, and it is not above quotas: it may only use what its queue is guaranteed.
+// Whether the job may only use its queue's guaranteed quota: it is not preemptible, and not a grand
+// challenge, which is exempt from quotas.
 bool IsFixed(const Job& job);
 
 class Quota {
  public:
-  // What the cluster has in sum is the measure of shares where nothing is guaranteed.
   explicit Quota(const ClusterView& view);
 
-  // The job's workers count from now on, or no more.
   void Add(const Job& job, int workers);
   void Remove(const Job& job, int workers);
 
-  // What forbids so many workers of the job more: its queue's limit, its user's cap, or, for a
-  // job that nobody may preempt, what its queue is guaranteed. Such jobs never borrow, because what
-  // they borrowed nobody could take back.
+  // What forbids `workers` more workers of the job: its queue's limit, its user's cap, or, for a
+  // job that is not preemptible, its queue's guaranteed quota. Such jobs never borrow, because what
+  // they borrow could not be reclaimed.
   std::optional<WaitReason> Forbids(const Job& job, int workers) const;
-  // The most workers more that are allowed, at most `wanted`.
+  // How many more workers are allowed, at most `wanted`.
   int MostAllowed(const Job& job, int wanted) const;
 
-  // Some queue is guaranteed something or limited.
+  // Whether any queue has a guaranteed quota or a limit.
   bool governs() const { return !governed_.empty(); }
-  // The queue has more than it is guaranteed, of a kind that quota governs.
+  // Whether the queue uses more than its guaranteed quota.
   bool Borrows(int queue) const { return Exceeds(queue, {}); }
-  // With so many workers of the job more its queue still has no more than it is guaranteed.
+  // Whether the queue stays within its guaranteed quota with `workers` more workers of the job.
   bool WithinGuarantee(const Job& job, int workers) const;
-  // With so many workers of the job less its queue still has all that it is guaranteed.
+  // Whether the queue still uses all of its guaranteed quota without `workers_less` of the workers.
   bool HasGuarantee(const Job& job, int workers_less) const;
-  // How well a queue is served: what it has over what it is guaranteed (over the cluster, where it
-  // is guaranteed nothing), of the kind of which this is most. Borrowers are above 1.
+  // The queue's dominant share: use divided by guaranteed quota (by the cluster's total where
+  // nothing is guaranteed), of the kind where this is largest. Borrowers are above 1.
   double Share(int queue) const;
 
-  // Changes whenever something is added or removed.
+  // Changes with every Add() and Remove().
   uint64_t version() const { return version_; }
   const Resources& used(int queue) const { return used_[queue]; }
   const Resources& used_by_fixed(int queue) const { return fixed_[queue]; }
@@ -60,7 +59,7 @@ class Quota {
   uint64_t version_ = 0;
   std::vector<int> governed_;
   std::vector<Resources> used_;       // by queue
-  std::vector<Resources> fixed_;      // of that, by jobs that are not preemptible
+  std::vector<Resources> fixed_;      // the part used by jobs that are not preemptible
   std::vector<int64_t> gpus_, caps_;  // by user
 };
 

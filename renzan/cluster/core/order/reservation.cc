@@ -7,7 +7,7 @@
 namespace renzan::cluster {
 namespace {
 
-// What is assumed of a job about whose end nothing is known.
+// Assumed for a job without an expected end.
 constexpr double kUnknownRemainingMs = 3600'000;
 
 }  // namespace

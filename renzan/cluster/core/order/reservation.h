@@ -1,6 +1,6 @@
 #pragma once
 
-// Which nodes are kept for the first job that cannot start?
+// Which nodes are reserved for the first job that cannot start?
 
 #include <optional>
 
@@ -10,11 +10,10 @@
 
 namespace renzan::cluster {
 
-// Where the gang will stand at its minimum: the nodes on which the least must end before it can,
-// counted in GPUs (CPUs where there are none), or, where it is known when jobs end, in the time
-// until then. What is kept is never filled with jobs that do not yield, so the least that must end
-// only falls from cycle to cycle, and the job starts when it is nothing. None if nothing that ends
-// would ever help.
+// A placement for the gang at its minimum size, on the nodes where the least has to end first: GPUs
+// (CPUs where there are none) times the expected remaining run time. Only jobs that yield are
+// backfilled onto a reservation, so what has to end only falls from cycle to cycle, until the job
+// starts. None if no job's end would make room.
 std::optional<Placement> FindReservation(const ClusterView& view, const Quota& quota,
                                          const Occupants& occupants, const Job& job);
 

@@ -1,7 +1,7 @@
 #pragma once
 
-// Sets of nodes, and nodes sorted by how much they have free. Both answer "the next one" in a few
-// instructions, which is what lets a cycle look at thousands of jobs. Not thread-safe.
+// Bit sets of nodes, and an index of nodes by free resources. Both find the next node in a few
+// instructions, so that a scheduling cycle can handle thousands of jobs. Not thread-safe.
 
 #include <algorithm>
 #include <bit>
@@ -12,7 +12,7 @@ namespace renzan::cluster {
 
 class NodeSet {
  public:
-  // Without nodes, the empty set: it can be asked and joined to others, but not added to.
+  // With 0 nodes: an empty set that can be queried and merged, but not added to.
   explicit NodeSet(int nodes = 0) : words_((nodes + 63) / 64) {}
 
   void Add(int node) { words_[node / 64] |= uint64_t{1} << (node % 64); }
@@ -46,7 +46,7 @@ class NodeSet {
   std::vector<uint64_t> words_;
 };
 
-// Nodes by an amount, in levels of one unit; what is beyond the last level is in the last.
+// Nodes by amount, in levels of one unit; larger amounts are in the last level.
 class LevelIndex {
  public:
   static constexpr int kLevels = 65;
@@ -61,7 +61,7 @@ class LevelIndex {
     const int level = LevelOf(amount);
     if (level == level_of_[node]) return;
     if (level_of_[node] >= 0) sets_[level_of_[node]].Remove(node);
-    // Most levels stay empty, and a cycle makes an index anew.
+    // Allocated on first use: most levels stay empty, and every cycle builds an index.
     if (sets_[level].IsOfNoNodes()) sets_[level] = NodeSet(static_cast<int>(level_of_.size()));
     sets_[level].Add(node);
     level_of_[node] = level;

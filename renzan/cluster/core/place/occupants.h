@@ -1,6 +1,6 @@
 #pragma once
 
-// Running jobs by the nodes they stand on, and what their going would cost. Made once a cycle. Not
+// Running jobs by node, and what it would cost to stop them. Built once per scheduling cycle. Not
 // thread-safe.
 
 #include <span>
@@ -10,8 +10,8 @@
 
 namespace renzan::cluster {
 
-// GPU-seconds that are lost when the job is stopped now: the work that it repeats, and what saving
-// and starting again take. A job without GPUs counts a hundredth of its cores.
+// GPU-seconds lost if the job is stopped now: work to repeat, and time to save and restart. For a
+// job without GPUs, a core counts as a hundredth of a GPU.
 double CostOfStopping(const Job& job, const Snapshot& snapshot);
 
 class Occupants {
@@ -23,11 +23,11 @@ class Occupants {
 
   explicit Occupants(const ClusterView& view);
 
-  // Running jobs with workers on the node that have not been told to leave.
+  // Running jobs with workers on the node.
   std::span<const Tenant> On(int node) const {
     return {tenants_.data() + first_[node], tenants_.data() + first_[node + 1]};
   }
-  // Told to leave, or to move, in this cycle: no longer to be counted on.
+  // Whether this cycle has already decided to stop or resize the job.
   bool leaving(int job) const { return leaving_[job]; }
   void Leave(int job) { leaving_[job] = true; }
   double cost(int job) const { return cost_[job]; }
@@ -35,7 +35,7 @@ class Occupants {
   const std::vector<int>& jobs() const { return jobs_; }
 
  private:
-  std::vector<int> first_;  // of each node in tenants_
+  std::vector<int> first_;  // index of each node's first entry in tenants_
   std::vector<Tenant> tenants_;
   std::vector<int> jobs_;
   std::vector<double> cost_;

@@ -72,7 +72,7 @@ class Search {
     int64_t room = 0;
     for (size_t i = from; i < candidates.size(); ++i)
       room += WorkersThatFit(free_[candidates[i]], worker, workers);
-    // Nodes alike are alike: where one of them did not help as the next to be used, none does.
+    // Nodes with equal labels and free resources are interchangeable: trying one is enough.
     std::set<std::pair<int, std::array<int64_t, kMaxResources>>> tried;
     for (size_t i = from; i < candidates.size() && room >= workers; ++i) {
       const int node = candidates[i];
@@ -95,7 +95,7 @@ class Search {
   const std::vector<Gang> gangs_;
   const std::vector<int> nodes_;  // in the order in which they are tried
   int64_t steps_;
-  std::vector<int> kind_;                            // nodes with the same labels have the same
+  std::vector<int> kind_;                            // by node; equal labels, equal kind
   std::map<std::string, std::vector<int>> domains_;  // by level
 };
 
@@ -103,13 +103,13 @@ class Search {
 
 Packs PackTogether(const Snapshot& snapshot, const std::vector<Resources>& free,
                    const std::vector<Gang>& gangs, int64_t max_steps) {
-  std::vector<int> as_they_stand(snapshot.nodes.size());
-  std::iota(as_they_stand.begin(), as_they_stand.end(), 0);
-  std::vector<int> fullest_first = as_they_stand;
+  std::vector<int> in_order(snapshot.nodes.size());
+  std::iota(in_order.begin(), in_order.end(), 0);
+  std::vector<int> fullest_first = in_order;
   std::stable_sort(fullest_first.begin(), fullest_first.end(), [&](int a, int b) {
     return std::pair(free[a].gpu(), free[a][kCpu]) < std::pair(free[b].gpu(), free[b][kCpu]);
   });
-  // Gangs that have fewest places to go to first: bound to a domain, then with large workers.
+  // Gangs with the fewest options first: bound to a domain, then with large workers.
   std::vector<Gang> hardest_first = gangs;
   const auto hardness = [&](const Gang& gang) {
     const WorkerRequest& request = snapshot.worker_requests[gang.job->request];
@@ -119,7 +119,7 @@ Packs PackTogether(const Snapshot& snapshot, const std::vector<Resources>& free,
   std::stable_sort(hardest_first.begin(), hardest_first.end(),
                    [&](const Gang& a, const Gang& b) { return hardness(a) > hardness(b); });
   for (const std::vector<Gang>* order : {&gangs, &std::as_const(hardest_first)})
-    for (const auto* nodes : {&as_they_stand, &fullest_first}) {
+    for (const auto* nodes : {&in_order, &fullest_first}) {
       const Packs packs = Search(snapshot, free, *order, *nodes, max_steps / 4).Run();
       if (packs != Packs::kUnknown) return packs;
     }

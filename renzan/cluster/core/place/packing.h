@@ -1,7 +1,7 @@
 #pragma once
 
-// Do these gangs all fit at the same time? A search for the checks of invariants.h: it answers no
-// only when it has tried everything, and gives up after a number of steps instead of guessing.
+// Do these gangs all fit at the same time? A search used by the validator (invariants.h). It says
+// no only after trying everything; after a maximum number of steps it answers "unknown".
 
 #include <cstdint>
 #include <vector>
@@ -17,9 +17,9 @@ struct Gang {
 
 enum class Packs { kYes, kNo, kUnknown };
 
-// `free` is the room on each node of the snapshot, zero where nothing may stand. Labels and
-// required topology are kept. Tries first-fit in the order of `gangs` and, if that fails, other
-// orders and their alternatives, at most `max_steps` placements of workers on a node altogether.
+// `free` has the free resources of each node of the snapshot, zero where nothing may start. Labels
+// and required topology are respected. Tries first fit in the order of `gangs`, then other orders
+// with backtracking; places workers on a node at most `max_steps` times in total.
 Packs PackTogether(const Snapshot& snapshot, const std::vector<Resources>& free,
                    const std::vector<Gang>& gangs, int64_t max_steps = 200'000);
 

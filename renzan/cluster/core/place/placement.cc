@@ -56,7 +56,7 @@ class Search {
   }
 
  private:
-  int Count(int node) const { return view_.Count(request_, node, query_.room, query_.firm); }
+  int Count(int node) const { return view_.Count(request_, node, query_.room, query_.unreserved); }
   bool Used(int node) const { return std::find(used_.begin(), used_.end(), node) != used_.end(); }
 
   // The first node on the lowest level that holds `workers`; -1 if none does.
@@ -73,8 +73,8 @@ class Search {
     missing -= workers;
   }
 
-  // Takes nodes of `nodes` until nothing is missing or nothing fits. The fullest levels come first,
-  // so that a gang stands on few nodes; its last workers go where they leave least.
+  // Takes nodes until no worker is missing or nothing fits. Nodes with most room come first, so
+  // that a gang uses few nodes; the last workers go where they leave the least room.
   void Fill(const NodeSet& nodes, int& missing, Placement& placement) {
     if (const int node = SmallestFor(nodes, missing); node >= 0)
       return Take(node, missing, missing, placement);
@@ -91,7 +91,7 @@ class Search {
     }
   }
 
-  // `fallback` holds what is missing; perhaps a smaller node that is not taken yet does too.
+  // `fallback` holds the missing workers; uses a smaller unused node if one holds them too.
   void FinishWith(const NodeSet& nodes, int fallback, int& missing, Placement& placement) {
     for (int level = index_.LevelOf(each_ * missing); level < LevelIndex::kLevels; ++level)
       for (int node = index_.at(level).NextInBoth(nodes, 0); node >= 0;
@@ -112,7 +112,7 @@ class Search {
   const WorkerRequest& request_;
   const LevelIndex& index_;
   const int64_t each_;
-  std::vector<int> used_;  // by Fill
+  std::vector<int> used_;  // nodes taken by Fill
 };
 
 }  // namespace

@@ -1,6 +1,6 @@
 #pragma once
 
-// On which nodes would the workers of a gang stand?
+// On which nodes would the workers of a gang run?
 
 #include <optional>
 
@@ -8,7 +8,7 @@
 
 namespace renzan::cluster {
 
-// All workers of a gang stand on one node, or it does not start.
+// Whether all workers of a gang must run on one node.
 bool NeedsOneHost(const WorkerRequest& request);
 
 struct PlacementQuery {
@@ -16,13 +16,13 @@ struct PlacementQuery {
   int min_workers = 1, max_workers = 1;
   bool checkpoints = false;  // see ClusterView::Tiers
   Room room = Room::kNow;
-  bool firm = true;  // not on what is reserved
+  bool unreserved = true;  // not on reserved resources
 };
 
-// The place of as many workers as fit, up to the maximum; none if fewer than the minimum do. Best
-// fit: the node that holds the rest of the gang with the least left over; where no node does, the
-// one that holds most of it. Whole free nodes stay whole for those who need them. With a required
-// topology level, inside the fullest domain that can hold it.
+// A placement for as many workers as fit, up to the maximum; none if fewer than the minimum fit.
+// Best fit: the node that holds the rest of the gang with the least room left over, or if there is
+// none, the node that holds most of it. This keeps empty nodes whole for jobs that need them. With
+// a topology level, the fullest domain that can hold the gang.
 std::optional<Placement> FindPlacement(const ClusterView& view, const PlacementQuery& query);
 
 }  // namespace renzan::cluster

@@ -5,7 +5,7 @@
 namespace renzan::cluster {
 namespace {
 
-// `combine` of the workers that both have, for each node of either; nodes without any are left out.
+// `combine` of both worker counts for each node of either; nodes without workers are left out.
 template <typename F>
 Placement Merge(const Placement& a, const Placement& b, F combine) {
   Placement merged;

@@ -1,6 +1,6 @@
 #pragma once
 
-// Adding up placements. All are sorted by node, and so is what comes back. Pure functions.
+// Arithmetic on placements. All inputs and results are sorted by node. Pure functions.
 
 #include <map>
 
@@ -8,17 +8,15 @@
 
 namespace renzan::cluster {
 
-// Workers of each node of a placement.
 std::map<int, int> WorkersByNode(const Placement& placement);
 
-// On each node what both have together.
 Placement Sum(const Placement& a, const Placement& b);
-// On each node the larger of both: what a job holds that moves from one to the other.
+// The larger count on each node: what a job holds while it moves from one to the other.
 Placement Union(const Placement& a, const Placement& b);
-// What `a` has on a node beyond what `b` has there.
+// On each node the workers of `a` in excess of those of `b`.
 Placement Difference(const Placement& a, const Placement& b);
 
-// Where a job holds room now: while it is resized, where it is and where it is to be.
+// Where the job holds resources now: while it is resized, its old and its new placement.
 Placement HeldBy(const Job& job);
 
 }  // namespace renzan::cluster

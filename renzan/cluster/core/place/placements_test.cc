@@ -20,7 +20,7 @@ TEST(Placements, NodeByNode) {
   EXPECT_EQ(Union({}, b), b);
 }
 
-TEST(Placements, WhoIsResizingHoldsBoth) {
+TEST(Placements, AResizingJobHoldsBoth) {
   Job job{.placement = {{0, 2}}, .target = {{0, 1}, {1, 1}}};
   EXPECT_EQ(HeldBy(job), job.placement);
   job.state = JobState::kResizing;

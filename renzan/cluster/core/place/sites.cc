@@ -15,7 +15,7 @@ std::vector<Site> PossibleSites(const Snapshot& snapshot, bool spot) {
   for (const Node& node : snapshot.nodes) {
     const bool stays = node.state == NodeState::kReady || node.state == NodeState::kBooting ||
                        node.state == NodeState::kCordoned;
-    // In a pool it counts as yet to come.
+    // A node of a pool is counted among those that the pool can still have.
     const bool may_come_back = node.pool < 0 && MayBeRestored(node);
     if (stays && node.pool >= 0) ++staying[node.pool];
     if (stays || may_come_back) sites.push_back({&node.labels, &node.capacity, 1, &node});

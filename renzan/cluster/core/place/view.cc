@@ -30,14 +30,14 @@ ClusterView::ClusterView(const Snapshot& snapshot)
     : snapshot_(&snapshot),
       packing_kind_(PackingKind(snapshot)),
       nodes_(snapshot.nodes.size()),
-      coming_(static_cast<int>(snapshot.nodes.size())),
+      usable_(static_cast<int>(snapshot.nodes.size())),
       now_index_(num_nodes(), LevelUnit(snapshot, packing_kind_)),
-      later_index_(now_index_) {
+      future_index_(now_index_) {
   CHECK(snapshot.resource_names.size() <= kMaxResources);
   for (int node = 0; node < num_nodes(); ++node) {
     const Node& facts = snapshot.nodes[node];
     nodes_[node] = {facts.capacity, facts.capacity, facts.capacity};
-    if (facts.state == NodeState::kReady || facts.state == NodeState::kBooting) coming_.Add(node);
+    if (facts.state == NodeState::kReady || facts.state == NodeState::kBooting) usable_.Add(node);
     if (facts.state == NodeState::kReady) total_ += facts.capacity;
     if (facts.state == NodeState::kBooting) nodes_[node].now = {};
   }
@@ -48,7 +48,7 @@ ClusterView::ClusterView(const Snapshot& snapshot)
   }
   for (int node = 0; node < num_nodes(); ++node) {
     if (snapshot.nodes[node].state == NodeState::kReady) free_now_ += nodes_[node].now;
-    if (coming_.Has(node)) free_later_ += nodes_[node].vacated[packing_kind_];
+    if (usable_.Has(node)) free_future_ += nodes_[node].future[packing_kind_];
     Reindex(node);
   }
 }
@@ -63,24 +63,24 @@ void ClusterView::Hold(const Job& job) {
       nodes_[placed.node].now -= each * placed.workers;
   if (leaves) return;
   for (const Placed& placed : resizes ? job.target : job.placement) {
-    nodes_[placed.node].vacated -= each * placed.workers;
-    if (!job.backfilled) nodes_[placed.node].firm -= each * placed.workers;
+    nodes_[placed.node].future -= each * placed.workers;
+    if (!job.backfilled) nodes_[placed.node].unreserved -= each * placed.workers;
   }
 }
 
 void ClusterView::Reindex(int node) {
   now_index_.Set(node, Free(node, Room::kNow)[packing_kind_]);
-  later_index_.Set(node, nodes_[node].vacated[packing_kind_]);
+  future_index_.Set(node, nodes_[node].future[packing_kind_]);
 }
 
 Resources ClusterView::Free(int node, Room room) const {
   const NodeRoom& free = nodes_[node];
-  return room == Room::kNow ? Smaller(free.now, free.vacated) : free.vacated;
+  return room == Room::kNow ? Smaller(free.now, free.future) : free.future;
 }
 
-int ClusterView::Count(const WorkerRequest& request, int node, Room room, bool firm) const {
+int ClusterView::Count(const WorkerRequest& request, int node, Room room, bool unreserved) const {
   Resources free = Free(node, room);
-  if (firm) free = Smaller(free, nodes_[node].firm);
+  if (unreserved) free = Smaller(free, nodes_[node].unreserved);
   return WorkersThatFit(free, request.per_worker, std::numeric_limits<int>::max());
 }
 
@@ -89,11 +89,11 @@ const std::vector<NodeSet>& ClusterView::Tiers(int request, bool checkpoints) co
   if (!is_new) return at->second;
   const WorkerRequest& wanted = snapshot_->worker_requests[request];
   std::map<std::tuple<int, bool, bool>, NodeSet> by_rank;
-  for (int node = coming_.Next(0); node >= 0; node = coming_.Next(node + 1)) {
+  for (int node = usable_.Next(0); node >= 0; node = usable_.Next(node + 1)) {
     const Node& facts = snapshot_->nodes[node];
     if (!Matches(facts, wanted) || !wanted.per_worker.FitsIn(facts.capacity)) continue;
-    const bool hired = facts.pool >= 0 && snapshot_->pools[facts.pool].price_per_hour > 0;
-    const std::tuple rank(-CountPreferred(facts, wanted), hired, facts.spot != checkpoints);
+    const bool paid = facts.pool >= 0 && snapshot_->pools[facts.pool].price_per_hour > 0;
+    const std::tuple rank(-CountPreferred(facts, wanted), paid, facts.spot != checkpoints);
     by_rank.try_emplace(rank, NodeSet(num_nodes())).first->second.Add(node);
   }
   for (auto& [rank, nodes] : by_rank) at->second.push_back(std::move(nodes));
@@ -119,33 +119,35 @@ void ClusterView::TakeNow(const Resources& per_worker, const Placement& placemen
     const Resources amount = per_worker * placed.workers;
     free.now -= amount;
     free_now_ -= amount;
-    free_later_ -= amount[packing_kind_];
-    free.vacated -= amount;
-    if (!backfilled) free.firm -= amount;
+    free_future_ -= amount[packing_kind_];
+    free.future -= amount;
+    if (!backfilled) free.unreserved -= amount;
     Reindex(placed.node);
   }
 }
 
-void ClusterView::TakeVacated(const Resources& per_worker, const Placement& placement) {
+void ClusterView::TakeFuture(const Resources& per_worker, const Placement& placement) {
   for (const Placed& placed : placement) {
-    nodes_[placed.node].vacated -= per_worker * placed.workers;
-    nodes_[placed.node].firm -= per_worker * placed.workers;
-    free_later_ -= per_worker[packing_kind_] * placed.workers;
+    nodes_[placed.node].future -= per_worker * placed.workers;
+    nodes_[placed.node].unreserved -= per_worker * placed.workers;
+    free_future_ -= per_worker[packing_kind_] * placed.workers;
     Reindex(placed.node);
   }
 }
 
-void ClusterView::Vacate(const Resources& per_worker, const Placement& placement, bool backfilled) {
+void ClusterView::Release(const Resources& per_worker, const Placement& placement,
+                          bool backfilled) {
   for (const Placed& placed : placement) {
-    nodes_[placed.node].vacated += per_worker * placed.workers;
-    if (coming_.Has(placed.node)) free_later_ += per_worker[packing_kind_] * placed.workers;
-    if (!backfilled) nodes_[placed.node].firm += per_worker * placed.workers;
+    nodes_[placed.node].future += per_worker * placed.workers;
+    if (usable_.Has(placed.node)) free_future_ += per_worker[packing_kind_] * placed.workers;
+    if (!backfilled) nodes_[placed.node].unreserved += per_worker * placed.workers;
     Reindex(placed.node);
   }
 }
 
 void ClusterView::Reserve(const Resources& per_worker, const Placement& placement) {
-  for (const Placed& placed : placement) nodes_[placed.node].firm -= per_worker * placed.workers;
+  for (const Placed& placed : placement)
+    nodes_[placed.node].unreserved -= per_worker * placed.workers;
 }
 
 }  // namespace renzan::cluster

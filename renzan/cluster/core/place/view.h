@@ -1,15 +1,15 @@
 #pragma once
 
-// The cluster as one cycle sees it: the snapshot and what the cycle has decided so far. Rooms:
+// The cluster during a scheduling cycle: the snapshot plus what the cycle has decided so far. Three
+// amounts of free resources are tracked for each node:
 //
-//   now      what is free this moment and not kept for somebody: new workers start here
-//   vacated  what will be free once all who leave have left and bought nodes are there, less what
-//            jobs wait for that go first: jobs may wait for a place here
-//   firm     vacated, and also what backfilled jobs hold, less what is reserved: only a job that
-//            yields without loss may stand on more than this
+//   now         free at this moment: new workers start here
+//   future      free once all stopping jobs have stopped and bought nodes are up, less what earlier
+//               jobs are pipelined onto (Volcano's FutureIdle): jobs are pipelined here
+//   unreserved  future plus what backfilled jobs hold, less what is reserved: only backfilled jobs
+//               may use more than this
 //
-// A start must fit into all three, unless it is backfilled; then into the first two. Not
-// thread-safe.
+// A start must fit into all three; a backfilled one only into the first two. Not thread-safe.
 
 #include <cstdint>
 #include <map>
@@ -22,54 +22,53 @@
 
 namespace renzan::cluster {
 
-enum class Room { kNow, kVacated };
+enum class Room { kNow, kFuture };
 
 class ClusterView {
  public:
   explicit ClusterView(const Snapshot& snapshot);
 
   const Snapshot& snapshot() const { return *snapshot_; }
-  // Positions in Snapshot::jobs of those that hold resources: few among many that wait.
+  // Indices in Snapshot::jobs of the jobs that hold resources: usually few among many pending ones.
   const std::vector<int>& holders() const { return holders_; }
   int num_nodes() const { return static_cast<int>(nodes_.size()); }
 
-  // Sum of the capacity of all nodes that may hold workers.
+  // Total capacity of the ready nodes.
   const Resources& total() const { return total_; }
-  // Sum of what is free now on all of them, whoever it is kept for.
+  // Total of what is free now on them, reserved or not.
   const Resources& free_now() const { return free_now_; }
-  // Of the packing kind, in sum: what is in the room kVacated.
-  int64_t free_later() const { return free_later_; }
-  // The kind by which nodes are compared: GPUs where there are any, else CPU.
+  // Total of kFuture, of the packing kind.
+  int64_t free_future() const { return free_future_; }
+  // The kind by which nodes are compared: GPUs if there are any, else CPU.
   int packing_kind() const { return packing_kind_; }
-  // How many workers of that request fit on a node. With `firm`, not on what is reserved.
-  int Count(const WorkerRequest& request, int node, Room room, bool firm) const;
-  // Free on a node; for kNow, what both rooms have.
+  // How many workers with that request fit on a node; with `unreserved`, on unreserved resources.
+  int Count(const WorkerRequest& request, int node, Room room, bool unreserved) const;
+  // What is free on a node; for kNow, the smaller of kNow and kFuture.
   Resources Free(int node, Room room) const;
-  // The firm room of a node; negative where more is reserved than will be free.
-  const Resources& Firm(int node) const { return nodes_[node].firm; }
+  // Negative where more is reserved than will be free.
+  const Resources& Unreserved(int node) const { return nodes_[node].unreserved; }
 
   const LevelIndex& index(Room room) const {
-    return room == Room::kNow ? now_index_ : later_index_;
+    return room == Room::kNow ? now_index_ : future_index_;
   }
-  // Nodes that may hold workers of that request at all: labels, state and size, in the order in
-  // which they should be filled: preferred labels first, then own machines before hired ones, then,
-  // for jobs that checkpoint, spot nodes before those that stay (and the other way round).
+  // Nodes that can hold workers with that request, by labels, state and size, grouped in the order
+  // in which to fill them: preferred labels first, then own machines before paid ones, then spot
+  // nodes first for jobs that checkpoint and last for jobs that do not.
   const std::vector<NodeSet>& Tiers(int request, bool checkpoints) const;
-  // The domains of the topology level that the request asks for, "host" excepted.
+  // The domains at a topology level other than "host".
   const std::vector<NodeSet>& Domains(const std::string& level) const;
 
-  // A job's workers from this moment on.
+  // Workers start now.
   void TakeNow(const Resources& per_worker, const Placement& placement, bool backfilled);
-  // A place that a job waits for.
-  void TakeVacated(const Resources& per_worker, const Placement& placement);
-  // A running job is told to leave (part of) its place.
-  void Vacate(const Resources& per_worker, const Placement& placement, bool backfilled);
-  // Firm room is kept for a job.
+  // A job is pipelined.
+  void TakeFuture(const Resources& per_worker, const Placement& placement);
+  // Running workers are told to stop.
+  void Release(const Resources& per_worker, const Placement& placement, bool backfilled);
   void Reserve(const Resources& per_worker, const Placement& placement);
 
  private:
   struct NodeRoom {
-    Resources now, vacated, firm;
+    Resources now, future, unreserved;
   };
   void Reindex(int node);
   void Hold(const Job& job);
@@ -77,10 +76,10 @@ class ClusterView {
   const Snapshot* snapshot_;
   int packing_kind_;
   Resources total_, free_now_;
-  int64_t free_later_ = 0;
+  int64_t free_future_ = 0;
   std::vector<NodeRoom> nodes_;
-  NodeSet coming_;  // ready or about to be
-  LevelIndex now_index_, later_index_;
+  NodeSet usable_;  // ready or booting
+  LevelIndex now_index_, future_index_;
   std::vector<int> holders_;
   mutable std::map<std::pair<int, bool>, std::vector<NodeSet>> tiers_;
   mutable std::map<std::string, std::vector<NodeSet>> domains_;

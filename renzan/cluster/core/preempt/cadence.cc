@@ -18,7 +18,7 @@ bool MayVanish(const Snapshot& snapshot, const Node& node) {
   return node.spot || HazardOf(snapshot, node) > 0;
 }
 
-// Interruptions per hour of any of the job's nodes; none: they all stay.
+// Interruptions per hour of any of the job's nodes; none if no node may be interrupted.
 std::optional<double> Hazard(const Snapshot& snapshot, const Job& job) {
   bool may_vanish = false;
   double hazard = 0;
@@ -38,8 +38,8 @@ TimeMs CheckpointInterval(TimeMs cost, double interruptions_per_hour, TimeMs lon
   const double interval =
       std::sqrt(2 * static_cast<double>(cost) / (interruptions_per_hour / kMsPerHour));
   if (interval >= static_cast<double>(longest)) return longest;
-  // Where interruptions are about as frequent as checkpoints are long, the formula would have a job
-  // do nothing else.
+  // Where the time between interruptions is close to the cost of a checkpoint, the formula would
+  // make the job do nothing but checkpoint.
   return std::min(longest, std::max({static_cast<TimeMs>(interval), cost, kShortest}));
 }
 
@@ -47,7 +47,7 @@ void RequestCheckpoints(const Snapshot& snapshot, TimeMs longest, Decisions& dec
   if (std::none_of(snapshot.nodes.begin(), snapshot.nodes.end(),
                    [&](const Node& node) { return MayVanish(snapshot, node); }))
     return;
-  std::set<JobId> leaving;  // they save their work anyway
+  std::set<JobId> leaving;  // these save their work anyway
   for (const Stop& stop : decisions.stops) leaving.insert(stop.job);
   for (const Resize& resize : decisions.resizes) leaving.insert(resize.job);
   for (const Job& job : snapshot.jobs) {

@@ -1,6 +1,6 @@
 #pragma once
 
-// When is a job's work worth a checkpoint?
+// How often jobs on interruptible nodes should checkpoint.
 
 #include <vector>
 
@@ -9,13 +9,13 @@
 
 namespace renzan::cluster {
 
-// Young's interval between checkpoints, sqrt(2 * cost / hazard), hazard being interruptions per
-// millisecond of the whole gang (Young 1974; Daly 2006 refines it, which matters only when the cost
-// is near the time between interruptions), at most `longest`.
+// Young's checkpoint interval, sqrt(2 * cost / hazard), at most `longest`; hazard is the whole
+// gang's interruptions per millisecond (Young 1974; Daly's 2006 refinement only matters when the
+// cost is close to the time between interruptions).
 TimeMs CheckpointInterval(TimeMs cost, double interruptions_per_hour, TimeMs longest);
 
-// Running jobs on nodes that may vanish whose last checkpoint is older than their interval; fills
-// decisions.checkpoints and lowers decisions.look_again to when the next is due.
+// Adds to decisions.checkpoints the running jobs on interruptible nodes whose last checkpoint is
+// older than their interval; lowers decisions.look_again to when the next is due.
 void RequestCheckpoints(const Snapshot& snapshot, TimeMs longest, Decisions& decisions);
 
 }  // namespace renzan::cluster

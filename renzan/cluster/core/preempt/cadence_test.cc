@@ -54,7 +54,7 @@ class Cadence : public testing::Test {
   Decisions before;
 };
 
-TEST_F(Cadence, WhenTheIntervalHasPassed) {
+TEST_F(Cadence, RequestsOnceTheIntervalHasPassed) {
   EXPECT_THAT(Ask().checkpoints, ElementsAre(1));
   EXPECT_EQ(Ask().look_again, kNever);
   job().last_checkpoint = snapshot.now - 268'327;
@@ -64,20 +64,20 @@ TEST_F(Cadence, WhenTheIntervalHasPassed) {
   EXPECT_EQ(Ask().look_again, snapshot.now);
 }
 
-TEST_F(Cadence, NeverRarerThanTheJobAllows) {
+TEST_F(Cadence, RespectsTheJobsMaximumInterval) {
   job().started = snapshot.now - 100'000;
   EXPECT_THAT(Ask().checkpoints, IsEmpty());
   job().max_checkpoint_interval_ms = 100'000;
   EXPECT_THAT(Ask().checkpoints, ElementsAre(1));
 }
 
-TEST_F(Cadence, ACheckpointOfAnEarlierAttemptIsNoLaterThanTheStart) {
+TEST_F(Cadence, IgnoresCheckpointsFromBeforeTheStart) {
   job().started = snapshot.now - 1;
   job().last_checkpoint = 0;
   EXPECT_THAT(Ask().checkpoints, IsEmpty());
 }
 
-TEST_F(Cadence, OnlyWhereNodesMayVanish) {
+TEST_F(Cadence, OnlyOnInterruptibleNodes) {
   job().placement = {{0, 2}};
   EXPECT_THAT(Ask().checkpoints, IsEmpty());
   EXPECT_EQ(Ask().look_again, kNever);
@@ -86,7 +86,7 @@ TEST_F(Cadence, OnlyWhereNodesMayVanish) {
   EXPECT_EQ(Ask().look_again, job().started + 379'473);
 }
 
-TEST_F(Cadence, OnlyJobsThatCanAndStay) {
+TEST_F(Cadence, OnlyRunningJobsThatCheckpointAndAreNotStopped) {
   job().checkpoints = false;
   EXPECT_THAT(Ask().checkpoints, IsEmpty());
   job().checkpoints = true;

@@ -9,8 +9,8 @@ void StopJob(int index, StopReason reason, ClusterView& view, Quota& quota, Occu
              Decisions& decisions) {
   const Job& job = view.snapshot().jobs[index];
   decisions.stops.push_back({job.id, reason, 0});
-  view.Vacate(view.snapshot().worker_requests[job.request].per_worker, job.placement,
-              job.backfilled);
+  view.Release(view.snapshot().worker_requests[job.request].per_worker, job.placement,
+               job.backfilled);
   quota.Remove(job, NumWorkers(job.placement));
   occupants.Leave(index);
 }
@@ -38,7 +38,7 @@ void LeaveDrainingNodes(ClusterView& view, Quota& quota, Occupants& occupants,
       StopJob(index, StopReason::kNodeLeaving, view, quota, occupants, decisions);
       continue;
     }
-    view.Vacate(snapshot.worker_requests[job.request].per_worker, leaves, job.backfilled);
+    view.Release(snapshot.worker_requests[job.request].per_worker, leaves, job.backfilled);
     quota.Remove(job, NumWorkers(leaves));
     occupants.Leave(index);
     decisions.resizes.push_back({job.id, std::move(stays), 0});

@@ -1,7 +1,7 @@
 #pragma once
 
-// Who must go although nobody wants the place? Workers on nodes that leave, and jobs over a cap
-// whose quota override has expired.
+// Stops that no other job asks for: workers on draining nodes, and jobs over a user cap whose
+// temporary quota override has expired.
 
 #include "renzan/cluster/core/decisions.h"
 #include "renzan/cluster/core/order/quota.h"
@@ -10,13 +10,13 @@
 
 namespace renzan::cluster {
 
-// An elastic job that can go on without its workers on draining nodes is resized to the others, any
-// other one is stopped. Who cannot save its work stays until it ends, unless the node vanishes.
+// Shrinks an elastic job that can run without its workers on draining nodes; stops any other. A job
+// that does not checkpoint stays until it ends, unless the node is about to disappear.
 void LeaveDrainingNodes(ClusterView& view, Quota& quota, Occupants& occupants,
                         Decisions& decisions);
 
-// Stops jobs of users who have more GPUs than their cap, least work lost first; only such as
-// checkpoint: a cap that falls costs nobody work.
+// Stops jobs of users over their cap, least work lost first. Only stops jobs that save their work:
+// lowering a cap must not lose work.
 void EnforceUserCaps(ClusterView& view, Quota& quota, Occupants& occupants, Decisions& decisions);
 
 }  // namespace renzan::cluster

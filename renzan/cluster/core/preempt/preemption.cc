@@ -28,18 +28,18 @@ Preemption::Preemption(const ClusterView& view, const Occupants& occupants,
   }
 }
 
-// A queue that loses more than it has borrowed will itself reclaim, and so on: whoever can go
-// without that goes first.
-double Preemption::CostOfUnsettling(const Preemptor& preemptor, int index,
-                                    const Quota& quota) const {
+// A queue that loses more than it has borrowed will reclaim in turn, causing further preemptions.
+// Victims that avoid this come first.
+double Preemption::CostBelowGuarantee(const Preemptor& preemptor, int index,
+                                      const Quota& quota) const {
   constexpr double kMoreThanAnyWork = 1e12;
   const Job& victim = snapshot_.jobs[index];
   if (victim.queue == preemptor.job->queue || victim.backfilled) return 0;
   return quota.HasGuarantee(victim, NumWorkers(victim.placement)) ? 0 : kMoreThanAnyWork;
 }
 
-std::optional<NodeSet> Preemption::PromisingNodes(const Preemptor& preemptor,
-                                                  const Quota& quota) const {
+std::optional<NodeSet> Preemption::VictimNodes(const Preemptor& preemptor,
+                                               const Quota& quota) const {
   NodeSet nodes(view_.num_nodes());
   int64_t most = 0;
   for (const auto& [kind, group] : groups_) {
@@ -51,7 +51,7 @@ std::optional<NodeSet> Preemption::PromisingNodes(const Preemptor& preemptor,
   const Job& job = *preemptor.job;
   const int64_t needed =
       snapshot_.worker_requests[job.request].per_worker[view_.packing_kind()] * job.min_workers;
-  if (most == 0 || most + view_.free_later() < needed) return std::nullopt;
+  if (most == 0 || most + view_.free_future() < needed) return std::nullopt;
   return nodes;
 }
 
@@ -80,16 +80,16 @@ std::optional<std::vector<int>> Preemption::ForLimit(const Preemptor& preemptor,
 std::optional<VictimPlan> Preemption::Plan(const Preemptor& preemptor, const Quota& quota) {
   const Job& job = *preemptor.job;
   const std::tuple key(job.request, job.queue, job.priority, entitlement_.WithinQuota(job),
-                       preemptor.takes_back, preemptor.has_reservation);
+                       preemptor.reclaims, preemptor.has_reservation);
   if (failures_.Known(key, job.min_workers)) return std::nullopt;
   std::vector<int> stop_first;
-  std::optional<NodeSet> promising;
+  std::optional<NodeSet> victim_nodes;
   if (const auto forbidden = quota.Forbids(job, job.min_workers)) {
     if (forbidden != WaitReason::kQueueLimit) return std::nullopt;
     std::optional<std::vector<int>> chosen = ForLimit(preemptor, quota);
     if (!chosen) return std::nullopt;
     stop_first = std::move(*chosen);
-  } else if (promising = PromisingNodes(preemptor, quota); !promising) {
+  } else if (victim_nodes = VictimNodes(preemptor, quota); !victim_nodes) {
     failures_.Add(key, job.min_workers);
     return std::nullopt;
   }
@@ -102,10 +102,10 @@ std::optional<VictimPlan> Preemption::Plan(const Preemptor& preemptor, const Quo
                         const Quota& then) { return rights_.ToShrink(preemptor, victim, then); },
       .cost =
           [&](int index, const Quota& then) {
-            return occupants_.cost(index) + CostOfUnsettling(preemptor, index, then);
+            return occupants_.cost(index) + CostBelowGuarantee(preemptor, index, then);
           }};
   std::optional<VictimPlan> plan = FindVictims(view_, quota, occupants_, job, rules, stop_first,
-                                               promising ? &*promising : nullptr);
+                                               victim_nodes ? &*victim_nodes : nullptr);
   if (!plan) failures_.Add(key, job.min_workers);
   return plan;
 }

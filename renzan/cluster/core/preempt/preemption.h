@@ -1,7 +1,7 @@
 #pragma once
 
-// Does anybody give way so that a job fits, and who? Combines rights (rights.h) and the search for
-// victims (victims.h) for one cycle. Not thread-safe.
+// Preemption within one scheduling cycle: combines who may preempt whom (rights.h) with the search
+// for victims (victims.h). Not thread-safe.
 
 #include <map>
 #include <optional>
@@ -23,24 +23,24 @@ class Preemption {
 
   const Rights& rights() const { return rights_; }
 
-  // Whoever has to go so that the preemptor's job fits, within quota too; none if that is
-  // impossible or nobody has to yield to it.
+  // The victims after whose stop the preemptor fits, in resources and in quota; none if there is no
+  // such set.
   std::optional<VictimPlan> Plan(const Preemptor& preemptor, const Quota& quota);
 
  private:
-  // Running jobs that are alike as far as rights go.
+  // Running jobs for which preemption rights are the same, by queue, priority, backfilled, has
+  // surplus workers, within quota.
   using Kind = std::tuple<int, int, bool, bool, bool>;
-  // queue, priority, backfilled, has surplus, within quota
   struct Group {
     const Job* example;
     int64_t all = 0, surplus = 0;  // of the packing kind
-    NodeSet nodes;                 // where they stand
+    NodeSet nodes;                 // where they run
   };
 
-  double CostOfUnsettling(const Preemptor& preemptor, int index, const Quota& quota) const;
-  // The nodes of those who would have to give way. None: that cannot be enough.
-  std::optional<NodeSet> PromisingNodes(const Preemptor& preemptor, const Quota& quota) const;
-  // Jobs of its own queue that must go for the queue's limit; none if these are not enough.
+  double CostBelowGuarantee(const Preemptor& preemptor, int index, const Quota& quota) const;
+  // The nodes of all possible victims; none if stopping all of them could not be enough.
+  std::optional<NodeSet> VictimNodes(const Preemptor& preemptor, const Quota& quota) const;
+  // Victims in its own queue that bring the queue under its limit; none if that is impossible.
   std::optional<std::vector<int>> ForLimit(const Preemptor& preemptor, Quota quota) const;
 
   const ClusterView& view_;

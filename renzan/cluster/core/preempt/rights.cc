@@ -16,7 +16,7 @@ std::optional<StopReason> Rights::ToStop(const Preemptor& preemptor, const Job& 
   }
   if (quota.governs() && (entitlement_.WithinQuota(victim) || !quota.Borrows(victim.queue)))
     return std::nullopt;
-  if (preemptor.takes_back) return StopReason::kReclaimed;
+  if (preemptor.reclaims) return StopReason::kReclaimed;
   if (victim.priority < job.priority) return StopReason::kPreempted;
   return std::nullopt;
 }

@@ -1,12 +1,12 @@
 #pragma once
 
-// Who must give way to whom? Pure functions.
+// Which job may preempt which? Pure functions.
 //
-// Nobody is stopped but for a job of higher rank (entitlement.h). Inside a queue that is all.
-// Between queues the one that gives way must have borrowed: it gives back what another queue is
-// guaranteed, or what a job of higher priority wants to borrow. The workers that an elastic job has
-// beyond its minimum yield to equal priority too. Who was backfilled into a reservation yields to
-// the job that it is for, and everybody to the grand challenge.
+// A job is only stopped for one of higher rank (entitlement.h). Within a queue that is the only
+// rule. Between queues the victim's queue must also be borrowing: its job yields to a queue that
+// reclaims its guaranteed quota, or to a job of higher priority that wants to borrow. An elastic
+// job's workers above its minimum also yield to equal priority. A backfilled job yields to the job
+// with the reservation, and every preemptible job yields to the grand challenge.
 
 #include <optional>
 
@@ -19,20 +19,20 @@ namespace renzan::cluster {
 
 struct Preemptor {
   const Job* job;
-  bool takes_back;       // within quota by its queue's guarantee, which it does not exceed
-  bool has_reservation;  // or will have, as the first that cannot start
+  bool reclaims;         // it is within quota, and its queue stays within its guaranteed quota
+  bool has_reservation;  // or will have one, as the first job that cannot start
 };
 
 class Rights {
  public:
   explicit Rights(const Entitlement& entitlement) : entitlement_(entitlement) {}
 
-  // By what right the preemptor may have `victim` stopped; none if it may not. `quota` says what
-  // queues have once those who were chosen before have gone.
+  // The reason for which the preemptor may stop `victim`; none if it may not. `quota` no longer
+  // counts the victims chosen before.
   std::optional<StopReason> ToStop(const Preemptor& preemptor, const Job& victim,
                                    const Quota& quota) const;
 
-  // May the preemptor have workers that the victim has beyond its minimum?
+  // Whether the preemptor may take workers that the victim has above its minimum.
   bool ToShrink(const Preemptor& preemptor, const Job& victim, const Quota& quota) const;
 
  private:

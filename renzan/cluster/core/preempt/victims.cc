@@ -11,7 +11,7 @@ namespace {
 
 constexpr double kImpossible = std::numeric_limits<double>::infinity();
 
-// One step that makes room on a node: a worker less of an elastic job, or a job stopped.
+// One step that makes room on a node: an elastic job loses a worker, or a job is stopped.
 struct Step {
   int job;
   int workers;  // that it frees on this node
@@ -40,19 +40,19 @@ class Search {
     for (const int job : jobs) Stop(job);
   }
 
-  // Forgets all that was chosen.
+  // Drops everything chosen so far.
   void Reset() {
-    for (const int node : touched_) {
+    for (const int node : changed_nodes_) {
       freed_[node] = {};
       gang_[node] = 0;
     }
-    touched_.clear();
+    changed_nodes_.clear();
     victims_.clear();
     quota_ = before_;
     nodes_ = nullptr;
   }
 
-  // Places the gang on `nodes`; false if it does not fit even with everyone gone who may go.
+  // Places the gang on `nodes`; false if it would not fit with all possible victims stopped.
   bool Place(const NodeSet& nodes, bool may_stop) {
     may_stop_ = may_stop;
     Consider(nodes);
@@ -61,20 +61,19 @@ class Search {
       if (node < 0) return false;
       std::vector<Step> steps;
       const double cost = Cost(node, &steps);
-      if (cost > cost_[node]) {  // its queue has meanwhile given back all that it had borrowed
+      if (cost > cost_[node]) {  // its queue no longer borrows, so other victims are needed
         cost_[node] = cost;
         continue;
       }
-      for (const Step& step : steps) Carry(step, node);
+      for (const Step& step : steps) Apply(step, node);
       ++gang_[node];
-      touched_.push_back(node);
+      changed_nodes_.push_back(node);
       ++placed;
       Refresh(node);
     }
     return true;
   }
 
-  // Sum of what the plan costs.
   double total() const {
     double cost = 0;
     for (const auto& [job, victim] : victims_) cost += rules_.cost(job, before_);
@@ -82,7 +81,7 @@ class Search {
   }
 
   VictimPlan Finish(const std::vector<int>& needed_for_quota) {
-    SpareTheUnneeded(needed_for_quota);
+    DropUnneededVictims(needed_for_quota);
     VictimPlan plan;
     for (int node = 0; node < view_.num_nodes(); ++node)
       if (gang_[node] > 0) plan.placement.push_back({node, gang_[node] * unit_workers_});
@@ -95,9 +94,8 @@ class Search {
   }
 
  private:
-  // Looks for nodes on which a worker could stand, from a place that differs from job to job, until
-  // there are plenty to choose from: to look at every node of a large cluster would find victims
-  // that are hardly cheaper.
+  // Collects candidate nodes, starting at a node that differs from job to job, until there are
+  // enough. Examining every node of a large cluster would hardly find cheaper victims.
   void Consider(const NodeSet& nodes) {
     constexpr int kPlenty = 128;
     const int enough = kPlenty + 4 * job_.min_workers;
@@ -118,16 +116,16 @@ class Search {
   }
 
   struct Slack {
-    Resources vacated, firm;
+    Resources future, unreserved;
     bool Holds(const Resources& amount) const {
-      return amount.FitsIn(vacated) && amount.FitsIn(firm);
+      return amount.FitsIn(future) && amount.FitsIn(unreserved);
     }
   };
 
   Slack SlackOn(int node) const {
     const Resources gang = each_ * gang_[node];
-    return {view_.Free(node, Room::kVacated) + freed_[node].vacated - gang,
-            view_.Firm(node) + freed_[node].firm - gang};
+    return {view_.Free(node, Room::kFuture) + freed_[node].future - gang,
+            view_.Unreserved(node) + freed_[node].unreserved - gang};
   }
 
   int Cheapest() const {
@@ -135,7 +133,7 @@ class Search {
     int64_t best_left = 0;
     for (const int node : candidates_) {
       if (cost_[node] == kImpossible) continue;
-      const int64_t left = view_.Free(node, Room::kVacated)[view_.packing_kind()];
+      const int64_t left = view_.Free(node, Room::kFuture)[view_.packing_kind()];
       if (best < 0 || std::tuple(cost_[node], left) < std::tuple(cost_[best], best_left)) {
         best = node;
         best_left = left;
@@ -150,7 +148,7 @@ class Search {
     return NumWorkers(snapshot_.jobs[job].placement) - snapshot_.jobs[job].min_workers - shrunk;
   }
 
-  // Workers of the job on the node that have not been taken yet.
+  // The job's workers on the node that the plan does not remove yet.
   int StillOn(int node, const Occupants::Tenant& tenant) const {
     int workers = tenant.workers;
     if (const auto at = victims_.find(tenant.job); at != victims_.end())
@@ -159,7 +157,7 @@ class Search {
     return workers;
   }
 
-  // What could go from the node: shrinking before stopping, cheapest first.
+  // Possible steps on the node: shrinking before stopping, cheapest first.
   std::vector<Step> StepsOn(int node) const {
     std::vector<Step> steps;
     for (const Occupants::Tenant& tenant : occupants_.On(node)) {
@@ -183,7 +181,8 @@ class Search {
     return steps;
   }
 
-  // Steps of one queue on one node: after the first of them it may no longer borrow.
+  // Whether the step is still allowed after those of its queue already taken on this node: the
+  // queue may no longer be borrowing.
   bool StillAllowed(const Step& step, const std::vector<Step>& taken) const {
     const Job& victim = snapshot_.jobs[step.job];
     const auto of_its_queue = [&](const Step& other) {
@@ -211,7 +210,7 @@ class Search {
       taken.push_back(step);
     }
     if (!slack.Holds(each_)) return kImpossible;
-    // Who was cheap but did not help stays.
+    // Undo steps that turn out not to be needed.
     for (size_t at = 0; at < taken.size();) {
       const bool part_of_a_stop =
           !taken[at].stops && std::any_of(taken.begin(), taken.end(), [&](const Step& other) {
@@ -232,17 +231,17 @@ class Search {
     return cost;
   }
 
-  // So many workers of the job leave (or, if negative, come back).
+  // `workers` of the job leave the node; negative: they return.
   void Change(Slack& slack, int job, int workers) const {
     const Job& victim = snapshot_.jobs[job];
     const Resources amount = snapshot_.worker_requests[victim.request].per_worker * workers;
-    slack.vacated += amount;
-    if (!victim.backfilled) slack.firm += amount;
+    slack.future += amount;
+    if (!victim.backfilled) slack.unreserved += amount;
   }
 
   void Free(int job, int node, int workers) {
     Change(freed_[node], job, workers);
-    touched_.push_back(node);
+    changed_nodes_.push_back(node);
     if (workers > 0)
       quota_.Remove(snapshot_.jobs[job], workers);
     else
@@ -266,7 +265,7 @@ class Search {
     victim.leaves = snapshot_.jobs[job].placement;
     victim.stopped = true;
     for (const Placed& placed : victim.leaves) Free(job, placed.node, placed.workers);
-    // Its other workers have made room elsewhere.
+    // Its other workers make room on other nodes.
     for (const Placed& placed : victim.leaves) Refresh(placed.node);
   }
 
@@ -278,7 +277,7 @@ class Search {
       candidates_.insert(at, node);
   }
 
-  void Carry(const Step& step, int node) {
+  void Apply(const Step& step, int node) {
     const auto at = victims_.find(step.job);
     if (at != victims_.end() && at->second.stopped) return;
     if (step.stops)
@@ -296,8 +295,8 @@ class Search {
     });
   }
 
-  // Dearest first, stops before shrinks.
-  void SpareTheUnneeded(const std::vector<int>& needed_for_quota) {
+  // Most expensive first, stops before shrinks.
+  void DropUnneededVictims(const std::vector<int>& needed_for_quota) {
     std::vector<std::tuple<bool, double, int>> order;
     for (const auto& [job, victim] : victims_)
       if (std::find(needed_for_quota.begin(), needed_for_quota.end(), job) ==
@@ -316,15 +315,15 @@ class Search {
   const Snapshot& snapshot_;
   const Occupants& occupants_;
   const Job& job_;
-  // The gang is placed unit by unit: worker by worker, or at once if it must stand on one host.
+  // The gang is placed unit by unit: a worker, or the whole gang if it must run on one host.
   const int unit_workers_;
-  const Resources each_;  // of a unit
+  const Resources each_;  // needs of a unit
   const VictimRules& rules_;
   const Quota& before_;
-  Quota quota_;                     // once those chosen so far have gone
+  Quota quota_;                     // without the victims chosen so far
   std::vector<int> candidates_;     // sorted; nodes whose cost is known
-  std::vector<int> touched_;        // nodes whose entries below are not zero
-  const NodeSet* nodes_ = nullptr;  // where the gang may stand
+  std::vector<int> changed_nodes_;  // nodes whose entries below are not zero
+  const NodeSet* nodes_ = nullptr;  // where the gang may run
   bool may_stop_ = false;
   std::vector<Slack> freed_;
   std::vector<int> gang_;  // units of the gang, by node
@@ -340,13 +339,13 @@ NodeSet AllNodes(const ClusterView& view, const Job& job) {
 }
 
 void AddNodesWithRoom(const ClusterView& view, const Job& job, NodeSet& nodes) {
-  const LevelIndex& index = view.index(Room::kVacated);
+  const LevelIndex& index = view.index(Room::kFuture);
   const int64_t each = view.snapshot().worker_requests[job.request].per_worker[view.packing_kind()];
   for (int level = index.LevelOf(each); level < LevelIndex::kLevels; ++level)
     nodes |= index.at(level);
 }
 
-// Every set of nodes of which the gang must stand inside one.
+// The node sets within one of which the gang must run.
 std::vector<NodeSet> Scopes(const ClusterView& view, const Job& job) {
   const WorkerRequest& request = view.snapshot().worker_requests[job.request];
   const NodeSet all = AllNodes(view, job);
@@ -362,10 +361,10 @@ std::vector<NodeSet> Scopes(const ClusterView& view, const Job& job) {
 std::optional<VictimPlan> FindVictims(const ClusterView& view, const Quota& quota,
                                       const Occupants& occupants, const Job& job,
                                       const VictimRules& rules, const std::vector<int>& stop_first,
-                                      const NodeSet* promising) {
+                                      const NodeSet* victim_nodes) {
   std::vector<NodeSet> scopes = Scopes(view, job);
-  if (promising != nullptr) {
-    NodeSet worth = *promising;
+  if (victim_nodes != nullptr) {
+    NodeSet worth = *victim_nodes;
     AddNodesWithRoom(view, job, worth);
     for (NodeSet& scope : scopes) scope = scope & worth;
   }

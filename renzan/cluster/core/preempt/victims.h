@@ -1,7 +1,7 @@
 #pragma once
 
-// Whose going makes room for a gang, with the least work lost? The answer is certified: with the
-// victims gone, the gang stands exactly where the answer says.
+// Which jobs must stop or shrink to make room for a gang, with the least work lost? The result
+// includes the gang's placement once the victims have stopped.
 
 #include <functional>
 #include <optional>
@@ -24,19 +24,20 @@ struct VictimPlan {
   Placement placement;  // of the gang, at its minimum
 };
 
-// Who may go, and what that costs.
+// Which jobs may be victims, and what each costs.
 struct VictimRules {
   std::function<bool(const Job&victim, const Quota&quota)> may_stop, may_shrink;
   std::function<double(int job, const Quota& quota)> cost;
 };
 
-// Nodes that are being booted count as there. Elastic jobs are shrunk before anyone is stopped.
-// Greedy by cost, node by node, then whoever is not needed after all stays; not always the cheapest
-// plan, which would be a knapsack problem. `stop_first`: jobs that go in any case (for quota).
+// Booting nodes count as ready. Elastic jobs are shrunk before any job is stopped. Greedy by cost,
+// node by node, then drops victims that turn out not to be needed. The cheapest plan would be a
+// knapsack problem. `stop_first`: jobs that must stop in any case (for quota). `victim_nodes`: the
+// nodes to search besides those with room, null for all.
 std::optional<VictimPlan> FindVictims(const ClusterView& view, const Quota& quota,
                                       const Occupants& occupants, const Job& job,
                                       const VictimRules& rules,
                                       const std::vector<int>& stop_first = {},
-                                      const NodeSet* promising = nullptr);
+                                      const NodeSet* victim_nodes = nullptr);
 
 }  // namespace renzan::cluster

@@ -10,11 +10,11 @@
 namespace renzan::cluster {
 namespace {
 
-// The place of as many more workers as there may be.
+// A placement for as many additional workers as possible.
 std::optional<Placement> More(const ClusterView& view, const Quota& quota, const Job& job,
                               int workers) {
   const int allowed = quota.MostAllowed(job, job.max_workers - workers);
-  // A gang that must stay inside a domain cannot be told to grow there by this query.
+  // This query cannot keep the new workers in the domain of the old ones.
   if (allowed == 0 || job.grand_challenge ||
       view.snapshot().worker_requests[job.request].topology_required)
     return std::nullopt;

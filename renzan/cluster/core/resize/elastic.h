@@ -1,6 +1,6 @@
 #pragma once
 
-// Who grows into what is left when the line has been served?
+// Which elastic jobs grow into what the pending queue has left free?
 
 #include "renzan/cluster/core/decisions.h"
 #include "renzan/cluster/core/order/quota.h"
@@ -9,9 +9,9 @@
 
 namespace renzan::cluster {
 
-// Adds workers to elastic jobs: to those that start in this cycle at no cost, to running ones that
-// checkpoint by a restart (decisions.resizes), at most once in `min_between`. By priority, then in
-// the order in which they were submitted; only on firm room, so nobody's reservation is touched.
+// Adds workers to elastic jobs: to jobs that start in this cycle, and to running jobs that
+// checkpoint, by a restart (decisions.resizes), at most once every `min_between`. By priority, then
+// submission; never on reserved resources.
 void GrowElasticJobs(ClusterView& view, Quota& quota, const Occupants& occupants,
                      TimeMs min_between, Decisions& decisions);
 

@@ -11,13 +11,13 @@
 #include "renzan/cluster/core/failures.h"
 #include "renzan/cluster/core/labels.h"
 #include "renzan/cluster/core/order/quota.h"
-#include "renzan/cluster/core/place/rooms.h"
+#include "renzan/cluster/core/place/projected_capacity.h"
 #include "renzan/cluster/core/place/sites.h"
 
 namespace renzan::cluster {
 namespace {
 
-// So many nodes of each pool, and what they cost an hour.
+// A number of nodes of each pool, and their price per hour.
 struct Purchase {
   std::map<int, int> nodes;
   double price = 0;
@@ -33,38 +33,38 @@ class Scaler {
   Scaler(const Snapshot& snapshot, Decisions& decisions)
       : snapshot_(snapshot),
         decisions_(decisions),
-        rooms_(snapshot, decisions),
+        capacity_(snapshot, decisions),
         quota_(ClusterView(snapshot)),
-        living_(snapshot.pools.size()),
+        existing_(snapshot.pools.size()),
         bought_(snapshot.pools.size()) {
     for (const Node& node : snapshot.nodes) {
       if (node.pool < 0 || node.state == NodeState::kGone) continue;
-      // One that leaves is paid for until it has left, and may be replaced before.
+      // A draining node is paid for until it has gone, but may be replaced before.
       price_ += snapshot.pools[node.pool].price_per_hour;
-      living_[node.pool] += node.state != NodeState::kDraining;
+      existing_[node.pool] += node.state != NodeState::kDraining;
     }
     CountUsage();
   }
 
   void Run() {
-    for (size_t pool = 0; pool < living_.size(); ++pool) KeepMinimum(static_cast<int>(pool));
+    for (size_t pool = 0; pool < existing_.size(); ++pool) KeepMinimum(static_cast<int>(pool));
     for (Wait& wait : decisions_.waits) Consider(wait);
     for (size_t pool = 0; pool < bought_.size(); ++pool)
       if (bought_[pool] > 0)
         decisions_.scale_out.push_back({static_cast<int>(pool), bought_[pool]});
-    GiveBack();
+    ReturnIdle();
   }
 
-  // Is there room for the job, or could it be bought?
+  // Whether there is room for the job, or nodes for it could be bought.
   bool FindsRoomFor(const Job& job) {
-    for (size_t pool = 0; pool < living_.size(); ++pool) KeepMinimum(static_cast<int>(pool));
+    for (size_t pool = 0; pool < existing_.size(); ++pool) KeepMinimum(static_cast<int>(pool));
     const WorkerRequest& request = snapshot_.worker_requests[job.request];
-    return rooms_.Place(request, job.min_workers) != Rooms::Fit::kNowhere || Cheapest(job);
+    return capacity_.Place(request, job.min_workers) != ProjectedCapacity::Fit::kNowhere ||
+           Cheapest(job);
   }
 
  private:
-  // What queues and users have after the cycle, so that nothing is bought that quota forbids to
-  // use.
+  // Use of queues and users after the cycle, so that no node is bought that quota forbids using.
   void CountUsage() {
     for (const Stop& stop : decisions_.stops) {
       const Job& job = *snapshot_.Find(stop.job);
@@ -79,31 +79,31 @@ class Scaler {
       quota_.Add(*snapshot_.Find(start.job), NumWorkers(start.placement));
   }
 
-  // How many nodes of the pool can be had beside those of `purchase`, by its size and the budget.
+  // How many nodes of the pool can be bought in addition to `purchase`, given its size and budget.
   int Buyable(int pool, const Purchase& purchase) const {
-    const Pool& request = snapshot_.pools[pool];
-    if (!IsScaled(request)) return 0;
-    const int nodes = std::max(0, request.max_nodes - living_[pool] - bought_[pool]);
-    if (request.price_per_hour <= 0) return nodes;
-    // A sum of prices that is meant to be the budget may miss it by a rounding error.
+    const Pool& of = snapshot_.pools[pool];
+    if (!IsScaled(of)) return 0;
+    const int nodes = std::max(0, of.max_nodes - existing_[pool] - bought_[pool]);
+    if (of.price_per_hour <= 0) return nodes;
+    // A sum of prices equal to the budget may exceed it by a rounding error.
     const double affordable =
-        (snapshot_.budget_per_hour - price_ - purchase.price) / request.price_per_hour + 1e-9;
+        (snapshot_.budget_per_hour - price_ - purchase.price) / of.price_per_hour + 1e-9;
     return affordable >= nodes ? nodes : std::max(0, static_cast<int>(affordable));
   }
 
   void Buy(int pool, int nodes) {
     bought_[pool] += nodes;
     price_ += snapshot_.pools[pool].price_per_hour * nodes;
-    for (int node = 0; node < nodes; ++node) rooms_.Buy(pool);
+    for (int node = 0; node < nodes; ++node) capacity_.Buy(pool);
   }
 
   void KeepMinimum(int pool) {
-    const int missing = snapshot_.pools[pool].min_nodes - living_[pool];
+    const int missing = snapshot_.pools[pool].min_nodes - existing_[pool];
     const int nodes = std::min(missing, Buyable(pool, {}));
     if (nodes > 0) Buy(pool, nodes);
   }
 
-  // In the order of the line everyone takes what will be free, so that it is not counted twice.
+  // Each job takes what will be free, in pending-queue order, so that nothing is counted twice.
   void Consider(Wait& wait) {
     const bool has_place =
         wait.reason == WaitReason::kPipelined || wait.reason == WaitReason::kNodesBooting;
@@ -115,33 +115,34 @@ class Scaler {
     const WorkerRequest& request = snapshot_.worker_requests[job.request];
     const std::pair key(job.request, job.checkpoints);
     if (wants_room &&
-        (hopeless_.Known(key, job.min_workers) || quota_.Forbids(job, job.min_workers)))
+        (cannot_buy_.Known(key, job.min_workers) || quota_.Forbids(job, job.min_workers)))
       return;
-    Rooms::Fit fit = rooms_.Place(request, job.min_workers);
-    if (fit == Rooms::Fit::kNowhere && wants_room) {
+    ProjectedCapacity::Fit fit = capacity_.Place(request, job.min_workers);
+    if (fit == ProjectedCapacity::Fit::kNowhere && wants_room) {
       if (const std::optional<Purchase> purchase = Cheapest(job)) {
         for (const auto& [pool, nodes] : purchase->nodes) Buy(pool, nodes);
-        hopeless_.Clear();
-        // Nodes whose rack is known only when they have come are not placed on yet.
-        rooms_.Place(request, job.min_workers);
-        fit = Rooms::Fit::kOnBought;
+        cannot_buy_.Clear();
+        // Fails where the rack of the new nodes is not known before they are up.
+        capacity_.Place(request, job.min_workers);
+        fit = ProjectedCapacity::Fit::kOnBought;
       } else {
-        hopeless_.Add(key, job.min_workers);
+        cannot_buy_.Add(key, job.min_workers);
       }
     }
-    if (fit == Rooms::Fit::kNowhere) return;
+    if (fit == ProjectedCapacity::Fit::kNowhere) return;
     quota_.Add(job, job.min_workers);
-    if (wants_room && fit == Rooms::Fit::kOnBought) wait = {job.id, WaitReason::kNodesBooting};
+    if (wants_room && fit == ProjectedCapacity::Fit::kOnBought)
+      wait = {job.id, WaitReason::kNodesBooting};
   }
 
-  // The cheapest nodes with which the job fits; none if no nodes do that can be had.
+  // The cheapest purchase with which the job fits; none if there is none.
   std::optional<Purchase> Cheapest(const Job& job) const {
     const WorkerRequest& request = snapshot_.worker_requests[job.request];
     if (!request.topology_required) return CheapestIn(job, "", job.min_workers);
     if (request.topology_level == kHostLevel) return CheapestHost(job);
     std::optional<Purchase> best;
-    std::vector<std::string> domains = rooms_.Domains(request.topology_level);
-    if (domains.empty()) domains = {""};  // nobody knows any rack yet: all that come may be one
+    std::vector<std::string> domains = capacity_.Domains(request.topology_level);
+    if (domains.empty()) domains = {""};  // no rack is known yet: new nodes may all be in one
     for (const std::string& domain : domains) {
       const std::optional<Purchase> found = CheapestIn(job, domain, job.min_workers);
       if (found && (!best || *found < *best)) best = found;
@@ -164,14 +165,14 @@ class Scaler {
     return best;
   }
 
-  // Pools that the job may be given nodes of, in a domain ("": anywhere). A pool without a label of
-  // the level may have nodes in any domain.
+  // Pools whose nodes the job can use in a domain ("": anywhere). A pool without a label for the
+  // level may have nodes in any domain.
   std::vector<int> PoolsFor(const Job& job, const std::string& domain) const {
     const WorkerRequest& request = snapshot_.worker_requests[job.request];
     std::vector<int> pools;
     for (size_t index = 0; index < snapshot_.pools.size(); ++index) {
       const Pool& pool = snapshot_.pools[index];
-      // What is not saved would be lost again and again on nodes that vanish.
+      // Unsaved work would be lost again and again on nodes that are interrupted.
       if (pool.spot && !job.checkpoints) continue;
       const std::string its = DomainOf(snapshot_, pool.labels, request.topology_level);
       if (!domain.empty() && !its.empty() && its != domain) continue;
@@ -182,10 +183,10 @@ class Scaler {
     return pools;
   }
 
-  // Either all from one pool or from several, those first that cost least for a worker.
+  // All from one pool, or from several, cheapest per worker first.
   std::optional<Purchase> CheapestIn(const Job& job, const std::string& domain, int workers) const {
     const WorkerRequest& request = snapshot_.worker_requests[job.request];
-    workers -= rooms_.Count(request, workers, domain);
+    workers -= capacity_.Count(request, workers, domain);
     std::vector<int> pools = PoolsFor(job, domain);
     const auto per_worker = [&](int pool) {
       const Pool& of = snapshot_.pools[pool];
@@ -201,7 +202,7 @@ class Scaler {
     return best;
   }
 
-  // As many nodes of each pool in turn as are needed and can be had.
+  // As many nodes of each pool in turn as are needed and available.
   std::optional<Purchase> Fill(const WorkerRequest& request, int workers,
                                const std::vector<int>& pools) const {
     Purchase purchase;
@@ -220,16 +221,16 @@ class Scaler {
     return purchase;
   }
 
-  void GiveBack() {
+  void ReturnIdle() {
     std::vector<int> idle;
     for (size_t index = 0; index < snapshot_.nodes.size(); ++index) {
       const Node& node = snapshot_.nodes[index];
       if (node.pool < 0 || node.state != NodeState::kReady || !IsScaled(snapshot_.pools[node.pool]))
         continue;
-      if (!rooms_.IsNeeded(static_cast<int>(index)) && bought_[node.pool] == 0)
+      if (!capacity_.IsNeeded(static_cast<int>(index)) && bought_[node.pool] == 0)
         idle.push_back(static_cast<int>(index));
     }
-    // Dearest first, then those that have been idle for longest.
+    // Most expensive first, then longest idle.
     std::stable_sort(idle.begin(), idle.end(), [&](int a, int b) {
       const Node &left = snapshot_.nodes[a], &right = snapshot_.nodes[b];
       return std::tuple(-snapshot_.pools[left.pool].price_per_hour, left.idle_since) <
@@ -238,27 +239,27 @@ class Scaler {
     for (const int index : idle) {
       const Node& node = snapshot_.nodes[index];
       const Pool& pool = snapshot_.pools[node.pool];
-      if (living_[node.pool] <= pool.min_nodes) continue;
+      if (existing_[node.pool] <= pool.min_nodes) continue;
       const TimeMs due = node.idle_since + pool.idle_ms;
       if (due > snapshot_.now) {
         decisions_.look_again = std::min(decisions_.look_again, due);
       } else {
         decisions_.scale_in.push_back({index});
-        --living_[node.pool];
+        --existing_[node.pool];
       }
     }
   }
 
   const Snapshot& snapshot_;
   Decisions& decisions_;
-  Rooms rooms_;
+  ProjectedCapacity capacity_;
   Quota quota_;
-  double price_ = 0;                         // of all nodes that are paid for, by the hour
-  std::vector<int> living_, bought_;         // nodes, by pool; those that leave do not count
-  Failures<std::pair<int, bool>> hopeless_;  // by request, and whether the job checkpoints
+  double price_ = 0;                           // per hour, of all nodes that are paid for
+  std::vector<int> existing_, bought_;         // nodes by pool, without draining ones
+  Failures<std::pair<int, bool>> cannot_buy_;  // by request, and whether the job checkpoints
 };
 
-// The cluster without jobs, with every node ready that can be without being bought.
+// The cluster without jobs, with every node ready that need not be bought.
 Snapshot Emptied(const Snapshot& snapshot, bool scaled_at_minimum) {
   Snapshot empty{.now = snapshot.now,
                  .resource_names = snapshot.resource_names,

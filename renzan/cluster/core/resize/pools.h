@@ -1,31 +1,31 @@
 #pragma once
 
-// Which nodes to buy for jobs that cannot start, and which to give back?
+// Which nodes to buy for jobs that cannot start, and which to return?
 
 #include "renzan/cluster/core/decisions.h"
 #include "renzan/cluster/core/snapshot.h"
 
 namespace renzan::cluster {
 
-// Fills decisions.scale_out and scale_in, lowers decisions.look_again, and turns the waits of jobs
-// whose place is being bought into kNodesBooting. Reads the rest: starts, waits (in the order of
-// the line) and reservations as they stand at the end of a cycle.
+// Runs at the end of a scheduling cycle. Fills decisions.scale_out and scale_in, lowers
+// decisions.look_again, and changes the waits of jobs whose nodes are being bought to
+// kNodesBooting.
 //
-// Buys what lets the first jobs in the line start that wait for room (kResources, kFragmented,
-// kReserved), never part of a gang: from the pool that costs least for it, own machines first,
-// within max_nodes and the budget, counting nodes that boot already. Jobs that do not checkpoint do
-// not make spot nodes be bought. Gives back nodes idle for longer than the pool's idle_ms, down to
-// min_nodes, dearest first, unless a start or a reservation of this cycle uses them. A scaled pool
-// that has fallen below min_nodes is filled up again.
+// Buys nodes for jobs that wait for resources (kResources, kFragmented, kReserved), in
+// pending-queue order, always for whole gangs: own machines first, then the cheapest pool, within
+// max_nodes and the budget, counting nodes that already boot. Spot nodes are only bought for jobs
+// that checkpoint. Returns nodes idle for longer than the pool's idle_ms, most expensive first,
+// down to min_nodes, unless a start or reservation of this cycle uses them. Refills a scaled pool
+// that has fallen below min_nodes.
 //
-// Of nodes that are not there yet nobody knows the rack, unless their pool's labels say it: for a
-// gang that must stay in one, those that the fullest rack lacks are bought, again if they came into
-// another.
+// The rack of a node is not known before it is up, unless its pool's labels give it. For a gang
+// that must run in one rack, enough nodes are bought to complete the best rack, and again if they
+// came up in another one.
 void ScalePools(const Snapshot& snapshot, Decisions& decisions);
 
-// If it were the only job: is there room for it, or would the nodes that are missing be bought?
-// Nodes beyond a pool's minimum may be kept, or given back so that the budget is there for others.
-// The job need not be in the snapshot.
+// If it were the only job, would it fit, or would the missing nodes be bought for it? Nodes above a
+// pool's minimum may be kept, or returned to free their share of the budget. The job need not be in
+// the snapshot.
 bool CouldHaveRoom(const Snapshot& snapshot, const Job& job);
 
 }  // namespace renzan::cluster

@@ -17,8 +17,8 @@ Resources Gpus(int64_t gpus) { return {.amount = {gpus * 1'000, gpus * 1'024, gp
 
 MATCHER_P2(Buys, pool, nodes, "") { return arg.pool == pool && arg.nodes == nodes; }
 
-// Pools: own (free, 8 GPUs, 0..2), small (4 GPUs, 3 an hour), large (8 GPUs, 5 an hour), spot (8
-// GPUs, 2 an hour). No nodes.
+// Pools: own (no price, 8 GPUs, 0..2), small (4 GPUs, 3 an hour), large (8 GPUs, 5 an hour), spot
+// (8 GPUs, 2 an hour). No nodes.
 class Pools : public testing::Test {
  protected:
   Pools() {
@@ -79,8 +79,7 @@ TEST_F(Pools, SpotOnlyForJobsThatCheckpoint) {
   EXPECT_THAT(Scale().scale_out, testing::ElementsAre(Buys(3, 1)));
 }
 
-// Each of them is what the configuration would have to say, and nothing is that would not help.
-TEST_F(Pools, ExplainAdvisesOnlyWhatWouldBeBought) {
+TEST_F(Pools, ExplainSuggestsOnlyWhatWouldBeBought) {
   snapshot.pools[0].max_nodes = 0;
   for (const int pool : {2, 2, 2, 2}) AddNode(pool);
   for (Node& node : snapshot.nodes) node.state = NodeState::kCordoned;
@@ -96,7 +95,7 @@ TEST_F(Pools, ExplainAdvisesOnlyWhatWouldBeBought) {
   EXPECT_THAT(advice(), testing::Contains("if the budget were 25 an hour instead of 21"));
 }
 
-TEST_F(Pools, NeverPartOfAGang) {
+TEST_F(Pools, BuysForWholeGangsOnly) {
   Add(8, 7);  // 2 own and 4 large
   EXPECT_THAT(Scale().scale_out, IsEmpty());
   EXPECT_EQ(Scale().waits[0].reason, WaitReason::kResources);
@@ -108,7 +107,7 @@ TEST_F(Pools, NeverPartOfAGang) {
   EXPECT_THAT(Scale().scale_out, testing::SizeIs(2));
 }
 
-TEST_F(Pools, WhatBootsOrIsFreeIsNotBoughtAgain) {
+TEST_F(Pools, CountsBootingAndFreeNodes) {
   AddNode(0, NodeState::kBooting);
   Add(8, 1);
   EXPECT_THAT(Scale().scale_out, IsEmpty());
@@ -118,7 +117,7 @@ TEST_F(Pools, WhatBootsOrIsFreeIsNotBoughtAgain) {
   EXPECT_THAT(Scale().scale_out, testing::ElementsAre(Buys(0, 2)));
 }
 
-TEST_F(Pools, OnlyForWhoWaitsForRoomAndMayHaveIt) {
+TEST_F(Pools, BuysOnlyForJobsThatWaitForResourcesAndAreWithinLimits) {
   for (const WaitReason reason : {WaitReason::kInfeasible, WaitReason::kBackoff,
                                   WaitReason::kUserCap, WaitReason::kQueueLimit})
     Add(8, 1, reason);
@@ -126,7 +125,7 @@ TEST_F(Pools, OnlyForWhoWaitsForRoomAndMayHaveIt) {
   Add(8, 1, WaitReason::kReserved);
   Add(8, 1, WaitReason::kFragmented);
   EXPECT_THAT(Scale().scale_out, testing::ElementsAre(Buys(0, 2)));
-  snapshot.queues[0].limit[kGpu] = 8;  // together they may not
+  snapshot.queues[0].limit[kGpu] = 8;  // only one of them may run
   EXPECT_THAT(Scale().scale_out, testing::ElementsAre(Buys(0, 1)));
 }
 
@@ -144,10 +143,10 @@ TEST_F(Pools, LabelsAndHosts) {
   EXPECT_THAT(Scale().scale_out, testing::ElementsAre(Buys(2, 1)));
 }
 
-TEST_F(Pools, IdleNodesAreGivenBackDownToTheMinimum) {
+TEST_F(Pools, ReturnsIdleNodesDownToTheMinimum) {
   for (const int pool : {1, 2, 2}) AddNode(pool);
   ASSERT_EQ(Scale().scale_in.size(), 3u);
-  EXPECT_EQ(Scale().scale_in[0].node, 1);  // the dearest
+  EXPECT_EQ(Scale().scale_in[0].node, 1);  // the most expensive
   snapshot.pools[2].min_nodes = 1;
   EXPECT_EQ(Scale().scale_in.size(), 2u);
   snapshot.nodes[0].idle_since += 1;
@@ -157,7 +156,7 @@ TEST_F(Pools, IdleNodesAreGivenBackDownToTheMinimum) {
   EXPECT_THAT(Scale().scale_in, IsEmpty());
 }
 
-TEST_F(Pools, WhatSomebodyNeedsStays) {
+TEST_F(Pools, KeepsNodesThatAreInUseOrReserved) {
   AddNode(2);
   AddNode(2);
   Add(8, 1);
@@ -173,7 +172,7 @@ TEST_F(Pools, WhatSomebodyNeedsStays) {
   EXPECT_EQ(Scale().scale_in[0].node, 0);
 }
 
-TEST_F(Pools, AScaledPoolIsFilledUpToItsMinimum) {
+TEST_F(Pools, RefillsAScaledPoolToItsMinimum) {
   snapshot.pools[1].min_nodes = 2;
   AddNode(1, NodeState::kGone);
   EXPECT_THAT(Scale().scale_out, testing::ElementsAre(Buys(1, 2)));

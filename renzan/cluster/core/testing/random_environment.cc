@@ -21,7 +21,7 @@ std::string Describe(const Placement& placement) {
   return text;
 }
 
-bool StandsOn(const Placement& placement, int node) {
+bool IsOn(const Placement& placement, int node) {
   return std::any_of(placement.begin(), placement.end(),
                      [&](const Placed& placed) { return placed.node == node; });
 }
@@ -76,14 +76,14 @@ TimeMs RandomEnvironment::Decide() {
     for (const std::string& wrong : ValidateDecisions(snapshot_, decisions)) Report(wrong);
     if (Describe(decisions) != Describe(policy_(snapshot_)))
       Report("the same snapshot gives other decisions");
-    if (!violations_.empty()) return kNever;  // what is wrong is not carried out
+    if (!violations_.empty()) return kNever;  // invalid decisions are not carried out
     if (!Apply(decisions)) return decisions.look_again;
   }
   Report(fmt::format("still deciding after {} cycles at the same moment", kMaxCyclesAtOnce));
   return kNever;
 }
 
-// Returns whether anything was done that another cycle would see.
+// Returns whether anything changed that another cycle would see.
 bool RandomEnvironment::Apply(const Decisions& decisions) {
   for (const Start& start : decisions.starts) {
     Job& job = *snapshot_.Find(start.job);
@@ -139,7 +139,7 @@ void RandomEnvironment::Requeue(Job& job) {
   if (draws_.Chance(0.1)) job.eligible_at = snapshot_.now + draws_.Between(1, 60'000);
 }
 
-// Its grace has been used; it starts again at its target if it has one.
+// The stop is complete; a resizing job restarts on its target.
 void RandomEnvironment::Leave(Job& job) {
   if (job.state == JobState::kStopping) return Requeue(job);
   for (const Placed& placed : job.placement)
@@ -154,10 +154,10 @@ void RandomEnvironment::Leave(Job& job) {
 void RandomEnvironment::FailNode(int node) {
   snapshot_.nodes[node].state = NodeState::kGone;
   for (Job& job : snapshot_.jobs) {
-    if (StandsOn(job.placement, node)) {
+    if (IsOn(job.placement, node)) {
       Requeue(job);
-    } else if (StandsOn(job.target, node)) {
-      job.state = JobState::kStopping;  // it has nowhere to start again
+    } else if (IsOn(job.target, node)) {
+      job.state = JobState::kStopping;  // its target has gone
       job.target.clear();
     }
   }
@@ -277,9 +277,9 @@ void RandomEnvironment::Settle() {
     look_again = Decide();
     if (stops_ + resizes_ != so_far) last_change = snapshot_.now;
   }
-  // Waiting for longer than a day changes the line once for each job, and never again.
+  // Each job changes the pending queue once when it becomes overdue, and never again.
   if (last_change > until - 12 * 60 * kMinute)
-    Report(fmt::format("{} stops and resizes in three days without an event, and no end",
+    Report(fmt::format("{} stops and resizes in three days without external events, still going on",
                        stops_ + resizes_ - before));
   jobs_end_ = true;
   EndJobsThatAreDone();

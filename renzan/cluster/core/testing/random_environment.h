@@ -1,9 +1,9 @@
 #pragma once
 
-// A small cluster that lives: it carries decisions out, jobs come and end, nodes come and go, all
-// drawn from a seed. After every cycle the promises of invariants.h are checked, and that the same
-// snapshot gives the same decisions. What is wrong is kept, not thrown: a test prints it with the
-// seed. Not thread-safe.
+// A small random cluster that evolves from a seed: it carries decisions out, jobs come and end,
+// nodes come and go. After every scheduling cycle it checks the invariants of invariants.h, and
+// that the same snapshot gives the same decisions. Violations are collected, so that a test can
+// print them with the seed. Not thread-safe.
 
 #include <cstdint>
 #include <functional>
@@ -17,7 +17,7 @@
 
 namespace renzan::cluster {
 
-// All of it, for messages and comparisons.
+// All decisions as text, for messages and comparisons.
 std::string Describe(const Decisions& decisions);
 
 class RandomEnvironment {
@@ -26,16 +26,15 @@ class RandomEnvironment {
 
   RandomEnvironment(uint64_t seed, Policy policy);
 
-  // Some events from outside (jobs submitted or finished, spot notices, drains, lost nodes), a
-  // cycle for each, and some time.
+  // Some external events (jobs submitted or finished, spot notices, drains, node failures), a cycle
+  // after each, and some time.
   void Disturb();
 
-  // Nothing from outside happens and no job ends for three days: stops and resizes must come to an
-  // end by themselves.
+  // Three days without external events or job ends: stops and resizes must cease.
   void Settle();
 
-  // Nothing is submitted or lost any more, what was lost comes back, and the budget is unlimited:
-  // every job must end that can run here at all.
+  // No more submissions or failures, failed nodes come back, and the budget is unlimited: every job
+  // that can run here at all must end.
   void Finish();
 
   const Snapshot& snapshot() const { return snapshot_; }
@@ -46,21 +45,21 @@ class RandomEnvironment {
   int resizes() const { return resizes_; }
 
  private:
-  // What the snapshot knows and the scheduler does not.
+  // What is hidden from the scheduler.
   struct Work {
     TimeMs total = 0, left = 0;
     TimeMs leaves_at = kNever;  // while stopping or resizing
   };
 
   void Report(const std::string& violation);
-  // Cycles until nothing more is decided at this moment. Returns when to look again.
+  // Runs cycles until nothing more is decided at this moment. Returns look_again.
   TimeMs Decide();
   bool Apply(const Decisions& decisions);
   void Submit();
   void FailNode(int node);
   void DisturbNode();
   void FinishJob(size_t index);
-  // Up to `until`, or the next thing that happens by itself.
+  // To `until` or the next event, whichever comes first.
   void Advance(TimeMs until);
   void Leave(Job& job);
   void Requeue(Job& job);

@@ -14,8 +14,8 @@ using testing::Contains;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-// Starts whole gangs on the first node that has room, as if nobody were there.
-Decisions Careless(const Snapshot& snapshot) {
+// Starts whole gangs on the first node that is large enough, ignoring running jobs.
+Decisions IgnoreRunningJobs(const Snapshot& snapshot) {
   Decisions decisions;
   std::vector<Resources> free;
   for (const Node& node : snapshot.nodes)
@@ -50,18 +50,17 @@ TEST(RandomSnapshot, IsValidAndTheSameForASeed) {
   }
 }
 
-// A snapshot in which a policy does what must not be says so; no more is asked of a policy here.
-TEST(RandomEnvironment, FindsWhatAPolicyDoesWrong) {
+TEST(RandomEnvironment, ReportsInvalidDecisions) {
   std::string wrong;
   for (uint64_t seed = 0; seed < 20; ++seed) {
-    RandomEnvironment snapshot(seed, Careless);
-    for (int step = 0; step < 20; ++step) snapshot.Disturb();
-    for (const std::string& violation : snapshot.violations()) wrong += violation + "\n";
+    RandomEnvironment environment(seed, IgnoreRunningJobs);
+    for (int step = 0; step < 20; ++step) environment.Disturb();
+    for (const std::string& violation : environment.violations()) wrong += violation + "\n";
   }
-  EXPECT_THAT(wrong, HasSubstr("taken after this cycle"));
+  EXPECT_THAT(wrong, HasSubstr("used after this cycle"));
 }
 
-TEST(RandomEnvironment, FindsJobsThatNeverEnd) {
+TEST(RandomEnvironment, ReportsJobsThatNeverEnd) {
   const auto nothing = [](const Snapshot& snapshot) {
     Decisions decisions;
     for (const Job& job : snapshot.jobs)
@@ -70,24 +69,24 @@ TEST(RandomEnvironment, FindsJobsThatNeverEnd) {
   };
   int found = 0;
   for (uint64_t seed = 0; seed < 20; ++seed) {
-    RandomEnvironment snapshot(seed, nothing);
-    snapshot.Finish();
-    found += !snapshot.violations().empty();
+    RandomEnvironment environment(seed, nothing);
+    environment.Finish();
+    found += !environment.violations().empty();
   }
   EXPECT_GT(found, 10);  // in the others no job can ever run
 }
 
-TEST(RandomEnvironment, FindsDecisionsThatDifferForOneSnapshot) {
+TEST(RandomEnvironment, ReportsDifferentDecisionsForTheSameSnapshot) {
   int cycles = 0;
-  RandomEnvironment snapshot(0, [&](const Snapshot& snapshot) {
+  RandomEnvironment environment(0, [&](const Snapshot& snapshot) {
     Decisions decisions;
     for (const Job& job : snapshot.jobs)
       decisions.waits.push_back({job.id, WaitReason::kResources});
     decisions.look_again = snapshot.now + ++cycles;
     return decisions;
   });
-  snapshot.Disturb();
-  EXPECT_THAT(snapshot.violations(), Contains(HasSubstr("gives other decisions")));
+  environment.Disturb();
+  EXPECT_THAT(environment.violations(), Contains(HasSubstr("gives other decisions")));
 }
 
 }  // namespace

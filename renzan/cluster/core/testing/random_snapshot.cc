@@ -59,7 +59,7 @@ void AddQueues(Draws& draws, Snapshot& snapshot) {
   }
 }
 
-// As many workers as were drawn, on nodes drawn; empty if they do not fit.
+// A random number of workers on random nodes; empty if they do not fit.
 Placement RandomPlacement(Draws& draws, const Snapshot& snapshot, const Job& job) {
   const WorkerRequest& request = snapshot.worker_requests[job.request];
   const std::vector<int> domains = request.topology_required
@@ -97,7 +97,7 @@ void PutSomewhere(Draws& draws, Snapshot& snapshot, Job& job) {
   job.backfilled = job.checkpoints && job.preemptible && draws.Chance(0.1);
 }
 
-// To another place of its own choice.
+// To another random placement.
 void Move(Draws& draws, Snapshot& snapshot, Job& job) {
   job.target = RandomPlacement(draws, snapshot, job);
   if (!job.target.empty()) job.state = JobState::kResizing;

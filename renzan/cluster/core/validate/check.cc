@@ -44,9 +44,9 @@ void Add(Held& held, const Snapshot& snapshot, const Job& job, const Placement& 
   for (const Placed& placed : placement) held[placed.node] += Of(snapshot, job, placed.workers);
 }
 
-void AddStarts(Held& held, const Cycle& cycle) {
-  for (const Start& start : cycle.decisions.starts)
-    Add(held, cycle.snapshot, *cycle.snapshot.Find(start.job), start.placement);
+void AddStarts(Held& held, const CheckContext& context) {
+  for (const Start& start : context.decisions.starts)
+    Add(held, context.snapshot, *context.snapshot.Find(start.job), start.placement);
 }
 
 }  // namespace
@@ -57,30 +57,31 @@ Held HeldNow(const Snapshot& snapshot) {
   return held;
 }
 
-Held HeldAtOnce(const Cycle& cycle) {
-  Held held(cycle.snapshot.nodes.size());
-  for (const Job& job : cycle.snapshot.jobs) {
-    const auto resize = cycle.resizes.find(job.id);
-    Add(held, cycle.snapshot, job,
-        resize == cycle.resizes.end() ? HeldBy(job) : Union(job.placement, resize->second->target));
+Held HeldAfterDecisions(const CheckContext& context) {
+  Held held(context.snapshot.nodes.size());
+  for (const Job& job : context.snapshot.jobs) {
+    const auto resize = context.resizes.find(job.id);
+    Add(held, context.snapshot, job,
+        resize == context.resizes.end() ? HeldBy(job)
+                                        : Union(job.placement, resize->second->target));
   }
-  AddStarts(held, cycle);
+  AddStarts(held, context);
   return held;
 }
 
-Held HeldAtLast(const Cycle& cycle) {
-  Held held(cycle.snapshot.nodes.size());
-  for (const Job& job : cycle.snapshot.jobs) {
-    if (cycle.stops.count(job.id) > 0) continue;
-    const auto resize = cycle.resizes.find(job.id);
-    if (resize != cycle.resizes.end())
-      Add(held, cycle.snapshot, job, resize->second->target);
+Held HeldAfterStops(const CheckContext& context) {
+  Held held(context.snapshot.nodes.size());
+  for (const Job& job : context.snapshot.jobs) {
+    if (context.stops.count(job.id) > 0) continue;
+    const auto resize = context.resizes.find(job.id);
+    if (resize != context.resizes.end())
+      Add(held, context.snapshot, job, resize->second->target);
     else if (job.state == JobState::kRunning)
-      Add(held, cycle.snapshot, job, job.placement);
+      Add(held, context.snapshot, job, job.placement);
     else if (job.state == JobState::kResizing)
-      Add(held, cycle.snapshot, job, job.target);
+      Add(held, context.snapshot, job, job.target);
   }
-  AddStarts(held, cycle);
+  AddStarts(held, context);
   return held;
 }
 

@@ -1,8 +1,8 @@
 #pragma once
 
-// What the checks behind ValidateDecisions() share: one cycle's decisions by job, and what its jobs
-// hold at the moments that matter. Deliberately naive, and shares nothing with the scheduler but
-// the definitions of labels.h and placements.h.
+// What the checks behind ValidateDecisions() share: one cycle's decisions by job, and the resources
+// that jobs hold at the moments that matter. Deliberately simple, and shares no code with the
+// scheduler except labels.h and placements.h.
 
 #include <fmt/format.h>
 
@@ -17,7 +17,7 @@
 
 namespace renzan::cluster::check {
 
-struct Cycle {
+struct CheckContext {
   const Snapshot& snapshot;
   const Decisions& decisions;
   std::map<JobId, const Start*> starts;
@@ -32,34 +32,34 @@ struct Cycle {
   }
 };
 
-// "": the placement is well formed (sorted, every node once and known, workers >= 1); else what is
-// wrong.
+// "" if the placement is well formed (sorted, every node once and known, workers >= 1), else what
+// is wrong.
 std::string FormFault(const Snapshot& snapshot, const Placement& placement);
-// "": it is well formed and keeps the request's labels and required topology where workers are new.
-// Those that `had` has already may stay where they are: labels can be edited while a job runs.
+// "" if it is well formed and new workers satisfy the required labels and topology. Workers already
+// in `had` may stay where they are: labels can be edited while a job runs.
 std::string PlacementFault(const Snapshot& snapshot, const Job& job, const Placement& placement,
                            const Placement& had = {});
 
-// What is held of every node.
+// Resources held on every node.
 using Held = std::vector<Resources>;
 // Now, before anything is decided.
 Held HeldNow(const Snapshot& snapshot);
-// When the decisions have been carried out and nobody has left yet.
-Held HeldAtOnce(const Cycle& cycle);
-// When all who are leaving have left.
-Held HeldAtLast(const Cycle& cycle);
+// After the decisions have been carried out, while stopping jobs still hold their resources.
+Held HeldAfterDecisions(const CheckContext& context);
+// After all stopping jobs have stopped.
+Held HeldAfterStops(const CheckContext& context);
 
-// The workers that count for quotas: kRunning, and kResizing with its target. 0 for others.
+// The workers that count towards quotas: kRunning, and kResizing with its target. 0 for others.
 int CountedWorkers(const Job& job);
-// Resources of so many workers of the job.
+// Resources of `workers` workers of the job.
 Resources Of(const Snapshot& snapshot, const Job& job, int workers);
 
-// The questions, one a file; each adds to cycle.violations. CheckForm goes first: unless it is
-// content the others may not be asked.
-void CheckForm(Cycle& cycle);       // ids, indices, placements, no two decisions about one job
-void CheckRoom(Cycle& cycle);       // over-allocation, node states, scaling
-void CheckQuotas(Cycle& cycle);     // limits and caps
-void CheckRights(Cycle& cycle);     // who may stop whom
-void CheckNotInVain(Cycle& cycle);  // those for whom others stop will fit
+// The checks, one per file; each adds to the violations. The others require that CheckForm has
+// found none.
+void CheckForm(CheckContext& context);  // ids, indices, placements, no two decisions about one job
+void CheckRoom(CheckContext& context);  // over-allocation, node states, scaling
+void CheckQuotas(CheckContext& context);         // limits and caps
+void CheckRights(CheckContext& context);         // which job may preempt which
+void CheckPreemptorsFit(CheckContext& context);  // preemptors fit once their victims have stopped
 
 }  // namespace renzan::cluster::check

@@ -1,4 +1,4 @@
-// Ids, indices, placements; every job has exactly one thing decided about it.
+// Ids, indices and placements are valid; there is exactly one decision about every pending job.
 
 #include "renzan/cluster/core/labels.h"
 #include "renzan/cluster/core/validate/check.h"
@@ -11,132 +11,140 @@ bool SizeIsRight(const Job& job, const Placement& placement) {
   return workers >= job.min_workers && workers <= job.max_workers;
 }
 
-// Of a start, a target or a reservation.
-void CheckGang(Cycle& cycle, const char* what, const Job& job, const Placement& placement) {
-  const std::string fault = PlacementFault(cycle.snapshot, job, placement, job.placement);
+// Checks a start, a target or a reservation.
+void CheckGang(CheckContext& context, const char* what, const Job& job,
+               const Placement& placement) {
+  const std::string fault = PlacementFault(context.snapshot, job, placement, job.placement);
   if (!fault.empty())
-    cycle.Report("{} of job {}: {}", what, job.id, fault);
+    context.Report("{} of job {}: {}", what, job.id, fault);
   else if (!SizeIsRight(job, placement))
-    cycle.Report("{} of job {}: {} workers, not {}..{}", what, job.id, NumWorkers(placement),
-                 job.min_workers, job.max_workers);
+    context.Report("{} of job {}: {} workers, not {}..{}", what, job.id, NumWorkers(placement),
+                   job.min_workers, job.max_workers);
 }
 
-// The job, or null after a report.
-const Job* Known(Cycle& cycle, const char* what, JobId id) {
-  const Job* job = cycle.snapshot.Find(id);
-  if (job == nullptr) cycle.Report("{} of job {}, which does not exist", what, id);
+// The job; null, with a violation reported, if it does not exist.
+const Job* Known(CheckContext& context, const char* what, JobId id) {
+  const Job* job = context.snapshot.Find(id);
+  if (job == nullptr) context.Report("{} of job {}, which does not exist", what, id);
   return job;
 }
 
-void CheckStarts(Cycle& cycle) {
-  for (const Start& start : cycle.decisions.starts) {
-    const Job* job = Known(cycle, "start", start.job);
+void CheckStarts(CheckContext& context) {
+  for (const Start& start : context.decisions.starts) {
+    const Job* job = Known(context, "start", start.job);
     if (job == nullptr) continue;
-    if (!cycle.starts.emplace(job->id, &start).second) cycle.Report("job {} starts twice", job->id);
-    if (job->state != JobState::kPending) cycle.Report("job {} starts, is not pending", job->id);
-    if (job->eligible_at > cycle.snapshot.now)
-      cycle.Report("job {} starts at {}, before {}", job->id, cycle.snapshot.now, job->eligible_at);
-    if (!job->held.empty()) cycle.Report("job {} starts and is held: {}", job->id, job->held);
+    if (!context.starts.emplace(job->id, &start).second)
+      context.Report("job {} starts twice", job->id);
+    if (job->state != JobState::kPending)
+      context.Report("job {} starts, but is not pending", job->id);
+    if (job->eligible_at > context.snapshot.now)
+      context.Report("job {} starts at {}, before {}", job->id, context.snapshot.now,
+                     job->eligible_at);
+    if (!job->held.empty()) context.Report("job {} starts, but is held: {}", job->id, job->held);
     const bool saves = job->checkpoints && job->checkpoint_cost_ms <= job->grace_ms;
     if (start.backfill && !(saves && job->preemptible))
-      cycle.Report("job {} is backfilled and cannot be stopped without loss", job->id);
-    CheckGang(cycle, "start", *job, start.placement);
+      context.Report("job {} is backfilled, but cannot be stopped without loss", job->id);
+    CheckGang(context, "start", *job, start.placement);
   }
 }
 
-void CheckStops(Cycle& cycle) {
-  for (const Stop& stop : cycle.decisions.stops) {
-    const Job* job = Known(cycle, "stop", stop.job);
+void CheckStops(CheckContext& context) {
+  for (const Stop& stop : context.decisions.stops) {
+    const Job* job = Known(context, "stop", stop.job);
     if (job == nullptr) continue;
-    if (!cycle.stops.emplace(job->id, &stop).second)
-      cycle.Report("job {} is stopped twice", job->id);
-    // A job that moves can only be stopped because its target goes away.
+    if (!context.stops.emplace(job->id, &stop).second)
+      context.Report("job {} is stopped twice", job->id);
+    // A resizing job can only be stopped because its target is going away.
     if (job->state != JobState::kRunning &&
         !(job->state == JobState::kResizing && stop.reason == StopReason::kNodeLeaving))
-      cycle.Report("job {} is stopped ({}) and is not running", job->id, NameOf(stop.reason));
+      context.Report("job {} is stopped ({}), but is not running", job->id, NameOf(stop.reason));
   }
 }
 
-void CheckResizes(Cycle& cycle) {
-  for (const Resize& resize : cycle.decisions.resizes) {
-    const Job* job = Known(cycle, "resize", resize.job);
+void CheckResizes(CheckContext& context) {
+  for (const Resize& resize : context.decisions.resizes) {
+    const Job* job = Known(context, "resize", resize.job);
     if (job == nullptr) continue;
-    if (!cycle.resizes.emplace(job->id, &resize).second)
-      cycle.Report("job {} is resized twice", job->id);
-    if (job->state != JobState::kRunning) cycle.Report("job {} resized, is not running", job->id);
-    if (cycle.stops.count(job->id) > 0) cycle.Report("job {} is stopped and resized", job->id);
-    if (!job->checkpoints) cycle.Report("job {} is resized and does not checkpoint", job->id);
-    if (resize.target == job->placement) cycle.Report("job {} is resized to what it is", job->id);
-    CheckGang(cycle, "target", *job, resize.target);
+    if (!context.resizes.emplace(job->id, &resize).second)
+      context.Report("job {} is resized twice", job->id);
+    if (job->state != JobState::kRunning)
+      context.Report("job {} is resized, but is not running", job->id);
+    if (context.stops.count(job->id) > 0) context.Report("job {} is stopped and resized", job->id);
+    if (!job->checkpoints) context.Report("job {} is resized, but does not checkpoint", job->id);
+    if (resize.target == job->placement)
+      context.Report("job {} is resized to its current placement", job->id);
+    CheckGang(context, "target", *job, resize.target);
   }
 }
 
-void CheckWaits(Cycle& cycle) {
-  for (const Wait& wait : cycle.decisions.waits) {
-    const Job* job = Known(cycle, "wait", wait.job);
+void CheckWaits(CheckContext& context) {
+  for (const Wait& wait : context.decisions.waits) {
+    const Job* job = Known(context, "wait", wait.job);
     if (job == nullptr) continue;
-    if (!cycle.waits.emplace(job->id, &wait).second) cycle.Report("job {} waits twice", job->id);
-    if (wait.blocked_by != 0 && cycle.snapshot.Find(wait.blocked_by) == nullptr)
-      cycle.Report("job {} is blocked by {}, which does not exist", job->id, wait.blocked_by);
-    if (wait.reason == WaitReason::kBackoff && job->eligible_at <= cycle.snapshot.now)
-      cycle.Report("job {} waits for its back-off, which is over", job->id);
+    if (!context.waits.emplace(job->id, &wait).second)
+      context.Report("job {} waits twice", job->id);
+    if (wait.blocked_by != 0 && context.snapshot.Find(wait.blocked_by) == nullptr)
+      context.Report("job {} is blocked by {}, which does not exist", job->id, wait.blocked_by);
+    if (wait.reason == WaitReason::kBackoff && job->eligible_at <= context.snapshot.now)
+      context.Report("job {} waits for its backoff, which is over", job->id);
   }
-  for (const Job& job : cycle.snapshot.jobs) {
-    const bool waits = cycle.waits.count(job.id) > 0, starts = cycle.starts.count(job.id) > 0;
+  for (const Job& job : context.snapshot.jobs) {
+    const bool waits = context.waits.count(job.id) > 0, starts = context.starts.count(job.id) > 0;
     if (job.state != JobState::kPending && waits)
-      cycle.Report("job {} waits and is not pending", job.id);
+      context.Report("job {} waits, but is not pending", job.id);
     if (job.state == JobState::kPending && waits == starts)
-      cycle.Report("job {} is pending and {}", job.id,
-                   waits ? "both starts and waits" : "neither starts nor waits");
+      context.Report("job {} is pending and {}", job.id,
+                     waits ? "both starts and waits" : "neither starts nor waits");
   }
 }
 
-void CheckReservations(Cycle& cycle) {
-  Held reserved(cycle.snapshot.nodes.size());
-  for (const Reservation& reservation : cycle.decisions.reservations) {
-    const Job* job = Known(cycle, "reservation", reservation.job);
+void CheckReservations(CheckContext& context) {
+  Held reserved(context.snapshot.nodes.size());
+  for (const Reservation& reservation : context.decisions.reservations) {
+    const Job* job = Known(context, "reservation", reservation.job);
     if (job == nullptr) continue;
-    if (cycle.waits.count(job->id) == 0)
-      cycle.Report("job {} has a reservation and does not wait", job->id);
-    const std::string fault = PlacementFault(cycle.snapshot, *job, reservation.placement);
-    CheckGang(cycle, "reservation", *job, reservation.placement);
+    if (context.waits.count(job->id) == 0)
+      context.Report("job {} has a reservation, but does not wait", job->id);
+    const std::string fault = PlacementFault(context.snapshot, *job, reservation.placement);
+    CheckGang(context, "reservation", *job, reservation.placement);
     if (!fault.empty()) continue;
     for (const Placed& placed : reservation.placement) {
-      const Node& node = cycle.snapshot.nodes[placed.node];
-      reserved[placed.node] += Of(cycle.snapshot, *job, placed.workers);
+      const Node& node = context.snapshot.nodes[placed.node];
+      reserved[placed.node] += Of(context.snapshot, *job, placed.workers);
       if (node.state != NodeState::kReady && node.state != NodeState::kBooting)
-        cycle.Report("reservation of job {} on node {}, which leaves", job->id, node.name);
+        context.Report("reservation of job {} on node {}, which is not ready or booting", job->id,
+                       node.name);
       if (!reserved[placed.node].FitsIn(node.capacity))
-        cycle.Report("reservation of job {}: node {} is reserved beyond its capacity", job->id,
-                     node.name);
+        context.Report("reservation of job {}: node {} is reserved beyond its capacity", job->id,
+                       node.name);
     }
   }
 }
 
-void CheckCheckpoints(Cycle& cycle) {
+void CheckCheckpoints(CheckContext& context) {
   std::map<JobId, int> times;
-  for (const JobId id : cycle.decisions.checkpoints) {
-    const Job* job = Known(cycle, "checkpoint", id);
+  for (const JobId id : context.decisions.checkpoints) {
+    const Job* job = Known(context, "checkpoint", id);
     if (job == nullptr) continue;
-    if (++times[id] > 1) cycle.Report("job {} is asked for two checkpoints", id);
-    if (job->state != JobState::kRunning || !job->checkpoints || cycle.stops.count(id) > 0 ||
-        cycle.resizes.count(id) > 0)
-      cycle.Report("job {} is asked for a checkpoint that it cannot make now", id);
+    if (++times[id] > 1) context.Report("job {} is asked for two checkpoints", id);
+    if (job->state != JobState::kRunning || !job->checkpoints || context.stops.count(id) > 0 ||
+        context.resizes.count(id) > 0)
+      context.Report("job {} is asked for a checkpoint, but cannot make one now", id);
   }
 }
 
 }  // namespace
 
-void CheckForm(Cycle& cycle) {
-  CheckStarts(cycle);
-  CheckStops(cycle);
-  CheckResizes(cycle);
-  CheckWaits(cycle);
-  CheckReservations(cycle);
-  CheckCheckpoints(cycle);
-  if (cycle.decisions.look_again <= cycle.snapshot.now)
-    cycle.Report("look again at {}, which is not after {}", cycle.decisions.look_again,
-                 cycle.snapshot.now);
+void CheckForm(CheckContext& context) {
+  CheckStarts(context);
+  CheckStops(context);
+  CheckResizes(context);
+  CheckWaits(context);
+  CheckReservations(context);
+  CheckCheckpoints(context);
+  if (context.decisions.look_again <= context.snapshot.now)
+    context.Report("look again at {}, which is not after {}", context.decisions.look_again,
+                   context.snapshot.now);
 }
 
 }  // namespace renzan::cluster::check

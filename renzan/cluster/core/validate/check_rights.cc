@@ -1,9 +1,8 @@
-// Who may stop whom. A cycle may decide in any order, and decisions do not tell which: where the
-// rule depends on who went first, a stop is taken for right if some order makes it right.
+// Which job may preempt which. The decisions do not say in which order a cycle made them: where a
+// rule depends on that order, a stop is accepted if it is right in some order.
 //
-// What counts as in use by a queue: its running jobs and resizing ones (with their target); those
-// that are stopping are on their way out. Jobs that start or whose place is being vacated count too
-// where it is asked what the queue borrows.
+// A queue's use counts its running jobs and its resizing jobs (with their target), not stopping
+// ones. To tell what a queue borrows, jobs that start or are pipelined count too.
 
 #include <algorithm>
 #include <array>
@@ -14,7 +13,7 @@
 namespace renzan::cluster::check {
 namespace {
 
-// What a stop or a shrink sets free; nothing for growth.
+// What a stop or a shrink releases.
 struct Victim {
   const Job* job;
   Resources amount;
@@ -24,18 +23,18 @@ struct Victim {
 
 class Rights {
  public:
-  explicit Rights(Cycle& cycle) : cycle_(cycle), snapshot_(cycle.snapshot) {
+  explicit Rights(CheckContext& context) : context_(context), snapshot_(context.snapshot) {
     for (int kind = 0; kind < kMaxResources; ++kind)
       governed_[kind] =
           std::any_of(snapshot_.queues.begin(), snapshot_.queues.end(), [&](const Queue& queue) {
             return queue.guaranteed[kind] > 0 || queue.limit[kind] != kUnlimited;
           });
-    for (const Stop& stop : cycle.decisions.stops) {
+    for (const Stop& stop : context.decisions.stops) {
       const Job& job = *snapshot_.Find(stop.job);
       victims_.push_back({&job, Of(snapshot_, job, CountedWorkers(job)), stop.on_behalf_of, &stop});
       preemptors_.insert(stop.on_behalf_of);
     }
-    for (const Resize& resize : cycle.decisions.resizes) {
+    for (const Resize& resize : context.decisions.resizes) {
       const Job& job = *snapshot_.Find(resize.job);
       const int fewer = NumWorkers(job.placement) - NumWorkers(resize.target);
       if (fewer > 0) {
@@ -43,14 +42,14 @@ class Rights {
         preemptors_.insert(resize.on_behalf_of);
       }
       if (fewer <= 0 && resize.on_behalf_of != 0)
-        cycle.Report("job {} grows or moves on behalf of job {}", job.id, resize.on_behalf_of);
+        context.Report("job {} grows or moves on behalf of job {}", job.id, resize.on_behalf_of);
       if (fewer == 0 && !OnLeavingNode(job))
-        cycle.Report("job {} is moved, although none of its nodes leaves", job.id);
+        context.Report("job {} is moved, although none of its nodes is draining", job.id);
     }
   }
 
   void Check() {
-    std::map<int, std::vector<const Victim*>> lent;  // by the queue that had borrowed
+    std::map<int, std::vector<const Victim*>> borrowed;  // by borrowing queue
     for (const Victim& victim : victims_) {
       if (victim.on_behalf_of == 0) {
         CheckWithoutPreemptor(victim);
@@ -58,20 +57,21 @@ class Rights {
       }
       const Job* preemptor = snapshot_.Find(victim.on_behalf_of);
       if (preemptor == nullptr || !IsPipelined(preemptor->id)) {
-        cycle_.Report("job {} gives way to job {}, which does not wait for it", victim.job->id,
-                      victim.on_behalf_of);
+        context_.Report("job {} yields to job {}, which is not pipelined", victim.job->id,
+                        victim.on_behalf_of);
       } else if (!victim.job->preemptible) {
-        cycle_.Report("job {} gives way to job {} and is not preemptible", victim.job->id,
-                      preemptor->id);
-      } else if (!MayBeFrom(victim, *preemptor) && !IsOwed(victim, *preemptor)) {
-        cycle_.Report("job {} ({}) has no right to stop or shrink job {} ({})", preemptor->id,
-                      Describe(*preemptor), victim.job->id,
-                      victim.stop == nullptr ? "shrink" : NameOf(victim.stop->reason));
-      } else if (!MayBeFrom(victim, *preemptor)) {
-        lent[victim.job->queue].push_back(&victim);
+        context_.Report("job {} yields to job {}, but is not preemptible", victim.job->id,
+                        preemptor->id);
+      } else if (!MayRegardlessOfBorrowing(victim, *preemptor) &&
+                 !MayIfQueueBorrows(victim, *preemptor)) {
+        context_.Report("job {} ({}) may not stop or shrink job {} ({})", preemptor->id,
+                        Describe(*preemptor), victim.job->id,
+                        victim.stop == nullptr ? "shrink" : NameOf(victim.stop->reason));
+      } else if (!MayRegardlessOfBorrowing(victim, *preemptor)) {
+        borrowed[victim.job->queue].push_back(&victim);
       }
     }
-    for (const auto& [queue, victims] : lent) CheckBorrowed(queue, victims);
+    for (const auto& [queue, victims] : borrowed) CheckBorrowed(queue, victims);
   }
 
  private:
@@ -102,28 +102,29 @@ class Rights {
     const bool saves = job.checkpoints && job.checkpoint_cost_ms <= job.grace_ms;
     const bool over = saves && UserIsOverCap(job);
     if (victim.stop == nullptr) {
-      if (!leaves && !over) cycle_.Report("job {} is shrunk on behalf of nobody", job.id);
+      if (!leaves && !over) context_.Report("job {} is shrunk for no reason", job.id);
     } else if (victim.stop->reason == StopReason::kNodeLeaving) {
-      if (!leaves) cycle_.Report("job {} is stopped, although none of its nodes leaves", job.id);
+      if (!leaves)
+        context_.Report("job {} is stopped, although none of its nodes is draining", job.id);
       if (leaves && !job.checkpoints && !OnVanishingNode(job))
-        cycle_.Report("job {} cannot save its work and is stopped for a node that would wait",
-                      job.id);
+        context_.Report(
+            "job {} cannot save its work, but is stopped for a drain without a deadline", job.id);
     } else if (victim.stop->reason == StopReason::kOverCap) {
       if (!over)
-        cycle_.Report("job {} is stopped for a cap that holds without it, or does not checkpoint",
-                      job.id);
+        context_.Report(
+            "job {} is stopped for a cap that holds without that, or does not checkpoint", job.id);
     } else {
-      cycle_.Report("job {} is stopped ({}) on behalf of nobody", job.id,
-                    NameOf(victim.stop->reason));
+      context_.Report("job {} is stopped ({}) without a preemptor", job.id,
+                      NameOf(victim.stop->reason));
     }
   }
 
-  // With everybody else gone who is stopped for the cap, `job` is still one too many.
+  // Whether the user would still be over the cap if all others stopped for the cap had stopped.
   bool UserIsOverCap(const Job& job) const {
     int64_t in_use = 0;
     for (const Job& other : snapshot_.jobs)
       if (other.user == job.user) in_use += Of(snapshot_, other, CountedWorkers(other)).gpu();
-    int64_t least = 0;  // what is set free, without the largest
+    int64_t least = 0;  // the largest amount released by one of them
     for (const Victim& victim : victims_) {
       if (victim.job->user != job.user || victim.on_behalf_of != 0) continue;
       if (victim.stop != nullptr && victim.stop->reason != StopReason::kOverCap) continue;
@@ -133,13 +134,13 @@ class Rights {
     return in_use + least > snapshot_.users[job.user].CapAt(snapshot_.now);
   }
 
-  // Workers beyond a minimum yield to equal priority too.
+  // Workers above an elastic job's minimum also yield to equal priority.
   static bool YieldsByPriority(const Victim& victim, const Job& preemptor) {
     return victim.job->priority < preemptor.priority + (victim.stop == nullptr);
   }
 
-  // The rules that do not ask what queues have borrowed.
-  bool MayBeFrom(const Victim& victim, const Job& preemptor) const {
+  // The rules that do not depend on borrowing.
+  bool MayRegardlessOfBorrowing(const Victim& victim, const Job& preemptor) const {
     const bool shrink = victim.stop == nullptr;
     const StopReason reason = shrink ? StopReason::kPreempted : victim.stop->reason;
     if ((shrink || reason == StopReason::kGrandChallenge) && preemptor.grand_challenge) return true;
@@ -148,9 +149,9 @@ class Rights {
            YieldsByPriority(victim, preemptor);
   }
 
-  // Between queues: the preemptor's queue takes its own, or the preemptor's priority is higher.
-  // That the victim's queue borrows is CheckBorrowed's question.
-  bool IsOwed(const Victim& victim, const Job& preemptor) const {
+  // Between queues: the preemptor's queue reclaims its quota, or the preemptor's priority is
+  // higher. CheckBorrowed checks that the victim's queue borrows.
+  bool MayIfQueueBorrows(const Victim& victim, const Job& preemptor) const {
     if (victim.job->queue == preemptor.queue) return false;
     const bool shrink = victim.stop == nullptr;
     const bool reclaim = shrink || victim.stop->reason == StopReason::kReclaimed;
@@ -172,22 +173,21 @@ class Rights {
     return in_use;
   }
 
-  // The job's place is being vacated or booted: it has as good as started.
   bool IsPipelined(JobId id) const {
-    const auto wait = cycle_.waits.find(id);
-    return wait != cycle_.waits.end() && (wait->second->reason == WaitReason::kPipelined ||
-                                          wait->second->reason == WaitReason::kNodesBooting);
+    const auto wait = context_.waits.find(id);
+    return wait != context_.waits.end() && (wait->second->reason == WaitReason::kPipelined ||
+                                            wait->second->reason == WaitReason::kNodesBooting);
   }
 
-  // With the preemptor started at its minimum, beside those of its queue that others were stopped
-  // for before it and without any of its queue that are stopped. What starts in the same cycle is
-  // left out: nothing tells whether it was considered earlier.
+  // Whether the queue stays within its guaranteed quota with the preemptor at its minimum, counting
+  // earlier preemptors of the queue and not its victims. Jobs that start in the same cycle are left
+  // out: it is unknown whether they were considered earlier.
   bool StaysWithinGuarantee(const Job& preemptor) const {
     const int queue = preemptor.queue;
     Resources in_use = InUse(queue);
     for (const Victim& victim : victims_)
       if (victim.job->queue == queue) in_use -= victim.amount;
-    for (const Wait& wait : cycle_.decisions.waits) {
+    for (const Wait& wait : context_.decisions.waits) {
       if (wait.job == preemptor.id) break;
       const Job& job = *snapshot_.Find(wait.job);
       if (job.queue == queue && preemptors_.count(job.id) > 0)
@@ -196,15 +196,15 @@ class Rights {
     return !ExceedsGuarantee(queue, in_use + Of(snapshot_, preemptor, preemptor.min_workers));
   }
 
-  // A queue's loans are taken back only while it borrows: then it still did before the last one. As
-  // more in use is more borrowed, some order is right if any one of them can have been the last.
+  // Jobs may only be reclaimed from a queue while it borrows, so it must still have been borrowing
+  // before the last one. Some order is right if any of the victims can have been the last.
   void CheckBorrowed(int queue, const std::vector<const Victim*>& victims) {
-    // Where nothing is guaranteed or limited, everything is borrowed.
+    // Without quotas everything counts as borrowed.
     if (std::none_of(governed_.begin(), governed_.end(), [](bool is) { return is; })) return;
     Resources in_use = InUse(queue);
     for (const Job& job : snapshot_.jobs) {
       if (job.queue != queue) continue;
-      if (const auto start = cycle_.starts.find(job.id); start != cycle_.starts.end())
+      if (const auto start = context_.starts.find(job.id); start != context_.starts.end())
         in_use += Of(snapshot_, job, NumWorkers(start->second->placement));
       else if (IsPipelined(job.id))
         in_use += Of(snapshot_, job, job.min_workers);
@@ -216,11 +216,11 @@ class Rights {
     if (right) return;
     std::string jobs;
     for (const Victim* victim : victims) jobs += fmt::format(" {}", victim->job->id);
-    cycle_.Report("queue {} does not borrow so much that all of these may be taken:{}",
-                  snapshot_.queues[queue].name, jobs);
+    context_.Report("queue {} does not borrow enough for all of these jobs to be preempted:{}",
+                    snapshot_.queues[queue].name, jobs);
   }
 
-  Cycle& cycle_;
+  CheckContext& context_;
   const Snapshot& snapshot_;
   std::array<bool, kMaxResources> governed_{};
   std::vector<Victim> victims_;
@@ -229,6 +229,6 @@ class Rights {
 
 }  // namespace
 
-void CheckRights(Cycle& cycle) { Rights(cycle).Check(); }
+void CheckRights(CheckContext& context) { Rights(context).Check(); }
 
 }  // namespace renzan::cluster::check

@@ -8,35 +8,35 @@
 namespace renzan::cluster {
 namespace {
 
-using check::Cycle;
+using check::CheckContext;
 
 bool InRange(int index, size_t size) { return index >= 0 && index < static_cast<int>(size); }
 
-// Of the snapshot's indices and numbers, which everything else relies on.
-void CheckIndices(Cycle& cycle) {
-  const Snapshot& snapshot = cycle.snapshot;
+// Checks the snapshot's indices and numbers, on which everything else relies.
+void CheckIndices(CheckContext& context) {
+  const Snapshot& snapshot = context.snapshot;
   for (size_t node = 0; node < snapshot.nodes.size(); ++node) {
     const int pool = snapshot.nodes[node].pool;
     if (pool != -1 && !InRange(pool, snapshot.pools.size()))
-      cycle.Report("node {} ({}): pool {} does not exist", node, snapshot.nodes[node].name, pool);
+      context.Report("node {} ({}): pool {} does not exist", node, snapshot.nodes[node].name, pool);
   }
   for (size_t i = 0; i < snapshot.jobs.size(); ++i) {
     const Job& job = snapshot.jobs[i];
     if (i > 0 && snapshot.jobs[i - 1].id >= job.id)
-      cycle.Report("job {} does not stand in order of its id", job.id);
+      context.Report("job {} is not in order of id", job.id);
     if (!InRange(job.request, snapshot.worker_requests.size()) ||
         !InRange(job.queue, snapshot.queues.size()) || !InRange(job.user, snapshot.users.size()))
-      cycle.Report("job {}: its request, queue or user does not exist", job.id);
+      context.Report("job {}: its worker request, queue or user does not exist", job.id);
     if (job.min_workers < 1 || job.max_workers < job.min_workers)
-      cycle.Report("job {}: {}..{} workers", job.id, job.min_workers, job.max_workers);
+      context.Report("job {}: {}..{} workers", job.id, job.min_workers, job.max_workers);
     for (const Placement* placement : {&job.placement, &job.target})
       if (const std::string fault = check::FormFault(snapshot, *placement); !fault.empty())
-        cycle.Report("job {}: {}: {}", job.id, placement == &job.target ? "target" : "placement",
-                     fault);
+        context.Report("job {}: {}: {}", job.id, placement == &job.target ? "target" : "placement",
+                       fault);
   }
 }
 
-// Of one job or one node; what is wrong with the indices is found before.
+// Faults of single jobs and nodes; invalid indices are found earlier.
 struct Faults {
   const Snapshot& snapshot;
   std::vector<SnapshotFault> found;
@@ -47,12 +47,12 @@ struct Faults {
   }
 };
 
-// Workers only where there can be some, and whole gangs.
-void CheckStanding(Faults& faults, const Job& job, const char* what, const Placement& placement) {
+// Gangs are complete and run on nodes that are up.
+void CheckGang(Faults& faults, const Job& job, const char* what, const Placement& placement) {
   for (const Placed& placed : placement) {
     const Node& node = faults.snapshot.nodes[placed.node];
     if (!IsThere(node.state))
-      faults.OfJob(job.id, "job {}: {}: node {} is not there", job.id, what, node.name);
+      faults.OfJob(job.id, "job {}: {}: node {} is not up", job.id, what, node.name);
   }
   const int workers = NumWorkers(placement);
   if (workers < job.min_workers || workers > job.max_workers)
@@ -64,18 +64,18 @@ void CheckJobs(Faults& faults) {
   for (const Job& job : faults.snapshot.jobs) {
     if (job.state == JobState::kPending) {
       if (!job.placement.empty())
-        faults.OfJob(job.id, "job {} is pending and has a placement", job.id);
+        faults.OfJob(job.id, "job {} is pending, but has a placement", job.id);
     } else {
-      CheckStanding(faults, job, "placement", job.placement);
+      CheckGang(faults, job, "placement", job.placement);
     }
     if (job.state == JobState::kResizing)
-      CheckStanding(faults, job, "target", job.target);
+      CheckGang(faults, job, "target", job.target);
     else if (!job.target.empty())
-      faults.OfJob(job.id, "job {} is not resizing and has a target", job.id);
+      faults.OfJob(job.id, "job {} is not resizing, but has a target", job.id);
   }
 }
 
-// Nodes of which more is held than they have, and more than `before`.
+// Nodes on which more is held than their capacity, and more than `before`.
 std::vector<SnapshotFault> OverAllocated(const Snapshot& snapshot, const check::Held& held,
                                          const check::Held& before, const char* when) {
   std::vector<SnapshotFault> found;
@@ -84,36 +84,35 @@ std::vector<SnapshotFault> OverAllocated(const Snapshot& snapshot, const check::
     for (int kind = 0; kind < kMaxResources; ++kind)
       if (held[node][kind] > capacity[kind] && held[node][kind] > before[node][kind])
         found.push_back(
-            {fmt::format("node {}: resource {}: {} of {} taken {}", snapshot.nodes[node].name, kind,
+            {fmt::format("node {}: resource {}: {} of {} used {}", snapshot.nodes[node].name, kind,
                          held[node][kind], capacity[kind], when),
              0, static_cast<int>(node)});
   }
   return found;
 }
 
-// Of decisions about a snapshot that can be reckoned with.
-void CheckWhatIsDecided(Cycle& cycle, bool snapshot_is_valid) {
-  check::CheckForm(cycle);
-  if (!cycle.violations.empty()) return;
+void CheckDecisions(CheckContext& context, bool snapshot_is_valid) {
+  check::CheckForm(context);
+  if (!context.violations.empty()) return;
   for (const SnapshotFault& fault :
-       OverAllocated(cycle.snapshot, check::HeldAtOnce(cycle), check::HeldNow(cycle.snapshot),
-                     "after this cycle"))
-    cycle.violations.push_back(fault.what);
-  check::CheckRoom(cycle);
-  check::CheckQuotas(cycle);
-  check::CheckRights(cycle);
-  // Of a snapshot with faults nobody can say what would fit.
-  if (snapshot_is_valid) check::CheckNotInVain(cycle);
+       OverAllocated(context.snapshot, check::HeldAfterDecisions(context),
+                     check::HeldNow(context.snapshot), "after this cycle"))
+    context.violations.push_back(fault.what);
+  check::CheckRoom(context);
+  check::CheckQuotas(context);
+  check::CheckRights(context);
+  // With faults in the snapshot it is unknown what would fit.
+  if (snapshot_is_valid) check::CheckPreemptorsFit(context);
 }
 
 }  // namespace
 
 std::vector<SnapshotFault> FindFaults(const Snapshot& snapshot) {
   const Decisions none;
-  Cycle cycle{.snapshot = snapshot, .decisions = none};
-  CheckIndices(cycle);
+  CheckContext context{.snapshot = snapshot, .decisions = none};
+  CheckIndices(context);
   Faults faults{.snapshot = snapshot};
-  for (std::string& what : cycle.violations) faults.found.push_back({std::move(what)});
+  for (std::string& what : context.violations) faults.found.push_back({std::move(what)});
   if (!faults.found.empty()) return std::move(faults.found);
   CheckJobs(faults);
   const check::Held nothing(snapshot.nodes.size());
@@ -129,10 +128,10 @@ std::vector<std::string> ValidateSnapshot(const Snapshot& snapshot) {
 }
 
 std::vector<std::string> ValidateDecisions(const Snapshot& snapshot, const Decisions& decisions) {
-  Cycle cycle{.snapshot = snapshot, .decisions = decisions};
-  cycle.violations = ValidateSnapshot(snapshot);
-  if (cycle.violations.empty()) CheckWhatIsDecided(cycle, /*snapshot_is_valid=*/true);
-  return cycle.violations;
+  CheckContext context{.snapshot = snapshot, .decisions = decisions};
+  context.violations = ValidateSnapshot(snapshot);
+  if (context.violations.empty()) CheckDecisions(context, /*snapshot_is_valid=*/true);
+  return context.violations;
 }
 
 Validated Validate(const Snapshot& snapshot, Decisions decisions) {
@@ -144,9 +143,9 @@ Validated Validate(const Snapshot& snapshot, Decisions decisions) {
   }
   if (validated.violations.empty()) {
     if (!faults.empty()) WithholdFrom(snapshot, faults, decisions);
-    Cycle cycle{.snapshot = snapshot, .decisions = decisions};
-    CheckWhatIsDecided(cycle, faults.empty());
-    validated.violations = std::move(cycle.violations);
+    CheckContext context{.snapshot = snapshot, .decisions = decisions};
+    CheckDecisions(context, faults.empty());
+    validated.violations = std::move(context.violations);
   }
   if (!validated.violations.empty()) WithholdAll(decisions);
   validated.decisions = std::move(decisions);

@@ -15,8 +15,8 @@ constexpr int64_t kGiB = 1024;
 
 Resources Gpus(int64_t gpus) { return {.amount = {gpus * 4'000, gpus * 32 * kGiB, gpus}}; }
 
-// Four nodes of 8 GPUs, two in each rack; queues a (8 GPUs guaranteed) and b (8 guaranteed, at most
-// 24); a user without and one with a cap of 8. Every worker has `kGpus` GPUs.
+// Four nodes of 8 GPUs, two per rack; queues a (8 GPUs guaranteed) and b (8 guaranteed, limit 24);
+// one user without a cap and one with a cap of 8.
 class Validator : public testing::Test {
  protected:
   Validator() {
@@ -38,7 +38,7 @@ class Validator : public testing::Test {
     snapshot.users = {{.name = "ann"}, {.name = "bob", .max_gpus = 8}};
   }
 
-  // Returns the job, whose id is one more than that of the last. A worker has `gpus` GPUs.
+  // A pending job with the next id. Each worker has `gpus` GPUs.
   Job& Add(int queue, int64_t gpus, int workers = 1) {
     Job job = {.id = static_cast<JobId>(snapshot.jobs.size()) + 1,
                .request = snapshot.InternRequest({.per_worker = Gpus(gpus)}),
@@ -70,7 +70,7 @@ class Validator : public testing::Test {
   Decisions decisions;
 };
 
-TEST_F(Validator, SnapshotsThatCannotBe) {
+TEST_F(Validator, InvalidSnapshots) {
   const auto expect = [&](const std::string& fault) {
     EXPECT_THAT(ValidateSnapshot(snapshot), Contains(HasSubstr(fault)));
     EXPECT_THAT(ValidateDecisions(snapshot, decisions), Contains(HasSubstr(fault)));
@@ -80,7 +80,7 @@ TEST_F(Validator, SnapshotsThatCannotBe) {
   const Job whole = job;
 
   job.placement = {{0, 2}};
-  expect("node own-0: resource 2: 16 of 8 taken now");
+  expect("node own-0: resource 2: 16 of 8 used now");
   job.placement = {{0, 1}};
   expect("1 workers, not 2..2");
   job.placement = {{1, 1}, {0, 1}};
@@ -90,19 +90,19 @@ TEST_F(Validator, SnapshotsThatCannotBe) {
   expect("does not exist");
   job = whole;
   job.target = {{2, 1}, {3, 1}};
-  expect("is not resizing and has a target");
+  expect("is not resizing, but has a target");
   job.state = JobState::kPending;
-  expect("is pending and has a placement");
+  expect("is pending, but has a placement");
   job = whole;
   snapshot.nodes[1].state = NodeState::kGone;
-  expect("node own-1 is not there");
+  expect("node own-1 is not up");
   snapshot.nodes[1].state = NodeState::kDraining;
   EXPECT_THAT(ValidateSnapshot(snapshot), IsEmpty());
   snapshot.jobs.push_back(whole);
-  expect("order of its id");
+  expect("not in order of id");
 }
 
-TEST_F(Validator, WhoIsResizingHoldsBothPlaces) {
+TEST_F(Validator, AResizingJobHoldsBothPlacements) {
   Job& moving = AddRunning(0, 8, {{0, 1}, {1, 1}});
   moving.state = JobState::kResizing;
   moving.target = {{1, 1}, {2, 1}};
@@ -111,7 +111,7 @@ TEST_F(Validator, WhoIsResizingHoldsBothPlaces) {
   EXPECT_THAT(ValidateSnapshot(snapshot), Contains(HasSubstr("node own-2: resource 2: 12 of 8")));
 }
 
-TEST_F(Validator, EveryPendingJobHasOneAnswer) {
+TEST_F(Validator, EveryPendingJobHasExactlyOneDecision) {
   Add(0, 8);
   ExpectFault("job 1 is pending and neither starts nor waits");
   decisions.waits = {{1, WaitReason::kResources}};
@@ -126,7 +126,7 @@ TEST_F(Validator, EveryPendingJobHasOneAnswer) {
   ExpectFault("start of job 2, which does not exist");
 }
 
-TEST_F(Validator, StartsAreWholeGangsInRealRoom) {
+TEST_F(Validator, StartsAreWholeGangsOnFreeResources) {
   Add(0, 8, 2);
   decisions.starts = {{1, {{0, 1}}}};
   ExpectFault("start of job 1: 1 workers, not 2..2");
@@ -136,7 +136,7 @@ TEST_F(Validator, StartsAreWholeGangsInRealRoom) {
   ExpectFault("new workers on node own-2, which is not ready");
   snapshot.nodes[2].state = NodeState::kReady;
   AddRunning(0, 1, {{2, 1}}).state = JobState::kStopping;
-  ExpectFault("node own-2: resource 2: 9 of 8 taken after this cycle");
+  ExpectFault("node own-2: resource 2: 9 of 8 used after this cycle");
   snapshot.jobs[0].eligible_at = snapshot.now + 1;
   ExpectFault("job 1 starts at 1000000, before 1000001");
 }
@@ -154,8 +154,8 @@ TEST_F(Validator, LabelsAndTopology) {
   ExpectFault("node own-0 lacks a required label");
 }
 
-// Somebody edits labels, or renames a pool, while the job runs.
-TEST_F(Validator, LabelsBindOnlyWhereWorkersAreNew) {
+// Labels can be edited, and pools renamed, while a job runs.
+TEST_F(Validator, LabelsApplyOnlyToNewWorkers) {
   Job& job = AddRunning(0, 4, {{0, 1}, {2, 1}});
   SetRequest(job, {.per_worker = Gpus(4),
                    .required = {{"gpu_model", "h100"}},
@@ -172,8 +172,8 @@ TEST_F(Validator, LabelsBindOnlyWhereWorkersAreNew) {
   ExpectFault("node own-2 lacks a required label");
 }
 
-TEST_F(Validator, AFaultHoldsUpOnlyWhatTouchesIt) {
-  AddRunning(0, 8, {{0, 2}});  // twice what the node has
+TEST_F(Validator, AFaultOnlyAffectsDecisionsThatInvolveIt) {
+  AddRunning(0, 8, {{0, 2}});  // twice the capacity
   AddRunning(0, 8, {{1, 1}}).min_workers = 2;
   snapshot.jobs[1].max_workers = 2;
   AddRunning(0, 8, {{2, 1}});
@@ -188,17 +188,18 @@ TEST_F(Validator, AFaultHoldsUpOnlyWhatTouchesIt) {
   EXPECT_THAT(validated.violations, IsEmpty());
   ASSERT_THAT(validated.decisions.starts, testing::SizeIs(1));
   EXPECT_EQ(validated.decisions.starts[0].job, 5);
-  EXPECT_THAT(validated.decisions.stops, IsEmpty());  // one of two would be stopped in vain
+  EXPECT_THAT(validated.decisions.stops,
+              IsEmpty());  // stopping only one of the two would be wasted
   for (const Wait& wait : validated.decisions.waits) EXPECT_EQ(wait.reason, WaitReason::kWithheld);
   EXPECT_THAT(validated.decisions.waits, testing::SizeIs(2));
 
-  // Who must go because its node does is told, whatever is wrong with it.
+  // A stop for a draining node is kept even for a faulty job.
   snapshot.nodes[1].state = NodeState::kDraining;
   decisions.stops = {{2, StopReason::kNodeLeaving}};
   decisions.waits = {{6, WaitReason::kResources}};
   EXPECT_THAT(Validate(snapshot, decisions).decisions.stops, testing::SizeIs(1));
 
-  // What breaks an invariant by itself is not carried out at all, and neither is the rest.
+  // If decisions violate an invariant, none of them is carried out.
   decisions.starts.push_back({6, {{3, 1}}});
   decisions.waits = {};
   validated = Validate(snapshot, decisions);
@@ -225,7 +226,7 @@ TEST_F(Validator, LimitsAndCaps) {
   ExpectFault("user bob");
 }
 
-TEST_F(Validator, WhatNobodyMayPreemptStaysWithinTheGuarantee) {
+TEST_F(Validator, JobsThatAreNotPreemptibleStayWithinGuaranteedQuota) {
   AddRunning(0, 4, {{0, 1}}).preemptible = false;
   AddRunning(0, 8, {{1, 1}});  // borrows
   Add(0, 4).preemptible = false;
@@ -233,12 +234,13 @@ TEST_F(Validator, WhatNobodyMayPreemptStaysWithinTheGuarantee) {
   ExpectClean();
   snapshot.queues[0].guaranteed[kGpu] = 7;
   ExpectFault(
-      "queue a: resource 2: jobs that are not preemptible use 8 after this cycle, guaranteed");
+      "queue a: resource 2: jobs that are not preemptible use 8 after this cycle, the "
+      "guaranteed quota is 7");
   snapshot.jobs[2].preemptible = true;
   ExpectClean();
 }
 
-TEST_F(Validator, AGrandChallengeIsAboveQuotas) {
+TEST_F(Validator, AGrandChallengeIsExemptFromQuotas) {
   Add(1, 8, 4).user = 1;
   decisions.starts = {{1, {{0, 1}, {1, 1}, {2, 1}, {3, 1}}}};
   ExpectFault("queue b");
@@ -247,7 +249,7 @@ TEST_F(Validator, AGrandChallengeIsAboveQuotas) {
   ExpectClean();
 }
 
-TEST_F(Validator, BeingOverACapIsAFaultOnlyOfWhoGetsMore) {
+TEST_F(Validator, BeingOverACapIsAViolationOnlyIfTheCycleAddsMore) {
   AddRunning(0, 8, {{0, 1}, {1, 1}}).user = 1;
   ExpectClean();
   Add(0, 1).user = 1;
@@ -258,44 +260,44 @@ TEST_F(Validator, BeingOverACapIsAFaultOnlyOfWhoGetsMore) {
 TEST_F(Validator, OnlyJobsThatCheckpointAreBackfilledOrResized) {
   Add(0, 8).checkpoints = false;
   decisions.starts = {{1, {{0, 1}}, true}};
-  ExpectFault("is backfilled and cannot be stopped without loss");
+  ExpectFault("is backfilled, but cannot be stopped without loss");
   decisions.starts = {};
   snapshot.jobs[0].state = JobState::kRunning;
   snapshot.jobs[0].placement = {{0, 1}};
   snapshot.jobs[0].max_workers = 2;
   decisions.resizes = {{1, {{0, 1}, {1, 1}}}};
-  ExpectFault("is resized and does not checkpoint");
+  ExpectFault("is resized, but does not checkpoint");
   snapshot.jobs[0].checkpoints = true;
   ExpectClean();
   snapshot.nodes[1].state = NodeState::kDraining;
   ExpectFault("new workers on node own-1");
   decisions.resizes = {{1, {{2, 1}}}};
-  ExpectFault("job 1 is moved, although none of its nodes leaves");
+  ExpectFault("job 1 is moved, although none of its nodes is draining");
   snapshot.nodes[0].state = NodeState::kDraining;
   ExpectClean();
   decisions.stops = {{1, StopReason::kNodeLeaving}};
   ExpectFault("is stopped and resized");
 }
 
-TEST_F(Validator, NodeLeavingAndOverCapAreFacts) {
+TEST_F(Validator, NodeLeavingAndOverCapMustBeTrue) {
   AddRunning(0, 8, {{0, 1}}).user = 1;
   AddRunning(0, 4, {{1, 1}}).user = 1;
   decisions.stops = {{1, StopReason::kNodeLeaving}};
-  ExpectFault("none of its nodes leaves");
+  ExpectFault("none of its nodes is draining");
   decisions.stops = {{2, StopReason::kOverCap}};
   ExpectClean();
   decisions.stops = {{1, StopReason::kOverCap}, {2, StopReason::kOverCap}};
-  ExpectFault("stopped for a cap that holds without it");  // either is enough
+  ExpectFault("stopped for a cap that holds without that");  // either is enough
   AddRunning(0, 8, {{2, 1}}).user = 1;
   decisions.stops = {{1, StopReason::kOverCap}, {2, StopReason::kOverCap}};
   ExpectClean();  // the small one first was not enough
   snapshot.users[1].max_gpus = 16;
-  ExpectFault("stopped for a cap that holds without it");
+  ExpectFault("stopped for a cap that holds without that");
   decisions.stops = {{1, StopReason::kPreempted}};
-  ExpectFault("is stopped (preempted) on behalf of nobody");
+  ExpectFault("is stopped (preempted) without a preemptor");
 }
 
-// Rules of who may stop whom: job 2 wants the node where job 1 runs.
+// Which job may preempt which: job 2 wants the node where job 1 runs.
 class Right : public Validator {
  protected:
   Right() {
@@ -310,42 +312,42 @@ class Right : public Validator {
   void Because(StopReason reason) { decisions.stops[0].reason = reason; }
 };
 
-TEST_F(Right, InOneQueueByPriority) {
-  ExpectFault("job 2 (queue a, priority 0) has no right to stop or shrink job 1 (preempted)");
+TEST_F(Right, WithinAQueueByPriority) {
+  ExpectFault("job 2 (queue a, priority 0) may not stop or shrink job 1 (preempted)");
   preemptor().priority = 1;
   ExpectClean();
   Because(StopReason::kReclaimed);
-  ExpectFault("has no right");
+  ExpectFault("may not stop or shrink");
   Because(StopReason::kPreempted);
   victim().preemptible = false;
   ExpectFault("is not preemptible");
 }
 
-TEST_F(Right, AQueueTakesBackItsOwnFromOneThatBorrows) {
+TEST_F(Right, AQueueReclaimsFromOneThatBorrows) {
   preemptor().queue = 1;
   Because(StopReason::kReclaimed);
-  ExpectFault("queue a does not borrow so much that all of these may be taken: 1");
+  ExpectFault("queue a does not borrow enough for all of these jobs to be preempted: 1");
   snapshot.queues[0].guaranteed[kGpu] = 7;
   ExpectClean();
   victim().priority = 5;
   ExpectClean();
   snapshot.queues[1].guaranteed[kGpu] = 7;
-  ExpectFault("has no right");
+  ExpectFault("may not stop or shrink");
   preemptor().priority = 6;
-  ExpectFault("has no right");  // by priority it may, but that is not its reason
+  ExpectFault("may not stop or shrink");  // it may by priority, but the reason given is reclaim
   Because(StopReason::kPreempted);
   ExpectClean();
 }
 
-TEST_F(Right, WithoutQuotasPriorityAloneCounts) {
+TEST_F(Right, WithoutQuotasOnlyPriorityCounts) {
   for (Queue& queue : snapshot.queues) queue = {.name = queue.name};
   preemptor().queue = 1;
-  ExpectFault("has no right");
+  ExpectFault("may not stop or shrink");
   preemptor().priority = 1;
   ExpectClean();
 }
 
-TEST_F(Right, WhoGoesFirstCountsAgainstTheGuarantee) {
+TEST_F(Right, EarlierPreemptorsCountAgainstTheGuaranteedQuota) {
   snapshot.queues[0].guaranteed[kGpu] = 0;
   preemptor().queue = 1;
   Because(StopReason::kReclaimed);
@@ -354,47 +356,47 @@ TEST_F(Right, WhoGoesFirstCountsAgainstTheGuarantee) {
   Add(1, 8);
   decisions.waits.push_back({4, WaitReason::kPipelined});
   decisions.stops.push_back({3, StopReason::kReclaimed, 4});
-  ExpectFault("job 4 (queue b, priority 0) has no right to stop or shrink job 3");
+  ExpectFault("job 4 (queue b, priority 0) may not stop or shrink job 3");
   snapshot.queues[1].guaranteed[kGpu] = 16;
   ExpectClean();
 }
 
-TEST_F(Right, LoansAreTakenBackOnlyUntilTheQueueIsWithinItsOwn) {
+TEST_F(Right, ReclaimsOnlyUntilTheQueueNoLongerBorrows) {
   snapshot.nodes[1].state = NodeState::kReady;
   preemptor().queue = 1;
   snapshot.queues[1].guaranteed[kGpu] = 16;
   preemptor().min_workers = preemptor().max_workers = 2;
   AddRunning(0, 8, {{1, 1}});
   decisions.stops = {{1, StopReason::kReclaimed, 2}, {3, StopReason::kReclaimed, 2}};
-  ExpectFault("queue a does not borrow so much that all of these may be taken: 1 3");
+  ExpectFault("queue a does not borrow enough for all of these jobs to be preempted: 1 3");
   snapshot.queues[0].guaranteed[kGpu] = 7;
   ExpectClean();
 }
 
-TEST_F(Right, BackfilledJobsGiveWay) {
+TEST_F(Right, BackfilledJobsYield) {
   Because(StopReason::kReservation);
-  ExpectFault("has no right");
+  ExpectFault("may not stop or shrink");
   victim().backfilled = true;
   victim().priority = 9;
   ExpectClean();
 }
 
-TEST_F(Right, AGrandChallengeMayStopAll) {
+TEST_F(Right, AGrandChallengeMayStopAnyPreemptibleJob) {
   Because(StopReason::kGrandChallenge);
-  ExpectFault("has no right");
+  ExpectFault("may not stop or shrink");
   preemptor().grand_challenge = true;
   victim().priority = 9;
   victim().queue = 1;
   ExpectClean();
 }
 
-TEST_F(Right, NobodyGivesWayToWhoDoesNotComeThen) {
+TEST_F(Right, ThePreemptorMustBePipelined) {
   preemptor().priority = 1;
   decisions.waits[0].reason = WaitReason::kResources;
-  ExpectFault("job 1 gives way to job 2, which does not wait for it");
+  ExpectFault("job 1 yields to job 2, which is not pipelined");
 }
 
-TEST_F(Right, ElasticJobsGiveUpWhatTheyHaveBeyondTheirMinimum) {
+TEST_F(Right, ElasticJobsYieldWorkersAboveTheirMinimum) {
   victim() = {.id = 1,
               .request = snapshot.InternRequest({.per_worker = Gpus(2)}),
               .max_workers = 4,
@@ -406,32 +408,32 @@ TEST_F(Right, ElasticJobsGiveUpWhatTheyHaveBeyondTheirMinimum) {
   decisions.resizes = {{1, {{0, 2}}, 2}};
   ExpectClean();  // to equal priority
   victim().priority = 1;
-  ExpectFault("has no right");
+  ExpectFault("may not stop or shrink");
   preemptor().priority = 1;
   decisions.resizes = {{1, {{0, 3}}, 2}};
-  ExpectFault("will not fit together even then: 2");
+  ExpectFault("will not fit together once others have stopped: 2");
   victim().placement = {{0, 2}};
   ExpectFault("grows or moves on behalf");
   victim().placement = {{0, 4}};
   decisions.resizes = {{1, {{0, 2}}}};
-  ExpectFault("is shrunk on behalf of nobody");
+  ExpectFault("is shrunk for no reason");
 }
 
-TEST_F(Right, NobodyIsStoppedInVain) {
+TEST_F(Right, ThePreemptorMustFitAfterwards) {
   preemptor().priority = 1;
   SetRequest(preemptor(), {.per_worker = Gpus(8), .required = {{"rack", "1"}}});
-  ExpectFault("will not fit together even then: 2");
+  ExpectFault("will not fit together once others have stopped: 2");
   SetRequest(preemptor(), {.per_worker = Gpus(8)});
   ExpectClean();
-  Add(0, 1);  // there is room for one of them only
+  Add(0, 1);  // there is room for only one of them
   decisions.waits.push_back({3, WaitReason::kPipelined});
-  ExpectFault("will not fit together even then: 2 3");
+  ExpectFault("will not fit together once others have stopped: 2 3");
 }
 
-TEST_F(Right, NobodyIsStoppedForWhoHasNoQuotaThen) {
+TEST_F(Right, ThePreemptorMustHaveQuotaAfterwards) {
   preemptor().priority = 1;
   snapshot.queues[0].limit[kGpu] = 7;
-  ExpectFault("job 2 waits for others to leave, and queue a would exceed its limit");
+  ExpectFault("job 2 is pipelined, but queue a would exceed its limit");
   snapshot.queues[0].limit[kGpu] = 8;
   ExpectClean();
   preemptor().user = 1;
@@ -439,7 +441,7 @@ TEST_F(Right, NobodyIsStoppedForWhoHasNoQuotaThen) {
   ExpectFault("user bob would exceed the cap");
 }
 
-TEST_F(Right, WhatIsLeavingAnywayCounts) {
+TEST_F(Right, ResourcesOfStoppingJobsCount) {
   victim().state = JobState::kStopping;
   decisions.stops = {};
   ExpectClean();
@@ -458,7 +460,7 @@ TEST_F(Validator, Reservations) {
   ExpectFault("reservation of job 1: 1 workers");
   decisions.reservations = {{1, {{0, 1}, {1, 1}}}};
   snapshot.nodes[1].state = NodeState::kDraining;
-  ExpectFault("on node own-1, which leaves");
+  ExpectFault("on node own-1, which is not ready or booting");
 }
 
 TEST_F(Validator, PoolsAndBudget) {
@@ -479,10 +481,10 @@ TEST_F(Validator, PoolsAndBudget) {
   ExpectClean();
   Add(0, 8);
   decisions.starts = {{1, {{3, 1}}}};
-  ExpectFault("node own-3 is given back and is needed");
+  ExpectFault("node own-3 is returned, but is needed");
 }
 
-TEST_F(Validator, CheckpointsAndTheNextLook) {
+TEST_F(Validator, CheckpointsAndLookAgain) {
   AddRunning(0, 8, {{0, 1}});
   decisions.checkpoints = {1};
   decisions.look_again = snapshot.now + 1;
@@ -492,7 +494,7 @@ TEST_F(Validator, CheckpointsAndTheNextLook) {
   decisions.checkpoints = {1, 1};
   ExpectFault("two checkpoints");
   snapshot.jobs[0].checkpoints = false;
-  ExpectFault("that it cannot make now");
+  ExpectFault("but cannot make one now");
 }
 
 }  // namespace

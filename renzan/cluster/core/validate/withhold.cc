@@ -18,39 +18,39 @@ class Withholding {
   }
 
   void Run() {
-    for (const Stop& stop : decisions_.stops) LookAtVictim(stop.job, stop.on_behalf_of);
-    for (const Resize& resize : decisions_.resizes) LookAtVictim(resize.job, resize.on_behalf_of);
-    for (const JobId job : held_up_) Wait(job);
+    for (const Stop& stop : decisions_.stops) CheckVictim(stop.job, stop.on_behalf_of);
+    for (const Resize& resize : decisions_.resizes) CheckVictim(resize.job, resize.on_behalf_of);
+    for (const JobId job : blocked_) Wait(job);
     std::erase_if(decisions_.stops,
-                  [&](const Stop& stop) { return held_up_.contains(stop.on_behalf_of); });
+                  [&](const Stop& stop) { return blocked_.contains(stop.on_behalf_of); });
     std::erase_if(decisions_.resizes, [&](const Resize& resize) {
-      return jobs_.contains(resize.job) || held_up_.contains(resize.on_behalf_of) ||
-             AtFault(resize.target);
+      return jobs_.contains(resize.job) || blocked_.contains(resize.on_behalf_of) ||
+             IsFaulty(resize.target);
     });
     std::erase_if(decisions_.starts, [&](const Start& start) {
-      const bool at_fault = jobs_.contains(start.job) || AtFault(start.placement);
-      if (at_fault) Wait(start.job);
-      return at_fault;
+      const bool faulty = jobs_.contains(start.job) || IsFaulty(start.placement);
+      if (faulty) Wait(start.job);
+      return faulty;
     });
     std::erase_if(decisions_.checkpoints, [&](JobId job) { return jobs_.contains(job); });
     std::erase_if(decisions_.scale_in, [&](const ScaleIn& in) { return nodes_.contains(in.node); });
     std::erase_if(decisions_.reservations, [&](const Reservation& reservation) {
-      return jobs_.contains(reservation.job) || AtFault(reservation.placement);
+      return jobs_.contains(reservation.job) || IsFaulty(reservation.placement);
     });
   }
 
  private:
-  bool AtFault(const Placement& placement) const {
+  bool IsFaulty(const Placement& placement) const {
     return std::any_of(placement.begin(), placement.end(),
                        [&](const Placed& placed) { return nodes_.contains(placed.node); });
   }
 
-  void LookAtVictim(JobId job, JobId on_behalf_of) {
+  void CheckVictim(JobId job, JobId on_behalf_of) {
     if (on_behalf_of == 0) return;
     const Job* victim = snapshot_.Find(job);
     if (jobs_.contains(job) || jobs_.contains(on_behalf_of) ||
-        (victim != nullptr && AtFault(victim->placement)))
-      held_up_.insert(on_behalf_of);
+        (victim != nullptr && IsFaulty(victim->placement)))
+      blocked_.insert(on_behalf_of);
   }
 
   void Wait(JobId job) {
@@ -64,9 +64,9 @@ class Withholding {
 
   const Snapshot& snapshot_;
   Decisions& decisions_;
-  std::set<JobId> jobs_;     // at fault
-  std::set<int> nodes_;      // at fault
-  std::set<JobId> held_up_;  // whose room would be made by somebody at fault
+  std::set<JobId> jobs_;     // faulty
+  std::set<int> nodes_;      // faulty
+  std::set<JobId> blocked_;  // preemptors with a faulty victim
 };
 
 }  // namespace

@@ -1,7 +1,6 @@
 #pragma once
 
-// Takes out of decisions what must not be carried out, and says so to whom it concerns. Pure
-// functions.
+// Removes decisions that must not be carried out. Pure functions.
 
 #include <vector>
 
@@ -11,10 +10,10 @@
 
 namespace renzan::cluster {
 
-// Drops what would build on a job or a node at fault: starts and growth there, and all that makes
-// room for a job if part of that room is at fault, so that nobody is stopped in vain. Stops that
-// nobody profits from (a node leaves, a cap) stay: they only set free. Pending jobs that lose their
-// start or their room wait as kWithheld.
+// Drops decisions that rely on a faulty job or node: starts and growth there, and all preemptions
+// for a job if one of its victims or their nodes is faulty, so that no preemption is wasted. Stops
+// without a preemptor (node leaving, user cap) stay: they only release resources. Pending jobs that
+// lose their start or their preemptions wait as kWithheld.
 void WithholdFrom(const Snapshot& snapshot, const std::vector<SnapshotFault>& faults,
                   Decisions& decisions);
 

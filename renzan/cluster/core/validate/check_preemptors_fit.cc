@@ -1,9 +1,9 @@
-// Nobody is stopped in vain: with everybody gone who is leaving and all bought nodes there, all
-// jobs that wait for their place to be vacated fit at the same time, in room and in quota, beside
-// what starts in this cycle.
+// No preemption is wasted: once all stopping jobs have stopped and all bought nodes are up, all
+// pipelined jobs fit at the same time, in resources and in quota, besides the jobs that start in
+// this cycle.
 //
-// Whether they fit is searched for (packing.h); a search that grows too long is taken for a yes, so
-// that the check never gives a false alarm.
+// Whether they fit is decided by a search (packing.h). A search that takes too long counts as a
+// yes, so that the check never raises a false alarm.
 
 #include <set>
 #include <string>
@@ -21,21 +21,21 @@ std::string Names(const std::vector<Gang>& gangs) {
   return names;
 }
 
-void CheckRoomFor(Cycle& cycle, const std::vector<Gang>& gangs) {
-  const Snapshot& snapshot = cycle.snapshot;
+void CheckRoomFor(CheckContext& context, const std::vector<Gang>& gangs) {
+  const Snapshot& snapshot = context.snapshot;
   std::vector<Resources> free(snapshot.nodes.size());
-  const Held held = HeldAtLast(cycle);
+  const Held held = HeldAfterStops(context);
   for (size_t node = 0; node < free.size(); ++node)
     if (snapshot.nodes[node].state == NodeState::kReady ||
         snapshot.nodes[node].state == NodeState::kBooting)
       free[node] = snapshot.nodes[node].capacity - held[node];
   if (PackTogether(snapshot, free, gangs) == Packs::kNo)
-    cycle.Report("jobs wait for others to leave and will not fit together even then:{}",
-                 Names(gangs));
+    context.Report("jobs are pipelined, but will not fit together once others have stopped:{}",
+                   Names(gangs));
 }
 
-void CheckQuotaFor(Cycle& cycle, const std::vector<Gang>& gangs) {
-  const Snapshot& snapshot = cycle.snapshot;
+void CheckQuotaFor(CheckContext& context, const std::vector<Gang>& gangs) {
+  const Snapshot& snapshot = context.snapshot;
   std::vector<Resources> by_queue(snapshot.queues.size());
   std::vector<int64_t> by_user(snapshot.users.size());
   const auto add = [&](const Job& job, int workers) {
@@ -43,12 +43,12 @@ void CheckQuotaFor(Cycle& cycle, const std::vector<Gang>& gangs) {
     by_user[job.user] += Of(snapshot, job, workers).gpu();
   };
   for (const Job& job : snapshot.jobs) {
-    if (cycle.stops.count(job.id) > 0) continue;
-    const auto start = cycle.starts.find(job.id);
-    const auto resize = cycle.resizes.find(job.id);
-    if (start != cycle.starts.end() && !job.grand_challenge)
+    if (context.stops.count(job.id) > 0) continue;
+    const auto start = context.starts.find(job.id);
+    const auto resize = context.resizes.find(job.id);
+    if (start != context.starts.end() && !job.grand_challenge)
       add(job, NumWorkers(start->second->placement));
-    else if (resize != cycle.resizes.end())
+    else if (resize != context.resizes.end())
       add(job, NumWorkers(resize->second->target));
     else
       add(job, CountedWorkers(job));
@@ -61,30 +61,30 @@ void CheckQuotaFor(Cycle& cycle, const std::vector<Gang>& gangs) {
     const Resources needs = Of(snapshot, *gang.job, gang.workers);
     for (int kind = 0; kind < kMaxResources; ++kind)
       if (needs[kind] > 0 && by_queue[gang.job->queue][kind] > queue.limit[kind])
-        cycle.Report("job {} waits for others to leave, and queue {} would exceed its limit",
-                     gang.job->id, queue.name);
+        context.Report("job {} is pipelined, but queue {} would exceed its limit", gang.job->id,
+                       queue.name);
     const User& user = snapshot.users[gang.job->user];
     if (needs.gpu() > 0 && by_user[gang.job->user] > user.CapAt(snapshot.now))
-      cycle.Report("job {} waits for others to leave, and user {} would exceed the cap",
-                   gang.job->id, user.name);
+      context.Report("job {} is pipelined, but user {} would exceed the cap", gang.job->id,
+                     user.name);
   }
 }
 
 }  // namespace
 
-void CheckNotInVain(Cycle& cycle) {
+void CheckPreemptorsFit(CheckContext& context) {
   std::set<JobId> preemptors;
-  for (const Stop& stop : cycle.decisions.stops) preemptors.insert(stop.on_behalf_of);
-  for (const Resize& resize : cycle.decisions.resizes) preemptors.insert(resize.on_behalf_of);
-  std::vector<Gang> gangs;  // in the order of the line
-  for (const Wait& wait : cycle.decisions.waits)
+  for (const Stop& stop : context.decisions.stops) preemptors.insert(stop.on_behalf_of);
+  for (const Resize& resize : context.decisions.resizes) preemptors.insert(resize.on_behalf_of);
+  std::vector<Gang> gangs;  // in pending-queue order
+  for (const Wait& wait : context.decisions.waits)
     if (wait.reason == WaitReason::kPipelined || preemptors.count(wait.job) > 0) {
-      const Job& job = *cycle.snapshot.Find(wait.job);
+      const Job& job = *context.snapshot.Find(wait.job);
       gangs.push_back({&job, job.min_workers});
     }
   if (gangs.empty()) return;
-  CheckRoomFor(cycle, gangs);
-  CheckQuotaFor(cycle, gangs);
+  CheckRoomFor(context, gangs);
+  CheckQuotaFor(context, gangs);
 }
 
 }  // namespace renzan::cluster::check

@@ -1,4 +1,4 @@
-#include "renzan/cluster/core/place/rooms.h"
+#include "renzan/cluster/core/place/projected_capacity.h"
 
 #include <algorithm>
 #include <map>
@@ -9,17 +9,19 @@
 #include "renzan/cluster/core/place/sites.h"
 
 namespace renzan::cluster {
-Rooms::Rooms(const Snapshot& snapshot, const Decisions& decisions) : snapshot_(snapshot) {
+
+ProjectedCapacity::ProjectedCapacity(const Snapshot& snapshot, const Decisions& decisions)
+    : snapshot_(snapshot) {
   for (const Node& node : snapshot.nodes) {
     const bool stays = node.state == NodeState::kReady || node.state == NodeState::kBooting;
-    rooms_.push_back({&node.labels, stays ? node.capacity : Resources{}});
+    capacity_.push_back({&node.labels, stays ? node.capacity : Resources{}});
   }
   std::set<JobId> stopped;
   for (const Stop& stop : decisions.stops) stopped.insert(stop.job);
   std::map<JobId, const Placement*> targets;
   for (const Resize& resize : decisions.resizes) targets[resize.job] = &resize.target;
   for (const Job& job : snapshot.jobs) {
-    for (const Placed& placed : job.placement) rooms_[placed.node].needed = true;
+    for (const Placed& placed : job.placement) capacity_[placed.node].needed = true;
     const auto target = targets.find(job.id);
     if (target != targets.end())
       Hold(job, *target->second);
@@ -30,47 +32,50 @@ Rooms::Rooms(const Snapshot& snapshot, const Decisions& decisions) : snapshot_(s
   }
   for (const Start& start : decisions.starts) Hold(*snapshot.Find(start.job), start.placement);
   for (const Reservation& reservation : decisions.reservations)
-    for (const Placed& placed : reservation.placement) rooms_[placed.node].needed = true;
+    for (const Placed& placed : reservation.placement) capacity_[placed.node].needed = true;
 }
 
-void Rooms::Hold(const Job& job, const Placement& placement) {
+void ProjectedCapacity::Hold(const Job& job, const Placement& placement) {
   for (const Placed& placed : placement) {
-    rooms_[placed.node].free -= snapshot_.worker_requests[job.request].per_worker * placed.workers;
-    rooms_[placed.node].needed = true;
+    capacity_[placed.node].free -=
+        snapshot_.worker_requests[job.request].per_worker * placed.workers;
+    capacity_[placed.node].needed = true;
   }
 }
 
-void Rooms::Buy(int pool) {
-  rooms_.push_back({&snapshot_.pools[pool].labels, snapshot_.pools[pool].capacity});
+void ProjectedCapacity::Buy(int pool) {
+  capacity_.push_back({&snapshot_.pools[pool].labels, snapshot_.pools[pool].capacity});
 }
 
-bool Rooms::MayUse(const Room& room, const WorkerRequest& request,
-                   const std::string& domain) const {
+bool ProjectedCapacity::MayUse(const Room& room, const WorkerRequest& request,
+                               const std::string& domain) const {
   if (!HasAll(*room.labels, request.required)) return false;
   return domain.empty() || DomainOf(snapshot_, *room.labels, request.topology_level) == domain;
 }
 
-int Rooms::Count(const WorkerRequest& request, int workers, const std::string& domain) const {
+int ProjectedCapacity::Count(const WorkerRequest& request, int workers,
+                             const std::string& domain) const {
   int count = 0;
-  for (const Room& room : rooms_)
+  for (const Room& room : capacity_)
     if (count < workers && MayUse(room, request, domain))
       count += WorkersThatFit(room.free, request.per_worker, workers - count);
   return count;
 }
 
-std::vector<std::string> Rooms::Domains(const std::string& level) const {
+std::vector<std::string> ProjectedCapacity::Domains(const std::string& level) const {
   std::set<std::string> domains;
-  for (const Room& room : rooms_) domains.insert(DomainOf(snapshot_, *room.labels, level));
+  for (const Room& room : capacity_) domains.insert(DomainOf(snapshot_, *room.labels, level));
   for (const Pool& pool : snapshot_.pools) domains.insert(DomainOf(snapshot_, pool.labels, level));
   domains.erase("");
   return {domains.begin(), domains.end()};
 }
 
-Rooms::Fit Rooms::PlaceIn(const WorkerRequest& request, int workers, const std::string& domain) {
+ProjectedCapacity::Fit ProjectedCapacity::PlaceIn(const WorkerRequest& request, int workers,
+                                                  const std::string& domain) {
   if (Count(request, workers, domain) < workers) return Fit::kNowhere;
   Fit fit = Fit::kOnNodes;
-  for (size_t i = 0; i < rooms_.size() && workers > 0; ++i) {
-    Room& room = rooms_[i];
+  for (size_t i = 0; i < capacity_.size() && workers > 0; ++i) {
+    Room& room = capacity_[i];
     if (!MayUse(room, request, domain)) continue;
     const int here = WorkersThatFit(room.free, request.per_worker, workers);
     if (here == 0) continue;
@@ -82,8 +87,8 @@ Rooms::Fit Rooms::PlaceIn(const WorkerRequest& request, int workers, const std::
   return fit;
 }
 
-Rooms::Fit Rooms::Place(const WorkerRequest& request, int workers) {
-  if (NeedsOneHost(request)) {  // as one large worker, which fits on one host or on none
+ProjectedCapacity::Fit ProjectedCapacity::Place(const WorkerRequest& request, int workers) {
+  if (NeedsOneHost(request)) {  // equivalent to one large worker
     WorkerRequest all = {.per_worker = request.per_worker * workers, .required = request.required};
     return PlaceIn(all, 1, "");
   }

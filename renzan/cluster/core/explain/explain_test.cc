@@ -1,0 +1,123 @@
+#include "renzan/cluster/core/explain/explain.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "renzan/cluster/core/testing/schedule_fixture.h"
+
+namespace renzan::cluster {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+class ExplainTest : public ScheduleTest {};
+
+TEST_F(ExplainTest, SaysWhatIsMissingAndWhatWouldHelp) {
+  Nodes(2);
+  Add({.gpus = 2, .on = {{0, 1}}});
+  snapshot.jobs[0].expected_end = kNow + 600'000;
+  Add({.gpus = 8, .on = {{1, 1}}});
+  const JobId job = Add({.gpus = 8});
+  const Explanation explanation = Explain(snapshot, job);
+  EXPECT_THAT(explanation.why, HasSubstr("one worker with 8 GPUs"));
+  EXPECT_THAT(explanation.why, HasSubstr("n0 has 6 of 8 GPUs free"));
+  EXPECT_THAT(explanation.would_start_with,
+              testing::IsSupersetOf({"with 6 GPUs per worker instead of 8",
+                                     "with priority 1 instead of 0, before or in place of others",
+                                     "if job 1 of queue default ended (2 GPUs)"}));
+  EXPECT_EQ(explanation.estimated_start, kNow + 600'000);
+  EXPECT_EQ(explanation.queue_position, 1);
+}
+
+TEST_F(ExplainTest, NamesTheLimitAndByHowMuch) {
+  snapshot.queues[0].limit[kGpu] = 6;
+  Nodes(2);
+  Add({.gpus = 4, .on = {{0, 1}}});
+  const Explanation explanation = Explain(snapshot, Add({.gpus = 4}));
+  EXPECT_THAT(explanation.why, HasSubstr("limit of 6 GPUs; it uses 4 GPUs and the job needs 4"));
+  EXPECT_THAT(explanation.would_start_with,
+              testing::Contains("if the limit of queue default were 8 GPUs instead of 6"));
+}
+
+TEST_F(ExplainTest, SuggestedChangesReallyStartTheJob) {
+  Nodes(4);
+  for (int node = 0; node < 4; ++node) Add({.gpus = 3, .on = {{node, 1}}});
+  const JobId job = Add({.workers = 3, .gpus = 8});
+  const Explanation explanation = Explain(snapshot, job);
+  ASSERT_THAT(explanation.would_start_with,
+              testing::Contains("with 5 GPUs per worker instead of 8"));
+  snapshot.worker_requests.push_back(snapshot.worker_requests[snapshot.jobs.back().request]);
+  snapshot.worker_requests.back().per_worker[kGpu] = 5;
+  snapshot.jobs.back().request = static_cast<int>(snapshot.worker_requests.size()) - 1;
+  EXPECT_THAT(Started(Run()), ElementsAre(job));
+}
+
+TEST_F(ExplainTest, StaysWithinTheCycleBudget) {
+  Nodes(4);
+  for (int job = 0; job < 60; ++job) Add({.priority = job % 7, .gpus = 8});
+  const JobId job = Add({.workers = 3, .gpus = 8});
+  int cycles = 0;
+  const auto count = [&] {
+    ++cycles;
+    return false;
+  };
+  const Explanation explanation = Explain(snapshot, job, {.max_cycles = 40, .cancelled = count});
+  EXPECT_LE(cycles, 40);
+  EXPECT_GT(cycles, 20);
+  EXPECT_THAT(explanation.estimate_rests_on, HasSubstr("too many jobs"));
+  cycles = 0;
+  Explain(snapshot, job, {.cancelled = [&] { return ++cycles > 3; }});
+  EXPECT_LE(cycles, 10);  // each remaining step checks once
+}
+
+TEST_F(ExplainTest, SuggestsNothingThatWouldBeRejected) {
+  Nodes(1);
+  Add({.gpus = 6, .on = {{0, 1}}});
+  const JobId job = Add({.gpus = 8});
+  ExplainOptions options{.rules = {.max_priority = 0}};
+  const auto advice = [&] { return Explain(snapshot, job, options).would_start_with; };
+  EXPECT_THAT(advice(), testing::Contains("with 2 GPUs per worker instead of 8"));
+  EXPECT_THAT(advice(), testing::Each(testing::Not(HasSubstr("with priority"))));
+  options.rules.round_up = [](const Resources& worker) -> std::optional<Resources> {
+    if (worker.gpu() > 1) return Resources{.amount = {1'000, 1024, 8}};
+    return Resources{.amount = {1'000, 1024, 1}};
+  };
+  EXPECT_THAT(advice(), testing::Contains("with 1 GPU per worker instead of 8"));
+}
+
+TEST_F(ExplainTest, JobsThatAreNotPreemptibleDoNotBorrow) {
+  Nodes(2);
+  TwoQueues(8, 8);
+  Add({.gpus = 8, .on = {{0, 1}}, .preemptible = false});
+  const JobId borrows = Add({.gpus = 8});
+  const JobId fixed = Add({.gpus = 4, .preemptible = false});
+  const Decisions decisions = Run();
+  EXPECT_THAT(Started(decisions), ElementsAre(borrows));
+  EXPECT_EQ(ReasonOf(decisions, fixed), WaitReason::kGuaranteedQuota);
+  const Explanation explanation = Explain(snapshot, fixed);
+  EXPECT_THAT(explanation.why,
+              HasSubstr("guaranteed quota of queue a, 8 GPUs; such jobs use 8 GPUs"));
+  EXPECT_EQ(WhyInfeasible(snapshot, *snapshot.Find(fixed)), "");
+  const JobId never = Add({.workers = 3, .gpus = 4, .preemptible = false});
+  EXPECT_THAT(WhyInfeasible(snapshot, *snapshot.Find(never)), HasSubstr("not preemptible"));
+  EXPECT_EQ(ReasonOf(Run(), never), WaitReason::kInfeasible);
+  snapshot.queues = {{.name = "a"}};  // without quotas there is nothing to borrow
+  EXPECT_EQ(WhyInfeasible(snapshot, *snapshot.Find(never)), "");
+}
+
+TEST_F(ExplainTest, DoesNotPredictAStartThatIsWithheld) {
+  Nodes(1);
+  Add({.gpus = 6, .on = {{0, 1}}});
+  snapshot.nodes[0].capacity[kGpu] = 5;  // a fault: jobs hold more than the capacity
+  Nodes(1, 8);
+  EXPECT_THAT(Explain(snapshot, Add({.gpus = 8})).why, HasSubstr("next scheduling cycle"));
+  snapshot.jobs.back().placement = {{1, 1}};  // another fault: it is pending
+  const Explanation explanation = Explain(snapshot, 2);
+  EXPECT_EQ(explanation.reason, WaitReason::kWithheld);
+  EXPECT_THAT(explanation.why, HasSubstr("inconsistent job or node: "));
+  EXPECT_THAT(explanation.why, HasSubstr("job 2 is pending, but has a placement"));
+}
+
+}  // namespace
+}  // namespace renzan::cluster

@@ -1,0 +1,159 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "renzan/cluster/core/testing/schedule_fixture.h"
+
+namespace renzan::cluster {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+using testing::UnorderedElementsAre;
+
+class PreemptionTest : public ScheduleTest {};
+
+TEST_F(PreemptionTest, PreemptsOnlyTheCheapestJobOfLowerPriority) {
+  Nodes(2);
+  Add({.gpus = 8, .checkpoints = false, .on = {{0, 1}}});  // would lose an hour of 8 GPUs
+  const JobId cheap = Add({.gpus = 8, .on = {{1, 1}}});
+  const JobId urgent = Add({.priority = 5, .gpus = 8});
+  const Decisions decisions = Run();
+  EXPECT_THAT(Stopped(decisions), ElementsAre(cheap));
+  EXPECT_EQ(decisions.stops[0].on_behalf_of, urgent);
+  EXPECT_EQ(decisions.stops[0].reason, StopReason::kPreempted);
+  EXPECT_EQ(ReasonOf(decisions, urgent), WaitReason::kPipelined);
+}
+
+TEST_F(PreemptionTest, DoesNotPreemptIfThePreemptorWouldNotFit) {
+  Nodes(2);
+  Add({.priority = 9, .gpus = 1, .on = {{0, 1}}});
+  Add({.priority = 9, .gpus = 1, .on = {{1, 1}}});
+  Add({.gpus = 7, .on = {{0, 1}}});
+  const JobId large = Add({.priority = 5, .gpus = 8});
+  const Decisions decisions = Run();
+  EXPECT_THAT(decisions.stops, IsEmpty());
+  EXPECT_EQ(ReasonOf(decisions, large), WaitReason::kResources);
+}
+
+TEST_F(PreemptionTest, DoesNotPreemptEqualPriority) {
+  Nodes(1);
+  Add({.gpus = 8, .on = {{0, 1}}});
+  Add({.gpus = 8});
+  EXPECT_THAT(Run().stops, IsEmpty());
+}
+
+TEST_F(PreemptionTest, APreemptorGetsTheResourcesReleasedForIt) {
+  Nodes(1);
+  Add({.gpus = 8, .on = {{0, 1}}});
+  const JobId urgent = Add({.priority = 5, .gpus = 4});
+  const JobId newer = Add({.priority = 9, .gpus = 8});
+  snapshot.jobs[0].state = JobState::kStopping;
+  snapshot.jobs[0].stopping_for = urgent;
+  const Decisions decisions = Run();
+  EXPECT_EQ(decisions.waits[0].job, urgent);
+  EXPECT_EQ(ReasonOf(decisions, urgent), WaitReason::kPipelined);
+  EXPECT_NE(ReasonOf(decisions, newer), WaitReason::kPipelined);
+}
+
+TEST_F(PreemptionTest, ShrinksElasticJobsBeforeStoppingAny) {
+  Nodes(2);
+  const JobId elastic = Add({.workers = 1, .max_workers = 2, .gpus = 8, .on = {{0, 1}, {1, 1}}});
+  const JobId urgent = Add({.priority = 1, .gpus = 8});
+  const Decisions decisions = Run();
+  EXPECT_THAT(decisions.stops, IsEmpty());
+  ASSERT_EQ(decisions.resizes.size(), 1u);
+  EXPECT_EQ(decisions.resizes[0].job, elastic);
+  EXPECT_EQ(NumWorkers(decisions.resizes[0].target), 1);
+  EXPECT_EQ(decisions.resizes[0].on_behalf_of, urgent);
+}
+
+TEST_F(PreemptionTest, WorkersAboveTheMinimumYieldToEqualPriority) {
+  Nodes(2);
+  Add({.workers = 1, .max_workers = 2, .gpus = 8, .on = {{0, 1}, {1, 1}}});
+  Add({.gpus = 8});
+  EXPECT_EQ(Run().resizes.size(), 1u);
+}
+
+TEST_F(PreemptionTest, AJobThatCannotCheckpointWithinItsGraceCostsMore) {
+  Nodes(2);
+  Add({.gpus = 8, .on = {{0, 1}}});
+  const JobId quick = Add({.gpus = 8, .on = {{1, 1}}});
+  snapshot.jobs[0].checkpoint_cost_ms = snapshot.jobs[0].grace_ms + 1;
+  snapshot.jobs[1].checkpoint_cost_ms = snapshot.jobs[1].grace_ms;
+  Add({.priority = 1, .gpus = 8});
+  EXPECT_THAT(Stopped(Run()), ElementsAre(quick));
+  // Unless it has just checkpointed on its own.
+  snapshot.jobs[0].last_checkpoint = snapshot.now;
+  EXPECT_THAT(Stopped(Run()), ElementsAre(1));
+}
+
+TEST_F(PreemptionTest, AGangOnOneHostPreemptsOnOneNode) {
+  Nodes(2);
+  Add({.gpus = 6, .on = {{0, 1}}});
+  Add({.gpus = 6, .on = {{1, 1}}, .ran_ms = 10});
+  WorkerRequest on_a_host{.topology_level = "host", .topology_required = true};
+  Add({.priority = 1, .workers = 2, .gpus = 2, .request = on_a_host});
+  EXPECT_EQ(Stopped(Run()).size(), 1u);
+}
+
+TEST_F(PreemptionTest, LendsIdleQuotaAndReclaimsItAtAnyPriority) {
+  TwoQueues(8, 8);
+  Nodes(2);
+  const JobId own = Add({.queue = 1, .priority = 9, .gpus = 8, .on = {{0, 1}}});
+  const JobId borrowed =
+      Add({.queue = 1, .priority = 9, .gpus = 8, .on = {{1, 1}}, .ran_ms = 60'000});
+  Add({.queue = 0, .gpus = 8});
+  const Decisions decisions = Run();
+  ASSERT_EQ(decisions.stops.size(), 1u);
+  EXPECT_THAT(Stopped(decisions), testing::AnyOf(ElementsAre(own), ElementsAre(borrowed)));
+  EXPECT_EQ(decisions.stops[0].reason, StopReason::kReclaimed);
+}
+
+TEST_F(PreemptionTest, PriorityDoesNotPreemptGuaranteedQuotaOfOtherQueues) {
+  TwoQueues(8, 8);
+  Nodes(2);
+  Add({.queue = 0, .gpus = 8, .on = {{0, 1}}});
+  Add({.queue = 1, .gpus = 8, .on = {{1, 1}}});
+  Add({.queue = 0, .priority = 100, .gpus = 8});  // preempts a job of its own queue
+  const Decisions decisions = Run();
+  EXPECT_THAT(Stopped(decisions), ElementsAre(1));
+}
+
+TEST_F(PreemptionTest, JobsThatAreNotPreemptibleAreWithinQuotaFirst) {
+  Nodes(2);
+  TwoQueues(8, 8);
+  const JobId movable = Add({.priority = 1, .gpus = 8, .on = {{0, 1}}});
+  Add({.gpus = 8, .on = {{1, 1}}, .preemptible = false});
+  Add({.queue = 1, .gpus = 8});
+  EXPECT_THAT(Stopped(Run()), ElementsAre(movable));
+}
+
+TEST_F(PreemptionTest, AUserCapHoldsBeforeAndAfterAQuotaOverride) {
+  snapshot.users[0].max_gpus = 4;
+  Nodes(1);
+  const JobId running = Add({.gpus = 4, .on = {{0, 1}}});
+  const JobId more = Add({.gpus = 2});
+  EXPECT_EQ(ReasonOf(Run(), more), WaitReason::kUserCap);
+  snapshot.users[0].quota_overrides = {{.max_gpus = 8, .until = kNow + 1000}};
+  const Decisions overridden = Run();
+  EXPECT_THAT(Started(overridden), ElementsAre(more));
+  EXPECT_EQ(overridden.look_again, kNow + 1000);
+  snapshot.users[0].max_gpus = 2;
+  snapshot.users[0].quota_overrides = {{.max_gpus = 8, .until = kNow}};
+  EXPECT_THAT(Stopped(Run()), ElementsAre(running));
+}
+
+TEST_F(PreemptionTest, TheGrandChallengeStopsAllJobs) {
+  TwoQueues(8, 8);
+  Nodes(2);
+  Add({.queue = 0, .priority = 9, .gpus = 8, .on = {{0, 1}}});
+  Add({.queue = 1, .gpus = 8, .on = {{1, 1}}});
+  const JobId all = Add({.workers = 2, .gpus = 8});
+  snapshot.jobs.back().grand_challenge = true;
+  const Decisions decisions = Run();
+  EXPECT_THAT(Stopped(decisions), UnorderedElementsAre(1, 2));
+  EXPECT_EQ(ReasonOf(decisions, all), WaitReason::kPipelined);
+}
+
+}  // namespace
+}  // namespace renzan::cluster
