@@ -27,7 +27,7 @@ std::optional<double> MebibytesPer(std::string_view unit) {
   return std::nullopt;
 }
 
-// All of `text` is a number.
+// None unless all of `text` is a number.
 template <typename Number>
 std::optional<Number> ParseWhole(std::string_view text) {
   Number value{};

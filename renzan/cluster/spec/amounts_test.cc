@@ -20,7 +20,7 @@ TEST(Amounts, MebibytesAreRoundedUp) {
   EXPECT_EQ(ParseMebibytes("1048577"), 2);
 }
 
-TEST(Amounts, MebibytesAsTheyAreShown) {
+TEST(Amounts, MebibytesAsText) {
   EXPECT_EQ(MebibytesText(0), "0");
   EXPECT_EQ(MebibytesText(512), "512MiB");
   EXPECT_EQ(MebibytesText(1024), "1GiB");
@@ -28,7 +28,7 @@ TEST(Amounts, MebibytesAsTheyAreShown) {
   EXPECT_EQ(MebibytesText(int64_t{3} << 40), "3072PiB");
 }
 
-TEST(Amounts, OtherTextIsNoMemory) {
+TEST(Amounts, RejectsOtherText) {
   for (const char* text :
        {"", "GiB", "-1GiB", "1.GiB", ".5GiB", "1 GiB", "1GB", "1Gi", "1gib", "1..5GiB", "65PiB",
         "1e3MiB", "inf", "99999999999999999999999GiB", "1,5GiB"})
@@ -62,7 +62,7 @@ TEST(Amounts, DurationsAreMillisecondsUpToTenYears) {
     EXPECT_EQ(TryParseMilliseconds(text), std::nullopt) << text;
 }
 
-TEST(Names, OnlyWhatAFileNameATableAndAUrlCanHold) {
+TEST(Names, AreSafeInFileNamesTablesAndUrls) {
   for (const char* name : {"a", "own", "A100-80GB", "3.x_y"}) EXPECT_TRUE(IsName(name)) << name;
   for (const char* name : {"", "-a", ".a", "_a", "a b", "a/b", "a\n", "\xc3\xbc", "a%", "a'"})
     EXPECT_FALSE(IsName(name)) << name;

@@ -8,7 +8,7 @@ namespace {
 template <typename T>
 void CheckIndex(int index, const std::vector<T>& items, int least, const std::string& where) {
   if (index < least || index >= static_cast<int>(items.size()))
-    Fail(ErrorCode::kData, "the snapshot's {} is {}, but there are {} of those", where, index,
+    Fail(ErrorCode::kData, "the snapshot's {} is {}, but there are only {}", where, index,
          items.size());
 }
 

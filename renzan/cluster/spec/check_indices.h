@@ -4,9 +4,9 @@
 
 namespace renzan::cluster::spec {
 
-// Throws Error kData, naming the place, where a snapshot that was read could not be walked safely:
-// indices that point nowhere, jobs and placements out of order, counts below their minimum. Whether
-// the world it shows is a possible one is ValidateSnapshot()'s question (core/invariants.h).
+// Throws Error kData, naming the field, if a parsed snapshot would be unsafe to use: invalid
+// indices, jobs or placements out of order, counts below their minimum. ValidateSnapshot()
+// (core/validate/invariants.h) checks whether it is consistent.
 void CheckIndices(const Snapshot& snapshot);
 
 }  // namespace renzan::cluster::spec

@@ -10,7 +10,7 @@ namespace renzan::cluster::spec {
 namespace {
 
 constexpr double kMaxPrice = 1e6;
-constexpr double kMaxQuotaCores = 1e9;  // of a quota
+constexpr double kMaxQuotaCores = 1e9;
 
 template <typename T>
 void RequireNames(ConfigFields& fields, const char* key, const char* what,
@@ -21,20 +21,21 @@ void RequireNames(ConfigFields& fields, const char* key, const char* what,
 }
 
 void DescribeTopology(ConfigFields& fields, std::vector<std::string>* topology) {
-  fields.Field("topology", topology, "node labels that are levels, widest first; host is implied");
+  fields.Field("topology", topology,
+               "node labels that are topology levels, widest first; host is implied");
   for (size_t i = 0; i < topology->size(); ++i) {
     const std::string& level = (*topology)[i];
     fields.Require(IsLabelKey(level), "topology",
                    fmt::format("has the level '{}': a level {}", level, kNameRule));
     fields.Require(level != "host", "topology",
-                   "has the level host, which is the node itself and always there: leave it out");
+                   "has the level host, which is the node itself and always exists: leave it out");
     fields.Require(
         std::find(topology->begin(), topology->begin() + i, level) == topology->begin() + i,
         "topology", fmt::format("has the level {} twice", level));
   }
 }
 
-// Of one pool: every level is declared, and domains are nested.
+// "" if every level of the pool's domains is declared and the domains are nested.
 std::string WrongDomains(const ClusterConfig::PoolConfig& pool,
                          const std::vector<std::string>& topology) {
   for (const auto& [level, count] : pool.domains) {
@@ -61,37 +62,38 @@ std::string WrongDomains(const ClusterConfig::PoolConfig& pool,
 }  // namespace
 
 void ClusterConfig::PoolConfig::Describe(ConfigFields& fields) {
-  fields.Field("nodes", &nodes, "as 4, or 0..20 when they can be bought and given back");
+  fields.Field("nodes", &nodes, "4, or 0..20 if nodes are bought and returned");
   const std::optional<spec::Range> range = TryParseRange(nodes);
   fields.Require(range && range->max >= 1, "nodes",
                  "must be a number of nodes such as 4, or a range such as 0..20, at most 100000");
   fields.Section("resources", &resources, "of one node");
   DescribeLabels(fields, "labels", &labels, "of its nodes: {gpu_model: a100}");
-  fields.Field("domains", &domains, "nodes are dealt to so many of each level: {rack: 4}");
+  fields.Field("domains", &domains,
+               "number of topology domains per level over which nodes are spread: {rack: 4}");
   for (const auto& [level, count] : domains)
     fields.Require(
         count >= 1 && count <= kMaxWorkers, "domains",
         fmt::format("has {}: {}, but a count is from 1 to {}", level, count, kMaxWorkers));
-  fields.Field("spot", &spot, "may be taken away on short notice");
+  fields.Field("spot", &spot, "nodes may be taken away on short notice");
   fields.Range("price_per_hour", &price_per_hour, 0, kMaxPrice, "of one node");
-  DescribeDuration(fields, "boot", &boot, "from buying a node to its being ready");
-  DescribeDuration(fields, "idle", &idle, "a bought node is given back after it");
+  DescribeDuration(fields, "boot", &boot, "from buying a node until it is ready");
+  DescribeDuration(fields, "idle", &idle, "a bought node is returned after being idle this long");
   fields.Range("interruptions_per_hour", &interruptions_per_hour, 0, 3600, "of one node");
 }
 
 void ClusterConfig::QuotaConfig::Describe(ConfigFields& fields) {
-  fields.Field("cpu", &cpu, "cores; -1: not mentioned");
+  fields.Field("cpu", &cpu, "cores; -1: not set");
   fields.Require(cpu == -1 || (cpu >= 0 && cpu <= kMaxQuotaCores), "cpu",
-                 fmt::format("must be from 0 to {}, or -1 for none", kMaxQuotaCores));
-  fields.Field("memory", &memory, "as 2TiB; empty: not mentioned");
+                 fmt::format("must be from 0 to {}, or -1 for not set", kMaxQuotaCores));
+  fields.Field("memory", &memory, "such as 2TiB; empty: not set");
   fields.Require(memory.empty() || TryParseMebibytes(memory), "memory", kMemoryRule);
-  fields.Range("gpu", &gpu, -1, kMaxCount, "devices; -1: not mentioned");
+  fields.Range("gpu", &gpu, -1, kMaxCount, "devices; -1: not set");
   DescribeCounts(fields, "other", &other);
 }
 
 void ClusterConfig::QueueConfig::Describe(ConfigFields& fields) {
-  fields.Section("guaranteed", &guaranteed, "its own whenever it wants it");
-  fields.Section("limit", &limit, "never exceeded");
+  fields.Section("guaranteed", &guaranteed, "its own whenever it needs it");
+  fields.Section("limit", &limit, "the most that it may use, borrowing included");
 }
 
 void ClusterConfig::UserConfig::Describe(ConfigFields& fields) {
@@ -100,13 +102,13 @@ void ClusterConfig::UserConfig::Describe(ConfigFields& fields) {
 
 void ClusterConfig::SchedulingConfig::Describe(ConfigFields& fields) {
   DescribeDuration(fields, "min_between_resizes", &min_between_resizes,
-                   "an elastic job grows no sooner after it was started or resized");
+                   "an elastic job grows no sooner than this after a start or resize");
   DescribeDuration(fields, "max_checkpoint_interval", &max_checkpoint_interval,
-                   "on nodes that may vanish, a checkpoint is asked for at least so often");
+                   "jobs on spot nodes are asked for a checkpoint at least this often");
   fields.Require(TryParseMilliseconds(max_checkpoint_interval).value_or(1) > 0,
                  "max_checkpoint_interval", "must be more than 0");
   DescribeDuration(fields, "overdue_after", &overdue_after,
-                   "of those who have waited longer, one at a time goes before others of its "
+                   "of the jobs that have waited longer, one at a time goes before others of its "
                    "priority");
 }
 
@@ -114,30 +116,30 @@ void ClusterConfig::LimitsConfig::Describe(ConfigFields& fields) {
   fields.Range("max_priority", &max_priority, -kMaxPriority, kMaxPriority, "of a job");
   fields.Range("max_pending_jobs", &max_pending_jobs, 0, kMaxCount, "of one user");
   fields.Field("max_pending_specs", &max_pending_specs,
-               "that the specifications of one user's pending jobs may take together, with the "
-               "environments in them: 64MiB");
+               "total size of one user's pending job specifications, environments included: "
+               "64MiB");
   fields.Require(TryParseMebibytes(max_pending_specs).has_value(), "max_pending_specs",
                  kMemoryRule);
-  fields.Field("not_preemptible", &not_preemptible, "they may submit jobs that nobody can preempt");
+  fields.Field("not_preemptible", &not_preemptible, "they may submit jobs with preemptible: false");
   fields.Field("grand_challenge", &grand_challenge, "they may submit grand challenges");
 }
 
 void ClusterConfig::RetentionConfig::Describe(ConfigFields& fields) {
   DescribeDuration(fields, "keep_ended_for", &keep_ended_for,
-                   "then a job and its directory are removed; its usage is kept; 0s: for ever");
+                   "then a job and its directory are removed, except its usage; 0s: forever");
   fields.Range("keep_attempts", &keep_attempts, 1, kMaxCount,
-               "of a job that has not ended, the newest: older ones lose their logs");
+               "newest attempts of a job that has not ended; logs of older ones are removed");
 }
 
 int64_t ClusterConfig::RetentionConfig::keep_ended_ms() const {
   const std::optional<int64_t> given = TryParseMilliseconds(keep_ended_for);
-  CHECK_MSG(given.has_value(), "a configuration that has not been read");
+  CHECK_MSG(given.has_value(), "the configuration has not been read");
   return *given;
 }
 
 void ClusterConfig::Describe(ConfigFields& fields) {
   DescribeTopology(fields, &topology);
-  fields.Map("pools", &pools, "nodes of one kind each");
+  fields.Map("pools", &pools, "nodes of one machine type each");
   fields.Require(!pools.empty(), "pools",
                  "must have at least one: {own: {nodes: 4, resources: {cpu: 32, gpu: 8}}}");
   RequireNames(fields, "pools", "pool", IsName, pools);
@@ -145,30 +147,30 @@ void ClusterConfig::Describe(ConfigFields& fields) {
     const std::string wrong = WrongDomains(pool, topology);
     fields.Require(wrong.empty(), "pools", fmt::format("has {} with {}", name, wrong));
   }
-  fields.Map("queues", &queues, "without any: one, default, without quota");
+  fields.Map("queues", &queues, "if there are none: one queue, default, without quota");
   RequireNames(fields, "queues", "queue", IsName, queues);
-  fields.Map("users", &users, "with caps, as {ann: {max_gpus: 8}}; others have none");
+  fields.Map("users", &users, "caps, such as {ann: {max_gpus: 8}}; other users have none");
   RequireNames(fields, "users", "user", IsUserName, users);
   fields.Map("worker_classes", &worker_classes,
-             "a menu of workers, to which what jobs ask for is rounded up; none: as they ask");
-  RequireNames(fields, "worker_classes", "request", IsName, worker_classes);
-  fields.Field("budget_per_hour", &budget_per_hour, "for nodes of priced pools; -1: none");
+             "sizes to which worker requests are rounded up; empty: no rounding");
+  RequireNames(fields, "worker_classes", "worker class", IsName, worker_classes);
+  fields.Field("budget_per_hour", &budget_per_hour, "for nodes of priced pools; -1: no limit");
   fields.Require(budget_per_hour == -1 || (budget_per_hour >= 0 && budget_per_hour <= 1e12),
-                 "budget_per_hour", "must not be negative, or -1 for none");
-  fields.Section("scheduling", &scheduling, "how often, how soon");
-  fields.Section("limits", &limits, "of users who are neither root nor the daemon's own");
-  fields.Section("retention", &retention, "how long what has ended is kept");
+                 "budget_per_hour", "must not be negative, except -1 for no limit");
+  fields.Section("scheduling", &scheduling, "timing of the scheduler");
+  fields.Section("limits", &limits, "for users other than root and the daemon's own");
+  fields.Section("retention", &retention, "how long ended jobs and attempts are kept");
   DescribeDuration(fields, "artifacts_timeout", &artifacts_timeout,
-                   "what has not been copied by then stays where it is");
+                   "for copying a job's artifacts; what remains then is not copied");
   fields.Require(TryParseMilliseconds(artifacts_timeout).value_or(1) > 0, "artifacts_timeout",
                  "must be more than 0");
   fields.Field("enforce_memory", &enforce_memory,
-               "a worker that uses more than its resources.memory is killed; 0 is no limit");
+               "kill a worker that uses more than its resources.memory; 0 is no limit");
 }
 
 int64_t ClusterConfig::artifacts_timeout_ms() const {
   const std::optional<int64_t> given = TryParseMilliseconds(artifacts_timeout);
-  CHECK_MSG(given.has_value(), "a configuration that has not been read");
+  CHECK_MSG(given.has_value(), "the configuration has not been read");
   return *given;
 }
 
@@ -176,7 +178,7 @@ ClusterConfig ReadClusterConfig(const std::string& path, std::span<const std::st
   ClusterConfig config;
   const auto describe = [&](ConfigFields& fields) { config.Describe(fields); };
   ReadConfigFile(path, overrides, describe);
-  // What only shows when everything is put together is wrong in the file too.
+  // Errors that only show in the combination of fields are errors of the file too.
   try {
     MakeSnapshot(config, 0);
   } catch (const Error& error) {
@@ -194,7 +196,7 @@ ScheduleOptions ScheduleOptionsOf(const ClusterConfig& config) {
       {from.overdue_after, options.overdue_after_ms}};
   for (const auto& [text, value] : durations) {
     const std::optional<int64_t> given = TryParseMilliseconds(text);
-    CHECK_MSG(given.has_value(), "a configuration that has not been read");
+    CHECK_MSG(given.has_value(), "the configuration has not been read");
     value = *given;
   }
   return options;

@@ -47,7 +47,7 @@ ClusterConfig Read(const std::string& yaml, const std::vector<std::string>& over
   return ReadClusterConfig(dir / "cluster.yaml", overrides);
 }
 
-// The message of the kConfig error that reading throws.
+// The message of the kConfig error thrown on reading.
 std::string ErrorOf(const std::string& yaml) {
   try {
     Read(yaml);
@@ -63,7 +63,7 @@ std::string ErrorWith(const std::string& line) {
   return ErrorOf("pools: {own: {nodes: 2, resources: {cpu: 8, gpu: 4}}}\n" + line);
 }
 
-// The same for a pool that is right but for one more key.
+// The same for a pool with only this key.
 std::string PoolError(const std::string& key) { return ErrorOf("pools: {own: {" + key + "}}"); }
 
 TEST(ClusterConfig, BecomesASnapshot) {
@@ -102,7 +102,7 @@ TEST(ClusterConfig, BecomesASnapshot) {
   EXPECT_EQ(snapshot.users[1].max_gpus, kUnlimited);
 }
 
-TEST(ClusterConfig, NodesAreDealtToNestedDomains) {
+TEST(ClusterConfig, NodesAreSpreadOverNestedDomains) {
   const Snapshot snapshot = MakeSnapshot(Read(kEverything), 1000);
   std::vector<std::string> names, racks;
   for (const Node& node : snapshot.nodes) {
@@ -120,27 +120,27 @@ TEST(ClusterConfig, NodesAreDealtToNestedDomains) {
   EXPECT_EQ(MakeNode(snapshot, 1, 7).name, "spot-7");
 }
 
-TEST(ClusterConfig, SaysHowToSchedule) {
+TEST(ClusterConfig, ScheduleOptions) {
   const ScheduleOptions options = ScheduleOptionsOf(Read(kEverything));
   EXPECT_EQ(options.min_between_resizes_ms, 300'000);
   EXPECT_EQ(options.max_checkpoint_interval_ms, 90'000);
   EXPECT_EQ(options.overdue_after_ms, 7'200'000);
 }
 
-TEST(ClusterConfig, SchedulesByDefaultAsTheSchedulerDoes) {
+TEST(ClusterConfig, ScheduleOptionsHaveTheSchedulersDefaults) {
   const ScheduleOptions options = ScheduleOptionsOf(ClusterConfig()), defaults;
   EXPECT_EQ(options.min_between_resizes_ms, defaults.min_between_resizes_ms);
   EXPECT_EQ(options.max_checkpoint_interval_ms, defaults.max_checkpoint_interval_ms);
   EXPECT_EQ(options.overdue_after_ms, defaults.overdue_after_ms);
 }
 
-TEST(ClusterConfig, MemoryIsEnforcedUnlessItSaysOtherwise) {
+TEST(ClusterConfig, MemoryIsEnforcedByDefault) {
   EXPECT_TRUE(Read("pools: {own: {}}").enforce_memory);
   EXPECT_FALSE(Read(kEverything).enforce_memory);
   EXPECT_THAT(ErrorWith("enforce_memory: 3"), HasSubstr("cluster.yaml:2:17: enforce_memory"));
 }
 
-TEST(ClusterConfig, ImpossibleScheduling) {
+TEST(ClusterConfig, RejectsInvalidScheduling) {
   EXPECT_THAT(ErrorWith("scheduling: {overdue_after: later}"),
               HasSubstr("cluster.yaml:2:29: scheduling.overdue_after must be a duration"));
   EXPECT_THAT(ErrorWith("scheduling: {min_between_resizes: -1s}"),
@@ -166,7 +166,7 @@ TEST(ClusterConfig, LimitsAndRetention) {
   EXPECT_THAT(ErrorWith("retention: {keep_ended_for: long}"), HasSubstr("must be a duration"));
 }
 
-TEST(ClusterConfig, PrintsWhatReadsBack) {
+TEST(ClusterConfig, PrintedYamlReadsBack) {
   const std::string text = PrintClusterConfig(Read(kEverything));
   EXPECT_EQ(PrintClusterConfig(Read(text)), text);
   for (const char* value : {"zone", "9.5", "100.5", "1..20", "ann", "a100", "256GiB", "90s", "45d",
@@ -174,13 +174,13 @@ TEST(ClusterConfig, PrintsWhatReadsBack) {
     EXPECT_THAT(text, HasSubstr(value));
 }
 
-TEST(ClusterConfig, WithoutQueuesThereIsOne) {
+TEST(ClusterConfig, WithoutQueuesThereIsADefaultQueue) {
   const Snapshot snapshot = MakeSnapshot(Read("pools: {own: {}}"), 0);
   ASSERT_EQ(snapshot.queues.size(), 1u);
   EXPECT_EQ(snapshot.queues[0].name, "default");
 }
 
-TEST(ClusterConfig, ImpossiblePools) {
+TEST(ClusterConfig, RejectsInvalidPools) {
   EXPECT_THAT(ErrorOf(""), HasSubstr("pools must have at least one"));
   EXPECT_THAT(PoolError("nodes: 0"), HasSubstr("cluster.yaml:1:22: pools.own.nodes must be"));
   EXPECT_THAT(PoolError("nodes: 5..2"), HasSubstr("pools.own.nodes must be"));
@@ -195,7 +195,7 @@ TEST(ClusterConfig, ImpossiblePools) {
               HasSubstr("6 named resources (a, b, c, d, e, f), but at most 5"));
 }
 
-TEST(ClusterConfig, ImpossibleTopology) {
+TEST(ClusterConfig, RejectsInvalidTopology) {
   EXPECT_THAT(PoolError("domains: {rack: 2}"),
               HasSubstr("has own with domains of 'rack', which topology does not declare"));
   EXPECT_THAT(ErrorOf("topology: [rack]\npools: {own: {domains: {rak: 2}}}"),
@@ -211,10 +211,10 @@ TEST(ClusterConfig, ImpossibleTopology) {
   EXPECT_THAT(ErrorWith("topology: ['a b']"), HasSubstr("has the level 'a b'"));
 }
 
-TEST(ClusterConfig, ImpossibleQuotas) {
+TEST(ClusterConfig, RejectsInvalidQuotas) {
   EXPECT_THAT(ErrorWith("queues: {a: {guaranteed: {gpu: 5}}, b: {guaranteed: {gpu: 4}}}"),
               EndsWith("cluster.yaml: queues are guaranteed 9 of gpu together, but the pools have "
-                       "at most 8: lower a guarantee or add nodes"));
+                       "at most 8: guarantee less or add nodes"));
   EXPECT_EQ(ErrorWith("queues: {a: {guaranteed: {gpu: 4}}, b: {guaranteed: {gpu: 4}}}"),
             "no error");
   EXPECT_THAT(ErrorWith("queues: {a: {guaranteed: {memory: 1MiB}}}"),
@@ -251,7 +251,7 @@ class MakeJobTest : public ::testing::Test {
   Snapshot snapshot_ = MakeSnapshot(Read(kEverything), 1000);
 };
 
-TEST_F(MakeJobTest, TakesEverythingOver) {
+TEST_F(MakeJobTest, CopiesEverything) {
   const Job job = Make(R"(
 queue: vision
 priority: 4
@@ -292,7 +292,7 @@ TEST_F(MakeJobTest, SharesRequests) {
   EXPECT_NE(Make("resources: {gpu: 2}").request, first.request);
 }
 
-TEST_F(MakeJobTest, NamesTheNearestOfWhatDoesNotExist) {
+TEST_F(MakeJobTest, SuggestsTheNearestName) {
   EXPECT_EQ(ErrorOf("queue: visoin"), "there is no queue 'visoin': did you mean 'vision'?");
   EXPECT_EQ(ErrorOf("queue: zzzzzz"), "there is no queue 'zzzzzz': choose one of default, vision");
   EXPECT_THAT(ErrorOf("resources: {other: {nics: 1}}"),

@@ -22,12 +22,12 @@ void DescribeDuration(ConfigFields& fields, const char* key, std::string* value,
 }
 
 void DescribeCounts(ConfigFields& fields, const char* key, std::map<std::string, int64_t>* counts) {
-  fields.Field(key, counts, "named countable ones: {nic: 1}");
+  fields.Field(key, counts, "named countable resources: {nic: 1}");
   for (const auto& [name, count] : *counts) {
     fields.Require(IsName(name), key,
                    fmt::format("has the name '{}': a resource's name {}", name, kNameRule));
     fields.Require(name != "cpu" && name != "memory" && name != "gpu", key,
-                   fmt::format("has {}, which is a key beside it", name));
+                   fmt::format("has {}, which has a key of its own", name));
     fields.Require(count >= 0 && count <= kMaxCount, key,
                    fmt::format("has {}: {}, but a count is from 0 to {}", name, count, kMaxCount));
   }

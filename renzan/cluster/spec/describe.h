@@ -1,6 +1,6 @@
 #pragma once
 
-// Fields that jobs and clusters have in common, with their rules; see ConfigFields.
+// Fields that job and cluster configurations share; see ConfigFields.
 
 #include <cstdint>
 #include <map>
@@ -15,7 +15,7 @@ inline constexpr int64_t kMaxCount = 1'000'000'000;
 void DescribeLabels(ConfigFields& fields, const char* key,
                     std::map<std::string, std::string>* labels, const char* doc);
 
-// Text that ParseDuration() takes, at most ten years.
+// Text as in ParseDuration(), at most ten years.
 void DescribeDuration(ConfigFields& fields, const char* key, std::string* value, const char* doc);
 
 // Named countable resources, each from 0 to kMaxCount.

@@ -11,7 +11,7 @@ namespace {
 
 constexpr double kMaxWorkerCores = 100'000;
 
-// The launch contract speaks through these; a job that set them would not know who it is.
+// The launch contract sets these, so jobs may not.
 const std::vector<std::string> kContractVariables = {"RANK",
                                                      "WORLD_SIZE",
                                                      "LOCAL_RANK",
@@ -22,12 +22,12 @@ const std::vector<std::string> kContractVariables = {"RANK",
                                                      "RENZAN_CHECKPOINT_DIR",
                                                      "RENZAN_GRACE_SECONDS"};
 
-// A NUL ends a word for the kernel.
+// A NUL byte would cut off an argument or variable in exec().
 bool HoldsNul(const std::string& text) { return text.find('\0') != std::string::npos; }
 
 void DescribeEnvironment(ConfigFields& fields, std::map<std::string, std::string>* environment) {
   fields.Field("environment", environment,
-               "of every worker, beside the launch contract's variables");
+               "of every worker, in addition to the launch contract's variables");
   for (const auto& [name, value] : *environment) {
     fields.Require(IsVariableName(name), "environment",
                    fmt::format("has the name '{}': letters, digits and '_' only", name));
@@ -38,7 +38,7 @@ void DescribeEnvironment(ConfigFields& fields, std::map<std::string, std::string
   }
 }
 
-// The program's name, with what is impossible in a name made possible.
+// The program's name, with characters that names cannot contain replaced.
 std::string DefaultName(const std::vector<std::string>& command) {
   std::string name = command[0].substr(command[0].find_last_of('/') + 1);
   for (char& c : name)
@@ -51,7 +51,7 @@ std::string DefaultName(const std::vector<std::string>& command) {
 
 void JobSpec::PerWorker::Describe(ConfigFields& fields) {
   fields.Range("cpu", &cpu, 0.001, kMaxWorkerCores, "cores");
-  fields.Field("memory", &memory, "as 512MiB or 32GiB");
+  fields.Field("memory", &memory, "such as 512MiB or 32GiB");
   fields.Require(TryParseMebibytes(memory).has_value(), "memory", kMemoryRule);
   fields.Range("gpu", &gpu, 0, kMaxCount, "whole devices");
   DescribeCounts(fields, "other", &other);
@@ -59,9 +59,9 @@ void JobSpec::PerWorker::Describe(ConfigFields& fields) {
 
 void JobSpec::Constraints::Describe(ConfigFields& fields) {
   DescribeLabels(fields, "required", &required, "labels that a node must have: {gpu_model: a100}");
-  DescribeLabels(fields, "preferred", &preferred, "labels of nodes that are taken first");
+  DescribeLabels(fields, "preferred", &preferred, "nodes with these labels are used first");
   fields.Field("topology", &topology,
-               "a level, as rack or host: all workers in one of its domains");
+               "a level, such as rack or host: all workers in one of its domains");
   fields.Require(topology.empty() || IsName(topology), "topology", kNameRule);
   fields.Field("topology_required", &topology_required, "otherwise preferred");
   fields.Require(!topology_required || !topology.empty(), "topology_required",
@@ -70,38 +70,39 @@ void JobSpec::Constraints::Describe(ConfigFields& fields) {
 
 void JobSpec::Checkpoint::Describe(ConfigFields& fields) {
   fields.Field("on_stop", &on_stop, "SIGTERM makes it checkpoint and exit 75");
-  fields.Field("on_request", &on_request, "SIGUSR1 makes it checkpoint and go on");
-  DescribeDuration(fields, "max_interval", &max_interval, "work at risk is never worth more");
+  fields.Field("on_request", &on_request, "SIGUSR1 makes it checkpoint and continue");
+  DescribeDuration(fields, "max_interval", &max_interval,
+                   "longest time between checkpoints on spot nodes");
   fields.Require(TryParseMilliseconds(max_interval).value_or(1) > 0, "max_interval",
                  "must be more than 0");
 }
 
 void JobSpec::Describe(ConfigFields& fields) {
-  fields.Field("name", &name, "the program's when empty");
+  fields.Field("name", &name, "if empty, the program's name");
   fields.Require(name.empty() || IsName(name), "name", kNameRule);
   fields.Field("queue", &queue, "whose quota it counts against");
   fields.Require(IsName(queue), "queue", kNameRule);
   fields.Range("priority", &priority, -kMaxPriority, kMaxPriority, "higher goes first");
-  fields.Field("replicas", &replicas, "workers that start together, as 4, or 2..8 when elastic");
+  fields.Field("replicas", &replicas, "workers that start together: 4, or 2..8 if elastic");
   const std::optional<spec::Range> workers = TryParseRange(replicas);
   fields.Require(workers && workers->min >= 1, "replicas", kReplicasRule);
   fields.Section("resources", &resources, "of one worker");
-  fields.Section("constraints", &constraints, "which nodes, and how near to each other");
-  fields.Section("checkpoint", &checkpoint, "what it does when it is told to save its work");
+  fields.Section("constraints", &constraints, "which nodes, and how close to each other");
+  fields.Section("checkpoint", &checkpoint, "how it saves its work");
   fields.Field("command", &command, "the program and its arguments");
   fields.Require(!command.empty() && !command[0].empty(), "command",
                  "must name a program, such as [renzan, train, kaggle.yaml]");
   fields.Require(std::none_of(command.begin(), command.end(), HoldsNul), "command",
                  "has a NUL byte in it");
   DescribeEnvironment(fields, &environment);
-  fields.Field("working_directory", &working_directory, "where it was submitted when empty");
+  fields.Field("working_directory", &working_directory, "if empty, where it was submitted");
   fields.Require(!HoldsNul(working_directory), "working_directory", "has a NUL byte in it");
-  fields.Field("artifacts", &artifacts, "a directory that is kept with the job when it ends");
+  fields.Field("artifacts", &artifacts, "a directory that is copied to the job's when it ends");
   fields.Require(!HoldsNul(artifacts), "artifacts", "has a NUL byte in it");
   DescribeDuration(fields, "grace", &grace, "between SIGTERM and SIGKILL");
   fields.Range("retries", &retries, 0, 1'000'000, "attempts after a failure");
-  DescribeDuration(fields, "retry_backoff", &retry_backoff, "before the first; then doubled");
-  DescribeDuration(fields, "timeout", &timeout, "of all its running time; 0: none");
+  DescribeDuration(fields, "retry_backoff", &retry_backoff, "before the first retry; doubles");
+  DescribeDuration(fields, "timeout", &timeout, "of its total running time; 0: none");
   fields.Field("preemptible", &preemptible, "may be stopped on behalf of another job");
   fields.Field("grand_challenge", &grand_challenge, "gets the whole cluster if it needs it");
 }

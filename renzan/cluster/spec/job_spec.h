@@ -1,6 +1,6 @@
 #pragma once
 
-// A job as its user writes it: YAML with a strict schema, or a command line with defaults.
+// The job specification: YAML with a strict schema, or a command line with defaults.
 //
 //   name: kaggle
 //   queue: research
@@ -31,15 +31,15 @@ struct JobSpec {
   std::vector<std::string> command;
   std::map<std::string, std::string> environment;
   std::string working_directory;  // default: where it was submitted
-  // Files are collected from here into the job's directory when it ends; relative to the working
-  // directory. Empty: $RENZAN_RUN_DIR is all there is.
+  // A directory, relative to the working directory, that is copied to the job's directory when it
+  // ends. Empty: only $RENZAN_RUN_DIR is kept.
   std::string artifacts;
 
   struct PerWorker {
     double cpu = 1;
     std::string memory = "0";  // "512MiB", "32GiB"
     int64_t gpu = 0;
-    std::map<std::string, int64_t> other;  // named countable ones
+    std::map<std::string, int64_t> other;  // named countable resources
     void Describe(ConfigFields& fields);
   } resources;
 
@@ -52,7 +52,7 @@ struct JobSpec {
 
   struct Checkpoint {
     bool on_stop = false;     // obeys the launch contract: SIGTERM, checkpoint, exit 75
-    bool on_request = false;  // SIGUSR1: checkpoint and go on
+    bool on_request = false;  // SIGUSR1: checkpoint and continue
     std::string max_interval = "10m";
     void Describe(ConfigFields& fields);
   } checkpoint;
@@ -60,13 +60,13 @@ struct JobSpec {
   std::string grace = "30s";
   int retries = 0;                   // attempts after a failure; stops on request do not count
   std::string retry_backoff = "1s";  // doubles each time
-  std::string timeout = "0s";        // of one job over all attempts' running time; 0: none
+  std::string timeout = "0s";        // total running time of all attempts; 0: none
   bool preemptible = true;
   bool grand_challenge = false;
 
   void Describe(ConfigFields& fields);
 
-  // Of `replicas` after it has been read, and of the durations likewise.
+  // Parsed values; only after a successful ReadJobSpec().
   int min_workers() const;
   int max_workers() const;
   int64_t grace_ms() const;
@@ -75,12 +75,12 @@ struct JobSpec {
   int64_t max_checkpoint_interval_ms() const;
 };
 
-// `name` stands for the file in messages; the job's own name is filled in. Throws Error kConfig
-// (file, line, column, nearest name).
+// `name` is the file name used in messages. Fills in the job's name if it is empty. Throws Error
+// kConfig (file, line, column, nearest name).
 JobSpec ReadJobSpec(std::string_view yaml, const std::string& name,
                     std::span<const std::string> overrides = {});
-// As YAML that reads back to the same values, every default written out; `with_docs`: with what
-// each key means.
+// As YAML that reads back to the same values, with all defaults; `with_docs`: with a comment for
+// each key.
 std::string PrintJobSpec(JobSpec spec, bool with_docs = false);
 
 }  // namespace renzan::cluster::spec

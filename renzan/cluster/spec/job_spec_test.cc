@@ -11,7 +11,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-// The message of the kConfig error that reading throws.
+// The message of the kConfig error thrown on reading.
 std::string ErrorOf(const std::string& yaml, const std::vector<std::string>& overrides = {}) {
   try {
     ReadJobSpec(yaml, "job.yaml", overrides);
@@ -22,7 +22,7 @@ std::string ErrorOf(const std::string& yaml, const std::vector<std::string>& ove
   return "no error";
 }
 
-// The same for a job that is right but for one more line.
+// The same for a valid job with one more line.
 std::string ErrorWith(const std::string& line) { return ErrorOf("command: [true]\n" + line); }
 
 constexpr const char* kEverything = R"(
@@ -80,7 +80,7 @@ TEST(JobSpec, ReadsEverything) {
   EXPECT_TRUE(spec.grand_challenge);
 }
 
-TEST(JobSpec, PrintsWhatReadsBack) {
+TEST(JobSpec, PrintedYamlReadsBack) {
   const std::string text = PrintJobSpec(ReadJobSpec(kEverything, "job.yaml"));
   EXPECT_EQ(PrintJobSpec(ReadJobSpec(text, "printed")), text);
   for (const char* value : {"research", "2..8", "hello", "/data/with blank", "32GiB", "a100", "5m"})
@@ -97,7 +97,7 @@ TEST(JobSpec, ACommandIsEnough) {
   EXPECT_EQ(spec.timeout_ms(), 0);
 }
 
-TEST(JobSpec, TheDefaultNameIsPossible) {
+TEST(JobSpec, TheDefaultNameIsValid) {
   const auto name_of = [](const std::string& program) {
     return ReadJobSpec("command: ['" + program + "']", "job.yaml").name;
   };
@@ -108,14 +108,14 @@ TEST(JobSpec, TheDefaultNameIsPossible) {
   EXPECT_EQ(name_of(std::string(70, 'x')), std::string(63, 'x'));
 }
 
-TEST(JobSpec, UnknownKeysNameTheNearest) {
+TEST(JobSpec, UnknownKeysSuggestTheNearest) {
   EXPECT_EQ(ErrorWith("replica: 2"),
             "job.yaml:2:1: unknown key 'replica' at the top level: did you mean 'replicas'?");
   EXPECT_THAT(ErrorWith("resources: {gpus: 2}"), HasSubstr("did you mean 'gpu'?"));
   EXPECT_THAT(ErrorWith("gpu: 2"), HasSubstr("it belongs in section resources"));
 }
 
-TEST(JobSpec, ImpossibleValuesSayWhereAndWhat) {
+TEST(JobSpec, InvalidValuesSayWhereAndWhat) {
   EXPECT_EQ(ErrorOf("name: a"),
             "job.yaml: command must name a program, such as [renzan, train, kaggle.yaml]");
   EXPECT_THAT(ErrorOf("command: []"), HasSubstr("job.yaml:1:10: command must name a program"));
@@ -132,7 +132,7 @@ TEST(JobSpec, ImpossibleValuesSayWhereAndWhat) {
   EXPECT_THAT(ErrorWith("resources: {cpu: 0}"), HasSubstr("0 is out of range: cpu"));
   EXPECT_THAT(ErrorWith("resources: {memory: 4 gigs}"),
               HasSubstr("job.yaml:2:21: resources.memory must be an amount such as 512MiB"));
-  EXPECT_THAT(ErrorWith("resources: {other: {gpu: 1}}"), HasSubstr("a key beside it"));
+  EXPECT_THAT(ErrorWith("resources: {other: {gpu: 1}}"), HasSubstr("a key of its own"));
   EXPECT_THAT(ErrorWith("resources: {other: {nic: -1}}"), HasSubstr("has nic: -1"));
   EXPECT_THAT(ErrorWith("resources: {other: {'n c': 1}}"), HasSubstr("has the name 'n c'"));
   for (const char* key : {"grace", "retry_backoff", "timeout"})
@@ -144,7 +144,7 @@ TEST(JobSpec, ImpossibleValuesSayWhereAndWhat) {
   EXPECT_THAT(ErrorWith("preemptible: maybe"), HasSubstr("must be true or false"));
 }
 
-TEST(JobSpec, OddNamesAreErrors) {
+TEST(JobSpec, RejectsInvalidNames) {
   EXPECT_THAT(ErrorWith("name: a/b"), HasSubstr("name must be 1 to 63 letters"));
   EXPECT_THAT(ErrorWith("queue: ''"), HasSubstr("queue must be 1 to 63 letters"));
   EXPECT_THAT(ErrorWith("environment: {A-B: x}"), HasSubstr("has the name 'A-B'"));

@@ -1,4 +1,4 @@
-// From what people write to what the scheduler sees.
+// From configuration files to the scheduler's input.
 
 #include <algorithm>
 #include <cmath>
@@ -14,7 +14,7 @@ using Counts = std::map<std::string, int64_t>;
 
 int64_t Millicores(double cores) { return std::llround(cores * 1000); }
 
-// The place of a named resource, or -1.
+// The index of a named resource, or -1.
 int KindOf(const Snapshot& snapshot, const std::string& name) {
   const auto& names = snapshot.resource_names;
   const auto at = std::find(names.begin(), names.end(), name);
@@ -46,7 +46,7 @@ Resources ToResources(const Snapshot& snapshot, const JobSpec::PerWorker& config
   return resources;
 }
 
-// What `quota` does not mention stays as it is in `resources`.
+// Kinds that `quota` does not mention keep their value in `resources`.
 void SetQuota(const Snapshot& snapshot, const ClusterConfig::QuotaConfig& quota,
               const std::string& whose, Resources& resources) {
   if (quota.cpu >= 0) resources[kCpu] = Millicores(quota.cpu);
@@ -62,14 +62,14 @@ void NameResources(const ClusterConfig& config, Snapshot& snapshot) {
   auto& all = snapshot.resource_names;
   all.insert(all.end(), names.begin(), names.end());
   if (all.size() > kMaxResources)
-    Fail(ErrorCode::kConfig, "pools have {} named resources ({}), but at most {} can be told apart",
+    Fail(ErrorCode::kConfig, "pools have {} named resources ({}), but at most {} are supported",
          names.size(), fmt::join(names, ", "), kMaxResources - kFirstNamedResource);
 }
 
 Pool MakePool(const Snapshot& snapshot, const std::string& name,
               const ClusterConfig::PoolConfig& config) {
   const std::optional<Range> nodes = TryParseRange(config.nodes);
-  CHECK(nodes);  // Describe() has looked
+  CHECK(nodes);  // Describe() has checked it
   Pool pool{.name = name,
             .capacity = ToResources(snapshot, config.resources, "pool " + name),
             .labels = config.labels};
@@ -97,7 +97,7 @@ Queue MakeQueue(const Snapshot& snapshot, const std::string& name,
   return queue;
 }
 
-// A guarantee that the pools cannot keep even at their largest is a promise that will be broken.
+// Queues must not be guaranteed more than the pools have at their maximum.
 void CheckGuarantees(const Snapshot& snapshot) {
   Resources most, guaranteed;
   for (const Pool& pool : snapshot.pools) most += pool.capacity * pool.max_nodes;
@@ -108,8 +108,8 @@ void CheckGuarantees(const Snapshot& snapshot) {
     if (guaranteed[kind] <= most[kind]) continue;
     const auto unit = kUnits.find(static_cast<int>(kind));
     Fail(ErrorCode::kConfig,
-         "queues are guaranteed {}{} of {} together, but the pools have at most {}: lower a "
-         "guarantee or add nodes",
+         "queues are guaranteed {}{} of {} together, but the pools have at most {}: guarantee "
+         "less or add nodes",
          guaranteed[kind], unit == kUnits.end() ? "" : unit->second, snapshot.resource_names[kind],
          most[kind]);
   }

@@ -12,7 +12,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// An int64_t whose greatest value means "none" and is null in JSON.
+// An int64_t whose maximum means "none" and is null in JSON.
 struct NullAtMax {
   int64_t& value;
 };
@@ -40,8 +40,7 @@ constexpr Word<JobState> kJobStates[] = {{JobState::kPending, "pending"},
 constexpr const auto& WordsOf(NodeState) { return kNodeStates; }
 constexpr const auto& WordsOf(JobState) { return kJobStates; }
 
-// The two directions. Describe(io, value) below calls io(key, field) for every field of a struct,
-// once for both.
+// Both directions. Describe(io, value) below calls io(key, field) for every field of a struct.
 class Writer;
 class Reader;
 
@@ -310,8 +309,8 @@ class Reader {
   std::set<std::string> keys_;
 };
 
-// nlohmann-json keeps the last of two equal keys silently; here that is damage.
-Json ParseWithoutDoubles(std::string_view text) {
+// nlohmann-json silently keeps the last of two equal keys; here that is an error.
+Json ParseWithoutDuplicateKeys(std::string_view text) {
   std::vector<std::set<std::string>> open;
   const auto callback = [&open](int, Json::parse_event_t event, Json& parsed) {
     if (event == Json::parse_event_t::object_start) open.emplace_back();
@@ -331,13 +330,13 @@ Json ParseWithoutDoubles(std::string_view text) {
 }  // namespace
 
 std::string SnapshotToJson(const Snapshot& snapshot) {
-  Snapshot copy = snapshot;  // both directions share Describe(), which takes what it could change
+  Snapshot copy = snapshot;  // Describe() serves both directions and takes mutable values
   return Writer::Write(copy).dump(1);
 }
 
 Snapshot SnapshotFromJson(std::string_view text) {
   Snapshot snapshot;
-  Reader::Read(ParseWithoutDoubles(text), "", snapshot);
+  Reader::Read(ParseWithoutDuplicateKeys(text), "", snapshot);
   CheckIndices(snapshot);
   return snapshot;
 }

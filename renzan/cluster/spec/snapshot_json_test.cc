@@ -13,7 +13,7 @@ namespace {
 using ::testing::HasSubstr;
 using Json = nlohmann::json;
 
-// Every field has a value that is not its default.
+// Every field has a value other than its default.
 Snapshot Everything() {
   Snapshot snapshot;
   snapshot.now = 1'700'000'000'123;
@@ -101,9 +101,8 @@ TEST(SnapshotJson, RoundTripIsExact) {
   EXPECT_EQ(after.budget_per_hour, 100.25);
 }
 
-TEST(SnapshotJson, NothingIsLeftOut) {
-  // A field that Describe() forgot would keep its default and print alike: so every key of the text
-  // is counted.
+TEST(SnapshotJson, IncludesEveryField) {
+  // The round trip would not notice a field that Describe() omits, so count the keys.
   const Json json = Json::parse(SnapshotToJson(Everything()));
   EXPECT_EQ(json.size(), 10u);
   EXPECT_EQ(json["jobs"][1].size(), 27u);
@@ -121,16 +120,16 @@ TEST(SnapshotJson, NothingIsLeftOut) {
   }
 }
 
-TEST(SnapshotJson, AnEmptyOneHasNoLimits) {
+TEST(SnapshotJson, AnEmptySnapshotHasNoLimits) {
   const Snapshot after = SnapshotFromJson(SnapshotToJson(Snapshot()));
   EXPECT_EQ(after.budget_per_hour, INFINITY);
   EXPECT_EQ(after.resource_names.size(), 3u);
 }
 
-// The message of the kData error that reading throws after `damage` is done.
-std::string ErrorAfter(const std::function<void(Json&)>& damage) {
+// The message of the kData error thrown on reading JSON after `change`.
+std::string ErrorAfter(const std::function<void(Json&)>& change) {
   Json json = Json::parse(SnapshotToJson(Everything()));
-  damage(json);
+  change(json);
   try {
     SnapshotFromJson(json.dump());
   } catch (const Error& error) {
@@ -140,7 +139,7 @@ std::string ErrorAfter(const std::function<void(Json&)>& damage) {
   return "no error";
 }
 
-TEST(SnapshotJson, DamageIsNamed) {
+TEST(SnapshotJson, ErrorsNameTheField) {
   const auto set = [](const char* pointer, Json value) {
     return ErrorAfter([&](Json& json) { json[Json::json_pointer(pointer)] = value; });
   };
@@ -153,7 +152,7 @@ TEST(SnapshotJson, DamageIsNamed) {
   EXPECT_THAT(set("/nodes/0/spot", 1), HasSubstr("nodes[0].spot is not true or false"));
   EXPECT_THAT(set("/nodes/0/state", "lost"), HasSubstr("nodes[0].state is not a state"));
   EXPECT_THAT(set("/nodes/0/state", 1), HasSubstr("nodes[0].state is not a state"));
-  EXPECT_THAT(set("/nodes/0/pool", 1), HasSubstr("nodes[0].pool is 1, but there are 1"));
+  EXPECT_THAT(set("/nodes/0/pool", 1), HasSubstr("nodes[0].pool is 1, but there are only 1"));
   EXPECT_THAT(set("/nodes/0/pool", int64_t{1} << 32), HasSubstr("of 32 bits"));
   EXPECT_THAT(set("/nodes/0/labels", Json::array()), HasSubstr("labels is not an object"));
   EXPECT_THAT(set("/nodes/0/labels/rack", 1), HasSubstr("nodes[0].labels.rack is not text"));

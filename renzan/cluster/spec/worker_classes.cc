@@ -38,18 +38,18 @@ std::string Describe(const JobSpec::PerWorker& worker_class) {
 
 void RoundUpToClass(const WorkerClasses& offered, const std::string& source, JobSpec& spec) {
   const JobSpec::PerWorker* best = nullptr;
-  std::vector<std::string> menu;
+  std::vector<std::string> classes;
   for (const auto& [name, worker_class] : offered) {
-    menu.push_back(fmt::format("{} ({})", name, Describe(worker_class)));
+    classes.push_back(fmt::format("{} ({})", name, Describe(worker_class)));
     if (Holds(worker_class, spec.resources) && (!best || SizeOf(worker_class) < SizeOf(*best)))
       best = &worker_class;
   }
   if (offered.empty()) return;
   if (!best)
     Fail(ErrorCode::kConfig,
-         "{}: its workers ({}) are larger than any that this cluster offers: {}; ask for less, or "
-         "the operator for another worker_class",
-         source, Describe(spec.resources), fmt::join(menu, ", "));
+         "{}: its workers ({}) are larger than any worker class of this cluster: {}; request less, "
+         "or ask the operator for a larger worker class",
+         source, Describe(spec.resources), fmt::join(classes, ", "));
   spec.resources = *best;
 }
 

@@ -1,7 +1,7 @@
 #pragma once
 
-// A fixed menu of workers, so that jobs fit together on nodes: what a job asks for is rounded up to
-// one of them. Pure functions.
+// Worker classes: fixed worker sizes to which jobs' worker requests are rounded up, so that jobs
+// pack well onto nodes. Pure functions.
 
 #include <map>
 #include <string>
@@ -12,9 +12,9 @@ namespace renzan::cluster::spec {
 
 using WorkerClasses = std::map<std::string, JobSpec::PerWorker>;  // by name
 
-// Gives the job's workers the smallest worker_class that holds what they ask for: that with the
-// fewest GPUs, of these the least memory, then the fewest cores. Without any classes nothing
-// changes. Throws Error kConfig when none is large enough. `source` stands for the job in messages.
+// Gives the job's workers the smallest worker class that is large enough: fewest GPUs, then least
+// memory, then fewest cores. Without any classes nothing changes. Throws Error kConfig if none is
+// large enough. `source` names the job in messages.
 void RoundUpToClass(const WorkerClasses& offered, const std::string& source, JobSpec& spec);
 
 }  // namespace renzan::cluster::spec

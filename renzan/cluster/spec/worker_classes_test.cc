@@ -9,7 +9,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-const WorkerClasses kMenu = {
+const WorkerClasses kClasses = {
     {"large", {.cpu = 16, .memory = "128GiB", .gpu = 8}},
     {"small", {.cpu = 4, .memory = "16GiB", .gpu = 1}},
     {"thinker", {.cpu = 32, .memory = "16GiB"}},
@@ -18,11 +18,11 @@ const WorkerClasses kMenu = {
 
 JobSpec::PerWorker Rounded(const JobSpec::PerWorker& wanted) {
   JobSpec spec{.resources = wanted};
-  RoundUpToClass(kMenu, "job.yaml", spec);
+  RoundUpToClass(kClasses, "job.yaml", spec);
   return spec.resources;
 }
 
-TEST(WorkerClasses, TheSmallestThatHoldsIt) {
+TEST(WorkerClasses, RoundsUpToTheSmallestThatIsLargeEnough) {
   EXPECT_EQ(Rounded({.cpu = 1}).cpu, 32);  // without a GPU
   EXPECT_EQ(Rounded({.cpu = 1, .memory = "2GiB", .gpu = 1}).memory, "16GiB");
   EXPECT_TRUE(Rounded({.cpu = 1, .gpu = 1}).other.empty());
@@ -32,8 +32,8 @@ TEST(WorkerClasses, TheSmallestThatHoldsIt) {
   EXPECT_EQ(Rounded({.cpu = 1, .other = {{"rdma", 1}}}).other.at("rdma"), 1);
 }
 
-TEST(WorkerClasses, OneOfThemStaysWhatItIs) {
-  for (const auto& [name, worker_class] : kMenu) {
+TEST(WorkerClasses, AClassStaysAsItIs) {
+  for (const auto& [name, worker_class] : kClasses) {
     const JobSpec::PerWorker same = Rounded(worker_class);
     EXPECT_EQ(same.cpu, worker_class.cpu) << name;
     EXPECT_EQ(same.gpu, worker_class.gpu) << name;
@@ -41,7 +41,7 @@ TEST(WorkerClasses, OneOfThemStaysWhatItIs) {
   }
 }
 
-TEST(WorkerClasses, WhatIsTooLargeIsNamedWithTheMenu) {
+TEST(WorkerClasses, ErrorListsAllClasses) {
   for (const JobSpec::PerWorker& wanted : {JobSpec::PerWorker{.cpu = 33},
                                            {.cpu = 1, .gpu = 9},
                                            {.cpu = 1, .memory = "129GiB"},
@@ -57,7 +57,7 @@ TEST(WorkerClasses, WhatIsTooLargeIsNamedWithTheMenu) {
   }
 }
 
-TEST(WorkerClasses, WithoutAMenuAJobIsAsItAsks) {
+TEST(WorkerClasses, WithoutClassesNothingChanges) {
   JobSpec spec{.resources = {.cpu = 33}};
   RoundUpToClass({}, "job.yaml", spec);
   EXPECT_EQ(spec.resources.cpu, 33);
