@@ -1,7 +1,6 @@
-// How long one cycle of the scheduler takes on a large cluster, how that grows with nodes and with
-// jobs that wait, and how many jobs a second are admitted. The cluster is full and busy: some jobs
-// end between cycles and as many are submitted, and priorities, quotas, gangs, elastic jobs and
-// reservations all take part.
+// How long a scheduling cycle takes on a large cluster, how that grows with nodes and pending jobs,
+// and how many jobs are admitted per second. The cluster is full: some jobs end between cycles and
+// as many are submitted. Priorities, quotas, gangs, elastic jobs and reservations are all in use.
 
 #include <fmt/format.h>
 
@@ -21,7 +20,7 @@ namespace {
 
 constexpr int kQueues = 30;
 constexpr int64_t kGpusPerNode = 8;
-// One of so many running jobs ends between two cycles.
+// One of this many running jobs ends between two cycles.
 constexpr uint32_t kLifetimeCycles = 1000;
 
 double Seconds() {
@@ -46,7 +45,7 @@ class Environment {
 
   uint32_t Draw(uint32_t below) { return Philox::Draw(seed_, draws_++, 0)[0] % below; }
 
-  // Returns the GPUs that the job asks for.
+  // Returns the GPUs that the job requests.
   int64_t Submit(bool only_small) {
     Job job{.id = ++last_id_, .queue = static_cast<int>(Draw(kQueues)), .submitted = snapshot_.now};
     job.user = job.queue;
@@ -66,7 +65,7 @@ class Environment {
     return gpus * job.min_workers;
   }
 
-  // Exactly so many wait: others are submitted, or those that came last are withdrawn.
+  // Submits jobs, or cancels the newest, until exactly `wanted` are pending.
   void KeepPending(int wanted) {
     int waiting = pending();
     for (; waiting < wanted; ++waiting) Submit(/*only_small=*/false);
@@ -105,7 +104,7 @@ class Environment {
     }
   }
 
-  // A second goes by: who was told to stop has stopped, and one of `one_in` running jobs ends.
+  // One second passes: stopping jobs have stopped, and one in `one_in` running jobs ends.
   void Advance(uint32_t one_in) {
     snapshot_.now += 1000;
     for (Job& job : snapshot_.jobs) {
@@ -128,7 +127,7 @@ class Environment {
   int running() const { return static_cast<int>(snapshot_.jobs.size()) - pending(); }
 
  private:
-  // Those whose id has been made negative.
+  // Jobs to erase have a negative id.
   void EraseEnded() {
     std::erase_if(snapshot_.jobs, [](const Job& job) { return job.id < 0; });
   }
@@ -143,13 +142,13 @@ double Quantile(std::vector<double> values, double q) {
   return values[std::min(values.size() - 1, static_cast<size_t>(q * values.size()))];
 }
 
-// A environment whose GPUs small jobs hold, while `pending` of all kinds wait.
+// An environment filled with small jobs, with `pending` jobs of all kinds.
 Environment BusyEnvironment(int nodes, int pending, uint64_t seed) {
   Environment environment(nodes, kGpusPerNode, seed);
   for (int64_t asked = 0; asked < nodes * kGpusPerNode;) asked += environment.Submit(true);
   environment.Apply(environment.Cycle(nullptr));
   environment.KeepPending(pending);
-  // Those of higher priority stop others first, more than ever again.
+  // The first cycles preempt more than all later ones.
   constexpr int kWarmUp = 30;
   for (int cycle = 0; cycle < kWarmUp; ++cycle) {
     environment.Apply(environment.Cycle(nullptr));
@@ -159,8 +158,8 @@ Environment BusyEnvironment(int nodes, int pending, uint64_t seed) {
   return environment;
 }
 
-// Prints a row of the table and returns the median in seconds. `half` is the median with half as
-// many of something, or 0.
+// Prints a row of the table and returns the median in seconds. `half` is the median of the row
+// before, with half as many nodes or jobs; 0 for none.
 double MeasureCycles(int nodes, int pending, int cycles, uint64_t seed, double half) {
   Environment environment = BusyEnvironment(nodes, pending, seed);
   std::vector<double> seconds;
@@ -186,8 +185,8 @@ double MeasureCycles(int nodes, int pending, int cycles, uint64_t seed, double h
 
 void MeasureGrowth(int nodes, int pending, int cycles, uint64_t seed) {
   fmt::print(
-      "| nodes | pending | running | cycle: median ms | p99 ms | max ms | starts a cycle "
-      "| stops a cycle | median over the row before: at most 2 is no worse than linear |\n"
+      "| nodes | pending | running | cycle: median ms | p99 ms | max ms | starts per cycle "
+      "| stops per cycle | median / previous row (at most 2: no worse than linear) |\n"
       "| --- | --- | --- | --- | --- | --- | --- | --- | --- |\n");
   double half = 0;
   for (const int part : {4, 2, 1}) half = MeasureCycles(nodes / part, pending, cycles, seed, half);
@@ -195,8 +194,8 @@ void MeasureGrowth(int nodes, int pending, int cycles, uint64_t seed) {
   for (const int part : {4, 2, 1}) half = MeasureCycles(nodes, pending / part, cycles, seed, half);
 }
 
-// As in Kueue's performance suite: many jobs over 30 queues, all submitted at the start, admitted
-// as room appears; each runs for a few cycles.
+// As in Kueue's performance suite: many jobs in 30 queues, all submitted at the start and admitted
+// as resources become free; each runs for a few cycles.
 void MeasureAdmissions(int jobs, uint64_t seed) {
   const double start = Seconds();
   Environment environment(250, kGpusPerNode, seed);
@@ -212,8 +211,8 @@ void MeasureAdmissions(int jobs, uint64_t seed) {
   const double all = Seconds() - start;
   const double scheduling = std::accumulate(seconds.begin(), seconds.end(), 0.0);
   fmt::print(
-      "\n{} admissions over {} queues in {} cycles: {:.0f} a second of scheduling ({:.2f} s), "
-      "{:.0f} a second with this program's own bookkeeping ({:.2f} s)\n",
+      "\n{} admissions from {} queues in {} cycles: {:.0f} per second of scheduling ({:.2f} s), "
+      "{:.0f} per second including this program's own bookkeeping ({:.2f} s)\n",
       admitted, kQueues, seconds.size(), static_cast<double>(admitted) / scheduling, scheduling,
       static_cast<double>(admitted) / all, all);
 }
@@ -221,11 +220,11 @@ void MeasureAdmissions(int jobs, uint64_t seed) {
 int Main(int argc, char** argv) {
   int cycles = 300, nodes = 5000, pending = 10000, jobs = 15000;
   uint64_t seed = 1;
-  CLI::App app{"Cycles of the scheduler on a busy cluster, as a Markdown table"};
+  CLI::App app{"Measures scheduling cycles on a busy cluster; prints a Markdown table"};
   app.add_option("--cycles", cycles);
   app.add_option("--nodes", nodes, "the largest cluster");
-  app.add_option("--pending", pending, "the longest line");
-  app.add_option("--jobs", jobs, "to be admitted");
+  app.add_option("--pending", pending, "the longest pending queue");
+  app.add_option("--jobs", jobs, "jobs to be admitted");
   app.add_option("--seed", seed);
   CLI11_PARSE(app, argc, argv);
   MeasureGrowth(nodes, pending, cycles, seed);

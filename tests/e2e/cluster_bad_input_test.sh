@@ -79,12 +79,12 @@ expect_exit 66 "n9" $renzan nodes drain n9
 expect_exit 64 "must be a duration" $renzan nodes drain local-0 --notice soon
 expect_exit 64 "" $renzan jobs --state lost
 expect_exit 64 "user ann has no cap" $renzan cluster override ann --max-gpus 8 --for 1h
-expect_exit 64 "say what would change" $renzan cluster what-if
-expect_exit 64 "--add-nodes local: not like NAME=4" $renzan cluster what-if --add-nodes local
-expect_exit 64 "--add-nodes local=-1: not like NAME=4" $renzan cluster what-if --add-nodes local=-1
+expect_exit 64 "at least one change" $renzan cluster what-if
+expect_exit 64 "--add-nodes local: must be NAME=NUMBER" $renzan cluster what-if --add-nodes local
+expect_exit 64 "--add-nodes local=-1: must be NAME=NUMBER" $renzan cluster what-if --add-nodes local=-1
 expect_exit 64 "locl" $renzan cluster what-if --add-nodes locl=1
 expect_exit 64 "n9" $renzan cluster what-if --remove-node n9
-expect_exit 64 "--quota default=4: not like QUEUE.gpu=16" $renzan cluster what-if --quota default=4
+expect_exit 64 "--quota default=4: must be QUEUE.gpu=NUMBER" $renzan cluster what-if --quota default=4
 expect_exit 64 "defualt" $renzan cluster what-if --quota defualt.gpu=4
 expect_exit 64 "--assume never" $renzan cluster what-if --add-nodes local=1 --assume never
 printf 'command: [a]\nresources: {gpu: 5}\n' >big.yaml
@@ -105,7 +105,7 @@ expect_exit 0 "1 older job(s) not listed: use --limit 2" $renzan jobs --all --li
 [ "$($renzan jobs --all | tail -n +2 | wc -l)" = 2 ] || fail "not two jobs"
 printf 'command: [a]\nresources: {gpu: 4}\n' >fits.yaml
 $renzan cluster what-if --submit fits.yaml >then.txt
-grep -q '^ *job  as it is  then' then.txt || fail "$(cat then.txt)"
+grep -q '^ *job  now  changed' then.txt || fail "$(cat then.txt)"
 grep -q '^fits.yaml  -  ' then.txt || fail "$(cat then.txt)"
 
 # A corrupt database is copied and refused, never overwritten.

@@ -40,11 +40,11 @@ struct SimulateOptions {
 TimeMs ReadDuration(const std::string& text, const char* option) {
   const std::optional<double> seconds = ParseDuration(text);
   if (!seconds || *seconds > 1e9)
-    Fail(ErrorCode::kUsage, "{} {}: not a duration like 120s, 10m or 1.5h", option, text);
+    Fail(ErrorCode::kUsage, "{} {}: not a duration such as 120s, 10m or 1.5h", option, text);
   return static_cast<TimeMs>(*seconds * 1000);
 }
 
-// Machines of one kind, each GPU with four cores and 32 GiB.
+// Nodes of one machine type, with four cores and 32 GiB per GPU.
 spec::ClusterConfig SimpleCluster(int nodes, int gpus_per_node) {
   spec::ClusterConfig config;
   spec::ClusterConfig::PoolConfig& pool = config.pools["node"];
@@ -75,7 +75,7 @@ Workload MakeWorkload(const SimulateOptions& options, const Snapshot& cluster) {
                            .checkpoint_share = options.checkpoint_share,
                            .seed = options.simulator.seed};
   if (trace.gpus_per_node == 0)
-    Fail(ErrorCode::kUsage, "the cluster has no GPUs, which a trace's jobs ask for");
+    Fail(ErrorCode::kUsage, "the cluster has no GPUs, but the jobs of a trace request GPUs");
   LineReader lines({options.trace});
   return ReadTrace([&](std::string_view* line) { return lines.Next(line); }, options.trace, trace);
 }
@@ -86,14 +86,14 @@ void Report(const SimulateOptions& options, const NamedMetrics& metrics,
   for (const std::string& violation : violations) LogError("{}", violation);
   if (!violations.empty())
     Fail(ErrorCode::kSoftware,
-         "the simulation broke promises of the scheduler (above); the same command shows it again");
+         "the scheduler violated its invariants (see above); the same command reproduces this");
 }
 
 void RunSimulations(SimulateOptions options) {
   if (options.trace.empty() == options.generate.empty())
     Fail(ErrorCode::kUsage, "give a workload: either --trace FILE or --generate jobs=1000,seed=1");
   if (!options.svg.empty() && options.policies.size() != 1)
-    Fail(ErrorCode::kUsage, "--svg draws one policy: give --policy and not --compare");
+    Fail(ErrorCode::kUsage, "--svg draws a single policy: use --policy instead of --compare");
   options.simulator.notice_ms = ReadDuration(options.notice, "--notice");
   options.simulator.min_between_cycles_ms =
       ReadDuration(options.min_between_cycles, "--min-between-cycles");
@@ -131,57 +131,61 @@ void AddClusterOptions(CLI::App& verb, SimulateOptions& options) {
   const auto file =
       verb.add_option("--cluster", options.cluster_file,
                       "Pools, queues, users and scheduling, as for renzan cluster up");
-  verb.add_option("--nodes", options.nodes, "Without --cluster: so many equal nodes")
+  verb.add_option("--nodes", options.nodes, "Without --cluster: number of nodes")
       ->check(CLI::Range(1, 100000))
       ->excludes(file)
       ->capture_default_str();
-  verb.add_option("--gpus-per-node", options.gpus_per_node, "Without --cluster: on each")
+  verb.add_option("--gpus-per-node", options.gpus_per_node, "Without --cluster: GPUs of each node")
       ->check(CLI::Range(1, 1024))
       ->excludes(file)
       ->capture_default_str();
   verb.add_option("--quotas", options.quotas,
-                  "Queues of the workload in place of the cluster's: none (no guarantees) or "
-                  "proportional (all GPUs, by share of GPU time)")
+                  "Replace the cluster's queues with the workload's: none (nothing guaranteed) or "
+                  "proportional (all GPUs guaranteed, by share of GPU time)")
       ->check(CLI::IsMember({"none", "proportional"}));
   verb.add_option("--interruptions-per-hour", options.interruptions_per_hour,
-                  "Every node is a spot node that is taken so often")
+                  "Make every node a spot node that is interrupted this often")
       ->check(CLI::NonNegativeNumber);
-  verb.add_option("--notice", options.notice, "How long before: 120s; 0: none")
+  verb.add_option("--notice", options.notice, "Notice before an interruption; 0: none")
       ->capture_default_str();
 }
 
 }  // namespace
 
 void AddSimulateVerb(CLI::App& app) {
-  CLI::App* verb = app.add_subcommand("simulate", "Replay or make up months of jobs in seconds");
+  CLI::App* verb =
+      app.add_subcommand("simulate", "Simulate a scheduling policy on a trace or synthetic jobs");
   const auto options = std::make_shared<SimulateOptions>();
   const auto trace = verb->add_option("--trace", options->trace,
-                                      "Jobs that were: CSV (timestamp,duration,num_gpus,gpu_time,"
+                                      "Recorded jobs: CSV (timestamp,duration,num_gpus,gpu_time,"
                                       "cluster), plain, .gz or .zst");
   verb->add_option("--generate", options->generate,
-                   "Jobs made up: jobs=1000,seed=1,load=0.9,... (a wrong name lists the others)")
+                   "Synthetic jobs: jobs=1000,seed=1,load=0.9,... (a wrong name lists the others)")
       ->excludes(trace);
-  verb->add_option("--limit", options->limit, "Only so many jobs of the trace");
+  verb->add_option("--limit", options->limit, "Only the first jobs of the trace");
   verb->add_option("--checkpoint-share", options->checkpoint_share,
-                   "Of the trace's jobs, which do not say whether they checkpoint")
+                   "Share of the trace's jobs that checkpoint")
       ->check(CLI::Range(0.0, 1.0))
       ->capture_default_str();
   AddClusterOptions(*verb, *options);
   const auto policy = verb->add_option_function<std::string>(
       "--policy", [options](const std::string& name) { options->policies = {name}; },
-      fmt::format("{}; default renzan", fmt::join(PolicyNames(), ", ")));
-  verb->add_option("--compare", options->policies, "Several policies side by side")
+      "renzan (default), fifo (as Kueue's StrictFIFO), backfill (as Kueue's BestEffortFIFO), "
+      "backfill-easy (as Slurm's backfill with exact run times) or kubernetes (kube-scheduler "
+      "without gang scheduling)");
+  verb->add_option("--compare", options->policies, "Compare several policies")
       ->delimiter(',')
       ->excludes(policy);
-  verb->add_option("--seed", options->simulator.seed, "Of interruptions and ties")
+  verb->add_option("--seed", options->simulator.seed, "For interruptions and ties")
       ->capture_default_str();
   verb->add_option("--min-between-cycles", options->min_between_cycles,
-                   "Decide no more often than this")
+                   "Shortest time between scheduling cycles")
       ->capture_default_str();
-  verb->add_flag("--json", options->json, "Everything, exactly");
-  verb->add_option("--svg", options->svg, "Draws what ran and what waited")->type_name("FILE");
+  verb->add_flag("--json", options->json, "Print JSON, with exact values");
+  verb->add_option("--svg", options->svg, "Draw running and pending jobs over time")
+      ->type_name("FILE");
   verb->add_flag("--check", options->simulator.check,
-                 "Checks every promise of the scheduler after every cycle (slow)");
+                 "Validate the scheduler's decisions after every cycle (slow)");
   verb->footer(
       "Example:\n"
       "  renzan simulate --trace philly.csv.gz --nodes 56 --compare renzan,backfill,fifo\n"

@@ -46,13 +46,14 @@ std::pair<std::string, int> ReadCount(const std::string& text, const char* optio
   if (equals == text.npos || equals == 0 ||
       std::from_chars(text.data() + equals + 1, end, count).ptr != end || count < 0 ||
       count > 100'000)
-    Fail(ErrorCode::kUsage, "{} {}: not like NAME=4", option, text);
+    Fail(ErrorCode::kUsage, "{} {}: must be NAME=NUMBER, such as own=4", option, text);
   return {text.substr(0, equals), count};
 }
 
 void SetQuota(Snapshot& snapshot, const std::string& text) {
   const auto [name, gpus] = ReadCount(text, "--quota");
-  if (!name.ends_with(".gpu")) Fail(ErrorCode::kUsage, "--quota {}: not like QUEUE.gpu=16", text);
+  if (!name.ends_with(".gpu"))
+    Fail(ErrorCode::kUsage, "--quota {}: must be QUEUE.gpu=NUMBER", text);
   SetGuarantee(snapshot, name.substr(0, name.size() - 4), kGpu, gpus);
 }
 
@@ -67,8 +68,8 @@ void Submit(Snapshot& snapshot, const spec::WorkerClasses& worker_classes,
   AddJob(snapshot, job);
 }
 
-// As the daemon rounds up.
-spec::WorkerClasses ShapesOf(const Json& status) {
+// The daemon's worker classes.
+spec::WorkerClasses WorkerClassesOf(const Json& status) {
   spec::WorkerClasses worker_classes;
   for (const auto& [name, request] : status.at("worker_classes").items())
     worker_classes[name] = {.cpu = request.at("cpu"),
@@ -78,7 +79,7 @@ spec::WorkerClasses ShapesOf(const Json& status) {
   return worker_classes;
 }
 
-// As the daemon schedules.
+// The daemon's scheduling options.
 ScheduleOptions OptionsOf(const Json& status) {
   const Json& given = status.at("scheduling");
   ScheduleOptions options;
@@ -88,7 +89,7 @@ ScheduleOptions OptionsOf(const Json& status) {
   return options;
 }
 
-// Nodes come first, so that a job that is submitted may need them.
+// Adds nodes first: a submitted job may need them.
 void Change(const WhatIfFlags& flags, const spec::WorkerClasses& worker_classes,
             Snapshot& snapshot) {
   for (const std::string& text : flags.add_nodes) {
@@ -100,11 +101,10 @@ void Change(const WhatIfFlags& flags, const spec::WorkerClasses& worker_classes,
   for (const std::string& file : flags.submits) Submit(snapshot, worker_classes, file);
 }
 
-// Submitted jobs are named by their files, in order: the number that one would get is not known,
-// as jobs that have ended had numbers too.
+// Submitted jobs are named by their files, in order: their ids are not known yet.
 void Print(const std::vector<WhatIfRow>& rows, const std::vector<std::string>& submits,
            TimeMs now) {
-  Table table({{"job", Table::Align::kRight}, {"as it is"}, {"then"}, {"difference"}});
+  Table table({{"job", Table::Align::kRight}, {"now"}, {"changed"}, {"difference"}});
   auto file = submits.begin();
   const auto when = [&](const std::optional<TimeMs>& start) {
     return start ? LocalTimeText(*start, now) : "never";
@@ -138,16 +138,16 @@ void Ask(const WhatIfFlags& flags) {
   if (flags.add_nodes.empty() && flags.remove_nodes.empty() && flags.quotas.empty() &&
       flags.submits.empty())
     Fail(ErrorCode::kUsage,
-         "say what would change: --add-nodes, --remove-node, --quota or --submit");
+         "give at least one change: --add-nodes, --remove-node, --quota or --submit");
   const std::optional<double> assume = ParseDuration(flags.assume);
   if (!assume || *assume <= 0 || *assume > 1e9)
-    Fail(ErrorCode::kUsage, "--assume {}: not a duration like 30m or 2h", flags.assume);
+    Fail(ErrorCode::kUsage, "--assume {}: not a duration such as 30m or 2h", flags.assume);
   client::Client client(EndpointOf(flags.socket));
   const Snapshot snapshot = spec::SnapshotFromJson(client.Get("/v1/snapshot"));
   const Json status = Json::parse(client.Get("/v1/status"));
   const ScheduleOptions options = OptionsOf(status);
   const std::vector<WhatIfRow> rows = WhatIf(
-      snapshot, [&](Snapshot& changed) { Change(flags, ShapesOf(status), changed); },
+      snapshot, [&](Snapshot& changed) { Change(flags, WorkerClassesOf(status), changed); },
       [&](const Snapshot& at) { return Schedule(at, options); },
       static_cast<TimeMs>(*assume * 1000));
   if (flags.json)
@@ -160,24 +160,22 @@ void Ask(const WhatIfFlags& flags) {
 
 void AddClusterWhatIfVerb(CLI::App& cluster) {
   CLI::App* verb =
-      cluster.add_subcommand("what-if", "When would the pending jobs start, if this changed?");
+      cluster.add_subcommand("what-if", "When pending jobs would start if the cluster changed");
   const auto flags = std::make_shared<WhatIfFlags>();
-  verb->add_option("--add-nodes", flags->add_nodes, "More nodes of a pool, at once")
+  verb->add_option("--add-nodes", flags->add_nodes, "Add nodes to a pool, ready immediately")
       ->type_name("POOL=N");
-  verb->add_option("--remove-node", flags->remove_nodes, "A node that is drained")
-      ->type_name("NAME");
-  verb->add_option("--quota", flags->quotas, "What a queue is guaranteed")
+  verb->add_option("--remove-node", flags->remove_nodes, "Drain a node")->type_name("NAME");
+  verb->add_option("--quota", flags->quotas, "Change a queue's guaranteed quota")
       ->type_name("QUEUE.gpu=N");
-  verb->add_option("--submit", flags->submits, "One more job")->type_name("JOB.yaml");
+  verb->add_option("--submit", flags->submits, "Submit a job")->type_name("JOB.yaml");
   verb->add_option("--assume", flags->assume,
-                   "How long pending jobs run; running ones that do not say when they end run as "
-                   "long again as they have")
+                   "Assumed run time of pending jobs; running jobs without an expected end are "
+                   "assumed to run for as long again as they have so far")
       ->capture_default_str();
   verb->add_flag("--json", flags->json, "Print JSON");
   AddSocketOption(*verb, flags->socket);
   verb->footer(
-      "The cluster runs on in a simulation, once as it is and once changed; nothing really\n"
-      "changes.\n"
+      "Simulates the cluster once as it is and once changed; the cluster itself does not change.\n"
       "Example: renzan cluster what-if --add-nodes own=2 --submit big.yaml");
   verb->callback([flags] { Ask(*flags); });
 }

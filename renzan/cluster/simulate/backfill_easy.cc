@@ -1,5 +1,5 @@
-// EASY backfilling (Lifka, "The ANL/IBM SP scheduling system", 1995) by an oracle that knows all
-// run times: the strongest thing that a scheduler with walltime estimates could be.
+// EASY backfilling (Lifka, "The ANL/IBM SP scheduling system", 1995) with exact run times: an upper
+// bound for schedulers that rely on wall-time estimates, such as Slurm's backfill plugin.
 
 #include <algorithm>
 #include <limits>
@@ -27,19 +27,19 @@ class EasyBackfill : public SimulatedPolicy {
     output.decisions.stops = StopOnLeavingNodes(input.snapshot);
     Room room(input.snapshot, input.free);
     size_t head = 0;
-    for (; head < input.line.size(); ++head) {
-      const Waiting& job = input.line[head];
+    for (; head < input.pending.size(); ++head) {
+      const PendingJob& job = input.pending[head];
       auto placement =
           room.Place(input.snapshot.worker_requests[job.request], job.min_workers, job.max_workers);
       if (!placement) break;
       output.decisions.starts.push_back({job.job, std::move(*placement)});
     }
-    if (head + 1 < input.line.size()) Overtake(input, head, room, output.decisions.starts);
+    if (head + 1 < input.pending.size()) Overtake(input, head, room, output.decisions.starts);
     return output;
   }
 
  private:
-  // When everybody who runs now will be gone, soonest first.
+  // When each running job will end, soonest first.
   static std::vector<Release> Releases(const PolicyInput& input, const std::vector<Start>& starts) {
     std::vector<Release> releases;
     const TimeMs now = input.snapshot.now;
@@ -58,9 +58,9 @@ class EasyBackfill : public SimulatedPolicy {
     return releases;
   }
 
-  // Advances `room` to the moment at which the head fits and takes its place there. Returns the
-  // moment; never, if nothing that is known of leads to it.
-  static TimeMs Reserve(const PolicyInput& input, const Waiting& head,
+  // Advances `room` to the time at which the head of the pending queue fits, and places it there.
+  // Returns that time; kNever if it never fits.
+  static TimeMs Reserve(const PolicyInput& input, const PendingJob& head,
                         const std::vector<Start>& starts, Room& room) {
     const WorkerRequest& request = input.snapshot.worker_requests[head.request];
     const int64_t needs = head.min_workers;
@@ -81,19 +81,19 @@ class EasyBackfill : public SimulatedPolicy {
     return kNever;
   }
 
-  // Starts those behind the head that end before it can start, or leave it its place.
+  // Starts jobs behind the head that end before it can start, or do not use its resources.
   static void Overtake(const PolicyInput& input, size_t head, Room& room,
                        std::vector<Start>& starts) {
     Room later = room;
-    const TimeMs shadow = Reserve(input, input.line[head], starts, later);
+    const TimeMs shadow = Reserve(input, input.pending[head], starts, later);
     Room both = room;
     for (size_t node = 0; node < input.free.size(); ++node)
       both.LimitTo(static_cast<int>(node), later);
-    const size_t worker_requests = input.snapshot.worker_requests.size();
-    std::vector<int> too_many(worker_requests, std::numeric_limits<int>::max()),
-        too_many_long = too_many;
-    for (size_t place = head + 1; place < input.line.size(); ++place) {
-      const Waiting& job = input.line[place];
+    std::vector<int> too_many(input.snapshot.worker_requests.size(),
+                              std::numeric_limits<int>::max());
+    std::vector<int> too_many_long = too_many;
+    for (size_t place = head + 1; place < input.pending.size(); ++place) {
+      const PendingJob& job = input.pending[place];
       if (job.min_workers >= too_many[job.request]) continue;
       const WorkerRequest& request = input.snapshot.worker_requests[job.request];
       const auto ends_in_time = [&](int workers) {

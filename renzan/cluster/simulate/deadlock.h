@@ -1,6 +1,7 @@
 #pragma once
 
-// Gangs that hold part of their places and wait for each other. A pure function.
+// Deadlocks of partially placed gangs, which happen without gang scheduling: each gang holds
+// resources and waits for those of the others. A pure function.
 
 #include <map>
 #include <vector>
@@ -9,9 +10,9 @@
 
 namespace renzan::cluster::simulate {
 
-// The gangs that could not be completed though everything that runs ended now: whoever can be
-// completed from what is not held by others runs and gives its places back, and so on; who is left
-// waits for ever. Gangs that would not fit into the empty cluster are not counted. In order of id.
+// The deadlocked gangs, in order of id: those that could not be completed even if every running job
+// ended. A gang that can be completed from unheld resources runs and releases its own, and so on;
+// the gangs left at the end wait forever. Ignores gangs that would not fit on the empty cluster.
 std::vector<JobId> FindDeadlocked(const Snapshot& snapshot, const std::map<JobId, Placement>& held);
 
 }  // namespace renzan::cluster::simulate

@@ -1,4 +1,4 @@
-// Baselines that start whole gangs in the order of the line.
+// Baselines that start whole gangs in pending-queue order.
 
 #include <algorithm>
 #include <limits>
@@ -17,10 +17,10 @@ class InOrder : public SimulatedPolicy {
     PolicyOutput output;
     output.decisions.stops = StopOnLeavingNodes(input.snapshot);
     Room room(input.snapshot, input.free);
-    // Of each request, the least number of workers for which there was no room. Room only shrinks.
+    // For each request, the smallest number of workers that did not fit. Room only shrinks.
     std::vector<int> too_many(input.snapshot.worker_requests.size(),
                               std::numeric_limits<int>::max());
-    for (const Waiting& job : input.line) {
+    for (const PendingJob& job : input.pending) {
       if (job.min_workers >= too_many[job.request]) continue;
       auto placement =
           room.Place(input.snapshot.worker_requests[job.request], job.min_workers, job.max_workers);

@@ -9,7 +9,7 @@
 namespace renzan::cluster::simulate {
 namespace {
 
-// Random values of one job, each keyed by what it is for.
+// Random values for one job, each keyed by its purpose.
 class Draws {
  public:
   Draws(uint64_t seed, uint64_t job) : seed_(seed), job_(job) {}
@@ -33,7 +33,7 @@ int64_t TotalGpus(const Snapshot& cluster) {
   return gpus;
 }
 
-// 1, 2, 4, ... up to `most`, the larger the rarer.
+// 1, 2, 4, ... up to `most`; larger sizes are rarer.
 int64_t DrawSize(double uniform, double exponent, int64_t most) {
   const double ratio = std::exp2(-exponent);
   double sum = 0, weight = 1;
@@ -49,7 +49,7 @@ int64_t DrawSize(double uniform, double exponent, int64_t most) {
   return size;
 }
 
-// 0, 1, ..., n - 1, where k is 1 / (1 + k) times as frequent as 0.
+// 0, 1, ..., n - 1, with probability proportional to 1 / (1 + k).
 int DrawRank(double uniform, int n) {
   double sum = 0;
   for (int rank = 0; rank < n; ++rank) sum += 1.0 / (1 + rank);
@@ -74,7 +74,7 @@ WorkloadJob GenerateJob(const GenerateOptions& options, const Draws& draws, int6
   job.max_workers = gang.workers;
   job.min_workers = elastic ? std::max(1, gang.workers / 2) : gang.workers;
   job.per_worker = share * gang.gpus_per_worker;
-  // An elastic job is stopped to be resized, so it can only be one that checkpoints.
+  // Resizing needs a checkpoint.
   job.checkpoints = elastic || draws.Uniform("workload/checkpoints") < options.checkpoint_share;
   const double minutes =
       options.median_minutes * std::exp(options.sigma * draws.Normal("workload/minutes"));
@@ -87,15 +87,16 @@ WorkloadJob GenerateJob(const GenerateOptions& options, const Draws& draws, int6
 }  // namespace
 
 void GenerateOptions::Describe(ConfigFields& fields) {
-  fields.Range("jobs", &jobs, 1, 10'000'000, "how many");
+  fields.Range("jobs", &jobs, 1, 10'000'000, "number of jobs");
   fields.Field("seed", &seed, "same seed, same jobs");
-  fields.Range("load", &load, 0.001, 100.0, "GPU time submitted per GPU time there is");
-  fields.Range("size_exponent", &size_exponent, 0.0, 10.0, "2n GPUs: 2^-exponent times as many");
-  fields.Range("largest_share", &largest_share, 0.0, 1.0, "of the cluster, of the largest job");
+  fields.Range("load", &load, 0.001, 100.0, "GPU time submitted per available GPU time");
+  fields.Range("size_exponent", &size_exponent, 0.0, 10.0,
+               "jobs of 2n GPUs are 2^-exponent times as frequent as jobs of n");
+  fields.Range("largest_share", &largest_share, 0.0, 1.0, "of the cluster, for the largest job");
   fields.Range("median_minutes", &median_minutes, 0.01, 1e5, "of run times");
   fields.Range("sigma", &sigma, 0.0, 5.0, "of the logarithm of run times");
-  fields.Range("queues", &queues, 1, 1000, "how many");
-  fields.Range("users_per_queue", &users_per_queue, 1, 1000, "how many");
+  fields.Range("queues", &queues, 1, 1000, "number of queues");
+  fields.Range("users_per_queue", &users_per_queue, 1, 1000, "number of users per queue");
   fields.Range("high_priority_share", &high_priority_share, 0.0, 1.0, "of jobs");
   fields.Range("elastic_share", &elastic_share, 0.0, 1.0, "of jobs with more than one GPU");
   fields.Range("checkpoint_share", &checkpoint_share, 0.0, 1.0, "of jobs");
@@ -120,7 +121,7 @@ Workload GenerateWorkload(const GenerateOptions& options, const Snapshot& cluste
   const int64_t gpus = TotalGpus(cluster);
   if (gpus == 0)
     Fail(ErrorCode::kUsage,
-         "the cluster has no GPUs to generate jobs for: give a pool some, and nodes");
+         "the cluster has no GPUs to generate jobs for: add GPUs and nodes to a pool");
   const int64_t most =
       std::max<int64_t>(1, static_cast<int64_t>(options.largest_share * static_cast<double>(gpus)));
   const Resources share = ShareOfOneGpu(cluster);
@@ -133,7 +134,7 @@ Workload GenerateWorkload(const GenerateOptions& options, const Snapshot& cluste
     gaps.push_back(-std::log(1 - draws.Uniform("workload/gap")));
     gpu_ms += static_cast<double>(jobs.back().gpus()) * static_cast<double>(jobs.back().work_ms);
   }
-  // Arrivals are so far apart that they make the load that is asked for.
+  // The mean gap between arrivals follows from the requested load.
   const double mean_gap =
       gpu_ms / (options.load * static_cast<double>(gpus)) / static_cast<double>(options.jobs);
   double now = 0;

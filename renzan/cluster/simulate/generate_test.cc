@@ -25,7 +25,7 @@ TEST(Generate, SameSeedSameJobs) {
             GenerateWorkload(options, Cluster(4)));
 }
 
-TEST(Generate, MakesTheLoadAndTheSharesAskedFor) {
+TEST(Generate, HasTheRequestedLoadAndShares) {
   const Workload jobs = GenerateWorkload(
       {.jobs = 4000, .seed = 2, .load = 0.5, .elastic_share = 0.5, .checkpoint_share = 0.25},
       Cluster(8));
@@ -50,7 +50,7 @@ TEST(Generate, MakesTheLoadAndTheSharesAskedFor) {
   EXPECT_NEAR(static_cast<double>(checkpoints) / (4000 - elastic), 0.25, 0.05);
 }
 
-TEST(Generate, RefusesWhatItDoesNotKnow) {
+TEST(Generate, RejectsUnknownKeysAndInvalidValues) {
   EXPECT_EQ(ReadGenerateOptions("jobs=5,load=2").jobs, 5);
   for (const auto& [text, says] : {std::pair("job=5", "jobs"), std::pair("jobs=0", "out of range"),
                                    std::pair("load=fast", "load")}) {

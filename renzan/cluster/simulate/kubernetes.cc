@@ -1,17 +1,17 @@
-// kube-scheduler as it comes, without a gang scheduler on top. Modelled:
-//  - pods one at a time, by priority, then by creation; a worker is a pod, a job's pods are created
-//    with it and all wait until the last has its place (the others hold theirs);
-//  - a pod that fits nowhere is tried again when room appears anywhere, but not before its back-off
-//    has passed: 1 s, doubling with every attempt to 10 s;
-//  - filters: what is requested of each resource, required labels, nodes that are ready;
-//  - scores, in whole points from 0 to 100: NodeResourcesFit (LeastAllocated) and
-//    NodeResourcesBalancedAllocation, both over CPU and memory as by default, GPUs count for
-//    nothing; among the best, one at random;
-//  - preemption (DefaultPreemption): on one node, of pods with lower priority, as few and as
-//    unimportant as possible; the room is nominated: kept for that pod against lower ones.
-// An evicted pod takes its gang's run with it; the gang's other pods keep their places. All nodes
-// are scored (percentageOfNodesToScore would leave some out on clusters of more than 100). Pods of
-// jobs that do not start for lack of others are treated as those of any job: there is no time-out.
+// A model of kube-scheduler with default plugins and without a gang scheduler:
+//  - Pods are scheduled one at a time, by priority, then creation. A worker is a pod. A job runs
+//    once all its pods are bound; until then the bound ones hold their resources.
+//  - An unschedulable pod is retried when resources become free on any node, but not before its
+//    backoff has passed: 1 s, doubling with every attempt up to 10 s.
+//  - Filters: requested resources, required labels, ready nodes.
+//  - Scores, in whole points from 0 to 100: NodeResourcesFit (LeastAllocated) and
+//    NodeResourcesBalancedAllocation, by default both over CPU and memory, not GPUs. Ties are
+//    broken at random.
+//  - Preemption (DefaultPreemption): on one node, of pods with lower priority, as few and as low as
+//    possible. The node is nominated: its room is kept for the preemptor against lower pods.
+// Evicting a pod interrupts its gang's run; the gang's other pods stay bound. All nodes are scored
+// (percentageOfNodesToScore would skip some in clusters of more than 100 nodes). Gangs that are
+// only partly bound have no timeout of their own.
 
 #include <algorithm>
 #include <cmath>
@@ -26,7 +26,7 @@ namespace renzan::cluster::simulate {
 namespace {
 
 constexpr TimeMs kFirstBackoff = 1'000, kLongestBackoff = 10'000;
-// What a pod that requests none of it is scored with: 100 milli-CPU, 200 MiB.
+// Requests assumed for scoring if a pod has none: 100 milli-CPU, 200 MiB.
 constexpr int64_t kDefaultCpu = 100, kDefaultMemory = 200;
 
 class Kubernetes : public SimulatedPolicy {
@@ -41,14 +41,14 @@ class Kubernetes : public SimulatedPolicy {
     for (const auto& [job, nodes] : nominated_) Nominate(input, room, job, nodes, 1);
     std::vector<bool> full(input.snapshot.worker_requests.size(), false);
     VictimTable victims(input.snapshot, input.held);
-    for (const Waiting& job : input.line) {
+    for (const PendingJob& job : input.pending) {
       Pods& pods = pods_[job.job];
-      if (pods.failed_at == epoch_) continue;  // nothing has become free since it failed
+      if (pods.failed_at == epoch_) continue;  // nothing has become free since
       if (input.snapshot.now < pods.not_before) {
         if (!full[job.request]) LookAgain(output, pods.not_before);
         continue;
       }
-      // Pods like these have just failed, and there is nobody whom they could push out.
+      // Pods with the same request have just failed, and there is no pod that these could preempt.
       const bool hopeless = full[job.request] && !victims.HasBelow(job.priority);
       if (!hopeless && Attempt(input, job, room, victims, output)) {
         pods_.erase(job.job);
@@ -59,7 +59,7 @@ class Kubernetes : public SimulatedPolicy {
                         std::min(kFirstBackoff << std::min(pods.attempts, 4), kLongestBackoff);
       ++pods.attempts;
       pods.failed_at = epoch_;
-      if (nominated_.count(job.job) > 0) pods.failed_at = -1;  // it waits for room on its way
+      if (nominated_.count(job.job) > 0) pods.failed_at = -1;  // its victims are stopping
     }
     last_free_.assign(input.free.begin(), input.free.end());
     for (const Hold& hold : output.holds)
@@ -68,7 +68,7 @@ class Kubernetes : public SimulatedPolicy {
   }
 
  private:
-  struct Pods {  // of one job that have no place yet; they are attempted together
+  struct Pods {  // a job's unbound pods; they are attempted together
     int attempts = 0;
     TimeMs not_before = 0;
     int64_t failed_at = -1;  // epoch
@@ -83,7 +83,7 @@ class Kubernetes : public SimulatedPolicy {
     output.decisions.look_again = std::min(output.decisions.look_again, when);
   }
 
-  // A new epoch begins when any node has more room than the last cycle left on it.
+  // A new epoch begins when any node has more free than the last cycle left on it.
   void NoticeRoom(const PolicyInput& input) {
     last_free_.resize(input.free.size());
     for (size_t node = 0; node < input.free.size(); ++node) {
@@ -98,9 +98,9 @@ class Kubernetes : public SimulatedPolicy {
     for (const int node : nodes) room.Take(node, PerWorker(input, job) * sign);
   }
 
-  // Gives places to the job's pods that have none. Returns whether all have one now; else pushes
-  // others out where it may.
-  bool Attempt(const PolicyInput& input, const Waiting& job, Room& room, VictimTable& victims,
+  // Binds the job's unbound pods. Returns whether all are bound now; otherwise preempts others if
+  // possible.
+  bool Attempt(const PolicyInput& input, const PendingJob& job, Room& room, VictimTable& victims,
                PolicyOutput& output) {
     const WorkerRequest& request = input.snapshot.worker_requests[job.request];
     Nodes nominated;
@@ -119,12 +119,12 @@ class Kubernetes : public SimulatedPolicy {
       output.holds.push_back({job.job, node, 1});
     }
     if (missing == 0) return true;
-    // Nominations whose victims are still leaving stay; others came to nothing.
-    std::erase_if(nominated, [&](int node) { return !victims.SomebodyLeaves(node); });
+    // Keep nominations whose victims are still stopping; the others have failed.
+    std::erase_if(nominated, [&](int node) { return !victims.HasStopping(node); });
     nominated.resize(std::min(nominated.size(), static_cast<size_t>(missing)));
     Nominate(input, room, job.job, nominated, 1);
     while (static_cast<int>(nominated.size()) < missing) {
-      const int node = victims.PushOut(room, request, job.priority, output.evicts);
+      const int node = victims.Preempt(room, request, job.priority, output.evicts);
       if (node < 0) break;
       room.Take(node, request.per_worker);
       nominated.push_back(node);
@@ -169,7 +169,7 @@ class Kubernetes : public SimulatedPolicy {
   int64_t epoch_ = 0;
   std::vector<Resources> last_free_;
   std::unordered_map<JobId, Pods> pods_;
-  std::map<JobId, Nodes> nominated_;  // one entry a pod
+  std::map<JobId, Nodes> nominated_;  // one node per pod
 };
 
 }  // namespace

@@ -11,7 +11,7 @@ void VictimTable::Build() {
   if (std::exchange(built_, true)) return;
   pods_.resize(snapshot_.nodes.size());
   leaving_.resize(snapshot_.nodes.size());
-  coming_.resize(snapshot_.nodes.size());
+  released_.resize(snapshot_.nodes.size());
   const auto add = [&](const Job& job, const Placement& placement) {
     for (const Placed& placed : placement)
       for (int worker = 0; worker < placed.workers; ++worker)
@@ -42,12 +42,12 @@ bool VictimTable::HasBelow(int priority) {
   return *lowest_priority_ < priority;
 }
 
-bool VictimTable::SomebodyLeaves(int node) {
+bool VictimTable::HasStopping(int node) {
   Build();
   return leaving_[node];
 }
 
-// Takes all lower pods away and puts back, the most important first, those that may stay.
+// Removes all lower pods, then puts back as many as possible, highest priority first.
 bool VictimTable::Choose(Room& room, const WorkerRequest& request, int priority, int node,
                          Choice& choice) const {
   const Resources before = room.free(node);
@@ -55,7 +55,7 @@ bool VictimTable::Choose(Room& room, const WorkerRequest& request, int priority,
   const auto size_of = [&](const Pod& pod) {
     return snapshot_.worker_requests[pod.request].per_worker;
   };
-  room.Give(node, coming_[node]);
+  room.Give(node, released_[node]);
   for (const Pod& pod : pods)
     if (pod.priority < priority) room.Give(node, size_of(pod));
   const bool fits = room.Fits(node, request);
@@ -71,8 +71,8 @@ bool VictimTable::Choose(Room& room, const WorkerRequest& request, int priority,
   return fits;
 }
 
-// The node whose most important victim is least important, then with the least sum of priorities,
-// with the fewest victims, and whose most important victims have started last.
+// kube-scheduler's order: lowest highest victim priority, lowest sum of priorities, fewest victims,
+// latest start of the highest victims.
 bool VictimTable::Choice::BetterThan(const Choice& other,
                                      const std::vector<std::vector<Pod>>& pods) const {
   if (other.node < 0) return true;
@@ -91,7 +91,7 @@ bool VictimTable::Choice::BetterThan(const Choice& other,
   return rank(*this) < rank(other);
 }
 
-int VictimTable::PushOut(Room& room, const WorkerRequest& request, int priority,
+int VictimTable::Preempt(Room& room, const WorkerRequest& request, int priority,
                          std::vector<Evict>& evicts) {
   if (!HasBelow(priority)) return -1;
   Build();
@@ -105,7 +105,7 @@ int VictimTable::PushOut(Room& room, const WorkerRequest& request, int priority,
   std::vector<Pod>& pods = pods_[best.node];
   for (auto victim = best.victims.rbegin(); victim != best.victims.rend(); ++victim) {
     const Pod& pod = pods[*victim];
-    coming_[best.node] += snapshot_.worker_requests[pod.request].per_worker;
+    released_[best.node] += snapshot_.worker_requests[pod.request].per_worker;
     evicts.push_back({pod.job, best.node, 1});
     pods.erase(pods.begin() + static_cast<std::ptrdiff_t>(*victim));
   }

@@ -1,6 +1,6 @@
 #pragma once
 
-// Whom kube-scheduler evicts for a pod that fits nowhere. Not thread-safe.
+// Which pods kube-scheduler preempts for an unschedulable pod. Not thread-safe.
 
 #include <map>
 #include <optional>
@@ -14,18 +14,17 @@ namespace renzan::cluster::simulate {
 
 class VictimTable {
  public:
-  // Both must outlive this. The table itself is made only when somebody is to be pushed out.
+  // Both must outlive this. The table is built only when it is needed.
   VictimTable(const Snapshot& snapshot, const std::map<JobId, Placement>& held)
       : snapshot_(snapshot), held_(held) {}
 
-  // Whether any pod that could be evicted has lower priority.
+  // Whether any preemptible pod has lower priority.
   bool HasBelow(int priority);
-  // Whether pods on the node have been told to go and are still there.
-  bool SomebodyLeaves(int node);
+  // Whether the node has pods that are stopping.
+  bool HasStopping(int node);
   // Adds the evictions after which one such pod fits on a node, and returns the node; -1 if there
-  // is none. `room` is as before: what the victims leave is not there yet, but later calls count on
-  // it.
-  int PushOut(Room& room, const WorkerRequest& request, int priority, std::vector<Evict>& evicts);
+  // is none. Does not change `room`, but later calls count on what the victims will release.
+  int Preempt(Room& room, const WorkerRequest& request, int priority, std::vector<Evict>& evicts);
 
  private:
   struct Pod {
@@ -47,9 +46,9 @@ class VictimTable {
   const Snapshot& snapshot_;
   const std::map<JobId, Placement>& held_;
   bool built_ = false;
-  std::vector<std::vector<Pod>> pods_;  // of each node, most important first
+  std::vector<std::vector<Pod>> pods_;  // by node, highest priority first
   std::vector<bool> leaving_;
-  std::vector<Resources> coming_;  // what victims chosen so far will leave on each node
+  std::vector<Resources> released_;  // by node: what the victims chosen so far will release
   std::optional<int> lowest_priority_;
 };
 

@@ -1,6 +1,6 @@
 #pragma once
 
-// What a simulation says about a policy. Pure functions of its result.
+// Metrics of a simulation. Pure functions of its result.
 
 #include <cstdint>
 #include <string>
@@ -10,8 +10,7 @@
 
 namespace renzan::cluster::simulate {
 
-// Exact: percentiles are values that occurred (the smallest that at least so many percent do not
-// exceed). Seconds. All zero where there are none.
+// In seconds; all zero if there are no values. Percentiles are exact, by the nearest-rank method.
 struct Distribution {
   int64_t count = 0;
   double mean = 0, p50 = 0, p90 = 0, p99 = 0, max = 0;
@@ -21,25 +20,25 @@ Distribution Summarize(std::vector<double> values);
 struct Metrics {
   int64_t jobs = 0, refused = 0, never_ended = 0;
   double makespan_s = 0;  // from the first submission to the end of the last job
-  // From submission to end, and all the time a job was pending; of jobs that ended.
+  // From submission to end, and total time pending; for jobs that ended.
   Distribution completion, waiting;
   struct SizeClass {
-    std::string
-        name;  // GPUs of the whole gang: "1", "2-7", "8", "9-15", ">=16"; "0" if there are any
+    // GPUs of the whole gang: "1", "2-7", "8", "9-15", ">=16"; "0" if there are any.
+    std::string name;
     Distribution waiting, completion;
   };
   std::vector<SizeClass> by_size;
 
-  // GPU time of work that counted, by GPU time on nodes that were there, over the makespan.
+  // GPU time of useful work by available GPU time, over the makespan.
   double utilisation = 0;
-  // GPU time held by jobs, whatever for, by GPU time there was until the last submission: without
-  // the end, when nothing comes any more.
+  // GPU time held by jobs for any purpose by available GPU time, until the last submission, so that
+  // the final drain of the queue does not count.
   double occupancy = 0;
-  // GPU time that was free while some job waited, by GPU time there was.
+  // GPU time free while some job was pending, by available GPU time.
   double idle_while_waiting = 0;
-  // Of that idle time, the share during which the head of the line (by priority, then submission)
-  // waited for no more GPUs than were free in all, and yet did not start: free GPUs that nobody who
-  // is next could use, because they were spread over nodes, kept for another or above a limit.
+  // The share of that idle time during which the head of the pending queue (by priority, then
+  // submission) needed no more GPUs than were free in total, but could not start because they were
+  // spread over nodes, reserved, or beyond a limit.
   double fragmentation = 0;
 
   int64_t starts = 0, preemptions = 0, drains = 0, losses = 0, resizes = 0,
@@ -48,9 +47,9 @@ struct Metrics {
   int64_t deadlocks = 0;
   double useful_gpu_s = 0;
   double lost_gpu_s = 0;  // work that had to be repeated
-  double overhead_gpu_s =
-      0;  // GPUs held while saving, starting again, or waiting for a gang's rest
-  // Of all GPU time held by jobs.
+  // GPUs held while checkpointing, restarting, or waiting for the rest of a gang.
+  double overhead_gpu_s = 0;
+  // Shares of all GPU time held by jobs.
   double lost_share = 0, overhead_share = 0;
   int64_t nodes_bought = 0, nodes_failed = 0;
   double cost = 0;

@@ -46,13 +46,13 @@ SimulationResult Fragmented() {
   return Simulate(cluster, jobs, *spread);
 }
 
-TEST(Measure, CountsWhatIsFreeAndOfNoUse) {
+TEST(Measure, CountsIdleAndFragmentedGpus) {
   const Metrics metrics = Measure(Fragmented());
   EXPECT_EQ(metrics.makespan_s, 7200);
   // Four GPUs for two hours; half of them were busy.
   EXPECT_EQ(metrics.useful_gpu_s, 4 * 3600);
   EXPECT_EQ(metrics.utilisation, 0.5);
-  // In the first hour job 3 waited before two free GPUs, which were on two nodes.
+  // In the first hour job 3 waited while two GPUs were free on different nodes.
   EXPECT_EQ(metrics.idle_while_waiting, 0.25);
   EXPECT_EQ(metrics.fragmentation, 1);
   EXPECT_EQ(metrics.cost, 12);

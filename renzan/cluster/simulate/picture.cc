@@ -87,7 +87,7 @@ class Painter {
            (kRight - kLeft) * static_cast<double>(time - begin_) / static_cast<double>(span_);
   }
 
-  // The queues with most GPU time get colours; the others share the last.
+  // The queues with most GPU time get their own colours; the others share the last.
   void ChooseQueues() {
     std::vector<std::pair<double, int>> used(result_.queue_names.size());
     for (size_t queue = 0; queue < used.size(); ++queue)
@@ -105,7 +105,7 @@ class Painter {
     if (used.size() > kMostQueues) layer_names_.push_back("other queues");
   }
 
-  // Adds GPUs to the bins that an interval covers, by how much of each it covers.
+  // Adds GPUs to the bins that an interval overlaps, in proportion to the overlap.
   void Add(Bins& bins, const Interval& interval, double gpus) const {
     const double scale = static_cast<double>(kBins) / static_cast<double>(span_);
     const double from = static_cast<double>(interval.begin - begin_) * scale;
@@ -154,7 +154,7 @@ class Painter {
     for (const Interval& interval : result_.waits) Add(waiting, interval, Gpus(interval));
     const double most = std::max(1.0, *std::max_element(waiting.begin(), waiting.end()));
     Area(Bins(kBins, 0.0), waiting, kWaitBottom, (kWaitBottom - kWaitTop) / most, "#999999");
-    Frame(kWaitTop, kWaitBottom, most, "GPUs that pending jobs wait for");
+    Frame(kWaitTop, kWaitBottom, most, "GPUs requested by pending jobs");
   }
 
   void DrawRunning() {
@@ -181,8 +181,8 @@ class Painter {
     }
     const double y = kRunBottom - present * scale;
     Line(kLeft, y, kRight, y, "#222222", 1);
-    Text(kRight + 6, y + 4, "start", fmt::format("{:.0f} GPUs there on average", present), 11);
-    Frame(kRunTop, kRunBottom, most, "GPUs that run, by queue");
+    Text(kRight + 6, y + 4, "start", fmt::format("{:.0f} GPUs available on average", present), 11);
+    Frame(kRunTop, kRunBottom, most, "GPUs in use, by queue");
   }
 
   void DrawLargestJobs() {

@@ -1,6 +1,6 @@
 #pragma once
 
-// A simulation as a picture. A pure function.
+// Draws a simulation. A pure function.
 
 #include <string>
 
@@ -8,9 +8,9 @@
 
 namespace renzan::cluster::simulate {
 
-// An SVG of 1200 by 600: the GPUs that run over time, stacked by queue, under a line of how many
-// there are; above, those that wait; below, when each of the largest jobs waited and ran. It needs
-// nothing beside itself.
+// A self-contained SVG of 1200 by 600: GPUs in use over time, stacked by queue, with a line for the
+// available GPUs; above, GPUs requested by pending jobs; below, when the largest jobs waited and
+// ran.
 std::string DrawTimeline(const SimulationResult& result, const std::string& title);
 
 }  // namespace renzan::cluster::simulate

@@ -25,8 +25,8 @@ std::unique_ptr<SimulatedPolicy> MakeScheduler(Policy policy) {
 }
 
 const std::vector<std::string>& PolicyNames() {
-  static const std::vector<std::string> names = {"renzan",        "fifo",         "backfill",
-                                                 "backfill-easy", "fifo-no-gang", "kubernetes"};
+  static const std::vector<std::string> names = {"renzan", "fifo", "backfill", "backfill-easy",
+                                                 "kubernetes"};
   return names;
 }
 
@@ -37,10 +37,9 @@ std::unique_ptr<SimulatedPolicy> MakePolicy(const std::string& name, uint64_t se
   if (name == "fifo") return MakeFifo();
   if (name == "backfill") return MakeBackfill();
   if (name == "backfill-easy") return MakeEasyBackfill();
-  if (name == "fifo-no-gang") return MakeFifoWithoutGangs();
   if (name == "kubernetes") return MakeKubernetes(seed);
   const std::string nearest = NearestName(name, PolicyNames());
-  Fail(ErrorCode::kUsage, "there is no policy '{}'{}; there are {}", name,
+  Fail(ErrorCode::kUsage, "there is no policy '{}'{}; choose one of {}", name,
        nearest.empty() ? "" : fmt::format(" (did you mean {}?)", nearest),
        fmt::join(PolicyNames(), ", "));
 }

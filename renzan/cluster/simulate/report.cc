@@ -53,20 +53,20 @@ std::vector<Line> OtherLines() {
   return {share("utilisation", &Metrics::utilisation),
           share("occupancy until last submission", &Metrics::occupancy),
           share("idle while jobs wait", &Metrics::idle_while_waiting),
-          share("of it fragmented", &Metrics::fragmentation),
+          share("fragmented share of that", &Metrics::fragmentation),
           count("starts", &Metrics::starts),
           count("preemptions", &Metrics::preemptions),
           count("most preemptions of a job", &Metrics::most_preemptions_of_a_job),
-          count("stops for leaving nodes", &Metrics::drains),
-          count("runs lost with nodes", &Metrics::losses),
+          count("stops for draining nodes", &Metrics::drains),
+          count("node failures of jobs", &Metrics::losses),
           count("resizes", &Metrics::resizes),
-          count("deadlocks broken up", &Metrics::deadlocks),
+          count("deadlocks", &Metrics::deadlocks),
           hours("useful GPU hours", &Metrics::useful_gpu_s),
           hours("lost and repeated GPU hours", &Metrics::lost_gpu_s),
           share("lost and repeated", &Metrics::lost_share),
           share("overhead", &Metrics::overhead_share),
           count("nodes bought", &Metrics::nodes_bought),
-          count("nodes lost", &Metrics::nodes_failed),
+          count("nodes failed", &Metrics::nodes_failed),
           {"cost", [](const Metrics& metrics) { return fmt::format("{:.2f}", metrics.cost); }},
           count("cycles", &Metrics::cycles)};
 }
@@ -74,7 +74,7 @@ std::vector<Line> OtherLines() {
 std::vector<Line> Lines(const Metrics& first) {
   std::vector<Line> lines = {
       {"jobs", [](const Metrics& metrics) { return std::to_string(metrics.jobs); }},
-      {"refused: never fit",
+      {"rejected: never fit",
        [](const Metrics& metrics) { return std::to_string(metrics.refused); }},
       {"never ended", [](const Metrics& metrics) { return std::to_string(metrics.never_ended); }},
       {"makespan", [](const Metrics& metrics) { return FormatSeconds(metrics.makespan_s); }}};

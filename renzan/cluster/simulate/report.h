@@ -1,6 +1,6 @@
 #pragma once
 
-// Metrics for people and for programs. Pure functions.
+// Metrics as a table and as JSON. Pure functions.
 
 #include <string>
 #include <utility>
@@ -12,10 +12,10 @@ namespace renzan::cluster::simulate {
 
 using NamedMetrics = std::vector<std::pair<std::string, Metrics>>;  // by policy
 
-// One column for each policy, one line for each figure; durations as people read them.
+// One column per policy, one row per metric, readable durations.
 std::string WriteTable(const NamedMetrics& policies);
 
-// {"policies": [{"policy": "fifo", "jobs": ..., ...}, ...]}; nothing in it depends on the machine.
+// {"policies": [{"policy": "fifo", "jobs": ..., ...}, ...]}; independent of the machine.
 std::string WriteJson(const NamedMetrics& policies);
 
 // "45.0s", "12.5m", "3.2h", "2.1d".

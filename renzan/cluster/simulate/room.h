@@ -1,6 +1,6 @@
 #pragma once
 
-// What is free on the nodes, while a baseline hands it out. Not thread-safe.
+// Free resources on the nodes while a baseline places jobs. Not thread-safe.
 
 #include <optional>
 #include <span>
@@ -20,17 +20,16 @@ class Room {
   void Take(int node, const Resources& amount) { free_[node] -= amount; }
   void Give(int node, const Resources& amount) { free_[node] += amount; }
   void SetFree(int node, const Resources& amount) { free_[node] = amount; }
-  // Leaves no more of any kind on the node than `other` has there.
+  // Reduces what is free on the node to at most what `other` has there, in each kind.
   void LimitTo(int node, const Room& other);
   bool Fits(int node, const WorkerRequest& request) const;
-  // How many workers of that request fit on the node at once.
+  // How many workers with that request fit on the node.
   int CountFitting(int node, const WorkerRequest& request, int at_most) const;
 
-  // The node on which least stays free beside one such worker (GPUs first, then cores), the first
-  // of equals; -1 if it fits nowhere.
+  // Best fit: the node with the least free (GPUs, then cores) on which a worker fits, the first of
+  // equals; -1 if there is none.
   int BestNode(const WorkerRequest& request) const;
-  // Takes room for as many workers as there is, at most `most`; gives it back and returns nothing
-  // if there is not enough for `least`.
+  // Places as many workers as fit, at most `most`; none if fewer than `least` fit.
   std::optional<Placement> Place(const WorkerRequest& request, int least, int most);
 
  private:
@@ -38,7 +37,7 @@ class Room {
   std::vector<Resources> free_;
 };
 
-// Stops for jobs that save their work and stand on nodes that are about to go.
+// Stops for jobs that checkpoint and run on draining nodes.
 std::vector<Stop> StopOnLeavingNodes(const Snapshot& snapshot);
 
 }  // namespace renzan::cluster::simulate

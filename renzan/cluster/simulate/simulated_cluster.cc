@@ -9,7 +9,7 @@
 namespace renzan::cluster::simulate {
 namespace {
 
-Waiting KeyOf(const Job& job) {
+PendingJob KeyOf(const Job& job) {
   return {job.priority, job.submitted, job.id, job.request, job.min_workers, job.max_workers};
 }
 
@@ -33,30 +33,30 @@ SimulatedCluster::SimulatedCluster(Snapshot cluster, bool exact)
   }
 }
 
-SimulatedCluster::Life& SimulatedCluster::life(JobId id) {
-  return const_cast<Life&>(static_cast<const SimulatedCluster*>(this)->life(id));
+SimulatedCluster::JobLife& SimulatedCluster::life(JobId id) {
+  return const_cast<JobLife&>(static_cast<const SimulatedCluster*>(this)->life(id));
 }
 
-const SimulatedCluster::Life& SimulatedCluster::life(JobId id) const {
-  // Ids without gaps, as simulations have them, need no search.
+const SimulatedCluster::JobLife& SimulatedCluster::life(JobId id) const {
+  // In most simulations ids have no gaps, so that no search is needed.
   const auto at_place = static_cast<size_t>(id - lives_.front().record.id);
   if (at_place < lives_.size() && lives_[at_place].record.id == id) return lives_[at_place];
   const auto at =
       std::lower_bound(lives_.begin(), lives_.end(), id,
-                       [](const Life& life, JobId wanted) { return life.record.id < wanted; });
-  CHECK_MSG(at != lives_.end() && at->record.id == id, "there is no job {}", id);
+                       [](const JobLife& life, JobId wanted) { return life.record.id < wanted; });
+  CHECK_MSG(at != lives_.end() && at->record.id == id, "job {} does not exist", id);
   return *at;
 }
 
 std::vector<JobRecord> SimulatedCluster::records() const {
   std::vector<JobRecord> records;
-  for (const Life& life : lives_) records.push_back(life.record);
+  for (const JobLife& life : lives_) records.push_back(life.record);
   return records;
 }
 
 Job& SimulatedCluster::Get(JobId id) {
   Job* job = snapshot_.Find(id);
-  CHECK_MSG(job != nullptr, "a policy decides on job {}, which is not there", id);
+  CHECK_MSG(job != nullptr, "the policy decides on job {}, which does not exist", id);
   return *job;
 }
 
@@ -65,7 +65,7 @@ void SimulatedCluster::SetTime(TimeMs now) {
   snapshot_.now = now;
   while (!checkpoints_due_.empty() && checkpoints_due_.begin()->first <= now) {
     const auto [due, id] = *checkpoints_due_.begin();
-    Life& its = life(id);
+    JobLife& its = life(id);
     const TimeMs interval = its.job.checkpoint_interval_ms;
     const TimeMs last = due + (now - due) / interval * interval;
     Job& job = Get(id);
@@ -76,10 +76,10 @@ void SimulatedCluster::SetTime(TimeMs now) {
 }
 
 void SimulatedCluster::Plan(JobId id, const WorkloadJob& job) {
-  Life life{.job = job};
+  JobLife life{.job = job};
   const auto queue = std::find_if(snapshot_.queues.begin(), snapshot_.queues.end(),
                                   [&](const Queue& queue) { return queue.name == job.queue; });
-  CHECK_MSG(queue != snapshot_.queues.end(), "there is no queue {}", job.queue);
+  CHECK_MSG(queue != snapshot_.queues.end(), "queue {} does not exist", job.queue);
   life.record = {.id = id,
                  .queue = static_cast<int>(queue - snapshot_.queues.begin()),
                  .gpus = job.gpus(),
@@ -91,13 +91,13 @@ void SimulatedCluster::Plan(JobId id, const WorkloadJob& job) {
 
 TimeMs SimulatedCluster::Adopt(const Job& job, int64_t work_left) {
   const Resources per_worker = snapshot_.worker_requests[job.request].per_worker;
-  Life its{.job = {.submitted = job.submitted,
-                   .queue = snapshot_.queues[job.queue].name,
-                   .per_worker = per_worker,
-                   .checkpoints = job.checkpoints,
-                   .restart_cost_ms = job.restart_cost_ms,
-                   .checkpoint_cost_ms = job.checkpoint_cost_ms,
-                   .grace_ms = job.grace_ms}};
+  JobLife its{.job = {.submitted = job.submitted,
+                      .queue = snapshot_.queues[job.queue].name,
+                      .per_worker = per_worker,
+                      .checkpoints = job.checkpoints,
+                      .restart_cost_ms = job.restart_cost_ms,
+                      .checkpoint_cost_ms = job.checkpoint_cost_ms,
+                      .grace_ms = job.grace_ms}};
   its.record = {.id = job.id,
                 .queue = job.queue,
                 .gpus = per_worker.gpu() * job.max_workers,
@@ -106,12 +106,12 @@ TimeMs SimulatedCluster::Adopt(const Job& job, int64_t work_left) {
   its.work = work_left;
   its.since = now();
   lives_.push_back(std::move(its));
-  Life& life = lives_.back();
+  JobLife& life = lives_.back();
   if (job.state == JobState::kPending) {
     Enqueue(job, life);
     return kNever;
   }
-  // As if all it has run for were useful, and safe up to its last checkpoint.
+  // Assumes that all its time so far was useful, and saved up to its last checkpoint.
   const int workers = NumWorkers(job.placement);
   life.record.first_start = job.started;
   life.productive_from = life.since = job.started;
@@ -130,7 +130,7 @@ TimeMs SimulatedCluster::Adopt(const Job& job, int64_t work_left) {
 }
 
 void SimulatedCluster::Submit(JobId id) {
-  Life& its = life(id);
+  JobLife& its = life(id);
   const WorkloadJob& from = its.job;
   Job job{.id = id,
           .request =
@@ -152,13 +152,13 @@ void SimulatedCluster::Submit(JobId id) {
   Enqueue(snapshot_.jobs.back(), its);
 }
 
-void SimulatedCluster::Enqueue(const Job& job, Life& life) {
-  const Waiting key = KeyOf(job);
+void SimulatedCluster::Enqueue(const Job& job, JobLife& life) {
+  const PendingJob key = KeyOf(job);
   pending_.insert(std::lower_bound(pending_.begin(), pending_.end(), key), key);
   life.since = now();
 }
 
-void SimulatedCluster::Dequeue(const Job& job, Life& life) {
+void SimulatedCluster::Dequeue(const Job& job, JobLife& life) {
   const auto at = std::lower_bound(pending_.begin(), pending_.end(), KeyOf(job));
   CHECK(at != pending_.end() && at->job == job.id);
   pending_.erase(at);
@@ -168,7 +168,7 @@ void SimulatedCluster::Dequeue(const Job& job, Life& life) {
 
 TimeMs SimulatedCluster::Start(const cluster::Start& start) {
   Job& job = Get(start.job);
-  Life& its = life(start.job);
+  JobLife& its = life(start.job);
   CHECK_MSG(job.state == JobState::kPending, "job {} is started, but is not pending", job.id);
   Dequeue(job, its);
   Occupy(job, start.placement, 1);
@@ -176,7 +176,7 @@ TimeMs SimulatedCluster::Start(const cluster::Start& start) {
   return Run(job, its, start.placement);
 }
 
-TimeMs SimulatedCluster::Run(Job& job, Life& life, const Placement& placement) {
+TimeMs SimulatedCluster::Run(Job& job, JobLife& life, const Placement& placement) {
   job.state = JobState::kRunning;
   job.placement = placement;
   job.target.clear();
@@ -184,7 +184,7 @@ TimeMs SimulatedCluster::Run(Job& job, Life& life, const Placement& placement) {
   job.last_checkpoint.reset();
   if (!life.record.first_start) life.record.first_start = now();
   life.at_start = life.saved;
-  // What there is to go back to has to be loaded; a first start is part of the work.
+  // Restarting from saved work takes time; a first start is part of the work.
   life.productive_from = now() + (life.saved > 0 ? life.job.restart_cost_ms : 0);
   life.since = now();
   ++life.version;
@@ -194,24 +194,24 @@ TimeMs SimulatedCluster::Run(Job& job, Life& life, const Placement& placement) {
 }
 
 TimeMs SimulatedCluster::EndTime(JobId id) const {
-  const Life& its = life(id);
+  const JobLife& its = life(id);
   const Job& job = *snapshot_.Find(id);
   const int64_t workers = NumWorkers(job.placement);
   return std::max(now(), its.productive_from + (its.work - its.at_start + workers - 1) / workers);
 }
 
 TimeMs SimulatedCluster::RunTime(JobId id, int workers) const {
-  const Life& its = life(id);
+  const JobLife& its = life(id);
   return (its.saved > 0 ? its.job.restart_cost_ms : 0) +
          (its.work - its.saved + workers - 1) / workers;
 }
 
-int64_t SimulatedCluster::DoneAt(const Life& life, const Job& job, TimeMs when) const {
+int64_t SimulatedCluster::DoneAt(const JobLife& life, const Job& job, TimeMs when) const {
   const TimeMs productive = std::max<TimeMs>(0, when - life.productive_from);
   return std::min(life.work, life.at_start + productive * NumWorkers(job.placement));
 }
 
-void SimulatedCluster::CloseRun(const Job& job, Life& life) {
+void SimulatedCluster::CloseRun(const Job& job, JobLife& life) {
   life.done = DoneAt(life, job, now());
   runs_.push_back({job.id, life.since, now(), NumWorkers(job.placement)});
   const int64_t held = (now() - life.since) * NumWorkers(job.placement);
@@ -221,11 +221,12 @@ void SimulatedCluster::CloseRun(const Job& job, Life& life) {
   ScheduleCheckpoint(job.id, life, kNever);
 }
 
-TimeMs SimulatedCluster::BeginStop(Job& job, Life& life, JobState state) {
-  CHECK_MSG(job.state == JobState::kRunning, "job {} is stopped, but does not run", job.id);
+TimeMs SimulatedCluster::BeginStop(Job& job, JobLife& life, JobState state) {
+  CHECK_MSG(job.state == JobState::kRunning, "job {} is stopped, but is not running", job.id);
   CloseRun(job, life);
   job.state = state;
-  // A job that saves nothing goes at once; one that is too slow is killed when its grace is over.
+  // A job that does not checkpoint stops immediately; one that is too slow is killed after its
+  // grace.
   const TimeMs takes =
       life.job.checkpoints ? std::min(life.job.checkpoint_cost_ms, life.job.grace_ms) : 0;
   return now() + std::max<TimeMs>(1, takes);
@@ -233,7 +234,7 @@ TimeMs SimulatedCluster::BeginStop(Job& job, Life& life, JobState state) {
 
 TimeMs SimulatedCluster::Stop(const cluster::Stop& stop) {
   Job& job = Get(stop.job);
-  Life& its = life(stop.job);
+  JobLife& its = life(stop.job);
   ++job.preemptions;
   ++(stop.reason == StopReason::kNodeLeaving ? its.record.drains : its.record.preemptions);
   return BeginStop(job, its, JobState::kStopping);
@@ -241,7 +242,7 @@ TimeMs SimulatedCluster::Stop(const cluster::Stop& stop) {
 
 TimeMs SimulatedCluster::Resize(const cluster::Resize& resize) {
   Job& job = Get(resize.job);
-  Life& its = life(resize.job);
+  JobLife& its = life(resize.job);
   CHECK_MSG(job.checkpoints, "job {} is resized, but cannot save its work", job.id);
   const TimeMs done = BeginStop(job, its, JobState::kResizing);
   ++its.record.resizes;
@@ -251,7 +252,7 @@ TimeMs SimulatedCluster::Resize(const cluster::Resize& resize) {
   return done;
 }
 
-void SimulatedCluster::CloseStop(const Job& job, Life& life, bool saved) {
+void SimulatedCluster::CloseStop(const Job& job, JobLife& life, bool saved) {
   life.record.overhead += (now() - life.since) * NumWorkers(HeldBy(job));
   if (!saved) life.record.lost += life.done - life.saved;
   if (saved) life.saved = life.done;
@@ -259,7 +260,7 @@ void SimulatedCluster::CloseStop(const Job& job, Life& life, bool saved) {
 
 void SimulatedCluster::FinishStop(JobId id) {
   Job& job = Get(id);
-  Life& its = life(id);
+  JobLife& its = life(id);
   CloseStop(job, its, SavesInTime(its.job));
   Occupy(job, job.placement, -1);
   Requeue(job, its);
@@ -271,14 +272,14 @@ void SimulatedCluster::FinishStop(JobId id) {
 
 TimeMs SimulatedCluster::FinishResize(JobId id) {
   Job& job = Get(id);
-  Life& its = life(id);
+  JobLife& its = life(id);
   CloseStop(job, its, SavesInTime(its.job));
   Occupy(job, HeldBy(job), -1);
   Occupy(job, job.target, 1);
   return Run(job, its, Placement(job.target));
 }
 
-void SimulatedCluster::Requeue(Job& job, Life& life) {
+void SimulatedCluster::Requeue(Job& job, JobLife& life) {
   job.state = JobState::kPending;
   job.placement.clear();
   job.target.clear();
@@ -291,7 +292,7 @@ void SimulatedCluster::Requeue(Job& job, Life& life) {
 
 void SimulatedCluster::End(JobId id) {
   Job& job = Get(id);
-  Life& its = life(id);
+  JobLife& its = life(id);
   CloseRun(job, its);
   CHECK_MSG(its.done == its.work, "job {} ends before its work is done", id);
   Occupy(job, job.placement, -1);
@@ -311,7 +312,7 @@ void SimulatedCluster::RemoveEnded() {
 
 void SimulatedCluster::Checkpoint(JobId id) {
   Job& job = Get(id);
-  Life& its = life(id);
+  JobLife& its = life(id);
   if (!job.checkpoints || job.state != JobState::kRunning) return;
   if (now() < its.productive_from) return;
   its.saved = DoneAt(its, job, now());
@@ -319,7 +320,7 @@ void SimulatedCluster::Checkpoint(JobId id) {
   ScheduleCheckpoint(id, its, now() + its.job.checkpoint_interval_ms);
 }
 
-void SimulatedCluster::ScheduleCheckpoint(JobId id, Life& life, TimeMs when) {
+void SimulatedCluster::ScheduleCheckpoint(JobId id, JobLife& life, TimeMs when) {
   if (life.next_checkpoint != kNever) checkpoints_due_.erase({life.next_checkpoint, id});
   life.next_checkpoint = when;
   if (when != kNever) checkpoints_due_.insert({when, id});

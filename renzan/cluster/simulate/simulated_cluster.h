@@ -1,12 +1,12 @@
 #pragma once
 
-// The simulated cluster: the snapshot that policies look at, and what only nature knows of its
-// jobs: how much work is in them, how much of it is done, and how much of that would survive. Every
-// change keeps the snapshot right in O(log n); nothing here knows about events. Not thread-safe.
+// The simulated cluster: the snapshot that policies see, and the state of jobs hidden from them:
+// how much work they have, how much is done, and how much of that is saved. Independent of events.
+// Not thread-safe.
 //
-// Work is counted in worker-milliseconds, in whole numbers: a gang of w workers does w of them per
-// millisecond, so that an elastic job runs at a speed of workers / max_workers, and no rounding
-// ever loses any. Everything a job was given is useful, lost or overhead: the three add up.
+// Work is counted in whole worker-milliseconds: a gang of w workers does w of them per millisecond,
+// so an elastic job runs at a speed of workers / max_workers, without rounding errors. All resource
+// time that a job gets is useful, lost or overhead: the three add up exactly.
 
 #include <cstdint>
 #include <map>
@@ -19,7 +19,7 @@
 
 namespace renzan::cluster::simulate {
 
-// What became of a job. Amounts in worker-milliseconds.
+// The outcome of a job. Amounts in worker-milliseconds.
 struct JobRecord {
   JobId id = 0;
   int queue = 0;
@@ -27,17 +27,17 @@ struct JobRecord {
   int64_t gpus_per_worker = 0;
   TimeMs submitted = 0;
   std::optional<TimeMs> first_start, end;
-  TimeMs waited_ms = 0;  // all the time it was pending, also after preemptions
-  int preemptions = 0;   // stops by the policy, but for those below
-  int drains = 0;        // stops because a node was about to go
-  int losses = 0;        // by nodes that vanished
+  TimeMs waited_ms = 0;  // total time pending, including after preemptions
+  int preemptions = 0;   // stops by the policy, without drains
+  int drains = 0;        // stops because of draining nodes
+  int losses = 0;        // interruptions by node failures
   int resizes = 0;
-  int64_t useful = 0;    // work that counted in the end
+  int64_t useful = 0;    // work that was not repeated
   int64_t lost = 0;      // work that had to be repeated
-  int64_t overhead = 0;  // room held while starting again, saving, or waiting for other workers
+  int64_t overhead = 0;  // time held while restarting, saving, or waiting for other workers
 };
 
-// A job ran, or waited, with so many workers. Runs are without the time that stopping takes.
+// A job ran, or waited, with this many workers. Runs do not include the time that stopping takes.
 struct Interval {
   JobId job = 0;
   TimeMs begin = 0, end = 0;
@@ -46,105 +46,104 @@ struct Interval {
 
 class SimulatedCluster {
  public:
-  // `cluster` may have jobs, running ones too: Adopt() each before anything else. Unless `exact`,
-  // jobs that have ended may stay in the snapshot for a while as jobs that are never eligible,
-  // because taking each out at once would move all others.
+  // `cluster` may have jobs, even running ones: Adopt() each of them first. Unless `exact`, ended
+  // jobs may stay in the snapshot for a while, as jobs that are never eligible, because erasing
+  // each immediately would be slow.
   explicit SimulatedCluster(Snapshot cluster, bool exact = false);
 
   const Snapshot& snapshot() const { return snapshot_; }
-  const std::vector<Waiting>& pending() const { return pending_; }
+  const std::vector<PendingJob>& pending() const { return pending_; }
   const std::vector<Resources>& free() const { return free_; }
   const std::map<JobId, Placement>& held() const { return held_; }
   std::vector<JobRecord> records() const;
   const std::vector<Interval>& runs() const { return runs_; }
   const std::vector<Interval>& waits() const { return waits_; }
-  // Changes whenever the job does: an event foreseen at an older one does not happen.
+  // Changes whenever the job's state changes; events scheduled at an older version are void.
   int64_t version(JobId job) const { return life(job).version; }
 
-  // Nothing before it can happen any more.
   void SetTime(TimeMs now);
   TimeMs now() const { return snapshot_.now; }
 
-  // Adds a job to be submitted later; ids must rise.
+  // Adds a job to be submitted later; ids must increase.
   void Plan(JobId id, const WorkloadJob& job);
-  // Takes over a job that is in the snapshot already, with so many worker-milliseconds left to do.
-  // Returns when the next thing happens to it by itself, or kNever for a pending one.
+  // Takes over a job that is already in the snapshot. Returns the time of its next event, kNever
+  // for a pending job. `work_left` is in worker-milliseconds.
   TimeMs Adopt(const Job& job, int64_t work_left);
   void Submit(JobId id);
 
-  // All return when the next thing happens to the job by itself: its end, or the end of its stop.
-  // Starts and growths that the nodes have no room for are a mistake of the policy: CHECKed.
+  // All return the time of the job's next event: its end, or the end of its stop. CHECKs that the
+  // policy's starts and resizes fit.
   TimeMs Start(const cluster::Start& start);
   TimeMs Stop(const cluster::Stop& stop);
   TimeMs Resize(const cluster::Resize& resize);
   void FinishStop(JobId id);
   TimeMs FinishResize(JobId id);
   void End(JobId id);
-  // Its work so far is saved. Nothing for a job that does not checkpoint or does not run yet.
+  // Saves its work so far. Does nothing for a job that does not checkpoint or is still restarting.
   void Checkpoint(JobId id);
 
-  // Workers that have a place but wait for the rest of their gang. Returns the end of the job if
-  // that was the last.
+  // Places workers that wait for the rest of their gang. If these were the last, the job starts;
+  // returns its end.
   std::optional<TimeMs> Hold(const simulate::Hold& hold);
-  // Returns when the workers are gone, if they ran.
+  // If the job was running, returns when it has stopped.
   std::optional<TimeMs> Evict(const simulate::Evict& evict);
-  // All places that the job holds without running.
-  void GiveUpHeld(JobId id);
+  // Releases everything that a partially placed job holds.
+  void ReleaseHeld(JobId id);
 
-  // When the job would end, were it to run on undisturbed (a running one), or how long it would run
-  // from a start with so many workers (a pending one).
+  // When a running job would end if undisturbed; how long a pending job would run with that many
+  // workers.
   TimeMs EndTime(JobId id) const;
   TimeMs RunTime(JobId id, int workers) const;
 
-  // Nodes. A lost node takes the jobs that have workers on it with it: back to the line, with what
-  // they had saved. Losing one that is gone does nothing.
+  // When a node fails, jobs with workers on it are requeued with their last saved work. Failing a
+  // node that is gone does nothing.
   int AddNode(const Node& node);
   void SetNode(int node, NodeState state, TimeMs until);
   void FailNode(int node);
   bool IsEmpty(int node) const { return workers_on_[node] == 0; }
 
-  int64_t busy_gpus() const { return busy_gpus_; }           // held by anyone
+  int64_t busy_gpus() const { return busy_gpus_; }           // held by jobs
   int64_t idle_gpus() const { return idle_gpus_; }           // free on nodes that are ready
   double price_per_hour() const { return price_per_hour_; }  // of all nodes that are not gone
   int64_t present_gpus() const { return present_gpus_; }     // on nodes that are ready or draining
 
  private:
-  struct Life {
+  struct JobLife {
     WorkloadJob job;
     JobRecord record;
-    int64_t work = 0;            // all there is
-    int64_t saved = 0;           // of it, done and safe
-    int64_t at_start = 0;        // what was done when it was started last
-    int64_t done = 0;            // while it stops: what was done when it was told to
-    TimeMs productive_from = 0;  // while it runs
-    TimeMs since = 0;            // when its state changed last
-    TimeMs held_since = 0;       // when its held places changed last
+    int64_t work = 0;            // in total
+    int64_t saved = 0;           // done and saved
+    int64_t at_start = 0;        // done at the last start
+    int64_t done = 0;            // while stopping: done when the stop began
+    TimeMs productive_from = 0;  // while running: the end of the restart
+    TimeMs since = 0;            // last change of its state
+    TimeMs held_since = 0;       // last change of what it holds without running
     TimeMs next_checkpoint = kNever;
     int64_t version = 0;
-    Placement keeps;  // while it stops for an eviction: the places that it keeps
+    Placement keeps;  // while stopping for an eviction: the workers that stay placed
   };
 
-  Life& life(JobId id);
-  const Life& life(JobId id) const;
+  JobLife& life(JobId id);
+  const JobLife& life(JobId id) const;
   Job& Get(JobId id);
   void UpdateFree(int node);
   void Occupy(const Job& job, const Placement& placement, int sign);
-  void Enqueue(const Job& job, Life& life);
-  void Dequeue(const Job& job, Life& life);
-  TimeMs Run(Job& job, Life& life, const Placement& placement);
-  TimeMs BeginStop(Job& job, Life& life, JobState state);
-  int64_t DoneAt(const Life& life, const Job& job, TimeMs when) const;
-  void CloseRun(const Job& job, Life& life);
-  void CloseStop(const Job& job, Life& life, bool saved);
-  void CloseHeld(Life& life, const Placement& held);
-  void Interrupt(Job& job, Life& life);
-  void Requeue(Job& job, Life& life);
-  void ScheduleCheckpoint(JobId id, Life& life, TimeMs when);
+  void Enqueue(const Job& job, JobLife& life);
+  void Dequeue(const Job& job, JobLife& life);
+  TimeMs Run(Job& job, JobLife& life, const Placement& placement);
+  TimeMs BeginStop(Job& job, JobLife& life, JobState state);
+  int64_t DoneAt(const JobLife& life, const Job& job, TimeMs when) const;
+  void CloseRun(const Job& job, JobLife& life);
+  void CloseStop(const Job& job, JobLife& life, bool saved);
+  void CloseHeld(JobLife& life, const Placement& held);
+  void Interrupt(Job& job, JobLife& life);
+  void Requeue(Job& job, JobLife& life);
+  void ScheduleCheckpoint(JobId id, JobLife& life, TimeMs when);
   void RemoveEnded();
 
   Snapshot snapshot_;
-  std::vector<Life> lives_;  // sorted by id
-  std::vector<Waiting> pending_;
+  std::vector<JobLife> lives_;  // sorted by id
+  std::vector<PendingJob> pending_;
   std::vector<Resources> used_, free_;
   std::vector<int> workers_on_;
   std::map<JobId, Placement> held_;

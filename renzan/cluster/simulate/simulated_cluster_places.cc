@@ -1,4 +1,4 @@
-// Places: nodes that come and go, who stands on them, and gangs that hold part of their places.
+// Nodes that come and go, what runs on them, and partially placed gangs.
 
 #include <algorithm>
 
@@ -33,8 +33,8 @@ void SimulatedCluster::Occupy(const Job& job, const Placement& placement, int si
 
 std::optional<TimeMs> SimulatedCluster::Hold(const simulate::Hold& hold) {
   Job& job = Get(hold.job);
-  Life& its = life(hold.job);
-  CHECK_MSG(job.state == JobState::kPending, "job {} gets a place, but is not pending", job.id);
+  JobLife& its = life(hold.job);
+  CHECK_MSG(job.state == JobState::kPending, "job {} is placed, but is not pending", job.id);
   Placement& held = held_[hold.job];
   CloseHeld(its, held);
   Occupy(job, {{hold.node, hold.workers}}, 1);
@@ -49,7 +49,7 @@ std::optional<TimeMs> SimulatedCluster::Hold(const simulate::Hold& hold) {
 
 std::optional<TimeMs> SimulatedCluster::Evict(const simulate::Evict& evict) {
   Job& job = Get(evict.job);
-  Life& its = life(evict.job);
+  JobLife& its = life(evict.job);
   if (job.state == JobState::kPending) {
     Placement& held = held_[evict.job];
     CloseHeld(its, held);
@@ -69,7 +69,7 @@ std::optional<TimeMs> SimulatedCluster::Evict(const simulate::Evict& evict) {
   return gone;
 }
 
-void SimulatedCluster::GiveUpHeld(JobId id) {
+void SimulatedCluster::ReleaseHeld(JobId id) {
   const auto held = held_.find(id);
   if (held == held_.end()) return;
   CloseHeld(life(id), held->second);
@@ -77,7 +77,7 @@ void SimulatedCluster::GiveUpHeld(JobId id) {
   held_.erase(held);
 }
 
-void SimulatedCluster::CloseHeld(Life& life, const Placement& held) {
+void SimulatedCluster::CloseHeld(JobLife& life, const Placement& held) {
   if (!held.empty()) life.record.overhead += (now() - life.held_since) * NumWorkers(held);
   life.held_since = now();
 }
@@ -123,7 +123,7 @@ void SimulatedCluster::FailNode(int node) {
   SetNode(node, NodeState::kGone, kNever);
 }
 
-void SimulatedCluster::Interrupt(Job& job, Life& life) {
+void SimulatedCluster::Interrupt(Job& job, JobLife& life) {
   if (job.state == JobState::kRunning) CloseRun(job, life);
   CloseStop(job, life, /*saved=*/false);
   Occupy(job, HeldBy(job), -1);

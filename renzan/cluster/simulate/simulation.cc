@@ -10,13 +10,13 @@
 namespace renzan::cluster::simulate {
 namespace {
 
-// Any schedule at all that never lets everything rest is done long before.
-constexpr int kPatience = 20;
+// A simulation stops after this multiple of the time that all jobs would take one after the other.
+constexpr int kMaxDurationFactor = 20;
 
-// Refusals are the same for all jobs that ask for the same.
-class Refusals {
+// Caches why jobs are rejected; equal requests give equal answers.
+class Rejections {
  public:
-  explicit Refusals(const Snapshot& cluster) : cluster_(cluster) {}
+  explicit Rejections(const Snapshot& cluster) : cluster_(cluster) {}
 
   // Why the job can never run, or "".
   const std::string& Why(const WorkloadJob& job, int queue) {
@@ -43,16 +43,16 @@ int QueueOf(const Snapshot& cluster, const std::string& name) {
   for (size_t queue = 0; queue < cluster.queues.size(); ++queue)
     if (cluster.queues[queue].name == name) return static_cast<int>(queue);
   Fail(ErrorCode::kConfig,
-       "the workload has jobs of queue {}, which the cluster does not have: add it to the cluster, "
-       "or make the workload's queues with --quotas",
+       "the workload has jobs of queue {}, which the cluster does not have: add the queue to the "
+       "cluster, or replace its queues by the workload's with --quotas",
        name);
 }
 
-// A cluster at its beginning, with all the nodes that its pools must have.
+// The cluster with the minimum number of nodes of each pool.
 Snapshot WithNodes(Snapshot cluster, const SimulatedPolicy& policy) {
   for (size_t index = 0; index < cluster.pools.size(); ++index) {
     Pool& pool = cluster.pools[index];
-    // Nobody but a policy that scales pools would ever buy their nodes.
+    // Only policies that scale pools would ever buy their nodes.
     if (!policy.ScalesPools()) pool.min_nodes = pool.max_nodes;
     auto there = std::count_if(cluster.nodes.begin(), cluster.nodes.end(), [&](const Node& node) {
       return node.pool == static_cast<int>(index);
@@ -92,12 +92,12 @@ Simulation::Simulation(Snapshot cluster, SimulatedPolicy& policy, const Simulato
 }
 
 void Simulation::Plan(const Workload& workload) {
-  Refusals refusals(cluster_.snapshot());
+  Rejections rejections(cluster_.snapshot());
   JobId id = 0;
   for (const WorkloadJob& job : workload) {
     ++id;
     ++jobs_;
-    const std::string& why = refusals.Why(job, QueueOf(cluster_.snapshot(), job.queue));
+    const std::string& why = rejections.Why(job, QueueOf(cluster_.snapshot(), job.queue));
     if (!why.empty()) {
       result_.refused[id] = why;
       continue;
@@ -111,7 +111,6 @@ void Simulation::Plan(const Workload& workload) {
 }
 
 void Simulation::Adopt(const std::vector<int64_t>& work_left) {
-  // The jobs themselves stay where they are in the snapshot.
   const std::vector<Job> jobs = cluster_.snapshot().jobs;
   CHECK(jobs.size() == work_left.size());
   for (size_t place = 0; place < jobs.size(); ++place) {
@@ -155,7 +154,7 @@ void Simulation::AdvanceTo(TimeMs time) {
       totals.busy_until_last_submission = totals.busy;
     }
     if (!cluster_.pending().empty()) {
-      const Waiting& head = cluster_.pending().front();
+      const PendingJob& head = cluster_.pending().front();
       const int64_t needs =
           head.min_workers * cluster_.snapshot().worker_requests[head.request].per_worker.gpu();
       totals.idle_while_waiting += sum(cluster_.idle_gpus());
@@ -167,7 +166,7 @@ void Simulation::AdvanceTo(TimeMs time) {
 
 void Simulation::SubmitNext() { cluster_.Submit(submissions_[next_submission_++].first); }
 
-// Whether anything happened that a policy could want to know.
+// Returns whether anything happened that the policy should see.
 bool Simulation::HandleDue() {
   const TimeMs now = cluster_.now();
   bool happened = false;
@@ -195,8 +194,8 @@ bool Simulation::Handle(const Event& event) {
     case What::kNodeNotice:
       if (event.version != node_version_[node]) return false;
       break;
-    case What::kDeadlockBreaks:
-      if (event.time != give_up_at_) return false;
+    case What::kDeadlockTimeout:
+      if (event.time != deadlock_deadline_) return false;
       break;
   }
   switch (event.what) {
@@ -220,8 +219,8 @@ bool Simulation::Handle(const Event& event) {
     case What::kNodeNotice:
       NodeIsTaken(node);
       break;
-    case What::kDeadlockBreaks:
-      BreakDeadlock();
+    case What::kDeadlockTimeout:
+      ResolveDeadlock();
       break;
   }
   return true;
@@ -237,17 +236,18 @@ void Simulation::Cycle() {
   last_cycle_ = cluster_.now();
   changed_ = false;
   last_cycle_idle_ = !Apply(output);
-  // A cycle that changed something is not asked again at the same moment.
+  // At most one cycle at any moment.
   wake_ = output.decisions.look_again == kNever
               ? kNever
               : std::max(output.decisions.look_again, cluster_.now() + 1);
   WatchDeadlocks();
 }
 
-// No job will move again, though nodes may still come and go.
+// Whether no job can make progress any more, even if nodes still come and go.
 bool Simulation::NothingCanChange() const {
   const Snapshot& snapshot = cluster_.snapshot();
-  if (!last_cycle_idle_ || wake_ != kNever || give_up_at_ != kNever || changed_) return false;
+  if (!last_cycle_idle_ || wake_ != kNever || deadlock_deadline_ != kNever || changed_)
+    return false;
   if (next_submission_ < submissions_.size()) return false;
   for (const Node& node : snapshot.nodes)
     if (node.state == NodeState::kBooting || node.state == NodeState::kDraining) return false;
@@ -256,15 +256,15 @@ bool Simulation::NothingCanChange() const {
 }
 
 SimulationResult Simulation::Run() {
-  const TimeMs patience = [&] {
+  const TimeMs max_duration = [&] {
     TimeMs all = 86'400'000;
     for (const auto& [id, submitted] : submissions_) all += cluster_.RunTime(id, 1);
-    for (const Waiting& job : cluster_.pending()) all += cluster_.RunTime(job.job, 1);
-    return all * kPatience;
+    for (const PendingJob& job : cluster_.pending()) all += cluster_.RunTime(job.job, 1);
+    return all * kMaxDurationFactor;
   }();
   while (!AllEnded() && !NothingCanChange()) {
     const TimeMs next = NextTime();
-    if (next == kNever || next - result_.totals.last_submission > patience) break;
+    if (next == kNever || next - result_.totals.last_submission > max_duration) break;
     AdvanceTo(next);
     changed_ |= HandleDue();
     changed_ |= wake_ <= next;

@@ -1,6 +1,6 @@
 #pragma once
 
-// One simulation while it goes on (simulator.h is its interface). Not thread-safe.
+// The state of one simulation; simulator.h is the interface. Not thread-safe.
 
 #include <functional>
 #include <queue>
@@ -21,20 +21,20 @@ class Simulation {
   SimulationResult Run();
 
  private:
-  enum class What {  // in the order in which things happen that happen at the same time
+  enum class What {  // events at the same time are handled in this order
     kJobEnds,
     kStopEnds,
     kResizeEnds,
     kNodeReady,
     kNodeGone,
     kNodeNotice,
-    kDeadlockBreaks,
+    kDeadlockTimeout,
   };
   struct Event {
     TimeMs time;
     What what;
     int64_t subject;  // job or node
-    int64_t version;  // of it, when this was foreseen
+    int64_t version;  // of the subject, when this was scheduled
     bool operator>(const Event& other) const {
       return std::tie(time, what, subject, version) >
              std::tie(other.time, other.what, other.subject, other.version);
@@ -53,13 +53,13 @@ class Simulation {
   void Expect(TimeMs time, What what, int64_t subject, int64_t version);
   void ExpectOfJob(TimeMs time, What what, JobId job);
 
-  // simulation_apply.cc: what the policy decided, and checks of it.
+  // simulation_apply.cc: carries out and checks decisions.
   bool Apply(const PolicyOutput& output);
   void CheckCluster();
   void CheckCycle(const Decisions& decisions);
   void Violation(const std::string& what);
   void WatchDeadlocks();
-  void BreakDeadlock();
+  void ResolveDeadlock();
 
   // simulation_nodes.cc: nodes that come and go.
   void BeginNodes();
@@ -67,7 +67,7 @@ class Simulation {
   void NodeIsTaken(int node);
   void FailNode(int node);
   void Buy(const ScaleOut& order);
-  void GiveBack(const ScaleIn& order);
+  void Return(const ScaleIn& order);
 
   SimulatedCluster cluster_;
   SimulatedPolicy& policy_;
@@ -78,13 +78,13 @@ class Simulation {
   size_t next_submission_ = 0;
   size_t jobs_ = 0, ended_ = 0;
   std::vector<int64_t> node_version_;
-  TimeMs wake_ = kNever;  // the policy asked to be called again, or has to be
+  TimeMs wake_ = kNever;  // when the policy must be called again
   TimeMs last_cycle_ = -1;
   bool changed_ = false;          // since the last cycle
-  bool last_cycle_idle_ = false;  // it decided nothing
+  bool last_cycle_idle_ = false;  // the last cycle decided nothing
   std::vector<JobId> deadlocked_;
   bool holds_changed_ = false;
-  TimeMs give_up_at_ = kNever;
+  TimeMs deadlock_deadline_ = kNever;
   std::function<TimeMs(JobId, int)> run_time_;
   std::function<TimeMs(JobId)> end_time_;
 };

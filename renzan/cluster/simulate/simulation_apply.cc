@@ -1,4 +1,4 @@
-// What a policy decided, carried out; and checked.
+// Carries out and checks a policy's decisions.
 
 #include <algorithm>
 
@@ -16,7 +16,7 @@ void Append(std::string& text, const Placement& placement) {
   for (const Placed& placed : placement) text += fmt::format(" {}x{}", placed.node, placed.workers);
 }
 
-// Everything that is decided, so that two cycles can be compared.
+// All decisions as text, to compare two cycles.
 std::string Write(const Decisions& decisions) {
   std::string text;
   for (const Start& start : decisions.starts) {
@@ -44,7 +44,7 @@ std::string Write(const Decisions& decisions) {
 
 }  // namespace
 
-// Whether it changed anything.
+// Returns whether anything changed.
 bool Simulation::Apply(const PolicyOutput& output) {
   const Decisions& decisions = output.decisions;
   for (const Evict& evict : output.evicts) {
@@ -67,7 +67,7 @@ bool Simulation::Apply(const PolicyOutput& output) {
   for (const JobId job : decisions.checkpoints) cluster_.Checkpoint(job);
   result_.totals.checkpoints_requested += static_cast<int64_t>(decisions.checkpoints.size());
   for (const ScaleOut& order : decisions.scale_out) Buy(order);
-  for (const ScaleIn& order : decisions.scale_in) GiveBack(order);
+  for (const ScaleIn& order : decisions.scale_in) Return(order);
   holds_changed_ |= !output.holds.empty() || !output.evicts.empty();
   return !(output.evicts.empty() && output.holds.empty() && decisions.starts.empty() &&
            decisions.stops.empty() && decisions.resizes.empty() && decisions.scale_out.empty() &&
@@ -86,26 +86,26 @@ void Simulation::CheckCluster() {
 void Simulation::CheckCycle(const Decisions& decisions) {
   for (const std::string& broken : ValidateDecisions(cluster_.snapshot(), decisions))
     Violation(broken);
-  // A scheduler that was killed and started again sees the same snapshot.
+  // A restarted daemon must make the same decisions from the same snapshot.
   const PolicyInput input{cluster_.snapshot(), cluster_.pending(), cluster_.free(),
                           cluster_.held(),     run_time_,          end_time_};
   if (Write(policy_.Decide(input).decisions) != Write(decisions))
-    Violation("the same snapshot was decided in two ways");
+    Violation("the same snapshot gave different decisions");
 }
 
 void Simulation::WatchDeadlocks() {
   if (!std::exchange(holds_changed_, false)) return;
   deadlocked_ = FindDeadlocked(cluster_.snapshot(), cluster_.held());
-  if (deadlocked_.empty()) give_up_at_ = kNever;
-  if (deadlocked_.empty() || give_up_at_ != kNever) return;
-  give_up_at_ = cluster_.now() + options_.deadlock_timeout_ms;
-  Expect(give_up_at_, What::kDeadlockBreaks, 0, 0);
+  if (deadlocked_.empty()) deadlock_deadline_ = kNever;
+  if (deadlocked_.empty() || deadlock_deadline_ != kNever) return;
+  deadlock_deadline_ = cluster_.now() + options_.deadlock_timeout_ms;
+  Expect(deadlock_deadline_, What::kDeadlockTimeout, 0, 0);
 }
 
-void Simulation::BreakDeadlock() {
-  cluster_.GiveUpHeld(deadlocked_.back());
+void Simulation::ResolveDeadlock() {
+  cluster_.ReleaseHeld(deadlocked_.back());
   ++result_.totals.deadlocks;
-  give_up_at_ = kNever;
+  deadlock_deadline_ = kNever;
   holds_changed_ = true;
 }
 

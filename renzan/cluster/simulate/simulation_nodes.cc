@@ -1,4 +1,4 @@
-// Nodes that are bought, taken away, replaced and given back.
+// Nodes that are bought, interrupted, replaced and returned.
 
 #include <algorithm>
 #include <cmath>
@@ -11,7 +11,7 @@
 namespace renzan::cluster::simulate {
 namespace {
 
-// How long until the next interruption of a node: exponential, its own for every life of the node.
+// Time until the next interruption of a node: exponential, drawn again whenever the node comes up.
 TimeMs DrawLifetime(uint64_t seed, int node, int64_t version, double per_hour) {
   const Philox::Block block =
       Philox::Draw(PhiloxKey(seed, "simulate/interruption"), static_cast<uint64_t>(node),
@@ -26,7 +26,7 @@ int CountNodes(const Snapshot& snapshot, int pool) {
       [&](const Node& node) { return node.pool == pool && node.state != NodeState::kGone; }));
 }
 
-// The next node of the pool that there has not been yet.
+// A node of the pool with a new number.
 Node NewNode(const Snapshot& snapshot, int pool) {
   const auto number = std::count_if(snapshot.nodes.begin(), snapshot.nodes.end(),
                                     [&](const Node& node) { return node.pool == pool; });
@@ -88,7 +88,7 @@ void Simulation::FailNode(int node) {
 void Simulation::Buy(const ScaleOut& order) {
   const Pool& pool = cluster_.snapshot().pools[order.pool];
   CHECK_MSG(CountNodes(cluster_.snapshot(), order.pool) + order.nodes <= pool.max_nodes,
-            "more nodes of pool {} are bought than there can be", pool.name);
+            "more nodes of pool {} are bought than its maximum", pool.name);
   const TimeMs ready = cluster_.now() + std::max<TimeMs>(1, pool.boot_ms);
   for (int bought = 0; bought < order.nodes; ++bought) {
     const std::vector<Node>& nodes = cluster_.snapshot().nodes;
@@ -110,8 +110,8 @@ void Simulation::Buy(const ScaleOut& order) {
   result_.totals.nodes_bought += order.nodes;
 }
 
-void Simulation::GiveBack(const ScaleIn& order) {
-  CHECK_MSG(cluster_.IsEmpty(order.node), "{} is given back, but is not empty",
+void Simulation::Return(const ScaleIn& order) {
+  CHECK_MSG(cluster_.IsEmpty(order.node), "{} is returned, but is not empty",
             cluster_.snapshot().nodes[order.node].name);
   ++node_version_[order.node];
   cluster_.SetNode(order.node, NodeState::kGone, kNever);

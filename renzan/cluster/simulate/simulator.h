@@ -1,13 +1,13 @@
 #pragma once
 
-// A cluster under virtual time: jobs come, run and end, nodes are taken away and come back, and a
-// policy decides after everything that happens. The same input gives the same result. One thread.
+// A discrete-event simulation of a cluster: jobs are submitted, run and end, nodes fail and come
+// back, and a policy decides after every event. Deterministic. Single-threaded.
 //
-// The model: a job does its work at a speed of its workers by max_workers. A stop takes its
-// checkpoint cost and loses nothing if it checkpoints and the cost is within its grace; otherwise
-// everything is lost since its last checkpoint, or since its start if it makes none. The same is
-// lost when a node vanishes. Whoever has saved work needs its restart cost to go on. Jobs that
-// checkpoint also do so in the background, every checkpoint_interval_ms, without slowing down.
+// The model: a job works at a speed of workers / max_workers. If it checkpoints within its grace
+// period, a stop takes its checkpoint cost and loses nothing. Otherwise it loses all work since its
+// last checkpoint, or since its start if it makes none; so does a job whose node fails. A job with
+// saved work spends its restart cost before it resumes. Jobs that checkpoint also do so every
+// checkpoint_interval_ms, in the background and without slowing down.
 
 #include <cstdint>
 #include <map>
@@ -22,15 +22,15 @@ namespace renzan::cluster::simulate {
 
 struct SimulatorOptions {
   uint64_t seed = 1;                 // of interruptions
-  TimeMs min_between_cycles_ms = 0;  // 0: a cycle at every moment at which something happens
+  TimeMs min_between_cycles_ms = 0;  // 0: a cycle after every event
   TimeMs notice_ms = 0;              // of interruptions (Pool::interruptions_per_hour); 0: none
-  // Until a node that was taken away is replaced where its pool must have it; its boot time if that
-  // is longer.
+  // Time to replace an interrupted node if its pool is below its minimum; the pool's boot time if
+  // that is longer.
   TimeMs replace_ms = 600'000;
-  // A deadlock that lasts so long is broken up: its youngest gang gives up its places.
+  // A deadlock that lasts this long is resolved: the youngest gang releases what it holds.
   TimeMs deadlock_timeout_ms = 3'600'000;
-  // Checks the cluster before, and a scheduler's decisions after every cycle, that a repeated cycle
-  // decides the same, and that every job ends. Slow.
+  // Checks the cluster before every cycle and a scheduler's decisions after it, that a repeated
+  // cycle decides the same, and that every job ends. Slow.
   bool check = false;
 };
 
@@ -39,24 +39,24 @@ struct SimulationTotals {
   TimeMs begin = 0;  // first submission
   TimeMs last_submission = 0;
   TimeMs end = 0;      // of the last job
-  double present = 0;  // on nodes that are there
+  double present = 0;  // on nodes that are up
   double busy = 0;     // held by jobs
   double present_until_last_submission = 0, busy_until_last_submission = 0;
   double idle_while_waiting = 0;  // free while some job waits
-  double fragmented = 0;  // free while the head of the line waits for no more than is free in all
-  double cost = 0;        // of priced nodes, as their pools count it
+  double fragmented = 0;  // free while the head of the queue needs no more than is free in total
+  double cost = 0;        // of priced nodes
   int64_t cycles = 0, starts = 0, checkpoints_requested = 0, nodes_bought = 0, nodes_failed = 0;
-  int64_t deadlocks = 0;  // broken up
+  int64_t deadlocks = 0;
 };
 
 struct SimulationResult {
-  std::vector<JobRecord> jobs;           // those that were not refused, in order of id
-  std::map<JobId, std::string> refused;  // could never run here, and why
+  std::vector<JobRecord> jobs;           // without rejected ones, in order of id
+  std::map<JobId, std::string> refused;  // jobs that could never run here, and why
   std::vector<JobId> never_ended;
   SimulationTotals totals;
   std::vector<Interval> runs, waits;  // in order of their ends
   std::vector<std::string> queue_names;
-  std::vector<std::string> violations;  // checking mode: the first few
+  std::vector<std::string> violations;  // with SimulatorOptions::check: the first few
 };
 
 // Runs the workload to its end. Jobs get the ids 1, 2, ... in the order of the workload. Throws
@@ -64,8 +64,8 @@ struct SimulationResult {
 SimulationResult Simulate(Snapshot cluster, const Workload& workload, SimulatedPolicy& policy,
                           const SimulatorOptions& options = {});
 
-// Runs the jobs that `cluster` has to their ends. Of the job at place i, work_left[i]
-// worker-milliseconds are left to do.
+// Runs the jobs of `cluster` to their ends. work_left[i] is what job i still has to do, in
+// worker-milliseconds.
 SimulationResult SimulateFrom(Snapshot cluster, const std::vector<int64_t>& work_left,
                               SimulatedPolicy& policy, const SimulatorOptions& options = {});
 

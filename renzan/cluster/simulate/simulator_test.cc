@@ -52,7 +52,7 @@ SimulationResult RunPolicy(const std::string& policy, const Snapshot& cluster, c
   return result;
 }
 
-// Whatever was held by jobs was useful, lost or overhead, and all demands were met exactly.
+// All time that jobs held resources was useful, lost or overhead, and all work was done exactly.
 void ExpectAccountsBalance(const SimulationResult& result, const Workload& workload) {
   int64_t demanded = 0, accounted = 0;
   for (const WorkloadJob& job : workload) demanded += job.work_ms * job.gpus();
@@ -65,8 +65,8 @@ void ExpectAccountsBalance(const SimulationResult& result, const Workload& workl
   EXPECT_EQ(static_cast<double>(accounted), result.totals.busy);
 }
 
-// Two nodes of two GPUs. Job 1 has one GPU until 100; job 2 wants all four, job 3 one GPU for long,
-// job 4 one for a short time.
+// Two nodes of two GPUs. Job 1 has one GPU until 100; job 2 needs all four, job 3 one GPU for a
+// long time, job 4 one for a short time.
 const Workload kFourJobs = {MakeJob(0, 1, 1, 100), MakeJob(1, 2, 2, 10), MakeJob(2, 1, 1, 500),
                             MakeJob(3, 1, 1, 20)};
 
@@ -85,23 +85,20 @@ TEST_P(PolicyTable, CompletionTimes) {
 
 INSTANTIATE_TEST_SUITE_P(Baselines, PolicyTable,
                          testing::Values(
-                             // Nobody overtakes job 2, which waits for job 1.
+                             // No job overtakes job 2, which waits for job 1.
                              Case{"fifo", {100, 110, 610, 130}},
-                             // Jobs 3 and 4 overtake at once, and job 2 waits for job 3.
+                             // Jobs 3 and 4 overtake job 2, which then waits for job 3.
                              Case{"backfill", {100, 512, 502, 23}},
                              // Job 4 ends before job 2 can start, job 3 would not.
-                             Case{"backfill-easy", {100, 110, 610, 23}},
-                             // Job 2 holds the free node from 1 on; job 3 finds the GPU beside job
-                             // 1, and job 4 the one that job 1 leaves.
-                             Case{"fifo-no-gang", {100, 512, 502, 120}}),
+                             Case{"backfill-easy", {100, 110, 610, 23}}),
                          [](const auto& info) {
                            std::string name = info.param.policy;
                            std::replace(name.begin(), name.end(), '-', '_');
                            return name;
                          });
 
-TEST(Kubernetes, PodsGoWhereLeastIsAllocated) {
-  // Two jobs of one GPU are spread over both nodes, so that the third, which needs a node, waits.
+TEST(Kubernetes, PodsGoToTheLeastAllocatedNode) {
+  // Two jobs of one GPU are spread over both nodes, so the third, which needs a whole node, waits.
   const Workload jobs = {MakeJob(0, 1, 1, 100), MakeJob(1, 1, 1, 100), MakeJob(2, 1, 2, 10)};
   EXPECT_THAT(EndsInSeconds(RunPolicy("kubernetes", Cluster(2, 2), jobs)),
               ElementsAre(100, 101, 110));
@@ -116,8 +113,8 @@ TEST(Kubernetes, BacksOff) {
   EXPECT_EQ(result.jobs[1].first_start, 1000);
 }
 
-TEST(Kubernetes, PreemptsTheLeastImportantPod) {
-  // Job 3 pushes out job 2, which starts anew afterwards, and not job 1.
+TEST(Kubernetes, PreemptsThePodOfLowestPriority) {
+  // Job 3 preempts job 2, which restarts from scratch afterwards, and not job 1.
   const Workload jobs = {MakeJob(0, 1, 1, 100, 5), MakeJob(0, 1, 1, 50, 1),
                          MakeJob(10, 1, 1, 20, 9)};
   const SimulationResult result = RunPolicy("kubernetes", Cluster(1, 2), jobs);
@@ -128,16 +125,8 @@ TEST(Kubernetes, PreemptsTheLeastImportantPod) {
   ExpectAccountsBalance(result, jobs);
 }
 
-TEST(Deadlocks, AreCountedAndBrokenUp) {
-  // Four single jobs end one after the other; two gangs want three of the four nodes each.
-  const Workload jobs = {MakeJob(0, 1, 1, 10), MakeJob(0, 1, 1, 20),  MakeJob(0, 1, 1, 30),
-                         MakeJob(0, 1, 1, 40), MakeJob(1, 3, 1, 100), MakeJob(2, 3, 1, 100)};
-  const SimulationResult in_order = RunPolicy("fifo-no-gang", Cluster(4, 1), jobs);
-  // Strictly in order the older gang gets the first three places: no deadlock.
-  EXPECT_EQ(in_order.totals.deadlocks, 0);
-  EXPECT_EQ(EndsInSeconds(in_order)[4], 130);
-
-  // A policy that deals places in turn makes one.
+TEST(Deadlocks, AreCountedAndResolved) {
+  // Places a worker of each gang in turn, until neither gang can be completed.
   class InTurn : public SimulatedPolicy {
    public:
     PolicyOutput Decide(const PolicyInput& input) override {
@@ -148,7 +137,7 @@ TEST(Deadlocks, AreCountedAndBrokenUp) {
       std::map<JobId, int> got;
       for (bool any = true; left > 0 && any;) {
         any = false;
-        for (const Waiting& job : input.line) {
+        for (const PendingJob& job : input.pending) {
           const auto held = input.held.find(job.job);
           const int there = held == input.held.end() ? 0 : NumWorkers(held->second);
           if (left == 0 || there + got[job.job] >= job.max_workers) continue;
@@ -175,7 +164,7 @@ TEST(Deadlocks, AreCountedAndBrokenUp) {
   ExpectAccountsBalance(result, two);
 }
 
-// One job at a time on one GPU, the youngest first; job 1 is stopped at that moment.
+// One job at a time on one GPU, the youngest first; stops the running job at time `at`.
 Policy StopOnce(TimeMs at) {
   return [at](const Snapshot& snapshot) {
     Decisions decisions;
@@ -199,7 +188,7 @@ TEST(Stops, CostTheCheckpointAndTheRestart) {
   jobs[0].restart_cost_ms = 7 * kSecond;
   const SimulationResult result =
       Simulate(Cluster(1, 1), jobs, *MakeScheduler(StopOnce(40 * kSecond)));
-  // Stopped at 40, gone at 45; job 2 until 55; then 7 s to load and the 60 s that are left.
+  // Job 1 stops from 40 to 45, job 2 runs until 55, then job 1 restarts for 7 s and runs for 60 s.
   EXPECT_EQ(EndsInSeconds(result), (std::vector<TimeMs>{122, 55}));
   EXPECT_EQ(result.jobs[0].lost, 0);
   EXPECT_EQ(result.jobs[0].overhead, 12 * kSecond);
@@ -207,7 +196,7 @@ TEST(Stops, CostTheCheckpointAndTheRestart) {
   ExpectAccountsBalance(result, jobs);
 }
 
-TEST(Stops, LoseWhatIsNotSavedWithinTheGrace) {
+TEST(Stops, LoseWorkThatIsNotSavedWithinTheGrace) {
   Workload jobs = {MakeJob(0, 1, 1, 1000), MakeJob(700, 1, 1, 10)};
   jobs[0].checkpoints = true;
   jobs[0].checkpoint_cost_ms = 50 * kSecond;
@@ -215,7 +204,7 @@ TEST(Stops, LoseWhatIsNotSavedWithinTheGrace) {
   jobs[0].restart_cost_ms = 0;
   const SimulationResult result =
       Simulate(Cluster(1, 1), jobs, *MakeScheduler(StopOnce(700 * kSecond)));
-  // Its checkpoint of 600 is all that is left: 100 s are done again after 740.
+  // Only its checkpoint at 600 remains: 100 s are repeated after 740.
   EXPECT_EQ(result.jobs[0].lost, 100 * kSecond);
   EXPECT_EQ(EndsInSeconds(result), (std::vector<TimeMs>{1140, 740}));
   ExpectAccountsBalance(result, jobs);
@@ -230,7 +219,7 @@ TEST(Elastic, RunsAtTheSpeedOfItsWorkers) {
   EXPECT_EQ(result.jobs[0].useful, 400 * kSecond);
 }
 
-TEST(Interruptions, LoseNoWorkForGoodAndAreRepeatable) {
+TEST(Interruptions, AllWorkIsDoneInTheEndAndResultsAreRepeatable) {
   GenerateOptions generate{.jobs = 150, .seed = 5, .median_minutes = 60};
   Snapshot cluster = Cluster(6, 4);
   cluster.pools[0].interruptions_per_hour = 0.3;
@@ -243,7 +232,7 @@ TEST(Interruptions, LoseNoWorkForGoodAndAreRepeatable) {
                                 .spot = true});
   const Workload jobs = GenerateWorkload(generate, with_nodes);
   MakeQueues(jobs, Quotas::kNone, with_nodes);
-  for (const std::string policy : {"backfill", "fifo-no-gang", "kubernetes"}) {
+  for (const std::string policy : {"backfill", "kubernetes"}) {
     for (const TimeMs notice : {TimeMs{0}, 120 * kSecond}) {
       const SimulatorOptions options{.seed = 3, .notice_ms = notice};
       const SimulationResult result = RunPolicy(policy, with_nodes, jobs, options);
@@ -260,7 +249,7 @@ TEST(Interruptions, LoseNoWorkForGoodAndAreRepeatable) {
   }
 }
 
-TEST(Simulate, RefusesWhatNeverFitsAndGoesOn) {
+TEST(Simulate, RejectsJobsThatNeverFitAndContinues) {
   const Workload jobs = {MakeJob(0, 1, 3, 10), MakeJob(0, 1, 2, 10)};
   const SimulationResult result = RunPolicy("fifo", Cluster(2, 2), jobs);
   EXPECT_EQ(result.refused.size(), 1u);
@@ -268,7 +257,7 @@ TEST(Simulate, RefusesWhatNeverFitsAndGoesOn) {
   EXPECT_EQ(result.jobs[0].end, 10 * kSecond);
 }
 
-TEST(Simulate, SaysWhichQueueIsMissing) {
+TEST(Simulate, ErrorNamesTheMissingQueue) {
   Workload jobs = {MakeJob(0, 1, 1, 10)};
   jobs[0].queue = "vision";
   const auto policy = MakeFifo();
@@ -281,7 +270,7 @@ TEST(Simulate, SaysWhichQueueIsMissing) {
   }
 }
 
-TEST(Simulate, ReportsWhoNeverEnds) {
+TEST(Simulate, ReportsJobsThatNeverEnd) {
   const auto lazy = MakeScheduler([](const Snapshot&) { return Decisions{}; });
   const SimulationResult result =
       Simulate(Cluster(1, 1), {MakeJob(0, 1, 1, 10)}, *lazy, {.check = true});
@@ -289,7 +278,7 @@ TEST(Simulate, ReportsWhoNeverEnds) {
   EXPECT_THAT(result.violations, testing::Contains(testing::HasSubstr("job 1 never ended")));
 }
 
-TEST(Simulate, NoticesADecisionThatIsNotRepeatable) {
+TEST(Simulate, ReportsDecisionsThatAreNotRepeatable) {
   int calls = 0;
   const auto fickle = MakeScheduler([&](const Snapshot& snapshot) {
     Decisions decisions;
@@ -300,7 +289,7 @@ TEST(Simulate, NoticesADecisionThatIsNotRepeatable) {
   });
   const SimulationResult result =
       Simulate(Cluster(1, 1), {MakeJob(0, 1, 1, 10)}, *fickle, {.check = true});
-  EXPECT_THAT(result.violations, testing::Contains(testing::HasSubstr("decided in two ways")));
+  EXPECT_THAT(result.violations, testing::Contains(testing::HasSubstr("gave different decisions")));
 }
 
 }  // namespace

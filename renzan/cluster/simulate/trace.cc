@@ -53,9 +53,9 @@ class TraceReader {
     if (!Next(&line)) FailHere("the trace is empty; its first line must be {}", kHeader);
     if (line != kHeader) FailHere("the first line of a trace must be {}", kHeader);
     Workload jobs;
-    bool blank = false;  // which lines at the end of a file may be
+    bool blank = false;  // only allowed at the end
     while (Next(&line)) {
-      if (blank && !line.empty()) FailHere("the line before is blank, but the trace goes on");
+      if (blank && !line.empty()) FailHere("the previous line is blank, but the trace continues");
       blank |= line.empty();
       if (!blank) jobs.push_back(ReadJob(line));
     }
@@ -86,7 +86,7 @@ class TraceReader {
     for (size_t column = 0; column < columns.size(); ++column) {
       const size_t comma = line.find(',');
       const bool last = column + 1 == columns.size();
-      if (last != (comma == line.npos)) FailHere("not 5 columns: {}", kHeader);
+      if (last != (comma == line.npos)) FailHere("must have 5 columns: {}", kHeader);
       columns[column] = line.substr(0, comma);
       if (!last) line.remove_prefix(comma + 1);
     }

@@ -65,8 +65,8 @@ TEST(Trace, SaysWhatIsWrongAndWhere) {
       {"", "t.csv:1: the trace is empty"},
       {"a,b\n", "t.csv:1: the first line of a trace must be timestamp,"},
       {kHeader, "t.csv:1: the trace has no jobs"},
-      {kHeader + good + "2017-10-09 07:01:55,66.0,1,66.0\n", "t.csv:3: not 5 columns"},
-      {kHeader + "2017-10-09 07:01:55,66.0,1,66.0,q,x\n", "t.csv:2: not 5 columns"},
+      {kHeader + good + "2017-10-09 07:01:55,66.0,1,66.0\n", "t.csv:3: must have 5 columns"},
+      {kHeader + "2017-10-09 07:01:55,66.0,1,66.0,q,x\n", "t.csv:2: must have 5 columns"},
       {kHeader + "2017-02-29 07:01:55,66.0,1,66.0,q\n", "timestamp '2017-02-29 07:01:55'"},
       {kHeader + "2017-10-09 24:01:55,66.0,1,66.0,q\n", "timestamp"},
       {kHeader + "2017-10-09T07:01:55,66.0,1,66.0,q\n", "timestamp"},
@@ -76,7 +76,7 @@ TEST(Trace, SaysWhatIsWrongAndWhere) {
       {kHeader + "2017-10-09 07:01:55,66.0,1.5,66.0,q\n", "num_gpus '1.5'"},
       {kHeader + "2017-10-09 07:01:55,66.0,2,66.0,q\n", "gpu_time 66.0 is not duration"},
       {kHeader + "2017-10-09 07:01:55,66.0,1,66.0,\n", "t.csv:2: cluster is empty"},
-      {kHeader + good + "\n" + good, "t.csv:4: the line before is blank"},
+      {kHeader + good + "\n" + good, "t.csv:4: the previous line is blank"},
   };
   for (const auto& [text, says] : cases) {
     try {

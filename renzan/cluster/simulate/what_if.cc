@@ -19,7 +19,7 @@ int64_t AssumeWorkLeft(const Snapshot& snapshot, const Job& job, TimeMs assumed_
 }
 
 std::map<JobId, TimeMs> Starts(Snapshot snapshot, const Policy& policy, TimeMs assumed_run_ms) {
-  // What nature might do is not part of the question.
+  // Interruptions are random and not part of the question.
   for (Pool& pool : snapshot.pools) pool.interruptions_per_hour = 0;
   std::vector<int64_t> work_left;
   for (const Job& job : snapshot.jobs)

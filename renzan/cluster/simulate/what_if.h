@@ -1,7 +1,7 @@
 #pragma once
 
-// "When would my jobs start if ...?": the cluster as it is now runs on in a simulation, once as it
-// is and once changed. Pure functions.
+// When would jobs start if the cluster changed? Simulates the current cluster once unchanged and
+// once with the change. Pure functions.
 
 #include <functional>
 #include <optional>
@@ -15,23 +15,23 @@ namespace renzan::cluster::simulate {
 
 struct WhatIfRow {
   JobId job = 0;
-  bool is_new = false;                  // only the change submits it
+  bool is_new = false;                  // submitted by the change
   std::optional<TimeMs> before, after;  // when it would start; none: never
 };
 
-// One row for each pending job, in order of id. Nobody knows how long jobs run, so: a running job
-// ends at its expected_end, and without one it runs as long again as it has run already, at least a
-// minute; a pending job runs for `assumed_run_ms` with all its workers. Nothing else is submitted
-// and no node is lost.
+// One row per pending job, in order of id. Run times are unknown, so a running job is assumed to
+// end at its expected_end, or else to run for as long again as it has so far, at least a minute; a
+// pending job runs for `assumed_run_ms` with max_workers. No other jobs are submitted and no node
+// fails.
 std::vector<WhatIfRow> WhatIf(const Snapshot& snapshot,
                               const std::function<void(Snapshot&)>& change, const Policy& policy,
                               TimeMs assumed_run_ms = 3'600'000);
 
-// Changes. All throw Error kUsage for a name that there is not, with the nearest.
-void AddNodes(Snapshot& snapshot, const std::string& pool, int nodes);  // ready at once
+// Changes. All throw Error kUsage for an unknown name, with the nearest.
+void AddNodes(Snapshot& snapshot, const std::string& pool, int nodes);  // ready immediately
 void RemoveNode(Snapshot& snapshot, const std::string& node);           // drained by an operator
 void SetGuarantee(Snapshot& snapshot, const std::string& queue, int kind, int64_t amount);
-// `job` gets the next free id, which is returned. Its request, queue and user are in the snapshot.
+// Gives `job` the next free id and returns it. Its request, queue and user must be in the snapshot.
 JobId AddJob(Snapshot& snapshot, Job job);
 
 }  // namespace renzan::cluster::simulate

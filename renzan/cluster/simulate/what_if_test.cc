@@ -11,8 +11,7 @@ namespace {
 
 constexpr TimeMs kNow = 1'000'000'000, kMinute = 60'000;
 
-// A node of four GPUs, on which job 3 has run for ten minutes with all of them; job 7 wants two,
-// job 9 four.
+// A node of four GPUs, all used by job 3 for ten minutes so far; job 7 needs two, job 9 four.
 Snapshot OneNode() {
   Snapshot snapshot{.now = kNow};
   Resources capacity;
@@ -41,14 +40,14 @@ TEST(WhatIf, NodesAreAdded) {
       OneNode(), [](Snapshot& snapshot) { AddNodes(snapshot, "own", 1); }, Decide);
   ASSERT_EQ(rows.size(), 2u);
   EXPECT_EQ(rows[0].job, 7);
-  // Job 3 is taken to run ten minutes more, job 7 an hour.
+  // Job 3 is assumed to run ten minutes more, job 7 an hour.
   EXPECT_EQ(rows[0].before, kNow + 10 * kMinute);
   EXPECT_EQ(rows[1].before, kNow + 70 * kMinute);
   EXPECT_EQ(rows[0].after, kNow);
   EXPECT_EQ(rows[1].after, kNow + 10 * kMinute);
 }
 
-TEST(WhatIf, BelievesAnExpectedEnd) {
+TEST(WhatIf, UsesTheExpectedEnd) {
   Snapshot snapshot = OneNode();
   snapshot.jobs[0].expected_end = kNow + 3 * kMinute;
   EXPECT_EQ(WhatIf(
@@ -74,7 +73,7 @@ TEST(WhatIf, ANodeIsRemoved) {
   EXPECT_EQ(rows[0].after, std::nullopt);
 }
 
-TEST(WhatIf, NamesTheNearest) {
+TEST(WhatIf, SuggestsTheNearestName) {
   Snapshot snapshot = OneNode();
   try {
     SetGuarantee(snapshot, "defalt", kGpu, 2);

@@ -8,13 +8,13 @@
 namespace renzan::cluster::simulate {
 namespace {
 
-// WorkerRequests of nodes that there are or that can be had.
+// Capacities of existing nodes and of those that pools can have.
 std::vector<Resources> MachineTypes(const Snapshot& cluster) {
-  std::vector<Resources> worker_requests;
-  for (const Node& node : cluster.nodes) worker_requests.push_back(node.capacity);
+  std::vector<Resources> types;
+  for (const Node& node : cluster.nodes) types.push_back(node.capacity);
   for (const Pool& pool : cluster.pools)
-    if (pool.max_nodes > 0) worker_requests.push_back(pool.capacity);
-  return worker_requests;
+    if (pool.max_nodes > 0) types.push_back(pool.capacity);
+  return types;
 }
 
 int64_t MostGpus(const Snapshot& cluster) {
@@ -37,10 +37,10 @@ Gang SplitIntoGang(int64_t gpus, int64_t gpus_per_node) {
 Resources ShareOfOneGpu(const Snapshot& cluster) {
   Resources share;
   bool any = false;
-  for (const Resources& request : MachineTypes(cluster)) {
-    if (request.gpu() == 0) continue;
+  for (const Resources& machine : MachineTypes(cluster)) {
+    if (machine.gpu() == 0) continue;
     for (const int kind : {kCpu, kMemory}) {
-      const int64_t part = request[kind] / request.gpu();
+      const int64_t part = machine[kind] / machine.gpu();
       share[kind] = any ? std::min(share[kind], part) : part;
     }
     any = true;
@@ -51,7 +51,7 @@ Resources ShareOfOneGpu(const Snapshot& cluster) {
 
 int64_t LargestNodeGpus(const Snapshot& cluster) {
   int64_t most = 0;
-  for (const Resources& request : MachineTypes(cluster)) most = std::max(most, request.gpu());
+  for (const Resources& machine : MachineTypes(cluster)) most = std::max(most, machine.gpu());
   return most;
 }
 
@@ -69,7 +69,7 @@ void MakeQueues(const Workload& workload, Quotas quotas, Snapshot& cluster) {
   for (const auto& [name, time] : gpu_time) {
     Queue queue{.name = name};
     if (quotas == Quotas::kProportional && total > 0) {
-      // Rounded as a running sum, so that the shares add up to all GPUs.
+      // Rounds a running sum, so that the shares add up to all GPUs.
       queue.guaranteed[kGpu] = static_cast<int64_t>(gpus * ((before + time) / total) + 0.5) -
                                static_cast<int64_t>(gpus * (before / total) + 0.5);
       before += time;
