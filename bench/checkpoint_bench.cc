@@ -1,5 +1,6 @@
-// How fast checkpoints are written and verified, beside what the machine does at best: plain
-// write(2), and reading a mapped file once. And how long training waits for its status.json.
+// Measures how fast checkpoints are written and verified, compared with the limits of the machine:
+// plain write(2), and reading a mapped file once. Also measures how long training waits for
+// status.json.
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -37,7 +38,7 @@ double Seconds(int repeats, const std::function<void()>& body) {
   return seconds[seconds.size() / 2];
 }
 
-// As the writer does, without a checksum: copied from the table in pieces, written, fsynced.
+// Like the writer without checksums: copies pieces of the table, writes and fsyncs.
 void PlainWrite(const std::string& path, std::span<const float> values) {
   const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
   if (fd < 0) FailErrno(errno, path);
@@ -52,9 +53,9 @@ void PlainWrite(const std::string& path, std::span<const float> values) {
   ::close(fd);
 }
 
-void Print(const char* what, double bytes, double seconds, double ceiling) {
-  fmt::print("{:<34} {:>8.0f} MB/s   {:>5.2f} of the ceiling\n", what, bytes / seconds / 1e6,
-             ceiling / seconds);
+void Print(const char* what, double bytes, double seconds, double limit) {
+  fmt::print("{:<34} {:>8.0f} MB/s   {:>5.2f} of the limit\n", what, bytes / seconds / 1e6,
+             limit / seconds);
 }
 
 void Run(int64_t rows, int repeats, const std::string& parent) {
@@ -69,10 +70,10 @@ void Run(int64_t rows, int repeats, const std::string& parent) {
                    [&] { WriteCheckpointFile(dir, name, sources, {.hash_tensors = hash}); });
   };
   fmt::print("{:.0f} MB, table [{}, {}], {} repeats\n", bytes / 1e6, rows, kDim, repeats);
-  const double ceiling = Seconds(repeats, [&] { PlainWrite(plain, values); });
-  Print("write(2) and fsync", bytes, ceiling, ceiling);
-  Print("a checkpoint's file", bytes, write(std::span(&source, 1), false), ceiling);
-  Print("a saved model's file (SHA-256)", bytes, write(std::span(&source, 1), true), ceiling);
+  const double limit = Seconds(repeats, [&] { PlainWrite(plain, values); });
+  Print("write(2) and fsync", bytes, limit, limit);
+  Print("checkpoint file", bytes, write(std::span(&source, 1), false), limit);
+  Print("saved model file (SHA-256)", bytes, write(std::span(&source, 1), true), limit);
   const double int8 = Seconds(repeats, [&] {
     const float* next = values.data();
     const QuantizedSources rows8 =
@@ -83,7 +84,7 @@ void Run(int64_t rows, int repeats, const std::string& parent) {
     WriteCheckpointFile(dir, name, std::span(&rows8.codes, 1), {});
     WriteCheckpointFile(dir, name, rows8.scales, {});
   });
-  Print("int8 rows (bytes before)", bytes, int8, ceiling);
+  Print("int8 rows (unquantized bytes)", bytes, int8, limit);
   std::remove(plain.c_str());
   std::remove((dir + "/" + name).c_str());
 }
@@ -104,9 +105,9 @@ void RunReader(int64_t rows, int repeats, const std::string& parent) {
       CheckpointReader(path, verify).Read("embedding.C1.weight", {rows, kDim}, values);
     });
   };
-  const double ceiling = read(false);
-  Print("read without checksums", bytes, ceiling, ceiling);
-  Print("read and verified", bytes, read(true), ceiling);
+  const double limit = read(false);
+  Print("read without checksums", bytes, limit, limit);
+  Print("read and verified", bytes, read(true), limit);
   std::remove((path + "/t").c_str());
   std::remove((path + "/manifest.json").c_str());
   ::rmdir(path.c_str());
@@ -116,11 +117,11 @@ void RunStatusFile(int repeats, const std::string& parent) {
   const std::string path = (parent.empty() ? "." : parent) + "/checkpoint_bench.status";
   int64_t step = 0;
   const double in_place = Seconds(repeats, [&] { WriteStatusFile(path, {.step = ++step}); });
-  fmt::print("{:<34} {:>8.3f} ms\n", "status.json, written in the step", in_place * 1e3);
+  fmt::print("{:<34} {:>8.3f} ms\n", "status.json, written synchronously", in_place * 1e3);
   {
     StatusWriter writer(path);
     const double in_background = Seconds(repeats, [&] { writer.Write({.step = ++step}); });
-    fmt::print("{:<34} {:>8.3f} ms\n", "status.json, handed over", in_background * 1e3);
+    fmt::print("{:<34} {:>8.3f} ms\n", "status.json, in the background", in_background * 1e3);
   }
   std::remove(path.c_str());
 }
@@ -129,7 +130,7 @@ void RunStatusFile(int repeats, const std::string& parent) {
 }  // namespace renzan
 
 int main(int argc, char** argv) {
-  CLI::App app{"Speed of checkpoints' files against plain write(2)"};
+  CLI::App app{"Speed of checkpoint files compared with plain write(2)"};
   int64_t rows = 4'000'000;
   int repeats = 5;
   std::string dir;

@@ -1,6 +1,6 @@
-// How fast workers on this machine exchange and reduce: every backend in one run, beside the speed
-// of a plain copy. Prints the median time of an operation and the bytes that one worker sends per
-// second.
+// Measures exchanges and reductions between workers on this machine, for every backend, compared
+// with a plain copy. Prints the median time of an operation and the bytes per second that one
+// worker sends.
 //
 //   comm_bench [--workers 2] [--threads 1] [--repeats 30] [--max-bytes 4194304]
 
@@ -52,7 +52,7 @@ void PrintRow(const char* backend, const std::string& operation, size_t bytes, d
   std::fflush(stdout);
 }
 
-// `bytes` is what one worker sends to all others together.
+// `bytes`: sent by one worker to all others together.
 void MeasureAllToAll(const Options& options, Communicator& communicator, size_t bytes) {
   const auto world = static_cast<size_t>(communicator.world_size());
   const size_t part = bytes / std::max<size_t>(1, world - 1);
@@ -69,7 +69,7 @@ void MeasureAllToAll(const Options& options, Communicator& communicator, size_t 
     PrintRow(communicator.backend(), "all-to-all", part * (world - 1), seconds);
 }
 
-// Throughput in bytes of the arrays that this worker reduces.
+// Throughput in bytes of the arrays that one worker reduces.
 void MeasureTreeReduce(const Options& options, Communicator& communicator, WireType wire) {
   const size_t length = options.max_bytes / sizeof(float);
   ThreadPool pool(options.threads);

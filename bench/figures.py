@@ -1,4 +1,4 @@
-"""What benchmarks print about their figures and about the machine that they were measured on."""
+"""Formatting of benchmark figures and a description of the machine."""
 import os
 import statistics
 import sys
@@ -17,7 +17,7 @@ def spread(values, form, scale=1):
 
 
 def busy_share(seconds):
-    """Of all cores, by whatever runs now."""
+    """The share of all cores in use now."""
     def ticks():
         with open("/proc/stat") as file:
             numbers = [int(x) for x in file.readline().split()[1:9]]
@@ -31,4 +31,4 @@ def busy_share(seconds):
 def machine(busy):
     cpu = next((line.split(":")[1].strip() for line in open("/proc/cpuinfo")
                 if line.startswith("model name")), "?")
-    return f"{cpu}; {os.cpu_count()} cores; {busy:.0%} busy with other things before the start"
+    return f"{cpu}; {os.cpu_count()} cores; {busy:.0%} busy before the start"

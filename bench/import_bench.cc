@@ -1,6 +1,6 @@
-// How fast `renzan data import` reads Criteo's format: rows and bytes of text per second of one
-// core, beside what taking the same file apart into lines costs (the ceiling), and the peak memory
-// for an input and for one four times as large. Every measurement is a process of its own.
+// Measures how fast `renzan data import` reads Criteo's format: rows and bytes of text per second
+// and core, compared with only splitting the file into lines (the limit), and the peak memory for
+// an input and for one four times as large. Every measurement runs in its own process.
 //
 //   import_bench [--rows 500000] [--directory DIR]
 

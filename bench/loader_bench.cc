@@ -1,7 +1,7 @@
-// What verifying the checksums of blocks costs whoever reads a dataset: shuffled batches of
-// Criteo's shape (13 dense features, 26 ids), read from the page cache, where checksums weigh most,
-// one epoch with them and one without in turn. Each epoch opens the dataset anew, so that every
-// block is verified once in it; later epochs of a run verify nothing.
+// Measures what verifying block checksums costs when reading a dataset: shuffled batches with
+// Criteo's features (13 dense, 26 ids) from the page cache, where checksums matter most,
+// alternating epochs with and without them. Each epoch reopens the dataset, so that it verifies
+// every block once; in training only the first epoch does.
 //
 //   loader_bench [--rows 1000000] [--batch 2048] [--repeats 9] [--directory DIR]
 
@@ -57,7 +57,7 @@ void Measure(const std::string& path, int64_t batch_rows, int repeats) {
   print("with checksums", Median(with));
   print("without", Median(without));
   fmt::print(
-      "reading takes {:.3f} times as long with checksums; a trainer of 100,000 rows/s spends "
+      "reading takes {:.3f} times as long with checksums; training at 100,000 rows/s spends "
       "{:.2f} % of one core on them, in its first epoch\n",
       Median(ratio), (Median(with) - Median(without)) * 1e-9 * 1e5 * 100);
 }
@@ -66,7 +66,7 @@ int Main(int argc, char** argv) {
   int64_t rows = 1'000'000, batch = 2048;
   int repeats = 9;
   std::string directory;
-  CLI::App app{"Measure what checksums of blocks cost the reader of a dataset"};
+  CLI::App app{"Measure what block checksums cost when reading a dataset"};
   app.add_option("--rows", rows, "Rows of the dataset")->check(CLI::PositiveNumber);
   app.add_option("--batch", batch, "Rows in one batch")->check(CLI::PositiveNumber);
   app.add_option("--repeats", repeats, "Epochs of each kind")->check(CLI::PositiveNumber);

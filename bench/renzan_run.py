@@ -1,5 +1,5 @@
-"""A run of `renzan train` as a benchmark sees it: its log lines with the time at which each came,
-signals, its exit status, and what the checkpoints that it left hold."""
+"""Controls a run of `renzan train` for benchmarks: timestamped log lines, signals, exit status and
+the checkpoints it wrote."""
 import json
 import os
 import pathlib
@@ -15,14 +15,15 @@ TIMEOUT_SECONDS = 180
 
 
 class Run:
-    """`overrides` are --set's. The run begins at once; leaving the `with` block kills it."""
+    """`overrides` become --set options. The run starts immediately; leaving the `with` block
+    kills it."""
 
     def __init__(self, renzan, config, run_dir, **overrides):
         self.dir = pathlib.Path(run_dir)
         command = [str(renzan), "train", str(config), "--run-dir", str(run_dir)]
         for key, value in overrides.items():
             command += ["--set", f"{key.replace('__', '.')}={value}"]
-        # What a scheduler or a launcher says would make it another run.
+        # Variables of a scheduler or launcher would change the run.
         names = ("RENZAN_", "OMPI_", "PMI", "SLURM_", "MASTER_")
         environment = {k: v for k, v in os.environ.items()
                        if not k.startswith(names) and k not in ("RANK", "WORLD_SIZE", "LOCAL_RANK")}
@@ -54,7 +55,7 @@ class Run:
         self._process.stderr.close()
 
     def wait_for(self, pattern):
-        """The next line that holds `pattern`, after those waited for before: (when, match)."""
+        """Waits for the next line that matches `pattern`. Returns (time, match)."""
         deadline = time.monotonic() + TIMEOUT_SECONDS
         with self._more:
             while True:
@@ -71,13 +72,13 @@ class Run:
         return "\n".join(line for _, line in self._lines)
 
     def signal(self, number):
-        """Returns when it was sent."""
+        """Returns the time at which it was sent."""
         now = time.monotonic()
         self._process.send_signal(number)
         return now
 
     def wait_for_exit(self, status):
-        """Returns when it ended; it must be with `status`."""
+        """Returns the time at which it exited, which must be with `status`."""
         ended = self._process.wait()
         now = time.monotonic()
         self._reader.join()
@@ -86,7 +87,7 @@ class Run:
         return now
 
     def report_times(self):
-        """Unix seconds of every report so far, by its step."""
+        """Unix time of every report so far, by step."""
         try:
             lines = (self.dir / "metrics.jsonl").read_text().splitlines(keepends=True)
         except FileNotFoundError:
@@ -117,13 +118,13 @@ class Checkpoint:
         self.kind = manifest["kind"]
         self.files = [self.path / file["name"] for file in manifest["files"]]
         self.bytes = sum(file["bytes"] for file in manifest["files"])
-        # Of an incremental one: the rows that it replaces.
+        # Only in an incremental one: the rows that it replaces.
         self.rows = sum(tensor["shape"][0] for file in manifest["files"]
                         for tensor in file["tensors"] if tensor["key"].endswith(".rows"))
 
     def write_seconds(self):
-        """From the birth of its directory to the rename that gave it its name: to milliseconds,
-        where the log has tenths of a second."""
+        """From the creation of its directory to its rename, in milliseconds; the log has only
+        tenths of a second."""
         out = subprocess.run(["stat", "-c", "%.9W %.9Z", self.path], check=True,
                              stdout=subprocess.PIPE, text=True).stdout
         born, renamed = (float(x) for x in out.split())

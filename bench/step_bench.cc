@@ -1,6 +1,6 @@
-// Samples per second of one training step on data already in memory: no disk, no input pipeline.
-// Prints the best and the median of several repeats, and the share of the time that the arithmetic
-// of the dense layers alone would take at this machine's own measured matrix-product speed.
+// Samples per second of a training step on data in memory, without disk and input pipeline. Prints
+// the median and the best of several repeats, and compares them with the time of the dense layers
+// alone at the matrix product speed measured on this machine.
 
 #include <fmt/format.h>
 
@@ -38,7 +38,7 @@ Batch RandomBatch(uint64_t seed, int64_t size, int64_t num_dense, int64_t tables
   return batch;
 }
 
-// Of one thread, in a product the size of the largest layers here.
+// One thread, for a product of the size of the largest layers.
 double MatmulFlops() {
   const int64_t n = 512;
   std::vector<float> a(n * n, 0.5f), b(n * n, 0.25f), c(n * n);
@@ -95,13 +95,13 @@ int Main(int argc, char** argv) {
   }
   std::sort(rates.begin(), rates.end());
   const double median = rates[rates.size() / 2];
-  // Forward, and both gradients: 6 operations per parameter and sample.
+  // Forward and both gradients: 6 operations per parameter and sample.
   const double flops = 6.0 * static_cast<double>(model.model().layout().size());
-  const double ceiling = MatmulFlops() * threads / flops;
+  const double limit = MatmulFlops() * threads / flops;
   fmt::print("isa {}  threads {}  parameters {}\n", isa, threads, model.model().layout().size());
   fmt::print(
       "samples/s: median {:.0f}  best {:.0f}  matrix products alone {:.0f}  share {:.0f} %\n",
-      median, rates.back(), ceiling, 100.0 * median / ceiling);
+      median, rates.back(), limit, 100.0 * median / limit);
   return 0;
 }
 

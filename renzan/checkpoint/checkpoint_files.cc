@@ -42,7 +42,7 @@ const SafetensorsReader& CheckpointFiles::Open(size_t index) {
   auto reader = std::make_unique<SafetensorsReader>(path);
   CheckSize(path, reader->bytes().size(), expected.bytes);
   if (verify_) {
-    // Not through the map: what the disk cannot read is an Error here and would be a signal there.
+    // Reads the file rather than the map, where an I/O error would raise SIGBUS.
     const std::string sum = Xxh128OfFile(path);
     if (sum != expected.xxh128)
       Fail(ErrorCode::kData, "{} is corrupt: its XXH128 is {}, the manifest says {}", path, sum,

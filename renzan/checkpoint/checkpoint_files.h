@@ -1,7 +1,7 @@
 #pragma once
 
-// The files of one checkpoint's directory, as its manifest lists them: what CheckpointReader
-// composes. Files are mapped when they are first used. Not thread-safe.
+// The files in one checkpoint directory, as listed in its manifest. CheckpointReader combines those
+// of a checkpoint and its base. Files are mapped when first used. Not thread-safe.
 
 #include <map>
 #include <memory>
@@ -15,9 +15,8 @@ namespace renzan {
 
 class CheckpointFiles {
  public:
-  // Reads the manifest and checks that the files are there in their sizes. A file's checksum is
-  // verified when the file is first used, or never without `verify`. Throws Error kNoInput or
-  // kData.
+  // Reads the manifest and checks that the files exist and have the right size. If `verify`, a
+  // file's checksum is verified when it is first used. Throws Error kNoInput or kData.
   CheckpointFiles(std::string dir, bool verify);
 
   const std::string& dir() const { return dir_; }
@@ -26,11 +25,11 @@ class CheckpointFiles {
   // Every tensor, by its key.
   const std::map<std::string, TensorInfo>& tensors() const { return tensors_; }
 
-  // The tensor with its bytes, which live as long as this object; `key` is one of tensors().
+  // The tensor with its bytes, which are valid as long as this object; `key` is in tensors().
   // Throws Error kData for a corrupt file.
   const SafetensorsReader::Tensor& Tensor(const std::string& key);
 
-  // Opens every file, and verifies its checksum and those of its tensors that have one.
+  // Opens every file and verifies its checksum and the checksums of its tensors, where recorded.
   void VerifyAll();
 
  private:

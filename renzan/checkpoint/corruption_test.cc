@@ -1,5 +1,4 @@
-// Corrupt checkpoints: whatever the bytes are, reading ends in an Error or in the values that were
-// written.
+// Corrupt checkpoints: for any bytes, reading gives an Error or the values that were written.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -20,13 +19,13 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// A directory with a full checkpoint and two increments, of which one file at a time is corrupt.
+// A directory with a full checkpoint and two increments. Tests corrupt one file at a time.
 class Corruption : public ::testing::Test {
  protected:
   Corruption() {
     TestModel model;
     model.SaveFull(dir_.path(), 10);
-    for (const int32_t row : {0, 3, 9}) model.Touch(row, 0.125f);
+    for (const int32_t row : {0, 3, 9}) model.Update(row, 0.125f);
     model.SaveIncrement(dir_.path(), 20, 10, {0, 3, 9});
     model.SaveIncrement(dir_.path(), 30, 10, {0, 3, 9}, true);
     for (const int64_t step : {10, 20, 30}) expected_[step] = ReadEverything(step, true);
@@ -54,7 +53,7 @@ class Corruption : public ::testing::Test {
     return all;
   }
 
-  // Without fsync: thousands of these are written.
+  // Without fsync, because thousands of files are written.
   static void Write(const std::string& path, const std::string& content) {
     std::ofstream(path, std::ios::binary) << content;
   }
@@ -67,7 +66,7 @@ class Corruption : public ::testing::Test {
       try {
         EXPECT_EQ(ReadEverything(step, true), expected) << path << " " << what;
       } catch (const Error& error) {
-        ++refused_;
+        ++rejected_;
         EXPECT_TRUE(error.code() == ErrorCode::kData || error.code() == ErrorCode::kNoInput)
             << path << " " << what << ": " << error.what();
         EXPECT_THAT(error.what(), HasSubstr(dir_.path()));
@@ -78,30 +77,30 @@ class Corruption : public ::testing::Test {
   TemporaryDirectory dir_;
   std::vector<std::string> files_;
   std::map<int64_t, std::string> expected_;
-  size_t checked_ = 0, refused_ = 0;
+  size_t checked_ = 0, rejected_ = 0;
 };
 
-TEST_F(Corruption, EveryFileCutAnywhereIsRefused) {
+TEST_F(Corruption, RejectsEveryFileTruncatedAnywhere) {
   ASSERT_EQ(files_.size(), 13u);
   for (const std::string& path : files_) {
     const std::string content = ReadFile(path);
     const size_t stride = 1 + content.size() / 60;
-    // The last byte of a manifest is a line's end that means nothing.
+    // The last byte of a manifest is an insignificant newline.
     for (size_t size = 0; size + 1 < content.size(); size += stride) {
       Write(path, content.substr(0, size));
-      const size_t refused = refused_;
+      const size_t rejected = rejected_;
       Check(path, fmt::format("cut to {}", size));
-      EXPECT_GT(refused_, refused) << path << " " << size;
+      EXPECT_GT(rejected_, rejected) << path << " " << size;
     }
     Write(path, content + "x");
-    const size_t refused = refused_;
+    const size_t rejected = rejected_;
     Check(path, "with a byte more");
-    EXPECT_GT(refused_, refused) << path;
+    EXPECT_GT(rejected_, rejected) << path;
     Write(path, content);
   }
 }
 
-TEST_F(Corruption, EveryFlippedBitIsRefusedOrMeansNothing) {
+TEST_F(Corruption, RejectsEveryFlippedBitUnlessHarmless) {
   uint64_t draw = 0;
   size_t harmless = 0, flips = 0;
   for (const std::string& path : files_) {
@@ -114,18 +113,18 @@ TEST_F(Corruption, EveryFlippedBitIsRefusedOrMeansNothing) {
       std::string corrupt = content;
       corrupt[at] = static_cast<char>(corrupt[at] ^ (1 << (random[1] % 8)));
       Write(path, corrupt);
-      const size_t refused = refused_;
+      const size_t rejected = rejected_;
       Check(path, fmt::format("flipped at {}", at));
-      harmless += refused_ == refused ? 1 : 0;
+      harmless += rejected_ == rejected ? 1 : 0;
       ++flips;
     }
     Write(path, content);
   }
-  // White space that became other white space, at most.
+  // Only changes of white space to other white space are harmless.
   EXPECT_LE(harmless, flips / 1000);
 }
 
-TEST_F(Corruption, AMissingFileIsRefused) {
+TEST_F(Corruption, RejectsAMissingFile) {
   for (const std::string& path : files_) {
     const std::string content = ReadFile(path);
     std::filesystem::remove(path);
@@ -135,14 +134,14 @@ TEST_F(Corruption, AMissingFileIsRefused) {
     std::filesystem::remove(path);
     Write(path, content);
   }
-  EXPECT_EQ(refused_, checked_);
+  EXPECT_EQ(rejected_, checked_);
   Check(files_[0], "is back");
-  EXPECT_LT(refused_, checked_);
+  EXPECT_LT(rejected_, checked_);
 }
 
-// Manifests whose checksums fit, over files that were changed as well: what a mistaken writer or a
-// hostile one would leave. Nothing may be read outside the files.
-TEST_F(Corruption, WithChecksumsThatFitNothingLeavesTheFiles) {
+// Corrupt files with matching checksums in the manifest, as a faulty or malicious writer would
+// leave. Nothing may be read outside the files.
+TEST_F(Corruption, NeverReadsOutsideFilesWithMatchingChecksums) {
   const std::string path = At(20) + "/table.C1.safetensors";
   const std::string content = ReadFile(path);
   const CheckpointManifest valid = CheckpointManifest::Read(At(20));
@@ -165,12 +164,12 @@ TEST_F(Corruption, WithChecksumsThatFitNothingLeavesTheFiles) {
       EXPECT_EQ(ReadEverything(20, true).size(), expected_[20].size());
     } catch (const Error& error) {
       EXPECT_EQ(error.code(), ErrorCode::kData) << error.what();
-      ++refused_;
+      ++rejected_;
     }
   }
-  // Flips in values pass here; those in the header and in the rows' numbers mostly do not.
-  EXPECT_GT(refused_, 1000u);
-  EXPECT_GT(checked_ - refused_, 100u);
+  // Flips in values are accepted here; those in the header and in row numbers mostly are not.
+  EXPECT_GT(rejected_, 1000u);
+  EXPECT_GT(checked_ - rejected_, 100u);
 }
 
 TEST(CorruptModel, IsNamedWithBothChecksums) {
@@ -190,7 +189,7 @@ TEST(CorruptModel, IsNamedWithBothChecksums) {
             "no error");
 }
 
-// Each tensor's own checksum, where file and manifest agree.
+// The checksum of each tensor, when that of the file matches.
 TEST(CorruptModel, TensorsAreVerifiedAgainstTheirSha256) {
   TemporaryDirectory dir;
   const std::string sum = TestModel().Save(dir / "m");

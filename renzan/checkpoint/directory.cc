@@ -26,21 +26,22 @@ std::vector<std::string> NamesIn(const std::string& dir) {
   std::vector<std::string> names;
   std::error_code error;
   if (!fs::exists(dir, error)) return names;
-  // The increment may fail as well, when the directory goes away.
+  // increment() fails too if the directory is removed meanwhile.
   for (fs::directory_iterator i(dir, error), end; !error && i != end; i.increment(error))
     names.push_back(i->path().filename().string());
   if (error) Fail(ErrorCode::kNoInput, "cannot read {}: {}", dir, error.message());
   return names;
 }
 
-// Under the new name first, so that half a removal is never taken for a corrupt checkpoint.
+// Renames first, so that a partly removed directory is never taken for a corrupt checkpoint.
 bool Remove(const std::string& dir, const std::string& name) {
   const std::string doomed = fmt::format("{}/.{}{}", dir, name, kDeleting);
   if (FileSystem::Get().Rename(dir + "/" + name, doomed) != 0) {
     LogWarning("cannot remove {}/{}: {}", dir, name, std::strerror(errno));
     return false;
   }
-  // Durable before anything in it goes, or a loss of power would leave it corrupt under its name.
+  // Make the rename durable before removing files, or a power loss could leave a corrupt checkpoint
+  // under the original name.
   FileSystem::Get().SyncDirectory(dir);
   RemoveTree(doomed);
   return true;
@@ -90,7 +91,7 @@ std::vector<CheckpointEntry> ListCheckpoints(const std::string& dir) {
   for (const std::string& name : NamesIn(dir)) {
     if (!StepOfCheckpointName(name)) continue;
     CheckpointEntry entry = DescribeCheckpoint(dir + "/" + name);
-    // One that went away meanwhile is not corrupt: its writer had no more use for it.
+    // A checkpoint removed meanwhile by its writer is not corrupt.
     if (entry.problem.empty() || FileExists(entry.path)) entries.push_back(std::move(entry));
   }
   std::sort(entries.begin(), entries.end(),
@@ -104,7 +105,7 @@ std::vector<std::string> RemoveOldCheckpoints(const std::string& dir, int keep,
   std::set<std::string> kept;
   std::vector<CheckpointEntry> old;
   const std::vector<CheckpointEntry> entries = ListCheckpoints(dir);
-  // What cannot be read now may be the newest valid one later, and need a base. It must not go.
+  // A checkpoint that cannot be read now may turn out valid and need its base, so remove nothing.
   for (const CheckpointEntry& entry : entries)
     if (entry.io_error) return {};
   for (const CheckpointEntry& entry : entries) {
@@ -118,7 +119,8 @@ std::vector<std::string> RemoveOldCheckpoints(const std::string& dir, int keep,
       old.push_back(entry);
     }
   }
-  // What adds to a base goes before it: an end half-way must not leave one without the other.
+  // Remove increments before their bases, so that an interruption leaves no increment without its
+  // base.
   std::stable_partition(old.begin(), old.end(), [](const CheckpointEntry& entry) {
     return entry.kind == CheckpointKind::kIncremental;
   });
@@ -130,12 +132,12 @@ std::vector<std::string> RemoveOldCheckpoints(const std::string& dir, int keep,
   return removed;
 }
 
-std::vector<std::string> GiveUpLeftovers(const std::string& dir) {
+std::vector<std::string> MarkLeftoversForDeletion(const std::string& dir) {
   std::vector<std::string> paths;
   for (const std::string& name : NamesIn(dir)) {
     if (!name.starts_with(fmt::format(".{}", kPrefix))) continue;
     std::string path = dir + "/" + name;
-    // Whoever writes that step again must not find it half removed.
+    // Rename it, so that writing this step again does not find a partly removed directory.
     if (name.ends_with(kPartial) &&
         FileSystem::Get().Rename(path, path + std::string(kDeleting)) == 0)
       path += kDeleting;

@@ -1,7 +1,7 @@
 #pragma once
 
-// A directory of checkpoints: step-00001234/, step-00002000/ and so on, written and removed by one
-// process at a time, and listed by any.
+// A directory of checkpoints: step-00001234/, step-00002000/ and so on. One process at a time
+// writes and removes checkpoints; any process may list them.
 
 #include <cstdint>
 #include <optional>
@@ -16,25 +16,25 @@ namespace renzan {
 // "step-00001234": at least eight digits.
 std::string CheckpointName(int64_t step);
 
-// The step that such a name stands for; nothing for any other name.
+// The step of such a name; nothing for any other name.
 std::optional<int64_t> StepOfCheckpointName(std::string_view name);
 
 struct CheckpointEntry {
   std::string name;
   std::string path;
   int64_t step = 0;
-  // Without a value where the manifest cannot be read; then so is what follows, but `problem`.
+  // No value if the manifest cannot be read; then only `problem` and `io_error` below are set.
   std::optional<CheckpointKind> kind;
-  std::string base;  // an incremental one's base's name
+  std::string base;  // the name of an incremental one's base
   int64_t unix_ms = 0;
   uint64_t bytes = 0;  // of its own files
   std::string quantization;
   std::string manifest_sha256;
   std::string model_sha256;
-  // Empty when the manifest and the files' sizes are valid, for an incremental one also its base's;
-  // else what is wrong. Checksums of files are not verified.
+  // What is wrong; empty if the manifest and file sizes are valid, and those of the base too. File
+  // checksums are not verified.
   std::string problem;
-  // `problem` is that the disk could not read it: it may be valid, and another attempt may read it.
+  // `problem` is an I/O error: the checkpoint may be valid, and another attempt may succeed.
   bool io_error = false;
 };
 
@@ -42,24 +42,24 @@ struct CheckpointEntry {
 // holds no checkpoint. Throws Error kNoInput for one that cannot be read.
 std::vector<CheckpointEntry> ListCheckpoints(const std::string& dir);
 
-// One checkpoint, under whatever name: a saved model's entry has the step of its manifest.
+// One checkpoint under any name. The entry of a saved model has the step from its manifest.
 CheckpointEntry DescribeCheckpoint(const std::string& path);
 
-// Removes all valid checkpoints but the `keep` newest, the one named `pinned` (empty: none), and
-// the bases that these need. Corrupt ones stay; while the disk cannot read one, all do. Returns the
-// names of those removed. What cannot be removed is a warning, not an error.
+// Removes all valid checkpoints except the `keep` newest, the one named `pinned` (empty: none), and
+// their bases. Keeps corrupt ones; removes nothing if one cannot be read because of an I/O error.
+// Returns the names of the removed ones. Failing to remove one is a warning, not an error.
 std::vector<std::string> RemoveOldCheckpoints(const std::string& dir, int keep,
                                               const std::string& pinned = "");
 
-// Gives up what a writer or a removal that was killed left half-done, and returns the paths that
-// are to be removed, which may take time. Only for who writes here now, and before it does.
-std::vector<std::string> GiveUpLeftovers(const std::string& dir);
+// Renames what a killed writer or removal left behind and returns the paths to remove, which may
+// take a while. Only for the process that is about to write here, before it does.
+std::vector<std::string> MarkLeftoversForDeletion(const std::string& dir);
 
-// What cannot be removed is a warning, not an error.
+// Failing to remove it is a warning, not an error.
 void RemoveTree(const std::string& path);
 
-// Gives up the name of a checkpoint that cannot be used: it becomes <path>.corrupt, or .corrupt-2
-// and so on. Returns the new path. Throws Error kIo.
+// Renames a checkpoint that cannot be used to <path>.corrupt, or .corrupt-2 and so on. Returns the
+// new path. Throws Error kIo.
 std::string MoveAside(const std::string& path);
 
 }  // namespace renzan

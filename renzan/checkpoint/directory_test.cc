@@ -40,7 +40,7 @@ class Directory : public ::testing::Test {
     EditFile(At(step) + "/dense.safetensors", [](std::string& content) { content.pop_back(); });
   }
 
-  // Of the directories that are there, whatever they hold; oldest first.
+  // Names of all directories; oldest checkpoint first.
   std::vector<std::string> Names() const {
     std::vector<std::string> names;
     for (const auto& entry : fs::directory_iterator(dir_.path()))
@@ -88,13 +88,13 @@ TEST_F(Directory, IsListedNewestFirst) {
   EXPECT_EQ(list[3].base, "");
 }
 
-TEST_F(Directory, ProblemsAreListedNotThrown) {
+TEST_F(Directory, ListsProblemsInsteadOfThrowing) {
   Full(10);
   Increment(20, 10);
   Full(30);
   Full(40);
   Full(50);
-  fs::create_directory(At(60));  // without anything
+  fs::create_directory(At(60));  // empty
   Break(30);
   EditFile(At(40) + "/manifest.json", [](std::string& content) { content[5] ^= 1; });
   fs::rename(At(50), At(70));
@@ -119,7 +119,7 @@ TEST_F(Directory, ProblemsAreListedNotThrown) {
   EXPECT_THAT(problems()[20], HasSubstr(At(10)));
 }
 
-TEST_F(Directory, TheNewestAndTheirBasesAreKept) {
+TEST_F(Directory, KeepsTheNewestAndTheirBases) {
   Full(10);
   Increment(20, 10);
   Increment(30, 10);
@@ -128,7 +128,7 @@ TEST_F(Directory, TheNewestAndTheirBasesAreKept) {
   EXPECT_THAT(RemoveOldCheckpoints(dir_.path(), 5), IsEmpty());
   EXPECT_THAT(RemoveOldCheckpoints(dir_.path(), 3), ElementsAre("step-00000020"));
   EXPECT_THAT(Steps(), ElementsAre(10, 30, 40, 50));  // 30 needs 10
-  // An increment goes before its base.
+  // An increment is removed before its base.
   EXPECT_THAT(RemoveOldCheckpoints(dir_.path(), 1), ElementsAre("step-00000030", "step-00000010"));
   EXPECT_THAT(Steps(), ElementsAre(40, 50));
   EXPECT_THAT(RemoveOldCheckpoints(dir_.path(), 1), IsEmpty());
@@ -136,7 +136,7 @@ TEST_F(Directory, TheNewestAndTheirBasesAreKept) {
   EXPECT_THAT(RemoveOldCheckpoints(dir_ / "missing", 1), IsEmpty());
 }
 
-TEST_F(Directory, APinnedOneStaysWithItsBase) {
+TEST_F(Directory, KeepsAPinnedOneAndItsBase) {
   Full(10);
   Increment(20, 10);
   Increment(30, 10);
@@ -149,7 +149,7 @@ TEST_F(Directory, APinnedOneStaysWithItsBase) {
               ElementsAre("step-00000020", "step-00000010"));
 }
 
-TEST_F(Directory, CorruptOnesDoNotCountAndStay) {
+TEST_F(Directory, DoesNotCountCorruptOnesAndKeepsThem) {
   Full(10);
   Full(20);
   Full(30);
@@ -161,21 +161,21 @@ TEST_F(Directory, CorruptOnesDoNotCountAndStay) {
   EXPECT_THAT(Steps(), ElementsAre(10, 30, 40));
 }
 
-TEST_F(Directory, LeftoversOfAKilledProgramAreGivenUp) {
+TEST_F(Directory, FindsLeftoversOfAKilledProgram) {
   Full(10);
   for (const char* name : {".step-00000005.deleting", ".step-00000030.partial"}) {
     fs::create_directory(dir_ / name);
     WriteFileAtomically(dir_ / name + "/dense.safetensors", "x");
   }
   fs::create_directory(dir_ / ".elsewhere.partial");
-  const std::vector<std::string> paths = GiveUpLeftovers(dir_.path());
+  const std::vector<std::string> paths = MarkLeftoversForDeletion(dir_.path());
   EXPECT_THAT(Names(), ElementsAre(".elsewhere.partial", ".step-00000005.deleting",
                                    ".step-00000030.partial.deleting", "step-00000010"));
   for (const std::string& path : paths) RemoveTree(path);
   EXPECT_THAT(Names(), ElementsAre(".elsewhere.partial", "step-00000010"));
 }
 
-TEST_F(Directory, MovedAsideUnderAFreeName) {
+TEST_F(Directory, MovesAsideToAnUnusedName) {
   for (const char* name :
        {"step-00000010.corrupt", "step-00000010.corrupt-2", "step-00000010.corrupt-3"}) {
     Full(10);

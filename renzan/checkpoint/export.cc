@@ -14,7 +14,7 @@ bool IsOptimizerState(const std::string& key) { return key.find('/') != std::str
 
 int64_t ExportModel(CheckpointReader& model, const std::string& path, bool weights_only) {
   if (FileExists(path))
-    Fail(ErrorCode::kCantCreate, "{} exists already: choose another name or remove it", path);
+    Fail(ErrorCode::kCantCreate, "{} already exists: choose another name or remove it", path);
   model.VerifyAll();
   std::vector<TensorInfo> tensors;
   for (const std::string& key : model.keys())

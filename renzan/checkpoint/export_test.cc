@@ -12,7 +12,7 @@
 namespace renzan {
 namespace {
 
-TEST(ModelDiff, SaysWhereAndHowMuch) {
+TEST(ModelDiff, ReportsWhereAndByHowMuch) {
   TemporaryDirectory dir;
   TestModel model;
   model.Save(dir / "a");
@@ -33,7 +33,7 @@ TEST(ModelDiff, SaysWhereAndHowMuch) {
   EXPECT_EQ(diff.first->index, 4);
   EXPECT_EQ(diff.first->a, 5);
   EXPECT_EQ(diff.first->b, 5.5f);
-  // NaN equals itself here: the bits are the same.
+  // A NaN equals itself, because the bits are compared.
   CheckpointReader again(dir / "b");
   EXPECT_TRUE(DiffModels(b, again).same());
 }
@@ -60,12 +60,12 @@ TEST(ModelDiff, StepsKeysAndShapesMatter) {
   EXPECT_EQ(keys.other_shape, std::vector<std::string>{"bottom.0.weight"});
 }
 
-// An increment, a checkpoint with progress and a model: all the same where the values are.
+// An increment, a full checkpoint with progress and a model are equal if their values are.
 TEST(ModelDiff, KindsAndProgressDoNotMatter) {
   TemporaryDirectory dir;
   TestModel model;
   model.SaveFull(dir.path(), 10);
-  model.Touch(3, 0.5f);
+  model.Update(3, 0.5f);
   model.SaveIncrement(dir.path(), 20, 10, {3});
   model.Save(dir / "model", 20);
   CheckpointReader base(dir / "step-00000010"), increment(dir / "step-00000020"),
@@ -76,7 +76,7 @@ TEST(ModelDiff, KindsAndProgressDoNotMatter) {
   EXPECT_EQ(diff.values_differing, 1 + 4 + 1);
 }
 
-TEST(Export, OneFileWithAllOrOnlyTheWeights) {
+TEST(Export, WritesAllTensorsOrOnlyTheWeights) {
   TemporaryDirectory dir;
   const std::string sum = TestModel().Save(dir / "m");
   CheckpointReader model(dir / "m");
@@ -91,11 +91,11 @@ TEST(Export, OneFileWithAllOrOnlyTheWeights) {
   EXPECT_THROW(ExportModel(model, dir / "all"), Error);
 }
 
-TEST(Export, AnIncrementComesOutWhole) {
+TEST(Export, MergesAnIncrementWithItsBase) {
   TemporaryDirectory dir;
   TestModel model;
   model.SaveFull(dir.path(), 10);
-  model.Touch(3, 0.5f);
+  model.Update(3, 0.5f);
   model.SaveIncrement(dir.path(), 20, 10, {3});
   model.SaveIncrement(dir.path(), 21, 10, {3}, true);
   CheckpointReader exact(dir / "step-00000020"), int8(dir / "step-00000021");

@@ -1,4 +1,4 @@
-// A reader that shares no code with ours: the one in docs/formats/checkpoint.md, to the letter.
+// Runs the independent reader printed in docs/formats/checkpoint.md.
 
 #include <gtest/gtest.h>
 
@@ -10,11 +10,11 @@
 namespace renzan {
 namespace {
 
-// The document's Python, which defines read_checkpoint.
+// The Python code in the document, which defines read_checkpoint.
 std::string DocumentedReader() {
   const std::string text = ReadFile(FORMAT_DOCUMENT);
   const std::string open = "```python\n";
-  const size_t begin = text.find(open, text.find("## Reading one")) + open.size();
+  const size_t begin = text.find(open, text.find("## Reading a checkpoint")) + open.size();
   return text.substr(begin, text.find("```", begin) - begin);
 }
 
@@ -56,8 +56,8 @@ assert hashlib.sha256("".join(lines).encode()).hexdigest() == manifest["model_sh
 
 TEST_F(FormatDocument, ItsReaderComposesIncrements) {
   model_.SaveFull(dir_.path(), 10);
-  model_.Touch(3, 0.1f);
-  model_.Touch(9, 0.3f);
+  model_.Update(3, 0.1f);
+  model_.Update(9, 0.3f);
   model_.SaveIncrement(dir_.path(), 20, 10, {3, 9});
   model_.SaveIncrement(dir_.path(), 30, 10, {3, 9}, true);
   model_.Save(dir_ / "model", 20);

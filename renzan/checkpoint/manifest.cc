@@ -18,9 +18,9 @@ using Json = nlohmann::ordered_json;
 constexpr const char* kFormat = "renzan-checkpoint";
 constexpr int kVersion = 1;
 constexpr const char* kInt8 = "int8";
-// The manifest, its files, a file, its tensors, a tensor, its shape; and a little room.
+// The nesting is manifest, files, file, tensors, tensor, shape; with some margin.
 constexpr size_t kMaxDepth = 8;
-// A million tensors need less; a larger file is something else.
+// A million tensors need less; a larger file is not a manifest.
 constexpr uintmax_t kMaxManifestBytes = uintmax_t{1} << 30;
 
 Json TextOrNull(const std::string& text) { return text.empty() ? Json(nullptr) : Json(text); }
@@ -40,7 +40,7 @@ Json ToJsonValue(const CheckpointFile& file) {
 
 std::string Text(const Json& object, const char* key) {
   const Json& value = object.at(key);
-  if (!value.is_string()) Fail(ErrorCode::kData, "its '{}' is {}, not a text", key, value.dump());
+  if (!value.is_string()) Fail(ErrorCode::kData, "its '{}' is {}, not a string", key, value.dump());
   return value.get<std::string>();
 }
 
@@ -62,13 +62,12 @@ std::string DigestOrNull(const Json& object, const char* key, size_t digits) {
   return object.at(key).is_null() ? "" : Digest(object, key, digits);
 }
 
-// A name that leads elsewhere would read a file that is no part of the checkpoint.
+// Rejects names that lead out of the directory of the checkpoint.
 std::string PlainName(const Json& object) {
   std::string name = Text(object, "name");
   if (name.empty() || name.size() > 255 || name[0] == '.' || name == "manifest.json" ||
       name.find('/') != std::string::npos || name.find('\0') != std::string::npos)
-    Fail(ErrorCode::kData, "this is not a name that a checkpoint or its files may have: '{}'",
-         name);
+    Fail(ErrorCode::kData, "'{}' is not a valid name of a checkpoint or its files", name);
   return name;
 }
 
@@ -98,14 +97,14 @@ void CheckNamesAndKeys(const std::vector<CheckpointFile>& files) {
   std::set<std::string> names, keys;
   for (const CheckpointFile& file : files) {
     if (!names.insert(file.name).second)
-      Fail(ErrorCode::kData, "file {} is there twice", file.name);
+      Fail(ErrorCode::kData, "file {} is listed twice", file.name);
     for (const CheckpointFile::Tensor& tensor : file.tensors)
       if (!keys.insert(tensor.info.key).second)
-        Fail(ErrorCode::kData, "tensor '{}' is there twice", tensor.info.key);
+        Fail(ErrorCode::kData, "tensor '{}' is listed twice", tensor.info.key);
   }
 }
 
-// What an incremental checkpoint has and a full one has not.
+// The fields that only an incremental checkpoint has.
 void ParseIncrement(const Json& json, CheckpointManifest& manifest) {
   const Json& base = json.at("base");
   const bool incremental = manifest.kind == CheckpointKind::kIncremental;
@@ -130,7 +129,7 @@ void CheckChecksums(const Json& json, const CheckpointManifest& manifest) {
                               ? ModelSha256(manifest.files, manifest.step)
                               : std::string("null");
   if (sum != manifest.model_sha256)
-    Fail(ErrorCode::kData, "its tensors' checksums give model_sha256 {}, it says {}", sum,
+    Fail(ErrorCode::kData, "its tensors' checksums give model_sha256 {}, but it records {}", sum,
          manifest.model_sha256);
 }
 
@@ -156,7 +155,7 @@ CheckpointManifest FromJsonValue(Json json, std::string sha256) {
   return manifest;
 }
 
-// One line per entry, and per file and tensor: short, and yet to be read and compared by people.
+// One line per entry, file and tensor: compact, but easy to read and to diff.
 std::string Print(const Json& manifest) {
   std::string text = "{";
   for (const auto& [key, value] : manifest.items()) {
@@ -181,7 +180,7 @@ std::string Print(const Json& manifest) {
   return text + "\n}\n";
 }
 
-// The parser's own exceptions for what is absent or of another type.
+// Converts the JSON library's exceptions for missing keys and wrong types.
 template <typename Body>
 auto WithJsonErrors(std::string_view what, const Body& body) {
   try {
@@ -200,8 +199,8 @@ std::string_view Name(CheckpointKind kind) {
 std::string CheckpointFile::ToJson() const { return ToJsonValue(*this).dump(); }
 
 CheckpointFile CheckpointFile::FromJson(std::string_view text) {
-  CheckStrictJson(text, kMaxDepth, "a checkpoint's file's description");
-  return WithJsonErrors("not the description of a checkpoint's file",
+  CheckStrictJson(text, kMaxDepth, "the description of a checkpoint file");
+  return WithJsonErrors("not the description of a checkpoint file",
                         [&] { return FromJsonValue(Json::parse(text)); });
 }
 
@@ -229,19 +228,20 @@ std::string CheckpointManifest::ToJson() const {
 
 CheckpointManifest CheckpointManifest::Parse(std::string_view text) {
   CheckStrictJson(text, kMaxDepth, "it");
-  return WithJsonErrors("it lacks something", [&] {
+  return WithJsonErrors("a key is missing or has the wrong type", [&] {
     Json json = Json::parse(text);
-    // Format and version first: of another version, nothing else need be as expected.
+    // Check format and version first, because another version may differ in everything else.
     if (json.at("format") != kFormat)
       Fail(ErrorCode::kData, "its format is {}, not \"{}\"", json.at("format").dump(), kFormat);
     if (json.at("version") != kVersion)
-      Fail(ErrorCode::kData, "its version is {}, this program reads {}: use a newer one",
+      Fail(ErrorCode::kData,
+           "its version is {}, but this program reads version {}: use a newer program",
            json.at("version").dump(), kVersion);
     const std::string recorded = Digest(json, "manifest_sha256", 64);
     json.erase("manifest_sha256");
     const std::string sum = Sha256Hex(json.dump());
     if (sum != recorded)
-      Fail(ErrorCode::kData, "its SHA-256 is {}, it says {}: it is corrupt", sum, recorded);
+      Fail(ErrorCode::kData, "its SHA-256 is {}, but it records {}: it is corrupt", sum, recorded);
     return FromJsonValue(std::move(json), sum);
   });
 }
@@ -256,7 +256,7 @@ CheckpointManifest CheckpointManifest::Read(const std::string& dir) {
     return Parse(ReadFile(path));
   } catch (const Error& problem) {
     if (problem.code() != ErrorCode::kData) throw;
-    throw problem.WithContext(fmt::format("{} is not the valid manifest of a checkpoint", path));
+    throw problem.WithContext(fmt::format("{} is not a valid manifest of a checkpoint", path));
   }
 }
 

@@ -1,7 +1,7 @@
 #pragma once
 
-// manifest.json of a checkpoint: what it is, and every file and tensor with a checksum. It ends
-// with a checksum of itself, so that no flipped bit of it passes. docs/formats/checkpoint.md
+// manifest.json of a checkpoint: its kind and step, and every file and tensor with a checksum. It
+// ends with a checksum of itself, so that every flipped bit is detected. docs/formats/checkpoint.md
 // describes it for other programs.
 
 #include <cstdint>
@@ -28,7 +28,7 @@ std::string_view Name(CheckpointKind kind);
 struct CheckpointFile {
   struct Tensor {
     TensorInfo info;
-    std::string sha256;  // of the values' bytes; empty where they were not hashed
+    std::string sha256;  // of the values' bytes; empty if not computed
 
     bool operator==(const Tensor&) const = default;
   };
@@ -45,7 +45,7 @@ struct CheckpointFile {
   bool operator==(const CheckpointFile&) const = default;
 };
 
-// The full checkpoint that an incremental one adds to: a directory beside it.
+// The full checkpoint that an incremental one builds on, in the same directory.
 struct CheckpointBase {
   std::string name;
   std::string manifest_sha256;
@@ -57,17 +57,17 @@ struct CheckpointManifest {
   CheckpointKind kind = CheckpointKind::kFull;
   int64_t step = 0;
   int64_t unix_ms = 0;                     // when it was written
-  std::optional<CheckpointBase> base;      // of an incremental one, always
-  std::string quantization;                // of the rows of an incremental one: empty or "int8"
-  std::string model_sha256;                // empty where the values were not hashed
-  std::map<std::string, std::string> run;  // what the writer wants to remember; opaque here
+  std::optional<CheckpointBase> base;      // set in every incremental one
+  std::string quantization;                // of an incremental one's rows: empty or "int8"
+  std::string model_sha256;                // empty if the values were not hashed
+  std::map<std::string, std::string> run;  // recorded by the writer; opaque here
   std::vector<CheckpointFile> files;
   std::string config;           // resolved, YAML
   std::string manifest_sha256;  // set by Parse, ignored by ToJson
 
-  // The text of manifest.json. Throws Error kData where a text is not UTF-8.
+  // The text of manifest.json. Throws Error kData if a string is not UTF-8.
   std::string ToJson() const;
-  // Throws Error kData for a text that is corrupt, or that describes what cannot be.
+  // Throws Error kData if the text is corrupt or describes an invalid checkpoint.
   static CheckpointManifest Parse(std::string_view text);
   // Parses `dir`/manifest.json. Throws Error kNoInput or kData, which names the file.
   static CheckpointManifest Read(const std::string& dir);
@@ -79,8 +79,8 @@ struct CheckpointManifest {
 bool IsModelTensor(std::string_view key);
 
 // SHA-256 over "step <step>\n" and one line "<key> <shape> <sha256 of the values>\n" per tensor of
-// the model, in the order of the keys' bytes. It knows nothing of files, so it does not depend on
-// who wrote what. Empty when a tensor was not hashed. Throws Error kData when a key is there twice.
+// the model, in the order of the keys' bytes. It does not depend on how tensors are distributed
+// over files and workers. Empty if a tensor was not hashed. Throws Error kData for a duplicate key.
 std::string ModelSha256(std::span<const CheckpointFile> files, int64_t step);
 
 }  // namespace renzan

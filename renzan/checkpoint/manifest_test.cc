@@ -46,8 +46,8 @@ TEST(Manifest, ReadsBackWhatWasWritten) {
   EXPECT_EQ(CheckpointFile::FromJson(written.files[0].ToJson()), written.files[0]);
 }
 
-// What docs/formats/checkpoint.md says about manifest_sha256, in another JSON library.
-TEST(Manifest, ItsChecksumIsThatOfCompactJson) {
+// Checks what docs/formats/checkpoint.md says about manifest_sha256 with another JSON library.
+TEST(Manifest, ItsChecksumIsOverCompactJson) {
   TemporaryDirectory dir;
   WriteFileAtomically(dir / "manifest.json", Example().ToJson());
   const std::string command = fmt::format(
@@ -61,7 +61,7 @@ TEST(Manifest, ItsChecksumIsThatOfCompactJson) {
   EXPECT_EQ(std::system(command.c_str()), 0);
 }
 
-TEST(Manifest, ModelSha256IsWhatTheFormatSays) {
+TEST(Manifest, ModelSha256FollowsTheFormat) {
   CheckpointFile file{.name = "x"};
   file.tensors = {{{"b", {}, DType::kF32}, "22"},
                   {{"a", {3, 2}, DType::kF32}, "11"},
@@ -72,7 +72,7 @@ TEST(Manifest, ModelSha256IsWhatTheFormatSays) {
   EXPECT_EQ(sum(), "");
 }
 
-// The example with a change, and a manifest_sha256 that fits it: what is left to check is sense.
+// The error for the example after a change, with a matching manifest_sha256.
 std::string ErrorAfter(const std::function<void(Json&)>& change) {
   Json json = Json::parse(Example().ToJson());
   json.erase("manifest_sha256");
@@ -81,44 +81,44 @@ std::string ErrorAfter(const std::function<void(Json&)>& change) {
   return DataErrorOf([&] { CheckpointManifest::Parse(json.dump()); });
 }
 
-TEST(Manifest, WhatCannotBeIsRefused) {
+TEST(Manifest, RejectsInvalidContent) {
   EXPECT_EQ(ErrorAfter([](Json& json) { json["unknown"] = "key"; }), "no error");
   struct Case {
     const char *pointer, *value, *message;
   };
   const Case cases[] = {
       {"/format", R"("renzan-run")", "its format is \"renzan-run\""},
-      {"/version", "2", "use a newer one"},
+      {"/version", "2", "use a newer program"},
       {"/kind", R"("half")", "neither full nor incremental"},
       {"/kind", R"("full")", "it is full and names a base"},
       {"/base", "null", "it is incremental and lacks a base"},
-      {"/base/name", R"("../step-00000010")", "this is not a name"},
-      {"/base/name", R"("")", "this is not a name"},
+      {"/base/name", R"("../step-00000010")", "is not a valid name"},
+      {"/base/name", R"("")", "is not a valid name"},
       {"/base/manifest_sha256", R"("aa")", "not 64 hexadecimal digits"},
       {"/quantization", R"("int4")", "its quantization is \"int4\""},
       {"/step", "-1", "not a whole number"},
       {"/step", "18446744073709551615", "not a whole number"},
       {"/step", "\"20\"", "not a whole number"},
       {"/unix_ms", "null", "not a whole number"},
-      {"/run", "[1]", "it lacks something"},
-      {"/run/isa", "3", "its 'isa' is 3, not a text"},
-      {"/files", "7", "it lacks something"},
-      {"/files/0/name", R"("a/b")", "this is not a name"},
-      {"/files/0/name", R"("..")", "this is not a name"},
-      {"/files/0/name", R"("a\u0000b")", "this is not a name"},
-      {"/files/0/name", R"("manifest.json")", "this is not a name"},
-      {"/files/0/name", R"("y.safetensors")", "file y.safetensors is there twice"},
+      {"/run", "[1]", "a key is missing or has the wrong type"},
+      {"/run/isa", "3", "its 'isa' is 3, not a string"},
+      {"/files", "7", "a key is missing or has the wrong type"},
+      {"/files/0/name", R"("a/b")", "is not a valid name"},
+      {"/files/0/name", R"("..")", "is not a valid name"},
+      {"/files/0/name", R"("a\u0000b")", "is not a valid name"},
+      {"/files/0/name", R"("manifest.json")", "is not a valid name"},
+      {"/files/0/name", R"("y.safetensors")", "file y.safetensors is listed twice"},
       {"/files/0/bytes", "4611686018427387905", "not a whole number"},
       {"/files/0/bytes", "51", "need more than its 51 bytes"},
       {"/files/0/xxh128", R"("1")", "not 32 hexadecimal digits"},
-      {"/files/0/tensors/1/key", R"("a")", "tensor 'a' is there twice"},
+      {"/files/0/tensors/1/key", R"("a")", "tensor 'a' is listed twice"},
       {"/files/0/tensors/0/dtype", R"("F64")", "none of F32"},
       {"/files/0/tensors/0/shape", "[4294967296, 4294967296]", "impossible shape"},
       {"/files/0/tensors/0/shape", "[4294967296, 4294967296, 0]", "impossible shape"},
       {"/files/0/tensors/0/shape", "[-3]", "not a whole number"},
       {"/files/0/tensors/0/sha256", R"("3")", "not 64 hexadecimal digits"},
       {"/model_sha256", R"("bb")", "not 64 hexadecimal digits"},
-      {"/config_sha256", "null", "not a text"},
+      {"/config_sha256", "null", "not a string"},
       {"/config", R"("seed: 2\n")", "its configuration does not have the SHA-256"},
   };
   for (const Case& c : cases)
@@ -130,10 +130,10 @@ TEST(Manifest, WhatCannotBeIsRefused) {
        {"format", "kind", "step", "base", "run", "files", "config", "model_sha256"})
     EXPECT_THAT(ErrorAfter([&](Json& json) { json.erase(key); }), HasSubstr(key));
   EXPECT_THAT(ErrorAfter([](Json& json) { json["model_sha256"] = std::string(64, 'b'); }),
-              HasSubstr("it says bbbb"));
+              HasSubstr("it records bbbb"));
 }
 
-TEST(Manifest, TextsThatTheParserWouldLetPassAreRefused) {
+TEST(Manifest, RejectsTextThatTheParserWouldAccept) {
   const std::string text = Example().ToJson();
   const auto error = [&](const std::string& from, const std::string& to) {
     std::string changed = text;
@@ -149,10 +149,10 @@ TEST(Manifest, TextsThatTheParserWouldLetPassAreRefused) {
   EXPECT_THAT(DataErrorOf([] { CheckpointManifest::Parse(std::string(100000, '[')); }),
               HasSubstr("nested too deeply"));
   EXPECT_THAT(DataErrorOf([] { CheckpointManifest::Parse("[]"); }),
-              HasSubstr("it lacks something"));
+              HasSubstr("a key is missing or has the wrong type"));
 }
 
-TEST(Manifest, WhatNobodyCouldReadIsNotWritten) {
+TEST(Manifest, DoesNotWriteWhatCannotBeRead) {
   CheckpointManifest manifest = Example();
   manifest.config = "path: \xff\n";
   EXPECT_THAT(DataErrorOf([&] { manifest.ToJson(); }), HasSubstr("cannot be written"));

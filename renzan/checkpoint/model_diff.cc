@@ -9,7 +9,7 @@
 namespace renzan {
 namespace {
 
-// Returns how many values differ. `first` is the index of the first of the pieces' values.
+// Returns how many values differ. `first` is the index of the first value of the pieces.
 int64_t DiffPiece(const std::string& key, int64_t first, std::span<const float> a,
                   std::span<const float> b, ModelDiff& diff) {
   int64_t differing = 0;

@@ -1,6 +1,6 @@
 #pragma once
 
-// Comparison of the models in two checkpoints, bit by bit. Metrics' accumulators do not count.
+// Compares the models in two checkpoints bit by bit, ignoring metric accumulators.
 
 #include <cstdint>
 #include <optional>
@@ -25,7 +25,7 @@ struct ModelDiff {
   int64_t tensors_differing = 0;
   int64_t values = 0;
   int64_t values_differing = 0;   // in their bits: 0 and -0 differ, a NaN equals itself
-  double max_abs_difference = 0;  // infinite where one of two values is not finite
+  double max_abs_difference = 0;  // infinite if a value is not finite
   std::optional<First> first;     // in the order of the keys
 
   // Whether both are the same model at the same step.
@@ -35,7 +35,7 @@ struct ModelDiff {
   }
 };
 
-// Verifies both on the way; reads them piece by piece, in constant memory.
+// Verifies both; reads them in pieces, in constant memory.
 ModelDiff DiffModels(CheckpointReader& a, CheckpointReader& b);
 
 }  // namespace renzan

@@ -19,15 +19,15 @@ TEST(Policy, NextKind) {
     CheckpointKind expected;
   };
   const Case cases[] = {
-      {{false, 0, 0, 0, 100, 1}, kFull},            // nothing to add to
+      {{false, 0, 0, 0, 100, 1}, kFull},            // no base
       {{true, 100, 0, 0, 100, 1}, kIncremental},    // the first
-      {{true, 100, 0, 0, 100, 99}, kIncremental},   // still less than another base
+      {{true, 100, 0, 0, 100, 99}, kIncremental},   // still smaller than a new base
       {{true, 100, 0, 0, 100, 100}, kFull},         // no gain
-      {{true, 100, 0, 0, 100, 250}, kFull},         // larger than all: every row, and their numbers
+      {{true, 100, 0, 0, 100, 250}, kFull},         // larger: every row plus the row numbers
       {{true, 100, 1, 20, 100, 60}, kIncremental},  // exactly the average (120 / 2)
-      {{true, 100, 1, 20, 100, 61}, kFull},         // one more than it
+      {{true, 100, 1, 20, 100, 61}, kFull},         // one above the average
       {{true, 100, 3, 60, 100, 41}, kFull},         // 160 / 4 = 40
-      {{true, 100, 99, 99, 100, 1}, kIncremental},  // increments that do not grow: never
+      {{true, 100, 99, 99, 100, 1}, kIncremental},  // increments that do not grow
       {{true, 100, 0, 0, 50, 60}, kFull},           // the model became smaller
       {{true, 1ull << 62, 1, 1, 1ull << 62, 5}, kIncremental},
   };
@@ -36,12 +36,12 @@ TEST(Policy, NextKind) {
         << c.costs.increments << " increments, next " << c.costs.incremental_bytes;
 }
 
-// Against every fixed number of increments per base, for increments that saturate as the rows that
-// change do: none needs fewer bytes per checkpoint.
-TEST(Policy, NoFixedRhythmIsCheaper) {
+// Compares with every fixed number of increments per base, for increments that saturate like the
+// number of changed rows: none needs fewer bytes per checkpoint.
+TEST(Policy, NoFixedNumberOfIncrementsIsCheaper) {
   constexpr uint64_t kBase = 10'000'000;
   for (const double rate : {0.001, 0.02, 0.1, 0.5, 3.0}) {
-    const auto increment = [rate](int64_t n) {  // the n-th over a base
+    const auto increment = [rate](int64_t n) {  // the n-th on a base
       return static_cast<uint64_t>(kBase * (1 - std::exp(-rate * static_cast<double>(n))));
     };
     CheckpointCosts costs{.has_base = true, .base_bytes = kBase, .full_bytes = kBase};
@@ -70,11 +70,11 @@ TEST(Policy, KindForDeadline) {
   };
   const Case cases[] = {
       {kFull, 70, 10, 100, kFull},               // just fits
-      {kFull, 71, 10, 100, kIncremental},        // does not
-      {kFull, 500, 400, 100, kIncremental},      // neither does: the faster
+      {kFull, 71, 10, 100, kIncremental},        // does not fit
+      {kFull, 500, 400, 100, kIncremental},      // neither fits: the faster
       {kFull, 500, kNever, 100, kFull},          // there is no base
       {kIncremental, 1, 50, 100, kIncremental},  // fits, so it stays as planned
-      {kIncremental, 60, 80, 100, kFull},        // grown beyond a full one
+      {kIncremental, 60, 80, 100, kFull},        // slower than a full one
       {kIncremental, 90, 80, 100, kIncremental},
       {kFull, 1, 1, 0, kFull},
   };

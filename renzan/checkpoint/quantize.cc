@@ -15,12 +15,12 @@ namespace {
 constexpr double kLevels = 255;
 
 float Dequantize(double q, RowScale scale) {
-  // The product is exact in float64, so it does not matter whether it is fused with the sum.
+  // The product is exact in float64, so fusing it with the sum does not change the result.
   return static_cast<float>(static_cast<double>(scale.offset) +
                             static_cast<double>(scale.scale) * q);
 }
 
-// Rows on their way into codes.
+// Quantizes rows as they are read.
 class RowQuantizer {
  public:
   RowQuantizer(int64_t dim, std::function<void(std::span<float> out)> read_next_row)
@@ -28,7 +28,7 @@ class RowQuantizer {
         row_(static_cast<size_t>(dim)),
         codes_(static_cast<size_t>(dim)) {}
 
-  // The codes from `offset` on, which is where the last call ended. It may be inside a row.
+  // The codes from `offset`, where the last call ended. It may be inside a row.
   void Read(size_t offset, std::span<std::byte> out) {
     for (size_t done = 0; done < out.size();) {
       const size_t column = (offset + done) % row_.size();
@@ -39,7 +39,7 @@ class RowQuantizer {
     }
   }
 
-  // Of the rows so far.
+  // Of the rows read so far.
   const std::vector<float>& scales() const { return scales_; }
   const std::vector<float>& offsets() const { return offsets_; }
 
@@ -73,10 +73,10 @@ RowScale ScaleOf(std::span<const float> row) {
   if (!finite) return {kNaN, kNaN};
   if (min == max) return {0, min};
   const double range = static_cast<double>(max) - static_cast<double>(min);
-  // A range below 255 of the smallest steps must not become the scale of a row of equal values.
+  // A tiny range must not round to scale 0, which stands for a row of equal values.
   float scale =
       std::max(static_cast<float>(range / kLevels), std::numeric_limits<float>::denorm_min());
-  // Rounded up, the scale of the widest possible row could lead beyond the largest number.
+  // The rounded-up scale of a very wide row could overflow at the highest code.
   if (!std::isfinite(Dequantize(kLevels, {scale, min}))) scale = std::nextafter(scale, 0.f);
   return {scale, min};
 }

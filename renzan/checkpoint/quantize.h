@@ -6,8 +6,8 @@
 //
 //   |value - dequantized| <= scale / 2 + 2^-23 * max|row| + 2^-141
 //
-// A row of equal values has scale 0 and comes back as it was. A row that holds NaN or an infinity
-// comes back as NaN in every column: what was lost shows, and nothing passes for valid that is not.
+// A row of equal values has scale 0 and is exact. A row with a NaN or an infinity is read back as
+// NaN in every column, so that the corruption stays visible.
 
 #include <cstdint>
 #include <functional>
@@ -25,14 +25,14 @@ struct RowScale {
 
 RowScale ScaleOf(std::span<const float> row);
 
-// `out` has the row's size, in both.
+// `out` has the size of `row`.
 void QuantizeRow(std::span<const float> row, RowScale scale, std::span<uint8_t> out);
 void DequantizeRow(std::span<const uint8_t> row, RowScale scale, std::span<float> out);
 
-// The three tensors that stand for a tensor `key` [rows, dim] in an incremental checkpoint:
-// <key>.q8, U8 [rows, dim], and <key>.scale and <key>.offset, F32 [rows]. Rows are read once, while
-// the codes are written; the scales are there after that. So the codes go into a file of their own,
-// written before the one with the scales.
+// The three tensors that replace a tensor `key` [rows, dim] in an incremental checkpoint: <key>.q8,
+// U8 [rows, dim], and <key>.scale and <key>.offset, F32 [rows]. Rows are read once, while the codes
+// are written; the scales are known only after that. So the codes have their own file, written
+// before the file with the scales.
 struct QuantizedSources {
   TensorSource codes;
   std::vector<TensorSource> scales;

@@ -16,7 +16,7 @@ namespace {
 constexpr float kMax = std::numeric_limits<float>::max();
 constexpr float kTiny = std::numeric_limits<float>::denorm_min();
 
-std::vector<float> ThereAndBack(const std::vector<float>& row, RowScale* scale = nullptr) {
+std::vector<float> RoundTrip(const std::vector<float>& row, RowScale* scale = nullptr) {
   const RowScale found = ScaleOf(row);
   if (scale != nullptr) *scale = found;
   std::vector<uint8_t> q8(row.size());
@@ -28,7 +28,7 @@ std::vector<float> ThereAndBack(const std::vector<float>& row, RowScale* scale =
 
 void ExpectWithinBound(const std::vector<float>& row) {
   RowScale scale;
-  const std::vector<float> back = ThereAndBack(row, &scale);
+  const std::vector<float> back = RoundTrip(row, &scale);
   double largest = 0;
   for (const float value : row) largest = std::max(largest, std::abs(double{value}));
   const double bound = double{scale.scale} / 2 + std::ldexp(largest, -23) + std::ldexp(1, -141);
@@ -60,41 +60,41 @@ TEST(Quantize, ExtremeRowsStayWithinTheBound) {
                                         {1, std::nextafter(1.f, 2.f)},
                                         {1e30f, 1e-30f, -1e-30f}})
     ExpectWithinBound(row);
-  // Some of these round the scale up, and would end beyond the largest number.
+  // For some of these the scale rounds up and could overflow.
   for (int i = 0; i <= 1000; ++i)
     ExpectWithinBound({kMax, kMax * (1e-3f * static_cast<float>(-i))});
-  EXPECT_THAT(ThereAndBack({0, kTiny}), testing::ElementsAre(0, kTiny));
+  EXPECT_THAT(RoundTrip({0, kTiny}), testing::ElementsAre(0, kTiny));
 }
 
 TEST(Quantize, EqualValuesAreExact) {
   for (const float value : {0.f, 0.1f, -kMax, kTiny}) {
     RowScale scale;
     const std::vector<float> row(5, value);
-    EXPECT_EQ(ThereAndBack(row, &scale), row);
+    EXPECT_EQ(RoundTrip(row, &scale), row);
     EXPECT_EQ(scale.scale, 0);
   }
-  EXPECT_TRUE(ThereAndBack({}).empty());
+  EXPECT_TRUE(RoundTrip({}).empty());
 }
 
-TEST(Quantize, TheEndsOfARowAreTheEndsOfItsScale) {
+TEST(Quantize, ScaleSpansTheRow) {
   RowScale scale;
-  const std::vector<float> back = ThereAndBack({-1, 0, 1, 254}, &scale);
+  const std::vector<float> back = RoundTrip({-1, 0, 1, 254}, &scale);
   EXPECT_THAT(back, testing::ElementsAre(-1, 0, 1, 254));
   EXPECT_EQ(scale.scale, 1);
   EXPECT_EQ(scale.offset, -1);
 }
 
-TEST(Quantize, WhatIsNotFiniteShows) {
+TEST(Quantize, NonFiniteRowsBecomeNaN) {
   for (const float bad : {INFINITY, -INFINITY, NAN})
     for (size_t at = 0; at < 3; ++at) {
       std::vector<float> row = {1, 2, 3};
       row[at] = bad;
-      EXPECT_THAT(ThereAndBack(row), testing::Each(testing::IsNan()));
+      EXPECT_THAT(RoundTrip(row), testing::Each(testing::IsNan()));
     }
 }
 
-// Pieces of any size, cut inside rows, are pieces of the same bytes.
-TEST(Quantize, RowsAreReadOnceInPiecesOfAnySize) {
+// The codes do not depend on the size of the pieces, which may end inside rows.
+TEST(Quantize, ReadsRowsOnceForPiecesOfAnySize) {
   constexpr int64_t kRows = 7, kDim = 5;
   const auto value = [](int64_t i) { return static_cast<float>(i / kDim * 100 + i % kDim); };
   std::vector<std::byte> whole;

@@ -13,7 +13,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The directory that `dir` lies in, also when it is given as "." or as a link.
+// The parent directory of `dir`, which may be "." or a link.
 std::string ParentOf(const std::string& dir) {
   fs::path path(dir);
   if (!path.has_filename()) path = path.parent_path();
@@ -26,8 +26,8 @@ std::string ParentOf(const std::string& dir) {
   return parent.empty() ? "." : parent;
 }
 
-// "embedding.C1.weight" and "embedding.C1.weight/adagrad" are of the table "embedding.C1". Empty
-// for tensors that are no table's. (Names of features hold no dots: they are escaped.)
+// "embedding.C1.weight" and "embedding.C1.weight/adagrad" belong to the table "embedding.C1". Empty
+// for tensors of no table. (Dots in feature names are escaped.)
 std::string TableOf(const std::string& key) {
   constexpr std::string_view kTables = "embedding.";
   if (!key.starts_with(kTables)) return "";
@@ -70,16 +70,17 @@ void CheckpointReader::OpenBase(bool verify) {
     Fail(ErrorCode::kData, "{}: {}", context, error.what());
   }
   if (base_->manifest().manifest_sha256 != expected.manifest_sha256)
-    Fail(ErrorCode::kData,
-         "{}: it is another one than then (manifest_sha256 {}, not {}): put back the one it was "
-         "made over",
-         context, base_->manifest().manifest_sha256, expected.manifest_sha256);
+    Fail(
+        ErrorCode::kData,
+        "{}: it is not the original base (its manifest_sha256 is {}, not {}): restore the original "
+        "one",
+        context, base_->manifest().manifest_sha256, expected.manifest_sha256);
   if (base_->manifest().kind != CheckpointKind::kFull)
-    Fail(ErrorCode::kData, "{}: it is not a full checkpoint itself", context);
+    Fail(ErrorCode::kData, "{}: it is not a full checkpoint", context);
 }
 
-// Every tensor of the base's model must be in the increment, whole or with the rows that changed,
-// and nothing else: a part that was lost must not pass for one that did not change.
+// The increment must hold every tensor of the base's model, whole or as changed rows, and no
+// others. Otherwise a lost part could pass for an unchanged one.
 void CheckpointReader::ComposeTensors() {
   std::set<std::string> unused;
   for (const auto& [key, info] : files_->tensors()) unused.insert(key);
@@ -174,7 +175,7 @@ void CheckpointReader::Read(const std::string& key, int64_t first_element, std::
     Fail(ErrorCode::kData, "tensor '{}' of {} is {}, expected F32", key, dir(), Name(info.dtype));
   const int64_t size = static_cast<int64_t>(out.size()), elements = NumElements(info.shape);
   CHECK_MSG(first_element >= 0 && size <= elements && first_element <= elements - size,
-            "{} values from {} on do not lie in {} {}", size, first_element, key,
+            "{} values from {} are not within {} {}", size, first_element, key,
             ShapeText(info.shape));
   if (out.empty()) return;
   const bool composed = replacements_.contains(key);

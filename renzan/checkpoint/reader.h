@@ -1,7 +1,7 @@
 #pragma once
 
-// Reads a checkpoint as if it were whole: a full one, or an incremental one over its base, which
-// must lie beside it. Files are mapped, not loaded: memory is bounded by what the caller asks for.
+// Reads a full checkpoint, or an incremental one merged with its base, which must be in the same
+// directory. Files are mapped, not loaded, so memory use is bounded by what the caller asks for.
 // Not thread-safe.
 
 #include <cstdint>
@@ -18,10 +18,9 @@ namespace renzan {
 
 class CheckpointReader {
  public:
-  // Reads the manifests and checks that the files are there in their sizes. A file's checksum is
-  // verified when the file is first used, or never without `verify`. Throws Error kNoInput or
-  // kData; also kData where the base of an incremental one is missing or not the one it was made
-  // over.
+  // Reads the manifests and checks that the files exist and have the right size. If `verify`, a
+  // file's checksum is verified when it is first used. Throws Error kNoInput or kData; also kData
+  // if the base of an incremental one is missing or not the original one.
   explicit CheckpointReader(const std::string& dir, bool verify = true);
 
   const std::string& dir() const { return files_->dir(); }
@@ -38,29 +37,29 @@ class CheckpointReader {
   // The tensors as a full checkpoint would hold them.
   std::vector<std::string> keys() const;  // sorted
   bool Contains(const std::string& key) const { return tensors_.contains(key); }
-  // Throws Error kData, which names the nearest key, where there is none.
+  // Throws Error kData, which suggests the nearest key, if there is none.
   const TensorInfo& Info(const std::string& key) const;
 
-  // Values from `first_element` (row-major) on, dequantized where they are quantized. Throws Error
-  // kData: no such key, not F32, a corrupt file.
+  // Reads values from `first_element` (row-major), dequantized if necessary. Throws Error kData: no
+  // such key, not F32, a corrupt file.
   void Read(const std::string& key, int64_t first_element, std::span<float> out);
   // The whole tensor, whose shape must be `shape`. `out` has its size.
   void Read(const std::string& key, const std::vector<int64_t>& shape, std::span<float> out);
 
   // The rows of a table that an incremental checkpoint replaces; `key` is the table's weight or one
-  // of its optimizer states. Empty for a full checkpoint and for tensors that are no tables.
+  // of its optimizer states. Empty for a full checkpoint and for other tensors.
   std::vector<int32_t> ReplacedRows(const std::string& key);
 
   // A whole tensor of I64. Throws Error kData.
   std::vector<int64_t> ReadI64(const std::string& key);
 
-  // Verifies every file and tensor of this checkpoint and, unless told otherwise, of its base.
+  // Verifies every file and tensor of this checkpoint and, if `base_too`, of its base.
   void VerifyAll(bool base_too = true);
 
  private:
   void OpenBase(bool verify);
   void ComposeTensors();
-  // Where an incremental checkpoint keeps the rows that replace some of the base's tensor `key`.
+  // Where an incremental checkpoint holds the rows that replace rows of a tensor of the base.
   struct Replacement {
     std::string rows_key;
     bool quantized = false;
@@ -71,7 +70,7 @@ class CheckpointReader {
   std::unique_ptr<CheckpointFiles> files_, base_;
   std::map<std::string, TensorInfo> tensors_;
   std::map<std::string, Replacement> replacements_;  // by the key of the base's tensor
-  std::map<std::string, RowOverlay> overlays_;       // of those that were used
+  std::map<std::string, RowOverlay> overlays_;       // only those used so far
 };
 
 }  // namespace renzan

@@ -47,7 +47,7 @@ TEST(Checkpoint, ReadsBackWhatWasSaved) {
   EXPECT_THAT(piece, ElementsAre(4, 5));
 }
 
-TEST(Checkpoint, AppearsWholeOrNotAtAll) {
+TEST(Checkpoint, AppearsCompleteOrNotAtAll) {
   TemporaryDirectory dir;
   {
     CheckpointWriter writer(dir / "m");
@@ -77,7 +77,7 @@ TEST(Checkpoint, WritingCanBeCancelled) {
   EXPECT_FALSE(FileExists(dir / "x"));
 }
 
-// Pieces cover a tensor of any size in order, each byte once.
+// A tensor larger than one piece is written in order, each byte once.
 TEST(Checkpoint, TensorsLargerThanAPiece) {
   TemporaryDirectory dir;
   std::vector<float> values((1 << 18) + 3);
@@ -91,7 +91,7 @@ TEST(Checkpoint, TensorsLargerThanAPiece) {
   EXPECT_EQ(ReadAll(reader, "a"), values);
 }
 
-// Whatever the order and the shapes, every tensor begins where its type may.
+// For any order and shapes, every tensor is aligned to its element size.
 TEST(Checkpoint, TensorsOfAllTypesShareAFile) {
   TemporaryDirectory dir;
   const std::vector<float> values = {1, 2, 3};
@@ -111,7 +111,7 @@ TEST(Checkpoint, TensorsOfAllTypesShareAFile) {
   EXPECT_EQ(reader.Find("q8")->u8()[2], 9);
 }
 
-// The same tensors in other files, written by others, with progress: the same model.
+// The same tensors in other files, with progress, are the same model.
 TEST(Checkpoint, ModelSha256DoesNotDependOnFiles) {
   TemporaryDirectory dir;
   const TestModel saved;
@@ -131,7 +131,7 @@ TEST(Checkpoint, ModelSha256DoesNotDependOnFiles) {
   EXPECT_NE(other.Save(dir / "other"), sum);
 }
 
-TEST(Checkpoint, MissingKeysWrongShapesAndTypesAreNamed) {
+TEST(Checkpoint, NamesMissingKeysWrongShapesAndTypes) {
   TemporaryDirectory dir;
   TestModel().SaveFull(dir.path(), 7);
   CheckpointReader model(dir / "step-00000007");
@@ -153,7 +153,7 @@ class Increment : public ::testing::Test {
  protected:
   Increment() {
     model_.SaveFull(dir_.path(), 10);
-    for (const int32_t row : {0, 3, 4, 9}) model_.Touch(row, 0.125f * static_cast<float>(row + 1));
+    for (const int32_t row : {0, 3, 4, 9}) model_.Update(row, 0.125f * static_cast<float>(row + 1));
   }
   std::string At(int64_t step) const { return dir_ / CheckpointName(step); }
 
@@ -161,7 +161,7 @@ class Increment : public ::testing::Test {
   TestModel model_;
 };
 
-TEST_F(Increment, IsReadAsIfItWereWhole) {
+TEST_F(Increment, IsReadMergedWithItsBase) {
   model_.SaveIncrement(dir_.path(), 20, 10, {0, 3, 4, 9});
   CheckpointReader whole(At(20));
   EXPECT_EQ(whole.step(), 20);
@@ -176,13 +176,13 @@ TEST_F(Increment, IsReadAsIfItWereWhole) {
   EXPECT_THAT(whole.ReplacedRows("embedding.C1.weight"), ElementsAre(0, 3, 4, 9));
   EXPECT_TRUE(whole.ReplacedRows("bottom.0.weight").empty());
   whole.VerifyAll();
-  // The base's own values are untouched by what is laid over them.
+  // The base itself is unchanged.
   CheckpointReader base(At(10));
   EXPECT_EQ(ReadAll(base, "embedding.C1.weight"), TestModel().table);
 }
 
-// Every range, with ends inside rows, is that range of the whole.
-TEST_F(Increment, AnyRangeIsPartOfTheWhole) {
+// Any range, even with ends inside rows, reads the same as that part of the whole tensor.
+TEST_F(Increment, ReadsAnyRange) {
   model_.SaveIncrement(dir_.path(), 20, 10, {0, 3, 4, 9});
   model_.SaveIncrement(dir_.path(), 30, 10, {0, 3, 4, 9}, true);
   for (const int64_t step : {20, 30}) {
@@ -226,17 +226,17 @@ TEST_F(Increment, Int8RowsAreWithinTheirBoundAndStatesAreExact) {
   EXPECT_EQ(ReadAll(reader, "embedding.C1.weight/rowwise_adagrad"), model_.row_state);
 }
 
-TEST_F(Increment, NeedsItsOwnBaseBesideIt) {
+TEST_F(Increment, NeedsItsOriginalBaseInTheSameDirectory) {
   model_.SaveIncrement(dir_.path(), 20, 10, {0, 3, 4, 9});
   std::filesystem::rename(At(10), dir_ / "away");
   const std::string missing = DataErrorOf([&] { CheckpointReader reader(At(20)); });
   EXPECT_THAT(missing, HasSubstr(At(20)));
   EXPECT_THAT(missing, HasSubstr(At(10)));
-  // Another one under the base's name.
+  // Another checkpoint under the base's name.
   model_.SaveFull(dir_.path(), 10);
   const std::string other = DataErrorOf([&] { CheckpointReader reader(At(20)); });
   EXPECT_THAT(other, HasSubstr(At(20)));
-  EXPECT_THAT(other, HasSubstr("it is another one than then"));
+  EXPECT_THAT(other, HasSubstr("it is not the original base"));
   std::filesystem::remove_all(At(10));
   std::filesystem::rename(dir_ / "away", At(10));
   EXPECT_EQ(DataErrorOf([&] { CheckpointReader(At(20)).VerifyAll(); }), "no error");
@@ -253,15 +253,15 @@ TEST_F(Increment, ABaseIsNeverAnIncrement) {
   model_.SaveIncrement(dir_.path(), 20, 10, {0, 3, 4, 9});
   model_.SaveIncrement(dir_.path(), 30, 20, {1});
   EXPECT_THAT(DataErrorOf([&] { CheckpointReader reader(At(30)); }),
-              HasSubstr("not a full checkpoint itself"));
+              HasSubstr("not a full checkpoint"));
 }
 
-TEST_F(Increment, RowsOutOfOrderOrRangeAreRefused) {
+TEST_F(Increment, RejectsRowsOutOfOrderOrRange) {
   int64_t step = 20;
   for (const std::vector<int32_t>& rows :
        {std::vector<int32_t>{3, 0}, {3, 3}, {9, 10}, {-1, 3}, {2147483647}}) {
     TestModel large = model_;
-    large.table.resize(100);  // rows there are none of still need values
+    large.table.resize(100);  // rows out of range still need values
     if (rows.back() > 10 || rows.front() < 0) {
       CheckpointWriter writer(At(step));
       CheckpointManifest manifest{.kind = CheckpointKind::kIncremental, .step = step};
@@ -285,8 +285,8 @@ TEST_F(Increment, RowsOutOfOrderOrRangeAreRefused) {
   }
 }
 
-// A part that was lost must not pass for one that did not change.
-TEST_F(Increment, EveryTensorOfTheBaseMustBeThere) {
+// A lost part must not pass for an unchanged one.
+TEST_F(Increment, MustHoldEveryTensorOfTheBase) {
   const auto error = [&](int64_t step, const std::vector<std::vector<TensorSource>>& files) {
     CheckpointWriter writer(At(step));
     CheckpointManifest manifest{.kind = CheckpointKind::kIncremental, .step = step};

@@ -29,7 +29,7 @@ void CheckRows(std::span<const int32_t> rows, int64_t num_rows, std::string_view
   int64_t least = 0;
   for (const int32_t row : rows) {
     if (row < least || row >= num_rows)
-      Fail(ErrorCode::kData, "'{}' holds row {} where one from {} to {} is expected", key, row,
+      Fail(ErrorCode::kData, "'{}' holds row {} where a row from {} to {} is expected", key, row,
            least, num_rows - 1);
     least = int64_t{row} + 1;
   }

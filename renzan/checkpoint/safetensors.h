@@ -4,7 +4,7 @@
 //
 //   8 bytes      N, little-endian
 //   N bytes      JSON: {"<key>": {"dtype": "F32", "shape": [..], "data_offsets": [begin, end]}, ..}
-//                padded with spaces, so that the data begin at a multiple of 8
+//                padded with spaces so that the data begin at a multiple of 8
 //   the rest     the tensors' bytes, row-major, little-endian, without gaps
 //
 // Every tensor begins at a multiple of its element's size. Objects are not thread-safe, but any
@@ -26,8 +26,8 @@ namespace renzan {
 
 inline constexpr size_t kSafetensorsAlignment = 8;  // of the data's first byte
 
-// Writes in one pass, so a tensor may be larger than memory. The file is removed again unless
-// Close() is reached.
+// Writes in one pass, so tensors may be larger than memory. The destructor removes the file unless
+// Close() was called.
 class SafetensorsWriter {
  public:
   struct Options {
@@ -42,12 +42,12 @@ class SafetensorsWriter {
       : SafetensorsWriter(path, std::move(tensors), Options()) {}
   ~SafetensorsWriter();
 
-  // The next bytes, in the order of the tensors; a call may hold a part of one or span several.
+  // The next bytes, in the order of the tensors; a call may pass part of a tensor or span several.
   // Throws Error kIo.
   void Append(std::span<const std::byte> bytes);
   void Append(std::span<const float> values) { Append(std::as_bytes(values)); }
 
-  // Flushes and fsyncs; all values must have been given. Throws Error kIo.
+  // Flushes and fsyncs; all values must have been appended. Throws Error kIo.
   void Close();
 
   // After Close(). Digests are in hexadecimal.
@@ -61,8 +61,8 @@ class SafetensorsWriter {
   std::unique_ptr<State> state_;
 };
 
-// Maps a file and checks everything in its header before any value is used. A file that is not as
-// described above is an Error kData that names it; one that cannot be read, kNoInput.
+// Maps a file and validates its whole header first. Throws an Error that names the file: kData for
+// an invalid file, kNoInput for one that cannot be read.
 class SafetensorsReader {
  public:
   struct Tensor {

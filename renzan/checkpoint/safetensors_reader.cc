@@ -15,9 +15,9 @@ struct SafetensorsReader::Entry {
 
 namespace {
 
-// The format's own limit; a larger number means that the file is something else.
+// The limit of the format; a larger number means that the file is something else.
 constexpr uint64_t kMaxHeaderBytes = 100'000'000;
-// Every level of a header: the file, a tensor, a list of numbers.
+// The nesting is header, tensor, list of numbers.
 constexpr size_t kMaxHeaderDepth = 3;
 constexpr const char* kMetadataKey = "__metadata__";
 
@@ -50,7 +50,8 @@ std::map<std::string, std::string> ParseMetadata(const nlohmann::json& value) {
   if (!value.is_object()) Fail(ErrorCode::kData, "{} is not a JSON object", kMetadataKey);
   std::map<std::string, std::string> metadata;
   for (const auto& [name, item] : value.items()) {
-    if (!item.is_string()) Fail(ErrorCode::kData, "{} holds more than text", kMetadataKey);
+    if (!item.is_string())
+      Fail(ErrorCode::kData, "{} holds values that are not strings", kMetadataKey);
     metadata[name] = item.get<std::string>();
   }
   return metadata;

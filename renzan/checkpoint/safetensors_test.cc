@@ -24,7 +24,7 @@ std::vector<float> Values(size_t n) {
   return values;
 }
 
-// A file from a header as given: JSON is padded to 8 bytes, the rest is not checked.
+// Writes a file with this header, padded to 8 bytes but otherwise unchecked.
 void WriteRaw(const std::string& path, std::string header, size_t data_bytes) {
   header.resize((header.size() + 7) / 8 * 8, ' ');
   const uint64_t length = header.size();
@@ -50,7 +50,7 @@ TEST(Safetensors, ReadsBackWhatWasWritten) {
   const std::vector<float> values = Values(15);
   SafetensorsWriter writer(dir / "x", tensors,
                            {.hash_tensors = true, .metadata = {{"step", "12"}}});
-  // Pieces that neither begin nor end with a tensor.
+  // Pieces that do not align with the tensors.
   writer.Append(std::span(values).first(5));
   writer.Append(std::span(values).subspan(5));
   writer.Close();
@@ -77,7 +77,7 @@ TEST(Safetensors, ReadsBackWhatWasWritten) {
   EXPECT_EQ(reader.Find("other"), nullptr);
 }
 
-TEST(Safetensors, DataAreAlignedAndBitsSurvive) {
+TEST(Safetensors, AlignsDataAndKeepsBits) {
   TemporaryDirectory dir;
   const std::vector<float> values = {-0.0f, std::numeric_limits<float>::quiet_NaN(),
                                      std::numeric_limits<float>::denorm_min(),
@@ -116,7 +116,7 @@ TEST(Safetensors, HoldsFourTypes) {
   EXPECT_THAT(reader.Find("q8")->u8(), testing::ElementsAreArray(q8));
 }
 
-TEST(Safetensors, AnUnfinishedFileIsRemoved) {
+TEST(Safetensors, RemovesAnUnfinishedFile) {
   TemporaryDirectory dir;
   {
     SafetensorsWriter writer(dir / "x", {{"a", {2}}});
@@ -125,7 +125,7 @@ TEST(Safetensors, AnUnfinishedFileIsRemoved) {
   EXPECT_FALSE(FileExists(dir / "x"));
 }
 
-TEST(Safetensors, InvalidHeadersAreRefused) {
+TEST(Safetensors, RejectsInvalidHeaders) {
   TemporaryDirectory dir;
   const auto error = [&](const std::string& header, size_t bytes) {
     WriteRaw(dir / "x", header, bytes);
@@ -165,7 +165,7 @@ TEST(Safetensors, InvalidHeadersAreRefused) {
               HasSubstr("'b' begins at 4 where 8 is expected"));
   EXPECT_THAT(error("{" + a + R"(,"b":{"dtype":"F32","shape":[1],"data_offsets":[12,16]}})", 16),
               HasSubstr("a gap or an overlap"));
-  EXPECT_THAT(error(R"({"__metadata__":{"step":3}})", 0), HasSubstr("more than text"));
+  EXPECT_THAT(error(R"({"__metadata__":{"step":3}})", 0), HasSubstr("not strings"));
   WriteFileAtomically(dir / "x", std::string(8, '\xff'));
   EXPECT_THAT(ErrorOf(dir / "x"), HasSubstr("does not fit the file's 8 bytes"));
 }
@@ -180,7 +180,7 @@ class CorruptFile : public ::testing::Test {
     content_ = ReadFile(dir_ / "x");
   }
 
-  // Reads every value of whatever is accepted.
+  // Reads every value of a file that is accepted.
   void Read(const std::string& content) {
     std::ofstream(dir_ / "y", std::ios::binary) << content;  // thousands, so without fsync
     try {
@@ -190,23 +190,23 @@ class CorruptFile : public ::testing::Test {
       ++accepted_;
     } catch (const Error& error) {
       EXPECT_EQ(error.code(), ErrorCode::kData);
-      ++refused_;
+      ++rejected_;
     }
   }
 
   TemporaryDirectory dir_;
   std::string content_;
   double sum_ = 0;
-  size_t accepted_ = 0, refused_ = 0;
+  size_t accepted_ = 0, rejected_ = 0;
 };
 
-TEST_F(CorruptFile, CutAnywhereIsRefused) {
+TEST_F(CorruptFile, IsRejectedWhenTruncatedAnywhere) {
   for (size_t size = 0; size < content_.size(); ++size) Read(content_.substr(0, size));
   EXPECT_EQ(accepted_, 0u);
-  EXPECT_EQ(refused_, content_.size());
+  EXPECT_EQ(rejected_, content_.size());
 }
 
-TEST_F(CorruptFile, FlippedBitsNeverReachBeyondTheFile) {
+TEST_F(CorruptFile, FlippedBitsNeverReadBeyondTheFile) {
   const size_t header_end = content_.size() - 9 * sizeof(float);
   for (uint64_t i = 0; i < 3000; ++i) {
     std::string corrupt = content_;
@@ -215,9 +215,9 @@ TEST_F(CorruptFile, FlippedBitsNeverReachBeyondTheFile) {
       corrupt[block[flip] % header_end] ^= static_cast<char>(1 << (block[flip] >> 29));
     Read(corrupt);
   }
-  // A flip inside a key's letters leaves a valid file with another key.
+  // A flip inside a key leaves a valid file with another key.
   EXPECT_GT(accepted_, 0u);
-  EXPECT_GT(refused_, 2000u);
+  EXPECT_GT(rejected_, 2000u);
 }
 
 }  // namespace

@@ -43,7 +43,7 @@ struct SafetensorsWriter::State {
     file.Write(data, bytes);
   }
 
-  // Ends the tensors that are complete: several at once where some are empty.
+  // Finishes the complete tensors: several in one call if some are empty.
   void FinishTensors() {
     while (tensor_sha256.size() < tensors.size() && remaining == 0) {
       tensor_sha256.push_back(hash_tensors ? std::exchange(tensor_hash, Sha256()).HexDigest() : "");
@@ -55,7 +55,7 @@ struct SafetensorsWriter::State {
   FileWriter file;
   bool hash_tensors;
   std::vector<TensorInfo> tensors;
-  size_t remaining = 0;  // bytes of the current tensor that are still to come
+  size_t remaining = 0;  // bytes of the current tensor still to be written
   Xxh128 file_hash;
   Sha256 tensor_hash;
   std::string file_xxh128;
@@ -77,11 +77,11 @@ SafetensorsWriter::SafetensorsWriter(const std::string& path, std::vector<Tensor
 SafetensorsWriter::~SafetensorsWriter() = default;
 
 void SafetensorsWriter::Append(std::span<const std::byte> bytes) {
-  // Small enough that the digests leave their bytes in the cache for the write.
+  // Small enough to stay in the cache between hashing and writing.
   constexpr size_t kPiece = 1 << 18;
   while (!bytes.empty()) {
     const size_t n = std::min({bytes.size(), state_->remaining, kPiece});
-    CHECK_MSG(n > 0, "more values than {}'s tensors hold", state_->file.path());
+    CHECK_MSG(n > 0, "more values than the tensors of {} hold", state_->file.path());
     if (state_->hash_tensors) state_->tensor_hash.Update(bytes.data(), n);
     state_->Write(bytes.data(), n);
     bytes = bytes.subspan(n);

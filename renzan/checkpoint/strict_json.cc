@@ -26,7 +26,7 @@ class Checker : public nlohmann::json_sax<nlohmann::json> {
 
   bool start_object(size_t) override { return Open(); }
   bool key(std::string& name) override {
-    // nlohmann-json keeps the last of two equal keys silently; here that is damage.
+    // nlohmann-json silently keeps the last of two equal keys; here it is an error.
     if (!keys_.back().insert(name).second)
       Fail(ErrorCode::kData, "{} has the key '{}' twice", what_, name);
     return true;

@@ -1,6 +1,6 @@
 #pragma once
 
-// What the JSON parser lets pass, but no file of ours may hold.
+// Checks that the JSON parser does not make.
 
 #include <cstddef>
 #include <string_view>

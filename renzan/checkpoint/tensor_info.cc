@@ -51,7 +51,7 @@ uint64_t NumBytes(const TensorInfo& tensor) {
 
 void CheckShape(const TensorInfo& tensor) {
   constexpr int64_t kMaxBytes = int64_t{1} << 62;
-  // The product without the zeros: [2^40, 2^40, 0] is empty, yet nothing could walk through it.
+  // Zero dimensions count as 1, because the other dimensions of an empty tensor must not overflow.
   int64_t bytes = static_cast<int64_t>(BytesOf(tensor.dtype));
   for (const int64_t dimension : tensor.shape)
     if (dimension < 0 || __builtin_mul_overflow(bytes, std::max<int64_t>(dimension, 1), &bytes) ||

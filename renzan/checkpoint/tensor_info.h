@@ -1,6 +1,6 @@
 #pragma once
 
-// What is known of a tensor without its values: key, shape and type of its elements.
+// The key, shape and element type of a tensor.
 
 #include <cstddef>
 #include <cstdint>
@@ -33,8 +33,8 @@ int64_t NumElements(const std::vector<int64_t>& shape);
 
 uint64_t NumBytes(const TensorInfo& tensor);
 
-// Throws Error kData for a shape read from a file that no tensor can have: a negative dimension or
-// more than 2^62 bytes, so that sums of two sizes cannot overflow.
+// Throws Error kData for an invalid shape read from a file: a negative dimension or more than 2^62
+// bytes, so that sums of two sizes cannot overflow.
 void CheckShape(const TensorInfo& tensor);
 
 // "[4, 2]"

@@ -1,6 +1,6 @@
 #pragma once
 
-// A small model for tests, saved full and as increments.
+// A small model for tests, saved as full checkpoints and increments.
 
 #include <gtest/gtest.h>
 
@@ -23,7 +23,7 @@ struct TestModel {
   std::vector<float> weight = {1, 2, 3, 4, 5, 6}, state = {.1f, .2f, .3f, .4f, .5f, .6f};
   std::vector<float> table = std::vector<float>(kRows * kDim, 0.25f);
   std::vector<float> row_state = std::vector<float>(kRows, 1);
-  std::vector<int64_t> counts = {3, 4, 5};  // a metric's
+  std::vector<int64_t> counts = {3, 4, 5};  // of a metric
 
   std::vector<TensorSource> Dense() const {
     return {SourceOf("bottom.0.weight", {3, 2}, weight),
@@ -34,8 +34,8 @@ struct TestModel {
             SourceOf("embedding.C1.weight/rowwise_adagrad", {kRows}, row_state)};
   }
 
-  // Changes all that an optimizer would when it touches `row`.
-  void Touch(int32_t row, float by) {
+  // Changes what an optimizer would change when it updates `row`.
+  void Update(int32_t row, float by) {
     constexpr float kGradient[kDim] = {1, 1.7f, 2.9f, 4};
     for (int64_t column = 0; column < kDim; ++column)
       table[static_cast<size_t>(row * kDim + column)] += by * kGradient[column];
@@ -58,7 +58,7 @@ struct TestModel {
     return sha256;
   }
 
-  // A checkpoint in flight: DIR/step-.., with progress. Returns manifest_sha256.
+  // A full checkpoint DIR/step-.., with progress. Returns manifest_sha256.
   std::string SaveFull(const std::string& dir, int64_t step) const {
     CheckpointWriter writer(dir + "/" + CheckpointName(step));
     CheckpointManifest manifest{.step = step, .run = {{"isa", "avx2"}}, .config = "seed: 1\n"};
@@ -75,7 +75,7 @@ struct TestModel {
     return {SourceOf("progress.auc", {static_cast<int64_t>(counts.size())}, counts)};
   }
 
-  // The table's file of an increment with `rows`, whose values are copied.
+  // The table's files in an increment with `rows`, whose values are copied.
   using Files = std::vector<std::pair<std::string, std::vector<TensorSource>>>;
   Files ChangedRows(const std::vector<int32_t>& rows, bool int8) const {
     const int64_t n = static_cast<int64_t>(rows.size());
@@ -107,7 +107,7 @@ struct TestModel {
             {"table.C1.safetensors", std::move(tensors)}};
   }
 
-  // An increment over the full checkpoint of `base_step` in the same directory.
+  // An increment on the full checkpoint at `base_step` in the same directory.
   std::string SaveIncrement(const std::string& dir, int64_t step, int64_t base_step,
                             const std::vector<int32_t>& rows, bool int8 = false) const {
     const std::string base = CheckpointName(base_step);

@@ -10,7 +10,7 @@
 namespace renzan {
 namespace {
 
-// A few pieces fit into a core's cache, where the copy leaves them for the checksum and the write.
+// A piece stays in the core's cache between copying, hashing and writing.
 constexpr size_t kPieceBytes = 1 << 18;
 
 template <typename T>
@@ -54,7 +54,7 @@ CheckpointFile WriteCheckpointFile(const std::string& staging, const std::string
                                    const WriteOptions& options) {
   std::vector<const TensorSource*> order;
   for (const TensorSource& tensor : tensors) order.push_back(&tensor);
-  // Without gaps between tensors, this is what keeps each aligned.
+  // This order keeps every tensor aligned, because there are no gaps between tensors.
   std::stable_sort(order.begin(), order.end(), [](const TensorSource* a, const TensorSource* b) {
     return BytesOf(a->dtype) > BytesOf(b->dtype);
   });
@@ -79,7 +79,7 @@ std::string CheckpointWriter::WriteManifest(CheckpointManifest manifest) {
   if (manifest.kind == CheckpointKind::kFull)
     manifest.model_sha256 = ModelSha256(manifest.files, manifest.step);
   const std::string text = manifest.ToJson();
-  // Nothing appears that could not be read again.
+  // Publish only a manifest that can be read back.
   const std::string sha256 = CheckpointManifest::Parse(text).manifest_sha256;
   WriteFileAtomically(staging() + "/manifest.json", text);
   return sha256;

@@ -1,12 +1,12 @@
 #pragma once
 
-// Writes a checkpoint: a directory that appears whole or not at all.
+// Writes a checkpoint: a directory that appears complete or not at all.
 //
 // With several workers: rank 0 makes a CheckpointWriter; after a barrier every worker writes its
 // files with WriteCheckpointFile(CheckpointWriter::StagingPath(path), ...) and sends the
 // CheckpointFile, as JSON, to rank 0, which commits.
 //
-// WriteCheckpointFile may run for different files at once, in any threads and processes; a
+// WriteCheckpointFile may run concurrently for different files, in any threads and processes; a
 // CheckpointWriter is not thread-safe.
 
 #include <atomic>
@@ -26,20 +26,20 @@ struct TensorSource {
   std::string key;
   std::vector<int64_t> shape;
   DType dtype = DType::kF32;
-  // Fills `out` with the tensor's bytes from `offset_bytes` on. Offset and size are multiples of
+  // Fills `out` with the tensor's bytes from `offset_bytes`. Offset and size are multiples of
   // the element's size; pieces have at most 1 MiB and come in order, each byte once.
   std::function<void(size_t offset_bytes, std::span<std::byte> out)> read;
 };
 
-// Of values that stay where they are until the file is written.
+// `values` must stay valid until the file is written.
 TensorSource SourceOf(std::string key, std::vector<int64_t> shape, std::span<const float> values);
 TensorSource SourceOf(std::string key, std::vector<int64_t> shape, std::span<const int32_t> values);
 TensorSource SourceOf(std::string key, std::vector<int64_t> shape, std::span<const int64_t> values);
 
 struct WriteOptions {
-  // Computes every tensor's SHA-256; without them the checkpoint has no model_sha256.
+  // Computes every tensor's SHA-256, which model_sha256 requires.
   bool hash_tensors = false;
-  // When it becomes true, writing ends with Error kTempFail and the file is removed.
+  // When it becomes true, writing throws Error kTempFail and the file is removed.
   const std::atomic<bool>* cancel = nullptr;
 };
 
@@ -59,11 +59,11 @@ class CheckpointWriter {
   }
   const std::string& staging() const { return staged_.staging(); }
 
-  // Sets `model_sha256` where the checkpoint is full and all tensors of the model were hashed, and
-  // brings the files into the order of their names. Returns manifest_sha256. Throws Error kData for
-  // a manifest that no reader would accept.
+  // Sets `model_sha256` if the checkpoint is full and all tensors of the model were hashed, and
+  // sorts the files by name. Returns manifest_sha256. Throws Error kData for a manifest that no
+  // reader would accept.
   std::string WriteManifest(CheckpointManifest manifest);
-  // Lets the directory appear.
+  // Makes the directory visible.
   void Publish() { staged_.Commit(); }
   // Both.
   std::string Commit(CheckpointManifest manifest);

@@ -21,7 +21,7 @@ void CheckSameConfig(Communicator& comm, TrainConfig config) {
     const std::optional<ConfigDifference> difference = FirstDifference(all[rank], all[0]);
     if (difference)
       Fail(ErrorCode::kConfig,
-           "worker {} has another configuration than worker 0: {} is {} and not {}; give every "
+           "worker {} has a different configuration than worker 0: {} is {}, not {}; give every "
            "worker the same file and the same --set",
            rank, difference->key, difference->there, difference->here);
   }
@@ -34,8 +34,8 @@ void CheckWorkersAgree(Communicator& comm, const std::string& what, const std::s
   const std::vector<std::string> values = GatherStrings(comm, value);
   for (size_t rank = 1; rank < values.size(); ++rank)
     if (values[rank] != values[0])
-      Fail(ErrorCode::kConfig, "worker {} has another {} than worker 0 ({} and {}): {}", rank, what,
-           values[rank], values[0], advice);
+      Fail(ErrorCode::kConfig, "worker {} has a different {} than worker 0 ({} vs {}): {}", rank,
+           what, values[rank], values[0], advice);
 }
 
 ProgramFacts FactsOfThisProgram(const std::string& build_id, const std::string& isa) {
@@ -48,10 +48,11 @@ void CheckSameRun(Communicator& comm, const TrainConfig& config, const ProgramFa
   if (comm.world_size() > config.numerics.virtual_workers)
     Fail(ErrorCode::kConfig, "workers {}",
          TooManyWorkers(comm.world_size(), config.numerics.virtual_workers));
-  // First: another build may go on with other exchanges.
-  CheckWorkersAgree(comm, "build", facts.build, "install the same on every host");
+  // First, because a different build may make different exchanges after this.
+  CheckWorkersAgree(comm, "build", facts.build, "install the same version on every host");
   for (const auto& [name, version] : facts.libraries)
-    CheckWorkersAgree(comm, "version of " + name, version, "install the same on every host");
+    CheckWorkersAgree(comm, "version of " + name, version,
+                      "install the same version on every host");
   CheckWorkersAgree(comm, "instruction set", facts.isa, "pin one with numerics.isa");
   CheckSameConfig(comm, config);
 }
@@ -62,7 +63,7 @@ void CheckSameDenseParameters(Communicator& comm, HybridModel& model) {
   for (DenseOptimizer::State& state : model.dense_optimizer().states())
     hash.Update(state.values.data(), state.values.size() * sizeof(float));
   CheckWorkersAgree(comm, "set of initial dense parameters", hash.HexDigest().substr(0, 12),
-                    "use processors of one kind, or start all workers from one checkpoint");
+                    "use one CPU model for all workers, or start them from one checkpoint");
 }
 
 }  // namespace renzan

@@ -1,7 +1,7 @@
 #pragma once
 
-// What all workers must have in common. Each worker reads its own files on its own machine; where
-// they differ, replicas would drift apart silently. Every rank makes the same calls.
+// Checks that all workers run the same thing. Each worker reads its own files on its own machine;
+// if those differed, replicas would silently diverge. Every rank makes the same calls.
 
 #include <map>
 #include <string>
@@ -12,29 +12,29 @@
 
 namespace renzan {
 
-// Throws kConfig naming the worker whose `value` is not worker 0's. `what` names the thing,
-// `advice` what to do.
+// Throws kConfig, which names the worker, unless every worker's `value` equals worker 0's. `what`
+// says what the value is and `advice` what to do.
 void CheckWorkersAgree(Communicator& comm, const std::string& what, const std::string& value,
                        const std::string& advice);
 
-// What decides a model's bits beside its configuration and data.
+// What determines a model's bits besides its configuration and data.
 struct ProgramFacts {
   std::string build;                             // version and build id: "0.1.0-3f9a0c51d2be"
-  std::string isa;                               // as SelectIsa() chose it
+  std::string isa;                               // from SelectIsa()
   std::map<std::string, std::string> libraries;  // name -> version
 };
 
-// Of this process. `build_id` is BuildId()'s.
+// `build_id`: BuildId().
 ProgramFacts FactsOfThisProgram(const std::string& build_id, const std::string& isa);
 
-// More workers than virtual workers, another build, instruction set class or library version, or
-// another configuration beyond where and how fast it runs (the message names its first key that
-// differs): kConfig.
+// Throws kConfig when there are more workers than virtual workers, or when workers differ in build,
+// instruction set class, library version or configuration (the message names the first key that
+// differs). Settings of where and how fast the run executes may differ.
 void CheckSameRun(Communicator& comm, const TrainConfig& config, const ProgramFacts& facts);
 
-// Replicas of the dense part, with the states of its optimizer, that are not equal: kConfig. They
-// are drawn by every worker on its own, with functions of the C library that may differ from one
-// kind of processor to another.
+// Throws kConfig unless all replicas of the dense parameters and their optimizer states are equal.
+// Every worker draws the initial values itself, with C library functions whose results may depend
+// on the CPU model.
 void CheckSameDenseParameters(Communicator& comm, HybridModel& model);
 
 }  // namespace renzan

@@ -18,9 +18,9 @@ const ProgramFacts kFacts = {.build = "0.1.0-3f9a0c51d2be",
                              .isa = "avx2",
                              .libraries = {{"libc", "glibc 2.36"}, {"oneDNN", "2.6.3"}}};
 
-// What three workers say when `change` is made on worker 1; every worker must say the same.
-std::string WhatTheySay(const std::function<void(TrainConfig&, ProgramFacts&)>& change) {
-  std::vector<std::string> said(3);
+// The error of three workers after `change` on worker 1; all workers must report the same error.
+std::string ErrorAfter(const std::function<void(TrainConfig&, ProgramFacts&)>& change) {
+  std::vector<std::string> errors(3);
   RunRanksAsThreads(3, [&](Communicator& comm) {
     TrainConfig config = SmallConfig();
     ProgramFacts facts = kFacts;
@@ -29,39 +29,38 @@ std::string WhatTheySay(const std::function<void(TrainConfig&, ProgramFacts&)>& 
       CheckSameRun(comm, config, facts);
     } catch (const Error& error) {
       EXPECT_EQ(error.code(), ErrorCode::kConfig);
-      said[static_cast<size_t>(comm.rank())] = error.what();
+      errors[static_cast<size_t>(comm.rank())] = error.what();
     }
   });
-  EXPECT_EQ(said[1], said[0]);
-  EXPECT_EQ(said[2], said[0]);
-  return said[0];
+  EXPECT_EQ(errors[1], errors[0]);
+  EXPECT_EQ(errors[2], errors[0]);
+  return errors[0];
 }
 
-TEST(CheckSameRun, NamesWhatDiffers) {
-  EXPECT_THAT(WhatTheySay([](TrainConfig&, ProgramFacts& f) { f.build = "0.1.0-000000000000"; }),
-              HasSubstr("worker 1 has another build than worker 0 (0.1.0-000000000000 and "
+TEST(CheckSameRun, NamesTheDifference) {
+  EXPECT_THAT(ErrorAfter([](TrainConfig&, ProgramFacts& f) { f.build = "0.1.0-000000000000"; }),
+              HasSubstr("worker 1 has a different build than worker 0 (0.1.0-000000000000 vs "
                         "0.1.0-3f9a0c51d2be)"));
-  EXPECT_THAT(WhatTheySay([](TrainConfig&, ProgramFacts& f) { f.isa = "avx512"; }),
-              HasSubstr("another instruction set than worker 0 (avx512 and avx2)"));
-  EXPECT_THAT(
-      WhatTheySay([](TrainConfig&, ProgramFacts& f) { f.libraries["libc"] = "glibc 2.39"; }),
-      HasSubstr("another version of libc than worker 0 (glibc 2.39 and glibc 2.36)"));
+  EXPECT_THAT(ErrorAfter([](TrainConfig&, ProgramFacts& f) { f.isa = "avx512"; }),
+              HasSubstr("different instruction set than worker 0 (avx512 vs avx2)"));
+  EXPECT_THAT(ErrorAfter([](TrainConfig&, ProgramFacts& f) { f.libraries["libc"] = "glibc 2.39"; }),
+              HasSubstr("different version of libc than worker 0 (glibc 2.39 vs glibc 2.36)"));
 }
 
 TEST(CheckSameRun, NamesTheFirstKeyThatDiffers) {
   EXPECT_THAT(
-      WhatTheySay([](TrainConfig& c, ProgramFacts&) {
+      ErrorAfter([](TrainConfig& c, ProgramFacts&) {
         c.optimizer.sparse.learning_rate = 0.5;
         c.model.top_mlp = {10, 7};
       }),
-      HasSubstr("another configuration than worker 0: model.top_mlp is [10, 7] and not [10, 6]"));
+      HasSubstr("different configuration than worker 0: model.top_mlp is [10, 7], not [10, 6]"));
   EXPECT_THAT(
-      WhatTheySay([](TrainConfig& c, ProgramFacts&) { c.model.tables["n"].pooling = "sum"; }),
-      HasSubstr("model.tables.\"n\".pooling is sum and not mean"));
+      ErrorAfter([](TrainConfig& c, ProgramFacts&) { c.model.tables["n"].pooling = "sum"; }),
+      HasSubstr("model.tables.\"n\".pooling is sum, not mean"));
 }
 
-TEST(CheckSameRun, WhereAndHowFastMayDiffer) {
-  EXPECT_EQ(WhatTheySay([](TrainConfig& c, ProgramFacts&) {
+TEST(CheckSameRun, PathsAndThreadsMayDiffer) {
+  EXPECT_EQ(ErrorAfter([](TrainConfig& c, ProgramFacts&) {
               c.run_dir = "elsewhere";
               c.checkpoint.dir = "elsewhere/checkpoints";
               c.threads = 7;
@@ -76,7 +75,7 @@ TEST(FactsOfThisProgram, AreComplete) {
   EXPECT_FALSE(facts.libraries.at("oneDNN").empty());
 }
 
-TEST(CheckSameDenseParameters, RefusesReplicasThatDiffer) {
+TEST(CheckSameDenseParameters, RejectsReplicasThatDiffer) {
   for (const int bad_rank : {-1, 2}) {
     for (const bool state : {false, true}) {
       RunRanksAsThreads(3, [&](Communicator& comm) {
@@ -96,7 +95,7 @@ TEST(CheckSameDenseParameters, RefusesReplicasThatDiffer) {
           ADD_FAILURE() << "no error on rank " << comm.rank();
         } catch (const Error& error) {
           EXPECT_EQ(error.code(), ErrorCode::kConfig);
-          EXPECT_THAT(error.what(), HasSubstr("worker 2 has another set of initial dense"));
+          EXPECT_THAT(error.what(), HasSubstr("worker 2 has a different set of initial dense"));
         }
       });
     }

@@ -15,7 +15,7 @@ constexpr double kMinEpsilon = 1e-30;
 constexpr int64_t kMaxSteps = int64_t{1} << 53;
 const std::vector<std::string> kWireTypes = {"fp32", "fp16", "bf16"};
 constexpr const char* kTooMuchDecay =
-    "times learning_rate must be below 1: a step must not turn weights round";
+    "times learning_rate must be below 1, or a step would flip the sign of weights";
 const std::vector<std::string> kPoolings = {"sum", "mean"};
 
 bool IsPowerOfTwo(int64_t n) { return n > 0 && (n & (n - 1)) == 0; }
@@ -26,8 +26,8 @@ bool AllPositive(const std::vector<int64_t>& sizes) {
   return true;
 }
 
-// What decides the model's bits at a given step, with all else at its default.
-TrainConfig DecidesBits(const TrainConfig& config) {
+// The settings that determine the model's bits at a given step; all others at their defaults.
+TrainConfig OnlyWhatDeterminesBits(const TrainConfig& config) {
   TrainConfig result;
   result.seed = config.seed;
   result.data.train.rows = config.data.train.rows;
@@ -44,7 +44,7 @@ TrainConfig DecidesBits(const TrainConfig& config) {
   return result;
 }
 
-void ForgetUnknown(std::vector<std::string>* a, std::vector<std::string>* b) {
+void DropUnlessBothKnown(std::vector<std::string>* a, std::vector<std::string>* b) {
   if (!a->empty() && !b->empty()) return;
   a->clear();
   b->clear();
@@ -102,10 +102,10 @@ std::string DifferenceThatChangesBits(const TrainConfig& there, const TrainConfi
   const auto print = [](TrainConfig config) {
     return PrintConfig([&](ConfigFields& fields) { config.Describe(fields); });
   };
-  TrainConfig then = DecidesBits(there), now = DecidesBits(here);
-  // What one of them does not know, it cannot differ in.
-  ForgetUnknown(&then.features.dense_transforms, &now.features.dense_transforms);
-  ForgetUnknown(&then.features.vocabularies, &now.features.vocabularies);
+  TrainConfig then = OnlyWhatDeterminesBits(there), now = OnlyWhatDeterminesBits(here);
+  // Older versions did not record these.
+  DropUnlessBothKnown(&then.features.dense_transforms, &now.features.dense_transforms);
+  DropUnlessBothKnown(&then.features.vocabularies, &now.features.vocabularies);
   const std::optional<ConfigDifference> difference = FirstDifference(print(then), print(now));
   if (!difference) return "";
   return fmt::format("{} is {} there and {} here", difference->key, difference->there,
@@ -129,10 +129,10 @@ void SplitConfig::Describe(ConfigFields& fields) {
 void DataConfig::Describe(ConfigFields& fields) {
   fields.Section("train", &train, "what to learn from");
   fields.Section("eval", &eval, "held-out samples; none when the path is empty");
-  fields.Field("shuffle", &shuffle, "a new sample order each epoch, keyed by the seed");
-  fields.Field("verify", &verify, "compare the files with their recorded SHA-256 before training");
+  fields.Field("shuffle", &shuffle, "a new sample order each epoch, derived from the seed");
+  fields.Field("verify", &verify, "verify the SHA-256 of the files before training");
   fields.Field("verify_blocks", &verify_blocks,
-               "compare each block of the files with its checksum when it is first read");
+               "verify the checksum of each block when it is first read");
 }
 
 void TableConfig::Describe(ConfigFields& fields) {
@@ -144,8 +144,9 @@ void FeaturesConfig::Describe(ConfigFields& fields) {
   fields.Field("categorical", &categorical);
   fields.Field("num_embeddings", &num_embeddings, "rows of the table of each categorical feature");
   fields.Field("multi_hot", &multi_hot);
-  fields.Field("dense_transforms", &dense_transforms, "what was done to each dense feature");
-  fields.Field("vocabularies", &vocabularies, "how values of each categorical feature became ids");
+  fields.Field("dense_transforms", &dense_transforms, "the transform of each dense feature");
+  fields.Field("vocabularies", &vocabularies,
+               "how values of each categorical feature were mapped to ids");
   fields.Require(num_embeddings.size() == categorical.size(), "num_embeddings",
                  "must have one entry for each categorical feature");
   fields.Require(dense_transforms.empty() || dense_transforms.size() == dense.size(),
@@ -172,8 +173,8 @@ void ModelConfig::Describe(ConfigFields& fields) {
 void EarlyStoppingConfig::Describe(ConfigFields& fields) {
   fields.Choice("metric", &metric, EvaluationMetrics(), "of data.eval; keep_best's too");
   fields.Range("patience", &patience, 0, 1000000,
-               "stop after so many evaluations without improvement; 0: never");
-  fields.Range("min_delta", &min_delta, 0, 1e6, "a smaller improvement is none");
+               "stop after this many evaluations without improvement; 0: never");
+  fields.Range("min_delta", &min_delta, 0, 1e6, "a smaller improvement does not count");
 }
 
 void TrainingConfig::Describe(ConfigFields& fields) {
@@ -226,15 +227,17 @@ void ScheduleConfig::Describe(ConfigFields& fields) {
 
 void OptimizerConfig::Describe(ConfigFields& fields) {
   fields.Section("dense", &dense, "of the MLPs and the cross network");
-  fields.Section("sparse", &sparse, "of the embedding tables, exact");
+  fields.Section("sparse", &sparse,
+                 "of the embedding tables; updates are deduplicated and deterministic");
   fields.Section("schedule", &schedule, "multiplies both learning rates");
   fields.Range("max_gradient_norm", &max_gradient_norm, 0, 1e30,
                "clip the norm of dense and embedding gradients together; 0: never");
 }
 
 void NumericsConfig::Describe(ConfigFields& fields) {
-  fields.Range("virtual_workers", &virtual_workers, 1, 1024,
-               "the unit of arithmetic: at most as many workers; changing it changes rounding");
+  fields.Range(
+      "virtual_workers", &virtual_workers, 1, 1024,
+      "the unit of arithmetic and the maximum number of workers; changing it changes rounding");
   fields.Require(IsPowerOfTwo(virtual_workers), "virtual_workers", "must be a power of two");
   fields.Choice("isa", &isa, {"auto", "sse4", "avx2", "avx512", "neon"},
                 "instruction set class to pin");
@@ -244,8 +247,9 @@ void CommConfig::Describe(ConfigFields& fields) {
   fields.Choice("backend", &backend, {"auto", "local", "gloo", "mpi"});
   fields.Choice("forward", &forward, kWireTypes, "codec of pooled embeddings");
   fields.Choice("backward", &backward, kWireTypes, "codec of their gradients");
-  fields.Range("backward_scale", &backward_scale, 0, int64_t{1} << 40,
-               "fp16 only: their factor on the way, a power of two; 0: from the batch size");
+  fields.Range(
+      "backward_scale", &backward_scale, 0, int64_t{1} << 40,
+      "fp16 only: scale of these gradients on the wire, a power of two; 0: from the batch size");
   fields.Require(backward_scale == 0 || IsPowerOfTwo(backward_scale), "backward_scale",
                  "must be 0 or a power of two");
   fields.Choice("dense", &dense, kWireTypes, "codec of dense gradients, at every node of the tree");
@@ -256,23 +260,25 @@ double CheckpointConfig::every_seconds() const { return ParseDuration(every).val
 
 void CheckpointConfig::Describe(ConfigFields& fields) {
   fields.Field("dir", &dir, "shared by all workers; RUN/checkpoints when empty");
-  fields.Field("every", &every, "as 90s, 10m or 1h; 0: not by time");
+  fields.Field("every", &every, "such as 90s, 10m or 1h; 0: not by time");
   fields.Require(ParseDuration(every).has_value(), "every",
-                 "must be a duration as 90s, 10m or 1h, or 0");
+                 "must be a duration such as 90s, 10m or 1h, or 0");
   fields.Range("every_steps", &every_steps, 0, kMaxSteps, "0: not by steps");
-  fields.Range("keep", &keep, 1, 1000000, "how many to keep, beside those they build on");
+  fields.Range("keep", &keep, 1, 1000000, "how many to keep, in addition to their bases");
   fields.Field("incremental", &incremental,
-               "write only the rows that changed since the last full one, while that is less");
+               "write only the rows changed since the last full checkpoint, while that is smaller");
   fields.Choice("quantize", &quantize, {"none", "int8"},
-                "rows of incremental ones; int8 gives up bit-identity when resuming from them");
+                "rows of incremental checkpoints; with int8, resuming from one is not bit-exact");
 }
 
 void ElasticConfig::Describe(ConfigFields& fields) {
-  fields.Range("min", &min, 0, 1024, "workers to go on with when some die; 0: as many as at first");
+  fields.Range("min", &min, 0, 1024,
+               "fewest workers to continue with when some die; 0: as many as at the start");
   fields.Range("max", &max, 0, 1024, "workers to start when `workers` is 0");
   fields.Require(max == 0 || min <= max, "min", "must be at most max");
-  fields.Range("max_restarts", &max_restarts, 0, 1000000, "after a worker's death");
-  fields.Range("backoff_seconds", &backoff_seconds, 0, 3600, "before the first; then doubled");
+  fields.Range("max_restarts", &max_restarts, 0, 1000000, "after a worker dies");
+  fields.Range("backoff_seconds", &backoff_seconds, 0, 3600,
+               "before the first restart; doubled for each further one");
 }
 
 void TrainConfig::Describe(ConfigFields& fields) {
@@ -285,11 +291,12 @@ void TrainConfig::Describe(ConfigFields& fields) {
   fields.Section("optimizer", &optimizer);
   fields.Section("numerics", &numerics);
   fields.Section("comm", &comm);
-  fields.Section("checkpoint", &checkpoint, "written while training goes on");
-  fields.Section("elastic", &elastic, "workers that are started again on this machine");
+  fields.Section("checkpoint", &checkpoint, "written while training continues");
+  fields.Section("elastic", &elastic, "restarts of workers on this machine");
   fields.Range("workers", &workers, 0, 1024,
-               "processes on this machine; 0: as elastic.max and the cores allow, or one");
-  fields.Range("threads", &threads, 0, 1024, "per worker; 0: share the CPUs that we may use");
+               "processes on this machine; 0: as many as elastic.max and the cores allow, or one");
+  fields.Range("threads", &threads, 0, 1024,
+               "per worker; 0: share the CPUs available to this process");
   fields.Field("run_dir", &run_dir, "where logs and the model go; runs/NAME-TIME when empty");
   fields.Require(
       training.batch_size % numerics.virtual_workers == 0, "training",
@@ -304,7 +311,7 @@ void TrainConfig::Describe(ConfigFields& fields) {
       "eval_every_epochs");
   fields.Require(
       !training.keep_best || checkpoint.quantize == "none", "checkpoint",
-      "has quantize, which training.keep_best cannot have: the best model must be exact");
+      "has quantize, which training.keep_best does not allow: the best model must be exact");
   fields.Require(workers <= numerics.virtual_workers, "workers",
                  TooManyWorkers(workers, numerics.virtual_workers));
   fields.Require(elastic.max <= numerics.virtual_workers, "elastic",

@@ -1,8 +1,8 @@
 #pragma once
 
 // The configuration of a training run: one struct per section of the YAML file, each field with its
-// default. What is under `numerics`, `data`, `model`, `training`, `optimizer` and the codecs of
-// `comm` decides the result; workers, threads, backend and run_dir never do.
+// default. `numerics`, `data`, `model`, `training`, `optimizer` and the codecs of `comm` determine
+// the result; workers, threads, backend and run_dir never do.
 
 #include <cstdint>
 #include <map>
@@ -33,14 +33,14 @@ struct TableConfig {
   void Describe(ConfigFields& fields);
 };
 
-// The columns that the model is for. Recorded with every run and model; where a configuration has
-// it, a dataset must match it.
+// The columns that the model expects, recorded with every run and model. If it is set, datasets
+// must match it.
 struct FeaturesConfig {
   std::vector<std::string> dense, categorical;
   std::vector<int64_t> num_embeddings;  // of `categorical`
   std::vector<std::string> multi_hot;   // those of `categorical` that are
-  // How values became numbers, as in DatasetSchema. Empty in models and checkpoints that were
-  // written before it was recorded, dense_transforms also for datasets of that time.
+  // The preprocessing, as in DatasetSchema. Empty in models and checkpoints from before it was
+  // recorded; dense_transforms also for datasets from that time.
   std::vector<std::string> dense_transforms;  // of `dense`
   std::vector<std::string> vocabularies;      // of `categorical`
   bool empty() const { return dense.empty() && categorical.empty(); }
@@ -77,7 +77,7 @@ struct TrainingConfig {
   EarlyStoppingConfig early_stopping;
   bool keep_best = false;
 
-  // Whether the metric of early_stopping decides anything.
+  // Whether evaluations decide when training stops or which model is kept.
   bool watches_evaluations() const { return keep_best || early_stopping.patience > 0; }
   void Describe(ConfigFields& fields);
 };
@@ -163,35 +163,34 @@ struct TrainConfig {
   CheckpointConfig checkpoint;
   ElasticConfig elastic;
   int workers = 0;  // 0: see NumWorkers
-  int threads = 0;  // per worker; 0: the machine's cores shared evenly
+  int threads = 0;  // per worker; 0: share the machine's cores evenly
   std::string run_dir;
 
   void Describe(ConfigFields& fields);
 };
 
-// The workers to start on a machine with so many cores: what the configuration says, else as many
-// as `elastic` and the cores allow, else one.
+// The number of workers to start on a machine with `cores` cores: `workers` if set, else as many as
+// `elastic` and the cores allow, else one.
 int NumWorkers(const TrainConfig& config, int cores);
 
-// The power of two by which gradients of pooled embeddings are multiplied on their way, so that
-// float16 can hold them: what the configuration says, else 256 for every sample of the batch,
-// rounded up. A sample's own gradient may then be 2^-32 to 255, whatever the size of the batch. 1
-// for other types, which have float32's range.
+// The power of two by which gradients of pooled embeddings are scaled on the wire, so that float16
+// can represent them: the configured value, else 256 * batch size, rounded up to a power of two. A
+// sample's gradient may then be 2^-32 to 255 for any batch size. 1 for other types, which have
+// float32's range.
 float BackwardScale(const TrainConfig& config);
 
-// Empty when a run of one configuration can be continued under the other without changing a bit of
-// the model, else a sentence that names the first key that forbids it: "model.embedding_dim is 16
-// there and 8 here". How long to train, what to evaluate and report, where data, checkpoints and
-// workers are may differ.
+// Empty when a run with one configuration can continue with the other without changing a bit of the
+// model, else a sentence that names the first key that prevents it: "model.embedding_dim is 16
+// there and 8 here". The length of training, evaluation, reporting, paths and placement may differ.
 std::string DifferenceThatChangesBits(const TrainConfig& there, const TrainConfig& here);
 
-// The first value that two configurations, as PrintConfig() prints them, do not have in common.
+// The first value that differs between two configurations printed by PrintConfig().
 struct ConfigDifference {
-  std::string key, there, here;  // "model.embedding_dim", "16", "8"; "not set" where it is missing
+  std::string key, there, here;  // "model.embedding_dim", "16", "8"; "not set" if missing
 };
 std::optional<ConfigDifference> FirstDifference(const std::string& there, const std::string& here);
 
-// "= 9 is more than the 8 virtual workers: use ...", after the word workers.
+// "= 9 is more than the 8 virtual workers: use ...", to follow the word "workers".
 std::string TooManyWorkers(int workers, int virtual_workers);
 
 }  // namespace renzan

@@ -25,7 +25,7 @@ void ExpectError(const std::string& yaml, const std::string& fragment) {
 
 constexpr char kMinimal[] = "data: {train: {path: d}}\n";
 
-TEST(TrainConfig, PrintsWhatReadsBackTheSame) {
+TEST(TrainConfig, PrintedConfigReadsBackUnchanged) {
   const TrainConfig config = Read(kMinimal, {"numerics.virtual_workers=4", "model.top_mlp=[7, 3]"});
   TrainConfig copy = config;
   const std::string printed =
@@ -36,7 +36,7 @@ TEST(TrainConfig, PrintsWhatReadsBackTheSame) {
   EXPECT_EQ(PrintConfig([&](ConfigFields& fields) { again.Describe(fields); }, true), printed);
 }
 
-TEST(TrainConfig, SaysWhatCannotBe) {
+TEST(TrainConfig, RejectsInvalidValues) {
   ExpectError(std::string(kMinimal) + "training: {batch_size: 2047}\n",
               "must be a multiple of numerics.virtual_workers (8)");
   ExpectError(std::string(kMinimal) + "workers: 9\n",
@@ -70,9 +70,9 @@ TEST(TrainConfig, SaysWhatCannotBe) {
       "the best model must be exact");
 }
 
-// How long to train, and which step's model to save, may change; what decides a step's bits may
-// not.
-TEST(TrainConfig, HabitsThatDecideBitsAreKnown) {
+// A resumed run may change how long it trains and which step's model it saves, but nothing that
+// determines the bits of a step.
+TEST(TrainConfig, RegularizationSettingsChangeBits) {
   const TrainConfig config = Read(kMinimal);
   for (const char* changes :
        {"model.dropout=0.1", "optimizer.dense.weight_decay=0.1",

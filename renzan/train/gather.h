@@ -1,6 +1,6 @@
 #pragma once
 
-// Small values between workers. Every rank makes the same calls.
+// Exchanges small values between workers. Every rank makes the same calls.
 
 #include <span>
 #include <string>

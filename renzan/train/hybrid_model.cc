@@ -15,8 +15,8 @@
 namespace renzan {
 namespace {
 
-// What a word of the configuration stands for. An unknown one must never become a default, whoever
-// filled in the configuration.
+// The value of a configuration keyword. Fails for an unknown word, because the configuration may
+// not have come from a validated file.
 template <typename Value>
 Value ValueNamed(const char* key, const std::string& name,
                  std::initializer_list<std::pair<const char*, Value>> values) {

@@ -1,9 +1,8 @@
 #pragma once
 
-// A recommendation model spread over workers: the dense part replicated and trained data-parallel,
-// the embedding tables model-parallel. One synchronous step at a time; what it computes is a pure
-// function of configuration, seed and batches (ARCHITECTURE.md, "Placement never changes
-// arithmetic").
+// A recommendation model distributed over workers: the dense part is replicated and data-parallel,
+// the embedding tables are model-parallel. Steps are synchronous, and the result is a pure function
+// of configuration, seed and batches (ARCHITECTURE.md, "Placement never changes arithmetic").
 //
 // Every rank constructs it alike and makes the same calls. Not thread-safe.
 
@@ -29,8 +28,8 @@ namespace renzan {
 
 class HybridModel {
  public:
-  // pooling_factors: mean lookups per sample of each categorical feature, for the placement only.
-  // A model that is loaded next needs no initial values.
+  // pooling_factors: mean lookups per sample of each categorical feature; used only for placement.
+  // `initial_values`: kZero is enough for a model that is about to be loaded.
   HybridModel(const TrainConfig& config, const DatasetSchema& schema,
               std::span<const double> pooling_factors, Communicator& comm, ThreadPool& pool,
               InitialValues initial_values = InitialValues::kDraw);
@@ -42,15 +41,15 @@ class HybridModel {
   int virtual_workers() const { return config_.numerics.virtual_workers; }
 
   // One training step on this worker's slice of the global batch. `metrics` (one per thread of the
-  // pool) get the predictions made before the update.
+  // pool) receive the predictions made before the update.
   void Step(const Batch& slice, int64_t step, std::span<BinaryMetrics> metrics);
 
-  // What this worker has seen in all steps so far: its samples' predictions, the dense part, its
+  // Over all steps so far: the predictions for this worker's samples, the dense part and its
   // tables.
   const Finiteness& finiteness() const { return finiteness_; }
 
-  // Of the last step, before clipping: the norm of the dense gradients and of the gradients of all
-  // embedding rows of the batch together. NaN unless optimizer.max_gradient_norm is set.
+  // Of the last step, before clipping: the joint norm of the dense gradients and the gradients of
+  // all embedding rows of the batch. NaN unless optimizer.max_gradient_norm is set.
   double gradient_norm() const { return gradient_norm_; }
 
   // logits [slice size] of this worker's samples.
@@ -67,21 +66,20 @@ class HybridModel {
   // Fills the workspace with one virtual worker's inputs. `index` counts within this worker.
   void Load(const Batch& slice, size_t index, Model::Workspace* workspace) const;
 
-  // Whether the dense parameters and the states of their optimizer are.
   bool DenseIsFinite();
 
-  // Forms the norm, scales the dense gradients, and returns what the embeddings' are to be
-  // multiplied with.
+  // Computes the norm, scales the dense gradients, and returns the factor for the gradients of the
+  // embeddings.
   float ClipGradients();
 
   TrainConfig config_;
   ThreadPool& pool_;
-  IndexRange virtual_workers_;  // carried by this worker
+  IndexRange virtual_workers_;  // assigned to this worker
   int64_t samples_per_virtual_worker_ = 0;
   std::unique_ptr<Model> model_;
   std::unique_ptr<ShardedEmbeddings> embeddings_;
   AlignedBuffer parameters_, gradient_;
-  std::vector<AlignedBuffer> leaves_;  // the gradient of each carried virtual worker
+  std::vector<AlignedBuffer> leaves_;  // the gradient of each assigned virtual worker
   std::unique_ptr<TreeReducer> reducer_;
   double gradient_norm_ = std::numeric_limits<double>::quiet_NaN();
   std::unique_ptr<DenseOptimizer> dense_optimizer_;

@@ -1,5 +1,5 @@
-// The contract: the trained model's bits do not depend on workers and threads, for every model,
-// optimizer, codec and kind of feature.
+// The trained model's bits do not depend on the numbers of workers and threads, for every model,
+// optimizer, codec and feature type.
 
 #include "renzan/train/hybrid_model.h"
 
@@ -48,8 +48,8 @@ struct WorkersAndThreads {
   int workers, threads;
 };
 
-// For every model and optimizer. Ranks that are threads of a busy machine wait for their turn at
-// every exchange, so what goes on inside a step or on the wire is shown with fewer.
+// kMany is for models and optimizers. Ranks that are threads of a busy machine wait for their turn
+// at every exchange, so codecs and regularization are tested with kFew.
 constexpr WorkersAndThreads kMany[] = {{1, 2}, {2, 1}, {2, 2}, {3, 1}, {3, 2},
                                        {4, 1}, {4, 2}, {7, 1}, {7, 2}};
 constexpr WorkersAndThreads kFew[] = {{1, 2}, {3, 2}, {7, 1}};
@@ -86,7 +86,7 @@ INSTANTIATE_TEST_SUITE_P(ModelsAndOptimizers, Placement,
                                          Combination{"dlrm_dcnv2", "adam", "sgd"}));
 
 TEST(Placement, NeverChangesArithmeticUnderAnyCodec) {
-  // fp32 in all directions is what the other tests have.
+  // The other tests use fp32 in all directions.
   for (const auto& [forward, backward, dense] :
        {std::array{"fp16", "bf16", "fp32"}, std::array{"bf16", "fp32", "fp16"},
         std::array{"fp32", "fp16", "bf16"}, std::array{"fp16", "fp16", "fp16"}}) {
@@ -98,8 +98,8 @@ TEST(Placement, NeverChangesArithmeticUnderAnyCodec) {
   }
 }
 
-// Criteo's number of features, with tables from a few rows to some ten thousand: with every number
-// of workers the tables belong to others.
+// Criteo's number of features, with tables from a few rows to tens of thousands. Each number of
+// workers places the tables differently.
 DatasetSchema LargeSchema() {
   DatasetSchema schema{.label = "label"};
   for (int d = 0; d < 13; ++d) schema.dense.push_back(fmt::format("d{}", d));
@@ -109,8 +109,8 @@ DatasetSchema LargeSchema() {
   return schema;
 }
 
-// Matrix products of the size of real ones take other paths through oneDNN than tiny ones, and
-// 2048 samples leave every thread several tasks.
+// Matrix products of realistic sizes take other paths through oneDNN than tiny ones, and 2048
+// samples give every thread several tasks.
 TEST(Placement, NeverChangesArithmeticAtRealSizes) {
   const DatasetSchema schema = LargeSchema();
   std::vector<TableSpec> tables;
@@ -139,7 +139,7 @@ TEST(Placement, NeverChangesArithmeticAtRealSizes) {
   }
 }
 
-// Everything that keeps a model from overfitting, at once.
+// Dropout, weight decay and gradient clipping together.
 TrainConfig RegularizedConfig() {
   TrainConfig config = SmallConfig();
   config.model.dropout = 0.3;
@@ -164,7 +164,7 @@ TEST(Placement, NeverChangesArithmeticOfDropoutDecayAndClipping) {
   }
 }
 
-TEST(Placement, DigestSeesEveryHabit) {
+TEST(Placement, DigestDependsOnEveryRegularizationSetting) {
   const auto without = [](const std::function<void(TrainConfig&)>& change) {
     TrainConfig config = RegularizedConfig();
     change(config);
@@ -179,15 +179,15 @@ TEST(Placement, DigestSeesEveryHabit) {
   EXPECT_NE(without([](TrainConfig& c) { c.seed = 10; }), all);
 }
 
-TEST(Placement, DigestSeesADifferentSeed) {
+TEST(Placement, DigestDependsOnTheSeed) {
   TrainConfig config = SmallConfig();
   const std::string first = Digest(config, 1, 1);
   config.seed = 10;
   EXPECT_NE(Digest(config, 1, 1), first);
 }
 
-// With SGD, an update over the learning rate is the gradient: the norm and the clipped step are
-// compared with what those of an unclipped step say.
+// With SGD, an update divided by the learning rate is the gradient, so the expected norm and
+// clipped step follow from an unclipped step.
 TEST(HybridModel, ClipsTheNormOfDenseAndEmbeddingGradientsTogether) {
   RunRanksAsThreads(1, [&](Communicator& comm) {
     ThreadPool pool(1);
@@ -225,7 +225,7 @@ TEST(HybridModel, ClipsTheNormOfDenseAndEmbeddingGradientsTogether) {
   });
 }
 
-TEST(HybridModel, DropsNothingInEvaluation) {
+TEST(HybridModel, AppliesNoDropoutInEvaluation) {
   RunRanksAsThreads(1, [&](Communicator& comm) {
     ThreadPool pool(1);
     std::vector<std::vector<float>> logits;
@@ -244,7 +244,7 @@ TEST(HybridModel, DropsNothingInEvaluation) {
   });
 }
 
-TEST(HybridModel, AnUnknownOptimizerIsNotSgd) {
+TEST(HybridModel, RejectsUnknownKeywords) {
   for (const auto& change : std::vector<std::function<void(TrainConfig&)>>{
            [](TrainConfig& c) { c.optimizer.sparse.type = "adamw"; },
            [](TrainConfig& c) { c.optimizer.dense.type = "adamw"; },
@@ -261,7 +261,7 @@ TEST(HybridModel, AnUnknownOptimizerIsNotSgd) {
   }
 }
 
-TEST(HybridModel, NamesATableThatIsNotThere) {
+TEST(HybridModel, NamesAMissingTable) {
   TrainConfig config = SmallConfig();
   config.model.tables["nn"].pooling = "sum";
   try {

@@ -13,7 +13,7 @@
 namespace renzan {
 namespace {
 
-// Takes what the threads gathered since the last call, over all workers.
+// The metrics since the last call, over all threads and workers. Resets them.
 BinaryMetrics TakeWindow(Communicator& comm, std::vector<BinaryMetrics>* per_thread) {
   BinaryMetrics mine;
   for (BinaryMetrics& metrics : *per_thread) {
@@ -23,13 +23,13 @@ BinaryMetrics TakeWindow(Communicator& comm, std::vector<BinaryMetrics>* per_thr
   return MergeMetrics(comm, mine);
 }
 
-// Finite parameters may still give infinite predictions: such a model has no score.
+// Even a model with finite parameters may give infinite predictions.
 void FailUnlessFinite(const BinaryMetrics& evaluation, int64_t step) {
   if (evaluation.non_finite > 0)
     Fail(ErrorCode::kSoftware,
          "evaluation at step {}: {} of {} predictions are NaN or infinite, so the model is not "
          "saved; lower the learning rates (try a tenth), or look for values in data.eval that are "
-         "far beyond those of data.train",
+         "far outside the range of data.train",
          step, evaluation.non_finite, evaluation.non_finite + evaluation.count);
 }
 
@@ -68,7 +68,7 @@ bool Train(const TrainConfig& config, int64_t steps, const Split& train,
                                       .first_step = state->step,
                                       .num_steps = steps - state->step,
                                       .shuffle = {.enabled = config.data.shuffle}});
-  // False when it was stopped; the resumed run begins it again.
+  // Returns false if it was stopped; the resumed run then repeats the evaluation.
   const auto evaluate = [&] {
     state->evaluation_due = true;
     if (eval) {
@@ -83,7 +83,7 @@ bool Train(const TrainConfig& config, int64_t steps, const Split& train,
         observer->OnEvaluation(state->step, *metrics,
                                state->evaluations.Describe(t.early_stopping));
       state->evaluation_due = false;
-      // The model of the last step is about to be saved anyway.
+      // The model of the last step is saved at the end anyway.
       if (best && t.keep_best && state->step < steps) callbacks.keep_best(state->step);
     }
     state->evaluation_due = false;
@@ -93,7 +93,7 @@ bool Train(const TrainConfig& config, int64_t steps, const Split& train,
   if (observer) observer->OnStart(*state, steps);
   if (should_stop(state->step)) return false;
   if (state->evaluation_due && state->step < steps && !evaluate()) return false;
-  // What was resumed may be the best model, and not be a checkpoint that will be kept.
+  // The run may have resumed at its best step, whose checkpoint must then be kept.
   if (t.keep_best && state->evaluations.best_step() == state->step && state->step < steps)
     callbacks.keep_best(state->step);
   const auto stops_early = [&] { return state->evaluations.StopsEarly(t.early_stopping); };
@@ -134,7 +134,7 @@ bool Train(const TrainConfig& config, int64_t steps, const Split& train,
       window_start = clock.MonotonicSeconds();
       window_steps = 0;
     }
-    state->evaluation_due = done == steps;  // a run that resumes from here begins with it
+    state->evaluation_due = done == steps;  // a run that resumes here starts with it
     if (should_stop(done)) return false;
   }
   return state->step < steps || evaluate();

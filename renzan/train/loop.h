@@ -1,8 +1,8 @@
 #pragma once
 
-// The training loop of one worker: batches in, steps, a report every so often, evaluations, and
-// advice when nothing is learnt; after every step somebody may ask it to stop. Every rank runs it
-// alike; only rank 0 has an observer.
+// The training loop of one worker: reads batches, runs steps, reports and evaluates periodically,
+// and gives advice when the model does not learn. It can be stopped after every step. Every rank
+// runs the same loop; only rank 0 has an observer.
 
 #include <cstdint>
 #include <functional>
@@ -20,7 +20,7 @@
 namespace renzan {
 
 struct StepReport {
-  int64_t step = 0, steps = 0;    // done, of how many
+  int64_t step = 0, steps = 0;    // done, and the total
   BinaryMetrics window;           // since the last report
   WireRange gradient_range;       // since the last report; no values unless comm.backward is fp16
   double samples_per_second = 0;  // since the last report
@@ -29,16 +29,16 @@ struct StepReport {
   double seconds = 0;        // spent training so far
 };
 
-// What rank 0 shows and records.
+// Displays and records training on rank 0.
 class TrainObserver {
  public:
   virtual ~TrainObserver() = default;
-  // `first` is where this process begins.
+  // `first`: the state at which this process starts.
   virtual void OnStart(const LoopState& first, int64_t steps) = 0;
-  // After every step: how many are done, and the seconds spent in them.
+  // After every step: the number done, and the seconds spent training.
   virtual void OnStep(int64_t done, double seconds) = 0;
   virtual void OnReport(const StepReport& report) = 0;
-  // `verdict`: what it means for early stopping and the best model, or empty.
+  // `verdict`: how it compares with the best evaluation so far; empty if nothing depends on it.
   virtual void OnEvaluation(int64_t step, const BinaryMetrics& metrics,
                             const std::string& verdict) = 0;
   virtual void OnAdvice(const std::string& advice) = 0;
@@ -49,25 +49,23 @@ struct Split {
   RowRange rows;
 };
 
-// Steps that the configuration asks for. Throws kConfig when there are fewer samples than one
-// batch.
+// The number of steps to train. Throws kConfig when there are fewer samples than one batch.
 int64_t NumSteps(const TrainingConfig& config, const Split& train);
 
-// Whether the model is evaluated after `done` steps on the way; it always is at the end.
+// Whether to evaluate after `done` steps, apart from the evaluation at the end.
 bool IsEvaluationStep(const TrainingConfig& config, int64_t steps_per_epoch, int64_t done);
 
 struct TrainCallbacks {
   TrainObserver* observer = nullptr;  // null on ranks other than 0
-  // Called with the number of steps done at the beginning, after each and during evaluations.
+  // Called with the number of steps done: at the start, after each step and during evaluations.
   std::function<bool(int64_t done)> should_stop;
-  // The model as it is now, after the evaluation of this step, is the best so far.
+  // Called when the evaluation at `step` shows that the current model is the best so far.
   std::function<void(int64_t step)> keep_best;
 };
 
-// Trains from state->step until `steps` are done, and evaluates then, or until early stopping;
-// false when it stopped before that because `should_stop` said so. Throws kSoftware on all ranks
-// when the model is found not to be finite, at the latest after the last step, or when an
-// evaluation's predictions are not.
+// Trains from state->step to `steps` and evaluates, or until early stopping. Returns false if
+// `should_stop` ended it before that. Throws kSoftware on all ranks when the model, which is
+// checked at the latest after the last step, or the predictions of an evaluation are not finite.
 bool Train(const TrainConfig& config, int64_t steps, const Split& train,
            const std::optional<Split>& eval, HybridModel& model, Communicator& comm,
            const Clock& clock, const TrainCallbacks& callbacks, LoopState* state);

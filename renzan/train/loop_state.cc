@@ -50,7 +50,7 @@ void RestoreProgress(const ProgressTensors& tensors, int rank, LoopState* state)
     const auto found = tensors.find(key);
     return found == tensors.end() ? nullptr : &found->second;
   };
-  // Merging is exact, so the whole window may be any one thread's.
+  // Merging is exact, so one thread may hold the whole window.
   if (const auto* window = find(kWindow); window != nullptr && rank == 0)
     state->window[0] = BinaryMetrics::FromIntegers(*window);
   if (const auto* range = find(kGradientRange); range != nullptr && range->size() == 3 && rank == 0)
@@ -59,7 +59,7 @@ void RestoreProgress(const ProgressTensors& tensors, int rank, LoopState* state)
   if (const auto* evaluations = find(kEvaluations))
     if (!state->evaluations.Restore(*evaluations) && rank == 0)
       LogWarning(
-          "what earlier evaluations said is forgotten: training.early_stopping.metric or the rows "
+          "results of earlier evaluations are dropped: training.early_stopping.metric or the rows "
           "of data.eval have changed");
   state->seconds = static_cast<double>(Number(tensors, kMilliseconds)) / 1000;
   state->evaluation_due = EvaluationDue(tensors);

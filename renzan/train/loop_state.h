@@ -1,8 +1,8 @@
 #pragma once
 
-// What the training loop carries from step to step beside the model: the step and the accumulators
-// of metrics. It is saved with every checkpoint, so that a resumed run reports what an undisturbed
-// one does. Not thread-safe.
+// The state of the training loop apart from the model: the step and the metric accumulators. It is
+// saved with every checkpoint, so that a resumed run reports the same as an uninterrupted one. Not
+// thread-safe.
 
 #include <cstdint>
 #include <map>
@@ -23,24 +23,25 @@ struct LoopState {
   WireRange gradient_range;           // this worker's, since the last report
   DivergenceWatch watch;              // the same on every worker
   double seconds = 0;                 // spent training
-  bool evaluation_due = false;        // after `step`, and not finished
-  EvaluationRecord evaluations;       // where they decide something; the same on every worker
+  bool evaluation_due = false;        // the evaluation after `step` is not finished
+  EvaluationRecord evaluations;       // if anything depends on them; the same on every worker
 };
 
 // Integers by tensor name, as docs/formats/checkpoint.md describes them.
 using ProgressTensors = std::map<std::string, std::vector<int64_t>>;
 
-// Everything but the step. Every rank calls it alike; the result is the same on all.
+// Everything but the step. Every rank calls it; the result is the same on all.
 ProgressTensors SaveProgress(Communicator& comm, const LoopState& state);
 
-// `state` has its windows. Tensors that are missing leave it as it is. Throws Error kData.
+// `state->window` already has its size. Missing tensors leave the state unchanged. Throws Error
+// kData.
 void RestoreProgress(const ProgressTensors& tensors, int rank, LoopState* state);
 
-// The record of evaluations alone, which a saved model carries too: a run that resumes from it goes
-// on with what its evaluations have said.
+// The record of evaluations only. It is saved with a model too, so that a run that resumes from the
+// model continues with this record.
 ProgressTensors SaveEvaluations(const EvaluationRecord& evaluations);
 
-// Whether a run that resumes from them begins with the evaluation of its step.
+// Whether a run that resumes from these tensors starts with the evaluation of its step.
 bool EvaluationDue(const ProgressTensors& tensors);
 
 }  // namespace renzan

@@ -28,7 +28,7 @@
 namespace renzan {
 namespace {
 
-// Rank 0 chooses; everyone learns it.
+// Rank 0 chooses and broadcasts.
 RunDirectories ChooseDirectories(const TrainConfig& config, const RunOptions& options,
                                  Communicator& comm) {
   std::string run = config.run_dir;
@@ -39,7 +39,7 @@ RunDirectories ChooseDirectories(const TrainConfig& config, const RunOptions& op
   return directories;
 }
 
-// What a checkpoint remembers of the run that wrote it, beside its configuration.
+// What a checkpoint records of the run that wrote it, besides its configuration.
 std::map<std::string, std::string> DescribeRun(const OpenedSplits& splits,
                                                const ProgramFacts& facts) {
   std::map<std::string, std::string> run = {{"build", facts.build},
@@ -49,7 +49,7 @@ std::map<std::string, std::string> DescribeRun(const OpenedSplits& splits,
   return run;
 }
 
-// Rank 0 looks; everyone learns it.
+// Rank 0 looks and broadcasts.
 PastRun AgreeOnPastRun(const RunDirectories& directories, const TrainConfig& config,
                        const std::map<std::string, std::string>& run, int64_t steps,
                        bool must_resume, Communicator& comm) {
@@ -73,7 +73,7 @@ PastRun AgreeOnPastRun(const RunDirectories& directories, const TrainConfig& con
   return past;
 }
 
-// Of which metric and which rows a record of evaluations is.
+// Identifies the metric and the rows of a record of evaluations.
 std::string MeaningOfEvaluations(const TrainConfig& config, const OpenedSplits& splits) {
   if (!splits.eval) return "";
   return fmt::format("{} {} {} {}", config.training.early_stopping.metric,
@@ -85,21 +85,21 @@ std::string BestCheckpoint(const RunDirectories& directories, int64_t step) {
   return directories.checkpoints + "/" + CheckpointName(step);
 }
 
-// A record whose best model is nowhere says nothing: better the best of what comes than none.
-void ForgetLostBest(const RunDirectories& directories, Communicator& comm, LoopState* state) {
+// Without the checkpoint of its best model the record is useless, so it starts again.
+void ResetEvaluationsIfBestIsMissing(const RunDirectories& directories, Communicator& comm,
+                                     LoopState* state) {
   const int64_t best = state->evaluations.best_step();
   if (best < 0 || best == state->step) return;
   const std::string path = BestCheckpoint(directories, best);
   const char there = FileExists(path + "/manifest.json") ? 1 : 0;
   if (AllGatherValues(comm, there)[0] != 0) return;
   if (comm.rank() == 0)
-    LogWarning("{}, the best model so far, is gone: the best of the evaluations to come is kept",
-               path);
+    LogWarning("{}, the best model so far, is missing: keeping the best model from here on", path);
   state->evaluations = state->evaluations.Emptied();
 }
 
-// Brings back the best model, unless it is the one at hand, which is at `step`. Returns its step.
-int64_t TakeBest(const RunDirectories& directories, const EvaluationRecord& evaluations,
+// Loads the best model unless it is the current one, which is at `step`. Returns its step.
+int64_t LoadBest(const RunDirectories& directories, const EvaluationRecord& evaluations,
                  int64_t step, HybridModel& model, Communicator& comm) {
   const int64_t best = evaluations.best_step();
   if (best < 0 || best == step) return step;
@@ -107,13 +107,13 @@ int64_t TakeBest(const RunDirectories& directories, const EvaluationRecord& eval
     return LoadNewest({BestCheckpoint(directories, best)}, model, comm).step;
   } catch (const Error& error) {
     throw error.WithContext(
-        fmt::format("the best model, of step {}, cannot be read (remove its checkpoint, and the "
-                    "same command keeps the best of the evaluations to come)",
+        fmt::format("cannot read the best model, of step {} (to continue without it, remove its "
+                    "checkpoint and run the same command again)",
                     best));
   }
 }
 
-// For a run that was killed after its model had appeared and before it could say so.
+// For a run that was killed after saving its model but before recording that.
 void RecordFinished(const std::string& run_dir, int64_t steps, const std::string& model_sha256,
                     const Clock& clock) {
   const std::string path = run_dir + "/manifest.json";
@@ -146,11 +146,11 @@ RunResult RunTraining(const TrainConfig& config, const RunOptions& options, Comm
   const int64_t steps = NumSteps(config.training, splits.train);
   const RunDirectories directories = ChooseDirectories(config, options, comm);
   DirectoryLocks locks;
-  BackgroundTask cleanup;  // before the locks are given back
+  BackgroundTask cleanup;  // ends before the locks are released
   RunWithHeartbeats(comm, [&] {
     if (comm.rank() != 0) return;
     locks = LockDirectories(directories);
-    cleanup.Start([leftovers = GiveUpLeftovers(directories.checkpoints)] {
+    cleanup.Start([leftovers = MarkLeftoversForDeletion(directories.checkpoints)] {
       for (const std::string& path : leftovers) RemoveTree(path);
     });
   });
@@ -165,8 +165,8 @@ RunResult RunTraining(const TrainConfig& config, const RunOptions& options, Comm
   if (!past.model_sha256.empty()) {
     if (comm.rank() == 0) {
       RecordFinished(directories.run, past.model_step, past.model_sha256, *options.clock);
-      LogInfo("{} is trained already, to step {}: model sha256 {}", directories.run,
-              past.model_step, past.model_sha256);
+      LogInfo("{} is already trained to step {}: model sha256 {}", directories.run, past.model_step,
+              past.model_sha256);
     }
     return {RunResult::End::kWasTrained, directories.run, past.model_sha256};
   }
@@ -186,11 +186,11 @@ RunResult RunTraining(const TrainConfig& config, const RunOptions& options, Comm
     resumed = LoadNewest(past.checkpoints, model, comm);
     state.step = resumed->step;
     RestoreProgress(resumed->progress, comm.rank(), &state);
-    if (config.training.keep_best) ForgetLostBest(directories, comm, &state);
+    if (config.training.keep_best) ResetEvaluationsIfBestIsMissing(directories, comm, &state);
   }
   CheckSameDenseParameters(comm, model);
 
-  // Launchers do not pass variables on to every host, and workers must decide alike.
+  // Launchers may not pass the variable to every host, and all workers must decide the same.
   const double grace_seconds = AllGatherValues(comm, options.grace_seconds)[0];
   const std::vector<std::string> hosts = GatherStrings(comm, HostName());
   std::unique_ptr<RunObserver> observer;
@@ -233,7 +233,7 @@ RunResult RunTraining(const TrainConfig& config, const RunOptions& options, Comm
   }
   checkpointer.Finish();
   const int64_t model_step = config.training.keep_best
-                                 ? TakeBest(directories, state.evaluations, state.step, model, comm)
+                                 ? LoadBest(directories, state.evaluations, state.step, model, comm)
                                  : state.step;
   const EvaluationRecord& evaluations = state.evaluations;
   const std::string sha256 = checkpointer.SaveModel(

@@ -1,13 +1,13 @@
 #pragma once
 
-// One training run from configuration to saved model, as seen by one worker: a new one, or one that
-// resumes from its newest checkpoint. Every rank calls it alike; rank 0 owns the run directory:
+// One training run from configuration to saved model, on one worker: a new run, or one that resumes
+// from its newest checkpoint. Every rank calls it; rank 0 owns the run directory:
 //
 //   manifest.json   resolved configuration, dataset fingerprints, versions, the model's SHA-256
 //   metrics.jsonl   one JSON object per report and evaluation
 //   events.out.tfevents.*   the same for TensorBoard
-//   status.json     where the run is, replaced atomically
-//   checkpoints/    unless the configuration names another place
+//   status.json     progress, replaced atomically
+//   checkpoints/    unless the configuration names another directory
 //   model/          the trained model
 
 #include <string>
@@ -24,8 +24,8 @@ struct RunOptions {
   std::string build_id;      // BuildId()
   int threads = 1;           // the resolved number
   bool terminal = false;     // draw a progress bar on stderr
-  bool must_resume = false;  // having no checkpoint is an error
-  double grace_seconds = 0;  // between a request to stop and a kill; 0: not known
+  bool must_resume = false;  // fail if there is no checkpoint
+  double grace_seconds = 0;  // between a stop request and SIGKILL; 0: unknown
   RunRequests* requests = nullptr;
   const Clock* clock = nullptr;
 };
@@ -33,7 +33,7 @@ struct RunOptions {
 struct RunResult {
   enum class End {
     kTrained,
-    kWasTrained,  // the run directory held the model already
+    kWasTrained,  // the run directory already held the model
     kStopped,     // as requested; a later run resumes from the last checkpoint
   };
   End end = End::kTrained;
@@ -44,7 +44,7 @@ struct RunResult {
 // Throws Error.
 RunResult RunTraining(const TrainConfig& config, const RunOptions& options, Communicator& comm);
 
-// A name for a run directory that nobody has: "runs/NAME-2026-01-31T12:00:00Z".
+// An unused name for a run directory: "runs/NAME-2026-01-31T12:00:00Z".
 std::string NewRunDirectory(const std::string& name, const Clock& clock);
 
 }  // namespace renzan

@@ -18,7 +18,7 @@
 namespace renzan {
 namespace {
 
-// The tags of one set of metrics under a prefix: "eval/auc".
+// One set of metrics with tags under a prefix: "eval/auc".
 std::vector<Scalar> Scalars(const std::string& prefix, const BinaryMetrics& metrics) {
   return {{prefix + "/loss", metrics.LogLoss()},
           {prefix + "/auc", metrics.Auc()},
@@ -26,7 +26,7 @@ std::vector<Scalar> Scalars(const std::string& prefix, const BinaryMetrics& metr
           {prefix + "/calibration", metrics.Calibration()}};
 }
 
-// ", Bayes-optimal 0.8012 (97.9 % of the way from 0.5)" for generated data that was read whole.
+// ", Bayes-optimal 0.8012 (97.9 % of the way from 0.5)" for generated data evaluated completely.
 std::string BayesOptimalText(const OpenedSplits& splits, double auc) {
   const Split& eval = *splits.eval;
   if (!eval.dataset->bayes_optimal() || eval.rows.size() != eval.dataset->num_rows()) return "";
@@ -42,8 +42,8 @@ std::string Describe(const CheckpointReport& report) {
                      report.write_seconds, report.stall_seconds * 1000);
 }
 
-// Reports carry the number of steps done, so the first one to come is about a later step, but for
-// an evaluation that was not finished, or was while the checkpoint was being written.
+// Reports carry the number of steps done, so the next one is for a later step, except for an
+// evaluation that was not finished when the checkpoint was taken.
 MetricsLog::Next NextReports(const std::optional<ResumePoint>& resumed) {
   if (!resumed) return {};
   return {.training = resumed->step + 1,
@@ -61,8 +61,8 @@ struct RunObserver::State {
   RunStatus status;
   StatusWriter status_writer;
   Progress shown;  // loss and AUC of the last report
-  bool said_lost = false;
-  // Where this process began: rates are about what it did itself.
+  bool warned_lost = false;
+  // Where this process began: rates cover only its own steps.
   int64_t first_step = 0;
   double first_seconds = 0;
 
@@ -86,14 +86,14 @@ struct RunObserver::State {
       manifest.datasets[splits.eval->dataset->directory()] = splits.eval->dataset->fingerprint();
   }
 
-  // A full disk ends no training: what cannot be recorded is lost, which is said once.
+  // A full disk does not end training: records are lost, with one warning.
   void TryTo(const std::function<void()>& record) {
     try {
       record();
     } catch (const Error& error) {
-      if (std::exchange(said_lost, true)) return;
+      if (std::exchange(warned_lost, true)) return;
       progress.Clear();
-      LogWarning("{}: training goes on, but what it reports is not all recorded", error.what());
+      LogWarning("{}: training continues, but some metrics are not recorded", error.what());
     }
   }
 
@@ -104,25 +104,25 @@ struct RunObserver::State {
   }
 
   void WriteManifest() { WriteRunManifest(options.run_dir + "/manifest.json", manifest); }
-  // In the background: all workers would wait for the disk.
+  // In the background, or all workers would wait for the disk.
   void WriteStatus() {
     status.updated_unix_seconds = options.clock->UnixSeconds();
     status_writer.Write(status);
     if (const std::optional<Error> error = status_writer.TakeError()) TryTo([&] { throw *error; });
   }
-  // For the last one: whoever reads that the run has ended finds it so.
+  // Waits until the final status is written, so that it is there when the process exits.
   void WriteLastStatus() {
     WriteStatus();
     status_writer.Flush();
     if (const std::optional<Error> error = status_writer.TakeError()) TryTo([&] { throw *error; });
   }
 
-  // Samples that this process has trained on.
+  // The samples that this process has trained on.
   double Samples(int64_t done) const {
     return static_cast<double>((done - first_step) * options.config->training.batch_size);
   }
 
-  // `rate` in samples per second; the rest of the run is taken to be as fast as what is done.
+  // `rate` in samples per second. The ETA assumes the average speed so far.
   void Advance(int64_t done, double seconds, double rate) {
     status.step = shown.step = done;
     status.samples_per_second = shown.samples_per_second = rate;
@@ -143,7 +143,7 @@ RunObserver::RunObserver(Options options) : state_(new State(std::move(options))
 
 RunObserver::~RunObserver() {
   if (state_->status.state == "done" || state_->status.state == "stopped") return;
-  // Leaving through an error: whoever watches the run learns it.
+  // The run failed.
   state_->status.state = "failed";
   state_->WriteLastStatus();
 }
@@ -159,8 +159,9 @@ void RunObserver::OnStart(const LoopState& first, int64_t steps) {
   if (o.resumed) LogInfo("resuming from {} at step {}", o.resumed->name, first.step);
   if (config.checkpoint.quantize != "none")
     LogWarning(
-        "checkpoint.quantize: a run that is resumed from an incremental checkpoint of 8-bit rows "
-        "will not have the same bits as an undisturbed one");
+        "checkpoint.quantize: a run resumed from an incremental checkpoint with 8-bit rows will "
+        "not "
+        "be bit-identical to an uninterrupted one");
   state_->first_step = first.step;
   state_->first_seconds = first.seconds;
   state_->status.state = "running";
@@ -172,7 +173,7 @@ void RunObserver::OnStart(const LoopState& first, int64_t steps) {
 void RunObserver::OnStep(int64_t done, double seconds) {
   State& s = *state_;
   s.Advance(done, seconds, s.Samples(done) / (seconds - s.first_seconds));
-  // Once there is a loss to show; the last step is the report's to show.
+  // Only once there is a loss to show. OnReport shows the last step.
   if (!std::isnan(s.shown.loss) && done < s.shown.steps)
     s.progress.Update(s.shown, s.options.clock->MonotonicSeconds());
   constexpr double kStatusSeconds = 5;
@@ -222,9 +223,9 @@ void RunObserver::OnCheckpoint(const CheckpointReport& report) {
   s.progress.Clear();
   if (!report.error.empty()) {
     LogWarning("{} could not be written: {}; {}", report.name, report.error,
-               s.status.last_checkpoint
-                   ? fmt::format("the last one is at step {}", s.status.last_checkpoint->step)
-                   : "there is none yet");
+               s.status.last_checkpoint ? fmt::format("the last checkpoint is at step {}",
+                                                      s.status.last_checkpoint->step)
+                                        : "there is no checkpoint yet");
     return;
   }
   LogInfo("checkpoint {}", Describe(report));
@@ -235,7 +236,7 @@ void RunObserver::OnCheckpoint(const CheckpointReport& report) {
 void RunObserver::OnStopping(int64_t step) {
   State& s = *state_;
   s.progress.Clear();
-  LogInfo("asked to stop: a last checkpoint at step {}", step);
+  LogInfo("stop requested: writing a last checkpoint at step {}", step);
   s.status.state = "stopping";
   s.status.step = step;
   s.WriteStatus();

@@ -1,6 +1,6 @@
 #pragma once
 
-// Everything that rank 0 shows on the terminal and records in the run directory while training.
+// The terminal output and the logs in the run directory, on rank 0.
 
 #include <memory>
 #include <optional>
@@ -45,7 +45,7 @@ class RunObserver : public TrainObserver, public CheckpointObserver {
   void OnCheckpoint(const CheckpointReport& report) override;
   void OnStopping(int64_t step) override;
 
-  // The model, of `model_step`, is saved: completes the manifest and prints the summary.
+  // The model, of `model_step`, is saved. Completes the manifest and prints the summary.
   void OnDone(const LoopState& state, int64_t model_step, const std::string& model_sha256);
   // The run has stopped as requested.
   void OnStopped();

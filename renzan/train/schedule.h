@@ -1,7 +1,6 @@
 #pragma once
 
-// The learning rate's factor: linear warm-up from 0, constant, polynomial decay to 0. DLRM's
-// schedule.
+// DLRM's learning rate schedule: linear warm-up from 0, constant, polynomial decay to 0.
 
 #include <algorithm>
 #include <cmath>

@@ -31,7 +31,8 @@ TEST(IsEvaluationStep, CountsStepsOrEpochs) {
   EXPECT_EQ(steps({}, 10), Steps());
   EXPECT_EQ(steps({.eval_every = 12}, 10), (Steps{12, 24}));
   EXPECT_EQ(steps({.eval_every_epochs = 1}, 10), (Steps{10, 20, 30}));
-  // Every epoch's end is met where parts of an epoch are no whole steps.
+  // Every epoch's end is an evaluation even if a fraction of an epoch is not a whole number of
+  // steps.
   EXPECT_EQ(steps({.eval_every_epochs = 0.25}, 10),
             (Steps{3, 5, 8, 10, 13, 15, 18, 20, 23, 25, 28, 30}));
   EXPECT_EQ(steps({.eval_every_epochs = 1.5}, 7), (Steps{11, 21}));

@@ -1,6 +1,6 @@
-// Workers that need longer than the others before they can train. The C library's calls that start
-// long work (opening a file of the data, allocating a table) wait here, on one worker, until the
-// other one has been seen exchanging: it must not wait in one exchange for all that time.
+// One worker takes longer than the other to start. Here the C library calls that begin long work
+// (opening a data file, allocating a table) block on worker 1 until worker 0 has completed a few
+// exchanges, which shows that it does not wait in a single exchange for all that time.
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -26,25 +26,25 @@ namespace {
 
 // Set while a test runs.
 std::atomic<bool> slow = false;
-std::atomic<int> exchanges_of_the_other = 0;  // worker 0's
-std::atomic<int> waits = 0, waits_in_vain = 0;
+std::atomic<int> exchanges_of_worker_0 = 0;
+std::atomic<int> waits = 0, timeouts = 0;
 
-// What takes a worker long: as long as the other one needs for a few exchanges. When that does not
-// exchange, it ends after all, so that the test fails and does not hang.
-void TakeLong() {
+// Blocks until worker 0 has made a few exchanges. Times out if it makes none, so that the test
+// fails instead of hanging.
+void BlockForAWhile() {
   ++waits;
-  const int before = exchanges_of_the_other;
+  const int before = exchanges_of_worker_0;
   const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
-  while (exchanges_of_the_other < before + 3) {
+  while (exchanges_of_worker_0 < before + 3) {
     if (std::chrono::steady_clock::now() > end) {
-      ++waits_in_vain;
+      ++timeouts;
       return;
     }
     std::this_thread::yield();
   }
 }
 
-// Counts what it has finished.
+// Counts finished exchanges.
 class CountingCommunicator : public Communicator {
  public:
   CountingCommunicator(Communicator& inner, std::atomic<int>& count)
@@ -79,19 +79,19 @@ class CountingCommunicator : public Communicator {
 
 // Two workers, of which worker 1 is slow.
 void RunTwo(const std::function<void(Communicator&)>& body) {
-  exchanges_of_the_other = waits = waits_in_vain = 0;
+  exchanges_of_worker_0 = waits = timeouts = 0;
   slow = true;
   RunRanksAsThreads(2, [&](Communicator& inner) {
     std::atomic<int> ignored = 0;
-    CountingCommunicator comm(inner, inner.rank() == 0 ? exchanges_of_the_other : ignored);
+    CountingCommunicator comm(inner, inner.rank() == 0 ? exchanges_of_worker_0 : ignored);
     body(comm);
   });
   slow = false;
-  EXPECT_GT(waits, 0) << "nothing was slow";
-  EXPECT_EQ(waits_in_vain, 0) << "the other worker did not go on exchanging";
+  EXPECT_GT(waits, 0) << "no call was slow";
+  EXPECT_EQ(timeouts, 0) << "worker 0 did not keep exchanging";
 }
 
-// A table of so many floats belongs to worker 1; the first one, smaller, to worker 0.
+// The large table belongs to worker 1, the small one to worker 0.
 constexpr int64_t kSlowRows = 77'777, kDim = 8;
 constexpr size_t kSlowBytes = size_t{kSlowRows} * kDim * sizeof(float);
 constexpr size_t kHugePage = size_t{1} << 21;
@@ -109,19 +109,19 @@ void WriteDataset(const std::string& path) {
   writer.Finish();
 }
 
-TEST(SlowStart, TheOthersGoOnExchanging) {
+TEST(SlowStart, TheOtherWorkersKeepExchanging) {
   RunTwo([](Communicator& comm) {
     RunWithHeartbeats(comm, [&] {
-      if (comm.rank() == 1) TakeLong();
+      if (comm.rank() == 1) BlockForAWhile();
     });
   });
 }
 
-TEST(SlowStart, TheErrorIsOfTheWorkerThatHasIt) {
+TEST(SlowStart, OnlyTheFailingWorkerGetsItsError) {
   RunTwo([](Communicator& comm) {
     const std::optional<Error> error = TryWithHeartbeats(comm, [&] {
       if (comm.rank() == 0) return;
-      TakeLong();
+      BlockForAWhile();
       Fail(ErrorCode::kData, "a wrong checksum");
     });
     EXPECT_EQ(error.has_value(), comm.rank() == 1);
@@ -139,7 +139,7 @@ TEST(SlowStart, OpeningAndVerifyingData) {
     config.verify = true;
     OpenSplits(config, {}, comm);
   });
-  EXPECT_GT(waits, 1) << "both of them";
+  EXPECT_GT(waits, 1) << "opening and verifying should both be slow";
 }
 
 TEST(SlowStart, DrawingTables) {
@@ -161,7 +161,7 @@ TEST(SlowStart, DrawingTables) {
 }  // namespace
 }  // namespace renzan
 
-// In place of the C library's.
+// Replace the C library's functions.
 extern "C" int open(const char* path, int flags, ...) {
   va_list arguments;
   va_start(arguments, flags);
@@ -169,12 +169,12 @@ extern "C" int open(const char* path, int flags, ...) {
   va_end(arguments);
   const std::string_view name(path);
   if (renzan::slow && name.find("/slow/") != std::string_view::npos && name.ends_with("label.npy"))
-    renzan::TakeLong();
+    renzan::BlockForAWhile();
   return ::openat(AT_FDCWD, path, flags, mode);
 }
 
 extern "C" void* aligned_alloc(size_t alignment, size_t size) noexcept {
-  if (renzan::slow && size == renzan::kSlowAllocation) renzan::TakeLong();
+  if (renzan::slow && size == renzan::kSlowAllocation) renzan::BlockForAWhile();
   void* memory = nullptr;
   return posix_memalign(&memory, alignment, size) == 0 ? memory : nullptr;
 }

@@ -20,7 +20,7 @@ std::unique_ptr<Dataset> Open(const std::string& path, const DataConfig& config,
   });
   CheckWorkersAgree(comm, "content in " + path, dataset->fingerprint().substr(0, 12),
                     "give every worker the same dataset");
-  // Every host may have its own copy: each worker reads what it will train on.
+  // Every host may have its own copy, so each worker verifies.
   if (config.verify) RunWithHeartbeats(comm, [&] { dataset->Verify(); });
   return dataset;
 }
@@ -65,8 +65,7 @@ void CheckFeatures(const FeaturesConfig& expected, const Dataset& dataset) {
     const auto &e = expected.*list, &a = actual.*list;
     if (!names.empty() && (e.empty() || a.empty()))
       return LogWarning(
-          "{}: whether its {} is that of the training data cannot be checked: {} before it was "
-          "recorded",
+          "{}: cannot check that its {} is the same as in training: {} before it was recorded",
           dataset.directory(), what, a.empty() ? "it was imported" : "the model was trained");
     for (size_t i = 0; i < names.size(); ++i)
       if (e[i] != a[i])
@@ -103,8 +102,8 @@ OpenedSplits OpenSplits(const DataConfig& config, const FeaturesConfig& features
   if (comm.rank() == 0 && eval->fingerprint() == splits.train_dataset->fingerprint() &&
       t.begin < e.end && e.begin < t.end)
     LogWarning(
-        "data.eval holds rows that are trained on: its figures say nothing about new data; "
-        "give data.train.rows and data.eval.rows ranges that do not overlap");
+        "data.eval contains training rows, so its metrics do not predict quality on new data; give "
+        "data.train.rows and data.eval.rows ranges that do not overlap");
   return splits;
 }
 

@@ -1,6 +1,6 @@
 #pragma once
 
-// Opens the datasets that a configuration names, and checks that all workers see the same ones.
+// Opens the datasets of a configuration and checks that all workers see the same data.
 
 #include <memory>
 #include <optional>
@@ -16,7 +16,7 @@ namespace renzan {
 
 // Owns the datasets its splits point to.
 struct OpenedSplits {
-  std::unique_ptr<Dataset> train_dataset, eval_dataset;  // eval's is null when it is the same one
+  std::unique_ptr<Dataset> train_dataset, eval_dataset;  // eval_dataset is null if it is the same
   Split train;
   std::optional<Split> eval;
 };
@@ -25,14 +25,13 @@ struct OpenedSplits {
 OpenedSplits OpenSplits(const DataConfig& config, const FeaturesConfig& features,
                         Communicator& comm);
 
-// A range of rows as the configuration gives it, checked against the dataset (kConfig). `key` is
-// for messages.
+// The configured range of rows, checked against the dataset (kConfig). `key` is for messages.
 RowRange ResolveRows(const std::vector<int64_t>& rows, const Dataset& dataset, const char* key);
 
 // The columns of a dataset, as a configuration records them.
 FeaturesConfig FeaturesOf(const DatasetSchema& schema);
 
-// Throws kConfig naming the first column that is not the expected one.
+// Throws kConfig, which names the first column that is not the expected one.
 void CheckFeatures(const FeaturesConfig& expected, const Dataset& dataset);
 
 // Mean lookups per sample of each categorical feature, estimated from the first rows.

@@ -1,6 +1,6 @@
 #pragma once
 
-// A small model for tests, and samples to train it with.
+// A small model for tests, and training samples.
 
 #include <map>
 #include <span>
@@ -69,7 +69,7 @@ inline std::vector<double> TestPoolingFactors(const DatasetSchema& schema = Test
   return std::vector<double>(schema.categorical.size(), 1.0);
 }
 
-// By name: SHA-256 of the dense part and of each table this worker owns, with optimizer states.
+// SHA-256, by name, of the dense part and of each table this worker owns, with optimizer states.
 inline std::map<std::string, std::string> DigestsOf(HybridModel& model) {
   const auto digest = [](std::span<const float> values) {
     Sha256 hash;

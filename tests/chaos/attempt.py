@@ -1,5 +1,5 @@
-"""One start of the program on a run: disturbs it as planned, waits for its end, and judges that
-end by itself. What the run comes to is judged by chaos.py."""
+"""One attempt at a run: starts the program, injects the planned faults, waits for it to end and
+checks how it ended. chaos.py checks the result of the whole run."""
 
 import dataclasses
 import json
@@ -13,9 +13,9 @@ import checkpoints
 import processes
 from scenario import HUP, INT, KILL, STEPS, TERM
 
-LONGEST_SECONDS = 120  # an attempt that takes longer hangs
-# Workers agree to stop every tenth of a second; this many steps and seconds after a request
-# nobody can say that it came too late.
+LONGEST_SECONDS = 120  # an attempt that takes longer is considered hung
+# Workers check for a stop about every tenth of a second. A request this many steps before the end
+# and this many seconds ago must have stopped the run.
 STOP_STEPS, STOP_SECONDS = 150, 3
 
 
@@ -25,16 +25,16 @@ class Failure(Exception):
 
 @dataclasses.dataclass
 class Counts:
-    """What really happened."""
+    """What happened."""
 
     attempts: int = 0
     kills: int = 0  # of one worker or all
-    kills_in_write: int = 0  # of these, while a checkpoint was being written, which never appeared
-    kills_in_model: int = 0  # the same for the model at the end
-    stops: int = 0  # attempts that ended as asked to
+    kills_in_write: int = 0  # of those, during the write of a checkpoint that never appeared
+    kills_in_model: int = 0  # likewise for the model at the end
+    stops: int = 0  # attempts that stopped on request
     restarts: int = 0  # by the launcher
     resumes: int = 0
-    from_increments: int = 0  # of these
+    from_increments: int = 0  # of those
     corrupt: int = 0
     steps_lost: int = 0
 
@@ -55,27 +55,27 @@ class Attempt:
         self._tag = f"{os.getpid()}.{seed}.{number}"
         self._rng = random.Random(f"targets {seed} {number}")
         self._watch = watch
-        self._said = []
-        # What the disturbances so far allow for.
+        self._events = []
+        # Facts about the injected faults that determine how the attempt may end.
         self._stop_asked = None  # (step, time, signal)
-        self._stop_known = False  # to who would start a killed worker again
+        self._stop_known = False  # the launcher, which restarts killed workers, knows
         self._worker_kills = 0
-        self._everybody_killed = False
-        self._died_of = set()  # signals before there was a handler
+        self._all_killed = False
+        self._died_of = set()  # signals sent before the program handled them
         self._writing_when_killed = []
 
     def history(self):
-        return "; ".join(self._said) or "undisturbed"
+        return "; ".join(self._events) or "no faults"
 
     def run(self, counts):
         """Returns the exit status; negative for a signal."""
         counts.attempts += 1
         self._start()
         try:
-            for disturbance in self.plan.disturbances:
-                if not self._wait_for(disturbance.moment):
+            for fault in self.plan.faults:
+                if not self._wait_for(fault.moment):
                     break
-                self._disturb(disturbance, counts)
+                self._inject(fault, counts)
             self._wait_for(None)
         finally:
             if self._process.poll() is None:
@@ -100,7 +100,7 @@ class Attempt:
             "--set", f"elastic.max_restarts={self.plan.max_restarts}",
             "--set", "elastic.min=1", "--set", "elastic.backoff_seconds=0.05",
         ]
-        self._said.append(f"{place}, {self.plan.max_restarts} restarts")
+        self._events.append(f"{place}, {self.plan.max_restarts} restarts")
         environment = dict(os.environ)
         environment[processes.TAG] = self._tag
         environment["TMPDIR"] = self._directory  # what a killed mpirun leaves
@@ -111,14 +111,14 @@ class Attempt:
                 stdout=log, stderr=log, start_new_session=True)
 
     def _wait_for(self, moment):
-        """False when the attempt has ended before. None is a moment that never comes."""
+        """Returns False if the attempt ended first. None: wait for the end of the attempt."""
         since = time.time()
         old = checkpoints.partial(f"{self._run}/checkpoints")
         seen_at = base = None
         while self._process.poll() is None:
             now = time.monotonic()
             if now - self._began > LONGEST_SECONDS:
-                raise Failure(f"has not ended after {LONGEST_SECONDS} s")
+                raise Failure(f"it has not ended after {LONGEST_SECONDS} s")
             status = self._watch.look()
             if moment is None:
                 time.sleep(0.002)
@@ -140,20 +140,20 @@ class Attempt:
             time.sleep(0.001)
         return False
 
-    def _disturb(self, disturbance, counts):
-        pid = self._target(disturbance.target)
+    def _inject(self, fault, counts):
+        pid = self._target(fault.target)
         if pid is None:
             return
         step = self._watch.step
         writing = checkpoints.partial(f"{self._run}/checkpoints")
         model = os.path.exists(f"{self._run}/.model.partial")
-        self._said.append(f"{disturbance} (step {step}{', writing' if writing else ''})")
-        number = disturbance.signal
+        self._events.append(f"{fault} (step {step}{', writing' if writing else ''})")
+        number = fault.signal
         if number == KILL:
             counts.kills += 1
             self._writing_when_killed.append((writing, model))
-        if disturbance.target == "all" or (number == KILL and pid == self._process.pid):
-            self._everybody_killed = True
+        if fault.target == "all" or (number == KILL and pid == self._process.pid):
+            self._all_killed = True
             processes.kill_all(self._tag)
             return
         if number == KILL:
@@ -165,13 +165,13 @@ class Attempt:
             self._stop_asked = self._stop_asked or (step, time.monotonic(), number)
             self._stop_known |= pid == self._process.pid
         processes.send(pid, number)
-        if disturbance.twice:
+        if fault.twice:
             time.sleep(self._rng.uniform(0, 0.2))
             if self._process.poll() is None:
                 processes.send(pid, number)
 
     def _target(self, target):
-        """None when there is nobody to disturb any more."""
+        """None if the attempt has ended."""
         while self._process.poll() is None:
             if target != "worker" or self.plan.placement.workers == 1:
                 return self._process.pid
@@ -199,34 +199,34 @@ class Attempt:
             counts.stops += 1
 
     def _judge(self, status):
-        self._said.append(f"exit {status}")
+        self._events.append(f"exit {status}")
         allowed = {0} | {-number for number in self._died_of}
         if self._stop_asked:
             allowed |= {75} | ({130} if self._stop_asked[2] == INT else set())
         if self._worker_kills > self.plan.max_restarts or (self._worker_kills and self._stop_asked):
             allowed.add(69)
-        if self._everybody_killed:
+        if self._all_killed:
             allowed.add(-KILL)
         if status not in allowed:
-            raise Failure(f"exit status {status}, but only {sorted(allowed)} are right")
+            raise Failure(f"exit status {status}, expected one of {sorted(allowed)}")
         if left := processes.wait_until_gone(self._tag, 3):
             processes.kill_all(self._tag)
             raise Failure(f"processes {left} were left behind")
-        # A worker that was asked and killed before it could tell the others takes that with it.
+        # If the worker that got the request was killed before a control sync, the request is lost.
         if status == 0 and (self._stop_known or self._stop_asked and not self._worker_kills):
             step, moment, _ = self._stop_asked
             if step < STEPS - STOP_STEPS and time.monotonic() - moment > STOP_SECONDS:
-                raise Failure(f"asked to stop at step {step}, it trained to the end")
+                raise Failure(f"it trained to the end although a stop was requested at step {step}")
         if status == 75 and not self._worker_kills:
             self._judge_stop()
 
     def _judge_stop(self):
-        """Nothing is lost by a stop."""
+        """A stop loses no steps."""
         text = self.text()
         stopped = re.search(r"stopped at step (\d+) of", text)
         if not stopped:
             if re.search(rf"{STEPS} steps of", text):
-                raise Failure("it stopped in the midst of training without saying where")
+                raise Failure("it stopped during training without logging the step")
             return
         step = int(stopped.group(1))
         newest = checkpoints.complete(f"{self._run}/checkpoints")[:1]

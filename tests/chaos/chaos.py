@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Disturbs small training runs in every way that the launch contract knows, until they end: the
-model and its metrics must be those of a run that nobody disturbed.
+"""Injects every kind of fault covered by the launch contract into small training runs until they
+end: the model and its metrics must be those of an uninterrupted run.
 
     tests/chaos/chaos.py build/release/bin/renzan --seeds 30
 """
@@ -21,12 +21,12 @@ import checkpoints
 from attempt import Attempt, Counts, Failure
 from scenario import STEPS, Plan, Scenario
 
-DISTURBED_ATTEMPTS = 5  # then the run is left in peace
-LOG_LINES = 30  # of each attempt, when something is wrong
+FAULTY_ATTEMPTS = 5  # later attempts run without faults
+LOG_LINES = 30  # of each attempt, on failure
 
 
 class Watch:
-    """Looks at a run again and again: how far it is, and what was lost."""
+    """Polls the progress of a run and counts lost steps."""
 
     def __init__(self, run):
         self.kinds = checkpoints.Kinds(f"{run}/checkpoints")
@@ -52,11 +52,11 @@ class Run:
         self.scenario = Scenario(seed, backends)
         self.counts = Counts()
         self.attempts = []
-        self.damages = []
+        self.corruptions = []
         self._program = program
         self._directory = f"{work}/seed{seed}"
         self._checkpoints = f"{self._directory}/run/checkpoints"
-        self._corrupt = {}  # by name: the content that was left
+        self._corrupt = {}  # name -> checksum after the corruption
         os.mkdir(self._directory)
         config = dict(self.scenario.config)
         data = f"../{config['data']}"
@@ -66,42 +66,42 @@ class Run:
             json.dump(config, file, indent=1)
 
     def run(self):
-        self._train_undisturbed()
+        self._train_reference()
         watch = Watch(f"{self._directory}/run")
         status = None
         while status != 0:
             number = len(self.attempts)
             plan = self.scenario.plan(number)
-            if number >= DISTURBED_ATTEMPTS:
+            if number >= FAULTY_ATTEMPTS:
                 plan = Plan(plan.placement, 0, [], "")
-            if number > 0 and plan.damage:
-                self._damage(plan.damage, number)
+            if number > 0 and plan.corruption:
+                self._corrupt_newest(plan.corruption, number)
             left = checkpoints.partial(self._checkpoints)
             attempt = Attempt(self._program, self._directory, number, plan, self.scenario.seed,
                               watch)
             self.attempts.append(attempt)
             status = attempt.run(self.counts)
-            if number >= DISTURBED_ATTEMPTS and status != 0:
-                raise Failure(f"the undisturbed attempt ended with {status}")
+            if number >= FAULTY_ATTEMPTS and status != 0:
+                raise Failure(f"the attempt without faults ended with {status}")
         self.counts.steps_lost = watch.steps_lost
         if stale := left & checkpoints.partial(self._checkpoints):
             raise Failure(f"{sorted(stale)} were left by an earlier attempt")
         self._compare()
-        self._expect_damaged_ones_kept()
+        self._expect_corrupt_ones_kept()
 
-    def _train_undisturbed(self):
+    def _train_reference(self):
         place = self.scenario.reference
         result = subprocess.run(
-            [self._program, "train", "config.yaml", "--run-dir", "undisturbed",
+            [self._program, "train", "config.yaml", "--run-dir", "reference",
              "--workers", str(place.workers), "--threads", str(place.threads),
              "--backend", place.backend, "--set", "checkpoint.every_steps=0"],
             cwd=self._directory, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT, timeout=300, text=True)
         if result.returncode != 0:
-            raise Failure(f"the undisturbed run failed:\n{result.stdout}")
+            raise Failure(f"the uninterrupted run failed:\n{result.stdout}")
 
-    def _damage(self, how, number):
-        """The newest checkpoint, if there is another one to resume from."""
+    def _corrupt_newest(self, how, number):
+        """Corrupts the newest checkpoint if there is another one to resume from."""
         valid = [name for name in checkpoints.complete(self._checkpoints)
                  if name not in self._corrupt]
         if len(valid) < 2:
@@ -111,12 +111,12 @@ class Run:
         if not any(base is None or base["name"] in valid for _, base in others):
             return
         path = f"{self._checkpoints}/{newest[0]}"
-        rng = random.Random(f"damage {self.scenario.seed} {number}")
-        self.damages.append((number, checkpoints.damage(path, how, rng)))
+        rng = random.Random(f"corruption {self.scenario.seed} {number}")
+        self.corruptions.append((number, checkpoints.corrupt(path, how, rng)))
         self._corrupt[newest[0]] = checkpoints.content(path)
         self.counts.corrupt += 1
 
-    def _expect_damaged_ones_kept(self):
+    def _expect_corrupt_ones_kept(self):
         """Under their own name, or moved aside."""
         for name, content in self._corrupt.items():
             kept = [path for path in os.listdir(self._checkpoints)
@@ -127,17 +127,17 @@ class Run:
 
     def _compare(self):
         ours, expected = (checkpoints.manifest(f"{self._directory}/{run}/model")["model_sha256"]
-                          for run in ("run", "undisturbed"))
+                          for run in ("run", "reference"))
         if ours != expected:
-            raise Failure(f"another model: {ours}, undisturbed {expected}")
-        ours, expected = (self._metrics(run) for run in ("run", "undisturbed"))
+            raise Failure(f"different model: {ours}, uninterrupted {expected}")
+        ours, expected = (self._metrics(run) for run in ("run", "reference"))
         if ours != expected:
             first = next((pair for pair in zip(ours, expected) if pair[0] != pair[1]), None)
-            raise Failure(f"other metrics: {len(ours)} lines instead of {len(expected)}, "
-                          f"the first that differ are {first}")
+            raise Failure(f"different metrics: {len(ours)} lines instead of {len(expected)}, "
+                          f"the first difference is {first}")
 
     def _metrics(self, run):
-        """Every line without what depends on the clock."""
+        """Every line without the values that depend on time."""
         lines = []
         with open(f"{self._directory}/{run}/metrics.jsonl") as file:
             for line in map(json.loads, file):
@@ -147,10 +147,11 @@ class Run:
         return lines
 
     def describe(self):
-        """The schedule so far."""
+        """The attempts and faults so far."""
         lines = []
         for number, attempt in enumerate(self.attempts):
-            lines += [f"  before attempt {n}: {what}" for n, what in self.damages if n == number]
+            lines += [f"  before attempt {n}: {what}"
+                      for n, what in self.corruptions if n == number]
             lines.append(f"  attempt {number}: {attempt.history()}")
         return "\n".join(lines)
 
@@ -193,7 +194,7 @@ def arguments():
     parser.add_argument("renzan", help="the program")
     parser.add_argument("--seeds", type=int, default=30, help="how many runs (30)")
     parser.add_argument("--first-seed", type=int, default=1)
-    parser.add_argument("--keep", action="store_true", help="keep the runs, and say where")
+    parser.add_argument("--keep", action="store_true", help="keep the runs and print their path")
     parser.add_argument("--verbose", action="store_true", help="print every schedule")
     return parser.parse_args()
 
@@ -207,7 +208,7 @@ def report_failure(run, seed, failure, options):
 
 
 def run_seeds(options, program, work):
-    """Returns what happened over all seeds, and which failed."""
+    """Returns the counts over all seeds, and the seeds that failed."""
     backends = ["gloo"] + (["mpi"] * 2 if shutil.which("mpirun") else [])
     total, failed = Counts(), []
     make_data(program, work)
@@ -232,7 +233,7 @@ def run_seeds(options, program, work):
 
 
 def main():
-    # In the background of a shell or under nohup these are ignored, which a run would inherit.
+    # Background jobs and nohup ignore these signals, and runs would inherit that.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
     options = arguments()
@@ -246,7 +247,7 @@ def main():
             shutil.rmtree(work)
     if failed:
         sys.exit(f"FAILED: seeds {failed}")
-    # A test that never hit what it is for has tested nothing. One seed alone may miss.
+    # Fail if the faults never hit the interesting moments; a single seed may miss them.
     if options.seeds > 1 and total.kills_in_write == 0:
         sys.exit("FAILED: no kill hit a checkpoint while it was being written")
     if options.seeds > 1 and total.from_increments == 0:

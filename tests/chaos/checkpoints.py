@@ -1,4 +1,4 @@
-"""Looking into a directory of checkpoints, and damaging what is there."""
+"""Inspects and corrupts checkpoints in a directory."""
 
 import glob
 import hashlib
@@ -23,13 +23,13 @@ def complete(directory):
 
 
 def partial(directory):
-    """Half-written ones, as (name, inode): a name alone may be used again."""
+    """Partial ones, as (name, inode), because a name may be reused."""
     found = set()
     for name in filter(PARTIAL.match, _names(directory)):
         try:
             found.add((name, os.stat(f"{directory}/{name}").st_ino))
         except FileNotFoundError:
-            pass  # it has just appeared under its own name
+            pass  # it was just renamed to its final name
     return found
 
 
@@ -39,7 +39,7 @@ def manifest(path):
 
 
 class Kinds:
-    """Remembers of every checkpoint that was ever seen whether it is full or incremental."""
+    """Records whether each checkpoint seen so far is full or incremental."""
 
     def __init__(self, directory):
         self._directory = directory
@@ -59,7 +59,7 @@ class Kinds:
 
 
 def content(path):
-    """A checksum of everything in a checkpoint."""
+    """A checksum of all files of a checkpoint."""
     digest = hashlib.sha256()
     for file in sorted(glob.glob(f"{path}/*")):
         with open(file, "rb") as opened:
@@ -67,8 +67,8 @@ def content(path):
     return digest.hexdigest()
 
 
-def damage(path, how, rng):
-    """Of one file of the checkpoint: flips a byte, truncates, or removes. Says what it did."""
+def corrupt(path, how, rng):
+    """Flips a bit of one file of the checkpoint, truncates or removes it. Returns what it did."""
     file = rng.choice(sorted(glob.glob(f"{path}/*")))
     size = os.path.getsize(file)
     if how == "remove":

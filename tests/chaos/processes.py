@@ -1,5 +1,5 @@
-"""The processes of one attempt, known by a tag in their environment: also those that another
-process has adopted are found."""
+"""The processes of one attempt, identified by a tag in their environment, so that orphans are found
+too."""
 
 import os
 import signal
@@ -9,7 +9,7 @@ TAG = "RENZAN_CHAOS"
 
 
 def tagged(tag):
-    """Process ids, without those that are dead and only wait to be reaped."""
+    """Process ids, without zombies."""
     wanted = f"{TAG}={tag}".encode()
     found = []
     for name in os.listdir("/proc"):
@@ -25,7 +25,7 @@ def tagged(tag):
 
 
 def workers(tag, program, launcher):
-    """Those that run `program`. One worker alone is its own launcher."""
+    """Processes that run `program`, except the launcher."""
     found = []
     for pid in tagged(tag):
         try:
@@ -48,7 +48,7 @@ def handles(pid, number):
 
 
 def send(pid, number):
-    """False when it is gone."""
+    """False if the process has ended."""
     try:
         os.kill(pid, number)
         return True
@@ -57,18 +57,18 @@ def send(pid, number):
 
 
 def kill_all(tag):
-    """As a power cut does: nobody has time to react to another's end."""
+    """Like a power cut: stops all first, so that none can react to the death of another."""
     for number in (signal.SIGSTOP, signal.SIGKILL):
         for pid in tagged(tag):
             send(pid, number)
-    # One that was being started meanwhile.
+    # Processes that were being started meanwhile.
     while left := wait_until_gone(tag, 5):
         for pid in left:
             send(pid, signal.SIGKILL)
 
 
 def wait_until_gone(tag, seconds):
-    """Those that are still there then."""
+    """Returns the processes that are still alive after that."""
     end = time.monotonic() + seconds
     while (left := tagged(tag)) and time.monotonic() < end:
         time.sleep(0.01)

@@ -1,7 +1,7 @@
-"""What a seed stands for: one small training run, and how each attempt at it is disturbed.
+"""Derives from a seed one small training run and the faults of each attempt at it.
 
-Everything here is drawn from the seed alone, never from what happens, so that a seed can be
-repeated. Moments are meant by progress, not by the clock: see attempt.py for how they are found.
+Everything depends only on the seed, not on what happens, so that a seed can be repeated. Moments
+are defined by progress rather than by time: attempt.py waits for them.
 """
 
 import dataclasses
@@ -21,9 +21,8 @@ class Placement:
 
 @dataclasses.dataclass(frozen=True)
 class Moment:
-    """`start`: seconds after the attempt began. `step`: so many steps after the attempt's first
-    status or the previous disturbance. `checkpoint`, `model`: seconds after the half-written
-    directory of one was seen."""
+    """`start`: seconds after the attempt began. `step`: steps after the attempt's first status or
+    the previous fault. `checkpoint`, `model`: seconds after its partial directory was seen."""
 
     kind: str
     value: float
@@ -34,7 +33,7 @@ class Moment:
 
 
 @dataclasses.dataclass(frozen=True)
-class Disturbance:
+class Fault:
     moment: Moment
     target: str  # launcher, worker, or all (a power cut)
     signal: signal.Signals
@@ -51,8 +50,8 @@ class Plan:
 
     placement: Placement
     max_restarts: int
-    disturbances: list
-    damage: str  # to the newest checkpoint before the attempt: flip, truncate, remove or ""
+    faults: list
+    corruption: str  # of the newest checkpoint before the attempt: flip, truncate, remove or ""
 
 
 STEPS = 240
@@ -62,7 +61,7 @@ USR1, KILL = signal.SIGUSR1, signal.SIGKILL
 
 class Scenario:
     def __init__(self, seed, backends):
-        """`backends`: those that several workers can use here, the faster ones more than once."""
+        """`backends`: those that several workers can use here, the faster ones repeated."""
         self.seed = seed
         self.backends = backends
         self._rng = random.Random(f"scenario {seed}")
@@ -70,15 +69,15 @@ class Scenario:
         self.reference = Placement(1, self._rng.randint(1, 2), "local")
 
     def plan(self, attempt):
-        """Of attempt 0, 1, 2 and so on."""
+        """The plan of attempt 0, 1, 2 and so on."""
         rng = self._rng = random.Random(f"attempt {self.seed} {attempt}")
         restarts = rng.choice([0, 0, 2])
-        disturbances = [self._disturbance() for _ in range(rng.choice([1, 2, 2, 3]))]
-        damage = rng.choice(["flip", "truncate", "remove"]) if rng.random() < 0.3 else ""
-        return Plan(self._placement(), restarts, disturbances, damage)
+        faults = [self._fault() for _ in range(rng.choice([1, 2, 2, 3]))]
+        corruption = rng.choice(["flip", "truncate", "remove"]) if rng.random() < 0.3 else ""
+        return Plan(self._placement(), restarts, faults, corruption)
 
     def _config(self):
-        """As a tree for YAML, with everything but where things are."""
+        """The configuration as a tree for YAML, without paths."""
         rng = self._rng
         codecs = ["fp32", "fp16", "bf16"]
         return {
@@ -119,7 +118,7 @@ class Scenario:
     def _placement(self):
         workers = self._rng.choice([1, 2, 2, 2, 3, 3, 4])
         backend = "local" if workers == 1 else self._rng.choice(self.backends)
-        threads = self._rng.randint(1, 2) if workers <= 2 else 1  # for the sake of small machines
+        threads = self._rng.randint(1, 2) if workers <= 2 else 1  # for small machines
         return Placement(workers, threads, backend)
 
     def _moment(self):
@@ -130,7 +129,7 @@ class Scenario:
         longest = {"start": 0.5, "checkpoint": 0.1, "model": 0.05}[kind]
         return Moment(kind, round(rng.uniform(0, longest), 3))
 
-    def _disturbance(self):
+    def _fault(self):
         rng = self._rng
         target, number, twice = rng.choice([
             ("launcher", TERM, False),
@@ -147,4 +146,4 @@ class Scenario:
             ("all", KILL, False),
             ("all", KILL, False),
         ])
-        return Disturbance(self._moment(), target, number, twice)
+        return Fault(self._moment(), target, number, twice)

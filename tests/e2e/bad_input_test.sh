@@ -15,7 +15,7 @@ expect_exit 66 "no_such.yaml" $renzan train no_such.yaml
 expect_exit 64 "renzan train --help" $renzan train
 expect_exit 64 "" $renzan train small.yaml --no-such-flag
 
-# Shapes that cannot be.
+# Invalid sizes.
 expect_exit 78 "must be a multiple of numerics.virtual_workers" train --set training.batch_size=100
 expect_exit 78 "workers = 9 is more than the 8 virtual workers" train --workers 9
 expect_exit 78 "rows end at 5000" train --set 'data.eval.rows=[0, 5000]'
@@ -24,7 +24,7 @@ expect_exit 78 "local" train --workers 2 --backend local
 
 # Files.
 expect_exit 66 "nowhere" train --set data.train.path=nowhere
-[ ! -e run ] || fail "a run directory was made for nothing"
+[ ! -e run ] || fail "a run directory was created"
 echo garbage >trash
 expect_exit 66 "" $renzan train small.yaml --run-dir run --set data.train.path=trash
 if [ "$(id -u)" -ne 0 ]; then
@@ -36,15 +36,15 @@ mkdir run && touch run/manifest.json
 expect_exit 65 "run/manifest.json is not the manifest of a run" train
 rm -r run
 
-# A run that left no checkpoint may be begun again, but by nobody else.
+# A run directory without checkpoints can be used again, but only by the same run.
 train 2>/dev/null
 rm -r run/model
 expect_exit 73 "run holds another run: seed is 3 there and 4 here" train --set seed=4
 expect_exit 0 "trained 11 steps" train
 rm -r run
 
-# Data that are not what they should be: an id outside its table, NaN, a truncated and a flipped file.
-damage() { # FILE-PATTERN PYTHON: a copy of the data with one array changed in memory
+# Invalid data: an id outside its table, NaN, a truncated file, a changed file.
+corrupt() { # FILE-PATTERN PYTHON: makes a copy of the data with one array changed
   rm -rf bad run
   cp -r data bad
   python3 - "$1" "$2" <<'PY'
@@ -56,24 +56,24 @@ exec(sys.argv[2])
 a.flush()
 PY
 }
-# Any change is noticed by its block's checksum, and an impossible value by itself.
-damage ids.npy 'a[7, 2] = 1'
+# A block's checksum detects any change. Without checksums, invalid values are still detected.
+corrupt ids.npy 'a[7, 2] = 1'
 expect_exit 65 "ids.npy: bytes 0 to 65535 are corrupt" train --set data.train.path=bad
 unverified() { train --set data.train.path=bad --set data.verify_blocks=false; }
-damage ids.npy 'a[7, 2] = 99999999'
+corrupt ids.npy 'a[7, 2] = 99999999'
 expect_exit 65 "99999999" unverified
 grep -q "row 7" out.txt || fail "the row is not named: $(cat out.txt)"
 grep -q "C3" out.txt || fail "the feature is not named: $(cat out.txt)"
-damage ids.npy 'a[7, 2] = -1'
+corrupt ids.npy 'a[7, 2] = -1'
 expect_exit 65 "-1" unverified
-damage dense.npy 'a[11, 0] = np.nan'
+corrupt dense.npy 'a[11, 0] = np.nan'
 expect_exit 65 "row 11" unverified
-damage label.npy 'a[3] = 2'
+corrupt label.npy 'a[3] = 2'
 expect_exit 65 "row 3" unverified
-damage label.npy 'a[3] = 1 - a[3]'
+corrupt label.npy 'a[3] = 1 - a[3]'
 expect_exit 65 "label.npy" $renzan data verify bad
 expect_exit 65 "label.npy" train --set data.train.path=bad --set data.verify=true
-damage label.npy 'pass'
+corrupt label.npy 'pass'
 truncate -s -4 bad/shard-00000/label.npy
 expect_exit 65 "label.npy" train --set data.train.path=bad
 python3 - <<'PY'
@@ -84,7 +84,7 @@ PY
 cp data/shard-00000/label.npy bad/shard-00000/
 expect_exit 65 "ids.npy" train --set data.train.path=bad
 
-# A saved model of another shape, and one that is corrupt.
+# A corrupt model, and a missing one.
 rm -rf run
 train 2>/dev/null
 printf 'X' | dd of=run/model/dense.safetensors bs=1 seek=4000 conv=notrunc 2>/dev/null
@@ -107,7 +107,7 @@ expect_exit 69 "$(cat port.txt)" env RANK=0 WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 \
 kill $holder
 expect_exit 64 "WORLD_SIZE" env RANK=0 WORLD_SIZE=zwei $renzan train small.yaml --run-dir run2
 
-# Ranges of rows, more workers than virtual workers, workers that were told different things.
+# Invalid ranges of rows, and workers with different configurations.
 rm -rf run
 train 2>/dev/null
 expect_exit 78 "0 <= BEGIN < END" $renzan eval run --data data --rows 100 50
@@ -120,15 +120,15 @@ pair() { # COMMAND...: as rank 1 of 2, while rank 0 trains small.yaml
   other=$!
   env RANK=1 WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT="$port" "$@"
 }
-expect_exit 78 "another configuration than worker 0" pair $renzan train small.yaml \
+expect_exit 78 "different configuration than worker 0" pair $renzan train small.yaml \
   --run-dir run3 --set optimizer.dense.learning_rate=0.07
-wait $other && fail "rank 0 went on"
-expect_exit 78 "another instruction set" pair $renzan train small.yaml --run-dir run3 \
+wait $other && fail "rank 0 did not fail"
+expect_exit 78 "different instruction set" pair $renzan train small.yaml --run-dir run3 \
   --set numerics.isa=sse4
-wait $other && fail "rank 0 went on"
-[ ! -e run3 ] || fail "a run directory was made for nothing"
+wait $other && fail "rank 0 did not fail"
+[ ! -e run3 ] || fail "a run directory was created"
 
-# Columns in another order are other columns; odd names are names.
+# Columns in another order are rejected; unusual column names work.
 cat >schema.yaml <<'YAML'
 delimiter: ","
 header: true

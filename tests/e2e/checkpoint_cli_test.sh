@@ -6,12 +6,12 @@ $renzan data synth --format dataset --seed 7 --rows 4000 --output data >/dev/nul
 small_config data
 $renzan train small.yaml --run-dir run 2>/dev/null
 
-# The code of the document, to the letter.
-awk '/^## Reading one/ {on = 1} on && /^```$/ {exit} code {print} on && /^```python$/ {code = 1}' \
+# The code in the document, verbatim.
+awk '/^## Reading a checkpoint/ {on = 1} on && /^```$/ {exit} code {print} on && /^```python$/ {code = 1}' \
   "$source_root/docs/formats/checkpoint.md" >reader.py
 [ "$(wc -l <reader.py)" -gt 20 ] || fail "no reader in the document"
 
-# A directory of checkpoints: the model as a base, and increments that Python wrote from the document.
+# A directory of checkpoints: the model as the base, and increments written in Python.
 mkdir -p run/checkpoints
 cp -r run/model run/checkpoints/step-00000011
 cat >increment.py <<'PY'
@@ -78,7 +78,7 @@ PY
 PYTHONIOENCODING=utf-8 python3 increment.py run/checkpoints/step-00000011 20 exact
 PYTHONIOENCODING=utf-8 python3 increment.py run/checkpoints/step-00000011 30 int8
 
-# The document's reader and ours read the same bits, of all three.
+# The document's reader and ours read the same bits from all three.
 for name in 11 20 30; do
   $renzan checkpoint export run/checkpoints/step-000000$name $name.safetensors >/dev/null 2>&1
   python3 - run/checkpoints/step-000000$name $name.safetensors <<'PY'
@@ -131,9 +131,9 @@ assert verified["valid"] and len(verified["checkpoints"]) == 3
 PY
 expect_exit 66 "no_such" $renzan checkpoint list no_such
 mkdir empty
-expect_exit 66 "nor does it hold checkpoints" $renzan checkpoint verify empty
+expect_exit 66 "is not a checkpoint, a run or a directory of checkpoints" $renzan checkpoint verify empty
 
-# diff takes any two.
+# diff compares any two.
 expect_exit 0 "same:" $renzan checkpoint diff run run/checkpoints/step-00000011
 expect_exit 1 "step: 11 and 20" $renzan checkpoint diff run run/checkpoints/step-00000020
 expect_exit 1 "int8: not bit-exact" $renzan checkpoint diff run run/checkpoints/step-00000030
@@ -141,15 +141,15 @@ expect_exit 1 "int8: not bit-exact" $renzan checkpoint diff run run/checkpoints/
 # eval and predict: a checkpoint, and the newest one of a run that has no model yet.
 $renzan eval run --data data --json >model.json
 $renzan eval run/checkpoints/step-00000011 --data data --json >base.json
-cmp model.json base.json || fail "a copy of the model is another one"
+cmp model.json base.json || fail "a copy of the model gives other results"
 $renzan eval run/checkpoints/step-00000030 --data data --json >newest.json
 mv run/model away
 $renzan eval run --data data --json --workers 2 >unfinished.json 2>log.txt
 cmp newest.json unfinished.json || fail "not the newest checkpoint"
-grep -q "using step-00000030" log.txt || fail "nothing said: $(cat log.txt)"
+grep -q "using step-00000030" log.txt || fail "does not say which checkpoint: $(cat log.txt)"
 mv away run/model
 
-# Damage is found, named and listed after the rest; a corrupt checkpoint is not used.
+# Corruption is detected and named; a corrupt checkpoint is not used.
 expect_exit 65 "is corrupt" bash -c "printf X | dd of=run/checkpoints/step-00000030/dense.safetensors \
   bs=1 seek=3000 conv=notrunc 2>/dev/null; exec $renzan checkpoint verify run"
 grep -q "^CORRUPT: run/checkpoints/step-00000030" out.txt || fail "$(cat out.txt)"
@@ -157,11 +157,11 @@ grep -q "^CORRUPT: run/checkpoints/step-00000030" out.txt || fail "$(cat out.txt
 truncate -s -1 run/checkpoints/step-00000030/dense.safetensors
 expect_exit 0 "CORRUPT" $renzan checkpoint list run
 expect_exit 65 "manifest says" $renzan checkpoint export run/checkpoints/step-00000030 x.safetensors
-[ ! -e x.safetensors ] || fail "something was exported"
+[ ! -e x.safetensors ] || fail "a corrupt checkpoint was exported"
 rm -r run/model
 expect_exit 0 "using step-00000020" $renzan eval run --data data
 
-# Without its base an increment is nothing, and it says what is missing.
-mv run/checkpoints/step-00000011 run/checkpoints/gone
+# An increment without its base is an error that names the base.
+mv run/checkpoints/step-00000011 run/checkpoints/away
 expect_exit 65 "checkpoints/step-00000011" $renzan checkpoint verify run/checkpoints/step-00000020
 expect_exit 65 "neither a model nor a valid checkpoint" $renzan eval run --data data

@@ -1,5 +1,5 @@
-# A full disk under the checkpoints ends no training: it is said, the last good checkpoint stays and
-# can be resumed from, and the model is that of an undisturbed run.
+# A full disk under the checkpoints does not end training: it is logged, the last good checkpoint
+# can be resumed from, and the model is that of an uninterrupted run.
 source "$(dirname "$0")/lib.sh" "$@"
 [ "$(id -u)" -eq 0 ] || skip "needs root to mount a small file system"
 # Room for a full checkpoint (4.3 MB) and an increment (2.3 MB), but not for two increments.
@@ -9,10 +9,10 @@ trap '[ -z "$launcher" ] || kill -KILL "$launcher" || true; umount "$work/small"
 $renzan data synth --format dataset --seed 7 --rows 4000 --output data >/dev/null
 small_config data
 long=(--set training.epochs=40)
-$renzan train small.yaml --run-dir undisturbed "${long[@]}" 2>/dev/null
-expected=$(sha256_of undisturbed)
+$renzan train small.yaml --run-dir reference "${long[@]}" 2>/dev/null
+expected=$(sha256_of reference)
 
-# expect_good: what is there is valid, and a run that has lost its model resumes from it.
+# expect_good: the checkpoints are valid, and the run without its model resumes from the newest.
 expect_good() {
   local newest
   newest=$(checkpoints_in small/checkpoints | head -1)
@@ -29,14 +29,14 @@ for workers in 1 2; do
   expect_exit 0 "could not be written" $renzan train small.yaml --run-dir run "${long[@]}" \
     --workers $workers --threads 1 --set checkpoint.every_steps=20 \
     --set checkpoint.dir=small/checkpoints
-  grep -q "No space left on device; the last one is at step [0-9]" out.txt || fail "$(cat out.txt)"
+  grep -q "No space left on device; the last checkpoint is at step [0-9]" out.txt || fail "$(cat out.txt)"
   [ "$(sha256_of run)" = "$expected" ] || fail "other bits with $workers workers"
   [ "$(status_of state)" = done ] || fail "status.json says $(status_of state)"
   expect_good
 done
 
-# The same place by the launch contract's variable. Asked to stop, the run does, and says from where
-# it will go on.
+# The same directory from the launch contract's variable. On SIGTERM the run stops and logs from
+# which step it will resume.
 rm -rf run small/checkpoints
 export RENZAN_CHECKPOINT_DIR=$PWD/small/checkpoints
 train_in_background --workers 2 --threads 1 --backend gloo --set training.epochs=1000000 \
@@ -49,4 +49,4 @@ newest=$(checkpoints_in small/checkpoints | head -1)
 [ "$(status_of last_checkpoint)" = "checkpoint $((10#${newest#step-}))" ] ||
   fail "newest is $newest, but: $(cat run/status.json)"
 expect_exit 0 "valid: small/checkpoints/$newest" $renzan checkpoint verify small/checkpoints
-[ -z "$(checkpoints_in run/checkpoints 2>/dev/null || true)" ] || fail "checkpoints elsewhere"
+[ -z "$(checkpoints_in run/checkpoints 2>/dev/null || true)" ] || fail "checkpoints in another directory"

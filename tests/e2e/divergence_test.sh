@@ -1,4 +1,5 @@
-# A learning rate that is far too high: NaN ends the run with advice, and an AUC stuck at 0.5 is told.
+# A learning rate that is far too high: NaN ends the run with advice, and an AUC stuck at 0.5 gives
+# a warning.
 source "$(dirname "$0")/lib.sh" "$@"
 $renzan data synth --format dataset --seed 7 --rows 120000 --output data >/dev/null
 small_config data
@@ -6,8 +7,7 @@ expect_exit 70 "learning_rate" $renzan train small.yaml --run-dir nan \
   --set optimizer.dense.learning_rate=1e6 --set optimizer.sparse.learning_rate=1e6
 grep -q '"failed"' nan/status.json || fail "status.json does not say failed"
 
-# Labels that have nothing to do with the features look the same from outside.
-# (Written behind the checksums' back.)
+# Random labels have the same symptom. (The checksums no longer match.)
 python3 - <<'PY'
 import glob
 import numpy as np

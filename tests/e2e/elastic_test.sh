@@ -1,10 +1,10 @@
-# A worker is killed: the run resumes from its last checkpoint with those that are left, or with as
-# many as before, and ends with the bits of a run in which nobody died.
+# A worker is killed: the run resumes from its last checkpoint with the remaining workers, or with
+# as many as before, and ends with the bits of an uninterrupted run.
 source "$(dirname "$0")/lib.sh" "$@"
 $renzan data synth --format dataset --seed 7 --rows 4000 --output data >/dev/null
 small_config data
 long=(--set training.epochs=25 --set checkpoint.every_steps=10)
-$renzan train small.yaml --run-dir undisturbed "${long[@]}" 2>/dev/null
+$renzan train small.yaml --run-dir reference "${long[@]}" 2>/dev/null
 
 has_checkpoint() { [ -n "$(checkpoints_in run/checkpoints)" ]; }
 
@@ -21,7 +21,7 @@ kill_one() {
   expect_end 0 120
   expect_log "was killed by signal 9 (Killed): starting again with $3 in 0.1 s (restart 1 of 3)"
   expect_log "resuming from step-"
-  [ "$(sha256_of run)" = "$(sha256_of undisturbed)" ] || fail "$backend: other bits"
+  [ "$(sha256_of run)" = "$(sha256_of reference)" ] || fail "$backend: other bits"
 }
 
 for backend in $(several_worker_backends); do
@@ -29,7 +29,7 @@ for backend in $(several_worker_backends); do
 done
 kill_one gloo 4 "4 workers"
 
-# Restarts are counted; when they are used up the run fails as without them.
+# When all restarts are used up the run fails.
 rm -rf run
 train_in_background --workers 2 --threads 1 --backend gloo --set training.epochs=1000000 \
   --set elastic.max_restarts=1 --set elastic.backoff_seconds=0.1

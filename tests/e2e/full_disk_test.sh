@@ -8,10 +8,10 @@ $renzan data synth --format dataset --seed 7 --rows 20000 --output data >/dev/nu
 $renzan data synth --format criteo --seed 7 --rows 20000 --output clicks.tsv >/dev/null
 small_config data
 expect_exit 74 "No space left" $renzan data import --format criteo --output small/data clicks.tsv
-[ -z "$(ls -A small)" ] || fail "import left $(ls -A small)"
+[ -z "$(ls -A small)" ] || fail "import left behind $(ls -A small)"
 expect_exit 74 "No space left" $renzan train small.yaml --run-dir small/run \
   --set model.embedding_dim=32
-[ ! -e small/run/model ] || fail "a model was left"
-[ ! -e small/run/.model.partial ] || fail "half a model was left"
+[ ! -e small/run/model ] || fail "a model was written"
+[ ! -e small/run/.model.partial ] || fail "a partial model was left behind"
 expect_exit 74 "No space left" $renzan data synth --format dataset --seed 7 --rows 20000 \
   --output small/data

@@ -1,6 +1,6 @@
-# The first ten losses of small models are PyTorch's, and so are the most frequent rows of their tables
-# after them (tests/golden/make_golden recorded them): both models, every dense optimizer, and exact
-# sparse updates of rows that many samples of a batch share.
+# The first ten losses of small models, and the most frequent row of each table after them, equal
+# those of PyTorch (recorded by tests/golden/make_golden): both models, every dense optimizer, and
+# deduplicated sparse updates of rows that occur in many samples of a batch.
 source "$(dirname "$0")/lib.sh" "$@"
 golden=$source_root/tests/golden
 $renzan data synth --format dataset --seed 42 --rows 640 --output data >/dev/null
@@ -26,8 +26,8 @@ for feature, expected in golden["rows"].items():
     table = np.frombuffer(data[slice(*entry["data_offsets"])], "<f4").reshape(entry["shape"])
     ours, theirs = table[expected["row"]], np.array(expected["values"])
     error = max(error, np.abs(ours - theirs).max())
-    # Adagrad divides a row's first gradient by its own size, and with it every rounding error; an
-    # update per lookup would be off by a learning rate, a thousand times as much.
+    # Adagrad divides a row's first gradient by its magnitude, which amplifies rounding errors. An
+    # update per lookup would be off by about the learning rate, a thousand times as much.
     assert error < 2e-5, (run, feature, ours, theirs)
 most = max(row["most_in_a_batch"] for row in golden["rows"].values())
 assert most > 5, "no row is looked up often in a batch"

@@ -1,7 +1,7 @@
-# RENZAN_GRACE_SECONDS: where a full checkpoint is due but would not be finished before SIGKILL comes,
-# the last checkpoint is an increment.
+# RENZAN_GRACE_SECONDS: if a full checkpoint is due but would not finish before SIGKILL, the last
+# checkpoint is an increment.
 source "$(dirname "$0")/lib.sh" "$@"
-# Tables of 1000 rows, of which a few steps touch some, and many steps nearly all.
+# Tables of 1000 rows: a few steps change some of them, many steps nearly all.
 $renzan data synth --format dataset --seed 7 --rows 40000 --features 4 --rows-per-table 1000 \
   --output data >/dev/null
 cat >small.yaml <<YAML
@@ -12,8 +12,8 @@ YAML
 
 kind_of() { sed -n 's/.*"kind": "\([a-z]*\)".*/\1/p' "$1/manifest.json"; }
 
-# A full checkpoint and a small increment of it: an increment that is nearly as large as another full
-# one would not pay any more.
+# Start with a full checkpoint and a small increment. An increment nearly as large as a full
+# checkpoint would be replaced by a full one.
 $renzan train small.yaml --run-dir begun --set training.max_steps=15 \
   --set checkpoint.every_steps=10 2>/dev/null
 rm -r begun/model
@@ -27,7 +27,7 @@ rm -r begun/model
 
 trained_long() { [ "$(status_of step)" -ge 1500 ]; }
 
-# stop_with SECONDS KIND; "" is a grace that nobody knows.
+# stop_with SECONDS KIND: the last checkpoint is of KIND. "" is an unknown grace period.
 stop_with() {
   local newest
   rm -rf run

@@ -1,4 +1,4 @@
-# Quality within the values of a column: group AUC, against numpy, on one worker and on several.
+# Group AUC by the values of a column, compared with numpy, on one worker and on several.
 source "$(dirname "$0")/lib.sh" "$@"
 $renzan data synth --format dataset --seed 9 --rows 4000 --output data >/dev/null
 small_config data
@@ -8,10 +8,10 @@ for workers in 1 3; do
   $renzan eval run --data data --rows 3000 4000 --group-by $column --top 1000000 --json \
     --workers $workers --backend $([ $workers = 1 ] && echo local || echo gloo) >grouped.$workers
 done
-cmp grouped.1 grouped.3 || fail "another answer from three workers"
+cmp grouped.1 grouped.3 || fail "a different result with three workers"
 $renzan predict run --data data --rows 3000 4000 --output scores.npy 2>/dev/null
 $renzan eval run --data data --rows 3000 4000 --json >plain
-python3 - <<'PY' || fail "not what numpy says"
+python3 - <<'PY' || fail "different from numpy"
 import json, math, pathlib
 import numpy as np
 grouped, plain = json.load(open("grouped.1")), json.load(open("plain"))
@@ -33,7 +33,7 @@ for group in groups["largest"]:
         continue
     difference = positive[:, None] - negative[None, :]
     auc = ((difference > 0) + 0.5 * (difference == 0)).mean()
-    # Two logits may have one probability in float32.
+    # Different logits may give the same probability in float32.
     assert abs(auc - group["auc"]) < 1e-3, (group, auc)
     total, weight, both = total + group["auc"] * at.sum(), weight + at.sum(), both + 1
 assert both == groups["groups_with_both_classes"] > 3
@@ -46,4 +46,4 @@ expect_exit 64 "has no such categorical feature" $renzan eval run --data data --
 $renzan data synth --format dataset --seed 9 --rows 4000 --multi-hot 5 --output multi_hot >/dev/null
 small_config multi_hot
 $renzan train small.yaml --run-dir several 2>/dev/null
-expect_exit 64 "a row has several ids" $renzan eval several --data multi_hot --group-by M1
+expect_exit 64 "a row may have several ids" $renzan eval several --data multi_hot --group-by M1

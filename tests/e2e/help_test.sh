@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# The program explains itself: verbs in groups, the nearest name of a misspelt word, its version, its
-# manual pages, and completion in bash and zsh.
+# Help: verbs in groups, suggestions for misspelt words, the version, manual pages, and completion in
+# bash and zsh.
 source "$(dirname "$0")/lib.sh"
 
-# Alone, by its verb and by its flag: the same text, with every verb in a group of its own kind.
+# `renzan`, `renzan help` and `renzan --help` print the same text, with every verb in a group.
 "$renzan" >alone.txt || fail "renzan alone: exit $?"
 "$renzan" help >help.txt
 "$renzan" --help >flag.txt
@@ -14,7 +14,7 @@ for group in Training Data Jobs Clusters 'This machine and this program'; do
 done
 ! grep -q '^Subcommands:' help.txt || fail "a verb without a group"
 for verb in train eval predict checkpoint data submit jobs job cluster nodes simulate doctor help; do
-  [ "$(grep -c "^  $verb  *[A-Z]" help.txt)" = 1 ] || fail "$verb has not one line"
+  [ "$(grep -c "^  $verb  *[A-Z]" help.txt)" = 1 ] || fail "$verb is not listed exactly once"
 done
 "$renzan" help data import >import.txt
 grep -q 'renzan data import \[OPTIONS\]' import.txt || fail "help of a sub-verb"
@@ -29,10 +29,10 @@ expect_exit 64 "did you mean '--vocabulary'?" "$renzan" data import x --output y
 expect_exit 64 "did you mean 'predict'?" "$renzan" help predcit
 expect_exit 64 "renzan has no verb 'qqqqqq' (" "$renzan" qqqqqq
 expect_exit 64 "renzan eval does not expect" "$renzan" eval a --data b c d
-# A verb that needs another one lists those.
+# A verb with subcommands lists them.
 expect_exit 64 "explain  " "$renzan" job
 
-# The version, in words that a bug report needs.
+# The version output has what a bug report needs.
 "$renzan" --version >version.txt
 grep -q '^renzan [0-9]' version.txt || fail "version: $(cat version.txt)"
 grep -qE '^instruction set (avx512|avx2|sse4|neon)' version.txt || fail "no instruction set"
@@ -61,7 +61,7 @@ else
   echo "no groff: the form of the pages is not checked"
 fi
 
-# Completion in bash: the words that are offered after these.
+# Completion in bash: the words offered for this command line.
 offered() {
   COMP_WORDS=("$@") COMP_CWORD=$(($# - 1)) COMPREPLY=()
   _renzan
@@ -81,7 +81,7 @@ source pages/bash/renzan
 "$renzan" completion zsh | cmp - pages/zsh/_renzan
 if command -v zsh >/dev/null; then
   zsh -n pages/zsh/_renzan || fail "zsh does not take the completion"
-  # A shell in a pseudo terminal, in which somebody presses the tabulator.
+  # A shell in a pseudo terminal, where the Tab key is pressed.
   cat >tab.zsh <<'ZSH'
 zmodload zsh/zpty
 fpath=($PWD/pages/zsh $fpath)

@@ -1,10 +1,10 @@
-# Ctrl-C and SIGTERM to the launcher end a run by a last checkpoint, a second Ctrl-C without one:
-# the log says what happened, and nobody is left behind.
+# Ctrl-C and SIGTERM to the launcher end a run with a last checkpoint; a second Ctrl-C ends it
+# immediately. The log says what happened, and no process is left behind.
 source "$(dirname "$0")/lib.sh" "$@"
 $renzan data synth --format dataset --seed 7 --rows 4000 --output data >/dev/null
 small_config data
 
-# A shell starts background jobs with SIGINT ignored; this starts one as a terminal would.
+# A shell starts background jobs with SIGINT ignored; this restores the default.
 with_default_signals() {
   exec python3 -c 'import os, signal, sys
 signal.signal(signal.SIGINT, signal.SIG_DFL)
@@ -27,17 +27,17 @@ for backend in $(several_worker_backends); do
     begin "$backend"
     kill "-$signal" $launcher
     expect_end 75
-    [ "$(grep -c "asked to stop: a last checkpoint at step" log.txt)" -eq 1 ] ||
-      { cat log.txt; fail "$backend, $signal: does not say once that it was asked to stop"; }
+    [ "$(grep -c "stop requested: writing a last checkpoint at step" log.txt)" -eq 1 ] ||
+      { cat log.txt; fail "$backend, $signal: does not log the stop request once"; }
     expect_log "the same command resumes from step"
-    ! grep -q "error:" log.txt || { cat log.txt; fail "$backend, $signal: reported as an accident"; }
+    ! grep -q "error:" log.txt || { cat log.txt; fail "$backend, $signal: reported as an error"; }
     expect_nobody_left $everyone
   done
 
   # A checkpoint that takes a moment.
   begin "$backend" --set model.embedding_dim=1024
   kill -INT $launcher
-  wait_for 10 grep -q "asked to stop" log.txt
+  wait_for 10 grep -q "stop requested" log.txt
   kill -INT $launcher
   expect_end 130
   expect_log "stopped by signal 2 (Interrupt)"

@@ -1,4 +1,4 @@
-# The same program under --workers, mpirun, and torchrun's variables set by hand: the same bits.
+# The same bits with --workers, mpirun, and torchrun's environment variables set by hand.
 source "$(dirname "$0")/lib.sh" "$@"
 $renzan data synth --format dataset --seed 7 --rows 4000 --output data >/dev/null
 small_config data

@@ -4,7 +4,7 @@ renzan=$(readlink -f "$1")
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 source_root=$(cd "$here/../.." && pwd)
 shared_data=$source_root/../shared/data
-# The distribution's Python, where python3-numpy is.
+# Prefer the distribution's Python, which has numpy.
 export PATH=/usr/bin:$PATH
 work=$(mktemp -d)
 launcher=""  # a run in the background, ended with the test
@@ -21,7 +21,8 @@ skip() {
   exit 77
 }
 
-# expect_exit CODE FRAGMENT COMMAND...: the command ends with CODE and its output holds FRAGMENT.
+# expect_exit CODE FRAGMENT COMMAND...: the command exits with CODE and its output contains
+# FRAGMENT.
 expect_exit() {
   local code=$1 fragment=$2 status=0
   shift 2
@@ -30,13 +31,13 @@ expect_exit() {
   grep -qF -- "$fragment" out.txt || { cat out.txt >&2; fail "no '$fragment' from: $*"; }
 }
 
-# sha256_of RUN_DIR: the model's.
+# sha256_of RUN_DIR: the model_sha256 of its model.
 sha256_of() {
   python3 -c 'import json, sys; print(json.load(open(sys.argv[1]))["model_sha256"])' \
     "$1/model/manifest.json"
 }
 
-# small_config DATA: a configuration that trains in a moment, in small.yaml.
+# small_config DATA: writes small.yaml, a configuration that trains in a moment.
 small_config() {
   cat >small.yaml <<YAML
 seed: 3
@@ -47,13 +48,13 @@ optimizer: {dense: {learning_rate: 0.05}, sparse: {learning_rate: 0.05}}
 YAML
 }
 
-# The backends that workers of this machine can use.
+# The backends that several workers on this machine can use.
 several_worker_backends() {
   echo gloo
   if command -v mpirun >/dev/null; then echo mpi; else echo "no mpirun: mpi is left out" >&2; fi
 }
 
-# Children of process $1, and theirs.
+# All descendants of process $1.
 descendants() {
   local child
   for child in $(cat "/proc/$1/task/$1/children" 2>/dev/null); do
@@ -62,14 +63,14 @@ descendants() {
   done
 }
 
-# expect_running: the run in the directory `run`, logged to log.txt, has begun to train.
+# expect_running: waits until the run in the directory `run`, logged to log.txt, trains.
 expect_running() {
   for _ in $(seq 200); do
     grep -q '"running"' run/status.json 2>/dev/null && return
     sleep 0.1
   done
   cat log.txt >&2
-  fail "never began"
+  fail "the run never started to train"
 }
 
 # expect_nobody_left PID...
@@ -83,7 +84,7 @@ expect_nobody_left() {
   done
 }
 
-# workers_of LAUNCHER: process ids of the workers that it has started, by mpirun or itself.
+# workers_of LAUNCHER: process ids of its workers, started by mpirun or by itself.
 workers_of() {
   local pid
   for pid in $(descendants "$1"); do
@@ -91,8 +92,8 @@ workers_of() {
   done
 }
 
-# train_in_background OPTION...: `renzan train small.yaml` in the directory `run`, logged to log.txt;
-# returns when it has trained some steps. Its process id is $launcher.
+# train_in_background OPTION...: `renzan train small.yaml` in the directory `run`, logged to
+# log.txt. Returns when it has trained some steps. Its process id is $launcher.
 train_in_background() {
   rm -f run/status.json
   $renzan train small.yaml --run-dir run "$@" >log.txt 2>&1 &
@@ -100,13 +101,13 @@ train_in_background() {
   expect_trained
 }
 
-# expect_trained: as expect_running, and some steps are done.
+# expect_trained: like expect_running, until some steps are done.
 expect_trained() {
   expect_running
   wait_for 30 grep -Eq '"step": [1-9]' run/status.json
 }
 
-# expect_end CODE [SECONDS]: $launcher ends with CODE within so many seconds (20).
+# expect_end CODE [SECONDS]: $launcher exits with CODE within SECONDS (20).
 expect_end() {
   local status=0
   SECONDS=0
@@ -121,17 +122,17 @@ expect_log() {
   grep -qF -- "$1" log.txt || { cat log.txt >&2; fail "no '$1' in the log"; }
 }
 
-# wait_for SECONDS COMMAND...: until it succeeds.
+# wait_for SECONDS COMMAND...: waits until the command succeeds.
 wait_for() {
   local end=$((SECONDS + $1))
   shift
   until "$@"; do
-    [ $SECONDS -lt $end ] || { cat log.txt >&2; fail "never: $*"; }
+    [ $SECONDS -lt $end ] || { cat log.txt >&2; fail "timed out waiting for: $*"; }
     sleep 0.02
   done
 }
 
-# status_of KEY [RUN_DIR]: a value of status.json, as "stopped" or "checkpoint 120".
+# status_of KEY [RUN_DIR]: a value in status.json, such as "stopped" or "checkpoint 120".
 status_of() {
   python3 -c 'import json, sys
 value = json.load(open(sys.argv[2] + "/status.json"))[sys.argv[1]]

@@ -1,9 +1,9 @@
-# A model that is not finite is never saved, scored or allowed to take the place of a good one: also
-# when the very last update breaks it, between reports, and when only its predictions are infinite.
+# A model that is not finite is never saved or scored and never replaces a good one, even if only
+# the last update breaks it, if it happens between reports, or if only predictions are infinite.
 source "$(dirname "$0")/lib.sh" "$@"
 
 # Eight batches of 256. Dense values of 1e37 in the last one make predictions that are still finite,
-# and gradients whose squares are not: Adagrad's sum becomes infinite, which no later prediction shows.
+# and gradients whose squares are not: Adagrad's sum becomes infinite, which no prediction reveals.
 rows() { # FIRST LAST SIZE
   awk -v first=$1 -v last=$2 -v size=$3 'BEGIN {
     srand(1)
@@ -33,13 +33,13 @@ optimizer: {dense: {type: adagrad, learning_rate: 0.01}, sparse: {learning_rate:
 YAML
 
 for workers in 1 2; do
-  # The last update, after which nobody predicts any more.
+  # The last update, after which there are no predictions.
   expect_exit 70 "training diverged at step 8" $renzan train run.yaml --run-dir last$workers \
     --workers $workers
   [ ! -e last$workers/model ] || fail "a model that is not finite was saved"
   grep -q '"failed"' last$workers/status.json || fail "status.json does not say failed"
 
-  # Between reports: the checkpoint of step 7 is the newest, and stays.
+  # Between reports: the checkpoint of step 7 is kept as the newest.
   expect_exit 70 "training diverged at step 8" $renzan train run.yaml --run-dir keep$workers \
     --workers $workers --set training.epochs=3 --set checkpoint.every_steps=7 --set checkpoint.keep=1
   [ "$(checkpoints_in keep$workers/checkpoints)" = step-00000007 ] ||
@@ -47,8 +47,7 @@ for workers in 1 2; do
   expect_exit 0 "AUC" $renzan eval keep$workers --data good
 done
 
-# A finite model whose predictions are infinite has no score: not while it trains, not in eval, not
-# in predict.
+# A finite model with infinite predictions gets no score: not in training, eval or predict.
 large="--set data.train.path=good --set optimizer.dense.learning_rate=0.5"
 expect_exit 70 "of 2048 predictions are NaN or infinite, so the model is not saved" \
   $renzan train run.yaml --run-dir eval $large --set data.eval.path=infinite

@@ -1,6 +1,6 @@
 # Placement never changes arithmetic: the same SHA-256 over workers x threads x backends, with the
-# real program and the real backends. Every model, kind of feature, optimizer and codec takes part;
-# their full product is run by the unit tests with ranks as threads.
+# real program and the real backends. Covers every model, feature type, optimizer and codec; unit
+# tests with ranks as threads cover their combinations.
 source "$(dirname "$0")/lib.sh" "$@"
 $renzan data synth --format dataset --seed 6 --rows 4000 --output one_hot >/dev/null
 $renzan data synth --format dataset --seed 6 --rows 4000 --multi-hot 5 --output multi_hot >/dev/null

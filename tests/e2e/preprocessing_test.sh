@@ -1,5 +1,5 @@
-# A test set whose values became numbers in another way than the training set's is not scored: the
-# figures would be plausible nonsense.
+# A test set that was preprocessed differently from the training set is rejected: its metrics would
+# be plausible but wrong.
 source "$(dirname "$0")/lib.sh" "$@"
 $renzan data synth --rows 4000 --seed 5 --output clicks.tsv >/dev/null
 $renzan data import clicks.tsv --vocabulary threshold:3 --output data >/dev/null
@@ -18,15 +18,15 @@ expect_exit 78 "$transform" $renzan train small.yaml --run-dir run2 --set data.e
 expect_exit 78 "use the same (--dense" $renzan data import clicks.tsv --vocabulary-from data \
   --dense none --output raw2
 
-# A vocabulary of the same size, in which values have other ids: the lines in another order, so that
-# of values that are equally frequent another one comes first.
+# A vocabulary of the same size with other ids: reversing the lines changes the order of equally
+# frequent values.
 tac clicks.tsv >reversed.tsv
 $renzan data import reversed.tsv --vocabulary threshold:3 --output reversed >/dev/null
 expect_exit 78 "vocabulary-from" $renzan eval run --data reversed
 $renzan data import reversed.tsv --vocabulary-from data --output reversed_same >/dev/null
 $renzan eval run --data reversed_same >/dev/null
 
-# A run resumes with data of the same meaning only.
+# A run resumes only with data that was preprocessed in the same way.
 mv data old
 mv raw data
 expect_exit 78 "is another run's checkpoint: features.dense_transforms" \

@@ -1,12 +1,12 @@
-# checkpoint.quantize: increments of 8-bit rows are smaller, valid and can be resumed from, but not
-# to the same bits, which is said.
+# checkpoint.quantize: increments with 8-bit rows are smaller and valid. Runs can resume from them,
+# but not bit-exactly, which is a warning.
 source "$(dirname "$0")/lib.sh" "$@"
 $renzan data synth --format dataset --seed 7 --rows 4000 --output data >/dev/null
 small_config data
 long=(--set training.epochs=20 --set checkpoint.every_steps=10 --set model.embedding_dim=64)
-warning="will not have the same bits as an undisturbed one"
+warning="will not be bit-identical to an uninterrupted one"
 
-# bytes_of RUN: of its newest checkpoint, an increment; without the accumulators of metrics.
+# bytes_of RUN: size of the tables in its newest checkpoint, an increment.
 bytes_of() {
   python3 - "$1/checkpoints/$(checkpoints_in "$1/checkpoints" | head -1)/manifest.json" <<'PY'
 import json, sys
@@ -17,10 +17,10 @@ PY
 }
 
 expect_exit 0 "trained 220 steps" $renzan train small.yaml --run-dir exact "${long[@]}"
-! grep -q "$warning" out.txt || fail "a warning for nothing"
+! grep -q "$warning" out.txt || fail "a warning without quantization"
 expect_exit 0 "$warning" $renzan train small.yaml --run-dir run "${long[@]}" \
   --set checkpoint.quantize=int8
-# A run that is not resumed never reads what it wrote.
+# A run that is not resumed does not read its checkpoints.
 [ "$(sha256_of run)" = "$(sha256_of exact)" ] || fail "writing checkpoints changed the model"
 expect_exit 0 "int8: not bit-exact" $renzan checkpoint verify run
 [ $((2 * $(bytes_of run))) -lt "$(bytes_of exact)" ] ||

@@ -9,7 +9,7 @@ expect_exit 1 "DIFFERENT" $renzan train --rerun first --run-dir third --set seed
 expect_exit 1 "bottom.0.bias" $renzan checkpoint diff first/model third/model
 expect_exit 66 "no/such" $renzan train --rerun no/such
 
-# The data changed under the recorded run's feet.
+# The data changed after the recorded run.
 rm -r data
 $renzan data synth --format dataset --seed 8 --rows 4000 --output data >/dev/null
 expect_exit 65 "has changed since" $renzan train --rerun first --run-dir fourth

@@ -1,5 +1,5 @@
-# What a run may go on with, and what it refuses: another configuration or other data are named,
-# another place, placement or length are fine.
+# A run may resume with other paths, another placement or another length, but not with another
+# configuration or other data; the error names the difference.
 source "$(dirname "$0")/lib.sh" "$@"
 $renzan data synth --format dataset --seed 7 --rows 4000 --output data >/dev/null
 $renzan data synth --format dataset --seed 8 --rows 4000 --output other_data >/dev/null
@@ -12,25 +12,25 @@ newest=$(checkpoints_in whole/checkpoints | head -1)
 step=$((10#${newest#step-}))
 [ "$step" -gt 100 ] || fail "the newest checkpoint is $newest"
 begin() { rm -rf run && cp -r whole run; }
-# Of every file but the lock, which says who had it last.
+# Checksums of all files but the lock, which names its last owner.
 content() { find run -type f ! -name .lock -print0 | sort -z | xargs -0 sha256sum; }
 resume() { $renzan train small.yaml --run-dir run "${long[@]}" "$@"; }
 
-# Other keys, one at a time; nothing is changed by a refusal.
+# Other values, one key at a time. The refused runs change nothing.
 begin
 before=$(content)
 for override in seed=4 optimizer.dense.learning_rate=0.06 optimizer.sparse.type=adagrad \
   model.top_mlp=[8] training.batch_size=128 comm.forward=fp16 numerics.virtual_workers=4 \
   'data.train.rows=[0, 2000]' data.shuffle=false; do
   expect_exit 78 "is another run's checkpoint: ${override%%=*} is" resume --set "$override"
-  grep -q "choose another --run-dir to start anew" out.txt || fail "$(cat out.txt)"
+  grep -q "choose another --run-dir to start a new run" out.txt || fail "$(cat out.txt)"
 done
 expect_exit 78 "was trained on other data: dataset.train is" resume \
   --set data.train.path=other_data
 expect_exit 78 "beyond the 11 steps to train" resume --set training.epochs=1
-[ "$(content)" = "$before" ] || fail "a refusal changed something"
+[ "$(content)" = "$before" ] || fail "a refused run changed something"
 
-# The same data, run and checkpoints in other places, other reports: the same bits.
+# Other paths of data, run and checkpoints, and other reports: the same bits.
 cp -r data moved_data
 mkdir away
 begin
@@ -42,20 +42,20 @@ expect_exit 0 "resuming from $newest at step $step" $renzan train small.yaml --r
   --set checkpoint.keep=1 --set checkpoint.incremental=false --workers 2 --threads 1
 [ "$(sha256_of away/run)" = "$expected" ] || fail "other bits elsewhere"
 
-# --resume: without a configuration file, and only where there is something to resume.
+# --resume: without a configuration file, and only if there is a checkpoint.
 begin
 expect_exit 0 "resuming from $newest" $renzan train --resume --run-dir run --workers 2
 [ "$(sha256_of run)" = "$expected" ] || fail "other bits with --resume"
-expect_exit 0 "is trained already, to step 220: model sha256 $expected" $renzan train --resume \
+expect_exit 0 "is already trained to step 220: model sha256 $expected" $renzan train --resume \
   --run-dir run
-expect_exit 0 "is trained already" resume
+expect_exit 0 "is already trained" resume
 expect_exit 66 "new/checkpoints has no checkpoint to resume from" $renzan train small.yaml --resume \
   --run-dir new
 expect_exit 66 "nowhere" $renzan train --resume --run-dir nowhere
 expect_exit 64 "needs --run-dir" $renzan train --resume
 
-# A finished run may become longer: to the bits of one that was as long from the beginning.
+# A finished run may be extended, and ends with the bits of a run of the full length.
 $renzan train small.yaml --run-dir longer "${long[@]}" --set training.epochs=25 2>/dev/null
 expect_exit 0 "at step 220" resume --set training.epochs=25
-[ "$(sha256_of run)" = "$(sha256_of longer)" ] || fail "other bits when made longer"
+[ "$(sha256_of run)" = "$(sha256_of longer)" ] || fail "other bits when extended"
 expect_exit 78 "beyond the 220 steps to train" resume

@@ -1,19 +1,19 @@
-# One directory of checkpoints, or of a run, is one run's: a second one is refused, and the first one
-# not disturbed.
+# A checkpoint or run directory belongs to one run: a second run is refused without disturbing the
+# first.
 source "$(dirname "$0")/lib.sh" "$@"
 $renzan data synth --format dataset --seed 7 --rows 4000 --output data >/dev/null
 small_config data
 long=(--set training.epochs=50)
-$renzan train small.yaml --run-dir undisturbed "${long[@]}" 2>/dev/null
+$renzan train small.yaml --run-dir reference "${long[@]}" 2>/dev/null
 
-# The first run stands still while the others try.
+# The first run is paused while the others try.
 train_in_background "${long[@]}" --workers 2 --threads 1 --backend gloo \
   --set checkpoint.dir=shared --set checkpoint.every_steps=10
 kill -STOP $(workers_of $launcher)
 before=$(find run shared | sort)
 expect_exit 73 "run directory run" $renzan train small.yaml --run-dir other "${long[@]}" \
   --set checkpoint.dir=shared
-grep -q "another run writes to shared: process [0-9]* on" out.txt ||
+grep -q "another run is writing to shared: process [0-9]* on" out.txt ||
   fail "does not name the other: $(cat out.txt)"
 expect_exit 73 "another run" env RENZAN_CHECKPOINT_DIR=shared $renzan train small.yaml \
   --run-dir other2 "${long[@]}"
@@ -22,8 +22,8 @@ expect_exit 73 "another run" $renzan train small.yaml --run-dir run "${long[@]}"
 [ "$(find run shared | sort)" = "$before" ] || fail "the refused runs changed something"
 kill -CONT $(workers_of $launcher)
 expect_end 0 60
-[ "$(sha256_of run)" = "$(sha256_of undisturbed)" ] || fail "the first run was disturbed"
+[ "$(sha256_of run)" = "$(sha256_of reference)" ] || fail "the first run was disturbed"
 
-# The lock goes with its owner.
-expect_exit 0 "is trained already" $renzan train small.yaml --run-dir run "${long[@]}" \
+# The lock is released when its owner exits.
+expect_exit 0 "is already trained" $renzan train small.yaml --run-dir run "${long[@]}" \
   --set checkpoint.dir=shared

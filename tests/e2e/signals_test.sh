@@ -1,5 +1,5 @@
-# Signals that arrive in the midst of large matrix products are answered, and harm nothing: oneDNN
-# moves the stack pointer there, so that a handler in the same thread would write into the heap.
+# Signals that arrive during large matrix products are handled safely: oneDNN uses the stack pointer
+# as a general register there, so that a handler in the same thread would corrupt the heap.
 source "$(dirname "$0")/lib.sh" "$@"
 $renzan data synth --format dataset --seed 7 --rows 20000 --output data >/dev/null
 cat >large.yaml <<YAML

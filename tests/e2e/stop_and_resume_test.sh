@@ -1,21 +1,21 @@
-# The launch contract: SIGTERM to any one worker stops all at one step with a last checkpoint and
-# exit status 75; the same command resumes from there with any placement, to the bits of a run that
-# was never stopped. SIGUSR1 makes a checkpoint and goes on.
+# The launch contract: SIGTERM to any worker stops all workers at the same step with a last
+# checkpoint and exit status 75. The same command resumes from there with any placement and ends
+# with the bits of an uninterrupted run. SIGUSR1 writes a checkpoint, and training continues.
 source "$(dirname "$0")/lib.sh" "$@"
 $renzan data synth --format dataset --seed 7 --rows 4000 --output data >/dev/null
 small_config data
 long=(--set training.epochs=40)
-$renzan train small.yaml --run-dir undisturbed "${long[@]}" 2>/dev/null
-expected=$(sha256_of undisturbed)
+$renzan train small.yaml --run-dir reference "${long[@]}" 2>/dev/null
+expected=$(sha256_of reference)
 
 stopped_step() { sed -n 's/.*stopped at step \([0-9]*\) of.*/\1/p' log.txt; }
 
-# expect_stopped: nothing is lost, and status.json says so.
+# expect_stopped: the run stopped without losing steps, and status.json says so.
 expect_stopped() {
   local step
   expect_end 75
   step=$(stopped_step)
-  [ -n "$step" ] && [ "$step" -gt 0 ] || { cat log.txt >&2; fail "stopped nowhere"; }
+  [ -n "$step" ] && [ "$step" -gt 0 ] || { cat log.txt >&2; fail "does not say where it stopped"; }
   [ "$(checkpoints_in run/checkpoints | head -1)" = "$(printf 'step-%08d' "$step")" ] ||
     { cat log.txt >&2; fail "stopped at step $step, but there are $(checkpoints_in run/checkpoints)"; }
   [ "$(status_of state)" = stopped ] || fail "status.json says $(status_of state)"
@@ -24,7 +24,7 @@ expect_stopped() {
   [ ! -e run/model ] || fail "a stopped run left a model"
 }
 
-# resume OPTION...: to the end, from where the run stopped.
+# resume OPTION...: resumes from where the run stopped and trains to the end.
 resume() {
   local step
   step=$(stopped_step)
@@ -36,13 +36,13 @@ resume() {
 }
 
 for backend in $(several_worker_backends); do
-  # One of three, the last one; the second signal while the checkpoint may be being written.
+  # The last of three workers; the second signal may arrive while the checkpoint is being written.
   rm -rf run
   train_in_background --workers 3 --threads 1 --backend $backend "${long[@]}"
   everyone=$(descendants $launcher)
   target=$(workers_of $launcher | tail -1)
   kill -TERM "$target"
-  wait_for 10 grep -q "asked to stop" log.txt
+  wait_for 10 grep -q "stop requested" log.txt
   kill -TERM "$target" 2>/dev/null || true
   expect_stopped
   expect_nobody_left $everyone
@@ -51,7 +51,7 @@ for backend in $(several_worker_backends); do
     mpi) resume --workers 4 --threads 1 --backend gloo ;;
   esac
 
-  # The launcher, twice within the last checkpoint.
+  # The launcher, twice while the last checkpoint is being written.
   rm -rf run
   train_in_background --workers 2 --threads 1 --backend $backend "${long[@]}"
   kill -TERM $launcher
@@ -61,7 +61,7 @@ for backend in $(several_worker_backends); do
   resume --workers 3 --threads 1 --backend $backend
 done
 
-# A worker alone is its own launcher; a stopped run may be stopped again.
+# A single worker has no separate launcher. A stopped run may be stopped again.
 rm -rf run
 train_in_background --workers 1 --threads 1 "${long[@]}"
 kill -TERM $launcher
@@ -73,7 +73,7 @@ expect_stopped
 [ "$(stopped_step)" -ge "$first" ] || fail "the second attempt went back"
 resume --workers 1
 
-# "stopping" is what a scheduler sees meanwhile, if the last checkpoint takes a moment.
+# While the last checkpoint is being written, the state is "stopping".
 rm -rf run
 train_in_background --workers 2 --threads 1 --backend gloo "${long[@]}" \
   --set model.embedding_dim=512 --set training.epochs=1000000
@@ -82,7 +82,7 @@ is_stopping() { [ "$(status_of state)" = stopping ]; }
 wait_for 10 is_stopping
 expect_stopped
 
-# SIGUSR1 to one worker: a checkpoint, and training goes on.
+# SIGUSR1 to one worker: a checkpoint, and training continues.
 for backend in $(several_worker_backends); do
   rm -rf run
   train_in_background --workers 2 --threads 1 --backend $backend "${long[@]}" \
@@ -91,14 +91,14 @@ for backend in $(several_worker_backends); do
   wait_for 10 grep -q "checkpoint step-" log.txt
   [ "$(checkpoints_in run/checkpoints | wc -l)" -eq 1 ] || fail "not one checkpoint"
   step=$(status_of step)
-  went_on() { [ "$(status_of step)" -gt "$step" ]; }
-  wait_for 10 went_on
+  has_continued() { [ "$(status_of step)" -gt "$step" ]; }
+  wait_for 10 has_continued
   [ "$(status_of state)" = running ] || fail "SIGUSR1 left $(status_of state)"
   kill -TERM $launcher
   expect_stopped
 done
 
-# mpirun by itself, not through --workers: one rank gets the signal.
+# mpirun without --workers: one rank gets the signal.
 command -v mpirun >/dev/null || skip "no mpirun; the rest passed"
 rm -rf run
 OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 mpirun -n 2 --oversubscribe \

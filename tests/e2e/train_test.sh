@@ -1,10 +1,11 @@
-# Raw clicks to an AUC, and everything a run directory promises; eval and predict agree with it.
+# From raw clicks to an AUC, with every file of a run directory; eval and predict agree with
+# training.
 source "$(dirname "$0")/lib.sh" "$@"
 $renzan data synth --format criteo --seed 5 --rows 4000 --output clicks.tsv.gz
 $renzan data import --format criteo --vocabulary hash:500 --output data clicks.tsv.gz
 small_config data
 $renzan train small.yaml --run-dir run --set training.eval_every=4 2>log.txt || fail "$(cat log.txt)"
-grep -q "AUC" log.txt || fail "no AUC on the way"
+grep -q "AUC" log.txt || fail "no AUC during training"
 
 $renzan eval run --data data --rows 3000 4000 --json >eval.json
 $renzan predict run --data data --rows 3000 4000 --output scores.npy
@@ -30,7 +31,7 @@ for key in ("config", "datasets", "isa", "libraries", "seed", "hosts", "model_sh
 assert manifest["model_sha256"] == json.load(open("run/model/manifest.json"))["model_sha256"]
 assert len(glob.glob("run/events.out.tfevents.*")) == 1
 
-# The same figure from the scores by counting pairs, and the same scores from two workers as text.
+# The same AUC by counting pairs of scores, and the same scores from two workers as text.
 scores = np.load("scores.npy")
 assert scores.dtype == np.float32 and scores.shape == (1000,)
 text = np.loadtxt("scores.csv", skiprows=1, dtype=np.float32)
@@ -44,7 +45,7 @@ auc = (ranks[label == 1].sum() - p * (p + 1) / 2) / (p * (1000 - p))
 assert abs(auc - one["auc"]) < 1e-3, (auc, one["auc"])
 PY
 
-# A model trained with an instruction set that this machine lacks can be used with another.
+# A model trained with an instruction set that this machine lacks can be used with another one.
 expect_exit 0 "AUC" $renzan eval run --data data --set numerics.isa=sse4
 python3 - <<'PY'
 import hashlib, json
@@ -61,7 +62,7 @@ for verb in eval "predict --output again.npy"; do
   expect_exit 78 "numerics.isa: " $renzan $verb run --data data
   expect_exit 0 "" $renzan $verb run --data data --set numerics.isa=auto
 done
-# What the model is cannot be chosen anew.
+# The model itself cannot be changed.
 expect_exit 64 "--set model.type: it is dlrm in run/model and cannot be changed" $renzan eval run \
   --data data --set numerics.isa=auto --set model.type=dlrm_dcnv2
 expect_exit 78 "did you mean 'isa'" $renzan eval run --data data --set numerics.iza=auto

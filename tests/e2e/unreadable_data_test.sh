@@ -1,5 +1,5 @@
-# A dataset that is corrupt or cut short while it is trained on ends the run with 65, without a
-# signal's name, and the launcher does not try it again.
+# A dataset that is corrupted or truncated during training ends the run with 65, not with a signal,
+# and the launcher does not restart it.
 source "$(dirname "$0")/lib.sh" "$@"
 $renzan data synth --format dataset --seed 7 --rows 4000 --output data >/dev/null
 small_config data
@@ -11,7 +11,7 @@ truncate -s 200 data/shard-00000/ids.npy
 expect_end 65 60
 expect_log "ids.npy"
 expect_log "cut short"
-! grep -q "starting again" log.txt || fail "bad data were tried again: $(cat log.txt)"
+! grep -q "starting again" log.txt || fail "restarted with corrupt data: $(cat log.txt)"
 
 rm -rf run data
 $renzan data synth --format dataset --seed 7 --rows 4000 --output data >/dev/null
@@ -20,4 +20,4 @@ status=0
 $renzan train small.yaml --run-dir run $endless >log.txt 2>&1 || status=$?
 [ $status -eq 65 ] || { cat log.txt >&2; fail "exit $status instead of 65"; }
 expect_log "ids.npy: bytes 0 to 65535 are corrupt"
-! grep -q "starting again" log.txt || fail "bad data were tried again: $(cat log.txt)"
+! grep -q "starting again" log.txt || fail "restarted with corrupt data: $(cat log.txt)"

@@ -1,5 +1,5 @@
-# A worker that dies ends the run within seconds where restarts are not allowed, with an error that
-# names it and nobody left behind.
+# Without restarts, the death of a worker ends the run within seconds, with an error that names the
+# worker. No process is left behind.
 source "$(dirname "$0")/lib.sh" "$@"
 $renzan data synth --format dataset --seed 7 --rows 4000 --output data >/dev/null
 small_config data
@@ -13,7 +13,7 @@ for backend in $(several_worker_backends); do
   [ ${#workers[@]} -eq 3 ] || fail "$backend: ${#workers[@]} workers instead of 3"
   kill -KILL "${workers[1]}"
   expect_end 69
-  grep -Eq "worker [0-9]|rank [0-9]" log.txt || { cat log.txt; fail "$backend: names nobody"; }
+  grep -Eq "worker [0-9]|rank [0-9]" log.txt || { cat log.txt; fail "$backend: does not name the worker"; }
   grep -Eqi "signal 9|killed" log.txt || { cat log.txt; fail "$backend: does not say why"; }
   ! grep -q "starting again" log.txt || { cat log.txt; fail "$backend: started again"; }
   expect_nobody_left $everyone

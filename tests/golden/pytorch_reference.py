@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""PyTorch's losses for one of the configurations beside this file, from the initial weights that
+"""PyTorch's losses for one of the configurations in this directory, from the initial weights that
 Renzan wrote, and some rows of its tables afterwards. Prints JSON. See make_golden.
 
   pytorch_reference.py CONFIG.yaml DATA INITIAL_MODEL STEPS

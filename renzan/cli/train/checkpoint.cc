@@ -61,7 +61,7 @@ void PrintDiff(const ModelDiff& diff) {
   if (diff.step_a != diff.step_b) fmt::print("step: {} and {}\n", diff.step_a, diff.step_b);
   for (const std::string& key : diff.only_in_a) fmt::print("only in the first: {}\n", key);
   for (const std::string& key : diff.only_in_b) fmt::print("only in the second: {}\n", key);
-  for (const std::string& key : diff.other_shape) fmt::print("another shape: {}\n", key);
+  for (const std::string& key : diff.other_shape) fmt::print("different shape: {}\n", key);
   fmt::print("differing: {} of {} tensors, {} of {} values\n", diff.tensors_differing, diff.tensors,
              diff.values_differing, diff.values);
   if (diff.first)
@@ -69,7 +69,7 @@ void PrintDiff(const ModelDiff& diff) {
                diff.first->index, diff.first->a, diff.first->b, diff.max_abs_difference);
 }
 
-// Says on stderr what is not obvious from the path, or not exact.
+// Logs which checkpoint is used if the path does not say, and whether it is inexact.
 CheckpointReader OpenModel(const std::string& path) {
   const ModelPlace place = FindModel(path);
   if (!place.note.empty()) LogInfo("{}", place.note);
@@ -94,7 +94,7 @@ void AddCheckpointVerb(CLI::App& app, int& exit_status) {
   diff->add_option("B", options->b, "another one")->required();
   diff->add_flag("--json", options->json, "print JSON");
   diff->footer(
-      "Exits 0 when both are the same, 1 when they differ.\n"
+      "Exits with 0 if both are the same, with 1 if they differ.\n"
       "Example: renzan checkpoint diff runs/a runs/b");
   diff->callback([options, &exit_status] {
     CheckpointReader a = OpenModel(options->a), b = OpenModel(options->b);
@@ -108,7 +108,7 @@ void AddCheckpointVerb(CLI::App& app, int& exit_status) {
   save->add_option("FILE", options->b, "the file to write")->required();
   save->add_flag("--weights-only", options->weights_only, "leave out optimizer states");
   save->footer(
-      "safetensors.numpy.load_file reads the result.\n"
+      "Read the result with safetensors.numpy.load_file.\n"
       "Example: renzan checkpoint export runs/a model.safetensors --weights-only");
   save->callback([options] {
     CheckpointReader model = OpenModel(options->a);

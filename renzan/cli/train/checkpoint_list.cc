@@ -93,8 +93,8 @@ void List(const CheckpointListOptions& options) {
   PrintTable(entries);
 }
 
-// Verifies every file of an entry whose manifest is valid; what is wrong becomes its problem.
-// Bases in `verified` are not read once more.
+// Verifies every file of an entry whose manifest is valid and sets its problem. Bases in `verified`
+// are not read again.
 void VerifyFiles(CheckpointEntry& entry, const std::set<std::string>& verified) {
   if (!entry.problem.empty()) return;
   try {
@@ -117,7 +117,7 @@ void PrintVerified(const CheckpointEntry& entry) {
 
 int Verify(const CheckpointListOptions& options) {
   std::vector<CheckpointEntry> entries = FindCheckpoints(options.path);
-  // Oldest first: a base comes before what adds to it.
+  // Oldest first, so that a base comes before its increments.
   std::reverse(entries.begin(), entries.end());
   std::set<std::string> verified;
   Json list = Json::array();
@@ -151,7 +151,7 @@ void AddCheckpointListVerb(CLI::App& checkpoint) {
   list->add_option("DIR", options->path, "a run, or a directory of checkpoints")->required();
   list->add_flag("--json", options->json, "print JSON");
   list->footer(
-      "Newest first. Manifests and sizes are checked, checksums of files are not: see verify.\n"
+      "Newest first. Checks manifests and sizes but not file checksums: see verify.\n"
       "Example: renzan checkpoint list runs/a");
   list->callback([options] { List(*options); });
 }
@@ -163,7 +163,7 @@ void AddCheckpointVerifyVerb(CLI::App& checkpoint, int& exit_status) {
       ->required();
   verify->add_flag("--json", options->json, "print JSON");
   verify->footer(
-      "Lists all, and exits 65 when one is corrupt.\n"
+      "Lists all checkpoints; exits with 65 if one is corrupt.\n"
       "Example: renzan checkpoint verify runs/a");
   verify->callback([options, &exit_status] { exit_status = Verify(*options); });
 }

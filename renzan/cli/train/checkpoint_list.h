@@ -1,6 +1,6 @@
 #pragma once
 
-// The sub-verbs of `renzan checkpoint` that look at many.
+// The subcommands of `renzan checkpoint` that work on several checkpoints.
 
 #include <string>
 
@@ -13,8 +13,8 @@ namespace renzan {
 void AddCheckpointListVerb(CLI::App& checkpoint);
 void AddCheckpointVerifyVerb(CLI::App& checkpoint, int& exit_status);
 
-// What every sub-verb says of a checkpoint with this quantization: "int8: not bit-exact". Empty for
-// one that is exact.
+// The note about a checkpoint with this quantization: "int8: not bit-exact". Empty for an exact
+// one.
 std::string ExactnessNote(const std::string& quantization);
 
 }  // namespace renzan

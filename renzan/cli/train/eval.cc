@@ -43,7 +43,7 @@ void Print(const BinaryMetrics& metrics, const Dataset& dataset) {
   fmt::print("accuracy            {:.4f}\n", metrics.Accuracy());
 }
 
-// What the groups with both classes are together.
+// Totals over the groups with both classes.
 struct Ranked {
   int64_t groups = 0, rows = 0;
 };
@@ -100,7 +100,7 @@ void Print(const std::string& column, std::span<const GroupMetrics> groups, size
   if (top < groups.size()) fmt::print("... and {} smaller ones\n", groups.size() - top);
 }
 
-// Of a categorical feature with one id per row.
+// The index of a categorical feature with one id per row.
 size_t ColumnToGroupBy(const std::string& name, const Dataset& dataset) {
   std::vector<std::string> names;
   const std::vector<CategoricalFeature>& features = dataset.schema().categorical;
@@ -110,7 +110,8 @@ size_t ColumnToGroupBy(const std::string& name, const Dataset& dataset) {
       continue;
     }
     if (features[t].multi_hot)
-      Fail(ErrorCode::kUsage, "--group-by {}: a row has several ids of it, so it forms no groups",
+      Fail(ErrorCode::kUsage,
+           "--group-by {}: a row may have several ids of this feature; choose a one-hot feature",
            name);
     return t;
   }
@@ -119,7 +120,7 @@ size_t ColumnToGroupBy(const std::string& name, const Dataset& dataset) {
        dataset.directory(), nearest.empty() ? "" : ": did you mean '" + nearest + "'?");
 }
 
-// On rank 0: adds rows [begin, begin + logits.size()) with what the dataset says of them.
+// On rank 0: adds rows [begin, begin + logits.size()) with their labels and groups.
 void AddRows(const Dataset& dataset, size_t column, int64_t begin, std::span<const float> logits,
              BinaryMetrics& metrics, GroupedMetrics& groups) {
   std::vector<int64_t> rows(logits.size());
@@ -158,7 +159,7 @@ void Eval(const EvalFlags& flags, HybridModel& model, const TrainConfig& config,
     if (!flags.group_by.empty()) Print(flags.group_by, groups, top);
   }
   if (metrics.non_finite > 0)
-    Fail(ErrorCode::kSoftware, "{} of {} predictions are NaN or infinite: the model is lost",
+    Fail(ErrorCode::kSoftware, "{} of {} predictions are NaN or infinite: the model cannot be used",
          metrics.non_finite, metrics.count + metrics.non_finite);
 }
 
@@ -170,11 +171,11 @@ void AddEvalVerb(CLI::App& app, int& exit_status) {
   AddSavedModelFlags(*verb, flags->model);
   verb->add_option(
       "--group-by", flags->group_by,
-      "Also within each value of this categorical feature, and their mean AUC weighted "
-      "by rows (group AUC)");
+      "Also report metrics for each value of this categorical feature, and the mean of their AUCs "
+      "weighted by rows (group AUC)");
   verb->add_option("--top", flags->top, "How many of the largest groups to show")
       ->check(CLI::NonNegativeNumber);
-  verb->add_flag("--json", flags->json, "One JSON object");
+  verb->add_flag("--json", flags->json, "Print one JSON object");
   verb->footer(
       "Examples:\n"
       "  renzan eval runs/dlrm-20260131-120000 --data data/test\n"

@@ -15,12 +15,12 @@ bool IsRun(const std::string& path) {
          FileExists(path + "/metrics.jsonl");
 }
 
-// A checkpoint by its name, even where its manifest is lost, or whatever has a manifest.
+// A directory with the name of a checkpoint, even if its manifest is missing, or with a manifest.
 bool IsCheckpoint(const std::string& path) {
   return FileExists(path + kManifest) || StepOfCheckpointName(DescribeCheckpoint(path).name);
 }
 
-// Where a run keeps its checkpoints, as its manifest says.
+// The checkpoint directory of a run, from its manifest.
 std::string CheckpointsOf(const std::string& run) {
   const std::string path = run + kManifest;
   TrainConfig config;
@@ -40,13 +40,12 @@ ModelPlace FindModel(const std::string& path) {
   for (const CheckpointEntry& entry : ListCheckpoints(dir))
     if (entry.problem.empty())
       return {entry.path,
-              run ? fmt::format("{} is a run without a model: using {}, its newest "
+              run ? fmt::format("{} is an unfinished run: using {}, its newest "
                                 "checkpoint",
                                 path, entry.name)
                   : fmt::format("using {}, the newest checkpoint of {}", entry.name, path)};
   if (run)
-    Fail(ErrorCode::kData,
-         "{} is a run that did not finish: there is neither a model nor a valid checkpoint in it",
+    Fail(ErrorCode::kData, "{} is an unfinished run: it has neither a model nor a valid checkpoint",
          path);
   return {path, ""};
 }
@@ -63,8 +62,7 @@ std::vector<CheckpointEntry> FindCheckpoints(const std::string& path) {
   if (IsCheckpoint(path)) return {DescribeCheckpoint(path)};
   entries = ListCheckpoints(path);
   if (entries.empty())
-    Fail(ErrorCode::kNoInput, "{} is neither a checkpoint, nor a run, nor does it hold checkpoints",
-         path);
+    Fail(ErrorCode::kNoInput, "{} is not a checkpoint, a run or a directory of checkpoints", path);
   return entries;
 }
 

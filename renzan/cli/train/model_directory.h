@@ -1,6 +1,6 @@
 #pragma once
 
-// What a path on the command line stands for, where a model or checkpoints are wanted.
+// Resolves a path on the command line to a model or to checkpoints.
 
 #include <string>
 #include <vector>
@@ -11,16 +11,16 @@ namespace renzan {
 
 struct ModelPlace {
   std::string dir;   // of a saved model or a checkpoint
-  std::string note;  // what people should know: that it is no finished model. Empty otherwise
+  std::string note;  // tells the user if it is not a finished model; else empty
 };
 
-// `path` is a model or a checkpoint, a run (its model, or its newest valid checkpoint where it has
-// none), or a directory of checkpoints (the newest valid one). Throws Error kData where a run or a
-// directory holds nothing of the kind. Other paths come back as they are.
+// `path` is a model or a checkpoint, a run (its model, else its newest valid checkpoint), or a
+// directory of checkpoints (the newest valid one). Throws Error kData if a run has neither. Other
+// paths are returned unchanged.
 ModelPlace FindModel(const std::string& path);
 
-// All checkpoints that `path` stands for, newest first: itself, those of a run and, before them,
-// its model, or those of a directory. Throws Error kNoInput where there is nothing of the kind.
+// All checkpoints at `path`, newest first: the checkpoint itself, the model and the checkpoints of
+// a run, or those of a directory. Throws Error kNoInput if there are none.
 std::vector<CheckpointEntry> FindCheckpoints(const std::string& path);
 
 }  // namespace renzan

@@ -21,7 +21,7 @@ void CheckScoreFileName(const std::string& path) {
     Fail(ErrorCode::kUsage, "--output {}: the name must end in .npy or .csv", path);
 }
 
-// Scores as an array [rows] of float32, or as text with a header and one score a line.
+// Writes scores as a float32 array [rows], or as text with a header and one score per line.
 class ScoreFile {
  public:
   explicit ScoreFile(const std::string& path) : path_(path), partial_(path + ".partial") {
@@ -47,8 +47,8 @@ class ScoreFile {
   void Close() {
     if (non_finite_ > 0)
       Fail(ErrorCode::kSoftware,
-           "{} of {} predictions are NaN or infinite, so {} is not written: the model is lost, or "
-           "the data hold values far beyond those it was trained on",
+           "{} of {} predictions are NaN or infinite, so {} is not written: the model cannot be "
+           "used, or the data hold values far outside the range it was trained on",
            non_finite_, rows_, path_);
     if (npy_) npy_->Close();
     if (csv_) csv_->Close();

@@ -11,7 +11,7 @@ namespace {
 RunManifest ReadFinished(const std::string& run_dir) {
   RunManifest manifest = ReadRunManifest(run_dir + "/manifest.json");
   if (manifest.model_sha256.empty())
-    Fail(ErrorCode::kData, "{} did not finish: there is no model to compare with", run_dir);
+    Fail(ErrorCode::kData, "{} did not finish, so there is no model to compare with", run_dir);
   return manifest;
 }
 
@@ -32,7 +32,7 @@ void CheckSameData(const std::string& run_dir, const TrainConfig& config) {
       Fail(
           ErrorCode::kData,
           "{} has changed since {} was trained (fingerprint {} then, {} now): import it again from "
-          "the same source, or train anew",
+          "the same source, or start a new run",
           path, run_dir, recorded->second.substr(0, 12), dataset.fingerprint().substr(0, 12));
   }
 }
@@ -40,7 +40,7 @@ void CheckSameData(const std::string& run_dir, const TrainConfig& config) {
 int CompareWithRecorded(const std::string& run_dir, const RunResult& result) {
   const RunManifest recorded = ReadFinished(run_dir);
   if (recorded.model_sha256 == result.model_sha256) {
-    fmt::print("identical: the model of {} came out again bit for bit\nsha256 {}\n", run_dir,
+    fmt::print("identical: the model is bit for bit that of {}\nsha256 {}\n", run_dir,
                result.model_sha256);
     return 0;
   }
@@ -49,7 +49,7 @@ int CompareWithRecorded(const std::string& run_dir, const RunResult& result) {
   const RunManifest now = ReadRunManifest(result.run_dir + "/manifest.json");
   for (const std::string& reason : DifferencesThatChangeBits(recorded, now))
     fmt::print("  {}\n", reason);
-  fmt::print("see where: renzan checkpoint diff {}/model {}/model\n", run_dir, result.run_dir);
+  fmt::print("to see where: renzan checkpoint diff {}/model {}/model\n", run_dir, result.run_dir);
   return 1;
 }
 

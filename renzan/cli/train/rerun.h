@@ -1,6 +1,6 @@
 #pragma once
 
-// renzan train --rerun DIR: the same run again, from what its manifest recorded.
+// renzan train --rerun DIR: repeats a run from its manifest.
 
 #include <span>
 #include <string>
@@ -11,15 +11,14 @@
 
 namespace renzan {
 
-// Reads the configuration that DIR/manifest.json recorded, of a finished run. Throws kNoInput or
-// kData.
+// Reads the configuration of a finished run from DIR/manifest.json. Throws kNoInput or kData.
 void ReadRecordedConfig(const std::string& run_dir, std::span<const std::string> overrides,
                         const ConfigFields::Describer& describe);
 
-// Throws kData when a dataset no longer holds what the recorded run read.
+// Throws kData if a dataset has changed since the recorded run.
 void CheckSameData(const std::string& run_dir, const TrainConfig& config);
 
-// Prints whether the model came out identical; 0 if so, else 1.
+// Prints whether the model is identical. Returns 0 if so, else 1.
 int CompareWithRecorded(const std::string& run_dir, const RunResult& result);
 
 }  // namespace renzan

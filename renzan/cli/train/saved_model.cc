@@ -16,15 +16,15 @@
 namespace renzan {
 namespace {
 
-// The same checkpoint for all: the run may be writing a newer one at this moment.
+// Rank 0 chooses for all, because the run may be writing a newer checkpoint right now.
 std::string Resolve(const std::string& path, Communicator& comm) {
   const ModelPlace place = FindModel(path);
   if (comm.rank() == 0 && !place.note.empty()) LogInfo("{}", place.note);
   return BroadcastString(comm, place.dir);
 }
 
-// The configuration of a saved model, with --set applied. Only how its predictions are computed can
-// be chosen anew; what the model is cannot.
+// The configuration of a saved model, with --set applied. Only keys of how predictions are computed
+// may be overridden, not those of the model itself.
 TrainConfig ReadConfig(const CheckpointReader& reader, const std::vector<std::string>& overrides) {
   const auto read = [&](std::span<const std::string> given) {
     TrainConfig config;
@@ -75,7 +75,7 @@ int WithSavedModel(const SavedModelFlags& flags,
     CheckFeatures(config.features, dataset);
     const RowRange rows = ResolveRows(flags.rows, dataset, "--rows");
     ThreadPool pool(threads);
-    // Nothing is trained: these optimizers have no state to make room for.
+    // Nothing is trained, and SGD needs no memory for optimizer states.
     config.optimizer.dense.type = config.optimizer.sparse.type = "sgd";
     std::optional<HybridModel> model;
     RunWithHeartbeats(comm, [&] {

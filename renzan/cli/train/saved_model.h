@@ -1,6 +1,6 @@
 #pragma once
 
-// What `eval` and `predict` share: a saved model brought back to life over a dataset.
+// Shared by `eval` and `predict`: loads a saved model and opens a dataset.
 
 #include <functional>
 #include <string>
@@ -28,8 +28,8 @@ struct SavedModelFlags {
 
 void AddSavedModelFlags(CLI::App& verb, SavedModelFlags& flags);
 
-// Loads the model (a model directory, or a run directory that holds one) on one or several workers
-// and calls `body` on each. Returns the exit status.
+// Loads the model (see FindModel) on one or several workers and calls `body` on each. Returns the
+// exit status.
 int WithSavedModel(
     const SavedModelFlags& flags,
     const std::function<void(HybridModel& model, const TrainConfig& config, Communicator& comm,

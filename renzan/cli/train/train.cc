@@ -44,7 +44,7 @@ std::vector<std::string> AllOverrides(const TrainFlags& flags) {
   return overrides;
 }
 
-// Reads the configuration from where the flags say. Returns the name of a new run.
+// Reads the configuration that the flags select. Returns the name for a new run.
 std::string ReadConfig(const TrainFlags& flags, TrainConfig& config) {
   const auto describe = [&](ConfigFields& fields) { config.Describe(fields); };
   if (!flags.config_path.empty()) {
@@ -52,7 +52,7 @@ std::string ReadConfig(const TrainFlags& flags, TrainConfig& config) {
     return std::filesystem::path(flags.config_path).stem().string();
   }
   if (!flags.rerun.empty()) {
-    // The manifest's own directories are the run's to repeat, never where to put the repetition.
+    // The rerun must not write into the directories of the original run.
     std::vector<std::string> overrides = {"run_dir=''", "checkpoint.dir=''"};
     for (const std::string& o : AllOverrides(flags)) overrides.push_back(o);
     ReadRecordedConfig(flags.rerun, overrides, describe);
@@ -71,7 +71,7 @@ void CheckFlags(const TrainFlags& flags) {
   const bool config = !flags.config_path.empty(), rerun = !flags.rerun.empty();
   if (config && rerun) Fail(ErrorCode::kUsage, "name a configuration file or --rerun, not both");
   if (rerun && flags.resume)
-    Fail(ErrorCode::kUsage, "--rerun repeats a run, --resume goes on with one: choose one of them");
+    Fail(ErrorCode::kUsage, "--rerun repeats a run, --resume continues one: choose one of them");
   if (config || rerun || flags.print_config) return;
   if (!flags.resume)
     Fail(ErrorCode::kUsage,
@@ -81,11 +81,12 @@ void CheckFlags(const TrainFlags& flags) {
     Fail(ErrorCode::kUsage, "--resume without a configuration file needs --run-dir DIR");
 }
 
-// What the launch contract says in the environment, where neither a flag nor the configuration
-// does, and the directory of a new run. Workers started by this process learn it from `children`.
+// Sets directories from the launch contract's environment variables unless a flag or the
+// configuration does, and names the directory of a new run. `children` passes it to workers that
+// this process starts.
 void ResolveDirectories(const TrainFlags& flags, const std::string& name, TrainConfig& config,
                         std::vector<std::string>& children) {
-  // A repetition begins anew, whatever the run to repeat may have left there.
+  // A rerun starts from scratch, so it must not find the checkpoints of the original run.
   const char* checkpoints = flags.rerun.empty() ? Environment("RENZAN_CHECKPOINT_DIR") : nullptr;
   if (checkpoints != nullptr && config.checkpoint.dir.empty()) config.checkpoint.dir = checkpoints;
   if (!config.run_dir.empty()) return;
@@ -108,7 +109,7 @@ double GraceSeconds() {
 }
 
 int RunTrain(const TrainFlags& flags) {
-  RunRequests& requests = HoldTrainSignals();
+  RunRequests& requests = BlockTrainSignals();
   CheckFlags(flags);
   TrainConfig config;
   const std::string name = ReadConfig(flags, config);
@@ -129,7 +130,7 @@ int RunTrain(const TrainFlags& flags) {
                                     .max_restarts = config.elastic.max_restarts,
                                     .backoff_seconds = config.elastic.backoff_seconds},
                         .environment = {},
-                        .on_worker = AnswerTrainSignals};
+                        .on_worker = StartServingTrainSignals};
   ResolveDirectories(flags, name, config, workers.environment);
   RunOptions options{.name = name,
                      .build_id = BuildId(),
@@ -148,7 +149,7 @@ int RunTrain(const TrainFlags& flags) {
       status = static_cast<int>(ErrorCode::kTempFail);
     } else if (!flags.rerun.empty()) {
       if (result.end == RunResult::End::kWasTrained)
-        Fail(ErrorCode::kCantCreate, "{} holds a finished run: choose another --run-dir",
+        Fail(ErrorCode::kCantCreate, "{} already holds a finished run: choose another --run-dir",
              result.run_dir);
       if (comm.rank() == 0) status = CompareWithRecorded(flags.rerun, result);
     }
@@ -166,22 +167,22 @@ void AddTrainVerb(CLI::App& app, int& exit_status) {
       ->take_all()
       ->allow_extra_args(false);
   verb->add_flag("--print-config", flags->print_config,
-                 "Print the resolved configuration with every default, and stop");
+                 "Print the resolved configuration with every default, and exit");
   verb->add_option("--rerun", flags->rerun,
-                   "Repeat the run in this run directory and say whether the model is identical "
+                   "Repeat the run in this run directory and report whether the model is identical "
                    "(exit 1 if not)");
-  verb->add_flag("--resume", flags->resume,
-                 "Go on from the newest checkpoint, which must exist; with --run-dir DIR and no "
-                 "configuration file, as DIR's manifest says");
+  verb->add_flag(
+      "--resume", flags->resume,
+      "Resume from the newest checkpoint, which must exist; without a configuration file, use "
+      "the one recorded in the manifest of --run-dir DIR");
   verb->add_option("--workers", flags->workers, "Start this many workers on this machine")
       ->check(CLI::PositiveNumber);
   verb->add_option("--threads", flags->threads, "Threads per worker")->check(CLI::PositiveNumber);
   verb->add_option("--backend", flags->backend, "auto, local, gloo or mpi");
-  verb->add_option("--run-dir", flags->run_dir, "Where logs and the model go");
+  verb->add_option("--run-dir", flags->run_dir, "Directory for logs and the model");
   verb->footer(
-      "A run directory that holds checkpoints of the same run is gone on with. SIGTERM writes a "
-      "last\n"
-      "checkpoint and exits 75; SIGUSR1 writes one and goes on.\n"
+      "If the run directory holds checkpoints of the same run, training resumes from the newest.\n"
+      "SIGTERM writes a last checkpoint and exits with 75; SIGUSR1 writes one and continues.\n"
       "Examples:\n"
       "  renzan train examples/dlrm.yaml --workers 2\n"
       "  renzan train --resume --run-dir runs/dlrm-2026-01-31T12:00:00Z --workers 3\n"

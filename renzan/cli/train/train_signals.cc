@@ -1,41 +1,45 @@
 #include "renzan/cli/train/train_signals.h"
 
 #include <csignal>
+#include <cstdlib>
 #include <thread>
+#include <vector>
+
+#include "renzan/base/process/signals.h"
 
 namespace renzan {
 namespace {
 
 RunRequests g_requests;
 
-// Without those that whoever started us wants ignored: nohup, a shell's background jobs.
-sigset_t TrainSignals() {
-  sigset_t signals;
-  sigemptyset(&signals);
-  for (const int signal : {SIGTERM, SIGINT, SIGHUP, SIGUSR1}) {
-    struct sigaction action = {};
-    sigaction(signal, nullptr, &action);
-    if (action.sa_handler != SIG_IGN || signal == SIGTERM) sigaddset(&signals, signal);
-  }
+std::vector<int> TrainSignals() {
+  std::vector<int> signals = {SIGTERM};
+  // nohup and background jobs of shells ignore some signals on purpose.
+  for (const int signal : {SIGINT, SIGHUP, SIGUSR1})
+    if (!IsIgnored(signal)) signals.push_back(signal);
   return signals;
 }
 
-void EndBy(int signal) {
-  sigset_t signals;
-  sigemptyset(&signals);
-  sigaddset(&signals, signal);
-  pthread_sigmask(SIG_UNBLOCK, &signals, nullptr);
-  raise(signal);
+// Lives as long as the process.
+const SignalQueue& Signals() {
+  static const SignalQueue* const signals = new SignalQueue(TrainSignals());
+  return *signals;
 }
 
-void TakeSignals(sigset_t signals) {
-  bool interrupted = false;
-  for (int signal = 0; sigwait(&signals, &signal) == 0;) {
-    if (signal == SIGUSR1) {
-      g_requests.checkpoint = true;
-      continue;
-    }
-    if (signal == SIGINT && interrupted) EndBy(SIGINT);
+[[noreturn]] void DieBy(int signal) {
+  const sigset_t signals = SignalSet({signal});
+  pthread_sigmask(SIG_UNBLOCK, &signals, nullptr);
+  raise(signal);
+  std::abort();
+}
+
+void ServeSignals() {
+  constexpr double kSeconds = 3600;
+  for (bool interrupted = false;;) {
+    const int signal = Signals().Next(kSeconds, /*other_fd=*/-1);
+    if (signal == SIGUSR1) g_requests.checkpoint = true;
+    if (!IsStopSignal(signal)) continue;
+    if (signal == SIGINT && interrupted) DieBy(SIGINT);
     interrupted = interrupted || signal == SIGINT;
     g_requests.stop = true;
   }
@@ -43,15 +47,11 @@ void TakeSignals(sigset_t signals) {
 
 }  // namespace
 
-RunRequests& HoldTrainSignals() {
-  const sigset_t signals = TrainSignals();
-  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+RunRequests& BlockTrainSignals() {
+  Signals();
   return g_requests;
 }
 
-void AnswerTrainSignals() {
-  // It lives as long as the process.
-  std::thread(TakeSignals, TrainSignals()).detach();
-}
+void StartServingTrainSignals() { std::thread(ServeSignals).detach(); }
 
 }  // namespace renzan

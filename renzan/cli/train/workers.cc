@@ -18,7 +18,7 @@
 namespace renzan {
 namespace {
 
-// The words this process was started with.
+// The arguments of this process.
 std::vector<std::string> CommandLine() {
   std::vector<std::string> words;
   std::string word;
@@ -36,8 +36,8 @@ std::vector<std::string> CommandLine() {
   return words;
 }
 
-// What this worker may use of the CPUs, shared by the workers that have the same ones and by those
-// that have the same quota.
+// The CPUs available to this worker: workers with the same CPUs, or in the same cgroup, share them
+// evenly.
 int ResolveThreads(int threads, Communicator& comm) {
   const CpuBudget budget = ReadCpuBudget();
   const std::string cpus = HostName() + " " + budget.allowed_list;
@@ -57,7 +57,7 @@ int RunWorkers(const WorkerOptions& options, const std::function<void(Communicat
   if (!rendezvous && options.workers > 1) {
     if (options.backend == "local")
       Fail(ErrorCode::kConfig,
-           "comm.backend: local is for one worker, but workers is {}: use gloo, "
+           "comm.backend: local supports only one worker, but workers is {}: use gloo, "
            "mpi or auto",
            options.workers);
     return LaunchElastic({.workers = options.workers,

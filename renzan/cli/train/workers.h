@@ -1,6 +1,6 @@
 #pragma once
 
-// How a verb that trains or predicts becomes one worker or several.
+// Runs a command that trains or predicts as one worker or several.
 
 #include <functional>
 #include <string>
@@ -12,20 +12,21 @@
 namespace renzan {
 
 struct WorkerOptions {
-  int workers = 1;  // started here, unless a launcher (mpirun, torchrun, srun) has started us
-  int threads = 0;  // per worker; 0: the CPUs it may use, shared by this machine's workers
+  int workers = 1;  // to start, unless a launcher (mpirun, torchrun, srun) has started this process
+  int threads = 0;  // per worker; 0: share the available CPUs with this machine's workers
   std::string backend = "auto";
   double timeout_seconds = 60;
-  // For workers started here. Without restarts by default; a single worker is this process, which
-  // cannot start itself again.
+  // For workers started here; no restarts by default. A single worker is this process, which cannot
+  // restart itself.
   ElasticOptions elastic;
   std::vector<std::string> environment;  // "NAME=value", for workers started here
-  // Called before all else where this process turns out to be a worker, not a launcher.
+  // Called first if this process is a worker, not a launcher.
   std::function<void()> on_worker = [] {};
 };
 
-// Either runs `body` as one worker and returns 0, or starts `workers` copies of this command, again
-// as `elastic` says, and returns their exit status. `threads` is the resolved number.
+// Either runs `body` as one worker and returns 0, or starts `workers` copies of this command,
+// restarts them according to `elastic`, and returns their exit status. `threads` is the resolved
+// number.
 int RunWorkers(const WorkerOptions& options,
                const std::function<void(Communicator& comm, int threads)>& body);
 

@@ -11,27 +11,16 @@
 #include "renzan/checkpoint/reader.h"
 #include "renzan/train/checkpointing/past_run.h"
 #include "renzan/train/gather.h"
+#include "renzan/train/outcome.h"
 
 namespace renzan {
 namespace {
 
-// Between two control syncs: short against the time that a stop takes anyway, long against a step's
-// exchange.
+// Between two control syncs: much shorter than a stop takes, much longer than one exchange.
 constexpr double kControlSyncSeconds = 0.1;
 constexpr int64_t kMaxCallsBetweenSyncs = 1000;
-// Until a first write has been measured: what a slow network disk does.
+// Used until the first write has been measured: a slow network disk.
 constexpr double kAssumedBytesPerSecond = 100e6;
-
-// An outcome as text for other workers: 'E', the code and what happened, or 'F' and `content`.
-std::string Outcome(const std::optional<Error>& error, const std::string& content) {
-  return error ? fmt::format("E{} {}", error->exit_status(), error->what()) : "F" + content;
-}
-
-std::optional<Error> ErrorOf(const std::string& outcome) {
-  if (!outcome.starts_with('E')) return std::nullopt;
-  return Error(static_cast<ErrorCode>(std::stoi(outcome.substr(1))),
-               outcome.substr(outcome.find(' ') + 1));
-}
 
 std::vector<CheckpointFile> ParseFiles(const std::string& lines) {
   std::vector<CheckpointFile> files;
@@ -57,23 +46,23 @@ Checkpointer::Checkpointer(Options options, HybridModel& model, Communicator& co
       best_step_(options_.best_step),
       last_begin_(options_.clock->MonotonicSeconds()),
       bytes_per_second_(kAssumedBytesPerSecond),
-      rolled_at_(last_begin_) {}
+      synced_at_(last_begin_) {}
 
 Checkpointer::~Checkpointer() { cancel_ = true; }
 
 bool Checkpointer::ShouldStop(int64_t done) {
   const int64_t every = options_.config.every_steps;
   const bool by_steps = every > 0 && done % every == 0 && done != last_step_ &&
-                        done != saved_step_ && done != begun_by_steps_;
-  if (by_steps) begun_by_steps_ = done;
-  // Calls between steps have another pace.
+                        done != saved_step_ && done != every_steps_at_;
+  if (by_steps) every_steps_at_ = done;
+  // Calls between steps come at a different rate, so the old calls_to_next_ does not apply.
   if (std::exchange(between_steps_, done == last_done_) != (done == last_done_)) calls_to_next_ = 1;
   last_done_ = done;
-  if (++calls_ < calls_to_next_ && !by_steps) return false;
+  if (++calls_since_sync_ < calls_to_next_ && !by_steps) return false;
   const ControlSyncResult sync = SyncControl();
   Advance(sync);
   if (!sync.finiteness.ok()) {
-    WaitUntilIdle();  // what is in flight is of an earlier step, and good
+    WaitUntilIdle();  // the checkpoint in flight is of an earlier, finite step
     FailUnlessFinite(sync.finiteness);
   }
   if (best_failed_ && !sync.any_stop) ThrowErrorInFlight();
@@ -94,7 +83,7 @@ bool Checkpointer::ShouldStop(int64_t done) {
 void Checkpointer::KeepBest(int64_t step) {
   Finish();
   best_step_ = step;
-  // What was loaded from elsewhere than a checkpoint (a shorter run's model) has none.
+  // Without a lineage the model was loaded from a shorter run's model, not from a checkpoint.
   if (step == saved_step_ && lineage_) return;
   Begin(options_.dir + "/" + CheckpointName(step), step, ChooseIncremental(), false);
   if (best_failed_) ThrowErrorInFlight();
@@ -114,7 +103,7 @@ std::string Checkpointer::SaveModel(const std::string& path, int64_t step, Model
   return flight_.model_sha256;
 }
 
-// A launcher that counts who failed must count those to whom it happened.
+// Other ranks throw kUnavailable, so that a launcher counts only the worker that failed.
 void Checkpointer::ThrowErrorInFlight() const {
   if (!flight_.failed_here) throw Error(ErrorCode::kUnavailable, flight_.error->what());
   throw *flight_.error;
@@ -123,9 +112,9 @@ void Checkpointer::ThrowErrorInFlight() const {
 ControlSyncResult Checkpointer::SyncControl() {
   const double now = options_.clock->MonotonicSeconds();
   const double seconds_per_call =
-      std::max(now - rolled_at_, 1e-9) / static_cast<double>(calls_ + 1);
-  calls_ = 0;
-  rolled_at_ = now;
+      std::max(now - synced_at_, 1e-9) / static_cast<double>(calls_since_sync_ + 1);
+  calls_since_sync_ = 0;
+  synced_at_ = now;
   const double every = options_.config.every_seconds();
   const ControlSyncResult sync = ControlSync(
       comm_, {.stop = options_.requests->stop.load(),
@@ -134,7 +123,8 @@ ControlSyncResult Checkpointer::SyncControl() {
               .task_finished = task_.finished(),
               .calls_to_next = static_cast<int64_t>(kControlSyncSeconds / seconds_per_call),
               .finiteness = model_.finiteness()});
-  // Alone, asking costs nothing. The first calls may be much quicker than the steps to come.
+  // A single worker syncs at every call, which costs nothing. At most doubling the interval guards
+  // against first calls that are much faster than later steps.
   const int64_t most = std::min(2 * calls_to_next_, kMaxCallsBetweenSyncs);
   calls_to_next_ = comm_.world_size() == 1 ? 1 : std::clamp<int64_t>(sync.calls_to_next, 1, most);
   return sync;
@@ -146,7 +136,7 @@ void Checkpointer::Advance(const ControlSyncResult& sync) {
   if (phase_ == Phase::kWriting && sync.all_finished) {
     EndWriting();
     flight_.report.stall_seconds += stalled();
-  } else if (phase_ == Phase::kCommitting && sync.first_finished) {
+  } else if (phase_ == Phase::kCommitting && sync.rank0_finished) {
     EndCommitting();
   }
 }
@@ -161,9 +151,9 @@ void Checkpointer::WaitUntilIdle() {
 void Checkpointer::Stop(int64_t done) {
   stop_seen_ = options_.clock->MonotonicSeconds();
   if (options_.observer) options_.observer->OnStopping(done);
-  if (phase_ == Phase::kWriting && TooLateForTheOneInFlight()) cancel_ = true;
+  if (phase_ == Phase::kWriting && ShouldAbandonInFlight()) cancel_ = true;
   WaitUntilIdle();
-  // A later checkpoint would count on the best model's. What is there already does not.
+  // If the best model's checkpoint failed, a new one would record a best step that does not exist.
   if (done == saved_step_ || best_failed_) return;
   Begin(options_.dir + "/" + CheckpointName(done), done, ChooseIncremental(), false);
   WaitUntilIdle();
@@ -178,7 +168,7 @@ std::vector<Checkpointer::Plan> Checkpointer::GatherPlans() const {
   mine.incremental_seconds = static_cast<double>(mine.bytes.incremental) / bytes_per_second_;
   if (phase_ == Phase::kWriting && !task_.finished())
     mine.in_flight_seconds = std::max(
-        0.0, static_cast<double>(flight_.bytes) / bytes_per_second_ - (now - flight_.began));
+        0.0, static_cast<double>(flight_.bytes) / bytes_per_second_ - (now - flight_.started_at));
   if (stop_seen_) mine.seconds_left = options_.grace_seconds - (now - *stop_seen_);
   mine.has_base =
       lineage_ && FileExists(fmt::format("{}/{}/manifest.json", options_.dir, lineage_->base.name));
@@ -206,9 +196,9 @@ bool Checkpointer::ChooseIncremental() const {
   return kind == CheckpointKind::kIncremental;
 }
 
-// A full one that cannot be finished before the deadline is given up for an incremental one on the
-// old base.
-bool Checkpointer::TooLateForTheOneInFlight() const {
+// Whether to abandon a full checkpoint that cannot finish before the deadline, in favor of an
+// incremental one on the old base.
+bool Checkpointer::ShouldAbandonInFlight() const {
   if (options_.grace_seconds <= 0 || !options_.config.incremental || !lineage_ ||
       flight_.report.kind != CheckpointKind::kFull || flight_.report.step == best_step_)
     return false;
@@ -227,26 +217,26 @@ SnapshotOptions Checkpointer::OptionsFor(bool incremental) const {
 
 void Checkpointer::Begin(const std::string& path, int64_t step, bool incremental, bool is_model,
                          ModelNotes notes) {
-  const double began = options_.clock->MonotonicSeconds();
+  const double started_at = options_.clock->MonotonicSeconds();
   flight_ = {};
   flight_.path = path;
   flight_.is_model = is_model;
   flight_.notes = std::move(notes);
-  flight_.began = began;
+  flight_.started_at = started_at;
   flight_.report = {.name = path.substr(path.rfind('/') + 1),
                     .step = step,
                     .kind = incremental ? CheckpointKind::kIncremental : CheckpointKind::kFull};
   std::optional<Error> error;
   if (comm_.rank() == 0) {
     try {
-      MakeRoom(path, is_model);
+      ClearPath(path, is_model);
       flight_.writer = std::make_unique<CheckpointWriter>(path);
     } catch (const Error& e) {
       error = e;
       flight_.failed_here = true;
     }
   }
-  error = ErrorOf(BroadcastString(comm_, Outcome(error, "")));
+  error = BroadcastOutcome(comm_, {.error = error}).error;
   if (error) return Conclude(error);
 
   const SnapshotOptions options = OptionsFor(incremental);
@@ -260,19 +250,20 @@ void Checkpointer::Begin(const std::string& path, int64_t step, bool incremental
   flight_.snapshot = std::make_unique<ModelSnapshot>(model_, options);
   phase_ = Phase::kWriting;
   cancel_ = false;
-  // Whether training goes on beside it.
+  // While training continues, writing gets only the CPU time that training leaves.
   const auto priority =
       stop_seen_ || is_model ? BackgroundTask::Priority::kNormal : BackgroundTask::Priority::kLow;
   task_.Start([this, progress = std::move(progress)] { WriteFiles(progress); }, priority);
-  flight_.report.stall_seconds = options_.clock->MonotonicSeconds() - began;
+  flight_.report.stall_seconds = options_.clock->MonotonicSeconds() - started_at;
 }
 
-// Rank 0. Only what could not be resumed from can be in the way of a checkpoint; the model of a
-// shorter run stays until the longer one's is there (see past_run.h).
-void Checkpointer::MakeRoom(const std::string& path, bool is_model) {
+// On rank 0. An existing checkpoint at `path` could not be resumed from, or this run would have
+// loaded it or a later one. A shorter run's model is kept until the new one replaces it (see
+// past_run.h).
+void Checkpointer::ClearPath(const std::string& path, bool is_model) {
   if (!FileExists(path)) return;
   if (!is_model) {
-    LogWarning("{} is in the way and is now {}", path, MoveAside(path));
+    LogWarning("{} exists but was not resumed from: moved to {}", path, MoveAside(path));
   } else if (FileSystem::Get().Rename(path, PreviousModel(path)) != 0) {
     FailErrno(errno, fmt::format("cannot rename {}", path));
   }
@@ -282,7 +273,8 @@ void Checkpointer::MakeRoom(const std::string& path, bool is_model) {
 void Checkpointer::WriteFiles(const std::map<std::string, std::vector<int64_t>>& progress) {
   const std::string staging = CheckpointWriter::StagingPath(flight_.path);
   if (!FileExists(staging))
-    Fail(ErrorCode::kCantCreate, "{} is not there: the directory must be shared by all workers",
+    Fail(ErrorCode::kCantCreate,
+         "{} does not exist on this worker: the checkpoint directory must be shared by all workers",
          staging);
   const auto write = [&](const std::string& name, std::span<const TensorSource> tensors) {
     const WriteOptions options{.hash_tensors = flight_.is_model, .cancel = &cancel_};
@@ -295,22 +287,22 @@ void Checkpointer::WriteFiles(const std::map<std::string, std::vector<int64_t>>&
       tensors.push_back(SourceOf(key, {static_cast<int64_t>(values.size())}, values));
     write("progress.safetensors", tensors);
   }
-  flight_.written = options_.clock->MonotonicSeconds();
+  flight_.files_written_at = options_.clock->MonotonicSeconds();
 }
 
 void Checkpointer::EndWriting() {
   flight_.failed_here = task_.error().has_value();
   if (!task_.error() && flight_.bytes > 0)
-    bytes_per_second_ =
-        static_cast<double>(flight_.bytes) / std::max(flight_.written - flight_.began, 1e-3);
-  const std::vector<std::string> outcomes =
-      GatherStrings(comm_, Outcome(task_.error(), flight_.files));
+    bytes_per_second_ = static_cast<double>(flight_.bytes) /
+                        std::max(flight_.files_written_at - flight_.started_at, 1e-3);
+  const std::vector<Outcome> outcomes =
+      GatherOutcomes(comm_, {.error = task_.error(), .result = flight_.files});
   std::vector<CheckpointFile> files;
   for (size_t rank = 0; rank < outcomes.size(); ++rank) {
-    if (const std::optional<Error> error = ErrorOf(outcomes[rank]))
+    if (const std::optional<Error>& error = outcomes[rank].error)
       return Conclude(outcomes.size() == 1 ? *error
                                            : error->WithContext(fmt::format("worker {}", rank)));
-    for (CheckpointFile& file : ParseFiles(outcomes[rank].substr(1))) {
+    for (CheckpointFile& file : ParseFiles(outcomes[rank].result)) {
       flight_.report.bytes += file.bytes;
       files.push_back(std::move(file));
     }
@@ -336,8 +328,7 @@ void Checkpointer::Commit(std::vector<CheckpointFile> files) {
   manifest.files = std::move(files);
   manifest.config = options_.config_yaml;
   flight_.manifest_sha256 = flight_.writer->WriteManifest(std::move(manifest));
-  // Nothing is published that could not be resumed from: all files are there, an increment fits its
-  // base.
+  // Publish only what can be resumed from: all files exist, and an increment fits its base.
   CheckpointReader(flight_.writer->staging(), /*verify=*/false);
   flight_.writer->Publish();
   try {
@@ -348,22 +339,21 @@ void Checkpointer::Commit(std::vector<CheckpointFile> files) {
                            best_step_ < 0 ? "" : CheckpointName(best_step_));
     }
   } catch (const Error& error) {
-    LogWarning("old checkpoints stay: {}", error.what());
+    LogWarning("cannot remove old checkpoints: {}", error.what());
   }
 }
 
 void Checkpointer::EndCommitting() {
   flight_.failed_here = comm_.rank() == 0 && task_.error();
-  const std::string outcome =
-      BroadcastString(comm_, Outcome(task_.error(), flight_.manifest_sha256));
-  std::optional<Error> error = ErrorOf(outcome);
-  if (!error) flight_.manifest_sha256 = outcome.substr(1);
-  Conclude(std::move(error));
+  Outcome outcome =
+      BroadcastOutcome(comm_, {.error = task_.error(), .result = flight_.manifest_sha256});
+  if (!outcome.error) flight_.manifest_sha256 = outcome.result;
+  Conclude(std::move(outcome.error));
 }
 
 void Checkpointer::Conclude(std::optional<Error> error) {
   CheckpointReport& report = flight_.report;
-  report.write_seconds = options_.clock->MonotonicSeconds() - flight_.began;
+  report.write_seconds = options_.clock->MonotonicSeconds() - flight_.started_at;
   if (error && flight_.snapshot) flight_.snapshot->Abandon();
   flight_.snapshot.reset();
   flight_.writer.reset();

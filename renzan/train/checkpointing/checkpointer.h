@@ -1,13 +1,14 @@
 #pragma once
 
-// Writes checkpoints while training goes on, and the model at the end. After every step the loop
-// asks it whether to stop; now and then it calls the roll, and what the workers then decide
-// together is one of: begin a checkpoint, end one that everybody has written, stop after a last
-// one.
+// Writes checkpoints in the background while training continues, and the model at the end.
 //
-// A checkpoint in flight goes through two phases: every worker writes its files in the background;
-// when all have, worker 0 writes the manifest and lets the directory appear, also in the
-// background. An I/O error ends the checkpoint, not the training.
+// The training loop calls ShouldStop() after every step. At some of these calls the workers run a
+// control sync (control_sync.h) and so reach the same decision at the same step: start a
+// checkpoint, complete the one that all have written, or write a last one and stop.
+//
+// A checkpoint in flight has two phases, both in the background. First every worker writes its
+// files. Once all have finished, worker 0 writes the manifest and publishes the directory. An I/O
+// error fails the checkpoint, not the training.
 //
 // Every rank makes the same calls after the same steps. Not thread-safe.
 
@@ -33,26 +34,27 @@
 
 namespace renzan {
 
-// What became of a checkpoint.
+// How a checkpoint ended.
 struct CheckpointReport {
   std::string name;  // "step-00001234"
   int64_t step = 0;
   CheckpointKind kind = CheckpointKind::kFull;
   uint64_t bytes = 0;
-  double write_seconds = 0;  // from its begin until it was durable
-  double stall_seconds = 0;  // of these, those in which training waited
-  std::string error;         // why it does not exist, if it does not
+  double write_seconds = 0;  // from its start until it was durable
+  double stall_seconds = 0;  // the part of these in which training waited
+  std::string error;         // why it failed; empty on success
 };
 
 class CheckpointObserver {
  public:
   virtual ~CheckpointObserver() = default;
   virtual void OnCheckpoint(const CheckpointReport& report) = 0;
-  // A stop was asked for; what follows is the last checkpoint.
+  // A stop was requested; the last checkpoint is written next.
   virtual void OnStopping(int64_t step) = 0;
 };
 
-// The full checkpoint on which the next incremental ones can build, and what those since have cost.
+// The full checkpoint that the next incremental ones can use as their base, and the bytes written
+// since.
 struct CheckpointLineage {
   CheckpointBase base;
   CheckpointCosts costs;  // of the base and its increments
@@ -65,46 +67,48 @@ class Checkpointer {
     CheckpointConfig config;
     std::string config_yaml;                 // for manifests
     std::map<std::string, std::string> run;  // for manifests
-    int64_t best_step = -1;                  // of the best model so far, which has a checkpoint
-    double grace_seconds = 0;                // between SIGTERM and SIGKILL; 0: not known
+    int64_t best_step = -1;                  // of the best model so far; -1: none
+    double grace_seconds = 0;                // between SIGTERM and SIGKILL; 0: unknown
     RunRequests* requests = nullptr;         // outlives this object
     const Clock* clock = nullptr;
-    CheckpointObserver* observer = nullptr;  // worker 0's; null elsewhere
+    CheckpointObserver* observer = nullptr;  // set on worker 0 only
   };
-  // What is to be resumed beside the model; called by every rank when a checkpoint begins.
+  // The state to save besides the model. Every rank calls it when a checkpoint starts.
   using Progress = std::function<std::map<std::string, std::vector<int64_t>>()>;
 
-  // The model is at `step`. `lineage`: what it was loaded from, if from a checkpoint.
-  // The last step is the saved model's and gets no checkpoint of its own, unless asked for.
+  // `step`: where the model is now. `lineage`: the checkpoint it was loaded from, if any.
+  // At `last_step` the model itself is saved, so no checkpoint is written there by schedule.
   Checkpointer(Options options, HybridModel& model, Communicator& comm, int64_t step,
                int64_t last_step, std::optional<CheckpointLineage> lineage, Progress progress);
-  // Gives up a checkpoint in flight.
+  // Cancels a checkpoint in flight.
   ~Checkpointer();
   Checkpointer(const Checkpointer&) = delete;
   Checkpointer& operator=(const Checkpointer&) = delete;
 
-  // `done` steps are done. Whether to stop here; a last checkpoint has then been tried. To be
-  // called after every step and, between steps, as often as a stop should be noticed. Throws
-  // kSoftware on all ranks when the model is not finite, before anything of it is written.
+  // Call it after every step (`done` steps are finished) and, during long work between steps, as
+  // often as a stop request should be noticed. Returns true when training must stop; a last
+  // checkpoint has then been attempted. Throws kSoftware on all ranks when the model is not finite;
+  // such a model is never written.
   bool ShouldStop(int64_t done);
 
-  // The model, which is at `step`, is the best so far: makes sure that there is a checkpoint of it,
-  // which retention spares until another one is the best. Waits for a checkpoint in flight, and not
-  // for this one. Unlike others this one must come to be: ShouldStop and SaveModel throw its error.
+  // Declares the model, now at `step`, the best so far. Ensures that it has a checkpoint, which
+  // retention keeps until another model is declared the best. Waits for a checkpoint in flight, but
+  // not for the new one. Unlike other checkpoints this one is required: if it fails, ShouldStop and
+  // SaveModel throw its error.
   void KeepBest(int64_t step);
 
-  // Waits for a checkpoint in flight. Throws where it was the best model's, and failed.
+  // Waits for a checkpoint in flight. Throws if the best model's checkpoint has failed.
   void Finish();
 
-  // What is saved with a model beside it.
+  // What is saved along with a model.
   struct ModelNotes {
     std::map<std::string, std::vector<int64_t>> progress;
-    std::map<std::string, std::string> run;  // for its manifest, beside options.run
+    std::map<std::string, std::string> run;  // for its manifest, in addition to options.run
   };
 
-  // Finishes, then saves the model at `path`. Returns its SHA-256. Throws kCantCreate or kIo where
-  // it failed, kUnavailable on the other ranks; kSoftware on all of them when the model is not
-  // finite.
+  // Calls Finish(), then saves the model at `path`. Returns its SHA-256. On failure throws
+  // kCantCreate or kIo on the rank that failed and kUnavailable on the others; kSoftware on all
+  // ranks when the model is not finite.
   std::string SaveModel(const std::string& path, int64_t step, ModelNotes notes = {});
 
  private:
@@ -113,34 +117,35 @@ class Checkpointer {
     CheckpointReport report;
     std::string path;
     bool is_model = false;
-    ModelNotes notes;  // of a model
+    ModelNotes notes;  // only for a model
     std::unique_ptr<ModelSnapshot> snapshot;
-    std::unique_ptr<CheckpointWriter> writer;  // worker 0's
-    std::string files;                         // this worker's, one JSON text per line
-    uint64_t bytes = 0;                        // this worker's, an estimate
-    double began = 0, written = 0;             // when, by this worker
+    std::unique_ptr<CheckpointWriter> writer;     // worker 0 only
+    std::string files;                            // this worker's, one JSON text per line
+    uint64_t bytes = 0;                           // this worker's, estimated
+    double started_at = 0, files_written_at = 0;  // on this worker
     std::string model_sha256, manifest_sha256;
     std::optional<Error> error;
-    bool failed_here = false;  // and not only elsewhere
+    bool failed_here = false;  // the error occurred on this worker
   };
-  // What the workers tell each other before a checkpoint begins.
+  // Each worker's estimates, gathered before a checkpoint starts. seconds_left and has_base are
+  // taken from worker 0.
   struct Plan {
     SnapshotBytes bytes;
-    double full_seconds = 0, incremental_seconds = 0;  // at the speed measured here
-    double in_flight_seconds = 0;                      // until this worker's part is written
-    double seconds_left = 0;                           // of the grace; worker 0's counts
-    bool has_base = false;                             // it is still there; worker 0's counts
+    double full_seconds = 0, incremental_seconds = 0;  // at this worker's write speed
+    double in_flight_seconds = 0;                      // to finish this worker's current files
+    double seconds_left = 0;                           // of the grace period
+    bool has_base = false;                             // the base still exists
   };
 
   ControlSyncResult SyncControl();
-  void Advance(const ControlSyncResult& roll);
+  void Advance(const ControlSyncResult& sync);
   void WaitUntilIdle();
   [[noreturn]] void ThrowErrorInFlight() const;
   void Stop(int64_t done);
 
   std::vector<Plan> GatherPlans() const;
   bool ChooseIncremental() const;
-  bool TooLateForTheOneInFlight() const;
+  bool ShouldAbandonInFlight() const;
 
   void Begin(const std::string& path, int64_t step, bool incremental, bool is_model,
              ModelNotes notes = {});
@@ -148,7 +153,7 @@ class Checkpointer {
   void EndWriting();
   void Commit(std::vector<CheckpointFile> files);
   void EndCommitting();
-  void MakeRoom(const std::string& path, bool is_model);
+  void ClearPath(const std::string& path, bool is_model);
   void Conclude(std::optional<Error> error);
   SnapshotOptions OptionsFor(bool incremental) const;
 
@@ -158,26 +163,26 @@ class Checkpointer {
   Progress progress_;
   std::optional<CheckpointLineage> lineage_;
   int64_t last_step_;
-  int64_t saved_step_;  // of the newest checkpoint that this run knows
-  int64_t best_step_;   // whose checkpoint stays; -1: none
+  int64_t saved_step_;  // of this run's newest checkpoint
+  int64_t best_step_;   // of the best model, whose checkpoint retention keeps; -1: none
   bool best_failed_ = false;
-  bool wanted_ = false;
+  bool wanted_ = false;  // start a checkpoint as soon as none is in flight
   double last_begin_;
-  double bytes_per_second_;  // this worker's, measured
+  double bytes_per_second_;  // measured on this worker
   uint64_t progress_bytes_ = 0;
   std::optional<double> stop_seen_;
-  // Calls of ShouldStop since the last control sync, when that was, and how many to wait for the
-  // next.
-  int64_t calls_ = 0, calls_to_next_ = 1;
-  double rolled_at_;
+  // The next control sync happens when calls_since_sync_ (calls of ShouldStop) reaches
+  // calls_to_next_.
+  int64_t calls_since_sync_ = 0, calls_to_next_ = 1;
+  double synced_at_;
   int64_t last_done_ = -1;
-  bool between_steps_ = false;  // the last call was about the same step as the one before
-  int64_t begun_by_steps_ = -1;
+  bool between_steps_ = false;   // the last two calls were about the same step
+  int64_t every_steps_at_ = -1;  // the last step at which checkpoint.every_steps asked for one
 
   Phase phase_ = Phase::kIdle;
   InFlight flight_;
   std::atomic<bool> cancel_{false};
-  BackgroundTask task_;  // after what it uses
+  BackgroundTask task_;  // last, so that it ends before the members it uses
 };
 
 }  // namespace renzan

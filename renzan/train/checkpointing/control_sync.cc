@@ -9,7 +9,7 @@ namespace renzan {
 ControlSyncResult ControlSync(Communicator& comm, const ControlSyncInput& mine) {
   const std::vector<ControlSyncInput> answers = AllGatherValues(comm, mine);
   ControlSyncResult result{.checkpoint_due = answers[0].checkpoint_due,
-                           .first_finished = answers[0].task_finished,
+                           .rank0_finished = answers[0].task_finished,
                            .calls_to_next = answers[0].calls_to_next};
   std::vector<Finiteness> finiteness;
   for (const ControlSyncInput& answer : answers) {

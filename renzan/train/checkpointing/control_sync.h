@@ -1,8 +1,8 @@
 #pragma once
 
-// The moment between two steps when all workers say what they know, so that all decide the same:
-// a SIGTERM that reached one of them stops all at the same step. It is one small exchange, made
-// about ten times a second and not after every step.
+// A small exchange between two steps after which all workers take the same decision: a SIGTERM that
+// reached only one of them stops all at the same step. It happens about ten times a second rather
+// than after every step.
 
 #include <cstdint>
 
@@ -12,17 +12,17 @@
 namespace renzan {
 
 struct ControlSyncInput {
-  bool stop = false;            // was asked to stop
-  bool checkpoint = false;      // was asked for a checkpoint
-  bool checkpoint_due = false;  // by the clock; worker 0's counts
-  bool task_finished = true;    // has done its part of the checkpoint in flight
-  int64_t calls_to_next = 1;    // until the roll is called again; worker 0's counts
-  Finiteness finiteness;        // of its part of the model
+  bool stop = false;            // a stop was requested here
+  bool checkpoint = false;      // a checkpoint was requested here
+  bool checkpoint_due = false;  // by time; worker 0 decides
+  bool task_finished = true;    // this worker's part of the checkpoint in flight
+  int64_t calls_to_next = 1;    // calls of ShouldStop until the next sync; worker 0 decides
+  Finiteness finiteness;        // of this worker's part of the model
 };
 
 struct ControlSyncResult {
   bool any_stop = false, any_checkpoint = false, checkpoint_due = false;
-  bool all_finished = true, first_finished = true;
+  bool all_finished = true, rank0_finished = true;
   int64_t calls_to_next = 1;
   Finiteness finiteness;
 };

@@ -29,7 +29,7 @@ void CheckNotBeyond(const std::string& path, int64_t step, int64_t steps) {
          path, step, steps);
 }
 
-// A directory whose run left no checkpoint may be begun again, but only by the same run.
+// A run directory without checkpoints may be reused only by the same run.
 void CheckSameRunDirectory(const std::string& run_dir, const TrainConfig& config) {
   const std::string path = run_dir + "/manifest.json";
   if (!FileExists(path)) return;
@@ -42,7 +42,7 @@ void CheckSameRunDirectory(const std::string& run_dir, const TrainConfig& config
          run_dir, difference);
 }
 
-void BringBackModel(const std::string& model) {
+void RestorePreviousModel(const std::string& model) {
   const std::string previous = PreviousModel(model);
   if (!FileExists(previous)) return;
   if (FileExists(model)) return RemoveTree(previous);
@@ -57,31 +57,32 @@ std::unique_ptr<FileLock> Lock(const std::string& dir, const RunDirectories& dir
       fmt::format("process {} on {}, run directory {}", getpid(), HostName(), directories.run);
   std::unique_ptr<FileLock> lock = FileLock::TryLock(path, owner);
   if (lock) return lock;
-  LogInfo("waiting for another run that writes to {}: {}", dir, FileLock::OwnerOf(path));
+  LogInfo("waiting for another run that is writing to {}: {}", dir, FileLock::OwnerOf(path));
   lock = FileLock::WaitForLock(path, owner, kSeconds);
   if (!lock)
     Fail(ErrorCode::kCantCreate,
-         "another run writes to {}: {}; wait for it, or choose another --run-dir (or "
+         "another run is writing to {}: {}; wait for it, or choose another --run-dir (or "
          "checkpoint.dir)",
          dir, FileLock::OwnerOf(path));
   return lock;
 }
 
-// Whether a run with this configuration to `steps` would have ended with this very model.
-bool IsOutcomeOf(const CheckpointEntry& model, const TrainingConfig& config, int64_t steps) {
+// Whether a run of `steps` steps with this configuration would have ended with this model.
+bool IsResultOf(const CheckpointEntry& model, const TrainingConfig& config, int64_t steps) {
   const std::map<std::string, std::string> run = CheckpointManifest::Read(model.path).run;
-  const auto is = [&](bool stopped_early) {
+  const auto ended_like = [&](bool stopped_early) {
     const auto end = DescribeEnd(config, steps, stopped_early);
     return !end.empty() && std::all_of(end.begin(), end.end(), [&](const auto& entry) {
       const auto recorded = run.find(entry.first);
       return recorded != run.end() && recorded->second == entry.second;
     });
   };
-  if (run.contains(kEndKey)) return is(false) || (model.step <= steps && is(true));
+  if (run.contains(kEndKey)) return ended_like(false) || (model.step <= steps && ended_like(true));
   return model.step == steps;
 }
 
-// Before the first of `paths` (newest first) that is older: a checkpoint has more to resume from.
+// Inserts before the first of `paths` (newest first) that is older. A checkpoint of the same step
+// comes first, because it holds more to resume from.
 void InsertByStep(const CheckpointEntry& model, std::vector<std::string>& paths) {
   const auto place = std::find_if(paths.begin(), paths.end(), [&](const std::string& path) {
     return StepOfCheckpointName(path.substr(path.rfind('/') + 1)).value_or(0) < model.step;
@@ -113,17 +114,17 @@ DirectoryLocks LockDirectories(const RunDirectories& directories) {
 PastRun FindPastRun(const RunDirectories& directories, const TrainConfig& config,
                     const std::map<std::string, std::string>& run, int64_t steps) {
   PastRun past;
-  BringBackModel(directories.model());
+  RestorePreviousModel(directories.model());
   std::optional<CheckpointEntry> model;
   if (FileExists(directories.model())) {
     model = DescribeCheckpoint(directories.model());
     if (model->io_error)
-      Fail(ErrorCode::kIo, "{}; it may be valid: start again when the disk is well",
+      Fail(ErrorCode::kIo, "{}; it may be valid, so try again once the disk can be read",
            model->problem);
     if (!model->problem.empty()) {
-      LogWarning("{}; it is now {}", model->problem, MoveAside(directories.model()));
+      LogWarning("{}; moved to {}", model->problem, MoveAside(directories.model()));
       model.reset();
-    } else if (IsOutcomeOf(*model, config.training, steps)) {
+    } else if (IsResultOf(*model, config.training, steps)) {
       CheckCanContinue(model->path, config, run, true);
       past.model_sha256 = model->model_sha256;
       past.model_step = model->step;

@@ -1,7 +1,7 @@
 #pragma once
 
-// What a running program can be asked for from outside (the launch contract). Set by whoever takes
-// the signals, read by the training loop.
+// Requests from outside to a running program (the launch contract). Set by the thread that serves
+// signals, read by the training loop.
 
 #include <atomic>
 
@@ -9,7 +9,7 @@ namespace renzan {
 
 struct RunRequests {
   std::atomic<bool> stop{false};        // SIGTERM, SIGINT: checkpoint, then exit 75
-  std::atomic<bool> checkpoint{false};  // SIGUSR1: checkpoint and go on
+  std::atomic<bool> checkpoint{false};  // SIGUSR1: checkpoint and continue
 };
 
 }  // namespace renzan

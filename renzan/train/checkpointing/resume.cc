@@ -9,31 +9,33 @@
 #include "renzan/base/log.h"
 #include "renzan/checkpoint/directory.h"
 #include "renzan/train/checkpointing/snapshot.h"
-#include "renzan/train/gather.h"
 #include "renzan/train/heartbeat.h"
+#include "renzan/train/outcome.h"
 
 namespace renzan {
 namespace {
 
-// Keys of a manifest's `run` that begin so are datasets: what they hold decides the bits.
+// Prefix of the keys in a manifest's `run` that identify datasets, whose content determines the
+// bits.
 constexpr const char* kDatasetPrefix = "dataset.";
 
 [[noreturn]] void FailNoneIsValid(const std::string& where) {
   Fail(ErrorCode::kData,
-       "no checkpoint in {} is valid: restore one, or start anew with another --run-dir", where);
+       "no checkpoint in {} is valid: restore one, or start a new run with another --run-dir",
+       where);
 }
 
-// What cannot be read is not corrupt. Going back to an older checkpoint would throw steps away for
-// an error that may be gone a moment later, so that is for people to decide.
+// An unreadable checkpoint need not be corrupt. Falling back to an older one would lose steps
+// because of a possibly transient error, so the user decides.
 [[noreturn]] void FailCannotRead(const std::string& path, const std::string& why) {
-  Fail(ErrorCode::kIo,
-       "cannot resume from {}: {}; it may be valid, so start again when the disk is well, or move "
-       "it "
-       "away to resume from an older checkpoint",
-       path, why);
+  Fail(
+      ErrorCode::kIo,
+      "cannot resume from {}: {}; it may be valid, so try again once the disk can be read, or move "
+      "it away to resume from an older checkpoint",
+      path, why);
 }
 
-// What was saved by a version that did not look may hold a NaN: no step leads on from there.
+// Older versions saved checkpoints without this check.
 void CheckFinite(const std::string& path, HybridModel* model) {
   const auto check = [&](const std::string& what, std::span<const float> values) {
     if (!AllFinite(values))
@@ -48,7 +50,7 @@ void CheckFinite(const std::string& path, HybridModel* model) {
   }
 }
 
-// Rows that increments written from now on must hold: those that differ from the base.
+// The next increment must hold every row that differs from the base.
 void RestoreDirtyRows(CheckpointReader& reader, HybridModel* model) {
   for (EmbeddingTable& table : model->embeddings().tables()) {
     table.dirty = RowSet(table.spec.num_embeddings);
@@ -57,7 +59,7 @@ void RestoreDirtyRows(CheckpointReader& reader, HybridModel* model) {
   }
 }
 
-// Increments can only build on what is beside them.
+// The base of an increment must be in the same directory, so a model elsewhere starts no lineage.
 std::optional<CheckpointLineage> LineageOf(const CheckpointReader& reader) {
   const CheckpointManifest& mine = reader.manifest();
   const std::string name = reader.dir().substr(reader.dir().rfind('/') + 1);
@@ -87,10 +89,10 @@ ResumePoint Load(const std::string& path, HybridModel* model) {
   return point;
 }
 
-// Rank 0 alone.
+// On rank 0.
 void MoveAsideWithWarning(const std::string& path) {
   try {
-    LogWarning("the corrupt {} is now {}", path, MoveAside(path));
+    LogWarning("moved corrupt {} to {}", path, MoveAside(path));
   } catch (const Error& error) {
     LogWarning("{}", error.what());
   }
@@ -98,7 +100,7 @@ void MoveAsideWithWarning(const std::string& path) {
 
 }  // namespace
 
-std::vector<std::string> CheckpointsToResume(const std::string& dir, bool something_else) {
+std::vector<std::string> CheckpointsToResume(const std::string& dir, bool may_be_empty) {
   std::vector<std::string> paths;
   const std::vector<CheckpointEntry> entries = ListCheckpoints(dir);
   for (const CheckpointEntry& entry : entries) {
@@ -106,10 +108,10 @@ std::vector<std::string> CheckpointsToResume(const std::string& dir, bool someth
     if (entry.problem.empty()) {
       paths.push_back(entry.path);
     } else {
-      LogWarning("{} is passed over: {}", entry.path, entry.problem);
+      LogWarning("skipping {}: {}", entry.path, entry.problem);
     }
   }
-  if (paths.empty() && !entries.empty() && !something_else) FailNoneIsValid(dir);
+  if (paths.empty() && !entries.empty() && !may_be_empty) FailNoneIsValid(dir);
   return paths;
 }
 
@@ -122,7 +124,7 @@ void CheckCanContinue(const std::string& path, const TrainConfig& config,
   const std::string difference = DifferenceThatChangesBits(there, config);
   if (!difference.empty())
     Fail(ErrorCode::kConfig,
-         "{} is another run's checkpoint: {}; choose another --run-dir to start anew", path,
+         "{} is another run's checkpoint: {}; choose another --run-dir to start a new run", path,
          difference);
   for (const auto& [key, value] : run) {
     const auto recorded = manifest.run.find(key);
@@ -130,11 +132,12 @@ void CheckCanContinue(const std::string& path, const TrainConfig& config,
     if (key.starts_with(kDatasetPrefix))
       Fail(ErrorCode::kConfig,
            "{} was trained on other data: {} is {} there and {} here; choose another --run-dir to "
-           "start anew",
+           "start a new run",
            path, key, recorded->second, value);
     if (warn)
-      LogWarning("{} is {} here, {} when {} was written: the model may come out with other bits",
-                 key, value, recorded->second, path);
+      LogWarning(
+          "{} is {} now and was {} when {} was written: the model may differ in its last bits", key,
+          value, recorded->second, path);
   }
 }
 
@@ -143,19 +146,18 @@ ResumePoint LoadNewest(const std::vector<std::string>& paths, HybridModel& model
   for (auto path = paths.begin(); path != paths.end(); ++path) {
     ResumePoint point;
     const std::optional<Error> mine = TryWithHeartbeats(comm, [&] { point = Load(*path, &model); });
-    // Code and message; an empty text is no error.
-    const std::vector<std::string> errors =
-        GatherStrings(comm, mine ? fmt::format("{} {}", mine->exit_status(), mine->what()) : "");
+    const std::vector<Outcome> outcomes = GatherOutcomes(comm, {.error = mine});
     bool valid = true;
-    for (size_t rank = 0; rank < errors.size() && valid; ++rank) {
-      if (errors[rank].empty()) continue;
+    for (size_t rank = 0; rank < outcomes.size() && valid; ++rank) {
+      const std::optional<Error>& error = outcomes[rank].error;
+      if (!error) continue;
       valid = false;
-      const ErrorCode code = static_cast<ErrorCode>(std::stoi(errors[rank]));
-      const std::string what = errors[rank].substr(errors[rank].find(' ') + 1);
-      if (code == ErrorCode::kIo) FailCannotRead(*path, fmt::format("worker {}: {}", rank, what));
-      if (code != ErrorCode::kData)
-        Fail(code, "worker {}: {} (the directory must be shared by all workers)", rank, what);
-      if (comm.rank() == 0) LogWarning("{} is passed over: {}", *path, what);
+      if (error->code() == ErrorCode::kIo)
+        FailCannotRead(*path, fmt::format("worker {}: {}", rank, error->what()));
+      if (error->code() != ErrorCode::kData)
+        Fail(error->code(), "worker {}: {} (the directory must be shared by all workers)", rank,
+             error->what());
+      if (comm.rank() == 0) LogWarning("skipping {}: {}", *path, error->what());
     }
     if (!valid) continue;
     if (comm.rank() == 0) std::for_each(paths.begin(), path, MoveAsideWithWarning);

@@ -1,7 +1,7 @@
 #pragma once
 
-// Going on from a checkpoint: finding the ones that a run can resume from, and loading the newest
-// of them that is valid, whatever the placement that wrote it and whatever this one is.
+// Resuming from a checkpoint: finds the checkpoints that a run can resume from and loads the newest
+// valid one. The numbers of workers that wrote it and that load it may differ.
 
 #include <map>
 #include <optional>
@@ -17,15 +17,14 @@
 
 namespace renzan {
 
-// Paths of the checkpoints in `dir` with nothing visibly wrong, newest first; a warning for each of
-// the others. Reads manifests only. Throws kData when there are some but none to resume from,
-// unless there is `something_else`; kIo when the disk cannot read one that is newer than all it
-// can.
-std::vector<std::string> CheckpointsToResume(const std::string& dir, bool something_else = false);
+// Paths of the checkpoints in `dir` whose manifests are valid, newest first. Logs a warning for
+// each of the others. Throws kData when there are checkpoints but none is valid, unless
+// `may_be_empty`; kIo when the newest one cannot be read because of an I/O error.
+std::vector<std::string> CheckpointsToResume(const std::string& dir, bool may_be_empty = false);
 
-// Throws kConfig unless a run with this configuration, data and instruction set may resume from the
-// checkpoint: it names the first key or dataset that would change the model's bits. Another
-// instruction set or library is worth a warning, if `warn`. `run`: as this run writes it into its
+// Throws kConfig unless a run with this configuration and data may resume from the checkpoint; the
+// message names the first key or dataset that would change the model's bits. If `warn`, logs a
+// warning for another instruction set, build or library. `run`: what this run writes into its
 // manifests.
 void CheckCanContinue(const std::string& path, const TrainConfig& config,
                       const std::map<std::string, std::string>& run, bool warn);
@@ -34,20 +33,20 @@ struct ResumePoint {
   std::string name;  // of the checkpoint
   int64_t step = 0;
   double unix_seconds = 0;                   // when it was written
-  std::optional<CheckpointLineage> lineage;  // none where it is no checkpoint but a model
+  std::optional<CheckpointLineage> lineage;  // none if it is a saved model
   ProgressTensors progress;
 };
 
-// Loads the first of `paths` that is valid into the model, with optimizer states and the rows that
-// later increments must hold; each worker reads and verifies what it owns. Corrupt ones are passed
-// over and moved aside, with a warning: retention, which reads no data, would take them for valid.
-// Throws kData when all are corrupt, and leaves them; what one worker cannot read at all (a file
-// that others see, an error of the disk, memory) is no damage but an Error. Every rank calls it
-// with the same paths.
+// Loads the first valid checkpoint of `paths` into the model, including optimizer states and the
+// sets of dirty rows. Each worker reads and verifies the part it owns. Corrupt checkpoints are
+// skipped with a warning and moved aside; retention does not read their data and would count them
+// as valid. Throws kData when all are corrupt, and then moves none. What a worker cannot read at
+// all (a file missing on its host, an I/O error, not enough memory) is not corruption and throws
+// its Error. Every rank calls it with the same paths.
 ResumePoint LoadNewest(const std::vector<std::string>& paths, HybridModel& model,
                        Communicator& comm);
 
-// The parameters and rows, and the optimizer states where `with_optimizer`, that this worker needs.
+// Loads the parameters and rows that this worker owns, with optimizer states if `with_optimizer`.
 // Throws kData when a tensor is missing or has another shape.
 void LoadModel(CheckpointReader& reader, bool with_optimizer, HybridModel* model);
 

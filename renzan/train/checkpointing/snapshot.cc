@@ -16,7 +16,7 @@ std::span<float> AsFloats(std::span<std::byte> bytes) {
   return {reinterpret_cast<float*>(bytes.data()), bytes.size() / sizeof(float)};
 }
 
-// A tensor of values as they are now.
+// A tensor with a copy of the current values.
 TensorSource Copied(std::string key, std::vector<int64_t> shape, std::span<const float> values) {
   const auto copy = std::make_shared<const std::vector<float>>(values.begin(), values.end());
   return {std::move(key), std::move(shape), DType::kF32,
@@ -25,7 +25,7 @@ TensorSource Copied(std::string key, std::vector<int64_t> shape, std::span<const
           }};
 }
 
-// The rows of a set, listed when a writer first asks for them and not while training waits.
+// Lists the rows of a set on first use by the writer, so that training does not wait for it.
 class LazyRows {
  public:
   explicit LazyRows(RowSet set) : set_(std::move(set)) {}

@@ -1,11 +1,11 @@
 #pragma once
 
-// One worker's part of a model as it is at one step, as files to be written while training goes on:
-// dense parameters are copied, tables are read through copy-on-write views. The files of all
-// workers together are a checkpoint; none of them shows who wrote it.
+// One worker's part of a model at one step, as files to be written while training continues. Dense
+// parameters are copied; tables are read through copy-on-write views. The files of all workers make
+// up a checkpoint, which does not depend on which worker wrote which file.
 //
-// Made, abandoned and destroyed by the training thread between steps; files() are read by one other
-// thread. At most one snapshot of a model exists at a time.
+// The training thread creates, abandons and destroys it between steps; one other thread reads
+// files(). At most one snapshot of a model exists at a time.
 
 #include <cstdint>
 #include <string>
@@ -19,11 +19,11 @@ namespace renzan {
 
 struct SnapshotOptions {
   bool incremental = false;  // only the rows dirty since the last full snapshot
-  bool quantize = false;     // of an incremental one's rows
-  bool with_dense = false;   // the dense part, which every worker has, is one worker's to write
+  bool quantize = false;     // the rows of an incremental one
+  bool with_dense = false;   // include the dense part: one worker writes it for all
 };
 
-// What a snapshot of this worker's part would take, without the headers of files.
+// The size of a snapshot of this worker's part, without file headers.
 struct SnapshotBytes {
   uint64_t full = 0, incremental = 0;
 };
@@ -36,16 +36,17 @@ class ModelSnapshot {
     std::vector<TensorSource> tensors;
   };
 
-  // A full one begins a new count of dirty rows.
+  // A full snapshot clears the sets of dirty rows.
   ModelSnapshot(HybridModel& model, const SnapshotOptions& options);
   ~ModelSnapshot();
   ModelSnapshot(const ModelSnapshot&) = delete;
   ModelSnapshot& operator=(const ModelSnapshot&) = delete;
 
-  // To be written in this order, each value once.
+  // Write them in this order and read each value once.
   const std::vector<File>& files() const { return files_; }
 
-  // The snapshot was not written: rows dirty before it count as dirty again.
+  // Call it when the snapshot was not written: marks the rows that were dirty before it dirty
+  // again.
   void Abandon();
 
  private:
@@ -55,7 +56,7 @@ class ModelSnapshot {
 
   HybridModel& model_;
   std::vector<File> files_;
-  std::vector<RowSet> dirty_before_;  // by table, of a full snapshot
+  std::vector<RowSet> dirty_before_;  // per table; only in a full snapshot
 };
 
 // The keys and shapes under which a table is saved.

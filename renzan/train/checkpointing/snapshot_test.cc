@@ -8,7 +8,7 @@
 namespace renzan {
 namespace {
 
-// Which rows of each table count as touched.
+// The dirty rows of each table.
 std::vector<std::vector<int32_t>> DirtyRows(HybridModel& model) {
   std::vector<std::vector<int32_t>> rows;
   for (EmbeddingTable& table : model.embeddings().tables()) rows.push_back(table.dirty.Rows());
@@ -29,7 +29,7 @@ void WithModel(
   });
 }
 
-TEST(ModelSnapshot, AFullOneBeginsANewCountOfRows) {
+TEST(ModelSnapshot, AFullOneClearsTheDirtyRows) {
   WithModel([](HybridModel& model, const std::function<void()>& step) {
     step();
     EXPECT_FALSE(DirtyRows(model)[1].empty());
@@ -42,7 +42,7 @@ TEST(ModelSnapshot, AFullOneBeginsANewCountOfRows) {
   });
 }
 
-TEST(ModelSnapshot, AnAbandonedOneGivesTheRowsBack) {
+TEST(ModelSnapshot, AnAbandonedOneMarksItsRowsDirtyAgain) {
   std::vector<std::vector<int32_t>> expected;
   WithModel([&](HybridModel& model, const std::function<void()>& step) {
     for (int i = 0; i < 3; ++i) step();
@@ -72,7 +72,7 @@ TEST(ModelSnapshot, EstimatesItsBytes) {
         for (const ModelSnapshot::File& file : snapshot.files())
           for (const TensorSource& tensor : file.tensors)
             bytes += static_cast<uint64_t>(NumElements(tensor.shape)) * BytesOf(tensor.dtype);
-        // The dense parameters' padding is counted too.
+        // The estimate includes the padding of the dense parameters.
         const uint64_t expected = incremental ? estimate.incremental : estimate.full;
         EXPECT_LE(bytes, expected);
         EXPECT_GT(bytes, expected * 9 / 10);

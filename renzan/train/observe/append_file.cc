@@ -26,7 +26,7 @@ void AppendFile::Append(std::string_view record) {
     if (wrote < 0 && errno == EINTR) continue;
     if (wrote < 0) {
       const int error = errno;
-      // On a full disk: the beginning of a record would spoil the next one.
+      // Remove the partial record, or it would corrupt the next one.
       [[maybe_unused]] const int ignored = ::ftruncate(fd_, end);
       FailErrno(error, fmt::format("cannot write {}", path_));
     }

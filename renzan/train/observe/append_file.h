@@ -1,7 +1,7 @@
 #pragma once
 
-// A log that grows record by record: each record reaches the operating system in one write, so that
-// a reader never waits for a buffer and a killed process leaves at most its last record torn. Not
+// A log of records without buffering: each record is passed to the operating system in one write,
+// so that readers see it immediately and a killed process leaves at most one incomplete record. Not
 // thread-safe.
 
 #include <string>

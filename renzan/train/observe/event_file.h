@@ -14,9 +14,9 @@ namespace renzan {
 
 class EventFile {
  public:
-  // Begins `directory`/events.out.tfevents.<unix seconds>.<host>. `next_step` is the step at which
-  // a resumed run goes on: TensorBoard then drops what an earlier file of the directory says of
-  // this and later steps. Throws Error kCantCreate.
+  // Creates `directory`/events.out.tfevents.<unix seconds>.<host>. `next_step` is the first step of
+  // a resumed run: TensorBoard then ignores events of this and later steps in earlier files of the
+  // directory. Throws Error kCantCreate.
   EventFile(const std::string& directory, double unix_seconds, const std::string& host,
             int64_t next_step = 0);
 

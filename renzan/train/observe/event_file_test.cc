@@ -86,14 +86,14 @@ TEST(EventFile, Crc32cKnownAnswers) {
   EXPECT_EQ(Crc32c(std::string(32, '\0')), 0x8A9136AA);  // RFC 3720, B.4
 }
 
-TEST(EventFile, AnIndependentReaderFindsTheScalars) {
+TEST(EventFile, AnIndependentReaderReadsTheScalars) {
   TemporaryDirectory dir;
   EventFile file(dir.path(), 1790000000.75, "node7");
   EXPECT_EQ(file.path(), dir / "events.out.tfevents.1790000000.node7");
   file.Add({100, 1790000001.5, {{"train/loss", 0.5}, {"train/auc", 0.75}}});
   file.Add({int64_t{1} << 40, 1790000002.0, {{"train/loss", 0.25}}});
 
-  // Read while the writer still holds the file: nothing waits in a buffer.
+  // Read while the file is still open for writing: nothing is buffered.
   const auto events = ReadEvents(file.path());
   ASSERT_EQ(events.size(), 3u);
   EXPECT_EQ(events[0].find(3)->second, "brain.Event:2");
@@ -111,7 +111,7 @@ TEST(EventFile, AnIndependentReaderFindsTheScalars) {
   EXPECT_EQ(scalars, (std::map<std::string, float>{{"train/loss", 0.5f}, {"train/auc", 0.75f}}));
 }
 
-TEST(EventFile, AResumedRunMarksWhereItGoesOn) {
+TEST(EventFile, AResumedRunMarksItsFirstStep) {
   TemporaryDirectory dir;
   const EventFile file(dir.path(), 5, "h", 300);
   const auto events = ReadEvents(file.path());

@@ -11,7 +11,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// The lines of `text` about what is before `next`.
+// The lines of `text` for steps before `next`.
 std::string LinesBefore(const std::string& text, const MetricsLog::Next& next,
                         const std::string& path) {
   std::string kept;
@@ -27,7 +27,7 @@ std::string LinesBefore(const std::string& text, const MetricsLog::Next& next,
       if (record.at("step").get<int64_t>() < (evaluation ? next.evaluation : next.training))
         kept += line + "\n";
     } catch (const Json::exception&) {
-      Fail(ErrorCode::kData, "{}:{}: not a line of metrics: move the file away to begin a new one",
+      Fail(ErrorCode::kData, "{}:{}: not a line of metrics: move the file away to start a new one",
            path, line_number);
     }
     begin = end + 1;

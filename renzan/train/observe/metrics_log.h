@@ -15,17 +15,16 @@ namespace renzan {
 
 class MetricsLog {
  public:
-  // The first steps of which a resumed run will log training and evaluations, maybe again.
+  // The first steps for which a resumed run will log training metrics and evaluations.
   struct Next {
     int64_t training = 0, evaluation = 0;
   };
 
-  // Continues `path` or begins it. Lines about what will be logged again, and one that a killed
-  // process left torn, are dropped. Throws Error kCantCreate, or kData when the file holds
-  // something else.
+  // Creates `path` or appends to it. Drops lines that will be logged again and an incomplete last
+  // line. Throws Error kCantCreate, or kData when the file holds something else.
   explicit MetricsLog(const std::string& path, Next next);
 
-  // The line has reached the operating system when this returns. Throws Error kIo.
+  // Passes the line to the operating system without buffering. Throws Error kIo.
   void Add(const ScalarRecord& record);
 
  private:

@@ -11,7 +11,7 @@
 namespace renzan {
 namespace {
 
-TEST(MetricsLog, OneObjectPerLineReadableAtOnce) {
+TEST(MetricsLog, WritesOneObjectPerLineWithoutBuffering) {
   TemporaryDirectory dir;
   MetricsLog log(dir / "metrics.jsonl", {});
   log.Add({100, 1790000000.25, {{"train/loss", 0.5}, {"train/auc", NAN}}});
@@ -21,7 +21,7 @@ TEST(MetricsLog, OneObjectPerLineReadableAtOnce) {
             "{\"step\":200,\"time\":1790000001.0,\"train/loss\":0.1}\n");
 }
 
-TEST(MetricsLog, AResumedRunDropsWhatItWillSayAgain) {
+TEST(MetricsLog, AResumedRunDropsLinesItWillLogAgain) {
   TemporaryDirectory dir;
   const std::string path = dir / "metrics.jsonl";
   {
@@ -36,7 +36,7 @@ TEST(MetricsLog, AResumedRunDropsWhatItWillSayAgain) {
   EXPECT_EQ(ReadFile(path), "{\"step\":100,\"time\":1.0}\n{\"step\":200,\"time\":2.0}\n");
 }
 
-TEST(MetricsLog, AnEvaluationThatComesAgainIsDropped) {
+TEST(MetricsLog, DropsAnEvaluationThatWillBeRepeated) {
   TemporaryDirectory dir;
   const std::string path = dir / "metrics.jsonl";
   {
@@ -50,7 +50,7 @@ TEST(MetricsLog, AnEvaluationThatComesAgainIsDropped) {
   EXPECT_EQ(ReadFile(path), "{\"step\":100,\"time\":1.0,\"train/loss\":1.0}\n");
 }
 
-TEST(MetricsLog, SomebodyElsesFileIsLeftAlone) {
+TEST(MetricsLog, LeavesAForeignFileUnchanged) {
   TemporaryDirectory dir;
   WriteFileAtomically(dir / "notes", "{\"step\": 1}\nmy notes\n");
   try {

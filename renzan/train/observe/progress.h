@@ -1,6 +1,6 @@
 #pragma once
 
-// How far training is, for people. Not thread-safe.
+// Training progress for the terminal. Not thread-safe.
 
 #include <cstdint>
 #include <limits>
@@ -10,7 +10,7 @@
 
 namespace renzan {
 
-// NaN stands for a number that is not known yet; it is left out.
+// NaN: not known yet, and not shown.
 struct Progress {
   int64_t step = 0, steps = 0;
   double samples_per_second = std::numeric_limits<double>::quiet_NaN();
@@ -30,14 +30,14 @@ std::string DurationText(double seconds);
 
 class ProgressDisplay {
  public:
-  // As a LiveLine's.
+  // Arguments of LiveLine.
   ProgressDisplay(int fd, bool is_terminal) : line_(fd, is_terminal) {}
 
-  // Shows `progress` unless the last time was a moment ago; the last step is always shown. `now` is
-  // in monotonic seconds.
+  // Shows `progress` unless the display was updated very recently; the last step is always shown.
+  // `now` is in monotonic seconds.
   void Update(const Progress& progress, double now);
 
-  // Takes the bar away, so that a message can be printed in its place.
+  // Removes the bar so that a message can be printed.
   void Clear() { line_.Clear(); }
 
  private:

@@ -16,7 +16,7 @@ const Progress kSome = {.step = 125,
                         .auc = 0.78014,
                         .eta_seconds = 200};
 
-// What `body` makes a display show.
+// The output of a display that `body` updates.
 template <typename Body>
 std::string Shown(bool is_terminal, const Body& body) {
   TemporaryDirectory dir;
@@ -29,7 +29,7 @@ std::string Shown(bool is_terminal, const Body& body) {
   return ReadFile(dir / "out");
 }
 
-TEST(Progress, LineHoldsWhatIsKnown) {
+TEST(Progress, LineShowsWhatIsKnown) {
   EXPECT_EQ(ProgressLine(kSome),
             "step 125/1000 (12%)  loss 0.4512  AUC 0.7801  57.1k samples/s  ETA 3m20s");
   EXPECT_EQ(ProgressLine({.step = 999, .steps = 1000}), "step 999/1000 (99%)");
@@ -55,7 +55,7 @@ TEST(Progress, Durations) {
   EXPECT_EQ(DurationText(std::numeric_limits<double>::quiet_NaN()), "?");
 }
 
-TEST(Progress, PlainLinesNowAndThenAndTheLast) {
+TEST(Progress, PrintsPlainLinesPeriodicallyAndTheLastOne) {
   EXPECT_EQ(Shown(false,
                   [](ProgressDisplay& display) {
                     for (int64_t step = 1; step <= 25; ++step)
@@ -65,7 +65,7 @@ TEST(Progress, PlainLinesNowAndThenAndTheLast) {
             "step 1/25 (4%)\nstep 11/25 (44%)\nstep 21/25 (84%)\nstep 25/25 (100%)\n");
 }
 
-TEST(Progress, ATerminalIsPaintedOverAndLeftOnAFreshLine) {
+TEST(Progress, OverwritesATerminalLineAndEndsOnANewOne) {
   const std::string bar1 = ProgressBar({.step = 1, .steps = 3}, 79);
   const std::string bar3 = ProgressBar({.step = 3, .steps = 3}, 79);
   EXPECT_EQ(Shown(true,

@@ -63,7 +63,7 @@ RunManifest ReadRunManifest(const std::string& path) {
       Fail(ErrorCode::kData, "{}: format {} version {} is not {} version {}", path,
            in.at("format").dump(), in.at("version").dump(), kFormat, kVersion);
     RunManifest manifest;
-    // Manifests of before builds were told apart have a version only.
+    // Older manifests hold only a version.
     manifest.build = in.value("build", in.value("program_version", ""));
     in.at("config").get_to(manifest.config);
     in.at("seed").get_to(manifest.seed);

@@ -1,7 +1,7 @@
 #pragma once
 
-// manifest.json of a run directory: everything that fixes the bits of the model, so that a run can
-// be repeated and compared, and what came out.
+// manifest.json of a run directory: everything that determines the bits of the model, so that a run
+// can be repeated and compared, and the resulting model's checksum.
 
 #include <cstdint>
 #include <map>
@@ -15,7 +15,7 @@ struct RunManifest {
   std::string config;  // resolved, YAML
   uint64_t seed = 0;
   std::map<std::string, std::string> datasets;   // path -> fingerprint
-  std::string isa;                               // as chosen for this run: "avx512"
+  std::string isa;                               // chosen for this run: "avx512"
   std::map<std::string, std::string> libraries;  // name -> version: "oneDNN" -> "2.6.0"
   std::vector<std::string> hosts;                // by rank
   double started_unix_seconds = 0;
@@ -30,9 +30,9 @@ void WriteRunManifest(const std::string& path, const RunManifest& manifest);
 // Throws Error kNoInput or kData.
 RunManifest ReadRunManifest(const std::string& path);
 
-// One sentence for each thing that may let `now` compute other bits than `recorded` did: other
-// data, another seed, instruction set, library or program. Hosts never do, and the configuration is
-// not compared, because parts of it (workers, threads) do not either.
+// One sentence for each reason why `now` may compute other bits than `recorded`: other data,
+// another seed, instruction set, library or build. Hosts do not matter. The configuration is not
+// compared, because some keys (workers, threads) do not matter either.
 std::vector<std::string> DifferencesThatChangeBits(const RunManifest& recorded,
                                                    const RunManifest& now);
 

@@ -43,7 +43,7 @@ TEST(RunManifest, ReadsBackWhatWasWritten) {
   EXPECT_EQ(ReadRunManifest(dir / "manifest.json").model_sha256, "");
 }
 
-TEST(RunManifest, OtherFilesAreRefused) {
+TEST(RunManifest, RejectsOtherFiles) {
   TemporaryDirectory dir;
   for (const std::string text : {"", "{}", "[1]", R"({"format": "renzan-model", "version": 1})",
                                  R"({"format": "renzan-run", "version": 2})",
@@ -58,7 +58,7 @@ TEST(RunManifest, OtherFilesAreRefused) {
   }
 }
 
-TEST(RunManifest, SaysWhatMayChangeBits) {
+TEST(RunManifest, NamesDifferencesThatMayChangeBits) {
   EXPECT_THAT(DifferencesThatChangeBits(kRun, kRun), IsEmpty());
   RunManifest now = kRun;
   now.hosts = {"c"};

@@ -1,6 +1,6 @@
 #pragma once
 
-// What is logged at a step: named numbers. The tags are TensorBoard's: "train/loss", "eval/auc".
+// Named numbers logged at a step. The tags follow TensorBoard: "train/loss", "eval/auc".
 
 #include <cstdint>
 #include <string>

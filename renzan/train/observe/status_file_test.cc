@@ -13,7 +13,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-TEST(StatusFile, HoldsWhatTheLaunchContractNames) {
+TEST(StatusFile, HoldsTheFieldsOfTheLaunchContract) {
   TemporaryDirectory dir;
   WriteStatusFile(dir / "status.json", {.state = "running",
                                         .step = 100,
@@ -36,7 +36,7 @@ TEST(StatusFile, HoldsWhatTheLaunchContractNames) {
   EXPECT_TRUE(status["eta_seconds"].is_null());
 }
 
-TEST(StatusFile, AReaderNeverSeesAHalf) {
+TEST(StatusFile, AReaderNeverSeesAPartialFile) {
   TemporaryDirectory dir;
   const std::string path = dir / "status.json";
   WriteStatusFile(path, {});

@@ -41,8 +41,8 @@ void StatusWriter::Serve() {
     std::optional<Error> error;
     try {
       WriteStatusFile(path_, status);
-    } catch (const Error& refused) {
-      error = refused;
+    } catch (const Error& failure) {
+      error = failure;
     }
     lock.lock();
     if (error) error_ = std::move(error);

@@ -1,7 +1,7 @@
 #pragma once
 
-// Keeps status.json up to date from a thread of its own, so that training never waits for the disk:
-// only the newest status is written, those that came meanwhile are skipped. For one owner.
+// Writes status.json in a background thread, so that training never waits for the disk. While a
+// write is in progress, only the newest status is kept. Used by one thread.
 
 #include <condition_variable>
 #include <mutex>
@@ -16,20 +16,20 @@ namespace renzan {
 
 class StatusWriter {
  public:
-  // Throws Error kOsError when there is no room for a thread.
+  // Throws Error kOsError when the thread cannot be started.
   explicit StatusWriter(std::string path);
   // Waits until the newest status is written.
   ~StatusWriter();
   StatusWriter(const StatusWriter&) = delete;
   StatusWriter& operator=(const StatusWriter&) = delete;
 
-  // Takes it and returns at once.
+  // Queues the status and returns immediately.
   void Write(const RunStatus& status);
 
-  // Returns when the newest status has been written, or could not be.
+  // Waits until writing the newest status has succeeded or failed.
   void Flush();
 
-  // Why a status could not be written, if that happened since the last call.
+  // The error of the last failed write since the previous call, if any.
   std::optional<Error> TakeError();
 
  private:
@@ -38,10 +38,10 @@ class StatusWriter {
   const std::string path_;
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::optional<RunStatus> newest_;  // not taken up yet
+  std::optional<RunStatus> newest_;  // not yet being written
   bool writing_ = false, ending_ = false;
   std::optional<Error> error_;
-  BackgroundTask task_;  // after what it uses
+  BackgroundTask task_;  // last, so that it ends before the members it uses
 };
 
 }  // namespace renzan

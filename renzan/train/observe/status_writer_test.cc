@@ -13,18 +13,18 @@
 namespace renzan {
 namespace {
 
-// A disk that hangs at its first sync until it is let go.
+// A disk whose first sync hangs until it is released.
 class HangingDisk : public FileSystem {
  public:
   int Sync(int fd) override {
     if (syncs++ == 0) {
       hangs.set_value();
-      let_go.get_future().wait();
+      release.get_future().wait();
     }
     return FileSystem::Sync(fd);
   }
 
-  std::promise<void> hangs, let_go;
+  std::promise<void> hangs, release;
   std::atomic<int> syncs = 0;
 };
 
@@ -40,7 +40,7 @@ int64_t StepIn(const std::string& path) {
   return nlohmann::json::parse(ReadFile(path))["step"].get<int64_t>();
 }
 
-TEST(StatusWriter, NobodyWaitsForTheDiskAndTheNewestWins) {
+TEST(StatusWriter, NeverWaitsForTheDiskAndKeepsTheNewest) {
   TemporaryDirectory dir;
   HangingDisk disk;
   const ScopedFileSystem scope(disk);
@@ -48,14 +48,14 @@ TEST(StatusWriter, NobodyWaitsForTheDiskAndTheNewestWins) {
   writer.Write({.step = 1});
   disk.hangs.get_future().wait();
   for (int64_t step = 2; step <= 100; ++step) writer.Write({.step = step});
-  disk.let_go.set_value();
+  disk.release.set_value();
   writer.Flush();
   EXPECT_EQ(StepIn(dir / "status.json"), 100);
-  EXPECT_EQ(disk.syncs, 2) << "those between were to be skipped";
+  EXPECT_EQ(disk.syncs, 2) << "the statuses in between should be skipped";
   EXPECT_FALSE(writer.TakeError());
 }
 
-TEST(StatusWriter, TheLastIsWrittenBeforeTheEnd) {
+TEST(StatusWriter, WritesTheLastStatusBeforeItEnds) {
   TemporaryDirectory dir;
   StatusWriter(dir / "empty.json");
   EXPECT_FALSE(FileExists(dir / "empty.json"));
@@ -65,7 +65,7 @@ TEST(StatusWriter, TheLastIsWrittenBeforeTheEnd) {
   }
 }
 
-TEST(StatusWriter, SaysWhatCouldNotBeWritten) {
+TEST(StatusWriter, ReportsAFailedWrite) {
   TemporaryDirectory dir;
   StatusWriter writer(dir / "status.json");
   {

@@ -19,7 +19,7 @@ double StandardError(const BinaryMetrics& metrics) {
 std::optional<std::string> DivergenceWatch::Observe(int64_t step, const BinaryMetrics& window) {
   if (warned_) return std::nullopt;
   sum_.Merge(window);
-  // The first steps of a healthy run look like this too, and so may chance on few samples.
+  // The first steps of a healthy run, or few samples by chance, look the same.
   if (step - since_step_ < 200 || StandardError(sum_) > 0.003) return std::nullopt;
   const double auc = sum_.Auc();
   const int64_t samples = sum_.count;
@@ -28,10 +28,10 @@ std::optional<std::string> DivergenceWatch::Observe(int64_t step, const BinaryMe
   if (auc > 0.51) return std::nullopt;
   warned_ = true;
   return fmt::format(
-      "AUC is {:.3f} over the last {} samples at step {}: the model is not learning. A learning "
-      "rate that is too high for the recipe does this without any NaN: lower "
+      "AUC is {:.3f} over the last {} samples at step {}: the model is not learning. The learning "
+      "rate may be too high, even without NaN: lower "
       "optimizer.dense.learning_rate and optimizer.sparse.learning_rate (try a tenth), or add "
-      "optimizer.schedule.warmup_steps; if the labels are random, nothing helps",
+      "optimizer.schedule.warmup_steps; random labels cannot be learned",
       auc, samples, step);
 }
 
@@ -44,7 +44,8 @@ std::vector<int64_t> DivergenceWatch::ToIntegers() const {
 
 DivergenceWatch DivergenceWatch::FromIntegers(std::span<const int64_t> integers) {
   constexpr size_t kOwn = 2;
-  if (integers.size() < kOwn) Fail(ErrorCode::kData, "not a watch's {} integers", integers.size());
+  if (integers.size() < kOwn)
+    Fail(ErrorCode::kData, "{} integers are not the state of a divergence watch", integers.size());
   DivergenceWatch watch;
   watch.sum_ = BinaryMetrics::FromIntegers(integers.first(integers.size() - kOwn));
   watch.since_step_ = integers[integers.size() - 2];

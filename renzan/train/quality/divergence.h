@@ -1,8 +1,7 @@
 #pragma once
 
-// Notices early that a run learns nothing, and says what to try: a learning rate that is too high
-// for the recipe gives NaN (see finiteness.h), or silently an AUC of 0.5. Not thread-safe;
-// deterministic.
+// Detects early that a model is not learning, and advises what to try. A learning rate that is too
+// high gives NaN (see finiteness.h) or, silently, an AUC of 0.5. Not thread-safe; deterministic.
 
 #include <optional>
 #include <span>
@@ -15,12 +14,12 @@ namespace renzan {
 
 class DivergenceWatch {
  public:
-  // Takes the metrics of the steps since the last call, `step` of which are done. Returns advice,
-  // once, when the AUC stays at 0.5 over at least 200 steps and enough samples to tell.
+  // `window`: the metrics of the steps since the last call; `step` steps are done. Returns advice,
+  // once, when the AUC stays at 0.5 over at least 200 steps and enough samples.
   std::optional<std::string> Observe(int64_t step, const BinaryMetrics& window);
 
-  // What it remembers, for checkpoints: the metrics it has summed up, from which step, and whether
-  // it has given its advice. FromIntegers throws Error kData.
+  // The state for checkpoints: the accumulated metrics, the step at which they begin, and whether
+  // advice was given. FromIntegers throws Error kData.
   std::vector<int64_t> ToIntegers() const;
   static DivergenceWatch FromIntegers(std::span<const int64_t> integers);
 

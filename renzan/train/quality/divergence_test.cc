@@ -24,7 +24,7 @@ BinaryMetrics Window(double signal, uint64_t seed) {
   return metrics;
 }
 
-TEST(DivergenceWatch, AdvisesOnceWhenNothingIsLearnt) {
+TEST(DivergenceWatch, AdvisesOnceWhenTheModelDoesNotLearn) {
   DivergenceWatch watch;
   int advice = 0;
   for (uint64_t i = 0; i < 20; ++i)
@@ -32,19 +32,19 @@ TEST(DivergenceWatch, AdvisesOnceWhenNothingIsLearnt) {
   EXPECT_EQ(advice, 1);
 }
 
-TEST(DivergenceWatch, IsQuietWhenSomethingIs) {
+TEST(DivergenceWatch, IsQuietWhenTheModelLearns) {
   DivergenceWatch watch;
   for (uint64_t i = 0; i < 20; ++i)
     EXPECT_FALSE(watch.Observe(100 * static_cast<int64_t>(i), Window(0.2, i)));
 }
 
-TEST(DivergenceWatch, LeavesTheFirstStepsAlone) {
+TEST(DivergenceWatch, IgnoresTheFirstSteps) {
   DivergenceWatch watch;
   for (uint64_t i = 0; i < 19; ++i)
     EXPECT_FALSE(watch.Observe(10 * static_cast<int64_t>(i), Window(0, i)));
 }
 
-TEST(DivergenceWatch, GoesOnFromItsIntegers) {
+TEST(DivergenceWatch, ContinuesFromItsSavedState) {
   const auto advised_at = [](bool saved) {
     DivergenceWatch watch;
     for (uint64_t i = 0; i < 20; ++i) {

@@ -6,9 +6,10 @@
 namespace renzan {
 namespace {
 
-// Walks the range in global batches. Shapes are fixed (section "numerics" of ARCHITECTURE.md), so
-// the last batch is filled up with repeats of its last row, which nobody counts. visit(number of
-// real samples in this worker's slice, its logits, the slice), until it says false.
+// Processes the range in global batches. Shapes are fixed (section "numerics" of ARCHITECTURE.md),
+// so the last batch is padded with copies of its last row, which are not counted. Calls
+// visit(number of real samples in this worker's slice, its logits, the slice) until it returns
+// false.
 void ForEachSlice(HybridModel& model, const Dataset& dataset, RowRange rows, int64_t batch_size,
                   const std::function<bool(int64_t real, std::span<const float> logits,
                                            const Batch& slice)>& visit) {

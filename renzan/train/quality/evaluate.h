@@ -1,7 +1,7 @@
 #pragma once
 
 // Predictions over a range of rows of a dataset, on all workers. Every rank makes the same calls
-// and gets the same answer, whatever the number of workers.
+// and gets the same result, which does not depend on the number of workers.
 
 #include <cstdint>
 #include <functional>
@@ -20,13 +20,13 @@ struct RowRange {
   int64_t size() const { return end - begin; }
 };
 
-// Metrics of rows [begin, end), merged over the workers; nothing if `should_stop`, asked after
-// every batch and answered alike on every rank, said yes.
+// Metrics of `rows`, merged over the workers; nothing if `should_stop` returned true. It is called
+// after every batch and must return the same on every rank.
 std::optional<BinaryMetrics> Evaluate(HybridModel& model, Communicator& comm,
                                       const Dataset& dataset, RowRange rows, int64_t batch_size,
                                       const std::function<bool()>& should_stop);
 
-// Calls sink(logits) on rank 0 with the logits of consecutive runs of rows.
+// Calls sink(logits) on rank 0 with the logits of consecutive rows, batch by batch.
 void PredictRows(HybridModel& model, Communicator& comm, const Dataset& dataset, RowRange rows,
                  int64_t batch_size, const std::function<void(std::span<const float>)>& sink);
 

@@ -48,8 +48,8 @@ bool EvaluationRecord::Observe(const EarlyStoppingConfig& config, int64_t step,
   }
   if (!std::isfinite(value))
     Fail(ErrorCode::kData,
-         "training.early_stopping: {} cannot be formed from data.eval, which holds {} samples, {} "
-         "of them positive: give it rows of both classes",
+         "training.early_stopping: {} is undefined for data.eval, which has {} samples, {} of them "
+         "positive: use rows of both classes",
          metric.name, metrics.count, metrics.positives);
   // Positive where `value` is better.
   const auto gain = [&](double than) {
@@ -76,7 +76,7 @@ bool EvaluationRecord::StopsEarly(const EarlyStoppingConfig& config) const {
 EvaluationRecord EvaluationRecord::AtItsBest() const {
   EvaluationRecord record = *this;
   record.evaluations_ = best_evaluation_;
-  // What is the best need not have been an improvement by min_delta.
+  // The best evaluation need not have improved by min_delta.
   record.without_improvement_ =
       std::max<int64_t>(0, without_improvement_ - (evaluations_ - best_evaluation_));
   return record;

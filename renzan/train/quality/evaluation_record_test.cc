@@ -10,7 +10,7 @@
 namespace renzan {
 namespace {
 
-// Metrics with this log loss, or nearly so: one positive and one negative sample.
+// Metrics of one positive and one negative sample with approximately this log loss.
 BinaryMetrics WithLoss(double loss) {
   const float logit = static_cast<float>(-std::log(std::expm1(loss)));
   BinaryMetrics metrics;
@@ -18,7 +18,7 @@ BinaryMetrics WithLoss(double loss) {
   return metrics;
 }
 
-// Whether each loss in turn was the best so far.
+// For each loss in turn, whether it was the best so far.
 std::vector<bool> Bests(const EarlyStoppingConfig& config, EvaluationRecord* record,
                         const std::vector<double>& losses) {
   std::vector<bool> bests;
@@ -27,7 +27,7 @@ std::vector<bool> Bests(const EarlyStoppingConfig& config, EvaluationRecord* rec
   return bests;
 }
 
-TEST(EvaluationRecord, KnowsTheBestAndWhenPatienceIsExhausted) {
+TEST(EvaluationRecord, FindsTheBestAndStopsWhenPatienceIsExhausted) {
   const EarlyStoppingConfig config{.metric = "log_loss", .patience = 2};
   EvaluationRecord record;
   EXPECT_TRUE(record.empty());
@@ -42,13 +42,13 @@ TEST(EvaluationRecord, KnowsTheBestAndWhenPatienceIsExhausted) {
   EXPECT_EQ(record.Describe(config), "the best log_loss was 0.45000 at step 40, 2 evaluations ago");
 }
 
-TEST(EvaluationRecord, SmallImprovementsAreTheBestButDoNotRenewPatience) {
+TEST(EvaluationRecord, SmallImprovementsDoNotResetThePatience) {
   const EarlyStoppingConfig config{.patience = 2, .min_delta = 0.05};
   EvaluationRecord record;
   EXPECT_EQ(Bests(config, &record, {0.6, 0.58, 0.56}), (std::vector<bool>{true, true, true}));
   EXPECT_TRUE(record.StopsEarly(config));
   EXPECT_EQ(record.best_step(), 30);
-  // Many small ones are a large one.
+  // Several small improvements add up to a large one.
   EvaluationRecord patient;
   const EarlyStoppingConfig longer{.patience = 3, .min_delta = 0.05};
   Bests(longer, &patient, {0.6, 0.58, 0.56, 0.54});
@@ -57,7 +57,7 @@ TEST(EvaluationRecord, SmallImprovementsAreTheBestButDoNotRenewPatience) {
   EXPECT_FALSE(patient.StopsEarly(longer));
 }
 
-TEST(EvaluationRecord, MoreAucIsBetter) {
+TEST(EvaluationRecord, AHigherAucIsBetter) {
   const EarlyStoppingConfig config{.metric = "auc", .patience = 1};
   BinaryMetrics right, wrong;
   right.Add(std::vector<float>{1, -1}, std::vector<float>{1, 0});
@@ -69,16 +69,16 @@ TEST(EvaluationRecord, MoreAucIsBetter) {
   EXPECT_TRUE(record.StopsEarly(config));
 }
 
-TEST(EvaluationRecord, WhatIsNotFiniteIsNeverTheBest) {
+TEST(EvaluationRecord, NonFiniteMetricsAreNeverTheBest) {
   const EarlyStoppingConfig config{.patience = 1};
-  BinaryMetrics lost = WithLoss(0.1);
-  lost.Add(std::vector<float>{std::nanf("")}, std::vector<float>{1});
+  BinaryMetrics non_finite = WithLoss(0.1);
+  non_finite.Add(std::vector<float>{std::nanf("")}, std::vector<float>{1});
   EvaluationRecord record;
-  EXPECT_FALSE(record.Observe(config, 1, lost));
+  EXPECT_FALSE(record.Observe(config, 1, non_finite));
   EXPECT_EQ(record.best_step(), -1);
 }
 
-TEST(EvaluationRecord, OneClassGivesNoMetric) {
+TEST(EvaluationRecord, RejectsDataOfOneClass) {
   BinaryMetrics one_class;
   one_class.Add(std::vector<float>{1, -1}, std::vector<float>{1, 1});
   EvaluationRecord record;
@@ -91,7 +91,7 @@ TEST(EvaluationRecord, OneClassGivesNoMetric) {
   }
 }
 
-TEST(EvaluationRecord, IsRestoredWhereItMeansTheSame) {
+TEST(EvaluationRecord, IsRestoredOnlyWithTheSameMeaning) {
   const EarlyStoppingConfig config{.patience = 3, .min_delta = 0.01};
   EvaluationRecord record("log_loss of a");
   Bests(config, &record, {0.6, 0.595, 0.61});
@@ -108,7 +108,7 @@ TEST(EvaluationRecord, IsRestoredWhereItMeansTheSame) {
   EXPECT_THROW(same.Restore({saved.data(), 3}), Error);
 }
 
-TEST(EvaluationRecord, RemembersWhatItWasAtItsBest) {
+TEST(EvaluationRecord, ReturnsItsStateAtTheBestStep) {
   const EarlyStoppingConfig config{.patience = 9, .min_delta = 0.05};
   EvaluationRecord record, at_best;
   Bests(config, &at_best, {0.6, 0.62, 0.59});

@@ -16,7 +16,7 @@ using ::testing::HasSubstr;
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
-TEST(Finiteness, TheEarliestStepIsTold) {
+TEST(Finiteness, ReportsTheEarliestStep) {
   const std::vector<Finiteness> workers = {{.bad_step = 9, .predictions = true},
                                            {},
                                            {.bad_step = 7, .tables = true},
@@ -28,7 +28,7 @@ TEST(Finiteness, TheEarliestStepIsTold) {
   EXPECT_TRUE(Merge(std::vector<Finiteness>(3)).ok());
 }
 
-TEST(Finiteness, AllWorkersFailAlike) {
+TEST(Finiteness, AllWorkersFailTheSameWay) {
   RunRanksAsThreads(3, [](Communicator& comm) {
     CheckFinite(comm, {});
     Finiteness mine;
@@ -43,7 +43,7 @@ TEST(Finiteness, AllWorkersFailAlike) {
   });
 }
 
-// Something of a step's is infinite from step 2 on; who sees it, and what.
+// Trains three steps; `spoil` makes something infinite before the second.
 Finiteness AfterThreeSteps(int threads, const std::function<void(HybridModel&, Batch&)>& spoil) {
   TrainConfig config = SmallConfig();
   config.optimizer.dense.type = config.optimizer.sparse.type = "adagrad";
@@ -63,9 +63,9 @@ Finiteness AfterThreeSteps(int threads, const std::function<void(HybridModel&, B
   return seen;
 }
 
-TEST(HybridModel, SeesWhatIsNotFinite) {
+TEST(HybridModel, DetectsWhatIsNotFinite) {
   for (const int threads : {1, 2}) {
-    // A label that nothing else would notice: the predictions come before the update.
+    // A huge label does not affect the predictions, which come before the update.
     Finiteness seen = AfterThreeSteps(threads, [](HybridModel&, Batch& batch) {
       batch.label[5] = std::numeric_limits<float>::max();
     });
@@ -76,7 +76,7 @@ TEST(HybridModel, SeesWhatIsNotFinite) {
     EXPECT_EQ(seen.bad_step, 2);
     EXPECT_TRUE(seen.predictions);
 
-    // A state alone: √∞ in the denominator keeps the weights finite.
+    // Only a state is infinite: √∞ in the denominator keeps the weights finite.
     seen = AfterThreeSteps(threads, [](HybridModel& model, Batch& batch) {
       EmbeddingTable& table = model.embeddings().tables()[1];
       table.state[static_cast<size_t>(batch.categorical[1].values[3]) * 8 + 7] = kInfinity;
@@ -92,7 +92,7 @@ TEST(HybridModel, SeesWhatIsNotFinite) {
   }
 }
 
-TEST(HybridModel, IsFiniteOtherwise) {
+TEST(HybridModel, IsFiniteWhenNothingIsSpoiled) {
   EXPECT_TRUE(AfterThreeSteps(2, [](HybridModel&, Batch&) {}).ok());
 }
 

@@ -12,12 +12,12 @@ WireRange MergeRanges(Communicator& comm, const WireRange& mine) {
 }
 
 std::optional<std::string> GradientRangeAdvice(const WireRange& range, float scale) {
-  // Gradients this small move nothing that a few lost ones would; clamped ones do.
+  // Clamping any gradient matters; losing a few of the smallest does not.
   constexpr int64_t kPercent = 100;
   const auto advice = [&](int64_t lost, const char* how, const char* what) {
     return fmt::format(
         "comm.backward: fp16: {} of {} gradients of pooled embeddings {}: {} comm.backward_scale "
-        "(it is {:.0f}; another one is another run), or use bf16",
+        "(it is {:.0f}; a new value needs a new run), or use bf16",
         lost, range.values, how, what, scale);
   };
   if (range.overflowed > 0)

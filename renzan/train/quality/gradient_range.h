@@ -1,7 +1,7 @@
 #pragma once
 
-// What the wire has lost of the gradients of pooled embeddings (comm.backward: fp16), over all
-// workers, and what to do about it.
+// Overflow and underflow of the gradients of pooled embeddings on the wire (comm.backward: fp16),
+// over all workers, and advice about it.
 
 #include <optional>
 #include <string>
@@ -14,7 +14,7 @@ namespace renzan {
 // Sums the workers' counts. Every rank makes the same calls.
 WireRange MergeRanges(Communicator& comm, const WireRange& mine);
 
-// Nothing while few gradients are lost. `scale` is what they were multiplied by.
+// Nothing if few gradients overflowed or underflowed. `scale` is their factor on the wire.
 std::optional<std::string> GradientRangeAdvice(const WireRange& range, float scale);
 
 }  // namespace renzan

@@ -1,5 +1,5 @@
-// Gradients of pooled embeddings on a float16 wire: with a batch of 65,536 they are below its range
-// unless they are scaled.
+// Gradients of pooled embeddings in float16: with a batch of 65,536 they underflow unless they are
+// scaled.
 
 #include "renzan/train/quality/gradient_range.h"
 
@@ -63,16 +63,16 @@ TEST(BackwardScale, ABatchOf65536KeepsItsGradients) {
   EXPECT_EQ(scaled.range.values, 2 * 65536 * 4 * 8);
   EXPECT_EQ(scaled.range.overflowed, 0);
   EXPECT_LT(scaled.range.underflowed, scaled.range.values / 1000);
-  // What the scale is for.
+  // Without scaling, most of the precision is lost.
   EXPECT_GT(Difference(unscaled.updates, exact.updates),
             10 * Difference(scaled.updates, exact.updates));
   EXPECT_GT(unscaled.range.underflowed, unscaled.range.values / 10);
-  // Far too much of it.
+  // A far too large scale.
   const Trained clamped = Train("fp16", int64_t{1} << 40);
   EXPECT_GT(clamped.range.overflowed, clamped.range.values / 2);
 }
 
-TEST(BackwardScale, ComesFromTheConfigurationAlone) {
+TEST(BackwardScale, DependsOnlyOnTheConfiguration) {
   TrainConfig config;
   config.training.batch_size = 65536;
   EXPECT_EQ(BackwardScale(config), 1);
@@ -88,7 +88,7 @@ TEST(BackwardScale, ComesFromTheConfigurationAlone) {
   EXPECT_EQ(BackwardScale(config), 4);
 }
 
-TEST(GradientRangeAdvice, SaysWhichWay) {
+TEST(GradientRangeAdvice, SaysWhetherToRaiseOrLower) {
   EXPECT_EQ(GradientRangeAdvice({}, 1), std::nullopt);
   EXPECT_EQ(GradientRangeAdvice({.values = 1000, .underflowed = 10}, 1), std::nullopt);
   EXPECT_THAT(GradientRangeAdvice({.values = 1000, .underflowed = 11}, 4),
@@ -98,7 +98,7 @@ TEST(GradientRangeAdvice, SaysWhichWay) {
               Optional(HasSubstr("lower comm.backward_scale")));
 }
 
-// A resumed run reports what an undisturbed one does.
+// A resumed run reports the same as an uninterrupted one.
 TEST(LoopState, KeepsTheRangeOfGradients) {
   RunRanksAsThreads(3, [](Communicator& comm) {
     LoopState state, resumed;

@@ -1,0 +1,102 @@
+#pragma once
+
+// For tests of checkpointing: a worker that trains a small model with a checkpointer.
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "renzan/base/clock.h"
+#include "renzan/comm/testing.h"
+#include "renzan/train/checkpointing/checkpointer.h"
+#include "renzan/train/checkpointing/resume.h"
+#include "renzan/train/testing.h"
+
+namespace renzan {
+
+struct Recorder : CheckpointObserver {
+  std::vector<CheckpointReport> reports;
+  int stops = 0;
+  void OnCheckpoint(const CheckpointReport& report) override { reports.push_back(report); }
+  void OnStopping(int64_t) override { ++stops; }
+};
+
+// A worker that trains with a checkpointer, resuming from the newest checkpoint in `dir`.
+struct Trainer {
+  Trainer(Communicator& comm_in, const TrainConfig& config, const std::string& dir,
+          const Clock& clock, double grace_seconds = 0)
+      : comm(comm_in),
+        pool(1),
+        model(config, TestSchema(), TestPoolingFactors(), comm_in, pool),
+        metrics(1) {
+    const std::vector<std::string> paths = CheckpointsToResume(dir);
+    std::optional<CheckpointLineage> lineage;
+    if (!paths.empty()) {
+      const ResumePoint point = LoadNewest(paths, model, comm);
+      step = point.step;
+      lineage = point.lineage;
+    }
+    checkpointer.emplace(Checkpointer::Options{.dir = dir,
+                                               .config = config.checkpoint,
+                                               .config_yaml = "seed: 9\n",
+                                               .run = {},
+                                               .grace_seconds = grace_seconds,
+                                               .requests = &requests,
+                                               .clock = &clock,
+                                               .observer = comm.rank() == 0 ? &recorder : nullptr},
+                         model, comm, step, int64_t{1} << 40, lineage,
+                         [] { return ProgressTensors(); });
+  }
+
+  // Returns true if it was told to stop.
+  bool TrainTo(int64_t end) {
+    while (step < end) {
+      model.Step(MakeSlice(model, step), step, metrics);
+      ++step;
+      if (checkpointer->ShouldStop(step)) return true;
+    }
+    return false;
+  }
+
+  // Requests a stop, which writes a checkpoint at this step and waits for it.
+  void StopHere() {
+    requests.stop = true;
+    while (!checkpointer->ShouldStop(step)) {
+    }
+    requests.stop = false;
+  }
+
+  Communicator& comm;
+  ThreadPool pool;
+  HybridModel model;
+  std::vector<BinaryMetrics> metrics;
+  RunRequests requests;
+  Recorder recorder;
+  int64_t step = 0;
+  std::optional<Checkpointer> checkpointer;
+};
+
+inline TrainConfig CheckpointingConfig() {
+  TrainConfig config = SmallConfig();
+  config.optimizer.dense.type = "adam";
+  config.optimizer.sparse.type = "rowwise_adagrad";
+  config.checkpoint.every = "0";
+  return config;
+}
+
+// The model after `steps` steps without checkpoints.
+inline std::map<std::string, std::string> ReferenceDigests(const TrainConfig& config,
+                                                           int64_t steps) {
+  std::map<std::string, std::string> digests;
+  RunRanksAsThreads(1, [&](Communicator& comm) {
+    ThreadPool pool(1);
+    HybridModel model(config, TestSchema(), TestPoolingFactors(), comm, pool);
+    std::vector<BinaryMetrics> metrics(1);
+    for (int64_t step = 0; step < steps; ++step) model.Step(MakeSlice(model, step), step, metrics);
+    digests = DigestsOf(model);
+  });
+  return digests;
+}
+
+}  // namespace renzan
