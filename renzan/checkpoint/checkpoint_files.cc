@@ -12,7 +12,7 @@ namespace {
 
 void CheckSize(const std::string& path, uint64_t bytes, uint64_t expected) {
   if (bytes != expected)
-    Fail(ErrorCode::kData, "{} has {} bytes, the manifest says {}: the file is corrupt", path,
+    Fail(ErrorCode::kData, "{} has {} bytes, but the manifest says {}: the file is corrupt", path,
          bytes, expected);
 }
 
@@ -45,7 +45,7 @@ const SafetensorsReader& CheckpointFiles::Open(size_t index) {
     // Reads the file rather than the map, where an I/O error would raise SIGBUS.
     const std::string sum = Xxh128OfFile(path);
     if (sum != expected.xxh128)
-      Fail(ErrorCode::kData, "{} is corrupt: its XXH128 is {}, the manifest says {}", path, sum,
+      Fail(ErrorCode::kData, "{} is corrupt: its XXH128 is {}, but the manifest says {}", path, sum,
            expected.xxh128);
   }
   for (const CheckpointFile::Tensor& tensor : expected.tensors) {
@@ -73,7 +73,7 @@ void CheckpointFiles::VerifyAll() {
       const std::string sum =
           Sha256Hex({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
       if (sum != sha256)
-        Fail(ErrorCode::kData, "{}: tensor '{}' has the SHA-256 {}, the manifest says {}",
+        Fail(ErrorCode::kData, "{}: tensor '{}' has the SHA-256 {}, but the manifest says {}",
              reader.path(), info.key, sum, sha256);
     }
   }

@@ -109,7 +109,7 @@ TEST_F(Directory, ListsProblemsInsteadOfThrowing) {
   EXPECT_EQ(found[10], "");
   EXPECT_EQ(found[20], "");
   EXPECT_THAT(found[30], HasSubstr("the manifest says"));
-  EXPECT_THAT(found[40], HasSubstr("not the valid manifest"));
+  EXPECT_THAT(found[40], HasSubstr("not a valid manifest"));
   EXPECT_THAT(found[60], HasSubstr("cannot read"));
   EXPECT_THAT(found[70], HasSubstr("holds step 50: it was renamed"));
   Break(10);

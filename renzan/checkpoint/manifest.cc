@@ -67,7 +67,7 @@ std::string PlainName(const Json& object) {
   std::string name = Text(object, "name");
   if (name.empty() || name.size() > 255 || name[0] == '.' || name == "manifest.json" ||
       name.find('/') != std::string::npos || name.find('\0') != std::string::npos)
-    Fail(ErrorCode::kData, "'{}' is not a valid name of a checkpoint or its files", name);
+    Fail(ErrorCode::kData, "this is not a valid name of a checkpoint or its files: '{}'", name);
   return name;
 }
 

@@ -21,7 +21,7 @@ expect_good() {
   rm -r run/model
   expect_exit 0 "resuming from $newest" $renzan train small.yaml --run-dir run "${long[@]}" \
     --set checkpoint.dir=small/checkpoints
-  [ "$(sha256_of run)" = "$expected" ] || fail "other bits after a resume"
+  [ "$(sha256_of run)" = "$expected" ] || fail "different bits after a resume"
 }
 
 for workers in 1 2; do
@@ -30,7 +30,7 @@ for workers in 1 2; do
     --workers $workers --threads 1 --set checkpoint.every_steps=20 \
     --set checkpoint.dir=small/checkpoints
   grep -q "No space left on device; the last checkpoint is at step [0-9]" out.txt || fail "$(cat out.txt)"
-  [ "$(sha256_of run)" = "$expected" ] || fail "other bits with $workers workers"
+  [ "$(sha256_of run)" = "$expected" ] || fail "different bits with $workers workers"
   [ "$(status_of state)" = done ] || fail "status.json says $(status_of state)"
   expect_good
 done

@@ -70,7 +70,7 @@ for file in $files; do
     content=$(content_of run/checkpoints/$newest)
     expect_exit 0 "skipping run/checkpoints/$newest" resume
     grep -q "resuming from $older" out.txt || { cat out.txt; fail "$how $file: not from $older"; }
-    [ "$(sha256_of run)" = "$expected" ] || fail "$how $file: other bits"
+    [ "$(sha256_of run)" = "$expected" ] || fail "$how $file: different bits"
     expect_kept "$content" $newest
   done
 done
@@ -80,7 +80,7 @@ for file in dense.safetensors table.C3.safetensors; do
   begin
   corrupt flip run/checkpoints/$newest/$file
   expect_exit 0 "resuming from $older" resume --workers 2 --threads 1 --backend gloo
-  [ "$(sha256_of run)" = "$expected" ] || fail "two workers: other bits"
+  [ "$(sha256_of run)" = "$expected" ] || fail "two workers: different bits"
 done
 
 # Without its base no increment is valid. If no checkpoint is valid, none is moved.

@@ -34,7 +34,7 @@ $renzan train small.yaml --run-dir shorter "${watch[@]}" --set training.keep_bes
 # On another placement.
 $renzan train small.yaml --run-dir elsewhere "${watch[@]}" --workers 3 --threads 1 --backend gloo \
   2>/dev/null
-[ "$(sha256_of elsewhere)" = "$expected" ] || fail "other bits with three workers"
+[ "$(sha256_of elsewhere)" = "$expected" ] || fail "different bits with three workers"
 
 # Without keep_best, the model is the last one.
 $renzan train small.yaml --run-dir last "${watch[@]}" --set training.keep_best=false 2>log.txt
@@ -73,14 +73,14 @@ until [ -e run/model ]; do
   # The first attempt finished before it was killed: try again.
   if [ -e run/model ] && [ $attempt = 1 ]; then rm -rf run && attempt=0; fi
 done
-[ "$(sha256_of run)" = "$expected" ] || fail "other bits after $attempt attempts"
+[ "$(sha256_of run)" = "$expected" ] || fail "different bits after $attempt attempts"
 
 # With more patience it continues, to the step at which a run with that patience ends.
 more=(--set training.early_stopping.patience=9)
 $renzan train small.yaml --run-dir patient "${watch[@]}" "${more[@]}" 2>/dev/null
 $renzan train small.yaml --run-dir run "${watch[@]}" "${more[@]}" 2>log.txt
 expect_log "resuming from"
-[ "$(sha256_of run)" = "$(sha256_of patient)" ] || fail "other bits after more patience"
+[ "$(sha256_of run)" = "$(sha256_of patient)" ] || fail "different bits after more patience"
 
 # Invalid configurations.
 expect_exit 78 "need data.eval.path" $renzan train small.yaml --run-dir none \

@@ -21,7 +21,7 @@ kill_one() {
   expect_end 0 120
   expect_log "was killed by signal 9 (Killed): starting again with $3 in 0.1 s (restart 1 of 3)"
   expect_log "resuming from step-"
-  [ "$(sha256_of run)" = "$(sha256_of reference)" ] || fail "$backend: other bits"
+  [ "$(sha256_of run)" = "$(sha256_of reference)" ] || fail "$backend: different bits"
 }
 
 for backend in $(several_worker_backends); do

@@ -15,10 +15,10 @@ done
 for rank in 0 1 2; do
   wait "${pids[rank]}" || { cat log.*; fail "rank $rank by hand"; }
 done
-[ "$(sha256_of by_hand)" = "$expected" ] || fail "other bits by hand"
+[ "$(sha256_of by_hand)" = "$expected" ] || fail "different bits by hand"
 
 command -v mpirun >/dev/null || skip "no mpirun; the rest passed"
 OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 mpirun -n 2 --oversubscribe \
   --bind-to none $renzan train small.yaml --run-dir mpirun >log.txt 2>&1 ||
   { cat log.txt; fail "mpirun"; }
-[ "$(sha256_of mpirun)" = "$expected" ] || fail "other bits under mpirun"
+[ "$(sha256_of mpirun)" = "$expected" ] || fail "different bits under mpirun"

@@ -21,7 +21,7 @@ check() { # NAME DATA OVERRIDE...
         sha=$(sha256_of run)
         : "${expected:=$sha}"
         if [ "$sha" != "$expected" ]; then
-          fail "$name: other bits with $workers workers, $threads threads, $backend"
+          fail "$name: different bits with $workers workers, $threads threads, $backend"
         fi
       done
     done

@@ -1,4 +1,4 @@
-# --rerun says whether the model came out identical; checkpoint diff says where two differ.
+# --rerun says whether the model is identical; checkpoint diff says where two differ.
 source "$(dirname "$0")/lib.sh" "$@"
 $renzan data synth --format dataset --seed 7 --rows 4000 --output data >/dev/null
 small_config data

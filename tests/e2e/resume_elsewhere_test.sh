@@ -40,12 +40,12 @@ expect_exit 0 "resuming from $newest at step $step" $renzan train small.yaml --r
   "${long[@]}" --set checkpoint.dir=away/checkpoints --set data.train.path=moved_data \
   --set data.eval.path=moved_data --set training.log_every=7 --set training.eval_every=50 \
   --set checkpoint.keep=1 --set checkpoint.incremental=false --workers 2 --threads 1
-[ "$(sha256_of away/run)" = "$expected" ] || fail "other bits elsewhere"
+[ "$(sha256_of away/run)" = "$expected" ] || fail "different bits elsewhere"
 
 # --resume: without a configuration file, and only if there is a checkpoint.
 begin
 expect_exit 0 "resuming from $newest" $renzan train --resume --run-dir run --workers 2
-[ "$(sha256_of run)" = "$expected" ] || fail "other bits with --resume"
+[ "$(sha256_of run)" = "$expected" ] || fail "different bits with --resume"
 expect_exit 0 "is already trained to step 220: model sha256 $expected" $renzan train --resume \
   --run-dir run
 expect_exit 0 "is already trained" resume
@@ -57,5 +57,5 @@ expect_exit 64 "needs --run-dir" $renzan train --resume
 # A finished run may be extended, and ends with the bits of a run of the full length.
 $renzan train small.yaml --run-dir longer "${long[@]}" --set training.epochs=25 2>/dev/null
 expect_exit 0 "at step 220" resume --set training.epochs=25
-[ "$(sha256_of run)" = "$(sha256_of longer)" ] || fail "other bits when extended"
+[ "$(sha256_of run)" = "$(sha256_of longer)" ] || fail "different bits when extended"
 expect_exit 78 "beyond the 220 steps to train" resume

@@ -31,7 +31,7 @@ resume() {
   $renzan train small.yaml --run-dir run "${long[@]}" "$@" >log.txt 2>&1 ||
     { cat log.txt >&2; fail "cannot resume with $*"; }
   expect_log "resuming from $(printf 'step-%08d' "$step") at step $step"
-  [ "$(sha256_of run)" = "$expected" ] || fail "other bits after resuming with $*"
+  [ "$(sha256_of run)" = "$expected" ] || fail "different bits after resuming with $*"
   [ "$(status_of state)" = done ] || fail "status.json says $(status_of state)"
 }
 

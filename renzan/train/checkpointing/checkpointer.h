@@ -41,7 +41,7 @@ struct CheckpointReport {
   CheckpointKind kind = CheckpointKind::kFull;
   uint64_t bytes = 0;
   double write_seconds = 0;  // from its start until it was durable
-  double stall_seconds = 0;  // the part of these in which training waited
+  double stall_seconds = 0;  // the part of it during which training waited
   std::string error;         // why it failed; empty on success
 };
 
@@ -163,7 +163,7 @@ class Checkpointer {
   Progress progress_;
   std::optional<CheckpointLineage> lineage_;
   int64_t last_step_;
-  int64_t saved_step_;  // of this run's newest checkpoint
+  int64_t saved_step_;  // of the newest checkpoint, or the step at which the model was loaded
   int64_t best_step_;   // of the best model, whose checkpoint retention keeps; -1: none
   bool best_failed_ = false;
   bool wanted_ = false;  // start a checkpoint as soon as none is in flight
