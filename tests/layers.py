@@ -30,8 +30,8 @@ ALLOWED = {
     "cli/help": {"base", "cli"},
     "cli/machine": {"base", "nn", "cli", "cli/text"},
     # The same separation holds for their verbs.
-    "cli/train": {"base", "data", "comm", "nn", "model", "checkpoint", "train", "train/observe",
-                  "launch", "cli", "cli/text"},
+    "cli/train": {"base", "base/process", "data", "comm", "nn", "model", "checkpoint", "train",
+                  "train/observe", "launch", "cli", "cli/text"},
     "cli/data": {"base", "data", "cli", "cli/text"},
     "cli/jobs": {"base", "cluster/client", "cluster/spec", "cluster/core", "cli", "cli/text",
                  "cli/cluster"},
