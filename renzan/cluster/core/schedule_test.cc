@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "renzan/cluster/core/testing/schedule_fixture.h"
+#include "renzan/cluster/core/testing/schedule_testing.h"
 
 namespace renzan::cluster {
 namespace {
