@@ -1,8 +1,8 @@
 #pragma once
 
-// An array of floats that starts on a cache line, zeroed, not copyable. Large ones ask the kernel
-// for huge pages: embedding rows are read at random, and the page walk would cost more than the
-// row.
+// A zeroed, non-copyable array of floats aligned to a cache line. Large arrays ask the kernel for
+// huge pages: embedding rows are read at random, and a page walk would cost more than the row
+// itself.
 
 #include <sys/mman.h>
 

@@ -1,6 +1,6 @@
 #pragma once
 
-// Characters as ASCII has them, whatever the locale. Pure functions.
+// ASCII character classes, independent of the locale. Pure functions.
 
 namespace renzan {
 

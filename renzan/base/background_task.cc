@@ -12,7 +12,7 @@
 namespace renzan {
 namespace {
 
-// What became of it.
+// Returns the error that ended it, if any.
 std::optional<Error> Run(const std::function<void()>& function) {
   try {
     function();
@@ -42,7 +42,7 @@ void BackgroundTask::Start(std::function<void()> function, Priority priority) {
   finished_ = false;
   try {
     thread_ = std::thread([this, function = std::move(function), priority] {
-      // Of this thread alone, on Linux.
+      // On Linux this affects the calling thread only.
       if (priority == Priority::kLow)
         setpriority(PRIO_PROCESS, static_cast<id_t>(syscall(SYS_gettid)), 10);
       std::optional<Error> error = Run(function);

@@ -1,7 +1,7 @@
 #pragma once
 
-// One function on a thread of its own, and what became of it. For one owner; the function itself
-// must be safe to run beside the owner's work.
+// Runs one function on its own thread and keeps its result. For a single owner; the function must
+// be safe to run concurrently with the owner.
 
 #include <condition_variable>
 #include <functional>
@@ -23,20 +23,19 @@ class BackgroundTask {
 
   enum class Priority {
     kNormal,
-    kLow,  // gets what the process's other threads leave
+    kLow,  // runs only when the process's other threads leave CPU time
   };
 
-  // The one before must have finished. Throws Error kOsError when the machine has no room for
-  // another thread; then nothing was started.
+  // The previous function must have finished. Throws Error kOsError, and starts nothing, if the OS
+  // cannot create another thread.
   void Start(std::function<void()> function, Priority priority = Priority::kNormal);
 
-  // Also true when nothing was ever started.
+  // Also true if nothing was ever started.
   bool finished() const;
-  // At most so long.
+  // Waits at most `seconds`.
   void WaitFor(double seconds) const;
-  // The Error, if any, with which the last function ended. A lack of memory or of threads counts as
-  // kOsError, other exceptions as kSoftware.
-  // Call it when finished.
+  // The Error that ended the last function, if any. Out of memory or threads is kOsError, any other
+  // exception kSoftware. Call it only when finished.
   const std::optional<Error>& error() const { return error_; }
 
  private:

@@ -13,7 +13,7 @@
 namespace renzan {
 namespace {
 
-TEST(BackgroundTask, RunsBesideItsOwnerAndMoreThanOnce) {
+TEST(BackgroundTask, RunsConcurrentlyWithItsOwnerAndMoreThanOnce) {
   BackgroundTask task;
   EXPECT_TRUE(task.finished());
   for (int i = 0; i < 3; ++i) {
@@ -44,7 +44,7 @@ TEST(BackgroundTask, KeepsTheError) {
   EXPECT_FALSE(task.error().has_value());
 }
 
-TEST(BackgroundTask, IsWaitedForAtTheEnd) {
+TEST(BackgroundTask, TheDestructorWaits) {
   bool ran = false;
   {
     BackgroundTask task;
@@ -53,7 +53,7 @@ TEST(BackgroundTask, IsWaitedForAtTheEnd) {
   EXPECT_TRUE(ran);
 }
 
-TEST(BackgroundTask, AShortageIsTheMachines) {
+TEST(BackgroundTask, OutOfResourcesIsAnOsError) {
   const auto code_of = [](const std::function<void()>& function) {
     BackgroundTask task;
     task.Start(function);
@@ -63,10 +63,10 @@ TEST(BackgroundTask, AShortageIsTheMachines) {
   EXPECT_EQ(code_of([] { throw std::bad_alloc(); }), ErrorCode::kOsError);
   EXPECT_EQ(code_of([] { throw std::system_error(EAGAIN, std::generic_category()); }),
             ErrorCode::kOsError);
-  EXPECT_EQ(code_of([] { throw std::logic_error("ours"); }), ErrorCode::kSoftware);
+  EXPECT_EQ(code_of([] { throw std::logic_error("a bug"); }), ErrorCode::kSoftware);
 }
 
-// No address space is left for another stack.
+// Leaves no address space for another stack.
 TEST(BackgroundTask, AThreadThatCannotBeStartedIsAnError) {
   const auto try_to_start_many = [] {
     rlim_t pages = 0;
@@ -76,7 +76,7 @@ TEST(BackgroundTask, AThreadThatCannotBeStartedIsAnError) {
     std::promise<void> end;
     const std::shared_future<void> ended = end.get_future().share();
     std::deque<BackgroundTask> tasks;
-    int status = 2;  // enough for all: the test is wrong
+    int status = 2;  // there was room for all of them: the test is wrong
     for (int i = 0; i < 100 && status == 2; ++i) {
       tasks.emplace_back();
       try {

@@ -12,7 +12,7 @@
 namespace renzan {
 namespace {
 
-TEST(ErrorDeathTest, AFailedCheckEndsWithOurExitStatus) {
+TEST(ErrorDeathTest, AFailedCheckExitsWithStatus70) {
   EXPECT_EXIT(CHECK(1 + 1 == 3), testing::ExitedWithCode(70),
               "internal error: .*base_test.cc:[0-9]+: CHECK\\(1 \\+ 1 == 3\\) failed");
   EXPECT_EXIT(CHECK_MSG(false, "{} rows", 5), testing::ExitedWithCode(70), "failed: 5 rows");
@@ -42,7 +42,7 @@ TEST(Sha256, KnownAnswer) {
   EXPECT_EQ(Sha256Hex("abc"), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
 }
 
-TEST(File, WriterLeavesNothingWithoutClose) {
+TEST(File, WriterLeavesNoFileWithoutClose) {
   TemporaryDirectory dir;
   {
     FileWriter writer(dir / "half");
@@ -70,7 +70,7 @@ TEST(File, FullDiskIsAnIoError) {
   }
 }
 
-TEST(File, StagedDirectoryAppearsWholeOrNot) {
+TEST(File, StagedDirectoryAppearsAtomically) {
   TemporaryDirectory dir;
   {
     StagedDirectory staged(dir / "out");
@@ -96,7 +96,7 @@ TEST(File, MissingFileNamesThePath) {
   }
 }
 
-TEST(ThreadPool, CoversEveryIndexOnce) {
+TEST(ThreadPool, VisitsEveryIndexOnce) {
   for (int threads : {1, 2, 3, 5}) {
     ThreadPool pool(threads);
     for (size_t n : {size_t{0}, size_t{1}, size_t{4}, size_t{1000}}) {
@@ -111,7 +111,7 @@ TEST(ThreadPool, CoversEveryIndexOnce) {
   }
 }
 
-TEST(ThreadPool, PassesExceptionsOn) {
+TEST(ThreadPool, PropagatesExceptions) {
   ThreadPool pool(3);
   EXPECT_THROW(pool.RunOnAll([](int thread) {
     if (thread == 2) Fail(ErrorCode::kData, "from a member");

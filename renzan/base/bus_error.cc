@@ -13,8 +13,8 @@
 namespace renzan {
 namespace {
 
-// One map. A signal handler walks the list, so nodes are never freed, only used again; `begin` is
-// null in those that are free, and set last.
+// One mapped file. A signal handler walks the list, so nodes are never freed, only reused. `begin`
+// is null in a free node and is set last.
 struct MapNode {
   std::atomic<const std::byte*> begin = nullptr;
   std::atomic<size_t> bytes = 0;
@@ -23,7 +23,7 @@ struct MapNode {
 };
 
 std::atomic<MapNode*> map_nodes = nullptr;
-std::mutex map_nodes_mutex;  // of those who change the list
+std::mutex map_nodes_mutex;  // held while the list is changed
 
 const MapNode* FindMap(const std::byte* address) {
   for (const MapNode* map = map_nodes.load(std::memory_order_acquire); map != nullptr;
@@ -35,16 +35,16 @@ const MapNode* FindMap(const std::byte* address) {
 }
 
 void WriteToStderr(const char* text) {
-  // Nothing can be done about a stderr that takes no more.
+  // Nothing can be done if stderr cannot be written.
   [[maybe_unused]] const ssize_t wrote = ::write(STDERR_FILENO, text, std::strlen(text));
 }
 
-// Only functions that are safe in a signal handler.
+// Calls only async-signal-safe functions.
 void OnBusError(int signal, siginfo_t* info, void*) {
   const auto* const address = static_cast<const std::byte*>(info->si_addr);
   const MapNode* const map = FindMap(address);
   if (map == nullptr) {
-    // Not ours: the instruction is tried again, and this time the default action kills.
+    // Not one of our maps: the instruction is retried, and this time the default action kills.
     struct sigaction action {};
     action.sa_handler = SIG_DFL;
     ::sigaction(signal, &action, nullptr);
@@ -53,15 +53,15 @@ void OnBusError(int signal, siginfo_t* info, void*) {
   const auto offset = static_cast<off_t>(address - map->begin.load());
   struct stat now {};
   const bool gone = ::stat(map->path.c_str(), &now) != 0;
-  // Pages are whole: the last one may reach beyond the end of the file.
+  // The last page may extend beyond the end of the file.
   const bool shorter = !gone && offset >= now.st_size;
   WriteToStderr("error: cannot read ");
   WriteToStderr(map->path.c_str());
   if (shorter) {
-    WriteToStderr(": the file has been cut short while it was in use: restore it\n");
+    WriteToStderr(": the file was truncated while it was in use: restore it\n");
     ::_exit(static_cast<int>(ErrorCode::kData));
   }
-  WriteToStderr(": the disk, or the network that it is reached by, reports an error\n");
+  WriteToStderr(": the disk or network file system reports an I/O error\n");
   ::_exit(static_cast<int>(ErrorCode::kIo));
 }
 
@@ -74,7 +74,7 @@ void ExitOnBusErrors() {
   ::sigaction(SIGBUS, &action, nullptr);
 }
 
-void RememberMap(const std::byte* begin, size_t bytes, const std::string& path) {
+void RegisterMap(const std::byte* begin, size_t bytes, const std::string& path) {
   const std::lock_guard lock(map_nodes_mutex);
   MapNode* map = map_nodes.load(std::memory_order_relaxed);
   while (map != nullptr && map->begin.load(std::memory_order_relaxed) != nullptr) map = map->next;
@@ -88,7 +88,7 @@ void RememberMap(const std::byte* begin, size_t bytes, const std::string& path) 
   map_nodes.store(map, std::memory_order_release);
 }
 
-void ForgetMap(const std::byte* begin) {
+void UnregisterMap(const std::byte* begin) {
   const std::lock_guard lock(map_nodes_mutex);
   for (MapNode* map = map_nodes.load(std::memory_order_relaxed); map != nullptr; map = map->next) {
     if (map->begin.load(std::memory_order_relaxed) != begin) continue;

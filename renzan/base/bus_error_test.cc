@@ -23,21 +23,21 @@ std::byte ReadByte(const std::byte* address) {
   return *static_cast<const volatile std::byte*>(address);
 }
 
-// Each of these is run in a process of its own, which it ends.
+// Each of these functions runs in its own process and ends it.
 
-void CutShort(const TemporaryDirectory& dir) {
+void ReadTruncatedFile(const TemporaryDirectory& dir) {
   ExitOnBusErrors();
   WriteFileAtomically(dir / "other", std::string(kBytes, 'y'));
   WriteFileAtomically(dir / "data", std::string(kBytes, 'x'));
   const MappedFile other(dir / "other"), file(dir / "data");
-  { const MappedFile gone(dir / "data"); }
+  { const MappedFile unmapped(dir / "data"); }
   if (::truncate((dir / "data").c_str(), 100) != 0) ::_exit(1);
   ReadByte(other.bytes().data() + kBytes - 1);
   ReadByte(file.bytes().data() + kBytes - 1);
 }
 
-// A page that a full tmpfs has no room for cannot be read, like one that a disk cannot give.
-void ReadWhatCannotBeRead(const std::string& path) {
+// A full tmpfs cannot supply a new page, just as a failing disk cannot read one.
+void ReadBeyondAFullTmpfs(const std::string& path) {
   ExitOnBusErrors();
   const int fd = ::open(path.c_str(), O_RDWR | O_CREAT, 0600);
   if (::ftruncate(fd, 4 * kBytes) != 0) ::_exit(1);
@@ -45,7 +45,7 @@ void ReadWhatCannotBeRead(const std::string& path) {
   for (size_t at = 0; at < file.size(); at += 4096) ReadByte(file.bytes().data() + at);
 }
 
-void ReadAForeignMap(const std::string& path) {
+void ReadAnUnregisteredMap(const std::string& path) {
   ExitOnBusErrors();
   WriteFileAtomically(path, std::string(kBytes, 'x'));
   const int fd = ::open(path.c_str(), O_RDWR);
@@ -54,26 +54,26 @@ void ReadAForeignMap(const std::string& path) {
   ReadByte(static_cast<const std::byte*>(map));
 }
 
-TEST(BusErrorDeathTest, AFileCutShortUnderItsMapIsBadData) {
+TEST(BusErrorDeathTest, AFileTruncatedWhileMappedIsBadData) {
   TemporaryDirectory dir;
-  EXPECT_EXIT(CutShort(dir), ExitedWithCode(static_cast<int>(ErrorCode::kData)),
-              "cannot read .*/data: .* cut short");
+  EXPECT_EXIT(ReadTruncatedFile(dir), ExitedWithCode(static_cast<int>(ErrorCode::kData)),
+              "cannot read .*/data: .* truncated");
 }
 
-TEST(BusErrorDeathTest, ADiskThatFailsIsAnIoError) {
+TEST(BusErrorDeathTest, AFailingDiskIsAnIoError) {
   TemporaryDirectory dir;
   const std::string small = dir / "small";
   CreateDirectories(small);
   if (::mount("tmpfs", small.c_str(), "tmpfs", 0, "size=64k") != 0)
-    GTEST_SKIP() << "no right to mount a small tmpfs here";
-  EXPECT_EXIT(ReadWhatCannotBeRead(small + "/data"),
+    GTEST_SKIP() << "not permitted to mount a tmpfs here";
+  EXPECT_EXIT(ReadBeyondAFullTmpfs(small + "/data"),
               ExitedWithCode(static_cast<int>(ErrorCode::kIo)), "cannot read .*/data: the disk");
   EXPECT_EQ(::umount(small.c_str()), 0);
 }
 
 TEST(BusErrorDeathTest, OtherBusErrorsStillKill) {
   TemporaryDirectory dir;
-  EXPECT_EXIT(ReadAForeignMap(dir / "data"), ::testing::KilledBySignal(SIGBUS), "");
+  EXPECT_EXIT(ReadAnUnregisteredMap(dir / "data"), ::testing::KilledBySignal(SIGBUS), "");
 }
 
 }  // namespace

@@ -7,7 +7,7 @@
 namespace renzan {
 namespace {
 
-// Where a hierarchy of cgroups is mounted, and which of its groups is seen at that place.
+// Where a cgroup hierarchy is mounted, and which of its groups appears at the mount point.
 struct Mount {
   std::string point, root;
 };
@@ -64,7 +64,7 @@ std::vector<Cgroup> CgroupsOfThisProcess(std::string_view controller, const std:
     const auto mount = FindMount(Lines(root + "/proc/self/mountinfo"), controller, v2);
     const auto group = FindGroup(Lines(root + "/proc/self/cgroup"), controller, v2);
     if (!mount || !group) continue;
-    // In a container the mount shows the container's own group, whose path is the host's.
+    // In a container the mount point shows the container's own group, but the path is the host's.
     std::string below = *group;
     if (mount->root != "/") {
       below = below == mount->root || below.starts_with(mount->root + "/")

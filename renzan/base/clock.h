@@ -1,6 +1,6 @@
 #pragma once
 
-// Time is passed in, so that tests and simulations can make their own.
+// An interface, so that tests and simulations can supply their own time.
 
 #include <chrono>
 #include <string>
@@ -10,7 +10,7 @@ namespace renzan {
 class Clock {
  public:
   virtual ~Clock() = default;
-  // Seconds since an arbitrary moment; never goes back.
+  // Seconds since an arbitrary moment; never decreases.
   virtual double MonotonicSeconds() const = 0;
   // Seconds since 1970-01-01 UTC.
   virtual double UnixSeconds() const = 0;

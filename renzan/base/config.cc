@@ -107,7 +107,7 @@ void Read(const ConfigTree& tree, std::string_view path, std::map<std::string, I
     Read(entry.value, fmt::format("{}.{}", path, entry.key), &(*value)[entry.key]);
 }
 
-// What all sections of one file share.
+// State shared by all sections of one file.
 struct ReadState {
   std::string file;
   struct Unknown {
@@ -133,13 +133,13 @@ class ConfigReader final : public ConfigFields {
 
   void Require(bool condition, const char* key, const std::string& message) override {
     if (condition || !state_.broken_rule.empty()) return;
-    // A value that the file does not mention has no line.
+    // A key that the file does not mention has no line.
     const ConfigTree::Entry* entry = section_.Find(key);
     state_.broken_rule =
         fmt::format("{}: {} {}", entry ? entry->value.where : state_.file, PathOf(key), message);
   }
 
-  // Remembers a key that nobody asked for.
+  // Records the first key that was not declared.
   void Finish() {
     if (state_.unknown) return;
     for (const ConfigTree::Entry& entry : section_.entries) {
@@ -286,7 +286,7 @@ std::string NearestName(std::string_view word, std::span<const std::string> cand
   size_t best = std::numeric_limits<size_t>::max();
   for (const std::string& candidate : candidates) {
     const size_t distance = EditDistance(word, candidate);
-    // A third of the letters wrong is still a slip; more is another word.
+    // Up to a third of the letters wrong counts as a typo; more is a different word.
     if (distance < best && distance <= (std::max(word.size(), candidate.size()) + 2) / 3) {
       best = distance;
       nearest = candidate;

@@ -1,8 +1,8 @@
 #pragma once
 
 // Configuration files with a strict schema. A struct describes its fields once; reading a YAML
-// file,
-// `--set key=value` overrides and printing the resolved configuration all follow from that:
+// file, applying `--set key=value` overrides and printing the resolved configuration all use that
+// description:
 //
 //   struct TrainConfig {
 //     int64_t batch_size = 2048;
@@ -15,10 +15,10 @@
 //     }
 //   };
 //
-// What the file does not mention keeps the value the struct had. An unknown key, a key given twice,
-// a wrong type or an impossible value is an Error kConfig that starts with where it stands
-// ("config.yaml:12:5: ..." or "--set numerics.isa=avx9: ...") and names the nearest valid word.
-// Values follow YAML 1.2: whole numbers in decimal, true/false, .inf. Not thread-safe.
+// Fields that the file does not mention keep their values. An unknown key, a duplicate key, a wrong
+// type or an invalid value is an Error kConfig that starts with the location ("config.yaml:12:5:
+// ..." or "--set numerics.isa=avx9: ...") and names the nearest valid word. Values follow YAML 1.2:
+// whole numbers in decimal, true/false, .inf. Not thread-safe.
 
 #include <fmt/format.h>
 
@@ -47,14 +47,14 @@ class ConfigFields {
   virtual ~ConfigFields() = default;
 
   // A value of any of the types above. `doc` is one line, printed as a comment. A list in the file
-  // takes the place of what `value` holds already; the names of a map are added to it, as in Map().
+  // replaces the list in `value`; the entries of a map are added to it, as in Map().
   void Field(const char* key, Value value, const char* doc = "") { Bind(key, value, nullptr, doc); }
 
-  // One of a few words.
+  // One of the `allowed` words.
   void Choice(const char* key, std::string* value, const std::vector<std::string>& allowed,
               const char* doc = "");
 
-  // A number in [min, max]. NaN is in no range.
+  // A number in [min, max]. NaN is never in range.
   template <typename T>
   void Range(const char* key, T* value, std::type_identity_t<T> min, std::type_identity_t<T> max,
              const char* doc = "") {
@@ -68,7 +68,7 @@ class ConfigFields {
         doc);
   }
 
-  // Fields of their own under `key`.
+  // A nested section under `key`.
   virtual void Section(const char* key, const Describer& describe, const char* doc = "") = 0;
   template <typename T>
   requires requires(T& section, ConfigFields& fields) { section.Describe(fields); }
@@ -76,8 +76,8 @@ class ConfigFields {
     Section(key, Describer([section](ConfigFields& fields) { section->Describe(fields); }), doc);
   }
 
-  // Sections with names that the user chooses (per-table settings). A name in the file is added to
-  // what `values` holds already.
+  // Sections whose names the user chooses (per-table settings). Names in the file are added to
+  // those already in `values`.
   template <typename T>
   void Map(const char* key, std::map<std::string, T>* values,
            const std::type_identity_t<ItemDescriber<T>>& describe, const char* doc = "") {
@@ -95,13 +95,13 @@ class ConfigFields {
         key, values, [](ConfigFields& fields, T& item) { item.Describe(fields); }, doc);
   }
 
-  // A rule beyond one value's type and range; `key` is the field of this section that the message
-  // is about. Does nothing when printing. The describing function runs on after a broken rule: the
-  // error is thrown at the end, because a misspelt key explains more than the default it leaves.
+  // A rule beyond one value's type and range; `key` is the field that the message is about. Does
+  // nothing when printing. The error is thrown only after everything is read: if a key is misspelt,
+  // that explains more than the rule that its default breaks.
   virtual void Require(bool condition, const char* key, const std::string& message) = 0;
 
  protected:
-  // Says what is wrong with the value just read, or nothing.
+  // Returns what is wrong with the value just read, or "".
   using Check = std::function<std::string()>;
   using NamedDescriber = std::function<void(const std::string& name, ConfigFields&)>;
 
@@ -114,7 +114,7 @@ class ConfigFields {
 void ReadConfigFile(const std::string& path, std::span<const std::string> overrides,
                     const ConfigFields::Describer& describe);
 
-// The same for a text; `name` stands for the file in messages. An empty text means all defaults.
+// The same for a string; messages call it `name`. An empty string means all defaults.
 void ReadConfigText(std::string_view yaml, const std::string& name,
                     std::span<const std::string> overrides,
                     const ConfigFields::Describer& describe);
@@ -122,7 +122,7 @@ void ReadConfigText(std::string_view yaml, const std::string& name,
 // All values in the order in which they were declared, as YAML that reads back to the same values.
 std::string PrintConfig(const ConfigFields::Describer& describe, bool with_docs = false);
 
-// The candidate that `word` is probably a slip for, or "" when none is near.
+// The candidate that `word` is probably a typo of, or "" if none is close.
 std::string NearestName(std::string_view word, std::span<const std::string> candidates);
 
 }  // namespace renzan

@@ -20,7 +20,7 @@ requires std::is_arithmetic_v<Number> std::string Print(const Number& value) {
   return fmt::format("{}", value);
 }
 
-// Plain where no YAML reader could take it for anything but text, in quotes otherwise.
+// Unquoted only if every YAML parser reads it as a string.
 std::string Print(const std::string& value) {
   static const std::vector<std::string> kWords = {"true", "false", "yes", "no", "on",
                                                   "off",  "null",  "y",   "n"};

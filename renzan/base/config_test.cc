@@ -61,7 +61,7 @@ struct TestConfig {
     fields.Field("files", &files);
     fields.Field("labels", &labels);
     fields.Field("counts", &counts);
-    fields.Section("numerics", &numerics, "what fixes every bit");
+    fields.Section("numerics", &numerics, "what determines every bit");
     fields.Map("tables", &tables);
     fields.Require(batch_size % numerics.virtual_workers == 0, "batch_size",
                    "must be a multiple of numerics.virtual_workers");
@@ -149,7 +149,7 @@ TEST(Config, UnknownKeyNamesTheNearest) {
             "config.yaml:1:15: unknown key 'dims' in tables.C1: did you mean 'dim'?");
 }
 
-TEST(Config, UnknownKeyExplainsMoreThanTheRuleItBreaks) {
+TEST(Config, UnknownKeyIsReportedBeforeBrokenRules) {
   EXPECT_THAT(ErrorOf("batchsize: 100\nbatch_size: 3"), HasSubstr("unknown key 'batchsize'"));
 }
 
@@ -205,7 +205,7 @@ TEST(Config, BrokenFilesAreErrors) {
   EXPECT_THAT(ErrorOf("layers: [1, 2\nseed: 3\n"), HasSubstr("config.yaml:2:"));
   EXPECT_THAT(ErrorOf("layers: [1, 2\nseed: 3\n"), HasSubstr("not valid YAML"));
   EXPECT_THAT(ErrorOf("just words"), HasSubstr("config.yaml:1:1: expected 'key: value' lines"));
-  EXPECT_THAT(ErrorOf("seed: 1\n---\nseed: 2\n"), HasSubstr("a second document"));
+  EXPECT_THAT(ErrorOf("seed: 1\n---\nseed: 2\n"), HasSubstr("a second YAML document"));
   EXPECT_THAT(ErrorOf("? [a, b]\n: 1\n"), HasSubstr("a key must be a plain word"));
   EXPECT_THAT(ErrorOf("tables: &t {C1: *t}"), HasSubstr("nested too deeply"));
   try {
@@ -287,7 +287,7 @@ weights: []
 files: []
 labels: {}
 counts: {nic: 1}
-# what fixes every bit
+# what determines every bit
 numerics:
   # the units of dense arithmetic
   virtual_workers: 8
@@ -299,7 +299,7 @@ tables:
 )");
 }
 
-TEST(Config, NearestNameKnowsASlipFromAnotherWord) {
+TEST(Config, NearestNameTellsATypoFromAnotherWord) {
   const std::vector<std::string> names = {"criteo", "synth", "csv"};
   EXPECT_EQ(NearestName("cirteo", names), "criteo");
   EXPECT_EQ(NearestName("Synth", names), "synth");

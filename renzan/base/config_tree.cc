@@ -14,10 +14,10 @@ namespace {
 using Kind = ConfigTree::Kind;
 using WhereFunction = std::function<std::string(const YAML::Mark&)>;
 
-// An alias may contain itself or multiply; no configuration is that deep or large.
+// Aliases can make a document recursive or huge; no real configuration exceeds these limits.
 constexpr int kMaxDepth = 32;
 constexpr int kMaxNodes = 1 << 20;
-constexpr size_t kMaxShown = 200;  // of an override, in messages
+constexpr size_t kMaxShown = 200;  // characters of an override in messages
 
 class Converter {
  public:
@@ -67,7 +67,7 @@ ConfigTree Parse(std::string_view yaml, const WhereFunction& where) {
   try {
     const std::vector<YAML::Node> documents = YAML::LoadAll(std::string(yaml));
     if (documents.size() > 1)
-      Fail(ErrorCode::kConfig, "{}: a second document begins here ('---'): remove it",
+      Fail(ErrorCode::kConfig, "{}: a second YAML document begins here ('---'): remove it",
            where(documents[1].Mark()));
     return documents.empty() ? ConfigTree{.where = where(YAML::Mark())}
                              : Converter(where).Convert(documents[0]);
@@ -96,7 +96,7 @@ ConfigTree ParseConfig(std::string_view yaml, const std::string& name) {
 }
 
 void ApplyOverride(const std::string& override_text, ConfigTree& root) {
-  // Every value of it says where it was: not with the whole of a long text.
+  // Every value stores this text as its location, so a long override is shortened.
   const bool is_long = override_text.size() > kMaxShown;
   const std::string where =
       "--set " + (is_long ? override_text.substr(0, kMaxShown) + "..." : override_text);

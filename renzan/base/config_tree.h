@@ -1,7 +1,7 @@
 #pragma once
 
-// A parsed YAML document in which every node knows where it came from: the step between yaml-cpp
-// and ConfigFields. Internal to config.cc.
+// A parsed YAML document in which every node knows its location: the step between yaml-cpp and
+// ConfigFields. Internal to config.cc.
 
 #include <string>
 #include <string_view>
@@ -16,7 +16,7 @@ struct ConfigTree {
   Kind kind = Kind::kNull;
   std::string where;      // "config.yaml:12:5" or "--set numerics.isa=avx2"
   std::string text = {};  // of a scalar
-  bool quoted = false;    // a scalar in quotes is text, whatever it looks like
+  bool quoted = false;    // a quoted scalar is always a string
   std::vector<ConfigTree> items = {};
   std::vector<Entry> entries = {};
 
@@ -29,7 +29,8 @@ struct ConfigTree::Entry {
   ConfigTree value;
 };
 
-// The text's one document, a map (or nothing). Throws Error kConfig: syntax, a key given twice.
+// Parses a single document: a map, or nothing. Throws Error kConfig for bad syntax or a duplicate
+// key.
 ConfigTree ParseConfig(std::string_view yaml, const std::string& name);
 
 // Puts the value of "a.b=value" into `root`. Throws Error kConfig.

@@ -25,8 +25,8 @@ std::optional<int64_t> Integer(const std::string& text) {
   return value;
 }
 
-// The CPUs that a group's files grant it. Version 2: "max 100000" or "150000 100000" in one file;
-// version 1: two files, and a quota of -1 for none.
+// The CPU quota in a cgroup's files, in CPUs. Version 2: "max 100000" or "150000 100000" in one
+// file; version 1: two files, where a quota of -1 means no limit.
 std::optional<double> QuotaIn(const std::string& directory, bool v2) {
   std::string quota, period;
   if (v2) {
@@ -52,7 +52,7 @@ std::string ListText(const std::vector<int>& cpus) {
 }
 
 std::vector<int> AffinityMask() {
-  // The kernel refuses a set smaller than its own, which may be larger than glibc's 1024.
+  // The kernel rejects a set smaller than its own, which may be larger than glibc's 1024.
   for (size_t count = 1024; count <= size_t{1} << 18; count *= 2) {
     const std::unique_ptr<cpu_set_t, void (*)(cpu_set_t*)> set(
         CPU_ALLOC(count), [](cpu_set_t* allocated) { CPU_FREE(allocated); });

@@ -40,19 +40,19 @@ class CpuQuota : public testing::Test {
   TemporaryDirectory root_;
 };
 
-TEST_F(CpuQuota, WithoutFilesNothingLimits) {
+TEST_F(CpuQuota, NoFilesMeanNoLimit) {
   EXPECT_EQ(Budget().quota, kNone);
   EXPECT_EQ(Budget().cgroup, "");
 }
 
-TEST_F(CpuQuota, AContainerOfVersion2) {
+TEST_F(CpuQuota, ContainerWithCgroupV2) {
   WriteV2("/", "/");
   Write("sys/fs/cgroup/cpu.max", "200000 100000\n");
   EXPECT_EQ(Budget().quota, 2);
   EXPECT_EQ(Budget().cgroup, "/sys/fs/cgroup");
 }
 
-TEST_F(CpuQuota, TheTightestAncestorOfVersion2) {
+TEST_F(CpuQuota, TightestAncestorWithCgroupV2) {
   WriteV2("/kubepods/pod7/main", "/");
   Write("sys/fs/cgroup/kubepods/cpu.max", "max 100000\n");
   Write("sys/fs/cgroup/kubepods/pod7/cpu.max", "150000 50000\n");
@@ -61,13 +61,13 @@ TEST_F(CpuQuota, TheTightestAncestorOfVersion2) {
   EXPECT_EQ(Budget().cgroup, "/sys/fs/cgroup/kubepods/pod7");
 }
 
-TEST_F(CpuQuota, NoLimitOfVersion2) {
+TEST_F(CpuQuota, NoLimitWithCgroupV2) {
   WriteV2("/user.slice", "/");
   Write("sys/fs/cgroup/user.slice/cpu.max", "max 100000\n");
   EXPECT_EQ(Budget().quota, kNone);
 }
 
-TEST_F(CpuQuota, AGroupOfVersion1) {
+TEST_F(CpuQuota, GroupWithCgroupV1) {
   WriteV1("/jobs/a", "/");
   Write("sys/fs/cgroup/cpu,cpuacct/jobs/a/cpu.cfs_quota_us", "450000\n");
   Write("sys/fs/cgroup/cpu,cpuacct/jobs/a/cpu.cfs_period_us", "100000\n");
@@ -77,8 +77,8 @@ TEST_F(CpuQuota, AGroupOfVersion1) {
   EXPECT_EQ(Budget().cgroup, "/sys/fs/cgroup/cpu,cpuacct/jobs/a");
 }
 
-// Docker shows a container its own group, but says its path on the host.
-TEST_F(CpuQuota, AContainerOfVersion1) {
+// Docker mounts the container's own group but reports its path on the host.
+TEST_F(CpuQuota, ContainerWithCgroupV1) {
   WriteV1("/docker/0abc", "/docker/0abc");
   Write("sys/fs/cgroup/cpu,cpuacct/cpu.cfs_quota_us", "50000\n");
   Write("sys/fs/cgroup/cpu,cpuacct/cpu.cfs_period_us", "100000\n");
@@ -86,7 +86,7 @@ TEST_F(CpuQuota, AContainerOfVersion1) {
   EXPECT_EQ(UsableCpus(Budget()), 1);
 }
 
-TEST_F(CpuQuota, RubbishLimitsNothing) {
+TEST_F(CpuQuota, UnreadableFilesImposeNoLimit) {
   WriteV2("/", "/");
   Write("sys/fs/cgroup/cpu.max", "two of them\n");
   EXPECT_EQ(Budget().quota, kNone);
@@ -101,8 +101,8 @@ TEST_F(CpuQuota, WholeCpusAreUsable) {
   budget.quota = kNone;
   EXPECT_EQ(UsableCpus(budget), 64);
   budget.quota = 6;
-  EXPECT_EQ(UsableCpus(budget, 1, 4), 1);   // bound to different cores, one quota
-  EXPECT_EQ(UsableCpus(budget, 16, 1), 4);  // the same cores, quotas of their own
+  EXPECT_EQ(UsableCpus(budget, 1, 4), 1);   // different cores, a shared quota
+  EXPECT_EQ(UsableCpus(budget, 16, 1), 4);  // the same cores, separate quotas
   EXPECT_EQ(UsableCpus(budget, 100, 100), 1);
 }
 

@@ -25,7 +25,7 @@ std::optional<double> ParseDuration(std::string_view text) {
   if (digits == std::string_view::npos || digits == 0) return std::nullopt;
   const std::string_view number = text.substr(0, digits);
   const std::optional<double> unit = SecondsPer(text.substr(digits));
-  // "1." and ".5" are more often slips than meant.
+  // "1." and ".5" are usually typos.
   if (!unit || !IsDigit(number.front()) || !IsDigit(number.back())) return std::nullopt;
 
   double value = 0;

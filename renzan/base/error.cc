@@ -24,7 +24,7 @@ void CheckFailed(const char* file, int line, const char* condition, const std::s
   std::fprintf(stderr, "renzan: internal error: %s:%d: CHECK(%s) failed%s%s\n", file, line,
                condition, message.empty() ? "" : ": ", message.c_str());
   std::fflush(stderr);
-  // Without destructors and exit handlers: after a broken invariant they could hang or do harm.
+  // Skips destructors and exit handlers: after a broken invariant they could hang or corrupt data.
   _exit(static_cast<int>(ErrorCode::kSoftware));
 }
 

@@ -1,8 +1,8 @@
 #pragma once
 
-// Errors that users and machines cause (a wrong key, a full disk, a dead peer), and CHECK for those
-// that we cause. An Error carries one of the codes of sysexits.h, which becomes the process's exit
-// status, and a chain of context: the outermost sentence first, the root cause last.
+// Error is for failures caused by users and machines (a wrong key, a full disk, a dead peer); CHECK
+// is for bugs. An Error has a code from sysexits.h, which becomes the process's exit status, and a
+// message with context: the outermost first, the root cause last.
 
 #include <fmt/format.h>
 
@@ -15,16 +15,16 @@ namespace renzan {
 
 // Exit codes as in <sysexits.h>; README's table explains them to users.
 enum class ErrorCode {
-  kUsage = 64,         // wrong command line
-  kData = 65,          // the user's data are wrong: a bad row, a wrong checksum, an id out of range
-  kNoInput = 66,       // a file does not exist or cannot be read
-  kUnavailable = 69,   // a peer died or did not answer, a port is in use
-  kSoftware = 70,      // a mistake of ours, or a diverged run
-  kOsError = 71,       // fork, mmap, pthread_create ...
-  kCantCreate = 73,    // an output cannot be created
-  kIo = 74,            // an error while reading or writing: a full disk
-  kTempFail = 75,      // stopped on request: run me again
-  kNoPermission = 77,  // somebody else's job or daemon
+  kUsage = 64,        // wrong command line
+  kData = 65,         // the user's data is invalid: a bad row, a wrong checksum, an id out of range
+  kNoInput = 66,      // a file does not exist or cannot be read
+  kUnavailable = 69,  // a peer died or did not answer, a port is in use
+  kSoftware = 70,     // a bug, or a diverged run
+  kOsError = 71,      // fork, mmap, pthread_create ...
+  kCantCreate = 73,   // an output cannot be created
+  kIo = 74,           // an error while reading or writing: a full disk
+  kTempFail = 75,     // stopped on request: run it again
+  kNoPermission = 77,  // another user's job or daemon
   kConfig = 78,        // wrong configuration
 };
 
@@ -35,7 +35,7 @@ class Error : public std::runtime_error {
   ErrorCode code() const { return code_; }
   int exit_status() const { return static_cast<int>(code_); }
 
-  // The same error seen from further out: "while importing day_0.gz: line 3: ...".
+  // The same error with context prepended: "while importing day_0.gz: line 3: ...".
   Error WithContext(std::string_view context) const {
     return Error(code_, fmt::format("{}: {}", context, what()));
   }
@@ -61,8 +61,8 @@ namespace internal {
 
 }  // namespace renzan
 
-// An invariant of ours, checked in every build. Ends the process at once with a message and exit
-// status 70 (kSoftware).
+// An invariant, checked in every build. If it fails, the process exits immediately with a message
+// and exit status 70 (kSoftware).
 #define CHECK(condition)                                                   \
   do {                                                                     \
     if (!(condition)) [[unlikely]]                                         \

@@ -23,11 +23,11 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr size_t kBufferBytes = 1 << 20, kSmallReadBytes = 4096;
-// Pieces of this size gain nothing from the buffer, and would be copied once more.
+// Writes of at least this size bypass the buffer, which would only copy them once more.
 constexpr size_t kDirectBytes = 1 << 17;
 constexpr uint64_t kWriteBackBytes = 8 << 20;
 
-// Closes a descriptor that was only read.
+// Closes a read-only descriptor.
 struct Closer {
   const int fd;
   ~Closer() { ::close(fd); }
@@ -45,8 +45,8 @@ std::string WithoutTrailingSlash(std::string path) {
   return path;
 }
 
-// A new name is durable only when the directory that holds it is. Some file systems (FUSE, network)
-// have no fsync for directories; there is nothing better to do there.
+// A new name is durable only after its directory is synced. Some file systems (FUSE, network) do
+// not support fsync on directories; nothing better is possible there.
 void SyncDirectory(const std::string& path) {
   while (FileSystem::Get().SyncDirectory(path) != 0) {
     const int error = errno;
@@ -130,15 +130,15 @@ void FileWriter::WriteOut(const char* data, size_t bytes) {
     bytes -= static_cast<size_t>(wrote);
     written_out_ += static_cast<uint64_t>(wrote);
     if (written_out_ - write_back_from_ < kWriteBackBytes) continue;
-    // Only a hint, and not possible everywhere: what the disk cannot write shows in Close().
+    // Only a hint, and not supported everywhere: write errors show in Close().
     if (regular_) file_system.StartWriteBack(fd_, write_back_from_, kWriteBackBytes);
     write_back_from_ = written_out_;
   }
 }
 
 void FileWriter::CheckUsable() const {
-  CHECK_MSG(!complete_, "{} is closed already", path_);
-  // The kernel reports a lost page once only: a second fsync would succeed without it.
+  CHECK_MSG(!complete_, "{} is already closed", path_);
+  // The kernel reports a lost page only once: a second fsync would succeed.
   if (failed_) Fail(ErrorCode::kIo, "cannot write {}: an earlier write to it failed", path_);
 }
 
@@ -155,7 +155,7 @@ void FileWriter::Close() {
     if (!regular_ && (errno == EINVAL || errno == EROFS)) break;  // pipes and devices have no fsync
     FailWith(errno);
   }
-  // Interrupted or not, Linux has closed the descriptor.
+  // Linux closes the descriptor even if close() is interrupted.
   const int fd = std::exchange(fd_, -1);
   if (FileSystem::Get().Close(fd) != 0 && errno != EINTR) FailWith(errno);
   complete_ = true;
@@ -178,14 +178,14 @@ MappedFile::MappedFile(const std::string& path) {
       FailErrno(error, fmt::format("cannot map {} ({} bytes)", path, size_));
     }
     data_ = static_cast<const std::byte*>(address);
-    RememberMap(data_, size_, path);
+    RegisterMap(data_, size_, path);
   }
   ::close(fd);
 }
 
 MappedFile::~MappedFile() {
   if (data_ == nullptr) return;
-  ForgetMap(data_);
+  UnregisterMap(data_);
   ::munmap(const_cast<std::byte*>(data_), size_);
 }
 
@@ -212,7 +212,7 @@ void ReadInPieces(const std::string& path,
   struct stat info {};
   if (::fstat(fd, &info) != 0 || !S_ISREG(info.st_mode))
     Fail(ErrorCode::kNoInput, "cannot read {}: not a regular file", path);
-  // One byte more than the file has, so that the first read of a small file also finds its end.
+  // One byte more than the file's size, so that one read of a small file also finds its end.
   const auto size = static_cast<size_t>(info.st_size);
   std::vector<char> buffer(std::clamp(size + 1, kSmallReadBytes, kBufferBytes));
   for (uint64_t offset = 0;;) {
@@ -225,13 +225,13 @@ void ReadInPieces(const std::string& path,
 }
 
 void WriteFileAtomically(const std::string& path, std::string_view content) {
-  const std::string beside = fmt::format("{}.tmp.{}", path, ::getpid());
-  FileWriter writer(beside);
+  const std::string temporary = fmt::format("{}.tmp.{}", path, ::getpid());
+  FileWriter writer(temporary);
   writer.Write(content);
   writer.Close();
-  if (FileSystem::Get().Rename(beside, path) != 0) {
+  if (FileSystem::Get().Rename(temporary, path) != 0) {
     const int error = errno;
-    FileSystem::Get().Unlink(beside);
+    FileSystem::Get().Unlink(temporary);
     FailErrno(error, fmt::format("cannot write {}", path));
   }
   SyncDirectory(ParentOf(path));
@@ -247,12 +247,12 @@ StagedDirectory::StagedDirectory(std::string path)
   std::error_code ignored;
   if (fs::exists(path_, ignored) &&
       !(fs::is_directory(path_, ignored) && fs::is_empty(path_, ignored)))
-    Fail(ErrorCode::kCantCreate, "{} exists already: choose another name or remove it", path_);
-  // What stays here would become part of the new directory.
+    Fail(ErrorCode::kCantCreate, "{} already exists: choose another name or remove it", path_);
+  // Leftover files would become part of the new directory.
   if (FileSystem::Get().RemoveTree(staging_) != 0) {
     const int error = errno;
     Fail(ErrorCode::kCantCreate,
-         "cannot remove {}, which an interrupted writer left: {}: remove it", staging_,
+         "cannot remove {}, which an interrupted writer left behind: {}: remove it", staging_,
          ErrnoText(error));
   }
   CreateDirectories(staging_);
@@ -289,7 +289,7 @@ void CreateDirectories(const std::string& path) {
   if (parent != made) CreateDirectories(parent);
   if (FileSystem::Get().MakeDirectory(made) != 0) {
     const int error = errno;
-    // Another process may have been quicker; whether it has synced the name is not known.
+    // Another process may have created it; whether it synced the name is unknown.
     if (error != EEXIST || !fs::is_directory(made, ignored))
       Fail(ErrorCode::kCantCreate, "cannot create directory {}: {}", made, ErrnoText(error));
   }

@@ -1,9 +1,9 @@
 #pragma once
 
-// Files: whole reads, memory maps, and writes that appear whole or not at all, also after a loss of
-// power: what a function here has finished without an Error is on the disk. Every failure is an
-// Error that names the path. Objects are not thread-safe; functions are. Writes go through
-// FileSystem (file_system.h), where tests make them fail.
+// Files: whole reads, memory maps, and atomic writes that survive a power loss: when a function
+// here returns without an Error, its result is on disk. Every failure is an Error that names the
+// path. Objects are not thread-safe; functions are. Writes go through FileSystem (file_system.h),
+// where tests make them fail.
 
 #include <cstddef>
 #include <cstdint>
@@ -14,10 +14,10 @@
 
 namespace renzan {
 
-// A file open for writing, buffered; removed again by the destructor unless Close() succeeded. The
-// disk starts writing early, so that Close() has little left to wait for. After an Error the file
-// cannot be completed: all further calls fail too. Close() makes the bytes durable, but not the
-// file's name in its directory: WriteFileAtomically and StagedDirectory do.
+// A buffered output file, removed by the destructor unless Close() succeeded. Write-back starts
+// early, so that Close() has little left to wait for. After an Error all further calls fail too.
+// Close() makes the bytes durable, but not the file's name in its directory; WriteFileAtomically
+// and StagedDirectory do.
 class FileWriter {
  public:
   // Creates or truncates `path`.
@@ -28,10 +28,10 @@ class FileWriter {
 
   void Write(const void* data, size_t bytes);
   void Write(std::string_view text) { Write(text.data(), text.size()); }
-  // Overwrites bytes that were already written (a header whose counts are known only at the end).
+  // Overwrites bytes already written (a header whose counts are known only at the end).
   void WriteAt(uint64_t offset, const void* data, size_t bytes);
 
-  // Flushes, fsyncs and closes. A full disk shows here or in Write, as an Error with code kIo.
+  // Flushes, fsyncs and closes. A full disk is an Error kIo, here or in Write.
   void Close();
 
   const std::string& path() const { return path_; }
@@ -46,8 +46,8 @@ class FileWriter {
   std::string path_;
   std::string buffer_;
   uint64_t bytes_written_ = 0;
-  uint64_t written_out_ = 0;      // bytes that the kernel has: all but those in buffer_
-  uint64_t write_back_from_ = 0;  // up to here the disk has been asked to write
+  uint64_t written_out_ = 0;      // bytes handed to the kernel: all but those in buffer_
+  uint64_t write_back_from_ = 0;  // write-back has been started up to here
   int fd_ = -1;
   bool regular_ = false;  // not a pipe or a device
   bool failed_ = false;
@@ -73,19 +73,19 @@ class MappedFile {
 
 std::string ReadFile(const std::string& path);
 
-// Reads a file once, from front to back, a piece of at most 1 MiB at a time, through read() and not
-// a map: what the disk cannot read is an Error (kNoInput, kIo) and not a signal.
+// Reads a file once, front to back, in pieces of at most 1 MiB, with read() rather than a map: a
+// read failure is an Error (kNoInput, kIo), not a signal.
 void ReadInPieces(const std::string& path,
                   const std::function<void(std::span<const char> piece)>& take);
 
-// Writes beside, fsyncs, renames over `path`: a reader sees the old content or the new, and when
-// this returns the new content is durable.
+// Writes a temporary file next to `path`, fsyncs it and renames it over `path`: readers see the old
+// content or the new, and the new content is durable when this returns.
 void WriteFileAtomically(const std::string& path, std::string_view content);
 
-// A directory that appears under `path` whole or not at all: fill `staging()`, then Commit().
-// Refuses (kCantCreate) a `path` that exists, unless it is an empty directory. What an interrupted
-// writer left behind is removed by the next one. All files in staging() must be closed FileWriters
-// (or as durable as those); Commit() makes the names in it and below it durable, then its own.
+// A directory that appears at `path` atomically: fill `staging()`, then Commit(). Throws
+// kCantCreate if `path` exists, unless it is an empty directory. Removes what an interrupted writer
+// left behind. Files in staging() must be closed FileWriters (or equally durable); Commit() makes
+// all names in it durable, then its own.
 class StagedDirectory {
  public:
   explicit StagedDirectory(std::string path);
@@ -96,7 +96,7 @@ class StagedDirectory {
   const std::string& staging() const { return staging_; }
   void Commit();
 
-  // Where staging() is for `path`, for other processes that help to fill it.
+  // The staging() of `path`, for other processes that help to fill it.
   static std::string StagingPath(const std::string& path);
 
  private:
@@ -105,16 +105,16 @@ class StagedDirectory {
   bool committed_ = false;
 };
 
-// A name as it may stand in a file name: letters, digits, _ and - stay, other bytes become %XX.
+// Makes a string usable in a file name: letters, digits, _ and - stay, other bytes become %XX.
 std::string EscapeName(std::string_view name);
 
-// Makes those directories of `path` that do not exist yet, durably. Throws Error kCantCreate, or
-// kIo where a name could not be made durable.
+// Durably creates the missing directories of `path`. Throws Error kCantCreate, or kIo if a name
+// cannot be made durable.
 void CreateDirectories(const std::string& path);
 bool FileExists(const std::string& path);
 
-// A fresh directory under $TMPDIR or /tmp, removed with all it holds by the destructor. Nothing
-// about it needs to be durable, so it does not go through FileSystem.
+// A new directory under $TMPDIR or /tmp, removed with its contents by the destructor. It need not
+// be durable, so it does not go through FileSystem.
 class TemporaryDirectory {
  public:
   TemporaryDirectory();

@@ -1,4 +1,4 @@
-// Loses power at every operation of everything in file.h that writes.
+// Simulates a power loss at every operation of every writing function of file.h.
 
 #include <gtest/gtest.h>
 
@@ -17,11 +17,11 @@ constexpr uint64_t kSeeds = 30;
 struct Scenario {
   std::function<void(TemporaryDirectory&)> prepare;
   std::function<void(TemporaryDirectory&)> write;
-  // Sees what the crash left; `returned`: `write` had come to its end without an Error.
+  // Checks what the crash left; `returned`: `write` had finished without an Error.
   std::function<void(TemporaryDirectory&, bool returned)> check;
 };
 
-// One crash after `count` operations; false when `write` needs no more than these.
+// One crash after `count` operations; false if `write` needs no more than that.
 bool CrashAfter(uint64_t count, uint64_t seed, const Scenario& scenario) {
   SCOPED_TRACE(testing::Message() << "power off after " << count << " operations, seed " << seed);
   TemporaryDirectory dir;
@@ -73,7 +73,7 @@ TEST(FileCrash, AnAtomicallyWrittenFileIsOldOrNew) {
   EXPECT_GE(CrashEverywhere(scenario), 6u);
 }
 
-// Two files, one of them in a folder. FileWriter leaves their names to Commit().
+// Two files, one of them in a subdirectory. Commit(), not FileWriter, makes their names durable.
 void Fill(const StagedDirectory& staged) {
   CreateDirectories(staged.staging() + "/folder");
   FileWriter manifest(staged.staging() + "/manifest");
@@ -96,8 +96,8 @@ void ExpectWhole(const std::string& path) {
   EXPECT_EQ(ReadFile(path + "/folder/shard"), "head-body");
 }
 
-// In parents that are made for it.
-TEST(FileCrash, AStagedDirectoryIsThereWholeOrNotAtAll) {
+// Its parent directories are created with it.
+TEST(FileCrash, AStagedDirectoryAppearsAtomically) {
   const Scenario scenario = {
       .prepare = [](TemporaryDirectory&) {},
       .write = [](TemporaryDirectory& dir) { Publish(dir / "new/parents/out"); },
@@ -107,7 +107,7 @@ TEST(FileCrash, AStagedDirectoryIsThereWholeOrNotAtAll) {
             if (returned || FileExists(out)) {
               ExpectWhole(out);
             } else {
-              Publish(out);  // the next one gets through
+              Publish(out);  // the next attempt succeeds
               ExpectWhole(out);
             }
           },
@@ -115,7 +115,7 @@ TEST(FileCrash, AStagedDirectoryIsThereWholeOrNotAtAll) {
   EXPECT_GE(CrashEverywhere(scenario), 20u);
 }
 
-TEST(FileCrash, AStagedDirectoryReplacesAnEmptyOneAndWhatAnInterruptedWriterLeft) {
+TEST(FileCrash, AStagedDirectoryReplacesAnEmptyOneAndInterruptedWrites) {
   const Scenario scenario = {
       .prepare =
           [](TemporaryDirectory& dir) {
@@ -137,7 +137,7 @@ TEST(FileCrash, AStagedDirectoryReplacesAnEmptyOneAndWhatAnInterruptedWriterLeft
   EXPECT_GE(CrashEverywhere(scenario), 20u);
 }
 
-TEST(FileCrash, CreatedDirectoriesStay) {
+TEST(FileCrash, CreatedDirectoriesAreDurable) {
   const Scenario scenario = {
       .prepare = [](TemporaryDirectory&) {},
       .write = [](TemporaryDirectory& dir) { CreateDirectories(dir / "a/b/c/"); },

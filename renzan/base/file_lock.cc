@@ -20,7 +20,7 @@
 namespace renzan {
 namespace {
 
-bool NoLocksHere(int error) {
+bool LocksUnsupported(int error) {
   return error == ENOLCK || error == ENOTSUP || error == EOPNOTSUPP || error == ENOSYS;
 }
 
@@ -28,12 +28,12 @@ void WriteOwner(int fd, const std::string& path, const std::string& owner) {
   std::string line = owner;
   std::replace(line.begin(), line.end(), '\n', ' ');
   line += '\n';
-  // In this order a reader finds a whole first line at any moment: the new one or the old one.
+  // In this order a reader always finds a complete first line, the old or the new one.
   const bool written =
       ::pwrite(fd, line.data(), line.size(), 0) == static_cast<ssize_t>(line.size()) &&
       ::ftruncate(fd, static_cast<off_t>(line.size())) == 0;
-  // The lock holds all the same; only the message of the next one will not say who has it.
-  if (!written) LogWarning("cannot write into lock file {} who holds it", path);
+  // The lock is still held; the next process just cannot report its owner.
+  if (!written) LogWarning("cannot write the owner into lock file {}", path);
 }
 
 }  // namespace
@@ -49,9 +49,9 @@ std::unique_ptr<FileLock> FileLock::TryLock(const std::string& path, const std::
   if (FileSystem::Get().TryLock(fd) != 0) {
     const int error = errno;
     if (error == EWOULDBLOCK) return nullptr;
-    if (!NoLocksHere(error))
+    if (!LocksUnsupported(error))
       Fail(ErrorCode::kIo, "cannot lock {}: {}", path, std::generic_category().message(error));
-    LogWarning("cannot lock {} ({}): make sure that no other process writes there", path,
+    LogWarning("cannot lock {} ({}): make sure that no other process writes to it", path,
                std::generic_category().message(error));
   }
   WriteOwner(fd, path, owner);
@@ -84,7 +84,7 @@ FileLock::~FileLock() { ::close(fd_); }
 
 std::string FileLock::OwnerOf(const std::string& path) {
   if (!FileExists(path)) return "";
-  std::string text;  // not a map: the file may shrink meanwhile
+  std::string text;  // not a map: the file may shrink while it is read
   ReadInPieces(path, [&](std::span<const char> piece) { text.append(piece.data(), piece.size()); });
   return text.substr(0, text.find('\n'));
 }
@@ -95,7 +95,7 @@ bool FileLock::IsHeld(const std::string& path) {
     if (errno == ENOENT) return false;
     FailErrno(errno, fmt::format("cannot open lock file {}", path));
   }
-  // Shared, so that two that look at once do not see each other.
+  // Shared, so that concurrent callers do not see each other.
   const bool held = ::flock(fd, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
   ::close(fd);
   return held;

@@ -16,12 +16,10 @@
 namespace renzan {
 namespace {
 
-// A program that is being started lets go of what it does not inherit a moment after its starter
-// goes on.
+// A started program closes the descriptors it does not inherit a moment after fork() returns.
 constexpr double kSecondsForExec = 2;
 
-// A process that tries to take the lock at `path` and lives, with it or without, until it is
-// killed.
+// A process that tries to take the lock at `path` and then runs, with or without it, until killed.
 class Holder {
  public:
   Holder(const std::string& path, const std::string& owner) {
@@ -54,7 +52,7 @@ class Holder {
   char answer_ = '?';
 };
 
-TEST(FileLock, AnotherProcessWaitsForTheDeathOfTheOwner) {
+TEST(FileLock, AnotherProcessGetsItWhenTheOwnerDies) {
   TemporaryDirectory dir;
   Holder holder(dir / "lock", "worker 0 on host\n7");
   ASSERT_TRUE(holder.has_lock());
@@ -75,14 +73,14 @@ TEST(FileLock, AnotherProcessWaitsForTheDeathOfTheOwner) {
 TEST(FileLock, StartedProgramsDoNotKeepIt) {
   TemporaryDirectory dir;
   auto lock = FileLock::TryLock(dir / "lock", "me");
-  FILE* const program = ::popen("read line", "w");  // lives until the pipe is closed
+  FILE* const program = ::popen("read line", "w");  // runs until the pipe is closed
   ASSERT_NE(program, nullptr);
   lock.reset();
   EXPECT_NE(FileLock::WaitForLock(dir / "lock", "next", kSecondsForExec), nullptr);
   ::pclose(program);
 }
 
-TEST(FileLock, WhoHoldsItCanBeSeenWithoutTakingIt) {
+TEST(FileLock, TheHolderCanBeSeenWithoutTakingIt) {
   TemporaryDirectory dir;
   EXPECT_FALSE(FileLock::IsHeld(dir / "lock"));
   EXPECT_FALSE(FileExists(dir / "lock"));
@@ -94,11 +92,11 @@ TEST(FileLock, WhoHoldsItCanBeSeenWithoutTakingIt) {
   EXPECT_FALSE(FileLock::IsHeld(dir / "lock"));
 }
 
-TEST(FileLock, AProgramThatWasGivenItKeepsIt) {
+TEST(FileLock, AProgramThatInheritedItKeepsIt) {
   TemporaryDirectory dir;
   auto lock = FileLock::TryLock(dir / "lock", "starter");
   EXPECT_EQ(FileLock::Inherit(lock->descriptor(), dir / "other", "me"), nullptr);
-  // As exec with the descriptor would leave it.
+  // As after exec with the descriptor.
   auto inherited = FileLock::Inherit(::dup(lock->descriptor()), dir / "lock", "program");
   ASSERT_NE(inherited, nullptr);
   lock.reset();
@@ -122,7 +120,7 @@ TEST(FileLock, ErrorsNameTheFile) {
   EXPECT_EQ(FileLock::OwnerOf("/no/such/lock"), "");
 }
 
-class NoLocks : public FileSystem {
+class NoLockSupport : public FileSystem {
  public:
   explicit NoLocks(int error) : error_(error) {}
   int TryLock(int) override {
@@ -134,7 +132,7 @@ class NoLocks : public FileSystem {
   int error_;
 };
 
-TEST(FileLock, WithoutLocksItWarnsAndGoesOn) {
+TEST(FileLock, WithoutLockSupportItWarnsAndContinues) {
   TemporaryDirectory dir;
   for (const int error : {ENOLCK, ENOTSUP, EOPNOTSUPP, ENOSYS}) {
     NoLocks none(error);

@@ -97,7 +97,7 @@ int FileSystem::RemoveTree(const std::string& path) {
   std::error_code error;
   const fs::file_type type = fs::symlink_status(path, error).type();
   if (type == fs::file_type::not_found) return 0;
-  // Whoever else removes the same tree may be quicker: that an entry is gone is what was wanted.
+  // Another process may be removing the same tree: an entry that no longer exists is fine.
   if (type != fs::file_type::directory) return Unlink(path) == 0 || errno == ENOENT ? 0 : -1;
 
   std::vector<std::string> entries;

@@ -1,8 +1,7 @@
 #pragma once
 
-// The system calls through which files are written and read, as one replaceable object, so that
-// tests can make them fail or undo what was not yet durable. What is read through a memory map does
-// not come through here. Callable from several threads at once.
+// The system calls that write and read files, behind one replaceable object, so that tests can make
+// them fail or undo what was not yet durable. Reads through memory maps bypass it. Thread-safe.
 
 #include <sys/types.h>
 
@@ -12,20 +11,20 @@
 
 namespace renzan {
 
-// This class is the machine's own file system; other ones derive from it. Functions return what the
-// system call of that kind returns: -1 with errno set when it fails.
+// This class is the real file system; others derive from it. Functions return what the
+// corresponding system call returns: -1 with errno set on failure.
 class FileSystem {
  public:
   virtual ~FileSystem() = default;
 
-  // The one in use: the machine's own, unless a ScopedFileSystem lives.
+  // The one in use: the real one, unless a ScopedFileSystem exists.
   static FileSystem& Get();
 
-  // Creates or truncates; returns a descriptor that programs started by us do not inherit.
+  // Creates or truncates; returns a descriptor that child programs do not inherit.
   virtual int OpenForWriting(const std::string& path);
   virtual ssize_t Write(int fd, const void* data, size_t bytes);
   virtual ssize_t WriteAt(int fd, const void* data, size_t bytes, uint64_t offset);
-  // `path` is the file's name, by which tests choose the reads that fail.
+  // `path` is only for tests, which choose the reads that fail by it.
   virtual ssize_t ReadAt(int fd, const std::string& path, void* data, size_t bytes,
                          uint64_t offset);
   // Asks the kernel to start writing these bytes to the disk; does not wait for them.
@@ -37,21 +36,22 @@ class FileSystem {
   virtual int Unlink(const std::string& path);
   virtual int MakeDirectory(const std::string& path);
   virtual int RemoveDirectory(const std::string& path);
-  // Makes the names in a directory durable. fsync on a file does that for its bytes only.
+  // Makes the names in a directory durable; fsync on a file covers only its bytes.
   virtual int SyncDirectory(const std::string& path);
 
-  // Takes an exclusive advisory lock or fails at once with EWOULDBLOCK.
+  // Takes an exclusive advisory lock without waiting; fails with EWOULDBLOCK if it is held.
   virtual int TryLock(int fd);
 
-  // ReadAt until `bytes` are there or the file ends: how many there are, or -1 with errno set.
+  // Calls ReadAt until `bytes` are read or the file ends; returns how many were read, or -1 with
+  // errno set.
   ssize_t ReadFully(int fd, const std::string& path, void* data, size_t bytes, uint64_t offset);
 
-  // Removes `path` and all below it, by the functions above, in order of names. Symbolic links are
-  // removed, not followed. A `path` that does not exist is no failure.
+  // Removes `path` recursively with the functions above, in order of names. Symbolic links are
+  // removed, not followed. Succeeds if `path` does not exist.
   int RemoveTree(const std::string& path);
 };
 
-// Makes `file_system` the one in use as long as this object lives. Only one thread may make or
+// Makes `file_system` the one in use for the lifetime of this object. Only one thread may create or
 // destroy such objects, and not while files are being written.
 class ScopedFileSystem {
  public:

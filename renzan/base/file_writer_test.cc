@@ -26,7 +26,7 @@ std::string IoErrorOf(const Function& function) {
   return "(no error)";
 }
 
-TEST(FileWriter, AFullDiskIsAnErrorThatNamesTheFileAndLeavesNothing) {
+TEST(FileWriter, AFullDiskIsAnErrorThatNamesTheFileAndLeavesNoFile) {
   TemporaryDirectory dir;
   LossyFileSystem disk;
   const ScopedFileSystem scope(disk);
@@ -37,7 +37,7 @@ TEST(FileWriter, AFullDiskIsAnErrorThatNamesTheFileAndLeavesNothing) {
     writer.Write(text);
     EXPECT_EQ(IoErrorOf([&] { writer.Write(text); }),
               "cannot write " + dir / "x" + ": No space left on device");
-    // Also when there is room again: part of the text is missing.
+    // Even when there is room again: part of the text is missing.
     disk.Heal();
     EXPECT_NE(IoErrorOf([&] { writer.Write("more"); }).find("an earlier write"), std::string::npos);
     EXPECT_NE(IoErrorOf([&] { writer.WriteAt(0, "m", 1); }).find("earlier"), std::string::npos);
@@ -47,7 +47,7 @@ TEST(FileWriter, AFullDiskIsAnErrorThatNamesTheFileAndLeavesNothing) {
   EXPECT_FALSE(FileExists(dir / "x"));
 }
 
-TEST(FileWriter, AFullDiskLeavesTheOldContentOfAnAtomicallyWrittenFile) {
+TEST(FileWriter, AFullDiskKeepsTheOldContentOfAnAtomicallyWrittenFile) {
   TemporaryDirectory dir;
   WriteFileAtomically(dir / "x", "old");
   LossyFileSystem disk;
@@ -59,7 +59,7 @@ TEST(FileWriter, AFullDiskLeavesTheOldContentOfAnAtomicallyWrittenFile) {
   EXPECT_EQ(std::distance(begin(files), end(files)), 1);
 }
 
-// Fails the calls that it is told to, and writes down the others.
+// Fails the calls it is told to fail, and records the others.
 class Scripted : public FileSystem {
  public:
   int sync_error = 0, close_error = 0, sync_directory_error = 0, unlink_error = 0;
@@ -78,7 +78,7 @@ class Scripted : public FileSystem {
     write_backs.emplace_back(offset, bytes);
     return FileSystem::StartWriteBack(fd, offset, bytes);
   }
-  // Once only, as the kernel reports a lost page.
+  // Only once, as the kernel reports a lost page.
   int Sync(int fd) override { return FailsOnce(&sync_error) ? -1 : FileSystem::Sync(fd); }
   int Close(int fd) override {
     const int result = FileSystem::Close(fd);
@@ -98,7 +98,7 @@ class Scripted : public FileSystem {
   }
 };
 
-TEST(FileWriter, AFailedSyncIsAnErrorAndStaysOne) {
+TEST(FileWriter, AFailedSyncIsAPermanentError) {
   TemporaryDirectory dir;
   Scripted disk;
   const ScopedFileSystem scope(disk);
@@ -110,7 +110,7 @@ TEST(FileWriter, AFailedSyncIsAnErrorAndStaysOne) {
     EXPECT_NE(IoErrorOf([&] { writer.Close(); }).find("earlier"), std::string::npos);
   }
   EXPECT_FALSE(FileExists(dir / "x"));
-  disk.sync_error = EINVAL;  // a pipe may say so, a file may not
+  disk.sync_error = EINVAL;  // expected of a pipe, an error for a file
   EXPECT_NE(IoErrorOf([&] { WriteFileAtomically(dir / "x", "abc"); }), "(no error)");
   EXPECT_FALSE(FileExists(dir / "x"));
   disk.sync_error = EINTR;
@@ -118,7 +118,7 @@ TEST(FileWriter, AFailedSyncIsAnErrorAndStaysOne) {
   EXPECT_EQ(ReadFile(dir / "x"), "abc");
 }
 
-TEST(FileWriter, AFailedCloseIsAnErrorAndLeavesNothing) {
+TEST(FileWriter, AFailedCloseIsAnErrorAndLeavesNoFile) {
   TemporaryDirectory dir;
   Scripted disk;
   const ScopedFileSystem scope(disk);
@@ -131,7 +131,7 @@ TEST(FileWriter, AFailedCloseIsAnErrorAndLeavesNothing) {
   EXPECT_FALSE(FileExists(dir / "x"));
 }
 
-TEST(FileWriter, ADirectoryThatCannotBeSyncedIsAnErrorUnlessTheFileSystemHasNoSuchThing) {
+TEST(FileWriter, AFailedDirectorySyncIsAnErrorUnlessUnsupported) {
   TemporaryDirectory dir;
   Scripted disk;
   const ScopedFileSystem scope(disk);
@@ -160,7 +160,7 @@ TEST(FileWriter, WriteBackStartsAfterEvery8MiB) {
   writer.Write(large);
   EXPECT_EQ(disk.write_backs,
             (std::vector<std::pair<uint64_t, uint64_t>>{{0, 8 * mib}, {8 * mib, 8 * mib}}));
-  // Straight from the caller's memory.
+  // Written directly from the caller's memory.
   ASSERT_EQ(disk.writes.size(), 4u);
   EXPECT_EQ(disk.writes[1].first, large.data());
   for (uint64_t i = 0; i < 8; ++i) writer.Write(std::string(mib / 2, 'y'));
@@ -188,7 +188,7 @@ TEST(FileWriter, ShortWritesAreContinued) {
             "(no error)");
 }
 
-TEST(StagedDirectory, RefusesWhatItCannotReplace) {
+TEST(StagedDirectory, RejectsATargetItCannotReplace) {
   TemporaryDirectory dir;
   WriteFileAtomically(dir / "file", "");
   EXPECT_THROW(StagedDirectory(dir / "file"), Error);
@@ -203,8 +203,9 @@ TEST(StagedDirectory, RefusesWhatItCannotReplace) {
     FAIL() << "no error";
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::kCantCreate);
-    EXPECT_NE(std::string(error.what()).find(".out.partial, which an interrupted writer left"),
-              std::string::npos);
+    EXPECT_NE(
+        std::string(error.what()).find(".out.partial, which an interrupted writer left behind"),
+        std::string::npos);
   }
 }
 

@@ -6,8 +6,8 @@
 namespace renzan {
 
 bool AllFinite(std::span<const float> values) {
-  // An exponent of all ones, plus one, carries into the sign bit. Integers vectorise on every
-  // instruction set, and no flag of the floating-point unit can reach the answer.
+  // Adding one to an exponent of all ones carries into the sign bit. Integer code vectorises on
+  // every instruction set and does not depend on floating-point modes.
   constexpr uint32_t kMagnitude = 0x7FFFFFFF, kOneExponent = 0x00800000;
   uint32_t carries = 0;
   for (const float& value : values) {

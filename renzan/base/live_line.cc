@@ -14,7 +14,7 @@ constexpr double kPlainInterval = 10;
 constexpr int kDefaultWidth = 80;
 constexpr const char* kClearLine = "\r\033[K";
 
-// Asked at every painting, because windows change their size.
+// Queried for every update, because windows are resized.
 int TerminalWidth(int fd) {
   winsize size{};
   if (::ioctl(fd, TIOCGWINSZ, &size) != 0 || size.ws_col == 0) return kDefaultWidth;
@@ -34,7 +34,7 @@ void LiveLine::Update(double now, bool insist, const std::function<std::string(i
   if (!insist && now - shown_at_ < (is_terminal_ ? kTerminalInterval : kPlainInterval)) return;
   shown_at_ = now;
   if (is_terminal_) {
-    // A line that fills the last column makes some terminals wrap.
+    // Some terminals wrap when the last column is filled.
     Write(kClearLine + painted(TerminalWidth(fd_) - 1));
     painted_ = true;
   } else {

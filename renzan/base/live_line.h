@@ -1,7 +1,7 @@
 #pragma once
 
-// How far long work is, for people: one line that is painted over on a terminal, and a line now and
-// then where output goes to a file. Not thread-safe.
+// Progress of long-running work: one line that is redrawn on a terminal, or an occasional line when
+// output goes to a file. Not thread-safe.
 
 #include <functional>
 #include <limits>
@@ -12,24 +12,24 @@ namespace renzan {
 
 class LiveLine {
  public:
-  // Writes to `fd`; `is_terminal` is isatty's answer. Neither owns nor checks it: output that
-  // cannot be written is lost, and the work goes on.
+  // Writes to `fd`, which it does not own; `is_terminal` is the result of isatty. Output that
+  // cannot be written is dropped.
   LiveLine(int fd, bool is_terminal);
-  // Leaves what it painted, and ends its line.
+  // Leaves the line visible and ends it with a newline.
   ~LiveLine();
   LiveLine(const LiveLine&) = delete;
   LiveLine& operator=(const LiveLine&) = delete;
 
-  // Shows what `painted` says, which should fit into `width` columns, on a terminal, and what
-  // `printed` says elsewhere. Does nothing, unless `insist`, if the last time was a moment ago
-  // (0.1 s on a terminal, 10 s elsewhere). `now` is in monotonic seconds.
+  // Shows the result of `painted` (which should fit into `width` columns) on a terminal, that of
+  // `printed` elsewhere. Unless `insist`, does nothing if the last update was less than 0.1 s
+  // (terminal) or 10 s (elsewhere) ago. `now` is in monotonic seconds.
   void Update(double now, bool insist, const std::function<std::string(int width)>& painted,
               const std::function<std::string()>& printed);
 
-  // As if something had been shown at `now`: work that is over in a moment says nothing.
+  // Pretends that something was shown at `now`, so that short work prints nothing.
   void Postpone(double now) { shown_at_ = now; }
 
-  // Takes the painted line away, so that a message can be printed in its place.
+  // Erases the line, so that a message can be printed in its place.
   void Clear();
 
  private:

@@ -44,7 +44,8 @@ void SetLogLevel(LogLevel level) {
 void SetLogPrefix(const std::string& prefix) { Prefix() = prefix; }
 
 void LogMessage(LogLevel level, const std::string& message) {
-  // Whatever a message quotes, a file's bytes or a peer's, the terminal must not obey it.
+  // A message may quote bytes of a file or a peer: escape them, so that the terminal does not
+  // interpret control sequences.
   const std::string text = Prefix() + EscapeMessage(message);
   switch (level) {
     case LogLevel::kDebug:

@@ -1,6 +1,6 @@
 #pragma once
 
-// Messages to people, on stderr. Thread-safe. The back end (spdlog) stays in log.cc.
+// Log messages on stderr. Thread-safe. The backend (spdlog) is hidden in log.cc.
 
 #include <fmt/format.h>
 
@@ -14,7 +14,7 @@ enum class LogLevel { kDebug, kInfo, kWarning, kError };
 // Messages below `level` are dropped. The default is kInfo.
 void SetLogLevel(LogLevel level);
 
-// Put before every message of this process: "[worker 2] ". Empty by default.
+// A prefix for every message of this process, such as "[worker 2] ". Empty by default.
 void SetLogPrefix(const std::string& prefix);
 
 void LogMessage(LogLevel level, const std::string& message);

@@ -34,7 +34,7 @@ uint64_t LossyFileSystem::operations() const {
   return operations_;
 }
 
-// Counts an operation; false, with errno set, when the power is off.
+// Counts an operation; false, with errno set, if the power is off.
 bool LossyFileSystem::Powered() {
   const uint64_t operation = operations_++;
   if (!power_off_at_ || operation < *power_off_at_) return true;
@@ -42,7 +42,7 @@ bool LossyFileSystem::Powered() {
   return false;
 }
 
-// Cuts `*bytes` to what the disk still takes; false, with errno set, when that is nothing.
+// Reduces `*bytes` to what still fits on the disk; false, with errno set, if that is nothing.
 bool LossyFileSystem::HasRoom(size_t* bytes) {
   if (!room_) return true;
   *bytes = static_cast<size_t>(std::min<uint64_t>(*bytes, *room_));
@@ -88,13 +88,13 @@ ssize_t LossyFileSystem::WriteAt(int fd, const void* data, size_t bytes, uint64_
   return wrote;
 }
 
-// Write-back that nobody waited for promises nothing.
+// Write-back without waiting guarantees nothing.
 int LossyFileSystem::StartWriteBack(int, uint64_t, uint64_t) {
   const std::lock_guard lock(mutex_);
   return Powered() ? 0 : -1;
 }
 
-// The real fsync would only take time: no real power is going to fail.
+// A real fsync would only cost time.
 int LossyFileSystem::Sync(int fd) {
   const std::lock_guard lock(mutex_);
   if (!Powered()) return -1;

@@ -1,7 +1,7 @@
 #pragma once
 
-// For tests: a FileSystem that works on the real one and knows what a loss of power could take
-// back, in the manner of leveldb's FaultInjectionTestEnv. Thread-safe.
+// For tests: a FileSystem that works on the real one and tracks what a power loss could undo, like
+// LevelDB's FaultInjectionTestEnv. Thread-safe.
 //
 //   LossyFileSystem disk;
 //   {
@@ -9,11 +9,11 @@
 //     disk.PowerOffAfter(3);
 //     try { code under test } catch (const Error&) {}
 //   }
-//   disk.Crash(seed);  // the real directory now is what the power loss left
+//   disk.Crash(seed);  // the real directory is now as the power loss left it
 //
-// Files are kept in memory from their first change on: use small ones. What changes files past it
-// (streams, other processes) is not seen and must keep away from files and directories written
-// through it. Renames between two directories are refused with EXDEV: no writer here needs them.
+// Files are kept in memory from their first change on: use small ones. Changes that bypass it
+// (streams, other processes) are not seen and must not affect files and directories written through
+// it. Renames between directories fail with EXDEV: no writer here needs them.
 
 #include <cstdint>
 #include <map>
@@ -28,21 +28,21 @@ namespace renzan {
 
 class LossyFileSystem : public FileSystem {
  public:
-  // The next `count` operations still succeed, all later ones fail with EIO and change nothing, as
-  // if the program had died. (Close still closes the descriptor.)
+  // The next `count` operations succeed; all later ones fail with EIO and change nothing, as if the
+  // program had died. (Close still closes the descriptor.)
   void PowerOffAfter(uint64_t count);
 
-  // After `bytes` more bytes, writes fail with `error`, like those to a full disk; the one that
-  // crosses the limit is cut short.
+  // After `bytes` more bytes, writes fail with `error`, as on a full disk; the write that crosses
+  // the limit is a short write.
   void FailWritesAfter(uint64_t bytes, int error);
   void Heal();
 
-  // Makes the real files and directories what a loss of power at this moment might leave: what was
-  // fsynced is there; of the rest `seed` chooses what survived and how. Power is on again
-  // afterwards. Objects that were writing must be gone: they are part of the program that died.
+  // Changes the real files and directories to what a power loss at this moment might leave: fsynced
+  // data survives; `seed` chooses what else survives and how. Power is on again afterwards. Objects
+  // that were writing must have been destroyed: they are part of the program that died.
   void Crash(uint64_t seed);
 
-  // Operations so far, also the failed ones.
+  // Operations so far, including failed ones.
   uint64_t operations() const;
 
   int OpenForWriting(const std::string& path) override;
@@ -71,7 +71,7 @@ class LossyFileSystem : public FileSystem {
   std::map<int, OpenFile> open_;
   uint64_t operations_ = 0;
   std::optional<uint64_t> power_off_at_;  // in operations_
-  std::optional<uint64_t> room_;          // bytes that writes may still take
+  std::optional<uint64_t> room_;          // bytes that can still be written
   int room_error_ = 0;
 };
 

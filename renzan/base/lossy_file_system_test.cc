@@ -94,7 +94,7 @@ TEST(LossyFileSystem, KeepsBytesThatWereSynced) {
   for (const std::string& state : states) EXPECT_EQ(state.substr(0, kNew.size()), kNew);
 }
 
-TEST(LossyFileSystem, LosesPartsOfWhatWasOverwritten) {
+TEST(LossyFileSystem, LosesPartsOfOverwrites) {
   const States states = StatesAfter("new", [](LossyFileSystem& disk, TemporaryDirectory& dir) {
     const int fd = disk.OpenForWriting(dir / "new");
     disk.Write(fd, "head-body", 9);
@@ -109,7 +109,7 @@ TEST(LossyFileSystem, LosesPartsOfWhatWasOverwritten) {
   for (const std::string& state : states) EXPECT_EQ(state.substr(4), "-body");
 }
 
-TEST(LossyFileSystem, LosesTheOldContentOfATruncatedFileOrTheNew) {
+TEST(LossyFileSystem, ATruncatedFileHasItsOldOrNewContent) {
   const States states = StatesAfter("old", [](LossyFileSystem& disk, TemporaryDirectory& dir) {
     Make(disk, dir / "old", kNew, false);
   });
@@ -119,7 +119,7 @@ TEST(LossyFileSystem, LosesTheOldContentOfATruncatedFileOrTheNew) {
   EXPECT_FALSE(states.contains("(none)"));
 }
 
-TEST(LossyFileSystem, ANameLastsOnceItsDirectoryIsSynced) {
+TEST(LossyFileSystem, ANameIsDurableOnceItsDirectoryIsSynced) {
   const auto create = [](LossyFileSystem& disk, TemporaryDirectory& dir) {
     Make(disk, dir / "dir/new", kNew, true);
   };
@@ -182,7 +182,7 @@ TEST(LossyFileSystem, AFileSyncedInALostDirectoryIsLost) {
             States{kNew});
 }
 
-TEST(LossyFileSystem, ARenamedDirectoryTakesItsUnsyncedNamesAlong) {
+TEST(LossyFileSystem, ARenamedDirectoryKeepsItsUnsyncedNames) {
   const auto publish = [](LossyFileSystem& disk, TemporaryDirectory& dir) {
     Make(disk, dir / "dir/new", kNew, true);
     ASSERT_EQ(disk.Rename(dir / "dir", dir / "out"), 0);
@@ -192,7 +192,7 @@ TEST(LossyFileSystem, ARenamedDirectoryTakesItsUnsyncedNamesAlong) {
   EXPECT_EQ(StatesAfter("dir/new", publish), States{"(none)"});
 }
 
-TEST(LossyFileSystem, ARemovedTreeComesBackInPartsOnly) {
+TEST(LossyFileSystem, ARemovedTreeMayReappearInParts) {
   const auto remove = [](LossyFileSystem& disk, TemporaryDirectory& dir) {
     WriteFileAtomically(dir / "dir/a", "1");
     WriteFileAtomically(dir / "dir/b", "2");
@@ -217,7 +217,7 @@ TEST(LossyFileSystem, TheSameSeedGivesTheSameCrash) {
   EXPECT_EQ(states.size(), 1u);
 }
 
-TEST(LossyFileSystem, ServesSeveralThreads) {
+TEST(LossyFileSystem, IsThreadSafe) {
   TemporaryDirectory dir;
   LossyFileSystem disk;
   {
@@ -260,7 +260,7 @@ TEST(LossyFileSystem, NothingHappensWithoutPower) {
   EXPECT_EQ(disk.MakeDirectory(dir / "made"), 0);
 }
 
-TEST(LossyFileSystem, AFullDiskTakesWhatFitsUntilItIsHealed) {
+TEST(LossyFileSystem, AFullDiskAcceptsWhatFits) {
   TemporaryDirectory dir;
   LossyFileSystem disk;
   disk.FailWritesAfter(5, ENOSPC);

@@ -43,7 +43,7 @@ struct Philox {
   }
 };
 
-// A key for one purpose from a seed and what is keyed ("init/table/C1"): stable across versions.
+// Derives the key for one purpose (such as "init/table/C1") from a seed. Stable across versions.
 uint64_t PhiloxKey(uint64_t seed, const char* meaning, uint64_t index = 0);
 
 }  // namespace renzan

@@ -19,7 +19,7 @@ class Sha256 {
   void Update(const void* data, size_t bytes);
   void Update(std::string_view text) { Update(text.data(), text.size()); }
 
-  // 64 lower-case hexadecimal digits. Ends this object's use.
+  // 64 lower-case hexadecimal digits. The object cannot be used afterwards.
   std::string HexDigest();
 
  private:

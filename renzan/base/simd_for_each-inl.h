@@ -1,6 +1,5 @@
-// One loop over arrays for all kernels that Highway compiles once per instruction set. Include it
-// after <hwy/highway.h>, in a file that foreach_target.h includes again for each target; it is for
-// .cc files only.
+// The array loop shared by all kernels that Highway compiles once per instruction set. Include it
+// after <hwy/highway.h>, in a .cc file that foreach_target.h includes again for each target.
 
 #if defined(RENZAN_BASE_SIMD_FOR_EACH_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef RENZAN_BASE_SIMD_FOR_EACH_INL_H_
@@ -16,8 +15,8 @@ namespace renzan {
 namespace HWY_NAMESPACE {
 
 // Calls body(tag, i) over [0, n) in whole vectors, then one element at a time with the same
-// operations: nothing beyond n is read or written, and an element's result does not depend on where
-// it stands.
+// operations: nothing beyond n is accessed, and an element's result does not depend on its
+// position.
 template <class Body>
 HWY_INLINE void ForEach(size_t n, const Body& body) {
   const hwy::HWY_NAMESPACE::ScalableTag<float> wide;

@@ -14,14 +14,14 @@
 namespace renzan {
 namespace {
 
-// Of all teams in this process. Ranks that are threads, as in tests, have a team each.
+// Members of all teams in this process. In tests, ranks are threads with a team each.
 std::atomic<int> members = 0;
 
 }  // namespace
 
 struct ThreadPool::State {
-  // Looks for something that is about to happen, giving the processor away in between. What this
-  // finds in time makes it look longer the next time, what it does not find, shorter.
+  // Spins for something that is about to happen, yielding the CPU in between. Success makes the
+  // next spin longer, failure makes it shorter.
   class Spinner {
    public:
     explicit Spinner(int usable_cpus) : usable_cpus_(usable_cpus) {}
@@ -54,7 +54,7 @@ struct ThreadPool::State {
   ~State() { members -= num_threads; }
 
   const int num_threads, usable_cpus;
-  Spinner caller;  // member 0's, for the end of a loop
+  Spinner caller;  // used by member 0 to wait for the end of a loop
   std::mutex mutex;
   std::condition_variable work_ready, work_done;
   const std::function<void(int)>* body = nullptr;

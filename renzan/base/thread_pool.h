@@ -1,15 +1,14 @@
 #pragma once
 
-// A fixed team of threads for data-parallel loops. Nothing is ever reduced across threads here, so
-// a loop whose items are independent gives the same bits with any team and any timing.
+// A fixed team of threads for data-parallel loops. Nothing is reduced across threads, so a loop
+// over independent items gives the same bits with any team size and timing.
 //
 // The caller's thread is member 0. One loop at a time; not re-entrant.
 //
-// Members look for the next loop for a moment before they sleep, because in a training step loops
-// follow each other within microseconds. The moment becomes shorter where that is in vain, and a
-// team does not look at all while the teams of this process are together larger than the CPUs that
-// it may use: whoever spins there takes time from whoever works, and in a container from the quota
-// of all.
+// Members spin briefly for the next loop before they sleep, because the loops of a training step
+// follow each other within microseconds. They spin for less time when it does not pay off, and not
+// at all while the teams of this process together have more members than it has CPUs: spinning
+// would take CPU time (in a container, quota) from threads that work.
 
 #include <cstddef>
 #include <cstdint>
@@ -21,7 +20,7 @@ namespace renzan {
 class ThreadPool {
  public:
   explicit ThreadPool(int num_threads);
-  // The same where only so many CPUs may be used.
+  // The same if only `usable_cpus` may be used.
   ThreadPool(int num_threads, int usable_cpus);
   ~ThreadPool();
   ThreadPool(const ThreadPool&) = delete;
@@ -29,16 +28,16 @@ class ThreadPool {
 
   int num_threads() const { return num_threads_; }
 
-  // Calls body(thread) once on every member and returns when all are done. The first exception (by
-  // member number) is thrown again here.
+  // Calls body(thread) once on every member and returns when all are done. Rethrows the first
+  // exception (by member number).
   void RunOnAll(const std::function<void(int thread)>& body);
 
   // Splits [0, n) into one contiguous, nearly equal range per member: body(thread, begin, end).
-  // Empty ranges are not called.
+  // Empty ranges are skipped.
   void ParallelRanges(size_t n,
                       const std::function<void(int thread, size_t begin, size_t end)>& body);
 
-  // Calls body(thread, i) once for every i in [0, n); whoever is free takes the next i.
+  // Calls body(thread, i) once for every i in [0, n); free members take the next i.
   void ParallelTasks(size_t n, const std::function<void(int thread, size_t i)>& body);
 
  private:

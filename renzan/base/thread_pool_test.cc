@@ -10,7 +10,7 @@ namespace {
 std::atomic<int> yields = 0;
 }
 
-// In place of the C library's.
+// Replaces the C library's.
 extern "C" int sched_yield() noexcept {
   ++yields;
   return 0;
@@ -29,7 +29,7 @@ void RunLoops(ThreadPool& pool, int loops) {
 TEST(ThreadPool, ATeamLargerThanItsCpusDoesNotSpin) {
   yields = 0;
   std::this_thread::yield();
-  ASSERT_EQ(yields, 1) << "the count does not count";
+  ASSERT_EQ(yields, 1) << "yields are not counted";
   for (const int usable_cpus : {1, 3}) {
     ThreadPool pool(4, usable_cpus);
     RunLoops(pool, 200);
@@ -37,7 +37,7 @@ TEST(ThreadPool, ATeamLargerThanItsCpusDoesNotSpin) {
   EXPECT_EQ(yields, 1);
 }
 
-TEST(ThreadPool, TeamsThatAreTogetherLargerThanTheirCpusDoNotSpin) {
+TEST(ThreadPool, TeamsTogetherLargerThanTheirCpusDoNotSpin) {
   yields = 0;
   {
     ThreadPool other(1, 2);

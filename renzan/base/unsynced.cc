@@ -18,15 +18,14 @@ using Random = std::mt19937_64;
 
 uint64_t Below(Random& random, uint64_t n) { return random() % n; }
 
-// One change to the bytes of a file that no fsync has covered.
+// One change to a file's bytes since its last fsync.
 struct Piece {
-  bool truncates = false;  // to nothing, when the file was opened; otherwise a write
+  bool truncates = false;  // a truncation to empty by an open; otherwise a write
   uint64_t offset = 0;
   std::string bytes;
 };
 
-// How many of a write's bytes reached the disk: often none, since file systems put off the choice
-// of a place for them.
+// How many of a write's bytes reached the disk: often none, because of delayed allocation.
 uint64_t Reached(uint64_t bytes, Random& random) {
   return Below(random, 3) == 0 ? 0 : Below(random, bytes + 1);
 }
@@ -48,7 +47,7 @@ void ApplyCut(std::string& content, const Piece& piece, uint64_t bytes) {
   if (bytes > 0) Put(content, piece.offset, std::string_view(piece.bytes).substr(0, bytes));
 }
 
-// A write of which the disk got the first bytes; for the rest it has nothing, zeros or garbage.
+// A write of which only the first bytes reached the disk; the rest is missing, zeros or garbage.
 void ApplyCorrupt(std::string& content, Piece piece, Random& random) {
   const uint64_t kept = Reached(piece.bytes.size(), random);
   const uint64_t fate = Below(random, 3);
@@ -58,16 +57,16 @@ void ApplyCorrupt(std::string& content, Piece piece, Random& random) {
   Apply(content, piece);
 }
 
-// What a loss of power leaves of a file that was `durable` before the `pieces`.
+// What a power loss leaves of a file whose durable content is followed by unsynced `pieces`.
 std::string Survivor(const std::string& durable, const std::vector<Piece>& pieces, Random& random) {
   std::string content = durable;
   const uint64_t fate = Below(random, 4);
-  if (fate == 0) {  // all had reached the disk
+  if (fate == 0) {  // everything reached the disk
     for (const Piece& piece : pieces) Apply(content, piece);
-  } else if (fate == 1) {  // written in order, up to some moment
+  } else if (fate == 1) {  // written in order, up to some point
     const size_t whole = Below(random, pieces.size() + 1);
     for (size_t i = 0; i < whole; ++i) Apply(content, pieces[i]);
-    if (whole < pieces.size())  // for a truncation, whose bytes are none, this changes nothing
+    if (whole < pieces.size())  // no-op for a truncation, which has no bytes
       ApplyCut(content, pieces[whole], Reached(pieces[whole].bytes.size(), random));
   } else {  // in any order
     for (const Piece& piece : pieces) {
@@ -95,10 +94,10 @@ struct Unsynced::Node {
   enum Kind { kFile, kDirectory, kOther };
 
   Kind kind = kFile;
-  // Where it is. A node without parent is not in the tree any more (or is its root).
+  // Its place in the tree. A node without a parent is the root or has been removed.
   Node* parent = nullptr;
   std::string name;
-  std::map<std::string, NodePtr> children;  // of a directory: those met so far
+  std::map<std::string, NodePtr> children;  // of a directory: those seen so far
 
   bool loaded = false;  // of a file: `durable` is known
   std::string durable;
@@ -159,11 +158,11 @@ bool IsBelow(const Node* node, const Node* root) {
   return node == root;
 }
 
-// Directly on the machine's file system, past any that is installed.
+// Uses the real file system, bypassing any installed one.
 void WriteForReal(const std::string& path, const std::string& content) {
   FileSystem machine;
   const int fd = machine.OpenForWriting(path);
-  CHECK_MSG(fd >= 0, "cannot restore {}: was it changed past the lossy file system?", path);
+  CHECK_MSG(fd >= 0, "cannot restore {}: was it changed bypassing the lossy file system?", path);
   for (size_t done = 0; done < content.size();) {
     const ssize_t wrote = machine.Write(fd, content.data() + done, content.size() - done);
     CHECK(wrote > 0);
@@ -265,7 +264,7 @@ void Unsynced::MadeDirectory(const std::string& path) {
 void Unsynced::Removed(const std::string& path, const NodePtr& before) {
   Detach(*before);
   const NodePtr directory = FindDirectory(path);
-  // Links and devices could not be put back: taken as removed for good.
+  // Links and devices could not be restored: treated as permanently removed.
   if (before->kind != Node::kOther)
     changes_.push_back({Change::kRemoved, directory, NameOf(path), before, "", nullptr});
 }
@@ -286,7 +285,8 @@ void Unsynced::SyncedDirectory(const std::string& path) {
 }
 
 void Unsynced::Undo(const Change& change) {
-  if (!IsBelow(change.directory.get(), root_.get())) return;  // gone as a whole
+  if (!IsBelow(change.directory.get(), root_.get()))
+    return;  // the directory itself no longer exists
   const std::string path = PathOf(*change.directory) + "/" + change.name;
   switch (change.kind) {
     case Change::kMade:
@@ -306,7 +306,7 @@ void Unsynced::Undo(const Change& change) {
 
 void Unsynced::Crash(uint64_t seed) {
   Random random(seed);
-  // Of the names, all survive, or none, or some: the extremes find most mistakes.
+  // All, none or some of the name changes survive: the extremes find most bugs.
   const uint64_t mood = Below(random, 3);
   std::vector<Change> lost;
   for (const Change& change : changes_) {

@@ -10,7 +10,7 @@
 namespace renzan {
 
 struct Xxh128::State {
-  // Its type asks for an alignment of 64 bytes, which only the library's own allocation promises.
+  // The type needs 64-byte alignment, which only the library's own allocator guarantees.
   XXH3_state_t* xxh3 = XXH3_createState();
   ~State() { XXH3_freeState(xxh3); }
 };
@@ -23,7 +23,7 @@ Xxh128::Xxh128(Xxh128&&) noexcept = default;
 Xxh128& Xxh128::operator=(Xxh128&&) noexcept = default;
 
 void Xxh128::Update(const void* data, size_t bytes) {
-  if (bytes == 0) return;  // the library takes a null pointer for a mistake
+  if (bytes == 0) return;  // the library treats a null pointer as an error
   CHECK(XXH3_128bits_update(state_->xxh3, data, bytes) == XXH_OK);
 }
 

@@ -1,7 +1,7 @@
 #pragma once
 
-// XXH3, 128 or 64 bits wide: a checksum that finds damage as fast as memory can be read. It does
-// not protect against people who make two files of the same checksum; SHA-256 (sha256.h) does.
+// XXH3, 128 or 64 bits wide: a checksum that detects corruption at memory bandwidth. It does not
+// protect against deliberate collisions; SHA-256 (sha256.h) does.
 
 #include <cstddef>
 #include <cstdint>

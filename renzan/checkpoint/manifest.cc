@@ -23,8 +23,6 @@ constexpr size_t kMaxDepth = 8;
 // A million tensors need less; a larger file is not a manifest.
 constexpr uintmax_t kMaxManifestBytes = uintmax_t{1} << 30;
 
-Json TextOrNull(const std::string& text) { return text.empty() ? Json(nullptr) : Json(text); }
-
 Json ToJsonValue(const CheckpointFile& file) {
   Json tensors = Json::array();
   for (const CheckpointFile::Tensor& tensor : file.tensors)

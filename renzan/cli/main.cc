@@ -52,11 +52,11 @@ void AddVerbs(CLI::App& app, int& exit_status) {
   });
 }
 
-// What a command line that cannot be parsed has to be told. Help and version come here too.
-int Refuse(const CLI::App& app, const CLI::ParseError& error) {
+// Reports a command line that cannot be parsed. --help and --version also arrive here.
+int ReportParseError(const CLI::App& app, const CLI::ParseError& error) {
   const CLI::App& verb = ChosenVerb(app);
   const bool asks_for_help = error.get_exit_code() == 0;
-  // Where a verb is missing, what was taken for help is help for a misspelt one.
+  // If a verb is missing or misspelt, --help may belong to the unknown one.
   if (const std::string unknown = DescribeUnknownWord(app);
       !unknown.empty() && (!asks_for_help || verb.get_require_subcommand_min() > 0)) {
     LogError("{}", unknown);
@@ -76,14 +76,15 @@ int Refuse(const CLI::App& app, const CLI::ParseError& error) {
 int main(int argc, char** argv) {
   renzan::ExitOnBusErrors();
   CLI::App app{
-      "Renzan trains recommendation models that have outgrown one machine, and shares machines.",
+      "Renzan trains recommendation models that have outgrown one machine, and schedules jobs on "
+      "shared machines.",
       "renzan"};
   app.require_subcommand(1);
   app.get_formatter()->label("SUBCOMMAND", "VERB");
   app.set_version_flag("--version", renzan::VersionText,
                        "Print the version, the instruction set and the libraries");
   app.footer(
-      "`renzan help VERB` or `renzan VERB --help` explains one.\n"
+      "`renzan help VERB` or `renzan VERB --help` shows the help of one verb.\n"
       "Exit codes: 0 done, 1 a comparison differs, 64 usage, 65 bad data, 66 no input, 69 a\n"
       "worker died or no daemon, 70 diverged, 71 out of memory, 73 cannot create, 74 I/O (full "
       "disk),\n"
@@ -97,20 +98,20 @@ int main(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    return renzan::Refuse(app, error);
+    return renzan::ReportParseError(app, error);
   } catch (const renzan::Error& error) {
     renzan::LogError("{}", error.what());
     return error.exit_status();
   } catch (const nlohmann::json::exception& error) {
-    // Files are read with messages of their own; what is left are a daemon's answers.
-    renzan::LogError("an answer that cannot be understood ({}): is the daemon of another version?",
+    // Errors in files have their own messages, so this one is about an answer of a daemon.
+    renzan::LogError("cannot parse the answer of the daemon ({}): does it run another version?",
                      error.what());
     return static_cast<int>(renzan::ErrorCode::kUnavailable);
   } catch (const std::bad_alloc&) {
     renzan::LogError("out of memory: use more workers, smaller tables or a smaller batch");
     return static_cast<int>(renzan::ErrorCode::kOsError);
   } catch (const std::exception& error) {
-    renzan::LogError("unexpected: {}", error.what());
+    renzan::LogError("unexpected error: {}", error.what());
     return static_cast<int>(renzan::ErrorCode::kSoftware);
   }
   return exit_status;

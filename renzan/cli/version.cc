@@ -29,7 +29,7 @@ std::string XxhashVersion() {
 std::string MpiLibraryVersion() {
   char text[MPI_MAX_LIBRARY_VERSION_STRING] = "";
   int length = 0;
-  MPI_Get_library_version(text, &length);  // may be called before all else
+  MPI_Get_library_version(text, &length);  // may be called before MPI_Init
   // "Open MPI v4.1.4, package: Debian OpenMPI, ident: ..."
   return std::string(text).substr(0, std::string_view(text).find_first_of(",\n"));
 }

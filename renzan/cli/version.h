@@ -4,11 +4,11 @@
 
 namespace renzan {
 
-// What `renzan --version` prints: this build, the instruction set that runs take unless theirs is
-// pinned, and the libraries that are loaded, some of which decide the bits of a model.
+// The output of `renzan --version`: the build, the default instruction set, and the loaded
+// libraries, some of which affect the bits of a model.
 std::string VersionText();
 
-// Of the MPI library that is loaded: "Open MPI v4.1.4".
+// The version of the loaded MPI library: "Open MPI v4.1.4".
 std::string MpiLibraryVersion();
 
 }  // namespace renzan

@@ -46,7 +46,8 @@ std::unique_ptr<Communicator> MakeCommunicator(std::string_view backend,
   if (backend != "local")
     Fail(ErrorCode::kConfig, "unknown backend '{}': use auto, local, gloo or mpi", backend);
   if (rendezvous.world_size != 1)
-    Fail(ErrorCode::kConfig, "backend 'local' cannot carry {} workers: use gloo or mpi",
+    Fail(ErrorCode::kConfig,
+         "backend 'local' runs a single worker, but {} were requested: use gloo or mpi",
          rendezvous.world_size);
   return MakeLocalCommunicator();
 }

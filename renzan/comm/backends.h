@@ -1,6 +1,6 @@
 #pragma once
 
-// The communicators there are. MPI can be started once per process.
+// Creates the available communicators. MPI can be initialised only once per process.
 
 #include <memory>
 #include <string_view>
@@ -10,22 +10,22 @@
 
 namespace renzan {
 
-// One worker alone: operations copy.
+// A single worker: operations only copy.
 std::unique_ptr<Communicator> MakeLocalCommunicator();
 
-// TCP over Gloo. Worker 0 listens at master_addr:master_port until everyone has met. Both meeting
-// and each operation must be done within `timeout_seconds`. Ignores SIGPIPE in this process, so
-// that a peer's death is an Error.
+// Gloo over TCP. Worker 0 listens at master_addr:master_port until all workers have connected. The
+// rendezvous and each operation must finish within `timeout_seconds`. Ignores SIGPIPE in this
+// process, so that a peer's death is an Error.
 std::unique_ptr<Communicator> MakeGlooCommunicator(const Rendezvous& rendezvous,
                                                    double timeout_seconds);
 
-// The workers that one mpirun (or srun with PMIx) started. Each operation must be done within
+// The workers started by one mpirun (or srun with PMIx). Each operation must finish within
 // `timeout_seconds`.
 std::unique_ptr<Communicator> MakeMpiCommunicator(const Rendezvous& rendezvous,
                                                   double timeout_seconds);
 
 // `backend` is "local", "gloo", "mpi" or "auto": local for one worker, mpi for workers that mpirun
-// started, gloo otherwise. Error kConfig for another name or one that cannot carry the workers.
+// started, gloo otherwise. Throws kConfig for another name, or "local" with more than one worker.
 std::unique_ptr<Communicator> MakeCommunicator(std::string_view backend,
                                                const Rendezvous& rendezvous,
                                                double timeout_seconds);

@@ -1,4 +1,5 @@
-// The same demands on every backend: ranks as threads, real processes over Gloo, and under mpirun.
+// The same requirements for every backend: ranks as threads, real processes over Gloo, and under
+// mpirun.
 
 #include "renzan/comm/backends.h"
 
@@ -52,7 +53,7 @@ class Socket {
 
 int FreePort() { return Socket().port(); }
 
-// A program under test: killed, if still there, when the object goes.
+// A program under test, killed by the destructor if it still runs.
 class Process {
  public:
   using Variables = std::map<std::string, std::string>;
@@ -166,11 +167,11 @@ TEST(LocalTest, Conforms) {
   CheckConformance(*communicator);
 }
 
-TEST(LocalTest, RefusesWhatItCannotCarry) {
+TEST(LocalTest, RejectsSeveralWorkersAndUnknownNames) {
   Rendezvous two;
   two.world_size = 2;
   EXPECT_THROW(MakeCommunicator("local", two, 1), Error);
-  EXPECT_THROW(MakeCommunicator("carrier-pigeon", Rendezvous{}, 1), Error);
+  EXPECT_THROW(MakeCommunicator("pigeon", Rendezvous{}, 1), Error);
 }
 
 TEST(ThreadsTest, Conform) {
@@ -189,7 +190,7 @@ TEST_F(GlooTest, Conforms) {
   }
 }
 
-TEST_F(GlooTest, ADeadWorkerIsNamedByTheOthersWithinSeconds) {
+TEST_F(GlooTest, TheOthersNameADeadWorkerWithinSeconds) {
   const int port = FreePort();
   for (int rank = 0; rank < 3; ++rank) StartGloo(rank, 3, port, {"die", "1"});
   EXPECT_EQ(processes_[1]->Wait(), 128 + SIGKILL);
@@ -206,13 +207,13 @@ TEST_F(GlooTest, AWorkerThatHangsIsNamedAfterTheDeadline) {
   EXPECT_THAT(processes_[1]->Output(), HasSubstr("no answer from worker 0 within 2 s"));
 }
 
-TEST_F(GlooTest, AWorkerThatNeverComesIsNamed) {
+TEST_F(GlooTest, AMissingWorkerIsNamed) {
   const int port = FreePort();
   for (int rank : {0, 2}) StartGloo(rank, 3, port, {"conform"}, "2");
   for (auto& process : processes_) {
     EXPECT_EQ(process->Wait(10), static_cast<int>(ErrorCode::kUnavailable));
   }
-  EXPECT_THAT(processes_[0]->Output(), HasSubstr("worker 1 of 3 did not come"));
+  EXPECT_THAT(processes_[0]->Output(), HasSubstr("worker 1 of 3 did not connect"));
 }
 
 TEST_F(GlooTest, WithoutWorkerZeroThereIsAnError) {
@@ -231,7 +232,7 @@ TEST_F(GlooTest, APortInUseIsNamed) {
   EXPECT_THAT(first.Output(), HasSubstr("set MASTER_PORT"));
 }
 
-TEST_F(GlooTest, WorkersThatDisagreeAreRefused) {
+TEST_F(GlooTest, WorkersThatDisagreeAreErrors) {
   const int port = FreePort();
   StartGloo(0, 3, port, {"conform"}, "2");
   Process& other_size = StartGloo(1, 2, port, {"conform"}, "2");

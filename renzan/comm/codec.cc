@@ -5,12 +5,14 @@
 
 #include "renzan/base/error.h"
 
-// SSSE3 alone is worth no code of its own.
+// SSSE3 is not worth a separate target.
 #define HWY_DISABLED_TARGETS HWY_SSSE3
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "renzan/comm/codec.cc"
 #include <hwy/foreach_target.h>  // includes this file once per instruction set
 #include <hwy/highway.h>
+
+#include "renzan/base/simd_for_each-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace renzan {
@@ -19,28 +21,24 @@ namespace {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-using Float = hn::ScalableTag<float>;
-using Bits = hn::RebindToUnsigned<Float>;  // float32 as integers
-using Wide = hn::RebindToSigned<Float>;
-using Narrow = hn::Rebind<uint16_t, Float>;  // as many 16-bit values
-using VFloat = hn::Vec<Float>;
-using VBits = hn::Vec<Bits>;
-
 constexpr uint32_t kInfinity = 0x7F800000;
 
 // Each codec turns float32 bits into 16 wire bits (in the low half of a lane) and back, with
 // integer operations and at most one exact or correctly rounded addition of normal numbers, so that
-// neither the instruction set nor a flush-to-zero mode can reach the result.
+// neither the instruction set nor a flush-to-zero mode can affect the result.
 
-// Comparisons of values below 2^31, which every target has as signed ones.
+// Compares values below 2^31 as signed integers, which every target supports.
+template <class VBits>
 auto Less(VBits a, VBits b) {
-  const Wide w;
-  return hn::RebindMask(Bits(), hn::Lt(hn::BitCast(w, a), hn::BitCast(w, b)));
+  const hn::DFromV<VBits> d;
+  const hn::RebindToSigned<hn::DFromV<VBits>> w;
+  return hn::RebindMask(d, hn::Lt(hn::BitCast(w, a), hn::BitCast(w, b)));
 }
 
-// The result for a finite value, or what stands for infinity and NaN.
+// `finite` where the magnitude is finite, otherwise `infinity` or `nan`.
+template <class VBits>
 VBits WithSpecials(VBits magnitude, VBits finite, uint32_t infinity, uint32_t nan) {
-  const Bits d;
+  const hn::DFromV<VBits> d;
   const VBits limit = hn::Set(d, kInfinity);
   const VBits special =
       hn::IfThenElse(Less(limit, magnitude), hn::Set(d, nan), hn::Set(d, infinity));
@@ -48,16 +46,17 @@ VBits WithSpecials(VBits magnitude, VBits finite, uint32_t infinity, uint32_t na
 }
 
 struct Half {
+  template <class VBits>
   static VBits Encode(VBits v) {
-    const Bits d;
-    const Float f;
+    const hn::DFromV<VBits> d;
+    const hn::RebindToFloat<hn::DFromV<VBits>> f;
     const VBits sign = hn::And(v, hn::Set(d, 0x80000000u));
     const VBits magnitude = hn::Xor(v, sign);
     const VBits finite = hn::Min(magnitude, hn::Set(d, 0x477FE000u));  // 65504, the largest
-    // Normal: move the exponent's bias from 127 to 15, round the 13 lost bits to nearest even.
+    // Normal: change the exponent's bias from 127 to 15 and round the 13 lost bits to nearest even.
     const VBits odd = hn::And(hn::ShiftRight<13>(finite), hn::Set(d, 1u));
     const VBits normal = hn::ShiftRight<13>(hn::Add(hn::Add(finite, hn::Set(d, 0xC8000FFFu)), odd));
-    // Subnormal, below 2^-14: the last bit of 0.5 is 2^-24, so adding 0.5 rounds as we need.
+    // Subnormal, below 2^-14: the last bit of 0.5 is 2^-24, so adding 0.5 rounds correctly.
     const VBits half = hn::Set(d, 0x3F000000u);
     const VBits subnormal =
         hn::Sub(hn::BitCast(d, hn::Add(hn::BitCast(f, finite), hn::BitCast(f, half))), half);
@@ -66,9 +65,10 @@ struct Half {
     return hn::Or(result, hn::ShiftRight<16>(sign));
   }
 
+  template <class VBits>
   static VBits Decode(VBits h) {
-    const Bits d;
-    const Float f;
+    const hn::DFromV<VBits> d;
+    const hn::RebindToFloat<hn::DFromV<VBits>> f;
     const VBits sign = hn::ShiftLeft<16>(hn::And(h, hn::Set(d, 0x8000u)));
     const VBits magnitude = hn::ShiftLeft<13>(hn::And(h, hn::Set(d, 0x7FFFu)));
     const VBits bias = hn::Set(d, 112u << 23);
@@ -84,9 +84,10 @@ struct Half {
   }
 
   // Decode(Encode(v)) with fewer steps.
+  template <class VBits>
   static VBits Round(VBits v) {
-    const Bits d;
-    const Float f;
+    const hn::DFromV<VBits> d;
+    const hn::RebindToFloat<hn::DFromV<VBits>> f;
     const VBits sign = hn::And(v, hn::Set(d, 0x80000000u));
     const VBits magnitude = hn::Xor(v, sign);
     const VBits finite = hn::Min(magnitude, hn::Set(d, 0x477FE000u));
@@ -101,12 +102,19 @@ struct Half {
 };
 
 struct BFloat {
-  static VBits Encode(VBits v) { return hn::ShiftRight<16>(Round(v)); }
+  template <class VBits>
+  static VBits Encode(VBits v) {
+    return hn::ShiftRight<16>(Round(v));
+  }
 
-  static VBits Decode(VBits h) { return hn::ShiftLeft<16>(h); }
+  template <class VBits>
+  static VBits Decode(VBits h) {
+    return hn::ShiftLeft<16>(h);
+  }
 
+  template <class VBits>
   static VBits Round(VBits v) {
-    const Bits d;
+    const hn::DFromV<VBits> d;
     const VBits sign = hn::And(v, hn::Set(d, 0x80000000u));
     const VBits magnitude = hn::Xor(v, sign);
     const VBits finite = hn::Min(magnitude, hn::Set(d, 0x7F7F0000u));  // the largest
@@ -117,73 +125,62 @@ struct BFloat {
   }
 };
 
-VBits LoadWire(const uint16_t* p) { return hn::PromoteTo(Bits(), hn::LoadU(Narrow(), p)); }
-
-void StoreWire(VBits v, uint16_t* p) {
-  hn::StoreU(hn::DemoteTo(Narrow(), hn::BitCast(Wide(), v)), Narrow(), p);
+// `d` is a tag of float32 lanes; a 16-bit value on the wire becomes a 32-bit lane.
+template <class D>
+auto LoadWire(D, const uint16_t* p) {
+  const hn::Rebind<uint16_t, D> narrow;
+  return hn::PromoteTo(hn::RebindToUnsigned<D>(), hn::LoadU(narrow, p));
 }
 
-VBits LoadBits(const float* p) { return hn::BitCast(Bits(), hn::LoadU(Float(), p)); }
-void StoreBits(VBits v, float* p) { hn::StoreU(hn::BitCast(Float(), v), Float(), p); }
+template <class D, class VBits>
+void StoreWire(D, VBits v, uint16_t* p) {
+  const hn::Rebind<uint16_t, D> narrow;
+  hn::StoreU(hn::DemoteTo(narrow, hn::BitCast(hn::RebindToSigned<D>(), v)), narrow, p);
+}
 
-// Calls step(in, out) on whole vectors; the last few elements pass through buffers of one vector.
-// `In` and `Out` may be the same array.
-template <class In, class Out, class Step>
-void ForEachVector(const In* in, Out* out, size_t n, const Step& step) {
-  const size_t lanes = hn::Lanes(Float());
-  size_t i = 0;
-  for (; i + lanes <= n; i += lanes) step(in + i, out + i);
-  if (i == n) return;
-  HWY_ALIGN In in_tail[hn::MaxLanes(Float())] = {};
-  HWY_ALIGN Out out_tail[hn::MaxLanes(Float())];
-  std::memcpy(in_tail, in + i, (n - i) * sizeof(In));
-  step(in_tail, out_tail);
-  std::memcpy(out + i, out_tail, (n - i) * sizeof(Out));
+template <class D>
+auto LoadBits(D d, const float* p) {
+  return hn::BitCast(hn::RebindToUnsigned<D>(), hn::LoadU(d, p));
+}
+
+template <class D, class VBits>
+void StoreBits(D d, VBits v, float* p) {
+  hn::StoreU(hn::BitCast(d, v), d, p);
 }
 
 template <class Codec>
 void EncodeAll(const float* in, uint16_t* out, size_t n) {
-  ForEachVector(in, out, n, [](const float* from, uint16_t* to) {
-    StoreWire(Codec::Encode(LoadBits(from)), to);
-  });
+  ForEach(n, [=](auto d, size_t i)
+                 HWY_ATTR { StoreWire(d, Codec::Encode(LoadBits(d, in + i)), out + i); });
 }
 
 template <class Codec>
 void DecodeAll(const uint16_t* in, float* out, size_t n) {
-  ForEachVector(in, out, n, [](const uint16_t* from, float* to) {
-    StoreBits(Codec::Decode(LoadWire(from)), to);
-  });
+  ForEach(n, [=](auto d, size_t i)
+                 HWY_ATTR { StoreBits(d, Codec::Decode(LoadWire(d, in + i)), out + i); });
 }
 
 template <class Codec>
 void RoundTripAll(float* values, size_t n) {
-  ForEachVector(values, values, n,
-                [](const float* from, float* to) { StoreBits(Codec::Round(LoadBits(from)), to); });
+  ForEach(n, [=](auto d, size_t i)
+                 HWY_ATTR { StoreBits(d, Codec::Round(LoadBits(d, values + i)), values + i); });
 }
 
-// With NoCodec the sum is left as it is.
-struct NoCodec;
+// Leaves the sum as it is.
+struct NoCodec {
+  template <class VBits>
+  static VBits Round(VBits v) {
+    return v;
+  }
+};
 
 template <class Codec>
 void AddAll(float* sum, const float* other, size_t n) {
-  const Float f;
-  const size_t lanes = hn::Lanes(f);
-  size_t i = 0;
-  const auto step = [&f](const float* a, const float* b, float* to) {
-    const VFloat total = hn::Add(hn::LoadU(f, a), hn::LoadU(f, b));
-    if constexpr (std::is_same_v<Codec, NoCodec>) {
-      hn::StoreU(total, f, to);
-    } else {
-      StoreBits(Codec::Round(hn::BitCast(Bits(), total)), to);
-    }
-  };
-  for (; i + lanes <= n; i += lanes) step(sum + i, other + i, sum + i);
-  if (i == n) return;
-  HWY_ALIGN float a[hn::MaxLanes(f)] = {}, b[hn::MaxLanes(f)] = {};
-  std::memcpy(a, sum + i, (n - i) * sizeof(float));
-  std::memcpy(b, other + i, (n - i) * sizeof(float));
-  step(a, b, a);
-  std::memcpy(sum + i, a, (n - i) * sizeof(float));
+  ForEach(n, [=](auto d, size_t i) HWY_ATTR {
+    const auto total = hn::Add(hn::LoadU(d, sum + i), hn::LoadU(d, other + i));
+    const hn::RebindToUnsigned<decltype(d)> bits;
+    StoreBits(d, Codec::Round(hn::BitCast(bits, total)), sum + i);
+  });
 }
 
 void EncodeHalf(const float* in, uint16_t* out, size_t n) { EncodeAll<Half>(in, out, n); }

@@ -19,11 +19,11 @@ namespace {
 
 constexpr uint32_t kSeed = 20240607;
 
-// The scalar reference implementations work on the real value: they share no trick with the vector
+// The scalar reference implementations work on the real value and share no tricks with the vector
 // code.
 
-// Largest value, bits of the significand (with the leading one) and exponent of the last subnormal
-// bit say all there is about a format.
+// A format is defined by its largest value, the bits of its significand (including the leading one)
+// and its smallest exponents.
 struct Format {
   double largest;
   int significand_bits;
@@ -45,7 +45,7 @@ uint16_t ReferenceEncode(const Format& format, float value) {
   const int exponent = std::max(std::ilogb(magnitude), format.min_exponent);
   // In units of the last place; nearbyint rounds to even.
   const double units = std::nearbyint(std::ldexp(magnitude, fraction_bits - exponent));
-  // A carry into the next exponent comes out right by itself.
+  // A carry into the next exponent gives the right bits.
   const auto bits = static_cast<uint32_t>(units) +
                     (static_cast<uint32_t>(exponent - format.min_exponent) << fraction_bits);
   return static_cast<uint16_t>(sign | bits);
@@ -75,23 +75,23 @@ std::vector<uint16_t> EncodeAll(WireType type, const std::vector<float>& values)
 
 std::vector<float> TestValues() {
   std::vector<float> values;
-  // Every 16-bit prefix, with the low halves where rounding turns.
+  // Every 16-bit prefix, with low halves around the rounding boundaries.
   for (uint32_t high = 0; high < 0x10000; ++high)
     for (uint32_t low : {0x0000u, 0x0001u, 0x7FFFu, 0x8000u, 0x8001u, 0xFFFFu})
       values.push_back(std::bit_cast<float>(high << 16 | low));
-  // Ties of float16 lie at the 13 lowest bits.
+  // float16 ties are in the 13 lowest bits.
   for (uint32_t high = 0; high < 0x80000; ++high)
     values.push_back(std::bit_cast<float>(high << 13 | 0x1000u));
   std::mt19937 random(kSeed);
   for (int i = 0; i < 500000; ++i)
     values.push_back(std::bit_cast<float>(static_cast<uint32_t>(random())));
-  // float16's subnormal range, where random exponents seldom fall.
+  // float16's subnormal range, which random exponents rarely hit.
   std::uniform_real_distribution<float> tiny(-0x1p-13f, 0x1p-13f);
   for (int i = 0; i < 200000; ++i) values.push_back(tiny(random));
   return values;
 }
 
-// Runs the test's body on every instruction set that this machine has.
+// Runs the test's body on every instruction set of this machine.
 template <class Body>
 void OnEveryTarget(const Body& body) {
   const int64_t all = hwy::SupportedTargets();
@@ -113,7 +113,7 @@ class Codec16 : public testing::TestWithParam<WireType> {};
 INSTANTIATE_TEST_SUITE_P(Types, Codec16, testing::Values(WireType::kFloat16, WireType::kBFloat16),
                          [](const auto& info) { return Name(info.param); });
 
-TEST_P(Codec16, EncodesAsTheReference) {
+TEST_P(Codec16, EncodesLikeTheReference) {
   const std::vector<float> values = TestValues();
   std::vector<uint16_t> expected;
   for (float value : values) expected.push_back(ReferenceEncode(FormatOf(GetParam()), value));
@@ -124,7 +124,7 @@ TEST_P(Codec16, EncodesAsTheReference) {
   });
 }
 
-TEST_P(Codec16, DecodesEveryValueAsTheReference) {
+TEST_P(Codec16, DecodesEveryValueLikeTheReference) {
   std::vector<uint16_t> wire(0x10000);
   for (uint32_t i = 0; i < wire.size(); ++i) wire[i] = static_cast<uint16_t>(i);
   OnEveryTarget([&] {
@@ -136,7 +136,7 @@ TEST_P(Codec16, DecodesEveryValueAsTheReference) {
   });
 }
 
-TEST_P(Codec16, RoundTripIsDecodeOfEncodeAndHappensOnce) {
+TEST_P(Codec16, RoundTripIsDecodeOfEncodeAndIdempotent) {
   const std::vector<float> values = TestValues();
   OnEveryTarget([&] {
     const std::vector<uint16_t> wire = EncodeAll(GetParam(), values);

@@ -59,7 +59,7 @@ void PrintReduction(Communicator& communicator) {
 int Run(int argc, char** argv) {
   CHECK(argc >= 3);
   const std::string mode = argv[2];
-  // Anything that hangs must not outlive its test.
+  // A hanging process must not outlive its test.
   alarm(100);
   const auto rendezvous = RendezvousFromEnvironment([](const char* name) { return getenv(name); });
   const char* timeout = getenv("TEST_TIMEOUT");

@@ -1,13 +1,13 @@
 #pragma once
 
-// A group of workers that exchange bytes. The few operations here are all that training needs; tree
-// reductions and exchanges of tensors are built on them in fixed order, so that no backend's own
-// reduction order can reach the arithmetic.
+// A group of workers that exchange bytes. Tree reductions and exchanges of tensors are built on
+// these few operations in a fixed order, so that no backend's own reduction order can affect the
+// arithmetic.
 //
-// One Communicator belongs to one thread at a time. Every rank must call the same operations in the
-// same order. A peer that died or does not answer within the deadline ends the call with an Error
-// (kUnavailable) that names the operation and the peer where the backend knows it; the communicator
-// is of no use after that.
+// Only one thread at a time may use a Communicator. Every rank must call the same operations in the
+// same order. If a peer dies or does not answer within the deadline, the call throws an Error
+// (kUnavailable) that names the operation and, if the backend knows it, the peer; the communicator
+// cannot be used afterwards.
 
 #include <cstddef>
 #include <memory>

@@ -11,11 +11,11 @@ namespace {
 
 using Bytes = std::vector<std::byte>;
 
-// A part of `round` from one worker to another: size and content follow from the three.
+// The part sent from one worker to another in `round`: size and content are functions of the three.
 Bytes Part(uint64_t round, size_t from, size_t to, size_t scale) {
   const uint64_t counter = round << 32 | from << 16 | to;
   const auto draw = Philox::Draw(round, counter, 1);
-  // A third of the parts is empty.
+  // A third of the parts are empty.
   Bytes part(draw[0] % 3 == 0 ? 0 : draw[1] % scale + 1);
   for (size_t i = 0; i < part.size(); ++i)
     part[i] = static_cast<std::byte>(draw[2] + i * 7 + i / 253);

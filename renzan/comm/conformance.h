@@ -1,13 +1,13 @@
 #pragma once
 
-// What every communicator must do, as one function that a test runs on each of its workers.
+// The requirements on every communicator, as one function that a test runs on each worker.
 
 #include "renzan/comm/communicator.h"
 
 namespace renzan {
 
-// Runs every operation over parts of many sizes, also none and several MiB, and compares each byte.
-// Throws Error (kSoftware) that names the operation and the part that differ.
+// Runs every operation with parts of many sizes, from empty to several MiB, and compares each byte.
+// Throws an Error (kSoftware) that names the operation and the part that differs.
 void CheckConformance(Communicator& communicator);
 
 }  // namespace renzan

@@ -14,7 +14,7 @@ class Environment {
  public:
   explicit Environment(const EnvironmentLookup& lookup) : lookup_(lookup) {}
 
-  // An empty variable counts as not set, as shells make it hard to tell.
+  // An empty variable counts as not set, because in shells they are hard to tell apart.
   std::optional<std::string> Text(const char* name) const {
     const char* value = lookup_(name);
     if (value == nullptr || *value == '\0') return std::nullopt;
@@ -41,7 +41,7 @@ class Environment {
     if (!value)
       Fail(ErrorCode::kUsage,
            "environment variable {} is set but {} is not: a worker needs both; unset {} to train "
-           "alone",
+           "with a single worker",
            present, name, present);
     return *value;
   }
@@ -50,7 +50,7 @@ class Environment {
   const EnvironmentLookup& lookup_;
 };
 
-// The names under which a launcher says who we are.
+// The variables in which a launcher passes a worker's identity.
 struct Names {
   const char* rank;
   const char* world_size;
@@ -73,8 +73,8 @@ std::optional<Rendezvous> Identity(const Environment& environment, const Names& 
   return result;
 }
 
-// sbatch and salloc set SLURM_PROCID for the script itself too; only srun makes workers, and only
-// it numbers its step from 0 (the others have reserved numbers near 2^32).
+// sbatch and salloc also set SLURM_PROCID for the script itself; only srun starts workers, and only
+// its steps are numbered from 0 (the others have reserved numbers near 2^32).
 bool StartedBySrun(const Environment& environment) {
   const std::optional<std::string> step = environment.Text("SLURM_STEP_ID");
   if (!step || !environment.Has(kSlurm.rank)) return false;
@@ -86,8 +86,8 @@ bool StartedBySrun(const Environment& environment) {
 void CheckAgreement(const Rendezvous& ours, const Rendezvous& other) {
   if (ours.rank == other.rank && ours.world_size == other.world_size) return;
   Fail(ErrorCode::kUsage,
-       "mpirun made this worker {} of {}, but RANK and WORLD_SIZE say {} of {}: unset RANK and "
-       "WORLD_SIZE",
+       "mpirun started this as worker {} of {}, but RANK and WORLD_SIZE say {} of {}: unset RANK "
+       "and WORLD_SIZE",
        ours.rank, ours.world_size, other.rank, other.world_size);
 }
 

@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::chrono::seconds kDeadline(60);
 
-// What a rank offers to the others during an operation. Broadcasts offer a single part.
+// The data that a rank provides to the others during an operation. A broadcast has a single part.
 struct Offer {
   const char* operation = "";
   std::span<const std::span<const std::byte>> parts;
@@ -25,7 +25,7 @@ class Group {
  public:
   explicit Group(int world_size) : offers(static_cast<size_t>(world_size)) {}
 
-  // Returns when all ranks are here.
+  // Returns when all ranks have called it.
   void Meet(const char* operation) {
     std::unique_lock lock(mutex_);
     FailIfSomeoneLeft(operation);
@@ -38,7 +38,7 @@ class Group {
     }
     const bool woken =
         all_here_.wait_for(lock, kDeadline, [&] { return meeting_ != meeting || left_ >= 0; });
-    if (!woken) Fail(ErrorCode::kUnavailable, "{}: not all workers came", operation);
+    if (!woken) Fail(ErrorCode::kUnavailable, "{}: not all workers called it", operation);
     if (meeting_ == meeting) FailIfSomeoneLeft(operation);
   }
 

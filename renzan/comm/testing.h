@@ -10,9 +10,9 @@
 
 namespace renzan {
 
-// Calls body once per rank, each on its own thread, and returns when all are done. A rank whose
-// body ends while others wait for it makes them fail with an Error (kUnavailable) that names it.
-// The exception that was thrown first is thrown again here.
+// Calls body once per rank, each on its own thread, and returns when all are done. If a rank's body
+// ends while others wait for it, they fail with an Error (kUnavailable) that names it. Rethrows the
+// first exception.
 void RunRanksAsThreads(int world_size, const std::function<void(Communicator&)>& body);
 
 }  // namespace renzan

@@ -11,11 +11,11 @@
 namespace renzan {
 namespace {
 
-// Values that one thread carries through the whole tree before it goes on: a few arrays of this
-// length stay in the first-level cache.
+// The number of values that a thread reduces through the whole tree at a time: a few arrays of this
+// length fit into the L1 cache.
 constexpr size_t kChunk = 2048;
 
-// Slices begin at cache lines.
+// Slices are aligned to cache lines.
 constexpr size_t kSliceAlignment = 16;
 
 // An aligned subtree: leaves [begin, begin + size), size a power of two that divides begin.
@@ -35,7 +35,7 @@ std::vector<Block> MaximalBlocks(IndexRange range) {
   return blocks;
 }
 
-// The additions that turn consecutive blocks into their common root: node[to] += node[from] in this
+// The additions that reduce consecutive blocks to their common root: node[to] += node[from] in this
 // order; the root is node[0].
 std::vector<std::pair<size_t, size_t>> TreeAdditions(const std::vector<Block>& blocks) {
   std::vector<std::pair<size_t, size_t>> additions;
@@ -60,7 +60,7 @@ struct Range {
 };
 
 struct Chunk {
-  size_t slice;  // index of the slice that it lies in
+  size_t slice;  // index of its slice
   Range range;
 };
 
@@ -81,8 +81,8 @@ struct TreeReducer::State {
   std::vector<Chunk> chunks;                         // of the whole array
   std::vector<Chunk> own_chunks;                     // of this worker's slice
 
-  // [world][block][slice], as it goes over the wire. In float32 a single block is sent from where
-  // it lies, and values are added where they arrive.
+  // [world][block][slice], as sent on the wire. In float32 a single block is sent in place, and
+  // values are added in the receive buffer.
   bool send_in_place = false;
   std::vector<std::vector<std::byte>> send, received;
   std::vector<std::byte> gather_send;
@@ -95,7 +95,7 @@ struct TreeReducer::State {
   size_t Bytes(size_t n) const { return WireBytes(wire, n); }
   bool exact() const { return wire == WireType::kFloat32; }
 
-  // Reduces this worker's own leaves in [chunk) to its blocks; the block's sum lies in its first
+  // Reduces this worker's own leaves in [chunk) to its blocks; a block's sum is stored in its first
   // leaf.
   void ReduceOwn(std::span<const std::span<float>> leaves, Range range) const;
   void EncodeOwn(std::span<const std::span<float>> leaves, const Chunk& chunk);
@@ -218,7 +218,7 @@ void TreeReducer::State::Gather(std::span<float> sum) {
   for (size_t p = 0; p < world; ++p)
     to[p] = exact() ? std::as_writable_bytes(sum.subspan(slices[p].begin, slices[p].size()))
                     : std::span(gathered[p]);
-  // In float32 the slice's sum lies where the first block of the first worker arrived.
+  // In float32 the slice's sum is where the first block of the first worker was received.
   const std::span<const std::byte> own =
       exact() ? std::span(received[0]).first(Bytes(slices[rank].size())) : std::span(gather_send);
   communicator.AllGatherV(own, to);

@@ -1,20 +1,20 @@
 #pragma once
 
-// The sum of one array per virtual worker, in the order of one fixed balanced binary tree, whatever
-// the number of workers, threads and the backend:
+// The sum of one array per virtual worker, in the order of a fixed balanced binary tree,
+// independent of the number of workers, the number of threads and the backend:
 //
 //   leaf(v)     = round(array of virtual worker v)
 //   node(l, r)  = round(l + r)
 //   sum         = the root over V leaves, V a power of two
 //
-// where round is the wire codec (nothing for float32), also for what never leaves a worker.
+// where round is the wire codec (the identity for float32), also for values that never leave a
+// worker.
 //
-// Each worker reduces the largest aligned subtrees it carries. The remaining partial sums are
+// Each worker reduces the largest aligned subtrees of its virtual workers. The partial sums are
 // exchanged slice by slice (all-to-all), added in tree order by the slice's worker, and the sums
-// gathered: every worker sends about 2 * length values, or a little more where W divides V
-// unevenly.
+// are gathered: every worker sends about 2 * length values, a little more if W does not divide V.
 //
-// One TreeReducer belongs to one thread at a time, and every worker calls Reduce() in the same
+// Only one thread at a time may use a TreeReducer, and every worker calls Reduce() in the same
 // order.
 
 #include <cstddef>
@@ -34,8 +34,8 @@ class TreeReducer {
               WireType wire);
   ~TreeReducer();
 
-  // `leaves`: one [length] array per virtual worker of this worker (VirtualWorkerRange), in order;
-  // destroyed. `sum` [length]: the same on every worker; may not overlap the leaves.
+  // `leaves`: one [length] array per virtual worker assigned to this worker (VirtualWorkerRange),
+  // in order; overwritten. `sum` [length]: the same on every worker; may not overlap the leaves.
   void Reduce(std::span<const std::span<float>> leaves, std::span<float> sum);
 
  private:

@@ -19,7 +19,7 @@ constexpr uint32_t kSeed = 77;
 
 using Arrays = std::vector<std::vector<float>>;
 
-// Values of very different size, so that any other order of additions shows.
+// Values of very different magnitude, so that any other order of additions is detected.
 Arrays RandomLeaves(int num_virtual_workers, size_t length) {
   std::mt19937 random(kSeed);
   std::normal_distribution<float> normal;
@@ -35,7 +35,7 @@ float Rounded(WireType wire, float value) {
   return value;
 }
 
-// The definition, word by word.
+// The definition, taken literally.
 float ReferenceTree(const Arrays& leaves, WireType wire, size_t begin, size_t end, size_t i) {
   if (end - begin == 1) return Rounded(wire, leaves[begin][i]);
   const size_t middle = (begin + end) / 2;
@@ -74,7 +74,7 @@ INSTANTIATE_TEST_SUITE_P(Trees, TreeReduceTest,
                                   Name(std::get<1>(info.param));
                          });
 
-TEST_P(TreeReduceTest, BitsOfTheReferenceTreeWhateverThePlacement) {
+TEST_P(TreeReduceTest, MatchesTheReferenceTreeBitForBitOnAnyPlacement) {
   const auto [num_virtual_workers, wire] = GetParam();
   for (size_t length : {0u, 1u, 5u, 17u, 1000u, 10007u}) {
     const Arrays all = RandomLeaves(num_virtual_workers, length);
@@ -86,7 +86,7 @@ TEST_P(TreeReduceTest, BitsOfTheReferenceTreeWhateverThePlacement) {
         RunRanksAsThreads(world, [&](Communicator& communicator) {
           ThreadPool pool(threads);
           TreeReducer reducer(communicator, pool, num_virtual_workers, length, wire);
-          // Twice: nothing of the first sum may reach the second.
+          // Twice: the first sum must not affect the second.
           for (int round = 0; round < 2; ++round)
             EXPECT_TRUE(SameBits(ReduceOwn(reducer, communicator, all), expected));
         });

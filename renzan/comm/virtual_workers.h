@@ -1,7 +1,7 @@
 #pragma once
 
-// Which virtual workers a worker carries: a contiguous run of [0, V), for any number of workers
-// from 1 to V. Pure.
+// Which virtual workers are assigned to a worker: a contiguous range of [0, V), for any number of
+// workers from 1 to V. Pure functions.
 
 #include "renzan/base/error.h"
 

@@ -12,7 +12,7 @@
 namespace renzan {
 namespace {
 
-// What happened, by looking at what arrives.
+// Counts by comparing with the decoded values.
 WireRange Seen(const std::vector<float>& values) {
   std::vector<float> arrived = values;
   RoundTrip(WireType::kFloat16, arrived);

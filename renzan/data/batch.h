@@ -1,6 +1,6 @@
 #pragma once
 
-// A slice of samples in memory, column by column. Plain data.
+// A slice of samples in memory, in columns. Plain data.
 
 #include <cstdint>
 #include <vector>

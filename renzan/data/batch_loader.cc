@@ -21,7 +21,8 @@ struct BatchLoader::Impl {
   const Options options;
   const int64_t steps_per_epoch;
 
-  // Slot i % slots.size() holds the i-th batch. One slot more than is read ahead: the one in use.
+  // Slot i % slots.size() holds the i-th batch. There is one slot more than `prefetch`: the one in
+  // use.
   std::vector<Slot> slots;
   std::mutex mutex;
   std::condition_variable changed;
@@ -29,7 +30,7 @@ struct BatchLoader::Impl {
   bool stop = false;
   std::thread thread;
 
-  // Of the thread alone.
+  // Used by the reader thread only.
   std::optional<SampleOrder> order;
   int64_t order_epoch = -1;
   std::vector<int64_t> rows;
@@ -59,7 +60,7 @@ struct BatchLoader::Impl {
     for (int64_t index = 0; index < options.num_steps; ++index) {
       {
         std::unique_lock lock(mutex);
-        // taken counts the batch in use as well, which must stay as it is.
+        // `taken` includes the batch in use, which must not be overwritten.
         changed.wait(lock, [&] { return stop || index - taken < options.prefetch; });
         if (stop) return;
       }
@@ -114,7 +115,7 @@ BatchLoader::~BatchLoader() {
 const Batch& BatchLoader::Next() {
   Impl& impl = *impl_;
   std::unique_lock lock(impl.mutex);
-  CHECK_MSG(impl.taken < impl.options.num_steps, "asked for more batches than num_steps");
+  CHECK_MSG(impl.taken < impl.options.num_steps, "Next() was called more than num_steps times");
   impl.changed.wait(lock, [&] { return impl.produced > impl.taken; });
   Impl::Slot& slot = impl.SlotOf(impl.taken);
   if (slot.error) std::rethrow_exception(slot.error);

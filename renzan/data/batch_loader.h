@@ -1,8 +1,8 @@
 #pragma once
 
-// Reads the batches of a run ahead of their use, on one background thread. What a step reads is a
-// pure function of (seed, step): the position in the data is the step number, and nothing here has
-// state that a checkpoint would have to keep. Next() belongs to one thread.
+// Prefetches the batches of a run on one background thread. The rows of a step are a pure function
+// of (seed, step): the step number is the position in the data, so checkpoints need no loader
+// state. Only one thread may call Next().
 
 #include <cstdint>
 #include <memory>
@@ -26,8 +26,8 @@ struct BatchLoaderOptions {
   int prefetch = 2;  // batches read ahead
 };
 
-// Steps in one epoch. The rows that do not fill a last global batch are left out of the epoch; with
-// shuffling every epoch leaves out others. Throws kConfig if there is not one whole batch.
+// Steps in one epoch. Rows that do not fill a last global batch are dropped; with shuffling each
+// epoch drops different ones. Throws kConfig if the rows do not fill one batch.
 int64_t StepsPerEpoch(int64_t rows, int64_t global_batch);
 
 class BatchLoader {
@@ -40,8 +40,8 @@ class BatchLoader {
   BatchLoader(const BatchLoader&) = delete;
   BatchLoader& operator=(const BatchLoader&) = delete;
 
-  // The slice of the next step, valid until the next call. An Error of the reading thread is thrown
-  // here when its batch's turn comes. May be called num_steps times.
+  // The slice of the next step, valid until the next call. An Error of the reader thread is thrown
+  // here in place of its batch. May be called num_steps times.
   const Batch& Next();
 
  private:

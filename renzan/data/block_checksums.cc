@@ -19,7 +19,7 @@ namespace renzan {
 FileDigest DigestFile(const std::string& path) {
   FileDigest digest;
   Sha256 sha256;
-  // Pieces are whole blocks, but for the file's last one.
+  // Pieces consist of whole blocks, except for the last block of the file.
   ReadInPieces(path, [&](std::span<const char> piece) {
     sha256.Update({piece.data(), piece.size()});
     for (; !piece.empty(); piece = piece.subspan(std::min(piece.size(), kChecksumBlockBytes)))
@@ -42,8 +42,8 @@ void BlockVerifier::Verify(uint64_t block) const {
   const uint64_t begin = block * kChecksumBlockBytes;
   const uint64_t bytes = std::min(kChecksumBlockBytes, file_bytes_ - begin);
   thread_local std::vector<char> buffer(kChecksumBlockBytes);
-  // Not through the map: what the disk cannot read is an Error here and would be a signal there.
-  // Opened anew each time: a dataset may have more files than a process may hold open.
+  // Not through the map: a read failure is an Error here but would be a signal there. Opened each
+  // time: a dataset may have more files than a process may keep open.
   const int fd = ::open(path_.c_str(), O_RDONLY | O_CLOEXEC);
   if (fd < 0) FailErrno(errno, fmt::format("cannot read {}", path_));
   const ssize_t got = FileSystem::Get().ReadFully(fd, path_, buffer.data(), bytes, begin);
@@ -51,12 +51,12 @@ void BlockVerifier::Verify(uint64_t block) const {
   ::close(fd);
   if (got < 0) FailErrno(error, fmt::format("cannot read {}", path_));
   if (static_cast<uint64_t>(got) < bytes)
-    Fail(ErrorCode::kData, "{}: has been cut short while it was in use: restore it", path_);
+    Fail(ErrorCode::kData, "{}: was truncated while it was in use: restore it", path_);
   const uint64_t found = Xxh3OfBlock(buffer.data(), bytes);
   if (found != checksums_[block])
     Fail(ErrorCode::kData,
          "{}: bytes {} to {} are corrupt (XXH3 {:016x}, not {:016x}): restore the file or import "
-         "the data again; `renzan data verify` looks at all files",
+         "the data again; `renzan data verify` checks all files",
          path_, begin, begin + bytes - 1, found, checksums_[block]);
   verified_[block].store(true, std::memory_order_relaxed);
 }

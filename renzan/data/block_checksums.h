@@ -1,7 +1,7 @@
 #pragma once
 
-// Checksums of a file's blocks: damage is noticed when a block is first read, at little more cost
-// than reading it, and not only by who reads all of the file.
+// Checksums of a file's blocks: corruption is detected when a block is first read, at little more
+// than the cost of reading it, without reading the whole file.
 
 #include <atomic>
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace renzan {
 
-// Small, so that a batch of shuffled rows does not have to read much more than itself.
+// Small, so that a batch of shuffled rows reads little more than its own data.
 inline constexpr uint64_t kChecksumBlockBytes = 64 << 10;
 
 struct FileDigest {
@@ -23,8 +23,7 @@ struct FileDigest {
 FileDigest DigestFile(const std::string& path);
 
 // Verifies the blocks of a file when they are first needed. Thread-safe; two threads that need the
-// same block at once may both verify it. What it reads is then in the page cache, where a map of
-// the file finds it.
+// same block may both verify it. The block is then in the page cache for a memory map of the file.
 class BlockVerifier {
  public:
   // Verifies nothing.
@@ -32,8 +31,8 @@ class BlockVerifier {
   // `checksums`: one for each block of a file of `file_bytes` bytes.
   BlockVerifier(std::string path, uint64_t file_bytes, std::vector<uint64_t> checksums);
 
-  // Throws kData if a block that holds some of the bytes [begin, end) is not what was written, or
-  // the file has become shorter; kIo if the disk cannot read it.
+  // Throws kData if a block that overlaps bytes [begin, end) is corrupt or the file was truncated;
+  // kIo if reading fails.
   void Need(uint64_t begin, uint64_t end) const {
     if (verified_ == nullptr || begin == end) return;
     const uint64_t last = (end - 1) / kChecksumBlockBytes;

@@ -24,7 +24,7 @@ using testing::ExpectError;
 using ::testing::HasSubstr;
 using testing::ReadAll;
 
-// The machine's, on a disk of which one file cannot be read any more.
+// The real file system, on a disk where one file has become unreadable.
 class BadDisk : public FileSystem {
  public:
   explicit BadDisk(std::string path) : path_(std::move(path)) {}
@@ -39,7 +39,7 @@ class BadDisk : public FileSystem {
   const std::string path_;
 };
 
-// Without waiting for the disk, as hundreds of WriteFileAtomically would.
+// Without fsync, which would be slow for hundreds of writes.
 void Overwrite(const std::string& path, const std::string& bytes) {
   std::ofstream(path, std::ios::binary) << bytes;
 }
@@ -82,7 +82,7 @@ TEST(DigestFile, OneChecksumForEachBlock) {
   }
 }
 
-TEST(BlockVerifier, LooksAtWhatIsNeededAndOnlyOnce) {
+TEST(BlockVerifier, ReadsNeededBlocksOnlyOnce) {
   TemporaryDirectory dir;
   const std::string path = dir / "f";
   std::string bytes = RandomBytes(200'000, 2);
@@ -100,7 +100,7 @@ TEST(BlockVerifier, LooksAtWhatIsNeededAndOnlyOnce) {
   verifier.Need(196'608, 200'000);
 }
 
-TEST(BlockVerifier, TellsAShorterFileFromADiskThatFails) {
+TEST(BlockVerifier, TellsATruncatedFileFromAFailingDisk) {
   TemporaryDirectory dir;
   const std::string path = dir / "f";
   WriteFileAtomically(path, RandomBytes(200'000, 3));
@@ -111,9 +111,9 @@ TEST(BlockVerifier, TellsAShorterFileFromADiskThatFails) {
     ExpectError(ErrorCode::kIo, AllOf(HasSubstr(path), HasSubstr("Input/output error")),
                 [&] { verifier.Need(0, 1); });
   }
-  verifier.Need(0, 1);  // it was no more than that
+  verifier.Need(0, 1);  // recovers once the disk does
   ASSERT_EQ(::truncate(path.c_str(), 100'000), 0);
-  ExpectError(ErrorCode::kData, HasSubstr("cut short"), [&] { verifier.Need(99'999, 100'000); });
+  ExpectError(ErrorCode::kData, HasSubstr("truncated"), [&] { verifier.Need(99'999, 100'000); });
 }
 
 TEST(DatasetBlocks, AreVerifiedWhenFirstRead) {
@@ -134,7 +134,7 @@ TEST(DatasetBlocks, AreVerifiedWhenFirstRead) {
   Dataset(dir / "d", {.verify_blocks = false}).Read(there, &batch);
 }
 
-TEST(DatasetBlocks, ADiskThatFailsIsNoCorruption) {
+TEST(DatasetBlocks, AFailingDiskIsNotCorruption) {
   TemporaryDirectory dir;
   WriteDataset(dir / "d");
   BadDisk disk(dir / "d/shard-00001/ids.npy");
@@ -143,7 +143,7 @@ TEST(DatasetBlocks, ADiskThatFailsIsNoCorruption) {
               [&] { ReadAll(Dataset(dir / "d")); });
 }
 
-TEST(DatasetBlocks, DamageAtTwoHundredPlacesIsNoticed) {
+TEST(DatasetBlocks, CorruptionAtTwoHundredPlacesIsDetected) {
   TemporaryDirectory dir;
   WriteDataset(dir / "d");
   std::vector<std::string> files;
@@ -166,7 +166,7 @@ TEST(DatasetBlocks, DamageAtTwoHundredPlacesIsNoticed) {
         bad.replace(at, std::min<size_t>(512, bad.size() - at), 512, '\0');
         bad.resize(good.size());
         break;
-      case 2:  // cut off
+      case 2:  // truncated
         bad.resize(at);
         break;
       case 3:  // two sectors swapped
@@ -188,7 +188,7 @@ TEST(DatasetBlocks, DamageAtTwoHundredPlacesIsNoticed) {
   ReadAll(Dataset(dir / "d"));
 }
 
-TEST(DatasetBlocks, EveryByteOfTheManifestIsGuarded) {
+TEST(DatasetBlocks, EveryByteOfTheManifestIsChecked) {
   TemporaryDirectory dir;
   {
     DatasetWriter writer(dir / "d", {"y", {"a"}, {{"c", 9}}});

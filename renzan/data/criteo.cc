@@ -42,9 +42,9 @@ class CriteoParser : public RowParser {
     const size_t columns = Split(line);
     if (columns == kNumColumns - 1)
       Fail(ErrorCode::kData,
-           "{}:{}: {} columns instead of {}: this looks like a Criteo file without "
-           "labels (test.txt), which nothing can be learned from or measured on; import a part of "
-           "train.txt, or put a label and a tab before every line",
+           "{}:{}: {} columns instead of {}: this looks like a Criteo file without labels "
+           "(test.txt), which cannot be used for training or evaluation; import part of train.txt, "
+           "or put a label and a tab before every line",
            lines.file(), lines.line_number(), columns, kNumColumns);
     if (columns != kNumColumns) {
       *bad = {bad->line, 0, "",
@@ -55,7 +55,7 @@ class CriteoParser : public RowParser {
   }
 
  private:
-  // Counts all columns, keeps the first kNumColumns.
+  // Counts all columns, stores the first kNumColumns.
   size_t Split(std::string_view line) {
     size_t count = 0;
     const char* begin = line.data();
@@ -71,7 +71,7 @@ class CriteoParser : public RowParser {
 
   bool ParseFields(TextRow* row, BadRow* bad) {
     const std::string_view label = fields_[0];
-    if (label != "0" && label != "1") return Refuse(0, "is not 0 or 1", bad);
+    if (label != "0" && label != "1") return Reject(0, "is not 0 or 1", bad);
     row->label = label == "1" ? 1.0f : 0.0f;
     row->dense.resize(kNumDense);
     for (size_t d = 0; d < kNumDense; ++d) {
@@ -80,7 +80,7 @@ class CriteoParser : public RowParser {
       if (!field.empty()) {
         const auto [stop, error] = std::from_chars(field.begin(), field.end(), value);
         if (error != std::errc() || stop != field.end())
-          return Refuse(1 + d, "is not a whole number", bad);
+          return Reject(1 + d, "is not a whole number", bad);
       }
       row->dense[d] = log_dense_ ? Log(value) : static_cast<float>(value);
     }
@@ -89,7 +89,7 @@ class CriteoParser : public RowParser {
       const std::string_view field = fields_[1 + kNumDense + c];
       bool hex = true;
       for (char digit : field) hex &= kIsHex[static_cast<unsigned char>(digit)];
-      if (!hex) return Refuse(1 + kNumDense + c, "is not hexadecimal", bad);
+      if (!hex) return Reject(1 + kNumDense + c, "is not hexadecimal", bad);
       row->one_hot[c] = field;
     }
     return true;
@@ -101,7 +101,7 @@ class CriteoParser : public RowParser {
     return LogTransform(static_cast<double>(value));
   }
 
-  bool Refuse(size_t column, const char* problem, BadRow* bad) const {
+  bool Reject(size_t column, const char* problem, BadRow* bad) const {
     bad->column = column + 1;
     bad->name = column == 0           ? schema_.label
                 : column <= kNumDense ? schema_.dense[column - 1]

@@ -58,7 +58,7 @@ class CsvParser : public RowParser {
         ReadHeader(lines.file(), problem);
         continue;
       }
-      // An empty line is no row, unless a row is one field.
+      // An empty line is not a row, unless rows have a single field.
       if (records_.fields().size() == 1 && records_.fields()[0].empty() && order_.size() > 1)
         continue;
       break;
@@ -87,7 +87,7 @@ class CsvParser : public RowParser {
  private:
   // Finds each column of this file in the schema: files may differ in order.
   void ReadHeader(const std::string& file, const std::string& problem) {
-    if (!problem.empty()) Fail(ErrorCode::kData, "{}:1: the header: {}", file, problem);
+    if (!problem.empty()) Fail(ErrorCode::kData, "{}:1: bad header: {}", file, problem);
     std::vector<std::string> names;
     for (const CsvColumn& column : csv_.columns) names.push_back(column.name);
     order_.clear();
@@ -96,8 +96,8 @@ class CsvParser : public RowParser {
       if (found == names.end()) {
         const std::string nearest = NearestName(field, names);
         Fail(ErrorCode::kConfig,
-             "{}:1: column {} '{}' is not in {}{}; a column that is not wanted "
-             "has role skip, a file without a header line has header: false",
+             "{}:1: column {} '{}' is not in {}{}; give an unwanted column the role skip; for a "
+             "file without a header line set header: false",
              file, order_.size() + 1, Escape(field), schema_path_,
              nearest.empty() ? "" : fmt::format(" (did you mean '{}'?)", nearest));
       }
@@ -136,29 +136,29 @@ class CsvParser : public RowParser {
     return std::find(csv_.missing.begin(), csv_.missing.end(), field) != csv_.missing.end();
   }
 
-  static bool Refuse(std::string_view field, std::string_view problem, BadRow* bad) {
+  static bool Reject(std::string_view field, std::string_view problem, BadRow* bad) {
     bad->reason = fmt::format("'{}' {}", Escape(field.substr(0, 40)), problem);
     return false;
   }
 
   static bool ParseLabel(const CsvColumn& column, std::string_view field, float* label,
                          BadRow* bad) {
-    if (field.empty()) return Refuse(field, "is no label: it is missing", bad);
+    if (field.empty()) return Reject(field, "is not a label: it is missing", bad);
     if (!column.positive.empty()) {
       *label = field == column.positive ? 1.0f : 0.0f;
       if (*label == 0.0f && !column.negative.empty() && field != column.negative)
-        return Refuse(
+        return Reject(
             field, fmt::format("is neither '{}' nor '{}'", column.positive, column.negative), bad);
       return true;
     }
     const std::optional<double> value = ParseNumber(field);
-    if (!value || std::isnan(*value)) return Refuse(field, "is not a number", bad);
+    if (!value || std::isnan(*value)) return Reject(field, "is not a number", bad);
     if (!std::isnan(column.at_least)) {
       *label = *value >= column.at_least ? 1.0f : 0.0f;
       return true;
     }
     if (*value != 0 && *value != 1)
-      return Refuse(field, "is not 0 or 1; 'positive' or 'at_least' in the schema may map it", bad);
+      return Reject(field, "is not 0 or 1; 'positive' or 'at_least' in the schema may map it", bad);
     *label = static_cast<float>(*value);
     return true;
   }
@@ -168,10 +168,10 @@ class CsvParser : public RowParser {
     *dense = 0;
     if (field.empty()) return true;
     const std::optional<double> value = ParseNumber(field);
-    if (!value) return Refuse(field, "is not a number", bad);
+    if (!value) return Reject(field, "is not a number", bad);
     *dense = column.transform == "log" ? LogTransform(*value) : static_cast<float>(*value);
     if (std::isfinite(*value) && std::isfinite(*dense)) return true;
-    return Refuse(field, "is not a finite number", bad);
+    return Reject(field, "is not a finite number", bad);
   }
 
   std::string schema_path_;
@@ -179,7 +179,7 @@ class CsvParser : public RowParser {
   CsvRecordReader records_;
   DatasetSchema schema_;
   size_t num_one_hot_ = 0, num_multi_hot_ = 0;
-  std::vector<size_t> slots_;  // of columns: where in the row's vector for their role
+  std::vector<size_t> slots_;  // by column: index in the row's vector for its role
   std::vector<size_t> order_;  // field i of a record is column order_[i]
   size_t file_index_ = static_cast<size_t>(-1);
 };

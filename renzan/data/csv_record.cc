@@ -9,7 +9,7 @@
 namespace renzan {
 namespace {
 
-// Of the lines after a record's first. A quote that is not closed costs reading so much again.
+// The limit for the lines after a record's first. After an unclosed quote this much is read twice.
 constexpr size_t kMaxAppendedBytes = 1 << 20;
 
 std::string_view Trim(std::string_view text) {
@@ -67,7 +67,7 @@ void CsvRecordReader::SplitPlain(std::string_view line) {
   }
 }
 
-// Adds the next line of the same file to the record. Lines that are read again are of that file.
+// Appends the next line of the same file to the record. Lines waiting in again_ are from that file.
 bool CsvRecordReader::AppendLine(LineReader& lines) {
   std::string_view text;
   if (appended_bytes_ > kMaxAppendedBytes || (again_.empty() && !lines.MoreInFile()) ||

@@ -1,10 +1,10 @@
 #pragma once
 
-// Splits lines into the fields of CSV records (RFC 4180): fields may be in quotes, a quote inside
-// is doubled, and a quoted field may hold delimiters and line breaks. Belongs to one thread.
+// Splits lines into the fields of CSV records (RFC 4180): fields may be quoted, quotes inside are
+// doubled, and quoted fields may contain delimiters and line breaks. Not thread-safe.
 //
-// A quote too many makes a record of the lines that follow it. Where quotes turn out to be wrong,
-// only the line on which the record begins is bad; the next record begins on the line after it.
+// A stray quote pulls the following lines into the record. If the quotes turn out to be wrong, only
+// the record's first line is bad; the next record begins on the line after it.
 
 #include <cstdint>
 #include <deque>
@@ -21,12 +21,12 @@ class CsvRecordReader {
   CsvRecordReader(char delimiter, bool quotes, bool trim)
       : delimiter_(delimiter), quotes_(quotes), trim_(trim) {}
 
-  // The next record; false at the end. Fields are valid until the next call. `problem` says what is
-  // wrong with its quotes, if anything; `line` is where it begins.
+  // Reads the next record; false at the end. Fields are valid until the next call. `problem` is
+  // what is wrong with its quotes, or empty; `line` is where it begins.
   bool Next(LineReader& lines, int64_t* line, std::string* problem);
 
-  // The record that Next gave last is not one (it has too many fields, say): if it was made of
-  // several lines, all but the first will be read again.
+  // Rejects the last record (it has too many fields, say): if it has several lines, all but the
+  // first are read again.
   void RejectRecord();
 
   const std::vector<std::string_view>& fields() const { return fields_; }
@@ -40,15 +40,15 @@ class CsvRecordReader {
   char delimiter_;
   bool quotes_, trim_;
   std::vector<std::string_view> fields_;
-  std::string record_;  // a copy, in which doubled quotes are made single
+  std::string record_;  // a copy with doubled quotes made single
   struct Line {
     int64_t number;
     std::string text;
   };
-  std::deque<Line> again_;      // to be read before anything else
-  std::vector<Line> appended_;  // the lines of this record but for the first
-  Line line_;                   // where the text that NextLine gave lies, if it was read again
-  int64_t line_number_ = 0;     // of the line that NextLine gave last
+  std::deque<Line> again_;      // lines to be read again first
+  std::vector<Line> appended_;  // the lines of this record except the first
+  Line line_;                   // backs the text of NextLine if it came from again_
+  int64_t line_number_ = 0;     // of the last line of NextLine
   size_t appended_bytes_ = 0;
   struct Range {
     size_t begin, end;

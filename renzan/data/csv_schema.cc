@@ -33,8 +33,8 @@ void CsvColumn::Describe(ConfigFields& fields) {
   const bool has_limit = !std::isnan(at_least);
   fields.Require(role == "label" || positive.empty(), "positive", "belongs to role label");
   fields.Require(role == "label" || !has_limit, "at_least", "belongs to role label");
-  fields.Require(negative.empty() || !positive.empty(), "negative", "needs 'positive' beside it");
-  fields.Require(positive.empty() || !has_limit, "at_least", "excludes 'positive'");
+  fields.Require(negative.empty() || !positive.empty(), "negative", "needs 'positive' too");
+  fields.Require(positive.empty() || !has_limit, "at_least", "cannot be combined with 'positive'");
 }
 
 CsvSchema CsvSchema::ReadFile(const std::string& path) {
@@ -46,7 +46,8 @@ CsvSchema CsvSchema::ReadFile(const std::string& path) {
     fields.Field("quotes", &schema.quotes);
     fields.Field("trim", &schema.trim);
     fields.Field("missing", &schema.missing);
-    // Columns are described in the file's order, which is theirs where there is no header.
+    // Columns are read in the order of the schema file, which is their order in files without a
+    // header.
     size_t position = 0;
     fields.Map<ColumnInFile>("columns", &columns, [&](ConfigFields& inner, ColumnInFile& item) {
       item.position = position++;

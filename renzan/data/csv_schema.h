@@ -1,7 +1,7 @@
 #pragma once
 
-// The schema file of generic CSV and TSV: what each column is (docs/formats/dataset.md). Plain
-// data.
+// The schema file of generic CSV and TSV, which describes each column (docs/formats/dataset.md).
+// Plain data.
 
 #include <limits>
 #include <map>
@@ -15,10 +15,10 @@ class ConfigFields;
 struct CsvColumn {
   std::string name;
   std::string role;                // label, dense, categorical, multi_hot, skip
-  std::string transform = "none";  // dense: none, or log for log(max(x, 0) + 1)
+  std::string transform = "none";  // dense: "none", or "log": log(max(x, 0) + 1)
   std::string separator = "|";     // multi_hot: between the values of a field
-  // label: the text that means 1 (and the only other one that means 0), or the least number that
-  // means 1. With neither, the field is 0 or 1.
+  // label: the text that means 1 (and the only text that means 0), or the smallest number that
+  // means 1. With neither, the field must be 0 or 1.
   std::string positive, negative;
   double at_least = std::numeric_limits<double>::quiet_NaN();
 
@@ -30,7 +30,7 @@ struct CsvSchema {
   bool header = true;
   bool quotes = true;                // RFC 4180
   bool trim = false;                 // drop blanks around fields
-  std::vector<std::string> missing;  // texts that mean "missing", beside the empty one
+  std::vector<std::string> missing;  // texts that mean "missing", besides the empty one
   std::vector<CsvColumn> columns;    // in the schema file's order
 
   // Throws kConfig with file, line, column and the nearest valid name.

@@ -63,7 +63,7 @@ TEST(ImportCsv, RolesTransformsAndMissingValues) {
                           ">50K,38.5,99,clerk,Drama|Crime|Drama,x\n"
                           "<=50K,?,-4,?,,\n"
                           "<=50K,-1e3,,cook,?,nothing\n",
-                          // Another file with the columns in another order.
+                          // Another file with a different column order.
                           "job,genres,note,age,gain,income\r\n"
                           "cook,|Crime|,x,+7,0,>50K\r\n"});
   const Batch batch = csv.Read();
@@ -94,7 +94,7 @@ TEST(ImportCsv, QuotesAsInRfc4180) {
   plain.Import();
   EXPECT_THAT(plain.Values("a"), ElementsAre("\"x"));
 
-  // The line is the one where the record begins.
+  // Reports the line where the record begins.
   ExpectError(ErrorCode::kData,
               HasSubstr("in0.csv:2: the quote that opens field 2 is never closed"),
               [&] { Csv(schema, {"y,a,b\n1,\"x,y\n1,b,c\n"}).Import(); });
@@ -105,7 +105,7 @@ TEST(ImportCsv, QuotesAsInRfc4180) {
 constexpr char kThreeColumns[] =
     "columns: {y: {role: label}, a: {role: categorical}, b: {role: dense}}\n";
 
-// Rows "0,"t0",0", "1,"t1",1" ... but for those of which `change` makes something else.
+// Rows "0,"t0",0", "1,"t1",1" ... except those that `change` alters.
 std::string QuotedRows(int rows, const std::map<int, std::string>& change) {
   std::string text = "y,a,b\n";
   for (int row = 0; row < rows; ++row) {
@@ -116,7 +116,7 @@ std::string QuotedRows(int rows, const std::map<int, std::string>& change) {
   return text;
 }
 
-// How many rows survive, and which of 1000 do not.
+// Returns how many of 1000 rows are imported, and which are not.
 void ExpectLost(const std::map<int, std::string>& change, const std::vector<int>& lost) {
   Csv csv(kThreeColumns, {QuotedRows(1000, change), "y,a,b\n1,second,file\n1,\"2nd\",7\n"});
   csv.options.skip_bad_rows = true;
@@ -130,15 +130,15 @@ void ExpectLost(const std::map<int, std::string>& change, const std::vector<int>
   EXPECT_EQ(batch.dense, expected);
 }
 
-TEST(ImportCsv, AStrayQuoteCostsNoMoreThanItsRow) {
+TEST(ImportCsv, AStrayQuoteLosesOnlyItsRow) {
   ExpectLost({{500, "1,\"never closed,5\n"}}, {500});
   ExpectLost({{500, "1,t,\"5\n"}}, {500});
   ExpectLost({{500, "\"1,t,5\n"}, {501, "1,plain,501\n"}}, {500});
   ExpectLost({{998, "1,\"t,5\n"}, {999, "1,plain,999\n"}}, {998});
   ExpectLost({{3, "\"\n"}, {4, "\"\"\"\n"}, {700, "0,\"a\" ,1\n"}}, {3, 4, 700});
-  // The quote of another row closes it where a field could end: too few fields in all.
+  // A quote of a later row closes it where a field could end: too few fields in total.
   ExpectLost({{500, "1,t,\"\n"}, {501, "0,t,\"\n"}}, {500, 501});
-  // Lines without any other quote, more of them than are looked at.
+  // More lines without another quote than are searched.
   std::map<int, std::string> plain;
   for (int row = 0; row < 1000; ++row)
     plain[row] = fmt::format("1,{},{}\n", std::string(3000, 'x'), row);
@@ -158,7 +158,7 @@ TEST(ImportCsv, SaysWhereAQuoteIsNotClosed) {
   ExpectError(ErrorCode::kData,
               HasSubstr("in0.csv:3: the quote that opens field 2 is never closed within 1 MiB"),
               import(far));
-  // A bad line after it has its own number.
+  // A later bad line is reported with its own number.
   Csv csv(kThreeColumns, {"y,a,b\n1,\"x,2\n1,y,3\nwhat,y,3\n1,\"z\nz\",9\n"});
   csv.options.skip_bad_rows = true;
   ::testing::internal::CaptureStderr();
@@ -170,7 +170,7 @@ TEST(ImportCsv, SaysWhereAQuoteIsNotClosed) {
   EXPECT_THAT(log, HasSubstr("in0.csv:4: column 1 (y): 'what' is not a number"));
 }
 
-TEST(ImportCsv, BytesOfTheInputAreNotShownRaw) {
+TEST(ImportCsv, InputBytesAreEscapedInMessages) {
   ExpectError(ErrorCode::kData, HasSubstr("'\\x1b[31m\\xff' is not a number"),
               [] { Csv(kThreeColumns, {"y,a,b\n\x1b[31m\xff,c,1\n"}).Import(); });
   ExpectError(ErrorCode::kConfig, HasSubstr("column 3 '\\x07' is not in"),

@@ -26,7 +26,7 @@ struct CheckedArray {
   const T* data() const {
     return array.values<T>().data();
   }
-  // To be called before elements [begin, begin + count) are read.
+  // Call it before reading elements [begin, begin + count).
   void Need(size_t begin, size_t count) const {
     const uint64_t from = array.data_offset() + begin * element_bytes;
     blocks.Need(from, from + count * element_bytes);
@@ -42,13 +42,14 @@ struct Shard {
   int64_t first_row = 0;
   CheckedArray label, dense, ids;
   std::vector<Jagged> jagged;
-  // The same as plain pointers for the gathers.
+  // The same as raw pointers, for the gathers.
   const float* label_data = nullptr;
   const float* dense_data = nullptr;
   const int32_t* id_data = nullptr;
 };
 
-// Maps one file after checking it against its entry in dataset.yaml and that against `rows`.
+// Maps one file after checking its entry in dataset.yaml against `shape`, and the file against its
+// entry.
 NpyArray OpenArray(const std::string& directory, const std::string& shard, const ShardEntry& entry,
                    const std::string& name, NpyType type, std::vector<int64_t> shape) {
   const std::string path = fmt::format("{}/{}/{}", directory, shard, name);
@@ -56,10 +57,10 @@ NpyArray OpenArray(const std::string& directory, const std::string& shard, const
   if (found == entry.files.end())
     Fail(ErrorCode::kData, "{}/dataset.yaml: {} has no entry for {}", directory, shard, name);
   const FileEntry& file = found->second;
-  // -1 stands for "as many as there are".
+  // -1 means any length.
   if (!shape.empty() && shape[0] < 0 && file.shape.size() == 1) shape[0] = file.shape[0];
   if (file.type() != type || file.shape != shape)
-    Fail(ErrorCode::kData, "{}/dataset.yaml: {}/{} should be {} {}, but is declared {} {}",
+    Fail(ErrorCode::kData, "{}/dataset.yaml: {}/{} should be {} {}, but is declared as {} {}",
          directory, shard, name, NpyTypeName(type), FormatShape(shape), file.dtype,
          FormatShape(file.shape));
   NpyArray array(path);
@@ -70,7 +71,7 @@ NpyArray OpenArray(const std::string& directory, const std::string& shard, const
   return array;
 }
 
-// What checksums.npy of a shard holds, after comparing the file with its own SHA-256.
+// The content of a shard's checksums.npy, after verifying its SHA-256.
 std::vector<uint64_t> ReadBlockChecksums(const std::string& path, const ShardEntry& entry) {
   const auto found = entry.files.find(kBlockChecksumsFile);
   const std::string bytes = ReadFile(path);
@@ -105,7 +106,7 @@ std::string Fingerprint(const DatasetManifest& manifest) {
   return hash.HexDigest();
 }
 
-// The checksums of a shard's files: those of one file after those of the other, in order of names.
+// The block checksums of a shard's files, concatenated in order of file names.
 class ShardChecksums {
  public:
   ShardChecksums(const std::string& folder, const ShardEntry& entry)
@@ -121,7 +122,7 @@ class ShardChecksums {
     }
     const uint64_t count = NumBlocks(file_bytes);
     if (first + count > checksums_.size())
-      Fail(ErrorCode::kData, "{}/{}: has no checksums for all of {}", folder_, kBlockChecksumsFile,
+      Fail(ErrorCode::kData, "{}/{}: lacks checksums for part of {}", folder_, kBlockChecksumsFile,
            name);
     const auto begin = checksums_.begin() + static_cast<std::ptrdiff_t>(first);
     return BlockVerifier(fmt::format("{}/{}", folder_, name), file_bytes,
@@ -195,7 +196,7 @@ struct Dataset::Impl {
          row - shard.first_row, shard.folder, feature, problem);
   }
 
-  // The slow path: finds what the fast one found to be wrong somewhere.
+  // The slow path: locates the error that the fast path detected.
   [[noreturn]] void FailOneHot(std::span<const int64_t> rows, const Batch& batch) const {
     for (size_t i = 0; i < rows.size(); ++i) {
       if (batch.label[i] != 0.0f && batch.label[i] != 1.0f)
@@ -207,7 +208,7 @@ struct Dataset::Impl {
       }
       for (size_t f : one_hot) CheckId(rows[i], f, batch.categorical[f].values[i]);
     }
-    CHECK_MSG(false, "the fast check of rows found something that the slow one does not");
+    CHECK_MSG(false, "the fast row check found an error that the slow one does not");
   }
 
   void CheckId(int64_t row, size_t f, int32_t id) const {
@@ -221,7 +222,7 @@ struct Dataset::Impl {
   void ReadMultiHot(std::span<const int64_t> rows, size_t jagged, FeatureIds* ids) const;
 };
 
-// Rows are gathered as they lie on disk, one after the other; checks only set a flag.
+// Gathers row by row, as they lie on disk; checks only set a flag.
 void Dataset::Impl::ReadOneHot(std::span<const int64_t> rows, Batch* batch) const {
   const size_t num_dense = schema.dense.size();
   const size_t num_one_hot = one_hot.size();
@@ -286,10 +287,10 @@ void Dataset::Impl::ReadMultiHot(std::span<const int64_t> rows, size_t jagged,
       ids->values.push_back(id);
     }
     if (ids->values.size() > static_cast<size_t>(std::numeric_limits<int32_t>::max()))
-      Fail(ErrorCode::kData,
-           "{}: feature '{}' has more than 2^31 values in one batch of {} rows; "
-           "use smaller batches",
-           directory, schema.categorical[f].name, rows.size());
+      Fail(
+          ErrorCode::kData,
+          "{}: feature '{}' has more than 2^31 values in one batch of {} rows: use smaller batches",
+          directory, schema.categorical[f].name, rows.size());
     ids->offsets[i + 1] = static_cast<int32_t>(ids->values.size());
   }
 }
@@ -302,8 +303,8 @@ Dataset::Dataset(const std::string& directory, DatasetOptions options)
   impl.manifest = ReadManifest(directory);
   if (impl.manifest.format_version == 1)
     LogWarning(
-        "{} is of format version 1, which has no checksums of blocks: damage to it is seen by "
-        "`renzan data verify` only; import it again to have them",
+        "{} has format version 1 without block checksums: only `renzan data verify` detects "
+        "corruption; import the data again to get them",
         directory);
   impl.schema = impl.manifest.schema();
   impl.fingerprint = Fingerprint(impl.manifest);

@@ -18,8 +18,8 @@ struct CategoricalFeature {
   std::string name;
   int64_t num_embeddings = 0;  // ids are in [0, num_embeddings)
   bool multi_hot = false;
-  // How values became ids: "hash:1000", "threshold:8:<digest of the values>", or "ids" for ids as
-  // they were. Features with the same text have the same ids for the same values.
+  // How values were mapped to ids: "hash:1000", "threshold:8:<digest of the values>", or "ids" if
+  // the input had ids. Features with the same text map the same values to the same ids.
   std::string vocabulary = "ids";
 };
 
@@ -27,12 +27,11 @@ struct DatasetSchema {
   std::string label;
   std::vector<std::string> dense;
   std::vector<CategoricalFeature> categorical;
-  // What was done to each of `dense`: "log" or "none". Empty where it is not known (datasets of
-  // format version 1).
+  // The transform of each of `dense`: "log" or "none". Empty if unknown (format version 1).
   std::vector<std::string> dense_transforms;
 };
 
-// What a generator knows about the generated data: the best scores any model can reach.
+// The best scores that any model can reach on generated data.
 struct BayesOptimal {
   double best_auc = 0;       // of the teacher's own probabilities on these rows
   double best_log_loss = 0;  // natural logarithm, mean per row
@@ -57,17 +56,17 @@ class Dataset {
   int64_t num_rows() const;
   const std::optional<BayesOptimal>& bayes_optimal() const;
 
-  // SHA-256 over the files' recorded checksums, the schema and how values became numbers: two
-  // datasets with the same fingerprint hold the same samples, and mean the same by them.
+  // SHA-256 over the recorded file checksums, the schema and the preprocessing: datasets with the
+  // same fingerprint hold the same samples with the same meaning.
   const std::string& fingerprint() const;
 
   // Recomputes every file's SHA-256; throws kData naming the first file that differs.
   void Verify() const;
 
   // Gathers the given rows (any order, repeats allowed) into `batch`, reusing its memory. Throws
-  // kData naming the file for a block that is corrupt, and naming row, feature and value for an id
-  // outside its table, a label that is not 0 or 1, or a dense value that is not finite; kIo for
-  // what the disk cannot read. Nothing is ever silently rewritten.
+  // kData, naming the file, for a corrupt block; kData, naming row, feature and value, for an id
+  // outside its table, a label other than 0 or 1, or a non-finite dense value; kIo if reading
+  // fails. Never alters values silently.
   void Read(std::span<const int64_t> rows, Batch* batch) const;
 
  private:

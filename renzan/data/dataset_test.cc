@@ -83,7 +83,7 @@ TEST(Dataset, ReadsRowsInAnyOrderAcrossShards) {
   EXPECT_THAT(batch.categorical[1].values, ElementsAre(5, 5, 5, 5, 4));
   EXPECT_THAT(batch.categorical[2].values, ElementsAre(990, 999, 994, 994, 995));
 
-  // The same batch again, smaller: nothing of the old one stays.
+  // The same Batch object with fewer rows: no old values remain.
   const int64_t first[] = {0};
   dataset.Read(first, &batch);
   EXPECT_THAT(batch.label, ElementsAre(0));
@@ -106,7 +106,7 @@ TEST(Dataset, WithoutDenseOrCategorical) {
   EXPECT_THAT(batch.dense, IsEmpty());
 }
 
-TEST(Dataset, FingerprintFollowsTheSamples) {
+TEST(Dataset, FingerprintDependsOnTheSamples) {
   TemporaryDirectory dir;
   WriteDataset(dir / "a", 10);
   WriteDataset(dir / "b", 10);
@@ -138,7 +138,7 @@ TEST(Dataset, MapsIdsAtTheEnd) {
   EXPECT_THAT(batch.categorical[2].values, ElementsAre(2, 7));
 }
 
-TEST(Dataset, AppearsWholeOrNot) {
+TEST(Dataset, AppearsAtomically) {
   TemporaryDirectory dir;
   {
     DatasetWriter writer(dir / "d", kSchema);
@@ -146,7 +146,7 @@ TEST(Dataset, AppearsWholeOrNot) {
   }
   EXPECT_THAT(testing::NamesIn(dir.path()), IsEmpty());
   WriteDataset(dir / "d", 3);
-  ExpectError(ErrorCode::kCantCreate, HasSubstr("exists already"),
+  ExpectError(ErrorCode::kCantCreate, HasSubstr("already exists"),
               [&] { WriteDataset(dir / "d", 3); });
 }
 
@@ -199,13 +199,13 @@ TEST(Dataset, ManifestErrorsSayWhere) {
   ExpectError(ErrorCode::kData, HasSubstr("this program reads versions 1 and 2"), open);
   WriteFileAtomically(manifest, good);
   testing::RewriteManifest(dir / "d", "dtype: float32", "dtype: int32");
-  ExpectError(ErrorCode::kData, HasSubstr("is declared int32"), open);
+  ExpectError(ErrorCode::kData, HasSubstr("is declared as int32"), open);
   WriteFileAtomically(manifest, good);
   testing::RewriteManifest(dir / "d", "multi_hot", "multihot");
   ExpectError(ErrorCode::kData, HasSubstr("did you mean 'multi_hot'"), open);
 }
 
-TEST(Dataset, ReadRefusesImpossibleValues) {
+TEST(Dataset, ReadRejectsInvalidValues) {
   TemporaryDirectory dir;
   WriteDataset(dir / "d", 10);
   std::vector<int64_t> rows(10);
@@ -242,7 +242,7 @@ TEST(Dataset, ReadRefusesImpossibleValues) {
   ExpectError(ErrorCode::kData, HasSubstr("has the bag"), read);
 }
 
-TEST(Dataset, RecordsHowValuesBecameNumbers) {
+TEST(Dataset, RecordsThePreprocessing) {
   TemporaryDirectory dir;
   DatasetSchema schema = {"y", {"a", "b"}, {{"c", 9}}};
   const float dense[] = {0, 0};
@@ -261,7 +261,7 @@ TEST(Dataset, RecordsHowValuesBecameNumbers) {
   EXPECT_THAT(log.schema().dense_transforms, ElementsAre("log", "none"));
   EXPECT_EQ(plain.schema().categorical[0].vocabulary, "ids");
   EXPECT_EQ(hashed.schema().categorical[0].vocabulary, "hash:9");
-  // The same bytes, but not the same meaning.
+  // The same bytes with a different meaning.
   EXPECT_NE(plain.fingerprint(), log.fingerprint());
   EXPECT_NE(plain.fingerprint(), hashed.fingerprint());
 }
@@ -274,12 +274,12 @@ TEST(Dataset, ReadsFormatVersion1) {
   EXPECT_THAT(batch.categorical[0].values, ElementsAre(2, 3, 2, 1, 2, 3));
   EXPECT_THAT(dataset.schema().dense_transforms, IsEmpty());
   EXPECT_THAT(dataset.schema().categorical[0].vocabulary, ::testing::StartsWith("threshold:2:"));
-  // As it was when this version was written: recorded runs go on.
+  // The fingerprint of that version, so that existing runs can resume.
   EXPECT_EQ(dataset.fingerprint(),
             "3da50e611f04c827aa293e6dfa36fae4717e5ce2107ace51f40f3f58bdfbf30a");
 }
 
-TEST(DatasetWriter, RefusesImpossibleValues) {
+TEST(DatasetWriter, RejectsInvalidValues) {
   TemporaryDirectory dir;
   DatasetWriter writer(dir / "d", {"y", {"x"}, {{"c", 3, false}}});
   const float good[] = {1}, bad[] = {std::numeric_limits<float>::infinity()};

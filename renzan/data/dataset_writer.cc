@@ -28,7 +28,7 @@ size_t ReadFully(ByteReader& reader, char* out, size_t bytes) {
   return done;
 }
 
-// The open files of the shard that is being written.
+// The open files of the current shard.
 struct ShardFiles {
   NpyWriter label, dense, ids;
   struct Jagged {
@@ -71,9 +71,9 @@ struct DatasetWriter::Impl {
   }
 
   void OpenShard() {
-    // Beyond five digits the folders' names would no longer sort as the rows do.
+    // With more than five digits the folder names would no longer sort in row order.
     if (manifest.shards.size() >= 100'000)
-      Fail(ErrorCode::kUsage, "more than 100000 shards: choose more than {} rows for each",
+      Fail(ErrorCode::kUsage, "more than 100000 shards: use more than {} rows per shard",
            options.shard_rows);
     const std::string folder = ShardFolder();
     CreateDirectories(folder);
@@ -88,7 +88,7 @@ struct DatasetWriter::Impl {
     file.shape = writer.shape();
   }
 
-  // Enters the checksums of a shard's files, which are complete, and writes those of their blocks.
+  // Records the checksums of a shard's completed files and writes their block checksums.
   static void DigestShard(const std::string& folder, ShardEntry& entry) {
     const std::string path = fmt::format("{}/{}", folder, kBlockChecksumsFile);
     NpyWriter writer(path, NpyType::kUint64);
@@ -118,12 +118,12 @@ struct DatasetWriter::Impl {
     manifest.shards[ShardName(manifest.shards.size())] = std::move(entry);
   }
 
-  // Rewrites a file of ids; `map_of_column[c]` is for column c of its rows, empty: as they are.
-  // Read in pieces: a map of the whole file would count as memory.
+  // Rewrites a file of ids; `map_of_column[c]` maps column c of its rows, unless it is empty. Reads
+  // in pieces: mapping the whole file would count as memory use.
   void MapFile(const std::string& path, std::vector<int64_t> columns,
                const std::vector<const std::vector<int32_t>*>& map_of_column) const {
-    const std::string beside = path + ".mapped";
-    NpyWriter writer(beside, NpyType::kInt32, std::move(columns));
+    const std::string mapped = path + ".mapped";
+    NpyWriter writer(mapped, NpyType::kInt32, std::move(columns));
     const std::unique_ptr<ByteReader> old = OpenInput(path, options.stop);
     std::vector<int32_t> piece(map_of_column.size() * kRowsMappedAtOnce);
     char header[kNpyHeaderBytes];
@@ -143,7 +143,7 @@ struct DatasetWriter::Impl {
       writer.Append(piece.data(), static_cast<int64_t>(rows));
     }
     writer.Close();
-    if (std::rename(beside.c_str(), path.c_str()) != 0)
+    if (std::rename(mapped.c_str(), path.c_str()) != 0)
       FailErrno(errno, fmt::format("cannot replace {}", path));
   }
 

@@ -1,7 +1,7 @@
 #pragma once
 
-// Writes a dataset row by row: memory does not grow with the number of rows. The directory appears
-// under its name whole, by Finish(), or not at all. Belongs to one thread.
+// Writes a dataset row by row, in constant memory. Finish() makes the directory appear atomically.
+// Not thread-safe.
 
 #include <cstdint>
 #include <memory>
@@ -20,14 +20,14 @@ struct DatasetManifest;
 struct DatasetWriterOptions {
   int64_t shard_rows = 4'000'000;
   std::string created_by;
-  // Ids are provisional until Finish() maps them; num_embeddings of the schema is not looked at.
+  // Ids are provisional until Finish() maps them; num_embeddings of the schema is ignored.
   bool map_ids_at_end = false;
-  StopFunction stop;  // asked while ids are mapped
+  StopFunction stop;  // polled while ids are mapped
 };
 
 class DatasetWriter {
  public:
-  // Throws kCantCreate if `directory` exists and is not empty, kConfig for an impossible schema.
+  // Throws kCantCreate if `directory` exists and is not empty, kConfig for an invalid schema.
   DatasetWriter(const std::string& directory, const DatasetSchema& schema,
                 DatasetWriterOptions options = {});
   ~DatasetWriter();
@@ -41,8 +41,8 @@ class DatasetWriter {
               std::span<const std::vector<int32_t>> multi_hot = {});
   int64_t rows() const;
 
-  // Where further files may be put (the vocabulary), and what dataset.yaml will say beside what the
-  // writer itself knows: the importer fills in vocabulary, num_embeddings, generated.
+  // Where additional files (the vocabulary) can be put, and the content of dataset.yaml, in which
+  // the importer fills in vocabulary, num_embeddings and generated.
   const std::string& staging() const;
   DatasetManifest& manifest();
 

@@ -18,21 +18,20 @@ namespace renzan {
 namespace {
 
 constexpr int64_t kRowsBetweenReports = 4096;
-// So many bad rows are told one by one when they are skipped.
+// How many skipped bad rows are reported individually.
 constexpr int64_t kBadRowsShown = 5;
 
 std::unique_ptr<RowParser> MakeParser(const ImportOptions& options) {
   if (options.format == "criteo") {
     if (!options.schema.empty())
-      Fail(ErrorCode::kUsage, "--schema belongs to --format csv; Criteo's columns are known");
+      Fail(ErrorCode::kUsage, "--schema is only for --format csv; Criteo's columns are fixed");
     return MakeCriteoParser(options.log_dense);
   }
   if (options.format != "csv")
-    Fail(ErrorCode::kUsage, "unknown format '{}': criteo and csv are known", options.format);
+    Fail(ErrorCode::kUsage, "unknown format '{}': use criteo or csv", options.format);
   if (options.schema.empty())
     Fail(ErrorCode::kUsage,
-         "--format csv needs --schema FILE, which says what each column is "
-         "(docs/formats/dataset.md)");
+         "--format csv needs --schema FILE, which describes each column (docs/formats/dataset.md)");
   return MakeCsvParser(options.schema);
 }
 
@@ -66,7 +65,7 @@ std::vector<Vocabulary> VocabulariesFromDataset(const ImportOptions& options,
                                                 const DatasetSchema& schema) {
   const std::string& directory = options.vocabulary_from;
   if (!options.vocabulary.empty())
-    Fail(ErrorCode::kUsage, "--vocabulary and --vocabulary-from exclude each other");
+    Fail(ErrorCode::kUsage, "--vocabulary and --vocabulary-from cannot be combined");
   const DatasetManifest manifest = ReadManifest(directory);
   if (manifest.dense != schema.dense)
     Fail(ErrorCode::kConfig, "the dense features [{}] are not those of {}: [{}]",
@@ -123,8 +122,8 @@ class Importer {
   ImportProgress Run() {
     ReadRows();
     if (progress_.rows == 0)
-      Fail(ErrorCode::kData, "there is not one good row in {} ({} bad ones)",
-           fmt::join(options_.inputs, ", "), progress_.bad_rows);
+      Fail(ErrorCode::kData, "no valid rows in {} ({} bad rows)", fmt::join(options_.inputs, ", "),
+           progress_.bad_rows);
     Report();
     Finish();
     return progress_;
@@ -160,7 +159,7 @@ class Importer {
   void TakeBadRow(const BadRow& bad) {
     const std::string message = FormatBadRow(lines_.file(), bad);
     if (!options_.skip_bad_rows)
-      Fail(ErrorCode::kData, "{}; mend it, or leave such rows out with --on-bad-row skip", message);
+      Fail(ErrorCode::kData, "{}; fix the row, or skip bad rows with --on-bad-row skip", message);
     if (++progress_.bad_rows <= kBadRowsShown) LogWarning("skipped {}", message);
     if (progress_.bad_rows == kBadRowsShown) LogWarning("further bad rows are only counted");
   }
@@ -185,7 +184,7 @@ class Importer {
       entry.vocabulary = vocabulary.spec();
       vocabulary.Save(writer_->staging(), name, &manifest);
     }
-    // What a generator left beside its file is true of the whole file only.
+    // A generator's report describes the whole file only.
     if (options_.inputs.size() == 1 && progress_.bad_rows == 0)
       if (const auto bayes_optimal = ReadTeacherReport(options_.inputs[0], progress_.rows))
         manifest.generated["teacher"] = *bayes_optimal;

@@ -1,7 +1,7 @@
 #pragma once
 
-// From text files to a dataset, in one pass. Memory does not grow with the input, except by the
-// distinct values of threshold vocabularies. The dataset appears whole or not at all.
+// Imports text files into a dataset in one pass. Memory grows only with the distinct values of
+// threshold vocabularies. The dataset appears atomically.
 
 #include <cstdint>
 #include <functional>
@@ -25,10 +25,10 @@ struct ImportOptions {
   std::string output;
   std::string format = "criteo";  // or "csv"
   std::string schema;             // the schema file of format csv
-  bool log_dense = true;          // of format criteo; a csv schema says it for each column
+  bool log_dense = true;          // for format criteo; a CSV schema has it per column
   // "hash:100000" for all features, "C3=threshold:8" for one.
   std::vector<std::string> vocabulary;
-  std::string vocabulary_from;  // a dataset whose vocabularies are used as they are
+  std::string vocabulary_from;  // a dataset whose vocabularies are reused unchanged
   bool skip_bad_rows = false;
   int64_t shard_rows = 4'000'000;
   // Called every few thousand rows.
@@ -38,8 +38,8 @@ struct ImportOptions {
 
 inline constexpr char kDefaultVocabulary[] = "hash:100000";
 
-// Throws kData for a bad row (file, line, column, reason) unless they are skipped, kUsage and
-// kConfig for options that do not fit, kIo for a full disk.
+// Throws kData for a bad row (file, line, column, reason) unless bad rows are skipped, kUsage or
+// kConfig for inconsistent options, kIo for a full disk.
 ImportProgress ImportDataset(const ImportOptions& options);
 
 }  // namespace renzan

@@ -27,7 +27,7 @@ using testing::ReadAll;
 using testing::Repeat;
 using testing::WriteText;
 
-// A Criteo line: I1..I13 and C1..C26 are empty where not given.
+// A Criteo line: I1..I13 and C1..C26 are empty unless given.
 std::string Line(const std::string& label, std::vector<std::string> dense,
                  std::vector<std::string> categorical) {
   dense.resize(13);
@@ -106,7 +106,7 @@ TEST(ImportCriteo, ThresholdOrdersByCountThenFirstSeen) {
   const Batch batch = ReadAll(dataset);
   EXPECT_THAT(batch.categorical[0].values, ElementsAre(3, 4, 1, 4, 2, 2, 0, 3, 1, 2));
   EXPECT_EQ(dataset.schema().categorical[0].num_embeddings, 5);
-  EXPECT_EQ(dataset.schema().categorical[1].num_embeddings, 2);  // nothing is frequent enough
+  EXPECT_EQ(dataset.schema().categorical[1].num_embeddings, 2);  // no value is frequent enough
   EXPECT_EQ(batch.categorical[1].values[0], 1);
   EXPECT_EQ(dataset.schema().categorical[2].num_embeddings, 100000);  // the default, hashed
   EXPECT_THAT(ReadVocabularyValues(dir / "out", ReadManifest(dir / "out"), "C1"),
@@ -175,12 +175,12 @@ TEST(ImportCriteo, BadRowsSayWhereAndWhy) {
     EXPECT_EQ(done.bad_rows, 1);
     const Dataset dataset(dir / "out");
     EXPECT_EQ(dataset.num_rows(), 4);
-    // The values of a skipped row count for nothing.
+    // The values of a skipped row are not counted.
     EXPECT_EQ(dataset.schema().categorical[0].num_embeddings, 4);
   }
 }
 
-TEST(ImportCriteo, UnlabelledFilesGetAdvice) {
+TEST(ImportCriteo, UnlabelledFilesGetAHint) {
   TemporaryDirectory dir;
   WriteText(dir / "test.txt", kLines.substr(2));
   ImportOptions options = Options(dir, {dir / "test.txt"});
@@ -191,19 +191,19 @@ TEST(ImportCriteo, UnlabelledFilesGetAdvice) {
   }
 }
 
-TEST(ImportCriteo, NothingGoodAndNothingAtAll) {
+TEST(ImportCriteo, NoValidRowsAndNoRowsAtAll) {
   TemporaryDirectory dir;
   WriteText(dir / "in", "x\ny\n");
   ImportOptions options = Options(dir, {dir / "in"});
   options.skip_bad_rows = true;
-  ExpectError(ErrorCode::kData, HasSubstr("not one good row"), [&] { ImportDataset(options); });
+  ExpectError(ErrorCode::kData, HasSubstr("no valid rows"), [&] { ImportDataset(options); });
   WriteText(dir / "empty", "");
   options.inputs = {dir / "empty"};
-  ExpectError(ErrorCode::kData, HasSubstr("not one good row"), [&] { ImportDataset(options); });
+  ExpectError(ErrorCode::kData, HasSubstr("no valid rows"), [&] { ImportDataset(options); });
   EXPECT_THAT(NamesIn(dir.path()), Not(::testing::Contains(HasSubstr("out"))));
 }
 
-TEST(ImportCriteo, InterruptedImportLeavesNothingAndRunsAgain) {
+TEST(ImportCriteo, InterruptedImportLeavesNothingAndCanBeRepeated) {
   TemporaryDirectory dir;
   WriteText(dir / "in", Repeat(kLines, 10000));
   ImportOptions options = Options(dir, {dir / "in"});
@@ -214,21 +214,21 @@ TEST(ImportCriteo, InterruptedImportLeavesNothingAndRunsAgain) {
   ExpectError(ErrorCode::kTempFail, HasSubstr("stopped"), [&] { ImportDataset(options); });
   EXPECT_THAT(NamesIn(dir.path()), ElementsAre("in"));
 
-  // One that was killed could not even clean up.
+  // A killed import could not clean up.
   CreateDirectories(dir / ".out.partial/shard-00000");
   WriteFileAtomically(dir / ".out.partial/shard-00000/label.npy", "half");
   options.stop = nullptr;
   EXPECT_EQ(ImportDataset(options).rows, 20000);
   EXPECT_THAT(NamesIn(dir.path()), ElementsAre("in", "out"));
   Dataset(dir / "out").Verify();
-  ExpectError(ErrorCode::kCantCreate, HasSubstr("exists already"), [&] { ImportDataset(options); });
+  ExpectError(ErrorCode::kCantCreate, HasSubstr("already exists"), [&] { ImportDataset(options); });
 }
 
 TEST(ImportCriteo, FullDiskLeavesNothing) {
   TemporaryDirectory dir;
   CreateDirectories(dir / "small");
   if (::mount("tmpfs", (dir / "small").c_str(), "tmpfs", 0, "size=256k") != 0)
-    GTEST_SKIP() << "no right to mount a small tmpfs here";
+    GTEST_SKIP() << "not permitted to mount a tmpfs here";
   WriteText(dir / "in", Repeat(kLines, 10000));
   for (const char* vocabulary : {"hash:100", "threshold:1"}) {
     ImportOptions options = Options(dir, {dir / "in"});
@@ -258,7 +258,7 @@ TEST(ImportCriteo, ATestSetNeedsTheTransformsOfTheTrainingSet) {
               [&] { ImportDataset(options); });
   options.log_dense = true;
   ImportDataset(options);
-  // The same values have the same ids in both, and both say so.
+  // The same values have the same ids in both, and both record it.
   EXPECT_EQ(Dataset(dir / "test").schema().categorical[0].vocabulary,
             train.schema().categorical[0].vocabulary);
   options.output = dir / "other";
@@ -300,7 +300,7 @@ TEST(ImportCriteo, WrongOptions) {
   };
   for (const char* spec :
        {"hash", "hash:1", "hash:", "hash:x", "threshold:0", "words:7", "hash:9999999999"})
-    ExpectError(ErrorCode::kUsage, HasSubstr("neither hash:N"), vocabulary({spec}));
+    ExpectError(ErrorCode::kUsage, HasSubstr("must be hash:N"), vocabulary({spec}));
   ExpectError(ErrorCode::kUsage, HasSubstr("did you mean 'C13'?"), vocabulary({"C133=hash:9"}));
   ExpectError(ErrorCode::kUsage, HasSubstr("unknown format"),
               with([](ImportOptions& options) { options.format = "parquet"; }));
@@ -313,7 +313,7 @@ TEST(ImportCriteo, WrongOptions) {
   EXPECT_THAT(NamesIn(dir.path()), ElementsAre("in"));
 }
 
-TEST(ImportCriteo, TakesOverWhatTheGeneratorKnows) {
+TEST(ImportCriteo, ImportsTheGeneratorsReport) {
   TemporaryDirectory dir;
   WriteText(dir / "in", kLines);
   WriteTeacherReport(dir / "in", 2, 1, 0, {0.75, 0.5});
@@ -325,10 +325,10 @@ TEST(ImportCriteo, TakesOverWhatTheGeneratorKnows) {
   EXPECT_EQ(dataset.bayes_optimal()->best_log_loss, 0.5);
   WriteTeacherReport(dir / "in", 3, 1, 0, {0.75, 0.5});
   options.output = dir / "again";
-  ExpectError(ErrorCode::kData, HasSubstr("is about 3 rows"), [&] { ImportDataset(options); });
+  ExpectError(ErrorCode::kData, HasSubstr("describes 3 rows"), [&] { ImportDataset(options); });
 }
 
-// Figures of the files' README: rows, and how many of them are clicks.
+// From the README of the files: rows, and how many of them are clicks.
 TEST(ImportCriteo, RealFiles) {
   const struct {
     const char* file;

@@ -20,7 +20,7 @@ constexpr size_t kRawBufferBytes = 256 << 10;
 constexpr std::string_view kGzipMagic = "\x1f\x8b";
 constexpr std::string_view kZstdMagic = "\x28\xb5\x2f\xfd";
 
-// The file as it lies on disk, with a view of its first bytes.
+// The raw bytes of the file, with lookahead.
 class RawFile {
  public:
   RawFile(const std::string& path, StopFunction stop)
@@ -32,7 +32,7 @@ class RawFile {
   RawFile(const RawFile&) = delete;
   RawFile& operator=(const RawFile&) = delete;
 
-  // Bytes not yet taken; refilled when there are none. Empty at the end of the file.
+  // The bytes not yet taken; refilled when empty. Empty at the end of the file.
   std::string_view Peek() {
     if (begin_ == end_) Refill(0);
     return {buffer_.data() + begin_, end_ - begin_};
@@ -52,7 +52,7 @@ class RawFile {
   uint64_t taken() const { return taken_; }
 
  private:
-  // Reads more behind the `kept` bytes that stay.
+  // Reads more after the `kept` bytes.
   bool Refill(size_t kept) {
     std::memmove(buffer_.data(), buffer_.data() + begin_, kept);
     begin_ = 0;
@@ -78,8 +78,7 @@ class RawFile {
 
 [[noreturn]] void FailTruncated(const RawFile& file, const char* format) {
   Fail(ErrorCode::kData,
-       "{}: the {} data end in the middle: the file is truncated after {} bytes; "
-       "fetch it again",
+       "{}: the {} data ends early: the file is truncated after {} bytes; fetch it again",
        file.name(), format, file.taken());
 }
 
@@ -153,7 +152,7 @@ class ZstdReader : public ByteReader {
     ZSTD_outBuffer output{out, bytes, 0};
     while (output.pos == 0) {
       const std::string_view in = file_->Peek();
-      // The decoder may still hold text when the last byte has been taken.
+      // The decoder may still hold text after the last byte has been taken.
       if (in.empty() && frame_done_) return 0;
       ZSTD_inBuffer input{in.data(), in.size(), 0};
       const size_t result = ZSTD_decompressStream(stream_, &output, &input);
@@ -191,7 +190,7 @@ std::unique_ptr<ByteReader> OpenInput(const std::string& path, StopFunction stop
     if (path.ends_with(suffix))
       Fail(ErrorCode::kData, "{}: {}; fetch it again or rename it", path,
            start.empty() ? "the file is empty"
-                         : fmt::format("not a {} file in spite of its name", suffix));
+                         : fmt::format("not a {} file despite its name", suffix));
   return std::make_unique<PlainReader>(std::move(file));
 }
 

@@ -1,9 +1,9 @@
 #pragma once
 
-// Input files as one stream of bytes or lines: plain, gzip or zstd (told by their first bytes, not
-// by their name), several files in order, "-" for standard input. Memory does not grow with the
-// input. A missing file is an Error kNoInput; a truncated or corrupt one is kData and names the
-// file. Objects belong to one thread.
+// Input files as one stream of bytes or lines: plain, gzip or zstd (detected by their first bytes,
+// not their name), several files in order, "-" for standard input. Uses constant memory. A missing
+// file is an Error kNoInput; a truncated or corrupt one is kData and names the file. Not
+// thread-safe.
 
 #include <cstdint>
 #include <functional>
@@ -14,7 +14,7 @@
 
 namespace renzan {
 
-// Asked now and then by long work, also while it waits for input: true ends it with kTempFail.
+// Polled by long-running work, also while it waits for input: true ends it with kTempFail.
 using StopFunction = std::function<bool()>;
 void ThrowIfStopped(const StopFunction& stop);
 
@@ -24,24 +24,24 @@ class ByteReader {
   virtual ~ByteReader() = default;
   // Up to `bytes` bytes; 0 at the end.
   virtual size_t Read(char* out, size_t bytes) = 0;
-  // Bytes taken from the file itself so far: compressed ones.
+  // Bytes taken from the file itself so far: compressed bytes for a compressed file.
   virtual uint64_t raw_bytes() const = 0;
 };
 
 std::unique_ptr<ByteReader> OpenInput(const std::string& path, StopFunction stop = nullptr);
 
-// Lines of several files. "\n" and "\r\n" end a line, the end of a file does too; a byte order mark
-// of UTF-8 at the start of a file is dropped.
+// The lines of several files. "\n", "\r\n" and the end of a file end a line; a UTF-8 byte order
+// mark at the start of a file is dropped.
 class LineReader {
  public:
-  // Throws kNoInput here, before any work, if a file is missing; kUsage if "-" comes twice.
+  // Throws kNoInput, before reading anything, if a file is missing; kUsage if "-" is given twice.
   explicit LineReader(std::vector<std::string> paths, StopFunction stop = nullptr);
 
   // The next line without its end, valid until the next call; false after the last one.
   bool Next(std::string_view* line);
 
-  // Of the line that Next gave last: its number from 1, and its file ("<stdin>" for "-") by its
-  // index in `paths`.
+  // Of the last line returned by Next: its number from 1, and its file ("<stdin>" for "-") as an
+  // index into `paths`.
   int64_t line_number() const { return line_number_; }
   size_t file_index() const { return file_index_; }
   const std::string& file() const { return names_[file_index_]; }

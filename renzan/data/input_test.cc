@@ -27,7 +27,7 @@ std::vector<std::string> Lines(std::vector<std::string> paths) {
   return lines;
 }
 
-// Does not compress well, so that truncation is felt at many places.
+// Does not compress well, so that it can be truncated at many places.
 std::string LongText() {
   std::string text;
   for (uint64_t i = 0; i < 200000; ++i) text += fmt::format("{:08x}\n", Philox::Draw(1, i)[0]);

@@ -13,7 +13,7 @@ namespace renzan {
 namespace {
 
 constexpr int64_t kRowsPerRead = 4096;
-// Distinct numbers of a dense feature are counted up to here: it may have one for each row.
+// The limit for counting distinct values of a dense feature, which may differ in every row.
 constexpr size_t kMaxDistinct = 100'000;
 
 struct Count {
@@ -25,7 +25,7 @@ struct Count {
   }
 };
 
-// The most frequent first; of equal ones the lower key.
+// Most frequent first; ties by lower key.
 template <typename Key>
 std::vector<std::pair<Key, Count>> MostFrequent(std::vector<std::pair<Key, Count>> counts,
                                                 size_t num_top) {

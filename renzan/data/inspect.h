@@ -1,7 +1,7 @@
 #pragma once
 
-// Counts over a whole dataset, feature by feature. One pass; memory grows with the tables' sizes,
-// not with the rows.
+// Statistics of a whole dataset by feature. One pass; memory grows with the table sizes, not with
+// the number of rows.
 
 #include <cstdint>
 #include <string>
@@ -13,7 +13,7 @@
 namespace renzan {
 
 struct TopValue {
-  std::string value;  // the text where a vocabulary has it, the id or the number otherwise
+  std::string value;  // the text if a vocabulary has it, otherwise the id or the number
   int64_t count = 0;
   double label_rate = 0;  // of the rows that hold it
 };
@@ -24,9 +24,9 @@ struct FeatureSummary {
   std::string vocabulary;  // as in dataset.yaml
   int64_t num_embeddings = 0;
   int64_t values = 0;    // rows, or for multi-hot the values in all bags
-  int64_t missing = 0;   // id 0; empty bags. For dense, zeros: a missing value is stored as 0
+  int64_t missing = 0;   // id 0, or empty bags; zeros for dense, since missing is stored as 0
   int64_t distinct = 0;  // without missing
-  bool distinct_capped = false;       // there are more: counting stopped
+  bool distinct_capped = false;       // counting stopped at the limit
   double min = 0, mean = 0, max = 0;  // of dense
   std::vector<TopValue> top;          // most frequent first, without missing
 };

@@ -12,7 +12,7 @@ namespace renzan {
 namespace {
 
 constexpr size_t kBufferBytes = 1 << 20;
-// Longer lines mean a file that is not text; reading on would only eat memory.
+// Longer lines mean that the file is not text; reading on would only use up memory.
 constexpr size_t kMaxLineBytes = 16 << 20;
 constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
 
@@ -31,7 +31,7 @@ LineReader::LineReader(std::vector<std::string> paths, StopFunction stop)
     } else if (::stat(path.c_str(), &info) != 0) {
       FailErrno(errno, fmt::format("cannot read {}", path));
     } else if (S_ISDIR(info.st_mode)) {
-      Fail(ErrorCode::kNoInput, "cannot read {}: it is a directory; name the files in it", path);
+      Fail(ErrorCode::kNoInput, "cannot read {}: it is a directory; give the files in it", path);
     } else if (!S_ISREG(info.st_mode)) {
       size_known = false;
     }
@@ -55,7 +55,7 @@ bool LineReader::OpenNextFile() {
   return true;
 }
 
-// Reads more behind the unread bytes; false at the end of the file.
+// Reads more after the unread bytes; false at the end of the file.
 bool LineReader::Fill() {
   if (file_ended_) return false;
   std::memmove(buffer_.data(), buffer_.data() + begin_, end_ - begin_);

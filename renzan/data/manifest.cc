@@ -17,7 +17,7 @@ namespace {
 constexpr int64_t kMaxRows = int64_t{1} << 48;
 constexpr int64_t kMaxEmbeddings = std::numeric_limits<int32_t>::max();
 
-// What the last line of dataset.yaml begins with.
+// The beginning of the last line of dataset.yaml.
 constexpr std::string_view kChecksumKey = "xxh128: ";
 
 std::string ManifestPath(const std::string& directory) { return directory + "/dataset.yaml"; }
@@ -34,8 +34,8 @@ std::string ChecksumOf(std::string_view text) {
   return hash.HexDigest();
 }
 
-// Takes the checksum off the end of dataset.yaml's text, if it is there; throws kData if it is not
-// that of the text before it.
+// Removes the checksum line from the end of dataset.yaml's text and returns whether there was one;
+// throws kData if it does not match the text before it.
 bool TakeChecksum(const std::string& path, std::string* text) {
   const std::string last(LastLine(*text));
   if (!last.starts_with(kChecksumKey) || !text->ends_with('\n')) return false;
@@ -85,7 +85,7 @@ void FeatureEntry::Describe(ConfigFields& fields) {
 void DatasetManifest::Describe(ConfigFields& fields) {
   fields.Field("format_version", &format_version);
   fields.Require(format_version == 1 || format_version == kDatasetFormatVersion, "format_version",
-                 fmt::format("is {}, but this program reads versions 1 and {}: use a newer one",
+                 fmt::format("is {}, but this program reads versions 1 and {}: use a newer program",
                              format_version, kDatasetFormatVersion));
   fields.Range("rows", &rows, 0, kMaxRows);
   fields.Field("created_by", &created_by);
@@ -96,7 +96,7 @@ void DatasetManifest::Describe(ConfigFields& fields) {
                  "dense_transforms", "must have one entry for each feature of 'dense'");
   for (const std::string& transform : dense_transforms)
     fields.Require(transform == "log" || transform == "none", "dense_transforms",
-                   fmt::format("has '{}': log and none are known", transform));
+                   fmt::format("has '{}': use log or none", transform));
   fields.Field("categorical", &categorical);
   fields.Map("features", &features);
   fields.Map<BayesOptimal>("generated", &generated,
@@ -143,22 +143,22 @@ DatasetManifest ReadManifest(const std::string& directory) {
   const std::string path = ManifestPath(directory);
   if (!FileExists(path))
     Fail(ErrorCode::kNoInput,
-         "{} is not a dataset: {} does not exist; `renzan data import` or "
-         "`renzan data synth` make one",
+         "{} is not a dataset: {} does not exist; create one with `renzan data import` or `renzan "
+         "data synth`",
          directory, path);
   DatasetManifest manifest;
   try {
     std::string text = ReadFile(path);
     const bool guarded = TakeChecksum(path, &text);
     ReadConfigText(text, path, {}, [&](ConfigFields& fields) { manifest.Describe(fields); });
-    // A version changed by damage must not turn the checks off.
+    // A corrupt version number must not disable the checks.
     if (guarded != (manifest.format_version > 1))
       Fail(ErrorCode::kData, "{} is corrupt: {}", path,
-           guarded ? "format version 1 has no checksum in its last line"
-                   : "it has lost the checksum in its last line");
+           guarded ? "it has format version 1, but a checksum in its last line"
+                   : "the checksum in its last line is missing");
     CheckSchema(manifest.schema());
   } catch (const Error& error) {
-    // Wrong here means corrupt data, not a slip in somebody's configuration.
+    // An error here means corrupt data, not a wrong configuration.
     if (error.code() != ErrorCode::kConfig) throw;
     Fail(ErrorCode::kData, "{}", error.what());
   }
@@ -184,7 +184,7 @@ void CheckSchema(const DatasetSchema& schema) {
   for (const CategoricalFeature& feature : schema.categorical) {
     check_name(feature.name);
     if (feature.num_embeddings < 1 || feature.num_embeddings > kMaxEmbeddings)
-      Fail(ErrorCode::kConfig, "feature '{}' has {} embeddings; between 1 and {} are possible",
+      Fail(ErrorCode::kConfig, "feature '{}' has {} embeddings; it must have between 1 and {}",
            feature.name, feature.num_embeddings, kMaxEmbeddings);
   }
 }

@@ -1,6 +1,6 @@
 #pragma once
 
-// What dataset.yaml holds (docs/formats/dataset.md), and how it is read and written. Plain data.
+// The content of dataset.yaml (docs/formats/dataset.md), with reading and writing. Plain data.
 
 #include <cstdint>
 #include <map>
@@ -35,13 +35,13 @@ struct ShardEntry {
 struct FeatureEntry {
   int64_t num_embeddings = 0;
   bool multi_hot = false;
-  std::string vocabulary;  // "hash:1000" or "threshold:8" by an importer, empty for ids as they are
+  std::string vocabulary;  // "hash:1000" or "threshold:8"; empty if the input had ids
 
   void Describe(ConfigFields& fields);
 };
 
-// The format that is written. Version 1 had no checksums of blocks, none of dataset.yaml, and no
-// transforms.
+// The version that is written. Version 1 had no block checksums, no checksum of dataset.yaml, and
+// no transforms.
 inline constexpr int64_t kDatasetFormatVersion = 2;
 
 // The file in each shard's folder that holds the XXH3 of every block of the others.
@@ -53,7 +53,7 @@ struct DatasetManifest {
   std::string created_by;  // for people: "import --format criteo"
   std::string label = "label";
   std::vector<std::string> dense;
-  std::vector<std::string> dense_transforms;      // "log" or "none" for each; none in version 1
+  std::vector<std::string> dense_transforms;      // "log" or "none" for each; absent in version 1
   std::vector<std::string> categorical;           // in the order of Batch::categorical
   std::map<std::string, FeatureEntry> features;   // one for each of `categorical`
   std::map<std::string, BayesOptimal> generated;  // "teacher", or empty
@@ -66,19 +66,18 @@ struct DatasetManifest {
   std::string VocabularyIdentity(const std::string& feature) const;
 };
 
-// Throws kNoInput for a directory that is no dataset, kData with file, line and column for a
-// dataset.yaml that is corrupt or of a later version.
+// Throws kNoInput if the directory is not a dataset, kData with file, line and column if
+// dataset.yaml is corrupt or has a later version.
 DatasetManifest ReadManifest(const std::string& directory);
-// The last line is a checksum of all before it.
+// Appends the checksum line.
 void WriteManifest(const std::string& directory, DatasetManifest manifest);
 
-// Throws kConfig: a name that is empty or appears twice, a table without ids.
+// Throws kConfig for an empty or duplicate name, or an invalid table size.
 void CheckSchema(const DatasetSchema& schema);
 
 // "shard-00012"
 std::string ShardName(size_t index);
-// Files of one feature: "genres.values.npy". Characters that a file name should not have are
-// written as %XX.
+// The name of a file of one feature: "genres.values.npy". Special characters are written as %XX.
 std::string FeatureFile(const std::string& feature, std::string_view part);
 
 }  // namespace renzan

@@ -53,12 +53,12 @@ std::string MakeHeader(NpyType type, std::span<const int64_t> shape) {
   return header + dict;
 }
 
-// What follows "'key':" in the header's dictionary.
+// The text after "'key':" in the header's dictionary.
 std::string_view ValueOf(std::string_view dict, std::string_view key, const std::string& path) {
   const std::string quoted = fmt::format("'{}':", key);
   const size_t at = dict.find(quoted);
   if (at == std::string_view::npos)
-    Fail(ErrorCode::kData, "{}: not a usable .npy file: its header has no {}", path, quoted);
+    Fail(ErrorCode::kData, "{}: not a valid .npy file: its header has no {}", path, quoted);
   dict.remove_prefix(at + quoted.size());
   while (!dict.empty() && dict.front() == ' ') dict.remove_prefix(1);
   return dict;
@@ -68,7 +68,7 @@ std::vector<int64_t> ParseShape(std::string_view text, const std::string& path) 
   std::vector<int64_t> shape;
   const size_t close = text.find(')');
   if (text.empty() || text.front() != '(' || close == std::string_view::npos)
-    Fail(ErrorCode::kData, "{}: not a usable .npy file: its header has no shape", path);
+    Fail(ErrorCode::kData, "{}: not a valid .npy file: its header has no shape", path);
   const char* at = text.data() + 1;
   const char* const end = text.data() + close;
   while (at < end) {
@@ -79,7 +79,7 @@ std::vector<int64_t> ParseShape(std::string_view text, const std::string& path) 
     int64_t size = 0;
     const auto [next, error] = std::from_chars(at, end, size);
     if (error != std::errc() || size < 0)
-      Fail(ErrorCode::kData, "{}: not a usable .npy file: bad shape {}", path,
+      Fail(ErrorCode::kData, "{}: not a valid .npy file: bad shape {}", path,
            Escape(text.substr(0, close + 1)));
     shape.push_back(size);
     at = next;
@@ -146,9 +146,10 @@ NpyArray::NpyArray(const std::string& path) : file_(path) {
         return descr.substr(0, 5) == fmt::format("'{}'", candidate.descr);
       });
   if (info == std::end(kTypes))
-    Fail(ErrorCode::kData,
-         "{}: dtype {} is none of float32, int32, int64, uint8, uint64 (little-endian)", path,
-         Escape(descr.substr(0, descr.find(','))));
+    Fail(
+        ErrorCode::kData,
+        "{}: dtype {} is not supported: use float32, int32, int64, uint8 or uint64 (little-endian)",
+        path, Escape(descr.substr(0, descr.find(','))));
   if (!ValueOf(dict, "fortran_order", path).starts_with("False"))
     Fail(ErrorCode::kData, "{}: the array is in Fortran order; save it in C order", path);
   type_ = info->type;
@@ -162,10 +163,10 @@ NpyArray::NpyArray(const std::string& path) : file_(path) {
   }
   const uint64_t wanted = data_offset + static_cast<uint64_t>(num_elements_ * info->bytes);
   if (file_.size() != wanted)
-    Fail(ErrorCode::kData, "{}: has {} bytes, but its header asks for {} (cut off or corrupt?)",
+    Fail(ErrorCode::kData, "{}: has {} bytes, but its header needs {} (truncated or corrupt?)",
          path, file_.size(), wanted);
   if (data_offset % static_cast<size_t>(info->bytes) != 0)
-    Fail(ErrorCode::kData, "{}: the array's data are not aligned; save it again with numpy.save",
+    Fail(ErrorCode::kData, "{}: the array's data is not aligned; save it again with numpy.save",
          path);
   data_offset_ = data_offset;
   data_ = file_.bytes().data() + data_offset;

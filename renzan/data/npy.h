@@ -1,9 +1,9 @@
 #pragma once
 
 // NumPy's .npy format, version 1.0, little-endian and C order: what numpy.load reads. Arrays are
-// written as streams whose number of rows is known at the end, and read as memory maps. A file that
-// is not what it should be is an Error (kData) that names it. Writers belong to one thread; an
-// opened array is immutable.
+// written as streams whose number of rows is known only at the end, and read as memory maps. An
+// invalid file is an Error (kData) that names it. Writers are not thread-safe; an opened array is
+// immutable.
 
 #include <cstdint>
 #include <memory>
@@ -50,8 +50,8 @@ int64_t NpyTypeBytes(NpyType type);
 // "[3, 13]"
 std::string FormatShape(std::span<const int64_t> shape);
 
-// Headers are padded to this size, whatever the shape: the first one can be overwritten when the
-// number of rows is known.
+// Headers of any shape are padded to this size, so that the header can be rewritten once the number
+// of rows is known.
 inline constexpr int64_t kNpyHeaderBytes = 128;
 
 class NpyWriter {
@@ -67,7 +67,7 @@ class NpyWriter {
     Append(&value, 1);
   }
 
-  // Writes the final header, fsyncs and closes. A file that was not closed is removed.
+  // Writes the final header, fsyncs and closes. Without Close() the file is removed.
   void Close();
 
   int64_t rows() const { return rows_; }
@@ -86,13 +86,13 @@ class NpyWriter {
 class NpyArray {
  public:
   NpyArray() = default;
-  // Maps `path` and checks its header and that its size is the one the header asks for.
+  // Maps `path` and checks its header and that its size matches.
   explicit NpyArray(const std::string& path);
 
   NpyType type() const { return type_; }
   const std::vector<int64_t>& shape() const { return shape_; }
   int64_t num_elements() const { return num_elements_; }
-  // Of the whole file, and where in it the data begin.
+  // The size of the whole file, and where the data begins in it.
   uint64_t file_bytes() const { return file_.size(); }
   uint64_t data_offset() const { return data_offset_; }
 

@@ -1,7 +1,7 @@
 #pragma once
 
-// Rows of a text format, one after the other. Parsers take no row halfway: a row is either whole or
-// bad, with a column and a reason. Belong to one thread.
+// Parsers of text formats, row by row. A row is either complete or bad, with a column and a reason.
+// Not thread-safe.
 
 #include <cstdint>
 #include <memory>
@@ -14,12 +14,12 @@
 
 namespace renzan {
 
-// One row before its values have ids. Views are valid until the next row.
+// One row before its values are mapped to ids. Views are valid until the next row.
 struct TextRow {
   float label = 0;
   std::vector<float> dense;
   std::vector<std::string_view> one_hot;                 // empty: missing
-  std::vector<std::vector<std::string_view>> multi_hot;  // none of them empty
+  std::vector<std::vector<std::string_view>> multi_hot;  // no empty values
 };
 
 struct BadRow {
@@ -40,8 +40,8 @@ class RowParser {
 };
 
 // Criteo's TSV: label, I1..I13 (whole numbers, may be empty), C1..C26 (hexadecimal, may be empty).
-// `log_dense`: log(max(x, 0) + 1), 0 for missing, as the DLRM reference does; otherwise x.
-// A file without labels (39 columns) is an Error with advice, not a bad row.
+// `log_dense`: log(max(x, 0) + 1), 0 for missing, as the DLRM reference does; otherwise x. A file
+// without labels (39 columns) is an Error with a hint, not a bad row.
 std::unique_ptr<RowParser> MakeCriteoParser(bool log_dense);
 
 // CSV or TSV described by a schema file (docs/formats/dataset.md). Throws kConfig for a schema that

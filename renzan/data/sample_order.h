@@ -1,24 +1,25 @@
 #pragma once
 
 // The order in which an epoch visits the rows of a range: a keyed permutation, computed on the fly
-// from (seed, epoch). It has no state and needs no memory, so any worker can ask for any position.
+// from (seed, epoch). It has no state and needs no memory, so any worker can compute any position.
 //
-// Blocks of consecutive rows are permuted, then rows within a window of permuted blocks: reads stay
-// in runs of blocks on disk, and a window's worth of rows is mixed thoroughly. The short block at
-// the end of a range, if there is one, always lies in the last window. Immutable, thread-safe.
+// Blocks of consecutive rows are permuted, then rows within a window of permuted blocks: reads
+// touch whole blocks on disk, and rows are mixed thoroughly within a window. The short block at the
+// end of a range, if any, is always in the last window. Immutable, thread-safe.
 
 #include <cstdint>
 
 namespace renzan {
 
 struct ShuffleOptions {
-  bool enabled = true;  // off: rows in their own order
+  bool enabled = true;  // off: rows in stored order
   int64_t block_rows = 512;
   int64_t window_blocks = 128;
 };
 
-// A keyed permutation of [0, size): a Feistel network over the next power of two, walked until the
-// result lies inside (J. Black, P. Rogaway, "Ciphers with arbitrary finite domains", 2002).
+// A keyed permutation of [0, size): a Feistel network over the next power of two, cycle-walked
+// until the result lies inside (J. Black, P. Rogaway, "Ciphers with arbitrary finite domains",
+// 2002).
 class KeyedPermutation {
  public:
   KeyedPermutation(uint64_t key, uint64_t tweak, int64_t size);

@@ -51,7 +51,7 @@ TEST(SampleOrder, SeedAndEpochChangeIt) {
   EXPECT_NE(rows(1, 0), rows(1, 1));
 }
 
-TEST(SampleOrder, AWindowTouchesItsBlocksOnly) {
+TEST(SampleOrder, AWindowTouchesOnlyItsBlocks) {
   const ShuffleOptions options{.block_rows = 16, .window_blocks = 4};
   const int64_t rows = 16 * 40 + 3;
   const SampleOrder order(9, 0, 0, rows, options);
@@ -72,7 +72,7 @@ TEST(SampleOrder, AWindowTouchesItsBlocksOnly) {
 TEST(SampleOrder, BlocksComeFromTheWholeRange) {
   const ShuffleOptions options{.block_rows = 16, .window_blocks = 4};
   const SampleOrder order(9, 0, 0, 16 * 400, options);
-  int64_t at_home = 0;  // rows that did not leave their own window
+  int64_t at_home = 0;  // rows that stayed in their window
   for (int64_t i = 0; i < order.num_rows(); ++i) at_home += order.Row(i) / 64 == i / 64;
   EXPECT_LT(at_home, order.num_rows() / 20);
 }

@@ -39,7 +39,7 @@ void AppendCriteoLine(const Teacher& teacher, const SynthRow& row, std::string* 
   *text += '\n';
 }
 
-// Draws the rows one after the other and scores the teacher on them.
+// Draws the rows in order and scores the teacher on them.
 template <typename Sink>
 SynthResult DrawRows(const SynthOptions& options, const Teacher& teacher, const Sink& sink) {
   TeacherScore score;
@@ -64,7 +64,7 @@ SynthResult WriteCriteo(const SynthOptions& options, const Teacher& teacher) {
          "format criteo has 13 dense, 26 one-hot and no multi-hot features; "
          "--format dataset takes any number");
   TextOutput output(options.output);
-  // A report about an older file must never be taken for one about this.
+  // An older file's report must not be mistaken for this one's.
   std::remove(TeacherReportPath(options.output).c_str());
   std::string text;
   const SynthResult result = DrawRows(options, teacher, [&](const SynthRow& row) {
@@ -104,7 +104,7 @@ SynthResult Synthesize(const SynthOptions& options) {
   const Teacher teacher(options.teacher);
   if (options.format == "criteo") return WriteCriteo(options, teacher);
   if (options.format == "dataset") return WriteDataset(options, teacher);
-  Fail(ErrorCode::kUsage, "unknown format '{}': criteo and dataset are known", options.format);
+  Fail(ErrorCode::kUsage, "unknown format '{}': use criteo or dataset", options.format);
 }
 
 TeacherScore::TeacherScore() : positives_(kScoreBins), negatives_(kScoreBins) {}

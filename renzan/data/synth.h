@@ -1,7 +1,7 @@
 #pragma once
 
 // Writes generated data with a teacher model: as Criteo TSV or directly as a dataset. The same
-// options give the same bytes. The output appears whole or not at all.
+// options give the same bytes. The output appears atomically.
 
 #include <cstdint>
 #include <functional>
@@ -30,11 +30,11 @@ struct SynthResult {
   double label_rate = 0;
 };
 
-// With format criteo, "<output>.synth.json" says what is known about the file.
+// With format criteo, also writes the report "<output>.synth.json".
 SynthResult Synthesize(const SynthOptions& options);
 
-// Area under the ROC curve and log loss of probabilities, in bounded memory: probabilities fall
-// into 2^20 bins, and those of one bin count as ties.
+// AUC and log loss of probabilities, in bounded memory: probabilities fall into 2^20 bins, and
+// those in one bin count as ties.
 class TeacherScore {
  public:
   TeacherScore();

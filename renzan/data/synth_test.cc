@@ -51,7 +51,7 @@ TEST(Synth, SameSeedSameBytes) {
   EXPECT_NE(ReadFile(dir / "other"), ReadFile(dir / "a"));
 }
 
-TEST(Synth, RowsFollowFromTheirIndexAlone) {
+TEST(Synth, RowsDependOnlyOnTheirIndex) {
   TemporaryDirectory dir;
   Synthesize(Options(dir / "whole", 300));
   Synthesize(Options(dir / "head", 120));
@@ -59,7 +59,7 @@ TEST(Synth, RowsFollowFromTheirIndexAlone) {
   EXPECT_EQ(ReadFile(dir / "head") + ReadFile(dir / "tail"), ReadFile(dir / "whole"));
 }
 
-TEST(Synth, BayesOptimalFiguresAreWhatWasAskedFor) {
+TEST(Synth, BayesOptimalScoresAreInTheExpectedRange) {
   TemporaryDirectory dir;
   for (uint64_t seed : {1, 2, 3}) {
     SynthOptions options = Options(dir / fmt::format("d{}", seed), 50'000);
@@ -68,7 +68,7 @@ TEST(Synth, BayesOptimalFiguresAreWhatWasAskedFor) {
     const SynthResult result = Synthesize(options);
     EXPECT_NEAR(result.bayes_optimal.best_auc, 0.80, 0.02) << "seed " << seed;
     EXPECT_NEAR(result.label_rate, 0.25, 0.03) << "seed " << seed;
-    // Better than knowing the rate alone.
+    // Better than predicting the label rate.
     const double p = result.label_rate;
     EXPECT_LT(result.bayes_optimal.best_log_loss,
               -p * std::log(p) - (1 - p) * std::log(1 - p) - 0.05);
@@ -108,7 +108,7 @@ TEST(Synth, IdsFollowAPowerLaw) {
   std::vector<int> sorted;
   for (const auto& [id, count] : counts) sorted.push_back(count);
   std::sort(sorted.rbegin(), sorted.rend());
-  // The exponent from ranks 1 and 32 lies where it is drawn from.
+  // The exponent estimated from ranks 1 and 32 lies in the range it is drawn from.
   const double exponent = std::log(static_cast<double>(sorted[0]) / sorted[31]) / std::log(32.0);
   EXPECT_GT(exponent, 1.0);
   EXPECT_LT(exponent, 1.5);
@@ -134,7 +134,7 @@ TEST(Synth, TextAndDatasetHoldTheSameRows) {
   EXPECT_EQ(imported.label, straight.label);
   EXPECT_EQ(imported.dense, straight.dense);
   for (size_t f = 0; f < 26; ++f) {
-    // Ids are named differently, but one to one, and missing is 0 in both.
+    // Ids differ but correspond one to one, and missing is 0 in both.
     std::map<int32_t, int32_t> name = {{0, 0}};
     std::set<int32_t> used = {0};
     for (size_t i = 0; i < 2000; ++i) {
@@ -166,7 +166,7 @@ TEST(Synth, MultiHotAndShape) {
   EXPECT_NEAR(bag, 3, 0.2);
 }
 
-TEST(Synth, StoppedOrRefusedLeavesNothing) {
+TEST(Synth, AStoppedOrFailedRunLeavesNothing) {
   TemporaryDirectory dir;
   for (const char* format : {"criteo", "dataset"}) {
     SynthOptions options = Options(dir / "out.gz", 100'000);
@@ -187,7 +187,7 @@ TEST(Synth, StoppedOrRefusedLeavesNothing) {
   ExpectError(ErrorCode::kCantCreate, HasSubstr("none/"), [&] { Synthesize(options); });
   testing::WriteText(dir / "out", "mine");
   WriteTeacherReport(dir / "out", 1, 1, 0, {0.5, 0.5});
-  ExpectError(ErrorCode::kCantCreate, HasSubstr("exists already"),
+  ExpectError(ErrorCode::kCantCreate, HasSubstr("already exists"),
               [&] { Synthesize(Options(dir / "out", 10)); });
   EXPECT_THAT(NamesIn(dir.path()), ElementsAre("out", "out.synth.json"));
 }

@@ -10,12 +10,12 @@
 namespace renzan {
 namespace {
 
-// Chosen so that the label rate is about 0.25, the best AUC about 0.80, and one pass over a million
-// rows lets a small DLRM come near it.
+// Chosen so that the label rate is about 0.25, the best AUC about 0.80, and a small DLRM comes
+// close to it after one epoch over a million rows.
 constexpr double kBias = -1.45;
 constexpr double kCategoricalVariance = 1.1, kDenseVariance = 0.65, kPairVariance = 0.05;
 constexpr size_t kMaxPairs = 5;
-// Ranks well beyond this one carry little of the logit.
+// Ranks well beyond this one contribute little to the logit.
 constexpr double kWeightRank = 8;
 constexpr int64_t kSmallestTable = 4;
 constexpr int kGuideBits = 12;
@@ -25,7 +25,7 @@ constexpr size_t kMissingRank = 2;
 
 double Sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
 
-// The row's random words, one after the other.
+// The sequence of a row's random words.
 class Words {
  public:
   Words(uint64_t key, int64_t row) : key_(key), row_(static_cast<uint64_t>(row)) {}
@@ -102,7 +102,7 @@ Teacher::Table Teacher::MakeTable(uint64_t index, int64_t size, bool has_missing
     table.guide.push_back(static_cast<uint32_t>(k));
   }
 
-  // Ids in no order of frequency, as hashing would give them.
+  // Ids are not ordered by frequency, as after hashing.
   const KeyedPermutation shuffled(PhiloxKey(options_.seed, "synth/ids", index), 0, size);
   for (size_t rank = 0; rank < n; ++rank)
     table.id.push_back(1 + static_cast<int32_t>(shuffled(static_cast<int64_t>(rank))));
@@ -115,7 +115,7 @@ Teacher::Table Teacher::MakeTable(uint64_t index, int64_t size, bool has_missing
   return table;
 }
 
-// Pairs of neighbouring middle-sized tables: small enough that their ids are seen together often.
+// Pairs of neighbouring middle-sized tables: small enough that their ids often occur together.
 void Teacher::MakePairs() {
   std::vector<size_t> candidates;
   for (size_t f = 0; f < one_hot_.size(); ++f)
@@ -145,10 +145,10 @@ Teacher::Teacher(const TeacherOptions& options)
     : options_(options), row_key_(PhiloxKey(options.seed, "synth/row")) {
   if (options.num_dense < 0 || options.num_one_hot < 0 || options.num_multi_hot < 0 ||
       options.num_one_hot + options.num_multi_hot < 1)
-    Fail(ErrorCode::kUsage, "generated data need at least one categorical feature");
+    Fail(ErrorCode::kUsage, "generated data needs at least one categorical feature");
   if (options.rows_per_table < kSmallestTable || options.rows_per_table > 100'000'000)
-    Fail(ErrorCode::kUsage, "--rows-per-table must be from {} to 100000000, not {}", kSmallestTable,
-         options.rows_per_table);
+    Fail(ErrorCode::kUsage, "--rows-per-table must be between {} and 100000000, not {}",
+         kSmallestTable, options.rows_per_table);
   const int tables = options.num_one_hot + options.num_multi_hot;
   const double variance = kCategoricalVariance / tables;
 

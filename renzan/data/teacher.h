@@ -1,7 +1,7 @@
 #pragma once
 
 // The teacher model behind generated data. Every row is a pure function of (seed, row index):
-// ranges of one stream are disjoint data sets of one and the same teacher.
+// ranges of one stream are disjoint datasets of the same teacher.
 //
 //   id of table f      a power law over the table's ranks, P(k) ~ 1 / (k + 1)^s_f
 //   dense value d      floor(exp(normal)) or missing
@@ -10,9 +10,8 @@
 //                      + sum over bags of weight[id]
 //   label              Bernoulli(sigmoid(logit))
 //
-// Weights shrink with the rank: a value that is hardly ever seen cannot be learned and carries
-// little. Interactions are centred, so that no part of them is a main effect. Immutable,
-// thread-safe.
+// Weights shrink with the rank: a rare value cannot be learned and matters little. Interactions are
+// centred, so that they contain no main effect. Immutable, thread-safe.
 
 #include <cstdint>
 #include <string>
@@ -48,8 +47,8 @@ class Teacher {
   // label, I1.., C1.., M1..; num_embeddings are the tables' sizes plus one for missing.
   const DatasetSchema& schema() const { return schema_; }
   void Draw(int64_t row, SynthRow* out) const;
-  // The value of id `id` of one-hot feature `feature` as text: 8 hexadecimal digits, different for
-  // different ids.
+  // The value of id `id` of one-hot feature `feature` as text: 8 hexadecimal digits, distinct for
+  // distinct ids.
   uint32_t TextValue(size_t feature, int32_t id) const;
 
  private:
@@ -57,7 +56,7 @@ class Teacher {
 
   struct Table {
     std::vector<uint32_t> threshold;  // rank k is drawn for words in [threshold[k], threshold[k+1])
-    std::vector<uint32_t> guide;      // first rank to look at, by the word's leading bits
+    std::vector<uint32_t> guide;      // first rank to check, by the word's leading bits
     std::vector<double> share;        // P(k)
     std::vector<int32_t> id;          // of rank
     std::vector<float> weight;        // of rank

@@ -29,14 +29,13 @@ std::optional<BayesOptimal> ReadTeacherReport(const std::string& file, int64_t r
     reported = report.at("rows").get<int64_t>();
     bayes_optimal = {report.at("best_auc").get<double>(), report.at("best_log_loss").get<double>()};
   } catch (const nlohmann::json::exception& error) {
-    Fail(ErrorCode::kData, "{}: not what `renzan data synth` writes: {}; remove it", path,
+    Fail(ErrorCode::kData, "{}: not a report of `renzan data synth`: {}; remove it", path,
          error.what());
   }
   if (reported != rows)
     Fail(ErrorCode::kData,
-         "{}: is about {} rows, but {} has {}; remove it or generate the file "
-         "again",
-         path, reported, file, rows);
+         "{}: describes {} rows, but {} has {}; remove it or generate the file again", path,
+         reported, file, rows);
   return bayes_optimal;
 }
 

@@ -1,6 +1,6 @@
 #pragma once
 
-// FILE.synth.json: what a generator of text says about the file it wrote.
+// FILE.synth.json: a generator's report about the text file it wrote.
 
 #include <cstdint>
 #include <optional>
@@ -16,8 +16,8 @@ std::string TeacherReportPath(const std::string& file);
 void WriteTeacherReport(const std::string& file, int64_t rows, uint64_t seed, int64_t first_row,
                         const BayesOptimal& bayes_optimal);
 
-// Nothing if there is no report beside `file`. Throws kData for one that cannot be read or is about
-// another number of rows.
+// Nothing if `file` has no report. Throws kData if the report is invalid or is for a different
+// number of rows.
 std::optional<BayesOptimal> ReadTeacherReport(const std::string& file, int64_t rows);
 
 }  // namespace renzan

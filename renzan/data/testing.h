@@ -1,6 +1,6 @@
 #pragma once
 
-// Helpers of this folder's tests.
+// Helpers for the tests of this folder.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -31,7 +31,7 @@ inline void ExpectError(ErrorCode code, const ::testing::Matcher<std::string>& m
   }
 }
 
-// Compressed by the name.
+// Compressed according to the file name.
 inline void WriteText(const std::string& path, const std::string& text) {
   TextOutput output(path);
   output.Write(text);
@@ -52,7 +52,7 @@ inline std::vector<std::string> NamesIn(const std::string& directory) {
   return names;
 }
 
-// Changes dataset.yaml and gives it the checksum that it would have if it had been written so.
+// Edits dataset.yaml and updates its checksum line.
 inline void RewriteManifest(const std::string& directory, const std::string& from,
                             const std::string& to) {
   const std::string path = directory + "/dataset.yaml";
@@ -75,7 +75,7 @@ inline Batch ReadAll(const Dataset& dataset) {
   return batch;
 }
 
-// A file of the project's real data, which are not part of the repository.
+// A file of real data, which is not part of the repository.
 inline std::string SharedData(const std::string& file) {
   return std::string(RENZAN_SHARED_DATA) + "/" + file;
 }

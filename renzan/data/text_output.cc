@@ -5,7 +5,6 @@
 
 #include <cerrno>
 #include <cstdio>
-#include <filesystem>
 #include <vector>
 
 #include "renzan/base/error.h"
@@ -16,12 +15,7 @@ namespace {
 
 constexpr size_t kBlockBytes = 256 << 10;
 
-std::string PartialPath(const std::string& path) {
-  const std::filesystem::path target(path);
-  return (target.parent_path() / fmt::format(".{}.partial", target.filename().string())).string();
-}
-
-// Speed matters more than size: generated data are read once or twice.
+// Speed matters more than size: generated data is read once or twice.
 constexpr int kGzipLevel = 1;
 constexpr int kZstdLevel = 1;
 
@@ -42,7 +36,7 @@ struct TextOutput::Impl {
         kind(path.ends_with(".gz")    ? Kind::kGzip
              : path.ends_with(".zst") ? Kind::kZstd
                                       : Kind::kPlain),
-        file(PartialPath(path)) {
+        file(StagedDirectory::StagingPath(path)) {
     // 16: gzip. zlib's header holds no time and no name, so the bytes follow from the text alone.
     if (kind == Kind::kGzip)
       CHECK(deflateInit2(&gzip, kGzipLevel, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY) == Z_OK);
@@ -85,7 +79,7 @@ struct TextOutput::Impl {
 
 TextOutput::TextOutput(const std::string& path) {
   if (FileExists(path))
-    Fail(ErrorCode::kCantCreate, "{} exists already: choose another name or remove it", path);
+    Fail(ErrorCode::kCantCreate, "{} already exists: choose another name or remove it", path);
   impl_ = std::make_unique<Impl>(path);
 }
 

@@ -1,7 +1,7 @@
 #pragma once
 
-// A text file that appears under its name whole or not at all, compressed by its name: .gz, .zst or
-// plain. The same text gives the same bytes. Belongs to one thread.
+// A text file that appears atomically, compressed according to its name: .gz, .zst or plain. The
+// same text gives the same bytes. Not thread-safe.
 
 #include <memory>
 #include <string>

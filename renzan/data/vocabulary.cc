@@ -36,8 +36,8 @@ Vocabulary::Vocabulary(const std::string& spec) : spec_(spec) {
   }
   if (!good)
     Fail(ErrorCode::kUsage,
-         "vocabulary '{}' is neither hash:N with N from 2 to {} (ids per "
-         "feature) nor threshold:K with K of at least 1 (how often a value must be seen)",
+         "vocabulary '{}' must be hash:N with N from 2 to {} (ids per feature) or threshold:K with "
+         "K at least 1 (how often a value must occur)",
          spec, kMaxIds);
   kind_ = kind == "hash" ? Kind::kHash : Kind::kCounting;
   size_ = static_cast<uint64_t>(number);
@@ -49,9 +49,8 @@ Vocabulary Vocabulary::FromDataset(const std::string& directory, const DatasetMa
   const FeatureEntry& entry = manifest.features.at(feature);
   if (entry.vocabulary.empty())
     Fail(ErrorCode::kData,
-         "{}: feature '{}' has ids but no vocabulary: it was not imported from "
-         "values",
-         directory, feature);
+         "{}: feature '{}' has no vocabulary: its ids were not imported from values", directory,
+         feature);
   Vocabulary vocabulary(entry.vocabulary);
   if (vocabulary.kind_ == Kind::kHash) return vocabulary;
   vocabulary.kind_ = Kind::kFixed;
@@ -88,7 +87,7 @@ std::vector<int32_t> Vocabulary::Finish() {
   std::vector<int32_t> kept;
   for (size_t id = 1; id < counts_.size(); ++id)
     if (counts_[id] >= static_cast<int64_t>(size_)) kept.push_back(static_cast<int32_t>(id));
-  // Provisional ids are in order of first appearance.
+  // Stable, because provisional ids are in order of first appearance.
   std::stable_sort(kept.begin(), kept.end(), [&](int32_t a, int32_t b) {
     return counts_[static_cast<size_t>(a)] > counts_[static_cast<size_t>(b)];
   });
@@ -147,7 +146,7 @@ std::vector<std::string> ReadVocabularyValues(const std::string& directory,
            path);
     NpyArray array(path);
     if (array.type() != type || array.shape().size() != 1)
-      Fail(ErrorCode::kData, "{}: should be a vector of {}, but is {} {}", path, NpyTypeName(type),
+      Fail(ErrorCode::kData, "{}: must be a vector of {}, but is {} {}", path, NpyTypeName(type),
            NpyTypeName(array.type()), FormatShape(array.shape()));
     return array;
   };

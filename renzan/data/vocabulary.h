@@ -1,14 +1,14 @@
 #pragma once
 
-// From the values of a categorical feature to ids. Id 0 always means missing (an empty value).
+// Maps the values of a categorical feature to ids. Id 0 always means missing (an empty value).
 //
-//   hash:N       id = 1 + XXH64(value, seed 0) % (N - 1); memory does not grow.
-//   threshold:K  values seen at least K times have ids of their own, from 2 on, by descending count
-//                and then by first appearance; 1 is every other value. Known only after all of the
-//                input has been seen: until Finish() ids are provisional, and memory grows with the
+//   hash:N       id = 1 + XXH64(value, seed 0) % (N - 1); constant memory.
+//   threshold:K  values seen at least K times get their own ids, from 2 on, by descending count
+//                and then by first appearance; 1 is every other value. Known only after the whole
+//                input has been read: until Finish() ids are provisional, and memory grows with the
 //                number of distinct values.
 //
-// Belongs to one thread.
+// Not thread-safe.
 
 #include <cstdint>
 #include <functional>
@@ -26,7 +26,8 @@ class Vocabulary {
  public:
   // From "hash:N" or "threshold:K". Throws kUsage.
   explicit Vocabulary(const std::string& spec);
-  // That of a feature of a finished dataset; values unknown to a threshold vocabulary become 1.
+  // The vocabulary of a feature of a finished dataset; values unknown to a threshold vocabulary
+  // become 1.
   static Vocabulary FromDataset(const std::string& directory, const DatasetManifest& manifest,
                                 const std::string& feature);
 
@@ -38,14 +39,15 @@ class Vocabulary {
   const std::string& spec() const { return spec_; }
   // True between the first Id() of a threshold vocabulary and Finish().
   bool provisional() const { return kind_ == Kind::kCounting; }
-  // Fixes the ids; element i of the result is what provisional id i became.
+  // Fixes the ids; element i of the result is the final id of provisional id i.
   std::vector<int32_t> Finish();
 
   // These need final ids.
   int64_t num_embeddings() const;
-  // The values with ids of their own, id 2 first; empty with hashing.
+  // The values with their own ids, id 2 first; empty with hashing.
   const std::vector<std::string>& values() const { return values_; }
-  // Writes the values to <staging>/vocabulary/ and enters the files; nothing with hashing.
+  // Writes the values to <staging>/vocabulary/ and records the files in `manifest`; does nothing
+  // with hashing.
   void Save(const std::string& staging, const std::string& feature,
             DatasetManifest* manifest) const;
 

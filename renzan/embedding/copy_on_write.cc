@@ -8,8 +8,8 @@
 namespace renzan {
 namespace {
 
-// Small, so that a step that touches scattered rows copies little; large enough that the word per
-// block does not count.
+// Small, so that a step that updates scattered rows copies little; large enough that the state word
+// per block does not matter.
 constexpr int64_t kBlockFloats = 1024;
 
 }  // namespace
@@ -40,7 +40,7 @@ int64_t CopyOnWrite::RowsOf(int64_t block) const {
 void CopyOnWrite::Preserve(int64_t block) {
   std::atomic<float*>& state = blocks_[static_cast<size_t>(block)];
   const int64_t floats = RowsOf(block) * width_;
-  // Before the block is taken: others wait for whoever has it, and memory may be short.
+  // Allocate before marking the block busy: others wait for it, and the allocation may fail.
   std::unique_ptr<float[]> copy(new float[static_cast<size_t>(floats)]);
   float* seen = nullptr;
   if (state.compare_exchange_strong(seen, Busy(), std::memory_order_acquire)) {
@@ -49,7 +49,7 @@ void CopyOnWrite::Preserve(int64_t block) {
     state.store(copy.release(), std::memory_order_release);
     return;
   }
-  // Whoever is copying it is at most one block away from done, unless it lost its processor.
+  // The thread copying it needs at most one block's time, unless it is descheduled.
   while (state.load(std::memory_order_acquire) == Busy()) std::this_thread::yield();
 }
 
@@ -63,7 +63,7 @@ void CopyOnWrite::Take(int64_t block, float* out) {
     return;
   }
   while ((seen = state.load(std::memory_order_acquire)) == Busy()) std::this_thread::yield();
-  CHECK_MSG(seen != Taken(), "a block of rows was read twice, or is not to be read");
+  CHECK_MSG(seen != Taken(), "a block of rows was read twice or is not part of the view");
   std::copy_n(seen, floats, out);
   state.store(Taken(), std::memory_order_release);
   delete[] seen;
@@ -83,7 +83,7 @@ void CopyOnWrite::ReadNext(std::span<float> out) {
   float* to = out.data();
   for (float* const end = to + out.size(); to < end;) {
     const int64_t block = next_value_ / block_floats, first = next_value_ % block_floats;
-    CHECK_MSG(block < static_cast<int64_t>(blocks_.size()), "more values than there are");
+    CHECK_MSG(block < static_cast<int64_t>(blocks_.size()), "read past the last value");
     const int64_t whole = RowsOf(block) * width_, n = std::min(whole - first, end - to);
     if (n == whole) {
       Take(block, to);

@@ -50,7 +50,7 @@ TEST(RowSet, HoldsWhatWasAdded) {
   }
 }
 
-TEST(RowSet, Unites) {
+TEST(RowSet, AddAllUnites) {
   RowSet a(200), b(200);
   a.Add(3);
   b.Add(3);
@@ -59,7 +59,7 @@ TEST(RowSet, Unites) {
   EXPECT_EQ(a.Rows(), (std::vector<int32_t>{3, 199}));
 }
 
-TEST(CopyOnWrite, ShowsTheMomentItWasMade) {
+TEST(CopyOnWrite, IsASnapshotOfItsConstruction) {
   for (const int64_t width : {1, 8, 16, 100, 1024, 3000}) {
     for (const size_t piece : {7, 1000, 4096, 50000}) {
       constexpr int64_t kRows = 700;
@@ -89,7 +89,7 @@ TEST(CopyOnWrite, CopiesEachBlockOnceAndOnlyWhereNeeded) {
   EXPECT_EQ(row[0], 5000 * 16 + 1);
 }
 
-TEST(CopyOnWrite, WhatWasReadIsNotCopied) {
+TEST(CopyOnWrite, BlocksAlreadyReadAreNotCopied) {
   std::vector<float> values = Values(4096, 4);
   CopyOnWrite view(values.data(), 4096, 4);
   ReadAll(view, 4096, 4, 4096);
@@ -98,7 +98,7 @@ TEST(CopyOnWrite, WhatWasReadIsNotCopied) {
 }
 
 // Two threads change random rows in their halves of every block while a third reads.
-TEST(CopyOnWrite, ReadsTheMomentWhileThreadsWrite) {
+TEST(CopyOnWrite, ReadsTheSnapshotWhileThreadsWrite) {
   for (uint64_t seed = 0; seed < 20; ++seed) {
     constexpr int64_t kRows = 20000, kWidth = 8;
     std::vector<float> values = Values(kRows, kWidth);

@@ -13,7 +13,7 @@ constexpr size_t kMaxLookups = std::numeric_limits<int32_t>::max();
 
 using Messages = std::vector<std::vector<int32_t>>;
 
-// All-to-all of vectors whose sizes both sides know.
+// All-to-all of vectors whose sizes both sides already know.
 void AllToAll(Communicator& comm, const Messages& send, Messages* recv) {
   std::vector<std::span<const std::byte>> from;
   std::vector<std::span<std::byte>> to;

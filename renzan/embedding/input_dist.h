@@ -1,7 +1,7 @@
 #pragma once
 
-// input_dist: the ids that every worker read for its own samples go to the owners of the tables, so
-// that each owner holds its tables' ids for the whole global batch, in sample order.
+// input_dist: sends the ids that each worker read for its own samples to the owners of the tables,
+// so that each owner has its tables' ids for the whole global batch, in sample order.
 
 #include <cstddef>
 #include <cstdint>
@@ -52,7 +52,7 @@ class InputDist {
   std::vector<bool> multi_hot_;                 // [tables]
   std::vector<std::string> names_;              // [tables]
   std::vector<int64_t> samples_;
-  std::vector<std::vector<int32_t>> counts_;  // [world_size]: lookups per own multi-hot table
+  std::vector<std::vector<int32_t>> counts_;  // [world_size]: lookups per multi-hot table
   std::vector<std::vector<int32_t>> send_, recv_;
   std::vector<GlobalIds> ids_;
 };

@@ -12,7 +12,7 @@ namespace renzan {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// Rows of the bags ahead are asked for this many lookups early.
+// Rows are prefetched this many lookups ahead.
 constexpr size_t kPrefetch = 16;
 
 HWY_INLINE void Prefetch(const float* row, int64_t dim) {

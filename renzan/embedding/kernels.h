@@ -1,7 +1,7 @@
 #pragma once
 
 // The inner loops over embedding rows, vectorised for the run's instruction set. Products and sums
-// are rounded separately and taken in a stated order, so every target gives the same bits.
+// are rounded separately and taken in a fixed order, so every target gives the same bits.
 // Thread-safe.
 
 #include <cstdint>

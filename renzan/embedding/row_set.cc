@@ -12,7 +12,8 @@ RowSet::RowSet(int64_t num_rows)
     : num_rows_(num_rows), words_(static_cast<size_t>((num_rows + 63) / 64)) {}
 
 void RowSet::Add(int64_t row) {
-  // Nothing is published through the bits, and most rows of a step have theirs already.
+  // Relaxed: no other data is published through the bits. Reading first avoids most writes, since
+  // most rows of a step are already set.
   std::atomic_ref<uint64_t> word(words_[static_cast<size_t>(row >> 6)]);
   const uint64_t bit = uint64_t{1} << (row & 63);
   if ((word.load(std::memory_order_relaxed) & bit) == 0)

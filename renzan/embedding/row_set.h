@@ -1,7 +1,7 @@
 #pragma once
 
-// A set of rows of one embedding table, one bit each. Add() may be called by several threads at
-// once; everything else needs them to be done.
+// A set of rows of one embedding table, one bit each. Add() may be called concurrently; no other
+// function may run at the same time.
 
 #include <cstdint>
 #include <span>
@@ -15,7 +15,7 @@ class RowSet {
   explicit RowSet(int64_t num_rows);
 
   void Add(int64_t row);
-  void AddAll(const RowSet& other);  // of the same table
+  void AddAll(const RowSet& other);  // a set of the same table
   bool Contains(int64_t row) const {
     return (words_[static_cast<size_t>(row >> 6)] >> (row & 63) & 1) != 0;
   }

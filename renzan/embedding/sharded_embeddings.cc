@@ -10,7 +10,7 @@
 namespace renzan {
 namespace {
 
-// All-to-all of everything except this rank's part, which stays where it is.
+// All-to-all of everything except this rank's own part.
 void ExchangeWithPeers(Communicator& comm, const std::vector<std::vector<std::byte>>& send,
                        std::vector<std::vector<std::byte>>* recv) {
   if (comm.world_size() == 1) return;
@@ -40,8 +40,9 @@ ShardedEmbeddings::ShardedEmbeddings(Communicator& comm, ThreadPool& pool,
   std::vector<int64_t> samples;
   for (int rank = 0; rank < world; ++rank) {
     Peer peer{VirtualWorkerRange(options_.virtual_workers, world, rank), {}};
-    for (int v = peer.carries.begin; v < peer.carries.end; ++v) carrier_.push_back(rank);
-    samples.push_back((peer.carries.end - peer.carries.begin) * samples_per_virtual_worker_);
+    for (int v = peer.virtual_workers.begin; v < peer.virtual_workers.end; ++v)
+      assigned_rank_.push_back(rank);
+    samples.push_back(peer.virtual_workers.size() * samples_per_virtual_worker_);
     peers_.push_back(std::move(peer));
   }
   for (size_t t = 0; t < options_.tables.size(); ++t) {
@@ -57,7 +58,7 @@ ShardedEmbeddings::ShardedEmbeddings(Communicator& comm, ThreadPool& pool,
                          options_.seed, pool);
     gradients_.emplace_back(static_cast<size_t>(options_.batch * dim_));
   }
-  gradient_range_.resize(static_cast<size_t>(peers_[me].carries.size()));
+  gradient_range_.resize(static_cast<size_t>(peers_[me].virtual_workers.size()));
   sorted_.resize(tables_.size());
   scratch_.resize(static_cast<size_t>(pool.num_threads()));
 
@@ -66,23 +67,24 @@ ShardedEmbeddings::ShardedEmbeddings(Communicator& comm, ThreadPool& pool,
   pooled_recv_.resize(peers);
   gradient_send_.resize(peers);
   gradient_recv_.resize(peers);
-  const auto carried = [&](size_t rank) {
-    return static_cast<size_t>(peers_[rank].carries.end - peers_[rank].carries.begin);
+  const auto num_virtual_workers = [&](size_t rank) {
+    return static_cast<size_t>(peers_[rank].virtual_workers.size());
   };
   for (size_t r = 0; r < peers; ++r) {
-    const size_t as_owner = r == me ? 0 : peers_[me].tables.size() * carried(r);
-    const size_t as_carrier = peers_[r].tables.size() * carried(me);
+    const size_t as_owner = r == me ? 0 : peers_[me].tables.size() * num_virtual_workers(r);
+    const size_t as_peer = peers_[r].tables.size() * num_virtual_workers(me);
     pooled_send_[r].resize(as_owner * forward_block_bytes_);
-    pooled_recv_[r].resize(as_carrier * forward_block_bytes_);
-    gradient_send_[r].resize(as_carrier * backward_block_bytes_);
+    pooled_recv_[r].resize(as_peer * forward_block_bytes_);
+    gradient_send_[r].resize(as_peer * backward_block_bytes_);
     gradient_recv_[r].resize(as_owner * backward_block_bytes_);
   }
 }
 
-size_t ShardedEmbeddings::BlockIndex(size_t table_of_owner, const Peer& carrier,
+size_t ShardedEmbeddings::BlockIndex(size_t table_of_owner, const Peer& peer,
                                      int virtual_worker) const {
-  const size_t carried = static_cast<size_t>(carrier.carries.end - carrier.carries.begin);
-  return table_of_owner * carried + static_cast<size_t>(virtual_worker - carrier.carries.begin);
+  const IndexRange range = peer.virtual_workers;
+  return table_of_owner * static_cast<size_t>(range.size()) +
+         static_cast<size_t>(virtual_worker - range.begin);
 }
 
 void ShardedEmbeddings::Forward(std::span<const IdsView> ids) {
@@ -99,10 +101,10 @@ void ShardedEmbeddings::LookUp(const std::vector<GlobalIds>& ids, size_t own_tab
   const EmbeddingTable& table = tables_[own_table];
   const GlobalIds& bags = ids[own_table];
   const int64_t n = samples_per_virtual_worker_, first = virtual_worker * n;
-  const size_t carrier = static_cast<size_t>(carrier_[static_cast<size_t>(virtual_worker)]);
-  const bool own = static_cast<int>(carrier) == comm_.rank();
-  std::byte* block = (own ? pooled_recv_ : pooled_send_)[carrier].data() +
-                     BlockIndex(own_table, peers_[carrier], virtual_worker) * forward_block_bytes_;
+  const size_t peer = static_cast<size_t>(assigned_rank_[static_cast<size_t>(virtual_worker)]);
+  const bool own = static_cast<int>(peer) == comm_.rank();
+  std::byte* block = (own ? pooled_recv_ : pooled_send_)[peer].data() +
+                     BlockIndex(own_table, peers_[peer], virtual_worker) * forward_block_bytes_;
 
   thread_local std::vector<float> scratch;
   float* pooled = reinterpret_cast<float*>(block);
@@ -166,7 +168,7 @@ void ShardedEmbeddings::WritePooledGradient(int virtual_worker, const float* gra
       from += sample_stride;
     }
   }
-  gradient_range_[static_cast<size_t>(virtual_worker - me.carries.begin)].Add(range);
+  gradient_range_[static_cast<size_t>(virtual_worker - me.virtual_workers.begin)].Add(range);
 }
 
 WireRange ShardedEmbeddings::TakeGradientRange() {
@@ -204,12 +206,12 @@ void ShardedEmbeddings::SortLookups(const GlobalIds& ids, int64_t num_rows,
 
 void ShardedEmbeddings::GatherGradients(const GlobalIds& ids, size_t own_table,
                                         int virtual_worker) {
-  const size_t carrier = static_cast<size_t>(carrier_[static_cast<size_t>(virtual_worker)]);
-  const bool own = static_cast<int>(carrier) == comm_.rank();
+  const size_t peer = static_cast<size_t>(assigned_rank_[static_cast<size_t>(virtual_worker)]);
+  const bool own = static_cast<int>(peer) == comm_.rank();
   const int64_t n = samples_per_virtual_worker_, first = virtual_worker * n;
   const std::byte* block =
-      (own ? gradient_send_ : gradient_recv_)[carrier].data() +
-      BlockIndex(own_table, peers_[carrier], virtual_worker) * backward_block_bytes_;
+      (own ? gradient_send_ : gradient_recv_)[peer].data() +
+      BlockIndex(own_table, peers_[peer], virtual_worker) * backward_block_bytes_;
   float* gradient = gradients_[own_table].data() + first * dim_;
   Decode(options_.backward, block, {gradient, static_cast<size_t>(n * dim_)});
   if (options_.backward_scale != 1) ScaleValues(1 / options_.backward_scale, n * dim_, gradient);
@@ -226,7 +228,7 @@ std::vector<ShardedEmbeddings::Run> ShardedEmbeddings::Runs() const {
   for (size_t table = 0; table < tables_.size(); ++table) {
     const std::span<const Lookup> lookups = sorted_[table];
     for (size_t begin = 0, end; begin < lookups.size(); begin = end) {
-      // The end of the row in which a run of the usual length would end.
+      // Extends the run to the end of the row in which the usual length would end.
       end = std::min(begin + kRun, lookups.size());
       const Lookup last_of_row = MakeLookup(RowOf(lookups[end - 1]), ~uint32_t{0});
       end = static_cast<size_t>(std::upper_bound(lookups.begin() + static_cast<int64_t>(end),
@@ -248,7 +250,7 @@ double ShardedEmbeddings::SquaredGradientNorm() {
   std::vector<std::vector<double>> of_tables(tables_.size());
   for (size_t i = 0; i < runs.size(); ++i) of_tables[runs[i].table].push_back(of_runs[i]);
 
-  // Every worker learns the sums of every owner's tables, and adds them in the order of the tables.
+  // Every worker gets the sums of all tables and adds them in table order.
   std::vector<double> mine;
   for (std::vector<double>& terms : of_tables) mine.push_back(TreeSum(std::move(terms)));
   std::vector<std::vector<double>> by_owner;

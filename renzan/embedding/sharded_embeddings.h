@@ -1,12 +1,11 @@
 #pragma once
 
 // All embedding tables of a model, spread over the workers table by table. Forward looks up and
-// pools the whole global batch at the owners and brings every worker the pooled rows of its own
-// samples; Backward returns the gradients to the owners, and Update changes each of their rows
-// once.
+// pools the whole global batch at the owners and sends every worker the pooled rows of its own
+// samples; Backward returns the gradients to the owners, and Update changes each row once.
 //
-// The wire codec is applied to every pooled row and gradient, also to those that stay on this
-// worker: the placement cannot change a value. Not thread-safe except where said.
+// The wire codec is applied to every pooled row and gradient, even if it stays on this worker, so
+// that placement cannot change a value. Not thread-safe unless stated.
 
 #include <cstdint>
 #include <memory>
@@ -31,7 +30,7 @@ struct ShardedEmbeddingsOptions {
   int virtual_workers = 1;
   WireType forward = WireType::kFloat32;
   WireType backward = WireType::kFloat32;
-  float backward_scale = 1;  // a power of two: gradients travel multiplied by it
+  float backward_scale = 1;  // gradients are multiplied by it for sending; a power of two
   SparseOptimizerOptions optimizer;
   InitialValues initial_values = InitialValues::kDraw;
   uint64_t seed = 0;
@@ -43,7 +42,7 @@ class ShardedEmbeddings {
 
   // The tables this worker owns, in table order.
   std::vector<EmbeddingTable>& tables() { return tables_; }
-  // The name under which their optimizer state is saved, or "".
+  // The name of their optimizer state in checkpoints, or "".
   const char* state_name() const { return StateName(options_.optimizer.type); }
 
   // ids: one view per table, of this worker's samples.
@@ -53,11 +52,11 @@ class ShardedEmbeddings {
   // goes to out[i * sample_stride + t * dim]. Thread-safe.
   void ReadPooled(int virtual_worker, float* out, int64_t sample_stride) const;
 
-  // Hands in the gradients of what ReadPooled returned, in the same layout, for Backward.
-  // Thread-safe for different virtual workers.
+  // Passes the gradients of what ReadPooled returned, in the same layout, to Backward. Thread-safe
+  // for different virtual workers.
   void WritePooledGradient(int virtual_worker, const float* gradient, int64_t sample_stride);
 
-  // What a float16 wire has lost of the gradients handed in since the last call, on this worker.
+  // How many gradients of this worker lost range on a float16 wire since the last call.
   WireRange TakeGradientRange();
 
   // Sends the gradients to the owners.
@@ -67,14 +66,14 @@ class ShardedEmbeddings {
   // every worker and for any placement. Every rank calls it.
   double SquaredGradientNorm();
 
-  // After Backward: applies the optimizer once per row of the batch, to the gradients multiplied
-  // with `gradient_scale`. Returns whether all rows that this worker has updated, and their states,
-  // are finite.
+  // After Backward: applies the optimizer once per row of the batch, to the gradients multiplied by
+  // `gradient_scale`. Returns whether all rows that this worker updated, and their states, are
+  // finite.
   bool Update(double learning_rate, float gradient_scale = 1.0f);
 
  private:
   struct Peer {
-    IndexRange carries;          // the virtual workers whose samples the peer has
+    IndexRange virtual_workers;  // the virtual workers assigned to it
     std::vector<size_t> tables;  // the tables it owns
   };
 
@@ -82,16 +81,17 @@ class ShardedEmbeddings {
   void SortLookups(const GlobalIds& ids, int64_t num_rows, std::vector<Lookup>* sorted,
                    std::vector<Lookup>* scratch) const;
   void GatherGradients(const GlobalIds& ids, size_t own_table, int virtual_worker);
-  // Runs of a table's sorted lookups that begin and end where a row does. They are a function of
-  // the batch alone.
+  // Runs of a table's sorted lookups that begin and end at row boundaries. They depend only on the
+  // batch.
   struct Run {
     size_t table;
     std::span<const Lookup> lookups;
   };
   std::vector<Run> Runs() const;
 
-  // The block of one (table, virtual worker) in a message between the owner and the carrier.
-  size_t BlockIndex(size_t table_of_owner, const Peer& carrier, int virtual_worker) const;
+  // The block of one (table, virtual worker) in a message between the owner of the table and the
+  // peer that the virtual worker is assigned to.
+  size_t BlockIndex(size_t table_of_owner, const Peer& peer, int virtual_worker) const;
 
   Communicator& comm_;
   ThreadPool& pool_;
@@ -102,16 +102,16 @@ class ShardedEmbeddings {
   std::vector<Peer> peers_;             // by rank
   std::vector<int> owner_;              // by table
   std::vector<size_t> index_at_owner_;  // by table: its place among its owner's tables
-  std::vector<int> carrier_;            // by virtual worker
+  std::vector<int> assigned_rank_;      // by virtual worker
   std::vector<EmbeddingTable> tables_;
   std::unique_ptr<InputDist> input_dist_;
   const std::vector<GlobalIds>* ids_ = nullptr;  // of the current batch
 
-  // Messages by rank. What this worker sends itself is written where it will be read.
+  // Messages by rank. A worker's message to itself is written directly to where it is read.
   using Messages = std::vector<std::vector<std::byte>>;
   Messages pooled_send_, pooled_recv_, gradient_send_, gradient_recv_;
 
-  std::vector<WireRange> gradient_range_;  // by virtual worker of this worker
+  std::vector<WireRange> gradient_range_;  // by virtual worker assigned to this worker
 
   // Per own table: gradients of the global batch [batch, dim], and the lookups sorted by row.
   std::vector<AlignedBuffer> gradients_;

@@ -48,7 +48,7 @@ std::vector<GlobalIds> GlobalBatch(int step) {
   return ids;
 }
 
-// "Gradient" of a pooled element: any fixed function of it.
+// A made-up gradient of a pooled element: any fixed function of it.
 float GradientOf(float pooled, int64_t sample, int64_t t, int64_t d) {
   return std::sin(static_cast<float>(sample * 7 + t * 3 + d)) + pooled;
 }
@@ -205,7 +205,7 @@ TEST(ShardedEmbeddings, DecayReachesTheRowsOfABatchOnceEach) {
         {.optimizer = {.weight_decay = 0.25, .weight_decay_mode = mode}, .gradient_scale = 0.75f});
 }
 
-// L2 is part of the gradient that the state sees; what is decoupled is not.
+// L2 decay is part of the gradient that the optimizer state sees; decoupled decay is not.
 TEST(ApplySparse, OnlyL2ReachesTheOptimizersState) {
   ThreadPool pool(1);
   const TableSpec spec{.name = "t", .num_embeddings = 3, .embedding_dim = 2};

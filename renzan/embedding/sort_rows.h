@@ -1,7 +1,8 @@
 #pragma once
 
 // A stable radix sort of lookups by row. Since lookups are listed in (sample, position in bag)
-// order, a stable sort by row alone yields the order (row, sample, position) of the exact update.
+// order, a stable sort by row alone yields the order (row, sample, position) of the deterministic
+// sparse update.
 
 #include <cstddef>
 #include <cstdint>
@@ -9,13 +10,14 @@
 
 namespace renzan {
 
-// The row in the upper half, the sample in the lower.
+// The row in the upper 32 bits, the sample in the lower.
 using Lookup = uint64_t;
 inline Lookup MakeLookup(uint32_t row, uint32_t sample) { return uint64_t{row} << 32 | sample; }
 inline uint32_t RowOf(Lookup lookup) { return static_cast<uint32_t>(lookup >> 32); }
 inline uint32_t SampleOf(Lookup lookup) { return static_cast<uint32_t>(lookup); }
 
-// Sorts in place; `scratch` is resized. Rows are below `num_rows`, which bounds the passes.
+// Sorts in place; `scratch` is resized. Rows are below `num_rows`, which limits the number of
+// passes.
 void SortByRow(std::vector<Lookup>* lookups, std::vector<Lookup>* scratch, int64_t num_rows);
 
 }  // namespace renzan

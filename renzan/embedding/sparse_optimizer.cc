@@ -37,7 +37,7 @@ const char* StateName(SparseOptimizerType type) {
 namespace {
 
 // Calls visit(row, its summed gradient [dim]) for every row of `lookups`. Rows of `prefetch` are
-// asked for ahead of their turn.
+// prefetched.
 template <class Visit>
 void ForEachRow(std::span<const Lookup> lookups, const float* pooled_gradients, int64_t dim,
                 const EmbeddingTable* prefetch, const Visit& visit) {

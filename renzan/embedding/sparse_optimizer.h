@@ -3,10 +3,10 @@
 // The deterministic sparse update: the gradients of a row are summed in (sample, position in bag)
 // order, then the optimizer is applied once per row (optimizer_steps.h has the formulas).
 //
-// Weight decay reaches the rows of a batch only, once each, as in FBGEMM: a row that no sample
+// Weight decay applies only to the rows of a batch, once each, as in FBGEMM: a row that no sample
 // looks up does not change.
 //   decoupled:  w *= 1 - lr·decay before the step
-//   L2:         g += decay·w, which the optimizer's state then sees too
+//   L2:         g += decay·w, so that it also enters the optimizer's state
 
 #include <cstdint>
 #include <span>
@@ -31,13 +31,13 @@ struct SparseOptimizerOptions {
 // 0, dim or 1.
 int64_t StateFloatsPerRow(SparseOptimizerType type, int64_t dim);
 
-// The name under which the state is saved: "", "adagrad", "rowwise_adagrad".
+// The name of the state in checkpoints: "", "adagrad", "rowwise_adagrad".
 const char* StateName(SparseOptimizerType type);
 
-// Both of these take lookups sorted by SortByRow, every row's lookups complete, and the pooled
-// gradients [samples, dim]. Calls for disjoint rows may run on several threads.
+// Both functions take lookups sorted by SortByRow, with all lookups of each row, and the pooled
+// gradients [samples, dim]. Calls for disjoint rows may run concurrently.
 
-// Updates the rows. Their gradients are multiplied with `gradient_scale` (of clipping) first.
+// Updates the rows. Their gradients are first multiplied by `gradient_scale` (from clipping).
 // Returns whether the rows and their states are finite afterwards.
 bool ApplySparse(const SparseOptimizerOptions& options, double learning_rate, float gradient_scale,
                  std::span<const Lookup> lookups, const float* pooled_gradients,

@@ -1,7 +1,7 @@
 #pragma once
 
-// The rows of one embedding table on the worker that owns it, the state of its optimizer, and what
-// checkpoints need to know of changes.
+// The rows of one embedding table on the worker that owns it, its optimizer state, and the change
+// tracking that checkpoints need.
 
 #include <memory>
 #include <string>
@@ -30,10 +30,10 @@ struct EmbeddingTable {
 
   // Rows that were updated since the last full checkpoint.
   RowSet dirty;
-  // Set while a checkpoint is being written: the weights and the state as they were at its step.
+  // Set while a checkpoint is being written: snapshots of the weights and the state at its step.
   std::shared_ptr<CopyOnWrite> weights_view, state_view;
 
-  // To be called before a row changes; by several threads for different rows.
+  // Call it before a row changes. Threads may call it concurrently for different rows.
   void BeforeUpdate(int64_t row) {
     dirty.Add(row);
     if (weights_view) weights_view->BeforeWrite(row);

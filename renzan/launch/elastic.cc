@@ -15,7 +15,7 @@ using std::chrono::steady_clock;
 
 constexpr double kLongestBackoffSeconds = 60;
 
-// SIGINT, SIGTERM or SIGHUP as soon as one comes; 0 after `seconds`.
+// Waits for SIGINT, SIGTERM or SIGHUP; 0 after `seconds`.
 int WaitForStop(const SignalQueue& signals, double seconds) {
   const auto end = steady_clock::now() + std::chrono::duration<double>(seconds);
   do {
@@ -31,19 +31,19 @@ std::string Workers(int count) { return fmt::format("{} worker{}", count, count 
 void ReportEnd(const ElasticOptions& options, const Attempt& last, const LaunchResult& result) {
   if (result.kind == LaunchResult::Kind::kStopped) LogInfo("{}", result.cause);
   if (result.kind != LaunchResult::Kind::kFailure) return;
-  if (options.max_restarts > 0 && MayBeCuredByRestart(result)) {
+  if (options.max_restarts > 0 && MayBeFixedByRestart(result)) {
     LogError(
-        "{}; all {} restarts are used up: find out what ends the workers, or raise "
+        "{}; all {} restarts are used up: find out why the workers fail, or raise "
         "elastic.max_restarts",
         result.cause, options.max_restarts);
   } else {
-    LogError("{}{}", result.cause, last.workers > 1 ? "; the other workers have been ended" : "");
+    LogError("{}{}", result.cause, last.workers > 1 ? "; the other workers were stopped" : "");
   }
 }
 
 }  // namespace
 
-bool MayBeCuredByRestart(const LaunchResult& result) {
+bool MayBeFixedByRestart(const LaunchResult& result) {
   if (result.kind != LaunchResult::Kind::kFailure || result.stop_requested) return false;
   switch (static_cast<ErrorCode>(result.exit_status)) {
     case ErrorCode::kUnavailable:
@@ -57,7 +57,7 @@ bool MayBeCuredByRestart(const LaunchResult& result) {
 
 std::optional<Attempt> NextAttempt(const ElasticOptions& options, int asked_workers,
                                    const Attempt& last, const LaunchResult& result) {
-  if (!MayBeCuredByRestart(result) || last.restart >= options.max_restarts) return std::nullopt;
+  if (!MayBeFixedByRestart(result) || last.restart >= options.max_restarts) return std::nullopt;
   const int least =
       options.min_workers > 0 ? std::min(options.min_workers, asked_workers) : asked_workers;
   const int left = last.workers - std::max(1, result.died);
@@ -76,7 +76,7 @@ int RunElastic(const ElasticOptions& options, int workers, const SignalQueue& si
       ReportEnd(options, attempt, result);
       return result.exit_status;
     }
-    LogInfo("{}: starting again with {} in {:g} s (restart {} of {})", result.cause,
+    LogInfo("{}: restarting with {} in {:g} s (restart {} of {})", result.cause,
             Workers(next->workers), next->wait_seconds, next->restart, options.max_restarts);
     if (const int signal = WaitForStop(signals, next->wait_seconds); signal != 0) {
       const LaunchResult stopped = StoppedBy(signal);
@@ -88,7 +88,7 @@ int RunElastic(const ElasticOptions& options, int workers, const SignalQueue& si
 }
 
 int LaunchElastic(LaunchOptions options, const ElasticOptions& elastic) {
-  // One queue for all attempts: a signal between two of them must not be lost.
+  // One queue for all attempts, so that a signal between two attempts is not lost.
   const SignalQueue signals(LaunchSignals());
   return RunElastic(elastic, options.workers, signals, [&](const Attempt& attempt) {
     options.workers = attempt.workers;

@@ -23,35 +23,35 @@ LaunchResult Failure(int status, int died = 0) {
   return {.kind = Kind::kFailure, .exit_status = status, .died = died, .cause = "worker 1 failed"};
 }
 
-TEST(MayBeCuredByRestartTest, OnlyWhatMayNotComeAgain) {
+TEST(MayBeFixedByRestartTest, OnlyTransientFailures) {
   for (int status = 0; status < 128; ++status)
-    EXPECT_EQ(MayBeCuredByRestart(Failure(status)), status == 69 || status == 71 || status == 74)
+    EXPECT_EQ(MayBeFixedByRestart(Failure(status)), status == 69 || status == 71 || status == 74)
         << status;
 }
 
-TEST(MayBeCuredByRestartTest, AnswersAndStopsAreNoFailures) {
+TEST(MayBeFixedByRestartTest, ResultsAndStopsAreNotFailures) {
   for (int status : {0, 1, 75})
-    EXPECT_FALSE(MayBeCuredByRestart({.kind = Kind::kAnswer, .exit_status = status}));
-  for (int signal : {SIGTERM, SIGINT, SIGHUP}) EXPECT_FALSE(MayBeCuredByRestart(StoppedBy(signal)));
+    EXPECT_FALSE(MayBeFixedByRestart({.kind = Kind::kAnswer, .exit_status = status}));
+  for (int signal : {SIGTERM, SIGINT, SIGHUP}) EXPECT_FALSE(MayBeFixedByRestart(StoppedBy(signal)));
   LaunchResult after_request = Failure(69, 1);
   after_request.stop_requested = true;
-  EXPECT_FALSE(MayBeCuredByRestart(after_request));
+  EXPECT_FALSE(MayBeFixedByRestart(after_request));
 }
 
-TEST(NextAttemptTest, WithThoseThatAreLeft) {
+TEST(NextAttemptTest, UsesTheRemainingWorkers) {
   const struct {
     int asked, min_workers, workers, died, expected;
   } cases[] = {
-      {4, 1, 4, 1, 3},    // one is lost
-      {4, 1, 4, 2, 2},    // two at once
-      {4, 1, 4, 0, 3},    // nobody is known to have died: one of them is counted as lost
+      {4, 1, 4, 1, 3},    // one worker is lost
+      {4, 1, 4, 2, 2},    // two are lost
+      {4, 1, 4, 0, 3},    // no known death: counts as one lost
       {4, 1, 3, 1, 2},    // again
       {4, 3, 4, 2, 3},    // never fewer than min_workers
-      {4, 3, 3, 1, 3},    // then the lost one is replaced
-      {4, 0, 4, 1, 4},    // 0: as many as were asked for
+      {4, 3, 3, 1, 3},    // the lost one is replaced
+      {4, 0, 4, 1, 4},    // 0: as many as requested
       {4, 0, 4, 4, 4},    //
-      {4, 9, 4, 1, 4},    // never more than were asked for
-      {2, 1, 1, 1, 1},    // the last one starts again
+      {4, 9, 4, 1, 4},    // never more than requested
+      {2, 1, 1, 1, 1},    // the last one is restarted
       {64, 1, 64, 64, 1}  // all died
   };
   for (const auto& c : cases) {
@@ -81,7 +81,7 @@ TEST(NextAttemptTest, TheWaitDoublesUpToAMinute) {
   EXPECT_EQ(wait(0, 1 << 29), 0);
 }
 
-TEST(NextAttemptTest, NotMoreOftenThanAllowed) {
+TEST(NextAttemptTest, NoMoreRestartsThanAllowed) {
   const auto next = [](int max_restarts, int restart) {
     return NextAttempt({.max_restarts = max_restarts}, 2, {.workers = 2, .restart = restart},
                        Failure(74));
@@ -93,7 +93,7 @@ TEST(NextAttemptTest, NotMoreOftenThanAllowed) {
 
 class RunElasticTest : public testing::Test {
  protected:
-  // Attempts end as `results` say, the last one repeatedly.
+  // Attempts end with `results`; the last one repeats.
   int Run(const ElasticOptions& options, int workers, const std::vector<LaunchResult>& results) {
     testing::internal::CaptureStderr();
     const int status = RunElastic(options, workers, signals_, [&](const Attempt& attempt) {
@@ -110,16 +110,16 @@ class RunElasticTest : public testing::Test {
   std::string output_;
 };
 
-TEST_F(RunElasticTest, GoesOnWithFewerUntilItEndsWell) {
+TEST_F(RunElasticTest, ContinuesWithFewerWorkersUntilItSucceeds) {
   EXPECT_EQ(Run({.min_workers = 2, .max_restarts = 9, .backoff_seconds = 0.001}, 4,
                 {Failure(69, 1), Failure(74, 1), Failure(71, 1), LaunchResult{}}),
             0);
   EXPECT_THAT(worlds_, ElementsAre(4, 3, 2, 2));
   EXPECT_THAT(restarts_, ElementsAre(0, 1, 2, 3));
   EXPECT_EQ(output_,
-            "worker 1 failed: starting again with 3 workers in 0.001 s (restart 1 of 9)\n"
-            "worker 1 failed: starting again with 2 workers in 0.002 s (restart 2 of 9)\n"
-            "worker 1 failed: starting again with 2 workers in 0.004 s (restart 3 of 9)\n");
+            "worker 1 failed: restarting with 3 workers in 0.001 s (restart 1 of 9)\n"
+            "worker 1 failed: restarting with 2 workers in 0.002 s (restart 2 of 9)\n"
+            "worker 1 failed: restarting with 2 workers in 0.004 s (restart 3 of 9)\n");
 }
 
 TEST_F(RunElasticTest, SaysThatRestartsAreUsedUp) {
@@ -128,17 +128,17 @@ TEST_F(RunElasticTest, SaysThatRestartsAreUsedUp) {
   EXPECT_THAT(output_, HasSubstr("error: worker 1 failed; all 2 restarts are used up"));
 }
 
-TEST_F(RunElasticTest, WithoutRestartsNobodySpeaksOfThem) {
+TEST_F(RunElasticTest, WithoutRestartsTheyAreNotMentioned) {
   EXPECT_EQ(Run({}, 2, {Failure(69)}), 69);
-  EXPECT_EQ(output_, "error: worker 1 failed; the other workers have been ended\n");
+  EXPECT_EQ(output_, "error: worker 1 failed; the other workers were stopped\n");
 }
 
-TEST_F(RunElasticTest, AnAnswerIsPassedOnInSilence) {
+TEST_F(RunElasticTest, AResultIsReturnedSilently) {
   EXPECT_EQ(Run({.max_restarts = 2}, 2, {{.exit_status = 75}}), 75);
   EXPECT_EQ(output_, "");
 }
 
-TEST_F(RunElasticTest, ASignalEndsTheWaitAtOnce) {
+TEST_F(RunElasticTest, ASignalEndsTheWaitImmediately) {
   const struct {
     int signal, status;
     const char* line;
@@ -150,7 +150,7 @@ TEST_F(RunElasticTest, ASignalEndsTheWaitAtOnce) {
     const auto begin = steady_clock::now();
     std::thread sender([&] {
       std::this_thread::sleep_for(std::chrono::milliseconds(100));
-      kill(getpid(), SIGCHLD);  // means nothing here
+      kill(getpid(), SIGCHLD);  // ignored here
       kill(getpid(), c.signal);
     });
     EXPECT_EQ(Run({.max_restarts = 1, .backoff_seconds = 30}, 2, {Failure(69), LaunchResult{}}),
@@ -162,7 +162,7 @@ TEST_F(RunElasticTest, ASignalEndsTheWaitAtOnce) {
   }
 }
 
-TEST_F(RunElasticTest, ASignalThatCameBeforeTheWaitIsNotLost) {
+TEST_F(RunElasticTest, ASignalBeforeTheWaitIsNotLost) {
   kill(getpid(), SIGTERM);
   EXPECT_EQ(Run({.max_restarts = 1, .backoff_seconds = 0}, 2, {Failure(69), LaunchResult{}}), 75);
   EXPECT_THAT(worlds_, ElementsAre(2));

@@ -25,8 +25,8 @@ namespace {
 
 std::string_view NameOf(std::string_view entry) { return entry.substr(0, entry.find('=')); }
 
-// What every worker gets: the environment without what another launcher left in it, plus what the
-// options and `added` ("NAME=value") say.
+// The environment of every worker: ours without the variables of another launcher, plus those of
+// the options and `added` ("NAME=value").
 std::vector<std::string> Environment(const LaunchOptions& options,
                                      const std::vector<std::string>& added) {
   std::vector<std::string> result = added;
@@ -61,10 +61,10 @@ std::string ThisProgram() {
 }
 
 pid_t Start(const ChildOptions& options) {
-  const std::variant<pid_t, StartRefusal> started = StartChild(options);
-  if (const auto* refusal = std::get_if<StartRefusal>(&started))
+  const std::variant<pid_t, StartError> started = StartChild(options);
+  if (const auto* failure = std::get_if<StartError>(&started))
     Fail(ErrorCode::kOsError, "cannot start {}: {}", options.program,
-         std::strerror(refusal->error));
+         std::strerror(failure->error));
   return std::get<pid_t>(started);
 }
 
@@ -85,7 +85,7 @@ LaunchResult LaunchProcesses(const LaunchOptions& options, const std::string& pr
       workers.push_back({fmt::format("worker {}", rank), Start(child)});
     }
   } catch (const Error&) {
-    Supervisor(std::move(workers), nullptr, signals, 0);  // ends those that run
+    Supervisor(std::move(workers), nullptr, signals, 0);  // ends those already running
     throw;
   }
   return Supervisor(std::move(workers), nullptr, signals, options.grace_seconds).Run();
@@ -97,7 +97,7 @@ LaunchResult LaunchMpirun(const LaunchOptions& options, const std::string& progr
     Fail(ErrorCode::kUnavailable,
          "backend mpi needs mpirun, which is not in PATH: install it (Debian: openmpi-bin) or use "
          "backend gloo");
-  // All workers are on this host: shared memory only, and none of the probing for networks.
+  // All workers are on this host: shared memory only, without probing networks.
   std::vector<std::string> arguments = {
       "mpirun",          "-n",        std::to_string(options.workers),
       "--oversubscribe", "--bind-to", "none",
@@ -111,19 +111,19 @@ LaunchResult LaunchMpirun(const LaunchOptions& options, const std::string& progr
   std::vector<std::string> added;
   if (geteuid() == 0) added = {"OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1"};
 
-  const OrphanSupervisor orphans;  // should mpirun be killed
+  const OrphanSupervisor orphans;  // in case mpirun is killed
   OutputRelay relay;
   ChildOptions child;
   child.program = "mpirun";
   child.argv = arguments;
   child.environment = Environment(options, added);
-  // Who asks a whole machine to stop sends SIGTERM to mpirun too, which would then kill its workers
-  // a second later, in the midst of their last checkpoint.
+  // When a machine shuts down, mpirun gets SIGTERM too and would kill its workers a second later,
+  // during their last checkpoint.
   child.signal_mask = signals.mask_before();
   sigaddset(&*child.signal_mask, SIGTERM);
   sigdelset(&*child.signal_mask, SIGINT);
   child.default_signals = SignalSet({SIGINT});
-  // SIGINT lets mpirun end its workers before itself.
+  // On SIGINT, mpirun ends its workers before it exits.
   child.death_signal = SIGINT;
   child.stderr_fd = relay.write_fd();
   const Worker mpirun = {"mpirun", Start(child)};
@@ -144,8 +144,8 @@ LaunchResult LaunchLocalWorkers(const LaunchOptions& options, const SignalQueue&
   const std::string program = options.program.empty() ? ThisProgram() : options.program;
   if (options.backend == "mpi") return LaunchMpirun(options, program, signals);
   if (options.backend != "gloo" && options.backend != "auto")
-    Fail(ErrorCode::kConfig, "backend '{}' cannot carry {} workers: use gloo or mpi",
-         options.backend, options.workers);
+    Fail(ErrorCode::kConfig, "backend '{}' cannot run {} workers: use gloo or mpi", options.backend,
+         options.workers);
   return LaunchProcesses(options, program, signals);
 }
 

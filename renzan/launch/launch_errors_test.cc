@@ -1,4 +1,4 @@
-// What a launcher does when mpirun, or what it was asked for, is not as it should be.
+// Errors of the launcher: a missing or failing mpirun, and invalid options.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -48,8 +48,8 @@ LaunchResult LaunchWithMpirun(const std::string& script, const SignalQueue& sign
   return result;
 }
 
-// What mpirun leaves us with when a worker dies before all have settled.
-TEST(FakeMpirunTest, AKilledWorkerIsNoFaultOfMpirunThatDoesNotNameIt) {
+// What mpirun reports when a worker dies during startup.
+TEST(FakeMpirunTest, AnUnnamedKilledWorkerIsNotMpirunsFailure) {
   const LaunchResult result = LaunchWithMpirun("exit 137", SignalQueue(LaunchSignals()));
   EXPECT_EQ(result.kind, LaunchResult::Kind::kFailure);
   EXPECT_EQ(result.exit_status, static_cast<int>(ErrorCode::kUnavailable));
@@ -57,8 +57,8 @@ TEST(FakeMpirunTest, AKilledWorkerIsNoFaultOfMpirunThatDoesNotNameIt) {
                                                   "signal 9 .Killed."));
 }
 
-TEST(FakeMpirunTest, ARequestEndsItBeforeItHasStartedWorkers) {
-  std::signal(SIGINT, SIG_IGN);  // as for a job that a shell starts in the background
+TEST(FakeMpirunTest, AStopRequestEndsItBeforeItHasStartedWorkers) {
+  std::signal(SIGINT, SIG_IGN);  // as in a background job of a shell
   const SignalQueue signals(LaunchSignals());
   kill(getpid(), SIGTERM);
   const LaunchResult result = LaunchWithMpirun("exec sleep 60", signals);
@@ -67,7 +67,7 @@ TEST(FakeMpirunTest, ARequestEndsItBeforeItHasStartedWorkers) {
   EXPECT_EQ(result.exit_status, static_cast<int>(ErrorCode::kTempFail));
 }
 
-TEST(LaunchErrorsTest, TheBackendMustCarryWorkers) {
+TEST(LaunchErrorsTest, TheBackendMustSupportSeveralWorkers) {
   LaunchOptions options;
   options.workers = 2;
   options.backend = "local";

@@ -8,8 +8,8 @@
 namespace renzan {
 
 LaunchResult StoppedBy(int signal) {
-  // Whoever sends SIGTERM or SIGHUP takes the machine away and will run us again; Ctrl-C is a
-  // person who has seen enough, and 128 + signal is what a shell makes of that.
+  // SIGTERM or SIGHUP means that the machine is being taken away and the run will be repeated;
+  // SIGINT means that a person stopped it, which shells report as 128 + signal.
   const int status = signal == SIGINT ? 128 + SIGINT : static_cast<int>(ErrorCode::kTempFail);
   return {.kind = LaunchResult::Kind::kStopped,
           .exit_status = status,

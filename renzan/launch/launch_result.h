@@ -1,6 +1,6 @@
 #pragma once
 
-// How one start of all workers ended: a plain value, so that a policy can be a pure function of it.
+// How one attempt ended: a plain value, so that the restart policy can be a pure function.
 
 #include <string>
 
@@ -8,19 +8,18 @@ namespace renzan {
 
 struct LaunchResult {
   enum class Kind {
-    kAnswer,   // every worker ended by itself with 0, 1 ("a comparison differs") or 75 ("stopped")
-    kStopped,  // workers ended because the launcher was sent SIGINT, SIGTERM or SIGHUP
+    kAnswer,   // every worker exited with 0, 1 ("a comparison differs") or 75 ("stopped")
+    kStopped,  // workers ended because the launcher got SIGINT, SIGTERM or SIGHUP
     kFailure,  // at least one worker failed
   };
   Kind kind = Kind::kAnswer;
-  // kAnswer: the highest of the workers'. kStopped: 75 (run me again), or 130 after SIGINT.
-  // kFailure: that of the worker that is the cause, 69 if a signal killed it.
+  // kAnswer: the workers' highest. kStopped: 75 (run it again), or 130 after SIGINT. kFailure: that
+  // of the worker that caused the failure, 69 if a signal killed it.
   int exit_status = 0;
-  // The launcher was sent SIGINT, SIGTERM or SIGHUP, whatever came of it.
+  // The launcher got SIGINT, SIGTERM or SIGHUP, whatever the outcome.
   bool stop_requested = false;
-  // Workers that a signal killed or that the machine failed (71, 74), of their own accord: not the
-  // victims that lost a peer (69) and not those that the launcher ended. Below mpirun at most 1,
-  // since it names only one.
+  // Workers that were killed by a signal or failed because of the machine (71, 74): not those that
+  // lost a peer (69) or were stopped by the launcher. At most 1 with mpirun, which names only one.
   int died = 0;
   // "worker 2 (pid 1234) was killed by signal 9 (Killed)", "stopped by signal 15 (Terminated)".
   // Empty for kAnswer.

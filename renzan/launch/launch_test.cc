@@ -42,7 +42,7 @@ std::vector<std::string> Lines(const std::string& text) {
   return lines;
 }
 
-// A zombie is dead: whether it is reaped depends on the machine's init.
+// A zombie counts as dead: whether it is reaped depends on the init process.
 bool IsAlive(pid_t pid) {
   std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
   std::string ignored, name, state;
@@ -61,10 +61,10 @@ class LaunchTest : public testing::TestWithParam<const char*> {
       kill(launcher_, SIGKILL);
       waitpid(launcher_, nullptr, 0);
     }
-    EXPECT_TRUE(Becomes([&] { return AliveWorkers() == 0; })) << "a worker was left behind";
+    EXPECT_TRUE(Becomes([&] { return AliveWorkers() == 0; })) << "a worker is still running";
   }
 
-  // The launcher runs in a process of its own.
+  // The launcher runs in its own process.
   void Start(int workers, std::vector<std::string> mode) {
     workers_ = workers;
     LaunchOptions options;
@@ -123,7 +123,7 @@ class LaunchTest : public testing::TestWithParam<const char*> {
 INSTANTIATE_TEST_SUITE_P(Backends, LaunchTest, testing::Values("gloo", "mpi"),
                          [](const auto& info) { return info.param; });
 
-TEST_P(LaunchTest, AllEndWellAndKnowWhoTheyAre) {
+TEST_P(LaunchTest, AllSucceedAndKnowTheirRanks) {
   Start(3, {"ok"});
   EXPECT_EQ(Wait(), 0);
   EXPECT_EQ(Errors(), "");
@@ -146,33 +146,33 @@ TEST_P(LaunchTest, AKilledWorkerIsNamedAndEndsTheRun) {
   EXPECT_THAT(Errors(), testing::ContainsRegex("error: worker 2 .*was killed by signal 9"));
 }
 
-TEST_P(LaunchTest, AFailedWorkersStatusBecomesOurs) {
+TEST_P(LaunchTest, ReturnsTheFailedWorkersStatus) {
   Start(3, {"exit", "1", "3"});
   EXPECT_EQ(Wait(), 3);
   EXPECT_THAT(Errors(), testing::ContainsRegex("error: worker 1 .*ended with exit status 3"));
 }
 
-TEST_P(LaunchTest, AComparisonThatDiffersIsAnAnswer) {
+TEST_P(LaunchTest, AComparisonThatDiffersIsAResult) {
   Start(3, {"answer", "0", "1"});
   EXPECT_EQ(Wait(), 1);
   EXPECT_EQ(Errors(), "");
 }
 
-TEST_P(LaunchTest, AWorkerThatIgnoresTheEndIsKilled) {
+TEST_P(LaunchTest, AWorkerThatIgnoresSigtermIsKilled) {
   Start(2, {"stubborn", "0"});
   EXPECT_EQ(Wait(), static_cast<int>(ErrorCode::kUnavailable));
   EXPECT_THAT(Errors(), HasSubstr("worker 0"));
   EXPECT_EQ(AliveWorkers(), 0);
 }
 
-TEST_P(LaunchTest, TheCauseIsNamedNotTheVictims) {
+TEST_P(LaunchTest, NamesTheCauseNotTheWorkersThatLostAPeer) {
   Start(4, {"cascade", "3"});
   EXPECT_EQ(Wait(), static_cast<int>(ErrorCode::kUnavailable));
   EXPECT_THAT(Errors(), HasSubstr("worker 3"));
   EXPECT_THAT(Errors(), Not(HasSubstr("worker 0")));
 }
 
-TEST_P(LaunchTest, SigtermReachesEveryWorkerWhichMayTakeItsTime) {
+TEST_P(LaunchTest, SigtermReachesEveryWorkerAndWaitsForThem) {
   Start(3, {"wait"});
   ASSERT_TRUE(Becomes([&] { return AllStarted(); }));
   kill(launcher_, SIGTERM);
@@ -180,7 +180,7 @@ TEST_P(LaunchTest, SigtermReachesEveryWorkerWhichMayTakeItsTime) {
   EXPECT_EQ(Errors(), "");
 }
 
-TEST_P(LaunchTest, AStopThatWasAskedForIsNoAccident) {
+TEST_P(LaunchTest, ARequestedStopIsNotAnError) {
   const std::tuple<int, int, std::string> requests[] = {{SIGINT, 130, "signal 2 (Interrupt)"},
                                                         {SIGTERM, 75, "signal 15 (Terminated)"},
                                                         {SIGHUP, 75, "signal 1 (Hangup)"}};
@@ -197,12 +197,12 @@ TEST_P(LaunchTest, AStopThatWasAskedForIsNoAccident) {
   }
 }
 
-TEST_P(LaunchTest, WorkersThatFinishOnRequestHaveAllTheTimeTheyNeed) {
+TEST_P(LaunchTest, WorkersFinishingOnRequestAreNotHurried) {
   Start(3, {"finish", "all", "5"});
   ASSERT_TRUE(Becomes([&] { return AllStarted(); }));
   kill(launcher_, SIGTERM);
   std::this_thread::sleep_for(milliseconds(300));
-  kill(launcher_, SIGTERM);  // says nothing new
+  kill(launcher_, SIGTERM);  // a repeated request
   EXPECT_EQ(Wait(), static_cast<int>(ErrorCode::kTempFail));
   EXPECT_EQ(Errors(), "");
 }
@@ -212,20 +212,20 @@ TEST_P(LaunchTest, ALostWorkerIsReplaced) {
   Start(2, {"recover", "1"});
   EXPECT_EQ(Wait(), 0);
   EXPECT_THAT(Errors(), testing::MatchesRegex("worker 1 .*was killed by signal 9 \\(Killed\\): "
-                                              "starting again with 2 workers in 0.1 s "
+                                              "restarting with 2 workers in 0.1 s "
                                               "\\(restart 1 of 3\\)\n"));
   EXPECT_THAT(Lines(Starts()), testing::UnorderedElementsAre("0 0 2", "0 1 2", "1 0 2", "1 1 2"));
 }
 
-TEST_P(LaunchTest, ThoseThatAreLeftGoOnAlone) {
+TEST_P(LaunchTest, TheRemainingWorkersContinue) {
   elastic_ = {.min_workers = 1, .max_restarts = 1, .backoff_seconds = 0};
   Start(2, {"recover", "0"});
   EXPECT_EQ(Wait(), 0);
-  EXPECT_THAT(Errors(), HasSubstr("starting again with 1 worker in 0 s (restart 1 of 1)"));
+  EXPECT_THAT(Errors(), HasSubstr("restarting with 1 worker in 0 s (restart 1 of 1)"));
   EXPECT_THAT(Lines(Starts()), testing::UnorderedElementsAre("0 0 2", "0 1 2", "1 0 1"));
 }
 
-TEST_P(LaunchTest, RestartsAreUsedUp) {
+TEST_P(LaunchTest, RestartsCanBeUsedUp) {
   elastic_ = {.max_restarts = 2, .backoff_seconds = 0};
   Start(2, {"die", "0"});
   EXPECT_EQ(Wait(), static_cast<int>(ErrorCode::kUnavailable));
@@ -235,22 +235,22 @@ TEST_P(LaunchTest, RestartsAreUsedUp) {
   EXPECT_THAT(Starts(), HasSubstr("2 1 2"));
 }
 
-TEST_P(LaunchTest, AFailureThatWouldComeAgainIsNotRepeated) {
+TEST_P(LaunchTest, APermanentFailureIsNotRetried) {
   elastic_ = {.max_restarts = 2, .backoff_seconds = 0};
   Start(2, {"exit", "1", "70"});
   EXPECT_EQ(Wait(), static_cast<int>(ErrorCode::kSoftware));
   EXPECT_THAT(Lines(Starts()), testing::UnorderedElementsAre("0 0 2", "0 1 2"));
 }
 
-// mpirun names only who ended first.
+// mpirun names only the worker that ended first.
 class GlooLaunchTest : public LaunchTest {};
 INSTANTIATE_TEST_SUITE_P(Gloo, GlooLaunchTest, testing::Values("gloo"));
 
-TEST_P(GlooLaunchTest, AnAccidentAfterARequestIsReportedButNotMended) {
+TEST_P(GlooLaunchTest, AFailureAfterAStopRequestIsReportedButNotRestarted) {
   elastic_.max_restarts = 3;
   Start(2, {"wait"});
   ASSERT_TRUE(Becomes([&] { return AllStarted(); }));
-  kill(PidOf(1), SIGSTOP);  // it does not answer the request
+  kill(PidOf(1), SIGSTOP);  // it does not react to the request
   kill(launcher_, SIGTERM);
   EXPECT_TRUE(Becomes([&] { return !IsAlive(PidOf(0)); }));
   kill(PidOf(1), SIGKILL);
@@ -258,7 +258,7 @@ TEST_P(GlooLaunchTest, AnAccidentAfterARequestIsReportedButNotMended) {
   EXPECT_THAT(Errors(), testing::ContainsRegex("error: worker 1 .*was killed by signal 9"));
 }
 
-TEST_P(LaunchTest, NobodyOutlivesAKilledLauncher) {
+TEST_P(LaunchTest, NoWorkerOutlivesAKilledLauncher) {
   Start(3, {"wait"});
   ASSERT_TRUE(Becomes([&] { return AllStarted(); }));
   EXPECT_EQ(AliveWorkers(), 3);
@@ -267,7 +267,7 @@ TEST_P(LaunchTest, NobodyOutlivesAKilledLauncher) {
   EXPECT_TRUE(Becomes([&] { return AliveWorkers() == 0; }));
 }
 
-TEST_P(GlooLaunchTest, AWorkerThatFinishedFirstEndsNobody) {
+TEST_P(GlooLaunchTest, AWorkerThatFinishesFirstStopsNoOther) {
   Start(2, {"finish", "1", "4"});  // longer than any grace
   ASSERT_TRUE(Becomes([&] { return AllStarted(); }));
   kill(launcher_, SIGTERM);
@@ -276,7 +276,7 @@ TEST_P(GlooLaunchTest, AWorkerThatFinishedFirstEndsNobody) {
   EXPECT_EQ(Errors(), "");
 }
 
-TEST_P(GlooLaunchTest, AfterARequestALostPeerIsNoReasonToHurry) {
+TEST_P(GlooLaunchTest, AfterAStopRequestALostPeerDoesNotStopTheOthers) {
   Start(2, {"bereave", "1", "4"});
   ASSERT_TRUE(Becomes([&] { return AllStarted(); }));
   kill(launcher_, SIGTERM);
@@ -287,26 +287,26 @@ TEST_P(GlooLaunchTest, AfterARequestALostPeerIsNoReasonToHurry) {
   EXPECT_EQ(Errors(), "stopped by signal 15 (Terminated)\n");
 }
 
-TEST_P(GlooLaunchTest, AllThatDiedByThemselvesAreLost) {
+TEST_P(GlooLaunchTest, AllWorkersThatDiedAreLost) {
   elastic_ = {.min_workers = 1, .max_restarts = 1, .backoff_seconds = 0};
   Start(4, {"recover", "all"});
   EXPECT_EQ(Wait(), 0);
-  EXPECT_THAT(Errors(), HasSubstr("starting again with 1 worker "));
+  EXPECT_THAT(Errors(), HasSubstr("restarting with 1 worker "));
 }
 
-TEST_P(GlooLaunchTest, VictimsAreNotLost) {
+TEST_P(GlooLaunchTest, WorkersThatLostAPeerAreNotLost) {
   elastic_ = {.min_workers = 1, .max_restarts = 1, .backoff_seconds = 0};
   Start(4, {"cascade", "3"});
   EXPECT_EQ(Wait(), static_cast<int>(ErrorCode::kUnavailable));
-  EXPECT_THAT(Errors(), HasSubstr("starting again with 3 workers "));
+  EXPECT_THAT(Errors(), HasSubstr("restarting with 3 workers "));
 }
 
-TEST_P(GlooLaunchTest, WhomTheLauncherEndsIsNotLost) {
+TEST_P(GlooLaunchTest, WorkersStoppedByTheLauncherAreNotLost) {
   elastic_ = {.min_workers = 1, .max_restarts = 1, .backoff_seconds = 0};
   Start(3, {"stubborn", "2"});
   EXPECT_TRUE(Becomes([&] { return Errors() != ""; }));
-  EXPECT_THAT(Errors(), HasSubstr("starting again with 2 workers "));
-  kill(launcher_, SIGINT);  // the second attempt has nobody to die
+  EXPECT_THAT(Errors(), HasSubstr("restarting with 2 workers "));
+  kill(launcher_, SIGINT);  // in the second attempt no worker dies
   EXPECT_EQ(Wait(), 130);
 }
 
@@ -319,18 +319,18 @@ class MpiLaunchTest : public LaunchTest {
 };
 INSTANTIATE_TEST_SUITE_P(Mpi, MpiLaunchTest, testing::Values("mpi"));
 
-TEST_P(MpiLaunchTest, MpirunItselfDoesNotAnswerSigterm) {
+TEST_P(MpiLaunchTest, MpirunItselfDoesNotReactToSigterm) {
   Start(2, {"wait"});
   ASSERT_TRUE(Becomes([&] { return AllStarted(); }));
   ASSERT_GT(Mpirun(), 0);
   kill(Mpirun(), SIGTERM);
-  std::this_thread::sleep_for(milliseconds(1500));  // it would pass it on after a second
+  std::this_thread::sleep_for(milliseconds(1500));  // it would forward it after a second
   EXPECT_EQ(AliveWorkers(), 2);
   kill(launcher_, SIGTERM);
   EXPECT_EQ(Wait(), static_cast<int>(ErrorCode::kTempFail));
 }
 
-TEST_P(MpiLaunchTest, NobodyOutlivesAKilledMpirun) {
+TEST_P(MpiLaunchTest, NoWorkerOutlivesAKilledMpirun) {
   Start(2, {"wait"});
   ASSERT_TRUE(Becomes([&] { return AllStarted(); }));
   ASSERT_GT(Mpirun(), 0);

@@ -48,7 +48,7 @@ std::string PidFile(const std::string& directory, const std::string& rank) {
   return directory + "/pid." + rank;
 }
 
-// Until every worker of this attempt has left its line in `path`.
+// Waits until every worker of this attempt has written its line to `path`.
 void WaitForAll(const std::string& path, const std::string& restart, int world) {
   for (int found = 0; found < world; usleep(1000)) {
     std::ifstream file(path);
@@ -69,7 +69,7 @@ int main(int argc, char** argv) {
   const std::string directory = argv[1], mode = argv[2], victim = argc > 3 ? argv[3] : "";
   const std::string rank = Variable("RANK", "OMPI_COMM_WORLD_RANK");
   const std::string world = Variable("WORLD_SIZE", "OMPI_COMM_WORLD_SIZE");
-  alarm(60);  // nothing that hangs may outlive its test
+  alarm(60);  // a hanging process must not outlive its test
   std::signal(SIGINT, SIG_DFL);
   if (mode != "plain") std::signal(SIGTERM, mode == "stubborn" ? SIG_IGN : StopOnRequest);
 
@@ -92,7 +92,7 @@ int main(int argc, char** argv) {
   if (mode == "recover" && restart != "0") return 0;
   if (!may_finish && is_victim) {
     if (mode == "exit" || mode == "answer") return std::atoi(argv[4]);
-    usleep(200000);  // mpirun does not name a worker that dies before all have settled
+    usleep(200000);  // mpirun does not name a worker that dies during startup
     std::ofstream(directory + "/died") << "";
     raise(SIGKILL);
   }

@@ -1,8 +1,7 @@
 #pragma once
 
-// Reads what an `mpirun` writes on stderr: the workers' lines, which are passed on, and mpirun's
-// own notices between rows of dashes, of which those about a worker's end become one fact. Not
-// thread-safe.
+// Parses the stderr of `mpirun`: passes on the workers' lines, and extracts from mpirun's notices,
+// which are enclosed in rows of dashes, how a worker ended. Not thread-safe.
 
 #include <optional>
 #include <string>
@@ -10,7 +9,7 @@
 
 namespace renzan {
 
-// How the worker that failed first ended.
+// How the first failing worker ended.
 struct MpiWorkerEnd {
   int rank = 0;
   int signal = 0;  // 0 if it ended by itself
@@ -19,9 +18,9 @@ struct MpiWorkerEnd {
 
 class MpirunOutput {
  public:
-  // Takes in more output; returns the lines to show, each with its end.
+  // Takes more output; returns the lines to show, with their line ends.
   std::string Feed(std::string_view text);
-  // The same for what is left when the output has ended.
+  // Returns what is left at the end of the output.
   std::string Finish();
 
   const std::optional<MpiWorkerEnd>& worker_end() const { return worker_end_; }

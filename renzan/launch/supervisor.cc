@@ -19,15 +19,16 @@ namespace {
 
 using std::chrono::steady_clock;
 
-// After SIGTERM, which a worker may answer with a last checkpoint that it cannot finish alone.
+// After SIGTERM, on which a worker may start a last checkpoint that it cannot finish without its
+// peers.
 constexpr double kSecondsUntilKill = 2;
-// Deaths this close together are one event: the cause is picked among them.
+// Deaths within this time count as one event, and the cause is chosen among them.
 constexpr double kSettleSeconds = 0.2;
 
 // The exit status of a worker that compared and found a difference.
 constexpr int kExitDiffers = 1;
 
-// Not the fault of a peer or of the program: this worker and its memory or disk.
+// A failure of this worker's machine (memory, disk), not of a peer or the program.
 bool IsMachineFailure(int exit_status) {
   return exit_status == static_cast<int>(ErrorCode::kOsError) ||
          exit_status == static_cast<int>(ErrorCode::kIo);
@@ -44,7 +45,7 @@ void Show(const std::string& text) { std::fwrite(text.data(), 1, text.size(), st
 OutputRelay::OutputRelay() {
   if (pipe2(fds_, O_CLOEXEC | O_NONBLOCK) != 0)
     Fail(ErrorCode::kOsError, "pipe: {}", std::strerror(errno));
-  // mpirun is to wait for us rather than lose lines.
+  // Blocking, so that mpirun waits for us instead of losing lines.
   fcntl(fds_[1], F_SETFL, 0);
 }
 
@@ -84,10 +85,10 @@ LaunchResult Supervisor::Run() {
   while (AnyRunning()) {
     const int signal = signals_.Next(SecondsUntilNextStep(), mpirun_ ? mpirun_->read_fd() : -1);
     if (IsStopSignal(signal)) requested_ = signal;
-    if (signal != 0 && signal != SIGCHLD) PassOn(signal == SIGHUP ? SIGTERM : signal);
+    if (signal != 0 && signal != SIGCHLD) Forward(signal == SIGHUP ? SIGTERM : signal);
     if (mpirun_) mpirun_->Drain();
     Reap();
-    EndTheRest();
+    StopTheRest();
   }
   return Result();
 }
@@ -126,11 +127,11 @@ void Supervisor::TakeFailure(const End& end, Severity severity) {
   const bool by_itself = severity == Severity::kSignal || IsMachineFailure(end.how.exit_code);
   if (by_itself && !terminated_) ++died_;
   if (!first_failure_) first_failure_ = steady_clock::now();
-  // Who loses a peer after a request has only met one that finished sooner: others may still be
-  // busy with a checkpoint.
+  // A peer lost after a stop request has merely finished sooner: others may still be writing a
+  // checkpoint.
   if (!grace_start_ && (severity != Severity::kRequested || end.how.signal != 0))
     grace_start_ = steady_clock::now();
-  // Of deaths close together the gravest is the cause.
+  // Among deaths close together, the most severe is the cause.
   if (cause_ && (SecondsSince(*first_failure_) > kSettleSeconds || severity <= cause_severity_))
     return;
   cause_ = end;
@@ -140,8 +141,8 @@ void Supervisor::TakeFailure(const End& end, Severity severity) {
 Supervisor::End Supervisor::EndOf(const Worker& worker, int status) const {
   const ProcessEnd own = renzan::EndOf(status);
   if (!mpirun_) return {fmt::format("{} (pid {})", worker.name, worker.pid), own};
-  // mpirun says which of its workers failed; if it does not, it failed itself, unless its exit
-  // status is what a shell makes of a signal: a worker died before mpirun had started them all.
+  // mpirun names the worker that failed. If it does not, mpirun itself failed, unless its exit
+  // status is 128 + signal: then a worker died before mpirun had started them all.
   if (const std::optional<MpiWorkerEnd>& end = mpirun_->Finish())
     return {fmt::format("worker {}", end->rank), {end->exit_status, end->signal}};
   if (own.exit_code > 128)
@@ -157,7 +158,7 @@ Supervisor::Severity Supervisor::SeverityOf(const End& end) const {
                          end.how.exit_code == static_cast<int>(ErrorCode::kTempFail) ||
                          (end.how.exit_code == kExitDiffers && !end.is_mpirun);
   if (end.how.signal == 0 && is_answer) return Severity::kNone;
-  // The signal that was passed on, or SIGTERM from mpirun once a first worker was gone.
+  // The forwarded signal, or SIGTERM from mpirun after a first worker had ended.
   const bool stop_signal = end.how.signal == SIGINT || end.how.signal == SIGTERM;
   if (requested_ != 0 && (stop_signal || lost_peer || end.is_mpirun)) return Severity::kRequested;
   if (end.how.signal != 0) return Severity::kSignal;
@@ -170,7 +171,7 @@ double Supervisor::SecondsUntilNextStep() const {
   return std::clamp(next - SecondsSince(*grace_start_), 0.01, 1.0);
 }
 
-void Supervisor::EndTheRest() {
+void Supervisor::StopTheRest() {
   if (!grace_start_) return;
   const double seconds = SecondsSince(*grace_start_);
   if (!terminated_ && seconds >= grace_seconds_) {
@@ -180,19 +181,19 @@ void Supervisor::EndTheRest() {
   if (seconds >= grace_seconds_ + kSecondsUntilKill) Signal(SIGKILL);
 }
 
-// To the process groups of those that still run.
+// Signals the process groups of the workers that still run.
 void Supervisor::Signal(int signal) const {
   for (const Worker& worker : workers_)
     if (worker.running) kill(-worker.pid, signal);
 }
 
-// mpirun answers a signal that ends it by killing its workers a second later, which is no time for
-// a checkpoint, so they get the signal directly.
-void Supervisor::PassOn(int signal) const {
+// On a terminating signal mpirun kills its workers a second later, too soon for a checkpoint, so
+// they get the signal directly.
+void Supervisor::Forward(int signal) const {
   if (!mpirun_) return Signal(signal);
   const std::vector<pid_t> children = ChildrenOf(workers_[0].pid);
   for (pid_t child : children) kill(child, signal);
-  // It has not begun: end it before it does. It is deaf to SIGTERM.
+  // mpirun has not started its workers: end it first. It blocks SIGTERM.
   if (children.empty()) Signal(signal == SIGTERM ? SIGINT : signal);
 }
 

@@ -1,8 +1,7 @@
 #pragma once
 
-// Watches over workers that have been started together until all are gone: passes signals on, ends
-// the others when one dies, and says who was the cause: a worker, or whoever asked for the stop.
-// For the main thread.
+// Supervises workers that were started together until all have ended: forwards signals, stops the
+// others when one dies, and reports the cause: a worker or a stop request. For the main thread.
 
 #include <sys/types.h>
 
@@ -24,7 +23,7 @@ struct Worker {
   bool running = true;
 };
 
-// A pipe for mpirun's stderr, which is shown while it comes.
+// A pipe for mpirun's stderr, which is shown as it arrives.
 class OutputRelay {
  public:
   OutputRelay();
@@ -37,9 +36,10 @@ class OutputRelay {
   int write_fd() const { return fds_[1]; }
   void CloseWriteEnd();
 
-  // Shows what is there, without waiting.
+  // Shows the available output without waiting.
   void Drain();
-  // After mpirun's end: the last of it, and what mpirun said about the worker that failed first.
+  // After mpirun has ended: shows the remaining output and returns what mpirun said about the first
+  // failing worker.
   const std::optional<MpiWorkerEnd>& Finish();
 
  private:
@@ -50,16 +50,16 @@ class OutputRelay {
 
 class Supervisor {
  public:
-  // With `mpirun` (not null) the only process is mpirun itself, whose children are the workers.
+  // If `mpirun` is not null, the only process is mpirun itself, whose children are the workers.
   // References must outlive this object.
   Supervisor(std::vector<Worker> workers, OutputRelay* mpirun, const SignalQueue& signals,
              double grace_seconds);
-  // Kills whoever still runs.
+  // Kills the workers that still run.
   ~Supervisor();
   Supervisor(const Supervisor&) = delete;
   Supervisor& operator=(const Supervisor&) = delete;
 
-  // Returns when all workers are gone.
+  // Returns when all workers have ended.
   LaunchResult Run();
 
  private:
@@ -67,9 +67,9 @@ class Supervisor {
   struct End {
     std::string who;
     ProcessEnd how;
-    bool is_mpirun = false;  // mpirun's own end, or one that it does not explain
+    bool is_mpirun = false;  // mpirun itself failed, or did not explain the failure
   };
-  // How likely an end is the cause of the others'.
+  // How likely an end is the cause of the others, in ascending order.
   enum class Severity { kNone, kRequested, kLostPeer, kError, kSignal };
 
   bool AnyRunning() const;
@@ -79,9 +79,9 @@ class Supervisor {
   Severity SeverityOf(const End& end) const;
   LaunchResult Result() const;
   double SecondsUntilNextStep() const;
-  void EndTheRest();
+  void StopTheRest();
   void Signal(int signal) const;
-  void PassOn(int signal) const;
+  void Forward(int signal) const;
 
   std::vector<Worker> workers_;
   OutputRelay* mpirun_;
@@ -90,8 +90,8 @@ class Supervisor {
   std::optional<std::chrono::steady_clock::time_point> first_failure_, grace_start_;
   std::optional<End> cause_;
   Severity cause_severity_ = Severity::kNone;
-  int requested_ = 0;  // the last SIGINT, SIGTERM or SIGHUP that we got
-  int answer_ = 0;     // the exit status if nobody fails
+  int requested_ = 0;  // the last SIGINT, SIGTERM or SIGHUP received
+  int answer_ = 0;     // the exit status if no worker fails
   int died_ = 0;       // as in LaunchResult
   bool terminated_ = false;
 };

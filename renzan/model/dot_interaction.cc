@@ -12,11 +12,11 @@ namespace renzan {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// At most 16 lanes, whatever the machine has.
+// At most 16 lanes on any machine.
 using Tag = hn::CappedTag<float, 16>;
 
 // out[r, c] = Σ_k a[r, k]·b[k, c] for kRows rows of a and one vector of columns. Rows of b are
-// b_stride apart. The sum runs over k in order, fused where the target has it.
+// b_stride apart. The sum runs over k in order, with fused multiply-add if the target has it.
 template <int kRows>
 HWY_INLINE void RowsTimesColumns(Tag d, const float* a, int64_t a_stride, const float* b,
                                  int64_t b_stride, int64_t depth, float* out, int64_t out_stride) {

@@ -1,8 +1,8 @@
 #pragma once
 
-// DLRM's dot interaction: the products of all pairs of a sample's feature vectors.
-// Naumov et al., "Deep Learning Recommendation Model for Personalization and Recommendation
-// Systems", 2019. Thread-safe, no allocation beyond a small scratch per thread.
+// DLRM's dot interaction: the products of all pairs of a sample's feature vectors. Naumov et al.,
+// "Deep Learning Recommendation Model for Personalization and Recommendation Systems", 2019.
+// Thread-safe, no allocation except a small scratch buffer per thread.
 
 #include <cstdint>
 

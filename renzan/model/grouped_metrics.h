@@ -1,9 +1,9 @@
 #pragma once
 
 // Quality of predictions within groups of samples (all samples of a user, a country, a publisher),
-// and the field's group AUC: the mean of the groups' AUCs, weighted by their samples (Zhu et al.,
-// "Optimized cost per click in Taobao display advertising", KDD 2017). A model that only knows
-// which users click a lot has a high AUC and a group AUC of 0.5.
+// and group AUC: the mean of the groups' AUCs, weighted by their number of samples (Zhu et al.,
+// "Optimized cost per click in Taobao display advertising", KDD 2017). A model that only learns
+// which users click a lot has a high AUC but a group AUC of 0.5.
 //
 // Ranks are exact, and the result does not depend on the order in which samples are added. Takes 8
 // bytes per sample. Not thread-safe.
@@ -17,14 +17,14 @@ namespace renzan {
 struct GroupMetrics {
   int32_t group = 0;
   int64_t count = 0, positives = 0;
-  double auc = 0;          // NaN where one class is absent
+  double auc = 0;          // NaN if one class is absent
   double log_loss = 0;     // mean
   double calibration = 0;  // sum of predictions over number of positives; NaN without positives
 };
 
 class GroupedMetrics {
  public:
-  // [batch] each; groups are not negative. Logits that are not finite are left out.
+  // [batch] each; groups are not negative. Non-finite logits are skipped.
   void Add(std::span<const int32_t> groups, std::span<const float> logits,
            std::span<const float> labels);
 
@@ -39,7 +39,7 @@ class GroupedMetrics {
   std::vector<Sample> samples_;
 };
 
-// Over the groups that hold both classes; NaN where there is none.
+// Over the groups with both classes; NaN if there are none.
 double GroupAuc(std::span<const GroupMetrics> groups);
 
 }  // namespace renzan

@@ -21,7 +21,7 @@ Samples Draw(uint64_t seed, size_t n) {
   for (size_t i = 0; i < n; ++i) {
     const Philox::Block words = Philox::Draw(seed, i);
     samples.groups.push_back(static_cast<int32_t>(words[0] % 7 * (words[0] % 3)));
-    // Few values, so that there are ties.
+    // Few distinct values, so that there are ties.
     samples.logits.push_back(static_cast<float>(words[1] % 11) / 4 - 1);
     samples.labels.push_back(words[2] % 4 == 0 ? 1.0f : 0.0f);
   }
@@ -78,7 +78,7 @@ TEST(GroupedMetrics, AModelThatKnowsOnlyTheGroupsHasAGroupAucOfOneHalf) {
   EXPECT_EQ(GroupAuc(metrics.Groups()), 0.5);
 }
 
-TEST(GroupedMetrics, GroupsOfOneClassCountForNothing) {
+TEST(GroupedMetrics, GroupsOfOneClassAreIgnored) {
   GroupedMetrics metrics;
   metrics.Add(std::vector<int32_t>{1, 1, 2, 2, 2}, std::vector<float>{0, 1, 1, 2, 3},
               std::vector<float>{0, 1, 0, 0, 0});
@@ -92,7 +92,7 @@ TEST(GroupedMetrics, GroupsOfOneClassCountForNothing) {
   EXPECT_TRUE(GroupedMetrics().Groups().empty());
 }
 
-TEST(GroupedMetrics, LeavesOutWhatIsNotFinite) {
+TEST(GroupedMetrics, SkipsNonFiniteLogits) {
   GroupedMetrics metrics;
   metrics.Add(std::vector<int32_t>{1, 1}, std::vector<float>{std::nanf(""), 1},
               std::vector<float>{0, 1});

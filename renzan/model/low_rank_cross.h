@@ -2,7 +2,7 @@
 
 // DCNv2's low-rank cross network: x_{l+1} = x_0 ⊙ (W_l (V_l x_l) + b_l) + x_l, with V_l [rank,
 // width] and W_l [width, rank]. Wang et al., "DCN V2: Improved Deep & Cross Network", WWW 2021.
-// Like Mlp, only a shape and offsets: thread-safe.
+// Like Mlp it only holds sizes and offsets: thread-safe.
 
 #include <cstdint>
 #include <vector>

@@ -1,10 +1,10 @@
 #pragma once
 
 // Quality of binary predictions, accumulated from logits and labels. Every accumulator is an exact
-// integer (histogram counts, fixed-point sums), so the figures do not depend on the order in which
-// samples arrive nor on how they are split among threads and workers: add anywhere, merge anyhow.
+// integer (histogram counts, fixed-point sums), so the results do not depend on the order of the
+// samples or on how they are split among threads and workers.
 //
-// Values are not thread-safe; one per virtual worker or thread, merged at the end.
+// Not thread-safe: use one per virtual worker or thread and merge them at the end.
 
 #include <cstddef>
 #include <cstdint>
@@ -13,8 +13,8 @@
 
 namespace renzan {
 
-// Counts of both classes by logit, in 65536 equal bins over [-16, 16]; what lies beyond falls into
-// the outermost bins. Logits closer than 1/2048 count as ties.
+// Counts of both classes by logit, in 65536 equal bins over [-16, 16]; values beyond fall into the
+// outermost bins. Logits closer than 1/2048 count as ties.
 struct BinaryHistogram {
   static constexpr int kNumBins = 65536;
   static constexpr double kMaxLogit = 16;
@@ -46,7 +46,7 @@ FixedScore ScoreSample(float logit, bool positive);
 
 struct BinaryMetrics {
   BinaryHistogram histogram;
-  int64_t count = 0;  // samples with a finite logit; the rest only show in `non_finite`
+  int64_t count = 0;  // samples with a finite logit; others count only in `non_finite`
   int64_t positives = 0;
   int64_t correct = 0;      // (logit > 0) == (label > 0.5)
   int64_t non_finite = 0;   // NaN and infinite logits
@@ -68,10 +68,10 @@ struct BinaryMetrics {
   // one class is absent.
   double NormalizedEntropy() const;
 
-  // All of it as kNumIntegers integers, for exchange between workers and for checkpoints: a magic
+  // Serialised as kNumIntegers integers, for exchange between workers and for checkpoints: a magic
   // number, the histogram's positive and negative counts, count, positives, correct, non_finite,
   // and the sums of losses and predictions, each as its lower and its upper 64 bits. FromIntegers
-  // throws Error kData when `integers` is not such a value.
+  // throws Error kData if `integers` is not valid.
   static constexpr size_t kNumIntegers = 1 + 2 * BinaryHistogram::kNumBins + 4 + 2 * 2;
   std::vector<int64_t> ToIntegers() const;
   static BinaryMetrics FromIntegers(std::span<const int64_t> integers);

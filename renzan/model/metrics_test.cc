@@ -115,7 +115,7 @@ TEST(BinaryMetrics, NonFiniteLogitsAreCountedApart) {
   EXPECT_NEAR(metrics.LogLoss(), std::log1p(std::exp(-1.0)), 1e-9);
 }
 
-TEST(BinaryMetrics, EmptyHasNoFigures) {
+TEST(BinaryMetrics, EmptyMetricsAreNaN) {
   const BinaryMetrics metrics;
   EXPECT_TRUE(std::isnan(metrics.LogLoss()));
   EXPECT_TRUE(std::isnan(metrics.Accuracy()));
@@ -123,7 +123,7 @@ TEST(BinaryMetrics, EmptyHasNoFigures) {
   EXPECT_TRUE(std::isnan(metrics.NormalizedEntropy()));
 }
 
-// Any split, in any order, through any exchange: the same value to the last bit.
+// Any split, order and serialisation gives bit-identical metrics.
 TEST(BinaryMetrics, DoesNotDependOnPlacement) {
   const Samples samples = Draw(30000, 3, 6);
   const BinaryMetrics whole = MetricsOf(samples);
@@ -139,7 +139,7 @@ TEST(BinaryMetrics, DoesNotDependOnPlacement) {
   }
 }
 
-TEST(BinaryMetrics, IntegersThatAreNotMetricsAreRefused) {
+TEST(BinaryMetrics, InvalidIntegersAreErrors) {
   std::vector<int64_t> integers = MetricsOf({{1}, {1}}).ToIntegers();
   EXPECT_EQ(integers.size(), BinaryMetrics::kNumIntegers);
   EXPECT_THROW(BinaryMetrics::FromIntegers({integers.data(), integers.size() - 1}), Error);

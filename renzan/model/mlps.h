@@ -1,7 +1,7 @@
 #pragma once
 
-// The two MLPs of the DLRM family. Bottom: dense features -> feature vector 0; a dataset without
-// dense features has no bottom MLP and vector 0 fixed to zeros. Top: interactions -> logit.
+// The two MLPs of the DLRM family. Bottom: dense features -> feature vector 0; without dense
+// features there is no bottom MLP, and vector 0 is zero. Top: interactions -> logit.
 
 #include <optional>
 

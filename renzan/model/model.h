@@ -1,7 +1,7 @@
 #pragma once
 
-// The catalogue of models: everything between the pooled embedding rows and the logits, for the
-// fixed number of samples of one virtual worker. Embedding tables are not in here.
+// The available models: everything between the pooled embedding rows and the logits, for the fixed
+// number of samples of one virtual worker. Embedding tables are not part of a model.
 //
 // A model's parameters are one flat array (ParameterLayout) that the caller owns. Forward and
 // Backward are thread-safe with one workspace per thread.
@@ -23,8 +23,8 @@ struct ModelOptions {
   int64_t num_dense = 0;
   int64_t num_tables = 0;
   int64_t embedding_dim = 16;
-  std::vector<int64_t> bottom_mlp = {512, 256, 64};  // hidden layers; embedding_dim comes after
-  std::vector<int64_t> top_mlp = {512, 256};         // hidden layers; the logit comes after
+  std::vector<int64_t> bottom_mlp = {512, 256, 64};  // hidden layers; embedding_dim is appended
+  std::vector<int64_t> top_mlp = {512, 256};         // hidden layers; the logit is appended
   int cross_layers = 3;                              // dlrm_dcnv2
   int64_t cross_rank = 512;                          // dlrm_dcnv2
   DropoutOptions dropout;                            // after the hidden layers of both MLPs
@@ -43,7 +43,7 @@ class Model {
     AlignedBuffer logits;      // out: [n]
     AlignedBuffer d_logits;    // in:  [n]
     AlignedBuffer d_features;  // out: [n, 1 + num_tables, dim]
-    // in: of these samples, for dropout; none in evaluation
+    // in: for dropout; unset in evaluation
     std::optional<TrainingPosition> training;
   };
 
@@ -70,7 +70,7 @@ class Model {
   ParameterLayout layout_;
 };
 
-// Throws kConfig for sizes that cannot be.
+// Throws kConfig for an unknown type or invalid sizes.
 std::unique_ptr<Model> MakeModel(const ModelOptions& options);
 
 }  // namespace renzan

@@ -26,7 +26,7 @@ double MeanLoss(std::span<const float> logits, std::span<const float> labels) {
 class Models : public testing::TestWithParam<Case> {};
 
 TEST_P(Models, GradientsAgreeWithFiniteDifferences) {
-  // Few samples leave some ReLU without a gradient, which would be no test.
+  // With too few samples some ReLU would have no gradient, and the test would be meaningless.
   const int64_t n = 8, dim = 4;
   const auto model = MakeModel({.type = GetParam().type,
                                 .num_dense = GetParam().num_dense,
@@ -99,7 +99,7 @@ TEST(Loss, IsStableForLargeLogits) {
   EXPECT_FLOAT_EQ(d[2], -0.5f / 3);
 }
 
-TEST(MakeModel, RefusesWhatCannotBe) {
+TEST(MakeModel, RejectsInvalidOptions) {
   EXPECT_ANY_THROW(MakeModel({.type = "dlrm"}));
   EXPECT_ANY_THROW(MakeModel({.type = "transformer", .num_dense = 1}));
 }

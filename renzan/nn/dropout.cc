@@ -11,7 +11,7 @@ HWY_BEFORE_NAMESPACE();
 namespace renzan {
 namespace HWY_NAMESPACE {
 
-// Counters drawn side by side, so that the compiler vectorises Philox over them.
+// Philox is evaluated for this many counters at once, so that the compiler vectorises it.
 constexpr uint32_t kLanes = 16;
 
 // words[w][lane] = word w of Philox::Draw(key, step, sample << 32 | (first + lane)).

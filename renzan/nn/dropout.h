@@ -1,10 +1,9 @@
 #pragma once
 
 // Inverted dropout (Srivastava et al., 2014) after the activations of one layer: in training, an
-// activation becomes 0 with probability `rate` and is multiplied with 1 / (1 - rate) otherwise; in
-// evaluation nothing happens. Which ones go is a pure function of (seed, step, layer, sample,
-// unit), so it depends neither on who computes the sample nor on what was trained before.
-// Thread-safe.
+// activation becomes 0 with probability `rate` and is multiplied by 1 / (1 - rate) otherwise; in
+// evaluation nothing happens. The dropped units are a pure function of (seed, step, layer, sample,
+// unit), independent of which worker computes the sample and of earlier training. Thread-safe.
 
 #include <cstdint>
 #include <string>
@@ -16,7 +15,7 @@ struct DropoutOptions {
   uint64_t seed = 0;
 };
 
-// Where in training the samples of a pass stand.
+// The position in training of the samples of one forward and backward pass.
 struct TrainingPosition {
   int64_t step = 0;
   int64_t first_sample = 0;  // of the pass, within the global batch
@@ -28,7 +27,7 @@ class Dropout {
 
   bool enabled() const { return threshold_ > 0; }
 
-  // What the gradient of an activation that stayed is multiplied with.
+  // The factor for the gradient of a kept activation.
   float scale() const { return scale_; }
 
   // y [samples, units] with rows `stride` apart, in place.
@@ -37,7 +36,7 @@ class Dropout {
 
  private:
   uint64_t key_;
-  uint32_t threshold_;  // an activation goes where its random word is below
+  uint32_t threshold_;  // an activation is dropped if its random word is below
   float scale_;
 };
 

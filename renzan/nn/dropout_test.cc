@@ -10,7 +10,7 @@
 namespace renzan {
 namespace {
 
-// Ones after dropout: 0 or the scale.
+// Dropout applied to ones: 0 or the scale.
 std::vector<float> Mask(const Dropout& dropout, TrainingPosition position, int64_t samples,
                         int64_t units) {
   std::vector<float> y(static_cast<size_t>(samples * units), 1.0f);
@@ -50,7 +50,7 @@ TEST(Dropout, DropsTheStatedShareAndKeepsTheMean) {
   }
 }
 
-TEST(Dropout, OtherSeedsStepsLayersAndSamplesDropOthers) {
+TEST(Dropout, TheMaskDependsOnSeedStepLayerAndSample) {
   const std::vector<float> mask = Mask(Dropout({.rate = 0.5, .seed = 1}, "a"), {3, 8}, 1, 64);
   EXPECT_NE(Mask(Dropout({.rate = 0.5, .seed = 2}, "a"), {3, 8}, 1, 64), mask);
   EXPECT_NE(Mask(Dropout({.rate = 0.5, .seed = 1}, "b"), {3, 8}, 1, 64), mask);
@@ -59,7 +59,7 @@ TEST(Dropout, OtherSeedsStepsLayersAndSamplesDropOthers) {
   EXPECT_EQ(Mask(Dropout({.rate = 0.5, .seed = 1}, "a"), {3, 8}, 1, 64), mask);
 }
 
-TEST(Dropout, ASampleLosesTheSameUnitsWhoeverComputesIt) {
+TEST(Dropout, TheMaskOfASampleDoesNotDependOnItsPlacement) {
   const Dropout dropout({.rate = 0.5, .seed = 1}, "a");
   const std::vector<float> whole = Mask(dropout, {3, 0}, 8, 20);
   const std::vector<float> part = Mask(dropout, {3, 5}, 2, 20);

@@ -1,7 +1,7 @@
 #pragma once
 
-// Small passes over row-major arrays [rows, columns] whose rows may be strided. Sums over rows are
-// taken in row order, so the result is a function of the values alone. Thread-safe.
+// Element-wise operations on row-major arrays [rows, columns] whose rows may be strided. Sums over
+// rows are taken in row order, so the result is a function of the values alone. Thread-safe.
 
 #include <cstdint>
 #include <span>

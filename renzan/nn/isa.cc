@@ -28,7 +28,7 @@ constexpr IsaClass kClasses[] = {{"neon", HWY_NEON, dnnl_cpu_isa_all}};
 }  // namespace
 
 std::string SelectIsa(const std::string& name) {
-  hwy::DisableTargets(0);  // what an earlier call pinned
+  hwy::DisableTargets(0);  // undoes an earlier call
   std::string available;
   for (const IsaClass& isa : kClasses) {
     const bool supported = (hwy::SupportedTargets() & isa.highway_target) != 0;
@@ -36,13 +36,13 @@ std::string SelectIsa(const std::string& name) {
     if (name != "auto" && name != isa.name) continue;
     if (!supported) {
       if (name == "auto") continue;
-      Fail(ErrorCode::kConfig, "numerics.isa: this machine has no {} (use auto or {})", name,
-           available);
+      Fail(ErrorCode::kConfig, "numerics.isa: this machine does not support {}: use auto or {}",
+           name, available);
     }
     // A better target has a lower bit: disabling all those below the chosen one pins it.
     hwy::DisableTargets(isa.highway_target - 1);
     hwy::GetChosenTarget().DeInit();
-    // Too late once oneDNN has generated a kernel: then it must have been the same class before.
+    // Has no effect once oneDNN has generated a kernel: then the class must already be the same.
     dnnl_set_max_cpu_isa(isa.dnnl_isa);
     return isa.name;
   }

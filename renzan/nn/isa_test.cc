@@ -9,7 +9,7 @@
 namespace renzan {
 namespace {
 
-// Everything element-wise that this library computes, on arrays with a tail.
+// The results of all element-wise operations, on arrays with a tail.
 std::vector<float> ElementwiseResults() {
   const size_t n = 103;
   auto y = RandomValues(3 * n, 1), d = RandomValues(3 * n, 2);
@@ -42,7 +42,7 @@ TEST(SelectIsa, ElementwiseBitsDoNotDependOnIt) {
   SelectIsa("auto");
 }
 
-TEST(SelectIsa, NamesWhatThereIs) {
+TEST(SelectIsa, ErrorsListTheSupportedClasses) {
   try {
     SelectIsa("avx9");
     FAIL() << "no error";

@@ -9,8 +9,8 @@ namespace renzan {
 
 void Matmul(Transpose ta, Transpose tb, int64_t m, int64_t n, int64_t k, const float* a,
             int64_t lda, const float* b, int64_t ldb, float beta, float* c, int64_t ldc) {
-  // Our threads are the parallelism: inside one, oneDNN may neither start its own team nor choose
-  // its blocking from the machine's number of cores.
+  // Our own threads provide the parallelism: oneDNN must neither start threads nor choose its
+  // blocking by the number of cores.
   thread_local const bool one_thread = (omp_set_num_threads(1), true);
   (void)one_thread;
   const dnnl_status_t status =

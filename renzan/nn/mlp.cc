@@ -64,7 +64,7 @@ void Mlp::Backward(const float* parameters, int64_t n, const float* x, int64_t x
     const float* out = last ? y : workspace->activations[i].data();
     const float* in = i == 0 ? x : workspace->activations[i - 1].data();
     const int64_t in_stride = i == 0 ? x_stride : layer.in;
-    // What was dropped is 0, as what the ReLU cut off.
+    // Dropped activations are 0, like those that the ReLU zeroed.
     const bool dropped = layer.dropout && workspace->training;
     if (layer.relu)
       ReluBackward(out, last ? y_stride : layer.out, dy, dy_stride, n, layer.out,

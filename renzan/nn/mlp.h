@@ -1,8 +1,8 @@
 #pragma once
 
 // A stack of fully connected layers with ReLU, for the fixed number of samples of a virtual worker.
-// Parameters, gradients and activations live with the caller: an Mlp is only a shape and offsets,
-// and its functions are thread-safe.
+// The caller owns parameters, gradients and activations: an Mlp only holds sizes and offsets, and
+// its functions are thread-safe.
 
 #include <cstdint>
 #include <optional>
@@ -20,7 +20,7 @@ class Mlp {
   enum class LastLayer { kRelu, kLinear };
 
   // sizes = {in, hidden..., out}. Registers "<name>.<i>.weight" [out, in] and "<name>.<i>.bias".
-  // Dropout comes after every hidden layer, where "<name>.<i>" is its key.
+  // Dropout follows every hidden layer, with the key "<name>.<i>".
   Mlp(const std::string& name, std::vector<int64_t> sizes, LastLayer last, ParameterLayout* layout,
       const DropoutOptions& dropout = {});
 
@@ -31,7 +31,7 @@ class Mlp {
   struct Workspace {
     std::vector<AlignedBuffer> activations;    // layer i's output [n, sizes[i + 1]]
     AlignedBuffer gradient_a, gradient_b;      // [n, max size]
-    std::optional<TrainingPosition> training;  // without it, nothing is dropped
+    std::optional<TrainingPosition> training;  // unset: no dropout
   };
   Workspace MakeWorkspace(int64_t n) const;
 

@@ -22,12 +22,12 @@ inline std::vector<float> RandomValues(size_t n, uint64_t seed, float scale = 1.
   return values;
 }
 
-// The largest relative error of one tensor's `gradient` against finite differences of `loss` over
-// `at`, which `loss` reads. Every element counts for itself; those below a hundredth of the
-// tensor's largest, which float32's rounding of the loss would drown, count as if they were that
-// large. Infinity for a tensor whose gradient is nothing but rounding: it would be no test.
+// The largest relative error of an element of `gradient` against finite differences of `loss`,
+// which reads `at`. Elements smaller than a hundredth of the largest are compared relative to that
+// hundredth, because rounding of the loss dominates them. Infinity if the whole gradient is within
+// rounding error: then the test would be meaningless.
 //
-// Differences of fourth order: f' = (8 (f(x + h) - f(x - h)) - (f(x + 2h) - f(x - 2h))) / 12h.
+// Fourth-order differences: f' = (8 (f(x + h) - f(x - h)) - (f(x + 2h) - f(x - 2h))) / 12h.
 inline double GradientError(std::span<float> at, std::span<const float> gradient,
                             const std::function<double()>& loss, float h = 1e-2f) {
   std::vector<double> expected(at.size());

@@ -1,6 +1,6 @@
 #pragma once
 
-// The optimizer of the flat dense parameters: element by element, so any split of the work gives
+// The optimizer of the flat dense parameters. It is element-wise, so any split of the work gives
 // the same bits. See optimizer_steps.h for the formulas.
 //
 // Weight decay is decoupled from the gradient (Loshchilov & Hutter, "Decoupled weight decay
@@ -31,8 +31,8 @@ class DenseOptimizer {
  public:
   DenseOptimizer(const DenseOptimizerOptions& options, size_t size);
 
-  // One step over all parameters, which the padding between them may be part of: zeros stay zeros.
-  // `step` counts from 0.
+  // One step over all parameters, including padding between them, where zeros stay zeros. `step`
+  // counts from 0.
   void Apply(ThreadPool& pool, double learning_rate, int64_t step, std::span<const float> gradient,
              std::span<float> parameters);
 

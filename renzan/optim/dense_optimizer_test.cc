@@ -26,7 +26,7 @@ struct Case {
 
 class DenseOptimizers : public testing::TestWithParam<Case> {};
 
-// The textbook's formula, one element at a time in double.
+// The textbook formula in double, one element at a time.
 TEST_P(DenseOptimizers, AgreesWithTheReferenceOnAnyTeam) {
   const auto [name, type, decay] = GetParam();
   const size_t n = 1003;

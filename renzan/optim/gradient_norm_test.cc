@@ -28,14 +28,14 @@ TEST(GradientNorm, IsTheSumOfSquaresOnAnyTeam) {
   }
 }
 
-TEST(GradientNorm, SquaresNeitherOverflowNorVanish) {
+TEST(GradientNorm, SquaresNeitherOverflowNorUnderflow) {
   ThreadPool pool(1);
   EXPECT_EQ(SumOfSquares(pool, std::vector<float>{0x1.0p100f}), 0x1.0p200);
   EXPECT_EQ(SumOfSquares(pool, std::vector<float>{0x1.0p-100f}), 0x1.0p-200);
 }
 
 TEST(GradientNorm, TermsAreAddedByABalancedTree) {
-  // ((a + b) + (c + d)) + e, where any other order rounds otherwise.
+  // ((a + b) + (c + d)) + e, with values for which any other order rounds differently.
   const double big = 0x1.0p53;
   EXPECT_EQ(TreeSum({big, 1, 1, 1, 1}), ((big + 1) + (1.0 + 1.0)) + 1);
   EXPECT_NE(TreeSum({big, 1, 1, 1, 1}), (((big + 1) + 1) + 1) + 1);
@@ -43,7 +43,7 @@ TEST(GradientNorm, TermsAreAddedByABalancedTree) {
   EXPECT_EQ(TreeSum({3}), 3);
 }
 
-TEST(GradientNorm, ClippingKeepsWhatIsShortAndShortensTheRest) {
+TEST(GradientNorm, ClippingScalesOnlyGradientsAboveTheLimit) {
   EXPECT_EQ(ClipFactor(0, 1), 1.0f);
   EXPECT_EQ(ClipFactor(0.81, 1), 1.0f);
   EXPECT_FLOAT_EQ(ClipFactor(16, 1), static_cast<float>(1 / (4 + 1e-6)));

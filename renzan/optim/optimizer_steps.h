@@ -1,9 +1,9 @@
 #pragma once
 
-// One step of each optimizer over an array: of the dense parameters, or of one embedding row. Every
-// element is computed alike wherever it stands, products and sums are rounded separately, and sums
-// are taken in a stated order: any split of the work and any instruction set give the same bits.
-// Thread-safe.
+// One step of each optimizer over an array: of the dense parameters, or of one embedding row.
+// Elements are computed independently of their position, products and sums are rounded separately,
+// and sums are taken in a fixed order: any split of the work and any instruction set give the same
+// bits. Thread-safe.
 
 #include <cstdint>
 
@@ -20,7 +20,7 @@ void AdagradStep(float lr, float epsilon, const float* g, int64_t n, float* s, f
 // multiples of 16 gives the same sum.
 void RowWiseAdagradStep(float lr, float epsilon, const float* g, int64_t n, float* s, float* w);
 
-// What Adam's formula needs beside the gradient, rounded to float32 once.
+// Adam's factors, each rounded to float32 once.
 struct AdamFactors {
   // `step` counts from 0.
   AdamFactors(double learning_rate, double epsilon, double beta1, double beta2, int64_t step);

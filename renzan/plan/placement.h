@@ -1,7 +1,7 @@
 #pragma once
 
 // Which worker owns which embedding table. A pure function of the tables and the number of workers:
-// every worker computes the same answer. It never changes a result, only how fast it comes.
+// every worker computes the same answer. It never changes a result, only its speed.
 
 #include <cstdint>
 #include <span>

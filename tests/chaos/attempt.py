@@ -183,7 +183,7 @@ class Attempt:
 
     def _count(self, counts):
         text = self.text()
-        counts.restarts += text.count("starting again with")
+        counts.restarts += text.count("restarting with")
         for name in re.findall(r"resuming from (step-\d+)", text):
             counts.resumes += 1
             counts.from_increments += self._watch.kinds.of(name) == "incremental"

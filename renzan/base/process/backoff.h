@@ -1,11 +1,11 @@
 #pragma once
 
-// How long to wait before something that failed is tried again. A pure function.
+// Exponential backoff between retries. A pure function.
 
 namespace renzan {
 
-// `first` before the first repetition, twice as long before each further one, at most `longest`;
-// `earlier` repetitions have been made. In whatever unit `first` and `longest` have.
+// The delay before the next retry, after `earlier` retries: starts at `first`, doubles each time,
+// at most `longest`. Any unit.
 double Backoff(double first, int earlier, double longest);
 
 }  // namespace renzan

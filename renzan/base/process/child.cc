@@ -24,7 +24,7 @@ extern char** environ;
 namespace renzan {
 namespace {
 
-using Step = StartRefusal::Step;
+using Step = StartError::Step;
 
 constexpr int kExitNotStarted = 127;
 
@@ -43,7 +43,7 @@ bool ConnectOutput(const ChildOptions& options) {
          (options.stderr_fd < 0 || dup2(options.stderr_fd, STDERR_FILENO) >= 0);
 }
 
-// Without a right to it, nothing changes.
+// Does nothing without the permission.
 void RaiseOutOfMemoryScore(int wanted) {
   const int file = open("/proc/self/oom_score_adj", O_RDWR | O_CLOEXEC);
   if (file < 0) return;
@@ -69,62 +69,63 @@ void SetSignals(const ChildOptions& options) {
   if (options.signal_mask) sigprocmask(SIG_SETMASK, &*options.signal_mask, nullptr);
 }
 
-// In the child; returns only the step that failed.
+// Runs in the child; returns only on failure: the step that failed.
 Step Become(const ChildOptions& options, const char* program, char* const* argv, char** envp,
             pid_t parent) {
   const bool session = options.leads == ChildOptions::Leads::kSession;
   if (session ? setsid() < 0 : setpgid(0, 0) != 0) return Step::kSession;
   if (!ConnectOutput(options)) return Step::kOutput;
-  // While it may still be raised: another user might not have the right.
+  // Before changing users: the other user may lack the permission.
   if (options.out_of_memory_score) RaiseOutOfMemoryScore(*options.out_of_memory_score);
   if (options.user && !BecomeUser(*options.user)) return Step::kUser;
-  // After the change of user, which forgets it.
+  // After changing users, which resets it.
   prctl(PR_SET_PDEATHSIG, options.death_signal);
-  if (options.death_signal != 0 && getppid() != parent) _exit(kExitNotStarted);  // it has died
+  if (options.death_signal != 0 && getppid() != parent)
+    _exit(kExitNotStarted);  // the parent has died
   if (!options.working_directory.empty() && chdir(options.working_directory.c_str()) != 0)
     return Step::kDirectory;
   if (options.umask) umask(*options.umask);
   SetSignals(options);
-  environ = envp;  // execvp looks into its PATH
+  environ = envp;  // execvp uses its PATH
   execvp(program, argv);
   return Step::kExec;
 }
 
 }  // namespace
 
-std::variant<pid_t, StartRefusal> StartChild(const ChildOptions& options) {
+std::variant<pid_t, StartError> StartChild(const ChildOptions& options) {
   CHECK(!options.argv.empty());
   const std::vector<char*> argv = Pointers(options.argv);
   std::vector<char*> envp = Pointers(options.environment);
   const char* const program =
       options.program.empty() ? options.argv[0].c_str() : options.program.c_str();
-  // exec closes it, so what can be read is why there was none.
+  // exec closes the pipe; anything that can be read from it is the reason why exec did not happen.
   int fds[2];
   if (pipe2(fds, O_CLOEXEC) != 0)
     Fail(ErrorCode::kOsError, "cannot start {}: pipe: {}", program, std::strerror(errno));
-  const Descriptor hears(fds[0]);
-  Descriptor says(fds[1]);
+  const Descriptor read_end(fds[0]);
+  Descriptor write_end(fds[1]);
   const pid_t parent = getpid();
   const pid_t pid = fork();
   if (pid < 0)
     Fail(ErrorCode::kOsError, "cannot start {}: fork: {}", program, std::strerror(errno));
   if (pid == 0) {
-    StartRefusal refusal;
-    refusal.step = Become(options, program, argv.data(), envp.data(), parent);
-    refusal.error = errno;
-    const ssize_t said = write(says.get(), &refusal, sizeof(refusal));
-    static_cast<void>(said);
+    StartError failure;
+    failure.step = Become(options, program, argv.data(), envp.data(), parent);
+    failure.error = errno;
+    const ssize_t written = write(write_end.get(), &failure, sizeof(failure));
+    static_cast<void>(written);
     _exit(kExitNotStarted);
   }
-  says.Close();
-  StartRefusal refusal;
+  write_end.Close();
+  StartError failure;
   ssize_t length = 0;
   do {
-    length = read(hears.get(), &refusal, sizeof(refusal));
+    length = read(read_end.get(), &failure, sizeof(failure));
   } while (length < 0 && errno == EINTR);
-  if (length != static_cast<ssize_t>(sizeof(refusal))) return pid;
+  if (length != static_cast<ssize_t>(sizeof(failure))) return pid;
   waitpid(pid, nullptr, 0);
-  return refusal;
+  return failure;
 }
 
 bool BecomeUser(const UserIds& user) {
@@ -141,12 +142,12 @@ bool BecomeUser(const UserIds& user) {
 void AdoptOrphans(bool adopt) { prctl(PR_SET_CHILD_SUBREAPER, adopt ? 1 : 0); }
 
 bool KillChildren(const std::vector<pid_t>& spared) {
-  // Those of another user, which cannot be killed, may end by themselves: tried a tenth of a second
-  // apart.
+  // Children of another user, which cannot be killed, may still exit: retried every 100 ms.
   constexpr int kTries = 50;
   for (int tries = 0; tries < kTries;) {
     bool found = false, ended = false;
-    // Only children, whose numbers are theirs until we reap them; their own become ours in turn.
+    // Only children: their pids are not reused before we reap them. Grandchildren become our
+    // children in turn.
     for (const pid_t child : ChildrenOf(getpid())) {
       if (std::find(spared.begin(), spared.end(), child) != spared.end()) continue;
       found = true;

@@ -1,7 +1,7 @@
 #pragma once
 
-// Starts a program as a child process, and ends children and whatever they leave behind. Between
-// fork and exec nothing is allocated, so a process with many threads may do it too.
+// Starts programs as child processes, and kills children and the orphans they leave. Nothing is
+// allocated between fork and exec, so multithreaded processes may use it.
 
 #include <sys/types.h>
 
@@ -16,57 +16,57 @@ namespace renzan {
 struct UserIds {
   uid_t uid = 0;
   gid_t gid = 0;
-  std::vector<gid_t> groups;  // supplementary, with gid
+  std::vector<gid_t> groups;  // supplementary groups, including gid
 };
 
 struct ChildOptions {
   std::vector<std::string> argv;
-  std::string program;                   // looked for in the PATH of `environment`; empty: argv[0]
+  std::string program;                   // looked up in the PATH of `environment`; empty: argv[0]
   std::vector<std::string> environment;  // "NAME=value"
-  std::string working_directory;         // empty: ours
+  std::string working_directory;         // empty: inherited
 
-  // stdin is /dev/null. Negative: ours.
+  // stdin is /dev/null. Negative: inherited.
   int stdout_fd = -1, stderr_fd = -1;
 
-  // It leads a process group, so that a terminal's Ctrl-C reaches it only through us, or a session.
+  // The child leads its own process group (so that Ctrl-C in a terminal reaches it only through us)
+  // or its own session.
   enum class Leads { kProcessGroup, kSession };
   Leads leads = Leads::kProcessGroup;
-  int death_signal = SIGKILL;  // what it gets should we die; 0: it lives on
+  int death_signal = SIGKILL;  // sent to it if this process dies; 0: none
 
-  // None: as ours.
+  // Unset: inherited.
   std::optional<sigset_t> signal_mask;
-  std::optional<sigset_t> default_signals;  // not ignored, even if we ignore them
+  std::optional<sigset_t> default_signals;  // reset to the default action
   std::optional<mode_t> umask;
-  std::optional<UserIds> user;  // other than ours only if we are root
-  // In a shortage of memory the kernel ends those with high scores first: of -1000 to 1000. Only
-  // ever raised.
+  std::optional<UserIds> user;  // another user only if we are root
+  // oom_score_adj, -1000 to 1000: the OOM killer prefers high scores. Only ever raised.
   std::optional<int> out_of_memory_score;
 };
 
-// Why a program could not take over its process: the errno of the step that failed.
-struct StartRefusal {
+// Why a program could not be started: the failed step and its errno.
+struct StartError {
   enum class Step { kSession, kOutput, kUser, kDirectory, kExec };
   Step step = Step::kExec;
   int error = 0;
 };
 
-// Returns the process id once the program has taken over the process, or why it could not; then
-// nothing is left. Throws Error kOsError when the machine has no room for one more process.
-std::variant<pid_t, StartRefusal> StartChild(const ChildOptions& options);
+// Returns the pid once exec has succeeded, or the reason why it could not; then no process is left.
+// Throws Error kOsError if the OS cannot create a process.
+std::variant<pid_t, StartError> StartChild(const ChildOptions& options);
 
-// Becomes that user for good. Allocates nothing. A process that is not root can only stay who it
-// is. False with errno set when it may not.
+// Switches to that user permanently. Allocates nothing. Without root it succeeds only for the
+// current user; otherwise returns false with errno set.
 bool BecomeUser(const UserIds& user);
 
-// From now on the processes that a child of ours leaves behind become our children.
+// Makes this process a subreaper: orphaned descendants become its children.
 void AdoptOrphans(bool adopt);
 
-// Kills and reaps every child of this process but `spared`, and those that become ours when their
-// parents die. Nobody else may reap meanwhile. False: some are another user's and go on.
+// Kills and reaps every child of this process except `spared`, including those it adopts meanwhile.
+// No other code may reap at the same time. False if some belong to another user and keep running.
 bool KillChildren(const std::vector<pid_t>& spared = {});
 
-// While it lives, orphans are adopted. The destructor kills every child that has come since the
-// constructor, and theirs.
+// Adopts orphans during its lifetime. The destructor kills all children created or adopted since
+// the constructor, and their descendants.
 class OrphanSupervisor {
  public:
   OrphanSupervisor();

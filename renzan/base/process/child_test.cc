@@ -19,7 +19,7 @@
 namespace renzan {
 namespace {
 
-using Step = StartRefusal::Step;
+using Step = StartError::Step;
 
 ChildOptions Shell(const std::string& script) {
   return {.argv = {"sh", "-c", script}, .environment = {"PATH=/usr/bin:/bin"}};
@@ -33,8 +33,8 @@ ProcessEnd Wait(pid_t pid) {
   return EndOf(status);
 }
 
-// What the shell script says on stdout.
-std::string Said(ChildOptions options) {
+// The child's stdout.
+std::string OutputOf(ChildOptions options) {
   const TemporaryDirectory directory;
   const Descriptor output(
       open((directory / "output").c_str(), O_CREAT | O_WRONLY | O_CLOEXEC, 0600));
@@ -43,34 +43,34 @@ std::string Said(ChildOptions options) {
   return ReadFile(directory / "output");
 }
 
-StartRefusal Refusal(const ChildOptions& options) {
+StartError ErrorOf(const ChildOptions& options) {
   const auto started = StartChild(options);
-  const auto* refusal = std::get_if<StartRefusal>(&started);
-  if (refusal != nullptr) return *refusal;
+  const auto* failure = std::get_if<StartError>(&started);
+  if (failure != nullptr) return *failure;
   ADD_FAILURE() << "it was started";
   Wait(std::get<pid_t>(started));
   return {};
 }
 
-TEST(StartChild, HowItEnded) {
+TEST(StartChild, DescribesTheEnd) {
   EXPECT_EQ(DescribeEnd(Wait(Start(Shell("exit 3")))), "ended with exit status 3");
   const ProcessEnd killed = Wait(Start(Shell("kill -9 $$")));
   EXPECT_EQ(DescribeEnd(killed), "was killed by signal 9 (Killed)");
   EXPECT_EQ(killed.ShellStatus(), 137);
 }
 
-TEST(StartChild, GetsWhatTheOptionsSay) {
+TEST(StartChild, AppliesTheOptions) {
   ChildOptions options = Shell("pwd; umask; echo $WORD; cat");  // stdin is empty
   options.environment.push_back("WORD=hello");
   options.working_directory = "/usr";
   options.umask = 027;
-  EXPECT_EQ(Said(options), "/usr\n0027\nhello\n");
+  EXPECT_EQ(OutputOf(options), "/usr\n0027\nhello\n");
 }
 
 TEST(StartChild, IsFoundInThePathOfItsOwnEnvironment) {
   ChildOptions options = Shell("true");
   options.environment = {"PATH=/nonexistent"};
-  EXPECT_EQ(Refusal(options).error, ENOENT);
+  EXPECT_EQ(ErrorOf(options).error, ENOENT);
   options.program = "/bin/sh";
   EXPECT_EQ(Wait(Start(options)).exit_code, 0);
 }
@@ -78,15 +78,15 @@ TEST(StartChild, IsFoundInThePathOfItsOwnEnvironment) {
 TEST(StartChild, SaysWhichStepFailed) {
   ChildOptions options = Shell("true");
   options.working_directory = "/nonexistent";
-  EXPECT_EQ(Refusal(options).step, Step::kDirectory);
-  EXPECT_EQ(Refusal(options).error, ENOENT);
+  EXPECT_EQ(ErrorOf(options).step, Step::kDirectory);
+  EXPECT_EQ(ErrorOf(options).error, ENOENT);
   options = Shell("true");
   options.argv[0] = "/etc";
-  EXPECT_EQ(Refusal(options).step, Step::kExec);
-  EXPECT_EQ(Refusal(options).error, EACCES);
+  EXPECT_EQ(ErrorOf(options).step, Step::kExec);
+  EXPECT_EQ(ErrorOf(options).error, EACCES);
   options = Shell("true");
   options.stdout_fd = 1 << 20;
-  EXPECT_EQ(Refusal(options).step, Step::kOutput);
+  EXPECT_EQ(ErrorOf(options).step, Step::kOutput);
 }
 
 TEST(StartChild, LeadsAGroupOrASession) {
@@ -101,7 +101,7 @@ TEST(StartChild, LeadsAGroupOrASession) {
   }
 }
 
-TEST(StartChild, SignalsAreAsAskedFor) {
+TEST(StartChild, SetsSignalActionsAndMask) {
   std::signal(SIGUSR1, SIG_IGN);
   std::signal(SIGUSR2, SIG_IGN);
   ChildOptions options = Shell("kill -USR1 $$; kill -TERM $$; exit 5");
@@ -116,11 +116,11 @@ TEST(StartChild, SignalsAreAsAskedFor) {
   std::signal(SIGUSR2, SIG_DFL);
 }
 
-TEST(StartChild, DiesWithUsOrNot) {
+TEST(StartChild, DiesWithItsParentIfAsked) {
   for (const int death_signal : {SIGKILL, 0}) {
     int ends[2];
     ASSERT_EQ(pipe(ends), 0);
-    const OrphanSupervisor orphans;  // the test's, so that nothing is left
+    const OrphanSupervisor orphans;  // adopts and kills what the test starts
     const pid_t parent = fork();
     if (parent == 0) {
       ChildOptions options = Shell("exec sleep 1000");
@@ -139,12 +139,12 @@ TEST(StartChild, DiesWithUsOrNot) {
   }
 }
 
-TEST(KillChildren, TakesOrphansTooAndSparesWhomItIsTold) {
+TEST(KillChildren, KillsOrphansTooAndSparesTheGivenOnes) {
   const pid_t spared = Start(Shell("exec sleep 1000"));
   pid_t child = 0;
   {
     const OrphanSupervisor orphans;
-    // An orphan in another session, and one that has ended and waits to be reaped.
+    // An orphan in another session, and a zombie.
     EXPECT_EQ(Wait(Start(Shell("setsid sleep 1000 & true"))).exit_code, 0);
     child = Start(Shell("true"));
   }
@@ -154,7 +154,7 @@ TEST(KillChildren, TakesOrphansTooAndSparesWhomItIsTold) {
   EXPECT_THAT(ChildrenOf(getpid()), testing::IsEmpty());
 }
 
-TEST(FreePort, IsOne) {
+TEST(FreePort, IsAValidPort) {
   EXPECT_GT(FreePort(), 0);
   EXPECT_LT(FreePort(), 65536);
 }

@@ -1,6 +1,6 @@
 #pragma once
 
-// A file descriptor with an owner.
+// An owned file descriptor.
 
 #include <utility>
 
@@ -9,7 +9,7 @@ namespace renzan {
 class Descriptor {
  public:
   Descriptor() = default;
-  // Negative: none, as system calls say it.
+  // Negative: none, as system calls report it.
   explicit Descriptor(int fd) : fd_(fd) {}
   ~Descriptor() { Close(); }
   Descriptor(Descriptor&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}

@@ -2,7 +2,7 @@
 
 namespace renzan {
 
-// A TCP port of 127.0.0.1 that was free a moment ago. Throws Error kOsError. Thread-safe.
+// A TCP port of 127.0.0.1 that was just free. Throws Error kOsError. Thread-safe.
 int FreePort();
 
 }  // namespace renzan

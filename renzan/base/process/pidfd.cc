@@ -6,7 +6,7 @@
 
 namespace renzan {
 
-// System calls, because glibc 2.36 declares its functions without extern "C".
+// Raw system calls, because glibc 2.36 declares its wrappers without extern "C".
 ProcessHandle::ProcessHandle(pid_t pid)
     : fd_(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0))) {}
 

@@ -1,8 +1,7 @@
 #pragma once
 
-// A process that is held by a descriptor: its number cannot become another's between a look at it
-// and a signal, and its end can be waited for together with other events, also when it is not a
-// child.
+// A process held by a descriptor (pidfd): the pid cannot be reused between a check and a signal,
+// and poll can wait for the end of any process, not only of a child.
 
 #include <sys/types.h>
 
@@ -12,16 +11,16 @@ namespace renzan {
 
 class ProcessHandle {
  public:
-  // Whoever has this number now. False afterwards: nobody, or the kernel is older than 5.3.
+  // The process that has this pid now. Converts to false if there is none, or before Linux 5.3.
   explicit ProcessHandle(pid_t pid);
 
   explicit operator bool() const { return static_cast<bool>(fd_); }
-  // Can be read (poll) once the process has ended. Programs do not inherit it.
+  // Readable (poll) once the process has ended. Not inherited by child programs.
   int fd() const { return fd_.get(); }
 
-  // False with errno set when it has ended or we have no right to.
+  // False with errno set if it has ended or may not be signalled.
   bool Signal(int signal) const;
-  // Whether it has ended, after at most so long.
+  // Waits at most `seconds`; returns whether it has ended.
   bool WaitForEnd(double seconds) const;
 
  private:

@@ -25,7 +25,7 @@ TEST(ProcessHandle, SignalsAndWaits) {
   EXPECT_FALSE(process.Signal(SIGKILL));
 }
 
-TEST(ProcessHandle, OfNobody) { EXPECT_FALSE(ProcessHandle(INT_MAX)); }
+TEST(ProcessHandle, OfNoProcessIsFalse) { EXPECT_FALSE(ProcessHandle(INT_MAX)); }
 
 }  // namespace
 }  // namespace renzan

@@ -21,20 +21,20 @@
 namespace renzan {
 namespace {
 
-// At an environment that is empty; some processes have none.
-constexpr int kMostLooks = 40;
+// How often to retry while the environment is empty; some processes have none.
+constexpr int kMaxLooks = 40;
 
-// Steps from a process to an ancestor; a tree that is read while it changes could have circles.
-constexpr int kMostSteps = 1000;
+// Steps from a process to an ancestor; a tree that changes while it is read could have cycles.
+constexpr int kMaxSteps = 1000;
 
 struct Origin {
   pid_t parent = 0, session = 0;
 };
 
-// Nothing once the process is gone or only waits to be reaped.
+// Nothing if the process does not exist or is a zombie.
 std::optional<Origin> OriginOf(pid_t pid) {
   const std::string stat = ProcessFile(pid, "stat");
-  // "PID (NAME) STATE PARENT GROUP SESSION ..."; a name may hold anything.
+  // "PID (NAME) STATE PARENT GROUP SESSION ..."; a name may contain any character.
   const size_t name_end = stat.rfind(')');
   if (name_end == std::string::npos) return std::nullopt;
   std::istringstream rest(stat.substr(name_end + 1));
@@ -55,8 +55,7 @@ uint64_t SignalSet(std::string_view status, std::string_view name) {
 
 }  // namespace
 
-// Files in /proc have no size that could be known beforehand, and a stream would throw where a read
-// fails.
+// Files in /proc have no known size, and a stream would hide a failed read.
 std::string ProcessFile(pid_t pid, const char* name) {
   const int fd = open(fmt::format("/proc/{}/{}", pid, name).c_str(), O_RDONLY | O_CLOEXEC);
   if (fd < 0) return {};
@@ -99,7 +98,7 @@ std::vector<std::vector<pid_t>> ProcessesOf(const std::vector<pid_t>& leaders) {
   std::vector<std::vector<pid_t>> processes(leaders.size());
   for (const auto& [pid, own] : origins) {
     auto at = origins.find(pid);
-    for (int step = 0; step < kMostSteps && at != origins.end(); ++step) {
+    for (int step = 0; step < kMaxSteps && at != origins.end(); ++step) {
       const auto leader = numbers.find(at->second.session);
       if (leader != numbers.end()) {
         processes[leader->second].push_back(pid);
@@ -119,25 +118,25 @@ std::vector<pid_t> ChildrenOf(pid_t pid) {
   return children;
 }
 
-bool IsPreparedFor(pid_t pid, int signal) {
+bool HandlesOrIgnores(pid_t pid, int signal) {
   const std::string status = ProcessFile(pid, "status");
   const uint64_t wanted = uint64_t{1} << (signal - 1);
   if (((SignalSet(status, "SigIgn") | SignalSet(status, "SigCgt")) & wanted) != 0) return true;
-  // Blocked by one who fetches it (signalfd), unless everything is: libraries do that for the
-  // moment in which they start a process or a thread.
+  // A blocked signal is probably read with a signalfd, unless all signals are blocked: libraries do
+  // that briefly while they start a process or thread.
   const uint64_t blocked = SignalSet(status, "SigBlk");
   return (blocked & wanted) != 0 && (blocked & uint64_t{1} << (SIGSEGV - 1)) == 0;
 }
 
 bool IsProcessWith(pid_t pid, const std::string& variable, uid_t uid) {
   const std::string user = fmt::format("{}\t", uid);
-  for (int look = 0; look < kMostLooks; ++look) {
+  for (int look = 0; look < kMaxLooks; ++look) {
     const std::string status = ProcessFile(pid, "status");
     if (!StatusField(status, "Uid").starts_with(user)) return false;
     const std::string environment = ProcessFile(pid, "environ");
     if (!environment.empty())
       return ('\0' + environment + '\0').find('\0' + variable + '\0') != std::string::npos;
-    // In the middle of an exec it has none. Zombies and threads of the kernel have no memory.
+    // The environment is empty during an exec. Zombies and kernel threads have no memory.
     if (StatusField(status, "VmSize").empty()) return false;
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
   }

@@ -14,41 +14,41 @@
 namespace renzan {
 namespace {
 
-TEST(ProcessTable, OneThatIsGoneHasNoFiles) {
+TEST(ProcessTable, AnEndedProcessHasNoFiles) {
   EXPECT_NE(ProcessFile(getpid(), "status"), "");
   EXPECT_EQ(ProcessFile(INT_MAX, "status"), "");
-  // It can be opened and not be read, as status when the process ends in between.
+  // Can be opened but not read, like status if the process ends in between.
   EXPECT_EQ(ProcessFile(getpid(), "mem"), "");
 }
 
-// Says on `said` who it is.
-void Introduce(int said) {
+// Writes its pid to `said`.
+void ReportPid(int said) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   const pid_t self = getpid();
   if (write(said, &self, sizeof(self)) != sizeof(self)) _exit(1);
 }
 
-// A leader of a session with a child in it, one that has ended, and one that leads another session
-// and has a child there. Does not return.
+// A session leader with a child in its session, a zombie, and a child that leads another session
+// with a child of its own. Does not return.
 void Lead(int said) {
   setsid();
-  Introduce(said);
+  ReportPid(said);
   const pid_t ended = fork();
   if (ended == 0) _exit(0);
   siginfo_t info;
   waitid(P_PID, static_cast<id_t>(ended), &info, WEXITED | WNOWAIT);
   if (fork() == 0) {
     prctl(PR_SET_NAME, "a) Z 1 (b");
-    Introduce(said);
+    ReportPid(said);
   } else if (fork() == 0) {
     setsid();
-    Introduce(said);
-    if (fork() == 0) Introduce(said);
+    ReportPid(said);
+    if (fork() == 0) ReportPid(said);
   }
   for (;;) pause();
 }
 
-TEST(ProcessTable, ThoseOfALeaderAreItsSessionAndItsDescendants) {
+TEST(ProcessTable, ProcessesOfALeaderAreItsSessionAndDescendants) {
   int ends[2];
   ASSERT_EQ(pipe2(ends, O_CLOEXEC), 0);
   const pid_t leader = fork();

@@ -42,7 +42,7 @@ SignalQueue::SignalQueue(const std::vector<int>& signals) {
 }
 
 SignalQueue::~SignalQueue() {
-  // Unblocked, they would end the program at the very end of what it did about them.
+  // Discards pending signals: once unblocked, they would kill the program.
   while (Take() != 0) {
   }
   pthread_sigmask(SIG_SETMASK, &before_, nullptr);

@@ -1,6 +1,6 @@
 #pragma once
 
-// Signals that wait to be fetched instead of interrupting whatever runs.
+// Signals that are queued and fetched instead of interrupting the program.
 
 #include <csignal>
 #include <initializer_list>
@@ -10,18 +10,18 @@
 
 namespace renzan {
 
-// SIGTERM, SIGINT or SIGHUP: whoever sends it wants the program to end.
+// SIGTERM, SIGINT or SIGHUP: a request to end.
 bool IsStopSignal(int signal);
 
-// Whether this process ignores it, as under nohup or in a shell's background.
+// Whether this process ignores it, as under nohup or in the background of a shell.
 bool IsIgnored(int signal);
 
 sigset_t SignalSet(std::initializer_list<int> signals);
 sigset_t AllSignals();
 
-// While it lives, these signals are blocked in the thread that made it, and in those that are
-// started from there, and wait here; those that nobody takes end with it. Make it before there are
-// other threads.
+// During its lifetime these signals are blocked in the constructing thread and the threads it
+// starts, and are queued here; the destructor discards those not taken. Construct it before other
+// threads exist.
 class SignalQueue {
  public:
   // Throws Error kOsError.
@@ -30,14 +30,15 @@ class SignalQueue {
   SignalQueue(const SignalQueue&) = delete;
   SignalQueue& operator=(const SignalQueue&) = delete;
 
-  // Can be read (poll) when Take() has something to return.
+  // Readable (poll) if Take() has a signal to return.
   int fd() const { return fd_.get(); }
-  // The next signal that waits; 0 if none does.
+  // The next pending signal; 0 if there is none.
   int Take() const;
-  // The next signal; 0 after `seconds`, or earlier if `other_fd` (-1 for none) can be read.
+  // Waits for the next signal; 0 after `seconds`, or earlier if `other_fd` (-1 for none) is
+  // readable.
   int Next(double seconds, int other_fd) const;
 
-  // What a child should have.
+  // The previous signal mask, for child processes.
   const sigset_t& mask_before() const { return before_; }
 
  private:

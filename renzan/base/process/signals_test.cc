@@ -24,8 +24,8 @@ TEST(SignalQueue, KeepsSignalsUntilTheyAreFetched) {
   EXPECT_EQ(sigismember(&after, SIGTERM), sigismember(&before, SIGTERM));
 }
 
-// As of a loop that only waits until its descriptor can be read.
-TEST(SignalQueue, WhatNobodyTakesEndsWithIt) {
+// As in a loop that only polls the descriptor.
+TEST(SignalQueue, DiscardsWhatIsNotTaken) {
   static volatile std::sig_atomic_t arrived = 0;
   std::signal(SIGUSR1, [](int) { arrived = 1; });
   {
@@ -47,7 +47,7 @@ TEST(SignalQueue, EndsTheWaitWhenTheOtherDescriptorIsReady) {
   close(ends[1]);
 }
 
-TEST(Signals, WhatIsIgnored) {
+TEST(Signals, IsIgnoredAndIsStopSignal) {
   EXPECT_FALSE(IsIgnored(SIGUSR2));
   std::signal(SIGUSR2, SIG_IGN);
   EXPECT_TRUE(IsIgnored(SIGUSR2));

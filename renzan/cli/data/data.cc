@@ -25,7 +25,7 @@ static_assert(std::atomic<bool>::is_always_lock_free);  // a signal handler writ
 StopFunction StopOnSignals() {
   struct sigaction action {};
   action.sa_handler = [](int) { stop_requested = true; };
-  // Without SA_RESTART a read that waits for input returns, and the request is seen.
+  // Without SA_RESTART a blocking read returns, so that the request is noticed.
   for (int number : {SIGINT, SIGTERM}) ::sigaction(number, &action, nullptr);
   return [] { return stop_requested.load(); };
 }

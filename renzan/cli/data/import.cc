@@ -48,7 +48,7 @@ void Import(Flags flags) {
 }  // namespace
 
 void AddDataImportVerb(CLI::App& data) {
-  CLI::App* verb = data.add_subcommand("import", "Turn text files into a dataset");
+  CLI::App* verb = data.add_subcommand("import", "Convert text files into a dataset");
   const auto flags = std::make_shared<Flags>();
   ImportOptions& options = flags->options;
   verb->add_option("files", options.inputs, "Text, .gz or .zst, in order; '-' reads standard input")
@@ -60,7 +60,8 @@ void AddDataImportVerb(CLI::App& data) {
   verb->add_option("--format", options.format, "criteo (TSV, 40 columns) or csv (with --schema)")
       ->check(CLI::IsMember({"criteo", "csv"}))
       ->capture_default_str();
-  verb->add_option("--schema", options.schema, "Schema file of format csv: what each column is")
+  verb->add_option("--schema", options.schema,
+                   "Schema file for format csv, which describes each column")
       ->type_name("FILE");
   verb->add_option("--vocabulary", options.vocabulary,
                    "hash:N (N ids per feature) or threshold:K (own ids for values seen K times); "
@@ -69,16 +70,17 @@ void AddDataImportVerb(CLI::App& data) {
       ->allow_extra_args(false)
       ->type_name("SPEC");
   verb->add_option("--vocabulary-from", options.vocabulary_from,
-                   "Use another dataset's vocabulary, as for a test set")
+                   "Use another dataset's vocabulary (for a test set)")
       ->type_name("DIR");
   verb->add_option("--dense", flags->dense,
-                   "format criteo: log (log(max(x, 0) + 1)) or none (as it is); missing is 0")
+                   "Transform for format criteo: log (log(max(x, 0) + 1)) or none; missing is 0")
       ->check(CLI::IsMember({"log", "none"}))
       ->capture_default_str();
-  verb->add_option("--on-bad-row", flags->on_bad_row, "error, or skip and count")
+  verb->add_option("--on-bad-row", flags->on_bad_row,
+                   "Stop with an error, or skip and count bad rows")
       ->check(CLI::IsMember({"error", "skip"}))
       ->capture_default_str();
-  verb->add_option("--shard-rows", options.shard_rows, "Rows in one shard")
+  verb->add_option("--shard-rows", options.shard_rows, "Rows per shard")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
   verb->footer(

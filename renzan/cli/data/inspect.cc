@@ -47,7 +47,7 @@ void PrintJson(const Dataset& dataset, const DatasetSummary& summary) {
                         {"best_log_loss", dataset.bayes_optimal()->best_log_loss}};
   out["features"] = nlohmann::ordered_json::array();
   for (const FeatureSummary& feature : summary.features) out["features"].push_back(ToJson(feature));
-  // Text of a vocabulary may be in any encoding.
+  // The texts of a vocabulary may be in any encoding.
   fmt::print("{}\n", out.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
 }
 
@@ -72,7 +72,7 @@ void PrintTable(const Dataset& dataset, const DatasetSummary& summary) {
   for (const FeatureSummary& feature : summary.features) {
     const double values = static_cast<double>(std::max<int64_t>(feature.values, 1));
     const bool dense = feature.kind == "dense";
-    // An empty bag has no values, so its share is one of rows.
+    // An empty bag has no values, so the share of missing is relative to rows.
     const double rows = feature.kind == "multi-hot"
                             ? static_cast<double>(std::max<int64_t>(summary.rows, 1))
                             : values;
@@ -87,8 +87,8 @@ void PrintTable(const Dataset& dataset, const DatasetSummary& summary) {
     fmt::print("\n");
   }
   fmt::print(
-      "\nmissing: id 0 or an empty bag; for dense the share of zeros, as which missing values "
-      "are stored\n");
+      "\nmissing: id 0 or an empty bag; for dense the share of zeros, because missing is stored as "
+      "0\n");
 }
 
 }  // namespace
@@ -99,13 +99,14 @@ void AddDataInspectVerb(CLI::App& data) {
     size_t top = 3;
     bool json = false;
   };
-  CLI::App* verb = data.add_subcommand("inspect", "Show what is in a dataset, feature by feature");
+  CLI::App* verb = data.add_subcommand("inspect", "Show statistics of each feature of a dataset");
   const auto flags = std::make_shared<Flags>();
-  verb->add_option("dataset", flags->directory, "A dataset's directory")
+  verb->add_option("dataset", flags->directory, "Directory of the dataset")
       ->required()
       ->type_name("DIR");
-  verb->add_option("--top", flags->top, "Most frequent values to show")->capture_default_str();
-  verb->add_flag("--json", flags->json, "One JSON object");
+  verb->add_option("--top", flags->top, "How many of the most frequent values to show")
+      ->capture_default_str();
+  verb->add_flag("--json", flags->json, "Print one JSON object");
   verb->footer("Example:\n  renzan data inspect data/train --top 5");
   verb->callback([flags] {
     const Dataset dataset(flags->directory);
@@ -122,13 +123,13 @@ void AddDataVerifyVerb(CLI::App& data) {
       "verify",
       "Compare every file of a dataset with its recorded SHA-256; exit 65 if one differs");
   const auto directory = std::make_shared<std::string>();
-  verb->add_option("dataset", *directory, "A dataset's directory")->required()->type_name("DIR");
+  verb->add_option("dataset", *directory, "Directory of the dataset")->required()->type_name("DIR");
   verb->footer("Example:\n  renzan data verify data/train");
   verb->callback([directory] {
-    // All of it is read here anyway.
+    // Verify() reads everything anyway.
     const Dataset dataset(*directory, {.verify_blocks = false});
     dataset.Verify();
-    fmt::print("{}: {} rows, all checksums right\n", *directory, dataset.num_rows());
+    fmt::print("{}: {} rows, all checksums match\n", *directory, dataset.num_rows());
   });
 }
 

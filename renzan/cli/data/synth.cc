@@ -31,23 +31,24 @@ void Synth(SynthOptions options) {
 }  // namespace
 
 void AddDataSynthVerb(CLI::App& data) {
-  CLI::App* verb = data.add_subcommand("synth", "Generate data whose Bayes-optimal AUC is known");
+  CLI::App* verb = data.add_subcommand("synth", "Generate data with a known Bayes-optimal AUC");
   const auto options = std::make_shared<SynthOptions>();
   TeacherOptions& teacher = options->teacher;
-  verb->add_option("-o,--output", options->output,
-                   "File to create (compressed by its name: .gz, .zst), or directory with "
-                   "--format dataset")
+  verb->add_option(
+          "-o,--output", options->output,
+          "File to create (.gz and .zst are compressed), or directory with --format dataset")
       ->required()
       ->type_name("PATH");
-  verb->add_option("--rows", options->rows, "How many rows")
+  verb->add_option("--rows", options->rows, "Number of rows")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
   verb->add_option("--first-row", options->first_row,
-                   "Where in the seed's stream of rows to begin: disjoint ranges are train and "
-                   "test sets of the same teacher model")
+                   "First row in the seed's stream: disjoint ranges are training and test sets of "
+                   "the same teacher model")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
-  verb->add_option("--seed", teacher.seed, "Same seed, same bytes")->capture_default_str();
+  verb->add_option("--seed", teacher.seed, "The same seed gives the same bytes")
+      ->capture_default_str();
   verb->add_option("--format", options->format, "criteo (TSV) or dataset")
       ->check(CLI::IsMember({"criteo", "dataset"}))
       ->capture_default_str();
@@ -58,10 +59,10 @@ void AddDataSynthVerb(CLI::App& data) {
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
   verb->add_option("--rows-per-table", teacher.rows_per_table,
-                   "Values of the largest feature; the smallest has 4")
+                   "Number of values of the largest feature; the smallest has 4")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
-  verb->add_option("--shard-rows", options->shard_rows, "Rows in one shard (format dataset)")
+  verb->add_option("--shard-rows", options->shard_rows, "Rows per shard (format dataset)")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
   verb->footer(

@@ -1,6 +1,6 @@
 #pragma once
 
-// The sub-verbs of `renzan data`, and what they share.
+// The sub-verbs of `renzan data`, and their shared helpers.
 
 #include <string>
 
@@ -19,17 +19,17 @@ void AddDataSynthVerb(CLI::App& data);
 void AddDataInspectVerb(CLI::App& data);
 void AddDataVerifyVerb(CLI::App& data);
 
-// Turns SIGINT and SIGTERM into a request that long work looks at: what is half done is cleaned up.
+// Turns SIGINT and SIGTERM into a stop request that long-running work polls, so that it can clean
+// up.
 StopFunction StopOnSignals();
 
-// How far long work is, on stderr: a bar on a terminal, a plain line now and then otherwise.
+// Progress on stderr: a bar on a terminal, otherwise an occasional plain line.
 class DataProgress {
  public:
   DataProgress(const Clock& clock, std::string what);
   ~DataProgress();
 
-  // `fraction` is negative where the end is not known. May be called often: most calls print
-  // nothing.
+  // `fraction` is negative if the total is unknown. May be called often: most calls print nothing.
   void Update(double fraction, const std::string& text);
   double seconds() const { return clock_.MonotonicSeconds() - start_; }
 

@@ -5,14 +5,14 @@
 namespace renzan {
 namespace {
 
-// Single quotes keep everything but themselves.
+// Inside single quotes only the single quote itself is special.
 std::string Quote(const std::string& text) {
   std::string quoted = "'";
   for (const char c : text) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
   return quoted + "'";
 }
 
-// What may follow `verb`, and those below it, as branches of a case.
+// What may follow `verb` and each of its sub-verbs, as branches of a case.
 std::string Branches(const VerbHelp& verb) {
   std::vector<std::string> verbs, flags, takes;
   for (const VerbHelp& sub : verb.verbs) verbs.push_back(sub.name);

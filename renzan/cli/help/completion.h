@@ -1,7 +1,7 @@
 #pragma once
 
-// Completion of verbs, flags and their choices in shells; file names wherever anything else is
-// expected. Pure functions: the same help gives the same bytes.
+// Completion of verbs, flags and their choices in shells; file names everywhere else. Pure
+// functions: the same help gives the same bytes.
 
 #include <string>
 

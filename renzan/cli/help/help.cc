@@ -28,7 +28,7 @@ void WriteManPages(const VerbHelp& verb, const VerbHelp& program, const std::str
   for (const VerbHelp& sub : verb.verbs) WriteManPages(sub, program, directory);
 }
 
-// What `cmake --install` puts into its places: man1/*.1, bash/renzan and zsh/_renzan.
+// Writes the files that `cmake --install` installs: man1/*.1, bash/renzan and zsh/_renzan.
 void WritePages(const VerbHelp& program, const std::string& directory) {
   for (const char* part : {"/man1", "/bash", "/zsh"}) CreateDirectories(directory + part);
   WriteManPages(program, program, directory + "/man1");
@@ -59,10 +59,10 @@ void Help(const CLI::App& app, const HelpFlags& flags) {
 }  // namespace
 
 void AddHelpVerb(CLI::App& app) {
-  CLI::App* verb = app.add_subcommand("help", "Explain the program, or one verb");
+  CLI::App* verb = app.add_subcommand("help", "Show help for the program or one verb");
   const auto flags = std::make_shared<HelpFlags>();
-  verb->add_option("verb", flags->words, "As on the command line: data import");
-  verb->add_flag("--man", flags->man, "Print the manual page, as man(7) reads it");
+  verb->add_option("verb", flags->words, "The verb as on the command line: data import");
+  verb->add_flag("--man", flags->man, "Print the manual page in man(7) format");
   verb->add_option("--write-pages", flags->write_pages)->group("");  // for cmake --install
   verb->footer(
       "Examples:\n"
@@ -72,14 +72,13 @@ void AddHelpVerb(CLI::App& app) {
 }
 
 void AddCompletionVerb(CLI::App& app) {
-  CLI::App* verb =
-      app.add_subcommand("completion", "Print a script that completes words in a shell");
+  CLI::App* verb = app.add_subcommand("completion", "Print a shell completion script");
   const auto shell = std::make_shared<std::string>();
   verb->add_option("shell", *shell, "bash or zsh")
       ->required()
       ->check(CLI::IsMember({"bash", "zsh"}));
   verb->footer(
-      "`cmake --install` and the Debian package install both where shells look for them.\n"
+      "`cmake --install` and the Debian package install both in the standard places.\n"
       "Examples:\n"
       "  source <(renzan completion bash)\n"
       "  renzan completion zsh > ~/.zfunc/_renzan");

@@ -24,18 +24,18 @@ class Help : public ::testing::Test {
     app_.footer("Exit codes: 0 done.");
     CLI::App* train = app_.add_subcommand("train", "Train a model")->group("Training");
     train->add_option("config", config_, "YAML's own .file")->required();
-    train->add_option("-w,--workers", workers_, "So many")->capture_default_str();
+    train->add_option("-w,--workers", workers_, "Number of workers")->capture_default_str();
     train->add_option("--backend", backend_, "Which")->check(CLI::IsMember({"auto", "gloo"}));
-    train->add_flag("--resume", resume_, "Go on");
+    train->add_flag("--resume", resume_, "Resume");
     train->add_option("--secret", config_)->group("");
     train->footer(".first line\nsecond\nExamples:\n  renzan train a.yaml\n    --resume");
     CLI::App* data = app_.add_subcommand("data", "Datasets")->group("Data");
     data->require_subcommand(1);
     data->add_subcommand("import", "Import files")->footer("Example: renzan data import x");
-    app_.add_subcommand("hidden", "Nobody sees it")->group("");
+    app_.add_subcommand("hidden", "Not shown")->group("");
   }
 
-  // What is said of a command line that cannot be parsed.
+  // The message for a command line that cannot be parsed.
   std::string Unknown(const std::vector<std::string>& words) {
     std::vector<std::string> reversed(words.rbegin(), words.rend());
     EXPECT_THROW(app_.parse(reversed), CLI::ParseError);
@@ -48,7 +48,7 @@ class Help : public ::testing::Test {
   bool resume_ = false;
 };
 
-TEST_F(Help, IsTheCommandLineAsValues) {
+TEST_F(Help, DescribesTheCommandLine) {
   const VerbHelp program = DescribeVerbs(app_);
   ASSERT_EQ(program.verbs.size(), 2U);
   EXPECT_TRUE(program.needs_verb);
@@ -87,15 +87,15 @@ TEST_F(Help, AMisspeltWordNamesTheNearest) {
             "renzan has no verb 'frobnicate' (`renzan --help` lists them)");
   EXPECT_EQ(Unknown({"hiden"}), "renzan has no verb 'hiden' (`renzan --help` lists them)");
   EXPECT_EQ(Unknown({"train", "x", "y"}),
-            "renzan train does not expect 'y' (`renzan train --help` says what it takes)");
+            "renzan train does not expect 'y' (`renzan train --help` shows the arguments)");
 }
 
-TEST_F(Help, EveryWordTakenIsNoUnknownWord) {
+TEST_F(Help, ValidWordsAreNotUnknown) {
   EXPECT_EQ(Unknown({"train"}), "");
   EXPECT_EQ(&ChosenVerb(app_), app_.get_subcommand("train"));
 }
 
-TEST_F(Help, AManPageIsMadeOfTheSameText) {
+TEST_F(Help, AManPageHasTheSameText) {
   const VerbHelp program = DescribeVerbs(app_);
   const std::string page = ManPage(program.verbs[0], program, "1.2");
   EXPECT_EQ(page,
@@ -106,11 +106,11 @@ TEST_F(Help, AManPageIsMadeOfTheSameText) {
             ".SH ARGUMENTS\n.TP\n\\fIconfig\\fR\nYAML\\(aqs own .file [required]\n"
             ".SH OPTIONS\n"
             ".TP\n\\fB\\-h\\fR, \\fB\\-\\-help\\fR\nPrint this help message and exit\n"
-            ".TP\n\\fB\\-w\\fR, \\fB\\-\\-workers\\fR \\fIINT\\fR\nSo many [default: 1]\n"
+            ".TP\n\\fB\\-w\\fR, \\fB\\-\\-workers\\fR \\fIINT\\fR\nNumber of workers [default: 1]\n"
             ".TP\n\\fB\\-\\-backend\\fR \\fITEXT\\fR\nWhich (auto, gloo)\n"
-            ".TP\n\\fB\\-\\-resume\\fR\nGo on\n"
+            ".TP\n\\fB\\-\\-resume\\fR\nResume\n"
             ".SH EXAMPLES\n.nf\nrenzan train a.yaml\n  \\-\\-resume\n.fi\n"
-            ".SH EXIT STATUS\nSee \\fBrenzan\\fR(1), which lists what every verb may end with.\n"
+            ".SH EXIT STATUS\nSee \\fBrenzan\\fR(1), which lists the exit codes of all verbs.\n"
             ".SH SEE ALSO\n\\fBrenzan\\fR(1)\n");
   const std::string root = ManPage(program, program, "1.2");
   EXPECT_THAT(root, HasSubstr(".SS Training\n.TP\n\\fBrenzan\\-train\\fR(1)\nTrain a model\n"));

@@ -9,8 +9,8 @@
 namespace renzan {
 namespace {
 
-// Text as troff prints it as it stands. A hyphen that may be typed must stay the ASCII one, and a
-// line must not begin with a control character.
+// Escapes text so that troff prints it unchanged. Hyphens must stay ASCII so that they can be
+// copied, and a line must not begin with a control character.
 std::string Escape(std::string_view text) {
   std::string escaped;
   bool line_begins = true;
@@ -61,7 +61,7 @@ std::string OptionText(const OptionHelp& option) {
   if (!option.choices.empty()) text += fmt::format(" ({})", fmt::join(option.choices, ", "));
   if (!option.default_text.empty()) text += fmt::format(" [default: {}]", option.default_text);
   if (option.required) text += " [required]";
-  // A paragraph of troff must not be empty.
+  // troff paragraphs must not be empty.
   return text.empty() ? "\\&" : Escape(text);
 }
 
@@ -87,7 +87,7 @@ std::string Synopsis(const VerbHelp& verb) {
   return text + "\n";
 }
 
-// The verbs below `verb`, group by group in the order in which groups appear first.
+// The sub-verbs of `verb` by group, groups in order of first appearance.
 std::string Verbs(const VerbHelp& verb) {
   std::vector<std::string> groups;
   for (const VerbHelp& sub : verb.verbs)
@@ -111,7 +111,7 @@ std::string Examples(const VerbHelp& verb) {
   return text + ".fi\n";
 }
 
-// The page above, and those below.
+// The parent page and the sub-pages.
 std::string SeeAlso(const VerbHelp& verb, const VerbHelp& program) {
   if (verb.path == program.path) return "";
   const std::string above = verb.path.substr(0, verb.path.rfind(' '));
@@ -140,10 +140,9 @@ std::string ManPage(const VerbHelp& verb, const VerbHelp& program, const std::st
   if (!verb.notes.empty()) text += Section("DESCRIPTION") + Escape(verb.notes) + "\n";
   text += Options(verb) + Verbs(verb) + Examples(verb);
   if (verb.path != program.path)
-    text += fmt::format("{}{}\n", Section("EXIT STATUS"),
-                        "See " + Bold(program.name) +
-                            "(1), which lists what every verb may end "
-                            "with.");
+    text +=
+        fmt::format("{}{}\n", Section("EXIT STATUS"),
+                    "See " + Bold(program.name) + "(1), which lists the exit codes of all verbs.");
   return text + SeeAlso(verb, program);
 }
 

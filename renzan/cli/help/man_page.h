@@ -8,11 +8,11 @@
 
 namespace renzan {
 
-// "renzan-data-import": the page's name and, with ".1", its file's.
+// "renzan-data-import": the name of the page, and with ".1" of its file.
 std::string ManPageName(const VerbHelp& verb);
 
-// In man(7) macros. `program` is the whole program, whose notes (exit codes) and version every
-// page refers to. The same help gives the same bytes.
+// A page in man(7) macros. `program` is the whole program, whose exit codes and version every page
+// refers to. The same help gives the same bytes.
 std::string ManPage(const VerbHelp& verb, const VerbHelp& program, const std::string& version);
 
 }  // namespace renzan

@@ -30,7 +30,7 @@ std::string DescribeUnknownWord(const CLI::App& verb, const std::string& word) {
                        Suggestion(flag, candidates), path);
   }
   if (help.verbs.empty())
-    return fmt::format("{} does not expect '{}' (`{} --help` says what it takes)", path, word,
+    return fmt::format("{} does not expect '{}' (`{} --help` shows the arguments)", path, word,
                        path);
   for (const VerbHelp& sub : help.verbs) candidates.push_back(sub.name);
   return fmt::format("{} has no verb '{}'{} (`{} --help` lists them)", path, word,

@@ -1,6 +1,6 @@
 #pragma once
 
-// A verb or flag that does not exist, and the one that was probably meant. Pure.
+// Messages for an unknown verb or flag, with the one that was probably meant. Pure functions.
 
 #include <string>
 
@@ -10,14 +10,14 @@ class App;
 
 namespace renzan {
 
-// After a parse that failed: one sentence about the first word that nothing takes ("renzan has no
-// verb 'trian': did you mean 'train'? ..."), or "" where every word was taken.
+// After a failed parse: a message about the first unknown word ("renzan has no verb 'trian': did
+// you mean 'train'? ..."), or "" if all words are known.
 std::string DescribeUnknownWord(const CLI::App& app);
 
-// The same where `verb` does not take `word`.
+// The message for `word`, which `verb` does not accept.
 std::string DescribeUnknownWord(const CLI::App& verb, const std::string& word);
 
-// The verb that the words that were taken have chosen.
+// The verb selected by the parsed words.
 const CLI::App& ChosenVerb(const CLI::App& app);
 
 }  // namespace renzan

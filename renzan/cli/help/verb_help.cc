@@ -7,7 +7,7 @@
 namespace renzan {
 namespace {
 
-// CLI11 appends what a value is checked for: "TEXT:{criteo,csv}", "INT:POSITIVE".
+// CLI11 appends the checks on a value: "TEXT:{criteo,csv}", "INT:POSITIVE".
 void DescribeValue(const std::string& type, OptionHelp& help) {
   const size_t colon = type.find(':');
   help.value = type.substr(0, colon);

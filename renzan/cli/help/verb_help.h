@@ -1,7 +1,7 @@
 #pragma once
 
-// What the program's own help says about its verbs, as plain values: man pages, completions and
-// the search for a misspelt word are made from the same text that --help prints. Immutable values.
+// The content of the program's help as plain values, from which man pages, completions and spelling
+// suggestions are generated. Immutable values.
 
 #include <string>
 #include <vector>
@@ -15,28 +15,28 @@ namespace renzan {
 struct OptionHelp {
   std::vector<std::string> names;    // "-o", "--output"; none for an argument
   std::string argument;              // the name of an argument: "config"
-  std::string value;                 // what an option takes: "TEXT"; empty for a flag
-  std::vector<std::string> choices;  // the words that the value may be, where they are few
+  std::string value;                 // the value of an option: "TEXT"; empty for a flag
+  std::vector<std::string> choices;  // the allowed words, if the value is one of a few
   std::string text, default_text;
   bool required = false, repeated = false;
 };
 
 struct VerbHelp {
-  std::string path;  // "renzan data import": from the program's name on
+  std::string path;  // "renzan data import", starting with the program's name
   std::string name;  // "import"
   std::string group;
   std::string text;                   // one line
-  std::string notes;                  // what stands below the options, without its examples
+  std::string notes;                  // the text below the options, without examples
   std::vector<std::string> examples;  // lines
   std::vector<OptionHelp> options, arguments;
   std::vector<VerbHelp> verbs;
-  bool needs_verb = false;  // does nothing by itself
+  bool needs_verb = false;  // cannot be used without a sub-verb
 };
 
 // "renzan data import"
 std::string VerbPath(const CLI::App& app);
 
-// `app` with all its verbs, except those of no group, which are hidden.
+// `app` with all its verbs, except hidden ones (those without a group).
 VerbHelp DescribeVerbs(const CLI::App& app);
 
 }  // namespace renzan

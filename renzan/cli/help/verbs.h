@@ -1,6 +1,6 @@
 #pragma once
 
-// The verbs that explain the program.
+// The verbs for help and shell completion.
 
 namespace CLI {
 class App;

@@ -7,7 +7,8 @@
 namespace renzan {
 namespace {
 
-// Inside single quotes, where `special` characters mean something to zsh's completion.
+// Escapes text inside single quotes, where the characters in `special` have a meaning for zsh's
+// completion.
 std::string Escape(const std::string& text, std::string_view special) {
   std::string escaped;
   for (const char c : text) {
@@ -24,7 +25,7 @@ std::string FunctionName(const VerbHelp& verb) {
   return name;
 }
 
-// "'*--set[Override one key]:TEXT:_files'", a line for each of an option's names.
+// "'*--set[Override one key]:TEXT:_files'", one line for each name of an option.
 std::string OptionSpecs(const OptionHelp& option) {
   std::string text;
   for (const std::string& name : option.names) {
@@ -64,7 +65,7 @@ std::string Function(const VerbHelp& verb, const VerbHelp& program) {
       "    rest)\n      case $words[1] in\n",
       options);
   for (const VerbHelp& sub : verb.verbs) {
-    // Help is asked for by the words of the verb that it is about.
+    // The arguments of `help` are completed as verbs.
     const bool is_help = sub.path == program.path + " help";
     text += fmt::format("        {}) {} ;;\n", sub.name, FunctionName(is_help ? verb : sub));
   }

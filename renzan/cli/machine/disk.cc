@@ -20,7 +20,7 @@ constexpr int64_t kBytes = int64_t{64} << 20;
 constexpr int64_t kBlock = int64_t{1} << 20;
 constexpr double kSlowBytesPerSecond = 50e6;  // a checkpoint of 1 GB takes 20 s
 
-// A file that is gone with its descriptor, however the program ends.
+// An unlinked file, which disappears with its descriptor however the program ends.
 int OpenNameless(const std::string& directory) {
   const int fd = ::open(directory.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
   if (fd >= 0 || (errno != EOPNOTSUPP && errno != EISDIR)) return fd;
@@ -30,7 +30,7 @@ int OpenNameless(const std::string& directory) {
   return named;
 }
 
-// Runs `transfer(buffer, bytes)` for every block; 0, or errno.
+// Runs `transfer(buffer, bytes)` for every block; returns 0 or errno.
 template <typename Transfer>
 int ForEachBlock(std::vector<char>& block, const Transfer& transfer) {
   for (int64_t done = 0; done < kBytes;) {
@@ -42,14 +42,14 @@ int ForEachBlock(std::vector<char>& block, const Transfer& transfer) {
   return 0;
 }
 
-// Seconds for one direction each.
+// Seconds for each direction.
 struct Times {
   int error = 0;
   double write = 0, read = 0;
 };
 
 Times Measure(int fd, const Clock& clock) {
-  // Some disks and file systems compress: these bytes cannot be.
+  // Incompressible bytes, because some disks and file systems compress.
   std::vector<char> block(kBlock);
   for (int64_t i = 0; i < kBlock; i += 16) {
     const Philox::Block random = Philox::Draw(0, static_cast<uint64_t>(i));
@@ -90,7 +90,7 @@ Finding FindDisk(const std::string& directory, const Clock& clock) {
     finding.state = Finding::State::kMissing;
     finding.here = fmt::format("cannot write {} in {}: {}", MebibytesText(kBytes >> 20), directory,
                                std::strerror(times.error));
-    finding.advice = "run it where your runs are to be (--dir), or make room there";
+    finding.advice = "check the directory of your runs (--dir), or free some space there";
     return finding;
   }
   struct statvfs room {};

@@ -1,6 +1,6 @@
 #pragma once
 
-// How fast the disk below a directory is: what a checkpoint and a data set see of it.
+// Measures the speed of the disk under a directory, as checkpoints and datasets will use it.
 
 #include <string>
 
@@ -9,8 +9,8 @@
 
 namespace renzan {
 
-// Writes a file of a few megabytes without a name into `directory`, has it put on the disk, and
-// reads it back past the page cache. Never throws: what fails is the finding.
+// Writes and syncs an unnamed file in `directory` and reads it back bypassing the page cache. Never
+// throws: a failure becomes the finding.
 Finding FindDisk(const std::string& directory, const Clock& clock);
 
 }  // namespace renzan

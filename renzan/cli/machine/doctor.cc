@@ -68,7 +68,7 @@ void PrintJson(const std::vector<Finding>& findings) {
                       {"state", StateName(finding.state)},
                       {"here", finding.here},
                       {"advice", finding.advice}});
-  // A path need not be UTF-8.
+  // Paths may not be valid UTF-8.
   fmt::print("{}\n", nlohmann::ordered_json{{"checks", checks}}.dump(
                          2, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
 }
@@ -80,15 +80,14 @@ void AddDoctorVerb(CLI::App& app) {
     std::string directory = ".";
     bool json = false;
   };
-  CLI::App* verb = app.add_subcommand("doctor", "Say what this machine offers, and what to do");
+  CLI::App* verb = app.add_subcommand("doctor", "Check this machine and suggest improvements");
   const auto flags = std::make_shared<Flags>();
   verb->add_option("--dir", flags->directory,
-                   "Measure the disk below this directory, with a file of 64 MiB that is removed")
+                   "Measure the disk under this directory, with a temporary file of 64 MiB")
       ->capture_default_str();
   verb->add_flag("--json", flags->json, "Print JSON");
   verb->footer(
-      "Sends nothing over a network, unless a Kubernetes server is configured: that one is asked\n"
-      "for its version.\n"
+      "Uses no network, unless a Kubernetes server is configured, which is asked for its version.\n"
       "Example: renzan doctor --dir runs");
   verb->callback([flags] {
     const std::vector<Finding> findings = Examine(flags->directory);

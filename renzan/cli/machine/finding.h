@@ -1,6 +1,6 @@
 #pragma once
 
-// What `renzan doctor` says about one thing.
+// The result of one check of `renzan doctor`.
 
 #include <string>
 
@@ -9,13 +9,13 @@ namespace renzan {
 struct Finding {
   enum class State {
     kGood,
-    kLimited,  // there, but something will be slower or smaller than it might be
+    kLimited,  // available, but slower or smaller than it could be
     kMissing,
   };
   std::string name;
   State state = State::kGood;
   std::string here;    // what this machine has
-  std::string advice;  // what to do; empty where nothing has to be done
+  std::string advice;  // what to do; empty if nothing
 };
 
 inline const char* StateName(Finding::State state) {

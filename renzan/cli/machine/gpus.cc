@@ -48,14 +48,14 @@ Finding FindGpus(const std::string& root) {
   if (gpus == 0) {
     finding.state = Finding::State::kMissing;
     finding.here = "none";
-    finding.advice = "nothing: the trainer runs on processors; jobs that need one need a driver";
+    finding.advice = "nothing: the trainer runs on CPUs; jobs that need a GPU need its driver";
     return finding;
   }
   std::string models;
   for (const auto& [model, count] : Models(root))
     models += fmt::format("{}{} x {}", models.empty() ? "" : ", ", count, model);
   finding.here = models.empty() ? fmt::format("{}", gpus) : models;
-  finding.advice = "for jobs of `renzan submit --gpus`; the trainer itself does not use them yet";
+  finding.advice = "for jobs submitted with --gpus; the trainer itself does not use GPUs yet";
   return finding;
 }
 

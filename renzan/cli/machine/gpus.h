@@ -1,7 +1,7 @@
 #pragma once
 
-// NVIDIA GPUs, by what the driver shows in /dev and /proc. `root` is prefixed to every path that is
-// read, for tests.
+// NVIDIA GPUs, as the driver shows them in /dev and /proc. `root` is prefixed to every path that is
+// read (for tests).
 
 #include <cstdint>
 #include <string>

@@ -9,13 +9,13 @@ namespace renzan {
 
 std::string SupervisorProgram() {
   const std::filesystem::path here = std::filesystem::read_symlink("/proc/self/exe").parent_path();
-  const std::string beside = here / "renzan-supervisor";
-  if (FileExists(beside)) return beside;
+  const std::string build_program = here / "renzan-supervisor";
+  if (FileExists(build_program)) return build_program;
   const std::string installed = here.parent_path() / "libexec/renzan/renzan-supervisor";
   if (FileExists(installed)) return installed;
   Fail(ErrorCode::kNoInput,
-       "renzan-supervisor is missing: there is neither {} nor {}; install renzan as a whole",
-       beside, installed);
+       "renzan-supervisor is missing: neither {} nor {} exists; reinstall renzan", build_program,
+       installed);
 }
 
 }  // namespace renzan

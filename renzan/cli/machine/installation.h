@@ -1,13 +1,13 @@
 #pragma once
 
-// Where this program's companions are.
+// The locations of the helper programs.
 
 #include <string>
 
 namespace renzan {
 
-// The program that looks after one attempt at a job: beside this program (a build directory), or in
-// ../libexec/renzan (an installation). Throws Error kNoInput.
+// The path of renzan-supervisor, which supervises one attempt of a job: next to this program (build
+// directory), or in ../libexec/renzan (installation). Throws Error kNoInput.
 std::string SupervisorProgram();
 
 }  // namespace renzan

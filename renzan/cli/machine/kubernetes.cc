@@ -31,7 +31,7 @@ std::string DecodeBase64(std::string text) {
   return bytes;
 }
 
-// The `part` of the entry of `list` that is called `name`.
+// The `part` of the entry of `list` with this `name`.
 YAML::Node Named(const YAML::Node& list, const std::string& name, const char* part) {
   for (const YAML::Node& entry : list)
     if (entry["name"].as<std::string>("") == name) return entry[part];
@@ -41,7 +41,7 @@ YAML::Node Named(const YAML::Node& list, const std::string& name, const char* pa
 void TakeCluster(const YAML::Node& config, KubernetesServer& server) {
   const auto name = config["current-context"].as<std::string>("");
   if (name.empty()) {
-    server.error = "it has no current-context: `kubectl config use-context` sets one";
+    server.error = "no current-context is set: set one with `kubectl config use-context`";
     return;
   }
   const YAML::Node context = Named(config["contexts"], name, "context");
@@ -49,7 +49,7 @@ void TakeCluster(const YAML::Node& config, KubernetesServer& server) {
   const YAML::Node cluster = Named(config["clusters"], cluster_name, "cluster");
   if (cluster) server.url = cluster["server"].as<std::string>("");
   if (server.url.empty()) {
-    server.error = fmt::format("its context {} names no cluster with a server", name);
+    server.error = fmt::format("context {} does not name a cluster with a server", name);
     return;
   }
   server.verify = !cluster["insecure-skip-tls-verify"].as<bool>(false);
@@ -62,7 +62,7 @@ KubernetesServer ReadKubeConfig(const std::string& path) {
   KubernetesServer server{.configured_in = path};
   try {
     TakeCluster(YAML::Load(ReadFile(path)), server);
-  } catch (const std::exception& error) {  // YAML's, or of reading
+  } catch (const std::exception& error) {  // from YAML or from reading
     server.error = error.what();
   }
   return server;
@@ -77,7 +77,7 @@ size_t Append(char* data, size_t, size_t count, void* text) {
   return count;
 }
 
-// Empty if it answered, else why not.
+// Returns "" if the server answered, otherwise the reason why not.
 std::string Ask(const KubernetesServer& server, std::string& body) {
   const std::unique_ptr<CURL, CloseCurl> curl(curl_easy_init());
   if (!curl) return "libcurl cannot be initialised";
@@ -131,7 +131,7 @@ Finding FindKubernetes(const std::optional<KubernetesServer>& server) {
   if (!server) {
     finding.state = Finding::State::kMissing;
     finding.here = "not configured (no kubeconfig)";
-    finding.advice = "nothing: jobs run by `renzan cluster up`, which does not need it";
+    finding.advice = "nothing: `renzan cluster up` does not need Kubernetes";
     return finding;
   }
   std::string body;
@@ -140,7 +140,7 @@ Finding FindKubernetes(const std::optional<KubernetesServer>& server) {
   if (!error.empty()) {
     finding.state = Finding::State::kMissing;
     finding.here += fmt::format(": {}", error);
-    finding.advice = fmt::format("see {}; nothing here needs it", server->configured_in);
+    finding.advice = fmt::format("check {}; Renzan does not need it", server->configured_in);
     return finding;
   }
   const auto answer = nlohmann::json::parse(body, nullptr, /*allow_exceptions=*/false);

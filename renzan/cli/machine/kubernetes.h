@@ -12,18 +12,18 @@ namespace renzan {
 
 struct KubernetesServer {
   std::string configured_in;  // a file, or "this pod"
-  std::string url;            // empty where `error` says why
+  std::string url;            // empty if there is an `error`
   std::string error;
-  std::string ca_file, ca_pem;  // whom to believe; neither: the system's authorities
+  std::string ca_file, ca_pem;  // trusted CAs; neither: the system's
   bool verify = true;
 };
 
-// By $KUBECONFIG (a list of files), ~/.kube/config, or the variables of a pod. `environment` gives
-// a variable's value, or null.
+// Looks at $KUBECONFIG (a list of files), ~/.kube/config, and the variables of a pod. `environment`
+// returns a variable's value, or null.
 std::optional<KubernetesServer> FindKubernetesServer(
     const std::function<const char*(const char*)>& environment);
 
-// Asks for /version, without credentials. Whatever is answered, it can be reached.
+// Requests /version without credentials. Any answer means that the server is reachable.
 Finding FindKubernetes(const std::optional<KubernetesServer>& server);
 
 }  // namespace renzan

@@ -18,7 +18,7 @@ namespace {
 using ::testing::HasSubstr;
 using State = Finding::State;
 
-// A directory that stands for the root of a machine's file system.
+// A directory that stands in for the root of a file system.
 class Machine : public ::testing::Test {
  protected:
   void Write(const std::string& path, const std::string& text) {
@@ -36,7 +36,7 @@ constexpr const char* kMemInfo =
 constexpr const char* kMounts =
     "29 20 0:26 / /sys/fs/cgroup rw,nosuid - cgroup2 cgroup2 rw,nsdelegate\n";
 
-TEST_F(Machine, MemoryIsThatOfTheMachineWithoutACgroup) {
+TEST_F(Machine, WithoutACgroupAllMemoryIsUsable) {
   Write("proc/meminfo", kMemInfo);
   const MemoryBudget budget = ReadMemoryBudget(root());
   EXPECT_EQ(budget.bytes, int64_t{8} << 30);
@@ -45,7 +45,7 @@ TEST_F(Machine, MemoryIsThatOfTheMachineWithoutACgroup) {
   EXPECT_EQ(FindMemory(root()).state, State::kGood);
 }
 
-TEST_F(Machine, TheStrictestLimitOfAllCgroupsAboveHolds) {
+TEST_F(Machine, TheStrictestLimitOfAllAncestorCgroupsApplies) {
   Write("proc/meminfo", kMemInfo);
   Write("proc/self/mountinfo", kMounts);
   Write("proc/self/cgroup", "0::/team/job\n");
@@ -58,7 +58,7 @@ TEST_F(Machine, TheStrictestLimitOfAllCgroupsAboveHolds) {
   EXPECT_THAT(FindMemory(root()).here, HasSubstr("a limit of 1GiB (/sys/fs/cgroup/team)"));
 }
 
-TEST_F(Machine, VersionOneOfCgroupsSaysNoLimitWithAHugeOne) {
+TEST_F(Machine, CgroupV1HasAHugeLimitForNoLimit) {
   Write("proc/meminfo", kMemInfo);
   Write("proc/self/mountinfo", "31 20 0:27 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n");
   Write("proc/self/cgroup", "9:memory:/box\n8:cpu,cpuacct:/\n");
@@ -68,7 +68,7 @@ TEST_F(Machine, VersionOneOfCgroupsSaysNoLimitWithAHugeOne) {
   EXPECT_EQ(ReadMemoryBudget(root()).limit, int64_t{512} << 20);
 }
 
-TEST_F(Machine, ACpuQuotaIsSaidWithWhoseItIs) {
+TEST_F(Machine, ACpuQuotaIsShownWithItsCgroup) {
   Write("proc/self/mountinfo", kMounts);
   Write("proc/self/cgroup", "0::/box\n");
   Write("sys/fs/cgroup/box/cpu.max", "50000 100000\n");
@@ -98,7 +98,7 @@ TEST_F(Machine, GpusAreCountedAndNamed) {
   EXPECT_EQ(FindGpus(root()).here, "2 x NVIDIA H200");
 }
 
-TEST_F(Machine, MpirunIsLookedForInThePath) {
+TEST_F(Machine, MpirunIsSearchedInThePath) {
   EXPECT_EQ(FindMpi("Open MPI v4.1.4", root() + "/none:").state, State::kMissing);
   Write("bin/mpirun", "");
   std::filesystem::permissions(root_ / "bin/mpirun", std::filesystem::perms::owner_all);
@@ -107,13 +107,13 @@ TEST_F(Machine, MpirunIsLookedForInThePath) {
   EXPECT_EQ(finding.here, "Open MPI v4.1.4, " + root() + "/bin/mpirun");
 }
 
-TEST_F(Machine, AnInterfaceThatIsNotThereIsNamed) {
+TEST_F(Machine, AMissingInterfaceIsNamed) {
   EXPECT_EQ(FindGlooInterface("none0").state, State::kMissing);
   EXPECT_THAT(FindGlooInterface("none0").advice, HasSubstr("none0"));
   EXPECT_THAT(FindGlooInterface("lo").here, HasSubstr("127.0.0.1"));
 }
 
-TEST_F(Machine, ADiskIsMeasuredAndLeftAsItWas) {
+TEST_F(Machine, ADiskIsMeasuredAndLeftUnchanged) {
   const Finding finding = FindDisk(root(), SystemClock());
   EXPECT_THAT(finding.here, HasSubstr("MB/s written and synced"));
   EXPECT_TRUE(std::filesystem::is_empty(root()));
@@ -141,14 +141,14 @@ constexpr const char* kConfig =
     "- {name: b, cluster: {server: 'https://b', certificate-authority-data: 'UEVN',\n"
     "                      certificate-authority: ca.crt}}\n";
 
-TEST_F(Kubernetes, IsNotAskedUnlessItIsConfigured) {
+TEST_F(Kubernetes, IsNotContactedUnlessConfigured) {
   EXPECT_FALSE(Find());
   variables_["HOME"] = root();
   EXPECT_FALSE(Find());
   EXPECT_EQ(FindKubernetes(std::nullopt).here, "not configured (no kubeconfig)");
 }
 
-TEST_F(Kubernetes, TheCurrentContextSaysWhere) {
+TEST_F(Kubernetes, UsesTheCurrentContext) {
   Write(".kube/config", kConfig);
   variables_["HOME"] = root();
   const auto server = Find();
@@ -164,7 +164,7 @@ TEST_F(Kubernetes, TheCurrentContextSaysWhere) {
   EXPECT_EQ(FindKubernetes(Find()).state, State::kMissing);
 }
 
-TEST_F(Kubernetes, APodHasItInItsVariables) {
+TEST_F(Kubernetes, APodUsesItsEnvironmentVariables) {
   variables_ = {{"KUBERNETES_SERVICE_HOST", "10.0.0.1"}, {"KUBERNETES_SERVICE_PORT", "6443"}};
   EXPECT_EQ(Find()->url, "https://10.0.0.1:6443");
 }

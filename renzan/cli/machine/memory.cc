@@ -11,7 +11,7 @@
 namespace renzan {
 namespace {
 
-// "max" (version 2) and a number near 2^63 (version 1) stand for none.
+// "max" (v2) and a number near 2^63 (v1) mean no limit.
 int64_t LimitIn(const std::string& path, int64_t none) {
   std::string text;
   std::ifstream(path) >> text;

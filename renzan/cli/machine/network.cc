@@ -18,7 +18,7 @@ struct Interface {
   std::vector<std::string> addresses;
 };
 
-// Those that are up, with their numeric addresses.
+// The interfaces that are up, with their numeric addresses.
 std::map<std::string, Interface> Interfaces() {
   std::map<std::string, Interface> interfaces;
   ifaddrs* list = nullptr;
@@ -34,7 +34,7 @@ std::map<std::string, Interface> Interfaces() {
       continue;
     Interface& interface = interfaces[entry->ifa_name];
     interface.loopback = (entry->ifa_flags & IFF_LOOPBACK) != 0;
-    // Link-local ones ("fe80::1%eth0") cannot be told to other hosts.
+    // Link-local addresses ("fe80::1%eth0") are meaningless on other hosts.
     if (std::string_view(address).find('%') == std::string_view::npos)
       interface.addresses.push_back(address);
   }
@@ -55,7 +55,7 @@ Finding FindMpi(const std::string& library, const std::string& path) {
   }
   finding.state = Finding::State::kMissing;
   finding.here += ", no mpirun in $PATH";
-  finding.advice = "apt install openmpi-bin for --backend mpi; gloo works without";
+  finding.advice = "apt install openmpi-bin for --backend mpi; gloo works without it";
   return finding;
 }
 
@@ -74,12 +74,14 @@ Finding FindGlooInterface(const std::string& chosen) {
   finding.here = others.empty() ? loopback : others;
   if (!chosen.empty()) {
     finding.state = Finding::State::kMissing;
-    finding.advice = fmt::format("GLOO_SOCKET_IFNAME is {}, which is not up: name another", chosen);
+    finding.advice =
+        fmt::format("GLOO_SOCKET_IFNAME is {}, which is not up: choose another", chosen);
   } else if (others.empty()) {
     finding.state = loopback.empty() ? Finding::State::kMissing : Finding::State::kLimited;
-    finding.advice = "workers can only meet on this machine: it has no other network";
+    finding.advice = "no network interface: workers can only run on this machine";
   } else {
-    finding.advice = "the one on the way to MASTER_ADDR is used; GLOO_SOCKET_IFNAME names another";
+    finding.advice =
+        "the one that routes to MASTER_ADDR is used; set GLOO_SOCKET_IFNAME for another";
   }
   return finding;
 }

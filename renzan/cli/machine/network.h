@@ -1,6 +1,6 @@
 #pragma once
 
-// How workers could meet. Nothing is sent.
+// How workers can communicate. Sends nothing.
 
 #include <string>
 
@@ -8,10 +8,10 @@
 
 namespace renzan {
 
-// `library` is MpiLibraryVersion(); `path` is $PATH, where mpirun is looked for.
+// `library` is MpiLibraryVersion(); `path` is $PATH, which is searched for mpirun.
 Finding FindMpi(const std::string& library, const std::string& path);
 
-// The interfaces that Gloo could use. `chosen` is $GLOO_SOCKET_IFNAME, or empty.
+// The interfaces that Gloo can use. `chosen` is $GLOO_SOCKET_IFNAME, or empty.
 Finding FindGlooInterface(const std::string& chosen);
 
 }  // namespace renzan

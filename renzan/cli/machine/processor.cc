@@ -15,7 +15,7 @@ Finding FindCores(const std::string& root) {
   if (budget.quota < budget.allowed) {
     finding.state = Finding::State::kLimited;
     finding.here += fmt::format(", but a quota of {:.3g} ({})", budget.quota, budget.cgroup);
-    finding.advice = "raise the container's CPU limit, or set --threads to no more than it allows";
+    finding.advice = "raise the container's CPU limit, or set --threads to at most that limit";
   }
   return finding;
 }

@@ -1,7 +1,6 @@
 #pragma once
 
-// Processors and what they can compute with. `root` is prefixed to every path that is read, for
-// tests.
+// CPU cores and their instruction sets. `root` is prefixed to every path that is read (for tests).
 
 #include <string>
 
@@ -11,10 +10,10 @@ namespace renzan {
 
 Finding FindCores(const std::string& root = "");
 
-// `widest` is the class that SelectIsa("auto") takes.
+// `widest` is the class that SelectIsa("auto") selects.
 Finding FindInstructionSet(const std::string& widest);
 
-// AMX, by the flags that the kernel lists. A kernel that hides it keeps programs from using it.
+// AMX, by the CPU flags that the kernel lists. If the kernel hides it, programs cannot use it.
 Finding FindAmx(const std::string& root = "");
 
 }  // namespace renzan

@@ -1,6 +1,6 @@
 #pragma once
 
-// The verb that examines this machine.
+// The verb that checks this machine.
 
 namespace CLI {
 class App;

@@ -9,7 +9,7 @@
 namespace renzan {
 namespace {
 
-// Columns on a terminal: bytes that continue a UTF-8 character take none.
+// Width on a terminal: UTF-8 continuation bytes take no column.
 size_t Width(const std::string& text) {
   return std::count_if(text.begin(), text.end(),
                        [](char c) { return (static_cast<unsigned char>(c) & 0xc0) != 0x80; });

@@ -1,6 +1,6 @@
 #pragma once
 
-// Text tables for people: columns as wide as they need to be, two blanks apart.
+// Text tables: columns as wide as their content, separated by two blanks.
 
 #include <string>
 #include <vector>
@@ -20,8 +20,8 @@ class Table {
   // One cell for each column. An empty cell is shown as "-".
   void Add(std::vector<std::string> row);
 
-  // Lines, the header first, without blanks at their ends. Control characters in cells become '?':
-  // what others have named must not move the cursor.
+  // The header and the rows as lines without trailing blanks. Control characters in cells become
+  // '?': names given by users must not control the terminal.
   std::string Text() const;
 
  private:
@@ -29,6 +29,6 @@ class Table {
   std::vector<std::vector<std::string>> rows_;
 };
 
-inline constexpr Table::Align kRight = Table::Align::kRight;  // for short lists of columns
+inline constexpr Table::Align kRight = Table::Align::kRight;  // shorthand for lists of columns
 
 }  // namespace renzan

@@ -26,7 +26,7 @@ TEST(Table, AlignsColumns) {
             " -  a?[2J?b  pending\n");
 }
 
-TEST(Table, WithoutRowsIsItsHeader) { EXPECT_EQ(Table({{"a"}, {"b"}}).Text(), "a  b\n"); }
+TEST(Table, WithoutRowsIsJustTheHeader) { EXPECT_EQ(Table({{"a"}, {"b"}}).Text(), "a  b\n"); }
 
 TEST(AmountsText, Durations) {
   EXPECT_EQ(DurationText(-5), "0s");
@@ -40,7 +40,7 @@ TEST(AmountsText, Durations) {
   EXPECT_EQ(DurationText(86'400'000LL * 400 + 3'600'000 * 4), "400d04h");
 }
 
-TEST(AmountsText, LocalTimesHaveADateWhenFarAway) {
+TEST(AmountsText, DistantLocalTimesHaveADate) {
   ::setenv("TZ", "XXX-2", 1);  // two hours east of Greenwich
   ::tzset();
   const int64_t now = 1'700'000'000'000;  // 2023-11-14 22:13:20 UTC

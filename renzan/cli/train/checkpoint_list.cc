@@ -14,6 +14,7 @@
 #include "renzan/base/error.h"
 #include "renzan/base/log.h"
 #include "renzan/checkpoint/reader.h"
+#include "renzan/checkpoint/strict_json.h"
 #include "renzan/cli/text/table.h"
 #include "renzan/cli/train/model_directory.h"
 
@@ -26,8 +27,6 @@ struct CheckpointListOptions {
   std::string path;
   bool json = false;
 };
-
-Json TextOrNull(const std::string& text) { return text.empty() ? Json(nullptr) : Json(text); }
 
 std::string UtcOf(const CheckpointEntry& entry) {
   return FormatUtc(static_cast<double>(entry.unix_ms / 1000));

@@ -25,7 +25,7 @@ pid_t StartTool(std::vector<std::string> argv, std::optional<UserIds> user) {
   if (!null) FailErrno(errno, "cannot open /dev/null");
   if (::geteuid() != 0) user.reset();
   const std::string program = argv[0];
-  const std::variant<pid_t, StartRefusal> started =
+  const std::variant<pid_t, StartError> started =
       StartChild({.argv = std::move(argv),
                   .environment = {"PATH=/usr/bin:/bin", "LC_ALL=C"},
                   .stdout_fd = null.get(),
@@ -34,7 +34,7 @@ pid_t StartTool(std::vector<std::string> argv, std::optional<UserIds> user) {
                   .death_signal = 0,
                   .signal_mask = SignalSet({}),
                   .user = std::move(user)});
-  if (const auto* refusal = std::get_if<StartRefusal>(&started))
+  if (const auto* refusal = std::get_if<StartError>(&started))
     FailErrno(refusal->error, "cannot start " + program);
   return std::get<pid_t>(started);
 }

@@ -1,7 +1,7 @@
-// Gloo over TCP. Operations are made of Gloo's point-to-point messages: the group operations it
-// ships want one contiguous buffer and do not say which peer failed. Each pair of workers has one
-// connection; an operation posts all its receives and sends at once and then waits, so its time is
-// one latency plus the bytes through the slowest link.
+// Gloo over TCP. Operations use Gloo's point-to-point messages: its collectives need one contiguous
+// buffer and do not say which peer failed. Each pair of workers has one connection; an operation
+// posts all its receives and sends and then waits, so its time is one latency plus the transfer
+// over the slowest link.
 
 #include <gloo/rendezvous/context.h>
 #include <gloo/rendezvous/store.h>
@@ -33,8 +33,8 @@ using UnboundBuffer = gloo::transport::UnboundBuffer;
 
 constexpr milliseconds kPollInterval(5);
 
-// "[../gloo/transport/tcp/pair.cc:598] Connection closed by peer [127.0.0.1]:4711" without the
-// place in Gloo's source, which helps no one here.
+// Strips the source location from Gloo's messages, such as "[../gloo/transport/tcp/pair.cc:598]
+// Connection closed by peer [127.0.0.1]:4711".
 std::string Reason(const std::exception& error) {
   const std::string text = error.what();
   const size_t bracket = text.find("] ");
@@ -47,8 +47,8 @@ std::string JoinNumbers(const std::vector<int>& numbers) {
   return text;
 }
 
-// Our store behind Gloo's interface. Everyone has joined before Gloo looks for addresses, so a key
-// that does not come means a worker that died meanwhile.
+// Our store behind Gloo's interface. All workers have joined before Gloo looks up addresses, so a
+// missing key means that a worker has died.
 class Store : public gloo::rendezvous::Store {
  public:
   Store(GlooStoreClient& client, milliseconds timeout) : client_(client), timeout_(timeout) {}
@@ -57,13 +57,13 @@ class Store : public gloo::rendezvous::Store {
     client_.Set(key, data);
   }
 
-  // Gloo expects this to wait too.
+  // Gloo expects get() to wait for the key.
   std::vector<char> get(const std::string& key) override {
     const auto deadline = steady_clock::now() + timeout_;
     for (;;) {
       if (std::optional<std::vector<char>> value = client_.Get(key)) return *std::move(value);
       if (steady_clock::now() > deadline)
-        Fail(ErrorCode::kUnavailable, "a worker died while all were meeting (key {})", key);
+        Fail(ErrorCode::kUnavailable, "a worker died during the rendezvous (key {})", key);
       std::this_thread::sleep_for(kPollInterval);
     }
   }
@@ -90,11 +90,11 @@ class GlooCommunicator : public Communicator {
     GlooStoreClient client(rendezvous.master_addr, rendezvous.master_port);
     JoinWithin(client, rendezvous);
     Connect(client, rendezvous);
-    // The server ends here: not before everyone has read all addresses.
+    // The server ends after this: wait until all workers have read all addresses.
     Barrier();
   }
 
-  // Waits for nothing: peers that still need us see an error.
+  // Does not wait: peers that still need this worker get an error.
   ~GlooCommunicator() override {
     if (context_) context_->closeConnections();
   }
@@ -140,7 +140,7 @@ class GlooCommunicator : public Communicator {
   }
 
  private:
-  // A message under way.
+  // A message in flight.
   struct Pending {
     int peer;
     bool is_send;
@@ -155,7 +155,7 @@ class GlooCommunicator : public Communicator {
       if (steady_clock::now() > deadline)
         Fail(ErrorCode::kUnavailable,
              "worker {} cannot reach worker 0 at {}:{} within {:.0f} s: check MASTER_ADDR, "
-             "MASTER_PORT and that worker 0 runs",
+             "MASTER_PORT and that worker 0 is running",
              rendezvous.rank, rendezvous.master_addr, rendezvous.master_port,
              static_cast<double>(timeout_.count()) / 1000);
       std::this_thread::sleep_for(kPollInterval);
@@ -163,7 +163,7 @@ class GlooCommunicator : public Communicator {
     for (std::string missing = client.Missing(); !missing.empty(); missing = client.Missing()) {
       if (steady_clock::now() > deadline)
         Fail(ErrorCode::kUnavailable,
-             "worker {} of {} did not come to {}:{} within {:.0f} s: start all workers with the "
+             "worker {} of {} did not connect to {}:{} within {:.0f} s: start all workers with the "
              "same MASTER_ADDR and MASTER_PORT",
              missing, rendezvous.world_size, rendezvous.master_addr, rendezvous.master_port,
              static_cast<double>(timeout_.count()) / 1000);
@@ -191,18 +191,18 @@ class GlooCommunicator : public Communicator {
     }
   }
 
-  // One round of messages: send_part(p) goes to worker p, recv_part(p) comes from there; what is
-  // empty on one side is so on the other.
+  // One round of messages: send_part(p) goes to worker p, recv_part(p) comes from worker p; a part
+  // that is empty on one side is empty on the other.
   template <class SendPart, class RecvPart>
   void Run(const char* operation, const SendPart& send_part, const RecvPart& recv_part) {
-    if (failed_) Fail(ErrorCode::kUnavailable, "{}: the connection has failed before", operation);
+    if (failed_) Fail(ErrorCode::kUnavailable, "{}: the connection failed earlier", operation);
     const auto deadline = steady_clock::now() + timeout_;
     const uint64_t slot = next_slot_++;
     std::vector<Pending> pending;
     pending.reserve(2 * Size());
-    int peer = 0;  // whom the current call is about
+    int peer = 0;  // the peer of the current call
     try {
-      // Start with the neighbour, so that not all send to worker 0 first.
+      // Start with the next rank, so that workers do not all send to worker 0 first.
       for (size_t distance = 1; distance < Size(); ++distance) {
         const size_t p = (static_cast<size_t>(rank()) + Size() - distance) % Size();
         peer = static_cast<int>(p);
@@ -233,7 +233,7 @@ class GlooCommunicator : public Communicator {
   void Start(std::vector<Pending>& pending, int peer, std::span<const std::byte> part,
              uint64_t slot) {
     if (part.empty()) return;
-    auto* data = const_cast<std::byte*>(part.data());  // a buffer to send from is only read
+    auto* data = const_cast<std::byte*>(part.data());  // Gloo only reads a send buffer
     pending.push_back({peer, true, context_->createUnboundBuffer(data, part.size())});
     pending.back().buffer->send(peer, slot);
   }
@@ -247,25 +247,26 @@ class GlooCommunicator : public Communicator {
       message.buffer->waitRecv(left);
   }
 
-  // A worker that fails closes its connections and so fails others: whoever is gone by now is
-  // named, the first cause among them.
+  // A failing worker closes its connections, which makes other workers fail: name all workers lost
+  // so far, which include the first cause.
   [[noreturn]] void FailOperation(const char* operation, int peer, const std::string& reason) {
     failed_ = true;
     std::vector<int> gone;
-    // After a deadline Gloo closes all connections itself, which says nothing about the others.
+    // After a timeout Gloo closes all connections itself, which says nothing about the other
+    // workers.
     const bool timed_out = reason.starts_with("Timed out");
     for (int p = 0; p < world_size(); ++p)
       if (p == peer || (p != rank() && !timed_out && IsGone(p))) gone.push_back(p);
-    // Nothing may write into the caller's buffers after this.
+    // Nothing may write to the caller's buffers after this.
     context_->closeConnections();
     if (timed_out)
       Fail(ErrorCode::kUnavailable,
-           "{}: no answer from worker {} within {:.0f} s; it hangs or the network does", operation,
-           peer, static_cast<double>(timeout_.count()) / 1000);
+           "{}: no answer from worker {} within {:.0f} s: the worker or the network hangs",
+           operation, peer, static_cast<double>(timeout_.count()) / 1000);
     Fail(ErrorCode::kUnavailable, "{}: lost worker {}: {}", operation, JoinNumbers(gone), reason);
   }
 
-  // Gloo refuses to start a message on a connection that has failed.
+  // Gloo rejects a new message on a failed connection.
   bool IsGone(int peer) {
     try {
       std::byte byte;

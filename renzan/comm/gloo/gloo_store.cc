@@ -40,7 +40,7 @@ struct GlooStoreServer::State {
   std::map<std::string, std::string> values;
   std::vector<bool> joined;
 
-  // An empty answer means welcome.
+  // An empty answer means accepted.
   std::string Join(const std::string& rank, const std::string& size) {
     std::lock_guard lock(mutex);
     if (size != std::to_string(world_size))
@@ -63,10 +63,10 @@ struct GlooStoreServer::State {
 
   void AddHandlers() {
     server.Post("/join", [this](const httplib::Request& request, httplib::Response& response) {
-      const std::string refusal =
+      const std::string error =
           Join(request.get_param_value("rank"), request.get_param_value("world_size"));
-      response.status = refusal.empty() ? kOk : kConflict;
-      response.set_content(refusal, "text/plain");
+      response.status = error.empty() ? kOk : kConflict;
+      response.set_content(error, "text/plain");
     });
     server.Get("/missing", [this](const httplib::Request&, httplib::Response& response) {
       response.status = kOk;
@@ -94,7 +94,8 @@ GlooStoreServer::GlooStoreServer(const std::string& host, int port, int world_si
   state_->world_size = world_size;
   state_->joined.resize(static_cast<size_t>(world_size));
   state_->AddHandlers();
-  // Not the library's default SO_REUSEPORT, with which two programs could share the port unawares.
+  // Without the library's default SO_REUSEPORT, with which two programs could silently share the
+  // port.
   state_->server.set_socket_options([](socket_t socket) {
     const int yes = 1;
     setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes));
@@ -102,8 +103,8 @@ GlooStoreServer::GlooStoreServer(const std::string& host, int port, int world_si
   const std::optional<std::string> address = ListenAddress(host);
   if (!address)
     LogWarning(
-        "MASTER_ADDR {} stands for no address of this machine that others could reach: worker 0 "
-        "listens on all of its networks until everyone has met",
+        "MASTER_ADDR {} is not an address of this machine that others can reach: worker 0 listens "
+        "on all networks until all workers have connected",
         host);
   errno = 0;
   if (!state_->server.bind_to_port(address.value_or("0.0.0.0"), port)) {
@@ -126,7 +127,7 @@ GlooStoreClient::GlooStoreClient(std::string host, int port)
     : host_(std::move(host)), port_(port) {}
 
 void GlooStoreClient::FailGone() const {
-  Fail(ErrorCode::kUnavailable, "worker 0 at {}:{} does not answer any more", host_, port_);
+  Fail(ErrorCode::kUnavailable, "worker 0 at {}:{} no longer answers", host_, port_);
 }
 
 bool GlooStoreClient::Join(int rank, int world_size) {
@@ -138,7 +139,7 @@ bool GlooStoreClient::Join(int rank, int world_size) {
   if (answer->status == kConflict) Fail(ErrorCode::kUsage, "{}", answer->body);
   if (answer->status != kOk)
     Fail(ErrorCode::kUnavailable,
-         "{}:{} is another program's port (HTTP status {}): set MASTER_PORT to a free one", host_,
+         "{}:{} is used by another program (HTTP status {}): set MASTER_PORT to a free port", host_,
          port_, answer->status);
   return true;
 }

@@ -1,7 +1,7 @@
 #pragma once
 
-// The key-value store over HTTP through which Gloo's workers learn each other's addresses: served
-// by worker 0 while they meet, and closed afterwards. Thread-safe.
+// The HTTP key-value store through which Gloo's workers exchange their addresses. Worker 0 serves
+// it during the rendezvous only. Thread-safe.
 
 #include <memory>
 #include <optional>
@@ -12,8 +12,8 @@ namespace renzan {
 
 class GlooStoreServer {
  public:
-  // Listens on `port` of the address that the workers are told, `host`. Only where that is not an
-  // address of this machine, on every network, with a warning. A port in use is an Error
+  // Listens on `port` of `host`, the address that the workers use. If that is not an address of
+  // this machine, listens on all networks, with a warning. A port in use is an Error
   // (kUnavailable).
   GlooStoreServer(const std::string& host, int port, int world_size);
   ~GlooStoreServer();
@@ -27,14 +27,14 @@ class GlooStoreClient {
  public:
   GlooStoreClient(std::string host, int port);
 
-  // Announces this worker. False if the server is not there (yet). Throws Error (kUsage) if another
-  // worker has the same rank or this one believes in another world size.
+  // Announces this worker. False if the server is not running (yet). Throws Error (kUsage) if
+  // another worker has the same rank or this one has a different world size.
   bool Join(int rank, int world_size);
 
-  // The ranks that have not joined yet, "1, 3"; empty once all are there.
+  // The ranks that have not joined yet, "1, 3"; empty once all have.
   std::string Missing();
 
-  // These throw Error (kUnavailable) if the server is gone, as Missing() does.
+  // Like Missing(), these throw Error (kUnavailable) if the server has ended.
   void Set(const std::string& key, const std::vector<char>& value);
   std::optional<std::vector<char>> Get(const std::string& key);
 

@@ -1,4 +1,4 @@
-// Where worker 0 listens. Nothing here is sent over a network.
+// Where worker 0 listens. Nothing is sent over a network.
 
 #include "renzan/comm/gloo/gloo_store.h"
 
@@ -26,7 +26,7 @@ std::string Digits(const in_addr& address) {
   return inet_ntop(AF_INET, &address, text, sizeof(text));
 }
 
-// An address of this machine that is not a loopback one.
+// A non-loopback address of this machine.
 std::optional<std::string> NetworkAddress() {
   ifaddrs* list = nullptr;
   if (getifaddrs(&list) != 0) return std::nullopt;
@@ -51,7 +51,7 @@ int FreePort() {
   return ntohs(address.sin_port);
 }
 
-// The addresses on which somebody on this machine listens on the port.
+// The local addresses on which some process listens on the port.
 std::set<std::string> Listening(int port) {
   std::set<std::string> addresses;
   std::ifstream table("/proc/net/tcp");
@@ -68,7 +68,7 @@ std::set<std::string> Listening(int port) {
   return addresses;
 }
 
-TEST(ListenAddress, IsTheOneThatTheWorkersAreTold) {
+TEST(ListenAddress, IsTheOneThatTheWorkersUse) {
   EXPECT_EQ(ListenAddress("127.0.0.1"), "127.0.0.1");
   EXPECT_EQ(ListenAddress("127.3.2.1"), "127.3.2.1");
   const std::optional<std::string> localhost = ListenAddress("localhost");
@@ -76,7 +76,7 @@ TEST(ListenAddress, IsTheOneThatTheWorkersAreTold) {
   if (const std::optional<std::string> own = NetworkAddress()) {
     EXPECT_EQ(ListenAddress(*own), own);
   }
-  EXPECT_EQ(ListenAddress("198.51.100.7"), std::nullopt) << "reserved for documents";
+  EXPECT_EQ(ListenAddress("198.51.100.7"), std::nullopt) << "reserved for documentation";
   EXPECT_THROW(ListenAddress("no such host"), Error);
 }
 

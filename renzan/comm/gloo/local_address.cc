@@ -25,7 +25,7 @@ Addresses Resolve(const std::string& host, int port, int socket_type) {
   return {list, freeaddrinfo};
 }
 
-// Empty where the system cannot say it.
+// Empty if the system cannot tell.
 std::string Digits(const sockaddr* address, socklen_t length) {
   char digits[NI_MAXHOST];
   const bool found =
@@ -33,7 +33,7 @@ std::string Digits(const sockaddr* address, socklen_t length) {
   return found ? digits : "";
 }
 
-// Only an address of this machine can be bound to.
+// Only an address of this machine can be bound.
 bool IsOurs(const addrinfo& address) {
   const int fd = socket(address.ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
   if (fd < 0) return false;
@@ -47,7 +47,7 @@ bool IsOurs(const addrinfo& address) {
 std::string LocalAddressTowards(const Rendezvous& rendezvous) {
   const std::string& host = rendezvous.master_addr;
   const Addresses addresses = Resolve(host, rendezvous.master_port, SOCK_DGRAM);
-  // Connecting a datagram socket sends nothing, it only asks the routing table.
+  // Connecting a datagram socket sends nothing; it only consults the routing table.
   int error = 0;
   for (const addrinfo* address = addresses.get(); address != nullptr; address = address->ai_next) {
     const int fd = socket(address->ai_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);

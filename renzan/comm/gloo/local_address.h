@@ -9,14 +9,14 @@
 
 namespace renzan {
 
-// The address from which the kernel would send to worker 0, as digits. A host name that cannot be
-// resolved or reached is an Error (kUnavailable).
+// The numeric address from which the kernel would send to worker 0. Throws Error (kUnavailable) if
+// its host name cannot be resolved or reached.
 std::string LocalAddressTowards(const Rendezvous& rendezvous);
 
-// Where worker 0 listens so that others reach it as `host` (MASTER_ADDR): that address of this
-// machine, as digits. Nothing where no address of that name can be told to be this machine's and
-// reachable: it is translated on the way (a service's address), or the name stands for a loopback
-// address here and for another one elsewhere (Debian's 127.0.1.1).
+// The numeric address of this machine on which worker 0 listens so that others reach it as `host`
+// (MASTER_ADDR). Nothing if `host` does not resolve to a reachable address of this machine: it may
+// be translated on the way (a service address), or be a loopback address here and another one
+// elsewhere (Debian's 127.0.1.1).
 std::optional<std::string> ListenAddress(const std::string& host);
 
 }  // namespace renzan

@@ -1,6 +1,6 @@
-// MPI through its C interface. Operations are made of non-blocking messages and polled against a
-// deadline: MPI's own group operations cannot be given up. Open MPI polls anyway; between polls the
-// processor is yielded, so that more workers than cores still make progress.
+// MPI through its C interface. Operations use non-blocking messages polled against a deadline,
+// because MPI's collectives cannot be cancelled. Open MPI polls anyway; yielding the CPU between
+// polls lets more workers than cores make progress.
 
 #include <mpi.h>
 #include <sched.h>
@@ -19,7 +19,7 @@ namespace {
 
 using std::chrono::steady_clock;
 
-// MPI counts are ints: larger parts go as several messages, which arrive in order.
+// MPI counts are ints: larger parts are sent as several messages, which arrive in order.
 constexpr size_t kMaxMessageBytes = size_t{1} << 30;
 
 constexpr int kPollsBeforeYield = 64;
@@ -38,8 +38,8 @@ class MpiCommunicator : public Communicator {
       : timeout_seconds_(timeout_seconds) {
     int initialized = 0;
     MPI_Initialized(&initialized);
-    CHECK_MSG(!initialized, "MPI can be started once per process");
-    // One thread at a time calls, but not always the same.
+    CHECK_MSG(!initialized, "MPI can be initialised only once per process");
+    // Only one thread calls at a time, but not always the same one.
     int provided = 0;
     Check(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, &provided), "MPI_Init_thread");
     if (provided < MPI_THREAD_SERIALIZED)
@@ -48,15 +48,14 @@ class MpiCommunicator : public Communicator {
     MPI_Comm_rank(MPI_COMM_WORLD, &rank_);
     MPI_Comm_size(MPI_COMM_WORLD, &world_size_);
     if (rank_ != rendezvous.rank || world_size_ != rendezvous.world_size)
-      Fail(
-          ErrorCode::kUsage,
-          "MPI says worker {} of {}, the environment says {} of {}: backend mpi needs workers that "
-          "mpirun started (mpirun -n {} renzan ...), backend gloo does not",
-          rank_, world_size_, rendezvous.rank, rendezvous.world_size, rendezvous.world_size);
+      Fail(ErrorCode::kUsage,
+           "MPI reports worker {} of {}, the environment {} of {}: start the workers with mpirun "
+           "(mpirun -n {} renzan ...) or use backend gloo",
+           rank_, world_size_, rendezvous.rank, rendezvous.world_size, rendezvous.world_size);
   }
 
-  // MPI_Finalize waits for everyone, so it may only be called when all is well. A process that ends
-  // without it makes mpirun end the others.
+  // MPI_Finalize waits for all workers, so it may only be called after success. If a process ends
+  // without it, mpirun ends the others.
   ~MpiCommunicator() override {
     if (!failed_ && std::uncaught_exceptions() == 0) MPI_Finalize();
   }
@@ -91,7 +90,7 @@ class MpiCommunicator : public Communicator {
     Finish("Broadcast", messages);
   }
 
-  // A message to and from everyone, unlike MPI's own barrier, shows who is missing.
+  // Exchanging messages with every worker, unlike MPI's own barrier, shows which one is missing.
   void Barrier() override {
     const std::byte here{1};
     std::vector<std::byte> there(Size());
@@ -101,7 +100,7 @@ class MpiCommunicator : public Communicator {
   }
 
  private:
-  // Requests under way and whom each is with.
+  // Requests in flight and the peer of each.
   struct Messages {
     std::vector<MPI_Request> requests;
     std::vector<int> peers;
@@ -159,12 +158,12 @@ class MpiCommunicator : public Communicator {
       if (missing < 0) return;
       failed_ = true;
       Fail(ErrorCode::kUnavailable,
-           "{}: no answer from worker {} within {:.0f} s; it hangs or the network does", operation,
-           missing, timeout_seconds_);
+           "{}: no answer from worker {} within {:.0f} s: the worker or the network hangs",
+           operation, missing, timeout_seconds_);
     }
   }
 
-  // Whom the first unfinished message is with; -1 if all have come after all.
+  // The peer of the first unfinished message; -1 if all have finished after all.
   static int Unfinished(Messages& messages) {
     for (size_t i = 0; i < messages.requests.size(); ++i) {
       int done = 0;

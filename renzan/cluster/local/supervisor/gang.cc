@@ -98,14 +98,14 @@ std::vector<GangState::Exit> Gang::Reap() {
 void Gang::Send(const GangState::Signal& signal) const {
   const pid_t pid = pids_.at(static_cast<size_t>(signal.rank));
   CHECK(pid > 0);
-  if (signal.again && !IsPreparedFor(pid, signal.number)) return;
+  if (signal.again && !HandlesOrIgnores(pid, signal.number)) return;
   kill(signal.number == SIGKILL ? -pid : pid, signal.number);
 }
 
 void Gang::RequestCheckpoint(int rank) const {
   const pid_t pid = pids_.at(static_cast<size_t>(rank));
   CHECK(pid > 0);
-  if (IsPreparedFor(pid, SIGUSR1)) {
+  if (HandlesOrIgnores(pid, SIGUSR1)) {
     kill(pid, SIGUSR1);
   } else {
     LogInfo("worker {}: no checkpoint requested, because it does not handle SIGUSR1", rank);

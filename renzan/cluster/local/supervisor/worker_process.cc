@@ -21,27 +21,27 @@ std::string PathOf(const std::vector<std::string>& environment) {
   return "";
 }
 
-StartFailure Explain(const StartRefusal& refusal, const WorkerCommand& command) {
+StartFailure Explain(const StartError& failure, const WorkerCommand& command) {
   const std::string& program = command.argv[0];
-  const char* const why = std::strerror(refusal.error);
-  switch (refusal.step) {
-    case StartRefusal::Step::kSession:
-    case StartRefusal::Step::kOutput:
+  const char* const why = std::strerror(failure.error);
+  switch (failure.step) {
+    case StartError::Step::kSession:
+    case StartError::Step::kOutput:
       return {kExitCannotExecute, fmt::format("cannot set up its session and output: {}", why)};
-    case StartRefusal::Step::kUser:
+    case StartError::Step::kUser:
       return {kExitCannotExecute, fmt::format("cannot become user {}: {}", command.user.name, why)};
-    case StartRefusal::Step::kDirectory:
+    case StartError::Step::kDirectory:
       return {kExitCannotExecute,
               fmt::format("cannot enter the working directory {} as user {}: {}",
                           command.working_directory, command.user.name, why)};
-    case StartRefusal::Step::kExec:
+    case StartError::Step::kExec:
       break;
   }
-  if (refusal.error == EACCES && program.find('/') == std::string::npos)
+  if (failure.error == EACCES && program.find('/') == std::string::npos)
     return {kExitCannotExecute,
             fmt::format("user {} has no permission to execute a program '{}' in PATH ({}): {}",
                         command.user.name, program, PathOf(command.environment), why)};
-  if (refusal.error != ENOENT)
+  if (failure.error != ENOENT)
     return {kExitCannotExecute,
             fmt::format("cannot execute '{}' as user {}: {}", program, command.user.name, why)};
   if (program.find('/') != std::string::npos)
@@ -56,7 +56,7 @@ StartFailure Explain(const StartRefusal& refusal, const WorkerCommand& command) 
 }  // namespace
 
 std::variant<pid_t, StartFailure> StartWorker(const WorkerCommand& command) {
-  const std::variant<pid_t, StartRefusal> started = StartChild(
+  const std::variant<pid_t, StartError> started = StartChild(
       {.argv = command.argv,
        .environment = command.environment,
        .working_directory = command.working_directory,
@@ -69,7 +69,7 @@ std::variant<pid_t, StartFailure> StartWorker(const WorkerCommand& command) {
        .user = command.user,
        // Out of memory, the kernel must kill workers before the supervisor and the daemon.
        .out_of_memory_score = kOutOfMemoryScore});
-  if (const auto* refusal = std::get_if<StartRefusal>(&started)) return Explain(*refusal, command);
+  if (const auto* failure = std::get_if<StartError>(&started)) return Explain(*failure, command);
   return std::get<pid_t>(started);
 }
 
