@@ -122,7 +122,7 @@ TEST(FileLock, ErrorsNameTheFile) {
 
 class NoLockSupport : public FileSystem {
  public:
-  explicit NoLocks(int error) : error_(error) {}
+  explicit NoLockSupport(int error) : error_(error) {}
   int TryLock(int) override {
     errno = error_;
     return -1;
@@ -135,13 +135,13 @@ class NoLockSupport : public FileSystem {
 TEST(FileLock, WithoutLockSupportItWarnsAndContinues) {
   TemporaryDirectory dir;
   for (const int error : {ENOLCK, ENOTSUP, EOPNOTSUPP, ENOSYS}) {
-    NoLocks none(error);
+    NoLockSupport none(error);
     const ScopedFileSystem scope(none);
     testing::internal::CaptureStderr();
     EXPECT_NE(FileLock::TryLock(dir / "lock", "me"), nullptr);
     EXPECT_NE(testing::internal::GetCapturedStderr().find(dir / "lock"), std::string::npos);
   }
-  NoLocks broken(EIO);
+  NoLockSupport broken(EIO);
   const ScopedFileSystem scope(broken);
   EXPECT_THROW(FileLock::TryLock(dir / "lock", "me"), Error);
 }

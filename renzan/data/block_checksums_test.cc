@@ -153,7 +153,7 @@ TEST(DatasetBlocks, CorruptionAtTwoHundredPlacesIsDetected) {
   ASSERT_EQ(files.size(), 13u);  // dataset.yaml, and six in each shard
 
   std::mt19937_64 random(200);
-  for (int damages = 0; damages < 200;) {
+  for (int corruptions = 0; corruptions < 200;) {
     const std::string& path = files[random() % files.size()];
     const std::string good = ReadFile(path);
     std::string bad = good;
@@ -175,11 +175,12 @@ TEST(DatasetBlocks, CorruptionAtTwoHundredPlacesIsDetected) {
         break;
     }
     if (bad == good) continue;
-    ++damages;
+    ++corruptions;
     Overwrite(path, bad);
     try {
       ReadAll(Dataset(dir / "d"));
-      ADD_FAILURE() << "damage " << damages << " at " << at << " of " << path << " was not noticed";
+      ADD_FAILURE() << "corruption " << corruptions << " at " << at << " of " << path
+                    << " was not detected";
     } catch (const Error& error) {
       EXPECT_EQ(error.code(), ErrorCode::kData) << error.what();
     }

@@ -59,12 +59,12 @@ TEST(SampleOrder, AWindowTouchesOnlyItsBlocks) {
     std::vector<int> in_block(41);
     for (int64_t i = 64 * window; i < 64 * (window + 1); ++i)
       ++in_block[static_cast<size_t>(order.Row(i) / 16)];
-    int touched = 0;
+    int blocks_touched = 0;
     for (int count : in_block) {
       EXPECT_TRUE(count == 0 || count == 16);
-      touched += count > 0;
+      blocks_touched += count > 0;
     }
-    EXPECT_EQ(touched, 4);
+    EXPECT_EQ(blocks_touched, 4);
     EXPECT_EQ(in_block[40], 0) << "the short block belongs to the last window";
   }
 }

@@ -8,12 +8,12 @@
 //   exit RANK N      worker RANK ends with status N, the others wait
 //   answer RANK N    worker RANK ends with status N, the others with 0
 //   die RANK         worker RANK kills itself, the others wait
-//   cascade RANK     as die, and the others end with 69 as soon as it is gone
+//   cascade RANK     as die, and the others end with 69 as soon as it has died
 //   stubborn RANK    as die, and the others ignore SIGTERM
 //   recover RANK     as die in the first attempt; later ones end with 0
 //   finish RANK S    after SIGTERM, worker RANK ("all": every one) needs S seconds and then ends
-//                    with 75, whatever else comes; the others end with 75 at once
-//   bereave RANK S   as finish, but the others end with 69 at once
+//                    with 75, ignoring further signals; the others end with 75 immediately
+//   bereave RANK S   as finish, but the others end with 69 immediately
 
 #include <sys/stat.h>
 #include <unistd.h>

@@ -67,7 +67,7 @@ id=$(submit -- sh -c 'setsid sleep 1234 & echo $!; sleep 0.5; seq 5')
 $renzan job logs "$id" -f >followed.txt
 [ "$(tail -n +2 followed.txt)" = "$(seq 5)" ] || fail "followed: $(cat followed.txt)"
 wait_for 10 is "$id" 'job["state"]' done
-expect_nobody_left "$(head -1 followed.txt)"
+expect_no_process_left "$(head -1 followed.txt)"
 [ "$($renzan job logs "$id" --tail 2)" = "$(seq 4 5)" ] || fail "--tail does not work"
 expect_exit 66 "there is no attempt 3" $renzan job logs "$id" --attempt 3
 

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# What this machine offers, in one table and as JSON; a Kubernetes server is asked only if configured.
+# The checks of this machine, as a table and as JSON; a Kubernetes server is contacted only if
+# configured.
 source "$(dirname "$0")/lib.sh"
 export HOME=$work
 unset KUBECONFIG KUBERNETES_SERVICE_HOST GLOO_SOCKET_IFNAME
@@ -16,21 +17,21 @@ for name in ("cores", "instruction set", "AMX", "GPU", "MPI", "Gloo interface", 
     check = checks[name]
     assert check["here"], name
     assert check["state"] in ("ok", "limited", "missing"), check
-    # Whatever is missing has an answer.
+    # Whatever is missing has advice.
     assert check["state"] == "ok" or check["advice"], check
     assert name in open("table.txt").read(), name
 assert "not configured" in checks["Kubernetes"]["here"], checks["Kubernetes"]
 assert checks["job system"]["here"].endswith("/renzan-supervisor"), checks["job system"]
 PY
-[ -z "$(ls -A | grep renzan-doctor || true)" ] || fail "the measured file is left"
+[ -z "$(ls -A | grep renzan-doctor || true)" ] || fail "the temporary file remains"
 
-# What is missing is said with what to do.
+# Missing items come with advice.
 GLOO_SOCKET_IFNAME=none0 PATH=/nowhere "$renzan" doctor >out.txt
 grep -q 'MPI  *missing .*apt install openmpi-bin' out.txt || fail "no mpirun: $(cat out.txt)"
 grep -q 'GLOO_SOCKET_IFNAME is none0' out.txt || fail "no interface: $(cat out.txt)"
 "$renzan" doctor --dir "$work/none" | grep -q 'disk  *missing' || fail "no directory"
 
-# A server that answers, and then one that does not.
+# A server that answers, and one that does not.
 cat >server.py <<'PY'
 import http.server
 
@@ -64,4 +65,4 @@ grep -q "Kubernetes  *ok  *http://127.0.0.1:$port answers (v1.31.2)" out.txt || 
 kill "$launcher"
 wait "$launcher" || true
 launcher=""
-no_proxy='*' "$renzan" doctor | grep -q 'Kubernetes  *missing' || fail "a server that is gone"
+no_proxy='*' "$renzan" doctor | grep -q 'Kubernetes  *missing' || fail "a server that has ended"

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# What `cmake --install` puts somewhere works there: the program, its supervisor, pages, completions.
+# The files of `cmake --install` work: the program, its supervisor, manual pages, completions.
 source "$(dirname "$0")/lib.sh"
 build=$(dirname "$(dirname "$renzan")")
 command -v cmake >/dev/null || skip "no cmake"
@@ -13,7 +13,7 @@ for file in bin/renzan libexec/renzan/renzan-supervisor share/man/man1/renzan.1 
   [ -s "root/$file" ] || fail "no $file"
 done
 
-# Elsewhere, the supervisor is found from the program: a job runs.
+# After moving the tree, the program still finds its supervisor and runs a job.
 mv root elsewhere
 renzan=$work/elsewhere/bin/renzan
 "$renzan" doctor --json | grep -q "$work/elsewhere/libexec/renzan/renzan-supervisor" || fail "no supervisor"

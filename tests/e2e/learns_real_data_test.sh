@@ -1,6 +1,6 @@
 # On real click logs a small DLRM-DCNv2 beats logistic regression on hashed features, in AUC and in
-# log loss (the floors are the figures of the data's README). Such a regression sees counts as
-# categories, so the counts enter here both as numbers and in logarithmic buckets.
+# log loss (the floors are from the README of the data). Such a regression uses counts as
+# categories, so here counts are used both as numbers and in logarithmic buckets.
 #
 # Over seeds 1 to 5 and 11 to 15 every run is above both floors of its data:
 #   head10k  AUC 0.7392 to 0.7444, mean 0.7424; log loss 0.4664 to 0.4706, mean 0.4677
@@ -28,7 +28,7 @@ import() {
     "$1.tsv" >/dev/null
 }
 
-# beats NAME AUC LOG_LOSS: trains NAME.yaml and compares its test figures with the floors.
+# beats NAME AUC LOG_LOSS: trains NAME.yaml and compares its test scores with the floors.
 beats() {
   $renzan train "$1.yaml" --run-dir "run_$1" 2>log.txt || { cat log.txt; fail "$1"; }
   python3 - "$@" <<'PY'

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The Debian package: its files, its dependencies, and that the program in it runs.
+# The Debian package: its files, its dependencies, and that its program runs.
 #   tests/e2e/package_test.sh RENZAN            unpacks it
 #   tests/e2e/package_test.sh RENZAN --chroot   also installs it on a bare Debian 12, as root and with
 #                                               a network: one made by debootstrap, or a copy of it
@@ -28,7 +28,7 @@ for file in bin/renzan libexec/renzan/renzan-supervisor share/man/man1/renzan-tr
   [ -s "root/usr/$file" ] || fail "no /usr/$file"
 done
 [ -z "$(find root ! -user root -o -perm /022 ! -type l | head -1)" ] || [ "$(id -u)" -ne 0 ] ||
-  fail "files that others may change"
+  fail "files writable by others"
 root/usr/bin/renzan --version | head -1 | grep -q '^renzan ' || fail "does not run"
 [ "${2:-}" = --chroot ] || exit 0
 
@@ -58,5 +58,5 @@ YAML
   renzan train /root/c.yaml --run-dir /root/run --workers 2 --backend gloo &&
   renzan cluster up && renzan submit --wait -- true && renzan cluster down' || fail "does not work"
 in_chroot apt-get remove -q -y renzan >/dev/null
-! in_chroot renzan --version 2>/dev/null || fail "is not removed"
+! in_chroot renzan --version 2>/dev/null || fail "was not removed"
 echo "installed on Debian $(cat "$bare/etc/debian_version")"

@@ -45,7 +45,7 @@ for backend in $(several_worker_backends); do
   wait_for 10 grep -q "stop requested" log.txt
   kill -TERM "$target" 2>/dev/null || true
   expect_stopped
-  expect_nobody_left $everyone
+  expect_no_process_left $everyone
   case $backend in
     gloo) resume --workers 1 --threads 2 ;;
     mpi) resume --workers 4 --threads 1 --backend gloo ;;
