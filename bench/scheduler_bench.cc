@@ -6,11 +6,11 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <chrono>
 #include <cstdio>
 #include <numeric>
 #include <vector>
 
+#include "renzan/base/clock.h"
 #include "renzan/base/error.h"
 #include "renzan/base/philox.h"
 #include "renzan/cluster/core/schedule.h"
@@ -22,10 +22,6 @@ constexpr int kQueues = 30;
 constexpr int64_t kGpusPerNode = 8;
 // One of this many running jobs ends between two cycles.
 constexpr uint32_t kLifetimeCycles = 1000;
-
-double Seconds() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
 
 class Environment {
  public:
@@ -78,9 +74,9 @@ class Environment {
   }
 
   Decisions Cycle(std::vector<double>* seconds) {
-    const double start = Seconds();
+    const double start = SystemClock().MonotonicSeconds();
     Decisions decisions = Schedule(snapshot_);
-    if (seconds != nullptr) seconds->push_back(Seconds() - start);
+    if (seconds != nullptr) seconds->push_back(SystemClock().MonotonicSeconds() - start);
     return decisions;
   }
 
@@ -197,7 +193,7 @@ void MeasureGrowth(int nodes, int pending, int cycles, uint64_t seed) {
 // As in Kueue's performance suite: many jobs in 30 queues, all submitted at the start and admitted
 // as resources become free; each runs for a few cycles.
 void MeasureAdmissions(int jobs, uint64_t seed) {
-  const double start = Seconds();
+  const double start = SystemClock().MonotonicSeconds();
   Environment environment(250, kGpusPerNode, seed);
   for (int job = 0; job < jobs; ++job) environment.Submit(true);
   size_t admitted = 0;
@@ -208,7 +204,7 @@ void MeasureAdmissions(int jobs, uint64_t seed) {
     environment.Apply(decisions);
     environment.Advance(3);
   }
-  const double all = Seconds() - start;
+  const double all = SystemClock().MonotonicSeconds() - start;
   const double scheduling = std::accumulate(seconds.begin(), seconds.end(), 0.0);
   fmt::print(
       "\n{} admissions from {} queues in {} cycles: {:.0f} per second of scheduling ({:.2f} s), "

@@ -6,9 +6,9 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <chrono>
 #include <vector>
 
+#include "renzan/base/clock.h"
 #include "renzan/base/philox.h"
 #include "renzan/comm/backends.h"
 #include "renzan/nn/isa.h"
@@ -17,10 +17,6 @@
 
 namespace renzan {
 namespace {
-
-double Seconds() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
 
 Batch RandomBatch(uint64_t seed, int64_t size, int64_t num_dense, int64_t tables, int64_t rows) {
   Batch batch;
@@ -44,9 +40,9 @@ double MatmulFlops() {
   std::vector<float> a(n * n, 0.5f), b(n * n, 0.25f), c(n * n);
   double best = 1e9;
   for (int i = 0; i < 30; ++i) {
-    const double start = Seconds();
+    const double start = SystemClock().MonotonicSeconds();
     Matmul(Transpose::kNo, Transpose::kNo, n, n, n, a.data(), n, b.data(), n, 0.0f, c.data(), n);
-    best = std::min(best, Seconds() - start);
+    best = std::min(best, SystemClock().MonotonicSeconds() - start);
   }
   return 2.0 * n * n * n / best;
 }
@@ -86,11 +82,11 @@ int Main(int argc, char** argv) {
   std::vector<double> rates;
   int64_t step = 0;
   for (int repeat = -1; repeat < repeats; ++repeat) {
-    const double start = Seconds();
+    const double start = SystemClock().MonotonicSeconds();
     for (int64_t i = 0; i < steps; ++i, ++step)
       model.Step(batches[static_cast<size_t>(step % 4)], step, metrics);
-    const double rate =
-        static_cast<double>(steps * config.training.batch_size) / (Seconds() - start);
+    const double rate = static_cast<double>(steps * config.training.batch_size) /
+                        (SystemClock().MonotonicSeconds() - start);
     if (repeat >= 0) rates.push_back(rate);
   }
   std::sort(rates.begin(), rates.end());

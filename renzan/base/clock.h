@@ -3,6 +3,7 @@
 // An interface, so that tests and simulations can supply their own time.
 
 #include <chrono>
+#include <cstdint>
 #include <string>
 
 namespace renzan {
@@ -14,6 +15,7 @@ class Clock {
   virtual double MonotonicSeconds() const = 0;
   // Seconds since 1970-01-01 UTC.
   virtual double UnixSeconds() const = 0;
+  int64_t UnixMs() const { return static_cast<int64_t>(UnixSeconds() * 1000); }
 };
 
 // The machine's clock.

@@ -1,5 +1,7 @@
 #include "renzan/base/duration.h"
 
+#include <fmt/format.h>
+
 #include <charconv>
 #include <cmath>
 
@@ -34,6 +36,13 @@ std::optional<double> ParseDuration(std::string_view text) {
   if (error != std::errc() || end != number.data() + number.size()) return std::nullopt;
   const double seconds = value * *unit;
   return std::isfinite(seconds) ? std::optional(seconds) : std::nullopt;
+}
+
+std::string FormatDuration(int64_t seconds) {
+  if (seconds < 60) return fmt::format("{}s", seconds);
+  if (seconds < 3600) return fmt::format("{}m{:02}s", seconds / 60, seconds % 60);
+  if (seconds < 86400) return fmt::format("{}h{:02}m", seconds / 3600, seconds / 60 % 60);
+  return fmt::format("{}d{:02}h", seconds / 86400, seconds / 3600 % 24);
 }
 
 }  // namespace renzan

@@ -1,6 +1,8 @@
 #pragma once
 
+#include <cstdint>
 #include <optional>
+#include <string>
 #include <string_view>
 
 namespace renzan {
@@ -9,5 +11,8 @@ namespace renzan {
 // "90s", "1.5h", "2d"), or "0". Rejects numbers without a unit, signs, blanks, exponents and values
 // too large for a double.
 std::optional<double> ParseDuration(std::string_view text);
+
+// At most two units, rounded down: "0s", "59s", "3m12s", "2h05m", "3d04h". Not negative.
+std::string FormatDuration(int64_t seconds);
 
 }  // namespace renzan

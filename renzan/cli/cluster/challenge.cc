@@ -6,6 +6,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "renzan/base/clock.h"
 #include "renzan/base/error.h"
 #include "renzan/cli/cluster/daemon_access.h"
 #include "renzan/cli/cluster/verbs.h"
@@ -31,7 +32,7 @@ std::string Ids(const Json& ids) {
 void PrintPlan(const Json& plan) {
   if (!plan.at("fits").get<bool>())
     Fail(ErrorCode::kConfig, "the job does not fit even on the empty cluster: request less");
-  const int64_t now = UnixMs(), start = plan.at("earliest_start");
+  const int64_t now = SystemClock().UnixMs(), start = plan.at("earliest_start");
   fmt::print("jobs that stop and resume later   {}\n", Ids(plan.at("stops")));
   fmt::print("of which lose all their work      {}\n", Ids(plan.at("loses")));
   fmt::print("checkpoints to write              {}\n",

@@ -6,7 +6,6 @@
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 
-#include "renzan/base/clock.h"
 #include "renzan/cluster/client/paths.h"
 
 namespace renzan {
@@ -31,7 +30,5 @@ client::Endpoint EndpointOf(const std::string& flag) {
 void PrintAnswer(const std::string& json) {
   fmt::print("{}\n", nlohmann::ordered_json::parse(json).dump(2));
 }
-
-int64_t UnixMs() { return static_cast<int64_t>(SystemClock().UnixSeconds() * 1000); }
 
 }  // namespace renzan

@@ -27,6 +27,4 @@ client::Endpoint EndpointOf(const std::string& flag);
 // Prints a response of the daemon, indented, to stdout.
 void PrintAnswer(const std::string& json);
 
-int64_t UnixMs();
-
 }  // namespace renzan

@@ -7,6 +7,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "renzan/base/clock.h"
 #include "renzan/base/duration.h"
 #include "renzan/base/error.h"
 #include "renzan/cli/cluster/daemon_access.h"
@@ -52,7 +53,7 @@ void List(const NodesFlags& flags) {
                {"gpu", kRight},
                {"jobs"},
                {"labels"}});
-  const int64_t now = UnixMs();
+  const int64_t now = SystemClock().UnixMs();
   const Json nodes = Json::parse(answer).at("nodes");
   for (const Json& node : nodes) {
     std::vector<std::string> jobs, labels;

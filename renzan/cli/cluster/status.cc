@@ -6,6 +6,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "renzan/base/clock.h"
 #include "renzan/cli/cluster/daemon_access.h"
 #include "renzan/cli/cluster/verbs.h"
 #include "renzan/cli/text/amounts_text.h"
@@ -92,7 +93,7 @@ void Status(const StatusFlags& flags) {
   const std::string answer = client.Get("/v1/status");
   if (flags.json) return PrintAnswer(answer);
   const Json status = Json::parse(answer);
-  const int64_t now = UnixMs(), started = status.at("started");
+  const int64_t now = SystemClock().UnixMs(), started = status.at("started");
   fmt::print("renzan {}, process {}, up since {} ({})\nstate   {}\nsocket  {}\n",
              status.at("version").get<std::string>(), status.at("pid").dump(),
              LocalTimeText(started, now), DurationText(now - started),

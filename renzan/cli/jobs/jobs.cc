@@ -8,6 +8,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "renzan/base/clock.h"
 #include "renzan/base/log.h"
 #include "renzan/cli/cluster/daemon_access.h"
 #include "renzan/cli/text/amounts_text.h"
@@ -86,7 +87,7 @@ void PrintTable(const Json& jobs) {
                {"gpus", kRight},
                {"time", kRight},
                {"where or why"}});
-  const int64_t now = UnixMs();
+  const int64_t now = SystemClock().UnixMs();
   for (const Json& job : jobs) {
     const int64_t running = job.at("workers"), most = job.at("max_workers");
     const int64_t gpus = job.at("resources").at("gpu").get<int64_t>();

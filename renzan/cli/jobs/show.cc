@@ -6,6 +6,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "renzan/base/clock.h"
 #include "renzan/cli/cluster/daemon_access.h"
 #include "renzan/cli/jobs/verbs.h"
 #include "renzan/cli/text/amounts_text.h"
@@ -128,7 +129,7 @@ void Show(const ShowFlags& flags) {
       client::Client(EndpointOf(flags.socket)).Get(fmt::format("/v1/jobs/{}", flags.id));
   if (flags.json) return PrintAnswer(answer);
   const Json job = Json::parse(answer);
-  const int64_t now = UnixMs();
+  const int64_t now = SystemClock().UnixMs();
   PrintSummary(job, now);
   PrintProgress(job.at("progress"));
   Line("warning", TextOf(job.value("warning", Json())));
@@ -154,7 +155,7 @@ void Explain(const ShowFlags& flags) {
     fmt::print("estimated start: unknown{}{}\n", rests_on.empty() ? "" : ": ", rests_on);
     return;
   }
-  const int64_t now = UnixMs(), start = estimate.get<int64_t>();
+  const int64_t now = SystemClock().UnixMs(), start = estimate.get<int64_t>();
   fmt::print("estimated start: {} (in {}){}{}\n", LocalTimeText(start, now),
              DurationText(start - now), rests_on.empty() ? "" : ", ", rests_on);
 }

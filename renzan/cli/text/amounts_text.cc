@@ -6,15 +6,11 @@
 #include <cstdlib>
 #include <ctime>
 
+#include "renzan/base/duration.h"
+
 namespace renzan {
 
-std::string DurationText(int64_t ms) {
-  const int64_t seconds = std::max<int64_t>(ms, 0) / 1000;
-  if (seconds < 60) return fmt::format("{}s", seconds);
-  if (seconds < 3600) return fmt::format("{}m{:02}s", seconds / 60, seconds % 60);
-  if (seconds < 86400) return fmt::format("{}h{:02}m", seconds / 3600, seconds / 60 % 60);
-  return fmt::format("{}d{:02}h", seconds / 86400, seconds / 3600 % 24);
-}
+std::string DurationText(int64_t ms) { return FormatDuration(std::max<int64_t>(ms, 0) / 1000); }
 
 std::string LocalTimeText(int64_t unix_ms, int64_t now_ms) {
   constexpr int64_t kHalfDayMs = 12 * 3600 * 1000;

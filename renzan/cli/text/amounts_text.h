@@ -9,8 +9,7 @@
 
 namespace renzan {
 
-// At most two units, rounded down: "0s", "59s", "3m12s", "2h05m", "3d04h". Negative durations are
-// "0s".
+// FormatDuration (base/duration.h) of milliseconds. Negative durations are "0s".
 std::string DurationText(int64_t ms);
 
 // The local time of a Unix time, "14:03:59"; with the date, "2026-01-31 14:03:59", if it is more

@@ -101,7 +101,7 @@ void RunDaemon(const DaemonOptions& options) {
   const std::string database = options.state_dir + "/state.db";
   CheckDatabaseExists(options, database);
   const Clock& clock = SystemClock();
-  const TimeMs now = static_cast<TimeMs>(clock.UnixSeconds() * 1000);
+  const TimeMs now = clock.UnixMs();
   Store store(database);
   const auto agent = MakeLocalAgent(options.supervisor);
   const ScheduleOptions scheduling = spec::ScheduleOptionsOf(options.config);

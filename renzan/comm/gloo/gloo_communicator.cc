@@ -251,23 +251,23 @@ class GlooCommunicator : public Communicator {
   // so far, which include the first cause.
   [[noreturn]] void FailOperation(const char* operation, int peer, const std::string& reason) {
     failed_ = true;
-    std::vector<int> gone;
+    std::vector<int> lost;
     // After a timeout Gloo closes all connections itself, which says nothing about the other
     // workers.
     const bool timed_out = reason.starts_with("Timed out");
     for (int p = 0; p < world_size(); ++p)
-      if (p == peer || (p != rank() && !timed_out && IsGone(p))) gone.push_back(p);
+      if (p == peer || (p != rank() && !timed_out && IsLost(p))) lost.push_back(p);
     // Nothing may write to the caller's buffers after this.
     context_->closeConnections();
     if (timed_out)
       Fail(ErrorCode::kUnavailable,
            "{}: no answer from worker {} within {:.0f} s: the worker or the network hangs",
            operation, peer, static_cast<double>(timeout_.count()) / 1000);
-    Fail(ErrorCode::kUnavailable, "{}: lost worker {}: {}", operation, JoinNumbers(gone), reason);
+    Fail(ErrorCode::kUnavailable, "{}: lost worker {}: {}", operation, JoinNumbers(lost), reason);
   }
 
   // Gloo rejects a new message on a failed connection.
-  bool IsGone(int peer) {
+  bool IsLost(int peer) {
     try {
       std::byte byte;
       context_->createUnboundBuffer(&byte, 1)->recv(peer, next_slot_++);

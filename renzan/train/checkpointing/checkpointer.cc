@@ -318,7 +318,7 @@ void Checkpointer::Commit(std::vector<CheckpointFile> files) {
   CheckpointManifest manifest;
   manifest.kind = flight_.report.kind;
   manifest.step = flight_.report.step;
-  manifest.unix_ms = static_cast<int64_t>(options_.clock->UnixSeconds() * 1000);
+  manifest.unix_ms = options_.clock->UnixMs();
   if (manifest.kind == CheckpointKind::kIncremental) {
     manifest.base = lineage_->base;
     if (options_.config.quantize != "none") manifest.quantization = options_.config.quantize;

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "renzan/base/duration.h"
+
 namespace renzan {
 namespace {
 
@@ -42,11 +44,7 @@ std::string Numbers(const Progress& progress) {
 
 std::string DurationText(double seconds) {
   if (!(seconds < 1e9)) return "?";
-  const auto s = static_cast<int64_t>(std::max(seconds, 0.0) + 0.5);
-  if (s < 60) return fmt::format("{}s", s);
-  if (s < 3600) return fmt::format("{}m{:02}s", s / 60, s % 60);
-  if (s < 86400) return fmt::format("{}h{:02}m", s / 3600, s / 60 % 60);
-  return fmt::format("{}d{:02}h", s / 86400, s / 3600 % 24);
+  return FormatDuration(static_cast<int64_t>(std::max(seconds, 0.0) + 0.5));
 }
 
 std::string ProgressLine(const Progress& progress) {

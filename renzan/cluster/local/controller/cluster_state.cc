@@ -22,7 +22,7 @@ void DropUnusedRequests(Snapshot& snapshot) {
 
 }  // namespace
 
-TimeMs NowMs(const Clock& clock) { return static_cast<TimeMs>(clock.UnixSeconds() * 1000); }
+TimeMs NowMs(const Clock& clock) { return clock.UnixMs(); }
 
 void ClusterState::RemoveJob(JobId job) {
   live.erase(job);

@@ -43,8 +43,6 @@ constexpr double kLongestWaitSeconds = 60;
 // Between checks of memory use.
 constexpr double kMemorySeconds = 1;
 
-int64_t UnixMs() { return static_cast<int64_t>(SystemClock().UnixSeconds() * 1000); }
-
 void IgnoreSignals() {
   // SIGXFSZ: a log that hits a file size limit is treated like a full disk.
   for (const int signal : {SIGHUP, SIGPIPE, SIGXFSZ}) std::signal(signal, SIG_IGN);
@@ -64,7 +62,7 @@ class Supervisor {
 
   // Returns when all workers and the processes that they left behind have ended.
   AttemptEnd Run() {
-    const int64_t started_ms = UnixMs();
+    const int64_t started_ms = SystemClock().UnixMs();
     const double began = SystemClock().MonotonicSeconds();
     AttemptEnd end;
     if (const std::optional<StartFailure> failure = gang_.Start()) {
@@ -75,7 +73,7 @@ class Supervisor {
     if (gang_.lost_output_bytes() > 0)
       end.message += fmt::format("; {} bytes of its output were lost", gang_.lost_output_bytes());
     end.started_ms = started_ms;
-    end.ended_ms = UnixMs();
+    end.ended_ms = SystemClock().UnixMs();
     end.ran_ms = static_cast<int64_t>((SystemClock().MonotonicSeconds() - began) * 1000);
     return end;
   }
