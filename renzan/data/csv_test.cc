@@ -197,7 +197,7 @@ TEST(ImportCsv, BadRows) {
   } kCases[] = {
       {"yes,1", "in0.csv:2: 2 fields instead of 3"},
       {"maybe,1,1", "in0.csv:2: column 1 (y): 'maybe' is neither 'yes' nor 'no'"},
-      {",1,1", "in0.csv:2: column 1 (y): '' is no label"},
+      {",1,1", "in0.csv:2: column 1 (y): '' is not a label"},
       {"no,abc,1", "in0.csv:2: column 2 (x): 'abc' is not a number"},
       {"no,1x,1", "in0.csv:2: column 2 (x): '1x' is not a number"},
       {"no,nan,1", "in0.csv:2: column 2 (x): 'nan' is not a finite number"},
@@ -231,7 +231,7 @@ TEST(ImportCsv, WrongSchemas) {
       {"columns: {y: {role: label}, z: {role: label}}\n", "exactly one with role label, not 2"},
       {"columns: {y: {role: label, transform: log}}\n", "transform belongs to role dense"},
       {"columns: {y: {role: label}, x: {role: dense, at_least: 2}}\n", "belongs to role label"},
-      {"columns: {y: {role: label, positive: a, at_least: 2}}\n", "excludes 'positive'"},
+      {"columns: {y: {role: label, positive: a, at_least: 2}}\n", "cannot be combined with 'positive'"},
       {"columns: {y: {role: label}, x: {}}\n", "columns.x.role is missing"},
       {"columns: {y: {role: label}, x: {role: multi_hot, separator: \", \"}}\n",
        "must be one character"},

@@ -55,7 +55,7 @@ uint64_t SignalSet(std::string_view status, std::string_view name) {
 
 }  // namespace
 
-// Files in /proc have no known size, and a stream would hide a failed read.
+// Files in /proc have no known size, and a stream buffer would throw if a read fails.
 std::string ProcessFile(pid_t pid, const char* name) {
   const int fd = open(fmt::format("/proc/{}/{}", pid, name).c_str(), O_RDONLY | O_CLOEXEC);
   if (fd < 0) return {};
