@@ -23,7 +23,8 @@ struct ElasticOptions {
 
 struct Attempt {
   int workers = 1;
-  int restart = 0;  // 0: the first attempt double wait_seconds = 0;  // before it
+  int restart = 0;          // 0: the first attempt
+  double wait_seconds = 0;  // before it
 };
 
 // True if a worker was killed by a signal, lost a peer (69), lacked memory or threads (71) or had
