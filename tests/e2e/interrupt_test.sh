@@ -31,7 +31,7 @@ for backend in $(several_worker_backends); do
       { cat log.txt; fail "$backend, $signal: does not log the stop request once"; }
     expect_log "the same command resumes from step"
     ! grep -q "error:" log.txt || { cat log.txt; fail "$backend, $signal: reported as an error"; }
-    expect_nobody_left $everyone
+    expect_no_process_left $everyone
   done
 
   # A checkpoint that takes a moment.
@@ -41,5 +41,5 @@ for backend in $(several_worker_backends); do
   kill -INT $launcher
   expect_end 130
   expect_log "stopped by signal 2 (Interrupt)"
-  expect_nobody_left $everyone
+  expect_no_process_left $everyone
 done

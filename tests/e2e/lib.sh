@@ -73,8 +73,8 @@ expect_running() {
   fail "the run never started to train"
 }
 
-# expect_nobody_left PID...
-expect_nobody_left() {
+# expect_no_process_left PID...
+expect_no_process_left() {
   local pid
   sleep 0.5
   for pid in "$@"; do

@@ -10,8 +10,8 @@ train_in_background $endless
 truncate -s 200 data/shard-00000/ids.npy
 expect_end 65 60
 expect_log "ids.npy"
-expect_log "cut short"
-! grep -q "starting again" log.txt || fail "restarted with corrupt data: $(cat log.txt)"
+expect_log "truncated"
+! grep -q "restarting with" log.txt || fail "restarted with corrupt data: $(cat log.txt)"
 
 rm -rf run data
 $renzan data synth --format dataset --seed 7 --rows 4000 --output data >/dev/null
@@ -20,4 +20,4 @@ status=0
 $renzan train small.yaml --run-dir run $endless >log.txt 2>&1 || status=$?
 [ $status -eq 65 ] || { cat log.txt >&2; fail "exit $status instead of 65"; }
 expect_log "ids.npy: bytes 0 to 65535 are corrupt"
-! grep -q "starting again" log.txt || fail "restarted with corrupt data: $(cat log.txt)"
+! grep -q "restarting with" log.txt || fail "restarted with corrupt data: $(cat log.txt)"

@@ -15,6 +15,6 @@ for backend in $(several_worker_backends); do
   expect_end 69
   grep -Eq "worker [0-9]|rank [0-9]" log.txt || { cat log.txt; fail "$backend: does not name the worker"; }
   grep -Eqi "signal 9|killed" log.txt || { cat log.txt; fail "$backend: does not say why"; }
-  ! grep -q "starting again" log.txt || { cat log.txt; fail "$backend: started again"; }
-  expect_nobody_left $everyone
+  ! grep -q "restarting with" log.txt || { cat log.txt; fail "$backend: started again"; }
+  expect_no_process_left $everyone
 done
