@@ -111,7 +111,7 @@ LaunchResult LaunchMpirun(const LaunchOptions& options, const std::string& progr
   std::vector<std::string> added;
   if (geteuid() == 0) added = {"OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1"};
 
-  const OrphanSupervisor orphans;  // in case mpirun is killed
+  const OrphanReaper orphans;  // in case mpirun is killed
   OutputRelay relay;
   ChildOptions child;
   child.program = "mpirun";

@@ -161,9 +161,9 @@ bool KillChildren(const std::vector<pid_t>& spared) {
   return false;
 }
 
-OrphanSupervisor::OrphanSupervisor() : before_(ChildrenOf(getpid())) { AdoptOrphans(true); }
+OrphanReaper::OrphanReaper() : before_(ChildrenOf(getpid())) { AdoptOrphans(true); }
 
-OrphanSupervisor::~OrphanSupervisor() {
+OrphanReaper::~OrphanReaper() {
   KillChildren(before_);
   AdoptOrphans(false);
 }

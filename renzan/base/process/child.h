@@ -67,12 +67,12 @@ bool KillChildren(const std::vector<pid_t>& spared = {});
 
 // Adopts orphans during its lifetime. The destructor kills all children created or adopted since
 // the constructor, and their descendants.
-class OrphanSupervisor {
+class OrphanReaper {
  public:
-  OrphanSupervisor();
-  ~OrphanSupervisor();
-  OrphanSupervisor(const OrphanSupervisor&) = delete;
-  OrphanSupervisor& operator=(const OrphanSupervisor&) = delete;
+  OrphanReaper();
+  ~OrphanReaper();
+  OrphanReaper(const OrphanReaper&) = delete;
+  OrphanReaper& operator=(const OrphanReaper&) = delete;
 
  private:
   std::vector<pid_t> before_;

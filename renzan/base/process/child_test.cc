@@ -120,7 +120,7 @@ TEST(StartChild, DiesWithItsParentIfAsked) {
   for (const int death_signal : {SIGKILL, 0}) {
     int ends[2];
     ASSERT_EQ(pipe(ends), 0);
-    const OrphanSupervisor orphans;  // adopts and kills what the test starts
+    const OrphanReaper orphans;  // adopts and kills what the test starts
     const pid_t parent = fork();
     if (parent == 0) {
       ChildOptions options = Shell("exec sleep 1000");
@@ -143,7 +143,7 @@ TEST(KillChildren, KillsOrphansTooAndSparesTheGivenOnes) {
   const pid_t spared = Start(Shell("exec sleep 1000"));
   pid_t child = 0;
   {
-    const OrphanSupervisor orphans;
+    const OrphanReaper orphans;
     // An orphan in another session, and a zombie.
     EXPECT_EQ(Wait(Start(Shell("setsid sleep 1000 & true"))).exit_code, 0);
     child = Start(Shell("true"));

@@ -147,8 +147,8 @@ void Explain(const ShowFlags& flags) {
   if (const std::string warning = TextOf(job.value("warning", Json())); !warning.empty())
     fmt::print("warning: {}\n", warning);
   if (job.at("state") != "pending") return;
-  if (job.value("place_in_line", 0) > 0)
-    fmt::print("position in the pending queue: {}\n", job.at("place_in_line").dump());
+  if (job.value("queue_position", 0) > 0)
+    fmt::print("position in the pending queue: {}\n", job.at("queue_position").dump());
   const Json estimate = job.value("estimated_start", Json());
   const std::string rests_on = TextOf(job.value("estimate_rests_on", Json()));
   if (estimate.is_null()) {

@@ -87,7 +87,7 @@ ApiResponse ExplainJob(const ApiContext& context, const ApiRequest& request) {
     body["estimated_start"] =
         explanation.estimated_start ? Json(*explanation.estimated_start) : Json();
     body["estimate_rests_on"] = explanation.estimate_rests_on;
-    body["place_in_line"] = explanation.queue_position;
+    body["queue_position"] = explanation.queue_position;
   } else {
     body["why"] = WhyOf(view) + drain_note;
   }
