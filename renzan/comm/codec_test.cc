@@ -2,7 +2,6 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <hwy/targets.h>
 
 #include <bit>
 #include <cmath>
@@ -13,6 +12,7 @@
 #include <vector>
 
 #include "renzan/base/error.h"
+#include "renzan/base/simd_testing.h"
 
 namespace renzan {
 namespace {
@@ -91,33 +91,15 @@ std::vector<float> TestValues() {
   return values;
 }
 
-// Runs the test's body on every instruction set of this machine.
-template <class Body>
-void OnEveryTarget(const Body& body) {
-  const int64_t all = hwy::SupportedTargets();
-  int targets = 0;
-  for (int64_t rest = all; rest != 0; rest &= rest - 1) {
-    const int64_t target = rest & -rest;
-    SCOPED_TRACE(hwy::TargetName(target));
-    hwy::SetSupportedTargetsForTest(target);
-    hwy::GetChosenTarget().Update(hwy::SupportedTargets());
-    body();
-    ++targets;
-  }
-  hwy::SetSupportedTargetsForTest(0);
-  hwy::GetChosenTarget().Update(hwy::SupportedTargets());
-  EXPECT_GE(targets, 1);
-}
-
-class Codec16 : public testing::TestWithParam<WireType> {};
-INSTANTIATE_TEST_SUITE_P(Types, Codec16, testing::Values(WireType::kFloat16, WireType::kBFloat16),
+class Codec16 : public ::testing::TestWithParam<WireType> {};
+INSTANTIATE_TEST_SUITE_P(Types, Codec16, ::testing::Values(WireType::kFloat16, WireType::kBFloat16),
                          [](const auto& info) { return Name(info.param); });
 
 TEST_P(Codec16, EncodesLikeTheReference) {
   const std::vector<float> values = TestValues();
   std::vector<uint16_t> expected;
   for (float value : values) expected.push_back(ReferenceEncode(FormatOf(GetParam()), value));
-  OnEveryTarget([&] {
+  testing::OnEveryInstructionSet([&] {
     const std::vector<uint16_t> wire = EncodeAll(GetParam(), values);
     for (size_t i = 0; i < values.size(); ++i)
       ASSERT_EQ(wire[i], expected[i]) << "bits " << std::bit_cast<uint32_t>(values[i]);
@@ -127,7 +109,7 @@ TEST_P(Codec16, EncodesLikeTheReference) {
 TEST_P(Codec16, DecodesEveryValueLikeTheReference) {
   std::vector<uint16_t> wire(0x10000);
   for (uint32_t i = 0; i < wire.size(); ++i) wire[i] = static_cast<uint16_t>(i);
-  OnEveryTarget([&] {
+  testing::OnEveryInstructionSet([&] {
     std::vector<float> values(wire.size());
     Decode(GetParam(), reinterpret_cast<const std::byte*>(wire.data()), values);
     for (size_t i = 0; i < values.size(); ++i)
@@ -138,7 +120,7 @@ TEST_P(Codec16, DecodesEveryValueLikeTheReference) {
 
 TEST_P(Codec16, RoundTripIsDecodeOfEncodeAndIdempotent) {
   const std::vector<float> values = TestValues();
-  OnEveryTarget([&] {
+  testing::OnEveryInstructionSet([&] {
     const std::vector<uint16_t> wire = EncodeAll(GetParam(), values);
     std::vector<float> decoded(values.size()), rounded = values;
     Decode(GetParam(), reinterpret_cast<const std::byte*>(wire.data()), decoded);
@@ -158,7 +140,7 @@ TEST_P(Codec16, AddRoundTripRoundsTheSum) {
     const uint16_t wire = ReferenceEncode(FormatOf(GetParam()), a[i] + b[i]);
     expected[i] = std::bit_cast<float>(ReferenceDecode(FormatOf(GetParam()), wire));
   }
-  OnEveryTarget([&] {
+  testing::OnEveryInstructionSet([&] {
     std::vector<float> sum = a;
     AddRoundTrip(GetParam(), sum, b);
     EXPECT_EQ(sum, expected);
@@ -167,7 +149,7 @@ TEST_P(Codec16, AddRoundTripRoundsTheSum) {
 
 // Every length up to a few vectors, from addresses with no alignment, with guards around.
 TEST_P(Codec16, EveryLengthAndAlignment) {
-  OnEveryTarget([&] {
+  testing::OnEveryInstructionSet([&] {
     for (size_t n = 0; n < 70; ++n) {
       std::vector<float> values(n + 1, -7.0f);
       for (size_t i = 0; i < n; ++i) values[i] = static_cast<float>(i % 50) + 0.25f;
@@ -187,14 +169,14 @@ TEST(CodecTest, CornerCases) {
   const float huge = std::numeric_limits<float>::max();
   std::vector<float> half = {1e6f, -huge, infinity, -infinity, 65519.99f, 0x1p-25f, 0x1.8p-25f};
   RoundTrip(WireType::kFloat16, half);
-  EXPECT_THAT(half, testing::ElementsAre(65504, -65504, infinity, -infinity, 65504, 0, 0x1p-24f));
+  EXPECT_THAT(half, ::testing::ElementsAre(65504, -65504, infinity, -infinity, 65504, 0, 0x1p-24f));
   std::vector<float> bfloat = {huge, -huge, infinity, 1.00390625f, 1.01171875f};
   RoundTrip(WireType::kBFloat16, bfloat);
-  EXPECT_THAT(bfloat, testing::ElementsAre(0x1.FEp127f, -0x1.FEp127f, infinity, 1.0f, 1.015625f));
+  EXPECT_THAT(bfloat, ::testing::ElementsAre(0x1.FEp127f, -0x1.FEp127f, infinity, 1.0f, 1.015625f));
   for (WireType type : {WireType::kFloat16, WireType::kBFloat16}) {
     std::vector<float> nan = {std::nanf(""), -std::nanf("77"), std::bit_cast<float>(0x7F800001u)};
     RoundTrip(type, nan);
-    EXPECT_THAT(nan, testing::Each(testing::IsNan()));
+    EXPECT_THAT(nan, ::testing::Each(::testing::IsNan()));
   }
 }
 

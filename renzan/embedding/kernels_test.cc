@@ -1,11 +1,11 @@
 #include "renzan/embedding/kernels.h"
 
 #include <gtest/gtest.h>
-#include <hwy/targets.h>
 
 #include <vector>
 
 #include "renzan/base/philox.h"
+#include "renzan/base/simd_testing.h"
 
 namespace renzan {
 namespace {
@@ -17,7 +17,7 @@ std::vector<float> Values(size_t n, uint64_t seed) {
   return values;
 }
 
-class Kernels : public testing::TestWithParam<int64_t> {};
+class Kernels : public ::testing::TestWithParam<int64_t> {};
 
 TEST_P(Kernels, PoolingIsInBagOrder) {
   const int64_t dim = GetParam();
@@ -56,16 +56,10 @@ TEST_P(Kernels, BitsDoNotDependOnTheInstructionSet) {
     return w;
   };
   const std::vector<float> expected = results();
-  for (int64_t targets = hwy::SupportedTargets(); targets != 0; targets &= targets - 1) {
-    hwy::SetSupportedTargetsForTest(targets & -targets);
-    hwy::GetChosenTarget().DeInit();
-    EXPECT_EQ(results(), expected) << hwy::TargetName(targets & -targets);
-  }
-  hwy::SetSupportedTargetsForTest(0);
-  hwy::GetChosenTarget().DeInit();
+  testing::OnEveryInstructionSet([&] { EXPECT_EQ(results(), expected); });
 }
 
-INSTANTIATE_TEST_SUITE_P(Dims, Kernels, testing::Values(1, 3, 8, 16, 17, 64, 100));
+INSTANTIATE_TEST_SUITE_P(Dims, Kernels, ::testing::Values(1, 3, 8, 16, 17, 64, 100));
 
 }  // namespace
 }  // namespace renzan

@@ -1,11 +1,11 @@
 #include "renzan/nn/dropout.h"
 
 #include <gtest/gtest.h>
-#include <hwy/targets.h>
 
 #include <vector>
 
 #include "renzan/base/philox.h"
+#include "renzan/base/simd_testing.h"
 
 namespace renzan {
 namespace {
@@ -69,13 +69,7 @@ TEST(Dropout, TheMaskOfASampleDoesNotDependOnItsPlacement) {
 TEST(Dropout, BitsDoNotDependOnTheInstructionSet) {
   const Dropout dropout({.rate = 0.37, .seed = 5}, "a");
   const std::vector<float> expected = Mask(dropout, {3, 0}, 4, 200);
-  for (int64_t targets = hwy::SupportedTargets(); targets != 0; targets &= targets - 1) {
-    hwy::SetSupportedTargetsForTest(targets & -targets);
-    hwy::GetChosenTarget().DeInit();
-    EXPECT_EQ(Mask(dropout, {3, 0}, 4, 200), expected) << hwy::TargetName(targets & -targets);
-  }
-  hwy::SetSupportedTargetsForTest(0);
-  hwy::GetChosenTarget().DeInit();
+  testing::OnEveryInstructionSet([&] { EXPECT_EQ(Mask(dropout, {3, 0}, 4, 200), expected); });
 }
 
 }  // namespace

@@ -1,12 +1,12 @@
 #include "renzan/optim/optimizer_steps.h"
 
 #include <gtest/gtest.h>
-#include <hwy/targets.h>
 
 #include <cmath>
 #include <vector>
 
 #include "renzan/base/philox.h"
+#include "renzan/base/simd_testing.h"
 #include "renzan/optim/gradient_norm.h"
 
 namespace renzan {
@@ -19,7 +19,7 @@ std::vector<float> Values(size_t n, uint64_t seed) {
   return values;
 }
 
-class OptimizerSteps : public testing::TestWithParam<int64_t> {};
+class OptimizerSteps : public ::testing::TestWithParam<int64_t> {};
 
 TEST_P(OptimizerSteps, AgreeWithTheirFormulas) {
   const int64_t dim = GetParam();
@@ -75,16 +75,10 @@ TEST_P(OptimizerSteps, BitsDoNotDependOnTheInstructionSet) {
     return w;
   };
   const std::vector<float> expected = results();
-  for (int64_t targets = hwy::SupportedTargets(); targets != 0; targets &= targets - 1) {
-    hwy::SetSupportedTargetsForTest(targets & -targets);
-    hwy::GetChosenTarget().DeInit();
-    EXPECT_EQ(results(), expected) << hwy::TargetName(targets & -targets);
-  }
-  hwy::SetSupportedTargetsForTest(0);
-  hwy::GetChosenTarget().DeInit();
+  testing::OnEveryInstructionSet([&] { EXPECT_EQ(results(), expected); });
 }
 
-INSTANTIATE_TEST_SUITE_P(Sizes, OptimizerSteps, testing::Values(1, 3, 8, 16, 17, 64, 100));
+INSTANTIATE_TEST_SUITE_P(Sizes, OptimizerSteps, ::testing::Values(1, 3, 8, 16, 17, 64, 100));
 
 }  // namespace
 }  // namespace renzan

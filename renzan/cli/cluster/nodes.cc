@@ -86,7 +86,7 @@ void Drain(const NodesFlags& flags) {
   }
   Act(flags, "drain", {{"notice_seconds", seconds}});
   fmt::print("{}: draining{}\n", flags.name,
-             seconds.is_null() ? "" : fmt::format(", vanishes in {}", flags.notice));
+             seconds.is_null() ? "" : fmt::format(", goes away in {}", flags.notice));
 }
 
 CLI::App* AddActVerb(CLI::App& nodes, const char* action, const char* what, const char* footer,
@@ -121,7 +121,7 @@ void AddNodesVerb(CLI::App& app) {
       "With --notice, all jobs must leave.\nExample: renzan nodes drain spot-3 --notice 120s",
       flags);
   drain->add_option("--notice", flags->notice,
-                    "Like a spot interruption notice: the node vanishes after this time (120s)");
+                    "Like a spot interruption notice: the node goes away after this time (120s)");
   drain->callback([flags] { Drain(*flags); });
 
   CLI::App* fail =
