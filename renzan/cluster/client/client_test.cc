@@ -173,7 +173,12 @@ TEST_F(ClientTest, ReportsDisconnectsAndTimeouts) {
 
   const pid_t child = ::fork();
   if (child == 0) {  // disconnects both waiting clients
-    for (int i = 0; i < 2; ++i) ::close(::accept(fd, nullptr, nullptr));
+    for (int i = 0; i < 2; ++i) {
+      const int client = ::accept(fd, nullptr, nullptr);
+      char byte;  // a client whose request has not begun would see that it cannot connect
+      (void)!::read(client, &byte, 1);
+      ::close(client);
+    }
     ::_exit(0);
   }
   error = ErrorOf([](Client& client) { client.Post("/v1/jobs", "{}"); });
