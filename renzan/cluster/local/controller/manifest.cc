@@ -14,6 +14,7 @@
 #include <tuple>
 #include <vector>
 
+#include "renzan/base/error.h"
 #include "renzan/base/host.h"
 #include "renzan/base/sha256.h"
 #include "renzan/cluster/local/supervisor/job_user.h"

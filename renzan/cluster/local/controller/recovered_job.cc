@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string>
 
+#include "renzan/base/error.h"
 #include "renzan/base/log.h"
 #include "renzan/cluster/spec/cluster_config.h"
 
