@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "renzan/base/random_testing.h"
 #include "renzan/nn/testing.h"
 
 namespace renzan {

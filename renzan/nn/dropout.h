@@ -25,8 +25,6 @@ class Dropout {
  public:
   Dropout(const DropoutOptions& options, const std::string& layer);
 
-  bool enabled() const { return threshold_ > 0; }
-
   // The factor for the gradient of a kept activation.
   float scale() const { return scale_; }
 

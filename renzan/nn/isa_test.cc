@@ -3,8 +3,8 @@
 #include <gtest/gtest.h>
 
 #include "renzan/base/error.h"
+#include "renzan/base/random_testing.h"
 #include "renzan/nn/elementwise.h"
-#include "renzan/nn/testing.h"
 
 namespace renzan {
 namespace {

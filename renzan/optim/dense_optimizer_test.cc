@@ -4,19 +4,10 @@
 
 #include <cmath>
 
-#include "renzan/base/philox.h"
+#include "renzan/base/random_testing.h"
 
 namespace renzan {
 namespace {
-
-std::vector<float> RandomValues(size_t n, uint64_t seed) {
-  std::vector<float> values(n);
-  for (size_t i = 0; i < n; ++i) {
-    const Philox::Block block = Philox::Draw(seed, i);
-    values[i] = static_cast<float>(Philox::Normal(block[0], block[1]));
-  }
-  return values;
-}
 
 struct Case {
   const char* name;
