@@ -23,6 +23,7 @@
 
 #include "renzan/base/error.h"
 #include "renzan/base/file.h"
+#include "renzan/base/process/free_port.h"
 #include "renzan/comm/conformance.h"
 #include "renzan/comm/testing.h"
 
@@ -50,8 +51,6 @@ class Socket {
  private:
   int fd_, port_;
 };
-
-int FreePort() { return Socket().port(); }
 
 // A program under test, killed by the destructor if it still runs.
 class Process {

@@ -8,7 +8,6 @@
 #include <net/if.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include <fstream>
 #include <optional>
@@ -16,6 +15,7 @@
 #include <string>
 
 #include "renzan/base/error.h"
+#include "renzan/base/process/free_port.h"
 #include "renzan/comm/gloo/local_address.h"
 
 namespace renzan {
@@ -38,17 +38,6 @@ std::optional<std::string> NetworkAddress() {
   }
   freeifaddrs(list);
   return found;
-}
-
-int FreePort() {
-  const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  sockaddr_in address = {};
-  address.sin_family = AF_INET;
-  socklen_t length = sizeof(address);
-  auto* const generic = reinterpret_cast<sockaddr*>(&address);
-  CHECK(bind(fd, generic, length) == 0 && getsockname(fd, generic, &length) == 0);
-  close(fd);
-  return ntohs(address.sin_port);
 }
 
 // The local addresses on which some process listens on the port.
