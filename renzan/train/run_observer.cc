@@ -266,7 +266,7 @@ void RunObserver::OnDone(const LoopState& state, int64_t model_step,
   s.progress.Clear();
   const double seconds = state.seconds - s.first_seconds;
   LogInfo("trained {} steps in {} ({:.1f}k samples/s){}", state.step - s.first_step,
-          DurationText(seconds), seconds > 0 ? s.Samples(state.step) / seconds / 1000 : 0,
+          SecondsText(seconds), seconds > 0 ? s.Samples(state.step) / seconds / 1000 : 0,
           s.first_step > 0 ? fmt::format(", {} in all", state.step) : "");
   const EarlyStoppingConfig& stopping = s.options.config->training.early_stopping;
   if (early)

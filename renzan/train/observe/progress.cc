@@ -36,13 +36,13 @@ std::string Numbers(const Progress& progress) {
   if (!std::isnan(progress.samples_per_second))
     text += fmt::format("  {} samples/s", RateText(progress.samples_per_second));
   if (!std::isnan(progress.eta_seconds))
-    text += fmt::format("  ETA {}", DurationText(progress.eta_seconds));
+    text += fmt::format("  ETA {}", SecondsText(progress.eta_seconds));
   return text;
 }
 
 }  // namespace
 
-std::string DurationText(double seconds) {
+std::string SecondsText(double seconds) {
   if (!(seconds < 1e9)) return "?";
   return FormatDuration(static_cast<int64_t>(std::max(seconds, 0.0) + 0.5));
 }

@@ -26,7 +26,7 @@ std::string ProgressLine(const Progress& progress);
 std::string ProgressBar(const Progress& progress, int width);
 
 // "45s", "3m20s", "1h02m", "2d03h"
-std::string DurationText(double seconds);
+std::string SecondsText(double seconds);
 
 class ProgressDisplay {
  public:

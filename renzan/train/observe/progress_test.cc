@@ -46,13 +46,13 @@ TEST(Progress, BarFitsTheWidth) {
 }
 
 TEST(Progress, Durations) {
-  EXPECT_EQ(DurationText(0), "0s");
-  EXPECT_EQ(DurationText(59.4), "59s");
-  EXPECT_EQ(DurationText(59.6), "1m00s");
-  EXPECT_EQ(DurationText(3725), "1h02m");
-  EXPECT_EQ(DurationText(183600), "2d03h");
-  EXPECT_EQ(DurationText(std::numeric_limits<double>::infinity()), "?");
-  EXPECT_EQ(DurationText(std::numeric_limits<double>::quiet_NaN()), "?");
+  EXPECT_EQ(SecondsText(0), "0s");
+  EXPECT_EQ(SecondsText(59.4), "59s");
+  EXPECT_EQ(SecondsText(59.6), "1m00s");
+  EXPECT_EQ(SecondsText(3725), "1h02m");
+  EXPECT_EQ(SecondsText(183600), "2d03h");
+  EXPECT_EQ(SecondsText(std::numeric_limits<double>::infinity()), "?");
+  EXPECT_EQ(SecondsText(std::numeric_limits<double>::quiet_NaN()), "?");
 }
 
 TEST(Progress, PrintsPlainLinesPeriodicallyAndTheLastOne) {
