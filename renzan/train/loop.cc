@@ -130,8 +130,10 @@ bool Train(const TrainConfig& config, int64_t steps, const Split& train,
         if (range_advice) observer->OnAdvice(*range_advice);
         advised_on_range = range_advice.has_value();
       }
+      const double evaluation_start = clock.MonotonicSeconds();
       if (evaluation && !evaluate()) return false;
-      window_start = clock.MonotonicSeconds();
+      // Reporting takes time from training and counts; evaluating does not.
+      window_start = now + clock.MonotonicSeconds() - evaluation_start;
       window_steps = 0;
     }
     state->evaluation_due = done == steps;  // a run that resumes here starts with it

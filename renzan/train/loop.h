@@ -23,7 +23,7 @@ struct StepReport {
   int64_t step = 0, steps = 0;    // done, and the total
   BinaryMetrics window;           // since the last report
   WireRange gradient_range;       // since the last report; no values unless comm.backward is fp16
-  double samples_per_second = 0;  // since the last report
+  double samples_per_second = 0;  // since the last report, without evaluations
   double learning_rate_factor = 1;
   double gradient_norm = 0;  // of the last step, before clipping; NaN without clipping
   double seconds = 0;        // spent training so far
