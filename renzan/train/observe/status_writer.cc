@@ -1,10 +1,13 @@
 #include "renzan/train/observe/status_writer.h"
 
+#include <exception>
 #include <utility>
 
 namespace renzan {
 
-StatusWriter::StatusWriter(std::string path) : path_(std::move(path)) {
+StatusWriter::StatusWriter(std::string path)
+    : path_(std::move(path)),
+      out_of_memory_(ErrorCode::kOsError, fmt::format("cannot write {}: out of memory", path_)) {
   task_.Start([this] { Serve(); });
 }
 
@@ -35,7 +38,8 @@ void StatusWriter::Serve() {
   for (;;) {
     changed_.wait(lock, [&] { return newest_ || ending_; });
     if (!newest_) return;
-    const RunStatus status = *std::exchange(newest_, std::nullopt);
+    const RunStatus status = std::move(*newest_);
+    newest_.reset();
     writing_ = true;
     lock.unlock();
     std::optional<Error> error;
@@ -43,6 +47,8 @@ void StatusWriter::Serve() {
       WriteStatusFile(path_, status);
     } catch (const Error& failure) {
       error = failure;
+    } catch (const std::exception&) {
+      error = out_of_memory_;
     }
     lock.lock();
     if (error) error_ = std::move(error);

@@ -36,6 +36,7 @@ class StatusWriter {
   void Serve();
 
   const std::string path_;
+  const Error out_of_memory_;  // made before there is none left
   std::mutex mutex_;
   std::condition_variable changed_;
   std::optional<RunStatus> newest_;  // not yet being written

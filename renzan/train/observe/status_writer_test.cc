@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cerrno>
 #include <future>
+#include <new>
 #include <nlohmann/json.hpp>
 
 #include "renzan/base/file.h"
@@ -36,6 +37,11 @@ class FullDisk : public FileSystem {
   }
 };
 
+class NoMemory : public FileSystem {
+ public:
+  int OpenForWriting(const std::string&) override { throw std::bad_alloc(); }
+};
+
 int64_t StepIn(const std::string& path) {
   return nlohmann::json::parse(ReadFile(path))["step"].get<int64_t>();
 }
@@ -65,11 +71,16 @@ TEST(StatusWriter, WritesTheLastStatusBeforeItEnds) {
   }
 }
 
-TEST(StatusWriter, ReportsAFailedWrite) {
+template <typename Failure>
+class FailingStatusWriter : public ::testing::Test {};
+using Failures = ::testing::Types<FullDisk, NoMemory>;
+TYPED_TEST_SUITE(FailingStatusWriter, Failures);
+
+TYPED_TEST(FailingStatusWriter, ReportsAFailedWriteAndContinues) {
   TemporaryDirectory dir;
   StatusWriter writer(dir / "status.json");
   {
-    FullDisk disk;
+    TypeParam disk;
     const ScopedFileSystem scope(disk);
     writer.Write({});
     writer.Flush();
