@@ -54,7 +54,10 @@ expect_exit 70 "of 2048 predictions are NaN or infinite, so the model is not sav
 if grep -q 'eval/' eval/metrics.jsonl; then fail "a score was recorded"; fi
 [ ! -e eval/model ] || fail "a model without a score was saved"
 expect_exit 0 "model" $renzan train run.yaml --run-dir run $large
-expect_exit 70 "of 2048" $renzan eval run --data infinite
+for output in "" --json "--group-by id"; do
+  expect_exit 70 "of 2048 predictions are NaN or infinite" $renzan eval run --data infinite $output
+  if grep -qi "auc\|loss" out.txt; then cat out.txt; fail "a score was printed"; fi
+done
 for workers in 1 2; do
   for name in scores.csv scores.npy; do
     expect_exit 70 "of 2048 predictions are NaN or infinite, so $name is not written" \

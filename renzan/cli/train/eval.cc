@@ -23,8 +23,7 @@ struct EvalFlags {
 };
 
 nlohmann::ordered_json ToJson(const BinaryMetrics& metrics) {
-  return {{"rows", metrics.count + metrics.non_finite},
-          {"not_finite", metrics.non_finite},
+  return {{"rows", metrics.count},
           {"auc", metrics.Auc()},
           {"log_loss", metrics.LogLoss()},
           {"normalized_entropy", metrics.NormalizedEntropy()},
@@ -33,7 +32,7 @@ nlohmann::ordered_json ToJson(const BinaryMetrics& metrics) {
 }
 
 void Print(const BinaryMetrics& metrics, const Dataset& dataset) {
-  fmt::print("rows                {}\n", metrics.count + metrics.non_finite);
+  fmt::print("rows                {}\n", metrics.count);
   fmt::print("AUC                 {:.5f}", metrics.Auc());
   if (dataset.bayes_optimal())
     fmt::print("  (Bayes-optimal {:.5f})", dataset.bayes_optimal()->best_auc);
@@ -150,6 +149,12 @@ void Eval(const EvalFlags& flags, HybridModel& model, const TrainConfig& config,
     groups = grouped.Groups();
   }
   if (comm.rank() != 0) return;
+  // Scores of the other rows would look like those of a model that works.
+  if (metrics.non_finite > 0)
+    Fail(ErrorCode::kSoftware,
+         "{} of {} predictions are NaN or infinite, so there is no score: the model cannot be "
+         "used, or the data hold values far outside the range it was trained on",
+         metrics.non_finite, metrics.count + metrics.non_finite);
   if (flags.json) {
     nlohmann::ordered_json out = ToJson(metrics);
     if (!flags.group_by.empty()) out["group_by"] = ToJson(flags.group_by, groups, top);
@@ -158,9 +163,6 @@ void Eval(const EvalFlags& flags, HybridModel& model, const TrainConfig& config,
     Print(metrics, dataset);
     if (!flags.group_by.empty()) Print(flags.group_by, groups, top);
   }
-  if (metrics.non_finite > 0)
-    Fail(ErrorCode::kSoftware, "{} of {} predictions are NaN or infinite: the model cannot be used",
-         metrics.non_finite, metrics.count + metrics.non_finite);
 }
 
 }  // namespace
