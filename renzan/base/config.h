@@ -1,8 +1,8 @@
 #pragma once
 
 // Configuration files with a strict schema. A struct describes its fields once; reading a YAML
-// file, applying `--set key=value` overrides and printing the resolved configuration all use that
-// description:
+// file, applying `--set key=value` overrides and printing and comparing resolved configurations
+// all use that description:
 //
 //   struct TrainConfig {
 //     int64_t batch_size = 2048;
@@ -121,6 +121,18 @@ void ReadConfigText(std::string_view yaml, const std::string& name,
 
 // All values in the order in which they were declared, as YAML that reads back to the same values.
 std::string PrintConfig(const ConfigFields::Describer& describe, bool with_docs = false);
+
+// One of these values.
+struct ConfigValue {
+  std::vector<std::string> path;  // {"model", "tables", "C1", "pooling"}
+  std::string text;               // as printed: "mean"
+
+  // "model.tables.C1.pooling"; the user's names are quoted where they must be in YAML.
+  std::string key() const;
+};
+
+// The same values one by one.
+std::vector<ConfigValue> ListConfig(const ConfigFields::Describer& describe);
 
 // The candidate that `word` is probably a typo of, or "" if none is close.
 std::string NearestName(std::string_view word, std::span<const std::string> candidates);

@@ -1,6 +1,8 @@
 #include <algorithm>
 #include <cctype>
 #include <cmath>
+#include <initializer_list>
+#include <utility>
 
 #include "renzan/base/config.h"
 
@@ -103,7 +105,56 @@ class ConfigPrinter final : public ConfigFields {
   std::string indent_;
 };
 
+class ConfigLister final : public ConfigFields {
+ public:
+  ConfigLister(std::vector<ConfigValue>* out, std::vector<std::string> path)
+      : out_(*out), path_(std::move(path)) {}
+
+  void Section(const char* key, const Describer& describe, const char*) override {
+    ConfigLister inner(&out_, PathTo({key}));
+    describe(inner);
+  }
+
+  void Require(bool, const char*, const std::string&) override {}
+
+ protected:
+  void Bind(const char* key, Value value, const Check&, const char*) override {
+    out_.push_back({PathTo({key}), std::visit([](auto* target) { return Print(*target); }, value)});
+  }
+
+  void BindMap(const char* key, const std::vector<std::string>& names,
+               const NamedDescriber& describe, const char*) override {
+    for (const std::string& name : names) {
+      ConfigLister inner(&out_, PathTo({key, name}));
+      describe(name, inner);
+    }
+  }
+
+ private:
+  std::vector<std::string> PathTo(std::initializer_list<std::string> keys) const {
+    std::vector<std::string> path = path_;
+    path.insert(path.end(), keys);
+    return path;
+  }
+
+  std::vector<ConfigValue>& out_;
+  const std::vector<std::string> path_;
+};
+
 }  // namespace
+
+std::string ConfigValue::key() const {
+  std::vector<std::string> names;
+  for (const std::string& name : path) names.push_back(Print(name));
+  return fmt::format("{}", fmt::join(names, "."));
+}
+
+std::vector<ConfigValue> ListConfig(const ConfigFields::Describer& describe) {
+  std::vector<ConfigValue> values;
+  ConfigLister lister(&values, {});
+  describe(lister);
+  return values;
+}
 
 std::string PrintConfig(const ConfigFields::Describer& describe, bool with_docs) {
   std::string text;

@@ -5,6 +5,10 @@
 
 #include <cmath>
 #include <limits>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
 
 #include "renzan/base/error.h"
 #include "renzan/base/file.h"
@@ -297,6 +301,25 @@ tables:
     dim: 16
     pooling: sum
 )");
+}
+
+TEST(Config, ListsValuesByPath) {
+  TestConfig config;
+  config.labels = {{"a: b", "c"}};
+  for (const char* name : {"user", "user:geo", "user:id"}) config.tables[name].pooling = name;
+  std::map<std::vector<std::string>, std::string> values;
+  std::set<std::string> keys;
+  for (const ConfigValue& value :
+       ListConfig([&](ConfigFields& fields) { config.Describe(fields); })) {
+    EXPECT_TRUE(values.emplace(value.path, value.text).second) << value.key();
+    EXPECT_TRUE(keys.insert(value.key()).second) << value.key();
+  }
+  EXPECT_EQ(values.at({"numerics", "virtual_workers"}), "8");
+  EXPECT_EQ(values.at({"labels"}), "{\"a: b\": c}");
+  EXPECT_EQ(values.at({"tables", "user", "pooling"}), "user");
+  EXPECT_EQ(values.at({"tables", "user:geo", "pooling"}), "\"user:geo\"");
+  EXPECT_EQ(values.at({"tables", "user:id", "pooling"}), "\"user:id\"");
+  EXPECT_TRUE(keys.contains("tables.\"user:id\".pooling"));
 }
 
 TEST(Config, NearestNameTellsATypoFromAnotherWord) {

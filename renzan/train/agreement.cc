@@ -1,5 +1,6 @@
 #include "renzan/train/agreement.h"
 
+#include <optional>
 #include <vector>
 
 #include "renzan/base/error.h"
@@ -17,8 +18,16 @@ void CheckSameConfig(Communicator& comm, TrainConfig config) {
   config.threads = 0;
   const std::string mine = PrintConfig([&](ConfigFields& fields) { config.Describe(fields); });
   const std::vector<std::string> all = GatherStrings(comm, mine);
+  const auto config_of = [&](size_t rank) {
+    TrainConfig read;
+    ReadConfigText(all[rank], fmt::format("worker {}", rank), {},
+                   [&](ConfigFields& fields) { read.Describe(fields); });
+    return read;
+  };
   for (size_t rank = 1; rank < all.size(); ++rank) {
-    const std::optional<ConfigDifference> difference = FirstDifference(all[rank], all[0]);
+    if (all[rank] == all[0]) continue;
+    const std::optional<ConfigDifference> difference =
+        FirstDifference(config_of(rank), config_of(0));
     if (difference)
       Fail(ErrorCode::kConfig,
            "worker {} has a different configuration than worker 0: {} is {}, not {}; give every "

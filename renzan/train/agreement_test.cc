@@ -59,6 +59,20 @@ TEST(CheckSameRun, NamesTheFirstKeyThatDiffers) {
       HasSubstr("model.tables.\"n\".pooling is sum, not mean"));
 }
 
+TEST(CheckSameRun, ComparesTablesWhoseNamesShareAPrefix) {
+  RunRanksAsThreads(2, [](Communicator& comm) {
+    TrainConfig config = SmallConfig();
+    config.model.tables["user:geo"].pooling = "sum";
+    config.model.tables["user:id"].pooling = comm.rank() == 0 ? "sum" : "mean";
+    try {
+      CheckSameRun(comm, config, kFacts);
+      ADD_FAILURE() << "no error on rank " << comm.rank();
+    } catch (const Error& error) {
+      EXPECT_THAT(error.what(), HasSubstr("model.tables.\"user:id\".pooling is mean, not sum"));
+    }
+  });
+}
+
 TEST(CheckSameRun, PathsAndThreadsMayDiffer) {
   EXPECT_EQ(ErrorAfter([](TrainConfig& c, ProgramFacts&) {
               c.run_dir = "elsewhere";

@@ -1,7 +1,7 @@
 #include "renzan/train/config.h"
 
 #include <algorithm>
-#include <sstream>
+#include <utility>
 
 #include "renzan/base/duration.h"
 #include "renzan/model/model.h"
@@ -50,20 +50,15 @@ void DropUnlessBothKnown(std::vector<std::string>* a, std::vector<std::string>* 
   b->clear();
 }
 
-// "model.embedding_dim" -> "16" for every value of a printed configuration, in its order.
-std::vector<std::pair<std::string, std::string>> Values(const std::string& printed) {
-  std::istringstream lines(printed);
-  std::vector<std::pair<std::string, std::string>> values;
-  std::vector<std::string> sections;  // by indentation
-  for (std::string line; std::getline(lines, line);) {
-    const size_t indent = line.find_first_not_of(' '), colon = line.find(':');
-    if (indent == std::string::npos || colon == std::string::npos) continue;
-    sections.resize(std::min(sections.size(), indent / 2));
-    sections.push_back(line.substr(indent, colon - indent));
-    if (colon + 2 < line.size())
-      values.emplace_back(fmt::format("{}", fmt::join(sections, ".")), line.substr(colon + 2));
-  }
-  return values;
+std::vector<ConfigValue> Values(TrainConfig& config) {
+  return ListConfig([&](ConfigFields& fields) { config.Describe(fields); });
+}
+
+// The printed value at `path`, or "unset".
+std::string TextAt(const std::vector<ConfigValue>& values, const std::vector<std::string>& path) {
+  for (const ConfigValue& value : values)
+    if (value.path == path) return value.text;
+  return "unset";
 }
 
 }  // namespace
@@ -81,32 +76,23 @@ float BackwardScale(const TrainConfig& config) {
   return static_cast<float>(scale);
 }
 
-std::optional<ConfigDifference> FirstDifference(const std::string& there, const std::string& here) {
-  const std::string unset = "not set";
-  const auto a = Values(there), b = Values(here);
-  const auto find = [&](const auto& values, const std::string& key) -> const std::string& {
-    for (const auto& [name, value] : values)
-      if (name == key) return value;
-    return unset;
-  };
+std::optional<ConfigDifference> FirstDifference(TrainConfig there, TrainConfig here) {
+  const std::vector<ConfigValue> a = Values(there), b = Values(here);
   for (const auto* values : {&a, &b}) {
-    for (const auto& [key, value] : *values) {
-      const std::string &x = find(a, key), &y = find(b, key);
-      if (x != y) return ConfigDifference{key, x, y};
+    for (const ConfigValue& value : *values) {
+      std::string x = TextAt(a, value.path), y = TextAt(b, value.path);
+      if (x != y) return ConfigDifference{value.key(), std::move(x), std::move(y)};
     }
   }
   return std::nullopt;
 }
 
 std::string DifferenceThatChangesBits(const TrainConfig& there, const TrainConfig& here) {
-  const auto print = [](TrainConfig config) {
-    return PrintConfig([&](ConfigFields& fields) { config.Describe(fields); });
-  };
   TrainConfig then = OnlyWhatDeterminesBits(there), now = OnlyWhatDeterminesBits(here);
   // Older versions did not record these.
   DropUnlessBothKnown(&then.features.dense_transforms, &now.features.dense_transforms);
   DropUnlessBothKnown(&then.features.vocabularies, &now.features.vocabularies);
-  const std::optional<ConfigDifference> difference = FirstDifference(print(then), print(now));
+  const std::optional<ConfigDifference> difference = FirstDifference(then, now);
   if (!difference) return "";
   return fmt::format("{} is {} there and {} here", difference->key, difference->there,
                      difference->here);

@@ -184,11 +184,11 @@ float BackwardScale(const TrainConfig& config);
 // there and 8 here". The length of training, evaluation, reporting, paths and placement may differ.
 std::string DifferenceThatChangesBits(const TrainConfig& there, const TrainConfig& here);
 
-// The first value that differs between two configurations printed by PrintConfig().
+// The first value that differs between two configurations.
 struct ConfigDifference {
-  std::string key, there, here;  // "model.embedding_dim", "16", "8"; "not set" if missing
+  std::string key, there, here;  // "model.embedding_dim", "16", "8"; "unset" if missing
 };
-std::optional<ConfigDifference> FirstDifference(const std::string& there, const std::string& here);
+std::optional<ConfigDifference> FirstDifference(TrainConfig there, TrainConfig here);
 
 // "= 9 is more than the 8 virtual workers: use ...", to follow the word "workers".
 std::string TooManyWorkers(int workers, int virtual_workers);

@@ -86,5 +86,21 @@ TEST(TrainConfig, RegularizationSettingsChangeBits) {
             "");
 }
 
+// The names of columns may hold any character.
+TEST(TrainConfig, TablesWhoseNamesShareAPrefixAreCompared) {
+  const std::string tables =
+      R"(model: {tables: {"user:geo": {pooling: sum}, "user:id": {pooling: )";
+  const TrainConfig there = Read(kMinimal + tables + "sum}}}\n"),
+                    here = Read(kMinimal + tables + "mean}}}\n");
+  EXPECT_EQ(DifferenceThatChangesBits(there, there), "");
+  EXPECT_EQ(DifferenceThatChangesBits(there, here),
+            "model.tables.\"user:id\".pooling is sum there and mean here");
+  const auto first = FirstDifference(there, Read(kMinimal));
+  ASSERT_TRUE(first);
+  EXPECT_EQ(first->key, "model.tables.\"user:geo\".pooling");
+  EXPECT_EQ(first->there, "sum");
+  EXPECT_EQ(first->here, "unset");
+}
+
 }  // namespace
 }  // namespace renzan

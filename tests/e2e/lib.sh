@@ -48,6 +48,31 @@ optimizer: {dense: {learning_rate: 0.05}, sparse: {learning_rate: 0.05}}
 YAML
 }
 
+# names_with_colons NAME: writes the dataset NAME, whose columns user:geo and user:id hold several
+# ids per row, and NAME.yaml, a configuration that sums them.
+names_with_colons() {
+  cat >columns.yaml <<'YAML'
+columns:
+  label: {role: label}
+  x: {role: dense}
+  "user:geo": {role: multi_hot}
+  "user:id": {role: multi_hot}
+YAML
+  awk 'BEGIN {
+    print "label,x,user:geo,user:id"
+    for (row = 0; row < 1024; row++)
+      printf "%d,%g,%d|%d,%d|%d\n", row % 3 == 0, row % 10 / 10, row % 7, row % 5, row % 90, row % 11
+  }' >$1.csv
+  $renzan data import --format csv --schema columns.yaml --output $1 $1.csv >/dev/null
+  cat >$1.yaml <<YAML
+data: {train: {path: $1}}
+model:
+  {embedding_dim: 8, bottom_mlp: [16], top_mlp: [16],
+   tables: {"user:geo": {pooling: sum}, "user:id": {pooling: sum}}}
+training: {batch_size: 256}
+YAML
+}
+
 # The backends that several workers on this machine can use.
 several_worker_backends() {
   echo gloo

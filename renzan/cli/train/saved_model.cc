@@ -32,14 +32,11 @@ TrainConfig ReadConfig(const CheckpointReader& reader, const std::vector<std::st
                    [&](ConfigFields& fields) { config.Describe(fields); });
     return config;
   };
-  const auto print = [](TrainConfig& config) {
-    return PrintConfig([&](ConfigFields& fields) { config.Describe(fields); });
-  };
   TrainConfig config = read(overrides), recorded = read({});
   recorded.numerics = config.numerics;
   recorded.comm.forward = config.comm.forward;
   recorded.training.batch_size = config.training.batch_size;
-  if (const auto difference = FirstDifference(print(recorded), print(config)))
+  if (const auto difference = FirstDifference(recorded, config))
     Fail(ErrorCode::kUsage,
          "--set {}: it is {} in {} and cannot be changed after training; numerics, comm.forward "
          "and training.batch_size can",
