@@ -4,9 +4,21 @@
 
 #include <cerrno>
 #include <cstdio>
-#include <cstring>
+#include <system_error>
 
 namespace renzan {
+
+namespace {
+
+bool IsMissing(int errno_value) { return errno_value == ENOENT || errno_value == ENOTDIR; }
+
+std::string Describe(std::string_view what, int errno_value) {
+  return fmt::format("{}: {}", what, std::generic_category().message(errno_value));
+}
+
+}  // namespace
+
+bool Error::is_missing_file() const { return IsMissing(errno_value_); }
 
 void FailErrno(int errno_value, std::string_view what) {
   ErrorCode code = ErrorCode::kIo;
@@ -15,7 +27,14 @@ void FailErrno(int errno_value, std::string_view what) {
   } else if (errno_value == EROFS || errno_value == EEXIST || errno_value == ENOTDIR) {
     code = ErrorCode::kCantCreate;
   }
-  Fail(code, "{}: {}", what, std::strerror(errno_value));
+  throw Error(code, Describe(what, errno_value), errno_value);
+}
+
+void FailToRead(int errno_value, std::string_view path) {
+  const bool lasting = IsMissing(errno_value) || errno_value == EACCES || errno_value == EPERM ||
+                       errno_value == EISDIR || errno_value == ELOOP || errno_value == ENAMETOOLONG;
+  throw Error(lasting ? ErrorCode::kNoInput : ErrorCode::kIo,
+              Describe(fmt::format("cannot read {}", path), errno_value), errno_value);
 }
 
 namespace internal {

@@ -30,18 +30,23 @@ enum class ErrorCode {
 
 class Error : public std::runtime_error {
  public:
-  Error(ErrorCode code, const std::string& message) : std::runtime_error(message), code_(code) {}
+  // `errno_value`: of the system call that failed; 0 if none did.
+  Error(ErrorCode code, const std::string& message, int errno_value = 0)
+      : std::runtime_error(message), code_(code), errno_value_(errno_value) {}
 
   ErrorCode code() const { return code_; }
+  // Whether a file does not exist, rather than exists and cannot be read.
+  bool is_missing_file() const;
   int exit_status() const { return static_cast<int>(code_); }
 
   // The same error with context prepended: "while importing day_0.gz: line 3: ...".
   Error WithContext(std::string_view context) const {
-    return Error(code_, fmt::format("{}: {}", context, what()));
+    return Error(code_, fmt::format("{}: {}", context, what()), errno_value_);
   }
 
  private:
   ErrorCode code_;
+  int errno_value_;
 };
 
 // Throws an Error: Fail(ErrorCode::kData, "{}:{}: label is not 0 or 1", file, line).
@@ -53,6 +58,10 @@ template <typename... Args>
 // Throws an Error that ends with the text of `errno_value` ("No space left on device") and has the
 // code that fits it: kNoInput, kCantCreate or kIo.
 [[noreturn]] void FailErrno(int errno_value, std::string_view what);
+
+// The same for a file that cannot be read: kNoInput if it is missing or may not be read, else kIo,
+// which another attempt may avoid.
+[[noreturn]] void FailToRead(int errno_value, std::string_view path);
 
 namespace internal {
 [[noreturn]] void CheckFailed(const char* file, int line, const char* condition,

@@ -35,11 +35,6 @@ struct Closer {
 
 std::string ErrnoText(int errno_value) { return std::generic_category().message(errno_value); }
 
-std::string ParentOf(const std::string& path) {
-  const std::string parent = fs::path(path).parent_path().string();
-  return parent.empty() ? "." : parent;
-}
-
 std::string WithoutTrailingSlash(std::string path) {
   while (path.size() > 1 && path.back() == '/') path.pop_back();
   return path;
@@ -162,8 +157,8 @@ void FileWriter::Close() {
 }
 
 MappedFile::MappedFile(const std::string& path) {
-  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd < 0) FailErrno(errno, fmt::format("cannot read {}", path));
+  const int fd = FileSystem::Get().OpenForReading(path);
+  if (fd < 0) FailToRead(errno, path);
   struct stat info {};
   if (::fstat(fd, &info) != 0 || !S_ISREG(info.st_mode)) {
     ::close(fd);
@@ -206,8 +201,8 @@ std::string ReadFile(const std::string& path) {
 
 void ReadInPieces(const std::string& path,
                   const std::function<void(std::span<const char> piece)>& take) {
-  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd < 0) FailErrno(errno, fmt::format("cannot read {}", path));
+  const int fd = FileSystem::Get().OpenForReading(path);
+  if (fd < 0) FailToRead(errno, path);
   const Closer closer{fd};
   struct stat info {};
   if (::fstat(fd, &info) != 0 || !S_ISREG(info.st_mode))
@@ -217,7 +212,7 @@ void ReadInPieces(const std::string& path,
   std::vector<char> buffer(std::clamp(size + 1, kSmallReadBytes, kBufferBytes));
   for (uint64_t offset = 0;;) {
     const ssize_t got = FileSystem::Get().ReadFully(fd, path, buffer.data(), buffer.size(), offset);
-    if (got < 0) FailErrno(errno, fmt::format("cannot read {}", path));
+    if (got < 0) FailToRead(errno, path);
     if (got > 0) take({buffer.data(), static_cast<size_t>(got)});
     if (static_cast<size_t>(got) < buffer.size()) return;
     offset += static_cast<uint64_t>(got);
@@ -234,7 +229,7 @@ void WriteFileAtomically(const std::string& path, std::string_view content) {
     FileSystem::Get().Unlink(temporary);
     FailErrno(error, fmt::format("cannot write {}", path));
   }
-  SyncDirectory(ParentOf(path));
+  SyncDirectory(ParentDirectory(path));
 }
 
 std::string StagedDirectory::StagingPath(const std::string& path) {
@@ -268,7 +263,7 @@ void StagedDirectory::Commit() {
   if (FileSystem::Get().Rename(staging_, path_) != 0)
     FailErrno(errno, fmt::format("cannot rename {} to {}", staging_, path_));
   committed_ = true;
-  SyncDirectory(ParentOf(path_));
+  SyncDirectory(ParentDirectory(path_));
 }
 
 std::string EscapeName(std::string_view name) {
@@ -281,11 +276,16 @@ std::string EscapeName(std::string_view name) {
   return escaped;
 }
 
+std::string ParentDirectory(const std::string& path) {
+  const std::string parent = fs::path(path).parent_path().string();
+  return parent.empty() ? "." : parent;
+}
+
 void CreateDirectories(const std::string& path) {
   const std::string made = WithoutTrailingSlash(path);
   std::error_code ignored;
   if (fs::is_directory(made, ignored)) return;
-  const std::string parent = ParentOf(made);
+  const std::string parent = ParentDirectory(made);
   if (parent != made) CreateDirectories(parent);
   if (FileSystem::Get().MakeDirectory(made) != 0) {
     const int error = errno;
@@ -297,8 +297,24 @@ void CreateDirectories(const std::string& path) {
 }
 
 bool FileExists(const std::string& path) {
-  std::error_code ignored;
-  return fs::exists(path, ignored);
+  struct stat info {};
+  return FileSystem::Get().Stat(path, &info) == 0;
+}
+
+uint64_t FileSize(const std::string& path) {
+  struct stat info {};
+  if (FileSystem::Get().Stat(path, &info) != 0) FailToRead(errno, path);
+  return static_cast<uint64_t>(info.st_size);
+}
+
+bool IsMissing(const std::string& path) {
+  try {
+    FileSize(path);
+    return false;
+  } catch (const Error& error) {
+    if (!error.is_missing_file()) throw;
+    return true;
+  }
 }
 
 TemporaryDirectory::TemporaryDirectory() {

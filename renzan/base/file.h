@@ -108,10 +108,20 @@ class StagedDirectory {
 // Makes a string usable in a file name: letters, digits, _ and - stay, other bytes become %XX.
 std::string EscapeName(std::string_view name);
 
+// "a/b" of "a/b/c", "." of "c"
+std::string ParentDirectory(const std::string& path);
+
 // Durably creates the missing directories of `path`. Throws Error kCantCreate, or kIo if a name
 // cannot be made durable.
 void CreateDirectories(const std::string& path);
+
+// False also for a file that cannot be reached.
 bool FileExists(const std::string& path);
+// Whether there is certainly no such file. Throws Error kNoInput or kIo if that cannot be
+// determined, so that what cannot be reached now is not taken for missing.
+bool IsMissing(const std::string& path);
+// Throws Error kNoInput or kIo.
+uint64_t FileSize(const std::string& path);
 
 // A new directory under $TMPDIR or /tmp, removed with its contents by the destructor. It need not
 // be durable, so it does not go through FileSystem.

@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <sys/file.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -34,6 +33,14 @@ FileSystem& FileSystem::Get() {
 
 int FileSystem::OpenForWriting(const std::string& path) {
   return ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+}
+
+int FileSystem::OpenForReading(const std::string& path) {
+  return ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+}
+
+int FileSystem::Stat(const std::string& path, struct stat* info) {
+  return ::stat(path.c_str(), info);
 }
 
 ssize_t FileSystem::Write(int fd, const void* data, size_t bytes) {

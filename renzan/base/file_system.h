@@ -3,6 +3,7 @@
 // The system calls that write and read files, behind one replaceable object, so that tests can make
 // them fail or undo what was not yet durable. Reads through memory maps bypass it. Thread-safe.
 
+#include <sys/stat.h>
 #include <sys/types.h>
 
 #include <cstddef>
@@ -24,6 +25,10 @@ class FileSystem {
   virtual int OpenForWriting(const std::string& path);
   virtual ssize_t Write(int fd, const void* data, size_t bytes);
   virtual ssize_t WriteAt(int fd, const void* data, size_t bytes, uint64_t offset);
+  // Returns a descriptor that child programs do not inherit.
+  virtual int OpenForReading(const std::string& path);
+  // Follows symbolic links.
+  virtual int Stat(const std::string& path, struct stat* info);
   // `path` is only for tests, which choose the reads that fail by it.
   virtual ssize_t ReadAt(int fd, const std::string& path, void* data, size_t bytes,
                          uint64_t offset);

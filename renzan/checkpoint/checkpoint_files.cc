@@ -1,9 +1,9 @@
 #include "renzan/checkpoint/checkpoint_files.h"
 
-#include <filesystem>
 #include <utility>
 
 #include "renzan/base/error.h"
+#include "renzan/base/file.h"
 #include "renzan/base/sha256.h"
 #include "renzan/base/xxhash.h"
 
@@ -23,10 +23,7 @@ CheckpointFiles::CheckpointFiles(std::string dir, bool verify)
   for (size_t i = 0; i < manifest_.files.size(); ++i) {
     const CheckpointFile& file = manifest_.files[i];
     const std::string path = dir_ + "/" + file.name;
-    std::error_code error;
-    const uintmax_t bytes = std::filesystem::file_size(path, error);
-    if (error) Fail(ErrorCode::kNoInput, "cannot read {}: {}", path, error.message());
-    CheckSize(path, bytes, file.bytes);
+    CheckSize(path, FileSize(path), file.bytes);
     for (const CheckpointFile::Tensor& tensor : file.tensors) {
       tensors_[tensor.info.key] = tensor.info;
       file_of_[tensor.info.key] = i;

@@ -16,7 +16,7 @@ namespace renzan {
 class CheckpointFiles {
  public:
   // Reads the manifest and checks that the files exist and have the right size. If `verify`, a
-  // file's checksum is verified when it is first used. Throws Error kNoInput or kData.
+  // file's checksum is verified when it is first used. Throws Error kNoInput, kIo or kData.
   CheckpointFiles(std::string dir, bool verify);
 
   const std::string& dir() const { return dir_; }

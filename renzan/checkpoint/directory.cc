@@ -25,11 +25,11 @@ constexpr std::string_view kPartial = ".partial";  // StagedDirectory's
 std::vector<std::string> NamesIn(const std::string& dir) {
   std::vector<std::string> names;
   std::error_code error;
-  if (!fs::exists(dir, error)) return names;
+  if (IsMissing(dir)) return names;
   // increment() fails too if the directory is removed meanwhile.
   for (fs::directory_iterator i(dir, error), end; !error && i != end; i.increment(error))
     names.push_back(i->path().filename().string());
-  if (error) Fail(ErrorCode::kNoInput, "cannot read {}: {}", dir, error.message());
+  if (error) FailToRead(error.value(), dir);
   return names;
 }
 
@@ -59,6 +59,11 @@ std::optional<int64_t> StepOfCheckpointName(std::string_view name) {
   return step;
 }
 
+void CheckpointEntry::SetProblem(const Error& error) {
+  problem = error.what();
+  if (error.code() != ErrorCode::kData && !error.is_missing_file()) unreadable = error.code();
+}
+
 CheckpointEntry DescribeCheckpoint(const std::string& path) {
   fs::path trimmed(path);
   if (!trimmed.has_filename()) trimmed = trimmed.parent_path();
@@ -79,8 +84,7 @@ CheckpointEntry DescribeCheckpoint(const std::string& path) {
       Fail(ErrorCode::kData, "{} holds step {}: it was renamed", path, manifest.step);
     CheckpointReader(path, false);
   } catch (const Error& error) {
-    entry.problem = error.what();
-    entry.io_error = error.code() == ErrorCode::kIo;
+    entry.SetProblem(error);
   }
   if (named_step) entry.step = *named_step;
   return entry;
@@ -92,7 +96,8 @@ std::vector<CheckpointEntry> ListCheckpoints(const std::string& dir) {
     if (!StepOfCheckpointName(name)) continue;
     CheckpointEntry entry = DescribeCheckpoint(dir + "/" + name);
     // A checkpoint removed meanwhile by its writer is not corrupt.
-    if (entry.problem.empty() || FileExists(entry.path)) entries.push_back(std::move(entry));
+    if (entry.problem.empty() || entry.unreadable || !IsMissing(entry.path))
+      entries.push_back(std::move(entry));
   }
   std::sort(entries.begin(), entries.end(),
             [](const CheckpointEntry& a, const CheckpointEntry& b) { return a.step > b.step; });
@@ -107,7 +112,7 @@ std::vector<std::string> RemoveOldCheckpoints(const std::string& dir, int keep,
   const std::vector<CheckpointEntry> entries = ListCheckpoints(dir);
   // A checkpoint that cannot be read now may turn out valid and need its base, so remove nothing.
   for (const CheckpointEntry& entry : entries)
-    if (entry.io_error) return {};
+    if (entry.unreadable) return {};
   for (const CheckpointEntry& entry : entries) {
     if (!entry.problem.empty()) continue;
     const bool newest = keep > 0;
@@ -147,16 +152,20 @@ std::vector<std::string> MarkLeftoversForDeletion(const std::string& dir) {
 }
 
 void RemoveTree(const std::string& path) {
-  if (FileExists(path) && FileSystem::Get().RemoveTree(path) != 0)
+  if (FileSystem::Get().RemoveTree(path) != 0)
     LogWarning("cannot remove {}: {}", path, std::strerror(errno));
 }
 
 std::string MoveAside(const std::string& path) {
+  const CheckpointEntry entry = DescribeCheckpoint(path);
+  if (entry.unreadable)
+    Fail(*entry.unreadable, "{} is not moved aside, because it may be valid: {}", path,
+         entry.problem);
   fs::path from(path);
   if (!from.has_filename()) from = from.parent_path();
   const std::string stem = from.string() + ".corrupt";
   std::string to = stem;
-  for (int i = 2; FileExists(to); ++i) to = fmt::format("{}-{}", stem, i);
+  for (int i = 2; !IsMissing(to); ++i) to = fmt::format("{}-{}", stem, i);
   if (FileSystem::Get().Rename(from.string(), to) != 0)
     Fail(ErrorCode::kIo, "cannot rename {} to {}: {}", path, to, std::strerror(errno));
   return to;

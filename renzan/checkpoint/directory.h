@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "renzan/base/error.h"
 #include "renzan/checkpoint/manifest.h"
 
 namespace renzan {
@@ -23,7 +24,7 @@ struct CheckpointEntry {
   std::string name;
   std::string path;
   int64_t step = 0;
-  // No value if the manifest cannot be read; then only `problem` and `io_error` below are set.
+  // No value without a valid manifest; then only `problem` and `unreadable` below are set.
   std::optional<CheckpointKind> kind;
   std::string base;  // the name of an incremental one's base
   int64_t unix_ms = 0;
@@ -34,19 +35,22 @@ struct CheckpointEntry {
   // What is wrong; empty if the manifest and file sizes are valid, and those of the base too. File
   // checksums are not verified.
   std::string problem;
-  // `problem` is an I/O error: the checkpoint may be valid, and another attempt may succeed.
-  bool io_error = false;
+  // Set if `problem` is that something cannot be read (access is denied, an I/O error), so that the
+  // checkpoint may be valid: kNoInput or kIo. A file that does not exist is corruption.
+  std::optional<ErrorCode> unreadable;
+
+  void SetProblem(const Error& error);  // both of them
 };
 
 // Newest step first. Everything under another name is ignored; a directory that does not exist
-// holds no checkpoint. Throws Error kNoInput for one that cannot be read.
+// holds no checkpoint. Throws Error kNoInput or kIo for one that cannot be read.
 std::vector<CheckpointEntry> ListCheckpoints(const std::string& dir);
 
 // One checkpoint under any name. The entry of a saved model has the step from its manifest.
 CheckpointEntry DescribeCheckpoint(const std::string& path);
 
 // Removes all valid checkpoints except the `keep` newest, the one named `pinned` (empty: none), and
-// their bases. Keeps corrupt ones; removes nothing if one cannot be read because of an I/O error.
+// their bases. Keeps corrupt ones; removes nothing if one cannot be read.
 // Returns the names of the removed ones. Failing to remove one is a warning, not an error.
 std::vector<std::string> RemoveOldCheckpoints(const std::string& dir, int keep,
                                               const std::string& pinned = "");
@@ -59,7 +63,8 @@ std::vector<std::string> MarkLeftoversForDeletion(const std::string& dir);
 void RemoveTree(const std::string& path);
 
 // Renames a checkpoint that cannot be used to <path>.corrupt, or .corrupt-2 and so on. Returns the
-// new path. Throws Error kIo.
+// new path. Throws Error kIo; kNoInput or kIo, and renames nothing, if it may be valid because it
+// cannot be read.
 std::string MoveAside(const std::string& path);
 
 }  // namespace renzan

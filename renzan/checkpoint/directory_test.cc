@@ -3,8 +3,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cerrno>
 #include <filesystem>
+#include <utility>
 
+#include "renzan/base/unreadable_files_for_test.h"
 #include "renzan/checkpoint/reader.h"
 #include "renzan/checkpoint/testing.h"
 
@@ -159,6 +162,42 @@ TEST_F(Directory, DoesNotCountCorruptOnesAndKeepsThem) {
   EXPECT_THAT(RemoveOldCheckpoints(dir_.path(), 2), IsEmpty());
   EXPECT_THAT(RemoveOldCheckpoints(dir_.path(), 1), ElementsAre("step-00000020"));
   EXPECT_THAT(Steps(), ElementsAre(10, 30, 40));
+}
+
+// Access may be granted again, and a network disk may come back.
+TEST_F(Directory, KeepsEverythingWhileOneCannotBeRead) {
+  using Call = UnreadableFiles::Call;
+  Full(10);
+  Full(20);
+  Increment(30, 20);
+  Full(40);
+  UnreadableFiles disk;
+  const ScopedFileSystem scope(disk);
+  const std::pair<Call, std::string> failures[] = {{Call::kStat, At(30) + "/manifest.json"},
+                                                   {Call::kStat, At(30) + "/dense"},
+                                                   {Call::kStat, At(20) + "/manifest.json"},
+                                                   {Call::kOpen, At(30) + "/manifest.json"},
+                                                   {Call::kRead, At(30) + "/manifest.json"}};
+  for (const int error : {EIO, ESTALE, EACCES}) {
+    const ErrorCode code = error == EACCES ? ErrorCode::kNoInput : ErrorCode::kIo;
+    for (const auto& [call, file] : failures) {
+      disk.Break(file, call, error);
+      const std::vector<CheckpointEntry> entries = ListCheckpoints(dir_.path());
+      ASSERT_EQ(entries.size(), 4u) << file;
+      EXPECT_EQ(entries[1].unreadable, code) << file;
+      EXPECT_THAT(entries[1].problem, HasSubstr("cannot read"));
+      EXPECT_THAT(RemoveOldCheckpoints(dir_.path(), 1), IsEmpty());
+      EXPECT_THROW(MoveAside(At(30)), Error);
+      disk.Break(dir_.path(), Call::kStat, error);
+      EXPECT_THROW(ListCheckpoints(dir_.path()), Error) << "an unreadable directory is not empty";
+      disk.Heal();
+      EXPECT_THAT(Steps(), ElementsAre(10, 20, 30, 40));
+    }
+  }
+  // What does not exist will not come back.
+  disk.Break(At(30) + "/manifest.json", Call::kStat, ENOENT);
+  EXPECT_EQ(ListCheckpoints(dir_.path())[1].unreadable, std::nullopt);
+  EXPECT_THAT(RemoveOldCheckpoints(dir_.path(), 1), ElementsAre("step-00000020", "step-00000010"));
 }
 
 TEST_F(Directory, FindsLeftoversOfAKilledProgram) {

@@ -1,6 +1,5 @@
 #include "renzan/checkpoint/manifest.h"
 
-#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <utility>
@@ -9,6 +8,7 @@
 #include "renzan/base/file.h"
 #include "renzan/base/sha256.h"
 #include "renzan/checkpoint/strict_json.h"
+#include "renzan/checkpoint/text_or_null.h"
 
 namespace renzan {
 namespace {
@@ -21,7 +21,7 @@ constexpr const char* kInt8 = "int8";
 // The nesting is manifest, files, file, tensors, tensor, shape; with some margin.
 constexpr size_t kMaxDepth = 8;
 // A million tensors need less; a larger file is not a manifest.
-constexpr uintmax_t kMaxManifestBytes = uintmax_t{1} << 30;
+constexpr uint64_t kMaxManifestBytes = uint64_t{1} << 30;
 
 Json ToJsonValue(const CheckpointFile& file) {
   Json tensors = Json::array();
@@ -246,9 +246,7 @@ CheckpointManifest CheckpointManifest::Parse(std::string_view text) {
 
 CheckpointManifest CheckpointManifest::Read(const std::string& dir) {
   const std::string path = dir + "/manifest.json";
-  std::error_code error;
-  const uintmax_t bytes = std::filesystem::file_size(path, error);
-  if (error) Fail(ErrorCode::kNoInput, "cannot read {}: {}", path, error.message());
+  const uint64_t bytes = FileSize(path);
   try {
     if (bytes > kMaxManifestBytes) Fail(ErrorCode::kData, "it has {} bytes", bytes);
     return Parse(ReadFile(path));

@@ -69,7 +69,7 @@ struct CheckpointManifest {
   std::string ToJson() const;
   // Throws Error kData if the text is corrupt or describes an invalid checkpoint.
   static CheckpointManifest Parse(std::string_view text);
-  // Parses `dir`/manifest.json. Throws Error kNoInput or kData, which names the file.
+  // Parses `dir`/manifest.json. Throws Error kNoInput, kIo or kData, which names the file.
   static CheckpointManifest Read(const std::string& dir);
 
   uint64_t bytes() const;  // of all files, without the manifest

@@ -7,6 +7,7 @@
 
 #include "renzan/base/config.h"
 #include "renzan/base/error.h"
+#include "renzan/base/file.h"
 
 namespace renzan {
 namespace {
@@ -14,16 +15,15 @@ namespace {
 namespace fs = std::filesystem;
 
 // The parent directory of `dir`, which may be "." or a link.
-std::string ParentOf(const std::string& dir) {
+std::string ResolvedParent(const std::string& dir) {
   fs::path path(dir);
   if (!path.has_filename()) path = path.parent_path();
   std::error_code error;
   if (fs::is_symlink(path, error) || path.filename() == "." || path.filename() == "..") {
     path = fs::canonical(path, error);
-    if (error) Fail(ErrorCode::kNoInput, "cannot resolve {}: {}", dir, error.message());
+    if (error) FailToRead(error.value(), dir);
   }
-  const std::string parent = path.parent_path().string();
-  return parent.empty() ? "." : parent;
+  return ParentDirectory(path.string());
 }
 
 // "embedding.C1.weight" and "embedding.C1.weight/adagrad" belong to the table "embedding.C1". Empty
@@ -60,13 +60,14 @@ CheckpointReader::CheckpointReader(const std::string& dir, bool verify)
 
 void CheckpointReader::OpenBase(bool verify) {
   const CheckpointBase& expected = *manifest().base;
-  const std::string path = ParentOf(dir()) + "/" + expected.name;
+  const std::string path = ResolvedParent(dir()) + "/" + expected.name;
   const std::string context =
       fmt::format("{} holds only what changed since {}, which cannot be used", dir(), path);
   try {
     base_ = std::make_unique<CheckpointFiles>(path, verify);
   } catch (const Error& error) {
-    if (error.code() == ErrorCode::kIo) throw error.WithContext(context);
+    if (error.code() != ErrorCode::kData && !error.is_missing_file())
+      throw error.WithContext(context);
     Fail(ErrorCode::kData, "{}: {}", context, error.what());
   }
   if (base_->manifest().manifest_sha256 != expected.manifest_sha256)

@@ -19,8 +19,8 @@ namespace renzan {
 class CheckpointReader {
  public:
   // Reads the manifests and checks that the files exist and have the right size. If `verify`, a
-  // file's checksum is verified when it is first used. Throws Error kNoInput or kData; also kData
-  // if the base of an incremental one is missing or not the original one.
+  // file's checksum is verified when it is first used. Throws Error kNoInput, kIo or kData;
+  // also kData if the base of an incremental one is missing or not the original one.
   explicit CheckpointReader(const std::string& dir, bool verify = true);
 
   const std::string& dir() const { return files_->dir(); }

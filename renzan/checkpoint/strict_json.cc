@@ -62,8 +62,4 @@ void CheckStrictJson(std::string_view text, size_t max_depth, std::string_view w
     Fail(ErrorCode::kData, "{} is not valid JSON", what);
 }
 
-nlohmann::ordered_json TextOrNull(const std::string& text) {
-  return text.empty() ? nlohmann::ordered_json(nullptr) : nlohmann::ordered_json(text);
-}
-
 }  // namespace renzan

@@ -3,8 +3,6 @@
 // Checks that the JSON parser does not make.
 
 #include <cstddef>
-#include <nlohmann/json_fwd.hpp>
-#include <string>
 #include <string_view>
 
 namespace renzan {
@@ -13,8 +11,5 @@ namespace renzan {
 // twice in one object and without numbers that are not whole (or too large to be). Throws Error
 // kData with a sentence that begins with `what`: "its header".
 void CheckStrictJson(std::string_view text, size_t max_depth, std::string_view what);
-
-// Null for an empty text.
-nlohmann::ordered_json TextOrNull(const std::string& text);
 
 }  // namespace renzan

@@ -44,12 +44,12 @@ void BlockVerifier::Verify(uint64_t block) const {
   thread_local std::vector<char> buffer(kChecksumBlockBytes);
   // Not through the map: a read failure is an Error here but would be a signal there. Opened each
   // time: a dataset may have more files than a process may keep open.
-  const int fd = ::open(path_.c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd < 0) FailErrno(errno, fmt::format("cannot read {}", path_));
+  const int fd = FileSystem::Get().OpenForReading(path_);
+  if (fd < 0) FailToRead(errno, path_);
   const ssize_t got = FileSystem::Get().ReadFully(fd, path_, buffer.data(), bytes, begin);
   const int error = errno;
   ::close(fd);
-  if (got < 0) FailErrno(error, fmt::format("cannot read {}", path_));
+  if (got < 0) FailToRead(error, path_);
   if (static_cast<uint64_t>(got) < bytes)
     Fail(ErrorCode::kData, "{}: was truncated while it was in use: restore it", path_);
   const uint64_t found = Xxh3OfBlock(buffer.data(), bytes);

@@ -91,8 +91,11 @@ void ResetEvaluationsIfBestIsMissing(const RunDirectories& directories, Communic
   const int64_t best = state->evaluations.best_step();
   if (best < 0 || best == state->step) return;
   const std::string path = BestCheckpoint(directories, best);
-  const char there = FileExists(path + "/manifest.json") ? 1 : 0;
-  if (AllGatherValues(comm, there)[0] != 0) return;
+  char missing = 0;
+  RunWithHeartbeats(comm, [&] {
+    if (comm.rank() == 0) missing = IsMissing(path + "/manifest.json") ? 1 : 0;
+  });
+  if (AllGatherValues(comm, missing)[0] == 0) return;
   if (comm.rank() == 0)
     LogWarning("{}, the best model so far, is missing: keeping the best model from here on", path);
   state->evaluations = state->evaluations.Emptied();

@@ -75,6 +75,24 @@ for file in $files; do
   done
 done
 
+# What cannot be read may be intact, so it is neither skipped nor moved. (A link to itself cannot be
+# read even by root.)
+unreadable() { rm "$1" && ln -s "$(basename "$1")" "$1"; }
+begin
+unreadable run/checkpoints/$newest/manifest.json
+ls -l run/checkpoints >before.txt
+expect_exit 66 "it may be valid" resume
+expect_exit 66 "CANNOT BE READ: run/checkpoints/$newest" $renzan checkpoint verify run
+expect_exit 0 "CANNOT BE READ" $renzan checkpoint list run
+expect_exit 66 "name an older one to use that" $renzan eval run --data data
+ls -l run/checkpoints >after.txt
+diff before.txt after.txt || fail "something was moved"
+begin
+cp -r reference/model run/model
+unreadable run/model/manifest.json
+expect_exit 66 "the model may be valid" resume
+[ -d run/model ] && [ ! -e run/model.corrupt ] || fail "the model was moved: $(ls run)"
+
 # Several workers skip it together, no matter which one reads the file.
 for file in dense.safetensors table.C3.safetensors; do
   begin

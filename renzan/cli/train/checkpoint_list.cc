@@ -8,13 +8,14 @@
 #include <array>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <set>
 
 #include "renzan/base/clock.h"
 #include "renzan/base/error.h"
 #include "renzan/base/log.h"
 #include "renzan/checkpoint/reader.h"
-#include "renzan/checkpoint/strict_json.h"
+#include "renzan/checkpoint/text_or_null.h"
 #include "renzan/cli/text/table.h"
 #include "renzan/cli/train/model_directory.h"
 
@@ -51,11 +52,17 @@ Json ToJson(const CheckpointEntry& entry) {
           {"base", TextOrNull(entry.base)},
           {"quantization", TextOrNull(entry.quantization)},
           {"model_sha256", TextOrNull(entry.model_sha256)},
-          {"problem", TextOrNull(entry.problem)}};
+          {"problem", TextOrNull(entry.problem)},
+          {"unreadable", entry.unreadable.has_value()}};
+}
+
+// One that cannot be read need not be corrupt.
+const char* KindOfProblem(const CheckpointEntry& entry) {
+  return entry.unreadable ? "CANNOT BE READ" : "CORRUPT";
 }
 
 std::string State(const CheckpointEntry& entry) {
-  if (!entry.problem.empty()) return "CORRUPT: " + entry.problem;
+  if (!entry.problem.empty()) return fmt::format("{}: {}", KindOfProblem(entry), entry.problem);
   return entry.quantization.empty() ? "ok" : "ok, " + ExactnessNote(entry.quantization);
 }
 
@@ -99,13 +106,13 @@ void VerifyFiles(CheckpointEntry& entry, const std::set<std::string>& verified) 
   try {
     CheckpointReader(entry.path).VerifyAll(!verified.contains(entry.base));
   } catch (const Error& error) {
-    entry.problem = error.what();
+    entry.SetProblem(error);
   }
 }
 
 void PrintVerified(const CheckpointEntry& entry) {
   if (!entry.problem.empty()) {
-    fmt::print("CORRUPT: {}: {}\n", entry.path, entry.problem);
+    fmt::print("{}: {}: {}\n", KindOfProblem(entry), entry.path, entry.problem);
     return;
   }
   const std::string note = ExactnessNote(entry.quantization);
@@ -120,11 +127,15 @@ int Verify(const CheckpointListOptions& options) {
   std::reverse(entries.begin(), entries.end());
   std::set<std::string> verified;
   Json list = Json::array();
-  size_t corrupt = 0;
+  size_t unusable = 0;
+  std::optional<ErrorCode> code;  // kData if any is corrupt
   for (CheckpointEntry& entry : entries) {
     VerifyFiles(entry, verified);
     if (entry.problem.empty()) verified.insert(entry.name);
-    corrupt += entry.problem.empty() ? 0 : 1;
+    if (!entry.problem.empty()) {
+      ++unusable;
+      if (code != ErrorCode::kData) code = entry.unreadable.value_or(ErrorCode::kData);
+    }
     if (options.json) {
       list.push_back(ToJson(entry));
     } else {
@@ -132,10 +143,10 @@ int Verify(const CheckpointListOptions& options) {
     }
   }
   if (options.json)
-    fmt::print("{}\n", Json({{"valid", corrupt == 0}, {"checkpoints", std::move(list)}}).dump(2));
-  if (corrupt == 0) return 0;
-  LogError("{} of {} checkpoints cannot be used", corrupt, entries.size());
-  return static_cast<int>(ErrorCode::kData);
+    fmt::print("{}\n", Json({{"valid", !code}, {"checkpoints", std::move(list)}}).dump(2));
+  if (!code) return 0;
+  LogError("{} of {} checkpoints cannot be used", unusable, entries.size());
+  return static_cast<int>(*code);
 }
 
 }  // namespace
@@ -162,7 +173,8 @@ void AddCheckpointVerifyVerb(CLI::App& checkpoint, int& exit_status) {
       ->required();
   verify->add_flag("--json", options->json, "print JSON");
   verify->footer(
-      "Lists all checkpoints; exits with 65 if one is corrupt.\n"
+      "Lists all checkpoints. Exits with 65 if one is corrupt, with 66 or 74 if one cannot be\n"
+      "read and so may be valid.\n"
       "Example: renzan checkpoint verify runs/a");
   verify->callback([options, &exit_status] { exit_status = Verify(*options); });
 }

@@ -11,20 +11,20 @@ namespace {
 constexpr const char* kManifest = "/manifest.json";
 
 bool IsRun(const std::string& path) {
-  return FileExists(path + "/model") || FileExists(path + "/checkpoints") ||
-         FileExists(path + "/metrics.jsonl");
+  return !IsMissing(path + "/model") || !IsMissing(path + "/checkpoints") ||
+         !IsMissing(path + "/metrics.jsonl");
 }
 
 // A directory with the name of a checkpoint, even if its manifest is missing, or with a manifest.
 bool IsCheckpoint(const std::string& path) {
-  return FileExists(path + kManifest) || StepOfCheckpointName(DescribeCheckpoint(path).name);
+  return !IsMissing(path + kManifest) || StepOfCheckpointName(DescribeCheckpoint(path).name);
 }
 
 // The checkpoint directory of a run, from its manifest.
 std::string CheckpointsOf(const std::string& run) {
   const std::string path = run + kManifest;
   TrainConfig config;
-  if (FileExists(path))
+  if (!IsMissing(path))
     ReadConfigText(ReadRunManifest(path).config, path, {},
                    [&](ConfigFields& fields) { config.Describe(fields); });
   return config.checkpoint.dir.empty() ? run + "/checkpoints" : config.checkpoint.dir;
@@ -34,16 +34,21 @@ std::string CheckpointsOf(const std::string& run) {
 
 ModelPlace FindModel(const std::string& path) {
   const bool run = IsRun(path);
-  if (run && FileExists(path + "/model" + kManifest)) return {path + "/model", ""};
+  if (run && !IsMissing(path + "/model" + kManifest)) return {path + "/model", ""};
   if (!run && IsCheckpoint(path)) return {path, ""};
   const std::string dir = run ? CheckpointsOf(path) : path;
-  for (const CheckpointEntry& entry : ListCheckpoints(dir))
+  for (const CheckpointEntry& entry : ListCheckpoints(dir)) {
+    if (entry.unreadable)
+      Fail(*entry.unreadable,
+           "cannot use the newest checkpoint of {}: {}; name an older one to use that", dir,
+           entry.problem);
     if (entry.problem.empty())
       return {entry.path,
               run ? fmt::format("{} is an unfinished run: using {}, its newest "
                                 "checkpoint",
                                 path, entry.name)
                   : fmt::format("using {}, the newest checkpoint of {}", entry.name, path)};
+  }
   if (run)
     Fail(ErrorCode::kData, "{} is an unfinished run: it has neither a model nor a valid checkpoint",
          path);
@@ -51,11 +56,11 @@ ModelPlace FindModel(const std::string& path) {
 }
 
 std::vector<CheckpointEntry> FindCheckpoints(const std::string& path) {
-  if (!FileExists(path)) Fail(ErrorCode::kNoInput, "{} does not exist", path);
+  if (IsMissing(path)) Fail(ErrorCode::kNoInput, "{} does not exist", path);
   std::vector<CheckpointEntry> entries;
   if (IsRun(path)) {
     entries = ListCheckpoints(CheckpointsOf(path));
-    if (FileExists(path + "/model"))
+    if (!IsMissing(path + "/model"))
       entries.insert(entries.begin(), DescribeCheckpoint(path + "/model"));
     return entries;
   }

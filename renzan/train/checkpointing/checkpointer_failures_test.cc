@@ -5,10 +5,12 @@
 
 #include <cerrno>
 #include <limits>
+#include <utility>
 
 #include "renzan/base/file.h"
 #include "renzan/base/log.h"
 #include "renzan/base/lossy_file_system.h"
+#include "renzan/base/unreadable_files_for_test.h"
 #include "renzan/checkpoint/directory.h"
 #include "renzan/train/checkpointing/testing.h"
 
@@ -60,20 +62,10 @@ TEST(Checkpointer, AFullDiskFailsTheCheckpointButNotTheTraining) {
   EXPECT_EQ(loaded, ReferenceDigests(config, 8));
 }
 
-// An I/O error is not corruption: no checkpoint is renamed, the run does not fall back to an older
-// one, and it can resume once the disk works again.
-TEST(Checkpointer, AnIoErrorOnResumeLeavesTheCheckpointUnchanged) {
-  class FailingDisk : public FileSystem {
-   public:
-    std::string failing;
-    ssize_t ReadAt(int fd, const std::string& path, void* data, size_t bytes,
-                   uint64_t offset) override {
-      if (failing.empty() || path.find(failing) == std::string::npos)
-        return FileSystem::ReadAt(fd, path, data, bytes, offset);
-      errno = EIO;
-      return -1;
-    }
-  };
+// What cannot be read is not corrupt: no checkpoint is renamed, the run does not fall back to an
+// older one, and it can resume once the disk works again.
+TEST(Checkpointer, AnUnreadableCheckpointIsLeftUnchanged) {
+  using Call = UnreadableFiles::Call;
   TrainConfig config = CheckpointingConfig();
   config.checkpoint.keep = 100;
   TemporaryDirectory dir;
@@ -97,30 +89,35 @@ TEST(Checkpointer, AnIoErrorOnResumeLeavesTheCheckpointUnchanged) {
        {CheckpointName(5) + "/manifest.json", CheckpointName(5) + "/dense.safetensors",
         CheckpointName(5) + "/table.b.safetensors", CheckpointName(3) + "/manifest.json",
         CheckpointName(3) + "/table.b.safetensors"}) {
-    FailingDisk disk;
+    UnreadableFiles disk;
     const ScopedFileSystem scope(disk);
-    for (const int world : {1, 2}) {
-      disk.failing = failing;
-      RunRanksAsThreads(world, [&](Communicator& comm) {
-        try {
-          Trainer trainer(comm, config, dir.path(), SystemClock());
-          ADD_FAILURE() << "resumed although " << failing << " cannot be read";
-        } catch (const Error& error) {
-          EXPECT_EQ(error.code(), ErrorCode::kIo) << error.what();
-          EXPECT_THAT(error.what(), HasSubstr("it may be valid"));
+    const std::pair<Call, int> failures[] = {
+        {Call::kRead, EIO}, {Call::kOpen, EACCES}, {Call::kStat, EACCES}, {Call::kStat, ESTALE}};
+    for (const auto& [call, error_number] : failures) {
+      for (const int world : {1, 2}) {
+        disk.Break(failing, call, error_number);
+        RunRanksAsThreads(world, [&](Communicator& comm) {
+          try {
+            Trainer trainer(comm, config, dir.path(), SystemClock());
+            ADD_FAILURE() << "resumed although " << failing << " cannot be read";
+          } catch (const Error& error) {
+            EXPECT_EQ(error.code(), error_number == EACCES ? ErrorCode::kNoInput : ErrorCode::kIo)
+                << error.what();
+            EXPECT_THAT(error.what(), HasSubstr("it may be valid"));
+          }
+        });
+        if (failing.ends_with("manifest.json")) {
+          EXPECT_THAT(RemoveOldCheckpoints(dir.path(), 1), ::testing::IsEmpty());
         }
-      });
-      if (failing.ends_with("manifest.json")) {
-        EXPECT_THAT(RemoveOldCheckpoints(dir.path(), 1), ::testing::IsEmpty());
+        disk.Heal();
+        EXPECT_EQ(names(), before) << failing;
       }
-      disk.failing = "";
-      EXPECT_EQ(names(), before) << failing;
     }
   }
   // An increment holds all dense parameters, so the base's are not read.
-  FailingDisk disk;
+  UnreadableFiles disk;
   const ScopedFileSystem scope(disk);
-  disk.failing = CheckpointName(3) + "/dense.safetensors";
+  disk.Break(CheckpointName(3) + "/dense.safetensors", Call::kRead, EIO);
   RunRanksAsThreads(1, [&](Communicator& comm) {
     Trainer trainer(comm, config, dir.path(), SystemClock());
     EXPECT_EQ(trainer.step, 5);

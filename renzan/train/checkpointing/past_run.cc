@@ -32,7 +32,7 @@ void CheckNotBeyond(const std::string& path, int64_t step, int64_t steps) {
 // A run directory without checkpoints may be reused only by the same run.
 void CheckSameRunDirectory(const std::string& run_dir, const TrainConfig& config) {
   const std::string path = run_dir + "/manifest.json";
-  if (!FileExists(path)) return;
+  if (IsMissing(path)) return;
   TrainConfig there;
   ReadConfigText(ReadRunManifest(path).config, path, {},
                  [&](ConfigFields& fields) { there.Describe(fields); });
@@ -44,8 +44,8 @@ void CheckSameRunDirectory(const std::string& run_dir, const TrainConfig& config
 
 void RestorePreviousModel(const std::string& model) {
   const std::string previous = PreviousModel(model);
-  if (!FileExists(previous)) return;
-  if (FileExists(model)) return RemoveTree(previous);
+  if (IsMissing(previous)) return;
+  if (!IsMissing(model)) return RemoveTree(previous);
   if (FileSystem::Get().Rename(previous, model) != 0)
     FailErrno(errno, fmt::format("cannot rename {} to {}", previous, model));
 }
@@ -116,10 +116,10 @@ PastRun FindPastRun(const RunDirectories& directories, const TrainConfig& config
   PastRun past;
   RestorePreviousModel(directories.model());
   std::optional<CheckpointEntry> model;
-  if (FileExists(directories.model())) {
+  if (!IsMissing(directories.model())) {
     model = DescribeCheckpoint(directories.model());
-    if (model->io_error)
-      Fail(ErrorCode::kIo, "{}; it may be valid, so try again once the disk can be read",
+    if (model->unreadable)
+      Fail(*model->unreadable, "{}; the model may be valid, so try again once it can be read",
            model->problem);
     if (!model->problem.empty()) {
       LogWarning("{}; moved to {}", model->problem, MoveAside(directories.model()));

@@ -27,12 +27,11 @@ constexpr const char* kDatasetPrefix = "dataset.";
 
 // An unreadable checkpoint need not be corrupt. Falling back to an older one would lose steps
 // because of a possibly transient error, so the user decides.
-[[noreturn]] void FailCannotRead(const std::string& path, const std::string& why) {
-  Fail(
-      ErrorCode::kIo,
-      "cannot resume from {}: {}; it may be valid, so try again once the disk can be read, or move "
-      "it away to resume from an older checkpoint",
-      path, why);
+[[noreturn]] void FailCannotRead(ErrorCode code, const std::string& path, const std::string& why) {
+  Fail(code,
+       "cannot resume from {}: {}; it may be valid, so try again once it can be read, or move it "
+       "away to resume from an older checkpoint",
+       path, why);
 }
 
 // Older versions saved checkpoints without this check.
@@ -104,7 +103,8 @@ std::vector<std::string> CheckpointsToResume(const std::string& dir, bool may_be
   std::vector<std::string> paths;
   const std::vector<CheckpointEntry> entries = ListCheckpoints(dir);
   for (const CheckpointEntry& entry : entries) {
-    if (entry.io_error && paths.empty()) FailCannotRead(entry.path, entry.problem);
+    if (entry.unreadable && paths.empty())
+      FailCannotRead(*entry.unreadable, entry.path, entry.problem);
     if (entry.problem.empty()) {
       paths.push_back(entry.path);
     } else {
@@ -153,10 +153,15 @@ ResumePoint LoadNewest(const std::vector<std::string>& paths, HybridModel& model
       if (!error) continue;
       valid = false;
       if (error->code() == ErrorCode::kIo)
-        FailCannotRead(*path, fmt::format("worker {}: {}", rank, error->what()));
+        FailCannotRead(error->code(), *path, fmt::format("worker {}: {}", rank, error->what()));
+      if (error->code() == ErrorCode::kNoInput)
+        FailCannotRead(
+            error->code(), *path,
+            fmt::format(
+                "worker {}: {} (all workers must share the directory and be able to read it)", rank,
+                error->what()));
       if (error->code() != ErrorCode::kData)
-        Fail(error->code(), "worker {}: {} (the directory must be shared by all workers)", rank,
-             error->what());
+        Fail(error->code(), "worker {}: {}", rank, error->what());
       if (comm.rank() == 0) LogWarning("skipping {}: {}", *path, error->what());
     }
     if (!valid) continue;

@@ -19,7 +19,7 @@ namespace renzan {
 
 // Paths of the checkpoints in `dir` whose manifests are valid, newest first. Logs a warning for
 // each of the others. Throws kData when there are checkpoints but none is valid, unless
-// `may_be_empty`; kIo when the newest one cannot be read because of an I/O error.
+// `may_be_empty`; kNoInput or kIo when the newest one cannot be read and so may be valid.
 std::vector<std::string> CheckpointsToResume(const std::string& dir, bool may_be_empty = false);
 
 // Throws kConfig unless a run with this configuration and data may resume from the checkpoint; the
@@ -41,8 +41,8 @@ struct ResumePoint {
 // sets of dirty rows. Each worker reads and verifies the part it owns. Corrupt checkpoints are
 // skipped with a warning and moved aside; retention does not read their data and would count them
 // as valid. Throws kData when all are corrupt, and then moves none. What a worker cannot read at
-// all (a file missing on its host, an I/O error, not enough memory) is not corruption and throws
-// its Error. Every rank calls it with the same paths.
+// all (a file missing on its host, denied access, an I/O error, not enough memory) is not
+// corruption and throws its Error. Every rank calls it with the same paths.
 ResumePoint LoadNewest(const std::vector<std::string>& paths, HybridModel& model,
                        Communicator& comm);
 
