@@ -31,6 +31,7 @@ class CsvParser : public RowParser {
       size_t slot = 0;
       if (column.role == "label") {
         schema_.label = column.name;
+        schema_.label_rule = column.label_rule();
       } else if (column.role == "dense") {
         slot = schema_.dense.size();
         schema_.dense.push_back(column.name);

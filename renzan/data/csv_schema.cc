@@ -37,6 +37,11 @@ void CsvColumn::Describe(ConfigFields& fields) {
   fields.Require(positive.empty() || !has_limit, "at_least", "cannot be combined with 'positive'");
 }
 
+std::string CsvColumn::label_rule() const {
+  if (!positive.empty()) return "positive " + positive;
+  return std::isnan(at_least) ? "" : fmt::format("at_least {}", at_least);
+}
+
 CsvSchema CsvSchema::ReadFile(const std::string& path) {
   CsvSchema schema;
   std::map<std::string, ColumnInFile> columns;

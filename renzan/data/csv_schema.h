@@ -22,6 +22,8 @@ struct CsvColumn {
   std::string positive, negative;
   double at_least = std::numeric_limits<double>::quiet_NaN();
 
+  std::string label_rule() const;  // DatasetSchema::label_rule
+
   void Describe(ConfigFields& fields);
 };
 

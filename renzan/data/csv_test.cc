@@ -186,6 +186,7 @@ TEST(ImportCsv, WithoutHeaderAndWithTabs) {
   EXPECT_THAT(batch.label, ElementsAre(0, 1));
   EXPECT_THAT(batch.dense, ElementsAre(1, 2, 3, 4));
   EXPECT_THAT(Dataset(csv.options.output).schema().dense, ElementsAre("z", "a"));
+  EXPECT_EQ(Dataset(csv.options.output).schema().label_rule, "at_least 4");
 }
 
 TEST(ImportCsv, BadRows) {
@@ -231,7 +232,8 @@ TEST(ImportCsv, WrongSchemas) {
       {"columns: {y: {role: label}, z: {role: label}}\n", "exactly one with role label, not 2"},
       {"columns: {y: {role: label, transform: log}}\n", "transform belongs to role dense"},
       {"columns: {y: {role: label}, x: {role: dense, at_least: 2}}\n", "belongs to role label"},
-      {"columns: {y: {role: label, positive: a, at_least: 2}}\n", "cannot be combined with 'positive'"},
+      {"columns: {y: {role: label, positive: a, at_least: 2}}\n",
+       "cannot be combined with 'positive'"},
       {"columns: {y: {role: label}, x: {}}\n", "columns.x.role is missing"},
       {"columns: {y: {role: label}, x: {role: multi_hot, separator: \", \"}}\n",
        "must be one character"},

@@ -103,6 +103,8 @@ std::string Fingerprint(const DatasetManifest& manifest) {
     add("vocabularies");
     for (const std::string& name : manifest.categorical) add(manifest.VocabularyIdentity(name));
   }
+  // Datasets without a rule keep the fingerprint that they had before rules were recorded.
+  if (!manifest.label_rule.empty()) add("label_rule", manifest.label_rule);
   return hash.HexDigest();
 }
 
@@ -301,7 +303,7 @@ Dataset::Dataset(const std::string& directory, DatasetOptions options)
   impl.directory = directory;
   impl.options = options;
   impl.manifest = ReadManifest(directory);
-  if (impl.manifest.format_version == 1)
+  if (impl.manifest.format_version == 1 && options.warn)
     LogWarning(
         "{} has format version 1 without block checksums: only `renzan data verify` detects "
         "corruption; import the data again to get them",

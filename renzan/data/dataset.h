@@ -29,6 +29,9 @@ struct DatasetSchema {
   std::vector<CategoricalFeature> categorical;
   // The transform of each of `dense`: "log" or "none". Empty if unknown (format version 1).
   std::vector<std::string> dense_transforms;
+  // How the input's labels were mapped to 0 and 1: "positive >50K", "at_least 4". Empty if they
+  // were 0 and 1, or if a version imported them that did not record it.
+  std::string label_rule;
 };
 
 // The best scores that any model can reach on generated data.
@@ -40,6 +43,8 @@ struct BayesOptimal {
 struct DatasetOptions {
   // Compare each block of a shard with its checksum when it is first read.
   bool verify_blocks = true;
+  // Log a warning for an old format.
+  bool warn = true;
 };
 
 class Dataset {

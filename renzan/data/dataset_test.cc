@@ -7,9 +7,11 @@
 #include <cstring>
 #include <limits>
 #include <numeric>
+#include <string_view>
 
 #include "renzan/base/error.h"
 #include "renzan/base/file.h"
+#include "renzan/base/xxhash.h"
 #include "renzan/data/dataset_writer.h"
 #include "renzan/data/manifest.h"
 #include "renzan/data/npy.h"
@@ -264,6 +266,35 @@ TEST(Dataset, RecordsThePreprocessing) {
   // The same bytes with a different meaning.
   EXPECT_NE(plain.fingerprint(), log.fingerprint());
   EXPECT_NE(plain.fingerprint(), hashed.fingerprint());
+}
+
+TEST(Dataset, RecordsTheRuleOfItsLabels) {
+  TemporaryDirectory dir;
+  DatasetSchema schema = {.label = "y", .dense = {"x"}, .categorical = {{"c", 9}}};
+  const auto write = [&](const char* name, const std::string& rule) {
+    schema.label_rule = rule;
+    DatasetWriter writer(dir / name, schema);
+    const float dense[] = {1};
+    const int32_t ids[] = {3};
+    writer.Append(1, dense, ids);
+    writer.Finish();
+    return Dataset(dir / name);
+  };
+  const Dataset plain = write("plain", ""), four = write("four", "at_least 4"),
+                five = write("five", "at_least 5");
+  EXPECT_EQ(plain.schema().label_rule, "");
+  EXPECT_EQ(four.schema().label_rule, "at_least 4");
+  EXPECT_NE(four.fingerprint(), five.fingerprint());
+  EXPECT_NE(four.fingerprint(), plain.fingerprint());
+  // Older datasets of this version lack the key.
+  const std::string path = dir / "plain/dataset.yaml";
+  std::string text = ReadFile(path);
+  text.erase(text.find("label_rule"), std::string_view("label_rule: \"\"\n").size());
+  text.resize(text.rfind("xxh128"));
+  Xxh128 hash;
+  hash.Update(text);
+  WriteFileAtomically(path, text + "xxh128: " + hash.HexDigest() + "\n");
+  EXPECT_EQ(Dataset(dir / "plain").fingerprint(), plain.fingerprint());
 }
 
 TEST(Dataset, ReadsFormatVersion1) {

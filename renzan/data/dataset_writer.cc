@@ -175,6 +175,7 @@ DatasetWriter::DatasetWriter(const std::string& directory, const DatasetSchema& 
   Impl& impl = *impl_;
   impl.manifest.created_by = impl.options.created_by;
   impl.manifest.label = schema.label;
+  impl.manifest.label_rule = schema.label_rule;
   impl.manifest.dense = schema.dense;
   impl.manifest.dense_transforms = schema.dense_transforms;
   if (schema.dense_transforms.empty())

@@ -61,6 +61,30 @@ std::vector<Vocabulary> VocabulariesFromOptions(const ImportOptions& options,
   return vocabularies;
 }
 
+// A test set must be preprocessed like the dataset whose vocabularies it uses.
+void CheckPreprocessing(const std::string& directory, const DatasetManifest& manifest,
+                        const DatasetSchema& schema) {
+  if (manifest.dense_transforms.empty() && !schema.dense.empty())
+    LogWarning(
+        "cannot check that dense features have the same transforms as in {}: it does not record "
+        "them; import it again",
+        directory);
+  for (size_t d = 0; d < manifest.dense_transforms.size(); ++d)
+    if (manifest.dense_transforms[d] != schema.dense_transforms[d])
+      Fail(ErrorCode::kConfig,
+           "dense feature '{}' was imported into {} with transform {}, here it is {}: use the same "
+           "(--dense, or 'transform' in the schema)",
+           schema.dense[d], directory, manifest.dense_transforms[d], schema.dense_transforms[d]);
+  if (manifest.label_rule == schema.label_rule) return;
+  if (manifest.label_rule.empty() || schema.label_rule.empty())
+    LogWarning("cannot check that labels mean the same as in {}: {} no rule for labels", directory,
+               manifest.label_rule.empty() ? "it records" : "this schema has");
+  else
+    Fail(ErrorCode::kConfig,
+         "the labels of {} were mapped by '{}', here they are by '{}': use the same in the schema",
+         directory, manifest.label_rule, schema.label_rule);
+}
+
 std::vector<Vocabulary> VocabulariesFromDataset(const ImportOptions& options,
                                                 const DatasetSchema& schema) {
   const std::string& directory = options.vocabulary_from;
@@ -70,12 +94,7 @@ std::vector<Vocabulary> VocabulariesFromDataset(const ImportOptions& options,
   if (manifest.dense != schema.dense)
     Fail(ErrorCode::kConfig, "the dense features [{}] are not those of {}: [{}]",
          fmt::join(schema.dense, ", "), directory, fmt::join(manifest.dense, ", "));
-  for (size_t d = 0; d < manifest.dense_transforms.size(); ++d)
-    if (manifest.dense_transforms[d] != schema.dense_transforms[d])
-      Fail(ErrorCode::kConfig,
-           "dense feature '{}' was imported into {} with transform {}, here it is {}: use the same "
-           "(--dense, or 'transform' in the schema)",
-           schema.dense[d], directory, manifest.dense_transforms[d], schema.dense_transforms[d]);
+  CheckPreprocessing(directory, manifest, schema);
   if (manifest.categorical.size() != schema.categorical.size())
     Fail(ErrorCode::kConfig, "{} has {} categorical features, these files have {}", directory,
          manifest.categorical.size(), schema.categorical.size());

@@ -90,6 +90,7 @@ void DatasetManifest::Describe(ConfigFields& fields) {
   fields.Range("rows", &rows, 0, kMaxRows);
   fields.Field("created_by", &created_by);
   fields.Field("label", &label);
+  fields.Field("label_rule", &label_rule);
   fields.Field("dense", &dense);
   fields.Field("dense_transforms", &dense_transforms);
   fields.Require(dense_transforms.size() == (format_version == 1 ? 0 : dense.size()),
@@ -119,6 +120,7 @@ void DatasetManifest::Describe(ConfigFields& fields) {
 DatasetSchema DatasetManifest::schema() const {
   DatasetSchema schema;
   schema.label = label;
+  schema.label_rule = label_rule;
   schema.dense = dense;
   schema.dense_transforms = dense_transforms;
   for (const std::string& name : categorical) {

@@ -52,6 +52,7 @@ struct DatasetManifest {
   int64_t rows = 0;
   std::string created_by;  // for people: "import --format criteo"
   std::string label = "label";
+  std::string label_rule;  // DatasetSchema::label_rule
   std::vector<std::string> dense;
   std::vector<std::string> dense_transforms;      // "log" or "none" for each; absent in version 1
   std::vector<std::string> categorical;           // in the order of Batch::categorical

@@ -44,7 +44,8 @@ TrainConfig OnlyWhatDeterminesBits(const TrainConfig& config) {
   return result;
 }
 
-void DropUnlessBothKnown(std::vector<std::string>* a, std::vector<std::string>* b) {
+template <typename Value>
+void DropUnlessBothKnown(Value* a, Value* b) {
   if (!a->empty() && !b->empty()) return;
   a->clear();
   b->clear();
@@ -92,6 +93,7 @@ std::string DifferenceThatChangesBits(const TrainConfig& there, const TrainConfi
   // Older versions did not record these.
   DropUnlessBothKnown(&then.features.dense_transforms, &now.features.dense_transforms);
   DropUnlessBothKnown(&then.features.vocabularies, &now.features.vocabularies);
+  DropUnlessBothKnown(&then.features.label_rule, &now.features.label_rule);
   const std::optional<ConfigDifference> difference = FirstDifference(then, now);
   if (!difference) return "";
   return fmt::format("{} is {} there and {} here", difference->key, difference->there,
@@ -133,6 +135,7 @@ void FeaturesConfig::Describe(ConfigFields& fields) {
   fields.Field("dense_transforms", &dense_transforms, "the transform of each dense feature");
   fields.Field("vocabularies", &vocabularies,
                "how values of each categorical feature were mapped to ids");
+  fields.Field("label_rule", &label_rule, "how labels were mapped to 0 and 1");
   fields.Require(num_embeddings.size() == categorical.size(), "num_embeddings",
                  "must have one entry for each categorical feature");
   fields.Require(dense_transforms.empty() || dense_transforms.size() == dense.size(),

@@ -43,6 +43,7 @@ struct FeaturesConfig {
   // recorded; dense_transforms also for datasets from that time.
   std::vector<std::string> dense_transforms;  // of `dense`
   std::vector<std::string> vocabularies;      // of `categorical`
+  std::string label_rule;
   bool empty() const { return dense.empty() && categorical.empty(); }
   void Describe(ConfigFields& fields);
 };
