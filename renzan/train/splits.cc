@@ -13,19 +13,23 @@ namespace {
 
 std::unique_ptr<Dataset> Open(const std::string& path, const DataConfig& config,
                               Communicator& comm) {
-  std::unique_ptr<Dataset> dataset;
-  RunWithHeartbeats(comm, [&] {
-    dataset =
-        std::make_unique<Dataset>(path, DatasetOptions{.verify_blocks = config.verify_blocks});
-  });
-  CheckWorkersAgree(comm, "content in " + path, dataset->fingerprint().substr(0, 12),
-                    "give every worker the same dataset");
+  std::unique_ptr<Dataset> dataset = OpenDataset(path, config.verify_blocks, comm);
   // Every host may have its own copy, so each worker verifies.
   if (config.verify) RunWithHeartbeats(comm, [&] { dataset->Verify(); });
   return dataset;
 }
 
 }  // namespace
+
+std::unique_ptr<Dataset> OpenDataset(const std::string& path, bool verify_blocks,
+                                     Communicator& comm) {
+  const DatasetOptions options{.verify_blocks = verify_blocks, .warn = comm.rank() == 0};
+  std::unique_ptr<Dataset> dataset;
+  RunWithHeartbeats(comm, [&] { dataset = std::make_unique<Dataset>(path, options); });
+  CheckWorkersAgree(comm, "content in " + path, dataset->fingerprint().substr(0, 12),
+                    "give every worker the same dataset");
+  return dataset;
+}
 
 RowRange ResolveRows(const std::vector<int64_t>& rows, const Dataset& dataset, const char* key) {
   if (rows.empty()) return {0, dataset.num_rows()};
@@ -38,7 +42,9 @@ RowRange ResolveRows(const std::vector<int64_t>& rows, const Dataset& dataset, c
 }
 
 FeaturesConfig FeaturesOf(const DatasetSchema& schema) {
-  FeaturesConfig features{.dense = schema.dense, .dense_transforms = schema.dense_transforms};
+  FeaturesConfig features{.dense = schema.dense,
+                          .dense_transforms = schema.dense_transforms,
+                          .label_rule = schema.label_rule};
   for (const CategoricalFeature& feature : schema.categorical) {
     features.categorical.push_back(feature.name);
     features.num_embeddings.push_back(feature.num_embeddings);
@@ -48,8 +54,9 @@ FeaturesConfig FeaturesOf(const DatasetSchema& schema) {
   return features;
 }
 
-void CheckFeatures(const FeaturesConfig& expected, const Dataset& dataset) {
-  const FeaturesConfig actual = FeaturesOf(dataset.schema());
+void CheckFeatures(const ExpectedFeatures& expectation, const Dataset& dataset,
+                   Communicator& comm) {
+  const FeaturesConfig &expected = expectation.features, actual = FeaturesOf(dataset.schema());
   const auto check = [&](const char* kind, auto FeaturesConfig::*list) {
     const auto &e = expected.*list, &a = actual.*list;
     for (size_t i = 0; i < std::max(e.size(), a.size()); ++i)
@@ -60,13 +67,16 @@ void CheckFeatures(const FeaturesConfig& expected, const Dataset& dataset) {
              dataset.directory(), kind, i + 1, i < a.size() ? fmt::format("{}", a[i]) : "missing",
              i < e.size() ? fmt::format("{}", e[i]) : "none");
   };
+  const auto warn = [&](const std::string& what, bool here) {
+    if (comm.rank() == 0)
+      LogWarning("{}: cannot check that {} as in the training data: {} does not record it",
+                 dataset.directory(), what, here ? "this dataset" : expectation.recorded_by);
+  };
   const auto check_preprocessing = [&](const char* what, const std::vector<std::string>& names,
                                        auto FeaturesConfig::*list, const char* advice) {
     const auto &e = expected.*list, &a = actual.*list;
     if (!names.empty() && (e.empty() || a.empty()))
-      return LogWarning(
-          "{}: cannot check that its {} is the same as in training: {} before it was recorded",
-          dataset.directory(), what, a.empty() ? "it was imported" : "the model was trained");
+      return warn(fmt::format("the {} of columns is", what), a.empty());
     for (size_t i = 0; i < names.size(); ++i)
       if (e[i] != a[i])
         Fail(ErrorCode::kConfig,
@@ -81,6 +91,14 @@ void CheckFeatures(const FeaturesConfig& expected, const Dataset& dataset) {
                       "import it with the same --dense, or 'transform' in the schema");
   check_preprocessing("vocabulary", actual.categorical, &FeaturesConfig::vocabularies,
                       "import it with --vocabulary-from the training data");
+  if (expected.label_rule == actual.label_rule) return;
+  if (expected.label_rule.empty() || actual.label_rule.empty())
+    warn("labels mean the same", actual.label_rule.empty());
+  else
+    Fail(ErrorCode::kConfig,
+         "{}: its labels were mapped by '{}', but those of the training data by '{}': import it "
+         "with the same schema",
+         dataset.directory(), actual.label_rule, expected.label_rule);
 }
 
 OpenedSplits OpenSplits(const DataConfig& config, const FeaturesConfig& features,
@@ -89,12 +107,14 @@ OpenedSplits OpenSplits(const DataConfig& config, const FeaturesConfig& features
   splits.train_dataset = Open(config.train.path, config, comm);
   splits.train = {splits.train_dataset.get(),
                   ResolveRows(config.train.rows, *splits.train_dataset, "data.train.rows")};
-  if (!features.empty()) CheckFeatures(features, *splits.train_dataset);
+  if (!features.empty())
+    CheckFeatures({features, "the configuration"}, *splits.train_dataset, comm);
   if (config.eval.path.empty()) return splits;
   const Dataset* eval = splits.train_dataset.get();
   if (config.eval.path != config.train.path) {
     splits.eval_dataset = Open(config.eval.path, config, comm);
-    CheckFeatures(FeaturesOf(splits.train_dataset->schema()), *splits.eval_dataset);
+    CheckFeatures({FeaturesOf(splits.train_dataset->schema()), config.train.path},
+                  *splits.eval_dataset, comm);
     eval = splits.eval_dataset.get();
   }
   splits.eval = {eval, ResolveRows(config.eval.rows, *eval, "data.eval.rows")};

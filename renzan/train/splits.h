@@ -21,6 +21,11 @@ struct OpenedSplits {
   std::optional<Split> eval;
 };
 
+// Opens this worker's copy of a dataset. Throws kConfig unless all workers have the same content.
+// Only rank 0 warns of an old format.
+std::unique_ptr<Dataset> OpenDataset(const std::string& path, bool verify_blocks,
+                                     Communicator& comm);
+
 // Throws kNoInput, kData, or kConfig (rows outside the dataset, eval with another schema).
 OpenedSplits OpenSplits(const DataConfig& config, const FeaturesConfig& features,
                         Communicator& comm);
@@ -31,8 +36,15 @@ RowRange ResolveRows(const std::vector<int64_t>& rows, const Dataset& dataset, c
 // The columns of a dataset, as a configuration records them.
 FeaturesConfig FeaturesOf(const DatasetSchema& schema);
 
-// Throws kConfig, which names the first column that is not the expected one.
-void CheckFeatures(const FeaturesConfig& expected, const Dataset& dataset);
+// What a dataset must have, and who says so: "the model", or a dataset's directory.
+struct ExpectedFeatures {
+  FeaturesConfig features;
+  std::string recorded_by;
+};
+
+// Throws kConfig, which names the first column that is not the expected one. Preprocessing that one
+// of the two sides does not record cannot be compared, which rank 0 warns of.
+void CheckFeatures(const ExpectedFeatures& expected, const Dataset& dataset, Communicator& comm);
 
 // Mean lookups per sample of each categorical feature, estimated from the first rows.
 std::vector<double> EstimatePoolingFactors(const Split& split);

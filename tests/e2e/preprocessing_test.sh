@@ -31,3 +31,50 @@ mv data old
 mv raw data
 expect_exit 78 "is another run's checkpoint: features.dense_transforms" \
   $renzan train small.yaml --run-dir run --set training.epochs=2
+
+# The rule that maps labels to 0 and 1.
+cat >at_least.yaml <<'YAML'
+columns: {rating: {role: label, at_least: 4}, x: {role: dense}, c: {role: categorical}}
+YAML
+sed 's/at_least: 4/at_least: 3/' at_least.yaml >lower.yaml
+awk 'BEGIN {
+  print "rating,x,c"
+  for (row = 0; row < 4000; row++) printf "%d,%g,%d\n", row % 6, row % 10, row % 50
+}' >ratings.csv
+import_ratings() { # SCHEMA OPTION...
+  local schema=$1
+  shift
+  $renzan data import --format csv --schema $schema ratings.csv "$@"
+}
+import_ratings at_least.yaml --output ratings >/dev/null
+import_ratings lower.yaml --output lower >/dev/null
+small_config ratings
+$renzan train small.yaml --run-dir ratings_run 2>/dev/null
+$renzan eval ratings_run --data ratings >/dev/null
+rules="by 'at_least 3', but those of the training data by 'at_least 4'"
+expect_exit 78 "lower: its labels were mapped $rules" $renzan eval ratings_run --data lower
+expect_exit 78 "the labels of ratings were mapped by 'at_least 4'" \
+  import_ratings lower.yaml --vocabulary-from ratings --output lower2
+
+# A dataset of version 1 does not record transforms: one warning, which names the side that lacks
+# them, however many workers there are.
+cp -r $source_root/renzan/data/testdata/version-1 old_data
+cat >ab.yaml <<'YAML'
+columns: {y: {role: label}, a: {role: dense}, b: {role: categorical}}
+YAML
+printf 'y,a,b\n1,2,x\n0,1,y\n1,1,z\n0,3,x\n' >ab.csv
+expect_exit 0 "have the same transforms as in old_data: it does not record them" \
+  $renzan data import --format csv --schema ab.yaml ab.csv --vocabulary-from old_data --output ab
+small_config old_data
+sed -i -e 's/, rows: [^}]*//g' -e 's/eval: {path: old_data/eval: {path: ab/' -e 's/256/2/' small.yaml
+unrecorded="ab: cannot check that the transform of columns is as in the training data: "
+expect_one_warning() { # SUFFIX COMMAND...
+  local suffix=$1
+  shift
+  expect_exit 0 "$unrecorded$suffix does not record it" "$@"
+  [ "$(grep -c "cannot check" out.txt)" -eq 1 ] || { cat out.txt; fail "not one warning: $*"; }
+}
+workers="--workers 2 --threads 1 --set numerics.virtual_workers=2"
+expect_one_warning old_data $renzan train small.yaml --run-dir old_run $workers
+[ "$(grep -c "has format version 1" out.txt)" -eq 1 ] || { cat out.txt; fail "not one warning"; }
+expect_one_warning "the model" $renzan eval old_run --data ab $workers

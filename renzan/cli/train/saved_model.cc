@@ -1,7 +1,9 @@
 #include "renzan/cli/train/saved_model.h"
 
 #include <CLI/CLI.hpp>
+#include <memory>
 #include <optional>
+#include <utility>
 
 #include "renzan/base/build_id.h"
 #include "renzan/base/log.h"
@@ -16,11 +18,20 @@
 namespace renzan {
 namespace {
 
-// Rank 0 chooses for all, because the run may be writing a newer checkpoint right now.
-std::string Resolve(const std::string& path, Communicator& comm) {
-  const ModelPlace place = FindModel(path);
-  if (comm.rank() == 0 && !place.note.empty()) LogInfo("{}", place.note);
-  return BroadcastString(comm, place.dir);
+// Rank 0 chooses for all, because the run may be writing a newer checkpoint right now. Each worker
+// reads its own files.
+CheckpointReader OpenSameModel(const std::string& path, Communicator& comm) {
+  ModelPlace place;
+  RunWithHeartbeats(comm, [&] {
+    if (comm.rank() == 0) place = FindModel(path);
+  });
+  if (!place.note.empty()) LogInfo("{}", place.note);
+  const std::string dir = BroadcastString(comm, place.dir);
+  std::optional<CheckpointReader> reader;
+  RunWithHeartbeats(comm, [&] { reader.emplace(dir); });
+  CheckWorkersAgree(comm, "model in " + dir, reader->manifest().manifest_sha256.substr(0, 12),
+                    "give every worker the same model");
+  return std::move(*reader);
 }
 
 // The configuration of a saved model, with --set applied. Only keys of how predictions are computed
@@ -65,11 +76,12 @@ int WithSavedModel(const SavedModelFlags& flags,
                    const std::function<void(HybridModel&, const TrainConfig&, Communicator&,
                                             const Dataset&, RowRange)>& body) {
   const auto run = [&](Communicator& comm, int threads) {
-    CheckpointReader reader(Resolve(flags.model, comm));
+    CheckpointReader reader = OpenSameModel(flags.model, comm);
     TrainConfig config = ReadConfig(reader, flags.overrides);
     CheckSameRun(comm, config, FactsOfThisProgram(BuildId(), SelectIsa(config.numerics.isa)));
-    const Dataset dataset(flags.data);
-    CheckFeatures(config.features, dataset);
+    const std::unique_ptr<Dataset> opened = OpenDataset(flags.data, /*verify_blocks=*/true, comm);
+    const Dataset& dataset = *opened;
+    CheckFeatures({.features = config.features, .recorded_by = "the model"}, dataset, comm);
     const RowRange rows = ResolveRows(flags.rows, dataset, "--rows");
     ThreadPool pool(threads);
     // Nothing is trained, and SGD needs no memory for optimizer states.
