@@ -1,7 +1,12 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <cstdint>
+#include <memory>
 #include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
 
 #include "renzan/base/config.h"
 #include "renzan/base/error.h"
@@ -64,25 +69,10 @@ class CsvParser : public RowParser {
         continue;
       break;
     }
-    if (problem.empty() && records_.fields().size() != order_.size()) {
-      problem = fmt::format("{} fields instead of {}", records_.fields().size(), order_.size());
-      records_.RejectRecord();
-    }
-    if (!problem.empty()) {
-      bad->reason = problem;
-      return Result::kBadRow;
-    }
-    row->dense.resize(schema_.dense.size());
-    row->one_hot.resize(num_one_hot_);
-    row->multi_hot.resize(num_multi_hot_);
-    for (size_t i = 0; i < order_.size(); ++i) {
-      if (!ParseField(order_[i], records_.fields()[i], row, bad)) {
-        bad->column = i + 1;
-        bad->name = csv_.columns[order_[i]].name;
-        return Result::kBadRow;
-      }
-    }
-    return Result::kRow;
+    bad->reason = problem;
+    if (problem.empty() && ParseFields(row, bad)) return Result::kRow;
+    records_.RejectRecord();
+    return Result::kBadRow;
   }
 
  private:
@@ -111,6 +101,26 @@ class CsvParser : public RowParser {
       if (std::find(order_.begin(), order_.end(), i) == order_.end())
         Fail(ErrorCode::kConfig, "{}:1: the header has no column '{}', which {} declares", file,
              names[i], schema_path_);
+  }
+
+  bool ParseFields(TextRow* row, BadRow* bad) const {
+    const std::vector<std::string_view>& fields = records_.fields();
+    if (fields.size() != order_.size()) {
+      bad->reason = fmt::format("{} fields instead of {}", fields.size(), order_.size());
+      return false;
+    }
+    row->line = bad->line;
+    row->num_lines = records_.num_lines();
+    row->dense.resize(schema_.dense.size());
+    row->one_hot.resize(num_one_hot_);
+    row->multi_hot.resize(num_multi_hot_);
+    for (size_t i = 0; i < order_.size(); ++i) {
+      if (ParseField(order_[i], fields[i], row, bad)) continue;
+      bad->column = i + 1;
+      bad->name = csv_.columns[order_[i]].name;
+      return false;
+    }
+    return true;
   }
 
   bool ParseField(size_t index, std::string_view field, TextRow* row, BadRow* bad) const {

@@ -33,7 +33,6 @@ bool CsvRecordReader::Next(LineReader& lines, int64_t* line, std::string* proble
   } else {
     record_.assign(text);
     SplitQuoted(lines, problem);
-    if (!problem->empty()) RejectRecord();
   }
   return true;
 }

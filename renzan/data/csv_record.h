@@ -3,8 +3,8 @@
 // Splits lines into the fields of CSV records (RFC 4180): fields may be quoted, quotes inside are
 // doubled, and quoted fields may contain delimiters and line breaks. Not thread-safe.
 //
-// A stray quote pulls the following lines into the record. If the quotes turn out to be wrong, only
-// the record's first line is bad; the next record begins on the line after it.
+// A stray quote pulls the following lines into the record. If the record turns out to be bad, only
+// its first line is; the next record begins on the line after it.
 
 #include <cstdint>
 #include <deque>
@@ -25,11 +25,13 @@ class CsvRecordReader {
   // what is wrong with its quotes, or empty; `line` is where it begins.
   bool Next(LineReader& lines, int64_t* line, std::string* problem);
 
-  // Rejects the last record (it has too many fields, say): if it has several lines, all but the
-  // first are read again.
+  // Rejects the last record, for wrong quotes, too many fields or an invalid value, say: if it has
+  // several lines, all but the first are read again.
   void RejectRecord();
 
   const std::vector<std::string_view>& fields() const { return fields_; }
+  // How many lines the last record has.
+  int64_t num_lines() const { return 1 + static_cast<int64_t>(appended_.size()); }
 
  private:
   void SplitPlain(std::string_view line);

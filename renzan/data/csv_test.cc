@@ -17,6 +17,7 @@ using ::testing::AllOf;
 using ::testing::ElementsAre;
 using testing::ExpectError;
 using ::testing::HasSubstr;
+using ::testing::Not;
 using testing::ReadAll;
 using testing::WriteText;
 
@@ -144,6 +145,38 @@ TEST(ImportCsv, AStrayQuoteLosesOnlyItsRow) {
     plain[row] = fmt::format("1,{},{}\n", std::string(3000, 'x'), row);
   plain[10] = "1,\"x,10\n";
   ExpectLost(plain, {10});
+}
+
+TEST(ImportCsv, TwoStrayQuotesThatMakeAnInvalidValueLoseOnlyTheirRows) {
+  std::map<int, std::string> plain;
+  for (int row = 0; row < 1000; ++row) plain[row] = fmt::format("1,x,{}\n", row);
+  std::map<int, std::string> dense = plain, label = plain;
+  dense[3] = "1,x,\"3\n";
+  dense[900] = "1,x,900\"\n";
+  ExpectLost(dense, {3, 900});
+  label[0] = "\"1,x,0\n";
+  label[999] = "1\",x,999\n";
+  ExpectLost(label, {0, 999});
+}
+
+// Two stray quotes that make a valid row look like line breaks in a text.
+TEST(ImportCsv, WarnsOfRowsThatSpanSeveralLines) {
+  const std::string one_line = "y,a,b\n0,\"c\",1\n", stray = "1,\"x,2\n0,d,3\n0,e\",4\n";
+  const auto import = [](const std::string& text, int64_t rows, int64_t multi_line_rows) {
+    Csv csv(kThreeColumns, {text});
+    csv.options.skip_bad_rows = true;
+    ::testing::internal::CaptureStderr();
+    const ImportProgress done = csv.Import();
+    EXPECT_EQ(done.rows, rows);
+    EXPECT_EQ(done.multi_line_rows, multi_line_rows);
+    return ::testing::internal::GetCapturedStderr();
+  };
+  EXPECT_THAT(import(one_line + stray, 2, 1), HasSubstr("in0.csv:3: as intended if"));
+  EXPECT_THAT(import(one_line + stray + "0,c,1\n1,\"two\nlines\",5\n", 4, 2),
+              AllOf(HasSubstr("2 rows span 5 lines, the first at "), HasSubstr("in0.csv:3: ")));
+  EXPECT_THAT(import(one_line, 1, 0), Not(HasSubstr("span")));
+  // Bad rows are not counted.
+  EXPECT_THAT(import(one_line + "what,\"two\nlines\",5\n", 1, 0), Not(HasSubstr("span")));
 }
 
 TEST(ImportCsv, SaysWhereAQuoteIsNotClosed) {

@@ -1,8 +1,13 @@
 #include "renzan/data/import.h"
 
 #include <algorithm>
+#include <cstdint>
+#include <memory>
 #include <optional>
+#include <string>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 #include "renzan/base/config.h"
 #include "renzan/base/error.h"
@@ -144,6 +149,7 @@ class Importer {
       Fail(ErrorCode::kData, "no valid rows in {} ({} bad rows)", fmt::join(options_.inputs, ", "),
            progress_.bad_rows);
     Report();
+    WarnOfMultiLineRows();
     Finish();
     return progress_;
   }
@@ -173,6 +179,25 @@ class Importer {
     }
     writer_->Append(row.label, row.dense, ids_, bags_);
     ++progress_.rows;
+    if (row.num_lines > 1) CountMultiLineRow(row);
+  }
+
+  void CountMultiLineRow(const TextRow& row) {
+    if (++progress_.multi_line_rows == 1)
+      first_multi_line_row_ = fmt::format("{}:{}", lines_.file(), row.line);
+    lines_of_multi_line_rows_ += row.num_lines;
+  }
+
+  // A stray quote in each of two rows can turn all lines between them into one text.
+  void WarnOfMultiLineRows() const {
+    const int64_t rows = progress_.multi_line_rows;
+    if (rows == 0) return;
+    LogWarning(
+        "{} {} {} lines, the first at {}: as intended if quoted texts contain line breaks, "
+        "otherwise "
+        "stray quotes have merged rows",
+        rows, rows == 1 ? "row spans" : "rows span", lines_of_multi_line_rows_,
+        first_multi_line_row_);
   }
 
   void TakeBadRow(const BadRow& bad) {
@@ -220,6 +245,8 @@ class Importer {
   std::vector<int32_t> ids_;
   std::vector<std::vector<int32_t>> bags_;
   ImportProgress progress_;
+  std::string first_multi_line_row_;  // "file:line"
+  int64_t lines_of_multi_line_rows_ = 0;
 };
 
 }  // namespace

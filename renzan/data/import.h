@@ -15,6 +15,7 @@ namespace renzan {
 struct ImportProgress {
   int64_t rows = 0;
   int64_t bad_rows = 0;
+  int64_t multi_line_rows = 0;   // of `rows`: those with quoted line breaks
   uint64_t text_bytes = 0;       // of text read, after decompression
   uint64_t raw_bytes = 0;        // of the files read
   uint64_t total_raw_bytes = 0;  // of the files, 0 if not known

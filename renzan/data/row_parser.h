@@ -16,6 +16,8 @@ namespace renzan {
 
 // One row before its values are mapped to ids. Views are valid until the next row.
 struct TextRow {
+  int64_t line = 0;       // where it begins, from 1
+  int64_t num_lines = 1;  // more than one only with quoted line breaks
   float label = 0;
   std::vector<float> dense;
   std::vector<std::string_view> one_hot;                 // empty: missing
