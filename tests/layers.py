@@ -32,7 +32,7 @@ ALLOWED = {
     # The same separation holds for their verbs.
     "cli/train": {"base", "base/process", "data", "comm", "nn", "model", "checkpoint", "train",
                   "train/observe", "launch", "cli", "cli/text"},
-    "cli/data": {"base", "data", "cli", "cli/text"},
+    "cli/data": {"base", "base/process", "data", "cli", "cli/text"},
     "cli/jobs": {"base", "cluster/client", "cluster/spec", "cluster/core", "cli", "cli/text",
                  "cli/cluster"},
     "cli/cluster": {"base", "data", "cluster/core", "cluster/spec", "cluster/client", "cluster/local",

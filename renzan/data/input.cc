@@ -1,6 +1,7 @@
 #include "renzan/data/input.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <unistd.h>
 #include <zlib.h>
 #include <zstd.h>
@@ -17,6 +18,7 @@ namespace renzan {
 namespace {
 
 constexpr size_t kRawBufferBytes = 256 << 10;
+constexpr int kMsBetweenStopPolls = 100;
 constexpr std::string_view kGzipMagic = "\x1f\x8b";
 constexpr std::string_view kZstdMagic = "\x28\xb5\x2f\xfd";
 
@@ -59,6 +61,7 @@ class RawFile {
     end_ = kept;
     for (;;) {
       ThrowIfStopped(stop_);
+      if (stop_ && !InputReady()) continue;
       const ssize_t got = ::read(fd_, buffer_.data() + end_, buffer_.size() - end_);
       if (got >= 0) {
         end_ += static_cast<size_t>(got);
@@ -66,6 +69,14 @@ class RawFile {
       }
       if (errno != EINTR) FailErrno(errno, fmt::format("cannot read {}", name_));
     }
+  }
+
+  // Waits a moment for input. A read would wait until there is some, and not notice a stop request
+  // that came just before it.
+  bool InputReady() const {
+    pollfd input{fd_, POLLIN, 0};
+    const int ready = ::poll(&input, 1, kMsBetweenStopPolls);
+    return ready > 0 || (ready < 0 && errno != EINTR);  // read() reports what is wrong
   }
 
   std::string name_;

@@ -145,5 +145,19 @@ TEST(LineReader, StopsOnRequest) {
   });
 }
 
+TEST(LineReader, NoticesAStopRequestWhileItWaitsForInput) {
+  int ends[2];
+  ASSERT_EQ(::pipe(ends), 0);
+  int polls = 0;
+  const std::string path = fmt::format("/dev/fd/{}", ends[0]);
+  ExpectError(ErrorCode::kTempFail, HasSubstr("stopped on request"), [&] {
+    LineReader reader({path}, [&] { return ++polls > 2; });
+    std::string_view line;
+    reader.Next(&line);
+  });
+  ::close(ends[0]);
+  ::close(ends[1]);
+}
+
 }  // namespace
 }  // namespace renzan

@@ -4,13 +4,6 @@ source "$(dirname "$0")/lib.sh" "$@"
 $renzan data synth --format dataset --seed 7 --rows 4000 --output data >/dev/null
 small_config data
 
-# A shell starts background jobs with SIGINT ignored; this restores the default.
-with_default_signals() {
-  exec python3 -c 'import os, signal, sys
-signal.signal(signal.SIGINT, signal.SIG_DFL)
-os.execv(sys.argv[1], sys.argv[1:])' "$@"
-}
-
 # begin BACKEND OPTION...
 begin() {
   rm -rf run

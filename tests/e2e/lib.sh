@@ -73,6 +73,14 @@ training: {batch_size: 256}
 YAML
 }
 
+# with_default_signals COMMAND...: takes the place of this (sub)shell. A shell starts background jobs
+# with SIGINT ignored, and nohup ignores SIGHUP; this restores the default.
+with_default_signals() {
+  exec python3 -c 'import os, signal, sys
+for number in signal.SIGINT, signal.SIGHUP: signal.signal(number, signal.SIG_DFL)
+os.execv(sys.argv[1], sys.argv[1:])' "$@"
+}
+
 # The backends that several workers on this machine can use.
 several_worker_backends() {
   echo gloo

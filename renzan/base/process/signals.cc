@@ -7,6 +7,8 @@
 #include <cerrno>
 #include <cmath>
 #include <cstring>
+#include <initializer_list>
+#include <vector>
 
 #include "renzan/base/error.h"
 
@@ -18,6 +20,13 @@ bool IsIgnored(int signal) {
   struct sigaction action = {};
   sigaction(signal, nullptr, &action);
   return action.sa_handler == SIG_IGN;
+}
+
+std::vector<int> NotIgnored(std::initializer_list<int> signals) {
+  std::vector<int> kept;
+  for (const int signal : signals)
+    if (!IsIgnored(signal)) kept.push_back(signal);
+  return kept;
 }
 
 sigset_t SignalSet(std::initializer_list<int> signals) {

@@ -51,6 +51,7 @@ TEST(Signals, IsIgnoredAndIsStopSignal) {
   EXPECT_FALSE(IsIgnored(SIGUSR2));
   std::signal(SIGUSR2, SIG_IGN);
   EXPECT_TRUE(IsIgnored(SIGUSR2));
+  EXPECT_EQ(NotIgnored({SIGTERM, SIGUSR2, SIGUSR1}), (std::vector<int>{SIGTERM, SIGUSR1}));
   std::signal(SIGUSR2, SIG_DFL);
   EXPECT_TRUE(IsStopSignal(SIGHUP));
   EXPECT_FALSE(IsStopSignal(SIGUSR1));

@@ -7,8 +7,10 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <atomic>
+#include <string>
 #include <utility>
 
+#include "renzan/base/process/signals.h"
 #include "renzan/cli/data/verbs.h"
 #include "renzan/cli/verbs.h"
 
@@ -26,7 +28,8 @@ StopFunction StopOnSignals() {
   struct sigaction action {};
   action.sa_handler = [](int) { stop_requested = true; };
   // Without SA_RESTART a blocking read returns, so that the request is noticed.
-  for (int number : {SIGINT, SIGTERM}) ::sigaction(number, &action, nullptr);
+  for (const int signal : NotIgnored({SIGINT, SIGTERM, SIGHUP}))
+    ::sigaction(signal, &action, nullptr);
   return [] { return stop_requested.load(); };
 }
 

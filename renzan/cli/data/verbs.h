@@ -19,8 +19,8 @@ void AddDataSynthVerb(CLI::App& data);
 void AddDataInspectVerb(CLI::App& data);
 void AddDataVerifyVerb(CLI::App& data);
 
-// Turns SIGINT and SIGTERM into a stop request that long-running work polls, so that it can clean
-// up.
+// Turns SIGINT, SIGTERM and SIGHUP, unless ignored, into a stop request that long-running work
+// polls, so that it can clean up.
 StopFunction StopOnSignals();
 
 // Progress on stderr: a bar on a terminal, otherwise an occasional plain line.

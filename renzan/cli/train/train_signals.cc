@@ -13,10 +13,8 @@ namespace {
 RunRequests g_requests;
 
 std::vector<int> TrainSignals() {
-  std::vector<int> signals = {SIGTERM};
-  // nohup and background jobs of shells ignore some signals on purpose.
-  for (const int signal : {SIGINT, SIGHUP, SIGUSR1})
-    if (!IsIgnored(signal)) signals.push_back(signal);
+  std::vector<int> signals = NotIgnored({SIGINT, SIGHUP, SIGUSR1});
+  signals.push_back(SIGTERM);
   return signals;
 }
 
