@@ -52,6 +52,15 @@ for flag in workers set rerun print-config; do
   grep -qF -- "\\-\\-${flag//-/\\-}" pages/man1/renzan-train.1 || fail "man page: no --$flag"
 done
 "$renzan" help --man train | cmp - pages/man1/renzan-train.1
+# Descriptions are capitalised, unless they begin with a value.
+! grep -rnE '^(a|an|the|another|leave|print|show|write|read) ' pages/man1 || fail "not capitalised"
+
+# Run directories have the names that `renzan train` gives them, or a user's.
+time='[0-9]{4}(-[0-9]{2}){2}T([0-9]{2}:){2}[0-9]{2}Z'
+sed 's/\\//g' pages/man1/* "$source_root/README.md" | grep -oE 'runs/[^ /`]*' >names.txt
+grep -qE "^runs/dlrm-$time\$" names.txt || fail "no run directory in an example"
+! grep -E '[0-9]' names.txt | grep -vE "^runs/[a-z]+-$time\$" || fail "names of no run directory"
+
 if command -v groff >/dev/null; then
   for page in pages/man1/*; do
     groff -man -ww -z "$page" 2>groff.txt

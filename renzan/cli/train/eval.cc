@@ -180,8 +180,8 @@ void AddEvalVerb(CLI::App& app, int& exit_status) {
   verb->add_flag("--json", flags->json, "Print one JSON object");
   verb->footer(
       "Examples:\n"
-      "  renzan eval runs/dlrm-20260131-120000 --data data/test\n"
-      "  renzan eval runs/dlrm-20260131-120000 --data data/test --group-by C3 --top 10");
+      "  renzan eval runs/dlrm-2026-01-31T12:00:00Z --data data/test\n"
+      "  renzan eval runs/dlrm-2026-01-31T12:00:00Z --data data/test --group-by C3 --top 10");
   verb->callback([flags, &exit_status] {
     exit_status = WithSavedModel(
         flags->model, [&](HybridModel& model, const TrainConfig& config, Communicator& comm,
