@@ -90,9 +90,9 @@ void AddCheckpointVerb(CLI::App& app, int& exit_status) {
   const auto options = std::make_shared<CheckpointOptions>();
 
   CLI::App* diff = verb->add_subcommand("diff", "Compare two models bit by bit");
-  diff->add_option("A", options->a, "a run, a model or a checkpoint")->required();
-  diff->add_option("B", options->b, "another one")->required();
-  diff->add_flag("--json", options->json, "print JSON");
+  diff->add_option("A", options->a, "A run, a model or a checkpoint")->required();
+  diff->add_option("B", options->b, "Another one")->required();
+  diff->add_flag("--json", options->json, "Print JSON");
   diff->footer(
       "Exits with 0 if both are the same, with 1 if they differ.\n"
       "Example: renzan checkpoint diff runs/a runs/b");
@@ -104,9 +104,9 @@ void AddCheckpointVerb(CLI::App& app, int& exit_status) {
   });
 
   CLI::App* save = verb->add_subcommand("export", "Write a model as one safetensors file");
-  save->add_option("DIR", options->a, "a run, a model or a checkpoint")->required();
-  save->add_option("FILE", options->b, "the file to write")->required();
-  save->add_flag("--weights-only", options->weights_only, "leave out optimizer states");
+  save->add_option("DIR", options->a, "A run, a model or a checkpoint")->required();
+  save->add_option("FILE", options->b, "The file to write")->required();
+  save->add_flag("--weights-only", options->weights_only, "Leave out optimizer states");
   save->footer(
       "Read the result with safetensors.numpy.load_file.\n"
       "Example: renzan checkpoint export runs/a model.safetensors --weights-only");

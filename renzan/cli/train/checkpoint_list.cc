@@ -158,8 +158,8 @@ std::string ExactnessNote(const std::string& quantization) {
 void AddCheckpointListVerb(CLI::App& checkpoint) {
   const auto options = std::make_shared<CheckpointListOptions>();
   CLI::App* list = checkpoint.add_subcommand("list", "List the checkpoints of a run");
-  list->add_option("DIR", options->path, "a run, or a directory of checkpoints")->required();
-  list->add_flag("--json", options->json, "print JSON");
+  list->add_option("DIR", options->path, "A run, or a directory of checkpoints")->required();
+  list->add_flag("--json", options->json, "Print JSON");
   list->footer(
       "Newest first. Checks manifests and sizes but not file checksums: see verify.\n"
       "Example: renzan checkpoint list runs/a");
@@ -169,9 +169,9 @@ void AddCheckpointListVerb(CLI::App& checkpoint) {
 void AddCheckpointVerifyVerb(CLI::App& checkpoint, int& exit_status) {
   const auto options = std::make_shared<CheckpointListOptions>();
   CLI::App* verify = checkpoint.add_subcommand("verify", "Check every file of checkpoints");
-  verify->add_option("DIR", options->path, "a checkpoint, a model, a run or a directory of them")
+  verify->add_option("DIR", options->path, "A checkpoint, a model, a run or a directory of them")
       ->required();
-  verify->add_flag("--json", options->json, "print JSON");
+  verify->add_flag("--json", options->json, "Print JSON");
   verify->footer(
       "Lists all checkpoints. Exits with 65 if one is corrupt, with 66 or 74 if one cannot be\n"
       "read and so may be valid.\n"
