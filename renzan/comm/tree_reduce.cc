@@ -71,7 +71,7 @@ struct TreeReducer::State {
   ThreadPool& pool;
   const size_t length;
   const WireType wire;
-  const size_t rank, world;
+  const size_t rank, world_size;
 
   std::vector<std::vector<Block>> blocks;  // per worker
   size_t total_blocks = 0;
@@ -81,8 +81,8 @@ struct TreeReducer::State {
   std::vector<Chunk> chunks;                         // of the whole array
   std::vector<Chunk> own_chunks;                     // of this worker's slice
 
-  // [world][block][slice], as sent on the wire. In float32 a single block is sent in place, and
-  // values are added in the receive buffer.
+  // [world_size][block][slice], as sent on the wire. In float32 a single block is sent in place,
+  // and values are added in the receive buffer.
   bool send_in_place = false;
   std::vector<std::vector<std::byte>> send, received;
   std::vector<std::byte> gather_send;
@@ -119,7 +119,7 @@ TreeReducer::State::State(Communicator& communicator, ThreadPool& pool, int num_
       length(length),
       wire(wire),
       rank(static_cast<size_t>(communicator.rank())),
-      world(static_cast<size_t>(communicator.world_size())) {
+      world_size(static_cast<size_t>(communicator.world_size())) {
   CHECK(num_virtual_workers >= 1 && (num_virtual_workers & (num_virtual_workers - 1)) == 0);
   std::vector<Block> all;
   for (int r = 0; r < communicator.world_size(); ++r) {
@@ -133,9 +133,9 @@ TreeReducer::State::State(Communicator& communicator, ThreadPool& pool, int num_
   additions = TreeAdditions(all);
 
   const size_t groups = (length + kSliceAlignment - 1) / kSliceAlignment;
-  for (size_t p = 0; p < world; ++p) {
+  for (size_t p = 0; p < world_size; ++p) {
     const auto bound = [&](size_t i) {
-      return std::min(length, groups * i / world * kSliceAlignment);
+      return std::min(length, groups * i / world_size * kSliceAlignment);
     };
     slices.push_back({bound(p), bound(p + 1)});
     for (size_t begin = slices[p].begin; begin < slices[p].end; begin += kChunk)
@@ -143,11 +143,11 @@ TreeReducer::State::State(Communicator& communicator, ThreadPool& pool, int num_
   }
   for (const Chunk& chunk : chunks)
     if (chunk.slice == rank) own_chunks.push_back(chunk);
-  if (world == 1) return;
+  if (world_size == 1) return;
 
   const size_t own_blocks = blocks[rank].size();
   send_in_place = exact() && own_blocks == 1;
-  for (size_t p = 0; p < world; ++p) {
+  for (size_t p = 0; p < world_size; ++p) {
     send.emplace_back(send_in_place ? 0 : Bytes(own_blocks * slices[p].size()));
     received.emplace_back(Bytes(blocks[p].size() * slices[rank].size()));
     gathered.emplace_back(exact() ? 0 : Bytes(slices[p].size()));
@@ -181,9 +181,9 @@ void TreeReducer::State::EncodeOwn(std::span<const std::span<float>> leaves, con
 }
 
 void TreeReducer::State::Exchange(std::span<const std::span<float>> leaves) {
-  std::vector<std::span<const std::byte>> from(world);
-  std::vector<std::span<std::byte>> to(world);
-  for (size_t p = 0; p < world; ++p) {
+  std::vector<std::span<const std::byte>> from(world_size);
+  std::vector<std::span<std::byte>> to(world_size);
+  for (size_t p = 0; p < world_size; ++p) {
     from[p] = send[p];
     if (send_in_place)
       from[p] = std::as_bytes(std::span(leaves[0]).subspan(slices[p].begin, slices[p].size()));
@@ -197,7 +197,7 @@ void TreeReducer::State::CombineChunk(Range range, int thread) {
   const size_t offset = range.begin - slices[rank].begin;
   std::vector<std::span<float>> nodes;
   nodes.reserve(total_blocks);
-  for (size_t p = 0; p < world; ++p) {
+  for (size_t p = 0; p < world_size; ++p) {
     for (size_t i = 0; i < blocks[p].size(); ++i) {
       std::byte* bytes = received[p].data() + Bytes(i * slice_size + offset);
       if (exact()) {
@@ -214,8 +214,8 @@ void TreeReducer::State::CombineChunk(Range range, int thread) {
 }
 
 void TreeReducer::State::Gather(std::span<float> sum) {
-  std::vector<std::span<std::byte>> to(world);
-  for (size_t p = 0; p < world; ++p)
+  std::vector<std::span<std::byte>> to(world_size);
+  for (size_t p = 0; p < world_size; ++p)
     to[p] = exact() ? std::as_writable_bytes(sum.subspan(slices[p].begin, slices[p].size()))
                     : std::span(gathered[p]);
   // In float32 the slice's sum is where the first block of the first worker was received.
@@ -244,14 +244,14 @@ void TreeReducer::Reduce(std::span<const std::span<float>> leaves, std::span<flo
 
   s.ForEachChunk(s.chunks, [&](int, const Chunk& chunk) {
     s.ReduceOwn(leaves, chunk.range);
-    if (s.world == 1) {
+    if (s.world_size == 1) {
       const std::span<float> root = leaves[0].subspan(chunk.range.begin, chunk.range.size());
       std::memcpy(sum.data() + chunk.range.begin, root.data(), root.size_bytes());
     } else if (!s.send_in_place) {
       s.EncodeOwn(leaves, chunk);
     }
   });
-  if (s.world == 1) return;
+  if (s.world_size == 1) return;
   s.Exchange(leaves);
   s.ForEachChunk(s.own_chunks,
                  [&](int thread, const Chunk& chunk) { s.CombineChunk(chunk.range, thread); });

@@ -79,11 +79,11 @@ TEST_P(TreeReduceTest, MatchesTheReferenceTreeBitForBitOnAnyPlacement) {
   for (size_t length : {0u, 1u, 5u, 17u, 1000u, 10007u}) {
     const Arrays all = RandomLeaves(num_virtual_workers, length);
     const std::vector<float> expected = ReferenceSum(all, wire);
-    for (int world = 1; world <= std::min(8, num_virtual_workers); ++world) {
+    for (int world_size = 1; world_size <= std::min(8, num_virtual_workers); ++world_size) {
       for (int threads : {1, 2}) {
-        SCOPED_TRACE(testing::Message()
-                     << length << " values, " << world << " workers, " << threads << " threads");
-        RunRanksAsThreads(world, [&](Communicator& communicator) {
+        SCOPED_TRACE(testing::Message() << length << " values, " << world_size << " workers, "
+                                        << threads << " threads");
+        RunRanksAsThreads(world_size, [&](Communicator& communicator) {
           ThreadPool pool(threads);
           TreeReducer reducer(communicator, pool, num_virtual_workers, length, wire);
           // Twice: the first sum must not affect the second.
@@ -97,13 +97,13 @@ TEST_P(TreeReduceTest, MatchesTheReferenceTreeBitForBitOnAnyPlacement) {
 
 TEST(VirtualWorkersTest, RangesCoverAllInOrder) {
   for (int v : {1, 2, 8, 16}) {
-    for (int world = 1; world <= v; ++world) {
+    for (int world_size = 1; world_size <= v; ++world_size) {
       int next = 0;
-      for (int rank = 0; rank < world; ++rank) {
-        const IndexRange range = VirtualWorkerRange(v, world, rank);
+      for (int rank = 0; rank < world_size; ++rank) {
+        const IndexRange range = VirtualWorkerRange(v, world_size, rank);
         EXPECT_EQ(range.begin, next);
-        EXPECT_GE(range.size(), v / world);
-        EXPECT_LE(range.size(), (v + world - 1) / world);
+        EXPECT_GE(range.size(), v / world_size);
+        EXPECT_LE(range.size(), (v + world_size - 1) / world_size);
         next = range.end;
       }
       EXPECT_EQ(next, v);

@@ -27,17 +27,17 @@ void AllToAll(Communicator& comm, const Messages& send, Messages* recv) {
 InputDist::InputDist(Communicator& comm, std::span<const TableSpec> tables,
                      std::span<const int> owner, std::vector<int64_t> samples)
     : comm_(comm), samples_(std::move(samples)) {
-  const size_t world = static_cast<size_t>(comm.world_size());
-  CHECK(samples_.size() == world && owner.size() == tables.size());
-  tables_of_.resize(world);
+  const size_t world_size = static_cast<size_t>(comm.world_size());
+  CHECK(samples_.size() == world_size && owner.size() == tables.size());
+  tables_of_.resize(world_size);
   for (size_t t = 0; t < tables.size(); ++t) {
     tables_of_[static_cast<size_t>(owner[t])].push_back(t);
     multi_hot_.push_back(tables[t].multi_hot);
     names_.push_back(tables[t].name);
   }
-  counts_.resize(world);
-  send_.resize(world);
-  recv_.resize(world);
+  counts_.resize(world_size);
+  send_.resize(world_size);
+  recv_.resize(world_size);
   ids_.resize(tables_of_[static_cast<size_t>(comm.rank())].size());
 }
 

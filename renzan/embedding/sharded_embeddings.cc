@@ -27,7 +27,7 @@ void ExchangeWithPeers(Communicator& comm, const std::vector<std::vector<std::by
 ShardedEmbeddings::ShardedEmbeddings(Communicator& comm, ThreadPool& pool,
                                      ShardedEmbeddingsOptions options)
     : comm_(comm), pool_(pool), options_(std::move(options)) {
-  const int world = comm.world_size();
+  const int world_size = comm.world_size();
   const size_t me = static_cast<size_t>(comm.rank());
   CHECK(options_.batch % options_.virtual_workers == 0);
   samples_per_virtual_worker_ = options_.batch / options_.virtual_workers;
@@ -36,10 +36,10 @@ ShardedEmbeddings::ShardedEmbeddings(Communicator& comm, ThreadPool& pool,
   forward_block_bytes_ = WireBytes(options_.forward, block);
   backward_block_bytes_ = WireBytes(options_.backward, block);
 
-  owner_ = PlaceTableWise(options_.tables, world);
+  owner_ = PlaceTableWise(options_.tables, world_size);
   std::vector<int64_t> samples;
-  for (int rank = 0; rank < world; ++rank) {
-    Peer peer{VirtualWorkerRange(options_.virtual_workers, world, rank), {}};
+  for (int rank = 0; rank < world_size; ++rank) {
+    Peer peer{VirtualWorkerRange(options_.virtual_workers, world_size, rank), {}};
     for (int v = peer.virtual_workers.begin; v < peer.virtual_workers.end; ++v)
       assigned_rank_.push_back(rank);
     samples.push_back(peer.virtual_workers.size() * samples_per_virtual_worker_);

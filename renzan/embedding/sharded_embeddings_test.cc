@@ -125,11 +125,11 @@ Trained ReferenceTraining(const Recipe& recipe, int steps) {
   return {weights, squared_norm};
 }
 
-Trained ShardedTraining(int world, int threads, const Recipe& recipe, int steps) {
+Trained ShardedTraining(int world_size, int threads, const Recipe& recipe, int steps) {
   Weights weights;
   std::vector<double> norms;  // by worker
   std::mutex mutex;
-  RunRanksAsThreads(world, [&](Communicator& comm) {
+  RunRanksAsThreads(world_size, [&](Communicator& comm) {
     ThreadPool pool(threads);
     ShardedEmbeddings embeddings(comm, pool,
                                  {.tables = Tables(),
@@ -139,7 +139,7 @@ Trained ShardedTraining(int world, int threads, const Recipe& recipe, int steps)
                                   .backward = recipe.backward,
                                   .optimizer = recipe.optimizer,
                                   .seed = 3});
-    const IndexRange own = VirtualWorkerRange(kVirtualWorkers, world, comm.rank());
+    const IndexRange own = VirtualWorkerRange(kVirtualWorkers, world_size, comm.rank());
     const int64_t n = kBatch / kVirtualWorkers, stride = 4 * kDim + 5;
     double squared_norm = 0;
     for (int step = 0; step < steps; ++step) {
@@ -184,12 +184,12 @@ void ExpectTheReferenceOnAnyPlacement(const Recipe& recipe) {
   const Trained expected = ReferenceTraining(recipe, 3);
   const double norm = ShardedTraining(1, 1, recipe, 3).squared_norm;
   EXPECT_NEAR(norm, expected.squared_norm, 1e-9 * norm);
-  for (int world : {1, 2, 3, 4, 7})
+  for (int world_size : {1, 2, 3, 4, 7})
     for (int threads : {1, 2}) {
-      const Trained trained = ShardedTraining(world, threads, recipe, 3);
+      const Trained trained = ShardedTraining(world_size, threads, recipe, 3);
       EXPECT_EQ(trained.weights, expected.weights)
-          << world << " workers, " << threads << " threads";
-      EXPECT_EQ(trained.squared_norm, norm) << world << " workers, " << threads << " threads";
+          << world_size << " workers, " << threads << " threads";
+      EXPECT_EQ(trained.squared_norm, norm) << world_size << " workers, " << threads << " threads";
     }
 }
 
