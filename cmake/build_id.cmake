@@ -1,6 +1,6 @@
 # renzan_build_id(<target>): a library whose BuildId() (renzan/base/build_id.h) names what it was
-# built from: a hash over the sources, the compiler and its flags. The hash is made anew, and one
-# file of three lines compiled, when a source has changed; only programs link it, not the libraries.
+# built from: a hash over the sources, the compiler and its flags. When a source changes, the
+# hash is recomputed and one file of three lines compiled, which only programs link, not libraries.
 function(renzan_build_id target)
   set(script ${PROJECT_SOURCE_DIR}/cmake/make_build_id.cmake)
   set(output ${PROJECT_BINARY_DIR}/build_id.cc)

@@ -24,7 +24,7 @@ install(CODE "
   endif()
   file(INSTALL \"${PAGES}/zsh/_renzan\"
     DESTINATION \"\${CMAKE_INSTALL_PREFIX}/share/zsh/\${functions}\")")
-# Links between the documents hold.
+# Installed in the same layout, so that the links between the documents work.
 install(FILES README.md ARCHITECTURE.md CHANGELOG.md SECURITY.md LICENSE
   DESTINATION ${CMAKE_INSTALL_DOCDIR})
 install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR} RENAME copyright)
@@ -33,11 +33,11 @@ install(DIRECTORY docs examples DESTINATION ${CMAKE_INSTALL_DOCDIR})
 set(CPACK_GENERATOR DEB)
 set(CPACK_PACKAGE_NAME renzan)
 set(CPACK_PACKAGE_CONTACT "The Renzan developers <renzan@localhost>")
-set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "trains recommendation models and shares machines")
+set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "trainer of recommendation models and scheduler of such jobs")
 set(CPACK_PACKAGE_DESCRIPTION
-"Renzan trains deep recommendation models (DLRM and its relatives) on one or many
-workers with the same bits on any placement, and runs such jobs, and any other
-command, on machines that teams share.")
+"Renzan trains recommendation models (DLRM, DLRM-DCNv2) on many workers, and
+schedules such training jobs on machines that teams share. Placement never changes
+arithmetic: the trained model has the same SHA-256 on any number of workers.")
 set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
 set(CPACK_STRIP_FILES ON)
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)

@@ -1,6 +1,6 @@
 # renzan_library(<folder> SOURCES a.cc ... DEPS <folder or library> ...)
-#   One folder is one static library `renzan_<folder>`. COLD: compiled more often than it is waited
-#   for, so with -O1.
+#   One folder is one static library `renzan_<folder>`. COLD: its speed does not
+#   matter, so it is compiled with -O1, which takes less time.
 # renzan_test(<name> SOURCES a_test.cc ... DEPS ... [LABEL unit|e2e] [TIMEOUT seconds])
 #   One GoogleTest binary; every test case becomes a ctest entry.
 

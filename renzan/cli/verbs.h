@@ -20,7 +20,7 @@ void AddSimulateVerb(CLI::App& app);
 void AddSubmitVerb(CLI::App& app, int& exit_status);
 void AddJobsVerb(CLI::App& app);
 void AddJobVerb(CLI::App& app);      // job show|explain|logs|cancel|...
-void AddNodesVerb(CLI::App& app);    // nodes [drain|fail|restore]
+void AddNodesVerb(CLI::App& app);    // nodes [cordon|drain|fail|restore]
 void AddClusterVerb(CLI::App& app);  // cluster up|down|status|...
 
 }  // namespace renzan

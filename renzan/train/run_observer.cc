@@ -160,8 +160,7 @@ void RunObserver::OnStart(const LoopState& first, int64_t steps) {
   if (config.checkpoint.quantize != "none")
     LogWarning(
         "checkpoint.quantize: a run resumed from an incremental checkpoint with 8-bit rows will "
-        "not "
-        "be bit-identical to an uninterrupted one");
+        "not be bit-identical to an uninterrupted one");
   state_->first_step = first.step;
   state_->first_seconds = first.seconds;
   state_->status.state = "running";
