@@ -176,3 +176,19 @@ print("checkpoint %d" % value["step"] if isinstance(value, dict) else value)' "$
 checkpoints_in() {
   ls "$1" | grep -E '^step-[0-9]{8}$' | sort -r
 }
+
+# train_until_checkpoints COUNT RUN_DIR OPTION...: trains small.yaml in RUN_DIR, logged to log.txt,
+# until a run has written COUNT checkpoints. One that is due while the previous one is being written
+# is skipped, so on a busy disk a short run may write few, and is repeated.
+train_until_checkpoints() {
+  local count=$1 run=$2 written
+  shift 2
+  for _ in $(seq 20); do
+    rm -rf "$run"
+    $renzan train small.yaml --run-dir "$run" "$@" >log.txt 2>&1 ||
+      { cat log.txt >&2; fail "training failed"; }
+    written=$(grep -c 'checkpoint step-[0-9]*: ' log.txt || true)
+    [ "$written" -lt "$count" ] || return 0
+  done
+  fail "only $written checkpoints"
+}

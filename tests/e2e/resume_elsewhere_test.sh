@@ -5,12 +5,11 @@ $renzan data synth --format dataset --seed 7 --rows 4000 --output data >/dev/nul
 $renzan data synth --format dataset --seed 8 --rows 4000 --output other_data >/dev/null
 small_config data
 long=(--set training.epochs=20 --set checkpoint.every_steps=10)
-$renzan train small.yaml --run-dir whole "${long[@]}" 2>/dev/null
-expected=$(sha256_of whole)
-rm -r whole/model
+train_until_checkpoints 5 whole "${long[@]}"
 newest=$(checkpoints_in whole/checkpoints | head -1)
 step=$((10#${newest#step-}))
-[ "$step" -gt 100 ] || fail "the newest checkpoint is $newest"
+expected=$(sha256_of whole)
+rm -r whole/model
 begin() { rm -rf run && cp -r whole run; }
 # Checksums of all files but the lock, which names its last owner.
 content() { find run -type f ! -name .lock -print0 | sort -z | xargs -0 sha256sum; }

@@ -119,6 +119,38 @@ TEST_F(ControllerTest, AnEndIsCommittedOnceTheDiskHasSpace) {
   EXPECT_EQ(State(second), RecordState::kDone);
 }
 
+// Neither the job nor what was collected is lost, and the daemon does not spin at the deadline.
+TEST_F(ControllerTest, ArtifactsCollectedOnAFullDiskAreCommittedOnceItHasSpace) {
+  const JobId copied = Submit("command: [a]\nartifacts: out");
+  Settle();
+  {
+    agent_.End(DirectoryOf(copied), EndedBy::kItself, 3, controller_now(), controller_now() + 5);
+    controller_->ProcessEnded(copied);
+    const FullDisk full;
+    EXPECT_EQ(controller_->Turn(), controller_now() + 1000);
+    EXPECT_EQ(State(copied), RecordState::kRunning);
+    EXPECT_THAT(agent_.copies, IsEmpty());  // it starts once the end is committed
+  }
+  clock_.seconds += 1;
+  Settle();
+  ASSERT_EQ(State(copied), RecordState::kCollecting);
+  {
+    const FullDisk full;
+    agent_.copy_status = 0;
+    controller_->ProcessEnded(copied);
+    EXPECT_EQ(controller_->Turn(), controller_now() + 1000);
+    clock_.seconds += 100;  // beyond the deadline
+    EXPECT_EQ(controller_->Turn(), controller_now() + 1000);
+    EXPECT_EQ(State(copied), RecordState::kCollecting);
+  }
+  clock_.seconds += 1;
+  Settle();
+  EXPECT_EQ(State(copied), RecordState::kFailed);
+  EXPECT_EQ(Record(copied).exit_code, 3);
+  EXPECT_EQ(agent_.copies.size(), 1u);
+  EXPECT_THAT(store_->Events(copied).back().text, ::testing::Not(HasSubstr("artifacts")));
+}
+
 TEST_F(ControllerTest, AFailedStartOnAFullDiskIsRetried) {
   std::optional<FullDisk> full;
   agent_.fail_starts = true;

@@ -83,7 +83,12 @@ class ApiServerTest : public ::testing::Test {
         ControllerOptions{.state_dir = directory_.path(),
                           .uid = ::geteuid(),
                           .schedule = [](const Snapshot& snapshot) { return Schedule(snapshot); },
-                          .validate = Validate,
+                          .validate =
+                              [this](const Snapshot& snapshot, const Decisions& decisions) {
+                                Validated validated = Validate(snapshot, decisions);
+                                if (!fault_.empty()) validated.faults.push_back(fault_);
+                                return validated;
+                              },
                           .why_infeasible = [](const Snapshot&, const Job& job) -> std::string {
                             return job.min_workers > 9 ? "there is no room for ten workers" : "";
                           }},
@@ -109,7 +114,8 @@ class ApiServerTest : public ::testing::Test {
         ApiContext{.loop = *loop_,
                    .state_dir = directory_.path(),
                    .uid = ::geteuid(),
-                   .stop_fd = stop_fd_},
+                   .stop_fd = stop_fd_,
+                   .explain_gate = explain_gate_},
         ApiServer::Sockets{ListenOn(socket_, true), tcp_fd, std::string(64, 'a')}, allow_users,
         [this] { loop_->Stop(); }, limits);
   }
@@ -120,6 +126,8 @@ class ApiServerTest : public ::testing::Test {
   }
 
   TemporaryDirectory directory_;
+  std::string fault_;  // of the snapshot, as the validator would report it
+  const std::shared_ptr<ExplainGate> explain_gate_ = std::make_shared<ExplainGate>();
   const std::string socket_ = directory_ / "socket";
   std::string url_;  // for TCP; the token is aaaa...
   const int stop_fd_ = ::eventfd(0, EFD_CLOEXEC);
@@ -364,6 +372,36 @@ TEST_F(ApiServerTest, AUserCannotLockOutTheOperator) {
   int status = 0;
   ASSERT_EQ(::waitpid(child, &status, 0), child);
   EXPECT_EQ(WEXITSTATUS(status), 0);
+}
+
+TEST_F(ApiServerTest, StatusShowsFaults) {
+  EXPECT_FALSE(BodyOf(Ask(socket_, "GET", "/v1/status")).contains("faults"));
+  loop_->Run([&](Controller&) { fault_ = "job 7 is on node 9, which does not exist"; });
+  Submit("command: [a]");
+  while (BodyOf(Ask(socket_, "GET", "/v1/jobs/1"))["state"] != "running") {
+  }
+  EXPECT_EQ(BodyOf(Ask(socket_, "GET", "/v1/status"))["faults"], Json({fault_}));
+}
+
+TEST_F(ApiServerTest, AnExplanationIsDroppedWhenItsRequesterDisconnects) {
+  Submit("command: [a]\nresources: {gpu: 4}");
+  Submit("command: [a]\nresources: {gpu: 4}");
+  const auto another = explain_gate_->Enter(::geteuid(), [] { return false; });  // being computed
+  const int fd = Connect(socket_);
+  const std::string request =
+      "GET /v1/jobs/2/explain HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
+  ::send(fd, request.data(), request.size(), MSG_NOSIGNAL);
+  char byte;
+  const timeval a_moment{.tv_usec = 300'000};
+  ::setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &a_moment, sizeof a_moment);
+  EXPECT_EQ(::recv(fd, &byte, 1, 0), -1);  // it waits for the other one
+  ::shutdown(fd, SHUT_WR);
+  const timeval long_enough{.tv_sec = 30};
+  ::setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &long_enough, sizeof long_enough);
+  const std::string answer = ReceiveAll(fd);
+  EXPECT_THAT(answer, HasSubstr("HTTP/1.1 503"));
+  EXPECT_THAT(answer, HasSubstr("cancelled"));
+  ::close(fd);
 }
 
 TEST_F(ApiServerTest, ShowsWhatAnEndedJobRequested) {

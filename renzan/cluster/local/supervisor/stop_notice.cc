@@ -23,12 +23,14 @@ Descriptor OpenRunDirectory(const std::string& run_dir) {
 }  // namespace
 
 void WriteStopNotice(const std::string& run_dir, const StopNotice& notice, uid_t uid, gid_t gid) {
-  const auto fail = [&] {
-    FailErrno(errno, fmt::format("cannot write {}/{}", run_dir, kStopNotice));
-  };
   const std::string text = fmt::format("{{\"grace_seconds\": {:.3f}, \"deadline\": {:.3f}}}\n",
                                        notice.grace_seconds, notice.deadline);
   const Descriptor directory = OpenRunDirectory(run_dir);
+  const auto fail = [&] {
+    const int error = errno;
+    unlinkat(directory.get(), kUnfinished, 0);
+    FailErrno(error, fmt::format("cannot write {}/{}", run_dir, kStopNotice));
+  };
   if (directory.get() < 0) fail();
   unlinkat(directory.get(), kUnfinished, 0);
   // Always a new file: never a link or a file of the user.

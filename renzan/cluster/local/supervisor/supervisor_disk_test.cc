@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <fstream>
 #include <string>
 
@@ -76,6 +77,22 @@ TEST(SupervisorDisk, AFullDiskDoesNotStopWorkersAndLosesNoEnd) {
   EXPECT_TRUE(log.starts_with("1\n2\n3\n"));
   EXPECT_THAT(log, HasSubstr("bytes of output were lost here: No space left on device]\n"));
   EXPECT_TRUE(log.ends_with("\nlast words\n"));
+}
+
+TEST(SupervisorDisk, StopsAWorkerWhoseDeadlineCannotBeWritten) {
+  TestAttempt attempt("trap 'exit 75' TERM; echo up > ready; while :; do sleep 0.01; done");
+  SmallDisk disk(attempt.plan.run_dir);
+  if (!disk.mounted()) GTEST_SKIP() << "only root can mount a small disk";
+  attempt.plan.saves_on_stop = true;
+  attempt.Start();
+  attempt.WaitForFile("ready");
+  std::ofstream(attempt.plan.run_dir + "/filler") << std::string(1 << 20, 'x');
+  RequestStop(attempt.directory(), 600);
+  const AttemptEnd end = attempt.WaitForEnd();
+  EXPECT_EQ(end.exit_code, 75);
+  EXPECT_EQ(end.by, EndedBy::kRequest);
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(attempt.plan.run_dir), {}), 1)
+      << "something half-written was left";
 }
 
 TEST(SupervisorDisk, WaitsForDiskSpaceToRecordTheEnd) {
