@@ -134,8 +134,14 @@ class JobValidator:
         for worker in self._notes:
             expect(worker.attempt in numbers, f"{worker} ran, but there was no such attempt")
         for worker in killed:
-            expect(worker.attempt in self._node_failed,
+            expect(worker.attempt in self._node_failed or self._another_failed(worker),
                    f"{worker} disappeared while there was no daemon")
+
+    def _another_failed(self, worker):
+        """The supervisor then kills those of the gang that do not end soon."""
+        message = self._attempts[worker.attempt]["message"]
+        failed = re.search(r"\bworker (\d+) on \S+ ended with exit status", message)
+        return failed is not None and int(failed.group(1)) != worker.rank
 
     def _end(self):
         end = self._record["state"], self._record["exit_code"]
@@ -166,7 +172,8 @@ class JobValidator:
         run = f"{self._daemon.state}/jobs/{self._id}/run"
         path = f"{run}/output.{worker.attempt}.{worker.rank}"
         if not os.path.exists(path):
-            expect(worker.attempt in self._node_failed, f"{worker} has no output")
+            expect(worker.attempt in self._node_failed or self._another_failed(worker),
+                   f"{worker} has no output")
             return
         with open(path) as file:
             wanted = file.read()
