@@ -18,9 +18,9 @@
 #include <string>
 
 #include "renzan/base/error.h"
-#include "renzan/base/file.h"
+#include "renzan/base/file/file.h"
 #include "renzan/data/import.h"
-#include "renzan/data/synth.h"
+#include "renzan/data/synth/synth.h"
 
 namespace renzan {
 namespace {

@@ -14,10 +14,10 @@
 #include <vector>
 
 #include "renzan/base/error.h"
-#include "renzan/base/file.h"
-#include "renzan/data/dataset.h"
+#include "renzan/base/file/file.h"
+#include "renzan/data/dataset/dataset.h"
 #include "renzan/data/sample_order.h"
-#include "renzan/data/synth.h"
+#include "renzan/data/synth/synth.h"
 
 namespace renzan {
 namespace {

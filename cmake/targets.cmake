@@ -41,8 +41,8 @@ function(renzan_test name)
   set_target_properties(${name} PROPERTIES UNITY_BUILD OFF)
   target_precompile_headers(${name} REUSE_FROM renzan_test_headers)
   target_link_libraries(${name} PRIVATE ${ARG_DEPS} GTest::gmock GTest::gtest_main)
-  # What is tested is optimised in full; the tests themselves are compiled more often than run.
-  target_compile_options(${name} PRIVATE $<$<CONFIG:Release>:-O1>)
+  # What is tested is optimised in full; tests spend more time in the compiler than running.
+  target_compile_options(${name} PRIVATE $<$<CONFIG:Release>:-O0>)
   gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST
     PROPERTIES LABELS ${ARG_LABEL} TIMEOUT ${ARG_TIMEOUT})
 endfunction()
@@ -54,7 +54,7 @@ add_library(renzan_test_headers OBJECT ${CMAKE_BINARY_DIR}/test_headers.cc)
 target_precompile_headers(renzan_test_headers PRIVATE <gmock/gmock.h> <gtest/gtest.h>
   <fmt/format.h> <algorithm> <filesystem> <functional> <map> <memory> <optional> <string> <vector>)
 target_link_libraries(renzan_test_headers PRIVATE fmt::fmt GTest::gmock GTest::gtest)
-target_compile_options(renzan_test_headers PRIVATE $<$<CONFIG:Release>:-O1>)
+target_compile_options(renzan_test_headers PRIVATE $<$<CONFIG:Release>:-O0>)
 
 # Kernels are compiled for a few instruction sets and chosen at run time. The list is short on
 # purpose: SSE4, AVX2 and AVX-512 (on Arm: NEON).

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "renzan/base/error.h"
-#include "renzan/base/file.h"
+#include "renzan/base/file/file.h"
 #include "renzan/base/philox.h"
 #include "renzan/base/sha256.h"
 #include "renzan/base/thread_pool.h"

@@ -7,7 +7,7 @@
 #include <fstream>
 #include <limits>
 
-#include "renzan/base/file.h"
+#include "renzan/base/file/file.h"
 
 namespace renzan {
 namespace {

@@ -5,8 +5,8 @@
 namespace renzan {
 namespace {
 
-// The number of bytes of the first character of `text`; 0 if it is invalid UTF-8 (Unicode, table 3-7)
-// or a control character.
+// The number of bytes of the first character of `text`; 0 if it is invalid UTF-8 (Unicode, table
+// 3-7) or a control character.
 size_t PrintableBytes(std::string_view text) {
   const auto at = [&](size_t i) {
     return i < text.size() ? static_cast<unsigned char>(text[i]) : 0u;

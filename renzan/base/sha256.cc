@@ -5,7 +5,7 @@
 #include <span>
 
 #include "renzan/base/error.h"
-#include "renzan/base/file.h"
+#include "renzan/base/file/file.h"
 
 namespace renzan {
 

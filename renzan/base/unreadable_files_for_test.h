@@ -6,7 +6,7 @@
 #include <string>
 #include <utility>
 
-#include "renzan/base/file_system.h"
+#include "renzan/base/file/file_system.h"
 
 namespace renzan {
 

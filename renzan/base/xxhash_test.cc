@@ -5,7 +5,7 @@
 #include <string>
 #include <utility>
 
-#include "renzan/base/file.h"
+#include "renzan/base/file/file.h"
 
 namespace renzan {
 namespace {

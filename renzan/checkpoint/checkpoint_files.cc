@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "renzan/base/error.h"
-#include "renzan/base/file.h"
+#include "renzan/base/file/file.h"
 #include "renzan/base/sha256.h"
 #include "renzan/base/xxhash.h"
 

@@ -8,8 +8,8 @@
 #include <set>
 
 #include "renzan/base/error.h"
-#include "renzan/base/file.h"
-#include "renzan/base/file_system.h"
+#include "renzan/base/file/file.h"
+#include "renzan/base/file/file_system.h"
 #include "renzan/base/log.h"
 #include "renzan/checkpoint/reader.h"
 

@@ -5,7 +5,7 @@
 #include <cstdio>
 
 #include "renzan/base/error.h"
-#include "renzan/base/file.h"
+#include "renzan/base/file/file.h"
 #include "renzan/checkpoint/safetensors.h"
 
 namespace renzan {

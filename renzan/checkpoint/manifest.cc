@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "renzan/base/error.h"
-#include "renzan/base/file.h"
+#include "renzan/base/file/file.h"
 #include "renzan/base/sha256.h"
 #include "renzan/checkpoint/strict_json.h"
 #include "renzan/checkpoint/text_or_null.h"

@@ -5,9 +5,9 @@
 #include <filesystem>
 #include <set>
 
-#include "renzan/base/config.h"
+#include "renzan/base/config/config.h"
 #include "renzan/base/error.h"
-#include "renzan/base/file.h"
+#include "renzan/base/file/file.h"
 
 namespace renzan {
 namespace {

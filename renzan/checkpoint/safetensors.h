@@ -19,7 +19,7 @@
 #include <vector>
 
 #include "renzan/base/error.h"
-#include "renzan/base/file.h"
+#include "renzan/base/file/file.h"
 #include "renzan/checkpoint/tensor_info.h"
 
 namespace renzan {

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "renzan/base/error.h"
-#include "renzan/base/file.h"
+#include "renzan/base/file/file.h"
 #include "renzan/checkpoint/directory.h"
 #include "renzan/checkpoint/quantize.h"
 #include "renzan/checkpoint/writer.h"

@@ -16,7 +16,7 @@
 #include <string>
 #include <vector>
 
-#include "renzan/base/file.h"
+#include "renzan/base/file/file.h"
 #include "renzan/checkpoint/manifest.h"
 
 namespace renzan {

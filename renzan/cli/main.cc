@@ -5,8 +5,8 @@
 #include <exception>
 #include <nlohmann/json.hpp>
 
-#include "renzan/base/bus_error.h"
 #include "renzan/base/error.h"
+#include "renzan/base/file/bus_error.h"
 #include "renzan/base/log.h"
 #include "renzan/cli/help/unknown_word.h"
 #include "renzan/cli/help/verbs.h"

@@ -22,7 +22,7 @@
 #include <vector>
 
 #include "renzan/base/error.h"
-#include "renzan/base/file.h"
+#include "renzan/base/file/file.h"
 #include "renzan/base/process/free_port.h"
 #include "renzan/comm/conformance.h"
 #include "renzan/comm/testing.h"

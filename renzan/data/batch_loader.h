@@ -8,7 +8,7 @@
 #include <memory>
 
 #include "renzan/data/batch.h"
-#include "renzan/data/dataset.h"
+#include "renzan/data/dataset/dataset.h"
 #include "renzan/data/sample_order.h"
 
 namespace renzan {

@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "renzan/base/error.h"
-#include "renzan/base/file.h"
-#include "renzan/data/dataset_writer.h"
-#include "renzan/data/npy.h"
+#include "renzan/base/file/file.h"
+#include "renzan/data/dataset/dataset_writer.h"
+#include "renzan/data/dataset/npy.h"
 
 namespace renzan {
 namespace {

@@ -9,14 +9,14 @@
 #include <utility>
 #include <vector>
 
-#include "renzan/base/config.h"
+#include "renzan/base/config/config.h"
 #include "renzan/base/error.h"
-#include "renzan/base/file.h"
+#include "renzan/base/file/file.h"
 #include "renzan/base/log.h"
-#include "renzan/data/dataset_writer.h"
-#include "renzan/data/manifest.h"
-#include "renzan/data/row_parser.h"
-#include "renzan/data/teacher_report.h"
+#include "renzan/data/dataset/dataset_writer.h"
+#include "renzan/data/dataset/manifest.h"
+#include "renzan/data/synth/teacher_report.h"
+#include "renzan/data/text/row_parser.h"
 #include "renzan/data/vocabulary.h"
 
 namespace renzan {

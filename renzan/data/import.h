@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "renzan/data/input.h"
+#include "renzan/data/text/input.h"
 
 namespace renzan {
 

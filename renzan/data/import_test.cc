@@ -8,8 +8,8 @@
 
 #include <cmath>
 
-#include "renzan/data/manifest.h"
-#include "renzan/data/teacher_report.h"
+#include "renzan/data/dataset/manifest.h"
+#include "renzan/data/synth/teacher_report.h"
 #include "renzan/data/testing.h"
 #include "renzan/data/vocabulary.h"
 

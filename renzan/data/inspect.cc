@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "renzan/base/error.h"
-#include "renzan/data/manifest.h"
+#include "renzan/data/dataset/manifest.h"
 #include "renzan/data/vocabulary.h"
 
 namespace renzan {

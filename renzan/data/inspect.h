@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "renzan/data/dataset.h"
-#include "renzan/data/input.h"
+#include "renzan/data/dataset/dataset.h"
+#include "renzan/data/text/input.h"
 
 namespace renzan {
 

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "renzan/data/dataset_writer.h"
+#include "renzan/data/dataset/dataset_writer.h"
 #include "renzan/data/import.h"
 #include "renzan/data/testing.h"
 

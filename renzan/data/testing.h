@@ -13,10 +13,10 @@
 #include <vector>
 
 #include "renzan/base/error.h"
-#include "renzan/base/file.h"
+#include "renzan/base/file/file.h"
 #include "renzan/base/xxhash.h"
-#include "renzan/data/dataset.h"
-#include "renzan/data/text_output.h"
+#include "renzan/data/dataset/dataset.h"
+#include "renzan/data/text/text_output.h"
 
 namespace renzan::testing {
 

@@ -7,10 +7,10 @@
 #include <limits>
 
 #include "renzan/base/error.h"
-#include "renzan/base/file.h"
+#include "renzan/base/file/file.h"
 #include "renzan/base/sha256.h"
-#include "renzan/data/manifest.h"
-#include "renzan/data/npy.h"
+#include "renzan/data/dataset/manifest.h"
+#include "renzan/data/dataset/npy.h"
 
 namespace renzan {
 namespace {

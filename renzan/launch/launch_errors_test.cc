@@ -11,7 +11,7 @@
 #include <string>
 
 #include "renzan/base/error.h"
-#include "renzan/base/file.h"
+#include "renzan/base/file/file.h"
 #include "renzan/launch/elastic.h"
 #include "renzan/launch/launch.h"
 

@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "renzan/base/error.h"
-#include "renzan/base/file.h"
+#include "renzan/base/file/file.h"
 #include "renzan/base/process/process_table.h"
 #include "renzan/launch/elastic.h"
 

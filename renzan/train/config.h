@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "renzan/base/config.h"
+#include "renzan/base/config/config.h"
 
 namespace renzan {
 

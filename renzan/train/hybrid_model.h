@@ -16,7 +16,7 @@
 #include "renzan/comm/communicator.h"
 #include "renzan/comm/tree_reduce.h"
 #include "renzan/data/batch.h"
-#include "renzan/data/dataset.h"
+#include "renzan/data/dataset/dataset.h"
 #include "renzan/embedding/sharded_embeddings.h"
 #include "renzan/model/metrics.h"
 #include "renzan/model/model.h"

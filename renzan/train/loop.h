@@ -10,7 +10,7 @@
 
 #include "renzan/base/clock.h"
 #include "renzan/comm/communicator.h"
-#include "renzan/data/dataset.h"
+#include "renzan/data/dataset/dataset.h"
 #include "renzan/model/metrics.h"
 #include "renzan/train/config.h"
 #include "renzan/train/hybrid_model.h"

@@ -6,10 +6,10 @@
 #include <string>
 #include <vector>
 
-#include "renzan/base/file.h"
+#include "renzan/base/file/file.h"
 #include "renzan/base/thread_pool.h"
 #include "renzan/comm/testing.h"
-#include "renzan/data/dataset_writer.h"
+#include "renzan/data/dataset/dataset_writer.h"
 #include "renzan/train/testing.h"
 
 namespace renzan {

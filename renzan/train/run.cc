@@ -6,7 +6,7 @@
 
 #include "renzan/base/background_task.h"
 #include "renzan/base/error.h"
-#include "renzan/base/file.h"
+#include "renzan/base/file/file.h"
 #include "renzan/base/host.h"
 #include "renzan/base/log.h"
 #include "renzan/base/thread_pool.h"

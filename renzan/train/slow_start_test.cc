@@ -13,9 +13,9 @@
 #include <string_view>
 #include <thread>
 
-#include "renzan/base/file.h"
+#include "renzan/base/file/file.h"
 #include "renzan/comm/testing.h"
-#include "renzan/data/dataset_writer.h"
+#include "renzan/data/dataset/dataset_writer.h"
 #include "renzan/train/heartbeat.h"
 #include "renzan/train/run.h"
 #include "renzan/train/splits.h"

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "renzan/comm/communicator.h"
-#include "renzan/data/dataset.h"
+#include "renzan/data/dataset/dataset.h"
 #include "renzan/train/config.h"
 #include "renzan/train/loop.h"
 

@@ -9,7 +9,7 @@
 #include <cerrno>
 #include <string>
 
-#include "renzan/base/file.h"
+#include "renzan/base/file/file.h"
 #include "renzan/base/process/descriptor.h"
 #include "renzan/base/process/free_port.h"
 #include "renzan/base/process/process_end.h"

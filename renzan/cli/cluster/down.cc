@@ -9,7 +9,7 @@
 #include <thread>
 
 #include "renzan/base/error.h"
-#include "renzan/base/file_lock.h"
+#include "renzan/base/file/file_lock.h"
 #include "renzan/base/log.h"
 #include "renzan/cli/cluster/daemon_access.h"
 #include "renzan/cli/cluster/verbs.h"

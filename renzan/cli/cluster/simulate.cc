@@ -8,7 +8,7 @@
 #include "renzan/base/clock.h"
 #include "renzan/base/duration.h"
 #include "renzan/base/error.h"
-#include "renzan/base/file.h"
+#include "renzan/base/file/file.h"
 #include "renzan/base/log.h"
 #include "renzan/cli/verbs.h"
 #include "renzan/cluster/simulate/generate.h"
@@ -16,7 +16,7 @@
 #include "renzan/cluster/simulate/report.h"
 #include "renzan/cluster/simulate/trace.h"
 #include "renzan/cluster/spec/cluster_config.h"
-#include "renzan/data/input.h"
+#include "renzan/data/text/input.h"
 
 namespace renzan {
 namespace {

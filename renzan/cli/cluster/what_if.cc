@@ -13,7 +13,7 @@
 
 #include "renzan/base/duration.h"
 #include "renzan/base/error.h"
-#include "renzan/base/file.h"
+#include "renzan/base/file/file.h"
 #include "renzan/cli/cluster/daemon_access.h"
 #include "renzan/cli/cluster/verbs.h"
 #include "renzan/cli/text/amounts_text.h"

@@ -10,7 +10,7 @@
 
 #include "renzan/base/error.h"
 #include "renzan/cli/data/verbs.h"
-#include "renzan/data/dataset.h"
+#include "renzan/data/dataset/dataset.h"
 
 namespace renzan {
 namespace {

@@ -1,6 +1,6 @@
 // renzan data synth --output FILE|DIR
 
-#include "renzan/data/synth.h"
+#include "renzan/data/synth/synth.h"
 
 #include <CLI/CLI.hpp>
 #include <cstdio>

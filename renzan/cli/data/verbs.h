@@ -6,7 +6,7 @@
 
 #include "renzan/base/clock.h"
 #include "renzan/base/live_line.h"
-#include "renzan/data/input.h"
+#include "renzan/data/text/input.h"
 
 namespace CLI {
 class App;

@@ -6,7 +6,7 @@
 #include <memory>
 
 #include "renzan/base/error.h"
-#include "renzan/base/file.h"
+#include "renzan/base/file/file.h"
 #include "renzan/cli/help/completion.h"
 #include "renzan/cli/help/man_page.h"
 #include "renzan/cli/help/unknown_word.h"

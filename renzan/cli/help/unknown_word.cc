@@ -5,7 +5,7 @@
 #include <CLI/CLI.hpp>
 #include <vector>
 
-#include "renzan/base/config.h"
+#include "renzan/base/config/config.h"
 #include "renzan/cli/help/verb_help.h"
 
 namespace renzan {

@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "renzan/base/error.h"
-#include "renzan/base/file.h"
+#include "renzan/base/file/file.h"
 #include "renzan/cluster/spec/job_spec.h"
 
 namespace renzan {

@@ -3,7 +3,7 @@
 #include <filesystem>
 
 #include "renzan/base/error.h"
-#include "renzan/base/file.h"
+#include "renzan/base/file/file.h"
 
 namespace renzan {
 

@@ -10,7 +10,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
-#include "renzan/base/file.h"
+#include "renzan/base/file/file.h"
 
 namespace renzan {
 namespace {

@@ -4,7 +4,7 @@
 #include <filesystem>
 #include <map>
 
-#include "renzan/base/file.h"
+#include "renzan/base/file/file.h"
 #include "renzan/cli/machine/disk.h"
 #include "renzan/cli/machine/gpus.h"
 #include "renzan/cli/machine/kubernetes.h"

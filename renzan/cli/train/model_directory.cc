@@ -1,7 +1,7 @@
 #include "renzan/cli/train/model_directory.h"
 
 #include "renzan/base/error.h"
-#include "renzan/base/file.h"
+#include "renzan/base/file/file.h"
 #include "renzan/train/config.h"
 #include "renzan/train/observe/run_manifest.h"
 

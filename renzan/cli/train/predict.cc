@@ -6,11 +6,11 @@
 #include <memory>
 
 #include "renzan/base/error.h"
-#include "renzan/base/file.h"
+#include "renzan/base/file/file.h"
 #include "renzan/base/log.h"
 #include "renzan/cli/train/saved_model.h"
 #include "renzan/cli/verbs.h"
-#include "renzan/data/npy.h"
+#include "renzan/data/dataset/npy.h"
 #include "renzan/model/loss.h"
 
 namespace renzan {

@@ -2,7 +2,7 @@
 
 #include "renzan/base/error.h"
 #include "renzan/base/log.h"
-#include "renzan/data/dataset.h"
+#include "renzan/data/dataset/dataset.h"
 #include "renzan/train/observe/run_manifest.h"
 
 namespace renzan {

@@ -5,7 +5,7 @@
 #include <span>
 #include <string>
 
-#include "renzan/base/config.h"
+#include "renzan/base/config/config.h"
 #include "renzan/train/config.h"
 #include "renzan/train/run.h"
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "renzan/cli/train/workers.h"
-#include "renzan/data/dataset.h"
+#include "renzan/data/dataset/dataset.h"
 #include "renzan/train/config.h"
 #include "renzan/train/hybrid_model.h"
 #include "renzan/train/quality/evaluate.h"

@@ -10,7 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "renzan/base/error.h"
-#include "renzan/base/file.h"
+#include "renzan/base/file/file.h"
 #include "renzan/cluster/client/paths.h"
 
 namespace renzan::cluster::client {

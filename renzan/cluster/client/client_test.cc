@@ -15,7 +15,7 @@
 #include <stdexcept>
 
 #include "renzan/base/error.h"
-#include "renzan/base/file.h"
+#include "renzan/base/file/file.h"
 #include "renzan/cluster/client/paths.h"
 
 namespace renzan::cluster::client {

@@ -12,8 +12,8 @@
 #include <filesystem>
 
 #include "renzan/base/clock.h"
-#include "renzan/base/file.h"
-#include "renzan/base/file_lock.h"
+#include "renzan/base/file/file.h"
+#include "renzan/base/file/file_lock.h"
 #include "renzan/base/log.h"
 #include "renzan/base/process/descriptor.h"
 #include "renzan/base/process/signals.h"

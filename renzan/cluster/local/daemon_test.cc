@@ -11,7 +11,7 @@
 #include <csignal>
 
 #include "renzan/base/error.h"
-#include "renzan/base/file.h"
+#include "renzan/base/file/file.h"
 #include "renzan/cluster/local/supervisor/attempt_testing.h"
 
 namespace renzan::cluster::local {

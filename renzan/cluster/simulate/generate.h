@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include "renzan/base/config.h"
+#include "renzan/base/config/config.h"
 #include "renzan/cluster/simulate/workload.h"
 
 namespace renzan::cluster::simulate {

@@ -1,4 +1,4 @@
-#include "renzan/base/config.h"
+#include "renzan/base/config/config.h"
 #include "renzan/base/error.h"
 #include "renzan/cluster/simulate/policy.h"
 

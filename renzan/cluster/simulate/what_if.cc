@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <map>
 
-#include "renzan/base/config.h"
+#include "renzan/base/config/config.h"
 #include "renzan/base/error.h"
 #include "renzan/cluster/simulate/simulator.h"
 #include "renzan/cluster/spec/cluster_config.h"

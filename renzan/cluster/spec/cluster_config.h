@@ -24,7 +24,7 @@
 #include <string>
 #include <vector>
 
-#include "renzan/base/config.h"
+#include "renzan/base/config/config.h"
 #include "renzan/cluster/core/schedule.h"
 #include "renzan/cluster/core/snapshot.h"
 #include "renzan/cluster/spec/job_spec.h"

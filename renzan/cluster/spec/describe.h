@@ -6,7 +6,7 @@
 #include <map>
 #include <string>
 
-#include "renzan/base/config.h"
+#include "renzan/base/config/config.h"
 
 namespace renzan::cluster::spec {
 

@@ -16,7 +16,7 @@
 #include <string_view>
 #include <vector>
 
-#include "renzan/base/config.h"
+#include "renzan/base/config/config.h"
 #include "renzan/cluster/spec/amounts.h"
 
 namespace renzan::cluster::spec {

@@ -4,8 +4,8 @@
 #include <cerrno>
 #include <utility>
 
-#include "renzan/base/file.h"
-#include "renzan/base/file_system.h"
+#include "renzan/base/file/file.h"
+#include "renzan/base/file/file_system.h"
 #include "renzan/base/log.h"
 #include "renzan/checkpoint/directory.h"
 #include "renzan/checkpoint/reader.h"

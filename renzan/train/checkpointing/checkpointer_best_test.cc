@@ -6,8 +6,8 @@
 #include <cerrno>
 #include <mutex>
 
-#include "renzan/base/file.h"
-#include "renzan/base/lossy_file_system.h"
+#include "renzan/base/file/file.h"
+#include "renzan/base/file/lossy_file_system.h"
 #include "renzan/checkpoint/directory.h"
 #include "renzan/train/checkpointing/testing.h"
 

@@ -7,9 +7,9 @@
 #include <limits>
 #include <utility>
 
-#include "renzan/base/file.h"
+#include "renzan/base/file/file.h"
+#include "renzan/base/file/lossy_file_system.h"
 #include "renzan/base/log.h"
-#include "renzan/base/lossy_file_system.h"
 #include "renzan/base/unreadable_files_for_test.h"
 #include "renzan/checkpoint/directory.h"
 #include "renzan/train/checkpointing/testing.h"

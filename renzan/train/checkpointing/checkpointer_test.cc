@@ -4,7 +4,7 @@
 
 #include <mutex>
 
-#include "renzan/base/file.h"
+#include "renzan/base/file/file.h"
 #include "renzan/checkpoint/directory.h"
 #include "renzan/train/checkpointing/testing.h"
 

@@ -7,8 +7,8 @@
 #include <optional>
 
 #include "renzan/base/error.h"
-#include "renzan/base/file.h"
-#include "renzan/base/file_system.h"
+#include "renzan/base/file/file.h"
+#include "renzan/base/file/file_system.h"
 #include "renzan/base/host.h"
 #include "renzan/base/log.h"
 #include "renzan/checkpoint/directory.h"

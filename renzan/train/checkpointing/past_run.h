@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "renzan/base/file_lock.h"
+#include "renzan/base/file/file_lock.h"
 #include "renzan/train/config.h"
 
 namespace renzan {

@@ -7,7 +7,7 @@
 #include <tuple>
 
 #include "renzan/base/error.h"
-#include "renzan/base/file.h"
+#include "renzan/base/file/file.h"
 #include "renzan/base/unreadable_files_for_test.h"
 #include "renzan/train/checkpointing/testing.h"
 

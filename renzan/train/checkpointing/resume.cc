@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "renzan/base/error.h"
-#include "renzan/base/file.h"
+#include "renzan/base/file/file.h"
 #include "renzan/base/finite.h"
 #include "renzan/base/log.h"
 #include "renzan/checkpoint/directory.h"

@@ -5,7 +5,7 @@
 #include <memory>
 #include <utility>
 
-#include "renzan/base/file.h"
+#include "renzan/base/file/file.h"
 #include "renzan/checkpoint/quantize.h"
 
 namespace renzan {

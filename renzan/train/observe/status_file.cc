@@ -2,7 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "renzan/base/file.h"
+#include "renzan/base/file/file.h"
 
 namespace renzan {
 

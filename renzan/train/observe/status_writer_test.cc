@@ -8,8 +8,8 @@
 #include <new>
 #include <nlohmann/json.hpp>
 
-#include "renzan/base/file.h"
-#include "renzan/base/file_system.h"
+#include "renzan/base/file/file.h"
+#include "renzan/base/file/file_system.h"
 
 namespace renzan {
 namespace {

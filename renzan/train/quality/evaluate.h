@@ -9,7 +9,7 @@
 #include <span>
 
 #include "renzan/comm/communicator.h"
-#include "renzan/data/dataset.h"
+#include "renzan/data/dataset/dataset.h"
 #include "renzan/model/metrics.h"
 #include "renzan/train/hybrid_model.h"
 

@@ -9,7 +9,7 @@
 #include <optional>
 #include <string>
 
-#include "renzan/base/file.h"
+#include "renzan/base/file/file.h"
 #include "renzan/cluster/core/schedule.h"
 #include "renzan/cluster/core/validate/invariants.h"
 #include "renzan/cluster/local/controller/controller.h"

@@ -2,7 +2,7 @@
 
 #include <filesystem>
 
-#include "renzan/base/file.h"
+#include "renzan/base/file/file.h"
 #include "renzan/cluster/local/controller/controller_for_test.h"
 
 namespace renzan::cluster::local {

@@ -7,7 +7,7 @@
 #include <cerrno>
 
 #include "renzan/base/error.h"
-#include "renzan/base/file.h"
+#include "renzan/base/file/file.h"
 
 namespace renzan::cluster::local {
 namespace {

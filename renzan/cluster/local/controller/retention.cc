@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "renzan/base/file.h"
+#include "renzan/base/file/file.h"
 #include "renzan/base/log.h"
 
 namespace renzan::cluster::local {

@@ -4,7 +4,7 @@
 
 #include <memory>
 
-#include "renzan/base/file.h"
+#include "renzan/base/file/file.h"
 #include "renzan/cluster/local/controller/fake_agent_for_test.h"
 
 namespace renzan::cluster::local {

@@ -1,4 +1,4 @@
-#include "renzan/base/file.h"
+#include "renzan/base/file/file.h"
 #include "renzan/cluster/local/server/api.h"
 
 namespace renzan::cluster::local {

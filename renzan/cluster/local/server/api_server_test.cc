@@ -15,7 +15,7 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
-#include "renzan/base/file.h"
+#include "renzan/base/file/file.h"
 #include "renzan/cluster/core/schedule.h"
 #include "renzan/cluster/core/validate/invariants.h"
 #include "renzan/cluster/local/controller/fake_agent_for_test.h"

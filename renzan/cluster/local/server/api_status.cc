@@ -187,7 +187,8 @@ ApiResponse ClusterSnapshot(const ApiContext& context, const ApiRequest&) {
 }
 
 ApiResponse ShutDown(const ApiContext& context, const ApiRequest& request) {
-  context.loop.Run([&](Controller& controller) { controller.access().RequireOperator(request.caller); });
+  context.loop.Run(
+      [&](Controller& controller) { controller.access().RequireOperator(request.caller); });
   return {.body = "{}\n", .shut_down = true};
 }
 

@@ -14,7 +14,7 @@
 #include <memory>
 
 #include "renzan/base/error.h"
-#include "renzan/base/file.h"
+#include "renzan/base/file/file.h"
 #include "renzan/cluster/local/server/api_socket.h"
 
 namespace renzan::cluster::local {

@@ -7,7 +7,7 @@
 #include <functional>
 
 #include "renzan/base/error.h"
-#include "renzan/base/file.h"
+#include "renzan/base/file/file.h"
 #include "renzan/base/philox.h"
 #include "renzan/cluster/local/store/sqlite.h"
 #include "renzan/cluster/local/store/store_testing.h"

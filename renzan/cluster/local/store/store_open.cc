@@ -5,8 +5,8 @@
 #include <filesystem>
 
 #include "renzan/base/clock.h"
-#include "renzan/base/file.h"
-#include "renzan/base/file_system.h"
+#include "renzan/base/file/file.h"
+#include "renzan/base/file/file_system.h"
 #include "renzan/cluster/local/store/row_counts.h"
 #include "renzan/cluster/local/store/store.h"
 #include "renzan/cluster/local/store/store_tables.h"

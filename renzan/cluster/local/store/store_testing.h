@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "renzan/base/file.h"
+#include "renzan/base/file/file.h"
 #include "renzan/cluster/local/store/store.h"
 
 namespace renzan::cluster::local {

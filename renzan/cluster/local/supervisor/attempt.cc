@@ -11,8 +11,8 @@
 #include <memory>
 
 #include "renzan/base/error.h"
-#include "renzan/base/file.h"
-#include "renzan/base/file_lock.h"
+#include "renzan/base/file/file.h"
+#include "renzan/base/file/file_lock.h"
 #include "renzan/base/log.h"
 #include "renzan/cluster/local/supervisor/attempt_files.h"
 #include "renzan/cluster/local/supervisor/request_box.h"

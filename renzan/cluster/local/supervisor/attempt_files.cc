@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "renzan/base/error.h"
-#include "renzan/base/file.h"
+#include "renzan/base/file/file.h"
 #include "renzan/cluster/local/controller/outcome.h"
 
 namespace renzan::cluster::local {

@@ -8,7 +8,7 @@
 #include <functional>
 #include <string>
 
-#include "renzan/base/file.h"
+#include "renzan/base/file/file.h"
 #include "renzan/cluster/local/supervisor/attempt.h"
 
 namespace renzan::cluster::local {

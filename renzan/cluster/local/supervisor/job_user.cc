@@ -10,7 +10,7 @@
 #include <optional>
 
 #include "renzan/base/error.h"
-#include "renzan/base/file.h"
+#include "renzan/base/file/file.h"
 
 namespace renzan::cluster::local {
 namespace {

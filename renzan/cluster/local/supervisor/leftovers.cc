@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "renzan/base/file_lock.h"
+#include "renzan/base/file/file_lock.h"
 #include "renzan/base/log.h"
 #include "renzan/base/process/pidfd.h"
 #include "renzan/base/process/process_table.h"

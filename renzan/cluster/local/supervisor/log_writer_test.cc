@@ -9,7 +9,7 @@
 #include <csignal>
 #include <string>
 
-#include "renzan/base/file.h"
+#include "renzan/base/file/file.h"
 
 namespace renzan::cluster::local {
 namespace {

@@ -14,7 +14,7 @@
 #include <cstring>
 #include <vector>
 
-#include "renzan/base/file.h"
+#include "renzan/base/file/file.h"
 #include "renzan/base/process/process_table.h"
 
 namespace renzan::cluster::local {

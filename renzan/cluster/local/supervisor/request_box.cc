@@ -14,7 +14,7 @@
 
 #include "renzan/base/clock.h"
 #include "renzan/base/error.h"
-#include "renzan/base/file.h"
+#include "renzan/base/file/file.h"
 #include "renzan/base/log.h"
 
 namespace renzan::cluster::local {

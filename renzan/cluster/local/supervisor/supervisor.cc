@@ -19,8 +19,8 @@
 
 #include "renzan/base/clock.h"
 #include "renzan/base/error.h"
-#include "renzan/base/file.h"
-#include "renzan/base/file_lock.h"
+#include "renzan/base/file/file.h"
+#include "renzan/base/file/file_lock.h"
 #include "renzan/base/log.h"
 #include "renzan/base/process/child.h"
 #include "renzan/base/process/process_table.h"

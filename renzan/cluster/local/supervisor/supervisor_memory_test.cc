@@ -9,7 +9,7 @@
 #include <fstream>
 #include <string>
 
-#include "renzan/base/file.h"
+#include "renzan/base/file/file.h"
 #include "renzan/cluster/local/supervisor/attempt.h"
 #include "renzan/cluster/local/supervisor/attempt_testing.h"
 

@@ -14,8 +14,8 @@
 #include <vector>
 
 #include "renzan/base/error.h"
-#include "renzan/base/file.h"
-#include "renzan/base/file_lock.h"
+#include "renzan/base/file/file.h"
+#include "renzan/base/file/file_lock.h"
 #include "renzan/cluster/local/supervisor/attempt.h"
 #include "renzan/cluster/local/supervisor/attempt_testing.h"
 

@@ -11,7 +11,7 @@
 #include <string>
 
 #include "renzan/base/error.h"
-#include "renzan/base/file.h"
+#include "renzan/base/file/file.h"
 #include "renzan/cluster/local/supervisor/attempt.h"
 #include "renzan/cluster/local/supervisor/attempt_testing.h"
 #include "renzan/cluster/local/supervisor/job_user.h"

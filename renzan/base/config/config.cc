@@ -1,0 +1,298 @@
+#include "renzan/base/config/config.h"
+
+#include <algorithm>
+#include <cctype>
+#include <charconv>
+#include <cmath>
+#include <limits>
+#include <optional>
+
+#include "renzan/base/config/config_tree.h"
+#include "renzan/base/error.h"
+#include "renzan/base/file/file.h"
+
+namespace renzan {
+namespace {
+
+using internal::ConfigTree;
+using Kind = ConfigTree::Kind;
+
+std::string Join(const std::vector<std::string>& words) {
+  return fmt::format("{}", fmt::join(words, ", "));
+}
+
+const char* KindName(const ConfigTree& tree) {
+  switch (tree.kind) {
+    case Kind::kNull:
+      return "nothing";
+    case Kind::kScalar:
+      return "a single value";
+    case Kind::kList:
+      return "a list";
+    case Kind::kMap:
+      return "a section";
+  }
+  return "";
+}
+
+[[noreturn]] void FailType(const ConfigTree& tree, std::string_view path,
+                           std::string_view expected) {
+  const std::string found = tree.kind != Kind::kScalar ? KindName(tree)
+                            : tree.quoted              ? fmt::format("the text '{}'", tree.text)
+                                                       : fmt::format("'{}'", tree.text);
+  Fail(ErrorCode::kConfig, "{}: {} must be {}, found {}", tree.where, path, expected, found);
+}
+
+bool IsPlainScalar(const ConfigTree& tree) { return tree.kind == Kind::kScalar && !tree.quoted; }
+
+void Read(const ConfigTree& tree, std::string_view path, bool* value) {
+  const bool is_true = tree.text == "true" || tree.text == "True" || tree.text == "TRUE";
+  const bool is_false = tree.text == "false" || tree.text == "False" || tree.text == "FALSE";
+  if (!IsPlainScalar(tree) || (!is_true && !is_false)) FailType(tree, path, "true or false");
+  *value = is_true;
+}
+
+template <typename Number>
+requires std::is_arithmetic_v<Number>
+void Read(const ConfigTree& tree, std::string_view path, Number* value) {
+  constexpr bool kWhole = std::is_integral_v<Number>;
+  constexpr const char* kExpected = kWhole ? "a whole number" : "a number";
+  if (!IsPlainScalar(tree)) FailType(tree, path, kExpected);
+  std::string_view text = tree.text;
+  if (text.starts_with('+') && !text.starts_with("+-")) text.remove_prefix(1);
+  if constexpr (!kWhole) {
+    const bool negative = text.starts_with('-');
+    const std::string_view magnitude = text.substr(negative ? 1 : 0);
+    if (magnitude == ".inf" || text == ".nan") {
+      *value = text == ".nan" ? std::numeric_limits<Number>::quiet_NaN()
+                              : (negative ? -1 : 1) * std::numeric_limits<Number>::infinity();
+      return;
+    }
+    // from_chars would take "inf" and "nan", which are words in YAML.
+    if (magnitude.empty() ||
+        (magnitude[0] != '.' && std::isdigit(static_cast<unsigned char>(magnitude[0])) == 0))
+      FailType(tree, path, kExpected);
+  } else if (std::is_unsigned_v<Number> && text.starts_with('-')) {
+    FailType(tree, path, "a whole number that is not negative");
+  }
+  const char* end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, *value);
+  if (error == std::errc::result_out_of_range && stop == end)
+    Fail(ErrorCode::kConfig, "{}: {}: '{}' is too large or too small for this number", tree.where,
+         path, tree.text);
+  if (error != std::errc{} || stop != end) FailType(tree, path, kExpected);
+}
+
+void Read(const ConfigTree& tree, std::string_view path, std::string* value) {
+  if (tree.kind != Kind::kScalar) FailType(tree, path, "text");
+  *value = tree.text;
+}
+
+template <typename Item>
+void Read(const ConfigTree& tree, std::string_view path, std::vector<Item>* value) {
+  if (tree.kind != Kind::kList) FailType(tree, path, "a list, such as [1, 2]");
+  value->clear();
+  for (const ConfigTree& item : tree.items) {
+    Item element{};
+    Read(item, fmt::format("{}[{}]", path, value->size()), &element);
+    value->push_back(std::move(element));
+  }
+}
+
+template <typename Item>
+void Read(const ConfigTree& tree, std::string_view path, std::map<std::string, Item>* value) {
+  if (tree.kind == Kind::kNull) return;
+  if (tree.kind != Kind::kMap) FailType(tree, path, "a mapping, such as {name: value}");
+  for (const ConfigTree::Entry& entry : tree.entries)
+    Read(entry.value, fmt::format("{}.{}", path, entry.key), &(*value)[entry.key]);
+}
+
+// State shared by all sections of one file.
+struct ReadState {
+  std::string file;
+  struct Unknown {
+    std::string key, where, section;
+    std::vector<std::string> valid;
+  };
+  std::optional<Unknown> unknown = {};
+  std::string broken_rule = {};
+  std::vector<std::pair<std::string, std::string>> known = {};  // key, dotted path of its section
+};
+
+class ConfigReader final : public ConfigFields {
+ public:
+  ConfigReader(ConfigTree* section, std::string path, ReadState* state)
+      : section_(*section), path_(std::move(path)), state_(*state) {}
+
+  void Section(const char* key, const Describer& describe, const char*) override {
+    ConfigTree* tree = Take(key);
+    ConfigTree empty{.kind = Kind::kMap, .where = section_.where};
+    if (tree == nullptr || tree->kind == Kind::kNull) tree = &empty;
+    ReadSection(*tree, PathOf(key), describe);
+  }
+
+  void Require(bool condition, const char* key, const std::string& message) override {
+    if (condition || !state_.broken_rule.empty()) return;
+    // A key that the file does not mention has no line.
+    const ConfigTree::Entry* entry = section_.Find(key);
+    state_.broken_rule =
+        fmt::format("{}: {} {}", entry ? entry->value.where : state_.file, PathOf(key), message);
+  }
+
+  // Records the first key that was not declared.
+  void Finish() {
+    if (state_.unknown) return;
+    for (const ConfigTree::Entry& entry : section_.entries) {
+      if (std::find(keys_.begin(), keys_.end(), entry.key) != keys_.end()) continue;
+      state_.unknown = {entry.key, entry.where, path_, keys_};
+      return;
+    }
+  }
+
+ protected:
+  void Bind(const char* key, Value value, const Check& check, const char*) override {
+    const ConfigTree* tree = Take(key);
+    if (tree == nullptr) return;
+    std::visit([&](auto* target) { Read(*tree, PathOf(key), target); }, value);
+    const std::string wrong = check ? check() : "";
+    if (!wrong.empty()) Fail(ErrorCode::kConfig, "{}: {}", tree->where, wrong);
+  }
+
+  void BindMap(const char* key, const std::vector<std::string>& names,
+               const NamedDescriber& describe, const char*) override {
+    ConfigTree* tree = Take(key);
+    ConfigTree empty{.kind = Kind::kMap, .where = section_.where};
+    if (tree == nullptr || tree->kind == Kind::kNull) tree = &empty;
+    if (tree->kind != Kind::kMap) FailType(*tree, PathOf(key), "a section");
+    std::vector<std::string> all = names;
+    for (const ConfigTree::Entry& entry : tree->entries)
+      if (std::find(all.begin(), all.end(), entry.key) == all.end()) all.push_back(entry.key);
+    for (const std::string& name : all) {
+      ConfigTree::Entry* entry = tree->Find(name);
+      const bool given = entry != nullptr && entry->value.kind != Kind::kNull;
+      ConfigTree none{.kind = Kind::kMap, .where = tree->where};
+      ReadSection(given ? entry->value : none, fmt::format("{}.{}", PathOf(key), name),
+                  [&](ConfigFields& fields) { describe(name, fields); });
+    }
+  }
+
+ private:
+  std::string PathOf(const char* key) const {
+    return path_.empty() ? std::string(key) : fmt::format("{}.{}", path_, key);
+  }
+
+  ConfigTree* Take(const char* key) {
+    CHECK_MSG(std::find(keys_.begin(), keys_.end(), key) == keys_.end(), "{} declared twice",
+              PathOf(key));
+    keys_.push_back(key);
+    state_.known.emplace_back(key, path_);
+    ConfigTree::Entry* entry = section_.Find(key);
+    return entry == nullptr ? nullptr : &entry->value;
+  }
+
+  void ReadSection(ConfigTree& tree, const std::string& path, const Describer& describe) {
+    if (tree.kind != Kind::kMap) FailType(tree, path, "a section");
+    ConfigReader reader(&tree, path, &state_);
+    describe(reader);
+    reader.Finish();
+  }
+
+  ConfigTree& section_;
+  std::string path_;
+  ReadState& state_;
+  std::vector<std::string> keys_;
+};
+
+[[noreturn]] void FailUnknownKey(const ReadState& state) {
+  const ReadState::Unknown& unknown = *state.unknown;
+  std::string hint;
+  const std::string nearest = NearestName(unknown.key, unknown.valid);
+  const auto elsewhere =
+      std::find_if(state.known.begin(), state.known.end(),
+                   [&](const auto& known) { return known.first == unknown.key; });
+  if (!nearest.empty()) {
+    hint = fmt::format("did you mean '{}'?", nearest);
+  } else if (elsewhere != state.known.end()) {
+    hint = fmt::format("it belongs {}", elsewhere->second.empty()
+                                            ? "at the top level"
+                                            : fmt::format("in section {}", elsewhere->second));
+  } else {
+    hint = fmt::format("valid keys are {}", Join(unknown.valid));
+  }
+  Fail(ErrorCode::kConfig, "{}: unknown key '{}' {}: {}", unknown.where, unknown.key,
+       unknown.section.empty() ? "at the top level" : "in " + unknown.section, hint);
+}
+
+// Optimal string alignment: insertions, deletions, substitutions and swaps of neighbours.
+size_t EditDistance(std::string_view a, std::string_view b) {
+  std::vector<std::vector<size_t>> d(a.size() + 1, std::vector<size_t>(b.size() + 1));
+  for (size_t i = 0; i <= a.size(); ++i) {
+    for (size_t j = 0; j <= b.size(); ++j) {
+      if (i == 0 || j == 0) {
+        d[i][j] = i + j;
+        continue;
+      }
+      const auto same = [&](size_t x, size_t y) {
+        const auto fold = [](char c) {
+          return c == '-' ? '_' : std::tolower(static_cast<unsigned char>(c));
+        };
+        return fold(a[x]) == fold(b[y]);
+      };
+      d[i][j] = std::min(
+          {d[i - 1][j] + 1, d[i][j - 1] + 1, d[i - 1][j - 1] + (same(i - 1, j - 1) ? 0 : 1)});
+      if (i > 1 && j > 1 && same(i - 1, j - 2) && same(i - 2, j - 1))
+        d[i][j] = std::min(d[i][j], d[i - 2][j - 2] + 1);
+    }
+  }
+  return d[a.size()][b.size()];
+}
+
+}  // namespace
+
+void ConfigFields::Choice(const char* key, std::string* value,
+                          const std::vector<std::string>& allowed, const char* doc) {
+  const std::string name = key;
+  Bind(
+      key, value,
+      [=]() -> std::string {
+        if (std::find(allowed.begin(), allowed.end(), *value) != allowed.end()) return "";
+        const std::string nearest = NearestName(*value, allowed);
+        return fmt::format("{} cannot be '{}': allowed are {}{}", name, *value, Join(allowed),
+                           nearest.empty() ? "" : fmt::format("; did you mean '{}'?", nearest));
+      },
+      doc);
+}
+
+void ReadConfigFile(const std::string& path, std::span<const std::string> overrides,
+                    const ConfigFields::Describer& describe) {
+  ReadConfigText(ReadFile(path), path, overrides, describe);
+}
+
+void ReadConfigText(std::string_view yaml, const std::string& name,
+                    std::span<const std::string> overrides,
+                    const ConfigFields::Describer& describe) {
+  ConfigTree root = internal::ParseConfig(yaml, name);
+  for (const std::string& text : overrides) internal::ApplyOverride(text, root);
+  ReadState state{.file = name};
+  ConfigReader reader(&root, "", &state);
+  describe(reader);
+  reader.Finish();
+  if (state.unknown) FailUnknownKey(state);
+  if (!state.broken_rule.empty()) Fail(ErrorCode::kConfig, "{}", state.broken_rule);
+}
+
+std::string NearestName(std::string_view word, std::span<const std::string> candidates) {
+  std::string nearest;
+  size_t best = std::numeric_limits<size_t>::max();
+  for (const std::string& candidate : candidates) {
+    const size_t distance = EditDistance(word, candidate);
+    // Up to a third of the letters wrong counts as a typo; more is a different word.
+    if (distance < best && distance <= (std::max(word.size(), candidate.size()) + 2) / 3) {
+      best = distance;
+      nearest = candidate;
+    }
+  }
+  return nearest;
+}
+
+}  // namespace renzan

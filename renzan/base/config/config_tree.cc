@@ -1,0 +1,135 @@
+#include "renzan/base/config/config_tree.h"
+
+#include <yaml-cpp/yaml.h>
+
+#include <algorithm>
+#include <functional>
+#include <utility>
+
+#include "renzan/base/error.h"
+
+namespace renzan::internal {
+namespace {
+
+using Kind = ConfigTree::Kind;
+using WhereFunction = std::function<std::string(const YAML::Mark&)>;
+
+// Aliases can make a document recursive or huge; no real configuration exceeds these limits.
+constexpr int kMaxDepth = 32;
+constexpr int kMaxNodes = 1 << 20;
+constexpr size_t kMaxShown = 200;  // characters of an override in messages
+
+class Converter {
+ public:
+  explicit Converter(WhereFunction where) : where_(std::move(where)) {}
+
+  ConfigTree Convert(const YAML::Node& node, int depth = 0) {
+    ConfigTree tree;
+    tree.where = where_(node.Mark());
+    if (depth > kMaxDepth || ++num_nodes_ > kMaxNodes)
+      Fail(ErrorCode::kConfig, "{}: nested too deeply or too large", tree.where);
+    switch (node.Type()) {
+      case YAML::NodeType::Undefined:
+      case YAML::NodeType::Null:
+        break;
+      case YAML::NodeType::Scalar:
+        tree.kind = Kind::kScalar;
+        tree.text = node.Scalar();
+        tree.quoted = node.Tag() == "!" || node.Tag() == "tag:yaml.org,2002:str";
+        break;
+      case YAML::NodeType::Sequence:
+        tree.kind = Kind::kList;
+        for (const YAML::Node& item : node) tree.items.push_back(Convert(item, depth + 1));
+        break;
+      case YAML::NodeType::Map:
+        tree.kind = Kind::kMap;
+        for (const auto& pair : node) AddEntry(pair.first, pair.second, depth, tree);
+        break;
+    }
+    return tree;
+  }
+
+ private:
+  void AddEntry(const YAML::Node& key, const YAML::Node& value, int depth, ConfigTree& tree) {
+    const std::string where = where_(key.Mark());
+    if (!key.IsScalar()) Fail(ErrorCode::kConfig, "{}: a key must be a plain word", where);
+    if (const ConfigTree::Entry* first = tree.Find(key.Scalar()))
+      Fail(ErrorCode::kConfig, "{}: key '{}' is given twice, first at {}: remove one", where,
+           key.Scalar(), first->where);
+    tree.entries.push_back({key.Scalar(), where, Convert(value, depth + 1)});
+  }
+
+  WhereFunction where_;
+  int num_nodes_ = 0;
+};
+
+ConfigTree Parse(std::string_view yaml, const WhereFunction& where) {
+  try {
+    const std::vector<YAML::Node> documents = YAML::LoadAll(std::string(yaml));
+    if (documents.size() > 1)
+      Fail(ErrorCode::kConfig, "{}: a second YAML document begins here ('---'): remove it",
+           where(documents[1].Mark()));
+    return documents.empty() ? ConfigTree{.where = where(YAML::Mark())}
+                             : Converter(where).Convert(documents[0]);
+  } catch (const YAML::Exception& error) {
+    Fail(ErrorCode::kConfig, "{}: not valid YAML: {}", where(error.mark), error.msg);
+  }
+}
+
+}  // namespace
+
+ConfigTree::Entry* ConfigTree::Find(std::string_view key) {
+  for (Entry& entry : entries)
+    if (entry.key == key) return &entry;
+  return nullptr;
+}
+
+ConfigTree ParseConfig(std::string_view yaml, const std::string& name) {
+  ConfigTree root = Parse(yaml, [&name](const YAML::Mark& mark) {
+    if (mark.is_null()) return name;
+    return fmt::format("{}:{}:{}", name, mark.line + 1, mark.column + 1);
+  });
+  if (root.kind == Kind::kNull) root.kind = Kind::kMap;
+  if (root.kind != Kind::kMap)
+    Fail(ErrorCode::kConfig, "{}: expected 'key: value' lines at the top level", root.where);
+  return root;
+}
+
+void ApplyOverride(const std::string& override_text, ConfigTree& root) {
+  // Every value stores this text as its location, so a long override is shortened.
+  const bool is_long = override_text.size() > kMaxShown;
+  const std::string where =
+      "--set " + (is_long ? override_text.substr(0, kMaxShown) + "..." : override_text);
+  const size_t equals = override_text.find('=');
+  if (equals == std::string::npos || equals == 0)
+    Fail(ErrorCode::kConfig, "{}: expected key=value, such as --set numerics.virtual_workers=4",
+         where);
+  const std::string path = override_text.substr(0, equals);
+  if (std::count(path.begin(), path.end(), '.') >= kMaxDepth)
+    Fail(ErrorCode::kConfig, "{}: nested too deeply", where);
+  ConfigTree value =
+      Parse(override_text.substr(equals + 1), [&where](const YAML::Mark&) { return where; });
+  if (equals + 1 == override_text.size())
+    value = {.kind = Kind::kScalar, .where = where, .quoted = true};
+
+  ConfigTree* node = &root;
+  for (size_t begin = 0; begin <= path.size();) {
+    const size_t end = std::min(path.find('.', begin), path.size());
+    const std::string key = path.substr(begin, end - begin);
+    if (key.empty()) Fail(ErrorCode::kConfig, "{}: an empty word in key '{}'", where, path);
+    if (node->kind == Kind::kNull) node->kind = Kind::kMap;
+    if (node->kind != Kind::kMap)
+      Fail(ErrorCode::kConfig, "{}: '{}' has no keys of its own: set it as a whole", where,
+           path.substr(0, begin - 1));
+    ConfigTree::Entry* entry = node->Find(key);
+    if (entry == nullptr) {
+      node->entries.push_back({key, where, {.kind = Kind::kNull, .where = where}});
+      entry = &node->entries.back();
+    }
+    node = &entry->value;
+    begin = end + 1;
+  }
+  *node = std::move(value);
+}
+
+}  // namespace renzan::internal

@@ -1,0 +1,333 @@
+#include "renzan/base/file/file.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <filesystem>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "renzan/base/error.h"
+#include "renzan/base/file/bus_error.h"
+#include "renzan/base/file/file_system.h"
+
+namespace renzan {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr size_t kBufferBytes = 1 << 20, kSmallReadBytes = 4096;
+// Writes of at least this size bypass the buffer, which would only copy them once more.
+constexpr size_t kDirectBytes = 1 << 17;
+constexpr uint64_t kWriteBackBytes = 8 << 20;
+
+// Closes a read-only descriptor.
+struct Closer {
+  const int fd;
+  ~Closer() { ::close(fd); }
+};
+
+std::string ErrnoText(int errno_value) { return std::generic_category().message(errno_value); }
+
+std::string WithoutTrailingSlash(std::string path) {
+  while (path.size() > 1 && path.back() == '/') path.pop_back();
+  return path;
+}
+
+// A new name is durable only after its directory is synced. Some file systems (FUSE, network) do
+// not support fsync on directories; nothing better is possible there.
+void SyncDirectory(const std::string& path) {
+  while (FileSystem::Get().SyncDirectory(path) != 0) {
+    const int error = errno;
+    if (error == EINTR) continue;
+    if (error == EINVAL || error == ENOTSUP || error == EOPNOTSUPP || error == ENOSYS ||
+        error == EROFS || error == EBADF)
+      return;
+    Fail(ErrorCode::kIo, "cannot make the names in directory {} durable: {}", path,
+         ErrnoText(error));
+  }
+}
+
+void SyncDirectoriesBelow(const std::string& path) {
+  std::error_code error;
+  fs::recursive_directory_iterator it(path, error);
+  for (const fs::recursive_directory_iterator end; !error && it != end; it.increment(error)) {
+    const bool directory = fs::is_directory(it->symlink_status(error));
+    if (error) break;
+    if (directory) SyncDirectory(it->path().string());
+  }
+  if (error) Fail(ErrorCode::kIo, "cannot list directory {}: {}", path, error.message());
+}
+
+}  // namespace
+
+FileWriter::FileWriter(std::string path) : path_(std::move(path)) {
+  buffer_.reserve(kBufferBytes);
+  fd_ = FileSystem::Get().OpenForWriting(path_);
+  if (fd_ < 0) {
+    const int error = errno;
+    Fail(ErrorCode::kCantCreate, "cannot create {}: {}", path_, ErrnoText(error));
+  }
+  struct stat info {};
+  regular_ = ::fstat(fd_, &info) == 0 && S_ISREG(info.st_mode);
+}
+
+FileWriter::~FileWriter() {
+  if (complete_) return;
+  if (fd_ >= 0) FileSystem::Get().Close(fd_);
+  if (regular_) FileSystem::Get().Unlink(path_);
+}
+
+void FileWriter::Write(const void* data, size_t bytes) {
+  CheckUsable();
+  bytes_written_ += bytes;
+  if (bytes >= kDirectBytes || buffer_.size() + bytes > kBufferBytes) Flush();
+  if (bytes >= kDirectBytes) {
+    WriteOut(static_cast<const char*>(data), bytes);
+  } else {
+    buffer_.append(static_cast<const char*>(data), bytes);
+  }
+}
+
+void FileWriter::WriteAt(uint64_t offset, const void* data, size_t bytes) {
+  CheckUsable();
+  Flush();
+  const char* rest = static_cast<const char*>(data);
+  while (bytes > 0) {
+    const ssize_t wrote = FileSystem::Get().WriteAt(fd_, rest, bytes, offset);
+    if (wrote < 0 && errno == EINTR) continue;
+    if (wrote <= 0) FailWith(wrote < 0 ? errno : EIO);
+    rest += wrote;
+    offset += static_cast<uint64_t>(wrote);
+    bytes -= static_cast<size_t>(wrote);
+  }
+}
+
+void FileWriter::Flush() {
+  WriteOut(buffer_.data(), buffer_.size());
+  buffer_.clear();
+}
+
+void FileWriter::WriteOut(const char* data, size_t bytes) {
+  FileSystem& file_system = FileSystem::Get();
+  while (bytes > 0) {
+    const uint64_t until_write_back = write_back_from_ + kWriteBackBytes - written_out_;
+    const ssize_t wrote = file_system.Write(fd_, data, std::min<uint64_t>(bytes, until_write_back));
+    if (wrote < 0 && errno == EINTR) continue;
+    if (wrote <= 0) FailWith(wrote < 0 ? errno : EIO);
+    data += wrote;
+    bytes -= static_cast<size_t>(wrote);
+    written_out_ += static_cast<uint64_t>(wrote);
+    if (written_out_ - write_back_from_ < kWriteBackBytes) continue;
+    // Only a hint, and not supported everywhere: write errors show in Close().
+    if (regular_) file_system.StartWriteBack(fd_, write_back_from_, kWriteBackBytes);
+    write_back_from_ = written_out_;
+  }
+}
+
+void FileWriter::CheckUsable() const {
+  CHECK_MSG(!complete_, "{} is already closed", path_);
+  // The kernel reports a lost page only once: a second fsync would succeed.
+  if (failed_) Fail(ErrorCode::kIo, "cannot write {}: an earlier write to it failed", path_);
+}
+
+void FileWriter::FailWith(int errno_value) {
+  failed_ = true;
+  FailErrno(errno_value, fmt::format("cannot write {}", path_));
+}
+
+void FileWriter::Close() {
+  CheckUsable();
+  Flush();
+  while (FileSystem::Get().Sync(fd_) != 0) {
+    if (errno == EINTR) continue;
+    if (!regular_ && (errno == EINVAL || errno == EROFS)) break;  // pipes and devices have no fsync
+    FailWith(errno);
+  }
+  // Linux closes the descriptor even if close() is interrupted.
+  const int fd = std::exchange(fd_, -1);
+  if (FileSystem::Get().Close(fd) != 0 && errno != EINTR) FailWith(errno);
+  complete_ = true;
+}
+
+MappedFile::MappedFile(const std::string& path) {
+  const int fd = FileSystem::Get().OpenForReading(path);
+  if (fd < 0) FailToRead(errno, path);
+  struct stat info {};
+  if (::fstat(fd, &info) != 0 || !S_ISREG(info.st_mode)) {
+    ::close(fd);
+    Fail(ErrorCode::kNoInput, "cannot read {}: not a regular file", path);
+  }
+  size_ = static_cast<size_t>(info.st_size);
+  if (size_ > 0) {
+    void* address = ::mmap(nullptr, size_, PROT_READ, MAP_SHARED, fd, 0);
+    if (address == MAP_FAILED) {
+      const int error = errno;
+      ::close(fd);
+      FailErrno(error, fmt::format("cannot map {} ({} bytes)", path, size_));
+    }
+    data_ = static_cast<const std::byte*>(address);
+    RegisterMap(data_, size_, path);
+  }
+  ::close(fd);
+}
+
+MappedFile::~MappedFile() {
+  if (data_ == nullptr) return;
+  UnregisterMap(data_);
+  ::munmap(const_cast<std::byte*>(data_), size_);
+}
+
+MappedFile::MappedFile(MappedFile&& other) noexcept
+    : data_(std::exchange(other.data_, nullptr)), size_(std::exchange(other.size_, 0)) {}
+
+MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
+  std::swap(data_, other.data_);
+  std::swap(size_, other.size_);
+  return *this;
+}
+
+std::string ReadFile(const std::string& path) {
+  std::string text;
+  ReadInPieces(path, [&](std::span<const char> piece) { text.append(piece.data(), piece.size()); });
+  return text;
+}
+
+void ReadInPieces(const std::string& path,
+                  const std::function<void(std::span<const char> piece)>& take) {
+  const int fd = FileSystem::Get().OpenForReading(path);
+  if (fd < 0) FailToRead(errno, path);
+  const Closer closer{fd};
+  struct stat info {};
+  if (::fstat(fd, &info) != 0 || !S_ISREG(info.st_mode))
+    Fail(ErrorCode::kNoInput, "cannot read {}: not a regular file", path);
+  // One byte more than the file's size, so that one read of a small file also finds its end.
+  const auto size = static_cast<size_t>(info.st_size);
+  std::vector<char> buffer(std::clamp(size + 1, kSmallReadBytes, kBufferBytes));
+  for (uint64_t offset = 0;;) {
+    const ssize_t got = FileSystem::Get().ReadFully(fd, path, buffer.data(), buffer.size(), offset);
+    if (got < 0) FailToRead(errno, path);
+    if (got > 0) take({buffer.data(), static_cast<size_t>(got)});
+    if (static_cast<size_t>(got) < buffer.size()) return;
+    offset += static_cast<uint64_t>(got);
+  }
+}
+
+void WriteFileAtomically(const std::string& path, std::string_view content) {
+  const std::string temporary = fmt::format("{}.tmp.{}", path, ::getpid());
+  FileWriter writer(temporary);
+  writer.Write(content);
+  writer.Close();
+  if (FileSystem::Get().Rename(temporary, path) != 0) {
+    const int error = errno;
+    FileSystem::Get().Unlink(temporary);
+    FailErrno(error, fmt::format("cannot write {}", path));
+  }
+  SyncDirectory(ParentDirectory(path));
+}
+
+std::string StagedDirectory::StagingPath(const std::string& path) {
+  const fs::path target(WithoutTrailingSlash(path));
+  return (target.parent_path() / fmt::format(".{}.partial", target.filename().string())).string();
+}
+
+StagedDirectory::StagedDirectory(std::string path)
+    : path_(WithoutTrailingSlash(std::move(path))), staging_(StagingPath(path_)) {
+  std::error_code ignored;
+  if (fs::exists(path_, ignored) &&
+      !(fs::is_directory(path_, ignored) && fs::is_empty(path_, ignored)))
+    Fail(ErrorCode::kCantCreate, "{} already exists: choose another name or remove it", path_);
+  // Leftover files would become part of the new directory.
+  if (FileSystem::Get().RemoveTree(staging_) != 0) {
+    const int error = errno;
+    Fail(ErrorCode::kCantCreate,
+         "cannot remove {}, which an interrupted writer left behind: {}: remove it", staging_,
+         ErrnoText(error));
+  }
+  CreateDirectories(staging_);
+}
+
+StagedDirectory::~StagedDirectory() {
+  if (!committed_) FileSystem::Get().RemoveTree(staging_);
+}
+
+void StagedDirectory::Commit() {
+  SyncDirectoriesBelow(staging_);
+  SyncDirectory(staging_);
+  if (FileSystem::Get().Rename(staging_, path_) != 0)
+    FailErrno(errno, fmt::format("cannot rename {} to {}", staging_, path_));
+  committed_ = true;
+  SyncDirectory(ParentDirectory(path_));
+}
+
+std::string EscapeName(std::string_view name) {
+  std::string escaped;
+  for (const unsigned char c : name) {
+    const bool plain = (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+                       c == '_' || c == '-';
+    escaped += plain ? std::string(1, static_cast<char>(c)) : fmt::format("%{:02X}", c);
+  }
+  return escaped;
+}
+
+std::string ParentDirectory(const std::string& path) {
+  const std::string parent = fs::path(path).parent_path().string();
+  return parent.empty() ? "." : parent;
+}
+
+void CreateDirectories(const std::string& path) {
+  const std::string made = WithoutTrailingSlash(path);
+  std::error_code ignored;
+  if (fs::is_directory(made, ignored)) return;
+  const std::string parent = ParentDirectory(made);
+  if (parent != made) CreateDirectories(parent);
+  if (FileSystem::Get().MakeDirectory(made) != 0) {
+    const int error = errno;
+    // Another process may have created it; whether it synced the name is unknown.
+    if (error != EEXIST || !fs::is_directory(made, ignored))
+      Fail(ErrorCode::kCantCreate, "cannot create directory {}: {}", made, ErrnoText(error));
+  }
+  SyncDirectory(parent);
+}
+
+bool FileExists(const std::string& path) {
+  struct stat info {};
+  return FileSystem::Get().Stat(path, &info) == 0;
+}
+
+uint64_t FileSize(const std::string& path) {
+  struct stat info {};
+  if (FileSystem::Get().Stat(path, &info) != 0) FailToRead(errno, path);
+  return static_cast<uint64_t>(info.st_size);
+}
+
+bool IsMissing(const std::string& path) {
+  try {
+    FileSize(path);
+    return false;
+  } catch (const Error& error) {
+    if (!error.is_missing_file()) throw;
+    return true;
+  }
+}
+
+TemporaryDirectory::TemporaryDirectory() {
+  const char* parent = std::getenv("TMPDIR");
+  std::string pattern = fmt::format("{}/renzan.XXXXXX", parent != nullptr ? parent : "/tmp");
+  if (::mkdtemp(pattern.data()) == nullptr)
+    FailErrno(errno, fmt::format("cannot create {}", pattern));
+  path_ = pattern;
+}
+
+TemporaryDirectory::~TemporaryDirectory() {
+  std::error_code ignored;
+  fs::remove_all(path_, ignored);
+}
+
+}  // namespace renzan

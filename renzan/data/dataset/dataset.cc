@@ -1,0 +1,362 @@
+#include "renzan/data/dataset/dataset.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <utility>
+
+#include "renzan/base/error.h"
+#include "renzan/base/file/file.h"
+#include "renzan/base/log.h"
+#include "renzan/base/sha256.h"
+#include "renzan/data/dataset/block_checksums.h"
+#include "renzan/data/dataset/manifest.h"
+#include "renzan/data/dataset/npy.h"
+
+namespace renzan {
+namespace {
+
+// One mapped file, whose blocks are verified when they are first read.
+struct CheckedArray {
+  NpyArray array;
+  BlockVerifier blocks;
+  size_t element_bytes = 1;
+
+  template <typename T>
+  const T* data() const {
+    return array.values<T>().data();
+  }
+  // Call it before reading elements [begin, begin + count).
+  void Need(size_t begin, size_t count) const {
+    const uint64_t from = array.data_offset() + begin * element_bytes;
+    blocks.Need(from, from + count * element_bytes);
+  }
+};
+
+struct Jagged {
+  CheckedArray values, offsets;
+};
+
+struct Shard {
+  std::string folder;  // for messages
+  int64_t first_row = 0;
+  CheckedArray label, dense, ids;
+  std::vector<Jagged> jagged;
+  // The same as raw pointers, for the gathers.
+  const float* label_data = nullptr;
+  const float* dense_data = nullptr;
+  const int32_t* id_data = nullptr;
+};
+
+// Maps one file after checking its entry in dataset.yaml against `shape`, and the file against its
+// entry.
+NpyArray OpenArray(const std::string& directory, const std::string& shard, const ShardEntry& entry,
+                   const std::string& name, NpyType type, std::vector<int64_t> shape) {
+  const std::string path = fmt::format("{}/{}/{}", directory, shard, name);
+  const auto found = entry.files.find(name);
+  if (found == entry.files.end())
+    Fail(ErrorCode::kData, "{}/dataset.yaml: {} has no entry for {}", directory, shard, name);
+  const FileEntry& file = found->second;
+  // -1 means any length.
+  if (!shape.empty() && shape[0] < 0 && file.shape.size() == 1) shape[0] = file.shape[0];
+  if (file.type() != type || file.shape != shape)
+    Fail(ErrorCode::kData, "{}/dataset.yaml: {}/{} should be {} {}, but is declared as {} {}",
+         directory, shard, name, NpyTypeName(type), FormatShape(shape), file.dtype,
+         FormatShape(file.shape));
+  NpyArray array(path);
+  if (array.type() != type || array.shape() != shape)
+    Fail(ErrorCode::kData, "{}: holds {} {}, but dataset.yaml declares {} {}", path,
+         NpyTypeName(array.type()), FormatShape(array.shape()), file.dtype,
+         FormatShape(file.shape));
+  return array;
+}
+
+// The content of a shard's checksums.npy, after verifying its SHA-256.
+std::vector<uint64_t> ReadBlockChecksums(const std::string& path, const ShardEntry& entry) {
+  const auto found = entry.files.find(kBlockChecksumsFile);
+  const std::string bytes = ReadFile(path);
+  if (found == entry.files.end() || Sha256Hex(bytes) != found->second.sha256)
+    Fail(ErrorCode::kData,
+         "{} is corrupt: its SHA-256 is not what dataset.yaml says; restore it or import the data "
+         "again",
+         path);
+  const NpyArray array(path);
+  const std::span<const uint64_t> values = array.values<uint64_t>();
+  return {values.begin(), values.end()};
+}
+
+std::string Fingerprint(const DatasetManifest& manifest) {
+  Sha256 hash;
+  const auto add = [&](const auto&... parts) { (hash.Update(fmt::format("{}\n", parts)), ...); };
+  add("label", manifest.label, "dense");
+  for (const std::string& name : manifest.dense) add(name);
+  add("categorical");
+  for (const CategoricalFeature& feature : manifest.schema().categorical)
+    add(feature.name, feature.num_embeddings, feature.multi_hot);
+  for (const auto& [folder, shard] : manifest.shards) {
+    add("shard", shard.rows);
+    for (const auto& [name, file] : shard.files) add(name, file.sha256);
+  }
+  if (manifest.format_version > 1) {
+    add("dense_transforms");
+    for (const std::string& transform : manifest.dense_transforms) add(transform);
+    add("vocabularies");
+    for (const std::string& name : manifest.categorical) add(manifest.VocabularyIdentity(name));
+  }
+  // Datasets without a rule keep the fingerprint that they had before rules were recorded.
+  if (!manifest.label_rule.empty()) add("label_rule", manifest.label_rule);
+  return hash.HexDigest();
+}
+
+// The block checksums of a shard's files, concatenated in order of file names.
+class ShardChecksums {
+ public:
+  ShardChecksums(const std::string& folder, const ShardEntry& entry)
+      : folder_(folder),
+        entry_(entry),
+        checksums_(ReadBlockChecksums(fmt::format("{}/{}", folder, kBlockChecksumsFile), entry)) {}
+
+  BlockVerifier VerifierOf(const std::string& name, uint64_t file_bytes) const {
+    uint64_t first = 0;
+    for (const auto& [other, file] : entry_.files) {
+      if (other == name) break;
+      if (other != kBlockChecksumsFile) first += NumBlocks(file.bytes());
+    }
+    const uint64_t count = NumBlocks(file_bytes);
+    if (first + count > checksums_.size())
+      Fail(ErrorCode::kData, "{}/{}: lacks checksums for part of {}", folder_, kBlockChecksumsFile,
+           name);
+    const auto begin = checksums_.begin() + static_cast<std::ptrdiff_t>(first);
+    return BlockVerifier(fmt::format("{}/{}", folder_, name), file_bytes,
+                         {begin, begin + static_cast<std::ptrdiff_t>(count)});
+  }
+
+ private:
+  static uint64_t NumBlocks(uint64_t bytes) {
+    return (bytes + kChecksumBlockBytes - 1) / kChecksumBlockBytes;
+  }
+
+  const std::string folder_;
+  const ShardEntry& entry_;
+  const std::vector<uint64_t> checksums_;
+};
+
+}  // namespace
+
+struct Dataset::Impl {
+  std::string directory;
+  DatasetOptions options;
+  DatasetManifest manifest;
+  DatasetSchema schema;
+  std::optional<BayesOptimal> bayes_optimal;
+  std::string fingerprint;
+  std::vector<size_t> one_hot, multi_hot;  // positions in schema.categorical
+  std::vector<Shard> shards;
+  std::vector<int64_t> first_rows;  // of shards
+
+  void OpenShard(const std::string& name, const ShardEntry& entry, int64_t first_row) {
+    const int64_t rows = entry.rows;
+    Shard shard;
+    shard.folder = fmt::format("{}/{}", directory, name);
+    shard.first_row = first_row;
+    std::optional<ShardChecksums> checksums;
+    if (options.verify_blocks && manifest.format_version > 1)
+      checksums.emplace(shard.folder, entry);
+    const auto open = [&](const std::string& file, NpyType type, std::vector<int64_t> shape) {
+      CheckedArray checked{.array = OpenArray(directory, name, entry, file, type, std::move(shape)),
+                           .blocks = {},
+                           .element_bytes = static_cast<size_t>(NpyTypeBytes(type))};
+      if (checksums) checked.blocks = checksums->VerifierOf(file, checked.array.file_bytes());
+      checked.blocks.Need(0, checked.array.data_offset());
+      return checked;
+    };
+    shard.label = open("label.npy", NpyType::kFloat32, {rows});
+    shard.dense =
+        open("dense.npy", NpyType::kFloat32, {rows, static_cast<int64_t>(schema.dense.size())});
+    shard.ids = open("ids.npy", NpyType::kInt32, {rows, static_cast<int64_t>(one_hot.size())});
+    for (size_t f : multi_hot) {
+      const std::string& feature = schema.categorical[f].name;
+      shard.jagged.push_back({open(FeatureFile(feature, "values"), NpyType::kInt32, {-1}),
+                              open(FeatureFile(feature, "offsets"), NpyType::kInt64, {rows + 1})});
+    }
+    shard.label_data = shard.label.data<float>();
+    shard.dense_data = shard.dense.data<float>();
+    shard.id_data = shard.ids.data<int32_t>();
+    shards.push_back(std::move(shard));
+  }
+
+  const Shard& ShardOf(int64_t row) const {
+    if (shards.size() == 1) return shards[0];
+    const auto next = std::upper_bound(first_rows.begin(), first_rows.end(), row);
+    return shards[static_cast<size_t>(next - first_rows.begin()) - 1];
+  }
+
+  [[noreturn]] void FailRow(int64_t row, const std::string& feature,
+                            const std::string& problem) const {
+    const Shard& shard = ShardOf(row);
+    Fail(ErrorCode::kData, "{}: row {} (row {} of {}): '{}' {}", directory, row,
+         row - shard.first_row, shard.folder, feature, problem);
+  }
+
+  // The slow path: locates the error that the fast path detected.
+  [[noreturn]] void FailOneHot(std::span<const int64_t> rows, const Batch& batch) const {
+    for (size_t i = 0; i < rows.size(); ++i) {
+      if (batch.label[i] != 0.0f && batch.label[i] != 1.0f)
+        FailRow(rows[i], schema.label, fmt::format("is {}, not 0 or 1", batch.label[i]));
+      for (size_t d = 0; d < schema.dense.size(); ++d) {
+        const float value = batch.dense[i * schema.dense.size() + d];
+        if (!std::isfinite(value))
+          FailRow(rows[i], schema.dense[d], fmt::format("is {}, not a finite number", value));
+      }
+      for (size_t f : one_hot) CheckId(rows[i], f, batch.categorical[f].values[i]);
+    }
+    CHECK_MSG(false, "the fast row check found an error that the slow one does not");
+  }
+
+  void CheckId(int64_t row, size_t f, int32_t id) const {
+    const CategoricalFeature& feature = schema.categorical[f];
+    if (id < 0 || id >= feature.num_embeddings)
+      FailRow(row, feature.name,
+              fmt::format("has id {}, outside [0, {})", id, feature.num_embeddings));
+  }
+
+  void ReadOneHot(std::span<const int64_t> rows, Batch* batch) const;
+  void ReadMultiHot(std::span<const int64_t> rows, size_t jagged, FeatureIds* ids) const;
+};
+
+// Gathers row by row, as they lie on disk; checks only set a flag.
+void Dataset::Impl::ReadOneHot(std::span<const int64_t> rows, Batch* batch) const {
+  const size_t num_dense = schema.dense.size();
+  const size_t num_one_hot = one_hot.size();
+  std::vector<int32_t*> out(num_one_hot);
+  std::vector<uint32_t> limit(num_one_hot);
+  for (size_t j = 0; j < num_one_hot; ++j) {
+    std::vector<int32_t>& values = batch->categorical[one_hot[j]].values;
+    values.resize(rows.size());
+    out[j] = values.data();
+    limit[j] = static_cast<uint32_t>(schema.categorical[one_hot[j]].num_embeddings);
+  }
+  batch->label.resize(rows.size());
+  batch->dense.resize(rows.size() * num_dense);
+
+  bool bad = false;
+  for (size_t i = 0; i < rows.size(); ++i) {
+    const Shard& shard = ShardOf(rows[i]);
+    const auto row = static_cast<size_t>(rows[i] - shard.first_row);
+    shard.label.Need(row, 1);
+    shard.dense.Need(row * num_dense, num_dense);
+    shard.ids.Need(row * num_one_hot, num_one_hot);
+    const float label = shard.label_data[row];
+    batch->label[i] = label;
+    bad |= label != 0.0f && label != 1.0f;
+
+    const float* const dense = shard.dense_data + row * num_dense;
+    float* const dense_out = batch->dense.data() + i * num_dense;
+    for (size_t d = 0; d < num_dense; ++d) {
+      dense_out[d] = dense[d];
+      bad |= !(std::fabs(dense[d]) <= std::numeric_limits<float>::max());
+    }
+    const int32_t* const ids = shard.id_data + row * num_one_hot;
+    for (size_t j = 0; j < num_one_hot; ++j) {
+      out[j][i] = ids[j];
+      bad |= static_cast<uint32_t>(ids[j]) >= limit[j];
+    }
+  }
+  if (bad) FailOneHot(rows, *batch);
+}
+
+void Dataset::Impl::ReadMultiHot(std::span<const int64_t> rows, size_t jagged,
+                                 FeatureIds* ids) const {
+  const size_t f = multi_hot[jagged];
+  ids->values.clear();
+  ids->offsets.resize(rows.size() + 1);
+  ids->offsets[0] = 0;
+  for (size_t i = 0; i < rows.size(); ++i) {
+    const Shard& shard = ShardOf(rows[i]);
+    const auto& [checked_values, offsets] = shard.jagged[jagged];
+    const std::span<const int32_t> values = checked_values.array.values<int32_t>();
+    const auto row = static_cast<size_t>(rows[i] - shard.first_row);
+    offsets.Need(row, 2);
+    const int64_t* const offset = offsets.data<int64_t>() + row;
+    if (offset[0] < 0 || offset[1] < offset[0] || offset[1] > static_cast<int64_t>(values.size()))
+      FailRow(
+          rows[i], schema.categorical[f].name,
+          fmt::format("has the bag [{}, {}) of {} values", offset[0], offset[1], values.size()));
+    checked_values.Need(static_cast<size_t>(offset[0]), static_cast<size_t>(offset[1] - offset[0]));
+    for (int64_t at = offset[0]; at < offset[1]; ++at) {
+      const int32_t id = values[static_cast<size_t>(at)];
+      CheckId(rows[i], f, id);
+      ids->values.push_back(id);
+    }
+    if (ids->values.size() > static_cast<size_t>(std::numeric_limits<int32_t>::max()))
+      Fail(
+          ErrorCode::kData,
+          "{}: feature '{}' has more than 2^31 values in one batch of {} rows: use smaller batches",
+          directory, schema.categorical[f].name, rows.size());
+    ids->offsets[i + 1] = static_cast<int32_t>(ids->values.size());
+  }
+}
+
+Dataset::Dataset(const std::string& directory, DatasetOptions options)
+    : impl_(std::make_unique<Impl>()) {
+  Impl& impl = *impl_;
+  impl.directory = directory;
+  impl.options = options;
+  impl.manifest = ReadManifest(directory);
+  if (impl.manifest.format_version == 1 && options.warn)
+    LogWarning(
+        "{} has format version 1 without block checksums: only `renzan data verify` detects "
+        "corruption; import the data again to get them",
+        directory);
+  impl.schema = impl.manifest.schema();
+  impl.fingerprint = Fingerprint(impl.manifest);
+  for (const auto& [name, bayes_optimal] : impl.manifest.generated)
+    impl.bayes_optimal = bayes_optimal;
+  for (size_t f = 0; f < impl.schema.categorical.size(); ++f)
+    (impl.schema.categorical[f].multi_hot ? impl.multi_hot : impl.one_hot).push_back(f);
+  int64_t first_row = 0;
+  for (const auto& [name, entry] : impl.manifest.shards) {
+    impl.OpenShard(name, entry, first_row);
+    impl.first_rows.push_back(first_row);
+    first_row += entry.rows;
+  }
+}
+
+Dataset::~Dataset() = default;
+Dataset::Dataset(Dataset&&) noexcept = default;
+Dataset& Dataset::operator=(Dataset&&) noexcept = default;
+
+const std::string& Dataset::directory() const { return impl_->directory; }
+const DatasetSchema& Dataset::schema() const { return impl_->schema; }
+int64_t Dataset::num_rows() const { return impl_->manifest.rows; }
+const std::optional<BayesOptimal>& Dataset::bayes_optimal() const { return impl_->bayes_optimal; }
+const std::string& Dataset::fingerprint() const { return impl_->fingerprint; }
+
+void Dataset::Verify() const {
+  const auto check = [](const std::string& path, const FileEntry& file) {
+    const std::string found = Sha256OfFile(path);
+    if (found != file.sha256)
+      Fail(ErrorCode::kData,
+           "{}: SHA-256 is {}, but dataset.yaml says {}: the file has changed; "
+           "restore it or import the data again",
+           path, found, file.sha256);
+  };
+  for (const auto& [folder, shard] : impl_->manifest.shards)
+    for (const auto& [name, file] : shard.files)
+      check(fmt::format("{}/{}/{}", impl_->directory, folder, name), file);
+  for (const auto& [name, file] : impl_->manifest.vocabulary)
+    check(fmt::format("{}/vocabulary/{}", impl_->directory, name), file);
+}
+
+void Dataset::Read(std::span<const int64_t> rows, Batch* batch) const {
+  const Impl& impl = *impl_;
+  for (int64_t row : rows) CHECK(row >= 0 && row < impl.manifest.rows);
+  batch->size = static_cast<int64_t>(rows.size());
+  batch->categorical.resize(impl.schema.categorical.size());
+  for (size_t f : impl.one_hot) batch->categorical[f].offsets.clear();
+  impl.ReadOneHot(rows, batch);
+  for (size_t j = 0; j < impl.multi_hot.size(); ++j)
+    impl.ReadMultiHot(rows, j, &batch->categorical[impl.multi_hot[j]]);
+}
+
+}  // namespace renzan

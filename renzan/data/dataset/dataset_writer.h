@@ -1,0 +1,59 @@
+#pragma once
+
+// Writes a dataset row by row, in constant memory. Finish() makes the directory appear atomically.
+// Not thread-safe.
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "renzan/data/dataset/dataset.h"
+#include "renzan/data/text/input.h"
+
+namespace renzan {
+
+struct DatasetManifest;
+
+struct DatasetWriterOptions {
+  int64_t shard_rows = 4'000'000;
+  std::string created_by;
+  // Ids are provisional until Finish() maps them; num_embeddings of the schema is ignored.
+  bool map_ids_at_end = false;
+  StopFunction stop;  // polled while ids are mapped
+};
+
+class DatasetWriter {
+ public:
+  // Throws kCantCreate if `directory` exists and is not empty, kConfig for an invalid schema.
+  DatasetWriter(const std::string& directory, const DatasetSchema& schema,
+                DatasetWriterOptions options = {});
+  ~DatasetWriter();
+  DatasetWriter(const DatasetWriter&) = delete;
+  DatasetWriter& operator=(const DatasetWriter&) = delete;
+
+  // `one_hot` holds the ids of the one-hot features in their order, `multi_hot` one bag for each
+  // multi-hot feature in theirs. Throws kData for an id outside its table (unless ids are mapped at
+  // the end), a label that is not 0 or 1, or a dense value that is not finite.
+  void Append(float label, std::span<const float> dense, std::span<const int32_t> one_hot,
+              std::span<const std::vector<int32_t>> multi_hot = {});
+  int64_t rows() const;
+
+  // Where additional files (the vocabulary) can be put, and the content of dataset.yaml, in which
+  // the importer fills in vocabulary, num_embeddings and generated.
+  const std::string& staging() const;
+  DatasetManifest& manifest();
+
+  // Completes the files and puts the directory in place. With map_ids_at_end, id i of categorical
+  // feature f becomes (*id_maps)[f][i] (an empty map changes nothing), and the manifest's
+  // num_embeddings must be set by then.
+  void Finish(const std::vector<std::vector<int32_t>>* id_maps = nullptr);
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace renzan

@@ -1,0 +1,200 @@
+#include "renzan/data/dataset/manifest.h"
+
+#include <limits>
+#include <set>
+#include <utility>
+
+#include "renzan/base/config/config.h"
+#include "renzan/base/error.h"
+#include "renzan/base/escape.h"
+#include "renzan/base/file/file.h"
+#include "renzan/base/sha256.h"
+#include "renzan/base/xxhash.h"
+
+namespace renzan {
+namespace {
+
+constexpr int64_t kMaxRows = int64_t{1} << 48;
+constexpr int64_t kMaxEmbeddings = std::numeric_limits<int32_t>::max();
+
+// The beginning of the last line of dataset.yaml.
+constexpr std::string_view kChecksumKey = "xxh128: ";
+
+std::string ManifestPath(const std::string& directory) { return directory + "/dataset.yaml"; }
+
+// The last line, without the line break at its end.
+std::string_view LastLine(std::string_view text) {
+  if (text.ends_with('\n')) text.remove_suffix(1);
+  return text.substr(text.rfind('\n') + 1);
+}
+
+std::string ChecksumOf(std::string_view text) {
+  Xxh128 hash;
+  hash.Update(text);
+  return hash.HexDigest();
+}
+
+// Removes the checksum line from the end of dataset.yaml's text and returns whether there was one;
+// throws kData if it does not match the text before it.
+bool TakeChecksum(const std::string& path, std::string* text) {
+  const std::string last(LastLine(*text));
+  if (!last.starts_with(kChecksumKey) || !text->ends_with('\n')) return false;
+  const std::string recorded = last.substr(kChecksumKey.size());
+  text->resize(static_cast<size_t>(LastLine(*text).data() - text->data()));
+  const std::string found = ChecksumOf(*text);
+  if (found != recorded)
+    Fail(ErrorCode::kData,
+         "{} is corrupt: its XXH128 is {}, but its last line says {}: restore it or import the "
+         "data again",
+         path, found, Escape(recorded));
+  return true;
+}
+
+}  // namespace
+
+NpyType FileEntry::type() const {
+  const std::optional<NpyType> type = NpyTypeFromName(dtype);
+  CHECK(type.has_value());
+  return *type;
+}
+
+uint64_t FileEntry::bytes() const {
+  int64_t bytes = NpyTypeBytes(type());
+  for (const int64_t size : shape) bytes *= size;
+  return static_cast<uint64_t>(kNpyHeaderBytes + bytes);
+}
+
+void FileEntry::Describe(ConfigFields& fields) {
+  fields.Choice("dtype", &dtype, {"float32", "int32", "int64", "uint8", "uint64"});
+  fields.Field("shape", &shape);
+  fields.Field("sha256", &sha256);
+  fields.Require(!dtype.empty(), "dtype", "is missing");
+}
+
+void ShardEntry::Describe(ConfigFields& fields) {
+  fields.Range("rows", &rows, 0, kMaxRows);
+  fields.Map("files", &files);
+}
+
+void FeatureEntry::Describe(ConfigFields& fields) {
+  fields.Range("num_embeddings", &num_embeddings, 1, kMaxEmbeddings);
+  fields.Field("multi_hot", &multi_hot);
+  fields.Field("vocabulary", &vocabulary);
+}
+
+void DatasetManifest::Describe(ConfigFields& fields) {
+  fields.Field("format_version", &format_version);
+  fields.Require(format_version == 1 || format_version == kDatasetFormatVersion, "format_version",
+                 fmt::format("is {}, but this program reads versions 1 and {}: use a newer program",
+                             format_version, kDatasetFormatVersion));
+  fields.Range("rows", &rows, 0, kMaxRows);
+  fields.Field("created_by", &created_by);
+  fields.Field("label", &label);
+  fields.Field("label_rule", &label_rule);
+  fields.Field("dense", &dense);
+  fields.Field("dense_transforms", &dense_transforms);
+  fields.Require(dense_transforms.size() == (format_version == 1 ? 0 : dense.size()),
+                 "dense_transforms", "must have one entry for each feature of 'dense'");
+  for (const std::string& transform : dense_transforms)
+    fields.Require(transform == "log" || transform == "none", "dense_transforms",
+                   fmt::format("has '{}': use log or none", transform));
+  fields.Field("categorical", &categorical);
+  fields.Map("features", &features);
+  fields.Map<BayesOptimal>("generated", &generated,
+                           [](ConfigFields& inner, BayesOptimal& bayes_optimal) {
+                             inner.Range("best_auc", &bayes_optimal.best_auc, 0, 1);
+                             inner.Range("best_log_loss", &bayes_optimal.best_log_loss, 0, 100);
+                           });
+  fields.Map("vocabulary", &vocabulary);
+  fields.Map("shards", &shards);
+
+  for (const std::string& name : categorical)
+    fields.Require(features.contains(name), "features", fmt::format("has no entry for '{}'", name));
+  fields.Require(features.size() == categorical.size(), "features",
+                 "must have one entry for each feature of 'categorical'");
+  int64_t sum = 0;
+  for (const auto& [name, shard] : shards) sum += shard.rows;
+  fields.Require(sum == rows, "rows", fmt::format("is {}, but the shards have {}", rows, sum));
+}
+
+DatasetSchema DatasetManifest::schema() const {
+  DatasetSchema schema;
+  schema.label = label;
+  schema.label_rule = label_rule;
+  schema.dense = dense;
+  schema.dense_transforms = dense_transforms;
+  for (const std::string& name : categorical) {
+    const FeatureEntry& feature = features.at(name);
+    schema.categorical.push_back(
+        {name, feature.num_embeddings, feature.multi_hot, VocabularyIdentity(name)});
+  }
+  return schema;
+}
+
+std::string DatasetManifest::VocabularyIdentity(const std::string& feature) const {
+  const std::string& spec = features.at(feature).vocabulary;
+  const auto values = vocabulary.find(FeatureFile(feature, "values"));
+  const auto offsets = vocabulary.find(FeatureFile(feature, "offsets"));
+  if (values == vocabulary.end() || offsets == vocabulary.end()) return spec.empty() ? "ids" : spec;
+  constexpr size_t kDigits = 16;
+  return fmt::format("{}:{}", spec,
+                     Sha256Hex(values->second.sha256 + offsets->second.sha256).substr(0, kDigits));
+}
+
+DatasetManifest ReadManifest(const std::string& directory) {
+  const std::string path = ManifestPath(directory);
+  if (!FileExists(path))
+    Fail(ErrorCode::kNoInput,
+         "{} is not a dataset: {} does not exist; create one with `renzan data import` or `renzan "
+         "data synth`",
+         directory, path);
+  DatasetManifest manifest;
+  try {
+    std::string text = ReadFile(path);
+    const bool guarded = TakeChecksum(path, &text);
+    ReadConfigText(text, path, {}, [&](ConfigFields& fields) { manifest.Describe(fields); });
+    // A corrupt version number must not disable the checks.
+    if (guarded != (manifest.format_version > 1))
+      Fail(ErrorCode::kData, "{} is corrupt: {}", path,
+           guarded ? "it has format version 1, but a checksum in its last line"
+                   : "the checksum in its last line is missing");
+    CheckSchema(manifest.schema());
+  } catch (const Error& error) {
+    // An error here means corrupt data, not a wrong configuration.
+    if (error.code() != ErrorCode::kConfig) throw;
+    Fail(ErrorCode::kData, "{}", error.what());
+  }
+  return manifest;
+}
+
+void WriteManifest(const std::string& directory, DatasetManifest manifest) {
+  std::string text = PrintConfig([&](ConfigFields& fields) { manifest.Describe(fields); });
+  if (!text.ends_with('\n')) text += '\n';
+  WriteFileAtomically(ManifestPath(directory),
+                      fmt::format("{}{}{}\n", text, kChecksumKey, ChecksumOf(text)));
+}
+
+void CheckSchema(const DatasetSchema& schema) {
+  std::set<std::string> seen;
+  const auto check_name = [&](const std::string& name) {
+    if (name.empty()) Fail(ErrorCode::kConfig, "a column of the dataset has an empty name");
+    if (!seen.insert(name).second)
+      Fail(ErrorCode::kConfig, "column '{}' appears twice in the dataset", name);
+  };
+  check_name(schema.label);
+  for (const std::string& name : schema.dense) check_name(name);
+  for (const CategoricalFeature& feature : schema.categorical) {
+    check_name(feature.name);
+    if (feature.num_embeddings < 1 || feature.num_embeddings > kMaxEmbeddings)
+      Fail(ErrorCode::kConfig, "feature '{}' has {} embeddings; it must have between 1 and {}",
+           feature.name, feature.num_embeddings, kMaxEmbeddings);
+  }
+}
+
+std::string ShardName(size_t index) { return fmt::format("shard-{:05}", index); }
+
+std::string FeatureFile(const std::string& feature, std::string_view part) {
+  return fmt::format("{}.{}.npy", EscapeName(feature), part);
+}
+
+}  // namespace renzan

@@ -1,0 +1,84 @@
+#pragma once
+
+// The content of dataset.yaml (docs/formats/dataset.md), with reading and writing. Plain data.
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "renzan/data/dataset/dataset.h"
+#include "renzan/data/dataset/npy.h"
+
+namespace renzan {
+
+class ConfigFields;
+
+struct FileEntry {
+  std::string dtype;
+  std::vector<int64_t> shape;
+  std::string sha256;
+
+  NpyType type() const;
+  uint64_t bytes() const;  // of the whole file, with its header
+  void Describe(ConfigFields& fields);
+};
+
+struct ShardEntry {
+  int64_t rows = 0;
+  std::map<std::string, FileEntry> files;  // by name inside the shard's folder
+
+  void Describe(ConfigFields& fields);
+};
+
+struct FeatureEntry {
+  int64_t num_embeddings = 0;
+  bool multi_hot = false;
+  std::string vocabulary;  // "hash:1000" or "threshold:8"; empty if the input had ids
+
+  void Describe(ConfigFields& fields);
+};
+
+// The version that is written. Version 1 had no block checksums, no checksum of dataset.yaml, and
+// no transforms.
+inline constexpr int64_t kDatasetFormatVersion = 2;
+
+// The file in each shard's folder that holds the XXH3 of every block of the others.
+inline constexpr char kBlockChecksumsFile[] = "checksums.npy";
+
+struct DatasetManifest {
+  int64_t format_version = kDatasetFormatVersion;
+  int64_t rows = 0;
+  std::string created_by;  // for people: "import --format criteo"
+  std::string label = "label";
+  std::string label_rule;  // DatasetSchema::label_rule
+  std::vector<std::string> dense;
+  std::vector<std::string> dense_transforms;      // "log" or "none" for each; absent in version 1
+  std::vector<std::string> categorical;           // in the order of Batch::categorical
+  std::map<std::string, FeatureEntry> features;   // one for each of `categorical`
+  std::map<std::string, BayesOptimal> generated;  // "teacher", or empty
+  std::map<std::string, ShardEntry> shards;       // by folder; their order is the order of rows
+  std::map<std::string, FileEntry> vocabulary;    // files in the folder vocabulary/
+
+  void Describe(ConfigFields& fields);
+  DatasetSchema schema() const;
+  // CategoricalFeature::vocabulary of a feature.
+  std::string VocabularyIdentity(const std::string& feature) const;
+};
+
+// Throws kNoInput if the directory is not a dataset, kData with file, line and column if
+// dataset.yaml is corrupt or has a later version.
+DatasetManifest ReadManifest(const std::string& directory);
+// Appends the checksum line.
+void WriteManifest(const std::string& directory, DatasetManifest manifest);
+
+// Throws kConfig for an empty or duplicate name, or an invalid table size.
+void CheckSchema(const DatasetSchema& schema);
+
+// "shard-00012"
+std::string ShardName(size_t index);
+// The name of a file of one feature: "genres.values.npy". Special characters are written as %XX.
+std::string FeatureFile(const std::string& feature, std::string_view part);
+
+}  // namespace renzan

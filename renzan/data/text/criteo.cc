@@ -1,0 +1,127 @@
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+
+#include "renzan/base/error.h"
+#include "renzan/base/escape.h"
+#include "renzan/data/text/row_parser.h"
+
+namespace renzan {
+namespace {
+
+constexpr size_t kNumDense = 13, kNumCategorical = 26;
+constexpr size_t kNumColumns = 1 + kNumDense + kNumCategorical;
+constexpr int64_t kMaxCachedLog = 4096;
+
+constexpr std::array<bool, 256> kIsHex = [] {
+  std::array<bool, 256> table{};
+  for (char c : std::string_view("0123456789abcdefABCDEF"))
+    table[static_cast<unsigned char>(c)] = true;
+  return table;
+}();
+
+class CriteoParser : public RowParser {
+ public:
+  explicit CriteoParser(bool log_dense) : log_dense_(log_dense) {
+    schema_.label = "label";
+    for (size_t i = 1; i <= kNumDense; ++i) schema_.dense.push_back(fmt::format("I{}", i));
+    schema_.dense_transforms.assign(kNumDense, log_dense ? "log" : "none");
+    for (size_t i = 1; i <= kNumCategorical; ++i)
+      schema_.categorical.push_back({.name = fmt::format("C{}", i)});
+    for (int64_t x = 0; x < kMaxCachedLog; ++x)
+      small_logs_.push_back(LogTransform(static_cast<double>(x)));
+  }
+
+  const DatasetSchema& schema() const override { return schema_; }
+
+  Result Next(LineReader& lines, TextRow* row, BadRow* bad) override {
+    std::string_view line;
+    if (!lines.Next(&line)) return Result::kEnd;
+    bad->line = lines.line_number();
+    const size_t columns = Split(line);
+    if (columns == kNumColumns - 1)
+      Fail(ErrorCode::kData,
+           "{}:{}: {} columns instead of {}: this looks like a Criteo file without labels "
+           "(test.txt), which cannot be used for training or evaluation; import part of train.txt, "
+           "or put a label and a tab before every line",
+           lines.file(), lines.line_number(), columns, kNumColumns);
+    if (columns != kNumColumns) {
+      *bad = {bad->line, 0, "",
+              fmt::format("{} columns separated by tabs instead of {}", columns, kNumColumns)};
+      return Result::kBadRow;
+    }
+    return ParseFields(row, bad) ? Result::kRow : Result::kBadRow;
+  }
+
+ private:
+  // Counts all columns, stores the first kNumColumns.
+  size_t Split(std::string_view line) {
+    size_t count = 0;
+    const char* begin = line.data();
+    const char* const end = begin + line.size();
+    for (const char* at = begin;; ++at) {
+      if (at != end && *at != '\t') continue;
+      if (count < kNumColumns) fields_[count] = {begin, static_cast<size_t>(at - begin)};
+      ++count;
+      if (at == end) return count;
+      begin = at + 1;
+    }
+  }
+
+  bool ParseFields(TextRow* row, BadRow* bad) {
+    const std::string_view label = fields_[0];
+    if (label != "0" && label != "1") return Reject(0, "is not 0 or 1", bad);
+    row->label = label == "1" ? 1.0f : 0.0f;
+    row->dense.resize(kNumDense);
+    for (size_t d = 0; d < kNumDense; ++d) {
+      const std::string_view field = fields_[1 + d];
+      int64_t value = 0;
+      if (!field.empty()) {
+        const auto [stop, error] = std::from_chars(field.begin(), field.end(), value);
+        if (error != std::errc() || stop != field.end())
+          return Reject(1 + d, "is not a whole number", bad);
+      }
+      row->dense[d] = log_dense_ ? Log(value) : static_cast<float>(value);
+    }
+    row->one_hot.resize(kNumCategorical);
+    for (size_t c = 0; c < kNumCategorical; ++c) {
+      const std::string_view field = fields_[1 + kNumDense + c];
+      bool hex = true;
+      for (char digit : field) hex &= kIsHex[static_cast<unsigned char>(digit)];
+      if (!hex) return Reject(1 + kNumDense + c, "is not hexadecimal", bad);
+      row->one_hot[c] = field;
+    }
+    return true;
+  }
+
+  float Log(int64_t value) const {
+    if (value <= 0) return 0.0f;
+    if (value < kMaxCachedLog) return small_logs_[static_cast<size_t>(value)];
+    return LogTransform(static_cast<double>(value));
+  }
+
+  bool Reject(size_t column, const char* problem, BadRow* bad) const {
+    bad->column = column + 1;
+    bad->name = column == 0           ? schema_.label
+                : column <= kNumDense ? schema_.dense[column - 1]
+                                      : schema_.categorical[column - 1 - kNumDense].name;
+    bad->reason = fmt::format("'{}' {}", Escape(fields_[column].substr(0, 40)), problem);
+    return false;
+  }
+
+  DatasetSchema schema_;
+  bool log_dense_;
+  std::vector<float> small_logs_;
+  std::array<std::string_view, kNumColumns> fields_;
+};
+
+}  // namespace
+
+float LogTransform(double x) { return static_cast<float>(std::log(std::max(x, 0.0) + 1.0)); }
+
+std::unique_ptr<RowParser> MakeCriteoParser(bool log_dense) {
+  return std::make_unique<CriteoParser>(log_dense);
+}
+
+}  // namespace renzan

@@ -1,0 +1,125 @@
+#include "renzan/data/text/csv_record.h"
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+#include "renzan/base/error.h"
+
+namespace renzan {
+namespace {
+
+// The limit for the lines after a record's first. After an unclosed quote this much is read twice.
+constexpr size_t kMaxAppendedBytes = 1 << 20;
+
+std::string_view Trim(std::string_view text) {
+  while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
+  while (!text.empty() && (text.back() == ' ' || text.back() == '\t')) text.remove_suffix(1);
+  return text;
+}
+
+}  // namespace
+
+bool CsvRecordReader::Next(LineReader& lines, int64_t* line, std::string* problem) {
+  std::string_view text;
+  appended_.clear();
+  appended_bytes_ = 0;
+  if (!NextLine(lines, &text)) return false;
+  *line = line_number_;
+  problem->clear();
+  fields_.clear();
+  if (!quotes_ || text.find('"') == std::string_view::npos) {
+    SplitPlain(text);
+  } else {
+    record_.assign(text);
+    SplitQuoted(lines, problem);
+  }
+  return true;
+}
+
+void CsvRecordReader::RejectRecord() {
+  again_.insert(again_.begin(), std::make_move_iterator(appended_.begin()),
+                std::make_move_iterator(appended_.end()));
+  appended_.clear();
+}
+
+bool CsvRecordReader::NextLine(LineReader& lines, std::string_view* text) {
+  if (again_.empty()) {
+    if (!lines.Next(text)) return false;
+    line_number_ = lines.line_number();
+    return true;
+  }
+  line_ = std::move(again_.front());
+  again_.pop_front();
+  line_number_ = line_.number;
+  *text = line_.text;
+  return true;
+}
+
+void CsvRecordReader::SplitPlain(std::string_view line) {
+  for (;;) {
+    const size_t end = line.find(delimiter_);
+    const std::string_view field = line.substr(0, end);
+    fields_.push_back(trim_ ? Trim(field) : field);
+    if (end == std::string_view::npos) return;
+    line.remove_prefix(end + 1);
+  }
+}
+
+// Appends the next line of the same file to the record. Lines waiting in again_ are from that file.
+bool CsvRecordReader::AppendLine(LineReader& lines) {
+  std::string_view text;
+  if (appended_bytes_ > kMaxAppendedBytes || (again_.empty() && !lines.MoreInFile()) ||
+      !NextLine(lines, &text))
+    return false;
+  appended_.push_back({line_number_, std::string(text)});
+  appended_bytes_ += text.size() + 1;
+  record_ += '\n';
+  record_ += text;
+  return true;
+}
+
+void CsvRecordReader::SplitQuoted(LineReader& lines, std::string* problem) {
+  ranges_.clear();
+  size_t at = 0;
+  for (;;) {
+    size_t open = at;
+    while (trim_ && open < record_.size() && record_[open] == ' ') ++open;
+    if (open == record_.size() || record_[open] != '"') {
+      const size_t end = std::min(record_.find(delimiter_, at), record_.size());
+      ranges_.push_back({at, end, false});
+      at = end;
+    } else {
+      size_t read = open + 1, write = read;
+      for (;; ++read) {
+        if (read == record_.size() && !AppendLine(lines)) {
+          *problem = fmt::format(
+              "the quote that opens field {} is never closed{}", ranges_.size() + 1,
+              appended_bytes_ > kMaxAppendedBytes ? " within 1 MiB of lines after it" : "");
+          return;
+        }
+        if (record_[read] == '"') {
+          if (read + 1 == record_.size() || record_[read + 1] != '"') break;
+          ++read;  // two quotes stand for one
+        }
+        record_[write++] = record_[read];
+      }
+      ranges_.push_back({open + 1, write, true});
+      at = read + 1;
+      while (trim_ && at < record_.size() && record_[at] == ' ') ++at;
+      if (at < record_.size() && record_[at] != delimiter_) {
+        *problem = fmt::format("text follows the closing quote of field {}", ranges_.size());
+        return;
+      }
+    }
+    if (at == record_.size()) break;
+    ++at;
+  }
+  for (const Range& range : ranges_) {
+    const std::string_view field =
+        std::string_view(record_).substr(range.begin, range.end - range.begin);
+    fields_.push_back(trim_ && !range.quoted ? Trim(field) : field);
+  }
+}
+
+}  // namespace renzan

@@ -1,0 +1,62 @@
+#pragma once
+
+// Splits lines into the fields of CSV records (RFC 4180): fields may be quoted, quotes inside are
+// doubled, and quoted fields may contain delimiters and line breaks. Not thread-safe.
+//
+// A stray quote pulls the following lines into the record. If the record turns out to be bad, only
+// its first line is; the next record begins on the line after it.
+
+#include <cstdint>
+#include <deque>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "renzan/data/text/input.h"
+
+namespace renzan {
+
+class CsvRecordReader {
+ public:
+  CsvRecordReader(char delimiter, bool quotes, bool trim)
+      : delimiter_(delimiter), quotes_(quotes), trim_(trim) {}
+
+  // Reads the next record; false at the end. Fields are valid until the next call. `problem` is
+  // what is wrong with its quotes, or empty; `line` is where it begins.
+  bool Next(LineReader& lines, int64_t* line, std::string* problem);
+
+  // Rejects the last record, for wrong quotes, too many fields or an invalid value, say: if it has
+  // several lines, all but the first are read again.
+  void RejectRecord();
+
+  const std::vector<std::string_view>& fields() const { return fields_; }
+  // How many lines the last record has.
+  int64_t num_lines() const { return 1 + static_cast<int64_t>(appended_.size()); }
+
+ private:
+  void SplitPlain(std::string_view line);
+  void SplitQuoted(LineReader& lines, std::string* problem);
+  bool NextLine(LineReader& lines, std::string_view* text);
+  bool AppendLine(LineReader& lines);
+
+  char delimiter_;
+  bool quotes_, trim_;
+  std::vector<std::string_view> fields_;
+  std::string record_;  // a copy with doubled quotes made single
+  struct Line {
+    int64_t number;
+    std::string text;
+  };
+  std::deque<Line> again_;      // lines to be read again first
+  std::vector<Line> appended_;  // the lines of this record except the first
+  Line line_;                   // backs the text of NextLine if it came from again_
+  int64_t line_number_ = 0;     // of the last line of NextLine
+  size_t appended_bytes_ = 0;
+  struct Range {
+    size_t begin, end;
+    bool quoted;
+  };
+  std::vector<Range> ranges_;
+};
+
+}  // namespace renzan

@@ -1,0 +1,348 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "renzan/data/dataset/manifest.h"
+#include "renzan/data/import.h"
+#include "renzan/data/testing.h"
+#include "renzan/data/vocabulary.h"
+
+namespace renzan {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using testing::ExpectError;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using testing::ReadAll;
+using testing::WriteText;
+
+constexpr char kSchema[] = R"(
+missing: ["?"]
+columns:
+  income: {role: label, positive: ">50K"}
+  age: {role: dense}
+  gain: {role: dense, transform: log}
+  job: {role: categorical}
+  genres: {role: multi_hot, separator: "|"}
+  note: {role: skip}
+)";
+
+struct Csv {
+  TemporaryDirectory dir;
+  ImportOptions options;
+
+  Csv(const std::string& schema, const std::vector<std::string>& texts) {
+    WriteFileAtomically(dir / "schema.yaml", schema);
+    for (size_t i = 0; i < texts.size(); ++i) {
+      options.inputs.push_back(dir / fmt::format("in{}.csv", i));
+      WriteText(options.inputs.back(), texts[i]);
+    }
+    options.format = "csv";
+    options.schema = dir / "schema.yaml";
+    options.output = dir / "out";
+    options.vocabulary = {"threshold:1"};
+  }
+  ImportProgress Import() const { return ImportDataset(options); }
+  Batch Read() const {
+    Import();
+    const Dataset dataset(options.output);
+    dataset.Verify();
+    return ReadAll(dataset);
+  }
+  std::vector<std::string> Values(const std::string& feature) const {
+    return ReadVocabularyValues(options.output, ReadManifest(options.output), feature);
+  }
+};
+
+TEST(ImportCsv, RolesTransformsAndMissingValues) {
+  const Csv csv(kSchema, {"income,age,gain,job,genres,note\n"
+                          ">50K,38.5,99,clerk,Drama|Crime|Drama,x\n"
+                          "<=50K,?,-4,?,,\n"
+                          "<=50K,-1e3,,cook,?,nothing\n",
+                          // Another file with a different column order.
+                          "job,genres,note,age,gain,income\r\n"
+                          "cook,|Crime|,x,+7,0,>50K\r\n"});
+  const Batch batch = csv.Read();
+  EXPECT_THAT(batch.label, ElementsAre(1, 0, 0, 1));
+  EXPECT_THAT(batch.dense, ElementsAre(38.5, std::log(100.0f), 0, 0, -1000, 0, 7, 0));
+  EXPECT_THAT(batch.categorical[0].values, ElementsAre(3, 0, 2, 2));
+  EXPECT_THAT(csv.Values("job"), ElementsAre("cook", "clerk"));
+  EXPECT_THAT(batch.categorical[1].offsets, ElementsAre(0, 3, 3, 3, 4));
+  EXPECT_THAT(batch.categorical[1].values, ElementsAre(2, 3, 2, 3));
+  EXPECT_THAT(csv.Values("genres"), ElementsAre("Drama", "Crime"));
+}
+
+TEST(ImportCsv, QuotesAsInRfc4180) {
+  const std::string schema =
+      "columns: {y: {role: label}, a: {role: categorical}, "
+      "b: {role: categorical}}\n";
+  const Csv csv(schema, {"y,\"a\",b\n"
+                         "1,\"x, y\",\"say \"\"hi\"\"\"\n"
+                         "\"0\",\"two\nlines\",5\" pipe\n"
+                         "1,\"\",\"\n\n\"\n"});
+  const Batch batch = csv.Read();
+  EXPECT_THAT(batch.label, ElementsAre(1, 0, 1));
+  EXPECT_THAT(batch.categorical[0].values, ElementsAre(2, 3, 0));
+  EXPECT_THAT(csv.Values("a"), ElementsAre("x, y", "two\nlines"));
+  EXPECT_THAT(csv.Values("b"), ElementsAre("say \"hi\"", "5\" pipe", "\n\n"));
+
+  const Csv plain("quotes: false\n" + schema, {"y,a,b\n1,\"x,y\"\n"});
+  plain.Import();
+  EXPECT_THAT(plain.Values("a"), ElementsAre("\"x"));
+
+  // Reports the line where the record begins.
+  ExpectError(ErrorCode::kData,
+              HasSubstr("in0.csv:2: the quote that opens field 2 is never closed"),
+              [&] { Csv(schema, {"y,a,b\n1,\"x,y\n1,b,c\n"}).Import(); });
+  ExpectError(ErrorCode::kData, HasSubstr("in0.csv:4: text follows the closing quote of field 2"),
+              [&] { Csv(schema, {"y,a,b\n1,\"x\n\",y\n1,\"b\"c,d\n"}).Import(); });
+}
+
+constexpr char kThreeColumns[] =
+    "columns: {y: {role: label}, a: {role: categorical}, b: {role: dense}}\n";
+
+// Rows "0,"t0",0", "1,"t1",1" ... except those that `change` alters.
+std::string QuotedRows(int rows, const std::map<int, std::string>& change) {
+  std::string text = "y,a,b\n";
+  for (int row = 0; row < rows; ++row) {
+    const auto changed = change.find(row);
+    text += changed != change.end() ? changed->second
+                                    : fmt::format("{},\"t{}\",{}\n", row % 2, row, row);
+  }
+  return text;
+}
+
+// Returns how many of 1000 rows are imported, and which are not.
+void ExpectLost(const std::map<int, std::string>& change, const std::vector<int>& lost) {
+  Csv csv(kThreeColumns, {QuotedRows(1000, change), "y,a,b\n1,second,file\n1,\"2nd\",7\n"});
+  csv.options.skip_bad_rows = true;
+  csv.Import();
+  const Batch batch = ReadAll(Dataset(csv.options.output));
+  std::vector<float> expected;
+  for (int row = 0; row < 1000; ++row)
+    if (std::find(lost.begin(), lost.end(), row) == lost.end())
+      expected.push_back(static_cast<float>(row));
+  expected.push_back(7);
+  EXPECT_EQ(batch.dense, expected);
+}
+
+TEST(ImportCsv, AStrayQuoteLosesOnlyItsRow) {
+  ExpectLost({{500, "1,\"never closed,5\n"}}, {500});
+  ExpectLost({{500, "1,t,\"5\n"}}, {500});
+  ExpectLost({{500, "\"1,t,5\n"}, {501, "1,plain,501\n"}}, {500});
+  ExpectLost({{998, "1,\"t,5\n"}, {999, "1,plain,999\n"}}, {998});
+  ExpectLost({{3, "\"\n"}, {4, "\"\"\"\n"}, {700, "0,\"a\" ,1\n"}}, {3, 4, 700});
+  // A quote of a later row closes it where a field could end: too few fields in total.
+  ExpectLost({{500, "1,t,\"\n"}, {501, "0,t,\"\n"}}, {500, 501});
+  // More lines without another quote than are searched.
+  std::map<int, std::string> plain;
+  for (int row = 0; row < 1000; ++row)
+    plain[row] = fmt::format("1,{},{}\n", std::string(3000, 'x'), row);
+  plain[10] = "1,\"x,10\n";
+  ExpectLost(plain, {10});
+}
+
+TEST(ImportCsv, TwoStrayQuotesThatMakeAnInvalidValueLoseOnlyTheirRows) {
+  std::map<int, std::string> plain;
+  for (int row = 0; row < 1000; ++row) plain[row] = fmt::format("1,x,{}\n", row);
+  std::map<int, std::string> dense = plain, label = plain;
+  dense[3] = "1,x,\"3\n";
+  dense[900] = "1,x,900\"\n";
+  ExpectLost(dense, {3, 900});
+  label[0] = "\"1,x,0\n";
+  label[999] = "1\",x,999\n";
+  ExpectLost(label, {0, 999});
+}
+
+// Two stray quotes that make a valid row look like line breaks in a text.
+TEST(ImportCsv, WarnsOfRowsThatSpanSeveralLines) {
+  const std::string one_line = "y,a,b\n0,\"c\",1\n", stray = "1,\"x,2\n0,d,3\n0,e\",4\n";
+  const auto import = [](const std::string& text, int64_t rows, int64_t multi_line_rows) {
+    Csv csv(kThreeColumns, {text});
+    csv.options.skip_bad_rows = true;
+    ::testing::internal::CaptureStderr();
+    const ImportProgress done = csv.Import();
+    EXPECT_EQ(done.rows, rows);
+    EXPECT_EQ(done.multi_line_rows, multi_line_rows);
+    return ::testing::internal::GetCapturedStderr();
+  };
+  EXPECT_THAT(import(one_line + stray, 2, 1), HasSubstr("in0.csv:3: as intended if"));
+  EXPECT_THAT(import(one_line + stray + "0,c,1\n1,\"two\nlines\",5\n", 4, 2),
+              AllOf(HasSubstr("2 rows span 5 lines, the first at "), HasSubstr("in0.csv:3: ")));
+  EXPECT_THAT(import(one_line, 1, 0), Not(HasSubstr("span")));
+  // Bad rows are not counted.
+  EXPECT_THAT(import(one_line + "what,\"two\nlines\",5\n", 1, 0), Not(HasSubstr("span")));
+}
+
+TEST(ImportCsv, SaysWhereAQuoteIsNotClosed) {
+  const auto import = [](const std::string& text) {
+    return [text] { Csv(kThreeColumns, {"y,a,b\n0,c,1\n" + text}).Import(); };
+  };
+  ExpectError(ErrorCode::kData,
+              HasSubstr("in0.csv:3: the quote that opens field 2 is never closed;"),
+              import("1,\"x,2\n1,y,3\n"));
+  std::string far = "1,\"x,2\n";
+  for (int i = 0; i < 100'000; ++i) far += "1,plain text,3\n";
+  ExpectError(ErrorCode::kData,
+              HasSubstr("in0.csv:3: the quote that opens field 2 is never closed within 1 MiB"),
+              import(far));
+  // A later bad line is reported with its own number.
+  Csv csv(kThreeColumns, {"y,a,b\n1,\"x,2\n1,y,3\nwhat,y,3\n1,\"z\nz\",9\n"});
+  csv.options.skip_bad_rows = true;
+  ::testing::internal::CaptureStderr();
+  const ImportProgress done = csv.Import();
+  const std::string log = ::testing::internal::GetCapturedStderr();
+  EXPECT_EQ(done.rows, 2);
+  EXPECT_EQ(done.bad_rows, 2);
+  EXPECT_THAT(log, HasSubstr("in0.csv:2: text follows the closing quote of field 2"));
+  EXPECT_THAT(log, HasSubstr("in0.csv:4: column 1 (y): 'what' is not a number"));
+}
+
+TEST(ImportCsv, InputBytesAreEscapedInMessages) {
+  ExpectError(ErrorCode::kData, HasSubstr("'\\x1b[31m\\xff' is not a number"),
+              [] { Csv(kThreeColumns, {"y,a,b\n\x1b[31m\xff,c,1\n"}).Import(); });
+  ExpectError(ErrorCode::kConfig, HasSubstr("column 3 '\\x07' is not in"),
+              [] { Csv(kThreeColumns, {"y,a,\x07\n"}).Import(); });
+}
+
+TEST(ImportCsv, WithoutHeaderAndWithTabs) {
+  const Csv csv(
+      "header: false\ndelimiter: \"\\t\"\ntrim: true\ncolumns:\n"
+      "  z: {role: dense}\n  rating: {role: label, at_least: 4}\n  a: {role: dense}\n",
+      {"1\t 3.5\t 2 \n\n3\t4\t4"});
+  const Batch batch = csv.Read();
+  EXPECT_THAT(batch.label, ElementsAre(0, 1));
+  EXPECT_THAT(batch.dense, ElementsAre(1, 2, 3, 4));
+  EXPECT_THAT(Dataset(csv.options.output).schema().dense, ElementsAre("z", "a"));
+  EXPECT_EQ(Dataset(csv.options.output).schema().label_rule, "at_least 4");
+}
+
+TEST(ImportCsv, BadRows) {
+  const std::string schema =
+      "columns:\n  y: {role: label, positive: \"yes\", negative: \"no\"}\n"
+      "  x: {role: dense}\n  l: {role: dense, transform: log}\n";
+  const struct {
+    const char *row, *message;
+  } kCases[] = {
+      {"yes,1", "in0.csv:2: 2 fields instead of 3"},
+      {"maybe,1,1", "in0.csv:2: column 1 (y): 'maybe' is neither 'yes' nor 'no'"},
+      {",1,1", "in0.csv:2: column 1 (y): '' is not a label"},
+      {"no,abc,1", "in0.csv:2: column 2 (x): 'abc' is not a number"},
+      {"no,1x,1", "in0.csv:2: column 2 (x): '1x' is not a number"},
+      {"no,nan,1", "in0.csv:2: column 2 (x): 'nan' is not a finite number"},
+      {"no,-inf,1", "in0.csv:2: column 2 (x): '-inf' is not a finite number"},
+      {"no,1e39,1", "in0.csv:2: column 2 (x): '1e39' is not a finite number"},
+      {"no,1,nan", "in0.csv:2: column 3 (l): 'nan' is not a finite number"},
+      {"no,1,-inf", "in0.csv:2: column 3 (l): '-inf' is not a finite number"},
+  };
+  for (const auto& test : kCases) {
+    Csv csv(schema, {fmt::format("y,x,l\n{}\nyes,1,1\n", test.row)});
+    ExpectError(ErrorCode::kData, HasSubstr(test.message), [&] { csv.Import(); });
+    csv.options.skip_bad_rows = true;
+    const ImportProgress done = csv.Import();
+    EXPECT_EQ(done.rows, 1);
+    EXPECT_EQ(done.bad_rows, 1);
+  }
+  ExpectError(ErrorCode::kData, HasSubstr("'7' is not 0 or 1; 'positive' or 'at_least'"),
+              [] { Csv("columns: {y: {role: label}}\n", {"y\n7\n"}).Import(); });
+}
+
+TEST(ImportCsv, WrongSchemas) {
+  const struct {
+    const char *schema, *message;
+  } kCases[] = {
+      {"colums: {}\n",
+       "schema.yaml:1:1: unknown key 'colums' at the top level: did you mean "
+       "'columns'?"},
+      {"columns:\n  y: {rol: label}\n", "schema.yaml:2:7: unknown key 'rol'"},
+      {"columns:\n  y: {role: lable}\n", "schema.yaml:2:13: role cannot be 'lable'"},
+      {"columns:\n  y: {role: dense}\n", "must have exactly one with role label, not 0"},
+      {"columns: {y: {role: label}, z: {role: label}}\n", "exactly one with role label, not 2"},
+      {"columns: {y: {role: label, transform: log}}\n", "transform belongs to role dense"},
+      {"columns: {y: {role: label}, x: {role: dense, at_least: 2}}\n", "belongs to role label"},
+      {"columns: {y: {role: label, positive: a, at_least: 2}}\n",
+       "cannot be combined with 'positive'"},
+      {"columns: {y: {role: label}, x: {}}\n", "columns.x.role is missing"},
+      {"columns: {y: {role: label}, x: {role: multi_hot, separator: \", \"}}\n",
+       "must be one character"},
+      {"columns: {y: {role: label}, x: {role: multi_hot, separator: \",\"}}\n",
+       "a separator that is the delimiter"},
+      {"delimiter: \"||\"\ncolumns: {y: {role: label}}\n", "schema.yaml:1:12: delimiter must be"},
+  };
+  for (const auto& test : kCases)
+    ExpectError(ErrorCode::kConfig, HasSubstr(test.message),
+                [&] { Csv(test.schema, {"y\n1\n"}).Import(); });
+}
+
+TEST(ImportCsv, HeaderAndSchemaMustAgree) {
+  const std::string schema = "columns: {y: {role: label}, price: {role: dense}}\n";
+  ExpectError(ErrorCode::kConfig,
+              AllOf(HasSubstr("in0.csv:1: column 2 'prise' is not in"), HasSubstr("'price'?"),
+                    HasSubstr("role skip")),
+              [&] { Csv(schema, {"y,prise\n1,2\n"}).Import(); });
+  ExpectError(ErrorCode::kConfig, HasSubstr("has no column 'price'"),
+              [&] { Csv(schema, {"y\n1\n"}).Import(); });
+  ExpectError(ErrorCode::kData, HasSubstr("column 'y' appears twice"),
+              [&] { Csv(schema, {"y,y\n1,2\n"}).Import(); });
+}
+
+TEST(ImportCsv, RealAdult) {
+  SKIP_WITHOUT_SHARED_DATA("adult/train.csv.gz");
+  const std::string schema = R"(
+header: false
+missing: ["?"]
+columns:
+  age: {role: dense}
+  workclass: {role: categorical}
+  fnlwgt: {role: skip}
+  education: {role: categorical}
+  education-num: {role: dense}
+  marital-status: {role: categorical}
+  occupation: {role: categorical}
+  relationship: {role: categorical}
+  race: {role: categorical}
+  sex: {role: categorical}
+  capital-gain: {role: dense, transform: log}
+  capital-loss: {role: dense, transform: log}
+  hours-per-week: {role: dense}
+  native-country: {role: categorical}
+  income: {role: label, positive: ">50K", negative: "<=50K"}
+)";
+  Csv csv(schema, {});
+  csv.options.inputs = {testing::SharedData("adult/train.csv.gz")};
+  const Batch batch = csv.Read();
+  EXPECT_EQ(batch.size, 32561);
+  EXPECT_EQ(std::count(batch.label.begin(), batch.label.end(), 1.0f), 7841);
+  EXPECT_THAT(csv.Values("sex"), ElementsAre("Male", "Female"));
+
+  ImportOptions test = csv.options;
+  test.inputs = {testing::SharedData("adult/test.csv.gz")};
+  test.output = csv.dir / "test";
+  test.vocabulary.clear();
+  test.vocabulary_from = csv.options.output;
+  EXPECT_EQ(ImportDataset(test).rows, 16281);
+  EXPECT_EQ(Dataset(test.output).schema().categorical[7].num_embeddings,
+            Dataset(csv.options.output).schema().categorical[7].num_embeddings);
+}
+
+TEST(ImportCsv, RealInstEval) {
+  SKIP_WITHOUT_SHARED_DATA("insteval/InstEval.tsv.gz");
+  std::string schema = "delimiter: tab\ncolumns:\n  y: {role: label, at_least: 4}\n";
+  for (const char* name : {"s", "d", "studage", "lectage", "service", "dept"})
+    schema += fmt::format("  {}: {{role: categorical}}\n", name);
+  Csv csv(schema, {});
+  csv.options.inputs = {testing::SharedData("insteval/InstEval.tsv.gz")};
+  const Batch batch = csv.Read();
+  EXPECT_EQ(batch.size, 73421);
+  EXPECT_EQ(std::count(batch.label.begin(), batch.label.end(), 1.0f), 16921 + 15754);
+  EXPECT_EQ(csv.Values("s").size(), 2972u);
+  EXPECT_EQ(csv.Values("d").size(), 1128u);
+}
+
+}  // namespace
+}  // namespace renzan

@@ -1,0 +1,56 @@
+#pragma once
+
+// Parsers of text formats, row by row. A row is either complete or bad, with a column and a reason.
+// Not thread-safe.
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "renzan/data/dataset/dataset.h"
+#include "renzan/data/text/input.h"
+
+namespace renzan {
+
+// One row before its values are mapped to ids. Views are valid until the next row.
+struct TextRow {
+  int64_t line = 0;       // where it begins, from 1
+  int64_t num_lines = 1;  // more than one only with quoted line breaks
+  float label = 0;
+  std::vector<float> dense;
+  std::vector<std::string_view> one_hot;                 // empty: missing
+  std::vector<std::vector<std::string_view>> multi_hot;  // no empty values
+};
+
+struct BadRow {
+  int64_t line = 0;   // where the row begins, from 1
+  size_t column = 0;  // from 1; 0 for the row as a whole
+  std::string name;   // of the column
+  std::string reason;
+};
+
+class RowParser {
+ public:
+  enum class Result { kRow, kBadRow, kEnd };
+
+  virtual ~RowParser() = default;
+  // num_embeddings are left 0: they come from the vocabularies.
+  virtual const DatasetSchema& schema() const = 0;
+  virtual Result Next(LineReader& lines, TextRow* row, BadRow* bad) = 0;
+};
+
+// Criteo's TSV: label, I1..I13 (whole numbers, may be empty), C1..C26 (hexadecimal, may be empty).
+// `log_dense`: log(max(x, 0) + 1), 0 for missing, as the DLRM reference does; otherwise x. A file
+// without labels (39 columns) is an Error with a hint, not a bad row.
+std::unique_ptr<RowParser> MakeCriteoParser(bool log_dense);
+
+// CSV or TSV described by a schema file (docs/formats/dataset.md). Throws kConfig for a schema that
+// is wrong or does not fit a file's header.
+std::unique_ptr<RowParser> MakeCsvParser(const std::string& schema_path);
+
+// log(max(x, 0) + 1)
+float LogTransform(double x);
+
+}  // namespace renzan
