@@ -73,8 +73,8 @@ training: {batch_size: 256}
 YAML
 }
 
-# with_default_signals COMMAND...: takes the place of this (sub)shell. A shell starts background jobs
-# with SIGINT ignored, and nohup ignores SIGHUP; this restores the default.
+# with_default_signals COMMAND...: takes the place of this (sub)shell. A shell starts background
+# jobs with SIGINT ignored, and nohup ignores SIGHUP; this restores the default.
 with_default_signals() {
   exec python3 -c 'import os, signal, sys
 for number in signal.SIGINT, signal.SIGHUP: signal.signal(number, signal.SIG_DFL)

@@ -17,7 +17,7 @@ namespace renzan {
 namespace {
 
 constexpr size_t kScoreBins = 1 << 20;
-constexpr int64_t kRowsBetweenReports = 4096;
+constexpr int64_t kRowsPerProgressReport = 4096;
 constexpr size_t kTextBlockBytes = 128 << 10;
 
 void AppendHex(uint32_t value, std::string* text) {
@@ -45,7 +45,7 @@ SynthResult DrawRows(const SynthOptions& options, const Teacher& teacher, const 
   TeacherScore score;
   SynthRow row;
   for (int64_t i = 0; i < options.rows; ++i) {
-    if (i % kRowsBetweenReports == 0) {
+    if (i % kRowsPerProgressReport == 0) {
       ThrowIfStopped(options.stop);
       if (options.progress) options.progress(i);
     }
