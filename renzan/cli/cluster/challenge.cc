@@ -34,7 +34,7 @@ void PrintPlan(const Json& plan) {
     Fail(ErrorCode::kConfig, "the job does not fit even on the empty cluster: request less");
   const int64_t now = SystemClock().UnixMs(), start = plan.at("earliest_start");
   fmt::print("jobs that stop and resume later   {}\n", Ids(plan.at("stops")));
-  fmt::print("of which lose all their work      {}\n", Ids(plan.at("loses")));
+  fmt::print("of which lose unsaved work        {}\n", Ids(plan.at("loses_work")));
   fmt::print("checkpoints to write              {}\n",
              MebibytesText((plan.at("bytes_to_save").get<int64_t>() + (1 << 20) - 1) >> 20));
   fmt::print("work to be repeated               {} GPU-hours\n",

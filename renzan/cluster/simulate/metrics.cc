@@ -38,7 +38,7 @@ void SumJobs(const SimulationResult& result, Metrics& metrics) {
   for (const JobRecord& job : result.jobs) {
     metrics.preemptions += job.preemptions;
     metrics.drains += job.drains;
-    metrics.losses += job.losses;
+    metrics.node_failures += job.node_failures;
     metrics.resizes += job.resizes;
     metrics.most_preemptions_of_a_job =
         std::max<int64_t>(metrics.most_preemptions_of_a_job, job.preemptions);
@@ -80,7 +80,7 @@ Metrics Measure(const SimulationResult& result) {
   const SimulationTotals& totals = result.totals;
   Metrics metrics;
   metrics.jobs = static_cast<int64_t>(result.jobs.size());
-  metrics.refused = static_cast<int64_t>(result.refused.size());
+  metrics.rejected = static_cast<int64_t>(result.rejected.size());
   metrics.never_ended = static_cast<int64_t>(result.never_ended.size());
   metrics.makespan_s = static_cast<double>(totals.end - totals.begin) * kMs;
   SumJobs(result, metrics);

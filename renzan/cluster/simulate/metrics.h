@@ -18,7 +18,7 @@ struct Distribution {
 Distribution Summarize(std::vector<double> values);
 
 struct Metrics {
-  int64_t jobs = 0, refused = 0, never_ended = 0;
+  int64_t jobs = 0, rejected = 0, never_ended = 0;
   double makespan_s = 0;  // from the first submission to the end of the last job
   // From submission to end, and total time pending; for jobs that ended.
   Distribution completion, waiting;
@@ -41,7 +41,7 @@ struct Metrics {
   // spread over nodes, reserved, or beyond a limit.
   double fragmentation = 0;
 
-  int64_t starts = 0, preemptions = 0, drains = 0, losses = 0, resizes = 0,
+  int64_t starts = 0, preemptions = 0, drains = 0, node_failures = 0, resizes = 0,
           checkpoints_requested = 0;
   int64_t most_preemptions_of_a_job = 0;
   int64_t deadlocks = 0;

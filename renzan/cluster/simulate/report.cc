@@ -58,7 +58,7 @@ std::vector<Line> OtherLines() {
           count("preemptions", &Metrics::preemptions),
           count("most preemptions of a job", &Metrics::most_preemptions_of_a_job),
           count("stops for draining nodes", &Metrics::drains),
-          count("node failures of jobs", &Metrics::losses),
+          count("node failures of jobs", &Metrics::node_failures),
           count("resizes", &Metrics::resizes),
           count("deadlocks", &Metrics::deadlocks),
           hours("useful GPU hours", &Metrics::useful_gpu_s),
@@ -75,7 +75,7 @@ std::vector<Line> Lines(const Metrics& first) {
   std::vector<Line> lines = {
       {"jobs", [](const Metrics& metrics) { return std::to_string(metrics.jobs); }},
       {"rejected: never fit",
-       [](const Metrics& metrics) { return std::to_string(metrics.refused); }},
+       [](const Metrics& metrics) { return std::to_string(metrics.rejected); }},
       {"never ended", [](const Metrics& metrics) { return std::to_string(metrics.never_ended); }},
       {"makespan", [](const Metrics& metrics) { return FormatSeconds(metrics.makespan_s); }}};
   const auto add = [&](const std::vector<Line>& more) {
@@ -102,7 +102,7 @@ Json ToJson(const std::string& policy, const Metrics& metrics) {
                        {"completion", ToJson(size.completion)}});
   return {{"policy", policy},
           {"jobs", metrics.jobs},
-          {"refused", metrics.refused},
+          {"rejected", metrics.rejected},
           {"never_ended", metrics.never_ended},
           {"makespan_s", metrics.makespan_s},
           {"completion", ToJson(metrics.completion)},
@@ -116,7 +116,7 @@ Json ToJson(const std::string& policy, const Metrics& metrics) {
           {"preemptions", metrics.preemptions},
           {"most_preemptions_of_a_job", metrics.most_preemptions_of_a_job},
           {"drains", metrics.drains},
-          {"losses", metrics.losses},
+          {"node_failures", metrics.node_failures},
           {"resizes", metrics.resizes},
           {"checkpoints_requested", metrics.checkpoints_requested},
           {"deadlocks", metrics.deadlocks},

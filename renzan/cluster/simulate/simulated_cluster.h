@@ -27,10 +27,10 @@ struct JobRecord {
   int64_t gpus_per_worker = 0;
   TimeMs submitted = 0;
   std::optional<TimeMs> first_start, end;
-  TimeMs waited_ms = 0;  // total time pending, including after preemptions
-  int preemptions = 0;   // stops by the policy, without drains
-  int drains = 0;        // stops because of draining nodes
-  int losses = 0;        // interruptions by node failures
+  TimeMs waited_ms = 0;   // total time pending, including after preemptions
+  int preemptions = 0;    // stops by the policy, without drains
+  int drains = 0;         // stops because of draining nodes
+  int node_failures = 0;  // that interrupted it
   int resizes = 0;
   int64_t useful = 0;    // work that was not repeated
   int64_t lost = 0;      // work that had to be repeated

@@ -128,7 +128,7 @@ void SimulatedCluster::Interrupt(Job& job, JobLife& life) {
   CloseStop(job, life, /*saved=*/false);
   Occupy(job, HeldBy(job), -1);
   life.keeps.clear();
-  ++life.record.losses;
+  ++life.record.node_failures;
   Requeue(job, life);
 }
 

@@ -99,7 +99,7 @@ void Simulation::Plan(const Workload& workload) {
     ++jobs_;
     const std::string& why = rejections.Why(job, QueueOf(cluster_.snapshot(), job.queue));
     if (!why.empty()) {
-      result_.refused[id] = why;
+      result_.rejected[id] = why;
       continue;
     }
     cluster_.Plan(id, job);

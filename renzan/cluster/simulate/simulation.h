@@ -42,7 +42,7 @@ class Simulation {
   };
 
   // simulation.cc: time.
-  bool AllEnded() const { return ended_ + result_.refused.size() == jobs_; }
+  bool AllEnded() const { return ended_ + result_.rejected.size() == jobs_; }
   TimeMs NextTime() const;
   void AdvanceTo(TimeMs time);
   bool HandleDue();

@@ -50,8 +50,8 @@ struct SimulationTotals {
 };
 
 struct SimulationResult {
-  std::vector<JobRecord> jobs;           // without rejected ones, in order of id
-  std::map<JobId, std::string> refused;  // jobs that could never run here, and why
+  std::vector<JobRecord> jobs;            // without rejected ones, in order of id
+  std::map<JobId, std::string> rejected;  // jobs that could never run here, and why
   std::vector<JobId> never_ended;
   SimulationTotals totals;
   std::vector<Interval> runs, waits;  // in order of their ends

@@ -252,7 +252,7 @@ TEST(Interruptions, AllWorkIsDoneInTheEndAndResultsAreRepeatable) {
 TEST(Simulate, RejectsJobsThatNeverFitAndContinues) {
   const Workload jobs = {MakeJob(0, 1, 3, 10), MakeJob(0, 1, 2, 10)};
   const SimulationResult result = RunPolicy("fifo", Cluster(2, 2), jobs);
-  EXPECT_EQ(result.refused.size(), 1u);
+  EXPECT_EQ(result.rejected.size(), 1u);
   EXPECT_EQ(result.jobs.size(), 1u);
   EXPECT_EQ(result.jobs[0].end, 10 * kSecond);
 }

@@ -74,7 +74,7 @@ GrandChallengePlan PlanGrandChallenge(const Snapshot& snapshot, const Job& job) 
     if (other.state == JobState::kStopping) continue;
     plan.stops.push_back(other.id);
     if (!SavesWhenStopped(other))
-      plan.loses.push_back(other.id);
+      plan.loses_work.push_back(other.id);
     else
       plan.bytes_to_save += other.state_bytes;
     gpu_ms += LossIfStopped(snapshot, other);

@@ -10,12 +10,12 @@
 namespace renzan::cluster {
 
 struct GrandChallengePlan {
-  std::vector<JobId> stops;     // all are requeued at their old position
-  std::vector<JobId> loses;     // the subset that cannot save its work in time
-  int64_t bytes_to_save = 0;    // estimated from each job's last checkpoint
-  double gpu_seconds_lost = 0;  // work that will be repeated
-  TimeMs earliest_start = 0;    // when the longest grace period has passed
-  Placement placement;          // empty: it does not fit even then
+  std::vector<JobId> stops;       // all are requeued at their old position
+  std::vector<JobId> loses_work;  // the subset that cannot save its work in time
+  int64_t bytes_to_save = 0;      // estimated from each job's last checkpoint
+  double gpu_seconds_lost = 0;    // work that will be repeated
+  TimeMs earliest_start = 0;      // when the longest grace period has passed
+  Placement placement;            // empty: it does not fit even then
 };
 
 // `job` need not be in the snapshot; it is planned as if it had grand_challenge set.

@@ -39,7 +39,7 @@ TEST(GrandChallenge, StopsEveryPreemptibleJob) {
 
   GrandChallengePlan plan = PlanGrandChallenge(snapshot, grand);
   EXPECT_THAT(plan.stops, ElementsAre(1, 2));
-  EXPECT_THAT(plan.loses, ElementsAre(2));
+  EXPECT_THAT(plan.loses_work, ElementsAre(2));
   EXPECT_EQ(plan.bytes_to_save, 500);
   EXPECT_DOUBLE_EQ(plan.gpu_seconds_lost, 2 * 4 * 10 + 4 * 100);
   EXPECT_EQ(plan.earliest_start, 1'120'000);

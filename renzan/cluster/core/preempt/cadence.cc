@@ -14,20 +14,20 @@ double HazardOf(const Snapshot& snapshot, const Node& node) {
   return node.pool < 0 ? 0 : snapshot.pools[node.pool].interruptions_per_hour;
 }
 
-bool MayVanish(const Snapshot& snapshot, const Node& node) {
+bool MayBeInterrupted(const Snapshot& snapshot, const Node& node) {
   return node.spot || HazardOf(snapshot, node) > 0;
 }
 
 // Interruptions per hour of any of the job's nodes; none if no node may be interrupted.
 std::optional<double> Hazard(const Snapshot& snapshot, const Job& job) {
-  bool may_vanish = false;
+  bool may_be_interrupted = false;
   double hazard = 0;
   for (const Placed& placed : job.placement) {
     const Node& node = snapshot.nodes[placed.node];
-    may_vanish |= MayVanish(snapshot, node);
+    may_be_interrupted |= MayBeInterrupted(snapshot, node);
     hazard += HazardOf(snapshot, node);
   }
-  if (!may_vanish) return std::nullopt;
+  if (!may_be_interrupted) return std::nullopt;
   return hazard;
 }
 
@@ -45,7 +45,7 @@ TimeMs CheckpointInterval(TimeMs cost, double interruptions_per_hour, TimeMs lon
 
 void RequestCheckpoints(const Snapshot& snapshot, TimeMs longest, Decisions& decisions) {
   if (std::none_of(snapshot.nodes.begin(), snapshot.nodes.end(),
-                   [&](const Node& node) { return MayVanish(snapshot, node); }))
+                   [&](const Node& node) { return MayBeInterrupted(snapshot, node); }))
     return;
   std::set<JobId> leaving;  // these save their work anyway
   for (const Stop& stop : decisions.stops) leaving.insert(stop.job);

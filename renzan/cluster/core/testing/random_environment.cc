@@ -279,8 +279,9 @@ void RandomEnvironment::Settle() {
   }
   // Each job changes the pending queue once when it becomes overdue, and never again.
   if (last_change > until - 12 * 60 * kMinute)
-    Report(fmt::format("{} stops and resizes in three days without external events, still going on",
-                       stops_ + resizes_ - before));
+    Report(fmt::format(
+        "{} stops and resizes in three days without external events, and they do not cease",
+        stops_ + resizes_ - before));
   jobs_end_ = true;
   EndJobsThatAreDone();
 }

@@ -73,7 +73,7 @@ ApiResponse PlanChallenge(const ApiContext& context, const ApiRequest& request) 
   const Job job = spec::MakeJob(snapshot, submission.spec, request.caller.name, 0, snapshot.now);
   const GrandChallengePlan plan = PlanGrandChallenge(snapshot, job);
   const Json body = {{"stops", plan.stops},
-                     {"loses", plan.loses},
+                     {"loses_work", plan.loses_work},
                      {"bytes_to_save", plan.bytes_to_save},
                      {"gpu_seconds_lost", plan.gpu_seconds_lost},
                      {"earliest_start", plan.earliest_start},

@@ -134,7 +134,7 @@ struct Measured {
 struct PoolRecord {
   std::string name;
   TimeMs node_ms = 0;         // node time, of all nodes together
-  int64_t interruptions = 0;  // nodes that vanished, with or without notice
+  int64_t interruptions = 0;  // nodes that went away, with or without notice
 };
 
 struct UsageRecord {
