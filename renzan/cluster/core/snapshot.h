@@ -40,6 +40,10 @@ enum class NodeState {
 inline bool IsThere(NodeState state) {
   return state != NodeState::kBooting && state != NodeState::kGone;
 }
+// Whether new workers may start there, now or once it has booted.
+inline bool TakesWork(NodeState state) {
+  return state == NodeState::kReady || state == NodeState::kBooting;
+}
 
 struct Node {
   std::string name;

@@ -13,8 +13,8 @@ namespace renzan::cluster {
 ProjectedCapacity::ProjectedCapacity(const Snapshot& snapshot, const Decisions& decisions)
     : snapshot_(snapshot) {
   for (const Node& node : snapshot.nodes) {
-    const bool stays = node.state == NodeState::kReady || node.state == NodeState::kBooting;
-    capacity_.push_back({&node.labels, stays ? node.capacity : Resources{}});
+    const bool usable = TakesWork(node.state);
+    capacity_.push_back({&node.labels, usable ? node.capacity : Resources{}});
   }
   std::set<JobId> stopped;
   for (const Stop& stop : decisions.stops) stopped.insert(stop.job);

@@ -13,8 +13,7 @@ std::vector<Site> PossibleSites(const Snapshot& snapshot, bool spot) {
   std::vector<Site> sites;
   std::vector<int> staying(snapshot.pools.size());
   for (const Node& node : snapshot.nodes) {
-    const bool stays = node.state == NodeState::kReady || node.state == NodeState::kBooting ||
-                       node.state == NodeState::kCordoned;
+    const bool stays = TakesWork(node.state) || node.state == NodeState::kCordoned;
     // A node of a pool is counted among those that the pool can still have.
     const bool may_come_back = node.pool < 0 && MayBeRestored(node);
     if (stays && node.pool >= 0) ++staying[node.pool];

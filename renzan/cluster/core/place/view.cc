@@ -37,7 +37,7 @@ ClusterView::ClusterView(const Snapshot& snapshot)
   for (int node = 0; node < num_nodes(); ++node) {
     const Node& facts = snapshot.nodes[node];
     nodes_[node] = {facts.capacity, facts.capacity, facts.capacity};
-    if (facts.state == NodeState::kReady || facts.state == NodeState::kBooting) usable_.Add(node);
+    if (TakesWork(facts.state)) usable_.Add(node);
     if (facts.state == NodeState::kReady) total_ += facts.capacity;
     if (facts.state == NodeState::kBooting) nodes_[node].now = {};
   }

@@ -274,7 +274,7 @@ Snapshot Emptied(const Snapshot& snapshot, bool scaled_at_minimum) {
   for (Node& node : empty.nodes) {
     const bool scaled = node.pool >= 0 && IsScaled(snapshot.pools[node.pool]);
     const bool own = node.pool >= 0 && !scaled;
-    const bool stays = node.state == NodeState::kReady || node.state == NodeState::kBooting;
+    const bool stays = TakesWork(node.state);
     const bool comes_back =
         own || node.state == NodeState::kCordoned || (node.pool < 0 && MayBeRestored(node));
     const bool too_many =
