@@ -75,8 +75,8 @@ struct Pool {
 struct Queue {
   std::string name;
   // `guaranteed` is this queue's own whenever it needs it; it never uses more than `limit`.
-  // Quota governs only kinds that some queue guarantees or limits. A governed kind that this queue
-  // does not mention is guaranteed 0 and unlimited here.
+  // A kind that this queue does not mention is guaranteed 0 and unlimited here. Where no queue is
+  // guaranteed anything of a kind, no use of it counts as borrowed: a limit binds only its queue.
   Resources guaranteed;
   Resources limit = Unlimited();
 
@@ -150,7 +150,7 @@ struct Job {
 
   JobState state = JobState::kPending;
   TimeMs eligible_at = 0;  // not started before (back-off)
-  std::string held;        // why it may not start at all; empty: it may
+  std::string held;        // why it may not start (again); empty: it may
 
   // While kRunning, kStopping or kResizing:
   Placement placement;

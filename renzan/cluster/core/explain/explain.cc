@@ -96,7 +96,7 @@ class Reasons {
   std::string Guarantee() const {
     const Queue& queue = snapshot_.queues[job_.queue];
     const Resources demand = request_.per_worker * job_.min_workers;
-    for (const int kind : GovernedKinds(snapshot_)) {
+    for (const int kind : GuaranteedKinds(snapshot_)) {
       const int64_t used = quota_.used_by_fixed(job_.queue)[kind];
       if (demand[kind] == 0 || used + demand[kind] <= queue.guaranteed[kind]) continue;
       return fmt::format(

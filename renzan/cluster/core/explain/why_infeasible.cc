@@ -27,7 +27,7 @@ std::string WhyNotByQuota(const Snapshot& snapshot, const Job& job) {
   const Resources needs = snapshot.worker_requests[job.request].per_worker * job.min_workers;
   const Queue& queue = snapshot.queues[job.queue];
   if (IsFixed(job))
-    for (const int kind : GovernedKinds(snapshot))
+    for (const int kind : GuaranteedKinds(snapshot))
       if (needs[kind] > 0 && needs[kind] > queue.guaranteed[kind])
         return fmt::format(
             "needs {}; a job that is not preemptible may only use its queue's guaranteed quota, "
@@ -55,7 +55,7 @@ std::string WhyNoLabels(const std::vector<Site>& sites, const Labels& required) 
     for (const Site& site : sites)
       if (const auto at = site.labels->find(key); at != site.labels->end())
         there.insert(at->second);
-    if (there.empty()) return fmt::format("no node has a label {} (it asks for {})", key, value);
+    if (there.empty()) return fmt::format("no node has a label {} (it requests {})", key, value);
     if (there.count(value) > 0) continue;
     return fmt::format("no node has label {}={} (there {} {})", key, value,
                        there.size() == 1 ? "is" : "are", fmt::join(there, ", "));

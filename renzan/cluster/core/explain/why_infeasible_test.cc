@@ -69,7 +69,7 @@ TEST_F(Infeasible, NoNodeHasItsLabels) {
   EXPECT_EQ(Why(1, {.required = {{"gpu_model", "h100"}}}),
             "no node has label gpu_model=h100 (there are a100, v100)");
   EXPECT_EQ(Why(1, {.required = {{"disk", "nvme"}}}),
-            "no node has a label disk (it asks for nvme)");
+            "no node has a label disk (it requests nvme)");
   EXPECT_EQ(Why(1, {.required = {{"gpu_model", "v100"}, {"rack", "0"}}}),
             "no node has all of the labels gpu_model=v100, rack=0");
 }

@@ -8,9 +8,9 @@
 namespace renzan::cluster {
 namespace {
 
-// Whether `amount` fits into `left`, in the kinds governed by quota.
-bool Fits(const Resources& amount, const Resources& left, const std::vector<int>& governed) {
-  return std::all_of(governed.begin(), governed.end(),
+// Whether `amount` fits into `left`, in these kinds.
+bool Fits(const Resources& amount, const Resources& left, const std::vector<int>& kinds) {
+  return std::all_of(kinds.begin(), kinds.end(),
                      [&](int kind) { return amount[kind] <= left[kind]; });
 }
 
@@ -18,8 +18,8 @@ bool Fits(const Resources& amount, const Resources& left, const std::vector<int>
 
 Entitlement::Entitlement(const Snapshot& snapshot, const std::function<bool(const Job&)>& may_start)
     : first_(snapshot.jobs.data()), within_quota_(snapshot.jobs.size()) {
-  const std::vector<int> governed = GovernedKinds(snapshot);
-  if (governed.empty()) return;
+  const std::vector<int> kinds = GuaranteedKinds(snapshot);
+  if (kinds.empty()) return;
   using Candidate = std::tuple<bool, int, bool, int>;  // movable, -priority, pending, position
   std::vector<std::vector<Candidate>> queues(snapshot.queues.size());
   for (size_t at = 0; at < snapshot.jobs.size(); ++at) {
@@ -38,7 +38,7 @@ Entitlement::Entitlement(const Snapshot& snapshot, const std::function<bool(cons
           pending ? job.min_workers
                   : NumWorkers(job.state == JobState::kResizing ? job.target : job.placement);
       const Resources amount = snapshot.worker_requests[job.request].per_worker * workers;
-      if (!Fits(amount, left, governed) || (pending && !may_start(job))) continue;
+      if (!Fits(amount, left, kinds) || (pending && !may_start(job))) continue;
       within_quota_[at] = true;
       left -= amount;
     }

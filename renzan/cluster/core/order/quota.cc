@@ -4,12 +4,11 @@
 
 namespace renzan::cluster {
 
-std::vector<int> GovernedKinds(const Snapshot& snapshot) {
+std::vector<int> GuaranteedKinds(const Snapshot& snapshot) {
   std::vector<int> kinds;
   for (int kind = 0; kind < kMaxResources; ++kind)
-    if (std::any_of(snapshot.queues.begin(), snapshot.queues.end(), [&](const Queue& queue) {
-          return queue.guaranteed[kind] > 0 || queue.limit[kind] != kUnlimited;
-        }))
+    if (std::any_of(snapshot.queues.begin(), snapshot.queues.end(),
+                    [&](const Queue& queue) { return queue.guaranteed[kind] > 0; }))
       kinds.push_back(kind);
   return kinds;
 }
@@ -19,7 +18,7 @@ bool IsFixed(const Job& job) { return !job.preemptible && !job.grand_challenge; 
 Quota::Quota(const ClusterView& view)
     : snapshot_(&view.snapshot()),
       total_(view.total()),
-      governed_(GovernedKinds(*snapshot_)),
+      guaranteed_kinds_(GuaranteedKinds(*snapshot_)),
       used_(snapshot_->queues.size()),
       fixed_(used_.size()),
       gpus_(snapshot_->users.size()) {
@@ -47,11 +46,11 @@ std::optional<WaitReason> Quota::Forbids(const Job& job, int workers) const {
   const Resources more = snapshot_->worker_requests[job.request].per_worker * workers;
   const Resources& limit = snapshot_->queues[job.queue].limit;
   if (IsFixed(job))
-    for (const int kind : governed_)
+    for (const int kind : guaranteed_kinds_)
       if (more[kind] > 0 &&
           fixed_[job.queue][kind] + more[kind] > snapshot_->queues[job.queue].guaranteed[kind])
         return WaitReason::kGuaranteedQuota;
-  for (const int kind : governed_)
+  for (int kind = 0; kind < kMaxResources; ++kind)
     if (more[kind] > 0 && limit[kind] != kUnlimited &&
         used_[job.queue][kind] + more[kind] > limit[kind])
       return WaitReason::kQueueLimit;
@@ -69,7 +68,7 @@ int Quota::MostAllowed(const Job& job, int wanted) const {
 
 bool Quota::Exceeds(int queue, const Resources& more) const {
   const Resources& guaranteed = snapshot_->queues[queue].guaranteed;
-  return std::any_of(governed_.begin(), governed_.end(),
+  return std::any_of(guaranteed_kinds_.begin(), guaranteed_kinds_.end(),
                      [&](int kind) { return used_[queue][kind] + more[kind] > guaranteed[kind]; });
 }
 
@@ -80,7 +79,7 @@ bool Quota::WithinGuarantee(const Job& job, int workers) const {
 bool Quota::HasGuarantee(const Job& job, int workers_less) const {
   const Resources less = snapshot_->worker_requests[job.request].per_worker * workers_less;
   const Resources& guaranteed = snapshot_->queues[job.queue].guaranteed;
-  return std::all_of(governed_.begin(), governed_.end(), [&](int kind) {
+  return std::all_of(guaranteed_kinds_.begin(), guaranteed_kinds_.end(), [&](int kind) {
     return less[kind] == 0 || used_[job.queue][kind] - less[kind] >= guaranteed[kind];
   });
 }
@@ -94,10 +93,10 @@ double Quota::Share(int queue) const {
       share = std::max(share, used / static_cast<double>(guaranteed[kind]));
     else if (used > 0 && total_[kind] > 0)
       // Queues without a guarantee come after queues that use less than theirs.
-      share = std::max(share, !governed_.empty() + used / static_cast<double>(total_[kind]));
+      share = std::max(share, guarantees() + used / static_cast<double>(total_[kind]));
   };
-  if (!governed_.empty())
-    for (const int kind : governed_) consider(kind);
+  if (guarantees())
+    for (const int kind : guaranteed_kinds_) consider(kind);
   else
     for (int kind = 0; kind < kMaxResources; ++kind) consider(kind);
   return share;

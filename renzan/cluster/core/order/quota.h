@@ -12,8 +12,9 @@
 
 namespace renzan::cluster {
 
-// The kinds of resources that some queue guarantees or limits.
-std::vector<int> GovernedKinds(const Snapshot& snapshot);
+// The kinds of resources that some queue is guaranteed. Only these can be borrowed and reclaimed; a
+// limit concerns no queue but its own.
+std::vector<int> GuaranteedKinds(const Snapshot& snapshot);
 
 // Whether the job may only use its queue's guaranteed quota: it is not preemptible, and not a grand
 // challenge, which is exempt from quotas.
@@ -33,8 +34,8 @@ class Quota {
   // How many more workers are allowed, at most `wanted`.
   int MostAllowed(const Job& job, int wanted) const;
 
-  // Whether any queue has a guaranteed quota or a limit.
-  bool governs() const { return !governed_.empty(); }
+  // Whether any queue has a guaranteed quota.
+  bool guarantees() const { return !guaranteed_kinds_.empty(); }
   // Whether the queue uses more than its guaranteed quota.
   bool Borrows(int queue) const { return Exceeds(queue, {}); }
   // Whether the queue stays within its guaranteed quota with `workers` more workers of the job.
@@ -57,7 +58,7 @@ class Quota {
   const Snapshot* snapshot_;
   Resources total_;
   uint64_t version_ = 0;
-  std::vector<int> governed_;
+  std::vector<int> guaranteed_kinds_;
   std::vector<Resources> used_;       // by queue
   std::vector<Resources> fixed_;      // the part used by jobs that are not preemptible
   std::vector<int64_t> gpus_, caps_;  // by user

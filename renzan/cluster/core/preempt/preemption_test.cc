@@ -119,6 +119,29 @@ TEST_F(PreemptionTest, PriorityDoesNotPreemptGuaranteedQuotaOfOtherQueues) {
   EXPECT_THAT(Stopped(decisions), ElementsAre(1));
 }
 
+TEST_F(PreemptionTest, ALimitOfOneQueueTakesNoGuaranteeFromOthers) {
+  Nodes(1, 4);
+  TwoQueues(4, 0);
+  snapshot.queues[1].limit[kCpu] = 6'000;
+  const JobId within = Add({.gpus = 4, .on = {{0, 1}}});
+  const JobId urgent = Add({.queue = 1, .priority = 10, .gpus = 4});
+  Decisions decisions = Run();
+  EXPECT_THAT(decisions.stops, IsEmpty());
+  EXPECT_EQ(ReasonOf(decisions, urgent), WaitReason::kResources);
+
+  // The other way round, it reclaims.
+  std::swap(snapshot.Find(within)->state, snapshot.Find(urgent)->state);
+  std::swap(snapshot.Find(within)->placement, snapshot.Find(urgent)->placement);
+  decisions = Run();
+  ASSERT_THAT(Stopped(decisions), ElementsAre(urgent));
+  EXPECT_EQ(decisions.stops[0].reason, StopReason::kReclaimed);
+
+  // A queue with only a limit is guaranteed nothing: it borrows.
+  snapshot.queues[1].limit[kGpu] = 6;
+  decisions = Run();
+  EXPECT_THAT(Stopped(decisions), ElementsAre(urgent));
+}
+
 TEST_F(PreemptionTest, JobsThatAreNotPreemptibleAreWithinQuotaFirst) {
   Nodes(2);
   TwoQueues(8, 8);

@@ -14,7 +14,7 @@ std::optional<StopReason> Rights::ToStop(const Preemptor& preemptor, const Job& 
     if (victim.priority < job.priority) return StopReason::kPreempted;
     return std::nullopt;
   }
-  if (quota.governs() && (entitlement_.WithinQuota(victim) || !quota.Borrows(victim.queue)))
+  if (quota.guarantees() && (entitlement_.WithinQuota(victim) || !quota.Borrows(victim.queue)))
     return std::nullopt;
   if (preemptor.reclaims) return StopReason::kReclaimed;
   if (victim.priority < job.priority) return StopReason::kPreempted;
@@ -26,7 +26,7 @@ bool Rights::ToShrink(const Preemptor& preemptor, const Job& victim, const Quota
   if (ToStop(preemptor, victim, quota)) return true;
   const Job& job = *preemptor.job;
   if (!victim.preemptible || victim.grand_challenge || victim.priority > job.priority) return false;
-  return victim.queue == job.queue || !quota.governs() || quota.Borrows(victim.queue);
+  return victim.queue == job.queue || !quota.guarantees() || quota.Borrows(victim.queue);
 }
 
 }  // namespace renzan::cluster

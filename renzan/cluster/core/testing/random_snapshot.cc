@@ -39,12 +39,13 @@ void AddQueues(Draws& draws, Snapshot& snapshot) {
   int64_t gpus = 0;
   for (const Pool& pool : snapshot.pools) gpus += pool.capacity.gpu() * pool.max_nodes;
   const int queues = static_cast<int>(draws.Between(1, 4));
-  const bool governed = draws.Chance(0.8);
+  const bool quotas = draws.Chance(0.8);
   for (int index = 0; index < queues; ++index) {
     Queue queue = {.name = fmt::format("queue-{}", index)};
-    if (governed && draws.Chance(0.8)) queue.guaranteed[kGpu] = draws.Between(0, gpus / queues);
-    if (governed && draws.Chance(0.3))
+    if (quotas && draws.Chance(0.8)) queue.guaranteed[kGpu] = draws.Between(0, gpus / queues);
+    if (quotas && draws.Chance(0.3))
       queue.limit[kGpu] = queue.guaranteed[kGpu] + draws.Between(0, gpus);
+    if (quotas && draws.Chance(0.2)) queue.limit[kCpu] = draws.Between(8, 80) * 1'000;
     snapshot.queues.push_back(queue);
   }
   for (int index = 0; index < 3; ++index) {

@@ -39,11 +39,10 @@ void CheckGuarantees(CheckContext& context) {
     return job.preemptible || job.grand_challenge ? -1 : job.queue;
   });
   for (int kind = 0; kind < kMaxResources; ++kind) {
-    const bool governed =
-        std::any_of(snapshot.queues.begin(), snapshot.queues.end(), [&](const Queue& queue) {
-          return queue.guaranteed[kind] > 0 || queue.limit[kind] != kUnlimited;
-        });
-    for (size_t queue = 0; governed && queue < usage.size(); ++queue) {
+    const bool guaranteed_to_any =
+        std::any_of(snapshot.queues.begin(), snapshot.queues.end(),
+                    [&](const Queue& queue) { return queue.guaranteed[kind] > 0; });
+    for (size_t queue = 0; guaranteed_to_any && queue < usage.size(); ++queue) {
       const int64_t after = usage[queue].before[kind] + usage[queue].added[kind];
       const int64_t guaranteed = snapshot.queues[queue].guaranteed[kind];
       if (usage[queue].added[kind] > 0 && after > guaranteed)

@@ -25,10 +25,9 @@ class Rights {
  public:
   explicit Rights(CheckContext& context) : context_(context), snapshot_(context.snapshot) {
     for (int kind = 0; kind < kMaxResources; ++kind)
-      governed_[kind] =
-          std::any_of(snapshot_.queues.begin(), snapshot_.queues.end(), [&](const Queue& queue) {
-            return queue.guaranteed[kind] > 0 || queue.limit[kind] != kUnlimited;
-          });
+      guaranteed_[kind] =
+          std::any_of(snapshot_.queues.begin(), snapshot_.queues.end(),
+                      [&](const Queue& queue) { return queue.guaranteed[kind] > 0; });
     for (const Stop& stop : context.decisions.stops) {
       const Job& job = *snapshot_.Find(stop.job);
       victims_.push_back({&job, Of(snapshot_, job, CountedWorkers(job)), stop.on_behalf_of, &stop});
@@ -162,7 +161,7 @@ class Rights {
 
   bool ExceedsGuarantee(int queue, const Resources& in_use) const {
     for (int kind = 0; kind < kMaxResources; ++kind)
-      if (governed_[kind] && in_use[kind] > snapshot_.queues[queue].guaranteed[kind]) return true;
+      if (guaranteed_[kind] && in_use[kind] > snapshot_.queues[queue].guaranteed[kind]) return true;
     return false;
   }
 
@@ -199,8 +198,8 @@ class Rights {
   // Jobs may only be reclaimed from a queue while it borrows, so it must still have been borrowing
   // before the last one. Some order is right if any of the victims can have been the last.
   void CheckBorrowed(int queue, const std::vector<const Victim*>& victims) {
-    // Without quotas everything counts as borrowed.
-    if (std::none_of(governed_.begin(), governed_.end(), [](bool is) { return is; })) return;
+    // Without guaranteed quotas everything counts as borrowed.
+    if (std::none_of(guaranteed_.begin(), guaranteed_.end(), [](bool is) { return is; })) return;
     Resources in_use = InUse(queue);
     for (const Job& job : snapshot_.jobs) {
       if (job.queue != queue) continue;
@@ -222,7 +221,7 @@ class Rights {
 
   CheckContext& context_;
   const Snapshot& snapshot_;
-  std::array<bool, kMaxResources> governed_{};
+  std::array<bool, kMaxResources> guaranteed_{};  // kinds that some queue is guaranteed
   std::vector<Victim> victims_;
   std::set<JobId> preemptors_;
 };

@@ -48,6 +48,18 @@ TEST_F(Right, AQueueReclaimsFromOneThatBorrows) {
   ExpectClean();
 }
 
+TEST_F(Right, ALimitOfAnotherQueueMakesNothingBorrowed) {
+  preemptor().queue = 1;
+  preemptor().priority = 1;
+  ExpectFault("queue a does not borrow enough");
+  snapshot.queues[1].limit[kCpu] = 64'000;
+  ExpectFault("queue a does not borrow enough");
+  Because(StopReason::kReclaimed);
+  ExpectFault("queue a does not borrow enough");
+  snapshot.queues[0].guaranteed[kGpu] = 7;
+  ExpectClean();  // within its own guaranteed quota
+}
+
 TEST_F(Right, WithoutQuotasOnlyPriorityCounts) {
   for (Queue& queue : snapshot.queues) queue = {.name = queue.name};
   preemptor().queue = 1;

@@ -181,6 +181,11 @@ TEST_F(Validator, JobsThatAreNotPreemptibleStayWithinGuaranteedQuota) {
       "guaranteed quota is 7");
   snapshot.jobs[2].preemptible = true;
   ExpectClean();
+  // Nobody is guaranteed any CPUs: a limit binds only its own queue.
+  snapshot.jobs[2].preemptible = false;
+  snapshot.queues[0].guaranteed[kGpu] = 8;
+  snapshot.queues[1].limit[kCpu] = 64'000;
+  ExpectClean();
 }
 
 TEST_F(Validator, AGrandChallengeIsExemptFromQuotas) {
