@@ -79,6 +79,7 @@ struct Queue {
   // guaranteed anything of a kind, no use of it counts as borrowed: a limit binds only its queue.
   Resources guaranteed;
   Resources limit = Unlimited();
+  bool removed = false;  // the configuration no longer has it: its jobs are held
 
   static Resources Unlimited() {
     Resources all;

@@ -214,6 +214,8 @@ Job MakeJob(Snapshot& snapshot, const JobSpec& spec, const std::string& user, Jo
   job.submitted = now;
   job.grace_ms = spec.grace_ms();
   job.max_checkpoint_interval_ms = spec.max_checkpoint_interval_ms();
+  if (snapshot.queues[queue].removed)
+    job.held = fmt::format("the configuration no longer has queue {}", spec.queue);
   return job;
 }
 

@@ -76,6 +76,7 @@ void Describe(Io& io, Queue& queue) {
   io("name", queue.name);
   io("guaranteed", queue.guaranteed);
   io("limit", queue.limit);
+  io("removed", queue.removed);
 }
 
 template <typename Io>

@@ -41,6 +41,7 @@ Snapshot Everything() {
   snapshot.nodes.push_back({.name = "mine"});
   snapshot.queues.push_back({.name = "q", .guaranteed = {{1, 2, 3}}});
   snapshot.queues[0].limit[kGpu] = 7;
+  snapshot.queues[0].removed = true;
   snapshot.users.push_back({.name = "ann", .max_gpus = 8, .quota_overrides = {{16, 99}, {}}});
   snapshot.users.push_back({.name = "bob"});
   snapshot.worker_requests.push_back({.per_worker = {{500, 1, 2}},
@@ -95,6 +96,7 @@ TEST(SnapshotJson, RoundTripIsExact) {
   EXPECT_EQ(after.nodes[0].state, NodeState::kDraining);
   EXPECT_EQ(after.nodes[1].until, kNever);
   EXPECT_EQ(after.queues[0].limit, before.queues[0].limit);
+  EXPECT_TRUE(after.queues[0].removed);
   EXPECT_EQ(after.users[1].max_gpus, kUnlimited);
   EXPECT_EQ(after.users[0].quota_overrides[1].max_gpus, kUnlimited);
   EXPECT_EQ(after.worker_requests, before.worker_requests);
@@ -108,6 +110,7 @@ TEST(SnapshotJson, IncludesEveryField) {
   EXPECT_EQ(json["jobs"][1].size(), 27u);
   EXPECT_EQ(json["nodes"][0].size(), 8u);
   EXPECT_EQ(json["pools"][0].size(), 11u);
+  EXPECT_EQ(json["queues"][0].size(), 4u);
   EXPECT_EQ(json["worker_requests"][0].size(), 5u);
   const Json defaults = Json::parse(SnapshotToJson([] {
     Snapshot snapshot = Everything();

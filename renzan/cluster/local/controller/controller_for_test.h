@@ -50,6 +50,7 @@ class ControllerTest : public ::testing::Test {
                           .schedule = [this](const Snapshot& snapshot) { return Decide(snapshot); },
                           .validate = Validate,
                           .why_infeasible = [](const Snapshot&, const Job& job) -> std::string {
+                            if (!job.held.empty()) return job.held;
                             return job.min_workers > 99 ? "it has too many workers" : "";
                           },
                           .limits = config_.limits,

@@ -84,6 +84,51 @@ TEST_F(ControllerTest, AJobThatTheNewConfigurationCannotRunIsHeld) {
   EXPECT_EQ(controller_->Cancel(waits, ann_), RecordState::kCancelled);
 }
 
+// Queues are configured on a cluster that had only the implicit one, which still has jobs.
+TEST_F(ControllerTest, AQueueThatTheNewConfigurationLacksHoldsItsJobsAndAffectsNoOther) {
+  const JobId runs = Submit("command: [a]\nresources: {gpu: 2}\ncheckpoint: {on_stop: true}");
+  Settle();
+  const JobId waits = Submit("command: [a]\nresources: {gpu: 9}");
+  config_.queues["vision"].guaranteed.gpu = 4;
+  config_.queues["other"];
+  Restart();
+  const Snapshot& snapshot = controller_->snapshot();
+  const JobId within = Submit("command: [a]\nqueue: vision\nresources: {gpu: 3}");
+  Settle();
+  EXPECT_EQ(State(within), RecordState::kRunning);
+  const JobId urgent = Submit("command: [a]\nqueue: other\npriority: 10\nresources: {gpu: 4}");
+  const JobId fixed =
+      Submit("command: [a]\nqueue: vision\npreemptible: false\nresources: {gpu: 1}");
+  EXPECT_EQ(WhyInfeasible(snapshot, *snapshot.Find(fixed)), "");
+  Settle();
+  EXPECT_EQ(State(fixed), RecordState::kRunning);
+  EXPECT_EQ(State(within), RecordState::kRunning);
+  EXPECT_THAT(RunOf(within).stops, IsEmpty());
+
+  const std::string held = "the configuration no longer has queue default";
+  EXPECT_EQ(controller_->View(waits).reason, "infeasible");
+  EXPECT_EQ(Explain(snapshot, waits).why, held);
+  try {
+    Submit(kSmall);
+    ADD_FAILURE() << "a job of the removed queue is accepted";
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), HasSubstr(held));
+  }
+
+  // What ran continues, and is held once it has been stopped: here, for the job of priority 10.
+  EXPECT_EQ(State(runs), RecordState::kStopping);
+  End(runs, EndedBy::kRequest, 75);
+  EXPECT_EQ(State(urgent), RecordState::kRunning);
+  End(urgent, EndedBy::kItself, 0);
+  EXPECT_EQ(State(runs), RecordState::kPending);
+  EXPECT_EQ(Explain(snapshot, runs).why, held);
+
+  config_.queues["default"];
+  Restart();
+  Settle();
+  EXPECT_EQ(State(runs), RecordState::kRunning);
+}
+
 // The labels of a pool are edited while a job runs that requires the old ones.
 TEST_F(ControllerTest, AJobThatNoLongerFitsItsNodeBlocksNoOther) {
   config_.pools["own"].labels["gpu_model"] = "a100";

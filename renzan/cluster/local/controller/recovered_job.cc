@@ -43,9 +43,10 @@ Job MakeJobFor(Snapshot& snapshot, const JobRecord& record, const spec::JobSpec&
       std::any_of(snapshot.queues.begin(), snapshot.queues.end(),
                   [&](const Queue& queue) { return queue.name == record.queue; });
   if (!has_queue) {
-    LogWarning("the configuration no longer has queue {}: its jobs wait until it is back",
-               record.queue);
-    snapshot.queues.push_back({.name = record.queue, .limit = {}});
+    LogWarning(
+        "the configuration no longer has queue {}: its running jobs continue, the others are held",
+        record.queue);
+    snapshot.queues.push_back({.name = record.queue, .removed = true});
   }
   try {
     return spec::MakeJob(snapshot, spec, record.user, record.id, record.submitted);

@@ -15,7 +15,7 @@ struct RecoveredJob {
 
 // A job whose specification cannot be read, or names what the configuration does not have, is held
 // (Job::held): if it runs it may end, but it is not started again. A queue that the configuration
-// no longer has is added to the snapshot.
+// no longer has is added to the snapshot as removed; it takes nothing from other queues.
 RecoveredJob JobFromRecord(Snapshot& snapshot, const JobRecord& record);
 
 }  // namespace renzan::cluster::local

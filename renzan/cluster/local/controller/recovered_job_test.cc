@@ -66,9 +66,10 @@ TEST_F(RecoveredJobTest, KeepsAQueueThatTheConfigurationDropped) {
   JobRecord record = Record("command: [a]\nqueue: speech\n");
   record.queue = "speech";
   const auto [spec, job] = JobFromRecord(snapshot_, record);
-  EXPECT_EQ(job.held, "");
+  EXPECT_EQ(job.held, "the configuration no longer has queue speech");
   EXPECT_EQ(snapshot_.queues[job.queue].name, "speech");
-  EXPECT_EQ(snapshot_.queues[job.queue].limit, Resources{});  // nothing starts
+  EXPECT_EQ(snapshot_.queues[job.queue].limit, Queue::Unlimited());
+  EXPECT_TRUE(snapshot_.queues[job.queue].removed);
 }
 
 }  // namespace
