@@ -117,7 +117,7 @@ void AddNodesVerb(CLI::App& app) {
   });
 
   CLI::App* drain = AddActVerb(
-      *verb, "drain", "Empty a node: jobs that checkpoint move to other nodes, others may finish",
+      *verb, "drain", "Empty a node: jobs that save when stopped move elsewhere, others may finish",
       "With --notice, all jobs must leave.\nExample: renzan nodes drain spot-3 --notice 120s",
       flags);
   drain->add_option("--notice", flags->notice,

@@ -129,7 +129,9 @@ TEST_F(ScheduleTest, WaitsForTheBackoff) {
 TEST_F(ScheduleTest, CordonDrainAndNotice) {
   Nodes(2);
   const JobId saves = Add({.gpus = 4, .on = {{0, 1}}});
-  const JobId cannot = Add({.gpus = 4, .checkpoints = false, .on = {{0, 1}}});
+  const JobId cannot = Add({.gpus = 3, .checkpoints = false, .on = {{0, 1}}});
+  const JobId slow = Add({.gpus = 1, .on = {{0, 1}}});
+  snapshot.jobs.back().checkpoint_cost_ms = snapshot.jobs.back().grace_ms + 1;
   snapshot.nodes[0].state = NodeState::kCordoned;
   const JobId next = Add({.gpus = 4});
   Decisions decisions = Run();
@@ -139,7 +141,7 @@ TEST_F(ScheduleTest, CordonDrainAndNotice) {
   snapshot.nodes[0].state = NodeState::kDraining;
   EXPECT_THAT(Stopped(Run()), ElementsAre(saves));
   snapshot.nodes[0].until = kNow + 60'000;
-  EXPECT_THAT(Stopped(Run()), ElementsAre(saves, cannot));
+  EXPECT_THAT(Stopped(Run()), ElementsAre(saves, cannot, slow));
 }
 
 TEST_F(ScheduleTest, WorkersLeaveADrainingNode) {
@@ -153,6 +155,16 @@ TEST_F(ScheduleTest, WorkersLeaveADrainingNode) {
   ASSERT_EQ(decisions.resizes.size(), 1u);
   EXPECT_EQ(decisions.resizes[0].job, elastic);
   EXPECT_THAT(decisions.resizes[0].target, ElementsAre(Placed{1, 1}));
+}
+
+TEST_F(ScheduleTest, AnElasticJobThatSavesTooSlowlyIsShrunkOnlyIfTheNodeGoesAway) {
+  Nodes(2);
+  Add({.workers = 1, .max_workers = 2, .gpus = 4, .on = {{0, 1}, {1, 1}}});
+  snapshot.jobs[0].checkpoint_cost_ms = snapshot.jobs[0].grace_ms + 1;
+  snapshot.nodes[0].state = NodeState::kDraining;
+  EXPECT_THAT(Run().resizes, IsEmpty());
+  snapshot.nodes[0].until = kNow + 120'000;
+  ASSERT_EQ(Run().resizes.size(), 1u);
 }
 
 TEST_F(ScheduleTest, SameSnapshotSameDecisions) {

@@ -29,8 +29,8 @@ using Labels = std::map<std::string, std::string>;
 enum class NodeState {
   kReady,
   kBooting,  // bought, not up yet; ready at `until`
-  // Nothing starts here. The node disappears at `until` (spot notice, scale in). If that is kNever,
-  // an operator is draining it: jobs that checkpoint leave, others may run to their end.
+  // Nothing starts here. The node goes away at `until` (spot notice, scale in). If that is kNever,
+  // an operator is draining it: jobs that save when stopped leave, others may run to their end.
   kDraining,
   kGone,      // failed or returned; kept so that indices stay valid
   kCordoned,  // nothing new starts here; running jobs stay

@@ -26,14 +26,14 @@ void LeaveDrainingNodes(ClusterView& view, Quota& quota, Occupants& occupants,
   for (const int index : occupants.jobs()) {
     const Job& job = snapshot.jobs[index];
     Placement stays, leaves;
-    bool vanishes = false;
+    bool goes_away = false;
     for (const Placed& placed : job.placement) {
       const Node& node = snapshot.nodes[placed.node];
       const bool drains = node.state == NodeState::kDraining;
-      vanishes |= drains && node.until != kNever;
+      goes_away |= drains && node.until != kNever;
       (drains ? leaves : stays).push_back(placed);
     }
-    if (leaves.empty() || (!job.checkpoints && !vanishes)) continue;
+    if (leaves.empty() || (!SavesWhenStopped(job) && !goes_away)) continue;
     if (!job.checkpoints || NumWorkers(stays) < job.min_workers) {
       StopJob(index, StopReason::kNodeLeaving, view, quota, occupants, decisions);
       continue;

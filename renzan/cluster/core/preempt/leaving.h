@@ -11,7 +11,7 @@
 namespace renzan::cluster {
 
 // Shrinks an elastic job that can run without its workers on draining nodes; stops any other. A job
-// that does not checkpoint stays until it ends, unless the node is about to disappear.
+// that does not save when stopped stays until it ends, unless the node is about to go away.
 void LeaveDrainingNodes(ClusterView& view, Quota& quota, Occupants& occupants,
                         Decisions& decisions);
 

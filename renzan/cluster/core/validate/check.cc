@@ -44,6 +44,13 @@ void Add(Held& held, const Snapshot& snapshot, const Job& job, const Placement& 
   for (const Placed& placed : placement) held[placed.node] += Of(snapshot, job, placed.workers);
 }
 
+template <typename Matches>
+bool IsOnAny(const Job& job, Matches matches) {
+  const auto on = [&](const Placed& placed) { return matches(placed.node); };
+  return std::any_of(job.placement.begin(), job.placement.end(), on) ||
+         std::any_of(job.target.begin(), job.target.end(), on);
+}
+
 void AddStarts(Held& held, const CheckContext& context) {
   for (const Start& start : context.decisions.starts)
     Add(held, context.snapshot, *context.snapshot.Find(start.job), start.placement);
@@ -89,6 +96,19 @@ int CountedWorkers(const Job& job) {
   if (job.state == JobState::kRunning) return NumWorkers(job.placement);
   if (job.state == JobState::kResizing) return NumWorkers(job.target);
   return 0;
+}
+
+bool Saves(const Job& job) { return job.checkpoints && job.checkpoint_cost_ms <= job.grace_ms; }
+
+bool IsOnDrainingNode(const Snapshot& snapshot, const Job& job) {
+  return IsOnAny(job, [&](int node) { return snapshot.nodes[node].state == NodeState::kDraining; });
+}
+
+bool IsOnNodeThatGoesAway(const Snapshot& snapshot, const Job& job) {
+  return IsOnAny(job, [&](int node) {
+    return snapshot.nodes[node].state == NodeState::kDraining &&
+           snapshot.nodes[node].until != kNever;
+  });
 }
 
 Resources Of(const Snapshot& snapshot, const Job& job, int workers) {

@@ -62,4 +62,10 @@ void CheckQuotas(CheckContext& context);         // limits and caps
 void CheckRights(CheckContext& context);         // which job may preempt which
 void CheckPreemptorsFit(CheckContext& context);  // preemptors fit once their victims have stopped
 
+// Whether its checkpoint fits into its grace period.
+bool Saves(const Job& job);
+// Whether any of its workers, now or after its resize, is on a draining node; on one with a time at
+// which it goes away.
+bool IsOnDrainingNode(const Snapshot& snapshot, const Job& job);
+bool IsOnNodeThatGoesAway(const Snapshot& snapshot, const Job& job);
 }  // namespace renzan::cluster::check

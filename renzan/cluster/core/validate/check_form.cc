@@ -41,8 +41,7 @@ void CheckStarts(CheckContext& context) {
       context.Report("job {} starts at {}, before {}", job->id, context.snapshot.now,
                      job->eligible_at);
     if (!job->held.empty()) context.Report("job {} starts, but is held: {}", job->id, job->held);
-    const bool saves = job->checkpoints && job->checkpoint_cost_ms <= job->grace_ms;
-    if (start.backfill && !(saves && job->preemptible))
+    if (start.backfill && !(Saves(*job) && job->preemptible))
       context.Report("job {} is backfilled, but cannot be stopped without loss", job->id);
     CheckGang(context, "start", *job, start.placement);
   }
@@ -70,7 +69,10 @@ void CheckResizes(CheckContext& context) {
     if (job->state != JobState::kRunning)
       context.Report("job {} is resized, but is not running", job->id);
     if (context.stops.count(job->id) > 0) context.Report("job {} is stopped and resized", job->id);
-    if (!job->checkpoints) context.Report("job {} is resized, but does not checkpoint", job->id);
+    if (!job->checkpoints)
+      context.Report("job {} is resized, but does not checkpoint", job->id);
+    else if (!Saves(*job) && !IsOnNodeThatGoesAway(context.snapshot, *job))
+      context.Report("job {} is resized, but does not save within its grace period", job->id);
     if (resize.target == job->placement)
       context.Report("job {} is resized to its current placement", job->id);
     CheckGang(context, "target", *job, resize.target);

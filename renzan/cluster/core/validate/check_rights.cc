@@ -42,7 +42,7 @@ class Rights {
       }
       if (fewer <= 0 && resize.on_behalf_of != 0)
         context.Report("job {} grows or moves on behalf of job {}", job.id, resize.on_behalf_of);
-      if (fewer == 0 && !OnLeavingNode(job))
+      if (fewer == 0 && !IsOnDrainingNode(snapshot_, job))
         context.Report("job {} is moved, although none of its nodes is draining", job.id);
     }
   }
@@ -78,34 +78,16 @@ class Rights {
     return fmt::format("queue {}, priority {}", snapshot_.queues[job.queue].name, job.priority);
   }
 
-  bool OnLeavingNode(const Job& job) const {
-    const auto leaves = [&](const Placed& placed) {
-      return snapshot_.nodes[placed.node].state == NodeState::kDraining;
-    };
-    return std::any_of(job.placement.begin(), job.placement.end(), leaves) ||
-           std::any_of(job.target.begin(), job.target.end(), leaves);
-  }
-
-  bool OnVanishingNode(const Job& job) const {
-    const auto vanishes = [&](const Placed& placed) {
-      const Node& node = snapshot_.nodes[placed.node];
-      return node.state == NodeState::kDraining && node.until != kNever;
-    };
-    return std::any_of(job.placement.begin(), job.placement.end(), vanishes) ||
-           std::any_of(job.target.begin(), job.target.end(), vanishes);
-  }
-
   void CheckWithoutPreemptor(const Victim& victim) {
     const Job& job = *victim.job;
-    const bool leaves = OnLeavingNode(job);
-    const bool saves = job.checkpoints && job.checkpoint_cost_ms <= job.grace_ms;
-    const bool over = saves && UserIsOverCap(job);
+    const bool leaves = IsOnDrainingNode(snapshot_, job);
+    const bool over = Saves(job) && UserIsOverCap(job);
     if (victim.stop == nullptr) {
       if (!leaves && !over) context_.Report("job {} is shrunk for no reason", job.id);
     } else if (victim.stop->reason == StopReason::kNodeLeaving) {
       if (!leaves)
         context_.Report("job {} is stopped, although none of its nodes is draining", job.id);
-      if (leaves && !job.checkpoints && !OnVanishingNode(job))
+      if (leaves && !Saves(job) && !IsOnNodeThatGoesAway(snapshot_, job))
         context_.Report(
             "job {} cannot save its work, but is stopped for a drain without a deadline", job.id);
     } else if (victim.stop->reason == StopReason::kOverCap) {

@@ -217,6 +217,9 @@ TEST_F(Validator, OnlyJobsThatCheckpointAreBackfilledOrResized) {
   ExpectFault("is resized, but does not checkpoint");
   snapshot.jobs[0].checkpoints = true;
   ExpectClean();
+  snapshot.jobs[0].checkpoint_cost_ms = snapshot.jobs[0].grace_ms + 1;
+  ExpectFault("job 1 is resized, but does not save within its grace period");
+  snapshot.jobs[0].checkpoint_cost_ms = snapshot.jobs[0].grace_ms;
   snapshot.nodes[1].state = NodeState::kDraining;
   ExpectFault("new workers on node own-1");
   decisions.resizes = {{1, {{2, 1}}}};
@@ -232,6 +235,15 @@ TEST_F(Validator, NodeLeavingAndOverCapMustBeTrue) {
   AddRunning(0, 4, {{1, 1}}).user = 1;
   decisions.stops = {{1, StopReason::kNodeLeaving}};
   ExpectFault("none of its nodes is draining");
+  snapshot.nodes[0].state = NodeState::kDraining;
+  ExpectClean();
+  snapshot.jobs[0].checkpoint_cost_ms = snapshot.jobs[0].grace_ms + 1;
+  ExpectFault("job 1 cannot save its work, but is stopped for a drain without a deadline");
+  snapshot.nodes[0].until = snapshot.now + 60'000;
+  ExpectClean();
+  snapshot.nodes[0].state = NodeState::kReady;
+  snapshot.nodes[0].until = kNever;
+  snapshot.jobs[0].checkpoint_cost_ms = 0;
   decisions.stops = {{2, StopReason::kOverCap}};
   ExpectClean();
   decisions.stops = {{1, StopReason::kOverCap}, {2, StopReason::kOverCap}};

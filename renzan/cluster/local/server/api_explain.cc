@@ -46,15 +46,16 @@ SubmissionRules RulesFor(const ApiContext& context, const JobRecord& job,
   return rules;
 }
 
-// For a job that cannot save its work and runs on a node that is being drained.
+// For a job that does not save when stopped and runs on a node that is being drained.
 std::string DrainNote(const Snapshot& snapshot, JobId id) {
   const Job* job = snapshot.Find(id);
-  if (job == nullptr || job->checkpoints) return "";
+  if (job == nullptr || SavesWhenStopped(*job)) return "";
   for (const Placed& placed : job->placement)
     if (const Node& node = snapshot.nodes[placed.node];
         node.state == NodeState::kDraining && node.until == kNever)
       return fmt::format(
-          "; {} is being drained, but the job may finish there, because it cannot save its work",
+          "; {} is being drained, but the job may finish there, because stopping it would lose "
+          "work",
           node.name);
   return "";
 }

@@ -204,6 +204,17 @@ TEST_F(ApiServerTest, TcpNeedsTheToken) {
   EXPECT_EQ(BodyOf(Ask(socket_, "GET", "/v1/status"))["nodes"]["draining"], 1);
 }
 
+TEST_F(ApiServerTest, ExplainSaysWhichJobsStayOnADrainingNode) {
+  Submit("command: [a]\ncheckpoint: {on_stop: true}\ngrace: 1s");  // it takes longer to save
+  const auto state = [&] { return BodyOf(Ask(socket_, "GET", "/v1/jobs/1"))["state"]; };
+  for (int tries = 0; tries < 500 && state() != "running"; ++tries)
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  Ask(socket_, "POST", "/v1/nodes/own-0/drain", "{}");
+  const Json explained = BodyOf(Ask(socket_, "GET", "/v1/jobs/1/explain"));
+  EXPECT_EQ(explained["state"], "running");
+  EXPECT_THAT(explained["why"].get<std::string>(), HasSubstr("the job may finish there"));
+}
+
 // Clients without the token cannot lock out users of the socket.
 TEST_F(ApiServerTest, ManyTcpConnectionsDoNotBlockTheSocket) {
   std::vector<int> idle;
