@@ -4,13 +4,17 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
+#include <set>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "renzan/cluster/core/explain/explain.h"
 #include "renzan/cluster/core/schedule.h"
 #include "renzan/cluster/core/testing/random_environment.h"
+#include "renzan/cluster/core/testing/random_snapshot.h"
 #include "renzan/cluster/core/validate/invariants.h"
 
 namespace renzan::cluster {
@@ -50,6 +54,58 @@ TEST(ScheduleProperty, OneCycleOnAnySnapshot) {
                     WhyInfeasible(snapshot, *snapshot.Find(wait.job)).empty(),
                 false)
           << "seed " << seed << ", job " << wait.job;
+  }
+}
+
+bool IsOn(const Placement& placement, int node) {
+  return std::any_of(placement.begin(), placement.end(),
+                     [=](const Placed& placed) { return placed.node == node; });
+}
+
+bool Overlap(const Placement& a, const Placement& b) {
+  return std::any_of(a.begin(), a.end(),
+                     [&](const Placed& placed) { return IsOn(b, placed.node); });
+}
+
+// Whether the start can be carried out whatever becomes of the other decisions.
+bool IsIndependent(const Snapshot& snapshot, const std::vector<SnapshotFault>& faults,
+                   const Start& start) {
+  const Job& job = *snapshot.Find(start.job);
+  const Queue& queue = snapshot.queues[job.queue];
+  return job.preemptible && queue.limit == Queue::Unlimited() &&
+         snapshot.users[job.user].CapAt(snapshot.now) == kUnlimited &&
+         std::none_of(faults.begin(), faults.end(), [&](const SnapshotFault& fault) {
+           const Job* faulty = snapshot.Find(fault.job);
+           return faulty == &job || IsOn(start.placement, fault.node) ||
+                  (faulty != nullptr && faulty->state == JobState::kPending &&
+                   Overlap(start.placement, faulty->placement)) ||
+                  (faulty != nullptr && Overlap(start.placement, faulty->target));
+         });
+}
+
+TEST(ScheduleProperty, AFaultNeverWithholdsEverything) {
+  const auto [first, last] = Seeds(1999);
+  int faulty = 0, partial = 0;
+  for (uint64_t seed = first; seed <= last; ++seed) {
+    Snapshot snapshot = RandomSnapshot(seed);
+    Draws draws(seed + 1'000'000);
+    if (!InjectFault(draws, snapshot)) continue;
+    const std::vector<SnapshotFault> faults = FindFaults(snapshot);
+    EXPECT_FALSE(faults.empty()) << "seed " << seed;
+    const Decisions decisions = Schedule(snapshot);
+    const Validated validated = Validate(snapshot, decisions);
+    EXPECT_EQ(Join(validated.violations), "") << "seed " << seed;
+    std::set<JobId> kept;
+    for (const Start& start : validated.decisions.starts) kept.insert(start.job);
+    for (const Start& start : decisions.starts)
+      EXPECT_TRUE(kept.contains(start.job) || !IsIndependent(snapshot, faults, start))
+          << "seed " << seed << ", job " << start.job;
+    ++faulty;
+    partial += kept.size() < decisions.starts.size() && !kept.empty();
+  }
+  if (last - first > 1000) {
+    EXPECT_GT(faulty, 1000);
+    EXPECT_GT(partial, 20);
   }
 }
 

@@ -229,7 +229,7 @@ std::string WhyWithheld(const Validated& validated) {
         "please report it)",
         validated.violations.front());
   return fmt::format(
-      "starting it or making room for it would involve an inconsistent job or node: {}",
+      "starting it or making room for it would involve or rest on an inconsistent job or node: {}",
       List(validated.faults));
 }
 

@@ -203,4 +203,30 @@ Snapshot RandomSnapshot(uint64_t seed) {
   return snapshot;
 }
 
+bool InjectFault(Draws& draws, Snapshot& snapshot) {
+  Job& job = snapshot.jobs[draws.Between(0, static_cast<int64_t>(snapshot.jobs.size()) - 1)];
+  const int any =
+      static_cast<int>(draws.Between(0, static_cast<int64_t>(snapshot.nodes.size()) - 1));
+  if (job.state == JobState::kPending) {
+    job.placement = {{any, 1}};
+    return true;
+  }
+  if (job.state != JobState::kRunning) return false;
+  Node& node = snapshot.nodes[job.placement[0].node];
+  switch (draws.Between(0, 3)) {
+    case 0:
+      node.state = NodeState::kGone;
+      break;
+    case 1:
+      node.capacity = {};
+      break;
+    case 2:
+      job.max_workers = job.min_workers = NumWorkers(job.placement) + 1;
+      break;
+    default:
+      job.target = {{any, 1}};
+  }
+  return true;
+}
+
 }  // namespace renzan::cluster

@@ -17,6 +17,13 @@
 
 namespace renzan::cluster::check {
 
+struct Violation {
+  std::string what;
+  // A job whose start, growth or preemptions contribute to it: without them it may not arise. 0: no
+  // such job is known.
+  JobId job = 0;
+};
+
 struct CheckContext {
   const Snapshot& snapshot;
   const Decisions& decisions;
@@ -24,11 +31,15 @@ struct CheckContext {
   std::map<JobId, const Stop*> stops;
   std::map<JobId, const Resize*> resizes;
   std::map<JobId, const Wait*> waits;
-  std::vector<std::string> violations;
+  std::vector<Violation> violations;
 
   template <typename... Args>
   void Report(fmt::format_string<Args...> format, Args&&... args) {
-    violations.push_back(fmt::format(format, std::forward<Args>(args)...));
+    ReportFor(0, format, std::forward<Args>(args)...);
+  }
+  template <typename... Args>
+  void ReportFor(JobId job, fmt::format_string<Args...> format, Args&&... args) {
+    violations.push_back({fmt::format(format, std::forward<Args>(args)...), job});
   }
 };
 
@@ -51,6 +62,12 @@ Held HeldAfterStops(const CheckContext& context);
 
 // The workers that count towards quotas: kRunning, and kResizing with its target. 0 for others.
 int CountedWorkers(const Job& job);
+// Whether its checkpoint fits into its grace period.
+bool Saves(const Job& job);
+// Whether any of its workers, now or after its resize, is on a draining node; on one with a time at
+// which it goes away.
+bool IsOnDrainingNode(const Snapshot& snapshot, const Job& job);
+bool IsOnNodeThatGoesAway(const Snapshot& snapshot, const Job& job);
 // Resources of `workers` workers of the job.
 Resources Of(const Snapshot& snapshot, const Job& job, int workers);
 
@@ -62,10 +79,4 @@ void CheckQuotas(CheckContext& context);         // limits and caps
 void CheckRights(CheckContext& context);         // which job may preempt which
 void CheckPreemptorsFit(CheckContext& context);  // preemptors fit once their victims have stopped
 
-// Whether its checkpoint fits into its grace period.
-bool Saves(const Job& job);
-// Whether any of its workers, now or after its resize, is on a draining node; on one with a time at
-// which it goes away.
-bool IsOnDrainingNode(const Snapshot& snapshot, const Job& job);
-bool IsOnNodeThatGoesAway(const Snapshot& snapshot, const Job& job);
 }  // namespace renzan::cluster::check

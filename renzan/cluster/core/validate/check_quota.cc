@@ -3,6 +3,8 @@
 // within their queue's guaranteed quota. Only a grand challenge is exempt.
 
 #include <algorithm>
+#include <array>
+#include <vector>
 
 #include "renzan/cluster/core/validate/check.h"
 
@@ -12,6 +14,18 @@ namespace {
 struct Usage {
   Resources before;  // what stays
   Resources added;   // by this cycle
+  // Of the jobs that add to a kind, the one of lowest priority, then the newest: the first to wait
+  // if it is too much.
+  std::array<const Job*, kMaxResources> last_to_add{};
+
+  // In order of id.
+  void Add(const Job& job, const Resources& amount) {
+    added += amount;
+    for (int kind = 0; kind < kMaxResources; ++kind)
+      if (const Job*& last = last_to_add[kind];
+          amount[kind] > 0 && (last == nullptr || job.priority <= last->priority))
+        last = &job;
+  }
 };
 
 // Adds each job's use after the cycle to the usage of `owner(job)`.
@@ -28,7 +42,7 @@ std::vector<Usage> UsageAfter(const CheckContext& context, size_t owners, Owner 
     if (job.grand_challenge) after = std::min(before, after);  // what it gains is not counted
     before = std::min(before, after);
     usage[owner(job)].before += Of(context.snapshot, job, before);
-    usage[owner(job)].added += Of(context.snapshot, job, after - before);
+    usage[owner(job)].Add(job, Of(context.snapshot, job, after - before));
   }
   return usage;
 }
@@ -46,7 +60,8 @@ void CheckGuarantees(CheckContext& context) {
       const int64_t after = usage[queue].before[kind] + usage[queue].added[kind];
       const int64_t guaranteed = snapshot.queues[queue].guaranteed[kind];
       if (usage[queue].added[kind] > 0 && after > guaranteed)
-        context.Report(
+        context.ReportFor(
+            usage[queue].last_to_add[kind]->id,
             "queue {}: resource {}: jobs that are not preemptible use {} after this cycle, the "
             "guaranteed quota is {}",
             snapshot.queues[queue].name, kind, after, guaranteed);
@@ -65,9 +80,10 @@ void CheckQuotas(CheckContext& context) {
     const Resources after = by_queue[queue].before + by_queue[queue].added;
     for (int kind = 0; kind < kMaxResources; ++kind)
       if (by_queue[queue].added[kind] > 0 && after[kind] > snapshot.queues[queue].limit[kind])
-        context.Report("queue {}: resource {}: {} in use after this cycle, the limit is {}",
-                       snapshot.queues[queue].name, kind, after[kind],
-                       snapshot.queues[queue].limit[kind]);
+        context.ReportFor(by_queue[queue].last_to_add[kind]->id,
+                          "queue {}: resource {}: {} in use after this cycle, the limit is {}",
+                          snapshot.queues[queue].name, kind, after[kind],
+                          snapshot.queues[queue].limit[kind]);
   }
   const std::vector<Usage> by_user =
       UsageAfter(context, snapshot.users.size(), [](const Job& job) { return job.user; });
@@ -75,8 +91,9 @@ void CheckQuotas(CheckContext& context) {
     const int64_t added = by_user[user].added.gpu(), after = by_user[user].before.gpu() + added;
     const int64_t cap = snapshot.users[user].CapAt(snapshot.now);
     if (added > 0 && after > cap)
-      context.Report("user {}: {} GPUs after this cycle, the cap is {}", snapshot.users[user].name,
-                     after, cap);
+      context.ReportFor(by_user[user].last_to_add[kGpu]->id,
+                        "user {}: {} GPUs after this cycle, the cap is {}",
+                        snapshot.users[user].name, after, cap);
   }
 }
 

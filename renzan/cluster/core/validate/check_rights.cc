@@ -63,9 +63,9 @@ class Rights {
                         preemptor->id);
       } else if (!MayRegardlessOfBorrowing(victim, *preemptor) &&
                  !MayIfQueueBorrows(victim, *preemptor)) {
-        context_.Report("job {} ({}) may not stop or shrink job {} ({})", preemptor->id,
-                        Describe(*preemptor), victim.job->id,
-                        victim.stop == nullptr ? "shrink" : NameOf(victim.stop->reason));
+        context_.ReportFor(preemptor->id, "job {} ({}) may not stop or shrink job {} ({})",
+                           preemptor->id, Describe(*preemptor), victim.job->id,
+                           victim.stop == nullptr ? "shrink" : NameOf(victim.stop->reason));
       } else if (!MayRegardlessOfBorrowing(victim, *preemptor)) {
         borrowed[victim.job->queue].push_back(&victim);
       }
@@ -197,8 +197,9 @@ class Rights {
     if (right) return;
     std::string jobs;
     for (const Victim* victim : victims) jobs += fmt::format(" {}", victim->job->id);
-    context_.Report("queue {} does not borrow enough for all of these jobs to be preempted:{}",
-                    snapshot_.queues[queue].name, jobs);
+    context_.ReportFor(victims.back()->on_behalf_of,
+                       "queue {} does not borrow enough for all of these jobs to be preempted:{}",
+                       snapshot_.queues[queue].name, jobs);
   }
 
   CheckContext& context_;

@@ -1,6 +1,9 @@
 #include "renzan/cluster/core/validate/invariants.h"
 
+#include <set>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "renzan/cluster/core/validate/check.h"
 #include "renzan/cluster/core/validate/withhold.h"
@@ -97,12 +100,32 @@ void CheckDecisions(CheckContext& context, bool snapshot_is_valid) {
   for (const SnapshotFault& fault :
        OverAllocated(context.snapshot, check::HeldAfterDecisions(context),
                      check::HeldNow(context.snapshot), "after this cycle"))
-    context.violations.push_back(fault.what);
+    context.Report("{}", fault.what);
   check::CheckRoom(context);
   check::CheckQuotas(context);
   check::CheckRights(context);
   // With faults in the snapshot it is unknown what would fit.
   if (snapshot_is_valid) check::CheckPreemptorsFit(context);
+}
+
+std::vector<std::string> TextsOf(const std::vector<check::Violation>& violations) {
+  std::vector<std::string> texts;
+  for (const check::Violation& violation : violations) texts.push_back(violation.what);
+  return texts;
+}
+
+// Returns the violations. Decisions may rely on ones that a fault has withheld (on the quota that a
+// stop would have released): these are withheld, too, until the rest is valid.
+std::vector<std::string> CheckAndWithhold(const Snapshot& snapshot, bool has_faults,
+                                          Decisions& decisions) {
+  while (true) {
+    CheckContext context{.snapshot = snapshot, .decisions = decisions};
+    CheckDecisions(context, !has_faults);
+    std::set<JobId> jobs;
+    for (const check::Violation& violation : context.violations) jobs.insert(violation.job);
+    const bool other_cause = !has_faults || jobs.contains(0);
+    if (other_cause || !WithholdFor(jobs, decisions)) return TextsOf(context.violations);
+  }
 }
 
 }  // namespace
@@ -112,7 +135,7 @@ std::vector<SnapshotFault> FindFaults(const Snapshot& snapshot) {
   CheckContext context{.snapshot = snapshot, .decisions = none};
   CheckIndices(context);
   Faults faults{.snapshot = snapshot};
-  for (std::string& what : context.violations) faults.found.push_back({std::move(what)});
+  for (check::Violation& each : context.violations) faults.found.push_back({std::move(each.what)});
   if (!faults.found.empty()) return std::move(faults.found);
   CheckJobs(faults);
   const check::Held nothing(snapshot.nodes.size());
@@ -128,10 +151,11 @@ std::vector<std::string> ValidateSnapshot(const Snapshot& snapshot) {
 }
 
 std::vector<std::string> ValidateDecisions(const Snapshot& snapshot, const Decisions& decisions) {
+  std::vector<std::string> faults = ValidateSnapshot(snapshot);
+  if (!faults.empty()) return faults;
   CheckContext context{.snapshot = snapshot, .decisions = decisions};
-  context.violations = ValidateSnapshot(snapshot);
-  if (context.violations.empty()) CheckDecisions(context, /*snapshot_is_valid=*/true);
-  return context.violations;
+  CheckDecisions(context, /*snapshot_is_valid=*/true);
+  return TextsOf(context.violations);
 }
 
 Validated Validate(const Snapshot& snapshot, Decisions decisions) {
@@ -143,9 +167,7 @@ Validated Validate(const Snapshot& snapshot, Decisions decisions) {
   }
   if (validated.violations.empty()) {
     if (!faults.empty()) WithholdFrom(snapshot, faults, decisions);
-    CheckContext context{.snapshot = snapshot, .decisions = decisions};
-    CheckDecisions(context, faults.empty());
-    validated.violations = std::move(context.violations);
+    validated.violations = CheckAndWithhold(snapshot, !faults.empty(), decisions);
   }
   if (!validated.violations.empty()) WithholdAll(decisions);
   validated.decisions = std::move(decisions);

@@ -6,13 +6,22 @@
 namespace renzan::cluster {
 namespace {
 
+void MakeWait(JobId job, Decisions& decisions) {
+  const auto at = std::find_if(decisions.waits.begin(), decisions.waits.end(),
+                               [&](const Wait& wait) { return wait.job == job; });
+  if (at != decisions.waits.end())
+    *at = {job, WaitReason::kWithheld};
+  else
+    decisions.waits.push_back({job, WaitReason::kWithheld});
+}
+
 class Withholding {
  public:
   Withholding(const Snapshot& snapshot, const std::vector<SnapshotFault>& faults,
               Decisions& decisions)
       : snapshot_(snapshot), decisions_(decisions) {
     for (const SnapshotFault& fault : faults) {
-      if (fault.job != 0) jobs_.insert(fault.job);
+      if (fault.job != 0) AddJob(fault.job);
       if (fault.node >= 0) nodes_.insert(fault.node);
     }
   }
@@ -20,16 +29,13 @@ class Withholding {
   void Run() {
     for (const Stop& stop : decisions_.stops) CheckVictim(stop.job, stop.on_behalf_of);
     for (const Resize& resize : decisions_.resizes) CheckVictim(resize.job, resize.on_behalf_of);
-    for (const JobId job : blocked_) Wait(job);
-    std::erase_if(decisions_.stops,
-                  [&](const Stop& stop) { return blocked_.contains(stop.on_behalf_of); });
+    WithholdFor(blocked_, decisions_);
     std::erase_if(decisions_.resizes, [&](const Resize& resize) {
-      return jobs_.contains(resize.job) || blocked_.contains(resize.on_behalf_of) ||
-             IsFaulty(resize.target);
+      return jobs_.contains(resize.job) || IsFaulty(resize.target);
     });
     std::erase_if(decisions_.starts, [&](const Start& start) {
       const bool faulty = jobs_.contains(start.job) || IsFaulty(start.placement);
-      if (faulty) Wait(start.job);
+      if (faulty) MakeWait(start.job, decisions_);
       return faulty;
     });
     std::erase_if(decisions_.checkpoints, [&](JobId job) { return jobs_.contains(job); });
@@ -40,6 +46,16 @@ class Withholding {
   }
 
  private:
+  // What is free is unknown on nodes where a job that holds nothing, by its state, has workers.
+  void AddJob(JobId id) {
+    jobs_.insert(id);
+    const Job& job = *snapshot_.Find(id);
+    if (job.state == JobState::kPending)
+      for (const Placed& placed : job.placement) nodes_.insert(placed.node);
+    if (job.state != JobState::kResizing)
+      for (const Placed& placed : job.target) nodes_.insert(placed.node);
+  }
+
   bool IsFaulty(const Placement& placement) const {
     return std::any_of(placement.begin(), placement.end(),
                        [&](const Placed& placed) { return nodes_.contains(placed.node); });
@@ -51,15 +67,6 @@ class Withholding {
     if (jobs_.contains(job) || jobs_.contains(on_behalf_of) ||
         (victim != nullptr && IsFaulty(victim->placement)))
       blocked_.insert(on_behalf_of);
-  }
-
-  void Wait(JobId job) {
-    const auto at = std::find_if(decisions_.waits.begin(), decisions_.waits.end(),
-                                 [&](const cluster::Wait& wait) { return wait.job == job; });
-    if (at != decisions_.waits.end())
-      *at = {job, WaitReason::kWithheld};
-    else
-      decisions_.waits.push_back({job, WaitReason::kWithheld});
   }
 
   const Snapshot& snapshot_;
@@ -74,6 +81,26 @@ class Withholding {
 void WithholdFrom(const Snapshot& snapshot, const std::vector<SnapshotFault>& faults,
                   Decisions& decisions) {
   Withholding(snapshot, faults, decisions).Run();
+}
+
+bool WithholdFor(const std::set<JobId>& jobs, Decisions& decisions) {
+  std::set<JobId> pending;  // that would have started, or preempted others
+  const auto is_for_them = [&](const auto& victim) {
+    const bool found = victim.on_behalf_of != 0 && jobs.contains(victim.on_behalf_of);
+    if (found) pending.insert(victim.on_behalf_of);
+    return found;
+  };
+  size_t dropped = std::erase_if(decisions.stops, is_for_them);
+  dropped += std::erase_if(decisions.resizes, [&](const Resize& resize) {
+    return is_for_them(resize) || (resize.on_behalf_of == 0 && jobs.contains(resize.job));
+  });
+  dropped += std::erase_if(decisions.starts, [&](const Start& start) {
+    const bool found = jobs.contains(start.job);
+    if (found) pending.insert(start.job);
+    return found;
+  });
+  for (const JobId job : pending) MakeWait(job, decisions);
+  return dropped > 0;
 }
 
 void WithholdAll(Decisions& decisions) {

@@ -2,6 +2,7 @@
 
 // Removes decisions that must not be carried out. Pure functions.
 
+#include <set>
 #include <vector>
 
 #include "renzan/cluster/core/decisions.h"
@@ -11,11 +12,16 @@
 namespace renzan::cluster {
 
 // Drops decisions that rely on a faulty job or node: starts and growth there, and all preemptions
-// for a job if one of its victims or their nodes is faulty, so that no preemption is wasted. Stops
-// without a preemptor (node leaving, user cap) stay: they only release resources. Pending jobs that
-// lose their start or their preemptions wait as kWithheld.
+// for a job if one of its victims or their nodes is faulty, so that no preemption is wasted. A node
+// also counts as faulty if a job that holds nothing, by its state, has workers there. Stops without
+// a preemptor (node leaving, user cap) stay: they only release resources. Pending jobs that lose
+// their start or their preemptions wait as kWithheld.
 void WithholdFrom(const Snapshot& snapshot, const std::vector<SnapshotFault>& faults,
                   Decisions& decisions);
+
+// Drops the starts, the growth and the preemptions that were decided for these jobs; they wait as
+// kWithheld. Returns whether there were any.
+bool WithholdFor(const std::set<JobId>& jobs, Decisions& decisions);
 
 // Drops everything but the waits.
 void WithholdAll(Decisions& decisions);
