@@ -82,8 +82,9 @@ class Trials {
     int64_t fails = now, starts = extreme;
     while (std::abs(starts - fails) > 1) {
       const int64_t middle = fails + (starts - fails) / 2;
+      const bool enough = Starts(with(middle), also);
       if (budget_.exhausted()) return std::nullopt;  // nearer values have not been tried
-      (Starts(with(middle), also) ? starts : fails) = middle;
+      (enough ? starts : fails) = middle;
     }
     return starts;
   }

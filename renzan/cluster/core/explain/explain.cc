@@ -22,13 +22,20 @@ std::string Duration(TimeMs ms) {
   return fmt::format("{:.1f} h", static_cast<double>(seconds) / 3600);
 }
 
+constexpr size_t kMostListed = 4;
+
 std::string List(const std::vector<std::string>& names) {
-  constexpr size_t kMost = 4;
   std::string text;
-  for (size_t at = 0; at < std::min(names.size(), kMost); ++at)
+  for (size_t at = 0; at < std::min(names.size(), kMostListed); ++at)
     text += (at == 0 ? "" : ", ") + names[at];
-  if (names.size() > kMost) text += fmt::format(" and {} more", names.size() - kMost);
+  if (names.size() > kMostListed) text += fmt::format(" and {} more", names.size() - kMostListed);
   return text;
+}
+
+// "1", "1 and 2", "1, 2 and 3", "1, 2, 3, 4 and 5 more"
+std::string Enumerated(const std::vector<std::string>& names) {
+  if (names.size() < 2 || names.size() > kMostListed) return List(names);
+  return List({names.begin(), names.end() - 1}) + " and " + names.back();
 }
 
 class Reasons {
@@ -177,10 +184,10 @@ class Reasons {
     std::vector<std::string> stopping;
     for (const Job& job : snapshot_.jobs)
       if (job.state == JobState::kStopping || job.state == JobState::kResizing)
-        stopping.push_back(fmt::format("job {}", job.id));
+        stopping.push_back(std::to_string(job.id));
     if (stopping.empty()) return "other jobs are about to be stopped for it";
-    return fmt::format("its place is being vacated: {} {} saving and stopping", List(stopping),
-                       stopping.size() == 1 ? "is" : "are");
+    return fmt::format("waiting for job{} {} to save and stop", stopping.size() == 1 ? "" : "s",
+                       Enumerated(stopping));
   }
 
   std::string Booting() const {
@@ -238,6 +245,7 @@ std::string WhyWithheld(const Validated& validated) {
 Explanation Explain(const Snapshot& snapshot, JobId id, const ExplainOptions& options) {
   const Job* job = snapshot.Find(id);
   CHECK(job != nullptr && job->state == JobState::kPending);
+  if (options.cancelled && options.cancelled()) return {.job = id, .why = "cancelled"};
   // Decisions that fail validation are not carried out.
   const Validated validated = Validate(snapshot, Schedule(snapshot, options.scheduling));
   const Decisions& decisions = validated.decisions;

@@ -106,6 +106,57 @@ TEST_F(ExplainTest, JobsThatAreNotPreemptibleDoNotBorrow) {
   EXPECT_EQ(WhyInfeasible(snapshot, *snapshot.Find(never)), "");
 }
 
+TEST_F(ExplainTest, ALimitOfOneQueueLeavesJobsThatAreNotPreemptibleTheirGuaranteedQuota) {
+  Nodes(1);
+  TwoQueues(4, 0);
+  snapshot.queues[1].limit[kCpu] = 6'000;
+  const JobId fixed = Add({.gpus = 4, .preemptible = false});
+  EXPECT_EQ(WhyInfeasible(snapshot, *snapshot.Find(fixed)), "");
+  EXPECT_THAT(Started(Run()), ElementsAre(fixed));
+  snapshot.queues[0].guaranteed = {};  // now there are only limits, and nothing can be borrowed
+  EXPECT_EQ(WhyInfeasible(snapshot, *snapshot.Find(fixed)), "");
+  EXPECT_THAT(Started(Run()), ElementsAre(fixed));
+}
+
+// The search for the nearest value of a change may run out of cycles at any step.
+TEST_F(ExplainTest, SuggestsNothingElseWithFewerCycles) {
+  Nodes(2);
+  Add({.gpus = 3, .on = {{0, 1}}});
+  Add({.gpus = 5, .on = {{1, 1}}});
+  const JobId job = Add({.workers = 9, .gpus = 1});
+  const auto advice = [&](int cycles) {
+    return Explain(snapshot, job, {.max_cycles = cycles}).would_start_with;
+  };
+  const std::vector<std::string> all = advice(300);
+  EXPECT_THAT(all, testing::Contains("with 8 workers instead of 9"));
+  for (int cycles = 1; cycles < 60; ++cycles)
+    EXPECT_THAT(advice(cycles), testing::IsSubsetOf(all)) << cycles << " cycles";
+}
+
+TEST_F(ExplainTest, RunsNoCycleIfTheRequesterHasGone) {
+  Nodes(1);
+  Add({.gpus = 6, .on = {{0, 1}}});
+  int asked = 0;
+  const auto gone = [&] { return ++asked > 0; };
+  EXPECT_EQ(Explain(snapshot, Add({.gpus = 8}), {.cancelled = gone}).why, "cancelled");
+  EXPECT_EQ(asked, 1);
+}
+
+TEST_F(ExplainTest, NamesTheJobsThatAreStopping) {
+  Nodes(3);
+  for (int node = 0; node < 3; ++node) Add({.gpus = 8, .on = {{node, 1}}});
+  const JobId job = Add({.workers = 2, .gpus = 8});
+  const auto why = [&] { return Explain(snapshot, job).why; };
+  snapshot.jobs[0].state = JobState::kStopping;
+  snapshot.jobs[1].state = JobState::kStopping;
+  EXPECT_EQ(why(), "waiting for jobs 1 and 2 to save and stop");
+  snapshot.jobs[2].state = JobState::kStopping;
+  EXPECT_EQ(why(), "waiting for jobs 1, 2 and 3 to save and stop");
+  snapshot.Find(job)->min_workers = snapshot.Find(job)->max_workers = 1;
+  snapshot.jobs[0].state = snapshot.jobs[1].state = JobState::kRunning;
+  EXPECT_EQ(why(), "waiting for job 3 to save and stop");
+}
+
 TEST_F(ExplainTest, DoesNotPredictAStartThatIsWithheld) {
   Nodes(1);
   Add({.gpus = 6, .on = {{0, 1}}});
