@@ -193,8 +193,6 @@ RunResult RunTraining(const TrainConfig& config, const RunOptions& options, Comm
   }
   CheckSameDenseParameters(comm, model);
 
-  // Launchers may not pass the variable to every host, and all workers must decide the same.
-  const double grace_seconds = AllGatherValues(comm, options.grace_seconds)[0];
   const std::vector<std::string> hosts = GatherStrings(comm, HostName());
   std::unique_ptr<RunObserver> observer;
   RunWithHeartbeats(comm, [&] {
@@ -218,7 +216,8 @@ RunResult RunTraining(const TrainConfig& config, const RunOptions& options, Comm
           .config_yaml = config_yaml,
           .run = run,
           .best_step = config.training.keep_best ? state.evaluations.best_step() : -1,
-          .grace_seconds = grace_seconds,
+          .stop_notice_path = options.stop_notice_path,
+          .grace_seconds = options.grace_seconds,
           .requests = options.requests,
           .clock = options.clock,
           .observer = observer.get()},

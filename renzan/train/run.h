@@ -20,12 +20,13 @@
 namespace renzan {
 
 struct RunOptions {
-  std::string name;          // part of a run directory's name when the configuration has none
-  std::string build_id;      // BuildId()
-  int threads = 1;           // the resolved number
-  bool terminal = false;     // draw a progress bar on stderr
-  bool must_resume = false;  // fail if there is no checkpoint
-  double grace_seconds = 0;  // between a stop request and SIGKILL; 0: unknown
+  std::string name;              // part of a run directory's name when the configuration has none
+  std::string build_id;          // BuildId()
+  int threads = 1;               // the resolved number
+  bool terminal = false;         // draw a progress bar on stderr
+  bool must_resume = false;      // fail if there is no checkpoint
+  std::string stop_notice_path;  // of stop.json (stop_deadline.h); empty: none
+  double grace_seconds = 0;      // between a stop request and SIGKILL; 0: unknown
   RunRequests* requests = nullptr;
   const Clock* clock = nullptr;
 };

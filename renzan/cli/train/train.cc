@@ -108,6 +108,12 @@ double GraceSeconds() {
   return seconds;
 }
 
+// Where a job system says how much time a stop really leaves (stop_deadline.h).
+std::string StopNoticePath() {
+  const char* dir = Environment("RENZAN_RUN_DIR");
+  return dir == nullptr || *dir == 0 ? "" : fmt::format("{}/stop.json", dir);
+}
+
 int RunTrain(const TrainFlags& flags) {
   RunRequests& requests = BlockTrainSignals();
   CheckFlags(flags);
@@ -136,6 +142,7 @@ int RunTrain(const TrainFlags& flags) {
                      .build_id = BuildId(),
                      .terminal = ::isatty(STDERR_FILENO) != 0,
                      .must_resume = flags.resume,
+                     .stop_notice_path = StopNoticePath(),
                      .grace_seconds = GraceSeconds(),
                      .requests = &requests,
                      .clock = &SystemClock()};

@@ -39,7 +39,7 @@ void ServeSignals() {
     if (!IsStopSignal(signal)) continue;
     if (signal == SIGINT && interrupted) DieBy(SIGINT);
     interrupted = interrupted || signal == SIGINT;
-    g_requests.stop = true;
+    ++g_requests.stops;
   }
 }
 

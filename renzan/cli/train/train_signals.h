@@ -1,8 +1,8 @@
 #pragma once
 
 // The launch contract's signals, for a process that trains: SIGTERM, SIGHUP and Ctrl-C request a
-// last checkpoint and a stop, SIGUSR1 requests a checkpoint. A second SIGTERM has no further
-// effect; a second Ctrl-C kills the process.
+// last checkpoint and a stop, SIGUSR1 requests a checkpoint. A second SIGTERM means that the
+// deadline may have been brought forward (stop_deadline.h); a second Ctrl-C kills the process.
 //
 // They are blocked in every thread and fetched from a SignalQueue by a dedicated thread. A signal
 // handler would corrupt memory: some of oneDNN's matrix products use the stack pointer as a general

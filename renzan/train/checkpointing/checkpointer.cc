@@ -46,6 +46,7 @@ Checkpointer::Checkpointer(Options options, HybridModel& model, Communicator& co
       best_step_(options_.best_step),
       last_begin_(options_.clock->MonotonicSeconds()),
       bytes_per_second_(kAssumedBytesPerSecond),
+      deadline_(options_.stop_notice_path, options_.grace_seconds, *options_.clock),
       synced_at_(last_begin_) {}
 
 Checkpointer::~Checkpointer() { cancel_ = true; }
@@ -65,9 +66,9 @@ bool Checkpointer::ShouldStop(int64_t done) {
     WaitUntilIdle();  // the checkpoint in flight is of an earlier, finite step
     FailUnlessFinite(sync.finiteness);
   }
-  if (best_failed_ && !sync.any_stop) ThrowErrorInFlight();
-  if (sync.any_stop) {
-    Stop(done);
+  if (best_failed_ && sync.stops == 0) ThrowErrorInFlight();
+  if (sync.stops > 0) {
+    Stop(done, sync.stops);
     return true;
   }
   wanted_ = wanted_ || by_steps || sync.any_checkpoint || sync.checkpoint_due;
@@ -117,7 +118,7 @@ ControlSyncResult Checkpointer::SyncControl() {
   synced_at_ = now;
   const double every = options_.config.every_seconds();
   const ControlSyncResult sync = ControlSync(
-      comm_, {.stop = options_.requests->stop.load(),
+      comm_, {.stops = options_.requests->stops.load(),
               .checkpoint = options_.requests->checkpoint.load(),
               .checkpoint_due = phase_ == Phase::kIdle && every > 0 && now - last_begin_ >= every,
               .task_finished = task_.finished(),
@@ -144,19 +145,38 @@ void Checkpointer::Advance(const ControlSyncResult& sync) {
 void Checkpointer::WaitUntilIdle() {
   while (phase_ != Phase::kIdle) {
     task_.WaitFor(kControlSyncSeconds / 2);
-    Advance(SyncControl());
+    const ControlSyncResult sync = SyncControl();
+    Advance(sync);
+    if (stopping_ && sync.stops > stops_seen_) StopSooner(sync.stops);
   }
 }
 
-void Checkpointer::Stop(int64_t done) {
-  stop_seen_ = options_.clock->MonotonicSeconds();
+void Checkpointer::Stop(int64_t done, int64_t stops) {
+  stopping_ = true;
+  stops_seen_ = stops;
+  if (comm_.rank() == 0) deadline_.Begin();
   if (options_.observer) options_.observer->OnStopping(done);
-  if (phase_ == Phase::kWriting && ShouldAbandonInFlight()) cancel_ = true;
+  AbandonIfTooSlow();
   WaitUntilIdle();
   // If the best model's checkpoint failed, a new one would record a best step that does not exist.
   if (done == saved_step_ || best_failed_) return;
-  Begin(options_.dir + "/" + CheckpointName(done), done, ChooseIncremental(), false);
-  WaitUntilIdle();
+  do {
+    Begin(options_.dir + "/" + CheckpointName(done), done, ChooseIncremental(), false);
+    WaitUntilIdle();
+  } while (flight_.abandoned && done != saved_step_);
+}
+
+// Another request to stop: its deadline may be earlier.
+void Checkpointer::StopSooner(int64_t stops) {
+  stops_seen_ = stops;
+  if (comm_.rank() == 0) deadline_.Update();
+  AbandonIfTooSlow();
+}
+
+void Checkpointer::AbandonIfTooSlow() {
+  if (phase_ != Phase::kWriting || flight_.abandoned) return;
+  flight_.abandoned = ShouldAbandonInFlight();
+  cancel_ = flight_.abandoned;
 }
 
 std::vector<Checkpointer::Plan> Checkpointer::GatherPlans() const {
@@ -169,7 +189,7 @@ std::vector<Checkpointer::Plan> Checkpointer::GatherPlans() const {
   if (phase_ == Phase::kWriting && !task_.finished())
     mine.in_flight_seconds = std::max(
         0.0, static_cast<double>(flight_.bytes) / bytes_per_second_ - (now - flight_.started_at));
-  if (stop_seen_) mine.seconds_left = options_.grace_seconds - (now - *stop_seen_);
+  mine.seconds_left = deadline_.SecondsLeft();
   mine.has_base =
       lineage_ && FileExists(fmt::format("{}/{}/manifest.json", options_.dir, lineage_->base.name));
   return AllGatherValues(comm_, mine);
@@ -191,21 +211,24 @@ bool Checkpointer::ChooseIncremental() const {
   costs.full_bytes = total.full;
   costs.incremental_bytes = total.incremental;
   CheckpointKind kind = NextKind(costs);
-  if (stop_seen_ && options_.grace_seconds > 0)
+  if (stopping_)
     kind = KindForDeadline(kind, full_seconds, incremental_seconds, plans[0].seconds_left);
   return kind == CheckpointKind::kIncremental;
 }
 
-// Whether to abandon a full checkpoint that cannot finish before the deadline, in favor of an
+// Whether to abandon a full checkpoint that cannot finish before the deadline, in favor of a faster
 // incremental one on the old base.
 bool Checkpointer::ShouldAbandonInFlight() const {
-  if (options_.grace_seconds <= 0 || !options_.config.incremental || !lineage_ ||
-      flight_.report.kind != CheckpointKind::kFull || flight_.report.step == best_step_)
+  if (!options_.config.incremental || !lineage_ || flight_.report.kind != CheckpointKind::kFull ||
+      flight_.report.step == best_step_)
     return false;
   const std::vector<Plan> plans = GatherPlans();
-  double seconds = 0;
-  for (const Plan& plan : plans) seconds = std::max(seconds, plan.in_flight_seconds);
-  return plans[0].has_base && KindForDeadline(CheckpointKind::kFull, seconds, 0,
+  double seconds = 0, incremental_seconds = 0;
+  for (const Plan& plan : plans) {
+    seconds = std::max(seconds, plan.in_flight_seconds);
+    incremental_seconds = std::max(incremental_seconds, plan.incremental_seconds);
+  }
+  return plans[0].has_base && KindForDeadline(CheckpointKind::kFull, seconds, incremental_seconds,
                                               plans[0].seconds_left) != CheckpointKind::kFull;
 }
 
@@ -252,7 +275,7 @@ void Checkpointer::Begin(const std::string& path, int64_t step, bool incremental
   cancel_ = false;
   // While training continues, writing gets only the CPU time that training leaves.
   const auto priority =
-      stop_seen_ || is_model ? BackgroundTask::Priority::kNormal : BackgroundTask::Priority::kLow;
+      stopping_ || is_model ? BackgroundTask::Priority::kNormal : BackgroundTask::Priority::kLow;
   task_.Start([this, progress = std::move(progress)] { WriteFiles(progress); }, priority);
   flight_.report.stall_seconds = options_.clock->MonotonicSeconds() - started_at;
 }

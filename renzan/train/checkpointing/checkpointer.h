@@ -29,6 +29,7 @@
 #include "renzan/train/checkpointing/control_sync.h"
 #include "renzan/train/checkpointing/requests.h"
 #include "renzan/train/checkpointing/snapshot.h"
+#include "renzan/train/checkpointing/stop_deadline.h"
 #include "renzan/train/config.h"
 #include "renzan/train/hybrid_model.h"
 
@@ -68,6 +69,7 @@ class Checkpointer {
     std::string config_yaml;                 // for manifests
     std::map<std::string, std::string> run;  // for manifests
     int64_t best_step = -1;                  // of the best model so far; -1: none
+    std::string stop_notice_path;            // of stop.json (stop_deadline.h)
     double grace_seconds = 0;                // between SIGTERM and SIGKILL; 0: unknown
     RunRequests* requests = nullptr;         // outlives this object
     const Clock* clock = nullptr;
@@ -126,6 +128,7 @@ class Checkpointer {
     std::string model_sha256, manifest_sha256;
     std::optional<Error> error;
     bool failed_here = false;  // the error occurred on this worker
+    bool abandoned = false;    // it would have taken too long
   };
   // Each worker's estimates, gathered before a checkpoint starts. seconds_left and has_base are
   // taken from worker 0.
@@ -133,7 +136,7 @@ class Checkpointer {
     SnapshotBytes bytes;
     double full_seconds = 0, incremental_seconds = 0;  // at this worker's write speed
     double in_flight_seconds = 0;                      // to finish this worker's current files
-    double seconds_left = 0;                           // of the grace period
+    double seconds_left = 0;                           // until SIGKILL; infinite: unknown
     bool has_base = false;                             // the base still exists
   };
 
@@ -141,7 +144,9 @@ class Checkpointer {
   void Advance(const ControlSyncResult& sync);
   void WaitUntilIdle();
   [[noreturn]] void ThrowErrorInFlight() const;
-  void Stop(int64_t done);
+  void Stop(int64_t done, int64_t stops);
+  void StopSooner(int64_t stops);
+  void AbandonIfTooSlow();
 
   std::vector<Plan> GatherPlans() const;
   bool ChooseIncremental() const;
@@ -170,7 +175,10 @@ class Checkpointer {
   double last_begin_;
   double bytes_per_second_;  // measured on this worker
   uint64_t progress_bytes_ = 0;
-  std::optional<double> stop_seen_;
+  bool stopping_ = false;
+  int64_t stops_seen_ = 0;  // requests by all workers
+  // Worker 0's counts: launchers may not pass the variables to every host.
+  StopDeadline deadline_;
   // The next control sync happens when calls_since_sync_ (calls of ShouldStop) reaches
   // calls_to_next_.
   int64_t calls_since_sync_ = 0, calls_to_next_ = 1;

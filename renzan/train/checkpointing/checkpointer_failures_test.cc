@@ -149,7 +149,7 @@ TEST(Checkpointer, AModelThatIsNotFiniteIsNeverSaved) {
           if (how == std::string("save")) {
             trainer.checkpointer->SaveModel(dir / "model", trainer.step);
           } else {
-            trainer.requests.stop = how == std::string("stop");
+            trainer.requests.stops = how == std::string("stop") ? 1 : 0;
             trainer.requests.checkpoint = how == std::string("request");
             while (!trainer.checkpointer->ShouldStop(trainer.step)) {
             }

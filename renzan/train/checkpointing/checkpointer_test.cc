@@ -2,9 +2,13 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <chrono>
 #include <mutex>
+#include <thread>
 
 #include "renzan/base/file/file.h"
+#include "renzan/base/file/file_system.h"
 #include "renzan/checkpoint/directory.h"
 #include "renzan/train/checkpointing/testing.h"
 
@@ -87,7 +91,7 @@ TEST(Checkpointer, ARequestToOneWorkerReachesAllWorkers) {
     if (comm.rank() == 2) trainer.requests.checkpoint = true;
     trainer.TrainTo(100);
     EXPECT_FALSE(trainer.requests.checkpoint);
-    if (comm.rank() == 1) trainer.requests.stop = true;
+    if (comm.rank() == 1) trainer.requests.stops = 1;
     EXPECT_TRUE(trainer.TrainTo(10000));
     EXPECT_LT(trainer.step, 10000);
   });
@@ -116,6 +120,83 @@ TEST(Checkpointer, WritesAnIncrementWhenTheGracePeriodIsShort) {
       EXPECT_EQ(full > 1, grace == 0) << full << " full checkpoints, grace " << grace;
     });
   }
+}
+
+// On its disk the dense part of every checkpoint takes ten seconds, by its clock. Meanwhile, a stop
+// that is under way learns that only two seconds are left, and gets the time to react.
+class SlowDisk : public FileSystem, public Clock {
+ public:
+  explicit SlowDisk(std::string notice_path) : notice_path_(std::move(notice_path)) {}
+
+  double MonotonicSeconds() const override {
+    ++readings_;
+    return seconds_;
+  }
+  double UnixSeconds() const override { return 1.8e9 + seconds_; }
+
+  int OpenForWriting(const std::string& path) override {
+    if (path.find("dense.safetensors") != std::string::npos) {
+      if (stops_ != nullptr) BringForward();
+      seconds_ = seconds_ + 10;
+    }
+    return FileSystem::OpenForWriting(path);
+  }
+
+  // The next stop is brought forward through this worker.
+  void set_stops(std::atomic<int64_t>* stops) { stops_ = stops; }
+
+ private:
+  void BringForward() {
+    WriteFileAtomically(notice_path_, fmt::format("{{\"deadline\": {}}}", UnixSeconds() + 2));
+    ++*stops_;
+    // Each worker reads the clock twice between two control syncs.
+    const int64_t until = readings_ + 16;
+    while (readings_ < until) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+
+  const std::string notice_path_;
+  std::atomic<double> seconds_{0};
+  mutable std::atomic<int64_t> readings_{0};
+  std::atomic<std::atomic<int64_t>*> stops_{nullptr};
+};
+
+// Another SIGTERM, to one worker, says that the deadline has been brought forward.
+TEST(Checkpointer, AbandonsAFullCheckpointWhenTheDeadlineIsBroughtForward) {
+  constexpr int64_t kLast = 20;
+  TrainConfig config = CheckpointingConfig();
+  config.checkpoint.keep = 100;
+  TemporaryDirectory dir;
+  SlowDisk disk(dir / "stop.json");
+  const ScopedFileSystem scope(disk);
+  RunRanksAsThreads(2, [&](Communicator& comm) {
+    Trainer trainer(comm, config, dir / "checkpoints", disk, 1000, dir / "stop.json");
+    // A full checkpoint, a small increment, then many rows change: a full one is due.
+    for (const int64_t step : {int64_t{1}, int64_t{2}, kLast}) {
+      trainer.TrainTo(step);
+      comm.Barrier();
+      if (comm.rank() == 1 && step == kLast) disk.set_stops(&trainer.requests.stops);
+      comm.Barrier();
+      trainer.StopHere();
+    }
+    comm.Barrier();
+    if (comm.rank() != 0) return;
+    const std::vector<CheckpointReport>& reports = trainer.recorder.reports;
+    ASSERT_EQ(reports.size(), 4u);
+    EXPECT_EQ(reports[1].kind, CheckpointKind::kIncremental);
+    EXPECT_EQ(reports[2].kind, CheckpointKind::kFull);
+    EXPECT_NE(reports[2].error, "") << "it has been abandoned";
+    EXPECT_EQ(reports[3].kind, CheckpointKind::kIncremental);
+    EXPECT_EQ(reports[3].step, kLast);
+    EXPECT_EQ(reports[3].error, "");
+    EXPECT_EQ(trainer.recorder.stops, 3);
+  });
+  std::map<std::string, std::string> loaded;
+  RunRanksAsThreads(1, [&](Communicator& comm) {
+    Trainer trainer(comm, config, dir / "checkpoints", SystemClock());
+    EXPECT_EQ(trainer.step, kLast);
+    loaded = DigestsOf(trainer.model);
+  });
+  EXPECT_EQ(loaded, ReferenceDigests(config, kLast));
 }
 
 }  // namespace

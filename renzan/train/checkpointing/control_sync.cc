@@ -13,7 +13,7 @@ ControlSyncResult ControlSync(Communicator& comm, const ControlSyncInput& mine) 
                            .calls_to_next = answers[0].calls_to_next};
   std::vector<Finiteness> finiteness;
   for (const ControlSyncInput& answer : answers) {
-    result.any_stop = result.any_stop || answer.stop;
+    result.stops += answer.stops;
     result.any_checkpoint = result.any_checkpoint || answer.checkpoint;
     result.all_finished = result.all_finished && answer.task_finished;
     finiteness.push_back(answer.finiteness);

@@ -12,7 +12,7 @@
 namespace renzan {
 
 struct ControlSyncInput {
-  bool stop = false;            // a stop was requested here
+  int64_t stops = 0;            // how often a stop was requested here
   bool checkpoint = false;      // a checkpoint was requested here
   bool checkpoint_due = false;  // by time; worker 0 decides
   bool task_finished = true;    // this worker's part of the checkpoint in flight
@@ -21,7 +21,8 @@ struct ControlSyncInput {
 };
 
 struct ControlSyncResult {
-  bool any_stop = false, any_checkpoint = false, checkpoint_due = false;
+  int64_t stops = 0;  // of all workers
+  bool any_checkpoint = false, checkpoint_due = false;
   bool all_finished = true, rank0_finished = true;
   int64_t calls_to_next = 1;
   Finiteness finiteness;

@@ -25,7 +25,7 @@ struct Recorder : CheckpointObserver {
 // A worker that trains with a checkpointer, resuming from the newest checkpoint in `dir`.
 struct Trainer {
   Trainer(Communicator& comm_in, const TrainConfig& config, const std::string& dir,
-          const Clock& clock, double grace_seconds = 0)
+          const Clock& clock, double grace_seconds = 0, const std::string& stop_notice_path = "")
       : comm(comm_in),
         pool(1),
         model(config, TestSchema(), TestPoolingFactors(), comm_in, pool),
@@ -41,6 +41,7 @@ struct Trainer {
                                                .config = config.checkpoint,
                                                .config_yaml = "seed: 9\n",
                                                .run = {},
+                                               .stop_notice_path = stop_notice_path,
                                                .grace_seconds = grace_seconds,
                                                .requests = &requests,
                                                .clock = &clock,
@@ -61,10 +62,10 @@ struct Trainer {
 
   // Requests a stop, which writes a checkpoint at this step and waits for it.
   void StopHere() {
-    requests.stop = true;
+    requests.stops = 1;
     while (!checkpointer->ShouldStop(step)) {
     }
-    requests.stop = false;
+    requests.stops = 0;
   }
 
   Communicator& comm;
