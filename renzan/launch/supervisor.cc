@@ -5,10 +5,8 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <csignal>
 #include <cstdio>
-#include <cstring>
 #include <utility>
 
 #include "renzan/base/error.h"
@@ -42,26 +40,13 @@ void Show(const std::string& text) { std::fwrite(text.data(), 1, text.size(), st
 
 }  // namespace
 
-OutputRelay::OutputRelay() {
-  if (pipe2(fds_, O_CLOEXEC | O_NONBLOCK) != 0)
-    Fail(ErrorCode::kOsError, "pipe: {}", std::strerror(errno));
-  // Blocking, so that mpirun waits for us instead of losing lines.
-  fcntl(fds_[1], F_SETFL, 0);
-}
-
-OutputRelay::~OutputRelay() {
-  close(fds_[0]);
-  CloseWriteEnd();
-}
-
-void OutputRelay::CloseWriteEnd() {
-  if (fds_[1] >= 0) close(std::exchange(fds_[1], -1));
-}
+// The write end stays blocking, so that mpirun waits for us instead of losing lines.
+OutputRelay::OutputRelay() : pipe_(MakePipe()) { fcntl(pipe_.read_end.get(), F_SETFL, O_NONBLOCK); }
 
 void OutputRelay::Drain() {
   char buffer[4096];
   ssize_t length;
-  while ((length = read(fds_[0], buffer, sizeof(buffer))) > 0)
+  while ((length = read(pipe_.read_end.get(), buffer, sizeof(buffer))) > 0)
     Show(output_.Feed({buffer, static_cast<size_t>(length)}));
   if (length == 0) ended_ = true;
 }

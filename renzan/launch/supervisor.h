@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "renzan/base/process/pipe.h"
 #include "renzan/base/process/process_end.h"
 #include "renzan/base/process/signals.h"
 #include "renzan/launch/launch_result.h"
@@ -27,14 +28,13 @@ struct Worker {
 class OutputRelay {
  public:
   OutputRelay();
-  ~OutputRelay();
   OutputRelay(const OutputRelay&) = delete;
   OutputRelay& operator=(const OutputRelay&) = delete;
 
   // -1 when all has been read.
-  int read_fd() const { return ended_ ? -1 : fds_[0]; }
-  int write_fd() const { return fds_[1]; }
-  void CloseWriteEnd();
+  int read_fd() const { return ended_ ? -1 : pipe_.read_end.get(); }
+  int write_fd() const { return pipe_.write_end.get(); }
+  void CloseWriteEnd() { pipe_.write_end.Close(); }
 
   // Shows the available output without waiting.
   void Drain();
@@ -43,7 +43,7 @@ class OutputRelay {
   const std::optional<MpiWorkerEnd>& Finish();
 
  private:
-  int fds_[2] = {-1, -1};
+  Pipe pipe_;
   bool ended_ = false;
   MpirunOutput output_;
 };

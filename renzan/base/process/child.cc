@@ -16,7 +16,7 @@
 #include <thread>
 
 #include "renzan/base/error.h"
-#include "renzan/base/process/descriptor.h"
+#include "renzan/base/process/pipe.h"
 #include "renzan/base/process/process_table.h"
 
 extern char** environ;
@@ -100,11 +100,7 @@ std::variant<pid_t, StartError> StartChild(const ChildOptions& options) {
   const char* const program =
       options.program.empty() ? options.argv[0].c_str() : options.program.c_str();
   // exec closes the pipe; anything that can be read from it is the reason why exec did not happen.
-  int fds[2];
-  if (pipe2(fds, O_CLOEXEC) != 0)
-    Fail(ErrorCode::kOsError, "cannot start {}: pipe: {}", program, std::strerror(errno));
-  const Descriptor read_end(fds[0]);
-  Descriptor write_end(fds[1]);
+  Pipe report = MakePipe();
   const pid_t parent = getpid();
   const pid_t pid = fork();
   if (pid < 0)
@@ -113,15 +109,15 @@ std::variant<pid_t, StartError> StartChild(const ChildOptions& options) {
     StartError failure;
     failure.step = Become(options, program, argv.data(), envp.data(), parent);
     failure.error = errno;
-    const ssize_t written = write(write_end.get(), &failure, sizeof(failure));
+    const ssize_t written = write(report.write_end.get(), &failure, sizeof(failure));
     static_cast<void>(written);
     _exit(kExitNotStarted);
   }
-  write_end.Close();
+  report.write_end.Close();
   StartError failure;
   ssize_t length = 0;
   do {
-    length = read(read_end.get(), &failure, sizeof(failure));
+    length = read(report.read_end.get(), &failure, sizeof(failure));
   } while (length < 0 && errno == EINTR);
   if (length != static_cast<ssize_t>(sizeof(failure))) return pid;
   waitpid(pid, nullptr, 0);

@@ -12,6 +12,7 @@
 #include "renzan/base/file/file.h"
 #include "renzan/base/process/descriptor.h"
 #include "renzan/base/process/free_port.h"
+#include "renzan/base/process/pipe.h"
 #include "renzan/base/process/process_end.h"
 #include "renzan/base/process/process_table.h"
 #include "renzan/base/process/signals.h"
@@ -118,23 +119,22 @@ TEST(StartChild, SetsSignalActionsAndMask) {
 
 TEST(StartChild, DiesWithItsParentIfAsked) {
   for (const int death_signal : {SIGKILL, 0}) {
-    int ends[2];
-    ASSERT_EQ(pipe(ends), 0);
+    const Pipe pipe = MakePipe();
     const OrphanReaper orphans;  // adopts and kills what the test starts
     const pid_t parent = fork();
     if (parent == 0) {
-      ChildOptions options = Shell("exec sleep 1000");
+      ChildOptions options = Shell("exec sleep 30");
       options.death_signal = death_signal;
       const pid_t child = Start(options);
-      _exit(write(ends[1], &child, sizeof(child)) == sizeof(child) ? 0 : 1);
+      _exit(write(pipe.write_end.get(), &child, sizeof(child)) == sizeof(child) ? 0 : 1);
     }
     EXPECT_EQ(Wait(parent).exit_code, 0);
     pid_t child = 0;
-    ASSERT_EQ(read(ends[0], &child, sizeof(child)), ssize_t{sizeof(child)});
-    close(ends[0]);
-    close(ends[1]);
+    ASSERT_EQ(read(pipe.read_end.get(), &child, sizeof(child)), ssize_t{sizeof(child)});
     if (death_signal == 0) {
-      EXPECT_EQ(kill(child, 0), 0);
+      EXPECT_EQ(waitpid(child, nullptr, WNOHANG), 0) << "it still runs";
+    } else {
+      EXPECT_EQ(Wait(child).signal, death_signal);
     }
   }
 }

@@ -4,7 +4,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <array>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -12,37 +11,11 @@
 
 #include "renzan/base/error.h"
 #include "renzan/base/log.h"
+#include "renzan/base/process/descriptor.h"
+#include "renzan/base/process/pipe.h"
 
 namespace renzan {
 namespace {
-
-struct Pipe {
-  Pipe() {
-    if (::pipe2(ends.data(), O_CLOEXEC) != 0) FailErrno(errno, "cannot create a pipe");
-  }
-  ~Pipe() {
-    for (const int fd : ends)
-      if (fd >= 0) ::close(fd);
-  }
-  void CloseEnd(int end) {
-    ::close(ends[end]);
-    ends[end] = -1;
-  }
-  std::array<int, 2> ends = {-1, -1};
-};
-
-// Reads to the end of file, or only the first bytes.
-std::string ReadFrom(int fd, bool to_the_end) {
-  std::string text;
-  char buffer[4096];
-  for (;;) {
-    const ssize_t bytes = ::read(fd, buffer, sizeof buffer);
-    if (bytes < 0 && errno == EINTR) continue;
-    if (bytes <= 0) return text;
-    text.append(buffer, bytes);
-    if (!to_the_end) return text;
-  }
-}
 
 void DetachFromTerminal(int log_fd) {
   ::setsid();
@@ -73,29 +46,26 @@ int RunDetached(int log_fd, int ready_fd, int error_fd, const std::function<void
 }  // namespace
 
 void StartDetached(const std::string& log, const std::function<void(int ready_fd)>& body) {
-  const int log_fd = ::open(log.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
-  if (log_fd < 0) FailErrno(errno, log);
-  Pipe ready, error;
+  Descriptor log_file(::open(log.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
+  if (!log_file) FailErrno(errno, log);
+  Pipe ready = MakePipe(), error = MakePipe();
   std::fflush(nullptr);
   const pid_t child = ::fork();
-  if (child < 0) {
-    ::close(log_fd);
-    Fail(ErrorCode::kOsError, "cannot start a process: {}", std::strerror(errno));
-  }
+  if (child < 0) Fail(ErrorCode::kOsError, "cannot start a process: {}", std::strerror(errno));
   if (child == 0) {
-    ready.CloseEnd(0);
-    error.CloseEnd(0);
+    ready.read_end.Close();
+    error.read_end.Close();
     // Not exit(): it would run destructors of the parent's objects.
-    const int status = RunDetached(log_fd, ready.ends[1], error.ends[1], body);
+    const int status =
+        RunDetached(log_file.get(), ready.write_end.get(), error.write_end.get(), body);
     std::fflush(nullptr);
     ::_exit(status);
   }
-  ::close(log_fd);
-  ready.CloseEnd(1);
-  error.CloseEnd(1);
-  if (!ReadFrom(ready.ends[0], /*to_the_end=*/false).empty()) return;
+  ready.write_end.Close();
+  error.write_end.Close();
+  if (!ReadToEnd(ready.read_end).empty()) return;
 
-  const std::string message = ReadFrom(error.ends[0], /*to_the_end=*/true);
+  const std::string message = ReadToEnd(error.read_end);
   int status = 0;
   while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
   }

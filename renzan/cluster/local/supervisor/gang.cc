@@ -13,6 +13,7 @@
 #include "renzan/base/error.h"
 #include "renzan/base/log.h"
 #include "renzan/base/process/child.h"
+#include "renzan/base/process/descriptor.h"
 #include "renzan/base/process/free_port.h"
 #include "renzan/base/process/process_end.h"
 #include "renzan/base/process/process_table.h"
@@ -40,10 +41,10 @@ std::optional<StartFailure> Gang::StartAll() {
   const int port = plan_.workers.size() > 1 ? FreePort() : 0;
   const std::string path = plan_.uid == geteuid() ? GetEnv("PATH") : "";
   for (int rank = 0; rank < static_cast<int>(plan_.workers.size()); ++rank) {
-    const int output =
+    Descriptor output =
         logs_.Add({paths_.Log(rank), plan_.log_bytes, plan_.log_files, plan_.uid, plan_.gid});
     // So that the worker can also open its output as /dev/stderr.
-    if (geteuid() == 0 && fchown(output, plan_.uid, plan_.gid) != 0)
+    if (geteuid() == 0 && fchown(output.get(), plan_.uid, plan_.gid) != 0)
       LogWarning("worker {} cannot open its /dev/stderr: {}", rank, std::strerror(errno));
     const WorkerCommand command = {
         .argv = plan_.command,
@@ -51,9 +52,9 @@ std::optional<StartFailure> Gang::StartAll() {
             WorkerEnvironment(plan_, rank, paths_.directory, port, user, path, GetEnv("LANG")),
         .working_directory = plan_.working_directory,
         .user = user,
-        .output_fd = output};
+        .output_fd = output.get()};
     std::variant<pid_t, StartFailure> started = StartWorker(command);
-    close(output);
+    output.Close();
     if (auto* failure = std::get_if<StartFailure>(&started)) {
       failure->message =
           fmt::format("cannot start worker {} on {}: {}", rank,

@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstring>
 #include <utility>
 
 #include "renzan/base/error.h"
@@ -17,22 +16,16 @@ constexpr size_t kPieceBytes = 1 << 16;
 
 }  // namespace
 
-LogPump::LogPump() : buffer_(kPieceBytes) {
-  if (pipe2(wake_, O_CLOEXEC) != 0) Fail(ErrorCode::kOsError, "pipe: {}", std::strerror(errno));
-}
+LogPump::LogPump() : buffer_(kPieceBytes), wake_(MakePipe()) {}
 
-LogPump::~LogPump() {
-  Finish();
-  close(wake_[0]);
-}
+LogPump::~LogPump() { Finish(); }
 
-int LogPump::Add(LogWriter log) {
+Descriptor LogPump::Add(LogWriter log) {
   CHECK(!thread_.joinable());
-  int fds[2];
-  if (pipe2(fds, O_CLOEXEC) != 0) Fail(ErrorCode::kOsError, "pipe: {}", std::strerror(errno));
-  fcntl(fds[0], F_SETFL, O_NONBLOCK);
-  streams_.push_back({fds[0], std::move(log)});
-  return fds[1];
+  Pipe pipe = MakePipe();
+  fcntl(pipe.read_end.get(), F_SETFL, O_NONBLOCK);
+  streams_.push_back({std::move(pipe.read_end), std::move(log)});
+  return std::move(pipe.write_end);
 }
 
 void LogPump::Start() {
@@ -40,7 +33,7 @@ void LogPump::Start() {
 }
 
 void LogPump::Finish() {
-  if (wake_[1] >= 0) close(std::exchange(wake_[1], -1));
+  wake_.write_end.Close();
   if (thread_.joinable()) thread_.join();
 }
 
@@ -51,22 +44,22 @@ int64_t LogPump::dropped_bytes() const {
 }
 
 bool LogPump::Copy(Stream& stream) {
-  if (stream.fd < 0) return false;
-  const ssize_t length = read(stream.fd, buffer_.data(), buffer_.size());
+  if (!stream.pipe) return false;
+  const ssize_t length = read(stream.pipe.get(), buffer_.data(), buffer_.size());
   if (length > 0) {
     stream.log.Write({buffer_.data(), static_cast<size_t>(length)});
     return true;
   }
   if (length < 0 && (errno == EAGAIN || errno == EINTR)) return false;
-  close(std::exchange(stream.fd, -1));
+  stream.pipe.Close();
   return false;
 }
 
 void LogPump::Run() {
   std::vector<pollfd> waiting;
   for (bool finishing = false; !finishing;) {
-    waiting.assign(1, {wake_[0], POLLIN, 0});
-    for (const Stream& stream : streams_) waiting.push_back({stream.fd, POLLIN, 0});
+    waiting.assign(1, {wake_.read_end.get(), POLLIN, 0});
+    for (const Stream& stream : streams_) waiting.push_back({stream.pipe.get(), POLLIN, 0});
     poll(waiting.data(), waiting.size(), -1);
     finishing = waiting[0].revents != 0;
     for (Stream& stream : streams_) Copy(stream);
@@ -76,7 +69,7 @@ void LogPump::Run() {
   for (Stream& stream : streams_) {
     while (Copy(stream)) {
     }
-    if (stream.fd >= 0) close(std::exchange(stream.fd, -1));
+    stream.pipe.Close();
   }
 }
 

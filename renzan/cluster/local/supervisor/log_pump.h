@@ -8,6 +8,7 @@
 #include <thread>
 #include <vector>
 
+#include "renzan/base/process/pipe.h"
 #include "renzan/cluster/local/supervisor/log_writer.h"
 
 namespace renzan::cluster::local {
@@ -22,7 +23,7 @@ class LogPump {
 
   // Before Start(). Returns the pipe's write end, which the caller closes once the worker has it.
   // Throws Error kOsError.
-  int Add(LogWriter log);
+  Descriptor Add(LogWriter log);
   void Start();
   // Waits until everything in the pipes is in the logs. Call it when all writers have ended.
   void Finish();
@@ -32,7 +33,7 @@ class LogPump {
 
  private:
   struct Stream {
-    int fd;  // -1: ended
+    Descriptor pipe;  // none: ended
     LogWriter log;
   };
 
@@ -42,7 +43,7 @@ class LogPump {
 
   std::vector<Stream> streams_;
   std::vector<char> buffer_;
-  int wake_[2] = {-1, -1};  // closing the write end makes the thread finish
+  Pipe wake_;  // closing the write end makes the thread finish
   std::thread thread_;
 };
 

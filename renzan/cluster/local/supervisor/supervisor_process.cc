@@ -13,6 +13,7 @@
 
 #include "renzan/base/error.h"
 #include "renzan/base/process/descriptor.h"
+#include "renzan/base/process/pipe.h"
 #include "renzan/base/process/signals.h"
 
 namespace renzan::cluster::local {
@@ -39,6 +40,8 @@ Children& SpawnedSupervisors() {
   return children;
 }
 
+// StartChild() cannot do this: pass descriptors on under fixed numbers, and close all others, even
+// those that the daemon itself was started with.
 struct SpawnSettings {
   posix_spawn_file_actions_t actions;
   posix_spawnattr_t attributes;
@@ -67,27 +70,14 @@ struct SpawnSettings {
   SpawnSettings& operator=(const SpawnSettings&) = delete;
 };
 
-std::string ReadToEnd(int fd) {
-  std::string text;
-  char bytes[512];
-  for (;;) {
-    const ssize_t length = read(fd, bytes, sizeof(bytes));
-    if (length > 0) text.append(bytes, static_cast<size_t>(length));
-    if (length == 0 || (length < 0 && errno != EINTR)) return text;
-  }
-}
-
 }  // namespace
 
 pid_t SpawnSupervisor(const std::string& supervisor, const AttemptPaths& paths,
                       int lock_descriptor) {
-  int fds[2];
-  if (pipe2(fds, O_CLOEXEC) != 0)
-    Fail(ErrorCode::kOsError, "cannot start a supervisor: pipe: {}", std::strerror(errno));
-  Descriptor reader(fds[0]), writer(fds[1]);
-  Descriptor ready = Copy(writer.get(), "pipe");
+  Pipe pipe = MakePipe();
+  Descriptor ready = Copy(pipe.write_end.get(), "pipe");
   const Descriptor lock = Copy(lock_descriptor, "lock");
-  writer.Close();
+  pipe.write_end.Close();
 
   std::string name = supervisor, directory = paths.directory;
   char* const argv[] = {name.data(), directory.data(), nullptr};
@@ -101,7 +91,7 @@ pid_t SpawnSupervisor(const std::string& supervisor, const AttemptPaths& paths,
            supervisor, std::strerror(error));
   }
   ready.Close();
-  const std::string report = ReadToEnd(reader.get());
+  const std::string report = ReadToEnd(pipe.read_end);
   if (report == kSupervisorReady) {
     const std::lock_guard guard(SpawnedSupervisors().mutex);
     SpawnedSupervisors().pids.push_back(pid);
