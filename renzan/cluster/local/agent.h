@@ -27,14 +27,15 @@ class Agent {
   virtual int CleanUp(const std::string& directory) = 0;
 
   // Starts a child that copies `from`, a file or directory, into the directory `to` with that
-  // user's permissions. Throws Error kOsError.
+  // user's permissions, and is killed when the calling thread ends. Throws Error kOsError.
   virtual pid_t StartCopying(const std::string& from, const std::string& to, uid_t uid,
                              gid_t gid) = 0;
   virtual void StopCopying(pid_t child) = 0;
-  // Starts a child that deletes directories recursively. Throws Error kOsError.
+  // Starts a child that deletes directories recursively. It keeps running when the daemon ends.
+  // Throws Error kOsError.
   virtual pid_t StartRemoving(const std::vector<std::string>& directories) = 0;
   // The exit status of such a child. Returns a value once, when the child has ended.
-  virtual std::optional<int> Copied(pid_t child) = 0;
+  virtual std::optional<int> Reap(pid_t child) = 0;
 };
 
 // `supervisor` is the program renzan-supervisor.

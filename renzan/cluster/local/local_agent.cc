@@ -18,9 +18,9 @@
 namespace renzan::cluster::local {
 namespace {
 
-// Runs a program as that user if we are root, otherwise as the current user. It keeps running when
-// the daemon ends.
-pid_t StartTool(std::vector<std::string> argv, std::optional<UserIds> user) {
+// Runs a program as that user if we are root, otherwise as the current user. `death_signal`: sent
+// to it when the calling thread ends; 0: none.
+pid_t StartTool(std::vector<std::string> argv, std::optional<UserIds> user, int death_signal) {
   const Descriptor null(::open("/dev/null", O_WRONLY | O_CLOEXEC));
   if (!null) FailErrno(errno, "cannot open /dev/null");
   if (::geteuid() != 0) user.reset();
@@ -31,7 +31,7 @@ pid_t StartTool(std::vector<std::string> argv, std::optional<UserIds> user) {
                   .stdout_fd = null.get(),
                   .stderr_fd = null.get(),
                   .leads = ChildOptions::Leads::kSession,
-                  .death_signal = 0,
+                  .death_signal = death_signal,
                   .signal_mask = SignalSet({}),
                   .user = std::move(user)});
   if (const auto* refusal = std::get_if<StartError>(&started))
@@ -57,23 +57,25 @@ class LocalAgent : public Agent {
   int CleanUp(const std::string& directory) override { return CleanUpAttempt(directory); }
 
   // Uses cp and rm, because a forked child of a multi-threaded process can do little before exec.
+  // cp ends with the daemon: the next one copies from the start, and two must not write to the same
+  // files.
   pid_t StartCopying(const std::string& from, const std::string& to, uid_t uid,
                      gid_t gid) override {
     // --force: an interrupted earlier copy may have left read-only files.
     return StartTool({"cp", "-RPf", "--preserve=mode,timestamps", "-t", to, "--", from},
-                     LookUpUser(uid, gid));
+                     LookUpUser(uid, gid), SIGKILL);
   }
 
   // rm does not follow links, even those created while it runs.
   pid_t StartRemoving(const std::vector<std::string>& directories) override {
     std::vector<std::string> argv = {"rm", "-rf", "--one-file-system", "--"};
     argv.insert(argv.end(), directories.begin(), directories.end());
-    return StartTool(std::move(argv), std::nullopt);
+    return StartTool(std::move(argv), std::nullopt, 0);
   }
 
   void StopCopying(pid_t child) override { ::kill(child, SIGKILL); }
 
-  std::optional<int> Copied(pid_t child) override {
+  std::optional<int> Reap(pid_t child) override {
     int status = 0;
     const pid_t ended = ::waitpid(child, &status, WNOHANG);
     if (ended == 0) return std::nullopt;

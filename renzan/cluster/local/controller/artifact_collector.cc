@@ -7,9 +7,10 @@
 
 namespace renzan::cluster::local {
 
-void ArtifactCollector::Start(const JobRecord& record, const CollectionRecord& then,
+void ArtifactCollector::Start(const JobRecord& record, const CollectionRecord& outcome,
                               const std::string& from) {
-  Collection& collection = collections_[record.id] = {.record = record, .then = then, .from = from};
+  Collection& collection =
+      collections_[record.id] = {.record = record, .outcome = outcome, .from = from};
   try {
     collection.child = agent_.StartCopying(from, directories_.Of(record.id) + "/artifacts",
                                            record.uid, record.gid);
@@ -21,14 +22,22 @@ void ArtifactCollector::Start(const JobRecord& record, const CollectionRecord& t
 }
 
 void ArtifactCollector::Recover(const JobRecord& record) {
-  for (const CollectionRecord& then : store_.Collections())
-    if (then.job == record.id)
-      Start(record, then,
-            ArtifactsPathOf(spec::ReadJobSpec(record.spec, fmt::format("job {}", record.id))));
+  for (const CollectionRecord& outcome : store_.Collections()) {
+    if (outcome.job != record.id) continue;
+    try {
+      const spec::JobSpec spec = spec::ReadJobSpec(record.spec, fmt::format("job {}", record.id));
+      Start(record, outcome, ArtifactsPathOf(spec));
+    } catch (const Error& error) {
+      collections_[record.id] = {
+          .record = record,
+          .outcome = outcome,
+          .problem = fmt::format("this version cannot read its specification: {}", error.what())};
+    }
+  }
 }
 
 void ArtifactCollector::Advance() {
-  std::erase_if(killed_, [&](pid_t child) { return agent_.Copied(child).has_value(); });
+  std::erase_if(killed_, [&](pid_t child) { return agent_.Reap(child).has_value(); });
   for (auto at = collections_.begin(); at != collections_.end();) {
     CheckChild(at->second);
     if (at->second.problem) {
@@ -42,7 +51,7 @@ void ArtifactCollector::Advance() {
 
 void ArtifactCollector::CheckChild(Collection& collection) {
   if (collection.problem) return;  // committing its end has failed before
-  if (const std::optional<int> status = agent_.Copied(collection.child)) {
+  if (const std::optional<int> status = agent_.Reap(collection.child)) {
     collection.problem = *status == 0 ? "" : fmt::format("cp ended with {}", *status);
   } else if (NowMs(clock_) >= collection.deadline) {
     agent_.StopCopying(collection.child);
@@ -58,12 +67,13 @@ void ArtifactCollector::CheckChild(Collection& collection) {
 
 void ArtifactCollector::CommitEnd(const Collection& collection) {
   JobRecord record = collection.record;
-  record.state = collection.then.becomes;
-  record.ended = collection.then.ended;
-  std::string text = collection.then.text;
+  record.state = collection.outcome.becomes;
+  record.ended = collection.outcome.ended;
+  std::string text = collection.outcome.text;
   if (!collection.problem->empty()) {
-    text += fmt::format("; not all of its artifacts could be collected from {} ({})",
-                        collection.from, *collection.problem);
+    text +=
+        fmt::format("; not all of its artifacts could be collected{}{} ({})",
+                    collection.from.empty() ? "" : " from ", collection.from, *collection.problem);
     LogWarning("job {}: {}", record.id, text);
   }
   log_.Commit(record, std::nullopt, NameOf(record.state), text, NowMs(clock_));

@@ -32,9 +32,10 @@ class ArtifactCollector {
         watched_(watched),
         clock_(clock) {}
 
-  // `record` has been committed as kCollecting, together with `then`. Copies `from`.
-  void Start(const JobRecord& record, const CollectionRecord& then, const std::string& from);
-  // Starts again for a job of the daemon before this one.
+  // `record` has been committed as kCollecting, together with `outcome`. Copies `from`.
+  void Start(const JobRecord& record, const CollectionRecord& outcome, const std::string& from);
+  // Starts again for a job of the daemon before this one. A job whose specification cannot be read
+  // ends without its artifacts.
   void Recover(const JobRecord& record);
   // Ends jobs whose artifacts have been copied, or could not be.
   void Advance();
@@ -50,7 +51,7 @@ class ArtifactCollector {
  private:
   struct Collection {
     JobRecord record;
-    CollectionRecord then;
+    CollectionRecord outcome;
     std::string from;
     pid_t child = 0;                     // 0: not started, or has ended
     TimeMs deadline = kNever;            // the child is killed then

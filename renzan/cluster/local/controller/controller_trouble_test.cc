@@ -146,6 +146,27 @@ TEST_F(ControllerTest, AJobThatNoLongerFitsItsNodeBlocksNoOther) {
   EXPECT_EQ(controller_->violation(), "");
 }
 
+// As after a return to an earlier version of the program, whose specifications lack a key.
+TEST_F(ControllerTest, AJobWhoseSpecificationCannotBeReadEndsWithoutItsArtifacts) {
+  const JobId job = Submit(std::string(kSmall) + "\nartifacts: out");
+  const JobId other = Submit(kSmall);
+  Settle();
+  End(job, EndedBy::kItself, 3);
+  ASSERT_EQ(State(job), RecordState::kCollecting);
+  const TimeMs ended = controller_now();
+  JobRecord record = *store_->FindJob(job);
+  record.spec = "command: [a]\nkey_of_a_later_version: 1\n";
+  store_->Transact([&] { store_->Put(record); });
+  clock_.seconds += 10;
+  Restart();
+  Settle();
+  EXPECT_EQ(State(job), RecordState::kFailed);
+  EXPECT_EQ(Record(job).ended, ended);
+  EXPECT_THAT(store_->Events(job).back().text,
+              HasSubstr("artifacts could be collected (this version cannot read"));
+  EXPECT_EQ(State(other), RecordState::kRunning);
+}
+
 TEST_F(ControllerTest, AnEndIsCommittedOnceTheDiskHasSpace) {
   const JobId first = Submit(kSmall), second = Submit(kSmall);
   Settle();

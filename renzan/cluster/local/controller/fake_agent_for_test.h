@@ -60,7 +60,7 @@ class FakeAgent : public Agent {
     removed.push_back(directories);
     return next_pid_++;
   }
-  std::optional<int> Copied(pid_t) override { return copy_status; }
+  std::optional<int> Reap(pid_t) override { return copy_status; }
 
   void End(const std::string& directory, EndedBy by, int code, TimeMs started, TimeMs ended) {
     runs[directory].report = {

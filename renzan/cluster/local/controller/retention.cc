@@ -32,7 +32,7 @@ void Retention::QueueAttempt(JobId job, int attempt) {
 
 void Retention::Advance(TimeMs now) {
   if (child_ != 0) {
-    const std::optional<int> ended = agent_.Copied(child_);
+    const std::optional<int> ended = agent_.Reap(child_);
     if (!ended) return;
     watched_.erase(kChildKey);
     child_ = 0;

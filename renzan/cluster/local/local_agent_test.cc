@@ -1,0 +1,70 @@
+// The children of the daemon that copy and remove files, as root or as another user.
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <csignal>
+#include <filesystem>
+#include <optional>
+#include <thread>
+
+#include "renzan/base/file.h"
+#include "renzan/base/process/child.h"
+#include "renzan/base/process/pipe.h"
+#include "renzan/cluster/local/agent.h"
+
+namespace renzan::cluster::local {
+namespace {
+
+// A child's status; nothing if it has not ended after 20 s.
+std::optional<int> StatusOf(pid_t child) {
+  for (int tries = 0; tries < 2000; ++tries) {
+    int status = 0;
+    if (waitpid(child, &status, WNOHANG) == child) return status;
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  return std::nullopt;
+}
+
+TEST(LocalAgent, CopyingEndsWithTheDaemon) {
+  const TemporaryDirectory directory;
+  WriteFileAtomically(directory / "out", "1");
+  // Blocks cp, because nobody reads the pipe.
+  CreateDirectories(directory / "artifacts");
+  ASSERT_EQ(mkfifo((directory / "artifacts/out").c_str(), 0600), 0);
+  const OrphanReaper orphans;  // adopts what the daemon leaves
+  const Pipe pipe = MakePipe();
+  const pid_t daemon = fork();
+  if (daemon == 0) {
+    const pid_t copying = MakeLocalAgent("")->StartCopying(
+        directory / "out", directory / "artifacts", geteuid(), getegid());
+    _exit(write(pipe.write_end.get(), &copying, sizeof copying) == sizeof copying ? 0 : 1);
+  }
+  ASSERT_EQ(StatusOf(daemon), 0);
+  pid_t copying = 0;
+  ASSERT_EQ(read(pipe.read_end.get(), &copying, sizeof copying), ssize_t{sizeof copying});
+  const std::optional<int> status = StatusOf(copying);
+  ASSERT_TRUE(status) << "it still runs: the next daemon would copy at the same time";
+  EXPECT_TRUE(WIFSIGNALED(*status));
+  EXPECT_EQ(WTERMSIG(*status), SIGKILL);
+}
+
+TEST(LocalAgent, RemovesDirectories) {
+  const TemporaryDirectory directory;
+  CreateDirectories(directory / "old/attempt-0");
+  const auto agent = MakeLocalAgent("");
+  const pid_t removing = agent->StartRemoving({directory / "old"});
+  std::optional<int> status;
+  for (int tries = 0; tries < 2000 && !status; ++tries) {
+    status = agent->Reap(removing);
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  EXPECT_EQ(status, 0);
+  EXPECT_FALSE(FileExists(directory / "old"));
+}
+
+}  // namespace
+}  // namespace renzan::cluster::local
