@@ -23,7 +23,10 @@ ALLOWED = {
     "cluster/core": {"base"},
     "cluster/spec": {"base", "cluster/core"},
     "cluster/client": {"base", "cluster/core", "cluster/spec"},
-    "cluster/local": {"base", "base/process", "cluster/core", "cluster/spec"},
+    "cluster/local": {"base", "base/process", "cluster/core", "cluster/spec",
+                      "cluster/local/store", "cluster/local/supervisor"},
+    "cluster/local/store": {"base", "cluster/core", "cluster/spec"},
+    "cluster/local/supervisor": {"base", "base/process", "cluster/spec"},
     "cluster/simulate": {"base", "cluster/core", "cluster/spec"},
     "cli": None,  # everything
     "cli/text": {"base", "cluster/spec"},
@@ -35,8 +38,8 @@ ALLOWED = {
     "cli/data": {"base", "base/process", "data", "cli", "cli/text"},
     "cli/jobs": {"base", "cluster/client", "cluster/spec", "cluster/core", "cli", "cli/text",
                  "cli/cluster"},
-    "cli/cluster": {"base", "data", "cluster/core", "cluster/spec", "cluster/client", "cluster/local",
-                    "cluster/simulate", "cli", "cli/text", "cli/jobs", "cli/machine"},
+    "cli/cluster": {"base", "base/process", "data", "cluster/core", "cluster/spec", "cluster/client", "cluster/local",
+                    "cluster/local/supervisor", "cluster/simulate", "cli", "cli/text", "cli/jobs", "cli/machine"},
 }
 # What a header may include besides ours, POSIX and the standard library.
 HEADERS = {"fmt/format.h", "nlohmann/json_fwd.hpp"}

@@ -9,6 +9,7 @@
 #include "renzan/cluster/local/controller/attempt_plan.h"
 #include "renzan/cluster/local/controller/job_policy.h"
 #include "renzan/cluster/local/controller/outcome.h"
+#include "renzan/cluster/local/supervisor/attempt_files.h"
 
 namespace renzan::cluster::local {
 namespace {
@@ -307,13 +308,13 @@ void JobRunner::Finish(LiveJob& live, const std::optional<AttemptEnd>& end) {
   record.eligible_at = now + outcome.backoff_ms;
   record.state = HasEnded(outcome.state) ? outcome.state : RecordState::kPending;
   const std::string artifacts = HasEnded(record.state) ? ArtifactsPathOf(live.spec) : "";
-  const CollectionRecord then{
+  const CollectionRecord collection{
       .job = id, .becomes = record.state, .ended = ended, .text = outcome.text};
   if (!artifacts.empty()) {
     record.state = RecordState::kCollecting;
     log_.Commit(record, attempt, NameOf(record.state),
                 fmt::format("{}; its artifacts are being collected", outcome.text),
-                std::min(ended, now), &then);
+                std::min(ended, now), &collection);
   } else {
     if (HasEnded(record.state)) record.ended = ended;
     log_.Commit(record, attempt, NameOf(record.state), outcome.text, std::min(ended, now));
@@ -329,7 +330,7 @@ void JobRunner::Finish(LiveJob& live, const std::optional<AttemptEnd>& end) {
   Release(*job);
   if (HasEnded(outcome.state)) {
     Remove(id);
-    if (!artifacts.empty()) collector_.Start(record, then, artifacts);
+    if (!artifacts.empty()) collector_.Start(record, collection, artifacts);
   } else if (outcome.state == RecordState::kResizing && !target.empty() &&
              Fits(state_.snapshot, *job, target)) {
     Start(live, target, false);

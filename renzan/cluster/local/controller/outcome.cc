@@ -13,7 +13,7 @@ Outcome Retry(const JobRecord& job, const AttemptEnd& end, const RetryPolicy& po
     return {.state = RecordState::kFailed,
             .failure = true,
             .text = policy.retries == 0 ? fmt::format("failed: {}", end.message)
-                                        : fmt::format("failed for the last of {} times: {}",
+                                        : fmt::format("failed {} times, no retries left: {}",
                                                       job.failures + 1, end.message)};
   }
   const TimeMs pause = Backoff(policy.backoff_ms, job.failures);
@@ -46,24 +46,6 @@ std::string TextOfStop(const AttemptRecord& attempt, const AttemptEnd& end,
 
 }  // namespace
 
-const char* NameOf(EndedBy by) {
-  switch (by) {
-    case EndedBy::kItself:
-      return "itself";
-    case EndedBy::kRequest:
-      return "request";
-    case EndedBy::kTimeout:
-      return "timeout";
-    case EndedBy::kNodeFailed:
-      return "node_failed";
-    case EndedBy::kWorkerFailed:
-      return "worker_failed";
-    case EndedBy::kCannotStart:
-      return "cannot_start";
-  }
-  return "unknown";
-}
-
 TimeMs Backoff(TimeMs base, int times) {
   return static_cast<TimeMs>(
       renzan::Backoff(static_cast<double>(base), times, static_cast<double>(kLongestBackoffMs)));
@@ -91,7 +73,7 @@ Outcome OutcomeOf(const JobRecord& job, const AttemptRecord& attempt, const Atte
   if (end.by == EndedBy::kRequest && end.exit_code == 0)
     return Requeue(job, policy, "its supervisor was terminated");
   if (end.exit_code == static_cast<int>(ErrorCode::kTempFail))
-    return Requeue(job, policy, "it asks to be run again (exit status 75)");
+    return Requeue(job, policy, "it requested another run (exit status 75)");
   return Retry(job, end, policy);
 }
 

@@ -40,6 +40,4 @@ Outcome OutcomeOf(const JobRecord& job, const AttemptRecord& attempt, const Atte
 // The supervisor died without reporting how the workers ended.
 Outcome OutcomeOfLost(const JobRecord& job, const RetryPolicy& policy);
 
-const char* NameOf(EndedBy by);
-
 }  // namespace renzan::cluster::local

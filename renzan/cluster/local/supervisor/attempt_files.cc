@@ -8,7 +8,6 @@
 
 #include "renzan/base/error.h"
 #include "renzan/base/file/file.h"
-#include "renzan/cluster/local/controller/outcome.h"
 
 namespace renzan::cluster::local {
 namespace {
@@ -92,6 +91,24 @@ AttemptEnd EndFromJson(const Json& json) {
 }
 
 }  // namespace
+
+const char* NameOf(EndedBy by) {
+  switch (by) {
+    case EndedBy::kItself:
+      return "itself";
+    case EndedBy::kRequest:
+      return "request";
+    case EndedBy::kTimeout:
+      return "timeout";
+    case EndedBy::kNodeFailed:
+      return "node_failed";
+    case EndedBy::kWorkerFailed:
+      return "worker_failed";
+    case EndedBy::kCannotStart:
+      return "cannot_start";
+  }
+  return "unknown";
+}
 
 AttemptPaths::AttemptPaths(const std::string& given) {
   directory = std::filesystem::absolute(given).lexically_normal().string();

@@ -36,6 +36,7 @@ std::string StartToJson(const AttemptStart& start);
 // Nothing if the file does not exist.
 std::optional<AttemptStart> ReadStart(const AttemptPaths& paths);
 
+const char* NameOf(EndedBy by);
 std::string EndToJson(const AttemptEnd& end);
 // Nothing if the file does not exist.
 std::optional<AttemptEnd> ReadEnd(const AttemptPaths& paths);
