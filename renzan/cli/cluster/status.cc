@@ -99,11 +99,11 @@ void Status(const StatusFlags& flags) {
              LocalTimeText(started, now), DurationText(now - started),
              status.at("state_dir").get<std::string>(), client.socket());
   fmt::print("nodes   {}\njobs    {}\n\n", Counts(status.at("nodes")), Counts(status.at("jobs")));
-  if (status.contains("refused_decisions"))
+  if (status.contains("violation"))
     fmt::print(
         "NO JOB IS STARTED OR STOPPED: the scheduler's decisions are invalid ({}). Please "
         "report this with the output of `renzan cluster status --json`\n\n",
-        status.at("refused_decisions").get<std::string>());
+        status.at("violation").get<std::string>());
   for (const Json& fault : status.value("faults", Json::array()))
     fmt::print("FAULT: {} (decisions that involve it are not executed)\n\n",
                fault.get<std::string>());

@@ -15,6 +15,7 @@
 #include "renzan/cli/text/table.h"
 #include "renzan/cli/verbs.h"
 #include "renzan/cluster/client/client.h"
+#include "renzan/cluster/spec/job_states.h"
 
 namespace renzan {
 namespace {
@@ -145,8 +146,9 @@ void AddJobsVerb(CLI::App& app) {
       ->capture_default_str();
   verb->add_option("--queue", flags->queue, "Only jobs of this queue");
   verb->add_option("--user", flags->user, "Only jobs of this user");
-  verb->add_option("--state", flags->state,
-                   "pending, running, stopping, resizing, done, failed, cancelled or timeout");
+  verb->add_option(
+      "--state", flags->state,
+      fmt::format("Only jobs in this state: {}", fmt::join(cluster::spec::kJobStates, ", ")));
   verb->add_flag("--json", flags->json, "Print JSON");
   AddSocketOption(*verb, flags->socket);
   verb->footer("Example: renzan jobs --queue vision --state pending");

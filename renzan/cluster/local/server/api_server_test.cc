@@ -22,6 +22,7 @@
 #include "renzan/cluster/local/server/api_socket.h"
 #include "renzan/cluster/local/server/api_tcp.h"
 #include "renzan/cluster/spec/cluster_config.h"
+#include "renzan/cluster/spec/job_states.h"
 
 namespace renzan::cluster::local {
 namespace {
@@ -307,6 +308,26 @@ TEST_F(ApiServerTest, LogsAreOneStreamThatEndsWithTheJob) {
   EXPECT_THAT(followed, HasSubstr("three\n"));
   EXPECT_THAT(followed, HasSubstr("four\n"));
   EXPECT_EQ(BodyOf(Ask(socket_, "GET", "/v1/jobs/1"))["state"], "done");
+}
+
+TEST_F(ApiServerTest, CountsJobsInEveryState) {
+  const auto jobs = [&] { return BodyOf(Ask(socket_, "GET", "/v1/status"))["jobs"]; };
+  Submit("command: [a]\nartifacts: out");
+  while (jobs()["running"] != 1) {
+  }
+  loop_->Run([&](Controller& controller) {
+    agent_.End(controller.directories().OfAttempt(1, 0), EndedBy::kItself, 0, 0, 1);
+    controller.ProcessEnded(1);
+  });
+  while (jobs()["running"] != 0) {
+  }
+  EXPECT_EQ(jobs()["collecting"], 1);
+  EXPECT_EQ(BodyOf(Ask(socket_, "GET", "/v1/jobs?state=collecting"))["jobs"].size(), 1u);
+  const Json counts = jobs();
+  for (const char* state : spec::kJobStates) {
+    EXPECT_TRUE(counts.contains(state)) << state;
+    EXPECT_THAT(Ask(socket_, "GET", fmt::format("/v1/jobs?state={}", state)), HasSubstr(" 200 "));
+  }
 }
 
 // For longer than the timeout of idle connections.

@@ -5,6 +5,7 @@
 
 #include "renzan/cluster/local/controller/accounting.h"
 #include "renzan/cluster/local/server/api_json.h"
+#include "renzan/cluster/spec/job_states.h"
 #include "renzan/cluster/spec/snapshot_json.h"
 
 namespace renzan::cluster::local {
@@ -75,12 +76,12 @@ Json QueueJson(const Snapshot& snapshot, const Totals& totals, size_t index) {
 ApiResponse ClusterStatus(const ApiContext& context, const ApiRequest&) {
   std::map<std::string, int64_t> jobs;
   std::vector<PoolHistory> pools;
-  std::string refused;
+  std::string violation;
   std::vector<std::string> faults;
   const Snapshot snapshot = context.loop.Run([&](Controller& controller) {
     jobs = controller.store().CountByState();
     pools = controller.pools().Histories();
-    refused = controller.violation();
+    violation = controller.violation();
     faults = controller.faults();
     return controller.snapshot();
   });
@@ -94,9 +95,7 @@ ApiResponse ClusterStatus(const ApiContext& context, const ApiRequest&) {
       {"min_between_resizes_ms", context.scheduling.min_between_resizes_ms},
       {"max_checkpoint_interval_ms", context.scheduling.max_checkpoint_interval_ms},
       {"overdue_after_ms", context.scheduling.overdue_after_ms}};
-  for (const char* state :
-       {"pending", "running", "stopping", "resizing", "done", "failed", "cancelled", "timeout"})
-    body["jobs"][state] = jobs[state];
+  for (const char* state : spec::kJobStates) body["jobs"][state] = jobs[state];
   const Json capacity = AmountsJson(snapshot, totals.capacity);
   const Json used = AmountsJson(snapshot, totals.used);
   body["resources"] = Json::array();
@@ -108,7 +107,7 @@ ApiResponse ClusterStatus(const ApiContext& context, const ApiRequest&) {
                                     {"memory", request.memory},
                                     {"gpu", request.gpu},
                                     {"other", request.other}};
-  if (!refused.empty()) body["refused_decisions"] = refused;
+  if (!violation.empty()) body["violation"] = violation;
   if (!faults.empty()) body["faults"] = faults;
   body["pools"] = Json::array();
   for (size_t pool = 0; pool < pools.size(); ++pool)

@@ -3,13 +3,14 @@
 #include <array>
 #include <nlohmann/json.hpp>
 
+#include "renzan/cluster/spec/job_states.h"
+
 namespace renzan::cluster::local {
 namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr std::array kStates = {"pending", "running", "stopping",  "resizing", "collecting",
-                                "done",    "failed",  "cancelled", "timeout"};
+static_assert(spec::kJobStates.size() == static_cast<size_t>(RecordState::kTimeout) + 1);
 constexpr std::array kNodeStates = {"ready", "booting", "draining", "gone", "cordoned"};
 
 template <typename State, size_t N>
@@ -21,9 +22,9 @@ std::optional<State> Named(const std::array<const char*, N>& names, std::string_
 
 }  // namespace
 
-const char* NameOf(RecordState state) { return kStates.at(static_cast<size_t>(state)); }
+const char* NameOf(RecordState state) { return spec::kJobStates.at(static_cast<size_t>(state)); }
 std::optional<RecordState> RecordStateNamed(std::string_view name) {
-  return Named<RecordState>(kStates, name);
+  return Named<RecordState>(spec::kJobStates, name);
 }
 const char* NameOf(NodeState state) { return kNodeStates.at(static_cast<size_t>(state)); }
 std::optional<NodeState> NodeStateNamed(std::string_view name) {

@@ -16,6 +16,7 @@
 
 namespace renzan::cluster::local {
 
+// Named in spec/job_states.h, in this order.
 enum class RecordState {
   kPending,
   kRunning,
