@@ -61,7 +61,7 @@ void Submit(Snapshot& snapshot, const spec::WorkerClasses& worker_classes,
             const std::string& file) {
   spec::JobSpec spec = spec::ReadJobSpec(ReadFile(file), file);
   spec::RoundUpToClass(worker_classes, file, spec);
-  const std::string user = local::LookUpUser(::geteuid(), ::getegid()).name;
+  const std::string user = local::UserName(::geteuid());
   const Job job = spec::MakeJob(snapshot, spec, user, 0, snapshot.now);
   const std::string why = WhyInfeasible(snapshot, job);
   if (!why.empty()) Fail(ErrorCode::kConfig, "{} could never run: {}", file, why);

@@ -13,6 +13,7 @@
 #include "renzan/base/log.h"
 #include "renzan/cluster/local/server/api_socket.h"
 #include "renzan/cluster/local/server/api_tcp.h"
+#include "renzan/cluster/local/supervisor/job_user.h"
 
 namespace renzan::cluster::local {
 namespace {

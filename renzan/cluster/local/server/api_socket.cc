@@ -1,6 +1,5 @@
 #include "renzan/cluster/local/server/api_socket.h"
 
-#include <pwd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -13,6 +12,7 @@
 
 #include "renzan/base/error.h"
 #include "renzan/base/file/file.h"
+#include "renzan/cluster/local/supervisor/job_user.h"
 
 namespace renzan::cluster::local {
 namespace {
@@ -81,14 +81,6 @@ int ListenOn(const std::string& path, bool for_others) {
     Fail(ErrorCode::kCantCreate, "cannot listen on {}: {}", path, std::strerror(why));
   }
   return fd;
-}
-
-std::string UserName(uid_t uid) {
-  std::vector<char> room(16 << 10);
-  passwd entry, *found = nullptr;
-  if (::getpwuid_r(uid, &entry, room.data(), room.size(), &found) == 0 && found)
-    return found->pw_name;
-  return fmt::format("uid-{}", uid);
 }
 
 uid_t PeerUidOf(int fd) { return CredentialsOf(fd).uid; }

@@ -22,9 +22,6 @@ int ListenOn(const std::string& path, bool for_others);
 uid_t PeerUidOf(int fd);
 Caller PeerOf(int fd);
 
-// "ann"; "uid-1234" for a user without a name.
-std::string UserName(uid_t uid);
-
 // The daemon's own user and root are always allowed. A daemon that runs as root also allows the
 // users in `allow_users`; "*" means all.
 bool IsAllowed(const Caller& caller, const std::vector<std::string>& allow_users);

@@ -15,6 +15,22 @@
 namespace renzan::cluster::local {
 namespace {
 
+struct Account {
+  bool exists = false;
+  std::string name, home = "/", shell = "/bin/sh";
+};
+
+Account AccountOf(uid_t uid) {
+  std::vector<char> buffer(1 << 16);
+  passwd entry{};
+  passwd* found = nullptr;
+  if (getpwuid_r(uid, &entry, buffer.data(), buffer.size(), &found) != 0 || found == nullptr)
+    return {.name = fmt::format("uid-{}", uid)};
+  Account account{.exists = true, .name = entry.pw_name, .home = entry.pw_dir};
+  if (*entry.pw_shell != 0) account.shell = entry.pw_shell;
+  return account;
+}
+
 // Acts with the user's permissions while it is alive. Does nothing unless we are root.
 class ActAs {
  public:
@@ -51,27 +67,23 @@ void MakeAndChown(const JobUser& user, const std::string& path) {
 
 }  // namespace
 
+std::string UserName(uid_t uid) { return AccountOf(uid).name; }
+
 JobUser LookUpUser(uid_t uid, gid_t gid) {
+  const Account account = AccountOf(uid);
   JobUser user;
   user.uid = uid;
   user.gid = gid;
   user.groups = {gid};
-  user.name = std::to_string(uid);
-  user.home = "/";
-  user.shell = "/bin/sh";
-  std::vector<char> buffer(1 << 16);
-  passwd entry{};
-  passwd* found = nullptr;
-  if (getpwuid_r(uid, &entry, buffer.data(), buffer.size(), &found) != 0 || found == nullptr)
-    return user;
-  user.name = entry.pw_name;
-  user.home = entry.pw_dir;
-  if (*entry.pw_shell != 0) user.shell = entry.pw_shell;
+  user.name = account.name;
+  user.home = account.home;
+  user.shell = account.shell;
+  if (!account.exists) return user;
   int count = 64;
   user.groups.resize(static_cast<size_t>(count));
-  if (getgrouplist(entry.pw_name, gid, user.groups.data(), &count) < 0) {
+  if (getgrouplist(account.name.c_str(), gid, user.groups.data(), &count) < 0) {
     user.groups.resize(static_cast<size_t>(count));
-    getgrouplist(entry.pw_name, gid, user.groups.data(), &count);
+    getgrouplist(account.name.c_str(), gid, user.groups.data(), &count);
   }
   user.groups.resize(static_cast<size_t>(count));
   return user;

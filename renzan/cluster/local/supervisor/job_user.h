@@ -1,6 +1,6 @@
 #pragma once
 
-// The user that a job's workers run as.
+// The user that submits a job and that its workers run as.
 
 #include <sys/types.h>
 
@@ -14,7 +14,10 @@ struct JobUser : UserIds {
   std::string name, home, shell;
 };
 
-// An unknown user id gets its number as the name, the home directory / and /bin/sh. Thread-safe.
+// "ann"; "uid-1234" for a user without a name. Thread-safe.
+std::string UserName(uid_t uid);
+
+// A user without a name gets the home directory / and /bin/sh. Thread-safe.
 JobUser LookUpUser(uid_t uid, gid_t gid);
 
 // Creates `path` and missing parents as the user. Where the user lacks permission, root creates the

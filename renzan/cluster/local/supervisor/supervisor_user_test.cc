@@ -145,9 +145,11 @@ TEST(SupervisorUser, OnlyRootRunsJobsOfOtherUsers) {
   }
 }
 
-TEST(JobUser, AnUnknownUserIsANumber) {
+TEST(JobUser, AUserWithoutANameIsNamedByTheNumber) {
   const JobUser user = LookUpUser(3999999, 3999998);
-  EXPECT_EQ(user.name, "3999999");
+  EXPECT_EQ(user.name, "uid-3999999");
+  EXPECT_EQ(UserName(3999999), user.name) << "or caps would not apply";
+  EXPECT_EQ(UserName(0), "root");
   EXPECT_EQ(user.home, "/");
   EXPECT_THAT(user.groups, testing::ElementsAre(3999998));
 }
