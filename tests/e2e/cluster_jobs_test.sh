@@ -182,7 +182,7 @@ $renzan cluster usage >/dev/null
 hoard='(head -c 200M /dev/zero; sleep 3) | tail >/dev/null; echo kept'
 expect_exit 137 "" submit --wait --set resources.memory=64MiB -- sh -c "$hoard"
 $renzan job show "$((second + 1))" >shown.txt
-grep -q "more than the 64MiB that its job asks for" shown.txt || fail "$(cat shown.txt)"
+grep -q "more than the 64MiB that its job requests" shown.txt || fail "$(cat shown.txt)"
 $renzan cluster down 2>/dev/null
 $renzan cluster up cluster.yaml --set enforce_memory=false >/dev/null
 expect_exit 0 "" submit --wait --set resources.memory=64MiB -- sh -c "$hoard"

@@ -32,7 +32,7 @@ std::string Write(const Decisions& decisions) {
   for (const JobId job : decisions.checkpoints) text += fmt::format("\ncheckpoint {}", job);
   for (const ScaleOut& order : decisions.scale_out)
     text += fmt::format("\nbuy {} {}", order.pool, order.nodes);
-  for (const ScaleIn& order : decisions.scale_in) text += fmt::format("\ngive back {}", order.node);
+  for (const ScaleIn& order : decisions.scale_in) text += fmt::format("\nreturn {}", order.node);
   for (const Reservation& reservation : decisions.reservations) {
     text += fmt::format("\nreserve {}", reservation.job);
     Append(text, reservation.placement);

@@ -210,7 +210,7 @@ void Controller::CarryOut(const Decisions& decisions) {
   for (const Start& start : decisions.starts)
     runner_.Start(live(start.job), start.placement, start.backfill);
   for (const ScaleOut& scale : decisions.scale_out) nodes_.Buy(scale);
-  for (const ScaleIn& scale : decisions.scale_in) nodes_.GiveBack(scale.node);
+  for (const ScaleIn& scale : decisions.scale_in) nodes_.Return(scale.node);
   for (const JobId job : decisions.checkpoints) progress_.RequestCheckpointIfDue(live(job));
 }
 
@@ -274,7 +274,7 @@ LiveJob& Controller::Running(JobId id, const Caller& owner) {
   LiveJob& live = Live(id);
   access_.RequireOwner(live.record, owner);
   if (live.record.state != RecordState::kRunning)
-    Fail(ErrorCode::kUsage, "job {} does not run: it is {}", id, NameOf(live.record.state));
+    Fail(ErrorCode::kUsage, "job {} is not running (state {})", id, NameOf(live.record.state));
   return live;
 }
 
@@ -292,7 +292,7 @@ RecordState Controller::Cancel(JobId id, const Caller& caller) {
 
 RecordState Controller::Preempt(JobId id, const Caller& caller) {
   LiveJob& live = Running(id, caller);
-  runner_.Preempt(live, "asked by " + caller.name, 0);
+  runner_.Preempt(live, "requested by " + caller.name, 0);
   return live.record.state;
 }
 
@@ -339,8 +339,8 @@ void Controller::OverrideQuota(const std::string& user, int64_t max_gpus, TimeMs
          "{{max_gpus: 8}}}})",
          user, user);
   if (max_gpus <= at->max_gpus)
-    Fail(ErrorCode::kUsage, "user {} may have {} GPUs anyway: an override raises that", user,
-         at->max_gpus);
+    Fail(ErrorCode::kUsage, "user {} already has a cap of {} GPUs; an override must be higher",
+         user, at->max_gpus);
   const QuotaOverrideRecord quota_override{user, {.max_gpus = max_gpus, .until = Now() + for_ms}};
   store_.Transact([&] { store_.Put(quota_override); });
   at->quota_overrides.push_back(quota_override.quota_override);

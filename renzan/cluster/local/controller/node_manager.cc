@@ -191,7 +191,7 @@ void NodeManager::Buy(const ScaleOut& scale) {
   }
 }
 
-void NodeManager::GiveBack(int node) {
+void NodeManager::Return(int node) {
   if (!InUse(state_.snapshot, node)) SetGone(node);
 }
 

@@ -38,7 +38,7 @@ class NodeManager {
 
   // --- The scheduler's decisions.
   void Buy(const ScaleOut& scale);
-  void GiveBack(int node);
+  void Return(int node);
 
   // --- Changes over time.
   // Nodes to set ready (they have booted) or gone (their notice has expired).

@@ -49,7 +49,6 @@ void GangState::BeginToEnd(EndedBy by, double grace_seconds, double now) {
     terminated_at_ = now;
   }
   kill_at_ = kill_at;
-  grace_seconds_ = std::max(grace_seconds, 0.0);
 }
 
 void GangState::WorkersEnded(std::vector<Exit> exits, double now) {
@@ -136,7 +135,7 @@ std::string GangState::TooMuchMemory(int rank) const {
   std::string used = spec::MebibytesText(used_mib);
   if (used == asked) used = fmt::format("{}MiB", used_mib);
   return fmt::format(
-      "{} used {} of memory, more than the {} that its job asks for (resources.memory)",
+      "{} used {} of memory, more than the {} that its job requests (resources.memory)",
       NameOf(rank), used, asked);
 }
 
@@ -163,9 +162,9 @@ std::string GangState::Message() const {
           ? fmt::format("it ran for longer than its timeout of {} s", plan_.timeout_ms / 1000.0)
           : "it was stopped on request";
   for (size_t rank = 0; rank < workers_.size(); ++rank)
-    if (workers_[rank].killed && workers_[rank].too_much_mib == 0)
-      return fmt::format("{}; {} did not end within {} s and was killed", why,
-                         NameOf(static_cast<int>(rank)), grace_seconds_);
+    if (workers_[rank].killed && workers_[rank].too_much_mib == 0 && !workers_[rank].node_failed)
+      return fmt::format("{}; {} did not end within {:.6g} s and was killed", why,
+                         NameOf(static_cast<int>(rank)), killed_after_);
   if (!first_failed_) return why + "; all workers ended with exit status 0";
   return fmt::format("{}; {}", why, DescribeEndOf(*first_failed_));
 }

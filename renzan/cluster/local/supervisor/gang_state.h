@@ -82,9 +82,8 @@ class GangState {
   std::vector<Worker> workers_;
   EndedBy by_ = EndedBy::kItself;
   std::optional<double> kill_at_;  // set once they are being ended
-  double grace_seconds_ = 0;
-  double terminated_at_ = 0;  // the first SIGTERM
-  double killed_after_ = 0;   // from then to the SIGKILL at the end of the grace; 0: none
+  double terminated_at_ = 0;       // the first SIGTERM
+  double killed_after_ = 0;        // from then to the SIGKILL at the end of the grace; 0: none
   std::optional<int> first_failed_;
   std::string failed_node_;  // the first one
 };

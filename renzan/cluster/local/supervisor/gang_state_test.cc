@@ -103,7 +103,7 @@ TEST(GangState, ALaterStopCanShortenTheGraceOnly) {
   EXPECT_THAT(state.Step(20), IsEmpty()) << "no second SIGTERM";
   EXPECT_EQ(state.Step(25).size(), 3u);
   EndAll(state, 137, 9, 26);
-  EXPECT_THAT(state.Result().message, HasSubstr("worker 0 on n0 did not end within 5 s"));
+  EXPECT_THAT(state.Result().message, HasSubstr("worker 0 on n0 did not end within 25 s"));
   EXPECT_EQ(state.Result().killed_after_seconds, 25) << "since the first SIGTERM";
 }
 
@@ -203,7 +203,7 @@ TEST(GangState, KillsAWorkerThatUsesTooMuchMemoryAndStopsTheOthers) {
   EXPECT_EQ(end.by, EndedBy::kWorkerFailed);
   EXPECT_EQ(end.exit_code, 137);
   EXPECT_EQ(end.message,
-            "worker 1 on n0 used 5.1GiB of memory, more than the 4GiB that its job asks for "
+            "worker 1 on n0 used 5.1GiB of memory, more than the 4GiB that its job requests "
             "(resources.memory)");
   EXPECT_EQ(end.workers[0].exit_code, 75);
 }

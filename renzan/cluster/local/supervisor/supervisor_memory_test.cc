@@ -40,7 +40,7 @@ TEST(SupervisorMemory, KillsAWorkerThatUsesTooMuchAndEndsTheGang) {
   EXPECT_EQ(end.by, EndedBy::kWorkerFailed);
   EXPECT_EQ(end.exit_code, 137);
   EXPECT_THAT(end.message, ContainsRegex("^worker 1 on n1 used [0-9.]+MiB of memory, more than the "
-                                         "64MiB that its job asks for .resources.memory.$"));
+                                         "64MiB that its job requests .resources.memory.$"));
   EXPECT_EQ(end.workers[0].exit_code, 75);
   EXPECT_EQ(end.workers[1].signal, SIGKILL);
 }
