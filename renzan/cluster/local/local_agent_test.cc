@@ -11,7 +11,7 @@
 #include <optional>
 #include <thread>
 
-#include "renzan/base/file.h"
+#include "renzan/base/file/file.h"
 #include "renzan/base/process/child.h"
 #include "renzan/base/process/pipe.h"
 #include "renzan/cluster/local/agent.h"

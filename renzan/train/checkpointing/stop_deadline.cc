@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "renzan/base/error.h"
-#include "renzan/base/file.h"
+#include "renzan/base/file/file.h"
 #include "renzan/base/log.h"
 
 namespace renzan {

@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-#include "renzan/base/file.h"
+#include "renzan/base/file/file.h"
 
 namespace renzan {
 namespace {
