@@ -41,7 +41,7 @@ rm -rf run small/checkpoints
 export RENZAN_CHECKPOINT_DIR=$PWD/small/checkpoints
 train_in_background --workers 2 --threads 1 --backend gloo --set training.epochs=1000000 \
   --set checkpoint.every_steps=20
-wait_for 30 grep -q "could not be written" log.txt
+wait_for grep -q "could not be written" log.txt
 kill -TERM $launcher
 expect_end 75
 expect_log "the same command resumes from step"

@@ -60,8 +60,8 @@ $renzan cluster up cluster.yaml >/dev/null
 
 echo "== The queue research borrows what production does not use"
 [ "$($renzan submit research.yaml)" = 1 ]
-wait_for 60 is 1 workers 4
-wait_for 60 has_moved_on 10
+wait_for is 1 workers 4
+wait_for has_moved_on 10
 
 echo "== A gang of production reclaims its quota: the run shrinks"
 gang=$(serve 6 over.1)
@@ -70,10 +70,10 @@ explain_gang='waiting for job 1 to save and stop|about to be stopped for it'
 explain_gang+='|starts in the next scheduling cycle|has been running'
 $renzan job explain "$gang" >why.txt
 grep -qE "$explain_gang" why.txt || { cat why.txt >&2; fail "job $gang: not '$explain_gang'"; }
-wait_for 60 is "$gang" state running
-wait_for 60 is 1 workers 2
+wait_for is "$gang" state running
+wait_for is 1 workers 2
 step=$(steps_of 1)
-wait_for 60 has_moved_on "$step"
+wait_for has_moved_on "$step"
 
 echo "== Guaranteed quota is not reclaimed: a second gang waits, and explain says why"
 second=$(serve 2 over.2)
@@ -82,15 +82,15 @@ expect_explanation "$second" "if job 1 of queue research ended (2 GPUs)"
 
 echo "== The gang ends, the second one runs, the run grows again"
 touch over.1
-wait_for 60 is "$gang" exit_code 0
-wait_for 60 is "$second" state running
-wait_for 60 is 1 workers 4
+wait_for is "$gang" exit_code 0
+wait_for is "$second" state running
+wait_for is 1 workers 4
 [ "$($renzan job logs "$gang" --worker 5 | sed 's/ on.*//')" = "worker 5 of 6" ]
 
 echo "== A grand challenge needs the whole cluster: the run stops with a checkpoint and resumes"
 touch over.2
-wait_for 60 is "$second" exit_code 0
-wait_for 60 has_moved_on "$(steps_of 1)"
+wait_for is "$second" exit_code 0
+wait_for has_moved_on "$(steps_of 1)"
 cat >challenge.yaml <<YAML
 name: challenge
 queue: production
@@ -102,34 +102,34 @@ $renzan cluster challenge challenge.yaml --plan-only >plan.txt
 grep -q "1" plan.txt
 $renzan cluster challenge challenge.yaml >challenge.txt
 challenge=$(grep -oE '[0-9]+' challenge.txt | tail -1)
-wait_for 60 is "$challenge" state running
+wait_for is "$challenge" state running
 is 1 state pending || fail "job 1 is $(field 1 state)"
 expect_explanation 1 "needs 2 workers at the same time"
 stopped_at=$(steps_of 1)
 grep -q '"stopped"' state/jobs/1/run/status.json || fail "the run did not stop cleanly"
 touch over.3
-wait_for 60 is "$challenge" exit_code 0
-wait_for 60 is 1 state running
+wait_for is "$challenge" exit_code 0
+wait_for is 1 state running
 $renzan job logs 1 >log.txt
-wait_for 60 has_moved_on "$stopped_at"
+wait_for has_moved_on "$stopped_at"
 $renzan job logs 1 >log.txt
 expect_log "resuming from step-$(printf %08d "$stopped_at") at step $stopped_at"
 
 echo "== A spot node goes away with notice, another without"
-wait_for 60 is 1 workers 4
+wait_for is 1 workers 4
 $renzan nodes drain spot-0 --notice 60s >/dev/null
 not_on() { ! $renzan nodes --json | python3 -c 'import json, sys
 sys.exit(not any(n["name"] == sys.argv[1] and n["jobs"] for n in json.load(sys.stdin)["nodes"]))' "$1"; }
-wait_for 60 not_on spot-0
-wait_for 60 is 1 state running
-wait_for 60 has_moved_on "$(steps_of 1)"
+wait_for not_on spot-0
+wait_for is 1 state running
+wait_for has_moved_on "$(steps_of 1)"
 # Retried, because it may be resizing.
 ask() { $renzan job checkpoint 1 >/dev/null 2>&1; }
-wait_for 60 ask
+wait_for ask
 $renzan nodes fail spot-1 >/dev/null
-wait_for 60 not_on spot-1
-wait_for 60 is 1 state running
-wait_for 60 has_moved_on "$(steps_of 1)"
+wait_for not_on spot-1
+wait_for is 1 state running
+wait_for has_moved_on "$(steps_of 1)"
 for time in checkpoint_ms restart_ms; do
   [ "$(field 1 $time)" -gt 0 ] || fail "$time of job 1 is $(field 1 $time)"
 done
@@ -138,7 +138,7 @@ grep -qE '^spot +[0-9] +0 +[0-9.]+ +2 ' status.txt || { cat status.txt >&2; fail
 is 1 failures 0 || fail "a node failure counted as a failure of the job"
 
 echo "== It ends with the same bits as the undisturbed run"
-wait_for 400 is 1 state done  # four workers over TCP, on two busy cores
+wait_for is 1 state done  # four workers over TCP, on two busy cores
 [ "$(sha256_of state/jobs/1/run)" = "$(sha256_of undisturbed)" ] || fail "the model differs"
 $renzan cluster usage >usage.txt
 grep -q research usage.txt

@@ -28,12 +28,12 @@ command:
 YAML
 $renzan submit count.yaml --follow >log.txt 2>follow.err &
 follower=$!
-wait_for 20 grep -q 'line 5' log.txt
+wait_for grep -q 'line 5' log.txt
 kill -KILL "$($renzan cluster status --json | value_of pid)"
-wait_for 20 up
-wait_for 20 grep -q 'line 20' log.txt
+wait_for up
+wait_for grep -q 'line 20' log.txt
 $renzan job preempt 1 >/dev/null
-wait_for 20 grep -q 'line 35' log.txt
+wait_for grep -q 'line 35' log.txt
 $renzan cluster down 2>/dev/null
 up
 status=0

@@ -13,7 +13,7 @@ jobs() { $renzan jobs --all --json | grep -c '"id"'; }
 fill() { dd if=/dev/zero of=small/filler bs=4k 2>/dev/null || true; }
 
 running=$($renzan submit -- sh -c 'until [ -e go ]; do sleep 0.05; done; exit 6')
-wait_for 20 is "$running" running
+wait_for is "$running" running
 fill
 before=$(jobs)
 expect_exit 74 "" $renzan submit -- true
@@ -28,14 +28,14 @@ touch go
 sleep 1
 $renzan jobs --all >/dev/null
 rm small/filler
-wait_for 20 is "$running" failed
+wait_for is "$running" failed
 $renzan job show "$running" | grep -q '^exit code *6$' || fail "wrong exit code"
 expect_exit 0 "" $renzan submit --wait -- true
 
 # A daemon that is killed and restarted on a full disk loses nothing either.
 rm go
 running=$($renzan submit -- sh -c 'until [ -e go ]; do sleep 0.05; done')
-wait_for 20 is "$running" running
+wait_for is "$running" running
 before=$(jobs)
 fill
 kill -KILL "$($renzan cluster status --json |
@@ -48,4 +48,4 @@ rm small/filler
 [ "$(jobs)" = "$before" ] || fail "jobs were lost"
 is "$running" running || fail "job $running was not found again"
 touch go
-wait_for 20 is "$running" 'done'
+wait_for is "$running" 'done'

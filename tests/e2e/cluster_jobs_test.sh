@@ -66,7 +66,7 @@ done
 id=$(submit -- sh -c 'setsid sleep 1234 & echo $!; sleep 0.5; seq 5')
 $renzan job logs "$id" -f >followed.txt
 [ "$(tail -n +2 followed.txt)" = "$(seq 5)" ] || fail "followed: $(cat followed.txt)"
-wait_for 10 is "$id" 'job["state"]' done
+wait_for is "$id" 'job["state"]' done
 expect_no_process_left "$(head -1 followed.txt)"
 [ "$($renzan job logs "$id" --tail 2)" = "$(seq 4 5)" ] || fail "--tail does not work"
 expect_exit 66 "there is no attempt 3" $renzan job logs "$id" --attempt 3
@@ -78,14 +78,14 @@ $renzan job logs "$id" | cmp - <(seq 9000000)
 
 # Cancelled, and killed after its grace period.
 id=$(submit -- sh -c 'trap "echo asked; exit 0" TERM; echo up; while :; do sleep 0.05; done')
-wait_for 20 has_said "$id" up
+wait_for has_said "$id" up
 $renzan job cancel "$id" >/dev/null
-wait_for 20 is "$id" 'job["state"]' cancelled
+wait_for is "$id" 'job["state"]' cancelled
 has_said "$id" asked || fail "it got no SIGTERM"
 id=$(submit --set grace=100ms -- sh -c 'trap "" TERM; echo up; while :; do sleep 0.05; done')
-wait_for 20 has_said "$id" up
+wait_for has_said "$id" up
 $renzan job cancel "$id" >/dev/null
-wait_for 20 is "$id" 'job["state"]' cancelled
+wait_for is "$id" 'job["state"]' cancelled
 
 # A job that checkpoints resumes where it was: after a manual preemption, a drain with notice, and a
 # preemption by a job of higher priority. After a failure without notice, unsaved steps are repeated.
@@ -104,36 +104,36 @@ id=$(submit --gpus 2 --replicas 2 --checkpoints --set 'environment={RANK_0_ONLY:
 runs_again() { is "$id" 'job["state"], job["attempts"]' "('running', $1)"; }
 has_steps() { [ "$(cat "state/jobs/$id/run/steps" 2>/dev/null | wc -l)" -ge "$1" ]; }
 steps() { wc -l <"state/jobs/$id/run/steps"; }
-wait_for 20 has_steps 3
+wait_for has_steps 3
 $renzan job preempt "$id" >/dev/null
-wait_for 20 runs_again 2
-wait_for 20 has_steps $(($(steps) + 3))
+wait_for runs_again 2
+wait_for has_steps $(($(steps) + 3))
 important=$(submit --priority 9 --gpus 1 -- sh -c 'while [ ! -e go ]; do sleep 0.05; done')
-wait_for 20 is "$important" 'job["state"]' running
+wait_for is "$important" 'job["state"]' running
 explains "$id" "needs 2 workers at the same time, each with 2 GPUs"
 touch go
-wait_for 20 runs_again 3
-wait_for 20 has_steps $(($(steps) + 3))
+wait_for runs_again 3
+wait_for has_steps $(($(steps) + 3))
 $renzan nodes drain local-1 --notice 60s >/dev/null
-wait_for 20 is "$id" 'job["state"]' pending
+wait_for is "$id" 'job["state"]' pending
 explains "$id" "needs 2 workers at the same time, each with 2 GPUs"
 $renzan nodes restore local-1 >/dev/null
-wait_for 20 runs_again 4
-wait_for 20 has_steps $(($(steps) + 3))
+wait_for runs_again 4
+wait_for has_steps $(($(steps) + 3))
 # A copy, because the job continues.
 cp "state/jobs/$id/run/steps" steps-so-far
 diff <(seq "$(wc -l <steps-so-far)") steps-so-far || fail "steps were lost or done twice"
 $renzan nodes fail local-1 >/dev/null
-wait_for 20 is "$id" 'job["state"]' pending
+wait_for is "$id" 'job["state"]' pending
 explains "$id" "needs 2 workers at the same time, each with 2 GPUs"
 $renzan nodes restore local-1 >/dev/null
-wait_for 20 runs_again 5
+wait_for runs_again 5
 # A node can be restored before its workers have ended.
 $renzan nodes fail local-1 >/dev/null
 expect_exit 0 "local-1: ready" $renzan nodes restore local-1
-wait_for 20 runs_again 6
+wait_for runs_again 6
 touch finish
-wait_for 20 is "$id" 'job["state"]' done
+wait_for is "$id" 'job["state"]' done
 expect_field "$id" 'job["failures"]' 0
 diff <(seq "$(sort -n "state/jobs/$id/run/steps" | tail -1)") \
   <(sort -nu "state/jobs/$id/run/steps") || fail "steps were left out"
@@ -143,38 +143,38 @@ diff <(seq "$(sort -n "state/jobs/$id/run/steps" | tail -1)") \
 rm -f go finish
 id=$(submit --gpus 1 --replicas 1..4 --checkpoints -- sh -c \
   'trap "exit 75" TERM; while [ ! -e finish ]; do sleep 0.05; done')
-wait_for 20 is "$id" 'job["workers"]' 4
+wait_for is "$id" 'job["workers"]' 4
 other=$(submit --priority 1 --gpus 2 -- sh -c 'while [ ! -e go ]; do sleep 0.05; done')
-wait_for 20 is "$other" 'job["state"]' running
-wait_for 20 is "$id" 'job["workers"]' 2
+wait_for is "$other" 'job["state"]' running
+wait_for is "$id" 'job["workers"]' 2
 touch go
-wait_for 20 is "$other" 'job["state"]' done
+wait_for is "$other" 'job["state"]' done
 $renzan job preempt "$id" >/dev/null
-wait_for 20 is "$id" 'job["state"], job["workers"]' "('running', 4)"
+wait_for is "$id" 'job["state"], job["workers"]' "('running', 4)"
 touch finish
-wait_for 20 is "$id" 'job["state"]' done
+wait_for is "$id" 'job["state"]' done
 
 # A queue's limit and a user's cap, and how they are explained; a cap can be overridden.
 rm -f go finish
 wait_here='while [ ! -e go ]; do sleep 0.05; done'
 first=$(submit --queue small --gpus 1 -- sh -c "$wait_here")
 second=$(submit --queue small --gpus 1 -- sh -c "$wait_here")
-wait_for 20 is "$first" 'job["state"]' running
+wait_for is "$first" 'job["state"]' running
 explains "$second" "queue small has a limit of 1 GPU; it uses 1 GPU"
 touch go
-wait_for 20 is "$second" 'job["state"]' done
+wait_for is "$second" 'job["state"]' done
 rm go
 $renzan cluster down 2>/dev/null
 $renzan cluster up cluster.yaml --set "users={$(id -un): {max_gpus: 1}}" >/dev/null
 first=$(submit --gpus 1 -- sh -c "$wait_here")
 second=$(submit --gpus 1 -- sh -c "$wait_here")
-wait_for 20 is "$first" 'job["state"]' running
+wait_for is "$first" 'job["state"]' running
 explains "$second" "user $(id -un) has a cap of 1 GPU"
 $renzan cluster override "$(id -un)" --max-gpus 2 --for 1h >/dev/null
-wait_for 20 is "$second" 'job["state"]' running
+wait_for is "$second" 'job["state"]' running
 explains "$second" "it has been running since"
 touch go
-wait_for 20 is "$second" 'job["state"]' done
+wait_for is "$second" 'job["state"]' done
 $renzan cluster usage >/dev/null
 
 # A job may not use more memory than it requests, unless the cluster does not enforce it. `tail` keeps

@@ -27,8 +27,8 @@ SH
 start
 plain=$($renzan submit --gpus 1 -- sh "$work/job.sh" "$work/plain" loses)
 saves=$($renzan submit --gpus 1 --set checkpoint.on_stop=true -- sh "$work/job.sh" "$work/saves")
-wait_for 20 is "$plain" running
-wait_for 20 is "$saves" running
+wait_for is "$plain" running
+wait_for is "$saves" running
 node=$($renzan job logs "$plain" | sed -n 's/^on //p')  # bin packing: both are on it
 [ "$node" = local-0 ] && other=local-1 || other=local-0
 expect_node "$node" jobs "[$plain, $saves]"
@@ -37,10 +37,10 @@ expect_node "$node" jobs "[$plain, $saves]"
 expect_exit 0 "$node: cordoned" $renzan nodes cordon "$node"
 expect_node "$node" state '"cordoned"'
 first=$($renzan submit --gpus 2 -- sleep 1000)
-wait_for 20 is "$first" running
+wait_for is "$first" running
 expect_node "$other" jobs "[$first]"
 second=$($renzan submit --gpus 2 -- sleep 1000)
-wait_for 20 is "$second" pending
+wait_for is "$second" pending
 $renzan cluster down >/dev/null
 start
 expect_node "$node" state '"cordoned"'
@@ -49,27 +49,27 @@ is "$second" pending || fail "job $second started on a cordoned node"
 for id in "$second" "$first"; do
   expect_exit 0 "" $renzan job cancel "$id"
 done
-wait_for 20 is "$first" cancelled
+wait_for is "$first" cancelled
 
 # Drained: the job that saves moves, the other may end there.
 expect_exit 0 "$node: draining" $renzan nodes drain "$node"
 moved() { [ "$(node_field "$other" jobs)" = "[$saves]" ]; }
-wait_for 20 moved
+wait_for moved
 expect_node "$node" jobs "[$plain]"
 expect_exit 0 "the job may finish there" $renzan job explain "$plain"
 $renzan job logs "$saves" --attempt 0 | grep -qx saved || fail "job $saves was not stopped cleanly"
 touch plain
-wait_for 20 is "$plain" 'done'
+wait_for is "$plain" 'done'
 [ "$(job_field "$plain" attempts)" = 1 ] || fail "job $plain was interrupted"
 
 # Back in service.
 expect_exit 0 "" $renzan nodes uncordon "$node"
 expect_node "$node" state '"ready"'
 back=$($renzan submit --gpus 2 -- sleep 1000)
-wait_for 20 is "$back" running
+wait_for is "$back" running
 expect_node "$node" jobs "[$back]"
 touch saves
-wait_for 20 is "$saves" 'done'
+wait_for is "$saves" 'done'
 
 expect_exit 66 "there is no node nowhere" $renzan nodes cordon nowhere
 expect_exit 0 "" $renzan nodes drain "$node" --notice 10m

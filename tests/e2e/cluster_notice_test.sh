@@ -52,9 +52,9 @@ newest_of() {
 }
 
 id=$($renzan submit job.yaml)
-wait_for 120 trained_long "$id"
+wait_for trained_long "$id"
 $renzan nodes drain local-0 --notice 3s >/dev/null
-wait_for 30 is_in "$id" pending
+wait_for is_in "$id" pending
 $renzan job show "$id" >shown.txt
 grep -q "exit status 75" shown.txt || { cat shown.txt >&2; fail "it did not stop in time"; }
 [ "$(newest_of "$id")" = incremental ] || { cat shown.txt >&2; fail "a full checkpoint"; }
@@ -63,7 +63,7 @@ $renzan nodes restore local-0 >/dev/null
 
 # With its whole grace, the same job writes a full one.
 id=$($renzan submit job.yaml)
-wait_for 120 trained_long "$id"
+wait_for trained_long "$id"
 $renzan job cancel "$id" >/dev/null
-wait_for 60 is_in "$id" cancelled
+wait_for is_in "$id" cancelled
 [ "$(newest_of "$id")" = full ] || fail "an increment, but there was time for a full checkpoint"

@@ -24,7 +24,7 @@ export http_proxy=http://127.0.0.1:9
 job=$($renzan submit --name far -- sh -c 'echo here; exit 3')
 $renzan job logs "$job" --follow >log.txt
 grep -qx here log.txt
-wait_for 30 sh -c "$renzan jobs | grep -q 'exit 3'"
+wait_for sh -c "$renzan jobs | grep -q 'exit 3'"
 $renzan cluster status >status.txt
 grep -qF "$address" status.txt
 expect_exit 64 "--listen" $renzan cluster up

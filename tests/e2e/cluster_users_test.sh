@@ -75,7 +75,7 @@ done
 has_state() { $renzan job show "$1" --json | grep -q "^  \"state\": \"$2\""; }
 has_state "$sleeper" running || fail "job $sleeper was stopped by another user"
 $renzan job cancel "$sleeper" >/dev/null
-wait_for 20 has_state "$sleeper" cancelled
+wait_for has_state "$sleeper" cancelled
 
 # Users cannot put their jobs before everybody else's.
 expect_exit 77 "priority 101: you may submit jobs with a priority of at most 100" \
@@ -83,7 +83,7 @@ expect_exit 77 "priority 101: you may submit jobs with a priority of at most 100
 expect_exit 77 "you may not stop everybody's jobs" \
   as nobody "$renzan" submit --set grand_challenge=true -- true
 job=$($renzan submit --priority 101 -- true)
-wait_for 20 has_state "$job" done
+wait_for has_state "$job" done
 
 # Users that are not allowed are rejected.
 for verb in "jobs" "job show 1" "submit -- id"; do
@@ -130,7 +130,7 @@ cd ../of_nobody
 expect_exit 0 "" as nobody "$renzan" submit --wait -- sh -c 'cd "$RENZAN_RUN_DIR" &&
   mkdir -p deep/er && ln -s "$1" all && ln -s "$1/secret" deep/secret && chmod 0 deep' sh "$work/secrets"
 is_deleted() { ! $renzan job show 1 >/dev/null 2>&1; }
-wait_for 30 is_deleted
+wait_for is_deleted
 expect_exit 66 "there is no job 1" $renzan job show 1
 [ ! -e "$work/short/jobs/1" ] || fail "its directory still exists"
 [ -s "$work/secrets/secret" ] || fail "root followed a link"

@@ -66,7 +66,7 @@ until [ -e run/model ]; do
     [ "$(checkpoints_in run/checkpoints 2>/dev/null | head -1 || true)" != "$seen" ] ||
       [ ! -d /proc/$launcher ] || [ -e run/model ]
   }
-  wait_for 60 has_new_checkpoint
+  wait_for has_new_checkpoint
   for pid in $(workers_of $launcher) $launcher; do kill -KILL "$pid" 2>/dev/null || true; done
   wait $launcher 2>/dev/null || true
   launcher=""

@@ -34,7 +34,7 @@ stop_with() {
   cp -r begun run
   export RENZAN_GRACE_SECONDS=$1
   train_in_background --workers 1 --threads 1 --set training.epochs=1000000
-  wait_for 60 trained_long
+  wait_for trained_long
   kill -TERM $launcher
   expect_end 75
   newest=$(checkpoints_in run/checkpoints | head -1)

@@ -30,7 +30,7 @@ for backend in $(several_worker_backends); do
   # A checkpoint that takes a moment.
   begin "$backend" --set model.embedding_dim=1024
   kill -INT $launcher
-  wait_for 10 grep -q "stop requested" log.txt
+  wait_for grep -q "stop requested" log.txt
   kill -INT $launcher
   expect_end 130
   expect_log "stopped by signal 2 (Interrupt)"

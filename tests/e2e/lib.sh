@@ -98,24 +98,17 @@ descendants() {
 
 # expect_running: waits until the run in the directory `run`, logged to log.txt, trains.
 expect_running() {
-  for _ in $(seq 200); do
-    grep -q '"running"' run/status.json 2>/dev/null && return
-    sleep 0.1
-  done
-  cat log.txt >&2
-  fail "the run never started to train"
+  wait_for grep -q '"running"' run/status.json 2>/dev/null
 }
 
-# expect_no_process_left PID...
+# expect_no_process_left PID...: they end, if they have not ended yet.
 expect_no_process_left() {
   local pid
-  sleep 0.5
   for pid in "$@"; do
-    if [ -d "/proc/$pid" ] && ! grep -q '^State:.*Z' "/proc/$pid/status"; then
-      fail "process $pid was left behind"
-    fi
+    wait_for has_ended "$pid"
   done
 }
+has_ended() { ! grep -qs '^State:[[:space:]]*[^ZX]' "/proc/$1/status"; }
 
 # workers_of LAUNCHER: process ids of its workers, started by mpirun or by itself.
 workers_of() {
@@ -137,16 +130,14 @@ train_in_background() {
 # expect_trained: like expect_running, until some steps are done.
 expect_trained() {
   expect_running
-  wait_for 30 grep -Eq '"step": [1-9]' run/status.json
+  wait_for grep -Eq '"step": [1-9]' run/status.json
 }
 
-# expect_end CODE [SECONDS]: $launcher exits with CODE within SECONDS (20).
+# expect_end CODE: $launcher exits with CODE.
 expect_end() {
   local status=0
-  SECONDS=0
   wait $launcher || status=$?
   launcher=""
-  [ $SECONDS -le "${2:-20}" ] || fail "took $SECONDS s to end"
   [ $status -eq "$1" ] || { cat log.txt >&2; fail "exit $status instead of $1"; }
 }
 
@@ -155,10 +146,10 @@ expect_log() {
   grep -qF -- "$1" log.txt || { cat log.txt >&2; fail "no '$1' in the log"; }
 }
 
-# wait_for SECONDS COMMAND...: waits until the command succeeds.
+# wait_for COMMAND...: waits until the command succeeds. The limit only ends a test that hangs:
+# machines differ, and may be busy.
 wait_for() {
-  local end=$((SECONDS + $1))
-  shift
+  local end=$((SECONDS + 300))
   until "$@"; do
     [ $SECONDS -lt $end ] || { cat log.txt >&2; fail "timed out waiting for: $*"; }
     sleep 0.02

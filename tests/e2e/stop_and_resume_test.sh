@@ -42,7 +42,7 @@ for backend in $(several_worker_backends); do
   everyone=$(descendants $launcher)
   target=$(workers_of $launcher | tail -1)
   kill -TERM "$target"
-  wait_for 10 grep -q "stop requested" log.txt
+  wait_for grep -q "stop requested" log.txt
   kill -TERM "$target" 2>/dev/null || true
   expect_stopped
   expect_no_process_left $everyone
@@ -79,7 +79,7 @@ train_in_background --workers 2 --threads 1 --backend gloo "${long[@]}" \
   --set model.embedding_dim=512 --set training.epochs=1000000
 kill -TERM $launcher
 is_stopping() { [ "$(status_of state)" = stopping ]; }
-wait_for 10 is_stopping
+wait_for is_stopping
 expect_stopped
 
 # SIGUSR1 to one worker: a checkpoint, and training continues.
@@ -88,11 +88,11 @@ for backend in $(several_worker_backends); do
   train_in_background --workers 2 --threads 1 --backend $backend "${long[@]}" \
     --set training.epochs=1000000
   kill -USR1 $(workers_of $launcher | tail -1)
-  wait_for 10 grep -q "checkpoint step-" log.txt
+  wait_for grep -q "checkpoint step-" log.txt
   [ "$(checkpoints_in run/checkpoints | wc -l)" -eq 1 ] || fail "not one checkpoint"
   step=$(status_of step)
   has_continued() { [ "$(status_of step)" -gt "$step" ]; }
-  wait_for 10 has_continued
+  wait_for has_continued
   [ "$(status_of state)" = running ] || fail "SIGUSR1 left $(status_of state)"
   kill -TERM $launcher
   expect_stopped
