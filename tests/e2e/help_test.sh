@@ -53,7 +53,9 @@ for flag in workers set rerun print-config; do
 done
 "$renzan" help --man train | cmp - pages/man1/renzan-train.1
 # Descriptions are capitalised, unless they begin with a value.
-! grep -rnE '^(a|an|the|another|leave|print|show|write|read) ' pages/man1 || fail "not capitalised"
+awk 'FNR == 1 { flag = 0 } FNR == flag + 2 && /^(a|an|the|another|leave|print|show|write|read) / {
+  print FILENAME ": " $0 } /^\.TP/ { flag = FNR }' pages/man1/* >lower_case.txt
+[ ! -s lower_case.txt ] || fail "not capitalised: $(cat lower_case.txt)"
 
 # Run directories have the names that `renzan train` gives them, or a user's.
 time='[0-9]{4}(-[0-9]{2}){2}T([0-9]{2}:){2}[0-9]{2}Z'
