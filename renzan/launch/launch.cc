@@ -85,10 +85,10 @@ LaunchResult LaunchProcesses(const LaunchOptions& options, const std::string& pr
       workers.push_back({fmt::format("worker {}", rank), Start(child)});
     }
   } catch (const Error&) {
-    Supervisor(std::move(workers), nullptr, signals, 0);  // ends those already running
+    Supervisor(std::move(workers), nullptr, signals, options);  // ends those already running
     throw;
   }
-  return Supervisor(std::move(workers), nullptr, signals, options.grace_seconds).Run();
+  return Supervisor(std::move(workers), nullptr, signals, options).Run();
 }
 
 LaunchResult LaunchMpirun(const LaunchOptions& options, const std::string& program,
@@ -128,7 +128,7 @@ LaunchResult LaunchMpirun(const LaunchOptions& options, const std::string& progr
   child.stderr_fd = relay.write_fd();
   const Worker mpirun = {"mpirun", Start(child)};
   relay.CloseWriteEnd();
-  return Supervisor({mpirun}, &relay, signals, options.grace_seconds).Run();
+  return Supervisor({mpirun}, &relay, signals, options).Run();
 }
 
 }  // namespace

@@ -25,6 +25,7 @@ struct LaunchOptions {
   std::vector<std::string> environment;  // "NAME=value", added to the workers' environment
   int restart = 0;                       // passed as RENZAN_RESTART; 0: the first attempt
   double grace_seconds = 5;              // between a worker's death and stopping the others
+  double mpirun_patience_seconds = 30;   // as in MpirunWatch
 };
 
 // The signals handled for workers: SIGTERM, SIGINT, SIGUSR1, SIGCHLD, and SIGHUP unless nohup

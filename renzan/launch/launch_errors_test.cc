@@ -12,6 +12,7 @@
 
 #include "renzan/base/error.h"
 #include "renzan/base/file/file.h"
+#include "renzan/base/process/process_table.h"
 #include "renzan/launch/elastic.h"
 #include "renzan/launch/launch.h"
 
@@ -37,13 +38,15 @@ TEST(LaunchErrorsTest, AMissingMpirunIsNamed) {
 }
 
 // Launches with an mpirun that is this shell script.
-LaunchResult LaunchWithMpirun(const std::string& script, const SignalQueue& signals) {
+LaunchResult LaunchWithMpirun(const std::string& script, const SignalQueue& signals,
+                              double patience_seconds = 30) {
   const std::string path = std::getenv("PATH");
   const TemporaryDirectory directory;
   std::ofstream(directory / "mpirun") << "#!/bin/sh\n" << script << "\n";
   EXPECT_EQ(chmod((directory / "mpirun").c_str(), 0700), 0);
   setenv("PATH", (directory.path() + ":" + path).c_str(), 1);
-  const LaunchResult result = LaunchLocalWorkers({.workers = 2, .backend = "mpi"}, signals);
+  const LaunchResult result = LaunchLocalWorkers(
+      {.workers = 2, .backend = "mpi", .mpirun_patience_seconds = patience_seconds}, signals);
   setenv("PATH", path.c_str(), 1);
   return result;
 }
@@ -65,6 +68,26 @@ TEST(FakeMpirunTest, AStopRequestEndsItBeforeItHasStartedWorkers) {
   std::signal(SIGINT, SIG_DFL);
   EXPECT_EQ(result.kind, LaunchResult::Kind::kStopped);
   EXPECT_EQ(result.exit_status, static_cast<int>(ErrorCode::kTempFail));
+}
+
+// As Open MPI's mpirun after a worker died at a certain moment of MPI_Init.
+TEST(FakeMpirunTest, OneThatHangsAfterLosingAWorkerIsEnded) {
+  for (const std::string script : {"sleep 60 & sleep 0.2 & exec sleep 60", "exec sleep 60"}) {
+    const LaunchResult result = LaunchWithMpirun(script, SignalQueue(LaunchSignals()), 1);
+    EXPECT_EQ(result.kind, LaunchResult::Kind::kFailure);
+    EXPECT_EQ(result.exit_status, static_cast<int>(ErrorCode::kUnavailable));
+    EXPECT_EQ(result.died, 1);
+    EXPECT_THAT(result.cause, testing::MatchesRegex("mpirun .pid [0-9]+., which hung after losing "
+                                                    "a worker, was killed by signal 9 .Killed."));
+    EXPECT_THAT(ChildrenOf(getpid()), testing::IsEmpty());
+  }
+}
+
+TEST(FakeMpirunTest, OneWhoseWorkersRunIsNotEnded) {
+  const SignalQueue signals(LaunchSignals());
+  const LaunchResult result = LaunchWithMpirun("sleep 3 & sleep 3 & wait", signals, 2);
+  EXPECT_EQ(result.kind, LaunchResult::Kind::kAnswer);
+  EXPECT_EQ(result.exit_status, 0);
 }
 
 TEST(LaunchErrorsTest, TheBackendMustSupportSeveralWorkers) {

@@ -42,13 +42,6 @@ std::vector<std::string> Lines(const std::string& text) {
   return lines;
 }
 
-// A zombie counts as dead: whether it is reaped depends on the init process.
-bool IsAlive(pid_t pid) {
-  std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
-  std::string ignored, name, state;
-  return static_cast<bool>(file >> ignored >> name >> state) && state != "Z" && state != "X";
-}
-
 class LaunchTest : public testing::TestWithParam<const char*> {
  protected:
   void SetUp() override {

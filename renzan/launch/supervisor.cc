@@ -58,11 +58,12 @@ const std::optional<MpiWorkerEnd>& OutputRelay::Finish() {
 }
 
 Supervisor::Supervisor(std::vector<Worker> workers, OutputRelay* mpirun, const SignalQueue& signals,
-                       double grace_seconds)
+                       const LaunchOptions& options)
     : workers_(std::move(workers)),
       mpirun_(mpirun),
       signals_(signals),
-      grace_seconds_(grace_seconds) {}
+      grace_seconds_(options.grace_seconds),
+      mpirun_watch_(options.workers, options.mpirun_patience_seconds) {}
 
 Supervisor::~Supervisor() { Signal(SIGKILL); }
 
@@ -74,6 +75,7 @@ LaunchResult Supervisor::Run() {
     if (mpirun_) mpirun_->Drain();
     Reap();
     StopTheRest();
+    EndHungMpirun();
   }
   return Result();
 }
@@ -134,7 +136,9 @@ Supervisor::End Supervisor::EndOf(const Worker& worker, int status) const {
     return {fmt::format("a worker of mpirun (pid {})", worker.pid),
             {.signal = own.exit_code - 128},
             true};
-  return {fmt::format("mpirun (pid {})", worker.pid), own, true};
+  return {fmt::format("mpirun (pid {}){}", worker.pid,
+                      mpirun_hung_ ? ", which hung after losing a worker," : ""),
+          own, true};
 }
 
 Supervisor::Severity Supervisor::SeverityOf(const End& end) const {
@@ -151,6 +155,7 @@ Supervisor::Severity Supervisor::SeverityOf(const End& end) const {
 }
 
 double Supervisor::SecondsUntilNextStep() const {
+  if (mpirun_) return mpirun_watch_.seconds_between_looks();
   if (!grace_start_) return 60;  // SIGCHLD ends the wait earlier
   const double next = terminated_ ? grace_seconds_ + kSecondsUntilKill : grace_seconds_;
   return std::clamp(next - SecondsSince(*grace_start_), 0.01, 1.0);
@@ -164,6 +169,12 @@ void Supervisor::StopTheRest() {
     Signal(SIGTERM);
   }
   if (seconds >= grace_seconds_ + kSecondsUntilKill) Signal(SIGKILL);
+}
+
+void Supervisor::EndHungMpirun() {
+  if (!mpirun_ || !workers_[0].running || !mpirun_watch_.IsHung(workers_[0].pid)) return;
+  mpirun_hung_ = true;
+  Signal(SIGKILL);
 }
 
 // Signals the process groups of the workers that still run.

@@ -13,8 +13,10 @@
 #include "renzan/base/process/pipe.h"
 #include "renzan/base/process/process_end.h"
 #include "renzan/base/process/signals.h"
+#include "renzan/launch/launch.h"
 #include "renzan/launch/launch_result.h"
 #include "renzan/launch/mpirun_output.h"
+#include "renzan/launch/mpirun_watch.h"
 
 namespace renzan {
 
@@ -53,7 +55,7 @@ class Supervisor {
   // If `mpirun` is not null, the only process is mpirun itself, whose children are the workers.
   // References must outlive this object.
   Supervisor(std::vector<Worker> workers, OutputRelay* mpirun, const SignalQueue& signals,
-             double grace_seconds);
+             const LaunchOptions& options);
   // Kills the workers that still run.
   ~Supervisor();
   Supervisor(const Supervisor&) = delete;
@@ -80,6 +82,7 @@ class Supervisor {
   LaunchResult Result() const;
   double SecondsUntilNextStep() const;
   void StopTheRest();
+  void EndHungMpirun();
   void Signal(int signal) const;
   void Forward(int signal) const;
 
@@ -87,6 +90,8 @@ class Supervisor {
   OutputRelay* mpirun_;
   const SignalQueue& signals_;
   double grace_seconds_;
+  MpirunWatch mpirun_watch_;
+  bool mpirun_hung_ = false;
   std::optional<std::chrono::steady_clock::time_point> first_failure_, grace_start_;
   std::optional<End> cause_;
   Severity cause_severity_ = Severity::kNone;

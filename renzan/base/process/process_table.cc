@@ -110,6 +110,8 @@ std::vector<std::vector<pid_t>> ProcessesOf(const std::vector<pid_t>& leaders) {
   return processes;
 }
 
+bool IsAlive(pid_t pid) { return OriginOf(pid).has_value(); }
+
 std::vector<pid_t> ChildrenOf(pid_t pid) {
   const std::string parent = std::to_string(pid);
   std::vector<pid_t> children;

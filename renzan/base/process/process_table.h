@@ -24,6 +24,9 @@ std::string_view StatusField(std::string_view text, std::string_view name);
 // Orphans that have left the session are not found.
 std::vector<std::vector<pid_t>> ProcessesOf(const std::vector<pid_t>& leaders);
 
+// Whether the process exists and has not ended. A zombie has.
+bool IsAlive(pid_t pid);
+
 // The children of `pid`, started or adopted, including zombies.
 std::vector<pid_t> ChildrenOf(pid_t pid);
 

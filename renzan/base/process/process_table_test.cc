@@ -48,6 +48,18 @@ void Lead(int said) {
   for (;;) pause();
 }
 
+TEST(ProcessTable, AZombieIsNotAlive) {
+  const pid_t child = fork();
+  if (child == 0) _exit(0);
+  siginfo_t info;
+  ASSERT_EQ(waitid(P_PID, static_cast<id_t>(child), &info, WEXITED | WNOWAIT), 0);
+  EXPECT_THAT(ChildrenOf(getpid()), testing::Contains(child));
+  EXPECT_FALSE(IsAlive(child));
+  EXPECT_TRUE(IsAlive(getpid()));
+  EXPECT_FALSE(IsAlive(INT_MAX));
+  EXPECT_EQ(waitpid(child, nullptr, 0), child);
+}
+
 TEST(ProcessTable, ProcessesOfALeaderAreItsSessionAndDescendants) {
   int ends[2];
   ASSERT_EQ(pipe2(ends, O_CLOEXEC), 0);

@@ -16,9 +16,6 @@ namespace renzan::cluster::local {
 // Polls the condition every few milliseconds; false after a minute.
 bool Eventually(const std::function<bool()>& condition);
 
-// False for zombies.
-bool IsAlive(pid_t pid);
-
 class TestAttempt {
  public:
   // One worker on n0 that runs `script` in a shell as the current user, in work().

@@ -12,6 +12,7 @@
 
 #include "renzan/base/error.h"
 #include "renzan/base/file/file.h"
+#include "renzan/base/process/process_table.h"
 #include "renzan/cluster/local/supervisor/attempt.h"
 #include "renzan/cluster/local/supervisor/attempt_testing.h"
 #include "renzan/cluster/local/supervisor/job_user.h"
