@@ -182,6 +182,10 @@ void Checkpointer::AbandonIfTooSlow() {
 std::vector<Checkpointer::Plan> Checkpointer::GatherPlans() const {
   const double now = options_.clock->MonotonicSeconds();
   Plan mine{.bytes = EstimateBytes(model_, OptionsFor(true))};
+  // An increment instead of the full checkpoint in flight also holds the rows dirty before that.
+  if (phase_ == Phase::kWriting && flight_.report.kind == CheckpointKind::kFull)
+    mine.bytes.incremental =
+        std::min(mine.bytes.incremental + flight_.dirty_bytes, mine.bytes.full);
   mine.bytes.full += progress_bytes_;
   mine.bytes.incremental += progress_bytes_;
   mine.full_seconds = static_cast<double>(mine.bytes.full) / bytes_per_second_;
@@ -265,6 +269,9 @@ void Checkpointer::Begin(const std::string& path, int64_t step, bool incremental
   const SnapshotOptions options = OptionsFor(incremental);
   const SnapshotBytes bytes = EstimateBytes(model_, options);
   flight_.bytes = incremental ? bytes.incremental : bytes.full;
+  SnapshotOptions rows = OptionsFor(true);
+  rows.with_dense = false;
+  flight_.dirty_bytes = EstimateBytes(model_, rows).incremental;
   std::map<std::string, std::vector<int64_t>> progress =
       is_model ? std::move(flight_.notes.progress) : progress_();
   progress_bytes_ = 0;

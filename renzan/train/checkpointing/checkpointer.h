@@ -121,9 +121,10 @@ class Checkpointer {
     bool is_model = false;
     ModelNotes notes;  // only for a model
     std::unique_ptr<ModelSnapshot> snapshot;
-    std::unique_ptr<CheckpointWriter> writer;     // worker 0 only
-    std::string files;                            // this worker's, one JSON text per line
-    uint64_t bytes = 0;                           // this worker's, estimated
+    std::unique_ptr<CheckpointWriter> writer;  // worker 0 only
+    std::string files;                         // this worker's, one JSON text per line
+    uint64_t bytes = 0;                        // this worker's, estimated
+    uint64_t dirty_bytes = 0;  // of an increment: this worker's rows dirty when it started
     double started_at = 0, files_written_at = 0;  // on this worker
     std::string model_sha256, manifest_sha256;
     std::optional<Error> error;
