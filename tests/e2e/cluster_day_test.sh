@@ -1,23 +1,12 @@
 # A day of one machine: two queues, and a training run that is shrunk, stopped, and loses nodes with
 # and without notice. It ends with the same model as an undisturbed run.
-. "$(dirname "$0")/lib.sh"
-
-export RENZAN_STATE_DIR=$work/state
+source "$(dirname "$0")/cluster_lib.sh" "$@"
 export PATH=$(dirname "$renzan"):$PATH
-trap '$renzan cluster down --stop-jobs >/dev/null 2>&1 || true; rm -rf "$work"' EXIT
 
-# field JOB KEY, is JOB KEY VALUE: from the daemon.
-field() { $renzan job show "$1" --json | python3 -c 'import json, sys; print(json.load(sys.stdin)[sys.argv[1]])' "$2"; }
-is() { [ "$(field "$1" "$2")" = "$3" ]; }
-expect_explanation() {  # JOB FRAGMENT
-  $renzan job explain "$1" >why.txt
-  grep -qF -- "$2" why.txt || { cat why.txt >&2; fail "job $1: no '$2'"; }
-}
 steps_of() { python3 -c 'import json, sys
 try: print(json.load(open(sys.argv[1]))["step"])
 except (OSError, ValueError, KeyError): print(0)' "state/jobs/$1/run/status.json"; }
 has_moved_on() { [ "$(steps_of 1)" -gt "$1" ]; }
-: >log.txt
 
 $renzan data synth --format dataset --seed 7 --rows 8000 --output data >/dev/null
 cat >train.yaml <<YAML
@@ -103,7 +92,7 @@ grep -q "1" plan.txt
 $renzan cluster challenge challenge.yaml >challenge.txt
 challenge=$(grep -oE '[0-9]+' challenge.txt | tail -1)
 wait_for is "$challenge" state running
-is 1 state pending || fail "job 1 is $(field 1 state)"
+is 1 state pending || fail "job 1 is $(job_field 1 state)"
 expect_explanation 1 "needs 2 workers at the same time"
 stopped_at=$(steps_of 1)
 grep -q '"stopped"' state/jobs/1/run/status.json || fail "the run did not stop cleanly"
@@ -131,7 +120,7 @@ wait_for not_on spot-1
 wait_for is 1 state running
 wait_for has_moved_on "$(steps_of 1)"
 for time in checkpoint_ms restart_ms; do
-  [ "$(field 1 $time)" -gt 0 ] || fail "$time of job 1 is $(field 1 $time)"
+  [ "$(job_field 1 $time)" -gt 0 ] || fail "$time of job 1 is $(job_field 1 $time)"
 done
 $renzan cluster status >status.txt
 grep -qE '^spot +[0-9] +0 +[0-9.]+ +2 ' status.txt || { cat status.txt >&2; fail "not two interruptions"; }

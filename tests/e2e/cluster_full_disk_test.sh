@@ -1,26 +1,24 @@
 # The disk of the state directory is full: requests that need to write fail with 74, running jobs and
 # their records are kept, and everything continues once there is space again.
-source "$(dirname "$0")/lib.sh" "$@"
+source "$(dirname "$0")/cluster_lib.sh" "$@"
 [ "$(id -u)" -eq 0 ] || skip "needs root to mount a small file system"
 mkdir small
 mount -t tmpfs -o size=4m tmpfs small 2>/dev/null || skip "cannot mount a tmpfs here"
 export RENZAN_STATE_DIR=$work/small/state RENZAN_SOCKET=$work/socket
 trap '$renzan cluster down --stop-jobs 2>/dev/null || true; umount "$work/small"; rm -rf "$work"' EXIT
-touch log.txt  # shown by wait_for
 $renzan cluster up --nodes 1 --gpus-per-node 2 --cpus-per-node 8 >/dev/null
-is() { $renzan job show "$1" --json | grep -q "^  \"state\": \"$2\""; }
 jobs() { $renzan jobs --all --json | grep -c '"id"'; }
 fill() { dd if=/dev/zero of=small/filler bs=4k 2>/dev/null || true; }
 
 running=$($renzan submit -- sh -c 'until [ -e go ]; do sleep 0.05; done; exit 6')
-wait_for is "$running" running
+wait_for is "$running" state running
 fill
 before=$(jobs)
 expect_exit 74 "" $renzan submit -- true
 expect_exit 74 "" $renzan submit -- true
 expect_exit 74 "" $renzan nodes drain local-0
 [ "$(jobs)" = "$before" ] || fail "a rejected job exists"
-is "$running" running || fail "job $running no longer runs"
+is "$running" state running || fail "job $running no longer runs"
 $renzan cluster status >/dev/null
 
 # The job ends while nothing can be written.
@@ -28,14 +26,14 @@ touch go
 sleep 1
 $renzan jobs --all >/dev/null
 rm small/filler
-wait_for is "$running" failed
+wait_for is "$running" state failed
 $renzan job show "$running" | grep -q '^exit code *6$' || fail "wrong exit code"
 expect_exit 0 "" $renzan submit --wait -- true
 
 # A daemon that is killed and restarted on a full disk loses nothing either.
 rm go
 running=$($renzan submit -- sh -c 'until [ -e go ]; do sleep 0.05; done')
-wait_for is "$running" running
+wait_for is "$running" state running
 before=$(jobs)
 fill
 kill -KILL "$($renzan cluster status --json |
@@ -46,6 +44,6 @@ $renzan cluster up --nodes 1 --gpus-per-node 2 --cpus-per-node 8 >up.txt 2>&1 ||
 rm small/filler
 [ $status -eq 0 ] || $renzan cluster up --nodes 1 --gpus-per-node 2 --cpus-per-node 8 >/dev/null
 [ "$(jobs)" = "$before" ] || fail "jobs were lost"
-is "$running" running || fail "job $running was not found again"
+is "$running" state running || fail "job $running was not found again"
 touch go
-wait_for is "$running" 'done'
+wait_for is "$running" state 'done'

@@ -1,10 +1,6 @@
 # Jobs on the real program: exit codes, retries, timeouts, gangs, logs, artifacts, stops, node
 # failures, quotas, and `job explain`.
-source "$(dirname "$0")/lib.sh" "$@"
-export RENZAN_STATE_DIR=$work/state
-unset RENZAN_SOCKET
-touch log.txt  # shown by wait_for
-trap '$renzan cluster down --stop-jobs 2>/dev/null || true; rm -rf "$work"' EXIT
+source "$(dirname "$0")/cluster_lib.sh" "$@"
 cat >cluster.yaml <<YAML
 pools: {local: {nodes: 2, resources: {cpu: 16, memory: 8GiB, gpu: 2}}}
 queues: {default: {}, small: {limit: {gpu: 1}}}
@@ -12,27 +8,15 @@ users: {$(id -un): {max_gpus: 8}}
 YAML
 $renzan cluster up cluster.yaml >/dev/null
 
-# job_field ID EXPRESSION: evaluates a Python expression of the output of `job show`.
-job_field() {
-  $renzan job show "$1" --json | python3 -c 'import json, sys
-job = json.load(sys.stdin)
-print(eval(sys.argv[1], {"job": job}))' "$2"
-}
-is() { [ "$(job_field "$1" "$2")" = "$3" ]; }
-expect_field() { is "$1" "$2" "$3" || { $renzan job show "$1" >&2; fail "job $1: $2 is not $3"; }; }
 has_said() { $renzan job logs "$1" 2>/dev/null | grep -q "$2"; }
 submit() { $renzan submit "$@"; }
-explains() {
-  $renzan job explain "$1" >explained.txt
-  grep -qF -- "$2" explained.txt || { cat explained.txt >&2; fail "job $1 is not explained: $2"; }
-}
 
 # Retries wait longer each time; the job gets the last exit code.
 expect_exit 5 "" submit --wait --retries 2 --set retry_backoff=100ms -- sh -c 'exit 5'
-expect_field 1 'job["state"], job["attempts"], job["failures"]' "('failed', 3, 3)"
-gaps='[b["started"] - a["ended"] for a, b in zip(job["attempts_list"], job["attempts_list"][1:])]'
+expect_field 1 'state, attempts, failures' "('failed', 3, 3)"
+gaps='[b["started"] - a["ended"] for a, b in zip(attempts_list, attempts_list[1:])]'
 expect_field 1 "(lambda gaps: gaps[0] >= 100 and gaps[1] >= 200)($gaps)" True
-explains 1 "it ended (failed)"
+expect_explanation 1 "it ended (failed)"
 expect_exit 0 "" submit --wait --retries 1 --set retry_backoff=1ms -- sh -c \
   'test -e "$RENZAN_RUN_DIR/again" || { touch "$RENZAN_RUN_DIR/again"; exit 9; }'
 expect_exit 127 "" submit --wait -- "$work/no_such_program"
@@ -42,7 +26,7 @@ expect_exit 137 "" submit --wait -- sh -c 'kill -KILL $$'
 status=0
 submit --wait --timeout 300ms --set grace=100ms -- sleep 1000 >/dev/null || status=$?
 [ $status -ne 0 ] || fail "a job that timed out ended with 0"
-expect_field 5 'job["state"]' timeout
+expect_field 5 state timeout
 
 # A gang: each worker knows its rank and has its own devices.
 cat >gang.sh <<'SH'
@@ -66,7 +50,7 @@ done
 id=$(submit -- sh -c 'setsid sleep 1234 & echo $!; sleep 0.5; seq 5')
 $renzan job logs "$id" -f >followed.txt
 [ "$(tail -n +2 followed.txt)" = "$(seq 5)" ] || fail "followed: $(cat followed.txt)"
-wait_for is "$id" 'job["state"]' done
+wait_for is "$id" state done
 expect_no_process_left "$(head -1 followed.txt)"
 [ "$($renzan job logs "$id" --tail 2)" = "$(seq 4 5)" ] || fail "--tail does not work"
 expect_exit 66 "there is no attempt 3" $renzan job logs "$id" --attempt 3
@@ -80,12 +64,12 @@ $renzan job logs "$id" | cmp - <(seq 9000000)
 id=$(submit -- sh -c 'trap "echo asked; exit 0" TERM; echo up; while :; do sleep 0.05; done')
 wait_for has_said "$id" up
 $renzan job cancel "$id" >/dev/null
-wait_for is "$id" 'job["state"]' cancelled
+wait_for is "$id" state cancelled
 has_said "$id" asked || fail "it got no SIGTERM"
 id=$(submit --set grace=100ms -- sh -c 'trap "" TERM; echo up; while :; do sleep 0.05; done')
 wait_for has_said "$id" up
 $renzan job cancel "$id" >/dev/null
-wait_for is "$id" 'job["state"]' cancelled
+wait_for is "$id" state cancelled
 
 # A job that checkpoints resumes where it was: after a manual preemption, a drain with notice, and a
 # preemption by a job of higher priority. After a failure without notice, unsaved steps are repeated.
@@ -101,7 +85,7 @@ done
 SH
 id=$(submit --gpus 2 --replicas 2 --checkpoints --set 'environment={RANK_0_ONLY: "1"}' -- sh -c \
   '[ "$RANK" != 0 ] || exec sh steps.sh; while [ ! -e finish ]; do sleep 0.05; done')
-runs_again() { is "$id" 'job["state"], job["attempts"]' "('running', $1)"; }
+runs_again() { is "$id" 'state, attempts' "('running', $1)"; }
 has_steps() { [ "$(cat "state/jobs/$id/run/steps" 2>/dev/null | wc -l)" -ge "$1" ]; }
 steps() { wc -l <"state/jobs/$id/run/steps"; }
 wait_for has_steps 3
@@ -109,14 +93,14 @@ $renzan job preempt "$id" >/dev/null
 wait_for runs_again 2
 wait_for has_steps $(($(steps) + 3))
 important=$(submit --priority 9 --gpus 1 -- sh -c 'while [ ! -e go ]; do sleep 0.05; done')
-wait_for is "$important" 'job["state"]' running
-explains "$id" "needs 2 workers at the same time, each with 2 GPUs"
+wait_for is "$important" state running
+expect_explanation "$id" "needs 2 workers at the same time, each with 2 GPUs"
 touch go
 wait_for runs_again 3
 wait_for has_steps $(($(steps) + 3))
 $renzan nodes drain local-1 --notice 60s >/dev/null
-wait_for is "$id" 'job["state"]' pending
-explains "$id" "needs 2 workers at the same time, each with 2 GPUs"
+wait_for is "$id" state pending
+expect_explanation "$id" "needs 2 workers at the same time, each with 2 GPUs"
 $renzan nodes restore local-1 >/dev/null
 wait_for runs_again 4
 wait_for has_steps $(($(steps) + 3))
@@ -124,8 +108,8 @@ wait_for has_steps $(($(steps) + 3))
 cp "state/jobs/$id/run/steps" steps-so-far
 diff <(seq "$(wc -l <steps-so-far)") steps-so-far || fail "steps were lost or done twice"
 $renzan nodes fail local-1 >/dev/null
-wait_for is "$id" 'job["state"]' pending
-explains "$id" "needs 2 workers at the same time, each with 2 GPUs"
+wait_for is "$id" state pending
+expect_explanation "$id" "needs 2 workers at the same time, each with 2 GPUs"
 $renzan nodes restore local-1 >/dev/null
 wait_for runs_again 5
 # A node can be restored before its workers have ended.
@@ -133,8 +117,8 @@ $renzan nodes fail local-1 >/dev/null
 expect_exit 0 "local-1: ready" $renzan nodes restore local-1
 wait_for runs_again 6
 touch finish
-wait_for is "$id" 'job["state"]' done
-expect_field "$id" 'job["failures"]' 0
+wait_for is "$id" state done
+expect_field "$id" failures 0
 diff <(seq "$(sort -n "state/jobs/$id/run/steps" | tail -1)") \
   <(sort -nu "state/jobs/$id/run/steps") || fail "steps were left out"
 
@@ -143,38 +127,38 @@ diff <(seq "$(sort -n "state/jobs/$id/run/steps" | tail -1)") \
 rm -f go finish
 id=$(submit --gpus 1 --replicas 1..4 --checkpoints -- sh -c \
   'trap "exit 75" TERM; while [ ! -e finish ]; do sleep 0.05; done')
-wait_for is "$id" 'job["workers"]' 4
+wait_for is "$id" workers 4
 other=$(submit --priority 1 --gpus 2 -- sh -c 'while [ ! -e go ]; do sleep 0.05; done')
-wait_for is "$other" 'job["state"]' running
-wait_for is "$id" 'job["workers"]' 2
+wait_for is "$other" state running
+wait_for is "$id" workers 2
 touch go
-wait_for is "$other" 'job["state"]' done
+wait_for is "$other" state done
 $renzan job preempt "$id" >/dev/null
-wait_for is "$id" 'job["state"], job["workers"]' "('running', 4)"
+wait_for is "$id" 'state, workers' "('running', 4)"
 touch finish
-wait_for is "$id" 'job["state"]' done
+wait_for is "$id" state done
 
 # A queue's limit and a user's cap, and how they are explained; a cap can be overridden.
 rm -f go finish
 wait_here='while [ ! -e go ]; do sleep 0.05; done'
 first=$(submit --queue small --gpus 1 -- sh -c "$wait_here")
 second=$(submit --queue small --gpus 1 -- sh -c "$wait_here")
-wait_for is "$first" 'job["state"]' running
-explains "$second" "queue small has a limit of 1 GPU; it uses 1 GPU"
+wait_for is "$first" state running
+expect_explanation "$second" "queue small has a limit of 1 GPU; it uses 1 GPU"
 touch go
-wait_for is "$second" 'job["state"]' done
+wait_for is "$second" state done
 rm go
 $renzan cluster down 2>/dev/null
 $renzan cluster up cluster.yaml --set "users={$(id -un): {max_gpus: 1}}" >/dev/null
 first=$(submit --gpus 1 -- sh -c "$wait_here")
 second=$(submit --gpus 1 -- sh -c "$wait_here")
-wait_for is "$first" 'job["state"]' running
-explains "$second" "user $(id -un) has a cap of 1 GPU"
+wait_for is "$first" state running
+expect_explanation "$second" "user $(id -un) has a cap of 1 GPU"
 $renzan cluster override "$(id -un)" --max-gpus 2 --for 1h >/dev/null
-wait_for is "$second" 'job["state"]' running
-explains "$second" "it has been running since"
+wait_for is "$second" state running
+expect_explanation "$second" "it has been running since"
 touch go
-wait_for is "$second" 'job["state"]' done
+wait_for is "$second" state done
 $renzan cluster usage >/dev/null
 
 # A job may not use more memory than it requests, unless the cluster does not enforce it. `tail` keeps

@@ -1,19 +1,8 @@
 # Maintenance as an operator does it: a cordoned node gets nothing new, a drained one empties without
 # losing work, and both return to service.
-source "$(dirname "$0")/lib.sh" "$@"
-export RENZAN_STATE_DIR=$work/state
-unset RENZAN_SOCKET
-touch log.txt  # shown by wait_for
-trap '$renzan cluster down --stop-jobs 2>/dev/null || true; rm -rf "$work"' EXIT
+source "$(dirname "$0")/cluster_lib.sh" "$@"
 
-start() { $renzan cluster up --nodes 2 --gpus-per-node 2 --cpus-per-node 8 >/dev/null; }
-# job_field ID KEY, node_field NAME KEY: as JSON.
-job_field() { $renzan job show "$1" --json | python3 -c 'import json, sys
-print(json.dumps(json.load(sys.stdin)[sys.argv[1]]))' "$2"; }
-node_field() { $renzan nodes --json | python3 -c 'import json, sys
-print(*[json.dumps(node[sys.argv[2]]) for node in json.load(sys.stdin)["nodes"]
-        if node["name"] == sys.argv[1]])' "$1" "$2"; }
-is() { [ "$(job_field "$1" state)" = "\"$2\"" ]; }
+start() { $renzan cluster up --nodes 2 --gpus-per-node 3 --cpus-per-node 8 >/dev/null; }
 expect_node() {
   [ "$(node_field "$1" "$2")" = "$3" ] || { $renzan nodes >&2; fail "$1: $2 is not $3"; }
 }
@@ -27,29 +16,35 @@ SH
 start
 plain=$($renzan submit --gpus 1 -- sh "$work/job.sh" "$work/plain" loses)
 saves=$($renzan submit --gpus 1 --set checkpoint.on_stop=true -- sh "$work/job.sh" "$work/saves")
-wait_for is "$plain" running
-wait_for is "$saves" running
-node=$($renzan job logs "$plain" | sed -n 's/^on //p')  # bin packing: both are on it
+wait_for is "$plain" state running
+wait_for is "$saves" state running
+# Bin packing: both are on it.
+node=$($renzan nodes --json |
+  python3 -c 'import json, sys; print(*[n["name"] for n in json.load(sys.stdin)["nodes"] if n["jobs"]])')
 [ "$node" = local-0 ] && other=local-1 || other=local-0
 expect_node "$node" jobs "[$plain, $saves]"
 
 # Cordoned: what runs there stays, nothing new starts, also after a restart of the daemon.
 expect_exit 0 "$node: cordoned" $renzan nodes cordon "$node"
 expect_node "$node" state '"cordoned"'
-first=$($renzan submit --gpus 2 -- sleep 1000)
-wait_for is "$first" running
+first=$($renzan submit --gpus 3 -- sleep 1000)
+wait_for is "$first" state running
 expect_node "$other" jobs "[$first]"
-second=$($renzan submit --gpus 2 -- sleep 1000)
-wait_for is "$second" pending
+second=$($renzan submit --gpus 1 -- sleep 1000)
+expect_waits() {
+  expect_explanation "$second" "$node is cordoned"
+  is "$second" state pending || fail "job $second started on a cordoned node"
+}
+expect_waits
 $renzan cluster down >/dev/null
 start
 expect_node "$node" state '"cordoned"'
 expect_node "$node" jobs "[$plain, $saves]"
-is "$second" pending || fail "job $second started on a cordoned node"
+expect_waits
 for id in "$second" "$first"; do
   expect_exit 0 "" $renzan job cancel "$id"
 done
-wait_for is "$first" cancelled
+wait_for is "$first" state cancelled
 
 # Drained: the job that saves moves, the other may end there.
 expect_exit 0 "$node: draining" $renzan nodes drain "$node"
@@ -59,17 +54,17 @@ expect_node "$node" jobs "[$plain]"
 expect_exit 0 "the job may finish there" $renzan job explain "$plain"
 $renzan job logs "$saves" --attempt 0 | grep -qx saved || fail "job $saves was not stopped cleanly"
 touch plain
-wait_for is "$plain" 'done'
+wait_for is "$plain" state 'done'
 [ "$(job_field "$plain" attempts)" = 1 ] || fail "job $plain was interrupted"
 
 # Back in service.
 expect_exit 0 "" $renzan nodes uncordon "$node"
 expect_node "$node" state '"ready"'
-back=$($renzan submit --gpus 2 -- sleep 1000)
-wait_for is "$back" running
+back=$($renzan submit --gpus 3 -- sleep 1000)
+wait_for is "$back" state running
 expect_node "$node" jobs "[$back]"
 touch saves
-wait_for is "$saves" 'done'
+wait_for is "$saves" state 'done'
 
 expect_exit 66 "there is no node nowhere" $renzan nodes cordon nowhere
 expect_exit 0 "" $renzan nodes drain "$node" --notice 10m

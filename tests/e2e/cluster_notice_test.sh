@@ -1,10 +1,6 @@
 # A spot notice shorter than a job's grace: stop.json tells `renzan train`, whose last checkpoint is
 # then an increment although a full one is due and the grace would suffice for it.
-source "$(dirname "$0")/lib.sh" "$@"
-export RENZAN_STATE_DIR=$work/state
-unset RENZAN_SOCKET
-touch log.txt  # shown by wait_for
-trap '$renzan cluster down --stop-jobs 2>/dev/null || true; rm -rf "$work"' EXIT
+source "$(dirname "$0")/cluster_lib.sh" "$@"
 # 225 MB, of which 300 steps change more than half. After a restart the trainer assumes a disk of
 # 100 MB/s, so a full checkpoint takes more than 70 % of three seconds.
 $renzan data synth --format dataset --seed 7 --rows 40000 --features 40 --rows-per-table 2000 \
@@ -45,7 +41,6 @@ command:
 YAML
 
 trained_long() { [ "$(status_of step "state/jobs/$1/run" 2>/dev/null || echo 0)" -ge 300 ]; }
-is_in() { $renzan job show "$1" --json | grep -q "\"state\": \"$2\""; }
 newest_of() {
   local dir=state/jobs/$1/checkpoints
   kind_of "$dir/$(checkpoints_in "$dir" | head -1)"
@@ -54,7 +49,7 @@ newest_of() {
 id=$($renzan submit job.yaml)
 wait_for trained_long "$id"
 $renzan nodes drain local-0 --notice 3s >/dev/null
-wait_for is_in "$id" pending
+wait_for is "$id" state pending
 $renzan job show "$id" >shown.txt
 grep -q "exit status 75" shown.txt || { cat shown.txt >&2; fail "it did not stop in time"; }
 [ "$(newest_of "$id")" = incremental ] || { cat shown.txt >&2; fail "a full checkpoint"; }
@@ -65,5 +60,5 @@ $renzan nodes restore local-0 >/dev/null
 id=$($renzan submit job.yaml)
 wait_for trained_long "$id"
 $renzan job cancel "$id" >/dev/null
-wait_for is_in "$id" cancelled
+wait_for is "$id" state cancelled
 [ "$(newest_of "$id")" = full ] || fail "an increment, but there was time for a full checkpoint"

@@ -1,6 +1,6 @@
 # A daemon that runs as root serves several users: jobs run as their users, users cannot see or change
 # jobs of others, other users are rejected. The daemon of an ordinary user serves nobody else.
-source "$(dirname "$0")/lib.sh" "$@"
+source "$(dirname "$0")/cluster_lib.sh" "$@"
 [ "$(id -u)" -eq 0 ] || skip "needs root to become other users"
 command -v setpriv >/dev/null || skip "needs setpriv (util-linux)"
 for user in nobody daemon games; do
@@ -72,10 +72,9 @@ for verb in "nodes drain local-0" "nodes fail local-0" "nodes restore local-0" \
   "cluster override daemon --max-gpus 4 --for 1h" "cluster down"; do
   expect_exit 77 "" as daemon "$renzan" $verb
 done
-has_state() { $renzan job show "$1" --json | grep -q "^  \"state\": \"$2\""; }
-has_state "$sleeper" running || fail "job $sleeper was stopped by another user"
+is "$sleeper" state running || fail "job $sleeper was stopped by another user"
 $renzan job cancel "$sleeper" >/dev/null
-wait_for has_state "$sleeper" cancelled
+wait_for is "$sleeper" state cancelled
 
 # Users cannot put their jobs before everybody else's.
 expect_exit 77 "priority 101: you may submit jobs with a priority of at most 100" \
@@ -83,7 +82,7 @@ expect_exit 77 "priority 101: you may submit jobs with a priority of at most 100
 expect_exit 77 "you may not stop everybody's jobs" \
   as nobody "$renzan" submit --set grand_challenge=true -- true
 job=$($renzan submit --priority 101 -- true)
-wait_for has_state "$job" done
+wait_for is "$job" state done
 
 # Users that are not allowed are rejected.
 for verb in "jobs" "job show 1" "submit -- id"; do

@@ -96,19 +96,24 @@ descendants() {
   done
 }
 
-# expect_running: waits until the run in the directory `run`, logged to log.txt, trains.
-expect_running() {
-  wait_for grep -q '"running"' run/status.json 2>/dev/null
-}
+# has_ended PID: a zombie has.
+has_ended() { ! grep -qs '^State:[[:space:]]*[^ZX[:space:]]' "/proc/$1/status"; }
 
-# expect_no_process_left PID...: they end, if they have not ended yet.
+# expect_running: waits until the run in the directory `run`, started as $launcher, trains.
+expect_running() {
+  wait_for trains_or_has_ended
+  is_training || { show_log; fail "the run ended before it trained"; }
+}
+is_training() { grep -qs '"running"' run/status.json; }
+trains_or_has_ended() { is_training || has_ended "$launcher"; }
+
+# expect_no_process_left PID...: they have ended, or do within a moment.
 expect_no_process_left() {
   local pid
   for pid in "$@"; do
-    wait_for has_ended "$pid"
+    wait_limit=10 wait_for has_ended "$pid"
   done
 }
-has_ended() { ! grep -qs '^State:[[:space:]]*[^ZX]' "/proc/$1/status"; }
 
 # workers_of LAUNCHER: process ids of its workers, started by mpirun or by itself.
 workers_of() {
@@ -138,23 +143,24 @@ expect_end() {
   local status=0
   wait $launcher || status=$?
   launcher=""
-  [ $status -eq "$1" ] || { cat log.txt >&2; fail "exit $status instead of $1"; }
+  [ $status -eq "$1" ] || { show_log; fail "exit $status instead of $1"; }
 }
 
 # expect_log FRAGMENT
 expect_log() {
-  grep -qF -- "$1" log.txt || { cat log.txt >&2; fail "no '$1' in the log"; }
+  grep -qF -- "$1" log.txt || { show_log; fail "no '$1' in the log"; }
 }
 
 # wait_for COMMAND...: waits until the command succeeds. The limit only ends a test that hangs:
 # machines differ, and may be busy.
 wait_for() {
-  local end=$((SECONDS + 300))
+  local end=$((SECONDS + ${wait_limit:-550}))
   until "$@"; do
-    [ $SECONDS -lt $end ] || { cat log.txt >&2; fail "timed out waiting for: $*"; }
+    [ $SECONDS -lt $end ] || { show_log; fail "timed out waiting for: $*"; }
     sleep 0.02
   done
 }
+show_log() { [ ! -e log.txt ] || cat log.txt >&2; }
 
 # status_of KEY [RUN_DIR]: a value in status.json, such as "stopped" or "checkpoint 120".
 status_of() {
@@ -177,7 +183,7 @@ train_until_checkpoints() {
   for _ in $(seq 20); do
     rm -rf "$run"
     $renzan train small.yaml --run-dir "$run" "$@" >log.txt 2>&1 ||
-      { cat log.txt >&2; fail "training failed"; }
+      { show_log; fail "training failed"; }
     written=$(grep -c 'checkpoint step-[0-9]*: ' log.txt || true)
     [ "$written" -lt "$count" ] || return 0
   done
