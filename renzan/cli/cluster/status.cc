@@ -54,7 +54,8 @@ void PrintQueues(const Json& queues) {
                {"pending", kRight},
                {"running", kRight}});
   for (const Json& queue : queues)
-    table.Add({queue.at("name"), Amounts(queue.at("guaranteed")), Amounts(queue.at("limit"), true),
+    table.Add({queue.at("name").get<std::string>() + (queue.at("removed") ? " (removed)" : ""),
+               Amounts(queue.at("guaranteed")), Amounts(queue.at("limit"), true),
                Amounts(queue.at("used")), Amounts(queue.at("borrowed")), queue.at("pending").dump(),
                queue.at("running").dump()});
   fmt::print("\n{}", table.Text());

@@ -167,6 +167,14 @@ TEST_F(ScheduleTest, AnElasticJobThatSavesTooSlowlyIsShrunkOnlyIfTheNodeGoesAway
   ASSERT_EQ(Run().resizes.size(), 1u);
 }
 
+TEST_F(ScheduleTest, AHeldJobThatRunsDoesNotGrow) {
+  Nodes(2);
+  Add({.workers = 1, .max_workers = 2, .gpus = 4, .on = {{0, 1}}});
+  ASSERT_EQ(Run().resizes.size(), 1u);
+  snapshot.jobs[0].held = "its queue is gone";
+  EXPECT_THAT(Run().resizes, IsEmpty());
+}
+
 TEST_F(ScheduleTest, SameSnapshotSameDecisions) {
   Nodes(3);
   for (int job = 0; job < 20; ++job)

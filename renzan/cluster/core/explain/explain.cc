@@ -181,10 +181,13 @@ class Reasons {
   }
 
   std::string Stopping() const {
-    std::vector<std::string> stopping;
-    for (const Job& job : snapshot_.jobs)
-      if (job.state == JobState::kStopping || job.state == JobState::kResizing)
-        stopping.push_back(std::to_string(job.id));
+    std::vector<std::string> for_it, stopping;
+    for (const Job& job : snapshot_.jobs) {
+      if (job.state != JobState::kStopping && job.state != JobState::kResizing) continue;
+      stopping.push_back(std::to_string(job.id));
+      if (job.stopping_for == job_.id) for_it.push_back(stopping.back());
+    }
+    if (!for_it.empty()) stopping = for_it;
     if (stopping.empty()) return "other jobs are about to be stopped for it";
     return fmt::format("waiting for job{} {} to save and stop", stopping.size() == 1 ? "" : "s",
                        Enumerated(stopping));
@@ -266,6 +269,7 @@ Explanation Explain(const Snapshot& snapshot, JobId id, const ExplainOptions& op
     return explanation;
   }
   explanation.why = Reasons(snapshot, *job).Sentence(*wait);
+  if (!job->held.empty()) return explanation;  // no change of the cluster starts it
   const int for_changes = options.max_cycles / 2;
   CycleBudget changes(for_changes, options.cancelled);
   explanation.would_start_with =

@@ -152,6 +152,8 @@ TEST_F(ExplainTest, NamesTheJobsThatAreStopping) {
   EXPECT_EQ(why(), "waiting for jobs 1 and 2 to save and stop");
   snapshot.jobs[2].state = JobState::kStopping;
   EXPECT_EQ(why(), "waiting for jobs 1, 2 and 3 to save and stop");
+  snapshot.jobs[0].stopping_for = snapshot.jobs[2].stopping_for = job;
+  EXPECT_EQ(why(), "waiting for jobs 1 and 3 to save and stop");
   snapshot.Find(job)->min_workers = snapshot.Find(job)->max_workers = 1;
   snapshot.jobs[0].state = snapshot.jobs[1].state = JobState::kRunning;
   EXPECT_EQ(why(), "waiting for job 3 to save and stop");

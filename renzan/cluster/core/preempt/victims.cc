@@ -19,10 +19,10 @@ struct Step {
   double cost;
 };
 
-class Search {
+class VictimSearch {
  public:
-  Search(const ClusterView& view, const Quota& quota, const Occupants& occupants, const Job& job,
-         const VictimRules& rules)
+  VictimSearch(const ClusterView& view, const Quota& quota, const Occupants& occupants,
+               const Job& job, const VictimRules& rules)
       : view_(view),
         snapshot_(view.snapshot()),
         occupants_(occupants),
@@ -368,7 +368,7 @@ std::optional<VictimPlan> FindVictims(const ClusterView& view, const Quota& quot
     AddNodesWithRoom(view, job, worth);
     for (NodeSet& scope : scopes) scope = scope & worth;
   }
-  Search search(view, quota, occupants, job, rules);
+  VictimSearch search(view, quota, occupants, job, rules);
   for (const bool may_stop : {false, true}) {
     std::optional<VictimPlan> best;
     double best_cost = kImpossible;

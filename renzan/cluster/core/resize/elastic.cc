@@ -38,8 +38,9 @@ void GrowElasticJobs(ClusterView& view, Quota& quota, const Occupants& occupants
       elastic.emplace_back(job, &start);
   for (const int index : occupants.jobs()) {
     const Job& job = snapshot.jobs[index];
-    if (job.max_workers == job.min_workers || !SavesWhenStopped(job) || told.contains(job.id) ||
-        NumWorkers(job.placement) >= job.max_workers)
+    // A held job that stopped in order to grow might not start again.
+    if (job.max_workers == job.min_workers || !SavesWhenStopped(job) || !job.held.empty() ||
+        told.contains(job.id) || NumWorkers(job.placement) >= job.max_workers)
       continue;
     if (snapshot.now - job.last_resize >= min_between)
       elastic.emplace_back(&job, nullptr);

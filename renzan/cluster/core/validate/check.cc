@@ -92,6 +92,14 @@ Held HeldAfterStops(const CheckContext& context) {
   return held;
 }
 
+std::array<bool, kMaxResources> GuaranteedToAny(const Snapshot& snapshot) {
+  std::array<bool, kMaxResources> guaranteed{};
+  for (const Queue& queue : snapshot.queues)
+    for (int kind = 0; kind < kMaxResources; ++kind)
+      if (queue.guaranteed[kind] > 0) guaranteed[kind] = true;
+  return guaranteed;
+}
+
 int CountedWorkers(const Job& job) {
   if (job.state == JobState::kRunning) return NumWorkers(job.placement);
   if (job.state == JobState::kResizing) return NumWorkers(job.target);

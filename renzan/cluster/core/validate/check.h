@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include <array>
 #include <map>
 #include <string>
 #include <utility>
@@ -68,6 +69,8 @@ bool Saves(const Job& job);
 // which it goes away.
 bool IsOnDrainingNode(const Snapshot& snapshot, const Job& job);
 bool IsOnNodeThatGoesAway(const Snapshot& snapshot, const Job& job);
+// Whether some queue is guaranteed any of a kind of resource.
+std::array<bool, kMaxResources> GuaranteedToAny(const Snapshot& snapshot);
 // Resources of `workers` workers of the job.
 Resources Of(const Snapshot& snapshot, const Job& job, int workers);
 

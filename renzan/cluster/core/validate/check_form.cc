@@ -73,6 +73,8 @@ void CheckResizes(CheckContext& context) {
       context.Report("job {} is resized, but does not checkpoint", job->id);
     else if (!Saves(*job) && !IsOnNodeThatGoesAway(context.snapshot, *job))
       context.Report("job {} is resized, but does not save within its grace period", job->id);
+    if (!job->held.empty() && NumWorkers(resize.target) > NumWorkers(job->placement))
+      context.Report("job {} grows, but is held: {}", job->id, job->held);
     if (resize.target == job->placement)
       context.Report("job {} is resized to its current placement", job->id);
     CheckGang(context, "target", *job, resize.target);

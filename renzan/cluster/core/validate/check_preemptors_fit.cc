@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "renzan/cluster/core/place/packing.h"
 #include "renzan/cluster/core/validate/check.h"
+#include "renzan/cluster/core/validate/packing.h"
 
 namespace renzan::cluster::check {
 namespace {

@@ -52,11 +52,10 @@ void CheckGuarantees(CheckContext& context) {
   const std::vector<Usage> usage = UsageAfter(context, snapshot.queues.size(), [](const Job& job) {
     return job.preemptible || job.grand_challenge ? -1 : job.queue;
   });
+  const std::array<bool, kMaxResources> guaranteed_to_any = GuaranteedToAny(snapshot);
   for (int kind = 0; kind < kMaxResources; ++kind) {
-    const bool guaranteed_to_any =
-        std::any_of(snapshot.queues.begin(), snapshot.queues.end(),
-                    [&](const Queue& queue) { return queue.guaranteed[kind] > 0; });
-    for (size_t queue = 0; guaranteed_to_any && queue < usage.size(); ++queue) {
+    if (!guaranteed_to_any[kind]) continue;
+    for (size_t queue = 0; queue < usage.size(); ++queue) {
       const int64_t after = usage[queue].before[kind] + usage[queue].added[kind];
       const int64_t guaranteed = snapshot.queues[queue].guaranteed[kind];
       if (usage[queue].added[kind] > 0 && after > guaranteed)

@@ -23,11 +23,10 @@ struct Victim {
 
 class Rights {
  public:
-  explicit Rights(CheckContext& context) : context_(context), snapshot_(context.snapshot) {
-    for (int kind = 0; kind < kMaxResources; ++kind)
-      guaranteed_[kind] =
-          std::any_of(snapshot_.queues.begin(), snapshot_.queues.end(),
-                      [&](const Queue& queue) { return queue.guaranteed[kind] > 0; });
+  explicit Rights(CheckContext& context)
+      : context_(context),
+        snapshot_(context.snapshot),
+        guaranteed_(GuaranteedToAny(context.snapshot)) {
     for (const Stop& stop : context.decisions.stops) {
       const Job& job = *snapshot_.Find(stop.job);
       victims_.push_back({&job, Of(snapshot_, job, CountedWorkers(job)), stop.on_behalf_of, &stop});
@@ -204,7 +203,7 @@ class Rights {
 
   CheckContext& context_;
   const Snapshot& snapshot_;
-  std::array<bool, kMaxResources> guaranteed_{};  // kinds that some queue is guaranteed
+  std::array<bool, kMaxResources> guaranteed_;  // kinds that some queue is guaranteed
   std::vector<Victim> victims_;
   std::set<JobId> preemptors_;
 };

@@ -217,6 +217,9 @@ TEST_F(Validator, OnlyJobsThatCheckpointAreBackfilledOrResized) {
   ExpectFault("is resized, but does not checkpoint");
   snapshot.jobs[0].checkpoints = true;
   ExpectClean();
+  snapshot.jobs[0].held = "its queue is gone";
+  ExpectFault("job 1 grows, but is held: its queue is gone");
+  snapshot.jobs[0].held = "";
   snapshot.jobs[0].checkpoint_cost_ms = snapshot.jobs[0].grace_ms + 1;
   ExpectFault("job 1 is resized, but does not save within its grace period");
   snapshot.jobs[0].checkpoint_cost_ms = snapshot.jobs[0].grace_ms;

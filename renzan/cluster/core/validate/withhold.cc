@@ -28,16 +28,12 @@ class Withholding {
 
   void Run() {
     for (const Stop& stop : decisions_.stops) CheckVictim(stop.job, stop.on_behalf_of);
-    for (const Resize& resize : decisions_.resizes) CheckVictim(resize.job, resize.on_behalf_of);
+    for (const Resize& resize : decisions_.resizes) {
+      CheckVictim(resize.job, resize.on_behalf_of);
+      if (resize.on_behalf_of == 0) CheckTarget(resize.job, resize.target);
+    }
+    for (const Start& start : decisions_.starts) CheckTarget(start.job, start.placement);
     WithholdFor(blocked_, decisions_);
-    std::erase_if(decisions_.resizes, [&](const Resize& resize) {
-      return jobs_.contains(resize.job) || IsFaulty(resize.target);
-    });
-    std::erase_if(decisions_.starts, [&](const Start& start) {
-      const bool faulty = jobs_.contains(start.job) || IsFaulty(start.placement);
-      if (faulty) MakeWait(start.job, decisions_);
-      return faulty;
-    });
     std::erase_if(decisions_.checkpoints, [&](JobId job) { return jobs_.contains(job); });
     std::erase_if(decisions_.scale_in, [&](const ScaleIn& in) { return nodes_.contains(in.node); });
     std::erase_if(decisions_.reservations, [&](const Reservation& reservation) {
@@ -69,11 +65,16 @@ class Withholding {
       blocked_.insert(on_behalf_of);
   }
 
+  void CheckTarget(JobId job, const Placement& target) {
+    if (jobs_.contains(job) || IsFaulty(target)) blocked_.insert(job);
+  }
+
   const Snapshot& snapshot_;
   Decisions& decisions_;
-  std::set<JobId> jobs_;     // faulty
-  std::set<int> nodes_;      // faulty
-  std::set<JobId> blocked_;  // preemptors with a faulty victim
+  std::set<JobId> jobs_;  // faulty
+  std::set<int> nodes_;   // faulty
+  // Jobs that would start or move to a faulty node, or preempt a faulty victim.
+  std::set<JobId> blocked_;
 };
 
 }  // namespace

@@ -39,7 +39,7 @@ std::string TextOfStop(const AttemptRecord& attempt, const AttemptEnd& end,
         "checkpoint.on_stop";
   if (end.killed_after_seconds > 0 && policy.saves_on_stop)
     text += fmt::format(
-        "; it was killed after its grace of {} s: the work since its last checkpoint is lost",
+        "; it was killed {:.6g} s after SIGTERM: the work since its last checkpoint is lost",
         end.killed_after_seconds);
   return text;
 }

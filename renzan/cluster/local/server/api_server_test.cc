@@ -152,7 +152,11 @@ TEST_F(ApiServerTest, AcceptsAJobAndShowsIt) {
   EXPECT_EQ(BodyOf(Ask(socket_, "GET", "/v1/jobs?user=nobody-here"))["jobs"].size(), 0u);
   EXPECT_EQ(BodyOf(Ask(socket_, "GET", "/v1/jobs"))["jobs"].size(), 1u);
   EXPECT_EQ(BodyOf(Ask(socket_, "GET", "/v1/nodes"))["nodes"][0]["capacity"]["gpu"], 4);
-  EXPECT_EQ(BodyOf(Ask(socket_, "GET", "/v1/status"))["nodes"]["ready"], 1);
+  const Json status = BodyOf(Ask(socket_, "GET", "/v1/status"));
+  EXPECT_EQ(status["nodes"]["ready"], 1);
+  EXPECT_EQ(status["queues"][0]["used"]["gpu"], 2);
+  EXPECT_EQ(status["queues"][0]["borrowed"]["gpu"], 0) << "no queue is guaranteed any";
+  EXPECT_EQ(status["queues"][0]["removed"], false);
   EXPECT_EQ(BodyOf(Ask(socket_, "GET", "/v1/usage"))["jobs"].size(), 1u);
   EXPECT_EQ(BodyOf(Ask(socket_, "GET", "/v1/snapshot"))["jobs"].size(), 1u);
 }

@@ -3,6 +3,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "renzan/cluster/core/order/quota.h"
 #include "renzan/cluster/local/controller/accounting.h"
 #include "renzan/cluster/local/server/api_json.h"
 #include "renzan/cluster/spec/job_states.h"
@@ -60,9 +61,10 @@ Json QueueJson(const Snapshot& snapshot, const Totals& totals, size_t index) {
   const Queue& queue = snapshot.queues[index];
   const Resources& used = totals.by_queue[index];
   Resources borrowed;
-  for (int kind = 0; kind < kMaxResources; ++kind)
+  for (const int kind : GuaranteedKinds(snapshot))
     borrowed[kind] = std::max<int64_t>(0, used[kind] - queue.guaranteed[kind]);
   return {{"name", queue.name},
+          {"removed", queue.removed},
           {"guaranteed", AmountsJson(snapshot, queue.guaranteed)},
           {"limit", AmountsJson(snapshot, queue.limit)},
           {"used", AmountsJson(snapshot, used)},

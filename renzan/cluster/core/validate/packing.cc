@@ -1,4 +1,4 @@
-#include "renzan/cluster/core/place/packing.h"
+#include "renzan/cluster/core/validate/packing.h"
 
 #include <algorithm>
 #include <array>
