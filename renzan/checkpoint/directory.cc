@@ -112,7 +112,10 @@ std::vector<std::string> RemoveOldCheckpoints(const std::string& dir, int keep,
   const std::vector<CheckpointEntry> entries = ListCheckpoints(dir);
   // A checkpoint that cannot be read now may turn out valid and need its base, so remove nothing.
   for (const CheckpointEntry& entry : entries)
-    if (entry.unreadable) return {};
+    if (entry.unreadable) {
+      LogWarning("old checkpoints are not removed: {}", entry.problem);
+      return {};
+    }
   for (const CheckpointEntry& entry : entries) {
     if (!entry.problem.empty()) continue;
     const bool newest = keep > 0;

@@ -4,25 +4,18 @@
 
 #include <vector>
 
-#include "renzan/base/philox.h"
+#include "renzan/base/random_testing.h"
 #include "renzan/base/simd_testing.h"
 
 namespace renzan {
 namespace {
-
-std::vector<float> Values(size_t n, uint64_t seed) {
-  std::vector<float> values(n);
-  for (size_t i = 0; i < n; ++i)
-    values[i] = Philox::Uniform(Philox::Draw(seed, i)[0]) * 2.0f - 1.0f;
-  return values;
-}
 
 class Kernels : public ::testing::TestWithParam<int64_t> {};
 
 TEST_P(Kernels, PoolingIsInBagOrder) {
   const int64_t dim = GetParam();
   const size_t n = static_cast<size_t>(dim);
-  const auto weights = Values(10 * n, 1);
+  const auto weights = RandomValues(10 * n, 1);
   for (const std::vector<int32_t>& bag :
        {std::vector<int32_t>{}, {3}, {9, 0, 9, 4}, {1, 2, 3, 4, 5, 6, 7}}) {
     std::vector<float> out(n, 7.0f);
@@ -49,7 +42,7 @@ TEST_P(Kernels, BitsDoNotDependOnTheInstructionSet) {
   const int64_t dim = GetParam();
   const size_t n = static_cast<size_t>(dim);
   const auto results = [&] {
-    const auto weights = Values(9 * n, 2);
+    const auto weights = RandomValues(9 * n, 2);
     std::vector<float> w(n);
     PoolBag(weights.data(), dim, std::vector<int32_t>{3, 8, 0, 3}, 0.3f, w.data());
     AddRow(weights.data() + n, dim, w.data());

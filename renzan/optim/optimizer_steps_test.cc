@@ -5,26 +5,19 @@
 #include <cmath>
 #include <vector>
 
-#include "renzan/base/philox.h"
+#include "renzan/base/random_testing.h"
 #include "renzan/base/simd_testing.h"
 #include "renzan/optim/gradient_norm.h"
 
 namespace renzan {
 namespace {
 
-std::vector<float> Values(size_t n, uint64_t seed) {
-  std::vector<float> values(n);
-  for (size_t i = 0; i < n; ++i)
-    values[i] = Philox::Uniform(Philox::Draw(seed, i)[0]) * 2.0f - 1.0f;
-  return values;
-}
-
 class OptimizerSteps : public ::testing::TestWithParam<int64_t> {};
 
 TEST_P(OptimizerSteps, AgreeWithTheirFormulas) {
   const int64_t dim = GetParam();
   const size_t n = static_cast<size_t>(dim);
-  const auto g = Values(n, 2), w0 = Values(n, 3);
+  const auto g = RandomValues(n, 2), w0 = RandomValues(n, 3);
   const float lr = 0.1f, epsilon = 1e-8f;
 
   std::vector<float> w = w0;
@@ -59,8 +52,8 @@ TEST_P(OptimizerSteps, BitsDoNotDependOnTheInstructionSet) {
   const int64_t dim = GetParam();
   const size_t n = static_cast<size_t>(dim);
   const auto results = [&] {
-    const auto g = Values(n, 2);
-    auto w = Values(n, 3), s = Values(n, 4), m = Values(n, 5);
+    const auto g = RandomValues(n, 2);
+    auto w = RandomValues(n, 3), s = RandomValues(n, 4), m = RandomValues(n, 5);
     for (float& x : s) x = x * x;
     float state = 0.5f;
     AdagradStep(0.1f, 1e-8f, g.data(), dim, s.data(), w.data());

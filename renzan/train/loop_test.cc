@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "renzan/base/clock_testing.h"
 #include "renzan/base/file/file.h"
 #include "renzan/base/thread_pool.h"
 #include "renzan/comm/testing.h"
@@ -14,13 +15,6 @@
 
 namespace renzan {
 namespace {
-
-class ManualClock : public Clock {
- public:
-  double MonotonicSeconds() const override { return seconds; }
-  double UnixSeconds() const override { return 1.7e9 + seconds; }
-  double seconds = 0;
-};
 
 // Steps, reports and evaluations take the time given here.
 class SlowObserver : public TrainObserver {

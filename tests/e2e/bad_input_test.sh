@@ -12,6 +12,7 @@ sed 's/seed: 3/seed: three/' small.yaml >type.yaml
 expect_exit 78 "type.yaml:1:7" $renzan train type.yaml
 expect_exit 78 "did you mean 'isa'" train --set numerics.iza=avx2
 expect_exit 66 "no_such.yaml" $renzan train no_such.yaml
+expect_exit 66 "small.yaml/rows.tsv" $renzan data import small.yaml/rows.tsv --output imported
 expect_exit 64 "renzan train --help" $renzan train
 expect_exit 64 "" $renzan train small.yaml --no-such-flag
 

@@ -12,7 +12,15 @@ begin() {
   head -1000 clicks.tsv >&3
 }
 
+has_opened() { readlink "/proc/$launcher/fd/"* | grep -qx "$work/$1"; }
 for signal in INT TERM HUP; do
+  # Before the pipe has a writer.
+  with_default_signals "$renzan" data import input --output data >log.txt 2>&1 &
+  launcher=$!
+  wait_for has_opened input
+  kill "-$signal" $launcher
+  expect_end 75
+
   begin with_default_signals "$renzan"
   kill "-$signal" $launcher
   expect_end 75

@@ -27,7 +27,6 @@ static_assert(std::atomic<bool>::is_always_lock_free);  // a signal handler writ
 StopFunction StopOnSignals() {
   struct sigaction action {};
   action.sa_handler = [](int) { stop_requested = true; };
-  // Without SA_RESTART a blocking read returns, so that the request is noticed.
   for (const int signal : NotIgnored({SIGINT, SIGTERM, SIGHUP}))
     ::sigaction(signal, &action, nullptr);
   return [] { return stop_requested.load(); };

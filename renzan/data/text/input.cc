@@ -27,8 +27,10 @@ class RawFile {
  public:
   RawFile(const std::string& path, StopFunction stop)
       : name_(path == "-" ? "<stdin>" : path), stop_(std::move(stop)), buffer_(kRawBufferBytes) {
-    fd_ = path == "-" ? ::dup(STDIN_FILENO) : ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-    if (fd_ < 0) FailErrno(errno, fmt::format("cannot read {}", name_));
+    // Without O_NONBLOCK, opening a named pipe would wait for a writer.
+    fd_ =
+        path == "-" ? ::dup(STDIN_FILENO) : ::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    if (fd_ < 0) FailToRead(errno, name_);
   }
   ~RawFile() { ::close(fd_); }
   RawFile(const RawFile&) = delete;
@@ -61,13 +63,13 @@ class RawFile {
     end_ = kept;
     for (;;) {
       ThrowIfStopped(stop_);
-      if (stop_ && !InputReady()) continue;
+      if (!InputReady()) continue;
       const ssize_t got = ::read(fd_, buffer_.data() + end_, buffer_.size() - end_);
       if (got >= 0) {
         end_ += static_cast<size_t>(got);
         return got > 0;
       }
-      if (errno != EINTR) FailErrno(errno, fmt::format("cannot read {}", name_));
+      if (errno != EINTR && errno != EAGAIN) FailToRead(errno, name_);
     }
   }
 

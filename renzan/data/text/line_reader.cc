@@ -29,7 +29,7 @@ LineReader::LineReader(std::vector<std::string> paths, StopFunction stop)
         Fail(ErrorCode::kUsage, "standard input (-) can be read only once");
       size_known = false;
     } else if (::stat(path.c_str(), &info) != 0) {
-      FailErrno(errno, fmt::format("cannot read {}", path));
+      FailToRead(errno, path);
     } else if (S_ISDIR(info.st_mode)) {
       Fail(ErrorCode::kNoInput, "cannot read {}: it is a directory; give the files in it", path);
     } else if (!S_ISREG(info.st_mode)) {

@@ -4,17 +4,11 @@
 
 #include <cmath>
 
+#include "renzan/base/clock_testing.h"
 #include "renzan/base/file/file.h"
 
 namespace renzan {
 namespace {
-
-class ManualClock : public Clock {
- public:
-  double MonotonicSeconds() const override { return seconds; }
-  double UnixSeconds() const override { return 1.8e9 + seconds; }
-  double seconds = 100;
-};
 
 class StopDeadlineTest : public ::testing::Test {
  protected:
