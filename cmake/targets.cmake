@@ -37,8 +37,6 @@ function(renzan_test name)
     set(ARG_TIMEOUT 120)
   endif()
   add_executable(${name} ${ARG_SOURCES})
-  # Helpers and constants of tests have short names, so tests are compiled one by one.
-  set_target_properties(${name} PROPERTIES UNITY_BUILD OFF)
   target_precompile_headers(${name} REUSE_FROM renzan_test_headers)
   target_link_libraries(${name} PRIVATE ${ARG_DEPS} GTest::gmock GTest::gtest_main)
   # What is tested is optimised in full; tests spend more time in the compiler than running.

@@ -11,13 +11,13 @@
 namespace renzan {
 namespace {
 
-struct Samples {
+struct GroupedSamples {
   std::vector<int32_t> groups;
   std::vector<float> logits, labels;
 };
 
-Samples Draw(uint64_t seed, size_t n) {
-  Samples samples;
+GroupedSamples DrawGrouped(uint64_t seed, size_t n) {
+  GroupedSamples samples;
   for (size_t i = 0; i < n; ++i) {
     const Philox::Block words = Philox::Draw(seed, i);
     samples.groups.push_back(static_cast<int32_t>(words[0] % 7 * (words[0] % 3)));
@@ -30,7 +30,7 @@ Samples Draw(uint64_t seed, size_t n) {
 
 // By its definition: pairs of a positive and a negative sample.
 TEST(GroupedMetrics, AgreeWithTheReferenceImplementation) {
-  const Samples s = Draw(5, 400);
+  const GroupedSamples s = DrawGrouped(5, 400);
   GroupedMetrics metrics;
   metrics.Add(s.groups, s.logits, s.labels);
   const std::vector<GroupMetrics> groups = metrics.Groups();
@@ -65,7 +65,7 @@ TEST(GroupedMetrics, AgreeWithTheReferenceImplementation) {
 }
 
 TEST(GroupedMetrics, AModelThatKnowsOnlyTheGroupsHasAGroupAucOfOneHalf) {
-  Samples s = Draw(6, 1000);
+  GroupedSamples s = DrawGrouped(6, 1000);
   for (size_t i = 0; i < s.groups.size(); ++i) {
     s.logits[i] = static_cast<float>(s.groups[i]);
     s.labels[i] = Philox::Draw(7, i)[0] % 20 < static_cast<uint32_t>(s.groups[i]) ? 1.0f : 0.0f;

@@ -48,7 +48,7 @@ TEST(Elementwise, SumRowsIsInRowOrder) {
   }
 }
 
-class MlpGradients : public testing::TestWithParam<Mlp::LastLayer> {};
+class MlpGradients : public ::testing::TestWithParam<Mlp::LastLayer> {};
 
 TEST_P(MlpGradients, AgreeWithFiniteDifferences) {
   ParameterLayout layout;
@@ -86,7 +86,7 @@ TEST_P(MlpGradients, AgreeWithFiniteDifferences) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, MlpGradients,
-                         testing::Values(Mlp::LastLayer::kRelu, Mlp::LastLayer::kLinear));
+                         ::testing::Values(Mlp::LastLayer::kRelu, Mlp::LastLayer::kLinear));
 
 TEST(Parameters, InitialValuesHaveTheStatedSpread) {
   ParameterLayout layout;

@@ -14,9 +14,9 @@
 namespace renzan {
 namespace {
 
-constexpr uint64_t kSeeds = 200;
-const std::string kOld(100, 'o');
-const std::string kNew(300, 'n');
+constexpr uint64_t kRuns = 200;
+const std::string kOldText(100, 'o');
+const std::string kNewText(300, 'n');
 
 // What is at `path`: its content, or "(none)".
 std::string StateOf(const std::string& path) {
@@ -37,13 +37,13 @@ void Make(LossyFileSystem& disk, const std::string& path, const std::string& con
 template <typename Change>
 std::set<std::string> StatesAfter(const std::string& name, const Change& change) {
   std::set<std::string> states;
-  for (uint64_t seed = 0; seed < kSeeds; ++seed) {
+  for (uint64_t seed = 0; seed < kRuns; ++seed) {
     TemporaryDirectory dir;
     LossyFileSystem disk;
     {
       const ScopedFileSystem scope(disk);
       CreateDirectories(dir / "dir");
-      WriteFileAtomically(dir / "old", kOld);
+      WriteFileAtomically(dir / "old", kOldText);
     }
     change(disk, dir);
     disk.Crash(seed);
@@ -56,15 +56,15 @@ using States = std::set<std::string>;
 
 TEST(LossyFileSystem, LosesBytesThatWereNotSynced) {
   const States states = StatesAfter("new", [](LossyFileSystem& disk, TemporaryDirectory& dir) {
-    Make(disk, dir / "new", kNew, false);
+    Make(disk, dir / "new", kNewText, false);
     ASSERT_EQ(disk.SyncDirectory(dir.path()), 0);
   });
   EXPECT_FALSE(states.contains("(none)"));
-  EXPECT_TRUE(states.contains(kNew));
+  EXPECT_TRUE(states.contains(kNewText));
   EXPECT_TRUE(states.contains(""));
   int cut = 0, zeros = 0, garbage = 0;
   for (const std::string& state : states) {
-    EXPECT_LE(state.size(), kNew.size());
+    EXPECT_LE(state.size(), kNewText.size());
     const size_t same = state.find_first_not_of('n');
     if (same == std::string::npos) {
       ++cut;
@@ -82,16 +82,16 @@ TEST(LossyFileSystem, LosesBytesThatWereNotSynced) {
 TEST(LossyFileSystem, KeepsBytesThatWereSynced) {
   const States states = StatesAfter("new", [](LossyFileSystem& disk, TemporaryDirectory& dir) {
     const int fd = disk.OpenForWriting(dir / "new");
-    disk.Write(fd, kNew.data(), kNew.size());
+    disk.Write(fd, kNewText.data(), kNewText.size());
     disk.Sync(fd);
     disk.Write(fd, "tail", 4);
     disk.Close(fd);
     disk.SyncDirectory(dir.path());
   });
-  EXPECT_TRUE(states.contains(kNew));
-  EXPECT_TRUE(states.contains(kNew + "tail"));
+  EXPECT_TRUE(states.contains(kNewText));
+  EXPECT_TRUE(states.contains(kNewText + "tail"));
   EXPECT_GT(states.size(), 4u);
-  for (const std::string& state : states) EXPECT_EQ(state.substr(0, kNew.size()), kNew);
+  for (const std::string& state : states) EXPECT_EQ(state.substr(0, kNewText.size()), kNewText);
 }
 
 TEST(LossyFileSystem, LosesPartsOfOverwrites) {
@@ -111,46 +111,46 @@ TEST(LossyFileSystem, LosesPartsOfOverwrites) {
 
 TEST(LossyFileSystem, ATruncatedFileHasItsOldOrNewContent) {
   const States states = StatesAfter("old", [](LossyFileSystem& disk, TemporaryDirectory& dir) {
-    Make(disk, dir / "old", kNew, false);
+    Make(disk, dir / "old", kNewText, false);
   });
-  EXPECT_TRUE(states.contains(kOld));
-  EXPECT_TRUE(states.contains(kNew));
+  EXPECT_TRUE(states.contains(kOldText));
+  EXPECT_TRUE(states.contains(kNewText));
   EXPECT_TRUE(states.contains(""));
   EXPECT_FALSE(states.contains("(none)"));
 }
 
 TEST(LossyFileSystem, ANameIsDurableOnceItsDirectoryIsSynced) {
   const auto create = [](LossyFileSystem& disk, TemporaryDirectory& dir) {
-    Make(disk, dir / "dir/new", kNew, true);
+    Make(disk, dir / "dir/new", kNewText, true);
   };
-  EXPECT_EQ(StatesAfter("dir/new", create), (States{"(none)", kNew}));
+  EXPECT_EQ(StatesAfter("dir/new", create), (States{"(none)", kNewText}));
   EXPECT_EQ(StatesAfter("dir/new",
                         [&](LossyFileSystem& disk, TemporaryDirectory& dir) {
                           create(disk, dir);
                           disk.SyncDirectory(dir.path());  // not the one that holds the name
                         }),
-            (States{"(none)", kNew}));
+            (States{"(none)", kNewText}));
   EXPECT_EQ(StatesAfter("dir/new",
                         [&](LossyFileSystem& disk, TemporaryDirectory& dir) {
                           create(disk, dir);
                           disk.SyncDirectory(dir / "dir");
                         }),
-            States{kNew});
+            States{kNewText});
 }
 
 TEST(LossyFileSystem, ARenameIsDoneOrUndone) {
   const auto replace = [](LossyFileSystem& disk, TemporaryDirectory& dir) {
-    Make(disk, dir / "new", kNew, true);
+    Make(disk, dir / "new", kNewText, true);
     disk.SyncDirectory(dir.path());
     ASSERT_EQ(disk.Rename(dir / "new", dir / "old"), 0);
   };
-  EXPECT_EQ(StatesAfter("old", replace), (States{kOld, kNew}));
-  EXPECT_EQ(StatesAfter("new", replace), (States{"(none)", kNew}));
+  EXPECT_EQ(StatesAfter("old", replace), (States{kOldText, kNewText}));
+  EXPECT_EQ(StatesAfter("new", replace), (States{"(none)", kNewText}));
   const auto replace_and_sync = [&](LossyFileSystem& disk, TemporaryDirectory& dir) {
     replace(disk, dir);
     disk.SyncDirectory(dir.path());
   };
-  EXPECT_EQ(StatesAfter("old", replace_and_sync), States{kNew});
+  EXPECT_EQ(StatesAfter("old", replace_and_sync), States{kNewText});
   EXPECT_EQ(StatesAfter("new", replace_and_sync), States{"(none)"});
 }
 
@@ -158,7 +158,7 @@ TEST(LossyFileSystem, AnUnlinkIsDoneOrUndone) {
   const auto unlink = [](LossyFileSystem& disk, TemporaryDirectory& dir) {
     ASSERT_EQ(disk.Unlink(dir / "old"), 0);
   };
-  EXPECT_EQ(StatesAfter("old", unlink), (States{"(none)", kOld}));
+  EXPECT_EQ(StatesAfter("old", unlink), (States{"(none)", kOldText}));
   EXPECT_EQ(StatesAfter("old",
                         [&](LossyFileSystem& disk, TemporaryDirectory& dir) {
                           unlink(disk, dir);
@@ -170,25 +170,25 @@ TEST(LossyFileSystem, AnUnlinkIsDoneOrUndone) {
 TEST(LossyFileSystem, AFileSyncedInALostDirectoryIsLost) {
   const auto fill = [](LossyFileSystem& disk, TemporaryDirectory& dir) {
     ASSERT_EQ(disk.MakeDirectory(dir / "made"), 0);
-    Make(disk, dir / "made/new", kNew, true);
+    Make(disk, dir / "made/new", kNewText, true);
     disk.SyncDirectory(dir / "made");
   };
-  EXPECT_EQ(StatesAfter("made/new", fill), (States{"(none)", kNew}));
+  EXPECT_EQ(StatesAfter("made/new", fill), (States{"(none)", kNewText}));
   EXPECT_EQ(StatesAfter("made/new",
                         [&](LossyFileSystem& disk, TemporaryDirectory& dir) {
                           fill(disk, dir);
                           disk.SyncDirectory(dir.path());
                         }),
-            States{kNew});
+            States{kNewText});
 }
 
 TEST(LossyFileSystem, ARenamedDirectoryKeepsItsUnsyncedNames) {
   const auto publish = [](LossyFileSystem& disk, TemporaryDirectory& dir) {
-    Make(disk, dir / "dir/new", kNew, true);
+    Make(disk, dir / "dir/new", kNewText, true);
     ASSERT_EQ(disk.Rename(dir / "dir", dir / "out"), 0);
     disk.SyncDirectory(dir.path());
   };
-  EXPECT_EQ(StatesAfter("out/new", publish), (States{"(none)", kNew}));
+  EXPECT_EQ(StatesAfter("out/new", publish), (States{"(none)", kNewText}));
   EXPECT_EQ(StatesAfter("dir/new", publish), States{"(none)"});
 }
 
@@ -209,7 +209,7 @@ TEST(LossyFileSystem, TheSameSeedGivesTheSameCrash) {
   for (int repeat = 0; repeat < 3; ++repeat) {
     TemporaryDirectory dir;
     LossyFileSystem disk;
-    Make(disk, dir / "new", kNew, false);
+    Make(disk, dir / "new", kNewText, false);
     disk.SyncDirectory(dir.path());
     disk.Crash(5);
     states.insert(StateOf(dir / "new"));
@@ -237,7 +237,7 @@ TEST(LossyFileSystem, IsThreadSafe) {
 
 TEST(LossyFileSystem, NothingHappensWithoutPower) {
   TemporaryDirectory dir;
-  WriteFileAtomically(dir / "old", kOld);
+  WriteFileAtomically(dir / "old", kOldText);
   LossyFileSystem disk;
   const uint64_t before = disk.operations();
   disk.PowerOffAfter(1);
@@ -253,7 +253,7 @@ TEST(LossyFileSystem, NothingHappensWithoutPower) {
   EXPECT_EQ(disk.MakeDirectory(dir / "made"), -1);
   EXPECT_EQ(disk.SyncDirectory(dir.path()), -1);
   EXPECT_EQ(disk.operations() - before, 8u);
-  EXPECT_EQ(ReadFile(dir / "old"), kOld);
+  EXPECT_EQ(ReadFile(dir / "old"), kOldText);
   EXPECT_EQ(ReadFile(dir / "new"), "");
   EXPECT_FALSE(FileExists(dir / "made"));
   disk.Crash(0);

@@ -13,7 +13,7 @@ using ::testing::ElementsAre;
 using ::testing::EndsWith;
 using ::testing::HasSubstr;
 
-constexpr const char* kEverything = R"(
+constexpr const char* kWholeCluster = R"(
 topology: [zone, rack]
 pools:
   own:
@@ -67,7 +67,7 @@ std::string ErrorWith(const std::string& line) {
 std::string PoolError(const std::string& key) { return ErrorOf("pools: {own: {" + key + "}}"); }
 
 TEST(ClusterConfig, BecomesASnapshot) {
-  const Snapshot snapshot = MakeSnapshot(Read(kEverything), 1000);
+  const Snapshot snapshot = MakeSnapshot(Read(kWholeCluster), 1000);
   EXPECT_EQ(snapshot.now, 1000);
   EXPECT_THAT(snapshot.resource_names, ElementsAre("cpu", "memory", "gpu", "nic"));
   EXPECT_THAT(snapshot.topology_levels, ElementsAre("zone", "rack"));
@@ -103,7 +103,7 @@ TEST(ClusterConfig, BecomesASnapshot) {
 }
 
 TEST(ClusterConfig, NodesAreSpreadOverNestedDomains) {
-  const Snapshot snapshot = MakeSnapshot(Read(kEverything), 1000);
+  const Snapshot snapshot = MakeSnapshot(Read(kWholeCluster), 1000);
   std::vector<std::string> names, racks;
   for (const Node& node : snapshot.nodes) {
     names.push_back(node.name);
@@ -121,7 +121,7 @@ TEST(ClusterConfig, NodesAreSpreadOverNestedDomains) {
 }
 
 TEST(ClusterConfig, ScheduleOptions) {
-  const ScheduleOptions options = ScheduleOptionsOf(Read(kEverything));
+  const ScheduleOptions options = ScheduleOptionsOf(Read(kWholeCluster));
   EXPECT_EQ(options.min_between_resizes_ms, 300'000);
   EXPECT_EQ(options.max_checkpoint_interval_ms, 90'000);
   EXPECT_EQ(options.overdue_after_ms, 7'200'000);
@@ -136,7 +136,7 @@ TEST(ClusterConfig, ScheduleOptionsHaveTheSchedulersDefaults) {
 
 TEST(ClusterConfig, MemoryIsEnforcedByDefault) {
   EXPECT_TRUE(Read("pools: {own: {}}").enforce_memory);
-  EXPECT_FALSE(Read(kEverything).enforce_memory);
+  EXPECT_FALSE(Read(kWholeCluster).enforce_memory);
   EXPECT_THAT(ErrorWith("enforce_memory: 3"), HasSubstr("cluster.yaml:2:17: enforce_memory"));
 }
 
@@ -154,7 +154,7 @@ TEST(ClusterConfig, RejectsInvalidScheduling) {
 }
 
 TEST(ClusterConfig, LimitsAndRetention) {
-  const ClusterConfig config = Read(kEverything);
+  const ClusterConfig config = Read(kWholeCluster);
   EXPECT_EQ(config.limits.max_priority, 7);
   EXPECT_EQ(config.limits.max_pending_jobs, 12);
   EXPECT_FALSE(config.limits.not_preemptible);
@@ -167,7 +167,7 @@ TEST(ClusterConfig, LimitsAndRetention) {
 }
 
 TEST(ClusterConfig, PrintedYamlReadsBack) {
-  const std::string text = PrintClusterConfig(Read(kEverything));
+  const std::string text = PrintClusterConfig(Read(kWholeCluster));
   EXPECT_EQ(PrintClusterConfig(Read(text)), text);
   for (const char* value : {"zone", "9.5", "100.5", "1..20", "ann", "a100", "256GiB", "90s", "45d",
                             "enforce_memory: false"})
@@ -248,7 +248,7 @@ class MakeJobTest : public ::testing::Test {
     return "no error";
   }
 
-  Snapshot snapshot_ = MakeSnapshot(Read(kEverything), 1000);
+  Snapshot snapshot_ = MakeSnapshot(Read(kWholeCluster), 1000);
 };
 
 TEST_F(MakeJobTest, CopiesEverything) {

@@ -12,7 +12,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 // The message of the kConfig error thrown on reading.
-std::string ErrorOf(const std::string& yaml, const std::vector<std::string>& overrides = {}) {
+std::string JobError(const std::string& yaml, const std::vector<std::string>& overrides = {}) {
   try {
     ReadJobSpec(yaml, "job.yaml", overrides);
   } catch (const Error& error) {
@@ -23,9 +23,9 @@ std::string ErrorOf(const std::string& yaml, const std::vector<std::string>& ove
 }
 
 // The same for a valid job with one more line.
-std::string ErrorWith(const std::string& line) { return ErrorOf("command: [true]\n" + line); }
+std::string JobErrorWith(const std::string& line) { return JobError("command: [true]\n" + line); }
 
-constexpr const char* kEverything = R"(
+constexpr const char* kWholeJob = R"(
 name: kaggle
 queue: research
 priority: -3
@@ -50,7 +50,7 @@ grand_challenge: true
 )";
 
 TEST(JobSpec, ReadsEverything) {
-  const JobSpec spec = ReadJobSpec(kEverything, "job.yaml");
+  const JobSpec spec = ReadJobSpec(kWholeJob, "job.yaml");
   EXPECT_EQ(spec.name, "kaggle");
   EXPECT_EQ(spec.queue, "research");
   EXPECT_EQ(spec.priority, -3);
@@ -81,7 +81,7 @@ TEST(JobSpec, ReadsEverything) {
 }
 
 TEST(JobSpec, PrintedYamlReadsBack) {
-  const std::string text = PrintJobSpec(ReadJobSpec(kEverything, "job.yaml"));
+  const std::string text = PrintJobSpec(ReadJobSpec(kWholeJob, "job.yaml"));
   EXPECT_EQ(PrintJobSpec(ReadJobSpec(text, "printed")), text);
   for (const char* value : {"research", "2..8", "hello", "/data/with blank", "32GiB", "a100", "5m"})
     EXPECT_THAT(text, HasSubstr(value));
@@ -109,55 +109,56 @@ TEST(JobSpec, TheDefaultNameIsValid) {
 }
 
 TEST(JobSpec, UnknownKeysSuggestTheNearest) {
-  EXPECT_EQ(ErrorWith("replica: 2"),
+  EXPECT_EQ(JobErrorWith("replica: 2"),
             "job.yaml:2:1: unknown key 'replica' at the top level: did you mean 'replicas'?");
-  EXPECT_THAT(ErrorWith("resources: {gpus: 2}"), HasSubstr("did you mean 'gpu'?"));
-  EXPECT_THAT(ErrorWith("gpu: 2"), HasSubstr("it belongs in section resources"));
+  EXPECT_THAT(JobErrorWith("resources: {gpus: 2}"), HasSubstr("did you mean 'gpu'?"));
+  EXPECT_THAT(JobErrorWith("gpu: 2"), HasSubstr("it belongs in section resources"));
 }
 
 TEST(JobSpec, InvalidValuesSayWhereAndWhat) {
-  EXPECT_EQ(ErrorOf("name: a"),
+  EXPECT_EQ(JobError("name: a"),
             "job.yaml: command must name a program, such as [renzan, train, kaggle.yaml]");
-  EXPECT_THAT(ErrorOf("command: []"), HasSubstr("job.yaml:1:10: command must name a program"));
-  EXPECT_THAT(ErrorOf("command: ['']"), HasSubstr("command must name a program"));
-  EXPECT_THAT(ErrorOf("command: renzan train"), HasSubstr("command must be a list"));
-  EXPECT_THAT(ErrorOf("command: [a, \"b\\0c\"]"), HasSubstr("NUL"));
+  EXPECT_THAT(JobError("command: []"), HasSubstr("job.yaml:1:10: command must name a program"));
+  EXPECT_THAT(JobError("command: ['']"), HasSubstr("command must name a program"));
+  EXPECT_THAT(JobError("command: renzan train"), HasSubstr("command must be a list"));
+  EXPECT_THAT(JobError("command: [a, \"b\\0c\"]"), HasSubstr("NUL"));
   for (const char* replicas : {"0", "3..2", "-1", "two", "0..4", "1.5"})
-    EXPECT_THAT(ErrorWith(std::string("replicas: ") + replicas),
+    EXPECT_THAT(JobErrorWith(std::string("replicas: ") + replicas),
                 HasSubstr("job.yaml:2:11: replicas must be a number of workers such as 4"))
         << replicas;
-  EXPECT_THAT(ErrorWith("replicas: [2, 8]"), HasSubstr("replicas must be text"));
-  EXPECT_THAT(ErrorWith("resources: {gpu: -1}"), HasSubstr("-1 is out of range: gpu"));
-  EXPECT_THAT(ErrorWith("resources: {gpu: half}"), HasSubstr("gpu must be a whole number"));
-  EXPECT_THAT(ErrorWith("resources: {cpu: 0}"), HasSubstr("0 is out of range: cpu"));
-  EXPECT_THAT(ErrorWith("resources: {memory: 4 gigs}"),
+  EXPECT_THAT(JobErrorWith("replicas: [2, 8]"), HasSubstr("replicas must be text"));
+  EXPECT_THAT(JobErrorWith("resources: {gpu: -1}"), HasSubstr("-1 is out of range: gpu"));
+  EXPECT_THAT(JobErrorWith("resources: {gpu: half}"), HasSubstr("gpu must be a whole number"));
+  EXPECT_THAT(JobErrorWith("resources: {cpu: 0}"), HasSubstr("0 is out of range: cpu"));
+  EXPECT_THAT(JobErrorWith("resources: {memory: 4 gigs}"),
               HasSubstr("job.yaml:2:21: resources.memory must be an amount such as 512MiB"));
-  EXPECT_THAT(ErrorWith("resources: {other: {gpu: 1}}"), HasSubstr("a key of its own"));
-  EXPECT_THAT(ErrorWith("resources: {other: {nic: -1}}"), HasSubstr("has nic: -1"));
-  EXPECT_THAT(ErrorWith("resources: {other: {'n c': 1}}"), HasSubstr("has the name 'n c'"));
+  EXPECT_THAT(JobErrorWith("resources: {other: {gpu: 1}}"), HasSubstr("a key of its own"));
+  EXPECT_THAT(JobErrorWith("resources: {other: {nic: -1}}"), HasSubstr("has nic: -1"));
+  EXPECT_THAT(JobErrorWith("resources: {other: {'n c': 1}}"), HasSubstr("has the name 'n c'"));
   for (const char* key : {"grace", "retry_backoff", "timeout"})
-    EXPECT_THAT(ErrorWith(std::string(key) + ": 30"),
+    EXPECT_THAT(JobErrorWith(std::string(key) + ": 30"),
                 HasSubstr(std::string(key) + " must be a duration such as 90s"));
-  EXPECT_THAT(ErrorWith("checkpoint: {max_interval: 0}"), HasSubstr("must be more than 0"));
-  EXPECT_THAT(ErrorWith("retries: -1"), HasSubstr("out of range"));
-  EXPECT_THAT(ErrorWith("priority: 10000000"), HasSubstr("out of range"));
-  EXPECT_THAT(ErrorWith("preemptible: maybe"), HasSubstr("must be true or false"));
+  EXPECT_THAT(JobErrorWith("checkpoint: {max_interval: 0}"), HasSubstr("must be more than 0"));
+  EXPECT_THAT(JobErrorWith("retries: -1"), HasSubstr("out of range"));
+  EXPECT_THAT(JobErrorWith("priority: 10000000"), HasSubstr("out of range"));
+  EXPECT_THAT(JobErrorWith("preemptible: maybe"), HasSubstr("must be true or false"));
 }
 
 TEST(JobSpec, RejectsInvalidNames) {
-  EXPECT_THAT(ErrorWith("name: a/b"), HasSubstr("name must be 1 to 63 letters"));
-  EXPECT_THAT(ErrorWith("queue: ''"), HasSubstr("queue must be 1 to 63 letters"));
-  EXPECT_THAT(ErrorWith("environment: {A-B: x}"), HasSubstr("has the name 'A-B'"));
-  EXPECT_THAT(ErrorWith("environment: {RANK: 3}"), HasSubstr("the job system sets itself"));
-  EXPECT_THAT(ErrorWith("environment: {A: \"\\0\"}"), HasSubstr("NUL"));
-  EXPECT_THAT(ErrorWith("constraints: {required: {'a b': c}}"), HasSubstr("has the label 'a b'"));
-  EXPECT_THAT(ErrorWith("constraints: {preferred: {a: \"c\\nd\"}}"), HasSubstr("one line"));
-  EXPECT_THAT(ErrorWith("constraints: {topology: 'a b'}"), HasSubstr("constraints.topology"));
-  EXPECT_THAT(ErrorWith("constraints: {topology_required: true}"), HasSubstr("needs a level"));
+  EXPECT_THAT(JobErrorWith("name: a/b"), HasSubstr("name must be 1 to 63 letters"));
+  EXPECT_THAT(JobErrorWith("queue: ''"), HasSubstr("queue must be 1 to 63 letters"));
+  EXPECT_THAT(JobErrorWith("environment: {A-B: x}"), HasSubstr("has the name 'A-B'"));
+  EXPECT_THAT(JobErrorWith("environment: {RANK: 3}"), HasSubstr("the job system sets itself"));
+  EXPECT_THAT(JobErrorWith("environment: {A: \"\\0\"}"), HasSubstr("NUL"));
+  EXPECT_THAT(JobErrorWith("constraints: {required: {'a b': c}}"),
+              HasSubstr("has the label 'a b'"));
+  EXPECT_THAT(JobErrorWith("constraints: {preferred: {a: \"c\\nd\"}}"), HasSubstr("one line"));
+  EXPECT_THAT(JobErrorWith("constraints: {topology: 'a b'}"), HasSubstr("constraints.topology"));
+  EXPECT_THAT(JobErrorWith("constraints: {topology_required: true}"), HasSubstr("needs a level"));
 }
 
 TEST(JobSpec, OverridesAreCheckedToo) {
-  EXPECT_THAT(ErrorOf("command: [a]", {"replicas=0"}),
+  EXPECT_THAT(JobError("command: [a]", {"replicas=0"}),
               HasSubstr("--set replicas=0: replicas must"));
   const JobSpec spec = ReadJobSpec("command: [a]", "job.yaml",
                                    std::vector<std::string>{"environment.A=b", "resources.gpu=2"});

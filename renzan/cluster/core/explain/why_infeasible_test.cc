@@ -1,11 +1,10 @@
 #include <gtest/gtest.h>
 
 #include "renzan/cluster/core/explain/explain.h"
+#include "renzan/cluster/core/testing/schedule_testing.h"
 
 namespace renzan::cluster {
 namespace {
-
-Resources Gpus(int64_t gpus) { return {.amount = {gpus * 1'000, gpus * 1'024, gpus}}; }
 
 // Two nodes of 8 GPUs (a100) in one rack, one of 4 (v100) in another; a pool of at most 3 nodes of
 // 8 GPUs, none of which exists yet.
@@ -13,11 +12,16 @@ class Infeasible : public testing::Test {
  protected:
   Infeasible() {
     snapshot.topology_levels = {"rack"};
-    snapshot.pools = {{.name = "cloud", .capacity = Gpus(8), .max_nodes = 3}};
-    snapshot.nodes = {
-        {.name = "a-0", .capacity = Gpus(8), .labels = {{"rack", "0"}, {"gpu_model", "a100"}}},
-        {.name = "a-1", .capacity = Gpus(8), .labels = {{"rack", "0"}, {"gpu_model", "a100"}}},
-        {.name = "v-0", .capacity = Gpus(4), .labels = {{"rack", "1"}, {"gpu_model", "v100"}}}};
+    snapshot.pools = {{.name = "cloud", .capacity = GpusWithCpus(8), .max_nodes = 3}};
+    snapshot.nodes = {{.name = "a-0",
+                       .capacity = GpusWithCpus(8),
+                       .labels = {{"rack", "0"}, {"gpu_model", "a100"}}},
+                      {.name = "a-1",
+                       .capacity = GpusWithCpus(8),
+                       .labels = {{"rack", "0"}, {"gpu_model", "a100"}}},
+                      {.name = "v-0",
+                       .capacity = GpusWithCpus(4),
+                       .labels = {{"rack", "1"}, {"gpu_model", "v100"}}}};
     snapshot.queues = {{.name = "vision"}};
     snapshot.users = {{.name = "ann"}};
   }
@@ -31,12 +35,12 @@ class Infeasible : public testing::Test {
 };
 
 TEST_F(Infeasible, MoreThanTheEmptyClusterWithAllPoolsAtTheirMaximum) {
-  EXPECT_EQ(Why(5, {.per_worker = Gpus(8)}), "");
-  EXPECT_EQ(Why(6, {.per_worker = Gpus(8)}),
+  EXPECT_EQ(Why(5, {.per_worker = GpusWithCpus(8)}), "");
+  EXPECT_EQ(Why(6, {.per_worker = GpusWithCpus(8)}),
             "needs 6 workers of 8 GPUs, 8 CPUs and 8 GiB of memory; with every pool at its maximum "
             "there is room for 5");
   snapshot.pools.clear();
-  EXPECT_EQ(Why(3, {.per_worker = Gpus(8)}),
+  EXPECT_EQ(Why(3, {.per_worker = GpusWithCpus(8)}),
             "needs 3 workers of 8 GPUs, 8 CPUs and 8 GiB of memory; on the empty cluster there is "
             "room for 2");
   snapshot.nodes.clear();
@@ -45,18 +49,18 @@ TEST_F(Infeasible, MoreThanTheEmptyClusterWithAllPoolsAtTheirMaximum) {
 
 TEST_F(Infeasible, APoolCanReplaceAFailedNode) {
   snapshot.pools[0].max_nodes = 1;
-  snapshot.nodes.push_back({.name = "cloud-0", .pool = 0, .capacity = Gpus(8)});
-  EXPECT_EQ(Why(3, {.per_worker = Gpus(8)}), "");
+  snapshot.nodes.push_back({.name = "cloud-0", .pool = 0, .capacity = GpusWithCpus(8)});
+  EXPECT_EQ(Why(3, {.per_worker = GpusWithCpus(8)}), "");
   snapshot.nodes[3].state = NodeState::kGone;
-  EXPECT_EQ(Why(3, {.per_worker = Gpus(8)}), "");
+  EXPECT_EQ(Why(3, {.per_worker = GpusWithCpus(8)}), "");
   snapshot.nodes[0].state = NodeState::kGone;  // of no pool
-  EXPECT_NE(Why(3, {.per_worker = Gpus(8)}), "");
+  EXPECT_NE(Why(3, {.per_worker = GpusWithCpus(8)}), "");
 }
 
 TEST_F(Infeasible, OneWorkerIsTooLarge) {
-  EXPECT_EQ(Why(1, {.per_worker = Gpus(16)}),
+  EXPECT_EQ(Why(1, {.per_worker = GpusWithCpus(16)}),
             "needs 16 GPUs on one node; the largest has 8 GPUs (a-0)");
-  EXPECT_EQ(Why(1, {.per_worker = Gpus(8), .required = {{"gpu_model", "v100"}}}),
+  EXPECT_EQ(Why(1, {.per_worker = GpusWithCpus(8), .required = {{"gpu_model", "v100"}}}),
             "needs 8 GPUs on one node; the largest with its labels has 4 GPUs (v-0)");
   EXPECT_EQ(Why(1, {.per_worker = {.amount = {1'000, 512 * 1'024, 1}}}),
             "needs 512 GiB of memory on one node; the largest has 8 GiB of memory (a-0)");
@@ -76,7 +80,7 @@ TEST_F(Infeasible, NoNodeHasItsLabels) {
 
 TEST_F(Infeasible, NoDomainIsLargeEnough) {
   WorkerRequest request = {
-      .per_worker = Gpus(4), .topology_level = "rack", .topology_required = true};
+      .per_worker = GpusWithCpus(4), .topology_level = "rack", .topology_required = true};
   EXPECT_EQ(Why(10, request), "");  // new nodes may be in any rack
   snapshot.pools[0].labels["rack"] = "1";
   EXPECT_EQ(Why(7, request), "");
@@ -91,31 +95,31 @@ TEST_F(Infeasible, NoDomainIsLargeEnough) {
 }
 
 TEST_F(Infeasible, CountsOnlyNodesThatWouldBeBought) {
-  EXPECT_EQ(Why(5, {.per_worker = Gpus(8)}), "");
+  EXPECT_EQ(Why(5, {.per_worker = GpusWithCpus(8)}), "");
   snapshot.pools[0].spot = true;
-  EXPECT_EQ(Why(2, {.per_worker = Gpus(8)}), "");
+  EXPECT_EQ(Why(2, {.per_worker = GpusWithCpus(8)}), "");
   EXPECT_EQ(
-      Why(5, {.per_worker = Gpus(8)}),
+      Why(5, {.per_worker = GpusWithCpus(8)}),
       "needs 5 workers of 8 GPUs, 8 CPUs and 8 GiB of memory; on the empty cluster there is "
       "room for 2; spot nodes are only bought for jobs that checkpoint (checkpoint: {on_stop: "
       "true})");
   snapshot.pools[0].min_nodes = 1;  // always present
-  EXPECT_EQ(Why(3, {.per_worker = Gpus(8)}), "");
+  EXPECT_EQ(Why(3, {.per_worker = GpusWithCpus(8)}), "");
   job.checkpoints = true;
-  EXPECT_EQ(Why(5, {.per_worker = Gpus(8)}), "");
+  EXPECT_EQ(Why(5, {.per_worker = GpusWithCpus(8)}), "");
 
   snapshot.pools[0].price_per_hour = 10;
   snapshot.budget_per_hour = 25;
-  EXPECT_EQ(Why(4, {.per_worker = Gpus(8)}), "");
-  EXPECT_EQ(Why(5, {.per_worker = Gpus(8)}),
+  EXPECT_EQ(Why(4, {.per_worker = GpusWithCpus(8)}), "");
+  EXPECT_EQ(Why(5, {.per_worker = GpusWithCpus(8)}),
             "needs 5 workers of 8 GPUs, 8 CPUs and 8 GiB of memory; the budget of 25 an hour does "
             "not cover the nodes that would have to be bought");
   // Nodes bought for other jobs are returned; what fits on existing nodes needs no budget.
-  snapshot.nodes.push_back({.name = "cloud-0", .pool = 0, .capacity = Gpus(8)});
-  EXPECT_EQ(Why(4, {.per_worker = Gpus(8)}), "");
+  snapshot.nodes.push_back({.name = "cloud-0", .pool = 0, .capacity = GpusWithCpus(8)});
+  EXPECT_EQ(Why(4, {.per_worker = GpusWithCpus(8)}), "");
   snapshot.budget_per_hour = 0;
-  EXPECT_EQ(Why(3, {.per_worker = Gpus(8)}), "");
-  EXPECT_NE(Why(4, {.per_worker = Gpus(8)}), "");
+  EXPECT_EQ(Why(3, {.per_worker = GpusWithCpus(8)}), "");
+  EXPECT_NE(Why(4, {.per_worker = GpusWithCpus(8)}), "");
 }
 
 TEST_F(Infeasible, AHeldJobSaysWhy) {
@@ -125,16 +129,18 @@ TEST_F(Infeasible, AHeldJobSaysWhy) {
 
 TEST_F(Infeasible, QuotaIsBelowItsMinimum) {
   snapshot.queues[0].limit[kGpu] = 15;
-  EXPECT_EQ(Why(2, {.per_worker = Gpus(8)}), "needs 16 GPUs; the limit of queue vision is 15 GPUs");
+  EXPECT_EQ(Why(2, {.per_worker = GpusWithCpus(8)}),
+            "needs 16 GPUs; the limit of queue vision is 15 GPUs");
   snapshot.queues[0].limit[kGpu] = 16;
-  EXPECT_EQ(Why(2, {.per_worker = Gpus(8)}), "");
+  EXPECT_EQ(Why(2, {.per_worker = GpusWithCpus(8)}), "");
   snapshot.users[0].max_gpus = 8;
-  EXPECT_EQ(Why(2, {.per_worker = Gpus(8)}), "needs 16 GPUs; the cap of user ann is 8 GPUs");
+  EXPECT_EQ(Why(2, {.per_worker = GpusWithCpus(8)}),
+            "needs 16 GPUs; the cap of user ann is 8 GPUs");
   snapshot.users[0].quota_overrides = {{.max_gpus = 12, .until = 1}};
-  EXPECT_EQ(Why(2, {.per_worker = Gpus(8)}),
+  EXPECT_EQ(Why(2, {.per_worker = GpusWithCpus(8)}),
             "needs 16 GPUs; the cap of user ann is 12 GPUs, including a temporary quota override");
   job.grand_challenge = true;
-  EXPECT_EQ(Why(2, {.per_worker = Gpus(8)}), "");
+  EXPECT_EQ(Why(2, {.per_worker = GpusWithCpus(8)}), "");
 }
 
 }  // namespace

@@ -5,15 +5,12 @@
 
 #include "renzan/cluster/core/explain/explain.h"
 #include "renzan/cluster/core/schedule.h"
+#include "renzan/cluster/core/testing/schedule_testing.h"
 
 namespace renzan::cluster {
 namespace {
 
 using testing::IsEmpty;
-
-constexpr TimeMs kMinute = 60'000;
-
-Resources Gpus(int64_t gpus) { return {.amount = {gpus * 1'000, gpus * 1'024, gpus}}; }
 
 MATCHER_P2(Buys, pool, nodes, "") { return arg.pool == pool && arg.nodes == nodes; }
 
@@ -22,18 +19,22 @@ MATCHER_P2(Buys, pool, nodes, "") { return arg.pool == pool && arg.nodes == node
 class Pools : public testing::Test {
  protected:
   Pools() {
-    snapshot.now = 1'000 * kMinute;
+    snapshot.now = 60'000'000;
     snapshot.pools = {
-        {.name = "own", .capacity = Gpus(8), .max_nodes = 2},
-        {.name = "small", .capacity = Gpus(4), .max_nodes = 4, .price_per_hour = 3},
-        {.name = "large", .capacity = Gpus(8), .max_nodes = 4, .price_per_hour = 5},
-        {.name = "spot", .capacity = Gpus(8), .spot = true, .max_nodes = 4, .price_per_hour = 2}};
+        {.name = "own", .capacity = GpusWithCpus(8), .max_nodes = 2},
+        {.name = "small", .capacity = GpusWithCpus(4), .max_nodes = 4, .price_per_hour = 3},
+        {.name = "large", .capacity = GpusWithCpus(8), .max_nodes = 4, .price_per_hour = 5},
+        {.name = "spot",
+         .capacity = GpusWithCpus(8),
+         .spot = true,
+         .max_nodes = 4,
+         .price_per_hour = 2}};
     snapshot.queues = {{.name = "a"}};
     snapshot.users = {{.name = "ann"}};
   }
   Job& Add(int64_t gpus, int workers, WaitReason reason = WaitReason::kResources) {
     snapshot.jobs.push_back({.id = static_cast<JobId>(snapshot.jobs.size()) + 1,
-                             .request = snapshot.InternRequest({.per_worker = Gpus(gpus)}),
+                             .request = snapshot.InternRequest({.per_worker = GpusWithCpus(gpus)}),
                              .min_workers = workers,
                              .max_workers = workers});
     before.waits.push_back({snapshot.jobs.back().id, reason});
@@ -44,7 +45,7 @@ class Pools : public testing::Test {
                               .pool = pool,
                               .capacity = snapshot.pools[pool].capacity,
                               .state = state,
-                              .idle_since = snapshot.now - 10 * kMinute});
+                              .idle_since = snapshot.now - 600'000});
   }
   Decisions Scale() {
     Decisions decisions = before;
@@ -133,11 +134,11 @@ TEST_F(Pools, LabelsAndHosts) {
   Job& job = Add(4, 2);
   snapshot.pools[2].labels["gpu_model"] = "h100";
   job.request =
-      snapshot.InternRequest({.per_worker = Gpus(4), .required = {{"gpu_model", "h100"}}});
+      snapshot.InternRequest({.per_worker = GpusWithCpus(4), .required = {{"gpu_model", "h100"}}});
   EXPECT_THAT(Scale().scale_out, testing::ElementsAre(Buys(2, 1)));
   snapshot.pools[0].max_nodes = 0;
   job.request = snapshot.InternRequest(
-      {.per_worker = Gpus(2), .topology_level = "host", .topology_required = true});
+      {.per_worker = GpusWithCpus(2), .topology_level = "host", .topology_required = true});
   EXPECT_THAT(Scale().scale_out, testing::ElementsAre(Buys(1, 1)));
   job.min_workers = 4;
   EXPECT_THAT(Scale().scale_out, testing::ElementsAre(Buys(2, 1)));

@@ -16,6 +16,11 @@ namespace renzan::cluster {
 
 inline constexpr TimeMs kNow = 100'000'000;
 
+// GPUs, each with one CPU and 1 GiB.
+inline Resources GpusWithCpus(int64_t gpus) {
+  return {.amount = {gpus * 1'000, gpus * 1'024, gpus}};
+}
+
 struct JobSketch {
   int queue = 0, priority = 0, workers = 1, max_workers = 0;
   int64_t gpus = 1;

@@ -7,7 +7,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-constexpr const char* kObeying =
+constexpr const char* kSavesOnRequest =
     "command: [train]\nresources: {gpu: 4}\ncheckpoint: {on_stop: true, on_request: true}";
 
 class MeasuredTest : public ControllerTest {
@@ -31,7 +31,7 @@ class MeasuredTest : public ControllerTest {
 };
 
 TEST_F(MeasuredTest, MeasuresACheckpointFromRequestToEnd) {
-  const JobId job = Submit(kObeying);
+  const JobId job = Submit(kSavesOnRequest);
   Settle();
   const TimeMs assumed = Scheduled(job).checkpoint_cost_ms;
   clock_.seconds += 100;
@@ -52,7 +52,7 @@ TEST_F(MeasuredTest, MeasuresACheckpointFromRequestToEnd) {
 }
 
 TEST_F(MeasuredTest, StopsWaitingForACheckpointThatNeverComes) {
-  const JobId job = Submit(kObeying);
+  const JobId job = Submit(kSavesOnRequest);
   Settle();
   controller_->Checkpoint(job, ann_);
   EXPECT_EQ(controller_->Turn(), controller_now() + 1000);
@@ -61,7 +61,7 @@ TEST_F(MeasuredTest, StopsWaitingForACheckpointThatNeverComes) {
 }
 
 TEST_F(MeasuredTest, MeasuresAStopThatSavedTheWork) {
-  const JobId job = Submit(kObeying);
+  const JobId job = Submit(kSavesOnRequest);
   Settle();
   controller_->Preempt(job, ann_);
   clock_.seconds += 41;
@@ -74,7 +74,7 @@ TEST_F(MeasuredTest, MeasuresAStopThatSavedTheWork) {
 }
 
 TEST_F(MeasuredTest, IgnoresAStopThatSavedNothing) {
-  const JobId job = Submit(std::string(kObeying) + "\nretries: 5\nretry_backoff: 0s");
+  const JobId job = Submit(std::string(kSavesOnRequest) + "\nretries: 5\nretry_backoff: 0s");
   Settle();
   const TimeMs assumed = Scheduled(job).checkpoint_cost_ms;
   controller_->Preempt(job, ann_);
@@ -84,7 +84,7 @@ TEST_F(MeasuredTest, IgnoresAStopThatSavedNothing) {
 }
 
 TEST_F(MeasuredTest, AKillAfterTheGraceMeansThatTheCheckpointIsTooSlow) {
-  const JobId job = Submit(kObeying);
+  const JobId job = Submit(kSavesOnRequest);
   Settle();
   const TimeMs started = controller_now();
   controller_->Preempt(job, ann_);
@@ -120,7 +120,7 @@ TEST_F(MeasuredTest, AKillAfterTheGraceMeansThatTheCheckpointIsTooSlow) {
 }
 
 TEST_F(MeasuredTest, MeasuresAStartUpToTheFirstStep) {
-  const JobId job = Submit(kObeying);
+  const JobId job = Submit(kSavesOnRequest);
   Settle();
   clock_.seconds += 10;
   WriteStatus(job, {}, -3);
@@ -135,7 +135,7 @@ TEST_F(MeasuredTest, MeasuresAStartUpToTheFirstStep) {
 }
 
 TEST_F(MeasuredTest, MeasuresAnAttemptAtItsEndAtTheLatest) {
-  const JobId job = Submit(kObeying);
+  const JobId job = Submit(kSavesOnRequest);
   Settle();
   clock_.seconds += 0.5;
   WriteStatus(job, {}, -0.25);
@@ -168,7 +168,7 @@ TEST_F(MeasuredTest, AnOperatorsDrainIsNoInterruption) {
 }
 
 TEST_F(MeasuredTest, InvalidDecisionsAreReportedAndMadeAgain) {
-  Submit(kObeying);
+  Submit(kSavesOnRequest);
   scripted_ = Decisions{};
   scripted_->starts = {
       {.job = 1, .placement = {{0, 2}}}};  // more workers than it asks for, and than fit

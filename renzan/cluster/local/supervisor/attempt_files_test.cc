@@ -14,7 +14,7 @@ namespace {
 
 using testing::HasSubstr;
 
-AttemptPlan Plan() {
+AttemptPlan WholePlan() {
   AttemptPlan plan;
   plan.job = int64_t{1} << 40;
   plan.attempt = 2;
@@ -39,7 +39,7 @@ AttemptPlan Plan() {
 TEST(AttemptFiles, PlansRoundTrip) {
   TemporaryDirectory dir;
   const AttemptPaths paths(dir.path());
-  const AttemptPlan plan = Plan();
+  const AttemptPlan plan = WholePlan();
   WriteFileAtomically(paths.plan, PlanToJson(plan));
   const AttemptPlan read = ReadPlan(paths);
   EXPECT_EQ(read.job, plan.job);
@@ -68,7 +68,7 @@ TEST(AttemptFiles, PlansRoundTrip) {
 TEST(AttemptFiles, APlanOfAnEarlierDaemonDoesNotEnforceMemory) {
   TemporaryDirectory dir;
   const AttemptPaths paths(dir.path());
-  std::string json = PlanToJson(Plan());
+  std::string json = PlanToJson(WholePlan());
   const std::string line = "  \"enforce_memory\": true,\n";
   ASSERT_THAT(json, HasSubstr(line));
   json.erase(json.find(line), line.size());
@@ -143,7 +143,7 @@ TEST(AttemptFiles, NamesCorruptFiles) {
 }
 
 TEST(AttemptFiles, RefusesACommandThatIsNotUtf8) {
-  AttemptPlan plan = Plan();
+  AttemptPlan plan = WholePlan();
   plan.command.push_back("\xff");
   EXPECT_THAT(ErrorOf(ErrorCode::kConfig, [&] { PlanToJson(plan); }), HasSubstr("not UTF-8"));
 }

@@ -23,7 +23,7 @@ using testing::IsEmpty;
 using Signal = GangState::Signal;
 
 // Workers 0 and 1 on n0, 2 on n1; a grace of 30 s.
-AttemptPlan Plan() {
+AttemptPlan GangPlan() {
   AttemptPlan plan;
   plan.workers = {{.node = "n0"}, {.node = "n0", .local_rank = 1}, {.node = "n1"}};
   return plan;
@@ -35,7 +35,7 @@ void EndAll(GangState& state, int exit_code, int signal, double now) {
 }
 
 TEST(GangState, LetsWorkersSucceed) {
-  GangState state(Plan(), 100);
+  GangState state(GangPlan(), 100);
   state.WorkersEnded({{1, 0, 0}}, 101);
   EXPECT_THAT(state.Step(1e6), IsEmpty());
   EXPECT_FALSE(state.NextStep());
@@ -46,7 +46,7 @@ TEST(GangState, LetsWorkersSucceed) {
 }
 
 TEST(GangState, OthersGetFiveSecondsAfterAFailure) {
-  GangState state(Plan(), 100);
+  GangState state(GangPlan(), 100);
   state.WorkersEnded({{2, 3, 0}}, 101);
   EXPECT_THAT(state.Step(101), ElementsAre(Signal{0, SIGTERM}, Signal{1, SIGTERM}));
   EXPECT_EQ(state.NextStep(), 106);
@@ -63,7 +63,7 @@ TEST(GangState, OthersGetFiveSecondsAfterAFailure) {
 }
 
 TEST(GangState, OthersGetAtMostThePlansGraceAfterAFailure) {
-  AttemptPlan plan = Plan();
+  AttemptPlan plan = GangPlan();
   plan.grace_seconds = 2;
   GangState state(plan, 0);
   state.WorkersEnded({{0, 1, 0}}, 10);
@@ -71,7 +71,7 @@ TEST(GangState, OthersGetAtMostThePlansGraceAfterAFailure) {
 }
 
 TEST(GangState, OfSimultaneousFailuresTheMostSevereIsReported) {
-  GangState state(Plan(), 0);
+  GangState state(GangPlan(), 0);
   state.WorkersEnded({{0, 69, 0}, {1, 75, 0}, {2, 139, SIGSEGV}}, 1);
   EXPECT_EQ(state.Result().exit_code, 139);
   EXPECT_THAT(state.Result().message, HasSubstr("worker 2 on n1 was killed by signal 11"));
@@ -80,7 +80,7 @@ TEST(GangState, OfSimultaneousFailuresTheMostSevereIsReported) {
 }
 
 TEST(GangState, AStopGivesTheRequestedGrace) {
-  GangState state(Plan(), 0);
+  GangState state(GangPlan(), 0);
   state.StopRequested(120, 10);
   EXPECT_THAT(state.Step(10),
               ElementsAre(Signal{0, SIGTERM}, Signal{1, SIGTERM}, Signal{2, SIGTERM}));
@@ -93,7 +93,7 @@ TEST(GangState, AStopGivesTheRequestedGrace) {
 }
 
 TEST(GangState, ALaterStopCanShortenTheGraceOnly) {
-  GangState state(Plan(), 0);
+  GangState state(GangPlan(), 0);
   state.StopRequested(60, 0);
   state.Step(0);
   state.StopRequested(90, 10);
@@ -108,7 +108,7 @@ TEST(GangState, ALaterStopCanShortenTheGraceOnly) {
 }
 
 TEST(GangState, JobsThatSaveOnStopGetAnotherSigtermWhenTheGraceIsShortened) {
-  AttemptPlan plan = Plan();
+  AttemptPlan plan = GangPlan();
   plan.saves_on_stop = true;
   GangState state(plan, 0);
   state.StopRequested(60, 0);
@@ -126,7 +126,7 @@ TEST(GangState, JobsThatSaveOnStopGetAnotherSigtermWhenTheGraceIsShortened) {
 }
 
 TEST(GangState, ReportsThatNoWorkerWasKilledAtTheEndOfTheGrace) {
-  GangState state(Plan(), 0);
+  GangState state(GangPlan(), 0);
   state.StopRequested(60, 0);
   state.Step(0);
   state.NodeFailed("n1", 10);
@@ -136,7 +136,7 @@ TEST(GangState, ReportsThatNoWorkerWasKilledAtTheEndOfTheGrace) {
 }
 
 TEST(GangState, AStopAfterAFailureShortensTheGraceButIsNotTheReason) {
-  GangState state(Plan(), 0);
+  GangState state(GangPlan(), 0);
   state.WorkersEnded({{1, 1, 0}}, 0);
   state.Step(0);
   state.StopRequested(0, 1);
@@ -146,7 +146,7 @@ TEST(GangState, AStopAfterAFailureShortensTheGraceButIsNotTheReason) {
 }
 
 TEST(GangState, TheTimeoutCountsFromTheStart) {
-  AttemptPlan plan = Plan();
+  AttemptPlan plan = GangPlan();
   plan.timeout_ms = 2500;
   GangState state(plan, 100);
   EXPECT_EQ(state.NextStep(), 102.5);
@@ -159,7 +159,7 @@ TEST(GangState, TheTimeoutCountsFromTheStart) {
 }
 
 TEST(GangState, KillsWorkersOfAFailedNodeImmediately) {
-  GangState state(Plan(), 0);
+  GangState state(GangPlan(), 0);
   state.NodeFailed("n9", 1);
   EXPECT_THAT(state.Step(1), IsEmpty());
   state.NodeFailed("n0", 2);
@@ -172,7 +172,7 @@ TEST(GangState, KillsWorkersOfAFailedNodeImmediately) {
 }
 
 TEST(GangState, ANodeCanFailDuringAStop) {
-  GangState state(Plan(), 0);
+  GangState state(GangPlan(), 0);
   state.StopRequested(120, 0);
   state.Step(0);
   state.NodeFailed("n1", 100);
@@ -182,9 +182,9 @@ TEST(GangState, ANodeCanFailDuringAStop) {
   EXPECT_EQ(state.Result().by, EndedBy::kNodeFailed);
 }
 
-// Plan() with 4 GiB of memory for each worker.
+// GangPlan() with 4 GiB of memory for each worker.
 AttemptPlan PlanWithMemory() {
-  AttemptPlan plan = Plan();
+  AttemptPlan plan = GangPlan();
   for (AttemptPlan::Worker& worker : plan.workers) worker.memory_mib = 4096;
   return plan;
 }
@@ -239,7 +239,7 @@ TEST(GangState, TooMuchMemoryDuringAStopIsNotTheReason) {
 }
 
 TEST(GangState, TwoNodesCanFailAtTheSameTime) {
-  GangState state(Plan(), 0);
+  GangState state(GangPlan(), 0);
   state.NodeFailed("n1", 1);
   state.NodeFailed("n0", 1);
   EXPECT_THAT(state.Step(1),

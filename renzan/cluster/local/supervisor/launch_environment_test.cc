@@ -14,7 +14,7 @@ using testing::Contains;
 using testing::Not;
 using testing::StartsWith;
 
-AttemptPlan Plan() {
+AttemptPlan PlanOfThreeWorkers() {
   AttemptPlan plan;
   plan.job = 12;
   plan.attempt = 3;
@@ -35,7 +35,7 @@ std::vector<std::string> Of(const AttemptPlan& plan, int rank) {
 
 TEST(WorkerEnvironment, HasTheLaunchContractAndALogin) {
   EXPECT_THAT(
-      Of(Plan(), 2),
+      Of(PlanOfThreeWorkers(), 2),
       testing::ElementsAre("CUDA_VISIBLE_DEVICES=3", "HOME=/home/ann", "LANG=C.UTF-8",
                            "LOCAL_RANK=1", "LOCAL_WORLD_SIZE=2", "LOGNAME=ann",
                            "MASTER_ADDR=127.0.0.1", "MASTER_PORT=4321", "PATH=/my/bin:/bin",
@@ -46,13 +46,13 @@ TEST(WorkerEnvironment, HasTheLaunchContractAndALogin) {
 }
 
 TEST(WorkerEnvironment, HasTheDevicesOfTheWorker) {
-  EXPECT_THAT(Of(Plan(), 0), Contains("CUDA_VISIBLE_DEVICES=0,1"));
-  EXPECT_THAT(Of(Plan(), 1), Contains("CUDA_VISIBLE_DEVICES="));
-  EXPECT_THAT(Of(Plan(), 1), Contains("LOCAL_WORLD_SIZE=1"));
+  EXPECT_THAT(Of(PlanOfThreeWorkers(), 0), Contains("CUDA_VISIBLE_DEVICES=0,1"));
+  EXPECT_THAT(Of(PlanOfThreeWorkers(), 1), Contains("CUDA_VISIBLE_DEVICES="));
+  EXPECT_THAT(Of(PlanOfThreeWorkers(), 1), Contains("LOCAL_WORLD_SIZE=1"));
 }
 
 TEST(WorkerEnvironment, AJobCanChangeTheLoginButNotTheContract) {
-  AttemptPlan plan = Plan();
+  AttemptPlan plan = PlanOfThreeWorkers();
   plan.environment = {{"LANG", "de_DE"}, {"MODE", "fast"}, {"RANK", "7"}};
   const std::vector<std::string> environment = Of(plan, 1);
   EXPECT_THAT(environment, Contains("LANG=de_DE"));
@@ -62,7 +62,7 @@ TEST(WorkerEnvironment, AJobCanChangeTheLoginButNotTheContract) {
 }
 
 TEST(WorkerEnvironment, AGangOfOneCanStartItsOwnWorkers) {
-  AttemptPlan plan = Plan();
+  AttemptPlan plan = PlanOfThreeWorkers();
   plan.workers.resize(1);
   for (const char* name : {"RANK=", "WORLD_SIZE=", "LOCAL_", "MASTER_"})
     EXPECT_THAT(Of(plan, 0), Not(Contains(StartsWith(name))));
