@@ -95,6 +95,7 @@ void Controller::Recover() {
   nodes_.Recover();
   pools_.Recover();
   for (JobRecord& record : store_.UnfinishedJobs()) RecoverJob(std::move(record));
+  usage_.Recovered();
 }
 
 void Controller::RecoverJob(JobRecord record) {

@@ -21,8 +21,9 @@ namespace renzan::cluster::local {
 class FakeClock : public Clock {
  public:
   double MonotonicSeconds() const override { return seconds; }
-  double UnixSeconds() const override { return seconds; }
-  double seconds = 1'800'000'000;
+  double UnixSeconds() const override { return seconds += tick; }
+  mutable double seconds = 1'800'000'000;
+  double tick = 0;  // what each reading takes
 };
 
 // A daemon that can be killed and started again, on a fake machine.

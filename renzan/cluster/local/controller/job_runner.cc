@@ -58,7 +58,7 @@ std::string JobRunner::DirectoryOf(const LiveJob& live) const {
 // --- Start and stop.
 
 void JobRunner::Start(LiveJob& live, const Placement& placement, bool backfill) {
-  const TimeMs now = state_.snapshot.now;
+  const TimeMs now = Now();  // a turn takes time: what was used until then is accounted for
   Job* job = state_.snapshot.Find(live.record.id);
   CHECK(live.record.state == RecordState::kPending && !live.attempt);
   const Resources per_worker = state_.snapshot.worker_requests[job->request].per_worker;
@@ -340,7 +340,7 @@ void JobRunner::Finish(LiveJob& live, const std::optional<AttemptEnd>& end) {
 void JobRunner::FinishNeverStarted(LiveJob& live, const std::string& why) {
   JobRecord record = live.record;
   AttemptRecord attempt = *live.attempt;
-  attempt.ended = Now();
+  attempt.ended = log_.Until(Now());
   attempt.ended_by = "void";
   attempt.message = why;
   record.state = record.cancel_requested ? RecordState::kCancelled : RecordState::kPending;

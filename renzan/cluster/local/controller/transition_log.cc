@@ -1,13 +1,11 @@
 #include "renzan/cluster/local/controller/transition_log.h"
 
-#include <algorithm>
-
 namespace renzan::cluster::local {
 
 void TransitionLog::Commit(const JobRecord& record, const std::optional<AttemptRecord>& attempt,
                            const std::string& kind, const std::string& text, TimeMs until,
                            const CollectionRecord* collection) {
-  until = std::max(until, usage_.accounted_until());
+  until = usage_.Until(until);
   store_.Transact([&] {
     usage_.Put(until);  // before the job's end, after which its usage is final
     pools_.Put();

@@ -28,6 +28,8 @@ class TransitionLog {
               const std::string& kind, const std::string& text, TimeMs until,
               const CollectionRecord* collection = nullptr);
 
+  // As UsageLedger::Until().
+  TimeMs Until(TimeMs time) const { return usage_.Until(time); }
   // Usage has been committed up to then, so jobs and the daemon ran then.
   TimeMs accounted_until() const { return usage_.accounted_until(); }
 

@@ -15,7 +15,10 @@ void Add(UsageRecord& sum, const UsageRecord& more) {
 
 }  // namespace
 
-void UsageLedger::Recover() { accounted_until_ = store_.AccountedUntil().value_or(snapshot_.now); }
+void UsageLedger::Recover() {
+  accounted_until_ = store_.AccountedUntil().value_or(snapshot_.now);
+  recovering_ = true;
+}
 
 void UsageLedger::ClockWentBack(TimeMs now) { accounted_until_ = std::min(accounted_until_, now); }
 

@@ -3,6 +3,7 @@
 // What jobs have used and what queues have lent to each other, in the store up to
 // accounted_until(), and from there on computed from what runs now.
 
+#include <algorithm>
 #include <map>
 #include <vector>
 
@@ -17,8 +18,14 @@ class UsageLedger {
   UsageLedger(const Snapshot& snapshot, Store& store, const Clock& clock)
       : snapshot_(snapshot), store_(store), clock_(clock) {}
 
-  // Jobs may have run while there was no daemon: that time counts.
+  // Jobs may have run while there was no daemon: that time counts. Until Recovered(), commits do
+  // not advance accounted_until(): not all jobs are in the snapshot yet.
   void Recover();
+  void Recovered() { recovering_ = false; }
+  // Up to when a transition at `time` accounts for usage.
+  TimeMs Until(TimeMs time) const {
+    return recovering_ ? accounted_until_ : std::max(time, accounted_until_);
+  }
   // Within a transaction: everything up to `until`, before the snapshot changes.
   void Put(TimeMs until);
   // Once that transaction is on disk.
@@ -40,6 +47,7 @@ class UsageLedger {
   Store& store_;
   const Clock& clock_;
   TimeMs accounted_until_ = 0;
+  bool recovering_ = false;
 };
 
 }  // namespace renzan::cluster::local
