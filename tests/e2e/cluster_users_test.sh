@@ -7,10 +7,11 @@ for user in nobody daemon games; do
   id "$user" >/dev/null 2>&1 || skip "needs a user $user"
 done
 chmod 755 "$work"
-# The program may be in a directory that only root can enter.
+# The programs may be in a directory that only root can enter.
 if ! setpriv --reuid nobody --regid nogroup --clear-groups test -x "$renzan"; then
-  install -m 755 "$renzan" program
-  renzan=$work/program
+  mkdir programs
+  install -m 755 "$renzan" "$(dirname "$renzan")/renzan-supervisor" programs
+  renzan=$work/programs/renzan
 fi
 export RENZAN_SOCKET=$work/socket
 unset RENZAN_STATE_DIR
