@@ -32,8 +32,10 @@ namespace renzan::cluster::local {
 namespace {
 
 std::unique_ptr<FileLock> LockState(const std::string& state_dir) {
+  // A child of a daemon that was killed shares its lock until it calls exec.
+  constexpr double kSeconds = 2;
   const std::string path = state_dir + "/lock";
-  auto lock = FileLock::TryLock(path, fmt::format("pid {}", ::getpid()));
+  auto lock = FileLock::WaitForLock(path, fmt::format("pid {}", ::getpid()), kSeconds);
   if (!lock)
     Fail(ErrorCode::kUnavailable,
          "a daemon is already running with state directory {} ({}): end it with `renzan cluster "

@@ -12,6 +12,7 @@
 
 #include "renzan/base/error.h"
 #include "renzan/base/file/file.h"
+#include "renzan/base/file/file_lock.h"
 #include "renzan/base/process/process_table.h"
 #include "renzan/cluster/local/supervisor/attempt_testing.h"
 
@@ -74,9 +75,31 @@ TEST(Daemon, StateIsPrivate) {
     EXPECT_EQ(::stat((options.state_dir + "/" + name).c_str(), &about), 0) << name;
     EXPECT_EQ(about.st_mode & 0777, 0600u) << name;
   }
-  EXPECT_EQ(EndOf(Start(options)), 69);  // already running
+  EXPECT_EQ(EndOf(Start(options)), 69) << "one is already running";
   ASSERT_EQ(::kill(daemon, SIGTERM), 0);
   EXPECT_EQ(EndOf(daemon), 0);
+}
+
+// A child of a killed daemon shares its lock until it calls exec, which takes longer on a busy
+// machine.
+TEST(Daemon, StartsWhileAChildOfTheLastOneStillHoldsItsLock) {
+  const TemporaryDirectory directory;
+  const DaemonOptions options = OptionsFor(directory);
+  ASSERT_EQ(::mkdir(options.state_dir.c_str(), 0700), 0);
+  const std::string held = directory / "held";
+  const pid_t holder = ::fork();
+  if (holder == 0) {
+    const auto lock = FileLock::TryLock(options.state_dir + "/lock", "pid of the last daemon");
+    WriteFileAtomically(held, "");
+    ::usleep(500'000);
+    ::_exit(0);
+  }
+  ASSERT_TRUE(Eventually([&] { return FileExists(held); }));
+  const pid_t daemon = Start(options);
+  ASSERT_TRUE(Eventually([&] { return FileExists(options.socket) || !IsAlive(daemon); }));
+  ::kill(daemon, SIGTERM);
+  EXPECT_EQ(EndOf(daemon), 0);
+  EXPECT_EQ(EndOf(holder), 0);
 }
 
 }  // namespace
