@@ -10,6 +10,7 @@
 
 #include "renzan/base/cpus.h"
 #include "renzan/base/error.h"
+#include "renzan/base/trace.h"
 
 namespace renzan {
 namespace {
@@ -73,6 +74,7 @@ struct ThreadPool::State {
   }
 
   void Loop(int thread) {
+    NameTraceThread(fmt::format("worker thread {}", thread));
     uint64_t seen = 0;
     Spinner spinner(usable_cpus);
     for (;;) {

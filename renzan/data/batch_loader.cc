@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "renzan/base/error.h"
+#include "renzan/base/trace.h"
 
 namespace renzan {
 
@@ -57,6 +58,7 @@ struct BatchLoader::Impl {
   }
 
   void Run() {
+    NameTraceThread("batch reader");
     for (int64_t index = 0; index < options.num_steps; ++index) {
       {
         std::unique_lock lock(mutex);
@@ -66,6 +68,7 @@ struct BatchLoader::Impl {
       }
       Slot& slot = SlotOf(index);
       try {
+        const TraceSpan span("read batch");
         Load(options.first_step + index, &slot.batch);
       } catch (...) {
         slot.error = std::current_exception();
