@@ -11,8 +11,8 @@
 #include "renzan/base/clock.h"
 #include "renzan/base/philox.h"
 #include "renzan/comm/backends.h"
+#include "renzan/nn/gemm.h"
 #include "renzan/nn/isa.h"
-#include "renzan/nn/matmul.h"
 #include "renzan/train/hybrid_model.h"
 
 namespace renzan {
@@ -37,11 +37,11 @@ Batch RandomBatch(uint64_t seed, int64_t size, int64_t num_dense, int64_t tables
 // One thread, for a product of the size of the largest layers.
 double MatmulFlops() {
   const int64_t n = 512;
-  std::vector<float> a(n * n, 0.5f), b(n * n, 0.25f), c(n * n);
+  BlockedMatrix a(n, n), b(n, n), c(n, n);
   double best = 1e9;
   for (int i = 0; i < 30; ++i) {
     const double start = SystemClock().MonotonicSeconds();
-    Matmul(Transpose::kNo, Transpose::kNo, n, n, n, a.data(), n, b.data(), n, 0.0f, c.data(), n);
+    Gemm(a, b, {}, &c);
     best = std::min(best, SystemClock().MonotonicSeconds() - start);
   }
   return 2.0 * n * n * n / best;
@@ -59,13 +59,14 @@ int Main(int argc, char** argv) {
   app.add_option("--top", config.model.top_mlp);
   app.add_option("--sparse", config.optimizer.sparse.type);
   app.add_option("--wire", config.comm.forward);
+  app.add_option("--isa", config.numerics.isa);
   app.add_option("--rows", rows, "rows of each of the 26 tables");
   app.add_option("--threads", threads);
   app.add_option("--steps", steps, "per repeat");
   app.add_option("--repeats", repeats);
   CLI11_PARSE(app, argc, argv);
 
-  const std::string isa = SelectIsa("auto");
+  const std::string isa = SelectIsa(config.numerics.isa);
   constexpr int64_t kDense = 13, kTables = 26;
   DatasetSchema schema;
   for (int64_t d = 0; d < kDense; ++d) schema.dense.push_back(fmt::format("I{}", d + 1));

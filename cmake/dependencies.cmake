@@ -1,12 +1,5 @@
 # Everything comes from the distribution; scripts/setup installs it.
 find_package(Threads REQUIRED)
-find_package(OpenMP REQUIRED COMPONENTS CXX)
-# oneDNN's own package configuration asks for OpenCL headers, which its CPU engine does not need.
-find_path(DNNL_INCLUDE_DIR dnnl.h REQUIRED)
-find_library(DNNL_LIBRARY dnnl REQUIRED)
-add_library(dnnl INTERFACE)
-target_include_directories(dnnl SYSTEM INTERFACE ${DNNL_INCLUDE_DIR})
-target_link_libraries(dnnl INTERFACE ${DNNL_LIBRARY})
 find_package(Gloo REQUIRED)
 set(MPI_CXX_SKIP_MPICXX TRUE)  # the C interface only
 find_package(MPI REQUIRED COMPONENTS CXX)

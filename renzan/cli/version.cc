@@ -38,11 +38,11 @@ std::string VersionText() {
   return fmt::format(
       "renzan {} (build {})\n"
       "instruction set {}\n"
-      "libraries oneDNN {}, Highway {}, {}, glibc {},\n"
+      "libraries Highway {}, {}, glibc {},\n"
       "          SQLite {}, libcurl {}, libmicrohttpd {}, OpenSSL {},\n"
       "          zlib {}, zstd {}, xxHash {}",
-      RENZAN_VERSION, BuildId(), SelectIsa("auto"), MatmulLibraryVersion(), RENZAN_HWY_VERSION,
-      MpiLibraryVersion(), ::gnu_get_libc_version(), ::sqlite3_libversion(),
+      RENZAN_VERSION, BuildId(), SelectIsa("auto"), RENZAN_HWY_VERSION, MpiLibraryVersion(),
+      ::gnu_get_libc_version(), ::sqlite3_libversion(),
       ::curl_version_info(CURLVERSION_NOW)->version, ::MHD_get_version(),
       ::OpenSSL_version(OPENSSL_VERSION_STRING), ::zlibVersion(), ::ZSTD_versionString(),
       XxhashVersion());

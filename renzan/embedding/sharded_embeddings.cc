@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "renzan/base/error.h"
+#include "renzan/base/trace.h"
 #include "renzan/embedding/kernels.h"
 #include "renzan/optim/gradient_norm.h"
 #include "renzan/optim/optimizer_steps.h"
@@ -88,11 +89,18 @@ size_t ShardedEmbeddings::BlockIndex(size_t table_of_owner, const Peer& peer,
 }
 
 void ShardedEmbeddings::Forward(std::span<const IdsView> ids) {
-  ids_ = &input_dist_->Exchange(ids);
-  const size_t blocks = static_cast<size_t>(options_.virtual_workers);
-  pool_.ParallelTasks(tables_.size() * blocks, [&](int, size_t task) {
-    LookUp(*ids_, task / blocks, static_cast<int>(task % blocks));
-  });
+  {
+    const TraceSpan span("input_dist");
+    ids_ = &input_dist_->Exchange(ids);
+  }
+  {
+    const TraceSpan span("lookup");
+    const size_t blocks = static_cast<size_t>(options_.virtual_workers);
+    pool_.ParallelTasks(tables_.size() * blocks, [&](int, size_t task) {
+      LookUp(*ids_, task / blocks, static_cast<int>(task % blocks));
+    });
+  }
+  const TraceSpan span("output_dist");
   ExchangeWithPeers(comm_, pooled_send_, &pooled_recv_);
 }
 
@@ -128,44 +136,48 @@ void ShardedEmbeddings::LookUp(const std::vector<GlobalIds>& ids, size_t own_tab
     Encode(options_.forward, {pooled, static_cast<size_t>(n * dim_)}, block);
 }
 
-void ShardedEmbeddings::ReadPooled(int virtual_worker, float* out, int64_t sample_stride) const {
+void ShardedEmbeddings::ReadPooled(int virtual_worker, int64_t first_column,
+                                   BlockedMatrix* out) const {
   const Peer& me = peers_[static_cast<size_t>(comm_.rank())];
   const size_t row_bytes = WireBytes(options_.forward, static_cast<size_t>(dim_));
+  thread_local std::vector<float> decoded;
+  decoded.resize(static_cast<size_t>(dim_));
   for (size_t t = 0; t < options_.tables.size(); ++t) {
     const std::byte* row =
         pooled_recv_[static_cast<size_t>(owner_[t])].data() +
         BlockIndex(index_at_owner_[t], me, virtual_worker) * forward_block_bytes_;
-    float* to = out + static_cast<int64_t>(t) * dim_;
-    for (int64_t i = 0; i < samples_per_virtual_worker_; ++i) {
-      Decode(options_.forward, row, {to, static_cast<size_t>(dim_)});
-      row += row_bytes;
-      to += sample_stride;
+    const int64_t column = first_column + static_cast<int64_t>(t) * dim_;
+    for (int64_t i = 0; i < samples_per_virtual_worker_; ++i, row += row_bytes) {
+      const float* values = reinterpret_cast<const float*>(row);
+      if (options_.forward != WireType::kFloat32) {
+        Decode(options_.forward, row, decoded);
+        values = decoded.data();
+      }
+      out->SetRow(i, column, values, dim_);
     }
   }
 }
 
-void ShardedEmbeddings::WritePooledGradient(int virtual_worker, const float* gradient,
-                                            int64_t sample_stride) {
+void ShardedEmbeddings::WritePooledGradient(int virtual_worker, int64_t first_column,
+                                            const BlockedMatrix& gradient) {
   const Peer& me = peers_[static_cast<size_t>(comm_.rank())];
   const size_t row_bytes = WireBytes(options_.backward, static_cast<size_t>(dim_));
   WireRange range;
-  thread_local std::vector<float> scaled;
-  scaled.resize(static_cast<size_t>(dim_));
+  thread_local std::vector<float> values;
+  values.resize(static_cast<size_t>(dim_));
   for (size_t t = 0; t < options_.tables.size(); ++t) {
     std::byte* row = gradient_send_[static_cast<size_t>(owner_[t])].data() +
                      BlockIndex(index_at_owner_[t], me, virtual_worker) * backward_block_bytes_;
-    const float* from = gradient + static_cast<int64_t>(t) * dim_;
-    for (int64_t i = 0; i < samples_per_virtual_worker_; ++i) {
-      std::span<const float> gradients(from, static_cast<size_t>(dim_));
-      if (options_.backward_scale != 1) {
-        std::copy_n(from, dim_, scaled.data());
-        ScaleValues(options_.backward_scale, dim_, scaled.data());
-        gradients = scaled;
+    const int64_t column = first_column + static_cast<int64_t>(t) * dim_;
+    for (int64_t i = 0; i < samples_per_virtual_worker_; ++i, row += row_bytes) {
+      if (options_.backward == WireType::kFloat32 && options_.backward_scale == 1) {
+        gradient.GetRow(i, column, reinterpret_cast<float*>(row), dim_);
+        continue;
       }
-      if (options_.backward == WireType::kFloat16) range.Add(Float16Range(gradients));
-      Encode(options_.backward, gradients, row);
-      row += row_bytes;
-      from += sample_stride;
+      gradient.GetRow(i, column, values.data(), dim_);
+      if (options_.backward_scale != 1) ScaleValues(options_.backward_scale, dim_, values.data());
+      if (options_.backward == WireType::kFloat16) range.Add(Float16Range(values));
+      Encode(options_.backward, values, row);
     }
   }
   gradient_range_[static_cast<size_t>(virtual_worker - me.virtual_workers.begin)].Add(range);
@@ -181,7 +193,11 @@ WireRange ShardedEmbeddings::TakeGradientRange() {
 }
 
 void ShardedEmbeddings::Backward() {
-  ExchangeWithPeers(comm_, gradient_send_, &gradient_recv_);
+  {
+    const TraceSpan span("gradients to owners");
+    ExchangeWithPeers(comm_, gradient_send_, &gradient_recv_);
+  }
+  const TraceSpan span("sort lookups, decode gradients");
   const size_t blocks = static_cast<size_t>(options_.virtual_workers) + 1;
   pool_.ParallelTasks(tables_.size() * blocks, [&](int thread, size_t task) {
     const size_t table = task / blocks, part = task % blocks;
@@ -266,6 +282,7 @@ double ShardedEmbeddings::SquaredGradientNorm() {
 }
 
 bool ShardedEmbeddings::Update(double learning_rate, float gradient_scale) {
+  const TraceSpan span("sparse update");
   const std::vector<Run> runs = Runs();
   std::vector<char> finite(runs.size(), 1);
   pool_.ParallelTasks(runs.size(), [&](int, size_t i) {

@@ -12,6 +12,7 @@
 #include <span>
 #include <vector>
 
+#include "renzan/base/blocked_matrix.h"
 #include "renzan/base/thread_pool.h"
 #include "renzan/comm/codec.h"
 #include "renzan/comm/communicator.h"
@@ -48,13 +49,13 @@ class ShardedEmbeddings {
   // ids: one view per table, of this worker's samples.
   void Forward(std::span<const IdsView> ids);
 
-  // The pooled rows of one of this worker's virtual workers after Forward: table t of its sample i
-  // goes to out[i * sample_stride + t * dim]. Thread-safe.
-  void ReadPooled(int virtual_worker, float* out, int64_t sample_stride) const;
+  // The pooled rows of one of this worker's virtual workers after Forward: those of table t for its
+  // sample i go to row i, from column first_column + t · dim on. Thread-safe.
+  void ReadPooled(int virtual_worker, int64_t first_column, BlockedMatrix* out) const;
 
   // Passes the gradients of what ReadPooled returned, in the same layout, to Backward. Thread-safe
   // for different virtual workers.
-  void WritePooledGradient(int virtual_worker, const float* gradient, int64_t sample_stride);
+  void WritePooledGradient(int virtual_worker, int64_t first_column, const BlockedMatrix& gradient);
 
   // How many gradients of this worker lost range on a float16 wire since the last call.
   WireRange TakeGradientRange();

@@ -140,7 +140,7 @@ Trained ShardedTraining(int world_size, int threads, const Recipe& recipe, int s
                                   .optimizer = recipe.optimizer,
                                   .seed = 3});
     const IndexRange own = VirtualWorkerRange(kVirtualWorkers, world_size, comm.rank());
-    const int64_t n = kBatch / kVirtualWorkers, stride = 4 * kDim + 5;
+    const int64_t n = kBatch / kVirtualWorkers, first_column = 5;
     double squared_norm = 0;
     for (int step = 0; step < steps; ++step) {
       const std::vector<GlobalIds> global = GlobalBatch(step);
@@ -156,16 +156,16 @@ Trained ShardedTraining(int world_size, int threads, const Recipe& recipe, int s
         views.push_back({values[t], offsets[t]});
       }
       embeddings.Forward(views);
-      std::vector<float> pooled(static_cast<size_t>(n * stride));
+      BlockedMatrix pooled(n, first_column + 4 * kDim);
       for (int v = own.begin; v < own.end; ++v) {
-        embeddings.ReadPooled(v, pooled.data(), stride);
+        embeddings.ReadPooled(v, first_column, &pooled);
         for (int64_t i = 0; i < n; ++i)
           for (int64_t t = 0; t < 4; ++t)
             for (int64_t d = 0; d < kDim; ++d) {
-              float& x = pooled[static_cast<size_t>(i * stride + t * kDim + d)];
+              float& x = pooled.at(i, first_column + t * kDim + d);
               x = GradientOf(x, v * n + i, t, d);
             }
-        embeddings.WritePooledGradient(v, pooled.data(), stride);
+        embeddings.WritePooledGradient(v, first_column, pooled);
       }
       embeddings.Backward();
       squared_norm = embeddings.SquaredGradientNorm();

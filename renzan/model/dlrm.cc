@@ -1,5 +1,6 @@
 #include "renzan/model/dlrm.h"
 
+#include "renzan/base/trace.h"
 #include "renzan/model/dot_interaction.h"
 #include "renzan/model/mlps.h"
 
@@ -7,7 +8,9 @@ namespace renzan {
 
 struct Dlrm::Workspace : Model::Workspace {
   Mlp::Workspace bottom, top;
-  AlignedBuffer interactions, d_interactions;  // [n, interaction_width]
+  BlockedMatrix interactions, d_interactions;  // [n, interaction width]
+  BlockedMatrix d_bottom;                      // [n, dim]
+  BlockedMatrix d_top;                         // [n, 1]
 };
 
 Dlrm::Dlrm(const ModelOptions& options)
@@ -22,35 +25,41 @@ std::unique_ptr<Model::Workspace> Dlrm::MakeWorkspace(int64_t n) const {
   InitializeWorkspace(n, workspace.get());
   if (bottom_) workspace->bottom = bottom_->MakeWorkspace(n);
   workspace->top = top_->MakeWorkspace(n);
-  workspace->interactions = AlignedBuffer(static_cast<size_t>(n * interaction_width_));
-  workspace->d_interactions = AlignedBuffer(static_cast<size_t>(n * interaction_width_));
+  workspace->interactions.Reshape(n, interaction_width_);
+  workspace->d_interactions.Reshape(n, interaction_width_);
+  workspace->d_bottom.Reshape(n, options_.embedding_dim);
+  workspace->d_top.Reshape(n, 1);
   return workspace;
 }
 
-void Dlrm::Forward(const float* parameters, int64_t n, Model::Workspace* base) const {
+void Dlrm::Forward(const PackedParameters& parameters, Model::Workspace* base) const {
   Workspace& w = static_cast<Workspace&>(*base);
   w.bottom.training = w.top.training = w.training;
-  if (bottom_)
-    bottom_->Forward(parameters, n, w.dense.data(), options_.num_dense, w.features.data(),
-                     features_per_sample(), &w.bottom);
-  DotInteractionForward(w.features.data(), n, vectors_, options_.embedding_dim,
-                        w.interactions.data());
-  top_->Forward(parameters, n, w.interactions.data(), interaction_width_, w.logits.data(), 1,
-                &w.top);
+  if (bottom_) {
+    bottom_->Forward(parameters, w.dense, &w.bottom);
+    w.features.SetColumns(0, w.bottom.output(), 0, options_.embedding_dim);
+  }
+  {
+    const TraceSpan span("dot interaction");
+    DotInteractionForward(w.features, vectors_, options_.embedding_dim, &w.interactions);
+  }
+  top_->Forward(parameters, w.interactions, &w.top);
+  ReadLogits(w.top, &w.logits);
 }
 
-void Dlrm::Backward(const float* parameters, int64_t n, float* gradients,
+void Dlrm::Backward(const PackedParameters& parameters, float* gradients,
                     Model::Workspace* base) const {
   Workspace& w = static_cast<Workspace&>(*base);
-  top_->Backward(parameters, n, w.interactions.data(), interaction_width_, w.logits.data(), 1,
-                 w.d_logits.data(), 1, gradients, w.d_interactions.data(), interaction_width_,
-                 &w.top);
-  DotInteractionBackward(w.features.data(), w.d_interactions.data(), n, vectors_,
-                         options_.embedding_dim, w.d_features.data());
-  if (bottom_)
-    bottom_->Backward(parameters, n, w.dense.data(), options_.num_dense, w.features.data(),
-                      features_per_sample(), w.d_features.data(), features_per_sample(), gradients,
-                      nullptr, 0, &w.bottom);
+  WriteLogitGradient(w.d_logits, &w.d_top);
+  top_->Backward(parameters, w.interactions, &w.d_top, gradients, &w.d_interactions, &w.top);
+  {
+    const TraceSpan span("dot interaction");
+    DotInteractionBackward(w.features, w.d_interactions, vectors_, options_.embedding_dim,
+                           &w.d_features);
+  }
+  if (!bottom_) return;
+  w.d_bottom.SetColumns(0, w.d_features, 0, options_.embedding_dim);
+  bottom_->Backward(parameters, w.dense, &w.d_bottom, gradients, nullptr, &w.bottom);
 }
 
 }  // namespace renzan

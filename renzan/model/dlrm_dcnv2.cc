@@ -7,7 +7,10 @@ namespace renzan {
 struct DlrmDcnV2::Workspace : Model::Workspace {
   Mlp::Workspace bottom, top;
   LowRankCross::Workspace cross;
-  AlignedBuffer crossed, d_crossed;  // [n, features_per_sample]
+  const BlockedMatrix* crossed = nullptr;  // the cross network's output
+  BlockedMatrix d_crossed;                 // like the features
+  BlockedMatrix d_bottom;                  // [n, dim]
+  BlockedMatrix d_top;                     // [n, 1]
 };
 
 DlrmDcnV2::DlrmDcnV2(const ModelOptions& options)
@@ -22,33 +25,33 @@ std::unique_ptr<Model::Workspace> DlrmDcnV2::MakeWorkspace(int64_t n) const {
   if (bottom_) workspace->bottom = bottom_->MakeWorkspace(n);
   workspace->top = top_->MakeWorkspace(n);
   workspace->cross = cross_.MakeWorkspace(n);
-  workspace->crossed = AlignedBuffer(static_cast<size_t>(n * features_per_sample()));
-  workspace->d_crossed = AlignedBuffer(static_cast<size_t>(n * features_per_sample()));
+  workspace->d_crossed.Reshape(n, features_per_sample());
+  workspace->d_bottom.Reshape(n, options_.embedding_dim);
+  workspace->d_top.Reshape(n, 1);
   return workspace;
 }
 
-void DlrmDcnV2::Forward(const float* parameters, int64_t n, Model::Workspace* base) const {
+void DlrmDcnV2::Forward(const PackedParameters& parameters, Model::Workspace* base) const {
   Workspace& w = static_cast<Workspace&>(*base);
-  const int64_t width = features_per_sample();
   w.bottom.training = w.top.training = w.training;
-  if (bottom_)
-    bottom_->Forward(parameters, n, w.dense.data(), options_.num_dense, w.features.data(), width,
-                     &w.bottom);
-  cross_.Forward(parameters, n, w.features.data(), w.crossed.data(), &w.cross);
-  top_->Forward(parameters, n, w.crossed.data(), width, w.logits.data(), 1, &w.top);
+  if (bottom_) {
+    bottom_->Forward(parameters, w.dense, &w.bottom);
+    w.features.SetColumns(0, w.bottom.output(), 0, options_.embedding_dim);
+  }
+  w.crossed = &cross_.Forward(parameters, w.features, &w.cross);
+  top_->Forward(parameters, *w.crossed, &w.top);
+  ReadLogits(w.top, &w.logits);
 }
 
-void DlrmDcnV2::Backward(const float* parameters, int64_t n, float* gradients,
+void DlrmDcnV2::Backward(const PackedParameters& parameters, float* gradients,
                          Model::Workspace* base) const {
   Workspace& w = static_cast<Workspace&>(*base);
-  const int64_t width = features_per_sample();
-  top_->Backward(parameters, n, w.crossed.data(), width, w.logits.data(), 1, w.d_logits.data(), 1,
-                 gradients, w.d_crossed.data(), width, &w.top);
-  cross_.Backward(parameters, n, w.features.data(), w.d_crossed.data(), gradients,
-                  w.d_features.data(), &w.cross);
-  if (bottom_)
-    bottom_->Backward(parameters, n, w.dense.data(), options_.num_dense, w.features.data(), width,
-                      w.d_features.data(), width, gradients, nullptr, 0, &w.bottom);
+  WriteLogitGradient(w.d_logits, &w.d_top);
+  top_->Backward(parameters, *w.crossed, &w.d_top, gradients, &w.d_crossed, &w.top);
+  cross_.Backward(parameters, w.features, &w.d_crossed, gradients, &w.d_features, &w.cross);
+  if (!bottom_) return;
+  w.d_bottom.SetColumns(0, w.d_features, 0, options_.embedding_dim);
+  bottom_->Backward(parameters, w.dense, &w.d_bottom, gradients, nullptr, &w.bottom);
 }
 
 }  // namespace renzan

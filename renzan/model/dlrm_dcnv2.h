@@ -16,8 +16,8 @@ class DlrmDcnV2 : public Model {
   explicit DlrmDcnV2(const ModelOptions& options);
 
   std::unique_ptr<Model::Workspace> MakeWorkspace(int64_t n) const override;
-  void Forward(const float* parameters, int64_t n, Model::Workspace* workspace) const override;
-  void Backward(const float* parameters, int64_t n, float* gradients,
+  void Forward(const PackedParameters& parameters, Model::Workspace* workspace) const override;
+  void Backward(const PackedParameters& parameters, float* gradients,
                 Model::Workspace* workspace) const override;
 
  private:

@@ -52,14 +52,13 @@ HWY_INLINE void RowBlock(Tag d, int64_t rows, const float* a, int64_t a_stride, 
   }
 }
 
-// `transposed` [dim, padded] and `products` [f, padded] are scratch, padded to 16.
-void Forward(const float* features, int64_t n, int64_t f, int64_t dim, float* out, int64_t padded,
-             float* transposed, float* products) {
+// Scratch: x [f, dim], transposed [dim, padded], products [f, padded] and row [width], where padded
+// is f rounded up to 16.
+void Forward(const BlockedMatrix& features, int64_t f, int64_t dim, BlockedMatrix* out,
+             int64_t padded, float* x, float* transposed, float* products, float* row) {
   const Tag d;
-  const int64_t width = DotInteractionWidth(f, dim);
-  for (int64_t s = 0; s < n; ++s) {
-    const float* x = features + s * f * dim;
-    float* y = out + s * width;
+  for (int64_t s = 0; s < features.rows(); ++s) {
+    features.GetRow(s, 0, x, f * dim);
     for (int64_t i = 0; i < f; ++i)
       for (int64_t k = 0; k < dim; ++k) transposed[k * padded + i] = x[i * dim + k];
     for (int64_t i = 0; i < f; i += 4) {
@@ -67,39 +66,34 @@ void Forward(const float* features, int64_t n, int64_t f, int64_t dim, float* ou
       RowBlock(d, rows, x + i * dim, dim, transposed, padded, dim, i + rows, products + i * padded,
                padded);
     }
+    float* y = row;
     for (int64_t k = 0; k < dim; ++k) *y++ = x[k];
     for (int64_t i = 1; i < f; ++i)
       for (int64_t j = 0; j < i; ++j) *y++ = products[i * padded + j];
+    out->SetRow(s, 0, row, y - row);
   }
 }
 
-// `symmetric` [f, f], `x` and `dx` [f, padded_dim] are scratch.
-void Backward(const float* features, const float* d_out, int64_t n, int64_t f, int64_t dim,
-              float* d_features, int64_t padded_dim, float* symmetric, float* x, float* dx) {
+// Scratch: row [width], symmetric [f, f], x and dx [f, padded], where padded is dim rounded up to
+// 16.
+void Backward(const BlockedMatrix& features, const BlockedMatrix& d_out, int64_t f, int64_t dim,
+              BlockedMatrix* d_features, int64_t padded, float* row, float* symmetric, float* x,
+              float* dx) {
   const Tag d;
-  const int64_t width = DotInteractionWidth(f, dim);
-  for (int64_t s = 0; s < n; ++s) {
-    const float* dy = d_out + s * width;
-    const float* pairs = dy + dim;
+  for (int64_t s = 0; s < features.rows(); ++s) {
+    d_out.GetRow(s, 0, row, d_out.columns());
+    const float* pairs = row + dim;
     for (int64_t i = 0; i < f; ++i) {
       symmetric[i * f + i] = 0.0f;
       for (int64_t j = 0; j < i; ++j) symmetric[i * f + j] = symmetric[j * f + i] = *pairs++;
     }
-    const float* source = features + s * f * dim;
-    float* target = d_features + s * f * dim;
-    const bool whole = dim == padded_dim;
-    if (!whole)
-      for (int64_t i = 0; i < f; ++i)
-        for (int64_t k = 0; k < dim; ++k) x[i * padded_dim + k] = source[i * dim + k];
+    for (int64_t i = 0; i < f; ++i) features.GetRow(s, i * dim, x + i * padded, dim);
     for (int64_t i = 0; i < f; i += 4) {
       const int64_t rows = f - i < 4 ? f - i : 4;
-      RowBlock(d, rows, symmetric + i * f, f, whole ? source : x, padded_dim, f, padded_dim,
-               whole ? target + i * dim : dx + i * padded_dim, padded_dim);
+      RowBlock(d, rows, symmetric + i * f, f, x, padded, f, padded, dx + i * padded, padded);
     }
-    if (!whole)
-      for (int64_t i = 0; i < f; ++i)
-        for (int64_t k = 0; k < dim; ++k) target[i * dim + k] = dx[i * padded_dim + k];
-    for (int64_t k = 0; k < dim; ++k) target[k] += dy[k];
+    for (int64_t k = 0; k < dim; ++k) dx[k] += row[k];
+    for (int64_t i = 0; i < f; ++i) d_features->SetRow(s, i * dim, dx + i * padded, dim);
   }
 }
 
@@ -125,20 +119,24 @@ float* Scratch(int64_t floats) {
 HWY_EXPORT(Forward);
 HWY_EXPORT(Backward);
 
-void DotInteractionForward(const float* features, int64_t n, int64_t f, int64_t dim, float* out) {
-  const int64_t padded = PadTo16(f);
-  float* transposed = Scratch((dim + f) * padded);
+void DotInteractionForward(const BlockedMatrix& features, int64_t f, int64_t dim,
+                           BlockedMatrix* out) {
+  const int64_t padded = PadTo16(f), width = DotInteractionWidth(f, dim);
+  float* x = Scratch(f * dim + (dim + f) * padded + width);
+  float* transposed = x + f * dim;
+  float* products = transposed + dim * padded;
   HWY_DYNAMIC_DISPATCH(Forward)
-  (features, n, f, dim, out, padded, transposed, transposed + dim * padded);
+  (features, f, dim, out, padded, x, transposed, products, products + f * padded);
 }
 
-void DotInteractionBackward(const float* features, const float* d_out, int64_t n, int64_t f,
-                            int64_t dim, float* d_features) {
-  const int64_t padded_dim = PadTo16(dim);
-  float* symmetric = Scratch(f * f + 2 * f * padded_dim);
+void DotInteractionBackward(const BlockedMatrix& features, const BlockedMatrix& d_out, int64_t f,
+                            int64_t dim, BlockedMatrix* d_features) {
+  const int64_t padded = PadTo16(dim), width = DotInteractionWidth(f, dim);
+  float* row = Scratch(width + f * f + 2 * f * padded);
+  float* symmetric = row + width;
   float* x = symmetric + f * f;
   HWY_DYNAMIC_DISPATCH(Backward)
-  (features, d_out, n, f, dim, d_features, padded_dim, symmetric, x, x + f * padded_dim);
+  (features, d_out, f, dim, d_features, padded, row, symmetric, x, x + f * padded);
 }
 
 }  // namespace renzan

@@ -6,17 +6,20 @@
 
 #include <cstdint>
 
+#include "renzan/base/blocked_matrix.h"
+
 namespace renzan {
 
 // The width of the output row: dim + f(f-1)/2 for f feature vectors of `dim` columns.
 inline int64_t DotInteractionWidth(int64_t f, int64_t dim) { return dim + f * (f - 1) / 2; }
 
-// features [n, f, dim] -> out [n, DotInteractionWidth]: a copy of vector 0 (the bottom MLP's
+// features [n, f·dim] -> out [n, DotInteractionWidth]: a copy of vector 0 (the bottom MLP's
 // output), then <x_i, x_j> for i = 1.. and j = 0..i-1, row by row of the lower triangle.
-void DotInteractionForward(const float* features, int64_t n, int64_t f, int64_t dim, float* out);
+void DotInteractionForward(const BlockedMatrix& features, int64_t f, int64_t dim,
+                           BlockedMatrix* out);
 
-// d_out [n, width] -> d_features [n, f, dim] (written, not added to).
-void DotInteractionBackward(const float* features, const float* d_out, int64_t n, int64_t f,
-                            int64_t dim, float* d_features);
+// d_out [n, width] -> d_features [n, f·dim] (written, not added to).
+void DotInteractionBackward(const BlockedMatrix& features, const BlockedMatrix& d_out, int64_t f,
+                            int64_t dim, BlockedMatrix* d_features);
 
 }  // namespace renzan

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "renzan/base/blocked_matrix_testing.h"
 #include "renzan/base/random_testing.h"
 #include "renzan/nn/testing.h"
 
@@ -18,8 +19,9 @@ TEST_P(DotInteraction, AgreesWithTheReference) {
   const auto [f, dim] = GetParam();
   const int64_t n = 3, width = DotInteractionWidth(f, dim);
   const auto x = RandomValues(static_cast<size_t>(n * f * dim), 1);
-  std::vector<float> out(static_cast<size_t>(n * width));
-  DotInteractionForward(x.data(), n, f, dim, out.data());
+  BlockedMatrix result(n, width);
+  DotInteractionForward(Blocked(x, n, f * dim), f, dim, &result);
+  const std::vector<float> out = RowMajor(result);
   for (int64_t s = 0; s < n; ++s) {
     const float* sample = x.data() + s * f * dim;
     const float* y = out.data() + s * width;
@@ -40,10 +42,11 @@ TEST_P(DotInteraction, GradientsAgreeWithFiniteDifferences) {
   const int64_t n = 2, width = DotInteractionWidth(f, dim);
   auto x = RandomValues(static_cast<size_t>(n * f * dim), 1);
   const auto weights = RandomValues(static_cast<size_t>(n * width), 2);
-  std::vector<float> out(static_cast<size_t>(n * width)), dx(x.size());
-  DotInteractionBackward(x.data(), weights.data(), n, f, dim, dx.data());
-  const double error = GradientError(x, dx, [&] {
-    DotInteractionForward(x.data(), n, f, dim, out.data());
+  BlockedMatrix dx(n, f * dim), result(n, width);
+  DotInteractionBackward(Blocked(x, n, f * dim), Blocked(weights, n, width), f, dim, &dx);
+  const double error = GradientError(x, RowMajor(dx), [&] {
+    DotInteractionForward(Blocked(x, n, f * dim), f, dim, &result);
+    const std::vector<float> out = RowMajor(result);
     double sum = 0;
     for (size_t i = 0; i < out.size(); ++i) sum += double{weights[i]} * double{out[i]};
     return sum;

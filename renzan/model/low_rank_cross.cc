@@ -3,8 +3,9 @@
 #include <algorithm>
 
 #include "renzan/base/error.h"
+#include "renzan/base/trace.h"
 #include "renzan/nn/elementwise.h"
-#include "renzan/nn/matmul.h"
+#include "renzan/nn/gemm.h"
 
 namespace renzan {
 
@@ -21,64 +22,53 @@ LowRankCross::LowRankCross(int64_t width, int64_t rank, int num_layers, Paramete
 }
 
 LowRankCross::Workspace LowRankCross::MakeWorkspace(int64_t n) const {
-  const size_t wide = static_cast<size_t>(n * width_), narrow = static_cast<size_t>(n * rank_);
   Workspace workspace;
   for (size_t l = 0; l < layers_.size(); ++l) {
-    if (l > 0) workspace.inputs.emplace_back(wide);
-    workspace.projected.emplace_back(narrow);
-    workspace.crossed.emplace_back(wide);
+    workspace.outputs.emplace_back(n, width_);
+    workspace.projected.emplace_back(n, rank_);
+    workspace.crossed.emplace_back(n, width_);
   }
-  workspace.d_x = AlignedBuffer(wide);
-  workspace.d_crossed = AlignedBuffer(wide);
-  workspace.d_projected = AlignedBuffer(narrow);
+  workspace.d_crossed.Reshape(n, width_);
+  workspace.d_projected.Reshape(n, rank_);
   return workspace;
 }
 
-void LowRankCross::Forward(const float* parameters, int64_t n, const float* x0, float* y,
-                           Workspace* workspace) const {
-  const int64_t size = n * width_;
-  const float* x = x0;
+const BlockedMatrix& LowRankCross::Forward(const PackedParameters& parameters,
+                                           const BlockedMatrix& x0, Workspace* workspace) const {
+  const TraceSpan span("cross network");
+  const BlockedMatrix* x = &x0;
   for (size_t l = 0; l < layers_.size(); ++l) {
     const Layer& layer = layers_[l];
-    float* projected = workspace->projected[l].data();
-    float* crossed = workspace->crossed[l].data();
-    Matmul(Transpose::kNo, Transpose::kYes, n, rank_, width_, x, width_, parameters + layer.v,
-           width_, 0.0f, projected, rank_);
-    Matmul(Transpose::kNo, Transpose::kYes, n, width_, rank_, projected, rank_,
-           parameters + layer.w, rank_, 0.0f, crossed, width_);
-    AddBias(crossed, n, width_, width_, parameters + layer.bias);
-    float* next = l + 1 == layers_.size() ? y : workspace->inputs[l].data();
-    Multiply(x0, crossed, next, size);
-    Add(x, next, size);
-    x = next;
+    BlockedMatrix& projected = workspace->projected[l];
+    BlockedMatrix& crossed = workspace->crossed[l];
+    Gemm(*x, parameters.weight(layer.v).transposed, {}, &projected);
+    Gemm(projected, parameters.weight(layer.w).transposed, {.bias = parameters.vector(layer.bias)},
+         &crossed);
+    MultiplyAdd(x0, crossed, *x, &workspace->outputs[l]);
+    x = &workspace->outputs[l];
   }
-  if (layers_.empty()) std::copy_n(x0, size, y);
+  return *x;
 }
 
-void LowRankCross::Backward(const float* parameters, int64_t n, const float* x0, float* dy,
-                            float* gradients, float* d_x0, Workspace* workspace) const {
-  const int64_t size = n * width_;
-  std::fill_n(d_x0, size, 0.0f);
-  float* d_crossed = workspace->d_crossed.data();
-  float* d_projected = workspace->d_projected.data();
+void LowRankCross::Backward(const PackedParameters& parameters, const BlockedMatrix& x0,
+                            BlockedMatrix* dy, float* gradients, BlockedMatrix* d_x0,
+                            Workspace* workspace) const {
+  const TraceSpan span("cross network");
+  std::fill_n(d_x0->data(), d_x0->size(), 0.0f);
+  BlockedMatrix& d_crossed = workspace->d_crossed;
+  BlockedMatrix& d_projected = workspace->d_projected;
   for (size_t l = layers_.size(); l-- > 0;) {
     const Layer& layer = layers_[l];
-    const float* x = l == 0 ? x0 : workspace->inputs[l - 1].data();
-    MultiplyAdd(dy, workspace->crossed[l].data(), d_x0, size);
-    Multiply(dy, x0, d_crossed, size);
-    SumRows(d_crossed, n, width_, width_, gradients + layer.bias);
-    Matmul(Transpose::kYes, Transpose::kNo, width_, rank_, n, d_crossed, width_,
-           workspace->projected[l].data(), rank_, 0.0f, gradients + layer.w, rank_);
-    Matmul(Transpose::kNo, Transpose::kNo, n, rank_, width_, d_crossed, width_,
-           parameters + layer.w, rank_, 0.0f, d_projected, rank_);
-    Matmul(Transpose::kYes, Transpose::kNo, rank_, width_, n, d_projected, rank_, x, width_, 0.0f,
-           gradients + layer.v, width_);
-    // d x_l = d x_{l+1} (through the residual) + Vᵀ d_projected
-    Matmul(Transpose::kNo, Transpose::kNo, n, width_, rank_, d_projected, rank_,
-           parameters + layer.v, width_, 0.0f, workspace->d_x.data(), width_);
-    Add(workspace->d_x.data(), dy, size);
+    const BlockedMatrix& x = l == 0 ? x0 : workspace->outputs[l - 1];
+    MultiplyAdd(*dy, workspace->crossed[l], *d_x0, d_x0);
+    Multiply(*dy, x0, &d_crossed);
+    TransposedGemm(d_crossed, workspace->projected[l], gradients + layer.bias, gradients + layer.w);
+    Gemm(d_crossed, parameters.weight(layer.w).straight, {}, &d_projected);
+    TransposedGemm(d_projected, x, nullptr, gradients + layer.v);
+    // d x_l = d x_{l+1} (through the residual) + d_projected · V
+    Gemm(d_projected, parameters.weight(layer.v).straight, {.accumulate = true}, dy);
   }
-  Add(dy, d_x0, size);
+  Add(*dy, d_x0);
 }
 
 }  // namespace renzan

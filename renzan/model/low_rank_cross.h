@@ -7,7 +7,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "renzan/base/aligned_buffer.h"
+#include "renzan/base/blocked_matrix.h"
+#include "renzan/nn/packed_parameters.h"
 #include "renzan/nn/parameters.h"
 
 namespace renzan {
@@ -18,21 +19,21 @@ class LowRankCross {
   LowRankCross(int64_t width, int64_t rank, int num_layers, ParameterLayout* layout);
 
   struct Workspace {
-    std::vector<AlignedBuffer> inputs;     // x_l of layers 1.., [n, width]
-    std::vector<AlignedBuffer> projected;  // V_l x_l, [n, rank]
-    std::vector<AlignedBuffer> crossed;    // W_l (V_l x_l) + b_l, [n, width]
-    AlignedBuffer d_x, d_crossed;          // [n, width]
-    AlignedBuffer d_projected;             // [n, rank]
+    std::vector<BlockedMatrix> outputs;    // x_{l+1}, [n, width]
+    std::vector<BlockedMatrix> projected;  // V_l x_l, [n, rank]
+    std::vector<BlockedMatrix> crossed;    // W_l (V_l x_l) + b_l, [n, width]
+    BlockedMatrix d_crossed;               // [n, width]
+    BlockedMatrix d_projected;             // [n, rank]
   };
   Workspace MakeWorkspace(int64_t n) const;
 
-  // x0 [n, width] -> y [n, width]
-  void Forward(const float* parameters, int64_t n, const float* x0, float* y,
-               Workspace* workspace) const;
+  // x0 [n, width] -> the last layer's output [n, width], in the workspace; without layers, x0.
+  const BlockedMatrix& Forward(const PackedParameters& parameters, const BlockedMatrix& x0,
+                               Workspace* workspace) const;
 
   // dy [n, width] (destroyed) -> gradients (written) and d_x0 [n, width] (written).
-  void Backward(const float* parameters, int64_t n, const float* x0, float* dy, float* gradients,
-                float* d_x0, Workspace* workspace) const;
+  void Backward(const PackedParameters& parameters, const BlockedMatrix& x0, BlockedMatrix* dy,
+                float* gradients, BlockedMatrix* d_x0, Workspace* workspace) const;
 
  private:
   struct Layer {

@@ -25,4 +25,14 @@ inline Mlp MakeTopMlp(const ModelOptions& options, int64_t width, ParameterLayou
   return Mlp("top", sizes, Mlp::LastLayer::kLinear, layout, options.dropout);
 }
 
+// The top MLP's output is the logit.
+inline void ReadLogits(const Mlp::Workspace& top, AlignedBuffer* logits) {
+  for (size_t i = 0; i < logits->size(); ++i)
+    (*logits)[i] = top.output().at(static_cast<int64_t>(i), 0);
+}
+inline void WriteLogitGradient(const AlignedBuffer& d_logits, BlockedMatrix* d_output) {
+  for (size_t i = 0; i < d_logits.size(); ++i)
+    d_output->at(static_cast<int64_t>(i), 0) = d_logits[i];
+}
+
 }  // namespace renzan

@@ -13,7 +13,9 @@
 #include <vector>
 
 #include "renzan/base/aligned_buffer.h"
+#include "renzan/base/blocked_matrix.h"
 #include "renzan/nn/dropout.h"
+#include "renzan/nn/packed_parameters.h"
 #include "renzan/nn/parameters.h"
 
 namespace renzan {
@@ -38,11 +40,11 @@ class Model {
   // Feature vector 0 is the bottom MLP's output, 1.. are the tables' pooled rows.
   struct Workspace {
     virtual ~Workspace() = default;
-    AlignedBuffer dense;       // in:  [n, num_dense]
-    AlignedBuffer features;    // in:  [n, 1 + num_tables, dim], vectors 1.. filled
+    BlockedMatrix dense;       // in:  [n, num_dense]
+    BlockedMatrix features;    // in:  [n, (1 + num_tables)·dim], vectors 1.. filled
     AlignedBuffer logits;      // out: [n]
     AlignedBuffer d_logits;    // in:  [n]
-    AlignedBuffer d_features;  // out: [n, 1 + num_tables, dim]
+    BlockedMatrix d_features;  // out: like `features`
     // in: for dropout; unset in evaluation
     std::optional<TrainingPosition> training;
   };
@@ -56,10 +58,10 @@ class Model {
   virtual std::unique_ptr<Workspace> MakeWorkspace(int64_t n) const = 0;
 
   // dense, features[1..] -> logits
-  virtual void Forward(const float* parameters, int64_t n, Workspace* workspace) const = 0;
+  virtual void Forward(const PackedParameters& parameters, Workspace* workspace) const = 0;
 
   // After Forward: d_logits -> d_features and `gradients` (written, [layout().size()]).
-  virtual void Backward(const float* parameters, int64_t n, float* gradients,
+  virtual void Backward(const PackedParameters& parameters, float* gradients,
                         Workspace* workspace) const = 0;
 
  protected:

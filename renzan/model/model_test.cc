@@ -40,25 +40,32 @@ TEST_P(Models, GradientsAgreeWithFiniteDifferences) {
                                 .dropout = {.rate = GetParam().dropout, .seed = 7}});
   AlignedBuffer parameters(static_cast<size_t>(model->layout().size()));
   model->layout().Initialize(3, parameters.span());
+  ThreadPool pool(1);
+  PackedParameters packed(model->layout(), parameters.span());
   const auto workspace = model->MakeWorkspace(n);
   workspace->training = TrainingPosition{3, 12};
-  const auto dense = RandomValues(workspace->dense.size(), 6);
-  std::copy(dense.begin(), dense.end(), workspace->dense.data());
-  const auto features = RandomValues(workspace->features.size(), 7);
+  const int64_t num_dense = GetParam().num_dense;
+  const auto dense = RandomValues(static_cast<size_t>(n * num_dense), 6);
   for (int64_t s = 0; s < n; ++s)
-    for (int64_t i = dim; i < model->features_per_sample(); ++i) {
-      const size_t at = static_cast<size_t>(s * model->features_per_sample() + i);
-      workspace->features[at] = features[at];
-    }
+    workspace->dense.SetRow(s, 0, dense.data() + s * num_dense, num_dense);
+  // The pooled rows; vector 0 belongs to the bottom MLP.
+  const int64_t width = model->features_per_sample() - dim;
+  std::vector<float> pooled;
+  const auto features = RandomValues(static_cast<size_t>(n * (dim + width)), 7);
+  for (size_t i = 0; i < features.size(); ++i)
+    if (static_cast<int64_t>(i) % (dim + width) >= dim) pooled.push_back(features[i]);
   const std::vector<float> labels = {1, 0, 0, 1, 0, 0, 1, 0};
   const auto loss = [&] {
-    model->Forward(parameters.data(), n, workspace.get());
+    for (int64_t s = 0; s < n; ++s)
+      workspace->features.SetRow(s, dim, pooled.data() + s * width, width);
+    packed.Pack(pool);
+    model->Forward(packed, workspace.get());
     BinaryCrossEntropyGradient(workspace->logits.span(), labels, n, workspace->d_logits.span());
     return MeanLoss(workspace->logits.span(), labels);
   };
   loss();
   AlignedBuffer gradients(parameters.size());
-  model->Backward(parameters.data(), n, gradients.data(), workspace.get());
+  model->Backward(packed, gradients.data(), workspace.get());
   for (const Parameter& p : model->layout().parameters()) {
     const size_t offset = static_cast<size_t>(p.offset), length = static_cast<size_t>(p.size);
     EXPECT_LT(GradientError(parameters.span().subspan(offset, length),
@@ -67,22 +74,11 @@ TEST_P(Models, GradientsAgreeWithFiniteDifferences) {
         << p.name;
   }
 
-  // The pooled rows' gradients; vector 0 belongs to the bottom MLP.
-  std::vector<size_t> places;
-  for (size_t i = 0; i < workspace->features.size(); ++i)
-    if (i % static_cast<size_t>(model->features_per_sample()) >= static_cast<size_t>(dim))
-      places.push_back(i);
-  if (places.empty()) return;
-  std::vector<float> pooled, d_pooled;
-  for (const size_t place : places) {
-    pooled.push_back(workspace->features[place]);
-    d_pooled.push_back(workspace->d_features[place]);
-  }
-  const auto loss_of_pooled = [&] {
-    for (size_t i = 0; i < places.size(); ++i) workspace->features[places[i]] = pooled[i];
-    return loss();
-  };
-  EXPECT_LT(GradientError(pooled, d_pooled, loss_of_pooled), 2e-3) << "pooled rows";
+  if (pooled.empty()) return;
+  std::vector<float> d_pooled(pooled.size());
+  for (int64_t s = 0; s < n; ++s)
+    workspace->d_features.GetRow(s, dim, d_pooled.data() + s * width, width);
+  EXPECT_LT(GradientError(pooled, d_pooled, loss), 2e-3) << "pooled rows";
 }
 
 INSTANTIATE_TEST_SUITE_P(All, Models,

@@ -38,18 +38,15 @@ HWY_INLINE void DrawLanes(uint64_t key, uint64_t step, uint32_t sample, uint32_t
   }
 }
 
-// Units come in blocks of 64: 16 counters of 4 words, word by word.
+// Units come in groups of 64, which are 16 counters of 4 words: each block of 16 units gets the
+// same word of all counters. y is the sample's row in the first block.
 void Drop(uint64_t key, uint32_t threshold, float scale, uint64_t step, uint32_t sample,
-          int64_t units, float* HWY_RESTRICT y) {
+          int64_t blocks, int64_t block_stride, float* y) {
   uint32_t words[4][kLanes];
-  for (int64_t block = 0; block * 4 * kLanes < units; ++block) {
-    DrawLanes(key, step, sample, static_cast<uint32_t>(block) * kLanes, words);
-    for (int64_t w = 0; w < 4; ++w) {
-      const int64_t begin = (block * 4 + w) * kLanes;
-      const int64_t n = units - begin < kLanes ? units - begin : kLanes;
-      for (int64_t i = 0; i < n; ++i)
-        y[begin + i] = words[w][i] < threshold ? 0.0f : y[begin + i] * scale;
-    }
+  for (int64_t block = 0; block < blocks; ++block, y += block_stride) {
+    const int64_t word = block % 4;
+    if (word == 0) DrawLanes(key, step, sample, static_cast<uint32_t>(block / 4) * kLanes, words);
+    for (uint32_t i = 0; i < kLanes; ++i) y[i] = words[word][i] < threshold ? 0.0f : y[i] * scale;
   }
 }
 
@@ -67,11 +64,12 @@ Dropout::Dropout(const DropoutOptions& options, const std::string& layer)
       threshold_(static_cast<uint32_t>(options.rate * 0x1.0p32)),
       scale_(static_cast<float>(1 / (1 - options.rate))) {}
 
-void Dropout::Apply(const TrainingPosition& position, int64_t samples, int64_t units, float* y,
-                    int64_t stride) const {
-  for (int64_t i = 0; i < samples; ++i) HWY_DYNAMIC_DISPATCH(Drop)
+void Dropout::Apply(const TrainingPosition& position, BlockedMatrix* y) const {
+  static_assert(BlockedMatrix::kBlock == 16);
+  for (int64_t i = 0; i < y->rows(); ++i) HWY_DYNAMIC_DISPATCH(Drop)
   (key_, threshold_, scale_, static_cast<uint64_t>(position.step),
-   static_cast<uint32_t>(position.first_sample + i), units, y + i * stride);
+   static_cast<uint32_t>(position.first_sample + i), y->num_blocks(), y->block_stride(),
+   y->block(0) + i * BlockedMatrix::kBlock);
 }
 
 }  // namespace renzan

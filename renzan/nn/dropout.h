@@ -8,6 +8,8 @@
 #include <cstdint>
 #include <string>
 
+#include "renzan/base/blocked_matrix.h"
+
 namespace renzan {
 
 struct DropoutOptions {
@@ -28,9 +30,8 @@ class Dropout {
   // The factor for the gradient of a kept activation.
   float scale() const { return scale_; }
 
-  // y [samples, units] with rows `stride` apart, in place.
-  void Apply(const TrainingPosition& position, int64_t samples, int64_t units, float* y,
-             int64_t stride) const;
+  // y [samples, units], in place.
+  void Apply(const TrainingPosition& position, BlockedMatrix* y) const;
 
  private:
   uint64_t key_;

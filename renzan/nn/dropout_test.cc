@@ -4,6 +4,7 @@
 
 #include <vector>
 
+#include "renzan/base/blocked_matrix_testing.h"
 #include "renzan/base/philox.h"
 #include "renzan/base/simd_testing.h"
 
@@ -13,9 +14,10 @@ namespace {
 // Dropout applied to ones: 0 or the scale.
 std::vector<float> Mask(const Dropout& dropout, TrainingPosition position, int64_t samples,
                         int64_t units) {
-  std::vector<float> y(static_cast<size_t>(samples * units), 1.0f);
-  dropout.Apply(position, samples, units, y.data(), units);
-  return y;
+  const std::vector<float> ones(static_cast<size_t>(samples * units), 1.0f);
+  BlockedMatrix y = Blocked(ones, samples, units);
+  dropout.Apply(position, &y);
+  return RowMajor(y);
 }
 
 TEST(Dropout, AgreesWithTheReferenceImplementation) {

@@ -1,64 +1,45 @@
 #include "renzan/nn/elementwise.h"
 
-// Plain loops, compiled once per instruction set: the compiler vectorises them, and since it may
-// neither fuse nor reorder, every target gives the same bits.
+#include "renzan/base/error.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "renzan/nn/elementwise.cc"
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
+#include "renzan/base/simd_for_each-inl.h"
+
+// Every operation is rounded by itself, so every target gives the same bits.
+
 HWY_BEFORE_NAMESPACE();
 namespace renzan {
 namespace HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
 
-void AddBias(float* y, int64_t rows, int64_t columns, int64_t stride, const float* bias) {
-  for (int64_t r = 0; r < rows; ++r) {
-    float* HWY_RESTRICT row = y + r * stride;
-    for (int64_t c = 0; c < columns; ++c) row[c] += bias[c];
-  }
+void ReluBackward(const float* y, float* dy, size_t n) {
+  ForEach(n, [&](auto d, size_t i) HWY_ATTR {
+    const auto positive = hn::Gt(hn::LoadU(d, y + i), hn::Zero(d));
+    hn::StoreU(hn::IfThenElseZero(positive, hn::LoadU(d, dy + i)), d, dy + i);
+  });
 }
 
-void AddBiasRelu(float* y, int64_t rows, int64_t columns, int64_t stride, const float* bias) {
-  for (int64_t r = 0; r < rows; ++r) {
-    float* HWY_RESTRICT row = y + r * stride;
-    for (int64_t c = 0; c < columns; ++c) {
-      const float x = row[c] + bias[c];
-      row[c] = x < 0.0f ? 0.0f : x;  // NaN stays NaN, so that divergence shows in the loss
-    }
-  }
+void Multiply(const float* a, const float* b, float* y, size_t n) {
+  ForEach(n, [&](auto d, size_t i) HWY_ATTR {
+    hn::StoreU(hn::Mul(hn::LoadU(d, a + i), hn::LoadU(d, b + i)), d, y + i);
+  });
 }
 
-void ReluBackward(const float* y, int64_t y_stride, float* dy, int64_t dy_stride, int64_t rows,
-                  int64_t columns, float scale) {
-  for (int64_t r = 0; r < rows; ++r) {
-    const float* HWY_RESTRICT out = y + r * y_stride;
-    float* HWY_RESTRICT grad = dy + r * dy_stride;
-    for (int64_t c = 0; c < columns; ++c) grad[c] = out[c] > 0.0f ? grad[c] * scale : 0.0f;
-  }
+void MultiplyAdd(const float* a, const float* b, const float* c, float* y, size_t n) {
+  ForEach(n, [&](auto d, size_t i) HWY_ATTR {
+    const auto product = hn::Mul(hn::LoadU(d, a + i), hn::LoadU(d, b + i));
+    hn::StoreU(hn::Add(product, hn::LoadU(d, c + i)), d, y + i);
+  });
 }
 
-void SumRows(const float* x, int64_t rows, int64_t columns, int64_t stride, float* sum) {
-  for (int64_t c = 0; c < columns; ++c) sum[c] = 0.0f;
-  for (int64_t r = 0; r < rows; ++r) {
-    const float* HWY_RESTRICT row = x + r * stride;
-    float* HWY_RESTRICT total = sum;
-    for (int64_t c = 0; c < columns; ++c) total[c] += row[c];
-  }
-}
-
-void Multiply(const float* HWY_RESTRICT a, const float* HWY_RESTRICT b, float* HWY_RESTRICT y,
-              int64_t n) {
-  for (int64_t i = 0; i < n; ++i) y[i] = a[i] * b[i];
-}
-
-void MultiplyAdd(const float* HWY_RESTRICT a, const float* HWY_RESTRICT b, float* HWY_RESTRICT y,
-                 int64_t n) {
-  for (int64_t i = 0; i < n; ++i) y[i] += a[i] * b[i];
-}
-
-void Add(const float* HWY_RESTRICT a, float* HWY_RESTRICT y, int64_t n) {
-  for (int64_t i = 0; i < n; ++i) y[i] += a[i];
+void Add(const float* a, float* y, size_t n) {
+  ForEach(n, [&](auto d, size_t i) HWY_ATTR {
+    hn::StoreU(hn::Add(hn::LoadU(d, y + i), hn::LoadU(d, a + i)), d, y + i);
+  });
 }
 
 }  // namespace HWY_NAMESPACE
@@ -67,35 +48,39 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace renzan {
+namespace {
 
-HWY_EXPORT(AddBias);
-HWY_EXPORT(AddBiasRelu);
+void CheckSameShape(const BlockedMatrix& a, const BlockedMatrix& b) {
+  CHECK(a.rows() == b.rows() && a.columns() == b.columns());
+}
+
+}  // namespace
+
 HWY_EXPORT(ReluBackward);
-HWY_EXPORT(SumRows);
 HWY_EXPORT(Multiply);
 HWY_EXPORT(MultiplyAdd);
 HWY_EXPORT(Add);
 
-void AddBias(float* y, int64_t rows, int64_t columns, int64_t stride, const float* bias) {
-  HWY_DYNAMIC_DISPATCH(AddBias)(y, rows, columns, stride, bias);
+void ReluBackward(const BlockedMatrix& y, BlockedMatrix* dy) {
+  CheckSameShape(y, *dy);
+  HWY_DYNAMIC_DISPATCH(ReluBackward)(y.data(), dy->data(), y.size());
 }
-void AddBiasRelu(float* y, int64_t rows, int64_t columns, int64_t stride, const float* bias) {
-  HWY_DYNAMIC_DISPATCH(AddBiasRelu)(y, rows, columns, stride, bias);
+void Multiply(const BlockedMatrix& a, const BlockedMatrix& b, BlockedMatrix* y) {
+  CheckSameShape(a, b);
+  CheckSameShape(a, *y);
+  HWY_DYNAMIC_DISPATCH(Multiply)(a.data(), b.data(), y->data(), a.size());
 }
-void ReluBackward(const float* y, int64_t y_stride, float* dy, int64_t dy_stride, int64_t rows,
-                  int64_t columns, float scale) {
-  HWY_DYNAMIC_DISPATCH(ReluBackward)(y, y_stride, dy, dy_stride, rows, columns, scale);
+void MultiplyAdd(const BlockedMatrix& a, const BlockedMatrix& b, const BlockedMatrix& c,
+                 BlockedMatrix* y) {
+  CheckSameShape(a, b);
+  CheckSameShape(a, c);
+  CheckSameShape(a, *y);
+  HWY_DYNAMIC_DISPATCH(MultiplyAdd)(a.data(), b.data(), c.data(), y->data(), a.size());
 }
-void SumRows(const float* x, int64_t rows, int64_t columns, int64_t stride, float* sum) {
-  HWY_DYNAMIC_DISPATCH(SumRows)(x, rows, columns, stride, sum);
+void Add(const BlockedMatrix& a, BlockedMatrix* y) {
+  CheckSameShape(a, *y);
+  HWY_DYNAMIC_DISPATCH(Add)(a.data(), y->data(), a.size());
 }
-void Multiply(const float* a, const float* b, float* y, int64_t n) {
-  HWY_DYNAMIC_DISPATCH(Multiply)(a, b, y, n);
-}
-void MultiplyAdd(const float* a, const float* b, float* y, int64_t n) {
-  HWY_DYNAMIC_DISPATCH(MultiplyAdd)(a, b, y, n);
-}
-void Add(const float* a, float* y, int64_t n) { HWY_DYNAMIC_DISPATCH(Add)(a, y, n); }
 
 }  // namespace renzan
 #endif

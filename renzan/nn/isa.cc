@@ -1,6 +1,5 @@
 #include "renzan/nn/isa.h"
 
-#include <dnnl.h>
 #include <gnu/libc-version.h>
 #include <hwy/targets.h>
 
@@ -12,17 +11,16 @@ namespace {
 struct IsaClass {
   const char* name;
   int64_t highway_target;
-  dnnl_cpu_isa_t dnnl_isa;
 };
 
 #if HWY_ARCH_X86
 constexpr IsaClass kClasses[] = {
-    {"avx512", HWY_AVX3, dnnl_cpu_isa_avx512_core},
-    {"avx2", HWY_AVX2, dnnl_cpu_isa_avx2},
-    {"sse4", HWY_SSE4, dnnl_cpu_isa_sse41},
+    {"avx512", HWY_AVX3},
+    {"avx2", HWY_AVX2},
+    {"sse4", HWY_SSE4},
 };
 #else
-constexpr IsaClass kClasses[] = {{"neon", HWY_NEON, dnnl_cpu_isa_all}};
+constexpr IsaClass kClasses[] = {{"neon", HWY_NEON}};
 #endif
 
 }  // namespace
@@ -42,17 +40,10 @@ std::string SelectIsa(const std::string& name) {
     // A better target has a lower bit: disabling all those below the chosen one pins it.
     hwy::DisableTargets(isa.highway_target - 1);
     hwy::GetChosenTarget().DeInit();
-    // Has no effect once oneDNN has generated a kernel: then the class must already be the same.
-    dnnl_set_max_cpu_isa(isa.dnnl_isa);
     return isa.name;
   }
   Fail(ErrorCode::kConfig, "numerics.isa: unknown class '{}' (this machine has auto, {})", name,
        available);
-}
-
-std::string MatmulLibraryVersion() {
-  const dnnl_version_t* version = dnnl_version();
-  return fmt::format("{}.{}.{}", version->major, version->minor, version->patch);
 }
 
 std::string MathLibraryVersion() { return fmt::format("glibc {}", gnu_get_libc_version()); }

@@ -13,9 +13,6 @@ namespace renzan {
 // the machine does not support the class.
 std::string SelectIsa(const std::string& name);
 
-// The version of oneDNN: "2.6.3".
-std::string MatmulLibraryVersion();
-
 // The version of the C library, whose `exp` and `log` affect results: "glibc 2.36".
 std::string MathLibraryVersion();
 

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "renzan/base/blocked_matrix_testing.h"
 #include "renzan/base/error.h"
 #include "renzan/base/random_testing.h"
 #include "renzan/nn/elementwise.h"
@@ -9,19 +10,19 @@
 namespace renzan {
 namespace {
 
-// The results of all element-wise operations, on arrays with a tail.
+// The results of all element-wise operations, one after the other.
 std::vector<float> ElementwiseResults() {
-  const size_t n = 103;
-  auto y = RandomValues(3 * n, 1), d = RandomValues(3 * n, 2);
-  const auto bias = RandomValues(n, 3);
-  std::vector<float> sum(n);
-  AddBiasRelu(y.data(), 3, n, n, bias.data());
-  ReluBackward(y.data(), n, d.data(), n, 3, n);
-  SumRows(d.data(), 3, n, n, sum.data());
-  MultiplyAdd(y.data(), d.data(), y.data() + n, n);
-  std::vector<float> all = y;
-  all.insert(all.end(), sum.begin(), sum.end());
-  return all;
+  const int64_t rows = 3, columns = 103;
+  const auto random = [&](uint64_t seed) {
+    return Blocked(RandomValues(static_cast<size_t>(rows * columns), seed), rows, columns);
+  };
+  const BlockedMatrix a = random(1), b = random(2), c = random(3);
+  BlockedMatrix y(rows, columns);
+  Multiply(a, b, &y);
+  MultiplyAdd(a, y, c, &y);
+  Add(b, &y);
+  ReluBackward(a, &y);
+  return RowMajor(y);
 }
 
 TEST(SelectIsa, ElementwiseBitsDoNotDependOnIt) {

@@ -3,8 +3,9 @@
 #include <algorithm>
 
 #include "renzan/base/error.h"
+#include "renzan/base/trace.h"
 #include "renzan/nn/elementwise.h"
-#include "renzan/nn/matmul.h"
+#include "renzan/nn/gemm.h"
 
 namespace renzan {
 
@@ -15,6 +16,7 @@ Mlp::Mlp(const std::string& name, std::vector<int64_t> sizes, LastLayer last,
   for (size_t i = 0; i + 1 < sizes_.size(); ++i) {
     const std::string prefix = fmt::format("{}.{}", name, i);
     Layer layer{};
+    layer.name = prefix;
     layer.in = sizes_[i];
     layer.out = sizes_[i + 1];
     layer.weight =
@@ -28,58 +30,47 @@ Mlp::Mlp(const std::string& name, std::vector<int64_t> sizes, LastLayer last,
 
 Mlp::Workspace Mlp::MakeWorkspace(int64_t n) const {
   Workspace workspace;
-  for (size_t i = 0; i + 1 < layers_.size(); ++i)
-    workspace.activations.emplace_back(static_cast<size_t>(n * layers_[i].out));
+  for (const Layer& layer : layers_) workspace.activations.emplace_back(n, layer.out);
   const int64_t widest = *std::max_element(sizes_.begin(), sizes_.end());
-  workspace.gradient_a = AlignedBuffer(static_cast<size_t>(n * widest));
-  workspace.gradient_b = AlignedBuffer(static_cast<size_t>(n * widest));
+  for (BlockedMatrix& gradient : workspace.gradients) gradient.Reshape(n, widest);
   return workspace;
 }
 
-void Mlp::Forward(const float* parameters, int64_t n, const float* x, int64_t x_stride, float* y,
-                  int64_t y_stride, Workspace* workspace) const {
+void Mlp::Forward(const PackedParameters& parameters, const BlockedMatrix& x,
+                  Workspace* workspace) const {
+  const BlockedMatrix* in = &x;
   for (size_t i = 0; i < layers_.size(); ++i) {
     const Layer& layer = layers_[i];
-    const bool last = i + 1 == layers_.size();
-    float* out = last ? y : workspace->activations[i].data();
-    const int64_t out_stride = last ? y_stride : layer.out;
-    Matmul(Transpose::kNo, Transpose::kYes, n, layer.out, layer.in, x, x_stride,
-           parameters + layer.weight, layer.in, 0.0f, out, out_stride);
-    (layer.relu ? AddBiasRelu : AddBias)(out, n, layer.out, out_stride, parameters + layer.bias);
-    if (layer.dropout && workspace->training)
-      layer.dropout->Apply(*workspace->training, n, layer.out, out, out_stride);
-    x = out;
-    x_stride = out_stride;
+    const TraceSpan span(layer.name.c_str());
+    BlockedMatrix& out = workspace->activations[i];
+    Gemm(*in, parameters.weight(layer.weight).transposed,
+         {.bias = parameters.vector(layer.bias), .relu = layer.relu}, &out);
+    if (layer.dropout && workspace->training) layer.dropout->Apply(*workspace->training, &out);
+    in = &out;
   }
 }
 
-void Mlp::Backward(const float* parameters, int64_t n, const float* x, int64_t x_stride,
-                   const float* y, int64_t y_stride, float* dy, int64_t dy_stride, float* gradients,
-                   float* dx, int64_t dx_stride, Workspace* workspace) const {
-  float* next = workspace->gradient_a.data();
-  float* other = workspace->gradient_b.data();
+void Mlp::Backward(const PackedParameters& parameters, const BlockedMatrix& x, BlockedMatrix* dy,
+                   float* gradients, BlockedMatrix* dx, Workspace* workspace) const {
+  if (layers_.back().relu) ReluBackward(workspace->output(), dy);
   for (size_t i = layers_.size(); i-- > 0;) {
     const Layer& layer = layers_[i];
-    const bool last = i + 1 == layers_.size();
-    const float* out = last ? y : workspace->activations[i].data();
-    const float* in = i == 0 ? x : workspace->activations[i - 1].data();
-    const int64_t in_stride = i == 0 ? x_stride : layer.in;
-    // Dropped activations are 0, like those that the ReLU zeroed.
-    const bool dropped = layer.dropout && workspace->training;
-    if (layer.relu)
-      ReluBackward(out, last ? y_stride : layer.out, dy, dy_stride, n, layer.out,
-                   dropped ? layer.dropout->scale() : 1.0f);
-    SumRows(dy, n, layer.out, dy_stride, gradients + layer.bias);
-    Matmul(Transpose::kYes, Transpose::kNo, layer.out, layer.in, n, dy, dy_stride, in, in_stride,
-           0.0f, gradients + layer.weight, layer.in);
-    float* d_in = i == 0 ? dx : next;
+    const TraceSpan span(layer.name.c_str());
+    const BlockedMatrix& in = i == 0 ? x : workspace->activations[i - 1];
+    TransposedGemm(*dy, in, gradients + layer.bias, gradients + layer.weight);
+    BlockedMatrix* d_in = i == 0 ? dx : &workspace->gradients[i % 2];
     if (d_in == nullptr) return;
-    const int64_t d_in_stride = i == 0 ? dx_stride : layer.in;
-    Matmul(Transpose::kNo, Transpose::kNo, n, layer.in, layer.out, dy, dy_stride,
-           parameters + layer.weight, layer.in, 0.0f, d_in, d_in_stride);
+    GemmOptions options;
+    if (i > 0) {
+      // The gradient through the ReLU of the layer below. Activations that its dropout zeroed look
+      // like those that the ReLU did.
+      const Layer& below = layers_[i - 1];
+      options.mask = &in;
+      if (below.dropout && workspace->training) options.mask_scale = below.dropout->scale();
+      d_in->Reshape(in.rows(), in.columns());
+    }
+    Gemm(*dy, parameters.weight(layer.weight).straight, options, d_in);
     dy = d_in;
-    dy_stride = d_in_stride;
-    std::swap(next, other);
   }
 }
 

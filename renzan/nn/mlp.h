@@ -9,8 +9,9 @@
 #include <string>
 #include <vector>
 
-#include "renzan/base/aligned_buffer.h"
+#include "renzan/base/blocked_matrix.h"
 #include "renzan/nn/dropout.h"
+#include "renzan/nn/packed_parameters.h"
 #include "renzan/nn/parameters.h"
 
 namespace renzan {
@@ -27,26 +28,28 @@ class Mlp {
   int64_t in() const { return sizes_.front(); }
   int64_t out() const { return sizes_.back(); }
 
-  // Activations of every layer but the last, and two scratch gradients, for n samples.
+  // For n samples.
   struct Workspace {
-    std::vector<AlignedBuffer> activations;    // layer i's output [n, sizes[i + 1]]
-    AlignedBuffer gradient_a, gradient_b;      // [n, max size]
+    std::vector<BlockedMatrix> activations;    // layer i's output, [n, sizes[i + 1]]
+    BlockedMatrix gradients[2];                // of the activations, in turn
     std::optional<TrainingPosition> training;  // unset: no dropout
+
+    const BlockedMatrix& output() const { return activations.back(); }
   };
   Workspace MakeWorkspace(int64_t n) const;
 
-  // x [n, in] with rows `x_stride` apart -> y [n, out] with rows `y_stride` apart.
-  void Forward(const float* parameters, int64_t n, const float* x, int64_t x_stride, float* y,
-               int64_t y_stride, Workspace* workspace) const;
+  // x [n, in] -> workspace->output() [n, out]
+  void Forward(const PackedParameters& parameters, const BlockedMatrix& x,
+               Workspace* workspace) const;
 
-  // From dy (destroyed) and Forward's x and y: writes (does not add to) the layers' gradients, and
-  // dx unless it is null.
-  void Backward(const float* parameters, int64_t n, const float* x, int64_t x_stride,
-                const float* y, int64_t y_stride, float* dy, int64_t dy_stride, float* gradients,
-                float* dx, int64_t dx_stride, Workspace* workspace) const;
+  // From dy [n, out] (destroyed), after Forward of x: writes (does not add to) the layers'
+  // gradients, and dx [n, in] unless it is null.
+  void Backward(const PackedParameters& parameters, const BlockedMatrix& x, BlockedMatrix* dy,
+                float* gradients, BlockedMatrix* dx, Workspace* workspace) const;
 
  private:
   struct Layer {
+    std::string name;               // "top.0"
     int64_t in, out, weight, bias;  // weight and bias: offsets into the flat parameters
     bool relu;
     std::optional<Dropout> dropout;  // of its output

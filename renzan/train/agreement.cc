@@ -50,7 +50,7 @@ void CheckWorkersAgree(Communicator& comm, const std::string& what, const std::s
 ProgramFacts FactsOfThisProgram(const std::string& build_id, const std::string& isa) {
   return {.build = fmt::format("{}-{}", RENZAN_VERSION, build_id),
           .isa = isa,
-          .libraries = {{"oneDNN", MatmulLibraryVersion()}, {"libc", MathLibraryVersion()}}};
+          .libraries = {{"libc", MathLibraryVersion()}}};
 }
 
 void CheckSameRun(Communicator& comm, const TrainConfig& config, const ProgramFacts& facts) {

@@ -7,6 +7,7 @@
 
 #include "renzan/base/error.h"
 #include "renzan/base/finite.h"
+#include "renzan/base/trace.h"
 #include "renzan/model/loss.h"
 #include "renzan/optim/gradient_norm.h"
 #include "renzan/optim/optimizer_steps.h"
@@ -121,6 +122,7 @@ HybridModel::HybridModel(const TrainConfig& config, const DatasetSchema& schema,
   const size_t size = static_cast<size_t>(model_->layout().size());
   parameters_ = AlignedBuffer(size);
   gradient_ = AlignedBuffer(size);
+  packed_ = std::make_unique<PackedParameters>(model_->layout(), parameters_.span());
   if (initial_values == InitialValues::kDraw)
     model_->layout().Initialize(config.seed, parameters_.span());
   for (int v = virtual_workers_.begin; v < virtual_workers_.end; ++v) leaves_.emplace_back(size);
@@ -139,46 +141,35 @@ void HybridModel::ReadIds(const Batch& slice) {
   embeddings_->Forward(ids);
 }
 
+void HybridModel::PackParameters() {
+  const TraceSpan span("pack parameters");
+  if (packed_is_stale_) packed_->Pack(pool_);
+  packed_is_stale_ = false;
+}
+
 void HybridModel::Load(const Batch& slice, size_t index, Model::Workspace* workspace) const {
   const int64_t num_dense = model_->options().num_dense;
   const float* dense =
       slice.dense.data() + static_cast<int64_t>(index) * samples_per_virtual_worker_ * num_dense;
-  std::copy_n(dense, samples_per_virtual_worker_ * num_dense, workspace->dense.data());
+  for (int64_t i = 0; i < samples_per_virtual_worker_; ++i)
+    workspace->dense.SetRow(i, 0, dense + i * num_dense, num_dense);
   embeddings_->ReadPooled(virtual_workers_.begin + static_cast<int>(index),
-                          workspace->features.data() + model_->options().embedding_dim,
-                          model_->features_per_sample());
+                          model_->options().embedding_dim, &workspace->features);
 }
 
 void HybridModel::Step(const Batch& slice, int64_t step, std::span<BinaryMetrics> metrics) {
-  ReadIds(slice);
+  const TraceSpan span("step");
   const int64_t non_finite_before = NumNonFinite(metrics);
-  const size_t n = static_cast<size_t>(samples_per_virtual_worker_);
-  pool_.ParallelTasks(leaves_.size(), [&](int thread, size_t index) {
-    Model::Workspace& w = *workspaces_[static_cast<size_t>(thread)];
-    const std::span<const float> labels = std::span(slice.label).subspan(index * n, n);
-    Load(slice, index, &w);
-    w.training = TrainingPosition{
-        step, (virtual_workers_.begin + static_cast<int64_t>(index)) * samples_per_virtual_worker_};
-    model_->Forward(parameters_.data(), samples_per_virtual_worker_, &w);
-    metrics[static_cast<size_t>(thread)].Add(w.logits.span(), labels);
-    BinaryCrossEntropyGradient(w.logits.span(), labels, config_.training.batch_size,
-                               w.d_logits.span());
-    model_->Backward(parameters_.data(), samples_per_virtual_worker_, leaves_[index].data(), &w);
-    embeddings_->WritePooledGradient(virtual_workers_.begin + static_cast<int>(index),
-                                     w.d_features.data() + model_->options().embedding_dim,
-                                     model_->features_per_sample());
-  });
-
-  embeddings_->Backward();
-  std::vector<std::span<float>> leaves;
-  for (AlignedBuffer& leaf : leaves_) leaves.push_back(leaf.span());
-  reducer_->Reduce(leaves, gradient_.span());
-  const float clip = ClipGradients();
   const double factor = LearningRateFactor(config_.optimizer.schedule, step);
+  ReadIds(slice);
+  PackParameters();
+  ForwardAndBackward(slice, step, metrics);
+  embeddings_->Backward();
+  ReduceDenseGradients();
+  const float clip = ClipGradients();
   const bool tables_finite =
       embeddings_->Update(factor * config_.optimizer.sparse.learning_rate, clip);
-  dense_optimizer_->Apply(pool_, factor * config_.optimizer.dense.learning_rate, step,
-                          gradient_.span(), parameters_.span());
+  UpdateDense(factor * config_.optimizer.dense.learning_rate, step);
 
   if (!finiteness_.ok()) return;
   Finiteness now{.bad_step = step + 1,
@@ -188,7 +179,48 @@ void HybridModel::Step(const Batch& slice, int64_t step, std::span<BinaryMetrics
   if (now.predictions || now.dense || now.tables) finiteness_ = now;
 }
 
+void HybridModel::ForwardAndBackward(const Batch& slice, int64_t step,
+                                     std::span<BinaryMetrics> metrics) {
+  const TraceSpan span("forward and backward");
+  const size_t n = static_cast<size_t>(samples_per_virtual_worker_);
+  pool_.ParallelTasks(leaves_.size(), [&](int thread, size_t index) {
+    const TraceSpan of_virtual_worker("virtual worker");
+    Model::Workspace& w = *workspaces_[static_cast<size_t>(thread)];
+    const std::span<const float> labels = std::span(slice.label).subspan(index * n, n);
+    Load(slice, index, &w);
+    w.training = TrainingPosition{
+        step, (virtual_workers_.begin + static_cast<int64_t>(index)) * samples_per_virtual_worker_};
+    {
+      const TraceSpan forward("forward");
+      model_->Forward(*packed_, &w);
+    }
+    metrics[static_cast<size_t>(thread)].Add(w.logits.span(), labels);
+    BinaryCrossEntropyGradient(w.logits.span(), labels, config_.training.batch_size,
+                               w.d_logits.span());
+    {
+      const TraceSpan backward("backward");
+      model_->Backward(*packed_, leaves_[index].data(), &w);
+    }
+    embeddings_->WritePooledGradient(virtual_workers_.begin + static_cast<int>(index),
+                                     model_->options().embedding_dim, w.d_features);
+  });
+}
+
+void HybridModel::ReduceDenseGradients() {
+  const TraceSpan span("reduce dense gradients");
+  std::vector<std::span<float>> leaves;
+  for (AlignedBuffer& leaf : leaves_) leaves.push_back(leaf.span());
+  reducer_->Reduce(leaves, gradient_.span());
+}
+
+void HybridModel::UpdateDense(double learning_rate, int64_t step) {
+  const TraceSpan span("dense update");
+  dense_optimizer_->Apply(pool_, learning_rate, step, gradient_.span(), parameters_.span());
+  packed_is_stale_ = true;
+}
+
 bool HybridModel::DenseIsFinite() {
+  const TraceSpan span("check dense part");
   std::vector<char> finite(static_cast<size_t>(pool_.num_threads()), 1);
   pool_.ParallelRanges(parameters_.size(), [&](int thread, size_t begin, size_t end) {
     char& mine = finite[static_cast<size_t>(thread)];
@@ -202,6 +234,7 @@ bool HybridModel::DenseIsFinite() {
 float HybridModel::ClipGradients() {
   const double max_norm = config_.optimizer.max_gradient_norm;
   if (max_norm == 0) return 1.0f;
+  const TraceSpan span("clip gradients");
   const double squared = SumOfSquares(pool_, gradient_.span()) + embeddings_->SquaredGradientNorm();
   gradient_norm_ = std::sqrt(squared);
   const float clip = ClipFactor(squared, max_norm);
@@ -215,12 +248,13 @@ float HybridModel::ClipGradients() {
 void HybridModel::Predict(const Batch& slice, std::span<float> logits) {
   CHECK(static_cast<int64_t>(logits.size()) == slice.size);
   ReadIds(slice);
+  PackParameters();
   const size_t n = static_cast<size_t>(samples_per_virtual_worker_);
   pool_.ParallelTasks(leaves_.size(), [&](int thread, size_t index) {
     Model::Workspace& w = *workspaces_[static_cast<size_t>(thread)];
     Load(slice, index, &w);
     w.training.reset();
-    model_->Forward(parameters_.data(), samples_per_virtual_worker_, &w);
+    model_->Forward(*packed_, &w);
     std::copy_n(w.logits.data(), n, logits.data() + index * n);
   });
 }

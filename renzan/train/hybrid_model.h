@@ -57,14 +57,25 @@ class HybridModel {
 
   // For saving and loading.
   const Model& model() const { return *model_; }
-  AlignedBuffer& parameters() { return parameters_; }
+  // Assumes that the caller changes them.
+  AlignedBuffer& parameters() {
+    packed_is_stale_ = true;
+    return parameters_;
+  }
   DenseOptimizer& dense_optimizer() { return *dense_optimizer_; }
   ShardedEmbeddings& embeddings() { return *embeddings_; }
 
  private:
   void ReadIds(const Batch& slice);
+  void PackParameters();
   // Fills the workspace with one virtual worker's inputs. `index` counts within this worker.
   void Load(const Batch& slice, size_t index, Model::Workspace* workspace) const;
+
+  // For every virtual worker: predictions into `metrics`, its dense gradient into its leaf, the
+  // gradients of the pooled rows into embeddings_.
+  void ForwardAndBackward(const Batch& slice, int64_t step, std::span<BinaryMetrics> metrics);
+  void ReduceDenseGradients();
+  void UpdateDense(double learning_rate, int64_t step);
 
   bool DenseIsFinite();
 
@@ -79,6 +90,8 @@ class HybridModel {
   std::unique_ptr<Model> model_;
   std::unique_ptr<ShardedEmbeddings> embeddings_;
   AlignedBuffer parameters_, gradient_;
+  std::unique_ptr<PackedParameters> packed_;
+  bool packed_is_stale_ = true;
   std::vector<AlignedBuffer> leaves_;  // the gradient of each assigned virtual worker
   std::unique_ptr<TreeReducer> reducer_;
   double gradient_norm_ = std::numeric_limits<double>::quiet_NaN();

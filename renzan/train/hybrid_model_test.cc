@@ -109,7 +109,7 @@ DatasetSchema LargeSchema() {
   return schema;
 }
 
-// Matrix products of realistic sizes take other paths through oneDNN than tiny ones, and 2048
+// Matrix products of realistic sizes take other paths through the kernels than tiny ones, and 2048
 // samples give every thread several tasks.
 TEST(Placement, NeverChangesArithmeticAtRealSizes) {
   const DatasetSchema schema = LargeSchema();

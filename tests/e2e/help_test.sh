@@ -36,7 +36,7 @@ expect_exit 64 "explain  " "$renzan" job
 "$renzan" --version >version.txt
 grep -q '^renzan [0-9]' version.txt || fail "version: $(cat version.txt)"
 grep -qE '^instruction set (avx512|avx2|sse4|neon)' version.txt || fail "no instruction set"
-for library in oneDNN 'Open MPI' glibc SQLite libcurl libmicrohttpd zlib zstd; do
+for library in Highway 'Open MPI' glibc SQLite libcurl libmicrohttpd zlib zstd; do
   grep -q "$library v\?[0-9]" version.txt || fail "no version of $library: $(cat version.txt)"
 done
 

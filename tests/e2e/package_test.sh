@@ -18,7 +18,7 @@ deb=$(readlink -f "$("$source_root/scripts/package" "$build" 2>package.txt)") ||
 trap 'rm -rf "$work" "$build/package"' EXIT
 dpkg-deb --field "$deb" >field.txt
 grep -q '^Package: renzan$' field.txt || fail "$(cat field.txt)"
-for library in libc6 libdnnl libgloo libopenmpi libsqlite3 libcurl libmicrohttpd; do
+for library in libc6 libgloo libopenmpi libsqlite3 libcurl libmicrohttpd; do
   grep '^Depends:' field.txt | grep -q "$library" || fail "does not depend on $library"
 done
 dpkg-deb --extract "$deb" root

@@ -1,5 +1,4 @@
-# Signals that arrive during large matrix products are handled safely: oneDNN uses the stack pointer
-# as a general register there, so that a handler in the same thread would corrupt the heap.
+# Signals that arrive in the middle of a training step are handled safely.
 source "$(dirname "$0")/lib.sh" "$@"
 $renzan data synth --format dataset --seed 7 --rows 20000 --output data >/dev/null
 cat >large.yaml <<YAML

@@ -4,9 +4,9 @@
 // last checkpoint and a stop, SIGUSR1 requests a checkpoint. A second SIGTERM means that the
 // deadline may have been brought forward (stop_deadline.h); a second Ctrl-C kills the process.
 //
-// They are blocked in every thread and fetched from a SignalQueue by a dedicated thread. A signal
-// handler would corrupt memory: some of oneDNN's matrix products use the stack pointer as a general
-// register, and the kernel would write the handler's frame to the address it holds.
+// They are blocked in every thread and fetched from a SignalQueue by a dedicated thread: a handler
+// would corrupt memory in a thread whose code uses the stack pointer as a general register, as
+// kernels of some libraries do.
 
 #include "renzan/train/checkpointing/requests.h"
 

@@ -16,7 +16,7 @@ struct RunManifest {
   uint64_t seed = 0;
   std::map<std::string, std::string> datasets;   // path -> fingerprint
   std::string isa;                               // chosen for this run: "avx512"
-  std::map<std::string, std::string> libraries;  // name -> version: "oneDNN" -> "2.6.0"
+  std::map<std::string, std::string> libraries;  // name -> version: "libc" -> "glibc 2.36"
   std::vector<std::string> hosts;                // by rank
   double started_unix_seconds = 0;
   // Empty until the run is done.

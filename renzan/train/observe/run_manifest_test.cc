@@ -19,7 +19,7 @@ const RunManifest kRun = {.build = "0.1.0-3f9a0c51d2be",
                           .seed = std::numeric_limits<uint64_t>::max(),
                           .datasets = {{"data/train", "ab12"}},
                           .isa = "avx512",
-                          .libraries = {{"oneDNN", "2.6.0"}, {"Gloo", "2022"}},
+                          .libraries = {{"libc", "glibc 2.36"}, {"Gloo", "2022"}},
                           .hosts = {"a", "a", "b"},
                           .started_unix_seconds = 1790000000.5,
                           .model_sha256 = "ff00",
@@ -67,7 +67,7 @@ TEST(RunManifest, NamesDifferencesThatMayChangeBits) {
   EXPECT_THAT(DifferencesThatChangeBits(kRun, now), IsEmpty());
   now.isa = "avx2";
   now.seed = 3;
-  now.libraries["oneDNN"] = "3.0";
+  now.libraries["libc"] = "glibc 2.41";
   now.libraries.erase("Gloo");
   now.datasets["data/train"] = "cd34";
   EXPECT_THAT(
@@ -75,7 +75,7 @@ TEST(RunManifest, NamesDifferencesThatMayChangeBits) {
       ElementsAre("seed was 18446744073709551615, is now 3",
                   "dataset data/train was ab12, is now cd34",
                   "instruction set was avx512, is now avx2", "library Gloo was 2022, is now absent",
-                  "library oneDNN was 2.6.0, is now 3.0"));
+                  "library libc was glibc 2.36, is now glibc 2.41"));
 }
 
 }  // namespace

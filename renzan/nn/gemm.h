@@ -1,0 +1,35 @@
+#pragma once
+
+// Single-threaded float32 matrix products, with what surrounds them in a layer done while the
+// result is in registers. Thread-safe.
+//
+// Every element of a product is one chain of fused multiply-adds over k in ascending order. So its
+// bits depend only on the values: not on the shapes, the blocking, or the width of the vectors. On
+// targets without FMA (SSE4) each product is rounded before it is added.
+
+#include <cstdint>
+
+#include "renzan/base/blocked_matrix.h"
+
+namespace renzan {
+
+// At most one of `bias` and `accumulate`, and at most one of `relu` and `mask`.
+struct GemmOptions {
+  const float* bias = nullptr;  // [n]: the sum of column j starts with bias[j]
+  bool accumulate = false;      // the sums start with C
+  bool relu = false;            // max(sum, 0); NaN stays NaN
+  // [m, n]: mask > 0 ? sum · mask_scale : 0. The gradient of ReLU and dropout, from their output.
+  const BlockedMatrix* mask = nullptr;
+  float mask_scale = 1.0f;
+};
+
+// C[m, n] = A[m, k] · B[k, n]
+void Gemm(const BlockedMatrix& a, const BlockedMatrix& b, const GemmOptions& options,
+          BlockedMatrix* c);
+
+// C = Aᵀ · B and, unless it is null, sums[m] = Σ_k A[k, m], for A [k, m] and B [k, n]: the
+// gradients of a layer's weight and bias from the gradient of its outputs and its inputs. C [m, n]
+// is row-major without padding.
+void TransposedGemm(const BlockedMatrix& a, const BlockedMatrix& b, float* sums, float* c);
+
+}  // namespace renzan
