@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "renzan/base/error.h"
+#include "renzan/base/trace.h"
 #include "renzan/data/batch_loader.h"
 #include "renzan/train/quality/finiteness.h"
 #include "renzan/train/quality/gradient_range.h"
@@ -101,7 +102,13 @@ bool Train(const TrainConfig& config, int64_t steps, const Split& train,
   int64_t window_steps = 0;
   bool advised_on_range = false;
   while (state->step < steps && !stops_early()) {
-    model.Step(loader.Next(), state->step, state->window);
+    const Batch* batch = nullptr;
+    {
+      const TraceSpan span("wait for batch");
+      batch = &loader.Next();
+    }
+    model.Step(*batch, state->step, state->window);
+    if (callbacks.after_step) callbacks.after_step();
     state->gradient_range.Add(model.embeddings().TakeGradientRange());
     ++window_steps;
     const int64_t done = ++state->step;

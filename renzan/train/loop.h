@@ -59,6 +59,8 @@ struct TrainCallbacks {
   TrainObserver* observer = nullptr;  // null on ranks other than 0
   // Called with the number of steps done: at the start, after each step and during evaluations.
   std::function<bool(int64_t done)> should_stop;
+  // Called after each step.
+  std::function<void()> after_step;
   // Called when the evaluation at `step` shows that the current model is the best so far.
   std::function<void(int64_t step)> keep_best;
 };

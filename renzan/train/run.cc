@@ -22,6 +22,7 @@
 #include "renzan/train/loop.h"
 #include "renzan/train/observe/run_manifest.h"
 #include "renzan/train/observe/status_file.h"
+#include "renzan/train/profiler.h"
 #include "renzan/train/run_observer.h"
 #include "renzan/train/splits.h"
 
@@ -223,12 +224,15 @@ RunResult RunTraining(const TrainConfig& config, const RunOptions& options, Comm
           .observer = observer.get()},
       model, comm, state.step, steps, resumed ? resumed->lineage : std::nullopt,
       [&] { return SaveProgress(comm, state); });
+  StepProfiler profiler(options.profile_steps, directories.run + "/profile.json", comm);
   const bool finished =
       Train(config, steps, splits.train, splits.eval, model, comm, *options.clock,
             {.observer = observer.get(),
              .should_stop = [&](int64_t done) { return checkpointer.ShouldStop(done); },
+             .after_step = [&] { profiler.OnStep(); },
              .keep_best = [&](int64_t step) { checkpointer.KeepBest(step); }},
             &state);
+  profiler.Finish();
   if (!finished) {
     if (observer) observer->OnStopped();
     return {RunResult::End::kStopped, directories.run, ""};

@@ -30,6 +30,7 @@ struct TrainFlags {
   std::vector<std::string> overrides;
   bool print_config = false, resume = false;
   int workers = 0, threads = 0;
+  int64_t profile_steps = 0;
   std::string backend, run_dir;
 };
 
@@ -142,6 +143,7 @@ int RunTrain(const TrainFlags& flags) {
                      .build_id = BuildId(),
                      .terminal = ::isatty(STDERR_FILENO) != 0,
                      .must_resume = flags.resume,
+                     .profile_steps = flags.profile_steps,
                      .stop_notice_path = StopNoticePath(),
                      .grace_seconds = GraceSeconds(),
                      .requests = &requests,
@@ -187,6 +189,10 @@ void AddTrainVerb(CLI::App& app, int& exit_status) {
   verb->add_option("--threads", flags->threads, "Threads per worker")->check(CLI::PositiveNumber);
   verb->add_option("--backend", flags->backend, "auto, local, gloo or mpi");
   verb->add_option("--run-dir", flags->run_dir, "Directory for logs and the model");
+  verb->add_option("--profile", flags->profile_steps,
+                   "Trace this many steps, after the first few, into RUN/profile.json (open it "
+                   "with https://ui.perfetto.dev)")
+      ->check(CLI::PositiveNumber);
   verb->footer(
       "If the run directory holds checkpoints of the same run, training resumes from the newest.\n"
       "SIGTERM writes a last checkpoint and exits with 75; SIGUSR1 writes one and continues.\n"
