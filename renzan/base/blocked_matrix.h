@@ -59,6 +59,12 @@ class BlockedMatrix {
     });
   }
 
+  // Starts to bring a row, which need not exist, into the cache.
+  void PrefetchRow(int64_t row) const {
+    const float* first = data() + row * kBlock;
+    for (int64_t b = 0; b < num_blocks(); ++b) __builtin_prefetch(first + b * block_stride());
+  }
+
   // Columns [column, column + n) of `from` become those from `to_column` on.
   void SetColumns(int64_t to_column, const BlockedMatrix& from, int64_t column, int64_t n) {
     for (int64_t row = 0; row < rows_; ++row)

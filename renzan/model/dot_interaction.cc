@@ -1,11 +1,16 @@
 #include "renzan/model/dot_interaction.h"
 
-#include <vector>
+#include <algorithm>
+
+#include "renzan/model/dot_interaction_scratch.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "renzan/model/dot_interaction.cc"
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
+
+#undef RENZAN_UNROLL
+#define RENZAN_UNROLL _Pragma("GCC unroll 8")
 
 HWY_BEFORE_NAMESPACE();
 namespace renzan {
@@ -15,85 +20,140 @@ namespace hn = hwy::HWY_NAMESPACE;
 // At most 16 lanes on any machine.
 using Tag = hn::CappedTag<float, 16>;
 
-// out[r, c] = Σ_k a[r, k]·b[k, c] for kRows rows of a and one vector of columns. Rows of b are
-// b_stride apart. The sum runs over k in order, with fused multiply-add if the target has it.
+// out[r, c] = Σ_k a[r, k]·b[k, c] for kRows rows of a and one vector of columns. The sum runs over
+// k in order, with fused multiply-add if the target has it.
 template <int kRows>
-HWY_INLINE void RowsTimesColumns(Tag d, const float* a, int64_t a_stride, const float* b,
-                                 int64_t b_stride, int64_t depth, float* out, int64_t out_stride) {
-  auto sum0 = hn::Zero(d), sum1 = hn::Zero(d), sum2 = hn::Zero(d), sum3 = hn::Zero(d);
+HWY_INLINE void RowsTimesColumns(const float* a, int64_t a_stride, const float* b, int64_t b_stride,
+                                 int64_t depth, float* out, int64_t out_stride) {
+  const Tag d;
+  hn::Vec<Tag> sum[kRows];
+  RENZAN_UNROLL for (int r = 0; r < kRows; ++r) sum[r] = hn::Zero(d);
   for (int64_t k = 0; k < depth; ++k) {
     const auto column = hn::LoadU(d, b + k * b_stride);
-    sum0 = hn::MulAdd(hn::Set(d, a[k]), column, sum0);
-    if constexpr (kRows > 1) sum1 = hn::MulAdd(hn::Set(d, a[a_stride + k]), column, sum1);
-    if constexpr (kRows > 2) sum2 = hn::MulAdd(hn::Set(d, a[2 * a_stride + k]), column, sum2);
-    if constexpr (kRows > 3) sum3 = hn::MulAdd(hn::Set(d, a[3 * a_stride + k]), column, sum3);
+    RENZAN_UNROLL for (int r = 0; r < kRows; ++r) sum[r] =
+        hn::MulAdd(hn::Set(d, a[r * a_stride + k]), column, sum[r]);
   }
-  hn::StoreU(sum0, d, out);
-  if constexpr (kRows > 1) hn::StoreU(sum1, d, out + out_stride);
-  if constexpr (kRows > 2) hn::StoreU(sum2, d, out + 2 * out_stride);
-  if constexpr (kRows > 3) hn::StoreU(sum3, d, out + 3 * out_stride);
+  RENZAN_UNROLL for (int r = 0; r < kRows; ++r) hn::StoreU(sum[r], d, out + r * out_stride);
 }
 
-// Up to four rows, all columns [begin, end) in whole vectors: the caller's arrays are padded.
-HWY_INLINE void RowBlock(Tag d, int64_t rows, const float* a, int64_t a_stride, const float* b,
+// The same for 4 or 8 rows and all columns [0, end), in whole vectors: the arrays are padded.
+HWY_INLINE void RowBlock(int64_t rows, const float* a, int64_t a_stride, const float* b,
                          int64_t b_stride, int64_t depth, int64_t end, float* out,
                          int64_t out_stride) {
-  const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
+  const int64_t lanes = static_cast<int64_t>(hn::Lanes(Tag()));
   for (int64_t c = 0; c < end; c += lanes) {
-    if (rows == 4) {
-      RowsTimesColumns<4>(d, a, a_stride, b + c, b_stride, depth, out + c, out_stride);
-    } else if (rows == 3) {
-      RowsTimesColumns<3>(d, a, a_stride, b + c, b_stride, depth, out + c, out_stride);
-    } else if (rows == 2) {
-      RowsTimesColumns<2>(d, a, a_stride, b + c, b_stride, depth, out + c, out_stride);
+    if (rows == 8) {
+      RowsTimesColumns<8>(a, a_stride, b + c, b_stride, depth, out + c, out_stride);
     } else {
-      RowsTimesColumns<1>(d, a, a_stride, b + c, b_stride, depth, out + c, out_stride);
+      RowsTimesColumns<4>(a, a_stride, b + c, b_stride, depth, out + c, out_stride);
     }
   }
 }
 
-// Scratch: x [f, dim], transposed [dim, padded], products [f, padded] and row [width], where padded
-// is f rounded up to 16.
-void Forward(const BlockedMatrix& features, int64_t f, int64_t dim, BlockedMatrix* out,
-             int64_t padded, float* x, float* transposed, float* products, float* row) {
+// to[c, r] = from[r, c] for multiples of 4 rows and columns.
+HWY_INLINE void Transpose(const float* from, int64_t from_stride, int64_t rows, int64_t columns,
+                          float* to, int64_t to_stride) {
+#if HWY_TARGET == HWY_SCALAR
+  for (int64_t r = 0; r < rows; ++r)
+    for (int64_t c = 0; c < columns; ++c) to[c * to_stride + r] = from[r * from_stride + c];
+#else
+  const hn::FixedTag<float, 4> d;
+  const hn::Repartition<double, decltype(d)> pairs;
+  const auto lower = [&](auto x, auto y) HWY_ATTR {
+    return hn::BitCast(d, hn::InterleaveLower(pairs, hn::BitCast(pairs, x), hn::BitCast(pairs, y)));
+  };
+  const auto upper = [&](auto x, auto y) HWY_ATTR {
+    return hn::BitCast(d, hn::InterleaveUpper(pairs, hn::BitCast(pairs, x), hn::BitCast(pairs, y)));
+  };
+  for (int64_t r = 0; r < rows; r += 4) {
+    for (int64_t c = 0; c < columns; c += 4) {
+      const float* x = from + r * from_stride + c;
+      const auto x0 = hn::LoadU(d, x), x1 = hn::LoadU(d, x + from_stride);
+      const auto x2 = hn::LoadU(d, x + 2 * from_stride), x3 = hn::LoadU(d, x + 3 * from_stride);
+      const auto low01 = hn::InterleaveLower(d, x0, x1), high01 = hn::InterleaveUpper(d, x0, x1);
+      const auto low23 = hn::InterleaveLower(d, x2, x3), high23 = hn::InterleaveUpper(d, x2, x3);
+      float* y = to + c * to_stride + r;
+      hn::StoreU(lower(low01, low23), d, y);
+      hn::StoreU(upper(low01, low23), d, y + to_stride);
+      hn::StoreU(lower(high01, high23), d, y + 2 * to_stride);
+      hn::StoreU(upper(high01, high23), d, y + 3 * to_stride);
+    }
+  }
+#endif
+}
+
+// A row's lines are too far apart for the processor to expect them, so they are prefetched this
+// many samples ahead.
+constexpr int64_t kPrefetch = 4;
+
+HWY_INLINE int64_t BlockRows(int64_t rest) { return rest > 4 ? 8 : 4; }
+
+// The pairs of one sample, row by row of the lower triangle of products [f, f]. Whole vectors are
+// copied: what one row leaves behind its end, the next one overwrites.
+HWY_INLINE float* CopyLowerTriangle(const float* products, int64_t stride, int64_t f, float* to) {
   const Tag d;
+  const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
+  for (int64_t i = 1; i < f; ++i) {
+    for (int64_t j = 0; j < i; j += lanes)
+      hn::StoreU(hn::LoadU(d, products + i * stride + j), d, to + j);
+    to += i;
+  }
+  return to;
+}
+
+void Forward(const BlockedMatrix& features, int64_t f, int64_t dim, const Scratch& scratch,
+             BlockedMatrix* out) {
+  const int64_t x_stride = scratch.x_stride, f_stride = scratch.f_stride;
   for (int64_t s = 0; s < features.rows(); ++s) {
-    features.GetRow(s, 0, x, f * dim);
-    for (int64_t i = 0; i < f; ++i)
-      for (int64_t k = 0; k < dim; ++k) transposed[k * padded + i] = x[i * dim + k];
-    for (int64_t i = 0; i < f; i += 4) {
-      const int64_t rows = f - i < 4 ? f - i : 4;
-      RowBlock(d, rows, x + i * dim, dim, transposed, padded, dim, i + rows, products + i * padded,
-               padded);
+    features.PrefetchRow(s + kPrefetch);
+    out->PrefetchRow(s + kPrefetch);
+    for (int64_t i = 0; i < f; ++i) features.GetRow(s, i * dim, scratch.x + i * x_stride, dim);
+    Transpose(scratch.x, x_stride, RoundUp(f, 4), RoundUp(dim, 4), scratch.transposed, f_stride);
+    for (int64_t i = 0, rows; i < f; i += rows) {
+      rows = BlockRows(f - i);
+      RowBlock(rows, scratch.x + i * x_stride, x_stride, scratch.transposed, f_stride, dim,
+               std::min(i + rows, f), scratch.products + i * f_stride, f_stride);
     }
-    float* y = row;
-    for (int64_t k = 0; k < dim; ++k) *y++ = x[k];
-    for (int64_t i = 1; i < f; ++i)
-      for (int64_t j = 0; j < i; ++j) *y++ = products[i * padded + j];
-    out->SetRow(s, 0, row, y - row);
+    std::copy_n(scratch.x, dim, scratch.row);
+    const float* end = CopyLowerTriangle(scratch.products, f_stride, f, scratch.row + dim);
+    out->SetRow(s, 0, scratch.row, end - scratch.row);
   }
 }
 
-// Scratch: row [width], symmetric [f, f], x and dx [f, padded], where padded is dim rounded up to
-// 16.
 void Backward(const BlockedMatrix& features, const BlockedMatrix& d_out, int64_t f, int64_t dim,
-              BlockedMatrix* d_features, int64_t padded, float* row, float* symmetric, float* x,
-              float* dx) {
+              const Scratch& scratch, BlockedMatrix* d_features) {
   const Tag d;
+  const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
+  const int64_t x_stride = scratch.x_stride, f_stride = scratch.f_stride;
+  // The products' gradient as a symmetric matrix with zeros on the diagonal.
+  float* lower = scratch.products;
+  float* upper = scratch.transposed;
+  std::fill_n(lower, RoundUp(f, 8) * f_stride, 0.0f);
   for (int64_t s = 0; s < features.rows(); ++s) {
-    d_out.GetRow(s, 0, row, d_out.columns());
-    const float* pairs = row + dim;
-    for (int64_t i = 0; i < f; ++i) {
-      symmetric[i * f + i] = 0.0f;
-      for (int64_t j = 0; j < i; ++j) symmetric[i * f + j] = symmetric[j * f + i] = *pairs++;
+    features.PrefetchRow(s + kPrefetch);
+    d_out.PrefetchRow(s + kPrefetch);
+    d_features->PrefetchRow(s + kPrefetch);
+    d_out.GetRow(s, 0, scratch.row, d_out.columns());
+    const float* pairs = scratch.row + dim;
+    for (int64_t i = 1; i < f; pairs += i, ++i)
+      for (int64_t j = 0; j < i; j += lanes) {
+        const auto row = hn::FirstN(d, static_cast<size_t>(i - j));
+        hn::StoreU(hn::IfThenElseZero(row, hn::LoadU(d, pairs + j)), d, lower + i * f_stride + j);
+      }
+    Transpose(lower, f_stride, RoundUp(f, 4), RoundUp(f, 4), upper, f_stride);
+    for (int64_t i = 0; i < f; ++i)
+      for (int64_t j = 0; j < f; j += lanes) {
+        float* sum = upper + i * f_stride + j;
+        hn::StoreU(hn::Add(hn::LoadU(d, sum), hn::LoadU(d, lower + i * f_stride + j)), d, sum);
+      }
+    for (int64_t i = 0; i < f; ++i) features.GetRow(s, i * dim, scratch.x + i * x_stride, dim);
+    for (int64_t i = 0, rows; i < f; i += rows) {
+      rows = BlockRows(f - i);
+      RowBlock(rows, upper + i * f_stride, f_stride, scratch.x, x_stride, f, dim,
+               scratch.dx + i * x_stride, x_stride);
     }
-    for (int64_t i = 0; i < f; ++i) features.GetRow(s, i * dim, x + i * padded, dim);
-    for (int64_t i = 0; i < f; i += 4) {
-      const int64_t rows = f - i < 4 ? f - i : 4;
-      RowBlock(d, rows, symmetric + i * f, f, x, padded, f, padded, dx + i * padded, padded);
-    }
-    for (int64_t k = 0; k < dim; ++k) dx[k] += row[k];
-    for (int64_t i = 0; i < f; ++i) d_features->SetRow(s, i * dim, dx + i * padded, dim);
+    for (int64_t k = 0; k < dim; ++k) scratch.dx[k] += scratch.row[k];
+    for (int64_t i = 0; i < f; ++i) d_features->SetRow(s, i * dim, scratch.dx + i * x_stride, dim);
   }
 }
 
@@ -103,40 +163,19 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace renzan {
-namespace {
-
-int64_t PadTo16(int64_t n) { return (n + 15) / 16 * 16; }
-
-// Grows only; each thread keeps its own.
-float* Scratch(int64_t floats) {
-  thread_local std::vector<float> scratch;
-  if (scratch.size() < static_cast<size_t>(floats)) scratch.resize(static_cast<size_t>(floats));
-  return scratch.data();
-}
-
-}  // namespace
 
 HWY_EXPORT(Forward);
 HWY_EXPORT(Backward);
 
 void DotInteractionForward(const BlockedMatrix& features, int64_t f, int64_t dim,
                            BlockedMatrix* out) {
-  const int64_t padded = PadTo16(f), width = DotInteractionWidth(f, dim);
-  float* x = Scratch(f * dim + (dim + f) * padded + width);
-  float* transposed = x + f * dim;
-  float* products = transposed + dim * padded;
-  HWY_DYNAMIC_DISPATCH(Forward)
-  (features, f, dim, out, padded, x, transposed, products, products + f * padded);
+  HWY_DYNAMIC_DISPATCH(Forward)(features, f, dim, ScratchOfThisThread(f, dim), out);
 }
 
 void DotInteractionBackward(const BlockedMatrix& features, const BlockedMatrix& d_out, int64_t f,
                             int64_t dim, BlockedMatrix* d_features) {
-  const int64_t padded = PadTo16(dim), width = DotInteractionWidth(f, dim);
-  float* row = Scratch(width + f * f + 2 * f * padded);
-  float* symmetric = row + width;
-  float* x = symmetric + f * f;
   HWY_DYNAMIC_DISPATCH(Backward)
-  (features, d_out, f, dim, d_features, padded, row, symmetric, x, x + f * padded);
+  (features, d_out, f, dim, ScratchOfThisThread(f, dim), d_features);
 }
 
 }  // namespace renzan
