@@ -46,6 +46,14 @@ std::string SelectIsa(const std::string& name) {
        available);
 }
 
+bool HasSameBits(const std::string& isa, const std::string& other) {
+  // On Arm the C library's functions may round differently.
+  const auto fuses_on_x86 = [](const std::string& name) {
+    return name == "avx2" || name == "avx512";
+  };
+  return isa == other || (fuses_on_x86(isa) && fuses_on_x86(other));
+}
+
 std::string MathLibraryVersion() { return fmt::format("glibc {}", gnu_get_libc_version()); }
 
 }  // namespace renzan

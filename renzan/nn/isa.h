@@ -1,8 +1,9 @@
 #pragma once
 
-// The instruction set of a run. Results are bit-identical only within one ISA class, because fused
-// multiply-adds and wider vectors round differently; so the class is chosen once, recorded, and can
-// be pinned.
+// The instruction set of a run, chosen once, recorded, and possibly pinned.
+//
+// The width of vectors never affects results (gemm.h); whether multiply and add are fused does. So
+// AVX2 and AVX-512 give the same bits, and SSE4, which cannot fuse, gives others.
 
 #include <string>
 
@@ -12,6 +13,9 @@ namespace renzan {
 // selected class. Must be called before the first kernel; throws kConfig if the name is unknown or
 // the machine does not support the class.
 std::string SelectIsa(const std::string& name);
+
+// Whether runs on two instruction sets have the same bits.
+bool HasSameBits(const std::string& isa, const std::string& other);
 
 // The version of the C library, whose `exp` and `log` affect results: "glibc 2.36".
 std::string MathLibraryVersion();

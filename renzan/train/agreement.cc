@@ -62,7 +62,11 @@ void CheckSameRun(Communicator& comm, const TrainConfig& config, const ProgramFa
   for (const auto& [name, version] : facts.libraries)
     CheckWorkersAgree(comm, "version of " + name, version,
                       "install the same version on every host");
-  CheckWorkersAgree(comm, "instruction set", facts.isa, "pin one with numerics.isa");
+  // Those that agree with worker 0's count as the same.
+  const std::string first_isa = BroadcastString(comm, facts.isa);
+  CheckWorkersAgree(comm, "instruction set",
+                    HasSameBits(facts.isa, first_isa) ? first_isa : facts.isa,
+                    "pin one with numerics.isa");
   CheckSameConfig(comm, config);
 }
 

@@ -14,6 +14,7 @@
 
 #include "renzan/base/sha256.h"
 #include "renzan/comm/testing.h"
+#include "renzan/nn/isa.h"
 #include "renzan/train/testing.h"
 
 namespace renzan {
@@ -136,6 +137,30 @@ TEST(Placement, NeverChangesArithmeticAtRealSizes) {
     for (const int world : {2, 3, 5})
       EXPECT_EQ(Digest(config, world, 1, 2, schema), expected)
           << type << ", " << world << " workers";
+  }
+}
+
+// The widths of vectors that fuse multiply and add: machines with AVX2 and with AVX-512 can share a
+// run.
+TEST(Placement, TheWidthOfVectorsNeverChangesArithmetic) {
+  if (SelectIsa("auto") != "avx512") GTEST_SKIP() << "this machine has no AVX-512";
+  for (const char* type : {"dlrm", "dlrm_dcnv2"}) {
+    for (const int64_t dim : {8, 16, 20}) {
+      TrainConfig config = SmallConfig();
+      config.model.type = type;
+      config.model.embedding_dim = dim;
+      config.model.top_mlp = {100, 37};
+      config.model.dropout = 0.2;
+      config.optimizer.sparse.type = "rowwise_adagrad";
+      config.comm.forward = config.comm.backward = "bf16";
+      SelectIsa("avx512");
+      const std::string expected = Digest(config, 1, 1);
+      SelectIsa("avx2");
+      EXPECT_EQ(Digest(config, 1, 1), expected) << type << ", dimension " << dim;
+      SelectIsa("sse4");
+      EXPECT_NE(Digest(config, 1, 1), expected) << "does not fuse";
+      SelectIsa("auto");
+    }
   }
 }
 

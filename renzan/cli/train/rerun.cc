@@ -3,6 +3,7 @@
 #include "renzan/base/error.h"
 #include "renzan/base/log.h"
 #include "renzan/data/dataset/dataset.h"
+#include "renzan/nn/isa.h"
 #include "renzan/train/observe/run_manifest.h"
 
 namespace renzan {
@@ -46,7 +47,8 @@ int CompareWithRecorded(const std::string& run_dir, const RunResult& result) {
   }
   fmt::print("DIFFERENT from {}\n  then {}\n  now  {}\n", run_dir, recorded.model_sha256,
              result.model_sha256);
-  const RunManifest now = ReadRunManifest(result.run_dir + "/manifest.json");
+  RunManifest now = ReadRunManifest(result.run_dir + "/manifest.json");
+  if (HasSameBits(recorded.isa, now.isa)) now.isa = recorded.isa;
   for (const std::string& reason : DifferencesThatChangeBits(recorded, now))
     fmt::print("  {}\n", reason);
   fmt::print("to see where: renzan checkpoint diff {}/model {}/model\n", run_dir, result.run_dir);

@@ -8,6 +8,7 @@
 #include "renzan/base/finite.h"
 #include "renzan/base/log.h"
 #include "renzan/checkpoint/directory.h"
+#include "renzan/nn/isa.h"
 #include "renzan/train/checkpointing/snapshot.h"
 #include "renzan/train/heartbeat.h"
 #include "renzan/train/outcome.h"
@@ -18,6 +19,7 @@ namespace {
 // Prefix of the keys in a manifest's `run` that identify datasets, whose content determines the
 // bits.
 constexpr const char* kDatasetPrefix = "dataset.";
+constexpr const char* kIsaKey = "isa";
 
 [[noreturn]] void FailNoneIsValid(const std::string& where) {
   Fail(ErrorCode::kData,
@@ -129,6 +131,7 @@ void CheckCanContinue(const std::string& path, const TrainConfig& config,
   for (const auto& [key, value] : run) {
     const auto recorded = manifest.run.find(key);
     if (recorded == manifest.run.end() || recorded->second == value) continue;
+    if (key == kIsaKey && HasSameBits(recorded->second, value)) continue;
     if (key.starts_with(kDatasetPrefix))
       Fail(ErrorCode::kConfig,
            "{} was trained on other data: {} is {} there and {} here; choose another --run-dir to "
