@@ -18,6 +18,7 @@ ALLOWED = {
     "train": {"base", "data", "comm", "plan", "optim", "embedding", "nn", "model", "checkpoint",
               "train/observe"},
     "train/observe": {"base"},
+    "roofline": {"base", "comm", "data", "nn", "model", "train"},
     "launch": {"base", "base/process"},
     # The job system and the trainer share only cli and the launch contract.
     "cluster/core": {"base"},
@@ -34,7 +35,7 @@ ALLOWED = {
     "cli/machine": {"base", "nn", "cli", "cli/text"},
     # The same separation holds for their verbs.
     "cli/train": {"base", "base/process", "data", "comm", "nn", "model", "checkpoint", "train",
-                  "train/observe", "launch", "cli", "cli/text"},
+                  "train/observe", "roofline", "launch", "cli", "cli/text"},
     "cli/data": {"base", "base/process", "data", "cli", "cli/text"},
     "cli/jobs": {"base", "cluster/client", "cluster/spec", "cluster/core", "cli", "cli/text",
                  "cli/cluster"},

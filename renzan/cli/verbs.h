@@ -14,6 +14,7 @@ void AddCheckpointVerb(CLI::App& app, int& exit_status);  // checkpoint list|ver
 void AddTrainVerb(CLI::App& app, int& exit_status);
 void AddEvalVerb(CLI::App& app, int& exit_status);
 void AddPredictVerb(CLI::App& app, int& exit_status);
+void AddBenchVerb(CLI::App& app, int& exit_status);  // bench machine|train
 void AddSimulateVerb(CLI::App& app);
 
 // The job system.

@@ -1,0 +1,229 @@
+// renzan bench machine, renzan bench train CONFIG
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "renzan/base/cpus.h"
+#include "renzan/base/error.h"
+#include "renzan/base/trace.h"
+#include "renzan/cli/text/table.h"
+#include "renzan/cli/train/workers.h"
+#include "renzan/cli/verbs.h"
+#include "renzan/data/batch_loader.h"
+#include "renzan/nn/isa.h"
+#include "renzan/roofline/machine_limits.h"
+#include "renzan/roofline/phase_times.h"
+#include "renzan/roofline/step_costs.h"
+#include "renzan/train/agreement.h"
+#include "renzan/train/heartbeat.h"
+#include "renzan/train/splits.h"
+
+namespace renzan {
+namespace {
+
+// Rows are read from a table that no cache holds.
+constexpr int64_t kTableBytes = int64_t{1} << 29;
+
+struct MachineFlags {
+  int workers = 1, threads = 0;
+  std::string backend = "auto";
+  bool json = false;
+};
+
+void BenchMachine(const MachineFlags& flags, Communicator& comm, int threads) {
+  const std::string isa = SelectIsa("auto");
+  ThreadPool pool(threads);
+  // One worker at a time would see more than its share of the machine.
+  comm.Barrier();
+  const double matrix = MeasureMatrixFlops(pool);
+  const double stream = MeasureStreamBytes(pool);
+  const double rows64 = MeasureRandomRowBytes(pool, 64, kTableBytes);
+  const double rows512 = MeasureRandomRowBytes(pool, 512, kTableBytes);
+  nlohmann::ordered_json out = {{"isa", isa},
+                                {"workers", comm.world_size()},
+                                {"threads_per_worker", threads},
+                                {"matrix_float32_flops", matrix},
+                                {"stream_bytes_per_second", stream},
+                                {"random_rows_64_bytes_per_second", rows64},
+                                {"random_rows_512_bytes_per_second", rows512}};
+  Table table({{"limit of one worker"}, {"measured", kRight}});
+  table.Add({"float32 matrix products", fmt::format("{:.0f} GFLOP/s", matrix / 1e9)});
+  table.Add({"copying memory, read + written", fmt::format("{:.1f} GB/s", stream / 1e9)});
+  table.Add({"random rows of 64 bytes", fmt::format("{:.1f} GB/s", rows64 / 1e9)});
+  table.Add({"random rows of 512 bytes", fmt::format("{:.1f} GB/s", rows512 / 1e9)});
+  if (comm.world_size() > 1) {
+    for (const int64_t bytes : {int64_t{64}, int64_t{256} << 10, int64_t{4} << 20}) {
+      const double seconds = MeasureAllToAllSeconds(comm, bytes);
+      out["all_to_all_seconds"][std::to_string(bytes)] = seconds;
+      table.Add({fmt::format("all-to-all of {} bytes to each peer ({})", bytes, comm.backend()),
+                 fmt::format("{:.1f} µs", seconds * 1e6)});
+    }
+  }
+  if (comm.rank() != 0) return;
+  if (flags.json) {
+    fmt::print("{}\n", out.dump(2));
+  } else {
+    fmt::print("{} workers of {} threads, {}\n{}", comm.world_size(), threads, isa, table.Text());
+  }
+}
+
+struct TrainBenchFlags {
+  std::string config_path;
+  std::vector<std::string> overrides;
+  int64_t steps = 50;
+  bool json = false;
+};
+
+// The trace of some steps after a few that warm up, and the slices that they trained on.
+struct TracedSteps {
+  Trace trace;
+  std::vector<Batch> slices;
+};
+
+TracedSteps RunSteps(const TrainConfig& config, const Split& train, int64_t steps,
+                     HybridModel& model, int threads) {
+  constexpr int64_t kWarmUp = 5, kKeptSlices = 4;
+  BatchLoader loader(*train.dataset, {.seed = config.seed,
+                                      .row_begin = train.rows.begin,
+                                      .row_end = train.rows.end,
+                                      .global_batch = config.training.batch_size,
+                                      .slice_begin = model.slice_begin(),
+                                      .slice_end = model.slice_end(),
+                                      .num_steps = kWarmUp + steps,
+                                      .shuffle = {.enabled = config.data.shuffle}});
+  std::vector<BinaryMetrics> metrics(static_cast<size_t>(threads));
+  TracedSteps traced;
+  for (int64_t step = 0; step < kWarmUp + steps; ++step) {
+    if (step == kWarmUp) StartTrace();
+    const Batch& slice = loader.Next();
+    if (step < kKeptSlices) traced.slices.push_back(slice);
+    model.Step(slice, step, metrics);
+  }
+  traced.trace = StopTrace();
+  return traced;
+}
+
+void PrintPhases(const StepTimes& times, const std::vector<PhaseCost>& costs,
+                 const MachineLimits& limits, int64_t batch, bool json) {
+  Table table(
+      {{"phase"}, {"ms", kRight}, {"of step", kRight}, {"least ms", kRight}, {"reached", kRight}});
+  nlohmann::ordered_json phases = nlohmann::ordered_json::array();
+  double least_of_all = 0;
+  for (const PhaseTime& phase : times.phases) {
+    const auto cost = std::find_if(costs.begin(), costs.end(), [&](const PhaseCost& candidate) {
+      return candidate.phase == phase.name;
+    });
+    std::optional<double> least;
+    if (cost != costs.end()) least = LeastSeconds(*cost, limits);
+    least_of_all += least.value_or(0);
+    table.Add({phase.name, fmt::format("{:.3f}", phase.seconds * 1e3),
+               fmt::format("{:.1f} %", 100 * phase.seconds / times.step),
+               least ? fmt::format("{:.3f}", *least * 1e3) : "",
+               least ? fmt::format("{:.0f} %", 100 * *least / phase.seconds) : ""});
+    phases.push_back({{"phase", phase.name}, {"seconds", phase.seconds}});
+    if (least) phases.back()["least_seconds"] = *least;
+  }
+  table.Add({"step", fmt::format("{:.3f}", times.step * 1e3), "",
+             fmt::format("{:.3f}", least_of_all * 1e3),
+             fmt::format("{:.0f} %", 100 * least_of_all / times.step)});
+  const double rate = static_cast<double>(batch) / times.step;
+  if (json) {
+    fmt::print("{}\n", nlohmann::ordered_json{{"samples_per_second", rate},
+                                              {"step_seconds", times.step},
+                                              {"least_seconds", least_of_all},
+                                              {"phases", phases}}
+                           .dump(2));
+  } else {
+    fmt::print(
+        "{}{:.0f} samples/s. Least: at {:.0f} GFLOP/s of matrix products, {:.1f} GB/s of copying "
+        "and {:.1f} GB/s of random rows, measured now; over 100 % is what caches hold.\n",
+        table.Text(), rate, limits.matrix_flops / 1e9, limits.stream_bytes / 1e9,
+        limits.row_bytes / 1e9);
+  }
+}
+
+void BenchTrain(const TrainBenchFlags& flags, const TrainConfig& config, Communicator& comm,
+                int threads) {
+  SelectIsa(config.numerics.isa);
+  ThreadPool pool(threads);
+  const OpenedSplits splits = OpenSplits(config.data, config.features, comm);
+  std::optional<HybridModel> model;
+  RunWithHeartbeats(comm, [&] {
+    model.emplace(config, splits.train.dataset->schema(), EstimatePoolingFactors(splits.train),
+                  comm, pool);
+  });
+  const TracedSteps traced = RunSteps(config, splits.train, flags.steps, *model, threads);
+  const std::vector<PhaseCost> costs = CostsOfStep(config, *model, traced.slices);
+  model.reset();
+  const int64_t row_bytes = (config.model.embedding_dim * 4 + 63) / 64 * 64;
+  const MachineLimits limits{.matrix_flops = MeasureMatrixFlops(pool),
+                             .stream_bytes = MeasureStreamBytes(pool),
+                             .row_bytes = MeasureRandomRowBytes(pool, row_bytes, kTableBytes)};
+  comm.Barrier();
+  if (comm.rank() == 0)
+    PrintPhases(TimesOfSteps(traced.trace), costs, limits, config.training.batch_size, flags.json);
+}
+
+}  // namespace
+
+void AddBenchVerb(CLI::App& app, int& exit_status) {
+  CLI::App* verb =
+      app.add_subcommand("bench", "Measure this machine, and where a step's time goes");
+  verb->require_subcommand(1);
+
+  CLI::App* machine = verb->add_subcommand(
+      "machine", "Rates of matrix products, memory and exchange: what limits training");
+  const auto machine_flags = std::make_shared<MachineFlags>();
+  machine->add_option("--workers", machine_flags->workers, "Workers that measure at the same time")
+      ->check(CLI::PositiveNumber);
+  machine->add_option("--threads", machine_flags->threads, "Threads per worker")
+      ->check(CLI::PositiveNumber);
+  machine->add_option("--backend", machine_flags->backend, "auto, local, gloo or mpi");
+  machine->add_flag("--json", machine_flags->json, "Print JSON");
+  machine->footer(
+      "Examples:\n"
+      "  renzan bench machine\n"
+      "  renzan bench machine --workers 2 --backend gloo");
+  machine->callback([machine_flags, &exit_status] {
+    exit_status = RunWorkers(
+        {.workers = machine_flags->workers,
+         .threads = machine_flags->threads,
+         .backend = machine_flags->backend},
+        [&](Communicator& comm, int threads) { BenchMachine(*machine_flags, comm, threads); });
+  });
+
+  CLI::App* train = verb->add_subcommand(
+      "train",
+      "The time of each phase of a training step, beside the least that this machine needs");
+  const auto flags = std::make_shared<TrainBenchFlags>();
+  train->add_option("config", flags->config_path, "YAML configuration")->required();
+  train->add_option("--set", flags->overrides, "Override one key: --set training.batch_size=4096")
+      ->take_all()
+      ->allow_extra_args(false);
+  train->add_option("--steps", flags->steps, "Steps to measure")
+      ->capture_default_str()
+      ->check(CLI::PositiveNumber);
+  train->add_flag("--json", flags->json, "Print JSON");
+  train->footer(
+      "Nothing is written. `renzan train --profile` shows single steps on a time line.\n"
+      "Example:\n"
+      "  renzan bench train examples/dlrm.yaml --set threads=2");
+  train->callback([flags, &exit_status] {
+    TrainConfig config;
+    ReadConfigFile(flags->config_path, flags->overrides,
+                   [&](ConfigFields& fields) { config.Describe(fields); });
+    exit_status = RunWorkers(
+        {.workers = NumWorkers(config, UsableCpus(ReadCpuBudget())),
+         .threads = config.threads,
+         .backend = config.comm.backend,
+         .timeout_seconds = config.comm.timeout_seconds},
+        [&](Communicator& comm, int threads) { BenchTrain(*flags, config, comm, threads); });
+  });
+}
+
+}  // namespace renzan

@@ -1,0 +1,101 @@
+#include "renzan/roofline/machine_limits.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <functional>
+#include <vector>
+
+#include "renzan/base/clock.h"
+#include "renzan/base/philox.h"
+#include "renzan/nn/gemm.h"
+#include "renzan/roofline/median.h"
+
+namespace renzan {
+namespace {
+
+constexpr int kIntervals = 15;
+
+// The median rate of `work`, which returns the amount that it did, over intervals of one call; the
+// first call only warms up.
+double MedianRate(const std::function<double()>& work) {
+  std::vector<double> rates;
+  for (int i = -1; i < kIntervals; ++i) {
+    const double start = SystemClock().MonotonicSeconds();
+    const double amount = work();
+    const double seconds = SystemClock().MonotonicSeconds() - start;
+    if (i >= 0) rates.push_back(amount / seconds);
+  }
+  return Median(std::move(rates));
+}
+
+}  // namespace
+
+double MeasureMatrixFlops(ThreadPool& pool) {
+  constexpr int64_t kRows = 128, kDepth = 256, kColumns = 192, kProducts = 400;
+  struct Operands {
+    BlockedMatrix a{kRows, kDepth}, b{kDepth, kColumns}, c{kRows, kColumns};
+  };
+  std::vector<Operands> operands(static_cast<size_t>(pool.num_threads()));
+  return MedianRate([&] {
+    pool.RunOnAll([&](int thread) {
+      Operands& mine = operands[static_cast<size_t>(thread)];
+      for (int64_t i = 0; i < kProducts; ++i) Gemm(mine.a, mine.b, {}, &mine.c);
+    });
+    return 2.0 * kRows * kDepth * kColumns * kProducts * pool.num_threads();
+  });
+}
+
+double MeasureStreamBytes(ThreadPool& pool) {
+  constexpr size_t kFloats = size_t{1} << 25;  // 128 MiB
+  const AlignedBuffer from(kFloats);
+  AlignedBuffer to(kFloats);
+  return MedianRate([&] {
+    pool.ParallelRanges(kFloats, [&](int, size_t begin, size_t end) {
+      std::memcpy(to.data() + begin, from.data() + begin, (end - begin) * sizeof(float));
+    });
+    return 2.0 * kFloats * sizeof(float);
+  });
+}
+
+double MeasureRandomRowBytes(ThreadPool& pool, int64_t row_bytes, int64_t table_bytes) {
+  constexpr size_t kLookups = 200000, kAhead = 16;
+  const size_t row = static_cast<size_t>(row_bytes) / sizeof(float);
+  const size_t rows = static_cast<size_t>(table_bytes / row_bytes);
+  const AlignedBuffer table(rows * row);
+  const size_t threads = static_cast<size_t>(pool.num_threads());
+  std::vector<std::vector<size_t>> ids(threads);
+  for (size_t t = 0; t < threads; ++t)
+    for (size_t i = 0; i < kLookups + kAhead; ++i)
+      ids[t].push_back(Philox::Draw(t, i, 0)[0] % rows * row);
+  std::atomic<float> total = 0;  // keeps the reads
+  return MedianRate([&] {
+    pool.RunOnAll([&](int thread) {
+      const std::vector<size_t>& mine = ids[static_cast<size_t>(thread)];
+      float sum = 0;
+      for (size_t i = 0; i < kLookups; ++i) {
+        for (size_t line = 0; line < row; line += 16)
+          __builtin_prefetch(table.data() + mine[i + kAhead] + line);
+        for (size_t line = 0; line < row; line += 16) sum += table[mine[i] + line];
+      }
+      total = sum;
+    });
+    return static_cast<double>(kLookups * threads * row * sizeof(float));
+  });
+}
+
+double MeasureAllToAllSeconds(Communicator& comm, int64_t bytes) {
+  const size_t peers = static_cast<size_t>(comm.world_size());
+  const std::vector<std::byte> out(static_cast<size_t>(bytes));
+  std::vector<std::vector<std::byte>> in(peers, out);
+  std::vector<std::span<const std::byte>> send(peers, out);
+  std::vector<std::span<std::byte>> recv(in.begin(), in.end());
+  send[static_cast<size_t>(comm.rank())] = {};
+  recv[static_cast<size_t>(comm.rank())] = {};
+  return 1 / MedianRate([&] {
+           comm.AllToAllV(send, recv);
+           return 1.0;
+         });
+}
+
+}  // namespace renzan

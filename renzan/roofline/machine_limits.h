@@ -1,0 +1,29 @@
+#pragma once
+
+// What a machine can do at most, measured: the limits that a training step is compared with. All
+// threads of the pool work at once, as they do in a step, and each rate is the median over short
+// intervals, because the speed of shared machines changes from moment to moment.
+
+#include <cstdint>
+
+#include "renzan/base/thread_pool.h"
+#include "renzan/comm/communicator.h"
+
+namespace renzan {
+
+// Floating-point operations per second of float32 matrix products whose operands fit into the L2
+// cache, over all threads; a multiply-add counts as two.
+double MeasureMatrixFlops(ThreadPool& pool);
+
+// Bytes per second, read plus written, of copying arrays that are much larger than the L2 cache.
+double MeasureStreamBytes(ThreadPool& pool);
+
+// Bytes per second of reading rows of `row_bytes` (a multiple of 64) at random from a table of
+// `table_bytes`.
+double MeasureRandomRowBytes(ThreadPool& pool, int64_t row_bytes, int64_t table_bytes);
+
+// Seconds of an all-to-all in which every worker sends `bytes` to every other one. Every rank calls
+// it.
+double MeasureAllToAllSeconds(Communicator& comm, int64_t bytes);
+
+}  // namespace renzan

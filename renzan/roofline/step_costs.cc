@@ -1,0 +1,80 @@
+#include "renzan/roofline/step_costs.h"
+
+#include <unordered_set>
+
+namespace renzan {
+namespace {
+
+struct Lookups {
+  double all = 0, distinct = 0;  // of a step
+};
+
+Lookups CountLookups(std::span<const Batch> slices) {
+  Lookups lookups;
+  for (const Batch& slice : slices) {
+    for (const FeatureIds& feature : slice.categorical) {
+      lookups.all += static_cast<double>(feature.values.size());
+      lookups.distinct += static_cast<double>(
+          std::unordered_set<int32_t>(feature.values.begin(), feature.values.end()).size());
+    }
+  }
+  lookups.all /= static_cast<double>(slices.size());
+  lookups.distinct /= static_cast<double>(slices.size());
+  return lookups;
+}
+
+}  // namespace
+
+double FlopsPerSample(const Model& model) {
+  // Per weight: forward, its own gradient, and the gradient of its input, which the first layer of
+  // the bottom MLP has no use for.
+  double flops = 0;
+  for (const Parameter& parameter : model.layout().parameters())
+    if (parameter.shape.size() == 2)
+      flops +=
+          (parameter.name == "bottom.0.weight" ? 4.0 : 6.0) * static_cast<double>(parameter.size);
+  if (model.options().type != "dlrm") return flops;
+  // Pairs of vectors forward; backward, each vector gets a multiple of every other one.
+  const double f = static_cast<double>(1 + model.options().num_tables);
+  return flops + 3 * f * (f - 1) * static_cast<double>(model.options().embedding_dim);
+}
+
+std::vector<PhaseCost> CostsOfStep(const TrainConfig& config, HybridModel& model,
+                                   std::span<const Batch> slices) {
+  constexpr double kFloat = sizeof(float), kId = sizeof(int32_t), kLookup = 8;
+  const double samples = static_cast<double>(model.slice_end() - model.slice_begin());
+  const double leaves = samples / static_cast<double>(config.training.batch_size) *
+                        static_cast<double>(config.numerics.virtual_workers);
+  const double parameters = static_cast<double>(model.model().layout().size());
+  const double states = static_cast<double>(model.dense_optimizer().states().size());
+  const double dim = static_cast<double>(config.model.embedding_dim);
+  const double pooled = samples * static_cast<double>(model.model().options().num_tables) * dim;
+  double row_floats = dim;
+  if (config.optimizer.sparse.type == "adagrad") row_floats += dim;
+  if (config.optimizer.sparse.type == "rowwise_adagrad") row_floats += 1;
+  const Lookups lookups = CountLookups(slices);
+  std::vector<PhaseCost> costs = {
+      {.phase = "input_dist", .stream_bytes = 2 * kId * lookups.all},
+      {.phase = "lookup", .stream_bytes = kFloat * pooled, .row_bytes = kFloat * dim * lookups.all},
+      {.phase = "pack parameters", .stream_bytes = 4 * kFloat * parameters},
+      {.phase = "forward and backward", .flops = samples * FlopsPerSample(model.model())},
+      {.phase = "sort lookups, decode gradients",
+       .stream_bytes = 2 * kFloat * pooled + 4 * kLookup * lookups.all},
+      {.phase = "reduce dense gradients", .stream_bytes = kFloat * parameters * (leaves + 1)},
+      {.phase = "sparse update",
+       .stream_bytes = kFloat * dim * lookups.all,
+       .row_bytes = 2 * kFloat * row_floats * lookups.distinct},
+      {.phase = "dense update", .stream_bytes = kFloat * parameters * (3 + 2 * states)},
+      {.phase = "check dense part", .stream_bytes = kFloat * parameters * (1 + states)}};
+  if (config.optimizer.max_gradient_norm > 0)
+    costs.push_back({.phase = "clip gradients",
+                     .stream_bytes = 3 * kFloat * parameters + kFloat * dim * lookups.all});
+  return costs;
+}
+
+double LeastSeconds(const PhaseCost& cost, const MachineLimits& limits) {
+  return cost.flops / limits.matrix_flops + cost.stream_bytes / limits.stream_bytes +
+         cost.row_bytes / limits.row_bytes;
+}
+
+}  // namespace renzan

@@ -1,0 +1,39 @@
+#pragma once
+
+// What each phase of a training step has to do at least, and how long this machine needs for that.
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "renzan/data/batch.h"
+#include "renzan/train/config.h"
+#include "renzan/train/hybrid_model.h"
+
+namespace renzan {
+
+struct PhaseCost {
+  std::string phase;        // as in traces
+  double flops = 0;         // of matrix products and interactions
+  double stream_bytes = 0;  // read and written in order
+  double row_bytes = 0;     // of embedding rows, read and written at random
+};
+
+// Rates per second over all threads (machine_limits.h).
+struct MachineLimits {
+  double matrix_flops = 0, stream_bytes = 0, row_bytes = 0;
+};
+
+// The arithmetic of one sample, forward and backward.
+double FlopsPerSample(const Model& model);
+
+// The costs of one step of this worker, averaged over its slices of some global batches. Exchanges
+// with other workers are not included.
+std::vector<PhaseCost> CostsOfStep(const TrainConfig& config, HybridModel& model,
+                                   std::span<const Batch> slices);
+
+// At these limits; what a phase does of each kind is not assumed to overlap.
+double LeastSeconds(const PhaseCost& cost, const MachineLimits& limits);
+
+}  // namespace renzan

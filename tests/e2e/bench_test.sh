@@ -1,0 +1,26 @@
+# renzan bench: rates of the machine, and the phases of a step beside the least they need.
+source "$(dirname "$0")/lib.sh" "$@"
+$renzan bench machine --json >machine.json || fail "bench machine"
+$renzan bench machine --workers 2 --threads 1 --backend gloo >machine.txt 2>&1 || fail "$(cat machine.txt)"
+grep -q '2 workers of 1 threads' machine.txt || fail "$(cat machine.txt)"
+grep -q 'all-to-all of 262144 bytes to each peer (gloo)' machine.txt || fail "$(cat machine.txt)"
+$renzan data synth --format dataset --seed 7 --rows 20000 --output data >/dev/null
+small_config data
+$renzan bench train small.yaml --steps 20 --json >train.json || fail "bench train"
+$renzan bench train small.yaml --steps 20 --set workers=2 >train.txt 2>&1 || fail "$(cat train.txt)"
+grep -q 'forward and backward' train.txt || fail "$(cat train.txt)"
+[ ! -e runs ] || fail "bench train left a run behind"
+python3 - <<'PYTHON' || fail "wrong figures"
+import json
+machine = json.load(open("machine.json"))
+for key in ("matrix_float32_flops", "stream_bytes_per_second", "random_rows_64_bytes_per_second",
+            "random_rows_512_bytes_per_second"):
+    assert machine[key] > 1e6, machine
+train = json.load(open("train.json"))
+phases = {phase["phase"]: phase for phase in train["phases"]}
+assert all(phase["seconds"] >= 0 for phase in phases.values())
+assert train["step_seconds"] > 0 and train["samples_per_second"] > 0
+assert phases["forward and backward"]["least_seconds"] > 0
+least = sum(phase.get("least_seconds", 0) for phase in phases.values())
+assert abs(least - train["least_seconds"]) < 1e-9, train
+PYTHON
