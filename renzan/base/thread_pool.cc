@@ -58,7 +58,7 @@ struct ThreadPool::State {
   Spinner caller;  // used by member 0 to wait for the end of a loop
   std::mutex mutex;
   std::condition_variable work_ready, work_done;
-  const std::function<void(int)>* body = nullptr;
+  const FunctionRef<void(int)>* body = nullptr;
   std::atomic<uint64_t> generation = 0;
   std::atomic<int> remaining = 0;
   bool stop = false;
@@ -125,7 +125,7 @@ ThreadPool::~ThreadPool() {
   for (std::thread& thread : state_->threads) thread.join();
 }
 
-void ThreadPool::RunOnAll(const std::function<void(int)>& body) {
+void ThreadPool::RunOnAll(FunctionRef<void(int)> body) {
   State& state = *state_;
   for (std::exception_ptr& error : state.errors) error = nullptr;
   state.body = &body;
@@ -147,7 +147,7 @@ void ThreadPool::RunOnAll(const std::function<void(int)>& body) {
     if (error) std::rethrow_exception(error);
 }
 
-void ThreadPool::ParallelRanges(size_t n, const std::function<void(int, size_t, size_t)>& body) {
+void ThreadPool::ParallelRanges(size_t n, FunctionRef<void(int, size_t, size_t)> body) {
   const size_t team = static_cast<size_t>(num_threads_);
   RunOnAll([&](int thread) {
     const size_t me = static_cast<size_t>(thread);
@@ -156,7 +156,7 @@ void ThreadPool::ParallelRanges(size_t n, const std::function<void(int, size_t, 
   });
 }
 
-void ThreadPool::ParallelTasks(size_t n, const std::function<void(int, size_t)>& body) {
+void ThreadPool::ParallelTasks(size_t n, FunctionRef<void(int, size_t)> body) {
   std::atomic<size_t> next = 0;
   RunOnAll([&](int thread) {
     for (size_t i = next.fetch_add(1); i < n; i = next.fetch_add(1)) body(thread, i);

@@ -12,8 +12,9 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <memory>
+
+#include "renzan/base/function_ref.h"
 
 namespace renzan {
 
@@ -30,15 +31,14 @@ class ThreadPool {
 
   // Calls body(thread) once on every member and returns when all are done. Rethrows the first
   // exception (by member number).
-  void RunOnAll(const std::function<void(int thread)>& body);
+  void RunOnAll(FunctionRef<void(int thread)> body);
 
   // Splits [0, n) into one contiguous, nearly equal range per member: body(thread, begin, end).
   // Empty ranges are skipped.
-  void ParallelRanges(size_t n,
-                      const std::function<void(int thread, size_t begin, size_t end)>& body);
+  void ParallelRanges(size_t n, FunctionRef<void(int thread, size_t begin, size_t end)> body);
 
   // Calls body(thread, i) once for every i in [0, n); free members take the next i.
-  void ParallelTasks(size_t n, const std::function<void(int thread, size_t i)>& body);
+  void ParallelTasks(size_t n, FunctionRef<void(int thread, size_t i)> body);
 
  private:
   struct State;

@@ -15,8 +15,10 @@ using Messages = std::vector<std::vector<int32_t>>;
 
 // All-to-all of vectors whose sizes both sides already know.
 void AllToAll(Communicator& comm, const Messages& send, Messages* recv) {
-  std::vector<std::span<const std::byte>> from;
-  std::vector<std::span<std::byte>> to;
+  thread_local std::vector<std::span<const std::byte>> from;
+  thread_local std::vector<std::span<std::byte>> to;
+  from.clear();
+  to.clear();
   for (const auto& message : send) from.push_back(std::as_bytes(std::span(message)));
   for (auto& message : *recv) to.push_back(std::as_writable_bytes(std::span(message)));
   comm.AllToAllV(from, to);
@@ -36,6 +38,7 @@ InputDist::InputDist(Communicator& comm, std::span<const TableSpec> tables,
     names_.push_back(tables[t].name);
   }
   counts_.resize(world_size);
+  announced_.resize(world_size);
   send_.resize(world_size);
   recv_.resize(world_size);
   ids_.resize(tables_of_[static_cast<size_t>(comm.rank())].size());
@@ -56,13 +59,13 @@ void InputDist::ExchangeCounts(std::span<const IdsView> ids) {
   const std::vector<size_t>& own = tables_of_[static_cast<size_t>(comm_.rank())];
   const size_t own_multi_hot = static_cast<size_t>(
       std::count_if(own.begin(), own.end(), [&](size_t t) { return multi_hot_[t]; }));
-  Messages announced(tables_of_.size());
   for (size_t r = 0; r < tables_of_.size(); ++r) {
+    announced_[r].clear();
     for (size_t t : tables_of_[r])
-      if (multi_hot_[t]) announced[r].push_back(static_cast<int32_t>(ids[t].values.size()));
+      if (multi_hot_[t]) announced_[r].push_back(static_cast<int32_t>(ids[t].values.size()));
     counts_[r].resize(own_multi_hot);
   }
-  AllToAll(comm_, announced, &counts_);
+  AllToAll(comm_, announced_, &counts_);
 }
 
 void InputDist::Pack(std::span<const IdsView> ids) {

@@ -54,6 +54,7 @@ class InputDist {
   std::vector<int64_t> samples_;
   std::vector<std::vector<int32_t>> counts_;  // [world_size]: lookups per multi-hot table
   std::vector<std::vector<int32_t>> send_, recv_;
+  std::vector<std::vector<int32_t>> announced_;  // like counts_, of this worker's samples
   std::vector<GlobalIds> ids_;
 };
 

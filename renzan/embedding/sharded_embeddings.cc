@@ -16,8 +16,10 @@ void ExchangeWithPeers(Communicator& comm, const std::vector<std::vector<std::by
                        std::vector<std::vector<std::byte>>* recv) {
   if (comm.world_size() == 1) return;
   const size_t me = static_cast<size_t>(comm.rank());
-  std::vector<std::span<const std::byte>> from(send.begin(), send.end());
-  std::vector<std::span<std::byte>> to(recv->begin(), recv->end());
+  thread_local std::vector<std::span<const std::byte>> from;
+  thread_local std::vector<std::span<std::byte>> to;
+  from.assign(send.begin(), send.end());
+  to.assign(recv->begin(), recv->end());
   from[me] = {};
   to[me] = {};
   comm.AllToAllV(from, to);
@@ -68,6 +70,11 @@ ShardedEmbeddings::ShardedEmbeddings(Communicator& comm, ThreadPool& pool,
   pooled_recv_.resize(peers);
   gradient_send_.resize(peers);
   gradient_recv_.resize(peers);
+  of_own_tables_.resize(tables_.size());
+  for (const Peer& peer : peers_) of_peers_.emplace_back(peer.tables.size());
+  for (std::vector<double>& part : of_peers_)
+    of_peers_parts_.push_back(std::as_writable_bytes(std::span(part)));
+  of_tables_.resize(options_.tables.size());
   const auto num_virtual_workers = [&](size_t rank) {
     return static_cast<size_t>(peers_[rank].virtual_workers.size());
   };
@@ -238,9 +245,9 @@ void ShardedEmbeddings::GatherGradients(const GlobalIds& ids, size_t own_table,
   }
 }
 
-std::vector<ShardedEmbeddings::Run> ShardedEmbeddings::Runs() const {
+void ShardedEmbeddings::FindRuns() {
   constexpr size_t kRun = 1024;
-  std::vector<Run> runs;
+  runs_.clear();
   for (size_t table = 0; table < tables_.size(); ++table) {
     const std::span<const Lookup> lookups = sorted_[table];
     for (size_t begin = 0, end; begin < lookups.size(); begin = end) {
@@ -250,46 +257,41 @@ std::vector<ShardedEmbeddings::Run> ShardedEmbeddings::Runs() const {
       end = static_cast<size_t>(std::upper_bound(lookups.begin() + static_cast<int64_t>(end),
                                                  lookups.end(), last_of_row) -
                                 lookups.begin());
-      runs.push_back({table, lookups.subspan(begin, end - begin)});
+      runs_.push_back({table, lookups.subspan(begin, end - begin)});
     }
   }
-  return runs;
 }
 
 double ShardedEmbeddings::SquaredGradientNorm() {
-  const std::vector<Run> runs = Runs();
-  std::vector<double> of_runs(runs.size());
-  pool_.ParallelTasks(runs.size(), [&](int, size_t i) {
-    of_runs[i] =
-        renzan::SquaredGradientNorm(runs[i].lookups, gradients_[runs[i].table].data(), dim_);
+  FindRuns();
+  of_runs_.resize(runs_.size());
+  pool_.ParallelTasks(runs_.size(), [&](int, size_t i) {
+    of_runs_[i] =
+        renzan::SquaredGradientNorm(runs_[i].lookups, gradients_[runs_[i].table].data(), dim_);
   });
-  std::vector<std::vector<double>> of_tables(tables_.size());
-  for (size_t i = 0; i < runs.size(); ++i) of_tables[runs[i].table].push_back(of_runs[i]);
+  const std::span<double> terms = of_runs_;
+  for (size_t table = 0, begin = 0, end = 0; table < tables_.size(); ++table, begin = end) {
+    while (end < runs_.size() && runs_[end].table == table) ++end;
+    of_own_tables_[table] = TreeSum(terms.subspan(begin, end - begin));
+  }
 
   // Every worker gets the sums of all tables and adds them in table order.
-  std::vector<double> mine;
-  for (std::vector<double>& terms : of_tables) mine.push_back(TreeSum(std::move(terms)));
-  std::vector<std::vector<double>> by_owner;
-  std::vector<std::span<std::byte>> parts;
-  for (const Peer& peer : peers_) by_owner.emplace_back(peer.tables.size());
-  for (std::vector<double>& part : by_owner)
-    parts.push_back(std::as_writable_bytes(std::span(part)));
-  comm_.AllGatherV(std::as_bytes(std::span(mine)), parts);
-  std::vector<double> all;
+  comm_.AllGatherV(std::as_bytes(std::span(of_own_tables_)), of_peers_parts_);
   for (size_t t = 0; t < options_.tables.size(); ++t)
-    all.push_back(by_owner[static_cast<size_t>(owner_[t])][index_at_owner_[t]]);
-  return TreeSum(std::move(all));
+    of_tables_[t] = of_peers_[static_cast<size_t>(owner_[t])][index_at_owner_[t]];
+  return TreeSum(of_tables_);
 }
 
 bool ShardedEmbeddings::Update(double learning_rate, float gradient_scale) {
   const TraceSpan span("sparse update");
-  const std::vector<Run> runs = Runs();
-  std::vector<char> finite(runs.size(), 1);
-  pool_.ParallelTasks(runs.size(), [&](int, size_t i) {
-    finite[i] = ApplySparse(options_.optimizer, learning_rate, gradient_scale, runs[i].lookups,
-                            gradients_[runs[i].table].data(), &tables_[runs[i].table]);
+  FindRuns();
+  finite_.assign(runs_.size(), 1);
+  pool_.ParallelTasks(runs_.size(), [&](int, size_t i) {
+    const Run& run = runs_[i];
+    finite_[i] = ApplySparse(options_.optimizer, learning_rate, gradient_scale, run.lookups,
+                             gradients_[run.table].data(), &tables_[run.table]);
   });
-  return std::find(finite.begin(), finite.end(), 0) == finite.end();
+  return std::find(finite_.begin(), finite_.end(), 0) == finite_.end();
 }
 
 }  // namespace renzan

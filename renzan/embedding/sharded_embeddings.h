@@ -88,7 +88,7 @@ class ShardedEmbeddings {
     size_t table;
     std::span<const Lookup> lookups;
   };
-  std::vector<Run> Runs() const;
+  void FindRuns();
 
   // The block of one (table, virtual worker) in a message between the owner of the table and the
   // peer that the virtual worker is assigned to.
@@ -118,6 +118,15 @@ class ShardedEmbeddings {
   std::vector<AlignedBuffer> gradients_;
   std::vector<std::vector<Lookup>> sorted_;
   std::vector<std::vector<Lookup>> scratch_;  // per thread
+  std::vector<Run> runs_;
+  std::vector<char> finite_;  // by run
+
+  // Sums of squares for the gradients' norm: of the runs, of this worker's tables, of each peer's
+  // tables, and of all tables.
+  std::vector<double> of_runs_, of_own_tables_;
+  std::vector<std::vector<double>> of_peers_;
+  std::vector<std::span<std::byte>> of_peers_parts_;
+  std::vector<double> of_tables_;
 };
 
 }  // namespace renzan

@@ -42,7 +42,7 @@ template <class Visit>
 void ForEachRow(std::span<const Lookup> lookups, const float* pooled_gradients, int64_t dim,
                 const EmbeddingTable* prefetch, const Visit& visit) {
   constexpr size_t kPrefetch = 8;
-  std::vector<float> sum(static_cast<size_t>(dim));
+  thread_local std::vector<float> sum;
   for (size_t begin = 0, end; begin < lookups.size(); begin = end) {
     if (prefetch != nullptr && begin + kPrefetch < lookups.size()) {
       const float* ahead =
@@ -75,7 +75,7 @@ bool ApplySparse(const SparseOptimizerOptions& options, double learning_rate, fl
   const bool l2 = decay != 0 && options.weight_decay_mode == WeightDecayMode::kL2;
   const bool decoupled = decay != 0 && options.weight_decay_mode == WeightDecayMode::kDecoupled;
   const int64_t state_floats = StateFloatsPerRow(options.type, dim);
-  std::vector<float> changed;
+  thread_local std::vector<float> changed;
   bool finite = true;
   ForEachRow(lookups, pooled_gradients, dim, table, [&](int64_t row, const float* gradient) {
     table->BeforeUpdate(row);
@@ -107,10 +107,11 @@ bool ApplySparse(const SparseOptimizerOptions& options, double learning_rate, fl
 
 double SquaredGradientNorm(std::span<const Lookup> lookups, const float* pooled_gradients,
                            int64_t dim) {
-  std::vector<double> rows;
+  thread_local std::vector<double> rows;
+  rows.clear();
   ForEachRow(lookups, pooled_gradients, dim, nullptr,
              [&](int64_t, const float* gradient) { rows.push_back(SumOfSquares(gradient, dim)); });
-  return TreeSum(std::move(rows));
+  return TreeSum(rows);
 }
 
 }  // namespace renzan

@@ -1,7 +1,6 @@
 #include "renzan/nn/packed_parameters.h"
 
 #include <algorithm>
-#include <vector>
 
 #include "renzan/base/error.h"
 
@@ -40,27 +39,19 @@ PackedParameters::PackedParameters(const ParameterLayout& layout, std::span<cons
   for (const Parameter& parameter : layout.parameters()) {
     if (parameter.shape.size() != 2) continue;
     const int64_t out = parameter.shape[0], in = parameter.shape[1];
-    weights_.emplace(parameter.offset, PackedWeight{{in, out}, {out, in}});
+    PackedWeight& weight =
+        weights_.emplace(parameter.offset, PackedWeight{{in, out}, {out, in}}).first->second;
+    const float* stored = values_.data() + parameter.offset;
+    for (int64_t block = 0; block < weight.transposed.num_blocks(); ++block)
+      tasks_.push_back({stored, &weight.transposed, block, true});
+    for (int64_t block = 0; block < weight.straight.num_blocks(); ++block)
+      tasks_.push_back({stored, &weight.straight, block, false});
   }
 }
 
 void PackedParameters::Pack(ThreadPool& pool) {
-  struct Task {
-    const float* values;
-    BlockedMatrix* matrix;
-    int64_t block;
-    bool transposed;
-  };
-  std::vector<Task> tasks;
-  for (auto& [offset, weight] : weights_) {
-    const float* values = values_.data() + offset;
-    for (int64_t block = 0; block < weight.transposed.num_blocks(); ++block)
-      tasks.push_back({values, &weight.transposed, block, true});
-    for (int64_t block = 0; block < weight.straight.num_blocks(); ++block)
-      tasks.push_back({values, &weight.straight, block, false});
-  }
-  pool.ParallelTasks(tasks.size(), [&](int, size_t i) {
-    const Task& task = tasks[i];
+  pool.ParallelTasks(tasks_.size(), [&](int, size_t i) {
+    const Task& task = tasks_[i];
     (task.transposed ? PackTransposedBlock : PackBlock)(task.values, task.block, task.matrix);
   });
 }

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <map>
 #include <span>
+#include <vector>
 
 #include "renzan/base/blocked_matrix.h"
 #include "renzan/base/thread_pool.h"
@@ -32,8 +33,16 @@ class PackedParameters {
   const PackedWeight& weight(int64_t offset) const { return weights_.at(offset); }
 
  private:
+  // One block of one matrix.
+  struct Task {
+    const float* values;
+    BlockedMatrix* matrix;
+    int64_t block;
+    bool transposed;
+  };
   std::span<const float> values_;
   std::map<int64_t, PackedWeight> weights_;
+  std::vector<Task> tasks_;
 };
 
 }  // namespace renzan

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <vector>
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "renzan/optim/gradient_norm.cc"
@@ -46,7 +47,9 @@ double SumOfSquares(const float* x, int64_t n) {
 
 double SumOfSquares(ThreadPool& pool, std::span<const float> x) {
   constexpr size_t kChunk = 4096;
-  std::vector<double> chunks((x.size() + kChunk - 1) / kChunk);
+  thread_local std::vector<double> of_this_thread;
+  std::vector<double>& chunks = of_this_thread;
+  chunks.resize((x.size() + kChunk - 1) / kChunk);
   pool.ParallelRanges(chunks.size(), [&](int, size_t begin, size_t end) {
     for (size_t i = begin; i < end; ++i) {
       const std::span<const float> chunk =
@@ -54,10 +57,10 @@ double SumOfSquares(ThreadPool& pool, std::span<const float> x) {
       chunks[i] = SumOfSquares(chunk.data(), static_cast<int64_t>(chunk.size()));
     }
   });
-  return TreeSum(std::move(chunks));
+  return TreeSum(chunks);
 }
 
-double TreeSum(std::vector<double> terms) {
+double TreeSum(std::span<double> terms) {
   if (terms.empty()) return 0;
   for (size_t stride = 1; stride < terms.size(); stride *= 2)
     for (size_t i = 0; i + stride < terms.size(); i += 2 * stride) terms[i] += terms[i + stride];

@@ -6,7 +6,6 @@
 
 #include <cstdint>
 #include <span>
-#include <vector>
 
 #include "renzan/base/thread_pool.h"
 
@@ -18,8 +17,8 @@ double SumOfSquares(const float* x, int64_t n);
 // Σ x² over a long array, in chunks.
 double SumOfSquares(ThreadPool& pool, std::span<const float> x);
 
-// The sum of the terms by a balanced binary tree; 0 without terms.
-double TreeSum(std::vector<double> terms);
+// The sum of the terms, which are overwritten, by a balanced binary tree; 0 without terms.
+double TreeSum(std::span<double> terms);
 
 // The factor by which to multiply all gradients so that their norm is at most `max_norm`: min(1,
 // max_norm / (norm + 1e-6)), as torch.nn.utils.clip_grad_norm_ does. NaN if the norm is not finite.

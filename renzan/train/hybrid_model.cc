@@ -126,6 +126,8 @@ HybridModel::HybridModel(const TrainConfig& config, const DatasetSchema& schema,
   if (initial_values == InitialValues::kDraw)
     model_->layout().Initialize(config.seed, parameters_.span());
   for (int v = virtual_workers_.begin; v < virtual_workers_.end; ++v) leaves_.emplace_back(size);
+  for (AlignedBuffer& leaf : leaves_) leaf_spans_.push_back(leaf.span());
+  finite_.resize(static_cast<size_t>(pool.num_threads()));
   reducer_ = std::make_unique<TreeReducer>(comm, pool, config.numerics.virtual_workers, size,
                                            ParseWireType(config.comm.dense));
   dense_optimizer_ = std::make_unique<DenseOptimizer>(DenseOptions(config.optimizer.dense), size);
@@ -135,10 +137,10 @@ HybridModel::HybridModel(const TrainConfig& config, const DatasetSchema& schema,
 
 void HybridModel::ReadIds(const Batch& slice) {
   CHECK(slice.size == slice_end() - slice_begin());
-  std::vector<IdsView> ids;
+  ids_.clear();
   for (const FeatureIds& feature : slice.categorical)
-    ids.push_back({feature.values, feature.offsets});
-  embeddings_->Forward(ids);
+    ids_.push_back({feature.values, feature.offsets});
+  embeddings_->Forward(ids_);
 }
 
 void HybridModel::PackParameters() {
@@ -208,9 +210,7 @@ void HybridModel::ForwardAndBackward(const Batch& slice, int64_t step,
 
 void HybridModel::ReduceDenseGradients() {
   const TraceSpan span("reduce dense gradients");
-  std::vector<std::span<float>> leaves;
-  for (AlignedBuffer& leaf : leaves_) leaves.push_back(leaf.span());
-  reducer_->Reduce(leaves, gradient_.span());
+  reducer_->Reduce(leaf_spans_, gradient_.span());
 }
 
 void HybridModel::UpdateDense(double learning_rate, int64_t step) {
@@ -221,14 +221,14 @@ void HybridModel::UpdateDense(double learning_rate, int64_t step) {
 
 bool HybridModel::DenseIsFinite() {
   const TraceSpan span("check dense part");
-  std::vector<char> finite(static_cast<size_t>(pool_.num_threads()), 1);
+  std::fill(finite_.begin(), finite_.end(), char{1});
   pool_.ParallelRanges(parameters_.size(), [&](int thread, size_t begin, size_t end) {
-    char& mine = finite[static_cast<size_t>(thread)];
+    char& mine = finite_[static_cast<size_t>(thread)];
     mine = AllFinite(parameters_.span().subspan(begin, end - begin));
     for (DenseOptimizer::State& state : dense_optimizer_->states())
       mine = mine && AllFinite(state.values.span().subspan(begin, end - begin));
   });
-  return std::find(finite.begin(), finite.end(), 0) == finite.end();
+  return std::find(finite_.begin(), finite_.end(), 0) == finite_.end();
 }
 
 float HybridModel::ClipGradients() {

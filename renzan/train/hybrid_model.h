@@ -93,10 +93,13 @@ class HybridModel {
   std::unique_ptr<PackedParameters> packed_;
   bool packed_is_stale_ = true;
   std::vector<AlignedBuffer> leaves_;  // the gradient of each assigned virtual worker
+  std::vector<std::span<float>> leaf_spans_;
   std::unique_ptr<TreeReducer> reducer_;
   double gradient_norm_ = std::numeric_limits<double>::quiet_NaN();
   std::unique_ptr<DenseOptimizer> dense_optimizer_;
   std::vector<std::unique_ptr<Model::Workspace>> workspaces_;  // per thread
+  std::vector<IdsView> ids_;                                   // of the current batch
+  std::vector<char> finite_;                                   // per thread
   Finiteness finiteness_;
 };
 

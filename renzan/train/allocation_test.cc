@@ -1,0 +1,66 @@
+// A steady step allocates nothing. Here operator new counts; arrays aligned to cache lines use it
+// too, for what owns them.
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <new>
+
+#include "renzan/comm/backends.h"
+#include "renzan/train/testing.h"
+
+namespace {
+std::atomic<int64_t> allocations = 0;
+}  // namespace
+
+void* operator new(size_t size) {
+  ++allocations;
+  if (void* memory = std::malloc(size)) return memory;
+  throw std::bad_alloc();
+}
+void operator delete(void* memory) noexcept { std::free(memory); }
+void operator delete(void* memory, size_t) noexcept { std::free(memory); }
+
+namespace renzan {
+namespace {
+
+// Of one step, once every batch has been seen.
+int64_t AllocationsOfAStep(const TrainConfig& config) {
+  constexpr int64_t kBatches = 3;
+  const auto comm = MakeLocalCommunicator();
+  ThreadPool pool(2);
+  HybridModel model(config, TestSchema(), TestPoolingFactors(), *comm, pool);
+  std::vector<BinaryMetrics> metrics(2);
+  std::vector<Batch> batches;
+  for (int64_t i = 0; i < kBatches; ++i) batches.push_back(MakeSlice(model, i));
+  // Either thread may do any part of a step, and each has its own scratch memory.
+  int64_t step = 0;
+  for (; step < 40 * kBatches; ++step)
+    model.Step(batches[static_cast<size_t>(step % kBatches)], step, metrics);
+  const int64_t before = allocations;
+  for (const Batch& batch : batches) model.Step(batch, step++, metrics);
+  return allocations - before;
+}
+
+TEST(Step, AllocatesNothing) {
+  const int64_t before = allocations;
+  delete new int;
+  ASSERT_EQ(allocations, before + 1) << "operator new is not counted";
+  for (const char* model : {"dlrm", "dlrm_dcnv2"}) {
+    TrainConfig config = SmallConfig();
+    config.model.type = model;
+    EXPECT_EQ(AllocationsOfAStep(config), 0) << model;
+    config.model.dropout = 0.2;
+    config.optimizer.dense.type = "adam";
+    config.optimizer.sparse.type = "rowwise_adagrad";
+    config.optimizer.sparse.weight_decay = 0.1;
+    config.optimizer.sparse.weight_decay_mode = "l2";
+    config.optimizer.max_gradient_norm = 0.1;
+    config.comm.forward = config.comm.backward = config.comm.dense = "fp16";
+    EXPECT_EQ(AllocationsOfAStep(config), 0) << model << " with everything";
+  }
+}
+
+}  // namespace
+}  // namespace renzan
