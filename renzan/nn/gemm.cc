@@ -153,10 +153,11 @@ HWY_NOINLINE void Tile(const Operands& p, const Results& r) {
 // A tile of whole height and `blocks` blocks.
 template <bool kTransposed>
 HWY_INLINE void WholeTile(int64_t blocks, const Operands& p, const Results& r) {
-  if (kTileBlocks >= 3 && blocks == 3) {
+  constexpr int kTwo = std::min(2, kTileBlocks);
+  if (blocks == kTileBlocks) {
     Tile<kTransposed, kTileRows, kTileBlocks>(p, r);
-  } else if (kTileBlocks >= 2 && blocks == 2) {
-    Tile < kTransposed, kTileRows, kTileBlocks<2 ? 1 : 2>(p, r);
+  } else if (blocks == kTwo) {
+    Tile<kTransposed, kTileRows, kTwo>(p, r);
   } else {
     Tile<kTransposed, kTileRows, 1>(p, r);
   }

@@ -106,8 +106,8 @@ TEST(Gemm, OfATransposedMatrixIsTheSameAndSumsItsColumnsInOrder) {
         }
       }
       // What follows C and the sums in memory stays as it is.
-      std::vector<float> c(static_cast<size_t>(shape.m * shape.n) + 1, 9), sums(expected_sums);
-      sums.push_back(9);
+      std::vector<float> c(static_cast<size_t>(shape.m * shape.n) + 1, 9);
+      std::vector<float> sums(static_cast<size_t>(shape.m) + 1, 9);
       TransposedGemm(transposed, product.b, sums.data(), c.data());
       EXPECT_EQ(c.back(), 9);
       EXPECT_EQ(sums.back(), 9);

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <vector>
 
+#include "renzan/base/error.h"
 #include "renzan/base/host.h"
 #include "renzan/base/log.h"
 #include "renzan/base/trace.h"
@@ -81,11 +82,16 @@ void StepProfiler::Write() {
   const std::vector<std::string> all =
       GatherStrings(comm_, TraceEventsJson(trace, comm_.rank(), HostName(), zero_ns_));
   RunWithHeartbeats(comm_, [&] {
-    if (comm_.rank() == 0) WriteTraceFile(path_, all);
-  });
-  if (comm_.rank() == 0)
+    if (comm_.rank() != 0) return;
+    try {
+      WriteTraceFile(path_, all);
+    } catch (const Error& error) {
+      LogWarning("no trace was written: {}", error.what());
+      return;
+    }
     LogInfo("wrote a trace of {} steps to {}: open it with https://ui.perfetto.dev",
             done_ - warm_up_, path_);
+  });
 }
 
 }  // namespace renzan

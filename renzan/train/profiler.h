@@ -19,8 +19,8 @@ class StepProfiler {
   StepProfiler(const StepProfiler&) = delete;
   StepProfiler& operator=(const StepProfiler&) = delete;
 
-  // After every step of this process. Writes after the last recorded one, which may throw Error
-  // kIo.
+  // After every step of this process. Writes after the last recorded one; if that fails, training
+  // goes on with a warning.
   void OnStep();
 
   // Writes what is recorded if training ended before OnStep did.

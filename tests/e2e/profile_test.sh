@@ -39,3 +39,9 @@ $renzan train run.yaml --set training.max_steps=4 --run-dir short --profile 3 >l
   fail "$(cat log.txt)"
 grep -q 'no trace was written: --profile records after the first 5 steps' log.txt ||
   fail "$(cat log.txt)"
+
+# A trace that cannot be written does not end the training.
+mkdir -p blocked/profile.json/x
+$renzan train run.yaml --run-dir blocked --profile 3 >log.txt 2>&1 || fail "$(cat log.txt)"
+grep -q 'no trace was written: ' log.txt || fail "$(cat log.txt)"
+cmp plain/model/dense.safetensors blocked/model/dense.safetensors || fail "the model changed"

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "renzan/base/build_id.h"
 #include "renzan/base/cpus.h"
 #include "renzan/base/error.h"
 #include "renzan/base/trace.h"
@@ -149,9 +150,10 @@ void PrintPhases(const StepTimes& times, const std::vector<PhaseCost>& costs,
 
 void BenchTrain(const TrainBenchFlags& flags, const TrainConfig& config, Communicator& comm,
                 int threads) {
-  SelectIsa(config.numerics.isa);
+  CheckSameRun(comm, config, FactsOfThisProgram(BuildId(), SelectIsa(config.numerics.isa)));
   ThreadPool pool(threads);
   const OpenedSplits splits = OpenSplits(config.data, config.features, comm);
+  StepsPerEpoch(splits.train.rows.size(), config.training.batch_size);  // enough for one batch?
   std::optional<HybridModel> model;
   RunWithHeartbeats(comm, [&] {
     model.emplace(config, splits.train.dataset->schema(), EstimatePoolingFactors(splits.train),
@@ -217,6 +219,9 @@ void AddBenchVerb(CLI::App& app, int& exit_status) {
     TrainConfig config;
     ReadConfigFile(flags->config_path, flags->overrides,
                    [&](ConfigFields& fields) { config.Describe(fields); });
+    if (config.data.train.path.empty())
+      Fail(ErrorCode::kConfig, "{}: data.train.path is missing: name a dataset directory",
+           flags->config_path);
     exit_status = RunWorkers(
         {.workers = NumWorkers(config, UsableCpus(ReadCpuBudget())),
          .threads = config.threads,
