@@ -7,17 +7,36 @@
 #include <cstdint>
 #include <span>
 
-namespace renzan {
+#include "renzan/embedding/sort_rows.h"
+#include "renzan/embedding/sparse_optimizer.h"
 
-// A bag: out[d] = Σ over ids in bag order of weights[id, d]; zeros for an empty bag. `scale` then
-// multiplies the sum unless it is 1 (mean pooling: 1 / length).
-void PoolBag(const float* weights, int64_t dim, std::span<const int32_t> ids, float scale,
-             float* out);
+namespace renzan {
 
 // One-hot lookups of consecutive samples: out[i, d] = weights[ids[i], d].
 void GatherRows(const float* weights, int64_t dim, std::span<const int32_t> ids, float* out);
 
-// sum[d] += x[d]
-void AddRow(const float* x, int64_t dim, float* sum);
+// Multi-hot lookups of consecutive samples: out[i, d] = Σ over k in [offsets[i], offsets[i + 1]),
+// in that order, of weights[ids[k], d]; zeros for an empty bag. With `mean`, times 1 / its length.
+void PoolRows(const float* weights, int64_t dim, const int32_t* ids,
+              std::span<const int32_t> offsets, bool mean, float* out);
+
+// What happens to a row that was looked up, from its summed gradient g: g *= gradient_scale;
+// g += l2·w; w *= kept; then the optimizer's step (optimizer_steps-inl.h).
+struct RowStep {
+  SparseOptimizerType optimizer;
+  float lr, epsilon;
+  float gradient_scale = 1.0f, l2 = 0.0f, kept = 1.0f;
+};
+
+// Takes one step for each row of `lookups`, which are sorted by SortByRow. Its gradient is the sum
+// of its lookups' pooled gradients [samples, dim]. `state`: [rows, dim] for Adagrad, [rows] for
+// row-wise Adagrad. Returns whether the rows and their states are finite afterwards.
+bool UpdateRows(const RowStep& step, std::span<const Lookup> lookups, const float* pooled_gradients,
+                int64_t dim, float* weights, float* state);
+
+// squares[i] = Σ g² of the i-th distinct row of `lookups`. Returns how many there are, at most
+// lookups.size().
+size_t RowGradientSquares(std::span<const Lookup> lookups, const float* pooled_gradients,
+                          int64_t dim, double* squares);
 
 }  // namespace renzan

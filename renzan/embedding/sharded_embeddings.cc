@@ -132,12 +132,10 @@ void ShardedEmbeddings::LookUp(const std::vector<GlobalIds>& ids, size_t own_tab
                std::span(bags.values).subspan(static_cast<size_t>(first), static_cast<size_t>(n)),
                pooled);
   } else {
-    for (int64_t i = 0; i < n; ++i) {
-      const std::span<const int32_t> bag = bags.Bag(first + i);
-      const bool mean = table.spec.pooling == Pooling::kMean && bag.size() > 1;
-      PoolBag(table.weights.data(), dim_, bag, mean ? 1.0f / static_cast<float>(bag.size()) : 1.0f,
-              pooled + i * dim_);
-    }
+    PoolRows(
+        table.weights.data(), dim_, bags.values.data(),
+        std::span(bags.offsets).subspan(static_cast<size_t>(first), static_cast<size_t>(n) + 1),
+        table.spec.pooling == Pooling::kMean, pooled);
   }
   if (options_.forward != WireType::kFloat32)
     Encode(options_.forward, {pooled, static_cast<size_t>(n * dim_)}, block);

@@ -7,51 +7,17 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
-#include "renzan/base/simd_for_each-inl.h"
+#include "renzan/optim/optimizer_steps-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace renzan {
 namespace HWY_NAMESPACE {
-namespace hn = hwy::HWY_NAMESPACE;
 
-void Sgd(float lr, const float* g, size_t n, float* w) {
-  ForEach(n, [&](auto d, size_t i) HWY_ATTR {
-    hn::StoreU(hn::Sub(hn::LoadU(d, w + i), hn::Mul(hn::Set(d, lr), hn::LoadU(d, g + i))), d,
-               w + i);
-  });
+void SgdIn(float lr, const float* g, size_t n, float* w) { Sgd(lr, g, n, w); }
+void AdagradIn(float lr, float epsilon, const float* g, size_t n, float* s, float* w) {
+  Adagrad(lr, epsilon, g, n, s, w);
 }
-
-void Adagrad(float lr, float epsilon, const float* g, size_t n, float* s, float* w) {
-  ForEach(n, [&](auto d, size_t i) HWY_ATTR {
-    const auto grad = hn::LoadU(d, g + i);
-    const auto sum = hn::Add(hn::LoadU(d, s + i), hn::Mul(grad, grad));
-    hn::StoreU(sum, d, s + i);
-    const auto step =
-        hn::Div(hn::Mul(hn::Set(d, lr), grad), hn::Add(hn::Sqrt(sum), hn::Set(d, epsilon)));
-    hn::StoreU(hn::Sub(hn::LoadU(d, w + i), step), d, w + i);
-  });
-}
-
-// Plain loops of 16: the compiler keeps the order and vectorises within a level of the tree.
-HWY_INLINE float SumOfSquares(const float* g, size_t n) {
-  float total = 0.0f;
-  for (size_t begin = 0; begin < n; begin += 16) {
-    float part[16];
-    for (size_t i = 0; i < 16; ++i) {
-      const float x = begin + i < n ? g[begin + i] : 0.0f;
-      part[i] = x * x;
-    }
-    for (int half = 8; half > 0; half /= 2)
-      for (int i = 0; i < half; ++i) part[i] += part[i + half];
-    total += part[0];
-  }
-  return total;
-}
-
-void RowWiseAdagrad(float lr, float epsilon, const float* g, size_t n, float* s, float* w) {
-  *s += SumOfSquares(g, n) / static_cast<float>(n);
-  Sgd(lr / (std::sqrt(*s) + epsilon), g, n, w);
-}
+void ScaleIn(float factor, size_t n, float* x) { Scale(factor, n, x); }
 
 void Adam(const AdamFactors& f, const float* g, size_t n, float* m, float* v, float* w) {
   ForEach(n, [&](auto d, size_t i) HWY_ATTR {
@@ -70,19 +36,6 @@ void Adam(const AdamFactors& f, const float* g, size_t n, float* m, float* v, fl
   });
 }
 
-void Scale(float factor, size_t n, float* x) {
-  ForEach(n, [&](auto d, size_t i) HWY_ATTR {
-    hn::StoreU(hn::Mul(hn::LoadU(d, x + i), hn::Set(d, factor)), d, x + i);
-  });
-}
-
-void AddScaled(float factor, const float* x, size_t n, float* y) {
-  ForEach(n, [&](auto d, size_t i) HWY_ATTR {
-    hn::StoreU(hn::Add(hn::LoadU(d, y + i), hn::Mul(hn::Set(d, factor), hn::LoadU(d, x + i))), d,
-               y + i);
-  });
-}
-
 }  // namespace HWY_NAMESPACE
 }  // namespace renzan
 HWY_AFTER_NAMESPACE();
@@ -90,12 +43,10 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace renzan {
 
-HWY_EXPORT(Sgd);
-HWY_EXPORT(Adagrad);
-HWY_EXPORT(RowWiseAdagrad);
+HWY_EXPORT(SgdIn);
+HWY_EXPORT(AdagradIn);
 HWY_EXPORT(Adam);
-HWY_EXPORT(Scale);
-HWY_EXPORT(AddScaled);
+HWY_EXPORT(ScaleIn);
 
 AdamFactors::AdamFactors(double learning_rate, double eps, double b1, double b2, int64_t step)
     : lr(static_cast<float>(learning_rate)),
@@ -108,22 +59,16 @@ AdamFactors::AdamFactors(double learning_rate, double eps, double b1, double b2,
       correct2(static_cast<float>(1.0 / (1.0 - std::pow(b2, static_cast<double>(step + 1))))) {}
 
 void SgdStep(float lr, const float* g, int64_t n, float* w) {
-  HWY_DYNAMIC_DISPATCH(Sgd)(lr, g, static_cast<size_t>(n), w);
+  HWY_DYNAMIC_DISPATCH(SgdIn)(lr, g, static_cast<size_t>(n), w);
 }
 void AdagradStep(float lr, float epsilon, const float* g, int64_t n, float* s, float* w) {
-  HWY_DYNAMIC_DISPATCH(Adagrad)(lr, epsilon, g, static_cast<size_t>(n), s, w);
-}
-void RowWiseAdagradStep(float lr, float epsilon, const float* g, int64_t n, float* s, float* w) {
-  HWY_DYNAMIC_DISPATCH(RowWiseAdagrad)(lr, epsilon, g, static_cast<size_t>(n), s, w);
+  HWY_DYNAMIC_DISPATCH(AdagradIn)(lr, epsilon, g, static_cast<size_t>(n), s, w);
 }
 void AdamStep(const AdamFactors& factors, const float* g, int64_t n, float* m, float* v, float* w) {
   HWY_DYNAMIC_DISPATCH(Adam)(factors, g, static_cast<size_t>(n), m, v, w);
 }
 void ScaleValues(float factor, int64_t n, float* x) {
-  HWY_DYNAMIC_DISPATCH(Scale)(factor, static_cast<size_t>(n), x);
-}
-void AddScaled(float factor, const float* x, int64_t n, float* y) {
-  HWY_DYNAMIC_DISPATCH(AddScaled)(factor, x, static_cast<size_t>(n), y);
+  HWY_DYNAMIC_DISPATCH(ScaleIn)(factor, static_cast<size_t>(n), x);
 }
 
 }  // namespace renzan

@@ -1,9 +1,9 @@
 #pragma once
 
-// One step of each optimizer over an array: of the dense parameters, or of one embedding row.
-// Elements are computed independently of their position, products and sums are rounded separately,
-// and sums are taken in a fixed order: any split of the work and any instruction set give the same
-// bits. Thread-safe.
+// One step of each optimizer over an array of dense parameters; embedding rows take theirs from
+// optimizer_steps-inl.h. Elements are computed independently of their position, products and sums
+// are rounded separately: any split of the work and any instruction set give the same bits.
+// Thread-safe.
 
 #include <cstdint>
 
@@ -14,11 +14,6 @@ void SgdStep(float lr, const float* g, int64_t n, float* w);
 
 // Adagrad (Duchi et al., 2011): s += g²; w -= lr·g / (√s + ε)
 void AdagradStep(float lr, float epsilon, const float* g, int64_t n, float* s, float* w);
-
-// Row-wise Adagrad, one s for all n: s += (1/n)·Σ g²; w -= (lr / (√s + ε))·g. The sum is formed in
-// chunks of 16, each by a balanced tree, the chunks in order: a row that is split by columns at
-// multiples of 16 gives the same sum.
-void RowWiseAdagradStep(float lr, float epsilon, const float* g, int64_t n, float* s, float* w);
 
 // Adam's factors, each rounded to float32 once.
 struct AdamFactors {
@@ -35,8 +30,5 @@ void AdamStep(const AdamFactors& factors, const float* g, int64_t n, float* m, f
 
 // x *= factor
 void ScaleValues(float factor, int64_t n, float* x);
-
-// y += factor·x
-void AddScaled(float factor, const float* x, int64_t n, float* y);
 
 }  // namespace renzan

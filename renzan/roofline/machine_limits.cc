@@ -59,29 +59,42 @@ double MeasureStreamBytes(ThreadPool& pool) {
 }
 
 double MeasureRandomRowBytes(ThreadPool& pool, int64_t row_bytes, int64_t table_bytes) {
-  constexpr size_t kLookups = 200000, kAhead = 16;
-  const size_t row = static_cast<size_t>(row_bytes) / sizeof(float);
-  const size_t rows = static_cast<size_t>(table_bytes / row_bytes);
-  const AlignedBuffer table(rows * row);
+  const AlignedBuffer table(static_cast<size_t>(table_bytes) / sizeof(float));
+  RandomRowReader reader(table.span(), row_bytes / static_cast<int64_t>(sizeof(float)));
+  std::vector<double> rates;
+  for (int i = 0; i < kIntervals; ++i) rates.push_back(reader.BytesPerSecond(pool));
+  return Median(std::move(rates));
+}
+
+RandomRowReader::RandomRowReader(std::span<const float> table, int64_t row_floats)
+    : table_(table), row_floats_(static_cast<size_t>(row_floats)) {}
+
+double RandomRowReader::BytesPerSecond(ThreadPool& pool) {
+  constexpr size_t kRows = 100000, kLinesAhead = 32, kLine = 16;
   const size_t threads = static_cast<size_t>(pool.num_threads());
-  std::vector<std::vector<size_t>> ids(threads);
-  for (size_t t = 0; t < threads; ++t)
-    for (size_t i = 0; i < kLookups + kAhead; ++i)
-      ids[t].push_back(Philox::Draw(t, i, 0)[0] % rows * row);
+  const size_t ahead = std::max<size_t>(2, kLinesAhead * kLine / row_floats_);
+  rows_.resize(threads);
+  for (size_t t = 0; t < threads; ++t) {
+    rows_[t].resize(kRows + ahead);
+    for (size_t i = 0; i < kRows + ahead; ++i)
+      rows_[t][i] =
+          Philox::Draw(interval_ * threads + t, i)[0] % (table_.size() / row_floats_) * row_floats_;
+  }
+  ++interval_;
   std::atomic<float> total = 0;  // keeps the reads
-  return MedianRate([&] {
-    pool.RunOnAll([&](int thread) {
-      const std::vector<size_t>& mine = ids[static_cast<size_t>(thread)];
-      float sum = 0;
-      for (size_t i = 0; i < kLookups; ++i) {
-        for (size_t line = 0; line < row; line += 16)
-          __builtin_prefetch(table.data() + mine[i + kAhead] + line);
-        for (size_t line = 0; line < row; line += 16) sum += table[mine[i] + line];
-      }
-      total = sum;
-    });
-    return static_cast<double>(kLookups * threads * row * sizeof(float));
+  const double start = SystemClock().MonotonicSeconds();
+  pool.RunOnAll([&](int thread) {
+    const std::vector<size_t>& rows = rows_[static_cast<size_t>(thread)];
+    float sum = 0;
+    for (size_t i = 0; i < kRows; ++i) {
+      for (size_t at = 0; at < row_floats_; at += kLine)
+        __builtin_prefetch(table_.data() + rows[i + ahead] + at);
+      for (size_t at = 0; at < row_floats_; at += kLine) sum += table_[rows[i] + at];
+    }
+    total = sum;
   });
+  const double seconds = SystemClock().MonotonicSeconds() - start;
+  return static_cast<double>(kRows * threads * row_floats_ * sizeof(float)) / seconds;
 }
 
 double MeasureAllToAllSeconds(Communicator& comm, int64_t bytes) {

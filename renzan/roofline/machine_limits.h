@@ -5,6 +5,8 @@
 // intervals, because the speed of shared machines changes from moment to moment.
 
 #include <cstdint>
+#include <span>
+#include <vector>
 
 #include "renzan/base/thread_pool.h"
 #include "renzan/comm/communicator.h"
@@ -21,6 +23,20 @@ double MeasureStreamBytes(ThreadPool& pool);
 // Bytes per second of reading rows of `row_bytes` (a multiple of 64) at random from a table of
 // `table_bytes`.
 double MeasureRandomRowBytes(ThreadPool& pool, int64_t row_bytes, int64_t table_bytes);
+
+// The same for one short interval, in a given table [rows, row_floats]. Other rows are read each
+// time, because last-level caches hold hundreds of megabytes.
+class RandomRowReader {
+ public:
+  RandomRowReader(std::span<const float> table, int64_t row_floats);
+  double BytesPerSecond(ThreadPool& pool);
+
+ private:
+  std::span<const float> table_;
+  size_t row_floats_;
+  uint64_t interval_ = 0;
+  std::vector<std::vector<size_t>> rows_;  // per thread: where they begin
+};
 
 // Seconds of an all-to-all in which every worker sends `bytes` to every other one. Every rank calls
 // it.

@@ -6,9 +6,9 @@
 #include <utility>
 
 #include "renzan/base/error.h"
-#include "renzan/base/finite.h"
 #include "renzan/base/trace.h"
 #include "renzan/model/loss.h"
+#include "renzan/optim/finite.h"
 #include "renzan/optim/gradient_norm.h"
 #include "renzan/optim/optimizer_steps.h"
 #include "renzan/train/schedule.h"

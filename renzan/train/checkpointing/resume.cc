@@ -5,10 +5,10 @@
 
 #include "renzan/base/error.h"
 #include "renzan/base/file/file.h"
-#include "renzan/base/finite.h"
 #include "renzan/base/log.h"
 #include "renzan/checkpoint/directory.h"
 #include "renzan/nn/isa.h"
+#include "renzan/optim/finite.h"
 #include "renzan/train/checkpointing/snapshot.h"
 #include "renzan/train/heartbeat.h"
 #include "renzan/train/outcome.h"

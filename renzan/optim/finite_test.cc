@@ -1,4 +1,4 @@
-#include "renzan/base/finite.h"
+#include "renzan/optim/finite.h"
 
 #include <gtest/gtest.h>
 

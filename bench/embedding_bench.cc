@@ -1,0 +1,175 @@
+// The embedding kernels against the machine: pooled lookup, and the sparse update with row-wise
+// Adagrad, of a table much larger than the caches, for the usual dimensions and pooling factors.
+// Prints the bytes that each moves per lookup, of rows at random and of arrays in order, and how
+// fast; and the share of the time that these bytes take at least: rows at the rate of reading rows
+// of that length at random, arrays at the rate of copying, both measured in alternation.
+//
+//   embedding_bench [--table-mib 2048] [--threads N] [--repeats 9]
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <functional>
+#include <vector>
+
+#include "renzan/base/clock.h"
+#include "renzan/base/cpus.h"
+#include "renzan/base/philox.h"
+#include "renzan/base/thread_pool.h"
+#include "renzan/embedding/kernels.h"
+#include "renzan/embedding/sparse_optimizer.h"
+#include "renzan/embedding/table.h"
+#include "renzan/nn/isa.h"
+#include "renzan/roofline/machine_limits.h"
+#include "renzan/roofline/median.h"
+
+namespace renzan {
+namespace {
+
+constexpr int64_t kLookups = 1 << 18;  // of one measurement
+constexpr size_t kCopied = 1 << 23;    // floats
+constexpr double kLine = 64;           // bytes; the state of a row takes one
+
+// Per lookup.
+struct Bytes {
+  double rows, arrays;
+};
+
+// Bytes per second of copying arrays, read plus written.
+double CopyRate(ThreadPool& pool, const AlignedBuffer& from, AlignedBuffer* to) {
+  const double start = SystemClock().MonotonicSeconds();
+  pool.ParallelRanges(from.size(), [&](int, size_t begin, size_t end) {
+    std::copy(from.data() + begin, from.data() + end, to->data() + begin);
+  });
+  return 2.0 * static_cast<double>(from.size() * sizeof(float)) /
+         (SystemClock().MonotonicSeconds() - start);
+}
+
+struct Bench {
+  ThreadPool& pool;
+  EmbeddingTable& table;
+  RandomRowReader& reader;
+  int repeats;
+  AlignedBuffer from = AlignedBuffer(kCopied), to = AlignedBuffer(kCopied);
+  uint64_t drawn = 0;
+
+  // Never the same rows again: they could still be in a cache.
+  int32_t Draw() {
+    return static_cast<int32_t>(Philox::Draw(7, drawn++)[0] %
+                                static_cast<uint64_t>(table.spec.num_embeddings));
+  }
+
+  // `prepare` makes the input of one call of `work`, and is not measured.
+  void Measure(const char* kernel, int64_t pooling, Bytes bytes,
+               const std::function<void()>& prepare, const std::function<void()>& work) {
+    const double lookups = static_cast<double>(kLookups / pooling * pooling);
+    std::vector<double> rates, shares;
+    for (int i = -1; i < repeats; ++i) {
+      prepare();
+      const double start = SystemClock().MonotonicSeconds();
+      work();
+      const double seconds = SystemClock().MonotonicSeconds() - start;
+      const double least = lookups * (bytes.rows / reader.BytesPerSecond(pool) +
+                                      bytes.arrays / CopyRate(pool, from, &to));
+      if (i < 0) continue;
+      rates.push_back(lookups * (bytes.rows + bytes.arrays) / seconds);
+      shares.push_back(least / seconds);
+    }
+    const auto [least, most] = std::minmax_element(shares.begin(), shares.end());
+    const double lowest = *least, highest = *most;
+    fmt::print("| {} | {} | {} | {:.0f} + {:.0f} | {:.1f} | {:.0f} % | {:.0f} to {:.0f} % |\n",
+               kernel, table.spec.embedding_dim, pooling, bytes.rows, bytes.arrays,
+               Median(rates) / 1e9, 100 * Median(shares), 100 * lowest, 100 * highest);
+    std::fflush(stdout);
+  }
+};
+
+void MeasureLookup(Bench& bench, int64_t pooling) {
+  const int64_t dim = bench.table.spec.embedding_dim, bags = kLookups / pooling;
+  constexpr int64_t kBags = 256;  // of one task, as of a virtual worker
+  std::vector<int32_t> ids(static_cast<size_t>(bags * pooling)), offsets;
+  for (int64_t bag = 0; bag <= bags; ++bag) offsets.push_back(static_cast<int32_t>(bag * pooling));
+  AlignedBuffer out(static_cast<size_t>(bags * dim));
+  const float* weights = bench.table.weights.data();
+  const double row = static_cast<double>(dim) * sizeof(float);
+  bench.Measure(
+      "lookup", pooling,
+      {.rows = row, .arrays = row / static_cast<double>(pooling) + sizeof(int32_t)},
+      [&] { std::generate(ids.begin(), ids.end(), [&] { return bench.Draw(); }); },
+      [&] {
+        bench.pool.ParallelTasks(static_cast<size_t>((bags + kBags - 1) / kBags), [&](int,
+                                                                                      size_t task) {
+          const size_t first = task * kBags;
+          const size_t n = std::min<size_t>(kBags, static_cast<size_t>(bags) - first);
+          float* to = out.data() + first * static_cast<size_t>(dim);
+          if (pooling == 1) {
+            GatherRows(weights, dim, std::span(ids).subspan(first, n), to);
+          } else {
+            PoolRows(weights, dim, ids.data(), std::span(offsets).subspan(first, n + 1), false, to);
+          }
+        });
+      });
+}
+
+void MeasureUpdate(Bench& bench, int64_t pooling) {
+  constexpr size_t kRun = 1024;  // lookups of one task
+  const int64_t dim = bench.table.spec.embedding_dim, samples = kLookups / pooling;
+  AlignedBuffer gradients(static_cast<size_t>(samples * dim));
+  std::vector<Lookup> lookups, scratch;
+  const double row = static_cast<double>(dim) * sizeof(float);
+  // Rows and their states are read and written.
+  bench.Measure(
+      "update", pooling,
+      {.rows = 2 * (row + kLine), .arrays = row / static_cast<double>(pooling) + sizeof(Lookup)},
+      [&] {
+        lookups.clear();
+        for (int64_t i = 0; i < samples * pooling; ++i)
+          lookups.push_back(
+              MakeLookup(static_cast<uint32_t>(bench.Draw()), static_cast<uint32_t>(i / pooling)));
+        SortByRow(&lookups, &scratch, bench.table.spec.num_embeddings);
+      },
+      [&] {
+        const SparseOptimizerOptions options{.type = SparseOptimizerType::kRowWiseAdagrad};
+        bench.pool.ParallelTasks((lookups.size() + kRun - 1) / kRun, [&](int, size_t task) {
+          // Runs may share a row here: a data race in training, of no matter here.
+          ApplySparse(
+              options, 0.01, 1.0f,
+              std::span(lookups).subspan(task * kRun, std::min(kRun, lookups.size() - task * kRun)),
+              gradients.data(), &bench.table);
+        });
+      });
+}
+
+int Main(int argc, char** argv) {
+  CLI::App app{"Embedding kernels against the bandwidth of random rows"};
+  int64_t table_mib = 2048;
+  int threads = UsableCpus(ReadCpuBudget()), repeats = 9;
+  app.add_option("--table-mib", table_mib)->check(CLI::Range(1, 1 << 20));
+  app.add_option("--threads", threads)->check(CLI::PositiveNumber);
+  app.add_option("--repeats", repeats)->check(CLI::Range(1, 1000));
+  CLI11_PARSE(app, argc, argv);
+  ThreadPool pool(threads);
+  fmt::print("{}, {} threads, tables of {} MiB\n\n", SelectIsa("auto"), pool.num_threads(),
+             table_mib);
+  fmt::print(
+      "| kernel | D | pooling factor | bytes per lookup: rows + arrays | GB/s | of the limits | "
+      "range |\n"
+      "| --- | --- | --- | --- | --- | --- | --- |\n");
+  for (const int64_t dim : {16, 64, 128}) {
+    const int64_t rows = (table_mib << 20) / (dim * static_cast<int64_t>(sizeof(float)));
+    EmbeddingTable table({.name = "table", .num_embeddings = rows, .embedding_dim = dim},
+                         {.type = SparseOptimizerType::kRowWiseAdagrad}, InitialValues::kZero, 1,
+                         pool);
+    RandomRowReader reader(table.weights.span(), dim);
+    Bench bench{pool, table, reader, repeats};
+    for (const int64_t pooling : {1, 20, 100}) MeasureLookup(bench, pooling);
+    for (const int64_t pooling : {1, 20, 100}) MeasureUpdate(bench, pooling);
+  }
+  return 0;
+}
+
+}  // namespace
+}  // namespace renzan
+
+int main(int argc, char** argv) { return renzan::Main(argc, argv); }

@@ -1,0 +1,107 @@
+// The steps of optimizer_steps.h, and those that only embedding rows take, for kernels that Highway
+// compiles once per instruction set. Include it after <hwy/highway.h>, in a .cc file that
+// foreach_target.h includes again for each target.
+
+#if defined(RENZAN_OPTIM_OPTIMIZER_STEPS_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef RENZAN_OPTIM_OPTIMIZER_STEPS_INL_H_
+#undef RENZAN_OPTIM_OPTIMIZER_STEPS_INL_H_
+#else
+#define RENZAN_OPTIM_OPTIMIZER_STEPS_INL_H_
+#endif
+
+#include <cmath>
+#include <cstddef>
+
+#include "renzan/base/simd_for_each-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace renzan {
+namespace HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+HWY_INLINE void Sgd(float lr, const float* g, size_t n, float* w) {
+  ForEach(n, [&](auto d, size_t i) HWY_ATTR {
+    hn::StoreU(hn::Sub(hn::LoadU(d, w + i), hn::Mul(hn::Set(d, lr), hn::LoadU(d, g + i))), d,
+               w + i);
+  });
+}
+
+HWY_INLINE void Adagrad(float lr, float epsilon, const float* g, size_t n, float* s, float* w) {
+  ForEach(n, [&](auto d, size_t i) HWY_ATTR {
+    const auto grad = hn::LoadU(d, g + i);
+    const auto sum = hn::Add(hn::LoadU(d, s + i), hn::Mul(grad, grad));
+    hn::StoreU(sum, d, s + i);
+    const auto step =
+        hn::Div(hn::Mul(hn::Set(d, lr), grad), hn::Add(hn::Sqrt(sum), hn::Set(d, epsilon)));
+    hn::StoreU(hn::Sub(hn::LoadU(d, w + i), step), d, w + i);
+  });
+}
+
+// The sum of all lanes: i and i + n / 2 are added first, then the same with the n / 2 sums.
+template <class Tag>
+HWY_INLINE float FoldLanes(Tag d, hn::Vec<Tag> v) {
+#if HWY_TARGET == HWY_SCALAR
+  (void)d;
+  return hn::GetLane(v);
+#else
+  if constexpr (hn::MaxLanes(Tag()) > 4) {
+    const hn::Half<Tag> half;
+    return FoldLanes(half, hn::Add(hn::LowerHalf(half, v), hn::UpperHalf(half, v)));
+  } else {
+    alignas(16) float lane[4];
+    hn::Store(v, d, lane);
+    return (lane[0] + lane[2]) + (lane[1] + lane[3]);
+  }
+#endif
+}
+
+// The sum of 16 squares, by the same tree.
+HWY_INLINE float SumOf16Squares(const float* g) {
+  const hn::CappedTag<float, 16> d;
+  constexpr size_t kLanes = hn::MaxLanes(hn::CappedTag<float, 16>()), kParts = 16 / kLanes;
+  hn::Vec<hn::CappedTag<float, 16>> part[kParts];
+  for (size_t p = 0; p < kParts; ++p) {
+    const auto x = hn::LoadU(d, g + p * kLanes);
+    part[p] = hn::Mul(x, x);
+  }
+  for (size_t half = kParts / 2; half > 0; half /= 2)
+    for (size_t p = 0; p < half; ++p) part[p] = hn::Add(part[p], part[p + half]);
+  return FoldLanes(d, part[0]);
+}
+
+// Row-wise Adagrad, one s for all n: s += (1/n)·Σ g²; w -= (lr / (√s + ε))·g. The sum is formed in
+// chunks of 16, each by a balanced tree, the chunks in order: a row that is split by columns at
+// multiples of 16 gives the same sum.
+HWY_INLINE void RowWiseAdagrad(float lr, float epsilon, const float* g, size_t n, float* s,
+                               float* w) {
+  float total = 0.0f;
+  size_t i = 0;
+  for (; i + 16 <= n; i += 16) total += SumOf16Squares(g + i);
+  if (i < n) {
+    float rest[16] = {};
+    for (size_t j = 0; i + j < n; ++j) rest[j] = g[i + j];
+    total += SumOf16Squares(rest);
+  }
+  *s += total / static_cast<float>(n);
+  Sgd(lr / (std::sqrt(*s) + epsilon), g, n, w);
+}
+
+HWY_INLINE void Scale(float factor, size_t n, float* x) {
+  ForEach(n, [&](auto d, size_t i) HWY_ATTR {
+    hn::StoreU(hn::Mul(hn::LoadU(d, x + i), hn::Set(d, factor)), d, x + i);
+  });
+}
+
+// y += factor·x
+HWY_INLINE void AddScaled(float factor, const float* x, size_t n, float* y) {
+  ForEach(n, [&](auto d, size_t i) HWY_ATTR {
+    hn::StoreU(hn::Add(hn::LoadU(d, y + i), hn::Mul(hn::Set(d, factor), hn::LoadU(d, x + i))), d,
+               y + i);
+  });
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace renzan
+HWY_AFTER_NAMESPACE();
+
+#endif
