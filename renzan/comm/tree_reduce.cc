@@ -87,7 +87,11 @@ struct TreeReducer::State {
   std::vector<std::vector<std::byte>> send, received;
   std::vector<std::byte> gather_send;
   std::vector<std::vector<std::byte>> gathered;
-  std::vector<std::vector<float>> scratch;  // per thread: [total_blocks][kChunk]
+  std::vector<std::vector<float>> scratch;           // per thread: [total_blocks][kChunk]
+  std::vector<std::vector<std::span<float>>> nodes;  // per thread: of a chunk, per block
+  // The parts of an exchange, per worker.
+  std::vector<std::span<const std::byte>> from;
+  std::vector<std::span<std::byte>> to;
 
   State(Communicator& communicator, ThreadPool& pool, int num_virtual_workers, size_t length,
         WireType wire);
@@ -144,6 +148,10 @@ TreeReducer::State::State(Communicator& communicator, ThreadPool& pool, int num_
   for (const Chunk& chunk : chunks)
     if (chunk.slice == rank) own_chunks.push_back(chunk);
   if (world_size == 1) return;
+  from.resize(world_size);
+  to.resize(world_size);
+  nodes.resize(static_cast<size_t>(pool.num_threads()));
+  for (std::vector<std::span<float>>& of_thread : nodes) of_thread.reserve(total_blocks);
 
   const size_t own_blocks = blocks[rank].size();
   send_in_place = exact() && own_blocks == 1;
@@ -181,8 +189,6 @@ void TreeReducer::State::EncodeOwn(std::span<const std::span<float>> leaves, con
 }
 
 void TreeReducer::State::Exchange(std::span<const std::span<float>> leaves) {
-  std::vector<std::span<const std::byte>> from(world_size);
-  std::vector<std::span<std::byte>> to(world_size);
   for (size_t p = 0; p < world_size; ++p) {
     from[p] = send[p];
     if (send_in_place)
@@ -195,26 +201,25 @@ void TreeReducer::State::Exchange(std::span<const std::span<float>> leaves) {
 void TreeReducer::State::CombineChunk(Range range, int thread) {
   const size_t slice_size = slices[rank].size();
   const size_t offset = range.begin - slices[rank].begin;
-  std::vector<std::span<float>> nodes;
-  nodes.reserve(total_blocks);
+  std::vector<std::span<float>>& node = nodes[static_cast<size_t>(thread)];
+  node.clear();
   for (size_t p = 0; p < world_size; ++p) {
     for (size_t i = 0; i < blocks[p].size(); ++i) {
       std::byte* bytes = received[p].data() + Bytes(i * slice_size + offset);
       if (exact()) {
-        nodes.emplace_back(reinterpret_cast<float*>(bytes), range.size());
+        node.emplace_back(reinterpret_cast<float*>(bytes), range.size());
       } else {
-        float* decoded = scratch[static_cast<size_t>(thread)].data() + nodes.size() * kChunk;
-        nodes.emplace_back(decoded, range.size());
-        Decode(wire, bytes, nodes.back());
+        float* decoded = scratch[static_cast<size_t>(thread)].data() + node.size() * kChunk;
+        node.emplace_back(decoded, range.size());
+        Decode(wire, bytes, node.back());
       }
     }
   }
-  for (const auto& [to, from] : additions) AddRoundTrip(wire, nodes[to], nodes[from]);
-  if (!exact()) Encode(wire, nodes[0], gather_send.data() + Bytes(offset));
+  for (const auto& [sum, term] : additions) AddRoundTrip(wire, node[sum], node[term]);
+  if (!exact()) Encode(wire, node[0], gather_send.data() + Bytes(offset));
 }
 
 void TreeReducer::State::Gather(std::span<float> sum) {
-  std::vector<std::span<std::byte>> to(world_size);
   for (size_t p = 0; p < world_size; ++p)
     to[p] = exact() ? std::as_writable_bytes(sum.subspan(slices[p].begin, slices[p].size()))
                     : std::span(gathered[p]);

@@ -1,16 +1,18 @@
 // A steady step allocates nothing. Here operator new counts; arrays aligned to cache lines use it
 // too, for what owns them.
 //
-// There is one thread, because each has scratch memory of its own that grows when it first does a
-// part of a step, and on a busy machine that may be late.
+// Each worker has one thread, because each has scratch memory of its own that grows when it first
+// does a part of a step, and on a busy machine that may be late.
 
 #include <gtest/gtest.h>
 
 #include <atomic>
 #include <cstdlib>
 #include <new>
+#include <utility>
 
 #include "renzan/comm/backends.h"
+#include "renzan/comm/testing.h"
 #include "renzan/train/testing.h"
 
 namespace {
@@ -28,31 +30,46 @@ void operator delete(void* memory, size_t) noexcept { std::free(memory); }
 namespace renzan {
 namespace {
 
-// Of one step, once every batch has been seen.
-int64_t AllocationsOfAStep(const TrainConfig& config) {
+// Of a few steps of all workers, once every batch has been seen.
+int64_t AllocationsOfSteps(const TrainConfig& config, Communicator& comm) {
   constexpr int64_t kBatches = 3;
-  const auto comm = MakeLocalCommunicator();
   ThreadPool pool(1);
-  HybridModel model(config, TestSchema(), TestPoolingFactors(), *comm, pool);
+  HybridModel model(config, TestSchema(), TestPoolingFactors(), comm, pool);
   std::vector<BinaryMetrics> metrics(1);
   std::vector<Batch> batches;
   for (int64_t i = 0; i < kBatches; ++i) batches.push_back(MakeSlice(model, i));
   int64_t step = 0;
   for (; step < 40 * kBatches; ++step)
     model.Step(batches[static_cast<size_t>(step % kBatches)], step, metrics);
+  comm.Barrier();
   const int64_t before = allocations;
+  comm.Barrier();
   for (const Batch& batch : batches) model.Step(batch, step++, metrics);
-  return allocations - before;
+  comm.Barrier();
+  const int64_t after = allocations;
+  comm.Barrier();
+  return after - before;
+}
+
+int64_t AllocationsOfSteps(const TrainConfig& config, int workers) {
+  if (workers == 1) return AllocationsOfSteps(config, *MakeLocalCommunicator());
+  int64_t count = 0;
+  RunRanksAsThreads(workers, [&](Communicator& comm) {
+    const int64_t here = AllocationsOfSteps(config, comm);
+    if (comm.rank() == 0) count = here;
+  });
+  return count;
 }
 
 TEST(Step, AllocatesNothing) {
   const int64_t before = allocations;
   delete new int;
   ASSERT_EQ(allocations, before + 1) << "operator new is not counted";
-  for (const char* model : {"dlrm", "dlrm_dcnv2"}) {
+  for (const auto& [model, workers] : {std::pair{"dlrm", 1}, {"dlrm", 3}, {"dlrm_dcnv2", 1}}) {
+    SCOPED_TRACE(workers);
     TrainConfig config = SmallConfig();
     config.model.type = model;
-    EXPECT_EQ(AllocationsOfAStep(config), 0) << model;
+    EXPECT_EQ(AllocationsOfSteps(config, workers), 0) << model;
     config.model.dropout = 0.2;
     config.optimizer.dense.type = "adam";
     config.optimizer.sparse.type = "rowwise_adagrad";
@@ -60,7 +77,7 @@ TEST(Step, AllocatesNothing) {
     config.optimizer.sparse.weight_decay_mode = "l2";
     config.optimizer.max_gradient_norm = 0.1;
     config.comm.forward = config.comm.backward = config.comm.dense = "fp16";
-    EXPECT_EQ(AllocationsOfAStep(config), 0) << model << " with everything";
+    EXPECT_EQ(AllocationsOfSteps(config, workers), 0) << model << " with everything";
   }
 }
 
