@@ -5,14 +5,15 @@
 #   One GoogleTest binary; every test case becomes a ctest entry.
 
 # Sources with Highway dispatch include themselves once per instruction set, so they cannot share
-# a unit of a unity build with others.
-function(renzan_keep_dispatch_apart)
+# a unit of a unity build with others. Their loops are what a step spends its time in: -O3.
+function(renzan_set_up_kernels)
   foreach(source ${ARGN})
     get_filename_component(path ${source} ABSOLUTE)
     if(EXISTS ${path})
       file(STRINGS ${path} dispatch REGEX "hwy/foreach_target")
       if(dispatch)
-        set_source_files_properties(${source} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+        set_source_files_properties(${source} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON
+          COMPILE_OPTIONS $<$<CONFIG:Release>:-O3>)
       endif()
     endif()
   endforeach()
@@ -24,7 +25,7 @@ function(renzan_library name)
   if(ARG_COLD)
     target_compile_options(renzan_${name} PRIVATE $<$<CONFIG:Release>:-O1>)
   endif()
-  renzan_keep_dispatch_apart(${ARG_SOURCES})
+  renzan_set_up_kernels(${ARG_SOURCES})
   target_link_libraries(renzan_${name} PUBLIC ${ARG_DEPS})
 endfunction()
 
