@@ -11,6 +11,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <functional>
+#include <span>
 #include <vector>
 
 #include "renzan/base/clock.h"
@@ -112,11 +113,25 @@ void MeasureLookup(Bench& bench, int64_t pooling) {
       });
 }
 
+// Runs of sorted lookups, one for each task, that end where a row ends.
+std::vector<std::span<const Lookup>> RunsOf(std::span<const Lookup> lookups) {
+  constexpr size_t kRun = 1024;
+  std::vector<std::span<const Lookup>> runs;
+  while (!lookups.empty()) {
+    size_t n = std::min(kRun, lookups.size());
+    while (n < lookups.size() && RowOf(lookups[n]) == RowOf(lookups[n - 1])) ++n;
+    runs.push_back(lookups.first(n));
+    lookups = lookups.subspan(n);
+  }
+  return runs;
+}
+
 void MeasureUpdate(Bench& bench, int64_t pooling) {
-  constexpr size_t kRun = 1024;  // lookups of one task
   const int64_t dim = bench.table.spec.embedding_dim, samples = kLookups / pooling;
+  const SparseOptimizerOptions options{.type = SparseOptimizerType::kRowWiseAdagrad};
   AlignedBuffer gradients(static_cast<size_t>(samples * dim));
   std::vector<Lookup> lookups, scratch;
+  std::vector<std::span<const Lookup>> runs;
   const double row = static_cast<double>(dim) * sizeof(float);
   // Rows and their states are read and written.
   bench.Measure(
@@ -128,15 +143,11 @@ void MeasureUpdate(Bench& bench, int64_t pooling) {
           lookups.push_back(
               MakeLookup(static_cast<uint32_t>(bench.Draw()), static_cast<uint32_t>(i / pooling)));
         SortByRow(&lookups, &scratch, bench.table.spec.num_embeddings);
+        runs = RunsOf(lookups);
       },
       [&] {
-        const SparseOptimizerOptions options{.type = SparseOptimizerType::kRowWiseAdagrad};
-        bench.pool.ParallelTasks((lookups.size() + kRun - 1) / kRun, [&](int, size_t task) {
-          // Runs may share a row here: a data race in training, of no matter here.
-          ApplySparse(
-              options, 0.01, 1.0f,
-              std::span(lookups).subspan(task * kRun, std::min(kRun, lookups.size() - task * kRun)),
-              gradients.data(), &bench.table);
+        bench.pool.ParallelTasks(runs.size(), [&](int, size_t i) {
+          ApplySparse(options, 0.01, 1.0f, runs[i], gradients.data(), &bench.table);
         });
       });
 }

@@ -1,6 +1,6 @@
-// The steps of optimizer_steps.h, and those that only embedding rows take, for kernels that Highway
-// compiles once per instruction set. Include it after <hwy/highway.h>, in a .cc file that
-// foreach_target.h includes again for each target.
+// The steps that embedding rows take, and some of them the dense part too (optimizer_steps.h), for
+// kernels that Highway compiles once per instruction set. Include it after <hwy/highway.h>, in a
+// .cc file that foreach_target.h includes again for each target.
 
 #if defined(RENZAN_OPTIM_OPTIMIZER_STEPS_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef RENZAN_OPTIM_OPTIMIZER_STEPS_INL_H_
