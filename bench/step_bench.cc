@@ -35,9 +35,11 @@ Batch RandomBatch(uint64_t seed, int64_t size, int64_t num_dense, int64_t tables
 }
 
 // One thread, for a product of the size of the largest layers.
-double MatmulFlops() {
+double MatmulFlops(Precision precision) {
   const int64_t n = 512;
-  BlockedMatrix a(n, n), b(n, n), c(n, n);
+  const BlockedMatrix a(n, n, precision);
+  const RightOperand b(n, n, precision);
+  BlockedMatrix c(n, n, precision);
   double best = 1e9;
   for (int i = 0; i < 30; ++i) {
     const double start = SystemClock().MonotonicSeconds();
@@ -60,6 +62,7 @@ int Main(int argc, char** argv) {
   app.add_option("--sparse", config.optimizer.sparse.type);
   app.add_option("--wire", config.comm.forward);
   app.add_option("--isa", config.numerics.isa);
+  app.add_option("--precision", config.numerics.precision, "fp32 or bf16");
   app.add_option("--rows", rows, "rows of each of the 26 tables");
   app.add_option("--threads", threads);
   app.add_option("--steps", steps, "per repeat");
@@ -94,8 +97,9 @@ int Main(int argc, char** argv) {
   const double median = rates[rates.size() / 2];
   // Forward and both gradients: 6 operations per parameter and sample.
   const double flops = 6.0 * static_cast<double>(model.model().layout().size());
-  const double limit = MatmulFlops() * threads / flops;
-  fmt::print("isa {}  threads {}  parameters {}\n", isa, threads, model.model().layout().size());
+  const double limit = MatmulFlops(model.model().options().precision) * threads / flops;
+  fmt::print("isa {}  precision {}  threads {}  parameters {}\n", isa, config.numerics.precision,
+             threads, model.model().layout().size());
   fmt::print(
       "samples/s: median {:.0f}  best {:.0f}  matrix products alone {:.0f}  share {:.0f} %\n",
       median, rates.back(), limit, 100.0 * median / limit);

@@ -10,8 +10,9 @@
 
 namespace renzan {
 
-inline BlockedMatrix Blocked(std::span<const float> values, int64_t rows, int64_t columns) {
-  BlockedMatrix matrix(rows, columns);
+inline BlockedMatrix Blocked(std::span<const float> values, int64_t rows, int64_t columns,
+                             Precision precision = Precision::kFloat32) {
+  BlockedMatrix matrix(rows, columns, precision);
   for (int64_t row = 0; row < rows; ++row)
     matrix.SetRow(row, 0, values.data() + row * columns, columns);
   return matrix;

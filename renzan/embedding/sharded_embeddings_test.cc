@@ -162,8 +162,8 @@ Trained ShardedTraining(int world_size, int threads, const Recipe& recipe, int s
         for (int64_t i = 0; i < n; ++i)
           for (int64_t t = 0; t < 4; ++t)
             for (int64_t d = 0; d < kDim; ++d) {
-              float& x = pooled.at(i, first_column + t * kDim + d);
-              x = GradientOf(x, v * n + i, t, d);
+              const int64_t column = first_column + t * kDim + d;
+              pooled.Set(i, column, GradientOf(pooled.at(i, column), v * n + i, t, d));
             }
         embeddings.WritePooledGradient(v, first_column, pooled);
       }

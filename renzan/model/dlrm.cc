@@ -23,12 +23,12 @@ Dlrm::Dlrm(const ModelOptions& options)
 std::unique_ptr<Model::Workspace> Dlrm::MakeWorkspace(int64_t n) const {
   auto workspace = std::make_unique<Workspace>();
   InitializeWorkspace(n, workspace.get());
-  if (bottom_) workspace->bottom = bottom_->MakeWorkspace(n);
-  workspace->top = top_->MakeWorkspace(n);
-  workspace->interactions.Reshape(n, interaction_width_);
-  workspace->d_interactions.Reshape(n, interaction_width_);
-  workspace->d_bottom.Reshape(n, options_.embedding_dim);
-  workspace->d_top.Reshape(n, 1);
+  if (bottom_) workspace->bottom = bottom_->MakeWorkspace(n, options_.precision);
+  workspace->top = top_->MakeWorkspace(n, options_.precision);
+  workspace->interactions.Reshape(n, interaction_width_, options_.precision);
+  workspace->d_interactions.Reshape(n, interaction_width_, options_.precision);
+  workspace->d_bottom.Reshape(n, options_.embedding_dim, options_.precision);
+  workspace->d_top.Reshape(n, 1, options_.precision);
   return workspace;
 }
 

@@ -22,12 +22,12 @@ DlrmDcnV2::DlrmDcnV2(const ModelOptions& options)
 std::unique_ptr<Model::Workspace> DlrmDcnV2::MakeWorkspace(int64_t n) const {
   auto workspace = std::make_unique<Workspace>();
   InitializeWorkspace(n, workspace.get());
-  if (bottom_) workspace->bottom = bottom_->MakeWorkspace(n);
-  workspace->top = top_->MakeWorkspace(n);
-  workspace->cross = cross_.MakeWorkspace(n);
-  workspace->d_crossed.Reshape(n, features_per_sample());
-  workspace->d_bottom.Reshape(n, options_.embedding_dim);
-  workspace->d_top.Reshape(n, 1);
+  if (bottom_) workspace->bottom = bottom_->MakeWorkspace(n, options_.precision);
+  workspace->top = top_->MakeWorkspace(n, options_.precision);
+  workspace->cross = cross_.MakeWorkspace(n, options_.precision);
+  workspace->d_crossed.Reshape(n, features_per_sample(), options_.precision);
+  workspace->d_bottom.Reshape(n, options_.embedding_dim, options_.precision);
+  workspace->d_top.Reshape(n, 1, options_.precision);
   return workspace;
 }
 

@@ -21,15 +21,15 @@ LowRankCross::LowRankCross(int64_t width, int64_t rank, int num_layers, Paramete
   }
 }
 
-LowRankCross::Workspace LowRankCross::MakeWorkspace(int64_t n) const {
+LowRankCross::Workspace LowRankCross::MakeWorkspace(int64_t n, Precision precision) const {
   Workspace workspace;
   for (size_t l = 0; l < layers_.size(); ++l) {
-    workspace.outputs.emplace_back(n, width_);
-    workspace.projected.emplace_back(n, rank_);
-    workspace.crossed.emplace_back(n, width_);
+    workspace.outputs.emplace_back(n, width_, precision);
+    workspace.projected.emplace_back(n, rank_, precision);
+    workspace.crossed.emplace_back(n, width_, precision);
   }
-  workspace.d_crossed.Reshape(n, width_);
-  workspace.d_projected.Reshape(n, rank_);
+  workspace.d_crossed.Reshape(n, width_, precision);
+  workspace.d_projected.Reshape(n, rank_, precision);
   return workspace;
 }
 

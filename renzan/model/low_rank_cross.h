@@ -25,7 +25,7 @@ class LowRankCross {
     BlockedMatrix d_crossed;               // [n, width]
     BlockedMatrix d_projected;             // [n, rank]
   };
-  Workspace MakeWorkspace(int64_t n) const;
+  Workspace MakeWorkspace(int64_t n, Precision precision) const;
 
   // x0 [n, width] -> the last layer's output [n, width], in the workspace; without layers, x0.
   const BlockedMatrix& Forward(const PackedParameters& parameters, const BlockedMatrix& x0,

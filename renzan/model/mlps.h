@@ -32,7 +32,7 @@ inline void ReadLogits(const Mlp::Workspace& top, AlignedBuffer* logits) {
 }
 inline void WriteLogitGradient(const AlignedBuffer& d_logits, BlockedMatrix* d_output) {
   for (size_t i = 0; i < d_logits.size(); ++i)
-    d_output->at(static_cast<int64_t>(i), 0) = d_logits[i];
+    d_output->Set(static_cast<int64_t>(i), 0, d_logits[i]);
 }
 
 }  // namespace renzan

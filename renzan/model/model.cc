@@ -7,9 +7,9 @@
 namespace renzan {
 
 void Model::InitializeWorkspace(int64_t n, Workspace* workspace) const {
-  workspace->dense.Reshape(n, options_.num_dense);
-  workspace->features.Reshape(n, features_per_sample());
-  workspace->d_features.Reshape(n, features_per_sample());
+  workspace->dense.Reshape(n, options_.num_dense, options_.precision);
+  workspace->features.Reshape(n, features_per_sample(), options_.precision);
+  workspace->d_features.Reshape(n, features_per_sample(), options_.precision);
   workspace->logits = AlignedBuffer(static_cast<size_t>(n));
   workspace->d_logits = AlignedBuffer(static_cast<size_t>(n));
 }

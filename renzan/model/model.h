@@ -30,6 +30,8 @@ struct ModelOptions {
   int cross_layers = 3;                              // dlrm_dcnv2
   int64_t cross_rank = 512;                          // dlrm_dcnv2
   DropoutOptions dropout;                            // after the hidden layers of both MLPs
+  // Of weights, activations and their gradients in all products, which accumulate in float32.
+  Precision precision = Precision::kFloat32;
 };
 
 // "dlrm": dot interaction. "dlrm_dcnv2": low-rank cross network over the concatenated vectors.

@@ -86,6 +86,59 @@ INSTANTIATE_TEST_SUITE_P(All, Models,
                                          Case{"dlrm_dcnv2", 3, 5}, Case{"dlrm_dcnv2", 0, 2},
                                          Case{"dlrm", 3, 5, 0.4}, Case{"dlrm_dcnv2", 3, 5, 0.4}));
 
+// The logits and gradients of a batch, in one precision.
+std::vector<float> LogitsAndGradients(const char* type, Precision precision) {
+  const int64_t n = 64, dim = 16, num_dense = 13, num_tables = 9;
+  const auto model = MakeModel({.type = type,
+                                .num_dense = num_dense,
+                                .num_tables = num_tables,
+                                .embedding_dim = dim,
+                                .bottom_mlp = {64, 40},
+                                .top_mlp = {65, 32},
+                                .cross_layers = 2,
+                                .cross_rank = 24,
+                                .precision = precision});
+  AlignedBuffer parameters(static_cast<size_t>(model->layout().size()));
+  model->layout().Initialize(3, parameters.span());
+  ThreadPool pool(1);
+  PackedParameters packed(model->layout(), parameters.span(), precision);
+  packed.Pack(pool);
+  const auto w = model->MakeWorkspace(n);
+  const int64_t width = num_tables * dim;
+  const auto dense = RandomValues(static_cast<size_t>(n * num_dense), 6);
+  const auto pooled = RandomValues(static_cast<size_t>(n * width), 7);
+  std::vector<float> labels;
+  for (int64_t s = 0; s < n; ++s) {
+    w->dense.SetRow(s, 0, dense.data() + s * num_dense, num_dense);
+    w->features.SetRow(s, dim, pooled.data() + s * width, width);
+    labels.push_back(s % 3 == 0 ? 1.0f : 0.0f);
+  }
+  model->Forward(packed, w.get());
+  std::vector<float> results(w->logits.span().begin(), w->logits.span().end());
+  BinaryCrossEntropyGradient(w->logits.span(), labels, n, w->d_logits.span());
+  AlignedBuffer gradients(parameters.size());
+  model->Backward(packed, gradients.data(), w.get());
+  results.insert(results.end(), gradients.span().begin(), gradients.span().end());
+  for (int64_t s = 0; s < n; ++s)
+    for (int64_t c = dim; c < dim + width; ++c) results.push_back(w->d_features.at(s, c));
+  return results;
+}
+
+TEST(Models, BFloat16IsFloat32UpToItsRounding) {
+  for (const char* type : {"dlrm", "dlrm_dcnv2"}) {
+    const std::vector<float> exact = LogitsAndGradients(type, Precision::kFloat32);
+    const std::vector<float> rounded = LogitsAndGradients(type, Precision::kBFloat16);
+    double error = 0, size = 0;
+    for (size_t i = 0; i < exact.size(); ++i) {
+      error += std::pow(double{exact[i]} - double{rounded[i]}, 2);
+      size += std::pow(double{exact[i]}, 2);
+    }
+    // A rounding is 2^-9 at most.
+    EXPECT_LT(std::sqrt(error / size), 0.02) << type;
+    EXPECT_GT(std::sqrt(error / size), 0.0005) << type;
+  }
+}
+
 TEST(Loss, IsStableForLargeLogits) {
   const std::vector<float> logits = {100, -100, 0}, labels = {0, 1, 1};
   std::vector<float> d(3);

@@ -1,5 +1,7 @@
 #include "renzan/nn/dropout.h"
 
+#include <algorithm>
+
 #include "renzan/base/philox.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -38,15 +40,20 @@ HWY_INLINE void DrawLanes(uint64_t key, uint64_t step, uint32_t sample, uint32_t
   }
 }
 
-// Units come in groups of 64, which are 16 counters of 4 words: each block of 16 units gets the
-// same word of all counters. y is the sample's row in the first block.
+// Units come in groups of 64, which are 16 counters of 4 words: each 16 units get the same word of
+// all counters.
 void Drop(uint64_t key, uint32_t threshold, float scale, uint64_t step, uint32_t sample,
-          int64_t blocks, int64_t block_stride, float* y) {
+          int64_t row, BlockedMatrix* y) {
   uint32_t words[4][kLanes];
-  for (int64_t block = 0; block < blocks; ++block, y += block_stride) {
-    const int64_t word = block % 4;
-    if (word == 0) DrawLanes(key, step, sample, static_cast<uint32_t>(block / 4) * kLanes, words);
-    for (uint32_t i = 0; i < kLanes; ++i) y[i] = words[word][i] < threshold ? 0.0f : y[i] * scale;
+  float values[kLanes] = {};
+  for (int64_t first = 0; first < y->columns(); first += kLanes) {
+    const int64_t word = first / kLanes % 4;
+    if (word == 0) DrawLanes(key, step, sample, static_cast<uint32_t>(first / 64) * kLanes, words);
+    const int64_t count = std::min<int64_t>(kLanes, y->columns() - first);
+    y->GetRow(row, first, values, count);
+    for (uint32_t i = 0; i < kLanes; ++i)
+      values[i] = words[word][i] < threshold ? 0.0f : values[i] * scale;
+    y->SetRow(row, first, values, count);
   }
 }
 
@@ -65,11 +72,9 @@ Dropout::Dropout(const DropoutOptions& options, const std::string& layer)
       scale_(static_cast<float>(1 / (1 - options.rate))) {}
 
 void Dropout::Apply(const TrainingPosition& position, BlockedMatrix* y) const {
-  static_assert(BlockedMatrix::kBlock == 16);
   for (int64_t i = 0; i < y->rows(); ++i) HWY_DYNAMIC_DISPATCH(Drop)
   (key_, threshold_, scale_, static_cast<uint64_t>(position.step),
-   static_cast<uint32_t>(position.first_sample + i), y->num_blocks(), y->block_stride(),
-   y->block(0) + i * BlockedMatrix::kBlock);
+   static_cast<uint32_t>(position.first_sample + i), i, y);
 }
 
 }  // namespace renzan

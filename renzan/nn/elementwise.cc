@@ -7,39 +7,80 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
+#include "renzan/base/bfloat16-inl.h"
 #include "renzan/base/simd_for_each-inl.h"
 
-// Every operation is rounded by itself, so every target gives the same bits.
+// Every operation is rounded to float32 by itself, so every target gives the same bits.
 
 HWY_BEFORE_NAMESPACE();
 namespace renzan {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-void ReluBackward(const float* y, float* dy, size_t n) {
-  ForEach(n, [&](auto d, size_t i) HWY_ATTR {
-    const auto positive = hn::Gt(hn::LoadU(d, y + i), hn::Zero(d));
-    hn::StoreU(hn::IfThenElseZero(positive, hn::LoadU(d, dy + i)), d, dy + i);
+struct Float32 {
+  using Value = float;
+  template <class D>
+  static HWY_INLINE auto Load(D d, const Value* p) {
+    return hn::LoadU(d, p);
+  }
+  template <class D>
+  static HWY_INLINE void Store(hn::Vec<D> v, D d, Value* p) {
+    hn::StoreU(v, d, p);
+  }
+};
+
+struct BFloat16 {
+  using Value = BFloat16Bits;
+  template <class D>
+  static HWY_INLINE auto Load(D d, const Value* p) {
+    return LoadBFloat16(d, p);
+  }
+  template <class D>
+  static HWY_INLINE void Store(hn::Vec<D> v, D d, Value* p) {
+    StoreBFloat16(v, d, p);
+  }
+};
+
+// y = result(d, load) for all elements; load(m) gives those of another matrix.
+template <class Type, class Result>
+HWY_INLINE void Elements(const Result& result, BlockedMatrix* y) {
+  using Value = typename Type::Value;
+  constexpr size_t kPerLane = sizeof(float) / sizeof(Value);
+  ForEach(y->size() * kPerLane, [&](auto d, size_t i) HWY_ATTR {
+    const auto load = [&](const BlockedMatrix& m) HWY_ATTR {
+      return Type::Load(d, reinterpret_cast<const Value*>(m.data()) + i);
+    };
+    Type::Store(result(d, load), d, reinterpret_cast<Value*>(y->data()) + i);
   });
 }
 
-void Multiply(const float* a, const float* b, float* y, size_t n) {
-  ForEach(n, [&](auto d, size_t i) HWY_ATTR {
-    hn::StoreU(hn::Mul(hn::LoadU(d, a + i), hn::LoadU(d, b + i)), d, y + i);
-  });
+template <class Result>
+HWY_INLINE void Elements(const Result& result, BlockedMatrix* y) {
+  if (y->precision() == Precision::kFloat32) {
+    Elements<Float32>(result, y);
+  } else {
+    Elements<BFloat16>(result, y);
+  }
 }
 
-void MultiplyAdd(const float* a, const float* b, const float* c, float* y, size_t n) {
-  ForEach(n, [&](auto d, size_t i) HWY_ATTR {
-    const auto product = hn::Mul(hn::LoadU(d, a + i), hn::LoadU(d, b + i));
-    hn::StoreU(hn::Add(product, hn::LoadU(d, c + i)), d, y + i);
-  });
+void ReluBackwardOn(const BlockedMatrix& y, BlockedMatrix* dy) {
+  Elements([&](auto d, auto load)
+               HWY_ATTR { return hn::IfThenElseZero(hn::Gt(load(y), hn::Zero(d)), load(*dy)); },
+           dy);
 }
 
-void Add(const float* a, float* y, size_t n) {
-  ForEach(n, [&](auto d, size_t i) HWY_ATTR {
-    hn::StoreU(hn::Add(hn::LoadU(d, y + i), hn::LoadU(d, a + i)), d, y + i);
-  });
+void MultiplyOn(const BlockedMatrix& a, const BlockedMatrix& b, BlockedMatrix* y) {
+  Elements([&](auto, auto load) HWY_ATTR { return hn::Mul(load(a), load(b)); }, y);
+}
+
+void MultiplyAddOn(const BlockedMatrix& a, const BlockedMatrix& b, const BlockedMatrix& c,
+                   BlockedMatrix* y) {
+  Elements([&](auto, auto load) HWY_ATTR { return hn::Add(hn::Mul(load(a), load(b)), load(c)); },
+           y);
+}
+
+void AddOn(const BlockedMatrix& a, BlockedMatrix* y) {
+  Elements([&](auto, auto load) HWY_ATTR { return hn::Add(load(*y), load(a)); }, y);
 }
 
 }  // namespace HWY_NAMESPACE
@@ -51,35 +92,35 @@ namespace renzan {
 namespace {
 
 void CheckSameShape(const BlockedMatrix& a, const BlockedMatrix& b) {
-  CHECK(a.rows() == b.rows() && a.columns() == b.columns());
+  CHECK(a.rows() == b.rows() && a.columns() == b.columns() && a.precision() == b.precision());
 }
 
 }  // namespace
 
-HWY_EXPORT(ReluBackward);
-HWY_EXPORT(Multiply);
-HWY_EXPORT(MultiplyAdd);
-HWY_EXPORT(Add);
+HWY_EXPORT(ReluBackwardOn);
+HWY_EXPORT(MultiplyOn);
+HWY_EXPORT(MultiplyAddOn);
+HWY_EXPORT(AddOn);
 
 void ReluBackward(const BlockedMatrix& y, BlockedMatrix* dy) {
   CheckSameShape(y, *dy);
-  HWY_DYNAMIC_DISPATCH(ReluBackward)(y.data(), dy->data(), y.size());
+  HWY_DYNAMIC_DISPATCH(ReluBackwardOn)(y, dy);
 }
 void Multiply(const BlockedMatrix& a, const BlockedMatrix& b, BlockedMatrix* y) {
   CheckSameShape(a, b);
   CheckSameShape(a, *y);
-  HWY_DYNAMIC_DISPATCH(Multiply)(a.data(), b.data(), y->data(), a.size());
+  HWY_DYNAMIC_DISPATCH(MultiplyOn)(a, b, y);
 }
 void MultiplyAdd(const BlockedMatrix& a, const BlockedMatrix& b, const BlockedMatrix& c,
                  BlockedMatrix* y) {
   CheckSameShape(a, b);
   CheckSameShape(a, c);
   CheckSameShape(a, *y);
-  HWY_DYNAMIC_DISPATCH(MultiplyAdd)(a.data(), b.data(), c.data(), y->data(), a.size());
+  HWY_DYNAMIC_DISPATCH(MultiplyAddOn)(a, b, c, y);
 }
 void Add(const BlockedMatrix& a, BlockedMatrix* y) {
   CheckSameShape(a, *y);
-  HWY_DYNAMIC_DISPATCH(Add)(a.data(), y->data(), a.size());
+  HWY_DYNAMIC_DISPATCH(AddOn)(a, y);
 }
 
 }  // namespace renzan

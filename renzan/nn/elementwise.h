@@ -1,6 +1,6 @@
 #pragma once
 
-// Element-wise operations on matrices of the same shape. Thread-safe.
+// Element-wise operations in float32 on matrices of the same shape and precision. Thread-safe.
 
 #include "renzan/base/blocked_matrix.h"
 

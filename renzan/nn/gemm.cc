@@ -3,11 +3,15 @@
 #include <algorithm>
 
 #include "renzan/base/error.h"
+#include "renzan/nn/flush_denormals.h"
+#include "renzan/nn/isa.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "renzan/nn/gemm.cc"
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
+
+#include "renzan/base/bfloat16-inl.h"
 
 // The loops over a tile's registers must be unrolled before the compiler assigns registers.
 #undef RENZAN_UNROLL
@@ -19,8 +23,8 @@ namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
 // A row of a block is one to four registers.
-using Tag = hn::CappedTag<float, BlockedMatrix::kBlock>;
-constexpr int64_t kBlock = BlockedMatrix::kBlock;
+using Tag = hn::CappedTag<float, BlockedMatrix::kLanes>;
+constexpr int64_t kBlock = BlockedMatrix::kLanes;
 constexpr int kParts = kBlock / static_cast<int>(hn::MaxLanes(Tag()));
 
 // A tile of C has this many rows and blocks: 24 of AVX-512's 32 registers, 12 of AVX2's 16, 8 of
@@ -28,8 +32,30 @@ constexpr int kParts = kBlock / static_cast<int>(hn::MaxLanes(Tag()));
 constexpr int kTileRows = kParts == 1 ? 8 : kParts == 2 ? 6 : HWY_TARGET == HWY_SSE4 ? 2 : 4;
 constexpr int kTileBlocks = kParts == 1 ? 3 : 1;
 
-// A tile's operands. Element (i, k) of A is at a[i·16 + k] within a block of 16 k, which are
-// a_block apart; of Aᵀ at a[k·16 + i]. Element (k, j) of B is at b[k·16 + j] within a block of
+// Operands consist of lanes of 32 bits: a float32, or two bfloat16 that are adjacent in k.
+struct FloatLanes {
+  static HWY_INLINE hn::Vec<Tag> One() { return hn::Set(Tag(), 1.0f); }
+  // x · y + sum, in every lane
+  static HWY_INLINE hn::Vec<Tag> MulAdd(hn::Vec<Tag> x, hn::Vec<Tag> y, hn::Vec<Tag> sum) {
+    return hn::MulAdd(x, y, sum);
+  }
+};
+
+#if HWY_TARGET == HWY_AVX3
+struct BFloat16Pairs {
+  static HWY_INLINE hn::Vec<Tag> One() {
+    return hn::BitCast(Tag(), hn::Set(hn::RebindToUnsigned<Tag>(), 0x3F803F80u));
+  }
+  // x[0] · y[0] + (x[1] · y[1] + sum). Not an intrinsic, because those of this target lack it.
+  static HWY_INLINE hn::Vec<Tag> MulAdd(hn::Vec<Tag> x, hn::Vec<Tag> y, hn::Vec<Tag> sum) {
+    asm("vdpbf16ps %2, %1, %0" : "+v"(sum.raw) : "v"(x.raw), "v"(y.raw));
+    return sum;
+  }
+};
+#endif
+
+// A tile's operands, in lanes. Element (i, k) of A is at a[i·16 + k] within a block of 16 k, which
+// are a_block apart; of Aᵀ at a[k·16 + i]. Element (k, j) of B is at b[k·16 + j] within a block of
 // columns.
 struct Operands {
   int64_t k;
@@ -42,16 +68,19 @@ struct Operands {
   int next_b_lines;
 };
 
-// Where the results go, and GemmOptions for the tile.
+// Where the results go, and GemmOptions. Row i of the tile is at c + i·c_row and mask + i·kBlock,
+// and the tile begins at block `first_block` of 16 columns.
 struct Results {
-  float* c;  // element (i, j) is at c[i·c_row + j] within a block
+  float* c;
   int64_t c_row, c_block;
-  int64_t columns;  // as many exist from the tile's first one on
+  int64_t columns;  // of C
+  bool bfloat16 = false;
   const float* bias = nullptr;
   bool accumulate = false, relu = false;
   const float* mask = nullptr;
   int64_t mask_block = 0;
   float mask_scale = 1.0f;
+  int64_t first_block = 0;
 };
 
 HWY_INLINE void Prefetch(const float* p) { __builtin_prefetch(p); }
@@ -82,20 +111,65 @@ HWY_INLINE void StoreFirst(hn::Vec<Tag> v, Tag d, float* p, int64_t n) {
   }
 }
 
-template <bool kTransposed, int kRows, int kBlocks>
+// 16 columns of a bfloat16 matrix, of which two blocks of 16 share a line: row `row`, which begins
+// at `rows`, block_stride lanes apart in the blocks of 32.
+HWY_INLINE const BFloat16Bits* BFloat16At(const float* rows, int64_t block_stride, int64_t row,
+                                          int64_t block) {
+  return reinterpret_cast<const BFloat16Bits*>(rows + row * kBlock + block / 2 * block_stride) +
+         block % 2 * kBlock;
+}
+HWY_INLINE BFloat16Bits* BFloat16At(float* rows, int64_t block_stride, int64_t row, int64_t block) {
+  return const_cast<BFloat16Bits*>(
+      BFloat16At(static_cast<const float*>(rows), block_stride, row, block));
+}
+
+HWY_INLINE hn::Vec<Tag> Relu(hn::Vec<Tag> y, Tag d) {
+  return hn::IfThenZeroElse(hn::Lt(y, hn::Zero(d)), y);
+}
+
+HWY_INLINE hn::Vec<Tag> Masked(hn::Vec<Tag> y, hn::Vec<Tag> mask, Tag d, float scale) {
+  return hn::IfThenElseZero(hn::Gt(mask, hn::Zero(d)), hn::Mul(y, hn::Set(d, scale)));
+}
+
+// What is left to do for a tile of bfloat16 results, from its sums [rows, blocks·16].
+HWY_NOINLINE void FinishBFloat16(const float* sums, int64_t rows, int64_t blocks,
+                                 const Results& r) {
+  const Tag d;
+  const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
+  for (int64_t i = 0; i < rows; ++i) {
+    for (int64_t j = 0; j < blocks; ++j, sums += kBlock) {
+      const int64_t block = r.first_block + j;
+      const int64_t columns = std::min(kBlock, r.columns - block * kBlock);
+      BFloat16Bits* c = BFloat16At(r.c, r.c_block, i, block);
+      HWY_ALIGN BFloat16Bits padded[kBlock];
+      BFloat16Bits* to = columns == kBlock ? c : padded;
+      for (int64_t lane = 0; lane < kBlock; lane += lanes) {
+        auto y = hn::Load(d, sums + lane);
+        if (r.relu) y = Relu(y, d);
+        if (r.mask != nullptr)
+          y = Masked(y, LoadBFloat16(d, BFloat16At(r.mask, r.mask_block, i, block) + lane), d,
+                     r.mask_scale);
+        StoreBFloat16(y, d, to + lane);
+      }
+      if (to != c) std::copy_n(padded, columns, c);
+    }
+  }
+}
+
+template <class Lanes, bool kTransposed, int kRows, int kBlocks>
 HWY_NOINLINE void Tile(const Operands& p, const Results& r) {
   constexpr int kVectors = kBlocks * kParts;
   const Tag d;
   const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
-  // Of vector j: its block, and its first column in the block and in the tile.
+  // Of vector j: its block, and its first column in the block and in C.
   const auto block = [](int j) { return j / kParts; };
   const auto lane = [lanes](int j) { return j % kParts * lanes; };
-  const auto column = [&](int j) { return block(j) * kBlock + lane(j); };
+  const auto column = [&](int j) { return (r.first_block + block(j)) * kBlock + lane(j); };
   const auto at_c = [&](int i, int j) {
-    return r.c + i * r.c_row + block(j) * r.c_block + lane(j);
+    return r.c + i * r.c_row + (r.first_block + block(j)) * r.c_block + lane(j);
   };
   const auto at_mask = [&](int i, int j) {
-    return r.mask + i * kBlock + block(j) * r.mask_block + lane(j);
+    return r.mask + i * kBlock + (r.first_block + block(j)) * r.mask_block + lane(j);
   };
 
   hn::Vec<Tag> sum[kRows][kVectors];
@@ -103,9 +177,18 @@ HWY_NOINLINE void Tile(const Operands& p, const Results& r) {
     const auto bias =
         r.bias == nullptr ? hn::Zero(d) : LoadFirst(d, r.bias + column(j), r.columns - column(j));
     RENZAN_UNROLL for (int i = 0; i < kRows; ++i) {
-      sum[i][j] = r.accumulate ? hn::LoadU(d, at_c(i, j)) : bias;
-      Prefetch(at_c(i, j));
-      if (r.mask != nullptr) Prefetch(at_mask(i, j));
+      sum[i][j] = bias;
+      if (r.bfloat16) {
+        const auto* c = BFloat16At(r.c, r.c_block, i, r.first_block + block(j)) + lane(j);
+        if (r.accumulate) sum[i][j] = LoadBFloat16(d, c);
+        __builtin_prefetch(c);
+        if (r.mask != nullptr)
+          __builtin_prefetch(BFloat16At(r.mask, r.mask_block, i, r.first_block + block(j)));
+      } else {
+        if (r.accumulate) sum[i][j] = hn::LoadU(d, at_c(i, j));
+        Prefetch(at_c(i, j));
+        if (r.mask != nullptr) Prefetch(at_mask(i, j));
+      }
     }
   }
   const float* a = p.a;
@@ -125,7 +208,7 @@ HWY_NOINLINE void Tile(const Operands& p, const Results& r) {
       RENZAN_UNROLL for (int i = 0; i < kRows; ++i) {
         const auto x = hn::Set(d, left[kTransposed ? i : i * kBlock]);
         RENZAN_UNROLL for (int j = 0; j < kVectors; ++j) sum[i][j] =
-            hn::MulAdd(x, right[j], sum[i][j]);
+            Lanes::MulAdd(x, right[j], sum[i][j]);
       }
       left += kTransposed ? kBlock : 1;
     };
@@ -138,42 +221,48 @@ HWY_NOINLINE void Tile(const Operands& p, const Results& r) {
     }
     a = kTransposed ? left : a + p.a_block;
   }
+  if (r.bfloat16) {
+    HWY_ALIGN float sums[kRows * kBlocks * kBlock];
+    RENZAN_UNROLL for (int i = 0; i < kRows; ++i) {
+      RENZAN_UNROLL for (int j = 0; j < kVectors; ++j)
+          hn::Store(sum[i][j], d, sums + (i * kBlocks + block(j)) * kBlock + lane(j));
+    }
+    return FinishBFloat16(sums, kRows, kBlocks, r);
+  }
   RENZAN_UNROLL for (int i = 0; i < kRows; ++i) {
     RENZAN_UNROLL for (int j = 0; j < kVectors; ++j) {
       auto y = sum[i][j];
-      if (r.relu) y = hn::IfThenZeroElse(hn::Lt(y, hn::Zero(d)), y);
-      if (r.mask != nullptr)
-        y = hn::IfThenElseZero(hn::Gt(hn::Load(d, at_mask(i, j)), hn::Zero(d)),
-                               hn::Mul(y, hn::Set(d, r.mask_scale)));
+      if (r.relu) y = Relu(y, d);
+      if (r.mask != nullptr) y = Masked(y, hn::Load(d, at_mask(i, j)), d, r.mask_scale);
       StoreFirst(y, d, at_c(i, j), r.columns - column(j));
     }
   }
 }
 
 // A tile of whole height and `blocks` blocks.
-template <bool kTransposed>
+template <class Lanes, bool kTransposed>
 HWY_INLINE void WholeTile(int64_t blocks, const Operands& p, const Results& r) {
   constexpr int kTwo = std::min(2, kTileBlocks);
   if (blocks == kTileBlocks) {
-    Tile<kTransposed, kTileRows, kTileBlocks>(p, r);
+    Tile<Lanes, kTransposed, kTileRows, kTileBlocks>(p, r);
   } else if (blocks == kTwo) {
-    Tile<kTransposed, kTileRows, kTwo>(p, r);
+    Tile<Lanes, kTransposed, kTileRows, kTwo>(p, r);
   } else {
-    Tile<kTransposed, kTileRows, 1>(p, r);
+    Tile<Lanes, kTransposed, kTileRows, 1>(p, r);
   }
 }
 
 // The last rows of a block.
-template <bool kTransposed>
+template <class Lanes, bool kTransposed>
 HWY_INLINE void FewRows(int64_t rows, Operands p, Results r) {
   while (rows > 0) {
     const int64_t now = rows >= 4 ? 4 : rows >= 2 ? 2 : 1;
     if (now == 4) {
-      Tile<kTransposed, 4, 1>(p, r);
+      Tile<Lanes, kTransposed, 4, 1>(p, r);
     } else if (now == 2) {
-      Tile<kTransposed, 2, 1>(p, r);
+      Tile<Lanes, kTransposed, 2, 1>(p, r);
     } else {
-      Tile<kTransposed, 1, 1>(p, r);
+      Tile<Lanes, kTransposed, 1, 1>(p, r);
     }
     rows -= now;
     p.a += now * (kTransposed ? 1 : kBlock);
@@ -183,21 +272,18 @@ HWY_INLINE void FewRows(int64_t rows, Operands p, Results r) {
 }
 
 // Up to kTileRows rows of a few blocks of columns.
-template <bool kTransposed>
+template <class Lanes, bool kTransposed>
 HWY_INLINE void RowsOf(int64_t rows, int64_t blocks, Operands p, Results r) {
-  if (rows == kTileRows) return WholeTile<kTransposed>(blocks, p, r);
+  if (rows == kTileRows) return WholeTile<Lanes, kTransposed>(blocks, p, r);
   for (int64_t block = 0; block < blocks; ++block) {
-    FewRows<kTransposed>(rows, p, r);
+    FewRows<Lanes, kTransposed>(rows, p, r);
     p.b += p.b_block;
-    r.c += r.c_block;
-    r.columns -= kBlock;
-    if (r.bias != nullptr) r.bias += kBlock;
-    if (r.mask != nullptr) r.mask += r.mask_block;
+    ++r.first_block;
   }
 }
 
-// `results` has the whole result's addresses.
-template <bool kTransposed>
+// A and B as lanes; `results` is that of the first tile.
+template <class Lanes, bool kTransposed>
 HWY_INLINE void AllTiles(const BlockedMatrix& a, const BlockedMatrix& b, const Results& results) {
   const int64_t m = kTransposed ? a.columns() : a.rows();
   const int64_t tiles = std::max<int64_t>(1, (m + kTileRows - 1) / kTileRows);
@@ -223,21 +309,82 @@ HWY_INLINE void AllTiles(const BlockedMatrix& a, const BlockedMatrix& b, const R
           .next_b = next_b,
           .next_b_lines = static_cast<int>(lines)};
       Results r = results;
-      r.c += i * r.c_row + block * r.c_block;
-      r.columns -= block * kBlock;
-      if (r.bias != nullptr) r.bias += block * kBlock;
-      if (r.mask != nullptr) r.mask += i * kBlock + block * r.mask_block;
-      RowsOf<kTransposed>(rows, blocks, p, r);
+      r.c += i * r.c_row;
+      if (r.mask != nullptr) r.mask += i * kBlock;
+      r.first_block = block;
+      RowsOf<Lanes, kTransposed>(rows, blocks, p, r);
     }
   }
 }
 
-void Product(const BlockedMatrix& a, const BlockedMatrix& b, const GemmOptions& options,
+// 16 columns of a row.
+HWY_INLINE const BFloat16Bits* LineAt(const BlockedMatrix& m, int64_t block, int64_t row) {
+  return BFloat16At(m.data(), m.block_stride(), row, block);
+}
+
+// A [m, k] of bfloat16 as float32, with columns 2i and 2i + 1 swapped.
+void WidenColumns(const BlockedMatrix& from, BlockedMatrix* to) {
+  to->Reshape(from.rows(), (from.columns() + 1) / 2 * 2);
+  for (int64_t block = 0; block < to->num_blocks(); ++block) {
+    float* line = to->block(block);
+    for (int64_t row = 0; row < from.rows(); ++row, line += kBlock) {
+      const BFloat16Bits* values = LineAt(from, block, row);
+      for (int64_t i = 0; i < kBlock; ++i) line[i] = FromBFloat16(values[i ^ 1]);
+    }
+  }
+}
+
+// A [k, m] of bfloat16 as float32, with rows 2i and 2i + 1 swapped.
+void WidenRows(const BlockedMatrix& from, BlockedMatrix* to) {
+  const int64_t rows = (from.rows() + 1) / 2 * 2;
+  to->Reshape(rows, from.columns());
+  const Tag d;
+  for (int64_t block = 0; block < to->num_blocks(); ++block) {
+    float* lines = to->block(block);
+    if (rows != from.rows()) std::fill_n(lines + (rows - 2) * kBlock, kBlock, 0.0f);
+    for (int64_t row = 0; row < from.rows(); ++row) {
+      const BFloat16Bits* values = LineAt(from, block, row);
+      for (int64_t i = 0; i < kBlock; i += static_cast<int64_t>(hn::Lanes(d)))
+        hn::Store(LoadBFloat16(d, values + i), d, lines + (row ^ 1) * kBlock + i);
+    }
+  }
+}
+
+// A [k, m] of bfloat16 as lanes [k / 2, m] of rows 2i (low half) and 2i + 1.
+void PairRows(const BlockedMatrix& from, BlockedMatrix* to) {
+  to->Reshape((from.rows() + 1) / 2, from.columns());
+  const hn::RebindToUnsigned<Tag> d;
+  for (int64_t block = 0; block < to->num_blocks(); ++block) {
+    float* line = to->block(block);
+    for (int64_t row = 0; row < from.rows(); row += 2, line += kBlock) {
+      const BFloat16Bits* low = LineAt(from, block, row);
+      const BFloat16Bits* high = row + 1 < from.rows() ? LineAt(from, block, row + 1) : nullptr;
+      for (int64_t i = 0; i < kBlock; i += static_cast<int64_t>(hn::Lanes(d))) {
+        // LoadBFloat16() moves a value into the upper half of its lane.
+        auto lanes = hn::ShiftRight<16>(hn::BitCast(d, LoadBFloat16(Tag(), low + i)));
+        if (high != nullptr) lanes = hn::Or(lanes, hn::BitCast(d, LoadBFloat16(Tag(), high + i)));
+        hn::Store(hn::BitCast(Tag(), lanes), Tag(), line + i);
+      }
+    }
+  }
+}
+
+// The operands of this thread's current product in another layout.
+struct Scratch {
+  BlockedMatrix a, b;
+  static Scratch& OfThisThread() {
+    thread_local Scratch scratch;
+    return scratch;
+  }
+};
+
+void Product(const BlockedMatrix& a, const RightOperand& b, const GemmOptions& options,
              BlockedMatrix* c) {
   Results r{.c = c->data(),
             .c_row = kBlock,
             .c_block = c->block_stride(),
             .columns = c->columns(),
+            .bfloat16 = c->precision() == Precision::kBFloat16,
             .bias = options.bias,
             .accumulate = options.accumulate,
             .relu = options.relu};
@@ -246,21 +393,51 @@ void Product(const BlockedMatrix& a, const BlockedMatrix& b, const GemmOptions& 
     r.mask_block = options.mask->block_stride();
     r.mask_scale = options.mask_scale;
   }
-  AllTiles<false>(a, b, r);
+  if (b.layout() == RightOperand::Layout::kFloat32)
+    return AllTiles<FloatLanes, false>(a, b.lanes(), r);
+  const FlushDenormals flush;
+#if HWY_TARGET == HWY_AVX3
+  if (b.layout() == RightOperand::Layout::kPairs)
+    return AllTiles<BFloat16Pairs, false>(a, b.lanes(), r);
+#endif
+  BlockedMatrix& widened = Scratch::OfThisThread().a;
+  WidenColumns(a, &widened);
+  AllTiles<FloatLanes, false>(widened, b.lanes(), r);
 }
 
-void TransposedProduct(const BlockedMatrix& a, const BlockedMatrix& b, float* sums, float* c) {
-  AllTiles<true>(a, b,
-                 Results{.c = c, .c_row = b.columns(), .c_block = kBlock, .columns = b.columns()});
+// A and B as lanes.
+template <class Lanes>
+void TransposedLanes(const BlockedMatrix& a, const BlockedMatrix& b, float* sums, float* c) {
+  AllTiles<Lanes, true>(
+      a, b, Results{.c = c, .c_row = b.columns(), .c_block = kBlock, .columns = b.columns()});
   if (sums == nullptr) return;
   const Tag d;
   const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
   for (int64_t column = 0; column < a.columns(); column += lanes) {
     const float* values = a.block(column / kBlock) + column % kBlock;
     auto sum = hn::Zero(d);
-    for (int64_t k = 0; k < a.rows(); ++k) sum = hn::Add(sum, hn::Load(d, values + k * kBlock));
+    for (int64_t k = 0; k < a.rows(); ++k)
+      sum = Lanes::MulAdd(Lanes::One(), hn::Load(d, values + k * kBlock), sum);
     StoreFirst(sum, d, sums + column, a.columns() - column);
   }
+}
+
+void TransposedProduct(const BlockedMatrix& a, const BlockedMatrix& b, bool pairs, float* sums,
+                       float* c) {
+  if (a.precision() == Precision::kFloat32) return TransposedLanes<FloatLanes>(a, b, sums, c);
+  const FlushDenormals flush;
+  Scratch& scratch = Scratch::OfThisThread();
+#if HWY_TARGET == HWY_AVX3
+  if (pairs) {
+    PairRows(a, &scratch.a);
+    PairRows(b, &scratch.b);
+    return TransposedLanes<BFloat16Pairs>(scratch.a, scratch.b, sums, c);
+  }
+#endif
+  CHECK(!pairs);
+  WidenRows(a, &scratch.a);
+  WidenRows(b, &scratch.b);
+  TransposedLanes<FloatLanes>(scratch.a, scratch.b, sums, c);
 }
 
 }  // namespace HWY_NAMESPACE
@@ -273,15 +450,17 @@ namespace renzan {
 HWY_EXPORT(Product);
 HWY_EXPORT(TransposedProduct);
 
-void Gemm(const BlockedMatrix& a, const BlockedMatrix& b, const GemmOptions& options,
+void Gemm(const BlockedMatrix& a, const RightOperand& b, const GemmOptions& options,
           BlockedMatrix* c) {
   CHECK(a.columns() == b.rows() && c->rows() == a.rows() && c->columns() == b.columns());
+  CHECK(a.precision() == b.precision());
+  CHECK(options.mask == nullptr || options.mask->precision() == c->precision());
   HWY_DYNAMIC_DISPATCH(Product)(a, b, options, c);
 }
 
 void TransposedGemm(const BlockedMatrix& a, const BlockedMatrix& b, float* sums, float* c) {
-  CHECK(a.rows() == b.rows());
-  HWY_DYNAMIC_DISPATCH(TransposedProduct)(a, b, sums, c);
+  CHECK(a.rows() == b.rows() && a.precision() == b.precision());
+  HWY_DYNAMIC_DISPATCH(TransposedProduct)(a, b, HasBFloat16Pairs(), sums, c);
 }
 
 }  // namespace renzan

@@ -1,15 +1,21 @@
 #pragma once
 
-// Single-threaded float32 matrix products, with what surrounds them in a layer done while the
-// result is in registers. Thread-safe.
+// Single-threaded matrix products, with what surrounds them in a layer done while the result is in
+// registers. Thread-safe.
 //
-// Every element of a product is one chain of fused multiply-adds over k in ascending order. So its
-// bits depend only on the values: not on the shapes, the blocking, or the width of the vectors. On
-// targets without FMA (SSE4) each product is rounded before it is added.
+// Every element of a float32 product is one chain of fused multiply-adds over k in ascending order.
+// So its bits depend only on the values: not on the shapes, the blocking, or the width of the
+// vectors. On targets without FMA (SSE4) each product is rounded before it is added.
+//
+// Products of bfloat16 accumulate in float32 in the same way, but k runs in the order 1, 0, 3, 2,
+// 5, 4, ... (an odd k is extended by a zero), and denormal numbers count as zero. That is what
+// AVX-512's vdpbf16ps does (Intel's "Architecture Instruction Set Extensions Programming
+// Reference"), so all targets with FMA agree on these bits, too.
 
 #include <cstdint>
 
 #include "renzan/base/blocked_matrix.h"
+#include "renzan/nn/right_operand.h"
 
 namespace renzan {
 
@@ -18,18 +24,19 @@ struct GemmOptions {
   const float* bias = nullptr;  // [n]: the sum of column j starts with bias[j]
   bool accumulate = false;      // the sums start with C
   bool relu = false;            // max(sum, 0); NaN stays NaN
-  // [m, n]: mask > 0 ? sum · mask_scale : 0. The gradient of ReLU and dropout, from their output.
+  // [m, n], of C's precision: mask > 0 ? sum · mask_scale : 0. The gradient of ReLU and dropout,
+  // from their output.
   const BlockedMatrix* mask = nullptr;
   float mask_scale = 1.0f;
 };
 
-// C[m, n] = A[m, k] · B[k, n]
-void Gemm(const BlockedMatrix& a, const BlockedMatrix& b, const GemmOptions& options,
+// C[m, n] = A[m, k] · B[k, n], for A and B of the same precision; C, of any one, is rounded last.
+void Gemm(const BlockedMatrix& a, const RightOperand& b, const GemmOptions& options,
           BlockedMatrix* c);
 
-// C = Aᵀ · B and, unless it is null, sums[m] = Σ_k A[k, m], for A [k, m] and B [k, n]: the
-// gradients of a layer's weight and bias from the gradient of its outputs and its inputs. C [m, n]
-// is row-major without padding.
+// C = Aᵀ · B and, unless it is null, sums[m] = Σ_k A[k, m], for A [k, m] and B [k, n] of the same
+// precision: the gradients of a layer's weight and bias from the gradient of its outputs and its
+// inputs. C [m, n] is row-major float32 without padding.
 void TransposedGemm(const BlockedMatrix& a, const BlockedMatrix& b, float* sums, float* c);
 
 }  // namespace renzan

@@ -2,12 +2,15 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <span>
 #include <vector>
 
 #include "renzan/base/blocked_matrix_testing.h"
 #include "renzan/base/error.h"
 #include "renzan/base/random_testing.h"
+#include "renzan/nn/flush_denormals.h"
 #include "renzan/nn/isa.h"
 
 namespace renzan {
@@ -17,20 +20,34 @@ struct Shape {
   int64_t m, n, k;
 };
 
+RightOperand Right(std::span<const float> values, int64_t rows, int64_t columns,
+                   Precision precision) {
+  RightOperand operand(rows, columns, precision);
+  for (int64_t block = 0; block < operand.num_blocks(); ++block)
+    operand.SetBlock(block, values.data());
+  return operand;
+}
+
 // A product whose C was something else before.
 struct Product {
-  BlockedMatrix a, b, mask, c;
-  std::vector<float> bias;
+  Shape shape;
+  Precision precision;
+  BlockedMatrix a, mask, c;
+  std::vector<float> b, bias;  // b as rounded
 
-  explicit Product(const Shape& s) : bias(RandomValues(static_cast<size_t>(s.n), 3)) {
-    a = Random(s.m, s.k, 1);
-    b = Random(s.k, s.n, 2);
-    mask = Random(s.m, s.n, 4);
-    c = Random(s.m, s.n, 5);
+  // `scale` multiplies all operands.
+  Product(const Shape& s, Precision precision, float scale = 1.0f)
+      : shape(s), precision(precision), bias(Values(1, s.n, 3, scale)) {
+    a = Blocked(Values(s.m, s.k, 1, scale), s.m, s.k, precision);
+    b = RowMajor(Blocked(Values(s.k, s.n, 2, scale), s.k, s.n, precision));
+    mask = Blocked(Values(s.m, s.n, 4, 1), s.m, s.n, precision);
+    c = Blocked(Values(s.m, s.n, 5, scale), s.m, s.n, precision);
   }
 
-  static BlockedMatrix Random(int64_t rows, int64_t columns, uint64_t seed) {
-    return Blocked(RandomValues(static_cast<size_t>(rows * columns), seed), rows, columns);
+  static std::vector<float> Values(int64_t rows, int64_t columns, uint64_t seed, float scale) {
+    std::vector<float> values = RandomValues(static_cast<size_t>(rows * columns), seed);
+    for (float& value : values) value *= scale;
+    return values;
   }
 
   std::vector<GemmOptions> AllOptions() const {
@@ -41,83 +58,146 @@ struct Product {
   }
 
   std::vector<float> Run(const GemmOptions& options) const {
-    BlockedMatrix result = Blocked(RowMajor(c), c.rows(), c.columns());
-    Gemm(a, b, options, &result);
+    BlockedMatrix result = Blocked(RowMajor(c), shape.m, shape.n, precision);
+    Gemm(a, Right(b, shape.k, shape.n, precision), options, &result);
     return RowMajor(result);
   }
 
-  // The definition: one chain over k.
+  // The sum of A[i, k] · B[k, j]: one chain over k, in bfloat16 over its pairs.
+  float Chain(int64_t i, int64_t j, float sum) const {
+    const auto add = [&](int64_t k) {
+      const float x = k < shape.k ? a.at(i, k) : 0;
+      const float y = k < shape.k ? b[static_cast<size_t>(k * shape.n + j)] : 0;
+      sum = std::fma(x, y, sum);
+    };
+    if (precision == Precision::kFloat32) {
+      for (int64_t k = 0; k < shape.k; ++k) add(k);
+      return sum;
+    }
+    const FlushDenormals flush;
+    for (int64_t k = 0; k < shape.k; k += 2) {
+      add(k + 1);
+      add(k);
+    }
+    return sum;
+  }
+
+  // The definition.
   std::vector<float> Expected(const GemmOptions& options) const {
     std::vector<float> result;
-    for (int64_t i = 0; i < c.rows(); ++i) {
-      for (int64_t j = 0; j < c.columns(); ++j) {
-        float sum = options.accumulate        ? c.at(i, j)
-                    : options.bias != nullptr ? bias[static_cast<size_t>(j)]
-                                              : 0.0f;
-        for (int64_t k = 0; k < b.rows(); ++k) sum = std::fma(a.at(i, k), b.at(k, j), sum);
+    for (int64_t i = 0; i < shape.m; ++i) {
+      for (int64_t j = 0; j < shape.n; ++j) {
+        float sum = Chain(i, j,
+                          options.accumulate        ? c.at(i, j)
+                          : options.bias != nullptr ? bias[static_cast<size_t>(j)]
+                                                    : 0.0f);
         if (options.relu && sum < 0) sum = 0;
         if (options.mask != nullptr) sum = mask.at(i, j) > 0 ? sum * options.mask_scale : 0;
         result.push_back(sum);
       }
     }
-    return result;
+    return RowMajor(Blocked(result, shape.m, shape.n, precision));
   }
 };
 
 constexpr Shape kShapes[] = {{1, 1, 1},    {3, 7, 5},      {8, 48, 64},  {13, 16, 9}, {9, 33, 1},
                              {17, 65, 31}, {21, 100, 700}, {2, 367, 40}, {8, 64, 0},  {40, 13, 32}};
 
-// The instruction sets of this machine that fuse multiply and add.
-std::vector<std::string> FusedClasses() {
-  std::vector<std::string> classes;
-  for (const std::string name : {"avx512", "avx2", "neon"}) {
+// Calls body() with each instruction set of this machine that fuses multiply and add.
+template <class Body>
+void OnEveryFusedClass(const Body& body) {
+  for (const std::string name : {"avx512_bf16", "avx512", "avx2", "neon"}) {
     try {
-      classes.push_back(SelectIsa(name));
+      SelectIsa(name);
     } catch (const Error&) {
+      continue;
     }
-  }
-  return classes;
-}
-
-TEST(Gemm, EveryElementIsOneChainOfFusedMultiplyAdds) {
-  for (const std::string& isa : FusedClasses()) {
-    SelectIsa(isa);
-    for (const Shape& shape : kShapes) {
-      const Product product(shape);
-      for (const GemmOptions& options : product.AllOptions())
-        ASSERT_EQ(product.Run(options), product.Expected(options))
-            << isa << " " << shape.m << " " << shape.n << " " << shape.k;
-    }
+    SCOPED_TRACE(name);
+    body();
   }
   SelectIsa("auto");
 }
 
-TEST(Gemm, OfATransposedMatrixIsTheSameAndSumsItsColumnsInOrder) {
-  for (const std::string& isa : FusedClasses()) {
-    SelectIsa(isa);
-    for (const Shape& shape : kShapes) {
-      const Product product(shape);
-      BlockedMatrix transposed(shape.k, shape.m);
-      std::vector<float> expected_sums(static_cast<size_t>(shape.m));
-      for (int64_t k = 0; k < shape.k; ++k) {
-        for (int64_t i = 0; i < shape.m; ++i) {
-          transposed.at(k, i) = product.a.at(i, k);
-          expected_sums[static_cast<size_t>(i)] += product.a.at(i, k);
-        }
-      }
-      // What follows C and the sums in memory stays as it is.
-      std::vector<float> c(static_cast<size_t>(shape.m * shape.n) + 1, 9);
-      std::vector<float> sums(static_cast<size_t>(shape.m) + 1, 9);
-      TransposedGemm(transposed, product.b, sums.data(), c.data());
-      EXPECT_EQ(c.back(), 9);
-      EXPECT_EQ(sums.back(), 9);
-      c.pop_back();
-      sums.pop_back();
-      ASSERT_EQ(c, product.Expected({})) << isa << " " << shape.m << " " << shape.n;
+class GemmOf : public ::testing::TestWithParam<Precision> {};
+
+TEST_P(GemmOf, EveryElementIsOneChainOfFusedMultiplyAdds) {
+  for (const Shape& shape : kShapes) {
+    const Product product(shape, GetParam());
+    for (const GemmOptions& options : product.AllOptions()) {
+      const std::vector<float> expected = product.Expected(options);
+      OnEveryFusedClass([&] {
+        ASSERT_EQ(product.Run(options), expected) << shape.m << " " << shape.n << " " << shape.k;
+      });
+    }
+  }
+}
+
+TEST_P(GemmOf, OfATransposedMatrixIsTheSameAndSumsItsColumnsInOrder) {
+  for (const Shape& shape : kShapes) {
+    const Product product(shape, GetParam());
+    BlockedMatrix transposed(shape.k, shape.m, GetParam());
+    for (int64_t k = 0; k < shape.k; ++k)
+      for (int64_t i = 0; i < shape.m; ++i) transposed.Set(k, i, product.a.at(i, k));
+    // A sum is a product with ones.
+    Product ones({shape.m, 1, shape.k}, GetParam());
+    ones.a = Blocked(RowMajor(product.a), shape.m, shape.k, GetParam());
+    std::fill(ones.b.begin(), ones.b.end(), 1.0f);
+    std::vector<float> expected, expected_sums;
+    for (int64_t i = 0; i < shape.m; ++i) {
+      for (int64_t j = 0; j < shape.n; ++j) expected.push_back(product.Chain(i, j, 0));
+      expected_sums.push_back(ones.Chain(i, 0, 0));
+    }
+    // What follows C and the sums in memory stays as it is.
+    expected.push_back(9);
+    expected_sums.push_back(9);
+    OnEveryFusedClass([&] {
+      std::vector<float> c(expected.size(), 9), sums(expected_sums.size(), 9);
+      TransposedGemm(transposed, Blocked(product.b, shape.k, shape.n, GetParam()), sums.data(),
+                     c.data());
+      ASSERT_EQ(c, expected) << shape.m << " " << shape.n;
       ASSERT_EQ(sums, expected_sums);
-    }
+    });
   }
-  SelectIsa("auto");
+}
+
+INSTANTIATE_TEST_SUITE_P(Precisions, GemmOf,
+                         ::testing::Values(Precision::kFloat32, Precision::kBFloat16));
+
+// Some operands are denormal, and some products and sums of others.
+TEST(Gemm, OfBFloat16TakesDenormalNumbersForZeroOnEveryTarget) {
+  OnEveryFusedClass([] {
+    for (const float scale : {0x1p-62f, 0x1p-64f, 0x1p-126f}) {
+      const Product product({21, 40, 50}, Precision::kBFloat16, scale);
+      for (const GemmOptions& options : product.AllOptions())
+        ASSERT_EQ(product.Run(options), product.Expected(options)) << scale;
+    }
+  });
+}
+
+TEST(Gemm, MayRoundItsOperandsButNotItsResult) {
+  const Product product({5, 3, 20}, Precision::kBFloat16);
+  BlockedMatrix c(5, 3);
+  Gemm(product.a, Right(product.b, 20, 3, Precision::kBFloat16), {}, &c);
+  for (int64_t i = 0; i < 5; ++i)
+    for (int64_t j = 0; j < 3; ++j) EXPECT_EQ(c.at(i, j), product.Chain(i, j, 0));
+}
+
+TEST(RightOperand, CanBeSetFromTheTransposedMatrix) {
+  const int64_t rows = 37, columns = 21;
+  const std::vector<float> values = RandomValues(rows * columns, 1);
+  std::vector<float> transposed;
+  for (int64_t c = 0; c < columns; ++c)
+    for (int64_t r = 0; r < rows; ++r)
+      transposed.push_back(values[static_cast<size_t>(r * columns + c)]);
+  for (const Precision precision : {Precision::kFloat32, Precision::kBFloat16}) {
+    OnEveryFusedClass([&] {
+      RightOperand operand(rows, columns, precision);
+      for (int64_t block = 0; block < operand.num_blocks(); ++block)
+        operand.SetBlockOfTransposed(block, transposed.data());
+      EXPECT_EQ(RowMajor(operand.lanes()),
+                RowMajor(Right(values, rows, columns, precision).lanes()));
+    });
+  }
 }
 
 TEST(Gemm, WithoutFusedMultiplyAddsItIsTheSameUpToRounding) {
@@ -126,7 +206,7 @@ TEST(Gemm, WithoutFusedMultiplyAddsItIsTheSameUpToRounding) {
   } catch (const Error&) {
     GTEST_SKIP() << "this machine has no SSE4";
   }
-  const Product product({13, 70, 90});
+  const Product product({13, 70, 90}, Precision::kFloat32);
   for (const GemmOptions& options : product.AllOptions()) {
     const auto result = product.Run(options), expected = product.Expected(options);
     for (size_t i = 0; i < result.size(); ++i) ASSERT_NEAR(result[i], expected[i], 1e-4);
@@ -137,7 +217,7 @@ TEST(Gemm, WithoutFusedMultiplyAddsItIsTheSameUpToRounding) {
 TEST(Gemm, ReluKeepsNan) {
   const std::vector<float> nan = {NAN}, one = {1};
   BlockedMatrix c(1, 1);
-  Gemm(Blocked(nan, 1, 1), Blocked(one, 1, 1), {.relu = true}, &c);
+  Gemm(Blocked(nan, 1, 1), Right(one, 1, 1, Precision::kFloat32), {.relu = true}, &c);
   EXPECT_TRUE(std::isnan(c.at(0, 0)));
 }
 

@@ -11,13 +11,14 @@ namespace renzan {
 namespace {
 
 // The results of all element-wise operations, one after the other.
-std::vector<float> ElementwiseResults() {
+std::vector<float> ElementwiseResults(Precision precision) {
   const int64_t rows = 3, columns = 103;
   const auto random = [&](uint64_t seed) {
-    return Blocked(RandomValues(static_cast<size_t>(rows * columns), seed), rows, columns);
+    return Blocked(RandomValues(static_cast<size_t>(rows * columns), seed), rows, columns,
+                   precision);
   };
   const BlockedMatrix a = random(1), b = random(2), c = random(3);
-  BlockedMatrix y(rows, columns);
+  BlockedMatrix y(rows, columns, precision);
   Multiply(a, b, &y);
   MultiplyAdd(a, y, c, &y);
   Add(b, &y);
@@ -26,21 +27,31 @@ std::vector<float> ElementwiseResults() {
 }
 
 TEST(SelectIsa, ElementwiseBitsDoNotDependOnIt) {
-  SelectIsa("auto");
-  const std::vector<float> expected = ElementwiseResults();
-  int tried = 0;
-  for (const char* name : {"avx512", "avx2", "sse4", "neon"}) {
-    try {
-      EXPECT_EQ(SelectIsa(name), name);
-    } catch (const Error& error) {
-      EXPECT_EQ(error.code(), ErrorCode::kConfig);  // not on this machine
-      continue;
+  for (const Precision precision : {Precision::kFloat32, Precision::kBFloat16}) {
+    SelectIsa("auto");
+    const std::vector<float> expected = ElementwiseResults(precision);
+    int tried = 0;
+    for (const char* name : {"avx512_bf16", "avx512", "avx2", "sse4", "neon"}) {
+      try {
+        EXPECT_EQ(SelectIsa(name), name);
+      } catch (const Error& error) {
+        EXPECT_EQ(error.code(), ErrorCode::kConfig);  // not on this machine
+        continue;
+      }
+      ++tried;
+      EXPECT_EQ(ElementwiseResults(precision), expected) << name;
     }
-    ++tried;
-    EXPECT_EQ(ElementwiseResults(), expected) << name;
+    EXPECT_GE(tried, 1);
+    SelectIsa("auto");
   }
-  EXPECT_GE(tried, 1);
-  SelectIsa("auto");
+}
+
+TEST(Elementwise, OperationsOnBFloat16RoundTheirResultOnce) {
+  const auto value = [](float x) { return Blocked({&x, 1}, 1, 1, Precision::kBFloat16); };
+  const float x = 1.0078125f, y = 3.015625f;  // exact in bfloat16, their product is not
+  BlockedMatrix out(1, 1, Precision::kBFloat16);
+  MultiplyAdd(value(x), value(y), value(-3), &out);
+  EXPECT_EQ(out.at(0, 0), FromBFloat16(ToBFloat16(x * y - 3)));
 }
 
 TEST(SelectIsa, ErrorsListTheSupportedClasses) {

@@ -11,7 +11,7 @@ namespace renzan {
 
 Mlp::Mlp(const std::string& name, std::vector<int64_t> sizes, LastLayer last,
          ParameterLayout* layout, const DropoutOptions& dropout)
-    : sizes_(std::move(sizes)) {
+    : sizes_(std::move(sizes)), last_(last) {
   CHECK(sizes_.size() >= 2);
   for (size_t i = 0; i + 1 < sizes_.size(); ++i) {
     const std::string prefix = fmt::format("{}.{}", name, i);
@@ -28,11 +28,12 @@ Mlp::Mlp(const std::string& name, std::vector<int64_t> sizes, LastLayer last,
   }
 }
 
-Mlp::Workspace Mlp::MakeWorkspace(int64_t n) const {
+Mlp::Workspace Mlp::MakeWorkspace(int64_t n, Precision precision) const {
   Workspace workspace;
-  for (const Layer& layer : layers_) workspace.activations.emplace_back(n, layer.out);
+  for (const Layer& layer : layers_) workspace.activations.emplace_back(n, layer.out, precision);
+  if (last_ == LastLayer::kLinear) workspace.activations.back().Reshape(n, out());
   const int64_t widest = *std::max_element(sizes_.begin(), sizes_.end());
-  for (BlockedMatrix& gradient : workspace.gradients) gradient.Reshape(n, widest);
+  for (BlockedMatrix& gradient : workspace.gradients) gradient.Reshape(n, widest, precision);
   return workspace;
 }
 
@@ -67,7 +68,7 @@ void Mlp::Backward(const PackedParameters& parameters, const BlockedMatrix& x, B
       const Layer& below = layers_[i - 1];
       options.mask = &in;
       if (below.dropout && workspace->training) options.mask_scale = below.dropout->scale();
-      d_in->Reshape(in.rows(), in.columns());
+      d_in->Reshape(in.rows(), in.columns(), in.precision());
     }
     Gemm(*dy, parameters.weight(layer.weight).straight, options, d_in);
     dy = d_in;

@@ -36,9 +36,12 @@ class Mlp {
 
     const BlockedMatrix& output() const { return activations.back(); }
   };
-  Workspace MakeWorkspace(int64_t n) const;
+  // Activations and gradients have the given precision, except that a linear last layer's output
+  // always is float32.
+  Workspace MakeWorkspace(int64_t n, Precision precision = Precision::kFloat32) const;
 
-  // x [n, in] -> workspace->output() [n, out]
+  // x [n, in] -> workspace->output() [n, out]. x, dy, dx and the parameters are of the same
+  // precision.
   void Forward(const PackedParameters& parameters, const BlockedMatrix& x,
                Workspace* workspace) const;
 
@@ -55,6 +58,7 @@ class Mlp {
     std::optional<Dropout> dropout;  // of its output
   };
   std::vector<int64_t> sizes_;
+  LastLayer last_;
   std::vector<Layer> layers_;
 };
 

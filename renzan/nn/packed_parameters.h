@@ -1,29 +1,31 @@
 #pragma once
 
 // The parameters of a model as its layers use them: vectors in place in the flat array, and each
-// weight in blocks for the products of the forward and of the backward pass. Packed once per step
-// and read by all virtual workers. Thread-safe except for Pack().
+// weight as the right operand of the products of the forward and of the backward pass. Packed once
+// per step and read by all virtual workers. Thread-safe except for Pack().
 
 #include <cstdint>
 #include <map>
 #include <span>
 #include <vector>
 
-#include "renzan/base/blocked_matrix.h"
+#include "renzan/base/precision.h"
 #include "renzan/base/thread_pool.h"
 #include "renzan/nn/parameters.h"
+#include "renzan/nn/right_operand.h"
 
 namespace renzan {
 
 struct PackedWeight {
-  BlockedMatrix transposed;  // [in, out], for y = x · Wᵀ
-  BlockedMatrix straight;    // [out, in], for dx = dy · W
+  RightOperand transposed;  // [in, out], for y = x · Wᵀ
+  RightOperand straight;    // [out, in], for dx = dy · W
 };
 
 class PackedParameters {
  public:
-  // `values` [layout.size()] must outlive this object.
-  PackedParameters(const ParameterLayout& layout, std::span<const float> values);
+  // `values` [layout.size()] must outlive this object. The precision is that of the weights.
+  PackedParameters(const ParameterLayout& layout, std::span<const float> values,
+                   Precision precision = Precision::kFloat32);
 
   // Must be called before the first use and whenever the values have changed.
   void Pack(ThreadPool& pool);
@@ -33,10 +35,10 @@ class PackedParameters {
   const PackedWeight& weight(int64_t offset) const { return weights_.at(offset); }
 
  private:
-  // One block of one matrix.
+  // One block of one operand.
   struct Task {
     const float* values;
-    BlockedMatrix* matrix;
+    RightOperand* operand;
     int64_t block;
     bool transposed;
   };

@@ -31,12 +31,19 @@ double MedianRate(const std::function<double()>& work) {
 
 }  // namespace
 
-double MeasureMatrixFlops(ThreadPool& pool) {
+double MeasureMatrixFlops(ThreadPool& pool, Precision precision) {
   constexpr int64_t kRows = 128, kDepth = 256, kColumns = 192, kProducts = 400;
   struct Operands {
-    BlockedMatrix a{kRows, kDepth}, b{kDepth, kColumns}, c{kRows, kColumns};
+    explicit Operands(Precision precision)
+        : a(kRows, kDepth, precision),
+          b(kDepth, kColumns, precision),
+          c(kRows, kColumns, precision) {}
+    BlockedMatrix a;
+    RightOperand b;
+    BlockedMatrix c;
   };
-  std::vector<Operands> operands(static_cast<size_t>(pool.num_threads()));
+  std::vector<Operands> operands;
+  for (int thread = 0; thread < pool.num_threads(); ++thread) operands.emplace_back(precision);
   return MedianRate([&] {
     pool.RunOnAll([&](int thread) {
       Operands& mine = operands[static_cast<size_t>(thread)];

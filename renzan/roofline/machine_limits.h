@@ -8,14 +8,15 @@
 #include <span>
 #include <vector>
 
+#include "renzan/base/precision.h"
 #include "renzan/base/thread_pool.h"
 #include "renzan/comm/communicator.h"
 
 namespace renzan {
 
-// Floating-point operations per second of float32 matrix products whose operands fit into the L2
-// cache, over all threads; a multiply-add counts as two.
-double MeasureMatrixFlops(ThreadPool& pool);
+// Floating-point operations per second of matrix products whose operands fit into the L2 cache,
+// over all threads; a multiply-add counts as two.
+double MeasureMatrixFlops(ThreadPool& pool, Precision precision);
 
 // Bytes per second, read plus written, of copying arrays that are much larger than the L2 cache.
 double MeasureStreamBytes(ThreadPool& pool);

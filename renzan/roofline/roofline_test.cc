@@ -114,7 +114,8 @@ TEST(StepCosts, CoverEveryPhaseOfAStep) {
 
 TEST(MachineLimits, AreMeasuredWithAllThreads) {
   ThreadPool pool(2);
-  EXPECT_GT(MeasureMatrixFlops(pool), 1e8);
+  for (const Precision precision : {Precision::kFloat32, Precision::kBFloat16})
+    EXPECT_GT(MeasureMatrixFlops(pool, precision), 1e8);
   EXPECT_GT(MeasureStreamBytes(pool), 1e8);
   EXPECT_GT(MeasureRandomRowBytes(pool, 64, int64_t{1} << 24), 1e7);
   RunRanksAsThreads(2, [&](Communicator& comm) {

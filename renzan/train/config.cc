@@ -36,7 +36,8 @@ TrainConfig OnlyWhatDeterminesBits(const TrainConfig& config) {
   result.model = config.model;
   result.training.batch_size = config.training.batch_size;
   result.optimizer = config.optimizer;
-  result.numerics.virtual_workers = config.numerics.virtual_workers;
+  result.numerics = config.numerics;
+  result.numerics.isa = NumericsConfig().isa;  // the class that it selects is compared instead
   result.comm.forward = config.comm.forward;
   result.comm.backward = config.comm.backward;
   result.comm.backward_scale = config.comm.backward_scale;
@@ -228,8 +229,10 @@ void NumericsConfig::Describe(ConfigFields& fields) {
       "virtual_workers", &virtual_workers, 1, 1024,
       "the unit of arithmetic and the maximum number of workers; changing it changes rounding");
   fields.Require(IsPowerOfTwo(virtual_workers), "virtual_workers", "must be a power of two");
-  fields.Choice("isa", &isa, {"auto", "sse4", "avx2", "avx512", "neon"},
+  fields.Choice("isa", &isa, {"auto", "sse4", "avx2", "avx512", "avx512_bf16", "neon"},
                 "instruction set class to pin");
+  fields.Choice("precision", &precision, {"fp32", "bf16"},
+                "of weights and activations in matrix products, which accumulate in fp32");
 }
 
 void CommConfig::Describe(ConfigFields& fields) {

@@ -122,6 +122,7 @@ struct OptimizerConfig {
 struct NumericsConfig {
   int virtual_workers = 8;
   std::string isa = "auto";
+  std::string precision = "fp32";
   void Describe(ConfigFields& fields);
 };
 

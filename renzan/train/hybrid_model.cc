@@ -52,6 +52,11 @@ SparseOptimizerOptions SparseOptions(const SparseOptimizerConfig& config) {
                      {std::pair{"decoupled", kDecoupled}, {"l2", kL2}})};
 }
 
+Precision PrecisionOf(const NumericsConfig& config) {
+  return ValueNamed("numerics.precision", config.precision,
+                    {std::pair{"fp32", Precision::kFloat32}, {"bf16", Precision::kBFloat16}});
+}
+
 std::vector<TableSpec> Tables(const ModelConfig& config, const DatasetSchema& schema,
                               std::span<const double> pooling_factors) {
   CHECK(pooling_factors.size() == schema.categorical.size());
@@ -106,7 +111,8 @@ HybridModel::HybridModel(const TrainConfig& config, const DatasetSchema& schema,
                       .top_mlp = m.top_mlp,
                       .cross_layers = m.cross_layers,
                       .cross_rank = m.cross_rank,
-                      .dropout = {.rate = m.dropout, .seed = config.seed}});
+                      .dropout = {.rate = m.dropout, .seed = config.seed},
+                      .precision = PrecisionOf(config.numerics)});
   embeddings_ = std::make_unique<ShardedEmbeddings>(
       comm, pool,
       ShardedEmbeddingsOptions{.tables = Tables(m, schema, pooling_factors),
@@ -122,7 +128,8 @@ HybridModel::HybridModel(const TrainConfig& config, const DatasetSchema& schema,
   const size_t size = static_cast<size_t>(model_->layout().size());
   parameters_ = AlignedBuffer(size);
   gradient_ = AlignedBuffer(size);
-  packed_ = std::make_unique<PackedParameters>(model_->layout(), parameters_.span());
+  packed_ = std::make_unique<PackedParameters>(model_->layout(), parameters_.span(),
+                                               model_->options().precision);
   if (initial_values == InitialValues::kDraw)
     model_->layout().Initialize(config.seed, parameters_.span());
   for (int v = virtual_workers_.begin; v < virtual_workers_.end; ++v) leaves_.emplace_back(size);

@@ -64,7 +64,7 @@ void ExpectPlacementChangesNothing(const TrainConfig& config,
 }
 
 struct Combination {
-  std::string model, dense, sparse;
+  std::string model, dense, sparse, precision = "fp32";
 };
 
 class Placement : public testing::TestWithParam<Combination> {};
@@ -75,6 +75,7 @@ TEST_P(Placement, NeverChangesArithmetic) {
   config.optimizer.dense.type = GetParam().dense;
   config.optimizer.dense.learning_rate = GetParam().dense == "sgd" ? 0.1 : 0.01;
   config.optimizer.sparse.type = GetParam().sparse;
+  config.numerics.precision = GetParam().precision;
   ExpectPlacementChangesNothing(config, kMany);
 }
 
@@ -82,9 +83,11 @@ INSTANTIATE_TEST_SUITE_P(ModelsAndOptimizers, Placement,
                          testing::Values(Combination{"dlrm", "sgd", "sgd"},
                                          Combination{"dlrm", "adagrad", "adagrad"},
                                          Combination{"dlrm", "adam", "rowwise_adagrad"},
+                                         Combination{"dlrm", "adam", "rowwise_adagrad", "bf16"},
                                          Combination{"dlrm_dcnv2", "sgd", "rowwise_adagrad"},
                                          Combination{"dlrm_dcnv2", "adagrad", "adagrad"},
-                                         Combination{"dlrm_dcnv2", "adam", "sgd"}));
+                                         Combination{"dlrm_dcnv2", "adam", "sgd"},
+                                         Combination{"dlrm_dcnv2", "adagrad", "sgd", "bf16"}));
 
 TEST(Placement, NeverChangesArithmeticUnderAnyCodec) {
   // The other tests use fp32 in all directions.
@@ -119,8 +122,10 @@ TEST(Placement, NeverChangesArithmeticAtRealSizes) {
     tables.push_back({.num_embeddings = feature.num_embeddings, .embedding_dim = 16});
   for (const int world : {2, 3, 4})
     EXPECT_NE(PlaceTableWise(tables, world), PlaceTableWise(tables, world + 1));
-  for (const char* type : {"dlrm", "dlrm_dcnv2"}) {
+  for (const auto& [type, precision] :
+       {std::pair{"dlrm", "fp32"}, {"dlrm", "bf16"}, {"dlrm_dcnv2", "fp32"}}) {
     TrainConfig config = SmallConfig();
+    config.numerics.precision = precision;
     config.model = {.type = type,
                     .embedding_dim = 16,
                     .bottom_mlp = {512, 256, 64},
@@ -133,32 +138,49 @@ TEST(Placement, NeverChangesArithmeticAtRealSizes) {
     config.optimizer.sparse.type = "rowwise_adagrad";
     config.comm.backward = "fp16";
     const std::string expected = Digest(config, 1, 1, 2, schema);
-    EXPECT_EQ(Digest(config, 1, 2, 2, schema), expected) << type;
+    EXPECT_EQ(Digest(config, 1, 2, 2, schema), expected) << type << ", " << precision;
     for (const int world : {2, 3, 5})
       EXPECT_EQ(Digest(config, world, 1, 2, schema), expected)
-          << type << ", " << world << " workers";
+          << type << ", " << precision << ", " << world << " workers";
   }
 }
 
-// The widths of vectors that fuse multiply and add: machines with AVX2 and with AVX-512 can share a
-// run.
+// Neither the width of vectors that fuse multiply and add, nor whether the processor has products
+// of bfloat16: machines with AVX2 and with AVX-512 can share a run.
 TEST(Placement, TheWidthOfVectorsNeverChangesArithmetic) {
-  if (SelectIsa("auto") != "avx512") GTEST_SKIP() << "this machine has no AVX-512";
-  for (const char* type : {"dlrm", "dlrm_dcnv2"}) {
+  std::vector<std::string> classes;
+  for (const char* isa : {"avx2", "avx512", "avx512_bf16"}) {
+    try {
+      classes.push_back(SelectIsa(isa));
+    } catch (const Error&) {
+    }
+  }
+  if (classes.size() < 2) GTEST_SKIP() << "this machine has at most one such class";
+  for (const auto& [type, precision] : {std::pair{"dlrm", "fp32"},
+                                        {"dlrm", "bf16"},
+                                        {"dlrm_dcnv2", "fp32"},
+                                        {"dlrm_dcnv2", "bf16"}}) {
     for (const int64_t dim : {8, 16, 20}) {
       TrainConfig config = SmallConfig();
+      config.numerics.precision = precision;
       config.model.type = type;
       config.model.embedding_dim = dim;
       config.model.top_mlp = {100, 37};
       config.model.dropout = 0.2;
       config.optimizer.sparse.type = "rowwise_adagrad";
       config.comm.forward = config.comm.backward = "bf16";
-      SelectIsa("avx512");
+      SelectIsa(classes[0]);
       const std::string expected = Digest(config, 1, 1);
-      SelectIsa("avx2");
-      EXPECT_EQ(Digest(config, 1, 1), expected) << type << ", dimension " << dim;
+      for (const std::string& isa : classes) {
+        SelectIsa(isa);
+        EXPECT_EQ(Digest(config, 1, 1), expected)
+            << type << ", " << precision << ", dimension " << dim << ", " << isa;
+      }
+      // Products of two bfloat16 are exact, fused or not, unless they are denormal.
       SelectIsa("sse4");
-      EXPECT_NE(Digest(config, 1, 1), expected) << "does not fuse";
+      if (config.numerics.precision == "fp32") {
+        EXPECT_NE(Digest(config, 1, 1), expected) << "does not fuse";
+      }
       SelectIsa("auto");
     }
   }
@@ -204,10 +226,13 @@ TEST(Placement, DigestDependsOnEveryRegularizationSetting) {
   EXPECT_NE(without([](TrainConfig& c) { c.seed = 10; }), all);
 }
 
-TEST(Placement, DigestDependsOnTheSeed) {
+TEST(Placement, DigestDependsOnSeedAndPrecision) {
   TrainConfig config = SmallConfig();
   const std::string first = Digest(config, 1, 1);
   config.seed = 10;
+  EXPECT_NE(Digest(config, 1, 1), first);
+  config.seed = SmallConfig().seed;
+  config.numerics.precision = "bf16";
   EXPECT_NE(Digest(config, 1, 1), first);
 }
 
@@ -274,7 +299,8 @@ TEST(HybridModel, RejectsUnknownKeywords) {
            [](TrainConfig& c) { c.optimizer.sparse.type = "adamw"; },
            [](TrainConfig& c) { c.optimizer.dense.type = "adamw"; },
            [](TrainConfig& c) { c.optimizer.sparse.weight_decay_mode = "L2"; },
-           [](TrainConfig& c) { c.model.pooling = "max"; }}) {
+           [](TrainConfig& c) { c.model.pooling = "max"; },
+           [](TrainConfig& c) { c.numerics.precision = "fp16"; }}) {
     TrainConfig config = SmallConfig();
     change(config);
     try {

@@ -20,6 +20,7 @@ begin
 before=$(content)
 for override in seed=4 optimizer.dense.learning_rate=0.06 optimizer.sparse.type=adagrad \
   model.top_mlp=[8] training.batch_size=128 comm.forward=fp16 numerics.virtual_workers=4 \
+  numerics.precision=bf16 \
   'data.train.rows=[0, 2000]' data.shuffle=false; do
   expect_exit 78 "is another run's checkpoint: ${override%%=*} is" resume --set "$override"
   grep -q "choose another --run-dir to start a new run" out.txt || fail "$(cat out.txt)"

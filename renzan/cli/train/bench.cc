@@ -41,19 +41,22 @@ void BenchMachine(const MachineFlags& flags, Communicator& comm, int threads) {
   ThreadPool pool(threads);
   // One worker at a time would see more than its share of the machine.
   comm.Barrier();
-  const double matrix = MeasureMatrixFlops(pool);
+  const double float32 = MeasureMatrixFlops(pool, Precision::kFloat32);
+  const double bfloat16 = MeasureMatrixFlops(pool, Precision::kBFloat16);
   const double stream = MeasureStreamBytes(pool);
   const double rows64 = MeasureRandomRowBytes(pool, 64, kTableBytes);
   const double rows512 = MeasureRandomRowBytes(pool, 512, kTableBytes);
   nlohmann::ordered_json out = {{"isa", isa},
                                 {"workers", comm.world_size()},
                                 {"threads_per_worker", threads},
-                                {"matrix_float32_flops", matrix},
+                                {"matrix_float32_flops", float32},
+                                {"matrix_bfloat16_flops", bfloat16},
                                 {"stream_bytes_per_second", stream},
                                 {"random_rows_64_bytes_per_second", rows64},
                                 {"random_rows_512_bytes_per_second", rows512}};
   Table table({{"limit of one worker"}, {"measured", kRight}});
-  table.Add({"float32 matrix products", fmt::format("{:.0f} GFLOP/s", matrix / 1e9)});
+  table.Add({"float32 matrix products", fmt::format("{:.0f} GFLOP/s", float32 / 1e9)});
+  table.Add({"bfloat16 matrix products", fmt::format("{:.0f} GFLOP/s", bfloat16 / 1e9)});
   table.Add({"copying memory, read + written", fmt::format("{:.1f} GB/s", stream / 1e9)});
   table.Add({"random rows of 64 bytes", fmt::format("{:.1f} GB/s", rows64 / 1e9)});
   table.Add({"random rows of 512 bytes", fmt::format("{:.1f} GB/s", rows512 / 1e9)});
@@ -161,9 +164,10 @@ void BenchTrain(const TrainBenchFlags& flags, const TrainConfig& config, Communi
   });
   const TracedSteps traced = RunSteps(config, splits.train, flags.steps, *model, threads);
   const std::vector<PhaseCost> costs = CostsOfStep(config, *model, traced.slices);
+  const Precision precision = model->model().options().precision;
   model.reset();
   const int64_t row_bytes = (config.model.embedding_dim * 4 + 63) / 64 * 64;
-  const MachineLimits limits{.matrix_flops = MeasureMatrixFlops(pool),
+  const MachineLimits limits{.matrix_flops = MeasureMatrixFlops(pool, precision),
                              .stream_bytes = MeasureStreamBytes(pool),
                              .row_bytes = MeasureRandomRowBytes(pool, row_bytes, kTableBytes)};
   comm.Barrier();
