@@ -69,7 +69,7 @@ int Main(int argc, char** argv) {
   app.add_option("--repeats", repeats);
   CLI11_PARSE(app, argc, argv);
 
-  const std::string isa = SelectIsa(config.numerics.isa);
+  const std::string isa = SelectIsa(config.numerics.isa, PrecisionOf(config.numerics));
   constexpr int64_t kDense = 13, kTables = 26;
   DatasetSchema schema;
   for (int64_t d = 0; d < kDense; ++d) schema.dense.push_back(fmt::format("I{}", d + 1));

@@ -4,6 +4,7 @@
 
 #include "renzan/base/error.h"
 #include "renzan/nn/flush_denormals.h"
+#include "renzan/nn/gemm_tiles.h"
 #include "renzan/nn/isa.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -11,7 +12,8 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
-#include "renzan/base/bfloat16-inl.h"
+#include "renzan/nn/gemm_operands-inl.h"
+#include "renzan/nn/gemm_results-inl.h"
 
 // The loops over a tile's registers must be unrolled before the compiler assigns registers.
 #undef RENZAN_UNROLL
@@ -21,11 +23,6 @@ HWY_BEFORE_NAMESPACE();
 namespace renzan {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
-
-// A row of a block is one to four registers.
-using Tag = hn::CappedTag<float, BlockedMatrix::kLanes>;
-constexpr int64_t kBlock = BlockedMatrix::kLanes;
-constexpr int kParts = kBlock / static_cast<int>(hn::MaxLanes(Tag()));
 
 // A tile of C has this many rows and blocks: 24 of AVX-512's 32 registers, 12 of AVX2's 16, 8 of
 // SSE4's 16, 16 of NEON's 32.
@@ -68,93 +65,7 @@ struct Operands {
   int next_b_lines;
 };
 
-// Where the results go, and GemmOptions. Row i of the tile is at c + i·c_row and mask + i·kBlock,
-// and the tile begins at block `first_block` of 16 columns.
-struct Results {
-  float* c;
-  int64_t c_row, c_block;
-  int64_t columns;  // of C
-  bool bfloat16 = false;
-  const float* bias = nullptr;
-  bool accumulate = false, relu = false;
-  const float* mask = nullptr;
-  int64_t mask_block = 0;
-  float mask_scale = 1.0f;
-  int64_t first_block = 0;
-};
-
 HWY_INLINE void Prefetch(const float* p) { __builtin_prefetch(p); }
-
-// The first n values at p, followed by zeros.
-HWY_NOINLINE hn::Vec<Tag> LoadPart(Tag d, const float* p, int64_t n) {
-  HWY_ALIGN float padded[kBlock] = {};
-  for (int64_t i = 0; i < n; ++i) padded[i] = p[i];
-  return hn::Load(d, padded);
-}
-
-// The first n values of v.
-HWY_NOINLINE void StorePart(hn::Vec<Tag> v, Tag d, float* p, int64_t n) {
-  HWY_ALIGN float padded[kBlock];
-  hn::Store(v, d, padded);
-  for (int64_t i = 0; i < n; ++i) p[i] = padded[i];
-}
-
-HWY_INLINE hn::Vec<Tag> LoadFirst(Tag d, const float* p, int64_t n) {
-  return n >= static_cast<int64_t>(hn::Lanes(d)) ? hn::LoadU(d, p) : LoadPart(d, p, n);
-}
-
-HWY_INLINE void StoreFirst(hn::Vec<Tag> v, Tag d, float* p, int64_t n) {
-  if (n >= static_cast<int64_t>(hn::Lanes(d))) {
-    hn::StoreU(v, d, p);
-  } else {
-    StorePart(v, d, p, n);
-  }
-}
-
-// 16 columns of a bfloat16 matrix, of which two blocks of 16 share a line: row `row`, which begins
-// at `rows`, block_stride lanes apart in the blocks of 32.
-HWY_INLINE const BFloat16Bits* BFloat16At(const float* rows, int64_t block_stride, int64_t row,
-                                          int64_t block) {
-  return reinterpret_cast<const BFloat16Bits*>(rows + row * kBlock + block / 2 * block_stride) +
-         block % 2 * kBlock;
-}
-HWY_INLINE BFloat16Bits* BFloat16At(float* rows, int64_t block_stride, int64_t row, int64_t block) {
-  return const_cast<BFloat16Bits*>(
-      BFloat16At(static_cast<const float*>(rows), block_stride, row, block));
-}
-
-HWY_INLINE hn::Vec<Tag> Relu(hn::Vec<Tag> y, Tag d) {
-  return hn::IfThenZeroElse(hn::Lt(y, hn::Zero(d)), y);
-}
-
-HWY_INLINE hn::Vec<Tag> Masked(hn::Vec<Tag> y, hn::Vec<Tag> mask, Tag d, float scale) {
-  return hn::IfThenElseZero(hn::Gt(mask, hn::Zero(d)), hn::Mul(y, hn::Set(d, scale)));
-}
-
-// What is left to do for a tile of bfloat16 results, from its sums [rows, blocks·16].
-HWY_NOINLINE void FinishBFloat16(const float* sums, int64_t rows, int64_t blocks,
-                                 const Results& r) {
-  const Tag d;
-  const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
-  for (int64_t i = 0; i < rows; ++i) {
-    for (int64_t j = 0; j < blocks; ++j, sums += kBlock) {
-      const int64_t block = r.first_block + j;
-      const int64_t columns = std::min(kBlock, r.columns - block * kBlock);
-      BFloat16Bits* c = BFloat16At(r.c, r.c_block, i, block);
-      HWY_ALIGN BFloat16Bits padded[kBlock];
-      BFloat16Bits* to = columns == kBlock ? c : padded;
-      for (int64_t lane = 0; lane < kBlock; lane += lanes) {
-        auto y = hn::Load(d, sums + lane);
-        if (r.relu) y = Relu(y, d);
-        if (r.mask != nullptr)
-          y = Masked(y, LoadBFloat16(d, BFloat16At(r.mask, r.mask_block, i, block) + lane), d,
-                     r.mask_scale);
-        StoreBFloat16(y, d, to + lane);
-      }
-      if (to != c) std::copy_n(padded, columns, c);
-    }
-  }
-}
 
 template <class Lanes, bool kTransposed, int kRows, int kBlocks>
 HWY_NOINLINE void Tile(const Operands& p, const Results& r) {
@@ -266,8 +177,7 @@ HWY_INLINE void FewRows(int64_t rows, Operands p, Results r) {
     }
     rows -= now;
     p.a += now * (kTransposed ? 1 : kBlock);
-    r.c += now * r.c_row;
-    if (r.mask != nullptr) r.mask += now * kBlock;
+    MoveDown(now, &r);
   }
 }
 
@@ -309,90 +219,16 @@ HWY_INLINE void AllTiles(const BlockedMatrix& a, const BlockedMatrix& b, const R
           .next_b = next_b,
           .next_b_lines = static_cast<int>(lines)};
       Results r = results;
-      r.c += i * r.c_row;
-      if (r.mask != nullptr) r.mask += i * kBlock;
+      MoveDown(i, &r);
       r.first_block = block;
       RowsOf<Lanes, kTransposed>(rows, blocks, p, r);
     }
   }
 }
 
-// 16 columns of a row.
-HWY_INLINE const BFloat16Bits* LineAt(const BlockedMatrix& m, int64_t block, int64_t row) {
-  return BFloat16At(m.data(), m.block_stride(), row, block);
-}
-
-// A [m, k] of bfloat16 as float32, with columns 2i and 2i + 1 swapped.
-void WidenColumns(const BlockedMatrix& from, BlockedMatrix* to) {
-  to->Reshape(from.rows(), (from.columns() + 1) / 2 * 2);
-  for (int64_t block = 0; block < to->num_blocks(); ++block) {
-    float* line = to->block(block);
-    for (int64_t row = 0; row < from.rows(); ++row, line += kBlock) {
-      const BFloat16Bits* values = LineAt(from, block, row);
-      for (int64_t i = 0; i < kBlock; ++i) line[i] = FromBFloat16(values[i ^ 1]);
-    }
-  }
-}
-
-// A [k, m] of bfloat16 as float32, with rows 2i and 2i + 1 swapped.
-void WidenRows(const BlockedMatrix& from, BlockedMatrix* to) {
-  const int64_t rows = (from.rows() + 1) / 2 * 2;
-  to->Reshape(rows, from.columns());
-  const Tag d;
-  for (int64_t block = 0; block < to->num_blocks(); ++block) {
-    float* lines = to->block(block);
-    if (rows != from.rows()) std::fill_n(lines + (rows - 2) * kBlock, kBlock, 0.0f);
-    for (int64_t row = 0; row < from.rows(); ++row) {
-      const BFloat16Bits* values = LineAt(from, block, row);
-      for (int64_t i = 0; i < kBlock; i += static_cast<int64_t>(hn::Lanes(d)))
-        hn::Store(LoadBFloat16(d, values + i), d, lines + (row ^ 1) * kBlock + i);
-    }
-  }
-}
-
-// A [k, m] of bfloat16 as lanes [k / 2, m] of rows 2i (low half) and 2i + 1.
-void PairRows(const BlockedMatrix& from, BlockedMatrix* to) {
-  to->Reshape((from.rows() + 1) / 2, from.columns());
-  const hn::RebindToUnsigned<Tag> d;
-  for (int64_t block = 0; block < to->num_blocks(); ++block) {
-    float* line = to->block(block);
-    for (int64_t row = 0; row < from.rows(); row += 2, line += kBlock) {
-      const BFloat16Bits* low = LineAt(from, block, row);
-      const BFloat16Bits* high = row + 1 < from.rows() ? LineAt(from, block, row + 1) : nullptr;
-      for (int64_t i = 0; i < kBlock; i += static_cast<int64_t>(hn::Lanes(d))) {
-        // LoadBFloat16() moves a value into the upper half of its lane.
-        auto lanes = hn::ShiftRight<16>(hn::BitCast(d, LoadBFloat16(Tag(), low + i)));
-        if (high != nullptr) lanes = hn::Or(lanes, hn::BitCast(d, LoadBFloat16(Tag(), high + i)));
-        hn::Store(hn::BitCast(Tag(), lanes), Tag(), line + i);
-      }
-    }
-  }
-}
-
-// The operands of this thread's current product in another layout.
-struct Scratch {
-  BlockedMatrix a, b;
-  static Scratch& OfThisThread() {
-    thread_local Scratch scratch;
-    return scratch;
-  }
-};
-
 void Product(const BlockedMatrix& a, const RightOperand& b, const GemmOptions& options,
              BlockedMatrix* c) {
-  Results r{.c = c->data(),
-            .c_row = kBlock,
-            .c_block = c->block_stride(),
-            .columns = c->columns(),
-            .bfloat16 = c->precision() == Precision::kBFloat16,
-            .bias = options.bias,
-            .accumulate = options.accumulate,
-            .relu = options.relu};
-  if (options.mask != nullptr) {
-    r.mask = options.mask->data();
-    r.mask_block = options.mask->block_stride();
-    r.mask_scale = options.mask_scale;
-  }
+  const Results r = ResultsOf(options, c);
   if (b.layout() == RightOperand::Layout::kFloat32)
     return AllTiles<FloatLanes, false>(a, b.lanes(), r);
   const FlushDenormals flush;
@@ -408,8 +244,7 @@ void Product(const BlockedMatrix& a, const RightOperand& b, const GemmOptions& o
 // A and B as lanes.
 template <class Lanes>
 void TransposedLanes(const BlockedMatrix& a, const BlockedMatrix& b, float* sums, float* c) {
-  AllTiles<Lanes, true>(
-      a, b, Results{.c = c, .c_row = b.columns(), .c_block = kBlock, .columns = b.columns()});
+  AllTiles<Lanes, true>(a, b, RowMajorResults(b.columns(), c));
   if (sums == nullptr) return;
   const Tag d;
   const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
@@ -429,8 +264,8 @@ void TransposedProduct(const BlockedMatrix& a, const BlockedMatrix& b, bool pair
   Scratch& scratch = Scratch::OfThisThread();
 #if HWY_TARGET == HWY_AVX3
   if (pairs) {
-    PairRows(a, &scratch.a);
-    PairRows(b, &scratch.b);
+    PairRows(a, 1, &scratch.a);
+    PairRows(b, 1, &scratch.b);
     return TransposedLanes<BFloat16Pairs>(scratch.a, scratch.b, sums, c);
   }
 #endif
@@ -455,12 +290,17 @@ void Gemm(const BlockedMatrix& a, const RightOperand& b, const GemmOptions& opti
   CHECK(a.columns() == b.rows() && c->rows() == a.rows() && c->columns() == b.columns());
   CHECK(a.precision() == b.precision());
   CHECK(options.mask == nullptr || options.mask->precision() == c->precision());
+  if (b.layout() == RightOperand::Layout::kTiles) return GemmInTiles(a, b, options, c);
   HWY_DYNAMIC_DISPATCH(Product)(a, b, options, c);
 }
 
 void TransposedGemm(const BlockedMatrix& a, const BlockedMatrix& b, float* sums, float* c) {
   CHECK(a.rows() == b.rows() && a.precision() == b.precision());
-  HWY_DYNAMIC_DISPATCH(TransposedProduct)(a, b, HasBFloat16Pairs(), sums, c);
+  const BFloat16Products products = BFloat16ProductsOfIsa();
+  if (a.precision() == Precision::kBFloat16 && products == BFloat16Products::kTiles)
+    return TransposedGemmInTiles(a, b, sums, c);
+  HWY_DYNAMIC_DISPATCH(TransposedProduct)
+  (a, b, products == BFloat16Products::kPairs, sums, c);
 }
 
 }  // namespace renzan

@@ -10,7 +10,9 @@
 // Products of bfloat16 accumulate in float32 in the same way, but k runs in the order 1, 0, 3, 2,
 // 5, 4, ... (an odd k is extended by a zero), and denormal numbers count as zero. That is what
 // AVX-512's vdpbf16ps does (Intel's "Architecture Instruction Set Extensions Programming
-// Reference"), so all targets with FMA agree on these bits, too.
+// Reference"), so all targets with FMA agree on these bits, too. The class "amx" (isa.h) has AMX's
+// order instead: of every 32 k the even ones are one chain from zero and the odd ones another, and
+// their sum is added to the element.
 
 #include <cstdint>
 

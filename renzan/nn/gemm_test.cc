@@ -28,16 +28,23 @@ RightOperand Right(std::span<const float> values, int64_t rows, int64_t columns,
   return operand;
 }
 
+// The order of the terms of an element (gemm.h).
+enum class Order { kAscending, kPairs, kTiles };
+
 // A product whose C was something else before.
 struct Product {
   Shape shape;
+  Order order;
   Precision precision;
   BlockedMatrix a, mask, c;
   std::vector<float> b, bias;  // b as rounded
 
   // `scale` multiplies all operands.
-  Product(const Shape& s, Precision precision, float scale = 1.0f)
-      : shape(s), precision(precision), bias(Values(1, s.n, 3, scale)) {
+  Product(const Shape& s, Order order, float scale = 1.0f)
+      : shape(s),
+        order(order),
+        precision(order == Order::kAscending ? Precision::kFloat32 : Precision::kBFloat16),
+        bias(Values(1, s.n, 3, scale)) {
     a = Blocked(Values(s.m, s.k, 1, scale), s.m, s.k, precision);
     b = RowMajor(Blocked(Values(s.k, s.n, 2, scale), s.k, s.n, precision));
     mask = Blocked(Values(s.m, s.n, 4, 1), s.m, s.n, precision);
@@ -63,21 +70,32 @@ struct Product {
     return RowMajor(result);
   }
 
-  // The sum of A[i, k] · B[k, j]: one chain over k, in bfloat16 over its pairs.
+  // `sum` plus A[i, k] · B[k, j].
   float Chain(int64_t i, int64_t j, float sum) const {
-    const auto add = [&](int64_t k) {
+    const auto add = [&](int64_t k, float* to) {
       const float x = k < shape.k ? a.at(i, k) : 0;
       const float y = k < shape.k ? b[static_cast<size_t>(k * shape.n + j)] : 0;
-      sum = std::fma(x, y, sum);
+      *to = std::fma(x, y, *to);
     };
-    if (precision == Precision::kFloat32) {
-      for (int64_t k = 0; k < shape.k; ++k) add(k);
+    if (order == Order::kAscending) {
+      for (int64_t k = 0; k < shape.k; ++k) add(k, &sum);
       return sum;
     }
     const FlushDenormals flush;
-    for (int64_t k = 0; k < shape.k; k += 2) {
-      add(k + 1);
-      add(k);
+    if (order == Order::kPairs) {
+      for (int64_t k = 0; k < shape.k; k += 2) {
+        add(k + 1, &sum);
+        add(k, &sum);
+      }
+      return sum;
+    }
+    for (int64_t k0 = 0; k0 < shape.k; k0 += 32) {
+      float even = 0, odd = 0;
+      for (int64_t k = k0; k < k0 + 32; k += 2) {
+        add(k, &even);
+        add(k + 1, &odd);
+      }
+      sum += even + odd;
     }
     return sum;
   }
@@ -103,29 +121,37 @@ struct Product {
 constexpr Shape kShapes[] = {{1, 1, 1},    {3, 7, 5},      {8, 48, 64},  {13, 16, 9}, {9, 33, 1},
                              {17, 65, 31}, {21, 100, 700}, {2, 367, 40}, {8, 64, 0},  {40, 13, 32}};
 
-// Calls body() with each instruction set of this machine that fuses multiply and add.
+// Calls body() with each instruction set of this machine that adds in this order.
 template <class Body>
-void OnEveryFusedClass(const Body& body) {
-  for (const std::string name : {"avx512_bf16", "avx512", "avx2", "neon"}) {
+void OnEveryClass(Order order, const Body& body) {
+  const auto on = [&](const char* name) {
+    SCOPED_TRACE(name);
     try {
       SelectIsa(name);
     } catch (const Error&) {
-      continue;
+      return;  // not on this machine
     }
-    SCOPED_TRACE(name);
     body();
+  };
+  if (order == Order::kTiles) {
+    on("amx");
+    EmulateTileRegisters(true);
+    on("amx");
+    EmulateTileRegisters(false);
+  } else {
+    for (const char* name : {"avx512_bf16", "avx512", "avx2", "neon"}) on(name);
   }
   SelectIsa("auto");
 }
 
-class GemmOf : public ::testing::TestWithParam<Precision> {};
+class GemmOf : public ::testing::TestWithParam<Order> {};
 
 TEST_P(GemmOf, EveryElementIsOneChainOfFusedMultiplyAdds) {
   for (const Shape& shape : kShapes) {
     const Product product(shape, GetParam());
     for (const GemmOptions& options : product.AllOptions()) {
       const std::vector<float> expected = product.Expected(options);
-      OnEveryFusedClass([&] {
+      OnEveryClass(GetParam(), [&] {
         ASSERT_EQ(product.Run(options), expected) << shape.m << " " << shape.n << " " << shape.k;
       });
     }
@@ -135,12 +161,12 @@ TEST_P(GemmOf, EveryElementIsOneChainOfFusedMultiplyAdds) {
 TEST_P(GemmOf, OfATransposedMatrixIsTheSameAndSumsItsColumnsInOrder) {
   for (const Shape& shape : kShapes) {
     const Product product(shape, GetParam());
-    BlockedMatrix transposed(shape.k, shape.m, GetParam());
+    BlockedMatrix transposed(shape.k, shape.m, product.precision);
     for (int64_t k = 0; k < shape.k; ++k)
       for (int64_t i = 0; i < shape.m; ++i) transposed.Set(k, i, product.a.at(i, k));
     // A sum is a product with ones.
     Product ones({shape.m, 1, shape.k}, GetParam());
-    ones.a = Blocked(RowMajor(product.a), shape.m, shape.k, GetParam());
+    ones.a = Blocked(RowMajor(product.a), shape.m, shape.k, product.precision);
     std::fill(ones.b.begin(), ones.b.end(), 1.0f);
     std::vector<float> expected, expected_sums;
     for (int64_t i = 0; i < shape.m; ++i) {
@@ -150,36 +176,42 @@ TEST_P(GemmOf, OfATransposedMatrixIsTheSameAndSumsItsColumnsInOrder) {
     // What follows C and the sums in memory stays as it is.
     expected.push_back(9);
     expected_sums.push_back(9);
-    OnEveryFusedClass([&] {
+    OnEveryClass(GetParam(), [&] {
       std::vector<float> c(expected.size(), 9), sums(expected_sums.size(), 9);
-      TransposedGemm(transposed, Blocked(product.b, shape.k, shape.n, GetParam()), sums.data(),
-                     c.data());
+      TransposedGemm(transposed, Blocked(product.b, shape.k, shape.n, product.precision),
+                     sums.data(), c.data());
       ASSERT_EQ(c, expected) << shape.m << " " << shape.n;
       ASSERT_EQ(sums, expected_sums);
     });
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Precisions, GemmOf,
-                         ::testing::Values(Precision::kFloat32, Precision::kBFloat16));
+INSTANTIATE_TEST_SUITE_P(Orders, GemmOf,
+                         ::testing::Values(Order::kAscending, Order::kPairs, Order::kTiles));
 
 // Some operands are denormal, and some products and sums of others.
-TEST(Gemm, OfBFloat16TakesDenormalNumbersForZeroOnEveryTarget) {
-  OnEveryFusedClass([] {
-    for (const float scale : {0x1p-62f, 0x1p-64f, 0x1p-126f}) {
-      const Product product({21, 40, 50}, Precision::kBFloat16, scale);
-      for (const GemmOptions& options : product.AllOptions())
-        ASSERT_EQ(product.Run(options), product.Expected(options)) << scale;
-    }
-  });
+TEST(Gemm, OfBFloat16TakesDenormalNumbersForZero) {
+  for (const Order order : {Order::kPairs, Order::kTiles}) {
+    OnEveryClass(order, [order] {
+      for (const float scale : {0x1p-62f, 0x1p-64f, 0x1p-126f}) {
+        const Product product({21, 40, 50}, order, scale);
+        for (const GemmOptions& options : product.AllOptions())
+          ASSERT_EQ(product.Run(options), product.Expected(options)) << scale;
+      }
+    });
+  }
 }
 
 TEST(Gemm, MayRoundItsOperandsButNotItsResult) {
-  const Product product({5, 3, 20}, Precision::kBFloat16);
-  BlockedMatrix c(5, 3);
-  Gemm(product.a, Right(product.b, 20, 3, Precision::kBFloat16), {}, &c);
-  for (int64_t i = 0; i < 5; ++i)
-    for (int64_t j = 0; j < 3; ++j) EXPECT_EQ(c.at(i, j), product.Chain(i, j, 0));
+  for (const Order order : {Order::kPairs, Order::kTiles}) {
+    OnEveryClass(order, [order] {
+      const Product product({5, 3, 20}, order);
+      BlockedMatrix c(5, 3);
+      Gemm(product.a, Right(product.b, 20, 3, product.precision), {}, &c);
+      for (int64_t i = 0; i < 5; ++i)
+        for (int64_t j = 0; j < 3; ++j) EXPECT_EQ(c.at(i, j), product.Chain(i, j, 0));
+    });
+  }
 }
 
 TEST(RightOperand, CanBeSetFromTheTransposedMatrix) {
@@ -189,8 +221,9 @@ TEST(RightOperand, CanBeSetFromTheTransposedMatrix) {
   for (int64_t c = 0; c < columns; ++c)
     for (int64_t r = 0; r < rows; ++r)
       transposed.push_back(values[static_cast<size_t>(r * columns + c)]);
-  for (const Precision precision : {Precision::kFloat32, Precision::kBFloat16}) {
-    OnEveryFusedClass([&] {
+  for (const Order order : {Order::kAscending, Order::kPairs, Order::kTiles}) {
+    const Precision precision = Product({1, 1, 1}, order).precision;
+    OnEveryClass(order, [&] {
       RightOperand operand(rows, columns, precision);
       for (int64_t block = 0; block < operand.num_blocks(); ++block)
         operand.SetBlockOfTransposed(block, transposed.data());
@@ -206,7 +239,7 @@ TEST(Gemm, WithoutFusedMultiplyAddsItIsTheSameUpToRounding) {
   } catch (const Error&) {
     GTEST_SKIP() << "this machine has no SSE4";
   }
-  const Product product({13, 70, 90}, Precision::kFloat32);
+  const Product product({13, 70, 90}, Order::kAscending);
   for (const GemmOptions& options : product.AllOptions()) {
     const auto result = product.Run(options), expected = product.Expected(options);
     for (size_t i = 0; i < result.size(); ++i) ASSERT_NEAR(result[i], expected[i], 1e-4);

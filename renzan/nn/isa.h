@@ -4,22 +4,37 @@
 //
 // The width of vectors never affects results (gemm.h); whether multiply and add are fused does. So
 // AVX2 and AVX-512, with or without its products of bfloat16, give the same bits, and SSE4, which
-// cannot fuse, gives others.
+// cannot fuse, gives others. AMX adds the terms of bfloat16 products in another order: with them it
+// is a class of its own, which other processors emulate.
 
 #include <string>
 
+#include "renzan/base/precision.h"
+
 namespace renzan {
 
-// "auto" selects the fastest class of this machine; "sse4", "avx2", "avx512" and "avx512_bf16" pin
-// one. Returns the selected class. Must be called before the first kernel; throws kConfig if the
-// name is unknown or the machine does not support the class.
-std::string SelectIsa(const std::string& name);
+// "auto" selects the fastest class of this machine for products of the given precision; "sse4",
+// "avx2", "avx512", "avx512_bf16", "amx" and "neon" pin one. "amx" needs AVX2 only: without AMX it
+// is emulated. Returns the selected class. Must be called before the first kernel; throws kConfig
+// if the name is unknown or the machine does not support the class.
+std::string SelectIsa(const std::string& name, Precision precision = Precision::kFloat32);
 
-// Whether products of bfloat16 use the processor's instruction for pairs.
-bool HasBFloat16Pairs();
+// How the selected class computes products of bfloat16.
+enum class BFloat16Products {
+  kWidened,  // as those of float32
+  kPairs,    // AVX-512's instruction for pairs
+  kTiles,    // AMX's order
+};
+BFloat16Products BFloat16ProductsOfIsa();
+
+// Whether there are registers for tiles, so that nothing need be emulated.
+bool HasTileRegisters();
+
+// For tests: whether to emulate them where they exist, too.
+void EmulateTileRegisters(bool always);
 
 // Whether runs on two instruction sets have the same bits.
-bool HasSameBits(const std::string& isa, const std::string& other);
+bool HasSameBits(const std::string& isa, const std::string& other, Precision precision);
 
 // The version of the C library, whose `exp` and `log` affect results: "glibc 2.36".
 std::string MathLibraryVersion();

@@ -46,6 +46,19 @@ TEST(SelectIsa, ElementwiseBitsDoNotDependOnIt) {
   }
 }
 
+TEST(SelectIsa, SomeClassesHaveTheSameBits) {
+  using enum Precision;
+  for (const Precision precision : {kFloat32, kBFloat16}) {
+    EXPECT_TRUE(HasSameBits("sse4", "sse4", precision));
+    EXPECT_FALSE(HasSameBits("avx2", "sse4", precision));
+    EXPECT_TRUE(HasSameBits("avx2", "avx512", precision));
+    EXPECT_TRUE(HasSameBits("avx512_bf16", "avx512", precision));
+    EXPECT_TRUE(HasSameBits("amx", "amx", precision));
+  }
+  EXPECT_TRUE(HasSameBits("amx", "avx2", kFloat32));
+  EXPECT_FALSE(HasSameBits("amx", "avx2", kBFloat16));
+}
+
 TEST(Elementwise, OperationsOnBFloat16RoundTheirResultOnce) {
   const auto value = [](float x) { return Blocked({&x, 1}, 1, 1, Precision::kBFloat16); };
   const float x = 1.0078125f, y = 3.015625f;  // exact in bfloat16, their product is not

@@ -13,7 +13,15 @@ constexpr int64_t kLanes = BlockedMatrix::kLanes;
 RightOperand::Layout LayoutOf(Precision precision) {
   using enum RightOperand::Layout;
   if (precision == Precision::kFloat32) return kFloat32;
-  return HasBFloat16Pairs() ? kPairs : kWidened;
+  switch (BFloat16ProductsOfIsa()) {
+    case BFloat16Products::kWidened:
+      return kWidened;
+    case BFloat16Products::kPairs:
+      return kPairs;
+    case BFloat16Products::kTiles:
+      return kTiles;
+  }
+  return kWidened;
 }
 
 int64_t LaneRows(int64_t rows, RightOperand::Layout layout) {
@@ -24,6 +32,8 @@ int64_t LaneRows(int64_t rows, RightOperand::Layout layout) {
       return (rows + 1) / 2 * 2;
     case RightOperand::Layout::kPairs:
       return (rows + 1) / 2;
+    case RightOperand::Layout::kTiles:
+      return (rows + 2 * kLanes - 1) / (2 * kLanes) * kLanes;
   }
   return 0;
 }
@@ -47,6 +57,7 @@ void RightOperand::SetRows(int64_t block, int64_t first_row, const float* values
       }
       return;
     case Layout::kPairs:
+    case Layout::kTiles:
       for (int64_t p = 0; p < std::min(kLanes / 2, lanes_.rows() - first_row / 2); ++p) {
         const float* pair = values + 2 * p * kLanes;
         float* to = lanes + (first_row / 2 + p) * kLanes;

@@ -15,6 +15,7 @@ class RightOperand {
     kFloat32,  // [k, n]
     kWidened,  // bfloat16 as float32, k padded to an even number, rows 2i and 2i + 1 swapped
     kPairs,    // [k / 2, n]: a lane is rows 2i (low half) and 2i + 1 of a column, as bfloat16
+    kTiles,    // the same, k padded to a multiple of 32
   };
 
   RightOperand(int64_t rows, int64_t columns, Precision precision);

@@ -64,9 +64,10 @@ void CheckSameRun(Communicator& comm, const TrainConfig& config, const ProgramFa
                       "install the same version on every host");
   // Those that agree with worker 0's count as the same.
   const std::string first_isa = BroadcastString(comm, facts.isa);
-  CheckWorkersAgree(comm, "instruction set",
-                    HasSameBits(facts.isa, first_isa) ? first_isa : facts.isa,
-                    "pin one with numerics.isa");
+  CheckWorkersAgree(
+      comm, "instruction set",
+      HasSameBits(facts.isa, first_isa, PrecisionOf(config.numerics)) ? first_isa : facts.isa,
+      "pin one with numerics.isa");
   CheckSameConfig(comm, config);
 }
 

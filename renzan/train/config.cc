@@ -224,13 +224,19 @@ void OptimizerConfig::Describe(ConfigFields& fields) {
                "clip the norm of dense and embedding gradients together; 0: never");
 }
 
+Precision PrecisionOf(const NumericsConfig& config) {
+  if (config.precision == "fp32") return Precision::kFloat32;
+  if (config.precision == "bf16") return Precision::kBFloat16;
+  Fail(ErrorCode::kConfig, "numerics.precision: '{}' is unknown", config.precision);
+}
+
 void NumericsConfig::Describe(ConfigFields& fields) {
   fields.Range(
       "virtual_workers", &virtual_workers, 1, 1024,
       "the unit of arithmetic and the maximum number of workers; changing it changes rounding");
   fields.Require(IsPowerOfTwo(virtual_workers), "virtual_workers", "must be a power of two");
-  fields.Choice("isa", &isa, {"auto", "sse4", "avx2", "avx512", "avx512_bf16", "neon"},
-                "instruction set class to pin");
+  fields.Choice("isa", &isa, {"auto", "sse4", "avx2", "avx512", "avx512_bf16", "amx", "neon"},
+                "instruction set class to pin; amx is emulated where there is none");
   fields.Choice("precision", &precision, {"fp32", "bf16"},
                 "of weights and activations in matrix products, which accumulate in fp32");
 }

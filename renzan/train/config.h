@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "renzan/base/config/config.h"
+#include "renzan/base/precision.h"
 
 namespace renzan {
 
@@ -125,6 +126,10 @@ struct NumericsConfig {
   std::string precision = "fp32";
   void Describe(ConfigFields& fields);
 };
+
+// Of the matrix products. Throws kConfig for an unknown word, because the configuration may not have
+// come from a validated file.
+Precision PrecisionOf(const NumericsConfig& config);
 
 struct CommConfig {
   std::string backend = "auto";

@@ -52,11 +52,6 @@ SparseOptimizerOptions SparseOptions(const SparseOptimizerConfig& config) {
                      {std::pair{"decoupled", kDecoupled}, {"l2", kL2}})};
 }
 
-Precision PrecisionOf(const NumericsConfig& config) {
-  return ValueNamed("numerics.precision", config.precision,
-                    {std::pair{"fp32", Precision::kFloat32}, {"bf16", Precision::kBFloat16}});
-}
-
 std::vector<TableSpec> Tables(const ModelConfig& config, const DatasetSchema& schema,
                               std::span<const double> pooling_factors) {
   CHECK(pooling_factors.size() == schema.categorical.size());

@@ -186,6 +186,32 @@ TEST(Placement, TheWidthOfVectorsNeverChangesArithmetic) {
   }
 }
 
+// AMX's order of additions, on other machines emulated.
+TEST(Placement, NeverChangesArithmeticInTiles) {
+  try {
+    SelectIsa("amx");
+  } catch (const Error&) {
+    GTEST_SKIP() << "this machine cannot emulate AMX";
+  }
+  for (const char* type : {"dlrm", "dlrm_dcnv2"}) {
+    TrainConfig config = SmallConfig();
+    config.model.type = type;
+    config.model.top_mlp = {100, 37};
+    config.training.batch_size = 512;  // short sums of products of bfloat16 are often exact
+    config.numerics.precision = "bf16";
+    config.comm.backward = "bf16";
+    ExpectPlacementChangesNothing(config, kFew);
+    const std::string in_tiles = Digest(config, 1, 1);
+    EmulateTileRegisters(true);
+    EXPECT_EQ(Digest(config, 1, 1), in_tiles);
+    EmulateTileRegisters(false);
+    SelectIsa("avx2");
+    EXPECT_NE(Digest(config, 1, 1), in_tiles);
+    SelectIsa("amx");
+  }
+  SelectIsa("auto");
+}
+
 // Dropout, weight decay and gradient clipping together.
 TrainConfig RegularizedConfig() {
   TrainConfig config = SmallConfig();

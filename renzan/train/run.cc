@@ -143,7 +143,8 @@ std::string NewRunDirectory(const std::string& name, const Clock& clock) {
 }
 
 RunResult RunTraining(const TrainConfig& config, const RunOptions& options, Communicator& comm) {
-  const ProgramFacts facts = FactsOfThisProgram(options.build_id, SelectIsa(config.numerics.isa));
+  const ProgramFacts facts = FactsOfThisProgram(
+      options.build_id, SelectIsa(config.numerics.isa, PrecisionOf(config.numerics)));
   CheckSameRun(comm, config, facts);
   ThreadPool pool(options.threads);
   const OpenedSplits splits = OpenSplits(config.data, config.features, comm);

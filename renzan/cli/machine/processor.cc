@@ -42,8 +42,9 @@ Finding FindAmx(const std::string& root) {
   if (finding.here.empty()) {
     finding.state = Finding::State::kMissing;
     finding.here = "none";
+    return finding;
   }
-  finding.advice = "nothing: matrix products are in float32, which AMX does not speed up";
+  finding.advice = "used with numerics.precision=bf16";
   return finding;
 }
 

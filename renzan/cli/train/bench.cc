@@ -42,6 +42,7 @@ void BenchMachine(const MachineFlags& flags, Communicator& comm, int threads) {
   // One worker at a time would see more than its share of the machine.
   comm.Barrier();
   const double float32 = MeasureMatrixFlops(pool, Precision::kFloat32);
+  const std::string bfloat16_isa = SelectIsa("auto", Precision::kBFloat16);
   const double bfloat16 = MeasureMatrixFlops(pool, Precision::kBFloat16);
   const double stream = MeasureStreamBytes(pool);
   const double rows64 = MeasureRandomRowBytes(pool, 64, kTableBytes);
@@ -51,12 +52,14 @@ void BenchMachine(const MachineFlags& flags, Communicator& comm, int threads) {
                                 {"threads_per_worker", threads},
                                 {"matrix_float32_flops", float32},
                                 {"matrix_bfloat16_flops", bfloat16},
+                                {"matrix_bfloat16_isa", bfloat16_isa},
                                 {"stream_bytes_per_second", stream},
                                 {"random_rows_64_bytes_per_second", rows64},
                                 {"random_rows_512_bytes_per_second", rows512}};
   Table table({{"limit of one worker"}, {"measured", kRight}});
   table.Add({"float32 matrix products", fmt::format("{:.0f} GFLOP/s", float32 / 1e9)});
-  table.Add({"bfloat16 matrix products", fmt::format("{:.0f} GFLOP/s", bfloat16 / 1e9)});
+  table.Add({fmt::format("bfloat16 matrix products ({})", bfloat16_isa),
+             fmt::format("{:.0f} GFLOP/s", bfloat16 / 1e9)});
   table.Add({"copying memory, read + written", fmt::format("{:.1f} GB/s", stream / 1e9)});
   table.Add({"random rows of 64 bytes", fmt::format("{:.1f} GB/s", rows64 / 1e9)});
   table.Add({"random rows of 512 bytes", fmt::format("{:.1f} GB/s", rows512 / 1e9)});
@@ -153,7 +156,9 @@ void PrintPhases(const StepTimes& times, const std::vector<PhaseCost>& costs,
 
 void BenchTrain(const TrainBenchFlags& flags, const TrainConfig& config, Communicator& comm,
                 int threads) {
-  CheckSameRun(comm, config, FactsOfThisProgram(BuildId(), SelectIsa(config.numerics.isa)));
+  CheckSameRun(
+      comm, config,
+      FactsOfThisProgram(BuildId(), SelectIsa(config.numerics.isa, PrecisionOf(config.numerics))));
   ThreadPool pool(threads);
   const OpenedSplits splits = OpenSplits(config.data, config.features, comm);
   StepsPerEpoch(splits.train.rows.size(), config.training.batch_size);  // enough for one batch?

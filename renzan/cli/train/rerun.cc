@@ -48,7 +48,10 @@ int CompareWithRecorded(const std::string& run_dir, const RunResult& result) {
   fmt::print("DIFFERENT from {}\n  then {}\n  now  {}\n", run_dir, recorded.model_sha256,
              result.model_sha256);
   RunManifest now = ReadRunManifest(result.run_dir + "/manifest.json");
-  if (HasSameBits(recorded.isa, now.isa)) now.isa = recorded.isa;
+  TrainConfig config;
+  ReadConfigText(recorded.config, run_dir + "/manifest.json", {},
+                 [&](ConfigFields& fields) { config.Describe(fields); });
+  if (HasSameBits(recorded.isa, now.isa, PrecisionOf(config.numerics))) now.isa = recorded.isa;
   for (const std::string& reason : DifferencesThatChangeBits(recorded, now))
     fmt::print("  {}\n", reason);
   fmt::print("to see where: renzan checkpoint diff {}/model {}/model\n", run_dir, result.run_dir);

@@ -78,7 +78,9 @@ int WithSavedModel(const SavedModelFlags& flags,
   const auto run = [&](Communicator& comm, int threads) {
     CheckpointReader reader = OpenSameModel(flags.model, comm);
     TrainConfig config = ReadConfig(reader, flags.overrides);
-    CheckSameRun(comm, config, FactsOfThisProgram(BuildId(), SelectIsa(config.numerics.isa)));
+    CheckSameRun(comm, config,
+                 FactsOfThisProgram(BuildId(),
+                                    SelectIsa(config.numerics.isa, PrecisionOf(config.numerics))));
     const std::unique_ptr<Dataset> opened = OpenDataset(flags.data, /*verify_blocks=*/true, comm);
     const Dataset& dataset = *opened;
     CheckFeatures({.features = config.features, .recorded_by = "the model"}, dataset, comm);

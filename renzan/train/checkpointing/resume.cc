@@ -131,7 +131,8 @@ void CheckCanContinue(const std::string& path, const TrainConfig& config,
   for (const auto& [key, value] : run) {
     const auto recorded = manifest.run.find(key);
     if (recorded == manifest.run.end() || recorded->second == value) continue;
-    if (key == kIsaKey && HasSameBits(recorded->second, value)) continue;
+    if (key == kIsaKey && HasSameBits(recorded->second, value, PrecisionOf(config.numerics)))
+      continue;
     if (key.starts_with(kDatasetPrefix))
       Fail(ErrorCode::kConfig,
            "{} was trained on other data: {} is {} there and {} here; choose another --run-dir to "

@@ -1,0 +1,168 @@
+// What a matrix product does with its sums. For the kernels of gemm.cc and gemm_tiles.cc, which
+// Highway compiles once per target.
+
+#if defined(RENZAN_NN_GEMM_RESULTS_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef RENZAN_NN_GEMM_RESULTS_INL_H_
+#undef RENZAN_NN_GEMM_RESULTS_INL_H_
+#else
+#define RENZAN_NN_GEMM_RESULTS_INL_H_
+#endif
+
+#include <algorithm>
+#include <cstdint>
+
+#include "renzan/base/bfloat16-inl.h"
+#include "renzan/base/blocked_matrix.h"
+#include "renzan/nn/gemm.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace renzan {
+namespace HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+// A row of a block is one to four registers.
+using Tag = hn::CappedTag<float, BlockedMatrix::kLanes>;
+constexpr int64_t kBlock = BlockedMatrix::kLanes;
+constexpr int kParts = kBlock / static_cast<int>(hn::MaxLanes(Tag()));
+
+// Where the results go, and GemmOptions. Row i of the tile is at c + i·c_row and mask + i·kBlock,
+// and the tile begins at block `first_block` of 16 columns.
+struct Results {
+  float* c;
+  int64_t c_row, c_block;
+  int64_t columns;  // of C
+  bool bfloat16 = false;
+  const float* bias = nullptr;
+  bool accumulate = false, relu = false;
+  const float* mask = nullptr;
+  int64_t mask_block = 0;
+  float mask_scale = 1.0f;
+  int64_t first_block = 0;
+};
+
+// The first n values at p, followed by zeros.
+inline HWY_NOINLINE hn::Vec<Tag> LoadPart(Tag d, const float* p, int64_t n) {
+  HWY_ALIGN float padded[kBlock] = {};
+  for (int64_t i = 0; i < n; ++i) padded[i] = p[i];
+  return hn::Load(d, padded);
+}
+
+// The first n values of v.
+inline HWY_NOINLINE void StorePart(hn::Vec<Tag> v, Tag d, float* p, int64_t n) {
+  HWY_ALIGN float padded[kBlock];
+  hn::Store(v, d, padded);
+  for (int64_t i = 0; i < n; ++i) p[i] = padded[i];
+}
+
+HWY_INLINE hn::Vec<Tag> LoadFirst(Tag d, const float* p, int64_t n) {
+  return n >= static_cast<int64_t>(hn::Lanes(d)) ? hn::LoadU(d, p) : LoadPart(d, p, n);
+}
+
+HWY_INLINE void StoreFirst(hn::Vec<Tag> v, Tag d, float* p, int64_t n) {
+  if (n >= static_cast<int64_t>(hn::Lanes(d))) {
+    hn::StoreU(v, d, p);
+  } else {
+    StorePart(v, d, p, n);
+  }
+}
+
+// 16 columns of a bfloat16 matrix, of which two blocks of 16 share a line: row `row`, which begins
+// at `rows`, block_stride lanes apart in the blocks of 32.
+HWY_INLINE const BFloat16Bits* BFloat16At(const float* rows, int64_t block_stride, int64_t row,
+                                          int64_t block) {
+  return reinterpret_cast<const BFloat16Bits*>(rows + row * kBlock + block / 2 * block_stride) +
+         block % 2 * kBlock;
+}
+HWY_INLINE BFloat16Bits* BFloat16At(float* rows, int64_t block_stride, int64_t row, int64_t block) {
+  return const_cast<BFloat16Bits*>(
+      BFloat16At(static_cast<const float*>(rows), block_stride, row, block));
+}
+
+HWY_INLINE hn::Vec<Tag> Relu(hn::Vec<Tag> y, Tag d) {
+  return hn::IfThenZeroElse(hn::Lt(y, hn::Zero(d)), y);
+}
+
+HWY_INLINE hn::Vec<Tag> Masked(hn::Vec<Tag> y, hn::Vec<Tag> mask, Tag d, float scale) {
+  return hn::IfThenElseZero(hn::Gt(mask, hn::Zero(d)), hn::Mul(y, hn::Set(d, scale)));
+}
+
+// What is left to do for a tile of bfloat16 results, from its sums [rows, blocks·16].
+inline HWY_NOINLINE void FinishBFloat16(const float* sums, int64_t rows, int64_t blocks,
+                                        const Results& r) {
+  const Tag d;
+  const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
+  for (int64_t i = 0; i < rows; ++i) {
+    for (int64_t j = 0; j < blocks; ++j, sums += kBlock) {
+      const int64_t block = r.first_block + j;
+      const int64_t columns = std::min(kBlock, r.columns - block * kBlock);
+      BFloat16Bits* c = BFloat16At(r.c, r.c_block, i, block);
+      HWY_ALIGN BFloat16Bits padded[kBlock];
+      BFloat16Bits* to = columns == kBlock ? c : padded;
+      for (int64_t lane = 0; lane < kBlock; lane += lanes) {
+        auto y = hn::Load(d, sums + lane);
+        if (r.relu) y = Relu(y, d);
+        if (r.mask != nullptr)
+          y = Masked(y, LoadBFloat16(d, BFloat16At(r.mask, r.mask_block, i, block) + lane), d,
+                     r.mask_scale);
+        StoreBFloat16(y, d, to + lane);
+      }
+      if (to != c) std::copy_n(padded, columns, c);
+    }
+  }
+}
+
+// The same for float32 results.
+inline HWY_NOINLINE void FinishFloat32(const float* sums, int64_t rows, int64_t blocks,
+                                       const Results& r) {
+  const Tag d;
+  const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
+  for (int64_t i = 0; i < rows; ++i) {
+    for (int64_t j = 0; j < blocks; ++j, sums += kBlock) {
+      const int64_t block = r.first_block + j;
+      for (int64_t lane = 0; lane < kBlock; lane += lanes) {
+        auto y = hn::Load(d, sums + lane);
+        if (r.relu) y = Relu(y, d);
+        if (r.mask != nullptr)
+          y = Masked(y, hn::Load(d, r.mask + i * kBlock + block * r.mask_block + lane), d,
+                     r.mask_scale);
+        StoreFirst(y, d, r.c + i * r.c_row + block * r.c_block + lane,
+                   r.columns - block * kBlock - lane);
+      }
+    }
+  }
+}
+
+// The results of a whole product, from its first tile on.
+HWY_INLINE Results ResultsOf(const GemmOptions& options, BlockedMatrix* c) {
+  Results r{.c = c->data(),
+            .c_row = kBlock,
+            .c_block = c->block_stride(),
+            .columns = c->columns(),
+            .bfloat16 = c->precision() == Precision::kBFloat16,
+            .bias = options.bias,
+            .accumulate = options.accumulate,
+            .relu = options.relu};
+  if (options.mask != nullptr) {
+    r.mask = options.mask->data();
+    r.mask_block = options.mask->block_stride();
+    r.mask_scale = options.mask_scale;
+  }
+  return r;
+}
+
+// Those of TransposedGemm().
+HWY_INLINE Results RowMajorResults(int64_t columns, float* c) {
+  return {.c = c, .c_row = columns, .c_block = kBlock, .columns = columns};
+}
+
+// From the tile in the first row to that in row i.
+HWY_INLINE void MoveDown(int64_t i, Results* r) {
+  r->c += i * r->c_row;
+  if (r->mask != nullptr) r->mask += i * kBlock;
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace renzan
+HWY_AFTER_NAMESPACE();
+
+#endif

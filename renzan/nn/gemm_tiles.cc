@@ -1,0 +1,198 @@
+#include "renzan/nn/gemm_tiles.h"
+
+#include <algorithm>
+
+#include "renzan/base/error.h"
+#include "renzan/nn/flush_denormals.h"
+#include "renzan/nn/isa.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "renzan/nn/gemm_tiles.cc"
+#include <hwy/foreach_target.h>
+#include <hwy/highway.h>
+
+#include "renzan/nn/gemm_operands-inl.h"
+#include "renzan/nn/gemm_results-inl.h"
+#include "renzan/nn/tile_registers-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace renzan {
+namespace HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+// Registers 0 to 3 are C, two by two; 4 and 5 are A, below each other; 6 and 7 are B, side by side.
+TileShape ShapeFor(int64_t rows) {
+  const int upper = static_cast<int>(std::min(rows, kBlock));
+  const int lower = static_cast<int>(std::max<int64_t>(rows, kBlock + 1) - kBlock);
+  return {{upper, upper, lower, lower, upper, lower, kBlock, kBlock}};
+}
+
+// Sets C's registers for `rows` rows to what the sums start with.
+template <class Tiles, bool kTwoRows, bool kTwoBlocks>
+HWY_INLINE void Begin(int64_t rows, const Results& r) {
+  if (r.bias == nullptr && !r.accumulate) {
+    Tiles::template Zero<0>();
+    if (kTwoBlocks) Tiles::template Zero<1>();
+    if (kTwoRows) Tiles::template Zero<2>();
+    if (kTwoRows && kTwoBlocks) Tiles::template Zero<3>();
+    return;
+  }
+  constexpr int64_t kBlocks = kTwoBlocks ? 2 : 1;
+  const Tag d;
+  HWY_ALIGN float start[2 * kBlock * kBlocks * kBlock];
+  // All rows are the same one where the sums start with the bias.
+  const int64_t stride = r.accumulate ? kBlocks * kBlock : 0;
+  for (int64_t i = 0; i < (r.accumulate ? rows : 1); ++i) {
+    for (int64_t j = 0; j < kBlocks; ++j) {
+      const int64_t block = r.first_block + j;
+      for (int64_t lane = 0; lane < kBlock; lane += static_cast<int64_t>(hn::Lanes(d))) {
+        const int64_t column = block * kBlock + lane;
+        hn::Store(!r.accumulate ? LoadFirst(d, r.bias + column, r.columns - column)
+                  : r.bfloat16  ? LoadBFloat16(d, BFloat16At(r.c, r.c_block, i, block) + lane)
+                                : LoadFirst(d, r.c + i * r.c_row + block * r.c_block + lane,
+                                            r.columns - column),
+                  d, start + i * stride + j * kBlock + lane);
+      }
+    }
+  }
+  Tiles::template Load<0>(start, stride);
+  if (kTwoBlocks) Tiles::template Load<1>(start + kBlock, stride);
+  if (kTwoRows) Tiles::template Load<2>(start + kBlock * stride, stride);
+  if (kTwoRows && kTwoBlocks) Tiles::template Load<3>(start + kBlock * stride + kBlock, stride);
+}
+
+// C's registers to C.
+template <class Tiles, bool kTwoRows, bool kTwoBlocks>
+HWY_INLINE void End(int64_t rows, const Results& r) {
+  constexpr int64_t kBlocks = kTwoBlocks ? 2 : 1;
+  HWY_ALIGN float sums[2 * kBlock * kBlocks * kBlock];
+  const bool whole = (r.first_block + kBlocks) * kBlock <= r.columns;
+  const bool direct = whole && !r.bfloat16 && !r.relu && r.mask == nullptr;
+  float* to = direct ? r.c + r.first_block * r.c_block : sums;
+  const int64_t row = direct ? r.c_row : kBlocks * kBlock;
+  const int64_t block = direct ? r.c_block : kBlock;
+  Tiles::template Store<0>(to, row);
+  if (kTwoBlocks) Tiles::template Store<1>(to + block, row);
+  if (kTwoRows) Tiles::template Store<2>(to + kBlock * row, row);
+  if (kTwoRows && kTwoBlocks) Tiles::template Store<3>(to + kBlock * row + block, row);
+  if (direct) return;
+  if (r.bfloat16) {
+    FinishBFloat16(sums, rows, kBlocks, r);
+  } else {
+    FinishFloat32(sums, rows, kBlocks, r);
+  }
+}
+
+// Up to 32 rows and 32 columns of C. Element (i, k) of A, in lanes, is at a[i·16 + k] within a
+// block of 16 k, which are a_block apart, and B's element (k, j) at b[k·16 + j].
+template <class Tiles, bool kTwoRows, bool kTwoBlocks>
+HWY_NOINLINE void Tile(int64_t rows, int64_t k, const float* a, int64_t a_block, const float* b,
+                       int64_t b_block, const Results& r) {
+  Begin<Tiles, kTwoRows, kTwoBlocks>(rows, r);
+  for (int64_t k0 = 0; k0 < k; k0 += kBlock, a += a_block, b += kBlock * kBlock) {
+    Tiles::template Load<6>(b, kBlock);
+    Tiles::template Load<4>(a, kBlock);
+    Tiles::template MultiplyAdd<0, 4, 6>();
+    if (kTwoRows) {
+      Tiles::template Load<5>(a + kBlock * kBlock, kBlock);
+      Tiles::template MultiplyAdd<2, 5, 6>();
+    }
+    if (kTwoBlocks) {
+      Tiles::template Load<7>(b + b_block, kBlock);
+      Tiles::template MultiplyAdd<1, 4, 7>();
+    }
+    if (kTwoRows && kTwoBlocks) Tiles::template MultiplyAdd<3, 5, 7>();
+  }
+  End<Tiles, kTwoRows, kTwoBlocks>(rows, r);
+}
+
+// C [m, n] = A [m, k] of bfloat16 · B [k / 2, n] of pairs, k being zero from A's end to a multiple
+// of 32.
+template <class Tiles>
+void AllTiles(const BlockedMatrix& a, const BlockedMatrix& b, const Results& results) {
+  for (int64_t i = 0, rows; i < a.rows(); i += rows) {
+    rows = std::min(2 * kBlock, a.rows() - i);
+    if (i == 0 || rows < 2 * kBlock) Tiles::Configure(ShapeFor(rows));
+    Results r = results;
+    MoveDown(i, &r);
+    for (int64_t block = 0; block < b.num_blocks(); block += 2) {
+      r.first_block = block;
+      const auto tile = [&](auto kernel) {
+        kernel(rows, b.rows(), a.block(0) + i * kBlock, a.block_stride(), b.block(block),
+               b.block_stride(), r);
+      };
+      const bool two_blocks = block + 1 < b.num_blocks();
+      if (rows > kBlock) {
+        tile(two_blocks ? Tile<Tiles, true, true> : Tile<Tiles, true, false>);
+      } else {
+        tile(two_blocks ? Tile<Tiles, false, true> : Tile<Tiles, false, false>);
+      }
+    }
+  }
+  Tiles::Release();
+}
+
+void Product(const BlockedMatrix& a, const BlockedMatrix& b, const Results& results) {
+#if HWY_ARCH_X86_64 && HWY_TARGET == HWY_AVX3
+  if (HasTileRegisters()) return AllTiles<HardwareTiles>(a, b, results);
+#endif
+  AllTiles<EmulatedTiles>(a, b, results);
+}
+
+// The columns of A as a product with ones: `pairs` is A in pairs of rows.
+void SumColumns(const BlockedMatrix& pairs, float* sums) {
+  const Tag d;
+  for (int64_t column = 0; column < pairs.columns(); column += static_cast<int64_t>(hn::Lanes(d))) {
+    const float* lanes = pairs.block(column / kBlock) + column % kBlock;
+    auto sum = hn::Zero(d);
+    for (int64_t k0 = 0; k0 < pairs.rows(); k0 += kBlock) {
+      auto even = hn::Zero(d), odd = hn::Zero(d);
+      for (int64_t k = 0; k < kBlock; ++k, lanes += kBlock) {
+        const auto pair = hn::Load(d, lanes);
+        even = hn::Add(even, EmulatedTiles::LowHalf(pair));
+        odd = hn::Add(odd, EmulatedTiles::HighHalf(pair));
+      }
+      sum = hn::Add(sum, hn::Add(even, odd));
+    }
+    StoreFirst(sum, d, sums + column, pairs.columns() - column);
+  }
+}
+
+void ProductInTiles(const BlockedMatrix& a, const RightOperand& b, const GemmOptions& options,
+                    BlockedMatrix* c) {
+  const FlushDenormals flush;
+  Product(a, b.lanes(), ResultsOf(options, c));
+}
+
+void TransposedProductInTiles(const BlockedMatrix& a, const BlockedMatrix& b, float* sums,
+                              float* c) {
+  const FlushDenormals flush;
+  Scratch& scratch = Scratch::OfThisThread();
+  PairRows(a, kBlock, &scratch.pairs);
+  TransposePairs(scratch.pairs, &scratch.a);
+  PairRows(b, kBlock, &scratch.b);
+  Product(scratch.a, scratch.b, RowMajorResults(b.columns(), c));
+  if (sums != nullptr) SumColumns(scratch.pairs, sums);
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace renzan
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace renzan {
+
+HWY_EXPORT(ProductInTiles);
+HWY_EXPORT(TransposedProductInTiles);
+
+void GemmInTiles(const BlockedMatrix& a, const RightOperand& b, const GemmOptions& options,
+                 BlockedMatrix* c) {
+  HWY_DYNAMIC_DISPATCH(ProductInTiles)(a, b, options, c);
+}
+
+void TransposedGemmInTiles(const BlockedMatrix& a, const BlockedMatrix& b, float* sums, float* c) {
+  HWY_DYNAMIC_DISPATCH(TransposedProductInTiles)(a, b, sums, c);
+}
+
+}  // namespace renzan
+#endif
