@@ -88,7 +88,8 @@ int Main(int argc, char** argv) {
   for (int repeat = -1; repeat < repeats; ++repeat) {
     const double start = SystemClock().MonotonicSeconds();
     for (int64_t i = 0; i < steps; ++i, ++step)
-      model.Step(batches[static_cast<size_t>(step % 4)], step, metrics);
+      model.Step(batches[static_cast<size_t>(step % 4)], step, metrics,
+                 &batches[static_cast<size_t>((step + 1) % 4)]);
     const double rate = static_cast<double>(steps * config.training.batch_size) /
                         (SystemClock().MonotonicSeconds() - start);
     if (repeat >= 0) rates.push_back(rate);

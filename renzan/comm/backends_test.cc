@@ -200,6 +200,15 @@ TEST_F(GlooTest, TheOthersNameADeadWorker) {
   }
 }
 
+TEST_F(GlooTest, BuffersMayBeFreedWithTheirExchange) {
+  const int port = FreePort();
+  for (int rank = 0; rank < 2; ++rank) StartGloo(rank, 2, port, {"abandon", "1"});
+  EXPECT_EQ(processes_[1]->Wait(), static_cast<int>(ErrorCode::kSoftware));
+  EXPECT_THAT(processes_[1]->Output(), HasSubstr("abandoned its exchange"));
+  EXPECT_EQ(processes_[0]->Wait(), static_cast<int>(ErrorCode::kUnavailable));
+  EXPECT_THAT(processes_[0]->Output(), HasSubstr("lost worker 1"));
+}
+
 TEST_F(GlooTest, AWorkerThatHangsIsNamedAfterTheDeadline) {
   const int port = FreePort();
   for (int rank = 0; rank < 2; ++rank) StartGloo(rank, 2, port, {"hang", "0"}, "2");

@@ -4,7 +4,9 @@
 //   reduce        prints the SHA-256 of a tree reduction
 //   die RANK      worker RANK kills itself in the middle of the run
 //   hang RANK     worker RANK stops answering
+//   abandon RANK  worker RANK frees its buffers while they are exchanged
 
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <csignal>
@@ -44,6 +46,35 @@ void PrintReduction(Communicator& communicator) {
   std::printf("sum %s\n", hash.HexDigest().c_str());
 }
 
+// Its peers must learn of it at once, and nothing may use the freed pages.
+[[noreturn]] void AbandonAnExchange(Communicator& communicator) {
+  constexpr size_t kBytes = size_t{64} << 20;
+  const size_t world = static_cast<size_t>(communicator.world_size());
+  void* const pages =
+      mmap(nullptr, world * kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  CHECK(pages != MAP_FAILED);
+  {
+    std::vector<std::span<std::byte>> parts;
+    for (size_t p = 0; p < world; ++p)
+      parts.emplace_back(static_cast<std::byte*>(pages) + p * kBytes, kBytes);
+    parts[static_cast<size_t>(communicator.rank())] = {};
+    Exchange exchange(communicator);
+    exchange.Post("abandoned", std::vector<std::span<const std::byte>>(world), parts);
+    usleep(20000);
+  }
+  munmap(pages, world * kBytes);
+  usleep(200000);
+  Fail(ErrorCode::kSoftware, "abandoned its exchange");
+}
+
+// What the peers of that worker send.
+void SendTo(int victim, Communicator& communicator) {
+  const std::vector<std::byte> large(size_t{64} << 20);
+  std::vector<std::span<const std::byte>> send(static_cast<size_t>(communicator.world_size()));
+  send[static_cast<size_t>(victim)] = large;
+  communicator.AllToAllV(send, std::vector<std::span<std::byte>>(send.size()));
+}
+
 [[noreturn]] void RunForever(Communicator& communicator, bool is_victim, bool dies) {
   std::vector<std::byte> received(1000);
   for (int step = 0;; ++step) {
@@ -70,6 +101,10 @@ int Run(int argc, char** argv) {
     std::printf("conforms %s\n", communicator->backend());
   } else if (mode == "reduce") {
     PrintReduction(*communicator);
+  } else if (mode == "abandon") {
+    CHECK(argc == 4);
+    if (communicator->rank() == std::atoi(argv[3])) AbandonAnExchange(*communicator);
+    SendTo(std::atoi(argv[3]), *communicator);
   } else {
     CHECK(argc == 4 && (mode == "die" || mode == "hang"));
     RunForever(*communicator, communicator->rank() == std::atoi(argv[3]), mode == "die");

@@ -13,11 +13,15 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
 namespace renzan {
 
 class Communicator {
  public:
+  // An exchange that was posted. Tickets are used again.
+  using Ticket = size_t;
+
   virtual ~Communicator() = default;
 
   virtual int rank() const = 0;
@@ -25,18 +29,57 @@ class Communicator {
   // "local", "gloo" or "mpi"
   virtual const char* backend() const = 0;
 
-  // send[p] goes to rank p, recv[p] is filled by rank p; both are [world_size]. The receiver knows
-  // the sizes. Buffers must not overlap. A part for this rank itself is copied.
-  virtual void AllToAllV(std::span<const std::span<const std::byte>> send,
-                         std::span<const std::span<std::byte>> recv) = 0;
+  // Starts to send send[p] to rank p and to fill recv[p] from rank p; both are [world_size]. The
+  // receiver knows the sizes. A part for this rank itself is copied. Until Wait() the parts must
+  // stay where they are, and nobody may change those that are sent or use those that are received;
+  // they must not overlap. Several exchanges may be in flight. `operation` names this one in errors
+  // and must outlive it.
+  virtual Ticket Post(const char* operation, std::span<const std::span<const std::byte>> send,
+                      std::span<const std::span<std::byte>> recv) = 0;
+  // Returns when the exchange has ended here. The deadline counts from this call.
+  virtual void Wait(Ticket ticket) = 0;
 
-  // `send` goes to everyone; recv[p] is filled by rank p, recv[rank()] by `send`.
-  virtual void AllGatherV(std::span<const std::byte> send,
-                          std::span<const std::span<std::byte>> recv) = 0;
+  // Gives up all exchanges in flight: once it returns, nothing uses their parts. The communicator
+  // cannot be used afterwards.
+  virtual void Abandon() noexcept = 0;
 
   virtual void Broadcast(std::span<std::byte> data, int root) = 0;
 
-  virtual void Barrier() = 0;
+  // Post and Wait.
+  void AllToAllV(std::span<const std::span<const std::byte>> send,
+                 std::span<const std::span<std::byte>> recv);
+  // `send` goes to everyone; recv[p] is filled by rank p, recv[rank()] by `send`.
+  void AllGatherV(std::span<const std::byte> send, std::span<const std::span<std::byte>> recv);
+  // Returns once all ranks have called it.
+  void Barrier();
+
+ private:
+  // Parts of AllGatherV() and Barrier(), kept so that they need not allocate.
+  std::vector<std::span<const std::byte>> same_;
+  std::vector<std::byte> here_;
+  std::vector<std::span<std::byte>> here_parts_;
+};
+
+// One exchange at a time between fixed buffers, which must outlive it. Its owner may be destroyed
+// while it is in flight, because of an error: the communicator is then abandoned.
+class Exchange {
+ public:
+  explicit Exchange(Communicator& comm) : comm_(comm) {}
+  ~Exchange() {
+    if (in_flight_) comm_.Abandon();
+  }
+  Exchange(const Exchange&) = delete;
+  Exchange& operator=(const Exchange&) = delete;
+
+  void Post(const char* operation, std::span<const std::span<const std::byte>> send,
+            std::span<const std::span<std::byte>> recv);
+  void Wait();
+  bool in_flight() const { return in_flight_; }
+
+ private:
+  Communicator& comm_;
+  Communicator::Ticket ticket_ = 0;
+  bool in_flight_ = false;
 };
 
 }  // namespace renzan

@@ -44,6 +44,31 @@ void CheckAllToAllV(Communicator& communicator, uint64_t round, size_t scale) {
   for (size_t p = 0; p < world; ++p) Compare(received[p], expected[p], "AllToAllV", round, p, rank);
 }
 
+// Several exchanges in flight, awaited in the order in which they were posted or in another one.
+void CheckPost(Communicator& communicator, uint64_t round, size_t scale) {
+  constexpr size_t kInFlight = 3;
+  const auto world = static_cast<size_t>(communicator.world_size());
+  const auto rank = static_cast<size_t>(communicator.rank());
+  std::vector<Bytes> sent[kInFlight], received[kInFlight];
+  Communicator::Ticket tickets[kInFlight];
+  for (size_t i = 0; i < kInFlight; ++i) {
+    for (size_t p = 0; p < world; ++p) {
+      sent[i].push_back(Part(round * kInFlight + i, rank, p, scale));
+      received[i].emplace_back(Part(round * kInFlight + i, p, rank, scale).size());
+    }
+    tickets[i] = communicator.Post(
+        "Post", std::vector<std::span<const std::byte>>(sent[i].begin(), sent[i].end()),
+        std::vector<std::span<std::byte>>(received[i].begin(), received[i].end()));
+  }
+  for (size_t i = 0; i < kInFlight; ++i) {
+    const size_t now = round % 2 == 0 ? i : kInFlight - 1 - i;
+    communicator.Wait(tickets[now]);
+    for (size_t p = 0; p < world; ++p)
+      Compare(received[now][p], Part(round * kInFlight + now, p, rank, scale), "Post", round, p,
+              rank);
+  }
+}
+
 void CheckAllGatherV(Communicator& communicator, uint64_t round, size_t scale) {
   const auto world = static_cast<size_t>(communicator.world_size());
   const auto rank = static_cast<size_t>(communicator.rank());
@@ -76,6 +101,7 @@ void CheckConformance(Communicator& communicator) {
     const int repeats = scale > 1000000 ? 2 : 6;
     for (int repeat = 0; repeat < repeats; ++repeat, ++round) {
       CheckAllToAllV(communicator, round, scale);
+      CheckPost(communicator, round, scale);
       CheckAllGatherV(communicator, round, scale);
       CheckBroadcast(communicator, round, scale);
       communicator.Barrier();

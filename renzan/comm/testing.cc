@@ -1,5 +1,6 @@
 #include "renzan/comm/testing.h"
 
+#include <algorithm>
 #include <chrono>
 #include <condition_variable>
 #include <cstring>
@@ -76,22 +77,30 @@ class ThreadCommunicator : public Communicator {
   int world_size() const override { return static_cast<int>(group_.offers.size()); }
   const char* backend() const override { return "threads"; }
 
-  void AllToAllV(std::span<const std::span<const std::byte>> send,
-                 std::span<const std::span<std::byte>> recv) override {
+  // The exchange itself happens in Wait(): who uses a part too early reads what was there before.
+  Ticket Post(const char* operation, std::span<const std::span<const std::byte>> send,
+              std::span<const std::span<std::byte>> recv) override {
     CHECK(send.size() == group_.offers.size() && recv.size() == group_.offers.size());
-    Run("AllToAllV", send, [&] {
-      for (size_t p = 0; p < recv.size(); ++p)
-        Copy(group_.offers[p].parts[static_cast<size_t>(rank_)], recv[p]);
-    });
+    const auto free = std::find_if(posted_.begin(), posted_.end(),
+                                   [](const Posted& p) { return p.operation == nullptr; });
+    const Ticket ticket = static_cast<Ticket>(free - posted_.begin());
+    if (free == posted_.end()) posted_.emplace_back();
+    posted_[ticket].operation = operation;
+    posted_[ticket].send.assign(send.begin(), send.end());
+    posted_[ticket].recv.assign(recv.begin(), recv.end());
+    return ticket;
   }
 
-  void AllGatherV(std::span<const std::byte> send,
-                  std::span<const std::span<std::byte>> recv) override {
-    CHECK(recv.size() == group_.offers.size());
-    Run("AllGatherV", {&send, 1}, [&] {
-      for (size_t p = 0; p < recv.size(); ++p) Copy(group_.offers[p].parts[0], recv[p]);
+  void Wait(Ticket ticket) override {
+    Posted& posted = posted_[ticket];
+    Run(posted.operation, posted.send, [&] {
+      for (size_t p = 0; p < posted.recv.size(); ++p)
+        Copy(group_.offers[p].parts[static_cast<size_t>(rank_)], posted.recv[p]);
     });
+    posted.operation = nullptr;
   }
+
+  void Abandon() noexcept override {}
 
   void Broadcast(std::span<std::byte> data, int root) override {
     const std::span<const std::byte> part = data;
@@ -100,11 +109,13 @@ class ThreadCommunicator : public Communicator {
     });
   }
 
-  void Barrier() override {
-    Run("Barrier", {}, [] {});
-  }
-
  private:
+  struct Posted {
+    const char* operation = nullptr;  // null: free
+    std::vector<std::span<const std::byte>> send;
+    std::vector<std::span<std::byte>> recv;
+  };
+
   template <class Take>
   void Run(const char* operation, std::span<const std::span<const std::byte>> parts,
            const Take& take) {
@@ -124,6 +135,7 @@ class ThreadCommunicator : public Communicator {
 
   Group& group_;
   int rank_;
+  std::vector<Posted> posted_;  // by ticket
 };
 
 }  // namespace

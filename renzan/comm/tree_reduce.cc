@@ -92,6 +92,8 @@ struct TreeReducer::State {
   // The parts of an exchange, per worker.
   std::vector<std::span<const std::byte>> from;
   std::vector<std::span<std::byte>> to;
+  std::span<float> sum;  // of the current reduction
+  Exchange exchange;     // last, so that it ends before the buffers do
 
   State(Communicator& communicator, ThreadPool& pool, int num_virtual_workers, size_t length,
         WireType wire);
@@ -105,8 +107,9 @@ struct TreeReducer::State {
   void EncodeOwn(std::span<const std::span<float>> leaves, const Chunk& chunk);
   void CombineChunk(Range range, int thread);
 
-  void Exchange(std::span<const std::span<float>> leaves);
-  void Gather(std::span<float> sum);
+  void PostSlices(std::span<const std::span<float>> leaves);
+  void PostSum();
+  void DecodeSum();
 
   template <class Body>
   void ForEachChunk(const std::vector<Chunk>& list, const Body& body) {
@@ -123,7 +126,8 @@ TreeReducer::State::State(Communicator& communicator, ThreadPool& pool, int num_
       length(length),
       wire(wire),
       rank(static_cast<size_t>(communicator.rank())),
-      world_size(static_cast<size_t>(communicator.world_size())) {
+      world_size(static_cast<size_t>(communicator.world_size())),
+      exchange(communicator) {
   CHECK(num_virtual_workers >= 1 && (num_virtual_workers & (num_virtual_workers - 1)) == 0);
   std::vector<Block> all;
   for (int r = 0; r < communicator.world_size(); ++r) {
@@ -188,14 +192,14 @@ void TreeReducer::State::EncodeOwn(std::span<const std::span<float>> leaves, con
   }
 }
 
-void TreeReducer::State::Exchange(std::span<const std::span<float>> leaves) {
+void TreeReducer::State::PostSlices(std::span<const std::span<float>> leaves) {
   for (size_t p = 0; p < world_size; ++p) {
     from[p] = send[p];
     if (send_in_place)
       from[p] = std::as_bytes(std::span(leaves[0]).subspan(slices[p].begin, slices[p].size()));
     to[p] = received[p];
   }
-  communicator.AllToAllV(from, to);
+  exchange.Post("reduction of dense gradients", from, to);
 }
 
 void TreeReducer::State::CombineChunk(Range range, int thread) {
@@ -219,15 +223,19 @@ void TreeReducer::State::CombineChunk(Range range, int thread) {
   if (!exact()) Encode(wire, node[0], gather_send.data() + Bytes(offset));
 }
 
-void TreeReducer::State::Gather(std::span<float> sum) {
-  for (size_t p = 0; p < world_size; ++p)
-    to[p] = exact() ? std::as_writable_bytes(sum.subspan(slices[p].begin, slices[p].size()))
-                    : std::span(gathered[p]);
+void TreeReducer::State::PostSum() {
   // In float32 the slice's sum is where the first block of the first worker was received.
   const std::span<const std::byte> own =
       exact() ? std::span(received[0]).first(Bytes(slices[rank].size())) : std::span(gather_send);
-  communicator.AllGatherV(own, to);
-  if (exact()) return;
+  for (size_t p = 0; p < world_size; ++p) {
+    from[p] = own;
+    to[p] = exact() ? std::as_writable_bytes(sum.subspan(slices[p].begin, slices[p].size()))
+                    : std::span(gathered[p]);
+  }
+  exchange.Post("sum of dense gradients", from, to);
+}
+
+void TreeReducer::State::DecodeSum() {
   ForEachChunk(chunks, [&](int, const Chunk& chunk) {
     const size_t offset = chunk.range.begin - slices[chunk.slice].begin;
     Decode(wire, gathered[chunk.slice].data() + Bytes(offset),
@@ -241,12 +249,12 @@ TreeReducer::TreeReducer(Communicator& communicator, ThreadPool& pool, int num_v
 
 TreeReducer::~TreeReducer() = default;
 
-void TreeReducer::Reduce(std::span<const std::span<float>> leaves, std::span<float> sum) {
+void TreeReducer::Start(std::span<const std::span<float>> leaves, std::span<float> sum) {
   State& s = *state_;
   CHECK(leaves.size() == static_cast<size_t>(s.own_leaves.size()));
   CHECK(sum.size() == s.length);
   for (const std::span<float> leaf : leaves) CHECK(leaf.size() == s.length);
-
+  s.sum = sum;
   s.ForEachChunk(s.chunks, [&](int, const Chunk& chunk) {
     s.ReduceOwn(leaves, chunk.range);
     if (s.world_size == 1) {
@@ -256,11 +264,23 @@ void TreeReducer::Reduce(std::span<const std::span<float>> leaves, std::span<flo
       s.EncodeOwn(leaves, chunk);
     }
   });
+  if (s.world_size > 1) s.PostSlices(leaves);
+}
+
+void TreeReducer::Continue() {
+  State& s = *state_;
   if (s.world_size == 1) return;
-  s.Exchange(leaves);
+  s.exchange.Wait();
   s.ForEachChunk(s.own_chunks,
                  [&](int thread, const Chunk& chunk) { s.CombineChunk(chunk.range, thread); });
-  s.Gather(sum);
+  s.PostSum();
+}
+
+void TreeReducer::Finish() {
+  State& s = *state_;
+  if (s.world_size == 1) return;
+  s.exchange.Wait();
+  if (!s.exact()) s.DecodeSum();
 }
 
 }  // namespace renzan

@@ -36,7 +36,18 @@ class TreeReducer {
 
   // `leaves`: one [length] array per virtual worker assigned to this worker (VirtualWorkerRange),
   // in order; overwritten. `sum` [length]: the same on every worker; may not overlap the leaves.
-  void Reduce(std::span<const std::span<float>> leaves, std::span<float> sum);
+  // Both must stay until Finish() returns.
+  void Start(std::span<const std::span<float>> leaves, std::span<float> sum);
+  // Every worker calls these in turn, and may do something else in between.
+  void Continue();
+  void Finish();
+
+  // All of it.
+  void Reduce(std::span<const std::span<float>> leaves, std::span<float> sum) {
+    Start(leaves, sum);
+    Continue();
+    Finish();
+  }
 
  private:
   struct State;

@@ -22,7 +22,7 @@ struct BatchLoader::Impl {
   const Options options;
   const int64_t steps_per_epoch;
 
-  // Slot i % slots.size() holds the i-th batch. There is one slot more than `prefetch`: the one in
+  // Slot i % slots.size() holds the i-th batch. There are two slots more than `prefetch`: those in
   // use.
   std::vector<Slot> slots;
   std::mutex mutex;
@@ -40,7 +40,7 @@ struct BatchLoader::Impl {
       : dataset(data),
         options(opts),
         steps_per_epoch(StepsPerEpoch(opts.row_end - opts.row_begin, opts.global_batch)),
-        slots(static_cast<size_t>(opts.prefetch) + 1) {}
+        slots(static_cast<size_t>(opts.prefetch) + 2) {}
 
   Slot& SlotOf(int64_t index) { return slots[static_cast<size_t>(index) % slots.size()]; }
 
@@ -62,7 +62,7 @@ struct BatchLoader::Impl {
     for (int64_t index = 0; index < options.num_steps; ++index) {
       {
         std::unique_lock lock(mutex);
-        // `taken` includes the batch in use, which must not be overwritten.
+        // `taken` includes the two batches in use, which must not be overwritten.
         changed.wait(lock, [&] { return stop || index - taken < options.prefetch; });
         if (stop) return;
       }

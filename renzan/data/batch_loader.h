@@ -40,7 +40,8 @@ class BatchLoader {
   BatchLoader(const BatchLoader&) = delete;
   BatchLoader& operator=(const BatchLoader&) = delete;
 
-  // The slice of the next step, valid until the next call. An Error of the reader thread is thrown
+  // The slice of the next step, valid until the call after the next one: a step may look at its
+  // successor's batch. An Error of the reader thread is thrown
   // here in place of its batch. May be called num_steps times.
   const Batch& Next();
 

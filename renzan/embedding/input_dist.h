@@ -1,7 +1,8 @@
 #pragma once
 
 // input_dist: sends the ids that each worker read for its own samples to the owners of the tables,
-// so that each owner has its tables' ids for the whole global batch, in sample order.
+// so that each owner has its tables' ids for the whole global batch, in sample order. One batch at
+// a time; another object may exchange another batch meanwhile.
 
 #include <cstddef>
 #include <cstdint>
@@ -38,13 +39,21 @@ class InputDist {
   InputDist(Communicator& comm, std::span<const TableSpec> tables, std::span<const int> owner,
             std::vector<int64_t> samples);
 
-  // ids: one view per table, of this rank's samples. Returns the ids of the tables this rank owns,
-  // in table order; valid until the next call.
-  const std::vector<GlobalIds>& Exchange(std::span<const IdsView> ids);
+  // Every rank calls these in turn, the same at the same time, and may do something else in
+  // between. ids: one view per table, of this rank's samples; their values must stay until
+  // Continue() returns.
+  void Start(std::span<const IdsView> ids);
+  // Where tables are multi-hot, the numbers of ids have to arrive before the ids can.
+  void Continue();
+  void Finish();
+
+  // After Finish(): the ids of the tables this rank owns, in table order; valid until the next one.
+  const std::vector<GlobalIds>& ids() const { return ids_; }
 
  private:
-  void ExchangeCounts(std::span<const IdsView> ids);
-  void Pack(std::span<const IdsView> ids);
+  bool AnyMultiHot() const;
+  void PostCounts();
+  void PostIds();
   void Unpack();
 
   Communicator& comm_;
@@ -55,7 +64,9 @@ class InputDist {
   std::vector<std::vector<int32_t>> counts_;  // [world_size]: lookups per multi-hot table
   std::vector<std::vector<int32_t>> send_, recv_;
   std::vector<std::vector<int32_t>> announced_;  // like counts_, of this worker's samples
+  std::vector<IdsView> own_ids_;                 // of the batch in flight
   std::vector<GlobalIds> ids_;
+  Exchange exchange_;  // last, so that it ends before the buffers do
 };
 
 }  // namespace renzan

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "renzan/base/error.h"
-#include "renzan/base/trace.h"
 #include "renzan/embedding/kernels.h"
 #include "renzan/optim/gradient_norm.h"
 #include "renzan/optim/optimizer_steps.h"
@@ -12,8 +11,9 @@ namespace renzan {
 namespace {
 
 // All-to-all of everything except this rank's own part.
-void ExchangeWithPeers(Communicator& comm, const std::vector<std::vector<std::byte>>& send,
-                       std::vector<std::vector<std::byte>>* recv) {
+void PostToPeers(const Communicator& comm, const char* operation,
+                 const std::vector<std::vector<std::byte>>& send,
+                 std::vector<std::vector<std::byte>>* recv, Exchange* exchange) {
   if (comm.world_size() == 1) return;
   const size_t me = static_cast<size_t>(comm.rank());
   thread_local std::vector<std::span<const std::byte>> from;
@@ -22,14 +22,22 @@ void ExchangeWithPeers(Communicator& comm, const std::vector<std::vector<std::by
   to.assign(recv->begin(), recv->end());
   from[me] = {};
   to[me] = {};
-  comm.AllToAllV(from, to);
+  exchange->Post(operation, from, to);
+}
+
+void WaitForPeers(Exchange* exchange) {
+  if (exchange->in_flight()) exchange->Wait();
 }
 
 }  // namespace
 
 ShardedEmbeddings::ShardedEmbeddings(Communicator& comm, ThreadPool& pool,
                                      ShardedEmbeddingsOptions options)
-    : comm_(comm), pool_(pool), options_(std::move(options)) {
+    : comm_(comm),
+      pool_(pool),
+      options_(std::move(options)),
+      pooled_exchange_(comm),
+      gradient_exchange_(comm) {
   const int world_size = comm.world_size();
   const size_t me = static_cast<size_t>(comm.rank());
   CHECK(options_.batch % options_.virtual_workers == 0);
@@ -40,12 +48,10 @@ ShardedEmbeddings::ShardedEmbeddings(Communicator& comm, ThreadPool& pool,
   backward_block_bytes_ = WireBytes(options_.backward, block);
 
   owner_ = PlaceTableWise(options_.tables, world_size);
-  std::vector<int64_t> samples;
   for (int rank = 0; rank < world_size; ++rank) {
     Peer peer{VirtualWorkerRange(options_.virtual_workers, world_size, rank), {}};
     for (int v = peer.virtual_workers.begin; v < peer.virtual_workers.end; ++v)
       assigned_rank_.push_back(rank);
-    samples.push_back(peer.virtual_workers.size() * samples_per_virtual_worker_);
     peers_.push_back(std::move(peer));
   }
   for (size_t t = 0; t < options_.tables.size(); ++t) {
@@ -53,8 +59,6 @@ ShardedEmbeddings::ShardedEmbeddings(Communicator& comm, ThreadPool& pool,
     index_at_owner_.push_back(owned.size());
     owned.push_back(t);
   }
-  input_dist_ = std::make_unique<InputDist>(comm, options_.tables, owner_, samples);
-
   for (size_t t : peers_[me].tables) {
     CHECK(options_.tables[t].embedding_dim == dim_);
     tables_.emplace_back(options_.tables[t], options_.optimizer, options_.initial_values,
@@ -62,7 +66,6 @@ ShardedEmbeddings::ShardedEmbeddings(Communicator& comm, ThreadPool& pool,
     gradients_.emplace_back(static_cast<size_t>(options_.batch * dim_));
   }
   gradient_range_.resize(static_cast<size_t>(peers_[me].virtual_workers.size()));
-  sorted_.resize(tables_.size());
   scratch_.resize(static_cast<size_t>(pool.num_threads()));
 
   const size_t peers = peers_.size();
@@ -95,26 +98,26 @@ size_t ShardedEmbeddings::BlockIndex(size_t table_of_owner, const Peer& peer,
          static_cast<size_t>(virtual_worker - range.begin);
 }
 
-void ShardedEmbeddings::Forward(std::span<const IdsView> ids) {
-  {
-    const TraceSpan span("input_dist");
-    ids_ = &input_dist_->Exchange(ids);
-  }
-  {
-    const TraceSpan span("lookup");
-    const size_t blocks = static_cast<size_t>(options_.virtual_workers);
-    pool_.ParallelTasks(tables_.size() * blocks, [&](int, size_t task) {
-      LookUp(*ids_, task / blocks, static_cast<int>(task % blocks));
-    });
-  }
-  const TraceSpan span("output_dist");
-  ExchangeWithPeers(comm_, pooled_send_, &pooled_recv_);
+std::unique_ptr<PreparedBatch> ShardedEmbeddings::MakePreparedBatch() const {
+  std::vector<int64_t> samples;
+  for (const Peer& peer : peers_)
+    samples.push_back(peer.virtual_workers.size() * samples_per_virtual_worker_);
+  return std::unique_ptr<PreparedBatch>(
+      new PreparedBatch{.ids = {comm_, options_.tables, owner_, samples}, .sorted = {}});
 }
 
-void ShardedEmbeddings::LookUp(const std::vector<GlobalIds>& ids, size_t own_table,
-                               int virtual_worker) {
+void ShardedEmbeddings::LookUp(const PreparedBatch& batch) {
+  const size_t blocks = static_cast<size_t>(options_.virtual_workers);
+  pool_.ParallelTasks(tables_.size() * blocks, [&](int, size_t task) {
+    Pool(batch.ids.ids()[task / blocks], task / blocks, static_cast<int>(task % blocks));
+  });
+  PostToPeers(comm_, "output_dist", pooled_send_, &pooled_recv_, &pooled_exchange_);
+}
+
+void ShardedEmbeddings::ReceivePooled() { WaitForPeers(&pooled_exchange_); }
+
+void ShardedEmbeddings::Pool(const GlobalIds& bags, size_t own_table, int virtual_worker) {
   const EmbeddingTable& table = tables_[own_table];
-  const GlobalIds& bags = ids[own_table];
   const int64_t n = samples_per_virtual_worker_, first = virtual_worker * n;
   const size_t peer = static_cast<size_t>(assigned_rank_[static_cast<size_t>(virtual_worker)]);
   const bool own = static_cast<int>(peer) == comm_.rank();
@@ -197,27 +200,28 @@ WireRange ShardedEmbeddings::TakeGradientRange() {
   return sum;
 }
 
-void ShardedEmbeddings::Backward() {
-  {
-    const TraceSpan span("gradients to owners");
-    ExchangeWithPeers(comm_, gradient_send_, &gradient_recv_);
-  }
-  const TraceSpan span("sort lookups, decode gradients");
-  const size_t blocks = static_cast<size_t>(options_.virtual_workers) + 1;
-  pool_.ParallelTasks(tables_.size() * blocks, [&](int thread, size_t task) {
-    const size_t table = task / blocks, part = task % blocks;
-    if (part == 0) {
-      SortLookups((*ids_)[table], tables_[table].spec.num_embeddings, &sorted_[table],
-                  &scratch_[static_cast<size_t>(thread)]);
-    } else {
-      GatherGradients((*ids_)[table], table, static_cast<int>(part - 1));
-    }
+void ShardedEmbeddings::SendGradients() {
+  PostToPeers(comm_, "gradients to owners", gradient_send_, &gradient_recv_, &gradient_exchange_);
+}
+
+void ShardedEmbeddings::SortLookups(PreparedBatch* batch) {
+  batch->sorted.resize(tables_.size());
+  pool_.ParallelTasks(tables_.size(), [&](int thread, size_t table) {
+    Sort(batch->ids.ids()[table], tables_[table].spec.num_embeddings, &batch->sorted[table],
+         &scratch_[static_cast<size_t>(thread)]);
   });
 }
 
-void ShardedEmbeddings::SortLookups(const GlobalIds& ids, int64_t num_rows,
-                                    std::vector<Lookup>* sorted,
-                                    std::vector<Lookup>* scratch) const {
+void ShardedEmbeddings::ReceiveGradients(const PreparedBatch& batch) {
+  WaitForPeers(&gradient_exchange_);
+  const size_t blocks = static_cast<size_t>(options_.virtual_workers);
+  pool_.ParallelTasks(tables_.size() * blocks, [&](int, size_t task) {
+    GatherGradients(batch.ids.ids()[task / blocks], task / blocks, static_cast<int>(task % blocks));
+  });
+}
+
+void ShardedEmbeddings::Sort(const GlobalIds& ids, int64_t num_rows, std::vector<Lookup>* sorted,
+                             std::vector<Lookup>* scratch) const {
   sorted->clear();
   for (int64_t sample = 0; sample < options_.batch; ++sample)
     for (int32_t id : ids.Bag(sample))
@@ -243,11 +247,11 @@ void ShardedEmbeddings::GatherGradients(const GlobalIds& ids, size_t own_table,
   }
 }
 
-void ShardedEmbeddings::FindRuns() {
+void ShardedEmbeddings::FindRuns(const PreparedBatch& batch) {
   constexpr size_t kRun = 1024;
   runs_.clear();
   for (size_t table = 0; table < tables_.size(); ++table) {
-    const std::span<const Lookup> lookups = sorted_[table];
+    const std::span<const Lookup> lookups = batch.sorted[table];
     for (size_t begin = 0, end; begin < lookups.size(); begin = end) {
       // Extends the run to the end of the row in which the usual length would end.
       end = std::min(begin + kRun, lookups.size());
@@ -260,8 +264,8 @@ void ShardedEmbeddings::FindRuns() {
   }
 }
 
-double ShardedEmbeddings::SquaredGradientNorm() {
-  FindRuns();
+double ShardedEmbeddings::SquaredGradientNorm(const PreparedBatch& batch) {
+  FindRuns(batch);
   of_runs_.resize(runs_.size());
   pool_.ParallelTasks(runs_.size(), [&](int, size_t i) {
     of_runs_[i] =
@@ -280,9 +284,9 @@ double ShardedEmbeddings::SquaredGradientNorm() {
   return TreeSum(of_tables_);
 }
 
-bool ShardedEmbeddings::Update(double learning_rate, float gradient_scale) {
-  const TraceSpan span("sparse update");
-  FindRuns();
+bool ShardedEmbeddings::Update(const PreparedBatch& batch, double learning_rate,
+                               float gradient_scale) {
+  FindRuns(batch);
   finite_.assign(runs_.size(), 1);
   pool_.ParallelTasks(runs_.size(), [&](int, size_t i) {
     const Run& run = runs_[i];

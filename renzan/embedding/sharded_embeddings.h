@@ -1,8 +1,9 @@
 #pragma once
 
-// All embedding tables of a model, spread over the workers table by table. Forward looks up and
-// pools the whole global batch at the owners and sends every worker the pooled rows of its own
-// samples; Backward returns the gradients to the owners, and Update changes each row once.
+// All embedding tables of a model, spread over the workers table by table. Their owners look up and
+// pool the whole global batch and send every worker the pooled rows of its own samples; the
+// gradients return to the owners, which update each row once. Exchanges are started by one call and
+// awaited by another, so that work fits in between.
 //
 // The wire codec is applied to every pooled row and gradient, even if it stays on this worker, so
 // that placement cannot change a value. Not thread-safe unless stated.
@@ -37,6 +38,12 @@ struct ShardedEmbeddingsOptions {
   uint64_t seed = 0;
 };
 
+// What of a batch depends on its ids only, and may be made while another batch is in training.
+struct PreparedBatch {
+  InputDist ids;
+  std::vector<std::vector<Lookup>> sorted;  // per own table: the lookups by row
+};
+
 class ShardedEmbeddings {
  public:
   ShardedEmbeddings(Communicator& comm, ThreadPool& pool, ShardedEmbeddingsOptions options);
@@ -46,31 +53,37 @@ class ShardedEmbeddings {
   // The name of their optimizer state in checkpoints, or "".
   const char* state_name() const { return StateName(options_.optimizer.type); }
 
-  // ids: one view per table, of this worker's samples.
-  void Forward(std::span<const IdsView> ids);
+  std::unique_ptr<PreparedBatch> MakePreparedBatch() const;
 
-  // The pooled rows of one of this worker's virtual workers after Forward: those of table t for its
-  // sample i go to row i, from column first_column + t · dim on. Thread-safe.
+  // Pools the rows of the whole batch and starts to send them. The ids must have arrived.
+  void LookUp(const PreparedBatch& batch);
+  void ReceivePooled();
+
+  // The pooled rows of one of this worker's virtual workers after ReceivePooled: those of table t
+  // for its sample i go to row i, from column first_column + t · dim on. Thread-safe.
   void ReadPooled(int virtual_worker, int64_t first_column, BlockedMatrix* out) const;
 
-  // Passes the gradients of what ReadPooled returned, in the same layout, to Backward. Thread-safe
-  // for different virtual workers.
+  // Passes on the gradients of what ReadPooled returned, in the same layout. Thread-safe for
+  // different virtual workers.
   void WritePooledGradient(int virtual_worker, int64_t first_column, const BlockedMatrix& gradient);
 
   // How many gradients of this worker lost range on a float16 wire since the last call.
   WireRange TakeGradientRange();
 
-  // Sends the gradients to the owners.
-  void Backward();
+  // Starts to send the gradients to the owners.
+  void SendGradients();
+  // Needs only the ids.
+  void SortLookups(PreparedBatch* batch);
+  void ReceiveGradients(const PreparedBatch& batch);
 
-  // After Backward: the sum of squares of the gradients of all rows of all tables, the same on
-  // every worker and for any placement. Every rank calls it.
-  double SquaredGradientNorm();
+  // After ReceiveGradients and SortLookups: the sum of squares of the gradients of all rows of all
+  // tables, the same on every worker and for any placement. Every rank calls it.
+  double SquaredGradientNorm(const PreparedBatch& batch);
 
-  // After Backward: applies the optimizer once per row of the batch, to the gradients multiplied by
+  // After the same: applies the optimizer once per row of the batch, to the gradients multiplied by
   // `gradient_scale`. Returns whether all rows that this worker updated, and their states, are
   // finite.
-  bool Update(double learning_rate, float gradient_scale = 1.0f);
+  bool Update(const PreparedBatch& batch, double learning_rate, float gradient_scale = 1.0f);
 
  private:
   struct Peer {
@@ -78,9 +91,9 @@ class ShardedEmbeddings {
     std::vector<size_t> tables;  // the tables it owns
   };
 
-  void LookUp(const std::vector<GlobalIds>& ids, size_t own_table, int virtual_worker);
-  void SortLookups(const GlobalIds& ids, int64_t num_rows, std::vector<Lookup>* sorted,
-                   std::vector<Lookup>* scratch) const;
+  void Pool(const GlobalIds& ids, size_t own_table, int virtual_worker);
+  void Sort(const GlobalIds& ids, int64_t num_rows, std::vector<Lookup>* sorted,
+            std::vector<Lookup>* scratch) const;
   void GatherGradients(const GlobalIds& ids, size_t own_table, int virtual_worker);
   // Runs of a table's sorted lookups that begin and end at row boundaries. They depend only on the
   // batch.
@@ -88,7 +101,7 @@ class ShardedEmbeddings {
     size_t table;
     std::span<const Lookup> lookups;
   };
-  void FindRuns();
+  void FindRuns(const PreparedBatch& batch);
 
   // The block of one (table, virtual worker) in a message between the owner of the table and the
   // peer that the virtual worker is assigned to.
@@ -105,8 +118,6 @@ class ShardedEmbeddings {
   std::vector<size_t> index_at_owner_;  // by table: its place among its owner's tables
   std::vector<int> assigned_rank_;      // by virtual worker
   std::vector<EmbeddingTable> tables_;
-  std::unique_ptr<InputDist> input_dist_;
-  const std::vector<GlobalIds>* ids_ = nullptr;  // of the current batch
 
   // Messages by rank. A worker's message to itself is written directly to where it is read.
   using Messages = std::vector<std::vector<std::byte>>;
@@ -114,9 +125,7 @@ class ShardedEmbeddings {
 
   std::vector<WireRange> gradient_range_;  // by virtual worker assigned to this worker
 
-  // Per own table: gradients of the global batch [batch, dim], and the lookups sorted by row.
-  std::vector<AlignedBuffer> gradients_;
-  std::vector<std::vector<Lookup>> sorted_;
+  std::vector<AlignedBuffer> gradients_;      // per own table: of the global batch [batch, dim]
   std::vector<std::vector<Lookup>> scratch_;  // per thread
   std::vector<Run> runs_;
   std::vector<char> finite_;  // by run
@@ -127,6 +136,8 @@ class ShardedEmbeddings {
   std::vector<std::vector<double>> of_peers_;
   std::vector<std::span<std::byte>> of_peers_parts_;
   std::vector<double> of_tables_;
+
+  Exchange pooled_exchange_, gradient_exchange_;  // last, so that they end before the buffers do
 };
 
 }  // namespace renzan

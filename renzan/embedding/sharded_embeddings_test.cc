@@ -142,6 +142,7 @@ Trained ShardedTraining(int world_size, int threads, const Recipe& recipe, int s
     const IndexRange own = VirtualWorkerRange(kVirtualWorkers, world_size, comm.rank());
     const int64_t n = kBatch / kVirtualWorkers, first_column = 5;
     double squared_norm = 0;
+    const std::unique_ptr<PreparedBatch> batch = embeddings.MakePreparedBatch();
     for (int step = 0; step < steps; ++step) {
       const std::vector<GlobalIds> global = GlobalBatch(step);
       std::vector<std::vector<int32_t>> values(4), offsets(4);
@@ -155,7 +156,11 @@ Trained ShardedTraining(int world_size, int threads, const Recipe& recipe, int s
         }
         views.push_back({values[t], offsets[t]});
       }
-      embeddings.Forward(views);
+      batch->ids.Start(views);
+      batch->ids.Continue();
+      batch->ids.Finish();
+      embeddings.LookUp(*batch);
+      embeddings.ReceivePooled();
       BlockedMatrix pooled(n, first_column + 4 * kDim);
       for (int v = own.begin; v < own.end; ++v) {
         embeddings.ReadPooled(v, first_column, &pooled);
@@ -167,9 +172,11 @@ Trained ShardedTraining(int world_size, int threads, const Recipe& recipe, int s
             }
         embeddings.WritePooledGradient(v, first_column, pooled);
       }
-      embeddings.Backward();
-      squared_norm = embeddings.SquaredGradientNorm();
-      embeddings.Update(0.1, recipe.gradient_scale);
+      embeddings.SendGradients();
+      embeddings.SortLookups(batch.get());
+      embeddings.ReceiveGradients(*batch);
+      squared_norm = embeddings.SquaredGradientNorm(*batch);
+      embeddings.Update(*batch, 0.1, recipe.gradient_scale);
     }
     std::lock_guard lock(mutex);
     norms.push_back(squared_norm);

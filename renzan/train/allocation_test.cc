@@ -40,11 +40,14 @@ int64_t AllocationsOfSteps(const TrainConfig& config, Communicator& comm) {
   for (int64_t i = 0; i < kBatches; ++i) batches.push_back(MakeSlice(model, i));
   int64_t step = 0;
   for (; step < 40 * kBatches; ++step)
-    model.Step(batches[static_cast<size_t>(step % kBatches)], step, metrics);
+    model.Step(batches[static_cast<size_t>(step % kBatches)], step, metrics,
+               &batches[static_cast<size_t>((step + 1) % kBatches)]);
   comm.Barrier();
   const int64_t before = allocations;
   comm.Barrier();
-  for (const Batch& batch : batches) model.Step(batch, step++, metrics);
+  for (int64_t i = 0; i < kBatches; ++i, ++step)
+    model.Step(batches[static_cast<size_t>(step % kBatches)], step, metrics,
+               &batches[static_cast<size_t>((step + 1) % kBatches)]);
   comm.Barrier();
   const int64_t after = allocations;
   comm.Barrier();

@@ -127,8 +127,8 @@ struct NumericsConfig {
   void Describe(ConfigFields& fields);
 };
 
-// Of the matrix products. Throws kConfig for an unknown word, because the configuration may not have
-// come from a validated file.
+// Of the matrix products. Throws kConfig for an unknown word, because the configuration may not
+// have come from a validated file.
 Precision PrecisionOf(const NumericsConfig& config);
 
 struct CommConfig {

@@ -135,21 +135,72 @@ HybridModel::HybridModel(const TrainConfig& config, const DatasetSchema& schema,
   dense_optimizer_ = std::make_unique<DenseOptimizer>(DenseOptions(config.optimizer.dense), size);
   for (int thread = 0; thread < pool.num_threads(); ++thread)
     workspaces_.push_back(model_->MakeWorkspace(samples_per_virtual_worker_));
+  for (std::unique_ptr<PreparedBatch>* batch : {&current_, &next_, &predicted_})
+    *batch = embeddings_->MakePreparedBatch();
+  stages_ = MakeStages();
 }
 
-void HybridModel::ReadIds(const Batch& slice) {
+// Exchanges are under way while other stages work: ids of the next batch from its lookup to its
+// end, pooled rows during packing, the gradients of rows during the local part of the dense
+// reduction and sorting, and the dense gradients during the update of the tables, unless that needs
+// the norm of all gradients first.
+std::vector<HybridModel::Stage> HybridModel::MakeStages() const {
+  std::vector<Stage> stages = {{"input_dist", &HybridModel::BeginIds},
+                               {"lookup", &HybridModel::LookUp},
+                               {"input_dist", &HybridModel::BeginNextIds},
+                               {"pack parameters", &HybridModel::PackParameters},
+                               {"output_dist", &HybridModel::ReceivePooled},
+                               {"forward and backward", &HybridModel::ForwardAndBackward},
+                               {"gradients to owners", &HybridModel::SendGradients},
+                               {"reduce dense gradients", &HybridModel::BeginDenseReduction},
+                               {"sort lookups", &HybridModel::SortLookups},
+                               {"gradients to owners", &HybridModel::ReceiveGradients}};
+  const Stage end_of_reduction = {"reduce dense gradients", &HybridModel::EndDenseReduction};
+  const Stage update = {"sparse update", &HybridModel::UpdateTables};
+  if (config_.optimizer.max_gradient_norm > 0) {
+    stages.insert(stages.end(),
+                  {end_of_reduction, {"clip gradients", &HybridModel::ClipGradients}, update});
+  } else {
+    stages.insert(stages.end(), {update, end_of_reduction});
+  }
+  stages.insert(stages.end(), {{"dense update", &HybridModel::UpdateDense},
+                               {"input_dist", &HybridModel::EndNextIds}});
+  return stages;
+}
+
+void HybridModel::StartIds(const Batch& slice, PreparedBatch* batch) {
   CHECK(slice.size == slice_end() - slice_begin());
   ids_.clear();
   for (const FeatureIds& feature : slice.categorical)
     ids_.push_back({feature.values, feature.offsets});
-  embeddings_->Forward(ids_);
+  batch->ids.Start(ids_);
 }
 
-void HybridModel::PackParameters() {
-  const TraceSpan span("pack parameters");
+void HybridModel::BeginIds(StepState& state) {
+  if (next_is_ready_) {
+    std::swap(current_, next_);
+    next_is_ready_ = false;
+    return;
+  }
+  StartIds(state.slice, current_.get());
+  current_->ids.Continue();
+  current_->ids.Finish();
+}
+
+void HybridModel::LookUp(StepState&) { embeddings_->LookUp(*current_); }
+
+void HybridModel::BeginNextIds(StepState& state) {
+  if (state.next != nullptr) StartIds(*state.next, next_.get());
+}
+
+void HybridModel::PackParameters(StepState&) { Pack(); }
+
+void HybridModel::Pack() {
   if (packed_is_stale_) packed_->Pack(pool_);
   packed_is_stale_ = false;
 }
+
+void HybridModel::ReceivePooled(StepState&) { embeddings_->ReceivePooled(); }
 
 void HybridModel::Load(const Batch& slice, size_t index, Model::Workspace* workspace) const {
   const int64_t num_dense = model_->options().num_dense;
@@ -161,44 +212,43 @@ void HybridModel::Load(const Batch& slice, size_t index, Model::Workspace* works
                           model_->options().embedding_dim, &workspace->features);
 }
 
-void HybridModel::Step(const Batch& slice, int64_t step, std::span<BinaryMetrics> metrics) {
+void HybridModel::Step(const Batch& slice, int64_t step, std::span<BinaryMetrics> metrics,
+                       const Batch* next) {
   const TraceSpan span("step");
   const int64_t non_finite_before = NumNonFinite(metrics);
-  const double factor = LearningRateFactor(config_.optimizer.schedule, step);
-  ReadIds(slice);
-  PackParameters();
-  ForwardAndBackward(slice, step, metrics);
-  embeddings_->Backward();
-  ReduceDenseGradients();
-  const float clip = ClipGradients();
-  const bool tables_finite =
-      embeddings_->Update(factor * config_.optimizer.sparse.learning_rate, clip);
-  UpdateDense(factor * config_.optimizer.dense.learning_rate, step);
+  StepState state{.slice = slice,
+                  .step = step,
+                  .metrics = metrics,
+                  .next = next,
+                  .learning_rate_factor = LearningRateFactor(config_.optimizer.schedule, step)};
+  for (const Stage& stage : stages_) {
+    const TraceSpan of_stage(stage.name);
+    (this->*stage.run)(state);
+  }
 
   if (!finiteness_.ok()) return;
   Finiteness now{.bad_step = step + 1,
                  .predictions = NumNonFinite(metrics) != non_finite_before,
                  .dense = !DenseIsFinite(),
-                 .tables = !tables_finite};
+                 .tables = !state.tables_finite};
   if (now.predictions || now.dense || now.tables) finiteness_ = now;
 }
 
-void HybridModel::ForwardAndBackward(const Batch& slice, int64_t step,
-                                     std::span<BinaryMetrics> metrics) {
-  const TraceSpan span("forward and backward");
+void HybridModel::ForwardAndBackward(StepState& state) {
   const size_t n = static_cast<size_t>(samples_per_virtual_worker_);
   pool_.ParallelTasks(leaves_.size(), [&](int thread, size_t index) {
     const TraceSpan of_virtual_worker("virtual worker");
     Model::Workspace& w = *workspaces_[static_cast<size_t>(thread)];
-    const std::span<const float> labels = std::span(slice.label).subspan(index * n, n);
-    Load(slice, index, &w);
-    w.training = TrainingPosition{
-        step, (virtual_workers_.begin + static_cast<int64_t>(index)) * samples_per_virtual_worker_};
+    const std::span<const float> labels = std::span(state.slice.label).subspan(index * n, n);
+    Load(state.slice, index, &w);
+    w.training =
+        TrainingPosition{state.step, (virtual_workers_.begin + static_cast<int64_t>(index)) *
+                                         samples_per_virtual_worker_};
     {
       const TraceSpan forward("forward");
       model_->Forward(*packed_, &w);
     }
-    metrics[static_cast<size_t>(thread)].Add(w.logits.span(), labels);
+    state.metrics[static_cast<size_t>(thread)].Add(w.logits.span(), labels);
     BinaryCrossEntropyGradient(w.logits.span(), labels, config_.training.batch_size,
                                w.d_logits.span());
     {
@@ -210,15 +260,39 @@ void HybridModel::ForwardAndBackward(const Batch& slice, int64_t step,
   });
 }
 
-void HybridModel::ReduceDenseGradients() {
-  const TraceSpan span("reduce dense gradients");
-  reducer_->Reduce(leaf_spans_, gradient_.span());
+void HybridModel::SendGradients(StepState& state) {
+  embeddings_->SendGradients();
+  if (state.next != nullptr) next_->ids.Continue();
 }
 
-void HybridModel::UpdateDense(double learning_rate, int64_t step) {
-  const TraceSpan span("dense update");
-  dense_optimizer_->Apply(pool_, learning_rate, step, gradient_.span(), parameters_.span());
+void HybridModel::BeginDenseReduction(StepState&) {
+  reducer_->Start(leaf_spans_, gradient_.span());
+}
+
+void HybridModel::SortLookups(StepState&) { embeddings_->SortLookups(current_.get()); }
+
+void HybridModel::ReceiveGradients(StepState&) { embeddings_->ReceiveGradients(*current_); }
+
+void HybridModel::EndDenseReduction(StepState&) {
+  reducer_->Continue();
+  reducer_->Finish();
+}
+
+void HybridModel::UpdateTables(StepState& state) {
+  const double rate = state.learning_rate_factor * config_.optimizer.sparse.learning_rate;
+  state.tables_finite = embeddings_->Update(*current_, rate, state.clip);
+}
+
+void HybridModel::UpdateDense(StepState& state) {
+  const double rate = state.learning_rate_factor * config_.optimizer.dense.learning_rate;
+  dense_optimizer_->Apply(pool_, rate, state.step, gradient_.span(), parameters_.span());
   packed_is_stale_ = true;
+}
+
+void HybridModel::EndNextIds(StepState& state) {
+  if (state.next == nullptr) return;
+  next_->ids.Finish();
+  next_is_ready_ = true;
 }
 
 bool HybridModel::DenseIsFinite() {
@@ -233,24 +307,26 @@ bool HybridModel::DenseIsFinite() {
   return std::find(finite_.begin(), finite_.end(), 0) == finite_.end();
 }
 
-float HybridModel::ClipGradients() {
-  const double max_norm = config_.optimizer.max_gradient_norm;
-  if (max_norm == 0) return 1.0f;
-  const TraceSpan span("clip gradients");
-  const double squared = SumOfSquares(pool_, gradient_.span()) + embeddings_->SquaredGradientNorm();
+// Computes the norm and scales the dense gradients; those of the tables are scaled in their update.
+void HybridModel::ClipGradients(StepState& state) {
+  const double squared =
+      SumOfSquares(pool_, gradient_.span()) + embeddings_->SquaredGradientNorm(*current_);
   gradient_norm_ = std::sqrt(squared);
-  const float clip = ClipFactor(squared, max_norm);
-  if (clip != 1.0f)
-    pool_.ParallelRanges(gradient_.size(), [&](int, size_t begin, size_t end) {
-      ScaleValues(clip, static_cast<int64_t>(end - begin), gradient_.data() + begin);
-    });
-  return clip;
+  state.clip = ClipFactor(squared, config_.optimizer.max_gradient_norm);
+  if (state.clip == 1.0f) return;
+  pool_.ParallelRanges(gradient_.size(), [&](int, size_t begin, size_t end) {
+    ScaleValues(state.clip, static_cast<int64_t>(end - begin), gradient_.data() + begin);
+  });
 }
 
 void HybridModel::Predict(const Batch& slice, std::span<float> logits) {
   CHECK(static_cast<int64_t>(logits.size()) == slice.size);
-  ReadIds(slice);
-  PackParameters();
+  StartIds(slice, predicted_.get());
+  predicted_->ids.Continue();
+  predicted_->ids.Finish();
+  embeddings_->LookUp(*predicted_);
+  Pack();
+  embeddings_->ReceivePooled();
   const size_t n = static_cast<size_t>(samples_per_virtual_worker_);
   pool_.ParallelTasks(leaves_.size(), [&](int thread, size_t index) {
     Model::Workspace& w = *workspaces_[static_cast<size_t>(thread)];

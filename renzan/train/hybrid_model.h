@@ -41,8 +41,11 @@ class HybridModel {
   int virtual_workers() const { return config_.numerics.virtual_workers; }
 
   // One training step on this worker's slice of the global batch. `metrics` (one per thread of the
-  // pool) receive the predictions made before the update.
-  void Step(const Batch& slice, int64_t step, std::span<BinaryMetrics> metrics);
+  // pool) receive the predictions made before the update. `next`, on all workers or on none, is the
+  // slice that the next call will get: its ids are exchanged meanwhile. The weights that they stand
+  // for are not read before that call.
+  void Step(const Batch& slice, int64_t step, std::span<BinaryMetrics> metrics,
+            const Batch* next = nullptr);
 
   // Over all steps so far: the predictions for this worker's samples, the dense part and its
   // tables.
@@ -66,22 +69,48 @@ class HybridModel {
   ShardedEmbeddings& embeddings() { return *embeddings_; }
 
  private:
-  void ReadIds(const Batch& slice);
-  void PackParameters();
+  // What the stages of a step hand on.
+  struct StepState {
+    const Batch& slice;
+    const int64_t step;
+    const std::span<BinaryMetrics> metrics;
+    const Batch* const next;
+    const double learning_rate_factor;
+    float clip = 1.0f;  // factor of all gradients
+    bool tables_finite = true;
+  };
+  // The name is also the phase's in traces.
+  struct Stage {
+    const char* name;
+    void (HybridModel::*run)(StepState& state);
+  };
+  std::vector<Stage> MakeStages() const;
+
+  // The stages.
+  void BeginIds(StepState& state);  // of this batch, unless the last step did
+  void LookUp(StepState& state);
+  void BeginNextIds(StepState& state);
+  void PackParameters(StepState& state);
+  void ReceivePooled(StepState& state);
+  // For every virtual worker: predictions into `metrics`, its dense gradient into its leaf, the
+  // gradients of the pooled rows into embeddings_.
+  void ForwardAndBackward(StepState& state);
+  void SendGradients(StepState& state);
+  void BeginDenseReduction(StepState& state);
+  void SortLookups(StepState& state);
+  void ReceiveGradients(StepState& state);
+  void EndDenseReduction(StepState& state);
+  void ClipGradients(StepState& state);
+  void UpdateTables(StepState& state);
+  void UpdateDense(StepState& state);
+  void EndNextIds(StepState& state);
+
+  void StartIds(const Batch& slice, PreparedBatch* batch);
+  void Pack();
   // Fills the workspace with one virtual worker's inputs. `index` counts within this worker.
   void Load(const Batch& slice, size_t index, Model::Workspace* workspace) const;
 
-  // For every virtual worker: predictions into `metrics`, its dense gradient into its leaf, the
-  // gradients of the pooled rows into embeddings_.
-  void ForwardAndBackward(const Batch& slice, int64_t step, std::span<BinaryMetrics> metrics);
-  void ReduceDenseGradients();
-  void UpdateDense(double learning_rate, int64_t step);
-
   bool DenseIsFinite();
-
-  // Computes the norm, scales the dense gradients, and returns the factor for the gradients of the
-  // embeddings.
-  float ClipGradients();
 
   TrainConfig config_;
   ThreadPool& pool_;
@@ -98,8 +127,11 @@ class HybridModel {
   double gradient_norm_ = std::numeric_limits<double>::quiet_NaN();
   std::unique_ptr<DenseOptimizer> dense_optimizer_;
   std::vector<std::unique_ptr<Model::Workspace>> workspaces_;  // per thread
-  std::vector<IdsView> ids_;                                   // of the current batch
-  std::vector<char> finite_;                                   // per thread
+  std::vector<IdsView> ids_;                                   // of the batch being started
+  std::unique_ptr<PreparedBatch> current_, next_, predicted_;
+  bool next_is_ready_ = false;
+  std::vector<Stage> stages_;
+  std::vector<char> finite_;  // per thread
   Finiteness finiteness_;
 };
 

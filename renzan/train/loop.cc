@@ -98,16 +98,18 @@ bool Train(const TrainConfig& config, int64_t steps, const Split& train,
   if (t.keep_best && state->evaluations.best_step() == state->step && state->step < steps)
     callbacks.keep_best(state->step);
   const auto stops_early = [&] { return state->evaluations.StopsEarly(t.early_stopping); };
+  const auto next_batch = [&] {
+    const TraceSpan span("wait for batch");
+    return &loader.Next();
+  };
+  const Batch* batch = state->step < steps && !stops_early() ? next_batch() : nullptr;
   double window_start = clock.MonotonicSeconds();
   int64_t window_steps = 0;
   bool advised_on_range = false;
   while (state->step < steps && !stops_early()) {
-    const Batch* batch = nullptr;
-    {
-      const TraceSpan span("wait for batch");
-      batch = &loader.Next();
-    }
-    model.Step(*batch, state->step, state->window);
+    const Batch* const next = state->step + 1 < steps ? next_batch() : nullptr;
+    model.Step(*batch, state->step, state->window, next);
+    batch = next;
     if (callbacks.after_step) callbacks.after_step();
     state->gradient_range.Add(model.embeddings().TakeGradientRange());
     ++window_steps;

@@ -53,22 +53,17 @@ class CountingCommunicator : public Communicator {
   int rank() const override { return inner_.rank(); }
   int world_size() const override { return inner_.world_size(); }
   const char* backend() const override { return inner_.backend(); }
-  void AllToAllV(std::span<const std::span<const std::byte>> send,
-                 std::span<const std::span<std::byte>> recv) override {
-    inner_.AllToAllV(send, recv);
+  Ticket Post(const char* operation, std::span<const std::span<const std::byte>> send,
+              std::span<const std::span<std::byte>> recv) override {
+    return inner_.Post(operation, send, recv);
+  }
+  void Wait(Ticket ticket) override {
+    inner_.Wait(ticket);
     ++count_;
   }
-  void AllGatherV(std::span<const std::byte> send,
-                  std::span<const std::span<std::byte>> recv) override {
-    inner_.AllGatherV(send, recv);
-    ++count_;
-  }
+  void Abandon() noexcept override { inner_.Abandon(); }
   void Broadcast(std::span<std::byte> data, int root) override {
     inner_.Broadcast(data, root);
-    ++count_;
-  }
-  void Barrier() override {
-    inner_.Barrier();
     ++count_;
   }
 

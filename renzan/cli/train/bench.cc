@@ -105,11 +105,13 @@ TracedSteps RunSteps(const TrainConfig& config, const Split& train, int64_t step
                                       .shuffle = {.enabled = config.data.shuffle}});
   std::vector<BinaryMetrics> metrics(static_cast<size_t>(threads));
   TracedSteps traced;
+  const Batch* slice = &loader.Next();
   for (int64_t step = 0; step < kWarmUp + steps; ++step) {
     if (step == kWarmUp) StartTrace();
-    const Batch& slice = loader.Next();
-    if (step < kKeptSlices) traced.slices.push_back(slice);
-    model.Step(slice, step, metrics);
+    if (step < kKeptSlices) traced.slices.push_back(*slice);
+    const Batch* const next = step + 1 < kWarmUp + steps ? &loader.Next() : nullptr;
+    model.Step(*slice, step, metrics, next);
+    slice = next;
   }
   traced.trace = StopTrace();
   return traced;

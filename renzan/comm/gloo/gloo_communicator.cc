@@ -103,24 +103,40 @@ class GlooCommunicator : public Communicator {
   int world_size() const override { return context_->size; }
   const char* backend() const override { return "gloo"; }
 
-  void AllToAllV(std::span<const std::span<const std::byte>> send,
-                 std::span<const std::span<std::byte>> recv) override {
+  Ticket Post(const char* operation, std::span<const std::span<const std::byte>> send,
+              std::span<const std::span<std::byte>> recv) override {
     CHECK(send.size() == Size() && recv.size() == Size());
-    Run(
-        "AllToAllV", [&](size_t p) { return send[p]; }, [&](size_t p) { return recv[p]; });
+    return Start(
+        operation, [&](size_t p) { return send[p]; }, [&](size_t p) { return recv[p]; });
   }
 
-  void AllGatherV(std::span<const std::byte> send,
-                  std::span<const std::span<std::byte>> recv) override {
-    CHECK(recv.size() == Size());
-    Run(
-        "AllGatherV", [&](size_t) { return send; }, [&](size_t p) { return recv[p]; });
+  void Wait(Ticket ticket) override {
+    InFlight& exchange = in_flight_[ticket];
+    if (failed_)
+      Fail(ErrorCode::kUnavailable, "{}: the connection failed earlier", exchange.operation);
+    const auto deadline = steady_clock::now() + timeout_;
+    int peer = 0;  // the peer of the current call
+    try {
+      for (const Pending& message : exchange.messages) {
+        peer = message.peer;
+        WaitFor(message, deadline);
+      }
+    } catch (const gloo::Exception& error) {
+      FailOperation(exchange.operation, peer, Reason(error));
+    }
+    exchange.messages.clear();
+    exchange.operation = nullptr;
+  }
+
+  void Abandon() noexcept override {
+    failed_ = true;
+    context_->closeConnections();
   }
 
   void Broadcast(std::span<std::byte> data, int root) override {
     CHECK(root >= 0 && root < world_size());
     const bool is_root = root == rank();
-    Run(
+    Wait(Start(
         "Broadcast",
         [&](size_t p) {
           return is_root && p != static_cast<size_t>(root) ? std::span<const std::byte>(data)
@@ -128,15 +144,7 @@ class GlooCommunicator : public Communicator {
         },
         [&](size_t p) {
           return !is_root && p == static_cast<size_t>(root) ? data : std::span<std::byte>();
-        });
-  }
-
-  void Barrier() override {
-    const std::byte here{1};
-    std::vector<std::byte> there(Size());
-    Run(
-        "Barrier", [&](size_t) { return std::span(&here, 1); },
-        [&](size_t p) { return std::span(&there[p], 1); });
+        }));
   }
 
  private:
@@ -145,6 +153,10 @@ class GlooCommunicator : public Communicator {
     int peer;
     bool is_send;
     std::unique_ptr<UnboundBuffer> buffer;
+  };
+  struct InFlight {
+    const char* operation = nullptr;  // null: free
+    std::vector<Pending> messages;
   };
 
   size_t Size() const { return static_cast<size_t>(context_->size); }
@@ -194,34 +206,34 @@ class GlooCommunicator : public Communicator {
   // One round of messages: send_part(p) goes to worker p, recv_part(p) comes from worker p; a part
   // that is empty on one side is empty on the other.
   template <class SendPart, class RecvPart>
-  void Run(const char* operation, const SendPart& send_part, const RecvPart& recv_part) {
+  Ticket Start(const char* operation, const SendPart& send_part, const RecvPart& recv_part) {
     if (failed_) Fail(ErrorCode::kUnavailable, "{}: the connection failed earlier", operation);
-    const auto deadline = steady_clock::now() + timeout_;
+    const auto free = std::find_if(in_flight_.begin(), in_flight_.end(),
+                                   [](const InFlight& e) { return e.operation == nullptr; });
+    const Ticket ticket = static_cast<Ticket>(free - in_flight_.begin());
+    if (free == in_flight_.end()) in_flight_.emplace_back();
+    InFlight& exchange = in_flight_[ticket];
+    exchange.operation = operation;
     const uint64_t slot = next_slot_++;
-    std::vector<Pending> pending;
-    pending.reserve(2 * Size());
     int peer = 0;  // the peer of the current call
     try {
       // Start with the next rank, so that workers do not all send to worker 0 first.
       for (size_t distance = 1; distance < Size(); ++distance) {
         const size_t p = (static_cast<size_t>(rank()) + Size() - distance) % Size();
         peer = static_cast<int>(p);
-        Start(pending, peer, recv_part(p), slot);
+        Start(exchange.messages, peer, recv_part(p), slot);
       }
       for (size_t distance = 1; distance < Size(); ++distance) {
         const size_t p = (static_cast<size_t>(rank()) + distance) % Size();
         peer = static_cast<int>(p);
-        Start(pending, peer, send_part(p), slot);
-      }
-      const std::span<const std::byte> own = send_part(static_cast<size_t>(rank()));
-      std::copy(own.begin(), own.end(), recv_part(static_cast<size_t>(rank())).begin());
-      for (const Pending& message : pending) {
-        peer = message.peer;
-        Wait(message, deadline);
+        Start(exchange.messages, peer, send_part(p), slot);
       }
     } catch (const gloo::Exception& error) {
       FailOperation(operation, peer, Reason(error));
     }
+    const std::span<const std::byte> own = send_part(static_cast<size_t>(rank()));
+    std::copy(own.begin(), own.end(), recv_part(static_cast<size_t>(rank())).begin());
+    return ticket;
   }
 
   void Start(std::vector<Pending>& pending, int peer, std::span<std::byte> part, uint64_t slot) {
@@ -238,7 +250,7 @@ class GlooCommunicator : public Communicator {
     pending.back().buffer->send(peer, slot);
   }
 
-  static void Wait(const Pending& message, steady_clock::time_point deadline) {
+  static void WaitFor(const Pending& message, steady_clock::time_point deadline) {
     const auto left = std::max(
         milliseconds(1), std::chrono::duration_cast<milliseconds>(deadline - steady_clock::now()));
     if (message.is_send)
@@ -280,6 +292,7 @@ class GlooCommunicator : public Communicator {
   milliseconds timeout_;
   std::shared_ptr<gloo::Context> context_;
   uint64_t next_slot_ = 0;
+  std::vector<InFlight> in_flight_;  // by ticket
   bool failed_ = false;
 };
 

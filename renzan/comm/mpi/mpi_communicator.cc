@@ -64,62 +64,14 @@ class MpiCommunicator : public Communicator {
   int world_size() const override { return world_size_; }
   const char* backend() const override { return "mpi"; }
 
-  void AllToAllV(std::span<const std::span<const std::byte>> send,
-                 std::span<const std::span<std::byte>> recv) override {
+  Ticket Post(const char* operation, std::span<const std::span<const std::byte>> send,
+              std::span<const std::span<std::byte>> recv) override {
     CHECK(send.size() == Size() && recv.size() == Size());
-    Run(
-        "AllToAllV", [&](size_t p) { return send[p]; }, [&](size_t p) { return recv[p]; });
-  }
-
-  void AllGatherV(std::span<const std::byte> send,
-                  std::span<const std::span<std::byte>> recv) override {
-    CHECK(recv.size() == Size());
-    Run(
-        "AllGatherV", [&](size_t) { return send; }, [&](size_t p) { return recv[p]; });
-  }
-
-  void Broadcast(std::span<std::byte> data, int root) override {
-    CHECK(root >= 0 && root < world_size_);
-    Messages messages;
-    for (size_t begin = 0; begin < data.size(); begin += kMaxMessageBytes) {
-      const size_t bytes = std::min(kMaxMessageBytes, data.size() - begin);
-      Check(MPI_Ibcast(data.data() + begin, static_cast<int>(bytes), MPI_BYTE, root, MPI_COMM_WORLD,
-                       messages.Add(root)),
-            "Broadcast");
-    }
-    Finish("Broadcast", messages);
-  }
-
-  // Exchanging messages with every worker, unlike MPI's own barrier, shows which one is missing.
-  void Barrier() override {
-    const std::byte here{1};
-    std::vector<std::byte> there(Size());
-    Run(
-        "Barrier", [&](size_t) { return std::span(&here, 1); },
-        [&](size_t p) { return std::span(&there[p], 1); });
-  }
-
- private:
-  // Requests in flight and the peer of each.
-  struct Messages {
-    std::vector<MPI_Request> requests;
-    std::vector<int> peers;
-
-    MPI_Request* Add(int peer) {
-      requests.push_back(MPI_REQUEST_NULL);
-      peers.push_back(peer);
-      return &requests.back();
-    }
-  };
-
-  size_t Size() const { return static_cast<size_t>(world_size_); }
-
-  template <class SendPart, class RecvPart>
-  void Run(const char* operation, const SendPart& send_part, const RecvPart& recv_part) {
-    Messages messages;
+    const Ticket ticket = Begin(operation);
+    Messages& messages = in_flight_[ticket];
     for (size_t distance = 1; distance < Size(); ++distance) {
       const size_t p = (static_cast<size_t>(rank_) + Size() - distance) % Size();
-      const std::span<std::byte> part = recv_part(p);
+      const std::span<std::byte> part = recv[p];
       for (size_t begin = 0; begin < part.size(); begin += kMaxMessageBytes) {
         const size_t bytes = std::min(kMaxMessageBytes, part.size() - begin);
         Check(MPI_Irecv(part.data() + begin, static_cast<int>(bytes), MPI_BYTE, static_cast<int>(p),
@@ -129,7 +81,7 @@ class MpiCommunicator : public Communicator {
     }
     for (size_t distance = 1; distance < Size(); ++distance) {
       const size_t p = (static_cast<size_t>(rank_) + distance) % Size();
-      const std::span<const std::byte> part = send_part(p);
+      const std::span<const std::byte> part = send[p];
       for (size_t begin = 0; begin < part.size(); begin += kMaxMessageBytes) {
         const size_t bytes = std::min(kMaxMessageBytes, part.size() - begin);
         Check(MPI_Isend(part.data() + begin, static_cast<int>(bytes), MPI_BYTE, static_cast<int>(p),
@@ -137,12 +89,62 @@ class MpiCommunicator : public Communicator {
               operation);
       }
     }
-    const std::span<const std::byte> own = send_part(static_cast<size_t>(rank_));
-    std::copy(own.begin(), own.end(), recv_part(static_cast<size_t>(rank_)).begin());
-    Finish(operation, messages);
+    const size_t me = static_cast<size_t>(rank_);
+    std::copy(send[me].begin(), send[me].end(), recv[me].begin());
+    return ticket;
   }
 
-  void Finish(const char* operation, Messages& messages) {
+  void Wait(Ticket ticket) override {
+    Finish(in_flight_[ticket]);
+    in_flight_[ticket].Clear();
+  }
+
+  // Messages make progress only in MPI's own functions.
+  void Abandon() noexcept override { failed_ = true; }
+
+  void Broadcast(std::span<std::byte> data, int root) override {
+    const Ticket ticket = Begin("Broadcast");
+    for (size_t begin = 0; begin < data.size(); begin += kMaxMessageBytes) {
+      const size_t bytes = std::min(kMaxMessageBytes, data.size() - begin);
+      Check(MPI_Ibcast(data.data() + begin, static_cast<int>(bytes), MPI_BYTE, root, MPI_COMM_WORLD,
+                       in_flight_[ticket].Add(root)),
+            "Broadcast");
+    }
+    Wait(ticket);
+  }
+
+ private:
+  // Requests in flight and the peer of each.
+  struct Messages {
+    std::vector<MPI_Request> requests;
+    std::vector<int> peers;
+    const char* operation = nullptr;  // null: free
+
+    void Clear() {
+      requests.clear();
+      peers.clear();
+      operation = nullptr;
+    }
+    MPI_Request* Add(int peer) {
+      requests.push_back(MPI_REQUEST_NULL);
+      peers.push_back(peer);
+      return &requests.back();
+    }
+  };
+
+  size_t Size() const { return static_cast<size_t>(world_size_); }
+
+  Ticket Begin(const char* operation) {
+    const auto free = std::find_if(in_flight_.begin(), in_flight_.end(),
+                                   [](const Messages& m) { return m.operation == nullptr; });
+    const Ticket ticket = static_cast<Ticket>(free - in_flight_.begin());
+    if (free == in_flight_.end()) in_flight_.emplace_back();
+    in_flight_[ticket].operation = operation;
+    return ticket;
+  }
+
+  void Finish(Messages& messages) {
+    const char* const operation = messages.operation;
     const auto deadline = steady_clock::now() + std::chrono::duration<double>(timeout_seconds_);
     for (int polls = 0;; ++polls) {
       int done = 0;
@@ -175,6 +177,7 @@ class MpiCommunicator : public Communicator {
 
   double timeout_seconds_;
   int rank_ = 0, world_size_ = 0;
+  std::vector<Messages> in_flight_;  // by ticket
   bool failed_ = false;
 };
 
