@@ -57,23 +57,16 @@ class BlockedMatrix {
 
   // n values of a row, from a column on; rounded if they are stored as bfloat16.
   void SetRow(int64_t row, int64_t column, const float* values, int64_t n) {
-    ForRowParts(row, column, n, [&](float* line, int64_t offset, int64_t begin, int64_t count) {
-      if (precision_ == Precision::kFloat32) {
-        CopyPart(values + begin, count, line + offset);
-      } else {
-        RoundPart(values + begin, count, reinterpret_cast<BFloat16Bits*>(line) + offset);
-      }
+    if (precision_ == Precision::kBFloat16) return SetBFloat16Row(row, column, values, n);
+    ForRowParts<kLanes>(row, column, n, [&](int64_t at, int64_t offset, int64_t i, int64_t count) {
+      CopyPart(values + i, count, data() + at + offset);
     });
   }
   void GetRow(int64_t row, int64_t column, float* values, int64_t n) const {
-    ForRowParts(
-        row, column, n, [&](const float* line, int64_t offset, int64_t begin, int64_t count) {
-          if (precision_ == Precision::kFloat32) {
-            CopyPart(line + offset, count, values + begin);
-          } else {
-            WidenPart(reinterpret_cast<const BFloat16Bits*>(line) + offset, count, values + begin);
-          }
-        });
+    if (precision_ == Precision::kBFloat16) return GetBFloat16Row(row, column, values, n);
+    ForRowParts<kLanes>(row, column, n, [&](int64_t at, int64_t offset, int64_t i, int64_t count) {
+      CopyPart(data() + at + offset, count, values + i);
+    });
   }
 
   float at(int64_t row, int64_t column) const {
@@ -83,10 +76,12 @@ class BlockedMatrix {
   }
   void Set(int64_t row, int64_t column, float value) { SetRow(row, column, &value, 1); }
 
-  // Starts to bring a row, which need not exist, into the cache.
-  void PrefetchRow(int64_t row) const {
+  // Starts to bring a row, which need not exist, into the cache. Always inline, because GCC removes
+  // calls of functions that only prefetch: they have no effect.
+  [[gnu::always_inline]] void PrefetchRow(int64_t row) const {
     const float* first = data() + row * kLanes;
-    for (int64_t b = 0; b < num_blocks(); ++b) __builtin_prefetch(first + b * block_stride());
+    const int64_t blocks = num_blocks(), stride = block_stride();
+    for (int64_t b = 0; b < blocks; ++b) __builtin_prefetch(first + b * stride);
   }
 
   // Columns [column, column + n) of `from` become those from `to_column` on.
@@ -102,17 +97,6 @@ class BlockedMatrix {
   }
 
  private:
-  // Most parts are whole blocks, or those of 16 bfloat16: these loops are unrolled and vectorised.
-  template <class Copy>
-  static void ForPart(int64_t n, const Copy& copy) {
-    if (n == 2 * kLanes) {
-      for (int64_t i = 0; i < 2 * kLanes; ++i) copy(i);
-    } else if (n == kLanes) {
-      for (int64_t i = 0; i < kLanes; ++i) copy(i);
-    } else {
-      for (int64_t i = 0; i < n; ++i) copy(i);
-    }
-  }
   static void CopyPart(const float* from, int64_t n, float* to) {
     if (n == kLanes) {
       std::memcpy(to, from, kLanes * sizeof(float));  // inlined, because the size is known
@@ -120,31 +104,21 @@ class BlockedMatrix {
       std::copy_n(from, n, to);
     }
   }
-  static void RoundPart(const float* from, int64_t n, BFloat16Bits* to) {
-    ForPart(n, [=](int64_t i) { to[i] = ToBFloat16(from[i]); });
-  }
-  static void WidenPart(const BFloat16Bits* from, int64_t n, float* to) {
-    ForPart(n, [=](int64_t i) { to[i] = FromBFloat16(from[i]); });
-  }
-
-  // body(the row's lanes in a block, the part's first column there, its first value, its length)
-  template <class Self, class Body>
-  static void ForRowParts(Self& self, int64_t row, int64_t column, int64_t n, const Body& body) {
-    const int64_t width = self.block_columns();
+  // body(the row's first lane in a block of kWidth columns, the part's first column there, its
+  // first value, its length)
+  template <int64_t kWidth, class Body>
+  void ForRowParts(int64_t row, int64_t column, int64_t n, const Body& body) const {
     for (int64_t i = 0; i < n;) {
-      const int64_t offset = (column + i) % width, count = std::min(width - offset, n - i);
-      body(self.block((column + i) / width) + row * kLanes, offset, i, count);
+      const int64_t block = (column + i) / kWidth, offset = (column + i) % kWidth;
+      const int64_t count = std::min(kWidth - offset, n - i);
+      body(block * block_stride() + row * kLanes, offset, i, count);
       i += count;
     }
   }
-  template <class Body>
-  void ForRowParts(int64_t row, int64_t column, int64_t n, const Body& body) {
-    ForRowParts(*this, row, column, n, body);
-  }
-  template <class Body>
-  void ForRowParts(int64_t row, int64_t column, int64_t n, const Body& body) const {
-    ForRowParts(*this, row, column, n, body);
-  }
+
+  // Not inline, so that the functions above are.
+  void SetBFloat16Row(int64_t row, int64_t column, const float* values, int64_t n);
+  void GetBFloat16Row(int64_t row, int64_t column, float* values, int64_t n) const;
 
   int64_t rows_ = 0, columns_ = 0;
   Precision precision_ = Precision::kFloat32;

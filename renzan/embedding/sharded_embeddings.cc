@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "renzan/base/error.h"
+#include "renzan/base/trace.h"
 #include "renzan/embedding/kernels.h"
 #include "renzan/optim/gradient_norm.h"
 #include "renzan/optim/optimizer_steps.h"
@@ -103,7 +104,8 @@ std::unique_ptr<PreparedBatch> ShardedEmbeddings::MakePreparedBatch() const {
   for (const Peer& peer : peers_)
     samples.push_back(peer.virtual_workers.size() * samples_per_virtual_worker_);
   return std::unique_ptr<PreparedBatch>(
-      new PreparedBatch{.ids = {comm_, options_.tables, owner_, samples}, .sorted = {}});
+      new PreparedBatch{.ids = {comm_, options_.tables, owner_, samples},
+                        .sorted = std::vector<std::vector<Lookup>>(tables_.size())});
 }
 
 void ShardedEmbeddings::LookUp(const PreparedBatch& batch) {
@@ -204,12 +206,16 @@ void ShardedEmbeddings::SendGradients() {
   PostToPeers(comm_, "gradients to owners", gradient_send_, &gradient_recv_, &gradient_exchange_);
 }
 
-void ShardedEmbeddings::SortLookups(PreparedBatch* batch) {
-  batch->sorted.resize(tables_.size());
-  pool_.ParallelTasks(tables_.size(), [&](int thread, size_t table) {
-    Sort(batch->ids.ids()[table], tables_[table].spec.num_embeddings, &batch->sorted[table],
-         &scratch_[static_cast<size_t>(thread)]);
-  });
+void ShardedEmbeddings::SortLookups(size_t own_table, int thread, PreparedBatch* batch) {
+  const TraceSpan span("sort lookups");
+  const GlobalIds& ids = batch->ids.ids()[own_table];
+  std::vector<Lookup>& sorted = batch->sorted[own_table];
+  sorted.clear();
+  for (int64_t sample = 0; sample < options_.batch; ++sample)
+    for (int32_t id : ids.Bag(sample))
+      sorted.push_back(MakeLookup(static_cast<uint32_t>(id), static_cast<uint32_t>(sample)));
+  SortByRow(&sorted, &scratch_[static_cast<size_t>(thread)],
+            tables_[own_table].spec.num_embeddings);
 }
 
 void ShardedEmbeddings::ReceiveGradients(const PreparedBatch& batch) {
@@ -218,15 +224,6 @@ void ShardedEmbeddings::ReceiveGradients(const PreparedBatch& batch) {
   pool_.ParallelTasks(tables_.size() * blocks, [&](int, size_t task) {
     GatherGradients(batch.ids.ids()[task / blocks], task / blocks, static_cast<int>(task % blocks));
   });
-}
-
-void ShardedEmbeddings::Sort(const GlobalIds& ids, int64_t num_rows, std::vector<Lookup>* sorted,
-                             std::vector<Lookup>* scratch) const {
-  sorted->clear();
-  for (int64_t sample = 0; sample < options_.batch; ++sample)
-    for (int32_t id : ids.Bag(sample))
-      sorted->push_back(MakeLookup(static_cast<uint32_t>(id), static_cast<uint32_t>(sample)));
-  SortByRow(sorted, scratch, num_rows);
 }
 
 void ShardedEmbeddings::GatherGradients(const GlobalIds& ids, size_t own_table,

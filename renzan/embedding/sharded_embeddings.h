@@ -72,8 +72,9 @@ class ShardedEmbeddings {
 
   // Starts to send the gradients to the owners.
   void SendGradients();
-  // Needs only the ids.
-  void SortLookups(PreparedBatch* batch);
+  // Sorts the lookups of one own table, on a thread of the pool. Needs only the ids. Thread-safe
+  // for different tables and threads.
+  void SortLookups(size_t own_table, int thread, PreparedBatch* batch);
   void ReceiveGradients(const PreparedBatch& batch);
 
   // After ReceiveGradients and SortLookups: the sum of squares of the gradients of all rows of all
@@ -92,8 +93,6 @@ class ShardedEmbeddings {
   };
 
   void Pool(const GlobalIds& ids, size_t own_table, int virtual_worker);
-  void Sort(const GlobalIds& ids, int64_t num_rows, std::vector<Lookup>* sorted,
-            std::vector<Lookup>* scratch) const;
   void GatherGradients(const GlobalIds& ids, size_t own_table, int virtual_worker);
   // Runs of a table's sorted lookups that begin and end at row boundaries. They depend only on the
   // batch.

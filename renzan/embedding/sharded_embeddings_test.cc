@@ -173,7 +173,8 @@ Trained ShardedTraining(int world_size, int threads, const Recipe& recipe, int s
         embeddings.WritePooledGradient(v, first_column, pooled);
       }
       embeddings.SendGradients();
-      embeddings.SortLookups(batch.get());
+      for (size_t table = 0; table < embeddings.tables().size(); ++table)
+        embeddings.SortLookups(table, 0, batch.get());
       embeddings.ReceiveGradients(*batch);
       squared_norm = embeddings.SquaredGradientNorm(*batch);
       embeddings.Update(*batch, 0.1, recipe.gradient_scale);

@@ -203,13 +203,15 @@ TEST(Gemm, OfBFloat16TakesDenormalNumbersForZero) {
 }
 
 TEST(Gemm, MayRoundItsOperandsButNotItsResult) {
+  const int64_t m = 37, n = 19, k = 150;
   for (const Order order : {Order::kPairs, Order::kTiles}) {
-    OnEveryClass(order, [order] {
-      const Product product({5, 3, 20}, order);
-      BlockedMatrix c(5, 3);
-      Gemm(product.a, Right(product.b, 20, 3, product.precision), {}, &c);
-      for (int64_t i = 0; i < 5; ++i)
-        for (int64_t j = 0; j < 3; ++j) EXPECT_EQ(c.at(i, j), product.Chain(i, j, 0));
+    const Product product({m, n, k}, order);
+    OnEveryClass(order, [&] {
+      BlockedMatrix c(m, n);
+      Gemm(product.a, Right(product.b, k, n, product.precision), {.bias = product.bias.data()}, &c);
+      for (int64_t i = 0; i < m; ++i)
+        for (int64_t j = 0; j < n; ++j)
+          ASSERT_EQ(c.at(i, j), product.Chain(i, j, product.bias[static_cast<size_t>(j)]));
     });
   }
 }

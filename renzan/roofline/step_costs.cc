@@ -57,8 +57,9 @@ std::vector<PhaseCost> CostsOfStep(const TrainConfig& config, HybridModel& model
       {.phase = "input_dist", .stream_bytes = 2 * kId * lookups.all},
       {.phase = "lookup", .stream_bytes = kFloat * pooled, .row_bytes = kFloat * dim * lookups.all},
       {.phase = "pack parameters", .stream_bytes = 4 * kFloat * parameters},
-      {.phase = "forward and backward", .flops = samples * FlopsPerSample(model.model())},
-      {.phase = "sort lookups", .stream_bytes = 4 * kLookup * lookups.all},
+      {.phase = "forward and backward",
+       .flops = samples * FlopsPerSample(model.model()),
+       .stream_bytes = 4 * kLookup * lookups.all},  // sorting
       {.phase = "gradients to owners", .stream_bytes = 2 * kFloat * pooled},
       {.phase = "reduce dense gradients", .stream_bytes = kFloat * parameters * (leaves + 1)},
       {.phase = "sparse update",

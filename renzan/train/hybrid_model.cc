@@ -142,8 +142,8 @@ HybridModel::HybridModel(const TrainConfig& config, const DatasetSchema& schema,
 
 // Exchanges are under way while other stages work: ids of the next batch from its lookup to its
 // end, pooled rows during packing, the gradients of rows during the local part of the dense
-// reduction and sorting, and the dense gradients during the update of the tables, unless that needs
-// the norm of all gradients first.
+// reduction, and the dense gradients during the update of the tables, unless that needs the norm of
+// all gradients first.
 std::vector<HybridModel::Stage> HybridModel::MakeStages() const {
   std::vector<Stage> stages = {{"input_dist", &HybridModel::BeginIds},
                                {"lookup", &HybridModel::LookUp},
@@ -153,7 +153,6 @@ std::vector<HybridModel::Stage> HybridModel::MakeStages() const {
                                {"forward and backward", &HybridModel::ForwardAndBackward},
                                {"gradients to owners", &HybridModel::SendGradients},
                                {"reduce dense gradients", &HybridModel::BeginDenseReduction},
-                               {"sort lookups", &HybridModel::SortLookups},
                                {"gradients to owners", &HybridModel::ReceiveGradients}};
   const Stage end_of_reduction = {"reduce dense gradients", &HybridModel::EndDenseReduction};
   const Stage update = {"sparse update", &HybridModel::UpdateTables};
@@ -235,29 +234,37 @@ void HybridModel::Step(const Batch& slice, int64_t step, std::span<BinaryMetrics
 }
 
 void HybridModel::ForwardAndBackward(StepState& state) {
-  const size_t n = static_cast<size_t>(samples_per_virtual_worker_);
-  pool_.ParallelTasks(leaves_.size(), [&](int thread, size_t index) {
-    const TraceSpan of_virtual_worker("virtual worker");
-    Model::Workspace& w = *workspaces_[static_cast<size_t>(thread)];
-    const std::span<const float> labels = std::span(state.slice.label).subspan(index * n, n);
-    Load(state.slice, index, &w);
-    w.training =
-        TrainingPosition{state.step, (virtual_workers_.begin + static_cast<int64_t>(index)) *
-                                         samples_per_virtual_worker_};
-    {
-      const TraceSpan forward("forward");
-      model_->Forward(*packed_, &w);
+  const size_t tables = embeddings_->tables().size();
+  pool_.ParallelTasks(leaves_.size() + tables, [&](int thread, size_t task) {
+    if (task < leaves_.size()) {
+      TrainVirtualWorker(state, task, thread);
+    } else {
+      embeddings_->SortLookups(task - leaves_.size(), thread, current_.get());
     }
-    state.metrics[static_cast<size_t>(thread)].Add(w.logits.span(), labels);
-    BinaryCrossEntropyGradient(w.logits.span(), labels, config_.training.batch_size,
-                               w.d_logits.span());
-    {
-      const TraceSpan backward("backward");
-      model_->Backward(*packed_, leaves_[index].data(), &w);
-    }
-    embeddings_->WritePooledGradient(virtual_workers_.begin + static_cast<int>(index),
-                                     model_->options().embedding_dim, w.d_features);
   });
+}
+
+void HybridModel::TrainVirtualWorker(const StepState& state, size_t index, int thread) {
+  const TraceSpan span("virtual worker");
+  const size_t n = static_cast<size_t>(samples_per_virtual_worker_);
+  Model::Workspace& w = *workspaces_[static_cast<size_t>(thread)];
+  const std::span<const float> labels = std::span(state.slice.label).subspan(index * n, n);
+  Load(state.slice, index, &w);
+  w.training = TrainingPosition{state.step, (virtual_workers_.begin + static_cast<int64_t>(index)) *
+                                                samples_per_virtual_worker_};
+  {
+    const TraceSpan forward("forward");
+    model_->Forward(*packed_, &w);
+  }
+  state.metrics[static_cast<size_t>(thread)].Add(w.logits.span(), labels);
+  BinaryCrossEntropyGradient(w.logits.span(), labels, config_.training.batch_size,
+                             w.d_logits.span());
+  {
+    const TraceSpan backward("backward");
+    model_->Backward(*packed_, leaves_[index].data(), &w);
+  }
+  embeddings_->WritePooledGradient(virtual_workers_.begin + static_cast<int>(index),
+                                   model_->options().embedding_dim, w.d_features);
 }
 
 void HybridModel::SendGradients(StepState& state) {
@@ -268,8 +275,6 @@ void HybridModel::SendGradients(StepState& state) {
 void HybridModel::BeginDenseReduction(StepState&) {
   reducer_->Start(leaf_spans_, gradient_.span());
 }
-
-void HybridModel::SortLookups(StepState&) { embeddings_->SortLookups(current_.get()); }
 
 void HybridModel::ReceiveGradients(StepState&) { embeddings_->ReceiveGradients(*current_); }
 

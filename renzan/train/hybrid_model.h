@@ -92,12 +92,11 @@ class HybridModel {
   void BeginNextIds(StepState& state);
   void PackParameters(StepState& state);
   void ReceivePooled(StepState& state);
-  // For every virtual worker: predictions into `metrics`, its dense gradient into its leaf, the
-  // gradients of the pooled rows into embeddings_.
+  // Also sorts the lookups, which fills the time of threads that are done with their virtual
+  // workers.
   void ForwardAndBackward(StepState& state);
   void SendGradients(StepState& state);
   void BeginDenseReduction(StepState& state);
-  void SortLookups(StepState& state);
   void ReceiveGradients(StepState& state);
   void EndDenseReduction(StepState& state);
   void ClipGradients(StepState& state);
@@ -105,6 +104,9 @@ class HybridModel {
   void UpdateDense(StepState& state);
   void EndNextIds(StepState& state);
 
+  // For one virtual worker, counted within this worker: predictions into `metrics`, its dense
+  // gradient into its leaf, the gradients of the pooled rows into embeddings_.
+  void TrainVirtualWorker(const StepState& state, size_t index, int thread);
   void StartIds(const Batch& slice, PreparedBatch* batch);
   void Pack();
   // Fills the workspace with one virtual worker's inputs. `index` counts within this worker.
