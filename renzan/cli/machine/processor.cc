@@ -42,6 +42,7 @@ Finding FindAmx(const std::string& root) {
   if (finding.here.empty()) {
     finding.state = Finding::State::kMissing;
     finding.here = "none";
+    finding.advice = "nothing: with it, numerics.precision=bf16 would be faster";
     return finding;
   }
   finding.advice = "used with numerics.precision=bf16";
