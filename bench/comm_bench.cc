@@ -70,7 +70,7 @@ void MeasureAllToAll(const Options& options, Communicator& communicator, size_t 
 }
 
 // Throughput in bytes of the arrays that one worker reduces.
-void MeasureTreeReduce(const Options& options, Communicator& communicator, WireType wire) {
+void MeasureTreeReduce(const Options& options, Communicator& communicator, FloatType wire) {
   const size_t length = options.max_bytes / sizeof(float);
   ThreadPool pool(options.threads);
   TreeReducer reducer(communicator, pool, kVirtualWorkers, length, wire);
@@ -90,7 +90,7 @@ void MeasureBackend(const Options& options, Communicator& communicator) {
   if (communicator.world_size() > 1)
     for (size_t bytes = 4096; bytes <= options.max_bytes; bytes *= 4)
       MeasureAllToAll(options, communicator, bytes);
-  for (WireType wire : {WireType::kFloat32, WireType::kFloat16, WireType::kBFloat16})
+  for (FloatType wire : {FloatType::kFloat32, FloatType::kFloat16, FloatType::kBFloat16})
     MeasureTreeReduce(options, communicator, wire);
 }
 
@@ -100,7 +100,7 @@ void MeasureThisMachine(const Options& options) {
   PrintRow("-", "copy", options.max_bytes, MedianSeconds(options.repeats, [&] {
              std::memcpy(copy.data(), values.data(), options.max_bytes);
            }));
-  for (WireType type : {WireType::kFloat16, WireType::kBFloat16}) {
+  for (FloatType type : {FloatType::kFloat16, FloatType::kBFloat16}) {
     PrintRow("-", std::string("encode ") + Name(type), options.max_bytes,
              MedianSeconds(options.repeats, [&] { Encode(type, values, wire.data()); }));
     PrintRow("-", std::string("decode ") + Name(type), options.max_bytes,

@@ -4,7 +4,7 @@
 // fast; and the share of the time that these bytes take at least: rows at the rate of reading rows
 // of that length at random, arrays at the rate of copying, both measured in alternation.
 //
-//   embedding_bench [--table-mib 2048] [--threads N] [--repeats 9]
+//   embedding_bench [--table-mib 2048] [--rows fp32|fp16|bf16] [--threads N] [--repeats 9]
 
 #include <fmt/format.h>
 
@@ -92,24 +92,25 @@ void MeasureLookup(Bench& bench, int64_t pooling) {
   std::vector<int32_t> ids(static_cast<size_t>(bags * pooling)), offsets;
   for (int64_t bag = 0; bag <= bags; ++bag) offsets.push_back(static_cast<int32_t>(bag * pooling));
   AlignedBuffer out(static_cast<size_t>(bags * dim));
-  const float* weights = bench.table.weights.data();
-  const double row = static_cast<double>(dim) * sizeof(float);
+  const double row = static_cast<double>(bench.table.weights.row_bytes());
+  const double pooled = static_cast<double>(dim) * sizeof(float);
   bench.Measure(
       "lookup", pooling,
-      {.rows = row, .arrays = row / static_cast<double>(pooling) + sizeof(int32_t)},
+      {.rows = row, .arrays = pooled / static_cast<double>(pooling) + sizeof(int32_t)},
       [&] { std::generate(ids.begin(), ids.end(), [&] { return bench.Draw(); }); },
       [&] {
-        bench.pool.ParallelTasks(static_cast<size_t>((bags + kBags - 1) / kBags), [&](int,
-                                                                                      size_t task) {
-          const size_t first = task * kBags;
-          const size_t n = std::min<size_t>(kBags, static_cast<size_t>(bags) - first);
-          float* to = out.data() + first * static_cast<size_t>(dim);
-          if (pooling == 1) {
-            GatherRows(weights, dim, std::span(ids).subspan(first, n), to);
-          } else {
-            PoolRows(weights, dim, ids.data(), std::span(offsets).subspan(first, n + 1), false, to);
-          }
-        });
+        bench.pool.ParallelTasks(
+            static_cast<size_t>((bags + kBags - 1) / kBags), [&](int, size_t task) {
+              const size_t first = task * kBags;
+              const size_t n = std::min<size_t>(kBags, static_cast<size_t>(bags) - first);
+              float* to = out.data() + first * static_cast<size_t>(dim);
+              if (pooling == 1) {
+                GatherRows(bench.table.weights, std::span(ids).subspan(first, n), to);
+              } else {
+                PoolRows(bench.table.weights, ids.data(), std::span(offsets).subspan(first, n + 1),
+                         false, to);
+              }
+            });
       });
 }
 
@@ -132,11 +133,13 @@ void MeasureUpdate(Bench& bench, int64_t pooling) {
   AlignedBuffer gradients(static_cast<size_t>(samples * dim));
   std::vector<Lookup> lookups, scratch;
   std::vector<std::span<const Lookup>> runs;
-  const double row = static_cast<double>(dim) * sizeof(float);
+  const double row = static_cast<double>(bench.table.weights.row_bytes());
+  const double gradient = static_cast<double>(dim) * sizeof(float);
   // Rows and their states are read and written.
   bench.Measure(
       "update", pooling,
-      {.rows = 2 * (row + kLine), .arrays = row / static_cast<double>(pooling) + sizeof(Lookup)},
+      {.rows = 2 * (row + kLine),
+       .arrays = gradient / static_cast<double>(pooling) + sizeof(Lookup)},
       [&] {
         lookups.clear();
         for (int64_t i = 0; i < samples * pooling; ++i)
@@ -147,7 +150,7 @@ void MeasureUpdate(Bench& bench, int64_t pooling) {
       },
       [&] {
         bench.pool.ParallelTasks(runs.size(), [&](int, size_t i) {
-          ApplySparse(options, 0.01, 1.0f, runs[i], gradients.data(), &bench.table);
+          ApplySparse(options, {.learning_rate = 0.01}, runs[i], gradients.data(), &bench.table);
         });
       });
 }
@@ -155,24 +158,31 @@ void MeasureUpdate(Bench& bench, int64_t pooling) {
 int Main(int argc, char** argv) {
   CLI::App app{"Embedding kernels against the bandwidth of random rows"};
   int64_t table_mib = 2048;
+  std::string type = "fp32";
   int threads = UsableCpus(ReadCpuBudget()), repeats = 9;
   app.add_option("--table-mib", table_mib)->check(CLI::Range(1, 1 << 20));
+  app.add_option("--rows", type, "fp32, fp16 or bf16");
   app.add_option("--threads", threads)->check(CLI::PositiveNumber);
   app.add_option("--repeats", repeats)->check(CLI::Range(1, 1000));
   CLI11_PARSE(app, argc, argv);
   ThreadPool pool(threads);
-  fmt::print("{}, {} threads, tables of {} MiB\n\n", SelectIsa("auto"), pool.num_threads(),
-             table_mib);
+  fmt::print("{}, {} threads, tables of {} MiB of {}\n\n", SelectIsa("auto"), pool.num_threads(),
+             table_mib, type);
   fmt::print(
       "| kernel | D | pooling factor | bytes per lookup: rows + arrays | GB/s | of the limits | "
       "range |\n"
       "| --- | --- | --- | --- | --- | --- | --- |\n");
   for (const int64_t dim : {16, 64, 128}) {
-    const int64_t rows = (table_mib << 20) / (dim * static_cast<int64_t>(sizeof(float)));
-    EmbeddingTable table({.name = "table", .num_embeddings = rows, .embedding_dim = dim},
-                         {.type = SparseOptimizerType::kRowWiseAdagrad}, InitialValues::kZero, 1,
-                         pool);
-    RandomRowReader reader(table.weights.span(), dim);
+    const FloatType row_type = ParseFloatType(type);
+    const int64_t row_bytes =
+        static_cast<int64_t>(EncodedBytes(row_type, static_cast<size_t>(dim)));
+    EmbeddingTable table(
+        {.name = "table", .num_embeddings = (table_mib << 20) / row_bytes, .embedding_dim = dim},
+        row_type, {.type = SparseOptimizerType::kRowWiseAdagrad}, InitialValues::kZero, 1, pool);
+    const std::span<const std::byte> bytes = table.weights.bytes();
+    RandomRowReader reader(
+        {reinterpret_cast<const float*>(bytes.data()), bytes.size() / sizeof(float)},
+        row_bytes / static_cast<int64_t>(sizeof(float)));
     Bench bench{pool, table, reader, repeats};
     for (const int64_t pooling : {1, 20, 100}) MeasureLookup(bench, pooling);
     for (const int64_t pooling : {1, 20, 100}) MeasureUpdate(bench, pooling);

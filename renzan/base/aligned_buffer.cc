@@ -12,6 +12,7 @@ namespace renzan {
 namespace {
 
 constexpr size_t kHugePage = size_t{1} << 21, kCacheLine = 64;
+constexpr size_t kLeastOwnPage = kHugePage / 2;  // smaller arrays share pages
 
 size_t RoundUp(size_t bytes, size_t multiple) {
   return (bytes + multiple - 1) / multiple * multiple;
@@ -37,7 +38,7 @@ struct SharedPage {
 };
 
 std::shared_ptr<std::byte[]> Allocate(size_t bytes) {
-  if (bytes >= kHugePage / 2) return HugePages(bytes);
+  if (bytes >= kLeastOwnPage) return HugePages(bytes);
   static SharedPage page;
   std::lock_guard lock(page.mutex);
   if (page.used + bytes > kHugePage) {
@@ -50,6 +51,11 @@ std::shared_ptr<std::byte[]> Allocate(size_t bytes) {
 }
 
 }  // namespace
+
+int64_t AlignedBuffer::MemoryFor(int64_t bytes) {
+  const size_t size = static_cast<size_t>(bytes);
+  return static_cast<int64_t>(RoundUp(size, size >= kLeastOwnPage ? kHugePage : kCacheLine));
+}
 
 AlignedBuffer::AlignedBuffer(size_t size) : size_(size) {
   if (size == 0) return;

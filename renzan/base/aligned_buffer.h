@@ -5,6 +5,7 @@
 // Arrays that are smaller than a huge page share one.
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <span>
 
@@ -15,6 +16,9 @@ class AlignedBuffer {
   AlignedBuffer() = default;
   // Throws kOsError if there is not enough memory.
   explicit AlignedBuffer(size_t size);
+
+  // The memory that an array of `bytes` takes.
+  static int64_t MemoryFor(int64_t bytes);
 
   float* data() { return data_.get(); }
   const float* data() const { return data_.get(); }

@@ -20,6 +20,10 @@ int64_t ExportModel(CheckpointReader& model, const std::string& path, bool weigh
   for (const std::string& key : model.keys())
     if (IsModelTensor(key) && !(weights_only && IsOptimizerState(key)))
       tensors.push_back(model.Info(key));
+  // The order of the format's writer: every tensor begins at a multiple of its element's size.
+  std::stable_sort(tensors.begin(), tensors.end(), [](const TensorInfo& a, const TensorInfo& b) {
+    return BytesOf(a.dtype) > BytesOf(b.dtype);
+  });
   SafetensorsWriter::Options options;
   options.metadata["renzan.step"] = std::to_string(model.step());
   if (const std::string& sha256 = model.manifest().model_sha256; !sha256.empty())
@@ -30,13 +34,17 @@ int64_t ExportModel(CheckpointReader& model, const std::string& path, bool weigh
   const std::string partial = path + ".partial";
   SafetensorsWriter writer(partial, tensors, options);
   std::vector<float> buffer(1 << 16);
+  std::vector<std::byte> bytes(buffer.size() * sizeof(float));
   for (const TensorInfo& tensor : tensors) {
     const int64_t elements = NumElements(tensor.shape);
+    const FloatType type = FloatTypeOf(tensor.dtype);
     for (int64_t first = 0; first < elements; first += static_cast<int64_t>(buffer.size())) {
       const auto piece =
           std::span(buffer).first(std::min(buffer.size(), static_cast<size_t>(elements - first)));
       model.Read(tensor.key, first, piece);
-      writer.Append(piece);
+      const auto encoded = std::span(bytes).first(EncodedBytes(type, piece.size()));
+      Encode(type, piece, encoded.data());
+      writer.Append(encoded);
     }
   }
   writer.Close();

@@ -91,6 +91,22 @@ TEST(Export, WritesAllTensorsOrOnlyTheWeights) {
   EXPECT_THROW(ExportModel(model, dir / "all"), Error);
 }
 
+TEST(Export, KeepsRowsOfSixteenBits) {
+  TemporaryDirectory dir;
+  TestModel model;
+  model.table_type = FloatType::kBFloat16;
+  model.Update(3, 0.3f);
+  model.Save(dir / "m");
+  CheckpointReader reader(dir / "m");
+  EXPECT_EQ(ExportModel(reader, dir / "all"), 4);
+  const SafetensorsReader file(dir / "all");
+  const SafetensorsReader::Tensor& rows = *file.Find("embedding.C1.weight");
+  EXPECT_EQ(rows.info.dtype, DType::kBF16);
+  std::vector<float> values(model.table.size());
+  Decode(FloatType::kBFloat16, rows.bytes.data(), values);
+  EXPECT_EQ(values, model.SavedTable());
+}
+
 TEST(Export, MergesAnIncrementWithItsBase) {
   TemporaryDirectory dir;
   TestModel model;

@@ -118,8 +118,9 @@ CheckpointReader::Replacement CheckpointReader::CheckReplacement(const TensorInf
   const auto rows = tensors.find(replacement.rows_key);
   if (rows == tensors.end() || rows->second.shape.size() != 1 || rows->second.dtype != DType::kI32)
     Fail(ErrorCode::kData, "it lacks tensor '{}' I32 [n]", replacement.rows_key);
-  if (base.dtype != DType::kF32 || base.shape.empty())
-    Fail(ErrorCode::kData, "the base's tensor '{}' has no rows of F32", base.key);
+  if (!IsFloat(base.dtype) || base.shape.empty())
+    Fail(ErrorCode::kData, "the base's tensor '{}' has no rows of floating-point numbers",
+         base.key);
   const int64_t n = rows->second.shape[0];
   replacement.quantized =
       !manifest().quantization.empty() && base.key == TableOf(base.key) + ".weight";
@@ -128,7 +129,7 @@ CheckpointReader::Replacement CheckpointReader::CheckReplacement(const TensorInf
     need(base.key + ".scale", {n}, DType::kF32);
     need(base.key + ".offset", {n}, DType::kF32);
   } else {
-    need(base.key, WithRows(base.shape, n), DType::kF32);
+    need(base.key, WithRows(base.shape, n), base.dtype);
   }
   return replacement;
 }
@@ -160,38 +161,45 @@ const RowOverlay& CheckpointReader::Overlay(const std::string& key) {
   } catch (const Error& error) {
     throw error.WithContext(dir());
   }
+  overlay.type = FloatTypeOf(Info(key).dtype);
   if (replacement.quantized) {
     overlay.q8 = files_->Tensor(key + ".q8").u8();
     overlay.scale = files_->Tensor(key + ".scale").f32();
     overlay.offset = files_->Tensor(key + ".offset").f32();
   } else {
-    overlay.values = files_->Tensor(key).f32();
+    overlay.values = files_->Tensor(key).bytes;
   }
   return overlays_[key] = overlay;
 }
 
 void CheckpointReader::Read(const std::string& key, int64_t first_element, std::span<float> out) {
   const TensorInfo& info = Info(key);
-  if (info.dtype != DType::kF32)
-    Fail(ErrorCode::kData, "tensor '{}' of {} is {}, expected F32", key, dir(), Name(info.dtype));
+  if (!IsFloat(info.dtype))
+    Fail(ErrorCode::kData, "tensor '{}' of {} is {}, expected floating-point numbers", key, dir(),
+         Name(info.dtype));
   const int64_t size = static_cast<int64_t>(out.size()), elements = NumElements(info.shape);
   CHECK_MSG(first_element >= 0 && size <= elements && first_element <= elements - size,
             "{} values from {} are not within {} {}", size, first_element, key,
             ShapeText(info.shape));
   if (out.empty()) return;
   const bool composed = replacements_.contains(key);
-  const std::span<const float> values = (composed ? *base_ : *files_).Tensor(key).f32();
-  std::memcpy(out.data(), values.data() + first_element, out.size_bytes());
+  const FloatType type = FloatTypeOf(info.dtype);
+  const std::span<const std::byte> values = (composed ? *base_ : *files_).Tensor(key).bytes;
+  Decode(type, values.data() + EncodedBytes(type, static_cast<size_t>(first_element)), out);
   if (composed) Overlay(key).Apply(first_element, out);
 }
 
-void CheckpointReader::Read(const std::string& key, const std::vector<int64_t>& shape,
-                            std::span<float> out) {
+void CheckpointReader::Expect(const std::string& key, const std::vector<int64_t>& shape) const {
   const TensorInfo& info = Info(key);
   if (info.shape != shape)
     Fail(ErrorCode::kData,
          "tensor '{}' of {} has shape {}, expected {}: was it trained with another configuration?",
          key, dir(), ShapeText(info.shape), ShapeText(shape));
+}
+
+void CheckpointReader::Read(const std::string& key, const std::vector<int64_t>& shape,
+                            std::span<float> out) {
+  Expect(key, shape);
   CHECK(static_cast<int64_t>(out.size()) == NumElements(shape));
   Read(key, 0, out);
 }

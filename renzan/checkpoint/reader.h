@@ -40,9 +40,11 @@ class CheckpointReader {
   // Throws Error kData, which suggests the nearest key, if there is none.
   const TensorInfo& Info(const std::string& key) const;
 
-  // Reads values from `first_element` (row-major), dequantized if necessary. Throws Error kData: no
-  // such key, not F32, a corrupt file.
+  // Reads values from `first_element` (row-major) as float32, dequantized if necessary. Throws
+  // Error kData: no such key, not floating-point, a corrupt file.
   void Read(const std::string& key, int64_t first_element, std::span<float> out);
+  // Throws Error kData unless there is a tensor of that shape.
+  void Expect(const std::string& key, const std::vector<int64_t>& shape) const;
   // The whole tensor, whose shape must be `shape`. `out` has its size.
   void Read(const std::string& key, const std::vector<int64_t>& shape, std::span<float> out);
 

@@ -181,6 +181,44 @@ TEST_F(Increment, IsReadMergedWithItsBase) {
   EXPECT_EQ(ReadAll(base, "embedding.C1.weight"), TestModel().table);
 }
 
+TEST(IncrementOfHalfRows, IsReadMergedWithItsBase) {
+  for (const FloatType type : {FloatType::kFloat16, FloatType::kBFloat16}) {
+    for (const bool int8 : {false, true}) {
+      TemporaryDirectory dir;
+      TestModel model;
+      model.table_type = type;
+      model.SaveFull(dir.path(), 10);
+      const std::vector<float> before = model.SavedTable();
+      for (const int32_t row : {2, 3}) model.Update(row, 0.3f);
+      model.SaveIncrement(dir.path(), 20, 10, {2, 3}, int8);
+      CheckpointReader whole(dir / CheckpointName(20));
+      EXPECT_EQ(whole.Info("embedding.C1.weight").dtype, DTypeOf(type));
+      std::vector<float> expected = model.SavedTable();
+      const std::vector<float> read = ReadAll(whole, "embedding.C1.weight");
+      if (int8) {
+        for (size_t i = 8; i < 16; ++i) {
+          EXPECT_NEAR(read[i], model.table[i], 0.01f);
+          expected[i] = read[i];
+        }
+        RoundTrip(type, expected);  // also 8-bit rows are read as values of the type
+      }
+      EXPECT_EQ(read, expected);
+      EXPECT_EQ(ReadAll(whole, "embedding.C1.weight/rowwise_adagrad"), model.row_state);
+      whole.VerifyAll();
+      CheckpointReader base(dir / CheckpointName(10));
+      EXPECT_EQ(ReadAll(base, "embedding.C1.weight"), before);
+    }
+  }
+}
+
+// Increments whose rows have another type than the base's cannot be merged.
+TEST_F(Increment, RowsHaveTheTypeOfTheBase) {
+  model_.table_type = FloatType::kBFloat16;
+  model_.SaveIncrement(dir_.path(), 20, 10, {0, 3, 4, 9});
+  EXPECT_THAT(DataErrorOf([&] { CheckpointReader reader(At(20)); }),
+              HasSubstr("it lacks tensor 'embedding.C1.weight' F32 [4, 4]"));
+}
+
 // Any range, even with ends inside rows, reads the same as that part of the whole tensor.
 TEST_F(Increment, ReadsAnyRange) {
   model_.SaveIncrement(dir_.path(), 20, 10, {0, 3, 4, 9});

@@ -18,9 +18,10 @@ void RowOverlay::Apply(int64_t first_element, std::span<float> out) const {
     const size_t index = static_cast<size_t>(row - rows.begin());
     const size_t source = index * static_cast<size_t>(width) + static_cast<size_t>(from - begin);
     if (q8.empty()) {
-      std::copy_n(values.begin() + static_cast<ptrdiff_t>(source), size, target.begin());
+      Decode(type, values.data() + EncodedBytes(type, source), target);
     } else {
       DequantizeRow(q8.subspan(source, size), {scale[index], offset[index]}, target);
+      RoundTrip(type, target);
     }
   }
 }

@@ -2,17 +2,22 @@
 
 // Replaces rows of a base with those of an incremental checkpoint. Works on plain spans, not files.
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string_view>
+
+#include "renzan/base/float_codec.h"
 
 namespace renzan {
 
 struct RowOverlay {
   std::span<const int32_t> rows;  // [n], strictly ascending
   int64_t width = 1;              // values per row
-  // Either values [n, width], or q8 [n, width] with scale and offset [n] (quantize.h).
-  std::span<const float> values;
+  // Either values [n, width] of `type`, or q8 [n, width] with scale and offset [n] (quantize.h),
+  // whose values are rounded to `type`.
+  FloatType type = FloatType::kFloat32;
+  std::span<const std::byte> values;
   std::span<const uint8_t> q8;
   std::span<const float> scale, offset;
 

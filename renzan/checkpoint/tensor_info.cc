@@ -13,6 +13,9 @@ size_t BytesOf(DType dtype) {
       return 4;
     case DType::kI64:
       return 8;
+    case DType::kF16:
+    case DType::kBF16:
+      return 2;
     case DType::kU8:
       return 1;
   }
@@ -23,6 +26,10 @@ std::string_view Name(DType dtype) {
   switch (dtype) {
     case DType::kF32:
       return "F32";
+    case DType::kF16:
+      return "F16";
+    case DType::kBF16:
+      return "BF16";
     case DType::kI32:
       return "I32";
     case DType::kI64:
@@ -34,9 +41,32 @@ std::string_view Name(DType dtype) {
 }
 
 DType ParseDType(std::string_view name) {
-  for (const DType dtype : {DType::kF32, DType::kI32, DType::kI64, DType::kU8})
+  using enum DType;
+  for (const DType dtype : {kF32, kF16, kBF16, kI32, kI64, kU8})
     if (Name(dtype) == name) return dtype;
-  Fail(ErrorCode::kData, "dtype \"{}\" is none of F32, I32, I64 and U8", name);
+  Fail(ErrorCode::kData, "dtype \"{}\" is none of F32, F16, BF16, I32, I64 and U8", name);
+}
+
+DType DTypeOf(FloatType type) {
+  switch (type) {
+    case FloatType::kFloat32:
+      return DType::kF32;
+    case FloatType::kFloat16:
+      return DType::kF16;
+    case FloatType::kBFloat16:
+      return DType::kBF16;
+  }
+  return DType::kF32;
+}
+
+bool IsFloat(DType dtype) {
+  return dtype == DType::kF32 || dtype == DType::kF16 || dtype == DType::kBF16;
+}
+
+FloatType FloatTypeOf(DType dtype) {
+  CHECK(IsFloat(dtype));
+  if (dtype == DType::kF16) return FloatType::kFloat16;
+  return dtype == DType::kBF16 ? FloatType::kBFloat16 : FloatType::kFloat32;
 }
 
 int64_t NumElements(const std::vector<int64_t>& shape) {

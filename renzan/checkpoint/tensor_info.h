@@ -8,9 +8,11 @@
 #include <string_view>
 #include <vector>
 
+#include "renzan/base/float_codec.h"
+
 namespace renzan {
 
-enum class DType { kF32, kI32, kI64, kU8 };
+enum class DType { kF32, kF16, kBF16, kI32, kI64, kU8 };
 
 size_t BytesOf(DType dtype);
 
@@ -19,6 +21,11 @@ std::string_view Name(DType dtype);
 
 // The reverse. Throws Error kData for anything else.
 DType ParseDType(std::string_view name);
+
+bool IsFloat(DType dtype);
+DType DTypeOf(FloatType type);
+// The reverse, if IsFloat(dtype).
+FloatType FloatTypeOf(DType dtype);
 
 struct TensorInfo {
   std::string key;

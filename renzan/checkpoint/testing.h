@@ -4,7 +4,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <functional>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -24,13 +26,32 @@ struct TestModel {
   std::vector<float> table = std::vector<float>(kRows * kDim, 0.25f);
   std::vector<float> row_state = std::vector<float>(kRows, 1);
   std::vector<int64_t> counts = {3, 4, 5};  // of a metric
+  FloatType table_type = FloatType::kFloat32;
+
+  // The values that are saved.
+  std::vector<float> SavedTable() const {
+    std::vector<float> values = table;
+    RoundTrip(table_type, values);
+    return values;
+  }
+  TensorSource TableSource(int64_t rows, const std::vector<float>& values) const {
+    const auto bytes =
+        std::make_shared<std::vector<std::byte>>(EncodedBytes(table_type, values.size()));
+    Encode(table_type, values, bytes->data());
+    return {"embedding.C1.weight",
+            {rows, kDim},
+            DTypeOf(table_type),
+            [bytes](size_t offset, std::span<std::byte> out) {
+              std::copy_n(bytes->begin() + static_cast<ptrdiff_t>(offset), out.size(), out.begin());
+            }};
+  }
 
   std::vector<TensorSource> Dense() const {
     return {SourceOf("bottom.0.weight", {3, 2}, weight),
             SourceOf("bottom.0.weight/adagrad", {3, 2}, state)};
   }
   std::vector<TensorSource> Table() const {
-    return {SourceOf("embedding.C1.weight", {kRows, kDim}, table),
+    return {TableSource(kRows, table),
             SourceOf("embedding.C1.weight/rowwise_adagrad", {kRows}, row_state)};
   }
 
@@ -94,7 +115,7 @@ struct TestModel {
     tensors.push_back(
         {"embedding.C1.weight/rowwise_adagrad", {n}, DType::kF32, copy(std::move(states))});
     if (!int8) {
-      tensors.push_back({"embedding.C1.weight", {n, kDim}, DType::kF32, copy(std::move(changed))});
+      tensors.push_back(TableSource(n, changed));
       return {{"table.C1.safetensors", std::move(tensors)}};
     }
     QuantizedSources sources = QuantizeRows(

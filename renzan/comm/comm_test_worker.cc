@@ -38,7 +38,7 @@ void PrintReduction(Communicator& communicator) {
       leaves.back()[i] = Philox::Uniform(Philox::Draw(static_cast<uint64_t>(v), i)[0]) - 0.5f;
   }
   ThreadPool pool(2);
-  TreeReducer reducer(communicator, pool, kVirtualWorkers, kLength, WireType::kBFloat16);
+  TreeReducer reducer(communicator, pool, kVirtualWorkers, kLength, FloatType::kBFloat16);
   std::vector<float> sum(kLength);
   reducer.Reduce(std::vector<std::span<float>>(leaves.begin(), leaves.end()), sum);
   Sha256 hash;

@@ -70,7 +70,7 @@ struct TreeReducer::State {
   Communicator& communicator;
   ThreadPool& pool;
   const size_t length;
-  const WireType wire;
+  const FloatType wire;
   const size_t rank, world_size;
 
   std::vector<std::vector<Block>> blocks;  // per worker
@@ -96,10 +96,10 @@ struct TreeReducer::State {
   Exchange exchange;     // last, so that it ends before the buffers do
 
   State(Communicator& communicator, ThreadPool& pool, int num_virtual_workers, size_t length,
-        WireType wire);
+        FloatType wire);
 
-  size_t Bytes(size_t n) const { return WireBytes(wire, n); }
-  bool exact() const { return wire == WireType::kFloat32; }
+  size_t Bytes(size_t n) const { return EncodedBytes(wire, n); }
+  bool exact() const { return wire == FloatType::kFloat32; }
 
   // Reduces this worker's own leaves in [chunk) to its blocks; a block's sum is stored in its first
   // leaf.
@@ -120,7 +120,7 @@ struct TreeReducer::State {
 };
 
 TreeReducer::State::State(Communicator& communicator, ThreadPool& pool, int num_virtual_workers,
-                          size_t length, WireType wire)
+                          size_t length, FloatType wire)
     : communicator(communicator),
       pool(pool),
       length(length),
@@ -244,7 +244,7 @@ void TreeReducer::State::DecodeSum() {
 }
 
 TreeReducer::TreeReducer(Communicator& communicator, ThreadPool& pool, int num_virtual_workers,
-                         size_t length, WireType wire)
+                         size_t length, FloatType wire)
     : state_(std::make_unique<State>(communicator, pool, num_virtual_workers, length, wire)) {}
 
 TreeReducer::~TreeReducer() = default;

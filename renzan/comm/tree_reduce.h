@@ -21,8 +21,8 @@
 #include <memory>
 #include <span>
 
+#include "renzan/base/float_codec.h"
 #include "renzan/base/thread_pool.h"
-#include "renzan/comm/codec.h"
 #include "renzan/comm/communicator.h"
 
 namespace renzan {
@@ -31,7 +31,7 @@ class TreeReducer {
  public:
   // Arrays of `length` values. All references must outlive this object.
   TreeReducer(Communicator& communicator, ThreadPool& pool, int num_virtual_workers, size_t length,
-              WireType wire);
+              FloatType wire);
   ~TreeReducer();
 
   // `leaves`: one [length] array per virtual worker assigned to this worker (VirtualWorkerRange),

@@ -30,20 +30,20 @@ Arrays RandomLeaves(int num_virtual_workers, size_t length) {
   return leaves;
 }
 
-float Rounded(WireType wire, float value) {
+float Rounded(FloatType wire, float value) {
   RoundTrip(wire, {&value, 1});
   return value;
 }
 
 // The definition, taken literally.
-float ReferenceTree(const Arrays& leaves, WireType wire, size_t begin, size_t end, size_t i) {
+float ReferenceTree(const Arrays& leaves, FloatType wire, size_t begin, size_t end, size_t i) {
   if (end - begin == 1) return Rounded(wire, leaves[begin][i]);
   const size_t middle = (begin + end) / 2;
   return Rounded(wire, ReferenceTree(leaves, wire, begin, middle, i) +
                            ReferenceTree(leaves, wire, middle, end, i));
 }
 
-std::vector<float> ReferenceSum(const Arrays& leaves, WireType wire) {
+std::vector<float> ReferenceSum(const Arrays& leaves, FloatType wire) {
   std::vector<float> sum(leaves[0].size());
   for (size_t i = 0; i < sum.size(); ++i) sum[i] = ReferenceTree(leaves, wire, 0, leaves.size(), i);
   return sum;
@@ -64,11 +64,11 @@ std::vector<float> ReduceOwn(TreeReducer& reducer, const Communicator& communica
   return sum;
 }
 
-class TreeReduceTest : public testing::TestWithParam<std::tuple<int, WireType>> {};
+class TreeReduceTest : public testing::TestWithParam<std::tuple<int, FloatType>> {};
 INSTANTIATE_TEST_SUITE_P(Trees, TreeReduceTest,
                          testing::Combine(testing::Values(1, 2, 4, 8, 16),
-                                          testing::Values(WireType::kFloat32, WireType::kFloat16,
-                                                          WireType::kBFloat16)),
+                                          testing::Values(FloatType::kFloat32, FloatType::kFloat16,
+                                                          FloatType::kBFloat16)),
                          [](const auto& info) {
                            return "V" + std::to_string(std::get<0>(info.param)) + "_" +
                                   Name(std::get<1>(info.param));

@@ -10,7 +10,7 @@ namespace renzan {
 
 struct WireRange {
   int64_t values = 0;
-  int64_t overflowed = 0;   // finite, but beyond the largest value: clamped to it (codec.h)
+  int64_t overflowed = 0;   // finite, but beyond the largest value: clamped to it (float_codec.h)
   int64_t underflowed = 0;  // not zero, but received as zero
 
   void Add(const WireRange& other);

@@ -6,8 +6,8 @@
 #include <limits>
 #include <vector>
 
+#include "renzan/base/float_codec.h"
 #include "renzan/base/philox.h"
-#include "renzan/comm/codec.h"
 
 namespace renzan {
 namespace {
@@ -15,7 +15,7 @@ namespace {
 // Counts by comparing with the decoded values.
 WireRange Seen(const std::vector<float>& values) {
   std::vector<float> arrived = values;
-  RoundTrip(WireType::kFloat16, arrived);
+  RoundTrip(FloatType::kFloat16, arrived);
   WireRange range{.values = static_cast<int64_t>(values.size())};
   for (size_t i = 0; i < values.size(); ++i) {
     range.overflowed += std::isfinite(values[i]) && std::abs(values[i]) > 65504.0f ? 1 : 0;

@@ -5,12 +5,37 @@
 #include <mutex>
 #include <optional>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "renzan/base/error.h"
 #include "renzan/base/trace.h"
 
 namespace renzan {
+namespace {
+
+RowsOfBatch RowsOfSteps(const BatchLoaderOptions& options) {
+  CHECK(options.first_step >= 0 && options.row_begin >= 0);
+  CHECK(options.slice_begin >= 0 && options.slice_begin <= options.slice_end &&
+        options.slice_end <= options.global_batch);
+  const int64_t per_epoch =
+      StepsPerEpoch(options.row_end - options.row_begin, options.global_batch);
+  // The order of the last epoch that was asked for.
+  return [options, per_epoch, order = std::optional<SampleOrder>(), order_epoch = int64_t{-1}](
+             int64_t index, std::vector<int64_t>* rows) mutable {
+    const int64_t step = options.first_step + index, epoch = step / per_epoch;
+    if (epoch != order_epoch) {
+      order.emplace(options.seed, epoch, options.row_begin, options.row_end, options.shuffle);
+      order_epoch = epoch;
+    }
+    const int64_t first = step % per_epoch * options.global_batch;
+    rows->clear();
+    for (int64_t i = options.slice_begin; i < options.slice_end; ++i)
+      rows->push_back(order->Row(first + i));
+  };
+}
+
+}  // namespace
 
 struct BatchLoader::Impl {
   struct Slot {
@@ -19,8 +44,9 @@ struct BatchLoader::Impl {
   };
 
   const Dataset& dataset;
-  const Options options;
-  const int64_t steps_per_epoch;
+  const int64_t num_batches;
+  const RowsOfBatch rows_of_batch;
+  const int prefetch;
 
   // Slot i % slots.size() holds the i-th batch. There are two slots more than `prefetch`: those in
   // use.
@@ -31,45 +57,31 @@ struct BatchLoader::Impl {
   bool stop = false;
   std::thread thread;
 
-  // Used by the reader thread only.
-  std::optional<SampleOrder> order;
-  int64_t order_epoch = -1;
-  std::vector<int64_t> rows;
+  std::vector<int64_t> rows;  // used by the reader thread only
 
-  Impl(const Dataset& data, const Options& opts)
+  Impl(const Dataset& data, int64_t num, RowsOfBatch rows_of, int ahead)
       : dataset(data),
-        options(opts),
-        steps_per_epoch(StepsPerEpoch(opts.row_end - opts.row_begin, opts.global_batch)),
-        slots(static_cast<size_t>(opts.prefetch) + 2) {}
+        num_batches(num),
+        rows_of_batch(std::move(rows_of)),
+        prefetch(ahead),
+        slots(static_cast<size_t>(ahead) + 2) {}
 
   Slot& SlotOf(int64_t index) { return slots[static_cast<size_t>(index) % slots.size()]; }
 
-  void Load(int64_t step, Batch* batch) {
-    const int64_t epoch = step / steps_per_epoch;
-    if (epoch != order_epoch) {
-      order.emplace(options.seed, epoch, options.row_begin, options.row_end, options.shuffle);
-      order_epoch = epoch;
-    }
-    const int64_t first = step % steps_per_epoch * options.global_batch;
-    rows.clear();
-    for (int64_t i = options.slice_begin; i < options.slice_end; ++i)
-      rows.push_back(order->Row(first + i));
-    dataset.Read(rows, batch);
-  }
-
   void Run() {
     NameTraceThread("batch reader");
-    for (int64_t index = 0; index < options.num_steps; ++index) {
+    for (int64_t index = 0; index < num_batches; ++index) {
       {
         std::unique_lock lock(mutex);
         // `taken` includes the two batches in use, which must not be overwritten.
-        changed.wait(lock, [&] { return stop || index - taken < options.prefetch; });
+        changed.wait(lock, [&] { return stop || index - taken < prefetch; });
         if (stop) return;
       }
       Slot& slot = SlotOf(index);
       try {
         const TraceSpan span("read batch");
-        Load(options.first_step + index, &slot.batch);
+        rows_of_batch(index, &rows);
+        dataset.Read(rows, &slot.batch);
       } catch (...) {
         slot.error = std::current_exception();
       }
@@ -93,12 +105,15 @@ int64_t StepsPerEpoch(int64_t rows, int64_t global_batch) {
   return rows / global_batch;
 }
 
-BatchLoader::BatchLoader(const Dataset& dataset, const Options& options) {
-  CHECK(options.prefetch >= 1 && options.first_step >= 0 && options.num_steps >= 0);
-  CHECK(options.row_begin >= 0 && options.row_end <= dataset.num_rows());
-  CHECK(options.slice_begin >= 0 && options.slice_begin <= options.slice_end &&
-        options.slice_end <= options.global_batch);
-  impl_ = std::make_unique<Impl>(dataset, options);
+BatchLoader::BatchLoader(const Dataset& dataset, const Options& options)
+    : BatchLoader(dataset, options.num_steps, RowsOfSteps(options), options.prefetch) {
+  CHECK(options.row_end <= dataset.num_rows());
+}
+
+BatchLoader::BatchLoader(const Dataset& dataset, int64_t num_batches, RowsOfBatch rows,
+                         int prefetch) {
+  CHECK(prefetch >= 1 && num_batches >= 0);
+  impl_ = std::make_unique<Impl>(dataset, num_batches, std::move(rows), prefetch);
   try {
     impl_->thread = std::thread([this] { impl_->Run(); });
   } catch (const std::system_error& error) {
@@ -118,7 +133,7 @@ BatchLoader::~BatchLoader() {
 const Batch& BatchLoader::Next() {
   Impl& impl = *impl_;
   std::unique_lock lock(impl.mutex);
-  CHECK_MSG(impl.taken < impl.options.num_steps, "Next() was called more than num_steps times");
+  CHECK_MSG(impl.taken < impl.num_batches, "Next() was called more often than there are batches");
   impl.changed.wait(lock, [&] { return impl.produced > impl.taken; });
   Impl::Slot& slot = impl.SlotOf(impl.taken);
   if (slot.error) std::rethrow_exception(slot.error);

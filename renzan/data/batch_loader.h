@@ -1,11 +1,13 @@
 #pragma once
 
-// Prefetches the batches of a run on one background thread. The rows of a step are a pure function
-// of (seed, step): the step number is the position in the data, so checkpoints need no loader
-// state. Only one thread may call Next().
+// Prefetches batches on one background thread. The rows of a training step are a pure function of
+// (seed, step): the step number is the position in the data, so checkpoints need no loader state.
+// Only one thread may call Next().
 
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <vector>
 
 #include "renzan/data/batch.h"
 #include "renzan/data/dataset/dataset.h"
@@ -26,6 +28,9 @@ struct BatchLoaderOptions {
   int prefetch = 2;  // batches read ahead
 };
 
+// Replaces `rows` by the rows of batch `index`, which ascends from 0 over the calls of one thread.
+using RowsOfBatch = std::function<void(int64_t index, std::vector<int64_t>* rows)>;
+
 // Steps in one epoch. Rows that do not fill a last global batch are dropped; with shuffling each
 // epoch drops different ones. Throws kConfig if the rows do not fill one batch.
 int64_t StepsPerEpoch(int64_t rows, int64_t global_batch);
@@ -36,13 +41,14 @@ class BatchLoader {
 
   // `dataset` must outlive the loader. Step s is step s % StepsPerEpoch of epoch s / StepsPerEpoch.
   BatchLoader(const Dataset& dataset, const Options& options);
+  BatchLoader(const Dataset& dataset, int64_t num_batches, RowsOfBatch rows, int prefetch = 2);
   ~BatchLoader();
   BatchLoader(const BatchLoader&) = delete;
   BatchLoader& operator=(const BatchLoader&) = delete;
 
-  // The slice of the next step, valid until the call after the next one: a step may look at its
-  // successor's batch. An Error of the reader thread is thrown
-  // here in place of its batch. May be called num_steps times.
+  // The next batch, valid until the call after the next one: a step may look at its successor's
+  // batch. An Error of the reader thread is thrown here in place of its batch. May be called once
+  // for each batch.
   const Batch& Next();
 
  private:

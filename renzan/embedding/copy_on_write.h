@@ -10,6 +10,7 @@
 // not be destroyed while a thread reads or writes.
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -21,8 +22,8 @@ namespace renzan {
 
 class CopyOnWrite {
  public:
-  // values [num_rows, width]. With `only`, no other rows will be read.
-  CopyOnWrite(const float* values, int64_t num_rows, int64_t width, const RowSet* only = nullptr);
+  // `rows` [num_rows, row_bytes]. With `only`, no other rows will be read.
+  CopyOnWrite(std::span<const std::byte> rows, int64_t row_bytes, const RowSet* only = nullptr);
   ~CopyOnWrite();
   CopyOnWrite(const CopyOnWrite&) = delete;
   CopyOnWrite& operator=(const CopyOnWrite&) = delete;
@@ -30,15 +31,15 @@ class CopyOnWrite {
   // Call it before `row` changes. Waits for at most one block's copy if another thread is copying
   // this row's block.
   void BeforeWrite(int64_t row) {
-    const float* state =
+    const std::byte* state =
         blocks_[static_cast<size_t>(row / rows_per_block_)].load(std::memory_order_acquire);
     if (state == nullptr || state == Busy()) Preserve(row / rows_per_block_);
   }
 
-  // Reads the next snapshot values, continuing after the previous call: of all rows, or of `rows`
-  // (the complete set to be read, the same in every call).
-  void ReadNext(std::span<float> out);
-  void ReadNext(std::span<const int32_t> rows, std::span<float> out);
+  // Reads the next bytes of the snapshot, continuing after the previous call: of all rows, or of
+  // `rows` (the complete set to be read, the same in every call).
+  void ReadNext(std::span<std::byte> out);
+  void ReadNext(std::span<const int32_t> rows, std::span<std::byte> out);
 
   // Blocks that writers have copied so far, for benchmarks.
   int64_t blocks_copied() const { return copied_.load(std::memory_order_relaxed); }
@@ -46,24 +47,24 @@ class CopyOnWrite {
  private:
   // State of a block: pending (null), being copied (Busy), copied by a writer (address of the
   // copy), or Taken: already read, or never to be read.
-  static float* Busy() { return reinterpret_cast<float*>(uintptr_t{1}); }
-  static float* Taken() { return reinterpret_cast<float*>(uintptr_t{2}); }
+  static std::byte* Busy() { return reinterpret_cast<std::byte*>(uintptr_t{1}); }
+  static std::byte* Taken() { return reinterpret_cast<std::byte*>(uintptr_t{2}); }
 
   void Preserve(int64_t block);
-  // Copies the snapshot of the block [its rows, width] to `out` and marks it taken.
-  void Take(int64_t block, float* out);
+  // Copies the snapshot of the block to `out` and marks it taken.
+  void Take(int64_t block, std::byte* out);
   int64_t RowsOf(int64_t block) const;
-  // The snapshot values of the block, in buffer_.
-  const float* Buffered(int64_t block);
+  // The block as of the snapshot, in buffer_.
+  const std::byte* Buffered(int64_t block);
 
-  const float* values_;
-  int64_t num_rows_, width_, rows_per_block_;
-  std::vector<std::atomic<float*>> blocks_;
+  const std::byte* rows_;
+  int64_t row_bytes_, num_rows_, rows_per_block_;
+  std::vector<std::atomic<std::byte*>> blocks_;
   std::atomic<int64_t> copied_{0};
   // Used by the reader only.
-  int64_t next_value_ = 0;  // index among the values to be read
+  int64_t next_byte_ = 0;  // among those to be read
   int64_t buffered_block_ = -1;
-  std::vector<float> buffer_;
+  std::vector<std::byte> buffer_;
 };
 
 }  // namespace renzan

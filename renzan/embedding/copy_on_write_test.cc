@@ -22,8 +22,8 @@ std::vector<float> ReadAll(CopyOnWrite& view, int64_t rows, int64_t width, int64
   std::vector<float> out(static_cast<size_t>(rows * width));
   for (int64_t row = 0; row < rows; row += rows_at_once) {
     const int64_t n = std::min(rows_at_once, rows - row);
-    view.ReadNext(
-        std::span(out).subspan(static_cast<size_t>(row * width), static_cast<size_t>(n * width)));
+    view.ReadNext(std::as_writable_bytes(
+        std::span(out).subspan(static_cast<size_t>(row * width), static_cast<size_t>(n * width))));
   }
   return out;
 }
@@ -65,7 +65,7 @@ TEST(CopyOnWrite, IsASnapshotOfItsConstruction) {
       constexpr int64_t kRows = 700;
       std::vector<float> values = Values(kRows, width);
       const std::vector<float> before = values;
-      CopyOnWrite view(values.data(), kRows, width);
+      CopyOnWrite view(std::as_bytes(std::span(values)), width * 4);
       for (int64_t row = 0; row < kRows; row += 3) {
         view.BeforeWrite(row);
         values[static_cast<size_t>(row * width)] = -1;
@@ -80,18 +80,18 @@ TEST(CopyOnWrite, CopiesEachBlockOnceAndOnlyWhereNeeded) {
   std::vector<float> values = Values(10000, 16);
   RowSet only(10000);
   only.Add(5000);
-  CopyOnWrite view(values.data(), 10000, 16, &only);
+  CopyOnWrite view(std::as_bytes(std::span(values)), 16 * 4, &only);
   for (int64_t row = 0; row < 10000; ++row) view.BeforeWrite(row);
   EXPECT_EQ(view.blocks_copied(), 1);
   std::fill(values.begin(), values.end(), 0.0f);
   std::vector<float> row(16);
-  view.ReadNext(std::vector<int32_t>{5000}, row);
+  view.ReadNext(std::vector<int32_t>{5000}, std::as_writable_bytes(std::span(row)));
   EXPECT_EQ(row[0], 5000 * 16 + 1);
 }
 
 TEST(CopyOnWrite, BlocksAlreadyReadAreNotCopied) {
   std::vector<float> values = Values(4096, 4);
-  CopyOnWrite view(values.data(), 4096, 4);
+  CopyOnWrite view(std::as_bytes(std::span(values)), 4 * 4);
   ReadAll(view, 4096, 4, 4096);
   for (int64_t row = 0; row < 4096; ++row) view.BeforeWrite(row);
   EXPECT_EQ(view.blocks_copied(), 0);
@@ -107,7 +107,7 @@ TEST(CopyOnWrite, ReadsTheSnapshotWhileThreadsWrite) {
     for (int64_t row = 0; row < kRows; ++row)
       if (Philox::Draw(seed, static_cast<uint64_t>(row))[1] % 4 == 0) only.Add(row);
     const bool all = seed % 2 == 0;
-    CopyOnWrite view(values.data(), kRows, kWidth, all ? nullptr : &only);
+    CopyOnWrite view(std::as_bytes(std::span(values)), kWidth * 4, all ? nullptr : &only);
     const auto write = [&](uint64_t parity) {
       for (uint64_t i = 0; i < 30000; ++i) {
         const int64_t row =
@@ -125,7 +125,8 @@ TEST(CopyOnWrite, ReadsTheSnapshotWhileThreadsWrite) {
       const std::vector<int32_t> rows = only.Rows();
       read.resize(rows.size() * kWidth);
       for (size_t i = 0; i < read.size(); i += 1001)
-        view.ReadNext(rows, std::span(read).subspan(i, std::min<size_t>(1001, read.size() - i)));
+        view.ReadNext(rows, std::as_writable_bytes(std::span(read).subspan(
+                                i, std::min<size_t>(1001, read.size() - i))));
       for (const int32_t row : rows)
         expected.insert(expected.end(), before.begin() + row * kWidth,
                         before.begin() + (row + 1) * kWidth);

@@ -2,11 +2,13 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <map>
 #include <vector>
 
+#include "renzan/base/philox.h"
 #include "renzan/base/random_testing.h"
 #include "renzan/base/simd_testing.h"
 #include "renzan/optim/gradient_norm.h"
@@ -42,14 +44,24 @@ std::map<size_t, std::vector<float>> RowGradients(const std::vector<float>& pool
   return sums;
 }
 
-struct Table {
-  std::vector<float> weights, state;
-};
+constexpr FloatType kTypes[] = {FloatType::kFloat32, FloatType::kFloat16, FloatType::kBFloat16};
 
-Table NewTable(size_t dim) {
-  Table table{RandomValues(kRows * dim, 1), RandomValues(kRows * dim, 2)};
-  for (float& s : table.state) s = s * s;
-  return table;
+RowStorage NewRows(FloatType type, size_t dim) {
+  RowStorage rows(type, int64_t{kRows}, static_cast<int64_t>(dim));
+  rows.Set(0, RandomValues(kRows * dim, 1));
+  return rows;
+}
+
+std::vector<float> Values(const RowStorage& rows) {
+  std::vector<float> values(rows.size());
+  rows.Get(0, values);
+  return values;
+}
+
+std::vector<float> NewState(size_t dim) {
+  std::vector<float> state = RandomValues(kRows * dim, 2);
+  for (float& s : state) s = s * s;
+  return state;
 }
 
 class Kernels : public ::testing::TestWithParam<int64_t> {
@@ -59,33 +71,39 @@ class Kernels : public ::testing::TestWithParam<int64_t> {
 };
 
 TEST_P(Kernels, GatheringCopiesRows) {
-  const auto weights = RandomValues(kRows * width_, 1);
-  const std::vector<int32_t> ids = Ids();
-  std::vector<float> out(ids.size() * width_);
-  GatherRows(weights.data(), dim_, ids, out.data());
-  for (size_t i = 0; i < ids.size(); ++i)
-    for (size_t d = 0; d < width_; ++d)
-      EXPECT_EQ(out[i * width_ + d], weights[static_cast<size_t>(ids[i]) * width_ + d]);
+  for (const FloatType type : kTypes) {
+    const RowStorage rows = NewRows(type, width_);
+    const std::vector<float> weights = Values(rows);
+    const std::vector<int32_t> ids = Ids();
+    std::vector<float> out(ids.size() * width_);
+    GatherRows(rows, ids, out.data());
+    for (size_t i = 0; i < ids.size(); ++i)
+      for (size_t d = 0; d < width_; ++d)
+        EXPECT_EQ(out[i * width_ + d], weights[static_cast<size_t>(ids[i]) * width_ + d]);
+  }
 }
 
 TEST_P(Kernels, PoolingIsInBagOrder) {
-  const auto weights = RandomValues(kRows * width_, 1);
   const std::vector<int32_t> ids = Ids();
   const size_t bags = kOffsets.size() - 1;
-  for (const bool mean : {false, true}) {
-    std::vector<float> out(bags * width_, 7.0f);
-    PoolRows(weights.data(), dim_, ids.data(), kOffsets, mean, out.data());
-    for (size_t bag = 0; bag < bags; ++bag) {
-      const size_t begin = static_cast<size_t>(kOffsets[bag]);
-      const size_t end = static_cast<size_t>(kOffsets[bag + 1]);
-      for (size_t d = 0; d < width_; ++d) {
-        float sum = 0;
-        for (size_t k = begin; k < end; ++k) {
-          const float w = weights[static_cast<size_t>(ids[k]) * width_ + d];
-          sum = k == begin ? w : sum + w;
+  for (const FloatType type : kTypes) {
+    const RowStorage rows = NewRows(type, width_);
+    const std::vector<float> weights = Values(rows);
+    for (const bool mean : {false, true}) {
+      std::vector<float> out(bags * width_, 7.0f);
+      PoolRows(rows, ids.data(), kOffsets, mean, out.data());
+      for (size_t bag = 0; bag < bags; ++bag) {
+        const size_t begin = static_cast<size_t>(kOffsets[bag]);
+        const size_t end = static_cast<size_t>(kOffsets[bag + 1]);
+        for (size_t d = 0; d < width_; ++d) {
+          float sum = 0;
+          for (size_t k = begin; k < end; ++k) {
+            const float w = weights[static_cast<size_t>(ids[k]) * width_ + d];
+            sum = k == begin ? w : sum + w;
+          }
+          if (mean && end > begin + 1) sum *= 1.0f / static_cast<float>(end - begin);
+          EXPECT_EQ(out[bag * width_ + d], sum) << bag;
         }
-        if (mean && end > begin + 1) sum *= 1.0f / static_cast<float>(end - begin);
-        EXPECT_EQ(out[bag * width_ + d], sum) << bag;
       }
     }
   }
@@ -127,25 +145,59 @@ void TakeStep(const RowStep& step, std::vector<float> g, float* w, float* s) {
   }
 }
 
+// The word for one column of a row, by definition (stochastic_rounding-inl.h).
+uint32_t RandomOf(const RowStep& step, size_t row, uint32_t column) {
+  uint32_t x = Philox::Draw(step.rounding_key, row, static_cast<uint64_t>(step.step))[0] +
+               column * 0x9E3779B9u;
+  x = (x ^ x >> 16) * 0x85EBCA6Bu;
+  x = (x ^ x >> 13) * 0xC2B2AE35u;
+  return x ^ x >> 16;
+}
+
+// Stochastic rounding by definition: in units of the last place the lower neighbour, or the upper
+// one if the fraction's first bits and as many random ones add up to one.
+float Rounded(FloatType type, float value, uint32_t random) {
+  if (type == FloatType::kFloat32) return value;
+  const bool half = type == FloatType::kFloat16;
+  const int bits = half ? 13 : 16, fraction_bits = 23 - bits, least_exponent = half ? -14 : -126;
+  const double magnitude = std::fabs(static_cast<double>(value));
+  if (magnitude == 0) return value;
+  const int exponent = std::max(std::ilogb(magnitude), least_exponent) - fraction_bits;
+  const double units = std::ldexp(magnitude, -exponent), lower = std::floor(units);
+  const double fraction = std::floor(std::ldexp(units - lower, bits));
+  const double up = fraction + static_cast<double>(random >> (32 - bits)) >= std::ldexp(1, bits);
+  const double rounded = std::min(std::ldexp(lower + up, exponent), half ? 65504 : 0x1.FEp127);
+  return std::copysign(static_cast<float>(rounded), value);
+}
+
 TEST_P(Kernels, AnUpdateIsOneStepOfTheSummedGradientPerRow) {
   using enum SparseOptimizerType;
   const auto pooled = RandomValues(kSamples * width_, 3);
   const float lr = 0.1f, epsilon = 1e-8f;
   for (const SparseOptimizerType optimizer : {kSgd, kAdagrad, kRowWiseAdagrad}) {
     for (const RowStep& step :
-         {RowStep{.optimizer = optimizer, .lr = lr, .epsilon = epsilon},
+         {RowStep{.optimizer = optimizer,
+         .lr = lr,
+         .epsilon = epsilon,
+         .rounding_key = 12345678901234567u,
+         .step = 5},
           {.optimizer = optimizer, .lr = lr, .epsilon = epsilon, .gradient_scale = 0.3f},
           {.optimizer = optimizer, .lr = lr, .epsilon = epsilon, .l2 = 0.01f},
           {.optimizer = optimizer, .lr = lr, .epsilon = epsilon, .kept = 0.9f}}) {
-      Table expected = NewTable(width_), table = expected;
       const size_t state_width = optimizer == kAdagrad ? width_ : 1;
-      for (const auto& [row, g] : RowGradients(pooled, width_))
-        TakeStep(step, g, expected.weights.data() + row * width_,
-                 expected.state.data() + row * state_width);
-      EXPECT_TRUE(UpdateRows(step, kLookups, pooled.data(), dim_, table.weights.data(),
-                             table.state.data()));
-      EXPECT_EQ(table.weights, expected.weights);
-      EXPECT_EQ(table.state, expected.state);
+      for (const FloatType type : kTypes) {
+        RowStorage rows = NewRows(type, width_);
+        std::vector<float> expected = Values(rows), state = NewState(width_);
+        std::vector<float> expected_state = state;
+        for (const auto& [row, g] : RowGradients(pooled, width_)) {
+          float* w = expected.data() + row * width_;
+          TakeStep(step, g, w, expected_state.data() + row * state_width);
+          for (uint32_t d = 0; d < width_; ++d) w[d] = Rounded(type, w[d], RandomOf(step, row, d));
+        }
+        EXPECT_TRUE(UpdateRows(step, kLookups, pooled.data(), &rows, state.data()));
+        EXPECT_EQ(Values(rows), expected);
+        EXPECT_EQ(state, expected_state);
+      }
     }
   }
 }
@@ -155,11 +207,14 @@ TEST_P(Kernels, AnUpdateSeesEveryBadValue) {
   const float bad = std::numeric_limits<float>::infinity();
   for (const SparseOptimizerType optimizer : {kSgd, kAdagrad, kRowWiseAdagrad}) {
     for (const size_t sample : {4u, 2u, 3u}) {  // of the first, a middle and the last row
-      Table table = NewTable(width_);
-      auto pooled = RandomValues(kSamples * width_, 3);
-      pooled[sample * width_ + width_ / 2] = bad;
-      EXPECT_FALSE(UpdateRows({.optimizer = optimizer, .lr = 0.1f, .epsilon = 1e-8f}, kLookups,
-                              pooled.data(), dim_, table.weights.data(), table.state.data()));
+      for (const FloatType type : kTypes) {
+        RowStorage rows = NewRows(type, width_);
+        std::vector<float> state = NewState(width_);
+        auto pooled = RandomValues(kSamples * width_, 3);
+        pooled[sample * width_ + width_ / 2] = bad;
+        EXPECT_FALSE(UpdateRows({.optimizer = optimizer, .lr = 0.1f, .epsilon = 1e-8f}, kLookups,
+                                pooled.data(), &rows, state.data()));
+      }
     }
   }
 }
@@ -177,19 +232,89 @@ TEST_P(Kernels, SquaresAreOfTheSummedGradients) {
 TEST_P(Kernels, BitsDoNotDependOnTheInstructionSet) {
   using enum SparseOptimizerType;
   const auto results = [&] {
-    Table table = NewTable(width_);
     const auto pooled = RandomValues(kSamples * width_, 3);
-    for (const SparseOptimizerType optimizer : {kSgd, kAdagrad, kRowWiseAdagrad})
-      UpdateRows({.optimizer = optimizer, .lr = 0.1f, .epsilon = 1e-8f}, kLookups, pooled.data(),
-                 dim_, table.weights.data(), table.state.data());
-    std::vector<float> values((kOffsets.size() - 1) * width_);
-    PoolRows(table.weights.data(), dim_, Ids().data(), kOffsets, true, values.data());
-    values.insert(values.end(), table.weights.begin(), table.weights.end());
-    values.insert(values.end(), table.state.begin(), table.state.end());
-    return values;
+    std::vector<float> all;
+    for (const FloatType type : kTypes) {
+      RowStorage rows = NewRows(type, width_);
+      std::vector<float> state = NewState(width_);
+      for (const SparseOptimizerType optimizer : {kSgd, kAdagrad, kRowWiseAdagrad})
+        UpdateRows({.optimizer = optimizer, .lr = 0.1f, .epsilon = 1e-8f, .rounding_key = 3},
+                   kLookups, pooled.data(), &rows, state.data());
+      std::vector<float> pooled_rows((kOffsets.size() - 1) * width_);
+      PoolRows(rows, Ids().data(), kOffsets, true, pooled_rows.data());
+      for (const std::vector<float>& part : {pooled_rows, Values(rows), state})
+        all.insert(all.end(), part.begin(), part.end());
+    }
+    return all;
   };
   const std::vector<float> expected = results();
   testing::OnEveryInstructionSet([&] { EXPECT_EQ(results(), expected); });
+}
+
+TEST(StochasticRounding, RoundsAsDefinedAtEveryMagnitude) {
+  std::vector<float> values;
+  for (int exponent = -30; exponent <= 16; ++exponent)
+    for (const float value : RandomValues(50, static_cast<uint64_t>(exponent + 40)))
+      values.push_back(std::ldexp(value, exponent));
+  for (const float value : {0.0f, 65504.0f, 65519.0f, 65536.0f, 0x1.FEp127f, 0x1.FFFFFEp127f})
+    for (const float signed_value : {value, -value}) values.push_back(signed_value);
+  const int64_t dim = static_cast<int64_t>(values.size());
+  std::vector<float> gradient;
+  for (const float value : values) gradient.push_back(-value);
+  const std::vector<Lookup> lookups = {MakeLookup(0, 0)};
+  for (const FloatType type : {FloatType::kFloat16, FloatType::kBFloat16}) {
+    for (int64_t step = 0; step < 20; ++step) {
+      RowStorage rows(type, 1, dim);
+      const RowStep row_step = {.optimizer = SparseOptimizerType::kSgd,
+                                .lr = 1.0f,
+                                .epsilon = 0,
+                                .rounding_key = 42,
+                                .step = step};
+      UpdateRows(row_step, lookups, gradient.data(), &rows, nullptr);
+      const std::vector<float> rounded = Values(rows);
+      for (size_t i = 0; i < values.size(); ++i)
+        ASSERT_EQ(rounded[i],
+                  Rounded(type, values[i], RandomOf(row_step, 0, static_cast<uint32_t>(i))))
+            << Name(type) << " of " << values[i];
+    }
+  }
+}
+
+// A step of gradient zero only rounds, so rows of 16 bits must not move; and steps that are far
+// below the last place must arrive on average.
+TEST(StochasticRounding, SmallStepsArriveOnAverage) {
+  constexpr size_t kDim = 64;
+  constexpr int kSteps = 4000;
+  const std::vector<Lookup> lookups = {MakeLookup(0, 0)};
+  for (const FloatType type : {FloatType::kFloat16, FloatType::kBFloat16}) {
+    for (const float start : {1.0f, 0x1.8p-3f, 0x1p-16f}) {  // the last is subnormal in float16
+      const float half_last_place = start * (type == FloatType::kFloat16 ? 0x1p-12f : 0x1p-9f);
+      const float small =
+          start == 0x1p-16f && type == FloatType::kFloat16 ? 0x1p-26f : half_last_place / 8;
+      RowStorage rows(type, 1, kDim);
+      rows.Set(0, std::vector<float>(kDim, start));
+      for (const bool moves : {false, true}) {
+        const std::vector<float> gradient(kDim, moves ? -small : 0.0f);
+        for (int step = 0; step < kSteps; ++step)
+          UpdateRows({.optimizer = SparseOptimizerType::kSgd,
+                      .lr = 1.0f,
+                      .epsilon = 0,
+                      .rounding_key = 99,
+                      .step = step},
+                     lookups, gradient.data(), &rows, nullptr);
+        double mean = 0;
+        for (const float value : Values(rows)) mean += static_cast<double>(value) / kDim;
+        const double expected = moves ? start + double{small} * kSteps : start;
+        // Five standard deviations of a sum of roundings, each of at most half of a unit of the
+        // last place near the end of the way.
+        const double unit = expected * (type == FloatType::kFloat16 ? 0x1p-10 : 0x1p-7);
+        const double deviation =
+            moves ? std::max(unit, 0x1p-24) * std::sqrt(kSteps / 4.0 / kDim) : 0;
+        EXPECT_NEAR(mean, expected, 5 * deviation) << Name(type) << " from " << start;
+        EXPECT_GE(mean, moves ? start + double{small} * kSteps / 2 : start);
+      }
+    }
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Dims, Kernels, ::testing::Values(1, 3, 8, 16, 17, 64, 100, 300));

@@ -45,8 +45,8 @@ ShardedEmbeddings::ShardedEmbeddings(Communicator& comm, ThreadPool& pool,
   samples_per_virtual_worker_ = options_.batch / options_.virtual_workers;
   dim_ = options_.tables.empty() ? 0 : options_.tables[0].embedding_dim;
   const size_t block = static_cast<size_t>(samples_per_virtual_worker_ * dim_);
-  forward_block_bytes_ = WireBytes(options_.forward, block);
-  backward_block_bytes_ = WireBytes(options_.backward, block);
+  forward_block_bytes_ = EncodedBytes(options_.forward, block);
+  backward_block_bytes_ = EncodedBytes(options_.backward, block);
 
   owner_ = PlaceTableWise(options_.tables, world_size);
   for (int rank = 0; rank < world_size; ++rank) {
@@ -62,8 +62,8 @@ ShardedEmbeddings::ShardedEmbeddings(Communicator& comm, ThreadPool& pool,
   }
   for (size_t t : peers_[me].tables) {
     CHECK(options_.tables[t].embedding_dim == dim_);
-    tables_.emplace_back(options_.tables[t], options_.optimizer, options_.initial_values,
-                         options_.seed, pool);
+    tables_.emplace_back(options_.tables[t], options_.rows, options_.optimizer,
+                         options_.initial_values, options_.seed, pool);
     gradients_.emplace_back(static_cast<size_t>(options_.batch * dim_));
   }
   gradient_range_.resize(static_cast<size_t>(peers_[me].virtual_workers.size()));
@@ -128,28 +128,28 @@ void ShardedEmbeddings::Pool(const GlobalIds& bags, size_t own_table, int virtua
 
   thread_local std::vector<float> scratch;
   float* pooled = reinterpret_cast<float*>(block);
-  if (options_.forward != WireType::kFloat32) {
+  if (options_.forward != FloatType::kFloat32) {
     scratch.resize(static_cast<size_t>(n * dim_));
     pooled = scratch.data();
   }
   if (bags.offsets.empty()) {
-    GatherRows(table.weights.data(), dim_,
+    GatherRows(table.weights,
                std::span(bags.values).subspan(static_cast<size_t>(first), static_cast<size_t>(n)),
                pooled);
   } else {
     PoolRows(
-        table.weights.data(), dim_, bags.values.data(),
+        table.weights, bags.values.data(),
         std::span(bags.offsets).subspan(static_cast<size_t>(first), static_cast<size_t>(n) + 1),
         table.spec.pooling == Pooling::kMean, pooled);
   }
-  if (options_.forward != WireType::kFloat32)
+  if (options_.forward != FloatType::kFloat32)
     Encode(options_.forward, {pooled, static_cast<size_t>(n * dim_)}, block);
 }
 
 void ShardedEmbeddings::ReadPooled(int virtual_worker, int64_t first_column,
                                    BlockedMatrix* out) const {
   const Peer& me = peers_[static_cast<size_t>(comm_.rank())];
-  const size_t row_bytes = WireBytes(options_.forward, static_cast<size_t>(dim_));
+  const size_t row_bytes = EncodedBytes(options_.forward, static_cast<size_t>(dim_));
   thread_local std::vector<float> decoded;
   decoded.resize(static_cast<size_t>(dim_));
   for (size_t t = 0; t < options_.tables.size(); ++t) {
@@ -159,7 +159,7 @@ void ShardedEmbeddings::ReadPooled(int virtual_worker, int64_t first_column,
     const int64_t column = first_column + static_cast<int64_t>(t) * dim_;
     for (int64_t i = 0; i < samples_per_virtual_worker_; ++i, row += row_bytes) {
       const float* values = reinterpret_cast<const float*>(row);
-      if (options_.forward != WireType::kFloat32) {
+      if (options_.forward != FloatType::kFloat32) {
         Decode(options_.forward, row, decoded);
         values = decoded.data();
       }
@@ -171,7 +171,7 @@ void ShardedEmbeddings::ReadPooled(int virtual_worker, int64_t first_column,
 void ShardedEmbeddings::WritePooledGradient(int virtual_worker, int64_t first_column,
                                             const BlockedMatrix& gradient) {
   const Peer& me = peers_[static_cast<size_t>(comm_.rank())];
-  const size_t row_bytes = WireBytes(options_.backward, static_cast<size_t>(dim_));
+  const size_t row_bytes = EncodedBytes(options_.backward, static_cast<size_t>(dim_));
   WireRange range;
   thread_local std::vector<float> values;
   values.resize(static_cast<size_t>(dim_));
@@ -180,13 +180,13 @@ void ShardedEmbeddings::WritePooledGradient(int virtual_worker, int64_t first_co
                      BlockIndex(index_at_owner_[t], me, virtual_worker) * backward_block_bytes_;
     const int64_t column = first_column + static_cast<int64_t>(t) * dim_;
     for (int64_t i = 0; i < samples_per_virtual_worker_; ++i, row += row_bytes) {
-      if (options_.backward == WireType::kFloat32 && options_.backward_scale == 1) {
+      if (options_.backward == FloatType::kFloat32 && options_.backward_scale == 1) {
         gradient.GetRow(i, column, reinterpret_cast<float*>(row), dim_);
         continue;
       }
       gradient.GetRow(i, column, values.data(), dim_);
       if (options_.backward_scale != 1) ScaleValues(options_.backward_scale, dim_, values.data());
-      if (options_.backward == WireType::kFloat16) range.Add(Float16Range(values));
+      if (options_.backward == FloatType::kFloat16) range.Add(Float16Range(values));
       Encode(options_.backward, values, row);
     }
   }
@@ -281,14 +281,13 @@ double ShardedEmbeddings::SquaredGradientNorm(const PreparedBatch& batch) {
   return TreeSum(of_tables_);
 }
 
-bool ShardedEmbeddings::Update(const PreparedBatch& batch, double learning_rate,
-                               float gradient_scale) {
+bool ShardedEmbeddings::Update(const PreparedBatch& batch, const SparseStep& step) {
   FindRuns(batch);
   finite_.assign(runs_.size(), 1);
   pool_.ParallelTasks(runs_.size(), [&](int, size_t i) {
     const Run& run = runs_[i];
-    finite_[i] = ApplySparse(options_.optimizer, learning_rate, gradient_scale, run.lookups,
-                             gradients_[run.table].data(), &tables_[run.table]);
+    finite_[i] = ApplySparse(options_.optimizer, step, run.lookups, gradients_[run.table].data(),
+                             &tables_[run.table]);
   });
   return std::find(finite_.begin(), finite_.end(), 0) == finite_.end();
 }

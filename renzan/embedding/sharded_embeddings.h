@@ -14,8 +14,8 @@
 #include <vector>
 
 #include "renzan/base/blocked_matrix.h"
+#include "renzan/base/float_codec.h"
 #include "renzan/base/thread_pool.h"
-#include "renzan/comm/codec.h"
 #include "renzan/comm/communicator.h"
 #include "renzan/comm/virtual_workers.h"
 #include "renzan/comm/wire_range.h"
@@ -30,10 +30,11 @@ struct ShardedEmbeddingsOptions {
   std::vector<TableSpec> tables;  // one embedding_dim for all
   int64_t batch = 0;              // global batch; a multiple of virtual_workers
   int virtual_workers = 1;
-  WireType forward = WireType::kFloat32;
-  WireType backward = WireType::kFloat32;
+  FloatType forward = FloatType::kFloat32;
+  FloatType backward = FloatType::kFloat32;
   float backward_scale = 1;  // gradients are multiplied by it for sending; a power of two
   SparseOptimizerOptions optimizer;
+  FloatType rows = FloatType::kFloat32;  // in memory
   InitialValues initial_values = InitialValues::kDraw;
   uint64_t seed = 0;
 };
@@ -81,10 +82,9 @@ class ShardedEmbeddings {
   // tables, the same on every worker and for any placement. Every rank calls it.
   double SquaredGradientNorm(const PreparedBatch& batch);
 
-  // After the same: applies the optimizer once per row of the batch, to the gradients multiplied by
-  // `gradient_scale`. Returns whether all rows that this worker updated, and their states, are
-  // finite.
-  bool Update(const PreparedBatch& batch, double learning_rate, float gradient_scale = 1.0f);
+  // After the same: applies the optimizer once per row of the batch. Returns whether all rows that
+  // this worker updated, and their states, are finite.
+  bool Update(const PreparedBatch& batch, const SparseStep& step);
 
  private:
   struct Peer {

@@ -53,7 +53,7 @@ float GradientOf(float pooled, int64_t sample, int64_t t, int64_t d) {
   return std::sin(static_cast<float>(sample * 7 + t * 3 + d)) + pooled;
 }
 
-float Rounded(WireType wire, float x) {
+float Rounded(FloatType wire, float x) {
   RoundTrip(wire, {&x, 1});
   return x;
 }
@@ -61,7 +61,7 @@ float Rounded(WireType wire, float x) {
 using Weights = std::map<std::string, std::vector<float>>;
 
 struct Recipe {
-  WireType forward = WireType::kFloat32, backward = WireType::kFloat32;
+  FloatType forward = FloatType::kFloat32, backward = FloatType::kFloat32;
   SparseOptimizerOptions optimizer = {};
   float gradient_scale = 1.0f;
 };
@@ -79,7 +79,8 @@ Trained ReferenceTraining(const Recipe& recipe, int steps) {
   ThreadPool pool(1);
   std::vector<EmbeddingTable> tables;
   for (const TableSpec& spec : Tables())
-    tables.emplace_back(spec, SparseOptimizerOptions{}, InitialValues::kDraw, 3, pool);
+    tables.emplace_back(spec, FloatType::kFloat32, SparseOptimizerOptions{}, InitialValues::kDraw,
+                        3, pool);
   for (int step = 0; step < steps; ++step) {
     const std::vector<GlobalIds> ids = GlobalBatch(step);
     squared_norm = 0;
@@ -93,7 +94,7 @@ Trained ReferenceTraining(const Recipe& recipe, int steps) {
         for (size_t d = 0; d < dim; ++d) {
           float pooled = 0;
           for (size_t i = 0; i < bag.size(); ++i) {
-            const float w = tables[t].weights[static_cast<size_t>(bag[i]) * dim + d];
+            const float w = tables[t].weights.floats()[static_cast<size_t>(bag[i]) * dim + d];
             pooled = i == 0 ? w : pooled + w;
           }
           if (mean) pooled *= scale;
@@ -111,7 +112,7 @@ Trained ReferenceTraining(const Recipe& recipe, int steps) {
       for (const auto& [id, sum] : sums)
         for (size_t d = 0; d < dim; ++d) {
           squared_norm += double{sum[d]} * double{sum[d]};
-          float& w = tables[t].weights[static_cast<size_t>(id) * dim + d];
+          float& w = tables[t].weights.floats()[static_cast<size_t>(id) * dim + d];
           float g = sum[d] * gradient_scale;
           if (decay != 0 && optimizer.weight_decay_mode == WeightDecayMode::kL2) g += decay * w;
           if (decay != 0 && optimizer.weight_decay_mode == WeightDecayMode::kDecoupled) w *= kept;
@@ -121,7 +122,7 @@ Trained ReferenceTraining(const Recipe& recipe, int steps) {
   }
   Weights weights;
   for (const EmbeddingTable& table : tables)
-    weights[table.spec.name] = {table.weights.span().begin(), table.weights.span().end()};
+    weights[table.spec.name] = {table.weights.floats().begin(), table.weights.floats().end()};
   return {weights, squared_norm};
 }
 
@@ -177,12 +178,12 @@ Trained ShardedTraining(int world_size, int threads, const Recipe& recipe, int s
         embeddings.SortLookups(table, 0, batch.get());
       embeddings.ReceiveGradients(*batch);
       squared_norm = embeddings.SquaredGradientNorm(*batch);
-      embeddings.Update(*batch, 0.1, recipe.gradient_scale);
+      embeddings.Update(*batch, {.learning_rate = 0.1, .gradient_scale = recipe.gradient_scale});
     }
     std::lock_guard lock(mutex);
     norms.push_back(squared_norm);
     for (const EmbeddingTable& table : embeddings.tables())
-      weights[table.spec.name] = {table.weights.span().begin(), table.weights.span().end()};
+      weights[table.spec.name] = {table.weights.floats().begin(), table.weights.floats().end()};
   });
   for (double norm : norms) EXPECT_EQ(norm, norms[0]);
   return {weights, norms[0]};
@@ -204,7 +205,7 @@ void ExpectTheReferenceOnAnyPlacement(const Recipe& recipe) {
 TEST(ShardedEmbeddings, AgreeWithTheReferenceBitForBit) {
   ExpectTheReferenceOnAnyPlacement({});
   ExpectTheReferenceOnAnyPlacement(
-      {.forward = WireType::kFloat16, .backward = WireType::kBFloat16});
+      {.forward = FloatType::kFloat16, .backward = FloatType::kBFloat16});
 }
 
 TEST(ShardedEmbeddings, DecayReachesTheRowsOfABatchOnceEach) {
@@ -223,18 +224,18 @@ TEST(ApplySparse, OnlyL2ReachesTheOptimizersState) {
        {std::pair{WeightDecayMode::kL2, 0.5}, std::pair{WeightDecayMode::kDecoupled, 0.5}}) {
     SparseOptimizerOptions options{
         .type = SparseOptimizerType::kAdagrad, .weight_decay = wd, .weight_decay_mode = mode};
-    EmbeddingTable table(spec, options, InitialValues::kDraw, 3, pool);
-    const std::vector<float> before(table.weights.span().begin(), table.weights.span().end());
-    ApplySparse(options, 0.1, 1.0f, lookups, gradients.data(), &table);
+    EmbeddingTable table(spec, FloatType::kFloat32, options, InitialValues::kDraw, 3, pool);
+    const std::vector<float> before(table.weights.floats().begin(), table.weights.floats().end());
+    ApplySparse(options, {.learning_rate = 0.1}, lookups, gradients.data(), &table);
     for (size_t d = 0; d < 2; ++d) {
       const double w = before[2 + d];
       const bool l2 = mode == WeightDecayMode::kL2;
       const double g = gradients[d] + (l2 ? wd * w : 0);
       EXPECT_NEAR(table.state[2 + d], g * g, 1e-6);
-      EXPECT_NEAR(table.weights[2 + d], (l2 ? w : w * (1 - 0.1 * wd)) - 0.1 * g / std::abs(g),
-                  1e-6);
+      EXPECT_NEAR(table.weights.floats()[2 + d],
+                  (l2 ? w : w * (1 - 0.1 * wd)) - 0.1 * g / std::abs(g), 1e-6);
     }
-    for (size_t other : {0u, 1u, 4u, 5u}) EXPECT_EQ(table.weights[other], before[other]);
+    for (size_t other : {0u, 1u, 4u, 5u}) EXPECT_EQ(table.weights.floats()[other], before[other]);
   }
 }
 

@@ -32,23 +32,24 @@ const char* StateName(SparseOptimizerType type) {
   return "";
 }
 
-bool ApplySparse(const SparseOptimizerOptions& options, double learning_rate, float gradient_scale,
+bool ApplySparse(const SparseOptimizerOptions& options, const SparseStep& step,
                  std::span<const Lookup> lookups, const float* pooled_gradients,
                  EmbeddingTable* table) {
   for (size_t i = 0; i < lookups.size(); ++i)
     if (i == 0 || RowOf(lookups[i]) != RowOf(lookups[i - 1]))
       table->BeforeUpdate(RowOf(lookups[i]));
-  RowStep step{.optimizer = options.type,
-               .lr = static_cast<float>(learning_rate),
-               .epsilon = static_cast<float>(options.epsilon),
-               .gradient_scale = gradient_scale};
+  RowStep row_step{.optimizer = options.type,
+                   .lr = static_cast<float>(step.learning_rate),
+                   .epsilon = static_cast<float>(options.epsilon),
+                   .gradient_scale = step.gradient_scale,
+                   .rounding_key = table->rounding_key,
+                   .step = step.step};
   if (options.weight_decay_mode == WeightDecayMode::kL2) {
-    step.l2 = static_cast<float>(options.weight_decay);
+    row_step.l2 = static_cast<float>(options.weight_decay);
   } else {
-    step.kept = static_cast<float>(1 - learning_rate * options.weight_decay);
+    row_step.kept = static_cast<float>(1 - step.learning_rate * options.weight_decay);
   }
-  return UpdateRows(step, lookups, pooled_gradients, table->spec.embedding_dim,
-                    table->weights.data(), table->state.data());
+  return UpdateRows(row_step, lookups, pooled_gradients, &table->weights, table->state.data());
 }
 
 double SquaredGradientNorm(std::span<const Lookup> lookups, const float* pooled_gradients,

@@ -28,6 +28,12 @@ struct SparseOptimizerOptions {
   WeightDecayMode weight_decay_mode = WeightDecayMode::kDecoupled;
 };
 
+struct SparseStep {
+  double learning_rate = 0;
+  float gradient_scale = 1;  // gradients are multiplied by it first (clipping)
+  int64_t step = 0;          // of the run; rounds rows of 16 bits
+};
+
 // 0, dim or 1.
 int64_t StateFloatsPerRow(SparseOptimizerType type, int64_t dim);
 
@@ -37,9 +43,8 @@ const char* StateName(SparseOptimizerType type);
 // Both functions take lookups sorted by SortByRow, with all lookups of each row, and the pooled
 // gradients [samples, dim]. Calls for disjoint rows may run concurrently.
 
-// Updates the rows. Their gradients are first multiplied by `gradient_scale` (from clipping).
-// Returns whether the rows and their states are finite afterwards.
-bool ApplySparse(const SparseOptimizerOptions& options, double learning_rate, float gradient_scale,
+// Updates the rows. Returns whether they and their states are finite afterwards.
+bool ApplySparse(const SparseOptimizerOptions& options, const SparseStep& step,
                  std::span<const Lookup> lookups, const float* pooled_gradients,
                  EmbeddingTable* table);
 

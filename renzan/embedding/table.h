@@ -10,6 +10,7 @@
 #include "renzan/base/thread_pool.h"
 #include "renzan/embedding/copy_on_write.h"
 #include "renzan/embedding/row_set.h"
+#include "renzan/embedding/row_storage.h"
 #include "renzan/embedding/sparse_optimizer.h"
 #include "renzan/plan/placement.h"
 
@@ -21,12 +22,13 @@ enum class InitialValues {
 };
 
 struct EmbeddingTable {
-  EmbeddingTable(const TableSpec& spec, const SparseOptimizerOptions& optimizer,
+  EmbeddingTable(const TableSpec& spec, FloatType type, const SparseOptimizerOptions& optimizer,
                  InitialValues initial_values, uint64_t seed, ThreadPool& pool);
 
   TableSpec spec;
-  AlignedBuffer weights;  // [num_embeddings, embedding_dim]
+  RowStorage weights;     // [num_embeddings, embedding_dim]
   AlignedBuffer state;    // per optimizer: empty, [rows, dim] or [rows]
+  uint64_t rounding_key;  // of updates, for rows of 16 bits
 
   // Rows that were updated since the last full checkpoint.
   RowSet dirty;

@@ -138,7 +138,7 @@ HWY_NOINLINE void Tile(const Operands& p, const Results& r) {
       RENZAN_UNROLL for (int j = 0; j < kVectors; ++j)
           hn::Store(sum[i][j], d, sums + (i * kBlocks + block(j)) * kBlock + lane(j));
     }
-    return FinishBFloat16(sums, kRows, kBlocks, r);
+    return Finish(sums, kRows, kBlocks, r);
   }
   RENZAN_UNROLL for (int i = 0; i < kRows; ++i) {
     RENZAN_UNROLL for (int j = 0; j < kVectors; ++j) {

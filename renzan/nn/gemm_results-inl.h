@@ -86,48 +86,34 @@ HWY_INLINE hn::Vec<Tag> Masked(hn::Vec<Tag> y, hn::Vec<Tag> mask, Tag d, float s
   return hn::IfThenElseZero(hn::Gt(mask, hn::Zero(d)), hn::Mul(y, hn::Set(d, scale)));
 }
 
-// What is left to do for a tile of bfloat16 results, from its sums [rows, blocks·16].
-inline HWY_NOINLINE void FinishBFloat16(const float* sums, int64_t rows, int64_t blocks,
-                                        const Results& r) {
+// What is left to do for a tile of results, from its sums [rows, blocks·16].
+inline HWY_NOINLINE void Finish(const float* sums, int64_t rows, int64_t blocks, const Results& r) {
   const Tag d;
   const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
   for (int64_t i = 0; i < rows; ++i) {
     for (int64_t j = 0; j < blocks; ++j, sums += kBlock) {
       const int64_t block = r.first_block + j;
       const int64_t columns = std::min(kBlock, r.columns - block * kBlock);
-      BFloat16Bits* c = BFloat16At(r.c, r.c_block, i, block);
-      HWY_ALIGN BFloat16Bits padded[kBlock];
-      BFloat16Bits* to = columns == kBlock ? c : padded;
+      // Where a row of bfloat16 goes: directly, unless it is not whole.
+      HWY_ALIGN BFloat16Bits partial[kBlock];
+      BFloat16Bits* const c = r.bfloat16 ? BFloat16At(r.c, r.c_block, i, block) : nullptr;
+      BFloat16Bits* const rounded = columns >= kBlock ? c : partial;
       for (int64_t lane = 0; lane < kBlock; lane += lanes) {
         auto y = hn::Load(d, sums + lane);
         if (r.relu) y = Relu(y, d);
-        if (r.mask != nullptr)
-          y = Masked(y, LoadBFloat16(d, BFloat16At(r.mask, r.mask_block, i, block) + lane), d,
-                     r.mask_scale);
-        StoreBFloat16(y, d, to + lane);
+        if (r.mask != nullptr) {
+          const auto mask = r.bfloat16
+                                ? LoadBFloat16(d, BFloat16At(r.mask, r.mask_block, i, block) + lane)
+                                : hn::Load(d, r.mask + i * kBlock + block * r.mask_block + lane);
+          y = Masked(y, mask, d, r.mask_scale);
+        }
+        if (r.bfloat16) {
+          StoreBFloat16(y, d, rounded + lane);
+        } else {
+          StoreFirst(y, d, r.c + i * r.c_row + block * r.c_block + lane, columns - lane);
+        }
       }
-      if (to != c) std::copy_n(padded, columns, c);
-    }
-  }
-}
-
-// The same for float32 results.
-inline HWY_NOINLINE void FinishFloat32(const float* sums, int64_t rows, int64_t blocks,
-                                       const Results& r) {
-  const Tag d;
-  const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
-  for (int64_t i = 0; i < rows; ++i) {
-    for (int64_t j = 0; j < blocks; ++j, sums += kBlock) {
-      const int64_t block = r.first_block + j;
-      for (int64_t lane = 0; lane < kBlock; lane += lanes) {
-        auto y = hn::Load(d, sums + lane);
-        if (r.relu) y = Relu(y, d);
-        if (r.mask != nullptr)
-          y = Masked(y, hn::Load(d, r.mask + i * kBlock + block * r.mask_block + lane), d,
-                     r.mask_scale);
-        StoreFirst(y, d, r.c + i * r.c_row + block * r.c_block + lane,
-                   r.columns - block * kBlock - lane);
-      }
+      if (r.bfloat16 && rounded != c) std::copy_n(partial, columns, c);
     }
   }
 }

@@ -75,12 +75,7 @@ HWY_INLINE void End(int64_t rows, const Results& r) {
   if (kTwoBlocks) Tiles::template Store<1>(to + block, row);
   if (kTwoRows) Tiles::template Store<2>(to + kBlock * row, row);
   if (kTwoRows && kTwoBlocks) Tiles::template Store<3>(to + kBlock * row + block, row);
-  if (direct) return;
-  if (r.bfloat16) {
-    FinishBFloat16(sums, rows, kBlocks, r);
-  } else {
-    FinishFloat32(sums, rows, kBlocks, r);
-  }
+  if (!direct) Finish(sums, rows, kBlocks, r);
 }
 
 // Up to 32 rows and 32 columns of C. Element (i, k) of A, in lanes, is at a[i·16 + k] within a

@@ -3,34 +3,14 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
-#include <functional>
 #include <vector>
 
 #include "renzan/base/clock.h"
 #include "renzan/base/philox.h"
 #include "renzan/nn/gemm.h"
-#include "renzan/roofline/median.h"
+#include "renzan/roofline/median_rate.h"
 
 namespace renzan {
-namespace {
-
-constexpr int kIntervals = 15;
-
-// The median rate of `work`, which returns the amount that it did, over intervals of one call; the
-// first call only warms up.
-double MedianRate(const std::function<double()>& work) {
-  std::vector<double> rates;
-  for (int i = -1; i < kIntervals; ++i) {
-    const double start = SystemClock().MonotonicSeconds();
-    const double amount = work();
-    const double seconds = SystemClock().MonotonicSeconds() - start;
-    if (i >= 0) rates.push_back(amount / seconds);
-  }
-  return Median(std::move(rates));
-}
-
-}  // namespace
-
 double MeasureMatrixFlops(ThreadPool& pool, Precision precision) {
   constexpr int64_t kRows = 128, kDepth = 256, kColumns = 192, kProducts = 400;
   struct Operands {

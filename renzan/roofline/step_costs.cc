@@ -2,6 +2,8 @@
 
 #include <unordered_set>
 
+#include "renzan/base/float_codec.h"
+
 namespace renzan {
 namespace {
 
@@ -49,13 +51,15 @@ std::vector<PhaseCost> CostsOfStep(const TrainConfig& config, HybridModel& model
   const double states = static_cast<double>(model.dense_optimizer().states().size());
   const double dim = static_cast<double>(config.model.embedding_dim);
   const double pooled = samples * static_cast<double>(model.model().options().num_tables) * dim;
-  double row_floats = dim;
-  if (config.optimizer.sparse.type == "adagrad") row_floats += dim;
-  if (config.optimizer.sparse.type == "rowwise_adagrad") row_floats += 1;
+  const double row = dim * static_cast<double>(EncodedBytes(
+                               ParseFloatType(config.numerics.embedding_precision), 1));
+  double updated_row = row;
+  if (config.optimizer.sparse.type == "adagrad") updated_row += kFloat * dim;
+  if (config.optimizer.sparse.type == "rowwise_adagrad") updated_row += kFloat;
   const Lookups lookups = CountLookups(slices);
   std::vector<PhaseCost> costs = {
       {.phase = "input_dist", .stream_bytes = 2 * kId * lookups.all},
-      {.phase = "lookup", .stream_bytes = kFloat * pooled, .row_bytes = kFloat * dim * lookups.all},
+      {.phase = "lookup", .stream_bytes = kFloat * pooled, .row_bytes = row * lookups.all},
       {.phase = "pack parameters", .stream_bytes = 4 * kFloat * parameters},
       {.phase = "forward and backward",
        .flops = samples * FlopsPerSample(model.model()),
@@ -64,7 +68,7 @@ std::vector<PhaseCost> CostsOfStep(const TrainConfig& config, HybridModel& model
       {.phase = "reduce dense gradients", .stream_bytes = kFloat * parameters * (leaves + 1)},
       {.phase = "sparse update",
        .stream_bytes = kFloat * dim * lookups.all,
-       .row_bytes = 2 * kFloat * row_floats * lookups.distinct},
+       .row_bytes = 2 * updated_row * lookups.distinct},
       {.phase = "dense update", .stream_bytes = kFloat * parameters * (3 + 2 * states)},
       {.phase = "check dense part", .stream_bytes = kFloat * parameters * (1 + states)}};
   if (config.optimizer.max_gradient_norm > 0)

@@ -73,7 +73,7 @@ TEST(Step, AllocatesNothing) {
     TrainConfig config = SmallConfig();
     config.model.type = model;
     EXPECT_EQ(AllocationsOfSteps(config, workers), 0) << model;
-    config.numerics.precision = "bf16";
+    config.numerics.precision = config.numerics.embedding_precision = "bf16";
     config.model.dropout = 0.2;
     config.optimizer.dense.type = "adam";
     config.optimizer.sparse.type = "rowwise_adagrad";

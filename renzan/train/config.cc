@@ -13,7 +13,7 @@ namespace {
 // With 0, a gradient of exactly 0 would give 0/0 on its first step.
 constexpr double kMinEpsilon = 1e-30;
 constexpr int64_t kMaxSteps = int64_t{1} << 53;
-const std::vector<std::string> kWireTypes = {"fp32", "fp16", "bf16"};
+const std::vector<std::string> kFloatTypes = {"fp32", "fp16", "bf16"};
 constexpr const char* kTooMuchDecay =
     "times learning_rate must be below 1, or a step would flip the sign of weights";
 const std::vector<std::string> kPoolings = {"sum", "mean"};
@@ -239,18 +239,21 @@ void NumericsConfig::Describe(ConfigFields& fields) {
                 "instruction set class to pin; amx is emulated where there is none");
   fields.Choice("precision", &precision, {"fp32", "bf16"},
                 "of weights and activations in matrix products, which accumulate in fp32");
+  fields.Choice("embedding_precision", &embedding_precision, kFloatTypes,
+                "of tables in memory and files; 16-bit rows are rounded stochastically");
 }
 
 void CommConfig::Describe(ConfigFields& fields) {
   fields.Choice("backend", &backend, {"auto", "local", "gloo", "mpi"});
-  fields.Choice("forward", &forward, kWireTypes, "codec of pooled embeddings");
-  fields.Choice("backward", &backward, kWireTypes, "codec of their gradients");
+  fields.Choice("forward", &forward, kFloatTypes, "codec of pooled embeddings");
+  fields.Choice("backward", &backward, kFloatTypes, "codec of their gradients");
   fields.Range(
       "backward_scale", &backward_scale, 0, int64_t{1} << 40,
       "fp16 only: scale of these gradients on the wire, a power of two; 0: from the batch size");
   fields.Require(backward_scale == 0 || IsPowerOfTwo(backward_scale), "backward_scale",
                  "must be 0 or a power of two");
-  fields.Choice("dense", &dense, kWireTypes, "codec of dense gradients, at every node of the tree");
+  fields.Choice("dense", &dense, kFloatTypes,
+                "codec of dense gradients, at every node of the tree");
   fields.Range("timeout_seconds", &timeout_seconds, 0.1, 86400, "of one exchange");
 }
 

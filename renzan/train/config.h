@@ -124,6 +124,7 @@ struct NumericsConfig {
   int virtual_workers = 8;
   std::string isa = "auto";
   std::string precision = "fp32";
+  std::string embedding_precision = "fp32";
   void Describe(ConfigFields& fields);
 };
 

@@ -72,12 +72,13 @@ TEST(TrainConfig, RejectsInvalidValues) {
 
 // A resumed run may change how long it trains and which step's model it saves, but nothing that
 // determines the bits of a step.
-TEST(TrainConfig, RegularizationSettingsChangeBits) {
+TEST(TrainConfig, RegularizationAndPrecisionChangeBits) {
   const TrainConfig config = Read(kMinimal);
   for (const char* changes :
        {"model.dropout=0.1", "optimizer.dense.weight_decay=0.1",
         "optimizer.sparse.weight_decay=0.1", "optimizer.sparse.weight_decay_mode=l2",
-        "optimizer.max_gradient_norm=1"})
+        "optimizer.max_gradient_norm=1", "numerics.precision=bf16",
+        "numerics.embedding_precision=bf16"})
     EXPECT_NE(DifferenceThatChangesBits(config, Read(kMinimal, {changes})), "") << changes;
   EXPECT_EQ(DifferenceThatChangesBits(
                 config,

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <initializer_list>
 #include <utility>
 
 #include "renzan/base/error.h"
@@ -11,74 +10,11 @@
 #include "renzan/optim/finite.h"
 #include "renzan/optim/gradient_norm.h"
 #include "renzan/optim/optimizer_steps.h"
+#include "renzan/train/model_options.h"
 #include "renzan/train/schedule.h"
 
 namespace renzan {
 namespace {
-
-// The value of a configuration keyword. Fails for an unknown word, because the configuration may
-// not have come from a validated file.
-template <typename Value>
-Value ValueNamed(const char* key, const std::string& name,
-                 std::initializer_list<std::pair<const char*, Value>> values) {
-  for (const auto& [word, value] : values)
-    if (name == word) return value;
-  Fail(ErrorCode::kConfig, "{}: '{}' is unknown", key, name);
-}
-
-DenseOptimizerOptions DenseOptions(const DenseOptimizerConfig& config) {
-  using enum DenseOptimizerType;
-  return {.type = ValueNamed("optimizer.dense.type", config.type,
-                             {std::pair{"sgd", kSgd}, {"adagrad", kAdagrad}, {"adam", kAdam}}),
-          .epsilon = config.epsilon,
-          .beta1 = config.beta1,
-          .beta2 = config.beta2,
-          .initial_accumulator = config.initial_accumulator,
-          .weight_decay = config.weight_decay};
-}
-
-SparseOptimizerOptions SparseOptions(const SparseOptimizerConfig& config) {
-  using enum SparseOptimizerType;
-  using enum WeightDecayMode;
-  return {
-      .type = ValueNamed(
-          "optimizer.sparse.type", config.type,
-          {std::pair{"sgd", kSgd}, {"adagrad", kAdagrad}, {"rowwise_adagrad", kRowWiseAdagrad}}),
-      .epsilon = config.epsilon,
-      .initial_accumulator = config.initial_accumulator,
-      .weight_decay = config.weight_decay,
-      .weight_decay_mode =
-          ValueNamed("optimizer.sparse.weight_decay_mode", config.weight_decay_mode,
-                     {std::pair{"decoupled", kDecoupled}, {"l2", kL2}})};
-}
-
-std::vector<TableSpec> Tables(const ModelConfig& config, const DatasetSchema& schema,
-                              std::span<const double> pooling_factors) {
-  CHECK(pooling_factors.size() == schema.categorical.size());
-  std::vector<std::string> names;
-  std::vector<TableSpec> tables;
-  for (size_t t = 0; t < schema.categorical.size(); ++t) {
-    const CategoricalFeature& feature = schema.categorical[t];
-    const auto own = config.tables.find(feature.name);
-    const std::string& pooling = own != config.tables.end() ? own->second.pooling : config.pooling;
-    tables.push_back(
-        {.name = feature.name,
-         .num_embeddings = feature.num_embeddings,
-         .embedding_dim = config.embedding_dim,
-         .pooling = ValueNamed("model.pooling", pooling,
-                               {std::pair{"sum", Pooling::kSum}, {"mean", Pooling::kMean}}),
-         .multi_hot = feature.multi_hot,
-         .pooling_factor = pooling_factors[t]});
-    names.push_back(feature.name);
-  }
-  for (const auto& [name, table] : config.tables) {
-    if (std::find(names.begin(), names.end(), name) != names.end()) continue;
-    const std::string nearest = NearestName(name, names);
-    Fail(ErrorCode::kConfig, "model.tables.{}: the dataset has no categorical feature '{}'{}", name,
-         name, nearest.empty() ? "" : ": did you mean '" + nearest + "'?");
-  }
-  return tables;
-}
 
 int64_t NumNonFinite(std::span<const BinaryMetrics> metrics) {
   int64_t sum = 0;
@@ -96,27 +32,17 @@ HybridModel::HybridModel(const TrainConfig& config, const DatasetSchema& schema,
       virtual_workers_(
           VirtualWorkerRange(config.numerics.virtual_workers, comm.world_size(), comm.rank())),
       samples_per_virtual_worker_(config.training.batch_size / config.numerics.virtual_workers) {
-  const ModelConfig& m = config.model;
-  const int64_t num_tables = static_cast<int64_t>(schema.categorical.size());
-  model_ = MakeModel({.type = m.type,
-                      .num_dense = static_cast<int64_t>(schema.dense.size()),
-                      .num_tables = num_tables,
-                      .embedding_dim = m.embedding_dim,
-                      .bottom_mlp = m.bottom_mlp,
-                      .top_mlp = m.top_mlp,
-                      .cross_layers = m.cross_layers,
-                      .cross_rank = m.cross_rank,
-                      .dropout = {.rate = m.dropout, .seed = config.seed},
-                      .precision = PrecisionOf(config.numerics)});
+  model_ = MakeModel(ModelOptionsOf(config, schema));
   embeddings_ = std::make_unique<ShardedEmbeddings>(
       comm, pool,
-      ShardedEmbeddingsOptions{.tables = Tables(m, schema, pooling_factors),
+      ShardedEmbeddingsOptions{.tables = TablesOf(config.model, schema, pooling_factors),
                                .batch = config.training.batch_size,
                                .virtual_workers = config.numerics.virtual_workers,
-                               .forward = ParseWireType(config.comm.forward),
-                               .backward = ParseWireType(config.comm.backward),
+                               .forward = ParseFloatType(config.comm.forward),
+                               .backward = ParseFloatType(config.comm.backward),
                                .backward_scale = BackwardScale(config),
-                               .optimizer = SparseOptions(config.optimizer.sparse),
+                               .optimizer = SparseOptionsOf(config.optimizer.sparse),
+                               .rows = ParseFloatType(config.numerics.embedding_precision),
                                .initial_values = initial_values,
                                .seed = config.seed});
 
@@ -131,12 +57,11 @@ HybridModel::HybridModel(const TrainConfig& config, const DatasetSchema& schema,
   for (AlignedBuffer& leaf : leaves_) leaf_spans_.push_back(leaf.span());
   finite_.resize(static_cast<size_t>(pool.num_threads()));
   reducer_ = std::make_unique<TreeReducer>(comm, pool, config.numerics.virtual_workers, size,
-                                           ParseWireType(config.comm.dense));
-  dense_optimizer_ = std::make_unique<DenseOptimizer>(DenseOptions(config.optimizer.dense), size);
+                                           ParseFloatType(config.comm.dense));
+  dense_optimizer_ = std::make_unique<DenseOptimizer>(DenseOptionsOf(config.optimizer.dense), size);
   for (int thread = 0; thread < pool.num_threads(); ++thread)
     workspaces_.push_back(model_->MakeWorkspace(samples_per_virtual_worker_));
-  for (std::unique_ptr<PreparedBatch>* batch : {&current_, &next_, &predicted_})
-    *batch = embeddings_->MakePreparedBatch();
+  batches_ = std::make_unique<PreparedBatches>(*embeddings_);
   stages_ = MakeStages();
 }
 
@@ -167,30 +92,11 @@ std::vector<HybridModel::Stage> HybridModel::MakeStages() const {
   return stages;
 }
 
-void HybridModel::StartIds(const Batch& slice, PreparedBatch* batch) {
-  CHECK(slice.size == slice_end() - slice_begin());
-  ids_.clear();
-  for (const FeatureIds& feature : slice.categorical)
-    ids_.push_back({feature.values, feature.offsets});
-  batch->ids.Start(ids_);
-}
+void HybridModel::BeginIds(StepState& state) { batches_->Begin(state.slice); }
 
-void HybridModel::BeginIds(StepState& state) {
-  if (next_is_ready_) {
-    std::swap(current_, next_);
-    next_is_ready_ = false;
-    return;
-  }
-  StartIds(state.slice, current_.get());
-  current_->ids.Continue();
-  current_->ids.Finish();
-}
+void HybridModel::LookUp(StepState&) { embeddings_->LookUp(batches_->current()); }
 
-void HybridModel::LookUp(StepState&) { embeddings_->LookUp(*current_); }
-
-void HybridModel::BeginNextIds(StepState& state) {
-  if (state.next != nullptr) StartIds(*state.next, next_.get());
-}
+void HybridModel::BeginNextIds(StepState& state) { batches_->BeginNext(state.next); }
 
 void HybridModel::PackParameters(StepState&) { Pack(); }
 
@@ -214,6 +120,7 @@ void HybridModel::Load(const Batch& slice, size_t index, Model::Workspace* works
 void HybridModel::Step(const Batch& slice, int64_t step, std::span<BinaryMetrics> metrics,
                        const Batch* next) {
   const TraceSpan span("step");
+  CHECK(slice.size == slice_end() - slice_begin());
   const int64_t non_finite_before = NumNonFinite(metrics);
   StepState state{.slice = slice,
                   .step = step,
@@ -239,7 +146,7 @@ void HybridModel::ForwardAndBackward(StepState& state) {
     if (task < leaves_.size()) {
       TrainVirtualWorker(state, task, thread);
     } else {
-      embeddings_->SortLookups(task - leaves_.size(), thread, current_.get());
+      embeddings_->SortLookups(task - leaves_.size(), thread, &batches_->current());
     }
   });
 }
@@ -267,16 +174,18 @@ void HybridModel::TrainVirtualWorker(const StepState& state, size_t index, int t
                                    model_->options().embedding_dim, w.d_features);
 }
 
-void HybridModel::SendGradients(StepState& state) {
+void HybridModel::SendGradients(StepState&) {
   embeddings_->SendGradients();
-  if (state.next != nullptr) next_->ids.Continue();
+  batches_->ContinueNext();
 }
 
 void HybridModel::BeginDenseReduction(StepState&) {
   reducer_->Start(leaf_spans_, gradient_.span());
 }
 
-void HybridModel::ReceiveGradients(StepState&) { embeddings_->ReceiveGradients(*current_); }
+void HybridModel::ReceiveGradients(StepState&) {
+  embeddings_->ReceiveGradients(batches_->current());
+}
 
 void HybridModel::EndDenseReduction(StepState&) {
   reducer_->Continue();
@@ -285,7 +194,9 @@ void HybridModel::EndDenseReduction(StepState&) {
 
 void HybridModel::UpdateTables(StepState& state) {
   const double rate = state.learning_rate_factor * config_.optimizer.sparse.learning_rate;
-  state.tables_finite = embeddings_->Update(*current_, rate, state.clip);
+  state.tables_finite = embeddings_->Update(
+      batches_->current(),
+      {.learning_rate = rate, .gradient_scale = state.clip, .step = state.step});
 }
 
 void HybridModel::UpdateDense(StepState& state) {
@@ -294,11 +205,7 @@ void HybridModel::UpdateDense(StepState& state) {
   packed_is_stale_ = true;
 }
 
-void HybridModel::EndNextIds(StepState& state) {
-  if (state.next == nullptr) return;
-  next_->ids.Finish();
-  next_is_ready_ = true;
-}
+void HybridModel::EndNextIds(StepState&) { batches_->EndNext(); }
 
 bool HybridModel::DenseIsFinite() {
   const TraceSpan span("check dense part");
@@ -315,7 +222,7 @@ bool HybridModel::DenseIsFinite() {
 // Computes the norm and scales the dense gradients; those of the tables are scaled in their update.
 void HybridModel::ClipGradients(StepState& state) {
   const double squared =
-      SumOfSquares(pool_, gradient_.span()) + embeddings_->SquaredGradientNorm(*current_);
+      SumOfSquares(pool_, gradient_.span()) + embeddings_->SquaredGradientNorm(batches_->current());
   gradient_norm_ = std::sqrt(squared);
   state.clip = ClipFactor(squared, config_.optimizer.max_gradient_norm);
   if (state.clip == 1.0f) return;
@@ -325,13 +232,20 @@ void HybridModel::ClipGradients(StepState& state) {
 }
 
 void HybridModel::Predict(const Batch& slice, std::span<float> logits) {
-  CHECK(static_cast<int64_t>(logits.size()) == slice.size);
-  StartIds(slice, predicted_.get());
-  predicted_->ids.Continue();
-  predicted_->ids.Finish();
-  embeddings_->LookUp(*predicted_);
+  PreparedBatches batches(*embeddings_);
+  Predict(slice, nullptr, &batches, logits);
+}
+
+void HybridModel::Predict(const Batch& slice, const Batch* next, PreparedBatches* batches,
+                          std::span<float> logits) {
+  const TraceSpan span("predict");
+  CHECK(slice.size == slice_end() - slice_begin() && std::ssize(logits) == slice.size);
+  batches->Begin(slice);
+  embeddings_->LookUp(batches->current());
+  batches->BeginNext(next);
   Pack();
   embeddings_->ReceivePooled();
+  batches->ContinueNext();
   const size_t n = static_cast<size_t>(samples_per_virtual_worker_);
   pool_.ParallelTasks(leaves_.size(), [&](int thread, size_t index) {
     Model::Workspace& w = *workspaces_[static_cast<size_t>(thread)];
@@ -340,6 +254,7 @@ void HybridModel::Predict(const Batch& slice, std::span<float> logits) {
     model_->Forward(*packed_, &w);
     std::copy_n(w.logits.data(), n, logits.data() + index * n);
   });
+  batches->EndNext();
 }
 
 }  // namespace renzan

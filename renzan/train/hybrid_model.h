@@ -22,6 +22,7 @@
 #include "renzan/model/model.h"
 #include "renzan/optim/dense_optimizer.h"
 #include "renzan/train/config.h"
+#include "renzan/train/prepared_batches.h"
 #include "renzan/train/quality/finiteness.h"
 
 namespace renzan {
@@ -57,8 +58,13 @@ class HybridModel {
 
   // logits [slice size] of this worker's samples.
   void Predict(const Batch& slice, std::span<float> logits);
+  // The same for one of several slices: `next`, on all workers or on none, is that of the next
+  // call, whose ids are exchanged meanwhile. `batches` are of this model's embeddings.
+  void Predict(const Batch& slice, const Batch* next, PreparedBatches* batches,
+               std::span<float> logits);
 
-  // For saving and loading.
+  // For saving and loading, also the threads of its steps.
+  ThreadPool& pool() { return pool_; }
   const Model& model() const { return *model_; }
   // Assumes that the caller changes them.
   AlignedBuffer& parameters() {
@@ -107,7 +113,6 @@ class HybridModel {
   // For one virtual worker, counted within this worker: predictions into `metrics`, its dense
   // gradient into its leaf, the gradients of the pooled rows into embeddings_.
   void TrainVirtualWorker(const StepState& state, size_t index, int thread);
-  void StartIds(const Batch& slice, PreparedBatch* batch);
   void Pack();
   // Fills the workspace with one virtual worker's inputs. `index` counts within this worker.
   void Load(const Batch& slice, size_t index, Model::Workspace* workspace) const;
@@ -129,9 +134,7 @@ class HybridModel {
   double gradient_norm_ = std::numeric_limits<double>::quiet_NaN();
   std::unique_ptr<DenseOptimizer> dense_optimizer_;
   std::vector<std::unique_ptr<Model::Workspace>> workspaces_;  // per thread
-  std::vector<IdsView> ids_;                                   // of the batch being started
-  std::unique_ptr<PreparedBatch> current_, next_, predicted_;
-  bool next_is_ready_ = false;
+  std::unique_ptr<PreparedBatches> batches_;
   std::vector<Stage> stages_;
   std::vector<char> finite_;  // per thread
   Finiteness finiteness_;

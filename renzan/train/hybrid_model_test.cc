@@ -68,7 +68,7 @@ void ExpectPlacementChangesNothing(const TrainConfig& config,
 }
 
 struct Combination {
-  std::string model, dense, sparse, precision = "fp32";
+  std::string model, dense, sparse, precision = "fp32", rows = "fp32";
 };
 
 class Placement : public testing::TestWithParam<Combination> {};
@@ -80,18 +80,20 @@ TEST_P(Placement, NeverChangesArithmetic) {
   config.optimizer.dense.learning_rate = GetParam().dense == "sgd" ? 0.1 : 0.01;
   config.optimizer.sparse.type = GetParam().sparse;
   config.numerics.precision = GetParam().precision;
+  config.numerics.embedding_precision = GetParam().rows;
   ExpectPlacementChangesNothing(config, kMany);
 }
 
-INSTANTIATE_TEST_SUITE_P(ModelsAndOptimizers, Placement,
-                         testing::Values(Combination{"dlrm", "sgd", "sgd"},
-                                         Combination{"dlrm", "adagrad", "adagrad"},
-                                         Combination{"dlrm", "adam", "rowwise_adagrad"},
-                                         Combination{"dlrm", "adam", "rowwise_adagrad", "bf16"},
-                                         Combination{"dlrm_dcnv2", "sgd", "rowwise_adagrad"},
-                                         Combination{"dlrm_dcnv2", "adagrad", "adagrad"},
-                                         Combination{"dlrm_dcnv2", "adam", "sgd"},
-                                         Combination{"dlrm_dcnv2", "adagrad", "sgd", "bf16"}));
+INSTANTIATE_TEST_SUITE_P(
+    ModelsAndOptimizers, Placement,
+    testing::Values(Combination{"dlrm", "sgd", "sgd"}, Combination{"dlrm", "adagrad", "adagrad"},
+                    Combination{"dlrm", "adam", "rowwise_adagrad"},
+                    Combination{"dlrm", "adam", "rowwise_adagrad", "bf16", "bf16"},
+                    Combination{"dlrm", "sgd", "adagrad", "fp32", "fp16"},
+                    Combination{"dlrm_dcnv2", "sgd", "rowwise_adagrad"},
+                    Combination{"dlrm_dcnv2", "adagrad", "adagrad"},
+                    Combination{"dlrm_dcnv2", "adam", "sgd"},
+                    Combination{"dlrm_dcnv2", "adagrad", "sgd", "bf16"}));
 
 TEST(Placement, NeverChangesArithmeticUnderAnyCodec) {
   // The other tests use fp32 in all directions.
@@ -173,6 +175,7 @@ TEST(Placement, TheWidthOfVectorsNeverChangesArithmetic) {
       config.model.dropout = 0.2;
       config.optimizer.sparse.type = "rowwise_adagrad";
       config.comm.forward = config.comm.backward = "bf16";
+      config.numerics.embedding_precision = dim == 16 ? "fp32" : dim == 8 ? "fp16" : "bf16";
       SelectIsa(classes[0]);
       const std::string expected = Digest(config, 1, 1);
       for (const std::string& isa : classes) {
@@ -264,6 +267,11 @@ TEST(Placement, DigestDependsOnSeedAndPrecision) {
   config.seed = SmallConfig().seed;
   config.numerics.precision = "bf16";
   EXPECT_NE(Digest(config, 1, 1), first);
+  config.numerics = SmallConfig().numerics;
+  for (const char* rows : {"fp16", "bf16"}) {
+    config.numerics.embedding_precision = rows;
+    EXPECT_NE(Digest(config, 1, 1), first);
+  }
 }
 
 // With SGD, an update divided by the learning rate is the gradient, so the expected norm and
@@ -278,7 +286,7 @@ TEST(HybridModel, ClipsTheNormOfDenseAndEmbeddingGradientsTogether) {
         model.Step(MakeSlice(model, step), step, metrics);
       std::vector<float> values(model.parameters().span().begin(), model.parameters().span().end());
       for (EmbeddingTable& table : model.embeddings().tables())
-        values.insert(values.end(), table.weights.span().begin(), table.weights.span().end());
+        values.insert(values.end(), table.weights.floats().begin(), table.weights.floats().end());
       *norm = model.gradient_norm();
       return values;
     };
@@ -302,6 +310,28 @@ TEST(HybridModel, ClipsTheNormOfDenseAndEmbeddingGradientsTogether) {
     EXPECT_EQ(norm, short_enough);
     for (size_t i = 0; i < start.size(); ++i)
       ASSERT_NEAR(clipped[i], start[i] + (plain[i] - start[i]) / 4, 1e-5) << i;
+  });
+}
+
+// Also between steps whose next batch was announced, and wherever a sequence of predictions ends.
+TEST(HybridModel, PredictsTheSameWithTheNextSliceAhead) {
+  RunRanksAsThreads(3, [&](Communicator& comm) {
+    ThreadPool pool(1);
+    HybridModel model(SmallConfig(), TestSchema(), TestPoolingFactors(), comm, pool);
+    std::vector<BinaryMetrics> metrics(1);
+    std::vector<Batch> slices;
+    for (int64_t i = 0; i < 4; ++i) slices.push_back(MakeSlice(model, i));
+    model.Step(slices[0], 0, metrics, &slices[1]);
+    const size_t n = static_cast<size_t>(slices[0].size);
+    std::vector<std::vector<float>> expected(3, std::vector<float>(n)), ahead = expected;
+    for (size_t i = 0; i < 3; ++i) model.Predict(slices[i], expected[i]);
+    PreparedBatches batches(model.embeddings());
+    // The fourth is announced, but not asked for.
+    for (size_t i = 0; i < 3; ++i) model.Predict(slices[i], &slices[i + 1], &batches, ahead[i]);
+    EXPECT_EQ(ahead, expected);
+    const std::map<std::string, std::string> before = DigestsOf(model);
+    model.Step(slices[1], 1, metrics);
+    EXPECT_NE(DigestsOf(model), before);
   });
 }
 
@@ -330,7 +360,8 @@ TEST(HybridModel, RejectsUnknownKeywords) {
            [](TrainConfig& c) { c.optimizer.dense.type = "adamw"; },
            [](TrainConfig& c) { c.optimizer.sparse.weight_decay_mode = "L2"; },
            [](TrainConfig& c) { c.model.pooling = "max"; },
-           [](TrainConfig& c) { c.numerics.precision = "fp16"; }}) {
+           [](TrainConfig& c) { c.numerics.precision = "fp16"; },
+           [](TrainConfig& c) { c.numerics.embedding_precision = "int8"; }}) {
     TrainConfig config = SmallConfig();
     change(config);
     try {

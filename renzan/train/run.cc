@@ -20,6 +20,7 @@
 #include "renzan/train/heartbeat.h"
 #include "renzan/train/hybrid_model.h"
 #include "renzan/train/loop.h"
+#include "renzan/train/memory_estimate.h"
 #include "renzan/train/observe/run_manifest.h"
 #include "renzan/train/observe/status_file.h"
 #include "renzan/train/profiler.h"
@@ -178,8 +179,13 @@ RunResult RunTraining(const TrainConfig& config, const RunOptions& options, Comm
 
   std::optional<HybridModel> built;
   RunWithHeartbeats(comm, [&] {
-    built.emplace(config, splits.train.dataset->schema(), EstimatePoolingFactors(splits.train),
-                  comm, pool,
+    const DatasetSchema& schema = splits.train.dataset->schema();
+    const std::vector<double> pooling_factors = EstimatePoolingFactors(splits.train);
+    if (comm.rank() == 0)
+      LogInfo("memory of a worker: {}",
+              Describe(EstimateMemory(config, schema, pooling_factors, comm.world_size(),
+                                      options.threads)));
+    built.emplace(config, schema, pooling_factors, comm, pool,
                   past.checkpoints.empty() ? InitialValues::kDraw : InitialValues::kZero);
   });
   HybridModel& model = *built;

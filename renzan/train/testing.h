@@ -71,10 +71,13 @@ inline std::vector<double> TestPoolingFactors(const DatasetSchema& schema = Test
 
 // SHA-256, by name, of the dense part and of each table this worker owns, with optimizer states.
 inline std::map<std::string, std::string> DigestsOf(HybridModel& model) {
-  const auto digest = [](std::span<const float> values) {
+  const auto digest_bytes = [](std::span<const std::byte> bytes) {
     Sha256 hash;
-    hash.Update(values.data(), values.size_bytes());
+    hash.Update(bytes.data(), bytes.size());
     return hash.HexDigest();
+  };
+  const auto digest = [&](std::span<const float> values) {
+    return digest_bytes(std::as_bytes(values));
   };
   std::map<std::string, std::string> digests;
   std::string& dense = digests["dense"];
@@ -82,7 +85,7 @@ inline std::map<std::string, std::string> DigestsOf(HybridModel& model) {
   for (DenseOptimizer::State& state : model.dense_optimizer().states())
     dense += digest(state.values.span());
   for (EmbeddingTable& table : model.embeddings().tables())
-    digests[table.spec.name] = digest(table.weights.span()) + digest(table.state.span());
+    digests[table.spec.name] = digest_bytes(table.weights.bytes()) + digest(table.state.span());
   return digests;
 }
 

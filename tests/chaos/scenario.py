@@ -112,7 +112,11 @@ class Scenario:
                 "keep": rng.randint(1, 3),
                 "incremental": rng.random() < 0.75,
             },
-            "numerics": {"virtual_workers": 8},
+            "numerics": {
+                "virtual_workers": 8,
+                "precision": rng.choice(["fp32", "bf16"]),
+                "embedding_precision": rng.choice(["fp32", "fp16", "bf16"]),
+            },
         }
 
     def _placement(self):

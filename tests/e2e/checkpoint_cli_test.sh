@@ -108,6 +108,31 @@ for key, values in exported.items():
 PY
 done
 
+# Tables of 16 bits.
+for type in fp16 bf16; do
+  $renzan train small.yaml --run-dir $type --set numerics.embedding_precision=$type 2>/dev/null
+  $renzan checkpoint export $type/model $type.safetensors >/dev/null
+  python3 - $type <<'PY'
+import json, struct, sys
+import numpy as np
+from reader import read_checkpoint
+type = sys.argv[1]
+ours = read_checkpoint(type + "/model")
+raw = open(type + ".safetensors", "rb").read()
+data = 8 + struct.unpack("<Q", raw[:8])[0]
+tables = 0
+for key, info in json.loads(raw[8:data]).items():
+    if info.get("dtype") != {"fp16": "F16", "bf16": "BF16"}[type]:
+        continue
+    exported = np.frombuffer(raw[data:][slice(*info["data_offsets"])], "<u2")
+    bits = ours[key].ravel().view("<u2")
+    assert (exported == (bits if type == "fp16" else bits[1::2])).all(), key
+    assert np.abs(ours[key].astype("f4")).max() > 0.001, key
+    tables += 1
+assert tables == sum(key.endswith(".weight") and key.startswith("embedding.") for key in ours)
+PY
+done
+
 # list and verify: a run, a directory, one checkpoint.
 expect_exit 0 "step-00000030    30" $renzan checkpoint list run
 grep -q "^model .* full .* ok$" out.txt || fail "no model in: $(cat out.txt)"

@@ -34,10 +34,11 @@ check "dlrm, multi-hot, adam + row-wise adagrad, fp16/bf16" multi_hot \
   optimizer.dense.type=adam optimizer.sparse.type=rowwise_adagrad comm.forward=fp16 \
   comm.backward=bf16 comm.dense=bf16
 check "dcnv2, one-hot, adagrad, bf16, bf16/fp16" one_hot model.type=dlrm_dcnv2 \
-  numerics.precision=bf16 optimizer.dense.type=adagrad optimizer.sparse.type=adagrad comm.forward=bf16 \
+  numerics.precision=bf16 numerics.embedding_precision=fp16 \
+  optimizer.dense.type=adagrad optimizer.sparse.type=adagrad comm.forward=bf16 \
   comm.backward=fp16 comm.dense=fp16
 check "dlrm, multi-hot, dropout, weight decay, clipping, bf16" multi_hot model.dropout=0.2 \
-  numerics.precision=bf16 \
+  numerics.precision=bf16 numerics.embedding_precision=bf16 \
   optimizer.dense.weight_decay=0.1 optimizer.sparse.weight_decay=0.1 \
   optimizer.max_gradient_norm=0.05 training.eval_every=2 training.keep_best=true
 check "dcnv2, multi-hot, mean pooling, sgd, fp32" multi_hot model.type=dlrm_dcnv2 \

@@ -14,36 +14,7 @@ import yaml
 from torch import nn
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.realpath(__file__)), "../../bench"))
-from pytorch_dlrm import Dlrm, load_dataset, load_safetensors, load_weights, mlp
-
-
-class DlrmDcnV2(nn.Module):
-    """DLRM with a low-rank cross network in place of the dot interaction (Wang et al., 2021)."""
-
-    def __init__(self, num_dense, table_rows, dim, bottom, top, layers, rank):
-        super().__init__()
-        self.bottom = mlp([num_dense, *bottom, dim], True)
-        self.tables = nn.ModuleList(
-            [nn.EmbeddingBag(rows, dim, mode="sum", sparse=True) for rows in table_rows])
-        width = (1 + len(table_rows)) * dim
-        self.v = nn.ModuleList([nn.Linear(width, rank, bias=False) for _ in range(layers)])
-        self.w = nn.ModuleList([nn.Linear(rank, width) for _ in range(layers)])
-        self.top = mlp([width, *top, 1], False)
-
-    def forward(self, dense, ids, offsets):
-        rows = [table(ids[:, t], offsets) for t, table in enumerate(self.tables)]
-        x0 = x = torch.cat([self.bottom(dense), *rows], 1)
-        for v, w in zip(self.v, self.w):
-            x = x0 * w(v(x)) + x
-        return self.top(x).squeeze(1)
-
-    def load_cross_network(self, directory):
-        dense = load_safetensors(os.path.join(directory, "dense.safetensors"))
-        with torch.no_grad():
-            for l, (v, w) in enumerate(zip(self.v, self.w)):
-                v.weight.copy_(dense[f"cross.{l}.v"])
-                w.weight.copy_(dense[f"cross.{l}.w"])
-                w.bias.copy_(dense[f"cross.{l}.bias"])
+from pytorch_dlrm import Dlrm, load_dataset, load_weights, make_dense
 
 
 def make_optimizer(parameters, config):
@@ -70,15 +41,12 @@ def main():
     batch, steps, m = config["training"]["batch_size"], int(steps), config["model"]
     label, dense, ids = load_dataset(data, batch * steps)
     assert len(label) == batch * steps
-    arguments = [dense.shape[1], [shapes[f][0] for f in features], m["embedding_dim"],
-                 m["bottom_mlp"], m["top_mlp"]]
-    if m.get("type") == "dlrm_dcnv2":
-        model = both_mlps = DlrmDcnV2(*arguments, m["cross_layers"], m["cross_rank"])
-        model.load_cross_network(initial)
-    else:
-        model = Dlrm(*arguments)
-        both_mlps = model.dense
-    load_weights(both_mlps.bottom, both_mlps.top, model.tables, initial, features)
+    rows = [shapes[f][0] for f in features]
+    model = Dlrm(rows, m["embedding_dim"],
+                 make_dense(m.get("type", "dlrm"), dense.shape[1], len(rows), m["embedding_dim"],
+                            m["bottom_mlp"], m["top_mlp"], m.get("cross_layers"),
+                            m.get("cross_rank")))
+    load_weights(model, initial, features)
     torch.set_num_threads(1)
 
     tables = [table.weight for table in model.tables]

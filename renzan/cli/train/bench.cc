@@ -17,6 +17,7 @@
 #include "renzan/cli/verbs.h"
 #include "renzan/data/batch_loader.h"
 #include "renzan/nn/isa.h"
+#include "renzan/roofline/int8_rate.h"
 #include "renzan/roofline/machine_limits.h"
 #include "renzan/roofline/phase_times.h"
 #include "renzan/roofline/step_costs.h"
@@ -44,6 +45,7 @@ void BenchMachine(const MachineFlags& flags, Communicator& comm, int threads) {
   const double float32 = MeasureMatrixFlops(pool, Precision::kFloat32);
   const std::string bfloat16_isa = SelectIsa("auto", Precision::kBFloat16);
   const double bfloat16 = MeasureMatrixFlops(pool, Precision::kBFloat16);
+  const double int8 = MeasureMatrixInt8Ops(pool);
   const double stream = MeasureStreamBytes(pool);
   const double rows64 = MeasureRandomRowBytes(pool, 64, kTableBytes);
   const double rows512 = MeasureRandomRowBytes(pool, 512, kTableBytes);
@@ -53,6 +55,7 @@ void BenchMachine(const MachineFlags& flags, Communicator& comm, int threads) {
                                 {"matrix_float32_flops", float32},
                                 {"matrix_bfloat16_flops", bfloat16},
                                 {"matrix_bfloat16_isa", bfloat16_isa},
+                                {"matrix_int8_ops", int8},
                                 {"stream_bytes_per_second", stream},
                                 {"random_rows_64_bytes_per_second", rows64},
                                 {"random_rows_512_bytes_per_second", rows512}};
@@ -60,6 +63,7 @@ void BenchMachine(const MachineFlags& flags, Communicator& comm, int threads) {
   table.Add({"float32 matrix products", fmt::format("{:.0f} GFLOP/s", float32 / 1e9)});
   table.Add({fmt::format("bfloat16 matrix products ({})", bfloat16_isa),
              fmt::format("{:.0f} GFLOP/s", bfloat16 / 1e9)});
+  if (int8 > 0) table.Add({"int8 products", fmt::format("{:.0f} Gop/s", int8 / 1e9)});
   table.Add({"copying memory, read + written", fmt::format("{:.1f} GB/s", stream / 1e9)});
   table.Add({"random rows of 64 bytes", fmt::format("{:.1f} GB/s", rows64 / 1e9)});
   table.Add({"random rows of 512 bytes", fmt::format("{:.1f} GB/s", rows512 / 1e9)});

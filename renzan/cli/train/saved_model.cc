@@ -44,13 +44,15 @@ TrainConfig ReadConfig(const CheckpointReader& reader, const std::vector<std::st
     return config;
   };
   TrainConfig config = read(overrides), recorded = read({});
+  const std::string rows = recorded.numerics.embedding_precision;
   recorded.numerics = config.numerics;
+  recorded.numerics.embedding_precision = rows;  // the type of the saved rows
   recorded.comm.forward = config.comm.forward;
   recorded.training.batch_size = config.training.batch_size;
   if (const auto difference = FirstDifference(recorded, config))
     Fail(ErrorCode::kUsage,
-         "--set {}: it is {} in {} and cannot be changed after training; numerics, comm.forward "
-         "and training.batch_size can",
+         "--set {}: it is {} in {} and cannot be changed after training; other keys of numerics, "
+         "comm.forward and training.batch_size can",
          difference->key, difference->there, reader.dir());
   return config;
 }
@@ -92,7 +94,7 @@ int WithSavedModel(const SavedModelFlags& flags,
     RunWithHeartbeats(comm, [&] {
       model.emplace(config, dataset.schema(), EstimatePoolingFactors({&dataset, rows}), comm, pool,
                     InitialValues::kZero);
-      LoadModel(reader, false, &*model);
+      LoadModel(reader, &*model);
     });
     body(*model, config, comm, dataset, rows);
   };

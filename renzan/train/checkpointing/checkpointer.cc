@@ -9,6 +9,7 @@
 #include "renzan/base/log.h"
 #include "renzan/checkpoint/directory.h"
 #include "renzan/checkpoint/reader.h"
+#include "renzan/train/checkpointing/largest_first.h"
 #include "renzan/train/checkpointing/past_run.h"
 #include "renzan/train/gather.h"
 #include "renzan/train/outcome.h"
@@ -306,16 +307,29 @@ void Checkpointer::WriteFiles(const std::map<std::string, std::vector<int64_t>>&
     Fail(ErrorCode::kCantCreate,
          "{} does not exist on this worker: the checkpoint directory must be shared by all workers",
          staging);
+  const WriteOptions options{.hash_tensors = flight_.is_model, .cancel = &cancel_};
   const auto write = [&](const std::string& name, std::span<const TensorSource> tensors) {
-    const WriteOptions options{.hash_tensors = flight_.is_model, .cancel = &cancel_};
-    flight_.files += WriteCheckpointFile(staging, name, tensors, options).ToJson() + "\n";
+    return WriteCheckpointFile(staging, name, tensors, options).ToJson() + "\n";
   };
-  for (const ModelSnapshot::File& file : flight_.snapshot->files()) write(file.name, file.tensors);
+  const std::vector<ModelSnapshot::File>& files = flight_.snapshot->files();
+  if (flight_.is_model) {
+    // Training is over, so its threads can write and hash the files.
+    std::vector<std::string> written(files.size());
+    const std::vector<size_t> order =
+        LargestFirst(files.size(), [&](size_t i) { return files[i].bytes(); });
+    model_.pool().ParallelTasks(files.size(), [&](int, size_t i) {
+      const ModelSnapshot::File& file = files[order[i]];
+      written[order[i]] = write(file.name, file.tensors);
+    });
+    for (const std::string& line : written) flight_.files += line;
+  } else {
+    for (const ModelSnapshot::File& file : files) flight_.files += write(file.name, file.tensors);
+  }
   if (comm_.rank() == 0 && !progress.empty()) {
     std::vector<TensorSource> tensors;
     for (const auto& [key, values] : progress)
       tensors.push_back(SourceOf(key, {static_cast<int64_t>(values.size())}, values));
-    write("progress.safetensors", tensors);
+    flight_.files += write("progress.safetensors", tensors);
   }
   flight_.files_written_at = options_.clock->MonotonicSeconds();
 }

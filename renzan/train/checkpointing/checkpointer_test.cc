@@ -32,8 +32,13 @@ class TickingClock : public Clock {
 };
 
 TEST(Checkpointer, LoadsTheExactStepOnAnyNumberOfWorkers) {
-  for (const char* sparse : {"sgd", "adagrad", "rowwise_adagrad"}) {
+  for (const auto& [sparse, rows] : {std::pair{"sgd", "bf16"},
+                                     {"adagrad", "fp32"},
+                                     {"adagrad", "fp16"},
+                                     {"rowwise_adagrad", "fp32"},
+                                     {"rowwise_adagrad", "bf16"}}) {
     TrainConfig config = CheckpointingConfig();
+    config.numerics.embedding_precision = rows;
     config.optimizer.sparse.type = sparse;
     config.checkpoint.every_steps = 2;
     TemporaryDirectory dir;
@@ -57,7 +62,8 @@ TEST(Checkpointer, LoadsTheExactStepOnAnyNumberOfWorkers) {
             EXPECT_EQ(report.error, "");
         }
       });
-      EXPECT_EQ(loaded, ReferenceDigests(config, steps)) << world << " workers, " << sparse;
+      EXPECT_EQ(loaded, ReferenceDigests(config, steps))
+          << world << " workers, " << sparse << ", " << rows;
       steps += 5;
     }
   }

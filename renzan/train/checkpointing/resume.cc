@@ -1,14 +1,19 @@
 #include "renzan/train/checkpointing/resume.h"
 
 #include <algorithm>
+#include <memory>
+#include <optional>
 #include <utility>
+#include <vector>
 
 #include "renzan/base/error.h"
 #include "renzan/base/file/file.h"
+#include "renzan/base/function_ref.h"
 #include "renzan/base/log.h"
 #include "renzan/checkpoint/directory.h"
 #include "renzan/nn/isa.h"
 #include "renzan/optim/finite.h"
+#include "renzan/train/checkpointing/largest_first.h"
 #include "renzan/train/checkpointing/snapshot.h"
 #include "renzan/train/heartbeat.h"
 #include "renzan/train/outcome.h"
@@ -37,27 +42,71 @@ constexpr const char* kIsaKey = "isa";
 }
 
 // Older versions saved checkpoints without this check.
-void CheckFinite(const std::string& path, HybridModel* model) {
-  const auto check = [&](const std::string& what, std::span<const float> values) {
-    if (!AllFinite(values))
-      Fail(ErrorCode::kData, "{}: {} holds NaN or infinite values", path, what);
-  };
-  check("the dense part", model->parameters().span());
-  for (DenseOptimizer::State& state : model->dense_optimizer().states())
-    check(state.name, state.values.span());
-  for (EmbeddingTable& table : model->embeddings().tables()) {
-    check(TableKey(table.spec), table.weights.span());
-    check(TableKey(table.spec) + "'s optimizer state", table.state.span());
+void CheckFinite(const std::string& path, const std::string& what, bool finite) {
+  if (!finite) Fail(ErrorCode::kData, "{}: {} holds NaN or infinite values", path, what);
+}
+
+void LoadDense(CheckpointReader& reader, bool with_optimizer, HybridModel* model) {
+  for (const Parameter& parameter : model->model().layout().parameters()) {
+    const size_t offset = static_cast<size_t>(parameter.offset);
+    const size_t size = static_cast<size_t>(parameter.size);
+    reader.Read(parameter.name, parameter.shape, model->parameters().span().subspan(offset, size));
+    if (!with_optimizer) continue;
+    for (DenseOptimizer::State& state : model->dense_optimizer().states())
+      reader.Read(parameter.name + "/" + state.name, parameter.shape,
+                  state.values.span().subspan(offset, size));
   }
 }
 
-// The next increment must hold every row that differs from the base.
-void RestoreDirtyRows(CheckpointReader& reader, HybridModel* model) {
-  for (EmbeddingTable& table : model->embeddings().tables()) {
-    table.dirty = RowSet(table.spec.num_embeddings);
-    for (const int32_t row : reader.ReplacedRows(TableKey(table.spec) + ".weight"))
-      table.dirty.Add(row);
+void LoadTable(CheckpointReader& reader, const std::string& state_name, bool with_optimizer,
+               EmbeddingTable* table) {
+  const std::string key = TableKey(table->spec) + ".weight";
+  reader.Expect(key, {table->spec.num_embeddings, table->spec.embedding_dim});
+  std::vector<float> piece(1 << 16);
+  for (size_t first = 0; first < table->weights.size(); first += piece.size()) {
+    const auto values =
+        std::span(piece).first(std::min(piece.size(), table->weights.size() - first));
+    reader.Read(key, static_cast<int64_t>(first), values);
+    table->weights.Set(first, values);
   }
+  if (with_optimizer && table->state.size() > 0)
+    reader.Read(fmt::format("{}/{}", key, state_name), StateShape(*table), table->state.span());
+}
+
+// Calls body(a reader of the same checkpoint, table) for every table, on all threads.
+void ForEachTable(CheckpointReader& reader, HybridModel* model,
+                  FunctionRef<void(CheckpointReader&, EmbeddingTable&)> body) {
+  // Readers are not thread-safe. A file is verified by the reader that uses it.
+  ThreadPool& pool = model->pool();
+  std::vector<std::unique_ptr<CheckpointReader>> others(static_cast<size_t>(pool.num_threads()));
+  std::vector<EmbeddingTable>& tables = model->embeddings().tables();
+  const std::vector<size_t> order =
+      LargestFirst(tables.size(), [&](size_t i) { return tables[i].weights.size(); });
+  const auto visit = [&](int thread, EmbeddingTable& table) {
+    if (thread == 0) return body(reader, table);
+    std::unique_ptr<CheckpointReader>& own = others[static_cast<size_t>(thread)];
+    if (own == nullptr) {
+      own = std::make_unique<CheckpointReader>(reader.dir());
+      if (own->manifest().manifest_sha256 != reader.manifest().manifest_sha256)
+        Fail(ErrorCode::kTempFail, "{} was replaced while it was read: try again", reader.dir());
+    }
+    body(*own, table);
+  };
+  std::vector<std::optional<Error>> errors(tables.size());
+  pool.ParallelTasks(tables.size(), [&](int thread, size_t i) {
+    try {
+      visit(thread, tables[order[i]]);
+    } catch (const Error& error) {
+      errors[order[i]] = error;
+    }
+  });
+  // What could not be read may be valid, so it counts more than what is corrupt elsewhere.
+  const std::optional<Error>* first = nullptr;
+  for (const std::optional<Error>& error : errors)
+    if (error && (first == nullptr ||
+                  ((*first)->code() == ErrorCode::kData && error->code() != ErrorCode::kData)))
+      first = &error;
+  if (first != nullptr) throw **first;
 }
 
 // The base of an increment must be in the same directory, so a model elsewhere starts no lineage.
@@ -77,9 +126,20 @@ std::optional<CheckpointLineage> LineageOf(const CheckpointReader& reader) {
 
 ResumePoint Load(const std::string& path, HybridModel* model) {
   CheckpointReader reader(path);
-  LoadModel(reader, true, model);
-  CheckFinite(path, model);
-  RestoreDirtyRows(reader, model);
+  LoadDense(reader, true, model);
+  CheckFinite(path, "the dense part", AllFinite(model->parameters().span()));
+  for (DenseOptimizer::State& state : model->dense_optimizer().states())
+    CheckFinite(path, state.name, AllFinite(state.values.span()));
+  const std::string state_name = model->embeddings().state_name();
+  ForEachTable(reader, model, [&](CheckpointReader& own, EmbeddingTable& table) {
+    LoadTable(own, state_name, true, &table);
+    const std::string key = TableKey(table.spec);
+    CheckFinite(path, key, table.weights.AllFinite());
+    CheckFinite(path, key + "'s optimizer state", AllFinite(table.state.span()));
+    // The next increment must hold every row that differs from the base.
+    table.dirty = RowSet(table.spec.num_embeddings);
+    for (const int32_t row : own.ReplacedRows(key + ".weight")) table.dirty.Add(row);
+  });
   ResumePoint point{.name = path.substr(path.rfind('/') + 1),
                     .step = reader.step(),
                     .unix_seconds = static_cast<double>(reader.manifest().unix_ms) / 1000,
@@ -176,23 +236,11 @@ ResumePoint LoadNewest(const std::vector<std::string>& paths, HybridModel& model
   FailNoneIsValid(paths[0].substr(0, paths[0].rfind('/')));
 }
 
-void LoadModel(CheckpointReader& reader, bool with_optimizer, HybridModel* model) {
-  for (const Parameter& parameter : model->model().layout().parameters()) {
-    const size_t offset = static_cast<size_t>(parameter.offset);
-    const size_t size = static_cast<size_t>(parameter.size);
-    reader.Read(parameter.name, parameter.shape, model->parameters().span().subspan(offset, size));
-    if (!with_optimizer) continue;
-    for (DenseOptimizer::State& state : model->dense_optimizer().states())
-      reader.Read(parameter.name + "/" + state.name, parameter.shape,
-                  state.values.span().subspan(offset, size));
-  }
-  for (EmbeddingTable& table : model->embeddings().tables()) {
-    const std::string key = TableKey(table.spec) + ".weight";
-    reader.Read(key, {table.spec.num_embeddings, table.spec.embedding_dim}, table.weights.span());
-    if (with_optimizer && table.state.size() > 0)
-      reader.Read(fmt::format("{}/{}", key, model->embeddings().state_name()), StateShape(table),
-                  table.state.span());
-  }
+void LoadModel(CheckpointReader& reader, HybridModel* model) {
+  LoadDense(reader, false, model);
+  ForEachTable(reader, model, [&](CheckpointReader& own, EmbeddingTable& table) {
+    LoadTable(own, "", false, &table);
+  });
 }
 
 }  // namespace renzan

@@ -46,8 +46,8 @@ struct ResumePoint {
 ResumePoint LoadNewest(const std::vector<std::string>& paths, HybridModel& model,
                        Communicator& comm);
 
-// Loads the parameters and rows that this worker owns, with optimizer states if `with_optimizer`.
-// Throws kData when a tensor is missing or has another shape.
-void LoadModel(CheckpointReader& reader, bool with_optimizer, HybridModel* model);
+// Loads the parameters and rows that this worker owns, without optimizer states. Throws kData when
+// a tensor is missing or has another shape.
+void LoadModel(CheckpointReader& reader, HybridModel* model);
 
 }  // namespace renzan

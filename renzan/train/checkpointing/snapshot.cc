@@ -11,11 +11,6 @@
 namespace renzan {
 namespace {
 
-std::span<float> AsFloats(std::span<std::byte> bytes) {
-  CHECK(bytes.size() % sizeof(float) == 0);
-  return {reinterpret_cast<float*>(bytes.data()), bytes.size() / sizeof(float)};
-}
-
 // A tensor with a copy of the current values.
 TensorSource Copied(std::string key, std::vector<int64_t> shape, std::span<const float> values) {
   const auto copy = std::make_shared<const std::vector<float>>(values.begin(), values.end());
@@ -23,6 +18,11 @@ TensorSource Copied(std::string key, std::vector<int64_t> shape, std::span<const
           [copy](size_t offset, std::span<std::byte> out) {
             std::memcpy(out.data(), std::as_bytes(std::span(*copy)).data() + offset, out.size());
           }};
+}
+
+int64_t StateRowBytes(const EmbeddingTable& table) {
+  const std::vector<int64_t> shape = StateShape(table);
+  return (shape.size() == 1 ? 1 : shape[1]) * static_cast<int64_t>(sizeof(float));
 }
 
 // Lists the rows of a set on first use by the writer, so that training does not wait for it.
@@ -60,12 +60,20 @@ SnapshotBytes EstimateBytes(HybridModel& model, const SnapshotOptions& options) 
     const uint64_t rows = static_cast<uint64_t>(table.spec.num_embeddings);
     const uint64_t dim = static_cast<uint64_t>(table.spec.embedding_dim);
     const uint64_t state = rows == 0 ? 0 : table.state.size() / rows * sizeof(float);
-    const uint64_t weights = options.quantize ? dim + 2 * sizeof(float) : dim * sizeof(float);
-    bytes.full += rows * (dim * sizeof(float) + state);
+    const uint64_t row = static_cast<uint64_t>(table.weights.row_bytes());
+    const uint64_t weights = options.quantize ? dim + 2 * sizeof(float) : row;
+    bytes.full += rows * (row + state);
     bytes.incremental +=
         static_cast<uint64_t>(table.dirty.size()) * (sizeof(int32_t) + weights + state);
   }
   return bytes;
+}
+
+uint64_t ModelSnapshot::File::bytes() const {
+  uint64_t sum = 0;
+  for (const TensorSource& tensor : tensors)
+    sum += static_cast<uint64_t>(NumElements(tensor.shape)) * BytesOf(tensor.dtype);
+  return sum;
 }
 
 ModelSnapshot::ModelSnapshot(HybridModel& model, const SnapshotOptions& options) : model_(model) {
@@ -109,22 +117,22 @@ void ModelSnapshot::AddDense() {
 }
 
 void ModelSnapshot::AddWholeTable(EmbeddingTable& table) {
-  const int64_t rows = table.spec.num_embeddings, dim = table.spec.embedding_dim;
   const std::string key = TableKey(table.spec) + ".weight";
   File file{.name = "table." + EscapeName(table.spec.name) + ".safetensors", .tensors = {}};
-  const auto add = [&](const std::string& name, const std::vector<int64_t>& shape,
+  const auto add = [&](const std::string& name, const std::vector<int64_t>& shape, DType dtype,
                        const std::shared_ptr<CopyOnWrite>& view) {
-    file.tensors.push_back({name, shape, DType::kF32, [view](size_t, std::span<std::byte> out) {
-                              view->ReadNext(AsFloats(out));
-                            }});
+    file.tensors.push_back(
+        {name, shape, dtype, [view](size_t, std::span<std::byte> out) { view->ReadNext(out); }});
   };
-  table.weights_view = std::make_shared<CopyOnWrite>(table.weights.data(), rows, dim);
-  add(key, {rows, dim}, table.weights_view);
+  table.weights_view =
+      std::make_shared<CopyOnWrite>(table.weights.bytes(), table.weights.row_bytes());
+  add(key, {table.spec.num_embeddings, table.spec.embedding_dim}, DTypeOf(table.weights.type()),
+      table.weights_view);
   if (table.state.size() > 0) {
-    const std::vector<int64_t> shape = StateShape(table);
     table.state_view =
-        std::make_shared<CopyOnWrite>(table.state.data(), rows, shape.size() == 1 ? 1 : dim);
-    add(fmt::format("{}/{}", key, model_.embeddings().state_name()), shape, table.state_view);
+        std::make_shared<CopyOnWrite>(std::as_bytes(table.state.span()), StateRowBytes(table));
+    add(fmt::format("{}/{}", key, model_.embeddings().state_name()), StateShape(table), DType::kF32,
+        table.state_view);
   }
   files_.push_back(std::move(file));
 }
@@ -139,34 +147,37 @@ void ModelSnapshot::AddDirtyRows(EmbeddingTable& table, bool quantize) {
          std::memcpy(out.data(), reinterpret_cast<const std::byte*>(dirty->list().data()) + offset,
                      out.size());
        }});
-  const auto view_of = [&](const AlignedBuffer& values, int64_t width) {
-    return std::make_shared<CopyOnWrite>(values.data(), table.spec.num_embeddings, width,
-                                         &dirty->set());
+  const auto view_of = [&](std::span<const std::byte> values, int64_t row_bytes) {
+    return std::make_shared<CopyOnWrite>(values, row_bytes, &dirty->set());
   };
-  const auto add = [&](const std::string& name, std::vector<int64_t> shape,
+  const auto add = [&](const std::string& name, std::vector<int64_t> shape, DType dtype,
                        const std::shared_ptr<CopyOnWrite>& view) {
     file.tensors.push_back(
-        {name, std::move(shape), DType::kF32, [view, dirty](size_t, std::span<std::byte> out) {
-           view->ReadNext(dirty->list(), AsFloats(out));
-         }});
+        {name, std::move(shape), dtype,
+         [view, dirty](size_t, std::span<std::byte> out) { view->ReadNext(dirty->list(), out); }});
   };
-  table.weights_view = view_of(table.weights, dim);
+  const FloatType type = table.weights.type();
+  table.weights_view = view_of(table.weights.bytes(), table.weights.row_bytes());
   if (quantize) {
-    QuantizedSources rows = QuantizeRows(key + ".weight", n, dim,
-                                         [view = table.weights_view, dirty](std::span<float> row) {
-                                           view->ReadNext(dirty->list(), row);
-                                         });
+    const auto encoded =
+        std::make_shared<std::vector<std::byte>>(static_cast<size_t>(table.weights.row_bytes()));
+    QuantizedSources rows =
+        QuantizeRows(key + ".weight", n, dim,
+                     [view = table.weights_view, dirty, type, encoded](std::span<float> row) {
+                       view->ReadNext(dirty->list(), *encoded);
+                       Decode(type, encoded->data(), row);
+                     });
     files_.push_back(
         {"table." + EscapeName(table.spec.name) + ".q8.safetensors", {std::move(rows.codes)}});
     for (TensorSource& source : rows.scales) file.tensors.push_back(std::move(source));
   } else {
-    add(key + ".weight", {n, dim}, table.weights_view);
+    add(key + ".weight", {n, dim}, DTypeOf(type), table.weights_view);
   }
   if (table.state.size() > 0) {
     std::vector<int64_t> shape = StateShape(table);
     shape[0] = n;
-    table.state_view = view_of(table.state, shape.size() == 1 ? 1 : dim);
-    add(fmt::format("{}.weight/{}", key, model_.embeddings().state_name()), shape,
+    table.state_view = view_of(std::as_bytes(table.state.span()), StateRowBytes(table));
+    add(fmt::format("{}.weight/{}", key, model_.embeddings().state_name()), shape, DType::kF32,
         table.state_view);
   }
   files_.push_back(std::move(file));

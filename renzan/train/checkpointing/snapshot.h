@@ -34,6 +34,7 @@ class ModelSnapshot {
   struct File {
     std::string name;
     std::vector<TensorSource> tensors;
+    uint64_t bytes() const;
   };
 
   // A full snapshot clears the sets of dirty rows.
@@ -42,7 +43,8 @@ class ModelSnapshot {
   ModelSnapshot(const ModelSnapshot&) = delete;
   ModelSnapshot& operator=(const ModelSnapshot&) = delete;
 
-  // Write them in this order and read each value once.
+  // Read each value once. Quantized rows come before the file with their scales; other files may
+  // be written in any order.
   const std::vector<File>& files() const { return files_; }
 
   // Call it when the snapshot was not written: marks the rows that were dirty before it dirty

@@ -69,9 +69,7 @@ TEST(ModelSnapshot, EstimatesItsBytes) {
         const SnapshotBytes estimate = EstimateBytes(model, options);
         const ModelSnapshot snapshot(model, options);
         uint64_t bytes = 0;
-        for (const ModelSnapshot::File& file : snapshot.files())
-          for (const TensorSource& tensor : file.tensors)
-            bytes += static_cast<uint64_t>(NumElements(tensor.shape)) * BytesOf(tensor.dtype);
+        for (const ModelSnapshot::File& file : snapshot.files()) bytes += file.bytes();
         // The estimate includes the padding of the dense parameters.
         const uint64_t expected = incremental ? estimate.incremental : estimate.full;
         EXPECT_LE(bytes, expected);

@@ -3,27 +3,38 @@
 #include <algorithm>
 #include <vector>
 
+#include "renzan/data/batch_loader.h"
+
 namespace renzan {
 namespace {
 
 // Processes the range in global batches. Shapes are fixed (section "numerics" of ARCHITECTURE.md),
 // so the last batch is padded with copies of its last row, which are not counted. Calls
 // visit(number of real samples in this worker's slice, its logits, the slice) until it returns
-// false.
+// false. The next slice is read, and its ids are exchanged, while one is computed.
 void ForEachSlice(HybridModel& model, const Dataset& dataset, RowRange rows, int64_t batch_size,
                   const std::function<bool(int64_t real, std::span<const float> logits,
                                            const Batch& slice)>& visit) {
   const int64_t size = model.slice_end() - model.slice_begin();
-  std::vector<int64_t> wanted(static_cast<size_t>(size));
-  std::vector<float> logits(static_cast<size_t>(size));
-  Batch slice;
-  for (int64_t first = rows.begin; first < rows.end; first += batch_size) {
-    const int64_t begin = first + model.slice_begin();
+  const int64_t num_batches = (rows.size() + batch_size - 1) / batch_size;
+  if (num_batches == 0) return;
+  const auto begin_of = [first = rows.begin + model.slice_begin(), batch_size](int64_t index) {
+    return first + index * batch_size;
+  };
+  BatchLoader loader(dataset, num_batches, [&](int64_t index, std::vector<int64_t>* wanted) {
+    wanted->resize(static_cast<size_t>(size));
     for (int64_t i = 0; i < size; ++i)
-      wanted[static_cast<size_t>(i)] = std::min(begin + i, rows.end - 1);
-    dataset.Read(wanted, &slice);
-    model.Predict(slice, logits);
-    if (!visit(std::clamp<int64_t>(rows.end - begin, 0, size), logits, slice)) return;
+      (*wanted)[static_cast<size_t>(i)] = std::min(begin_of(index) + i, rows.end - 1);
+  });
+  PreparedBatches batches(model.embeddings());
+  std::vector<float> logits(static_cast<size_t>(size));
+  const Batch* slice = &loader.Next();
+  for (int64_t index = 0; index < num_batches; ++index) {
+    const Batch* const next = index + 1 < num_batches ? &loader.Next() : nullptr;
+    model.Predict(*slice, next, &batches, logits);
+    const int64_t real = std::clamp<int64_t>(rows.end - begin_of(index), 0, size);
+    if (!visit(real, logits, *slice)) return;
+    slice = next;
   }
 }
 

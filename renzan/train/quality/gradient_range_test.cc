@@ -35,13 +35,14 @@ Trained Train(const std::string& backward, int64_t scale) {
     HybridModel model(config, TestSchema(), TestPoolingFactors(), comm, pool);
     std::vector<std::vector<float>> before;
     for (EmbeddingTable& table : model.embeddings().tables())
-      before.emplace_back(table.weights.span().begin(), table.weights.span().end());
+      before.emplace_back(table.weights.floats().begin(), table.weights.floats().end());
     std::vector<BinaryMetrics> metrics(2);
     for (int64_t step = 0; step < 2; ++step) model.Step(MakeSlice(model, step), step, metrics);
     trained.range = model.embeddings().TakeGradientRange();
     for (size_t t = 0; t < before.size(); ++t)
       for (size_t i = 0; i < before[t].size(); ++i)
-        trained.updates.push_back(model.embeddings().tables()[t].weights[i] - before[t][i]);
+        trained.updates.push_back(model.embeddings().tables()[t].weights.floats()[i] -
+                                  before[t][i]);
   });
   return trained;
 }

@@ -1,4 +1,4 @@
-#include "renzan/comm/codec.h"
+#include "renzan/base/float_codec.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -65,9 +65,9 @@ uint32_t ReferenceDecode(const Format& format, uint16_t wire) {
   return sign | std::bit_cast<uint32_t>(static_cast<float>(magnitude));
 }
 
-const Format& FormatOf(WireType type) { return type == WireType::kFloat16 ? kHalf : kBFloat; }
+const Format& FormatOf(FloatType type) { return type == FloatType::kFloat16 ? kHalf : kBFloat; }
 
-std::vector<uint16_t> EncodeAll(WireType type, const std::vector<float>& values) {
+std::vector<uint16_t> EncodeAll(FloatType type, const std::vector<float>& values) {
   std::vector<uint16_t> wire(values.size());
   Encode(type, values, reinterpret_cast<std::byte*>(wire.data()));
   return wire;
@@ -91,8 +91,9 @@ std::vector<float> TestValues() {
   return values;
 }
 
-class Codec16 : public ::testing::TestWithParam<WireType> {};
-INSTANTIATE_TEST_SUITE_P(Types, Codec16, ::testing::Values(WireType::kFloat16, WireType::kBFloat16),
+class Codec16 : public ::testing::TestWithParam<FloatType> {};
+INSTANTIATE_TEST_SUITE_P(Types, Codec16,
+                         ::testing::Values(FloatType::kFloat16, FloatType::kBFloat16),
                          [](const auto& info) { return Name(info.param); });
 
 TEST_P(Codec16, EncodesLikeTheReference) {
@@ -168,12 +169,12 @@ TEST(CodecTest, CornerCases) {
   const float infinity = std::numeric_limits<float>::infinity();
   const float huge = std::numeric_limits<float>::max();
   std::vector<float> half = {1e6f, -huge, infinity, -infinity, 65519.99f, 0x1p-25f, 0x1.8p-25f};
-  RoundTrip(WireType::kFloat16, half);
+  RoundTrip(FloatType::kFloat16, half);
   EXPECT_THAT(half, ::testing::ElementsAre(65504, -65504, infinity, -infinity, 65504, 0, 0x1p-24f));
   std::vector<float> bfloat = {huge, -huge, infinity, 1.00390625f, 1.01171875f};
-  RoundTrip(WireType::kBFloat16, bfloat);
+  RoundTrip(FloatType::kBFloat16, bfloat);
   EXPECT_THAT(bfloat, ::testing::ElementsAre(0x1.FEp127f, -0x1.FEp127f, infinity, 1.0f, 1.015625f));
-  for (WireType type : {WireType::kFloat16, WireType::kBFloat16}) {
+  for (FloatType type : {FloatType::kFloat16, FloatType::kBFloat16}) {
     std::vector<float> nan = {std::nanf(""), -std::nanf("77"), std::bit_cast<float>(0x7F800001u)};
     RoundTrip(type, nan);
     EXPECT_THAT(nan, ::testing::Each(::testing::IsNan()));
@@ -183,18 +184,18 @@ TEST(CodecTest, CornerCases) {
 TEST(CodecTest, Float32IsExact) {
   const std::vector<float> values = {1.1f, -0.0f, 1e-45f, 3e38f};
   std::vector<float> copy(values.size());
-  std::vector<std::byte> wire(WireBytes(WireType::kFloat32, values.size()));
-  Encode(WireType::kFloat32, values, wire.data());
-  Decode(WireType::kFloat32, wire.data(), copy);
-  RoundTrip(WireType::kFloat32, copy);
+  std::vector<std::byte> wire(EncodedBytes(FloatType::kFloat32, values.size()));
+  Encode(FloatType::kFloat32, values, wire.data());
+  Decode(FloatType::kFloat32, wire.data(), copy);
+  RoundTrip(FloatType::kFloat32, copy);
   EXPECT_EQ(std::memcmp(values.data(), copy.data(), wire.size()), 0);
-  AddRoundTrip(WireType::kFloat32, copy, values);
+  AddRoundTrip(FloatType::kFloat32, copy, values);
   EXPECT_EQ(copy[0], 1.1f + 1.1f);
 }
 
 TEST(CodecTest, Names) {
-  for (const char* name : {"fp32", "fp16", "bf16"}) EXPECT_STREQ(Name(ParseWireType(name)), name);
-  EXPECT_THROW(ParseWireType("float"), Error);
+  for (const char* name : {"fp32", "fp16", "bf16"}) EXPECT_STREQ(Name(ParseFloatType(name)), name);
+  EXPECT_THROW(ParseFloatType("float"), Error);
 }
 
 }  // namespace

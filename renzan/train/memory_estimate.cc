@@ -1,0 +1,158 @@
+#include "renzan/train/memory_estimate.h"
+
+#include <algorithm>
+#include <memory>
+#include <vector>
+
+#include "renzan/base/aligned_buffer.h"
+#include "renzan/base/error.h"
+#include "renzan/base/float_codec.h"
+#include "renzan/comm/virtual_workers.h"
+#include "renzan/embedding/sort_rows.h"
+#include "renzan/model/dot_interaction.h"
+#include "renzan/train/model_options.h"
+
+namespace renzan {
+namespace {
+
+constexpr int64_t kFloat = sizeof(float), kId = sizeof(int32_t);
+constexpr int64_t kProgram = 24 << 20;  // measured: a tiny run's anonymous memory
+
+// The columns of the matrices of a thread's workspace (Model::Workspace).
+using Columns = std::vector<int64_t>;
+
+// An MLP's outputs and two gradients that alternate.
+void AddMlp(int64_t in, const std::vector<int64_t>& widths, int64_t last, Columns* columns) {
+  columns->insert(columns->end(), widths.begin(), widths.end());
+  columns->push_back(last);
+  int64_t widest = std::max(in, last);
+  for (const int64_t width : widths) widest = std::max(widest, width);
+  columns->insert(columns->end(), 2, widest);
+}
+
+Columns WorkspaceColumns(const ModelOptions& m) {
+  const int64_t features = (1 + m.num_tables) * m.embedding_dim;
+  Columns columns = {m.num_dense, features, features, m.embedding_dim};
+  AddMlp(m.num_dense, m.bottom_mlp, m.embedding_dim, &columns);
+  if (m.type == "dlrm") {
+    const int64_t interactions = DotInteractionWidth(1 + m.num_tables, m.embedding_dim);
+    columns.insert(columns.end(), 2, interactions);
+    AddMlp(interactions, m.top_mlp, 1, &columns);
+    return columns;
+  }
+  for (int layer = 0; layer < m.cross_layers; ++layer)
+    columns.insert(columns.end(), {features, m.cross_rank, features});
+  columns.insert(columns.end(), {features, features, m.cross_rank});
+  AddMlp(features, m.top_mlp, 1, &columns);
+  return columns;
+}
+
+int64_t OptimizerStates(const std::string& dense_optimizer) {
+  return dense_optimizer == "adam" ? 2 : dense_optimizer == "adagrad" ? 1 : 0;
+}
+
+// What all ranks share.
+struct Sizes {
+  const TrainConfig& config;
+  int workers, threads;
+  int64_t parameters;
+  int64_t num_dense;
+  Columns workspace;
+  std::vector<TableSpec> tables;
+  std::vector<int> owner;
+};
+
+MemoryEstimate OfRank(const Sizes& s, int rank) {
+  const int64_t virtual_workers = s.config.numerics.virtual_workers;
+  const int64_t batch = s.config.training.batch_size, n = batch / virtual_workers;
+  const int64_t mine =
+      VirtualWorkerRange(static_cast<int>(virtual_workers), s.workers, rank).size();
+  const int64_t dim = s.config.model.embedding_dim, num_tables = std::ssize(s.tables);
+  const FloatType rows = ParseFloatType(s.config.numerics.embedding_precision);
+  const SparseOptimizerOptions optimizer = SparseOptionsOf(s.config.optimizer.sparse);
+  MemoryEstimate e{.program = kProgram};
+
+  int64_t lookups = 0, most_lookups = 0, own_tables = 0;  // of the global batch, of own tables
+  int64_t num_rows = 0;
+  int64_t sample_ids = 0;  // of one sample, all tables
+  for (size_t t = 0; t < s.tables.size(); ++t) {
+    const TableSpec& table = s.tables[t];
+    const int64_t pooling =
+        table.multi_hot ? static_cast<int64_t>(table.pooling_factor) + 2 : 1;  // and its offset
+    sample_ids += pooling;
+    if (s.owner[t] != rank) continue;
+    ++own_tables;
+    num_rows += table.num_embeddings;
+    lookups += batch * pooling;
+    most_lookups = std::max(most_lookups, batch * pooling);
+    const int64_t row = static_cast<int64_t>(EncodedBytes(rows, static_cast<size_t>(dim)));
+    e.tables += AlignedBuffer::MemoryFor(table.num_embeddings * row) +
+                AlignedBuffer::MemoryFor(table.num_embeddings * kFloat *
+                                         StateFloatsPerRow(optimizer.type, dim)) +
+                table.num_embeddings / 8;
+  }
+
+  const int64_t states = OptimizerStates(s.config.optimizer.dense.type);
+  const Precision precision = PrecisionOf(s.config.numerics);
+  // Parameters and their sum of gradients, a gradient of each virtual worker, and each weight
+  // packed twice; between workers, the parts that are sent and received.
+  e.dense = AlignedBuffer::MemoryFor(s.parameters * kFloat) *
+            (2 + states + mine + 2 + (s.workers > 1 ? 2 : 0));
+
+  // Rows are received by their samples' worker, and sent by their table's where that is another.
+  const int64_t sent = s.workers > 1 ? (batch - mine * n) * own_tables : 0;
+  const int64_t pooled = kFloat * dim * (sent + mine * n * num_tables);
+  const int64_t gradients = AlignedBuffer::MemoryFor(kFloat * dim * batch) * own_tables;
+  // Two prepared batches of ids and sorted lookups, and what sorting needs.
+  const int64_t ids = 2 * lookups * (kId + static_cast<int64_t>(sizeof(Lookup))) +
+                      s.threads * most_lookups * static_cast<int64_t>(sizeof(Lookup));
+  const int64_t slice = mine * n * (kFloat * (1 + s.num_dense) + kId * sample_ids);
+  constexpr int64_t kSlices = 4;  // BatchLoader: two in use, two read ahead
+  const int64_t value = precision == Precision::kBFloat16 ? 2 : kFloat;
+  int64_t workspace = 0;
+  // Blocks of columns are a cache line wide, and have an odd number of rows (blocked_matrix.h).
+  const int64_t block = 64 / value;
+  for (const int64_t columns : s.workspace)
+    workspace += AlignedBuffer::MemoryFor((n | 1) * ((columns + block - 1) / block) * 64);
+  e.batches = 2 * pooled + gradients + ids + kSlices * slice + s.threads * workspace;
+  // Evaluation has its own slices and ids, which are not sorted.
+  if (!s.config.data.eval.path.empty()) e.batches += 2 * lookups * kId + kSlices * slice;
+
+  // Rows, with their numbers where they are scattered.
+  e.checkpoint = e.tables + num_rows * kId + (rank == 0 ? (1 + states) * s.parameters * kFloat : 0);
+  return e;
+}
+
+}  // namespace
+
+MemoryEstimate EstimateMemory(const TrainConfig& config, const DatasetSchema& schema,
+                              std::span<const double> pooling_factors, int workers, int threads) {
+  const ModelOptions options = ModelOptionsOf(config, schema);
+  Sizes sizes{.config = config,
+              .workers = workers,
+              .threads = threads,
+              .parameters = MakeModel(options)->layout().size(),
+              .num_dense = options.num_dense,
+              .workspace = WorkspaceColumns(options),
+              .tables = TablesOf(config.model, schema, pooling_factors),
+              .owner = {}};
+  sizes.owner = PlaceTableWise(sizes.tables, workers);
+  MemoryEstimate most;
+  for (int rank = 0; rank < workers; ++rank) {
+    const MemoryEstimate here = OfRank(sizes, rank);
+    if (here.total() > most.total()) most = here;
+  }
+  return most;
+}
+
+std::string Describe(const MemoryEstimate& estimate) {
+  const auto text = [](int64_t bytes) {
+    return bytes < int64_t{10} << 30
+               ? fmt::format("{} MiB", (bytes + (1 << 20) - 1) >> 20)
+               : fmt::format("{:.1f} GiB", static_cast<double>(bytes) / (int64_t{1} << 30));
+  };
+  return fmt::format("{} (tables {}), at most {} more while a checkpoint is written",
+                     text(estimate.total()), text(estimate.tables), text(estimate.checkpoint));
+}
+
+}  // namespace renzan

@@ -1,0 +1,36 @@
+#pragma once
+
+// How much memory a run will need, before anything is allocated.
+
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "renzan/data/dataset/dataset.h"
+#include "renzan/train/config.h"
+
+namespace renzan {
+
+// Bytes of one worker. Pages of mapped dataset files are not included: the kernel can drop them.
+struct MemoryEstimate {
+  int64_t tables = 0;   // rows and their optimizer states
+  int64_t dense = 0;    // parameters, gradients, optimizer states, packed weights
+  int64_t batches = 0;  // samples, ids, exchanges, activations
+  int64_t program = 0;  // code aside: libraries, stacks, heap
+
+  int64_t total() const { return tables + dense + batches + program; }
+
+  // At most this much more while a checkpoint is written: copies of the dense part and of the rows
+  // that training changes meanwhile.
+  int64_t checkpoint = 0;
+};
+
+// Of the worker that needs most. pooling_factors: mean lookups per sample of each categorical
+// feature.
+MemoryEstimate EstimateMemory(const TrainConfig& config, const DatasetSchema& schema,
+                              std::span<const double> pooling_factors, int workers, int threads);
+
+// "234 MiB (tables 160 MiB), at most 161 MiB more while a checkpoint is written"
+std::string Describe(const MemoryEstimate& estimate);
+
+}  // namespace renzan

@@ -1,0 +1,51 @@
+#include "renzan/train/memory_estimate.h"
+
+#include <gtest/gtest.h>
+
+namespace renzan {
+namespace {
+
+// Two tables that are much larger than everything else; 1 GiB of float32 each.
+DatasetSchema SchemaOfTwoLargeTables() {
+  DatasetSchema schema{.label = "label"};
+  for (const char* name : {"a", "b"}) schema.categorical.push_back({name, int64_t{1} << 24});
+  return schema;
+}
+
+MemoryEstimate Of(const TrainConfig& config, int workers = 1) {
+  return EstimateMemory(config, SchemaOfTwoLargeTables(), std::vector<double>{1, 1}, workers, 2);
+}
+
+TEST(MemoryEstimate, TablesAreRowsStatesAndDirtyBits) {
+  TrainConfig config;
+  config.model.embedding_dim = 16;
+  constexpr int64_t kRows = int64_t{2} << 24;
+  EXPECT_EQ(Of(config).tables, kRows * 64 + kRows / 8);
+  config.optimizer.sparse.type = "rowwise_adagrad";
+  EXPECT_EQ(Of(config).tables, kRows * 68 + kRows / 8);
+  config.optimizer.sparse.type = "adagrad";
+  EXPECT_EQ(Of(config).tables, kRows * 128 + kRows / 8);
+  config.numerics.embedding_precision = "bf16";
+  EXPECT_EQ(Of(config).tables, kRows * 96 + kRows / 8);
+}
+
+TEST(MemoryEstimate, IsThatOfTheWorkerThatNeedsMost) {
+  const TrainConfig config;
+  const MemoryEstimate one = Of(config), two = Of(config, 2), three = Of(config, 3);
+  EXPECT_EQ(two.tables, one.tables / 2);
+  EXPECT_EQ(three.tables, two.tables);  // tables are not split
+  EXPECT_LT(three.batches, one.batches);
+  EXPECT_GE(one.checkpoint, one.tables);
+}
+
+TEST(MemoryEstimate, GrowsWithTheBatchAndTheLayers) {
+  TrainConfig small, large;
+  large.training.batch_size = 16 * small.training.batch_size;
+  EXPECT_GT(Of(large).batches, 10 * Of(small).batches);
+  EXPECT_EQ(Of(large).dense, Of(small).dense);
+  large.model.top_mlp = {4096, 4096};
+  EXPECT_GT(Of(large).dense, 10 * Of(small).dense);
+}
+
+}  // namespace
+}  // namespace renzan

@@ -1,0 +1,38 @@
+#pragma once
+
+// What depends on ids only, of the batch at hand and of the next one, whose ids are exchanged while
+// the current one is computed. The rows that they stand for are not read here, so nothing is stale.
+//
+// Every rank makes the same calls. Not thread-safe.
+
+#include <memory>
+#include <vector>
+
+#include "renzan/data/batch.h"
+#include "renzan/embedding/sharded_embeddings.h"
+
+namespace renzan {
+
+class PreparedBatches {
+ public:
+  explicit PreparedBatches(const ShardedEmbeddings& embeddings);
+
+  // Makes `slice` the current batch: the one given to BeginNext() during the last batch, if any, or
+  // else its ids are exchanged now.
+  void Begin(const Batch& slice);
+  PreparedBatch& current() { return *current_; }
+
+  // In this order, during the current batch; they do nothing if `next` is null.
+  void BeginNext(const Batch* next);
+  void ContinueNext();
+  void EndNext();
+
+ private:
+  void Start(const Batch& slice, PreparedBatch* batch);
+
+  std::unique_ptr<PreparedBatch> current_, next_;
+  enum class Next { kNone, kInFlight, kReady } state_ = Next::kNone;
+  std::vector<IdsView> ids_;  // of the batch being started
+};
+
+}  // namespace renzan
