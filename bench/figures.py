@@ -28,7 +28,21 @@ def busy_share(seconds):
     return 1 - (later_idle - idle) / max(1, later_total - total)
 
 
+def machine_facts():
+    """What decides how fast the machine is: {"cpu": "...", "cores": 2, "units": ["avx512f"]}."""
+    with open("/proc/cpuinfo") as file:
+        lines = file.read().splitlines()
+    def first(name):
+        return next((line.split(":")[1].strip() for line in lines if line.startswith(name)), "?")
+    flags = first("flags").split()
+    return {"cpu": first("model name"), "cores": os.cpu_count(),
+            "units": [u for u in ("avx512f", "avx512_bf16", "amx_bf16") if u in flags]}
+
+
+def units(facts):
+    return " ".join(facts["units"]) or "no AVX-512"
+
+
 def machine(busy):
-    cpu = next((line.split(":")[1].strip() for line in open("/proc/cpuinfo")
-                if line.startswith("model name")), "?")
-    return f"{cpu}; {os.cpu_count()} cores; {busy:.0%} busy before the start"
+    facts = machine_facts()
+    return f"{facts['cpu']}; {facts['cores']} cores; {busy:.0%} busy before the start"

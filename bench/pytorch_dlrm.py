@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""DLRM in PyTorch: the peer of bench/vs_pytorch, and what tests/golden takes its models from. Reads a
-Renzan dataset with numpy; needs the Python of bench/setup-peers.
+"""DLRM and DLRM-DCNv2 in PyTorch: the peers of bench/vs_pytorch, and the models of tests/golden. Reads
+a Renzan dataset with numpy; needs the Python of bench/setup-peers.
 
   pytorch_dlrm.py --data DIR --rows 100000 --variant bf16     prints samples/s as JSON
 
@@ -38,18 +38,23 @@ def load_safetensors(path):
             for key, entry in header.items() if key != "__metadata__"}
 
 
-def load_weights(bottom, top, tables, directory, features):
-    """Takes over the MLPs and tables of a Renzan model directory."""
-    dense = load_safetensors(os.path.join(directory, "dense.safetensors"))
+def load_weights(model, directory, features):
+    """Takes over the weights of a Renzan model directory."""
+    saved = load_safetensors(os.path.join(directory, "dense.safetensors"))
     with torch.no_grad():
-        for name, stack in (("bottom", bottom), ("top", top)):
+        for name, stack in (("bottom", model.dense.bottom), ("top", model.dense.top)):
             linears = [layer for layer in stack if isinstance(layer, nn.Linear)]
             for i, linear in enumerate(linears):
-                linear.weight.copy_(dense[f"{name}.{i}.weight"])
-                linear.bias.copy_(dense[f"{name}.{i}.bias"])
-        for table, feature in zip(tables, features):
-            saved = load_safetensors(os.path.join(directory, f"table.{feature}.safetensors"))
-            table.weight.copy_(saved[f"embedding.{feature}.weight"])
+                linear.weight.copy_(saved[f"{name}.{i}.weight"])
+                linear.bias.copy_(saved[f"{name}.{i}.bias"])
+        if isinstance(model.dense, CrossDense):
+            for l, (v, w) in enumerate(zip(model.dense.v, model.dense.w)):
+                v.weight.copy_(saved[f"cross.{l}.v"])
+                w.weight.copy_(saved[f"cross.{l}.w"])
+                w.bias.copy_(saved[f"cross.{l}.bias"])
+        for table, feature in zip(model.tables, features):
+            rows = load_safetensors(os.path.join(directory, f"table.{feature}.safetensors"))
+            table.weight.copy_(rows[f"embedding.{feature}.weight"])
 
 
 def mlp(sizes, last_relu):
@@ -61,8 +66,8 @@ def mlp(sizes, last_relu):
     return nn.Sequential(*layers)
 
 
-class Dense(nn.Module):
-    """Both MLPs and the dot interaction between them."""
+class DotDense(nn.Module):
+    """The dense part of DLRM: both MLPs and the dot interaction between them."""
 
     def __init__(self, num_dense, num_tables, dim, bottom, top):
         super().__init__()
@@ -80,22 +85,55 @@ class Dense(nn.Module):
         return self.top(torch.cat([x, products], 1)).squeeze(1)
 
 
-class Dlrm(nn.Module):
-    """DLRM with one nn.EmbeddingBag for each table."""
+class CrossDense(nn.Module):
+    """The dense part of DLRM-DCNv2: a low-rank cross network in place of the dot interaction (Wang
+    et al., 2021), as in TorchRec's DLRM_DCN."""
 
-    def __init__(self, num_dense, table_rows, dim, bottom, top):
+    def __init__(self, num_dense, num_tables, dim, bottom, top, layers, rank):
+        super().__init__()
+        self.bottom = mlp([num_dense, *bottom, dim], True)
+        width = (1 + num_tables) * dim
+        self.v = nn.ModuleList([nn.Linear(width, rank, bias=False) for _ in range(layers)])
+        self.w = nn.ModuleList([nn.Linear(rank, width) for _ in range(layers)])
+        self.top = mlp([width, *top, 1], False)
+
+    def forward(self, dense, pooled):
+        """As DotDense."""
+        x = self.bottom(dense)
+        x0 = x = torch.cat([x, pooled.to(x.dtype)], 1)
+        for v, w in zip(self.v, self.w):
+            x = x0 * w(v(x)) + x
+        return self.top(x).squeeze(1)
+
+
+def make_dense(model, num_dense, num_tables, dim, bottom, top, cross_layers, cross_rank):
+    """`model` and the sizes are those of Renzan's configuration."""
+    if model == "dlrm":
+        return DotDense(num_dense, num_tables, dim, bottom, top)
+    return CrossDense(num_dense, num_tables, dim, bottom, top, cross_layers, cross_rank)
+
+
+class Dlrm(nn.Module):
+    """One nn.EmbeddingBag for each table, and a dense part."""
+
+    def __init__(self, table_rows, dim, dense):
         super().__init__()
         self.tables = nn.ModuleList(
             [nn.EmbeddingBag(rows, dim, mode="sum", sparse=True) for rows in table_rows])
-        self.dense = Dense(num_dense, len(table_rows), dim, bottom, top)
+        self.dense = dense
 
     def forward(self, dense, ids, offsets):
         rows = [table(ids[:, t], offsets) for t, table in enumerate(self.tables)]
         return self.dense(dense, torch.cat(rows, 1))
 
 
+def dense_part(args, num_dense, num_tables):
+    return make_dense(args.model, num_dense, num_tables, args.dim, args.bottom, args.top,
+                      args.cross_layers, args.cross_rank)
+
+
 def eager_step(args, label, dense, ids, rows):
-    model = Dlrm(dense.shape[1], rows, args.dim, args.bottom, args.top)
+    model = Dlrm(rows, args.dim, dense_part(args, dense.shape[1], len(rows)))
     optimizer = torch.optim.SGD(model.parameters(), lr=args.lr)
     loss_function = nn.BCEWithLogitsLoss()
     offsets = torch.arange(args.batch)
@@ -120,7 +158,7 @@ def compiled_step(args, label, dense, ids, rows):
         [(n, args.dim, EmbeddingLocation.HOST, ComputeDevice.CPU) for n in rows],
         optimizer=EmbOptimType.EXACT_SGD, learning_rate=args.lr)
     tables.init_embedding_weights_uniform(-0.01, 0.01)
-    model = Dense(dense.shape[1], len(rows), args.dim, args.bottom, args.top)
+    model = dense_part(args, dense.shape[1], len(rows))
     compiled = torch.compile(model)
     optimizer = torch.optim.SGD(model.parameters(), lr=args.lr, fused=True)
     loss_function = nn.BCEWithLogitsLoss()
@@ -146,11 +184,15 @@ def main():
     parser.add_argument("--data", required=True)
     parser.add_argument("--rows", type=int, required=True, help="of each table")
     parser.add_argument("--variant", choices=["eager", "fp32", "bf16"], required=True)
+    parser.add_argument("--model", choices=["dlrm", "dlrm_dcnv2"], default="dlrm")
     parser.add_argument("--dim", type=int, default=16)
     parser.add_argument("--bottom", type=int, nargs="*", default=[512, 256, 64])
     parser.add_argument("--top", type=int, nargs="*", default=[512, 256])
+    parser.add_argument("--cross-layers", type=int, default=3)
+    parser.add_argument("--cross-rank", type=int, default=512)
     parser.add_argument("--batch", type=int, default=2048)
     parser.add_argument("--steps", type=int, default=100)
+    parser.add_argument("--warm-up", type=int, default=10, help="steps")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--lr", type=float, default=0.1)
     args = parser.parse_args()
@@ -167,7 +209,7 @@ def main():
             loss = step(slice(begin, begin + args.batch))
         return loss.item()
 
-    steps(10)  # compiles and warms up
+    steps(args.warm_up)  # compiles, too
     start = time.perf_counter()
     loss = steps(args.steps)
     seconds = time.perf_counter() - start

@@ -1,0 +1,217 @@
+"""What bench/performance measures, one function for each section. Each returns what it measured, as
+JSON keeps it: all rounds, not their medians. With `quick` it only tries that everything works."""
+import functools
+import json
+import pathlib
+import shutil
+import tempfile
+import time
+
+import datasets
+from commands import RENZAN, ROOT, run
+from figures import say
+
+TERABYTE = {"embedding_dim": 128, "bottom_mlp": [512, 256], "top_mlp": [1024, 1024, 512, 256]}
+MODELS = {  # as in Renzan's configuration; batch 2048, two threads, tables of 100,000 rows
+    "kaggle": {"type": "dlrm", "embedding_dim": 16, "bottom_mlp": [512, 256, 64],
+               "top_mlp": [512, 256]},
+    "terabyte": {"type": "dlrm", **TERABYTE},
+    "dcnv2": {"type": "dlrm_dcnv2", **TERABYTE, "cross_layers": 3, "cross_rank": 512},
+}
+BATCH, THREADS, TABLES, TABLE_ROWS, POOLING = 2048, 2, 26, 100_000, 1
+
+
+def script(name, *flags):
+    """What a script of this folder prints with --json; its progress is shown."""
+    return json.loads(run(ROOT / "bench" / name, "--json", *flags, stderr=None))
+
+
+def limits(quick):
+    """The machine's rates, which the least times are computed from."""
+    return [json.loads(run(RENZAN, "bench", "machine", "--threads", THREADS, "--json"))
+            for _ in range(1 if quick else 5)]
+
+
+def against_pytorch(model, quick, *, rounds, steps, torch_steps, warm_up=10):
+    """Rates of Renzan in both precisions and of three settings of PyTorch."""
+    sizes = MODELS[model]
+    if quick:
+        rounds, steps, torch_steps, warm_up = 1, 5, 2, 2
+    cross = [word for key in ("cross_layers", "cross_rank") if key in sizes
+             for word in ("--" + key.replace("_", "-"), sizes[key])]
+    return script("vs_pytorch", "--model", sizes["type"], "--dim", sizes["embedding_dim"],
+                  "--bottom", *sizes["bottom_mlp"], "--top", *sizes["top_mlp"], *cross,
+                  "--batch", BATCH, "--threads", THREADS, "--table-rows", TABLE_ROWS,
+                  "--precision", "fp32", "bf16", "--rounds", rounds, "--steps", steps,
+                  "--torch-steps", torch_steps, "--torch-warm-up", warm_up)
+
+
+def bench_train(data, model, steps, **settings):
+    """`renzan bench train` of a model on a dataset; `settings` become --set options."""
+    with tempfile.TemporaryDirectory() as directory:
+        config = pathlib.Path(directory) / "config.yaml"
+        config.write_text(f"data: {{train: {{path: {data}}}}}\n"
+                          f"model: {json.dumps(model)}\n"
+                          f"training: {{batch_size: {BATCH}}}\nthreads: {THREADS}\n")
+        sets = [word for key, value in settings.items()
+                for word in ("--set", f"{key.replace('__', '.')}={value}")]
+        return json.loads(run(RENZAN, "bench", "train", config, "--json", "--steps", steps, *sets))
+
+
+def roofline(quick):
+    """The time of each phase of a step and its least time, for every model and precision."""
+    measured = {f"{model}-{precision}": [] for model in MODELS for precision in ("fp32", "bf16")}
+    with tempfile.TemporaryDirectory() as directory:
+        datasets.criteo(f"{directory}/data", BATCH * (10 if quick else 60), TABLE_ROWS)
+        for index in range(1 if quick else 3):
+            for name, runs in measured.items():
+                model, precision = name.split("-")
+                steps = 3 if quick else {"kaggle": 50, "terabyte": 30, "dcnv2": 15}[model]
+                runs.append(bench_train(f"{directory}/data", MODELS[model], steps,
+                                        numerics__precision=precision))
+                say(f"round {index + 1}, {name}: step {runs[-1]['step_seconds'] * 1e3:.1f} ms, "
+                    f"least {runs[-1]['least_seconds'] * 1e3:.1f} ms")
+    return {"batch": BATCH, "runs": measured}
+
+
+def workers(quick):
+    return script("workers", *(["--pairs", 1, "--steps", 20] if quick else []))
+
+
+def embedding(quick):
+    """The table of embedding_bench, cell by cell."""
+    flags = ["--table-mib", 64, "--repeats", 1] if quick else []
+    lines = run(ROOT / "build/release/bench/embedding_bench", "--threads", THREADS,
+                *flags).splitlines()
+    cells = [[cell.strip() for cell in line.strip("|").split("|")]
+             for line in lines if line.startswith("|")]
+    return {"table": lines[0], "columns": cells[0], "rows": cells[2:]}
+
+
+def batches(quick):
+    """Rates of Renzan and PyTorch in float32 by batch size."""
+    sizes, measured = MODELS["kaggle"], []
+    for batch in (128, 2048) if quick else (128, 512, 2048, 8192, 32768, 65536):
+        steps = 20 if quick else min(1000, max(20, 2**19 // batch))
+        # PyTorch is slow enough at large batches for fewer steps to do.
+        torch_steps = 2 if quick else min(500, max(5, 2**18 // batch))
+        warm_up = 2 if quick else 10 if batch < 8192 else 3
+        measured.append({"batch": batch, **script(
+            "vs_pytorch", "--variants", "eager", "fp32", "--dim", sizes["embedding_dim"],
+            "--bottom", *sizes["bottom_mlp"], "--top", *sizes["top_mlp"], "--batch", batch,
+            "--threads", THREADS, "--table-rows", TABLE_ROWS, "--steps", steps, "--torch-steps",
+            torch_steps, "--torch-warm-up", warm_up, "--rounds", 1 if quick else 3)})
+    return measured
+
+
+def precision(quick):
+    return script("precision", *(["--rows", 20000, "--real-seeds", 1] if quick else []))
+
+
+def memory(quick):
+    return script("memory", *(["--quick"] if quick else []))
+
+
+def other(quick):
+    """Seconds of whole commands that do other work than training, by the number of threads."""
+    parts = [{"what": what, "seconds": {"1": [], "2": []}} for what in (
+        "evaluate 400,000 rows, Kaggle size", "initialize, hash and save a model of 1.2 GB",
+        "load a model of 1.2 GB and score 10 rows")]
+    with tempfile.TemporaryDirectory() as directory:
+        work, rows = pathlib.Path(directory), 20_000 if quick else 400_000
+        datasets.criteo(work / "clicks", rows, TABLE_ROWS)
+        run(RENZAN, "data", "synth", "--format", "dataset", "--seed", 1, "--rows", 2 * BATCH,
+            "--rows-per-table", 40_000 if quick else 4_000_000, "--output", work / "large")
+        for name, model in (("clicks", MODELS["kaggle"]),
+                            ("large", {"embedding_dim": 32, "bottom_mlp": [64], "top_mlp": [64]})):
+            (work / f"{name}.yaml").write_text(
+                f"data: {{train: {{path: {work / name}}}}}\nmodel: {json.dumps(model)}\n"
+                f"training: {{batch_size: {BATCH}, max_steps: 0}}\n")
+
+        def seconds(*command):
+            start = time.monotonic()
+            run(RENZAN, *command)
+            return time.monotonic() - start
+
+        run(RENZAN, "train", work / "clicks.yaml", "--run-dir", work / "trained")
+        for index in range(1 if quick else 5):
+            for threads in ("1", "2"):
+                flags = ["--threads", threads]
+                save, load = work / f"run{index}-{threads}", ["--rows", 0, 10]
+                commands = [
+                    ("eval", work / "trained/model", "--data", work / "clicks", *flags),
+                    ("train", work / "large.yaml", "--run-dir", save, *flags),
+                    ("eval", save / "model", "--data", work / "large", *load, *flags)]
+                for part, command in zip(parts, commands):
+                    part["seconds"][threads].append(seconds(*command))
+                shutil.rmtree(save)
+            say(f"round {index + 1}: " + ", ".join(
+                f"{part['seconds']['1'][-1]:.2f} / {part['seconds']['2'][-1]:.2f} s"
+                for part in parts))
+    return parts
+
+
+# Each curve changes one thing of the Kaggle-size model; x is what the plot shows on its axis.
+def curves(quick):
+    """(curve, x, arguments of `datasets.uniform`, changed settings) for each point."""
+    some = (lambda values: values[:2]) if quick else (lambda values: values)
+    for batch in some((128, 512, 2048, 8192, 32768, 65536)):
+        yield "batch", batch, {}, {"training__batch_size": batch}
+    for tables in some((2, 8, 26, 64, 128)):
+        yield "tables", tables, {"tables": tables}, {}
+    for rows in some((1_000, 10_000, 100_000, 1_000_000, 4_000_000)):
+        yield "rows", rows, {"table_rows": rows}, {}
+    for dim in some((16, 32, 64, 128, 256)):
+        yield "dim", dim, {}, {"model__embedding_dim": dim}
+    for pooling in some((1, 5, 20, 100)):
+        yield "pooling", pooling, {"pooling": pooling}, {}
+    for backend in ("mpi", "gloo"):
+        for count in some((1, 2, 4, 8)):
+            yield f"workers-{backend}", count, {}, {
+                "workers": count, "threads": 1,
+                "comm__backend": backend if count > 1 else "local"}
+
+
+def growth(quick):
+    """The time of a step and of its phases, by the sizes that it grows with. Renzan in float32, on
+    data of which all ids are equally likely."""
+    points = [{"curve": curve, "x": x, "data": data, "settings": settings, "runs": []}
+              for curve, x, data, settings in curves(quick)]
+    with tempfile.TemporaryDirectory() as directory:
+        @functools.cache
+        def dataset(tables, table_rows, pooling):
+            path = f"{directory}/{tables}-{table_rows}-{pooling}"
+            rows = max(10 * BATCH, 110_000 // pooling)
+            datasets.uniform(path, rows, tables, table_rows, pooling)
+            return path
+
+        for index in range(1 if quick else 3):
+            for point in points:
+                sizes = {"tables": TABLES, "table_rows": TABLE_ROWS, "pooling": POOLING}
+                batch = point["settings"].get("training__batch_size", BATCH)
+                steps = 3 if quick else min(200, max(5, 100_000 // batch))
+                data = dataset(*(sizes | point["data"]).values())
+                point["runs"].append(bench_train(data, MODELS["kaggle"], steps,
+                                                 **point["settings"]))
+                say(f"round {index + 1}, {point['curve']} {point['x']}: step "
+                    f"{point['runs'][-1]['step_seconds'] * 1e3:.1f} ms")
+    return points
+
+
+# A new section needs a function here, its checks in performance_targets.py, its tables in
+# performance_tables.py, and markers for the tables in docs/performance.md.
+SECTIONS = {
+    "limits": limits,
+    "kaggle": functools.partial(against_pytorch, "kaggle", rounds=5, steps=200, torch_steps=60),
+    "terabyte": functools.partial(against_pytorch, "terabyte", rounds=3, steps=100, torch_steps=30),
+    "dcnv2": functools.partial(against_pytorch, "dcnv2", rounds=3, steps=20, torch_steps=10,
+                               warm_up=3),
+    "roofline": roofline,
+    "workers": workers,
+    "embedding": embedding,
+    "batches": batches,
+    "precision": precision,
+    "memory": memory,
+    "other": other,
+    "growth": growth,
+}
