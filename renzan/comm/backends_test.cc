@@ -92,6 +92,12 @@ class Process {
     return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
   }
 
+  void WaitUntilStopped() const {
+    int status = 0;
+    CHECK(waitpid(pid_, &status, WUNTRACED) == pid_ && WIFSTOPPED(status));
+  }
+  void Continue() const { kill(pid_, SIGCONT); }
+
   std::string Output() const { return ReadFile(output_path_); }
 
  private:
@@ -207,6 +213,18 @@ TEST_F(GlooTest, BuffersMayBeFreedWithTheirExchange) {
   EXPECT_THAT(processes_[1]->Output(), HasSubstr("abandoned its exchange"));
   EXPECT_EQ(processes_[0]->Wait(), static_cast<int>(ErrorCode::kUnavailable));
   EXPECT_THAT(processes_[0]->Output(), HasSubstr("lost worker 1"));
+}
+
+TEST_F(GlooTest, NoWorkerEndsBeforeItsLastMessageHasArrived) {
+  const int port = FreePort();
+  for (int rank = 0; rank < 2; ++rank) StartGloo(rank, 2, port, {"stop", "0"});
+  processes_[0]->WaitUntilStopped();
+  while (processes_[1]->Output().empty()) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  std::this_thread::sleep_for(std::chrono::milliseconds(200));  // in which it would end
+  processes_[0]->Continue();
+  for (auto& process : processes_) {
+    EXPECT_EQ(process->Wait(), 0) << process->Output();
+  }
 }
 
 TEST_F(GlooTest, AWorkerThatHangsIsNamedAfterTheDeadline) {

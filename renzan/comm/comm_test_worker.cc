@@ -5,6 +5,7 @@
 //   die RANK      worker RANK kills itself in the middle of the run
 //   hang RANK     worker RANK stops answering
 //   abandon RANK  worker RANK frees its buffers while they are exchanged
+//   stop RANK     worker RANK stops (SIGSTOP) while it receives the last message
 
 #include <sys/mman.h>
 #include <unistd.h>
@@ -68,11 +69,25 @@ void PrintReduction(Communicator& communicator) {
 }
 
 // What the peers of that worker send.
-void SendTo(int victim, Communicator& communicator) {
-  const std::vector<std::byte> large(size_t{64} << 20);
+void SendTo(int victim, Communicator& communicator, size_t bytes) {
+  const std::vector<std::byte> large(bytes);
   std::vector<std::span<const std::byte>> send(static_cast<size_t>(communicator.world_size()));
   send[static_cast<size_t>(victim)] = large;
   communicator.AllToAllV(send, std::vector<std::span<std::byte>>(send.size()));
+}
+
+// More than is under way to a receiver that does not read, and less than a sender's socket takes.
+constexpr size_t kLastMessage = 200000;
+
+void StopWhileReceiving(Communicator& communicator) {
+  const size_t world = static_cast<size_t>(communicator.world_size());
+  std::vector<std::vector<std::byte>> received(world, std::vector<std::byte>(kLastMessage));
+  received[static_cast<size_t>(communicator.rank())].clear();
+  Exchange exchange(communicator);
+  exchange.Post("last message", std::vector<std::span<const std::byte>>(world),
+                std::vector<std::span<std::byte>>(received.begin(), received.end()));
+  raise(SIGSTOP);
+  exchange.Wait();
 }
 
 [[noreturn]] void RunForever(Communicator& communicator, bool is_victim, bool dies) {
@@ -104,7 +119,17 @@ int Run(int argc, char** argv) {
   } else if (mode == "abandon") {
     CHECK(argc == 4);
     if (communicator->rank() == std::atoi(argv[3])) AbandonAnExchange(*communicator);
-    SendTo(std::atoi(argv[3]), *communicator);
+    SendTo(std::atoi(argv[3]), *communicator, size_t{64} << 20);
+  } else if (mode == "stop") {
+    CHECK(argc == 4);
+    if (communicator->rank() == std::atoi(argv[3])) {
+      StopWhileReceiving(*communicator);
+    } else {
+      usleep(200000);  // the other one has stopped
+      SendTo(std::atoi(argv[3]), *communicator, kLastMessage);
+      std::printf("sent\n");
+      std::fflush(stdout);
+    }
   } else {
     CHECK(argc == 4 && (mode == "die" || mode == "hang"));
     RunForever(*communicator, communicator->rank() == std::atoi(argv[3]), mode == "die");
