@@ -5,7 +5,8 @@ import statistics
 import performance_targets as targets
 from figures import spread, units
 
-CLASS_NAMES = {"amx": "AMX", "avx512": "AVX-512 without AMX", "other": "no AVX-512"}
+CLASS_NAMES = {"amx": "AMX", "avx512_bf16": "AVX-512, fast bfloat16", "avx512": "AVX-512",
+               "other": "no AVX-512"}
 PEER_NAMES = {"eager": "PyTorch eager, float32", "fp32": "PyTorch compiled + FBGEMM, float32",
               "bf16": "PyTorch compiled + FBGEMM, bfloat16"}
 PLOT_NAMES = {"batch": "batch size", "tables": "number of tables", "rows": "rows of each table",
@@ -100,7 +101,7 @@ def ceilings_table(kind, measured, results):
         if record:
             best = targets.best_peer(record["results"], precision)
             peer = statistics.median(record["results"]["peers"][best])
-            goal = targets.RATIOS.get(name, {}).get(kind)
+            goal = targets.ratio_target(name, kind)
             row += [f"{peer:,.0f}", spread([rate / peer for rate in rates], ".2f"),
                     f"≥ {goal:.2f}" if goal else "none"]
         rows.append(row + ["not measured"] * (5 - len(row)))

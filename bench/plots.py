@@ -28,7 +28,7 @@ PLOTS = {
     "pooling": ("ids per bag", {"pooling": ""}),
     "workers": ("workers of one thread", {"workers-mpi": "MPI", "workers-gloo": "Gloo"}),
 }
-CLASSES = {"amx": "AMX", "avx512": "AVX-512", "other": "other"}
+CLASSES = {"amx": "AMX", "avx512_bf16": "AVX-512, fast bf16", "avx512": "AVX-512", "other": "other"}
 SHOWN_SHARE = 0.1  # of a step, at one point at least: what a phase needs to get a line
 
 matplotlib.rcParams.update({
