@@ -11,7 +11,6 @@
 #include <algorithm>
 #include <chrono>
 #include <csignal>
-#include <exception>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -95,11 +94,10 @@ class GlooCommunicator : public Communicator {
     Barrier();
   }
 
-  // After an error it does not wait: peers that still need this worker get an error too.
-  ~GlooCommunicator() override {
-    if (!failed_ && std::uncaught_exceptions() == 0) Leave();
-    context_->closeConnections();
-  }
+  // Does not wait: the kernel delivers what is on its way to slower peers, and those that still
+  // need this worker get an error. closeConnections() would reset the connections instead, and what
+  // had not arrived would be lost.
+  ~GlooCommunicator() override = default;
 
   int rank() const override { return context_->rank; }
   int world_size() const override { return context_->size; }
@@ -250,33 +248,6 @@ class GlooCommunicator : public Communicator {
     auto* data = const_cast<std::byte*>(part.data());  // Gloo only reads a send buffer
     pending.push_back({peer, true, context_->createUnboundBuffer(data, part.size())});
     pending.back().buffer->send(peer, slot);
-  }
-
-  // Gloo resets a connection when it closes it, and what a slower peer has not received yet is
-  // lost: waits until every peer has received everything. It is gone if it heard that from all
-  // others, so its loss is no error here.
-  void Leave() noexcept {
-    const auto deadline = steady_clock::now() + timeout_;
-    const uint64_t slot = next_slot_++;
-    const std::byte sent{1};
-    std::vector<std::byte> received(Size());
-    std::vector<std::vector<Pending>> messages(Size());
-    for (size_t p = 0; p < Size(); ++p) {
-      const int peer = static_cast<int>(p);
-      if (peer == rank()) continue;
-      try {
-        Start(messages[p], peer, std::span(&received[p], 1), slot);
-        Start(messages[p], peer, std::span(&sent, 1), slot);
-      } catch (const gloo::Exception&) {
-        messages[p].clear();
-      }
-    }
-    for (const std::vector<Pending>& of_peer : messages) {
-      try {
-        for (const Pending& message : of_peer) WaitFor(message, deadline);
-      } catch (const gloo::Exception&) {
-      }
-    }
   }
 
   static void WaitFor(const Pending& message, steady_clock::time_point deadline) {
