@@ -6,6 +6,7 @@
 // block) or bfloat16 (32), and are float32 to those who read and write single rows.
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
 
@@ -84,16 +85,23 @@ class BlockedMatrix {
     for (int64_t b = 0; b < blocks; ++b) __builtin_prefetch(first + b * stride);
   }
 
-  // Columns [column, column + n) of `from` become those from `to_column` on.
-  void SetColumns(int64_t to_column, const BlockedMatrix& from, int64_t column, int64_t n) {
-    for (int64_t row = 0; row < rows_; ++row) {
-      for (int64_t begin = 0; begin < n; begin += kLanes) {
-        float values[kLanes];
-        const int64_t count = std::min(kLanes, n - begin);
-        from.GetRow(row, column + begin, values, count);
-        SetRow(row, to_column + begin, values, count);
-      }
+  // n values of a row of `from`, which has the same precision, from a column on.
+  void CopyRow(int64_t row, int64_t column, const BlockedMatrix& from, int64_t from_row,
+               int64_t from_column, int64_t n) {
+    const int64_t width = block_columns();
+    const size_t bytes = kLanes * sizeof(float) / static_cast<size_t>(width);  // of a value
+    for (int64_t i = 0, count; i < n; i += count) {
+      const int64_t to = (column + i) % width, at = (from_column + i) % width;
+      count = std::min({width - to, width - at, n - i});
+      std::memcpy(Line((column + i) / width, row) + static_cast<size_t>(to) * bytes,
+                  from.Line((from_column + i) / width, from_row) + static_cast<size_t>(at) * bytes,
+                  static_cast<size_t>(count) * bytes);
     }
+  }
+
+  // Columns [column, column + n) of `from`, likewise, become those from `to_column` on.
+  void SetColumns(int64_t to_column, const BlockedMatrix& from, int64_t column, int64_t n) {
+    for (int64_t row = 0; row < rows_; ++row) CopyRow(row, to_column, from, row, column, n);
   }
 
  private:
@@ -114,6 +122,14 @@ class BlockedMatrix {
       body(block * block_stride() + row * kLanes, offset, i, count);
       i += count;
     }
+  }
+
+  // A row of a block.
+  std::byte* Line(int64_t b, int64_t row) {
+    return reinterpret_cast<std::byte*>(block(b) + row * kLanes);
+  }
+  const std::byte* Line(int64_t b, int64_t row) const {
+    return reinterpret_cast<const std::byte*>(block(b) + row * kLanes);
   }
 
   // Not inline, so that the functions above are.

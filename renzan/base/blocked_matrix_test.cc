@@ -68,12 +68,16 @@ TEST(BFloat16, RoundsToNearestEvenAndKeepsSpecials) {
 TEST(BlockedMatrix, ColumnsCanBeCopiedToOtherPlaces) {
   std::vector<float> values(2 * 40);
   std::iota(values.begin(), values.end(), 0.0f);
-  BlockedMatrix to(2, 60);
-  to.SetColumns(7, Blocked(values, 2, 40), 3, 30);
-  for (int64_t row = 0; row < 2; ++row)
-    for (int64_t column = 0; column < 60; ++column)
-      EXPECT_EQ(to.at(row, column),
-                column < 7 || column >= 37 ? 0.0f : static_cast<float>(row * 40 + column - 4));
+  for (const Precision precision : {Precision::kFloat32, Precision::kBFloat16}) {
+    BlockedMatrix to(2, 100, precision);
+    for (int64_t row = 0; row < 2; ++row)
+      for (int64_t column = 0; column < 100; ++column) to.Set(row, column, 0);
+    to.SetColumns(7, Blocked(values, 2, 40, precision), 3, 36);
+    for (int64_t row = 0; row < 2; ++row)
+      for (int64_t column = 0; column < 100; ++column)
+        EXPECT_EQ(to.at(row, column),
+                  column < 7 || column >= 43 ? 0.0f : static_cast<float>(row * 40 + column - 4));
+  }
 }
 
 }  // namespace

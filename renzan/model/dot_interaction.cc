@@ -3,6 +3,8 @@
 #include <algorithm>
 
 #include "renzan/model/dot_interaction_scratch.h"
+#include "renzan/model/dot_interaction_tiles.h"
+#include "renzan/nn/isa.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "renzan/model/dot_interaction.cc"
@@ -71,27 +73,49 @@ HWY_INLINE float* CopyLowerTriangle(const float* products, int64_t stride, int64
   return to;
 }
 
-void Forward(const BlockedMatrix& features, int64_t f, int64_t dim, const Scratch& scratch,
-             BlockedMatrix* out) {
+// Of one sample: the lower triangle of products.
+HWY_INLINE void Products(const BlockedMatrix& features, int64_t s, int64_t f, int64_t dim,
+                         const Scratch& scratch) {
   const int64_t x_stride = scratch.x_stride, f_stride = scratch.f_stride;
+  for (int64_t i = 0; i < f; ++i) features.GetRow(s, i * dim, scratch.x + i * x_stride, dim);
+  Transpose(scratch.x, x_stride, RoundUp(f, 4), RoundUp(dim, 4), scratch.transposed, f_stride);
+  for (int64_t i = 0, rows; i < f; i += rows) {
+    rows = BlockRows(f - i);
+    RowBlock(rows, scratch.x + i * x_stride, x_stride, scratch.transposed, f_stride, dim,
+             std::min(i + rows, f), scratch.products + i * f_stride, f_stride);
+  }
+}
+
+// Of one sample: dx from the gradient of its products, a symmetric matrix.
+HWY_INLINE void Gradients(const BlockedMatrix& features, int64_t s, int64_t f, int64_t dim,
+                          const float* d_products, const Scratch& scratch) {
+  const int64_t x_stride = scratch.x_stride, f_stride = scratch.f_stride;
+  for (int64_t i = 0; i < f; ++i) features.GetRow(s, i * dim, scratch.x + i * x_stride, dim);
+  for (int64_t i = 0, rows; i < f; i += rows) {
+    rows = BlockRows(f - i);
+    RowBlock(rows, d_products + i * f_stride, f_stride, scratch.x, x_stride, f, dim,
+             scratch.dx + i * x_stride, x_stride);
+  }
+}
+
+void Forward(const BlockedMatrix& features, int64_t f, int64_t dim, bool tiles,
+             const Scratch& scratch, BlockedMatrix* out) {
   for (int64_t s = 0; s < features.rows(); ++s) {
     features.PrefetchRow(s + kPrefetch);
     out->PrefetchRow(s + kPrefetch);
-    for (int64_t i = 0; i < f; ++i) features.GetRow(s, i * dim, scratch.x + i * x_stride, dim);
-    Transpose(scratch.x, x_stride, RoundUp(f, 4), RoundUp(dim, 4), scratch.transposed, f_stride);
-    for (int64_t i = 0, rows; i < f; i += rows) {
-      rows = BlockRows(f - i);
-      RowBlock(rows, scratch.x + i * x_stride, x_stride, scratch.transposed, f_stride, dim,
-               std::min(i + rows, f), scratch.products + i * f_stride, f_stride);
+    if (tiles) {
+      ProductsInTiles(features, s, f, dim, scratch);
+    } else {
+      Products(features, s, f, dim, scratch);
     }
-    std::copy_n(scratch.x, dim, scratch.row);
-    const float* end = CopyLowerTriangle(scratch.products, f_stride, f, scratch.row + dim);
+    features.GetRow(s, 0, scratch.row, dim);
+    const float* end = CopyLowerTriangle(scratch.products, scratch.f_stride, f, scratch.row + dim);
     out->SetRow(s, 0, scratch.row, end - scratch.row);
   }
 }
 
 void Backward(const BlockedMatrix& features, const BlockedMatrix& d_out, int64_t f, int64_t dim,
-              const Scratch& scratch, BlockedMatrix* d_features) {
+              bool tiles, const Scratch& scratch, BlockedMatrix* d_features) {
   const Tag d;
   const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
   const int64_t x_stride = scratch.x_stride, f_stride = scratch.f_stride;
@@ -116,11 +140,10 @@ void Backward(const BlockedMatrix& features, const BlockedMatrix& d_out, int64_t
         float* sum = upper + i * f_stride + j;
         hn::StoreU(hn::Add(hn::LoadU(d, sum), hn::LoadU(d, lower + i * f_stride + j)), d, sum);
       }
-    for (int64_t i = 0; i < f; ++i) features.GetRow(s, i * dim, scratch.x + i * x_stride, dim);
-    for (int64_t i = 0, rows; i < f; i += rows) {
-      rows = BlockRows(f - i);
-      RowBlock(rows, upper + i * f_stride, f_stride, scratch.x, x_stride, f, dim,
-               scratch.dx + i * x_stride, x_stride);
+    if (tiles) {
+      GradientsInTiles(features, s, f, dim, upper, scratch);
+    } else {
+      Gradients(features, s, f, dim, upper, scratch);
     }
     for (int64_t k = 0; k < dim; ++k) scratch.dx[k] += scratch.row[k];
     for (int64_t i = 0; i < f; ++i) d_features->SetRow(s, i * dim, scratch.dx + i * x_stride, dim);
@@ -137,15 +160,25 @@ namespace renzan {
 HWY_EXPORT(Forward);
 HWY_EXPORT(Backward);
 
+namespace {
+
+bool UsesTiles(const BlockedMatrix& features) {
+  return features.precision() == Precision::kBFloat16 &&
+         BFloat16ProductsOfIsa() == BFloat16Products::kTiles;
+}
+
+}  // namespace
+
 void DotInteractionForward(const BlockedMatrix& features, int64_t f, int64_t dim,
                            BlockedMatrix* out) {
-  HWY_DYNAMIC_DISPATCH(Forward)(features, f, dim, ScratchOfThisThread(f, dim), out);
+  HWY_DYNAMIC_DISPATCH(Forward)
+  (features, f, dim, UsesTiles(features), ScratchOfThisThread(f, dim), out);
 }
 
 void DotInteractionBackward(const BlockedMatrix& features, const BlockedMatrix& d_out, int64_t f,
                             int64_t dim, BlockedMatrix* d_features) {
   HWY_DYNAMIC_DISPATCH(Backward)
-  (features, d_out, f, dim, ScratchOfThisThread(f, dim), d_features);
+  (features, d_out, f, dim, UsesTiles(features), ScratchOfThisThread(f, dim), d_features);
 }
 
 }  // namespace renzan

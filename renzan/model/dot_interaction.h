@@ -2,7 +2,10 @@
 
 // DLRM's dot interaction: the products of all pairs of a sample's feature vectors. Naumov et al.,
 // "Deep Learning Recommendation Model for Personalization and Recommendation Systems", 2019.
-// Thread-safe, no allocation except a small scratch buffer per thread.
+// Thread-safe, no allocation except small scratch buffers per thread.
+//
+// Sums run in float32 over ascending indices, whatever the precision of the matrices; for bfloat16
+// in the class "amx" (nn/isa.h), in the order of its products (nn/gemm.h).
 
 #include <cstdint>
 

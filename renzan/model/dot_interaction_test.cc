@@ -2,8 +2,13 @@
 
 #include <gtest/gtest.h>
 
+#include <vector>
+
 #include "renzan/base/blocked_matrix_testing.h"
+#include "renzan/base/error.h"
 #include "renzan/base/random_testing.h"
+#include "renzan/nn/gemm_tiles.h"
+#include "renzan/nn/isa.h"
 #include "renzan/nn/testing.h"
 
 namespace renzan {
@@ -54,9 +59,94 @@ TEST_P(DotInteraction, GradientsAgreeWithFiniteDifferences) {
   EXPECT_LT(error, 1e-3);
 }
 
+// Both directions against sums in double precision, on rounded inputs.
+void ExpectProductsOfBFloat16(const Shape& shape) {
+  const auto [f, dim] = shape;
+  const int64_t n = 3, width = DotInteractionWidth(f, dim);
+  const auto random = [](int64_t rows, int64_t columns, uint64_t seed) {
+    return Blocked(RandomValues(static_cast<size_t>(rows * columns), seed), rows, columns,
+                   Precision::kBFloat16);
+  };
+  const BlockedMatrix x = random(n, f * dim, 1), d_out = random(n, width, 2);
+  BlockedMatrix out(n, width), dx(n, f * dim);
+  DotInteractionForward(x, f, dim, &out);
+  DotInteractionBackward(x, d_out, f, dim, &dx);
+  for (int64_t s = 0; s < n; ++s) {
+    std::vector<double> expected_dx(static_cast<size_t>(f * dim));
+    const auto expected_at = [&](int64_t i, int64_t k) -> double& {
+      return expected_dx[static_cast<size_t>(i * dim + k)];
+    };
+    const auto value = [&](int64_t i, int64_t k) { return double{x.at(s, i * dim + k)}; };
+    for (int64_t k = 0; k < dim; ++k) {
+      EXPECT_EQ(out.at(s, k), x.at(s, k));
+      expected_at(0, k) = double{d_out.at(s, k)};
+    }
+    for (int64_t i = 1, pair = dim; i < f; ++i) {
+      for (int64_t j = 0; j < i; ++j, ++pair) {
+        double dot = 0;
+        for (int64_t k = 0; k < dim; ++k) {
+          dot += value(i, k) * value(j, k);
+          expected_at(i, k) += double{d_out.at(s, pair)} * value(j, k);
+          expected_at(j, k) += double{d_out.at(s, pair)} * value(i, k);
+        }
+        ASSERT_NEAR(out.at(s, pair), dot, 1e-4);
+      }
+    }
+    for (int64_t i = 0; i < f; ++i)
+      for (int64_t k = 0; k < dim; ++k) ASSERT_NEAR(dx.at(s, i * dim + k), expected_at(i, k), 1e-4);
+  }
+}
+
+// Whether a class has AMX's order shows in the last bits only.
+TEST(DotInteractionInTiles, IsUsedInTheClassOfAmxAlone) {
+  const int64_t f = 27, dim = 40;
+  const auto values = RandomValues(f * dim, 1);
+  const BlockedMatrix x = Blocked(values, 1, f * dim, Precision::kBFloat16);
+  const auto products = [&](const char* isa) {
+    SelectIsa(isa, Precision::kBFloat16);
+    BlockedMatrix out(1, DotInteractionWidth(f, dim));
+    DotInteractionForward(x, f, dim, &out);
+    const std::vector<float> row = RowMajor(out);
+    return std::vector<float>(row.begin() + dim, row.end());
+  };
+  try {
+    SelectIsa("amx", Precision::kBFloat16);
+  } catch (const Error&) {
+    GTEST_SKIP() << "this machine has no AVX2";
+  }
+  const std::vector<float> in_tiles = products("amx");
+  std::vector<float> gram(f * 32), lower;
+  GramMatrixInTiles(Blocked(values, f, dim, Precision::kBFloat16), gram.data(), 32);
+  for (int64_t i = 1; i < f; ++i)
+    lower.insert(lower.end(), gram.data() + i * 32, gram.data() + i * 32 + i);
+  EXPECT_EQ(in_tiles, lower);
+  EXPECT_NE(in_tiles, products("avx2"));
+  EmulateTileRegisters(true);
+  EXPECT_EQ(in_tiles, products("amx"));
+  EmulateTileRegisters(false);
+  SelectIsa("auto");
+}
+
+TEST_P(DotInteraction, OfBFloat16AgreesWithTheReferenceInEveryClass) {
+  for (const char* isa : {"auto", "avx2", "avx512", "avx512_bf16", "amx"}) {
+    SCOPED_TRACE(isa);
+    try {
+      SelectIsa(isa, Precision::kBFloat16);
+    } catch (const Error&) {
+      continue;  // not on this machine
+    }
+    for (const bool emulate : {false, true}) {
+      EmulateTileRegisters(emulate);
+      ExpectProductsOfBFloat16(GetParam());
+    }
+    EmulateTileRegisters(false);
+  }
+  SelectIsa("auto");
+}
+
 INSTANTIATE_TEST_SUITE_P(Shapes, DotInteraction,
                          testing::Values(Shape{2, 1}, Shape{3, 5}, Shape{7, 8}, Shape{16, 16},
-                                         Shape{27, 16}, Shape{9, 33}, Shape{1, 4}));
+                                         Shape{27, 16}, Shape{9, 33}, Shape{1, 4}, Shape{40, 70}));
 
 }  // namespace
 }  // namespace renzan

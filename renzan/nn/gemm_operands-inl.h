@@ -93,6 +93,26 @@ inline void TransposePairs(const BlockedMatrix& from, BlockedMatrix* to) {
   }
 }
 
+// The other way round, from A [m, k] to lanes [k / 2, m], followed by rows of zeros up to a
+// multiple of 16.
+inline void TransposeToPairs(const BlockedMatrix& from, BlockedMatrix* to) {
+  to->Reshape(from.num_blocks() * kBlock, from.rows());
+  for (int64_t block = 0; block < to->num_blocks(); ++block) {
+    const int64_t rows = std::min(kBlock, from.rows() - block * kBlock);
+    for (int64_t k = 0; k < to->rows(); k += kBlock) {
+      const float* line = from.block(k / kBlock) + block * kBlock * kBlock;
+      float* lanes = to->block(block) + k * kBlock;
+      if (rows == kBlock) {
+        Transpose(line, kBlock, kBlock, kBlock, lanes, kBlock);
+      } else {
+        HWY_ALIGN float whole[kBlock * kBlock] = {};
+        std::copy_n(line, rows * kBlock, whole);
+        Transpose(whole, kBlock, kBlock, kBlock, lanes, kBlock);
+      }
+    }
+  }
+}
+
 // The operands of this thread's current product in another layout.
 struct Scratch {
   BlockedMatrix a, b, pairs;

@@ -136,7 +136,7 @@ HWY_INLINE Results ResultsOf(const GemmOptions& options, BlockedMatrix* c) {
   return r;
 }
 
-// Those of TransposedGemm().
+// Row-major results, including the columns that fill up its last block if `columns` does.
 HWY_INLINE Results RowMajorResults(int64_t columns, float* c) {
   return {.c = c, .c_row = columns, .c_block = kBlock, .columns = columns};
 }

@@ -11,6 +11,7 @@
 #include "renzan/base/error.h"
 #include "renzan/base/random_testing.h"
 #include "renzan/nn/flush_denormals.h"
+#include "renzan/nn/gemm_tiles.h"
 #include "renzan/nn/isa.h"
 
 namespace renzan {
@@ -182,6 +183,34 @@ TEST_P(GemmOf, OfATransposedMatrixIsTheSameAndSumsItsColumnsInOrder) {
                      sums.data(), c.data());
       ASSERT_EQ(c, expected) << shape.m << " " << shape.n;
       ASSERT_EQ(sums, expected_sums);
+    });
+  }
+}
+
+TEST(Gemm, OfSmallMatricesInTilesIsTheSame) {
+  for (const Shape& shape : kShapes) {
+    const Product product(shape, Order::kTiles);
+    // A · Aᵀ
+    Product gram({shape.m, shape.m, shape.k}, Order::kTiles);
+    for (int64_t k = 0; k < shape.k; ++k)
+      for (int64_t j = 0; j < shape.m; ++j)
+        gram.b[static_cast<size_t>(k * shape.m + j)] = gram.a.at(j, k);
+    const BlockedMatrix right = Blocked(product.b, shape.k, shape.n, Precision::kBFloat16);
+    const Product* const both[] = {&product, &gram};
+    OnEveryClass(Order::kTiles, [&] {
+      for (const Product* p : both) {
+        const int64_t stride = (p->shape.n + 31) / 16 * 16;
+        std::vector<float> c(static_cast<size_t>(shape.m * stride));
+        if (p == &gram) {
+          GramMatrixInTiles(p->a, c.data(), stride);
+        } else {
+          SmallGemmInTiles(p->a, right, c.data(), stride);
+        }
+        for (int64_t i = 0; i < shape.m; ++i)
+          for (int64_t j = 0; j < p->shape.n; ++j)
+            ASSERT_EQ(c[static_cast<size_t>(i * stride + j)], p->Chain(i, j, 0))
+                << shape.m << " " << shape.n << " " << shape.k;
+      }
     });
   }
 }

@@ -159,6 +159,20 @@ void ProductInTiles(const BlockedMatrix& a, const RightOperand& b, const GemmOpt
   Product(a, b.lanes(), ResultsOf(options, c));
 }
 
+void SmallProductInTiles(const BlockedMatrix& a, const BlockedMatrix& b, float* c, int64_t c_row) {
+  const FlushDenormals flush;
+  BlockedMatrix& pairs = Scratch::OfThisThread().b;
+  PairRows(b, kBlock, &pairs);
+  Product(a, pairs, RowMajorResults(c_row, c));
+}
+
+void GramMatrix(const BlockedMatrix& a, float* c, int64_t c_row) {
+  const FlushDenormals flush;
+  BlockedMatrix& pairs = Scratch::OfThisThread().b;
+  TransposeToPairs(a, &pairs);
+  Product(a, pairs, RowMajorResults(c_row, c));
+}
+
 void TransposedProductInTiles(const BlockedMatrix& a, const BlockedMatrix& b, float* sums,
                               float* c) {
   const FlushDenormals flush;
@@ -178,11 +192,21 @@ HWY_AFTER_NAMESPACE();
 namespace renzan {
 
 HWY_EXPORT(ProductInTiles);
+HWY_EXPORT(SmallProductInTiles);
+HWY_EXPORT(GramMatrix);
 HWY_EXPORT(TransposedProductInTiles);
 
 void GemmInTiles(const BlockedMatrix& a, const RightOperand& b, const GemmOptions& options,
                  BlockedMatrix* c) {
   HWY_DYNAMIC_DISPATCH(ProductInTiles)(a, b, options, c);
+}
+
+void SmallGemmInTiles(const BlockedMatrix& a, const BlockedMatrix& b, float* c, int64_t c_row) {
+  HWY_DYNAMIC_DISPATCH(SmallProductInTiles)(a, b, c, c_row);
+}
+
+void GramMatrixInTiles(const BlockedMatrix& a, float* c, int64_t c_row) {
+  HWY_DYNAMIC_DISPATCH(GramMatrix)(a, c, c_row);
 }
 
 void TransposedGemmInTiles(const BlockedMatrix& a, const BlockedMatrix& b, float* sums, float* c) {

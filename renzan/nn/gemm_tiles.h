@@ -11,6 +11,13 @@ namespace renzan {
 void GemmInTiles(const BlockedMatrix& a, const RightOperand& b, const GemmOptions& options,
                  BlockedMatrix* c);
 
+// C [m, n] = A [m, k] · B [k, n] of bfloat16, for small matrices that are used once. C is row-major
+// float32; its rows are c_row apart, at least n rounded up to 16, and are overwritten up to there.
+void SmallGemmInTiles(const BlockedMatrix& a, const BlockedMatrix& b, float* c, int64_t c_row);
+
+// The same for B = Aᵀ.
+void GramMatrixInTiles(const BlockedMatrix& a, float* c, int64_t c_row);
+
 // TransposedGemm() of bfloat16.
 void TransposedGemmInTiles(const BlockedMatrix& a, const BlockedMatrix& b, float* sums, float* c);
 
