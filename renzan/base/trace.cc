@@ -19,7 +19,14 @@ struct ThreadLog {
 struct Logs {
   std::mutex mutex;
   std::vector<std::shared_ptr<ThreadLog>> all;
+  int threads = 0;  // so far
 };
+
+// Its thread has ended and recorded nothing.
+bool IsOfNoUse(const std::shared_ptr<ThreadLog>& log) {
+  std::lock_guard lock(log->mutex);
+  return log.use_count() == 1 && log->events.empty();
+}
 
 Logs& AllLogs() {
   static Logs logs;
@@ -33,7 +40,8 @@ ThreadLog& LogOfThisThread() {
     auto mine = std::make_shared<ThreadLog>();
     Logs& logs = AllLogs();
     std::lock_guard lock(logs.mutex);
-    mine->name = fmt::format("thread {}", logs.all.size());
+    std::erase_if(logs.all, IsOfNoUse);
+    mine->name = fmt::format("thread {}", logs.threads++);
     logs.all.push_back(mine);
     return mine;
   }();

@@ -19,7 +19,7 @@ int64_t ExportModel(CheckpointReader& model, const std::string& path, bool weigh
   std::vector<TensorInfo> tensors;
   for (const std::string& key : model.keys())
     if (IsModelTensor(key) && !(weights_only && IsOptimizerState(key)))
-      tensors.push_back(model.Info(key));
+      tensors.push_back(model.FloatInfo(key));
   // The order of the format's writer: every tensor begins at a multiple of its element's size.
   std::stable_sort(tensors.begin(), tensors.end(), [](const TensorInfo& a, const TensorInfo& b) {
     return BytesOf(a.dtype) > BytesOf(b.dtype);

@@ -107,6 +107,21 @@ TEST(Export, KeepsRowsOfSixteenBits) {
   EXPECT_EQ(values, model.SavedTable());
 }
 
+TEST(Export, RefusesTensorsOfIntegers) {
+  TemporaryDirectory dir;
+  CheckpointWriter writer(dir / "m");
+  const std::vector<TensorSource> tensors = {
+      {"ids", {2}, DType::kI32, [](size_t, std::span<std::byte> out) {
+         std::fill(out.begin(), out.end(), std::byte{0});
+       }}};
+  CheckpointManifest manifest{.step = 1};
+  manifest.files = {WriteCheckpointFile(writer.staging(), "x", tensors, {})};
+  writer.Commit(manifest);
+  CheckpointReader model(dir / "m");
+  EXPECT_THROW(ExportModel(model, dir / "all"), Error);
+  EXPECT_FALSE(FileExists(dir / "all.partial"));
+}
+
 TEST(Export, MergesAnIncrementWithItsBase) {
   TemporaryDirectory dir;
   TestModel model;

@@ -172,11 +172,16 @@ const RowOverlay& CheckpointReader::Overlay(const std::string& key) {
   return overlays_[key] = overlay;
 }
 
-void CheckpointReader::Read(const std::string& key, int64_t first_element, std::span<float> out) {
+const TensorInfo& CheckpointReader::FloatInfo(const std::string& key) const {
   const TensorInfo& info = Info(key);
   if (!IsFloat(info.dtype))
     Fail(ErrorCode::kData, "tensor '{}' of {} is {}, expected floating-point numbers", key, dir(),
          Name(info.dtype));
+  return info;
+}
+
+void CheckpointReader::Read(const std::string& key, int64_t first_element, std::span<float> out) {
+  const TensorInfo& info = FloatInfo(key);
   const int64_t size = static_cast<int64_t>(out.size()), elements = NumElements(info.shape);
   CHECK_MSG(first_element >= 0 && size <= elements && first_element <= elements - size,
             "{} values from {} are not within {} {}", size, first_element, key,

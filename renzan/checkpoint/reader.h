@@ -39,6 +39,8 @@ class CheckpointReader {
   bool Contains(const std::string& key) const { return tensors_.contains(key); }
   // Throws Error kData, which suggests the nearest key, if there is none.
   const TensorInfo& Info(const std::string& key) const;
+  // The same for anything but floating-point numbers.
+  const TensorInfo& FloatInfo(const std::string& key) const;
 
   // Reads values from `first_element` (row-major) as float32, dequantized if necessary. Throws
   // Error kData: no such key, not floating-point, a corrupt file.

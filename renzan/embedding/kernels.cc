@@ -57,9 +57,14 @@ struct Rows {
     if constexpr (kType == FloatType::kFloat32) {
       return hn::LoadU(d, p);
     } else if constexpr (kType == FloatType::kFloat16) {
-      // One instruction where there is F16C. It differs from the codec in the bits of NaN only.
+#if HWY_ARCH_X86 && HWY_TARGET > HWY_AVX2
+      // Without F16C, Highway's conversion takes infinity and NaN for numbers.
+      return hn::BitCast(d, Half::Decode(LoadEncoded(d, p)));
+#else
+      // One instruction. It differs from the codec in the bits of NaN only.
       const hn::Rebind<hwy::float16_t, D> half;
       return hn::PromoteTo(d, hn::LoadU(half, reinterpret_cast<const hwy::float16_t*>(p)));
+#endif
     } else {
       return hn::BitCast(d, BFloat::Decode(LoadEncoded(d, p)));
     }

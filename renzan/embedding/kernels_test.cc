@@ -251,6 +251,23 @@ TEST_P(Kernels, BitsDoNotDependOnTheInstructionSet) {
   testing::OnEveryInstructionSet([&] { EXPECT_EQ(results(), expected); });
 }
 
+TEST(PoolRows, KeepsInfinityAndNan) {
+  const std::vector<float> values = {INFINITY, -INFINITY, NAN, 1};
+  for (const FloatType type : kTypes) {
+    RowStorage rows(type, 1, 4);
+    rows.Set(0, values);
+    testing::OnEveryInstructionSet([&] {
+      std::vector<float> pooled(4);
+      PoolRows(rows, std::vector<int32_t>{0}.data(), std::vector<int32_t>{0, 1}, false,
+               pooled.data());
+      EXPECT_EQ(pooled[0], INFINITY);
+      EXPECT_EQ(pooled[1], -INFINITY);
+      EXPECT_TRUE(std::isnan(pooled[2]));
+      EXPECT_EQ(pooled[3], 1);
+    });
+  }
+}
+
 TEST(StochasticRounding, RoundsAsDefinedAtEveryMagnitude) {
   std::vector<float> values;
   for (int exponent = -30; exponent <= 16; ++exponent)

@@ -313,15 +313,18 @@ TEST(HybridModel, ClipsTheNormOfDenseAndEmbeddingGradientsTogether) {
   });
 }
 
-// Also between steps whose next batch was announced, and wherever a sequence of predictions ends.
+// Also between steps whose next batch was announced, which they do not disturb, and wherever a
+// sequence of predictions ends.
 TEST(HybridModel, PredictsTheSameWithTheNextSliceAhead) {
   RunRanksAsThreads(3, [&](Communicator& comm) {
     ThreadPool pool(1);
     HybridModel model(SmallConfig(), TestSchema(), TestPoolingFactors(), comm, pool);
+    HybridModel without_predictions(SmallConfig(), TestSchema(), TestPoolingFactors(), comm, pool);
     std::vector<BinaryMetrics> metrics(1);
     std::vector<Batch> slices;
     for (int64_t i = 0; i < 4; ++i) slices.push_back(MakeSlice(model, i));
-    model.Step(slices[0], 0, metrics, &slices[1]);
+    for (HybridModel* each : {&model, &without_predictions})
+      each->Step(slices[0], 0, metrics, &slices[1]);
     const size_t n = static_cast<size_t>(slices[0].size);
     std::vector<std::vector<float>> expected(3, std::vector<float>(n)), ahead = expected;
     for (size_t i = 0; i < 3; ++i) model.Predict(slices[i], expected[i]);
@@ -330,8 +333,9 @@ TEST(HybridModel, PredictsTheSameWithTheNextSliceAhead) {
     for (size_t i = 0; i < 3; ++i) model.Predict(slices[i], &slices[i + 1], &batches, ahead[i]);
     EXPECT_EQ(ahead, expected);
     const std::map<std::string, std::string> before = DigestsOf(model);
-    model.Step(slices[1], 1, metrics);
+    for (HybridModel* each : {&model, &without_predictions}) each->Step(slices[1], 1, metrics);
     EXPECT_NE(DigestsOf(model), before);
+    EXPECT_EQ(DigestsOf(model), DigestsOf(without_predictions));
   });
 }
 

@@ -138,10 +138,13 @@ MemoryEstimate EstimateMemory(const TrainConfig& config, const DatasetSchema& sc
               .owner = {}};
   sizes.owner = PlaceTableWise(sizes.tables, workers);
   MemoryEstimate most;
+  int64_t checkpoint = 0;
   for (int rank = 0; rank < workers; ++rank) {
     const MemoryEstimate here = OfRank(sizes, rank);
+    checkpoint = std::max(checkpoint, here.checkpoint);
     if (here.total() > most.total()) most = here;
   }
+  most.checkpoint = checkpoint;
   return most;
 }
 

@@ -20,8 +20,8 @@ struct MemoryEstimate {
 
   int64_t total() const { return tables + dense + batches + program; }
 
-  // At most this much more while a checkpoint is written: copies of the dense part and of the rows
-  // that training changes meanwhile.
+  // At most this much more on any worker while a checkpoint is written: copies of the dense part,
+  // which worker 0 writes, and of the rows that training changes meanwhile.
   int64_t checkpoint = 0;
 };
 

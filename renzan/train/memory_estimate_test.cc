@@ -38,6 +38,20 @@ TEST(MemoryEstimate, IsThatOfTheWorkerThatNeedsMost) {
   EXPECT_GE(one.checkpoint, one.tables);
 }
 
+// Worker 1 has two of three small tables and needs most, but worker 0 writes the dense part.
+TEST(MemoryEstimate, SaysTheMostThatACheckpointAddsOnAnyWorker) {
+  DatasetSchema schema{.label = "label"};
+  schema.categorical = {{"a", (1 << 18) + 1}, {"b", 1 << 18}, {"c", 1 << 18}};
+  TrainConfig config;
+  config.model.top_mlp = {4096, 4096};
+  const auto estimate = [&](int workers) {
+    return EstimateMemory(config, schema, std::vector<double>{1, 1, 1}, workers, 2);
+  };
+  constexpr int64_t kOneLayer = int64_t{4096} * 4096 * 4;
+  EXPECT_GT(estimate(2).tables, estimate(1).tables / 2);
+  EXPECT_GT(estimate(2).checkpoint, kOneLayer + estimate(1).tables / 3);
+}
+
 TEST(MemoryEstimate, GrowsWithTheBatchAndTheLayers) {
   TrainConfig small, large;
   large.training.batch_size = 16 * small.training.batch_size;

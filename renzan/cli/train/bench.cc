@@ -134,10 +134,11 @@ void PrintPhases(const StepTimes& times, const std::vector<PhaseCost>& costs,
     std::optional<double> least;
     if (cost != costs.end()) least = LeastSeconds(*cost, limits);
     least_of_all += least.value_or(0);
-    table.Add({phase.name, fmt::format("{:.3f}", phase.seconds * 1e3),
-               fmt::format("{:.1f} %", 100 * phase.seconds / times.step),
-               least ? fmt::format("{:.3f}", *least * 1e3) : "",
-               least ? fmt::format("{:.0f} %", 100 * *least / phase.seconds) : ""});
+    table.Add(
+        {phase.name, fmt::format("{:.3f}", phase.seconds * 1e3),
+         fmt::format("{:.1f} %", 100 * phase.seconds / times.step),
+         least ? fmt::format("{:.3f}", *least * 1e3) : "",
+         least && phase.seconds > 0 ? fmt::format("{:.0f} %", 100 * *least / phase.seconds) : ""});
     phases.push_back({{"phase", phase.name}, {"seconds", phase.seconds}});
     if (least) phases.back()["least_seconds"] = *least;
   }

@@ -64,8 +64,8 @@ void AddSavedModelFlags(CLI::App& verb, SavedModelFlags& flags) {
   verb.add_option("--data", flags.data, "Dataset directory")->required();
   verb.add_option("--rows", flags.rows, "Only rows BEGIN END of it")->expected(2);
   verb.add_option("--set", flags.overrides,
-                  "Override one key of numerics, comm.forward or training.batch_size: --set "
-                  "numerics.isa=auto")
+                  "Override one key of numerics (other than embedding_precision), comm.forward or "
+                  "training.batch_size: --set numerics.isa=auto")
       ->take_all()
       ->allow_extra_args(false);
   verb.add_option("--workers", flags.workers, "Start this many workers on this machine")

@@ -313,7 +313,7 @@ void Checkpointer::WriteFiles(const std::map<std::string, std::vector<int64_t>>&
   };
   const std::vector<ModelSnapshot::File>& files = flight_.snapshot->files();
   if (flight_.is_model) {
-    // Training is over, so its threads can write and hash the files.
+    // Training is over, so its threads can write and hash the files. A model is a full snapshot.
     std::vector<std::string> written(files.size());
     const std::vector<size_t> order =
         LargestFirst(files.size(), [&](size_t i) { return files[i].bytes(); });

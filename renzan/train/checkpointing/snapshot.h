@@ -4,8 +4,9 @@
 // parameters are copied; tables are read through copy-on-write views. The files of all workers make
 // up a checkpoint, which does not depend on which worker wrote which file.
 //
-// The training thread creates, abandons and destroys it between steps; one other thread reads
-// files(). At most one snapshot of a model exists at a time.
+// The training thread creates, abandons and destroys it between steps. One other thread reads
+// files(); those of a full snapshot may be read by several, each file by one. At most one snapshot
+// of a model exists at a time.
 
 #include <cstdint>
 #include <string>
