@@ -105,7 +105,8 @@ def batches(quick):
 
 
 def precision(quick):
-    return script("precision", *(["--rows", 20000, "--real-seeds", 1] if quick else []))
+    # One seed of generated samples differs from the next by more than the target.
+    return script("precision", *(["--rows", 20000, "--real-seeds", 1] if quick else ["--seeds", 2]))
 
 
 def memory(quick):
