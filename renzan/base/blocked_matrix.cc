@@ -1,40 +1,71 @@
 #include "renzan/base/blocked_matrix.h"
 
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "renzan/base/blocked_matrix.cc"
+#include <hwy/foreach_target.h>
+#include <hwy/highway.h>
+
+#include "renzan/base/bfloat16-inl.h"
+#include "renzan/base/simd_for_each-inl.h"
+
+HWY_BEFORE_NAMESPACE();
 namespace renzan {
-namespace {
+namespace HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
 
-constexpr int64_t kBlock = 2 * BlockedMatrix::kLanes;
+constexpr int64_t kLine = 2 * BlockedMatrix::kLanes;  // columns in a row of a block
 
-// Most parts are whole blocks or halves of them: these loops are unrolled and vectorised.
-template <class Convert>
-void ForPart(int64_t n, const Convert& convert) {
-  if (n == kBlock) {
-    for (int64_t i = 0; i < kBlock; ++i) convert(i);
-  } else if (n == kBlock / 2) {
-    for (int64_t i = 0; i < kBlock / 2; ++i) convert(i);
-  } else {
-    for (int64_t i = 0; i < n; ++i) convert(i);
+// body(the part's values in the matrix, the first one of them in the caller's array, their number)
+// for the parts of a row, which begins at `row` in the first block, from a column on.
+template <class Bits, class Body>
+HWY_INLINE void ForParts(Bits* row, int64_t block_stride, int64_t column, int64_t n,
+                         const Body& body) {
+  for (int64_t i = 0, count; i < n; i += count) {
+    const int64_t offset = (column + i) % kLine;
+    count = std::min(kLine - offset, n - i);
+    body(row + (column + i) / kLine * block_stride + offset, i, static_cast<size_t>(count));
   }
 }
 
-}  // namespace
+void SetBFloat16(BFloat16Bits* row, int64_t block_stride, int64_t column, const float* values,
+                 int64_t n) {
+  ForParts(row, block_stride, column, n,
+           [=](BFloat16Bits* to, int64_t first, size_t count) HWY_ATTR {
+             ForEach(count, [=](auto d, size_t i) HWY_ATTR {
+               StoreBFloat16(hn::LoadU(d, values + first + static_cast<int64_t>(i)), d, to + i);
+             });
+           });
+}
+
+void GetBFloat16(const BFloat16Bits* row, int64_t block_stride, int64_t column, float* values,
+                 int64_t n) {
+  ForParts(row, block_stride, column, n,
+           [=](const BFloat16Bits* from, int64_t first, size_t count) HWY_ATTR {
+             ForEach(count, [=](auto d, size_t i) HWY_ATTR {
+               hn::StoreU(LoadBFloat16(d, from + i), d, values + first + static_cast<int64_t>(i));
+             });
+           });
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace renzan
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace renzan {
+
+HWY_EXPORT(SetBFloat16);
+HWY_EXPORT(GetBFloat16);
 
 void BlockedMatrix::SetBFloat16Row(int64_t row, int64_t column, const float* values, int64_t n) {
-  ForRowParts<kBlock>(row, column, n,
-                      [&](int64_t at, int64_t offset, int64_t begin, int64_t count) {
-                        const float* from = values + begin;
-                        BFloat16Bits* to = reinterpret_cast<BFloat16Bits*>(data() + at) + offset;
-                        ForPart(count, [=](int64_t i) { to[i] = ToBFloat16(from[i]); });
-                      });
+  HWY_DYNAMIC_DISPATCH(SetBFloat16)
+  (reinterpret_cast<BFloat16Bits*>(Line(0, row)), 2 * block_stride(), column, values, n);
 }
 
 void BlockedMatrix::GetBFloat16Row(int64_t row, int64_t column, float* values, int64_t n) const {
-  ForRowParts<kBlock>(
-      row, column, n, [&](int64_t at, int64_t offset, int64_t begin, int64_t count) {
-        const BFloat16Bits* from = reinterpret_cast<const BFloat16Bits*>(data() + at) + offset;
-        float* to = values + begin;
-        ForPart(count, [=](int64_t i) { to[i] = FromBFloat16(from[i]); });
-      });
+  HWY_DYNAMIC_DISPATCH(GetBFloat16)
+  (reinterpret_cast<const BFloat16Bits*>(Line(0, row)), 2 * block_stride(), column, values, n);
 }
 
 }  // namespace renzan
+#endif

@@ -73,11 +73,23 @@ HWY_INLINE float* CopyLowerTriangle(const float* products, int64_t stride, int64
   return to;
 }
 
+// A sample's vectors from and to an array, by one call if it has no gaps.
+HWY_INLINE void GetVectors(const BlockedMatrix& features, int64_t s, int64_t f, int64_t dim,
+                           int64_t x_stride, float* x) {
+  if (x_stride == dim) return features.GetRow(s, 0, x, f * dim);
+  for (int64_t i = 0; i < f; ++i) features.GetRow(s, i * dim, x + i * x_stride, dim);
+}
+HWY_INLINE void SetVectors(const float* x, int64_t x_stride, int64_t s, int64_t f, int64_t dim,
+                           BlockedMatrix* features) {
+  if (x_stride == dim) return features->SetRow(s, 0, x, f * dim);
+  for (int64_t i = 0; i < f; ++i) features->SetRow(s, i * dim, x + i * x_stride, dim);
+}
+
 // Of one sample: the lower triangle of products.
 HWY_INLINE void Products(const BlockedMatrix& features, int64_t s, int64_t f, int64_t dim,
                          const Scratch& scratch) {
   const int64_t x_stride = scratch.x_stride, f_stride = scratch.f_stride;
-  for (int64_t i = 0; i < f; ++i) features.GetRow(s, i * dim, scratch.x + i * x_stride, dim);
+  GetVectors(features, s, f, dim, x_stride, scratch.x);
   Transpose(scratch.x, x_stride, RoundUp(f, 4), RoundUp(dim, 4), scratch.transposed, f_stride);
   for (int64_t i = 0, rows; i < f; i += rows) {
     rows = BlockRows(f - i);
@@ -90,7 +102,7 @@ HWY_INLINE void Products(const BlockedMatrix& features, int64_t s, int64_t f, in
 HWY_INLINE void Gradients(const BlockedMatrix& features, int64_t s, int64_t f, int64_t dim,
                           const float* d_products, const Scratch& scratch) {
   const int64_t x_stride = scratch.x_stride, f_stride = scratch.f_stride;
-  for (int64_t i = 0; i < f; ++i) features.GetRow(s, i * dim, scratch.x + i * x_stride, dim);
+  GetVectors(features, s, f, dim, x_stride, scratch.x);
   for (int64_t i = 0, rows; i < f; i += rows) {
     rows = BlockRows(f - i);
     RowBlock(rows, d_products + i * f_stride, f_stride, scratch.x, x_stride, f, dim,
@@ -146,7 +158,7 @@ void Backward(const BlockedMatrix& features, const BlockedMatrix& d_out, int64_t
       Gradients(features, s, f, dim, upper, scratch);
     }
     for (int64_t k = 0; k < dim; ++k) scratch.dx[k] += scratch.row[k];
-    for (int64_t i = 0; i < f; ++i) d_features->SetRow(s, i * dim, scratch.dx + i * x_stride, dim);
+    SetVectors(scratch.dx, x_stride, s, f, dim, d_features);
   }
 }
 

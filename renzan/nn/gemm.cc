@@ -132,7 +132,7 @@ HWY_NOINLINE void Tile(const Operands& p, const Results& r) {
     }
     a = kTransposed ? left : a + p.a_block;
   }
-  if (r.bfloat16) {
+  if (r.bfloat16 && (r.first_block + kBlocks) * kBlock > r.columns) {
     HWY_ALIGN float sums[kRows * kBlocks * kBlock];
     RENZAN_UNROLL for (int i = 0; i < kRows; ++i) {
       RENZAN_UNROLL for (int j = 0; j < kVectors; ++j)
@@ -140,12 +140,23 @@ HWY_NOINLINE void Tile(const Operands& p, const Results& r) {
     }
     return Finish(sums, kRows, kBlocks, r);
   }
+  const auto line = [&](auto* rows, int64_t stride, int i, int j) {
+    return BFloat16At(rows, stride, i, r.first_block + block(j)) + lane(j);
+  };
   RENZAN_UNROLL for (int i = 0; i < kRows; ++i) {
     RENZAN_UNROLL for (int j = 0; j < kVectors; ++j) {
       auto y = sum[i][j];
       if (r.relu) y = Relu(y, d);
-      if (r.mask != nullptr) y = Masked(y, hn::Load(d, at_mask(i, j)), d, r.mask_scale);
-      StoreFirst(y, d, at_c(i, j), r.columns - column(j));
+      if (r.mask != nullptr) {
+        const auto mask = r.bfloat16 ? LoadBFloat16(d, line(r.mask, r.mask_block, i, j))
+                                     : hn::Load(d, at_mask(i, j));
+        y = Masked(y, mask, d, r.mask_scale);
+      }
+      if (r.bfloat16) {
+        StoreBFloat16(y, d, line(r.c, r.c_block, i, j));
+      } else {
+        StoreFirst(y, d, at_c(i, j), r.columns - column(j));
+      }
     }
   }
 }
