@@ -158,7 +158,8 @@ TEST(Manifest, DoesNotWriteWhatCannotBeRead) {
   EXPECT_THAT(DataErrorOf([&] { manifest.ToJson(); }), HasSubstr("cannot be written"));
   TemporaryDirectory dir;
   CheckpointWriter writer(dir / "m");
-  const auto tensors = TestModel().Dense();
+  const TestModel model;
+  const auto tensors = model.Dense();
   CheckpointManifest twice;
   twice.files = {WriteCheckpointFile(writer.staging(), "a", tensors, {}),
                  WriteCheckpointFile(writer.staging(), "b", tensors, {})};
