@@ -192,7 +192,7 @@ def tables(results):
     texts = {"summary": summary(results) if results else "Not measured."}
     by_name = {**TABLES, "ceilings": ("roofline", lambda kind, m: ceilings_table(kind, m, results))}
     for name, (section, render) in by_name.items():
-        parts = [f"{render(kind, record['results'])}\n\n{source(record)}"
+        parts = [f"{CLASS_NAMES[kind]}:\n\n{render(kind, record['results'])}\n\n{source(record)}"
                  for kind, record in results.get(section, {}).items()]
         texts[name] = "\n\n".join(parts) or "Not measured."
     growth = results.get("growth", {})
