@@ -20,7 +20,7 @@
 #include "renzan/base/thread_pool.h"
 #include "renzan/embedding/kernels.h"
 #include "renzan/embedding/sparse_optimizer.h"
-#include "renzan/embedding/table.h"
+#include "renzan/embedding/shard.h"
 #include "renzan/nn/isa.h"
 #include "renzan/roofline/machine_limits.h"
 #include "renzan/roofline/median.h"
@@ -49,7 +49,7 @@ double CopyRate(ThreadPool& pool, const AlignedBuffer& from, AlignedBuffer* to) 
 
 struct Bench {
   ThreadPool& pool;
-  EmbeddingTable& table;
+  EmbeddingShard& shard;
   RandomRowReader& reader;
   int repeats;
   AlignedBuffer from = AlignedBuffer(kCopied), to = AlignedBuffer(kCopied);
@@ -58,7 +58,7 @@ struct Bench {
   // Never the same rows again: they could still be in a cache.
   int32_t Draw() {
     return static_cast<int32_t>(Philox::Draw(7, drawn++)[0] %
-                                static_cast<uint64_t>(table.spec.num_embeddings));
+                                static_cast<uint64_t>(shard.rows.size()));
   }
 
   // `prepare` makes the input of one call of `work`, and is not measured.
@@ -80,19 +80,19 @@ struct Bench {
     const auto [least, most] = std::minmax_element(shares.begin(), shares.end());
     const double lowest = *least, highest = *most;
     fmt::print("| {} | {} | {} | {:.0f} + {:.0f} | {:.1f} | {:.0f} % | {:.0f} to {:.0f} % |\n",
-               kernel, table.spec.embedding_dim, pooling, bytes.rows, bytes.arrays,
+               kernel, shard.dim(), pooling, bytes.rows, bytes.arrays,
                Median(rates) / 1e9, 100 * Median(shares), 100 * lowest, 100 * highest);
     std::fflush(stdout);
   }
 };
 
 void MeasureLookup(Bench& bench, int64_t pooling) {
-  const int64_t dim = bench.table.spec.embedding_dim, bags = kLookups / pooling;
+  const int64_t dim = bench.shard.dim(), bags = kLookups / pooling;
   constexpr int64_t kBags = 256;  // of one task, as of a virtual worker
   std::vector<int32_t> ids(static_cast<size_t>(bags * pooling)), offsets;
   for (int64_t bag = 0; bag <= bags; ++bag) offsets.push_back(static_cast<int32_t>(bag * pooling));
   AlignedBuffer out(static_cast<size_t>(bags * dim));
-  const double row = static_cast<double>(bench.table.weights.row_bytes());
+  const double row = static_cast<double>(bench.shard.weights.row_bytes());
   const double pooled = static_cast<double>(dim) * sizeof(float);
   bench.Measure(
       "lookup", pooling,
@@ -105,10 +105,10 @@ void MeasureLookup(Bench& bench, int64_t pooling) {
               const size_t n = std::min<size_t>(kBags, static_cast<size_t>(bags) - first);
               float* to = out.data() + first * static_cast<size_t>(dim);
               if (pooling == 1) {
-                GatherRows(bench.table.weights, std::span(ids).subspan(first, n), to);
+                GatherRows(bench.shard.weights, std::span(ids).subspan(first, n), to);
               } else {
-                PoolRows(bench.table.weights, ids.data(), std::span(offsets).subspan(first, n + 1),
-                         false, to);
+                PoolRows(bench.shard.weights, ids.data(), std::span(offsets).subspan(first, n + 1),
+                         to);
               }
             });
       });
@@ -128,12 +128,16 @@ std::vector<std::span<const Lookup>> RunsOf(std::span<const Lookup> lookups) {
 }
 
 void MeasureUpdate(Bench& bench, int64_t pooling) {
-  const int64_t dim = bench.table.spec.embedding_dim, samples = kLookups / pooling;
+  const int64_t dim = bench.shard.dim(), samples = kLookups / pooling;
   const SparseOptimizerOptions options{.type = SparseOptimizerType::kRowWiseAdagrad};
   AlignedBuffer gradients(static_cast<size_t>(samples * dim));
   std::vector<Lookup> lookups, scratch;
+  // Of a batch of the usual eight.
+  std::vector<uint16_t> virtual_worker;
+  for (int64_t i = 0; i < samples; ++i)
+    virtual_worker.push_back(static_cast<uint16_t>(i * 8 / samples));
   std::vector<std::span<const Lookup>> runs;
-  const double row = static_cast<double>(bench.table.weights.row_bytes());
+  const double row = static_cast<double>(bench.shard.weights.row_bytes());
   const double gradient = static_cast<double>(dim) * sizeof(float);
   // Rows and their states are read and written.
   bench.Measure(
@@ -145,12 +149,14 @@ void MeasureUpdate(Bench& bench, int64_t pooling) {
         for (int64_t i = 0; i < samples * pooling; ++i)
           lookups.push_back(
               MakeLookup(static_cast<uint32_t>(bench.Draw()), static_cast<uint32_t>(i / pooling)));
-        SortByRow(&lookups, &scratch, bench.table.spec.num_embeddings);
+        SortByRow(&lookups, &scratch, bench.shard.rows.size());
         runs = RunsOf(lookups);
       },
       [&] {
         bench.pool.ParallelTasks(runs.size(), [&](int, size_t i) {
-          ApplySparse(options, {.learning_rate = 0.01}, runs[i], gradients.data(), &bench.table);
+          ApplySparse(options, {.learning_rate = 0.01},
+                      {runs[i], gradients.data(), virtual_worker.data()}, nullptr, 0,
+                      &bench.shard);
         });
       });
 }
@@ -176,14 +182,14 @@ int Main(int argc, char** argv) {
     const FloatType row_type = ParseFloatType(type);
     const int64_t row_bytes =
         static_cast<int64_t>(EncodedBytes(row_type, static_cast<size_t>(dim)));
-    EmbeddingTable table(
+    EmbeddingShard shard(
         {.name = "table", .num_embeddings = (table_mib << 20) / row_bytes, .embedding_dim = dim},
-        row_type, {.type = SparseOptimizerType::kRowWiseAdagrad}, InitialValues::kZero, 1, pool);
-    const std::span<const std::byte> bytes = table.weights.bytes();
+        {0, {0, 1}, 0, 0}, row_type, {.type = SparseOptimizerType::kRowWiseAdagrad}, InitialValues::kZero, 1, pool);
+    const std::span<const std::byte> bytes = shard.weights.bytes();
     RandomRowReader reader(
         {reinterpret_cast<const float*>(bytes.data()), bytes.size() / sizeof(float)},
         row_bytes / static_cast<int64_t>(sizeof(float)));
-    Bench bench{pool, table, reader, repeats};
+    Bench bench{pool, shard, reader, repeats};
     for (const int64_t pooling : {1, 20, 100}) MeasureLookup(bench, pooling);
     for (const int64_t pooling : {1, 20, 100}) MeasureUpdate(bench, pooling);
   }

@@ -26,14 +26,14 @@ std::string ResolvedParent(const std::string& dir) {
   return ParentDirectory(path.string());
 }
 
-// "embedding.C1.weight" and "embedding.C1.weight/adagrad" belong to the table "embedding.C1". Empty
+// "embedding.C1.weight" and "embedding.C1.weight/adagrad" belong to the table "embedding.C1", and
+// "embedding.C1.row_block_0_of_8.weight" to a block of it, "embedding.C1.row_block_0_of_8". Empty
 // for tensors of no table. (Dots in feature names are escaped.)
 std::string TableOf(const std::string& key) {
-  constexpr std::string_view kTables = "embedding.";
+  constexpr std::string_view kTables = "embedding.", kWeight = ".weight";
   if (!key.starts_with(kTables)) return "";
-  const size_t end = key.find('.', kTables.size());
-  const bool weight = end != std::string::npos && key.compare(end, 7, ".weight") == 0;
-  return weight ? key.substr(0, end) : "";
+  const size_t end = key.find(kWeight, key.find('.', kTables.size()));
+  return end == std::string::npos ? "" : key.substr(0, end);
 }
 
 // [n, ...]: `shape` with another number of rows.

@@ -4,14 +4,9 @@
 // workers from 1 to V. Pure functions.
 
 #include "renzan/base/error.h"
+#include "renzan/base/index_range.h"
 
 namespace renzan {
-
-struct IndexRange {
-  int begin = 0, end = 0;
-  int size() const { return end - begin; }
-  bool operator==(const IndexRange&) const = default;
-};
 
 inline IndexRange VirtualWorkerRange(int num_virtual_workers, int world_size, int rank) {
   CHECK(world_size >= 1 && world_size <= num_virtual_workers);

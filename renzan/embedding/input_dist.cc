@@ -26,43 +26,40 @@ void Post(const Messages& send, Messages* recv, Exchange* exchange) {
 
 }  // namespace
 
-InputDist::InputDist(Communicator& comm, std::span<const TableSpec> tables,
-                     std::span<const int> owner, std::vector<int64_t> samples)
-    : comm_(comm), samples_(std::move(samples)), exchange_(comm) {
-  const size_t world_size = static_cast<size_t>(comm.world_size());
-  CHECK(samples_.size() == world_size && owner.size() == tables.size());
-  tables_of_.resize(world_size);
-  for (size_t t = 0; t < tables.size(); ++t) {
-    tables_of_[static_cast<size_t>(owner[t])].push_back(t);
-    multi_hot_.push_back(tables[t].multi_hot);
-    names_.push_back(tables[t].name);
-  }
-  counts_.resize(world_size);
+InputDist::InputDist(Communicator& comm, const ShardMap& map)
+    : comm_(comm),
+      map_(map),
+      own_(map.shards().size()),
+      rows_(map.shards().size()),
+      held_(map.held().size()),
+      exchange_(comm) {
+  const size_t world_size = static_cast<size_t>(map.world_size());
   announced_.resize(world_size);
+  counts_.resize(world_size);
   send_.resize(world_size);
   recv_.resize(world_size);
-  ids_.resize(tables_of_[static_cast<size_t>(comm.rank())].size());
 }
 
-// One-hot tables have as many ids as samples; only multi-hot ones must announce a size.
-bool InputDist::AnyMultiHot() const {
-  return std::find(multi_hot_.begin(), multi_hot_.end(), true) != multi_hot_.end();
+bool InputDist::AnyJagged() const {
+  for (size_t s = 0; s < own_.size(); ++s)
+    if (map_.is_jagged(s)) return true;
+  return false;
 }
 
 void InputDist::Start(std::span<const IdsView> ids) {
-  CHECK(ids.size() == multi_hot_.size());
-  own_ids_.assign(ids.begin(), ids.end());
-  if (AnyMultiHot()) {
+  CHECK(ids.size() == map_.tables().size());
+  for (size_t t = 0; t < ids.size(); ++t) Divide(t, ids[t]);
+  if (AnyJagged()) {
     PostCounts();
   } else {
-    PostIds();
+    PostRows();
   }
 }
 
 void InputDist::Continue() {
-  if (!AnyMultiHot()) return;
+  if (!AnyJagged()) return;
   exchange_.Wait();
-  PostIds();
+  PostRows();
 }
 
 void InputDist::Finish() {
@@ -70,41 +67,100 @@ void InputDist::Finish() {
   Unpack();
 }
 
+// Divides a table's ids among its shards.
+void InputDist::Divide(size_t table, const IdsView& ids) {
+  const TableSpec& spec = map_.tables()[table];
+  const size_t samples = static_cast<size_t>(map_.samples_of(map_.rank()));
+  CHECK(spec.multi_hot ? ids.offsets.size() == samples + 1 : ids.values.size() == samples);
+  if (spec.row_blocks == 1) {
+    CopyWhole(map_.shard_of_block(table, 0), ids);
+  } else {
+    DivideByBlocks(table, ids);
+  }
+  const std::vector<size_t>& of_first = map_.shards_of(table, 0);
+  for (const size_t shard : of_first) CountBags(&own_[shard]);
+  for (int column = 1; column < spec.column_blocks; ++column)
+    for (size_t i = 0; i < of_first.size(); ++i) {
+      const size_t shard = map_.shards_of(table, column)[i];
+      own_[shard] = own_[of_first[i]];
+      rows_[shard] = rows_[of_first[i]];
+    }
+}
+
+void InputDist::CopyWhole(size_t shard, const IdsView& ids) {
+  rows_[shard].assign(ids.values.begin(), ids.values.end());
+  std::vector<int32_t>& lengths = own_[shard].lengths;
+  lengths.clear();
+  for (size_t i = 0; i + 1 < ids.offsets.size(); ++i)
+    lengths.push_back(ids.offsets[i + 1] - ids.offsets[i]);
+}
+
+void InputDist::DivideByBlocks(size_t table, const IdsView& ids) {
+  const int64_t mask = map_.tables()[table].row_blocks - 1;
+  const size_t samples = static_cast<size_t>(map_.samples_of(map_.rank()));
+  for (const size_t shard : map_.shards_of(table, 0)) {
+    rows_[shard].clear();
+    own_[shard].lengths.assign(map_.is_jagged(shard) ? samples : 0, 0);
+  }
+  const auto add = [&](size_t sample, int32_t id) {
+    const size_t shard = map_.shard_of_block(table, id & mask);
+    rows_[shard].push_back(map_.rows_of(shard).Local(id));
+    if (!own_[shard].lengths.empty()) ++own_[shard].lengths[sample];
+  };
+  if (ids.offsets.empty()) {
+    for (size_t i = 0; i < samples; ++i) add(i, ids.values[i]);
+    return;
+  }
+  for (size_t i = 0; i < samples; ++i) {
+    bag_.clear();
+    for (int32_t at = ids.offsets[i]; at < ids.offsets[i + 1]; ++at)
+      bag_.push_back(static_cast<uint64_t>(ids.values[static_cast<size_t>(at)] & mask) << 32 |
+                     static_cast<uint32_t>(at));
+    std::sort(bag_.begin(), bag_.end());
+    for (const uint64_t key : bag_) add(i, ids.values[static_cast<uint32_t>(key)]);
+  }
+}
+
+void InputDist::CountBags(OwnBags* bags) const {
+  const int64_t n = map_.samples_per_virtual_worker();
+  bags->first_bag.assign(1, 0);
+  for (int v = 0; v < map_.own().size(); ++v) {
+    int32_t count = static_cast<int32_t>(n);
+    if (!bags->lengths.empty()) {
+      const auto begin = bags->lengths.begin() + v * n;
+      count = static_cast<int32_t>(n - std::count(begin, begin + n, 0));
+    }
+    bags->first_bag.push_back(bags->first_bag.back() + count);
+  }
+}
+
 void InputDist::PostCounts() {
-  const std::vector<size_t>& own = tables_of_[static_cast<size_t>(comm_.rank())];
-  const size_t own_multi_hot = static_cast<size_t>(
-      std::count_if(own.begin(), own.end(), [&](size_t t) { return multi_hot_[t]; }));
-  for (size_t r = 0; r < tables_of_.size(); ++r) {
+  const std::vector<size_t>& mine = map_.held();
+  const auto jagged = std::count_if(mine.begin(), mine.end(),
+                                    [&](size_t shard) { return map_.is_jagged(shard); });
+  for (size_t r = 0; r < send_.size(); ++r) {
     announced_[r].clear();
-    for (size_t t : tables_of_[r])
-      if (multi_hot_[t]) announced_[r].push_back(static_cast<int32_t>(own_ids_[t].values.size()));
-    counts_[r].resize(own_multi_hot);
+    for (const size_t shard : map_.held_by(static_cast<int>(r)))
+      if (map_.is_jagged(shard))
+        announced_[r].push_back(static_cast<int32_t>(rows_[shard].size()));
+    counts_[r].resize(static_cast<size_t>(jagged));
   }
   Post(announced_, &counts_, &exchange_);
 }
 
-void InputDist::PostIds() {
-  const std::vector<size_t>& own = tables_of_[static_cast<size_t>(comm_.rank())];
-  const int64_t my_samples = samples_[static_cast<size_t>(comm_.rank())];
-  for (size_t r = 0; r < tables_of_.size(); ++r) {
+void InputDist::PostRows() {
+  for (size_t r = 0; r < send_.size(); ++r) {
     std::vector<int32_t>& message = send_[r];
     message.clear();
-    for (size_t t : tables_of_[r]) {
-      if (multi_hot_[t]) {
-        CHECK(static_cast<int64_t>(own_ids_[t].offsets.size()) == my_samples + 1);
-        for (int64_t i = 0; i < my_samples; ++i) {
-          const size_t s = static_cast<size_t>(i);
-          message.push_back(own_ids_[t].offsets[s + 1] - own_ids_[t].offsets[s]);
-        }
-      } else {
-        CHECK(static_cast<int64_t>(own_ids_[t].values.size()) == my_samples);
-      }
-      message.insert(message.end(), own_ids_[t].values.begin(), own_ids_[t].values.end());
+    for (const size_t shard : map_.held_by(static_cast<int>(r))) {
+      const std::vector<int32_t>& lengths = own_[shard].lengths;
+      message.insert(message.end(), lengths.begin(), lengths.end());
+      message.insert(message.end(), rows_[shard].begin(), rows_[shard].end());
     }
-    size_t expected = 0, multi_hot = 0;
-    for (size_t t : own) {
-      expected += static_cast<size_t>(samples_[r]);
-      if (multi_hot_[t]) expected += static_cast<size_t>(counts_[r][multi_hot++]);
+    size_t expected = 0, jagged = 0;
+    for (const size_t shard : map_.held()) {
+      expected += static_cast<size_t>(map_.samples_of(static_cast<int>(r)));
+      if (map_.is_jagged(shard)) expected += static_cast<size_t>(counts_[r][jagged++]);
     }
     recv_[r].resize(expected);
   }
@@ -112,30 +168,42 @@ void InputDist::PostIds() {
 }
 
 void InputDist::Unpack() {
-  const std::vector<size_t>& own = tables_of_[static_cast<size_t>(comm_.rank())];
-  for (size_t k = 0; k < own.size(); ++k) {
-    ids_[k].values.clear();
-    ids_[k].offsets.clear();
-    if (multi_hot_[own[k]]) ids_[k].offsets.push_back(0);
+  const size_t n = static_cast<size_t>(map_.samples_per_virtual_worker());
+  const std::vector<size_t>& mine = map_.held();
+  for (ShardIds& ids : held_) {
+    ids.rows.clear();
+    ids.offsets.clear();
+    ids.first_bag.assign(1, 0);
+    ids.virtual_worker.clear();
   }
-  for (size_t r = 0; r < tables_of_.size(); ++r) {
+  for (size_t r = 0; r < recv_.size(); ++r) {
     const int32_t* next = recv_[r].data();
-    const size_t samples = static_cast<size_t>(samples_[r]);
-    size_t multi_hot = 0;
-    for (size_t k = 0; k < own.size(); ++k) {
-      GlobalIds& table = ids_[k];
-      const bool jagged = multi_hot_[own[k]];
-      const size_t lookups = jagged ? static_cast<size_t>(counts_[r][multi_hot++]) : samples;
-      if (table.values.size() + lookups > kMaxLookups)
+    const IndexRange assigned = map_.assigned_to(static_cast<int>(r));
+    const size_t samples = n * static_cast<size_t>(assigned.size());
+    size_t jagged = 0;
+    for (size_t k = 0; k < mine.size(); ++k) {
+      ShardIds& ids = held_[k];
+      const bool is_jagged = map_.is_jagged(mine[k]);
+      const bool multi_hot = map_.table_of(mine[k]).multi_hot;
+      const size_t rows = is_jagged ? static_cast<size_t>(counts_[r][jagged++]) : samples;
+      if (ids.rows.size() + rows > kMaxLookups)
         Fail(ErrorCode::kData, "{} has over {} ids in one global batch: lower training.batch_size",
-             names_[own[k]], kMaxLookups);
-      if (jagged) {
-        for (size_t i = 0; i < samples; ++i)
-          table.offsets.push_back(table.offsets.back() + next[i]);
-        next += samples;
+             map_.table_of(mine[k]).name, kMaxLookups);
+      if (multi_hot && ids.offsets.empty()) ids.offsets.push_back(0);
+      for (int v = assigned.begin; v < assigned.end; ++v) {
+        if (is_jagged) {
+          for (const int32_t* const end = next + n; next != end; ++next) {
+            if (*next == 0) continue;
+            ids.virtual_worker.push_back(static_cast<uint16_t>(v));
+            if (multi_hot) ids.offsets.push_back(ids.offsets.back() + *next);
+          }
+        } else {
+          ids.virtual_worker.resize(ids.virtual_worker.size() + n, static_cast<uint16_t>(v));
+        }
+        ids.first_bag.push_back(static_cast<int32_t>(ids.virtual_worker.size()));
       }
-      table.values.insert(table.values.end(), next, next + lookups);
-      next += lookups;
+      ids.rows.insert(ids.rows.end(), next, next + rows);
+      next += rows;
     }
   }
 }

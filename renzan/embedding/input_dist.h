@@ -1,17 +1,16 @@
 #pragma once
 
-// input_dist: sends the ids that each worker read for its own samples to the owners of the tables,
-// so that each owner has its tables' ids for the whole global batch, in sample order. One batch at
-// a time; another object may exchange another batch meanwhile.
+// input_dist: sends the ids that each worker read for its own samples to the holders of the rows,
+// so that each shard has its lookups of the whole global batch, in sample order. One batch at a
+// time; another object may exchange another batch meanwhile.
 
 #include <cstddef>
 #include <cstdint>
 #include <span>
-#include <string>
 #include <vector>
 
 #include "renzan/comm/communicator.h"
-#include "renzan/plan/placement.h"
+#include "renzan/embedding/shard_map.h"
 
 namespace renzan {
 
@@ -21,51 +20,68 @@ struct IdsView {
   std::span<const int32_t> offsets;
 };
 
-// The same, owned, for the whole global batch.
-struct GlobalIds {
-  std::vector<int32_t> values;
-  std::vector<int32_t> offsets;  // [batch + 1], or empty for one-hot
+// The lookups of the global batch in one shard. A bag is what one sample looks up; samples that
+// look up nothing have none. A bag's rows are in the order of their row blocks, and within a block
+// in the sample's order.
+struct ShardIds {
+  std::vector<int32_t> rows;             // of the shard
+  std::vector<int32_t> offsets;          // [bags + 1], or empty when every bag has exactly one row
+  std::vector<int32_t> first_bag;        // [virtual workers + 1]
+  std::vector<uint16_t> virtual_worker;  // [bags]
 
-  std::span<const int32_t> Bag(int64_t sample) const {
-    if (offsets.empty()) return {values.data() + sample, 1};
-    const size_t i = static_cast<size_t>(sample);
-    return {values.data() + offsets[i], static_cast<size_t>(offsets[i + 1] - offsets[i])};
+  size_t num_bags() const { return virtual_worker.size(); }
+  std::span<const int32_t> Bag(size_t bag) const {
+    if (offsets.empty()) return {rows.data() + bag, 1};
+    return {rows.data() + offsets[bag], static_cast<size_t>(offsets[bag + 1] - offsets[bag])};
+  }
+};
+
+// What this worker's samples look up in one shard, wherever that is.
+struct OwnBags {
+  std::vector<int32_t> lengths;    // [own samples], or empty when each looks up exactly one row
+  std::vector<int32_t> first_bag;  // [own virtual workers + 1], counting only bags with rows
+
+  int32_t length(int64_t own_sample) const {
+    return lengths.empty() ? 1 : lengths[static_cast<size_t>(own_sample)];
   }
 };
 
 class InputDist {
  public:
-  // owner[t] is the rank that owns table t; samples[r] is the number of samples that rank r reads.
-  InputDist(Communicator& comm, std::span<const TableSpec> tables, std::span<const int> owner,
-            std::vector<int64_t> samples);
+  // The map must outlive it.
+  InputDist(Communicator& comm, const ShardMap& map);
 
   // Every rank calls these in turn, the same at the same time, and may do something else in
-  // between. ids: one view per table, of this rank's samples; their values must stay until
-  // Continue() returns.
+  // between. ids: one view per table, of this rank's samples.
   void Start(std::span<const IdsView> ids);
-  // Where tables are multi-hot, the numbers of ids have to arrive before the ids can.
+  // Where samples have any number of lookups, the numbers of rows have to arrive before the rows.
   void Continue();
   void Finish();
 
-  // After Finish(): the ids of the tables this rank owns, in table order; valid until the next one.
-  const std::vector<GlobalIds>& ids() const { return ids_; }
+  // After Finish(), until the next one: of the i-th shard this rank holds.
+  const ShardIds& of_held(size_t i) const { return held_[i]; }
+  // After Start(), until the next one.
+  const OwnBags& own_bags(size_t shard) const { return own_[shard]; }
 
  private:
-  bool AnyMultiHot() const;
+  bool AnyJagged() const;
+  void Divide(size_t table, const IdsView& ids);
+  void CopyWhole(size_t shard, const IdsView& ids);
+  void DivideByBlocks(size_t table, const IdsView& ids);
+  void CountBags(OwnBags* bags) const;
   void PostCounts();
-  void PostIds();
+  void PostRows();
   void Unpack();
 
   Communicator& comm_;
-  std::vector<std::vector<size_t>> tables_of_;  // [world_size]: the tables of each rank, in order
-  std::vector<bool> multi_hot_;                 // [tables]
-  std::vector<std::string> names_;              // [tables]
-  std::vector<int64_t> samples_;
-  std::vector<std::vector<int32_t>> counts_;  // [world_size]: lookups per multi-hot table
+  const ShardMap& map_;
+  std::vector<OwnBags> own_;                // by shard
+  std::vector<std::vector<int32_t>> rows_;  // by shard: what own samples look up
+  std::vector<uint64_t> bag_;               // a bag's lookups: row block, place
+  // By rank: for every jagged shard of the receiver, the number of rows.
+  std::vector<std::vector<int32_t>> announced_, counts_;
   std::vector<std::vector<int32_t>> send_, recv_;
-  std::vector<std::vector<int32_t>> announced_;  // like counts_, of this worker's samples
-  std::vector<IdsView> own_ids_;                 // of the batch in flight
-  std::vector<GlobalIds> ids_;
+  std::vector<ShardIds> held_;
   Exchange exchange_;  // last, so that it ends before the buffers do
 };
 

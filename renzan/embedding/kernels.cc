@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "renzan/base/philox.h"
+#include "renzan/embedding/tree_order.h"
 #include "renzan/optim/gradient_norm.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -87,8 +88,8 @@ HWY_INLINE void GatherRowsOf(Rows<kType> rows, const int32_t* ids, int64_t n, fl
 // Some columns of a bag of at least one lookup; `rows` begins at the first of these columns.
 // Calls next(i) before it uses lookup i.
 template <int kVectors, FloatType kType, class Tag, class Next>
-HWY_INLINE void PoolColumns(Tag tag, Rows<kType> rows, const int32_t* ids, int64_t n, float scale,
-                            float* out, const Next& next) {
+HWY_INLINE void PoolColumns(Tag tag, Rows<kType> rows, const int32_t* ids, int64_t n, float* out,
+                            const Next& next) {
   const size_t lanes = hn::Lanes(tag);
   hn::Vec<Tag> sum[kVectors];
   next(0);
@@ -100,15 +101,12 @@ HWY_INLINE void PoolColumns(Tag tag, Rows<kType> rows, const int32_t* ids, int64
     for (size_t v = 0; v < kVectors; ++v)
       sum[v] = hn::Add(sum[v], Rows<kType>::Load(tag, row + v * lanes));
   }
-  for (size_t v = 0; v < kVectors; ++v) {
-    if (scale != 1.0f) sum[v] = hn::Mul(sum[v], hn::Set(tag, scale));
-    hn::StoreU(sum[v], tag, out + v * lanes);
-  }
+  for (size_t v = 0; v < kVectors; ++v) hn::StoreU(sum[v], tag, out + v * lanes);
 }
 
 // One bag of at least one lookup.
 template <FloatType kType, class Next>
-HWY_INLINE void PoolBag(Rows<kType> rows, const int32_t* ids, int64_t n, float scale, float* out,
+HWY_INLINE void PoolBag(Rows<kType> rows, const int32_t* ids, int64_t n, float* out,
                         const Next& next) {
   const hn::ScalableTag<float> wide;
   const hn::CappedTag<float, 1> one;
@@ -117,9 +115,9 @@ HWY_INLINE void PoolBag(Rows<kType> rows, const int32_t* ids, int64_t n, float s
   const auto pool = [&](auto vectors, auto tag) HWY_ATTR {
     // The first columns prefetch whole rows for the others.
     if (d == 0) {
-      PoolColumns<vectors()>(tag, rows, ids, n, scale, out, next);
+      PoolColumns<vectors()>(tag, rows, ids, n, out, next);
     } else {
-      PoolColumns<vectors()>(tag, Rows<kType>{rows.data + d, rows.dim}, ids, n, scale, out + d,
+      PoolColumns<vectors()>(tag, Rows<kType>{rows.data + d, rows.dim}, ids, n, out + d,
                              [](int64_t) {});
     }
   };
@@ -129,23 +127,55 @@ HWY_INLINE void PoolBag(Rows<kType> rows, const int32_t* ids, int64_t n, float s
   for (; d < rows.dim; ++d) pool(std::integral_constant<int, 1>(), one);
 }
 
+// Prefetches the rows of the first lookups; `ahead` of them. Returns what prefetches the row of a
+// lookup so many places after `at`.
+template <FloatType kType>
+HWY_INLINE auto PrefetchAhead(Rows<kType> rows, const int32_t* ids, int64_t begin, int64_t all) {
+  const int64_t ahead = RowsAhead(rows.row_bytes());
+  for (int64_t i = begin; i < std::min(all, begin + ahead); ++i)
+    Prefetch<0>(rows.At(ids[i]), rows.row_bytes());
+  return [=](int64_t at) HWY_ATTR {
+    if (at + ahead < all) Prefetch<0>(rows.At(ids[at + ahead]), rows.row_bytes());
+  };
+}
+
 template <FloatType kType>
 HWY_INLINE void PoolRowsOf(Rows<kType> rows, const int32_t* ids, const int32_t* offsets, int64_t n,
-                           bool mean, float* out) {
-  const int64_t ahead = RowsAhead(rows.row_bytes()), all = offsets[n];
-  for (int64_t i = offsets[0]; i < std::min(all, offsets[0] + ahead); ++i)
-    Prefetch<0>(rows.At(ids[i]), rows.row_bytes());
+                           float* out) {
+  const auto prefetch = PrefetchAhead(rows, ids, offsets[0], offsets[n]);
   for (int64_t bag = 0; bag < n; ++bag, out += rows.dim) {
     const int64_t begin = offsets[bag], length = offsets[bag + 1] - begin;
     if (length == 0) {
       std::fill_n(out, rows.dim, 0.0f);
       continue;
     }
-    const float scale = mean && length > 1 ? 1.0f / static_cast<float>(length) : 1.0f;
-    PoolBag(rows, ids + begin, length, scale, out, [&](int64_t i) HWY_ATTR {
-      const int64_t coming = begin + i + ahead;
-      if (coming < all) Prefetch<0>(rows.At(ids[coming]), rows.row_bytes());
-    });
+    PoolBag(rows, ids + begin, length, out, [&](int64_t i) HWY_ATTR { prefetch(begin + i); });
+  }
+}
+
+// `stack` [TreeOrder::kMaxDepth, dim] is scratch.
+template <FloatType kType>
+HWY_INLINE void PoolRowBlocksOf(Rows<kType> rows, std::span<const int64_t> first, FloatType wire,
+                                const int32_t* ids, const int32_t* offsets, int64_t n, float* stack,
+                                float* out) {
+  const size_t dim = static_cast<size_t>(rows.dim);
+  const auto prefetch = PrefetchAhead(rows, ids, offsets[0], offsets[n]);
+  const auto add = [&](size_t from, size_t to) {
+    AddRoundTrip(wire, {stack + to * dim, dim}, {stack + from * dim, dim});
+  };
+  TreeOrder order;
+  for (int64_t bag = 0; bag < n; ++bag, out += rows.dim) {
+    uint32_t block = 0;
+    for (int64_t begin = offsets[bag], end; begin < offsets[bag + 1]; begin = end) {
+      while (first[block + 1] <= ids[begin]) ++block;
+      for (end = begin + 1; end < offsets[bag + 1] && ids[end] < first[block + 1];) ++end;
+      float* leaf = stack + order.Push(block, add) * dim;
+      PoolBag(rows, ids + begin, end - begin, leaf,
+              [&](int64_t i) HWY_ATTR { prefetch(begin + i); });
+      RoundTrip(wire, {leaf, dim});
+    }
+    order.Finish(add);
+    std::copy_n(stack, dim, out);
   }
 }
 
@@ -169,119 +199,168 @@ void GatherRows(FloatType type, std::byte* data, int64_t dim, const int32_t* ids
 }
 
 void PoolRows(FloatType type, std::byte* data, int64_t dim, const int32_t* ids,
-              const int32_t* offsets, int64_t n, bool mean, float* out) {
-  WithType(type, data, dim,
-           [&](auto rows) HWY_ATTR { PoolRowsOf(rows, ids, offsets, n, mean, out); });
+              const int32_t* offsets, int64_t n, float* out) {
+  WithType(type, data, dim, [&](auto rows) HWY_ATTR { PoolRowsOf(rows, ids, offsets, n, out); });
 }
 
-// Calls visit(row, its summed gradient [dim]) for every row of `lookups`, and ahead(row) some rows
-// earlier. The gradient is in `sum` [dim] or where it was.
+void PoolRowBlocks(FloatType type, std::byte* data, int64_t dim, std::span<const int64_t> first,
+                   FloatType wire, const int32_t* ids, const int32_t* offsets, int64_t n,
+                   float* stack, float* out) {
+  WithType(type, data, dim, [&](auto rows) HWY_ATTR {
+    PoolRowBlocksOf(rows, first, wire, ids, offsets, n, stack, out);
+  });
+}
+
+// Calls visit(row, its gradient [dim]) for every row of the lookups, and ahead(row) some rows
+// earlier. The gradient is in `stack` [TreeOrder::kMaxDepth, dim], and may be changed.
 template <class Ahead, class Visit>
-HWY_INLINE void ForEachRow(const Lookup* lookups, size_t n, const float* pooled_gradients,
-                           int64_t dim, float* sum, const Ahead& ahead, const Visit& visit) {
+HWY_INLINE void ForEachRow(const RowGradients& gradients, int64_t dim, float* stack,
+                           const Ahead& ahead, const Visit& visit) {
+  const Lookup* lookups = gradients.lookups.data();
+  const size_t n = gradients.lookups.size(), width = static_cast<size_t>(dim);
   const int64_t gradient_bytes = dim * static_cast<int64_t>(sizeof(float));
   const size_t distance = static_cast<size_t>(RowsAhead(gradient_bytes));
   const auto gradient_of = [&](size_t i) {
-    return pooled_gradients + int64_t{SampleOf(lookups[i])} * dim;
+    return gradients.pooled + int64_t{SampleOf(lookups[i])} * dim;
+  };
+  const auto add = [&](const float* from, float* to) HWY_ATTR {
+    ForEach(width, [&](auto d, size_t i) HWY_ATTR {
+      hn::StoreU(hn::Add(hn::LoadU(d, to + i), hn::LoadU(d, from + i)), d, to + i);
+    });
+  };
+  const auto add_partial_sums = [&](size_t from, size_t to) HWY_ATTR {
+    add(stack + from * width, stack + to * width);
   };
   for (size_t i = 0; i < std::min(distance, n); ++i) ahead(int64_t{RowOf(lookups[i])});
-  for (size_t begin = 0, end; begin < n; begin = end) {
-    const int64_t row = RowOf(lookups[begin]);
-    const float* gradient = gradient_of(begin);
-    for (end = begin; end < n && RowOf(lookups[end]) == row; ++end) {
-      if (end + distance < n) {
-        ahead(int64_t{RowOf(lookups[end + distance])});
-        Prefetch<0>(gradient_of(end + distance), gradient_bytes);
-      }
-      if (end == begin) continue;
-      const float* next = gradient_of(end);
-      ForEach(static_cast<size_t>(dim), [&](auto tag, size_t d) HWY_ATTR {
-        hn::StoreU(hn::Add(hn::LoadU(tag, gradient + d), hn::LoadU(tag, next + d)), tag, sum + d);
+  const auto prefetch = [&](size_t i) HWY_ATTR {
+    if (i + distance >= n) return;
+    ahead(int64_t{RowOf(lookups[i + distance])});
+    Prefetch<0>(gradient_of(i + distance), gradient_bytes);
+  };
+  TreeOrder order;
+  for (size_t next = 0; next < n;) {
+    const uint32_t row = RowOf(lookups[next]);
+    do {
+      const uint16_t virtual_worker = gradients.virtual_worker[SampleOf(lookups[next])];
+      float* leaf = stack + order.Push(virtual_worker, add_partial_sums) * width;
+      prefetch(next);
+      const float* first = gradient_of(next);
+      // From +0 on, so that no sum is -0 and a leaf that is missing counts as much as one of zeros.
+      ForEach(width, [&](auto d, size_t i) HWY_ATTR {
+        hn::StoreU(hn::Add(hn::Zero(d), hn::LoadU(d, first + i)), d, leaf + i);
       });
-      gradient = sum;
-    }
-    visit(row, gradient);
+      for (++next; next < n && RowOf(lookups[next]) == row &&
+                   gradients.virtual_worker[SampleOf(lookups[next])] == virtual_worker;
+           ++next) {
+        prefetch(next);
+        add(gradient_of(next), leaf);
+      }
+    } while (next < n && RowOf(lookups[next]) == row);
+    order.Finish(add_partial_sums);
+    visit(int64_t{row}, stack);
   }
 }
 
-// `sum` and `values` [dim] are for a gradient and a row.
+// The values of a row: where they are, or for 16 bits in `values` [dim].
 template <FloatType kType>
-HWY_INLINE bool UpdateRowsOf(Rows<kType> rows, const RowStep& step, const Lookup* lookups, size_t n,
-                             const float* pooled_gradients, float* state, float* sum,
-                             float* values) {
+HWY_INLINE float* RowValues(Rows<kType> rows, int64_t row, float* values) {
+  if constexpr (kType == FloatType::kFloat32) {
+    return rows.At(row);
+  } else {
+    const uint16_t* from = rows.At(row);
+    ForEach(static_cast<size_t>(rows.dim), [&](auto d, size_t i) HWY_ATTR {
+      hn::StoreU(Rows<kType>::Load(d, from + i), d, values + i);
+    });
+    return values;
+  }
+}
+
+HWY_INLINE void ScaleAndDecay(const RowStep& step, const float* w, size_t n, float* g) {
+  if (step.gradient_scale != 1.0f) Scale(step.gradient_scale, n, g);
+  if (step.l2 != 0.0f) AddScaled(step.l2, w, n, g);
+}
+
+// `values` [dim] is for a row.
+template <FloatType kType>
+HWY_INLINE bool UpdateRowsOf(Rows<kType> rows, const RowStep& step, const RowGradients& gradients,
+                             float* state, float* stack, float* values) {
   using enum SparseOptimizerType;
   const int64_t dim = rows.dim;
   const int64_t state_width = StateFloatsPerRow(step.optimizer, dim);
   const int64_t state_bytes = state_width * static_cast<int64_t>(sizeof(float));
   const size_t width = static_cast<size_t>(dim);
-  const bool changes_gradient = step.gradient_scale != 1.0f || step.l2 != 0.0f;
   bool finite = true;
+  const float* mean_square = step.mean_squares;
   const auto ahead = [&](int64_t row) HWY_ATTR {
     Prefetch<1>(rows.At(row), rows.row_bytes());
     if (state_width > 0) Prefetch<1>(state + row * state_width, state_bytes);
   };
-  ForEachRow(
-      lookups, n, pooled_gradients, dim, sum, ahead, [&](int64_t row, const float* g) HWY_ATTR {
-        float* w;
-        if constexpr (kType == FloatType::kFloat32) {
-          w = rows.At(row);
-        } else {
-          const uint16_t* from = rows.At(row);
-          ForEach(width, [&](auto d, size_t i) HWY_ATTR {
-            hn::StoreU(Rows<kType>::Load(d, from + i), d, values + i);
-          });
-          w = values;
-        }
-        float* s = state + row * state_width;
-        if (changes_gradient) {
-          if (g != sum) std::copy_n(g, dim, sum);
-          g = sum;
-          if (step.gradient_scale != 1.0f) Scale(step.gradient_scale, width, sum);
-          if (step.l2 != 0.0f) AddScaled(step.l2, w, width, sum);
-        }
-        if (step.kept != 1.0f) Scale(step.kept, width, w);
-        switch (step.optimizer) {
-          case kSgd:
-            Sgd(step.lr, g, width, w);
-            break;
-          case kAdagrad:
-            Adagrad(step.lr, step.epsilon, g, width, s, w);
-            break;
-          case kRowWiseAdagrad:
-            RowWiseAdagrad(step.lr, step.epsilon, g, width, s, w);
-            break;
-        }
-        if constexpr (kType != FloatType::kFloat32) {
-          const uint32_t word = Philox::Draw(step.rounding_key, static_cast<uint64_t>(row),
-                                             static_cast<uint64_t>(step.step))[0];
-          uint16_t* to = rows.At(row);
-          ForEach(width, [&](auto d, size_t i) HWY_ATTR {
-            const hn::RebindToUnsigned<decltype(d)> u;
-            const auto rounded =
-                RoundStochastically<kType>(LoadBits(d, values + i), RandomOfColumns(u, word, i));
-            StoreEncoded(d, rounded, to + i);
-          });
-        }
-        finite &= AllFinite(w, width) && AllFinite(s, static_cast<size_t>(state_width));
+  ForEachRow(gradients, dim, stack, ahead, [&](int64_t row, float* g) HWY_ATTR {
+    float* w = RowValues(rows, row, values);
+    float* s = state + row * state_width;
+    ScaleAndDecay(step, w, width, g);
+    if (step.kept != 1.0f) Scale(step.kept, width, w);
+    switch (step.optimizer) {
+      case kSgd:
+        Sgd(step.lr, g, width, w);
+        break;
+      case kAdagrad:
+        Adagrad(step.lr, step.epsilon, g, width, s, w);
+        break;
+      case kRowWiseAdagrad:
+        RowWiseAdagrad(step.lr, step.epsilon, g, width,
+                       mean_square != nullptr
+                           ? *mean_square++
+                           : SumOfSquaresInChunks(g, width) / static_cast<float>(dim),
+                       s, w);
+        break;
+    }
+    if constexpr (kType != FloatType::kFloat32) {
+      const int64_t row_of_table = step.stride * row + step.offset;
+      const uint32_t word = Philox::Draw(step.rounding_key, static_cast<uint64_t>(row_of_table),
+                                         static_cast<uint64_t>(step.step))[0];
+      uint16_t* to = rows.At(row);
+      ForEach(width, [&](auto d, size_t i) HWY_ATTR {
+        const hn::RebindToUnsigned<decltype(d)> u;
+        const size_t column = static_cast<size_t>(step.first_column) + i;
+        const auto rounded =
+            RoundStochastically<kType>(LoadBits(d, values + i), RandomOfColumns(u, word, column));
+        StoreEncoded(d, rounded, to + i);
       });
-  return finite;
-}
-
-bool UpdateRows(FloatType type, std::byte* data, int64_t dim, const RowStep& step,
-                const Lookup* lookups, size_t n, const float* pooled_gradients, float* state,
-                float* sum, float* values) {
-  bool finite = false;
-  WithType(type, data, dim, [&](auto rows) HWY_ATTR {
-    finite = UpdateRowsOf(rows, step, lookups, n, pooled_gradients, state, sum, values);
+    }
+    finite &= AllFinite(w, width) && AllFinite(s, static_cast<size_t>(state_width));
   });
   return finite;
 }
 
-size_t RowGradientSquares(const Lookup* lookups, size_t n, const float* pooled_gradients,
-                          int64_t dim, float* sum, double* squares) {
+bool UpdateRows(FloatType type, std::byte* data, int64_t dim, const RowStep& step,
+                const RowGradients& gradients, float* state, float* stack, float* values) {
+  bool finite = false;
+  WithType(type, data, dim, [&](auto rows) HWY_ATTR {
+    finite = UpdateRowsOf(rows, step, gradients, state, stack, values);
+  });
+  return finite;
+}
+
+size_t StepSquares(FloatType type, std::byte* data, int64_t dim, const RowStep& step,
+                   const RowGradients& gradients, float* stack, float* values, float* squares) {
+  const size_t width = static_cast<size_t>(dim);
+  size_t n = 0;
+  WithType(type, data, dim, [&](auto rows) HWY_ATTR {
+    const auto ahead = [&](int64_t row) HWY_ATTR { Prefetch<0>(rows.At(row), rows.row_bytes()); };
+    ForEachRow(gradients, dim, stack, ahead, [&](int64_t row, float* g) HWY_ATTR {
+      ScaleAndDecay(step, RowValues(rows, row, values), width, g);
+      squares[n++] = SumOfSquaresInChunks(g, width);
+    });
+  });
+  return n;
+}
+
+size_t RowGradientSquares(const RowGradients& gradients, int64_t dim, float* stack,
+                          double* squares) {
   size_t rows = 0;
   ForEachRow(
-      lookups, n, pooled_gradients, dim, sum, [](int64_t) {},
+      gradients, dim, stack, [](int64_t) {},
       [&](int64_t, const float* gradient) { squares[rows++] = SumOfSquares(gradient, dim); });
   return rows;
 }
@@ -295,16 +374,22 @@ namespace renzan {
 
 HWY_EXPORT(GatherRows);
 HWY_EXPORT(PoolRows);
+HWY_EXPORT(PoolRowBlocks);
 HWY_EXPORT(UpdateRows);
+HWY_EXPORT(StepSquares);
 HWY_EXPORT(RowGradientSquares);
 
 namespace {
 
-// For one row: a gradient, or values.
-template <int kPurpose>
-float* Scratch(int64_t dim) {
+// For the values of a row, and for partial sums of rows.
+float* RowScratch(int64_t dim) {
   thread_local std::vector<float> scratch;
   scratch.resize(static_cast<size_t>(dim));
+  return scratch.data();
+}
+float* StackScratch(int64_t dim) {
+  thread_local std::vector<float> scratch;
+  scratch.resize(TreeOrder::kMaxDepth * static_cast<size_t>(dim));
   return scratch.data();
 }
 
@@ -319,23 +404,34 @@ void GatherRows(const RowStorage& rows, std::span<const int32_t> ids, float* out
 }
 
 void PoolRows(const RowStorage& rows, const int32_t* ids, std::span<const int32_t> offsets,
-              bool mean, float* out) {
+              float* out) {
   HWY_DYNAMIC_DISPATCH(PoolRows)
-  (rows.type(), DataOf(rows), rows.dim(), ids, offsets.data(), std::ssize(offsets) - 1, mean, out);
+  (rows.type(), DataOf(rows), rows.dim(), ids, offsets.data(), std::ssize(offsets) - 1, out);
 }
 
-bool UpdateRows(const RowStep& step, std::span<const Lookup> lookups, const float* pooled_gradients,
-                RowStorage* rows, float* state) {
+void PoolRowBlocks(const RowStorage& rows, std::span<const int64_t> first, FloatType wire,
+                   const int32_t* ids, std::span<const int32_t> offsets, float* out) {
+  HWY_DYNAMIC_DISPATCH(PoolRowBlocks)
+  (rows.type(), DataOf(rows), rows.dim(), first, wire, ids, offsets.data(), std::ssize(offsets) - 1,
+   StackScratch(rows.dim()), out);
+}
+
+bool UpdateRows(const RowStep& step, const RowGradients& gradients, RowStorage* rows,
+                float* state) {
   const int64_t dim = rows->dim();
-  return HWY_DYNAMIC_DISPATCH(UpdateRows)(rows->type(), rows->bytes().data(), dim, step,
-                                          lookups.data(), lookups.size(), pooled_gradients, state,
-                                          Scratch<0>(dim), Scratch<1>(dim));
+  return HWY_DYNAMIC_DISPATCH(UpdateRows)(rows->type(), rows->bytes().data(), dim, step, gradients,
+                                          state, StackScratch(dim), RowScratch(dim));
 }
 
-size_t RowGradientSquares(std::span<const Lookup> lookups, const float* pooled_gradients,
-                          int64_t dim, double* squares) {
-  return HWY_DYNAMIC_DISPATCH(RowGradientSquares)(lookups.data(), lookups.size(), pooled_gradients,
-                                                  dim, Scratch<0>(dim), squares);
+size_t StepSquares(const RowStep& step, const RowGradients& gradients, const RowStorage& rows,
+                   float* squares) {
+  const int64_t dim = rows.dim();
+  return HWY_DYNAMIC_DISPATCH(StepSquares)(rows.type(), DataOf(rows), dim, step, gradients,
+                                           StackScratch(dim), RowScratch(dim), squares);
+}
+
+size_t RowGradientSquares(const RowGradients& gradients, int64_t dim, double* squares) {
+  return HWY_DYNAMIC_DISPATCH(RowGradientSquares)(gradients, dim, StackScratch(dim), squares);
 }
 
 }  // namespace renzan

@@ -17,30 +17,51 @@ namespace renzan {
 void GatherRows(const RowStorage& rows, std::span<const int32_t> ids, float* out);
 
 // Multi-hot lookups of consecutive samples: out[i, d] = Σ over k in [offsets[i], offsets[i + 1]),
-// in that order, of rows[ids[k], d]; zeros for an empty bag. With `mean`, times 1 / its length.
+// in that order, of rows[ids[k], d]; zeros for an empty bag.
 void PoolRows(const RowStorage& rows, const int32_t* ids, std::span<const int32_t> offsets,
-              bool mean, float* out);
+              float* out);
 
-// What happens to a row that was looked up, from its summed gradient g: g *= gradient_scale;
-// g += l2·w; w *= kept; then the optimizer's step (optimizer_steps-inl.h), all in float32. A row of
-// 16 bits is then rounded stochastically, with what Philox draws for (rounding_key, row, step).
+// The same for rows of several row blocks, of which block b begins at row first[b]: a bag's lookups
+// are in the order of their blocks. The sum of each block's rows is a leaf of a balanced binary
+// tree (tree_order.h), and every leaf and node is rounded by the codec `wire`. No bag is empty.
+void PoolRowBlocks(const RowStorage& rows, std::span<const int64_t> first, FloatType wire,
+                   const int32_t* ids, std::span<const int32_t> offsets, float* out);
+
+// The gradients of rows: that of a row is the sum over its lookups of pooled[bag]. The sum of the
+// lookups of one virtual worker, in order and from +0 on, is a leaf of a balanced binary tree over
+// the virtual workers (tree_order.h).
+struct RowGradients {
+  std::span<const Lookup> lookups;           // sorted by SortByRow, with all lookups of each row
+  const float* pooled = nullptr;             // [bags, dim]
+  const uint16_t* virtual_worker = nullptr;  // [bags], ascending
+};
+
+// What happens to a row that was looked up, from its gradient g: g *= gradient_scale; g += l2·w;
+// w *= kept; then the optimizer's step (optimizer_steps-inl.h), all in float32. A row of 16 bits is
+// then rounded stochastically, with what Philox draws for (rounding_key, row of the table, step).
 struct RowStep {
   SparseOptimizerType optimizer;
   float lr, epsilon;
   float gradient_scale = 1.0f, l2 = 0.0f, kept = 1.0f;
   uint64_t rounding_key = 0;
   int64_t step = 0;
+  // Row r here is row `stride`·r + `offset` of the table, and its columns begin at `first_column`.
+  int64_t stride = 1, offset = 0, first_column = 0;
+  // Row-wise Adagrad, if these are only some columns: Σ g² / dim over all columns of the table, of
+  // the i-th distinct row.
+  const float* mean_squares = nullptr;
 };
 
-// Takes one step for each row of `lookups`, which are sorted by SortByRow. Its gradient is the sum
-// of its lookups' pooled gradients [samples, dim]. `state`: [rows, dim] for Adagrad, [rows] for
-// row-wise Adagrad. Returns whether the rows and their states are finite afterwards.
-bool UpdateRows(const RowStep& step, std::span<const Lookup> lookups, const float* pooled_gradients,
-                RowStorage* rows, float* state);
+// Takes one step for each row of the lookups. `state`: [rows, dim] for Adagrad, [rows] for row-wise
+// Adagrad. Returns whether the rows and their states are finite afterwards.
+bool UpdateRows(const RowStep& step, const RowGradients& gradients, RowStorage* rows, float* state);
 
-// squares[i] = Σ g² of the i-th distinct row of `lookups`. Returns how many there are, at most
-// lookups.size().
-size_t RowGradientSquares(std::span<const Lookup> lookups, const float* pooled_gradients,
-                          int64_t dim, double* squares);
+// squares[i] = Σ g² of the i-th distinct row, of the g that the optimizer's step would see. Returns
+// how many there are, at most lookups.size().
+size_t StepSquares(const RowStep& step, const RowGradients& gradients, const RowStorage& rows,
+                   float* squares);
+
+// squares[i] = Σ g² of the i-th distinct row. Returns how many there are.
+size_t RowGradientSquares(const RowGradients& gradients, int64_t dim, double* squares);
 
 }  // namespace renzan

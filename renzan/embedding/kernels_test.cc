@@ -32,14 +32,27 @@ const std::vector<Lookup> kLookups = {
     MakeLookup(1, 4), MakeLookup(3, 0), MakeLookup(3, 5), MakeLookup(4, 1), MakeLookup(8, 0),
     MakeLookup(8, 1), MakeLookup(8, 2), MakeLookup(8, 2), MakeLookup(8, 5), MakeLookup(9, 3)};
 constexpr size_t kSamples = 6;
+// Which virtual worker each sample belongs to.
+const std::vector<uint16_t> kVirtualWorker = {0, 0, 1, 2, 2, 3};
 
-// The summed gradient of each row, by definition.
-std::map<size_t, std::vector<float>> RowGradients(const std::vector<float>& pooled, size_t dim) {
-  std::map<size_t, std::vector<float>> sums;
+RowGradients GradientsOf(const std::vector<float>& pooled) {
+  return {.lookups = kLookups, .pooled = pooled.data(), .virtual_worker = kVirtualWorker.data()};
+}
+
+// The gradient of each row, by definition: a virtual worker without lookups counts as zeros.
+std::map<size_t, std::vector<float>> GradientOfEachRow(const std::vector<float>& pooled,
+                                                       size_t dim) {
+  std::map<size_t, std::vector<std::vector<float>>> leaves;
   for (const Lookup lookup : kLookups) {
-    const float* g = pooled.data() + SampleOf(lookup) * dim;
-    const auto [sum, first] = sums.try_emplace(RowOf(lookup), g, g + dim);
-    for (size_t d = 0; d < dim && !first; ++d) sum->second[d] += g[d];
+    auto& of_row = leaves[RowOf(lookup)];
+    of_row.resize(4, std::vector<float>(dim));
+    for (size_t d = 0; d < dim; ++d)
+      of_row[kVirtualWorker[SampleOf(lookup)]][d] += pooled[SampleOf(lookup) * dim + d];
+  }
+  std::map<size_t, std::vector<float>> sums;
+  for (const auto& [row, v] : leaves) {
+    sums[row].resize(dim);
+    for (size_t d = 0; d < dim; ++d) sums[row][d] = (v[0][d] + v[1][d]) + (v[2][d] + v[3][d]);
   }
   return sums;
 }
@@ -89,22 +102,58 @@ TEST_P(Kernels, PoolingIsInBagOrder) {
   for (const FloatType type : kTypes) {
     const RowStorage rows = NewRows(type, width_);
     const std::vector<float> weights = Values(rows);
-    for (const bool mean : {false, true}) {
-      std::vector<float> out(bags * width_, 7.0f);
-      PoolRows(rows, ids.data(), kOffsets, mean, out.data());
-      for (size_t bag = 0; bag < bags; ++bag) {
-        const size_t begin = static_cast<size_t>(kOffsets[bag]);
-        const size_t end = static_cast<size_t>(kOffsets[bag + 1]);
-        for (size_t d = 0; d < width_; ++d) {
-          float sum = 0;
-          for (size_t k = begin; k < end; ++k) {
-            const float w = weights[static_cast<size_t>(ids[k]) * width_ + d];
-            sum = k == begin ? w : sum + w;
-          }
-          if (mean && end > begin + 1) sum *= 1.0f / static_cast<float>(end - begin);
-          EXPECT_EQ(out[bag * width_ + d], sum) << bag;
+    std::vector<float> out(bags * width_, 7.0f);
+    PoolRows(rows, ids.data(), kOffsets, out.data());
+    for (size_t bag = 0; bag < bags; ++bag) {
+      const size_t begin = static_cast<size_t>(kOffsets[bag]);
+      const size_t end = static_cast<size_t>(kOffsets[bag + 1]);
+      for (size_t d = 0; d < width_; ++d) {
+        float sum = 0;
+        for (size_t k = begin; k < end; ++k) {
+          const float w = weights[static_cast<size_t>(ids[k]) * width_ + d];
+          sum = k == begin ? w : sum + w;
+        }
+        EXPECT_EQ(out[bag * width_ + d], sum) << bag;
+      }
+    }
+  }
+}
+
+TEST_P(Kernels, RowBlocksArePooledAsATree) {
+  // Blocks of 3, 1, 4 and 2 rows; bags with rows of one, two, three and all of them.
+  const std::vector<int64_t> first = {0, 3, 4, 8, 10};
+  const std::vector<int32_t> ids = {5, 4, 4, 1, 9, 0, 2, 3, 7, 2, 0, 3, 6, 4, 9, 8, 9};
+  const std::vector<int32_t> offsets = {0, 3, 5, 9, 17};
+  using Block = std::vector<float>;
+  for (const FloatType wire : kTypes) {
+    const RowStorage rows = NewRows(FloatType::kFloat32, width_);
+    const std::vector<float> weights = Values(rows);
+    std::vector<float> out(4 * width_);
+    PoolRowBlocks(rows, first, wire, ids.data(), offsets, out.data());
+    for (size_t bag = 0; bag < 4; ++bag) {
+      std::vector<Block> leaves(4);  // empty, or the sum of a block's rows
+      for (int32_t i = offsets[bag]; i < offsets[bag + 1]; ++i) {
+        const int32_t id = ids[static_cast<size_t>(i)];
+        size_t block = 0;
+        while (first[block + 1] <= id) ++block;
+        const float* w = weights.data() + static_cast<size_t>(id) * width_;
+        Block& leaf = leaves[block];
+        if (leaf.empty()) {
+          leaf.assign(w, w + width_);
+        } else {
+          for (size_t d = 0; d < width_; ++d) leaf[d] += w[d];
         }
       }
+      for (Block& leaf : leaves) RoundTrip(wire, leaf);
+      const auto node = [&](Block a, const Block& b) {
+        if (a.empty() || b.empty()) return a.empty() ? b : a;
+        for (size_t d = 0; d < width_; ++d) a[d] += b[d];
+        RoundTrip(wire, a);
+        return a;
+      };
+      EXPECT_EQ(node(node(leaves[0], leaves[1]), node(leaves[2], leaves[3])),
+                Block(out.begin() + static_cast<int64_t>(bag * width_),
+                      out.begin() + static_cast<int64_t>((bag + 1) * width_)));
     }
   }
 }
@@ -189,12 +238,12 @@ TEST_P(Kernels, AnUpdateIsOneStepOfTheSummedGradientPerRow) {
         RowStorage rows = NewRows(type, width_);
         std::vector<float> expected = Values(rows), state = NewState(width_);
         std::vector<float> expected_state = state;
-        for (const auto& [row, g] : RowGradients(pooled, width_)) {
+        for (const auto& [row, g] : GradientOfEachRow(pooled, width_)) {
           float* w = expected.data() + row * width_;
           TakeStep(step, g, w, expected_state.data() + row * state_width);
           for (uint32_t d = 0; d < width_; ++d) w[d] = Rounded(type, w[d], RandomOf(step, row, d));
         }
-        EXPECT_TRUE(UpdateRows(step, kLookups, pooled.data(), &rows, state.data()));
+        EXPECT_TRUE(UpdateRows(step, GradientsOf(pooled), &rows, state.data()));
         EXPECT_EQ(Values(rows), expected);
         EXPECT_EQ(state, expected_state);
       }
@@ -212,8 +261,8 @@ TEST_P(Kernels, AnUpdateSeesEveryBadValue) {
         std::vector<float> state = NewState(width_);
         auto pooled = RandomValues(kSamples * width_, 3);
         pooled[sample * width_ + width_ / 2] = bad;
-        EXPECT_FALSE(UpdateRows({.optimizer = optimizer, .lr = 0.1f, .epsilon = 1e-8f}, kLookups,
-                                pooled.data(), &rows, state.data()));
+        EXPECT_FALSE(UpdateRows({.optimizer = optimizer, .lr = 0.1f, .epsilon = 1e-8f},
+                                GradientsOf(pooled), &rows, state.data()));
       }
     }
   }
@@ -222,10 +271,10 @@ TEST_P(Kernels, AnUpdateSeesEveryBadValue) {
 TEST_P(Kernels, SquaresAreOfTheSummedGradients) {
   const auto pooled = RandomValues(kSamples * width_, 3);
   std::vector<double> expected;
-  for (const auto& [row, g] : RowGradients(pooled, width_))
+  for (const auto& [row, g] : GradientOfEachRow(pooled, width_))
     expected.push_back(SumOfSquares(g.data(), dim_));
   std::vector<double> squares(kLookups.size());
-  squares.resize(RowGradientSquares(kLookups, pooled.data(), dim_, squares.data()));
+  squares.resize(RowGradientSquares(GradientsOf(pooled), dim_, squares.data()));
   EXPECT_EQ(squares, expected);
 }
 
@@ -239,9 +288,9 @@ TEST_P(Kernels, BitsDoNotDependOnTheInstructionSet) {
       std::vector<float> state = NewState(width_);
       for (const SparseOptimizerType optimizer : {kSgd, kAdagrad, kRowWiseAdagrad})
         UpdateRows({.optimizer = optimizer, .lr = 0.1f, .epsilon = 1e-8f, .rounding_key = 3},
-                   kLookups, pooled.data(), &rows, state.data());
+                   GradientsOf(pooled), &rows, state.data());
       std::vector<float> pooled_rows((kOffsets.size() - 1) * width_);
-      PoolRows(rows, Ids().data(), kOffsets, true, pooled_rows.data());
+      PoolRows(rows, Ids().data(), kOffsets, pooled_rows.data());
       for (const std::vector<float>& part : {pooled_rows, Values(rows), state})
         all.insert(all.end(), part.begin(), part.end());
     }
@@ -258,8 +307,7 @@ TEST(PoolRows, KeepsInfinityAndNan) {
     rows.Set(0, values);
     testing::OnEveryInstructionSet([&] {
       std::vector<float> pooled(4);
-      PoolRows(rows, std::vector<int32_t>{0}.data(), std::vector<int32_t>{0, 1}, false,
-               pooled.data());
+      PoolRows(rows, std::vector<int32_t>{0}.data(), std::vector<int32_t>{0, 1}, pooled.data());
       EXPECT_EQ(pooled[0], INFINITY);
       EXPECT_EQ(pooled[1], -INFINITY);
       EXPECT_TRUE(std::isnan(pooled[2]));
@@ -279,6 +327,7 @@ TEST(StochasticRounding, RoundsAsDefinedAtEveryMagnitude) {
   std::vector<float> gradient;
   for (const float value : values) gradient.push_back(-value);
   const std::vector<Lookup> lookups = {MakeLookup(0, 0)};
+  const uint16_t virtual_worker = 0;
   for (const FloatType type : {FloatType::kFloat16, FloatType::kBFloat16}) {
     for (int64_t step = 0; step < 20; ++step) {
       RowStorage rows(type, 1, dim);
@@ -287,7 +336,7 @@ TEST(StochasticRounding, RoundsAsDefinedAtEveryMagnitude) {
                                 .epsilon = 0,
                                 .rounding_key = 42,
                                 .step = step};
-      UpdateRows(row_step, lookups, gradient.data(), &rows, nullptr);
+      UpdateRows(row_step, {lookups, gradient.data(), &virtual_worker}, &rows, nullptr);
       const std::vector<float> rounded = Values(rows);
       for (size_t i = 0; i < values.size(); ++i)
         ASSERT_EQ(rounded[i],
@@ -303,6 +352,7 @@ TEST(StochasticRounding, SmallStepsArriveOnAverage) {
   constexpr size_t kDim = 64;
   constexpr int kSteps = 4000;
   const std::vector<Lookup> lookups = {MakeLookup(0, 0)};
+  const uint16_t virtual_worker = 0;
   for (const FloatType type : {FloatType::kFloat16, FloatType::kBFloat16}) {
     for (const float start : {1.0f, 0x1.8p-3f, 0x1p-16f}) {  // the last is subnormal in float16
       const float half_last_place = start * (type == FloatType::kFloat16 ? 0x1p-12f : 0x1p-9f);
@@ -318,7 +368,7 @@ TEST(StochasticRounding, SmallStepsArriveOnAverage) {
                       .epsilon = 0,
                       .rounding_key = 99,
                       .step = step},
-                     lookups, gradient.data(), &rows, nullptr);
+                     {lookups, gradient.data(), &virtual_worker}, &rows, nullptr);
         double mean = 0;
         for (const float value : Values(rows)) mean += static_cast<double>(value) / kDim;
         const double expected = moves ? start + double{small} * kSteps : start;

@@ -13,11 +13,11 @@ RowStorage::RowStorage(FloatType type, int64_t rows, int64_t dim)
       size_(static_cast<size_t>(rows * dim)),
       buffer_((EncodedBytes(type, size_) + sizeof(float) - 1) / sizeof(float)) {}
 
-bool RowStorage::AllFinite() const {
-  if (type_ == FloatType::kFloat32) return renzan::AllFinite(buffer_.span());
+bool RowStorage::AllFinite(size_t first, size_t size) const {
+  if (type_ == FloatType::kFloat32) return renzan::AllFinite(buffer_.span().subspan(first, size));
   std::vector<float> piece(1 << 14);
-  for (size_t first = 0; first < size_; first += piece.size()) {
-    const auto values = std::span(piece).first(std::min(piece.size(), size_ - first));
+  for (const size_t end = first + size; first < end; first += piece.size()) {
+    const auto values = std::span(piece).first(std::min(piece.size(), end - first));
     Get(first, values);
     if (!renzan::AllFinite(values)) return false;
   }

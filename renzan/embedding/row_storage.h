@@ -39,7 +39,8 @@ class RowStorage {
     return buffer_.span();
   }
 
-  bool AllFinite() const;
+  // Of the values [first, first + size).
+  bool AllFinite(size_t first, size_t size) const;
 
   // Values from `first` on, as float32; Set() rounds to the nearest. Threads may call them
   // concurrently for different values.

@@ -1,4 +1,5 @@
-// Lookup, exchange and the sparse update against a reference implementation, on 1 to 7 workers.
+// Lookup, exchange and the sparse update against a reference implementation, on 1 to 7 workers and
+// with random sharding plans.
 
 #include "renzan/embedding/sharded_embeddings.h"
 
@@ -7,6 +8,7 @@
 #include <cmath>
 #include <map>
 #include <mutex>
+#include <set>
 
 #include "renzan/base/philox.h"
 #include "renzan/comm/testing.h"
@@ -16,6 +18,16 @@ namespace {
 
 constexpr int64_t kBatch = 32, kDim = 6;
 constexpr int kVirtualWorkers = 8;
+constexpr float kRate = 0.1f;
+
+struct IdsOfTable {
+  std::vector<int32_t> values, offsets;
+  std::span<const int32_t> Bag(int64_t sample) const {
+    if (offsets.empty()) return {values.data() + sample, 1};
+    const size_t s = static_cast<size_t>(sample);
+    return {values.data() + offsets[s], static_cast<size_t>(offsets[s + 1] - offsets[s])};
+  }
+};
 
 std::vector<TableSpec> Tables() {
   return {{.name = "a", .num_embeddings = 5, .embedding_dim = kDim},
@@ -28,12 +40,24 @@ std::vector<TableSpec> Tables() {
           {.name = "d", .num_embeddings = 3000, .embedding_dim = kDim}};
 }
 
+// The same, all of them divided into blocks.
+std::vector<TableSpec> TablesOfBlocks() {
+  std::vector<TableSpec> tables = Tables();
+  tables[0].row_blocks = 2;
+  tables[1].row_blocks = 8;
+  tables[1].column_blocks = 2;
+  tables[2].row_blocks = 4;
+  tables[2].column_blocks = 3;
+  tables[3].row_blocks = 8;
+  return tables;
+}
+
 // The ids of the whole global batch of a step, by table.
-std::vector<GlobalIds> GlobalBatch(int step) {
-  std::vector<GlobalIds> ids;
+std::vector<IdsOfTable> GlobalBatch(int step) {
+  std::vector<IdsOfTable> ids;
   const std::vector<TableSpec> tables = Tables();
   for (size_t t = 0; t < tables.size(); ++t) {
-    GlobalIds table;
+    IdsOfTable table;
     if (tables[t].multi_hot) table.offsets.push_back(0);
     for (uint64_t s = 0; s < kBatch; ++s) {
       const Philox::Block word = Philox::Draw(static_cast<uint64_t>(step) * 10 + t, s);
@@ -58,9 +82,10 @@ float Rounded(FloatType wire, float x) {
   return x;
 }
 
-using Weights = std::map<std::string, std::vector<float>>;
+using Weights = std::map<std::string, std::vector<float>>;  // by table: rows, row-wise states
 
 struct Recipe {
+  std::vector<TableSpec> tables = Tables();
   FloatType forward = FloatType::kFloat32, backward = FloatType::kFloat32;
   SparseOptimizerOptions optimizer = {};
   float gradient_scale = 1.0f;
@@ -71,81 +96,185 @@ struct Trained {
   double squared_norm = 0;  // of the last step's gradients
 };
 
+// The balanced tree over leaves of which some are missing.
+using Leaves = std::map<size_t, float>;
+float TreeOf(const Leaves& leaves, FloatType wire, size_t begin, size_t size) {
+  if (size == 1) return leaves.contains(begin) ? leaves.at(begin) : std::nanf("");
+  const float left = TreeOf(leaves, wire, begin, size / 2);
+  const float right = TreeOf(leaves, wire, begin + size / 2, size / 2);
+  if (std::isnan(left)) return right;
+  if (std::isnan(right)) return left;
+  return Rounded(wire, left + right);
+}
+
+float SumOfSquares16(std::span<const float> g) {  // up to 16
+  float tree[16] = {};
+  for (size_t i = 0; i < g.size(); ++i) tree[i] = g[i] * g[i];
+  for (size_t half = 8; half > 0; half /= 2)
+    for (size_t i = 0; i < half; ++i) tree[i] += tree[i + half];
+  return tree[0];
+}
+
+// The initial values, from one worker that holds everything.
+Weights InitialWeights() {
+  Weights weights;
+  ThreadPool pool(1);
+  for (const TableSpec& spec : Tables()) {
+    const EmbeddingShard shard(spec, {0, {0, 1}, 0, 0}, FloatType::kFloat32, {},
+                               InitialValues::kDraw, 3, pool);
+    weights[spec.name] = {shard.weights.floats().begin(), shard.weights.floats().end()};
+  }
+  return weights;
+}
+
 Trained ReferenceTraining(const Recipe& recipe, int steps) {
-  const auto& [forward, backward, optimizer, gradient_scale] = recipe;
+  const SparseOptimizerOptions& optimizer = recipe.optimizer;
+  const bool row_wise = optimizer.type == SparseOptimizerType::kRowWiseAdagrad;
   const float decay = static_cast<float>(optimizer.weight_decay);
   const float kept = static_cast<float>(1 - 0.1 * optimizer.weight_decay);
+  const size_t dim = static_cast<size_t>(kDim);
+  constexpr int64_t kSamples = kBatch / kVirtualWorkers;
   double squared_norm = 0;
-  ThreadPool pool(1);
-  std::vector<EmbeddingTable> tables;
-  for (const TableSpec& spec : Tables())
-    tables.emplace_back(spec, FloatType::kFloat32, SparseOptimizerOptions{}, InitialValues::kDraw,
-                        3, pool);
+  Weights weights = InitialWeights();
+  std::map<std::string, std::vector<float>> states;
   for (int step = 0; step < steps; ++step) {
-    const std::vector<GlobalIds> ids = GlobalBatch(step);
+    const std::vector<IdsOfTable> ids = GlobalBatch(step);
     squared_norm = 0;
-    for (size_t t = 0; t < tables.size(); ++t) {
-      const size_t dim = static_cast<size_t>(kDim);
-      std::map<int32_t, std::vector<float>> sums;
+    for (size_t t = 0; t < recipe.tables.size(); ++t) {
+      const TableSpec& table = recipe.tables[t];
+      std::vector<float>& rows = weights[table.name];
+      states[table.name].resize(static_cast<size_t>(table.num_embeddings));
+      std::map<int32_t, std::vector<Leaves>> sums;  // by row and column: over virtual workers
       for (int64_t s = 0; s < kBatch; ++s) {
         const std::span<const int32_t> bag = ids[t].Bag(s);
-        const bool mean = tables[t].spec.pooling == Pooling::kMean && bag.size() > 1;
+        const bool mean = table.pooling == Pooling::kMean && bag.size() > 1;
         const float scale = mean ? 1.0f / static_cast<float>(bag.size()) : 1.0f;
         for (size_t d = 0; d < dim; ++d) {
-          float pooled = 0;
-          for (size_t i = 0; i < bag.size(); ++i) {
-            const float w = tables[t].weights.floats()[static_cast<size_t>(bag[i]) * dim + d];
-            pooled = i == 0 ? w : pooled + w;
+          Leaves blocks;
+          for (const int32_t id : bag) {
+            const float w = rows[static_cast<size_t>(id) * dim + d];
+            const auto [leaf, first] =
+                blocks.try_emplace(static_cast<size_t>(id % table.row_blocks), w);
+            if (!first) leaf->second += w;
           }
+          for (auto& [block, leaf] : blocks) leaf = Rounded(recipe.forward, leaf);
+          float pooled = 0;
+          if (!bag.empty())
+            pooled = TreeOf(blocks, recipe.forward, 0, static_cast<size_t>(table.row_blocks));
           if (mean) pooled *= scale;
-          float g = GradientOf(Rounded(forward, pooled), s, static_cast<int64_t>(t),
-                               static_cast<int64_t>(d));
-          g = Rounded(backward, g);
+          float g = GradientOf(pooled, s, static_cast<int64_t>(t), static_cast<int64_t>(d));
           if (mean) g *= scale;
-          for (int32_t id : bag) {
-            auto [row, first] = sums.try_emplace(id, dim, std::nanf(""));
-            float& sum = row->second[d];
-            sum = std::isnan(sum) ? g : sum + g;
+          g = Rounded(recipe.backward, g);
+          for (const int32_t id : bag) {
+            sums[id].resize(dim);
+            sums[id][d][static_cast<size_t>(s / kSamples)] += g;
           }
         }
       }
-      for (const auto& [id, sum] : sums)
+      for (const auto& [id, of_columns] : sums) {
+        std::vector<float> g(dim);
+        float* w = rows.data() + static_cast<size_t>(id) * dim;
         for (size_t d = 0; d < dim; ++d) {
-          squared_norm += double{sum[d]} * double{sum[d]};
-          float& w = tables[t].weights.floats()[static_cast<size_t>(id) * dim + d];
-          float g = sum[d] * gradient_scale;
-          if (decay != 0 && optimizer.weight_decay_mode == WeightDecayMode::kL2) g += decay * w;
-          if (decay != 0 && optimizer.weight_decay_mode == WeightDecayMode::kDecoupled) w *= kept;
-          w -= 0.1f * g;
+          g[d] = TreeOf(of_columns[d], FloatType::kFloat32, 0, kVirtualWorkers);
+          squared_norm += double{g[d]} * double{g[d]};
+          g[d] *= recipe.gradient_scale;
+          if (decay != 0 && optimizer.weight_decay_mode == WeightDecayMode::kL2) g[d] += decay * w[d];
+          if (decay != 0 && optimizer.weight_decay_mode == WeightDecayMode::kDecoupled) w[d] *= kept;
         }
+        float rate = kRate;
+        if (row_wise) {
+          float total = 0;
+          const size_t columns = static_cast<size_t>(table.block_columns());
+          for (size_t first = 0; first < dim; first += columns)
+            total += SumOfSquares16(std::span(g).subspan(first, columns));
+          float& state = states[table.name][static_cast<size_t>(id)];
+          state += total / static_cast<float>(dim);
+          rate = kRate / (std::sqrt(state) + static_cast<float>(optimizer.epsilon));
+        }
+        for (size_t d = 0; d < dim; ++d) w[d] -= rate * g[d];
+      }
     }
   }
-  Weights weights;
-  for (const EmbeddingTable& table : tables)
-    weights[table.spec.name] = {table.weights.floats().begin(), table.weights.floats().end()};
+  for (const auto& [name, state] : states)
+    if (row_wise) weights[name].insert(weights[name].end(), state.begin(), state.end());
   return {weights, squared_norm};
 }
 
-Trained ShardedTraining(int world_size, int threads, const Recipe& recipe, int steps) {
+// Any plan: each table is whole, split or replicated, each shard anywhere.
+ShardingPlan RandomPlan(const std::vector<TableSpec>& tables, int world_size, uint64_t seed) {
+  uint64_t draws = 0;
+  const auto below = [&](int n) {
+    return static_cast<int>(Philox::Draw(seed, draws++)[0] % static_cast<uint32_t>(n));
+  };
+  ShardingPlan plan;
+  for (size_t t = 0; t < tables.size(); ++t) {
+    std::vector<IndexRange> rows;
+    for (int begin = 0; begin < tables[t].row_blocks;) {
+      const std::vector<IndexRange> rest = AlignedRanges({begin, tables[t].row_blocks});
+      int size = rest[0].size();
+      while (size > 1 && below(2) == 0) size /= 2;
+      rows.push_back({begin, begin + size});
+      begin += size;
+    }
+    const bool replicated = below(5) == 0;
+    for (int column = 0; column < tables[t].column_blocks; ++column)
+      for (const IndexRange range : rows)
+        plan.shards.push_back(
+            {t, range, column, replicated || below(8) == 0 ? kEveryRank : below(world_size)});
+  }
+  CheckPlan(plan, tables, world_size, "random plan");
+  return plan;
+}
+
+ShardingPlan TableWise(const std::vector<TableSpec>& tables, int world_size) {
+  ShardingPlan plan;
+  for (size_t t = 0; t < tables.size(); ++t)
+    for (int column = 0; column < tables[t].column_blocks; ++column)
+      plan.shards.push_back(
+          {t, {0, tables[t].row_blocks}, column, static_cast<int>(t) % world_size});
+  return plan;
+}
+
+// Writes the shard's values to where they are in the whole table.
+void CopyToTable(const EmbeddingShard& shard, bool row_wise, std::vector<float>* table) {
+  const size_t dim = static_cast<size_t>(shard.table.embedding_dim);
+  const size_t width = static_cast<size_t>(shard.dim());
+  const size_t rows = static_cast<size_t>(shard.table.num_embeddings);
+  table->resize(rows * dim + (row_wise ? rows : 0));
+  for (const EmbeddingShard::Block& block : shard.blocks) {
+    for (int64_t i = 0; i < block.num_rows; ++i) {
+      const size_t local = static_cast<size_t>(block.first_row + i);
+      const size_t row = static_cast<size_t>(i * shard.table.row_blocks + block.row_block);
+      for (size_t d = 0; d < width; ++d)
+        (*table)[row * dim + static_cast<size_t>(shard.first_column()) + d] =
+            shard.weights.floats()[local * width + d];
+      if (row_wise) (*table)[rows * dim + row] = shard.state[local];
+    }
+  }
+}
+
+Trained ShardedTraining(int world_size, int threads, const ShardingPlan& plan, const Recipe& recipe,
+                        int steps) {
   Weights weights;
   std::vector<double> norms;  // by worker
   std::mutex mutex;
   RunRanksAsThreads(world_size, [&](Communicator& comm) {
     ThreadPool pool(threads);
     ShardedEmbeddings embeddings(comm, pool,
-                                 {.tables = Tables(),
+                                 {.tables = recipe.tables,
+                                  .plan = plan,
                                   .batch = kBatch,
                                   .virtual_workers = kVirtualWorkers,
                                   .forward = recipe.forward,
                                   .backward = recipe.backward,
                                   .optimizer = recipe.optimizer,
                                   .seed = 3});
-    const IndexRange own = VirtualWorkerRange(kVirtualWorkers, world_size, comm.rank());
+    const IndexRange own = embeddings.map().own();
     const int64_t n = kBatch / kVirtualWorkers, first_column = 5;
     double squared_norm = 0;
     const std::unique_ptr<PreparedBatch> batch = embeddings.MakePreparedBatch();
     for (int step = 0; step < steps; ++step) {
-      const std::vector<GlobalIds> global = GlobalBatch(step);
+      const std::vector<IdsOfTable> global = GlobalBatch(step);
       std::vector<std::vector<int32_t>> values(4), offsets(4);
       std::vector<IdsView> views;
       for (size_t t = 0; t < 4; ++t) {
@@ -162,43 +291,51 @@ Trained ShardedTraining(int world_size, int threads, const Recipe& recipe, int s
       batch->ids.Finish();
       embeddings.LookUp(*batch);
       embeddings.ReceivePooled();
+      embeddings.BeginGradients(*batch);
       BlockedMatrix pooled(n, first_column + 4 * kDim);
       for (int v = own.begin; v < own.end; ++v) {
-        embeddings.ReadPooled(v, first_column, &pooled);
+        embeddings.ReadPooled(*batch, v, first_column, &pooled);
         for (int64_t i = 0; i < n; ++i)
           for (int64_t t = 0; t < 4; ++t)
             for (int64_t d = 0; d < kDim; ++d) {
               const int64_t column = first_column + t * kDim + d;
               pooled.Set(i, column, GradientOf(pooled.at(i, column), v * n + i, t, d));
             }
-        embeddings.WritePooledGradient(v, first_column, pooled);
+        embeddings.WritePooledGradient(*batch, v, first_column, pooled);
       }
       embeddings.SendGradients();
-      for (size_t table = 0; table < embeddings.tables().size(); ++table)
-        embeddings.SortLookups(table, 0, batch.get());
+      for (size_t held = 0; held < embeddings.shards().size(); ++held)
+        embeddings.SortLookups(held, 0, batch.get());
       embeddings.ReceiveGradients(*batch);
       squared_norm = embeddings.SquaredGradientNorm(*batch);
       embeddings.Update(*batch, {.learning_rate = 0.1, .gradient_scale = recipe.gradient_scale});
     }
     std::lock_guard lock(mutex);
     norms.push_back(squared_norm);
-    for (const EmbeddingTable& table : embeddings.tables())
-      weights[table.spec.name] = {table.weights.floats().begin(), table.weights.floats().end()};
+    for (const EmbeddingShard& shard : embeddings.shards())
+      CopyToTable(shard, recipe.optimizer.type == SparseOptimizerType::kRowWiseAdagrad,
+                  &weights[shard.table.name]);
   });
   for (double norm : norms) EXPECT_EQ(norm, norms[0]);
   return {weights, norms[0]};
 }
 
-void ExpectTheReferenceOnAnyPlacement(const Recipe& recipe) {
+// Without plans, table-wise.
+void ExpectTheReferenceOnAnyPlacement(const Recipe& recipe, int plans = 0) {
   const Trained expected = ReferenceTraining(recipe, 3);
-  const double norm = ShardedTraining(1, 1, recipe, 3).squared_norm;
+  const double norm = ShardedTraining(1, 1, TableWise(recipe.tables, 1), recipe, 3).squared_norm;
   EXPECT_NEAR(norm, expected.squared_norm, 1e-9 * norm);
   for (int world_size : {1, 2, 3, 4, 7})
-    for (int threads : {1, 2}) {
-      const Trained trained = ShardedTraining(world_size, threads, recipe, 3);
+    for (int i = 0; i < std::max(plans, 1); ++i) {
+      const int threads = 1 + (world_size + i) % 2;
+      const ShardingPlan plan =
+          plans == 0 ? TableWise(recipe.tables, world_size)
+                     : RandomPlan(recipe.tables, world_size, static_cast<uint64_t>(i * 10 + world_size));
+      const Trained trained = ShardedTraining(world_size, threads, plan, recipe, 3);
       EXPECT_EQ(trained.weights, expected.weights)
-          << world_size << " workers, " << threads << " threads";
-      EXPECT_EQ(trained.squared_norm, norm) << world_size << " workers, " << threads << " threads";
+          << world_size << " workers, " << threads << " threads, plan " << i;
+      EXPECT_EQ(trained.squared_norm, norm)
+          << world_size << " workers, " << threads << " threads, plan " << i;
     }
 }
 
@@ -206,6 +343,26 @@ TEST(ShardedEmbeddings, AgreeWithTheReferenceBitForBit) {
   ExpectTheReferenceOnAnyPlacement({});
   ExpectTheReferenceOnAnyPlacement(
       {.forward = FloatType::kFloat16, .backward = FloatType::kBFloat16});
+}
+
+TEST(ShardedEmbeddings, AgreeWithTheReferenceUnderAnyPlan) {
+  constexpr int kPlans = 6;
+  ExpectTheReferenceOnAnyPlacement({.tables = TablesOfBlocks()}, kPlans);
+  ExpectTheReferenceOnAnyPlacement({.tables = TablesOfBlocks(),
+                                    .forward = FloatType::kFloat16,
+                                    .backward = FloatType::kBFloat16},
+                                   kPlans);
+}
+
+// One state for a row, whose columns may be on several workers; L2 decay is part of its square.
+TEST(ShardedEmbeddings, RowWiseStatesAreThoseOfWholeRowsUnderAnyPlan) {
+  for (const WeightDecayMode mode : {WeightDecayMode::kDecoupled, WeightDecayMode::kL2})
+    ExpectTheReferenceOnAnyPlacement({.tables = TablesOfBlocks(),
+                                      .optimizer = {.type = SparseOptimizerType::kRowWiseAdagrad,
+                                                    .weight_decay = 0.25,
+                                                    .weight_decay_mode = mode},
+                                      .gradient_scale = 0.75f},
+                                     3);
 }
 
 TEST(ShardedEmbeddings, DecayReachesTheRowsOfABatchOnceEach) {
@@ -220,22 +377,25 @@ TEST(ApplySparse, OnlyL2ReachesTheOptimizersState) {
   const TableSpec spec{.name = "t", .num_embeddings = 3, .embedding_dim = 2};
   const std::vector<float> gradients = {0.5f, -1.0f};
   const std::vector<Lookup> lookups = {MakeLookup(1, 0)};
+  const uint16_t virtual_worker = 0;
   for (const auto& [mode, wd] :
        {std::pair{WeightDecayMode::kL2, 0.5}, std::pair{WeightDecayMode::kDecoupled, 0.5}}) {
     SparseOptimizerOptions options{
         .type = SparseOptimizerType::kAdagrad, .weight_decay = wd, .weight_decay_mode = mode};
-    EmbeddingTable table(spec, FloatType::kFloat32, options, InitialValues::kDraw, 3, pool);
-    const std::vector<float> before(table.weights.floats().begin(), table.weights.floats().end());
-    ApplySparse(options, {.learning_rate = 0.1}, lookups, gradients.data(), &table);
+    EmbeddingShard shard(spec, {0, {0, 1}, 0, 0}, FloatType::kFloat32, options,
+                         InitialValues::kDraw, 3, pool);
+    const std::vector<float> before(shard.weights.floats().begin(), shard.weights.floats().end());
+    ApplySparse(options, {.learning_rate = 0.1}, {lookups, gradients.data(), &virtual_worker},
+                nullptr, 0, &shard);
     for (size_t d = 0; d < 2; ++d) {
       const double w = before[2 + d];
       const bool l2 = mode == WeightDecayMode::kL2;
       const double g = gradients[d] + (l2 ? wd * w : 0);
-      EXPECT_NEAR(table.state[2 + d], g * g, 1e-6);
-      EXPECT_NEAR(table.weights.floats()[2 + d],
+      EXPECT_NEAR(shard.state[2 + d], g * g, 1e-6);
+      EXPECT_NEAR(shard.weights.floats()[2 + d],
                   (l2 ? w : w * (1 - 0.1 * wd)) - 0.1 * g / std::abs(g), 1e-6);
     }
-    for (size_t other : {0u, 1u, 4u, 5u}) EXPECT_EQ(table.weights.floats()[other], before[other]);
+    for (size_t other : {0u, 1u, 4u, 5u}) EXPECT_EQ(shard.weights.floats()[other], before[other]);
   }
 }
 

@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "renzan/embedding/kernels.h"
-#include "renzan/embedding/table.h"
+#include "renzan/embedding/shard.h"
 #include "renzan/optim/gradient_norm.h"
 
 namespace renzan {
@@ -32,32 +32,51 @@ const char* StateName(SparseOptimizerType type) {
   return "";
 }
 
-bool ApplySparse(const SparseOptimizerOptions& options, const SparseStep& step,
-                 std::span<const Lookup> lookups, const float* pooled_gradients,
-                 EmbeddingTable* table) {
-  for (size_t i = 0; i < lookups.size(); ++i)
-    if (i == 0 || RowOf(lookups[i]) != RowOf(lookups[i - 1]))
-      table->BeforeUpdate(RowOf(lookups[i]));
+namespace {
+
+RowStep StepOf(const SparseOptimizerOptions& options, const SparseStep& step, size_t block,
+               const EmbeddingShard& shard) {
   RowStep row_step{.optimizer = options.type,
                    .lr = static_cast<float>(step.learning_rate),
                    .epsilon = static_cast<float>(options.epsilon),
                    .gradient_scale = step.gradient_scale,
-                   .rounding_key = table->rounding_key,
-                   .step = step.step};
+                   .rounding_key = shard.rounding_key,
+                   .step = step.step,
+                   .stride = shard.rows.Stride(),
+                   .offset = shard.rows.Offset(block),
+                   .first_column = shard.first_column()};
   if (options.weight_decay_mode == WeightDecayMode::kL2) {
     row_step.l2 = static_cast<float>(options.weight_decay);
   } else {
     row_step.kept = static_cast<float>(1 - step.learning_rate * options.weight_decay);
   }
-  return UpdateRows(row_step, lookups, pooled_gradients, &table->weights, table->state.data());
+  return row_step;
 }
 
-double SquaredGradientNorm(std::span<const Lookup> lookups, const float* pooled_gradients,
-                           int64_t dim) {
+}  // namespace
+
+bool ApplySparse(const SparseOptimizerOptions& options, const SparseStep& step,
+                 const RowGradients& gradients, const float* mean_squares, size_t block,
+                 EmbeddingShard* shard) {
+  const std::span<const Lookup> lookups = gradients.lookups;
+  for (size_t i = 0; i < lookups.size(); ++i)
+    if (i == 0 || RowOf(lookups[i]) != RowOf(lookups[i - 1]))
+      shard->blocks[block].BeforeUpdate(RowOf(lookups[i]));
+  RowStep row_step = StepOf(options, step, block, *shard);
+  row_step.mean_squares = mean_squares;
+  return UpdateRows(row_step, gradients, &shard->weights, shard->state.data());
+}
+
+size_t SquaresForStep(const SparseOptimizerOptions& options, const SparseStep& step,
+                      const RowGradients& gradients, size_t block, const EmbeddingShard& shard,
+                      float* squares) {
+  return StepSquares(StepOf(options, step, block, shard), gradients, shard.weights, squares);
+}
+
+double SquaredGradientNorm(const RowGradients& gradients, int64_t dim) {
   thread_local std::vector<double> rows;
-  rows.resize(lookups.size());
-  return TreeSum(
-      std::span(rows).first(RowGradientSquares(lookups, pooled_gradients, dim, rows.data())));
+  rows.resize(gradients.lookups.size());
+  return TreeSum(std::span(rows).first(RowGradientSquares(gradients, dim, rows.data())));
 }
 
 }  // namespace renzan

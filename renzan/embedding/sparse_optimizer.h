@@ -1,21 +1,20 @@
 #pragma once
 
-// The deterministic sparse update: the gradients of a row are summed in (sample, position in bag)
-// order, then the optimizer is applied once per row (optimizer_steps.h has the formulas).
+// The deterministic sparse update: the gradients of a row are summed over each virtual worker's
+// samples in order, these sums by a balanced binary tree (kernels.h), then the optimizer is applied
+// once per row (optimizer_steps.h has the formulas).
 //
 // Weight decay applies only to the rows of a batch, once each, as in FBGEMM: a row that no sample
 // looks up does not change.
 //   decoupled:  w *= 1 - lr·decay before the step
 //   L2:         g += decay·w, so that it also enters the optimizer's state
 
+#include <cstddef>
 #include <cstdint>
-#include <span>
-
-#include "renzan/embedding/sort_rows.h"
-
 namespace renzan {
 
-struct EmbeddingTable;
+struct EmbeddingShard;
+struct RowGradients;
 
 enum class SparseOptimizerType { kSgd, kAdagrad, kRowWiseAdagrad };
 enum class WeightDecayMode { kDecoupled, kL2 };
@@ -40,16 +39,20 @@ int64_t StateFloatsPerRow(SparseOptimizerType type, int64_t dim);
 // The name of the state in checkpoints: "", "adagrad", "rowwise_adagrad".
 const char* StateName(SparseOptimizerType type);
 
-// Both functions take lookups sorted by SortByRow, with all lookups of each row, and the pooled
-// gradients [samples, dim]. Calls for disjoint rows may run concurrently.
+// For rows of one block of a shard. Calls for disjoint rows may run concurrently.
 
-// Updates the rows. Returns whether they and their states are finite afterwards.
+// Updates the rows. Returns whether they and their states are finite afterwards. `mean_squares`: as
+// in RowStep, if row-wise Adagrad's table has several column blocks.
 bool ApplySparse(const SparseOptimizerOptions& options, const SparseStep& step,
-                 std::span<const Lookup> lookups, const float* pooled_gradients,
-                 EmbeddingTable* table);
+                 const RowGradients& gradients, const float* mean_squares, size_t block,
+                 EmbeddingShard* shard);
 
-// The sum of squares of the rows' gradients.
-double SquaredGradientNorm(std::span<const Lookup> lookups, const float* pooled_gradients,
-                           int64_t dim);
+// The squares that mean_squares are made of (StepSquares). Returns how many there are.
+size_t SquaresForStep(const SparseOptimizerOptions& options, const SparseStep& step,
+                      const RowGradients& gradients, size_t block, const EmbeddingShard& shard,
+                      float* squares);
+
+// The sum of squares of the rows' gradients [dim].
+double SquaredGradientNorm(const RowGradients& gradients, int64_t dim);
 
 }  // namespace renzan

@@ -69,11 +69,8 @@ HWY_INLINE float SumOf16Squares(const float* g) {
   return FoldLanes(d, part[0]);
 }
 
-// Row-wise Adagrad, one s for all n: s += (1/n)·Σ g²; w -= (lr / (√s + ε))·g. The sum is formed in
-// chunks of 16, each by a balanced tree, the chunks in order: a row that is split by columns at
-// multiples of 16 gives the same sum.
-HWY_INLINE void RowWiseAdagrad(float lr, float epsilon, const float* g, size_t n, float* s,
-                               float* w) {
+// Σ g², formed in chunks of 16, each by a balanced tree, the chunks in order.
+HWY_INLINE float SumOfSquaresInChunks(const float* g, size_t n) {
   float total = 0.0f;
   size_t i = 0;
   for (; i + 16 <= n; i += 16) total += SumOf16Squares(g + i);
@@ -82,7 +79,14 @@ HWY_INLINE void RowWiseAdagrad(float lr, float epsilon, const float* g, size_t n
     for (size_t j = 0; i + j < n; ++j) rest[j] = g[i + j];
     total += SumOf16Squares(rest);
   }
-  *s += total / static_cast<float>(n);
+  return total;
+}
+
+// Row-wise Adagrad, one s for a whole row: s += mean_square, that is (1/dim)·Σ g² of the row;
+// w -= (lr / (√s + ε))·g.
+HWY_INLINE void RowWiseAdagrad(float lr, float epsilon, const float* g, size_t n,
+                               float mean_square, float* s, float* w) {
+  *s += mean_square;
   Sgd(lr / (std::sqrt(*s) + epsilon), g, n, w);
 }
 

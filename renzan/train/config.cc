@@ -5,6 +5,7 @@
 
 #include "renzan/base/duration.h"
 #include "renzan/model/model.h"
+#include "renzan/plan/planner.h"
 #include "renzan/train/quality/evaluation_record.h"
 
 namespace renzan {
@@ -13,6 +14,7 @@ namespace {
 // With 0, a gradient of exactly 0 would give 0/0 on its first step.
 constexpr double kMinEpsilon = 1e-30;
 constexpr int64_t kMaxSteps = int64_t{1} << 53;
+constexpr int kMaxRowBlocks = 1024;
 const std::vector<std::string> kFloatTypes = {"fp32", "fp16", "bf16"};
 constexpr const char* kTooMuchDecay =
     "times learning_rate must be below 1, or a step would flip the sign of weights";
@@ -126,6 +128,10 @@ void DataConfig::Describe(ConfigFields& fields) {
 
 void TableConfig::Describe(ConfigFields& fields) {
   fields.Choice("pooling", &pooling, kPoolings, "how the rows of a bag are combined");
+  fields.Range("row_blocks", &row_blocks, 0, kMaxRowBlocks, "0: as in numerics");
+  fields.Require(row_blocks == 0 || IsPowerOfTwo(row_blocks), "row_blocks",
+                 "must be 0 or a power of two");
+  fields.Range("column_blocks", &column_blocks, 0, 4096, "0: as in numerics");
 }
 
 void FeaturesConfig::Describe(ConfigFields& fields) {
@@ -241,6 +247,24 @@ void NumericsConfig::Describe(ConfigFields& fields) {
                 "of weights and activations in matrix products, which accumulate in fp32");
   fields.Choice("embedding_precision", &embedding_precision, kFloatTypes,
                 "of tables in memory and files; 16-bit rows are rounded stochastically");
+  fields.Range("row_blocks", &row_blocks, 0, kMaxRowBlocks,
+               "parts of a table that can be on different workers; 0: each at most 128 MiB; "
+               "changing it changes rounding");
+  fields.Require(row_blocks == 0 || IsPowerOfTwo(row_blocks), "row_blocks",
+                 "must be 0 or a power of two");
+  fields.Range("column_blocks", &column_blocks, 1, 4096,
+               "the same by columns; changing it changes rounding");
+}
+
+void ShardingConfig::Describe(ConfigFields& fields) {
+  fields.Choice("default", &default_sharding, ShardingNames(), "of tables not named in tables");
+  fields.Field("tables", &tables, "by feature name: the same words");
+  for (const auto& [name, sharding] : tables)
+    fields.Require(std::find(ShardingNames().begin(), ShardingNames().end(), sharding) !=
+                       ShardingNames().end(),
+                   "tables",
+                   fmt::format("has '{}' for {}: allowed are {}", sharding, name,
+                               fmt::join(ShardingNames(), ", ")));
 }
 
 void CommConfig::Describe(ConfigFields& fields) {
@@ -291,6 +315,7 @@ void TrainConfig::Describe(ConfigFields& fields) {
   fields.Section("training", &training);
   fields.Section("optimizer", &optimizer);
   fields.Section("numerics", &numerics);
+  fields.Section("sharding", &sharding, "which worker holds what; never changes the result");
   fields.Section("comm", &comm);
   fields.Section("checkpoint", &checkpoint, "written while training continues");
   fields.Section("elastic", &elastic, "restarts of workers on this machine");
@@ -313,6 +338,14 @@ void TrainConfig::Describe(ConfigFields& fields) {
   fields.Require(
       !training.keep_best || checkpoint.quantize == "none", "checkpoint",
       "has quantize, which training.keep_best does not allow: the best model must be exact");
+  fields.Require(model.embedding_dim % numerics.column_blocks == 0, "numerics",
+                 fmt::format("has column_blocks {}, which must divide model.embedding_dim ({})",
+                             numerics.column_blocks, model.embedding_dim));
+  for (const auto& [name, table] : model.tables)
+    fields.Require(
+        table.column_blocks == 0 || model.embedding_dim % table.column_blocks == 0, "model",
+        fmt::format("has column_blocks {} for table {}, which must divide embedding_dim ({})",
+                    table.column_blocks, name, model.embedding_dim));
   fields.Require(workers <= numerics.virtual_workers, "workers",
                  TooManyWorkers(workers, numerics.virtual_workers));
   fields.Require(elastic.max <= numerics.virtual_workers, "elastic",

@@ -31,6 +31,7 @@ struct DataConfig {
 
 struct TableConfig {
   std::string pooling = "sum";
+  int row_blocks = 0, column_blocks = 0;  // 0: as in `numerics`
   void Describe(ConfigFields& fields);
 };
 
@@ -125,12 +126,21 @@ struct NumericsConfig {
   std::string isa = "auto";
   std::string precision = "fp32";
   std::string embedding_precision = "fp32";
+  int row_blocks = 0;  // of each table; 0: DefaultRowBlocks
+  int column_blocks = 1;
   void Describe(ConfigFields& fields);
 };
 
 // Of the matrix products. Throws kConfig for an unknown word, because the configuration may not
 // have come from a validated file.
 Precision PrecisionOf(const NumericsConfig& config);
+
+// Which worker holds what: never changes the result.
+struct ShardingConfig {
+  std::string default_sharding = "auto";      // a word of ShardingNames()
+  std::map<std::string, std::string> tables;  // by feature name
+  void Describe(ConfigFields& fields);
+};
 
 struct CommConfig {
   std::string backend = "auto";
@@ -167,6 +177,7 @@ struct TrainConfig {
   TrainingConfig training;
   OptimizerConfig optimizer;
   NumericsConfig numerics;
+  ShardingConfig sharding;
   CommConfig comm;
   CheckpointConfig checkpoint;
   ElasticConfig elastic;

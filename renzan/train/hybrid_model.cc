@@ -6,6 +6,7 @@
 
 #include "renzan/base/error.h"
 #include "renzan/base/trace.h"
+#include "renzan/comm/virtual_workers.h"
 #include "renzan/model/loss.h"
 #include "renzan/optim/finite.h"
 #include "renzan/optim/gradient_norm.h"
@@ -26,16 +27,20 @@ int64_t NumNonFinite(std::span<const BinaryMetrics> metrics) {
 
 HybridModel::HybridModel(const TrainConfig& config, const DatasetSchema& schema,
                          std::span<const double> pooling_factors, Communicator& comm,
-                         ThreadPool& pool, InitialValues initial_values)
+                         ThreadPool& pool, InitialValues initial_values, const Topology* topology)
     : config_(config),
       pool_(pool),
       virtual_workers_(
           VirtualWorkerRange(config.numerics.virtual_workers, comm.world_size(), comm.rank())),
       samples_per_virtual_worker_(config.training.batch_size / config.numerics.virtual_workers) {
   model_ = MakeModel(ModelOptionsOf(config, schema));
+  std::vector<TableSpec> tables = TablesOf(config, schema, pooling_factors);
+  ShardingPlan plan = PlanOf(
+      config.sharding, tables, topology ? *topology : Topology::OneHost(comm.world_size()));
   embeddings_ = std::make_unique<ShardedEmbeddings>(
       comm, pool,
-      ShardedEmbeddingsOptions{.tables = TablesOf(config.model, schema, pooling_factors),
+      ShardedEmbeddingsOptions{.tables = std::move(tables),
+                               .plan = std::move(plan),
                                .batch = config.training.batch_size,
                                .virtual_workers = config.numerics.virtual_workers,
                                .forward = ParseFloatType(config.comm.forward),
@@ -107,13 +112,14 @@ void HybridModel::Pack() {
 
 void HybridModel::ReceivePooled(StepState&) { embeddings_->ReceivePooled(); }
 
-void HybridModel::Load(const Batch& slice, size_t index, Model::Workspace* workspace) const {
+void HybridModel::Load(const Batch& slice, const PreparedBatch& ids, size_t index,
+                       Model::Workspace* workspace) const {
   const int64_t num_dense = model_->options().num_dense;
   const float* dense =
       slice.dense.data() + static_cast<int64_t>(index) * samples_per_virtual_worker_ * num_dense;
   for (int64_t i = 0; i < samples_per_virtual_worker_; ++i)
     workspace->dense.SetRow(i, 0, dense + i * num_dense, num_dense);
-  embeddings_->ReadPooled(virtual_workers_.begin + static_cast<int>(index),
+  embeddings_->ReadPooled(ids, virtual_workers_.begin + static_cast<int>(index),
                           model_->options().embedding_dim, &workspace->features);
 }
 
@@ -141,8 +147,9 @@ void HybridModel::Step(const Batch& slice, int64_t step, std::span<BinaryMetrics
 }
 
 void HybridModel::ForwardAndBackward(StepState& state) {
-  const size_t tables = embeddings_->tables().size();
-  pool_.ParallelTasks(leaves_.size() + tables, [&](int thread, size_t task) {
+  const size_t shards = embeddings_->shards().size();
+  embeddings_->BeginGradients(batches_->current());
+  pool_.ParallelTasks(leaves_.size() + shards, [&](int thread, size_t task) {
     if (task < leaves_.size()) {
       TrainVirtualWorker(state, task, thread);
     } else {
@@ -156,7 +163,7 @@ void HybridModel::TrainVirtualWorker(const StepState& state, size_t index, int t
   const size_t n = static_cast<size_t>(samples_per_virtual_worker_);
   Model::Workspace& w = *workspaces_[static_cast<size_t>(thread)];
   const std::span<const float> labels = std::span(state.slice.label).subspan(index * n, n);
-  Load(state.slice, index, &w);
+  Load(state.slice, batches_->current(), index, &w);
   w.training = TrainingPosition{state.step, (virtual_workers_.begin + static_cast<int64_t>(index)) *
                                                 samples_per_virtual_worker_};
   {
@@ -170,7 +177,8 @@ void HybridModel::TrainVirtualWorker(const StepState& state, size_t index, int t
     const TraceSpan backward("backward");
     model_->Backward(*packed_, leaves_[index].data(), &w);
   }
-  embeddings_->WritePooledGradient(virtual_workers_.begin + static_cast<int>(index),
+  embeddings_->WritePooledGradient(batches_->current(),
+                                   virtual_workers_.begin + static_cast<int>(index),
                                    model_->options().embedding_dim, w.d_features);
 }
 
@@ -249,7 +257,7 @@ void HybridModel::Predict(const Batch& slice, const Batch* next, PreparedBatches
   const size_t n = static_cast<size_t>(samples_per_virtual_worker_);
   pool_.ParallelTasks(leaves_.size(), [&](int thread, size_t index) {
     Model::Workspace& w = *workspaces_[static_cast<size_t>(thread)];
-    Load(slice, index, &w);
+    Load(slice, batches->current(), index, &w);
     w.training.reset();
     model_->Forward(*packed_, &w);
     std::copy_n(w.logits.data(), n, logits.data() + index * n);

@@ -21,6 +21,7 @@
 #include "renzan/model/metrics.h"
 #include "renzan/model/model.h"
 #include "renzan/optim/dense_optimizer.h"
+#include "renzan/plan/planner.h"
 #include "renzan/train/config.h"
 #include "renzan/train/prepared_batches.h"
 #include "renzan/train/quality/finiteness.h"
@@ -30,10 +31,12 @@ namespace renzan {
 class HybridModel {
  public:
   // pooling_factors: mean lookups per sample of each categorical feature; used only for placement.
-  // `initial_values`: kZero is enough for a model that is about to be loaded.
+  // `initial_values`: kZero is enough for a model that is about to be loaded. `topology`: of the
+  // workers, for the plan; if null, all are on one host.
   HybridModel(const TrainConfig& config, const DatasetSchema& schema,
               std::span<const double> pooling_factors, Communicator& comm, ThreadPool& pool,
-              InitialValues initial_values = InitialValues::kDraw);
+              InitialValues initial_values = InitialValues::kDraw,
+              const Topology* topology = nullptr);
 
   // The samples of the global batch that this worker reads.
   int64_t slice_begin() const { return virtual_workers_.begin * samples_per_virtual_worker_; }
@@ -115,7 +118,8 @@ class HybridModel {
   void TrainVirtualWorker(const StepState& state, size_t index, int thread);
   void Pack();
   // Fills the workspace with one virtual worker's inputs. `index` counts within this worker.
-  void Load(const Batch& slice, size_t index, Model::Workspace* workspace) const;
+  void Load(const Batch& slice, const PreparedBatch& ids, size_t index,
+            Model::Workspace* workspace) const;
 
   bool DenseIsFinite();
 

@@ -10,6 +10,7 @@
 #include <functional>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <span>
 
 #include "renzan/base/sha256.h"
@@ -22,12 +23,14 @@ namespace {
 
 // The digest of every parameter, row and optimizer state after a few steps.
 std::string Digest(const TrainConfig& config, int world, int threads, int64_t steps = 4,
-                   const DatasetSchema& schema = TestSchema()) {
+                   const DatasetSchema& schema = TestSchema(),
+                   const std::optional<Topology>& topology = {}) {
   std::map<std::string, std::string> parts;
   std::mutex mutex;
   RunRanksAsThreads(world, [&](Communicator& comm) {
     ThreadPool pool(threads);
-    HybridModel model(config, schema, TestPoolingFactors(schema), comm, pool);
+    HybridModel model(config, schema, TestPoolingFactors(schema), comm, pool,
+                      InitialValues::kDraw, topology ? &*topology : nullptr);
     std::vector<BinaryMetrics> metrics(static_cast<size_t>(threads));
     std::vector<Batch> slices;
     for (int64_t step = 0; step < steps; ++step) slices.push_back(MakeSlice(model, step, schema));
@@ -108,6 +111,34 @@ TEST(Placement, NeverChangesArithmeticUnderAnyCodec) {
   }
 }
 
+// All shardings, pinned at random and mixed in one plan, on one and on several hosts.
+TEST(Placement, NeverChangesArithmeticUnderAnyShardingPlan) {
+  for (const char* sparse : {"sgd", "rowwise_adagrad"}) {
+    TrainConfig config = SmallConfig();
+    config.optimizer.sparse.type = sparse;
+    config.numerics.row_blocks = 4;
+    config.numerics.column_blocks = 2;
+    config.model.tables["m"].row_blocks = 8;
+    config.comm.forward = "fp16";
+    config.optimizer.max_gradient_norm = 0.5;
+    const std::string expected = Digest(config, 1, 1);
+    uint64_t draws = 0;
+    for (const int world : {1, 2, 3, 4, 5, 7})
+      for (int plan = 0; plan < 4; ++plan) {
+        std::string text;
+        for (const char* table : {"a", "b", "m", "n"}) {
+          std::string& sharding = config.sharding.tables[table];
+          sharding = ShardingNames()[Philox::Draw(7, draws++)[0] % ShardingNames().size()];
+          text += fmt::format(" {}: {}", table, sharding);
+        }
+        Topology topology{.hosts = {{0, (world + 1) / 2}}};
+        if (world > 1) topology.hosts.push_back({(world + 1) / 2, world});
+        EXPECT_EQ(Digest(config, world, 1 + plan % 2, 4, TestSchema(), topology), expected)
+            << world << " workers," << text;
+      }
+  }
+}
+
 // Criteo's number of features, with tables from a few rows to tens of thousands. Each number of
 // workers places the tables differently.
 DatasetSchema LargeSchema() {
@@ -126,8 +157,11 @@ TEST(Placement, NeverChangesArithmeticAtRealSizes) {
   std::vector<TableSpec> tables;
   for (const CategoricalFeature& feature : schema.categorical)
     tables.push_back({.num_embeddings = feature.num_embeddings, .embedding_dim = 16});
-  for (const int world : {2, 3, 4})
-    EXPECT_NE(PlaceTableWise(tables, world), PlaceTableWise(tables, world + 1));
+  const auto plan = [&](int world) {
+    return MakePlan(tables, Topology::OneHost(world),
+                    std::vector<Sharding>(tables.size(), Sharding::kAuto), "test");
+  };
+  for (const int world : {2, 3, 4}) EXPECT_NE(plan(world), plan(world + 1));
   for (const auto& [type, precision] :
        {std::pair{"dlrm", "fp32"}, {"dlrm", "bf16"}, {"dlrm_dcnv2", "fp32"}}) {
     TrainConfig config = SmallConfig();
@@ -285,8 +319,8 @@ TEST(HybridModel, ClipsTheNormOfDenseAndEmbeddingGradientsTogether) {
       for (int64_t step = 0; step < steps; ++step)
         model.Step(MakeSlice(model, step), step, metrics);
       std::vector<float> values(model.parameters().span().begin(), model.parameters().span().end());
-      for (EmbeddingTable& table : model.embeddings().tables())
-        values.insert(values.end(), table.weights.floats().begin(), table.weights.floats().end());
+      for (EmbeddingShard& shard : model.embeddings().shards())
+        values.insert(values.end(), shard.weights.floats().begin(), shard.weights.floats().end());
       *norm = model.gradient_norm();
       return values;
     };

@@ -8,6 +8,7 @@
 #include "renzan/base/error.h"
 #include "renzan/base/float_codec.h"
 #include "renzan/comm/virtual_workers.h"
+#include "renzan/embedding/shard_rows.h"
 #include "renzan/embedding/sort_rows.h"
 #include "renzan/model/dot_interaction.h"
 #include "renzan/train/model_options.h"
@@ -59,7 +60,7 @@ struct Sizes {
   int64_t num_dense;
   Columns workspace;
   std::vector<TableSpec> tables;
-  std::vector<int> owner;
+  ShardingPlan plan;
 };
 
 MemoryEstimate OfRank(const Sizes& s, int rank) {
@@ -67,29 +68,45 @@ MemoryEstimate OfRank(const Sizes& s, int rank) {
   const int64_t batch = s.config.training.batch_size, n = batch / virtual_workers;
   const int64_t mine =
       VirtualWorkerRange(static_cast<int>(virtual_workers), s.workers, rank).size();
-  const int64_t dim = s.config.model.embedding_dim, num_tables = std::ssize(s.tables);
   const FloatType rows = ParseFloatType(s.config.numerics.embedding_precision);
   const SparseOptimizerOptions optimizer = SparseOptionsOf(s.config.optimizer.sparse);
   MemoryEstimate e{.program = kProgram};
 
-  int64_t lookups = 0, most_lookups = 0, own_tables = 0;  // of the global batch, of own tables
+  int64_t lookups = 0, most_lookups = 0;     // of the global batch, in own shards
+  int64_t pooled_here = 0, pooled_away = 0;  // values of pooled rows: of own samples, of others'
+  int64_t gradients = 0;                     // bytes
   int64_t num_rows = 0;
   int64_t sample_ids = 0;  // of one sample, all tables
-  for (size_t t = 0; t < s.tables.size(); ++t) {
-    const TableSpec& table = s.tables[t];
-    const int64_t pooling =
-        table.multi_hot ? static_cast<int64_t>(table.pooling_factor) + 2 : 1;  // and its offset
-    sample_ids += pooling;
-    if (s.owner[t] != rank) continue;
-    ++own_tables;
-    num_rows += table.num_embeddings;
-    lookups += batch * pooling;
-    most_lookups = std::max(most_lookups, batch * pooling);
-    const int64_t row = static_cast<int64_t>(EncodedBytes(rows, static_cast<size_t>(dim)));
-    e.tables += AlignedBuffer::MemoryFor(table.num_embeddings * row) +
-                AlignedBuffer::MemoryFor(table.num_embeddings * kFloat *
-                                         StateFloatsPerRow(optimizer.type, dim)) +
-                table.num_embeddings / 8;
+  const auto lookups_of = [](const TableSpec& table) {  // of a sample, with its offset
+    return table.multi_hot ? static_cast<int64_t>(table.pooling_factor) + 2 : 1;
+  };
+  for (const TableSpec& table : s.tables) sample_ids += lookups_of(table);
+  for (const Shard& shard : s.plan.shards) {
+    const TableSpec& table = s.tables[shard.table];
+    const double share = static_cast<double>(shard.row_blocks.size()) / table.row_blocks;
+    // How many samples look up a row of the shard, one-hot or with many lookups.
+    const double bags = std::min(1.0, share * std::max(1.0, table.pooling_factor));
+    const int64_t columns = table.block_columns();
+    const auto values = [&](int64_t samples) {
+      return static_cast<int64_t>(bags * static_cast<double>(samples * columns));
+    };
+    pooled_here += values(mine * n);
+    if (!shard.on(rank)) continue;
+    const bool replicated = shard.rank == kEveryRank;
+    if (s.workers > 1 && !replicated) pooled_away += values(batch - mine * n);
+    gradients += AlignedBuffer::MemoryFor(kFloat * values(batch));
+    const int64_t here =
+        static_cast<int64_t>(share * static_cast<double>(batch * lookups_of(table))) +
+        (share < 1 ? batch : 0);
+    lookups += here;
+    most_lookups = std::max(most_lookups, here);
+    const int64_t rows_here = ShardRows(table, shard.row_blocks).size();
+    const int64_t row = static_cast<int64_t>(EncodedBytes(rows, static_cast<size_t>(columns)));
+    num_rows += rows_here;
+    e.tables += AlignedBuffer::MemoryFor(rows_here * row) +
+                AlignedBuffer::MemoryFor(rows_here * kFloat *
+                                         StateFloatsPerRow(optimizer.type, columns)) +
+                rows_here / 8;
   }
 
   const int64_t states = OptimizerStates(s.config.optimizer.dense.type);
@@ -99,10 +116,9 @@ MemoryEstimate OfRank(const Sizes& s, int rank) {
   e.dense = AlignedBuffer::MemoryFor(s.parameters * kFloat) *
             (2 + states + mine + 2 + (s.workers > 1 ? 2 : 0));
 
-  // Rows are received by their samples' worker, and sent by their table's where that is another.
-  const int64_t sent = s.workers > 1 ? (batch - mine * n) * own_tables : 0;
-  const int64_t pooled = kFloat * dim * (sent + mine * n * num_tables);
-  const int64_t gradients = AlignedBuffer::MemoryFor(kFloat * dim * batch) * own_tables;
+  // Rows are received by their samples' worker, and sent by their shard's where that is another;
+  // gradients the other way.
+  const int64_t pooled = kFloat * (pooled_here + pooled_away);
   // Two prepared batches of ids and sorted lookups, and what sorting needs.
   const int64_t ids = 2 * lookups * (kId + static_cast<int64_t>(sizeof(Lookup))) +
                       s.threads * most_lookups * static_cast<int64_t>(sizeof(Lookup));
@@ -126,17 +142,19 @@ MemoryEstimate OfRank(const Sizes& s, int rank) {
 }  // namespace
 
 MemoryEstimate EstimateMemory(const TrainConfig& config, const DatasetSchema& schema,
-                              std::span<const double> pooling_factors, int workers, int threads) {
+                              std::span<const double> pooling_factors, const Topology& topology,
+                              int threads) {
   const ModelOptions options = ModelOptionsOf(config, schema);
+  const int workers = topology.workers();
   Sizes sizes{.config = config,
               .workers = workers,
               .threads = threads,
               .parameters = MakeModel(options)->layout().size(),
               .num_dense = options.num_dense,
               .workspace = WorkspaceColumns(options),
-              .tables = TablesOf(config.model, schema, pooling_factors),
-              .owner = {}};
-  sizes.owner = PlaceTableWise(sizes.tables, workers);
+              .tables = TablesOf(config, schema, pooling_factors),
+              .plan = {}};
+  sizes.plan = PlanOf(config.sharding, sizes.tables, topology);
   MemoryEstimate most;
   int64_t checkpoint = 0;
   for (int rank = 0; rank < workers; ++rank) {

@@ -13,7 +13,8 @@ DatasetSchema SchemaOfTwoLargeTables() {
 }
 
 MemoryEstimate Of(const TrainConfig& config, int workers = 1) {
-  return EstimateMemory(config, SchemaOfTwoLargeTables(), std::vector<double>{1, 1}, workers, 2);
+  return EstimateMemory(config, SchemaOfTwoLargeTables(), std::vector<double>{1, 1},
+                        Topology::OneHost(workers), 2);
 }
 
 TEST(MemoryEstimate, TablesAreRowsStatesAndDirtyBits) {
@@ -30,12 +31,18 @@ TEST(MemoryEstimate, TablesAreRowsStatesAndDirtyBits) {
 }
 
 TEST(MemoryEstimate, IsThatOfTheWorkerThatNeedsMost) {
-  const TrainConfig config;
+  TrainConfig config;
+  config.sharding.default_sharding = "table_wise";
   const MemoryEstimate one = Of(config), two = Of(config, 2), three = Of(config, 3);
   EXPECT_EQ(two.tables, one.tables / 2);
   EXPECT_EQ(three.tables, two.tables);  // tables are not split
   EXPECT_LT(three.batches, one.batches);
   EXPECT_GE(one.checkpoint, one.tables);
+  config.sharding.default_sharding = "row_wise";
+  config.numerics.row_blocks = 64;
+  EXPECT_LT(Of(config, 3).tables, one.tables * 0.36);
+  config.sharding.tables["a"] = "replicated";
+  EXPECT_GT(Of(config, 3).tables, one.tables * 0.65);
 }
 
 // Worker 1 has two of three small tables and needs most, but worker 0 writes the dense part.
@@ -45,7 +52,8 @@ TEST(MemoryEstimate, SaysTheMostThatACheckpointAddsOnAnyWorker) {
   TrainConfig config;
   config.model.top_mlp = {4096, 4096};
   const auto estimate = [&](int workers) {
-    return EstimateMemory(config, schema, std::vector<double>{1, 1, 1}, workers, 2);
+    return EstimateMemory(config, schema, std::vector<double>{1, 1, 1},
+                          Topology::OneHost(workers), 2);
   };
   constexpr int64_t kOneLayer = int64_t{4096} * 4096 * 4;
   EXPECT_GT(estimate(2).tables, estimate(1).tables / 2);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <initializer_list>
+#include <map>
 #include <string>
 #include <utility>
 
@@ -62,32 +63,72 @@ SparseOptimizerOptions SparseOptionsOf(const SparseOptimizerConfig& config) {
                      {std::pair{"decoupled", kDecoupled}, {"l2", kL2}})};
 }
 
-std::vector<TableSpec> TablesOf(const ModelConfig& config, const DatasetSchema& schema,
+namespace {
+
+// Throws kConfig unless each of the names that `key` has settings for is a feature's.
+template <typename Value>
+void CheckNames(const char* key, const std::map<std::string, Value>& settings,
+                const std::vector<std::string>& features) {
+  for (const auto& [name, value] : settings) {
+    if (std::find(features.begin(), features.end(), name) != features.end()) continue;
+    const std::string nearest = NearestName(name, features);
+    Fail(ErrorCode::kConfig, "{}.{}: the dataset has no categorical feature '{}'{}", key, name,
+         name, nearest.empty() ? "" : ": did you mean '" + nearest + "'?");
+  }
+}
+
+int RowBlocksOf(const NumericsConfig& numerics, const TableConfig& own, int64_t rows, int64_t dim) {
+  const int wanted = own.row_blocks > 0 ? own.row_blocks : numerics.row_blocks;
+  return wanted > 0 ? std::min(wanted, MaxRowBlocks(rows)) : DefaultRowBlocks(rows, dim);
+}
+
+}  // namespace
+
+std::vector<TableSpec> TablesOf(const TrainConfig& config, const DatasetSchema& schema,
                                 std::span<const double> pooling_factors) {
   CHECK(pooling_factors.size() == schema.categorical.size());
+  const ModelConfig& model = config.model;
   std::vector<std::string> names;
   std::vector<TableSpec> tables;
   for (size_t t = 0; t < schema.categorical.size(); ++t) {
     const CategoricalFeature& feature = schema.categorical[t];
-    const auto own = config.tables.find(feature.name);
-    const std::string& pooling = own != config.tables.end() ? own->second.pooling : config.pooling;
+    const auto found = model.tables.find(feature.name);
+    const TableConfig own =
+        found != model.tables.end() ? found->second : TableConfig{.pooling = model.pooling};
     tables.push_back(
         {.name = feature.name,
          .num_embeddings = feature.num_embeddings,
-         .embedding_dim = config.embedding_dim,
-         .pooling = ValueNamed("model.pooling", pooling,
+         .embedding_dim = model.embedding_dim,
+         .pooling = ValueNamed("model.pooling", own.pooling,
                                {std::pair{"sum", Pooling::kSum}, {"mean", Pooling::kMean}}),
          .multi_hot = feature.multi_hot,
-         .pooling_factor = pooling_factors[t]});
+         .pooling_factor = pooling_factors[t],
+         .row_blocks = RowBlocksOf(config.numerics, own, feature.num_embeddings,
+                                   model.embedding_dim),
+         .column_blocks =
+             own.column_blocks > 0 ? own.column_blocks : config.numerics.column_blocks});
     names.push_back(feature.name);
   }
-  for (const auto& [name, table] : config.tables) {
-    if (std::find(names.begin(), names.end(), name) != names.end()) continue;
-    const std::string nearest = NearestName(name, names);
-    Fail(ErrorCode::kConfig, "model.tables.{}: the dataset has no categorical feature '{}'{}", name,
-         name, nearest.empty() ? "" : ": did you mean '" + nearest + "'?");
-  }
+  CheckNames("model.tables", model.tables, names);
+  CheckNames("sharding.tables", config.sharding.tables, names);
   return tables;
+}
+
+ShardingPlan PlanOf(const ShardingConfig& config, std::span<const TableSpec> tables,
+                    const Topology& topology) {
+  const auto sharding_of = [](const std::string& word) {
+    const std::vector<std::string>& names = ShardingNames();
+    const auto found = std::find(names.begin(), names.end(), word);
+    if (found == names.end()) Fail(ErrorCode::kConfig, "sharding: '{}' is unknown", word);
+    return static_cast<Sharding>(found - names.begin());
+  };
+  std::vector<Sharding> choices;
+  for (const TableSpec& table : tables) {
+    const auto own = config.tables.find(table.name);
+    choices.push_back(
+        sharding_of(own != config.tables.end() ? own->second : config.default_sharding));
+  }
+  return MakePlan(tables, topology, choices, "sharding");
 }
 
 }  // namespace renzan

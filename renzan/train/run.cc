@@ -26,6 +26,7 @@
 #include "renzan/train/profiler.h"
 #include "renzan/train/run_observer.h"
 #include "renzan/train/splits.h"
+#include "renzan/train/topology.h"
 
 namespace renzan {
 namespace {
@@ -177,16 +178,18 @@ RunResult RunTraining(const TrainConfig& config, const RunOptions& options, Comm
     return {RunResult::End::kWasTrained, directories.run, past.model_sha256};
   }
 
+  const Topology topology = TopologyOf(comm);
   std::optional<HybridModel> built;
   RunWithHeartbeats(comm, [&] {
     const DatasetSchema& schema = splits.train.dataset->schema();
     const std::vector<double> pooling_factors = EstimatePoolingFactors(splits.train);
     if (comm.rank() == 0)
       LogInfo("memory of a worker: {}",
-              Describe(EstimateMemory(config, schema, pooling_factors, comm.world_size(),
-                                      options.threads)));
+              Describe(
+                  EstimateMemory(config, schema, pooling_factors, topology, options.threads)));
     built.emplace(config, schema, pooling_factors, comm, pool,
-                  past.checkpoints.empty() ? InitialValues::kDraw : InitialValues::kZero);
+                  past.checkpoints.empty() ? InitialValues::kDraw : InitialValues::kZero,
+                  &topology);
   });
   HybridModel& model = *built;
   LoopState state;

@@ -9,6 +9,7 @@
 
 #include "renzan/base/philox.h"
 #include "renzan/base/sha256.h"
+#include "renzan/train/checkpointing/block_key.h"
 #include "renzan/train/hybrid_model.h"
 
 namespace renzan {
@@ -69,7 +70,8 @@ inline std::vector<double> TestPoolingFactors(const DatasetSchema& schema = Test
   return std::vector<double>(schema.categorical.size(), 1.0);
 }
 
-// SHA-256, by name, of the dense part and of each table this worker owns, with optimizer states.
+// SHA-256, by name, of the dense part and of each block of a table that this worker holds, with
+// optimizer states.
 inline std::map<std::string, std::string> DigestsOf(HybridModel& model) {
   const auto digest_bytes = [](std::span<const std::byte> bytes) {
     Sha256 hash;
@@ -84,8 +86,10 @@ inline std::map<std::string, std::string> DigestsOf(HybridModel& model) {
   dense = digest(model.parameters().span());
   for (DenseOptimizer::State& state : model.dense_optimizer().states())
     dense += digest(state.values.span());
-  for (EmbeddingTable& table : model.embeddings().tables())
-    digests[table.spec.name] = digest_bytes(table.weights.bytes()) + digest(table.state.span());
+  for (EmbeddingShard& shard : model.embeddings().shards())
+    for (const EmbeddingShard::Block& block : shard.blocks)
+      digests[BlockKey(shard, block)] =
+          digest_bytes(shard.WeightsOf(block)) + digest(shard.StateOf(block));
   return digests;
 }
 

@@ -139,9 +139,9 @@ TEST(Checkpointer, AModelThatIsNotFiniteIsNeverSaved) {
         trainer.TrainTo(3);
         trainer.StopHere();
         // √∞ is in row-wise Adagrad's denominator, so the weights stay finite.
-        for (EmbeddingTable& table : trainer.model.embeddings().tables())
-          if (table.spec.name == "a")
-            std::fill_n(table.state.data(), table.state.size(), kInfinity);
+        for (EmbeddingShard& shard : trainer.model.embeddings().shards())
+          if (shard.table.name == "a")
+            std::fill_n(shard.state.data(), shard.state.size(), kInfinity);
         try {
           for (; trainer.step < 5; ++trainer.step)
             trainer.model.Step(MakeSlice(trainer.model, trainer.step), trainer.step,
@@ -178,8 +178,8 @@ TEST(Checkpointer, ACheckpointThatIsNotFiniteIsSkipped) {
     Trainer trainer(comm, config, dir.path(), SystemClock());
     trainer.TrainTo(2);
     trainer.StopHere();
-    for (EmbeddingTable& table : trainer.model.embeddings().tables())
-      if (table.spec.name == "b") table.weights.floats()[999 * 8] = std::nanf("");
+    for (EmbeddingShard& shard : trainer.model.embeddings().shards())
+      if (shard.table.name == "b") shard.weights.floats()[999 * 8] = std::nanf("");
     trainer.TrainTo(3);
     trainer.StopHere();
   });

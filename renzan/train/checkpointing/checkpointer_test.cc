@@ -31,6 +31,62 @@ class TickingClock : public Clock {
   mutable std::atomic<int64_t> ticks_{0};
 };
 
+// Trains on each of these in turn, always resuming from the last one's checkpoints, and compares
+// what was loaded with an uninterrupted run.
+struct Placing {
+  int workers;
+  const char* sharding = "auto";
+};
+void ExpectTheExactStepOnEach(TrainConfig config, const std::vector<Placing>& placings,
+                              const std::string& what) {
+  config.checkpoint.every_steps = 2;
+  TemporaryDirectory dir;
+  int64_t steps = 0;
+  for (const auto& [world, sharding] : placings) {
+    config.sharding.default_sharding = sharding;
+    std::mutex mutex;
+    std::map<std::string, std::string> loaded;
+    RunRanksAsThreads(world, [&](Communicator& comm) {
+      Trainer trainer(comm, config, dir.path(), SystemClock());
+      EXPECT_EQ(trainer.step, steps);
+      {
+        std::lock_guard lock(mutex);
+        for (const auto& [name, digest] : DigestsOf(trainer.model))
+          EXPECT_EQ(loaded.emplace(name, digest).first->second, digest);
+      }
+      // A checkpoint is always in flight; the last one is at an odd step.
+      trainer.TrainTo(steps + 5);
+      trainer.StopHere();
+      if (comm.rank() == 0) {
+        EXPECT_EQ(trainer.recorder.stops, 1);
+        for (const CheckpointReport& report : trainer.recorder.reports)
+          EXPECT_EQ(report.error, "");
+      }
+    });
+    EXPECT_EQ(loaded, ReferenceDigests(config, steps)) << world << " workers, " << what;
+    steps += 5;
+  }
+}
+
+TEST(Checkpointer, LoadsTheExactStepUnderAnyShardingPlan) {
+  for (const char* sparse : {"adagrad", "rowwise_adagrad"}) {
+    TrainConfig config = CheckpointingConfig();
+    config.optimizer.sparse.type = sparse;
+    config.numerics.row_blocks = 4;
+    config.numerics.column_blocks = 2;
+    config.sharding.tables["a"] = "table_wise";
+    ExpectTheExactStepOnEach(config,
+                             {{3, "row_wise"},
+                              {1, "auto"},
+                              {4, "column_wise"},
+                              {2, "replicated"},
+                              {7, "table_row_wise"},
+                              {3, "table_wise"},
+                              {2, "row_wise"}},
+                             sparse);
+  }
+}
+
 TEST(Checkpointer, LoadsTheExactStepOnAnyNumberOfWorkers) {
   for (const auto& [sparse, rows] : {std::pair{"sgd", "bf16"},
                                      {"adagrad", "fp32"},
@@ -40,32 +96,8 @@ TEST(Checkpointer, LoadsTheExactStepOnAnyNumberOfWorkers) {
     TrainConfig config = CheckpointingConfig();
     config.numerics.embedding_precision = rows;
     config.optimizer.sparse.type = sparse;
-    config.checkpoint.every_steps = 2;
-    TemporaryDirectory dir;
-    int64_t steps = 0;
-    for (const int world : {3, 1, 4, 2, 7}) {
-      std::mutex mutex;
-      std::map<std::string, std::string> loaded;
-      RunRanksAsThreads(world, [&](Communicator& comm) {
-        Trainer trainer(comm, config, dir.path(), SystemClock());
-        EXPECT_EQ(trainer.step, steps);
-        {
-          std::lock_guard lock(mutex);
-          for (const auto& [name, digest] : DigestsOf(trainer.model)) loaded[name] = digest;
-        }
-        // A checkpoint is always in flight; the last one is at an odd step.
-        trainer.TrainTo(steps + 5);
-        trainer.StopHere();
-        if (comm.rank() == 0) {
-          EXPECT_EQ(trainer.recorder.stops, 1);
-          for (const CheckpointReport& report : trainer.recorder.reports)
-            EXPECT_EQ(report.error, "");
-        }
-      });
-      EXPECT_EQ(loaded, ReferenceDigests(config, steps))
-          << world << " workers, " << sparse << ", " << rows;
-      steps += 5;
-    }
+    ExpectTheExactStepOnEach(config, {{3}, {1}, {4}, {2}, {7}},
+                             fmt::format("{}, {}", sparse, rows));
   }
 }
 

@@ -13,6 +13,7 @@
 #include "renzan/checkpoint/directory.h"
 #include "renzan/nn/isa.h"
 #include "renzan/optim/finite.h"
+#include "renzan/train/checkpointing/block_key.h"
 #include "renzan/train/checkpointing/largest_first.h"
 #include "renzan/train/checkpointing/snapshot.h"
 #include "renzan/train/heartbeat.h"
@@ -58,44 +59,55 @@ void LoadDense(CheckpointReader& reader, bool with_optimizer, HybridModel* model
   }
 }
 
-void LoadTable(CheckpointReader& reader, const std::string& state_name, bool with_optimizer,
-               EmbeddingTable* table) {
-  const std::string key = TableKey(table->spec) + ".weight";
-  reader.Expect(key, {table->spec.num_embeddings, table->spec.embedding_dim});
+void LoadBlock(CheckpointReader& reader, const std::string& state_name, bool with_optimizer,
+               const EmbeddingShard::Block& block, EmbeddingShard* shard) {
+  const std::string key = BlockKey(*shard, block) + ".weight";
+  reader.Expect(key, {block.num_rows, shard->dim()});
+  const size_t begin = static_cast<size_t>(block.first_row * shard->dim());
+  const size_t size = static_cast<size_t>(block.num_rows * shard->dim());
   std::vector<float> piece(1 << 16);
-  for (size_t first = 0; first < table->weights.size(); first += piece.size()) {
-    const auto values =
-        std::span(piece).first(std::min(piece.size(), table->weights.size() - first));
+  for (size_t first = 0; first < size; first += piece.size()) {
+    const auto values = std::span(piece).first(std::min(piece.size(), size - first));
     reader.Read(key, static_cast<int64_t>(first), values);
-    table->weights.Set(first, values);
+    shard->weights.Set(begin + first, values);
   }
-  if (with_optimizer && table->state.size() > 0)
-    reader.Read(fmt::format("{}/{}", key, state_name), StateShape(*table), table->state.span());
+  if (with_optimizer && shard->state_width > 0)
+    reader.Read(fmt::format("{}/{}", key, state_name), StateShape(*shard, block),
+                shard->StateOf(block));
 }
 
-// Calls body(a reader of the same checkpoint, table) for every table, on all threads.
-void ForEachTable(CheckpointReader& reader, HybridModel* model,
-                  FunctionRef<void(CheckpointReader&, EmbeddingTable&)> body) {
+// Calls body(a reader of the same checkpoint, shard, block) for every block of this worker's
+// shards, on all threads.
+void ForEachBlock(
+    CheckpointReader& reader, HybridModel* model,
+    FunctionRef<void(CheckpointReader&, EmbeddingShard&, EmbeddingShard::Block&)> body) {
   // Readers are not thread-safe. A file is verified by the reader that uses it.
   ThreadPool& pool = model->pool();
   std::vector<std::unique_ptr<CheckpointReader>> others(static_cast<size_t>(pool.num_threads()));
-  std::vector<EmbeddingTable>& tables = model->embeddings().tables();
-  const std::vector<size_t> order =
-      LargestFirst(tables.size(), [&](size_t i) { return tables[i].weights.size(); });
-  const auto visit = [&](int thread, EmbeddingTable& table) {
-    if (thread == 0) return body(reader, table);
+  struct Place {
+    EmbeddingShard* shard;
+    EmbeddingShard::Block* block;
+  };
+  std::vector<Place> blocks;
+  for (EmbeddingShard& shard : model->embeddings().shards())
+    for (EmbeddingShard::Block& block : shard.blocks) blocks.push_back({&shard, &block});
+  const std::vector<size_t> order = LargestFirst(blocks.size(), [&](size_t i) {
+    return static_cast<size_t>(blocks[i].block->num_rows * blocks[i].shard->dim());
+  });
+  const auto visit = [&](int thread, const Place& place) {
+    if (thread == 0) return body(reader, *place.shard, *place.block);
     std::unique_ptr<CheckpointReader>& own = others[static_cast<size_t>(thread)];
     if (own == nullptr) {
       own = std::make_unique<CheckpointReader>(reader.dir());
       if (own->manifest().manifest_sha256 != reader.manifest().manifest_sha256)
         Fail(ErrorCode::kTempFail, "{} was replaced while it was read: try again", reader.dir());
     }
-    body(*own, table);
+    body(*own, *place.shard, *place.block);
   };
-  std::vector<std::optional<Error>> errors(tables.size());
-  pool.ParallelTasks(tables.size(), [&](int thread, size_t i) {
+  std::vector<std::optional<Error>> errors(blocks.size());
+  pool.ParallelTasks(blocks.size(), [&](int thread, size_t i) {
     try {
-      visit(thread, tables[order[i]]);
+      visit(thread, blocks[order[i]]);
     } catch (const Error& error) {
       errors[order[i]] = error;
     }
@@ -131,14 +143,15 @@ ResumePoint Load(const std::string& path, HybridModel* model) {
   for (DenseOptimizer::State& state : model->dense_optimizer().states())
     CheckFinite(path, state.name, AllFinite(state.values.span()));
   const std::string state_name = model->embeddings().state_name();
-  ForEachTable(reader, model, [&](CheckpointReader& own, EmbeddingTable& table) {
-    LoadTable(own, state_name, true, &table);
-    const std::string key = TableKey(table.spec);
-    CheckFinite(path, key, table.weights.AllFinite());
-    CheckFinite(path, key + "'s optimizer state", AllFinite(table.state.span()));
+  ForEachBlock(reader, model, [&](CheckpointReader& own, EmbeddingShard& shard,
+                                  EmbeddingShard::Block& block) {
+    LoadBlock(own, state_name, true, block, &shard);
+    const std::string key = BlockKey(shard, block);
+    CheckFinite(path, key, shard.AllFinite(block));
+    CheckFinite(path, key + "'s optimizer state", AllFinite(shard.StateOf(block)));
     // The next increment must hold every row that differs from the base.
-    table.dirty = RowSet(table.spec.num_embeddings);
-    for (const int32_t row : own.ReplacedRows(key + ".weight")) table.dirty.Add(row);
+    block.dirty = RowSet(block.num_rows);
+    for (const int32_t row : own.ReplacedRows(key + ".weight")) block.dirty.Add(row);
   });
   ResumePoint point{.name = path.substr(path.rfind('/') + 1),
                     .step = reader.step(),
@@ -238,8 +251,9 @@ ResumePoint LoadNewest(const std::vector<std::string>& paths, HybridModel& model
 
 void LoadModel(CheckpointReader& reader, HybridModel* model) {
   LoadDense(reader, false, model);
-  ForEachTable(reader, model, [&](CheckpointReader& own, EmbeddingTable& table) {
-    LoadTable(own, "", false, &table);
+  ForEachBlock(reader, model, [&](CheckpointReader& own, EmbeddingShard& shard,
+                                  EmbeddingShard::Block& block) {
+    LoadBlock(own, "", false, block, &shard);
   });
 }
 

@@ -7,6 +7,7 @@
 
 #include "renzan/base/file/file.h"
 #include "renzan/checkpoint/quantize.h"
+#include "renzan/train/checkpointing/block_key.h"
 
 namespace renzan {
 namespace {
@@ -20,9 +21,8 @@ TensorSource Copied(std::string key, std::vector<int64_t> shape, std::span<const
           }};
 }
 
-int64_t StateRowBytes(const EmbeddingTable& table) {
-  const std::vector<int64_t> shape = StateShape(table);
-  return (shape.size() == 1 ? 1 : shape[1]) * static_cast<int64_t>(sizeof(float));
+int64_t StateRowBytes(const EmbeddingShard& shard) {
+  return shard.state_width * static_cast<int64_t>(sizeof(float));
 }
 
 // Lists the rows of a set on first use by the writer, so that training does not wait for it.
@@ -42,12 +42,9 @@ class LazyRows {
 
 }  // namespace
 
-std::string TableKey(const TableSpec& spec) { return "embedding." + EscapeName(spec.name); }
-
-std::vector<int64_t> StateShape(const EmbeddingTable& table) {
-  const int64_t rows = table.spec.num_embeddings, dim = table.spec.embedding_dim;
-  if (static_cast<int64_t>(table.state.size()) == rows) return {rows};
-  return {rows, dim};
+std::vector<int64_t> StateShape(const EmbeddingShard& shard, const EmbeddingShard::Block& block) {
+  if (shard.state_width == 1) return {block.num_rows};
+  return {block.num_rows, shard.state_width};
 }
 
 SnapshotBytes EstimateBytes(HybridModel& model, const SnapshotOptions& options) {
@@ -56,15 +53,16 @@ SnapshotBytes EstimateBytes(HybridModel& model, const SnapshotOptions& options) 
     const size_t arrays = 1 + model.dense_optimizer().states().size();
     bytes.full = bytes.incremental = arrays * model.parameters().size() * sizeof(float);
   }
-  for (EmbeddingTable& table : model.embeddings().tables()) {
-    const uint64_t rows = static_cast<uint64_t>(table.spec.num_embeddings);
-    const uint64_t dim = static_cast<uint64_t>(table.spec.embedding_dim);
-    const uint64_t state = rows == 0 ? 0 : table.state.size() / rows * sizeof(float);
-    const uint64_t row = static_cast<uint64_t>(table.weights.row_bytes());
+  for (EmbeddingShard& shard : model.embeddings().shards()) {
+    if (!model.embeddings().Saves(shard)) continue;
+    const uint64_t row = static_cast<uint64_t>(shard.weights.row_bytes());
+    const uint64_t state = static_cast<uint64_t>(StateRowBytes(shard));
+    const uint64_t dim = static_cast<uint64_t>(shard.dim());
     const uint64_t weights = options.quantize ? dim + 2 * sizeof(float) : row;
-    bytes.full += rows * (row + state);
-    bytes.incremental +=
-        static_cast<uint64_t>(table.dirty.size()) * (sizeof(int32_t) + weights + state);
+    bytes.full += static_cast<uint64_t>(shard.rows.size()) * (row + state);
+    for (const EmbeddingShard::Block& block : shard.blocks)
+      bytes.incremental +=
+          static_cast<uint64_t>(block.dirty.size()) * (sizeof(int32_t) + weights + state);
   }
   return bytes;
 }
@@ -78,27 +76,35 @@ uint64_t ModelSnapshot::File::bytes() const {
 
 ModelSnapshot::ModelSnapshot(HybridModel& model, const SnapshotOptions& options) : model_(model) {
   if (options.with_dense) AddDense();
-  for (EmbeddingTable& table : model.embeddings().tables()) {
-    CHECK(!table.weights_view);
-    if (options.incremental) {
-      AddDirtyRows(table, options.quantize);
-    } else {
-      AddWholeTable(table);
-      dirty_before_.push_back(std::exchange(table.dirty, RowSet(table.spec.num_embeddings)));
+  for (EmbeddingShard& shard : model.embeddings().shards()) {
+    for (EmbeddingShard::Block& block : shard.blocks) {
+      CHECK(!block.weights_view);
+      if (!options.incremental)
+        dirty_before_.push_back(std::exchange(block.dirty, RowSet(block.num_rows)));
+      if (!model.embeddings().Saves(shard)) continue;
+      if (options.incremental) {
+        AddDirtyRows(shard, block, options.quantize);
+      } else {
+        AddWholeBlock(shard, block);
+      }
     }
   }
 }
 
 ModelSnapshot::~ModelSnapshot() {
-  for (EmbeddingTable& table : model_.embeddings().tables()) {
-    table.weights_view.reset();
-    table.state_view.reset();
+  for (EmbeddingShard& shard : model_.embeddings().shards()) {
+    for (EmbeddingShard::Block& block : shard.blocks) {
+      block.weights_view.reset();
+      block.state_view.reset();
+    }
   }
 }
 
 void ModelSnapshot::Abandon() {
-  for (size_t t = 0; t < dirty_before_.size(); ++t)
-    model_.embeddings().tables()[t].dirty.AddAll(dirty_before_[t]);
+  if (dirty_before_.empty()) return;
+  size_t next = 0;
+  for (EmbeddingShard& shard : model_.embeddings().shards())
+    for (EmbeddingShard::Block& block : shard.blocks) block.dirty.AddAll(dirty_before_[next++]);
   dirty_before_.clear();
 }
 
@@ -116,32 +122,32 @@ void ModelSnapshot::AddDense() {
   files_.push_back(std::move(file));
 }
 
-void ModelSnapshot::AddWholeTable(EmbeddingTable& table) {
-  const std::string key = TableKey(table.spec) + ".weight";
-  File file{.name = "table." + EscapeName(table.spec.name) + ".safetensors", .tensors = {}};
+void ModelSnapshot::AddWholeBlock(EmbeddingShard& shard, EmbeddingShard::Block& block) {
+  const std::string key = BlockKey(shard, block) + ".weight";
+  File file{.name = BlockFile(shard, block) + ".safetensors", .tensors = {}};
   const auto add = [&](const std::string& name, const std::vector<int64_t>& shape, DType dtype,
                        const std::shared_ptr<CopyOnWrite>& view) {
     file.tensors.push_back(
         {name, shape, dtype, [view](size_t, std::span<std::byte> out) { view->ReadNext(out); }});
   };
-  table.weights_view =
-      std::make_shared<CopyOnWrite>(table.weights.bytes(), table.weights.row_bytes());
-  add(key, {table.spec.num_embeddings, table.spec.embedding_dim}, DTypeOf(table.weights.type()),
-      table.weights_view);
-  if (table.state.size() > 0) {
-    table.state_view =
-        std::make_shared<CopyOnWrite>(std::as_bytes(table.state.span()), StateRowBytes(table));
-    add(fmt::format("{}/{}", key, model_.embeddings().state_name()), StateShape(table), DType::kF32,
-        table.state_view);
+  block.weights_view =
+      std::make_shared<CopyOnWrite>(shard.WeightsOf(block), shard.weights.row_bytes());
+  add(key, {block.num_rows, shard.dim()}, DTypeOf(shard.weights.type()), block.weights_view);
+  if (shard.state_width > 0) {
+    block.state_view = std::make_shared<CopyOnWrite>(std::as_bytes(shard.StateOf(block)),
+                                                     StateRowBytes(shard));
+    add(fmt::format("{}/{}", key, model_.embeddings().state_name()), StateShape(shard, block),
+        DType::kF32, block.state_view);
   }
   files_.push_back(std::move(file));
 }
 
-void ModelSnapshot::AddDirtyRows(EmbeddingTable& table, bool quantize) {
-  const auto dirty = std::make_shared<LazyRows>(table.dirty);
-  const int64_t n = dirty->set().size(), dim = table.spec.embedding_dim;
-  const std::string key = TableKey(table.spec);
-  File file{.name = "table." + EscapeName(table.spec.name) + ".safetensors", .tensors = {}};
+void ModelSnapshot::AddDirtyRows(EmbeddingShard& shard, EmbeddingShard::Block& block,
+                                 bool quantize) {
+  const auto dirty = std::make_shared<LazyRows>(block.dirty);
+  const int64_t n = dirty->set().size(), dim = shard.dim();
+  const std::string key = BlockKey(shard, block), stem = BlockFile(shard, block);
+  File file{.name = stem + ".safetensors", .tensors = {}};
   file.tensors.push_back(
       {key + ".rows", {n}, DType::kI32, [dirty](size_t offset, std::span<std::byte> out) {
          std::memcpy(out.data(), reinterpret_cast<const std::byte*>(dirty->list().data()) + offset,
@@ -156,29 +162,28 @@ void ModelSnapshot::AddDirtyRows(EmbeddingTable& table, bool quantize) {
         {name, std::move(shape), dtype,
          [view, dirty](size_t, std::span<std::byte> out) { view->ReadNext(dirty->list(), out); }});
   };
-  const FloatType type = table.weights.type();
-  table.weights_view = view_of(table.weights.bytes(), table.weights.row_bytes());
+  const FloatType type = shard.weights.type();
+  block.weights_view = view_of(shard.WeightsOf(block), shard.weights.row_bytes());
   if (quantize) {
     const auto encoded =
-        std::make_shared<std::vector<std::byte>>(static_cast<size_t>(table.weights.row_bytes()));
+        std::make_shared<std::vector<std::byte>>(static_cast<size_t>(shard.weights.row_bytes()));
     QuantizedSources rows =
         QuantizeRows(key + ".weight", n, dim,
-                     [view = table.weights_view, dirty, type, encoded](std::span<float> row) {
+                     [view = block.weights_view, dirty, type, encoded](std::span<float> row) {
                        view->ReadNext(dirty->list(), *encoded);
                        Decode(type, encoded->data(), row);
                      });
-    files_.push_back(
-        {"table." + EscapeName(table.spec.name) + ".q8.safetensors", {std::move(rows.codes)}});
+    files_.push_back({stem + ".q8.safetensors", {std::move(rows.codes)}});
     for (TensorSource& source : rows.scales) file.tensors.push_back(std::move(source));
   } else {
-    add(key + ".weight", {n, dim}, DTypeOf(type), table.weights_view);
+    add(key + ".weight", {n, dim}, DTypeOf(type), block.weights_view);
   }
-  if (table.state.size() > 0) {
-    std::vector<int64_t> shape = StateShape(table);
+  if (shard.state_width > 0) {
+    std::vector<int64_t> shape = StateShape(shard, block);
     shape[0] = n;
-    table.state_view = view_of(std::as_bytes(table.state.span()), StateRowBytes(table));
+    block.state_view = view_of(std::as_bytes(shard.StateOf(block)), StateRowBytes(shard));
     add(fmt::format("{}.weight/{}", key, model_.embeddings().state_name()), shape, DType::kF32,
-        table.state_view);
+        block.state_view);
   }
   files_.push_back(std::move(file));
 }

@@ -54,16 +54,15 @@ class ModelSnapshot {
 
  private:
   void AddDense();
-  void AddWholeTable(EmbeddingTable& table);
-  void AddDirtyRows(EmbeddingTable& table, bool quantize);
+  void AddWholeBlock(EmbeddingShard& shard, EmbeddingShard::Block& block);
+  void AddDirtyRows(EmbeddingShard& shard, EmbeddingShard::Block& block, bool quantize);
 
   HybridModel& model_;
   std::vector<File> files_;
-  std::vector<RowSet> dirty_before_;  // per table; only in a full snapshot
+  std::vector<RowSet> dirty_before_;  // of every block; only in a full snapshot
 };
 
-// The keys and shapes under which a table is saved.
-std::string TableKey(const TableSpec& spec);                   // "embedding.C1"
-std::vector<int64_t> StateShape(const EmbeddingTable& table);  // [rows] or [rows, dim]
+// The shape under which a block's optimizer state is saved: [rows] or [rows, dim].
+std::vector<int64_t> StateShape(const EmbeddingShard& shard, const EmbeddingShard::Block& block);
 
 }  // namespace renzan

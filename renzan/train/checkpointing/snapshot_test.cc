@@ -8,10 +8,11 @@
 namespace renzan {
 namespace {
 
-// The dirty rows of each table.
+// The dirty rows of each block.
 std::vector<std::vector<int32_t>> DirtyRows(HybridModel& model) {
   std::vector<std::vector<int32_t>> rows;
-  for (EmbeddingTable& table : model.embeddings().tables()) rows.push_back(table.dirty.Rows());
+  for (EmbeddingShard& shard : model.embeddings().shards())
+    for (EmbeddingShard::Block& block : shard.blocks) rows.push_back(block.dirty.Rows());
   return rows;
 }
 

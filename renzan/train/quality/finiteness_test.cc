@@ -78,8 +78,8 @@ TEST(HybridModel, DetectsWhatIsNotFinite) {
 
     // Only a state is infinite: √∞ in the denominator keeps the weights finite.
     seen = AfterThreeSteps(threads, [](HybridModel& model, Batch& batch) {
-      EmbeddingTable& table = model.embeddings().tables()[1];
-      table.state[static_cast<size_t>(batch.categorical[1].values[3]) * 8 + 7] = kInfinity;
+      EmbeddingShard& shard = model.embeddings().shards()[1];
+      shard.state[static_cast<size_t>(batch.categorical[1].values[3]) * 8 + 7] = kInfinity;
     });
     EXPECT_EQ(seen.bad_step, 2);
     EXPECT_TRUE(!seen.predictions && !seen.dense && seen.tables);

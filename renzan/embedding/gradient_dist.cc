@@ -1,0 +1,108 @@
+#include "renzan/embedding/gradient_dist.h"
+
+#include <algorithm>
+
+#include "renzan/optim/optimizer_steps.h"
+
+namespace renzan {
+
+GradientDist::GradientDist(Communicator& comm, ThreadPool& pool, const ShardMap& map,
+                           FloatType wire, float scale)
+    : pool_(pool), map_(map), wire_(wire), scale_(scale), messages_(comm, map, wire, true) {
+  holders_.resize(map.shards().size());
+  for (int r = 0; r < map.world_size(); ++r)
+    for (size_t k = 0; k < map.held_by(r).size(); ++k)
+      holders_[map.held_by(r)[k]].push_back({r, k});
+  range_.resize(static_cast<size_t>(map.own().size()));
+  gradients_.resize(map.held().size());
+}
+
+void GradientDist::Write(const InputDist& ids, int virtual_worker, int64_t first_column,
+                         const BlockedMatrix& gradient) {
+  WireRange range;
+  for (size_t t = 0; t < map_.tables().size(); ++t) {
+    const TableSpec& table = map_.tables()[t];
+    for (int c = 0; c < table.column_blocks; ++c)
+      WriteColumns(ids, t, c, virtual_worker,
+                   first_column + map_.first_column(t) + c * table.block_columns(), gradient,
+                   &range);
+  }
+  range_[static_cast<size_t>(virtual_worker - map_.own().begin)].Add(range);
+}
+
+void GradientDist::WriteColumns(const InputDist& ids, size_t table, int column_block,
+                                int virtual_worker, int64_t column, const BlockedMatrix& gradient,
+                                WireRange* range) {
+  const std::vector<size_t>& shards = map_.shards_of(table, column_block);
+  const int64_t n = map_.samples_per_virtual_worker();
+  const int64_t first_sample = (virtual_worker - map_.own().begin) * n;
+  const int64_t dim = map_.tables()[table].block_columns();
+  const size_t row_bytes = messages_.row_bytes(shards[0]);
+  const bool mean = map_.tables()[table].pooling == Pooling::kMean;
+  struct Target {
+    size_t shard;
+    std::byte* next;
+  };
+  thread_local std::vector<Target> targets;
+  thread_local std::vector<float> values;
+  values.resize(static_cast<size_t>(dim));
+  targets.clear();
+  for (const size_t shard : shards)
+    for (const auto [rank, held] : holders_[shard])
+      targets.push_back({shard, messages_.OfSamples(rank, held, virtual_worker)});
+  for (int64_t i = 0; i < n; ++i) {
+    const std::byte* encoded = nullptr;
+    int64_t length = 0;
+    if (mean)
+      for (const size_t shard : shards) length += ids.own_bags(shard).length(first_sample + i);
+    for (Target& target : targets) {
+      if (ids.own_bags(target.shard).length(first_sample + i) == 0) continue;
+      std::byte* const to = target.next;
+      target.next += row_bytes;
+      if (encoded != nullptr) {
+        std::copy_n(encoded, row_bytes, to);
+        continue;
+      }
+      encoded = to;
+      float* g = wire_ == FloatType::kFloat32 ? reinterpret_cast<float*>(to) : values.data();
+      gradient.GetRow(i, column, g, dim);
+      if (mean && length > 1) ScaleValues(1.0f / static_cast<float>(length), dim, g);
+      if (scale_ != 1) ScaleValues(scale_, dim, g);
+      if (wire_ == FloatType::kFloat32) continue;
+      if (wire_ == FloatType::kFloat16) range->Add(Float16Range(values));
+      Encode(wire_, values, to);
+    }
+  }
+}
+
+void GradientDist::Receive(const InputDist& ids) {
+  messages_.Wait();
+  for (size_t held = 0; held < gradients_.size(); ++held) {
+    const size_t needed =
+        ids.of_held(held).num_bags() * static_cast<size_t>(map_.columns_of(map_.held()[held]));
+    // With room for batches with a few more.
+    if (gradients_[held].size() < needed) gradients_[held] = AlignedBuffer(needed + needed / 8);
+  }
+  const size_t blocks = static_cast<size_t>(map_.virtual_workers());
+  pool_.ParallelTasks(gradients_.size() * blocks, [&](int, size_t task) {
+    const size_t held = task / blocks, v = task % blocks;
+    const std::vector<int32_t>& first = ids.of_held(held).first_bag;
+    const int64_t dim = map_.columns_of(map_.held()[held]);
+    const int64_t values = (first[v + 1] - first[v]) * dim;
+    float* gradient = gradients_[held].data() + first[v] * dim;
+    Decode(wire_, messages_.OfHeld(held, static_cast<int>(v)),
+           {gradient, static_cast<size_t>(values)});
+    if (scale_ != 1) ScaleValues(1 / scale_, values, gradient);
+  });
+}
+
+WireRange GradientDist::TakeRange() {
+  WireRange sum;
+  for (WireRange& range : range_) {
+    sum.Add(range);
+    range = {};
+  }
+  return sum;
+}
+
+}  // namespace renzan

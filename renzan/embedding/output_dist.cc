@@ -1,0 +1,115 @@
+#include "renzan/embedding/output_dist.h"
+
+#include <algorithm>
+
+#include "renzan/embedding/kernels.h"
+#include "renzan/embedding/tree_order.h"
+#include "renzan/optim/optimizer_steps.h"
+
+namespace renzan {
+
+OutputDist::OutputDist(Communicator& comm, ThreadPool& pool, const ShardMap& map, FloatType wire)
+    : pool_(pool), map_(map), wire_(wire), messages_(comm, map, wire, false) {
+  sources_.resize(map.shards().size());
+  for (int r = 0; r < map.world_size(); ++r) {
+    const std::vector<size_t>& held = map.held_by(r);
+    for (size_t k = 0; k < held.size(); ++k)
+      if (r == map.rank() || map.shards()[held[k]].rank == r) sources_[held[k]] = {r, k};
+  }
+}
+
+void OutputDist::Send(const std::vector<EmbeddingShard>& shards, const InputDist& ids) {
+  messages_.LayOut(ids);
+  const size_t blocks = static_cast<size_t>(map_.virtual_workers());
+  pool_.ParallelTasks(shards.size() * blocks, [&](int, size_t task) {
+    const size_t held = task / blocks;
+    const int v = static_cast<int>(task % blocks);
+    if (messages_.TravelsTo(held, map_.rank_of(v))) Pool(shards[held], ids.of_held(held), held, v);
+  });
+  messages_.Send("output_dist", true);
+}
+
+void OutputDist::Pool(const EmbeddingShard& shard, const ShardIds& ids, size_t held,
+                      int virtual_worker) {
+  const size_t v = static_cast<size_t>(virtual_worker);
+  const size_t first = static_cast<size_t>(ids.first_bag[v]);
+  const size_t bags = static_cast<size_t>(ids.first_bag[v + 1]) - first;
+  const size_t values = bags * static_cast<size_t>(shard.dim());
+  std::byte* message = messages_.OfHeld(held, virtual_worker);
+  thread_local std::vector<float> scratch;
+  float* pooled = reinterpret_cast<float*>(message);
+  if (wire_ != FloatType::kFloat32) {
+    scratch.resize(values);
+    pooled = scratch.data();
+  }
+  if (bags == 0) return;
+  if (ids.offsets.empty()) {
+    GatherRows(shard.weights, std::span(ids.rows).subspan(first, bags), pooled);
+  } else {
+    const auto offsets = std::span(ids.offsets).subspan(first, bags + 1);
+    if (shard.rows.num_blocks() == 1) {
+      PoolRows(shard.weights, ids.rows.data(), offsets, pooled);
+    } else {
+      PoolRowBlocks(shard.weights, shard.rows.first(), wire_, ids.rows.data(), offsets, pooled);
+    }
+  }
+  if (wire_ != FloatType::kFloat32) Encode(wire_, {pooled, values}, message);
+}
+
+void OutputDist::Read(const InputDist& ids, int virtual_worker, int64_t first_column,
+                      BlockedMatrix* out) const {
+  for (size_t t = 0; t < map_.tables().size(); ++t) {
+    const TableSpec& table = map_.tables()[t];
+    for (int c = 0; c < table.column_blocks; ++c)
+      ReadColumns(ids, t, c, virtual_worker,
+                  first_column + map_.first_column(t) + c * table.block_columns(), out);
+  }
+}
+
+void OutputDist::ReadColumns(const InputDist& ids, size_t table, int column_block,
+                             int virtual_worker, int64_t column, BlockedMatrix* out) const {
+  const std::vector<size_t>& shards = map_.shards_of(table, column_block);
+  const int64_t n = map_.samples_per_virtual_worker();
+  const int64_t first_sample = (virtual_worker - map_.own().begin) * n;
+  const int64_t columns = map_.tables()[table].block_columns();
+  const size_t dim = static_cast<size_t>(columns), row_bytes = messages_.row_bytes(shards[0]);
+  const bool mean = map_.tables()[table].pooling == Pooling::kMean;
+  thread_local std::vector<const std::byte*> next;
+  thread_local std::vector<float> scratch;
+  scratch.resize(TreeOrder::kMaxDepth * dim);
+  float* const stack = scratch.data();
+  const auto add = [&](size_t from, size_t to) {
+    AddRoundTrip(wire_, {stack + to * dim, dim}, {stack + from * dim, dim});
+  };
+  next.clear();
+  for (const size_t shard : shards) {
+    const auto [rank, held] = sources_[shard];
+    next.push_back(messages_.OfSamples(rank, held, virtual_worker));
+  }
+  if (shards.size() == 1 && wire_ == FloatType::kFloat32 && !mean && !map_.is_jagged(shards[0])) {
+    const float* row = reinterpret_cast<const float*>(next[0]);
+    for (int64_t i = 0; i < n; ++i) out->SetRow(i, column, row + i * columns, columns);
+    return;
+  }
+  TreeOrder order;
+  for (int64_t i = 0; i < n; ++i) {
+    int64_t length = 0;
+    for (size_t s = 0; s < shards.size(); ++s) {
+      const int32_t here = ids.own_bags(shards[s]).length(first_sample + i);
+      if (here == 0) continue;
+      length += here;
+      const uint32_t leaf = static_cast<uint32_t>(map_.shards()[shards[s]].row_blocks.begin);
+      Decode(wire_, next[s], {stack + order.Push(leaf, add) * dim, dim});
+      next[s] += row_bytes;
+    }
+    if (length == 0) {
+      std::fill_n(stack, dim, 0.0f);
+    } else {
+      order.Finish(add);
+    }
+    if (mean && length > 1) ScaleValues(1.0f / static_cast<float>(length), columns, stack);
+    out->SetRow(i, column, stack, columns);
+  }
+}
+
+}  // namespace renzan

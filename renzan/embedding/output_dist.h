@@ -1,0 +1,48 @@
+#pragma once
+
+// output_dist: the holders of shards pool the rows of the whole batch, and send every worker those
+// of its own samples, which adds up what comes from several shards. The wire codec is applied to
+// every sum, also if it stays on this worker, so that placement cannot change a value.
+
+#include <cstdint>
+#include <vector>
+
+#include "renzan/base/blocked_matrix.h"
+#include "renzan/base/thread_pool.h"
+#include "renzan/embedding/row_messages.h"
+#include "renzan/embedding/shard.h"
+
+namespace renzan {
+
+class OutputDist {
+ public:
+  // The map and the pool must outlive it.
+  OutputDist(Communicator& comm, ThreadPool& pool, const ShardMap& map, FloatType wire);
+
+  // Pools, and starts to send. `shards`: those of this worker. The ids must have arrived.
+  void Send(const std::vector<EmbeddingShard>& shards, const InputDist& ids);
+  void Receive() { messages_.Wait(); }
+
+  // After Receive(): the pooled rows of one of this worker's virtual workers. Those of its sample i
+  // go to row i, from column `first_column` on, the tables side by side. Thread-safe.
+  void Read(const InputDist& ids, int virtual_worker, int64_t first_column,
+            BlockedMatrix* out) const;
+
+ private:
+  void Pool(const EmbeddingShard& shard, const ShardIds& ids, size_t held, int virtual_worker);
+  void ReadColumns(const InputDist& ids, size_t table, int column_block, int virtual_worker,
+                   int64_t column, BlockedMatrix* out) const;
+
+  ThreadPool& pool_;
+  const ShardMap& map_;
+  FloatType wire_;
+  RowMessages messages_;
+  // By shard: where its rows come from, and its place among the shards of that worker.
+  struct Source {
+    int rank;
+    size_t held;
+  };
+  std::vector<Source> sources_;
+};
+
+}  // namespace renzan

@@ -1,0 +1,59 @@
+#pragma once
+
+// Rows that travel between the workers of samples and the holders of shards, one for each bag:
+// pooled rows one way, their gradients the other. Both sides know from the ids which samples have a
+// bag in which shard, so messages hold nothing but rows, ordered by (shard, virtual worker, sample).
+
+#include <cstddef>
+#include <vector>
+
+#include "renzan/base/float_codec.h"
+#include "renzan/comm/communicator.h"
+#include "renzan/embedding/input_dist.h"
+#include "renzan/embedding/shard_map.h"
+
+namespace renzan {
+
+class RowMessages {
+ public:
+  // `to_every_holder`: a row of a replicated shard goes to all workers, and not only between a
+  // worker and itself.
+  RowMessages(Communicator& comm, const ShardMap& map, FloatType wire, bool to_every_holder);
+
+  // Computes sizes and places for a batch whose ids have arrived; nothing may be in flight.
+  void LayOut(const InputDist& ids);
+
+  size_t row_bytes(size_t shard) const {
+    return EncodedBytes(wire_, static_cast<size_t>(map_.columns_of(shard)));
+  }
+  // Whether rows travel between shard `held` of this worker and samples of worker `rank`.
+  bool TravelsTo(size_t held, int rank) const;
+
+  // Where the rows of a virtual worker are, in the message between this worker's i-th shard and the
+  // worker of the samples...
+  std::byte* OfHeld(size_t held, int virtual_worker);
+  // ... and in that between this worker's samples and the i-th shard of worker `holder`.
+  std::byte* OfSamples(int holder, size_t held_by_it, int virtual_worker);
+  const std::byte* OfSamples(int holder, size_t held_by_it, int virtual_worker) const {
+    return const_cast<RowMessages*>(this)->OfSamples(holder, held_by_it, virtual_worker);
+  }
+
+  // A worker's message to itself is written where it is read.
+  void Send(const char* operation, bool from_holders);
+  void Wait();
+
+ private:
+  Communicator& comm_;
+  const ShardMap& map_;
+  FloatType wire_;
+  bool to_every_holder_;
+  // The offsets of OfHeld() and OfSamples(), and the messages, by rank.
+  std::vector<std::vector<size_t>> held_at_;                  // by held shard and virtual worker
+  std::vector<std::vector<std::vector<size_t>>> samples_at_;  // by rank, its shard, own virtual w.
+  std::vector<std::vector<std::byte>> of_held_, of_samples_;
+  std::vector<std::span<const std::byte>> from_;
+  std::vector<std::span<std::byte>> to_;
+  Exchange exchange_;  // last, so that it ends before the buffers do
+};
+
+}  // namespace renzan

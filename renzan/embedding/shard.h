@@ -1,0 +1,68 @@
+#pragma once
+
+// A shard on the worker that holds it: its rows, their optimizer states, and the change tracking
+// that checkpoints need.
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "renzan/base/aligned_buffer.h"
+#include "renzan/base/thread_pool.h"
+#include "renzan/embedding/copy_on_write.h"
+#include "renzan/embedding/row_set.h"
+#include "renzan/embedding/row_storage.h"
+#include "renzan/embedding/shard_rows.h"
+#include "renzan/embedding/sparse_optimizer.h"
+#include "renzan/plan/sharding_plan.h"
+
+namespace renzan {
+
+enum class InitialValues {
+  kDraw,  // from U(±√(1/num_embeddings)), keyed by (seed, table, row, column)
+  kZero,  // for rows that will be loaded
+};
+
+struct EmbeddingShard {
+  EmbeddingShard(const TableSpec& table, const Shard& shard, FloatType type,
+                 const SparseOptimizerOptions& optimizer, InitialValues initial_values,
+                 uint64_t seed, ThreadPool& pool);
+
+  // A block of the table, which is saved as one, wherever it is.
+  struct Block {
+    int row_block = 0;                   // of the table
+    int64_t first_row = 0, num_rows = 0;  // of the shard
+    // Rows of the block that were updated since the last full checkpoint.
+    RowSet dirty;
+    // Set while a checkpoint is being written: snapshots of the block's weights and its state at
+    // the checkpoint's step.
+    std::shared_ptr<CopyOnWrite> weights_view, state_view;
+
+    // Call it before a row of the shard changes. Threads may call it concurrently for different
+    // rows.
+    void BeforeUpdate(int64_t row) {
+      dirty.Add(row - first_row);
+      if (weights_view) weights_view->BeforeWrite(row - first_row);
+      if (state_view) state_view->BeforeWrite(row - first_row);
+    }
+  };
+
+  int64_t dim() const { return weights.dim(); }
+  int64_t first_column() const { return shard.column_block * dim(); }
+  // Of a block: the weights, and the optimizer state [rows, state_width].
+  std::span<const std::byte> WeightsOf(const Block& block) const;
+  std::span<float> StateOf(const Block& block);
+  // Whether the block's weights are.
+  bool AllFinite(const Block& block) const;
+
+  TableSpec table;
+  Shard shard;
+  ShardRows rows;
+  RowStorage weights;       // [rows, dim]
+  int64_t state_width = 0;  // per optimizer: 0, dim or 1
+  AlignedBuffer state;      // [rows, state_width]
+  uint64_t rounding_key;    // of updates, for rows of 16 bits
+  std::vector<Block> blocks;
+};
+
+}  // namespace renzan

@@ -1,0 +1,39 @@
+#pragma once
+
+// An embedding table, and the blocks that it is divided into. Blocks are the unit in which a table
+// can be spread over workers, and in which it is saved. They are part of the configuration, because
+// the arithmetic follows them: a bag is pooled block by block, and the partial sums are combined in
+// the order of a fixed tree over the row blocks.
+
+#include <cstdint>
+#include <string>
+
+namespace renzan {
+
+enum class Pooling { kSum, kMean };
+
+struct TableSpec {
+  std::string name;            // the categorical feature's
+  int64_t num_embeddings = 0;  // rows
+  int64_t embedding_dim = 0;   // columns
+  Pooling pooling = Pooling::kSum;
+  bool multi_hot = false;
+  double pooling_factor = 1;  // mean lookups per sample, an estimate
+  int row_blocks = 1;         // a power of two, at most num_embeddings
+  int column_blocks = 1;      // divides embedding_dim
+
+  int64_t block_columns() const { return embedding_dim / column_blocks; }
+  // Row r belongs to row block r mod row_blocks, as its row r / row_blocks. So rows with
+  // neighbouring numbers, which are often about equally popular, are in different blocks.
+  int64_t rows_of_block(int block) const {
+    return (num_embeddings - block + row_blocks - 1) / row_blocks;
+  }
+};
+
+// As many row blocks as make each at most 128 MiB in float32, at most 1024.
+int DefaultRowBlocks(int64_t num_embeddings, int64_t embedding_dim);
+
+// The largest number of row blocks that a table of so many rows can have.
+int MaxRowBlocks(int64_t num_embeddings);
+
+}  // namespace renzan
