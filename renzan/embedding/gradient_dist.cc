@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "renzan/embedding/kernels.h"
 #include "renzan/optim/optimizer_steps.h"
 
 namespace renzan {
@@ -93,6 +94,7 @@ void GradientDist::Receive(const InputDist& ids) {
     Decode(wire_, messages_.OfHeld(held, static_cast<int>(v)),
            {gradient, static_cast<size_t>(values)});
     if (scale_ != 1) ScaleValues(1 / scale_, values, gradient);
+    ClearNegativeZeros(values, gradient);
   });
 }
 

@@ -212,7 +212,7 @@ void PoolRowBlocks(FloatType type, std::byte* data, int64_t dim, std::span<const
 }
 
 // Calls visit(row, its gradient [dim]) for every row of the lookups, and ahead(row) some rows
-// earlier. The gradient is in `stack` [TreeOrder::kMaxDepth, dim], and may be changed.
+// earlier. The gradient is in `stack` [TreeOrder::kMaxDepth, dim], or where it was.
 template <class Ahead, class Visit>
 HWY_INLINE void ForEachRow(const RowGradients& gradients, int64_t dim, float* stack,
                            const Ahead& ahead, const Visit& visit) {
@@ -223,13 +223,16 @@ HWY_INLINE void ForEachRow(const RowGradients& gradients, int64_t dim, float* st
   const auto gradient_of = [&](size_t i) {
     return gradients.pooled + int64_t{SampleOf(lookups[i])} * dim;
   };
-  const auto add = [&](const float* from, float* to) HWY_ATTR {
+  const auto virtual_worker_of = [&](size_t i) {
+    return gradients.virtual_worker[SampleOf(lookups[i])];
+  };
+  const auto add = [&](const float* a, const float* b, float* sum) HWY_ATTR {
     ForEach(width, [&](auto d, size_t i) HWY_ATTR {
-      hn::StoreU(hn::Add(hn::LoadU(d, to + i), hn::LoadU(d, from + i)), d, to + i);
+      hn::StoreU(hn::Add(hn::LoadU(d, a + i), hn::LoadU(d, b + i)), d, sum + i);
     });
   };
   const auto add_partial_sums = [&](size_t from, size_t to) HWY_ATTR {
-    add(stack + from * width, stack + to * width);
+    add(stack + to * width, stack + from * width, stack + to * width);
   };
   for (size_t i = 0; i < std::min(distance, n); ++i) ahead(int64_t{RowOf(lookups[i])});
   const auto prefetch = [&](size_t i) HWY_ATTR {
@@ -238,24 +241,23 @@ HWY_INLINE void ForEachRow(const RowGradients& gradients, int64_t dim, float* st
     Prefetch<0>(gradient_of(i + distance), gradient_bytes);
   };
   TreeOrder order;
-  for (size_t next = 0; next < n;) {
-    const uint32_t row = RowOf(lookups[next]);
-    do {
-      const uint16_t virtual_worker = gradients.virtual_worker[SampleOf(lookups[next])];
+  for (size_t begin = 0, end; begin < n; begin = end) {
+    const uint32_t row = RowOf(lookups[begin]);
+    for (end = begin; end < n && RowOf(lookups[end]) == row; ++end) prefetch(end);
+    if (end == begin + 1) {
+      visit(int64_t{row}, gradient_of(begin));
+      continue;
+    }
+    for (size_t i = begin; i < end;) {
+      const uint16_t virtual_worker = virtual_worker_of(i);
       float* leaf = stack + order.Push(virtual_worker, add_partial_sums) * width;
-      prefetch(next);
-      const float* first = gradient_of(next);
-      // From +0 on, so that no sum is -0 and a leaf that is missing counts as much as one of zeros.
-      ForEach(width, [&](auto d, size_t i) HWY_ATTR {
-        hn::StoreU(hn::Add(hn::Zero(d), hn::LoadU(d, first + i)), d, leaf + i);
-      });
-      for (++next; next < n && RowOf(lookups[next]) == row &&
-                   gradients.virtual_worker[SampleOf(lookups[next])] == virtual_worker;
-           ++next) {
-        prefetch(next);
-        add(gradient_of(next), leaf);
+      const float* sum = gradient_of(i);
+      for (++i; i < end && virtual_worker_of(i) == virtual_worker; ++i) {
+        add(sum, gradient_of(i), leaf);
+        sum = leaf;
       }
-    } while (next < n && RowOf(lookups[next]) == row);
+      if (sum != leaf) std::copy_n(sum, width, leaf);
+    }
     order.Finish(add_partial_sums);
     visit(int64_t{row}, stack);
   }
@@ -275,9 +277,14 @@ HWY_INLINE float* RowValues(Rows<kType> rows, int64_t row, float* values) {
   }
 }
 
-HWY_INLINE void ScaleAndDecay(const RowStep& step, const float* w, size_t n, float* g) {
-  if (step.gradient_scale != 1.0f) Scale(step.gradient_scale, n, g);
-  if (step.l2 != 0.0f) AddScaled(step.l2, w, n, g);
+// The gradient that the optimizer sees: g, or what it is changed to in `changed` [n].
+HWY_INLINE const float* ScaleAndDecay(const RowStep& step, const float* w, size_t n, const float* g,
+                                      float* changed) {
+  if (step.gradient_scale == 1.0f && step.l2 == 0.0f) return g;
+  if (g != changed) std::copy_n(g, n, changed);
+  if (step.gradient_scale != 1.0f) Scale(step.gradient_scale, n, changed);
+  if (step.l2 != 0.0f) AddScaled(step.l2, w, n, changed);
+  return changed;
 }
 
 // `values` [dim] is for a row.
@@ -295,10 +302,10 @@ HWY_INLINE bool UpdateRowsOf(Rows<kType> rows, const RowStep& step, const RowGra
     Prefetch<1>(rows.At(row), rows.row_bytes());
     if (state_width > 0) Prefetch<1>(state + row * state_width, state_bytes);
   };
-  ForEachRow(gradients, dim, stack, ahead, [&](int64_t row, float* g) HWY_ATTR {
+  ForEachRow(gradients, dim, stack, ahead, [&](int64_t row, const float* summed) HWY_ATTR {
     float* w = RowValues(rows, row, values);
     float* s = state + row * state_width;
-    ScaleAndDecay(step, w, width, g);
+    const float* g = ScaleAndDecay(step, w, width, summed, stack);
     if (step.kept != 1.0f) Scale(step.kept, width, w);
     switch (step.optimizer) {
       case kSgd:
@@ -342,15 +349,21 @@ bool UpdateRows(FloatType type, std::byte* data, int64_t dim, const RowStep& ste
   return finite;
 }
 
+void ClearNegativeZeros(int64_t n, float* values) {
+  ForEach(static_cast<size_t>(n), [&](auto d, size_t i) HWY_ATTR {
+    hn::StoreU(hn::Add(hn::LoadU(d, values + i), hn::Zero(d)), d, values + i);
+  });
+}
+
 size_t StepSquares(FloatType type, std::byte* data, int64_t dim, const RowStep& step,
                    const RowGradients& gradients, float* stack, float* values, float* squares) {
   const size_t width = static_cast<size_t>(dim);
   size_t n = 0;
   WithType(type, data, dim, [&](auto rows) HWY_ATTR {
     const auto ahead = [&](int64_t row) HWY_ATTR { Prefetch<0>(rows.At(row), rows.row_bytes()); };
-    ForEachRow(gradients, dim, stack, ahead, [&](int64_t row, float* g) HWY_ATTR {
-      ScaleAndDecay(step, RowValues(rows, row, values), width, g);
-      squares[n++] = SumOfSquaresInChunks(g, width);
+    ForEachRow(gradients, dim, stack, ahead, [&](int64_t row, const float* summed) HWY_ATTR {
+      const float* w = RowValues(rows, row, values);
+      squares[n++] = SumOfSquaresInChunks(ScaleAndDecay(step, w, width, summed, stack), width);
     });
   });
   return n;
@@ -377,6 +390,7 @@ HWY_EXPORT(PoolRows);
 HWY_EXPORT(PoolRowBlocks);
 HWY_EXPORT(UpdateRows);
 HWY_EXPORT(StepSquares);
+HWY_EXPORT(ClearNegativeZeros);
 HWY_EXPORT(RowGradientSquares);
 
 namespace {
@@ -414,6 +428,10 @@ void PoolRowBlocks(const RowStorage& rows, std::span<const int64_t> first, Float
   HWY_DYNAMIC_DISPATCH(PoolRowBlocks)
   (rows.type(), DataOf(rows), rows.dim(), first, wire, ids, offsets.data(), std::ssize(offsets) - 1,
    StackScratch(rows.dim()), out);
+}
+
+void ClearNegativeZeros(int64_t n, float* values) {
+  HWY_DYNAMIC_DISPATCH(ClearNegativeZeros)(n, values);
 }
 
 bool UpdateRows(const RowStep& step, const RowGradients& gradients, RowStorage* rows,

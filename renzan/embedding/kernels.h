@@ -28,13 +28,17 @@ void PoolRowBlocks(const RowStorage& rows, std::span<const int64_t> first, Float
                    const int32_t* ids, std::span<const int32_t> offsets, float* out);
 
 // The gradients of rows: that of a row is the sum over its lookups of pooled[bag]. The sum of the
-// lookups of one virtual worker, in order and from +0 on, is a leaf of a balanced binary tree over
-// the virtual workers (tree_order.h).
+// lookups of one virtual worker, in order, is a leaf of a balanced binary tree over the virtual
+// workers (tree_order.h). There is no -0 (ClearNegativeZeros) and so none in the sums: a leaf that
+// is missing counts as much as one of zeros.
 struct RowGradients {
   std::span<const Lookup> lookups;           // sorted by SortByRow, with all lookups of each row
   const float* pooled = nullptr;             // [bags, dim]
   const uint16_t* virtual_worker = nullptr;  // [bags], ascending
 };
+
+// -0 becomes +0.
+void ClearNegativeZeros(int64_t n, float* values);
 
 // What happens to a row that was looked up, from its gradient g: g *= gradient_scale; g += l2·w;
 // w *= kept; then the optimizer's step (optimizer_steps-inl.h), all in float32. A row of 16 bits is

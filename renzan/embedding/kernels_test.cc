@@ -268,6 +268,15 @@ TEST_P(Kernels, AnUpdateSeesEveryBadValue) {
   }
 }
 
+TEST_P(Kernels, NegativeZerosBecomePositive) {
+  std::vector<float> values(width_, -0.0f);
+  values.insert(values.end(), {-1.5f, 0.0f, NAN});
+  ClearNegativeZeros(std::ssize(values), values.data());
+  for (size_t d = 0; d < width_; ++d) EXPECT_FALSE(std::signbit(values[d]));
+  EXPECT_EQ(values[width_], -1.5f);
+  EXPECT_TRUE(std::isnan(values.back()));
+}
+
 TEST_P(Kernels, SquaresAreOfTheSummedGradients) {
   const auto pooled = RandomValues(kSamples * width_, 3);
   std::vector<double> expected;
