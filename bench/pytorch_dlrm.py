@@ -9,8 +9,10 @@ FBGEMM's table-batched embeddings with the optimizer fused into the backward pas
 compiled; `bf16` is that with autocast to bfloat16.
 """
 import argparse
+import glob
 import json
 import os
+import re
 import struct
 import time
 
@@ -53,8 +55,14 @@ def load_weights(model, directory, features):
                 w.weight.copy_(saved[f"cross.{l}.w"])
                 w.bias.copy_(saved[f"cross.{l}.bias"])
         for table, feature in zip(model.tables, features):
-            rows = load_safetensors(os.path.join(directory, f"table.{feature}.safetensors"))
-            table.weight.copy_(rows[f"embedding.{feature}.weight"])
+            # A large table is saved in row blocks: row r is in block r mod their number.
+            paths = glob.glob(os.path.join(directory, f"table.{feature}.row_block_*.safetensors"))
+            for path in paths or [os.path.join(directory, f"table.{feature}.safetensors")]:
+                key, rows = next(item for item in load_safetensors(path).items()
+                                 if item[0].endswith(".weight"))
+                block = re.search(r"row_block_(\d+)_of_(\d+)", key)
+                first, step = map(int, block.groups()) if block else (0, 1)
+                table.weight[first::step] = rows
 
 
 def mlp(sizes, last_relu):

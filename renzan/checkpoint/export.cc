@@ -7,6 +7,7 @@
 #include "renzan/base/error.h"
 #include "renzan/base/file/file.h"
 #include "renzan/checkpoint/safetensors.h"
+#include "renzan/checkpoint/whole_tensors.h"
 
 namespace renzan {
 
@@ -16,13 +17,12 @@ int64_t ExportModel(CheckpointReader& model, const std::string& path, bool weigh
   if (FileExists(path))
     Fail(ErrorCode::kCantCreate, "{} already exists: choose another name or remove it", path);
   model.VerifyAll();
-  std::vector<TensorInfo> tensors;
-  for (const std::string& key : model.keys())
-    if (IsModelTensor(key) && !(weights_only && IsOptimizerState(key)))
-      tensors.push_back(model.FloatInfo(key));
+  std::vector<WholeTensor> tensors = WholeTensorsOf(model);
+  if (weights_only)
+    std::erase_if(tensors, [](const WholeTensor& t) { return IsOptimizerState(t.info.key); });
   // The order of the format's writer: every tensor begins at a multiple of its element's size.
-  std::stable_sort(tensors.begin(), tensors.end(), [](const TensorInfo& a, const TensorInfo& b) {
-    return BytesOf(a.dtype) > BytesOf(b.dtype);
+  std::stable_sort(tensors.begin(), tensors.end(), [](const WholeTensor& a, const WholeTensor& b) {
+    return BytesOf(a.info.dtype) > BytesOf(b.info.dtype);
   });
   SafetensorsWriter::Options options;
   options.metadata["renzan.step"] = std::to_string(model.step());
@@ -32,19 +32,23 @@ int64_t ExportModel(CheckpointReader& model, const std::string& path, bool weigh
     options.metadata["renzan.quantization"] = quantization;
 
   const std::string partial = path + ".partial";
-  SafetensorsWriter writer(partial, tensors, options);
-  std::vector<float> buffer(1 << 16);
-  std::vector<std::byte> bytes(buffer.size() * sizeof(float));
-  for (const TensorInfo& tensor : tensors) {
-    const int64_t elements = NumElements(tensor.shape);
-    const FloatType type = FloatTypeOf(tensor.dtype);
-    for (int64_t first = 0; first < elements; first += static_cast<int64_t>(buffer.size())) {
-      const auto piece =
-          std::span(buffer).first(std::min(buffer.size(), static_cast<size_t>(elements - first)));
-      model.Read(tensor.key, first, piece);
-      const auto encoded = std::span(bytes).first(EncodedBytes(type, piece.size()));
-      Encode(type, piece, encoded.data());
-      writer.Append(encoded);
+  std::vector<TensorInfo> infos;
+  for (const WholeTensor& tensor : tensors) infos.push_back(tensor.info);
+  SafetensorsWriter writer(partial, infos, options);
+  std::vector<float> values;
+  std::vector<std::byte> bytes;
+  for (const WholeTensor& tensor : tensors) {
+    constexpr int64_t kValues = 1 << 16;
+    const int64_t row_blocks = std::ssize(tensor.blocks);
+    const int64_t width = std::max<int64_t>(1, tensor.row_values());
+    const int64_t rows_at_once = std::max<int64_t>(1, kValues / width / row_blocks) * row_blocks;
+    const FloatType type = FloatTypeOf(tensor.info.dtype);
+    for (int64_t row = 0; row < tensor.rows(); row += rows_at_once) {
+      values.resize(static_cast<size_t>(std::min(rows_at_once, tensor.rows() - row) * width));
+      ReadRows(model, tensor, row, values);
+      bytes.resize(EncodedBytes(type, values.size()));
+      Encode(type, values, bytes.data());
+      writer.Append(bytes);
     }
   }
   writer.Close();

@@ -8,6 +8,7 @@
 #include "renzan/base/config/config.h"
 #include "renzan/base/error.h"
 #include "renzan/base/file/file.h"
+#include "renzan/checkpoint/block_key.h"
 
 namespace renzan {
 namespace {
@@ -27,13 +28,10 @@ std::string ResolvedParent(const std::string& dir) {
 }
 
 // "embedding.C1.weight" and "embedding.C1.weight/adagrad" belong to the table "embedding.C1", and
-// "embedding.C1.row_block_0_of_8.weight" to a block of it, "embedding.C1.row_block_0_of_8". Empty
-// for tensors of no table. (Dots in feature names are escaped.)
+// those of a block to the block. Empty for tensors of no table.
 std::string TableOf(const std::string& key) {
-  constexpr std::string_view kTables = "embedding.", kWeight = ".weight";
-  if (!key.starts_with(kTables)) return "";
-  const size_t end = key.find(kWeight, key.find('.', kTables.size()));
-  return end == std::string::npos ? "" : key.substr(0, end);
+  const std::optional<TableTensorKey> parts = ParseTableTensorKey(key);
+  return parts ? parts->block.Key() : "";
 }
 
 // [n, ...]: `shape` with another number of rows.

@@ -9,7 +9,7 @@
 
 #include "renzan/base/philox.h"
 #include "renzan/base/sha256.h"
-#include "renzan/train/checkpointing/block_key.h"
+#include "renzan/train/checkpointing/snapshot.h"
 #include "renzan/train/hybrid_model.h"
 
 namespace renzan {
@@ -88,7 +88,7 @@ inline std::map<std::string, std::string> DigestsOf(HybridModel& model) {
     dense += digest(state.values.span());
   for (EmbeddingShard& shard : model.embeddings().shards())
     for (const EmbeddingShard::Block& block : shard.blocks)
-      digests[BlockKey(shard, block)] =
+      digests[KeyOf(shard, block).Key()] =
           digest_bytes(shard.WeightsOf(block)) + digest(shard.StateOf(block));
   return digests;
 }

@@ -13,7 +13,6 @@
 #include "renzan/checkpoint/directory.h"
 #include "renzan/nn/isa.h"
 #include "renzan/optim/finite.h"
-#include "renzan/train/checkpointing/block_key.h"
 #include "renzan/train/checkpointing/largest_first.h"
 #include "renzan/train/checkpointing/snapshot.h"
 #include "renzan/train/heartbeat.h"
@@ -61,7 +60,7 @@ void LoadDense(CheckpointReader& reader, bool with_optimizer, HybridModel* model
 
 void LoadBlock(CheckpointReader& reader, const std::string& state_name, bool with_optimizer,
                const EmbeddingShard::Block& block, EmbeddingShard* shard) {
-  const std::string key = BlockKey(*shard, block) + ".weight";
+  const std::string key = KeyOf(*shard, block).Key() + ".weight";
   reader.Expect(key, {block.num_rows, shard->dim()});
   const size_t begin = static_cast<size_t>(block.first_row * shard->dim());
   const size_t size = static_cast<size_t>(block.num_rows * shard->dim());
@@ -146,7 +145,7 @@ ResumePoint Load(const std::string& path, HybridModel* model) {
   ForEachBlock(reader, model, [&](CheckpointReader& own, EmbeddingShard& shard,
                                   EmbeddingShard::Block& block) {
     LoadBlock(own, state_name, true, block, &shard);
-    const std::string key = BlockKey(shard, block);
+    const std::string key = KeyOf(shard, block).Key();
     CheckFinite(path, key, shard.AllFinite(block));
     CheckFinite(path, key + "'s optimizer state", AllFinite(shard.StateOf(block)));
     // The next increment must hold every row that differs from the base.

@@ -7,7 +7,6 @@
 
 #include "renzan/base/file/file.h"
 #include "renzan/checkpoint/quantize.h"
-#include "renzan/train/checkpointing/block_key.h"
 
 namespace renzan {
 namespace {
@@ -41,6 +40,14 @@ class LazyRows {
 };
 
 }  // namespace
+
+BlockKey KeyOf(const EmbeddingShard& shard, const EmbeddingShard::Block& block) {
+  return {.table = EscapeName(shard.table.name),
+          .row_block = block.row_block,
+          .row_blocks = shard.table.row_blocks,
+          .column_block = shard.shard.column_block,
+          .column_blocks = shard.table.column_blocks};
+}
 
 std::vector<int64_t> StateShape(const EmbeddingShard& shard, const EmbeddingShard::Block& block) {
   if (shard.state_width == 1) return {block.num_rows};
@@ -123,8 +130,8 @@ void ModelSnapshot::AddDense() {
 }
 
 void ModelSnapshot::AddWholeBlock(EmbeddingShard& shard, EmbeddingShard::Block& block) {
-  const std::string key = BlockKey(shard, block) + ".weight";
-  File file{.name = BlockFile(shard, block) + ".safetensors", .tensors = {}};
+  const std::string key = KeyOf(shard, block).Key() + ".weight";
+  File file{.name = "table." + KeyOf(shard, block).Name() + ".safetensors", .tensors = {}};
   const auto add = [&](const std::string& name, const std::vector<int64_t>& shape, DType dtype,
                        const std::shared_ptr<CopyOnWrite>& view) {
     file.tensors.push_back(
@@ -146,7 +153,7 @@ void ModelSnapshot::AddDirtyRows(EmbeddingShard& shard, EmbeddingShard::Block& b
                                  bool quantize) {
   const auto dirty = std::make_shared<LazyRows>(block.dirty);
   const int64_t n = dirty->set().size(), dim = shard.dim();
-  const std::string key = BlockKey(shard, block), stem = BlockFile(shard, block);
+  const std::string key = KeyOf(shard, block).Key(), stem = "table." + KeyOf(shard, block).Name();
   File file{.name = stem + ".safetensors", .tensors = {}};
   file.tensors.push_back(
       {key + ".rows", {n}, DType::kI32, [dirty](size_t offset, std::span<std::byte> out) {

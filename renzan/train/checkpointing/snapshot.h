@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "renzan/checkpoint/block_key.h"
 #include "renzan/checkpoint/writer.h"
 #include "renzan/embedding/row_set.h"
 #include "renzan/train/hybrid_model.h"
@@ -62,7 +63,9 @@ class ModelSnapshot {
   std::vector<RowSet> dirty_before_;  // of every block; only in a full snapshot
 };
 
-// The shape under which a block's optimizer state is saved: [rows] or [rows, dim].
+// The keys and shapes under which a block is saved.
+BlockKey KeyOf(const EmbeddingShard& shard, const EmbeddingShard::Block& block);
+// Of its optimizer state: [rows] or [rows, dim].
 std::vector<int64_t> StateShape(const EmbeddingShard& shard, const EmbeddingShard::Block& block);
 
 }  // namespace renzan

@@ -1,0 +1,113 @@
+#include "renzan/checkpoint/whole_tensors.h"
+
+#include <algorithm>
+#include <map>
+
+#include "renzan/base/error.h"
+#include "renzan/checkpoint/block_key.h"
+
+namespace renzan {
+namespace {
+
+// Whether the tensor has one value per row, so that all column blocks hold the same ones.
+bool IsPerRow(const TensorInfo& info) { return info.shape.size() == 1; }
+
+// Fills in the shape, from the blocks.
+void Compose(const CheckpointReader& reader, WholeTensor* whole) {
+  const auto fail = [&](const std::string& what) {
+    Fail(ErrorCode::kData, "{}: the blocks of '{}' do not make up a table: {}", reader.dir(),
+         whole->info.key, what);
+  };
+  const int64_t row_blocks = std::ssize(whole->blocks);
+  int64_t rows = 0, columns = 0;
+  for (size_t r = 0; r < whole->blocks.size(); ++r) {
+    int64_t width = 0;
+    for (const std::string& key : whole->blocks[r]) {
+      if (key.empty()) fail(fmt::format("one of row block {} is missing", r));
+      const TensorInfo& block = reader.FloatInfo(key);
+      if (block.shape.empty() || block.shape.size() > 2 || block.dtype != whole->info.dtype ||
+          block.shape[0] != reader.FloatInfo(whole->blocks[r][0]).shape[0])
+        fail(fmt::format("'{}' is {} {}", key, Name(block.dtype), ShapeText(block.shape)));
+      width += IsPerRow(block) ? 0 : block.shape[1];
+    }
+    rows += reader.FloatInfo(whole->blocks[r][0]).shape[0];
+    if (r == 0) columns = width;
+    if (width != columns) fail(fmt::format("row block {} has {} columns", r, width));
+  }
+  for (int64_t r = 0; r < row_blocks; ++r) {
+    const int64_t here = reader.FloatInfo(whole->blocks[static_cast<size_t>(r)][0]).shape[0];
+    if (here != (rows - r + row_blocks - 1) / row_blocks)
+      fail(fmt::format("row block {} has {} rows", r, here));
+  }
+  whole->info.shape = columns == 0 ? std::vector<int64_t>{rows} : std::vector<int64_t>{rows, columns};
+}
+
+}  // namespace
+
+int64_t WholeTensor::row_values() const { return NumElements(info.shape) / std::max<int64_t>(1, rows()); }
+
+std::vector<WholeTensor> WholeTensorsOf(const CheckpointReader& reader) {
+  std::map<std::string, WholeTensor> tensors;
+  const std::vector<std::string> keys = reader.keys();
+  for (const std::string& key : keys) {
+    if (!IsModelTensor(key)) continue;
+    const TensorInfo& info = reader.FloatInfo(key);
+    const std::optional<TableTensorKey> parts = ParseTableTensorKey(key);
+    if (!parts || parts->block.Name() == parts->block.table) {
+      tensors[key] = {.info = info, .blocks = {{key}}};
+      continue;
+    }
+    const BlockKey& block = parts->block;
+    const std::string name = "embedding." + block.table + parts->rest;
+    WholeTensor& whole = tensors[name];
+    if (static_cast<size_t>(block.row_blocks) * static_cast<size_t>(block.column_blocks) >
+        keys.size())
+      Fail(ErrorCode::kData, "{}: some of the blocks of '{}' are missing", reader.dir(), name);
+    if (whole.blocks.empty()) {
+      whole.info = {.key = name, .shape = {}, .dtype = info.dtype};
+      whole.blocks.assign(static_cast<size_t>(block.row_blocks),
+                          std::vector<std::string>(static_cast<size_t>(block.column_blocks)));
+    }
+    const size_t r = static_cast<size_t>(block.row_block);
+    const size_t c = static_cast<size_t>(block.column_block);
+    if (r >= whole.blocks.size() || c >= whole.blocks[r].size())
+      Fail(ErrorCode::kData, "{}: '{}' does not fit the other blocks of '{}'", reader.dir(), key,
+           name);
+    whole.blocks[r][c] = key;
+  }
+  std::vector<WholeTensor> result;
+  for (auto& [key, whole] : tensors) {
+    if (whole.blocks.size() > 1 || whole.blocks[0].size() > 1) Compose(reader, &whole);
+    result.push_back(std::move(whole));
+  }
+  return result;
+}
+
+void ReadRows(CheckpointReader& reader, const WholeTensor& tensor, int64_t first_row,
+              std::span<float> out) {
+  const size_t row_blocks = tensor.blocks.size();
+  const size_t width = static_cast<size_t>(tensor.row_values());
+  if (row_blocks == 1 && tensor.blocks[0].size() == 1)
+    return reader.Read(tensor.blocks[0][0], first_row * tensor.row_values(), out);
+  CHECK(first_row % static_cast<int64_t>(row_blocks) == 0);
+  const size_t rows = out.size() / width;
+  std::vector<float> part;
+  for (size_t r = 0; r < std::min(row_blocks, rows); ++r) {
+    const size_t rows_here = (rows - r + row_blocks - 1) / row_blocks;
+    size_t column = 0;
+    for (const std::string& key : tensor.blocks[r]) {
+      const TensorInfo& block = reader.FloatInfo(key);
+      const size_t columns = IsPerRow(block) ? 1 : static_cast<size_t>(block.shape[1]);
+      part.resize(rows_here * columns);
+      reader.Read(key, first_row / static_cast<int64_t>(row_blocks) * static_cast<int64_t>(columns),
+                  part);
+      for (size_t i = 0; i < rows_here; ++i)
+        std::copy_n(part.data() + i * columns, columns,
+                    out.data() + (r + i * row_blocks) * width + column);
+      if (IsPerRow(block)) break;
+      column += columns;
+    }
+  }
+}
+
+}  // namespace renzan

@@ -1,0 +1,109 @@
+#include "renzan/checkpoint/whole_tensors.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "renzan/checkpoint/block_key.h"
+#include "renzan/checkpoint/export.h"
+#include "renzan/checkpoint/testing.h"
+
+namespace renzan {
+namespace {
+
+TEST(BlockKey, ReadsWhatItWrites) {
+  for (const BlockKey& block : {BlockKey{.table = "C1"},
+                                {.table = "C1", .row_block = 3, .row_blocks = 8},
+                                {.table = "C%2E1", .column_block = 1, .column_blocks = 2},
+                                {"x", 1, 2, 0, 4}}) {
+    const auto parts = ParseTableTensorKey(block.Key() + ".weight/adagrad");
+    ASSERT_TRUE(parts) << block.Key();
+    EXPECT_EQ(parts->block, block);
+    EXPECT_EQ(parts->rest, ".weight/adagrad");
+  }
+  EXPECT_EQ((BlockKey{"C1", 3, 8, 0, 2}.Key()),
+            "embedding.C1.row_block_3_of_8.column_block_0_of_2");
+  EXPECT_FALSE(ParseTableTensorKey("embedding.C1.rows"));
+  EXPECT_FALSE(ParseTableTensorKey("bottom.0.weight"));
+}
+
+// A table [rows, columns] whose value at (r, c) is 100 r + c, saved in blocks.
+struct SavedBlocks {
+  TemporaryDirectory dir;
+  std::vector<std::vector<float>> values;  // of each tensor
+  std::vector<TensorSource> tensors;
+
+  SavedBlocks(int rows, int row_blocks, int columns, int column_blocks) {
+    values.reserve(100);
+    for (int r = 0; r < row_blocks; ++r)
+      for (int c = 0; c < column_blocks; ++c) {
+        const BlockKey key{"C1", r, row_blocks, c, column_blocks};
+        const int width = columns / column_blocks;
+        std::vector<float> block, state;
+        for (int row = r; row < rows; row += row_blocks) {
+          for (int column = c * width; column < (c + 1) * width; ++column)
+            block.push_back(static_cast<float>(100 * row + column));
+          state.push_back(static_cast<float>(row));
+        }
+        const int64_t n = std::ssize(state);
+        values.push_back(std::move(block));
+        tensors.push_back(SourceOf(key.Key() + ".weight", {n, width}, values.back()));
+        values.push_back(std::move(state));
+        tensors.push_back(SourceOf(key.Key() + ".weight/rowwise_adagrad", {n}, values.back()));
+      }
+  }
+
+  CheckpointReader Read() {
+    CheckpointWriter writer(dir / "m");
+    CheckpointManifest manifest{.step = 1};
+    manifest.files = {WriteCheckpointFile(writer.staging(), "x", tensors, {})};
+    writer.Commit(manifest);
+    return CheckpointReader(dir / "m");
+  }
+};
+
+TEST(Export, PutsTheBlocksOfATableTogether) {
+  for (const auto& [rows, row_blocks] : {std::pair{8, 4}, {11, 4}, {5, 1}, {40000, 8}})
+    for (const int column_blocks : {1, 3}) {
+      SavedBlocks saved(rows, row_blocks, 6, column_blocks);
+      CheckpointReader reader = saved.Read();
+      EXPECT_EQ(ExportModel(reader, saved.dir / "whole"), 2);
+      const SafetensorsReader file(saved.dir / "whole");
+      const auto* table = file.Find("embedding.C1.weight");
+      ASSERT_NE(table, nullptr);
+      EXPECT_THAT(table->info.shape, testing::ElementsAre(rows, 6));
+      const auto* state = file.Find("embedding.C1.weight/rowwise_adagrad");
+      ASSERT_NE(state, nullptr);
+      EXPECT_THAT(state->info.shape, testing::ElementsAre(rows));
+      for (int row = 0; row < rows; ++row) {
+        const size_t r = static_cast<size_t>(row);
+        ASSERT_EQ(state->f32()[r], static_cast<float>(row));
+        for (size_t column = 0; column < 6; ++column)
+          ASSERT_EQ(table->f32()[r * 6 + column], static_cast<float>(100 * row) + static_cast<float>(column));
+      }
+    }
+}
+
+TEST(WholeTensors, RefuseBlocksThatDoNotFit) {
+  const auto expect = [](SavedBlocks& saved, const char* text) {
+    CheckpointReader reader = saved.Read();
+    try {
+      WholeTensorsOf(reader);
+      ADD_FAILURE() << "accepted; expected " << text;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::kData);
+      EXPECT_THAT(error.what(), testing::HasSubstr(text));
+    }
+  };
+  SavedBlocks missing(8, 4, 6, 1);
+  missing.tensors.erase(missing.tensors.begin() + 2);
+  expect(missing, "row block 1 is missing");
+  SavedBlocks rows(8, 4, 6, 1);
+  rows.tensors[0].shape = {3, 4};
+  expect(rows, "row block");
+  SavedBlocks other(8, 4, 6, 1);
+  other.tensors[0].key = "embedding.C1.row_block_6_of_8.weight";
+  expect(other, "does not fit the other blocks");
+}
+
+}  // namespace
+}  // namespace renzan
