@@ -34,6 +34,7 @@ void AddVerbs(CLI::App& app, int& exit_status) {
     AddPredictVerb(app, exit_status);
     AddCheckpointVerb(app, exit_status);
     AddBenchVerb(app, exit_status);
+    AddPlanVerb(app, exit_status);
   });
   Group(app, "Data", [&] { AddDataVerb(app); });
   Group(app, "Jobs", [&] {

@@ -15,6 +15,7 @@ void AddTrainVerb(CLI::App& app, int& exit_status);
 void AddEvalVerb(CLI::App& app, int& exit_status);
 void AddPredictVerb(CLI::App& app, int& exit_status);
 void AddBenchVerb(CLI::App& app, int& exit_status);  // bench machine|train
+void AddPlanVerb(CLI::App& app, int& exit_status);
 void AddSimulateVerb(CLI::App& app);
 
 // The job system.

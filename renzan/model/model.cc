@@ -16,6 +16,20 @@ void Model::InitializeWorkspace(int64_t n, Workspace* workspace) const {
 
 std::vector<std::string> ModelTypes() { return {"dlrm", "dlrm_dcnv2"}; }
 
+double FlopsPerSample(const Model& model) {
+  // Per weight: forward, its own gradient, and the gradient of its input, which the first layer of
+  // the bottom MLP has no use for.
+  double flops = 0;
+  for (const Parameter& parameter : model.layout().parameters())
+    if (parameter.shape.size() == 2)
+      flops +=
+          (parameter.name == "bottom.0.weight" ? 4.0 : 6.0) * static_cast<double>(parameter.size);
+  if (model.options().type != "dlrm") return flops;
+  // Pairs of vectors forward; backward, each vector gets a multiple of every other one.
+  const double f = static_cast<double>(1 + model.options().num_tables);
+  return flops + 3 * f * (f - 1) * static_cast<double>(model.options().embedding_dim);
+}
+
 std::unique_ptr<Model> MakeModel(const ModelOptions& options) {
   if (options.num_dense == 0 && options.num_tables == 0)
     Fail(ErrorCode::kConfig, "the dataset has neither dense nor categorical features");

@@ -74,6 +74,9 @@ class Model {
   ParameterLayout layout_;
 };
 
+// The arithmetic of one sample, forward and backward; a multiply-add counts as two.
+double FlopsPerSample(const Model& model);
+
 // Throws kConfig for an unknown type or invalid sizes.
 std::unique_ptr<Model> MakeModel(const ModelOptions& options);
 

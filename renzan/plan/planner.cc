@@ -1,135 +1,203 @@
 #include "renzan/plan/planner.h"
 
 #include <algorithm>
+#include <map>
 #include <numeric>
+#include <queue>
 #include <tuple>
 
 #include "renzan/base/error.h"
+#include "renzan/plan/placements.h"
 
 namespace renzan {
 namespace {
 
-double Traffic(const TableSpec& table) {
-  return table.pooling_factor * static_cast<double>(table.embedding_dim);
-}
+// Kept for what estimates miss.
+constexpr double kUsableMemory = 0.9;
 
-int64_t Elements(const TableSpec& table) { return table.num_embeddings * table.embedding_dim; }
-
-struct Load {
-  double traffic = 0;
-  int64_t elements = 0;
+// How good a plan is: first that it fits, then how long a step takes, then the time that does not
+// decide how long.
+struct Score {
+  double overflow;  // sum of squares, so that what does not fit is spread evenly
+  double seconds, sum;
+  bool operator<(const Score& other) const {
+    return std::tie(overflow, seconds, sum) < std::tie(other.overflow, other.seconds, other.sum);
+  }
 };
 
-bool Less(const Load& a, const Load& b) {
-  return std::tie(a.traffic, a.elements) < std::tie(b.traffic, b.elements);
-}
+using Placement = std::vector<Shard>;
 
-class Placer {
+class Search {
  public:
-  Placer(std::span<const TableSpec> tables, const Topology& topology)
-      : tables_(tables), topology_(topology), loads_(static_cast<size_t>(topology.workers())) {}
+  Search(std::span<const TableSpec> tables, const RunCosts& run, const Topology& topology)
+      : tables_(tables),
+        run_(run),
+        topology_(topology),
+        workers_(static_cast<size_t>(topology.workers())),
+        placements_(tables.size()) {}
 
-  void Place(size_t table, Sharding how) {
-    const TableSpec& spec = tables_[table];
-    switch (how) {
-      case Sharding::kAuto:
-      case Sharding::kTableWise: {
-        const int rank = LeastLoaded({0, topology_.workers()});
-        for (int column = 0; column < spec.column_blocks; ++column)
-          Add({table, {0, spec.row_blocks}, column, rank});
-        break;
-      }
-      case Sharding::kColumnWise:
-        for (int column = 0; column < spec.column_blocks; ++column)
-          Add({table, {0, spec.row_blocks}, column, LeastLoaded({0, topology_.workers()})});
-        break;
-      case Sharding::kRowWise:
-        OverRanks(table, {0, topology_.workers()});
-        break;
-      case Sharding::kTableRowWise:
-        OverRanks(table, HostOfLeastLoad());
-        break;
-      case Sharding::kReplicated:
-        for (int column = 0; column < spec.column_blocks; ++column)
-          Add({table, {0, spec.row_blocks}, column, kEveryRank});
-        break;
-    }
+  const Placement& placement(size_t table) const { return placements_[table]; }
+
+  void Put(size_t table, Placement placement) {
+    Account(placements_[table], -1);
+    placements_[table] = std::move(placement);
+    Account(placements_[table], 1);
   }
 
-  ShardingPlan TakePlan() {
-    std::sort(plan_.shards.begin(), plan_.shards.end(), [](const Shard& a, const Shard& b) {
+  Score ScoreNow() const {
+    const StepEstimate step = EstimateStep(workers_, run_, topology_);
+    Score score{0, step.total(), 0};
+    for (const WorkerCost& worker : workers_) {
+      score.sum += worker.lookup_seconds + worker.update_seconds;
+      if (topology_.rates.memory_bytes <= 0) continue;
+      const double over = worker.memory_bytes() + run_.fixed_memory_bytes -
+                          kUsableMemory * topology_.rates.memory_bytes;
+      if (over > 0) score.overflow += over * over;
+    }
+    return score;
+  }
+
+  // Puts the table where it is best, by the given shardings.
+  void PutBest(size_t table, std::span<const Sharding> shardings) {
+    const Placement before = placements_[table];
+    Put(table, {});
+    const std::vector<std::vector<int>> orders = {ByTime(), ByMemory()};
+    Placement best = before;
+    bool found = false;
+    Score best_score{};
+    const auto consider = [&](Placement candidate) {
+      Put(table, std::move(candidate));
+      const Score score = ScoreNow();
+      if (found && !(score < best_score)) return;
+      found = true;
+      best_score = score;
+      best = placements_[table];
+    };
+    if (!before.empty()) consider(before);
+    for (const Sharding sharding : shardings)
+      for (const std::vector<int>& order : orders)
+        consider(PlaceTable(table, tables_[table], sharding, topology_, order));
+    Put(table, best);
+  }
+
+  // How much time a table takes altogether: the order of greedy placement.
+  double Weight(size_t table) {
+    double seconds = 0;
+    for (const Shard& shard : PlaceTable(table, tables_[table], Sharding::kTableWise, topology_,
+                                         ByTime())) {
+      const ShardCost& cost = CostOf(shard);
+      seconds += cost.lookup_seconds + cost.update_seconds;
+      if (workers_.size() > 1)
+        seconds += (cost.pooled_bytes + cost.gradient_bytes) / topology_.rates.intra_host_bytes;
+    }
+    return seconds;
+  }
+
+  ShardingPlan Plan() const {
+    ShardingPlan plan;
+    for (const Placement& placement : placements_)
+      plan.shards.insert(plan.shards.end(), placement.begin(), placement.end());
+    std::sort(plan.shards.begin(), plan.shards.end(), [](const Shard& a, const Shard& b) {
       return std::tie(a.table, a.column_block, a.row_blocks.begin) <
              std::tie(b.table, b.column_block, b.row_blocks.begin);
     });
-    return std::move(plan_);
+    return plan;
   }
 
  private:
-  // Its row blocks in even parts, the least loaded worker first where there are fewer.
-  void OverRanks(size_t table, IndexRange ranks) {
-    const TableSpec& spec = tables_[table];
-    std::vector<int> order(static_cast<size_t>(ranks.size()));
-    std::iota(order.begin(), order.end(), ranks.begin);
-    std::stable_sort(order.begin(), order.end(), [&](int a, int b) {
-      return Less(loads_[static_cast<size_t>(a)], loads_[static_cast<size_t>(b)]);
-    });
-    const int parts = std::min(ranks.size(), spec.row_blocks);
-    for (int part = 0; part < parts; ++part) {
-      const IndexRange blocks = {part * spec.row_blocks / parts,
-                                 (part + 1) * spec.row_blocks / parts};
-      for (const IndexRange range : AlignedRanges(blocks))
-        for (int column = 0; column < spec.column_blocks; ++column)
-          Add({table, range, column, order[static_cast<size_t>(part)]});
-    }
+  const ShardCost& CostOf(const Shard& shard) {
+    const auto key = std::make_tuple(shard.table, shard.row_blocks.begin, shard.row_blocks.end,
+                                     shard.rank == kEveryRank);
+    const auto known = costs_.find(key);
+    if (known != costs_.end()) return known->second;
+    return costs_[key] = CostOfShard(shard, tables_[shard.table], run_, topology_);
   }
 
-  int LeastLoaded(IndexRange ranks) const {
-    const auto begin = loads_.begin() + ranks.begin, end = loads_.begin() + ranks.end;
-    return static_cast<int>(std::min_element(begin, end, Less) - loads_.begin());
-  }
-
-  IndexRange HostOfLeastLoad() const {
-    IndexRange best;
-    Load least;
-    for (const IndexRange host : topology_.hosts) {
-      Load load;
-      for (int rank = host.begin; rank < host.end; ++rank) {
-        load.traffic += loads_[static_cast<size_t>(rank)].traffic;
-        load.elements += loads_[static_cast<size_t>(rank)].elements;
-      }
-      if (best.size() == 0 || Less(load, least)) {
-        best = host;
-        least = load;
+  void Account(const Placement& placement, double sign) {
+    for (const Shard& shard : placement) {
+      const ShardCost& cost = CostOf(shard);
+      if (shard.rank != kEveryRank) {
+        workers_[static_cast<size_t>(shard.rank)].Add(shard, cost, sign);
+      } else {
+        for (WorkerCost& worker : workers_) worker.Add(shard, cost, sign);
       }
     }
-    return best;
   }
 
-  void Add(const Shard& shard) {
-    const TableSpec& spec = tables_[shard.table];
-    const double share = static_cast<double>(shard.row_blocks.size()) /
-                         static_cast<double>(spec.row_blocks * spec.column_blocks);
-    int64_t rows = 0;
-    for (int block = shard.row_blocks.begin; block < shard.row_blocks.end; ++block)
-      rows += spec.rows_of_block(block);
-    for (int rank = 0; rank < topology_.workers(); ++rank) {
-      if (!shard.on(rank)) continue;
-      loads_[static_cast<size_t>(rank)].traffic += Traffic(spec) * share;
-      loads_[static_cast<size_t>(rank)].elements += rows * spec.block_columns();
-    }
-    plan_.shards.push_back(shard);
+  template <class Key>
+  std::vector<int> Ordered(const Key& key) const {
+    std::vector<int> order(workers_.size());
+    std::iota(order.begin(), order.end(), 0);
+    // Sums of the same shards in another order differ in their last bits, which must not decide.
+    const auto rounded = [&](int rank) {
+      return static_cast<float>(key(workers_[static_cast<size_t>(rank)]));
+    };
+    std::stable_sort(order.begin(), order.end(),
+                     [&](int a, int b) { return rounded(a) < rounded(b); });
+    return order;
+  }
+  std::vector<int> ByTime() const {
+    return Ordered([](const WorkerCost& w) { return w.lookup_seconds + w.update_seconds; });
+  }
+  std::vector<int> ByMemory() const {
+    return Ordered([](const WorkerCost& w) { return w.memory_bytes(); });
   }
 
   std::span<const TableSpec> tables_;
+  RunCosts run_;
   Topology topology_;
-  std::vector<Load> loads_;
-  ShardingPlan plan_;
+  std::vector<WorkerCost> workers_;
+  std::vector<Placement> placements_;
+  std::map<std::tuple<size_t, int, int, bool>, ShardCost> costs_;
 };
 
-// A table is split by rows if one worker would have more than its share of all tables.
-Sharding Choose(const TableSpec& table, int64_t all_elements, int workers) {
-  return table.row_blocks > 1 && Elements(table) > all_elements / workers ? Sharding::kRowWise
-                                                                          : Sharding::kTableWise;
+// Largest differencing method (Karmarkar and Karp 1982) for several parts: the worker of each item,
+// so that the sums of the weights are even. Repeatedly joins the two partitions whose sums differ
+// most, the largest sum of one with the smallest of the other.
+std::vector<int> Difference(const std::vector<double>& weights, int workers) {
+  struct Partition {
+    std::vector<double> sums;  // ascending
+    std::vector<std::vector<size_t>> items;
+    size_t first;  // for ties
+    double Spread() const { return sums.back() - sums.front(); }
+  };
+  const auto less = [](const Partition& a, const Partition& b) {
+    return std::make_tuple(a.Spread(), b.first) < std::make_tuple(b.Spread(), a.first);
+  };
+  std::priority_queue<Partition, std::vector<Partition>, decltype(less)> queue(less);
+  const size_t n = static_cast<size_t>(workers);
+  for (size_t i = 0; i < weights.size(); ++i) {
+    Partition one{std::vector<double>(n), std::vector<std::vector<size_t>>(n), i};
+    one.sums.back() = weights[i];
+    one.items.back() = {i};
+    queue.push(std::move(one));
+  }
+  while (queue.size() > 1) {
+    const Partition a = queue.top();
+    queue.pop();
+    const Partition b = queue.top();
+    queue.pop();
+    std::vector<std::pair<double, std::vector<size_t>>> joined;
+    for (size_t w = 0; w < n; ++w) {
+      std::vector<size_t> items = a.items[w];
+      const std::vector<size_t>& others = b.items[n - 1 - w];
+      items.insert(items.end(), others.begin(), others.end());
+      joined.emplace_back(a.sums[w] + b.sums[n - 1 - w], std::move(items));
+    }
+    std::stable_sort(joined.begin(), joined.end(),
+                     [](const auto& x, const auto& y) { return x.first < y.first; });
+    Partition both{{}, {}, std::min(a.first, b.first)};
+    for (auto& [sum, items] : joined) {
+      both.sums.push_back(sum);
+      both.items.push_back(std::move(items));
+    }
+    queue.push(std::move(both));
+  }
+  std::vector<int> worker_of(weights.size());
+  if (!queue.empty())
+    for (size_t w = 0; w < n; ++w)
+      for (const size_t item : queue.top().items[w]) worker_of[item] = static_cast<int>(w);
+  return worker_of;
 }
 
 void CheckChoice(Sharding choice, const TableSpec& table, const std::string& where) {
@@ -147,6 +215,21 @@ void CheckChoice(Sharding choice, const TableSpec& table, const std::string& whe
          where, table.name, table.name, table.embedding_dim);
 }
 
+// Moves single tables as long as that helps.
+void Improve(Search* search, std::span<const size_t> order,
+             const std::vector<std::vector<Sharding>>& allowed) {
+  constexpr int kMostPasses = 8;
+  constexpr double kWorthwhile = 1e-3;
+  for (int pass = 0; pass < kMostPasses; ++pass) {
+    const Score before = search->ScoreNow();
+    for (const size_t table : order) search->PutBest(table, allowed[table]);
+    const Score after = search->ScoreNow();
+    if (after.overflow >= before.overflow * (1 - kWorthwhile) &&
+        after.seconds > before.seconds * (1 - kWorthwhile))
+      return;
+  }
+}
+
 }  // namespace
 
 const std::vector<std::string>& ShardingNames() {
@@ -155,33 +238,75 @@ const std::vector<std::string>& ShardingNames() {
   return names;
 }
 
-ShardingPlan MakePlan(std::span<const TableSpec> tables, const Topology& topology,
-                      std::span<const Sharding> choices, const std::string& where) {
+ShardingPlan MakePlan(std::span<const TableSpec> tables, const RunCosts& run,
+                      const Topology& topology, std::span<const Sharding> choices,
+                      const std::string& where) {
   CHECK(!topology.hosts.empty() && topology.workers() >= 1);
   CHECK(choices.size() == tables.size());
-  int64_t all_elements = 0;
-  for (const TableSpec& table : tables) all_elements += Elements(table);
+  std::vector<std::vector<Sharding>> allowed;
+  for (size_t t = 0; t < tables.size(); ++t) {
+    CheckChoice(choices[t], tables[t], where);
+    allowed.push_back(choices[t] == Sharding::kAuto ? AllowedShardings(tables[t], topology)
+                                                    : std::vector<Sharding>{choices[t]});
+  }
+  Search greedy(tables, run, topology);
+  std::vector<double> weights;
+  for (size_t t = 0; t < tables.size(); ++t) weights.push_back(greedy.Weight(t));
   std::vector<size_t> order(tables.size());
   std::iota(order.begin(), order.end(), size_t{0});
-  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
-    return std::make_tuple(-Traffic(tables[a]), -Elements(tables[a])) <
-           std::make_tuple(-Traffic(tables[b]), -Elements(tables[b]));
-  });
-  // What is the same for all workers, or nearly so, comes first; then the most traffic.
-  const auto sharding_of = [&](size_t table) {
-    return choices[table] == Sharding::kAuto
-               ? Choose(tables[table], all_elements, topology.workers())
-               : choices[table];
-  };
-  std::stable_partition(order.begin(), order.end(), [&](size_t table) {
-    return sharding_of(table) == Sharding::kRowWise || sharding_of(table) == Sharding::kReplicated;
-  });
-  Placer placer(tables, topology);
+  std::stable_sort(order.begin(), order.end(),
+                   [&](size_t a, size_t b) { return weights[a] > weights[b]; });
+  for (const size_t table : order) greedy.PutBest(table, allowed[table]);
+
+  // The same with what greedy left whole distributed by differencing.
+  Search differenced = greedy;
+  std::vector<size_t> whole;
+  std::vector<double> weights_of_whole;
   for (const size_t table : order) {
-    CheckChoice(choices[table], tables[table], where);
-    placer.Place(table, sharding_of(table));
+    const Placement& placement = greedy.placement(table);
+    const bool one_worker =
+        std::all_of(placement.begin(), placement.end(),
+                    [&](const Shard& shard) { return shard.rank == placement[0].rank; });
+    if (!one_worker || placement[0].rank == kEveryRank ||
+        allowed[table][0] != Sharding::kTableWise)
+      continue;
+    whole.push_back(table);
+    weights_of_whole.push_back(weights[table]);
   }
-  return placer.TakePlan();
+  const std::vector<int> worker_of = Difference(weights_of_whole, topology.workers());
+  for (size_t i = 0; i < whole.size(); ++i)
+    differenced.Put(whole[i], PlaceTable(whole[i], tables[whole[i]], Sharding::kTableWise,
+                                         topology, std::vector<int>{worker_of[i]}));
+  Search& best = differenced.ScoreNow() < greedy.ScoreNow() ? differenced : greedy;
+  Improve(&best, order, allowed);
+  ShardingPlan plan = best.Plan();
+  CheckPlan(plan, tables, topology.workers(), where);
+  return plan;
+}
+
+Sharding ShardingOf(const ShardingPlan& plan, size_t table, const TableSpec& spec,
+                    const Topology& topology) {
+  Placement shards;
+  std::vector<int> ranks;
+  for (const Shard& shard : plan.shards) {
+    if (shard.table != table) continue;
+    shards.push_back(shard);
+    if (std::find(ranks.begin(), ranks.end(), shard.rank) == ranks.end())
+      ranks.push_back(shard.rank);
+  }
+  if (ranks == std::vector<int>{kEveryRank}) return Sharding::kReplicated;
+  if (ranks.size() == 1) return Sharding::kTableWise;
+  if (std::count(ranks.begin(), ranks.end(), kEveryRank) > 0) return Sharding::kAuto;
+  if (std::all_of(shards.begin(), shards.end(),
+                  [&](const Shard& s) { return s.row_blocks.size() == spec.row_blocks; }))
+    return Sharding::kColumnWise;
+  const auto on_one_host = [&](const IndexRange& host) {
+    return std::all_of(ranks.begin(), ranks.end(), [&](int rank) { return host.contains(rank); });
+  };
+  const bool one_host =
+      topology.hosts.size() > 1 &&
+      std::any_of(topology.hosts.begin(), topology.hosts.end(), on_one_host);
+  return one_host ? Sharding::kTableRowWise : Sharding::kRowWise;
 }
 
 }  // namespace renzan

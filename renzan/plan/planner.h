@@ -1,11 +1,14 @@
 #pragma once
 
-// Chooses a sharding plan. A pure function: every worker computes the same plan.
+// Chooses a sharding plan: for each table one of the field's shardings, and workers, so that a step
+// of the cost model is short and every worker's memory suffices. A pure function: every worker
+// computes the same plan.
 
 #include <span>
 #include <string>
 #include <vector>
 
+#include "renzan/plan/cost_model.h"
 #include "renzan/plan/sharding_plan.h"
 
 namespace renzan {
@@ -23,16 +26,15 @@ enum class Sharding {
 // "auto", "table_wise", ... in the order of Sharding.
 const std::vector<std::string>& ShardingNames();
 
-struct Topology {
-  std::vector<IndexRange> hosts;  // the ranks of each, in order
+// `choices` [tables]. If nothing fits into the workers' memory, the plan that exceeds it least.
+// Throws kConfig, which names the table and begins with `where`, for a choice that the table's
+// blocks do not allow.
+ShardingPlan MakePlan(std::span<const TableSpec> tables, const RunCosts& run,
+                      const Topology& topology, std::span<const Sharding> choices,
+                      const std::string& where);
 
-  int workers() const { return hosts.back().end; }
-  static Topology OneHost(int workers) { return {.hosts = {{0, workers}}}; }
-};
-
-// `choices` [tables]. Throws kConfig, which names the table and begins with `where`, for a choice
-// that the table's blocks do not allow.
-ShardingPlan MakePlan(std::span<const TableSpec> tables, const Topology& topology,
-                      std::span<const Sharding> choices, const std::string& where);
+// What a plan does with a table; kAuto if it is none of them.
+Sharding ShardingOf(const ShardingPlan& plan, size_t table, const TableSpec& spec,
+                    const Topology& topology);
 
 }  // namespace renzan

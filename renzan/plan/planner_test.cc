@@ -7,45 +7,78 @@
 namespace renzan {
 namespace {
 
+struct Score {
+  double most_update = 0, all_updates = 0, most_memory = 0, step = 0;
+};
+
 std::vector<Sharding> All(const std::vector<TableSpec>& tables, Sharding choice) {
   return std::vector<Sharding>(tables.size(), choice);
 }
 
-// The rank of each table, of a plan without other shardings.
-std::vector<int> Owners(const std::vector<TableSpec>& tables, int workers) {
-  const ShardingPlan plan = MakePlan(tables, Topology::OneHost(workers),
-                                     All(tables, Sharding::kTableWise), "test");
-  std::vector<int> owners;
-  for (const Shard& shard : plan.shards) owners.push_back(shard.rank);
-  return owners;
+// A step that embedding tables dominate.
+constexpr RunCosts kRun = {.batch = 8192, .virtual_workers = 8, .flops_per_sample = 1000,
+                           .parameters = 1000};
+
+Score ScoreOf(const std::vector<TableSpec>& tables, const ShardingPlan& plan,
+              const Topology& topology) {
+  const std::vector<WorkerCost> workers = CostsOfPlan(plan, tables, kRun, topology);
+  Score score;
+  for (const WorkerCost& worker : workers) {
+    score.most_update = std::max(score.most_update, worker.update_seconds);
+    score.all_updates += worker.update_seconds;
+    score.most_memory = std::max(score.most_memory, worker.memory_bytes());
+  }
+  score.step = EstimateStep(workers, kRun, topology).total();
+  return score;
 }
 
-TEST(MakePlan, BalancesTrafficThenBytes) {
+TEST(MakePlan, BalancesTables) {
   std::vector<TableSpec> tables;
-  for (int64_t rows : {1000, 10, 900, 20})
-    tables.push_back({.num_embeddings = rows, .embedding_dim = 16});
-  // Largest first, alternating, the lighter worker first once the traffic is even.
-  EXPECT_EQ(Owners(tables, 2), (std::vector<int>{0, 0, 1, 1}));
-  tables.push_back({.num_embeddings = 5, .embedding_dim = 16, .pooling_factor = 4});
-  EXPECT_EQ(Owners(tables, 2), (std::vector<int>{1, 1, 1, 1, 0}));
+  for (int i = 0; i < 40; ++i)
+    tables.push_back({.name = fmt::format("t{}", i),
+                      .num_embeddings = 1000 + (i * 7919) % 90000,
+                      .embedding_dim = 64,
+                      .multi_hot = i % 3 == 0,
+                      .pooling_factor = i % 3 == 0 ? 5.0 + i % 7 : 1.0});
+  for (const int workers : {2, 3, 8}) {
+    const Topology topology = Topology::OneHost(workers);
+    const ShardingPlan plan =
+        MakePlan(tables, kRun, topology, All(tables, Sharding::kTableWise), "test");
+    const Score score = ScoreOf(tables, plan, topology);
+    EXPECT_LT(score.most_update, 1.15 * score.all_updates / workers);
+  }
 }
 
 TEST(MakePlan, MoreWorkersThanTables) {
-  const std::vector<TableSpec> tables(2, {.num_embeddings = 8, .embedding_dim = 4});
-  EXPECT_EQ(Owners(tables, 4), (std::vector<int>{0, 1}));
+  const std::vector<TableSpec> tables(2, {.num_embeddings = 800, .embedding_dim = 64});
+  const ShardingPlan plan =
+      MakePlan(tables, kRun, Topology::OneHost(4), All(tables, Sharding::kTableWise), "test");
+  EXPECT_NE(plan.shards[0].rank, plan.shards[1].rank);
 }
 
 TEST(MakePlan, SplitsByRowsWhatIsTooMuchForOneWorker) {
   const std::vector<TableSpec> tables = {
-      {.name = "small", .num_embeddings = 100, .embedding_dim = 8},
-      {.name = "large", .num_embeddings = 10000, .embedding_dim = 8, .row_blocks = 8}};
+      {.name = "small", .num_embeddings = 100, .embedding_dim = 64},
+      {.name = "large", .num_embeddings = 10'000'000, .embedding_dim = 64, .multi_hot = true,
+       .pooling_factor = 50, .row_blocks = 8}};
   const auto plan = [&](int workers) {
-    return MakePlan(tables, Topology::OneHost(workers), All(tables, Sharding::kAuto), "test")
-        .shards;
+    return MakePlan(tables, kRun, Topology::OneHost(workers), All(tables, Sharding::kAuto),
+                    "test");
   };
-  EXPECT_EQ(plan(1), (std::vector<Shard>{{0, {0, 1}, 0, 0}, {1, {0, 8}, 0, 0}}));
-  EXPECT_EQ(plan(2),
-            (std::vector<Shard>{{0, {0, 1}, 0, 0}, {1, {0, 4}, 0, 0}, {1, {4, 8}, 0, 1}}));
+  EXPECT_EQ(plan(1).shards, (std::vector<Shard>{{0, {0, 1}, 0, 0}, {1, {0, 8}, 0, 0}}));
+  EXPECT_EQ(ShardingOf(plan(2), 1, tables[1], Topology::OneHost(2)), Sharding::kRowWise);
+}
+
+// Two tables of 2.5 GB on workers of 4 GB each, where time alone would not split them.
+TEST(MakePlan, FitsIntoTheMemory) {
+  const std::vector<TableSpec> tables(
+      3, {.name = "t", .num_embeddings = 10'000'000, .embedding_dim = 64, .pooling_factor = 0.01,
+          .row_blocks = 8});
+  Topology topology = Topology::OneHost(2);
+  topology.rates.memory_bytes = 4.2e9;
+  const ShardingPlan plan =
+      MakePlan(tables, kRun, topology, All(tables, Sharding::kAuto), "test");
+  EXPECT_LT(ScoreOf(tables, plan, topology).most_memory, 4.2e9);
 }
 
 TEST(MakePlan, DoesWhatIsPinned) {
@@ -56,7 +89,7 @@ TEST(MakePlan, DoesWhatIsPinned) {
                                          Sharding::kColumnWise, Sharding::kTableRowWise,
                                          Sharding::kReplicated};
   const Topology topology{.hosts = {{0, 2}, {2, 4}}};
-  const ShardingPlan plan = MakePlan(tables, topology, choices, "test");
+  const ShardingPlan plan = MakePlan(tables, kRun, topology, choices, "test");
   CheckPlan(plan, tables, 4, "test");
   std::vector<std::vector<Shard>> of_table(5);
   for (const Shard& shard : plan.shards) of_table[shard.table].push_back(shard);
@@ -80,7 +113,7 @@ TEST(MakePlan, SaysWhyATableCannotBeSplit) {
                                     {Sharding::kTableRowWise, "model.tables.C3.row_blocks"},
                                     {Sharding::kColumnWise, "model.tables.C3.column_blocks"}}) {
     try {
-      MakePlan(tables, Topology::OneHost(2), All(tables, choice), "sharding");
+      MakePlan(tables, kRun, Topology::OneHost(2), All(tables, choice), "sharding");
       FAIL() << key;
     } catch (const Error& error) {
       EXPECT_EQ(error.code(), ErrorCode::kConfig);

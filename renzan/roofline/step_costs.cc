@@ -27,20 +27,6 @@ Lookups CountLookups(std::span<const Batch> slices) {
 
 }  // namespace
 
-double FlopsPerSample(const Model& model) {
-  // Per weight: forward, its own gradient, and the gradient of its input, which the first layer of
-  // the bottom MLP has no use for.
-  double flops = 0;
-  for (const Parameter& parameter : model.layout().parameters())
-    if (parameter.shape.size() == 2)
-      flops +=
-          (parameter.name == "bottom.0.weight" ? 4.0 : 6.0) * static_cast<double>(parameter.size);
-  if (model.options().type != "dlrm") return flops;
-  // Pairs of vectors forward; backward, each vector gets a multiple of every other one.
-  const double f = static_cast<double>(1 + model.options().num_tables);
-  return flops + 3 * f * (f - 1) * static_cast<double>(model.options().embedding_dim);
-}
-
 std::vector<PhaseCost> CostsOfStep(const TrainConfig& config, HybridModel& model,
                                    std::span<const Batch> slices) {
   constexpr double kFloat = sizeof(float), kId = sizeof(int32_t), kLookup = 8;

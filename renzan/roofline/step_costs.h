@@ -25,9 +25,6 @@ struct MachineLimits {
   double matrix_flops = 0, stream_bytes = 0, row_bytes = 0;
 };
 
-// The arithmetic of one sample, forward and backward.
-double FlopsPerSample(const Model& model);
-
 // The costs of one step of this worker, averaged over its slices of some global batches. Exchanges
 // with other workers are not included.
 std::vector<PhaseCost> CostsOfStep(const TrainConfig& config, HybridModel& model,

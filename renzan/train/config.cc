@@ -36,6 +36,7 @@ TrainConfig OnlyWhatDeterminesBits(const TrainConfig& config) {
   result.data.shuffle = config.data.shuffle;
   result.features = config.features;
   result.model = config.model;
+  for (auto& [name, table] : result.model.tables) table.pooling_factor = 0;
   result.training.batch_size = config.training.batch_size;
   result.optimizer = config.optimizer;
   result.numerics = config.numerics;
@@ -132,6 +133,8 @@ void TableConfig::Describe(ConfigFields& fields) {
   fields.Require(row_blocks == 0 || IsPowerOfTwo(row_blocks), "row_blocks",
                  "must be 0 or a power of two");
   fields.Range("column_blocks", &column_blocks, 0, 4096, "0: as in numerics");
+  fields.Range("pooling_factor", &pooling_factor, 0, 1e9,
+               "mean lookups per sample, for `renzan plan` without data; 0: counted in the data");
 }
 
 void FeaturesConfig::Describe(ConfigFields& fields) {
@@ -259,6 +262,7 @@ void NumericsConfig::Describe(ConfigFields& fields) {
 void ShardingConfig::Describe(ConfigFields& fields) {
   fields.Choice("default", &default_sharding, ShardingNames(), "of tables not named in tables");
   fields.Field("tables", &tables, "by feature name: the same words");
+  fields.Field("plan", &plan, "a file made by `renzan plan --output`, instead of both");
   for (const auto& [name, sharding] : tables)
     fields.Require(std::find(ShardingNames().begin(), ShardingNames().end(), sharding) !=
                        ShardingNames().end(),

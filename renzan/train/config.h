@@ -32,6 +32,7 @@ struct DataConfig {
 struct TableConfig {
   std::string pooling = "sum";
   int row_blocks = 0, column_blocks = 0;  // 0: as in `numerics`
+  double pooling_factor = 0;              // 0: counted in the data
   void Describe(ConfigFields& fields);
 };
 
@@ -139,6 +140,7 @@ Precision PrecisionOf(const NumericsConfig& config);
 struct ShardingConfig {
   std::string default_sharding = "auto";      // a word of ShardingNames()
   std::map<std::string, std::string> tables;  // by feature name
+  std::string plan;                           // a file (plan_file.h), instead of both
   void Describe(ConfigFields& fields);
 };
 

@@ -11,6 +11,7 @@
 #include "renzan/optim/finite.h"
 #include "renzan/optim/gradient_norm.h"
 #include "renzan/optim/optimizer_steps.h"
+#include "renzan/train/make_plan.h"
 #include "renzan/train/model_options.h"
 #include "renzan/train/schedule.h"
 
@@ -27,20 +28,20 @@ int64_t NumNonFinite(std::span<const BinaryMetrics> metrics) {
 
 HybridModel::HybridModel(const TrainConfig& config, const DatasetSchema& schema,
                          std::span<const double> pooling_factors, Communicator& comm,
-                         ThreadPool& pool, InitialValues initial_values, const Topology* topology)
+                         ThreadPool& pool, InitialValues initial_values, const ShardingPlan* plan)
     : config_(config),
       pool_(pool),
       virtual_workers_(
           VirtualWorkerRange(config.numerics.virtual_workers, comm.world_size(), comm.rank())),
       samples_per_virtual_worker_(config.training.batch_size / config.numerics.virtual_workers) {
   model_ = MakeModel(ModelOptionsOf(config, schema));
-  std::vector<TableSpec> tables = TablesOf(config, schema, pooling_factors);
-  ShardingPlan plan = PlanOf(
-      config.sharding, tables, topology ? *topology : Topology::OneHost(comm.world_size()));
   embeddings_ = std::make_unique<ShardedEmbeddings>(
       comm, pool,
-      ShardedEmbeddingsOptions{.tables = std::move(tables),
-                               .plan = std::move(plan),
+      ShardedEmbeddingsOptions{.tables = TablesOf(config, schema, pooling_factors),
+                               .plan = plan ? *plan
+                                            : PlanOf(config, schema, pooling_factors,
+                                                     Topology::OneHost(comm.world_size()),
+                                                     pool.num_threads()),
                                .batch = config.training.batch_size,
                                .virtual_workers = config.numerics.virtual_workers,
                                .forward = ParseFloatType(config.comm.forward),

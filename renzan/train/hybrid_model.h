@@ -21,7 +21,7 @@
 #include "renzan/model/metrics.h"
 #include "renzan/model/model.h"
 #include "renzan/optim/dense_optimizer.h"
-#include "renzan/plan/planner.h"
+#include "renzan/plan/sharding_plan.h"
 #include "renzan/train/config.h"
 #include "renzan/train/prepared_batches.h"
 #include "renzan/train/quality/finiteness.h"
@@ -31,12 +31,12 @@ namespace renzan {
 class HybridModel {
  public:
   // pooling_factors: mean lookups per sample of each categorical feature; used only for placement.
-  // `initial_values`: kZero is enough for a model that is about to be loaded. `topology`: of the
-  // workers, for the plan; if null, all are on one host.
+  // `initial_values`: kZero is enough for a model that is about to be loaded. `plan`: the same on
+  // all workers; if null, each makes one, as for workers on one host.
   HybridModel(const TrainConfig& config, const DatasetSchema& schema,
               std::span<const double> pooling_factors, Communicator& comm, ThreadPool& pool,
               InitialValues initial_values = InitialValues::kDraw,
-              const Topology* topology = nullptr);
+              const ShardingPlan* plan = nullptr);
 
   // The samples of the global batch that this worker reads.
   int64_t slice_begin() const { return virtual_workers_.begin * samples_per_virtual_worker_; }

@@ -16,6 +16,7 @@
 #include "renzan/base/sha256.h"
 #include "renzan/comm/testing.h"
 #include "renzan/nn/isa.h"
+#include "renzan/train/make_plan.h"
 #include "renzan/train/testing.h"
 
 namespace renzan {
@@ -29,8 +30,10 @@ std::string Digest(const TrainConfig& config, int world, int threads, int64_t st
   std::mutex mutex;
   RunRanksAsThreads(world, [&](Communicator& comm) {
     ThreadPool pool(threads);
-    HybridModel model(config, schema, TestPoolingFactors(schema), comm, pool,
-                      InitialValues::kDraw, topology ? &*topology : nullptr);
+    const std::vector<double> pooling = TestPoolingFactors(schema);
+    const ShardingPlan plan =
+        PlanOf(config, schema, pooling, topology.value_or(Topology::OneHost(world)), threads);
+    HybridModel model(config, schema, pooling, comm, pool, InitialValues::kDraw, &plan);
     std::vector<BinaryMetrics> metrics(static_cast<size_t>(threads));
     std::vector<Batch> slices;
     for (int64_t step = 0; step < steps; ++step) slices.push_back(MakeSlice(model, step, schema));
@@ -158,7 +161,7 @@ TEST(Placement, NeverChangesArithmeticAtRealSizes) {
   for (const CategoricalFeature& feature : schema.categorical)
     tables.push_back({.num_embeddings = feature.num_embeddings, .embedding_dim = 16});
   const auto plan = [&](int world) {
-    return MakePlan(tables, Topology::OneHost(world),
+    return MakePlan(tables, {}, Topology::OneHost(world),
                     std::vector<Sharding>(tables.size(), Sharding::kAuto), "test");
   };
   for (const int world : {2, 3, 4}) EXPECT_NE(plan(world), plan(world + 1));

@@ -142,10 +142,9 @@ MemoryEstimate OfRank(const Sizes& s, int rank) {
 }  // namespace
 
 MemoryEstimate EstimateMemory(const TrainConfig& config, const DatasetSchema& schema,
-                              std::span<const double> pooling_factors, const Topology& topology,
-                              int threads) {
+                              std::span<const double> pooling_factors, const ShardingPlan& plan,
+                              int workers, int threads) {
   const ModelOptions options = ModelOptionsOf(config, schema);
-  const int workers = topology.workers();
   Sizes sizes{.config = config,
               .workers = workers,
               .threads = threads,
@@ -153,8 +152,7 @@ MemoryEstimate EstimateMemory(const TrainConfig& config, const DatasetSchema& sc
               .num_dense = options.num_dense,
               .workspace = WorkspaceColumns(options),
               .tables = TablesOf(config, schema, pooling_factors),
-              .plan = {}};
-  sizes.plan = PlanOf(config.sharding, sizes.tables, topology);
+              .plan = plan};
   MemoryEstimate most;
   int64_t checkpoint = 0;
   for (int rank = 0; rank < workers; ++rank) {

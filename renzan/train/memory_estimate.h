@@ -7,7 +7,7 @@
 #include <string>
 
 #include "renzan/data/dataset/dataset.h"
-#include "renzan/plan/planner.h"
+#include "renzan/plan/sharding_plan.h"
 #include "renzan/train/config.h"
 
 namespace renzan {
@@ -29,8 +29,8 @@ struct MemoryEstimate {
 // Of the worker that needs most. pooling_factors: mean lookups per sample of each categorical
 // feature.
 MemoryEstimate EstimateMemory(const TrainConfig& config, const DatasetSchema& schema,
-                              std::span<const double> pooling_factors, const Topology& topology,
-                              int threads);
+                              std::span<const double> pooling_factors, const ShardingPlan& plan,
+                              int workers, int threads);
 
 // "234 MiB (tables 160 MiB), at most 161 MiB more while a checkpoint is written"
 std::string Describe(const MemoryEstimate& estimate);

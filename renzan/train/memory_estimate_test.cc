@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "renzan/train/make_plan.h"
+
 namespace renzan {
 namespace {
 
@@ -13,8 +15,10 @@ DatasetSchema SchemaOfTwoLargeTables() {
 }
 
 MemoryEstimate Of(const TrainConfig& config, int workers = 1) {
-  return EstimateMemory(config, SchemaOfTwoLargeTables(), std::vector<double>{1, 1},
-                        Topology::OneHost(workers), 2);
+  const DatasetSchema schema = SchemaOfTwoLargeTables();
+  const std::vector<double> pooling = {1, 1};
+  return EstimateMemory(config, schema, pooling,
+                        PlanOf(config, schema, pooling, Topology::OneHost(workers), 2), workers, 2);
 }
 
 TEST(MemoryEstimate, TablesAreRowsStatesAndDirtyBits) {
@@ -52,8 +56,10 @@ TEST(MemoryEstimate, SaysTheMostThatACheckpointAddsOnAnyWorker) {
   TrainConfig config;
   config.model.top_mlp = {4096, 4096};
   const auto estimate = [&](int workers) {
-    return EstimateMemory(config, schema, std::vector<double>{1, 1, 1},
-                          Topology::OneHost(workers), 2);
+    const std::vector<double> pooling = {1, 1, 1};
+    return EstimateMemory(config, schema, pooling,
+                          PlanOf(config, schema, pooling, Topology::OneHost(workers), 2), workers,
+                          2);
   };
   constexpr int64_t kOneLayer = int64_t{4096} * 4096 * 4;
   EXPECT_GT(estimate(2).tables, estimate(1).tables / 2);

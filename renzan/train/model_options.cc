@@ -102,7 +102,7 @@ std::vector<TableSpec> TablesOf(const TrainConfig& config, const DatasetSchema& 
          .pooling = ValueNamed("model.pooling", own.pooling,
                                {std::pair{"sum", Pooling::kSum}, {"mean", Pooling::kMean}}),
          .multi_hot = feature.multi_hot,
-         .pooling_factor = pooling_factors[t],
+         .pooling_factor = own.pooling_factor > 0 ? own.pooling_factor : pooling_factors[t],
          .row_blocks = RowBlocksOf(config.numerics, own, feature.num_embeddings,
                                    model.embedding_dim),
          .column_blocks =
@@ -112,23 +112,6 @@ std::vector<TableSpec> TablesOf(const TrainConfig& config, const DatasetSchema& 
   CheckNames("model.tables", model.tables, names);
   CheckNames("sharding.tables", config.sharding.tables, names);
   return tables;
-}
-
-ShardingPlan PlanOf(const ShardingConfig& config, std::span<const TableSpec> tables,
-                    const Topology& topology) {
-  const auto sharding_of = [](const std::string& word) {
-    const std::vector<std::string>& names = ShardingNames();
-    const auto found = std::find(names.begin(), names.end(), word);
-    if (found == names.end()) Fail(ErrorCode::kConfig, "sharding: '{}' is unknown", word);
-    return static_cast<Sharding>(found - names.begin());
-  };
-  std::vector<Sharding> choices;
-  for (const TableSpec& table : tables) {
-    const auto own = config.tables.find(table.name);
-    choices.push_back(
-        sharding_of(own != config.tables.end() ? own->second : config.default_sharding));
-  }
-  return MakePlan(tables, topology, choices, "sharding");
 }
 
 }  // namespace renzan

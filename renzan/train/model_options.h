@@ -10,7 +10,7 @@
 #include "renzan/embedding/sparse_optimizer.h"
 #include "renzan/model/model.h"
 #include "renzan/optim/dense_optimizer.h"
-#include "renzan/plan/planner.h"
+#include "renzan/plan/table_spec.h"
 #include "renzan/train/config.h"
 
 namespace renzan {
@@ -22,9 +22,5 @@ SparseOptimizerOptions SparseOptionsOf(const SparseOptimizerConfig& config);
 // One table for each categorical feature. pooling_factors: mean lookups per sample, an estimate.
 std::vector<TableSpec> TablesOf(const TrainConfig& config, const DatasetSchema& schema,
                                 std::span<const double> pooling_factors);
-
-// The plan that every worker makes alike.
-ShardingPlan PlanOf(const ShardingConfig& config, std::span<const TableSpec> tables,
-                    const Topology& topology);
 
 }  // namespace renzan

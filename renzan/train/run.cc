@@ -20,13 +20,13 @@
 #include "renzan/train/heartbeat.h"
 #include "renzan/train/hybrid_model.h"
 #include "renzan/train/loop.h"
+#include "renzan/train/make_plan.h"
 #include "renzan/train/memory_estimate.h"
 #include "renzan/train/observe/run_manifest.h"
 #include "renzan/train/observe/status_file.h"
 #include "renzan/train/profiler.h"
 #include "renzan/train/run_observer.h"
 #include "renzan/train/splits.h"
-#include "renzan/train/topology.h"
 
 namespace renzan {
 namespace {
@@ -178,18 +178,19 @@ RunResult RunTraining(const TrainConfig& config, const RunOptions& options, Comm
     return {RunResult::End::kWasTrained, directories.run, past.model_sha256};
   }
 
-  const Topology topology = TopologyOf(comm);
+  const DatasetSchema& schema = splits.train.dataset->schema();
+  std::vector<double> pooling_factors;
+  RunWithHeartbeats(comm, [&] { pooling_factors = EstimatePoolingFactors(splits.train); });
+  const ShardingPlan plan = AgreeOnPlan(config, schema, pooling_factors, comm, options.threads);
   std::optional<HybridModel> built;
   RunWithHeartbeats(comm, [&] {
-    const DatasetSchema& schema = splits.train.dataset->schema();
-    const std::vector<double> pooling_factors = EstimatePoolingFactors(splits.train);
     if (comm.rank() == 0)
       LogInfo("memory of a worker: {}",
-              Describe(
-                  EstimateMemory(config, schema, pooling_factors, topology, options.threads)));
+              Describe(EstimateMemory(config, schema, pooling_factors, plan, comm.world_size(),
+                                      options.threads)));
     built.emplace(config, schema, pooling_factors, comm, pool,
                   past.checkpoints.empty() ? InitialValues::kDraw : InitialValues::kZero,
-                  &topology);
+                  &plan);
   });
   HybridModel& model = *built;
   LoopState state;

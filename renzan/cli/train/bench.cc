@@ -23,6 +23,7 @@
 #include "renzan/roofline/step_costs.h"
 #include "renzan/train/agreement.h"
 #include "renzan/train/heartbeat.h"
+#include "renzan/train/make_plan.h"
 #include "renzan/train/splits.h"
 
 namespace renzan {
@@ -169,10 +170,13 @@ void BenchTrain(const TrainBenchFlags& flags, const TrainConfig& config, Communi
   ThreadPool pool(threads);
   const OpenedSplits splits = OpenSplits(config.data, config.features, comm);
   StepsPerEpoch(splits.train.rows.size(), config.training.batch_size);  // enough for one batch?
+  const DatasetSchema& schema = splits.train.dataset->schema();
+  std::vector<double> pooling_factors;
+  RunWithHeartbeats(comm, [&] { pooling_factors = EstimatePoolingFactors(splits.train); });
+  const ShardingPlan plan = AgreeOnPlan(config, schema, pooling_factors, comm, threads);
   std::optional<HybridModel> model;
   RunWithHeartbeats(comm, [&] {
-    model.emplace(config, splits.train.dataset->schema(), EstimatePoolingFactors(splits.train),
-                  comm, pool);
+    model.emplace(config, schema, pooling_factors, comm, pool, InitialValues::kDraw, &plan);
   });
   const TracedSteps traced = RunSteps(config, splits.train, flags.steps, *model, threads);
   const std::vector<PhaseCost> costs = CostsOfStep(config, *model, traced.slices);

@@ -13,6 +13,7 @@
 #include "renzan/train/checkpointing/resume.h"
 #include "renzan/train/gather.h"
 #include "renzan/train/heartbeat.h"
+#include "renzan/train/make_plan.h"
 #include "renzan/train/splits.h"
 
 namespace renzan {
@@ -90,10 +91,15 @@ int WithSavedModel(const SavedModelFlags& flags,
     ThreadPool pool(threads);
     // Nothing is trained, and SGD needs no memory for optimizer states.
     config.optimizer.dense.type = config.optimizer.sparse.type = "sgd";
+    config.sharding = {};
+    std::vector<double> pooling_factors;
+    RunWithHeartbeats(comm, [&] { pooling_factors = EstimatePoolingFactors({&dataset, rows}); });
+    const ShardingPlan plan =
+        AgreeOnPlan(config, dataset.schema(), pooling_factors, comm, threads);
     std::optional<HybridModel> model;
     RunWithHeartbeats(comm, [&] {
-      model.emplace(config, dataset.schema(), EstimatePoolingFactors({&dataset, rows}), comm, pool,
-                    InitialValues::kZero);
+      model.emplace(config, dataset.schema(), pooling_factors, comm, pool, InitialValues::kZero,
+                    &plan);
       LoadModel(reader, &*model);
     });
     body(*model, config, comm, dataset, rows);

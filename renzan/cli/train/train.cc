@@ -31,7 +31,7 @@ struct TrainFlags {
   bool print_config = false, resume = false;
   int workers = 0, threads = 0;
   int64_t profile_steps = 0;
-  std::string backend, run_dir;
+  std::string backend, run_dir, plan;
 };
 
 const char* Environment(const char* name) { return std::getenv(name); }
@@ -121,6 +121,7 @@ int RunTrain(const TrainFlags& flags) {
   TrainConfig config;
   const std::string name = ReadConfig(flags, config);
   if (!flags.run_dir.empty()) config.run_dir = flags.run_dir;
+  if (!flags.plan.empty()) config.sharding.plan = flags.plan;
   if (flags.print_config) {
     const auto describe = [&](ConfigFields& fields) { config.Describe(fields); };
     std::fputs(PrintConfig(describe, true).c_str(), stdout);
@@ -188,6 +189,7 @@ void AddTrainVerb(CLI::App& app, int& exit_status) {
       ->check(CLI::PositiveNumber);
   verb->add_option("--threads", flags->threads, "Threads per worker")->check(CLI::PositiveNumber);
   verb->add_option("--backend", flags->backend, "auto, local, gloo or mpi");
+  verb->add_option("--plan", flags->plan, "A sharding plan made by `renzan plan --output`");
   verb->add_option("--run-dir", flags->run_dir, "Directory for logs and the model");
   verb->add_option("--profile", flags->profile_steps,
                    "Trace this many steps, after the first few, into RUN/profile.json (open it "

@@ -1,0 +1,254 @@
+// renzan plan CONFIG
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "renzan/base/cpus.h"
+#include "renzan/base/error.h"
+#include "renzan/base/file/file.h"
+#include "renzan/cli/text/table.h"
+#include "renzan/cli/verbs.h"
+#include "renzan/comm/backends.h"
+#include "renzan/roofline/machine_limits.h"
+#include "renzan/train/make_plan.h"
+#include "renzan/train/plan_file.h"
+#include "renzan/train/plan_report.h"
+#include "renzan/train/splits.h"
+#include "renzan/train/topology_file.h"
+
+namespace renzan {
+namespace {
+
+struct PlanFlags {
+  std::string config_path, topology_path, output, backend;
+  std::vector<std::string> overrides;
+  int workers = 0, threads = 0;
+  bool json = false;
+};
+
+std::string Gib(double bytes) { return fmt::format("{:.2f}", bytes / 0x1p30); }
+std::string Ms(double seconds) { return fmt::format("{:.3f}", seconds * 1e3); }
+
+// This machine, shared by its workers.
+Topology MeasuredTopology(int workers, int threads, const TrainConfig& config) {
+  Topology topology = Topology::OneHost(workers);
+  ThreadPool pool(threads);
+  MachineRates& rates = topology.rates;
+  rates.matrix_flops = MeasureMatrixFlops(pool, PrecisionOf(config.numerics));
+  rates.stream_bytes = MeasureStreamBytes(pool);
+  if (config.comm.backend == "mpi") rates.UseSharedMemory();
+  const int64_t row_bytes = (config.model.embedding_dim * 4 + 63) / 64 * 64;
+  rates.row_bytes = MeasureRandomRowBytes(pool, row_bytes, int64_t{1} << 29);
+  return topology;
+}
+
+PlanInput ReadInput(const PlanFlags& flags) {
+  PlanInput input;
+  TrainConfig& config = input.config;
+  ReadConfigFile(flags.config_path, flags.overrides,
+                 [&](ConfigFields& fields) { config.Describe(fields); });
+  if (!flags.backend.empty()) config.comm.backend = flags.backend;
+  if (config.data.train.path.empty()) {
+    input.schema = SchemaOf(config);
+    input.pooling_factors.assign(input.schema.categorical.size(), 1.0);
+  } else {
+    const std::unique_ptr<Communicator> comm = MakeLocalCommunicator();
+    const OpenedSplits splits = OpenSplits(config.data, config.features, *comm);
+    input.schema = splits.train.dataset->schema();
+    input.pooling_factors = EstimatePoolingFactors(splits.train);
+  }
+  const int cores = UsableCpus(ReadCpuBudget());
+  int workers = flags.workers > 0 ? flags.workers : NumWorkers(config, cores);
+  input.threads = flags.threads > 0   ? flags.threads
+                  : config.threads > 0 ? config.threads
+                                       : std::max(1, cores / workers);
+  if (flags.topology_path.empty()) {
+    input.topology = MeasuredTopology(workers, input.threads, config);
+  } else {
+    input.topology = ReadTopology(flags.topology_path);
+    if (flags.workers > 0 && flags.workers != input.topology.workers())
+      Fail(ErrorCode::kUsage, "--workers is {}, but {} describes {} workers: leave out --workers",
+           flags.workers, flags.topology_path, input.topology.workers());
+  }
+  return input;
+}
+
+struct Phase {
+  const char* name;
+  double seconds;
+};
+
+std::vector<Phase> PhasesOf(const StepEstimate& step) {
+  return {{"lookup", step.lookup},
+          {"output_dist", step.output_dist},
+          {"forward and backward", step.forward_and_backward},
+          {"gradients to owners", step.gradients},
+          {"update, dense reduction", step.update},
+          {"dense update", step.dense_update}};
+}
+
+std::string ShardingsText(const PlannedRun& planned) {
+  std::map<std::string, int> counts;
+  for (size_t t = 0; t < planned.tables.size(); ++t) {
+    const Sharding sharding = ShardingOf(planned.plan, t, planned.tables[t], planned.topology);
+    ++counts[sharding == Sharding::kAuto ? "mixed"
+                                         : ShardingNames()[static_cast<size_t>(sharding)]];
+  }
+  std::vector<std::string> parts;
+  for (const auto& [name, count] : counts) parts.push_back(fmt::format("{} {}", count, name));
+  return fmt::format("{}", fmt::join(parts, ", "));
+}
+
+void PrintWorkers(const PlannedRun& planned) {
+  constexpr size_t kMostRows = 16;
+  Table table({{"worker"},
+               {"tables GiB", kRight},
+               {"exchange GiB", kRight},
+               {"dense and batches GiB", kRight},
+               {"memory GiB", kRight},
+               {"lookup ms", kRight},
+               {"update ms", kRight},
+               {"pooled rows MB", kRight}});
+  std::vector<size_t> order(planned.workers.size());
+  for (size_t w = 0; w < order.size(); ++w) order[w] = w;
+  if (order.size() > kMostRows) {
+    std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
+      return planned.memory_bytes(a) > planned.memory_bytes(b);
+    });
+    order.resize(kMostRows);
+  }
+  for (const size_t w : order) {
+    const WorkerCost& worker = planned.workers[w];
+    table.Add({std::to_string(w), Gib(worker.table_bytes), Gib(worker.exchange_bytes),
+               Gib(planned.run.fixed_memory_bytes), Gib(planned.memory_bytes(w)),
+               Ms(worker.lookup_seconds), Ms(worker.update_seconds),
+               fmt::format("{:.1f}", worker.pooled_bytes / 1e6)});
+  }
+  fmt::print("{}", table.Text());
+  if (planned.workers.size() > kMostRows)
+    fmt::print("({} more workers need no more)\n", planned.workers.size() - kMostRows);
+}
+
+void PrintStep(const PlannedRun& planned) {
+  const std::vector<Phase> phases = PhasesOf(planned.step);
+  Table table({{"phase"}, {"ms", kRight}, {"of step", kRight}});
+  for (const Phase& phase : phases)
+    table.Add({phase.name, Ms(phase.seconds),
+               fmt::format("{:.0f} %", 100 * phase.seconds / planned.step.total())});
+  const auto longest = std::max_element(
+      phases.begin(), phases.end(),
+      [](const Phase& a, const Phase& b) { return a.seconds < b.seconds; });
+  fmt::print("\n{}step {} ms, {:.1f}k samples/s; the bottleneck is {}\n", table.Text(),
+             Ms(planned.step.total()),
+             static_cast<double>(planned.run.batch) / planned.step.total() / 1e3, longest->name);
+}
+
+void PrintReport(const PlanInput& input, const PlannedRun& planned) {
+  fmt::print("{} workers on {} host{}, {} tables: {}\n\n", planned.topology.workers(),
+             planned.topology.hosts.size(), planned.topology.hosts.size() == 1 ? "" : "s",
+             planned.tables.size(), ShardingsText(planned));
+  PrintWorkers(planned);
+  PrintStep(planned);
+  const double limit = planned.topology.rates.memory_bytes;
+  if (limit > 0)
+    fmt::print("memory: {} of {} GiB on the worker that needs most: {}\n",
+               Gib(planned.most_memory_bytes()), Gib(limit),
+               planned.fits() ? "it fits" : "IT DOES NOT FIT");
+  const std::vector<Advice> advice = WhatWouldHelp(input, planned);
+  if (advice.empty()) return;
+  Table table({{planned.fits() ? "faster with" : "less memory with"},
+               {"memory GiB", kRight},
+               {"step ms", kRight},
+               {"fits"}});
+  for (const Advice& change : advice)
+    table.Add({change.change, Gib(change.most_memory_bytes), Ms(change.step_seconds),
+               change.fits ? "yes" : "no"});
+  fmt::print("\n{}", table.Text());
+}
+
+nlohmann::ordered_json ToJson(const PlanInput& input, const PlannedRun& planned) {
+  nlohmann::ordered_json workers = nlohmann::ordered_json::array(),
+                         phases = nlohmann::ordered_json::object(),
+                         tables = nlohmann::ordered_json::object(),
+                         advice = nlohmann::ordered_json::array();
+  for (size_t w = 0; w < planned.workers.size(); ++w) {
+    const WorkerCost& worker = planned.workers[w];
+    workers.push_back({{"table_bytes", worker.table_bytes},
+                       {"exchange_bytes", worker.exchange_bytes},
+                       {"memory_bytes", planned.memory_bytes(w)},
+                       {"lookup_seconds", worker.lookup_seconds},
+                       {"update_seconds", worker.update_seconds}});
+  }
+  for (const Phase& phase : PhasesOf(planned.step)) phases[phase.name] = phase.seconds;
+  for (size_t t = 0; t < planned.tables.size(); ++t) {
+    const Sharding sharding = ShardingOf(planned.plan, t, planned.tables[t], planned.topology);
+    tables[planned.tables[t].name] =
+        sharding == Sharding::kAuto ? "mixed" : ShardingNames()[static_cast<size_t>(sharding)];
+  }
+  for (const Advice& change : WhatWouldHelp(input, planned))
+    advice.push_back({{"change", change.change},
+                      {"step_seconds", change.step_seconds},
+                      {"memory_bytes", change.most_memory_bytes},
+                      {"fits", change.fits}});
+  return {{"workers", workers},
+          {"phases", phases},
+          {"step_seconds", planned.step.total()},
+          {"samples_per_second", static_cast<double>(planned.run.batch) / planned.step.total()},
+          {"memory_bytes", planned.most_memory_bytes()},
+          {"memory_limit_bytes", planned.topology.rates.memory_bytes},
+          {"fits", planned.fits()},
+          {"sharding", tables},
+          {"advice", advice}};
+}
+
+// Returns whether it fits.
+bool RunPlan(const PlanFlags& flags) {
+  const PlanInput input = ReadInput(flags);
+  const PlannedRun planned = PlanRun(input);
+  if (!flags.output.empty())
+    WriteFileAtomically(flags.output,
+                        PrintPlan(planned.plan, planned.tables, planned.topology.workers()));
+  if (flags.json) {
+    fmt::print("{}\n", ToJson(input, planned).dump(2));
+  } else {
+    PrintReport(input, planned);
+  }
+  return planned.fits();
+}
+
+}  // namespace
+
+void AddPlanVerb(CLI::App& app, int& exit_status) {
+  CLI::App* verb = app.add_subcommand(
+      "plan", "Plan which worker holds which part of which table, and say what it costs");
+  const auto flags = std::make_shared<PlanFlags>();
+  verb->add_option("config", flags->config_path, "YAML configuration")->required();
+  verb->add_option("--set", flags->overrides, "Override one key: --set training.batch_size=4096")
+      ->take_all()
+      ->allow_extra_args(false);
+  verb->add_option("--workers", flags->workers, "On this machine, whose rates are measured")
+      ->check(CLI::PositiveNumber);
+  verb->add_option("--backend", flags->backend, "gloo (default) or mpi");
+  verb->add_option("--threads", flags->threads, "Threads per worker")->check(CLI::PositiveNumber);
+  verb->add_option("--topology", flags->topology_path,
+                   "On the machines that this file describes (docs/sharding.md)");
+  verb->add_option("-o,--output", flags->output, "Write the plan to this file");
+  verb->add_flag("--json", flags->json, "Print JSON");
+  verb->footer(
+      "Without data.train.path, tables are those of `features`, with the pooling factors of\n"
+      "model.tables. Exit code 71: it does not fit into the workers' memory.\n"
+      "Examples:\n"
+      "  renzan plan examples/dlrm.yaml --workers 2 --output plan.yaml\n"
+      "  renzan train examples/dlrm.yaml --workers 2 --plan plan.yaml\n"
+      "  renzan plan examples/plans/mlperf_dcnv2.yaml --topology examples/plans/8_workers.yaml");
+  verb->callback([flags, &exit_status] {
+    exit_status = RunPlan(*flags) ? 0 : static_cast<int>(ErrorCode::kOsError);
+  });
+}
+
+}  // namespace renzan

@@ -1,0 +1,147 @@
+#include "renzan/plan/cost_model.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace renzan {
+namespace {
+
+constexpr double kFloat = 4, kId = 4, kLookup = 8;
+
+// What memory moves to read so many bytes.
+double WholeLines(double bytes) { return 64 * std::ceil(bytes / 64); }
+
+double StateBytes(RunCosts::State state, double columns) {
+  switch (state) {
+    case RunCosts::State::kNone:
+      return 0;
+    case RunCosts::State::kPerRow:
+      return kFloat;
+    case RunCosts::State::kPerValue:
+      return kFloat * columns;
+  }
+  return 0;
+}
+
+
+// The slowest worker's time for an exchange in which worker h sends bytes_of(h) / workers to each
+// worker, and receives in turn. Both directions at once; hosts share their network evenly.
+template <class BytesOf>
+double ExchangeSeconds(const Topology& topology, const BytesOf& bytes_of) {
+  const double workers = topology.workers();
+  if (workers == 1) return 0;
+  double all = 0, slowest = 0;
+  for (int rank = 0; rank < topology.workers(); ++rank) all += bytes_of(rank);
+  if (all == 0) return 0;
+  for (const IndexRange host : topology.hosts) {
+    double of_host = 0;
+    for (int rank = host.begin; rank < host.end; ++rank) of_host += bytes_of(rank);
+    for (int rank = host.begin; rank < host.end; ++rank) {
+      const double mine = bytes_of(rank);
+      const double near = std::max(mine * (host.size() - 1), of_host - mine) / workers;
+      const double far = std::max(mine * (workers - host.size()), all - of_host) / workers;
+      slowest = std::max(slowest, near / topology.rates.intra_host_bytes +
+                                      far / topology.rates.inter_host_bytes);
+    }
+  }
+  return slowest + topology.rates.exchange_seconds;
+}
+
+}  // namespace
+
+ShardCost CostOfShard(const Shard& shard, const TableSpec& table, const RunCosts& run,
+                      const Topology& topology) {
+  const MachineRates& rates = topology.rates;
+  const bool replicated = shard.rank == kEveryRank;
+  const double columns = static_cast<double>(table.block_columns());
+  const double batch = static_cast<double>(run.batch);
+  const double workers = topology.workers();
+  double rows = 0;
+  for (int block = shard.row_blocks.begin; block < shard.row_blocks.end; ++block)
+    rows += static_cast<double>(table.rows_of_block(block));
+  const double share = static_cast<double>(shard.row_blocks.size()) / table.row_blocks;
+  const double lookups = batch * std::max(table.pooling_factor, 1e-9) * share;
+  // Samples that look up something here, and rows that are looked up, if all are equally likely.
+  const double bags = batch * (1 - std::pow(1 - share, std::max(1.0, table.pooling_factor)));
+  const double distinct = rows * -std::expm1(-lookups / rows);
+  const double row_bytes = run.value_bytes * columns;
+  const double state_bytes = StateBytes(run.state, columns);
+  const double row_traffic = WholeLines(row_bytes), state_traffic = WholeLines(state_bytes);
+  const double own = replicated ? 1 / workers : 1;  // the part of the batch that it pools
+
+  ShardCost cost;
+  cost.lookup_seconds = own * (lookups * row_traffic / rates.row_bytes +
+                               kFloat * bags * columns / rates.stream_bytes);
+  cost.update_seconds = 2 * distinct * (row_traffic + state_traffic) / rates.row_bytes +
+                        (kFloat * columns * (lookups + 2 * bags) + 4 * kLookup * lookups) /
+                            rates.stream_bytes;
+  cost.pooled_bytes = replicated ? 0 : bags * columns * run.forward_bytes;
+  cost.gradient_bytes = bags * columns * run.backward_bytes;
+  cost.table_bytes = rows * (row_bytes + state_bytes + 1.0 / 8);
+  // Two batches of ids and sorted lookups; gradients, and messages both ways.
+  cost.exchange_bytes = 2 * lookups * (3 * kId + kLookup) + kFloat * bags * columns +
+                        (workers > 1 ? cost.pooled_bytes + cost.gradient_bytes : 0);
+  return cost;
+}
+
+void WorkerCost::Add(const Shard& shard, const ShardCost& cost, double sign) {
+  lookup_seconds += sign * cost.lookup_seconds;
+  update_seconds += sign * cost.update_seconds;
+  table_bytes += sign * cost.table_bytes;
+  exchange_bytes += sign * cost.exchange_bytes;
+  if (shard.rank == kEveryRank) {
+    replicated_gradient_bytes += sign * cost.gradient_bytes;
+  } else {
+    pooled_bytes += sign * cost.pooled_bytes;
+    gradient_bytes += sign * cost.gradient_bytes;
+  }
+}
+
+StepEstimate EstimateStep(std::span<const WorkerCost> workers, const RunCosts& run,
+                          const Topology& topology) {
+  const MachineRates& rates = topology.rates;
+  const double n = topology.workers(), virtual_workers = run.virtual_workers;
+  // The virtual workers of the worker that has most of them.
+  const double own = std::ceil(virtual_workers / n);
+  StepEstimate step;
+  double update = 0;
+  for (const WorkerCost& worker : workers) {
+    step.lookup = std::max(step.lookup, worker.lookup_seconds);
+    update = std::max(update, worker.update_seconds);
+  }
+  step.output_dist =
+      std::max(4 * kFloat * run.parameters / rates.stream_bytes,
+               ExchangeSeconds(topology, [&](int rank) {
+                 return workers[static_cast<size_t>(rank)].pooled_bytes;
+               }));
+  step.forward_and_backward = static_cast<double>(run.batch) * own / virtual_workers *
+                              run.flops_per_sample / rates.matrix_flops;
+  // Replicated shards: every worker sends the gradients of its samples to every other one.
+  const double gradients = ExchangeSeconds(topology, [&](int rank) {
+    const WorkerCost& worker = workers[static_cast<size_t>(rank)];
+    return worker.gradient_bytes + worker.replicated_gradient_bytes;
+  });
+  step.gradients =
+      std::max(kFloat * run.parameters * (own + 1) / rates.stream_bytes, gradients);
+  // All-to-all of partial sums and all-gather of the sums.
+  const double dense = 2 * ExchangeSeconds(topology, [&](int) {
+    return run.dense_wire_bytes * run.parameters;
+  });
+  step.update = std::max(update, dense);
+  step.dense_update =
+      kFloat * run.parameters * (4 + 3 * run.dense_states) / rates.stream_bytes;
+  return step;
+}
+
+std::vector<WorkerCost> CostsOfPlan(const ShardingPlan& plan, std::span<const TableSpec> tables,
+                                    const RunCosts& run, const Topology& topology) {
+  std::vector<WorkerCost> workers(static_cast<size_t>(topology.workers()));
+  for (const Shard& shard : plan.shards) {
+    const ShardCost cost = CostOfShard(shard, tables[shard.table], run, topology);
+    for (int rank = 0; rank < topology.workers(); ++rank)
+      if (shard.on(rank)) workers[static_cast<size_t>(rank)].Add(shard, cost);
+  }
+  return workers;
+}
+
+}  // namespace renzan

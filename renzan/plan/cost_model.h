@@ -1,0 +1,100 @@
+#pragma once
+
+// What a plan costs: the memory of each worker, and the time of each phase of a step. A pure
+// function of the tables, the run and the machine; docs/sharding.md has the formulas.
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "renzan/plan/sharding_plan.h"
+
+namespace renzan {
+
+// Rates of one worker, per second, and its memory. The defaults are of two cores of a server, and of
+// an exchange over TCP.
+struct MachineRates {
+  double matrix_flops = 200e9;
+  double stream_bytes = 20e9;       // arrays in order, read plus written
+  double row_bytes = 10e9;          // embedding rows at random
+  double intra_host_bytes = 2.6e9;  // exchanged with workers on the same host, each way
+  double inter_host_bytes = 1.2e9;  // with other hosts
+  double exchange_seconds = 128e-6;  // of an exchange of nothing
+  double memory_bytes = 0;          // 0: unlimited
+
+  // Of MPI, which uses shared memory within a host.
+  void UseSharedMemory() {
+    intra_host_bytes = 18e9;
+    exchange_seconds = 16e-6;
+  }
+};
+
+struct Topology {
+  std::vector<IndexRange> hosts;  // the ranks of each, in order
+  MachineRates rates = {};
+
+  int workers() const { return hosts.back().end; }
+  static Topology OneHost(int workers) { return {.hosts = {{0, workers}}}; }
+};
+
+// What else of a run matters.
+struct RunCosts {
+  int64_t batch = 1;  // global
+  int virtual_workers = 1;
+  double value_bytes = 4;     // of rows in memory
+  double forward_bytes = 4;   // of a pooled value on the wire
+  double backward_bytes = 4;  // of its gradient
+  double dense_wire_bytes = 4;
+  enum class State { kNone, kPerRow, kPerValue } state = State::kNone;
+  double flops_per_sample = 0;  // of the dense part, forward and backward
+  double parameters = 0;        // of the dense part
+  double dense_states = 0;      // of its optimizer, per parameter
+  // Of a worker, apart from what its shards need.
+  double fixed_memory_bytes = 0;
+};
+
+// What one shard costs each worker that holds it.
+struct ShardCost {
+  double lookup_seconds = 0, update_seconds = 0;
+  double pooled_bytes = 0;    // of the whole batch on the wire
+  double gradient_bytes = 0;  // likewise
+  double table_bytes = 0;     // rows, states, dirty bits
+  double exchange_bytes = 0;  // memory of ids, gradients and messages
+};
+
+ShardCost CostOfShard(const Shard& shard, const TableSpec& table, const RunCosts& run,
+                      const Topology& topology);
+
+// Of a worker: sums over its shards.
+struct WorkerCost {
+  double lookup_seconds = 0, update_seconds = 0;
+  double pooled_bytes = 0, gradient_bytes = 0;        // of shards that only it holds
+  double replicated_gradient_bytes = 0;               // of the whole batch, of replicated shards
+  double table_bytes = 0, exchange_bytes = 0;
+
+  void Add(const Shard& shard, const ShardCost& cost, double sign = 1);
+  double memory_bytes() const { return table_bytes + exchange_bytes; }
+};
+
+// Seconds of the phases of a step: each is as long as the slowest worker takes, because the next
+// phase needs all of them. What is exchanged meanwhile is in the phase that hides it.
+struct StepEstimate {
+  double lookup = 0;
+  double output_dist = 0;  // and packing of parameters
+  double forward_and_backward = 0;
+  double gradients = 0;  // to owners, and the local part of the dense reduction
+  double update = 0;     // of the tables, and the exchange of dense gradients
+  double dense_update = 0;
+  double total() const {
+    return lookup + output_dist + forward_and_backward + gradients + update + dense_update;
+  }
+};
+
+StepEstimate EstimateStep(std::span<const WorkerCost> workers, const RunCosts& run,
+                          const Topology& topology);
+
+// The costs of all workers under a plan.
+std::vector<WorkerCost> CostsOfPlan(const ShardingPlan& plan, std::span<const TableSpec> tables,
+                                    const RunCosts& run, const Topology& topology);
+
+}  // namespace renzan

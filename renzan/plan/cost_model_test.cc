@@ -1,0 +1,74 @@
+#include "renzan/plan/cost_model.h"
+
+#include <gtest/gtest.h>
+
+namespace renzan {
+namespace {
+
+const TableSpec kTable = {.name = "t",
+                          .num_embeddings = 1'000'000,
+                          .embedding_dim = 64,
+                          .row_blocks = 8};
+
+RunCosts TestRun() {
+  return {.batch = 8192,
+          .virtual_workers = 8,
+          .state = RunCosts::State::kPerRow,
+          .flops_per_sample = 1e6,
+          .parameters = 1e5};
+}
+
+double StepOf(const ShardingPlan& plan, const Topology& topology, const RunCosts& run = TestRun()) {
+  const std::vector<TableSpec> tables = {kTable};
+  return EstimateStep(CostsOfPlan(plan, tables, run, topology), run, topology).total();
+}
+
+TEST(CostModel, ShardsOfATableAddUpToIt) {
+  const Topology topology = Topology::OneHost(2);
+  const ShardCost whole = CostOfShard({0, {0, 8}, 0, 0}, kTable, TestRun(), topology);
+  ShardCost sum;
+  for (int block = 0; block < 8; ++block) {
+    const ShardCost part = CostOfShard({0, {block, block + 1}, 0, 0}, kTable, TestRun(), topology);
+    sum.lookup_seconds += part.lookup_seconds;
+    sum.table_bytes += part.table_bytes;
+    sum.pooled_bytes += part.pooled_bytes;
+  }
+  EXPECT_NEAR(sum.lookup_seconds, whole.lookup_seconds, 1e-9 * whole.lookup_seconds);
+  EXPECT_NEAR(sum.table_bytes, whole.table_bytes, 1);
+  // One-hot: splitting it sends no more rows.
+  EXPECT_NEAR(sum.pooled_bytes, whole.pooled_bytes, 1e-6 * whole.pooled_bytes);
+  EXPECT_EQ(whole.table_bytes, 1e6 * (64 * 4 + 4 + 0.125));
+  EXPECT_EQ(whole.pooled_bytes, 8192.0 * 64 * 4);
+}
+
+TEST(CostModel, SplittingATableOfManyLookupsSendsMoreRows) {
+  TableSpec table = kTable;
+  table.pooling_factor = 20;
+  const Topology topology = Topology::OneHost(2);
+  const double whole = CostOfShard({0, {0, 8}, 0, 0}, table, TestRun(), topology).pooled_bytes;
+  const double half = CostOfShard({0, {0, 4}, 0, 0}, table, TestRun(), topology).pooled_bytes;
+  EXPECT_GT(2 * half, 1.9 * whole);
+  EXPECT_LE(half, whole);
+}
+
+TEST(CostModel, RowWiseBalancesAndSlowNetworksCost) {
+  const ShardingPlan whole = {{{0, {0, 8}, 0, 0}}};
+  const ShardingPlan split = {{{0, {0, 4}, 0, 0}, {0, {4, 8}, 0, 1}}};
+  const Topology one_host = Topology::OneHost(2);
+  const Topology two_hosts{.hosts = {{0, 1}, {1, 2}}};
+  EXPECT_LT(StepOf(split, one_host), StepOf(whole, one_host));
+  EXPECT_LT(StepOf(whole, one_host), StepOf(whole, two_hosts));
+  RunCosts half = TestRun();
+  half.forward_bytes = half.backward_bytes = half.dense_wire_bytes = 2;
+  EXPECT_LT(StepOf(whole, two_hosts, half), StepOf(whole, two_hosts));
+}
+
+TEST(CostModel, OneWorkerExchangesNothing) {
+  const ShardingPlan whole = {{{0, {0, 8}, 0, 0}}};
+  Topology slow = Topology::OneHost(1);
+  slow.rates.intra_host_bytes = slow.rates.inter_host_bytes = 1;
+  EXPECT_EQ(StepOf(whole, slow), StepOf(whole, Topology::OneHost(1)));
+}
+
+}  // namespace
+}  // namespace renzan

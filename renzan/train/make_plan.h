@@ -1,0 +1,29 @@
+#pragma once
+
+// The sharding plan of a run.
+
+#include <span>
+
+#include "renzan/comm/communicator.h"
+#include "renzan/data/dataset/dataset.h"
+#include "renzan/plan/planner.h"
+#include "renzan/train/config.h"
+
+namespace renzan {
+
+// What the cost model needs to know of a run. `threads`: of each worker.
+RunCosts RunCostsOf(const TrainConfig& config, const DatasetSchema& schema,
+                    std::span<const double> pooling_factors, const Topology& topology,
+                    int threads);
+
+// The plan that config.sharding asks for. pooling_factors: mean lookups per sample of each
+// categorical feature. Throws kConfig, or kNoInput for a plan file.
+ShardingPlan PlanOf(const TrainConfig& config, const DatasetSchema& schema,
+                    std::span<const double> pooling_factors, const Topology& topology, int threads);
+
+// Rank 0's plan, for the hosts that the workers are on; every rank calls it. Workers do not plan
+// for themselves: their processors may round costs differently.
+ShardingPlan AgreeOnPlan(const TrainConfig& config, const DatasetSchema& schema,
+                         std::span<const double> pooling_factors, Communicator& comm, int threads);
+
+}  // namespace renzan

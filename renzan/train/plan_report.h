@@ -1,0 +1,57 @@
+#pragma once
+
+// What a plan means for a run, and what would make it fit or faster.
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "renzan/data/dataset/dataset.h"
+#include "renzan/plan/planner.h"
+#include "renzan/train/config.h"
+
+namespace renzan {
+
+struct PlannedRun {
+  std::vector<TableSpec> tables;
+  ShardingPlan plan;
+  Topology topology;
+  RunCosts run;
+  std::vector<WorkerCost> workers;
+  StepEstimate step;
+
+  double memory_bytes(size_t worker) const {
+    return workers[worker].memory_bytes() + run.fixed_memory_bytes;
+  }
+  double most_memory_bytes() const;
+  bool fits() const {
+    return topology.rates.memory_bytes <= 0 || most_memory_bytes() <= topology.rates.memory_bytes;
+  }
+};
+
+// Everything that is planned with.
+struct PlanInput {
+  TrainConfig config;
+  DatasetSchema schema;
+  std::vector<double> pooling_factors;
+  Topology topology;
+  int threads = 1;
+};
+
+PlannedRun PlanRun(const PlanInput& input);
+
+struct Advice {
+  std::string change;
+  double step_seconds = 0, most_memory_bytes = 0;
+  bool fits = false;
+};
+
+// Changes of the configuration that would make the run fit, or if it does, shorten its step by at
+// least a twentieth; the best first. Each was planned.
+std::vector<Advice> WhatWouldHelp(const PlanInput& input, const PlannedRun& now);
+
+// The features of a configuration that records them, for planning without data. Throws kConfig if
+// it does not.
+DatasetSchema SchemaOf(const TrainConfig& config);
+
+}  // namespace renzan
