@@ -141,27 +141,38 @@ MemoryEstimate OfRank(const Sizes& s, int rank) {
 
 }  // namespace
 
-MemoryEstimate EstimateMemory(const TrainConfig& config, const DatasetSchema& schema,
-                              std::span<const double> pooling_factors, const ShardingPlan& plan,
-                              int workers, int threads) {
+std::vector<MemoryEstimate> EstimateMemoryOfWorkers(
+    const TrainConfig& config, const DatasetSchema& schema, std::span<const double> pooling_factors,
+    const ShardingPlan& plan, int workers, int threads) {
   const ModelOptions options = ModelOptionsOf(config, schema);
-  Sizes sizes{.config = config,
-              .workers = workers,
-              .threads = threads,
-              .parameters = MakeModel(options)->layout().size(),
-              .num_dense = options.num_dense,
-              .workspace = WorkspaceColumns(options),
-              .tables = TablesOf(config, schema, pooling_factors),
-              .plan = plan};
+  const Sizes sizes{.config = config,
+                    .workers = workers,
+                    .threads = threads,
+                    .parameters = MakeModel(options)->layout().size(),
+                    .num_dense = options.num_dense,
+                    .workspace = WorkspaceColumns(options),
+                    .tables = TablesOf(config, schema, pooling_factors),
+                    .plan = plan};
+  std::vector<MemoryEstimate> estimates;
+  for (int rank = 0; rank < workers; ++rank) estimates.push_back(OfRank(sizes, rank));
+  return estimates;
+}
+
+MemoryEstimate MostOf(std::span<const MemoryEstimate> workers) {
   MemoryEstimate most;
   int64_t checkpoint = 0;
-  for (int rank = 0; rank < workers; ++rank) {
-    const MemoryEstimate here = OfRank(sizes, rank);
-    checkpoint = std::max(checkpoint, here.checkpoint);
-    if (here.total() > most.total()) most = here;
+  for (const MemoryEstimate& worker : workers) {
+    checkpoint = std::max(checkpoint, worker.checkpoint);
+    if (worker.total() > most.total()) most = worker;
   }
   most.checkpoint = checkpoint;
   return most;
+}
+
+MemoryEstimate EstimateMemory(const TrainConfig& config, const DatasetSchema& schema,
+                              std::span<const double> pooling_factors, const ShardingPlan& plan,
+                              int workers, int threads) {
+  return MostOf(EstimateMemoryOfWorkers(config, schema, pooling_factors, plan, workers, threads));
 }
 
 std::string Describe(const MemoryEstimate& estimate) {

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "renzan/data/dataset/dataset.h"
 #include "renzan/plan/sharding_plan.h"
@@ -26,8 +27,15 @@ struct MemoryEstimate {
   int64_t checkpoint = 0;
 };
 
-// Of the worker that needs most. pooling_factors: mean lookups per sample of each categorical
-// feature.
+// Of each worker. pooling_factors: mean lookups per sample of each categorical feature.
+std::vector<MemoryEstimate> EstimateMemoryOfWorkers(
+    const TrainConfig& config, const DatasetSchema& schema, std::span<const double> pooling_factors,
+    const ShardingPlan& plan, int workers, int threads);
+
+// Of the worker that needs most; `checkpoint` is the most on any worker.
+MemoryEstimate MostOf(std::span<const MemoryEstimate> workers);
+
+// Both.
 MemoryEstimate EstimateMemory(const TrainConfig& config, const DatasetSchema& schema,
                               std::span<const double> pooling_factors, const ShardingPlan& plan,
                               int workers, int threads);

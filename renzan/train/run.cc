@@ -21,6 +21,7 @@
 #include "renzan/train/hybrid_model.h"
 #include "renzan/train/loop.h"
 #include "renzan/train/make_plan.h"
+#include "renzan/train/memory_check.h"
 #include "renzan/train/memory_estimate.h"
 #include "renzan/train/observe/run_manifest.h"
 #include "renzan/train/observe/status_file.h"
@@ -182,12 +183,12 @@ RunResult RunTraining(const TrainConfig& config, const RunOptions& options, Comm
   std::vector<double> pooling_factors;
   RunWithHeartbeats(comm, [&] { pooling_factors = EstimatePoolingFactors(splits.train); });
   const ShardingPlan plan = AgreeOnPlan(config, schema, pooling_factors, comm, options.threads);
+  const std::vector<MemoryEstimate> memory = EstimateMemoryOfWorkers(
+      config, schema, pooling_factors, plan, comm.world_size(), options.threads);
+  if (comm.rank() == 0) LogInfo("memory of a worker: {}", Describe(MostOf(memory)));
+  CheckMemory(memory, comm);
   std::optional<HybridModel> built;
   RunWithHeartbeats(comm, [&] {
-    if (comm.rank() == 0)
-      LogInfo("memory of a worker: {}",
-              Describe(EstimateMemory(config, schema, pooling_factors, plan, comm.world_size(),
-                                      options.threads)));
     built.emplace(config, schema, pooling_factors, comm, pool,
                   past.checkpoints.empty() ? InitialValues::kDraw : InitialValues::kZero,
                   &plan);

@@ -1,8 +1,9 @@
 #include "renzan/cli/cluster/this_machine.h"
 
 #include "renzan/base/cpus.h"
+#include "renzan/base/memory_budget.h"
 #include "renzan/cli/machine/gpus.h"
-#include "renzan/cli/machine/memory.h"
+#include "renzan/base/memory_budget.h"
 
 namespace renzan {
 

@@ -13,7 +13,7 @@
 #include "renzan/cli/machine/gpus.h"
 #include "renzan/cli/machine/installation.h"
 #include "renzan/cli/machine/kubernetes.h"
-#include "renzan/cli/machine/memory.h"
+#include "renzan/cli/machine/memory_finding.h"
 #include "renzan/cli/machine/network.h"
 #include "renzan/cli/machine/processor.h"
 #include "renzan/cli/machine/verbs.h"

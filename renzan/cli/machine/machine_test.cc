@@ -5,10 +5,11 @@
 #include <map>
 
 #include "renzan/base/file/file.h"
+#include "renzan/base/memory_budget.h"
 #include "renzan/cli/machine/disk.h"
 #include "renzan/cli/machine/gpus.h"
 #include "renzan/cli/machine/kubernetes.h"
-#include "renzan/cli/machine/memory.h"
+#include "renzan/cli/machine/memory_finding.h"
 #include "renzan/cli/machine/network.h"
 #include "renzan/cli/machine/processor.h"
 
@@ -42,6 +43,7 @@ TEST_F(Machine, WithoutACgroupAllMemoryIsUsable) {
   EXPECT_EQ(budget.bytes, int64_t{8} << 30);
   EXPECT_EQ(budget.available, int64_t{4} << 30);
   EXPECT_EQ(budget.limit, budget.bytes);
+  EXPECT_EQ(budget.room, budget.available);
   EXPECT_EQ(FindMemory(root()).state, State::kGood);
 }
 
@@ -54,6 +56,13 @@ TEST_F(Machine, TheStrictestLimitOfAllAncestorCgroupsApplies) {
   const MemoryBudget budget = ReadMemoryBudget(root());
   EXPECT_EQ(budget.limit, int64_t{1} << 30);
   EXPECT_EQ(budget.cgroup, "/sys/fs/cgroup/team");
+  EXPECT_EQ(budget.room, int64_t{1} << 30);
+  EXPECT_EQ(budget.room_cgroup, "/sys/fs/cgroup/team");
+  // Page cache gives way.
+  Write("sys/fs/cgroup/team/memory.current", "900000000\n");
+  Write("sys/fs/cgroup/team/memory.stat",
+        "anon 500000000\nfile 400000000\ninactive_file 300000000\nactive_file 100000000\n");
+  EXPECT_EQ(ReadMemoryBudget(root()).room, (int64_t{1} << 30) - 500000000);
   EXPECT_EQ(FindMemory(root()).state, State::kLimited);
   EXPECT_THAT(FindMemory(root()).here, HasSubstr("a limit of 1GiB (/sys/fs/cgroup/team)"));
 }

@@ -1,0 +1,99 @@
+# The sharding plan never changes the result: the same SHA-256 under every sharding, over backends
+# and kills, with the real program. Also plans as files, their errors, and runs that do not fit into
+# memory.
+source "$(dirname "$0")/lib.sh" "$@"
+$renzan data synth --format dataset --seed 6 --rows 4000 --multi-hot 3 --output data >/dev/null
+small_config data
+backends=$(several_worker_backends)
+blocks=(--set numerics.row_blocks=8 --set numerics.column_blocks=2 --set training.max_steps=8
+  --set optimizer.sparse.type=rowwise_adagrad --set comm.forward=fp16 --set comm.backward=bf16
+  --set optimizer.max_gradient_norm=0.5)
+train() { # RUN FLAG...
+  local run=$1
+  shift
+  $renzan train small.yaml --run-dir $run "${blocks[@]}" "$@" >log.txt 2>&1
+}
+expect_same() { # WHAT RUN
+  [ "$(sha256_of $2)" = "$expected" ] || fail "$1: another model"
+}
+
+train one || fail "$(cat log.txt)"
+expected=$(sha256_of one)
+for backend in $backends; do
+  for sharding in auto table_wise row_wise column_wise table_row_wise replicated; do
+    rm -rf run
+    train run --workers 3 --backend $backend --set sharding.default=$sharding ||
+      fail "$backend, $sharding: $(cat log.txt)"
+    expect_same "$backend, $sharding" run
+  done
+  rm -rf run
+  train run --workers 4 --backend $backend --set sharding.default=row_wise \
+    --set 'sharding.tables={C1: replicated, C2: column_wise, M1: table_wise}' ||
+    fail "$backend, mixed: $(cat log.txt)"
+  expect_same "$backend, mixed" run
+done
+
+# A plan as a file; killed in the middle, resumed under another plan.
+for workers in 2 3; do
+  $renzan plan small.yaml --workers $workers --threads 1 "${blocks[@]}" --set sharding.default=row_wise \
+    --output plan$workers.yaml >plan.txt
+  grep -q "row_wise" plan.txt || fail "$(cat plan.txt)"
+  grep -q "the bottleneck is" plan.txt || fail "$(cat plan.txt)"
+done
+rm -rf run
+train run --workers 2 --backend gloo --plan plan2.yaml || fail "$(cat log.txt)"
+expect_same "a plan file" run
+rm -rf run killed
+# Nothing of the run but its first checkpoints remains.
+train whole --workers 2 --backend gloo --plan plan2.yaml --set checkpoint.every_steps=3 \
+  --set checkpoint.keep=10 || fail "$(cat log.txt)"
+rm -r whole/model
+for newer in whole/checkpoints/step-*; do
+  [ "$(basename "$newer")" = step-00000003 ] || rm -r "$newer"
+done
+train whole --workers 3 --backend gloo --plan plan3.yaml || fail "$(cat log.txt)"
+grep -q "resuming from step-00000003" log.txt || fail "$(cat log.txt)"
+expect_same "resumed under another plan" whole
+
+# One clear error each.
+plan_fails() { # FRAGMENT SED-EXPRESSION
+  sed "$2" plan2.yaml >broken.yaml
+  expect_exit 78 "$1" $renzan train small.yaml --run-dir refused "${blocks[@]}" --workers 2 \
+    --backend gloo --plan broken.yaml
+}
+plan_fails "is a plan for 3 workers, but there are 2" 's/^workers: 2/workers: 3/'
+plan_fails "has no table C1: it is a plan for another model" 's/^  C1:/  D1:/'
+plan_fails "workers are 0 to 1, and -1 for all" 's/\[0, /[7, /'
+plan_fails "one entry for each" 's/\[0, /[/'
+plan_fails "did you mean 'tables'?" 's/^tables:/table:/'
+expect_exit 66 "nowhere.yaml" $renzan train small.yaml --run-dir refused "${blocks[@]}" \
+  --plan nowhere.yaml
+expect_exit 78 "so it cannot be split by rows" $renzan train small.yaml --run-dir refused \
+  --workers 2 --set sharding.default=row_wise
+expect_exit 78 "allowed are auto, table_wise" $renzan train small.yaml --run-dir refused \
+  --set sharding.tables.C1=by_row
+expect_exit 78 "did you mean 'C1'?" $renzan train small.yaml --run-dir refused \
+  --set sharding.tables.c1=row_wise
+expect_exit 78 "must divide model.embedding_dim (8)" $renzan train small.yaml --run-dir refused \
+  --set numerics.column_blocks=3
+expect_exit 78 "must be 0 or a power of two" $renzan train small.yaml --run-dir refused \
+  --set numerics.row_blocks=6
+[ ! -e refused/model ] || fail "a refused run has a model"
+
+# Plans of machines that are not here.
+printf 'hosts: 2\nworkers_per_host: 2\nmemory_gib: 0.05\n' >topology.yaml
+$renzan plan small.yaml --topology topology.yaml "${blocks[@]}" >plan.txt || fail "$(cat plan.txt)"
+grep -q "4 workers on 2 hosts, 29 tables" plan.txt || fail "$(cat plan.txt)"
+$renzan plan small.yaml --topology topology.yaml "${blocks[@]}" --json |
+  python3 -c 'import json, sys; plan = json.load(sys.stdin)
+assert plan["fits"] and len(plan["workers"]) == 4 and len(plan["sharding"]) == 29, plan'
+expect_exit 71 "IT DOES NOT FIT" $renzan plan small.yaml --topology topology.yaml "${blocks[@]}" \
+  --set model.embedding_dim=512
+echo 'host: 2' >misspelt.yaml
+expect_exit 78 "did you mean 'hosts'?" $renzan plan small.yaml --topology misspelt.yaml
+expect_exit 64 "describes 4 workers" $renzan plan small.yaml --topology topology.yaml --workers 3
+
+# A run that does not fit into memory is refused before it takes any.
+expect_exit 71 "MiB are available" $renzan train small.yaml --run-dir refused \
+  --set 'model.top_mlp=[1000000, 100000]'
+grep -q "worker    tables     dense" out.txt || fail "$(cat out.txt)"
