@@ -208,11 +208,13 @@ TEST_F(GlooTest, TheOthersNameADeadWorker) {
 
 TEST_F(GlooTest, BuffersMayBeFreedWithTheirExchange) {
   const int port = FreePort();
-  for (int rank = 0; rank < 2; ++rank) StartGloo(rank, 2, port, {"abandon", "1"});
+  for (int rank = 0; rank < 2; ++rank) StartGloo(rank, 2, port, {"abandon", "1"}, "5");
   EXPECT_EQ(processes_[1]->Wait(), static_cast<int>(ErrorCode::kSoftware));
   EXPECT_THAT(processes_[1]->Output(), HasSubstr("abandoned its exchange"));
   EXPECT_EQ(processes_[0]->Wait(), static_cast<int>(ErrorCode::kUnavailable));
-  EXPECT_THAT(processes_[0]->Output(), HasSubstr("lost worker 1"));
+  // Gloo does not notice that a connection is reset in the middle of a message.
+  EXPECT_THAT(processes_[0]->Output(),
+              testing::ContainsRegex("lost worker 1|no answer from worker 1 within 5 s"));
 }
 
 TEST_F(GlooTest, NoWorkerEndsBeforeItsLastMessageHasArrived) {

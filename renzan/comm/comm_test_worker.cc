@@ -47,7 +47,7 @@ void PrintReduction(Communicator& communicator) {
   std::printf("sum %s\n", hash.HexDigest().c_str());
 }
 
-// Its peers must learn of it at once, and nothing may use the freed pages.
+// Its peers must learn of it, and nothing may use the freed pages.
 [[noreturn]] void AbandonAnExchange(Communicator& communicator) {
   constexpr size_t kBytes = size_t{64} << 20;
   const size_t world = static_cast<size_t>(communicator.world_size());

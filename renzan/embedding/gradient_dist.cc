@@ -41,25 +41,30 @@ void GradientDist::WriteColumns(const InputDist& ids, size_t table, int column_b
   const size_t row_bytes = messages_.row_bytes(shards[0]);
   const bool mean = map_.tables()[table].pooling == Pooling::kMean;
   struct Target {
-    size_t shard;
-    std::byte* next;
+    std::byte* rows;         // of the bags that are not empty
+    const int32_t* lengths;  // of the bags; null: one row each
+    bool counts;             // once per shard, whoever holds it
   };
-  thread_local std::vector<Target> targets;
+  thread_local std::vector<Target> of_this_thread;
+  std::vector<Target>& targets = of_this_thread;
   thread_local std::vector<float> values;
   values.resize(static_cast<size_t>(dim));
   targets.clear();
   for (const size_t shard : shards)
     for (const auto [rank, held] : holders_[shard])
-      targets.push_back({shard, messages_.OfSamples(rank, held, virtual_worker)});
+      targets.push_back({messages_.OfSamples(rank, held, virtual_worker),
+                         ids.own_bags(shard).LengthsFrom(first_sample),
+                         rank == holders_[shard][0].rank});
   for (int64_t i = 0; i < n; ++i) {
     const std::byte* encoded = nullptr;
     int64_t length = 0;
     if (mean)
-      for (const size_t shard : shards) length += ids.own_bags(shard).length(first_sample + i);
+      for (const Target& target : targets)
+        if (target.counts) length += target.lengths == nullptr ? 1 : target.lengths[i];
     for (Target& target : targets) {
-      if (ids.own_bags(target.shard).length(first_sample + i) == 0) continue;
-      std::byte* const to = target.next;
-      target.next += row_bytes;
+      if (target.lengths != nullptr && target.lengths[i] == 0) continue;
+      std::byte* const to = target.rows;
+      target.rows += row_bytes;
       if (encoded != nullptr) {
         std::copy_n(encoded, row_bytes, to);
         continue;

@@ -11,10 +11,10 @@ namespace {
 // Offsets are 32 bits wide.
 constexpr size_t kMaxLookups = std::numeric_limits<int32_t>::max();
 
-using Messages = std::vector<std::vector<int32_t>>;
-
 // All-to-all of vectors whose sizes both sides already know.
-void Post(const Messages& send, Messages* recv, Exchange* exchange) {
+template <typename T>
+void Post(const std::vector<std::vector<T>>& send, std::vector<std::vector<T>>* recv,
+          Exchange* exchange) {
   thread_local std::vector<std::span<const std::byte>> from;
   thread_local std::vector<std::span<std::byte>> to;
   from.clear();
@@ -142,25 +142,39 @@ void InputDist::PostCounts() {
     announced_[r].clear();
     for (const size_t shard : map_.held_by(static_cast<int>(r)))
       if (map_.is_jagged(shard))
-        announced_[r].push_back(static_cast<int32_t>(rows_[shard].size()));
+        announced_[r].push_back({.bags = own_[shard].first_bag.back(),
+                                 .rows = static_cast<int32_t>(rows_[shard].size())});
     counts_[r].resize(static_cast<size_t>(jagged));
   }
   Post(announced_, &counts_, &exchange_);
 }
 
+// Of every shard of the receiver: if it is jagged, the sample of each bag and, where bags may have
+// several rows, its length; then the rows.
 void InputDist::PostRows() {
   for (size_t r = 0; r < send_.size(); ++r) {
     std::vector<int32_t>& message = send_[r];
     message.clear();
     for (const size_t shard : map_.held_by(static_cast<int>(r))) {
       const std::vector<int32_t>& lengths = own_[shard].lengths;
-      message.insert(message.end(), lengths.begin(), lengths.end());
+      const bool multi_hot = map_.table_of(shard).multi_hot;
+      for (size_t i = 0; i < lengths.size(); ++i) {
+        if (lengths[i] == 0) continue;
+        message.push_back(static_cast<int32_t>(i));
+        if (multi_hot) message.push_back(lengths[i]);
+      }
       message.insert(message.end(), rows_[shard].begin(), rows_[shard].end());
     }
     size_t expected = 0, jagged = 0;
     for (const size_t shard : map_.held()) {
-      expected += static_cast<size_t>(map_.samples_of(static_cast<int>(r)));
-      if (map_.is_jagged(shard)) expected += static_cast<size_t>(counts_[r][jagged++]);
+      if (!map_.is_jagged(shard)) {
+        expected += static_cast<size_t>(map_.samples_of(static_cast<int>(r)));
+        continue;
+      }
+      const Count& count = counts_[r][jagged++];
+      const int words_per_bag = map_.table_of(shard).multi_hot ? 2 : 1;
+      expected += static_cast<size_t>(count.bags) * static_cast<size_t>(words_per_bag) +
+                  static_cast<size_t>(count.rows);
     }
     recv_[r].resize(expected);
   }
@@ -168,7 +182,6 @@ void InputDist::PostRows() {
 }
 
 void InputDist::Unpack() {
-  const size_t n = static_cast<size_t>(map_.samples_per_virtual_worker());
   const std::vector<size_t>& mine = map_.held();
   for (ShardIds& ids : held_) {
     ids.rows.clear();
@@ -179,33 +192,38 @@ void InputDist::Unpack() {
   for (size_t r = 0; r < recv_.size(); ++r) {
     const int32_t* next = recv_[r].data();
     const IndexRange assigned = map_.assigned_to(static_cast<int>(r));
-    const size_t samples = n * static_cast<size_t>(assigned.size());
     size_t jagged = 0;
     for (size_t k = 0; k < mine.size(); ++k) {
-      ShardIds& ids = held_[k];
+      const int32_t samples = static_cast<int32_t>(map_.samples_of(static_cast<int>(r)));
       const bool is_jagged = map_.is_jagged(mine[k]);
-      const bool multi_hot = map_.table_of(mine[k]).multi_hot;
-      const size_t rows = is_jagged ? static_cast<size_t>(counts_[r][jagged++]) : samples;
-      if (ids.rows.size() + rows > kMaxLookups)
-        Fail(ErrorCode::kData, "{} has over {} ids in one global batch: lower training.batch_size",
-             map_.table_of(mine[k]).name, kMaxLookups);
-      if (multi_hot && ids.offsets.empty()) ids.offsets.push_back(0);
-      for (int v = assigned.begin; v < assigned.end; ++v) {
-        if (is_jagged) {
-          for (const int32_t* const end = next + n; next != end; ++next) {
-            if (*next == 0) continue;
-            ids.virtual_worker.push_back(static_cast<uint16_t>(v));
-            if (multi_hot) ids.offsets.push_back(ids.offsets.back() + *next);
-          }
-        } else {
-          ids.virtual_worker.resize(ids.virtual_worker.size() + n, static_cast<uint16_t>(v));
-        }
-        ids.first_bag.push_back(static_cast<int32_t>(ids.virtual_worker.size()));
-      }
-      ids.rows.insert(ids.rows.end(), next, next + rows);
-      next += rows;
+      const Count count = is_jagged ? counts_[r][jagged++] : Count{samples, samples};
+      next = UnpackShard(next, count, mine[k], assigned, &held_[k]);
     }
   }
+}
+
+const int32_t* InputDist::UnpackShard(const int32_t* next, Count count, size_t shard,
+                                      IndexRange assigned, ShardIds* ids) const {
+  const int32_t n = static_cast<int32_t>(map_.samples_per_virtual_worker());
+  const bool is_jagged = map_.is_jagged(shard), multi_hot = map_.table_of(shard).multi_hot;
+  if (ids->rows.size() + static_cast<size_t>(count.rows) > kMaxLookups)
+    Fail(ErrorCode::kData, "{} has over {} ids in one global batch: lower training.batch_size",
+         map_.table_of(shard).name, kMaxLookups);
+  if (multi_hot && ids->offsets.empty()) ids->offsets.push_back(0);
+  int v = assigned.begin;
+  int32_t first_of_next = n;  // the first sample of the next virtual worker
+  const auto end_virtual_workers_before = [&](int32_t sample) {
+    for (; sample >= first_of_next; ++v, first_of_next += n)
+      ids->first_bag.push_back(static_cast<int32_t>(ids->virtual_worker.size()));
+  };
+  for (int32_t bag = 0; bag < count.bags; ++bag) {
+    end_virtual_workers_before(is_jagged ? *next++ : bag);
+    ids->virtual_worker.push_back(static_cast<uint16_t>(v));
+    if (multi_hot) ids->offsets.push_back(ids->offsets.back() + *next++);
+  }
+  end_virtual_workers_before(assigned.size() * n);
+  ids->rows.insert(ids->rows.end(), next, next + count.rows);
+  return next + count.rows;
 }
 
 }  // namespace renzan

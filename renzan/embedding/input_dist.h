@@ -41,8 +41,9 @@ struct OwnBags {
   std::vector<int32_t> lengths;    // [own samples], or empty when each looks up exactly one row
   std::vector<int32_t> first_bag;  // [own virtual workers + 1], counting only bags with rows
 
-  int32_t length(int64_t own_sample) const {
-    return lengths.empty() ? 1 : lengths[static_cast<size_t>(own_sample)];
+  // From an own sample on; null when each is 1.
+  const int32_t* LengthsFrom(int64_t own_sample) const {
+    return lengths.empty() ? nullptr : lengths.data() + own_sample;
   }
 };
 
@@ -64,6 +65,10 @@ class InputDist {
   const OwnBags& own_bags(size_t shard) const { return own_[shard]; }
 
  private:
+  // What of a message is of one shard.
+  struct Count {
+    int32_t bags, rows;
+  };
   bool AnyJagged() const;
   void Divide(size_t table, const IdsView& ids);
   void CopyWhole(size_t shard, const IdsView& ids);
@@ -71,15 +76,19 @@ class InputDist {
   void CountBags(OwnBags* bags) const;
   void PostCounts();
   void PostRows();
+
   void Unpack();
+  // Returns the end of what it read. `assigned`: the virtual workers of the sender.
+  const int32_t* UnpackShard(const int32_t* next, Count count, size_t shard, IndexRange assigned,
+                             ShardIds* ids) const;
 
   Communicator& comm_;
   const ShardMap& map_;
   std::vector<OwnBags> own_;                // by shard
   std::vector<std::vector<int32_t>> rows_;  // by shard: what own samples look up
   std::vector<uint64_t> bag_;               // a bag's lookups: row block, place
-  // By rank: for every jagged shard of the receiver, the number of rows.
-  std::vector<std::vector<int32_t>> announced_, counts_;
+  // By rank, for every jagged shard of the receiver.
+  std::vector<std::vector<Count>> announced_, counts_;
   std::vector<std::vector<int32_t>> send_, recv_;
   std::vector<ShardIds> held_;
   Exchange exchange_;  // last, so that it ends before the buffers do

@@ -74,41 +74,47 @@ void OutputDist::ReadColumns(const InputDist& ids, size_t table, int column_bloc
   const int64_t columns = map_.tables()[table].block_columns();
   const size_t dim = static_cast<size_t>(columns), row_bytes = messages_.row_bytes(shards[0]);
   const bool mean = map_.tables()[table].pooling == Pooling::kMean;
-  thread_local std::vector<const std::byte*> next;
+  thread_local std::vector<Part> of_this_thread;
+  std::vector<Part>& parts = of_this_thread;
   thread_local std::vector<float> scratch;
   scratch.resize(TreeOrder::kMaxDepth * dim);
   float* const stack = scratch.data();
+  parts.clear();
+  for (const size_t shard : shards) {
+    const auto [rank, held] = sources_[shard];
+    parts.push_back({.rows = messages_.OfSamples(rank, held, virtual_worker),
+                     .lengths = ids.own_bags(shard).LengthsFrom(first_sample),
+                     .leaf = static_cast<uint32_t>(map_.shards()[shard].row_blocks.begin)});
+  }
   const auto add = [&](size_t from, size_t to) {
     AddRoundTrip(wire_, {stack + to * dim, dim}, {stack + from * dim, dim});
   };
-  next.clear();
-  for (const size_t shard : shards) {
-    const auto [rank, held] = sources_[shard];
-    next.push_back(messages_.OfSamples(rank, held, virtual_worker));
-  }
-  if (shards.size() == 1 && wire_ == FloatType::kFloat32 && !mean && !map_.is_jagged(shards[0])) {
-    const float* row = reinterpret_cast<const float*>(next[0]);
-    for (int64_t i = 0; i < n; ++i) out->SetRow(i, column, row + i * columns, columns);
-    return;
-  }
   TreeOrder order;
   for (int64_t i = 0; i < n; ++i) {
     int64_t length = 0;
-    for (size_t s = 0; s < shards.size(); ++s) {
-      const int32_t here = ids.own_bags(shards[s]).length(first_sample + i);
+    const float* pooled = stack;
+    for (Part& part : parts) {
+      const int32_t here = part.lengths == nullptr ? 1 : part.lengths[i];
       if (here == 0) continue;
       length += here;
-      const uint32_t leaf = static_cast<uint32_t>(map_.shards()[shards[s]].row_blocks.begin);
-      Decode(wire_, next[s], {stack + order.Push(leaf, add) * dim, dim});
-      next[s] += row_bytes;
+      if (parts.size() == 1 && wire_ == FloatType::kFloat32) {
+        pooled = reinterpret_cast<const float*>(part.rows);
+      } else {
+        Decode(wire_, part.rows, {stack + order.Push(part.leaf, add) * dim, dim});
+      }
+      part.rows += row_bytes;
     }
     if (length == 0) {
       std::fill_n(stack, dim, 0.0f);
-    } else {
+    } else if (pooled == stack) {
       order.Finish(add);
     }
-    if (mean && length > 1) ScaleValues(1.0f / static_cast<float>(length), columns, stack);
-    out->SetRow(i, column, stack, columns);
+    if (mean && length > 1) {
+      if (pooled != stack) std::copy_n(pooled, dim, stack);
+      pooled = stack;
+      ScaleValues(1.0f / static_cast<float>(length), columns, stack);
+    }
+    out->SetRow(i, column, pooled, columns);
   }
 }
 

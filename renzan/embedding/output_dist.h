@@ -37,6 +37,12 @@ class OutputDist {
   const ShardMap& map_;
   FloatType wire_;
   RowMessages messages_;
+  // What one shard contributes to the rows that are being read.
+  struct Part {
+    const std::byte* rows;   // of the bags that are not empty
+    const int32_t* lengths;  // of the bags; null: one row each
+    uint32_t leaf;
+  };
   // By shard: where its rows come from, and its place among the shards of that worker.
   struct Source {
     int rank;

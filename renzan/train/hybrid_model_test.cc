@@ -162,7 +162,7 @@ TEST(Placement, NeverChangesArithmeticAtRealSizes) {
     tables.push_back({.num_embeddings = feature.num_embeddings, .embedding_dim = 16});
   const auto plan = [&](int world) {
     return MakePlan(tables, {}, Topology::OneHost(world),
-                    std::vector<Sharding>(tables.size(), Sharding::kAuto), "test");
+                    std::vector<Sharding>(tables.size(), Sharding::kTableWise), "test");
   };
   for (const int world : {2, 3, 4}) EXPECT_NE(plan(world), plan(world + 1));
   for (const auto& [type, precision] :

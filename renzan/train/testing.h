@@ -63,6 +63,8 @@ inline TrainConfig SmallConfig() {
   config.model.cross_rank = 4;
   config.model.tables["n"].pooling = "mean";
   config.numerics.virtual_workers = 8;
+  // The planner would replicate such small tables.
+  config.sharding.default_sharding = "table_wise";
   return config;
 }
 
