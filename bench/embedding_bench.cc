@@ -19,8 +19,8 @@
 #include "renzan/base/philox.h"
 #include "renzan/base/thread_pool.h"
 #include "renzan/embedding/kernels.h"
-#include "renzan/embedding/sparse_optimizer.h"
 #include "renzan/embedding/shard.h"
+#include "renzan/embedding/sparse_optimizer.h"
 #include "renzan/nn/isa.h"
 #include "renzan/roofline/machine_limits.h"
 #include "renzan/roofline/median.h"
@@ -80,8 +80,8 @@ struct Bench {
     const auto [least, most] = std::minmax_element(shares.begin(), shares.end());
     const double lowest = *least, highest = *most;
     fmt::print("| {} | {} | {} | {:.0f} + {:.0f} | {:.1f} | {:.0f} % | {:.0f} to {:.0f} % |\n",
-               kernel, shard.dim(), pooling, bytes.rows, bytes.arrays,
-               Median(rates) / 1e9, 100 * Median(shares), 100 * lowest, 100 * highest);
+               kernel, shard.dim(), pooling, bytes.rows, bytes.arrays, Median(rates) / 1e9,
+               100 * Median(shares), 100 * lowest, 100 * highest);
     std::fflush(stdout);
   }
 };
@@ -99,18 +99,17 @@ void MeasureLookup(Bench& bench, int64_t pooling) {
       {.rows = row, .arrays = pooled / static_cast<double>(pooling) + sizeof(int32_t)},
       [&] { std::generate(ids.begin(), ids.end(), [&] { return bench.Draw(); }); },
       [&] {
-        bench.pool.ParallelTasks(
-            static_cast<size_t>((bags + kBags - 1) / kBags), [&](int, size_t task) {
-              const size_t first = task * kBags;
-              const size_t n = std::min<size_t>(kBags, static_cast<size_t>(bags) - first);
-              float* to = out.data() + first * static_cast<size_t>(dim);
-              if (pooling == 1) {
-                GatherRows(bench.shard.weights, std::span(ids).subspan(first, n), to);
-              } else {
-                PoolRows(bench.shard.weights, ids.data(), std::span(offsets).subspan(first, n + 1),
-                         to);
-              }
-            });
+        bench.pool.ParallelTasks(static_cast<size_t>((bags + kBags - 1) / kBags), [&](int,
+                                                                                      size_t task) {
+          const size_t first = task * kBags;
+          const size_t n = std::min<size_t>(kBags, static_cast<size_t>(bags) - first);
+          float* to = out.data() + first * static_cast<size_t>(dim);
+          if (pooling == 1) {
+            GatherRows(bench.shard.weights, std::span(ids).subspan(first, n), to);
+          } else {
+            PoolRows(bench.shard.weights, ids.data(), std::span(offsets).subspan(first, n + 1), to);
+          }
+        });
       });
 }
 
@@ -155,8 +154,7 @@ void MeasureUpdate(Bench& bench, int64_t pooling) {
       [&] {
         bench.pool.ParallelTasks(runs.size(), [&](int, size_t i) {
           ApplySparse(options, {.learning_rate = 0.01},
-                      {runs[i], gradients.data(), virtual_worker.data()}, nullptr, 0,
-                      &bench.shard);
+                      {runs[i], gradients.data(), virtual_worker.data()}, nullptr, 0, &bench.shard);
         });
       });
 }
@@ -184,7 +182,8 @@ int Main(int argc, char** argv) {
         static_cast<int64_t>(EncodedBytes(row_type, static_cast<size_t>(dim)));
     EmbeddingShard shard(
         {.name = "table", .num_embeddings = (table_mib << 20) / row_bytes, .embedding_dim = dim},
-        {0, {0, 1}, 0, 0}, row_type, {.type = SparseOptimizerType::kRowWiseAdagrad}, InitialValues::kZero, 1, pool);
+        {0, {0, 1}, 0, 0}, row_type, {.type = SparseOptimizerType::kRowWiseAdagrad},
+        InitialValues::kZero, 1, pool);
     const std::span<const std::byte> bytes = shard.weights.bytes();
     RandomRowReader reader(
         {reinterpret_cast<const float*>(bytes.data()), bytes.size() / sizeof(float)},

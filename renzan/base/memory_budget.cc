@@ -19,7 +19,7 @@ int64_t NumberIn(const std::string& path, int64_t otherwise) {
   int64_t number = otherwise;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   return error == std::errc() && end == text.data() + text.size() && number > 0 ? number
-                                                                                 : otherwise;
+                                                                                : otherwise;
 }
 
 // Of the page cache that a cgroup is charged for, which the kernel drops when memory runs short.

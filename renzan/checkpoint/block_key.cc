@@ -9,17 +9,15 @@ namespace renzan {
 std::string BlockKey::Name() const {
   std::string name = table;
   if (row_blocks > 1) name += fmt::format(".row_block_{}_of_{}", row_block, row_blocks);
-  if (column_blocks > 1)
-    name += fmt::format(".column_block_{}_of_{}", column_block, column_blocks);
+  if (column_blocks > 1) name += fmt::format(".column_block_{}_of_{}", column_block, column_blocks);
   return name;
 }
 
 std::optional<TableTensorKey> ParseTableTensorKey(const std::string& key) {
-  static const std::regex pattern(
-      R"(embedding\.([^./]+))"
-      R"((?:\.row_block_(\d{1,4})_of_(\d{1,4}))?)"
-      R"((?:\.column_block_(\d{1,4})_of_(\d{1,4}))?)"
-      R"((\.weight.*))");
+  static const std::regex pattern(R"(embedding\.([^./]+))"
+                                  R"((?:\.row_block_(\d{1,4})_of_(\d{1,4}))?)"
+                                  R"((?:\.column_block_(\d{1,4})_of_(\d{1,4}))?)"
+                                  R"((\.weight.*))");
   std::smatch match;
   if (!std::regex_match(key, match, pattern)) return std::nullopt;
   const auto number = [&](size_t group, int otherwise) {

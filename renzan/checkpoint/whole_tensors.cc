@@ -39,12 +39,15 @@ void Compose(const CheckpointReader& reader, WholeTensor* whole) {
     if (here != (rows - r + row_blocks - 1) / row_blocks)
       fail(fmt::format("row block {} has {} rows", r, here));
   }
-  whole->info.shape = columns == 0 ? std::vector<int64_t>{rows} : std::vector<int64_t>{rows, columns};
+  whole->info.shape =
+      columns == 0 ? std::vector<int64_t>{rows} : std::vector<int64_t>{rows, columns};
 }
 
 }  // namespace
 
-int64_t WholeTensor::row_values() const { return NumElements(info.shape) / std::max<int64_t>(1, rows()); }
+int64_t WholeTensor::row_values() const {
+  return NumElements(info.shape) / std::max<int64_t>(1, rows());
+}
 
 std::vector<WholeTensor> WholeTensorsOf(const CheckpointReader& reader) {
   std::map<std::string, WholeTensor> tensors;

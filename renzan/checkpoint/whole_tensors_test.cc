@@ -78,7 +78,8 @@ TEST(Export, PutsTheBlocksOfATableTogether) {
         const size_t r = static_cast<size_t>(row);
         ASSERT_EQ(state->f32()[r], static_cast<float>(row));
         for (size_t column = 0; column < 6; ++column)
-          ASSERT_EQ(table->f32()[r * 6 + column], static_cast<float>(100 * row) + static_cast<float>(column));
+          ASSERT_EQ(table->f32()[r * 6 + column],
+                    static_cast<float>(100 * row) + static_cast<float>(column));
       }
     }
 }

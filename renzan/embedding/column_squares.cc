@@ -63,7 +63,8 @@ void ColumnSquares::ExchangeThem() {
     thread_local std::vector<std::span<std::byte>> to;
     from.clear();
     to.clear();
-    for (const std::vector<float>& message : send_) from.push_back(std::as_bytes(std::span(message)));
+    for (const std::vector<float>& message : send_)
+      from.push_back(std::as_bytes(std::span(message)));
     for (std::vector<float>& message : recv_)
       to.push_back(std::as_writable_bytes(std::span(message)));
     comm_.AllToAllV(from, to);

@@ -136,8 +136,8 @@ void InputDist::CountBags(OwnBags* bags) const {
 
 void InputDist::PostCounts() {
   const std::vector<size_t>& mine = map_.held();
-  const auto jagged = std::count_if(mine.begin(), mine.end(),
-                                    [&](size_t shard) { return map_.is_jagged(shard); });
+  const auto jagged =
+      std::count_if(mine.begin(), mine.end(), [&](size_t shard) { return map_.is_jagged(shard); });
   for (size_t r = 0; r < send_.size(); ++r) {
     announced_[r].clear();
     for (const size_t shard : map_.held_by(static_cast<int>(r)))

@@ -41,8 +41,8 @@ void RowMessages::LayOut(const InputDist& ids) {
     const std::vector<size_t>& shards = map_.held_by(r);
     for (size_t k = 0; k < shards.size(); ++k) {
       const std::vector<int32_t>& first = ids.own_bags(shards[k]).first_bag;
-      const bool travels = to_every_holder_ || r == map_.rank() ||
-                           map_.shards()[shards[k]].rank != kEveryRank;
+      const bool travels =
+          to_every_holder_ || r == map_.rank() || map_.shards()[shards[k]].rank != kEveryRank;
       const size_t row = travels ? row_bytes(shards[k]) : 0;
       for (size_t i = 0; i + 1 < first.size(); ++i) {
         samples_at_[rank][k][i] = samples;

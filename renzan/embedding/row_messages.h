@@ -2,7 +2,8 @@
 
 // Rows that travel between the workers of samples and the holders of shards, one for each bag:
 // pooled rows one way, their gradients the other. Both sides know from the ids which samples have a
-// bag in which shard, so messages hold nothing but rows, ordered by (shard, virtual worker, sample).
+// bag in which shard, so messages hold nothing but rows, ordered by (shard, virtual worker,
+// sample).
 
 #include <cstddef>
 #include <vector>

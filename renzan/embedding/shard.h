@@ -30,7 +30,7 @@ struct EmbeddingShard {
 
   // A block of the table, which is saved as one, wherever it is.
   struct Block {
-    int row_block = 0;                   // of the table
+    int row_block = 0;                    // of the table
     int64_t first_row = 0, num_rows = 0;  // of the shard
     // Rows of the block that were updated since the last full checkpoint.
     RowSet dirty;

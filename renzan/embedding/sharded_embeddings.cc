@@ -14,8 +14,8 @@ ShardedEmbeddings::ShardedEmbeddings(Communicator& comm, ThreadPool& pool,
     : comm_(comm),
       pool_(pool),
       options_(std::move(options)),
-      map_(options_.tables, options_.plan, comm.world_size(), comm.rank(),
-           options_.virtual_workers, options_.batch),
+      map_(options_.tables, options_.plan, comm.world_size(), comm.rank(), options_.virtual_workers,
+           options_.batch),
       output_dist_(comm, pool, map_, options_.forward),
       gradient_dist_(comm, pool, map_, options_.backward, options_.backward_scale),
       column_squares_(comm, map_),
@@ -42,9 +42,8 @@ ShardedEmbeddings::ShardedEmbeddings(Communicator& comm, ThreadPool& pool,
 }
 
 std::unique_ptr<PreparedBatch> ShardedEmbeddings::MakePreparedBatch() const {
-  return std::unique_ptr<PreparedBatch>(
-      new PreparedBatch{.ids = {comm_, map_},
-                        .sorted = std::vector<std::vector<Lookup>>(shards_.size())});
+  return std::unique_ptr<PreparedBatch>(new PreparedBatch{
+      .ids = {comm_, map_}, .sorted = std::vector<std::vector<Lookup>>(shards_.size())});
 }
 
 void ShardedEmbeddings::SortLookups(size_t held, int thread, PreparedBatch* batch) {
@@ -66,9 +65,9 @@ void ShardedEmbeddings::FindRuns(const PreparedBatch& batch) {
     const bool counts = exchanges_squares_ && column_squares_.Needs(held);
     const auto end_of_row = [&](size_t from, int64_t row) {
       const Lookup last = MakeLookup(static_cast<uint32_t>(row), ~uint32_t{0});
-      return static_cast<size_t>(std::upper_bound(lookups.begin() + static_cast<int64_t>(from),
-                                                  lookups.end(), last) -
-                                 lookups.begin());
+      return static_cast<size_t>(
+          std::upper_bound(lookups.begin() + static_cast<int64_t>(from), lookups.end(), last) -
+          lookups.begin());
     };
     size_t begin = 0, rows = 0;
     for (size_t block = 0; block < shards_[held].blocks.size(); ++block) {
@@ -98,8 +97,8 @@ double ShardedEmbeddings::SquaredGradientNorm(const PreparedBatch& batch) {
   FindRuns(batch);
   of_runs_.resize(runs_.size());
   pool_.ParallelTasks(runs_.size(), [&](int, size_t i) {
-    of_runs_[i] = renzan::SquaredGradientNorm(GradientsOf(batch, runs_[i]),
-                                              shards_[runs_[i].held].dim());
+    of_runs_[i] =
+        renzan::SquaredGradientNorm(GradientsOf(batch, runs_[i]), shards_[runs_[i].held].dim());
   });
   const std::span<double> terms = of_runs_;
   size_t next = 0, begin = 0;

@@ -102,7 +102,8 @@ class ShardedEmbeddings {
   struct Run {
     size_t held, block;
     std::span<const Lookup> lookups;
-    size_t first_row;  // how many distinct rows of the shard come before; only where squares need it
+    size_t
+        first_row;  // how many distinct rows of the shard come before; only where squares need it
   };
   void FindRuns(const PreparedBatch& batch);
   RowGradients GradientsOf(const PreparedBatch& batch, const Run& run) const;

@@ -8,7 +8,6 @@
 #include <cmath>
 #include <map>
 #include <mutex>
-#include <set>
 
 #include "renzan/base/philox.h"
 #include "renzan/comm/testing.h"
@@ -178,8 +177,10 @@ Trained ReferenceTraining(const Recipe& recipe, int steps) {
           g[d] = TreeOf(of_columns[d], FloatType::kFloat32, 0, kVirtualWorkers);
           squared_norm += double{g[d]} * double{g[d]};
           g[d] *= recipe.gradient_scale;
-          if (decay != 0 && optimizer.weight_decay_mode == WeightDecayMode::kL2) g[d] += decay * w[d];
-          if (decay != 0 && optimizer.weight_decay_mode == WeightDecayMode::kDecoupled) w[d] *= kept;
+          if (decay != 0 && optimizer.weight_decay_mode == WeightDecayMode::kL2)
+            g[d] += decay * w[d];
+          if (decay != 0 && optimizer.weight_decay_mode == WeightDecayMode::kDecoupled)
+            w[d] *= kept;
         }
         float rate = kRate;
         if (row_wise) {
@@ -240,15 +241,21 @@ void CopyToTable(const EmbeddingShard& shard, bool row_wise, std::vector<float>*
   const size_t dim = static_cast<size_t>(shard.table.embedding_dim);
   const size_t width = static_cast<size_t>(shard.dim());
   const size_t rows = static_cast<size_t>(shard.table.num_embeddings);
-  table->resize(rows * dim + (row_wise ? rows : 0));
+  table->resize(rows * dim + (row_wise ? rows : 0), std::nanf(""));
+  const auto put = [&](size_t at, float value) {
+    if (!std::isnan((*table)[at])) {
+      EXPECT_EQ((*table)[at], value) << "replicas differ";
+    }
+    (*table)[at] = value;
+  };
   for (const EmbeddingShard::Block& block : shard.blocks) {
     for (int64_t i = 0; i < block.num_rows; ++i) {
       const size_t local = static_cast<size_t>(block.first_row + i);
       const size_t row = static_cast<size_t>(i * shard.table.row_blocks + block.row_block);
       for (size_t d = 0; d < width; ++d)
-        (*table)[row * dim + static_cast<size_t>(shard.first_column()) + d] =
-            shard.weights.floats()[local * width + d];
-      if (row_wise) (*table)[rows * dim + row] = shard.state[local];
+        put(row * dim + static_cast<size_t>(shard.first_column()) + d,
+            shard.weights.floats()[local * width + d]);
+      if (row_wise) put(rows * dim + row, shard.state[local]);
     }
   }
 }
@@ -328,9 +335,9 @@ void ExpectTheReferenceOnAnyPlacement(const Recipe& recipe, int plans = 0) {
   for (int world_size : {1, 2, 3, 4, 7})
     for (int i = 0; i < std::max(plans, 1); ++i) {
       const int threads = 1 + (world_size + i) % 2;
-      const ShardingPlan plan =
-          plans == 0 ? TableWise(recipe.tables, world_size)
-                     : RandomPlan(recipe.tables, world_size, static_cast<uint64_t>(i * 10 + world_size));
+      const ShardingPlan plan = plans == 0 ? TableWise(recipe.tables, world_size)
+                                           : RandomPlan(recipe.tables, world_size,
+                                                        static_cast<uint64_t>(i * 10 + world_size));
       const Trained trained = ShardedTraining(world_size, threads, plan, recipe, 3);
       EXPECT_EQ(trained.weights, expected.weights)
           << world_size << " workers, " << threads << " threads, plan " << i;

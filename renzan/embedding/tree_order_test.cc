@@ -11,9 +11,7 @@ namespace {
 // The sum of some leaves of [0, 8), with a pair of brackets for each addition.
 std::string SumOf(const std::vector<uint32_t>& leaves) {
   std::vector<std::string> stack(TreeOrder::kMaxDepth);
-  const auto add = [&](size_t from, size_t to) {
-    stack[to] = "(" + stack[to] + stack[from] + ")";
-  };
+  const auto add = [&](size_t from, size_t to) { stack[to] = "(" + stack[to] + stack[from] + ")"; };
   TreeOrder order;
   for (const uint32_t leaf : leaves) {
     const size_t at = order.Push(leaf, add);

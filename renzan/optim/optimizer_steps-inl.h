@@ -84,8 +84,8 @@ HWY_INLINE float SumOfSquaresInChunks(const float* g, size_t n) {
 
 // Row-wise Adagrad, one s for a whole row: s += mean_square, that is (1/dim)·Σ g² of the row;
 // w -= (lr / (√s + ε))·g.
-HWY_INLINE void RowWiseAdagrad(float lr, float epsilon, const float* g, size_t n,
-                               float mean_square, float* s, float* w) {
+HWY_INLINE void RowWiseAdagrad(float lr, float epsilon, const float* g, size_t n, float mean_square,
+                               float* s, float* w) {
   *s += mean_square;
   Sgd(lr / (std::sqrt(*s) + epsilon), g, n, w);
 }

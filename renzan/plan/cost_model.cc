@@ -23,7 +23,6 @@ double StateBytes(RunCosts::State state, double columns) {
   return 0;
 }
 
-
 // The slowest worker's time for an exchange in which worker h sends bytes_of(h) / workers to each
 // worker, and receives in turn. Both directions at once; hosts share their network evenly.
 template <class BytesOf>
@@ -32,7 +31,7 @@ double ExchangeSeconds(const Topology& topology, const BytesOf& bytes_of) {
   if (workers == 1) return 0;
   double all = 0, slowest = 0;
   for (int rank = 0; rank < topology.workers(); ++rank) all += bytes_of(rank);
-  if (all == 0) return 0;
+  if (all < 1) return 0;  // sums that were taken back leave residues
   for (const IndexRange host : topology.hosts) {
     double of_host = 0;
     for (int rank = host.begin; rank < host.end; ++rank) of_host += bytes_of(rank);
@@ -40,8 +39,8 @@ double ExchangeSeconds(const Topology& topology, const BytesOf& bytes_of) {
       const double mine = bytes_of(rank);
       const double near = std::max(mine * (host.size() - 1), of_host - mine) / workers;
       const double far = std::max(mine * (workers - host.size()), all - of_host) / workers;
-      slowest = std::max(slowest, near / topology.rates.intra_host_bytes +
-                                      far / topology.rates.inter_host_bytes);
+      slowest = std::max(
+          slowest, near / topology.rates.intra_host_bytes + far / topology.rates.inter_host_bytes);
     }
   }
   return slowest + topology.rates.exchange_seconds;
@@ -72,15 +71,16 @@ ShardCost CostOfShard(const Shard& shard, const TableSpec& table, const RunCosts
   ShardCost cost;
   cost.lookup_seconds = own * (lookups * row_traffic / rates.row_bytes +
                                kFloat * bags * columns / rates.stream_bytes);
-  cost.update_seconds = 2 * distinct * (row_traffic + state_traffic) / rates.row_bytes +
-                        (kFloat * columns * (lookups + 2 * bags) + 4 * kLookup * lookups) /
-                            rates.stream_bytes;
+  cost.update_seconds =
+      2 * distinct * (row_traffic + state_traffic) / rates.row_bytes +
+      (kFloat * columns * (lookups + 2 * bags) + 4 * kLookup * lookups) / rates.stream_bytes;
   cost.pooled_bytes = replicated ? 0 : bags * columns * run.forward_bytes;
   cost.gradient_bytes = bags * columns * run.backward_bytes;
   cost.table_bytes = rows * (row_bytes + state_bytes + 1.0 / 8);
   // Two batches of ids and sorted lookups; gradients, and messages both ways.
   cost.exchange_bytes = 2 * lookups * (3 * kId + kLookup) + kFloat * bags * columns +
-                        (workers > 1 ? cost.pooled_bytes + cost.gradient_bytes : 0);
+                        (workers > 1 ? cost.pooled_bytes + cost.gradient_bytes : 0) +
+                        (replicated && workers > 1 ? cost.gradient_bytes : 0);
   return cost;
 }
 
@@ -109,11 +109,10 @@ StepEstimate EstimateStep(std::span<const WorkerCost> workers, const RunCosts& r
     step.lookup = std::max(step.lookup, worker.lookup_seconds);
     update = std::max(update, worker.update_seconds);
   }
-  step.output_dist =
-      std::max(4 * kFloat * run.parameters / rates.stream_bytes,
-               ExchangeSeconds(topology, [&](int rank) {
-                 return workers[static_cast<size_t>(rank)].pooled_bytes;
-               }));
+  step.output_dist = std::max(4 * kFloat * run.parameters / rates.stream_bytes,
+                              ExchangeSeconds(topology, [&](int rank) {
+                                return workers[static_cast<size_t>(rank)].pooled_bytes;
+                              }));
   step.forward_and_backward = static_cast<double>(run.batch) * own / virtual_workers *
                               run.flops_per_sample / rates.matrix_flops;
   // Replicated shards: every worker sends the gradients of its samples to every other one.
@@ -121,15 +120,12 @@ StepEstimate EstimateStep(std::span<const WorkerCost> workers, const RunCosts& r
     const WorkerCost& worker = workers[static_cast<size_t>(rank)];
     return worker.gradient_bytes + worker.replicated_gradient_bytes;
   });
-  step.gradients =
-      std::max(kFloat * run.parameters * (own + 1) / rates.stream_bytes, gradients);
+  step.gradients = std::max(kFloat * run.parameters * (own + 1) / rates.stream_bytes, gradients);
   // All-to-all of partial sums and all-gather of the sums.
-  const double dense = 2 * ExchangeSeconds(topology, [&](int) {
-    return run.dense_wire_bytes * run.parameters;
-  });
+  const double dense =
+      2 * ExchangeSeconds(topology, [&](int) { return run.dense_wire_bytes * run.parameters; });
   step.update = std::max(update, dense);
-  step.dense_update =
-      kFloat * run.parameters * (4 + 3 * run.dense_states) / rates.stream_bytes;
+  step.dense_update = kFloat * run.parameters * (4 + 3 * run.dense_states) / rates.stream_bytes;
   return step;
 }
 

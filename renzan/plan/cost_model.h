@@ -11,16 +11,17 @@
 
 namespace renzan {
 
-// Rates of one worker, per second, and its memory. The defaults are of two cores of a server, and of
-// an exchange over TCP.
+// Rates of one worker, per second, and its memory. The defaults are of two cores of a server, and
+// of an exchange over TCP.
 struct MachineRates {
   double matrix_flops = 200e9;
-  double stream_bytes = 20e9;       // arrays in order, read plus written
-  double row_bytes = 10e9;          // embedding rows at random
-  double intra_host_bytes = 2.6e9;  // exchanged with workers on the same host, each way
-  double inter_host_bytes = 1.2e9;  // with other hosts
+  double stream_bytes = 20e9;        // arrays in order, read plus written
+  double row_bytes = 10e9;           // embedding rows at random
+  double intra_host_bytes = 2.6e9;   // exchanged with workers on the same host, each way
+  double inter_host_bytes = 1.2e9;   // with other hosts
   double exchange_seconds = 128e-6;  // of an exchange of nothing
-  double memory_bytes = 0;          // 0: unlimited
+  double memory_bytes = 0;           // 0: unlimited
+  int threads = 2;                   // of a worker; its scratch memory follows from it
 
   // Of MPI, which uses shared memory within a host.
   void UseSharedMemory() {
@@ -68,8 +69,8 @@ ShardCost CostOfShard(const Shard& shard, const TableSpec& table, const RunCosts
 // Of a worker: sums over its shards.
 struct WorkerCost {
   double lookup_seconds = 0, update_seconds = 0;
-  double pooled_bytes = 0, gradient_bytes = 0;        // of shards that only it holds
-  double replicated_gradient_bytes = 0;               // of the whole batch, of replicated shards
+  double pooled_bytes = 0, gradient_bytes = 0;  // of shards that only it holds
+  double replicated_gradient_bytes = 0;         // of the whole batch, of replicated shards
   double table_bytes = 0, exchange_bytes = 0;
 
   void Add(const Shard& shard, const ShardCost& cost, double sign = 1);

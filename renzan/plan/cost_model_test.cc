@@ -5,10 +5,8 @@
 namespace renzan {
 namespace {
 
-const TableSpec kTable = {.name = "t",
-                          .num_embeddings = 1'000'000,
-                          .embedding_dim = 64,
-                          .row_blocks = 8};
+const TableSpec kTable = {
+    .name = "t", .num_embeddings = 1'000'000, .embedding_dim = 64, .row_blocks = 8};
 
 RunCosts TestRun() {
   return {.batch = 8192,

@@ -14,8 +14,8 @@ void OverRanks(size_t table, const TableSpec& spec, std::span<const int> ranks,
   const int parts = std::min(static_cast<int>(ranks.size()), spec.row_blocks);
   for (int column = 0; column < spec.column_blocks; ++column)
     for (int part = 0; part < parts; ++part)
-      for (const IndexRange range : AlignedRanges(
-               {part * spec.row_blocks / parts, (part + 1) * spec.row_blocks / parts}))
+      for (const IndexRange range :
+           AlignedRanges({part * spec.row_blocks / parts, (part + 1) * spec.row_blocks / parts}))
         shards->push_back({table, range, column, ranks[static_cast<size_t>(part)]});
 }
 

@@ -83,8 +83,8 @@ class Search {
   // How much time a table takes altogether: the order of greedy placement.
   double Weight(size_t table) {
     double seconds = 0;
-    for (const Shard& shard : PlaceTable(table, tables_[table], Sharding::kTableWise, topology_,
-                                         ByTime())) {
+    for (const Shard& shard :
+         PlaceTable(table, tables_[table], Sharding::kTableWise, topology_, ByTime())) {
       const ShardCost& cost = CostOf(shard);
       seconds += cost.lookup_seconds + cost.update_seconds;
       if (workers_.size() > 1)
@@ -245,9 +245,13 @@ ShardingPlan MakePlan(std::span<const TableSpec> tables, const RunCosts& run,
   CHECK(choices.size() == tables.size());
   std::vector<std::vector<Sharding>> allowed;
   for (size_t t = 0; t < tables.size(); ++t) {
-    CheckChoice(choices[t], tables[t], where);
-    allowed.push_back(choices[t] == Sharding::kAuto ? AllowedShardings(tables[t], topology)
-                                                    : std::vector<Sharding>{choices[t]});
+    // What no worker or row is there to be split over is whole under any sharding.
+    const bool indivisible = topology.workers() == 1 || tables[t].num_embeddings == 1;
+    const Sharding choice =
+        indivisible && choices[t] != Sharding::kAuto ? Sharding::kTableWise : choices[t];
+    CheckChoice(choice, tables[t], where);
+    allowed.push_back(choice == Sharding::kAuto ? AllowedShardings(tables[t], topology)
+                                                : std::vector<Sharding>{choice});
   }
   Search greedy(tables, run, topology);
   std::vector<double> weights;
@@ -267,16 +271,15 @@ ShardingPlan MakePlan(std::span<const TableSpec> tables, const RunCosts& run,
     const bool one_worker =
         std::all_of(placement.begin(), placement.end(),
                     [&](const Shard& shard) { return shard.rank == placement[0].rank; });
-    if (!one_worker || placement[0].rank == kEveryRank ||
-        allowed[table][0] != Sharding::kTableWise)
+    if (!one_worker || placement[0].rank == kEveryRank || allowed[table][0] != Sharding::kTableWise)
       continue;
     whole.push_back(table);
     weights_of_whole.push_back(weights[table]);
   }
   const std::vector<int> worker_of = Difference(weights_of_whole, topology.workers());
   for (size_t i = 0; i < whole.size(); ++i)
-    differenced.Put(whole[i], PlaceTable(whole[i], tables[whole[i]], Sharding::kTableWise,
-                                         topology, std::vector<int>{worker_of[i]}));
+    differenced.Put(whole[i], PlaceTable(whole[i], tables[whole[i]], Sharding::kTableWise, topology,
+                                         std::vector<int>{worker_of[i]}));
   Search& best = differenced.ScoreNow() < greedy.ScoreNow() ? differenced : greedy;
   Improve(&best, order, allowed);
   ShardingPlan plan = best.Plan();
@@ -303,9 +306,8 @@ Sharding ShardingOf(const ShardingPlan& plan, size_t table, const TableSpec& spe
   const auto on_one_host = [&](const IndexRange& host) {
     return std::all_of(ranks.begin(), ranks.end(), [&](int rank) { return host.contains(rank); });
   };
-  const bool one_host =
-      topology.hosts.size() > 1 &&
-      std::any_of(topology.hosts.begin(), topology.hosts.end(), on_one_host);
+  const bool one_host = topology.hosts.size() > 1 &&
+                        std::any_of(topology.hosts.begin(), topology.hosts.end(), on_one_host);
   return one_host ? Sharding::kTableRowWise : Sharding::kRowWise;
 }
 

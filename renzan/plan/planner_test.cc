@@ -16,8 +16,8 @@ std::vector<Sharding> All(const std::vector<TableSpec>& tables, Sharding choice)
 }
 
 // A step that embedding tables dominate.
-constexpr RunCosts kRun = {.batch = 8192, .virtual_workers = 8, .flops_per_sample = 1000,
-                           .parameters = 1000};
+constexpr RunCosts kRun = {
+    .batch = 8192, .virtual_workers = 8, .flops_per_sample = 1000, .parameters = 1000};
 
 Score ScoreOf(const std::vector<TableSpec>& tables, const ShardingPlan& plan,
               const Topology& topology) {
@@ -59,32 +59,37 @@ TEST(MakePlan, MoreWorkersThanTables) {
 TEST(MakePlan, SplitsByRowsWhatIsTooMuchForOneWorker) {
   const std::vector<TableSpec> tables = {
       {.name = "small", .num_embeddings = 100, .embedding_dim = 64},
-      {.name = "large", .num_embeddings = 10'000'000, .embedding_dim = 64, .multi_hot = true,
-       .pooling_factor = 50, .row_blocks = 8}};
+      {.name = "large",
+       .num_embeddings = 10'000'000,
+       .embedding_dim = 64,
+       .multi_hot = true,
+       .pooling_factor = 50,
+       .row_blocks = 8}};
   const auto plan = [&](int workers) {
-    return MakePlan(tables, kRun, Topology::OneHost(workers), All(tables, Sharding::kAuto),
-                    "test");
+    return MakePlan(tables, kRun, Topology::OneHost(workers), All(tables, Sharding::kAuto), "test");
   };
   EXPECT_EQ(plan(1).shards, (std::vector<Shard>{{0, {0, 1}, 0, 0}, {1, {0, 8}, 0, 0}}));
   EXPECT_EQ(ShardingOf(plan(2), 1, tables[1], Topology::OneHost(2)), Sharding::kRowWise);
 }
 
-// Two tables of 2.5 GB on workers of 4 GB each, where time alone would not split them.
+// Three tables of 2.6 GB on two workers that can use 4.1 GB each: one has to be split, which time
+// alone would not ask for.
 TEST(MakePlan, FitsIntoTheMemory) {
-  const std::vector<TableSpec> tables(
-      3, {.name = "t", .num_embeddings = 10'000'000, .embedding_dim = 64, .pooling_factor = 0.01,
-          .row_blocks = 8});
+  const std::vector<TableSpec> tables(3, {.name = "t",
+                                          .num_embeddings = 10'000'000,
+                                          .embedding_dim = 64,
+                                          .pooling_factor = 0.01,
+                                          .row_blocks = 8});
   Topology topology = Topology::OneHost(2);
-  topology.rates.memory_bytes = 4.2e9;
-  const ShardingPlan plan =
-      MakePlan(tables, kRun, topology, All(tables, Sharding::kAuto), "test");
-  EXPECT_LT(ScoreOf(tables, plan, topology).most_memory, 4.2e9);
+  topology.rates.memory_bytes = 4.6e9;
+  const ShardingPlan plan = MakePlan(tables, kRun, topology, All(tables, Sharding::kAuto), "test");
+  EXPECT_LT(ScoreOf(tables, plan, topology).most_memory, 0.9 * 4.6e9);
 }
 
 TEST(MakePlan, DoesWhatIsPinned) {
   const std::vector<TableSpec> tables(
-      5, {.name = "t", .num_embeddings = 64, .embedding_dim = 8, .row_blocks = 4,
-          .column_blocks = 2});
+      5,
+      {.name = "t", .num_embeddings = 64, .embedding_dim = 8, .row_blocks = 4, .column_blocks = 2});
   const std::vector<Sharding> choices = {Sharding::kTableWise, Sharding::kRowWise,
                                          Sharding::kColumnWise, Sharding::kTableRowWise,
                                          Sharding::kReplicated};

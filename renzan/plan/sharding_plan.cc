@@ -31,8 +31,7 @@ void CheckRows(std::span<const Shard> shards, const TableSpec& table, int world_
            Describe(rows), shard.rank, world_size);
     if (rows.begin < next)
       Fail(ErrorCode::kConfig, "{}: row block {} is in two shards", what, rows.begin);
-    if (rows.begin > next)
-      Fail(ErrorCode::kConfig, "{}: row block {} is in no shard", what, next);
+    if (rows.begin > next) Fail(ErrorCode::kConfig, "{}: row block {} is in no shard", what, next);
     next = rows.end;
   }
   if (next != table.row_blocks)

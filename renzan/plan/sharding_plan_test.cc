@@ -19,9 +19,9 @@ TEST(AlignedRanges, CoverWithTheLargestSubtrees) {
 }
 
 std::vector<TableSpec> Tables() {
-  return {{.name = "a", .num_embeddings = 20, .embedding_dim = 4, .row_blocks = 4},
-          {.name = "b", .num_embeddings = 20, .embedding_dim = 4, .row_blocks = 2,
-           .column_blocks = 2}};
+  return {
+      {.name = "a", .num_embeddings = 20, .embedding_dim = 4, .row_blocks = 4},
+      {.name = "b", .num_embeddings = 20, .embedding_dim = 4, .row_blocks = 2, .column_blocks = 2}};
 }
 
 ShardingPlan GoodPlan() {

@@ -21,9 +21,8 @@ int DefaultRowBlocks(int64_t num_embeddings, int64_t embedding_dim) {
 }
 
 int MaxRowBlocks(int64_t num_embeddings) {
-  return static_cast<int>(
-      std::min<int64_t>(kMaxRowBlocks, static_cast<int64_t>(std::bit_floor(
-                                           static_cast<uint64_t>(num_embeddings)))));
+  return static_cast<int>(std::min<int64_t>(
+      kMaxRowBlocks, static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(num_embeddings)))));
 }
 
 }  // namespace renzan

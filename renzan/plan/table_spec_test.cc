@@ -21,11 +21,11 @@ TEST(TableSpec, BlocksHoldEveryRowOnce) {
 
 TEST(DefaultRowBlocks, FollowOnlyTheTablesSize) {
   EXPECT_EQ(DefaultRowBlocks(3, 16), 1);
-  EXPECT_EQ(DefaultRowBlocks(2'000'000, 16), 1);            // 122 MiB
-  EXPECT_EQ(DefaultRowBlocks(10'000'000, 16), 8);           // 610 MiB
-  EXPECT_EQ(DefaultRowBlocks(40'000'000, 128), 256);        // 19 GiB
+  EXPECT_EQ(DefaultRowBlocks(2'000'000, 16), 1);      // 122 MiB
+  EXPECT_EQ(DefaultRowBlocks(10'000'000, 16), 8);     // 610 MiB
+  EXPECT_EQ(DefaultRowBlocks(40'000'000, 128), 256);  // 19 GiB
   EXPECT_EQ(DefaultRowBlocks(int64_t{1} << 40, 128), 1024);
-  EXPECT_EQ(DefaultRowBlocks(2, int64_t{1} << 30), 2);      // at most one for each row
+  EXPECT_EQ(DefaultRowBlocks(2, int64_t{1} << 30), 2);  // at most one for each row
   EXPECT_EQ(MaxRowBlocks(1), 1);
   EXPECT_EQ(MaxRowBlocks(7), 4);
 }

@@ -36,7 +36,11 @@ TrainConfig OnlyWhatDeterminesBits(const TrainConfig& config) {
   result.data.shuffle = config.data.shuffle;
   result.features = config.features;
   result.model = config.model;
-  for (auto& [name, table] : result.model.tables) table.pooling_factor = 0;
+  for (auto& [name, table] : result.model.tables) {
+    table.pooling_factor = 0;
+    // Older versions recorded it for every table that is named.
+    if (table.pooling.empty()) table.pooling = result.model.pooling;
+  }
   result.training.batch_size = config.training.batch_size;
   result.optimizer = config.optimizer;
   result.numerics = config.numerics;
@@ -94,6 +98,11 @@ std::optional<ConfigDifference> FirstDifference(TrainConfig there, TrainConfig h
 
 std::string DifferenceThatChangesBits(const TrainConfig& there, const TrainConfig& here) {
   TrainConfig then = OnlyWhatDeterminesBits(there), now = OnlyWhatDeterminesBits(here);
+  // A table that is not named is as one without settings.
+  for (const auto& [name, table] : then.model.tables)
+    now.model.tables.try_emplace(name, TableConfig{.pooling = now.model.pooling});
+  for (const auto& [name, table] : now.model.tables)
+    then.model.tables.try_emplace(name, TableConfig{.pooling = then.model.pooling});
   // Older versions did not record these.
   DropUnlessBothKnown(&then.features.dense_transforms, &now.features.dense_transforms);
   DropUnlessBothKnown(&then.features.vocabularies, &now.features.vocabularies);
@@ -128,7 +137,8 @@ void DataConfig::Describe(ConfigFields& fields) {
 }
 
 void TableConfig::Describe(ConfigFields& fields) {
-  fields.Choice("pooling", &pooling, kPoolings, "how the rows of a bag are combined");
+  fields.Choice("pooling", &pooling, {"", "sum", "mean"},
+                "of the rows of a bag; empty: as in model");
   fields.Range("row_blocks", &row_blocks, 0, kMaxRowBlocks, "0: as in numerics");
   fields.Require(row_blocks == 0 || IsPowerOfTwo(row_blocks), "row_blocks",
                  "must be 0 or a power of two");
@@ -148,6 +158,9 @@ void FeaturesConfig::Describe(ConfigFields& fields) {
   fields.Field("label_rule", &label_rule, "how labels were mapped to 0 and 1");
   fields.Require(num_embeddings.size() == categorical.size(), "num_embeddings",
                  "must have one entry for each categorical feature");
+  fields.Require(std::all_of(num_embeddings.begin(), num_embeddings.end(),
+                             [](int64_t n) { return n >= 1 && n <= int64_t{1} << 48; }),
+                 "num_embeddings", "must be 1 to 2^48");
   fields.Require(dense_transforms.empty() || dense_transforms.size() == dense.size(),
                  "dense_transforms", "must have one entry for each dense feature");
   fields.Require(vocabularies.empty() || vocabularies.size() == categorical.size(), "vocabularies",
@@ -327,6 +340,8 @@ void TrainConfig::Describe(ConfigFields& fields) {
                "processes on this machine; 0: as many as elastic.max and the cores allow, or one");
   fields.Range("threads", &threads, 0, 1024,
                "per worker; 0: share the CPUs available to this process");
+  fields.Field("check_memory", &check_memory,
+               "refuse to start if the workers would need more memory than there is");
   fields.Field("run_dir", &run_dir, "where logs and the model go; runs/NAME-TIME when empty");
   fields.Require(
       training.batch_size % numerics.virtual_workers == 0, "training",

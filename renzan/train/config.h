@@ -30,7 +30,7 @@ struct DataConfig {
 };
 
 struct TableConfig {
-  std::string pooling = "sum";
+  std::string pooling;                    // empty: as in `model`
   int row_blocks = 0, column_blocks = 0;  // 0: as in `numerics`
   double pooling_factor = 0;              // 0: counted in the data
   void Describe(ConfigFields& fields);
@@ -185,6 +185,7 @@ struct TrainConfig {
   ElasticConfig elastic;
   int workers = 0;  // 0: see NumWorkers
   int threads = 0;  // per worker; 0: share the machine's cores evenly
+  bool check_memory = true;
   std::string run_dir;
 
   void Describe(ConfigFields& fields);

@@ -96,6 +96,16 @@ TEST(TrainConfig, TablesWhoseNamesShareAPrefixAreCompared) {
   EXPECT_EQ(DifferenceThatChangesBits(there, there), "");
   EXPECT_EQ(DifferenceThatChangesBits(there, here),
             "model.tables.\"user:id\".pooling is sum there and mean here");
+  // Settings that do not change the model, or are the model's own, do not matter.
+  const std::string minimal = kMinimal;
+  const std::string named =
+      "model: {pooling: mean, tables: {a: {pooling_factor: 3}, b: {pooling: mean}}}\n";
+  EXPECT_EQ(
+      DifferenceThatChangesBits(Read(minimal + named), Read(minimal + "model: {pooling: mean}\n")),
+      "");
+  EXPECT_EQ(DifferenceThatChangesBits(Read(minimal),
+                                      Read(minimal + "model: {tables: {a: {row_blocks: 2}}}\n")),
+            "model.tables.a.row_blocks is 0 there and 2 here");
   const auto first = FirstDifference(there, Read(kMinimal));
   ASSERT_TRUE(first);
   EXPECT_EQ(first->key, "model.tables.\"user:geo\".pooling");

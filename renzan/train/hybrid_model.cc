@@ -37,20 +37,20 @@ HybridModel::HybridModel(const TrainConfig& config, const DatasetSchema& schema,
   model_ = MakeModel(ModelOptionsOf(config, schema));
   embeddings_ = std::make_unique<ShardedEmbeddings>(
       comm, pool,
-      ShardedEmbeddingsOptions{.tables = TablesOf(config, schema, pooling_factors),
-                               .plan = plan ? *plan
-                                            : PlanOf(config, schema, pooling_factors,
-                                                     Topology::OneHost(comm.world_size()),
-                                                     pool.num_threads()),
-                               .batch = config.training.batch_size,
-                               .virtual_workers = config.numerics.virtual_workers,
-                               .forward = ParseFloatType(config.comm.forward),
-                               .backward = ParseFloatType(config.comm.backward),
-                               .backward_scale = BackwardScale(config),
-                               .optimizer = SparseOptionsOf(config.optimizer.sparse),
-                               .rows = ParseFloatType(config.numerics.embedding_precision),
-                               .initial_values = initial_values,
-                               .seed = config.seed});
+      ShardedEmbeddingsOptions{
+          .tables = TablesOf(config, schema, pooling_factors),
+          .plan = plan ? *plan
+                       : PlanOf(config, schema, pooling_factors,
+                                Topology::OneHost(comm.world_size()), pool.num_threads()),
+          .batch = config.training.batch_size,
+          .virtual_workers = config.numerics.virtual_workers,
+          .forward = ParseFloatType(config.comm.forward),
+          .backward = ParseFloatType(config.comm.backward),
+          .backward_scale = BackwardScale(config),
+          .optimizer = SparseOptionsOf(config.optimizer.sparse),
+          .rows = ParseFloatType(config.numerics.embedding_precision),
+          .initial_values = initial_values,
+          .seed = config.seed});
 
   const size_t size = static_cast<size_t>(model_->layout().size());
   parameters_ = AlignedBuffer(size);

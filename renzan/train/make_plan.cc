@@ -4,6 +4,8 @@
 #include <memory>
 
 #include "renzan/base/error.h"
+#include "renzan/base/log.h"
+#include "renzan/train/heartbeat.h"
 #include "renzan/train/memory_estimate.h"
 #include "renzan/train/model_options.h"
 #include "renzan/train/outcome.h"
@@ -32,7 +34,9 @@ RunCosts RunCostsOf(const TrainConfig& config, const DatasetSchema& schema,
                .dense_wire_bytes = ValueBytes(config.comm.dense),
                .flops_per_sample = FlopsPerSample(*model),
                .parameters = static_cast<double>(model->layout().size()),
-               .dense_states = dense == "adam" ? 2.0 : dense == "adagrad" ? 1.0 : 0.0};
+               .dense_states = dense == "adam"      ? 2.0
+                               : dense == "adagrad" ? 1.0
+                                                    : 0.0};
   if (config.optimizer.sparse.type == "adagrad") run.state = RunCosts::State::kPerValue;
   if (config.optimizer.sparse.type == "rowwise_adagrad") run.state = RunCosts::State::kPerRow;
   run.fixed_memory_bytes = static_cast<double>(
@@ -63,20 +67,26 @@ ShardingPlan PlanOf(const TrainConfig& config, const DatasetSchema& schema,
 }
 
 ShardingPlan AgreeOnPlan(const TrainConfig& config, const DatasetSchema& schema,
-                         std::span<const double> pooling_factors, Communicator& comm,
-                         int threads) {
+                         std::span<const double> pooling_factors, Communicator& comm, int threads,
+                         bool resuming) {
   Topology topology = TopologyOf(comm);
   if (comm.backend() == std::string("mpi")) topology.rates.UseSharedMemory();
   const std::vector<TableSpec> tables = TablesOf(config, schema, pooling_factors);
-  Outcome mine;
-  if (comm.rank() == 0) {
+  const auto plan = [&] {
     try {
-      mine.result = PrintPlan(PlanOf(config, schema, pooling_factors, topology, threads), tables,
-                              comm.world_size());
+      return PlanOf(config, schema, pooling_factors, topology, threads);
     } catch (const Error& error) {
-      mine.error = error;
+      if (!resuming || config.sharding.plan.empty()) throw;
+      LogWarning("{}; planning without it", error.what());
+      TrainConfig without = config;
+      without.sharding.plan = "";
+      return PlanOf(without, schema, pooling_factors, topology, threads);
     }
-  }
+  };
+  Outcome mine;
+  mine.error = TryWithHeartbeats(comm, [&] {
+    if (comm.rank() == 0) mine.result = PrintPlan(plan(), tables, comm.world_size());
+  });
   const Outcome first = BroadcastOutcome(comm, mine);
   if (first.error) throw *first.error;
   return ParsePlan(first.result, "worker 0's plan", tables, comm.world_size());

@@ -13,17 +13,19 @@ namespace renzan {
 
 // What the cost model needs to know of a run. `threads`: of each worker.
 RunCosts RunCostsOf(const TrainConfig& config, const DatasetSchema& schema,
-                    std::span<const double> pooling_factors, const Topology& topology,
-                    int threads);
+                    std::span<const double> pooling_factors, const Topology& topology, int threads);
 
 // The plan that config.sharding asks for. pooling_factors: mean lookups per sample of each
 // categorical feature. Throws kConfig, or kNoInput for a plan file.
 ShardingPlan PlanOf(const TrainConfig& config, const DatasetSchema& schema,
                     std::span<const double> pooling_factors, const Topology& topology, int threads);
 
-// Rank 0's plan, for the hosts that the workers are on; every rank calls it. Workers do not plan
-// for themselves: their processors may round costs differently.
+// Rank 0's plan, for the hosts that the workers are on and their memory; every rank calls it.
+// Workers do not plan for themselves: their processors may round costs differently. `resuming`: a
+// plan file that cannot be used, because the number of workers has changed or it is elsewhere, is
+// left out with a warning.
 ShardingPlan AgreeOnPlan(const TrainConfig& config, const DatasetSchema& schema,
-                         std::span<const double> pooling_factors, Communicator& comm, int threads);
+                         std::span<const double> pooling_factors, Communicator& comm, int threads,
+                         bool resuming = false);
 
 }  // namespace renzan

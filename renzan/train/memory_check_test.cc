@@ -6,25 +6,32 @@
 namespace renzan {
 namespace {
 
+using testing::HasSubstr;
+
 constexpr int64_t kGib = int64_t{1} << 30;
 
-TEST(MemoryCheck, WorkersOfAHostShareItsMemory) {
+TEST(MemoryCheck, WorkersOfAMachineShareItsMemory) {
   const std::vector<MemoryEstimate> workers(4, {.tables = 3 * kGib, .program = kGib / 2});
-  const std::vector<MemoryRoom> rooms(4, {.bytes = 8 * kGib});
-  EXPECT_EQ(WhyItDoesNotFit(workers, {.hosts = {{0, 2}, {2, 4}}}, rooms), "");
-  const std::string why = WhyItDoesNotFit(workers, Topology::OneHost(4), rooms);
-  EXPECT_THAT(why, testing::HasSubstr("workers 0 to 3 need 14336 MiB of memory, but 8192 MiB"));
-  EXPECT_THAT(why, testing::HasSubstr("on their host"));
-  EXPECT_THAT(why, testing::HasSubstr("     3      3072         0         0       512      3584\n"));
+  // Ranks alternate between the machines.
+  const std::vector<SharedMemory> two = {{"", 8 * kGib, {0, 2}}, {"", 8 * kGib, {1, 3}}};
+  EXPECT_EQ(WhyItDoesNotFit(workers, two), "");
+  const std::vector<SharedMemory> one = {{"", 8 * kGib, {0, 1, 2, 3}}};
+  const std::string why = WhyItDoesNotFit(workers, one);
+  EXPECT_THAT(why, HasSubstr("workers 0, 1, 2, 3 need 14336 MiB of memory, but 8192 MiB"));
+  EXPECT_THAT(why, HasSubstr("on their machine"));
+  EXPECT_THAT(why, HasSubstr("     3      3072         0         0       512      3584\n"));
 }
 
-TEST(MemoryCheck, TheSmallestCgroupOfAHostDecides) {
-  const std::vector<MemoryEstimate> workers(2, {.tables = 3 * kGib});
-  const std::vector<MemoryRoom> rooms = {{8 * kGib, ""}, {4 * kGib, "/sys/fs/cgroup/box"}};
-  EXPECT_EQ(WhyItDoesNotFit({workers[0]}, Topology::OneHost(1), {rooms[0]}), "");
-  EXPECT_THAT(WhyItDoesNotFit(workers, Topology::OneHost(2), rooms),
-              testing::HasSubstr("in the cgroup /sys/fs/cgroup/box"));
-  EXPECT_EQ(WhyItDoesNotFit(workers, {.hosts = {{0, 1}, {1, 2}}}, rooms), "");
+TEST(MemoryCheck, EveryCgroupMustSuffice) {
+  const std::vector<MemoryEstimate> workers(2, {.tables = 6 * kGib});
+  // One container for each worker.
+  std::vector<SharedMemory> memory = {
+      {"", 16 * kGib, {0, 1}}, {"/a", 8 * kGib, {0}}, {"/b", 8 * kGib, {1}}};
+  EXPECT_EQ(WhyItDoesNotFit(workers, memory), "");
+  memory[2].bytes = 5 * kGib;
+  EXPECT_THAT(WhyItDoesNotFit(workers, memory),
+              HasSubstr("worker 1 needs 6144 MiB of memory, but 5120 MiB are available in the "
+                        "cgroup /b"));
 }
 
 }  // namespace

@@ -72,11 +72,11 @@ MemoryEstimate OfRank(const Sizes& s, int rank) {
   const SparseOptimizerOptions optimizer = SparseOptionsOf(s.config.optimizer.sparse);
   MemoryEstimate e{.program = kProgram};
 
-  int64_t lookups = 0, most_lookups = 0;     // of the global batch, in own shards
-  int64_t pooled_here = 0, pooled_away = 0;  // values of pooled rows: of own samples, of others'
-  int64_t gradients = 0;                     // bytes
+  int64_t lookups = 0, most_lookups = 0;  // of the global batch, in own shards
+  int64_t exchanged = 0;  // values of pooled rows and gradients: of own samples, of others'
+  int64_t gradients = 0;  // bytes
   int64_t num_rows = 0;
-  int64_t sample_ids = 0;  // of one sample, all tables
+  int64_t sample_ids = 0;                               // of one sample, all tables
   const auto lookups_of = [](const TableSpec& table) {  // of a sample, with its offset
     return table.multi_hot ? static_cast<int64_t>(table.pooling_factor) + 2 : 1;
   };
@@ -90,10 +90,12 @@ MemoryEstimate OfRank(const Sizes& s, int rank) {
     const auto values = [&](int64_t samples) {
       return static_cast<int64_t>(bags * static_cast<double>(samples * columns));
     };
-    pooled_here += values(mine * n);
-    if (!shard.on(rank)) continue;
     const bool replicated = shard.rank == kEveryRank;
-    if (s.workers > 1 && !replicated) pooled_away += values(batch - mine * n);
+    const int64_t here_values = values(mine * n), away_values = values(batch - mine * n);
+    // The gradients of a replicated shard go to all workers.
+    exchanged += here_values * (1 + (replicated ? s.workers : 1));
+    if (!shard.on(rank)) continue;
+    exchanged += away_values * (replicated ? 1 : 2);
     gradients += AlignedBuffer::MemoryFor(kFloat * values(batch));
     const int64_t here =
         static_cast<int64_t>(share * static_cast<double>(batch * lookups_of(table))) +
@@ -103,10 +105,10 @@ MemoryEstimate OfRank(const Sizes& s, int rank) {
     const int64_t rows_here = ShardRows(table, shard.row_blocks).size();
     const int64_t row = static_cast<int64_t>(EncodedBytes(rows, static_cast<size_t>(columns)));
     num_rows += rows_here;
-    e.tables += AlignedBuffer::MemoryFor(rows_here * row) +
-                AlignedBuffer::MemoryFor(rows_here * kFloat *
-                                         StateFloatsPerRow(optimizer.type, columns)) +
-                rows_here / 8;
+    e.tables +=
+        AlignedBuffer::MemoryFor(rows_here * row) +
+        AlignedBuffer::MemoryFor(rows_here * kFloat * StateFloatsPerRow(optimizer.type, columns)) +
+        rows_here / 8;
   }
 
   const int64_t states = OptimizerStates(s.config.optimizer.dense.type);
@@ -116,9 +118,6 @@ MemoryEstimate OfRank(const Sizes& s, int rank) {
   e.dense = AlignedBuffer::MemoryFor(s.parameters * kFloat) *
             (2 + states + mine + 2 + (s.workers > 1 ? 2 : 0));
 
-  // Rows are received by their samples' worker, and sent by their shard's where that is another;
-  // gradients the other way.
-  const int64_t pooled = kFloat * (pooled_here + pooled_away);
   // Two prepared batches of ids and sorted lookups, and what sorting needs.
   const int64_t ids = 2 * lookups * (kId + static_cast<int64_t>(sizeof(Lookup))) +
                       s.threads * most_lookups * static_cast<int64_t>(sizeof(Lookup));
@@ -130,7 +129,7 @@ MemoryEstimate OfRank(const Sizes& s, int rank) {
   const int64_t block = 64 / value;
   for (const int64_t columns : s.workspace)
     workspace += AlignedBuffer::MemoryFor((n | 1) * ((columns + block - 1) / block) * 64);
-  e.batches = 2 * pooled + gradients + ids + kSlices * slice + s.threads * workspace;
+  e.batches = kFloat * exchanged + gradients + ids + kSlices * slice + s.threads * workspace;
   // Evaluation has its own slices and ids, which are not sorted.
   if (!s.config.data.eval.path.empty()) e.batches += 2 * lookups * kId + kSlices * slice;
 
@@ -141,9 +140,11 @@ MemoryEstimate OfRank(const Sizes& s, int rank) {
 
 }  // namespace
 
-std::vector<MemoryEstimate> EstimateMemoryOfWorkers(
-    const TrainConfig& config, const DatasetSchema& schema, std::span<const double> pooling_factors,
-    const ShardingPlan& plan, int workers, int threads) {
+std::vector<MemoryEstimate> EstimateMemoryOfWorkers(const TrainConfig& config,
+                                                    const DatasetSchema& schema,
+                                                    std::span<const double> pooling_factors,
+                                                    const ShardingPlan& plan, int workers,
+                                                    int threads) {
   const ModelOptions options = ModelOptionsOf(config, schema);
   const Sizes sizes{.config = config,
                     .workers = workers,

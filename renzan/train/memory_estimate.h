@@ -28,9 +28,11 @@ struct MemoryEstimate {
 };
 
 // Of each worker. pooling_factors: mean lookups per sample of each categorical feature.
-std::vector<MemoryEstimate> EstimateMemoryOfWorkers(
-    const TrainConfig& config, const DatasetSchema& schema, std::span<const double> pooling_factors,
-    const ShardingPlan& plan, int workers, int threads);
+std::vector<MemoryEstimate> EstimateMemoryOfWorkers(const TrainConfig& config,
+                                                    const DatasetSchema& schema,
+                                                    std::span<const double> pooling_factors,
+                                                    const ShardingPlan& plan, int workers,
+                                                    int threads);
 
 // Of the worker that needs most; `checkpoint` is the most on any worker.
 MemoryEstimate MostOf(std::span<const MemoryEstimate> workers);

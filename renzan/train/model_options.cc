@@ -93,8 +93,8 @@ std::vector<TableSpec> TablesOf(const TrainConfig& config, const DatasetSchema& 
   for (size_t t = 0; t < schema.categorical.size(); ++t) {
     const CategoricalFeature& feature = schema.categorical[t];
     const auto found = model.tables.find(feature.name);
-    const TableConfig own =
-        found != model.tables.end() ? found->second : TableConfig{.pooling = model.pooling};
+    TableConfig own = found != model.tables.end() ? found->second : TableConfig();
+    if (own.pooling.empty()) own.pooling = model.pooling;
     tables.push_back(
         {.name = feature.name,
          .num_embeddings = feature.num_embeddings,
@@ -103,8 +103,8 @@ std::vector<TableSpec> TablesOf(const TrainConfig& config, const DatasetSchema& 
                                {std::pair{"sum", Pooling::kSum}, {"mean", Pooling::kMean}}),
          .multi_hot = feature.multi_hot,
          .pooling_factor = own.pooling_factor > 0 ? own.pooling_factor : pooling_factors[t],
-         .row_blocks = RowBlocksOf(config.numerics, own, feature.num_embeddings,
-                                   model.embedding_dim),
+         .row_blocks =
+             RowBlocksOf(config.numerics, own, feature.num_embeddings, model.embedding_dim),
          .column_blocks =
              own.column_blocks > 0 ? own.column_blocks : config.numerics.column_blocks});
     names.push_back(feature.name);

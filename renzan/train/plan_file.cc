@@ -70,11 +70,12 @@ ShardingPlan ParsePlan(const std::string& text, const std::string& path,
     const std::vector<int>& ranks = found->second.workers;
     const int blocks = table.row_blocks * table.column_blocks;
     if (std::ssize(ranks) != blocks)
-      Fail(ErrorCode::kConfig,
-           "{}: table {} has {} entries, but it has {} row block{} and {} column block{}: one entry "
-           "for each",
-           path, table.name, ranks.size(), table.row_blocks, table.row_blocks == 1 ? "" : "s",
-           table.column_blocks, table.column_blocks == 1 ? "" : "s");
+      Fail(
+          ErrorCode::kConfig,
+          "{}: table {} has {} entries, but it has {} row block{} and {} column block{}: one entry "
+          "for each",
+          path, table.name, ranks.size(), table.row_blocks, table.row_blocks == 1 ? "" : "s",
+          table.column_blocks, table.column_blocks == 1 ? "" : "s");
     for (const int rank : ranks)
       if (rank != kEveryRank && (rank < 0 || rank >= workers))
         Fail(ErrorCode::kConfig,

@@ -10,10 +10,10 @@ namespace renzan {
 namespace {
 
 std::vector<TableSpec> Tables() {
-  return {{.name = "a", .num_embeddings = 80, .embedding_dim = 4, .row_blocks = 8},
-          {.name = "b", .num_embeddings = 80, .embedding_dim = 4, .row_blocks = 4,
-           .column_blocks = 2},
-          {.name = "user:id", .num_embeddings = 8, .embedding_dim = 4}};
+  return {
+      {.name = "a", .num_embeddings = 80, .embedding_dim = 4, .row_blocks = 8},
+      {.name = "b", .num_embeddings = 80, .embedding_dim = 4, .row_blocks = 4, .column_blocks = 2},
+      {.name = "user:id", .num_embeddings = 8, .embedding_dim = 4}};
 }
 
 ShardingPlan PlanFrom(const std::string& text, int workers = 3) {

@@ -26,15 +26,14 @@ PlannedRun PlanRun(const PlanInput& input) {
   if (input.topology.workers() > input.config.numerics.virtual_workers)
     Fail(ErrorCode::kConfig, "workers {}",
          TooManyWorkers(input.topology.workers(), input.config.numerics.virtual_workers));
-  PlannedRun planned{
-      .tables = TablesOf(input.config, input.schema, input.pooling_factors),
-      .plan = PlanOf(input.config, input.schema, input.pooling_factors, input.topology,
-                     input.threads),
-      .topology = input.topology,
-      .run = RunCostsOf(input.config, input.schema, input.pooling_factors, input.topology,
-                        input.threads),
-      .workers = {},
-      .step = {}};
+  PlannedRun planned{.tables = TablesOf(input.config, input.schema, input.pooling_factors),
+                     .plan = PlanOf(input.config, input.schema, input.pooling_factors,
+                                    input.topology, input.threads),
+                     .topology = input.topology,
+                     .run = RunCostsOf(input.config, input.schema, input.pooling_factors,
+                                       input.topology, input.threads),
+                     .workers = {},
+                     .step = {}};
   planned.workers = CostsOfPlan(planned.plan, planned.tables, planned.run, planned.topology);
   planned.step = EstimateStep(planned.workers, planned.run, planned.topology);
   return planned;
@@ -44,13 +43,16 @@ std::vector<Advice> WhatWouldHelp(const PlanInput& input, const PlannedRun& now)
   std::vector<Advice> advice;
   const auto consider = [&](const std::string& what, const std::function<void(PlanInput*)>& edit) {
     PlanInput changed = input;
-    changed.config.sharding.plan = "";
+    if (!changed.config.sharding.plan.empty()) changed.config.sharding = {};
     edit(&changed);
+    const TrainConfig& config = changed.config;
+    if (config.training.batch_size % config.numerics.virtual_workers != 0) return false;
     const PlannedRun then = PlanRun(changed);
     const bool helps =
         now.fits() ? then.fits() && then.step.total() < 0.95 * now.step.total()
                    : then.fits() || then.most_memory_bytes() < 0.95 * now.most_memory_bytes();
     if (helps) advice.push_back({what, then.step.total(), then.most_memory_bytes(), then.fits()});
+    return then.fits();
   };
   const TrainConfig& config = input.config;
   if (config.comm.forward == "fp32" && config.comm.backward == "fp32")
@@ -59,16 +61,13 @@ std::vector<Advice> WhatWouldHelp(const PlanInput& input, const PlannedRun& now)
       changed->config.comm.backward = "bf16";
     });
   if (config.comm.dense == "fp32")
-    consider("comm.dense: bf16",
-             [](PlanInput* changed) { changed->config.comm.dense = "bf16"; });
+    consider("comm.dense: bf16", [](PlanInput* changed) { changed->config.comm.dense = "bf16"; });
   if (config.numerics.embedding_precision == "fp32")
-    consider("numerics.embedding_precision: bf16", [](PlanInput* changed) {
-      changed->config.numerics.embedding_precision = "bf16";
-    });
+    consider("numerics.embedding_precision: bf16",
+             [](PlanInput* changed) { changed->config.numerics.embedding_precision = "bf16"; });
   if (config.optimizer.sparse.type == "adagrad")
-    consider("optimizer.sparse.type: rowwise_adagrad", [](PlanInput* changed) {
-      changed->config.optimizer.sparse.type = "rowwise_adagrad";
-    });
+    consider("optimizer.sparse.type: rowwise_adagrad",
+             [](PlanInput* changed) { changed->config.optimizer.sparse.type = "rowwise_adagrad"; });
   const int workers = input.topology.workers();
   int blocks = 8;
   while (blocks < 2 * workers && blocks < 1024) blocks *= 2;
@@ -87,16 +86,19 @@ std::vector<Advice> WhatWouldHelp(const PlanInput& input, const PlannedRun& now)
     const bool too_many = more > config.numerics.virtual_workers;
     if (too_many && now.fits()) break;
     std::string what = fmt::format("{} workers", more);
-    if (too_many) what += fmt::format(", numerics.virtual_workers: {}", std::bit_ceil(static_cast<unsigned>(more)));
-    consider(what, [&](PlanInput* changed) {
+    if (too_many)
+      what +=
+          fmt::format(", numerics.virtual_workers: {}", std::bit_ceil(static_cast<unsigned>(more)));
+    const bool fits = consider(what, [&](PlanInput* changed) {
       NumericsConfig& numerics = changed->config.numerics;
-      if (too_many) numerics.virtual_workers = static_cast<int>(std::bit_ceil(static_cast<unsigned>(more)));
+      if (too_many)
+        numerics.virtual_workers = static_cast<int>(std::bit_ceil(static_cast<unsigned>(more)));
       std::vector<IndexRange>& hosts = changed->topology.hosts;
       for (int copy = 1; copy < factor; ++copy)
         for (const IndexRange host : input.topology.hosts)
           hosts.push_back({copy * workers + host.begin, copy * workers + host.end});
     });
-    if (now.fits() || (!advice.empty() && advice.back().fits)) break;
+    if (fits) break;
   }
   if (!now.fits()) {
     // Where the most loaded worker of the most even plan would fit.
@@ -107,8 +109,7 @@ std::vector<Advice> WhatWouldHelp(const PlanInput& input, const PlannedRun& now)
              });
   }
   std::stable_sort(advice.begin(), advice.end(), [&](const Advice& a, const Advice& b) {
-    return now.fits() ? a.step_seconds < b.step_seconds
-                      : a.most_memory_bytes < b.most_memory_bytes;
+    return now.fits() ? a.step_seconds < b.step_seconds : a.most_memory_bytes < b.most_memory_bytes;
   });
   return advice;
 }

@@ -182,16 +182,16 @@ RunResult RunTraining(const TrainConfig& config, const RunOptions& options, Comm
   const DatasetSchema& schema = splits.train.dataset->schema();
   std::vector<double> pooling_factors;
   RunWithHeartbeats(comm, [&] { pooling_factors = EstimatePoolingFactors(splits.train); });
-  const ShardingPlan plan = AgreeOnPlan(config, schema, pooling_factors, comm, options.threads);
+  const ShardingPlan plan = AgreeOnPlan(config, schema, pooling_factors, comm, options.threads,
+                                        !past.checkpoints.empty());
   const std::vector<MemoryEstimate> memory = EstimateMemoryOfWorkers(
       config, schema, pooling_factors, plan, comm.world_size(), options.threads);
   if (comm.rank() == 0) LogInfo("memory of a worker: {}", Describe(MostOf(memory)));
-  CheckMemory(memory, comm);
+  if (config.check_memory) CheckMemory(memory[static_cast<size_t>(comm.rank())], comm);
   std::optional<HybridModel> built;
   RunWithHeartbeats(comm, [&] {
     built.emplace(config, schema, pooling_factors, comm, pool,
-                  past.checkpoints.empty() ? InitialValues::kDraw : InitialValues::kZero,
-                  &plan);
+                  past.checkpoints.empty() ? InitialValues::kDraw : InitialValues::kZero, &plan);
   });
   HybridModel& model = *built;
   LoopState state;

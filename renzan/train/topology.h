@@ -1,13 +1,28 @@
 #pragma once
 
-// Which workers share a host. Every rank calls it.
+// Where the workers are, and what memory there is. Every rank makes the same calls.
+
+#include <cstdint>
+#include <string>
+#include <vector>
 
 #include "renzan/comm/communicator.h"
-#include "renzan/plan/planner.h"
+#include "renzan/plan/cost_model.h"
 
 namespace renzan {
 
-// Neighbouring ranks with the same host name are on one host.
+// Memory that some workers share: a machine's, or what a cgroup may use.
+struct SharedMemory {
+  std::string name;        // the cgroup; empty for a machine
+  int64_t bytes = 0;       // what may still be taken
+  std::vector<int> ranks;  // those that share it
+};
+
+// By machine (not by host name: containers have their own), then by cgroup.
+std::vector<SharedMemory> MemoryOfWorkers(Communicator& comm);
+
+// Neighbouring ranks with the same host name are on one host. The memory is an equal share of the
+// least that MemoryOfWorkers() finds.
 Topology TopologyOf(Communicator& comm);
 
 }  // namespace renzan

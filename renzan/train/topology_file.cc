@@ -6,7 +6,7 @@ namespace renzan {
 namespace {
 
 struct TopologyFile {
-  int hosts = 1, workers_per_host = 1;
+  int hosts = 1, workers_per_host = 1, threads = 2;
   double memory_gib = 0;
   double matrix_gflops, stream_gbs, rows_gbs, intra_host_gbs, inter_host_gbs, latency_us;
 
@@ -24,6 +24,7 @@ struct TopologyFile {
     fields.Range("workers_per_host", &workers_per_host, 1, 1024);
     fields.Require(hosts * workers_per_host <= 1024, "workers_per_host",
                    "times hosts must be at most 1024");
+    fields.Range("threads", &threads, 1, 1024, "of a worker");
     fields.Range("memory_gib", &memory_gib, 0, kMost, "of a worker; 0: unlimited");
     fields.Range("matrix_gflops", &matrix_gflops, kLeast, kMost, "matrix products of a worker");
     fields.Range("stream_gbs", &stream_gbs, kLeast, kMost, "arrays in order, read plus written");
@@ -50,7 +51,8 @@ Topology ReadTopology(const std::string& path) {
                     .intra_host_bytes = file.intra_host_gbs * 1e9,
                     .inter_host_bytes = file.inter_host_gbs * 1e9,
                     .exchange_seconds = file.latency_us * 1e-6,
-                    .memory_bytes = file.memory_gib * 0x1p30};
+                    .memory_bytes = file.memory_gib * 0x1p30,
+                    .threads = file.threads};
   return topology;
 }
 

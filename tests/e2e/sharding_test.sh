@@ -44,16 +44,22 @@ rm -rf run
 train run --workers 2 --backend gloo --plan plan2.yaml || fail "$(cat log.txt)"
 expect_same "a plan file" run
 rm -rf run killed
-# Nothing of the run but its first checkpoints remains.
-train whole --workers 2 --backend gloo --plan plan2.yaml --set checkpoint.every_steps=3 \
-  --set checkpoint.keep=10 || fail "$(cat log.txt)"
-rm -r whole/model
-for newer in whole/checkpoints/step-*; do
-  [ "$(basename "$newer")" = step-00000003 ] || rm -r "$newer"
-done
-train whole --workers 3 --backend gloo --plan plan3.yaml || fail "$(cat log.txt)"
-grep -q "resuming from step-00000003" log.txt || fail "$(cat log.txt)"
-expect_same "resumed under another plan" whole
+long=(--set training.max_steps=400 --set training.epochs=100 --set checkpoint.every_steps=4)
+train whole "${long[@]}" || fail "$(cat log.txt)"
+long_expected=$(sha256_of whole)
+with_default_signals $renzan train small.yaml --run-dir run "${blocks[@]}" "${long[@]}" --workers 2 \
+  --backend gloo --plan plan2.yaml >log.txt 2>&1 &
+launcher=$!
+has_a_checkpoint() { ls run/checkpoints/step-*/manifest.json >/dev/null 2>&1; }
+wait_limit=60 wait_for has_a_checkpoint
+for pid in $(workers_of $launcher) $launcher; do kill -KILL "$pid" 2>/dev/null || true; done
+launcher=""
+[ ! -e run/model ] || fail "it was killed too late"
+# On a restart a plan for another number of workers is left out, since placement changes nothing.
+train run "${long[@]}" --workers 3 --backend gloo --plan plan2.yaml || fail "$(cat log.txt)"
+grep -q "plan2.yaml is a plan for 2 workers.*planning without it" log.txt || fail "$(cat log.txt)"
+grep -q "resuming from step-" log.txt || fail "$(cat log.txt)"
+[ "$(sha256_of run)" = "$long_expected" ] || fail "resumed under another plan: another model"
 
 # One clear error each.
 plan_fails() { # FRAGMENT SED-EXPRESSION
@@ -97,3 +103,12 @@ expect_exit 64 "describes 4 workers" $renzan plan small.yaml --topology topology
 expect_exit 71 "MiB are available" $renzan train small.yaml --run-dir refused \
   --set 'model.top_mlp=[1000000, 100000]'
 grep -q "worker    tables     dense" out.txt || fail "$(cat out.txt)"
+expect_exit 71 "workers 0, 1 need" $renzan train small.yaml --run-dir refused --workers 2 \
+  --set 'model.top_mlp=[1000000, 100000]'
+! grep -q "restart" out.txt || fail "restarted in vain: $(cat out.txt)"
+# Blocks of one table leave the rest of its settings alone.
+$renzan train small.yaml --run-dir mean --set model.pooling=mean "${blocks[@]}" 2>log.txt ||
+  fail "$(cat log.txt)"
+$renzan train small.yaml --run-dir named --set model.pooling=mean "${blocks[@]}" \
+  --set model.tables.M1.row_blocks=8 2>log.txt || fail "$(cat log.txt)"
+[ "$(sha256_of mean)" = "$(sha256_of named)" ] || fail "model.tables.M1 changed its pooling"

@@ -3,7 +3,6 @@
 #include "renzan/base/cpus.h"
 #include "renzan/base/memory_budget.h"
 #include "renzan/cli/machine/gpus.h"
-#include "renzan/base/memory_budget.h"
 
 namespace renzan {
 

@@ -11,6 +11,7 @@
 #include "renzan/base/cpus.h"
 #include "renzan/base/error.h"
 #include "renzan/base/file/file.h"
+#include "renzan/base/memory_budget.h"
 #include "renzan/cli/text/table.h"
 #include "renzan/cli/verbs.h"
 #include "renzan/comm/backends.h"
@@ -42,6 +43,7 @@ Topology MeasuredTopology(int workers, int threads, const TrainConfig& config) {
   rates.matrix_flops = MeasureMatrixFlops(pool, PrecisionOf(config.numerics));
   rates.stream_bytes = MeasureStreamBytes(pool);
   if (config.comm.backend == "mpi") rates.UseSharedMemory();
+  rates.memory_bytes = static_cast<double>(ReadMemoryBudget().room) / workers;
   const int64_t row_bytes = (config.model.embedding_dim * 4 + 63) / 64 * 64;
   rates.row_bytes = MeasureRandomRowBytes(pool, row_bytes, int64_t{1} << 29);
   return topology;
@@ -64,13 +66,14 @@ PlanInput ReadInput(const PlanFlags& flags) {
   }
   const int cores = UsableCpus(ReadCpuBudget());
   int workers = flags.workers > 0 ? flags.workers : NumWorkers(config, cores);
-  input.threads = flags.threads > 0   ? flags.threads
+  input.threads = flags.threads > 0    ? flags.threads
                   : config.threads > 0 ? config.threads
                                        : std::max(1, cores / workers);
   if (flags.topology_path.empty()) {
     input.topology = MeasuredTopology(workers, input.threads, config);
   } else {
     input.topology = ReadTopology(flags.topology_path);
+    input.threads = input.topology.rates.threads;
     if (flags.workers > 0 && flags.workers != input.topology.workers())
       Fail(ErrorCode::kUsage, "--workers is {}, but {} describes {} workers: leave out --workers",
            flags.workers, flags.topology_path, input.topology.workers());
@@ -140,9 +143,9 @@ void PrintStep(const PlannedRun& planned) {
   for (const Phase& phase : phases)
     table.Add({phase.name, Ms(phase.seconds),
                fmt::format("{:.0f} %", 100 * phase.seconds / planned.step.total())});
-  const auto longest = std::max_element(
-      phases.begin(), phases.end(),
-      [](const Phase& a, const Phase& b) { return a.seconds < b.seconds; });
+  const auto longest =
+      std::max_element(phases.begin(), phases.end(),
+                       [](const Phase& a, const Phase& b) { return a.seconds < b.seconds; });
   fmt::print("\n{}step {} ms, {:.1f}k samples/s; the bottleneck is {}\n", table.Text(),
              Ms(planned.step.total()),
              static_cast<double>(planned.run.batch) / planned.step.total() / 1e3, longest->name);

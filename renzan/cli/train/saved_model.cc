@@ -45,9 +45,12 @@ TrainConfig ReadConfig(const CheckpointReader& reader, const std::vector<std::st
     return config;
   };
   TrainConfig config = read(overrides), recorded = read({});
-  const std::string rows = recorded.numerics.embedding_precision;
+  // What decides which tensors are saved, and their type.
+  const NumericsConfig saved = recorded.numerics;
   recorded.numerics = config.numerics;
-  recorded.numerics.embedding_precision = rows;  // the type of the saved rows
+  recorded.numerics.embedding_precision = saved.embedding_precision;
+  recorded.numerics.row_blocks = saved.row_blocks;
+  recorded.numerics.column_blocks = saved.column_blocks;
   recorded.comm.forward = config.comm.forward;
   recorded.training.batch_size = config.training.batch_size;
   if (const auto difference = FirstDifference(recorded, config))
@@ -65,7 +68,8 @@ void AddSavedModelFlags(CLI::App& verb, SavedModelFlags& flags) {
   verb.add_option("--data", flags.data, "Dataset directory")->required();
   verb.add_option("--rows", flags.rows, "Only rows BEGIN END of it")->expected(2);
   verb.add_option("--set", flags.overrides,
-                  "Override one key of numerics (other than embedding_precision), comm.forward or "
+                  "Override one key of numerics (other than embedding_precision and blocks), "
+                  "comm.forward or "
                   "training.batch_size: --set numerics.isa=auto")
       ->take_all()
       ->allow_extra_args(false);
@@ -94,8 +98,7 @@ int WithSavedModel(const SavedModelFlags& flags,
     config.sharding = {};
     std::vector<double> pooling_factors;
     RunWithHeartbeats(comm, [&] { pooling_factors = EstimatePoolingFactors({&dataset, rows}); });
-    const ShardingPlan plan =
-        AgreeOnPlan(config, dataset.schema(), pooling_factors, comm, threads);
+    const ShardingPlan plan = AgreeOnPlan(config, dataset.schema(), pooling_factors, comm, threads);
     std::optional<HybridModel> model;
     RunWithHeartbeats(comm, [&] {
       model.emplace(config, dataset.schema(), pooling_factors, comm, pool, InitialValues::kZero,

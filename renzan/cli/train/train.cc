@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <memory>
+#include <numeric>
 
 #include "renzan/base/build_id.h"
 #include "renzan/base/clock.h"
@@ -19,8 +20,11 @@
 #include "renzan/cli/verbs.h"
 #include "renzan/comm/rendezvous.h"
 #include "renzan/train/config.h"
+#include "renzan/train/make_plan.h"
+#include "renzan/train/memory_check.h"
 #include "renzan/train/observe/run_manifest.h"
 #include "renzan/train/run.h"
+#include "renzan/train/splits.h"
 
 namespace renzan {
 namespace {
@@ -115,6 +119,38 @@ std::string StopNoticePath() {
   return dir == nullptr || *dir == 0 ? "" : fmt::format("{}/stop.json", dir);
 }
 
+// A restart would not help workers that do not fit into memory, so none is started. What is wrong
+// otherwise they report themselves.
+void CheckMemoryOfWorkers(const TrainConfig& config) {
+  if (!config.check_memory) return;
+  const int cores = UsableCpus(ReadCpuBudget()), workers = NumWorkers(config, cores);
+  const int threads = config.threads > 0 ? config.threads : std::max(1, cores / workers);
+  std::string why;
+  try {
+    const std::unique_ptr<Communicator> comm = MakeLocalCommunicator();
+    DataConfig data = config.data;
+    data.verify = false;
+    const OpenedSplits splits = OpenSplits(data, config.features, *comm);
+    const DatasetSchema& schema = splits.train.dataset->schema();
+    const std::vector<double> pooling_factors = EstimatePoolingFactors(splits.train);
+    Topology topology = Topology::OneHost(workers);
+    std::vector<SharedMemory> memory = MemoryOfWorkers(*comm);
+    for (SharedMemory& shared : memory) {
+      shared.ranks.resize(static_cast<size_t>(workers));
+      std::iota(shared.ranks.begin(), shared.ranks.end(), 0);
+      const double share = static_cast<double>(shared.bytes) / workers;
+      double& least = topology.rates.memory_bytes;
+      least = least == 0 ? share : std::min(least, share);
+    }
+    const ShardingPlan plan = PlanOf(config, schema, pooling_factors, topology, threads);
+    why = WhyItDoesNotFit(
+        EstimateMemoryOfWorkers(config, schema, pooling_factors, plan, workers, threads), memory);
+  } catch (const Error&) {
+    return;
+  }
+  if (!why.empty()) Fail(ErrorCode::kOsError, "{}", why);
+}
+
 int RunTrain(const TrainFlags& flags) {
   RunRequests& requests = BlockTrainSignals();
   CheckFlags(flags);
@@ -138,6 +174,7 @@ int RunTrain(const TrainFlags& flags) {
                                     .max_restarts = config.elastic.max_restarts,
                                     .backoff_seconds = config.elastic.backoff_seconds},
                         .environment = {},
+                        .on_launcher = [&] { CheckMemoryOfWorkers(config); },
                         .on_worker = StartServingTrainSignals};
   ResolveDirectories(flags, name, config, workers.environment);
   RunOptions options{.name = name,

@@ -60,6 +60,7 @@ int RunWorkers(const WorkerOptions& options, const std::function<void(Communicat
            "comm.backend: local supports only one worker, but workers is {}: use gloo, "
            "mpi or auto",
            options.workers);
+    options.on_launcher();
     return LaunchElastic({.workers = options.workers,
                           .backend = options.backend == "mpi" ? "mpi" : "gloo",
                           .argv = CommandLine(),

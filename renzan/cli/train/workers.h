@@ -20,6 +20,8 @@ struct WorkerOptions {
   // restart itself.
   ElasticOptions elastic;
   std::vector<std::string> environment;  // "NAME=value", for workers started here
+  // Called first if this process starts workers.
+  std::function<void()> on_launcher = [] {};
   // Called first if this process is a worker, not a launcher.
   std::function<void()> on_worker = [] {};
 };

@@ -59,8 +59,7 @@ void ExpectTheExactStepOnEach(TrainConfig config, const std::vector<Placing>& pl
       trainer.StopHere();
       if (comm.rank() == 0) {
         EXPECT_EQ(trainer.recorder.stops, 1);
-        for (const CheckpointReport& report : trainer.recorder.reports)
-          EXPECT_EQ(report.error, "");
+        for (const CheckpointReport& report : trainer.recorder.reports) EXPECT_EQ(report.error, "");
       }
     });
     EXPECT_EQ(loaded, ReferenceDigests(config, steps)) << world << " workers, " << what;

@@ -142,16 +142,16 @@ ResumePoint Load(const std::string& path, HybridModel* model) {
   for (DenseOptimizer::State& state : model->dense_optimizer().states())
     CheckFinite(path, state.name, AllFinite(state.values.span()));
   const std::string state_name = model->embeddings().state_name();
-  ForEachBlock(reader, model, [&](CheckpointReader& own, EmbeddingShard& shard,
-                                  EmbeddingShard::Block& block) {
-    LoadBlock(own, state_name, true, block, &shard);
-    const std::string key = KeyOf(shard, block).Key();
-    CheckFinite(path, key, shard.AllFinite(block));
-    CheckFinite(path, key + "'s optimizer state", AllFinite(shard.StateOf(block)));
-    // The next increment must hold every row that differs from the base.
-    block.dirty = RowSet(block.num_rows);
-    for (const int32_t row : own.ReplacedRows(key + ".weight")) block.dirty.Add(row);
-  });
+  ForEachBlock(reader, model,
+               [&](CheckpointReader& own, EmbeddingShard& shard, EmbeddingShard::Block& block) {
+                 LoadBlock(own, state_name, true, block, &shard);
+                 const std::string key = KeyOf(shard, block).Key();
+                 CheckFinite(path, key, shard.AllFinite(block));
+                 CheckFinite(path, key + "'s optimizer state", AllFinite(shard.StateOf(block)));
+                 // The next increment must hold every row that differs from the base.
+                 block.dirty = RowSet(block.num_rows);
+                 for (const int32_t row : own.ReplacedRows(key + ".weight")) block.dirty.Add(row);
+               });
   ResumePoint point{.name = path.substr(path.rfind('/') + 1),
                     .step = reader.step(),
                     .unix_seconds = static_cast<double>(reader.manifest().unix_ms) / 1000,
@@ -250,10 +250,10 @@ ResumePoint LoadNewest(const std::vector<std::string>& paths, HybridModel& model
 
 void LoadModel(CheckpointReader& reader, HybridModel* model) {
   LoadDense(reader, false, model);
-  ForEachBlock(reader, model, [&](CheckpointReader& own, EmbeddingShard& shard,
-                                  EmbeddingShard::Block& block) {
-    LoadBlock(own, "", false, block, &shard);
-  });
+  ForEachBlock(reader, model,
+               [&](CheckpointReader& own, EmbeddingShard& shard, EmbeddingShard::Block& block) {
+                 LoadBlock(own, "", false, block, &shard);
+               });
 }
 
 }  // namespace renzan

@@ -141,8 +141,8 @@ void ModelSnapshot::AddWholeBlock(EmbeddingShard& shard, EmbeddingShard::Block& 
       std::make_shared<CopyOnWrite>(shard.WeightsOf(block), shard.weights.row_bytes());
   add(key, {block.num_rows, shard.dim()}, DTypeOf(shard.weights.type()), block.weights_view);
   if (shard.state_width > 0) {
-    block.state_view = std::make_shared<CopyOnWrite>(std::as_bytes(shard.StateOf(block)),
-                                                     StateRowBytes(shard));
+    block.state_view =
+        std::make_shared<CopyOnWrite>(std::as_bytes(shard.StateOf(block)), StateRowBytes(shard));
     add(fmt::format("{}/{}", key, model_.embeddings().state_name()), StateShape(shard, block),
         DType::kF32, block.state_view);
   }

@@ -19,7 +19,7 @@ using ::testing::HasSubstr;
 using ::testing::Optional;
 
 struct Trained {
-  int64_t bags = 0;  // that are not empty; only they have gradients
+  int64_t bags = 0;            // that are not empty; only they have gradients
   std::vector<float> updates;  // of all rows
   WireRange range;
 };
