@@ -128,11 +128,10 @@ void CheckMemoryOfWorkers(const TrainConfig& config) {
   std::string why;
   try {
     const std::unique_ptr<Communicator> comm = MakeLocalCommunicator();
-    DataConfig data = config.data;
-    data.verify = false;
-    const OpenedSplits splits = OpenSplits(data, config.features, *comm);
-    const DatasetSchema& schema = splits.train.dataset->schema();
-    const std::vector<double> pooling_factors = EstimatePoolingFactors(splits.train);
+    const Dataset dataset(config.data.train.path, {.warn = false});
+    const DatasetSchema& schema = dataset.schema();
+    const std::vector<double> pooling_factors = EstimatePoolingFactors(
+        {&dataset, ResolveRows(config.data.train.rows, dataset, "data.train.rows")});
     Topology topology = Topology::OneHost(workers);
     std::vector<SharedMemory> memory = MemoryOfWorkers(*comm);
     for (SharedMemory& shared : memory) {
