@@ -2,9 +2,32 @@
 
 #include <fmt/format.h>
 
-#include <regex>
+#include <charconv>
+#include <string_view>
 
 namespace renzan {
+namespace {
+
+bool TakeWord(std::string_view word, std::string_view* text) {
+  if (!text->starts_with(word)) return false;
+  text->remove_prefix(word.size());
+  return true;
+}
+
+bool TakeNumber(std::string_view* text, int* number) {
+  const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), *number);
+  if (error != std::errc() || *number < 0) return false;
+  text->remove_prefix(static_cast<size_t>(end - text->data()));
+  return true;
+}
+
+// ".row_block_3_of_8" if it is there. False for one without numbers.
+bool TakeBlock(std::string_view kind, std::string_view* text, int* block, int* blocks) {
+  if (!TakeWord(kind, text)) return true;
+  return TakeNumber(text, block) && TakeWord("_of_", text) && TakeNumber(text, blocks);
+}
+
+}  // namespace
 
 std::string BlockKey::Name() const {
   std::string name = table;
@@ -14,21 +37,19 @@ std::string BlockKey::Name() const {
 }
 
 std::optional<TableTensorKey> ParseTableTensorKey(const std::string& key) {
-  static const std::regex pattern(R"(embedding\.([^./]+))"
-                                  R"((?:\.row_block_(\d{1,4})_of_(\d{1,4}))?)"
-                                  R"((?:\.column_block_(\d{1,4})_of_(\d{1,4}))?)"
-                                  R"((\.weight.*))");
-  std::smatch match;
-  if (!std::regex_match(key, match, pattern)) return std::nullopt;
-  const auto number = [&](size_t group, int otherwise) {
-    return match[group].matched ? std::stoi(match[group]) : otherwise;
-  };
-  return TableTensorKey{.block = {.table = match[1],
-                                  .row_block = number(2, 0),
-                                  .row_blocks = number(3, 1),
-                                  .column_block = number(4, 0),
-                                  .column_blocks = number(5, 1)},
-                        .rest = match[6]};
+  std::string_view text = key;
+  TableTensorKey parts;
+  BlockKey& block = parts.block;
+  if (!TakeWord("embedding.", &text)) return std::nullopt;
+  block.table = text.substr(0, text.find('.'));
+  text.remove_prefix(block.table.size());
+  if (block.table.empty() ||
+      !TakeBlock(".row_block_", &text, &block.row_block, &block.row_blocks) ||
+      !TakeBlock(".column_block_", &text, &block.column_block, &block.column_blocks) ||
+      !text.starts_with(".weight"))
+    return std::nullopt;
+  parts.rest = text;
+  return parts;
 }
 
 }  // namespace renzan
