@@ -1,7 +1,7 @@
 #pragma once
 
 // What a plan costs: the memory of each worker, and the time of each phase of a step. A pure
-// function of the tables, the run and the machine; docs/sharding.md has the formulas.
+// function of the tables, the run and the machine; docs/sharding.md describes it.
 
 #include <cstdint>
 #include <span>

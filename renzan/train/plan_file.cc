@@ -58,7 +58,7 @@ ShardingPlan ParsePlan(const std::string& text, const std::string& path,
   if (file.workers != workers)
     Fail(ErrorCode::kConfig,
          "{} is a plan for {} workers, but there are {}: make another with `renzan plan --workers "
-         "{}`, or run without one",
+         "{}`, or set sharding.plan to ''",
          path, file.workers, workers, workers);
   ShardingPlan plan;
   for (size_t t = 0; t < tables.size(); ++t) {

@@ -246,8 +246,8 @@ void AddPlanVerb(CLI::App& app, int& exit_status) {
       "Without data.train.path, tables are those of `features`, with the pooling factors of\n"
       "model.tables. Exit code 71: it does not fit into the workers' memory.\n"
       "Examples:\n"
-      "  renzan plan examples/dlrm.yaml --workers 2 --output plan.yaml\n"
-      "  renzan train examples/dlrm.yaml --workers 2 --plan plan.yaml\n"
+      "  renzan plan examples/quickstart.yaml --workers 2 --output plan.yaml\n"
+      "  renzan train examples/quickstart.yaml --workers 2 --plan plan.yaml\n"
       "  renzan plan examples/plans/mlperf_dcnv2.yaml --topology examples/plans/8_workers.yaml");
   verb->callback([flags, &exit_status] {
     exit_status = RunPlan(*flags) ? 0 : static_cast<int>(ErrorCode::kOsError);

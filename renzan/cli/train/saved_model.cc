@@ -1,6 +1,7 @@
 #include "renzan/cli/train/saved_model.h"
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -58,6 +59,14 @@ TrainConfig ReadConfig(const CheckpointReader& reader, const std::vector<std::st
          "--set {}: it is {} in {} and cannot be changed after training; other keys of numerics, "
          "comm.forward and training.batch_size can",
          difference->key, difference->there, reader.dir());
+  // Earlier versions saved tables of any size whole.
+  const std::vector<std::string> keys = reader.keys();
+  if (std::none_of(keys.begin(), keys.end(), [](const std::string& key) {
+        return key.find(".row_block_") != std::string::npos;
+      })) {
+    config.numerics.row_blocks = 1;
+    for (auto& [name, table] : config.model.tables) table.row_blocks = 0;
+  }
   return config;
 }
 
