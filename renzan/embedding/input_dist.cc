@@ -11,9 +11,9 @@ namespace {
 // Offsets are 32 bits wide.
 constexpr size_t kMaxLookups = std::numeric_limits<int32_t>::max();
 
-// All-to-all of vectors whose sizes both sides already know.
+// All-to-all of vectors whose sizes both sides already know, except what `rank` has for itself.
 template <typename T>
-void Post(const std::vector<std::vector<T>>& send, std::vector<std::vector<T>>* recv,
+void Post(size_t rank, const std::vector<std::vector<T>>& send, std::vector<std::vector<T>>* recv,
           Exchange* exchange) {
   thread_local std::vector<std::span<const std::byte>> from;
   thread_local std::vector<std::span<std::byte>> to;
@@ -21,16 +21,20 @@ void Post(const std::vector<std::vector<T>>& send, std::vector<std::vector<T>>* 
   to.clear();
   for (const auto& message : send) from.push_back(std::as_bytes(std::span(message)));
   for (auto& message : *recv) to.push_back(std::as_writable_bytes(std::span(message)));
+  from[rank] = {};
+  to[rank] = {};
   exchange->Post("input_dist", from, to);
 }
 
 }  // namespace
 
-InputDist::InputDist(Communicator& comm, const ShardMap& map)
+InputDist::InputDist(Communicator& comm, ThreadPool& pool, const ShardMap& map)
     : comm_(comm),
+      pool_(pool),
       map_(map),
       own_(map.shards().size()),
       rows_(map.shards().size()),
+      divided_(map.shards().size()),
       held_(map.held().size()),
       exchange_(comm) {
   const size_t world_size = static_cast<size_t>(map.world_size());
@@ -38,6 +42,16 @@ InputDist::InputDist(Communicator& comm, const ShardMap& map)
   counts_.resize(world_size);
   send_.resize(world_size);
   recv_.resize(world_size);
+  // Where every sample has one row, its bag never changes.
+  const size_t n = static_cast<size_t>(map.samples_per_virtual_worker());
+  for (size_t k = 0; k < held_.size(); ++k) {
+    held_[k].first_bag.push_back(0);
+    if (map.is_jagged(map.held()[k])) continue;
+    for (int v = 0; v < map.virtual_workers(); ++v) {
+      held_[k].virtual_worker.insert(held_[k].virtual_worker.end(), n, static_cast<uint16_t>(v));
+      held_[k].first_bag.push_back(static_cast<int32_t>(held_[k].virtual_worker.size()));
+    }
+  }
 }
 
 bool InputDist::AnyJagged() const {
@@ -48,7 +62,7 @@ bool InputDist::AnyJagged() const {
 
 void InputDist::Start(std::span<const IdsView> ids) {
   CHECK(ids.size() == map_.tables().size());
-  for (size_t t = 0; t < ids.size(); ++t) Divide(t, ids[t]);
+  pool_.ParallelTasks(ids.size(), [&](int, size_t t) { Divide(t, ids[t]); });
   if (AnyJagged()) {
     PostCounts();
   } else {
@@ -64,7 +78,10 @@ void InputDist::Continue() {
 
 void InputDist::Finish() {
   exchange_.Wait();
-  Unpack();
+  const size_t senders = recv_.size();
+  pool_.ParallelTasks(held_.size(), [&](int, size_t k) {
+    Unpack(std::span(received_).subspan(k * senders, senders), &held_[k]);
+  });
 }
 
 // Divides a table's ids among its shards.
@@ -73,9 +90,10 @@ void InputDist::Divide(size_t table, const IdsView& ids) {
   const size_t samples = static_cast<size_t>(map_.samples_of(map_.rank()));
   CHECK(spec.multi_hot ? ids.offsets.size() == samples + 1 : ids.values.size() == samples);
   if (spec.row_blocks == 1) {
-    CopyWhole(map_.shard_of_block(table, 0), ids);
+    TakeWhole(map_.shard_of_block(table, 0), ids);
   } else {
     DivideByBlocks(table, ids);
+    for (const size_t shard : map_.shards_of(table, 0)) rows_[shard] = divided_[shard];
   }
   const std::vector<size_t>& of_first = map_.shards_of(table, 0);
   for (const size_t shard : of_first) CountBags(&own_[shard]);
@@ -87,37 +105,37 @@ void InputDist::Divide(size_t table, const IdsView& ids) {
     }
 }
 
-void InputDist::CopyWhole(size_t shard, const IdsView& ids) {
-  rows_[shard].assign(ids.values.begin(), ids.values.end());
+void InputDist::TakeWhole(size_t shard, const IdsView& ids) {
+  rows_[shard] = ids.values;
   std::vector<int32_t>& lengths = own_[shard].lengths;
-  lengths.clear();
-  for (size_t i = 0; i + 1 < ids.offsets.size(); ++i)
-    lengths.push_back(ids.offsets[i + 1] - ids.offsets[i]);
+  lengths.resize(ids.offsets.empty() ? 0 : ids.offsets.size() - 1);
+  for (size_t i = 0; i < lengths.size(); ++i) lengths[i] = ids.offsets[i + 1] - ids.offsets[i];
 }
 
 void InputDist::DivideByBlocks(size_t table, const IdsView& ids) {
   const int64_t mask = map_.tables()[table].row_blocks - 1;
   const size_t samples = static_cast<size_t>(map_.samples_of(map_.rank()));
   for (const size_t shard : map_.shards_of(table, 0)) {
-    rows_[shard].clear();
+    divided_[shard].clear();
     own_[shard].lengths.assign(map_.is_jagged(shard) ? samples : 0, 0);
   }
   const auto add = [&](size_t sample, int32_t id) {
     const size_t shard = map_.shard_of_block(table, id & mask);
-    rows_[shard].push_back(map_.rows_of(shard).Local(id));
+    divided_[shard].push_back(map_.rows_of(shard).Local(id));
     if (!own_[shard].lengths.empty()) ++own_[shard].lengths[sample];
   };
   if (ids.offsets.empty()) {
     for (size_t i = 0; i < samples; ++i) add(i, ids.values[i]);
     return;
   }
+  thread_local std::vector<uint64_t> bag;  // a sample's lookups: row block, place
   for (size_t i = 0; i < samples; ++i) {
-    bag_.clear();
+    bag.clear();
     for (int32_t at = ids.offsets[i]; at < ids.offsets[i + 1]; ++at)
-      bag_.push_back(static_cast<uint64_t>(ids.values[static_cast<size_t>(at)] & mask) << 32 |
-                     static_cast<uint32_t>(at));
-    std::sort(bag_.begin(), bag_.end());
-    for (const uint64_t key : bag_) add(i, ids.values[static_cast<uint32_t>(key)]);
+      bag.push_back(static_cast<uint64_t>(ids.values[static_cast<size_t>(at)] & mask) << 32 |
+                    static_cast<uint32_t>(at));
+    std::sort(bag.begin(), bag.end());
+    for (const uint64_t key : bag) add(i, ids.values[static_cast<uint32_t>(key)]);
   }
 }
 
@@ -146,84 +164,100 @@ void InputDist::PostCounts() {
                                  .rows = static_cast<int32_t>(rows_[shard].size())});
     counts_[r].resize(static_cast<size_t>(jagged));
   }
-  Post(announced_, &counts_, &exchange_);
+  const size_t me = static_cast<size_t>(map_.rank());
+  Post(me, announced_, &counts_, &exchange_);
+  counts_[me] = announced_[me];
+}
+
+size_t InputDist::WordsOf(size_t shard, Count count) const {
+  size_t per_bag = 0;
+  if (map_.is_jagged(shard)) per_bag = map_.table_of(shard).multi_hot ? 2 : 1;
+  return static_cast<size_t>(count.bags) * per_bag + static_cast<size_t>(count.rows);
 }
 
 // Of every shard of the receiver: if it is jagged, the sample of each bag and, where bags may have
 // several rows, its length; then the rows.
 void InputDist::PostRows() {
-  for (size_t r = 0; r < send_.size(); ++r) {
-    std::vector<int32_t>& message = send_[r];
-    message.clear();
-    for (const size_t shard : map_.held_by(static_cast<int>(r))) {
-      const std::vector<int32_t>& lengths = own_[shard].lengths;
-      const bool multi_hot = map_.table_of(shard).multi_hot;
-      for (size_t i = 0; i < lengths.size(); ++i) {
-        if (lengths[i] == 0) continue;
-        message.push_back(static_cast<int32_t>(i));
-        if (multi_hot) message.push_back(lengths[i]);
-      }
-      message.insert(message.end(), rows_[shard].begin(), rows_[shard].end());
-    }
-    size_t expected = 0, jagged = 0;
-    for (const size_t shard : map_.held()) {
-      if (!map_.is_jagged(shard)) {
-        expected += static_cast<size_t>(map_.samples_of(static_cast<int>(r)));
-        continue;
-      }
-      const Count& count = counts_[r][jagged++];
-      const int words_per_bag = map_.table_of(shard).multi_hot ? 2 : 1;
-      expected += static_cast<size_t>(count.bags) * static_cast<size_t>(words_per_bag) +
-                  static_cast<size_t>(count.rows);
-    }
-    recv_[r].resize(expected);
-  }
-  Post(send_, &recv_, &exchange_);
-}
-
-void InputDist::Unpack() {
   const std::vector<size_t>& mine = map_.held();
-  for (ShardIds& ids : held_) {
-    ids.rows.clear();
-    ids.offsets.clear();
-    ids.first_bag.assign(1, 0);
-    ids.virtual_worker.clear();
-  }
-  for (size_t r = 0; r < recv_.size(); ++r) {
-    const int32_t* next = recv_[r].data();
-    const IndexRange assigned = map_.assigned_to(static_cast<int>(r));
-    size_t jagged = 0;
-    for (size_t k = 0; k < mine.size(); ++k) {
-      const int32_t samples = static_cast<int32_t>(map_.samples_of(static_cast<int>(r)));
-      const bool is_jagged = map_.is_jagged(mine[k]);
-      const Count count = is_jagged ? counts_[r][jagged++] : Count{samples, samples};
-      next = UnpackShard(next, count, mine[k], assigned, &held_[k]);
+  const size_t world_size = send_.size(), me = static_cast<size_t>(map_.rank());
+  sent_.clear();
+  received_.resize(mine.size() * world_size);
+  for (size_t r = 0; r < world_size; ++r) {
+    size_t words = 0;
+    for (const size_t shard : map_.held_by(static_cast<int>(r))) {
+      const Count count = {.bags = own_[shard].first_bag.back(),
+                           .rows = static_cast<int32_t>(rows_[shard].size())};
+      sent_.push_back({r, shard, words, count});
+      words += WordsOf(shard, count);
     }
+    send_[r].resize(words);
+    words = 0;
+    const int32_t samples = static_cast<int32_t>(map_.samples_of(static_cast<int>(r)));
+    for (size_t k = 0, jagged = 0; k < mine.size(); ++k) {
+      const Count count = map_.is_jagged(mine[k]) ? counts_[r][jagged++] : Count{samples, samples};
+      received_[k * world_size + r] = {r, k, words, count};
+      words += WordsOf(mine[k], count);
+    }
+    recv_[r].resize(r == me ? 0 : words);
   }
+  pool_.ParallelTasks(sent_.size(), [&](int, size_t i) { Pack(sent_[i]); });
+  Post(me, send_, &recv_, &exchange_);
 }
 
-const int32_t* InputDist::UnpackShard(const int32_t* next, Count count, size_t shard,
-                                      IndexRange assigned, ShardIds* ids) const {
-  const int32_t n = static_cast<int32_t>(map_.samples_per_virtual_worker());
-  const bool is_jagged = map_.is_jagged(shard), multi_hot = map_.table_of(shard).multi_hot;
-  if (ids->rows.size() + static_cast<size_t>(count.rows) > kMaxLookups)
+void InputDist::Pack(const Part& part) {
+  int32_t* next = send_[part.rank].data() + part.first;
+  const std::vector<int32_t>& lengths = own_[part.shard].lengths;
+  const bool multi_hot = map_.table_of(part.shard).multi_hot;
+  for (size_t i = 0; i < lengths.size(); ++i) {
+    if (lengths[i] == 0) continue;
+    *next++ = static_cast<int32_t>(i);
+    if (multi_hot) *next++ = lengths[i];
+  }
+  std::copy(rows_[part.shard].begin(), rows_[part.shard].end(), next);
+}
+
+void InputDist::Unpack(std::span<const Part> parts, ShardIds* ids) const {
+  const size_t shard = map_.held()[parts[0].shard];
+  size_t bags = 0, rows = 0;
+  for (const Part& part : parts) {
+    bags += static_cast<size_t>(part.count.bags);
+    rows += static_cast<size_t>(part.count.rows);
+  }
+  if (rows > kMaxLookups)
     Fail(ErrorCode::kData, "{} has over {} ids in one global batch: lower training.batch_size",
          map_.table_of(shard).name, kMaxLookups);
-  if (multi_hot && ids->offsets.empty()) ids->offsets.push_back(0);
+  if (map_.is_jagged(shard)) {
+    ids->virtual_worker.resize(bags);
+    ids->first_bag.resize(1);
+    ids->offsets.resize(map_.table_of(shard).multi_hot ? bags + 1 : 0);
+    for (const Part& part : parts) UnpackBags(part, ids);
+  }
+  ids->rows.clear();
+  ids->rows.reserve(rows);
+  for (const Part& part : parts) {
+    const size_t n = static_cast<size_t>(part.count.rows);
+    const auto of_part = Message(part.rank).subspan(part.first, WordsOf(shard, part.count)).last(n);
+    ids->rows.insert(ids->rows.end(), of_part.begin(), of_part.end());
+  }
+}
+
+void InputDist::UnpackBags(const Part& part, ShardIds* ids) const {
+  const IndexRange assigned = map_.assigned_to(static_cast<int>(part.rank));
+  const int32_t n = static_cast<int32_t>(map_.samples_per_virtual_worker());
+  const int32_t* next = Message(part.rank).data() + part.first;
+  int32_t bag = ids->first_bag.back();
+  const int32_t end = bag + part.count.bags;
+  uint16_t* const virtual_worker = ids->virtual_worker.data();
+  int32_t* const offsets = ids->offsets.empty() ? nullptr : ids->offsets.data();
   int v = assigned.begin;
   int32_t first_of_next = n;  // the first sample of the next virtual worker
-  const auto end_virtual_workers_before = [&](int32_t sample) {
-    for (; sample >= first_of_next; ++v, first_of_next += n)
-      ids->first_bag.push_back(static_cast<int32_t>(ids->virtual_worker.size()));
-  };
-  for (int32_t bag = 0; bag < count.bags; ++bag) {
-    end_virtual_workers_before(is_jagged ? *next++ : bag);
-    ids->virtual_worker.push_back(static_cast<uint16_t>(v));
-    if (multi_hot) ids->offsets.push_back(ids->offsets.back() + *next++);
+  for (; bag < end; ++bag) {
+    const int32_t sample = *next++;
+    for (; sample >= first_of_next; ++v, first_of_next += n) ids->first_bag.push_back(bag);
+    virtual_worker[bag] = static_cast<uint16_t>(v);
+    if (offsets != nullptr) offsets[bag + 1] = offsets[bag] + *next++;
   }
-  end_virtual_workers_before(assigned.size() * n);
-  ids->rows.insert(ids->rows.end(), next, next + count.rows);
-  return next + count.rows;
+  for (; v < assigned.end; ++v) ids->first_bag.push_back(end);
 }
 
 }  // namespace renzan

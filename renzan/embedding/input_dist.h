@@ -9,6 +9,7 @@
 #include <span>
 #include <vector>
 
+#include "renzan/base/thread_pool.h"
 #include "renzan/comm/communicator.h"
 #include "renzan/embedding/shard_map.h"
 
@@ -49,11 +50,12 @@ struct OwnBags {
 
 class InputDist {
  public:
-  // The map must outlive it.
-  InputDist(Communicator& comm, const ShardMap& map);
+  // The pool and the map must outlive it.
+  InputDist(Communicator& comm, ThreadPool& pool, const ShardMap& map);
 
   // Every rank calls these in turn, the same at the same time, and may do something else in
-  // between. ids: one view per table, of this rank's samples.
+  // between. ids: one view per table, of this rank's samples; they must stay until Continue()
+  // returns.
   void Start(std::span<const IdsView> ids);
   // Where samples have any number of lookups, the numbers of rows have to arrive before the rows.
   void Continue();
@@ -69,27 +71,42 @@ class InputDist {
   struct Count {
     int32_t bags, rows;
   };
+  struct Part {
+    size_t rank;   // the message's other worker
+    size_t shard;  // sent: of map.shards(); received: of map.held()
+    size_t first;  // word
+    Count count;
+  };
   bool AnyJagged() const;
+  size_t WordsOf(size_t shard, Count count) const;
+
   void Divide(size_t table, const IdsView& ids);
-  void CopyWhole(size_t shard, const IdsView& ids);
+  void TakeWhole(size_t shard, const IdsView& ids);
   void DivideByBlocks(size_t table, const IdsView& ids);
   void CountBags(OwnBags* bags) const;
+
   void PostCounts();
   void PostRows();
-
-  void Unpack();
-  // Returns the end of what it read. `assigned`: the virtual workers of the sender.
-  const int32_t* UnpackShard(const int32_t* next, Count count, size_t shard, IndexRange assigned,
-                             ShardIds* ids) const;
+  void Pack(const Part& part);
+  // The parts of one held shard, by rank.
+  void Unpack(std::span<const Part> parts, ShardIds* ids) const;
+  void UnpackBags(const Part& part, ShardIds* ids) const;
+  // A worker's message to itself stays where it is.
+  std::span<const int32_t> Message(size_t rank) const {
+    return rank == static_cast<size_t>(map_.rank()) ? send_[rank] : recv_[rank];
+  }
 
   Communicator& comm_;
+  ThreadPool& pool_;
   const ShardMap& map_;
-  std::vector<OwnBags> own_;                // by shard
-  std::vector<std::vector<int32_t>> rows_;  // by shard: what own samples look up
-  std::vector<uint64_t> bag_;               // a bag's lookups: row block, place
+  // By shard: what own samples look up, and where it is unless it is in the ids.
+  std::vector<OwnBags> own_;
+  std::vector<std::span<const int32_t>> rows_;
+  std::vector<std::vector<int32_t>> divided_;
   // By rank, for every jagged shard of the receiver.
   std::vector<std::vector<Count>> announced_, counts_;
-  std::vector<std::vector<int32_t>> send_, recv_;
+  std::vector<std::vector<int32_t>> send_, recv_;  // by rank
+  std::vector<Part> sent_, received_;              // received: by held shard, then by rank
   std::vector<ShardIds> held_;
   Exchange exchange_;  // last, so that it ends before the buffers do
 };

@@ -226,13 +226,17 @@ HWY_INLINE void ForEachRow(const RowGradients& gradients, int64_t dim, float* st
   const auto virtual_worker_of = [&](size_t i) {
     return gradients.virtual_worker[SampleOf(lookups[i])];
   };
+  // Partial sums are in the stack, or where the only gradient of a virtual worker is.
+  const float* partial[TreeOrder::kMaxDepth];
   const auto add = [&](const float* a, const float* b, float* sum) HWY_ATTR {
     ForEach(width, [&](auto d, size_t i) HWY_ATTR {
       hn::StoreU(hn::Add(hn::LoadU(d, a + i), hn::LoadU(d, b + i)), d, sum + i);
     });
   };
   const auto add_partial_sums = [&](size_t from, size_t to) HWY_ATTR {
-    add(stack + to * width, stack + from * width, stack + to * width);
+    float* sum = stack + to * width;
+    add(partial[to], partial[from], sum);
+    partial[to] = sum;
   };
   for (size_t i = 0; i < std::min(distance, n); ++i) ahead(int64_t{RowOf(lookups[i])});
   const auto prefetch = [&](size_t i) HWY_ATTR {
@@ -250,16 +254,16 @@ HWY_INLINE void ForEachRow(const RowGradients& gradients, int64_t dim, float* st
     }
     for (size_t i = begin; i < end;) {
       const uint16_t virtual_worker = virtual_worker_of(i);
-      float* leaf = stack + order.Push(virtual_worker, add_partial_sums) * width;
+      const size_t place = order.Push(virtual_worker, add_partial_sums);
       const float* sum = gradient_of(i);
       for (++i; i < end && virtual_worker_of(i) == virtual_worker; ++i) {
-        add(sum, gradient_of(i), leaf);
-        sum = leaf;
+        add(sum, gradient_of(i), stack + place * width);
+        sum = stack + place * width;
       }
-      if (sum != leaf) std::copy_n(sum, width, leaf);
+      partial[place] = sum;
     }
     order.Finish(add_partial_sums);
-    visit(int64_t{row}, stack);
+    visit(int64_t{row}, partial[0]);
   }
 }
 

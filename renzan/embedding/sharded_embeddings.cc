@@ -43,7 +43,7 @@ ShardedEmbeddings::ShardedEmbeddings(Communicator& comm, ThreadPool& pool,
 
 std::unique_ptr<PreparedBatch> ShardedEmbeddings::MakePreparedBatch() const {
   return std::unique_ptr<PreparedBatch>(new PreparedBatch{
-      .ids = {comm_, map_}, .sorted = std::vector<std::vector<Lookup>>(shards_.size())});
+      .ids = {comm_, pool_, map_}, .sorted = std::vector<std::vector<Lookup>>(shards_.size())});
 }
 
 void ShardedEmbeddings::SortLookups(size_t held, int thread, PreparedBatch* batch) {
