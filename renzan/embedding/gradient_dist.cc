@@ -7,8 +7,8 @@
 
 namespace renzan {
 
-GradientDist::GradientDist(Communicator& comm, ThreadPool& pool, const ShardMap& map,
-                           FloatType wire, float scale)
+GradientDist::GradientDist(Communicator& comm, ThreadPool& pool, const ShardMap& map, RowCodec wire,
+                           float scale)
     : pool_(pool), map_(map), wire_(wire), scale_(scale), messages_(comm, map, wire, true) {
   holders_.resize(map.shards().size());
   for (int r = 0; r < map.world_size(); ++r)
@@ -70,13 +70,13 @@ void GradientDist::WriteColumns(const InputDist& ids, size_t table, int column_b
         continue;
       }
       encoded = to;
-      float* g = wire_ == FloatType::kFloat32 ? reinterpret_cast<float*>(to) : values.data();
+      float* g = wire_ == RowCodec::kFloat32 ? reinterpret_cast<float*>(to) : values.data();
       gradient.GetRow(i, column, g, dim);
       if (mean && length > 1) ScaleValues(1.0f / static_cast<float>(length), dim, g);
       if (scale_ != 1) ScaleValues(scale_, dim, g);
-      if (wire_ == FloatType::kFloat32) continue;
-      if (wire_ == FloatType::kFloat16) range->Add(Float16Range(values));
-      Encode(wire_, values, to);
+      if (wire_ == RowCodec::kFloat32) continue;
+      if (wire_ == RowCodec::kFloat16) range->Add(Float16Range(values));
+      EncodeRows(wire_, values.size(), values, to);
     }
   }
 }
@@ -96,8 +96,8 @@ void GradientDist::Receive(const InputDist& ids) {
     const int64_t dim = map_.columns_of(map_.held()[held]);
     const int64_t values = (first[v + 1] - first[v]) * dim;
     float* gradient = gradients_[held].data() + first[v] * dim;
-    Decode(wire_, messages_.OfHeld(held, static_cast<int>(v)),
-           {gradient, static_cast<size_t>(values)});
+    DecodeRows(wire_, static_cast<size_t>(dim), messages_.OfHeld(held, static_cast<int>(v)),
+               {gradient, static_cast<size_t>(values)});
     if (scale_ != 1) ScaleValues(1 / scale_, values, gradient);
     ClearNegativeZeros(values, gradient);
   });

@@ -19,7 +19,7 @@ class GradientDist {
  public:
   // `scale`: a power of two by which gradients are multiplied for sending. The map and the pool
   // must outlive it.
-  GradientDist(Communicator& comm, ThreadPool& pool, const ShardMap& map, FloatType wire,
+  GradientDist(Communicator& comm, ThreadPool& pool, const ShardMap& map, RowCodec wire,
                float scale);
 
   // Before the first Write() of a batch.
@@ -43,7 +43,7 @@ class GradientDist {
 
   ThreadPool& pool_;
   const ShardMap& map_;
-  FloatType wire_;
+  RowCodec wire_;
   float scale_;
   RowMessages messages_;
   // By shard: who holds it, and its place among the shards of each.

@@ -155,13 +155,13 @@ HWY_INLINE void PoolRowsOf(Rows<kType> rows, const int32_t* ids, const int32_t* 
 
 // `stack` [TreeOrder::kMaxDepth, dim] is scratch.
 template <FloatType kType>
-HWY_INLINE void PoolRowBlocksOf(Rows<kType> rows, std::span<const int64_t> first, FloatType wire,
+HWY_INLINE void PoolRowBlocksOf(Rows<kType> rows, std::span<const int64_t> first, RowCodec wire,
                                 const int32_t* ids, const int32_t* offsets, int64_t n, float* stack,
                                 float* out) {
   const size_t dim = static_cast<size_t>(rows.dim);
   const auto prefetch = PrefetchAhead(rows, ids, offsets[0], offsets[n]);
   const auto add = [&](size_t from, size_t to) {
-    AddRoundTrip(wire, {stack + to * dim, dim}, {stack + from * dim, dim});
+    AddRoundTripRow(wire, {stack + to * dim, dim}, {stack + from * dim, dim});
   };
   TreeOrder order;
   for (int64_t bag = 0; bag < n; ++bag, out += rows.dim) {
@@ -172,7 +172,7 @@ HWY_INLINE void PoolRowBlocksOf(Rows<kType> rows, std::span<const int64_t> first
       float* leaf = stack + order.Push(block, add) * dim;
       PoolBag(rows, ids + begin, end - begin, leaf,
               [&](int64_t i) HWY_ATTR { prefetch(begin + i); });
-      RoundTrip(wire, {leaf, dim});
+      RoundTripRow(wire, {leaf, dim});
     }
     order.Finish(add);
     std::copy_n(stack, dim, out);
@@ -204,7 +204,7 @@ void PoolRows(FloatType type, std::byte* data, int64_t dim, const int32_t* ids,
 }
 
 void PoolRowBlocks(FloatType type, std::byte* data, int64_t dim, std::span<const int64_t> first,
-                   FloatType wire, const int32_t* ids, const int32_t* offsets, int64_t n,
+                   RowCodec wire, const int32_t* ids, const int32_t* offsets, int64_t n,
                    float* stack, float* out) {
   WithType(type, data, dim, [&](auto rows) HWY_ATTR {
     PoolRowBlocksOf(rows, first, wire, ids, offsets, n, stack, out);
@@ -427,7 +427,7 @@ void PoolRows(const RowStorage& rows, const int32_t* ids, std::span<const int32_
   (rows.type(), DataOf(rows), rows.dim(), ids, offsets.data(), std::ssize(offsets) - 1, out);
 }
 
-void PoolRowBlocks(const RowStorage& rows, std::span<const int64_t> first, FloatType wire,
+void PoolRowBlocks(const RowStorage& rows, std::span<const int64_t> first, RowCodec wire,
                    const int32_t* ids, std::span<const int32_t> offsets, float* out) {
   HWY_DYNAMIC_DISPATCH(PoolRowBlocks)
   (rows.type(), DataOf(rows), rows.dim(), first, wire, ids, offsets.data(), std::ssize(offsets) - 1,

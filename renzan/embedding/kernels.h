@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <span>
 
+#include "renzan/base/row_codec.h"
 #include "renzan/embedding/row_storage.h"
 #include "renzan/embedding/sort_rows.h"
 #include "renzan/embedding/sparse_optimizer.h"
@@ -24,7 +25,7 @@ void PoolRows(const RowStorage& rows, const int32_t* ids, std::span<const int32_
 // The same for rows of several row blocks, of which block b begins at row first[b]: a bag's lookups
 // are in the order of their blocks. The sum of each block's rows is a leaf of a balanced binary
 // tree (tree_order.h), and every leaf and node is rounded by the codec `wire`. No bag is empty.
-void PoolRowBlocks(const RowStorage& rows, std::span<const int64_t> first, FloatType wire,
+void PoolRowBlocks(const RowStorage& rows, std::span<const int64_t> first, RowCodec wire,
                    const int32_t* ids, std::span<const int32_t> offsets, float* out);
 
 // The gradients of rows: that of a row is the sum over its lookups of pooled[bag]. The sum of the

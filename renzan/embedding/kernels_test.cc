@@ -125,7 +125,8 @@ TEST_P(Kernels, RowBlocksArePooledAsATree) {
   const std::vector<int32_t> ids = {5, 4, 4, 1, 9, 0, 2, 3, 7, 2, 0, 3, 6, 4, 9, 8, 9};
   const std::vector<int32_t> offsets = {0, 3, 5, 9, 17};
   using Block = std::vector<float>;
-  for (const FloatType wire : kTypes) {
+  for (const RowCodec wire : {RowCodec::kFloat32, RowCodec::kFloat16, RowCodec::kBFloat16,
+                              RowCodec::kInt8, RowCodec::kInt4}) {
     const RowStorage rows = NewRows(FloatType::kFloat32, width_);
     const std::vector<float> weights = Values(rows);
     std::vector<float> out(4 * width_);
@@ -144,11 +145,11 @@ TEST_P(Kernels, RowBlocksArePooledAsATree) {
           for (size_t d = 0; d < width_; ++d) leaf[d] += w[d];
         }
       }
-      for (Block& leaf : leaves) RoundTrip(wire, leaf);
+      for (Block& leaf : leaves) RoundTripRow(wire, leaf);
       const auto node = [&](Block a, const Block& b) {
         if (a.empty() || b.empty()) return a.empty() ? b : a;
         for (size_t d = 0; d < width_; ++d) a[d] += b[d];
-        RoundTrip(wire, a);
+        RoundTripRow(wire, a);
         return a;
       };
       EXPECT_EQ(node(node(leaves[0], leaves[1]), node(leaves[2], leaves[3])),

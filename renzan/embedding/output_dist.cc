@@ -8,7 +8,7 @@
 
 namespace renzan {
 
-OutputDist::OutputDist(Communicator& comm, ThreadPool& pool, const ShardMap& map, FloatType wire)
+OutputDist::OutputDist(Communicator& comm, ThreadPool& pool, const ShardMap& map, RowCodec wire)
     : pool_(pool), map_(map), wire_(wire), messages_(comm, map, wire, false) {
   sources_.resize(map.shards().size());
   for (int r = 0; r < map.world_size(); ++r) {
@@ -38,7 +38,7 @@ void OutputDist::Pool(const EmbeddingShard& shard, const ShardIds& ids, size_t h
   std::byte* message = messages_.OfHeld(held, virtual_worker);
   thread_local std::vector<float> scratch;
   float* pooled = reinterpret_cast<float*>(message);
-  if (wire_ != FloatType::kFloat32) {
+  if (wire_ != RowCodec::kFloat32) {
     scratch.resize(values);
     pooled = scratch.data();
   }
@@ -53,7 +53,8 @@ void OutputDist::Pool(const EmbeddingShard& shard, const ShardIds& ids, size_t h
       PoolRowBlocks(shard.weights, shard.rows.first(), wire_, ids.rows.data(), offsets, pooled);
     }
   }
-  if (wire_ != FloatType::kFloat32) Encode(wire_, {pooled, values}, message);
+  if (wire_ != RowCodec::kFloat32)
+    EncodeRows(wire_, static_cast<size_t>(shard.dim()), {pooled, values}, message);
 }
 
 void OutputDist::Read(const InputDist& ids, int virtual_worker, int64_t first_column,
@@ -87,7 +88,7 @@ void OutputDist::ReadColumns(const InputDist& ids, size_t table, int column_bloc
                      .leaf = static_cast<uint32_t>(map_.shards()[shard].row_blocks.begin)});
   }
   const auto add = [&](size_t from, size_t to) {
-    AddRoundTrip(wire_, {stack + to * dim, dim}, {stack + from * dim, dim});
+    AddRoundTripRow(wire_, {stack + to * dim, dim}, {stack + from * dim, dim});
   };
   TreeOrder order;
   for (int64_t i = 0; i < n; ++i) {
@@ -97,10 +98,10 @@ void OutputDist::ReadColumns(const InputDist& ids, size_t table, int column_bloc
       const int32_t here = part.lengths == nullptr ? 1 : part.lengths[i];
       if (here == 0) continue;
       length += here;
-      if (parts.size() == 1 && wire_ == FloatType::kFloat32) {
+      if (parts.size() == 1 && wire_ == RowCodec::kFloat32) {
         pooled = reinterpret_cast<const float*>(part.rows);
       } else {
-        Decode(wire_, part.rows, {stack + order.Push(part.leaf, add) * dim, dim});
+        DecodeRows(wire_, dim, part.rows, {stack + order.Push(part.leaf, add) * dim, dim});
       }
       part.rows += row_bytes;
     }

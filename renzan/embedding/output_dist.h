@@ -17,7 +17,7 @@ namespace renzan {
 class OutputDist {
  public:
   // The map and the pool must outlive it.
-  OutputDist(Communicator& comm, ThreadPool& pool, const ShardMap& map, FloatType wire);
+  OutputDist(Communicator& comm, ThreadPool& pool, const ShardMap& map, RowCodec wire);
 
   // Pools, and starts to send. `shards`: those of this worker. The ids must have arrived.
   void Send(const std::vector<EmbeddingShard>& shards, const InputDist& ids);
@@ -35,7 +35,7 @@ class OutputDist {
 
   ThreadPool& pool_;
   const ShardMap& map_;
-  FloatType wire_;
+  RowCodec wire_;
   RowMessages messages_;
   // What one shard contributes to the rows that are being read.
   struct Part {

@@ -2,7 +2,7 @@
 
 namespace renzan {
 
-RowMessages::RowMessages(Communicator& comm, const ShardMap& map, FloatType wire,
+RowMessages::RowMessages(Communicator& comm, const ShardMap& map, RowCodec wire,
                          bool to_every_holder)
     : comm_(comm),
       map_(map),

@@ -8,7 +8,7 @@
 #include <cstddef>
 #include <vector>
 
-#include "renzan/base/float_codec.h"
+#include "renzan/base/row_codec.h"
 #include "renzan/comm/communicator.h"
 #include "renzan/embedding/input_dist.h"
 #include "renzan/embedding/shard_map.h"
@@ -19,13 +19,13 @@ class RowMessages {
  public:
   // `to_every_holder`: a row of a replicated shard goes to all workers, and not only between a
   // worker and itself.
-  RowMessages(Communicator& comm, const ShardMap& map, FloatType wire, bool to_every_holder);
+  RowMessages(Communicator& comm, const ShardMap& map, RowCodec wire, bool to_every_holder);
 
   // Computes sizes and places for a batch whose ids have arrived; nothing may be in flight.
   void LayOut(const InputDist& ids);
 
   size_t row_bytes(size_t shard) const {
-    return EncodedBytes(wire_, static_cast<size_t>(map_.columns_of(shard)));
+    return EncodedRowBytes(wire_, static_cast<size_t>(map_.columns_of(shard)));
   }
   // Whether rows travel between shard `held` of this worker and samples of worker `rank`.
   bool TravelsTo(size_t held, int rank) const;
@@ -46,7 +46,7 @@ class RowMessages {
  private:
   Communicator& comm_;
   const ShardMap& map_;
-  FloatType wire_;
+  RowCodec wire_;
   bool to_every_holder_;
   // The offsets of OfHeld() and OfSamples(), and the messages, by rank.
   std::vector<std::vector<size_t>> held_at_;                  // by held shard and virtual worker

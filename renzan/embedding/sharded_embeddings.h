@@ -14,6 +14,7 @@
 
 #include "renzan/base/blocked_matrix.h"
 #include "renzan/base/float_codec.h"
+#include "renzan/base/row_codec.h"
 #include "renzan/base/thread_pool.h"
 #include "renzan/comm/communicator.h"
 #include "renzan/comm/wire_range.h"
@@ -34,8 +35,8 @@ struct ShardedEmbeddingsOptions {
   ShardingPlan plan;
   int64_t batch = 0;  // global batch; a multiple of virtual_workers
   int virtual_workers = 1;
-  FloatType forward = FloatType::kFloat32;
-  FloatType backward = FloatType::kFloat32;
+  RowCodec forward = RowCodec::kFloat32;
+  RowCodec backward = RowCodec::kFloat32;
   float backward_scale = 1;  // gradients are multiplied by it for sending; a power of two
   SparseOptimizerOptions optimizer;
   FloatType rows = FloatType::kFloat32;  // in memory

@@ -76,8 +76,9 @@ float GradientOf(float pooled, int64_t sample, int64_t t, int64_t d) {
   return std::sin(static_cast<float>(sample * 7 + t * 3 + d)) + pooled;
 }
 
-float Rounded(FloatType wire, float x) {
-  RoundTrip(wire, {&x, 1});
+// Of a codec that rounds value by value.
+float Rounded(RowCodec wire, float x) {
+  RoundTripRow(wire, {&x, 1});
   return x;
 }
 
@@ -85,7 +86,7 @@ using Weights = std::map<std::string, std::vector<float>>;  // by table: rows, r
 
 struct Recipe {
   std::vector<TableSpec> tables = Tables();
-  FloatType forward = FloatType::kFloat32, backward = FloatType::kFloat32;
+  RowCodec forward = RowCodec::kFloat32, backward = RowCodec::kFloat32;
   SparseOptimizerOptions optimizer = {};
   float gradient_scale = 1.0f;
 };
@@ -97,7 +98,7 @@ struct Trained {
 
 // The balanced tree over leaves of which some are missing.
 using Leaves = std::map<size_t, float>;
-float TreeOf(const Leaves& leaves, FloatType wire, size_t begin, size_t size) {
+float TreeOf(const Leaves& leaves, RowCodec wire, size_t begin, size_t size) {
   if (size == 1) return leaves.contains(begin) ? leaves.at(begin) : std::nanf("");
   const float left = TreeOf(leaves, wire, begin, size / 2);
   const float right = TreeOf(leaves, wire, begin + size / 2, size / 2);
@@ -174,7 +175,7 @@ Trained ReferenceTraining(const Recipe& recipe, int steps) {
         std::vector<float> g(dim);
         float* w = rows.data() + static_cast<size_t>(id) * dim;
         for (size_t d = 0; d < dim; ++d) {
-          g[d] = TreeOf(of_columns[d], FloatType::kFloat32, 0, kVirtualWorkers);
+          g[d] = TreeOf(of_columns[d], RowCodec::kFloat32, 0, kVirtualWorkers);
           squared_norm += double{g[d]} * double{g[d]};
           g[d] *= recipe.gradient_scale;
           if (decay != 0 && optimizer.weight_decay_mode == WeightDecayMode::kL2)
@@ -349,16 +350,31 @@ void ExpectTheReferenceOnAnyPlacement(const Recipe& recipe, int plans = 0) {
 TEST(ShardedEmbeddings, AgreeWithTheReferenceBitForBit) {
   ExpectTheReferenceOnAnyPlacement({});
   ExpectTheReferenceOnAnyPlacement(
-      {.forward = FloatType::kFloat16, .backward = FloatType::kBFloat16});
+      {.forward = RowCodec::kFloat16, .backward = RowCodec::kBFloat16});
 }
 
 TEST(ShardedEmbeddings, AgreeWithTheReferenceUnderAnyPlan) {
   constexpr int kPlans = 6;
   ExpectTheReferenceOnAnyPlacement({.tables = TablesOfBlocks()}, kPlans);
-  ExpectTheReferenceOnAnyPlacement({.tables = TablesOfBlocks(),
-                                    .forward = FloatType::kFloat16,
-                                    .backward = FloatType::kBFloat16},
-                                   kPlans);
+  ExpectTheReferenceOnAnyPlacement(
+      {.tables = TablesOfBlocks(), .forward = RowCodec::kFloat16, .backward = RowCodec::kBFloat16},
+      kPlans);
+}
+
+TEST(ShardedEmbeddings, RowsWithAScaleOfTheirOwnDependOnNoPlan) {
+  for (const auto& [forward, backward] :
+       {std::pair{RowCodec::kInt8, RowCodec::kInt4}, std::pair{RowCodec::kInt4, RowCodec::kInt8}}) {
+    const Recipe recipe{.tables = TablesOfBlocks(), .forward = forward, .backward = backward};
+    const Trained expected = ShardedTraining(1, 1, TableWise(recipe.tables, 1), recipe, 3);
+    EXPECT_NE(expected.weights, ReferenceTraining({.tables = TablesOfBlocks()}, 3).weights);
+    for (const int world_size : {1, 2, 3, 4, 7})
+      for (uint64_t seed = 0; seed < 6; ++seed) {
+        const ShardingPlan plan = RandomPlan(recipe.tables, world_size, seed);
+        const Trained trained = ShardedTraining(world_size, 2, plan, recipe, 3);
+        EXPECT_EQ(trained.weights, expected.weights) << world_size << " workers, plan " << seed;
+        EXPECT_EQ(trained.squared_norm, expected.squared_norm);
+      }
+  }
 }
 
 // One state for a row, whose columns may be on several workers; L2 decay is part of its square.

@@ -68,14 +68,18 @@ ShardCost CostOfShard(const Shard& shard, const TableSpec& table, const RunCosts
   const double row_traffic = WholeLines(row_bytes), state_traffic = WholeLines(state_bytes);
   const double own = replicated ? 1 / workers : 1;  // the part of the batch that it pools
 
+  const auto wire_bytes = [&](RowCodec codec) {
+    return static_cast<double>(EncodedRowBytes(codec, static_cast<size_t>(table.block_columns())));
+  };
+
   ShardCost cost;
   cost.lookup_seconds = own * (lookups * row_traffic / rates.row_bytes +
                                kFloat * bags * columns / rates.stream_bytes);
   cost.update_seconds =
       2 * distinct * (row_traffic + state_traffic) / rates.row_bytes +
       (kFloat * columns * (lookups + 2 * bags) + 4 * kLookup * lookups) / rates.stream_bytes;
-  cost.pooled_bytes = replicated ? 0 : bags * columns * run.forward_bytes;
-  cost.gradient_bytes = bags * columns * run.backward_bytes;
+  cost.pooled_bytes = replicated ? 0 : bags * wire_bytes(run.forward);
+  cost.gradient_bytes = bags * wire_bytes(run.backward);
   cost.table_bytes = rows * (row_bytes + state_bytes + 1.0 / 8);
   // Two batches of ids and sorted lookups; gradients, and messages both ways.
   cost.exchange_bytes = 2 * lookups * (3 * kId + kLookup) + kFloat * bags * columns +

@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include "renzan/base/row_codec.h"
 #include "renzan/plan/sharding_plan.h"
 
 namespace renzan {
@@ -42,9 +43,9 @@ struct Topology {
 struct RunCosts {
   int64_t batch = 1;  // global
   int virtual_workers = 1;
-  double value_bytes = 4;     // of rows in memory
-  double forward_bytes = 4;   // of a pooled value on the wire
-  double backward_bytes = 4;  // of its gradient
+  double value_bytes = 4;                  // of rows in memory
+  RowCodec forward = RowCodec::kFloat32;   // of pooled rows
+  RowCodec backward = RowCodec::kFloat32;  // of their gradients
   double dense_wire_bytes = 4;
   enum class State { kNone, kPerRow, kPerValue } state = State::kNone;
   double flops_per_sample = 0;  // of the dense part, forward and backward

@@ -57,7 +57,8 @@ TEST(CostModel, RowWiseBalancesAndSlowNetworksCost) {
   EXPECT_LT(StepOf(split, one_host), StepOf(whole, one_host));
   EXPECT_LT(StepOf(whole, one_host), StepOf(whole, two_hosts));
   RunCosts half = TestRun();
-  half.forward_bytes = half.backward_bytes = half.dense_wire_bytes = 2;
+  half.forward = half.backward = RowCodec::kFloat16;
+  half.dense_wire_bytes = 2;
   EXPECT_LT(StepOf(whole, two_hosts, half), StepOf(whole, two_hosts));
 }
 

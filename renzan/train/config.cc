@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "renzan/base/duration.h"
+#include "renzan/base/row_codec.h"
 #include "renzan/model/model.h"
 #include "renzan/plan/planner.h"
 #include "renzan/train/quality/evaluation_record.h"
@@ -286,8 +287,9 @@ void ShardingConfig::Describe(ConfigFields& fields) {
 
 void CommConfig::Describe(ConfigFields& fields) {
   fields.Choice("backend", &backend, {"auto", "local", "gloo", "mpi"});
-  fields.Choice("forward", &forward, kFloatTypes, "codec of pooled embeddings");
-  fields.Choice("backward", &backward, kFloatTypes, "codec of their gradients");
+  fields.Choice("forward", &forward, RowCodecNames(),
+                "codec of pooled embeddings; int8 and int4 share a power of two per row");
+  fields.Choice("backward", &backward, RowCodecNames(), "codec of their gradients");
   fields.Range(
       "backward_scale", &backward_scale, 0, int64_t{1} << 40,
       "fp16 only: scale of these gradients on the wire, a power of two; 0: from the batch size");

@@ -47,7 +47,8 @@ TEST(TrainConfig, RejectsInvalidValues) {
   ExpectError(std::string(kMinimal) + "numerics: {virtual_worker: 8}\n",
               "did you mean 'virtual_workers'");
   ExpectError(std::string(kMinimal) + "model: {type: dlmr}\n", "did you mean 'dlrm'");
-  ExpectError(std::string(kMinimal) + "comm: {forward: int8}\n", "fp16");
+  ExpectError(std::string(kMinimal) + "comm: {forward: int3}\n", "fp16");
+  ExpectError(std::string(kMinimal) + "comm: {dense: int8}\n", "fp16");
   ExpectError("data: {train: {path: d, rows: [5, 5]}}\n", "begin < end");
   ExpectError(std::string(kMinimal) + "model: {dropout: 1}\n", "must be below 1");
   ExpectError(std::string(kMinimal) + "model: {dropout: -0.1}\n", "out of range");

@@ -60,6 +60,10 @@ std::vector<Advice> WhatWouldHelp(const PlanInput& input, const PlannedRun& now)
       changed->config.comm.forward = "fp16";
       changed->config.comm.backward = "bf16";
     });
+  if (config.comm.backward != "int8" && config.comm.backward != "int4")
+    consider("comm.forward: int8, comm.backward: int8", [](PlanInput* changed) {
+      changed->config.comm.forward = changed->config.comm.backward = "int8";
+    });
   if (config.comm.dense == "fp32")
     consider("comm.dense: bf16", [](PlanInput* changed) { changed->config.comm.dense = "bf16"; });
   if (config.numerics.embedding_precision == "fp32")

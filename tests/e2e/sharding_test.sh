@@ -33,6 +33,19 @@ for backend in $backends; do
   expect_same "$backend, mixed" run
 done
 
+# Rows in 8 and 4 bits, whose scale is of the whole row.
+integers=(--set comm.forward=int8 --set comm.backward=int4)
+train integers "${integers[@]}" || fail "$(cat log.txt)"
+integers_expected=$(sha256_of integers)
+[ "$integers_expected" != "$expected" ] || fail "comm.forward: int8 changed nothing"
+for backend in $backends; do
+  rm -rf run
+  train run --workers 3 --backend $backend "${integers[@]}" \
+    --set 'sharding.tables={C1: replicated, C2: column_wise, C3: row_wise, M1: table_wise}' ||
+    fail "$backend, integers: $(cat log.txt)"
+  [ "$(sha256_of run)" = "$integers_expected" ] || fail "$backend, integers: another model"
+done
+
 # A plan as a file; killed in the middle, resumed under another plan.
 for workers in 2 3; do
   $renzan plan small.yaml --workers $workers --threads 1 "${blocks[@]}" --set sharding.default=row_wise \
