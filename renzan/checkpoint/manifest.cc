@@ -262,7 +262,9 @@ uint64_t CheckpointManifest::bytes() const {
   return bytes;
 }
 
-bool IsModelTensor(std::string_view key) { return !key.starts_with("progress."); }
+bool IsModelTensor(std::string_view key) {
+  return !key.starts_with(kProgressPrefix) && !key.starts_with(kErrorFeedbackPrefix);
+}
 
 std::string ModelSha256(std::span<const CheckpointFile> files, int64_t step) {
   std::map<std::string, std::string> lines;

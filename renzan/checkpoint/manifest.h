@@ -75,7 +75,10 @@ struct CheckpointManifest {
   uint64_t bytes() const;  // of all files, without the manifest
 };
 
-// Whether a tensor belongs to the model: keys under "progress." hold the accumulators of metrics.
+// The other tensors are a run's state beside the model: accumulators of metrics, and what error
+// feedback keeps.
+constexpr std::string_view kProgressPrefix = "progress.";
+constexpr std::string_view kErrorFeedbackPrefix = "error_feedback.";
 bool IsModelTensor(std::string_view key);
 
 // SHA-256 over "step <step>\n" and one line "<key> <shape> <sha256 of the values>\n" per tensor of

@@ -1,39 +1,90 @@
 #include "renzan/embedding/gradient_dist.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "renzan/embedding/kernels.h"
 #include "renzan/optim/optimizer_steps.h"
 
 namespace renzan {
 
-GradientDist::GradientDist(Communicator& comm, ThreadPool& pool, const ShardMap& map, RowCodec wire,
-                           float scale)
-    : pool_(pool), map_(map), wire_(wire), scale_(scale), messages_(comm, map, wire, true) {
+GradientDist::GradientDist(Communicator& comm, ThreadPool& pool, const ShardMap& map,
+                           const Options& options)
+    : pool_(pool),
+      map_(map),
+      wire_(options.wire),
+      scale_(options.scale),
+      messages_(comm, map, options.wire, true),
+      error_feedback_(map, options.error_feedback_rows) {
   holders_.resize(map.shards().size());
   for (int r = 0; r < map.world_size(); ++r)
     for (size_t k = 0; k < map.held_by(r).size(); ++k)
       holders_[map.held_by(r)[k]].push_back({r, k});
-  range_.resize(static_cast<size_t>(map.own().size()));
+  const size_t own = static_cast<size_t>(map.own().size());
+  range_.resize(own);
+  errors_.assign(own, std::vector<WireError>(map.tables().size()));
   gradients_.resize(map.held().size());
 }
 
-void GradientDist::Write(const InputDist& ids, int virtual_worker, int64_t first_column,
-                         const BlockedMatrix& gradient) {
+void GradientDist::Begin(const InputDist& ids, bool measure) {
+  measures_ = measure && wire_ != RowCodec::kFloat32;
+  messages_.LayOut(ids);
+}
+
+void GradientDist::Write(const InputDist& ids, std::span<const IdsView> bags, int virtual_worker,
+                         int64_t first_column, const BlockedMatrix& gradient) {
+  const size_t own = static_cast<size_t>(virtual_worker - map_.own().begin);
+  thread_local std::vector<ErrorFeedback::Claim> residuals;
   WireRange range;
   for (size_t t = 0; t < map_.tables().size(); ++t) {
     const TableSpec& table = map_.tables()[t];
-    for (int c = 0; c < table.column_blocks; ++c)
-      WriteColumns(ids, t, c, virtual_worker,
-                   first_column + map_.first_column(t) + c * table.block_columns(), gradient,
-                   &range);
+    residuals.clear();
+    if (error_feedback_.enabled())
+      error_feedback_.ClaimSlots(bags[t], t, virtual_worker, &residuals);
+    if (measures_) errors_[own][t] = {};
+    for (int c = 0; c < table.column_blocks; ++c) {
+      const int64_t column = c * table.block_columns();
+      std::optional<WireErrorMeter> meter;
+      if (measures_) meter.emplace(static_cast<size_t>(table.block_columns()));
+      WriteColumns(ids, t, c, virtual_worker, first_column + map_.first_column(t) + column,
+                   gradient, {*this, column, residuals, meter ? &*meter : nullptr, &range});
+      if (meter) errors_[own][t].Add(meter->Result());
+    }
   }
-  range_[static_cast<size_t>(virtual_worker - map_.own().begin)].Add(range);
+  range_[own].Add(range);
+}
+
+void GradientDist::Encoder::Encode(int64_t sample, std::span<float> gradient, std::byte* to) {
+  const RowCodec wire = dist.wire_;
+  if (meter != nullptr) meter->AddGradient(gradient);
+  const size_t columns = gradient.size();
+  std::span<float> residual;
+  if (!residuals.empty()) {
+    const ErrorFeedback::Claim& claim = residuals[static_cast<size_t>(sample)];
+    residual = {claim.residual + first_column, columns};
+    if (claim.holds) {
+      for (size_t c = 0; c < columns; ++c) gradient[c] += residual[c];
+    } else if (meter != nullptr) {
+      meter->AddLost(residual);
+    }
+  }
+  if (wire == RowCodec::kFloat16) range->Add(Float16Range(gradient));
+  EncodeRows(wire, columns, gradient, to);
+  if (residual.empty() && meter == nullptr) return;
+  thread_local std::vector<float> received;
+  received.resize(columns);
+  DecodeRows(wire, columns, to, received);
+  for (size_t c = 0; c < columns; ++c) gradient[c] -= received[c];
+  if (!residual.empty()) {
+    std::copy(gradient.begin(), gradient.end(), residual.begin());
+  } else {
+    meter->AddLost(gradient);
+  }
 }
 
 void GradientDist::WriteColumns(const InputDist& ids, size_t table, int column_block,
                                 int virtual_worker, int64_t column, const BlockedMatrix& gradient,
-                                WireRange* range) {
+                                Encoder encoder) {
   const std::vector<size_t>& shards = map_.shards_of(table, column_block);
   const int64_t n = map_.samples_per_virtual_worker();
   const int64_t first_sample = (virtual_worker - map_.own().begin) * n;
@@ -75,8 +126,7 @@ void GradientDist::WriteColumns(const InputDist& ids, size_t table, int column_b
       if (mean && length > 1) ScaleValues(1.0f / static_cast<float>(length), dim, g);
       if (scale_ != 1) ScaleValues(scale_, dim, g);
       if (wire_ == RowCodec::kFloat32) continue;
-      if (wire_ == RowCodec::kFloat16) range->Add(Float16Range(values));
-      EncodeRows(wire_, values.size(), values, to);
+      encoder.Encode(i, values, to);
     }
   }
 }

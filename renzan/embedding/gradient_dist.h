@@ -5,29 +5,35 @@
 // it stays on this worker, so that placement cannot change a value.
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "renzan/base/aligned_buffer.h"
 #include "renzan/base/blocked_matrix.h"
 #include "renzan/base/thread_pool.h"
 #include "renzan/comm/wire_range.h"
+#include "renzan/embedding/error_feedback.h"
 #include "renzan/embedding/row_messages.h"
+#include "renzan/embedding/wire_error.h"
 
 namespace renzan {
 
 class GradientDist {
  public:
-  // `scale`: a power of two by which gradients are multiplied for sending. The map and the pool
-  // must outlive it.
-  GradientDist(Communicator& comm, ThreadPool& pool, const ShardMap& map, RowCodec wire,
-               float scale);
+  struct Options {
+    RowCodec wire = RowCodec::kFloat32;
+    float scale = 1;  // a power of two by which gradients are multiplied for sending
+    int64_t error_feedback_rows = 0;  // see ErrorFeedbackSlots
+  };
+  // The map and the pool must outlive it.
+  GradientDist(Communicator& comm, ThreadPool& pool, const ShardMap& map, const Options& options);
 
-  // Before the first Write() of a batch.
-  void Begin(const InputDist& ids) { messages_.LayOut(ids); }
-  // The gradients of what OutputDist::Read() returned, in the same layout. Thread-safe for
-  // different virtual workers.
-  void Write(const InputDist& ids, int virtual_worker, int64_t first_column,
-             const BlockedMatrix& gradient);
+  // Before the first Write() of a batch. `measure`: for TakeErrors().
+  void Begin(const InputDist& ids, bool measure);
+  // The gradients of what OutputDist::Read() returned, in the same layout. `bags`: what was given
+  // to InputDist::Start(). Thread-safe for different virtual workers.
+  void Write(const InputDist& ids, std::span<const IdsView> bags, int virtual_worker,
+             int64_t first_column, const BlockedMatrix& gradient);
   void Send() { messages_.Send("gradients to owners", false); }
   void Receive(const InputDist& ids);
 
@@ -36,24 +42,42 @@ class GradientDist {
 
   // How many gradients of this worker lost range on a float16 wire since the last call.
   WireRange TakeRange();
+  // Of the batch that was measured last, by own virtual worker and table. `lost` does not count
+  // what error feedback keeps.
+  const std::vector<std::vector<WireError>>& errors() const { return errors_; }
+
+  ErrorFeedback& error_feedback() { return error_feedback_; }
 
  private:
+  // What encoding the gradients of one column block does besides.
+  struct Encoder {
+    GradientDist& dist;
+    int64_t first_column;                             // of the table
+    std::span<const ErrorFeedback::Claim> residuals;  // by sample; empty without error feedback
+    WireErrorMeter* meter;                            // or null
+    WireRange* range;
+
+    void Encode(int64_t sample, std::span<float> gradient, std::byte* to);
+  };
   void WriteColumns(const InputDist& ids, size_t table, int column_block, int virtual_worker,
-                    int64_t column, const BlockedMatrix& gradient, WireRange* range);
+                    int64_t column, const BlockedMatrix& gradient, Encoder encoder);
 
   ThreadPool& pool_;
   const ShardMap& map_;
   RowCodec wire_;
   float scale_;
+  bool measures_ = false;
   RowMessages messages_;
+  ErrorFeedback error_feedback_;
   // By shard: who holds it, and its place among the shards of each.
   struct Holder {
     int rank;
     size_t held;
   };
   std::vector<std::vector<Holder>> holders_;
-  std::vector<WireRange> range_;          // by virtual worker assigned to this worker
-  std::vector<AlignedBuffer> gradients_;  // by held shard
+  std::vector<WireRange> range_;                // by virtual worker assigned to this worker
+  std::vector<std::vector<WireError>> errors_;  // by the same and table
+  std::vector<AlignedBuffer> gradients_;        // by held shard
 };
 
 }  // namespace renzan

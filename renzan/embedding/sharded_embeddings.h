@@ -37,7 +37,8 @@ struct ShardedEmbeddingsOptions {
   int virtual_workers = 1;
   RowCodec forward = RowCodec::kFloat32;
   RowCodec backward = RowCodec::kFloat32;
-  float backward_scale = 1;  // gradients are multiplied by it for sending; a power of two
+  float backward_scale = 1;         // gradients are multiplied by it for sending; a power of two
+  int64_t error_feedback_rows = 0;  // see ErrorFeedbackSlots; 0: no error feedback
   SparseOptimizerOptions optimizer;
   FloatType rows = FloatType::kFloat32;  // in memory
   InitialValues initial_values = InitialValues::kDraw;
@@ -76,14 +77,22 @@ class ShardedEmbeddings {
     output_dist_.Read(batch.ids, virtual_worker, first_column, out);
   }
 
-  // Before the first WritePooledGradient of a batch.
-  void BeginGradients(const PreparedBatch& batch) { gradient_dist_.Begin(batch.ids); }
+  // Before the first WritePooledGradient of a batch. `measure`: what GradientErrors() returns.
+  void BeginGradients(const PreparedBatch& batch, bool measure = false) {
+    gradient_dist_.Begin(batch.ids, measure);
+  }
   // GradientDist::Write.
-  void WritePooledGradient(const PreparedBatch& batch, int virtual_worker, int64_t first_column,
+  void WritePooledGradient(const PreparedBatch& batch, std::span<const IdsView> bags,
+                           int virtual_worker, int64_t first_column,
                            const BlockedMatrix& gradient) {
-    gradient_dist_.Write(batch.ids, virtual_worker, first_column, gradient);
+    gradient_dist_.Write(batch.ids, bags, virtual_worker, first_column, gradient);
   }
   WireRange TakeGradientRange() { return gradient_dist_.TakeRange(); }
+  // GradientDist::errors.
+  const std::vector<std::vector<WireError>>& GradientErrors() const {
+    return gradient_dist_.errors();
+  }
+  ErrorFeedback& error_feedback() { return gradient_dist_.error_feedback(); }
   void SendGradients() { gradient_dist_.Send(); }
   // Sorts the lookups of one of this worker's shards, on a thread of the pool. Needs only the ids.
   // Thread-safe for different shards and threads.

@@ -8,6 +8,7 @@
 #include <cmath>
 #include <map>
 #include <mutex>
+#include <tuple>
 
 #include "renzan/base/philox.h"
 #include "renzan/comm/testing.h"
@@ -89,6 +90,7 @@ struct Recipe {
   RowCodec forward = RowCodec::kFloat32, backward = RowCodec::kFloat32;
   SparseOptimizerOptions optimizer = {};
   float gradient_scale = 1.0f;
+  int64_t error_feedback_rows = 0;  // the reference has as many as it needs
 };
 
 struct Trained {
@@ -137,6 +139,8 @@ Trained ReferenceTraining(const Recipe& recipe, int steps) {
   double squared_norm = 0;
   Weights weights = InitialWeights();
   std::map<std::string, std::vector<float>> states;
+  using Bag = std::vector<int32_t>;
+  std::map<std::tuple<int64_t, size_t, Bag, size_t>, float> residuals;  // by v, table, ids, column
   for (int step = 0; step < steps; ++step) {
     const std::vector<IdsOfTable> ids = GlobalBatch(step);
     squared_norm = 0;
@@ -164,7 +168,14 @@ Trained ReferenceTraining(const Recipe& recipe, int steps) {
           if (mean) pooled *= scale;
           float g = GradientOf(pooled, s, static_cast<int64_t>(t), static_cast<int64_t>(d));
           if (mean) g *= scale;
-          g = Rounded(recipe.backward, g);
+          float* residual = nullptr;
+          if (recipe.error_feedback_rows > 0 && !bag.empty()) {
+            residual = &residuals[{s / kSamples, t, Bag(bag.begin(), bag.end()), d}];
+            g += *residual;
+          }
+          const float received = Rounded(recipe.backward, g);
+          if (residual != nullptr) *residual = g - received;
+          g = received;
           for (const int32_t id : bag) {
             sums[id].resize(dim);
             sums[id][d][static_cast<size_t>(s / kSamples)] += g;
@@ -275,6 +286,7 @@ Trained ShardedTraining(int world_size, int threads, const ShardingPlan& plan, c
                                   .virtual_workers = kVirtualWorkers,
                                   .forward = recipe.forward,
                                   .backward = recipe.backward,
+                                  .error_feedback_rows = recipe.error_feedback_rows,
                                   .optimizer = recipe.optimizer,
                                   .seed = 3});
     const IndexRange own = embeddings.map().own();
@@ -309,7 +321,7 @@ Trained ShardedTraining(int world_size, int threads, const ShardingPlan& plan, c
               const int64_t column = first_column + t * kDim + d;
               pooled.Set(i, column, GradientOf(pooled.at(i, column), v * n + i, t, d));
             }
-        embeddings.WritePooledGradient(*batch, v, first_column, pooled);
+        embeddings.WritePooledGradient(*batch, views, v, first_column, pooled);
       }
       embeddings.SendGradients();
       for (size_t held = 0; held < embeddings.shards().size(); ++held)
@@ -375,6 +387,28 @@ TEST(ShardedEmbeddings, RowsWithAScaleOfTheirOwnDependOnNoPlan) {
         EXPECT_EQ(trained.squared_norm, expected.squared_norm);
       }
   }
+}
+
+TEST(ShardedEmbeddings, ErrorFeedbackAgreesWithTheReferenceUnderAnyPlan) {
+  const Recipe recipe{
+      .tables = TablesOfBlocks(), .backward = RowCodec::kBFloat16, .error_feedback_rows = 1 << 16};
+  ExpectTheReferenceOnAnyPlacement(recipe, 3);
+  Recipe without = recipe;
+  without.error_feedback_rows = 0;
+  EXPECT_NE(ReferenceTraining(recipe, 3).weights, ReferenceTraining(without, 3).weights);
+}
+
+// With so few slots that bags take them from each other.
+TEST(ShardedEmbeddings, ErrorFeedbackWithFewSlotsDependsOnNoPlan) {
+  const Recipe recipe{
+      .tables = TablesOfBlocks(), .backward = RowCodec::kInt4, .error_feedback_rows = 4};
+  const Trained expected = ShardedTraining(1, 1, TableWise(recipe.tables, 1), recipe, 5);
+  for (const int world_size : {1, 2, 3, 4, 7})
+    for (uint64_t seed = 0; seed < 3; ++seed) {
+      const ShardingPlan plan = RandomPlan(recipe.tables, world_size, seed);
+      const Trained trained = ShardedTraining(world_size, 2, plan, recipe, 5);
+      EXPECT_EQ(trained.weights, expected.weights) << world_size << " workers, plan " << seed;
+    }
 }
 
 // One state for a row, whose columns may be on several workers; L2 decay is part of its square.

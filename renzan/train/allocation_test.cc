@@ -82,6 +82,9 @@ TEST(Step, AllocatesNothing) {
     config.optimizer.max_gradient_norm = 0.1;
     config.comm.forward = config.comm.backward = config.comm.dense = "fp16";
     EXPECT_EQ(AllocationsOfSteps(config, workers), 0) << model << " with everything";
+    config.comm.backward = "int4";
+    config.comm.error_feedback_rows = 16;
+    EXPECT_EQ(AllocationsOfSteps(config, workers), 0) << model << " with error feedback";
   }
 }
 

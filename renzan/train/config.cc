@@ -49,6 +49,7 @@ TrainConfig OnlyWhatDeterminesBits(const TrainConfig& config) {
   result.comm.forward = config.comm.forward;
   result.comm.backward = config.comm.backward;
   result.comm.backward_scale = config.comm.backward_scale;
+  result.comm.error_feedback_rows = config.comm.error_feedback_rows;
   result.comm.dense = config.comm.dense;
   return result;
 }
@@ -295,6 +296,15 @@ void CommConfig::Describe(ConfigFields& fields) {
       "fp16 only: scale of these gradients on the wire, a power of two; 0: from the batch size");
   fields.Require(backward_scale == 0 || IsPowerOfTwo(backward_scale), "backward_scale",
                  "must be 0 or a power of two");
+  fields.Range("error_feedback_rows", &error_feedback_rows, 0, int64_t{1} << 30,
+               "add what backward rounds away to the row's next gradient, for as many rows per "
+               "table and virtual worker, a power of two; 0: never");
+  fields.Require(error_feedback_rows == 0 || IsPowerOfTwo(error_feedback_rows),
+                 "error_feedback_rows", "must be 0 or a power of two");
+  fields.Require(error_feedback_rows == 0 || backward != "fp32", "error_feedback_rows",
+                 "needs a codec that rounds: set backward to bf16, fp16, int8 or int4");
+  fields.Field("guard", &guard,
+               "at reports, compare what backward rounds away with the gradients' own noise");
   fields.Choice("dense", &dense, kFloatTypes,
                 "codec of dense gradients, at every node of the tree");
   fields.Range("timeout_seconds", &timeout_seconds, 0.1, 86400, "of one exchange");

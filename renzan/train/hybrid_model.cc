@@ -47,6 +47,7 @@ HybridModel::HybridModel(const TrainConfig& config, const DatasetSchema& schema,
           .forward = ParseRowCodec(config.comm.forward),
           .backward = ParseRowCodec(config.comm.backward),
           .backward_scale = BackwardScale(config),
+          .error_feedback_rows = config.comm.error_feedback_rows,
           .optimizer = SparseOptionsOf(config.optimizer.sparse),
           .rows = ParseFloatType(config.numerics.embedding_precision),
           .initial_values = initial_values,
@@ -125,7 +126,7 @@ void HybridModel::Load(const Batch& slice, const PreparedBatch& ids, size_t inde
 }
 
 void HybridModel::Step(const Batch& slice, int64_t step, std::span<BinaryMetrics> metrics,
-                       const Batch* next) {
+                       const Batch* next, bool measure_gradients) {
   const TraceSpan span("step");
   CHECK(slice.size == slice_end() - slice_begin());
   const int64_t non_finite_before = NumNonFinite(metrics);
@@ -133,6 +134,7 @@ void HybridModel::Step(const Batch& slice, int64_t step, std::span<BinaryMetrics
                   .step = step,
                   .metrics = metrics,
                   .next = next,
+                  .measure_gradients = measure_gradients,
                   .learning_rate_factor = LearningRateFactor(config_.optimizer.schedule, step)};
   for (const Stage& stage : stages_) {
     const TraceSpan of_stage(stage.name);
@@ -149,7 +151,7 @@ void HybridModel::Step(const Batch& slice, int64_t step, std::span<BinaryMetrics
 
 void HybridModel::ForwardAndBackward(StepState& state) {
   const size_t shards = embeddings_->shards().size();
-  embeddings_->BeginGradients(batches_->current());
+  embeddings_->BeginGradients(batches_->current(), state.measure_gradients);
   pool_.ParallelTasks(leaves_.size() + shards, [&](int thread, size_t task) {
     if (task < leaves_.size()) {
       TrainVirtualWorker(state, task, thread);
@@ -178,7 +180,7 @@ void HybridModel::TrainVirtualWorker(const StepState& state, size_t index, int t
     const TraceSpan backward("backward");
     model_->Backward(*packed_, leaves_[index].data(), &w);
   }
-  embeddings_->WritePooledGradient(batches_->current(),
+  embeddings_->WritePooledGradient(batches_->current(), batches_->current_ids(),
                                    virtual_workers_.begin + static_cast<int>(index),
                                    model_->options().embedding_dim, w.d_features);
 }

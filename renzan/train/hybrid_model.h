@@ -47,9 +47,9 @@ class HybridModel {
   // One training step on this worker's slice of the global batch. `metrics` (one per thread of the
   // pool) receive the predictions made before the update. `next`, on all workers or on none, is the
   // slice that the next call will get: its ids are exchanged meanwhile. The weights that they stand
-  // for are not read before that call.
+  // for are not read before that call. `measure_gradients`: also fills embeddings().GradientErrors.
   void Step(const Batch& slice, int64_t step, std::span<BinaryMetrics> metrics,
-            const Batch* next = nullptr);
+            const Batch* next = nullptr, bool measure_gradients = false);
 
   // Over all steps so far: the predictions for this worker's samples, the dense part and its
   // tables.
@@ -84,6 +84,7 @@ class HybridModel {
     const int64_t step;
     const std::span<BinaryMetrics> metrics;
     const Batch* const next;
+    const bool measure_gradients;
     const double learning_rate_factor;
     float clip = 1.0f;  // factor of all gradients
     bool tables_finite = true;

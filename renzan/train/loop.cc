@@ -8,6 +8,7 @@
 #include "renzan/base/trace.h"
 #include "renzan/data/batch_loader.h"
 #include "renzan/train/quality/finiteness.h"
+#include "renzan/train/quality/gradient_error.h"
 #include "renzan/train/quality/gradient_range.h"
 #include "renzan/train/schedule.h"
 
@@ -105,16 +106,17 @@ bool Train(const TrainConfig& config, int64_t steps, const Split& train,
   const Batch* batch = state->step < steps && !stops_early() ? next_batch() : nullptr;
   double window_start = clock.MonotonicSeconds();
   int64_t window_steps = 0;
-  bool advised_on_range = false;
+  bool advised_on_range = false, advised_on_error = false;
+  const bool guards = config.comm.guard && config.comm.backward != "fp32";
   while (state->step < steps && !stops_early()) {
     const Batch* const next = state->step + 1 < steps ? next_batch() : nullptr;
-    model.Step(*batch, state->step, state->window, next);
+    const bool report = (state->step + 1) % t.log_every == 0 || state->step + 1 == steps;
+    model.Step(*batch, state->step, state->window, next, guards && report);
     batch = next;
     if (callbacks.after_step) callbacks.after_step();
     state->gradient_range.Add(model.embeddings().TakeGradientRange());
     ++window_steps;
     const int64_t done = ++state->step;
-    const bool report = done % t.log_every == 0 || done == steps;
     const bool evaluation = IsEvaluationStep(t, steps_per_epoch, done) && done != steps;
     if (observer) observer->OnStep(done, state->seconds + clock.MonotonicSeconds() - window_start);
     if (report || evaluation) {
@@ -131,6 +133,9 @@ bool Train(const TrainConfig& config, int64_t steps, const Split& train,
           .learning_rate_factor = LearningRateFactor(config.optimizer.schedule, done - 1),
           .gradient_norm = model.gradient_norm(),
           .seconds = state->seconds};
+      if (guards && report)
+        shown.gradient_errors =
+            MergeErrors(comm, model.virtual_workers(), model.embeddings().GradientErrors());
       if (observer) observer->OnReport(shown);
       const std::optional<std::string> advice = state->watch.Observe(done, shown.window);
       if (advice && observer) observer->OnAdvice(*advice);
@@ -138,6 +143,15 @@ bool Train(const TrainConfig& config, int64_t steps, const Split& train,
         const auto range_advice = GradientRangeAdvice(shown.gradient_range, BackwardScale(config));
         if (range_advice) observer->OnAdvice(*range_advice);
         advised_on_range = range_advice.has_value();
+      }
+      if (observer && !advised_on_error) {
+        const auto worst = WorstOf(shown.gradient_errors);
+        const auto error_advice =
+            worst ? GradientErrorAdvice(model.embeddings().map().tables()[worst->table].name,
+                                        worst->error_to_noise, config.comm)
+                  : std::nullopt;
+        if (error_advice) observer->OnAdvice(*error_advice);
+        advised_on_error = error_advice.has_value();
       }
       const double evaluation_start = clock.MonotonicSeconds();
       if (evaluation && !evaluate()) return false;

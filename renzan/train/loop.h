@@ -7,10 +7,12 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <vector>
 
 #include "renzan/base/clock.h"
 #include "renzan/comm/communicator.h"
 #include "renzan/data/dataset/dataset.h"
+#include "renzan/embedding/wire_error.h"
 #include "renzan/model/metrics.h"
 #include "renzan/train/config.h"
 #include "renzan/train/hybrid_model.h"
@@ -20,9 +22,11 @@
 namespace renzan {
 
 struct StepReport {
-  int64_t step = 0, steps = 0;    // done, and the total
-  BinaryMetrics window;           // since the last report
-  WireRange gradient_range;       // since the last report; no values unless comm.backward is fp16
+  int64_t step = 0, steps = 0;  // done, and the total
+  BinaryMetrics window;         // since the last report
+  WireRange gradient_range;     // since the last report; no values unless comm.backward is fp16
+  // By table, of the last step; none unless comm.guard is set and comm.backward rounds.
+  std::vector<WireError> gradient_errors;
   double samples_per_second = 0;  // since the last report, without evaluations
   double learning_rate_factor = 1;
   double gradient_norm = 0;  // of the last step, before clipping; NaN without clipping

@@ -8,6 +8,7 @@
 #include "renzan/base/error.h"
 #include "renzan/base/float_codec.h"
 #include "renzan/comm/virtual_workers.h"
+#include "renzan/embedding/error_feedback.h"
 #include "renzan/embedding/shard_rows.h"
 #include "renzan/embedding/sort_rows.h"
 #include "renzan/model/dot_interaction.h"
@@ -76,11 +77,17 @@ MemoryEstimate OfRank(const Sizes& s, int rank) {
   int64_t exchanged = 0;  // values of pooled rows and gradients: of own samples, of others'
   int64_t gradients = 0;  // bytes
   int64_t num_rows = 0;
+  int64_t residuals = 0;                                // bytes of own virtual workers
   int64_t sample_ids = 0;                               // of one sample, all tables
   const auto lookups_of = [](const TableSpec& table) {  // of a sample, with its offset
     return table.multi_hot ? static_cast<int64_t>(table.pooling_factor) + 2 : 1;
   };
-  for (const TableSpec& table : s.tables) sample_ids += lookups_of(table);
+  for (const TableSpec& table : s.tables) {
+    sample_ids += lookups_of(table);
+    const int64_t slots = ErrorFeedbackSlots(table, s.config.comm.error_feedback_rows);
+    residuals += mine * (AlignedBuffer::MemoryFor(slots * table.embedding_dim * kFloat) +
+                         slots * static_cast<int64_t>(sizeof(int64_t)));
+  }
   for (const Shard& shard : s.plan.shards) {
     const TableSpec& table = s.tables[shard.table];
     const double share = static_cast<double>(shard.row_blocks.size()) / table.row_blocks;
@@ -129,12 +136,14 @@ MemoryEstimate OfRank(const Sizes& s, int rank) {
   const int64_t block = 64 / value;
   for (const int64_t columns : s.workspace)
     workspace += AlignedBuffer::MemoryFor((n | 1) * ((columns + block - 1) / block) * 64);
-  e.batches = kFloat * exchanged + gradients + ids + kSlices * slice + s.threads * workspace;
+  e.batches =
+      kFloat * exchanged + gradients + residuals + ids + kSlices * slice + s.threads * workspace;
   // Evaluation has its own slices and ids, which are not sorted.
   if (!s.config.data.eval.path.empty()) e.batches += 2 * lookups * kId + kSlices * slice;
 
   // Rows, with their numbers where they are scattered.
-  e.checkpoint = e.tables + num_rows * kId + (rank == 0 ? (1 + states) * s.parameters * kFloat : 0);
+  e.checkpoint = e.tables + num_rows * kId + residuals +
+                 (rank == 0 ? (1 + states) * s.parameters * kFloat : 0);
   return e;
 }
 

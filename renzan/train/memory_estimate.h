@@ -17,13 +17,13 @@ namespace renzan {
 struct MemoryEstimate {
   int64_t tables = 0;   // rows and their optimizer states
   int64_t dense = 0;    // parameters, gradients, optimizer states, packed weights
-  int64_t batches = 0;  // samples, ids, exchanges, activations
+  int64_t batches = 0;  // samples, ids, exchanges, activations, residuals of error feedback
   int64_t program = 0;  // code aside: libraries, stacks, heap
 
   int64_t total() const { return tables + dense + batches + program; }
 
   // At most this much more on any worker while a checkpoint is written: copies of the dense part,
-  // which worker 0 writes, and of the rows that training changes meanwhile.
+  // which worker 0 writes, of residuals and of the rows that training changes meanwhile.
   int64_t checkpoint = 0;
 };
 

@@ -5,22 +5,25 @@
 #include "renzan/base/error.h"
 
 namespace renzan {
+namespace {
+
+void View(const Batch& slice, std::vector<IdsView>* ids) {
+  ids->clear();
+  for (const FeatureIds& feature : slice.categorical)
+    ids->push_back({feature.values, feature.offsets});
+}
+
+}  // namespace
 
 PreparedBatches::PreparedBatches(const ShardedEmbeddings& embeddings)
     : current_(embeddings.MakePreparedBatch()), next_(embeddings.MakePreparedBatch()) {}
 
-void PreparedBatches::Start(const Batch& slice, PreparedBatch* batch) {
-  ids_.clear();
-  for (const FeatureIds& feature : slice.categorical)
-    ids_.push_back({feature.values, feature.offsets});
-  batch->ids.Start(ids_);
-}
-
 void PreparedBatches::Begin(const Batch& slice) {
+  View(slice, &current_ids_);
   if (state_ == Next::kReady) {
     std::swap(current_, next_);
   } else {
-    Start(slice, current_.get());
+    current_->ids.Start(current_ids_);
     current_->ids.Continue();
     current_->ids.Finish();
   }
@@ -30,7 +33,8 @@ void PreparedBatches::Begin(const Batch& slice) {
 void PreparedBatches::BeginNext(const Batch* next) {
   CHECK(state_ == Next::kNone);
   if (next == nullptr) return;
-  Start(*next, next_.get());
+  View(*next, &next_ids_);
+  next_->ids.Start(next_ids_);
   state_ = Next::kInFlight;
 }
 

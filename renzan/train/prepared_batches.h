@@ -6,6 +6,7 @@
 // Every rank makes the same calls. Not thread-safe.
 
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "renzan/data/batch.h"
@@ -21,6 +22,8 @@ class PreparedBatches {
   // else its ids are exchanged now.
   void Begin(const Batch& slice);
   PreparedBatch& current() { return *current_; }
+  // The ids of the slice given to Begin(), one view per table, while that stays.
+  std::span<const IdsView> current_ids() const { return current_ids_; }
 
   // In this order, during the current batch; they do nothing if `next` is null.
   void BeginNext(const Batch* next);
@@ -28,11 +31,9 @@ class PreparedBatches {
   void EndNext();
 
  private:
-  void Start(const Batch& slice, PreparedBatch* batch);
-
   std::unique_ptr<PreparedBatch> current_, next_;
   enum class Next { kNone, kInFlight, kReady } state_ = Next::kNone;
-  std::vector<IdsView> ids_;  // of the batch being started
+  std::vector<IdsView> current_ids_, next_ids_;
 };
 
 }  // namespace renzan

@@ -14,6 +14,7 @@
 #include "renzan/train/observe/run_manifest.h"
 #include "renzan/train/observe/status_file.h"
 #include "renzan/train/observe/status_writer.h"
+#include "renzan/train/quality/gradient_error.h"
 
 namespace renzan {
 namespace {
@@ -190,6 +191,8 @@ void RunObserver::OnReport(const StepReport& report) {
     scalars.push_back({"comm/backward_overflow", static_cast<double>(range.overflowed) / values});
     scalars.push_back({"comm/backward_underflow", static_cast<double>(range.underflowed) / values});
   }
+  if (const std::optional<WorstTable> worst = WorstOf(report.gradient_errors))
+    scalars.push_back({"comm/backward_error_to_noise", worst->error_to_noise});
   if (s.options.config->optimizer.max_gradient_norm > 0)
     scalars.push_back({"train/gradient_norm", report.gradient_norm});
   s.Log(report.step, std::move(scalars));

@@ -46,6 +46,19 @@ for backend in $backends; do
   [ "$(sha256_of run)" = "$integers_expected" ] || fail "$backend, integers: another model"
 done
 
+# Feedback of what was rounded away, and a warning where that is much.
+train feedback "${integers[@]}" --set comm.error_feedback_rows=256 || fail "$(cat log.txt)"
+[ "$(sha256_of feedback)" != "$integers_expected" ] || fail "error feedback changed nothing"
+train clamped --set comm.backward=fp16 --set comm.backward_scale=1099511627776 ||
+  fail "$(cat log.txt)"
+grep -q "what is rounded away from the gradients of .* of their own noise" log.txt ||
+  fail "no warning: $(cat log.txt)"
+grep -q '"comm/backward_error_to_noise":[01][.]' clamped/metrics.jsonl || fail "$(cat clamped/metrics.jsonl)"
+train clamped2 --set comm.backward=fp16 --set comm.backward_scale=1099511627776 \
+  --set comm.guard=false || fail "$(cat log.txt)"
+! grep -q "rounded away" log.txt || fail "warned without comm.guard"
+[ "$(sha256_of clamped)" = "$(sha256_of clamped2)" ] || fail "comm.guard changed the model"
+
 # A plan as a file; killed in the middle, resumed under another plan.
 for workers in 2 3; do
   $renzan plan small.yaml --workers $workers --threads 1 "${blocks[@]}" --set sharding.default=row_wise \
@@ -57,7 +70,8 @@ rm -rf run
 train run --workers 2 --backend gloo --plan plan2.yaml || fail "$(cat log.txt)"
 expect_same "a plan file" run
 rm -rf run killed
-long=(--set training.max_steps=400 --set training.epochs=100 --set checkpoint.every_steps=4)
+long=(--set training.max_steps=400 --set training.epochs=100 --set checkpoint.every_steps=4
+  "${integers[@]}" --set comm.error_feedback_rows=256)
 train whole "${long[@]}" || fail "$(cat log.txt)"
 long_expected=$(sha256_of whole)
 with_default_signals $renzan train small.yaml --run-dir run "${blocks[@]}" "${long[@]}" --workers 2 \
@@ -75,6 +89,10 @@ grep -q "resuming from step-" log.txt || fail "$(cat log.txt)"
 [ "$(sha256_of run)" = "$long_expected" ] || fail "resumed under another plan: another model"
 
 # One clear error each.
+expect_exit 78 "needs a codec that rounds" $renzan train small.yaml --run-dir refused \
+  --set comm.error_feedback_rows=256
+expect_exit 78 "must be 0 or a power of two" $renzan train small.yaml --run-dir refused \
+  --set comm.backward=int8 --set comm.error_feedback_rows=100
 plan_fails() { # FRAGMENT SED-EXPRESSION
   sed "$2" plan2.yaml >broken.yaml
   expect_exit 78 "$1" $renzan train small.yaml --run-dir refused "${blocks[@]}" --workers 2 \

@@ -100,6 +100,19 @@ TEST(Checkpointer, LoadsTheExactStepOnAnyNumberOfWorkers) {
   }
 }
 
+// What error feedback keeps belongs to virtual workers, and other workers go on with it.
+TEST(Checkpointer, LoadsWhatErrorFeedbackKeeps) {
+  TrainConfig config = CheckpointingConfig();
+  config.comm.forward = "int8";
+  config.comm.backward = "int4";
+  config.comm.error_feedback_rows = 64;
+  config.numerics.row_blocks = 4;
+  config.numerics.column_blocks = 2;
+  ExpectTheExactStepOnEach(
+      config, {{3, "row_wise"}, {1, "auto"}, {4, "column_wise"}, {7, "replicated"}, {2, "auto"}},
+      "with error feedback");
+}
+
 TEST(Checkpointer, StartsANewBaseWhenIncrementsGrowTooLarge) {
   TrainConfig config = CheckpointingConfig();
   config.checkpoint.keep = 100;

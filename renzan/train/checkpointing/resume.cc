@@ -75,6 +75,22 @@ void LoadBlock(CheckpointReader& reader, const std::string& state_name, bool wit
                 shard->StateOf(block));
 }
 
+// Of the virtual workers that are now assigned to this worker.
+void LoadErrorFeedback(CheckpointReader& reader, ShardedEmbeddings* embeddings) {
+  if (!embeddings->error_feedback().enabled()) return;
+  const std::vector<TableSpec>& tables = embeddings->map().tables();
+  const IndexRange own = embeddings->map().own();
+  for (int v = own.begin; v < own.end; ++v)
+    for (size_t t = 0; t < tables.size(); ++t) {
+      ErrorFeedback::Slots& slots = embeddings->error_feedback().of(v, t);
+      const ErrorFeedbackKeys key = KeysOfErrorFeedback(tables[t], v);
+      reader.Expect(key.keys, slots.keys_shape());
+      slots.keys = reader.ReadI64(key.keys);
+      reader.Read(key.residuals, slots.residuals_shape(), slots.residuals.span());
+      CheckFinite(reader.dir(), key.residuals, AllFinite(slots.residuals.span()));
+    }
+}
+
 // Calls body(a reader of the same checkpoint, shard, block) for every block of this worker's
 // shards, on all threads.
 void ForEachBlock(
@@ -141,6 +157,7 @@ ResumePoint Load(const std::string& path, HybridModel* model) {
   CheckFinite(path, "the dense part", AllFinite(model->parameters().span()));
   for (DenseOptimizer::State& state : model->dense_optimizer().states())
     CheckFinite(path, state.name, AllFinite(state.values.span()));
+  LoadErrorFeedback(reader, &model->embeddings());
   const std::string state_name = model->embeddings().state_name();
   ForEachBlock(reader, model,
                [&](CheckpointReader& own, EmbeddingShard& shard, EmbeddingShard::Block& block) {
@@ -158,7 +175,7 @@ ResumePoint Load(const std::string& path, HybridModel* model) {
                     .lineage = LineageOf(reader),
                     .progress = {}};
   for (const std::string& key : reader.keys())
-    if (!IsModelTensor(key)) point.progress[key] = reader.ReadI64(key);
+    if (key.starts_with(kProgressPrefix)) point.progress[key] = reader.ReadI64(key);
   return point;
 }
 

@@ -11,10 +11,14 @@
 namespace renzan {
 namespace {
 
+DType TypeOf(float) { return DType::kF32; }
+DType TypeOf(int64_t) { return DType::kI64; }
+
 // A tensor with a copy of the current values.
-TensorSource Copied(std::string key, std::vector<int64_t> shape, std::span<const float> values) {
-  const auto copy = std::make_shared<const std::vector<float>>(values.begin(), values.end());
-  return {std::move(key), std::move(shape), DType::kF32,
+template <typename T>
+TensorSource Copied(std::string key, std::vector<int64_t> shape, std::span<const T> values) {
+  const auto copy = std::make_shared<const std::vector<T>>(values.begin(), values.end());
+  return {std::move(key), std::move(shape), TypeOf(T{}),
           [copy](size_t offset, std::span<std::byte> out) {
             std::memcpy(out.data(), std::as_bytes(std::span(*copy)).data() + offset, out.size());
           }};
@@ -49,6 +53,12 @@ BlockKey KeyOf(const EmbeddingShard& shard, const EmbeddingShard::Block& block) 
           .column_blocks = shard.table.column_blocks};
 }
 
+ErrorFeedbackKeys KeysOfErrorFeedback(const TableSpec& table, int virtual_worker) {
+  const std::string key =
+      fmt::format("{}{}.{}", kErrorFeedbackPrefix, virtual_worker, EscapeName(table.name));
+  return {key + ".keys", key + ".residuals"};
+}
+
 std::vector<int64_t> StateShape(const EmbeddingShard& shard, const EmbeddingShard::Block& block) {
   if (shard.state_width == 1) return {block.num_rows};
   return {block.num_rows, shard.state_width};
@@ -60,6 +70,9 @@ SnapshotBytes EstimateBytes(HybridModel& model, const SnapshotOptions& options) 
     const size_t arrays = 1 + model.dense_optimizer().states().size();
     bytes.full = bytes.incremental = arrays * model.parameters().size() * sizeof(float);
   }
+  const uint64_t residuals = model.embeddings().error_feedback().bytes();
+  bytes.full += residuals;
+  bytes.incremental += residuals;
   for (EmbeddingShard& shard : model.embeddings().shards()) {
     if (!model.embeddings().Saves(shard)) continue;
     const uint64_t row = static_cast<uint64_t>(shard.weights.row_bytes());
@@ -83,6 +96,7 @@ uint64_t ModelSnapshot::File::bytes() const {
 
 ModelSnapshot::ModelSnapshot(HybridModel& model, const SnapshotOptions& options) : model_(model) {
   if (options.with_dense) AddDense();
+  AddErrorFeedback();
   for (EmbeddingShard& shard : model.embeddings().shards()) {
     for (EmbeddingShard::Block& block : shard.blocks) {
       CHECK(!block.weights_view);
@@ -120,13 +134,32 @@ void ModelSnapshot::AddDense() {
   for (const Parameter& parameter : model_.model().layout().parameters()) {
     const size_t offset = static_cast<size_t>(parameter.offset);
     const size_t size = static_cast<size_t>(parameter.size);
-    file.tensors.push_back(
-        Copied(parameter.name, parameter.shape, model_.parameters().span().subspan(offset, size)));
+    file.tensors.push_back(Copied<float>(parameter.name, parameter.shape,
+                                         model_.parameters().span().subspan(offset, size)));
     for (DenseOptimizer::State& state : model_.dense_optimizer().states())
-      file.tensors.push_back(Copied(parameter.name + "/" + state.name, parameter.shape,
-                                    state.values.span().subspan(offset, size)));
+      file.tensors.push_back(Copied<float>(parameter.name + "/" + state.name, parameter.shape,
+                                           state.values.span().subspan(offset, size)));
   }
   files_.push_back(std::move(file));
+}
+
+// A file for each virtual worker, which its worker writes.
+void ModelSnapshot::AddErrorFeedback() {
+  ShardedEmbeddings& embeddings = model_.embeddings();
+  if (!embeddings.error_feedback().enabled()) return;
+  const std::vector<TableSpec>& tables = embeddings.map().tables();
+  const IndexRange own = embeddings.map().own();
+  for (int v = own.begin; v < own.end; ++v) {
+    File file{.name = fmt::format("error_feedback.{}.safetensors", v), .tensors = {}};
+    for (size_t t = 0; t < tables.size(); ++t) {
+      const ErrorFeedback::Slots& slots = embeddings.error_feedback().of(v, t);
+      const ErrorFeedbackKeys key = KeysOfErrorFeedback(tables[t], v);
+      file.tensors.push_back(Copied<int64_t>(key.keys, slots.keys_shape(), slots.keys));
+      file.tensors.push_back(
+          Copied<float>(key.residuals, slots.residuals_shape(), slots.residuals.span()));
+    }
+    files_.push_back(std::move(file));
+  }
 }
 
 void ModelSnapshot::AddWholeBlock(EmbeddingShard& shard, EmbeddingShard::Block& block) {

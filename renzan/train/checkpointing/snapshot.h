@@ -1,7 +1,8 @@
 #pragma once
 
 // One worker's part of a model at one step, as files to be written while training continues. Dense
-// parameters are copied; tables are read through copy-on-write views. The files of all workers make
+// parameters and residuals are copied; tables are read through copy-on-write views. The files of
+// all workers make
 // up a checkpoint, which does not depend on which worker wrote which file.
 //
 // The training thread creates, abandons and destroys it between steps. One other thread reads
@@ -55,6 +56,7 @@ class ModelSnapshot {
 
  private:
   void AddDense();
+  void AddErrorFeedback();
   void AddWholeBlock(EmbeddingShard& shard, EmbeddingShard::Block& block);
   void AddDirtyRows(EmbeddingShard& shard, EmbeddingShard::Block& block, bool quantize);
 
@@ -67,5 +69,11 @@ class ModelSnapshot {
 BlockKey KeyOf(const EmbeddingShard& shard, const EmbeddingShard::Block& block);
 // Of its optimizer state: [rows] or [rows, dim].
 std::vector<int64_t> StateShape(const EmbeddingShard& shard, const EmbeddingShard::Block& block);
+
+// Of what error feedback keeps for a table: the keys' tensor, and the residuals'.
+struct ErrorFeedbackKeys {
+  std::string keys, residuals;
+};
+ErrorFeedbackKeys KeysOfErrorFeedback(const TableSpec& table, int virtual_worker);
 
 }  // namespace renzan

@@ -20,7 +20,10 @@ void WithModel(
     const std::function<void(HybridModel& model, const std::function<void()>& step)>& body) {
   RunRanksAsThreads(1, [&](Communicator& comm) {
     ThreadPool pool(1);
-    HybridModel model(SmallConfig(), TestSchema(), TestPoolingFactors(), comm, pool);
+    TrainConfig config = SmallConfig();
+    config.comm.backward = "int8";
+    config.comm.error_feedback_rows = 16;
+    HybridModel model(config, TestSchema(), TestPoolingFactors(), comm, pool);
     std::vector<BinaryMetrics> metrics(1);
     int64_t done = 0;
     body(model, [&] {
