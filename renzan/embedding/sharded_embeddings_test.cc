@@ -12,6 +12,7 @@
 
 #include "renzan/base/philox.h"
 #include "renzan/comm/testing.h"
+#include "renzan/plan/testing.h"
 
 namespace renzan {
 namespace {
@@ -211,32 +212,6 @@ Trained ReferenceTraining(const Recipe& recipe, int steps) {
   for (const auto& [name, state] : states)
     if (row_wise) weights[name].insert(weights[name].end(), state.begin(), state.end());
   return {weights, squared_norm};
-}
-
-// Any plan: each table is whole, split or replicated, each shard anywhere.
-ShardingPlan RandomPlan(const std::vector<TableSpec>& tables, int world_size, uint64_t seed) {
-  uint64_t draws = 0;
-  const auto below = [&](int n) {
-    return static_cast<int>(Philox::Draw(seed, draws++)[0] % static_cast<uint32_t>(n));
-  };
-  ShardingPlan plan;
-  for (size_t t = 0; t < tables.size(); ++t) {
-    std::vector<IndexRange> rows;
-    for (int begin = 0; begin < tables[t].row_blocks;) {
-      const std::vector<IndexRange> rest = AlignedRanges({begin, tables[t].row_blocks});
-      int size = rest[0].size();
-      while (size > 1 && below(2) == 0) size /= 2;
-      rows.push_back({begin, begin + size});
-      begin += size;
-    }
-    const bool replicated = below(5) == 0;
-    for (int column = 0; column < tables[t].column_blocks; ++column)
-      for (const IndexRange range : rows)
-        plan.shards.push_back(
-            {t, range, column, replicated || below(8) == 0 ? kEveryRank : below(world_size)});
-  }
-  CheckPlan(plan, tables, world_size, "random plan");
-  return plan;
 }
 
 ShardingPlan TableWise(const std::vector<TableSpec>& tables, int world_size) {

@@ -5,12 +5,12 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "renzan/base/random_testing.h"
 #include "renzan/cluster/core/explain/explain.h"
 #include "renzan/cluster/core/schedule.h"
 #include "renzan/cluster/core/testing/random_environment.h"
@@ -19,16 +19,6 @@
 
 namespace renzan::cluster {
 namespace {
-
-// First and last, inclusive.
-std::pair<uint64_t, uint64_t> Seeds(uint64_t default_last) {
-  const char* text = std::getenv("RENZAN_TEST_SEEDS");
-  if (text == nullptr) return {0, default_last};
-  const std::string range = text;
-  const size_t dots = range.find("..");
-  const uint64_t first = std::stoull(range);
-  return {first, dots == std::string::npos ? first : std::stoull(range.substr(dots + 2))};
-}
 
 std::string Join(const std::vector<std::string>& lines) {
   std::string text;
@@ -39,7 +29,7 @@ std::string Join(const std::vector<std::string>& lines) {
 Decisions Policy(const Snapshot& snapshot) { return Schedule(snapshot); }
 
 TEST(ScheduleProperty, OneCycleOnAnySnapshot) {
-  const auto [first, last] = Seeds(1999);
+  const auto [first, last] = TestSeeds(1999);
   for (uint64_t seed = first; seed <= last; ++seed) {
     const Snapshot snapshot = RandomSnapshot(seed);
     ASSERT_EQ(Join(ValidateSnapshot(snapshot)), "") << "seed " << seed;
@@ -84,7 +74,7 @@ bool IsIndependent(const Snapshot& snapshot, const std::vector<SnapshotFault>& f
 }
 
 TEST(ScheduleProperty, AFaultNeverWithholdsEverything) {
-  const auto [first, last] = Seeds(1999);
+  const auto [first, last] = TestSeeds(1999);
   int faulty = 0, partial = 0;
   for (uint64_t seed = first; seed <= last; ++seed) {
     Snapshot snapshot = RandomSnapshot(seed);
@@ -110,7 +100,7 @@ TEST(ScheduleProperty, AFaultNeverWithholdsEverything) {
 }
 
 TEST(ScheduleProperty, ManyCyclesInARandomEnvironment) {
-  const auto [first, last] = Seeds(39);
+  const auto [first, last] = TestSeeds(39);
   for (uint64_t seed = first; seed <= last; ++seed) {
     RandomEnvironment environment(seed, Policy);
     for (int round = 0; round < 2; ++round) {

@@ -24,12 +24,17 @@ struct Recorder : CheckpointObserver {
 
 // A worker that trains with a checkpointer, resuming from the newest checkpoint in `dir`.
 struct Trainer {
+  // `plan`: null for the configuration's.
   Trainer(Communicator& comm_in, const TrainConfig& config, const std::string& dir,
-          const Clock& clock, double grace_seconds = 0, const std::string& stop_notice_path = "")
+          const Clock& clock, double grace_seconds = 0, const std::string& stop_notice_path = "",
+          const DatasetSchema& schema_in = TestSchema(), int threads = 1,
+          const ShardingPlan* plan = nullptr)
       : comm(comm_in),
-        pool(1),
-        model(config, TestSchema(), TestPoolingFactors(), comm_in, pool),
-        metrics(1) {
+        schema(schema_in),
+        pool(threads),
+        model(config, schema, TestPoolingFactors(schema), comm_in, pool, InitialValues::kDraw,
+              plan),
+        metrics(static_cast<size_t>(threads)) {
     const std::vector<std::string> paths = CheckpointsToResume(dir);
     std::optional<CheckpointLineage> lineage;
     if (!paths.empty()) {
@@ -53,7 +58,7 @@ struct Trainer {
   // Returns true if it was told to stop.
   bool TrainTo(int64_t end) {
     while (step < end) {
-      model.Step(MakeSlice(model, step), step, metrics);
+      model.Step(MakeSlice(model, step, schema), step, metrics);
       ++step;
       if (checkpointer->ShouldStop(step)) return true;
     }
@@ -69,6 +74,7 @@ struct Trainer {
   }
 
   Communicator& comm;
+  const DatasetSchema schema;
   ThreadPool pool;
   HybridModel model;
   std::vector<BinaryMetrics> metrics;

@@ -1,0 +1,71 @@
+# A run is a function of configuration, data and seed alone, with the real program: random models,
+# trained on Gloo under a random sharding, killed, and resumed on MPI under another, have the
+# SHA-256 of one local worker's. RENZAN_TEST_SEEDS=FIRST..LAST draws other models.
+# renzan/train/random_models_test.cc draws many more, with workers that are threads.
+source "$(dirname "$0")/lib.sh" "$@"
+$renzan data synth --format dataset --seed 6 --rows 4000 --multi-hot 3 --output data >/dev/null
+several_worker_backends | grep -q mpi && last=mpi || last=gloo
+seeds=${RENZAN_TEST_SEEDS:-0..3}
+
+draw() { # SEED: writes small.yaml
+  python3 - "$1" <<'PY'
+import json, random, sys
+draw = random.Random(int(sys.argv[1]))
+codecs = ["fp32", "fp16", "bf16", "int8", "int4"]
+backward = draw.choice(codecs)
+widths = lambda: [draw.randint(1, 40) for _ in range(draw.randint(0, 2))]
+config = {
+    "seed": draw.randint(0, 1000),
+    "data": {"train": {"path": "data", "rows": [0, 3000]}},
+    "model": {"type": draw.choice(["dlrm", "dlrm_dcnv2"]),
+              "embedding_dim": draw.choice([2, 4, 8, 12, 16]), "bottom_mlp": widths(),
+              "top_mlp": widths(), "cross_layers": draw.randint(1, 3),
+              "cross_rank": draw.randint(1, 8), "pooling": draw.choice(["sum", "mean"]),
+              "dropout": draw.choice([0, 0.2])},
+    "training": {"batch_size": 8 * draw.randint(4, 30), "epochs": 100, "max_steps": 300},
+    "numerics": {"precision": draw.choice(["fp32", "bf16"]),
+                 "embedding_precision": draw.choice(["fp32", "fp16", "bf16"]),
+                 "row_blocks": draw.choice([1, 4, 8]), "column_blocks": draw.choice([1, 2])},
+    "comm": {"forward": draw.choice(codecs), "backward": backward,
+             "dense": draw.choice(["fp32", "fp16", "bf16"]),
+             "error_feedback_rows": 0 if backward == "fp32" else draw.choice([0, 64])},
+    "optimizer": {"dense": {"type": draw.choice(["sgd", "adagrad", "adam"]), "learning_rate": 0.01},
+                  "sparse": {"type": draw.choice(["sgd", "adagrad", "rowwise_adagrad"]),
+                             "learning_rate": 0.02, "weight_decay": draw.choice([0, 0.1])},
+                  "max_gradient_norm": draw.choice([0, 0.5])},
+    "checkpoint": {"every": "0", "every_steps": draw.randint(2, 9)}}
+print(json.dumps(config))
+PY
+}
+sharding() { # SEED WORKERS
+  local -a words=(auto table_wise replicated)
+  grep -q '"row_blocks": 1,' small.yaml || words+=(row_wise table_row_wise)
+  grep -q '"column_blocks": 1}' small.yaml || words+=(column_wise)
+  local word=$(($1 * 7 + $2 * 3))
+  echo "${words[$((word % ${#words[@]}))]}"
+}
+has_a_checkpoint_or_ended() {
+  compgen -G "run/checkpoints/step-*/manifest.json" >/dev/null || has_ended "$launcher"
+}
+
+for seed in $(seq ${seeds%..*} ${seeds#*..}); do
+  draw $seed >small.yaml
+  rm -rf one run
+  $renzan train small.yaml --run-dir one --workers 1 >log.txt 2>&1 || fail "$(cat small.yaml log.txt)"
+  expected=$(sha256_of one)
+  workers=$((2 + seed % 3))
+  with_default_signals $renzan train small.yaml --run-dir run --workers $workers --backend gloo \
+    --set sharding.default=$(sharding $seed $workers) >log.txt 2>&1 &
+  launcher=$!
+  wait_for has_a_checkpoint_or_ended
+  for pid in $(workers_of $launcher) $launcher; do kill -KILL "$pid" 2>/dev/null || true; done
+  wait $launcher 2>/dev/null || true
+  launcher=""
+  [ ! -e run/model ] || fail "model $seed: it was killed too late"
+  workers=$((4 - seed % 3))
+  $renzan train small.yaml --run-dir run --workers $workers --backend $last \
+    --set sharding.default=$(sharding $seed $workers) >log.txt 2>&1 || fail "$(cat small.yaml log.txt)"
+  grep -q "resuming from step-" log.txt || fail "$(cat log.txt)"
+  [ "$(sha256_of run)" = "$expected" ] || fail "model $seed: other bits: $(cat small.yaml)"
+  echo "model $seed: $expected"
+done
