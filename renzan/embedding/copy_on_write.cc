@@ -14,12 +14,14 @@ constexpr int64_t kBlockBytes = 4096;
 
 }  // namespace
 
-CopyOnWrite::CopyOnWrite(std::span<const std::byte> rows, int64_t row_bytes, const RowSet* only)
+CopyOnWrite::CopyOnWrite(std::span<const std::byte> rows, int64_t row_bytes, const RowSet* only,
+                         std::atomic<int64_t>* held)
     : rows_(rows.data()),
       row_bytes_(row_bytes),
       num_rows_(std::ssize(rows) / row_bytes),
       rows_per_block_(std::max<int64_t>(1, kBlockBytes / row_bytes)),
-      blocks_(static_cast<size_t>((num_rows_ + rows_per_block_ - 1) / rows_per_block_)) {
+      blocks_(static_cast<size_t>((num_rows_ + rows_per_block_ - 1) / rows_per_block_)),
+      held_(held) {
   if (only == nullptr) return;
   for (int64_t b = 0; b < static_cast<int64_t>(blocks_.size()); ++b)
     if (!only->ContainsAny(b * rows_per_block_, b * rows_per_block_ + RowsOf(b)))
@@ -27,9 +29,11 @@ CopyOnWrite::CopyOnWrite(std::span<const std::byte> rows, int64_t row_bytes, con
 }
 
 CopyOnWrite::~CopyOnWrite() {
-  for (std::atomic<std::byte*>& block : blocks_) {
-    std::byte* copy = block.load(std::memory_order_acquire);
-    if (copy != nullptr && copy != Busy() && copy != Taken()) delete[] copy;
+  for (int64_t b = 0; b < static_cast<int64_t>(blocks_.size()); ++b) {
+    std::byte* copy = blocks_[static_cast<size_t>(b)].load(std::memory_order_acquire);
+    if (copy == nullptr || copy == Busy() || copy == Taken()) continue;
+    delete[] copy;
+    Hold(-RowsOf(b) * row_bytes_);
   }
 }
 
@@ -46,6 +50,7 @@ void CopyOnWrite::Preserve(int64_t block) {
   if (state.compare_exchange_strong(seen, Busy(), std::memory_order_acquire)) {
     std::copy_n(rows_ + block * rows_per_block_ * row_bytes_, bytes, copy.get());
     copied_.fetch_add(1, std::memory_order_relaxed);
+    Hold(bytes);
     state.store(copy.release(), std::memory_order_release);
     return;
   }
@@ -67,6 +72,7 @@ void CopyOnWrite::Take(int64_t block, std::byte* out) {
   std::copy_n(seen, bytes, out);
   state.store(Taken(), std::memory_order_release);
   delete[] seen;
+  Hold(-bytes);
 }
 
 const std::byte* CopyOnWrite::Buffered(int64_t block) {

@@ -22,8 +22,10 @@ namespace renzan {
 
 class CopyOnWrite {
  public:
-  // `rows` [num_rows, row_bytes]. With `only`, no other rows will be read.
-  CopyOnWrite(std::span<const std::byte> rows, int64_t row_bytes, const RowSet* only = nullptr);
+  // `rows` [num_rows, row_bytes]. With `only`, no other rows will be read. `held`: the bytes of
+  // copies that wait to be read are added to it, and taken off again; it must outlive this object.
+  CopyOnWrite(std::span<const std::byte> rows, int64_t row_bytes, const RowSet* only = nullptr,
+              std::atomic<int64_t>* held = nullptr);
   ~CopyOnWrite();
   CopyOnWrite(const CopyOnWrite&) = delete;
   CopyOnWrite& operator=(const CopyOnWrite&) = delete;
@@ -56,11 +58,15 @@ class CopyOnWrite {
   int64_t RowsOf(int64_t block) const;
   // The block as of the snapshot, in buffer_.
   const std::byte* Buffered(int64_t block);
+  void Hold(int64_t bytes) {
+    if (held_ != nullptr) held_->fetch_add(bytes, std::memory_order_relaxed);
+  }
 
   const std::byte* rows_;
   int64_t row_bytes_, num_rows_, rows_per_block_;
   std::vector<std::atomic<std::byte*>> blocks_;
   std::atomic<int64_t> copied_{0};
+  std::atomic<int64_t>* held_;
   // Used by the reader only.
   int64_t next_byte_ = 0;  // among those to be read
   int64_t buffered_block_ = -1;

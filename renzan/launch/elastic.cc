@@ -60,9 +60,12 @@ std::optional<Attempt> NextAttempt(const ElasticOptions& options, int asked_work
   if (!MayBeFixedByRestart(result) || last.restart >= options.max_restarts) return std::nullopt;
   const int least =
       options.min_workers > 0 ? std::min(options.min_workers, asked_workers) : asked_workers;
-  const int left = last.workers - std::max(1, result.died);
+  int workers = std::max(last.workers - std::max(1, result.died), least);
+  // Fewer would need even more memory each.
+  if (workers < last.workers && (result.out_of_memory || !options.fits(workers)))
+    workers = last.workers;
   return Attempt{
-      .workers = std::max(left, least),
+      .workers = workers,
       .restart = last.restart + 1,
       .wait_seconds = Backoff(options.backoff_seconds, last.restart, kLongestBackoffSeconds)};
 }

@@ -19,6 +19,9 @@ struct ElasticOptions {
   int min_workers = 0;
   int max_restarts = 0;        // in total
   double backoff_seconds = 1;  // before the first restart; doubles each time, up to 60 s
+  // Whether as many workers have enough memory. Asked before a restart with fewer, of which each
+  // has to hold more.
+  std::function<bool(int workers)> fits = [](int) { return true; };
 };
 
 struct Attempt {

@@ -65,6 +65,18 @@ TEST(NextAttemptTest, UsesTheRemainingWorkers) {
   }
 }
 
+TEST(NextAttemptTest, NeverHasFewerWorkersThanMemoryAllows) {
+  ElasticOptions options{.min_workers = 1, .max_restarts = 1};
+  const Attempt last = {.workers = 4};
+  LaunchResult killed = Failure(69, 1);
+  EXPECT_EQ(NextAttempt(options, 4, last, killed)->workers, 3);
+  killed.out_of_memory = true;
+  EXPECT_EQ(NextAttempt(options, 4, last, killed)->workers, 4);
+  options.fits = [](int workers) { return workers >= 3; };
+  EXPECT_EQ(NextAttempt(options, 4, last, Failure(69, 1))->workers, 3);
+  EXPECT_EQ(NextAttempt(options, 4, last, Failure(69, 2))->workers, 4);
+}
+
 TEST(NextAttemptTest, TheWaitDoublesUpToAMinute) {
   const auto wait = [](double backoff, int restart) {
     return NextAttempt({.max_restarts = 1 << 30, .backoff_seconds = backoff}, 2,

@@ -21,6 +21,8 @@ struct LaunchResult {
   // Workers that were killed by a signal or failed because of the machine (71, 74): not those that
   // lost a peer (69) or were stopped by the launcher. At most 1 with mpirun, which names only one.
   int died = 0;
+  // The cause is a worker that the kernel killed because memory ran out.
+  bool out_of_memory = false;
   // "worker 2 (pid 1234) was killed by signal 9 (Killed)", "stopped by signal 15 (Terminated)".
   // Empty for kAnswer.
   std::string cause;

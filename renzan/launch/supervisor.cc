@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "renzan/base/error.h"
+#include "renzan/base/oom_kills.h"
 #include "renzan/base/process/process_table.h"
 
 namespace renzan {
@@ -63,6 +64,7 @@ Supervisor::Supervisor(std::vector<Worker> workers, OutputRelay* mpirun, const S
       mpirun_(mpirun),
       signals_(signals),
       grace_seconds_(options.grace_seconds),
+      oom_kills_before_(OomKills()),
       mpirun_watch_(options.workers, options.mpirun_patience_seconds) {}
 
 Supervisor::~Supervisor() { Signal(SIGKILL); }
@@ -88,6 +90,9 @@ LaunchResult Supervisor::Result() const {
   result.exit_status =
       cause_->how.signal != 0 ? static_cast<int>(ErrorCode::kUnavailable) : cause_->how.exit_code;
   result.cause = fmt::format("{} {}", cause_->who, DescribeEnd(cause_->how));
+  result.out_of_memory = cause_->how.signal == SIGKILL && OomKills() > oom_kills_before_;
+  if (result.out_of_memory)
+    result.cause += " because memory ran out (`renzan plan` says what workers need)";
   return result;
 }
 

@@ -6,6 +6,7 @@
 #include <sys/types.h>
 
 #include <chrono>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -90,6 +91,7 @@ class Supervisor {
   OutputRelay* mpirun_;
   const SignalQueue& signals_;
   double grace_seconds_;
+  const int64_t oom_kills_before_;
   MpirunWatch mpirun_watch_;
   bool mpirun_hung_ = false;
   std::optional<std::chrono::steady_clock::time_point> first_failure_, grace_start_;

@@ -323,6 +323,9 @@ void CheckpointConfig::Describe(ConfigFields& fields) {
                "write only the rows changed since the last full checkpoint, while that is smaller");
   fields.Choice("quantize", &quantize, {"none", "int8"},
                 "rows of incremental checkpoints; with int8, resuming from one is not bit-exact");
+  fields.Range("max_copies_mib", &max_copies_mib, 0, int64_t{1} << 30,
+               "a worker's memory for copies of rows that change before a checkpoint has written "
+               "them; beyond it, training waits; 0: what is left");
 }
 
 void ElasticConfig::Describe(ConfigFields& fields) {

@@ -1,5 +1,7 @@
 #include "renzan/train/memory_check.h"
 
+#include <algorithm>
+
 #include "renzan/base/error.h"
 #include "renzan/train/gather.h"
 
@@ -18,15 +20,15 @@ std::string WhyItDoesNotFit(std::span<const MemoryEstimate> workers,
     if (needed <= shared.bytes) continue;
     std::string text = fmt::format(
         "worker{} {} need{} {} MiB of memory, but {} MiB are available {}:\n"
-        "  worker    tables     dense   batches   program       sum (MiB)\n",
+        "  worker    tables     dense   batches   program  checkpoint       sum (MiB)\n",
         shared.ranks.size() == 1 ? "" : "s", fmt::join(shared.ranks, ", "),
         shared.ranks.size() == 1 ? "s" : "", Mib(needed), shared.bytes >> 20,
         shared.name.empty() ? "on their machine" : "in the cgroup " + shared.name);
     for (const int rank : shared.ranks) {
       const MemoryEstimate& worker = workers[static_cast<size_t>(rank)];
-      text += fmt::format("  {:6} {:9} {:9} {:9} {:9} {:9}\n", rank, Mib(worker.tables),
+      text += fmt::format("  {:6} {:9} {:9} {:9} {:9} {:11} {:9}\n", rank, Mib(worker.tables),
                           Mib(worker.dense), Mib(worker.batches), Mib(worker.program),
-                          Mib(worker.total()));
+                          Mib(worker.checkpoint), Mib(worker.total()));
     }
     return text +
            "use more machines or memory, numerics.embedding_precision: bf16, a sparse optimizer "
@@ -36,10 +38,24 @@ std::string WhyItDoesNotFit(std::span<const MemoryEstimate> workers,
   return "";
 }
 
-void CheckMemory(const MemoryEstimate& mine, Communicator& comm) {
+int64_t RoomForCopies(int rank, std::span<const MemoryEstimate> workers,
+                      std::span<const SharedMemory> memory) {
+  int64_t room = workers[static_cast<size_t>(rank)].more_copies;
+  for (const SharedMemory& shared : memory) {
+    if (std::find(shared.ranks.begin(), shared.ranks.end(), rank) == shared.ranks.end()) continue;
+    int64_t left = shared.bytes / 10 * 9;  // estimates miss some
+    for (const int other : shared.ranks) left -= workers[static_cast<size_t>(other)].total();
+    room = std::min(room, left / std::ssize(shared.ranks));
+  }
+  return std::max<int64_t>(0, room);
+}
+
+int64_t CheckMemory(const MemoryEstimate& mine, Communicator& comm) {
   const std::vector<MemoryEstimate> workers = AllGatherValues(comm, mine);
-  const std::string why = WhyItDoesNotFit(workers, MemoryOfWorkers(comm));
+  const std::vector<SharedMemory> memory = MemoryOfWorkers(comm);
+  const std::string why = WhyItDoesNotFit(workers, memory);
   if (!why.empty()) Fail(ErrorCode::kOsError, "{}", why);
+  return RoomForCopies(comm.rank(), workers, memory);
 }
 
 }  // namespace renzan

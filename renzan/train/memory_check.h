@@ -17,8 +17,13 @@ namespace renzan {
 std::string WhyItDoesNotFit(std::span<const MemoryEstimate> workers,
                             std::span<const SharedMemory> memory);
 
+// How many bytes more than its `total()` a worker may take for `more_copies`: what the others leave
+// of the memory that they share, in equal parts.
+int64_t RoomForCopies(int rank, std::span<const MemoryEstimate> workers,
+                      std::span<const SharedMemory> memory);
+
 // Compares what the workers need with what their machines and cgroups have. `mine`: this worker's.
-// Throws kOsError on every rank if they do not fit. Every rank calls it.
-void CheckMemory(const MemoryEstimate& mine, Communicator& comm);
+// Returns its RoomForCopies. Throws kOsError on every rank if they do not fit. Every rank calls it.
+int64_t CheckMemory(const MemoryEstimate& mine, Communicator& comm);
 
 }  // namespace renzan

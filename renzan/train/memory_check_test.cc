@@ -19,7 +19,8 @@ TEST(MemoryCheck, WorkersOfAMachineShareItsMemory) {
   const std::string why = WhyItDoesNotFit(workers, one);
   EXPECT_THAT(why, HasSubstr("workers 0, 1, 2, 3 need 14336 MiB of memory, but 8192 MiB"));
   EXPECT_THAT(why, HasSubstr("on their machine"));
-  EXPECT_THAT(why, HasSubstr("     3      3072         0         0       512      3584\n"));
+  EXPECT_THAT(why,
+              HasSubstr("     3      3072         0         0       512           0      3584\n"));
 }
 
 TEST(MemoryCheck, EveryCgroupMustSuffice) {
@@ -32,6 +33,18 @@ TEST(MemoryCheck, EveryCgroupMustSuffice) {
   EXPECT_THAT(WhyItDoesNotFit(workers, memory),
               HasSubstr("worker 1 needs 6144 MiB of memory, but 5120 MiB are available in the "
                         "cgroup /b"));
+}
+
+TEST(MemoryCheck, WorkersShareWhatIsLeftForCopies) {
+  const std::vector<MemoryEstimate> workers = {{.tables = 3 * kGib, .more_copies = 3 * kGib},
+                                               {.tables = 2 * kGib, .more_copies = kGib / 4},
+                                               {.tables = 4 * kGib, .more_copies = 4 * kGib}};
+  const std::vector<SharedMemory> memory = {
+      {"", 10 * kGib, {0, 1}}, {"", 100 * kGib, {2}}, {"/a", 4 * kGib, {2}}};
+  EXPECT_EQ(RoomForCopies(0, workers, memory), 2 * kGib);  // (9 - 5) / 2
+  EXPECT_EQ(RoomForCopies(1, workers, memory), kGib / 4);
+  EXPECT_EQ(RoomForCopies(2, workers, memory), 0);
+  EXPECT_EQ(RoomForCopies(2, workers, {}), 4 * kGib);
 }
 
 }  // namespace

@@ -142,7 +142,12 @@ MemoryEstimate OfRank(const Sizes& s, int rank) {
   if (!s.config.data.eval.path.empty()) e.batches += 2 * lookups * kId + kSlices * slice;
 
   // Rows, with their numbers where they are scattered.
-  e.checkpoint = e.tables + num_rows * kId + residuals +
+  const int64_t copies = s.config.checkpoint.max_copies_mib > 0
+                             ? std::min(e.tables, s.config.checkpoint.max_copies_mib << 20)
+                             : e.tables;
+  e.few_copies = std::min<int64_t>(copies, 32 << 20);
+  e.more_copies = copies - e.few_copies;
+  e.checkpoint = e.few_copies + num_rows * kId + residuals +
                  (rank == 0 ? (1 + states) * s.parameters * kFloat : 0);
   return e;
 }
@@ -169,14 +174,12 @@ std::vector<MemoryEstimate> EstimateMemoryOfWorkers(const TrainConfig& config,
 }
 
 MemoryEstimate MostOf(std::span<const MemoryEstimate> workers) {
-  MemoryEstimate most;
-  int64_t checkpoint = 0;
-  for (const MemoryEstimate& worker : workers) {
-    checkpoint = std::max(checkpoint, worker.checkpoint);
-    if (worker.total() > most.total()) most = worker;
-  }
-  most.checkpoint = checkpoint;
-  return most;
+  const auto most = [](const MemoryEstimate& worker) {
+    return worker.total() + worker.more_copies;
+  };
+  return *std::max_element(
+      workers.begin(), workers.end(),
+      [&](const MemoryEstimate& a, const MemoryEstimate& b) { return most(a) < most(b); });
 }
 
 MemoryEstimate EstimateMemory(const TrainConfig& config, const DatasetSchema& schema,
@@ -192,7 +195,8 @@ std::string Describe(const MemoryEstimate& estimate) {
                : fmt::format("{:.1f} GiB", static_cast<double>(bytes) / (int64_t{1} << 30));
   };
   return fmt::format("{} (tables {}), at most {} more while a checkpoint is written",
-                     text(estimate.total()), text(estimate.tables), text(estimate.checkpoint));
+                     text(estimate.without_checkpoint()), text(estimate.tables),
+                     text(estimate.checkpoint + estimate.more_copies));
 }
 
 }  // namespace renzan

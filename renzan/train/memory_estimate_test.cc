@@ -41,7 +41,12 @@ TEST(MemoryEstimate, IsThatOfTheWorkerThatNeedsMost) {
   EXPECT_EQ(two.tables, one.tables / 2);
   EXPECT_EQ(three.tables, two.tables);  // tables are not split
   EXPECT_LT(three.batches, one.batches);
-  EXPECT_GE(one.checkpoint, one.tables);
+  EXPECT_GE(one.checkpoint + one.more_copies, one.tables);
+  EXPECT_EQ(one.few_copies + one.more_copies, one.tables);
+  config.checkpoint.max_copies_mib = 64;
+  EXPECT_EQ(Of(config).few_copies + Of(config).more_copies, 64 << 20);
+  EXPECT_LT(Of(config).total() + Of(config).more_copies, one.total() + one.more_copies);
+  config.checkpoint.max_copies_mib = 0;
   config.sharding.default_sharding = "row_wise";
   config.numerics.row_blocks = 64;
   EXPECT_LT(Of(config, 3).tables, one.tables * 0.36);
@@ -50,7 +55,7 @@ TEST(MemoryEstimate, IsThatOfTheWorkerThatNeedsMost) {
 }
 
 // Worker 1 has two of three small tables and needs most, but worker 0 writes the dense part.
-TEST(MemoryEstimate, SaysTheMostThatACheckpointAddsOnAnyWorker) {
+TEST(MemoryEstimate, CountsWhatACheckpointAdds) {
   DatasetSchema schema{.label = "label"};
   schema.categorical = {{"a", (1 << 18) + 1}, {"b", 1 << 18}, {"c", 1 << 18}};
   TrainConfig config;
@@ -63,7 +68,8 @@ TEST(MemoryEstimate, SaysTheMostThatACheckpointAddsOnAnyWorker) {
   };
   constexpr int64_t kOneLayer = int64_t{4096} * 4096 * 4;
   EXPECT_GT(estimate(2).tables, estimate(1).tables / 2);
-  EXPECT_GT(estimate(2).checkpoint, kOneLayer + estimate(1).tables / 3);
+  const MemoryEstimate most = estimate(2);
+  EXPECT_GT(most.checkpoint + most.more_copies, kOneLayer + estimate(1).tables / 3);
 }
 
 TEST(MemoryEstimate, GrowsWithTheBatchAndTheLayers) {

@@ -126,8 +126,8 @@ std::map<std::string, std::string> TrainDisturbed(const RandomModel& model, uint
     const ShardingPlan plan = RandomPlan(tables, world, seed + attempt);
     std::mutex mutex;
     RunRanksAsThreads(world, [&](Communicator& comm) {
-      Trainer trainer(comm, model.config, dir.path(), SystemClock(), 0, "", model.schema, threads,
-                      &plan);
+      Trainer trainer(comm, model.config, dir.path(), SystemClock(),
+                      {.schema = model.schema, .threads = threads, .plan = &plan});
       trainer.TrainTo(std::min(model.steps, trainer.step + steps));
       if (noticed) trainer.StopHere();
       std::lock_guard lock(mutex);

@@ -187,7 +187,9 @@ RunResult RunTraining(const TrainConfig& config, const RunOptions& options, Comm
   const std::vector<MemoryEstimate> memory = EstimateMemoryOfWorkers(
       config, schema, pooling_factors, plan, comm.world_size(), options.threads);
   if (comm.rank() == 0) LogInfo("memory of a worker: {}", Describe(MostOf(memory)));
-  if (config.check_memory) CheckMemory(memory[static_cast<size_t>(comm.rank())], comm);
+  const MemoryEstimate& my_memory = memory[static_cast<size_t>(comm.rank())];
+  int64_t room = my_memory.more_copies;
+  if (config.check_memory) room = CheckMemory(my_memory, comm);
   std::optional<HybridModel> built;
   RunWithHeartbeats(comm, [&] {
     built.emplace(config, schema, pooling_factors, comm, pool,
@@ -231,6 +233,7 @@ RunResult RunTraining(const TrainConfig& config, const RunOptions& options, Comm
           .best_step = config.training.keep_best ? state.evaluations.best_step() : -1,
           .stop_notice_path = options.stop_notice_path,
           .grace_seconds = options.grace_seconds,
+          .most_copied_bytes = my_memory.few_copies + room,
           .requests = options.requests,
           .clock = options.clock,
           .observer = observer.get()},

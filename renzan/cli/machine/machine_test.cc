@@ -6,6 +6,7 @@
 
 #include "renzan/base/file/file.h"
 #include "renzan/base/memory_budget.h"
+#include "renzan/base/oom_kills.h"
 #include "renzan/cli/machine/disk.h"
 #include "renzan/cli/machine/gpus.h"
 #include "renzan/cli/machine/kubernetes.h"
@@ -75,6 +76,17 @@ TEST_F(Machine, CgroupV1HasAHugeLimitForNoLimit) {
   EXPECT_EQ(ReadMemoryBudget(root()).limit, int64_t{8} << 30);
   Write("sys/fs/cgroup/memory/box/memory.limit_in_bytes", "536870912\n");
   EXPECT_EQ(ReadMemoryBudget(root()).limit, int64_t{512} << 20);
+}
+
+TEST_F(Machine, CountsProcessesKilledForMemoryWhereTheyAreCounted) {
+  EXPECT_EQ(OomKills(root()), 0);
+  Write("proc/vmstat", "nr_free_pages 7\noom_kill 5\n");
+  EXPECT_EQ(OomKills(root()), 5);
+  Write("proc/self/mountinfo", kMounts);
+  Write("proc/self/cgroup", "0::/team/job\n");
+  Write("sys/fs/cgroup/team/job/memory.max", "max\n");
+  Write("sys/fs/cgroup/team/job/memory.events.local", "low 0\noom 3\noom_kill 2\n");
+  EXPECT_EQ(OomKills(root()), 2);
 }
 
 TEST_F(Machine, ACpuQuotaIsShownWithItsCgroup) {

@@ -119,13 +119,12 @@ std::string StopNoticePath() {
   return dir == nullptr || *dir == 0 ? "" : fmt::format("{}/stop.json", dir);
 }
 
-// A restart would not help workers that do not fit into memory, so none is started. What is wrong
-// otherwise they report themselves.
-void CheckMemoryOfWorkers(const TrainConfig& config) {
-  if (!config.check_memory) return;
-  const int cores = UsableCpus(ReadCpuBudget()), workers = NumWorkers(config, cores);
+// Why so many workers on this machine do not fit into memory; empty if they do, and also if it
+// cannot be said: what is wrong otherwise they report themselves.
+std::string WhyTheyDoNotFit(const TrainConfig& config, int workers) {
+  if (!config.check_memory) return "";
+  const int cores = UsableCpus(ReadCpuBudget());
   const int threads = config.threads > 0 ? config.threads : std::max(1, cores / workers);
-  std::string why;
   try {
     const std::unique_ptr<Communicator> comm = MakeLocalCommunicator();
     const Dataset dataset(config.data.train.path, {.warn = false});
@@ -142,11 +141,16 @@ void CheckMemoryOfWorkers(const TrainConfig& config) {
       least = least == 0 ? share : std::min(least, share);
     }
     const ShardingPlan plan = PlanOf(config, schema, pooling_factors, topology, threads);
-    why = WhyItDoesNotFit(
+    return WhyItDoesNotFit(
         EstimateMemoryOfWorkers(config, schema, pooling_factors, plan, workers, threads), memory);
   } catch (const Error&) {
-    return;
+    return "";
   }
+}
+
+// A restart would not help workers that do not fit into memory, so none is started.
+void CheckMemoryOfWorkers(const TrainConfig& config, int workers) {
+  const std::string why = WhyTheyDoNotFit(config, workers);
   if (!why.empty()) Fail(ErrorCode::kOsError, "{}", why);
 }
 
@@ -165,16 +169,19 @@ int RunTrain(const TrainFlags& flags) {
   if (config.data.train.path.empty())
     Fail(ErrorCode::kConfig, "{}: data.train.path is missing: name a dataset directory",
          flags.config_path);
-  WorkerOptions workers{.workers = NumWorkers(config, UsableCpus(ReadCpuBudget())),
-                        .threads = config.threads,
-                        .backend = config.comm.backend,
-                        .timeout_seconds = config.comm.timeout_seconds,
-                        .elastic = {.min_workers = config.elastic.min,
-                                    .max_restarts = config.elastic.max_restarts,
-                                    .backoff_seconds = config.elastic.backoff_seconds},
-                        .environment = {},
-                        .on_launcher = [&] { CheckMemoryOfWorkers(config); },
-                        .on_worker = StartServingTrainSignals};
+  const int asked = NumWorkers(config, UsableCpus(ReadCpuBudget()));
+  WorkerOptions workers{
+      .workers = asked,
+      .threads = config.threads,
+      .backend = config.comm.backend,
+      .timeout_seconds = config.comm.timeout_seconds,
+      .elastic = {.min_workers = config.elastic.min,
+                  .max_restarts = config.elastic.max_restarts,
+                  .backoff_seconds = config.elastic.backoff_seconds,
+                  .fits = [&](int fewer) { return WhyTheyDoNotFit(config, fewer).empty(); }},
+      .environment = {},
+      .on_launcher = [&] { CheckMemoryOfWorkers(config, asked); },
+      .on_worker = StartServingTrainSignals};
   ResolveDirectories(flags, name, config, workers.environment);
   RunOptions options{.name = name,
                      .build_id = BuildId(),

@@ -61,7 +61,8 @@ bool Checkpointer::ShouldStop(int64_t done) {
   if (std::exchange(between_steps_, done == last_done_) != (done == last_done_)) calls_to_next_ = 1;
   last_done_ = done;
   if (++calls_since_sync_ < calls_to_next_ && !by_steps) return false;
-  const ControlSyncResult sync = SyncControl();
+  ControlSyncResult sync = SyncControl();
+  if (sync.any_copies_full) sync = WaitForCopies(sync);
   Advance(sync);
   if (!sync.finiteness.ok()) {
     WaitUntilIdle();  // the checkpoint in flight is of an earlier, finite step
@@ -123,6 +124,7 @@ ControlSyncResult Checkpointer::SyncControl() {
               .checkpoint = options_.requests->checkpoint.load(),
               .checkpoint_due = phase_ == Phase::kIdle && every > 0 && now - last_begin_ >= every,
               .task_finished = task_.finished(),
+              .copies_full = CopiesAreFull(),
               .calls_to_next = static_cast<int64_t>(kControlSyncSeconds / seconds_per_call),
               .finiteness = model_.finiteness()});
   // A single worker syncs at every call, which costs nothing. At most doubling the interval guards
@@ -141,6 +143,26 @@ void Checkpointer::Advance(const ControlSyncResult& sync) {
   } else if (phase_ == Phase::kCommitting && sync.rank0_finished) {
     EndCommitting();
   }
+}
+
+bool Checkpointer::CopiesAreFull() {
+  if (phase_ != Phase::kWriting) return false;
+  const int64_t copied = flight_.snapshot->copied_bytes();
+  flight_.report.copied_bytes = std::max(flight_.report.copied_bytes, copied);
+  return !task_.finished() && copied > options_.most_copied_bytes / (waiting_for_copies_ ? 2 : 1);
+}
+
+// Copies become fewer as files are written. Workers exchange meanwhile, or they would look dead.
+ControlSyncResult Checkpointer::WaitForCopies(ControlSyncResult sync) {
+  const double start = options_.clock->MonotonicSeconds();
+  waiting_for_copies_ = true;
+  while (sync.any_copies_full && sync.stops == 0) {
+    task_.WaitFor(kControlSyncSeconds / 2);
+    sync = SyncControl();
+  }
+  waiting_for_copies_ = false;
+  flight_.report.stall_seconds += options_.clock->MonotonicSeconds() - start;
+  return sync;
 }
 
 void Checkpointer::WaitUntilIdle() {

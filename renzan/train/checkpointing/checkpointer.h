@@ -14,6 +14,7 @@
 
 #include <atomic>
 #include <functional>
+#include <limits>
 #include <map>
 #include <memory>
 #include <optional>
@@ -43,6 +44,7 @@ struct CheckpointReport {
   uint64_t bytes = 0;
   double write_seconds = 0;  // from its start until it was durable
   double stall_seconds = 0;  // the part of it during which training waited
+  int64_t copied_bytes = 0;  // of changed rows, the most at a time on this worker
   std::string error;         // why it failed; empty on success
 };
 
@@ -71,7 +73,10 @@ class Checkpointer {
     int64_t best_step = -1;                  // of the best model so far; -1: none
     std::string stop_notice_path;            // of stop.json (stop_deadline.h)
     double grace_seconds = 0;                // between SIGTERM and SIGKILL; 0: unknown
-    RunRequests* requests = nullptr;         // outlives this object
+    // This worker's bytes of rows that were copied because training changed them, and wait to be
+    // written. Where there are more at a control sync, all workers wait for half of them.
+    int64_t most_copied_bytes = std::numeric_limits<int64_t>::max();
+    RunRequests* requests = nullptr;  // outlives this object
     const Clock* clock = nullptr;
     CheckpointObserver* observer = nullptr;  // set on worker 0 only
   };
@@ -143,6 +148,8 @@ class Checkpointer {
 
   ControlSyncResult SyncControl();
   void Advance(const ControlSyncResult& sync);
+  bool CopiesAreFull();
+  ControlSyncResult WaitForCopies(ControlSyncResult sync);
   void WaitUntilIdle();
   [[noreturn]] void ThrowErrorInFlight() const;
   void Stop(int64_t done, int64_t stops);
@@ -189,6 +196,7 @@ class Checkpointer {
   int64_t every_steps_at_ = -1;  // the last step at which checkpoint.every_steps asked for one
 
   Phase phase_ = Phase::kIdle;
+  bool waiting_for_copies_ = false;
   InFlight flight_;
   std::atomic<bool> cancel_{false};
   BackgroundTask task_;  // last, so that it ends before the members it uses

@@ -137,6 +137,61 @@ TEST(Checkpointer, StartsANewBaseWhenIncrementsGrowTooLarge) {
   EXPECT_GT(incremental, full);
 }
 
+// A disk on which nothing moves until it is released, and that is slow then.
+class StuckDisk : public FileSystem {
+ public:
+  void Release() { released_ = true; }
+  ssize_t Write(int fd, const void* data, size_t bytes) override {
+    do std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    while (!released_);
+    return FileSystem::Write(fd, data, bytes);
+  }
+
+ private:
+  std::atomic<bool> released_{false};
+};
+
+// Trains while a checkpoint is written; its report. The disk moves after `steps`, unless training
+// waits for it before.
+CheckpointReport CheckpointOfManyChanges(int64_t most_copied_bytes, int64_t steps) {
+  TrainConfig config = CheckpointingConfig();
+  config.checkpoint.every_steps = 1 << 20;
+  DatasetSchema schema = TestSchema();
+  for (CategoricalFeature& feature : schema.categorical) feature.num_embeddings = 100'000;
+  TemporaryDirectory dir;
+  StuckDisk disk;
+  CheckpointReport report;
+  const ScopedFileSystem scope(disk);
+  RunRanksAsThreads(1, [&](Communicator& comm) {
+    Trainer trainer(comm, config, dir.path(), SystemClock(),
+                    {.most_copied_bytes = most_copied_bytes, .schema = schema});
+    trainer.requests.checkpoint = true;
+    if (most_copied_bytes < std::numeric_limits<int64_t>::max()) disk.Release();
+    trainer.TrainTo(steps);
+    disk.Release();
+    trainer.checkpointer->Finish();
+    report = trainer.recorder.reports.at(0);
+    const std::map<std::string, std::string> trained = DigestsOf(trainer.model);
+    HybridModel undisturbed(config, schema, TestPoolingFactors(), comm, trainer.pool);
+    std::vector<BinaryMetrics> metrics(1);
+    for (int64_t step = 0; step < steps; ++step)
+      undisturbed.Step(MakeSlice(undisturbed, step, schema), step, metrics);
+    EXPECT_EQ(trained, DigestsOf(undisturbed));
+  });
+  EXPECT_EQ(report.error, "");
+  return report;
+}
+
+TEST(Checkpointer, TrainingWaitsWhenCopiesOfChangedRowsFillTheirMemory) {
+  constexpr int64_t kUnlimited = std::numeric_limits<int64_t>::max();
+  const int64_t of_all = CheckpointOfManyChanges(kUnlimited, 41).copied_bytes;
+  // The checkpoint is taken after the first step.
+  const int64_t of_one_step = CheckpointOfManyChanges(kUnlimited, 2).copied_bytes;
+  EXPECT_GT(of_all, 5 * of_one_step);
+  const int64_t most = 2 * of_one_step;
+  EXPECT_LE(CheckpointOfManyChanges(most, 41).copied_bytes, most + 2 * of_one_step);
+}
+
 TEST(Checkpointer, ARequestToOneWorkerReachesAllWorkers) {
   TrainConfig config = CheckpointingConfig();
   TemporaryDirectory dir;
@@ -162,7 +217,7 @@ TEST(Checkpointer, WritesAnIncrementWhenTheGracePeriodIsShort) {
     CheckpointKind last = CheckpointKind::kFull;
     RunRanksAsThreads(1, [&](Communicator& comm) {
       const TickingClock clock(1);
-      Trainer trainer(comm, config, dir.path(), clock, grace);
+      Trainer trainer(comm, config, dir.path(), clock, {.grace_seconds = grace});
       // Without a deadline, some of these are full checkpoints.
       int full = 0;
       for (int64_t i = 1; i <= 40; ++i) {
@@ -241,7 +296,8 @@ std::vector<CheckpointReport> StopAndBringForward(int workers, const std::string
   {
     const ScopedFileSystem scope(disk);
     RunRanksAsThreads(workers, [&](Communicator& comm) {
-      Trainer trainer(comm, config, dir / "checkpoints", disk, 1000, dir / "stop.json");
+      Trainer trainer(comm, config, dir / "checkpoints", disk,
+                      {.grace_seconds = 1000, .stop_notice_path = dir / "stop.json"});
       for (const int64_t step : {int64_t{1}, int64_t{2}, kLast}) {
         trainer.TrainTo(step);
         comm.Barrier();

@@ -16,6 +16,7 @@ ControlSyncResult ControlSync(Communicator& comm, const ControlSyncInput& mine) 
     result.stops += answer.stops;
     result.any_checkpoint = result.any_checkpoint || answer.checkpoint;
     result.all_finished = result.all_finished && answer.task_finished;
+    result.any_copies_full = result.any_copies_full || answer.copies_full;
     finiteness.push_back(answer.finiteness);
   }
   result.finiteness = Merge(finiteness);

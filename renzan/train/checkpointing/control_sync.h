@@ -16,6 +16,7 @@ struct ControlSyncInput {
   bool checkpoint = false;      // a checkpoint was requested here
   bool checkpoint_due = false;  // by time; worker 0 decides
   bool task_finished = true;    // this worker's part of the checkpoint in flight
+  bool copies_full = false;     // it holds as many copies of rows as it may
   int64_t calls_to_next = 1;    // calls of ShouldStop until the next sync; worker 0 decides
   Finiteness finiteness;        // of this worker's part of the model
 };
@@ -24,6 +25,7 @@ struct ControlSyncResult {
   int64_t stops = 0;  // of all workers
   bool any_checkpoint = false, checkpoint_due = false;
   bool all_finished = true, rank0_finished = true;
+  bool any_copies_full = false;
   int64_t calls_to_next = 1;
   Finiteness finiteness;
 };

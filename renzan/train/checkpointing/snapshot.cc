@@ -170,12 +170,12 @@ void ModelSnapshot::AddWholeBlock(EmbeddingShard& shard, EmbeddingShard::Block& 
     file.tensors.push_back(
         {name, shape, dtype, [view](size_t, std::span<std::byte> out) { view->ReadNext(out); }});
   };
-  block.weights_view =
-      std::make_shared<CopyOnWrite>(shard.WeightsOf(block), shard.weights.row_bytes());
+  block.weights_view = std::make_shared<CopyOnWrite>(
+      shard.WeightsOf(block), shard.weights.row_bytes(), nullptr, &copied_bytes_);
   add(key, {block.num_rows, shard.dim()}, DTypeOf(shard.weights.type()), block.weights_view);
   if (shard.state_width > 0) {
-    block.state_view =
-        std::make_shared<CopyOnWrite>(std::as_bytes(shard.StateOf(block)), StateRowBytes(shard));
+    block.state_view = std::make_shared<CopyOnWrite>(std::as_bytes(shard.StateOf(block)),
+                                                     StateRowBytes(shard), nullptr, &copied_bytes_);
     add(fmt::format("{}/{}", key, model_.embeddings().state_name()), StateShape(shard, block),
         DType::kF32, block.state_view);
   }
@@ -194,7 +194,7 @@ void ModelSnapshot::AddDirtyRows(EmbeddingShard& shard, EmbeddingShard::Block& b
                      out.size());
        }});
   const auto view_of = [&](std::span<const std::byte> values, int64_t row_bytes) {
-    return std::make_shared<CopyOnWrite>(values, row_bytes, &dirty->set());
+    return std::make_shared<CopyOnWrite>(values, row_bytes, &dirty->set(), &copied_bytes_);
   };
   const auto add = [&](const std::string& name, std::vector<int64_t> shape, DType dtype,
                        const std::shared_ptr<CopyOnWrite>& view) {

@@ -9,6 +9,7 @@
 // files(); those of a full snapshot may be read by several, each file by one. At most one snapshot
 // of a model exists at a time.
 
+#include <atomic>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -54,6 +55,10 @@ class ModelSnapshot {
   // again.
   void Abandon();
 
+  // The bytes of rows that training has changed, and that were copied before that and have not been
+  // read yet. Thread-safe.
+  int64_t copied_bytes() const { return copied_bytes_.load(std::memory_order_relaxed); }
+
  private:
   void AddDense();
   void AddErrorFeedback();
@@ -61,6 +66,7 @@ class ModelSnapshot {
   void AddDirtyRows(EmbeddingShard& shard, EmbeddingShard::Block& block, bool quantize);
 
   HybridModel& model_;
+  std::atomic<int64_t> copied_bytes_{0};
   std::vector<File> files_;
   std::vector<RowSet> dirty_before_;  // of every block; only in a full snapshot
 };

@@ -2,6 +2,7 @@
 
 // For tests of checkpointing: a worker that trains a small model with a checkpointer.
 
+#include <limits>
 #include <map>
 #include <optional>
 #include <string>
@@ -24,17 +25,25 @@ struct Recorder : CheckpointObserver {
 
 // A worker that trains with a checkpointer, resuming from the newest checkpoint in `dir`.
 struct Trainer {
-  // `plan`: null for the configuration's.
+  struct Options {
+    double grace_seconds = 0;
+    std::string stop_notice_path;
+    int64_t most_copied_bytes = std::numeric_limits<int64_t>::max();
+    DatasetSchema schema = TestSchema();
+    int threads = 1;
+    const ShardingPlan* plan = nullptr;  // null: the configuration's
+  };
   Trainer(Communicator& comm_in, const TrainConfig& config, const std::string& dir,
-          const Clock& clock, double grace_seconds = 0, const std::string& stop_notice_path = "",
-          const DatasetSchema& schema_in = TestSchema(), int threads = 1,
-          const ShardingPlan* plan = nullptr)
+          const Clock& clock)
+      : Trainer(comm_in, config, dir, clock, Options()) {}
+  Trainer(Communicator& comm_in, const TrainConfig& config, const std::string& dir,
+          const Clock& clock, const Options& options)
       : comm(comm_in),
-        schema(schema_in),
-        pool(threads),
+        schema(options.schema),
+        pool(options.threads),
         model(config, schema, TestPoolingFactors(schema), comm_in, pool, InitialValues::kDraw,
-              plan),
-        metrics(static_cast<size_t>(threads)) {
+              options.plan),
+        metrics(static_cast<size_t>(options.threads)) {
     const std::vector<std::string> paths = CheckpointsToResume(dir);
     std::optional<CheckpointLineage> lineage;
     if (!paths.empty()) {
@@ -46,8 +55,9 @@ struct Trainer {
                                                .config = config.checkpoint,
                                                .config_yaml = "seed: 9\n",
                                                .run = {},
-                                               .stop_notice_path = stop_notice_path,
-                                               .grace_seconds = grace_seconds,
+                                               .stop_notice_path = options.stop_notice_path,
+                                               .grace_seconds = options.grace_seconds,
+                                               .most_copied_bytes = options.most_copied_bytes,
                                                .requests = &requests,
                                                .clock = &clock,
                                                .observer = comm.rank() == 0 ? &recorder : nullptr},

@@ -1,0 +1,14 @@
+#pragma once
+
+// How many processes the kernel has killed because memory ran out: of this process's control group
+// where that is counted, else of the machine. A SIGKILL during which the number rises was such one.
+// 0 if nothing can be read. `root` is prefixed to every path that is read (for tests). Thread-safe.
+
+#include <cstdint>
+#include <string>
+
+namespace renzan {
+
+int64_t OomKills(const std::string& root = "");
+
+}  // namespace renzan
