@@ -30,6 +30,13 @@ double FlopsPerSample(const Model& model) {
   return flops + 3 * f * (f - 1) * static_cast<double>(model.options().embedding_dim);
 }
 
+double ActivationsPerSample(const Model& model) {
+  double values = 0;
+  for (const Parameter& parameter : model.layout().parameters())
+    if (parameter.shape.size() == 2) values += static_cast<double>(parameter.shape[0]);
+  return values;
+}
+
 std::unique_ptr<Model> MakeModel(const ModelOptions& options) {
   if (options.num_dense == 0 && options.num_tables == 0)
     Fail(ErrorCode::kConfig, "the dataset has neither dense nor categorical features");

@@ -76,6 +76,8 @@ class Model {
 
 // The arithmetic of one sample, forward and backward; a multiply-add counts as two.
 double FlopsPerSample(const Model& model);
+// How many values the layers of one sample put out.
+double ActivationsPerSample(const Model& model);
 
 // Throws kConfig for an unknown type or invalid sizes.
 std::unique_ptr<Model> MakeModel(const ModelOptions& options);

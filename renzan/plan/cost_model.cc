@@ -6,10 +6,33 @@
 namespace renzan {
 namespace {
 
-constexpr double kFloat = 4, kId = 4, kLookup = 8;
+constexpr double kFloat = 4, kId = 4, kLookup = 8, kLine = 64;
+
+// Fitted to the models of bench/estimates: how often memory moves what a phase works on, where that
+// does not follow from what it does, because caches hold some of it.
+constexpr double kMisses = 0.5;  // of looked up rows: frequent ones are in a cache
+constexpr double kPooledPasses = 10, kActivationPasses = 3;
+constexpr double kPackPasses = 8, kDensePasses = 3, kDenseStatePasses = 2;
+// Workers wait for the slowest of them.
+constexpr double kStraggler = 1.05;
+
+// To encode or to decode a value, in bytes that memory could have moved.
+double CodecBytes(RowCodec codec) {
+  switch (codec) {
+    case RowCodec::kFloat32:
+      return 0;
+    case RowCodec::kFloat16:
+    case RowCodec::kBFloat16:
+      return 4;
+    case RowCodec::kInt8:
+    case RowCodec::kInt4:
+      return 16;
+  }
+  return 0;
+}
 
 // What memory moves to read so many bytes.
-double WholeLines(double bytes) { return 64 * std::ceil(bytes / 64); }
+double WholeLines(double bytes) { return kLine * std::ceil(bytes / kLine); }
 
 double StateBytes(RunCosts::State state, double columns) {
   switch (state) {
@@ -73,10 +96,14 @@ ShardCost CostOfShard(const Shard& shard, const TableSpec& table, const RunCosts
   };
 
   ShardCost cost;
-  cost.lookup_seconds = own * (lookups * row_traffic / rates.row_bytes +
-                               kFloat * bags * columns / rates.stream_bytes);
+  cost.lookup_seconds =
+      own * (kMisses * lookups * row_traffic / rates.row_bytes +
+             (kFloat + CodecBytes(run.forward)) * bags * columns / rates.stream_bytes);
+  cost.receive_seconds =
+      bags * ((kFloat + CodecBytes(run.backward)) * columns + wire_bytes(run.backward)) /
+      rates.stream_bytes;
   cost.update_seconds =
-      2 * distinct * (row_traffic + state_traffic) / rates.row_bytes +
+      2 * kMisses * distinct * (row_traffic + state_traffic) / rates.row_bytes +
       (kFloat * columns * (lookups + 2 * bags) + 4 * kLookup * lookups) / rates.stream_bytes;
   cost.pooled_bytes = replicated ? 0 : bags * wire_bytes(run.forward);
   cost.gradient_bytes = bags * wire_bytes(run.backward);
@@ -90,6 +117,7 @@ ShardCost CostOfShard(const Shard& shard, const TableSpec& table, const RunCosts
 
 void WorkerCost::Add(const Shard& shard, const ShardCost& cost, double sign) {
   lookup_seconds += sign * cost.lookup_seconds;
+  receive_seconds += sign * cost.receive_seconds;
   update_seconds += sign * cost.update_seconds;
   table_bytes += sign * cost.table_bytes;
   exchange_bytes += sign * cost.exchange_bytes;
@@ -108,28 +136,38 @@ StepEstimate EstimateStep(std::span<const WorkerCost> workers, const RunCosts& r
   // The virtual workers of the worker that has most of them.
   const double own = std::ceil(virtual_workers / n);
   StepEstimate step;
-  double update = 0;
+  double update = 0, receive = 0;
   for (const WorkerCost& worker : workers) {
     step.lookup = std::max(step.lookup, worker.lookup_seconds);
+    receive = std::max(receive, worker.receive_seconds);
     update = std::max(update, worker.update_seconds);
   }
-  step.output_dist = std::max(4 * kFloat * run.parameters / rates.stream_bytes,
+  const double samples = static_cast<double>(run.batch) * own / virtual_workers;
+  step.reading = samples * run.inputs_per_sample * kLine / rates.row_bytes +
+                 (n > 1 ? rates.exchange_seconds : 0);
+  step.output_dist = std::max(kPackPasses * kFloat * run.parameters / rates.stream_bytes,
                               ExchangeSeconds(topology, [&](int rank) {
                                 return workers[static_cast<size_t>(rank)].pooled_bytes;
                               }));
-  step.forward_and_backward = static_cast<double>(run.batch) * own / virtual_workers *
-                              run.flops_per_sample / rates.matrix_flops;
+  const double codec = CodecBytes(run.forward) + CodecBytes(run.backward);
+  step.forward_and_backward = (n > 1 ? kStraggler : 1) * samples *
+                              (run.flops_per_sample / rates.matrix_flops +
+                               (kFloat * kActivationPasses * run.activations_per_sample +
+                                (kFloat * kPooledPasses + codec) * run.pooled_per_sample) /
+                                   rates.stream_bytes);
   // Replicated shards: every worker sends the gradients of its samples to every other one.
   const double gradients = ExchangeSeconds(topology, [&](int rank) {
     const WorkerCost& worker = workers[static_cast<size_t>(rank)];
     return worker.gradient_bytes + worker.replicated_gradient_bytes;
   });
-  step.gradients = std::max(kFloat * run.parameters * (own + 1) / rates.stream_bytes, gradients);
+  step.gradients =
+      std::max(kFloat * run.parameters * (own + 1) / rates.stream_bytes, gradients) + receive;
   // All-to-all of partial sums and all-gather of the sums.
   const double dense =
       2 * ExchangeSeconds(topology, [&](int) { return run.dense_wire_bytes * run.parameters; });
   step.update = std::max(update, dense);
-  step.dense_update = kFloat * run.parameters * (4 + 3 * run.dense_states) / rates.stream_bytes;
+  step.dense_update = kFloat * run.parameters *
+                      (kDensePasses + kDenseStatePasses * run.dense_states) / rates.stream_bytes;
   return step;
 }
 

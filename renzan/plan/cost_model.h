@@ -18,7 +18,7 @@ struct MachineRates {
   double matrix_flops = 200e9;
   double stream_bytes = 20e9;        // arrays in order, read plus written
   double row_bytes = 10e9;           // embedding rows at random
-  double intra_host_bytes = 2.6e9;   // exchanged with workers on the same host, each way
+  double intra_host_bytes = 2.0e9;   // exchanged with workers on the same host, each way
   double inter_host_bytes = 1.2e9;   // with other hosts
   double exchange_seconds = 128e-6;  // of an exchange of nothing
   double memory_bytes = 0;           // 0: unlimited
@@ -26,7 +26,7 @@ struct MachineRates {
 
   // Of MPI, which uses shared memory within a host.
   void UseSharedMemory() {
-    intra_host_bytes = 18e9;
+    intra_host_bytes = 12e9;
     exchange_seconds = 16e-6;
   }
 };
@@ -48,9 +48,12 @@ struct RunCosts {
   RowCodec backward = RowCodec::kFloat32;  // of their gradients
   double dense_wire_bytes = 4;
   enum class State { kNone, kPerRow, kPerValue } state = State::kNone;
-  double flops_per_sample = 0;  // of the dense part, forward and backward
-  double parameters = 0;        // of the dense part
-  double dense_states = 0;      // of its optimizer, per parameter
+  double flops_per_sample = 0;        // of the dense part, forward and backward
+  double activations_per_sample = 0;  // values that its layers put out
+  double inputs_per_sample = 0;       // values of the dataset: ids, dense features, label
+  double pooled_per_sample = 0;       // values of pooled rows, all tables
+  double parameters = 0;              // of the dense part
+  double dense_states = 0;            // of its optimizer, per parameter
   // Of a worker, apart from what its shards need.
   double fixed_memory_bytes = 0;
 };
@@ -58,10 +61,11 @@ struct RunCosts {
 // What one shard costs each worker that holds it.
 struct ShardCost {
   double lookup_seconds = 0, update_seconds = 0;
-  double pooled_bytes = 0;    // of the whole batch on the wire
-  double gradient_bytes = 0;  // likewise
-  double table_bytes = 0;     // rows, states, dirty bits
-  double exchange_bytes = 0;  // memory of ids, gradients and messages
+  double receive_seconds = 0;  // to decode gradients
+  double pooled_bytes = 0;     // of the whole batch on the wire
+  double gradient_bytes = 0;   // likewise
+  double table_bytes = 0;      // rows, states, dirty bits
+  double exchange_bytes = 0;   // memory of ids, gradients and messages
 };
 
 ShardCost CostOfShard(const Shard& shard, const TableSpec& table, const RunCosts& run,
@@ -69,7 +73,7 @@ ShardCost CostOfShard(const Shard& shard, const TableSpec& table, const RunCosts
 
 // Of a worker: sums over its shards.
 struct WorkerCost {
-  double lookup_seconds = 0, update_seconds = 0;
+  double lookup_seconds = 0, receive_seconds = 0, update_seconds = 0;
   double pooled_bytes = 0, gradient_bytes = 0;  // of shards that only it holds
   double replicated_gradient_bytes = 0;         // of the whole batch, of replicated shards
   double table_bytes = 0, exchange_bytes = 0;
@@ -81,6 +85,7 @@ struct WorkerCost {
 // Seconds of the phases of a step: each is as long as the slowest worker takes, because the next
 // phase needs all of them. What is exchanged meanwhile is in the phase that hides it.
 struct StepEstimate {
+  double reading = 0;  // of batches, by a thread that shares the cores; and the exchange of ids
   double lookup = 0;
   double output_dist = 0;  // and packing of parameters
   double forward_and_backward = 0;
@@ -88,7 +93,8 @@ struct StepEstimate {
   double update = 0;     // of the tables, and the exchange of dense gradients
   double dense_update = 0;
   double total() const {
-    return lookup + output_dist + forward_and_backward + gradients + update + dense_update;
+    return reading + lookup + output_dist + forward_and_backward + gradients + update +
+           dense_update;
   }
 };
 

@@ -33,10 +33,16 @@ RunCosts RunCostsOf(const TrainConfig& config, const DatasetSchema& schema,
                .backward = ParseRowCodec(config.comm.backward),
                .dense_wire_bytes = ValueBytes(config.comm.dense),
                .flops_per_sample = FlopsPerSample(*model),
+               .activations_per_sample = ActivationsPerSample(*model),
+               .inputs_per_sample = 1 + static_cast<double>(schema.dense.size()),
                .parameters = static_cast<double>(model->layout().size()),
                .dense_states = dense == "adam"      ? 2.0
                                : dense == "adagrad" ? 1.0
                                                     : 0.0};
+  for (const TableSpec& table : TablesOf(config, schema, pooling_factors)) {
+    run.inputs_per_sample += table.pooling_factor;
+    run.pooled_per_sample += static_cast<double>(table.embedding_dim);
+  }
   if (config.optimizer.sparse.type == "adagrad") run.state = RunCosts::State::kPerValue;
   if (config.optimizer.sparse.type == "rowwise_adagrad") run.state = RunCosts::State::kPerRow;
   run.fixed_memory_bytes = static_cast<double>(

@@ -7,6 +7,7 @@
 #include "renzan/base/aligned_buffer.h"
 #include "renzan/base/error.h"
 #include "renzan/base/float_codec.h"
+#include "renzan/base/row_codec.h"
 #include "renzan/comm/virtual_workers.h"
 #include "renzan/embedding/error_feedback.h"
 #include "renzan/embedding/shard_rows.h"
@@ -18,7 +19,8 @@ namespace renzan {
 namespace {
 
 constexpr int64_t kFloat = sizeof(float), kId = sizeof(int32_t);
-constexpr int64_t kProgram = 24 << 20;  // measured: a tiny run's anonymous memory
+// Measured: a tiny run's anonymous memory, and what several workers need besides.
+constexpr int64_t kProgram = 12 << 20, kBackend = 4 << 20;
 
 // The columns of the matrices of a thread's workspace (Model::Workspace).
 using Columns = std::vector<int64_t>;
@@ -71,10 +73,10 @@ MemoryEstimate OfRank(const Sizes& s, int rank) {
       VirtualWorkerRange(static_cast<int>(virtual_workers), s.workers, rank).size();
   const FloatType rows = ParseFloatType(s.config.numerics.embedding_precision);
   const SparseOptimizerOptions optimizer = SparseOptionsOf(s.config.optimizer.sparse);
-  MemoryEstimate e{.program = kProgram};
+  MemoryEstimate e{.program = kProgram + (s.workers > 1 ? kBackend : 0)};
 
   int64_t lookups = 0, most_lookups = 0;  // of the global batch, in own shards
-  int64_t exchanged = 0;  // values of pooled rows and gradients: of own samples, of others'
+  int64_t exchanged = 0;  // bytes of pooled rows and gradients: of own samples, of others'
   int64_t gradients = 0;  // bytes
   int64_t num_rows = 0;
   int64_t residuals = 0;                                // bytes of own virtual workers
@@ -94,16 +96,21 @@ MemoryEstimate OfRank(const Sizes& s, int rank) {
     // How many samples look up a row of the shard, one-hot or with many lookups.
     const double bags = std::min(1.0, share * std::max(1.0, table.pooling_factor));
     const int64_t columns = table.block_columns();
-    const auto values = [&](int64_t samples) {
-      return static_cast<int64_t>(bags * static_cast<double>(samples * columns));
+    const auto bags_of = [&](int64_t samples) {
+      return static_cast<int64_t>(bags * static_cast<double>(samples));
     };
+    const auto row_bytes = [&](const std::string& codec) {
+      return static_cast<int64_t>(
+          EncodedRowBytes(ParseRowCodec(codec), static_cast<size_t>(columns)));
+    };
+    const int64_t forward = row_bytes(s.config.comm.forward);
+    const int64_t backward = row_bytes(s.config.comm.backward);
     const bool replicated = shard.rank == kEveryRank;
-    const int64_t here_values = values(mine * n), away_values = values(batch - mine * n);
     // The gradients of a replicated shard go to all workers.
-    exchanged += here_values * (1 + (replicated ? s.workers : 1));
+    exchanged += bags_of(mine * n) * (forward + (replicated ? s.workers : 1) * backward);
     if (!shard.on(rank)) continue;
-    exchanged += away_values * (replicated ? 1 : 2);
-    gradients += AlignedBuffer::MemoryFor(kFloat * values(batch));
+    exchanged += bags_of(batch - mine * n) * ((replicated ? 0 : forward) + backward);
+    gradients += AlignedBuffer::MemoryFor(kFloat * columns * bags_of(batch));
     const int64_t here =
         static_cast<int64_t>(share * static_cast<double>(batch * lookups_of(table))) +
         (share < 1 ? batch : 0);
@@ -136,8 +143,7 @@ MemoryEstimate OfRank(const Sizes& s, int rank) {
   const int64_t block = 64 / value;
   for (const int64_t columns : s.workspace)
     workspace += AlignedBuffer::MemoryFor((n | 1) * ((columns + block - 1) / block) * 64);
-  e.batches =
-      kFloat * exchanged + gradients + residuals + ids + kSlices * slice + s.threads * workspace;
+  e.batches = exchanged + gradients + residuals + ids + kSlices * slice + s.threads * workspace;
   // Evaluation has its own slices and ids, which are not sorted.
   if (!s.config.data.eval.path.empty()) e.batches += 2 * lookups * kId + kSlices * slice;
 

@@ -15,6 +15,7 @@
 #include "renzan/cli/text/table.h"
 #include "renzan/cli/verbs.h"
 #include "renzan/comm/backends.h"
+#include "renzan/nn/isa.h"
 #include "renzan/roofline/machine_limits.h"
 #include "renzan/train/make_plan.h"
 #include "renzan/train/plan_file.h"
@@ -38,14 +39,16 @@ std::string Ms(double seconds) { return fmt::format("{:.3f}", seconds * 1e3); }
 // This machine, shared by its workers.
 Topology MeasuredTopology(int workers, int threads, const TrainConfig& config) {
   Topology topology = Topology::OneHost(workers);
-  ThreadPool pool(threads);
+  // One worker at a time would see more than its share of the machine.
+  ThreadPool pool(std::min(workers * threads, UsableCpus(ReadCpuBudget())));
   MachineRates& rates = topology.rates;
-  rates.matrix_flops = MeasureMatrixFlops(pool, PrecisionOf(config.numerics));
-  rates.stream_bytes = MeasureStreamBytes(pool);
+  SelectIsa(config.numerics.isa, PrecisionOf(config.numerics));
+  rates.matrix_flops = MeasureMatrixFlops(pool, PrecisionOf(config.numerics)) / workers;
+  rates.stream_bytes = MeasureStreamBytes(pool) / workers;
   if (config.comm.backend == "mpi") rates.UseSharedMemory();
   rates.memory_bytes = static_cast<double>(ReadMemoryBudget().room) / workers;
   const int64_t row_bytes = (config.model.embedding_dim * 4 + 63) / 64 * 64;
-  rates.row_bytes = MeasureRandomRowBytes(pool, row_bytes, int64_t{1} << 29);
+  rates.row_bytes = MeasureRandomRowBytes(pool, row_bytes, int64_t{1} << 29) / workers;
   return topology;
 }
 
@@ -87,7 +90,8 @@ struct Phase {
 };
 
 std::vector<Phase> PhasesOf(const StepEstimate& step) {
-  return {{"lookup", step.lookup},
+  return {{"reading", step.reading},
+          {"lookup", step.lookup},
           {"output_dist", step.output_dist},
           {"forward and backward", step.forward_and_backward},
           {"gradients to owners", step.gradients},
