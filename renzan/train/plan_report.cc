@@ -39,6 +39,24 @@ PlannedRun PlanRun(const PlanInput& input) {
   return planned;
 }
 
+std::vector<NamedPhase> PhasesOf(const StepEstimate& step) {
+  return {{"reading", step.reading},
+          {"lookup", step.lookup},
+          {"output_dist", step.output_dist},
+          {"forward and backward", step.forward_and_backward},
+          {"gradients to owners", step.gradients},
+          {"update, dense reduction", step.update},
+          {"dense update", step.dense_update}};
+}
+
+const char* BottleneckOf(const StepEstimate& step) {
+  const std::vector<NamedPhase> phases = PhasesOf(step);
+  return std::max_element(
+             phases.begin(), phases.end(),
+             [](const NamedPhase& a, const NamedPhase& b) { return a.seconds < b.seconds; })
+      ->name;
+}
+
 std::vector<Advice> WhatWouldHelp(const PlanInput& input, const PlannedRun& now) {
   std::vector<Advice> advice;
   const auto consider = [&](const std::string& what, const std::function<void(PlanInput*)>& edit) {

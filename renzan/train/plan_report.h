@@ -40,6 +40,15 @@ struct PlanInput {
 
 PlannedRun PlanRun(const PlanInput& input);
 
+struct NamedPhase {
+  const char* name;
+  double seconds;
+};
+// In the order of a step.
+std::vector<NamedPhase> PhasesOf(const StepEstimate& step);
+// The name of the longest.
+const char* BottleneckOf(const StepEstimate& step);
+
 struct Advice {
   std::string change;
   double step_seconds = 0, most_memory_bytes = 0;

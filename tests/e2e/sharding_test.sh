@@ -126,6 +126,14 @@ $renzan plan small.yaml --topology topology.yaml "${blocks[@]}" --json |
 assert plan["fits"] and len(plan["workers"]) == 4 and len(plan["sharding"]) == 29, plan'
 expect_exit 71 "IT DOES NOT FIT" $renzan plan small.yaml --topology topology.yaml "${blocks[@]}" \
   --set model.embedding_dim=512
+$renzan plan small.yaml --topology topology.yaml --set training.batch_size=256 "${blocks[@]}" \
+  --sweep workers=1..16 --svg sweep.svg >sweep.txt || fail "$(cat sweep.txt)"
+[ "$(awk 'NR > 1 { print $1 ":" $2 }' sweep.txt | paste -sd' ')" = "1:1 2:1 4:2 8:4 16:8" ] ||
+  fail "$(cat sweep.txt)"
+python3 -c 'import xml.dom.minidom; xml.dom.minidom.parse("sweep.svg")'
+expect_exit 64 "write workers=8..1024" $renzan plan small.yaml --sweep 8..16
+expect_exit 64 "add --sweep" $renzan plan small.yaml --svg sweep.svg
+expect_exit 64 "leave out --sweep" $renzan plan small.yaml --sweep workers=1..2 --output plan.yaml
 echo 'host: 2' >misspelt.yaml
 expect_exit 78 "did you mean 'hosts'?" $renzan plan small.yaml --topology misspelt.yaml
 expect_exit 64 "describes 4 workers" $renzan plan small.yaml --topology topology.yaml --workers 3

@@ -4,6 +4,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cstdio>
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -20,6 +21,7 @@
 #include "renzan/train/make_plan.h"
 #include "renzan/train/plan_file.h"
 #include "renzan/train/plan_report.h"
+#include "renzan/train/plan_sweep.h"
 #include "renzan/train/splits.h"
 #include "renzan/train/topology_file.h"
 
@@ -27,11 +29,13 @@ namespace renzan {
 namespace {
 
 struct PlanFlags {
-  std::string config_path, topology_path, output, backend;
+  std::string config_path, topology_path, output, backend, sweep, svg;
   std::vector<std::string> overrides;
   int workers = 0, threads = 0;
   bool json = false;
 };
+
+constexpr int kMostWorkers = 1024;
 
 std::string Gib(double bytes) { return fmt::format("{:.2f}", bytes / 0x1p30); }
 std::string Ms(double seconds) { return fmt::format("{:.3f}", seconds * 1e3); }
@@ -84,21 +88,6 @@ PlanInput ReadInput(const PlanFlags& flags) {
   return input;
 }
 
-struct Phase {
-  const char* name;
-  double seconds;
-};
-
-std::vector<Phase> PhasesOf(const StepEstimate& step) {
-  return {{"reading", step.reading},
-          {"lookup", step.lookup},
-          {"output_dist", step.output_dist},
-          {"forward and backward", step.forward_and_backward},
-          {"gradients to owners", step.gradients},
-          {"update, dense reduction", step.update},
-          {"dense update", step.dense_update}};
-}
-
 std::string ShardingsText(const PlannedRun& planned) {
   std::map<std::string, int> counts;
   for (size_t t = 0; t < planned.tables.size(); ++t) {
@@ -142,17 +131,14 @@ void PrintWorkers(const PlannedRun& planned) {
 }
 
 void PrintStep(const PlannedRun& planned) {
-  const std::vector<Phase> phases = PhasesOf(planned.step);
   Table table({{"phase"}, {"ms", kRight}, {"of step", kRight}});
-  for (const Phase& phase : phases)
+  for (const NamedPhase& phase : PhasesOf(planned.step))
     table.Add({phase.name, Ms(phase.seconds),
                fmt::format("{:.0f} %", 100 * phase.seconds / planned.step.total())});
-  const auto longest =
-      std::max_element(phases.begin(), phases.end(),
-                       [](const Phase& a, const Phase& b) { return a.seconds < b.seconds; });
   fmt::print("\n{}step {} ms, {:.1f}k samples/s; the bottleneck is {}\n", table.Text(),
              Ms(planned.step.total()),
-             static_cast<double>(planned.run.batch) / planned.step.total() / 1e3, longest->name);
+             static_cast<double>(planned.run.batch) / planned.step.total() / 1e3,
+             BottleneckOf(planned.step));
 }
 
 void PrintReport(const PlanInput& input, const PlannedRun& planned) {
@@ -191,7 +177,7 @@ nlohmann::ordered_json ToJson(const PlanInput& input, const PlannedRun& planned)
                        {"lookup_seconds", worker.lookup_seconds},
                        {"update_seconds", worker.update_seconds}});
   }
-  for (const Phase& phase : PhasesOf(planned.step)) phases[phase.name] = phase.seconds;
+  for (const NamedPhase& phase : PhasesOf(planned.step)) phases[phase.name] = phase.seconds;
   for (size_t t = 0; t < planned.tables.size(); ++t) {
     const Sharding sharding = ShardingOf(planned.plan, t, planned.tables[t], planned.topology);
     tables[planned.tables[t].name] =
@@ -213,8 +199,73 @@ nlohmann::ordered_json ToJson(const PlanInput& input, const PlannedRun& planned)
           {"advice", advice}};
 }
 
+struct Sweep {
+  int first = 0, last = 0;
+};
+
+// "workers=8..1024"
+Sweep ParseSweep(const std::string& text) {
+  Sweep sweep;
+  char rest = 0;
+  if (std::sscanf(text.c_str(), "workers=%d..%d%c", &sweep.first, &sweep.last, &rest) != 2 ||
+      sweep.first < 1 || sweep.last < sweep.first || sweep.last > kMostWorkers)
+    Fail(ErrorCode::kUsage, "--sweep is '{}': write workers=8..1024, with 1 to {} workers", text,
+         kMostWorkers);
+  return sweep;
+}
+
+// As many workers as `workers` on hosts like those of `topology`, the last of which may have fewer.
+Topology WithWorkers(const Topology& topology, int workers) {
+  Topology result{.hosts = {}, .rates = topology.rates};
+  const int per_host = topology.hosts[0].size();
+  for (int begin = 0; begin < workers; begin += per_host)
+    result.hosts.push_back({begin, std::min(begin + per_host, workers)});
+  return result;
+}
+
+void RunSweep(const PlanFlags& flags) {
+  const Sweep sweep = ParseSweep(flags.sweep);
+  if (!flags.output.empty()) Fail(ErrorCode::kUsage, "--output writes one plan: leave out --sweep");
+  PlanInput input = ReadInput(flags);
+  const std::vector<SweepPoint> points =
+      SweepWorkers(input, sweep.first, sweep.last, [&](int workers) {
+        return flags.topology_path.empty() ? MeasuredTopology(workers, input.threads, input.config)
+                                           : WithWorkers(input.topology, workers);
+      });
+  if (!flags.svg.empty()) WriteFileAtomically(flags.svg, DrawSweep(points, flags.config_path));
+  nlohmann::ordered_json json = nlohmann::ordered_json::array();
+  Table table({{"workers", kRight},
+               {"hosts", kRight},
+               {"samples/s", kRight},
+               {"efficiency", kRight},
+               {"step ms", kRight},
+               {"memory GiB", kRight},
+               {"fits"},
+               {"bottleneck"}});
+  for (const SweepPoint& point : points) {
+    table.Add({std::to_string(point.workers), std::to_string(point.hosts),
+               fmt::format("{:.1f}k", point.samples_per_second / 1e3),
+               fmt::format("{:.0f} %", 100 * point.efficiency), Ms(point.step_seconds),
+               Gib(point.memory_bytes), point.fits ? "yes" : "no", point.bottleneck});
+    json.push_back({{"workers", point.workers},
+                    {"hosts", point.hosts},
+                    {"samples_per_second", point.samples_per_second},
+                    {"efficiency", point.efficiency},
+                    {"step_seconds", point.step_seconds},
+                    {"memory_bytes", point.memory_bytes},
+                    {"fits", point.fits},
+                    {"bottleneck", point.bottleneck}});
+  }
+  fmt::print("{}", flags.json ? json.dump(2) + "\n" : table.Text());
+}
+
 // Returns whether it fits.
 bool RunPlan(const PlanFlags& flags) {
+  if (!flags.sweep.empty()) {
+    RunSweep(flags);
+    return true;
+  }
+  if (!flags.svg.empty()) Fail(ErrorCode::kUsage, "--svg draws a sweep: add --sweep");
   const PlanInput input = ReadInput(flags);
   const PlannedRun planned = PlanRun(input);
   if (!flags.output.empty())
@@ -244,6 +295,9 @@ void AddPlanVerb(CLI::App& app, int& exit_status) {
   verb->add_option("--threads", flags->threads, "Threads per worker")->check(CLI::PositiveNumber);
   verb->add_option("--topology", flags->topology_path,
                    "On the machines that this file describes (docs/sharding.md)");
+  verb->add_option("--sweep", flags->sweep,
+                   "workers=8..1024: predict how the same batch scales, doubling the workers");
+  verb->add_option("--svg", flags->svg, "Draw the sweep into this file");
   verb->add_option("-o,--output", flags->output, "Write the plan to this file");
   verb->add_flag("--json", flags->json, "Print JSON");
   verb->footer(
@@ -252,7 +306,9 @@ void AddPlanVerb(CLI::App& app, int& exit_status) {
       "Examples:\n"
       "  renzan plan examples/quickstart.yaml --workers 2 --output plan.yaml\n"
       "  renzan train examples/quickstart.yaml --workers 2 --plan plan.yaml\n"
-      "  renzan plan examples/plans/mlperf_dcnv2.yaml --topology examples/plans/8_workers.yaml");
+      "  renzan plan examples/plans/mlperf_dcnv2.yaml --topology examples/plans/8_workers.yaml\n"
+      "  renzan plan examples/plans/mlperf_dcnv2.yaml --topology examples/plans/8_workers.yaml \\\n"
+      "    --sweep workers=8..64 --svg scaling.svg");
   verb->callback([flags, &exit_status] {
     exit_status = RunPlan(*flags) ? 0 : static_cast<int>(ErrorCode::kOsError);
   });

@@ -7,6 +7,7 @@
 #include <map>
 #include <vector>
 
+#include "renzan/base/svg.h"
 #include "renzan/cluster/simulate/report.h"
 
 namespace renzan::cluster::simulate {
@@ -37,51 +38,16 @@ class Painter {
   }
 
   std::string Draw() {
-    text_ = fmt::format(
-        R"(<svg xmlns="http://www.w3.org/2000/svg" width="{0}" height="{1}" viewBox="0 0 {0} {1}" )"
-        R"(font-family="sans-serif" font-size="12" fill="#222222">)"
-        "\n"
-        R"(<rect width="{0}" height="{1}" fill="#ffffff"/>)"
-        "\n",
-        kWidth, kHeight);
-    Text(kLeft, 24, "start", Escape(title_), 16);
+    svg_.Text(kLeft, 24, "start", title_, 16);
     DrawWaiting();
     DrawRunning();
     DrawLargestJobs();
     DrawTimeAxis();
     DrawLegend();
-    return text_ + "</svg>\n";
+    return svg_.Finish();
   }
 
  private:
-  static std::string Escape(const std::string& raw) {
-    std::string escaped;
-    for (const char c : raw) {
-      if (c == '&')
-        escaped += "&amp;";
-      else if (c == '<')
-        escaped += "&lt;";
-      else if (c == '>')
-        escaped += "&gt;";
-      else
-        escaped += c;
-    }
-    return escaped;
-  }
-
-  void Text(double x, double y, const char* anchor, const std::string& escaped, int size = 12) {
-    text_ += fmt::format(R"(<text x="{:.1f}" y="{:.1f}" text-anchor="{}" font-size="{}">{}</text>)"
-                         "\n",
-                         x, y, anchor, size, escaped);
-  }
-
-  void Line(double x1, double y1, double x2, double y2, const char* colour, double width) {
-    text_ += fmt::format(
-        R"(<line x1="{:.1f}" y1="{:.1f}" x2="{:.1f}" y2="{:.1f}" stroke="{}" stroke-width="{}"/>)"
-        "\n",
-        x1, y1, x2, y2, colour, width);
-  }
-
   double X(TimeMs time) const {
     return kLeft +
            (kRight - kLeft) * static_cast<double>(time - begin_) / static_cast<double>(span_);
@@ -123,10 +89,10 @@ class Painter {
 
   // A filled area between two curves, from `bottom` pixels upwards.
   void Area(const Bins& low, const Bins& high, double bottom, double scale, const char* colour) {
-    std::string points;
+    std::vector<SvgPoint> points;
     const double step = (kRight - kLeft) / static_cast<double>(kBins);
     const auto add = [&](double bin, double value) {
-      points += fmt::format("{:.1f},{:.1f} ", kLeft + bin * step, bottom - value * scale);
+      points.push_back({kLeft + bin * step, bottom - value * scale});
     };
     for (size_t bin = 0; bin < kBins; ++bin) {
       add(static_cast<double>(bin), high[bin]);
@@ -136,17 +102,15 @@ class Painter {
       add(static_cast<double>(bin) + 1, low[bin]);
       add(static_cast<double>(bin), low[bin]);
     }
-    text_ += fmt::format(R"(<polygon points="{}" fill="{}"/>)"
-                         "\n",
-                         points, colour);
+    svg_.Polygon(points, colour);
   }
 
   void Frame(double top, double bottom, double most, const std::string& label) {
-    Line(kLeft, bottom, kRight, bottom, "#222222", 1);
-    Line(kLeft, top, kLeft, bottom, "#222222", 1);
-    Text(kLeft - 6, top + 4, "end", fmt::format("{:.0f}", most));
-    Text(kLeft - 6, bottom + 4, "end", "0");
-    Text(kLeft + 4, top - 6, "start", label);
+    svg_.Line(kLeft, bottom, kRight, bottom, "#222222", 1);
+    svg_.Line(kLeft, top, kLeft, bottom, "#222222", 1);
+    svg_.Text(kLeft - 6, top + 4, "end", fmt::format("{:.0f}", most));
+    svg_.Text(kLeft - 6, bottom + 4, "end", "0");
+    svg_.Text(kLeft + 4, top - 6, "start", label);
   }
 
   void DrawWaiting() {
@@ -180,8 +144,9 @@ class Painter {
       below = stacked[layer];
     }
     const double y = kRunBottom - present * scale;
-    Line(kLeft, y, kRight, y, "#222222", 1);
-    Text(kRight + 6, y + 4, "start", fmt::format("{:.0f} GPUs available on average", present), 11);
+    svg_.Line(kLeft, y, kRight, y, "#222222", 1);
+    svg_.Text(kRight + 6, y + 4, "start", fmt::format("{:.0f} GPUs available on average", present),
+              11);
     Frame(kRunTop, kRunBottom, most, "GPUs in use, by queue");
   }
 
@@ -199,41 +164,39 @@ class Painter {
     for (size_t place = 0; place < shown; ++place) {
       const JobRecord& job = *largest[place];
       rows[job.id] = kJobsTop + (static_cast<double>(place) + 0.5) * step;
-      Text(kRight + 6, rows[job.id] + 3, "start",
-           fmt::format("job {}: {} GPUs, waited {}", job.id, job.gpus,
-                       FormatSeconds(static_cast<double>(job.waited_ms) / 1000)),
-           9);
+      svg_.Text(kRight + 6, rows[job.id] + 3, "start",
+                fmt::format("job {}: {} GPUs, waited {}", job.id, job.gpus,
+                            FormatSeconds(static_cast<double>(job.waited_ms) / 1000)),
+                9);
     }
     const auto draw = [&](const std::vector<Interval>& intervals, const char* colour,
                           double width) {
       for (const Interval& interval : intervals)
         if (const auto row = rows.find(interval.job); row != rows.end())
-          Line(X(interval.begin), row->second, std::max(X(interval.end), X(interval.begin) + 1),
-               row->second, colour, width);
+          svg_.Line(X(interval.begin), row->second,
+                    std::max(X(interval.end), X(interval.begin) + 1), row->second, colour, width);
     };
     draw(result_.waits, "#cc3311", 2);
     draw(result_.runs, "#228833", 5);
-    Text(kLeft + 4, kJobsTop - 6, "start",
-         "the largest jobs: thin while they wait, thick while they run");
-    Line(kLeft, kJobsBottom, kRight, kJobsBottom, "#222222", 1);
+    svg_.Text(kLeft + 4, kJobsTop - 6, "start",
+              "the largest jobs: thin while they wait, thick while they run");
+    svg_.Line(kLeft, kJobsBottom, kRight, kJobsBottom, "#222222", 1);
   }
 
   void DrawTimeAxis() {
     for (int tick = 0; tick <= 5; ++tick) {
       const double x = kLeft + (kRight - kLeft) * tick / 5;
-      Line(x, kJobsBottom, x, kJobsBottom + 4, "#222222", 1);
-      Text(x, kJobsBottom + 18, "middle",
-           FormatSeconds(static_cast<double>(span_) / 1000 * tick / 5));
+      svg_.Line(x, kJobsBottom, x, kJobsBottom + 4, "#222222", 1);
+      svg_.Text(x, kJobsBottom + 18, "middle",
+                FormatSeconds(static_cast<double>(span_) / 1000 * tick / 5));
     }
   }
 
   void DrawLegend() {
     double y = kWaitTop + 4;
     for (size_t layer = 0; layer < layer_names_.size(); ++layer, y += 16) {
-      text_ += fmt::format(R"(<rect x="{:.1f}" y="{:.1f}" width="11" height="11" fill="{}"/>)"
-                           "\n",
-                           kRight + 16, y - 10, kColours[layer]);
-      Text(kRight + 32, y, "start", Escape(layer_names_[layer]));
+      svg_.Rectangle(kRight + 16, y - 10, 11, 11, kColours[layer]);
+      svg_.Text(kRight + 32, y, "start", layer_names_[layer]);
     }
   }
 
@@ -243,7 +206,7 @@ class Painter {
   std::map<JobId, const JobRecord*> by_id_;
   std::vector<size_t> layer_of_;  // of each queue
   std::vector<std::string> layer_names_;
-  std::string text_;
+  Svg svg_{kWidth, kHeight};
 };
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "renzan/comm/virtual_workers.h"
 #include "renzan/data/batch_loader.h"
 
 namespace renzan {
