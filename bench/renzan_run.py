@@ -68,6 +68,10 @@ class Run:
                     raise RuntimeError(f"no line with '{getattr(pattern, 'pattern', pattern)}' "
                                        "from renzan train:\n" + self.log())
 
+    @property
+    def pid(self):
+        return self._process.pid
+
     def log(self):
         return "\n".join(line for _, line in self._lines)
 

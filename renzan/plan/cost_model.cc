@@ -26,7 +26,7 @@ double CodecBytes(RowCodec codec) {
       return 4;
     case RowCodec::kInt8:
     case RowCodec::kInt4:
-      return 16;
+      return 10;
   }
   return 0;
 }
