@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <span>
 #include <vector>
 
 #include "renzan/base/philox.h"
+#include "renzan/embedding/initial_values.h"
 
 namespace renzan {
 
@@ -32,21 +34,19 @@ EmbeddingShard::EmbeddingShard(const TableSpec& of_table, const Shard& of_plan, 
   const uint64_t key = PhiloxKey(seed, ("init/embedding." + table.name + ".weight").c_str());
   const float bound =
       static_cast<float>(std::sqrt(1.0 / static_cast<double>(table.num_embeddings)));
-  const size_t width = static_cast<size_t>(dim()), first = static_cast<size_t>(first_column());
+  const size_t width = static_cast<size_t>(dim());
+  constexpr size_t kValues = 1 << 12;  // at a time, so that they stay in a cache
+  const size_t rows_at_once = std::max<size_t>(1, kValues / width);
   for (size_t block = 0; block < blocks.size(); ++block) {
     const size_t first_row = static_cast<size_t>(blocks[block].first_row);
     const auto draw = [&](int, size_t begin, size_t end) {
-      std::vector<float> values(width);
-      Philox::Block words;
-      for (size_t row = first_row + begin; row < first_row + end; ++row) {
-        const int64_t of_table_row = rows.Stride() * static_cast<int64_t>(row) + rows.Offset(block);
-        for (size_t i = 0; i < width; ++i) {
-          const size_t column = first + i;
-          if (i == 0 || column % 4 == 0)
-            words = Philox::Draw(key, static_cast<uint64_t>(of_table_row), column / 4);
-          values[i] = bound * (2.0f * Philox::Uniform(words[column % 4]) - 1.0f);
-        }
-        weights.Set(row * width, values);
+      std::vector<float> values(rows_at_once * width);
+      for (size_t row = first_row + begin; row < first_row + end; row += rows_at_once) {
+        const size_t n = std::min(rows_at_once, first_row + end - row);
+        const auto drawn = std::span(values).first(n * width);
+        DrawInitialRows(key, bound, rows.Stride() * static_cast<int64_t>(row) + rows.Offset(block),
+                        rows.Stride(), first_column(), dim(), drawn);
+        weights.Set(row * width, drawn);
       }
     };
     pool.ParallelRanges(static_cast<size_t>(blocks[block].num_rows), draw);

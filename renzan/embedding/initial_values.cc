@@ -1,0 +1,131 @@
+#include "renzan/embedding/initial_values.h"
+
+#include <algorithm>
+#include <cstddef>
+
+#include "renzan/base/philox.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "renzan/embedding/initial_values.cc"
+#include <hwy/foreach_target.h>
+#include <hwy/highway.h>
+
+HWY_BEFORE_NAMESPACE();
+namespace renzan {
+namespace HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+// Both halves of the 64-bit products of all lanes.
+template <class U, class V = hn::Vec<U>>
+HWY_INLINE void MultiplyWide(U u, V a, uint32_t factor, V* high, V* low) {
+#if HWY_TARGET == HWY_SCALAR  // has no wider lanes
+  const uint64_t product = uint64_t{factor} * hn::GetLane(a);
+  *high = hn::Set(u, static_cast<uint32_t>(product >> 32));
+  *low = hn::Set(u, static_cast<uint32_t>(product));
+#else
+  const hn::RepartitionToWide<U> u64;
+  const V b = hn::Set(u, factor);
+  const auto even = hn::MulEven(a, b);
+  const auto odd = hn::MulEven(hn::BitCast(u, hn::ShiftRight<32>(hn::BitCast(u64, a))), b);
+  *high = hn::OddEven(hn::BitCast(u, odd), hn::BitCast(u, hn::ShiftRight<32>(even)));
+  *low = hn::OddEven(hn::BitCast(u, hn::ShiftLeft<32>(odd)), hn::BitCast(u, even));
+#endif
+}
+
+// Philox::Draw with a counter in each lane.
+template <class U, class V = hn::Vec<U>>
+HWY_INLINE void DrawLanes(U u, uint64_t key, V* c0, V* c1, V* c2, V* c3) {
+  uint32_t k0 = static_cast<uint32_t>(key), k1 = static_cast<uint32_t>(key >> 32);
+  for (int round = 0; round < 10; ++round) {
+    V high0, low0, high1, low1;
+    MultiplyWide(u, *c0, 0xD2511F53u, &high0, &low0);
+    MultiplyWide(u, *c2, 0xCD9E8D57u, &high1, &low1);
+    *c0 = hn::Xor(hn::Xor(high1, *c1), hn::Set(u, k0));
+    *c1 = low1;
+    *c2 = hn::Xor(hn::Xor(high0, *c3), hn::Set(u, k1));
+    *c3 = low0;
+    k0 += 0x9E3779B9u;
+    k1 += 0xBB67AE85u;
+  }
+}
+
+template <class U, class V = hn::Vec<U>>
+HWY_INLINE auto ValuesOf(U u, V words, float bound) {
+  const hn::RebindToSigned<U> i;
+  const hn::RebindToFloat<U> f;
+  const auto uniform =
+      hn::Mul(hn::ConvertTo(f, hn::BitCast(i, hn::ShiftRight<8>(words))), hn::Set(f, 0x1.0p-24f));
+  (void)u;
+  return hn::Mul(hn::Set(f, bound), hn::Sub(hn::Mul(hn::Set(f, 2.0f), uniform), hn::Set(f, 1.0f)));
+}
+
+// Of whole Philox blocks: columns in groups of four.
+void DrawGroups(uint64_t key, float bound, uint64_t first_row, uint64_t stride,
+                uint32_t first_group, uint32_t groups, float* out, size_t count) {
+  const hn::ScalableTag<uint32_t> u;
+  const hn::RebindToFloat<decltype(u)> f;
+  const size_t lanes = hn::Lanes(u);
+  HWY_ALIGN uint32_t row_low[hn::MaxLanes(u)], row_high[hn::MaxLanes(u)], group[hn::MaxLanes(u)];
+  HWY_ALIGN float values[4 * hn::MaxLanes(u)];
+  uint64_t row = first_row;
+  uint32_t g = 0;
+  for (size_t done = 0; done < count; done += lanes) {
+    for (size_t lane = 0; lane < lanes; ++lane) {
+      row_low[lane] = static_cast<uint32_t>(row);
+      row_high[lane] = static_cast<uint32_t>(row >> 32);
+      group[lane] = first_group + g;
+      if (++g == groups) {
+        g = 0;
+        row += stride;
+      }
+    }
+    auto c0 = hn::Load(u, row_low), c1 = hn::Load(u, row_high), c2 = hn::Load(u, group);
+    auto c3 = hn::Zero(u);
+    DrawLanes(u, key, &c0, &c1, &c2, &c3);
+    const bool whole = done + lanes <= count;
+    float* const to = whole ? out + 4 * done : values;
+    hn::StoreInterleaved4(ValuesOf(u, c0, bound), ValuesOf(u, c1, bound), ValuesOf(u, c2, bound),
+                          ValuesOf(u, c3, bound), f, to);
+    if (!whole) std::copy_n(values, 4 * (count - done), out + 4 * done);
+  }
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace renzan
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace renzan {
+namespace {
+
+HWY_EXPORT(DrawGroups);
+
+void DrawOne(uint64_t key, float bound, uint64_t row, uint64_t first_column,
+             std::span<float> values) {
+  Philox::Block words{};
+  for (size_t i = 0; i < values.size(); ++i) {
+    const uint64_t column = first_column + i;
+    if (i == 0 || column % 4 == 0) words = Philox::Draw(key, row, column / 4);
+    values[i] = bound * (2.0f * Philox::Uniform(words[column % 4]) - 1.0f);
+  }
+}
+
+}  // namespace
+
+void DrawInitialRows(uint64_t key, float bound, int64_t first_row, int64_t stride,
+                     int64_t first_column, int64_t columns, std::span<float> rows) {
+  const size_t width = static_cast<size_t>(columns), n = rows.size() / width;
+  if (columns % 4 == 0 && first_column % 4 == 0) {
+    HWY_DYNAMIC_DISPATCH(DrawGroups)
+    (key, bound, static_cast<uint64_t>(first_row), static_cast<uint64_t>(stride),
+     static_cast<uint32_t>(first_column / 4), static_cast<uint32_t>(columns / 4), rows.data(),
+     rows.size() / 4);
+    return;
+  }
+  for (size_t r = 0; r < n; ++r)
+    DrawOne(key, bound, static_cast<uint64_t>(first_row + static_cast<int64_t>(r) * stride),
+            static_cast<uint64_t>(first_column), rows.subspan(r * width, width));
+}
+
+}  // namespace renzan
+#endif  // HWY_ONCE
