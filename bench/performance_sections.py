@@ -113,6 +113,10 @@ def memory(quick):
     return script("memory", *(["--quick"] if quick else []))
 
 
+def estimates(quick):
+    return script("estimates", *(["--quick"] if quick else []))
+
+
 def other(quick):
     """Seconds of whole commands that do other work than training, by the number of threads."""
     parts = [{"what": what, "seconds": {"1": [], "2": []}} for what in (
@@ -213,6 +217,7 @@ SECTIONS = {
     "batches": batches,
     "precision": precision,
     "memory": memory,
+    "estimates": estimates,
     "other": other,
     "growth": growth,
 }

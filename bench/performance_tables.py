@@ -146,6 +146,14 @@ def memory_table(_, measured):
     return markdown(("run", "said, MiB", "peak, MiB", "peak / said", "target", "verdict"), rows)
 
 
+def estimates_table(_, measured):
+    rows = [(run["model"], f"{run['predicted_ms']:.1f}", f"{run['measured_ms']:.1f}", check.text,
+             check.target, check.verdict)
+            for run, check in zip(measured, targets.estimate_checks(measured))]
+    return markdown(("model", "predicted, ms", "measured, ms", "measured / predicted", "target",
+                     "verdict"), rows)
+
+
 def other_table(_, measured):
     rows = [(part["what"], *(spread(part["seconds"][threads], ".2f") for threads in ("1", "2")),
              spread([a / b for a, b in zip(*(part["seconds"][t] for t in ("1", "2")))], ".2f"))
@@ -166,6 +174,7 @@ TABLES = {
     "batches": ("batches", batches_table),
     "precision": ("precision", precision_table),
     "memory": ("memory", memory_table),
+    "estimates": ("estimates", estimates_table),
     "other": ("other", other_table),
 }
 

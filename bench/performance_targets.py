@@ -8,7 +8,7 @@ from figures import spread
 RATIOS = {"kaggle-bf16": (4, 4), "terabyte-bf16": (3, 3), "dcnv2-bf16": (2.5, 2.5),
           "kaggle-fp32": (2.4, 4), "terabyte-fp32": (2, 3)}
 WORKERS = {("mpi", 2): 0.97, ("gloo", 2): 0.85, ("mpi", 4): 0.85, ("gloo", 4): 0.6}
-ROOFLINE, PRODUCTS, EMBEDDING, BATCHES, AUC, MEMORY = 0.75, 0.85, 0.7, 1, 0.0005, 1.15
+ROOFLINE, PRODUCTS, EMBEDDING, BATCHES, AUC, MEMORY, STEP = 0.75, 0.85, 0.7, 1, 0.0005, 1.1, 1.25
 
 MODEL_NAMES = {"kaggle": "Kaggle size", "terabyte": "Terabyte size", "dcnv2": "DLRM-DCNv2"}
 PRECISION_NAMES = {"fp32": "float32", "bf16": "bfloat16"}
@@ -141,10 +141,20 @@ def precision_checks(measured):
     return checks
 
 
+def of_prediction(what, ratio, goal):
+    """A check of what was measured as a multiple of what was predicted: either may be larger."""
+    return Check(what, max(ratio, 1 / ratio), f"{ratio:.2f}", goal, within=True)
+
+
 def memory_checks(measured):
-    """The peak of each run's largest worker as a multiple of what was said beforehand."""
-    return [Check(run["run"], run["peak"] / run["said"], f"{run['peak'] / run['said']:.2f}", MEMORY,
-                  within=True) for run in measured]
+    """The peak of each run's largest worker."""
+    return [of_prediction(run["run"], run["peak"] / run["said"], MEMORY) for run in measured]
+
+
+def estimate_checks(measured):
+    """The time of a step."""
+    return [of_prediction(run["model"], run["measured_ms"] / run["predicted_ms"], STEP)
+            for run in measured]
 
 
 def worst(checks, what):
@@ -163,5 +173,6 @@ CHECKS = [
     ("embedding", lambda _, m: [worst(embedding_checks(m), "embedding kernels")]),
     ("batches", lambda _, m: [worst(batch_checks(m), "float32 against the best peer")]),
     ("precision", lambda _, m: [worst(precision_checks(m), "AUC of 16 bits against float32")]),
-    ("memory", lambda _, m: [worst(memory_checks(m), "peak of memory / what was said")]),
+    ("memory", lambda _, m: [worst(memory_checks(m), "peak of memory against what was said")]),
+    ("estimates", lambda _, m: [worst(estimate_checks(m), "time of a step against planning")]),
 ]
