@@ -7,6 +7,11 @@
 #include "renzan/optim/optimizer_steps.h"
 
 namespace renzan {
+namespace {
+
+constexpr float kMaxFloat16 = 65504.0f;
+
+}  // namespace
 
 GradientDist::GradientDist(Communicator& comm, ThreadPool& pool, const ShardMap& map,
                            const Options& options)
@@ -74,6 +79,11 @@ void GradientDist::Encoder::Encode(int64_t sample, std::span<float> gradient, st
   thread_local std::vector<float> received;
   received.resize(columns);
   DecodeRows(wire, columns, to, received);
+  if (!residual.empty() && wire == RowCodec::kFloat16) {
+    // What was clamped is not kept: it would send the largest value long after gradients that
+    // large.
+    for (float& value : gradient) value = std::clamp(value, -kMaxFloat16, kMaxFloat16);
+  }
   for (size_t c = 0; c < columns; ++c) gradient[c] -= received[c];
   if (!residual.empty()) {
     std::copy(gradient.begin(), gradient.end(), residual.begin());

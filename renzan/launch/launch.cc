@@ -14,6 +14,7 @@
 
 #include "renzan/base/cpus.h"
 #include "renzan/base/error.h"
+#include "renzan/base/oom_kills.h"
 #include "renzan/base/process/child.h"
 #include "renzan/base/process/free_port.h"
 #include "renzan/launch/supervisor.h"
@@ -71,6 +72,7 @@ pid_t Start(const ChildOptions& options) {
 LaunchResult LaunchProcesses(const LaunchOptions& options, const std::string& program,
                              const SignalQueue& signals) {
   const std::string port = std::to_string(FreePort());
+  const int64_t oom_kills_before = OomKills();
   std::vector<Worker> workers;
   try {
     for (int rank = 0; rank < options.workers; ++rank) {
@@ -85,10 +87,11 @@ LaunchResult LaunchProcesses(const LaunchOptions& options, const std::string& pr
       workers.push_back({fmt::format("worker {}", rank), Start(child)});
     }
   } catch (const Error&) {
-    Supervisor(std::move(workers), nullptr, signals, options);  // ends those already running
+    // Ends those already running.
+    Supervisor(std::move(workers), nullptr, signals, options, oom_kills_before);
     throw;
   }
-  return Supervisor(std::move(workers), nullptr, signals, options).Run();
+  return Supervisor(std::move(workers), nullptr, signals, options, oom_kills_before).Run();
 }
 
 LaunchResult LaunchMpirun(const LaunchOptions& options, const std::string& program,
@@ -112,6 +115,7 @@ LaunchResult LaunchMpirun(const LaunchOptions& options, const std::string& progr
   if (geteuid() == 0) added = {"OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1"};
 
   const OrphanReaper orphans;  // in case mpirun is killed
+  const int64_t oom_kills_before = OomKills();
   OutputRelay relay;
   ChildOptions child;
   child.program = "mpirun";
@@ -128,7 +132,7 @@ LaunchResult LaunchMpirun(const LaunchOptions& options, const std::string& progr
   child.stderr_fd = relay.write_fd();
   const Worker mpirun = {"mpirun", Start(child)};
   relay.CloseWriteEnd();
-  return Supervisor({mpirun}, &relay, signals, options).Run();
+  return Supervisor({mpirun}, &relay, signals, options, oom_kills_before).Run();
 }
 
 }  // namespace

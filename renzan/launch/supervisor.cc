@@ -59,12 +59,12 @@ const std::optional<MpiWorkerEnd>& OutputRelay::Finish() {
 }
 
 Supervisor::Supervisor(std::vector<Worker> workers, OutputRelay* mpirun, const SignalQueue& signals,
-                       const LaunchOptions& options)
+                       const LaunchOptions& options, int64_t oom_kills_before)
     : workers_(std::move(workers)),
       mpirun_(mpirun),
       signals_(signals),
       grace_seconds_(options.grace_seconds),
-      oom_kills_before_(OomKills()),
+      oom_kills_before_(oom_kills_before),
       mpirun_watch_(options.workers, options.mpirun_patience_seconds) {}
 
 Supervisor::~Supervisor() { Signal(SIGKILL); }

@@ -55,8 +55,9 @@ class Supervisor {
  public:
   // If `mpirun` is not null, the only process is mpirun itself, whose children are the workers.
   // References must outlive this object.
+  // oom_kills_before: OomKills() before the workers were started.
   Supervisor(std::vector<Worker> workers, OutputRelay* mpirun, const SignalQueue& signals,
-             const LaunchOptions& options);
+             const LaunchOptions& options, int64_t oom_kills_before);
   // Kills the workers that still run.
   ~Supervisor();
   Supervisor(const Supervisor&) = delete;

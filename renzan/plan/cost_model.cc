@@ -108,6 +108,7 @@ ShardCost CostOfShard(const Shard& shard, const TableSpec& table, const RunCosts
   cost.pooled_bytes = replicated ? 0 : bags * wire_bytes(run.forward);
   cost.gradient_bytes = bags * wire_bytes(run.backward);
   cost.table_bytes = rows * (row_bytes + state_bytes + 1.0 / 8);
+  cost.checkpoint_bytes = rows * kId;
   // Two batches of ids and sorted lookups; gradients, and messages both ways.
   cost.exchange_bytes = 2 * lookups * (3 * kId + kLookup) + kFloat * bags * columns +
                         (workers > 1 ? cost.pooled_bytes + cost.gradient_bytes : 0) +
@@ -121,6 +122,7 @@ void WorkerCost::Add(const Shard& shard, const ShardCost& cost, double sign) {
   update_seconds += sign * cost.update_seconds;
   table_bytes += sign * cost.table_bytes;
   exchange_bytes += sign * cost.exchange_bytes;
+  checkpoint_bytes += sign * cost.checkpoint_bytes;
   if (shard.rank == kEveryRank) {
     replicated_gradient_bytes += sign * cost.gradient_bytes;
   } else {

@@ -3,6 +3,7 @@
 // What a plan costs: the memory of each worker, and the time of each phase of a step. A pure
 // function of the tables, the run and the machine; docs/sharding.md describes it.
 
+#include <algorithm>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -30,6 +31,8 @@ struct MachineRates {
     exchange_seconds = 16e-6;
   }
 };
+
+inline constexpr int kMostWorkers = 1024;
 
 struct Topology {
   std::vector<IndexRange> hosts;  // the ranks of each, in order
@@ -61,12 +64,16 @@ struct RunCosts {
 // What one shard costs each worker that holds it.
 struct ShardCost {
   double lookup_seconds = 0, update_seconds = 0;
-  double receive_seconds = 0;  // to decode gradients
-  double pooled_bytes = 0;     // of the whole batch on the wire
-  double gradient_bytes = 0;   // likewise
-  double table_bytes = 0;      // rows, states, dirty bits
-  double exchange_bytes = 0;   // memory of ids, gradients and messages
+  double receive_seconds = 0;   // to decode gradients
+  double pooled_bytes = 0;      // of the whole batch on the wire
+  double gradient_bytes = 0;    // likewise
+  double table_bytes = 0;       // rows, states, dirty bits
+  double exchange_bytes = 0;    // memory of ids, gradients and messages
+  double checkpoint_bytes = 0;  // while one is written
 };
+
+// Copies of changed rows for which there must be memory while a checkpoint is written.
+inline constexpr int64_t kFewCopiesBytes = 32 << 20;
 
 ShardCost CostOfShard(const Shard& shard, const TableSpec& table, const RunCosts& run,
                       const Topology& topology);
@@ -76,10 +83,13 @@ struct WorkerCost {
   double lookup_seconds = 0, receive_seconds = 0, update_seconds = 0;
   double pooled_bytes = 0, gradient_bytes = 0;  // of shards that only it holds
   double replicated_gradient_bytes = 0;         // of the whole batch, of replicated shards
-  double table_bytes = 0, exchange_bytes = 0;
+  double table_bytes = 0, exchange_bytes = 0, checkpoint_bytes = 0;
 
   void Add(const Shard& shard, const ShardCost& cost, double sign = 1);
-  double memory_bytes() const { return table_bytes + exchange_bytes; }
+  double memory_bytes() const {
+    return table_bytes + exchange_bytes + checkpoint_bytes +
+           std::min(table_bytes, static_cast<double>(kFewCopiesBytes));
+  }
 };
 
 // Seconds of the phases of a step: each is as long as the slowest worker takes, because the next

@@ -13,6 +13,7 @@
 #include "renzan/embedding/shard_rows.h"
 #include "renzan/embedding/sort_rows.h"
 #include "renzan/model/dot_interaction.h"
+#include "renzan/plan/cost_model.h"
 #include "renzan/train/model_options.h"
 
 namespace renzan {
@@ -151,7 +152,7 @@ MemoryEstimate OfRank(const Sizes& s, int rank) {
   const int64_t copies = s.config.checkpoint.max_copies_mib > 0
                              ? std::min(e.tables, s.config.checkpoint.max_copies_mib << 20)
                              : e.tables;
-  e.few_copies = std::min<int64_t>(copies, 32 << 20);
+  e.few_copies = std::min(copies, kFewCopiesBytes);
   e.more_copies = copies - e.few_copies;
   e.checkpoint = e.few_copies + num_rows * kId + residuals +
                  (rank == 0 ? (1 + states) * s.parameters * kFloat : 0);

@@ -10,12 +10,6 @@
 #include "renzan/train/model_options.h"
 
 namespace renzan {
-namespace {
-
-constexpr int kMostWorkers = 1024;
-
-}  // namespace
-
 double PlannedRun::most_memory_bytes() const {
   double most = 0;
   for (size_t w = 0; w < workers.size(); ++w) most = std::max(most, memory_bytes(w));

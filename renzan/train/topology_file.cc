@@ -20,10 +20,10 @@ struct TopologyFile {
 
   void Describe(ConfigFields& fields) {
     constexpr double kLeast = 1e-6, kMost = 1e9;
-    fields.Range("hosts", &hosts, 1, 1024);
-    fields.Range("workers_per_host", &workers_per_host, 1, 1024);
-    fields.Require(hosts * workers_per_host <= 1024, "workers_per_host",
-                   "times hosts must be at most 1024");
+    fields.Range("hosts", &hosts, 1, kMostWorkers);
+    fields.Range("workers_per_host", &workers_per_host, 1, kMostWorkers);
+    fields.Require(hosts * workers_per_host <= kMostWorkers, "workers_per_host",
+                   fmt::format("times hosts must be at most {}", kMostWorkers));
     fields.Range("threads", &threads, 1, 1024, "of a worker");
     fields.Range("memory_gib", &memory_gib, 0, kMost, "of a worker; 0: unlimited");
     fields.Range("matrix_gflops", &matrix_gflops, kLeast, kMost, "matrix products of a worker");

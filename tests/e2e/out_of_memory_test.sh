@@ -7,17 +7,20 @@ end_group() { # the group is empty when its processes have been reaped
   [ -z "$group" ] || for _ in $(seq 100); do rmdir "$group" 2>/dev/null && break || sleep 0.1; done
 }
 trap '[ -z "$launcher" ] || kill -KILL "$launcher" || true; end_group; rm -rf "$work"' EXIT
-make_group() { # PARENT FILE
+make_group() { # PARENT FILE FILE-OF-SWAP LIMIT
   [ -d "$1" ] && mkdir "$1/renzan-test-$$" 2>/dev/null || return 1
   group=$1/renzan-test-$$
-  echo $limit 2>/dev/null >"$group/$2" && return
+  # Without swap, or it would be used first.
+  if echo $limit 2>/dev/null >"$group/$2" &&
+    { [ "$(wc -l </proc/swaps)" -le 1 ] || echo $4 2>/dev/null >"$group/$3"; }; then return; fi
   end_group
   group=""
   return 1
 }
 v1=$(awk '$3 == "cgroup" && $4 ~ /(^|,)memory(,|$)/ { print $2; exit }' /proc/mounts)
 v2=$(awk '$3 == "cgroup2" { print $2; exit }' /proc/mounts)
-make_group "${v1:-/nowhere}" memory.limit_in_bytes || make_group "${v2:-/nowhere}" memory.max ||
+make_group "${v1:-/nowhere}" memory.limit_in_bytes memory.memsw.limit_in_bytes $limit ||
+  make_group "${v2:-/nowhere}" memory.max memory.swap.max 0 ||
   skip "may not make a control group that limits memory"
 in_group() { # COMMAND...
   bash -c 'echo $$ >"$0/cgroup.procs" && exec "$@"' "$group" "$@"

@@ -49,6 +49,12 @@ done
 # Feedback of what was rounded away, and a warning where that is much.
 train feedback "${integers[@]}" --set comm.error_feedback_rows=256 || fail "$(cat log.txt)"
 [ "$(sha256_of feedback)" != "$integers_expected" ] || fail "error feedback changed nothing"
+# What it keeps is not part of the model.
+$renzan eval feedback --data data --rows 3000 4000 >log.txt 2>&1 || fail "$(cat log.txt)"
+$renzan checkpoint export feedback/model feedback.safetensors >log.txt 2>&1 || fail "$(cat log.txt)"
+! grep -q error_feedback <(head -c 100000 feedback.safetensors) || fail "exported residuals"
+$renzan checkpoint diff feedback integers >log.txt 2>&1 && fail "no difference"
+! grep -q error_feedback log.txt || fail "$(cat log.txt)"
 train clamped --set comm.backward=fp16 --set comm.backward_scale=1099511627776 ||
   fail "$(cat log.txt)"
 grep -q "what is rounded away from the gradients of .* of their own noise" log.txt ||

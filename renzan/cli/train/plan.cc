@@ -4,10 +4,11 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <cstdio>
+#include <charconv>
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <string_view>
 
 #include "renzan/base/cpus.h"
 #include "renzan/base/error.h"
@@ -35,8 +36,6 @@ struct PlanFlags {
   bool json = false;
 };
 
-constexpr int kMostWorkers = 1024;
-
 std::string Gib(double bytes) { return fmt::format("{:.2f}", bytes / 0x1p30); }
 std::string Ms(double seconds) { return fmt::format("{:.3f}", seconds * 1e3); }
 
@@ -44,7 +43,8 @@ std::string Ms(double seconds) { return fmt::format("{:.3f}", seconds * 1e3); }
 Topology MeasuredTopology(int workers, int threads, const TrainConfig& config) {
   Topology topology = Topology::OneHost(workers);
   // One worker at a time would see more than its share of the machine.
-  ThreadPool pool(std::min(workers * threads, UsableCpus(ReadCpuBudget())));
+  ThreadPool pool(
+      static_cast<int>(std::min<int64_t>(int64_t{workers} * threads, UsableCpus(ReadCpuBudget()))));
   MachineRates& rates = topology.rates;
   SelectIsa(config.numerics.isa, PrecisionOf(config.numerics));
   rates.matrix_flops = MeasureMatrixFlops(pool, PrecisionOf(config.numerics)) / workers;
@@ -204,11 +204,21 @@ struct Sweep {
 };
 
 // "workers=8..1024"
-Sweep ParseSweep(const std::string& text) {
+Sweep ParseSweep(std::string_view text) {
   Sweep sweep;
-  char rest = 0;
-  if (std::sscanf(text.c_str(), "workers=%d..%d%c", &sweep.first, &sweep.last, &rest) != 2 ||
-      sweep.first < 1 || sweep.last < sweep.first || sweep.last > kMostWorkers)
+  const char *at = text.data(), *const end = at + text.size();
+  const auto skip = [&](std::string_view word) {
+    const bool there = std::string_view(at, static_cast<size_t>(end - at)).starts_with(word);
+    if (there) at += word.size();
+    return there;
+  };
+  const auto number = [&](int* value) {
+    const auto [rest, error] = std::from_chars(at, end, *value);
+    at = rest;
+    return error == std::errc();
+  };
+  if (!(skip("workers=") && number(&sweep.first) && skip("..") && number(&sweep.last)) ||
+      at != end || sweep.first < 1 || sweep.last < sweep.first || sweep.last > kMostWorkers)
     Fail(ErrorCode::kUsage, "--sweep is '{}': write workers=8..1024, with 1 to {} workers", text,
          kMostWorkers);
   return sweep;
@@ -223,13 +233,26 @@ Topology WithWorkers(const Topology& topology, int workers) {
   return result;
 }
 
-void RunSweep(const PlanFlags& flags) {
+// This machine, whose rates are those of one worker, shared by several.
+Topology SharedBy(const Topology& machine, int workers) {
+  Topology shared{.hosts = {{0, workers}}, .rates = machine.rates};
+  for (double* rate : {&shared.rates.matrix_flops, &shared.rates.stream_bytes,
+                       &shared.rates.row_bytes, &shared.rates.memory_bytes})
+    *rate /= workers;
+  return shared;
+}
+
+// Returns whether any of them fits.
+bool RunSweep(PlanFlags flags) {
   const Sweep sweep = ParseSweep(flags.sweep);
   if (!flags.output.empty()) Fail(ErrorCode::kUsage, "--output writes one plan: leave out --sweep");
-  PlanInput input = ReadInput(flags);
+  if (flags.workers > 0 || flags.threads > 0)
+    Fail(ErrorCode::kUsage, "--sweep chooses the workers: leave out --workers and --threads");
+  flags.workers = flags.topology_path.empty() ? 1 : 0;
+  const PlanInput input = ReadInput(flags);
   const std::vector<SweepPoint> points =
       SweepWorkers(input, sweep.first, sweep.last, [&](int workers) {
-        return flags.topology_path.empty() ? MeasuredTopology(workers, input.threads, input.config)
+        return flags.topology_path.empty() ? SharedBy(input.topology, workers)
                                            : WithWorkers(input.topology, workers);
       });
   if (!flags.svg.empty()) WriteFileAtomically(flags.svg, DrawSweep(points, flags.config_path));
@@ -257,14 +280,12 @@ void RunSweep(const PlanFlags& flags) {
                     {"bottleneck", point.bottleneck}});
   }
   fmt::print("{}", flags.json ? json.dump(2) + "\n" : table.Text());
+  return std::any_of(points.begin(), points.end(), [](const SweepPoint& p) { return p.fits; });
 }
 
 // Returns whether it fits.
 bool RunPlan(const PlanFlags& flags) {
-  if (!flags.sweep.empty()) {
-    RunSweep(flags);
-    return true;
-  }
+  if (!flags.sweep.empty()) return RunSweep(flags);
   if (!flags.svg.empty()) Fail(ErrorCode::kUsage, "--svg draws a sweep: add --sweep");
   const PlanInput input = ReadInput(flags);
   const PlannedRun planned = PlanRun(input);

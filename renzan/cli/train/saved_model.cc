@@ -102,7 +102,8 @@ int WithSavedModel(const SavedModelFlags& flags,
     CheckFeatures({.features = config.features, .recorded_by = "the model"}, dataset, comm);
     const RowRange rows = ResolveRows(flags.rows, dataset, "--rows");
     ThreadPool pool(threads);
-    // Nothing is trained, and SGD needs no memory for optimizer states.
+    // Nothing is trained: no memory for optimizer states or residuals.
+    config.comm.error_feedback_rows = 0;
     config.optimizer.dense.type = config.optimizer.sparse.type = "sgd";
     config.sharding = {};
     std::vector<double> pooling_factors;

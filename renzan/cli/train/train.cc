@@ -148,6 +148,12 @@ std::string WhyTheyDoNotFit(const TrainConfig& config, int workers) {
   }
 }
 
+// Whether a restart may have so many workers. A plan file is for another number.
+bool FewerFit(TrainConfig config, int workers) {
+  config.sharding.plan.clear();
+  return WhyTheyDoNotFit(config, workers).empty();
+}
+
 // A restart would not help workers that do not fit into memory, so none is started.
 void CheckMemoryOfWorkers(const TrainConfig& config, int workers) {
   const std::string why = WhyTheyDoNotFit(config, workers);
@@ -170,18 +176,17 @@ int RunTrain(const TrainFlags& flags) {
     Fail(ErrorCode::kConfig, "{}: data.train.path is missing: name a dataset directory",
          flags.config_path);
   const int asked = NumWorkers(config, UsableCpus(ReadCpuBudget()));
-  WorkerOptions workers{
-      .workers = asked,
-      .threads = config.threads,
-      .backend = config.comm.backend,
-      .timeout_seconds = config.comm.timeout_seconds,
-      .elastic = {.min_workers = config.elastic.min,
-                  .max_restarts = config.elastic.max_restarts,
-                  .backoff_seconds = config.elastic.backoff_seconds,
-                  .fits = [&](int fewer) { return WhyTheyDoNotFit(config, fewer).empty(); }},
-      .environment = {},
-      .on_launcher = [&] { CheckMemoryOfWorkers(config, asked); },
-      .on_worker = StartServingTrainSignals};
+  WorkerOptions workers{.workers = asked,
+                        .threads = config.threads,
+                        .backend = config.comm.backend,
+                        .timeout_seconds = config.comm.timeout_seconds,
+                        .elastic = {.min_workers = config.elastic.min,
+                                    .max_restarts = config.elastic.max_restarts,
+                                    .backoff_seconds = config.elastic.backoff_seconds,
+                                    .fits = [&](int fewer) { return FewerFit(config, fewer); }},
+                        .environment = {},
+                        .on_launcher = [&] { CheckMemoryOfWorkers(config, asked); },
+                        .on_worker = StartServingTrainSignals};
   ResolveDirectories(flags, name, config, workers.environment);
   RunOptions options{.name = name,
                      .build_id = BuildId(),

@@ -166,9 +166,15 @@ CheckpointReport CheckpointOfManyChanges(int64_t most_copied_bytes, int64_t step
     Trainer trainer(comm, config, dir.path(), SystemClock(),
                     {.most_copied_bytes = most_copied_bytes, .schema = schema});
     trainer.requests.checkpoint = true;
-    if (most_copied_bytes < std::numeric_limits<int64_t>::max()) disk.Release();
+    std::thread later;
+    if (most_copied_bytes < std::numeric_limits<int64_t>::max())
+      later = std::thread([&] {
+        std::this_thread::sleep_for(std::chrono::milliseconds(300));
+        disk.Release();
+      });
     trainer.TrainTo(steps);
     disk.Release();
+    if (later.joinable()) later.join();
     trainer.checkpointer->Finish();
     report = trainer.recorder.reports.at(0);
     const std::map<std::string, std::string> trained = DigestsOf(trainer.model);
@@ -190,6 +196,45 @@ TEST(Checkpointer, TrainingWaitsWhenCopiesOfChangedRowsFillTheirMemory) {
   EXPECT_GT(of_all, 5 * of_one_step);
   const int64_t most = 2 * of_one_step;
   EXPECT_LE(CheckpointOfManyChanges(most, 41).copied_bytes, most + 2 * of_one_step);
+}
+
+// One of three workers has no memory for copies, and the disk is stuck. All wait for it, until one
+// is told to stop.
+TEST(Checkpointer, AStopEndsTheWaitForCopies) {
+  TrainConfig config = CheckpointingConfig();
+  config.checkpoint.every_steps = 1 << 20;
+  TemporaryDirectory dir;
+  StuckDisk disk;
+  std::vector<int64_t> stopped_at;
+  {
+    const ScopedFileSystem scope(disk);
+    std::mutex mutex;
+    RunRanksAsThreads(3, [&](Communicator& comm) {
+      const int64_t most = comm.rank() == 1 ? 1 : std::numeric_limits<int64_t>::max();
+      Trainer trainer(comm, config, dir.path(), SystemClock(), {.most_copied_bytes = most});
+      trainer.requests.checkpoint = true;
+      std::thread later;
+      if (comm.rank() == 2)
+        later = std::thread([&] {
+          std::this_thread::sleep_for(std::chrono::milliseconds(200));
+          trainer.requests.stops = 1;
+          std::this_thread::sleep_for(std::chrono::milliseconds(200));
+          disk.Release();
+        });
+      EXPECT_TRUE(trainer.TrainTo(int64_t{1} << 30));
+      if (later.joinable()) later.join();
+      std::lock_guard lock(mutex);
+      stopped_at.push_back(trainer.step);
+    });
+  }
+  ASSERT_EQ(stopped_at, std::vector<int64_t>(3, stopped_at[0]));
+  std::map<std::string, std::string> loaded;
+  RunRanksAsThreads(1, [&](Communicator& comm) {
+    Trainer trainer(comm, config, dir.path(), SystemClock());
+    EXPECT_EQ(trainer.step, stopped_at[0]);
+    loaded = DigestsOf(trainer.model);
+  });
+  EXPECT_EQ(loaded, ReferenceDigests(config, stopped_at[0]));
 }
 
 TEST(Checkpointer, ARequestToOneWorkerReachesAllWorkers) {
