@@ -11,7 +11,7 @@ constexpr double kFloat = 4, kId = 4, kLookup = 8, kLine = 64;
 // Fitted to the models of bench/estimates: how often memory moves what a phase works on, where that
 // does not follow from what it does, because caches hold some of it.
 constexpr double kMisses = 0.5;  // of looked up rows: frequent ones are in a cache
-constexpr double kPooledPasses = 10, kActivationPasses = 3;
+constexpr double kPooledPasses = 12, kActivationPasses = 3;
 constexpr double kPackPasses = 8, kDensePasses = 3, kDenseStatePasses = 2;
 // Workers wait for the slowest of them.
 constexpr double kStraggler = 1.05;

@@ -19,7 +19,7 @@ struct MachineRates {
   double matrix_flops = 200e9;
   double stream_bytes = 20e9;        // arrays in order, read plus written
   double row_bytes = 10e9;           // embedding rows at random
-  double intra_host_bytes = 2.0e9;   // exchanged with workers on the same host, each way
+  double intra_host_bytes = 1.7e9;   // exchanged with workers on the same host, each way
   double inter_host_bytes = 1.2e9;   // with other hosts
   double exchange_seconds = 128e-6;  // of an exchange of nothing
   double memory_bytes = 0;           // 0: unlimited
