@@ -92,24 +92,27 @@ void MeasureLookup(Bench& bench, int64_t pooling) {
   std::vector<int32_t> ids(static_cast<size_t>(bags * pooling)), offsets;
   for (int64_t bag = 0; bag <= bags; ++bag) offsets.push_back(static_cast<int32_t>(bag * pooling));
   AlignedBuffer out(static_cast<size_t>(bags * dim));
-  const double row = static_cast<double>(bench.shard.weights.row_bytes());
+  const size_t per_bag = static_cast<size_t>(pooling);
+  const double row = static_cast<double>(bench.shard.store.layout().row_bytes());
   const double pooled = static_cast<double>(dim) * sizeof(float);
   bench.Measure(
       "lookup", pooling,
       {.rows = row, .arrays = pooled / static_cast<double>(pooling) + sizeof(int32_t)},
       [&] { std::generate(ids.begin(), ids.end(), [&] { return bench.Draw(); }); },
       [&] {
-        bench.pool.ParallelTasks(static_cast<size_t>((bags + kBags - 1) / kBags), [&](int,
-                                                                                      size_t task) {
-          const size_t first = task * kBags;
-          const size_t n = std::min<size_t>(kBags, static_cast<size_t>(bags) - first);
-          float* to = out.data() + first * static_cast<size_t>(dim);
-          if (pooling == 1) {
-            GatherRows(bench.shard.weights, std::span(ids).subspan(first, n), to);
-          } else {
-            PoolRows(bench.shard.weights, ids.data(), std::span(offsets).subspan(first, n + 1), to);
-          }
-        });
+        bench.pool.ParallelTasks(
+            static_cast<size_t>((bags + kBags - 1) / kBags), [&](int, size_t task) {
+              const size_t first = task * kBags;
+              const size_t n = std::min<size_t>(kBags, static_cast<size_t>(bags) - first);
+              float* to = out.data() + first * static_cast<size_t>(dim);
+              const auto lookups = std::span(ids).subspan(first * per_bag, n * per_bag);
+              const RowSlots& rows = bench.shard.store.slots();
+              if (pooling == 1) {
+                GatherRows(rows, lookups, to);
+              } else {
+                PoolRows(rows, ids.data(), std::span(offsets).subspan(first, n + 1), to);
+              }
+            });
       });
 }
 
@@ -136,7 +139,7 @@ void MeasureUpdate(Bench& bench, int64_t pooling) {
   for (int64_t i = 0; i < samples; ++i)
     virtual_worker.push_back(static_cast<uint16_t>(i * 8 / samples));
   std::vector<std::span<const Lookup>> runs;
-  const double row = static_cast<double>(bench.shard.weights.row_bytes());
+  const double row = static_cast<double>(bench.shard.store.layout().row_bytes());
   const double gradient = static_cast<double>(dim) * sizeof(float);
   // Rows and their states are read and written.
   bench.Measure(
@@ -183,11 +186,11 @@ int Main(int argc, char** argv) {
     EmbeddingShard shard(
         {.name = "table", .num_embeddings = (table_mib << 20) / row_bytes, .embedding_dim = dim},
         {0, {0, 1}, 0, 0}, row_type, {.type = SparseOptimizerType::kRowWiseAdagrad},
-        InitialValues::kZero, 1, pool);
-    const std::span<const std::byte> bytes = shard.weights.bytes();
-    RandomRowReader reader(
-        {reinterpret_cast<const float*>(bytes.data()), bytes.size() / sizeof(float)},
-        row_bytes / static_cast<int64_t>(sizeof(float)));
+        InitialValues::kZero, 1);
+    const RowSlots& slots = shard.store.slots();
+    RandomRowReader reader({reinterpret_cast<const float*>(slots.weights),
+                            static_cast<size_t>(shard.rows.size() * row_bytes) / sizeof(float)},
+                           row_bytes / static_cast<int64_t>(sizeof(float)));
     Bench bench{pool, shard, reader, repeats};
     for (const int64_t pooling : {1, 20, 100}) MeasureLookup(bench, pooling);
     for (const int64_t pooling : {1, 20, 100}) MeasureUpdate(bench, pooling);

@@ -2,7 +2,7 @@
 
 #include <sys/mman.h>
 
-#include <cstdlib>
+#include <cstdint>
 #include <cstring>
 #include <mutex>
 
@@ -18,16 +18,33 @@ size_t RoundUp(size_t bytes, size_t multiple) {
   return (bytes + multiple - 1) / multiple * multiple;
 }
 
-// Zeroed memory in whole huge pages, freed with the last pointer into it.
-std::shared_ptr<std::byte[]> HugePages(size_t bytes) {
+// Takes pages of a fresh map, which are zero, from the system.
+void Populate(std::byte* memory, size_t bytes) {
+  // Kernels before 5.14 need a write.
+  if (::madvise(memory, bytes, MADV_POPULATE_WRITE) != 0) std::memset(memory, 0, bytes);
+}
+
+// Zeroed memory in whole huge pages, freed with the last pointer into it. All of it is taken from
+// the system at once: a process that does not fit ends here and not later.
+std::shared_ptr<std::byte[]> HugePages(size_t bytes, ThreadPool* pool = nullptr) {
   bytes = RoundUp(bytes, kHugePage);
-  auto* memory = static_cast<std::byte*>(std::aligned_alloc(kHugePage, bytes));
-  if (memory == nullptr)
+  const size_t mapped = bytes + kHugePage;  // so that a page begins in it
+  void* const map =
+      ::mmap(nullptr, mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (map == MAP_FAILED)
     Fail(ErrorCode::kOsError, "cannot allocate {} MiB: use more workers or smaller tables",
          bytes >> 20);
+  auto* const memory =
+      reinterpret_cast<std::byte*>(RoundUp(reinterpret_cast<uintptr_t>(map), kHugePage));
   ::madvise(memory, bytes, MADV_HUGEPAGE);
-  std::memset(memory, 0, bytes);
-  return {memory, [](std::byte* p) { std::free(p); }};
+  if (pool == nullptr) {
+    Populate(memory, bytes);
+  } else {
+    pool->ParallelRanges(bytes / kHugePage, [&](int, size_t begin, size_t end) {
+      Populate(memory + begin * kHugePage, (end - begin) * kHugePage);
+    });
+  }
+  return {memory, [map, mapped](std::byte*) { ::munmap(map, mapped); }};
 }
 
 // The huge page that small arrays are being taken from.
@@ -37,8 +54,8 @@ struct SharedPage {
   size_t used = kHugePage;
 };
 
-std::shared_ptr<std::byte[]> Allocate(size_t bytes) {
-  if (bytes >= kLeastOwnPage) return HugePages(bytes);
+std::shared_ptr<std::byte[]> Allocate(size_t bytes, ThreadPool* pool) {
+  if (bytes >= kLeastOwnPage) return HugePages(bytes, pool);
   static SharedPage page;
   std::lock_guard lock(page.mutex);
   if (page.used + bytes > kHugePage) {
@@ -57,9 +74,9 @@ int64_t AlignedBuffer::MemoryFor(int64_t bytes) {
   return static_cast<int64_t>(RoundUp(size, size >= kLeastOwnPage ? kHugePage : kCacheLine));
 }
 
-AlignedBuffer::AlignedBuffer(size_t size) : size_(size) {
+AlignedBuffer::AlignedBuffer(size_t size, ThreadPool* pool) : size_(size) {
   if (size == 0) return;
-  const std::shared_ptr<std::byte[]> memory = Allocate(size * sizeof(float));
+  const std::shared_ptr<std::byte[]> memory = Allocate(size * sizeof(float), pool);
   data_ = {memory, reinterpret_cast<float*>(memory.get())};
 }
 

@@ -9,13 +9,16 @@
 #include <memory>
 #include <span>
 
+#include "renzan/base/thread_pool.h"
+
 namespace renzan {
 
 class AlignedBuffer {
  public:
   AlignedBuffer() = default;
-  // Throws kOsError if there is not enough memory.
-  explicit AlignedBuffer(size_t size);
+  // With `pool`, all its threads take the memory from the system: on a virtual machine whose host
+  // has yet to find it, this takes seconds. Throws kOsError if there is not enough.
+  explicit AlignedBuffer(size_t size, ThreadPool* pool = nullptr);
 
   // The memory that an array of `bytes` takes.
   static int64_t MemoryFor(int64_t bytes);

@@ -1,7 +1,9 @@
 #include "renzan/embedding/copy_on_write.h"
 
 #include <algorithm>
+#include <memory>
 #include <thread>
+#include <utility>
 
 #include "renzan/base/error.h"
 
@@ -14,11 +16,11 @@ constexpr int64_t kBlockBytes = 4096;
 
 }  // namespace
 
-CopyOnWrite::CopyOnWrite(std::span<const std::byte> rows, int64_t row_bytes, const RowSet* only,
+CopyOnWrite::CopyOnWrite(CopyRows rows, int64_t num_rows, int64_t row_bytes, const RowSet* only,
                          std::atomic<int64_t>* held)
-    : rows_(rows.data()),
+    : rows_(std::move(rows)),
+      num_rows_(num_rows),
       row_bytes_(row_bytes),
-      num_rows_(std::ssize(rows) / row_bytes),
       rows_per_block_(std::max<int64_t>(1, kBlockBytes / row_bytes)),
       blocks_(static_cast<size_t>((num_rows_ + rows_per_block_ - 1) / rows_per_block_)),
       held_(held) {
@@ -48,7 +50,7 @@ void CopyOnWrite::Preserve(int64_t block) {
   std::unique_ptr<std::byte[]> copy(new std::byte[static_cast<size_t>(bytes)]);
   std::byte* seen = nullptr;
   if (state.compare_exchange_strong(seen, Busy(), std::memory_order_acquire)) {
-    std::copy_n(rows_ + block * rows_per_block_ * row_bytes_, bytes, copy.get());
+    rows_(block * rows_per_block_, RowsOf(block), copy.get());
     copied_.fetch_add(1, std::memory_order_relaxed);
     Hold(bytes);
     state.store(copy.release(), std::memory_order_release);
@@ -63,7 +65,7 @@ void CopyOnWrite::Take(int64_t block, std::byte* out) {
   const int64_t bytes = RowsOf(block) * row_bytes_;
   std::byte* seen = nullptr;
   if (state.compare_exchange_strong(seen, Busy(), std::memory_order_acquire)) {
-    std::copy_n(rows_ + block * rows_per_block_ * row_bytes_, bytes, out);
+    rows_(block * rows_per_block_, RowsOf(block), out);
     state.store(Taken(), std::memory_order_release);
     return;
   }

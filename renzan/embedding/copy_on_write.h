@@ -6,13 +6,13 @@
 // with communication libraries that forbid forking.
 //
 // One thread reads, each row once and in ascending order; any number of threads write, each calling
-// BeforeWrite() before it changes a row. The array must outlive this object, and this object must
-// not be destroyed while a thread reads or writes.
+// BeforeWrite() before it changes a row. This object must not be destroyed while a thread reads or
+// writes.
 
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
+#include <functional>
 #include <span>
 #include <vector>
 
@@ -20,11 +20,15 @@
 
 namespace renzan {
 
+// Copies rows [first, first + n) of an array as they are now. Thread-safe for different rows.
+using CopyRows = std::function<void(int64_t first, int64_t n, std::byte* out)>;
+
 class CopyOnWrite {
  public:
-  // `rows` [num_rows, row_bytes]. With `only`, no other rows will be read. `held`: the bytes of
-  // copies that wait to be read are added to it, and taken off again; it must outlive this object.
-  CopyOnWrite(std::span<const std::byte> rows, int64_t row_bytes, const RowSet* only = nullptr,
+  // `rows` copies from [num_rows, row_bytes]. With `only`, no other rows will be read. `held`: the
+  // bytes of copies that wait to be read are added to it, and taken off again; it must outlive this
+  // object.
+  CopyOnWrite(CopyRows rows, int64_t num_rows, int64_t row_bytes, const RowSet* only = nullptr,
               std::atomic<int64_t>* held = nullptr);
   ~CopyOnWrite();
   CopyOnWrite(const CopyOnWrite&) = delete;
@@ -62,8 +66,8 @@ class CopyOnWrite {
     if (held_ != nullptr) held_->fetch_add(bytes, std::memory_order_relaxed);
   }
 
-  const std::byte* rows_;
-  int64_t row_bytes_, num_rows_, rows_per_block_;
+  CopyRows rows_;
+  int64_t num_rows_, row_bytes_, rows_per_block_;
   std::vector<std::atomic<std::byte*>> blocks_;
   std::atomic<int64_t> copied_{0};
   std::atomic<int64_t>* held_;

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstring>
 #include <numeric>
 #include <thread>
 
@@ -15,6 +16,12 @@ std::vector<float> Values(int64_t rows, int64_t width) {
   std::vector<float> values(static_cast<size_t>(rows * width));
   std::iota(values.begin(), values.end(), 1.0f);
   return values;
+}
+
+CopyRows From(const std::vector<float>& values, int64_t width) {
+  return [&values, width](int64_t first, int64_t n, std::byte* out) {
+    std::memcpy(out, values.data() + first * width, static_cast<size_t>(n * width) * sizeof(float));
+  };
 }
 
 // Reads all rows, `rows_at_once` at a time.
@@ -65,7 +72,7 @@ TEST(CopyOnWrite, IsASnapshotOfItsConstruction) {
       constexpr int64_t kRows = 700;
       std::vector<float> values = Values(kRows, width);
       const std::vector<float> before = values;
-      CopyOnWrite view(std::as_bytes(std::span(values)), width * 4);
+      CopyOnWrite view(From(values, width), kRows, width * 4);
       for (int64_t row = 0; row < kRows; row += 3) {
         view.BeforeWrite(row);
         values[static_cast<size_t>(row * width)] = -1;
@@ -80,7 +87,7 @@ TEST(CopyOnWrite, CopiesEachBlockOnceAndOnlyWhereNeeded) {
   std::vector<float> values = Values(10000, 16);
   RowSet only(10000);
   only.Add(5000);
-  CopyOnWrite view(std::as_bytes(std::span(values)), 16 * 4, &only);
+  CopyOnWrite view(From(values, 16), 10000, 16 * 4, &only);
   for (int64_t row = 0; row < 10000; ++row) view.BeforeWrite(row);
   EXPECT_EQ(view.blocks_copied(), 1);
   std::fill(values.begin(), values.end(), 0.0f);
@@ -91,7 +98,7 @@ TEST(CopyOnWrite, CopiesEachBlockOnceAndOnlyWhereNeeded) {
 
 TEST(CopyOnWrite, BlocksAlreadyReadAreNotCopied) {
   std::vector<float> values = Values(4096, 4);
-  CopyOnWrite view(std::as_bytes(std::span(values)), 4 * 4);
+  CopyOnWrite view(From(values, 4), 4096, 4 * 4);
   ReadAll(view, 4096, 4, 4096);
   for (int64_t row = 0; row < 4096; ++row) view.BeforeWrite(row);
   EXPECT_EQ(view.blocks_copied(), 0);
@@ -107,7 +114,7 @@ TEST(CopyOnWrite, ReadsTheSnapshotWhileThreadsWrite) {
     for (int64_t row = 0; row < kRows; ++row)
       if (Philox::Draw(seed, static_cast<uint64_t>(row))[1] % 4 == 0) only.Add(row);
     const bool all = seed % 2 == 0;
-    CopyOnWrite view(std::as_bytes(std::span(values)), kWidth * 4, all ? nullptr : &only);
+    CopyOnWrite view(From(values, kWidth), kRows, kWidth * 4, all ? nullptr : &only);
     const auto write = [&](uint64_t parity) {
       for (uint64_t i = 0; i < 30000; ++i) {
         const int64_t row =

@@ -60,33 +60,23 @@ HWY_INLINE auto ValuesOf(U u, V words, float bound) {
 }
 
 // Of whole Philox blocks: columns in groups of four.
-void DrawGroups(uint64_t key, float bound, uint64_t first_row, uint64_t stride,
-                uint32_t first_group, uint32_t groups, float* out, size_t count) {
+void DrawGroups(uint64_t key, float bound, uint64_t row, uint32_t first_group, float* out,
+                size_t groups) {
   const hn::ScalableTag<uint32_t> u;
   const hn::RebindToFloat<decltype(u)> f;
   const size_t lanes = hn::Lanes(u);
-  HWY_ALIGN uint32_t row_low[hn::MaxLanes(u)], row_high[hn::MaxLanes(u)], group[hn::MaxLanes(u)];
   HWY_ALIGN float values[4 * hn::MaxLanes(u)];
-  uint64_t row = first_row;
-  uint32_t g = 0;
-  for (size_t done = 0; done < count; done += lanes) {
-    for (size_t lane = 0; lane < lanes; ++lane) {
-      row_low[lane] = static_cast<uint32_t>(row);
-      row_high[lane] = static_cast<uint32_t>(row >> 32);
-      group[lane] = first_group + g;
-      if (++g == groups) {
-        g = 0;
-        row += stride;
-      }
-    }
-    auto c0 = hn::Load(u, row_low), c1 = hn::Load(u, row_high), c2 = hn::Load(u, group);
+  for (size_t done = 0; done < groups; done += lanes) {
+    auto c0 = hn::Set(u, static_cast<uint32_t>(row));
+    auto c1 = hn::Set(u, static_cast<uint32_t>(row >> 32));
+    auto c2 = hn::Iota(u, first_group + static_cast<uint32_t>(done));
     auto c3 = hn::Zero(u);
     DrawLanes(u, key, &c0, &c1, &c2, &c3);
-    const bool whole = done + lanes <= count;
+    const bool whole = done + lanes <= groups;
     float* const to = whole ? out + 4 * done : values;
     hn::StoreInterleaved4(ValuesOf(u, c0, bound), ValuesOf(u, c1, bound), ValuesOf(u, c2, bound),
                           ValuesOf(u, c3, bound), f, to);
-    if (!whole) std::copy_n(values, 4 * (count - done), out + 4 * done);
+    if (!whole) std::copy_n(values, 4 * (groups - done), out + 4 * done);
   }
 }
 
@@ -112,19 +102,15 @@ void DrawOne(uint64_t key, float bound, uint64_t row, uint64_t first_column,
 
 }  // namespace
 
-void DrawInitialRows(uint64_t key, float bound, int64_t first_row, int64_t stride,
-                     int64_t first_column, int64_t columns, std::span<float> rows) {
-  const size_t width = static_cast<size_t>(columns), n = rows.size() / width;
-  if (columns % 4 == 0 && first_column % 4 == 0) {
+void DrawInitialRow(uint64_t key, float bound, int64_t row, int64_t first_column,
+                    std::span<float> values) {
+  if (values.size() % 4 == 0 && first_column % 4 == 0) {
     HWY_DYNAMIC_DISPATCH(DrawGroups)
-    (key, bound, static_cast<uint64_t>(first_row), static_cast<uint64_t>(stride),
-     static_cast<uint32_t>(first_column / 4), static_cast<uint32_t>(columns / 4), rows.data(),
-     rows.size() / 4);
-    return;
+    (key, bound, static_cast<uint64_t>(row), static_cast<uint32_t>(first_column / 4), values.data(),
+     values.size() / 4);
+  } else {
+    DrawOne(key, bound, static_cast<uint64_t>(row), static_cast<uint64_t>(first_column), values);
   }
-  for (size_t r = 0; r < n; ++r)
-    DrawOne(key, bound, static_cast<uint64_t>(first_row + static_cast<int64_t>(r) * stride),
-            static_cast<uint64_t>(first_column), rows.subspan(r * width, width));
 }
 
 }  // namespace renzan

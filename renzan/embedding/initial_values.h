@@ -8,10 +8,9 @@
 
 namespace renzan {
 
-// Value (r, c) of `rows` [n, columns] is bound · (2u - 1), where u is Philox::Uniform of word C mod
-// 4 drawn for `key` and (R, ⌊C / 4⌋), with R = first_row + r · stride and C = first_column + c.
-// Thread-safe.
-void DrawInitialRows(uint64_t key, float bound, int64_t first_row, int64_t stride,
-                     int64_t first_column, int64_t columns, std::span<float> rows);
+// Value c is bound · (2u - 1), where u is Philox::Uniform of word C mod 4 drawn for `key` and
+// (row, ⌊C / 4⌋), with C = first_column + c. Thread-safe.
+void DrawInitialRow(uint64_t key, float bound, int64_t row, int64_t first_column,
+                    std::span<float> values);
 
 }  // namespace renzan

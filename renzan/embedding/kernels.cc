@@ -181,32 +181,31 @@ HWY_INLINE void PoolRowBlocksOf(Rows<kType> rows, std::span<const int64_t> first
 
 // Calls visit(the rows as Rows<their type>).
 template <class Visit>
-HWY_INLINE void WithType(FloatType type, std::byte* data, int64_t dim, const Visit& visit) {
+HWY_INLINE void WithType(const RowSlots& slots, const Visit& visit) {
   using enum FloatType;
-  switch (type) {
+  switch (slots.type) {
     case kFloat32:
-      return visit(Rows<kFloat32>{reinterpret_cast<float*>(data), dim});
+      return visit(Rows<kFloat32>{reinterpret_cast<float*>(slots.weights), slots.dim});
     case kFloat16:
-      return visit(Rows<kFloat16>{reinterpret_cast<uint16_t*>(data), dim});
+      return visit(Rows<kFloat16>{reinterpret_cast<uint16_t*>(slots.weights), slots.dim});
     case kBFloat16:
-      return visit(Rows<kBFloat16>{reinterpret_cast<uint16_t*>(data), dim});
+      return visit(Rows<kBFloat16>{reinterpret_cast<uint16_t*>(slots.weights), slots.dim});
   }
 }
 
-void GatherRows(FloatType type, std::byte* data, int64_t dim, const int32_t* ids, int64_t n,
-                float* out) {
-  WithType(type, data, dim, [&](auto rows) HWY_ATTR { GatherRowsOf(rows, ids, n, out); });
+void GatherRows(const RowSlots& slots, const int32_t* ids, int64_t n, float* out) {
+  WithType(slots, [&](auto rows) HWY_ATTR { GatherRowsOf(rows, ids, n, out); });
 }
 
-void PoolRows(FloatType type, std::byte* data, int64_t dim, const int32_t* ids,
-              const int32_t* offsets, int64_t n, float* out) {
-  WithType(type, data, dim, [&](auto rows) HWY_ATTR { PoolRowsOf(rows, ids, offsets, n, out); });
+void PoolRows(const RowSlots& slots, const int32_t* ids, const int32_t* offsets, int64_t n,
+              float* out) {
+  WithType(slots, [&](auto rows) HWY_ATTR { PoolRowsOf(rows, ids, offsets, n, out); });
 }
 
-void PoolRowBlocks(FloatType type, std::byte* data, int64_t dim, std::span<const int64_t> first,
-                   RowCodec wire, const int32_t* ids, const int32_t* offsets, int64_t n,
-                   float* stack, float* out) {
-  WithType(type, data, dim, [&](auto rows) HWY_ATTR {
+void PoolRowBlocks(const RowSlots& slots, std::span<const int64_t> first, RowCodec wire,
+                   const int32_t* ids, const int32_t* offsets, int64_t n, float* stack,
+                   float* out) {
+  WithType(slots, [&](auto rows) HWY_ATTR {
     PoolRowBlocksOf(rows, first, wire, ids, offsets, n, stack, out);
   });
 }
@@ -344,11 +343,11 @@ HWY_INLINE bool UpdateRowsOf(Rows<kType> rows, const RowStep& step, const RowGra
   return finite;
 }
 
-bool UpdateRows(FloatType type, std::byte* data, int64_t dim, const RowStep& step,
-                const RowGradients& gradients, float* state, float* stack, float* values) {
+bool UpdateRows(const RowSlots& slots, const RowStep& step, const RowGradients& gradients,
+                float* stack, float* values) {
   bool finite = false;
-  WithType(type, data, dim, [&](auto rows) HWY_ATTR {
-    finite = UpdateRowsOf(rows, step, gradients, state, stack, values);
+  WithType(slots, [&](auto rows) HWY_ATTR {
+    finite = UpdateRowsOf(rows, step, gradients, slots.state, stack, values);
   });
   return finite;
 }
@@ -359,13 +358,13 @@ void ClearNegativeZeros(int64_t n, float* values) {
   });
 }
 
-size_t StepSquares(FloatType type, std::byte* data, int64_t dim, const RowStep& step,
-                   const RowGradients& gradients, float* stack, float* values, float* squares) {
-  const size_t width = static_cast<size_t>(dim);
+size_t StepSquares(const RowSlots& slots, const RowStep& step, const RowGradients& gradients,
+                   float* stack, float* values, float* squares) {
+  const size_t width = static_cast<size_t>(slots.dim);
   size_t n = 0;
-  WithType(type, data, dim, [&](auto rows) HWY_ATTR {
+  WithType(slots, [&](auto rows) HWY_ATTR {
     const auto ahead = [&](int64_t row) HWY_ATTR { Prefetch<0>(rows.At(row), rows.row_bytes()); };
-    ForEachRow(gradients, dim, stack, ahead, [&](int64_t row, const float* summed) HWY_ATTR {
+    ForEachRow(gradients, slots.dim, stack, ahead, [&](int64_t row, const float* summed) HWY_ATTR {
       const float* w = RowValues(rows, row, values);
       squares[n++] = SumOfSquaresInChunks(ScaleAndDecay(step, w, width, summed, stack), width);
     });
@@ -411,45 +410,38 @@ float* StackScratch(int64_t dim) {
   return scratch.data();
 }
 
-// Kernels that only read get it without const, like the others.
-std::byte* DataOf(const RowStorage& rows) { return const_cast<std::byte*>(rows.bytes().data()); }
-
 }  // namespace
 
-void GatherRows(const RowStorage& rows, std::span<const int32_t> ids, float* out) {
+void GatherRows(const RowSlots& rows, std::span<const int32_t> ids, float* out) {
   HWY_DYNAMIC_DISPATCH(GatherRows)
-  (rows.type(), DataOf(rows), rows.dim(), ids.data(), std::ssize(ids), out);
+  (rows, ids.data(), std::ssize(ids), out);
 }
 
-void PoolRows(const RowStorage& rows, const int32_t* ids, std::span<const int32_t> offsets,
+void PoolRows(const RowSlots& rows, const int32_t* ids, std::span<const int32_t> offsets,
               float* out) {
   HWY_DYNAMIC_DISPATCH(PoolRows)
-  (rows.type(), DataOf(rows), rows.dim(), ids, offsets.data(), std::ssize(offsets) - 1, out);
+  (rows, ids, offsets.data(), std::ssize(offsets) - 1, out);
 }
 
-void PoolRowBlocks(const RowStorage& rows, std::span<const int64_t> first, RowCodec wire,
+void PoolRowBlocks(const RowSlots& rows, std::span<const int64_t> first, RowCodec wire,
                    const int32_t* ids, std::span<const int32_t> offsets, float* out) {
   HWY_DYNAMIC_DISPATCH(PoolRowBlocks)
-  (rows.type(), DataOf(rows), rows.dim(), first, wire, ids, offsets.data(), std::ssize(offsets) - 1,
-   StackScratch(rows.dim()), out);
+  (rows, first, wire, ids, offsets.data(), std::ssize(offsets) - 1, StackScratch(rows.dim), out);
 }
 
 void ClearNegativeZeros(int64_t n, float* values) {
   HWY_DYNAMIC_DISPATCH(ClearNegativeZeros)(n, values);
 }
 
-bool UpdateRows(const RowStep& step, const RowGradients& gradients, RowStorage* rows,
-                float* state) {
-  const int64_t dim = rows->dim();
-  return HWY_DYNAMIC_DISPATCH(UpdateRows)(rows->type(), rows->bytes().data(), dim, step, gradients,
-                                          state, StackScratch(dim), RowScratch(dim));
+bool UpdateRows(const RowStep& step, const RowGradients& gradients, const RowSlots& rows) {
+  return HWY_DYNAMIC_DISPATCH(UpdateRows)(rows, step, gradients, StackScratch(rows.dim),
+                                          RowScratch(rows.dim));
 }
 
-size_t StepSquares(const RowStep& step, const RowGradients& gradients, const RowStorage& rows,
+size_t StepSquares(const RowStep& step, const RowGradients& gradients, const RowSlots& rows,
                    float* squares) {
-  const int64_t dim = rows.dim();
-  return HWY_DYNAMIC_DISPATCH(StepSquares)(rows.type(), DataOf(rows), dim, step, gradients,
-                                           StackScratch(dim), RowScratch(dim), squares);
+  return HWY_DYNAMIC_DISPATCH(StepSquares)(rows, step, gradients, StackScratch(rows.dim),
+                                           RowScratch(rows.dim), squares);
 }
 
 size_t RowGradientSquares(const RowGradients& gradients, int64_t dim, double* squares) {

@@ -8,24 +8,24 @@
 #include <span>
 
 #include "renzan/base/row_codec.h"
-#include "renzan/embedding/row_storage.h"
+#include "renzan/embedding/row_slots.h"
 #include "renzan/embedding/sort_rows.h"
 #include "renzan/embedding/sparse_optimizer.h"
 
 namespace renzan {
 
 // One-hot lookups of consecutive samples: out[i, d] = rows[ids[i], d].
-void GatherRows(const RowStorage& rows, std::span<const int32_t> ids, float* out);
+void GatherRows(const RowSlots& rows, std::span<const int32_t> ids, float* out);
 
 // Multi-hot lookups of consecutive samples: out[i, d] = Σ over k in [offsets[i], offsets[i + 1]),
 // in that order, of rows[ids[k], d]; zeros for an empty bag.
-void PoolRows(const RowStorage& rows, const int32_t* ids, std::span<const int32_t> offsets,
+void PoolRows(const RowSlots& rows, const int32_t* ids, std::span<const int32_t> offsets,
               float* out);
 
 // The same for rows of several row blocks, of which block b begins at row first[b]: a bag's lookups
 // are in the order of their blocks. The sum of each block's rows is a leaf of a balanced binary
 // tree (tree_order.h), and every leaf and node is rounded by the codec `wire`. No bag is empty.
-void PoolRowBlocks(const RowStorage& rows, std::span<const int64_t> first, RowCodec wire,
+void PoolRowBlocks(const RowSlots& rows, std::span<const int64_t> first, RowCodec wire,
                    const int32_t* ids, std::span<const int32_t> offsets, float* out);
 
 // The gradients of rows: that of a row is the sum over its lookups of pooled[bag]. The sum of the
@@ -57,13 +57,13 @@ struct RowStep {
   const float* mean_squares = nullptr;
 };
 
-// Takes one step for each row of the lookups. `state`: [rows, dim] for Adagrad, [rows] for row-wise
-// Adagrad. Returns whether the rows and their states are finite afterwards.
-bool UpdateRows(const RowStep& step, const RowGradients& gradients, RowStorage* rows, float* state);
+// Takes one step for each row of the lookups. The state is [rows, dim] for Adagrad, [rows] for
+// row-wise Adagrad. Returns whether the rows and their states are finite afterwards.
+bool UpdateRows(const RowStep& step, const RowGradients& gradients, const RowSlots& rows);
 
 // squares[i] = Σ g² of the i-th distinct row, of the g that the optimizer's step would see. Returns
 // how many there are, at most lookups.size().
-size_t StepSquares(const RowStep& step, const RowGradients& gradients, const RowStorage& rows,
+size_t StepSquares(const RowStep& step, const RowGradients& gradients, const RowSlots& rows,
                    float* squares);
 
 // squares[i] = Σ g² of the i-th distinct row. Returns how many there are.

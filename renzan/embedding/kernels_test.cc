@@ -11,6 +11,7 @@
 #include "renzan/base/philox.h"
 #include "renzan/base/random_testing.h"
 #include "renzan/base/simd_testing.h"
+#include "renzan/embedding/testing.h"
 #include "renzan/optim/gradient_norm.h"
 
 namespace renzan {
@@ -59,22 +60,18 @@ std::map<size_t, std::vector<float>> GradientOfEachRow(const std::vector<float>&
 
 constexpr FloatType kTypes[] = {FloatType::kFloat32, FloatType::kFloat16, FloatType::kBFloat16};
 
-RowStorage NewRows(FloatType type, size_t dim) {
-  RowStorage rows(type, int64_t{kRows}, static_cast<int64_t>(dim));
-  rows.Set(0, RandomValues(kRows * dim, 1));
+RowStore NewRows(FloatType type, size_t dim, size_t state_width = 0) {
+  RowStore rows({type, static_cast<int64_t>(dim), static_cast<int64_t>(state_width)},
+                int64_t{kRows});
+  rows.SetWeights(0, RandomValues(kRows * dim, 1));
+  std::vector<float> state = RandomValues(kRows * state_width, 2);
+  for (float& s : state) s = s * s;
+  rows.SetState(0, state);
   return rows;
 }
 
-std::vector<float> Values(const RowStorage& rows) {
-  std::vector<float> values(rows.size());
-  rows.Get(0, values);
-  return values;
-}
-
-std::vector<float> NewState(size_t dim) {
-  std::vector<float> state = RandomValues(kRows * dim, 2);
-  for (float& s : state) s = s * s;
-  return state;
+size_t StateWidth(SparseOptimizerType optimizer, size_t dim) {
+  return static_cast<size_t>(StateFloatsPerRow(optimizer, static_cast<int64_t>(dim)));
 }
 
 class Kernels : public ::testing::TestWithParam<int64_t> {
@@ -85,11 +82,11 @@ class Kernels : public ::testing::TestWithParam<int64_t> {
 
 TEST_P(Kernels, GatheringCopiesRows) {
   for (const FloatType type : kTypes) {
-    const RowStorage rows = NewRows(type, width_);
-    const std::vector<float> weights = Values(rows);
+    RowStore rows = NewRows(type, width_);
+    const std::vector<float> weights = WeightsOf(rows);
     const std::vector<int32_t> ids = Ids();
     std::vector<float> out(ids.size() * width_);
-    GatherRows(rows, ids, out.data());
+    GatherRows(rows.slots(), ids, out.data());
     for (size_t i = 0; i < ids.size(); ++i)
       for (size_t d = 0; d < width_; ++d)
         EXPECT_EQ(out[i * width_ + d], weights[static_cast<size_t>(ids[i]) * width_ + d]);
@@ -100,10 +97,10 @@ TEST_P(Kernels, PoolingIsInBagOrder) {
   const std::vector<int32_t> ids = Ids();
   const size_t bags = kOffsets.size() - 1;
   for (const FloatType type : kTypes) {
-    const RowStorage rows = NewRows(type, width_);
-    const std::vector<float> weights = Values(rows);
+    RowStore rows = NewRows(type, width_);
+    const std::vector<float> weights = WeightsOf(rows);
     std::vector<float> out(bags * width_, 7.0f);
-    PoolRows(rows, ids.data(), kOffsets, out.data());
+    PoolRows(rows.slots(), ids.data(), kOffsets, out.data());
     for (size_t bag = 0; bag < bags; ++bag) {
       const size_t begin = static_cast<size_t>(kOffsets[bag]);
       const size_t end = static_cast<size_t>(kOffsets[bag + 1]);
@@ -127,10 +124,10 @@ TEST_P(Kernels, RowBlocksArePooledAsATree) {
   using Block = std::vector<float>;
   for (const RowCodec wire : {RowCodec::kFloat32, RowCodec::kFloat16, RowCodec::kBFloat16,
                               RowCodec::kInt8, RowCodec::kInt4}) {
-    const RowStorage rows = NewRows(FloatType::kFloat32, width_);
-    const std::vector<float> weights = Values(rows);
+    RowStore rows = NewRows(FloatType::kFloat32, width_);
+    const std::vector<float> weights = WeightsOf(rows);
     std::vector<float> out(4 * width_);
-    PoolRowBlocks(rows, first, wire, ids.data(), offsets, out.data());
+    PoolRowBlocks(rows.slots(), first, wire, ids.data(), offsets, out.data());
     for (size_t bag = 0; bag < 4; ++bag) {
       std::vector<Block> leaves(4);  // empty, or the sum of a block's rows
       for (int32_t i = offsets[bag]; i < offsets[bag + 1]; ++i) {
@@ -234,19 +231,18 @@ TEST_P(Kernels, AnUpdateIsOneStepOfTheSummedGradientPerRow) {
           {.optimizer = optimizer, .lr = lr, .epsilon = epsilon, .gradient_scale = 0.3f},
           {.optimizer = optimizer, .lr = lr, .epsilon = epsilon, .l2 = 0.01f},
           {.optimizer = optimizer, .lr = lr, .epsilon = epsilon, .kept = 0.9f}}) {
-      const size_t state_width = optimizer == kAdagrad ? width_ : 1;
+      const size_t state_width = StateWidth(optimizer, width_);
       for (const FloatType type : kTypes) {
-        RowStorage rows = NewRows(type, width_);
-        std::vector<float> expected = Values(rows), state = NewState(width_);
-        std::vector<float> expected_state = state;
+        RowStore rows = NewRows(type, width_, state_width);
+        std::vector<float> expected = WeightsOf(rows), expected_state = StateOf(rows);
         for (const auto& [row, g] : GradientOfEachRow(pooled, width_)) {
           float* w = expected.data() + row * width_;
           TakeStep(step, g, w, expected_state.data() + row * state_width);
           for (uint32_t d = 0; d < width_; ++d) w[d] = Rounded(type, w[d], RandomOf(step, row, d));
         }
-        EXPECT_TRUE(UpdateRows(step, GradientsOf(pooled), &rows, state.data()));
-        EXPECT_EQ(Values(rows), expected);
-        EXPECT_EQ(state, expected_state);
+        EXPECT_TRUE(UpdateRows(step, GradientsOf(pooled), rows.slots()));
+        EXPECT_EQ(WeightsOf(rows), expected);
+        EXPECT_EQ(StateOf(rows), expected_state);
       }
     }
   }
@@ -258,12 +254,11 @@ TEST_P(Kernels, AnUpdateSeesEveryBadValue) {
   for (const SparseOptimizerType optimizer : {kSgd, kAdagrad, kRowWiseAdagrad}) {
     for (const size_t sample : {4u, 2u, 3u}) {  // of the first, a middle and the last row
       for (const FloatType type : kTypes) {
-        RowStorage rows = NewRows(type, width_);
-        std::vector<float> state = NewState(width_);
+        RowStore rows = NewRows(type, width_, StateWidth(optimizer, width_));
         auto pooled = RandomValues(kSamples * width_, 3);
         pooled[sample * width_ + width_ / 2] = bad;
         EXPECT_FALSE(UpdateRows({.optimizer = optimizer, .lr = 0.1f, .epsilon = 1e-8f},
-                                GradientsOf(pooled), &rows, state.data()));
+                                GradientsOf(pooled), rows.slots()));
       }
     }
   }
@@ -294,14 +289,13 @@ TEST_P(Kernels, BitsDoNotDependOnTheInstructionSet) {
     const auto pooled = RandomValues(kSamples * width_, 3);
     std::vector<float> all;
     for (const FloatType type : kTypes) {
-      RowStorage rows = NewRows(type, width_);
-      std::vector<float> state = NewState(width_);
+      RowStore rows = NewRows(type, width_, width_);
       for (const SparseOptimizerType optimizer : {kSgd, kAdagrad, kRowWiseAdagrad})
         UpdateRows({.optimizer = optimizer, .lr = 0.1f, .epsilon = 1e-8f, .rounding_key = 3},
-                   GradientsOf(pooled), &rows, state.data());
+                   GradientsOf(pooled), rows.slots());
       std::vector<float> pooled_rows((kOffsets.size() - 1) * width_);
-      PoolRows(rows, Ids().data(), kOffsets, pooled_rows.data());
-      for (const std::vector<float>& part : {pooled_rows, Values(rows), state})
+      PoolRows(rows.slots(), Ids().data(), kOffsets, pooled_rows.data());
+      for (const std::vector<float>& part : {pooled_rows, WeightsOf(rows), StateOf(rows)})
         all.insert(all.end(), part.begin(), part.end());
     }
     return all;
@@ -313,11 +307,12 @@ TEST_P(Kernels, BitsDoNotDependOnTheInstructionSet) {
 TEST(PoolRows, KeepsInfinityAndNan) {
   const std::vector<float> values = {INFINITY, -INFINITY, NAN, 1};
   for (const FloatType type : kTypes) {
-    RowStorage rows(type, 1, 4);
-    rows.Set(0, values);
+    RowStore rows({type, 4}, 1);
+    rows.SetWeights(0, values);
     testing::OnEveryInstructionSet([&] {
       std::vector<float> pooled(4);
-      PoolRows(rows, std::vector<int32_t>{0}.data(), std::vector<int32_t>{0, 1}, pooled.data());
+      PoolRows(rows.slots(), std::vector<int32_t>{0}.data(), std::vector<int32_t>{0, 1},
+               pooled.data());
       EXPECT_EQ(pooled[0], INFINITY);
       EXPECT_EQ(pooled[1], -INFINITY);
       EXPECT_TRUE(std::isnan(pooled[2]));
@@ -340,14 +335,14 @@ TEST(StochasticRounding, RoundsAsDefinedAtEveryMagnitude) {
   const uint16_t virtual_worker = 0;
   for (const FloatType type : {FloatType::kFloat16, FloatType::kBFloat16}) {
     for (int64_t step = 0; step < 20; ++step) {
-      RowStorage rows(type, 1, dim);
+      RowStore rows({type, dim}, 1);
       const RowStep row_step = {.optimizer = SparseOptimizerType::kSgd,
                                 .lr = 1.0f,
                                 .epsilon = 0,
                                 .rounding_key = 42,
                                 .step = step};
-      UpdateRows(row_step, {lookups, gradient.data(), &virtual_worker}, &rows, nullptr);
-      const std::vector<float> rounded = Values(rows);
+      UpdateRows(row_step, {lookups, gradient.data(), &virtual_worker}, rows.slots());
+      const std::vector<float> rounded = WeightsOf(rows);
       for (size_t i = 0; i < values.size(); ++i)
         ASSERT_EQ(rounded[i],
                   Rounded(type, values[i], RandomOf(row_step, 0, static_cast<uint32_t>(i))))
@@ -368,8 +363,8 @@ TEST(StochasticRounding, SmallStepsArriveOnAverage) {
       const float half_last_place = start * (type == FloatType::kFloat16 ? 0x1p-12f : 0x1p-9f);
       const float small =
           start == 0x1p-16f && type == FloatType::kFloat16 ? 0x1p-26f : half_last_place / 8;
-      RowStorage rows(type, 1, kDim);
-      rows.Set(0, std::vector<float>(kDim, start));
+      RowStore rows({type, kDim}, 1);
+      rows.SetWeights(0, std::vector<float>(kDim, start));
       for (const bool moves : {false, true}) {
         const std::vector<float> gradient(kDim, moves ? -small : 0.0f);
         for (int step = 0; step < kSteps; ++step)
@@ -378,9 +373,9 @@ TEST(StochasticRounding, SmallStepsArriveOnAverage) {
                       .epsilon = 0,
                       .rounding_key = 99,
                       .step = step},
-                     {lookups, gradient.data(), &virtual_worker}, &rows, nullptr);
+                     {lookups, gradient.data(), &virtual_worker}, rows.slots());
         double mean = 0;
-        for (const float value : Values(rows)) mean += static_cast<double>(value) / kDim;
+        for (const float value : WeightsOf(rows)) mean += static_cast<double>(value) / kDim;
         const double expected = moves ? start + double{small} * kSteps : start;
         // Five standard deviations of a sum of roundings, each of at most half of a unit of the
         // last place near the end of the way.

@@ -43,14 +43,15 @@ void OutputDist::Pool(const EmbeddingShard& shard, const ShardIds& ids, size_t h
     pooled = scratch.data();
   }
   if (bags == 0) return;
+  const RowSlots& slots = shard.store.slots();
   if (ids.offsets.empty()) {
-    GatherRows(shard.weights, std::span(ids.rows).subspan(first, bags), pooled);
+    GatherRows(slots, std::span(ids.rows).subspan(first, bags), pooled);
   } else {
     const auto offsets = std::span(ids.offsets).subspan(first, bags + 1);
     if (shard.rows.num_blocks() == 1) {
-      PoolRows(shard.weights, ids.rows.data(), offsets, pooled);
+      PoolRows(slots, ids.rows.data(), offsets, pooled);
     } else {
-      PoolRowBlocks(shard.weights, shard.rows.first(), wire_, ids.rows.data(), offsets, pooled);
+      PoolRowBlocks(slots, shard.rows.first(), wire_, ids.rows.data(), offsets, pooled);
     }
   }
   if (wire_ != RowCodec::kFloat32)

@@ -4,14 +4,11 @@
 // that checkpoints need.
 
 #include <memory>
-#include <string>
 #include <vector>
 
-#include "renzan/base/aligned_buffer.h"
-#include "renzan/base/thread_pool.h"
 #include "renzan/embedding/copy_on_write.h"
 #include "renzan/embedding/row_set.h"
-#include "renzan/embedding/row_storage.h"
+#include "renzan/embedding/row_store.h"
 #include "renzan/embedding/shard_rows.h"
 #include "renzan/embedding/sparse_optimizer.h"
 #include "renzan/plan/sharding_plan.h"
@@ -26,7 +23,7 @@ enum class InitialValues {
 struct EmbeddingShard {
   EmbeddingShard(const TableSpec& table, const Shard& shard, FloatType type,
                  const SparseOptimizerOptions& optimizer, InitialValues initial_values,
-                 uint64_t seed, ThreadPool& pool);
+                 uint64_t seed, ThreadPool* pool = nullptr);
 
   // A block of the table, which is saved as one, wherever it is.
   struct Block {
@@ -47,21 +44,14 @@ struct EmbeddingShard {
     }
   };
 
-  int64_t dim() const { return weights.dim(); }
+  int64_t dim() const { return store.layout().dim; }
   int64_t first_column() const { return shard.column_block * dim(); }
-  // Of a block: the weights, and the optimizer state [rows, state_width].
-  std::span<const std::byte> WeightsOf(const Block& block) const;
-  std::span<float> StateOf(const Block& block);
-  // Whether the block's weights are.
-  bool AllFinite(const Block& block) const;
 
   TableSpec table;
   Shard shard;
   ShardRows rows;
-  RowStorage weights;       // [rows, dim]
-  int64_t state_width = 0;  // per optimizer: 0, dim or 1
-  AlignedBuffer state;      // [rows, state_width]
-  uint64_t rounding_key;    // of updates, for rows of 16 bits
+  RowStore store;         // of rows.size() rows
+  uint64_t rounding_key;  // of updates, for rows of 16 bits
   std::vector<Block> blocks;
 };
 

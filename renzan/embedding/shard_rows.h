@@ -2,6 +2,7 @@
 
 // The rows of a shard: those of its row blocks, block after block.
 
+#include <algorithm>
 #include <bit>
 #include <cstdint>
 #include <vector>
@@ -39,10 +40,14 @@ class ShardRows {
     return static_cast<int32_t>(first_[block] + (row >> shift_));
   }
   // Row `local` of the shard, in its block `block`, is row Stride() · local + Offset(block) of the
-  // table.
+  // table: OfTable(local), where the block is not known.
   int64_t Stride() const { return num_blocks_; }
   int64_t Offset(size_t block) const {
     return blocks_.begin + static_cast<int64_t>(block) - first_[block] * num_blocks_;
+  }
+  int64_t OfTable(int64_t local) const {
+    const auto end_of_block = std::upper_bound(first_.begin(), first_.end(), local);
+    return Stride() * local + Offset(static_cast<size_t>(end_of_block - first_.begin() - 1));
   }
 
  private:

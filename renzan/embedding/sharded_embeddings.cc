@@ -27,7 +27,7 @@ ShardedEmbeddings::ShardedEmbeddings(Communicator& comm, ThreadPool& pool,
                                      [](const TableSpec& t) { return t.column_blocks > 1; })) {
   for (const size_t s : map_.held())
     shards_.emplace_back(map_.table_of(s), map_.shards()[s], options_.rows, options_.optimizer,
-                         options_.initial_values, options_.seed, pool);
+                         options_.initial_values, options_.seed, &pool);
   scratch_.resize(static_cast<size_t>(pool.num_threads()));
 
   for (int r = 0; r < comm.world_size(); ++r) {
@@ -47,6 +47,24 @@ ShardedEmbeddings::ShardedEmbeddings(Communicator& comm, ThreadPool& pool,
 std::unique_ptr<PreparedBatch> ShardedEmbeddings::MakePreparedBatch() const {
   return std::unique_ptr<PreparedBatch>(new PreparedBatch{
       .ids = {comm_, pool_, map_}, .sorted = std::vector<std::vector<Lookup>>(shards_.size())});
+}
+
+void ShardedEmbeddings::LookUp(const PreparedBatch& batch) {
+  Pin(batch);
+  output_dist_.Send(shards_, batch.ids);
+}
+
+void ShardedEmbeddings::Pin(const PreparedBatch& batch) {
+  constexpr size_t kRows = 4096;  // of a task
+  pins_.clear();
+  for (size_t held = 0; held < shards_.size(); ++held) {
+    if (!shards_[held].store.NeedsPinning()) continue;
+    const std::span<const int32_t> rows = batch.ids.of_held(held).rows;
+    for (size_t first = 0; first < rows.size(); first += kRows)
+      pins_.push_back({held, rows.subspan(first, std::min(kRows, rows.size() - first))});
+  }
+  pool_.ParallelTasks(pins_.size(),
+                      [&](int, size_t i) { shards_[pins_[i].held].store.Pin(pins_[i].rows); });
 }
 
 void ShardedEmbeddings::SortLookups(size_t held, int thread, PreparedBatch* batch) {

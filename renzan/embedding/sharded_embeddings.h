@@ -69,7 +69,7 @@ class ShardedEmbeddings {
   std::unique_ptr<PreparedBatch> MakePreparedBatch() const;
 
   // Pools the rows of the whole batch and starts to send them. The ids must have arrived.
-  void LookUp(const PreparedBatch& batch) { output_dist_.Send(shards_, batch.ids); }
+  void LookUp(const PreparedBatch& batch);
   void ReceivePooled() { output_dist_.Receive(); }
   // After ReceivePooled: OutputDist::Read.
   void ReadPooled(const PreparedBatch& batch, int virtual_worker, int64_t first_column,
@@ -115,6 +115,12 @@ class ShardedEmbeddings {
     size_t
         first_row;  // how many distinct rows of the shard come before; only where squares need it
   };
+  // Rows of a shard that a task pins.
+  struct PinTask {
+    size_t held;
+    std::span<const int32_t> rows;
+  };
+  void Pin(const PreparedBatch& batch);
   void FindRuns(const PreparedBatch& batch);
   RowGradients GradientsOf(const PreparedBatch& batch, const Run& run) const;
   void ExchangeSquares(const PreparedBatch& batch, const SparseStep& step);
@@ -130,6 +136,7 @@ class ShardedEmbeddings {
   bool exchanges_squares_;
 
   std::vector<std::vector<Lookup>> scratch_;  // per thread
+  std::vector<PinTask> pins_;
   std::vector<Run> runs_;
   std::vector<char> finite_;  // by run
 

@@ -12,6 +12,7 @@
 
 #include "renzan/base/philox.h"
 #include "renzan/comm/testing.h"
+#include "renzan/embedding/testing.h"
 #include "renzan/plan/testing.h"
 
 namespace renzan {
@@ -121,11 +122,9 @@ float SumOfSquares16(std::span<const float> g) {  // up to 16
 // The initial values, from one worker that holds everything.
 Weights InitialWeights() {
   Weights weights;
-  ThreadPool pool(1);
   for (const TableSpec& spec : Tables()) {
-    const EmbeddingShard shard(spec, {0, {0, 1}, 0, 0}, FloatType::kFloat32, {},
-                               InitialValues::kDraw, 3, pool);
-    weights[spec.name] = {shard.weights.floats().begin(), shard.weights.floats().end()};
+    EmbeddingShard shard(spec, {0, {0, 1}, 0, 0}, FloatType::kFloat32, {}, InitialValues::kDraw, 3);
+    weights[spec.name] = WeightsOf(shard.store);
   }
   return weights;
 }
@@ -224,7 +223,7 @@ ShardingPlan TableWise(const std::vector<TableSpec>& tables, int world_size) {
 }
 
 // Writes the shard's values to where they are in the whole table.
-void CopyToTable(const EmbeddingShard& shard, bool row_wise, std::vector<float>* table) {
+void CopyToTable(EmbeddingShard& shard, bool row_wise, std::vector<float>* table) {
   const size_t dim = static_cast<size_t>(shard.table.embedding_dim);
   const size_t width = static_cast<size_t>(shard.dim());
   const size_t rows = static_cast<size_t>(shard.table.num_embeddings);
@@ -235,14 +234,14 @@ void CopyToTable(const EmbeddingShard& shard, bool row_wise, std::vector<float>*
     }
     (*table)[at] = value;
   };
+  const std::vector<float> weights = WeightsOf(shard.store), state = StateOf(shard.store);
   for (const EmbeddingShard::Block& block : shard.blocks) {
     for (int64_t i = 0; i < block.num_rows; ++i) {
       const size_t local = static_cast<size_t>(block.first_row + i);
       const size_t row = static_cast<size_t>(i * shard.table.row_blocks + block.row_block);
       for (size_t d = 0; d < width; ++d)
-        put(row * dim + static_cast<size_t>(shard.first_column()) + d,
-            shard.weights.floats()[local * width + d]);
-      if (row_wise) put(rows * dim + row, shard.state[local]);
+        put(row * dim + static_cast<size_t>(shard.first_column()) + d, weights[local * width + d]);
+      if (row_wise) put(rows * dim + row, state[local]);
     }
   }
 }
@@ -307,7 +306,7 @@ Trained ShardedTraining(int world_size, int threads, const ShardingPlan& plan, c
     }
     std::lock_guard lock(mutex);
     norms.push_back(squared_norm);
-    for (const EmbeddingShard& shard : embeddings.shards())
+    for (EmbeddingShard& shard : embeddings.shards())
       CopyToTable(shard, recipe.optimizer.type == SparseOptimizerType::kRowWiseAdagrad,
                   &weights[shard.table.name]);
   });
@@ -405,7 +404,6 @@ TEST(ShardedEmbeddings, DecayReachesTheRowsOfABatchOnceEach) {
 
 // L2 decay is part of the gradient that the optimizer state sees; decoupled decay is not.
 TEST(ApplySparse, OnlyL2ReachesTheOptimizersState) {
-  ThreadPool pool(1);
   const TableSpec spec{.name = "t", .num_embeddings = 3, .embedding_dim = 2};
   const std::vector<float> gradients = {0.5f, -1.0f};
   const std::vector<Lookup> lookups = {MakeLookup(1, 0)};
@@ -415,19 +413,19 @@ TEST(ApplySparse, OnlyL2ReachesTheOptimizersState) {
     SparseOptimizerOptions options{
         .type = SparseOptimizerType::kAdagrad, .weight_decay = wd, .weight_decay_mode = mode};
     EmbeddingShard shard(spec, {0, {0, 1}, 0, 0}, FloatType::kFloat32, options,
-                         InitialValues::kDraw, 3, pool);
-    const std::vector<float> before(shard.weights.floats().begin(), shard.weights.floats().end());
+                         InitialValues::kDraw, 3);
+    const std::vector<float> before = WeightsOf(shard.store);  // and pins all rows
     ApplySparse(options, {.learning_rate = 0.1}, {lookups, gradients.data(), &virtual_worker},
                 nullptr, 0, &shard);
+    const std::vector<float> after = WeightsOf(shard.store), state = StateOf(shard.store);
     for (size_t d = 0; d < 2; ++d) {
       const double w = before[2 + d];
       const bool l2 = mode == WeightDecayMode::kL2;
       const double g = gradients[d] + (l2 ? wd * w : 0);
-      EXPECT_NEAR(shard.state[2 + d], g * g, 1e-6);
-      EXPECT_NEAR(shard.weights.floats()[2 + d],
-                  (l2 ? w : w * (1 - 0.1 * wd)) - 0.1 * g / std::abs(g), 1e-6);
+      EXPECT_NEAR(state[2 + d], g * g, 1e-6);
+      EXPECT_NEAR(after[2 + d], (l2 ? w : w * (1 - 0.1 * wd)) - 0.1 * g / std::abs(g), 1e-6);
     }
-    for (size_t other : {0u, 1u, 4u, 5u}) EXPECT_EQ(shard.weights.floats()[other], before[other]);
+    for (size_t other : {0u, 1u, 4u, 5u}) EXPECT_EQ(after[other], before[other]);
   }
 }
 

@@ -64,13 +64,13 @@ bool ApplySparse(const SparseOptimizerOptions& options, const SparseStep& step,
       shard->blocks[block].BeforeUpdate(RowOf(lookups[i]));
   RowStep row_step = StepOf(options, step, block, *shard);
   row_step.mean_squares = mean_squares;
-  return UpdateRows(row_step, gradients, &shard->weights, shard->state.data());
+  return UpdateRows(row_step, gradients, shard->store.slots());
 }
 
 size_t SquaresForStep(const SparseOptimizerOptions& options, const SparseStep& step,
                       const RowGradients& gradients, size_t block, const EmbeddingShard& shard,
                       float* squares) {
-  return StepSquares(StepOf(options, step, block, shard), gradients, shard.weights, squares);
+  return StepSquares(StepOf(options, step, block, shard), gradients, shard.store.slots(), squares);
 }
 
 double SquaredGradientNorm(const RowGradients& gradients, int64_t dim) {

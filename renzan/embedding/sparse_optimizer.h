@@ -39,7 +39,7 @@ int64_t StateFloatsPerRow(SparseOptimizerType type, int64_t dim);
 // The name of the state in checkpoints: "", "adagrad", "rowwise_adagrad".
 const char* StateName(SparseOptimizerType type);
 
-// For rows of one block of a shard. Calls for disjoint rows may run concurrently.
+// For pinned rows of one block of a shard. Calls for disjoint rows may run concurrently.
 
 // Updates the rows. Returns whether they and their states are finite afterwards. `mean_squares`: as
 // in RowStep, if row-wise Adagrad's table has several column blocks.

@@ -15,6 +15,7 @@
 
 #include "renzan/base/sha256.h"
 #include "renzan/comm/testing.h"
+#include "renzan/embedding/testing.h"
 #include "renzan/nn/isa.h"
 #include "renzan/train/make_plan.h"
 #include "renzan/train/testing.h"
@@ -323,8 +324,10 @@ TEST(HybridModel, ClipsTheNormOfDenseAndEmbeddingGradientsTogether) {
       for (int64_t step = 0; step < steps; ++step)
         model.Step(MakeSlice(model, step), step, metrics);
       std::vector<float> values(model.parameters().span().begin(), model.parameters().span().end());
-      for (EmbeddingShard& shard : model.embeddings().shards())
-        values.insert(values.end(), shard.weights.floats().begin(), shard.weights.floats().end());
+      for (EmbeddingShard& shard : model.embeddings().shards()) {
+        const std::vector<float> weights = WeightsOf(shard.store);
+        values.insert(values.end(), weights.begin(), weights.end());
+      }
       *norm = model.gradient_norm();
       return values;
     };

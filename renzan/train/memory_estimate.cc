@@ -123,7 +123,7 @@ MemoryEstimate OfRank(const Sizes& s, int rank) {
     e.tables +=
         AlignedBuffer::MemoryFor(rows_here * row) +
         AlignedBuffer::MemoryFor(rows_here * kFloat * StateFloatsPerRow(optimizer.type, columns)) +
-        rows_here / 8;
+        rows_here / 4;  // two bits: whether it has changed, and whether it has been drawn
   }
 
   const int64_t states = OptimizerStates(s.config.optimizer.dense.type);

@@ -21,17 +21,17 @@ MemoryEstimate Of(const TrainConfig& config, int workers = 1) {
                         PlanOf(config, schema, pooling, Topology::OneHost(workers), 2), workers, 2);
 }
 
-TEST(MemoryEstimate, TablesAreRowsStatesAndDirtyBits) {
+TEST(MemoryEstimate, TablesAreRowsStatesAndTwoBitsOfARow) {
   TrainConfig config;
   config.model.embedding_dim = 16;
   constexpr int64_t kRows = int64_t{2} << 24;
-  EXPECT_EQ(Of(config).tables, kRows * 64 + kRows / 8);
+  EXPECT_EQ(Of(config).tables, kRows * 64 + kRows / 4);
   config.optimizer.sparse.type = "rowwise_adagrad";
-  EXPECT_EQ(Of(config).tables, kRows * 68 + kRows / 8);
+  EXPECT_EQ(Of(config).tables, kRows * 68 + kRows / 4);
   config.optimizer.sparse.type = "adagrad";
-  EXPECT_EQ(Of(config).tables, kRows * 128 + kRows / 8);
+  EXPECT_EQ(Of(config).tables, kRows * 128 + kRows / 4);
   config.numerics.embedding_precision = "bf16";
-  EXPECT_EQ(Of(config).tables, kRows * 96 + kRows / 8);
+  EXPECT_EQ(Of(config).tables, kRows * 96 + kRows / 4);
 }
 
 TEST(MemoryEstimate, IsThatOfTheWorkerThatNeedsMost) {

@@ -83,6 +83,14 @@ inline std::map<std::string, std::string> DigestsOf(HybridModel& model) {
   const auto digest = [&](std::span<const float> values) {
     return digest_bytes(std::as_bytes(values));
   };
+  const auto digest_rows = [&](RowStore& store, const EmbeddingShard::Block& block) {
+    const int64_t n = block.num_rows;
+    std::vector<std::byte> weights(static_cast<size_t>(n * store.layout().row_bytes()));
+    std::vector<std::byte> state(static_cast<size_t>(n * store.layout().state_bytes()));
+    store.CopyWeights(block.first_row, n, weights.data());
+    store.CopyState(block.first_row, n, state.data());
+    return digest_bytes(weights) + digest_bytes(state);
+  };
   std::map<std::string, std::string> digests;
   std::string& dense = digests["dense"];
   dense = digest(model.parameters().span());
@@ -90,8 +98,7 @@ inline std::map<std::string, std::string> DigestsOf(HybridModel& model) {
     dense += digest(state.values.span());
   for (EmbeddingShard& shard : model.embeddings().shards())
     for (const EmbeddingShard::Block& block : shard.blocks)
-      digests[KeyOf(shard, block).Key()] =
-          digest_bytes(shard.WeightsOf(block)) + digest(shard.StateOf(block));
+      digests[KeyOf(shard, block).Key()] = digest_rows(shard.store, block);
   return digests;
 }
 

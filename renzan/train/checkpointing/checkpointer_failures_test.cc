@@ -141,7 +141,8 @@ TEST(Checkpointer, AModelThatIsNotFiniteIsNeverSaved) {
         // √∞ is in row-wise Adagrad's denominator, so the weights stay finite.
         for (EmbeddingShard& shard : trainer.model.embeddings().shards())
           if (shard.table.name == "a")
-            std::fill_n(shard.state.data(), shard.state.size(), kInfinity);
+            shard.store.SetState(
+                0, std::vector<float>(static_cast<size_t>(shard.store.num_rows()), kInfinity));
         try {
           for (; trainer.step < 5; ++trainer.step)
             trainer.model.Step(MakeSlice(trainer.model, trainer.step), trainer.step,
@@ -179,7 +180,8 @@ TEST(Checkpointer, ACheckpointThatIsNotFiniteIsSkipped) {
     trainer.TrainTo(2);
     trainer.StopHere();
     for (EmbeddingShard& shard : trainer.model.embeddings().shards())
-      if (shard.table.name == "b") shard.weights.floats()[999 * 8] = std::nanf("");
+      if (shard.table.name == "b")
+        shard.store.SetWeights(999, std::vector<float>(8, std::nanf("")));
     trainer.TrainTo(3);
     trainer.StopHere();
   });

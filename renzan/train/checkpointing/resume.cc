@@ -58,21 +58,41 @@ void LoadDense(CheckpointReader& reader, bool with_optimizer, HybridModel* model
   }
 }
 
-void LoadBlock(CheckpointReader& reader, const std::string& state_name, bool with_optimizer,
-               const EmbeddingShard::Block& block, EmbeddingShard* shard) {
+enum class Values { kAny, kFinite };
+
+// Reads a tensor [rows, width] piece by piece, and calls set(first row, values).
+void LoadRows(CheckpointReader& reader, const std::string& key, int64_t rows, int64_t width,
+              Values allowed, FunctionRef<void(int64_t, std::span<const float>)> set) {
+  const int64_t rows_at_once = std::max<int64_t>(1, (1 << 16) / width);
+  std::vector<float> piece(static_cast<size_t>(rows_at_once * width));
+  for (int64_t first = 0; first < rows; first += rows_at_once) {
+    const int64_t n = std::min(rows_at_once, rows - first);
+    const auto values = std::span(piece).first(static_cast<size_t>(n * width));
+    reader.Read(key, first * width, values);
+    if (allowed == Values::kFinite) CheckFinite(reader.dir(), key, AllFinite(values));
+    set(first, values);
+  }
+}
+
+void LoadWeights(CheckpointReader& reader, const EmbeddingShard::Block& block, Values allowed,
+                 EmbeddingShard* shard) {
   const std::string key = KeyOf(*shard, block).Key() + ".weight";
   reader.Expect(key, {block.num_rows, shard->dim()});
-  const size_t begin = static_cast<size_t>(block.first_row * shard->dim());
-  const size_t size = static_cast<size_t>(block.num_rows * shard->dim());
-  std::vector<float> piece(1 << 16);
-  for (size_t first = 0; first < size; first += piece.size()) {
-    const auto values = std::span(piece).first(std::min(piece.size(), size - first));
-    reader.Read(key, static_cast<int64_t>(first), values);
-    shard->weights.Set(begin + first, values);
-  }
-  if (with_optimizer && shard->state_width > 0)
-    reader.Read(fmt::format("{}/{}", key, state_name), StateShape(*shard, block),
-                shard->StateOf(block));
+  LoadRows(reader, key, block.num_rows, shard->dim(), allowed,
+           [&](int64_t first, std::span<const float> rows) {
+             shard->store.SetWeights(block.first_row + first, rows);
+           });
+}
+
+void LoadState(CheckpointReader& reader, const std::string& name,
+               const EmbeddingShard::Block& block, EmbeddingShard* shard) {
+  if (shard->store.layout().state_width == 0) return;
+  const std::string key = fmt::format("{}.weight/{}", KeyOf(*shard, block).Key(), name);
+  reader.Expect(key, StateShape(*shard, block));
+  LoadRows(reader, key, block.num_rows, shard->store.layout().state_width, Values::kFinite,
+           [&](int64_t first, std::span<const float> state) {
+             shard->store.SetState(block.first_row + first, state);
+           });
 }
 
 // Of the virtual workers that are now assigned to this worker.
@@ -161,13 +181,12 @@ ResumePoint Load(const std::string& path, HybridModel* model) {
   const std::string state_name = model->embeddings().state_name();
   ForEachBlock(reader, model,
                [&](CheckpointReader& own, EmbeddingShard& shard, EmbeddingShard::Block& block) {
-                 LoadBlock(own, state_name, true, block, &shard);
-                 const std::string key = KeyOf(shard, block).Key();
-                 CheckFinite(path, key, shard.AllFinite(block));
-                 CheckFinite(path, key + "'s optimizer state", AllFinite(shard.StateOf(block)));
+                 LoadWeights(own, block, Values::kFinite, &shard);
+                 LoadState(own, state_name, block, &shard);
                  // The next increment must hold every row that differs from the base.
                  block.dirty = RowSet(block.num_rows);
-                 for (const int32_t row : own.ReplacedRows(key + ".weight")) block.dirty.Add(row);
+                 for (const int32_t row : own.ReplacedRows(KeyOf(shard, block).Key() + ".weight"))
+                   block.dirty.Add(row);
                });
   ResumePoint point{.name = path.substr(path.rfind('/') + 1),
                     .step = reader.step(),
@@ -269,7 +288,7 @@ void LoadModel(CheckpointReader& reader, HybridModel* model) {
   LoadDense(reader, false, model);
   ForEachBlock(reader, model,
                [&](CheckpointReader& own, EmbeddingShard& shard, EmbeddingShard::Block& block) {
-                 LoadBlock(own, "", false, block, &shard);
+                 LoadWeights(own, block, Values::kAny, &shard);
                });
 }
 

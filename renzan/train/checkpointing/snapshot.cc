@@ -24,10 +24,6 @@ TensorSource Copied(std::string key, std::vector<int64_t> shape, std::span<const
           }};
 }
 
-int64_t StateRowBytes(const EmbeddingShard& shard) {
-  return shard.state_width * static_cast<int64_t>(sizeof(float));
-}
-
 // Lists the rows of a set on first use by the writer, so that training does not wait for it.
 class LazyRows {
  public:
@@ -60,8 +56,9 @@ ErrorFeedbackKeys KeysOfErrorFeedback(const TableSpec& table, int virtual_worker
 }
 
 std::vector<int64_t> StateShape(const EmbeddingShard& shard, const EmbeddingShard::Block& block) {
-  if (shard.state_width == 1) return {block.num_rows};
-  return {block.num_rows, shard.state_width};
+  const int64_t width = shard.store.layout().state_width;
+  if (width == 1) return {block.num_rows};
+  return {block.num_rows, width};
 }
 
 SnapshotBytes EstimateBytes(HybridModel& model, const SnapshotOptions& options) {
@@ -75,8 +72,8 @@ SnapshotBytes EstimateBytes(HybridModel& model, const SnapshotOptions& options) 
   bytes.incremental += residuals;
   for (EmbeddingShard& shard : model.embeddings().shards()) {
     if (!model.embeddings().Saves(shard)) continue;
-    const uint64_t row = static_cast<uint64_t>(shard.weights.row_bytes());
-    const uint64_t state = static_cast<uint64_t>(StateRowBytes(shard));
+    const uint64_t row = static_cast<uint64_t>(shard.store.layout().row_bytes());
+    const uint64_t state = static_cast<uint64_t>(shard.store.layout().state_bytes());
     const uint64_t dim = static_cast<uint64_t>(shard.dim());
     const uint64_t weights = options.quantize ? dim + 2 * sizeof(float) : row;
     bytes.full += static_cast<uint64_t>(shard.rows.size()) * (row + state);
@@ -162,6 +159,22 @@ void ModelSnapshot::AddErrorFeedback() {
   }
 }
 
+void ModelSnapshot::View(EmbeddingShard& shard, const RowSet* only, EmbeddingShard::Block* block) {
+  RowStore& store = shard.store;
+  const int64_t rows = block->num_rows, begin = block->first_row;
+  block->weights_view = std::make_shared<CopyOnWrite>(
+      [&store, begin](int64_t first, int64_t n, std::byte* out) {
+        store.CopyWeights(begin + first, n, out);
+      },
+      rows, store.layout().row_bytes(), only, &copied_bytes_);
+  if (store.layout().state_width == 0) return;
+  block->state_view = std::make_shared<CopyOnWrite>(
+      [&store, begin](int64_t first, int64_t n, std::byte* out) {
+        store.CopyState(begin + first, n, out);
+      },
+      rows, store.layout().state_bytes(), only, &copied_bytes_);
+}
+
 void ModelSnapshot::AddWholeBlock(EmbeddingShard& shard, EmbeddingShard::Block& block) {
   const std::string key = KeyOf(shard, block).Key() + ".weight";
   File file{.name = "table." + KeyOf(shard, block).Name() + ".safetensors", .tensors = {}};
@@ -170,12 +183,9 @@ void ModelSnapshot::AddWholeBlock(EmbeddingShard& shard, EmbeddingShard::Block& 
     file.tensors.push_back(
         {name, shape, dtype, [view](size_t, std::span<std::byte> out) { view->ReadNext(out); }});
   };
-  block.weights_view = std::make_shared<CopyOnWrite>(
-      shard.WeightsOf(block), shard.weights.row_bytes(), nullptr, &copied_bytes_);
-  add(key, {block.num_rows, shard.dim()}, DTypeOf(shard.weights.type()), block.weights_view);
-  if (shard.state_width > 0) {
-    block.state_view = std::make_shared<CopyOnWrite>(std::as_bytes(shard.StateOf(block)),
-                                                     StateRowBytes(shard), nullptr, &copied_bytes_);
+  View(shard, nullptr, &block);
+  add(key, {block.num_rows, shard.dim()}, DTypeOf(shard.store.layout().type), block.weights_view);
+  if (block.state_view) {
     add(fmt::format("{}/{}", key, model_.embeddings().state_name()), StateShape(shard, block),
         DType::kF32, block.state_view);
   }
@@ -193,20 +203,17 @@ void ModelSnapshot::AddDirtyRows(EmbeddingShard& shard, EmbeddingShard::Block& b
          std::memcpy(out.data(), reinterpret_cast<const std::byte*>(dirty->list().data()) + offset,
                      out.size());
        }});
-  const auto view_of = [&](std::span<const std::byte> values, int64_t row_bytes) {
-    return std::make_shared<CopyOnWrite>(values, row_bytes, &dirty->set(), &copied_bytes_);
-  };
+  View(shard, &dirty->set(), &block);
   const auto add = [&](const std::string& name, std::vector<int64_t> shape, DType dtype,
                        const std::shared_ptr<CopyOnWrite>& view) {
     file.tensors.push_back(
         {name, std::move(shape), dtype,
          [view, dirty](size_t, std::span<std::byte> out) { view->ReadNext(dirty->list(), out); }});
   };
-  const FloatType type = shard.weights.type();
-  block.weights_view = view_of(shard.WeightsOf(block), shard.weights.row_bytes());
+  const FloatType type = shard.store.layout().type;
   if (quantize) {
-    const auto encoded =
-        std::make_shared<std::vector<std::byte>>(static_cast<size_t>(shard.weights.row_bytes()));
+    const auto encoded = std::make_shared<std::vector<std::byte>>(
+        static_cast<size_t>(shard.store.layout().row_bytes()));
     QuantizedSources rows =
         QuantizeRows(key + ".weight", n, dim,
                      [view = block.weights_view, dirty, type, encoded](std::span<float> row) {
@@ -218,10 +225,9 @@ void ModelSnapshot::AddDirtyRows(EmbeddingShard& shard, EmbeddingShard::Block& b
   } else {
     add(key + ".weight", {n, dim}, DTypeOf(type), block.weights_view);
   }
-  if (shard.state_width > 0) {
+  if (block.state_view) {
     std::vector<int64_t> shape = StateShape(shard, block);
     shape[0] = n;
-    block.state_view = view_of(std::as_bytes(shard.StateOf(block)), StateRowBytes(shard));
     add(fmt::format("{}.weight/{}", key, model_.embeddings().state_name()), shape, DType::kF32,
         block.state_view);
   }

@@ -62,6 +62,8 @@ class ModelSnapshot {
  private:
   void AddDense();
   void AddErrorFeedback();
+  // Of all rows of a block, or of some.
+  void View(EmbeddingShard& shard, const RowSet* only, EmbeddingShard::Block* block);
   void AddWholeBlock(EmbeddingShard& shard, EmbeddingShard::Block& block);
   void AddDirtyRows(EmbeddingShard& shard, EmbeddingShard::Block& block, bool quantize);
 

@@ -7,6 +7,7 @@
 
 #include "renzan/base/error.h"
 #include "renzan/comm/testing.h"
+#include "renzan/embedding/testing.h"
 #include "renzan/train/testing.h"
 
 namespace renzan {
@@ -78,8 +79,11 @@ TEST(HybridModel, DetectsWhatIsNotFinite) {
 
     // Only a state is infinite: √∞ in the denominator keeps the weights finite.
     seen = AfterThreeSteps(threads, [](HybridModel& model, Batch& batch) {
-      EmbeddingShard& shard = model.embeddings().shards()[1];
-      shard.state[static_cast<size_t>(batch.categorical[1].values[3]) * 8 + 7] = kInfinity;
+      RowStore& store = model.embeddings().shards()[1].store;
+      const int32_t row = batch.categorical[1].values[3];
+      std::vector<float> state = StateOf(store);
+      state[static_cast<size_t>(row) * 8 + 7] = kInfinity;
+      store.SetState(0, state);
     });
     EXPECT_EQ(seen.bad_step, 2);
     EXPECT_TRUE(!seen.predictions && !seen.dense && seen.tables);

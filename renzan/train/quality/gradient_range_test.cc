@@ -9,6 +9,7 @@
 #include <cmath>
 
 #include "renzan/comm/testing.h"
+#include "renzan/embedding/testing.h"
 #include "renzan/train/loop_state.h"
 #include "renzan/train/testing.h"
 
@@ -36,7 +37,7 @@ Trained Train(const std::string& backward, int64_t scale) {
     HybridModel model(config, TestSchema(), TestPoolingFactors(), comm, pool);
     std::vector<std::vector<float>> before;
     for (EmbeddingShard& shard : model.embeddings().shards())
-      before.emplace_back(shard.weights.floats().begin(), shard.weights.floats().end());
+      before.push_back(WeightsOf(shard.store));
     std::vector<BinaryMetrics> metrics(2);
     for (int64_t step = 0; step < 2; ++step) {
       const Batch slice = MakeSlice(model, step);
@@ -48,10 +49,11 @@ Trained Train(const std::string& backward, int64_t scale) {
       }
     }
     trained.range = model.embeddings().TakeGradientRange();
-    for (size_t t = 0; t < before.size(); ++t)
+    for (size_t t = 0; t < before.size(); ++t) {
+      const std::vector<float> after = WeightsOf(model.embeddings().shards()[t].store);
       for (size_t i = 0; i < before[t].size(); ++i)
-        trained.updates.push_back(model.embeddings().shards()[t].weights.floats()[i] -
-                                  before[t][i]);
+        trained.updates.push_back(after[i] - before[t][i]);
+    }
   });
   return trained;
 }

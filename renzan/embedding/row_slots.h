@@ -1,0 +1,19 @@
+#pragma once
+
+// Where kernels find the rows that RowStore::Pin has made ready: slot r holds row r of the store.
+
+#include <cstddef>
+#include <cstdint>
+
+#include "renzan/base/float_codec.h"
+
+namespace renzan {
+
+struct RowSlots {
+  FloatType type = FloatType::kFloat32;
+  int64_t dim = 0;
+  std::byte* weights = nullptr;  // [slots, dim] of the type
+  float* state = nullptr;        // [slots, StateFloatsPerRow]; null if the optimizer has none
+};
+
+}  // namespace renzan

@@ -1,0 +1,108 @@
+#include "renzan/embedding/row_store.h"
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+namespace renzan {
+
+// What is needed while not all rows have been drawn.
+struct RowStore::Drawing {
+  Drawing(DrawRow draw_row, float initial, int64_t rows)
+      : draw(std::move(draw_row)),
+        initial_state(initial),
+        drawn(static_cast<size_t>((rows + 63) / 64)),
+        left(rows) {}
+
+  // Who sees that a row is drawn sees its values.
+  bool IsDrawn(int64_t row) const {
+    const uint64_t word = drawn[static_cast<size_t>(row >> 6)].load(std::memory_order_acquire);
+    return (word >> (row & 63) & 1) != 0;
+  }
+
+  DrawRow draw;
+  float initial_state;
+  std::vector<std::atomic<uint64_t>> drawn;  // a bit for each row
+  std::atomic<int64_t> left;
+  // Of those who draw: one for some of the words of `drawn`.
+  std::array<std::mutex, 64> mutexes;
+};
+
+RowStore::RowStore(const RowLayout& layout, int64_t rows, DrawRow draw, float initial_state,
+                   ThreadPool* pool)
+    : layout_(layout),
+      num_rows_(rows),
+      weights_((static_cast<size_t>(rows * layout.row_bytes()) + sizeof(float) - 1) / sizeof(float),
+               pool),
+      state_(static_cast<size_t>(rows * layout.state_width), pool),
+      slots_{.type = layout.type,
+             .dim = layout.dim,
+             .weights = reinterpret_cast<std::byte*>(weights_.data()),
+             .state = state_.data()} {
+  if (draw) drawing_ = std::make_unique<Drawing>(std::move(draw), initial_state, rows);
+}
+RowStore::RowStore(RowStore&&) noexcept = default;
+RowStore::~RowStore() = default;
+
+bool RowStore::NeedsPinning() const {
+  return drawing_ != nullptr && drawing_->left.load(std::memory_order_acquire) > 0;
+}
+
+void RowStore::Draw(int64_t row) {
+  const size_t word = static_cast<size_t>(row >> 6);
+  std::lock_guard lock(drawing_->mutexes[word % drawing_->mutexes.size()]);
+  if (drawing_->IsDrawn(row)) return;
+  const size_t dim = static_cast<size_t>(layout_.dim);
+  std::byte* const to = slots_.weights + row * layout_.row_bytes();
+  if (layout_.type == FloatType::kFloat32) {
+    drawing_->draw(row, {reinterpret_cast<float*>(to), dim});
+  } else {
+    thread_local std::vector<float> values;
+    values.resize(dim);
+    drawing_->draw(row, values);
+    Encode(layout_.type, values, to);
+  }
+  std::fill_n(slots_.state + row * layout_.state_width, layout_.state_width,
+              drawing_->initial_state);
+  drawing_->drawn[word].fetch_or(uint64_t{1} << (row & 63), std::memory_order_release);
+  drawing_->left.fetch_sub(1, std::memory_order_release);
+}
+
+void RowStore::Pin(std::span<const int32_t> rows) {
+  if (!NeedsPinning()) return;
+  for (const int32_t row : rows)
+    if (!drawing_->IsDrawn(row)) Draw(row);
+}
+
+void RowStore::PinRange(int64_t first, int64_t n) {
+  if (!NeedsPinning()) return;
+  for (int64_t row = first; row < first + n; ++row)
+    if (!drawing_->IsDrawn(row)) Draw(row);
+}
+
+void RowStore::CopyWeights(int64_t first, int64_t n, std::byte* out) {
+  PinRange(first, n);
+  std::copy_n(slots_.weights + first * layout_.row_bytes(), n * layout_.row_bytes(), out);
+}
+
+void RowStore::CopyState(int64_t first, int64_t n, std::byte* out) {
+  PinRange(first, n);
+  std::copy_n(reinterpret_cast<const std::byte*>(slots_.state) + first * layout_.state_bytes(),
+              n * layout_.state_bytes(), out);
+}
+
+void RowStore::SetWeights(int64_t first, std::span<const float> weights) {
+  PinRange(first, std::ssize(weights) / layout_.dim);
+  Encode(layout_.type, weights, slots_.weights + first * layout_.row_bytes());
+}
+
+void RowStore::SetState(int64_t first, std::span<const float> state) {
+  if (layout_.state_width == 0) return;
+  PinRange(first, std::ssize(state) / layout_.state_width);
+  std::copy(state.begin(), state.end(), slots_.state + first * layout_.state_width);
+}
+
+}  // namespace renzan
