@@ -49,6 +49,10 @@ def load_weights(model, directory, features):
             for i, linear in enumerate(linears):
                 linear.weight.copy_(saved[f"{name}.{i}.weight"])
                 linear.bias.copy_(saved[f"{name}.{i}.bias"])
+        if isinstance(model.dense, DotDense):
+            for feature, projection in zip(features, model.dense.projections):
+                if isinstance(projection, nn.Linear):
+                    projection.weight.copy_(saved[f"projection.{feature}.weight"])
         if isinstance(model.dense, CrossDense):
             for l, (v, w) in enumerate(zip(model.dense.v, model.dense.w)):
                 v.weight.copy_(saved[f"cross.{l}.v"])
@@ -75,19 +79,26 @@ def mlp(sizes, last_relu):
 
 
 class DotDense(nn.Module):
-    """The dense part of DLRM: both MLPs and the dot interaction between them."""
+    """The dense part of DLRM: both MLPs and the dot interaction between them. Rows of another
+    dimension than `dim` are projected (Ginart et al., 2019)."""
 
-    def __init__(self, num_dense, num_tables, dim, bottom, top):
+    def __init__(self, num_dense, dims, dim, bottom, top):
         super().__init__()
-        self.dim = dim
+        self.dims, self.dim = dims, dim
         self.bottom = mlp([num_dense, *bottom, dim], True)
-        vectors = 1 + num_tables
+        self.projections = nn.ModuleList([nn.Identity() if d == dim else
+                                          nn.Linear(d, dim, bias=False) for d in dims])
+        self.projects = any(d != dim for d in dims)
+        vectors = 1 + len(dims)
         self.top = mlp([dim + vectors * (vectors - 1) // 2, *top, 1], False)
         self.register_buffer("pairs", torch.tril_indices(vectors, vectors, -1), persistent=False)
 
     def forward(self, dense, pooled):
-        """dense [batch, num_dense], pooled [batch, num_tables * dim]: logits [batch]."""
+        """dense [batch, num_dense], pooled [batch, sum of dims]: logits [batch]."""
         x = self.bottom(dense)
+        if self.projects:
+            rows = torch.split(pooled, self.dims, 1)
+            pooled = torch.cat([p(r) for p, r in zip(self.projections, rows)], 1)
         vectors = torch.cat([x, pooled.to(x.dtype)], 1).view(len(x), -1, self.dim)
         products = torch.bmm(vectors, vectors.transpose(1, 2))[:, self.pairs[0], self.pairs[1]]
         return self.top(torch.cat([x, products], 1)).squeeze(1)
@@ -97,10 +108,10 @@ class CrossDense(nn.Module):
     """The dense part of DLRM-DCNv2: a low-rank cross network in place of the dot interaction (Wang
     et al., 2021), as in TorchRec's DLRM_DCN."""
 
-    def __init__(self, num_dense, num_tables, dim, bottom, top, layers, rank):
+    def __init__(self, num_dense, dims, dim, bottom, top, layers, rank):
         super().__init__()
         self.bottom = mlp([num_dense, *bottom, dim], True)
-        width = (1 + num_tables) * dim
+        width = dim + sum(dims)
         self.v = nn.ModuleList([nn.Linear(width, rank, bias=False) for _ in range(layers)])
         self.w = nn.ModuleList([nn.Linear(rank, width) for _ in range(layers)])
         self.top = mlp([width, *top, 1], False)
@@ -114,20 +125,20 @@ class CrossDense(nn.Module):
         return self.top(x).squeeze(1)
 
 
-def make_dense(model, num_dense, num_tables, dim, bottom, top, cross_layers, cross_rank):
-    """`model` and the sizes are those of Renzan's configuration."""
+def make_dense(model, num_dense, dims, dim, bottom, top, cross_layers, cross_rank):
+    """`model` and the sizes are those of Renzan's configuration; `dims` those of the tables."""
     if model == "dlrm":
-        return DotDense(num_dense, num_tables, dim, bottom, top)
-    return CrossDense(num_dense, num_tables, dim, bottom, top, cross_layers, cross_rank)
+        return DotDense(num_dense, dims, dim, bottom, top)
+    return CrossDense(num_dense, dims, dim, bottom, top, cross_layers, cross_rank)
 
 
 class Dlrm(nn.Module):
     """One nn.EmbeddingBag for each table, and a dense part."""
 
-    def __init__(self, table_rows, dim, dense):
+    def __init__(self, table_rows, dims, dense):
         super().__init__()
-        self.tables = nn.ModuleList(
-            [nn.EmbeddingBag(rows, dim, mode="sum", sparse=True) for rows in table_rows])
+        self.tables = nn.ModuleList([nn.EmbeddingBag(rows, dim, mode="sum", sparse=True)
+                                     for rows, dim in zip(table_rows, dims)])
         self.dense = dense
 
     def forward(self, dense, ids, offsets):
@@ -136,12 +147,12 @@ class Dlrm(nn.Module):
 
 
 def dense_part(args, num_dense, num_tables):
-    return make_dense(args.model, num_dense, num_tables, args.dim, args.bottom, args.top,
-                      args.cross_layers, args.cross_rank)
+    return make_dense(args.model, num_dense, [args.dim] * num_tables, args.dim, args.bottom,
+                      args.top, args.cross_layers, args.cross_rank)
 
 
 def eager_step(args, label, dense, ids, rows):
-    model = Dlrm(rows, args.dim, dense_part(args, dense.shape[1], len(rows)))
+    model = Dlrm(rows, [args.dim] * len(rows), dense_part(args, dense.shape[1], len(rows)))
     optimizer = torch.optim.SGD(model.parameters(), lr=args.lr)
     loss_function = nn.BCEWithLogitsLoss()
     offsets = torch.arange(args.batch)

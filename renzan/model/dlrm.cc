@@ -8,6 +8,7 @@ namespace renzan {
 
 struct Dlrm::Workspace : Model::Workspace {
   Mlp::Workspace bottom, top;
+  Projections::Workspace projected;
   BlockedMatrix interactions, d_interactions;  // [n, interaction width]
   BlockedMatrix d_bottom;                      // [n, dim]
   BlockedMatrix d_top;                         // [n, 1]
@@ -15,15 +16,18 @@ struct Dlrm::Workspace : Model::Workspace {
 
 Dlrm::Dlrm(const ModelOptions& options)
     : Model(options),
-      vectors_(1 + options.num_tables),
+      vectors_(1 + std::ssize(options.tables)),
       interaction_width_(DotInteractionWidth(vectors_, options.embedding_dim)),
       bottom_(MakeBottomMlp(options, &layout_)),
+      projections_(options, &layout_),
       top_(MakeTopMlp(options, interaction_width_, &layout_)) {}
 
 std::unique_ptr<Model::Workspace> Dlrm::MakeWorkspace(int64_t n) const {
   auto workspace = std::make_unique<Workspace>();
   InitializeWorkspace(n, workspace.get());
   if (bottom_) workspace->bottom = bottom_->MakeWorkspace(n, options_.precision);
+  if (!projections_.empty())
+    workspace->projected = projections_.MakeWorkspace(n, options_.precision);
   workspace->top = top_->MakeWorkspace(n, options_.precision);
   workspace->interactions.Reshape(n, interaction_width_, options_.precision);
   workspace->d_interactions.Reshape(n, interaction_width_, options_.precision);
@@ -39,9 +43,11 @@ void Dlrm::Forward(const PackedParameters& parameters, Model::Workspace* base) c
     bottom_->Forward(parameters, w.dense, &w.bottom);
     w.features.SetColumns(0, w.bottom.output(), 0, options_.embedding_dim);
   }
+  if (!projections_.empty()) projections_.Forward(parameters, w.features, &w.projected);
   {
     const TraceSpan span("dot interaction");
-    DotInteractionForward(w.features, vectors_, options_.embedding_dim, &w.interactions);
+    DotInteractionForward(projections_.empty() ? w.features : w.projected.vectors, vectors_,
+                          options_.embedding_dim, &w.interactions);
   }
   top_->Forward(parameters, w.interactions, &w.top);
   ReadLogits(w.top, &w.logits);
@@ -54,9 +60,13 @@ void Dlrm::Backward(const PackedParameters& parameters, float* gradients,
   top_->Backward(parameters, w.interactions, &w.d_top, gradients, &w.d_interactions, &w.top);
   {
     const TraceSpan span("dot interaction");
-    DotInteractionBackward(w.features, w.d_interactions, vectors_, options_.embedding_dim,
-                           &w.d_features);
+    const bool one_dim = projections_.empty();
+    DotInteractionBackward(one_dim ? w.features : w.projected.vectors, w.d_interactions, vectors_,
+                           options_.embedding_dim,
+                           one_dim ? &w.d_features : &w.projected.d_vectors);
   }
+  if (!projections_.empty())
+    projections_.Backward(parameters, gradients, &w.projected, &w.d_features);
   if (!bottom_) return;
   w.d_bottom.SetColumns(0, w.d_features, 0, options_.embedding_dim);
   bottom_->Backward(parameters, w.dense, &w.d_bottom, gradients, nullptr, &w.bottom);

@@ -1,10 +1,12 @@
 #pragma once
 
-// DLRM: bottom MLP, dot interaction of all feature vectors, top MLP (Naumov et al., 2019).
+// DLRM: bottom MLP, dot interaction of all feature vectors, top MLP (Naumov et al., 2019). Rows of
+// another dimension than the bottom MLP's output are projected first.
 
 #include <optional>
 
 #include "renzan/model/model.h"
+#include "renzan/model/projections.h"
 #include "renzan/nn/mlp.h"
 
 namespace renzan {
@@ -22,6 +24,7 @@ class Dlrm : public Model {
   struct Workspace;
   int64_t vectors_, interaction_width_;
   std::optional<Mlp> bottom_;
+  Projections projections_;
   std::optional<Mlp> top_;
 };
 

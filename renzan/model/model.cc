@@ -14,6 +14,12 @@ void Model::InitializeWorkspace(int64_t n, Workspace* workspace) const {
   workspace->d_logits = AlignedBuffer(static_cast<size_t>(n));
 }
 
+int64_t FeaturesPerSample(const ModelOptions& options) {
+  int64_t sum = options.embedding_dim;
+  for (const TableInput& table : options.tables) sum += table.dim;
+  return sum;
+}
+
 std::vector<std::string> ModelTypes() { return {"dlrm", "dlrm_dcnv2"}; }
 
 double FlopsPerSample(const Model& model) {
@@ -26,7 +32,7 @@ double FlopsPerSample(const Model& model) {
           (parameter.name == "bottom.0.weight" ? 4.0 : 6.0) * static_cast<double>(parameter.size);
   if (model.options().type != "dlrm") return flops;
   // Pairs of vectors forward; backward, each vector gets a multiple of every other one.
-  const double f = static_cast<double>(1 + model.options().num_tables);
+  const double f = static_cast<double>(1 + model.options().tables.size());
   return flops + 3 * f * (f - 1) * static_cast<double>(model.options().embedding_dim);
 }
 
@@ -38,7 +44,7 @@ double ActivationsPerSample(const Model& model) {
 }
 
 std::unique_ptr<Model> MakeModel(const ModelOptions& options) {
-  if (options.num_dense == 0 && options.num_tables == 0)
+  if (options.num_dense == 0 && options.tables.empty())
     Fail(ErrorCode::kConfig, "the dataset has neither dense nor categorical features");
   if (options.type == "dlrm") return std::make_unique<Dlrm>(options);
   if (options.type == "dlrm_dcnv2") return std::make_unique<DlrmDcnV2>(options);

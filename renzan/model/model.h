@@ -20,11 +20,16 @@
 
 namespace renzan {
 
+struct TableInput {
+  std::string name;
+  int64_t dim = 0;  // of its rows
+};
+
 struct ModelOptions {
   std::string type = "dlrm";  // one of ModelTypes()
   int64_t num_dense = 0;
-  int64_t num_tables = 0;
-  int64_t embedding_dim = 16;
+  std::vector<TableInput> tables;
+  int64_t embedding_dim = 16;                        // of feature vector 0
   std::vector<int64_t> bottom_mlp = {512, 256, 64};  // hidden layers; embedding_dim is appended
   std::vector<int64_t> top_mlp = {512, 256};         // hidden layers; the logit is appended
   int cross_layers = 3;                              // dlrm_dcnv2
@@ -34,8 +39,11 @@ struct ModelOptions {
   Precision precision = Precision::kFloat32;
 };
 
-// "dlrm": dot interaction. "dlrm_dcnv2": low-rank cross network over the concatenated vectors.
+// "dlrm": dot interaction, for which rows of another dimension than embedding_dim are projected.
+// "dlrm_dcnv2": low-rank cross network over the concatenated vectors, which may have any.
 std::vector<std::string> ModelTypes();
+
+int64_t FeaturesPerSample(const ModelOptions& options);
 
 class Model {
  public:
@@ -43,7 +51,7 @@ class Model {
   struct Workspace {
     virtual ~Workspace() = default;
     BlockedMatrix dense;       // in:  [n, num_dense]
-    BlockedMatrix features;    // in:  [n, (1 + num_tables)·dim], vectors 1.. filled
+    BlockedMatrix features;    // in:  [n, features_per_sample], vectors 1.. filled
     AlignedBuffer logits;      // out: [n]
     AlignedBuffer d_logits;    // in:  [n]
     BlockedMatrix d_features;  // out: like `features`
@@ -54,7 +62,8 @@ class Model {
   virtual ~Model() = default;
 
   const ParameterLayout& layout() const { return layout_; }
-  int64_t features_per_sample() const { return (1 + options_.num_tables) * options_.embedding_dim; }
+  // embedding_dim and the dimensions of the tables.
+  int64_t features_per_sample() const { return FeaturesPerSample(options_); }
   const ModelOptions& options() const { return options_; }
 
   virtual std::unique_ptr<Workspace> MakeWorkspace(int64_t n) const = 0;

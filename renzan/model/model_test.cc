@@ -14,9 +14,16 @@ namespace {
 
 struct Case {
   const char* type;
-  int64_t num_dense, num_tables;
+  int64_t num_dense;
+  std::vector<int64_t> dims;  // of the tables
   double dropout = 0;
 };
+
+std::vector<TableInput> TablesOf(const std::vector<int64_t>& dims) {
+  std::vector<TableInput> tables;
+  for (const int64_t dim : dims) tables.push_back({fmt::format("t{}", tables.size()), dim});
+  return tables;
+}
 
 double MeanLoss(std::span<const float> logits, std::span<const float> labels) {
   BinaryMetrics metrics;
@@ -31,7 +38,7 @@ TEST_P(Models, GradientsAgreeWithFiniteDifferences) {
   const int64_t n = 8, dim = 4;
   const auto model = MakeModel({.type = GetParam().type,
                                 .num_dense = GetParam().num_dense,
-                                .num_tables = GetParam().num_tables,
+                                .tables = TablesOf(GetParam().dims),
                                 .embedding_dim = dim,
                                 .bottom_mlp = {6},
                                 .top_mlp = {5},
@@ -81,17 +88,20 @@ TEST_P(Models, GradientsAgreeWithFiniteDifferences) {
   EXPECT_LT(GradientError(pooled, d_pooled, loss), 2e-3) << "pooled rows";
 }
 
-INSTANTIATE_TEST_SUITE_P(All, Models,
-                         testing::Values(Case{"dlrm", 3, 5}, Case{"dlrm", 0, 4}, Case{"dlrm", 3, 0},
-                                         Case{"dlrm_dcnv2", 3, 5}, Case{"dlrm_dcnv2", 0, 2},
-                                         Case{"dlrm", 3, 5, 0.4}, Case{"dlrm_dcnv2", 3, 5, 0.4}));
+INSTANTIATE_TEST_SUITE_P(
+    All, Models,
+    testing::Values(Case{"dlrm", 3, {4, 4, 4, 4, 4}}, Case{"dlrm", 0, {4, 4, 4, 4}},
+                    Case{"dlrm", 3, {}}, Case{"dlrm", 3, {2, 4, 1, 4, 9}}, Case{"dlrm", 0, {3, 7}},
+                    Case{"dlrm_dcnv2", 3, {4, 4, 4, 4, 4}}, Case{"dlrm_dcnv2", 0, {4, 4}},
+                    Case{"dlrm_dcnv2", 3, {2, 4, 1, 4, 9}}, Case{"dlrm", 3, {4, 4, 4, 4, 4}, 0.4},
+                    Case{"dlrm_dcnv2", 3, {4, 4, 4, 4, 4}, 0.4}));
 
 // The logits and gradients of a batch, in one precision.
 std::vector<float> LogitsAndGradients(const char* type, Precision precision) {
-  const int64_t n = 64, dim = 16, num_dense = 13, num_tables = 9;
+  const int64_t n = 64, dim = 16, num_dense = 13;
   const auto model = MakeModel({.type = type,
                                 .num_dense = num_dense,
-                                .num_tables = num_tables,
+                                .tables = TablesOf({16, 16, 8, 16, 32, 16, 16, 5, 16}),
                                 .embedding_dim = dim,
                                 .bottom_mlp = {64, 40},
                                 .top_mlp = {65, 32},
@@ -104,7 +114,7 @@ std::vector<float> LogitsAndGradients(const char* type, Precision precision) {
   PackedParameters packed(model->layout(), parameters.span(), precision);
   packed.Pack(pool);
   const auto w = model->MakeWorkspace(n);
-  const int64_t width = num_tables * dim;
+  const int64_t width = model->features_per_sample() - dim;
   const auto dense = RandomValues(static_cast<size_t>(n * num_dense), 6);
   const auto pooled = RandomValues(static_cast<size_t>(n * width), 7);
   std::vector<float> labels;

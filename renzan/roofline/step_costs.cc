@@ -1,27 +1,37 @@
 #include "renzan/roofline/step_costs.h"
 
 #include <unordered_set>
+#include <vector>
 
 #include "renzan/base/float_codec.h"
 
 namespace renzan {
 namespace {
 
+// Of a step.
 struct Lookups {
-  double all = 0, distinct = 0;  // of a step
+  double all = 0, distinct = 0;                // rows
+  double all_values = 0, distinct_values = 0;  // of these rows
 };
 
-Lookups CountLookups(std::span<const Batch> slices) {
+Lookups CountLookups(std::span<const Batch> slices, const std::vector<TableInput>& tables) {
   Lookups lookups;
   for (const Batch& slice : slices) {
-    for (const FeatureIds& feature : slice.categorical) {
-      lookups.all += static_cast<double>(feature.values.size());
-      lookups.distinct += static_cast<double>(
-          std::unordered_set<int32_t>(feature.values.begin(), feature.values.end()).size());
+    for (size_t t = 0; t < tables.size(); ++t) {
+      const std::vector<int32_t>& ids = slice.categorical[t].values;
+      const double dim = static_cast<double>(tables[t].dim);
+      const double all = static_cast<double>(ids.size());
+      const double distinct =
+          static_cast<double>(std::unordered_set<int32_t>(ids.begin(), ids.end()).size());
+      lookups.all += all;
+      lookups.distinct += distinct;
+      lookups.all_values += dim * all;
+      lookups.distinct_values += dim * distinct;
     }
   }
-  lookups.all /= static_cast<double>(slices.size());
-  lookups.distinct /= static_cast<double>(slices.size());
+  for (double* sum :
+       {&lookups.all, &lookups.distinct, &lookups.all_values, &lookups.distinct_values})
+    *sum /= static_cast<double>(slices.size());
   return lookups;
 }
 
@@ -35,17 +45,18 @@ std::vector<PhaseCost> CostsOfStep(const TrainConfig& config, HybridModel& model
                         static_cast<double>(config.numerics.virtual_workers);
   const double parameters = static_cast<double>(model.model().layout().size());
   const double states = static_cast<double>(model.dense_optimizer().states().size());
-  const double dim = static_cast<double>(config.model.embedding_dim);
-  const double pooled = samples * static_cast<double>(model.model().options().num_tables) * dim;
-  const double row = dim * static_cast<double>(EncodedBytes(
-                               ParseFloatType(config.numerics.embedding_precision), 1));
-  double updated_row = row;
-  if (config.optimizer.sparse.type == "adagrad") updated_row += kFloat * dim;
-  if (config.optimizer.sparse.type == "rowwise_adagrad") updated_row += kFloat;
-  const Lookups lookups = CountLookups(slices);
+  const ModelOptions& options = model.model().options();
+  const double pooled =
+      samples * static_cast<double>(FeaturesPerSample(options) - options.embedding_dim);
+  const double value =
+      static_cast<double>(EncodedBytes(ParseFloatType(config.numerics.embedding_precision), 1));
+  const Lookups lookups = CountLookups(slices, options.tables);
+  double updated = value * lookups.distinct_values;
+  if (config.optimizer.sparse.type == "adagrad") updated += kFloat * lookups.distinct_values;
+  if (config.optimizer.sparse.type == "rowwise_adagrad") updated += kFloat * lookups.distinct;
   std::vector<PhaseCost> costs = {
       {.phase = "input_dist", .stream_bytes = 2 * kId * lookups.all},
-      {.phase = "lookup", .stream_bytes = kFloat * pooled, .row_bytes = row * lookups.all},
+      {.phase = "lookup", .stream_bytes = kFloat * pooled, .row_bytes = value * lookups.all_values},
       {.phase = "pack parameters", .stream_bytes = 4 * kFloat * parameters},
       {.phase = "forward and backward",
        .flops = samples * FlopsPerSample(model.model()),
@@ -53,13 +64,13 @@ std::vector<PhaseCost> CostsOfStep(const TrainConfig& config, HybridModel& model
       {.phase = "gradients to owners", .stream_bytes = 2 * kFloat * pooled},
       {.phase = "reduce dense gradients", .stream_bytes = kFloat * parameters * (leaves + 1)},
       {.phase = "sparse update",
-       .stream_bytes = kFloat * dim * lookups.all,
-       .row_bytes = 2 * updated_row * lookups.distinct},
+       .stream_bytes = kFloat * lookups.all_values,
+       .row_bytes = 2 * updated},
       {.phase = "dense update", .stream_bytes = kFloat * parameters * (3 + 2 * states)},
       {.phase = "check dense part", .stream_bytes = kFloat * parameters * (1 + states)}};
   if (config.optimizer.max_gradient_norm > 0)
     costs.push_back({.phase = "clip gradients",
-                     .stream_bytes = 3 * kFloat * parameters + kFloat * dim * lookups.all});
+                     .stream_bytes = 3 * kFloat * parameters + kFloat * lookups.all_values});
   return costs;
 }
 

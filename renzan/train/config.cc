@@ -141,6 +141,8 @@ void DataConfig::Describe(ConfigFields& fields) {
 void TableConfig::Describe(ConfigFields& fields) {
   fields.Choice("pooling", &pooling, {"", "sum", "mean"},
                 "of the rows of a bag; empty: as in model");
+  fields.Range("embedding_dim", &embedding_dim, 0, 4096,
+               "0: as in model; dlrm projects other rows to the model's");
   fields.Range("row_blocks", &row_blocks, 0, kMaxRowBlocks, "0: as in numerics");
   fields.Require(row_blocks == 0 || IsPowerOfTwo(row_blocks), "row_blocks",
                  "must be 0 or a power of two");
@@ -375,11 +377,14 @@ void TrainConfig::Describe(ConfigFields& fields) {
   fields.Require(model.embedding_dim % numerics.column_blocks == 0, "numerics",
                  fmt::format("has column_blocks {}, which must divide model.embedding_dim ({})",
                              numerics.column_blocks, model.embedding_dim));
-  for (const auto& [name, table] : model.tables)
-    fields.Require(
-        table.column_blocks == 0 || model.embedding_dim % table.column_blocks == 0, "model",
-        fmt::format("has column_blocks {} for table {}, which must divide embedding_dim ({})",
-                    table.column_blocks, name, model.embedding_dim));
+  for (const auto& [name, table] : model.tables) {
+    const int64_t dim = table.embedding_dim > 0 ? table.embedding_dim : model.embedding_dim;
+    const int blocks = table.column_blocks > 0 ? table.column_blocks : numerics.column_blocks;
+    fields.Require(dim % blocks == 0, table.column_blocks > 0 ? "model" : "numerics",
+                   fmt::format("has column_blocks {}{}, which must divide {}embedding_dim ({})",
+                               blocks, table.column_blocks > 0 ? " for table " + name : "",
+                               table.column_blocks > 0 ? "" : "model.tables." + name + ".", dim));
+  }
   fields.Require(workers <= numerics.virtual_workers, "workers",
                  TooManyWorkers(workers, numerics.virtual_workers));
   fields.Require(elastic.max <= numerics.virtual_workers, "elastic",

@@ -30,6 +30,7 @@ struct DataConfig {
 };
 
 struct TableConfig {
+  int64_t embedding_dim = 0;              // 0: as in `model`
   std::string pooling;                    // empty: as in `model`
   int row_blocks = 0, column_blocks = 0;  // 0: as in `numerics`
   double pooling_factor = 0;              // 0: counted in the data

@@ -36,11 +36,22 @@ void AddMlp(int64_t in, const std::vector<int64_t>& widths, int64_t last, Column
 }
 
 Columns WorkspaceColumns(const ModelOptions& m) {
-  const int64_t features = (1 + m.num_tables) * m.embedding_dim;
+  const int64_t features = FeaturesPerSample(m);
   Columns columns = {m.num_dense, features, features, m.embedding_dim};
   AddMlp(m.num_dense, m.bottom_mlp, m.embedding_dim, &columns);
   if (m.type == "dlrm") {
-    const int64_t interactions = DotInteractionWidth(1 + m.num_tables, m.embedding_dim);
+    const int64_t vectors = 1 + std::ssize(m.tables);
+    const int64_t interactions = DotInteractionWidth(vectors, m.embedding_dim);
+    int64_t projected = 0, widest = 0;  // rows
+    for (const TableInput& table : m.tables) {
+      if (table.dim == m.embedding_dim) continue;
+      projected += table.dim;
+      widest = std::max(widest, table.dim);
+    }
+    if (projected > 0) {
+      const int64_t all = vectors * m.embedding_dim;
+      columns.insert(columns.end(), {all, all, projected, widest, m.embedding_dim});
+    }
     columns.insert(columns.end(), 2, interactions);
     AddMlp(interactions, m.top_mlp, 1, &columns);
     return columns;

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "renzan/base/error.h"
+#include "renzan/base/file/file.h"
 
 namespace renzan {
 namespace {
@@ -21,13 +22,23 @@ Value ValueNamed(const char* key, const std::string& name,
   Fail(ErrorCode::kConfig, "{}: '{}' is unknown", key, name);
 }
 
+// Of a feature's table.
+int64_t DimOf(const ModelConfig& model, const std::string& feature) {
+  const auto own = model.tables.find(feature);
+  return own != model.tables.end() && own->second.embedding_dim > 0 ? own->second.embedding_dim
+                                                                    : model.embedding_dim;
+}
+
 }  // namespace
 
 ModelOptions ModelOptionsOf(const TrainConfig& config, const DatasetSchema& schema) {
   const ModelConfig& m = config.model;
+  std::vector<TableInput> tables;
+  for (const CategoricalFeature& feature : schema.categorical)
+    tables.push_back({.name = EscapeName(feature.name), .dim = DimOf(m, feature.name)});
   return {.type = m.type,
           .num_dense = static_cast<int64_t>(schema.dense.size()),
-          .num_tables = static_cast<int64_t>(schema.categorical.size()),
+          .tables = std::move(tables),
           .embedding_dim = m.embedding_dim,
           .bottom_mlp = m.bottom_mlp,
           .top_mlp = m.top_mlp,
@@ -95,16 +106,16 @@ std::vector<TableSpec> TablesOf(const TrainConfig& config, const DatasetSchema& 
     const auto found = model.tables.find(feature.name);
     TableConfig own = found != model.tables.end() ? found->second : TableConfig();
     if (own.pooling.empty()) own.pooling = model.pooling;
+    const int64_t dim = DimOf(model, feature.name);
     tables.push_back(
         {.name = feature.name,
          .num_embeddings = feature.num_embeddings,
-         .embedding_dim = model.embedding_dim,
+         .embedding_dim = dim,
          .pooling = ValueNamed("model.pooling", own.pooling,
                                {std::pair{"sum", Pooling::kSum}, {"mean", Pooling::kMean}}),
          .multi_hot = feature.multi_hot,
          .pooling_factor = own.pooling_factor > 0 ? own.pooling_factor : pooling_factors[t],
-         .row_blocks =
-             RowBlocksOf(config.numerics, own, feature.num_embeddings, model.embedding_dim),
+         .row_blocks = RowBlocksOf(config.numerics, own, feature.num_embeddings, dim),
          .column_blocks =
              own.column_blocks > 0 ? own.column_blocks : config.numerics.column_blocks});
     names.push_back(feature.name);

@@ -78,6 +78,9 @@ RandomModel DrawModel(uint64_t seed) {
     if (c.model.embedding_dim % columns == 0 && draw.OneIn(3)) c.numerics.column_blocks = columns;
   for (const CategoricalFeature& feature : model.schema.categorical)
     if (draw.OneIn(4)) c.model.tables[feature.name].row_blocks = draw.Of<int>({1, 4, 16});
+  for (const CategoricalFeature& feature : model.schema.categorical)
+    if (draw.OneIn(4))
+      c.model.tables[feature.name].embedding_dim = c.numerics.column_blocks * draw.Size(9);
 
   c.comm.forward = draw.Of(RowCodecNames());
   c.comm.backward = draw.Of(RowCodecNames());

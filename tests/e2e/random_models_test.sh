@@ -21,7 +21,9 @@ config = {
               "embedding_dim": draw.choice([2, 4, 8, 12, 16]), "bottom_mlp": widths(),
               "top_mlp": widths(), "cross_layers": draw.randint(1, 3),
               "cross_rank": draw.randint(1, 8), "pooling": draw.choice(["sum", "mean"]),
-              "dropout": draw.choice([0, 0.2])},
+              "dropout": draw.choice([0, 0.2]),
+              "tables": {f"C{table}": {"embedding_dim": draw.choice([2, 6, 10, 20])}
+                         for table in draw.sample(range(1, 27), draw.choice([0, 0, 3]))}},
     "training": {"batch_size": 8 * draw.randint(4, 30), "epochs": 100, "max_steps": 500},
     "numerics": {"precision": draw.choice(["fp32", "bf16"]),
                  "embedding_precision": draw.choice(["fp32", "fp16", "bf16"]),

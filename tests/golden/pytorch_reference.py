@@ -41,9 +41,9 @@ def main():
     batch, steps, m = config["training"]["batch_size"], int(steps), config["model"]
     label, dense, ids = load_dataset(data, batch * steps)
     assert len(label) == batch * steps
-    rows = [shapes[f][0] for f in features]
-    model = Dlrm(rows, m["embedding_dim"],
-                 make_dense(m.get("type", "dlrm"), dense.shape[1], len(rows), m["embedding_dim"],
+    rows, dims = zip(*(shapes[f] for f in features))
+    model = Dlrm(rows, dims,
+                 make_dense(m.get("type", "dlrm"), dense.shape[1], dims, m["embedding_dim"],
                             m["bottom_mlp"], m["top_mlp"], m.get("cross_layers"),
                             m.get("cross_rank")))
     load_weights(model, initial, features)
