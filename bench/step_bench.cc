@@ -29,7 +29,7 @@ Batch RandomBatch(uint64_t seed, int64_t size, int64_t num_dense, int64_t tables
       batch.dense.push_back(Philox::Uniform(Philox::Draw(seed, sample, 1000 + d)[0]));
     for (int64_t t = 0; t < tables; ++t)
       batch.categorical[static_cast<size_t>(t)].values.push_back(
-          static_cast<int32_t>(Philox::Draw(seed, sample, 1 + t)[0] % static_cast<uint64_t>(rows)));
+          static_cast<int64_t>(Philox::Draw(seed, sample, 1 + t)[0] % static_cast<uint64_t>(rows)));
   }
   return batch;
 }

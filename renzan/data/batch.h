@@ -12,7 +12,7 @@ struct FeatureIds {
   // One-hot: `offsets` is empty and values has one id per sample, [batch].
   // Multi-hot (jagged): sample i owns values[offsets[i] .. offsets[i+1]), offsets is [batch + 1];
   // a bag may be empty.
-  std::vector<int32_t> values;
+  std::vector<int64_t> values;
   std::vector<int32_t> offsets;
 
   bool one_hot() const { return offsets.empty(); }

@@ -20,7 +20,7 @@ void WriteDataset(const std::string& path, int rows) {
   DatasetWriter writer(path, {"y", {"x"}, {{"row", rows, false}}}, {.shard_rows = 37});
   for (int r = 0; r < rows; ++r) {
     const float dense[] = {1};
-    const int32_t ids[] = {r};
+    const int64_t ids[] = {r};
     writer.Append(0, dense, ids);
   }
   writer.Finish();
@@ -30,8 +30,8 @@ BatchLoaderOptions OptionsFor(int64_t rows, int64_t batch) {
   return {.seed = 5, .row_end = rows, .global_batch = batch, .slice_end = batch};
 }
 
-std::vector<int32_t> Take(BatchLoader& loader, int64_t steps) {
-  std::vector<int32_t> rows;
+std::vector<int64_t> Take(BatchLoader& loader, int64_t steps) {
+  std::vector<int64_t> rows;
   for (int64_t s = 0; s < steps; ++s) {
     const Batch& batch = loader.Next();
     rows.insert(rows.end(), batch.categorical[0].values.begin(), batch.categorical[0].values.end());
@@ -47,9 +47,9 @@ TEST(BatchLoader, EpochsCoverTheRowsAndDropTheRemainder) {
   EXPECT_EQ(StepsPerEpoch(100, 8), 12);
   options.num_steps = 24;
   BatchLoader loader(dataset, options);
-  std::vector<int32_t> first = Take(loader, 12), second = Take(loader, 12);
+  std::vector<int64_t> first = Take(loader, 12), second = Take(loader, 12);
   EXPECT_NE(first, second);
-  for (std::vector<int32_t>* epoch : {&first, &second}) {
+  for (std::vector<int64_t>* epoch : {&first, &second}) {
     std::sort(epoch->begin(), epoch->end());
     EXPECT_EQ(std::unique(epoch->begin(), epoch->end()), epoch->end());
     EXPECT_EQ(epoch->size(), 96u);
@@ -64,7 +64,7 @@ TEST(BatchLoader, StepsAndSlicesAreAPureFunction) {
   options.row_begin = 3;
   options.num_steps = 30;
   BatchLoader whole(dataset, options);
-  std::vector<std::vector<int32_t>> steps;
+  std::vector<std::vector<int64_t>> steps;
   for (int i = 0; i < 30; ++i) steps.push_back(Take(whole, 1));
 
   // Resumed at step 17 by a worker that owns samples [2, 5) of every batch, with deep prefetch.
@@ -75,7 +75,7 @@ TEST(BatchLoader, StepsAndSlicesAreAPureFunction) {
   options.prefetch = 7;
   BatchLoader resumed(dataset, options);
   for (size_t s = 17; s < 30; ++s)
-    EXPECT_EQ(Take(resumed, 1), (std::vector<int32_t>(steps[s].begin() + 2, steps[s].begin() + 5)));
+    EXPECT_EQ(Take(resumed, 1), (std::vector<int64_t>(steps[s].begin() + 2, steps[s].begin() + 5)));
 }
 
 TEST(BatchLoader, WithoutShufflingRowsComeInOrder) {

@@ -242,8 +242,8 @@ class Importer {
   std::vector<Vocabulary*> one_hot_, multi_hot_;
   bool provisional_ = false;
   std::optional<DatasetWriter> writer_;
-  std::vector<int32_t> ids_;
-  std::vector<std::vector<int32_t>> bags_;
+  std::vector<int64_t> ids_;
+  std::vector<std::vector<int64_t>> bags_;
   ImportProgress progress_;
   std::string first_multi_line_row_;  // "file:line"
   int64_t lines_of_multi_line_rows_ = 0;

@@ -45,8 +45,8 @@ ImportOptions Options(const TemporaryDirectory& dir, std::vector<std::string> in
   return options;
 }
 
-int32_t Hashed(const std::string& value, uint64_t n) {
-  return static_cast<int32_t>(1 + XXH64(value.data(), value.size(), 0) % (n - 1));
+int64_t Hashed(const std::string& value, uint64_t n) {
+  return static_cast<int64_t>(1 + XXH64(value.data(), value.size(), 0) % (n - 1));
 }
 
 TEST(ImportCriteo, MissingAndNegativeValuesAndHashing) {
@@ -75,6 +75,25 @@ TEST(ImportCriteo, MissingAndNegativeValuesAndHashing) {
   EXPECT_THAT(batch.categorical[1].values, ElementsAre(0, Hashed("80e26c9b", 5000)));
   EXPECT_THAT(batch.categorical[2].values,
               ElementsAre(Hashed("0b153874", 10), Hashed("0b153874", 10)));
+  EXPECT_THAT(batch.categorical[25].values, ElementsAre(0, 0));
+}
+
+// A table of so many rows has ids of 64 bits; the ids of C2 are mapped at the end.
+TEST(ImportCriteo, HashesToMoreIdsThan32Bits) {
+  TemporaryDirectory dir;
+  WriteText(dir / "in", kLines);
+  ImportOptions options = Options(dir, {dir / "in"});
+  constexpr int64_t kIds = int64_t{1} << 40;
+  options.vocabulary = {fmt::format("hash:{}", kIds), "C2=threshold:1"};
+  ImportDataset(options);
+  const Dataset dataset(dir / "out");
+  dataset.Verify();
+  EXPECT_EQ(dataset.schema().categorical[0].num_embeddings, kIds);
+  const Batch batch = ReadAll(dataset);
+  EXPECT_THAT(batch.categorical[0].values,
+              ElementsAre(Hashed("68fd1e64", kIds), Hashed("05db9164", kIds)));
+  EXPECT_GT(batch.categorical[0].values[0], int64_t{1} << 32);
+  EXPECT_THAT(batch.categorical[1].values, ElementsAre(0, 2));
   EXPECT_THAT(batch.categorical[25].values, ElementsAre(0, 0));
 }
 
@@ -299,7 +318,7 @@ TEST(ImportCriteo, WrongOptions) {
     return with([&](ImportOptions& options) { options.vocabulary = specs; });
   };
   for (const char* spec :
-       {"hash", "hash:1", "hash:", "hash:x", "threshold:0", "words:7", "hash:9999999999"})
+       {"hash", "hash:1", "hash:", "hash:x", "threshold:0", "words:7", "hash:999999999999999"})
     ExpectError(ErrorCode::kUsage, HasSubstr("must be hash:N"), vocabulary({spec}));
   ExpectError(ErrorCode::kUsage, HasSubstr("did you mean 'C13'?"), vocabulary({"C133=hash:9"}));
   ExpectError(ErrorCode::kUsage, HasSubstr("unknown format"),

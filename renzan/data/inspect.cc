@@ -79,38 +79,39 @@ class DenseCounter {
 
 class IdCounter {
  public:
-  explicit IdCounter(int64_t num_embeddings) : counts_(static_cast<size_t>(num_embeddings)) {}
-
   void Add(const FeatureIds& ids, const std::vector<float>& labels, FeatureSummary* summary) {
     summary->values += static_cast<int64_t>(ids.values.size());
     for (size_t i = 0; i < labels.size(); ++i) {
       const size_t begin = ids.one_hot() ? i : static_cast<size_t>(ids.offsets[i]);
       const size_t end = ids.one_hot() ? i + 1 : static_cast<size_t>(ids.offsets[i + 1]);
       summary->missing += begin == end;
-      for (size_t at = begin; at < end; ++at)
-        counts_[static_cast<size_t>(ids.values[at])].Add(labels[i]);
+      for (size_t at = begin; at < end; ++at) counts_[ids.values[at]].Add(labels[i]);
     }
   }
 
   void Finish(size_t num_top, const std::vector<std::string>& names,
               FeatureSummary* summary) const {
-    summary->missing += counts_[Vocabulary::kMissing].rows;
-    std::vector<std::pair<size_t, Count>> seen;
-    for (size_t id = 1; id < counts_.size(); ++id)
-      if (counts_[id].rows > 0) seen.emplace_back(id, counts_[id]);
+    std::vector<std::pair<int64_t, Count>> seen;
+    for (const auto& [id, count] : counts_) {
+      if (id == Vocabulary::kMissing) {
+        summary->missing += count.rows;
+      } else {
+        seen.emplace_back(id, count);
+      }
+    }
     summary->distinct = static_cast<int64_t>(seen.size());
     for (const auto& [id, count] : MostFrequent(std::move(seen), num_top))
       summary->top.push_back(MakeTop(Name(id, names), count));
   }
 
  private:
-  static std::string Name(size_t id, const std::vector<std::string>& names) {
+  static std::string Name(int64_t id, const std::vector<std::string>& names) {
     if (names.empty()) return fmt::format("{}", id);
     if (id == Vocabulary::kRare) return "(rare)";
-    return names.at(id - Vocabulary::kFirstOwn);
+    return names.at(static_cast<size_t>(id - Vocabulary::kFirstOwn));
   }
 
-  std::vector<Count> counts_;  // by id
+  std::unordered_map<int64_t, Count> counts_;  // by id
 };
 
 }  // namespace
@@ -121,14 +122,13 @@ DatasetSummary InspectDataset(const Dataset& dataset, size_t num_top, const Stop
   const size_t num_dense = schema.dense.size();
   DatasetSummary summary;
   std::vector<DenseCounter> dense(num_dense);
-  std::vector<IdCounter> ids;
+  std::vector<IdCounter> ids(schema.categorical.size());
   for (const std::string& name : schema.dense) {
     summary.features.emplace_back();
     summary.features.back().name = name;
     summary.features.back().kind = "dense";
   }
   for (const CategoricalFeature& feature : schema.categorical) {
-    ids.emplace_back(feature.num_embeddings);
     summary.features.emplace_back();
     summary.features.back().name = feature.name;
     summary.features.back().kind = feature.multi_hot ? "multi-hot" : "one-hot";

@@ -15,7 +15,13 @@
 namespace renzan {
 namespace {
 
-constexpr int64_t kMaxIds = std::numeric_limits<int32_t>::max();
+// Values that are kept in memory.
+constexpr int64_t kMaxValues = std::numeric_limits<int32_t>::max();
+
+// Of the i-th value with an id of its own.
+int32_t OwnId(size_t i) {
+  return static_cast<int32_t>(Vocabulary::kFirstOwn) + static_cast<int32_t>(i);
+}
 
 }  // namespace
 
@@ -32,13 +38,13 @@ Vocabulary::Vocabulary(const std::string& spec) : spec_(spec) {
     const char* const end = spec.data() + spec.size();
     const auto [stop, error] = std::from_chars(spec.data() + colon + 1, end, number);
     good = error == std::errc() && stop == end && number >= (kind == "hash" ? 2 : 1) &&
-           number <= kMaxIds;
+           number <= (kind == "hash" ? kMaxEmbeddings : kMaxValues);
   }
   if (!good)
     Fail(ErrorCode::kUsage,
          "vocabulary '{}' must be hash:N with N from 2 to {} (ids per feature) or threshold:K with "
          "K at least 1 (how often a value must occur)",
-         spec, kMaxIds);
+         spec, kMaxEmbeddings);
   kind_ = kind == "hash" ? Kind::kHash : Kind::kCounting;
   size_ = static_cast<uint64_t>(number);
   if (kind_ == Kind::kCounting) counts_ = {0};  // of id 0, missing
@@ -56,26 +62,26 @@ Vocabulary Vocabulary::FromDataset(const std::string& directory, const DatasetMa
   vocabulary.kind_ = Kind::kFixed;
   vocabulary.values_ = ReadVocabularyValues(directory, manifest, feature);
   for (size_t i = 0; i < vocabulary.values_.size(); ++i)
-    vocabulary.ids_.emplace(vocabulary.values_[i], kFirstOwn + static_cast<int32_t>(i));
+    vocabulary.ids_.emplace(vocabulary.values_[i], OwnId(i));
   if (vocabulary.num_embeddings() != entry.num_embeddings)
     Fail(ErrorCode::kData, "{}: feature '{}' has {} embeddings, but its vocabulary has {} values",
          directory, feature, entry.num_embeddings, vocabulary.values_.size());
   return vocabulary;
 }
 
-int32_t Vocabulary::HashId(std::string_view value) const {
-  return static_cast<int32_t>(1 + XXH64(value.data(), value.size(), 0) % (size_ - 1));
+int64_t Vocabulary::HashId(std::string_view value) const {
+  return static_cast<int64_t>(1 + XXH64(value.data(), value.size(), 0) % (size_ - 1));
 }
 
-int32_t Vocabulary::LookUp(std::string_view value) {
+int64_t Vocabulary::LookUp(std::string_view value) {
   const auto found = ids_.find(value);
   if (kind_ == Kind::kFixed) return found == ids_.end() ? kRare : found->second;
   if (found != ids_.end()) {
     ++counts_[static_cast<size_t>(found->second)];
     return found->second;
   }
-  if (counts_.size() >= static_cast<size_t>(kMaxIds))
-    Fail(ErrorCode::kData, "a feature has more than {} distinct values: use hash:N", kMaxIds);
+  if (counts_.size() >= static_cast<size_t>(kMaxValues))
+    Fail(ErrorCode::kData, "a feature has more than {} distinct values: use hash:N", kMaxValues);
   const auto id = static_cast<int32_t>(counts_.size());
   ids_.emplace(value, id);
   counts_.push_back(1);
@@ -91,10 +97,9 @@ std::vector<int32_t> Vocabulary::Finish() {
   std::stable_sort(kept.begin(), kept.end(), [&](int32_t a, int32_t b) {
     return counts_[static_cast<size_t>(a)] > counts_[static_cast<size_t>(b)];
   });
-  std::vector<int32_t> final_ids(counts_.size(), kRare);
-  final_ids[0] = kMissing;
-  for (size_t i = 0; i < kept.size(); ++i)
-    final_ids[static_cast<size_t>(kept[i])] = kFirstOwn + static_cast<int32_t>(i);
+  std::vector<int32_t> final_ids(counts_.size(), static_cast<int32_t>(kRare));
+  final_ids[0] = static_cast<int32_t>(kMissing);
+  for (size_t i = 0; i < kept.size(); ++i) final_ids[static_cast<size_t>(kept[i])] = OwnId(i);
   values_.resize(kept.size());
   for (auto& [value, id] : ids_) {
     id = final_ids[static_cast<size_t>(id)];

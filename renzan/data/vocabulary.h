@@ -31,7 +31,7 @@ class Vocabulary {
   static Vocabulary FromDataset(const std::string& directory, const DatasetManifest& manifest,
                                 const std::string& feature);
 
-  int32_t Id(std::string_view value) {
+  int64_t Id(std::string_view value) {
     if (value.empty()) return kMissing;
     return kind_ == Kind::kHash ? HashId(value) : LookUp(value);
   }
@@ -51,7 +51,7 @@ class Vocabulary {
   void Save(const std::string& staging, const std::string& feature,
             DatasetManifest* manifest) const;
 
-  static constexpr int32_t kMissing = 0, kRare = 1, kFirstOwn = 2;
+  static constexpr int64_t kMissing = 0, kRare = 1, kFirstOwn = 2;
 
  private:
   enum class Kind { kHash, kCounting, kFixed };
@@ -61,8 +61,8 @@ class Vocabulary {
     size_t operator()(std::string_view text) const;
   };
 
-  int32_t HashId(std::string_view value) const;
-  int32_t LookUp(std::string_view value);
+  int64_t HashId(std::string_view value) const;
+  int64_t LookUp(std::string_view value);
 
   Kind kind_ = Kind::kHash;
   std::string spec_;

@@ -9,7 +9,7 @@
 namespace renzan {
 namespace {
 
-int64_t KeyOf(std::span<const int32_t> bag) {
+int64_t KeyOf(std::span<const int64_t> bag) {
   if (bag.size() == 1) return bag[0];
   return static_cast<int64_t>(Xxh3OfBlock(bag.data(), bag.size_bytes()));
 }

@@ -43,7 +43,7 @@ class ErrorFeedbackTest : public ::testing::Test {
 };
 
 TEST_F(ErrorFeedbackTest, ASlotHoldsWhatItsLastBagLeft) {
-  const std::vector<int32_t> ids = {1, 2, 9, 1, 5, 5, 5, 13};
+  const std::vector<int64_t> ids = {1, 2, 9, 1, 5, 5, 5, 13};
   const IdsView view{ids, {}};
   // 9 takes the slot of 1, which is then new again; nothing was there at first.
   EXPECT_EQ(Held(view, 0, 0), (std::vector<bool>{false, false, false, false}));
@@ -54,7 +54,7 @@ TEST_F(ErrorFeedbackTest, ASlotHoldsWhatItsLastBagLeft) {
 }
 
 TEST_F(ErrorFeedbackTest, BagsOfTheSameIdsAreOne) {
-  const std::vector<int32_t> ids = {3, 4, 4, 3, 3, 4, /**/ 70, 70, 70, 70};
+  const std::vector<int64_t> ids = {3, 4, 4, 3, 3, 4, /**/ 70, 70, 70, 70};
   const std::vector<int32_t> offsets = {0, 2, 4, 4, 6, 7, 8, 9, 10};
   const IdsView view{ids, offsets};
   Held(view, 1, 0);

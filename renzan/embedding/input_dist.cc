@@ -93,8 +93,8 @@ void InputDist::Divide(size_t table, const IdsView& ids) {
     TakeWhole(map_.shard_of_block(table, 0), ids);
   } else {
     DivideByBlocks(table, ids);
-    for (const size_t shard : map_.shards_of(table, 0)) rows_[shard] = divided_[shard];
   }
+  for (const size_t shard : map_.shards_of(table, 0)) rows_[shard] = divided_[shard];
   const std::vector<size_t>& of_first = map_.shards_of(table, 0);
   for (const size_t shard : of_first) CountBags(&own_[shard]);
   for (int column = 1; column < spec.column_blocks; ++column)
@@ -106,7 +106,9 @@ void InputDist::Divide(size_t table, const IdsView& ids) {
 }
 
 void InputDist::TakeWhole(size_t shard, const IdsView& ids) {
-  rows_[shard] = ids.values;
+  std::vector<int32_t>& rows = divided_[shard];
+  rows.resize(ids.values.size());
+  for (size_t i = 0; i < rows.size(); ++i) rows[i] = static_cast<int32_t>(ids.values[i]);
   std::vector<int32_t>& lengths = own_[shard].lengths;
   lengths.resize(ids.offsets.empty() ? 0 : ids.offsets.size() - 1);
   for (size_t i = 0; i < lengths.size(); ++i) lengths[i] = ids.offsets[i + 1] - ids.offsets[i];
@@ -119,7 +121,7 @@ void InputDist::DivideByBlocks(size_t table, const IdsView& ids) {
     divided_[shard].clear();
     own_[shard].lengths.assign(map_.is_jagged(shard) ? samples : 0, 0);
   }
-  const auto add = [&](size_t sample, int32_t id) {
+  const auto add = [&](size_t sample, int64_t id) {
     const size_t shard = map_.shard_of_block(table, id & mask);
     divided_[shard].push_back(map_.rows_of(shard).Local(id));
     if (!own_[shard].lengths.empty()) ++own_[shard].lengths[sample];

@@ -17,7 +17,7 @@ namespace renzan {
 
 // One table's ids for a run of samples; `offsets` is empty when every sample has exactly one.
 struct IdsView {
-  std::span<const int32_t> values;
+  std::span<const int64_t> values;
   std::span<const int32_t> offsets;
 };
 
@@ -54,8 +54,7 @@ class InputDist {
   InputDist(Communicator& comm, ThreadPool& pool, const ShardMap& map);
 
   // Every rank calls these in turn, the same at the same time, and may do something else in
-  // between. ids: one view per table, of this rank's samples; they must stay until Continue()
-  // returns.
+  // between. ids: one view per table, of this rank's samples; they may go once Start() returns.
   void Start(std::span<const IdsView> ids);
   // Where samples have any number of lookups, the numbers of rows have to arrive before the rows.
   void Continue();
@@ -99,7 +98,7 @@ class InputDist {
   Communicator& comm_;
   ThreadPool& pool_;
   const ShardMap& map_;
-  // By shard: what own samples look up, and where it is unless it is in the ids.
+  // By shard: what own samples look up. Shards of the same rows share them.
   std::vector<OwnBags> own_;
   std::vector<std::span<const int32_t>> rows_;
   std::vector<std::vector<int32_t>> divided_;

@@ -23,8 +23,9 @@ constexpr int kVirtualWorkers = 8;
 constexpr float kRate = 0.1f;
 
 struct IdsOfTable {
-  std::vector<int32_t> values, offsets;
-  std::span<const int32_t> Bag(int64_t sample) const {
+  std::vector<int64_t> values;
+  std::vector<int32_t> offsets;
+  std::span<const int64_t> Bag(int64_t sample) const {
     if (offsets.empty()) return {values.data() + sample, 1};
     const size_t s = static_cast<size_t>(sample);
     return {values.data() + offsets[s], static_cast<size_t>(offsets[s + 1] - offsets[s])};
@@ -65,7 +66,7 @@ std::vector<IdsOfTable> GlobalBatch(int step) {
       const Philox::Block word = Philox::Draw(static_cast<uint64_t>(step) * 10 + t, s);
       const uint32_t length = tables[t].multi_hot ? word[0] % 5 : 1;  // also empty bags
       for (uint32_t i = 0; i < length; ++i)
-        table.values.push_back(static_cast<int32_t>(
+        table.values.push_back(static_cast<int64_t>(
             Philox::Draw(word[1], i)[0] % static_cast<uint64_t>(tables[t].num_embeddings)));
       if (tables[t].multi_hot) table.offsets.push_back(static_cast<int32_t>(table.values.size()));
     }
@@ -139,7 +140,7 @@ Trained ReferenceTraining(const Recipe& recipe, int steps) {
   double squared_norm = 0;
   Weights weights = InitialWeights();
   std::map<std::string, std::vector<float>> states;
-  using Bag = std::vector<int32_t>;
+  using Bag = std::vector<int64_t>;
   std::map<std::tuple<int64_t, size_t, Bag, size_t>, float> residuals;  // by v, table, ids, column
   for (int step = 0; step < steps; ++step) {
     const std::vector<IdsOfTable> ids = GlobalBatch(step);
@@ -148,14 +149,14 @@ Trained ReferenceTraining(const Recipe& recipe, int steps) {
       const TableSpec& table = recipe.tables[t];
       std::vector<float>& rows = weights[table.name];
       states[table.name].resize(static_cast<size_t>(table.num_embeddings));
-      std::map<int32_t, std::vector<Leaves>> sums;  // by row and column: over virtual workers
+      std::map<int64_t, std::vector<Leaves>> sums;  // by row and column: over virtual workers
       for (int64_t s = 0; s < kBatch; ++s) {
-        const std::span<const int32_t> bag = ids[t].Bag(s);
+        const std::span<const int64_t> bag = ids[t].Bag(s);
         const bool mean = table.pooling == Pooling::kMean && bag.size() > 1;
         const float scale = mean ? 1.0f / static_cast<float>(bag.size()) : 1.0f;
         for (size_t d = 0; d < dim; ++d) {
           Leaves blocks;
-          for (const int32_t id : bag) {
+          for (const int64_t id : bag) {
             const float w = rows[static_cast<size_t>(id) * dim + d];
             const auto [leaf, first] =
                 blocks.try_emplace(static_cast<size_t>(id % table.row_blocks), w);
@@ -176,7 +177,7 @@ Trained ReferenceTraining(const Recipe& recipe, int steps) {
           const float received = Rounded(recipe.backward, g);
           if (residual != nullptr) *residual = g - received;
           g = received;
-          for (const int32_t id : bag) {
+          for (const int64_t id : bag) {
             sums[id].resize(dim);
             sums[id][d][static_cast<size_t>(s / kSamples)] += g;
           }
@@ -269,13 +270,14 @@ Trained ShardedTraining(int world_size, int threads, const ShardingPlan& plan, c
     const std::unique_ptr<PreparedBatch> batch = embeddings.MakePreparedBatch();
     for (int step = 0; step < steps; ++step) {
       const std::vector<IdsOfTable> global = GlobalBatch(step);
-      std::vector<std::vector<int32_t>> values(4), offsets(4);
+      std::vector<std::vector<int64_t>> values(4);
+      std::vector<std::vector<int32_t>> offsets(4);
       std::vector<IdsView> views;
       for (size_t t = 0; t < 4; ++t) {
         const bool multi_hot = !global[t].offsets.empty();
         if (multi_hot) offsets[t].push_back(0);
         for (int64_t s = own.begin * n; s < own.end * n; ++s) {
-          for (int32_t id : global[t].Bag(s)) values[t].push_back(id);
+          for (int64_t id : global[t].Bag(s)) values[t].push_back(id);
           if (multi_hot) offsets[t].push_back(static_cast<int32_t>(values[t].size()));
         }
         views.push_back({values[t], offsets[t]});

@@ -10,14 +10,14 @@
 
 namespace renzan {
 
-void GroupedMetrics::Add(std::span<const int32_t> groups, std::span<const float> logits,
+void GroupedMetrics::Add(std::span<const int64_t> groups, std::span<const float> logits,
                          std::span<const float> labels) {
   CHECK(groups.size() == logits.size() && labels.size() == logits.size());
   for (size_t i = 0; i < logits.size(); ++i) {
     CHECK(groups[i] >= 0);
     if (!std::isfinite(logits[i])) continue;
-    const uint32_t positive = labels[i] > 0.5f ? 1 : 0;
-    samples_.push_back({static_cast<uint32_t>(groups[i]) << 1 | positive, logits[i]});
+    const uint64_t positive = labels[i] > 0.5f ? 1 : 0;
+    samples_.push_back({static_cast<uint64_t>(groups[i]) << 1 | positive, logits[i]});
   }
 }
 
@@ -29,7 +29,7 @@ std::vector<GroupMetrics> GroupedMetrics::Groups() const {
   });
   std::vector<GroupMetrics> groups;
   for (size_t begin = 0, end; begin < sorted.size(); begin = end) {
-    const uint32_t group = sorted[begin].group_and_label >> 1;
+    const uint64_t group = sorted[begin].group_and_label >> 1;
     // Twice the Mann-Whitney U statistic: ties count half.
     int64_t twice_u = 0, negatives = 0, positives = 0;
     FixedSum loss = 0, prediction = 0;
@@ -50,7 +50,7 @@ std::vector<GroupMetrics> GroupedMetrics::Groups() const {
       positives += tied_positives;
     }
     const double n = static_cast<double>(negatives), p = static_cast<double>(positives);
-    groups.push_back({.group = static_cast<int32_t>(group),
+    groups.push_back({.group = static_cast<int64_t>(group),
                       .count = negatives + positives,
                       .positives = positives,
                       .auc = n == 0 || p == 0 ? std::numeric_limits<double>::quiet_NaN()

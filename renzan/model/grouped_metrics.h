@@ -5,7 +5,7 @@
 // "Optimized cost per click in Taobao display advertising", KDD 2017). A model that only learns
 // which users click a lot has a high AUC but a group AUC of 0.5.
 //
-// Ranks are exact, and the result does not depend on the order in which samples are added. Takes 8
+// Ranks are exact, and the result does not depend on the order in which samples are added. Takes 16
 // bytes per sample. Not thread-safe.
 
 #include <cstdint>
@@ -15,7 +15,7 @@
 namespace renzan {
 
 struct GroupMetrics {
-  int32_t group = 0;
+  int64_t group = 0;
   int64_t count = 0, positives = 0;
   double auc = 0;          // NaN if one class is absent
   double log_loss = 0;     // mean
@@ -25,7 +25,7 @@ struct GroupMetrics {
 class GroupedMetrics {
  public:
   // [batch] each; groups are not negative. Non-finite logits are skipped.
-  void Add(std::span<const int32_t> groups, std::span<const float> logits,
+  void Add(std::span<const int64_t> groups, std::span<const float> logits,
            std::span<const float> labels);
 
   // By number of samples, the largest first, then by group.
@@ -33,7 +33,7 @@ class GroupedMetrics {
 
  private:
   struct Sample {
-    uint32_t group_and_label;  // group << 1 | label
+    uint64_t group_and_label;  // group << 1 | label
     float logit;
   };
   std::vector<Sample> samples_;

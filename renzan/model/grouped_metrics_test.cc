@@ -12,7 +12,7 @@ namespace renzan {
 namespace {
 
 struct GroupedSamples {
-  std::vector<int32_t> groups;
+  std::vector<int64_t> groups;
   std::vector<float> logits, labels;
 };
 
@@ -20,7 +20,7 @@ GroupedSamples DrawGrouped(uint64_t seed, size_t n) {
   GroupedSamples samples;
   for (size_t i = 0; i < n; ++i) {
     const Philox::Block words = Philox::Draw(seed, i);
-    samples.groups.push_back(static_cast<int32_t>(words[0] % 7 * (words[0] % 3)));
+    samples.groups.push_back(static_cast<int64_t>(words[0] % 7 * (words[0] % 3)));
     // Few distinct values, so that there are ties.
     samples.logits.push_back(static_cast<float>(words[1] % 11) / 4 - 1);
     samples.labels.push_back(words[2] % 4 == 0 ? 1.0f : 0.0f);
@@ -80,7 +80,7 @@ TEST(GroupedMetrics, AModelThatKnowsOnlyTheGroupsHasAGroupAucOfOneHalf) {
 
 TEST(GroupedMetrics, GroupsOfOneClassAreIgnored) {
   GroupedMetrics metrics;
-  metrics.Add(std::vector<int32_t>{1, 1, 2, 2, 2}, std::vector<float>{0, 1, 1, 2, 3},
+  metrics.Add(std::vector<int64_t>{1, 1, 2, 2, 2}, std::vector<float>{0, 1, 1, 2, 3},
               std::vector<float>{0, 1, 0, 0, 0});
   const std::vector<GroupMetrics> groups = metrics.Groups();
   ASSERT_EQ(groups.size(), 2u);
@@ -94,7 +94,7 @@ TEST(GroupedMetrics, GroupsOfOneClassAreIgnored) {
 
 TEST(GroupedMetrics, SkipsNonFiniteLogits) {
   GroupedMetrics metrics;
-  metrics.Add(std::vector<int32_t>{1, 1}, std::vector<float>{std::nanf(""), 1},
+  metrics.Add(std::vector<int64_t>{1, 1}, std::vector<float>{std::nanf(""), 1},
               std::vector<float>{0, 1});
   ASSERT_EQ(metrics.Groups().size(), 1u);
   EXPECT_EQ(metrics.Groups()[0].count, 1);

@@ -18,11 +18,11 @@ Lookups CountLookups(std::span<const Batch> slices, const std::vector<TableInput
   Lookups lookups;
   for (const Batch& slice : slices) {
     for (size_t t = 0; t < tables.size(); ++t) {
-      const std::vector<int32_t>& ids = slice.categorical[t].values;
+      const std::vector<int64_t>& ids = slice.categorical[t].values;
       const double dim = static_cast<double>(tables[t].dim);
       const double all = static_cast<double>(ids.size());
       const double distinct =
-          static_cast<double>(std::unordered_set<int32_t>(ids.begin(), ids.end()).size());
+          static_cast<double>(std::unordered_set<int64_t>(ids.begin(), ids.end()).size());
       lookups.all += all;
       lookups.distinct += distinct;
       lookups.all_values += dim * all;

@@ -42,7 +42,7 @@ void WriteDataset(const std::string& path) {
                        {.created_by = "test"});
   for (int row = 0; row < 640; ++row) {
     const float dense[] = {static_cast<float>(row % 7)};
-    const int32_t ids[] = {row % 10};
+    const int64_t ids[] = {row % 10};
     writer.Append(static_cast<float>(row % 2), dense, ids, {});
   }
   writer.Finish();

@@ -19,7 +19,7 @@
 namespace renzan {
 namespace {
 
-constexpr int64_t kFloat = sizeof(float), kId = sizeof(int32_t);
+constexpr int64_t kFloat = sizeof(float), kId = sizeof(int64_t), kRow = sizeof(int32_t);
 // Measured: a tiny run's anonymous memory, and what several workers need besides.
 constexpr int64_t kProgram = 12 << 20, kBackend = 4 << 20;
 
@@ -145,7 +145,7 @@ MemoryEstimate OfRank(const Sizes& s, int rank) {
             (2 + states + mine + 2 + (s.workers > 1 ? 2 : 0));
 
   // Two prepared batches of ids and sorted lookups, and what sorting needs.
-  const int64_t ids = 2 * lookups * (kId + static_cast<int64_t>(sizeof(Lookup))) +
+  const int64_t ids = 2 * lookups * (kRow + static_cast<int64_t>(sizeof(Lookup))) +
                       s.threads * most_lookups * static_cast<int64_t>(sizeof(Lookup));
   const int64_t slice = mine * n * (kFloat * (1 + s.num_dense) + kId * sample_ids);
   constexpr int64_t kSlices = 4;  // BatchLoader: two in use, two read ahead
@@ -157,7 +157,7 @@ MemoryEstimate OfRank(const Sizes& s, int rank) {
     workspace += AlignedBuffer::MemoryFor((n | 1) * ((columns + block - 1) / block) * 64);
   e.batches = exchanged + gradients + residuals + ids + kSlices * slice + s.threads * workspace;
   // Evaluation has its own slices and ids, which are not sorted.
-  if (!s.config.data.eval.path.empty()) e.batches += 2 * lookups * kId + kSlices * slice;
+  if (!s.config.data.eval.path.empty()) e.batches += 2 * lookups * kRow + kSlices * slice;
 
   // Rows, with their numbers where they are scattered.
   const int64_t copies = s.config.checkpoint.max_copies_mib > 0
@@ -165,7 +165,7 @@ MemoryEstimate OfRank(const Sizes& s, int rank) {
                              : e.tables;
   e.few_copies = std::min(copies, kFewCopiesBytes);
   e.more_copies = copies - e.few_copies;
-  e.checkpoint = e.few_copies + num_rows * kId + residuals +
+  e.checkpoint = e.few_copies + num_rows * kRow + residuals +
                  (rank == 0 ? (1 + states) * s.parameters * kFloat : 0);
   return e;
 }

@@ -102,7 +102,7 @@ void WriteDataset(const std::string& path) {
   DatasetWriter writer(path, schema, {.created_by = "test"});
   for (int row = 0; row < 256; ++row) {
     const float dense[] = {static_cast<float>(row % 7)};
-    const int32_t ids[] = {row % 100, row * 31};
+    const int64_t ids[] = {row % 100, row * 31};
     writer.Append(static_cast<float>(row % 2), dense, ids, {});
   }
   writer.Finish();

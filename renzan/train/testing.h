@@ -44,7 +44,7 @@ inline Batch MakeSlice(const HybridModel& model, int64_t step,
         // Squaring makes low ids frequent.
         const double u = word * 0x1.0p-32;
         const double rows = static_cast<double>(schema.categorical[t].num_embeddings);
-        ids.values.push_back(static_cast<int32_t>(u * u * rows));
+        ids.values.push_back(static_cast<int64_t>(u * u * rows));
       }
       if (multi_hot) ids.offsets.push_back(static_cast<int32_t>(ids.values.size()));
     }

@@ -58,9 +58,9 @@ void WriteDataset(const std::string& path) {
                        {.shard_rows = 30000});
   for (int row = 0; row < 40000; ++row) {
     const float dense[] = {static_cast<float>(random()), static_cast<float>(random())};
-    const int32_t ids[] = {static_cast<int32_t>(random() >> 2)};
-    const std::vector<int32_t> bags[] = {
-        std::vector<int32_t>(random() % 3, static_cast<int32_t>(random() >> 2))};
+    const int64_t ids[] = {static_cast<int64_t>(random() >> 2)};
+    const std::vector<int64_t> bags[] = {
+        std::vector<int64_t>(random() % 3, static_cast<int64_t>(random() >> 2))};
     writer.Append(static_cast<float>(row % 2), dense, ids, bags);
   }
   writer.Finish();
@@ -194,7 +194,7 @@ TEST(DatasetBlocks, EveryByteOfTheManifestIsChecked) {
   {
     DatasetWriter writer(dir / "d", {"y", {"a"}, {{"c", 9}}});
     const float dense[] = {1};
-    const int32_t ids[] = {2};
+    const int64_t ids[] = {2};
     writer.Append(1, dense, ids);
     writer.Finish();
   }

@@ -41,6 +41,7 @@ struct Shard {
   std::string folder;  // for messages
   int64_t first_row = 0;
   CheckedArray label, dense, ids;
+  std::vector<CheckedArray> wide_ids;
   std::vector<Jagged> jagged;
   // The same as raw pointers, for the gathers.
   const float* label_data = nullptr;
@@ -150,7 +151,8 @@ struct Dataset::Impl {
   DatasetSchema schema;
   std::optional<BayesOptimal> bayes_optimal;
   std::string fingerprint;
-  std::vector<size_t> one_hot, multi_hot;  // positions in schema.categorical
+  // Positions in schema.categorical: one-hot features in ids.npy, others, and multi-hot ones.
+  std::vector<size_t> one_hot, wide, multi_hot;
   std::vector<Shard> shards;
   std::vector<int64_t> first_rows;  // of shards
 
@@ -174,10 +176,15 @@ struct Dataset::Impl {
     shard.dense =
         open("dense.npy", NpyType::kFloat32, {rows, static_cast<int64_t>(schema.dense.size())});
     shard.ids = open("ids.npy", NpyType::kInt32, {rows, static_cast<int64_t>(one_hot.size())});
+    for (const size_t f : wide)
+      shard.wide_ids.push_back(
+          open(FeatureFile(schema.categorical[f].name, "ids"), NpyType::kInt64, {rows}));
     for (size_t f : multi_hot) {
-      const std::string& feature = schema.categorical[f].name;
-      shard.jagged.push_back({open(FeatureFile(feature, "values"), NpyType::kInt32, {-1}),
-                              open(FeatureFile(feature, "offsets"), NpyType::kInt64, {rows + 1})});
+      const CategoricalFeature& feature = schema.categorical[f];
+      const NpyType type = feature.has_wide_ids() ? NpyType::kInt64 : NpyType::kInt32;
+      shard.jagged.push_back(
+          {open(FeatureFile(feature.name, "values"), type, {-1}),
+           open(FeatureFile(feature.name, "offsets"), NpyType::kInt64, {rows + 1})});
     }
     shard.label_data = shard.label.data<float>();
     shard.dense_data = shard.dense.data<float>();
@@ -213,7 +220,7 @@ struct Dataset::Impl {
     CHECK_MSG(false, "the fast row check found an error that the slow one does not");
   }
 
-  void CheckId(int64_t row, size_t f, int32_t id) const {
+  void CheckId(int64_t row, size_t f, int64_t id) const {
     const CategoricalFeature& feature = schema.categorical[f];
     if (id < 0 || id >= feature.num_embeddings)
       FailRow(row, feature.name,
@@ -221,6 +228,8 @@ struct Dataset::Impl {
   }
 
   void ReadOneHot(std::span<const int64_t> rows, Batch* batch) const;
+  void ReadWide(std::span<const int64_t> rows, size_t column, FeatureIds* ids) const;
+  template <typename Id>
   void ReadMultiHot(std::span<const int64_t> rows, size_t jagged, FeatureIds* ids) const;
 };
 
@@ -228,10 +237,10 @@ struct Dataset::Impl {
 void Dataset::Impl::ReadOneHot(std::span<const int64_t> rows, Batch* batch) const {
   const size_t num_dense = schema.dense.size();
   const size_t num_one_hot = one_hot.size();
-  std::vector<int32_t*> out(num_one_hot);
+  std::vector<int64_t*> out(num_one_hot);
   std::vector<uint32_t> limit(num_one_hot);
   for (size_t j = 0; j < num_one_hot; ++j) {
-    std::vector<int32_t>& values = batch->categorical[one_hot[j]].values;
+    std::vector<int64_t>& values = batch->categorical[one_hot[j]].values;
     values.resize(rows.size());
     out[j] = values.data();
     limit[j] = static_cast<uint32_t>(schema.categorical[one_hot[j]].num_embeddings);
@@ -265,6 +274,18 @@ void Dataset::Impl::ReadOneHot(std::span<const int64_t> rows, Batch* batch) cons
   if (bad) FailOneHot(rows, *batch);
 }
 
+void Dataset::Impl::ReadWide(std::span<const int64_t> rows, size_t column, FeatureIds* ids) const {
+  ids->values.resize(rows.size());
+  for (size_t i = 0; i < rows.size(); ++i) {
+    const Shard& shard = ShardOf(rows[i]);
+    const auto row = static_cast<size_t>(rows[i] - shard.first_row);
+    shard.wide_ids[column].Need(row, 1);
+    ids->values[i] = shard.wide_ids[column].data<int64_t>()[row];
+    CheckId(rows[i], wide[column], ids->values[i]);
+  }
+}
+
+template <typename Id>
 void Dataset::Impl::ReadMultiHot(std::span<const int64_t> rows, size_t jagged,
                                  FeatureIds* ids) const {
   const size_t f = multi_hot[jagged];
@@ -274,7 +295,7 @@ void Dataset::Impl::ReadMultiHot(std::span<const int64_t> rows, size_t jagged,
   for (size_t i = 0; i < rows.size(); ++i) {
     const Shard& shard = ShardOf(rows[i]);
     const auto& [checked_values, offsets] = shard.jagged[jagged];
-    const std::span<const int32_t> values = checked_values.array.values<int32_t>();
+    const std::span<const Id> values = checked_values.array.values<Id>();
     const auto row = static_cast<size_t>(rows[i] - shard.first_row);
     offsets.Need(row, 2);
     const int64_t* const offset = offsets.data<int64_t>() + row;
@@ -284,7 +305,7 @@ void Dataset::Impl::ReadMultiHot(std::span<const int64_t> rows, size_t jagged,
           fmt::format("has the bag [{}, {}) of {} values", offset[0], offset[1], values.size()));
     checked_values.Need(static_cast<size_t>(offset[0]), static_cast<size_t>(offset[1] - offset[0]));
     for (int64_t at = offset[0]; at < offset[1]; ++at) {
-      const int32_t id = values[static_cast<size_t>(at)];
+      const Id id = values[static_cast<size_t>(at)];
       CheckId(rows[i], f, id);
       ids->values.push_back(id);
     }
@@ -313,7 +334,10 @@ Dataset::Dataset(const std::string& directory, DatasetOptions options)
   for (const auto& [name, bayes_optimal] : impl.manifest.generated)
     impl.bayes_optimal = bayes_optimal;
   for (size_t f = 0; f < impl.schema.categorical.size(); ++f)
-    (impl.schema.categorical[f].multi_hot ? impl.multi_hot : impl.one_hot).push_back(f);
+    (impl.schema.categorical[f].multi_hot        ? impl.multi_hot
+     : impl.schema.categorical[f].has_wide_ids() ? impl.wide
+                                                 : impl.one_hot)
+        .push_back(f);
   int64_t first_row = 0;
   for (const auto& [name, entry] : impl.manifest.shards) {
     impl.OpenShard(name, entry, first_row);
@@ -355,8 +379,19 @@ void Dataset::Read(std::span<const int64_t> rows, Batch* batch) const {
   batch->categorical.resize(impl.schema.categorical.size());
   for (size_t f : impl.one_hot) batch->categorical[f].offsets.clear();
   impl.ReadOneHot(rows, batch);
-  for (size_t j = 0; j < impl.multi_hot.size(); ++j)
-    impl.ReadMultiHot(rows, j, &batch->categorical[impl.multi_hot[j]]);
+  for (size_t j = 0; j < impl.wide.size(); ++j) {
+    FeatureIds& ids = batch->categorical[impl.wide[j]];
+    ids.offsets.clear();
+    impl.ReadWide(rows, j, &ids);
+  }
+  for (size_t j = 0; j < impl.multi_hot.size(); ++j) {
+    FeatureIds& ids = batch->categorical[impl.multi_hot[j]];
+    if (impl.schema.categorical[impl.multi_hot[j]].has_wide_ids()) {
+      impl.ReadMultiHot<int64_t>(rows, j, &ids);
+    } else {
+      impl.ReadMultiHot<int32_t>(rows, j, &ids);
+    }
+  }
 }
 
 }  // namespace renzan

@@ -4,6 +4,7 @@
 // Opened read-only and memory-mapped. Thread-safe once opened.
 
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <span>
@@ -14,6 +15,8 @@
 
 namespace renzan {
 
+inline constexpr int64_t kMaxEmbeddings = int64_t{1} << 48;
+
 struct CategoricalFeature {
   std::string name;
   int64_t num_embeddings = 0;  // ids are in [0, num_embeddings)
@@ -21,6 +24,9 @@ struct CategoricalFeature {
   // How values were mapped to ids: "hash:1000", "threshold:8:<digest of the values>", or "ids" if
   // the input had ids. Features with the same text map the same values to the same ids.
   std::string vocabulary = "ids";
+
+  // Whether ids take 64 bits on disk instead of 32.
+  bool has_wide_ids() const { return num_embeddings > std::numeric_limits<int32_t>::max(); }
 };
 
 struct DatasetSchema {

@@ -33,9 +33,9 @@ const DatasetSchema kSchema = {
 void WriteRows(DatasetWriter& writer, int rows) {
   for (int r = 0; r < rows; ++r) {
     const float dense[] = {static_cast<float>(r), static_cast<float>(-r)};
-    const int32_t ids[] = {r % 100, 999 - r};
-    const std::vector<int32_t> genres[] = {
-        std::vector<int32_t>(static_cast<size_t>(r % 3), r % 50)};
+    const int64_t ids[] = {r % 100, 999 - r};
+    const std::vector<int64_t> genres[] = {
+        std::vector<int64_t>(static_cast<size_t>(r % 3), r % 50)};
     writer.Append(static_cast<float>(r % 2), dense, ids, genres);
   }
 }
@@ -197,8 +197,8 @@ TEST(Dataset, ManifestErrorsSayWhere) {
   ExpectError(ErrorCode::kData, AllOf(HasSubstr("dataset.yaml:2:"), HasSubstr("shards have 10")),
               open);
   WriteFileAtomically(manifest, good);
-  testing::RewriteManifest(dir / "d", "format_version: 2", "format_version: 3");
-  ExpectError(ErrorCode::kData, HasSubstr("this program reads versions 1 and 2"), open);
+  testing::RewriteManifest(dir / "d", "format_version: 2", "format_version: 4");
+  ExpectError(ErrorCode::kData, HasSubstr("this program reads versions 1 to 3"), open);
   WriteFileAtomically(manifest, good);
   testing::RewriteManifest(dir / "d", "dtype: float32", "dtype: int32");
   ExpectError(ErrorCode::kData, HasSubstr("is declared as int32"), open);
@@ -248,7 +248,7 @@ TEST(Dataset, RecordsThePreprocessing) {
   TemporaryDirectory dir;
   DatasetSchema schema = {"y", {"a", "b"}, {{"c", 9}}};
   const float dense[] = {0, 0};
-  const int32_t ids[] = {1};
+  const int64_t ids[] = {1};
   const auto write = [&](const std::string& name) {
     DatasetWriter writer(dir / name, schema);
     writer.Append(1, dense, ids);
@@ -275,7 +275,7 @@ TEST(Dataset, RecordsTheRuleOfItsLabels) {
     schema.label_rule = rule;
     DatasetWriter writer(dir / name, schema);
     const float dense[] = {1};
-    const int32_t ids[] = {3};
+    const int64_t ids[] = {3};
     writer.Append(1, dense, ids);
     writer.Finish();
     return Dataset(dir / name);
@@ -314,7 +314,7 @@ TEST(DatasetWriter, RejectsInvalidValues) {
   TemporaryDirectory dir;
   DatasetWriter writer(dir / "d", {"y", {"x"}, {{"c", 3, false}}});
   const float good[] = {1}, bad[] = {std::numeric_limits<float>::infinity()};
-  const int32_t id[] = {2}, out[] = {3};
+  const int64_t id[] = {2}, out[] = {3};
   writer.Append(0, good, id);
   ExpectError(ErrorCode::kData, HasSubstr("row 1: label 2"), [&] { writer.Append(2, good, id); });
   ExpectError(ErrorCode::kData, HasSubstr("'x' is inf"), [&] { writer.Append(0, bad, id); });
@@ -323,6 +323,55 @@ TEST(DatasetWriter, RejectsInvalidValues) {
   ExpectError(ErrorCode::kConfig, HasSubstr("'x' appears twice"), [&] {
     DatasetWriter twice(dir / "e", {"y", {"x", "x"}, {}});
   });
+}
+
+// Features with more than 2^31 - 1 ids have files of 64 bits.
+TEST(Dataset, WideIdsAreKept) {
+  constexpr int64_t kMany = int64_t{5} << 40;
+  const DatasetSchema schema = {"y",
+                                {"x"},
+                                {{.name = "few", .num_embeddings = 9},
+                                 {.name = "many", .num_embeddings = kMany},
+                                 {.name = "bags", .num_embeddings = kMany, .multi_hot = true}}};
+  TemporaryDirectory dir;
+  const auto id = [](int64_t row) { return (row * 1'234'567'890'123) % kMany; };
+  {
+    DatasetWriter writer(dir / "d", schema, {.shard_rows = 4, .created_by = "test"});
+    const float dense[] = {0};
+    for (int64_t r = 0; r < 10; ++r) {
+      const int64_t ids[] = {r % 9, id(r)};
+      const std::vector<int64_t> bags[] = {
+          std::vector<int64_t>(static_cast<size_t>(r % 3), kMany - 1 - r)};
+      writer.Append(0, dense, ids, bags);
+    }
+    const int64_t out[] = {0, kMany};
+    ExpectError(ErrorCode::kData, HasSubstr("'many' has id 5497558138880, outside [0, "),
+                [&] { writer.Append(0, dense, out, std::vector<std::vector<int64_t>>(1)); });
+    writer.Finish();
+  }
+  EXPECT_EQ(ReadManifest(dir / "d").format_version, 3);
+  EXPECT_THAT(testing::NamesIn(dir / "d/shard-00000"),
+              ElementsAre("bags.offsets.npy", "bags.values.npy", "checksums.npy", "dense.npy",
+                          "ids.npy", "label.npy", "many.ids.npy"));
+  const Dataset dataset(dir / "d");
+  dataset.Verify();
+  const Batch batch = testing::ReadAll(dataset);
+  for (int64_t r = 0; r < 10; ++r) {
+    const size_t row = static_cast<size_t>(r);
+    EXPECT_EQ(batch.categorical[0].values[row], r % 9);
+    EXPECT_EQ(batch.categorical[1].values[row], id(r));
+    const FeatureIds& bags = batch.categorical[2];
+    ASSERT_EQ(bags.offsets[row + 1] - bags.offsets[row], r % 3);
+    if (r % 3 > 0) {
+      EXPECT_EQ(bags.values[static_cast<size_t>(bags.offsets[row])], kMany - 1 - r);
+    }
+  }
+
+  Poke<int64_t>(fmt::format("{}/shard-00001/many.ids.npy", dir / "d"), 2, kMany);
+  ExpectError(ErrorCode::kData, HasSubstr("row 6 (row 2 of "),
+              [&] { testing::ReadAll(Dataset(dir / "d", kUnverified)); });
+  WriteDataset(dir / "narrow", 3);
+  EXPECT_EQ(ReadManifest(dir / "narrow").format_version, 2);
 }
 
 TEST(Dataset, NumPyReadsTheArrays) {

@@ -28,28 +28,60 @@ size_t ReadFully(ByteReader& reader, char* out, size_t bytes) {
   return done;
 }
 
+NpyType IdTypeOf(const CategoricalFeature& feature) {
+  return feature.has_wide_ids() ? NpyType::kInt64 : NpyType::kInt32;
+}
+
+// Positions in DatasetSchema::categorical, by how ids are stored.
+struct Columns {
+  std::vector<size_t> one_hot, narrow, wide;  // all one-hot; those in ids.npy; the others
+  std::vector<size_t> multi_hot;
+
+  explicit Columns(const DatasetSchema& schema) {
+    for (size_t f = 0; f < schema.categorical.size(); ++f) {
+      const CategoricalFeature& feature = schema.categorical[f];
+      (feature.multi_hot ? multi_hot : one_hot).push_back(f);
+      if (!feature.multi_hot) (feature.has_wide_ids() ? wide : narrow).push_back(f);
+    }
+  }
+};
+
 // The open files of the current shard.
 struct ShardFiles {
   NpyWriter label, dense, ids;
+  std::deque<NpyWriter> wide_ids;  // files do not move
   struct Jagged {
     NpyWriter values, offsets;
 
-    Jagged(const std::string& folder, const std::string& feature)
-        : values(fmt::format("{}/{}", folder, FeatureFile(feature, "values")), NpyType::kInt32),
-          offsets(fmt::format("{}/{}", folder, FeatureFile(feature, "offsets")), NpyType::kInt64) {
+    Jagged(const std::string& folder, const CategoricalFeature& feature)
+        : values(fmt::format("{}/{}", folder, FeatureFile(feature.name, "values")),
+                 IdTypeOf(feature)),
+          offsets(fmt::format("{}/{}", folder, FeatureFile(feature.name, "offsets")),
+                  NpyType::kInt64) {
       offsets.AppendValue(int64_t{0});
     }
   };
-  std::deque<Jagged> jagged;  // files do not move
+  std::deque<Jagged> jagged;
 
-  ShardFiles(const std::string& folder, int64_t num_dense, int64_t num_one_hot,
-             const std::vector<std::string>& multi_hot)
+  ShardFiles(const std::string& folder, const DatasetSchema& schema, const Columns& columns)
       : label(folder + "/label.npy", NpyType::kFloat32),
-        dense(folder + "/dense.npy", NpyType::kFloat32, {num_dense}),
-        ids(folder + "/ids.npy", NpyType::kInt32, {num_one_hot}) {
-    for (const std::string& name : multi_hot) jagged.emplace_back(folder, name);
+        dense(folder + "/dense.npy", NpyType::kFloat32,
+              {static_cast<int64_t>(schema.dense.size())}),
+        ids(folder + "/ids.npy", NpyType::kInt32, {std::ssize(columns.narrow)}) {
+    for (const size_t f : columns.wide)
+      wide_ids.emplace_back(
+          fmt::format("{}/{}", folder, FeatureFile(schema.categorical[f].name, "ids")),
+          NpyType::kInt64);
+    for (const size_t f : columns.multi_hot) jagged.emplace_back(folder, schema.categorical[f]);
   }
 };
+
+// Appends ids in the writer's type.
+void AppendIds(std::span<const int64_t> ids, NpyWriter* writer, std::vector<int32_t>* narrowed) {
+  if (writer->type() == NpyType::kInt64) return writer->Append(ids.data(), std::ssize(ids));
+  narrowed->assign(ids.begin(), ids.end());
+  writer->Append(narrowed->data(), std::ssize(ids));
+}
 
 }  // namespace
 
@@ -58,13 +90,14 @@ struct DatasetWriter::Impl {
   StagedDirectory staged;
   DatasetManifest manifest;
   DatasetSchema schema;
-  std::vector<size_t> one_hot, multi_hot;  // positions in schema.categorical
-  std::vector<std::string> multi_hot_names;
-  std::vector<uint32_t> one_hot_limits;
+  Columns columns;
   std::unique_ptr<ShardFiles> shard;
+  std::vector<int32_t> narrowed;  // of a row or a bag
 
   Impl(const std::string& directory, const DatasetSchema& the_schema, DatasetWriterOptions opts)
-      : options(std::move(opts)), staged(directory), schema(the_schema) {}
+      : options(std::move(opts)), staged(directory), schema(the_schema), columns(schema) {}
+
+  const std::string& NameOf(size_t feature) const { return schema.categorical[feature].name; }
 
   std::string ShardFolder() const {
     return fmt::format("{}/{}", staged.staging(), ShardName(manifest.shards.size()));
@@ -77,8 +110,7 @@ struct DatasetWriter::Impl {
            options.shard_rows);
     const std::string folder = ShardFolder();
     CreateDirectories(folder);
-    shard = std::make_unique<ShardFiles>(folder, static_cast<int64_t>(schema.dense.size()),
-                                         static_cast<int64_t>(one_hot.size()), multi_hot_names);
+    shard = std::make_unique<ShardFiles>(folder, schema, columns);
   }
 
   void CloseFile(NpyWriter& writer, const std::string& name, ShardEntry& entry) {
@@ -108,9 +140,12 @@ struct DatasetWriter::Impl {
     CloseFile(shard->label, "label.npy", entry);
     CloseFile(shard->dense, "dense.npy", entry);
     CloseFile(shard->ids, "ids.npy", entry);
-    for (size_t i = 0; i < shard->jagged.size(); ++i) {
-      CloseFile(shard->jagged[i].values, FeatureFile(multi_hot_names[i], "values"), entry);
-      CloseFile(shard->jagged[i].offsets, FeatureFile(multi_hot_names[i], "offsets"), entry);
+    for (size_t i = 0; i < columns.wide.size(); ++i)
+      CloseFile(shard->wide_ids[i], FeatureFile(NameOf(columns.wide[i]), "ids"), entry);
+    for (size_t i = 0; i < columns.multi_hot.size(); ++i) {
+      const std::string& name = NameOf(columns.multi_hot[i]);
+      CloseFile(shard->jagged[i].values, FeatureFile(name, "values"), entry);
+      CloseFile(shard->jagged[i].offsets, FeatureFile(name, "offsets"), entry);
     }
     shard.reset();
     if (!options.map_ids_at_end) DigestShard(ShardFolder(), entry);
@@ -151,18 +186,19 @@ struct DatasetWriter::Impl {
                 const std::vector<std::vector<int32_t>>& id_maps) {
     const std::string folder = fmt::format("{}/{}", staged.staging(), name);
     std::vector<const std::vector<int32_t>*> maps;
-    for (size_t f : one_hot) maps.push_back(&id_maps[f]);
-    if (!maps.empty()) MapFile(folder + "/ids.npy", {static_cast<int64_t>(one_hot.size())}, maps);
-    for (size_t i = 0; i < multi_hot.size(); ++i)
-      MapFile(fmt::format("{}/{}", folder, FeatureFile(multi_hot_names[i], "values")), {},
-              {&id_maps[multi_hot[i]]});
+    for (const size_t f : columns.narrow) maps.push_back(&id_maps[f]);
+    if (!maps.empty()) MapFile(folder + "/ids.npy", {std::ssize(columns.narrow)}, maps);
+    for (const size_t f : columns.multi_hot)
+      if (!schema.categorical[f].has_wide_ids())
+        MapFile(fmt::format("{}/{}", folder, FeatureFile(NameOf(f), "values")), {}, {&id_maps[f]});
     DigestShard(folder, entry);
   }
 
-  void CheckId(size_t feature, int32_t id, uint32_t limit) const {
-    if (static_cast<uint32_t>(id) >= limit) [[unlikely]]
+  void CheckId(size_t feature, int64_t id) const {
+    const int64_t limit = schema.categorical[feature].num_embeddings;
+    if (id < 0 || id >= limit) [[unlikely]]
       Fail(ErrorCode::kData, "row {}: feature '{}' has id {}, outside [0, {})",
-           manifest.rows + shard->label.rows(), schema.categorical[feature].name, id, limit);
+           manifest.rows + shard->label.rows(), NameOf(feature), id, limit);
   }
 };
 
@@ -181,17 +217,10 @@ DatasetWriter::DatasetWriter(const std::string& directory, const DatasetSchema& 
   if (schema.dense_transforms.empty())
     impl.manifest.dense_transforms.assign(schema.dense.size(), "none");
   CHECK(impl.manifest.dense_transforms.size() == schema.dense.size());
-  for (size_t f = 0; f < schema.categorical.size(); ++f) {
-    const CategoricalFeature& feature = schema.categorical[f];
+  for (const CategoricalFeature& feature : schema.categorical) {
     impl.manifest.categorical.push_back(feature.name);
     impl.manifest.features[feature.name] = {feature.num_embeddings, feature.multi_hot, ""};
-    if (feature.multi_hot) {
-      impl.multi_hot.push_back(f);
-      impl.multi_hot_names.push_back(feature.name);
-    } else {
-      impl.one_hot.push_back(f);
-      impl.one_hot_limits.push_back(static_cast<uint32_t>(feature.num_embeddings));
-    }
+    if (feature.has_wide_ids()) impl.manifest.format_version = kWideIdsFormatVersion;
   }
   impl.OpenShard();
 }
@@ -199,11 +228,12 @@ DatasetWriter::DatasetWriter(const std::string& directory, const DatasetSchema& 
 DatasetWriter::~DatasetWriter() = default;
 
 void DatasetWriter::Append(float label, std::span<const float> dense,
-                           std::span<const int32_t> one_hot,
-                           std::span<const std::vector<int32_t>> multi_hot) {
+                           std::span<const int64_t> one_hot,
+                           std::span<const std::vector<int64_t>> multi_hot) {
   Impl& impl = *impl_;
-  CHECK(dense.size() == impl.schema.dense.size() && one_hot.size() == impl.one_hot.size() &&
-        multi_hot.size() == impl.multi_hot.size());
+  const Columns& columns = impl.columns;
+  CHECK(dense.size() == impl.schema.dense.size() && one_hot.size() == columns.one_hot.size() &&
+        multi_hot.size() == columns.multi_hot.size());
   if (impl.shard->label.rows() == impl.options.shard_rows) {
     impl.CloseShard();
     impl.OpenShard();
@@ -214,21 +244,28 @@ void DatasetWriter::Append(float label, std::span<const float> dense,
     if (!std::isfinite(dense[d]))
       Fail(ErrorCode::kData, "row {}: dense feature '{}' is {}", rows(), impl.schema.dense[d],
            dense[d]);
-  if (!impl.options.map_ids_at_end)
-    for (size_t i = 0; i < one_hot.size(); ++i)
-      impl.CheckId(impl.one_hot[i], one_hot[i], impl.one_hot_limits[i]);
-  for (size_t i = 0; i < multi_hot.size(); ++i) {
-    const size_t feature = impl.multi_hot[i];
-    const auto limit = static_cast<uint32_t>(impl.schema.categorical[feature].num_embeddings);
-    if (!impl.options.map_ids_at_end)
-      for (int32_t id : multi_hot[i]) impl.CheckId(feature, id, limit);
-    ShardFiles::Jagged& files = impl.shard->jagged[i];
-    files.values.Append(multi_hot[i].data(), static_cast<int64_t>(multi_hot[i].size()));
-    files.offsets.AppendValue(files.values.rows());
+  if (!impl.options.map_ids_at_end) {
+    for (size_t i = 0; i < one_hot.size(); ++i) impl.CheckId(columns.one_hot[i], one_hot[i]);
+    for (size_t i = 0; i < multi_hot.size(); ++i)
+      for (const int64_t id : multi_hot[i]) impl.CheckId(columns.multi_hot[i], id);
   }
   impl.shard->label.AppendValue(label);
   impl.shard->dense.Append(dense.data(), 1);
-  impl.shard->ids.Append(one_hot.data(), 1);
+  impl.narrowed.clear();
+  auto wide = impl.shard->wide_ids.begin();
+  for (size_t i = 0; i < one_hot.size(); ++i) {
+    if (impl.schema.categorical[columns.one_hot[i]].has_wide_ids()) {
+      (wide++)->AppendValue(one_hot[i]);
+    } else {
+      impl.narrowed.push_back(static_cast<int32_t>(one_hot[i]));
+    }
+  }
+  impl.shard->ids.Append(impl.narrowed.data(), 1);
+  for (size_t i = 0; i < multi_hot.size(); ++i) {
+    ShardFiles::Jagged& files = impl.shard->jagged[i];
+    AppendIds(multi_hot[i], &files.values, &impl.narrowed);
+    files.offsets.AppendValue(files.values.rows());
+  }
 }
 
 int64_t DatasetWriter::rows() const {

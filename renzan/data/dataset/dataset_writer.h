@@ -20,7 +20,8 @@ struct DatasetManifest;
 struct DatasetWriterOptions {
   int64_t shard_rows = 4'000'000;
   std::string created_by;
-  // Ids are provisional until Finish() maps them; num_embeddings of the schema is ignored.
+  // Ids are provisional until Finish() maps them; num_embeddings of the schema only says whether
+  // they are wide, and wide ones are not mapped.
   bool map_ids_at_end = false;
   StopFunction stop;  // polled while ids are mapped
 };
@@ -37,8 +38,8 @@ class DatasetWriter {
   // `one_hot` holds the ids of the one-hot features in their order, `multi_hot` one bag for each
   // multi-hot feature in theirs. Throws kData for an id outside its table (unless ids are mapped at
   // the end), a label that is not 0 or 1, or a dense value that is not finite.
-  void Append(float label, std::span<const float> dense, std::span<const int32_t> one_hot,
-              std::span<const std::vector<int32_t>> multi_hot = {});
+  void Append(float label, std::span<const float> dense, std::span<const int64_t> one_hot,
+              std::span<const std::vector<int64_t>> multi_hot = {});
   int64_t rows() const;
 
   // Where additional files (the vocabulary) can be put, and the content of dataset.yaml, in which

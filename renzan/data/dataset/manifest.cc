@@ -1,6 +1,5 @@
 #include "renzan/data/dataset/manifest.h"
 
-#include <limits>
 #include <set>
 #include <utility>
 
@@ -15,7 +14,6 @@ namespace renzan {
 namespace {
 
 constexpr int64_t kMaxRows = int64_t{1} << 48;
-constexpr int64_t kMaxEmbeddings = std::numeric_limits<int32_t>::max();
 
 // The beginning of the last line of dataset.yaml.
 constexpr std::string_view kChecksumKey = "xxh128: ";
@@ -84,9 +82,9 @@ void FeatureEntry::Describe(ConfigFields& fields) {
 
 void DatasetManifest::Describe(ConfigFields& fields) {
   fields.Field("format_version", &format_version);
-  fields.Require(format_version == 1 || format_version == kDatasetFormatVersion, "format_version",
-                 fmt::format("is {}, but this program reads versions 1 and {}: use a newer program",
-                             format_version, kDatasetFormatVersion));
+  fields.Require(format_version >= 1 && format_version <= kWideIdsFormatVersion, "format_version",
+                 fmt::format("is {}, but this program reads versions 1 to {}: use a newer program",
+                             format_version, kWideIdsFormatVersion));
   fields.Range("rows", &rows, 0, kMaxRows);
   fields.Field("created_by", &created_by);
   fields.Field("label", &label);

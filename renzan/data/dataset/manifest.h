@@ -40,9 +40,10 @@ struct FeatureEntry {
   void Describe(ConfigFields& fields);
 };
 
-// The version that is written. Version 1 had no block checksums, no checksum of dataset.yaml, and
+// The versions that are written: the later one only for features with wide ids, so that older
+// programs can read the others. Version 1 had no block checksums, no checksum of dataset.yaml, and
 // no transforms.
-inline constexpr int64_t kDatasetFormatVersion = 2;
+inline constexpr int64_t kDatasetFormatVersion = 2, kWideIdsFormatVersion = 3;
 
 // The file in each shard's folder that holds the XXH3 of every block of the others.
 inline constexpr char kBlockChecksumsFile[] = "checksums.npy";

@@ -99,7 +99,7 @@ TEST(Synth, IdsFollowAPowerLaw) {
   EXPECT_EQ(teacher.schema().categorical.front().num_embeddings, 5);
   EXPECT_EQ(teacher.schema().categorical.back().num_embeddings, 20'001);
   SynthRow row;
-  std::map<int32_t, int> counts;
+  std::map<int64_t, int> counts;
   const int rows = 50'000;
   for (int64_t i = 0; i < rows; ++i) {
     teacher.Draw(i, &row);
@@ -135,11 +135,11 @@ TEST(Synth, TextAndDatasetHoldTheSameRows) {
   EXPECT_EQ(imported.dense, straight.dense);
   for (size_t f = 0; f < 26; ++f) {
     // Ids differ but correspond one to one, and missing is 0 in both.
-    std::map<int32_t, int32_t> name = {{0, 0}};
-    std::set<int32_t> used = {0};
+    std::map<int64_t, int64_t> name = {{0, 0}};
+    std::set<int64_t> used = {0};
     for (size_t i = 0; i < 2000; ++i) {
-      const int32_t from = straight.categorical[f].values[i];
-      const int32_t to = imported.categorical[f].values[i];
+      const int64_t from = straight.categorical[f].values[i];
+      const int64_t to = imported.categorical[f].values[i];
       const auto [entry, fresh] = name.emplace(from, to);
       ASSERT_EQ(entry->second, to) << "feature " << f << " row " << i;
       ASSERT_EQ(fresh, used.insert(to).second) << "feature " << f << " row " << i;

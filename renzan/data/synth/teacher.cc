@@ -219,9 +219,9 @@ void Teacher::Draw(int64_t row, SynthRow* out) const {
 
   out->multi_hot.resize(multi_hot_.size());
   for (size_t f = 0; f < multi_hot_.size(); ++f) {
-    std::vector<int32_t>& bag = out->multi_hot[f];
+    std::vector<int64_t>& bag = out->multi_hot[f];
     bag.resize(words.Next() % kBagSizes);
-    for (int32_t& id : bag) {
+    for (int64_t& id : bag) {
       const size_t rank = multi_hot_[f].Rank(words.Next());
       id = multi_hot_[f].id[rank];
       logit += multi_hot_[f].weight[rank];
@@ -231,7 +231,7 @@ void Teacher::Draw(int64_t row, SynthRow* out) const {
   out->label = words.Uniform() < out->probability ? 1.0f : 0.0f;
 }
 
-uint32_t Teacher::TextValue(size_t feature, int32_t id) const {
+uint32_t Teacher::TextValue(size_t feature, int64_t id) const {
   return Mix(static_cast<uint32_t>(id) ^ one_hot_[feature].text_key);
 }
 

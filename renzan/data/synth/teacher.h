@@ -36,8 +36,8 @@ struct SynthRow {
   float label = 0;
   double probability = 0;        // of label 1, by the teacher
   std::vector<int64_t> dense;    // whole numbers >= 0, or kMissingDense
-  std::vector<int32_t> one_hot;  // 0: missing
-  std::vector<std::vector<int32_t>> multi_hot;
+  std::vector<int64_t> one_hot;  // 0: missing
+  std::vector<std::vector<int64_t>> multi_hot;
 };
 
 class Teacher {
@@ -49,7 +49,7 @@ class Teacher {
   void Draw(int64_t row, SynthRow* out) const;
   // The value of id `id` of one-hot feature `feature` as text: 8 hexadecimal digits, distinct for
   // distinct ids.
-  uint32_t TextValue(size_t feature, int32_t id) const;
+  uint32_t TextValue(size_t feature, int64_t id) const;
 
  private:
   static constexpr size_t kLatentDim = 4;
