@@ -4,6 +4,8 @@ $renzan bench machine --json >machine.json || fail "bench machine"
 $renzan bench machine --workers 2 --threads 1 --backend gloo >machine.txt 2>&1 || fail "$(cat machine.txt)"
 grep -q '2 workers of 1 threads' machine.txt || fail "$(cat machine.txt)"
 grep -q 'all-to-all of 262144 bytes to each peer (gloo)' machine.txt || fail "$(cat machine.txt)"
+$renzan bench machine --peers --json >peers.json || fail "$(cat peers.json)"
+expect_exit 64 "cannot be spread evenly" $renzan bench machine --peers --workers 3 --hosts a,b
 $renzan data synth --format dataset --seed 7 --rows 20000 --output data >/dev/null
 small_config data
 $renzan bench train small.yaml --steps 20 --json >train.json || fail "bench train"
@@ -16,6 +18,11 @@ machine = json.load(open("machine.json"))
 for key in ("matrix_float32_flops", "stream_bytes_per_second", "random_rows_64_bytes_per_second",
             "random_rows_512_bytes_per_second"):
     assert machine[key] > 1e6, machine
+peers = {one["name"]: one for one in json.load(open("peers.json"))["transports"]}
+for name, one in peers.items():
+    assert one.get("problem") or all(0 < one["seconds"][size] < 10 for size in
+                                     ("64", "262144", "4194304")), one
+assert "seconds" in peers["Gloo, TCP"], peers
 train = json.load(open("train.json"))
 phases = {phase["phase"]: phase for phase in train["phases"]}
 assert all(phase["seconds"] >= 0 for phase in phases.values())

@@ -55,15 +55,17 @@ on_host() {
   ip netns exec $hosts_prefix-host$i unshare -u sh -c 'hostname host'$i'; exec "$@"' sh "$@"
 }
 
-# train_on_hosts WORKERS_PER_HOST FLAG...: one run over Gloo on all hosts; its log is log.txt.
+# train_on_hosts WORKERS_PER_HOST[xTHREADS] FLAG...: one run over Gloo on all hosts; its log is
+# log.txt.
 train_on_hosts() {
-  local per_host=$1 rank=0 i local_rank status=0 pids=()
+  local per_host=${1%x*} threads=1 rank=0 i local_rank status=0 pids=()
+  [ "$1" = $per_host ] || threads=${1#*x}
   shift
   for ((i = 0; i < num_hosts; i++)); do
     for ((local_rank = 0; local_rank < per_host; local_rank++)); do
       RANK=$rank WORLD_SIZE=$((num_hosts * per_host)) LOCAL_RANK=$local_rank \
         MASTER_ADDR=10.77.0.1 MASTER_PORT=29500 \
-        on_host $i $renzan train "$@" --threads 1 --backend gloo >log$rank.txt 2>&1 &
+        on_host $i $renzan train "$@" --threads $threads --backend gloo >log$rank.txt 2>&1 &
       pids+=($!)
       rank=$((rank + 1))
     done

@@ -39,3 +39,18 @@ on_host 0 mpirun --allow-run-as-root -n 3 --host 10.77.0.1:1,10.77.0.2:1,10.77.0
   fail "mpi on 3 hosts: $(cat log.txt)"
 grep -q "(mpi" log.txt || fail "$(cat log.txt)"
 [ "$(sha256_of run)" = "$expected" ] || fail "mpi on 3 hosts: another model"
+
+# Transport by transport between two hosts, of which Open MPI learns by its own variables.
+export OMPI_MCA_plm=rsh OMPI_MCA_plm_rsh_agent=$work/agent OMPI_MCA_orte_keep_fqdn_hostnames=1 \
+  OMPI_MCA_btl_tcp_if_include=eth0 OMPI_MCA_oob_tcp_if_include=eth0
+on_host 0 $renzan bench machine --peers --hosts 10.77.0.1,10.77.0.2 --json >peers.json ||
+  fail "bench machine --peers: $(cat peers.json)"
+python3 - <<'PY' || fail "$(cat peers.json)"
+import json
+by_name = {one["name"]: one for one in json.load(open("peers.json"))["transports"]}
+assert "MPI, shared memory" not in by_name
+for name in ("Gloo, TCP", "MPI, TCP"):
+    seconds = by_name[name]["seconds"]
+    # 4 MiB each way at 1 Gbit/s take at least 33 ms.
+    assert 0.03 < seconds["4194304"] < 10 and seconds["64"] < seconds["4194304"], by_name
+PY

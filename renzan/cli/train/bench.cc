@@ -13,6 +13,7 @@
 #include "renzan/base/error.h"
 #include "renzan/base/trace.h"
 #include "renzan/cli/text/table.h"
+#include "renzan/cli/train/bench_peers.h"
 #include "renzan/cli/train/workers.h"
 #include "renzan/cli/verbs.h"
 #include "renzan/data/batch_loader.h"
@@ -36,13 +37,12 @@ struct MachineFlags {
   int workers = 1, threads = 0;
   std::string backend = "auto";
   bool json = false;
+  bool exchange_only = false;
+  bool peers = false;
+  std::vector<std::string> hosts;  // of peers
 };
 
-void BenchMachine(const MachineFlags& flags, Communicator& comm, int threads) {
-  const std::string isa = SelectIsa("auto");
-  ThreadPool pool(threads);
-  // One worker at a time would see more than its share of the machine.
-  comm.Barrier();
+void MeasureWorker(ThreadPool& pool, nlohmann::ordered_json* out, Table* table) {
   const double float32 = MeasureMatrixFlops(pool, Precision::kFloat32);
   const std::string bfloat16_isa = SelectIsa("auto", Precision::kBFloat16);
   const double bfloat16 = MeasureMatrixFlops(pool, Precision::kBFloat16);
@@ -50,32 +50,42 @@ void BenchMachine(const MachineFlags& flags, Communicator& comm, int threads) {
   const double stream = MeasureStreamBytes(pool);
   const double rows64 = MeasureRandomRowBytes(pool, 64, kTableBytes);
   const double rows512 = MeasureRandomRowBytes(pool, 512, kTableBytes);
-  nlohmann::ordered_json out = {{"isa", isa},
-                                {"workers", comm.world_size()},
-                                {"threads_per_worker", threads},
-                                {"matrix_float32_flops", float32},
-                                {"matrix_bfloat16_flops", bfloat16},
-                                {"matrix_bfloat16_isa", bfloat16_isa},
-                                {"matrix_int8_ops", int8},
-                                {"stream_bytes_per_second", stream},
-                                {"random_rows_64_bytes_per_second", rows64},
-                                {"random_rows_512_bytes_per_second", rows512}};
-  Table table({{"limit of one worker"}, {"measured", kRight}});
-  table.Add({"float32 matrix products", fmt::format("{:.0f} GFLOP/s", float32 / 1e9)});
-  table.Add({fmt::format("bfloat16 matrix products ({})", bfloat16_isa),
-             fmt::format("{:.0f} GFLOP/s", bfloat16 / 1e9)});
-  if (int8 > 0) table.Add({"int8 products", fmt::format("{:.0f} Gop/s", int8 / 1e9)});
-  table.Add({"copying memory, read + written", fmt::format("{:.1f} GB/s", stream / 1e9)});
-  table.Add({"random rows of 64 bytes", fmt::format("{:.1f} GB/s", rows64 / 1e9)});
-  table.Add({"random rows of 512 bytes", fmt::format("{:.1f} GB/s", rows512 / 1e9)});
-  if (comm.world_size() > 1) {
-    for (const int64_t bytes : {int64_t{64}, int64_t{256} << 10, int64_t{4} << 20}) {
-      const double seconds = MeasureAllToAllSeconds(comm, bytes);
-      out["all_to_all_seconds"][std::to_string(bytes)] = seconds;
-      table.Add({fmt::format("all-to-all of {} bytes to each peer ({})", bytes, comm.backend()),
-                 fmt::format("{:.1f} µs", seconds * 1e6)});
-    }
+  out->update({{"matrix_float32_flops", float32},
+               {"matrix_bfloat16_flops", bfloat16},
+               {"matrix_bfloat16_isa", bfloat16_isa},
+               {"matrix_int8_ops", int8},
+               {"stream_bytes_per_second", stream},
+               {"random_rows_64_bytes_per_second", rows64},
+               {"random_rows_512_bytes_per_second", rows512}});
+  table->Add({"float32 matrix products", fmt::format("{:.0f} GFLOP/s", float32 / 1e9)});
+  table->Add({fmt::format("bfloat16 matrix products ({})", bfloat16_isa),
+              fmt::format("{:.0f} GFLOP/s", bfloat16 / 1e9)});
+  if (int8 > 0) table->Add({"int8 products", fmt::format("{:.0f} Gop/s", int8 / 1e9)});
+  table->Add({"copying memory, read + written", fmt::format("{:.1f} GB/s", stream / 1e9)});
+  table->Add({"random rows of 64 bytes", fmt::format("{:.1f} GB/s", rows64 / 1e9)});
+  table->Add({"random rows of 512 bytes", fmt::format("{:.1f} GB/s", rows512 / 1e9)});
+}
+
+void MeasureExchange(Communicator& comm, nlohmann::ordered_json* out, Table* table) {
+  if (comm.world_size() == 1) return;
+  for (const int64_t bytes : {int64_t{64}, int64_t{256} << 10, int64_t{4} << 20}) {
+    const double seconds = MeasureAllToAllSeconds(comm, bytes);
+    (*out)["all_to_all_seconds"][std::to_string(bytes)] = seconds;
+    table->Add({fmt::format("all-to-all of {} bytes to each peer ({})", bytes, comm.backend()),
+                fmt::format("{:.1f} µs", seconds * 1e6)});
   }
+}
+
+void BenchMachine(const MachineFlags& flags, Communicator& comm, int threads) {
+  const std::string isa = SelectIsa("auto");
+  ThreadPool pool(threads);
+  nlohmann::ordered_json out = {
+      {"isa", isa}, {"workers", comm.world_size()}, {"threads_per_worker", threads}};
+  Table table({{"limit of one worker"}, {"measured", kRight}});
+  // One worker at a time would see more than its share of the machine.
+  comm.Barrier();
+  if (!flags.exchange_only) MeasureWorker(pool, &out, &table);
+  MeasureExchange(comm, &out, &table);
   if (comm.rank() != 0) return;
   if (flags.json) {
     fmt::print("{}\n", out.dump(2));
@@ -83,7 +93,6 @@ void BenchMachine(const MachineFlags& flags, Communicator& comm, int threads) {
     fmt::print("{} workers of {} threads, {}\n{}", comm.world_size(), threads, isa, table.Text());
   }
 }
-
 struct TrainBenchFlags {
   std::string config_path;
   std::vector<std::string> overrides;
@@ -207,11 +216,29 @@ void AddBenchVerb(CLI::App& app, int& exit_status) {
       ->check(CLI::PositiveNumber);
   machine->add_option("--backend", machine_flags->backend, "auto, local, gloo or mpi");
   machine->add_flag("--json", machine_flags->json, "Print JSON");
+  CLI::Option* exchange =
+      machine->add_flag("--exchange", machine_flags->exchange_only, "Only the exchange");
+  CLI::Option* peers =
+      machine
+          ->add_flag("--peers", machine_flags->peers,
+                     "The exchange over each transport: Gloo, and what Open MPI has")
+          ->excludes(exchange);
+  machine
+      ->add_option("--hosts", machine_flags->hosts,
+                   "With --peers: between these machines, which mpirun must be able to reach")
+      ->delimiter(',')
+      ->needs(peers);
   machine->footer(
       "Examples:\n"
       "  renzan bench machine\n"
-      "  renzan bench machine --workers 2 --backend gloo");
+      "  renzan bench machine --workers 2 --backend gloo\n"
+      "  renzan bench machine --peers --hosts node1,node2");
   machine->callback([machine_flags, &exit_status] {
+    if (machine_flags->peers)
+      return BenchPeers({.workers = std::max({machine_flags->workers, 2,
+                                              static_cast<int>(machine_flags->hosts.size())}),
+                         .hosts = machine_flags->hosts,
+                         .json = machine_flags->json});
     exit_status = RunWorkers(
         {.workers = machine_flags->workers,
          .threads = machine_flags->threads,
