@@ -5,11 +5,22 @@
 
 #include "renzan/embedding/kernels.h"
 #include "renzan/optim/optimizer_steps.h"
+#include "renzan/plan/replicated_gradients.h"
 
 namespace renzan {
 namespace {
 
 constexpr float kMaxFloat16 = 65504.0f;
+
+// By shard: not those that ReducedSums reduces.
+std::vector<bool> SentToAll(const ShardMap& map, RowCodec wire) {
+  const int64_t batch = map.samples_per_virtual_worker() * map.virtual_workers();
+  std::vector<bool> sent;
+  for (size_t shard = 0; shard < map.shards().size(); ++shard)
+    sent.push_back(
+        !ReducesGradients(map.rows_of(shard).size(), map.columns_of(shard), wire, batch));
+  return sent;
+}
 
 }  // namespace
 
@@ -19,8 +30,9 @@ GradientDist::GradientDist(Communicator& comm, ThreadPool& pool, const ShardMap&
       map_(map),
       wire_(options.wire),
       scale_(options.scale),
-      messages_(comm, map, options.wire, true),
-      error_feedback_(map, options.error_feedback_rows) {
+      messages_(comm, map, options.wire, SentToAll(map, options.wire)),
+      error_feedback_(map, options.error_feedback_rows),
+      reduced_sums_(comm, pool, map, options.wire) {
   holders_.resize(map.shards().size());
   for (int r = 0; r < map.world_size(); ++r)
     for (size_t k = 0; k < map.held_by(r).size(); ++k)
@@ -111,11 +123,15 @@ void GradientDist::WriteColumns(const InputDist& ids, size_t table, int column_b
   thread_local std::vector<float> values;
   values.resize(static_cast<size_t>(dim));
   targets.clear();
-  for (const size_t shard : shards)
-    for (const auto [rank, held] : holders_[shard])
+  for (const size_t shard : shards) {
+    bool first = true;
+    for (const auto [rank, held] : holders_[shard]) {
+      if (!messages_.Travels(shard, rank)) continue;
       targets.push_back({messages_.OfSamples(rank, held, virtual_worker),
-                         ids.own_bags(shard).LengthsFrom(first_sample),
-                         rank == holders_[shard][0].rank});
+                         ids.own_bags(shard).LengthsFrom(first_sample), first});
+      first = false;
+    }
+  }
   for (int64_t i = 0; i < n; ++i) {
     const std::byte* encoded = nullptr;
     int64_t length = 0;
@@ -141,26 +157,45 @@ void GradientDist::WriteColumns(const InputDist& ids, size_t table, int column_b
   }
 }
 
-void GradientDist::Receive(const InputDist& ids) {
-  messages_.Wait();
+void GradientDist::Send(const InputDist& ids) {
+  messages_.Send("gradients to owners", false);
   for (size_t held = 0; held < gradients_.size(); ++held) {
     const size_t needed =
         ids.of_held(held).num_bags() * static_cast<size_t>(map_.columns_of(map_.held()[held]));
     // With room for batches with a few more.
     if (gradients_[held].size() < needed) gradients_[held] = AlignedBuffer(needed + needed / 8);
   }
+  const size_t own = static_cast<size_t>(map_.own().size());
+  pool_.ParallelTasks(gradients_.size() * own, [&](int, size_t task) {
+    const size_t held = task / own;
+    const int v = map_.own().begin + static_cast<int>(task % own);
+    if (!reduced_sums_.Has(held)) return;
+    Decode(ids, held, v);
+    reduced_sums_.Add(ids.of_held(held), held, v, gradients_[held].data());
+  });
+  reduced_sums_.Start();
+}
+
+void GradientDist::Receive(const InputDist& ids) {
+  messages_.Wait();
   const size_t blocks = static_cast<size_t>(map_.virtual_workers());
   pool_.ParallelTasks(gradients_.size() * blocks, [&](int, size_t task) {
-    const size_t held = task / blocks, v = task % blocks;
-    const std::vector<int32_t>& first = ids.of_held(held).first_bag;
-    const int64_t dim = map_.columns_of(map_.held()[held]);
-    const int64_t values = (first[v + 1] - first[v]) * dim;
-    float* gradient = gradients_[held].data() + first[v] * dim;
-    DecodeRows(wire_, static_cast<size_t>(dim), messages_.OfHeld(held, static_cast<int>(v)),
-               {gradient, static_cast<size_t>(values)});
-    if (scale_ != 1) ScaleValues(1 / scale_, values, gradient);
-    ClearNegativeZeros(values, gradient);
+    const size_t held = task / blocks;
+    if (!reduced_sums_.Has(held)) Decode(ids, held, static_cast<int>(task % blocks));
   });
+  reduced_sums_.Finish();
+}
+
+void GradientDist::Decode(const InputDist& ids, size_t held, int virtual_worker) {
+  const size_t v = static_cast<size_t>(virtual_worker);
+  const std::vector<int32_t>& first = ids.of_held(held).first_bag;
+  const int64_t dim = map_.columns_of(map_.held()[held]);
+  const int64_t values = (first[v + 1] - first[v]) * dim;
+  float* gradient = gradients_[held].data() + first[v] * dim;
+  DecodeRows(wire_, static_cast<size_t>(dim), messages_.OfHeld(held, virtual_worker),
+             {gradient, static_cast<size_t>(values)});
+  if (scale_ != 1) ScaleValues(1 / scale_, values, gradient);
+  ClearNegativeZeros(values, gradient);
 }
 
 WireRange GradientDist::TakeRange() {

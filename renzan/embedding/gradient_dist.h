@@ -2,7 +2,8 @@
 
 // The reverse of output_dist: each worker sends the gradients of its samples' pooled rows to the
 // holders of the shards that they looked up. The wire codec is applied to every gradient, also if
-// it stays on this worker, so that placement cannot change a value.
+// it stays on this worker, so that placement cannot change a value. Of small replicated shards,
+// sums by row are exchanged instead (plan/replicated_gradients.h).
 
 #include <cstdint>
 #include <span>
@@ -13,6 +14,7 @@
 #include "renzan/base/thread_pool.h"
 #include "renzan/comm/wire_range.h"
 #include "renzan/embedding/error_feedback.h"
+#include "renzan/embedding/reduced_sums.h"
 #include "renzan/embedding/row_messages.h"
 #include "renzan/embedding/wire_error.h"
 
@@ -34,11 +36,13 @@ class GradientDist {
   // to InputDist::Start(). Thread-safe for different virtual workers.
   void Write(const InputDist& ids, std::span<const IdsView> bags, int virtual_worker,
              int64_t first_column, const BlockedMatrix& gradient);
-  void Send() { messages_.Send("gradients to owners", false); }
+  void Send(const InputDist& ids);
   void Receive(const InputDist& ids);
 
-  // After Receive(): the gradients of the bags of this worker's i-th shard [bags, columns].
+  // After Receive(), of this worker's i-th shard: the gradients of its bags [bags, columns], or, if
+  // this is not null, those of its rows [rows, columns], of which only looked up ones count.
   const float* of_held(size_t i) const { return gradients_[i].data(); }
+  const float* sums_of_held(size_t i) const { return reduced_sums_.Of(i); }
 
   // How many gradients of this worker lost range on a float16 wire since the last call.
   WireRange TakeRange();
@@ -62,6 +66,9 @@ class GradientDist {
   void WriteColumns(const InputDist& ids, size_t table, int column_block, int virtual_worker,
                     int64_t column, const BlockedMatrix& gradient, Encoder encoder);
 
+  // Of the bags of one virtual worker, from their message.
+  void Decode(const InputDist& ids, size_t held, int virtual_worker);
+
   ThreadPool& pool_;
   const ShardMap& map_;
   RowCodec wire_;
@@ -69,6 +76,7 @@ class GradientDist {
   bool measures_ = false;
   RowMessages messages_;
   ErrorFeedback error_feedback_;
+  ReducedSums reduced_sums_;
   // By shard: who holds it, and its place among the shards of each.
   struct Holder {
     int rank;

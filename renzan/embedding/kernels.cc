@@ -219,6 +219,14 @@ HWY_INLINE void ForEachRow(const RowGradients& gradients, int64_t dim, float* st
   const size_t n = gradients.lookups.size(), width = static_cast<size_t>(dim);
   const int64_t gradient_bytes = dim * static_cast<int64_t>(sizeof(float));
   const size_t distance = static_cast<size_t>(RowsAhead(gradient_bytes));
+  if (gradients.sums != nullptr) {
+    // Of a table so small that caches hold it.
+    for (size_t i = 0; i < n; ++i) {
+      const int64_t row = RowOf(lookups[i]);
+      if (i == 0 || row != RowOf(lookups[i - 1])) visit(row, gradients.sums + row * dim);
+    }
+    return;
+  }
   const auto gradient_of = [&](size_t i) {
     return gradients.pooled + int64_t{SampleOf(lookups[i])} * dim;
   };
@@ -352,6 +360,12 @@ bool UpdateRows(const RowSlots& slots, const RowStep& step, const RowGradients& 
   return finite;
 }
 
+void AddTo(int64_t n, const float* from, float* to) {
+  ForEach(static_cast<size_t>(n), [&](auto d, size_t i) HWY_ATTR {
+    hn::StoreU(hn::Add(hn::LoadU(d, to + i), hn::LoadU(d, from + i)), d, to + i);
+  });
+}
+
 void ClearNegativeZeros(int64_t n, float* values) {
   ForEach(static_cast<size_t>(n), [&](auto d, size_t i) HWY_ATTR {
     hn::StoreU(hn::Add(hn::LoadU(d, values + i), hn::Zero(d)), d, values + i);
@@ -393,6 +407,7 @@ HWY_EXPORT(PoolRows);
 HWY_EXPORT(PoolRowBlocks);
 HWY_EXPORT(UpdateRows);
 HWY_EXPORT(StepSquares);
+HWY_EXPORT(AddTo);
 HWY_EXPORT(ClearNegativeZeros);
 HWY_EXPORT(RowGradientSquares);
 
@@ -428,6 +443,8 @@ void PoolRowBlocks(const RowSlots& rows, std::span<const int64_t> first, RowCode
   HWY_DYNAMIC_DISPATCH(PoolRowBlocks)
   (rows, first, wire, ids, offsets.data(), std::ssize(offsets) - 1, StackScratch(rows.dim), out);
 }
+
+void AddTo(int64_t n, const float* from, float* to) { HWY_DYNAMIC_DISPATCH(AddTo)(n, from, to); }
 
 void ClearNegativeZeros(int64_t n, float* values) {
   HWY_DYNAMIC_DISPATCH(ClearNegativeZeros)(n, values);

@@ -36,7 +36,12 @@ struct RowGradients {
   std::span<const Lookup> lookups;           // sorted by SortByRow, with all lookups of each row
   const float* pooled = nullptr;             // [bags, dim]
   const uint16_t* virtual_worker = nullptr;  // [bags], ascending
+  // If not null, the sums themselves [rows, dim], and `pooled` is not used.
+  const float* sums = nullptr;
 };
+
+// to[d] += from[d]
+void AddTo(int64_t n, const float* from, float* to);
 
 // -0 becomes +0.
 void ClearNegativeZeros(int64_t n, float* values);

@@ -9,7 +9,10 @@
 namespace renzan {
 
 OutputDist::OutputDist(Communicator& comm, ThreadPool& pool, const ShardMap& map, RowCodec wire)
-    : pool_(pool), map_(map), wire_(wire), messages_(comm, map, wire, false) {
+    : pool_(pool),
+      map_(map),
+      wire_(wire),
+      messages_(comm, map, wire, std::vector<bool>(map.shards().size())) {
   sources_.resize(map.shards().size());
   for (int r = 0; r < map.world_size(); ++r) {
     const std::vector<size_t>& held = map.held_by(r);
@@ -24,7 +27,8 @@ void OutputDist::Send(const std::vector<EmbeddingShard>& shards, const InputDist
   pool_.ParallelTasks(shards.size() * blocks, [&](int, size_t task) {
     const size_t held = task / blocks;
     const int v = static_cast<int>(task % blocks);
-    if (messages_.TravelsTo(held, map_.rank_of(v))) Pool(shards[held], ids.of_held(held), held, v);
+    if (messages_.Travels(map_.held()[held], map_.rank_of(v)))
+      Pool(shards[held], ids.of_held(held), held, v);
   });
   messages_.Send("output_dist", true);
 }

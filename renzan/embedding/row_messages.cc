@@ -1,13 +1,15 @@
 #include "renzan/embedding/row_messages.h"
 
+#include <utility>
+
 namespace renzan {
 
 RowMessages::RowMessages(Communicator& comm, const ShardMap& map, RowCodec wire,
-                         bool to_every_holder)
+                         std::vector<bool> to_every_holder)
     : comm_(comm),
       map_(map),
       wire_(wire),
-      to_every_holder_(to_every_holder),
+      to_every_holder_(std::move(to_every_holder)),
       held_at_(map.held().size()),
       samples_at_(static_cast<size_t>(map.world_size())),
       of_held_(static_cast<size_t>(map.world_size())),
@@ -19,11 +21,6 @@ RowMessages::RowMessages(Communicator& comm, const ShardMap& map, RowCodec wire,
         map.held_by(r).size(), std::vector<size_t>(static_cast<size_t>(map.own().size())));
 }
 
-bool RowMessages::TravelsTo(size_t held, int rank) const {
-  return to_every_holder_ || rank == map_.rank() ||
-         map_.shards()[map_.held()[held]].rank != kEveryRank;
-}
-
 void RowMessages::LayOut(const InputDist& ids) {
   for (int r = 0; r < map_.world_size(); ++r) {
     const size_t rank = static_cast<size_t>(r);
@@ -31,7 +28,7 @@ void RowMessages::LayOut(const InputDist& ids) {
     const IndexRange theirs = map_.assigned_to(r);
     for (size_t k = 0; k < held_at_.size(); ++k) {
       const std::vector<int32_t>& first = ids.of_held(k).first_bag;
-      const size_t row = TravelsTo(k, r) ? row_bytes(map_.held()[k]) : 0;
+      const size_t row = Travels(map_.held()[k], r) ? row_bytes(map_.held()[k]) : 0;
       for (int v = theirs.begin; v < theirs.end; ++v) {
         const size_t i = static_cast<size_t>(v);
         held_at_[k][i] = held;
@@ -41,9 +38,7 @@ void RowMessages::LayOut(const InputDist& ids) {
     const std::vector<size_t>& shards = map_.held_by(r);
     for (size_t k = 0; k < shards.size(); ++k) {
       const std::vector<int32_t>& first = ids.own_bags(shards[k]).first_bag;
-      const bool travels =
-          to_every_holder_ || r == map_.rank() || map_.shards()[shards[k]].rank != kEveryRank;
-      const size_t row = travels ? row_bytes(shards[k]) : 0;
+      const size_t row = Travels(shards[k], r) ? row_bytes(shards[k]) : 0;
       for (size_t i = 0; i + 1 < first.size(); ++i) {
         samples_at_[rank][k][i] = samples;
         samples += static_cast<size_t>(first[i + 1] - first[i]) * row;

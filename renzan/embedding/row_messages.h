@@ -17,9 +17,10 @@ namespace renzan {
 
 class RowMessages {
  public:
-  // `to_every_holder`: a row of a replicated shard goes to all workers, and not only between a
-  // worker and itself.
-  RowMessages(Communicator& comm, const ShardMap& map, RowCodec wire, bool to_every_holder);
+  // `to_every_holder`: by shard, whether a row of it, if it is replicated, goes to all workers, and
+  // not only between a worker and itself.
+  RowMessages(Communicator& comm, const ShardMap& map, RowCodec wire,
+              std::vector<bool> to_every_holder);
 
   // Computes sizes and places for a batch whose ids have arrived; nothing may be in flight.
   void LayOut(const InputDist& ids);
@@ -27,8 +28,12 @@ class RowMessages {
   size_t row_bytes(size_t shard) const {
     return EncodedRowBytes(wire_, static_cast<size_t>(map_.columns_of(shard)));
   }
-  // Whether rows travel between shard `held` of this worker and samples of worker `rank`.
-  bool TravelsTo(size_t held, int rank) const;
+  // Whether rows travel between this worker and another, of which one holds the shard and the other
+  // has samples.
+  bool Travels(size_t shard, int rank) const {
+    return to_every_holder_[shard] || rank == map_.rank() ||
+           map_.shards()[shard].rank != kEveryRank;
+  }
 
   // Where the rows of a virtual worker are, in the message between this worker's i-th shard and the
   // worker of the samples...
@@ -47,7 +52,7 @@ class RowMessages {
   Communicator& comm_;
   const ShardMap& map_;
   RowCodec wire_;
-  bool to_every_holder_;
+  std::vector<bool> to_every_holder_;
   // The offsets of OfHeld() and OfSamples(), and the messages, by rank.
   std::vector<std::vector<size_t>> held_at_;                  // by held shard and virtual worker
   std::vector<std::vector<std::vector<size_t>>> samples_at_;  // by rank, its shard, own virtual w.

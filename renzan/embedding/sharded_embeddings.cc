@@ -111,7 +111,8 @@ void ShardedEmbeddings::FindRuns(const PreparedBatch& batch) {
 RowGradients ShardedEmbeddings::GradientsOf(const PreparedBatch& batch, const Run& run) const {
   return {.lookups = run.lookups,
           .pooled = gradient_dist_.of_held(run.held),
-          .virtual_worker = batch.ids.of_held(run.held).virtual_worker.data()};
+          .virtual_worker = batch.ids.of_held(run.held).virtual_worker.data(),
+          .sums = gradient_dist_.sums_of_held(run.held)};
 }
 
 double ShardedEmbeddings::SquaredGradientNorm(const PreparedBatch& batch) {

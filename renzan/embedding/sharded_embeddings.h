@@ -93,7 +93,7 @@ class ShardedEmbeddings {
     return gradient_dist_.errors();
   }
   ErrorFeedback& error_feedback() { return gradient_dist_.error_feedback(); }
-  void SendGradients() { gradient_dist_.Send(); }
+  void SendGradients(const PreparedBatch& batch) { gradient_dist_.Send(batch.ids); }
   // Sorts the lookups of one of this worker's shards, on a thread of the pool. Needs only the ids.
   // Thread-safe for different shards and threads.
   void SortLookups(size_t held, int thread, PreparedBatch* batch);

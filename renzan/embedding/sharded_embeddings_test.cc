@@ -299,7 +299,7 @@ Trained ShardedTraining(int world_size, int threads, const ShardingPlan& plan, c
             }
         embeddings.WritePooledGradient(*batch, views, v, first_column, pooled);
       }
-      embeddings.SendGradients();
+      embeddings.SendGradients(*batch);
       for (size_t held = 0; held < embeddings.shards().size(); ++held)
         embeddings.SortLookups(held, 0, batch.get());
       embeddings.ReceiveGradients(*batch);

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "renzan/plan/replicated_gradients.h"
+
 namespace renzan {
 namespace {
 
@@ -95,24 +97,34 @@ ShardCost CostOfShard(const Shard& shard, const TableSpec& table, const RunCosts
     return static_cast<double>(EncodedRowBytes(codec, static_cast<size_t>(table.block_columns())));
   };
 
+  // The part of the batch whose gradients it adds up, and the values of their sums.
+  const bool reduced =
+      replicated && workers > 1 &&
+      ReducesGradients(static_cast<int64_t>(rows), table.block_columns(), run.backward, run.batch);
+  const double added = reduced ? 1 / workers : 1, sums = reduced ? rows * columns : 0;
+  const double own_arrays = std::ceil(run.virtual_workers / workers) + 2;  // of sums
+
   ShardCost cost;
   cost.lookup_seconds =
       own * (kMisses * lookups * row_traffic / rates.row_bytes +
              (kFloat + CodecBytes(run.forward)) * bags * columns / rates.stream_bytes);
   cost.receive_seconds =
-      bags * ((kFloat + CodecBytes(run.backward)) * columns + wire_bytes(run.backward)) /
+      (added * bags * ((kFloat + CodecBytes(run.backward)) * columns + wire_bytes(run.backward)) +
+       2 * kFloat * own_arrays * sums) /
       rates.stream_bytes;
-  cost.update_seconds =
-      2 * kMisses * distinct * (row_traffic + state_traffic) / rates.row_bytes +
-      (kFloat * columns * (lookups + 2 * bags) + 4 * kLookup * lookups) / rates.stream_bytes;
+  cost.update_seconds = 2 * kMisses * distinct * (row_traffic + state_traffic) / rates.row_bytes +
+                        (kFloat * columns * added * (lookups + 2 * bags) + 4 * kLookup * lookups) /
+                            rates.stream_bytes;
   cost.pooled_bytes = replicated ? 0 : bags * wire_bytes(run.forward);
-  cost.gradient_bytes = bags * wire_bytes(run.backward);
+  cost.gradient_bytes = reduced ? 2 * kFloat * sums : bags * wire_bytes(run.backward);
   cost.table_bytes = rows * (row_bytes + state_bytes + 1.0 / 8);
   cost.checkpoint_bytes = rows * kId;
   // Two batches of ids and sorted lookups; gradients, and messages both ways.
+  const double messages =
+      reduced ? bags / workers * wire_bytes(run.backward) + kFloat * own_arrays * sums
+              : (replicated ? 2 : 1) * cost.gradient_bytes;
   cost.exchange_bytes = 2 * lookups * (3 * kId + kLookup) + kFloat * bags * columns +
-                        (workers > 1 ? cost.pooled_bytes + cost.gradient_bytes : 0) +
-                        (replicated && workers > 1 ? cost.gradient_bytes : 0);
+                        (workers > 1 ? cost.pooled_bytes + messages : 0);
   return cost;
 }
 

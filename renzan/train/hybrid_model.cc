@@ -186,7 +186,7 @@ void HybridModel::TrainVirtualWorker(const StepState& state, size_t index, int t
 }
 
 void HybridModel::SendGradients(StepState&) {
-  embeddings_->SendGradients();
+  embeddings_->SendGradients(batches_->current());
   batches_->ContinueNext();
 }
 

@@ -14,6 +14,7 @@
 #include "renzan/embedding/sort_rows.h"
 #include "renzan/model/dot_interaction.h"
 #include "renzan/plan/cost_model.h"
+#include "renzan/plan/replicated_gradients.h"
 #include "renzan/train/model_options.h"
 
 namespace renzan {
@@ -118,17 +119,23 @@ MemoryEstimate OfRank(const Sizes& s, int rank) {
     const int64_t forward = row_bytes(s.config.comm.forward);
     const int64_t backward = row_bytes(s.config.comm.backward);
     const bool replicated = shard.rank == kEveryRank;
-    // The gradients of a replicated shard go to all workers.
-    exchanged += bags_of(mine * n) * (forward + (replicated ? s.workers : 1) * backward);
+    const int64_t rows_here = ShardRows(table, shard.row_blocks).size();
+    const bool reduced =
+        replicated && s.workers > 1 &&
+        ReducesGradients(rows_here, columns, ParseRowCodec(s.config.comm.backward), batch);
+    // The gradients of a replicated shard go to all workers, or are reduced.
+    exchanged +=
+        bags_of(mine * n) * (forward + (replicated && !reduced ? s.workers : 1) * backward);
+    if (reduced) exchanged += (mine + 2) * kFloat * rows_here * columns;
     if (!shard.on(rank)) continue;
-    exchanged += bags_of(batch - mine * n) * ((replicated ? 0 : forward) + backward);
+    exchanged +=
+        bags_of(batch - mine * n) * ((replicated ? 0 : forward) + (reduced ? 0 : backward));
     gradients += AlignedBuffer::MemoryFor(kFloat * columns * bags_of(batch));
     const int64_t here =
         static_cast<int64_t>(share * static_cast<double>(batch * lookups_of(table))) +
         (share < 1 ? batch : 0);
     lookups += here;
     most_lookups = std::max(most_lookups, here);
-    const int64_t rows_here = ShardRows(table, shard.row_blocks).size();
     const int64_t row = static_cast<int64_t>(EncodedBytes(rows, static_cast<size_t>(columns)));
     num_rows += rows_here;
     e.tables +=

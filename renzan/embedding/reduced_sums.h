@@ -1,0 +1,51 @@
+#pragma once
+
+// The gradients of small replicated shards, summed by row over all workers' samples: in the order
+// of kernels.h's RowGradients, of which rows without lookups are zeros here.
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "renzan/base/aligned_buffer.h"
+#include "renzan/base/row_codec.h"
+#include "renzan/base/thread_pool.h"
+#include "renzan/comm/communicator.h"
+#include "renzan/comm/tree_reduce.h"
+#include "renzan/embedding/input_dist.h"
+#include "renzan/embedding/shard_map.h"
+
+namespace renzan {
+
+class ReducedSums {
+ public:
+  // Of the shards that ReducesGradients() chooses for the codec. The map and the pool must outlive
+  // it.
+  ReducedSums(Communicator& comm, ThreadPool& pool, const ShardMap& map, RowCodec wire);
+
+  // Of this worker's i-th shard.
+  bool Has(size_t held) const { return !at_.empty() && at_[held] != kNone; }
+
+  // Adds up this worker's samples of a virtual worker. `gradients`: of all bags, [bags, columns].
+  // Thread-safe for different shards and virtual workers.
+  void Add(const ShardIds& ids, size_t held, int virtual_worker, const float* gradients);
+  // Every worker calls these in turn, and may do something else in between.
+  void Start();
+  void Finish();
+
+  // After Finish(): [rows, columns], or null.
+  const float* Of(size_t held) const { return Has(held) ? sums_.data() + at_[held] : nullptr; }
+
+ private:
+  static constexpr size_t kNone = ~size_t{0};
+
+  const ShardMap& map_;
+  std::vector<size_t> at_;             // by held shard, in each array; or kNone
+  std::vector<AlignedBuffer> leaves_;  // by own virtual worker
+  std::vector<std::span<float>> leaf_spans_;
+  AlignedBuffer sums_;
+  std::unique_ptr<TreeReducer> reducer_;  // null: there is nothing to reduce
+};
+
+}  // namespace renzan

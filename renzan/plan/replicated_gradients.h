@@ -1,0 +1,25 @@
+#pragma once
+
+// How the gradients of a replicated shard reach every worker. Both ways give the same bits.
+//
+// Of a table with fewer rows than a batch has samples, workers sum their own samples' gradients by
+// row and reduce these sums like dense gradients (comm/tree_reduce.h): each sends two float32
+// arrays of the size of the shard, however many workers there are. Of a larger one, each worker
+// sends the gradients of its samples to all others.
+
+#include <cstdint>
+
+#include "renzan/base/row_codec.h"
+
+namespace renzan {
+
+// Whether a shard [rows, columns] is reduced, if several workers hold it. Its sums must be clearly
+// smaller than the gradients of a global batch, because they also have to be cleared and added.
+inline bool ReducesGradients(int64_t rows, int64_t columns, RowCodec wire, int64_t batch) {
+  constexpr int64_t kArrays = 2, kMargin = 2;
+  const int64_t sums = kArrays * rows * columns * static_cast<int64_t>(sizeof(float));
+  return kMargin * sums <=
+         batch * static_cast<int64_t>(EncodedRowBytes(wire, static_cast<size_t>(columns)));
+}
+
+}  // namespace renzan
