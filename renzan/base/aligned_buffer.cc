@@ -2,6 +2,8 @@
 
 #include <sys/mman.h>
 
+#include <atomic>
+#include <cerrno>
 #include <cstdint>
 #include <cstring>
 #include <mutex>
@@ -18,10 +20,17 @@ size_t RoundUp(size_t bytes, size_t multiple) {
   return (bytes + multiple - 1) / multiple * multiple;
 }
 
-// Takes pages of a fresh map, which are zero, from the system.
-void Populate(std::byte* memory, size_t bytes) {
-  // Kernels before 5.14 need a write.
-  if (::madvise(memory, bytes, MADV_POPULATE_WRITE) != 0) std::memset(memory, 0, bytes);
+// Takes pages of a fresh map, which are zero, from the system. False if there is no memory.
+bool Populate(std::byte* memory, size_t bytes) {
+  if (::madvise(memory, bytes, MADV_POPULATE_WRITE) == 0) return true;
+  if (errno != EINVAL) return false;
+  std::memset(memory, 0, bytes);  // kernels before 5.14
+  return true;
+}
+
+[[noreturn]] void FailTooLarge(size_t bytes) {
+  Fail(ErrorCode::kOsError, "cannot allocate {} MiB: use more workers or smaller tables",
+       bytes >> 20);
 }
 
 // Zeroed memory in whole huge pages, freed with the last pointer into it. All of it is taken from
@@ -31,20 +40,22 @@ std::shared_ptr<std::byte[]> HugePages(size_t bytes, ThreadPool* pool = nullptr)
   const size_t mapped = bytes + kHugePage;  // so that a page begins in it
   void* const map =
       ::mmap(nullptr, mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (map == MAP_FAILED)
-    Fail(ErrorCode::kOsError, "cannot allocate {} MiB: use more workers or smaller tables",
-         bytes >> 20);
+  if (map == MAP_FAILED) FailTooLarge(bytes);
+  std::shared_ptr<void> owner(map, [mapped](void* p) { ::munmap(p, mapped); });
   auto* const memory =
       reinterpret_cast<std::byte*>(RoundUp(reinterpret_cast<uintptr_t>(map), kHugePage));
   ::madvise(memory, bytes, MADV_HUGEPAGE);
+  std::atomic<bool> populated = true;
+  const auto populate = [&](int, size_t begin, size_t end) {
+    if (!Populate(memory + begin * kHugePage, (end - begin) * kHugePage)) populated = false;
+  };
   if (pool == nullptr) {
-    Populate(memory, bytes);
+    populate(0, 0, bytes / kHugePage);
   } else {
-    pool->ParallelRanges(bytes / kHugePage, [&](int, size_t begin, size_t end) {
-      Populate(memory + begin * kHugePage, (end - begin) * kHugePage);
-    });
+    pool->ParallelRanges(bytes / kHugePage, populate);
   }
-  return {memory, [map, mapped](std::byte*) { ::munmap(map, mapped); }};
+  if (!populated) FailTooLarge(bytes);
+  return {memory, [owner](std::byte*) {}};
 }
 
 // The huge page that small arrays are being taken from.

@@ -71,6 +71,7 @@ struct TreeReducer::State {
   ThreadPool& pool;
   const size_t length;
   const FloatType wire;
+  const std::string reduction, gathering;  // the operations' names
   const size_t rank, world_size;
 
   std::vector<std::vector<Block>> blocks;  // per worker
@@ -96,7 +97,7 @@ struct TreeReducer::State {
   Exchange exchange;     // last, so that it ends before the buffers do
 
   State(Communicator& communicator, ThreadPool& pool, int num_virtual_workers, size_t length,
-        FloatType wire);
+        FloatType wire, const std::string& what);
 
   size_t Bytes(size_t n) const { return EncodedBytes(wire, n); }
   bool exact() const { return wire == FloatType::kFloat32; }
@@ -120,11 +121,13 @@ struct TreeReducer::State {
 };
 
 TreeReducer::State::State(Communicator& communicator, ThreadPool& pool, int num_virtual_workers,
-                          size_t length, FloatType wire)
+                          size_t length, FloatType wire, const std::string& what)
     : communicator(communicator),
       pool(pool),
       length(length),
       wire(wire),
+      reduction("reduction of " + what),
+      gathering("sum of " + what),
       rank(static_cast<size_t>(communicator.rank())),
       world_size(static_cast<size_t>(communicator.world_size())),
       exchange(communicator) {
@@ -199,7 +202,7 @@ void TreeReducer::State::PostSlices(std::span<const std::span<float>> leaves) {
       from[p] = std::as_bytes(std::span(leaves[0]).subspan(slices[p].begin, slices[p].size()));
     to[p] = received[p];
   }
-  exchange.Post("reduction of dense gradients", from, to);
+  exchange.Post(reduction.c_str(), from, to);
 }
 
 void TreeReducer::State::CombineChunk(Range range, int thread) {
@@ -232,7 +235,7 @@ void TreeReducer::State::PostSum() {
     to[p] = exact() ? std::as_writable_bytes(sum.subspan(slices[p].begin, slices[p].size()))
                     : std::span(gathered[p]);
   }
-  exchange.Post("sum of dense gradients", from, to);
+  exchange.Post(gathering.c_str(), from, to);
 }
 
 void TreeReducer::State::DecodeSum() {
@@ -244,8 +247,9 @@ void TreeReducer::State::DecodeSum() {
 }
 
 TreeReducer::TreeReducer(Communicator& communicator, ThreadPool& pool, int num_virtual_workers,
-                         size_t length, FloatType wire)
-    : state_(std::make_unique<State>(communicator, pool, num_virtual_workers, length, wire)) {}
+                         size_t length, FloatType wire, const std::string& what)
+    : state_(std::make_unique<State>(communicator, pool, num_virtual_workers, length, wire, what)) {
+}
 
 TreeReducer::~TreeReducer() = default;
 

@@ -20,6 +20,7 @@
 #include <cstddef>
 #include <memory>
 #include <span>
+#include <string>
 
 #include "renzan/base/float_codec.h"
 #include "renzan/base/thread_pool.h"
@@ -29,9 +30,10 @@ namespace renzan {
 
 class TreeReducer {
  public:
-  // Arrays of `length` values. All references must outlive this object.
+  // Arrays of `length` values; `what` they are is said in errors. All references must outlive this
+  // object.
   TreeReducer(Communicator& communicator, ThreadPool& pool, int num_virtual_workers, size_t length,
-              FloatType wire);
+              FloatType wire, const std::string& what = "dense gradients");
   ~TreeReducer();
 
   // `leaves`: one [length] array per virtual worker assigned to this worker (VirtualWorkerRange),

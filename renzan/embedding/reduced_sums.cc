@@ -24,8 +24,8 @@ ReducedSums::ReducedSums(Communicator& comm, ThreadPool& pool, const ShardMap& m
   for (int v = 0; v < map.own().size(); ++v) leaves_.emplace_back(size);
   for (AlignedBuffer& leaf : leaves_) leaf_spans_.push_back(leaf.span());
   sums_ = AlignedBuffer(size);
-  reducer_ =
-      std::make_unique<TreeReducer>(comm, pool, map.virtual_workers(), size, FloatType::kFloat32);
+  reducer_ = std::make_unique<TreeReducer>(comm, pool, map.virtual_workers(), size,
+                                           FloatType::kFloat32, "gradients of small tables");
 }
 
 void ReducedSums::Add(const ShardIds& ids, size_t held, int virtual_worker,

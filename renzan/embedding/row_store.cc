@@ -3,11 +3,19 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <cstring>
 #include <mutex>
 #include <utility>
 #include <vector>
 
+#include "renzan/base/error.h"
+
 namespace renzan {
+namespace {
+
+constexpr size_t kMostColumns = 4096;  // as in the configuration
+
+}  // namespace
 
 // What is needed while not all rows have been drawn.
 struct RowStore::Drawing {
@@ -42,6 +50,7 @@ RowStore::RowStore(const RowLayout& layout, int64_t rows, DrawRow draw, float in
              .dim = layout.dim,
              .weights = reinterpret_cast<std::byte*>(weights_.data()),
              .state = state_.data()} {
+  CHECK(layout.dim <= static_cast<int64_t>(kMostColumns));
   if (draw) drawing_ = std::make_unique<Drawing>(std::move(draw), initial_state, rows);
 }
 RowStore::RowStore(RowStore&&) noexcept = default;
@@ -60,8 +69,9 @@ void RowStore::Draw(int64_t row) {
   if (layout_.type == FloatType::kFloat32) {
     drawing_->draw(row, {reinterpret_cast<float*>(to), dim});
   } else {
-    thread_local std::vector<float> values;
-    values.resize(dim);
+    // No allocation, which could fail while others wait for the row.
+    std::array<float, kMostColumns> scratch;
+    const auto values = std::span(scratch).first(dim);
     drawing_->draw(row, values);
     Encode(layout_.type, values, to);
   }
@@ -89,7 +99,19 @@ void RowStore::CopyWeights(int64_t first, int64_t n, std::byte* out) {
 }
 
 void RowStore::CopyState(int64_t first, int64_t n, std::byte* out) {
-  PinRange(first, n);
+  if (NeedsPinning()) {
+    // Many rows have their states in a few bytes: drawing the values of all of them would take
+    // long.
+    for (int64_t row = first; row < first + n; ++row, out += layout_.state_bytes()) {
+      if (drawing_->IsDrawn(row)) {
+        std::memcpy(out, slots_.state + row * layout_.state_width,
+                    static_cast<size_t>(layout_.state_bytes()));
+      } else {
+        std::fill_n(reinterpret_cast<float*>(out), layout_.state_width, drawing_->initial_state);
+      }
+    }
+    return;
+  }
   std::copy_n(reinterpret_cast<const std::byte*>(slots_.state) + first * layout_.state_bytes(),
               n * layout_.state_bytes(), out);
 }

@@ -79,29 +79,47 @@ TEST(RowStore, BeginsAsZerosWithoutInitialValues) {
   EXPECT_EQ(StateOf(store), std::vector<float>(kStored));
 }
 
-// Every thread changes its own rows once while another copies all.
+// Two threads pin all rows and change some of them, once, while another copies those that nobody
+// changes.
 TEST(RowStore, ThreadsDrawEachRowOnce) {
+  constexpr int32_t kUnchanged = 300;
   for (int round = 0; round < 20; ++round) {
     Counted drawn;
-    RowStore store({FloatType::kFloat32, kColumns, 1}, kStored, drawn.Draw());
-    std::vector<float> copy(2 * kColumns);
+    RowStore store({FloatType::kFloat32, kColumns, 1}, kStored, drawn.Draw(), 0.5f);
     const auto change = [&](int32_t parity) {
-      for (int32_t row = parity; row < kStored - 2; row += 2) {
+      for (int32_t row = parity; row < kStored; row += 2) {
         store.Pin(std::vector<int32_t>{row, row ^ 1});
-        reinterpret_cast<float*>(store.slots().weights)[row * kColumns] += 0.5f;
+        if (row >= kUnchanged)
+          reinterpret_cast<float*>(store.slots().weights)[row * kColumns] += 0.5f;
       }
     };
+    std::vector<float> expected = AllValues();
+    std::vector<float> copy(kUnchanged * kColumns), states(kUnchanged);
     std::thread even(change, 0), odd(change, 1);
-    for (int i = 0; i < 100; ++i)
-      store.CopyWeights(kStored - 2, 2, std::as_writable_bytes(std::span(copy)).data());
+    for (int i = 0; i < 10; ++i) {
+      store.CopyState(0, kUnchanged, std::as_writable_bytes(std::span(states)).data());
+      store.CopyWeights(0, kUnchanged, std::as_writable_bytes(std::span(copy)).data());
+      EXPECT_TRUE(std::equal(copy.begin(), copy.end(), expected.begin()));
+      EXPECT_EQ(states, std::vector<float>(kUnchanged, 0.5f));
+    }
     even.join();
     odd.join();
-    std::vector<float> expected = AllValues();
-    for (int64_t row = 0; row < kStored - 2; ++row)
+    for (int64_t row = kUnchanged; row < kStored; ++row)
       expected[static_cast<size_t>(row * kColumns)] += 0.5f;
     EXPECT_EQ(WeightsOf(store), expected);
     EXPECT_EQ(drawn.rows, kStored);
   }
+}
+
+TEST(RowStore, StatesAreKnownBeforeRowsAreDrawn) {
+  Counted drawn;
+  RowStore store({FloatType::kFloat32, kColumns, 2}, kStored, drawn.Draw(), 0.5f);
+  store.Pin(std::vector<int32_t>{7});
+  store.slots().state[2 * 7] = 3;
+  std::vector<float> expected(2 * kStored, 0.5f);
+  expected[2 * 7] = 3;
+  EXPECT_EQ(StateOf(store), expected);
+  EXPECT_EQ(drawn.rows, 1);
 }
 
 }  // namespace

@@ -117,7 +117,7 @@ ShardCost CostOfShard(const Shard& shard, const TableSpec& table, const RunCosts
                             rates.stream_bytes;
   cost.pooled_bytes = replicated ? 0 : bags * wire_bytes(run.forward);
   cost.gradient_bytes = reduced ? 2 * kFloat * sums : bags * wire_bytes(run.backward);
-  cost.table_bytes = rows * (row_bytes + state_bytes + 1.0 / 8);
+  cost.table_bytes = rows * (row_bytes + state_bytes + 2.0 / 8);
   cost.checkpoint_bytes = rows * kId;
   // Two batches of ids and sorted lookups; gradients, and messages both ways.
   const double messages =
@@ -169,7 +169,8 @@ StepEstimate EstimateStep(std::span<const WorkerCost> workers, const RunCosts& r
                                (kFloat * kActivationPasses * run.activations_per_sample +
                                 (kFloat * kPooledPasses + codec) * run.pooled_per_sample) /
                                    rates.stream_bytes);
-  // Replicated shards: every worker sends the gradients of its samples to every other one.
+  // Replicated shards: every worker sends the gradients of its samples, or its part of their sums,
+  // to every other one.
   const double gradients = ExchangeSeconds(topology, [&](int rank) {
     const WorkerCost& worker = workers[static_cast<size_t>(rank)];
     return worker.gradient_bytes + worker.replicated_gradient_bytes;

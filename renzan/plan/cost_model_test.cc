@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "renzan/plan/replicated_gradients.h"
+
 namespace renzan {
 namespace {
 
@@ -35,8 +37,26 @@ TEST(CostModel, ShardsOfATableAddUpToIt) {
   EXPECT_NEAR(sum.table_bytes, whole.table_bytes, 1);
   // One-hot: splitting it sends no more rows.
   EXPECT_NEAR(sum.pooled_bytes, whole.pooled_bytes, 1e-6 * whole.pooled_bytes);
-  EXPECT_EQ(whole.table_bytes, 1e6 * (64 * 4 + 4 + 0.125));
+  EXPECT_EQ(whole.table_bytes, 1e6 * (64 * 4 + 4 + 0.25));
   EXPECT_EQ(whole.pooled_bytes, 8192.0 * 64 * 4);
+}
+
+// The sums of a small table's gradients take the same bytes whatever the batch; those of a larger
+// table are the gradients of the samples.
+TEST(CostModel, GradientsOfSmallReplicatedTablesAreReduced) {
+  EXPECT_TRUE(ReducesGradients(2048, 64, RowCodec::kFloat32, 8192));
+  EXPECT_FALSE(ReducesGradients(2049, 64, RowCodec::kFloat32, 8192));
+  EXPECT_TRUE(ReducesGradients(1024, 64, RowCodec::kBFloat16, 8192));
+  EXPECT_FALSE(ReducesGradients(1025, 64, RowCodec::kBFloat16, 8192));
+  const Topology topology = Topology::OneHost(4);
+  const auto cost = [&](int64_t rows, int rank) {
+    const TableSpec table = {.name = "t", .num_embeddings = rows, .embedding_dim = 64};
+    return CostOfShard({0, {0, 1}, 0, rank}, table, TestRun(), topology);
+  };
+  EXPECT_EQ(cost(100, kEveryRank).gradient_bytes, 2.0 * 100 * 64 * 4);
+  EXPECT_EQ(cost(5000, kEveryRank).gradient_bytes, 8192.0 * 64 * 4);
+  EXPECT_EQ(cost(100, 0).gradient_bytes, 8192.0 * 64 * 4);
+  EXPECT_LT(cost(100, kEveryRank).receive_seconds, cost(5000, kEveryRank).receive_seconds);
 }
 
 TEST(CostModel, SplittingATableOfManyLookupsSendsMoreRows) {

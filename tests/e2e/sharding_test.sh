@@ -97,8 +97,6 @@ grep -q "resuming from step-" log.txt || fail "$(cat log.txt)"
 # One clear error each.
 expect_exit 78 "needs a codec that rounds" $renzan train small.yaml --run-dir refused \
   --set comm.error_feedback_rows=256
-expect_exit 78 "must divide model.tables.C1.embedding_dim (3)" $renzan train small.yaml \
-  --run-dir refused --set numerics.column_blocks=2 --set model.tables.C1.embedding_dim=3
 expect_exit 78 "must be 0 or a power of two" $renzan train small.yaml --run-dir refused \
   --set comm.backward=int8 --set comm.error_feedback_rows=100
 plan_fails() { # FRAGMENT SED-EXPRESSION

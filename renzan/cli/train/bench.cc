@@ -212,9 +212,11 @@ void AddBenchVerb(CLI::App& app, int& exit_status) {
   const auto machine_flags = std::make_shared<MachineFlags>();
   machine->add_option("--workers", machine_flags->workers, "Workers that measure at the same time")
       ->check(CLI::PositiveNumber);
-  machine->add_option("--threads", machine_flags->threads, "Threads per worker")
-      ->check(CLI::PositiveNumber);
-  machine->add_option("--backend", machine_flags->backend, "auto, local, gloo or mpi");
+  CLI::Option* threads =
+      machine->add_option("--threads", machine_flags->threads, "Threads per worker")
+          ->check(CLI::PositiveNumber);
+  CLI::Option* backend =
+      machine->add_option("--backend", machine_flags->backend, "auto, local, gloo or mpi");
   machine->add_flag("--json", machine_flags->json, "Print JSON");
   CLI::Option* exchange =
       machine->add_flag("--exchange", machine_flags->exchange_only, "Only the exchange");
@@ -222,7 +224,9 @@ void AddBenchVerb(CLI::App& app, int& exit_status) {
       machine
           ->add_flag("--peers", machine_flags->peers,
                      "The exchange over each transport: Gloo, and what Open MPI has")
-          ->excludes(exchange);
+          ->excludes(exchange)
+          ->excludes(threads)
+          ->excludes(backend);
   machine
       ->add_option("--hosts", machine_flags->hosts,
                    "With --peers: between these machines, which mpirun must be able to reach")

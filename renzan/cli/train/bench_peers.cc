@@ -134,9 +134,14 @@ Measured Measure(const Transport& transport, const PeersOptions& options) {
     if (!result.is_discarded() && result.contains("all_to_all_seconds"))
       return {.seconds = result["all_to_all_seconds"], .problem = ""};
   }
-  constexpr int kTimedOut = 124;
+  constexpr int kTimedOut = 124, kKilled = 137;  // by `timeout`
   const ProcessEnd ended = EndOf(status);
-  if (ended.exit_code == kTimedOut) return {.seconds = {}, .problem = "no answer within 60 s"};
+  if (ended.exit_code == kTimedOut || ended.exit_code == kKilled)
+    return {.seconds = {}, .problem = "no answer within 60 s"};
+  if (status == 0)
+    return {
+        .seconds = {},
+        .problem = "no figures: is this the mpirun of the Open MPI that Renzan was built with?"};
   const std::string line = FirstLine(text);
   return {.seconds = {}, .problem = line.empty() ? DescribeEnd(ended) : line};
 }
@@ -153,14 +158,17 @@ void PrintAdvice(const std::vector<Transport>& transports, const std::vector<Mea
     return found->second;
   };
   const std::optional<double> chosen = seconds_of(transports.size() - 1);
-  if (!chosen) return;
   constexpr double kWorthwhile = 1.25;
   std::optional<size_t> best;
   for (size_t i = 0; i < transports.size(); ++i)
     if (!transports[i].advice.empty() && seconds_of(i) &&
         (!best || *seconds_of(i) < *seconds_of(*best)))
       best = i;
-  if (best && *chosen > kWorthwhile * *seconds_of(*best))
+  if (!best) return;
+  if (!chosen)
+    fmt::print("{} works where mpirun's choice does not: set {}.\n", transports[*best].name,
+               transports[*best].advice);
+  else if (*chosen > kWorthwhile * *seconds_of(*best))
     fmt::print("{} is {:.1f} times as fast as what mpirun chooses: set {}.\n",
                transports[*best].name, *chosen / *seconds_of(*best), transports[*best].advice);
 }
