@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
-#include <cstring>
 #include <mutex>
 #include <utility>
 #include <vector>
@@ -104,8 +103,8 @@ void RowStore::CopyState(int64_t first, int64_t n, std::byte* out) {
     // long.
     for (int64_t row = first; row < first + n; ++row, out += layout_.state_bytes()) {
       if (drawing_->IsDrawn(row)) {
-        std::memcpy(out, slots_.state + row * layout_.state_width,
-                    static_cast<size_t>(layout_.state_bytes()));
+        std::copy_n(slots_.state + row * layout_.state_width, layout_.state_width,
+                    reinterpret_cast<float*>(out));
       } else {
         std::fill_n(reinterpret_cast<float*>(out), layout_.state_width, drawing_->initial_state);
       }

@@ -4,8 +4,8 @@
 // Whoever computes on rows pins them and gets slots (kernels.h); checkpoints copy rows out and in.
 //
 // All memory is taken at construction, so that a run which does not fit ends there. Values are
-// drawn later, when a row is first pinned or copied: a large model's first step does not wait for
-// all of them.
+// drawn later, when a row is first pinned or its weights are copied: a large model's first step
+// does not wait for all of them.
 //
 // Thread-safe, except that who changes a row must be the only one to use it.
 

@@ -93,6 +93,7 @@ void BenchMachine(const MachineFlags& flags, Communicator& comm, int threads) {
     fmt::print("{} workers of {} threads, {}\n{}", comm.world_size(), threads, isa, table.Text());
   }
 }
+
 struct TrainBenchFlags {
   std::string config_path;
   std::vector<std::string> overrides;
