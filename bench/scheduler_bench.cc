@@ -13,6 +13,8 @@
 #include "renzan/base/clock.h"
 #include "renzan/base/error.h"
 #include "renzan/base/philox.h"
+#include "renzan/cluster/core/engine/carry_out.h"
+#include "renzan/cluster/core/engine/gang.h"
 #include "renzan/cluster/core/schedule.h"
 
 namespace renzan::cluster {
@@ -23,9 +25,9 @@ constexpr int64_t kGpusPerNode = 8;
 // One of this many running jobs ends between two cycles.
 constexpr uint32_t kLifetimeCycles = 1000;
 
-class Environment {
+class BusyCluster : private Environment {
  public:
-  Environment(int nodes, int64_t gpus, uint64_t seed) : seed_(seed) {
+  BusyCluster(int nodes, int64_t gpus, uint64_t seed) : seed_(seed) {
     snapshot_.now = 1'000'000'000;
     for (int node = 0; node < nodes; ++node)
       snapshot_.nodes.push_back({.name = fmt::format("n{}", node),
@@ -44,6 +46,7 @@ class Environment {
   // Returns the GPUs that the job requests.
   int64_t Submit(bool only_small) {
     Job job{.id = ++last_id_, .queue = static_cast<int>(Draw(kQueues)), .submitted = snapshot_.now};
+    job.waiting_since = job.submitted;
     job.user = job.queue;
     job.checkpoints = Draw(10) < 8;
     job.priority = Draw(10) == 0 ? 1 + static_cast<int>(Draw(2)) : 0;
@@ -80,34 +83,16 @@ class Environment {
     return decisions;
   }
 
-  void Apply(const Decisions& decisions) {
-    for (const Start& start : decisions.starts) {
-      Job& job = *snapshot_.Find(start.job);
-      job.state = JobState::kRunning;
-      job.placement = start.placement;
-      job.backfilled = start.backfill;
-      job.started = job.last_resize = snapshot_.now;
-    }
-    for (const Stop& stop : decisions.stops) {
-      Job& job = *snapshot_.Find(stop.job);
-      job.state = JobState::kStopping;
-      job.stopping_for = stop.on_behalf_of;
-      ++job.preemptions;
-    }
-    for (const Resize& resize : decisions.resizes) {
-      snapshot_.Find(resize.job)->placement = resize.target;
-      snapshot_.Find(resize.job)->last_resize = snapshot_.now;
-    }
-  }
+  void Apply(const Decisions& decisions) { CarryOut(decisions, snapshot_, *this); }
 
   // One second passes: stopping jobs have stopped, and one in `one_in` running jobs ends.
   void Advance(uint32_t one_in) {
     snapshot_.now += 1000;
     for (Job& job : snapshot_.jobs) {
       if (job.state == JobState::kStopping) {
-        job.state = JobState::kPending;
-        job.placement.clear();
-        job.stopping_for = 0;
+        RequeueGang(job, snapshot_.now);
+      } else if (job.state == JobState::kResizing) {
+        RestartGang(job, snapshot_.now);
       } else if (job.state == JobState::kRunning && Draw(one_in) == 0) {
         job.id = -job.id;
       }
@@ -123,6 +108,12 @@ class Environment {
   int running() const { return static_cast<int>(snapshot_.jobs.size()) - pending(); }
 
  private:
+  void Perform(const Start&) override {}
+  void Perform(const Stop&) override {}
+  void Perform(const Resize&) override {}
+  void Perform(const CheckpointRequest&) override {}
+  void Perform(const NodeChange&) override {}
+
   // Jobs to erase have a negative id.
   void EraseEnded() {
     std::erase_if(snapshot_.jobs, [](const Job& job) { return job.id < 0; });
@@ -138,40 +129,40 @@ double Quantile(std::vector<double> values, double q) {
   return values[std::min(values.size() - 1, static_cast<size_t>(q * values.size()))];
 }
 
-// An environment filled with small jobs, with `pending` jobs of all kinds.
-Environment BusyEnvironment(int nodes, int pending, uint64_t seed) {
-  Environment environment(nodes, kGpusPerNode, seed);
-  for (int64_t asked = 0; asked < nodes * kGpusPerNode;) asked += environment.Submit(true);
-  environment.Apply(environment.Cycle(nullptr));
-  environment.KeepPending(pending);
+// A cluster filled with small jobs, with `pending` jobs of all kinds.
+BusyCluster MakeBusyCluster(int nodes, int pending, uint64_t seed) {
+  BusyCluster cluster(nodes, kGpusPerNode, seed);
+  for (int64_t asked = 0; asked < nodes * kGpusPerNode;) asked += cluster.Submit(true);
+  cluster.Apply(cluster.Cycle(nullptr));
+  cluster.KeepPending(pending);
   // The first cycles preempt more than all later ones.
   constexpr int kWarmUp = 30;
   for (int cycle = 0; cycle < kWarmUp; ++cycle) {
-    environment.Apply(environment.Cycle(nullptr));
-    environment.Advance(kLifetimeCycles);
-    environment.KeepPending(pending);
+    cluster.Apply(cluster.Cycle(nullptr));
+    cluster.Advance(kLifetimeCycles);
+    cluster.KeepPending(pending);
   }
-  return environment;
+  return cluster;
 }
 
 // Prints a row of the table and returns the median in seconds. `half` is the median of the row
 // before, with half as many nodes or jobs; 0 for none.
 double MeasureCycles(int nodes, int pending, int cycles, uint64_t seed, double half) {
-  Environment environment = BusyEnvironment(nodes, pending, seed);
+  BusyCluster cluster = MakeBusyCluster(nodes, pending, seed);
   std::vector<double> seconds;
   size_t starts = 0, stops = 0;
   for (int cycle = 0; cycle < cycles; ++cycle) {
-    CHECK(environment.pending() == pending);
-    const Decisions decisions = environment.Cycle(&seconds);
+    CHECK(cluster.pending() == pending);
+    const Decisions decisions = cluster.Cycle(&seconds);
     starts += decisions.starts.size();
     stops += decisions.stops.size();
-    environment.Apply(decisions);
-    environment.Advance(kLifetimeCycles);
-    environment.KeepPending(pending);
+    cluster.Apply(decisions);
+    cluster.Advance(kLifetimeCycles);
+    cluster.KeepPending(pending);
   }
   const double median = Quantile(seconds, 0.5);
   fmt::print("| {} | {} | {} | {:.2f} | {:.2f} | {:.2f} | {:.1f} | {:.1f} | {} |\n", nodes, pending,
-             environment.running(), 1e3 * median, 1e3 * Quantile(seconds, 0.99),
+             cluster.running(), 1e3 * median, 1e3 * Quantile(seconds, 0.99),
              1e3 * Quantile(seconds, 1), static_cast<double>(starts) / cycles,
              static_cast<double>(stops) / cycles,
              half > 0 ? fmt::format("{:.2f}", median / half) : "");
@@ -194,15 +185,15 @@ void MeasureGrowth(int nodes, int pending, int cycles, uint64_t seed) {
 // as resources become free; each runs for a few cycles.
 void MeasureAdmissions(int jobs, uint64_t seed) {
   const double start = SystemClock().MonotonicSeconds();
-  Environment environment(250, kGpusPerNode, seed);
-  for (int job = 0; job < jobs; ++job) environment.Submit(true);
+  BusyCluster cluster(250, kGpusPerNode, seed);
+  for (int job = 0; job < jobs; ++job) cluster.Submit(true);
   size_t admitted = 0;
   std::vector<double> seconds;
-  while (environment.pending() > 0) {
-    const Decisions decisions = environment.Cycle(&seconds);
+  while (cluster.pending() > 0) {
+    const Decisions decisions = cluster.Cycle(&seconds);
     admitted += decisions.starts.size();
-    environment.Apply(decisions);
-    environment.Advance(3);
+    cluster.Apply(decisions);
+    cluster.Advance(3);
   }
   const double all = SystemClock().MonotonicSeconds() - start;
   const double scheduling = std::accumulate(seconds.begin(), seconds.end(), 0.0);

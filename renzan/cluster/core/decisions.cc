@@ -18,6 +18,8 @@ const char* NameOf(StopReason reason) {
       return "over cap";
     case StopReason::kGrandChallenge:
       return "grand challenge";
+    case StopReason::kRequested:
+      return "requested";
   }
   CHECK(false);
 }

@@ -23,6 +23,7 @@ enum class StopReason {
   kNodeLeaving,  // spot notice or drain
   kOverCap,      // a quota override has expired
   kGrandChallenge,
+  kRequested,  // by a user; never a decision of the scheduler
 };
 const char* NameOf(StopReason reason);
 
@@ -30,7 +31,8 @@ const char* NameOf(StopReason reason);
 struct Stop {
   JobId job;
   StopReason reason;
-  JobId on_behalf_of = 0;  // 0: no job
+  JobId on_behalf_of = 0;         // 0: no job
+  std::string requested_by = {};  // kRequested: the user
 };
 
 // Stop with a checkpoint, then restart on `target`.

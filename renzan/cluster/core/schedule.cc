@@ -44,7 +44,7 @@ class SchedulingCycle {
 
  private:
   void Consider(const Job& job) {
-    const TimeMs overdue_at = job.submitted + options_.overdue_after_ms + 1;
+    const TimeMs overdue_at = job.waiting_since + options_.overdue_after_ms + 1;
     if (overdue_at > snapshot_.now)
       decisions_.look_again = std::min(decisions_.look_again, overdue_at);
     if (job.eligible_at > snapshot_.now) {
@@ -102,10 +102,10 @@ class SchedulingCycle {
             job.grand_challenge, job.preemptible};
   }
 
-  // A job that has been preempted too often must wait for unreserved resources.
+  // A job that has made room for reservations too often must wait for unreserved resources.
   bool MayBackfill(const Job& job) const {
     return SavesWhenStopped(job) && job.preemptible &&
-           job.preemptions < options_.max_preemptions_to_backfill;
+           job.reservation_yields < options_.max_yields_to_backfill;
   }
 
   const Resources& Each(const Job& job) const {

@@ -19,10 +19,10 @@ struct ScheduleOptions {
   TimeMs min_between_resizes_ms = 600'000;
   // Jobs on nodes that may be interrupted are asked for a checkpoint at least this often.
   TimeMs max_checkpoint_interval_ms = 600'000;
-  // A job that has been preempted this often is no longer backfilled.
-  int max_preemptions_to_backfill = 3;
-  // Of the jobs that have waited longer, the first goes before others of its priority, regardless
-  // of its queue's share.
+  // A job that has yielded to reservations this often is no longer backfilled.
+  int max_yields_to_backfill = 3;
+  // Of the jobs that have waited longer since they last ran, the first goes before others of its
+  // priority, regardless of its queue's share.
   TimeMs overdue_after_ms = 24 * 3'600'000;
 };
 

@@ -17,6 +17,12 @@ int NumWorkers(const Placement& placement) {
   return workers;
 }
 
+int64_t AttainedWorkerMs(const Job& job, TimeMs now) {
+  const TimeMs running =
+      job.state == JobState::kPending ? 0 : std::max<TimeMs>(0, now - job.started);
+  return job.attained_worker_ms + running * NumWorkers(job.placement);
+}
+
 int Snapshot::InternRequest(const WorkerRequest& request) {
   const auto at = std::find(worker_requests.begin(), worker_requests.end(), request);
   if (at == worker_requests.end()) {

@@ -163,14 +163,21 @@ struct Job {
   TimeMs last_resize = 0;                 // or start
   std::optional<TimeMs> last_checkpoint;  // none since `started`
   bool backfilled = false;                // runs on nodes that are reserved for another job
+  TimeMs waiting_since = 0;  // while kPending: since it was submitted or last had workers
+  // The service it got before `started`: the time that it had workers, times their number.
+  int64_t attained_worker_ms = 0;
 
   // Estimates that improve decisions; correctness does not depend on them.
   TimeMs restart_cost_ms = 30'000;     // from start until it is back where it stopped
   TimeMs checkpoint_cost_ms = 5'000;   // of its last one
   int64_t state_bytes = 0;             // of its last full checkpoint
   std::optional<TimeMs> expected_end;  // while running; from its status or timeout
-  int preemptions = 0;
+  int preemptions = 0;                 // stops on request, and moves that make room for another job
+  int reservation_yields = 0;          // of these: it was backfilled, and made room for another job
 };
+
+// The worker time that the job has got until `now`.
+int64_t AttainedWorkerMs(const Job& job, TimeMs now);
 
 // Whether a stop is expected to lose no work. A checkpoint that takes longer than the grace period
 // is cut short, and all work since the previous one is lost.

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "renzan/base/error.h"
+#include "renzan/cluster/core/engine/gang.h"
 #include "renzan/cluster/core/place/placements.h"
 #include "renzan/cluster/simulate/room.h"
 
@@ -25,11 +26,7 @@ SimulatedCluster::SimulatedCluster(Snapshot cluster, bool exact)
   free_.resize(snapshot_.nodes.size());
   workers_on_.resize(snapshot_.nodes.size());
   for (size_t node = 0; node < snapshot_.nodes.size(); ++node) {
-    Node& there = snapshot_.nodes[node];
-    const TimeMs idle_since = there.idle_since;
-    const NodeState state = std::exchange(there.state, NodeState::kGone);
-    SetNode(static_cast<int>(node), state, there.until);
-    there.idle_since = idle_since;
+    FinishNodeChange(static_cast<int>(node));
   }
 }
 
@@ -144,7 +141,8 @@ void SimulatedCluster::Submit(JobId id) {
           .preemptible = from.preemptible,
           .submitted = now(),
           .grace_ms = from.grace_ms,
-          .eligible_at = now(),
+          .max_checkpoint_interval_ms = from.checkpoint_interval_ms,
+          .waiting_since = now(),
           .restart_cost_ms = from.restart_cost_ms,
           .checkpoint_cost_ms = from.checkpoint_cost_ms};
   CHECK(snapshot_.jobs.empty() || snapshot_.jobs.back().id < id);
@@ -166,22 +164,15 @@ void SimulatedCluster::Dequeue(const Job& job, JobLife& life) {
   if (life.since < now()) waits_.push_back({job.id, life.since, now(), job.max_workers});
 }
 
-TimeMs SimulatedCluster::Start(const cluster::Start& start) {
-  Job& job = Get(start.job);
-  JobLife& its = life(start.job);
-  CHECK_MSG(job.state == JobState::kPending, "job {} is started, but is not pending", job.id);
+TimeMs SimulatedCluster::Started(JobId id) {
+  Job& job = Get(id);
+  JobLife& its = life(id);
   Dequeue(job, its);
-  Occupy(job, start.placement, 1);
-  job.backfilled = start.backfill;
-  return Run(job, its, start.placement);
+  Occupy(job, job.placement, 1);
+  return BeginRun(job, its);
 }
 
-TimeMs SimulatedCluster::Run(Job& job, JobLife& life, const Placement& placement) {
-  job.state = JobState::kRunning;
-  job.placement = placement;
-  job.target.clear();
-  job.started = job.last_resize = now();
-  job.last_checkpoint.reset();
+TimeMs SimulatedCluster::BeginRun(const Job& job, JobLife& life) {
   if (!life.record.first_start) life.record.first_start = now();
   life.at_start = life.saved;
   // Restarting from saved work takes time; a first start is part of the work.
@@ -221,10 +212,8 @@ void SimulatedCluster::CloseRun(const Job& job, JobLife& life) {
   ScheduleCheckpoint(job.id, life, kNever);
 }
 
-TimeMs SimulatedCluster::BeginStop(Job& job, JobLife& life, JobState state) {
-  CHECK_MSG(job.state == JobState::kRunning, "job {} is stopped, but is not running", job.id);
+TimeMs SimulatedCluster::BeginStop(const Job& job, JobLife& life) {
   CloseRun(job, life);
-  job.state = state;
   // A job that does not checkpoint stops immediately; one that is too slow is killed after its
   // grace.
   const TimeMs takes =
@@ -232,24 +221,20 @@ TimeMs SimulatedCluster::BeginStop(Job& job, JobLife& life, JobState state) {
   return now() + std::max<TimeMs>(1, takes);
 }
 
-TimeMs SimulatedCluster::Stop(const cluster::Stop& stop) {
-  Job& job = Get(stop.job);
-  JobLife& its = life(stop.job);
-  ++job.preemptions;
-  ++(stop.reason == StopReason::kNodeLeaving ? its.record.drains : its.record.preemptions);
-  return BeginStop(job, its, JobState::kStopping);
+TimeMs SimulatedCluster::Stopped(JobId id, StopReason reason) {
+  JobLife& its = life(id);
+  ++(reason == StopReason::kNodeLeaving ? its.record.drains : its.record.preemptions);
+  return BeginStop(Get(id), its);
 }
 
-TimeMs SimulatedCluster::Resize(const cluster::Resize& resize) {
-  Job& job = Get(resize.job);
-  JobLife& its = life(resize.job);
+TimeMs SimulatedCluster::Moved(JobId id) {
+  const Job& job = Get(id);
+  JobLife& its = life(id);
   CHECK_MSG(job.checkpoints, "job {} is resized, but cannot save its work", job.id);
-  const TimeMs done = BeginStop(job, its, JobState::kResizing);
   ++its.record.resizes;
   Occupy(job, job.placement, -1);
-  job.target = resize.target;
   Occupy(job, HeldBy(job), 1);
-  return done;
+  return BeginStop(job, its);
 }
 
 void SimulatedCluster::CloseStop(const Job& job, JobLife& life, bool saved) {
@@ -275,17 +260,13 @@ TimeMs SimulatedCluster::FinishResize(JobId id) {
   JobLife& its = life(id);
   CloseStop(job, its, SavesInTime(its.job));
   Occupy(job, HeldBy(job), -1);
-  Occupy(job, job.target, 1);
-  return Run(job, its, Placement(job.target));
+  RestartGang(job, now());
+  Occupy(job, job.placement, 1);
+  return BeginRun(job, its);
 }
 
 void SimulatedCluster::Requeue(Job& job, JobLife& life) {
-  job.state = JobState::kPending;
-  job.placement.clear();
-  job.target.clear();
-  job.last_checkpoint.reset();
-  job.expected_end.reset();
-  job.backfilled = false;
+  RequeueGang(job, now());
   ++life.version;
   Enqueue(job, life);
 }
@@ -298,8 +279,7 @@ void SimulatedCluster::End(JobId id) {
   Occupy(job, job.placement, -1);
   its.record.useful = its.work;
   its.record.end = now();
-  job.state = JobState::kPending;
-  job.placement.clear();
+  RequeueGang(job, now());
   job.eligible_at = kNever;
   ++ended_in_snapshot_;
   if (exact_ || ended_in_snapshot_ > 16 + snapshot_.jobs.size() / 32) RemoveEnded();

@@ -52,6 +52,9 @@ class SimulatedCluster {
   explicit SimulatedCluster(Snapshot cluster, bool exact = false);
 
   const Snapshot& snapshot() const { return snapshot_; }
+  // For CarryOut() only (core/engine/carry_out.h); after each transition its method below is
+  // called.
+  Snapshot& facts() { return snapshot_; }
   const std::vector<PendingJob>& pending() const { return pending_; }
   const std::vector<Resources>& free() const { return free_; }
   const std::map<JobId, Placement>& held() const { return held_; }
@@ -71,11 +74,12 @@ class SimulatedCluster {
   TimeMs Adopt(const Job& job, int64_t work_left);
   void Submit(JobId id);
 
-  // All return the time of the job's next event: its end, or the end of its stop. CHECKs that the
-  // policy's starts and resizes fit.
-  TimeMs Start(const cluster::Start& start);
-  TimeMs Stop(const cluster::Stop& stop);
-  TimeMs Resize(const cluster::Resize& resize);
+  // After a transition of the job. All return the time of its next event: its end, or the end of
+  // its stop. CHECKs that it fits.
+  TimeMs Started(JobId id);
+  TimeMs Stopped(JobId id, StopReason reason);
+  TimeMs Moved(JobId id);
+
   void FinishStop(JobId id);
   TimeMs FinishResize(JobId id);
   void End(JobId id);
@@ -97,8 +101,10 @@ class SimulatedCluster {
 
   // When a node fails, jobs with workers on it are requeued with their last saved work. Failing a
   // node that is gone does nothing.
-  int AddNode(const Node& node);
   void SetNode(int node, NodeState state, TimeMs until);
+  // To be called before and after a node is changed or added otherwise.
+  void BeginNodeChange(int node);
+  void FinishNodeChange(int node);
   void FailNode(int node);
   bool IsEmpty(int node) const { return workers_on_[node] == 0; }
 
@@ -130,13 +136,15 @@ class SimulatedCluster {
   void Occupy(const Job& job, const Placement& placement, int sign);
   void Enqueue(const Job& job, JobLife& life);
   void Dequeue(const Job& job, JobLife& life);
-  TimeMs Run(Job& job, JobLife& life, const Placement& placement);
-  TimeMs BeginStop(Job& job, JobLife& life, JobState state);
+  TimeMs BeginRun(const Job& job, JobLife& life);
+  TimeMs BeginStop(const Job& job, JobLife& life);
   int64_t DoneAt(const JobLife& life, const Job& job, TimeMs when) const;
   void CloseRun(const Job& job, JobLife& life);
   void CloseStop(const Job& job, JobLife& life, bool saved);
   void CloseHeld(JobLife& life, const Placement& held);
   void Interrupt(Job& job, JobLife& life);
+  void LoseTarget(Job& job);
+  void Count(const Node& node, int sign);
   void Requeue(Job& job, JobLife& life);
   void ScheduleCheckpoint(JobId id, JobLife& life, TimeMs when);
   void RemoveEnded();

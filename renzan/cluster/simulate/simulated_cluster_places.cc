@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "renzan/base/error.h"
+#include "renzan/cluster/core/engine/gang.h"
 #include "renzan/cluster/core/place/placements.h"
 #include "renzan/cluster/simulate/room.h"
 #include "renzan/cluster/simulate/simulated_cluster.h"
@@ -44,7 +45,8 @@ std::optional<TimeMs> SimulatedCluster::Hold(const simulate::Hold& hold) {
   const Placement all = held;
   held_.erase(hold.job);
   Dequeue(job, its);
-  return Run(job, its, all);
+  StartGang(job, all, /*backfilled=*/false, now());
+  return BeginRun(job, its);
 }
 
 std::optional<TimeMs> SimulatedCluster::Evict(const simulate::Evict& evict) {
@@ -60,9 +62,9 @@ std::optional<TimeMs> SimulatedCluster::Evict(const simulate::Evict& evict) {
   }
   std::optional<TimeMs> gone;
   if (job.state == JobState::kRunning) {
-    ++job.preemptions;
+    StopGang(job, 0);
     ++its.record.preemptions;
-    gone = BeginStop(job, its, JobState::kStopping);
+    gone = BeginStop(job, its);
     its.keeps = job.placement;
   }
   its.keeps = Difference(its.keeps, {{evict.node, evict.workers}});
@@ -82,28 +84,34 @@ void SimulatedCluster::CloseHeld(JobLife& life, const Placement& held) {
   life.held_since = now();
 }
 
-int SimulatedCluster::AddNode(const Node& node) {
-  const int index = static_cast<int>(snapshot_.nodes.size());
-  snapshot_.nodes.push_back(node);
-  snapshot_.nodes.back().state = NodeState::kGone;
+void SimulatedCluster::Count(const Node& node, int sign) {
+  if (node.pool >= 0 && node.state != NodeState::kGone)
+    price_per_hour_ += sign * snapshot_.pools[node.pool].price_per_hour;
+  if (IsThere(node.state)) present_gpus_ += sign * node.capacity.gpu();
+}
+
+void SimulatedCluster::BeginNodeChange(int node) {
+  if (static_cast<size_t>(node) < used_.size()) {
+    Count(snapshot_.nodes[node], -1);
+    return;
+  }
   used_.emplace_back();
   free_.emplace_back();
   workers_on_.push_back(0);
-  SetNode(index, node.state, node.until);
-  return index;
+}
+
+void SimulatedCluster::FinishNodeChange(int node) {
+  Count(snapshot_.nodes[node], 1);
+  UpdateFree(node);
 }
 
 void SimulatedCluster::SetNode(int node, NodeState state, TimeMs until) {
+  BeginNodeChange(node);
   Node& there = snapshot_.nodes[node];
-  if (there.pool >= 0) {
-    const int paid = (state != NodeState::kGone) - (there.state != NodeState::kGone);
-    price_per_hour_ += paid * snapshot_.pools[there.pool].price_per_hour;
-  }
-  present_gpus_ += (IsThere(state) - IsThere(there.state)) * there.capacity.gpu();
   there.state = state;
   there.until = until;
   if (workers_on_[node] == 0) there.idle_since = now();
-  UpdateFree(node);
+  FinishNodeChange(node);
 }
 
 void SimulatedCluster::FailNode(int node) {
@@ -113,7 +121,8 @@ void SimulatedCluster::FailNode(int node) {
                        [&](const Placed& placed) { return placed.node == node; });
   };
   for (Job& job : snapshot_.jobs) {
-    if (on_it(job.placement) || on_it(job.target)) Interrupt(job, life(job.id));
+    if (on_it(job.placement)) Interrupt(job, life(job.id));
+    if (on_it(job.target)) LoseTarget(job);
     const auto held = held_.find(job.id);
     if (held == held_.end() || !on_it(held->second)) continue;
     for (const Placed& placed : Placement(held->second))
@@ -121,6 +130,14 @@ void SimulatedCluster::FailNode(int node) {
   }
   CHECK(workers_on_[node] == 0);
   SetNode(node, NodeState::kGone, kNever);
+}
+
+// It goes on saving its work, and then waits. The event at the end of its move stands for the end
+// of its stop.
+void SimulatedCluster::LoseTarget(Job& job) {
+  Occupy(job, HeldBy(job), -1);
+  EvictGang(job);
+  Occupy(job, job.placement, 1);
 }
 
 void SimulatedCluster::Interrupt(Job& job, JobLife& life) {

@@ -4,8 +4,8 @@
 #include <map>
 
 #include "renzan/base/error.h"
+#include "renzan/cluster/core/engine/nodes.h"
 #include "renzan/cluster/core/explain/explain.h"
-#include "renzan/cluster/spec/cluster_config.h"
 
 namespace renzan::cluster::simulate {
 namespace {
@@ -58,8 +58,7 @@ Snapshot WithNodes(Snapshot cluster, const SimulatedPolicy& policy) {
       return node.pool == static_cast<int>(index);
     });
     for (; there < pool.min_nodes; ++there)
-      cluster.nodes.push_back(
-          spec::MakeNode(cluster, static_cast<int>(index), static_cast<int>(there)));
+      cluster.nodes.push_back(MakeNode(cluster, static_cast<int>(index), static_cast<int>(there)));
   }
   return cluster;
 }
@@ -208,7 +207,10 @@ bool Simulation::Handle(const Event& event) {
       holds_changed_ = true;
       break;
     case What::kResizeEnds:
-      ExpectOfJob(cluster_.FinishResize(event.subject), What::kJobEnds, event.subject);
+      if (cluster_.snapshot().Find(event.subject)->state == JobState::kStopping)  // lost its target
+        cluster_.FinishStop(event.subject);
+      else
+        ExpectOfJob(cluster_.FinishResize(event.subject), What::kJobEnds, event.subject);
       break;
     case What::kNodeReady:
       NodeIsReady(node);

@@ -8,11 +8,12 @@
 #include <tuple>
 #include <vector>
 
+#include "renzan/cluster/core/engine/carry_out.h"
 #include "renzan/cluster/simulate/simulator.h"
 
 namespace renzan::cluster::simulate {
 
-class Simulation {
+class Simulation : private Environment {
  public:
   Simulation(Snapshot cluster, SimulatedPolicy& policy, const SimulatorOptions& options);
 
@@ -55,6 +56,10 @@ class Simulation {
 
   // simulation_apply.cc: carries out and checks decisions.
   bool Apply(const PolicyOutput& output);
+  void Perform(const Start& start) override;
+  void Perform(const Stop& stop) override;
+  void Perform(const Resize& resize) override;
+  void Perform(const CheckpointRequest& request) override;
   void CheckCluster();
   void CheckCycle(const Decisions& decisions);
   void Violation(const std::string& what);
@@ -66,8 +71,8 @@ class Simulation {
   void NodeIsReady(int node);
   void NodeIsTaken(int node);
   void FailNode(int node);
-  void Buy(const ScaleOut& order);
-  void Return(const ScaleIn& order);
+  void Commit(const NodeChange& change) override;
+  void Perform(const NodeChange& change) override;
 
   SimulatedCluster cluster_;
   SimulatedPolicy& policy_;

@@ -51,27 +51,33 @@ bool Simulation::Apply(const PolicyOutput& output) {
     const auto gone = cluster_.Evict(evict);
     if (gone) ExpectOfJob(*gone, What::kStopEnds, evict.job);
   }
-  for (const Stop& stop : decisions.stops)
-    ExpectOfJob(cluster_.Stop(stop), What::kStopEnds, stop.job);
-  for (const Resize& resize : decisions.resizes)
-    ExpectOfJob(cluster_.Resize(resize), What::kResizeEnds, resize.job);
-  for (const Start& start : decisions.starts)
-    ExpectOfJob(cluster_.Start(start), What::kJobEnds, start.job);
-  result_.totals.starts += static_cast<int64_t>(decisions.starts.size());
+  const bool changed = CarryOut(decisions, cluster_.facts(), *this);
   for (const Hold& hold : output.holds) {
     const auto end = cluster_.Hold(hold);
     if (!end) continue;
     ExpectOfJob(*end, What::kJobEnds, hold.job);
     ++result_.totals.starts;
   }
-  for (const JobId job : decisions.checkpoints) cluster_.Checkpoint(job);
-  result_.totals.checkpoints_requested += static_cast<int64_t>(decisions.checkpoints.size());
-  for (const ScaleOut& order : decisions.scale_out) Buy(order);
-  for (const ScaleIn& order : decisions.scale_in) Return(order);
   holds_changed_ |= !output.holds.empty() || !output.evicts.empty();
-  return !(output.evicts.empty() && output.holds.empty() && decisions.starts.empty() &&
-           decisions.stops.empty() && decisions.resizes.empty() && decisions.scale_out.empty() &&
-           decisions.scale_in.empty());
+  return changed || !output.evicts.empty() || !output.holds.empty();
+}
+
+void Simulation::Perform(const Start& start) {
+  ++result_.totals.starts;
+  ExpectOfJob(cluster_.Started(start.job), What::kJobEnds, start.job);
+}
+
+void Simulation::Perform(const Stop& stop) {
+  ExpectOfJob(cluster_.Stopped(stop.job, stop.reason), What::kStopEnds, stop.job);
+}
+
+void Simulation::Perform(const Resize& resize) {
+  ExpectOfJob(cluster_.Moved(resize.job), What::kResizeEnds, resize.job);
+}
+
+void Simulation::Perform(const CheckpointRequest& request) {
+  ++result_.totals.checkpoints_requested;
+  cluster_.Checkpoint(request.job);
 }
 
 void Simulation::Violation(const std::string& what) {

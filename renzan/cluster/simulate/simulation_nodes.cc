@@ -6,7 +6,6 @@
 #include "renzan/base/error.h"
 #include "renzan/base/philox.h"
 #include "renzan/cluster/simulate/simulation.h"
-#include "renzan/cluster/spec/cluster_config.h"
 
 namespace renzan::cluster::simulate {
 namespace {
@@ -24,13 +23,6 @@ int CountNodes(const Snapshot& snapshot, int pool) {
   return static_cast<int>(std::count_if(
       snapshot.nodes.begin(), snapshot.nodes.end(),
       [&](const Node& node) { return node.pool == pool && node.state != NodeState::kGone; }));
-}
-
-// A node of the pool with a new number.
-Node NewNode(const Snapshot& snapshot, int pool) {
-  const auto number = std::count_if(snapshot.nodes.begin(), snapshot.nodes.end(),
-                                    [&](const Node& node) { return node.pool == pool; });
-  return spec::MakeNode(snapshot, pool, static_cast<int>(number));
 }
 
 }  // namespace
@@ -85,36 +77,20 @@ void Simulation::FailNode(int node) {
   Expect(ready, What::kNodeReady, node, version);
 }
 
-void Simulation::Buy(const ScaleOut& order) {
-  const Pool& pool = cluster_.snapshot().pools[order.pool];
-  CHECK_MSG(CountNodes(cluster_.snapshot(), order.pool) + order.nodes <= pool.max_nodes,
-            "more nodes of pool {} are bought than its maximum", pool.name);
-  const TimeMs ready = cluster_.now() + std::max<TimeMs>(1, pool.boot_ms);
-  for (int bought = 0; bought < order.nodes; ++bought) {
-    const std::vector<Node>& nodes = cluster_.snapshot().nodes;
-    const auto gone = std::find_if(nodes.begin(), nodes.end(), [&](const Node& node) {
-      return node.pool == order.pool && node.state == NodeState::kGone;
-    });
-    int node = static_cast<int>(gone - nodes.begin());
-    if (gone == nodes.end()) {
-      Node bought_node = NewNode(cluster_.snapshot(), order.pool);
-      bought_node.state = NodeState::kBooting;
-      bought_node.until = ready;
-      node = cluster_.AddNode(bought_node);
-      node_version_.push_back(0);
-    } else {
-      cluster_.SetNode(node, NodeState::kBooting, ready);
-    }
-    Expect(ready, What::kNodeReady, node, ++node_version_[node]);
-  }
-  result_.totals.nodes_bought += order.nodes;
+void Simulation::Commit(const NodeChange& change) {
+  cluster_.BeginNodeChange(change.index);
+  node_version_.resize(std::max<size_t>(node_version_.size(), change.index + 1));
 }
 
-void Simulation::Return(const ScaleIn& order) {
-  CHECK_MSG(cluster_.IsEmpty(order.node), "{} is returned, but is not empty",
-            cluster_.snapshot().nodes[order.node].name);
-  ++node_version_[order.node];
-  cluster_.SetNode(order.node, NodeState::kGone, kNever);
+void Simulation::Perform(const NodeChange& change) {
+  cluster_.FinishNodeChange(change.index);
+  const int64_t version = ++node_version_[change.index];
+  result_.totals.nodes_bought += change.node.state != NodeState::kGone;
+  if (change.node.state == NodeState::kBooting)
+    Expect(change.node.until, What::kNodeReady, change.index, version);
+  if (change.node.state != NodeState::kReady) return;
+  NodeIsReady(change.index);
+  changed_ = true;
 }
 
 }  // namespace renzan::cluster::simulate

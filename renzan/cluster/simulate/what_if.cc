@@ -5,8 +5,8 @@
 
 #include "renzan/base/config/config.h"
 #include "renzan/base/error.h"
+#include "renzan/cluster/core/engine/nodes.h"
 #include "renzan/cluster/simulate/simulator.h"
-#include "renzan/cluster/spec/cluster_config.h"
 
 namespace renzan::cluster::simulate {
 namespace {
@@ -73,7 +73,7 @@ void AddNodes(Snapshot& snapshot, const std::string& pool, int nodes) {
   grown.min_nodes += nodes;
   grown.max_nodes += nodes;
   for (const int end = number + nodes; number < end; ++number) {
-    snapshot.nodes.push_back(spec::MakeNode(snapshot, index, number));
+    snapshot.nodes.push_back(MakeNode(snapshot, index, number));
     snapshot.nodes.back().state = NodeState::kReady;
     snapshot.nodes.back().until = kNever;
   }

@@ -122,9 +122,6 @@ std::optional<Resources> RoundedUp(const Snapshot& snapshot, const WorkerClasses
 
 ScheduleOptions ScheduleOptionsOf(const ClusterConfig& config);
 
-// Node `number` of a pool.
-Node MakeNode(const Snapshot& snapshot, int pool, int number);
-
 // The scheduler's view of a pending job. Interns its request and user in `snapshot`, but does not
 // add it to `snapshot.jobs`. Throws Error kConfig for an unknown queue, resource or topology level,
 // with the nearest name.

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "renzan/base/error.h"
+#include "renzan/cluster/core/engine/nodes.h"
 #include "renzan/cluster/spec/cluster_config.h"
 
 namespace renzan::cluster::spec {
@@ -186,19 +187,6 @@ std::optional<Resources> RoundedUp(const Snapshot& snapshot, const WorkerClasses
   }
 }
 
-Node MakeNode(const Snapshot& snapshot, int pool, int number) {
-  const Pool& from = snapshot.pools.at(pool);
-  Node node{.name = fmt::format("{}-{}", from.name, number),
-            .pool = pool,
-            .capacity = from.capacity,
-            .labels = from.labels,
-            .idle_since = snapshot.now,
-            .spot = from.spot};
-  for (const auto& [level, domains] : from.domains)
-    node.labels[level] = fmt::format("{}-{}-{}", from.name, level, number % domains);
-  return node;
-}
-
 Job MakeJob(Snapshot& snapshot, const JobSpec& spec, const std::string& user, JobId id,
             TimeMs now) {
   const int queue = QueueIndex(snapshot, spec.queue);
@@ -211,7 +199,7 @@ Job MakeJob(Snapshot& snapshot, const JobSpec& spec, const std::string& user, Jo
   job.checkpoints = spec.checkpoint.on_stop;
   job.preemptible = spec.preemptible;
   job.grand_challenge = spec.grand_challenge;
-  job.submitted = now;
+  job.submitted = job.waiting_since = now;
   job.grace_ms = spec.grace_ms();
   job.max_checkpoint_interval_ms = spec.max_checkpoint_interval_ms();
   if (snapshot.queues[queue].removed)

@@ -130,12 +130,16 @@ void Describe(Io& io, Job& job) {
   io("started", job.started);
   io("last_resize", job.last_resize);
   io("last_checkpoint", job.last_checkpoint);
+  io("stopping_for", job.stopping_for);
   io("backfilled", job.backfilled);
+  io("waiting_since", job.waiting_since);
+  io("attained_worker_ms", job.attained_worker_ms);
   io("restart_cost_ms", job.restart_cost_ms);
   io("checkpoint_cost_ms", job.checkpoint_cost_ms);
   io("state_bytes", job.state_bytes);
   io("expected_end", job.expected_end);
   io("preemptions", job.preemptions);
+  io("reservation_yields", job.reservation_yields);
 }
 
 template <typename Io>

@@ -72,6 +72,10 @@ Snapshot Everything() {
   job.state_bytes = 12;
   job.expected_end = 13;
   job.preemptions = 14;
+  job.stopping_for = 15;
+  job.waiting_since = 16;
+  job.attained_worker_ms = 17;
+  job.reservation_yields = 18;
   job.held = "because";
   snapshot.jobs = {{.id = 3}, job};
   snapshot.budget_per_hour = 100.25;
@@ -107,7 +111,7 @@ TEST(SnapshotJson, IncludesEveryField) {
   // The round trip would not notice a field that Describe() omits, so count the keys.
   const Json json = Json::parse(SnapshotToJson(Everything()));
   EXPECT_EQ(json.size(), 10u);
-  EXPECT_EQ(json["jobs"][1].size(), 27u);
+  EXPECT_EQ(json["jobs"][1].size(), 31u);
   EXPECT_EQ(json["nodes"][0].size(), 8u);
   EXPECT_EQ(json["pools"][0].size(), 11u);
   EXPECT_EQ(json["queues"][0].size(), 4u);

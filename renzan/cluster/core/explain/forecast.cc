@@ -1,6 +1,10 @@
 #include "renzan/cluster/core/explain/forecast.h"
 
 #include <algorithm>
+#include <map>
+
+#include "renzan/cluster/core/engine/carry_out.h"
+#include "renzan/cluster/core/engine/gang.h"
 
 namespace renzan::cluster {
 namespace {
@@ -9,104 +13,107 @@ constexpr TimeMs kLeastRemaining = 60'000;
 constexpr TimeMs kStartedJobRuns = 3'600'000;
 
 TimeMs EndOf(const Job& job, TimeMs now) {
+  if (job.state == JobState::kPending) return kNever;
   if (job.expected_end) return std::max(*job.expected_end, now);
   return now + std::max(now - job.started, kLeastRemaining);
 }
 
-// An environment in which decisions take effect immediately.
-class Future {
+// An environment in which stops and boots take the time they may take, and nothing fails.
+class Future : private Environment {
  public:
-  Future(const Snapshot& snapshot, const ScheduleOptions& options, CycleBudget& budget)
-      : snapshot_(snapshot), options_(options), budget_(budget) {
-    for (Job& job : snapshot_.jobs) {
-      known_.push_back(job.expected_end.has_value());
-      if (job.state == JobState::kRunning) job.expected_end = EndOf(job, snapshot_.now);
-    }
+  Future(const Snapshot& snapshot, JobId job, const ScheduleOptions& options, CycleBudget& budget)
+      : snapshot_(snapshot), job_(job), options_(options), budget_(budget) {
+    // Interruptions are random and not part of the question.
+    for (Pool& pool : snapshot_.pools) pool.interruptions_per_hour = 0;
+    for (const Job& each : snapshot_.jobs)
+      ends_[each.id] = {EndOf(each, snapshot_.now), each.expected_end.has_value()};
   }
 
   TimeMs now() const { return snapshot_.now; }
+  bool job_has_started() const { return started_; }
 
-  // Runs cycles until nothing changes. Returns whether `job` starts.
-  bool Settle(JobId job) {
+  // Runs cycles until nothing changes, the job starts, or the budget is spent.
+  void Settle() {
     constexpr int kMaxCycles = 20;
-    for (int cycle = 0; cycle < kMaxCycles && budget_.Spend(); ++cycle) {
-      const Decisions decisions = Schedule(snapshot_, options_);
-      bool changed = false;
-      for (const Stop& stop : decisions.stops) changed |= StopNow(stop);
-      for (const Resize& resize : decisions.resizes) {
-        snapshot_.Find(resize.job)->placement = resize.target;
-        snapshot_.Find(resize.job)->last_resize = snapshot_.now;
-        changed = true;
-      }
-      for (const Start& start : decisions.starts) {
-        if (start.job == job) return true;
-        StartNow(start);
-        changed = true;
-      }
-      if (!changed) return false;
-    }
-    return false;
+    for (int cycle = 0; cycle < kMaxCycles && !started_ && budget_.Spend(); ++cycle)
+      if (!CarryOut(Schedule(snapshot_, options_), snapshot_, *this)) break;
   }
 
-  // Finishes one stop or resize if there is one, else ends the job that ends first; booting nodes
-  // become ready. False: no job holds resources.
-  bool EndNext(int& assumed) {
-    for (Node& node : snapshot_.nodes)
-      if (node.state == NodeState::kBooting) node.state = NodeState::kReady;
-    Job* next = nullptr;
-    for (Job& job : snapshot_.jobs) {
-      if (job.state == JobState::kStopping || job.state == JobState::kResizing) {
-        next = &job;
-        break;
-      }
-      if (job.state == JobState::kRunning && (!next || *job.expected_end < *next->expected_end))
-        next = &job;
-    }
-    if (next == nullptr) return false;
-    if (next->state != JobState::kRunning) {
-      Settled(*next);
-      return true;
-    }
-    snapshot_.now = std::max(snapshot_.now, *next->expected_end);
-    const size_t at = next - snapshot_.jobs.data();
-    assumed += !known_[at];
-    snapshot_.jobs.erase(snapshot_.jobs.begin() + at);
-    known_.erase(known_.begin() + at);
+  // Goes on to what happens next: a stop or a boot is complete, a job ends, or the back-off of the
+  // awaited job is over. False: nothing more will happen.
+  bool Advance(Forecast& forecast) {
+    const Event next = NextEvent();
+    if (next.time == kNever) return false;
+    snapshot_.now = std::max(snapshot_.now, next.time);
+    if (next.node >= 0)
+      snapshot_.nodes[next.node].state = NodeState::kReady;
+    else
+      Finish(*snapshot_.Find(next.job), forecast);
     return true;
   }
 
  private:
-  bool StopNow(const Stop& stop) {
-    Job& job = *snapshot_.Find(stop.job);
-    snapshot_.now += job.grace_ms;
-    job.state = JobState::kPending;
-    job.placement.clear();
-    return true;
+  struct End {
+    TimeMs time;
+    bool known;  // otherwise assumed
+  };
+  struct Event {
+    TimeMs time;
+    JobId job;
+    int node;
+  };
+
+  void Perform(const Start& start) override {
+    started_ |= start.job == job_;
+    ends_[start.job] = {snapshot_.now + kStartedJobRuns, false};
+  }
+  void Perform(const Stop& stop) override { Leaves(stop.job); }
+  void Perform(const Resize& resize) override { Leaves(resize.job); }
+  void Perform(const CheckpointRequest&) override {}
+  void Perform(const NodeChange&) override {}
+
+  void Leaves(JobId id) {
+    const Job& job = *snapshot_.Find(id);
+    const TimeMs takes = job.checkpoints ? std::min(job.checkpoint_cost_ms, job.grace_ms) : 0;
+    leaves_at_[id] = snapshot_.now + takes;
   }
 
-  void StartNow(const Start& start) {
-    Job& job = *snapshot_.Find(start.job);
-    job.state = JobState::kRunning;
-    job.placement = start.placement;
-    job.backfilled = start.backfill;
-    job.started = job.last_resize = snapshot_.now;
-    job.expected_end = snapshot_.now + kStartedJobRuns;
-    known_[&job - snapshot_.jobs.data()] = false;
+  TimeMs NextOf(const Job& job) const {
+    if (job.state == JobState::kPending)
+      return job.id == job_ && job.eligible_at > snapshot_.now ? job.eligible_at : kNever;
+    if (job.state == JobState::kRunning) return ends_.at(job.id).time;
+    const auto leaves = leaves_at_.find(job.id);  // those that were told before the forecast: now
+    return leaves == leaves_at_.end() ? snapshot_.now : leaves->second;
   }
 
-  void Settled(Job& job) {
-    const bool resizes = job.state == JobState::kResizing;
-    job.state = resizes ? JobState::kRunning : JobState::kPending;
-    job.placement = resizes ? job.target : Placement{};
-    job.target.clear();
-    job.stopping_for = 0;
-    if (resizes && !job.expected_end) job.expected_end = EndOf(job, snapshot_.now);
+  Event NextEvent() const {
+    Event next{kNever, 0, -1};
+    for (const Job& job : snapshot_.jobs)
+      if (const TimeMs time = NextOf(job); time < next.time) next = {time, job.id, -1};
+    for (size_t node = 0; node < snapshot_.nodes.size(); ++node)
+      if (const Node& each = snapshot_.nodes[node];
+          each.state == NodeState::kBooting && each.until < next.time)
+        next = {each.until, 0, static_cast<int>(node)};
+    return next;
+  }
+
+  void Finish(Job& job, Forecast& forecast) {
+    if (job.state == JobState::kPending) return;
+    leaves_at_.erase(job.id);
+    if (job.state == JobState::kStopping) return RequeueGang(job, snapshot_.now);
+    if (job.state == JobState::kResizing) return RestartGang(job, snapshot_.now);
+    ++forecast.ends_awaited;
+    forecast.ends_assumed += !ends_.at(job.id).known;
+    snapshot_.jobs.erase(snapshot_.jobs.begin() + (&job - snapshot_.jobs.data()));
   }
 
   Snapshot snapshot_;
+  const JobId job_;
   const ScheduleOptions& options_;
   CycleBudget& budget_;
-  std::vector<bool> known_;  // by job: its end is known, not assumed
+  std::map<JobId, End> ends_;  // while running
+  std::map<JobId, TimeMs> leaves_at_;
+  bool started_ = false;
 };
 
 }  // namespace
@@ -114,15 +121,15 @@ class Future {
 std::optional<Forecast> ForecastStart(const Snapshot& snapshot, JobId job,
                                       const ScheduleOptions& options, CycleBudget& budget,
                                       int max_ends) {
-  Future future(snapshot, options, budget);
+  Future future(snapshot, job, options, budget);
   Forecast forecast{snapshot.now};
-  for (int end = 0; end <= max_ends; ++end) {
-    if (future.Settle(job)) {
+  while (forecast.ends_awaited <= max_ends && !budget.exhausted()) {
+    future.Settle();
+    if (future.job_has_started()) {
       forecast.start = future.now();
       return forecast;
     }
-    if (budget.exhausted() || !future.EndNext(forecast.ends_assumed)) return std::nullopt;
-    ++forecast.ends_awaited;
+    if (!future.Advance(forecast)) return std::nullopt;
   }
   return std::nullopt;
 }

@@ -39,14 +39,14 @@ PendingQueue::PendingQueue(const ClusterView& view, const Quota& quota,
 }
 
 bool PendingQueue::Overdue(const Job& job) const {
-  return !overdue_served_ && snapshot_.now - job.submitted > overdue_after_;
+  return !overdue_served_ && snapshot_.now - job.waiting_since > overdue_after_;
 }
 
 PendingQueue::Key PendingQueue::KeyOf(int lane) const {
   const Job& head = *lanes_[lane][at_[lane]];
   const bool overdue = Overdue(head);
   return {!entitlement_.WithinQuota(head), -head.priority, !overdue,
-          overdue ? static_cast<double>(head.submitted) : quota_.Share(head.queue), lane};
+          overdue ? static_cast<double>(head.waiting_since) : quota_.Share(head.queue), lane};
 }
 
 void PendingQueue::Enter(int lane) {

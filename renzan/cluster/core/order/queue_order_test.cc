@@ -34,7 +34,7 @@ TEST_F(QueueOrderTest, AnOverdueJobGoesFirst) {
   const JobId old = Add({.queue = 1, .gpus = 8});
   snapshot.queues.push_back({.name = "c"});
   const JobId overdue = Add({.queue = 2, .gpus = 8});
-  snapshot.jobs[2].submitted = kNow - 2 * 24 * 3'600'000;
+  snapshot.jobs[2].waiting_since = kNow - 2 * 24 * 3'600'000;
   EXPECT_THAT(Started(Run()), ElementsAre(overdue));
   (void)fresh, (void)old;
 }
@@ -46,7 +46,7 @@ TEST_F(QueueOrderTest, OnlyOneOverdueJobGoesFirst) {
   Add({.gpus = 6, .on = {{1, 1}}});
   const JobId oldest = Add({});
   const JobId next = Add({});
-  for (const JobId job : {oldest, next}) snapshot.Find(job)->submitted = kNow - 25 * 3'600'000;
+  for (const JobId job : {oldest, next}) snapshot.Find(job)->waiting_since = kNow - 25 * 3'600'000;
   const JobId of_b = Add({.queue = 1});
   EXPECT_THAT(Started(Run()), ElementsAre(oldest, of_b));
 }
@@ -58,7 +58,7 @@ TEST_F(QueueOrderTest, AnOverdueJobThatCannotStartGetsTheReservation) {
   Add({.gpus = 7, .on = {{1, 1}}});
   const JobId oldest = Add({.workers = 2, .gpus = 8});
   const JobId next = Add({});
-  for (const JobId job : {oldest, next}) snapshot.Find(job)->submitted = kNow - 25 * 3'600'000;
+  for (const JobId job : {oldest, next}) snapshot.Find(job)->waiting_since = kNow - 25 * 3'600'000;
   const JobId of_b = Add({.queue = 1});
   const Decisions decisions = Run();
   ASSERT_EQ(decisions.reservations.size(), 1u);

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "renzan/base/error.h"
+#include "renzan/cluster/core/engine/gang.h"
 #include "renzan/cluster/core/explain/explain.h"
 #include "renzan/cluster/core/validate/invariants.h"
 
@@ -77,78 +78,51 @@ TimeMs RandomEnvironment::Decide() {
     if (Describe(decisions) != Describe(policy_(snapshot_)))
       Report("the same snapshot gives other decisions");
     if (!violations_.empty()) return kNever;  // invalid decisions are not carried out
-    if (!Apply(decisions)) return decisions.look_again;
+    const bool changed = CarryOut(decisions, snapshot_, *this) || !decisions.checkpoints.empty();
+    if (!changed) return decisions.look_again;
   }
   Report(fmt::format("still deciding after {} cycles at the same moment", kMaxCyclesAtOnce));
   return kNever;
 }
 
-// Returns whether anything changed that another cycle would see.
-bool RandomEnvironment::Apply(const Decisions& decisions) {
-  for (const Start& start : decisions.starts) {
-    Job& job = *snapshot_.Find(start.job);
-    job.state = JobState::kRunning;
-    job.placement = start.placement;
-    job.backfilled = start.backfill;
-    job.started = job.last_resize = snapshot_.now;
-  }
-  const auto tell_to_leave = [&](JobId id, JobState state, JobId on_behalf_of) {
-    Job& job = *snapshot_.Find(id);
-    job.state = state;
-    job.stopping_for = on_behalf_of;
-    work_[id].leaves_at = snapshot_.now + draws_.Between(1, job.grace_ms);
-  };
-  for (const Stop& stop : decisions.stops) {
-    snapshot_.Find(stop.job)->target.clear();
-    tell_to_leave(stop.job, JobState::kStopping, stop.on_behalf_of);
-    ++snapshot_.Find(stop.job)->preemptions;
-  }
-  for (const Resize& resize : decisions.resizes) {
-    snapshot_.Find(resize.job)->target = resize.target;
-    tell_to_leave(resize.job, JobState::kResizing, resize.on_behalf_of);
-  }
-  for (const JobId job : decisions.checkpoints)
-    snapshot_.Find(job)->last_checkpoint = snapshot_.now;
-  for (const ScaleOut& out : decisions.scale_out)
-    for (int node = 0; node < out.nodes; ++node) {
-      snapshot_.nodes.push_back(RandomNode(draws_, snapshot_, out.pool, next_node_++));
-      snapshot_.nodes.back().state = NodeState::kBooting;
-      snapshot_.nodes.back().until = snapshot_.now + snapshot_.pools[out.pool].boot_ms + 1;
-    }
-  for (const ScaleIn& in : decisions.scale_in) snapshot_.nodes[in.node].state = NodeState::kGone;
-  starts_ += static_cast<int>(decisions.starts.size());
-  stops_ += static_cast<int>(decisions.stops.size());
-  resizes_ += static_cast<int>(decisions.resizes.size());
-  return !decisions.starts.empty() || !decisions.stops.empty() || !decisions.resizes.empty() ||
-         !decisions.checkpoints.empty() || !decisions.scale_out.empty() ||
-         !decisions.scale_in.empty();
+void RandomEnvironment::TellToLeave(JobId id) {
+  work_[id].leaves_at = snapshot_.now + draws_.Between(1, snapshot_.Find(id)->grace_ms);
+}
+
+void RandomEnvironment::Perform(const Stop& stop) {
+  ++stops_;
+  TellToLeave(stop.job);
+}
+
+void RandomEnvironment::Perform(const Resize& resize) {
+  ++resizes_;
+  TellToLeave(resize.job);
+}
+
+void RandomEnvironment::Perform(const CheckpointRequest& request) {
+  snapshot_.Find(request.job)->last_checkpoint = snapshot_.now;
+}
+
+void RandomEnvironment::Vacate(const Job& job) {
+  for (const Placed& placed : job.placement)
+    snapshot_.nodes[placed.node].idle_since = snapshot_.now;
 }
 
 void RandomEnvironment::Requeue(Job& job) {
   Work& work = work_[job.id];
   if (!job.checkpoints) work.left = work.total;
   work.leaves_at = kNever;
-  for (const Placed& placed : job.placement)
-    snapshot_.nodes[placed.node].idle_since = snapshot_.now;
-  job.state = JobState::kPending;
-  job.placement.clear();
-  job.target.clear();
-  job.backfilled = false;
-  job.stopping_for = 0;
-  job.last_checkpoint.reset();
+  Vacate(job);
+  RequeueGang(job, snapshot_.now);
   if (draws_.Chance(0.1)) job.eligible_at = snapshot_.now + draws_.Between(1, 60'000);
 }
 
 // The stop is complete; a resizing job restarts on its target.
 void RandomEnvironment::Leave(Job& job) {
   if (job.state == JobState::kStopping) return Requeue(job);
-  for (const Placed& placed : job.placement)
-    snapshot_.nodes[placed.node].idle_since = snapshot_.now;
+  Vacate(job);
   work_[job.id].leaves_at = kNever;
-  job.state = JobState::kRunning;
-  job.placement = std::exchange(job.target, {});
-  job.stopping_for = 0;
-  job.started = job.last_resize = snapshot_.now;
+  RestartGang(job, snapshot_.now);
 }
 
 void RandomEnvironment::FailNode(int node) {
@@ -157,8 +131,7 @@ void RandomEnvironment::FailNode(int node) {
     if (IsOn(job.placement, node)) {
       Requeue(job);
     } else if (IsOn(job.target, node)) {
-      job.state = JobState::kStopping;  // its target has gone
-      job.target.clear();
+      EvictGang(job);
     }
   }
 }
@@ -185,8 +158,7 @@ void RandomEnvironment::DisturbNode() {
 }
 
 void RandomEnvironment::FinishJob(size_t index) {
-  for (const Placed& placed : snapshot_.jobs[index].placement)
-    snapshot_.nodes[placed.node].idle_since = snapshot_.now;
+  Vacate(snapshot_.jobs[index]);
   work_.erase(snapshot_.jobs[index].id);
   snapshot_.jobs.erase(snapshot_.jobs.begin() + static_cast<std::ptrdiff_t>(index));
 }

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "renzan/cluster/core/decisions.h"
+#include "renzan/cluster/core/engine/carry_out.h"
 #include "renzan/cluster/core/snapshot.h"
 #include "renzan/cluster/core/testing/random_snapshot.h"
 
@@ -20,7 +21,7 @@ namespace renzan::cluster {
 // All decisions as text, for messages and comparisons.
 std::string Describe(const Decisions& decisions);
 
-class RandomEnvironment {
+class RandomEnvironment : private Environment {
  public:
   using Policy = std::function<Decisions(const Snapshot&)>;
 
@@ -54,7 +55,11 @@ class RandomEnvironment {
   void Report(const std::string& violation);
   // Runs cycles until nothing more is decided at this moment. Returns look_again.
   TimeMs Decide();
-  bool Apply(const Decisions& decisions);
+  void Perform(const Start&) override { ++starts_; }
+  void Perform(const Stop& stop) override;
+  void Perform(const Resize& resize) override;
+  void Perform(const CheckpointRequest& request) override;
+  void Perform(const NodeChange&) override {}
   void Submit();
   void FailNode(int node);
   void DisturbNode();
@@ -62,6 +67,8 @@ class RandomEnvironment {
   // To `until` or the next event, whichever comes first.
   void Advance(TimeMs until);
   void Leave(Job& job);
+  void TellToLeave(JobId id);
+  void Vacate(const Job& job);
   void Requeue(Job& job);
   void Progress(TimeMs by);
   void EndJobsThatAreDone();
@@ -74,7 +81,6 @@ class RandomEnvironment {
   Snapshot snapshot_;
   std::map<JobId, Work> work_;
   JobId next_job_ = 1;
-  int next_node_ = 1000;
   bool jobs_end_ = true;
   std::vector<std::string> violations_;
   int cycles_ = 0, starts_ = 0, stops_ = 0, resizes_ = 0;

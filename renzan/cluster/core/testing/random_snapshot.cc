@@ -167,7 +167,7 @@ Job RandomJob(Draws& draws, Snapshot& snapshot, JobId id) {
   job.checkpoints = draws.Chance(0.7);
   job.preemptible = draws.Chance(0.85);
   job.grand_challenge = draws.Chance(0.01);
-  job.submitted = snapshot.now;
+  job.submitted = job.waiting_since = snapshot.now;
   job.grace_ms = draws.Between(1, 60) * kSecond;
   job.restart_cost_ms = draws.Between(0, 60) * kSecond;
   job.checkpoint_cost_ms = draws.Between(1, 40) * kSecond;  // some longer than the grace
@@ -192,7 +192,7 @@ Snapshot RandomSnapshot(uint64_t seed) {
   const TimeMs apart = draws.OneOf<TimeMs>({kMinute, kMinute, kHour});
   for (JobId id = 1; id <= jobs; ++id) {
     Job job = RandomJob(draws, snapshot, id);
-    job.submitted = snapshot.now - (jobs - id + 1) * apart;
+    job.submitted = job.waiting_since = snapshot.now - (jobs - id + 1) * apart;
     if (draws.Chance(0.6)) PutSomewhere(draws, snapshot, job);
     if (job.state == JobState::kPending && draws.Chance(0.05))
       job.eligible_at = snapshot.now + kMinute;

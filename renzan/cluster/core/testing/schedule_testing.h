@@ -65,6 +65,7 @@ class ScheduleTest : public testing::Test {
             .checkpoints = sketch.checkpoints,
             .preemptible = sketch.preemptible,
             .submitted = kNow - 7'200'000 + static_cast<TimeMs>(snapshot.jobs.size())};
+    job.waiting_since = job.submitted;
     if (!sketch.on.empty()) {
       job.state = JobState::kRunning;
       job.placement = sketch.on;

@@ -105,8 +105,10 @@ void Controller::RecoverJob(JobRecord record) {
   LiveJob& live = state_.live[id] = {.record = std::move(record), .spec = std::move(spec)};
   live.policy = RetryPolicyOf(live.spec);
   live.text_bytes = DropTexts(live.record);
-  for (const AttemptRecord& attempt : store_.Attempts(id))
+  for (const AttemptRecord& attempt : store_.Attempts(id)) {
+    AddAttempt(attempt, job);
     if (!attempt.ended) live.attempt = attempt;
+  }
   progress_.Recover(id, job);
   retention_.JobRecovered(id, live.record.attempts);
   state_.snapshot.jobs.push_back(job);
@@ -154,6 +156,7 @@ void Controller::ClockWentBack(TimeMs now) {
   for (Job& job : snapshot.jobs) {
     job.started = std::min(job.started, now);
     job.last_resize = std::min(job.last_resize, now);
+    job.waiting_since = std::min(job.waiting_since, now);
     job.eligible_at = std::min(job.eligible_at, now + kLongestBackoffMs);
   }
   for (Node& node : snapshot.nodes) {
@@ -199,20 +202,7 @@ void Controller::Schedule() {
     if (before != violation_)
       LogError("the scheduler's decisions are invalid and are not carried out: {}", violation_);
   }
-  CarryOut(decisions);
-}
-
-void Controller::CarryOut(const Decisions& decisions) {
-  const auto live = [&](JobId job) -> LiveJob& { return state_.live.at(job); };
-  for (const Stop& stop : decisions.stops)
-    runner_.Preempt(live(stop.job), NameOf(stop.reason), stop.on_behalf_of);
-  for (const Resize& resize : decisions.resizes)
-    runner_.Resize(live(resize.job), resize.target, resize.on_behalf_of);
-  for (const Start& start : decisions.starts)
-    runner_.Start(live(start.job), start.placement, start.backfill);
-  for (const ScaleOut& scale : decisions.scale_out) nodes_.Buy(scale);
-  for (const ScaleIn& scale : decisions.scale_in) nodes_.Return(scale.node);
-  for (const JobId job : decisions.checkpoints) progress_.RequestCheckpointIfDue(live(job));
+  runner_.CarryOut(decisions);
 }
 
 // --- Commands.
@@ -293,7 +283,7 @@ RecordState Controller::Cancel(JobId id, const Caller& caller) {
 
 RecordState Controller::Preempt(JobId id, const Caller& caller) {
   LiveJob& live = Running(id, caller);
-  runner_.Preempt(live, "requested by " + caller.name, 0);
+  runner_.Preempt(id, caller.name);
   return live.record.state;
 }
 

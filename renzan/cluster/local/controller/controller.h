@@ -111,7 +111,6 @@ class Controller {
   void ClockWentBack(TimeMs now);
   void AdvanceNodes();
   void Schedule();
-  void CarryOut(const Decisions& decisions);
   JobId Admit(const Submission& submission);
   PendingUse PendingUseOf(const Caller& caller) const;
   LiveJob& Live(JobId job);

@@ -63,7 +63,7 @@ class ControllerTest : public ::testing::Test {
 
   TimeMs controller_now() const { return static_cast<TimeMs>(clock_.seconds * 1000); }
 
-  Decisions Decide(const Snapshot& snapshot) {
+  virtual Decisions Decide(const Snapshot& snapshot) {
     EXPECT_THAT(ValidateSnapshot(snapshot), ::testing::IsEmpty());
     if (!scripted_) return Schedule(snapshot);
     Decisions decisions = std::move(*scripted_);

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "renzan/base/log.h"
+#include "renzan/cluster/core/engine/gang.h"
 #include "renzan/cluster/local/controller/accounting.h"
 #include "renzan/cluster/local/controller/attempt_plan.h"
 #include "renzan/cluster/local/controller/job_policy.h"
@@ -27,8 +28,8 @@ std::string Describe(const NamedPlacement& placement) {
 
 std::string OnBehalfOf(JobId job) { return job == 0 ? "" : fmt::format(" for job {}", job); }
 
-bool RunsOn(const Job& job, int node) {
-  return std::any_of(job.placement.begin(), job.placement.end(),
+bool IsOn(const Placement& placement, int node) {
+  return std::any_of(placement.begin(), placement.end(),
                      [&](const Placed& placed) { return placed.node == node; });
 }
 
@@ -57,16 +58,26 @@ std::string JobRunner::DirectoryOf(const LiveJob& live) const {
 
 // --- Start and stop.
 
-void JobRunner::Start(LiveJob& live, const Placement& placement, bool backfill) {
-  const TimeMs now = Now();  // a turn takes time: what was used until then is accounted for
-  Job* job = state_.snapshot.Find(live.record.id);
+void JobRunner::CarryOut(const Decisions& decisions) {
+  cluster::CarryOut(decisions, state_.snapshot, *this);
+}
+
+void JobRunner::Preempt(JobId job, const std::string& user) {
+  cluster::CarryOut(Stop{job, StopReason::kRequested, 0, user}, state_.snapshot, *this);
+}
+
+void JobRunner::Commit(const Start& start) {
+  // A turn takes time: what was used until now is accounted for.
+  const TimeMs now = state_.snapshot.now = Now();
+  LiveJob& live = Live(start.job);
   CHECK(live.record.state == RecordState::kPending && !live.attempt);
-  const Resources per_worker = state_.snapshot.worker_requests[job->request].per_worker;
-  AttemptRecord attempt{.job = job->id,
+  const Job& job = *state_.snapshot.Find(start.job);
+  const Resources& per_worker = state_.snapshot.worker_requests[job.request].per_worker;
+  AttemptRecord attempt{.job = job.id,
                         .number = live.record.attempts,
-                        .placement = WithDevices(state_, placement, per_worker.gpu()),
+                        .placement = WithDevices(state_, start.placement, per_worker.gpu()),
                         .started = now,
-                        .backfilled = backfill};
+                        .backfilled = start.backfill};
   JobRecord record = live.record;
   ++record.attempts;
   record.state = RecordState::kRunning;
@@ -76,17 +87,19 @@ void JobRunner::Start(LiveJob& live, const Placement& placement, bool backfill) 
               fmt::format("attempt {} on {}", attempt.number, Describe(attempt.placement)), now);
   live.record = record;
   live.attempt = attempt;
-  retention_.AttemptStarted(record.id, attempt.number);
+}
+
+void JobRunner::Perform(const Start& start) {
+  LiveJob& live = Live(start.job);
+  const JobRecord& record = live.record;
+  const int request = state_.snapshot.Find(record.id)->request;
+  retention_.AttemptStarted(record.id, live.attempt->number);
   progress_.AttemptStarted(record.id);
-  job->state = JobState::kRunning;
-  job->placement = placement;
-  job->started = job->last_resize = now;
-  job->last_checkpoint.reset();
-  job->backfilled = backfill;
   try {
     std::optional<std::string> manifest;
-    if (attempt.number == 0) manifest = store_.FindJob(record.id).value().manifest;
+    if (live.attempt->number == 0) manifest = store_.FindJob(record.id).value().manifest;
     directories_.Create(record, manifest);
+    const Resources& per_worker = state_.snapshot.worker_requests[request].per_worker;
     state_.watched[record.id] = agent_.Start(
         DirectoryOf(live), MakeAttemptPlan(live, per_worker, directories_, enforce_memory_));
   } catch (const Error& error) {
@@ -97,39 +110,42 @@ void JobRunner::Start(LiveJob& live, const Placement& placement, bool backfill) 
   }
 }
 
-void JobRunner::Preempt(LiveJob& live, const std::string& reason, JobId on_behalf_of) {
-  if (live.record.state != RecordState::kRunning) return;
+void JobRunner::Commit(const Stop& stop) {
+  LiveJob& live = Live(stop.job);
   JobRecord record = live.record;
   AttemptRecord attempt = *live.attempt;
   record.state = RecordState::kStopping;
   ++record.preemptions;
-  attempt.stop_reason = reason + OnBehalfOf(on_behalf_of);
-  attempt.stopping_for = on_behalf_of;
-  StopAttempt(live, record, attempt, {});
-}
-
-void JobRunner::Resize(LiveJob& live, const Placement& target, JobId on_behalf_of) {
-  if (live.record.state != RecordState::kRunning) return;
-  JobRecord record = live.record;
-  AttemptRecord attempt = *live.attempt;
-  record.state = RecordState::kResizing;
-  attempt.stop_reason = "resized" + OnBehalfOf(on_behalf_of);
-  attempt.stopping_for = on_behalf_of;
-  attempt.target = WithNames(state_.snapshot, target);
-  StopAttempt(live, record, attempt, target);
-}
-
-void JobRunner::StopAttempt(LiveJob& live, const JobRecord& record, const AttemptRecord& attempt,
-                            const Placement& target) {
+  attempt.stop_reason = NameOf(stop.reason) + OnBehalfOf(stop.on_behalf_of);
+  if (!stop.requested_by.empty()) attempt.stop_reason += " by " + stop.requested_by;
+  attempt.stopping_for = stop.on_behalf_of;
   log_.Commit(record, attempt, NameOf(record.state), attempt.stop_reason, Now());
   live.record = record;
   live.attempt = attempt;
-  Job* job = state_.snapshot.Find(record.id);
-  job->state = record.state == RecordState::kResizing ? JobState::kResizing : JobState::kStopping;
-  job->preemptions = record.preemptions;
-  job->stopping_for = attempt.stopping_for;
-  job->target = target;
-  SendStop(live);
+}
+
+void JobRunner::Perform(const Stop& stop) { SendStop(Live(stop.job)); }
+
+void JobRunner::Commit(const Resize& resize) {
+  LiveJob& live = Live(resize.job);
+  JobRecord record = live.record;
+  AttemptRecord attempt = *live.attempt;
+  record.state = RecordState::kResizing;
+  record.preemptions += resize.on_behalf_of != 0;
+  attempt.stop_reason = "resized" + OnBehalfOf(resize.on_behalf_of);
+  attempt.stopping_for = resize.on_behalf_of;
+  attempt.target = WithNames(state_.snapshot, resize.target);
+  log_.Commit(record, attempt, NameOf(record.state), attempt.stop_reason, Now());
+  live.record = record;
+  live.attempt = attempt;
+}
+
+void JobRunner::Perform(const Resize& resize) { SendStop(Live(resize.job)); }
+
+void JobRunner::Commit(const NodeChange& change) { nodes_.Commit(change); }
+
+void JobRunner::Perform(const CheckpointRequest& request) {
+  progress_.RequestCheckpointIfDue(Live(request.job));
 }
 
 RecordState JobRunner::Cancel(LiveJob& live, const std::string& user) {
@@ -146,9 +162,7 @@ RecordState JobRunner::Cancel(LiveJob& live, const std::string& user) {
     record.state = RecordState::kStopping;
     log_.Commit(record, std::nullopt, "cancelling", fmt::format("by {}", user), Now());
     live.record = record;
-    Job* job = state_.snapshot.Find(record.id);
-    job->state = JobState::kStopping;
-    job->target.clear();
+    EvictGang(*state_.snapshot.Find(record.id));
   }
   SendStop(live);
   return live.record.state;
@@ -183,9 +197,14 @@ double JobRunner::GraceOf(const LiveJob& live) const {
 void JobRunner::EndWorkersOn(int node) {
   unsent_.insert(node);  // until all requests have been written, in case the disk is full
   bool all_sent = true;
-  for (auto& [id, live] : state_.live)
-    if (RunsOn(*state_.snapshot.Find(id), node))
-      all_sent &= EndOnFailedNode(live, state_.snapshot.nodes[node].name);
+  const std::string& name = state_.snapshot.nodes[node].name;
+  for (auto& [id, live] : state_.live) {
+    const Job& job = *state_.snapshot.Find(id);
+    if (IsOn(job.placement, node))
+      all_sent &= EndOnFailedNode(live, name);
+    else if (IsOn(job.target, node))
+      LoseTarget(live, name);
+  }
   if (all_sent) unsent_.erase(node);
 }
 
@@ -203,7 +222,7 @@ bool JobRunner::EndOnFailedNode(LiveJob& live, const std::string& node) {
     log_.Commit(record, attempt, "node_failed", attempt.stop_reason, Now());
     live.record = record;
     live.attempt = attempt;
-    state_.snapshot.Find(record.id)->state = JobState::kStopping;
+    EvictGang(*state_.snapshot.Find(record.id));
   }
   try {
     agent_.NodeFailed(DirectoryOf(live), node);
@@ -215,10 +234,23 @@ bool JobRunner::EndOnFailedNode(LiveJob& live, const std::string& node) {
   return true;
 }
 
+// It goes on saving its work, and then waits.
+void JobRunner::LoseTarget(LiveJob& live, const std::string& node) {
+  JobRecord record = live.record;
+  AttemptRecord attempt = *live.attempt;
+  record.state = RecordState::kStopping;
+  attempt.target.clear();
+  attempt.stop_reason = fmt::format("node {}, to which it was to move, failed", node);
+  log_.Commit(record, attempt, "node_failed", attempt.stop_reason, Now());
+  live.record = record;
+  live.attempt = attempt;
+  EvictGang(*state_.snapshot.Find(record.id));
+}
+
 void JobRunner::ShortenGraceOn(int node) {
   for (auto& [id, live] : state_.live) {
     const Job& job = *state_.snapshot.Find(id);
-    if (IsStopping(job.state) && RunsOn(job, node)) SendStop(live);
+    if (IsStopping(job.state) && IsOn(job.placement, node)) SendStop(live);
   }
 }
 
@@ -326,14 +358,14 @@ void JobRunner::Finish(LiveJob& live, const std::optional<AttemptEnd>& end) {
   progress_.AttemptEnded(id);
   Job* job = state_.snapshot.Find(id);
   job->eligible_at = outcome.backoff_ms == 0 ? 0 : record.eligible_at;
-  const Placement target = job->target;
-  Release(*job);
+  const cluster::Start restart{id, job->target, job->backfilled};
+  Release(*job, ended);
   if (HasEnded(outcome.state)) {
     Remove(id);
     if (!artifacts.empty()) collector_.Start(record, collection, artifacts);
-  } else if (outcome.state == RecordState::kResizing && !target.empty() &&
-             Fits(state_.snapshot, *job, target)) {
-    Start(live, target, false);
+  } else if (outcome.state == RecordState::kResizing && !restart.placement.empty() &&
+             Fits(state_.snapshot, *job, restart.placement)) {
+    cluster::CarryOut(restart, state_.snapshot, *this);
   }
 }
 
@@ -353,19 +385,14 @@ void JobRunner::FinishNeverStarted(LiveJob& live, const std::string& why) {
   to_check_.erase(record.id);
   Job* job = state_.snapshot.Find(record.id);
   job->eligible_at = record.eligible_at;
-  Release(*job);
+  Release(*job, *attempt.ended);
   if (HasEnded(record.state)) Remove(record.id);
 }
 
-// The job has no workers any more.
-void JobRunner::Release(Job& job) {
-  const Placement placement = std::exchange(job.placement, {});
-  job.target.clear();
-  job.state = JobState::kPending;
-  job.stopping_for = 0;
-  job.backfilled = false;
-  job.last_checkpoint.reset();
-  job.expected_end.reset();
+// The job has had no workers since `when`.
+void JobRunner::Release(Job& job, TimeMs when) {
+  const Placement placement = job.placement;
+  RequeueGang(job, when);
   state_.watched.erase(job.id);
   for (const Placed& placed : placement) {
     if (InUse(state_.snapshot, placed.node)) continue;
@@ -416,13 +443,13 @@ void JobRunner::Adopt(LiveJob& live) {
 
 void JobRunner::AdoptPlacement(const LiveJob& live, Job& job) {
   const AttemptRecord& attempt = *live.attempt;
+  Placement placement;
   for (const NodeShare& share : attempt.placement)
-    job.placement.push_back({nodes_.RecoverNodeOf(share, job), share.workers});
-  std::sort(job.placement.begin(), job.placement.end(),
+    placement.push_back({nodes_.RecoverNodeOf(share, job), share.workers});
+  std::sort(placement.begin(), placement.end(),
             [](const Placed& a, const Placed& b) { return a.node < b.node; });
-  job.started = attempt.started;
+  StartGang(job, placement, attempt.backfilled, attempt.started);
   job.last_resize = live.record.last_resize;
-  job.backfilled = attempt.backfilled;
   job.stopping_for = attempt.stopping_for;
   const RecordState state = live.record.state;
   job.state = state == RecordState::kRunning    ? JobState::kRunning

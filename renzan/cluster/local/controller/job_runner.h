@@ -10,6 +10,7 @@
 #include <string>
 
 #include "renzan/base/clock.h"
+#include "renzan/cluster/core/engine/carry_out.h"
 #include "renzan/cluster/local/agent.h"
 #include "renzan/cluster/local/controller/artifact_collector.h"
 #include "renzan/cluster/local/controller/cluster_state.h"
@@ -22,7 +23,7 @@
 
 namespace renzan::cluster::local {
 
-class JobRunner {
+class JobRunner : private Environment {
  public:
   struct Dependencies {
     ClusterState& state;
@@ -49,10 +50,8 @@ class JobRunner {
         clock_(with.clock),
         enforce_memory_(enforce_memory) {}
 
-  void Start(LiveJob& live, const Placement& placement, bool backfill);
-  // These two do nothing for a job that is not kRunning: it may have ended a moment ago.
-  void Preempt(LiveJob& live, const std::string& reason, JobId on_behalf_of);
-  void Resize(LiveJob& live, const Placement& target, JobId on_behalf_of);
+  void CarryOut(const Decisions& decisions);
+  void Preempt(JobId job, const std::string& user);
   // Removes a pending job, stops others. Returns the new state.
   RecordState Cancel(LiveJob& live, const std::string& user);
 
@@ -72,17 +71,27 @@ class JobRunner {
   void Adopt(LiveJob& live);
 
  private:
-  void StopAttempt(LiveJob& live, const JobRecord& record, const AttemptRecord& attempt,
-                   const Placement& target);
+  void Commit(const Start& start) override;
+  void Commit(const Stop& stop) override;
+  void Commit(const Resize& resize) override;
+  void Commit(const NodeChange& change) override;
+  void Perform(const Start& start) override;
+  void Perform(const Stop& stop) override;
+  void Perform(const Resize& resize) override;
+  void Perform(const CheckpointRequest& request) override;
+  void Perform(const NodeChange&) override {}
+
+  LiveJob& Live(JobId job) { return state_.live.at(job); }
   void SendStop(LiveJob& live);
   double GraceOf(const LiveJob& live) const;
   bool EndOnFailedNode(LiveJob& live, const std::string& node);
+  void LoseTarget(LiveJob& live, const std::string& node);
 
   AttemptReport Report(const LiveJob& live);
   void Finish(LiveJob& live, const std::optional<AttemptEnd>& end);
   void FinishNeverStarted(LiveJob& live, const std::string& why);
   void KillLeftOvers(JobId job, const std::string& directory);
-  void Release(Job& job);
+  void Release(Job& job, TimeMs when);
   void Remove(JobId job);
 
   void AdoptPlacement(const LiveJob& live, Job& job);

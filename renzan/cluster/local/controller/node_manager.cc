@@ -5,7 +5,6 @@
 
 #include "renzan/base/log.h"
 #include "renzan/cluster/local/controller/accounting.h"
-#include "renzan/cluster/spec/cluster_config.h"
 
 namespace renzan::cluster::local {
 namespace {
@@ -35,7 +34,7 @@ void NodeManager::Recover() {
           number >= pool->max_nodes)
         continue;
       snapshot.nodes.push_back(
-          spec::MakeNode(snapshot, static_cast<int>(pool - snapshot.pools.begin()), number));
+          MakeNode(snapshot, static_cast<int>(pool - snapshot.pools.begin()), number));
       at = snapshot.nodes.end() - 1;
     }
     at->state = record.state;
@@ -90,24 +89,32 @@ int NodeManager::InService(const std::string& name) const {
   return node;
 }
 
-void NodeManager::Set(int index, NodeState state, TimeMs until) {
-  Snapshot& snapshot = state_.snapshot;
-  Node& node = snapshot.nodes[index];
-  const std::string pool = node.pool < 0 ? "" : snapshot.pools[node.pool].name;
+void NodeManager::Commit(const NodeChange& change) {
+  const Node& node = change.node;
+  const std::string pool = node.pool < 0 ? "" : state_.snapshot.pools[node.pool].name;
   store_.Transact([&] {
-    store_.Put(NodeRecord{.name = node.name, .pool = pool, .state = state, .until = until});
+    store_.Put(
+        NodeRecord{.name = node.name, .pool = pool, .state = node.state, .until = node.until});
   });
   pools_.Observe();
-  restored_.erase(index);
-  const bool has_workers = state == NodeState::kGone && InUse(snapshot, index);
-  if (has_workers)
-    emptying_.insert(index);
-  else
-    emptying_.erase(index);
-  node.state = has_workers ? NodeState::kDraining : state;
-  node.until = has_workers ? snapshot.now : until;
-  node.idle_since = snapshot.now;
+  restored_.erase(change.index);
+  emptying_.erase(change.index);
   state_.needs_scheduling = true;
+}
+
+void NodeManager::Set(int index, NodeState state, TimeMs until) {
+  Snapshot& snapshot = state_.snapshot;
+  NodeChange change{index, snapshot.nodes[index]};
+  change.node.state = state;
+  change.node.until = until;
+  change.node.idle_since = snapshot.now;
+  Commit(change);
+  if (state == NodeState::kGone && InUse(snapshot, index)) {
+    emptying_.insert(index);
+    change.node.state = NodeState::kDraining;
+    change.node.until = snapshot.now;
+  }
+  ChangeNode(change, snapshot);
 }
 
 int NodeManager::Cordon(const std::string& name) {
@@ -163,36 +170,6 @@ bool NodeManager::Restore(const std::string& name) {
   snapshot.now = NowMs(clock_);
   SetReady(index);
   return true;
-}
-
-void NodeManager::Buy(const ScaleOut& scale) {
-  Snapshot& snapshot = state_.snapshot;
-  const Pool& pool = snapshot.pools[scale.pool];
-  const bool boots = pool.boot_ms > 0;
-  for (int bought = 0; bought < scale.nodes; ++bought) {
-    std::set<std::string> names;
-    int free = -1;
-    for (int node = 0; node < static_cast<int>(snapshot.nodes.size()); ++node) {
-      const Node& each = snapshot.nodes[node];
-      names.insert(each.name);
-      if (each.pool == scale.pool && free < 0 && each.state == NodeState::kGone) free = node;
-    }
-    if (free < 0) {
-      // Not just the next number: under an earlier configuration the pool may have had others.
-      Node node = spec::MakeNode(snapshot, scale.pool, 0);
-      for (int number = 1; names.count(node.name); ++number)
-        node = spec::MakeNode(snapshot, scale.pool, number);
-      node.state = NodeState::kGone;
-      free = static_cast<int>(snapshot.nodes.size());
-      snapshot.nodes.push_back(node);
-    }
-    Set(free, boots ? NodeState::kBooting : NodeState::kReady,
-        boots ? snapshot.now + pool.boot_ms : kNever);
-  }
-}
-
-void NodeManager::Return(int node) {
-  if (!InUse(state_.snapshot, node)) SetGone(node);
 }
 
 std::vector<int> NodeManager::Due() const {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "renzan/base/clock.h"
-#include "renzan/cluster/core/decisions.h"
+#include "renzan/cluster/core/engine/nodes.h"
 #include "renzan/cluster/local/controller/cluster_state.h"
 #include "renzan/cluster/local/controller/pool_observer.h"
 #include "renzan/cluster/local/store/store.h"
@@ -37,8 +37,7 @@ class NodeManager {
   bool Restore(const std::string& name);
 
   // --- The scheduler's decisions.
-  void Buy(const ScaleOut& scale);
-  void Return(int node);
+  void Commit(const NodeChange& change);
 
   // --- Changes over time.
   // Nodes to set ready (they have booted) or gone (their notice has expired).

@@ -74,4 +74,13 @@ RecoveredJob JobFromRecord(Snapshot& snapshot, const JobRecord& record) {
   return recovered;
 }
 
+void AddAttempt(const AttemptRecord& attempt, Job& job) {
+  job.reservation_yields += attempt.backfilled && attempt.stopping_for != 0;
+  if (!attempt.ended) return;
+  int workers = 0;
+  for (const NodeShare& share : attempt.placement) workers += share.workers;
+  job.attained_worker_ms += std::max<TimeMs>(0, *attempt.ended - attempt.started) * workers;
+  job.waiting_since = std::max(job.waiting_since, *attempt.ended);
+}
+
 }  // namespace renzan::cluster::local

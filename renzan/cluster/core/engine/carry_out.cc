@@ -1,0 +1,81 @@
+#include "renzan/cluster/core/engine/carry_out.h"
+
+#include <algorithm>
+
+#include "renzan/cluster/core/engine/gang.h"
+
+namespace renzan::cluster {
+namespace {
+
+bool IsIn(const Snapshot& snapshot, JobId id, JobState state) {
+  const Job* job = snapshot.Find(id);
+  return job != nullptr && job->state == state;
+}
+
+// Whether any job has workers on the node, or will have after its move.
+bool IsHeld(const Snapshot& snapshot, int node) {
+  const auto on_it = [&](const Placement& placement) {
+    return std::any_of(placement.begin(), placement.end(),
+                       [&](const Placed& placed) { return placed.node == node; });
+  };
+  return std::any_of(snapshot.jobs.begin(), snapshot.jobs.end(),
+                     [&](const Job& job) { return on_it(job.placement) || on_it(job.target); });
+}
+
+void CarryOutOnNode(const NodeChange& change, Snapshot& snapshot, Environment& environment) {
+  environment.Commit(change);
+  ChangeNode(change, snapshot);
+  environment.Perform(change);
+}
+
+}  // namespace
+
+bool CarryOut(const Start& start, Snapshot& snapshot, Environment& environment) {
+  if (!IsIn(snapshot, start.job, JobState::kPending)) return false;
+  environment.Commit(start);
+  StartGang(*snapshot.Find(start.job), start.placement, start.backfill, snapshot.now);
+  environment.Perform(start);
+  return true;
+}
+
+bool CarryOut(const Stop& stop, Snapshot& snapshot, Environment& environment) {
+  if (!IsIn(snapshot, stop.job, JobState::kRunning)) return false;
+  environment.Commit(stop);
+  StopGang(*snapshot.Find(stop.job), stop.on_behalf_of);
+  environment.Perform(stop);
+  return true;
+}
+
+bool CarryOut(const Resize& resize, Snapshot& snapshot, Environment& environment) {
+  if (!IsIn(snapshot, resize.job, JobState::kRunning)) return false;
+  environment.Commit(resize);
+  MoveGang(*snapshot.Find(resize.job), resize.target, resize.on_behalf_of);
+  environment.Perform(resize);
+  return true;
+}
+
+bool CarryOut(const ScaleIn& scale, Snapshot& snapshot, Environment& environment) {
+  Node node = snapshot.nodes[scale.node];
+  if (node.state != NodeState::kReady || IsHeld(snapshot, scale.node)) return false;
+  node.state = NodeState::kGone;
+  node.until = kNever;
+  node.idle_since = snapshot.now;
+  CarryOutOnNode({scale.node, std::move(node)}, snapshot, environment);
+  return true;
+}
+
+bool CarryOut(const Decisions& decisions, Snapshot& snapshot, Environment& environment) {
+  bool changed = !decisions.scale_out.empty();
+  for (const Stop& stop : decisions.stops) changed |= CarryOut(stop, snapshot, environment);
+  for (const Resize& resize : decisions.resizes) changed |= CarryOut(resize, snapshot, environment);
+  for (const Start& start : decisions.starts) changed |= CarryOut(start, snapshot, environment);
+  for (const ScaleOut& scale : decisions.scale_out)
+    for (int node = 0; node < scale.nodes; ++node)
+      CarryOutOnNode(NodeToBuy(snapshot, scale.pool), snapshot, environment);
+  for (const ScaleIn& scale : decisions.scale_in) changed |= CarryOut(scale, snapshot, environment);
+  for (const JobId job : decisions.checkpoints)
+    if (IsIn(snapshot, job, JobState::kRunning)) environment.Perform(CheckpointRequest{job});
+  return changed;
+}
+
+}  // namespace renzan::cluster

@@ -1,0 +1,24 @@
+#pragma once
+
+// Nodes that are bought and returned. Pure functions of the snapshot.
+
+#include "renzan/cluster/core/snapshot.h"
+
+namespace renzan::cluster {
+
+// Node `number` of a pool, as of now and ready, named "pool-number".
+Node MakeNode(const Snapshot& snapshot, int pool, int number);
+
+// A node as it will be after a transition. An index one past the end: a new node.
+struct NodeChange {
+  int index;
+  Node node;
+};
+
+// The next node of the pool to buy: one that is gone, or else one with a new number. It boots, or
+// is ready immediately if its pool has no boot time.
+NodeChange NodeToBuy(const Snapshot& snapshot, int pool);
+
+void ChangeNode(const NodeChange& change, Snapshot& snapshot);
+
+}  // namespace renzan::cluster
