@@ -86,6 +86,7 @@ ScheduleOptions OptionsOf(const Json& status) {
   options.min_between_resizes_ms = given.at("min_between_resizes_ms");
   options.max_checkpoint_interval_ms = given.at("max_checkpoint_interval_ms");
   options.overdue_after_ms = given.at("overdue_after_ms");
+  options.levels.thresholds_ms = given.at("service_levels_ms").get<std::vector<TimeMs>>();
   return options;
 }
 

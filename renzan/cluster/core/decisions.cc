@@ -8,6 +8,8 @@ const char* NameOf(StopReason reason) {
   switch (reason) {
     case StopReason::kPreempted:
       return "preempted";
+    case StopReason::kTimeShared:
+      return "time-shared";
     case StopReason::kReclaimed:
       return "reclaimed";
     case StopReason::kReservation:

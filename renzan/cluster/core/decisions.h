@@ -18,6 +18,7 @@ struct Start {
 
 enum class StopReason {
   kPreempted,    // for a job of higher priority
+  kTimeShared,   // for a job of equal priority that has got less service so far
   kReclaimed,    // a queue reclaims its guaranteed quota
   kReservation,  // it was backfilled, and the job with the reservation can start now
   kNodeLeaving,  // spot notice or drain

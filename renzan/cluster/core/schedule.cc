@@ -27,7 +27,8 @@ class SchedulingCycle {
         quota_(view_),
         occupants_(view_),
         feasibility_(view_),
-        entitlement_(snapshot, [this](const Job& job) { return CouldStart(job); }),
+        levels_(snapshot, options.levels),
+        entitlement_(snapshot, levels_, [this](const Job& job) { return CouldStart(job); }),
         preemption_(view_, occupants_, entitlement_) {}
 
   Decisions Run() && {
@@ -36,6 +37,7 @@ class SchedulingCycle {
     EnforceUserCaps(view_, quota_, occupants_, decisions_);
     pending_.emplace(view_, quota_, entitlement_, options_.overdue_after_ms);
     while (const Job* job = pending_->Next()) Consider(*job);
+    if (!decisions_.waits.empty()) LookAgainWhenLevelsChange();
     GrowElasticJobs(view_, quota_, occupants_, options_.min_between_resizes_ms, decisions_);
     RequestCheckpoints(snapshot_, options_.max_checkpoint_interval_ms, decisions_);
     ScalePools(snapshot_, decisions_);
@@ -44,7 +46,7 @@ class SchedulingCycle {
 
  private:
   void Consider(const Job& job) {
-    const TimeMs overdue_at = job.waiting_since + options_.overdue_after_ms + 1;
+    const TimeMs overdue_at = OverdueAt(job, options_.overdue_after_ms);
     if (overdue_at > snapshot_.now)
       decisions_.look_again = std::min(decisions_.look_again, overdue_at);
     if (job.eligible_at > snapshot_.now) {
@@ -79,10 +81,17 @@ class SchedulingCycle {
     WaitForResources(job);
   }
 
+  void LookAgainWhenLevelsChange() {
+    if (levels_.top() == 0) return;
+    for (const int index : occupants_.jobs())
+      decisions_.look_again =
+          std::min(decisions_.look_again, levels_.NextChange(snapshot_.jobs[index]));
+  }
+
   // Jobs with equal keys are interchangeable: what kept one from starting keeps the others too,
   // since free resources and quota only shrink during the cycle.
   struct EquivalenceKey {
-    int request, queue, user, priority, workers;
+    int request, queue, user, priority, level, workers;
     bool checkpoints, backfills, within_quota, grand_challenge, preemptible;
     bool operator==(const EquivalenceKey&) const = default;
   };
@@ -90,15 +99,16 @@ class SchedulingCycle {
     size_t operator()(const EquivalenceKey& key) const {
       size_t hash = 0;
       for (const int part :
-           {key.request, key.queue, key.user, key.priority, key.workers,
+           {key.request, key.queue, key.user, key.priority, key.level, key.workers,
             key.checkpoints + 2 * key.backfills + 4 * key.within_quota + 8 * key.preemptible})
         hash = (hash ^ static_cast<size_t>(part)) * 0x9e3779b97f4a7c15u;
       return hash ^ hash >> 32;
     }
   };
   EquivalenceKey KeyOf(const Job& job) const {
-    return {job.request,         job.queue,       job.user,         job.priority,
-            job.min_workers,     job.checkpoints, MayBackfill(job), entitlement_.WithinQuota(job),
+    return {job.request,         job.queue,        job.user,
+            job.priority,        levels_.Of(job),  job.min_workers,
+            job.checkpoints,     MayBackfill(job), entitlement_.WithinQuota(job),
             job.grand_challenge, job.preemptible};
   }
 
@@ -208,7 +218,6 @@ class SchedulingCycle {
     if (!placement) return false;
     view_.Reserve(Each(job), *placement);
     reserved_for_ = job.id;
-    pending_->Served();
     decisions_.reservations.push_back({job.id, std::move(*placement)});
     return true;
   }
@@ -243,6 +252,7 @@ class SchedulingCycle {
   Quota quota_;
   Occupants occupants_;
   Feasibility feasibility_;
+  ServiceLevels levels_;
   Entitlement entitlement_;  // asks CouldStart
   Preemption preemption_;
   std::optional<PendingQueue> pending_;

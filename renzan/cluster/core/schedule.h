@@ -10,6 +10,7 @@
 // this folder.
 
 #include "renzan/cluster/core/decisions.h"
+#include "renzan/cluster/core/order/service_levels.h"
 #include "renzan/cluster/core/snapshot.h"
 
 namespace renzan::cluster {
@@ -24,6 +25,7 @@ struct ScheduleOptions {
   // Of the jobs that have waited longer since they last ran, the first goes before others of its
   // priority, regardless of its queue's share.
   TimeMs overdue_after_ms = 24 * 3'600'000;
+  ServiceLevelOptions levels;
 };
 
 Decisions Schedule(const Snapshot& snapshot, const ScheduleOptions& options = {});

@@ -21,6 +21,7 @@ namespace renzan::cluster {
 using JobId = int64_t;
 // Milliseconds: Unix time on a machine, from 0 in a simulation.
 using TimeMs = int64_t;
+inline constexpr TimeMs kSecond = 1'000, kMinute = 60 * kSecond, kHour = 60 * kMinute;
 inline constexpr TimeMs kNever = std::numeric_limits<TimeMs>::max();
 inline constexpr int64_t kUnlimited = std::numeric_limits<int64_t>::max();
 

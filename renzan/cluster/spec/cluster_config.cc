@@ -9,6 +9,8 @@
 namespace renzan::cluster::spec {
 namespace {
 
+constexpr const char* kLeastAttainedService = "least_attained_service";
+
 constexpr double kMaxPrice = 1e6;
 constexpr double kMaxQuotaCores = 1e9;
 
@@ -108,8 +110,22 @@ void ClusterConfig::SchedulingConfig::Describe(ConfigFields& fields) {
   fields.Require(TryParseMilliseconds(max_checkpoint_interval).value_or(1) > 0,
                  "max_checkpoint_interval", "must be more than 0");
   DescribeDuration(fields, "overdue_after", &overdue_after,
-                   "of the jobs that have waited longer, one at a time goes before others of its "
-                   "priority");
+                   "of the jobs that have waited longer than this and than they have run, one at a "
+                   "time goes before others of its priority");
+  fields.Choice("order", &order, {kLeastAttainedService, "first_come"},
+                "of jobs of equal priority: those that have run least go first, and may preempt "
+                "others that save their work; or in the order of submission");
+  fields.Field("service_levels", &service_levels,
+               "running times at which a job counts as having run more");
+  TimeMs last = 0;
+  for (const std::string& level : service_levels) {
+    const TimeMs time = TryParseMilliseconds(level).value_or(0);
+    fields.Require(time > last, "service_levels",
+                   fmt::format("has '{}': they must be durations such as 30m or 4h, each longer "
+                               "than the one before",
+                               level));
+    last = time;
+  }
 }
 
 void ClusterConfig::LimitsConfig::Describe(ConfigFields& fields) {
@@ -199,6 +215,10 @@ ScheduleOptions ScheduleOptionsOf(const ClusterConfig& config) {
     CHECK_MSG(given.has_value(), "the configuration has not been read");
     value = *given;
   }
+  options.levels.thresholds_ms.clear();
+  if (from.order == kLeastAttainedService)
+    for (const std::string& level : from.service_levels)
+      options.levels.thresholds_ms.push_back(TryParseMilliseconds(level).value());
   return options;
 }
 

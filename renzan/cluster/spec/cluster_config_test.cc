@@ -10,6 +10,7 @@ namespace renzan::cluster::spec {
 namespace {
 
 using ::testing::ElementsAre;
+using ::testing::IsEmpty;
 using ::testing::EndsWith;
 using ::testing::HasSubstr;
 
@@ -35,7 +36,7 @@ queues:
 users: {ann: {max_gpus: 8}, bob: {}}
 worker_classes: {small: {cpu: 4, memory: 32GiB, gpu: 1}}
 budget_per_hour: 100
-scheduling: {min_between_resizes: 5m, max_checkpoint_interval: 90s, overdue_after: 2h}
+scheduling: {min_between_resizes: 5m, max_checkpoint_interval: 90s, overdue_after: 2h, service_levels: [1h, 10h]}
 limits: {max_priority: 7, max_pending_jobs: 12, not_preemptible: false, grand_challenge: true}
 retention: {keep_ended_for: 45d}
 enforce_memory: false
@@ -124,6 +125,12 @@ TEST(ClusterConfig, ScheduleOptions) {
   EXPECT_EQ(options.min_between_resizes_ms, 300'000);
   EXPECT_EQ(options.max_checkpoint_interval_ms, 90'000);
   EXPECT_EQ(options.overdue_after_ms, 7'200'000);
+  EXPECT_THAT(options.levels.thresholds_ms, ElementsAre(kHour, 10 * kHour));
+}
+
+TEST(ClusterConfig, FirstComeHasOneLevelOfService) {
+  EXPECT_THAT(ScheduleOptionsOf(Read("scheduling: {order: first_come}")).levels.thresholds_ms,
+              IsEmpty());
 }
 
 TEST(ClusterConfig, ScheduleOptionsHaveTheSchedulersDefaults) {
@@ -131,6 +138,7 @@ TEST(ClusterConfig, ScheduleOptionsHaveTheSchedulersDefaults) {
   EXPECT_EQ(options.min_between_resizes_ms, defaults.min_between_resizes_ms);
   EXPECT_EQ(options.max_checkpoint_interval_ms, defaults.max_checkpoint_interval_ms);
   EXPECT_EQ(options.overdue_after_ms, defaults.overdue_after_ms);
+  EXPECT_EQ(options.levels.thresholds_ms, defaults.levels.thresholds_ms);
 }
 
 TEST(ClusterConfig, MemoryIsEnforcedByDefault) {
@@ -148,6 +156,10 @@ TEST(ClusterConfig, RejectsInvalidScheduling) {
               HasSubstr("max_checkpoint_interval must be a duration"));
   EXPECT_THAT(ErrorWith("scheduling: {max_checkpoint_interval: 0s}"),
               HasSubstr("max_checkpoint_interval must be more than 0"));
+  EXPECT_THAT(ErrorWith("scheduling: {service_levels: [2h, 1h]}"),
+              HasSubstr("scheduling.service_levels has '1h': they must be durations"));
+  EXPECT_THAT(ErrorWith("scheduling: {service_levels: [soon]}"), HasSubstr("has 'soon'"));
+  EXPECT_THAT(ErrorWith("scheduling: {order: fifo}"), HasSubstr("least_attained_service"));
   EXPECT_THAT(ErrorWith("scheduling: {overdue_aftr: 1h}"),
               HasSubstr("did you mean 'overdue_after'?"));
 }

@@ -2,17 +2,18 @@
 
 // Which jobs are within their queue's guaranteed quota? Running jobs that are not preemptible come
 // first: they never borrow, so what the queue has borrowed can always be reclaimed from its other
-// jobs. Then higher priority first, at equal priority running jobs, then earlier submission. A job
+// jobs. Then higher priority first, then less service, running jobs, earlier submission. A job
 // that does not fit into the rest of the guaranteed quota is skipped. Jobs within quota cannot be
 // preempted by other queues, and may reclaim what other queues have borrowed.
 //
-// A job's rank is (within quota, priority), and a job is only preempted for one of higher rank.
-// Being within quota does not depend on the cycle's decisions, so a chain of preemptions always
-// climbs in rank and ends.
+// A job's rank is (within quota, priority, -level of service), and a job is only preempted for one
+// of higher rank. Being within quota and levels do not depend on the cycle's decisions, so a chain
+// of preemptions always climbs in rank and ends. With time a job's rank only falls, once per level.
 
 #include <functional>
 #include <vector>
 
+#include "renzan/cluster/core/order/service_levels.h"
 #include "renzan/cluster/core/snapshot.h"
 
 namespace renzan::cluster {
@@ -20,15 +21,19 @@ namespace renzan::cluster {
 class Entitlement {
  public:
   // `may_start`: whether a pending job could start at all; one that cannot takes up no quota.
-  Entitlement(const Snapshot& snapshot, const std::function<bool(const Job&)>& may_start);
+  Entitlement(const Snapshot& snapshot, const ServiceLevels& levels,
+              const std::function<bool(const Job&)>& may_start);
 
   bool WithinQuota(const Job& job) const { return within_quota_[&job - first_]; }
   // a's rank is above b's.
   bool Outranks(const Job& a, const Job& b) const {
-    return WithinQuota(a) != WithinQuota(b) ? WithinQuota(a) : a.priority > b.priority;
+    if (WithinQuota(a) != WithinQuota(b)) return WithinQuota(a);
+    return a.priority != b.priority ? a.priority > b.priority : levels_->Of(a) < levels_->Of(b);
   }
+  const ServiceLevels& levels() const { return *levels_; }
 
  private:
+  const ServiceLevels* levels_;
   const Job* first_;
   std::vector<bool> within_quota_;  // by position in Snapshot::jobs
 };

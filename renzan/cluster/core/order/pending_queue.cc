@@ -4,13 +4,17 @@
 
 namespace renzan::cluster {
 
+TimeMs OverdueAt(const Job& job, TimeMs overdue_after) {
+  return job.waiting_since + overdue_after + ServiceOf(job, job.waiting_since) + 1;
+}
+
 PendingQueue::PendingQueue(const ClusterView& view, const Quota& quota,
                            const Entitlement& entitlement, TimeMs overdue_after)
     : snapshot_(view.snapshot()),
       quota_(quota),
       entitlement_(entitlement),
-      overdue_after_(overdue_after),
-      lanes_(2 * snapshot_.queues.size()),
+      taken_(snapshot_.jobs.size()),
+      lanes_(quota.guarantees() ? 2 * snapshot_.queues.size() : 2),
       at_(lanes_.size()) {
   std::vector<JobId> made_room_for;
   for (const int holder : view.holders())
@@ -20,36 +24,45 @@ PendingQueue::PendingQueue(const ClusterView& view, const Quota& quota,
   for (const Job& job : snapshot_.jobs) {
     if (job.state != JobState::kPending) continue;
     if (job.grand_challenge ||
-        std::binary_search(made_room_for.begin(), made_room_for.end(), job.id))
+        std::binary_search(made_room_for.begin(), made_room_for.end(), job.id)) {
       first_.push_back(&job);
-    else
-      lanes_[2 * job.queue + !entitlement.WithinQuota(job)].push_back(&job);
+      continue;
+    }
+    const int of_queue = quota.guarantees() ? 2 * job.queue : 0;
+    lanes_[of_queue + !entitlement.WithinQuota(job)].push_back(&job);
+    if (snapshot_.now >= OverdueAt(job, overdue_after)) overdue_.push_back(&job);
   }
   std::stable_sort(first_.begin(), first_.end(), [](const Job* a, const Job* b) {
     return std::tuple(!a->grand_challenge, -a->priority) <
            std::tuple(!b->grand_challenge, -b->priority);
   });
-  for (size_t lane = 0; lane < lanes_.size(); ++lane) {
+  std::stable_sort(overdue_.begin(), overdue_.end(), [&](const Job* a, const Job* b) {
+    return std::tuple(ClassOf(*a), a->waiting_since) < std::tuple(ClassOf(*b), b->waiting_since);
+  });
+  const ServiceLevels& levels = entitlement.levels();
+  for (std::vector<const Job*>& lane : lanes_) {
     // Jobs come by id, which is the order in which they were submitted.
-    const auto higher = [](const Job* a, const Job* b) { return a->priority > b->priority; };
-    if (!std::is_sorted(lanes_[lane].begin(), lanes_[lane].end(), higher))
-      std::stable_sort(lanes_[lane].begin(), lanes_[lane].end(), higher);
+    const auto before = [&](const Job* a, const Job* b) {
+      return a->priority != b->priority ? a->priority > b->priority : levels.Of(*a) < levels.Of(*b);
+    };
+    if (!std::is_sorted(lane.begin(), lane.end(), before))
+      std::stable_sort(lane.begin(), lane.end(), before);
   }
   EnterAll();
 }
 
-bool PendingQueue::Overdue(const Job& job) const {
-  return !overdue_served_ && snapshot_.now - job.waiting_since > overdue_after_;
+PendingQueue::Class PendingQueue::ClassOf(const Job& job) const {
+  return {!entitlement_.WithinQuota(job), -job.priority};
 }
 
 PendingQueue::Key PendingQueue::KeyOf(int lane) const {
   const Job& head = *lanes_[lane][at_[lane]];
-  const bool overdue = Overdue(head);
-  return {!entitlement_.WithinQuota(head), -head.priority, !overdue,
-          overdue ? static_cast<double>(head.waiting_since) : quota_.Share(head.queue), lane};
+  const double share = quota_.guarantees() ? quota_.Share(head.queue) : 0;
+  return {ClassOf(head), entitlement_.levels().Of(head), share, lane};
 }
 
 void PendingQueue::Enter(int lane) {
+  SkipTaken(lane);
   if (at_[lane] < lanes_[lane].size()) heads_.insert(KeyOf(lane));
 }
 
@@ -60,31 +73,55 @@ void PendingQueue::EnterAll() {
   for (size_t lane = 0; lane < lanes_.size(); ++lane) Enter(static_cast<int>(lane));
 }
 
+void PendingQueue::SkipTaken(int lane) {
+  while (at_[lane] < lanes_[lane].size() && taken_[lanes_[lane][at_[lane]] - snapshot_.jobs.data()])
+    ++at_[lane];
+}
+
 void PendingQueue::Served() {
-  if (last_ < 0 || !Overdue(*lanes_[last_][at_[last_] - 1])) return;
-  overdue_served_ = true;
-  EnterAll();
+  if (last_is_overdue_) overdue_at_ = overdue_.size();
 }
 
 const Job* PendingQueue::Fetch(int lane) {
   last_ = lane;
-  return lanes_[lane][at_[lane]++];
+  const Job* job = lanes_[lane][at_[lane]++];
+  SkipTaken(lane);
+  return job;
 }
 
 bool PendingQueue::SameKeyAsLast() const {
   if (!same_ || same_->second != quota_.version()) return false;
   const Job& head = *lanes_[last_][at_[last_]];
-  return -head.priority == std::get<1>(same_->first) && !Overdue(head) &&
-         std::get<2>(same_->first) && entitlement_.WithinQuota(head) == !std::get<0>(same_->first);
+  return ClassOf(head) == std::get<0>(same_->first) &&
+         entitlement_.levels().Of(head) == std::get<1>(same_->first);
+}
+
+// The longest overdue job, if no job of a higher class is left.
+const Job* PendingQueue::NextOverdue() {
+  if (overdue_at_ == overdue_.size()) return nullptr;
+  const Job& job = *overdue_[overdue_at_];
+  const Class its = ClassOf(job);
+  if (!heads_.empty() && std::get<0>(*heads_.begin()) < its) return nullptr;
+  if (last_ >= 0 && at_[last_] < lanes_[last_].size() && ClassOf(*lanes_[last_][at_[last_]]) < its)
+    return nullptr;
+  ++overdue_at_;
+  taken_[&job - snapshot_.jobs.data()] = true;
+  return &job;
 }
 
 const Job* PendingQueue::Next() {
   if (first_at_ < first_.size()) return first_[first_at_++];
-  // Starts from first_ change the lanes' keys; those jobs are few, so all keys are rebuilt once.
-  if (first_at_ == first_.size() && first_at_ > 0) {
-    ++first_at_;
+  // Starts from first_ and of overdue jobs change the lanes' keys; those jobs are few.
+  if ((first_at_ == first_.size() && first_at_ > 0) || last_is_overdue_) {
+    first_at_ = first_.size() + 1;
     EnterAll();
   }
+  const Job* overdue = NextOverdue();
+  last_is_overdue_ = overdue != nullptr;
+  return overdue != nullptr ? overdue : NextOfLanes();
+}
+
+const Job* PendingQueue::NextOfLanes() {
   if (last_ >= 0 && at_[last_] < lanes_[last_].size()) {
     // Usually nothing has started since, and this lane is still first.
     if (SameKeyAsLast()) return Fetch(last_);
@@ -95,7 +132,7 @@ const Job* PendingQueue::Next() {
     same_.reset();
   }
   if (heads_.empty()) return nullptr;
-  const int lane = std::get<4>(*heads_.begin());
+  const int lane = std::get<3>(*heads_.begin());
   heads_.erase(heads_.begin());
   same_.reset();
   return Fetch(lane);

@@ -6,12 +6,13 @@
 //   2. jobs for which others are being stopped, so that no preemption is wasted
 //   3. jobs within their queue's guaranteed quota, before jobs that would borrow
 //   4. higher priority
-//   5. one of the jobs that have waited longer than `overdue_after`: the first that starts or gets
-//      the reservation. Each of them gets its turn, which bounds how long unfairness lasts. If all
-//      of them went first, then with more than a day's backlog the queue would become plain FIFO,
-//      and small jobs would wait as long as large ones.
-//   6. the queue that uses the smaller share of its guaranteed quota
-//   7. earlier submission
+//   5. jobs that have waited for longer than `overdue_after`, longest first, until one of them has
+//      started. One start per cycle bounds how long unfairness lasts. If all of them went first,
+//      then with more than a day's backlog the queue would become plain FIFO, and small jobs would
+//      wait as long as large ones.
+//   6. less service so far (service_levels.h)
+//   7. the queue that uses the smaller share of its guaranteed quota
+//   8. earlier submission
 //
 // Not thread-safe.
 
@@ -27,6 +28,10 @@
 
 namespace renzan::cluster {
 
+// From when on a pending job is overdue: it has waited for longer than `overdue_after` and than the
+// service it has got so far, together.
+TimeMs OverdueAt(const Job& job, TimeMs overdue_after);
+
 class PendingQueue {
  public:
   // `quota` is read at every Next(), so that jobs started meanwhile count.
@@ -36,29 +41,37 @@ class PendingQueue {
   // Null at the end.
   const Job* Next();
 
-  // The last job has started, was pipelined, or got the reservation.
+  // The last job has started or was pipelined.
   void Served();
 
  private:
-  // Not within quota, -priority, not overdue, share, lane.
-  using Key = std::tuple<bool, int, bool, double, int>;
+  // Not within quota, -priority.
+  using Class = std::tuple<bool, int>;
+  // Class, level, share, lane.
+  using Key = std::tuple<Class, int, double, int>;
 
-  bool Overdue(const Job& job) const;
+  Class ClassOf(const Job& job) const;
   Key KeyOf(int lane) const;
   void Enter(int lane);
   void EnterAll();
   const Job* Fetch(int lane);
+  void SkipTaken(int lane);
+  const Job* NextOverdue();
+  const Job* NextOfLanes();
   // Whether the next job of the last lane has the same key as the previous one.
   bool SameKeyAsLast() const;
 
   const Snapshot& snapshot_;
   const Quota& quota_;
   const Entitlement& entitlement_;
-  const TimeMs overdue_after_;
-  bool overdue_served_ = false;
   std::vector<const Job*> first_;  // rules 1 and 2
   size_t first_at_ = 0;
-  // Two per queue: jobs within quota, and others. By priority, then submission.
+  std::vector<const Job*> overdue_;  // by class, then waiting time
+  size_t overdue_at_ = 0;
+  bool last_is_overdue_ = false;
+  std::vector<bool> taken_;  // overdue jobs that Next() has returned, by position in the snapshot
+  // Jobs within quota, and others, by priority, level and submission. Two lanes per queue if queues
+  // have guaranteed quotas, otherwise two.
   std::vector<std::vector<const Job*>> lanes_;
   std::vector<size_t> at_;  // of each lane
   std::set<Key> heads_;

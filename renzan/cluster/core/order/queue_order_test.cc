@@ -41,29 +41,53 @@ TEST_F(QueueOrderTest, AnOverdueJobGoesFirst) {
 
 TEST_F(QueueOrderTest, OnlyOneOverdueJobGoesFirst) {
   Nodes(2);
-  snapshot.queues = {{.name = "a"}, {.name = "b"}};
   Add({.gpus = 8, .checkpoints = false, .on = {{0, 1}}});
   Add({.gpus = 6, .on = {{1, 1}}});
-  const JobId oldest = Add({});
+  const JobId fresh = Add({});
   const JobId next = Add({});
-  for (const JobId job : {oldest, next}) snapshot.Find(job)->waiting_since = kNow - 25 * 3'600'000;
-  const JobId of_b = Add({.queue = 1});
-  EXPECT_THAT(Started(Run()), ElementsAre(oldest, of_b));
+  const JobId longest = Add({});
+  snapshot.Find(next)->waiting_since = kNow - 25 * kHour;
+  snapshot.Find(longest)->waiting_since = kNow - 26 * kHour;
+  EXPECT_THAT(Started(Run()), ElementsAre(longest, fresh));
 }
 
-TEST_F(QueueOrderTest, AnOverdueJobThatCannotStartGetsTheReservation) {
+TEST_F(QueueOrderTest, AnOverdueJobThatCannotStartGetsTheReservationAndTheNextOneStarts) {
   Nodes(2);
-  snapshot.queues = {{.name = "a"}, {.name = "b"}};
   Add({.gpus = 8, .checkpoints = false, .on = {{0, 1}}});
   Add({.gpus = 7, .on = {{1, 1}}});
-  const JobId oldest = Add({.workers = 2, .gpus = 8});
+  Add({});  // fresh
+  const JobId longest = Add({.workers = 2, .gpus = 8});
   const JobId next = Add({});
-  for (const JobId job : {oldest, next}) snapshot.Find(job)->waiting_since = kNow - 25 * 3'600'000;
-  const JobId of_b = Add({.queue = 1});
+  snapshot.Find(longest)->waiting_since = kNow - 26 * kHour;
+  snapshot.Find(next)->waiting_since = kNow - 25 * kHour;
   const Decisions decisions = Run();
   ASSERT_EQ(decisions.reservations.size(), 1u);
-  EXPECT_EQ(decisions.reservations[0].job, oldest);
-  EXPECT_THAT(Started(decisions), ElementsAre(of_b));
+  EXPECT_EQ(decisions.reservations[0].job, longest);
+  EXPECT_THAT(Started(decisions), ElementsAre(next));
+}
+
+TEST_F(QueueOrderTest, AJobIsOverdueAfterADayAndTheServiceItHasGot) {
+  Nodes(1);
+  const JobId fresh = Add({.gpus = 8});
+  const JobId old = Add({.gpus = 8});
+  snapshot.Find(old)->waiting_since = kNow - 30 * kHour;
+  snapshot.Find(old)->attained_worker_ms = 8 * kHour;
+  EXPECT_THAT(Started(Run()), ElementsAre(fresh));
+  snapshot.Find(old)->attained_worker_ms = 5 * kHour;
+  EXPECT_THAT(Started(Run()), ElementsAre(old));
+}
+
+TEST_F(QueueOrderTest, LessServiceFirstThenEarlierSubmission) {
+  Nodes(1);
+  const JobId much = Add({.gpus = 8});
+  const JobId little = Add({.gpus = 8});
+  const JobId none = Add({.gpus = 8});
+  snapshot.Find(much)->attained_worker_ms = 5 * kHour;
+  snapshot.Find(little)->attained_worker_ms = 3 * kHour;
+  EXPECT_THAT(Started(Run()), ElementsAre(little));
+  snapshot.Find(little)->attained_worker_ms = 40 * kHour;
+  snapshot.Find(none)->priority = -1;
+  EXPECT_THAT(Started(Run()), ElementsAre(much));
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include "renzan/cluster/core/preempt/preemption.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace renzan::cluster {
 
@@ -16,7 +17,9 @@ Preemption::Preemption(const ClusterView& view, const Occupants& occupants,
     if (!job.preemptible || job.grand_challenge) continue;
     const int workers = NumWorkers(job.placement);
     const bool elastic = SavesWhenStopped(job) && workers > job.min_workers;
-    const Kind kind(job.queue, job.priority, job.backfilled, elastic, entitlement.WithinQuota(job));
+    const ServiceLevels& levels = entitlement.levels();
+    const Kind kind(job.queue, job.priority, levels.Of(job), levels.MayBePreempted(job),
+                    job.backfilled, elastic, entitlement.WithinQuota(job));
     auto known = groups_.find(kind);
     if (known == groups_.end())
       known = groups_.emplace(kind, Group{&job, 0, 0, NodeSet(view.num_nodes())}).first;
@@ -36,6 +39,15 @@ double Preemption::CostBelowGuarantee(const Preemptor& preemptor, int index,
   const Job& victim = snapshot_.jobs[index];
   if (victim.queue == preemptor.job->queue || victim.backfilled) return 0;
   return quota.HasGuarantee(victim, NumWorkers(victim.placement)) ? 0 : kMoreThanAnyWork;
+}
+
+// A victim with less service would preempt the ones with more in turn: the most served come first.
+double Preemption::CostOf(const Preemptor& preemptor, int index, const Quota& quota) const {
+  constexpr double kPerLevel = 16;
+  const ServiceLevels& levels = entitlement_.levels();
+  const int below_top = levels.top() - levels.Of(snapshot_.jobs[index]);
+  return occupants_.cost(index) * std::pow(kPerLevel, below_top) +
+         CostBelowGuarantee(preemptor, index, quota);
 }
 
 std::optional<NodeSet> Preemption::VictimNodes(const Preemptor& preemptor,
@@ -79,8 +91,9 @@ std::optional<std::vector<int>> Preemption::ForLimit(const Preemptor& preemptor,
 
 std::optional<VictimPlan> Preemption::Plan(const Preemptor& preemptor, const Quota& quota) {
   const Job& job = *preemptor.job;
-  const std::tuple key(job.request, job.queue, job.priority, entitlement_.WithinQuota(job),
-                       preemptor.reclaims, preemptor.has_reservation);
+  const std::tuple key(job.request, job.queue, job.priority, entitlement_.levels().Of(job),
+                       entitlement_.WithinQuota(job), preemptor.reclaims,
+                       preemptor.has_reservation);
   if (failures_.Known(key, job.min_workers)) return std::nullopt;
   std::vector<int> stop_first;
   std::optional<NodeSet> victim_nodes;
@@ -100,10 +113,7 @@ std::optional<VictimPlan> Preemption::Plan(const Preemptor& preemptor, const Quo
           },
       .may_shrink = [&](const Job& victim,
                         const Quota& then) { return rights_.ToShrink(preemptor, victim, then); },
-      .cost =
-          [&](int index, const Quota& then) {
-            return occupants_.cost(index) + CostBelowGuarantee(preemptor, index, then);
-          }};
+      .cost = [&](int index, const Quota& then) { return CostOf(preemptor, index, then); }};
   std::optional<VictimPlan> plan = FindVictims(view_, quota, occupants_, job, rules, stop_first,
                                                victim_nodes ? &*victim_nodes : nullptr);
   if (!plan) failures_.Add(key, job.min_workers);

@@ -28,9 +28,9 @@ class Preemption {
   std::optional<VictimPlan> Plan(const Preemptor& preemptor, const Quota& quota);
 
  private:
-  // Running jobs for which preemption rights are the same, by queue, priority, backfilled, has
-  // surplus workers, within quota.
-  using Kind = std::tuple<int, int, bool, bool, bool>;
+  // Running jobs for which preemption rights are the same, by queue, priority, level, may be
+  // preempted by lower levels, backfilled, has surplus workers, within quota.
+  using Kind = std::tuple<int, int, int, bool, bool, bool, bool>;
   struct Group {
     const Job* example;
     int64_t all = 0, surplus = 0;  // of the packing kind
@@ -38,6 +38,7 @@ class Preemption {
   };
 
   double CostBelowGuarantee(const Preemptor& preemptor, int index, const Quota& quota) const;
+  double CostOf(const Preemptor& preemptor, int index, const Quota& quota) const;
   // The nodes of all possible victims; none if stopping all of them could not be enough.
   std::optional<NodeSet> VictimNodes(const Preemptor& preemptor, const Quota& quota) const;
   // Victims in its own queue that bring the queue under its limit; none if that is impossible.
@@ -49,8 +50,8 @@ class Preemption {
   const Entitlement& entitlement_;
   const Rights rights_;
   std::map<Kind, Group> groups_;
-  // By request, queue, priority, within quota, Preemptor's flags.
-  Failures<std::tuple<int, int, int, bool, bool, bool>> failures_;
+  // By request, queue, priority, level, within quota, Preemptor's flags.
+  Failures<std::tuple<int, int, int, int, bool, bool, bool>> failures_;
 };
 
 }  // namespace renzan::cluster

@@ -10,14 +10,19 @@ std::optional<StopReason> Rights::ToStop(const Preemptor& preemptor, const Job& 
   if (victim.backfilled && preemptor.has_reservation && !entitlement_.Outranks(victim, job))
     return StopReason::kReservation;
   if (!entitlement_.Outranks(job, victim)) return std::nullopt;
-  if (victim.queue == job.queue) {
-    if (victim.priority < job.priority) return StopReason::kPreempted;
-    return std::nullopt;
-  }
+  if (victim.queue == job.queue) return ByPriorityOrService(job, victim);
   if (quota.guarantees() && (entitlement_.WithinQuota(victim) || !quota.Borrows(victim.queue)))
     return std::nullopt;
   if (preemptor.reclaims) return StopReason::kReclaimed;
+  return ByPriorityOrService(job, victim);
+}
+
+std::optional<StopReason> Rights::ByPriorityOrService(const Job& job, const Job& victim) const {
   if (victim.priority < job.priority) return StopReason::kPreempted;
+  const ServiceLevels& levels = entitlement_.levels();
+  if (victim.priority == job.priority && levels.Of(job) < levels.Of(victim) &&
+      levels.MayBePreempted(victim))
+    return StopReason::kTimeShared;
   return std::nullopt;
 }
 

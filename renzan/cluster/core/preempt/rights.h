@@ -4,7 +4,8 @@
 //
 // A job is only stopped for one of higher rank (entitlement.h). Within a queue that is the only
 // rule. Between queues the victim's queue must also be borrowing: its job yields to a queue that
-// reclaims its guaranteed quota, or to a job of higher priority that wants to borrow. An elastic
+// reclaims its guaranteed quota, or to a job of higher priority or less service that wants to
+// borrow. For less service only a job yields that loses little by it (service_levels.h). An elastic
 // job's workers above its minimum also yield to equal priority. A backfilled job yields to the job
 // with the reservation, and every preemptible job yields to the grand challenge.
 
@@ -36,6 +37,8 @@ class Rights {
   bool ToShrink(const Preemptor& preemptor, const Job& victim, const Quota& quota) const;
 
  private:
+  std::optional<StopReason> ByPriorityOrService(const Job& job, const Job& victim) const;
+
   const Entitlement& entitlement_;
 };
 

@@ -193,6 +193,9 @@ Snapshot RandomSnapshot(uint64_t seed) {
   for (JobId id = 1; id <= jobs; ++id) {
     Job job = RandomJob(draws, snapshot, id);
     job.submitted = job.waiting_since = snapshot.now - (jobs - id + 1) * apart;
+    if (draws.Chance(0.5))
+      job.attained_worker_ms = draws.Between(0, 300) * draws.OneOf<TimeMs>({kMinute, kHour});
+    job.preemptions = static_cast<int>(draws.OneOf<int64_t>({0, 0, 0, 1, 10}));
     if (draws.Chance(0.6)) PutSomewhere(draws, snapshot, job);
     if (job.state == JobState::kPending && draws.Chance(0.05))
       job.eligible_at = snapshot.now + kMinute;

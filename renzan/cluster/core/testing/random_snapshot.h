@@ -8,8 +8,6 @@
 
 namespace renzan::cluster {
 
-inline constexpr TimeMs kSecond = 1'000, kMinute = 60'000, kHour = 3'600'000;
-
 // A sequence of random numbers. Not thread-safe.
 class Draws {
  public:

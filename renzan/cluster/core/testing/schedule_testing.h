@@ -14,7 +14,7 @@
 
 namespace renzan::cluster {
 
-inline constexpr TimeMs kNow = 100'000'000;
+inline constexpr TimeMs kNow = 1000 * kHour;
 
 // GPUs, each with one CPU and 1 GiB.
 inline Resources GpusWithCpus(int64_t gpus) {

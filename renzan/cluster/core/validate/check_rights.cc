@@ -8,6 +8,7 @@
 #include <array>
 #include <set>
 
+#include "renzan/cluster/core/order/service_levels.h"
 #include "renzan/cluster/core/validate/check.h"
 
 namespace renzan::cluster::check {
@@ -119,25 +120,34 @@ class Rights {
     return victim.job->priority < preemptor.priority + (victim.stop == nullptr);
   }
 
+  // For less service only a job that saves its work yields, to one that has got less. Levels are
+  // the scheduler's own: whatever they are, a lower one means less service.
+  bool YieldsByService(const Victim& victim, const Job& preemptor) const {
+    return victim.stop != nullptr && victim.stop->reason == StopReason::kTimeShared &&
+           victim.job->priority == preemptor.priority && Saves(*victim.job) &&
+           ServiceOf(preemptor, snapshot_.now) < ServiceOf(*victim.job, snapshot_.now);
+  }
+
   // The rules that do not depend on borrowing.
   bool MayRegardlessOfBorrowing(const Victim& victim, const Job& preemptor) const {
     const bool shrink = victim.stop == nullptr;
     const StopReason reason = shrink ? StopReason::kPreempted : victim.stop->reason;
     if ((shrink || reason == StopReason::kGrandChallenge) && preemptor.grand_challenge) return true;
     if ((shrink || reason == StopReason::kReservation) && victim.job->backfilled) return true;
-    return (shrink || reason == StopReason::kPreempted) && victim.job->queue == preemptor.queue &&
-           YieldsByPriority(victim, preemptor);
+    if (victim.job->queue != preemptor.queue) return false;
+    return ((shrink || reason == StopReason::kPreempted) && YieldsByPriority(victim, preemptor)) ||
+           YieldsByService(victim, preemptor);
   }
 
-  // Between queues: the preemptor's queue reclaims its quota, or the preemptor's priority is
-  // higher. CheckBorrowed checks that the victim's queue borrows.
+  // Between queues: the preemptor's queue reclaims its quota, or the preemptor's priority is higher
+  // or its service less. CheckBorrowed checks that the victim's queue borrows.
   bool MayIfQueueBorrows(const Victim& victim, const Job& preemptor) const {
     if (victim.job->queue == preemptor.queue) return false;
     const bool shrink = victim.stop == nullptr;
     const bool reclaim = shrink || victim.stop->reason == StopReason::kReclaimed;
     const bool preempt = shrink || victim.stop->reason == StopReason::kPreempted;
     return (reclaim && StaysWithinGuarantee(preemptor)) ||
-           (preempt && YieldsByPriority(victim, preemptor));
+           (preempt && YieldsByPriority(victim, preemptor)) || YieldsByService(victim, preemptor);
   }
 
   bool ExceedsGuarantee(int queue, const Resources& in_use) const {

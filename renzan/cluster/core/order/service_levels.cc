@@ -1,0 +1,60 @@
+#include "renzan/cluster/core/order/service_levels.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace renzan::cluster {
+namespace {
+
+TimeMs CostOf(const Job& job) { return job.checkpoint_cost_ms + job.restart_cost_ms; }
+
+// The service from which on one more preemption is within the job's share.
+TimeMs EarnedAt(const Job& job, const ServiceLevelOptions& options) {
+  return static_cast<TimeMs>(std::ceil(static_cast<double>((job.preemptions + 1) * CostOf(job)) /
+                                       options.max_overhead_share));
+}
+
+TimeMs MayStopFrom(const Job& job, const ServiceLevelOptions& options) {
+  return job.started + static_cast<TimeMs>(
+                           std::ceil(options.min_run_per_cost * static_cast<double>(CostOf(job))));
+}
+
+}  // namespace
+
+TimeMs ServiceOf(const Job& job, TimeMs now) {
+  return AttainedWorkerMs(job, now) / job.max_workers;
+}
+
+ServiceLevels::ServiceLevels(const Snapshot& snapshot, const ServiceLevelOptions& options)
+    : now_(snapshot.now), options_(&options), first_(snapshot.jobs.data()) {
+  levels_.reserve(snapshot.jobs.size());
+  const std::vector<TimeMs>& thresholds = options.thresholds_ms;
+  for (const Job& job : snapshot.jobs) {
+    const TimeMs service = ServiceOf(job, now_);
+    const auto above = std::find_if(thresholds.begin(), thresholds.end(),
+                                    [&](TimeMs threshold) { return service < threshold; });
+    levels_.push_back(static_cast<int>(above - thresholds.begin()));
+  }
+}
+
+bool ServiceLevels::MayBePreempted(const Job& job) const {
+  return SavesWhenStopped(job) && now_ >= MayStopFrom(job, *options_) &&
+         ServiceOf(job, now_) >= EarnedAt(job, *options_);
+}
+
+TimeMs ServiceLevels::NextChange(const Job& job) const {
+  const int64_t workers = NumWorkers(job.placement);
+  const auto when_service_is = [&](TimeMs service) {
+    const int64_t missing = service * job.max_workers - AttainedWorkerMs(job, now_);
+    return now_ + (missing + workers - 1) / workers;
+  };
+  TimeMs next = kNever;
+  const int level = Of(job);
+  if (level < top()) next = when_service_is(options_->thresholds_ms[level]);
+  if (level > 0 && SavesWhenStopped(job) && !MayBePreempted(job))
+    next = std::min(
+        next, std::max(MayStopFrom(job, *options_), when_service_is(EarnedAt(job, *options_))));
+  return std::max(next, now_ + 1);
+}
+
+}  // namespace renzan::cluster

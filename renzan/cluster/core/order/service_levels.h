@@ -1,0 +1,53 @@
+#pragma once
+
+// Least attained service: of jobs with equal priority, those that have got less service so far go
+// first, and may preempt those that have got more. Service is counted in a few levels (discretized
+// LAS; Gu et al., "Tiresias", NSDI 2019), so that a job is not preempted for small differences, and
+// by first come within a level. No run time has to be known: most jobs are short and never leave
+// the first level, and the few long ones share what they leave over.
+//
+// A level only rises. Pure functions of the snapshot.
+
+#include <optional>
+#include <vector>
+
+#include "renzan/cluster/core/snapshot.h"
+
+namespace renzan::cluster {
+
+struct ServiceLevelOptions {
+  // Service above which a job is on the next level. Empty: all jobs are on one level, so that the
+  // order is first come.
+  std::vector<TimeMs> thresholds_ms = {4 * kHour, 32 * kHour, 256 * kHour};
+  // A job is preempted by one on a lower level only after running this many times as long as saving
+  // and restarting takes,
+  double min_run_per_cost = 10;
+  // and only as long as all its preemptions together take no more than this share of its service.
+  double max_overhead_share = 0.01;
+};
+
+class ServiceLevels {
+ public:
+  ServiceLevels(const Snapshot& snapshot, const ServiceLevelOptions& options);
+
+  int Of(const Job& job) const { return levels_[&job - first_]; }
+  int top() const { return static_cast<int>(options_->thresholds_ms.size()); }
+
+  // Whether a running job may be preempted by one on a lower level: it saves its work when stopped,
+  // and has run long enough for what that costs.
+  bool MayBePreempted(const Job& job) const;
+
+  // When a running job's level, or the answer above, changes next; kNever if it does not.
+  TimeMs NextChange(const Job& job) const;
+
+ private:
+  const TimeMs now_;
+  const ServiceLevelOptions* options_;
+  const Job* first_;
+  std::vector<int> levels_;  // by position in Snapshot::jobs
+};
+
+// The time that the job has run, as if with all of its workers.
+TimeMs ServiceOf(const Job& job, TimeMs now);
+
+}  // namespace renzan::cluster
