@@ -10,6 +10,7 @@
 #include "renzan/cluster/core/place/placement.h"
 #include "renzan/cluster/core/place/placements.h"
 #include "renzan/cluster/core/preempt/cadence.h"
+#include "renzan/cluster/core/preempt/compaction.h"
 #include "renzan/cluster/core/preempt/leaving.h"
 #include "renzan/cluster/core/preempt/preemption.h"
 #include "renzan/cluster/core/resize/elastic.h"
@@ -17,6 +18,9 @@
 
 namespace renzan::cluster {
 namespace {
+
+// How many searches for a compaction a cycle makes at most; each looks at many nodes.
+constexpr int kMostCompactions = 8;
 
 class SchedulingCycle {
  public:
@@ -70,7 +74,7 @@ class SchedulingCycle {
     const std::optional<WaitReason> forbidden = quota_.Forbids(job, job.min_workers);
     if (forbidden && forbidden != WaitReason::kQueueLimit) return WaitForQuota(job, *forbidden);
     if (!forbidden && (Start(job, /*unreserved=*/true) || PipelineOntoReleasing(job))) return;
-    if (Preempt(job)) return;
+    if (Preempt(job) || (!forbidden && Compact(job))) return;
     if (forbidden) return WaitForQuota(job, *forbidden);
     if (reserved_for_ == 0) {
       if (feasibility_.RulesOut(job)) return Wait(job, WaitReason::kInfeasible);
@@ -181,10 +185,14 @@ class SchedulingCycle {
     Wait(job, boots ? WaitReason::kNodesBooting : WaitReason::kPipelined);
   }
 
-  bool Preempt(const Job& job) {
+  Preemptor AsPreemptor(const Job& job) const {
     const bool reclaims =
         entitlement_.WithinQuota(job) && quota_.WithinGuarantee(job, job.min_workers);
-    const Preemptor preemptor{&job, reclaims, reserved_for_ == 0};
+    return {&job, reclaims, reserved_for_ == 0};
+  }
+
+  bool Preempt(const Job& job) {
+    const Preemptor preemptor = AsPreemptor(job);
     const std::optional<VictimPlan> plan = preemption_.Plan(preemptor, quota_);
     if (!plan) return false;
     std::vector<std::optional<StopReason>> rights;
@@ -192,11 +200,49 @@ class SchedulingCycle {
       rights.push_back(preemption_.rights().ToStop(preemptor, snapshot_.jobs[victim.job], quota_));
     for (size_t at = 0; at < plan->victims.size(); ++at)
       ApplyVictim(plan->victims[at], rights[at], job.id);
+    RoomWasMade();
+    Pipeline(job, plan->placement);
+    return true;
+  }
+
+  bool Compact(const Job& job) {
+    const int kind = view_.packing_kind();
+    const int64_t size = Each(job)[kind] * job.min_workers;
+    if (compactions_ == kMostCompactions || size < 2 || view_.free_now()[kind] == 0) return false;
+    const Preemptor preemptor = AsPreemptor(job);
+    const CompactionKey key(job.request, quota_.guarantees() ? job.queue : -1, job.priority,
+                            levels_.Of(job), preemptor.reclaims);
+    if (uncompactable_.Known(key, job.min_workers)) return false;
+    ++compactions_;
+    const std::optional<CompactionPlan> plan = PlanCompaction(
+        view_, quota_, occupants_, preemption_, preemptor, options_.min_between_resizes_ms);
+    if (!plan) {
+      uncompactable_.Add(key, job.min_workers);
+      return false;
+    }
+    std::vector<std::optional<StopReason>> rights;
+    for (const Victim& victim : plan->stops)
+      rights.push_back(preemption_.rights().ToStop(preemptor, snapshot_.jobs[victim.job], quota_));
+    for (size_t at = 0; at < plan->stops.size(); ++at)
+      ApplyVictim(plan->stops[at], rights[at], job.id);
+    for (const Move& move : plan->moves) {
+      const Job& moved = snapshot_.jobs[move.job];
+      view_.Release(Each(moved), moved.placement, moved.backfilled);
+      occupants_.Leave(move.job);
+      decisions_.resizes.push_back({moved.id, move.target, job.id});
+    }
+    RoomWasMade();
+    Pipeline(job, plan->placement);
+    for (const Move& move : plan->moves)
+      view_.TakeNow(Each(snapshot_.jobs[move.job]), move.target, /*backfilled=*/false);
+    return true;
+  }
+
+  void RoomWasMade() {
+    uncompactable_.Clear();
     unplaceable_.Clear();
     wait_by_key_.clear();
     last_.reset();
-    Pipeline(job, plan->placement);
-    return true;
   }
 
   void ApplyVictim(const Victim& victim, std::optional<StopReason> right, JobId on_behalf_of) {
@@ -244,6 +290,8 @@ class SchedulingCycle {
     Wait(job, enough ? WaitReason::kFragmented : WaitReason::kResources);
   }
 
+  // Request, queue (if there are guaranteed quotas), priority, level, reclaims.
+  using CompactionKey = std::tuple<int, int, int, int, bool>;
   using RequestKey = std::tuple<int, bool, bool, bool>;  // request, checkpoints, now, unreserved
 
   const Snapshot& snapshot_;
@@ -258,11 +306,13 @@ class SchedulingCycle {
   std::optional<PendingQueue> pending_;
   Decisions decisions_;
   JobId reserved_for_ = 0;
+  int compactions_ = 0;  // tried
   JobId pipelined_ = 0;  // the last job that was pipelined
   std::unordered_map<EquivalenceKey, cluster::Wait, HashEquivalenceKey> wait_by_key_;
   // The entry used last; the next job is likely to match it.
   std::optional<std::pair<EquivalenceKey, cluster::Wait>> last_;
   Failures<RequestKey> unplaceable_;
+  Failures<CompactionKey> uncompactable_;
 };
 
 }  // namespace

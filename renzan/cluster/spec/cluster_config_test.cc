@@ -10,9 +10,9 @@ namespace renzan::cluster::spec {
 namespace {
 
 using ::testing::ElementsAre;
-using ::testing::IsEmpty;
 using ::testing::EndsWith;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 
 constexpr const char* kWholeCluster = R"(
 topology: [zone, rack]
@@ -129,7 +129,8 @@ TEST(ClusterConfig, ScheduleOptions) {
 }
 
 TEST(ClusterConfig, FirstComeHasOneLevelOfService) {
-  EXPECT_THAT(ScheduleOptionsOf(Read("scheduling: {order: first_come}")).levels.thresholds_ms,
+  EXPECT_THAT(ScheduleOptionsOf(Read("pools: {own: {}}\nscheduling: {order: first_come}"))
+                  .levels.thresholds_ms,
               IsEmpty());
 }
 

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstdint>
+#include <limits>
 #include <vector>
 
 namespace renzan::cluster {
@@ -67,6 +68,12 @@ class LevelIndex {
     level_of_[node] = level;
   }
   const NodeSet& at(int level) const { return sets_[level]; }
+  // No node has more, except for those on the last level.
+  int64_t Largest() const {
+    int level = kLevels - 1;
+    while (level > 0 && sets_[level].Next(0) < 0) --level;
+    return level == kLevels - 1 ? std::numeric_limits<int64_t>::max() : (level + 1) * unit_ - 1;
+  }
 
  private:
   int64_t unit_;

@@ -39,6 +39,8 @@ class ClusterView {
   const Resources& free_now() const { return free_now_; }
   // Total of kFuture, of the packing kind.
   int64_t free_future() const { return free_future_; }
+  // At least what is free now on the node with the most, of the packing kind.
+  int64_t LargestFree() const { return now_index_.Largest(); }
   // The kind by which nodes are compared: GPUs if there are any, else CPU.
   int packing_kind() const { return packing_kind_; }
   // How many workers with that request fit on a node; with `unreserved`, on unreserved resources.

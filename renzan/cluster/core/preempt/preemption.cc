@@ -50,21 +50,15 @@ double Preemption::CostOf(const Preemptor& preemptor, int index, const Quota& qu
          CostBelowGuarantee(preemptor, index, quota);
 }
 
-std::optional<NodeSet> Preemption::VictimNodes(const Preemptor& preemptor,
-                                               const Quota& quota) const {
-  NodeSet nodes(view_.num_nodes());
-  int64_t most = 0;
+Preemption::Reach Preemption::ReachOf(const Preemptor& preemptor, const Quota& quota) const {
+  Reach reach{0, NodeSet(view_.num_nodes())};
   for (const auto& [kind, group] : groups_) {
     const bool stops = rights_.ToStop(preemptor, *group.example, quota).has_value();
     if (!stops && !rights_.ToShrink(preemptor, *group.example, quota)) continue;
-    most += stops ? group.all : group.surplus;
-    nodes |= group.nodes;
+    reach.amount += stops ? group.all : group.surplus;
+    reach.nodes |= group.nodes;
   }
-  const Job& job = *preemptor.job;
-  const int64_t needed =
-      snapshot_.worker_requests[job.request].per_worker[view_.packing_kind()] * job.min_workers;
-  if (most == 0 || most + view_.free_future() < needed) return std::nullopt;
-  return nodes;
+  return reach;
 }
 
 std::optional<std::vector<int>> Preemption::ForLimit(const Preemptor& preemptor,
@@ -91,20 +85,26 @@ std::optional<std::vector<int>> Preemption::ForLimit(const Preemptor& preemptor,
 
 std::optional<VictimPlan> Preemption::Plan(const Preemptor& preemptor, const Quota& quota) {
   const Job& job = *preemptor.job;
-  const std::tuple key(job.request, job.queue, job.priority, entitlement_.levels().Of(job),
-                       entitlement_.WithinQuota(job), preemptor.reclaims,
-                       preemptor.has_reservation);
+  // Without guaranteed quotas nothing is borrowed, so queues make no difference.
+  const std::tuple key(job.request, quota.guarantees() ? job.queue : -1, job.priority,
+                       entitlement_.levels().Of(job), entitlement_.WithinQuota(job),
+                       preemptor.reclaims, preemptor.has_reservation);
   if (failures_.Known(key, job.min_workers)) return std::nullopt;
   std::vector<int> stop_first;
-  std::optional<NodeSet> victim_nodes;
+  std::optional<Reach> reach;
   if (const auto forbidden = quota.Forbids(job, job.min_workers)) {
     if (forbidden != WaitReason::kQueueLimit) return std::nullopt;
     std::optional<std::vector<int>> chosen = ForLimit(preemptor, quota);
     if (!chosen) return std::nullopt;
     stop_first = std::move(*chosen);
-  } else if (victim_nodes = VictimNodes(preemptor, quota); !victim_nodes) {
-    failures_.Add(key, job.min_workers);
-    return std::nullopt;
+  } else {
+    reach = ReachOf(preemptor, quota);
+    const int64_t needed =
+        snapshot_.worker_requests[job.request].per_worker[view_.packing_kind()] * job.min_workers;
+    if (reach->amount == 0 || reach->amount + view_.free_future() < needed) {
+      failures_.Add(key, job.min_workers);
+      return std::nullopt;
+    }
   }
   const VictimRules rules{
       .may_stop =
@@ -115,7 +115,7 @@ std::optional<VictimPlan> Preemption::Plan(const Preemptor& preemptor, const Quo
                         const Quota& then) { return rights_.ToShrink(preemptor, victim, then); },
       .cost = [&](int index, const Quota& then) { return CostOf(preemptor, index, then); }};
   std::optional<VictimPlan> plan = FindVictims(view_, quota, occupants_, job, rules, stop_first,
-                                               victim_nodes ? &*victim_nodes : nullptr);
+                                               reach ? &reach->nodes : nullptr);
   if (!plan) failures_.Add(key, job.min_workers);
   return plan;
 }

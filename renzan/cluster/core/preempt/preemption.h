@@ -22,6 +22,15 @@ class Preemption {
   Preemption(const ClusterView& view, const Occupants& occupants, const Entitlement& entitlement);
 
   const Rights& rights() const { return rights_; }
+  const ServiceLevels& levels() const { return entitlement_.levels(); }
+  // The packing kind that its possible victims hold, and where they run.
+  struct Reach {
+    int64_t amount = 0;
+    NodeSet nodes;
+  };
+  Reach ReachOf(const Preemptor& preemptor, const Quota& quota) const;
+  // Of stopping a job (by index) for the preemptor.
+  double CostOf(const Preemptor& preemptor, int index, const Quota& quota) const;
 
   // The victims after whose stop the preemptor fits, in resources and in quota; none if there is no
   // such set.
@@ -38,9 +47,6 @@ class Preemption {
   };
 
   double CostBelowGuarantee(const Preemptor& preemptor, int index, const Quota& quota) const;
-  double CostOf(const Preemptor& preemptor, int index, const Quota& quota) const;
-  // The nodes of all possible victims; none if stopping all of them could not be enough.
-  std::optional<NodeSet> VictimNodes(const Preemptor& preemptor, const Quota& quota) const;
   // Victims in its own queue that bring the queue under its limit; none if that is impossible.
   std::optional<std::vector<int>> ForLimit(const Preemptor& preemptor, Quota quota) const;
 

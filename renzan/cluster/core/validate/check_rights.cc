@@ -40,10 +40,9 @@ class Rights {
         victims_.push_back({&job, Of(snapshot_, job, fewer), resize.on_behalf_of, nullptr});
         preemptors_.insert(resize.on_behalf_of);
       }
-      if (fewer <= 0 && resize.on_behalf_of != 0)
-        context.Report("job {} grows or moves on behalf of job {}", job.id, resize.on_behalf_of);
-      if (fewer == 0 && !IsOnDrainingNode(snapshot_, job))
-        context.Report("job {} is moved, although none of its nodes is draining", job.id);
+      if (fewer < 0 && resize.on_behalf_of != 0)
+        context.Report("job {} grows on behalf of job {}", job.id, resize.on_behalf_of);
+      if (fewer == 0) CheckMove(job, resize);
     }
   }
 
@@ -74,6 +73,21 @@ class Rights {
   }
 
  private:
+  // A job moves off a draining node, or to make room for one that does not have lower priority.
+  void CheckMove(const Job& job, const Resize& resize) {
+    if (resize.on_behalf_of == 0) {
+      if (!IsOnDrainingNode(snapshot_, job))
+        context_.Report("job {} is moved, although none of its nodes is draining", job.id);
+      return;
+    }
+    const Job* gang = snapshot_.Find(resize.on_behalf_of);
+    if (gang == nullptr || !IsPipelined(gang->id))
+      context_.Report("job {} is moved for job {}, which is not pipelined", job.id,
+                      resize.on_behalf_of);
+    else if (!job.preemptible || job.priority > gang->priority)
+      context_.ReportFor(gang->id, "job {} may not be moved for job {}", job.id, gang->id);
+  }
+
   std::string Describe(const Job& job) const {
     return fmt::format("queue {}, priority {}", snapshot_.queues[job.queue].name, job.priority);
   }

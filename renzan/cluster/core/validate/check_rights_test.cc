@@ -134,7 +134,7 @@ TEST_F(Right, ElasticJobsYieldWorkersAboveTheirMinimum) {
   decisions.resizes = {{1, {{0, 3}}, 2}};
   ExpectFault("will not fit together once others have stopped: 2");
   victim().placement = {{0, 2}};
-  ExpectFault("grows or moves on behalf");
+  ExpectFault("grows on behalf");
   victim().placement = {{0, 4}};
   decisions.resizes = {{1, {{0, 2}}}};
   ExpectFault("is shrunk for no reason");

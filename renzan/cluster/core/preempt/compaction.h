@@ -1,0 +1,36 @@
+#pragma once
+
+// Moves running jobs together, so that a gang finds nodes that are whole: on a full cluster what is
+// free is spread over many nodes in pieces. A job is moved only into room that is free now, and
+// only if the gang then fits, so no move is in vain; what may be stopped for the gang may be
+// stopped, too.
+//
+// Moves end: each lets a pending gang start, and a job pays for its moves from the same share of
+// its service as for preemptions (service_levels.h). Pure functions.
+
+#include <optional>
+#include <vector>
+
+#include "renzan/cluster/core/preempt/preemption.h"
+
+namespace renzan::cluster {
+
+struct Move {
+  int job;  // in Snapshot::jobs
+  Placement target;
+};
+
+struct CompactionPlan {
+  std::vector<Victim> stops;
+  std::vector<Move> moves;
+  Placement placement;  // of the gang, at its minimum
+};
+
+// None if there is no such plan, or if it would cost more (GPU time of the moved jobs spent on
+// saving and restarting) than the gang is expected to gain: as long again as it has waited.
+std::optional<CompactionPlan> PlanCompaction(const ClusterView& view, const Quota& quota,
+                                             const Occupants& occupants, Preemption& preemption,
+                                             const Preemptor& preemptor,
+                                             TimeMs min_between_resizes);
+
+}  // namespace renzan::cluster
