@@ -76,12 +76,6 @@ struct Wait {
   JobId blocked_by = 0;  // kReserved: the job with the reservation
 };
 
-// Nodes kept for a job that cannot start yet.
-struct Reservation {
-  JobId job;
-  Placement placement;
-};
-
 struct Decisions {
   std::vector<Start> starts;
   std::vector<Stop> stops;
@@ -89,7 +83,7 @@ struct Decisions {
   std::vector<JobId> checkpoints;  // SIGUSR1: these should save their work now
   std::vector<ScaleOut> scale_out;
   std::vector<ScaleIn> scale_in;
-  std::vector<Reservation> reservations;
+  std::vector<Reservation> reservations;  // all of them: kept and new
   std::vector<Wait> waits;     // every pending job that does not start, in pending-queue order
   TimeMs look_again = kNever;  // the earliest time at which the passing of time changes a decision
 };

@@ -6,7 +6,7 @@
 #include "renzan/base/error.h"
 #include "renzan/cluster/core/explain/feasibility.h"
 #include "renzan/cluster/core/order/pending_queue.h"
-#include "renzan/cluster/core/order/reservation.h"
+#include "renzan/cluster/core/order/reservations.h"
 #include "renzan/cluster/core/place/placement.h"
 #include "renzan/cluster/core/place/placements.h"
 #include "renzan/cluster/core/preempt/cadence.h"
@@ -33,7 +33,8 @@ class SchedulingCycle {
         feasibility_(view_),
         levels_(snapshot, options.levels),
         entitlement_(snapshot, levels_, [this](const Job& job) { return CouldStart(job); }),
-        preemption_(view_, occupants_, entitlement_) {}
+        preemption_(view_, occupants_, entitlement_),
+        reservations_(view_, options.max_reserved_share, options.overdue_after_ms) {}
 
   Decisions Run() && {
     decisions_.waits.reserve(snapshot_.jobs.size() - view_.holders().size());
@@ -41,9 +42,14 @@ class SchedulingCycle {
     EnforceUserCaps(view_, quota_, occupants_, decisions_);
     pending_.emplace(view_, quota_, entitlement_, options_.overdue_after_ms);
     while (const Job* job = pending_->Next()) Consider(*job);
+    for (const Job* job : reservations_.Candidates(decisions_.waits))
+      reservations_.Add(*job, quota_, occupants_, preemption_, AsPreemptor(*job));
     if (!decisions_.waits.empty()) LookAgainWhenLevelsChange();
     GrowElasticJobs(view_, quota_, occupants_, options_.min_between_resizes_ms, decisions_);
     RequestCheckpoints(snapshot_, options_.max_checkpoint_interval_ms, decisions_);
+    decisions_.reservations = reservations_.all();
+    std::sort(decisions_.reservations.begin(), decisions_.reservations.end(),
+              [](const Reservation& a, const Reservation& b) { return a.job < b.job; });
     ScalePools(snapshot_, decisions_);
     return std::move(decisions_);
   }
@@ -71,17 +77,24 @@ class SchedulingCycle {
   }
 
   void Decide(const Job& job) {
+    if (reservations_.Of(job.id) == nullptr) return DecideOnNodes(job);
+    reservations_.Lift(job);
+    const size_t starts = decisions_.starts.size();
+    DecideOnNodes(job);
+    if (decisions_.starts.size() > starts)
+      reservations_.GiveUp(job);
+    else if (pipelined_ != job.id)
+      reservations_.Restore(job);
+  }
+
+  void DecideOnNodes(const Job& job) {
     const std::optional<WaitReason> forbidden = quota_.Forbids(job, job.min_workers);
     if (forbidden && forbidden != WaitReason::kQueueLimit) return WaitForQuota(job, *forbidden);
     if (!forbidden && (Start(job, /*unreserved=*/true) || PipelineOntoReleasing(job))) return;
     if (Preempt(job) || (!forbidden && Compact(job))) return;
     if (forbidden) return WaitForQuota(job, *forbidden);
-    if (reserved_for_ == 0) {
-      if (feasibility_.RulesOut(job)) return Wait(job, WaitReason::kInfeasible);
-      if (Reserve(job)) return WaitForResources(job);
-    } else if (MayBackfill(job) && Start(job, /*unreserved=*/false)) {
-      return;
-    }
+    if (feasibility_.RulesOut(job)) return Wait(job, WaitReason::kInfeasible);
+    if (!reservations_.none() && MayBackfill(job) && Start(job, /*unreserved=*/false)) return;
     WaitForResources(job);
   }
 
@@ -95,6 +108,7 @@ class SchedulingCycle {
   // Jobs with equal keys are interchangeable: what kept one from starting keeps the others too,
   // since free resources and quota only shrink during the cycle.
   struct EquivalenceKey {
+    JobId owner;  // of a reservation, else 0
     int request, queue, user, priority, level, workers;
     bool checkpoints, backfills, within_quota, grand_challenge, preemptible;
     bool operator==(const EquivalenceKey&) const = default;
@@ -110,10 +124,16 @@ class SchedulingCycle {
     }
   };
   EquivalenceKey KeyOf(const Job& job) const {
-    return {job.request,         job.queue,        job.user,
-            job.priority,        levels_.Of(job),  job.min_workers,
-            job.checkpoints,     MayBackfill(job), entitlement_.WithinQuota(job),
+    return {OwnerOrNone(job),    job.request,
+            job.queue,           job.user,
+            job.priority,        levels_.Of(job),
+            job.min_workers,     job.checkpoints,
+            MayBackfill(job),    entitlement_.WithinQuota(job),
             job.grand_challenge, job.preemptible};
+  }
+
+  JobId OwnerOrNone(const Job& job) const {
+    return reservations_.Of(job.id) == nullptr ? 0 : job.id;
   }
 
   // A job that has made room for reservations too often must wait for unreserved resources.
@@ -144,7 +164,8 @@ class SchedulingCycle {
   }
 
   std::optional<Placement> Find(const Job& job, Room room, bool unreserved) {
-    const RequestKey key(job.request, job.checkpoints, room == Room::kNow, unreserved);
+    const RequestKey key(OwnerOrNone(job), job.request, job.checkpoints, room == Room::kNow,
+                         unreserved);
     if (unplaceable_.Known(key, job.min_workers)) return std::nullopt;
     std::optional<Placement> found = FindPlacement(
         view_, {.request = job.request,
@@ -188,7 +209,7 @@ class SchedulingCycle {
   Preemptor AsPreemptor(const Job& job) const {
     const bool reclaims =
         entitlement_.WithinQuota(job) && quota_.WithinGuarantee(job, job.min_workers);
-    return {&job, reclaims, reserved_for_ == 0};
+    return {&job, reclaims, reservations_.Of(job.id)};
   }
 
   bool Preempt(const Job& job) {
@@ -211,7 +232,7 @@ class SchedulingCycle {
     if (compactions_ == kMostCompactions || size < 2 || view_.free_now()[kind] == 0) return false;
     const Preemptor preemptor = AsPreemptor(job);
     const CompactionKey key(job.request, quota_.guarantees() ? job.queue : -1, job.priority,
-                            levels_.Of(job), preemptor.reclaims);
+                            levels_.Of(job), preemptor.reclaims, OwnerOrNone(job));
     if (uncompactable_.Known(key, job.min_workers)) return false;
     ++compactions_;
     const std::optional<CompactionPlan> plan = PlanCompaction(
@@ -259,15 +280,6 @@ class SchedulingCycle {
     }
   }
 
-  bool Reserve(const Job& job) {
-    std::optional<Placement> placement = FindReservation(view_, quota_, occupants_, job);
-    if (!placement) return false;
-    view_.Reserve(Each(job), *placement);
-    reserved_for_ = job.id;
-    decisions_.reservations.push_back({job.id, std::move(*placement)});
-    return true;
-  }
-
   bool CouldStart(const Job& job) {
     if (job.eligible_at > snapshot_.now) return false;
     const std::optional<WaitReason> forbidden = quota_.Forbids(job, job.min_workers);
@@ -282,17 +294,19 @@ class SchedulingCycle {
 
   void WaitForResources(const Job& job) {
     if (feasibility_.RulesOut(job)) return Wait(job, WaitReason::kInfeasible);
-    if (reserved_for_ != 0 && reserved_for_ != job.id &&
-        Find(job, Room::kNow, /*unreserved=*/false))
-      return Wait(job, WaitReason::kReserved, reserved_for_);
+    if (!reservations_.none())
+      if (const auto reserved = Find(job, Room::kNow, /*unreserved=*/false))
+        if (const JobId owner = reservations_.OwnerOf(*reserved); owner != 0 && owner != job.id)
+          return Wait(job, WaitReason::kReserved, owner);
     const int kind = view_.packing_kind();
     const bool enough = Each(job)[kind] * job.min_workers <= view_.free_now()[kind];
     Wait(job, enough ? WaitReason::kFragmented : WaitReason::kResources);
   }
 
-  // Request, queue (if there are guaranteed quotas), priority, level, reclaims.
-  using CompactionKey = std::tuple<int, int, int, int, bool>;
-  using RequestKey = std::tuple<int, bool, bool, bool>;  // request, checkpoints, now, unreserved
+  // Request, queue (if there are guaranteed quotas), priority, level, reclaims, owner.
+  using CompactionKey = std::tuple<int, int, int, int, bool, JobId>;
+  // Owner of a reservation (else 0), request, checkpoints, now, unreserved.
+  using RequestKey = std::tuple<JobId, int, bool, bool, bool>;
 
   const Snapshot& snapshot_;
   const ScheduleOptions& options_;
@@ -303,9 +317,9 @@ class SchedulingCycle {
   ServiceLevels levels_;
   Entitlement entitlement_;  // asks CouldStart
   Preemption preemption_;
+  Reservations reservations_;
   std::optional<PendingQueue> pending_;
   Decisions decisions_;
-  JobId reserved_for_ = 0;
   int compactions_ = 0;  // tried
   JobId pipelined_ = 0;  // the last job that was pipelined
   std::unordered_map<EquivalenceKey, cluster::Wait, HashEquivalenceKey> wait_by_key_;

@@ -26,6 +26,9 @@ struct ScheduleOptions {
   // priority, regardless of its queue's share.
   TimeMs overdue_after_ms = 24 * 3'600'000;
   ServiceLevelOptions levels;
+  // At most this share of the cluster is reserved at a time for overdue jobs that cannot start;
+  // more for a single job.
+  double max_reserved_share = 0.05;
 };
 
 Decisions Schedule(const Snapshot& snapshot, const ScheduleOptions& options = {});

@@ -12,6 +12,7 @@
 
 #include "renzan/base/random_testing.h"
 #include "renzan/cluster/core/explain/explain.h"
+#include "renzan/cluster/core/place/placements.h"
 #include "renzan/cluster/core/schedule.h"
 #include "renzan/cluster/core/testing/random_environment.h"
 #include "renzan/cluster/core/testing/random_snapshot.h"
@@ -56,11 +57,6 @@ TEST(ScheduleProperty, OneCycleOnAnySnapshot) {
 bool IsOn(const Placement& placement, int node) {
   return std::any_of(placement.begin(), placement.end(),
                      [=](const Placed& placed) { return placed.node == node; });
-}
-
-bool Overlap(const Placement& a, const Placement& b) {
-  return std::any_of(a.begin(), a.end(),
-                     [&](const Placed& placed) { return IsOn(b, placed.node); });
 }
 
 // Whether the start can be carried out whatever becomes of the other decisions.

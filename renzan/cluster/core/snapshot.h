@@ -174,7 +174,7 @@ struct Job {
   int64_t state_bytes = 0;             // of its last full checkpoint
   std::optional<TimeMs> expected_end;  // while running; from its status or timeout
   int preemptions = 0;                 // stops on request, and moves that make room for another job
-  int reservation_yields = 0;          // of these: it was backfilled, and made room for another job
+  int reservation_yields = 0;          // of these: stops for a reservation
 };
 
 // The worker time that the job has got until `now`.
@@ -186,6 +186,13 @@ inline bool SavesWhenStopped(const Job& job) {
   return job.checkpoints && job.checkpoint_cost_ms <= job.grace_ms;
 }
 
+// Nodes kept for a job that cannot start yet. It keeps them until it has started, wherever that is.
+struct Reservation {
+  JobId job;
+  Placement placement;
+  bool operator==(const Reservation&) const = default;
+};
+
 struct Snapshot {
   TimeMs now = 0;
   std::vector<std::string> resource_names = {"cpu", "memory", "gpu"};
@@ -195,7 +202,8 @@ struct Snapshot {
   std::vector<Queue> queues;
   std::vector<User> users;
   std::vector<WorkerRequest> worker_requests;
-  std::vector<Job> jobs;                                             // not ended, sorted by id
+  std::vector<Job> jobs;                  // not ended, sorted by id
+  std::vector<Reservation> reservations;  // sorted by job; of jobs that may have ended meanwhile
   double budget_per_hour = std::numeric_limits<double>::infinity();  // for nodes of priced pools
 
   // The index of an equal request; adds it if there is none.

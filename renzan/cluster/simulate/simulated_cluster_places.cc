@@ -62,7 +62,7 @@ std::optional<TimeMs> SimulatedCluster::Evict(const simulate::Evict& evict) {
   }
   std::optional<TimeMs> gone;
   if (job.state == JobState::kRunning) {
-    StopGang(job, 0);
+    StopGang(job, {job.id, StopReason::kPreempted});
     ++its.record.preemptions;
     gone = BeginStop(job, its);
     its.keeps = job.placement;

@@ -108,6 +108,12 @@ void Describe(Io& io, Placed& placed) {
 }
 
 template <typename Io>
+void Describe(Io& io, Reservation& reservation) {
+  io("job", reservation.job);
+  io("placement", reservation.placement);
+}
+
+template <typename Io>
 void Describe(Io& io, Job& job) {
   io("id", job.id);
   io("request", job.request);
@@ -153,6 +159,7 @@ void Describe(Io& io, Snapshot& snapshot) {
   io("users", snapshot.users);
   io("worker_requests", snapshot.worker_requests);
   io("jobs", snapshot.jobs);
+  io("reservations", snapshot.reservations);
   io("budget_per_hour", NullAtInfinity{snapshot.budget_per_hour});
 }
 

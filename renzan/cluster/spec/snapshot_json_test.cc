@@ -78,6 +78,7 @@ Snapshot Everything() {
   job.reservation_yields = 18;
   job.held = "because";
   snapshot.jobs = {{.id = 3}, job};
+  snapshot.reservations = {{3, {{0, 1}}}};
   snapshot.budget_per_hour = 100.25;
   return snapshot;
 }
@@ -110,7 +111,7 @@ TEST(SnapshotJson, RoundTripIsExact) {
 TEST(SnapshotJson, IncludesEveryField) {
   // The round trip would not notice a field that Describe() omits, so count the keys.
   const Json json = Json::parse(SnapshotToJson(Everything()));
-  EXPECT_EQ(json.size(), 10u);
+  EXPECT_EQ(json.size(), 11u);
   EXPECT_EQ(json["jobs"][1].size(), 31u);
   EXPECT_EQ(json["nodes"][0].size(), 8u);
   EXPECT_EQ(json["pools"][0].size(), 11u);

@@ -41,7 +41,7 @@ bool CarryOut(const Start& start, Snapshot& snapshot, Environment& environment) 
 bool CarryOut(const Stop& stop, Snapshot& snapshot, Environment& environment) {
   if (!IsIn(snapshot, stop.job, JobState::kRunning)) return false;
   environment.Commit(stop);
-  StopGang(*snapshot.Find(stop.job), stop.on_behalf_of);
+  StopGang(*snapshot.Find(stop.job), stop);
   environment.Perform(stop);
   return true;
 }
@@ -49,7 +49,7 @@ bool CarryOut(const Stop& stop, Snapshot& snapshot, Environment& environment) {
 bool CarryOut(const Resize& resize, Snapshot& snapshot, Environment& environment) {
   if (!IsIn(snapshot, resize.job, JobState::kRunning)) return false;
   environment.Commit(resize);
-  MoveGang(*snapshot.Find(resize.job), resize.target, resize.on_behalf_of);
+  MoveGang(*snapshot.Find(resize.job), resize);
   environment.Perform(resize);
   return true;
 }
@@ -69,6 +69,11 @@ bool CarryOut(const Decisions& decisions, Snapshot& snapshot, Environment& envir
   for (const Stop& stop : decisions.stops) changed |= CarryOut(stop, snapshot, environment);
   for (const Resize& resize : decisions.resizes) changed |= CarryOut(resize, snapshot, environment);
   for (const Start& start : decisions.starts) changed |= CarryOut(start, snapshot, environment);
+  if (decisions.reservations != snapshot.reservations) {
+    environment.Commit(decisions.reservations);
+    SetReservations(decisions.reservations, snapshot);
+    changed = true;
+  }
   for (const ScaleOut& scale : decisions.scale_out)
     for (int node = 0; node < scale.nodes; ++node)
       CarryOutOnNode(NodeToBuy(snapshot, scale.pool), snapshot, environment);

@@ -26,6 +26,7 @@ class Environment {
   virtual void Commit(const Stop&) {}
   virtual void Commit(const Resize&) {}
   virtual void Commit(const NodeChange&) {}
+  virtual void Commit(const std::vector<Reservation>&) {}
 
   // After the snapshot has changed. What cannot be done now is the environment's to retry.
   virtual void Perform(const Start&) = 0;

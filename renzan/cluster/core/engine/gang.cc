@@ -1,20 +1,12 @@
 #include "renzan/cluster/core/engine/gang.h"
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "renzan/base/error.h"
 
 namespace renzan::cluster {
-namespace {
-
-void MakeRoomFor(Job& job, JobId on_behalf_of) {
-  job.reservation_yields += job.backfilled && on_behalf_of != 0;
-  job.stopping_for = on_behalf_of;
-}
-
-}  // namespace
-
 void StartGang(Job& job, const Placement& placement, bool backfilled, TimeMs now) {
   CHECK_MSG(job.state == JobState::kPending, "job {} starts, but is not pending", job.id);
   job.state = JobState::kRunning;
@@ -24,13 +16,14 @@ void StartGang(Job& job, const Placement& placement, bool backfilled, TimeMs now
   job.waiting_since = 0;
 }
 
-void StopGang(Job& job, JobId on_behalf_of) {
+void StopGang(Job& job, const Stop& stop) {
   CHECK_MSG(job.state == JobState::kRunning || job.state == JobState::kResizing,
             "job {} is stopped, but is not running", job.id);
   job.state = JobState::kStopping;
   job.target.clear();
   ++job.preemptions;
-  MakeRoomFor(job, on_behalf_of);
+  job.reservation_yields += stop.reason == StopReason::kReservation;
+  job.stopping_for = stop.on_behalf_of;
 }
 
 void EvictGang(Job& job) {
@@ -39,12 +32,12 @@ void EvictGang(Job& job) {
   job.target.clear();
 }
 
-void MoveGang(Job& job, const Placement& target, JobId on_behalf_of) {
+void MoveGang(Job& job, const Resize& resize) {
   CHECK_MSG(job.state == JobState::kRunning, "job {} is moved, but is not running", job.id);
   job.state = JobState::kResizing;
-  job.target = target;
-  job.preemptions += on_behalf_of != 0;
-  MakeRoomFor(job, on_behalf_of);
+  job.target = resize.target;
+  job.preemptions += resize.on_behalf_of != 0;
+  job.stopping_for = resize.on_behalf_of;
 }
 
 void RestartGang(Job& job, TimeMs now) {
@@ -68,6 +61,18 @@ void RequeueGang(Job& job, TimeMs when) {
   job.last_checkpoint.reset();
   job.expected_end.reset();
   job.waiting_since = when;
+}
+
+void SetReservations(const std::vector<Reservation>& reservations, Snapshot& snapshot) {
+  snapshot.reservations = reservations;
+  std::set<int> reserved;
+  for (const Reservation& reservation : reservations)
+    for (const Placed& placed : reservation.placement) reserved.insert(placed.node);
+  for (Job& job : snapshot.jobs)
+    if (job.backfilled)
+      job.backfilled =
+          std::any_of(job.placement.begin(), job.placement.end(),
+                      [&](const Placed& placed) { return reserved.contains(placed.node); });
 }
 
 }  // namespace renzan::cluster

@@ -10,24 +10,27 @@
 //
 // A gang that fails by itself goes from any state to pending (RequeueGang).
 
+#include "renzan/cluster/core/decisions.h"
 #include "renzan/cluster/core/snapshot.h"
 
 namespace renzan::cluster {
 
 void StartGang(Job& job, const Placement& placement, bool backfilled, TimeMs now);
 
-// It is told to stop, by the scheduler or by its user, and will be requeued. `on_behalf_of`: the
-// job it makes room for, or 0.
-void StopGang(Job& job, JobId on_behalf_of);
+// It is told to stop, by the scheduler or by its user, and will be requeued.
+void StopGang(Job& job, const Stop& stop);
 
 // It is ended by something else: its node fails, or it has been cancelled.
 void EvictGang(Job& job);
 
-// It is told to stop, and will restart on `target`.
-void MoveGang(Job& job, const Placement& target, JobId on_behalf_of);
+// It is told to stop, and will restart on the target.
+void MoveGang(Job& job, const Resize& resize);
 
 // Its processes have exited, and start on its target.
 void RestartGang(Job& job, TimeMs now);
+
+// Jobs whose nodes are no longer reserved for another job are not backfilled any more.
+void SetReservations(const std::vector<Reservation>& reservations, Snapshot& snapshot);
 
 // Its processes exited at `when`: it waits from then on.
 void RequeueGang(Job& job, TimeMs when);

@@ -52,9 +52,10 @@ TEST_F(QueueOrderTest, OnlyOneOverdueJobGoesFirst) {
 }
 
 TEST_F(QueueOrderTest, AnOverdueJobThatCannotStartGetsTheReservationAndTheNextOneStarts) {
-  Nodes(2);
+  Nodes(3);
   Add({.gpus = 8, .checkpoints = false, .on = {{0, 1}}});
   Add({.gpus = 7, .on = {{1, 1}}});
+  Add({.gpus = 8, .checkpoints = false, .on = {{2, 1}}});
   Add({});  // fresh
   const JobId longest = Add({.workers = 2, .gpus = 8});
   const JobId next = Add({});

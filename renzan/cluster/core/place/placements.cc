@@ -42,6 +42,13 @@ Placement Difference(const Placement& a, const Placement& b) {
   return Merge(a, b, [](int in_a, int in_b) { return in_a - in_b; });
 }
 
+bool Overlap(const Placement& a, const Placement& b) {
+  return std::any_of(a.begin(), a.end(), [&](const Placed& one) {
+    return std::any_of(b.begin(), b.end(),
+                       [&](const Placed& other) { return one.node == other.node; });
+  });
+}
+
 Placement HeldBy(const Job& job) {
   return job.state == JobState::kResizing ? Union(job.placement, job.target) : job.placement;
 }

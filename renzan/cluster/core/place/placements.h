@@ -16,6 +16,9 @@ Placement Union(const Placement& a, const Placement& b);
 // On each node the workers of `a` in excess of those of `b`.
 Placement Difference(const Placement& a, const Placement& b);
 
+// Whether they have a node in common.
+bool Overlap(const Placement& a, const Placement& b);
+
 // Where the job holds resources now: while it is resized, its old and its new placement.
 Placement HeldBy(const Job& job);
 

@@ -150,4 +150,9 @@ void ClusterView::Reserve(const Resources& per_worker, const Placement& placemen
     nodes_[placed.node].unreserved -= per_worker * placed.workers;
 }
 
+void ClusterView::Unreserve(const Resources& per_worker, const Placement& placement) {
+  for (const Placed& placed : placement)
+    nodes_[placed.node].unreserved += per_worker * placed.workers;
+}
+
 }  // namespace renzan::cluster

@@ -67,6 +67,7 @@ class ClusterView {
   // Running workers are told to stop.
   void Release(const Resources& per_worker, const Placement& placement, bool backfilled);
   void Reserve(const Resources& per_worker, const Placement& placement);
+  void Unreserve(const Resources& per_worker, const Placement& placement);
 
  private:
   struct NodeRoom {

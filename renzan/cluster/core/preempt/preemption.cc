@@ -53,7 +53,9 @@ double Preemption::CostOf(const Preemptor& preemptor, int index, const Quota& qu
 Preemption::Reach Preemption::ReachOf(const Preemptor& preemptor, const Quota& quota) const {
   Reach reach{0, NodeSet(view_.num_nodes())};
   for (const auto& [kind, group] : groups_) {
-    const bool stops = rights_.ToStop(preemptor, *group.example, quota).has_value();
+    // Whether backfilled jobs yield depends on their nodes: here all of them might.
+    const bool stops = rights_.ToStop(preemptor, *group.example, quota).has_value() ||
+                       (preemptor.reserved != nullptr && group.example->backfilled);
     if (!stops && !rights_.ToShrink(preemptor, *group.example, quota)) continue;
     reach.amount += stops ? group.all : group.surplus;
     reach.nodes |= group.nodes;
@@ -88,7 +90,7 @@ std::optional<VictimPlan> Preemption::Plan(const Preemptor& preemptor, const Quo
   // Without guaranteed quotas nothing is borrowed, so queues make no difference.
   const std::tuple key(job.request, quota.guarantees() ? job.queue : -1, job.priority,
                        entitlement_.levels().Of(job), entitlement_.WithinQuota(job),
-                       preemptor.reclaims, preemptor.has_reservation);
+                       preemptor.reclaims, preemptor.reserved != nullptr ? job.id : 0);
   if (failures_.Known(key, job.min_workers)) return std::nullopt;
   std::vector<int> stop_first;
   std::optional<Reach> reach;

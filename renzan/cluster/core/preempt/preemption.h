@@ -56,8 +56,8 @@ class Preemption {
   const Entitlement& entitlement_;
   const Rights rights_;
   std::map<Kind, Group> groups_;
-  // By request, queue, priority, level, within quota, Preemptor's flags.
-  Failures<std::tuple<int, int, int, int, bool, bool, bool>> failures_;
+  // By request, queue, priority, level, within quota, reclaims, job if it has a reservation.
+  Failures<std::tuple<int, int, int, int, bool, bool, JobId>> failures_;
 };
 
 }  // namespace renzan::cluster

@@ -1,5 +1,7 @@
 #include "renzan/cluster/core/preempt/rights.h"
 
+#include "renzan/cluster/core/place/placements.h"
+
 namespace renzan::cluster {
 
 std::optional<StopReason> Rights::ToStop(const Preemptor& preemptor, const Job& victim,
@@ -7,7 +9,8 @@ std::optional<StopReason> Rights::ToStop(const Preemptor& preemptor, const Job& 
   const Job& job = *preemptor.job;
   if (!victim.preemptible || victim.grand_challenge) return std::nullopt;
   if (job.grand_challenge) return StopReason::kGrandChallenge;
-  if (victim.backfilled && preemptor.has_reservation && !entitlement_.Outranks(victim, job))
+  if (victim.backfilled && preemptor.reserved != nullptr &&
+      Overlap(victim.placement, *preemptor.reserved) && !entitlement_.Outranks(victim, job))
     return StopReason::kReservation;
   if (!entitlement_.Outranks(job, victim)) return std::nullopt;
   if (victim.queue == job.queue) return ByPriorityOrService(job, victim);

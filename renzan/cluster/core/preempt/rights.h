@@ -7,7 +7,7 @@
 // reclaims its guaranteed quota, or to a job of higher priority or less service that wants to
 // borrow. For less service only a job yields that loses little by it (service_levels.h). An elastic
 // job's workers above its minimum also yield to equal priority. A backfilled job yields to the job
-// with the reservation, and every preemptible job yields to the grand challenge.
+// that its nodes are reserved for, and every preemptible job yields to the grand challenge.
 
 #include <optional>
 
@@ -20,8 +20,8 @@ namespace renzan::cluster {
 
 struct Preemptor {
   const Job* job;
-  bool reclaims;         // it is within quota, and its queue stays within its guaranteed quota
-  bool has_reservation;  // or will have one, as the first job that cannot start
+  bool reclaims;              // it is within quota, and its queue stays within its guaranteed quota
+  const Placement* reserved;  // the nodes that are reserved for it; null: none
 };
 
 class Rights {

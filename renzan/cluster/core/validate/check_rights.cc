@@ -9,6 +9,7 @@
 #include <set>
 
 #include "renzan/cluster/core/order/service_levels.h"
+#include "renzan/cluster/core/place/placements.h"
 #include "renzan/cluster/core/validate/check.h"
 
 namespace renzan::cluster::check {
@@ -142,12 +143,22 @@ class Rights {
            ServiceOf(preemptor, snapshot_.now) < ServiceOf(*victim.job, snapshot_.now);
   }
 
+  bool HasReservedNodesOf(const Job& victim, const Job& preemptor) const {
+    return std::any_of(snapshot_.reservations.begin(), snapshot_.reservations.end(),
+                       [&](const Reservation& reservation) {
+                         return reservation.job == preemptor.id &&
+                                Overlap(reservation.placement, victim.placement);
+                       });
+  }
+
   // The rules that do not depend on borrowing.
   bool MayRegardlessOfBorrowing(const Victim& victim, const Job& preemptor) const {
     const bool shrink = victim.stop == nullptr;
     const StopReason reason = shrink ? StopReason::kPreempted : victim.stop->reason;
     if ((shrink || reason == StopReason::kGrandChallenge) && preemptor.grand_challenge) return true;
-    if ((shrink || reason == StopReason::kReservation) && victim.job->backfilled) return true;
+    if ((shrink || reason == StopReason::kReservation) && victim.job->backfilled &&
+        HasReservedNodesOf(*victim.job, preemptor))
+      return true;
     if (victim.job->queue != preemptor.queue) return false;
     return ((shrink || reason == StopReason::kPreempted) && YieldsByPriority(victim, preemptor)) ||
            YieldsByService(victim, preemptor);

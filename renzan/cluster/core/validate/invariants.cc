@@ -23,6 +23,9 @@ void CheckIndices(CheckContext& context) {
     if (pool != -1 && !InRange(pool, snapshot.pools.size()))
       context.Report("node {} ({}): pool {} does not exist", node, snapshot.nodes[node].name, pool);
   }
+  for (const Reservation& reservation : snapshot.reservations)
+    if (const std::string fault = check::FormFault(snapshot, reservation.placement); !fault.empty())
+      context.Report("reservation of job {}: {}", reservation.job, fault);
   for (size_t i = 0; i < snapshot.jobs.size(); ++i) {
     const Job& job = snapshot.jobs[i];
     if (i > 0 && snapshot.jobs[i - 1].id >= job.id)

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "renzan/base/log.h"
+#include "renzan/cluster/core/engine/gang.h"
 #include "renzan/cluster/local/controller/job_policy.h"
 #include "renzan/cluster/local/controller/measured.h"
 #include "renzan/cluster/local/controller/recovered_job.h"
@@ -95,7 +96,24 @@ void Controller::Recover() {
   nodes_.Recover();
   pools_.Recover();
   for (JobRecord& record : store_.UnfinishedJobs()) RecoverJob(std::move(record));
+  SetReservations(RecoveredReservations(), snapshot);
   usage_.Recovered();
+}
+
+// Without those on nodes that the configuration no longer has.
+std::vector<Reservation> Controller::RecoveredReservations() {
+  std::vector<Reservation> reservations;
+  for (const ReservationRecord& record : store_.Reservations()) {
+    Reservation reservation{record.job, {}};
+    for (const NodeShare& share : record.placement)
+      if (const int node = nodes_.Find(share.node); node >= 0)
+        reservation.placement.push_back({node, share.workers});
+    std::sort(reservation.placement.begin(), reservation.placement.end(),
+              [](const Placed& a, const Placed& b) { return a.node < b.node; });
+    if (reservation.placement.size() == record.placement.size())
+      reservations.push_back(std::move(reservation));
+  }
+  return reservations;
 }
 
 void Controller::RecoverJob(JobRecord record) {

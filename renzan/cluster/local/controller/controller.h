@@ -108,6 +108,7 @@ class Controller {
 
  private:
   void RecoverJob(JobRecord record);
+  std::vector<Reservation> RecoveredReservations();
   void ClockWentBack(TimeMs now);
   void AdvanceNodes();
   void Schedule();

@@ -97,7 +97,9 @@ class EnvironmentsTest : public ControllerTest {
     const auto policy = simulate::MakeScheduler([&](const Snapshot& snapshot) {
       if (!cycles.empty() && cycles.back().snapshot.now == snapshot.now)
         return cycles.back().decisions;  // --check asks twice
-      cycles.push_back({snapshot, Schedule(snapshot)});
+      // Jobs are soon overdue, so that there are reservations.
+      const ScheduleOptions options{.overdue_after_ms = 10 * kMinute, .max_reserved_share = 0.5};
+      cycles.push_back({snapshot, Schedule(snapshot, options)});
       return cycles.back().decisions;
     });
     const auto result = simulate::Simulate(spec::MakeSnapshot(config_, controller_now()), jobs,

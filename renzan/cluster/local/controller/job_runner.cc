@@ -10,6 +10,7 @@
 #include "renzan/cluster/local/controller/attempt_plan.h"
 #include "renzan/cluster/local/controller/job_policy.h"
 #include "renzan/cluster/local/controller/outcome.h"
+#include "renzan/cluster/local/controller/recovered_job.h"
 #include "renzan/cluster/local/supervisor/attempt_files.h"
 
 namespace renzan::cluster::local {
@@ -25,8 +26,6 @@ std::string Describe(const NamedPlacement& placement) {
                         share.workers == 1 ? "" : "s");
   return text;
 }
-
-std::string OnBehalfOf(JobId job) { return job == 0 ? "" : fmt::format(" for job {}", job); }
 
 bool IsOn(const Placement& placement, int node) {
   return std::any_of(placement.begin(), placement.end(),
@@ -116,8 +115,7 @@ void JobRunner::Commit(const Stop& stop) {
   AttemptRecord attempt = *live.attempt;
   record.state = RecordState::kStopping;
   ++record.preemptions;
-  attempt.stop_reason = NameOf(stop.reason) + OnBehalfOf(stop.on_behalf_of);
-  if (!stop.requested_by.empty()) attempt.stop_reason += " by " + stop.requested_by;
+  attempt.stop_reason = StopText(stop);
   attempt.stopping_for = stop.on_behalf_of;
   log_.Commit(record, attempt, NameOf(record.state), attempt.stop_reason, Now());
   live.record = record;
@@ -132,7 +130,9 @@ void JobRunner::Commit(const Resize& resize) {
   AttemptRecord attempt = *live.attempt;
   record.state = RecordState::kResizing;
   record.preemptions += resize.on_behalf_of != 0;
-  attempt.stop_reason = "resized" + OnBehalfOf(resize.on_behalf_of);
+  attempt.stop_reason = "resized";
+  if (resize.on_behalf_of != 0)
+    attempt.stop_reason += fmt::format(" for job {}", resize.on_behalf_of);
   attempt.stopping_for = resize.on_behalf_of;
   attempt.target = WithNames(state_.snapshot, resize.target);
   log_.Commit(record, attempt, NameOf(record.state), attempt.stop_reason, Now());
@@ -143,6 +143,13 @@ void JobRunner::Commit(const Resize& resize) {
 void JobRunner::Perform(const Resize& resize) { SendStop(Live(resize.job)); }
 
 void JobRunner::Commit(const NodeChange& change) { nodes_.Commit(change); }
+
+void JobRunner::Commit(const std::vector<Reservation>& reservations) {
+  std::vector<ReservationRecord> records;
+  for (const Reservation& reservation : reservations)
+    records.push_back({reservation.job, WithNames(state_.snapshot, reservation.placement)});
+  store_.Transact([&] { store_.PutReservations(records); });
+}
 
 void JobRunner::Perform(const CheckpointRequest& request) {
   progress_.RequestCheckpointIfDue(Live(request.job));

@@ -75,6 +75,7 @@ class JobRunner : private Environment {
   void Commit(const Stop& stop) override;
   void Commit(const Resize& resize) override;
   void Commit(const NodeChange& change) override;
+  void Commit(const std::vector<Reservation>& reservations) override;
   void Perform(const Start& start) override;
   void Perform(const Stop& stop) override;
   void Perform(const Resize& resize) override;

@@ -55,7 +55,18 @@ Job MakeJobFor(Snapshot& snapshot, const JobRecord& record, const spec::JobSpec&
   }
 }
 
+bool WasStoppedFor(StopReason reason, const AttemptRecord& attempt) {
+  return attempt.stop_reason == StopText({attempt.job, reason, attempt.stopping_for});
+}
+
 }  // namespace
+
+std::string StopText(const Stop& stop) {
+  std::string text = NameOf(stop.reason);
+  if (stop.on_behalf_of != 0) text += fmt::format(" for job {}", stop.on_behalf_of);
+  if (!stop.requested_by.empty()) text += " by " + stop.requested_by;
+  return text;
+}
 
 RecoveredJob JobFromRecord(Snapshot& snapshot, const JobRecord& record) {
   RecoveredJob recovered;
@@ -75,7 +86,7 @@ RecoveredJob JobFromRecord(Snapshot& snapshot, const JobRecord& record) {
 }
 
 void AddAttempt(const AttemptRecord& attempt, Job& job) {
-  job.reservation_yields += attempt.backfilled && attempt.stopping_for != 0;
+  job.reservation_yields += WasStoppedFor(StopReason::kReservation, attempt);
   if (!attempt.ended) return;
   int workers = 0;
   for (const NodeShare& share : attempt.placement) workers += share.workers;

@@ -18,6 +18,9 @@ struct RecoveredJob {
 // no longer has is added to the snapshot as removed; it takes nothing from other queues.
 RecoveredJob JobFromRecord(Snapshot& snapshot, const JobRecord& record);
 
+// What AttemptRecord::stop_reason says of a stop.
+std::string StopText(const Stop& stop);
+
 // The facts that follow from the job's earlier attempts, and from what the last one was told, as
 // core/engine/gang.h left them.
 void AddAttempt(const AttemptRecord& attempt, Job& job);

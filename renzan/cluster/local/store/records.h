@@ -116,6 +116,12 @@ struct NodeRecord {
   TimeMs until = kNever;
 };
 
+// Nodes that are kept for a pending job.
+struct ReservationRecord {
+  JobId job = 0;
+  NamedPlacement placement;
+};
+
 struct QuotaOverrideRecord {
   std::string user;
   QuotaOverride quota_override;

@@ -98,6 +98,13 @@ void Store::Put(const QuotaOverrideRecord& quota_override) {
                                            quota_override.quota_override.max_gpus});
 }
 
+void Store::PutReservations(const std::vector<ReservationRecord>& reservations) {
+  for (const ReservationRecord& old : Reservations())
+    store::Reservations().Delete(*database_, "job", old.job);
+  for (const ReservationRecord& reservation : reservations)
+    store::Reservations().Put(*database_, {reservation.job, PrintPlacement(reservation.placement)});
+}
+
 void Store::PutUsage(JobId job, const UsageRecord& usage) {
   store::Usage().Put(*database_, {job, usage.gpu_seconds, usage.cost});
   store::ExpectRows(*database_, job, store::Counted::kUsage, 1);
@@ -257,6 +264,18 @@ std::vector<NodeRecord> Store::Nodes() {
       nodes.push_back({row.Text(0), row.Text(1), *state, row.Int(3)});
     }
     return nodes;
+  });
+}
+
+std::vector<ReservationRecord> Store::Reservations() {
+  return Guarded([&] {
+    std::vector<ReservationRecord> reservations;
+    for (const SqlRow& row : store::Reservations().Select(*database_, "ORDER BY job")) {
+      const auto placement = ParsePlacement(row.Text(1));
+      if (!placement) throw CorruptDatabase("the placement of a reservation is invalid");
+      reservations.push_back({row.Int(0), *placement});
+    }
+    return reservations;
   });
 }
 

@@ -50,6 +50,7 @@ class Store {
   void Put(const CollectionRecord& collection);  // until the job ends
   void Put(const NodeRecord& node);
   void Put(const QuotaOverrideRecord& quota_override);
+  void PutReservations(const std::vector<ReservationRecord>& reservations);  // replaces all
   void PutUsage(JobId job, const UsageRecord& usage);
   void PutMeasured(JobId job, const Measured& measured);
   void Put(const PoolRecord& pool);
@@ -76,6 +77,7 @@ class Store {
   std::vector<EventRecord> Events(JobId job);
   std::vector<NodeRecord> Nodes();
   std::vector<QuotaOverrideRecord> QuotaOverrides();
+  std::vector<ReservationRecord> Reservations();  // sorted by job
   UsageRecord Usage(JobId job);
   Measured MeasuredOf(JobId job);
   std::vector<PoolRecord> Pools();

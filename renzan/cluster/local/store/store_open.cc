@@ -149,7 +149,7 @@ void Store::CheckWhole(int64_t version) {
 void Store::CheckSmallTables() {
   for (const CheckedTable* table :
        {&store::Facts(), &store::Nodes(), &store::Pools(), &store::QuotaOverrides(),
-        &store::Loans(), &store::EndedSums(), &store::Collections()}) {
+        &store::Loans(), &store::EndedSums(), &store::Collections(), &store::Reservations()}) {
     const std::string verdict =
         database_->QueryOne(fmt::format("PRAGMA integrity_check({})", table->name())).Text(0);
     if (verdict != "ok") throw CorruptDatabase(verdict);
@@ -182,12 +182,12 @@ void Store::Upgrade() {
   if (version == store::kSchemaVersion) return;
   database_->Transact([&] {
     // Checksums do not include the names of columns.
-    database_->Run("ALTER TABLE jobs RENAME COLUMN setbacks TO requeues");
+    if (version < 3) database_->Run("ALTER TABLE jobs RENAME COLUMN setbacks TO requeues");
     const std::vector<std::string> there = SchemaOf(*database_);
     for (const std::string& definition : store::DefinitionsOf(store::kSchemaVersion))
       if (std::find(there.begin(), there.end(), definition) == there.end())
         database_->Run(definition);
-    UpgradeToVersion3(version);
+    if (version < 3) UpgradeToVersion3(version);
     MarkVersion(*database_);
   });
 }

@@ -173,6 +173,13 @@ const CheckedTable& RowCounts() {
   return table;
 }
 
+const CheckedTable& Reservations() {
+  static const CheckedTable table("reservations",
+                                  {"job INTEGER NOT NULL", "placement TEXT NOT NULL"}, 1,
+                                  "FOREIGN KEY (job) REFERENCES jobs (id)");
+  return table;
+}
+
 const CheckedTable& Pools() {
   static const CheckedTable table(
       "pools", {"name TEXT NOT NULL", "node_ms INTEGER NOT NULL", "interruptions INTEGER NOT NULL"},
@@ -194,6 +201,7 @@ std::vector<const CheckedTable*> TablesOf(int64_t version) {
   if (version == 2) tables.insert(tables.end(), {&UsageOfDeletedJobsV2(), &MeasuredTimesV2()});
   if (version >= 3)
     tables.insert(tables.end(), {&MeasuredTimes(), &EndedSums(), &Collections(), &RowCounts()});
+  if (version >= 4) tables.push_back(&Reservations());
   return tables;
 }
 

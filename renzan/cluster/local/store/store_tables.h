@@ -11,7 +11,7 @@
 namespace renzan::cluster::local::store {
 
 // Increased with every change of a definition below. Store::Upgrade() converts older databases.
-inline constexpr int64_t kSchemaVersion = 3;
+inline constexpr int64_t kSchemaVersion = 4;
 
 // Facts.
 inline constexpr const char* kSchemaFact = "schema_version";
@@ -29,6 +29,7 @@ const CheckedTable& Usage();
 const CheckedTable& Loans();
 const CheckedTable& Facts();  // name, value
 // Since version 2.
+const CheckedTable& Reservations();
 const CheckedTable& Pools();
 // Since version 3.
 const CheckedTable& MeasuredTimes();

@@ -1,0 +1,120 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "renzan/cluster/core/testing/schedule_testing.h"
+
+namespace renzan::cluster {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+class ReservationTest : public ScheduleTest {
+ protected:
+  JobId AddOverdue(const JobSketch& sketch) {
+    const JobId id = Add(sketch);
+    snapshot.Find(id)->waiting_since = kNow - 25 * kHour;
+    return id;
+  }
+};
+
+TEST_F(ReservationTest, AnOverdueJobGetsAReservationAndOnlyYieldingJobsBackfill) {
+  Nodes(2);
+  Add({.gpus = 8, .checkpoints = false, .on = {{0, 1}}});
+  const JobId large = AddOverdue({.workers = 2, .gpus = 8});
+  snapshot.reservations = Run().reservations;
+  const JobId stubborn = Add({.gpus = 8, .checkpoints = false});
+  const JobId yields = Add({.gpus = 8});
+  const Decisions decisions = Run();
+  ASSERT_EQ(decisions.reservations.size(), 1u);
+  EXPECT_EQ(decisions.reservations[0].job, large);
+  EXPECT_EQ(ReasonOf(decisions, stubborn), WaitReason::kReserved);
+  ASSERT_THAT(Started(decisions), ElementsAre(yields));
+  EXPECT_TRUE(decisions.starts[0].backfill);
+}
+
+TEST_F(ReservationTest, AJobThatCannotCheckpointWithinItsGraceIsNotBackfilled) {
+  Nodes(2);
+  Add({.gpus = 8, .checkpoints = false, .on = {{0, 1}}});
+  AddOverdue({.workers = 2, .gpus = 8});
+  snapshot.reservations = Run().reservations;
+  const JobId slow = Add({.gpus = 8});
+  snapshot.jobs[2].checkpoint_cost_ms = snapshot.jobs[2].grace_ms + 1;
+  EXPECT_EQ(ReasonOf(Run(), slow), WaitReason::kReserved);
+  snapshot.jobs[2].checkpoint_cost_ms = snapshot.jobs[2].grace_ms;
+  EXPECT_THAT(Started(Run()), ElementsAre(slow));
+}
+
+TEST_F(ReservationTest, BackfilledJobsYieldOnceTheReservedJobThenFits) {
+  Nodes(2);
+  Add({.gpus = 8, .on = {{0, 1}}, .backfilled = true});
+  const JobId large = Add({.workers = 2, .gpus = 8});
+  EXPECT_THAT(Run().stops, IsEmpty());
+  snapshot.reservations = {{large, {{0, 1}, {1, 1}}}};
+  const Decisions decisions = Run();
+  ASSERT_THAT(Stopped(decisions), ElementsAre(1));
+  EXPECT_EQ(decisions.stops[0].reason, StopReason::kReservation);
+  EXPECT_EQ(ReasonOf(decisions, large), WaitReason::kPipelined);
+}
+
+TEST_F(ReservationTest, BackfilledJobsStayWhileAnotherJobBlocksTheReservation) {
+  Nodes(2);
+  Add({.gpus = 8, .on = {{0, 1}}, .backfilled = true});
+  Add({.gpus = 8, .on = {{1, 1}}});
+  const JobId large = Add({.workers = 2, .gpus = 8});
+  snapshot.reservations = {{large, {{0, 1}, {1, 1}}}};
+  EXPECT_THAT(Run().stops, IsEmpty());
+}
+
+TEST_F(ReservationTest, OnlyJobsOnItsOwnNodesYield) {
+  Nodes(3);
+  Add({.gpus = 8, .on = {{0, 1}}, .backfilled = true});
+  Add({.gpus = 8, .on = {{1, 1}}});
+  Add({.gpus = 8, .on = {{2, 1}}});
+  const JobId large = Add({.gpus = 8});
+  const JobId other = Add({.workers = 2, .gpus = 8});
+  snapshot.reservations = {{large, {{1, 1}}}, {other, {{0, 1}, {2, 1}}}};
+  EXPECT_THAT(Run().stops, IsEmpty());
+}
+
+TEST_F(ReservationTest, AnOwnerKeepsItsNodesUntilItHasStarted) {
+  Nodes(3);
+  Add({.gpus = 8, .checkpoints = false, .on = {{0, 1}}, .ran_ms = 90 * kHour});
+  Add({.gpus = 8, .checkpoints = false, .on = {{1, 1}}, .ran_ms = kHour});
+  Add({.gpus = 8, .checkpoints = false, .on = {{2, 1}}, .ran_ms = kHour});
+  const JobId large = AddOverdue({.workers = 2, .gpus = 8});
+  snapshot.reservations = {{large, {{0, 1}, {1, 1}}}};
+  EXPECT_EQ(Run().reservations, snapshot.reservations);
+  snapshot.reservations.clear();
+  const std::vector<Reservation> cheapest = {{large, {{1, 1}, {2, 1}}}};
+  EXPECT_EQ(Run().reservations, cheapest);
+  snapshot.reservations = cheapest;
+  snapshot.jobs.erase(snapshot.jobs.begin(), snapshot.jobs.begin() + 2);
+  const Decisions decisions = Run();  // nodes 0 and 1 are free
+  EXPECT_THAT(Started(decisions), ElementsAre(large));
+  EXPECT_THAT(decisions.reservations, IsEmpty());
+}
+
+TEST_F(ReservationTest, NoneForAJobThatOneEndServes) {
+  Nodes(1);
+  Add({.gpus = 8, .checkpoints = false, .on = {{0, 1}}});
+  AddOverdue({.gpus = 8});
+  EXPECT_THAT(Run().reservations, IsEmpty());
+}
+
+TEST_F(ReservationTest, TheHeaviestWaitingFirstUpToAShareOfTheCluster) {
+  Nodes(4);
+  for (int node = 0; node < 4; ++node)
+    for (int half = 0; half < 2; ++half) Add({.gpus = 4, .checkpoints = false, .on = {{node, 1}}});
+  for (int job = 0; job < 5; ++job) AddOverdue({.gpus = 8});
+  const JobId heaviest = AddOverdue({.workers = 2, .gpus = 8});
+  const std::vector<Reservation> half =
+      Schedule(snapshot, {.max_reserved_share = 0.5}).reservations;
+  ASSERT_EQ(half.size(), 1u);
+  EXPECT_EQ(half[0].job, heaviest);
+  EXPECT_EQ(Schedule(snapshot, {.max_reserved_share = 0.75}).reservations.size(), 2u);
+  EXPECT_EQ(Schedule(snapshot, {.max_reserved_share = 0.1}).reservations, half);
+}
+
+}  // namespace
+}  // namespace renzan::cluster
