@@ -197,6 +197,7 @@ class SchedulingCycle {
 
   void Pipeline(const Job& job, const Placement& placement) {
     view_.TakeFuture(Each(job), placement);
+    reservations_.MoveTo(job, placement);
     quota_.Add(job, NumWorkers(placement));
     pending_->Served();
     const bool boots = std::any_of(placement.begin(), placement.end(), [&](const Placed& placed) {

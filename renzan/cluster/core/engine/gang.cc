@@ -63,16 +63,24 @@ void RequeueGang(Job& job, TimeMs when) {
   job.waiting_since = when;
 }
 
-void SetReservations(const std::vector<Reservation>& reservations, Snapshot& snapshot) {
-  snapshot.reservations = reservations;
+std::vector<JobId> NoLongerBackfilled(const std::vector<Reservation>& reservations,
+                                      const Snapshot& snapshot) {
   std::set<int> reserved;
   for (const Reservation& reservation : reservations)
     for (const Placed& placed : reservation.placement) reserved.insert(placed.node);
-  for (Job& job : snapshot.jobs)
-    if (job.backfilled)
-      job.backfilled =
-          std::any_of(job.placement.begin(), job.placement.end(),
-                      [&](const Placed& placed) { return reserved.contains(placed.node); });
+  std::vector<JobId> jobs;
+  for (const Job& job : snapshot.jobs)
+    if (job.backfilled &&
+        std::none_of(job.placement.begin(), job.placement.end(),
+                     [&](const Placed& placed) { return reserved.contains(placed.node); }))
+      jobs.push_back(job.id);
+  return jobs;
+}
+
+void SetReservations(const std::vector<Reservation>& reservations, Snapshot& snapshot) {
+  for (const JobId job : NoLongerBackfilled(reservations, snapshot))
+    snapshot.Find(job)->backfilled = false;
+  snapshot.reservations = reservations;
 }
 
 }  // namespace renzan::cluster

@@ -29,7 +29,9 @@ void MoveGang(Job& job, const Resize& resize);
 // Its processes have exited, and start on its target.
 void RestartGang(Job& job, TimeMs now);
 
-// Jobs whose nodes are no longer reserved for another job are not backfilled any more.
+// Jobs whose nodes will no longer be reserved for another job: they are not backfilled any more.
+std::vector<JobId> NoLongerBackfilled(const std::vector<Reservation>& reservations,
+                                      const Snapshot& snapshot);
 void SetReservations(const std::vector<Reservation>& reservations, Snapshot& snapshot);
 
 // Its processes exited at `when`: it waits from then on.

@@ -81,6 +81,11 @@ void Reservations::Lift(const Job& owner) { view_.Unreserve(Each(owner), *Of(own
 
 void Reservations::Restore(const Job& owner) { view_.Reserve(Each(owner), *Of(owner.id)); }
 
+void Reservations::MoveTo(const Job& owner, const Placement& placement) {
+  for (Reservation& reservation : all_)
+    if (reservation.job == owner.id) reservation.placement = placement;
+}
+
 void Reservations::GiveUp(const Job& owner) {
   reserved_ -= SizeOf(owner);
   std::erase_if(all_, [&](const Reservation& each) { return each.job == owner.id; });

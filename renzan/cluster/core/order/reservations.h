@@ -35,6 +35,8 @@ class Reservations {
   // While the owner looks for room, its nodes are unreserved; it gives them up by starting.
   void Lift(const Job& owner);
   void Restore(const Job& owner);
+  // It is pipelined onto other nodes, which `view` counts already: these are kept for it instead.
+  void MoveTo(const Job& owner, const Placement& placement);
   void GiveUp(const Job& owner);
 
   // Of jobs that cannot start, those that may reserve nodes, heaviest first: overdue, and without

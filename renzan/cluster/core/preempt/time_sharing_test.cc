@@ -107,7 +107,8 @@ TEST_F(TimeSharingTest, WithoutLevelsTheOrderIsFirstCome) {
   snapshot.Find(second)->attained_worker_ms = 100 * kHour;
   const Decisions decisions = Schedule(snapshot, {.levels = {.thresholds_ms = {}}});
   EXPECT_THAT(decisions.stops, IsEmpty());
-  EXPECT_EQ(decisions.reservations[0].job, second);
+  ASSERT_EQ(decisions.waits.size(), 2u);
+  EXPECT_EQ(decisions.waits[0].job, second);
   (void)third;
 }
 

@@ -99,6 +99,8 @@ TEST_F(Right, BackfilledJobsYield) {
   ExpectFault("may not stop or shrink");
   victim().backfilled = true;
   victim().priority = 9;
+  ExpectFault("may not stop or shrink");  // its nodes are not reserved for the preemptor
+  snapshot.reservations = {{preemptor().id, victim().placement}};
   ExpectClean();
 }
 

@@ -148,7 +148,16 @@ void JobRunner::Commit(const std::vector<Reservation>& reservations) {
   std::vector<ReservationRecord> records;
   for (const Reservation& reservation : reservations)
     records.push_back({reservation.job, WithNames(state_.snapshot, reservation.placement)});
-  store_.Transact([&] { store_.PutReservations(records); });
+  const std::vector<JobId> freed = NoLongerBackfilled(reservations, state_.snapshot);
+  store_.Transact([&] {
+    store_.PutReservations(records);
+    for (const JobId job : freed) {
+      AttemptRecord attempt = *Live(job).attempt;
+      attempt.backfilled = false;
+      store_.Put(attempt);
+    }
+  });
+  for (const JobId job : freed) Live(job).attempt->backfilled = false;
 }
 
 void JobRunner::Perform(const CheckpointRequest& request) {

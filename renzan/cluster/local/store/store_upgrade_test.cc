@@ -126,6 +126,32 @@ TEST(StoreUpgrade, UpgradesVersion2) {
   }
 }
 
+// As a program of version 3 would write it, which knew no reservations.
+TEST(StoreUpgrade, UpgradesVersion3) {
+  TemporaryDirectory directory;
+  const std::string path = directory / "state.db";
+  {
+    Store store(path);
+    store.Transact([&] { store.Put(SampleJob(1)); });
+  }
+  {
+    Database database(path);
+    database.Transact([&] {
+      database.Run("DROP TABLE reservations");
+      store::Facts().Put(database, {std::string("schema_version"), int64_t{3}});
+      database.Run("PRAGMA user_version = 3");
+    });
+  }
+  for (int opened = 0; opened < 2; ++opened) {
+    Store store(path);
+    ASSERT_TRUE(store.FindJob(1));
+    EXPECT_EQ(store.FindJob(1)->name, SampleJob(1).name);
+    EXPECT_EQ(store.Reservations().size(), static_cast<size_t>(opened));
+    store.Transact([&] { store.PutReservations({{1, {{"n0", 2, {}}}}}); });
+    EXPECT_EQ(store.Reservations().at(0).placement.at(0).workers, 2);
+  }
+}
+
 TEST(StoreUpgrade, RefusesANewerVersion) {
   TemporaryDirectory directory;
   const std::string path = directory / "state.db";
