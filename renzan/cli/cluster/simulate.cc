@@ -31,6 +31,7 @@ struct SimulateOptions {
   std::string quotas;
   size_t limit = 0;
   double checkpoint_share = 1;
+  std::string save = "5s", restart = "30s";
   double interruptions_per_hour = -1;
   std::string notice = "0", min_between_cycles = "0";
   bool json = false;
@@ -42,6 +43,16 @@ TimeMs ReadDuration(const std::string& text, const char* option) {
   if (!seconds || *seconds > 1e9)
     Fail(ErrorCode::kUsage, "{} {}: not a duration such as 120s, 10m or 1.5h", option, text);
   return static_cast<TimeMs>(*seconds * 1000);
+}
+
+// "60s", or "1s..60s".
+TimeRange ReadTimeRange(const std::string& text, const char* option) {
+  const size_t dots = text.find("..");
+  const TimeMs least = ReadDuration(text.substr(0, dots), option);
+  const TimeMs most = dots == text.npos ? least : ReadDuration(text.substr(dots + 2), option);
+  if (least < 1 || most < least)
+    Fail(ErrorCode::kUsage, "{} {}: not a time above 0, or a range such as 1s..60s", option, text);
+  return {least, most};
 }
 
 // Nodes of one machine type, with four cores and 32 GiB per GPU.
@@ -73,6 +84,8 @@ Workload MakeWorkload(const SimulateOptions& options, const Snapshot& cluster) {
                            .share_of_one_gpu = ShareOfOneGpu(cluster),
                            .limit = options.limit,
                            .checkpoint_share = options.checkpoint_share,
+                           .save_ms = ReadTimeRange(options.save, "--save"),
+                           .restart_ms = ReadTimeRange(options.restart, "--restart"),
                            .seed = options.simulator.seed};
   if (trace.gpus_per_node == 0)
     Fail(ErrorCode::kUsage, "the cluster has no GPUs, but the jobs of a trace request GPUs");
@@ -166,6 +179,13 @@ void AddSimulateVerb(CLI::App& app) {
   verb->add_option("--checkpoint-share", options->checkpoint_share,
                    "Share of the trace's jobs that checkpoint")
       ->check(CLI::Range(0.0, 1.0))
+      ->capture_default_str();
+  verb->add_option("--save", options->save,
+                   "How long the trace's jobs take to save their work: 5s, or 1s..60s drawn for "
+                   "each job")
+      ->capture_default_str();
+  verb->add_option("--restart", options->restart,
+                   "From a restart until a job is back where it stopped: 30s, or a range")
       ->capture_default_str();
   AddClusterOptions(*verb, *options);
   const auto policy = verb->add_option_function<std::string>(

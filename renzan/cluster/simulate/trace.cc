@@ -43,6 +43,12 @@ std::optional<int64_t> ParseTimestamp(std::string_view text) {
   return days * 86400 + *hour * 3600 + *minute * 60 + *second;
 }
 
+TimeMs DrawTime(uint64_t key, uint64_t job, const TimeRange& range) {
+  const double uniform = static_cast<double>(Philox::Uniform(Philox::Draw(key, job)[0]));
+  const double ratio = static_cast<double>(range.most) / static_cast<double>(range.least);
+  return std::llround(static_cast<double>(range.least) * std::pow(ratio, uniform));
+}
+
 class TraceReader {
  public:
   TraceReader(const NextLine& next_line, const std::string& name, const TraceOptions& options)
@@ -127,10 +133,15 @@ class TraceReader {
   void Finish(Workload& jobs) {
     const TimeMs begin = jobs.front().submitted;
     const uint64_t key = PhiloxKey(options_.seed, "trace/checkpoints");
+    const uint64_t save_key = PhiloxKey(options_.seed, "trace/save");
+    const uint64_t restart_key = PhiloxKey(options_.seed, "trace/restart");
     for (size_t job = 0; job < jobs.size(); ++job) {
       jobs[job].submitted -= begin;
       jobs[job].checkpoints = static_cast<double>(Philox::Uniform(Philox::Draw(key, job)[0])) <
                               options_.checkpoint_share;
+      jobs[job].checkpoint_cost_ms = DrawTime(save_key, job, options_.save_ms);
+      jobs[job].restart_cost_ms = DrawTime(restart_key, job, options_.restart_ms);
+      jobs[job].grace_ms = std::max(jobs[job].grace_ms, jobs[job].checkpoint_cost_ms);
     }
   }
 

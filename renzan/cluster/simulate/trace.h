@@ -14,12 +14,20 @@ namespace renzan::cluster::simulate {
 // Reads the next line, without its newline; false after the last one.
 using NextLine = std::function<bool(std::string_view* line)>;
 
+// A time, drawn for each job, log-uniformly between these.
+struct TimeRange {
+  TimeMs least, most;
+};
+
 struct TraceOptions {
   int64_t gpus_per_node = 8;
   Resources share_of_one_gpu;  // see ShareOfOneGpu
   size_t limit = 0;            // only the first jobs to be submitted; 0: all
   // The share of jobs that checkpoint, drawn by `seed`: the trace does not say which do.
   double checkpoint_share = 1;
+  // How long a job takes to save its work, and from a restart until it is back where it stopped:
+  // drawn by `seed`. Each job's grace period is at least as long as it takes to save.
+  TimeRange save_ms = {5'000, 5'000}, restart_ms = {30'000, 30'000};
   uint64_t seed = 1;
 };
 

@@ -57,6 +57,21 @@ TEST(Trace, CheckpointShare) {
   EXPECT_EQ(jobs, Read(text, {.checkpoint_share = 0.3}));
 }
 
+TEST(Trace, DrawsSaveAndRestartTimes) {
+  std::string text = kHeader;
+  for (int job = 0; job < 1000; ++job) text += "2017-10-09 00:00:30,66.0,1,66.0,b\n";
+  const Workload jobs = Read(text, {.save_ms = {1'000, 60'000}, .restart_ms = {7'000, 7'000}});
+  int short_ones = 0;  // half of them below the geometric mean
+  for (const WorkloadJob& job : jobs) {
+    EXPECT_GE(job.checkpoint_cost_ms, 1'000);
+    EXPECT_LE(job.checkpoint_cost_ms, 60'000);
+    EXPECT_LE(job.checkpoint_cost_ms, job.grace_ms);
+    EXPECT_EQ(job.restart_cost_ms, 7'000);
+    short_ones += job.checkpoint_cost_ms < 7'746;
+  }
+  EXPECT_NEAR(short_ones, 500, 60);
+}
+
 TEST(Trace, SaysWhatIsWrongAndWhere) {
   const std::string good = "2017-10-09 07:01:55,66.0,1,66.0,q\n";
   struct {

@@ -132,7 +132,10 @@ TEST(StoreUpgrade, UpgradesVersion3) {
   const std::string path = directory / "state.db";
   {
     Store store(path);
-    store.Transact([&] { store.Put(SampleJob(1)); });
+    store.Transact([&] {
+      store.Put(SampleJob(1));
+      store.Put(SampleAttempt(1));
+    });
   }
   {
     Database database(path);
