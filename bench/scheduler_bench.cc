@@ -1,6 +1,7 @@
 // How long a scheduling cycle takes on a large cluster, how that grows with nodes and pending jobs,
 // and how many jobs are admitted per second. The cluster is full: some jobs end between cycles and
-// as many are submitted. Priorities, quotas, gangs, elastic jobs and reservations are all in use.
+// as many are submitted. Priorities, quotas, levels of service, gangs, elastic jobs and
+// reservations are all in use.
 
 #include <fmt/format.h>
 
@@ -60,6 +61,8 @@ class BusyCluster : private Environment {
       request.topology_required = Draw(2) == 0;
     }
     job.request = snapshot_.InternRequest(request);
+    // Some have run before, so that levels of service, and moves that pay, are in use.
+    if (Draw(4) == 0) job.attained_worker_ms = Draw(400) * kHour * job.max_workers;
     snapshot_.jobs.push_back(job);
     return gpus * job.min_workers;
   }

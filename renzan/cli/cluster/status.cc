@@ -102,7 +102,8 @@ void Status(const StatusFlags& flags) {
   fmt::print("nodes   {}\njobs    {}\n\n", Counts(status.at("nodes")), Counts(status.at("jobs")));
   if (status.contains("violation"))
     fmt::print(
-        "NO JOB IS STARTED OR STOPPED: the scheduler's decisions are invalid ({}). Please "
+        "SOME JOBS MAY NOT BE STARTED OR STOPPED: decisions of the scheduler are invalid ({}). "
+        "Please "
         "report this with the output of `renzan cluster status --json`\n\n",
         status.at("violation").get<std::string>());
   for (const Json& fault : status.value("faults", Json::array()))

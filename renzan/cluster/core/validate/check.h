@@ -23,6 +23,8 @@ struct Violation {
   // A job whose start, growth or preemptions contribute to it: without them it may not arise. 0: no
   // such job is known.
   JobId job = 0;
+  // It may follow from another decision being withheld, because of a faulty job or node.
+  bool may_follow = false;
 };
 
 struct CheckContext {
@@ -41,6 +43,10 @@ struct CheckContext {
   template <typename... Args>
   void ReportFor(JobId job, fmt::format_string<Args...> format, Args&&... args) {
     violations.push_back({fmt::format(format, std::forward<Args>(args)...), job});
+  }
+  template <typename... Args>
+  void ReportConsequence(JobId job, fmt::format_string<Args...> format, Args&&... args) {
+    violations.push_back({fmt::format(format, std::forward<Args>(args)...), job, true});
   }
 };
 

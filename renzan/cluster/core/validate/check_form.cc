@@ -16,10 +16,10 @@ void CheckGang(CheckContext& context, const char* what, const Job& job,
                const Placement& placement) {
   const std::string fault = PlacementFault(context.snapshot, job, placement, job.placement);
   if (!fault.empty())
-    context.Report("{} of job {}: {}", what, job.id, fault);
+    context.ReportFor(job.id, "{} of job {}: {}", what, job.id, fault);
   else if (!SizeIsRight(job, placement))
-    context.Report("{} of job {}: {} workers, not {}..{}", what, job.id, NumWorkers(placement),
-                   job.min_workers, job.max_workers);
+    context.ReportFor(job.id, "{} of job {}: {} workers, not {}..{}", what, job.id,
+                      NumWorkers(placement), job.min_workers, job.max_workers);
 }
 
 // The job; null, with a violation reported, if it does not exist.
@@ -34,15 +34,17 @@ void CheckStarts(CheckContext& context) {
     const Job* job = Known(context, "start", start.job);
     if (job == nullptr) continue;
     if (!context.starts.emplace(job->id, &start).second)
-      context.Report("job {} starts twice", job->id);
+      context.ReportFor(job->id, "job {} starts twice", job->id);
     if (job->state != JobState::kPending)
-      context.Report("job {} starts, but is not pending", job->id);
+      context.ReportFor(job->id, "job {} starts, but is not pending", job->id);
     if (job->eligible_at > context.snapshot.now)
-      context.Report("job {} starts at {}, before {}", job->id, context.snapshot.now,
-                     job->eligible_at);
-    if (!job->held.empty()) context.Report("job {} starts, but is held: {}", job->id, job->held);
+      context.ReportFor(job->id, "job {} starts at {}, before {}", job->id, context.snapshot.now,
+                        job->eligible_at);
+    if (!job->held.empty())
+      context.ReportFor(job->id, "job {} starts, but is held: {}", job->id, job->held);
     if (start.backfill && !(Saves(*job) && job->preemptible))
-      context.Report("job {} is backfilled, but cannot be stopped without loss", job->id);
+      context.ReportFor(job->id, "job {} is backfilled, but cannot be stopped without loss",
+                        job->id);
     CheckGang(context, "start", *job, start.placement);
   }
 }
@@ -52,11 +54,12 @@ void CheckStops(CheckContext& context) {
     const Job* job = Known(context, "stop", stop.job);
     if (job == nullptr) continue;
     if (!context.stops.emplace(job->id, &stop).second)
-      context.Report("job {} is stopped twice", job->id);
+      context.ReportFor(job->id, "job {} is stopped twice", job->id);
     // A resizing job can only be stopped because its target is going away.
     if (job->state != JobState::kRunning &&
         !(job->state == JobState::kResizing && stop.reason == StopReason::kNodeLeaving))
-      context.Report("job {} is stopped ({}), but is not running", job->id, NameOf(stop.reason));
+      context.ReportFor(job->id, "job {} is stopped ({}), but is not running", job->id,
+                        NameOf(stop.reason));
   }
 }
 
@@ -65,18 +68,20 @@ void CheckResizes(CheckContext& context) {
     const Job* job = Known(context, "resize", resize.job);
     if (job == nullptr) continue;
     if (!context.resizes.emplace(job->id, &resize).second)
-      context.Report("job {} is resized twice", job->id);
+      context.ReportFor(job->id, "job {} is resized twice", job->id);
     if (job->state != JobState::kRunning)
-      context.Report("job {} is resized, but is not running", job->id);
-    if (context.stops.count(job->id) > 0) context.Report("job {} is stopped and resized", job->id);
+      context.ReportFor(job->id, "job {} is resized, but is not running", job->id);
+    if (context.stops.count(job->id) > 0)
+      context.ReportFor(job->id, "job {} is stopped and resized", job->id);
     if (!job->checkpoints)
-      context.Report("job {} is resized, but does not checkpoint", job->id);
+      context.ReportFor(job->id, "job {} is resized, but does not checkpoint", job->id);
     else if (!Saves(*job) && !IsOnNodeThatGoesAway(context.snapshot, *job))
-      context.Report("job {} is resized, but does not save within its grace period", job->id);
+      context.ReportFor(job->id, "job {} is resized, but does not save within its grace period",
+                        job->id);
     if (!job->held.empty() && NumWorkers(resize.target) > NumWorkers(job->placement))
-      context.Report("job {} grows, but is held: {}", job->id, job->held);
+      context.ReportFor(job->id, "job {} grows, but is held: {}", job->id, job->held);
     if (resize.target == job->placement)
-      context.Report("job {} is resized to its current placement", job->id);
+      context.ReportFor(job->id, "job {} is resized to its current placement", job->id);
     CheckGang(context, "target", *job, resize.target);
   }
 }
@@ -86,19 +91,20 @@ void CheckWaits(CheckContext& context) {
     const Job* job = Known(context, "wait", wait.job);
     if (job == nullptr) continue;
     if (!context.waits.emplace(job->id, &wait).second)
-      context.Report("job {} waits twice", job->id);
+      context.ReportFor(job->id, "job {} waits twice", job->id);
     if (wait.blocked_by != 0 && context.snapshot.Find(wait.blocked_by) == nullptr)
-      context.Report("job {} is blocked by {}, which does not exist", job->id, wait.blocked_by);
+      context.ReportFor(job->id, "job {} is blocked by {}, which does not exist", job->id,
+                        wait.blocked_by);
     if (wait.reason == WaitReason::kBackoff && job->eligible_at <= context.snapshot.now)
-      context.Report("job {} waits for its backoff, which is over", job->id);
+      context.ReportFor(job->id, "job {} waits for its backoff, which is over", job->id);
   }
   for (const Job& job : context.snapshot.jobs) {
     const bool waits = context.waits.count(job.id) > 0, starts = context.starts.count(job.id) > 0;
     if (job.state != JobState::kPending && waits)
-      context.Report("job {} waits, but is not pending", job.id);
+      context.ReportFor(job.id, "job {} waits, but is not pending", job.id);
     if (job.state == JobState::kPending && waits == starts)
-      context.Report("job {} is pending and {}", job.id,
-                     waits ? "both starts and waits" : "neither starts nor waits");
+      context.ReportFor(job.id, "job {} is pending and {}", job.id,
+                        waits ? "both starts and waits" : "neither starts nor waits");
   }
 }
 
@@ -108,7 +114,7 @@ void CheckReservations(CheckContext& context) {
     const Job* job = Known(context, "reservation", reservation.job);
     if (job == nullptr) continue;
     if (context.waits.count(job->id) == 0)
-      context.Report("job {} has a reservation, but does not wait", job->id);
+      context.ReportFor(job->id, "job {} has a reservation, but does not wait", job->id);
     const std::string fault = PlacementFault(context.snapshot, *job, reservation.placement);
     CheckGang(context, "reservation", *job, reservation.placement);
     if (!fault.empty()) continue;
@@ -116,11 +122,12 @@ void CheckReservations(CheckContext& context) {
       const Node& node = context.snapshot.nodes[placed.node];
       reserved[placed.node] += Of(context.snapshot, *job, placed.workers);
       if (node.state != NodeState::kReady && node.state != NodeState::kBooting)
-        context.Report("reservation of job {} on node {}, which is not ready or booting", job->id,
-                       node.name);
+        context.ReportFor(job->id,
+                          "reservation of job {} on node {}, which is not ready or booting",
+                          job->id, node.name);
       if (!reserved[placed.node].FitsIn(node.capacity))
-        context.Report("reservation of job {}: node {} is reserved beyond its capacity", job->id,
-                       node.name);
+        context.ReportFor(job->id, "reservation of job {}: node {} is reserved beyond its capacity",
+                          job->id, node.name);
     }
   }
 }
@@ -130,10 +137,10 @@ void CheckCheckpoints(CheckContext& context) {
   for (const JobId id : context.decisions.checkpoints) {
     const Job* job = Known(context, "checkpoint", id);
     if (job == nullptr) continue;
-    if (++times[id] > 1) context.Report("job {} is asked for two checkpoints", id);
+    if (++times[id] > 1) context.ReportFor(id, "job {} is asked for two checkpoints", id);
     if (job->state != JobState::kRunning || !job->checkpoints || context.stops.count(id) > 0 ||
         context.resizes.count(id) > 0)
-      context.Report("job {} is asked for a checkpoint, but cannot make one now", id);
+      context.ReportFor(id, "job {} is asked for a checkpoint, but cannot make one now", id);
   }
 }
 

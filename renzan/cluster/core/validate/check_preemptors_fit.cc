@@ -30,8 +30,9 @@ void CheckRoomFor(CheckContext& context, const std::vector<Gang>& gangs) {
         snapshot.nodes[node].state == NodeState::kBooting)
       free[node] = snapshot.nodes[node].capacity - held[node];
   if (PackTogether(snapshot, free, gangs) == Packs::kNo)
-    context.Report("jobs are pipelined, but will not fit together once others have stopped:{}",
-                   Names(gangs));
+    context.ReportFor(gangs.back().job->id,
+                      "jobs are pipelined, but will not fit together once others have stopped:{}",
+                      Names(gangs));
 }
 
 void CheckQuotaFor(CheckContext& context, const std::vector<Gang>& gangs) {
@@ -61,12 +62,12 @@ void CheckQuotaFor(CheckContext& context, const std::vector<Gang>& gangs) {
     const Resources needs = Of(snapshot, *gang.job, gang.workers);
     for (int kind = 0; kind < kMaxResources; ++kind)
       if (needs[kind] > 0 && by_queue[gang.job->queue][kind] > queue.limit[kind])
-        context.Report("job {} is pipelined, but queue {} would exceed its limit", gang.job->id,
-                       queue.name);
+        context.ReportFor(gang.job->id, "job {} is pipelined, but queue {} would exceed its limit",
+                          gang.job->id, queue.name);
     const User& user = snapshot.users[gang.job->user];
     if (needs.gpu() > 0 && by_user[gang.job->user] > user.CapAt(snapshot.now))
-      context.Report("job {} is pipelined, but user {} would exceed the cap", gang.job->id,
-                     user.name);
+      context.ReportFor(gang.job->id, "job {} is pipelined, but user {} would exceed the cap",
+                        gang.job->id, user.name);
   }
 }
 

@@ -59,7 +59,7 @@ void CheckGuarantees(CheckContext& context) {
       const int64_t after = usage[queue].before[kind] + usage[queue].added[kind];
       const int64_t guaranteed = snapshot.queues[queue].guaranteed[kind];
       if (usage[queue].added[kind] > 0 && after > guaranteed)
-        context.ReportFor(
+        context.ReportConsequence(
             usage[queue].last_to_add[kind]->id,
             "queue {}: resource {}: jobs that are not preemptible use {} after this cycle, the "
             "guaranteed quota is {}",
@@ -79,10 +79,10 @@ void CheckQuotas(CheckContext& context) {
     const Resources after = by_queue[queue].before + by_queue[queue].added;
     for (int kind = 0; kind < kMaxResources; ++kind)
       if (by_queue[queue].added[kind] > 0 && after[kind] > snapshot.queues[queue].limit[kind])
-        context.ReportFor(by_queue[queue].last_to_add[kind]->id,
-                          "queue {}: resource {}: {} in use after this cycle, the limit is {}",
-                          snapshot.queues[queue].name, kind, after[kind],
-                          snapshot.queues[queue].limit[kind]);
+        context.ReportConsequence(
+            by_queue[queue].last_to_add[kind]->id,
+            "queue {}: resource {}: {} in use after this cycle, the limit is {}",
+            snapshot.queues[queue].name, kind, after[kind], snapshot.queues[queue].limit[kind]);
   }
   const std::vector<Usage> by_user =
       UsageAfter(context, snapshot.users.size(), [](const Job& job) { return job.user; });
@@ -90,9 +90,9 @@ void CheckQuotas(CheckContext& context) {
     const int64_t added = by_user[user].added.gpu(), after = by_user[user].before.gpu() + added;
     const int64_t cap = snapshot.users[user].CapAt(snapshot.now);
     if (added > 0 && after > cap)
-      context.ReportFor(by_user[user].last_to_add[kGpu]->id,
-                        "user {}: {} GPUs after this cycle, the cap is {}",
-                        snapshot.users[user].name, after, cap);
+      context.ReportConsequence(by_user[user].last_to_add[kGpu]->id,
+                                "user {}: {} GPUs after this cycle, the cap is {}",
+                                snapshot.users[user].name, after, cap);
   }
 }
 

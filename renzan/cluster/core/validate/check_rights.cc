@@ -42,7 +42,8 @@ class Rights {
         preemptors_.insert(resize.on_behalf_of);
       }
       if (fewer < 0 && resize.on_behalf_of != 0)
-        context.Report("job {} grows on behalf of job {}", job.id, resize.on_behalf_of);
+        context.ReportFor(resize.on_behalf_of, "job {} grows on behalf of job {}", job.id,
+                          resize.on_behalf_of);
       if (fewer == 0) CheckMove(job, resize);
     }
   }
@@ -56,16 +57,16 @@ class Rights {
       }
       const Job* preemptor = snapshot_.Find(victim.on_behalf_of);
       if (preemptor == nullptr || !IsPipelined(preemptor->id)) {
-        context_.Report("job {} yields to job {}, which is not pipelined", victim.job->id,
-                        victim.on_behalf_of);
+        context_.ReportFor(victim.on_behalf_of, "job {} yields to job {}, which is not pipelined",
+                           victim.job->id, victim.on_behalf_of);
       } else if (!victim.job->preemptible) {
-        context_.Report("job {} yields to job {}, but is not preemptible", victim.job->id,
-                        preemptor->id);
+        context_.ReportFor(preemptor->id, "job {} yields to job {}, but is not preemptible",
+                           victim.job->id, preemptor->id);
       } else if (!MayRegardlessOfBorrowing(victim, *preemptor) &&
                  !MayIfQueueBorrows(victim, *preemptor)) {
-        context_.ReportFor(preemptor->id, "job {} ({}) may not stop or shrink job {} ({})",
-                           preemptor->id, Describe(*preemptor), victim.job->id,
-                           victim.stop == nullptr ? "shrink" : NameOf(victim.stop->reason));
+        context_.ReportConsequence(preemptor->id, "job {} ({}) may not stop or shrink job {} ({})",
+                                   preemptor->id, Describe(*preemptor), victim.job->id,
+                                   victim.stop == nullptr ? "shrink" : NameOf(victim.stop->reason));
       } else if (!MayRegardlessOfBorrowing(victim, *preemptor)) {
         borrowed[victim.job->queue].push_back(&victim);
       }
@@ -78,13 +79,14 @@ class Rights {
   void CheckMove(const Job& job, const Resize& resize) {
     if (resize.on_behalf_of == 0) {
       if (!IsOnDrainingNode(snapshot_, job))
-        context_.Report("job {} is moved, although none of its nodes is draining", job.id);
+        context_.ReportFor(job.id, "job {} is moved, although none of its nodes is draining",
+                           job.id);
       return;
     }
     const Job* gang = snapshot_.Find(resize.on_behalf_of);
     if (gang == nullptr || !IsPipelined(gang->id))
-      context_.Report("job {} is moved for job {}, which is not pipelined", job.id,
-                      resize.on_behalf_of);
+      context_.ReportFor(resize.on_behalf_of, "job {} is moved for job {}, which is not pipelined",
+                         job.id, resize.on_behalf_of);
     else if (!job.preemptible || job.priority > gang->priority)
       context_.ReportFor(gang->id, "job {} may not be moved for job {}", job.id, gang->id);
   }
@@ -98,20 +100,23 @@ class Rights {
     const bool leaves = IsOnDrainingNode(snapshot_, job);
     const bool over = Saves(job) && UserIsOverCap(job);
     if (victim.stop == nullptr) {
-      if (!leaves && !over) context_.Report("job {} is shrunk for no reason", job.id);
+      if (!leaves && !over) context_.ReportFor(job.id, "job {} is shrunk for no reason", job.id);
     } else if (victim.stop->reason == StopReason::kNodeLeaving) {
       if (!leaves)
-        context_.Report("job {} is stopped, although none of its nodes is draining", job.id);
+        context_.ReportFor(job.id, "job {} is stopped, although none of its nodes is draining",
+                           job.id);
       if (leaves && !Saves(job) && !IsOnNodeThatGoesAway(snapshot_, job))
-        context_.Report(
-            "job {} cannot save its work, but is stopped for a drain without a deadline", job.id);
+        context_.ReportFor(
+            job.id, "job {} cannot save its work, but is stopped for a drain without a deadline",
+            job.id);
     } else if (victim.stop->reason == StopReason::kOverCap) {
       if (!over)
-        context_.Report(
-            "job {} is stopped for a cap that holds without that, or does not checkpoint", job.id);
+        context_.ReportFor(
+            job.id, "job {} is stopped for a cap that holds without that, or does not checkpoint",
+            job.id);
     } else {
-      context_.Report("job {} is stopped ({}) without a preemptor", job.id,
-                      NameOf(victim.stop->reason));
+      context_.ReportFor(job.id, "job {} is stopped ({}) without a preemptor", job.id,
+                         NameOf(victim.stop->reason));
     }
   }
 
@@ -231,9 +236,10 @@ class Rights {
     if (right) return;
     std::string jobs;
     for (const Victim* victim : victims) jobs += fmt::format(" {}", victim->job->id);
-    context_.ReportFor(victims.back()->on_behalf_of,
-                       "queue {} does not borrow enough for all of these jobs to be preempted:{}",
-                       snapshot_.queues[queue].name, jobs);
+    context_.ReportConsequence(
+        victims.back()->on_behalf_of,
+        "queue {} does not borrow enough for all of these jobs to be preempted:{}",
+        snapshot_.queues[queue].name, jobs);
   }
 
   CheckContext& context_;

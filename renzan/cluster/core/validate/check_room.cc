@@ -11,7 +11,8 @@ void CheckNewWorkers(CheckContext& context) {
     for (const Placed& placed : placement) {
       const Node& node = context.snapshot.nodes[placed.node];
       if (placed.workers > had[placed.node] && node.state != NodeState::kReady)
-        context.Report("job {} gets new workers on node {}, which is not ready", job.id, node.name);
+        context.ReportFor(job.id, "job {} gets new workers on node {}, which is not ready", job.id,
+                          node.name);
     }
   };
   for (const auto& [id, start] : context.starts)

@@ -1,5 +1,6 @@
 #include "renzan/cluster/core/validate/invariants.h"
 
+#include <algorithm>
 #include <set>
 #include <string>
 #include <utility>
@@ -97,13 +98,25 @@ std::vector<SnapshotFault> OverAllocated(const Snapshot& snapshot, const check::
   return found;
 }
 
+// The last decision that puts workers on the node.
+JobId LastToCome(const CheckContext& context, int node) {
+  JobId last = 0;
+  const auto consider = [&](JobId job, const Placement& placement) {
+    for (const Placed& placed : placement)
+      if (placed.node == node) last = job;
+  };
+  for (const Resize& resize : context.decisions.resizes) consider(resize.job, resize.target);
+  for (const Start& start : context.decisions.starts) consider(start.job, start.placement);
+  return last;
+}
+
 void CheckDecisions(CheckContext& context, bool snapshot_is_valid) {
   check::CheckForm(context);
   if (!context.violations.empty()) return;
   for (const SnapshotFault& fault :
        OverAllocated(context.snapshot, check::HeldAfterDecisions(context),
                      check::HeldNow(context.snapshot), "after this cycle"))
-    context.Report("{}", fault.what);
+    context.ReportFor(LastToCome(context, fault.node), "{}", fault.what);
   check::CheckRoom(context);
   check::CheckQuotas(context);
   check::CheckRights(context);
@@ -117,17 +130,29 @@ std::vector<std::string> TextsOf(const std::vector<check::Violation>& violations
   return texts;
 }
 
-// Returns the violations. Decisions may rely on ones that a fault has withheld (on the quota that a
-// stop would have released): these are withheld, too, until the rest is valid.
-std::vector<std::string> CheckAndWithhold(const Snapshot& snapshot, bool has_faults,
-                                          Decisions& decisions) {
+struct Checked {
+  std::vector<std::string> violations;  // other than those that the faults explain
+  bool rest_is_valid = true;
+};
+
+// Withholds invalid decisions until the rest is valid: others may rely on one that is withheld (on
+// the quota that a stop would have released).
+Checked CheckAndWithhold(const Snapshot& snapshot, bool has_faults, Decisions& decisions) {
+  Checked checked;
   while (true) {
     CheckContext context{.snapshot = snapshot, .decisions = decisions};
     CheckDecisions(context, !has_faults);
+    if (context.violations.empty()) return checked;
     std::set<JobId> jobs;
     for (const check::Violation& violation : context.violations) jobs.insert(violation.job);
-    const bool other_cause = !has_faults || jobs.contains(0);
-    if (other_cause || !WithholdFor(jobs, decisions)) return TextsOf(context.violations);
+    checked.rest_is_valid = !jobs.contains(0) && WithholdFor(jobs, decisions);
+    // What follows from a decision that has been withheld is no violation of its own.
+    const bool explained =
+        has_faults && checked.rest_is_valid &&
+        std::all_of(context.violations.begin(), context.violations.end(),
+                    [](const check::Violation& violation) { return violation.may_follow; });
+    if (checked.violations.empty() && !explained) checked.violations = TextsOf(context.violations);
+    if (!checked.rest_is_valid) return checked;
   }
 }
 
@@ -168,11 +193,14 @@ Validated Validate(const Snapshot& snapshot, Decisions decisions) {
     validated.faults.push_back(fault.what);
     if (fault.job == 0 && fault.node < 0) validated.violations.push_back(fault.what);
   }
-  if (validated.violations.empty()) {
+  bool rest_is_valid = validated.violations.empty();
+  if (rest_is_valid) {
     if (!faults.empty()) WithholdFrom(snapshot, faults, decisions);
-    validated.violations = CheckAndWithhold(snapshot, !faults.empty(), decisions);
+    Checked checked = CheckAndWithhold(snapshot, !faults.empty(), decisions);
+    validated.violations = std::move(checked.violations);
+    rest_is_valid = checked.rest_is_valid;
   }
-  if (!validated.violations.empty()) WithholdAll(decisions);
+  if (!rest_is_valid) WithholdAll(decisions);
   validated.decisions = std::move(decisions);
   return validated;
 }

@@ -35,8 +35,10 @@ struct Validated {
   // Without those that involve a faulty job or node. Pending jobs that would have started, or for
   // which other jobs were to make room, wait instead (WaitReason::kWithheld).
   Decisions decisions;
-  std::vector<std::string> faults;      // of the snapshot
-  std::vector<std::string> violations;  // of the decisions: if any, none of them may be carried out
+  std::vector<std::string> faults;  // of the snapshot
+  // Of the decisions. What breaks an invariant is withheld like what involves a fault; all of them
+  // if it is not known which.
+  std::vector<std::string> violations;
 };
 // For snapshots that can become inconsistent, as a cluster is edited while it runs: a fault only
 // affects the jobs and nodes that it involves.

@@ -84,22 +84,38 @@ void WithholdFrom(const Snapshot& snapshot, const std::vector<SnapshotFault>& fa
   Withholding(snapshot, faults, decisions).Run();
 }
 
-bool WithholdFor(const std::set<JobId>& jobs, Decisions& decisions) {
-  std::set<JobId> pending;  // that would have started, or preempted others
-  const auto is_for_them = [&](const auto& victim) {
-    const bool found = victim.on_behalf_of != 0 && jobs.contains(victim.on_behalf_of);
-    if (found) pending.insert(victim.on_behalf_of);
-    return found;
+bool WithholdFor(const std::set<JobId>& about, Decisions& decisions) {
+  std::set<JobId> jobs = about;
+  const auto add_preemptors = [&](const auto& victims) {
+    for (const auto& victim : victims)
+      if (victim.on_behalf_of != 0 && about.contains(victim.job)) jobs.insert(victim.on_behalf_of);
   };
-  size_t dropped = std::erase_if(decisions.stops, is_for_them);
-  dropped += std::erase_if(decisions.resizes, [&](const Resize& resize) {
-    return is_for_them(resize) || (resize.on_behalf_of == 0 && jobs.contains(resize.job));
-  });
+  add_preemptors(decisions.stops);
+  add_preemptors(decisions.resizes);
+  std::set<JobId> pending;  // that would have started, or preempted others
+  const auto concerns_them = [&](const auto& victim) {
+    const bool makes_room = victim.on_behalf_of != 0 && jobs.contains(victim.on_behalf_of);
+    if (makes_room) pending.insert(victim.on_behalf_of);
+    return makes_room || jobs.contains(victim.job);
+  };
+  size_t dropped = std::erase_if(decisions.stops, concerns_them);
+  dropped += std::erase_if(decisions.resizes, concerns_them);
   dropped += std::erase_if(decisions.starts, [&](const Start& start) {
     const bool found = jobs.contains(start.job);
     if (found) pending.insert(start.job);
     return found;
   });
+  dropped += std::erase_if(decisions.checkpoints, [&](JobId job) { return jobs.contains(job); });
+  dropped += std::erase_if(decisions.reservations, [&](const Reservation& reservation) {
+    return jobs.contains(reservation.job);
+  });
+  for (const JobId job : jobs) {
+    // Without what makes room for it, a pipelined job waits like any other.
+    const bool pipelined = std::any_of(
+        decisions.waits.begin(), decisions.waits.end(),
+        [&](const Wait& wait) { return wait.job == job && wait.reason == WaitReason::kPipelined; });
+    if (pipelined && pending.insert(job).second) ++dropped;
+  }
   for (const JobId job : pending) MakeWait(job, decisions);
   return dropped > 0;
 }

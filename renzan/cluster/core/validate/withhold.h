@@ -19,8 +19,9 @@ namespace renzan::cluster {
 void WithholdFrom(const Snapshot& snapshot, const std::vector<SnapshotFault>& faults,
                   Decisions& decisions);
 
-// Drops the starts, the growth and the preemptions that were decided for these jobs; they wait as
-// kWithheld. Returns whether there were any.
+// Drops what was decided about these jobs: their starts, stops, resizes and reservations, and what
+// makes room for them; so also what makes room for a job together with a stop that is dropped. They
+// wait as kWithheld. Returns whether there was anything.
 bool WithholdFor(const std::set<JobId>& jobs, Decisions& decisions);
 
 // Drops everything but the waits.

@@ -68,9 +68,32 @@ TEST_F(WithholdTest, PreemptionsThatRelyOnAWithheldStartAreWithheld) {
   EXPECT_THAT(validated.decisions.waits, SizeIs(4));
 }
 
-TEST_F(WithholdTest, AnInvalidDecisionThatNoFaultExplainsWithholdsAll) {
-  MakeNodeOneFaulty();
-  decisions.starts[1].placement = {{3, 3}};
+TEST_F(WithholdTest, AnInvalidDecisionIsWithheldAndReported) {
+  decisions.starts[1].placement = {{3, 3}};  // three workers of a job that has one
+  const Validated validated = Validate(snapshot, decisions);
+  EXPECT_THAT(validated.violations, SizeIs(1));
+  EXPECT_THAT(Started(validated), ElementsAre(4, 6));
+  EXPECT_THAT(validated.decisions.stops, SizeIs(1));
+}
+
+TEST_F(WithholdTest, AnInvalidStopIsWithheldWithItsPreemptor) {
+  snapshot.jobs[1].preemptible = false;
+  const Validated validated = Validate(snapshot, decisions);
+  EXPECT_THAT(validated.violations, SizeIs(1));
+  EXPECT_THAT(validated.decisions.stops, IsEmpty());
+  EXPECT_THAT(Started(validated), ElementsAre(4, 6));  // job 5 needs the quota of the victim
+}
+
+TEST_F(WithholdTest, OverAllocationWithholdsTheLastToCome) {
+  decisions.starts[1].placement = {{3, 1}};
+  snapshot.nodes[3].capacity[kGpu] = 6;
+  const Validated validated = Validate(snapshot, decisions);
+  EXPECT_THAT(validated.violations, SizeIs(1));
+  EXPECT_THAT(Started(validated), ElementsAre(4, 5));
+}
+
+TEST_F(WithholdTest, AnInvalidDecisionAboutNoJobWithholdsAll) {
+  decisions.scale_out = {{7, 1}};
   const Validated validated = Validate(snapshot, decisions);
   EXPECT_THAT(validated.violations, SizeIs(1));
   EXPECT_THAT(Started(validated), IsEmpty());

@@ -218,7 +218,7 @@ void Controller::Schedule() {
     // Decisions depend on the time: later ones may be valid.
     schedule_at_ = std::min(schedule_at_, now + kAfterViolationMs);
     if (before != violation_)
-      LogError("the scheduler's decisions are invalid and are not carried out: {}", violation_);
+      LogError("invalid decisions of the scheduler are not carried out: {}", violation_);
   }
   runner_.CarryOut(decisions);
 }

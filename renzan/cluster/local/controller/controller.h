@@ -95,7 +95,8 @@ class Controller {
   JobList List(const JobFilter& filter);
   // Of all jobs ever, up to now.
   std::map<QueueAndUser, UsageRecord> UsageUntilNow() const { return usage_.Sums(Unfinished()); }
-  // Which invariant the scheduler's last decisions violate, so that none was carried out; or "".
+  // Which invariant some of the scheduler's last decisions violate, so that they were not carried
+  // out; or "".
   const std::string& violation() const { return violation_; }
   // What is wrong with jobs and nodes; decisions that involve them are not carried out.
   const std::vector<std::string>& faults() const { return faults_; }
