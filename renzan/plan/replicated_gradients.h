@@ -2,11 +2,11 @@
 
 // How the gradients of a replicated shard reach every worker. Both ways give the same bits.
 //
-// Of a table with far fewer rows than a batch has samples (at most a quarter with float32, and fewer
-// with a codec of fewer bits), workers sum their own samples' gradients by
-// row and reduce these sums like dense gradients (comm/tree_reduce.h): each sends two float32
-// arrays of the size of the shard, however many workers there are. Of a larger one, each worker
-// sends the gradients of its samples to all others.
+// Of a table with far fewer rows than a batch has samples (at most a quarter with float32, and
+// fewer with a codec of fewer bits), workers sum their own samples' gradients by row and reduce
+// these sums like dense gradients (comm/tree_reduce.h): each sends two float32 arrays of the size
+// of the shard, however many workers there are. Of a larger one, each worker sends the gradients of
+// its samples to all others.
 
 #include <cstdint>
 
