@@ -72,6 +72,9 @@ void CheckIndices(const Snapshot& snapshot) {
     CheckAmounts(snapshot.worker_requests[i].per_worker,
                  fmt::format("worker_requests[{}].per_worker", i));
   for (size_t i = 0; i < snapshot.jobs.size(); ++i) CheckJob(snapshot, i);
+  for (size_t i = 0; i < snapshot.reservations.size(); ++i)
+    CheckPlacement(snapshot, snapshot.reservations[i].placement,
+                   fmt::format("reservations[{}].placement", i));
 }
 
 }  // namespace renzan::cluster::spec

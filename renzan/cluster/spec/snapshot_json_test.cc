@@ -105,6 +105,7 @@ TEST(SnapshotJson, RoundTripIsExact) {
   EXPECT_EQ(after.users[1].max_gpus, kUnlimited);
   EXPECT_EQ(after.users[0].quota_overrides[1].max_gpus, kUnlimited);
   EXPECT_EQ(after.worker_requests, before.worker_requests);
+  EXPECT_EQ(after.reservations, before.reservations);
   EXPECT_EQ(after.budget_per_hour, 100.25);
 }
 

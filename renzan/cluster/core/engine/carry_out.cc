@@ -7,9 +7,27 @@
 namespace renzan::cluster {
 namespace {
 
-bool IsIn(const Snapshot& snapshot, JobId id, JobState state) {
-  const Job* job = snapshot.Find(id);
-  return job != nullptr && job->state == state;
+// The decision's job, if it is still in the state that the decision is for.
+Job* FindIn(JobState state, JobId id, Snapshot& snapshot) {
+  Job* job = snapshot.Find(id);
+  return job != nullptr && job->state == state ? job : nullptr;
+}
+
+void Apply(const Start& start, Job& job, TimeMs now) {
+  StartGang(job, start.placement, start.backfill, now);
+}
+void Apply(const Stop& stop, Job& job, TimeMs) { StopGang(job, stop); }
+void Apply(const Resize& resize, Job& job, TimeMs) { MoveGang(job, resize); }
+
+template <typename Decision>
+bool CarryOutOnJob(const Decision& decision, JobState from, Snapshot& snapshot,
+                   Environment& environment) {
+  Job* job = FindIn(from, decision.job, snapshot);
+  if (job == nullptr) return false;
+  environment.Commit(decision);
+  Apply(decision, *job, snapshot.now);
+  environment.Perform(decision);
+  return true;
 }
 
 // Whether any job has workers on the node, or will have after its move.
@@ -31,27 +49,15 @@ void CarryOutOnNode(const NodeChange& change, Snapshot& snapshot, Environment& e
 }  // namespace
 
 bool CarryOut(const Start& start, Snapshot& snapshot, Environment& environment) {
-  if (!IsIn(snapshot, start.job, JobState::kPending)) return false;
-  environment.Commit(start);
-  StartGang(*snapshot.Find(start.job), start.placement, start.backfill, snapshot.now);
-  environment.Perform(start);
-  return true;
+  return CarryOutOnJob(start, JobState::kPending, snapshot, environment);
 }
 
 bool CarryOut(const Stop& stop, Snapshot& snapshot, Environment& environment) {
-  if (!IsIn(snapshot, stop.job, JobState::kRunning)) return false;
-  environment.Commit(stop);
-  StopGang(*snapshot.Find(stop.job), stop);
-  environment.Perform(stop);
-  return true;
+  return CarryOutOnJob(stop, JobState::kRunning, snapshot, environment);
 }
 
 bool CarryOut(const Resize& resize, Snapshot& snapshot, Environment& environment) {
-  if (!IsIn(snapshot, resize.job, JobState::kRunning)) return false;
-  environment.Commit(resize);
-  MoveGang(*snapshot.Find(resize.job), resize);
-  environment.Perform(resize);
-  return true;
+  return CarryOutOnJob(resize, JobState::kRunning, snapshot, environment);
 }
 
 bool CarryOut(const ScaleIn& scale, Snapshot& snapshot, Environment& environment) {
@@ -79,7 +85,8 @@ bool CarryOut(const Decisions& decisions, Snapshot& snapshot, Environment& envir
       CarryOutOnNode(NodeToBuy(snapshot, scale.pool), snapshot, environment);
   for (const ScaleIn& scale : decisions.scale_in) changed |= CarryOut(scale, snapshot, environment);
   for (const JobId job : decisions.checkpoints)
-    if (IsIn(snapshot, job, JobState::kRunning)) environment.Perform(CheckpointRequest{job});
+    if (FindIn(JobState::kRunning, job, snapshot) != nullptr)
+      environment.Perform(CheckpointRequest{job});
   return changed;
 }
 

@@ -7,6 +7,7 @@
 #include "renzan/base/error.h"
 
 namespace renzan::cluster {
+
 void StartGang(Job& job, const Placement& placement, bool backfilled, TimeMs now) {
   CHECK_MSG(job.state == JobState::kPending, "job {} starts, but is not pending", job.id);
   job.state = JobState::kRunning;

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <tuple>
 
+#include "renzan/cluster/core/labels.h"
 #include "renzan/cluster/core/order/pending_queue.h"
-#include "renzan/cluster/core/place/placement.h"
 #include "renzan/cluster/core/place/placements.h"
 #include "renzan/cluster/core/preempt/victims.h"
 
@@ -19,6 +19,19 @@ constexpr size_t kCandidates = 4;
 double RemainingMs(const Job& job, TimeMs now) {
   if (job.expected_end) return static_cast<double>(std::max<TimeMs>(*job.expected_end - now, 0));
   return static_cast<double>(std::max(ServiceOf(job, now), kMinute));
+}
+
+// Nodes change their labels when the configuration does.
+bool IsInOneDomain(const Snapshot& snapshot, const Placement& placement,
+                   const WorkerRequest& request) {
+  if (!request.topology_required || placement.empty()) return true;
+  if (request.topology_level == kHostLevel) return placement.size() == 1;
+  const auto domain = [&](const Placed& placed) {
+    return DomainOf(snapshot, snapshot.nodes[placed.node].labels, request.topology_level);
+  };
+  return std::all_of(placement.begin(), placement.end(), [&](const Placed& placed) {
+    return !domain(placed).empty() && domain(placed) == domain(placement.front());
+  });
 }
 
 // Whether the end of one of the victims alone makes room for the gang, however full the rest is.
@@ -54,11 +67,14 @@ bool Reservations::IsOfUse(const Reservation& reservation) const {
   if (owner == nullptr || owner->state != JobState::kPending || !owner->held.empty() ||
       owner->eligible_at > snapshot.now || NumWorkers(reservation.placement) != owner->min_workers)
     return false;
-  return std::all_of(
-      reservation.placement.begin(), reservation.placement.end(), [&](const Placed& placed) {
-        return TakesWork(snapshot.nodes[placed.node].state) &&
-               (Each(*owner) * placed.workers).FitsIn(snapshot.nodes[placed.node].capacity);
-      });
+  const WorkerRequest& request = snapshot.worker_requests[owner->request];
+  return IsInOneDomain(snapshot, reservation.placement, request) &&
+         std::all_of(reservation.placement.begin(), reservation.placement.end(),
+                     [&](const Placed& placed) {
+                       const Node& node = snapshot.nodes[placed.node];
+                       return TakesWork(node.state) && Matches(node, request) &&
+                              (request.per_worker * placed.workers).FitsIn(node.capacity);
+                     });
 }
 
 int64_t Reservations::SizeOf(const Job& job) const {

@@ -95,6 +95,40 @@ TEST_F(ReservationTest, AnOwnerKeepsItsNodesUntilItHasStarted) {
   EXPECT_THAT(decisions.reservations, IsEmpty());
 }
 
+TEST_F(ReservationTest, NodesThatLoseALabelTheOwnerNeedsAreGivenUp) {
+  Nodes(4);
+  for (int node = 0; node < 4; ++node) {
+    snapshot.nodes[node].labels = {{"gpu", "h200"}};
+    Add({.gpus = 8, .checkpoints = false, .on = {{node, 1}}, .ran_ms = (9 - node) * kHour});
+  }
+  const JobId large = AddOverdue({.workers = 2, .gpus = 8});
+  WorkerRequest request = snapshot.worker_requests[snapshot.Find(large)->request];
+  request.required = {{"gpu", "h200"}};
+  snapshot.Find(large)->request = snapshot.InternRequest(request);
+  snapshot.reservations = {{large, {{0, 1}, {1, 1}}}};
+  EXPECT_EQ(Run().reservations, snapshot.reservations);
+  snapshot.nodes[1].labels.clear();
+  EXPECT_EQ(Run().reservations, (std::vector<Reservation>{{large, {{2, 1}, {3, 1}}}}));
+}
+
+TEST_F(ReservationTest, NodesThatAreNoLongerInOneRackAreGivenUp) {
+  Nodes(4);
+  snapshot.topology_levels = {"rack"};
+  for (int node = 0; node < 4; ++node) {
+    snapshot.nodes[node].labels = {{"rack", node < 2 ? "a" : "b"}};
+    Add({.gpus = 8, .checkpoints = false, .on = {{node, 1}}, .ran_ms = (9 - node) * kHour});
+  }
+  const JobId large = AddOverdue({.workers = 2, .gpus = 8});
+  WorkerRequest request = snapshot.worker_requests[snapshot.Find(large)->request];
+  request.topology_level = "rack";
+  request.topology_required = true;
+  snapshot.Find(large)->request = snapshot.InternRequest(request);
+  snapshot.reservations = {{large, {{0, 1}, {1, 1}}}};
+  EXPECT_EQ(Run().reservations, snapshot.reservations);
+  snapshot.nodes[1].labels["rack"] = "c";
+  EXPECT_EQ(Run().reservations, (std::vector<Reservation>{{large, {{2, 1}, {3, 1}}}}));
+}
+
 TEST_F(ReservationTest, NoneForAJobThatOneEndServes) {
   Nodes(1);
   Add({.gpus = 8, .checkpoints = false, .on = {{0, 1}}});

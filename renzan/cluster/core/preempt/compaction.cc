@@ -14,7 +14,7 @@ constexpr int kMostTries = 3;
 class Compaction {
  public:
   Compaction(const ClusterView& view, const Quota& quota, const Occupants& occupants,
-             Preemption& preemption, const Preemptor& preemptor, TimeMs min_between_resizes)
+             const Preemption& preemption, const Preemptor& preemptor, TimeMs min_between_resizes)
       : view_(view),
         snapshot_(view.snapshot()),
         quota_(quota),
@@ -123,7 +123,7 @@ class Compaction {
   const Snapshot& snapshot_;
   const Quota& quota_;
   const Occupants& occupants_;
-  Preemption& preemption_;
+  const Preemption& preemption_;
   const Preemptor& preemptor_;
   const TimeMs min_between_resizes_;
   const int64_t largest_hole_;
@@ -133,7 +133,8 @@ class Compaction {
 }  // namespace
 
 std::optional<CompactionPlan> PlanCompaction(const ClusterView& view, const Quota& quota,
-                                             const Occupants& occupants, Preemption& preemption,
+                                             const Occupants& occupants,
+                                             const Preemption& preemption,
                                              const Preemptor& preemptor,
                                              TimeMs min_between_resizes) {
   const Job& job = *preemptor.job;

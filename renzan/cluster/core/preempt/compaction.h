@@ -29,7 +29,8 @@ struct CompactionPlan {
 // None if there is no such plan, or if it would cost more (GPU time of the moved jobs spent on
 // saving and restarting) than the gang is expected to gain: as long again as it has waited.
 std::optional<CompactionPlan> PlanCompaction(const ClusterView& view, const Quota& quota,
-                                             const Occupants& occupants, Preemption& preemption,
+                                             const Occupants& occupants,
+                                             const Preemption& preemption,
                                              const Preemptor& preemptor,
                                              TimeMs min_between_resizes);
 

@@ -200,7 +200,7 @@ Validated Validate(const Snapshot& snapshot, Decisions decisions) {
     validated.violations = std::move(checked.violations);
     rest_is_valid = checked.rest_is_valid;
   }
-  if (!rest_is_valid) WithholdAll(decisions);
+  if (!rest_is_valid) WithholdAll(snapshot, decisions);
   validated.decisions = std::move(decisions);
   return validated;
 }

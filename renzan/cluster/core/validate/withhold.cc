@@ -120,8 +120,10 @@ bool WithholdFor(const std::set<JobId>& about, Decisions& decisions) {
   return dropped > 0;
 }
 
-void WithholdAll(Decisions& decisions) {
-  Decisions kept{.waits = std::move(decisions.waits), .look_again = decisions.look_again};
+void WithholdAll(const Snapshot& snapshot, Decisions& decisions) {
+  Decisions kept{.reservations = snapshot.reservations,
+                 .waits = std::move(decisions.waits),
+                 .look_again = decisions.look_again};
   for (const Start& start : decisions.starts)
     kept.waits.push_back({start.job, WaitReason::kWithheld});
   for (Wait& wait : kept.waits)

@@ -24,7 +24,7 @@ void WithholdFrom(const Snapshot& snapshot, const std::vector<SnapshotFault>& fa
 // wait as kWithheld. Returns whether there was anything.
 bool WithholdFor(const std::set<JobId>& jobs, Decisions& decisions);
 
-// Drops everything but the waits.
-void WithholdAll(Decisions& decisions);
+// Drops everything but the waits. Reservations stay as they are.
+void WithholdAll(const Snapshot& snapshot, Decisions& decisions);
 
 }  // namespace renzan::cluster

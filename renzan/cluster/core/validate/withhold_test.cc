@@ -76,6 +76,14 @@ TEST_F(WithholdTest, AnInvalidDecisionIsWithheldAndReported) {
   EXPECT_THAT(validated.decisions.stops, SizeIs(1));
 }
 
+TEST_F(WithholdTest, ReservationsOutliveACycleThatIsWithheldAsAWhole) {
+  snapshot.reservations = {{3, {{1, 1}}}};
+  decisions.starts.push_back({99, {{3, 1}}});  // no such job
+  const Validated validated = Validate(snapshot, decisions);
+  EXPECT_THAT(Started(validated), IsEmpty());
+  EXPECT_EQ(validated.decisions.reservations, snapshot.reservations);
+}
+
 TEST_F(WithholdTest, AnInvalidStopIsWithheldWithItsPreemptor) {
   snapshot.jobs[1].preemptible = false;
   const Validated validated = Validate(snapshot, decisions);

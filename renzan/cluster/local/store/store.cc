@@ -151,8 +151,9 @@ void Store::DeleteJobs(const std::vector<JobId>& jobs) {
     const std::optional<JobRecord> job = FindJob(id);
     CHECK_MSG(job && HasEnded(job->state), "job {} has not ended", id);
     CountEnded(*job, -1, {});
-    for (const CheckedTable* table : {&store::Events(), &store::Attempts(), &store::Usage(),
-                                      &store::MeasuredTimes(), &store::RowCounts()})
+    for (const CheckedTable* table :
+         {&store::Events(), &store::Attempts(), &store::Usage(), &store::MeasuredTimes(),
+          &store::RowCounts(), &store::Reservations()})
       table->Delete(*database_, "job", id);
     store::Jobs().Delete(*database_, "id", id);
   }

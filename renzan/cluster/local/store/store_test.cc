@@ -82,7 +82,10 @@ TEST(Store, CountsJobsAsTheyEnd) {
   using Counts = std::map<std::string, int64_t>;
   EXPECT_EQ(store.CountByState(), (Counts{{"running", 1}, {"done", 2}, {"failed", 1}}));
   EXPECT_EQ((store.UsageOfEnded()[{"default", "ann"}].gpu_seconds), 4.5);
+  store.Transact([&] { store.PutReservations({{1, {{"n0", 1, {}}}}, {2, {{"n1", 1, {}}}}}); });
   store.Transact([&] { store.DeleteJobs({1, 3}); });
+  ASSERT_EQ(store.Reservations().size(), 1u);
+  EXPECT_EQ(store.Reservations()[0].job, 2);
   EXPECT_EQ(store.CountByState(), (Counts{{"running", 1}, {"done", 1}}));
   EXPECT_EQ((store.UsageOfEnded()[{"default", "ann"}].gpu_seconds), 4.5);
   EXPECT_EQ(store.LastJob(), 4);
