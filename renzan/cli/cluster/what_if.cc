@@ -171,7 +171,7 @@ void AddClusterWhatIfVerb(CLI::App& cluster) {
   verb->add_option("--submit", flags->submits, "Submit a job")->type_name("JOB.yaml");
   verb->add_option("--assume", flags->assume,
                    "Assumed run time of pending jobs; running jobs without an expected end are "
-                   "assumed to run for as long again as they have so far")
+                   "assumed to run for as long as similar jobs have")
       ->capture_default_str();
   verb->add_flag("--json", flags->json, "Print JSON");
   AddSocketOption(*verb, flags->socket);

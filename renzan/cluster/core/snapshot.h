@@ -7,6 +7,7 @@
 // Invariants: `jobs` is sorted by id; every index is valid; a job's workers run on nodes that are
 // not kGone; the workers of all running, stopping and resizing jobs fit on their nodes.
 
+#include <array>
 #include <cstdint>
 #include <limits>
 #include <map>
@@ -126,6 +127,10 @@ using Placement = std::vector<Placed>;  // sorted by node, each node once, worke
 
 int NumWorkers(const Placement& placement);
 
+// Of a run time: by then these shares of the jobs that look alike have ended. All zero: not known.
+inline constexpr std::array<float, 5> kQuantiles = {0.1F, 0.25F, 0.5F, 0.75F, 0.9F};
+using RunTimeQuantiles = std::array<TimeMs, kQuantiles.size()>;
+
 enum class JobState {
   kPending,
   kRunning,
@@ -172,6 +177,7 @@ struct Job {
   TimeMs restart_cost_ms = 30'000;     // from start until it is back where it stopped
   TimeMs checkpoint_cost_ms = 5'000;   // of its last one
   int64_t state_bytes = 0;             // of its last full checkpoint
+  RunTimeQuantiles run_time{};         // predicted when it was submitted (predict/run_times.h)
   std::optional<TimeMs> expected_end;  // while running; from its status or timeout
   int preemptions = 0;                 // stops on request, and moves that make room for another job
   int reservation_yields = 0;          // of these: stops for a reservation

@@ -10,6 +10,10 @@
 namespace renzan::cluster::simulate {
 namespace {
 
+JobTraits TraitsOf(const WorkloadJob& job) {
+  return {job.queue, job.user, job.name, job.gpus() > 0 ? job.gpus() : job.max_workers};
+}
+
 PendingJob KeyOf(const Job& job) {
   return {job.priority, job.submitted, job.id, job.request, job.min_workers, job.max_workers};
 }
@@ -145,6 +149,7 @@ void SimulatedCluster::Submit(JobId id) {
           .waiting_since = now(),
           .restart_cost_ms = from.restart_cost_ms,
           .checkpoint_cost_ms = from.checkpoint_cost_ms};
+  job.run_time = run_times_.Predict(TraitsOf(from));
   CHECK(snapshot_.jobs.empty() || snapshot_.jobs.back().id < id);
   snapshot_.jobs.push_back(std::move(job));
   Enqueue(snapshot_.jobs.back(), its);
@@ -260,12 +265,14 @@ TimeMs SimulatedCluster::FinishResize(JobId id) {
   JobLife& its = life(id);
   CloseStop(job, its, SavesInTime(its.job));
   Occupy(job, HeldBy(job), -1);
+  its.run_ms += now() - job.started;
   RestartGang(job, now());
   Occupy(job, job.placement, 1);
   return BeginRun(job, its);
 }
 
 void SimulatedCluster::Requeue(Job& job, JobLife& life) {
+  life.run_ms += now() - job.started;
   RequeueGang(job, now());
   ++life.version;
   Enqueue(job, life);
@@ -279,7 +286,9 @@ void SimulatedCluster::End(JobId id) {
   Occupy(job, job.placement, -1);
   its.record.useful = its.work;
   its.record.end = now();
+  its.run_ms += now() - job.started;
   RequeueGang(job, now());
+  run_times_.Add(TraitsOf(its.job), its.run_ms);
   job.eligible_at = kNever;
   ++ended_in_snapshot_;
   if (exact_ || ended_in_snapshot_ > 16 + snapshot_.jobs.size() / 32) RemoveEnded();

@@ -14,6 +14,7 @@
 #include <set>
 #include <vector>
 
+#include "renzan/cluster/core/predict/run_times.h"
 #include "renzan/cluster/simulate/policy.h"
 #include "renzan/cluster/simulate/workload.h"
 
@@ -123,6 +124,7 @@ class SimulatedCluster {
     int64_t done = 0;            // while stopping: done when the stop began
     TimeMs productive_from = 0;  // while running: the end of the restart
     TimeMs since = 0;            // last change of its state
+    TimeMs run_ms = 0;           // that it held its workers, until its last stop
     TimeMs held_since = 0;       // last change of what it holds without running
     TimeMs next_checkpoint = kNever;
     int64_t version = 0;
@@ -161,6 +163,7 @@ class SimulatedCluster {
   int64_t busy_gpus_ = 0, idle_gpus_ = 0, present_gpus_ = 0;
   double price_per_hour_ = 0;
   std::vector<Interval> runs_, waits_;
+  RunTimes run_times_;
 };
 
 }  // namespace renzan::cluster::simulate

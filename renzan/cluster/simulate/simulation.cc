@@ -169,14 +169,15 @@ void Simulation::SubmitNext() { cluster_.Submit(submissions_[next_submission_++]
 bool Simulation::HandleDue() {
   const TimeMs now = cluster_.now();
   bool happened = false;
+  // First: that others end at this moment is not known yet (SimulatedCluster::run_times_).
+  for (; next_submission_ < submissions_.size() && submissions_[next_submission_].second <= now;
+       happened = true)
+    SubmitNext();
   while (!events_.empty() && events_.top().time <= now) {
     const Event event = events_.top();
     events_.pop();
     happened |= Handle(event);
   }
-  for (; next_submission_ < submissions_.size() && submissions_[next_submission_].second <= now;
-       happened = true)
-    SubmitNext();
   return happened;
 }
 

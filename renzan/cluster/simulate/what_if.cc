@@ -6,6 +6,8 @@
 #include "renzan/base/config/config.h"
 #include "renzan/base/error.h"
 #include "renzan/cluster/core/engine/nodes.h"
+#include "renzan/cluster/core/order/service_levels.h"
+#include "renzan/cluster/core/predict/run_times.h"
 #include "renzan/cluster/simulate/simulator.h"
 
 namespace renzan::cluster::simulate {
@@ -13,8 +15,8 @@ namespace {
 
 int64_t AssumeWorkLeft(const Snapshot& snapshot, const Job& job, TimeMs assumed_run_ms) {
   if (job.state == JobState::kPending) return assumed_run_ms * job.max_workers;
-  const TimeMs as_long_again = std::max<TimeMs>(60'000, snapshot.now - job.started);
-  const TimeMs end = job.expected_end.value_or(snapshot.now + as_long_again);
+  const TimeMs end = job.expected_end.value_or(
+      snapshot.now + LikelyRemaining(job.run_time, ServiceOf(job, snapshot.now)));
   return std::max<TimeMs>(1, end - snapshot.now) * NumWorkers(job.placement);
 }
 

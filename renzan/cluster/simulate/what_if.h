@@ -20,9 +20,9 @@ struct WhatIfRow {
 };
 
 // One row per pending job, in order of id. Run times are unknown, so a running job is assumed to
-// end at its expected_end, or else to run for as long again as it has so far, at least a minute; a
-// pending job runs for `assumed_run_ms` with max_workers. No other jobs are submitted and no node
-// fails.
+// end at its expected_end, or else to run for as long as half of the jobs like it
+// (core/predict/run_times.h); a pending job runs for `assumed_run_ms` with max_workers. No other
+// jobs are submitted and no node fails.
 std::vector<WhatIfRow> WhatIf(const Snapshot& snapshot,
                               const std::function<void(Snapshot&)>& change, const Policy& policy,
                               TimeMs assumed_run_ms = 3'600'000);

@@ -13,7 +13,7 @@ namespace renzan::cluster::simulate {
 
 struct WorkloadJob {
   TimeMs submitted = 0;
-  std::string queue = "default", user = "default";
+  std::string queue = "default", user = "default", name;
   int priority = 0;
   int min_workers = 1, max_workers = 1;
   Resources per_worker;

@@ -1,5 +1,7 @@
 #include "renzan/cluster/spec/check_indices.h"
 
+#include <algorithm>
+
 #include "renzan/base/error.h"
 
 namespace renzan::cluster::spec {
@@ -40,6 +42,8 @@ void CheckJob(const Snapshot& snapshot, size_t index) {
   CheckIndex(job.user, snapshot.users, 0, where + ".user");
   Require(job.min_workers >= 1 && job.min_workers <= job.max_workers, where + ".min_workers",
           "is below 1 or above max_workers");
+  Require(job.run_time.front() >= 0 && std::is_sorted(job.run_time.begin(), job.run_time.end()),
+          where + ".run_time", "is negative or not sorted");
   CheckPlacement(snapshot, job.placement, where + ".placement");
   CheckPlacement(snapshot, job.target, where + ".target");
 }

@@ -143,6 +143,7 @@ void Describe(Io& io, Job& job) {
   io("restart_cost_ms", job.restart_cost_ms);
   io("checkpoint_cost_ms", job.checkpoint_cost_ms);
   io("state_bytes", job.state_bytes);
+  io("run_time", job.run_time);
   io("expected_end", job.expected_end);
   io("preemptions", job.preemptions);
   io("reservation_yields", job.reservation_yields);
@@ -201,6 +202,7 @@ class Writer {
     }
     return list;
   }
+  static Json Write(RunTimeQuantiles& value) { return value; }
   static Json Write(std::optional<TimeMs>& value) { return value ? Json(*value) : Json(); }
   template <typename T>
   static Json Write(std::map<std::string, T>& value) {
@@ -296,6 +298,12 @@ class Reader {
       NullAtMax item{value.amount[kind]};
       Read(json[kind], fmt::format("{}[{}]", where, kind), item);
     }
+  }
+  static void Read(const Json& json, const std::string& where, RunTimeQuantiles& value) {
+    if (!json.is_array() || json.size() != value.size())
+      FailType(where, fmt::format("a list of {} times", value.size()).c_str());
+    for (size_t i = 0; i < value.size(); ++i)
+      Read(json[i], fmt::format("{}[{}]", where, i), value[i]);
   }
   static void Read(const Json& json, const std::string& where, std::optional<TimeMs>& value) {
     value.reset();

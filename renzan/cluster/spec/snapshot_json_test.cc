@@ -70,6 +70,7 @@ Snapshot Everything() {
   job.restart_cost_ms = 10;
   job.checkpoint_cost_ms = 11;
   job.state_bytes = 12;
+  job.run_time = {19, 20, 21, 22, 23};
   job.expected_end = 13;
   job.preemptions = 14;
   job.stopping_for = 15;
@@ -113,7 +114,7 @@ TEST(SnapshotJson, IncludesEveryField) {
   // The round trip would not notice a field that Describe() omits, so count the keys.
   const Json json = Json::parse(SnapshotToJson(Everything()));
   EXPECT_EQ(json.size(), 11u);
-  EXPECT_EQ(json["jobs"][1].size(), 31u);
+  EXPECT_EQ(json["jobs"][1].size(), 32u);
   EXPECT_EQ(json["nodes"][0].size(), 8u);
   EXPECT_EQ(json["pools"][0].size(), 11u);
   EXPECT_EQ(json["queues"][0].size(), 4u);

@@ -5,17 +5,18 @@
 
 #include "renzan/cluster/core/engine/carry_out.h"
 #include "renzan/cluster/core/engine/gang.h"
+#include "renzan/cluster/core/order/service_levels.h"
+#include "renzan/cluster/core/predict/run_times.h"
 
 namespace renzan::cluster {
 namespace {
 
-constexpr TimeMs kLeastRemaining = 60'000;
 constexpr TimeMs kStartedJobRuns = 3'600'000;
 
 TimeMs EndOf(const Job& job, TimeMs now) {
   if (job.state == JobState::kPending) return kNever;
   if (job.expected_end) return std::max(*job.expected_end, now);
-  return now + std::max(now - job.started, kLeastRemaining);
+  return now + LikelyRemaining(job.run_time, ServiceOf(job, now));
 }
 
 // An environment in which stops and boots take the time they may take, and nothing fails.
@@ -65,7 +66,12 @@ class Future : private Environment {
 
   void Perform(const Start& start) override {
     started_ |= start.job == job_;
-    ends_[start.job] = {snapshot_.now + kStartedJobRuns, false};
+    const Job& job = *snapshot_.Find(start.job);
+    const bool known = job.run_time.back() > 0;
+    ends_[start.job] = {
+        snapshot_.now + (known ? LikelyRemaining(job.run_time, ServiceOf(job, snapshot_.now))
+                               : kStartedJobRuns),
+        false};
   }
   void Perform(const Stop& stop) override { Leaves(stop.job); }
   void Perform(const Resize& resize) override { Leaves(resize.job); }

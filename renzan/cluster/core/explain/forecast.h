@@ -16,9 +16,9 @@ struct Forecast {
   int ends_awaited = 0, ends_assumed = 0;
 };
 
-// A job without an expected end (Job::expected_end) is assumed to run for as long again as it has
-// run already, and at least a minute: the best single guess when run times have no typical scale.
-// Jobs that start on the way are assumed to run for an hour. None: the job would not start within
+// A job without an expected end (Job::expected_end) is assumed to run for as long as half of the
+// jobs like it (predict/run_times.h); of jobs that start on the way and are like no other, for an
+// hour. None: the job would not start within
 // `max_ends` ends, no end would help, or the budget is spent.
 std::optional<Forecast> ForecastStart(const Snapshot& snapshot, JobId job,
                                       const ScheduleOptions& options, CycleBudget& budget,

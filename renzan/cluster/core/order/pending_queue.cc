@@ -3,9 +3,17 @@
 #include <algorithm>
 
 namespace renzan::cluster {
+namespace {
+
+// How many times as long as it runs a job may wait: with less, the order of a cluster that has more
+// than a day's backlog would be little better than first come.
+constexpr int kWaitPerService = 4;
+
+}  // namespace
 
 TimeMs OverdueAt(const Job& job, TimeMs overdue_after) {
-  return job.waiting_since + overdue_after + ServiceOf(job, job.waiting_since) + 1;
+  return job.waiting_since + overdue_after +
+         kWaitPerService * RankedServiceOf(job, job.waiting_since) + 1;
 }
 
 PendingQueue::PendingQueue(const ClusterView& view, const Quota& quota,

@@ -28,8 +28,8 @@
 
 namespace renzan::cluster {
 
-// From when on a pending job is overdue: it has waited for longer than `overdue_after` and than the
-// service it has got so far, together.
+// From when on a pending job is overdue: it has waited for longer than `overdue_after` and four
+// times the service by which it is ranked (service_levels.h), together.
 TimeMs OverdueAt(const Job& job, TimeMs overdue_after);
 
 class PendingQueue {

@@ -67,15 +67,27 @@ TEST_F(QueueOrderTest, AnOverdueJobThatCannotStartGetsTheReservationAndTheNextOn
   EXPECT_THAT(Started(decisions), ElementsAre(next));
 }
 
-TEST_F(QueueOrderTest, AJobIsOverdueAfterADayAndTheServiceItHasGot) {
+TEST_F(QueueOrderTest, AJobIsOverdueAfterADayAndFourTimesItsService) {
   Nodes(1);
   const JobId fresh = Add({.gpus = 8});
   const JobId old = Add({.gpus = 8});
-  snapshot.Find(old)->waiting_since = kNow - 30 * kHour;
-  snapshot.Find(old)->attained_worker_ms = 8 * kHour;
+  snapshot.Find(old)->waiting_since = kNow - 46 * kHour;
+  snapshot.Find(old)->attained_worker_ms = 6 * kHour;
   EXPECT_THAT(Started(Run()), ElementsAre(fresh));
   snapshot.Find(old)->attained_worker_ms = 5 * kHour;
   EXPECT_THAT(Started(Run()), ElementsAre(old));
+}
+
+TEST_F(QueueOrderTest, OfJobsThatDoNotSaveTheShorterByPredictionGoFirst) {
+  Nodes(1);
+  const JobId longer = Add({.gpus = 8, .checkpoints = false});
+  const JobId shorter = Add({.gpus = 8, .checkpoints = false});
+  snapshot.Find(longer)->run_time = {kHour, 2 * kHour, 3 * kHour, 10 * kHour, 20 * kHour};
+  snapshot.Find(shorter)->run_time = {kMinute, kMinute, kHour, kHour, 20 * kHour};
+  EXPECT_THAT(Started(Run()), ElementsAre(shorter));
+  // One that saves can be corrected later, and needs no prediction.
+  snapshot.Find(longer)->checkpoints = true;
+  EXPECT_THAT(Started(Run()), ElementsAre(longer));
 }
 
 TEST_F(QueueOrderTest, LessServiceFirstThenEarlierSubmission) {

@@ -6,6 +6,7 @@
 #include "renzan/cluster/core/labels.h"
 #include "renzan/cluster/core/order/pending_queue.h"
 #include "renzan/cluster/core/place/placements.h"
+#include "renzan/cluster/core/predict/run_times.h"
 #include "renzan/cluster/core/preempt/victims.h"
 
 namespace renzan::cluster {
@@ -14,11 +15,9 @@ namespace {
 // So many jobs may look for nodes to reserve in one cycle; each search looks at many nodes.
 constexpr size_t kCandidates = 4;
 
-// How long it may still run: until its expected end, or else as long again as it has run, which is
-// the best single guess when run times have no typical scale.
 double RemainingMs(const Job& job, TimeMs now) {
   if (job.expected_end) return static_cast<double>(std::max<TimeMs>(*job.expected_end - now, 0));
-  return static_cast<double>(std::max(ServiceOf(job, now), kMinute));
+  return static_cast<double>(LikelyRemaining(job.run_time, ServiceOf(job, now)));
 }
 
 // Nodes change their labels when the configuration does.

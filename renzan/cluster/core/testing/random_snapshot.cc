@@ -95,6 +95,9 @@ void PutSomewhere(Draws& draws, Snapshot& snapshot, Job& job) {
   if (job.checkpoints && draws.Chance(0.7))
     job.last_checkpoint = snapshot.now - draws.Between(0, 20) * kMinute;
   if (draws.Chance(0.3)) job.expected_end = snapshot.now + draws.Between(1, 100) * kMinute;
+  if (draws.Chance(0.3))
+    for (size_t i = 0; i < job.run_time.size(); ++i)
+      job.run_time[i] = draws.Between(1, 600) * kMinute + (i == 0 ? 0 : job.run_time[i - 1]);
   job.backfilled = job.checkpoints && job.preemptible && draws.Chance(0.1);
 }
 

@@ -95,7 +95,13 @@ void Controller::Recover() {
           record.quota_override);
   nodes_.Recover();
   pools_.Recover();
-  for (JobRecord& record : store_.UnfinishedJobs()) RecoverJob(std::move(record));
+  std::vector<JobRecord> unfinished = store_.UnfinishedJobs();
+  const auto run_times = state_.run_times.Recover(store_, unfinished);
+  for (JobRecord& record : unfinished) {
+    const JobId id = record.id;
+    RecoverJob(std::move(record));
+    if (Job* job = snapshot.Find(id); job != nullptr) job->run_time = run_times.at(id);
+  }
   SetReservations(RecoveredReservations(), snapshot);
   usage_.Recovered();
 }
@@ -257,11 +263,12 @@ JobId Controller::Admit(const Submission& submission) {
   std::string yaml = spec::PrintJobSpec(spec);
   const size_t bytes = yaml.size() + submission.manifest.size();
   access_.RequireWithinLimits(caller, spec, static_cast<int64_t>(bytes), PendingUseOf(caller));
-  const Job job = spec::MakeJob(state_.snapshot, spec, caller.name, id, now);
+  Job job = spec::MakeJob(state_.snapshot, spec, caller.name, id, now);
   if (const std::string why = options_.why_infeasible(state_.snapshot, job); !why.empty())
     Fail(ErrorCode::kConfig, "{}: this job can never run here: {}", submission.source, why);
   JobRecord record = MakeRecord(submission, std::move(yaml), job,
                                 state_.snapshot.worker_requests[job.request].per_worker);
+  job.run_time = state_.run_times.Predict(record);
   log_.Commit(record, std::nullopt, "submitted", fmt::format("by {}", record.user), now);
   last_job_ = id;
   state_.snapshot.jobs.push_back(job);  // the highest id: still sorted

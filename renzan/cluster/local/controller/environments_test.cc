@@ -28,9 +28,13 @@ Workload RandomWorkload(uint64_t seed) {
   uint64_t draws = 0;
   const auto draw = [&](uint32_t below) { return Philox::Draw(seed, draws++, 0)[0] % below; };
   TimeMs submitted = 0;
-  for (int count = 0; count < 25; ++count) {
-    submitted += draw(3) * 60'000;
-    WorkloadJob job{.submitted = submitted, .user = "ann", .priority = static_cast<int>(draw(3))};
+  for (int count = 0; count < 35; ++count) {
+    // The last ones come when others have ended, so that their run times are predicted.
+    submitted += draw(count < 25 ? 3 : 30) * 60'000;
+    WorkloadJob job{.submitted = submitted,
+                    .user = "ann",
+                    .name = draw(2) == 0 ? "a" : "b",
+                    .priority = static_cast<int>(draw(3))};
     job.min_workers = job.max_workers = 1 + static_cast<int>(draw(3));
     if (draw(3) == 0) job.max_workers += static_cast<int>(draw(3));
     job.per_worker = {.amount = {1000, 1024, 1 + draw(4)}};
@@ -45,10 +49,10 @@ Workload RandomWorkload(uint64_t seed) {
 
 std::string YamlOf(const WorkloadJob& job) {
   return fmt::format(
-      "command: [x]\npriority: {}\nreplicas: {}..{}\npreemptible: {}\n"
+      "name: {}\ncommand: [x]\npriority: {}\nreplicas: {}..{}\npreemptible: {}\n"
       "checkpoint: {{on_stop: {}, max_interval: 1000000s}}\nresources: {{cpu: 1, memory: 1GiB, "
       "gpu: {}}}",
-      job.priority, job.min_workers, job.max_workers, job.preemptible, job.checkpoints,
+      job.name, job.priority, job.min_workers, job.max_workers, job.preemptible, job.checkpoints,
       job.per_worker.gpu());
 }
 
@@ -105,6 +109,7 @@ class EnvironmentsTest : public ControllerTest {
     const auto result = simulate::Simulate(spec::MakeSnapshot(config_, controller_now()), jobs,
                                            *policy, {.min_between_cycles_ms = 1, .check = true});
     EXPECT_THAT(result.violations, ::testing::IsEmpty());
+    for (const simulate::JobRecord& job : result.jobs) ends_[job.id] = job.end.value();
     return cycles;
   }
 
@@ -122,16 +127,16 @@ class EnvironmentsTest : public ControllerTest {
       const Job* then = recorded.Find(job.id);
       const bool stops = job.state == JobState::kStopping || job.state == JobState::kResizing;
       if (then == nullptr)
-        EndAt(job, EndedBy::kItself, 0);
+        EndAt(job, EndedBy::kItself, 0, ends_.at(job.id));
       else if (stops && then->state != job.state)
-        EndAt(job, EndedBy::kRequest, job.checkpoints ? 75 : 143);
+        EndAt(job, EndedBy::kRequest, job.checkpoints ? 75 : 143, controller_now());
     }
     while (submitted_ < jobs.size() && recorded.Find(submitted_ + 1) != nullptr)
       Submit(YamlOf(jobs[submitted_++]));
   }
 
-  void EndAt(const Job& job, EndedBy by, int code) {
-    agent_.End(DirectoryOf(job.id), by, code, job.started, controller_now());
+  void EndAt(const Job& job, EndedBy by, int code, TimeMs ended) {
+    agent_.End(DirectoryOf(job.id), by, code, job.started, ended);
     controller_->ProcessEnded(job.id);
   }
 
@@ -155,6 +160,7 @@ class EnvironmentsTest : public ControllerTest {
     }
   }
 
+  std::map<JobId, TimeMs> ends_;  // in the simulation
   const RecordedCycle* expected_ = nullptr;
   int decided_ = 0;
   size_t submitted_ = 0;
@@ -163,7 +169,7 @@ class EnvironmentsTest : public ControllerTest {
 
 TEST_F(EnvironmentsTest, ADaemonHasTheSnapshotsOfASimulation) {
   const auto [first, last] = TestSeeds(5);
-  size_t stops = 0, resizes = 0, backfills = 0, bought = 0, returned = 0;
+  size_t stops = 0, resizes = 0, backfills = 0, bought = 0, returned = 0, predicted = 0;
   for (uint64_t seed = first; seed <= last; ++seed) {
     SCOPED_TRACE(seed);
     Use(seed % 2 == 0 ? "0s" : "90s");
@@ -175,6 +181,7 @@ TEST_F(EnvironmentsTest, ADaemonHasTheSnapshotsOfASimulation) {
       for (const Start& start : cycle.decisions.starts) backfills += start.backfill;
       bought += cycle.decisions.scale_out.size();
       returned += cycle.decisions.scale_in.size();
+      for (const Job& job : cycle.snapshot.jobs) predicted += job.run_time.back() > 0;
     }
     Replay(cycles, jobs, seed % 3 == 2 ? 3 : 0);
     if (HasFailure()) return;
@@ -184,6 +191,7 @@ TEST_F(EnvironmentsTest, ADaemonHasTheSnapshotsOfASimulation) {
   EXPECT_GT(backfills, 0);
   EXPECT_GT(bought, 0);
   EXPECT_GT(returned, 0);
+  EXPECT_GT(predicted, 0);
 }
 
 }  // namespace

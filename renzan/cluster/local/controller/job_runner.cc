@@ -306,8 +306,8 @@ void JobRunner::FinishEnded() {
   for (const JobId id : never_started)
     FinishNeverStarted(state_.live.at(id), "it could not be started");
   // In the order in which they ended, so that usage at each moment is that of what ran then.
-  std::sort(ended.begin(), ended.end(),
-            [](const Ended& a, const Ended& b) { return a.time < b.time; });
+  std::stable_sort(ended.begin(), ended.end(),
+                   [](const Ended& a, const Ended& b) { return a.time < b.time; });
   for (const Ended& each : ended) {
     Finish(state_.live.at(each.job), each.end);
     to_check_.erase(each.job);
@@ -377,6 +377,7 @@ void JobRunner::Finish(LiveJob& live, const std::optional<AttemptEnd>& end) {
   const cluster::Start restart{id, job->target, job->backfilled};
   Release(*job, ended);
   if (HasEnded(outcome.state)) {
+    state_.run_times.Add(record);
     Remove(id);
     if (!artifacts.empty()) collector_.Start(record, collection, artifacts);
   } else if (outcome.state == RecordState::kResizing && !restart.placement.empty() &&

@@ -1,0 +1,57 @@
+#include "renzan/cluster/local/controller/learned_run_times.h"
+
+#include <gtest/gtest.h>
+
+#include "renzan/cluster/local/controller/controller_for_test.h"
+
+namespace renzan::cluster::local {
+namespace {
+
+class LearnedRunTimesTest : public ControllerTest {
+ protected:
+  JobId SubmitNamed(const std::string& name) {
+    return Submit(fmt::format("name: {}\ncommand: [x]\nresources: {{gpu: 1}}\n", name));
+  }
+
+  // Submits a job and lets it run for so long.
+  void Run(const std::string& name, double hours) {
+    const JobId id = SubmitNamed(name);
+    controller_->Turn();
+    const TimeMs started = controller_now();
+    clock_.seconds += hours * 3600;
+    agent_.End(DirectoryOf(id), EndedBy::kItself, 0, started, controller_now());
+    controller_->ProcessEnded(id);
+    controller_->Turn();
+    clock_.seconds += 1;
+  }
+
+  const RunTimeQuantiles& Of(JobId job) { return controller_->snapshot().Find(job)->run_time; }
+};
+
+TEST_F(LearnedRunTimesTest, ANewJobIsExpectedToRunLikeThoseBefore) {
+  const JobId first = SubmitNamed("first");
+  EXPECT_EQ(Of(first).back(), 0);
+  for (int job = 0; job < 12; ++job) {
+    Run("train", 5);
+    Run("eval", 0.1);
+  }
+  EXPECT_GT(Of(SubmitNamed("train"))[2], 3 * kHour);
+  EXPECT_LT(Of(SubmitNamed("eval"))[2], kHour);
+  EXPECT_EQ(Of(first).back(), 0);  // fixed when it was submitted
+}
+
+TEST_F(LearnedRunTimesTest, ARestartChangesNoPrediction) {
+  for (int job = 0; job < 12; ++job) Run("train", 5);
+  const JobId before = SubmitNamed("train");
+  for (int job = 0; job < 12; ++job) Run("train", 0.1);
+  const JobId after = SubmitNamed("train");
+  const RunTimeQuantiles was_before = Of(before), was_after = Of(after);
+  EXPECT_NE(was_before, was_after);
+  Restart();
+  EXPECT_EQ(Of(before), was_before);
+  EXPECT_EQ(Of(after), was_after);
+  EXPECT_EQ(Of(SubmitNamed("train")), was_after);
+}
+
+}  // namespace
+}  // namespace renzan::cluster::local
