@@ -3,16 +3,16 @@
 source "$(dirname "$0")/lib.sh" "$@"
 
 generate=(--generate jobs=120,seed=4 --nodes 4 --gpus-per-node 4)
-$renzan simulate "${generate[@]}" --compare fifo,backfill,backfill-easy,kubernetes,renzan \
+$renzan simulate "${generate[@]}" --compare fifo,backfill,backfill-easy,kubernetes,las,srpt-oracle,renzan \
   --json >a.json 2>/dev/null
-$renzan simulate "${generate[@]}" --compare fifo,backfill,backfill-easy,kubernetes,renzan \
+$renzan simulate "${generate[@]}" --compare fifo,backfill,backfill-easy,kubernetes,las,srpt-oracle,renzan \
   --json >b.json 2>/dev/null
 cmp a.json b.json
 python3 - <<'PY'
 import json
 policies = json.load(open("a.json"))["policies"]
 assert [p["policy"] for p in policies] == ["fifo", "backfill", "backfill-easy", "kubernetes",
-                                           "renzan"]
+                                           "las", "srpt-oracle", "renzan"]
 for p in policies:
     assert p["jobs"] == 120 and p["never_ended"] == 0, p
     assert abs(p["useful_gpu_s"] - policies[0]["useful_gpu_s"]) < 1e-6, p

@@ -191,8 +191,9 @@ void AddSimulateVerb(CLI::App& app) {
   const auto policy = verb->add_option_function<std::string>(
       "--policy", [options](const std::string& name) { options->policies = {name}; },
       "renzan (default), fifo (as Kueue's StrictFIFO), backfill (as Kueue's BestEffortFIFO), "
-      "backfill-easy (as Slurm's backfill with exact run times) or kubernetes (kube-scheduler "
-      "without gang scheduling)");
+      "backfill-easy (as Slurm's backfill with exact run times), kubernetes (kube-scheduler "
+      "without gang scheduling), las (least attained service, as Tiresias) or srpt-oracle "
+      "(shortest remaining time first, with exact run times)");
   verb->add_option("--compare", options->policies, "Compare several policies")
       ->delimiter(',')
       ->excludes(policy);

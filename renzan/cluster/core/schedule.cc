@@ -100,9 +100,16 @@ class SchedulingCycle {
 
   void LookAgainWhenLevelsChange() {
     if (levels_.top() == 0) return;
-    for (const int index : occupants_.jobs())
-      decisions_.look_again =
-          std::min(decisions_.look_again, levels_.NextChange(snapshot_.jobs[index]));
+    TimeMs& look_again = decisions_.look_again;
+    for (const int index : occupants_.jobs()) {
+      const Job& job = snapshot_.jobs[index];
+      const int workers = NumWorkers(job.placement);
+      look_again = std::min(look_again, levels_.NextChange(job, workers, job.started));
+    }
+    for (const cluster::Start& start : decisions_.starts)
+      look_again =
+          std::min(look_again, levels_.NextChange(*snapshot_.Find(start.job),
+                                                  NumWorkers(start.placement), snapshot_.now));
   }
 
   // Jobs with equal keys are interchangeable: what kept one from starting keeps the others too,

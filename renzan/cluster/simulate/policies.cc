@@ -25,8 +25,8 @@ std::unique_ptr<SimulatedPolicy> MakeScheduler(Policy policy) {
 }
 
 const std::vector<std::string>& PolicyNames() {
-  static const std::vector<std::string> names = {"renzan", "fifo", "backfill", "backfill-easy",
-                                                 "kubernetes"};
+  static const std::vector<std::string> names = {
+      "renzan", "fifo", "backfill", "backfill-easy", "kubernetes", "las", "srpt-oracle"};
   return names;
 }
 
@@ -38,6 +38,8 @@ std::unique_ptr<SimulatedPolicy> MakePolicy(const std::string& name, uint64_t se
   if (name == "backfill") return MakeBackfill();
   if (name == "backfill-easy") return MakeEasyBackfill();
   if (name == "kubernetes") return MakeKubernetes(seed);
+  if (name == "las") return MakeLeastAttainedService();
+  if (name == "srpt-oracle") return MakeShortestRemainingTime();
   const std::string nearest = NearestName(name, PolicyNames());
   Fail(ErrorCode::kUsage, "there is no policy '{}'{}; choose one of {}", name,
        nearest.empty() ? "" : fmt::format(" (did you mean {}?)", nearest),

@@ -39,7 +39,7 @@ struct PolicyInput {
   // Placed workers of partially placed jobs, which do not run yet.
   const std::map<JobId, Placement>& held;
   // How long a pending job would run with that many workers, and when a running job will end. Real
-  // schedulers cannot know this; only "backfill-easy" uses it.
+  // schedulers cannot know this; only "backfill-easy" and "srpt-oracle" use it.
   const std::function<TimeMs(JobId, int workers)>& run_time;
   const std::function<TimeMs(JobId)>& end_time;
 };
@@ -91,6 +91,11 @@ std::unique_ptr<SimulatedPolicy> MakeBackfill();
 std::unique_ptr<SimulatedPolicy> MakeEasyBackfill();
 // kube-scheduler with its default plugins; kubernetes.cc describes the model.
 std::unique_ptr<SimulatedPolicy> MakeKubernetes(uint64_t seed);
+
+// Preemptive baselines, work-conserving and gang by gang: Tiresias's order, without its profiling;
+// and shortest remaining time first, with exact run times, which no real scheduler has.
+std::unique_ptr<SimulatedPolicy> MakeLeastAttainedService();
+std::unique_ptr<SimulatedPolicy> MakeShortestRemainingTime();
 
 // By name; Error kUsage suggests the nearest and lists all. `options` are for "renzan".
 std::unique_ptr<SimulatedPolicy> MakePolicy(const std::string& name, uint64_t seed,

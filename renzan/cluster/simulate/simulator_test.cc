@@ -90,12 +90,37 @@ INSTANTIATE_TEST_SUITE_P(Baselines, PolicyTable,
                              // Jobs 3 and 4 overtake job 2, which then waits for job 3.
                              Case{"backfill", {100, 512, 502, 23}},
                              // Job 4 ends before job 2 can start, job 3 would not.
-                             Case{"backfill-easy", {100, 110, 610, 23}}),
+                             Case{"backfill-easy", {100, 110, 610, 23}},
+                             // As backfill: these jobs would lose their work if they were stopped.
+                             Case{"las", {100, 512, 502, 23}},
+                             Case{"srpt-oracle", {100, 512, 502, 23}}),
                          [](const auto& info) {
                            std::string name = info.param.policy;
                            std::replace(name.begin(), name.end(), '-', '_');
                            return name;
                          });
+
+// One GPU. A job has run for two of its five hours when another comes. It takes 5 s to save and
+// 30 s to restart.
+std::vector<TimeMs> EndsOfTwo(const std::string& policy, TimeMs second_hours) {
+  Workload jobs = {MakeJob(0, 1, 1, 5 * 3600), MakeJob(2 * 3600, 1, 1, second_hours * 3600)};
+  for (WorkloadJob& job : jobs) job.checkpoints = true;
+  const SimulationResult result = RunPolicy(policy, Cluster(1, 1), jobs);
+  ExpectAccountsBalance(result, jobs);
+  return EndsInSeconds(result);
+}
+
+TEST(PreemptiveBaselines, AShortJobPreemptsALongOne) {
+  const std::vector<TimeMs> preempted = {6 * 3600 + 35, 3 * 3600 + 5};
+  EXPECT_EQ(EndsOfTwo("las", 1), preempted);
+  EXPECT_EQ(EndsOfTwo("srpt-oracle", 1), preempted);
+}
+
+TEST(PreemptiveBaselines, WhoKnowsThatItIsLongerDoesNot) {
+  EXPECT_THAT(EndsOfTwo("srpt-oracle", 4), ElementsAre(5 * 3600, 9 * 3600));
+  // After an hour, the first one is first again: each saves and restarts once.
+  EXPECT_THAT(EndsOfTwo("las", 4), ElementsAre(6 * 3600 + 40, 9 * 3600 + 70));
+}
 
 TEST(Kubernetes, PodsGoToTheLeastAllocatedNode) {
   // Two jobs of one GPU are spread over both nodes, so the third, which needs a whole node, waits.

@@ -14,11 +14,6 @@ TimeMs EarnedAt(const Job& job, const ServiceLevelOptions& options) {
                                        options.max_overhead_share));
 }
 
-TimeMs MayStopFrom(const Job& job, const ServiceLevelOptions& options) {
-  return job.started + static_cast<TimeMs>(
-                           std::ceil(options.min_run_per_cost * static_cast<double>(CostOf(job))));
-}
-
 }  // namespace
 
 TimeMs ServiceOf(const Job& job, TimeMs now) {
@@ -46,13 +41,17 @@ ServiceLevels::ServiceLevels(const Snapshot& snapshot, const ServiceLevelOptions
   }
 }
 
+TimeMs ServiceLevels::MayBePreemptedFrom(const Job& job, TimeMs started) const {
+  return started + static_cast<TimeMs>(
+                       std::ceil(options_->min_run_per_cost * static_cast<double>(CostOf(job))));
+}
+
 bool ServiceLevels::MayBePreempted(const Job& job) const {
-  return SavesWhenStopped(job) && now_ >= MayStopFrom(job, *options_) &&
+  return SavesWhenStopped(job) && now_ >= MayBePreemptedFrom(job, job.started) &&
          ServiceOf(job, now_) >= EarnedAt(job, *options_);
 }
 
-TimeMs ServiceLevels::NextChange(const Job& job) const {
-  const int64_t workers = NumWorkers(job.placement);
+TimeMs ServiceLevels::NextChange(const Job& job, int workers, TimeMs started) const {
   const auto when_service_is = [&](TimeMs service) {
     const int64_t missing = service * job.max_workers - AttainedWorkerMs(job, now_);
     return now_ + (missing + workers - 1) / workers;
@@ -60,9 +59,9 @@ TimeMs ServiceLevels::NextChange(const Job& job) const {
   TimeMs next = kNever;
   const int level = Of(job);
   if (level < top()) next = when_service_is(options_->thresholds_ms[level]);
-  if (level > 0 && SavesWhenStopped(job) && !MayBePreempted(job))
-    next = std::min(
-        next, std::max(MayStopFrom(job, *options_), when_service_is(EarnedAt(job, *options_))));
+  const TimeMs preemptible =
+      std::max(MayBePreemptedFrom(job, started), when_service_is(EarnedAt(job, *options_)));
+  if (level > 0 && SavesWhenStopped(job) && preemptible > now_) next = std::min(next, preemptible);
   return std::max(next, now_ + 1);
 }
 

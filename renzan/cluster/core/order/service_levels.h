@@ -41,10 +41,14 @@ class ServiceLevels {
   // and has run long enough for what that costs.
   bool MayBePreempted(const Job& job) const;
 
-  // When a running job's level, or the answer above, changes next; kNever if it does not.
-  TimeMs NextChange(const Job& job) const;
+  // When the level of a job that has run with so many workers since `started`, or the answer
+  // above, changes next; kNever if it does not.
+  TimeMs NextChange(const Job& job, int workers, TimeMs started) const;
 
  private:
+  // As far as its current run decides that.
+  TimeMs MayBePreemptedFrom(const Job& job, TimeMs started) const;
+
   const TimeMs now_;
   const ServiceLevelOptions* options_;
   const Job* first_;

@@ -68,6 +68,15 @@ TEST_F(TimeSharingTest, AJobRunsTenTimesAsLongAsItsPreemptionCosts) {
   EXPECT_THAT(Stopped(Run()), ElementsAre(served));
 }
 
+TEST_F(TimeSharingTest, LooksAgainWhenAJobThatStartsNowWillHaveHadItsShare) {
+  Nodes(1);
+  const JobId first = Add({.gpus = 8});
+  Add({.gpus = 8});
+  const Decisions decisions = Run();
+  EXPECT_THAT(Started(decisions), ElementsAre(first));
+  EXPECT_EQ(decisions.look_again, kNow + 4 * kHour);
+}
+
 TEST_F(TimeSharingTest, PreemptionsTakeOneHundredthOfAJobsServiceAtMost) {
   Nodes(1);
   const JobId served = AddServed(5 * kHour);
