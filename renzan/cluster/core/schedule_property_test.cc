@@ -27,7 +27,10 @@ std::string Join(const std::vector<std::string>& lines) {
   return text;
 }
 
-Decisions Policy(const Snapshot& snapshot) { return Schedule(snapshot); }
+// Levels that jobs reach in much less than the three days in which changes must cease.
+Decisions Policy(const Snapshot& snapshot) {
+  return Schedule(snapshot, {.levels = {.thresholds_ms = {kHour, 4 * kHour}}});
+}
 
 // Levels that jobs of minutes reach.
 Decisions QuickPolicy(const Snapshot& snapshot) {

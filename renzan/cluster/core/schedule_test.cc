@@ -138,20 +138,37 @@ TEST_F(ScheduleTest, CordonDrainAndNotice) {
   EXPECT_THAT(Stopped(decisions), IsEmpty());
   ASSERT_THAT(Started(decisions), ElementsAre(next));
   EXPECT_THAT(decisions.starts[0].placement, ElementsAre(Placed{1, 1}));
+  Add({.gpus = 8, .checkpoints = false, .on = {{1, 1}}});  // no room to move to
   snapshot.nodes[0].state = NodeState::kDraining;
   EXPECT_THAT(Stopped(Run()), ElementsAre(saves));
   snapshot.nodes[0].until = kNow + 60'000;
   EXPECT_THAT(Stopped(Run()), ElementsAre(saves, cannot, slow));
 }
 
-TEST_F(ScheduleTest, WorkersLeaveADrainingNode) {
-  Nodes(3);
+TEST_F(ScheduleTest, WorkersMoveOffADrainingNode) {
+  Nodes(4);
   const JobId whole = Add({.gpus = 4, .on = {{0, 1}}});
-  const JobId elastic = Add({.workers = 1, .max_workers = 2, .gpus = 4, .on = {{0, 1}, {1, 1}}});
-  snapshot.nodes[0].state = NodeState::kDraining;
-  snapshot.nodes[0].until = kNow + 120'000;
+  const JobId gang = Add({.workers = 2, .gpus = 4, .on = {{0, 1}, {1, 1}}});
+  const JobId large = Add({.gpus = 8, .on = {{3, 1}}});
+  for (const int node : {0, 3}) {
+    snapshot.nodes[node].state = NodeState::kDraining;
+    snapshot.nodes[node].until = kNow + 120'000;
+  }
   const Decisions decisions = Run();
-  EXPECT_THAT(Stopped(decisions), ElementsAre(whole));
+  ASSERT_EQ(decisions.resizes.size(), 2u);
+  EXPECT_EQ(decisions.resizes[0].job, whole);
+  EXPECT_THAT(decisions.resizes[0].target, ElementsAre(Placed{1, 1}));
+  EXPECT_EQ(decisions.resizes[1].job, gang);  // only what has to
+  EXPECT_THAT(decisions.resizes[1].target, ElementsAre(Placed{1, 1}, Placed{2, 1}));
+  EXPECT_THAT(Stopped(decisions), ElementsAre(large));
+}
+
+TEST_F(ScheduleTest, AnElasticJobGoesOnWithoutItsWorkersOnADrainingNode) {
+  Nodes(2);
+  const JobId elastic = Add({.workers = 1, .max_workers = 2, .gpus = 8, .on = {{0, 1}, {1, 1}}});
+  snapshot.nodes[0].state = NodeState::kDraining;
+  const Decisions decisions = Run();
+  EXPECT_THAT(Stopped(decisions), IsEmpty());
   ASSERT_EQ(decisions.resizes.size(), 1u);
   EXPECT_EQ(decisions.resizes[0].job, elastic);
   EXPECT_THAT(decisions.resizes[0].target, ElementsAre(Placed{1, 1}));

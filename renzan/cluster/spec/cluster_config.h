@@ -12,7 +12,7 @@
 //   users: {ann: {max_gpus: 8}}
 //   worker_classes: {small: {cpu: 4, memory: 32GiB, gpu: 1}}
 //   budget_per_hour: 100
-//   scheduling: {order: least_attained_service, service_levels: [4h, 32h, 256h],
+//   scheduling: {order: least_attained_service, service_levels: [1h, 4h, 16h, 64h, 256h],
 //     min_between_resizes: 10m, max_checkpoint_interval: 10m, overdue_after: 24h}
 //   limits: {max_priority: 100, max_pending_jobs: 10000, max_pending_specs: 64MiB}
 //   retention: {keep_ended_for: 90d}
@@ -70,7 +70,7 @@ struct ClusterConfig {
     std::string max_checkpoint_interval = "10m";
     std::string overdue_after = "24h";
     std::string order = "least_attained_service";  // or "first_come"
-    std::vector<std::string> service_levels = {"4h", "32h", "256h"};
+    std::vector<std::string> service_levels = {"1h", "4h", "16h", "64h", "256h"};
     void Describe(ConfigFields& fields);
   };
 

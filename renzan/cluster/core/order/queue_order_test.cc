@@ -96,7 +96,7 @@ TEST_F(QueueOrderTest, LessServiceFirstThenEarlierSubmission) {
   const JobId little = Add({.gpus = 8});
   const JobId none = Add({.gpus = 8});
   snapshot.Find(much)->attained_worker_ms = 5 * kHour;
-  snapshot.Find(little)->attained_worker_ms = 3 * kHour;
+  snapshot.Find(little)->attained_worker_ms = kHour / 2;
   EXPECT_THAT(Started(Run()), ElementsAre(little));
   snapshot.Find(little)->attained_worker_ms = 40 * kHour;
   snapshot.Find(none)->priority = -1;

@@ -22,7 +22,7 @@ namespace renzan::cluster {
 struct ServiceLevelOptions {
   // Service above which a job is on the next level. Empty: all jobs are on one level, so that the
   // order is first come.
-  std::vector<TimeMs> thresholds_ms = {4 * kHour, 32 * kHour, 256 * kHour};
+  std::vector<TimeMs> thresholds_ms = {kHour, 4 * kHour, 16 * kHour, 64 * kHour, 256 * kHour};
   // A job is preempted by one on a lower level only after running this many times as long as saving
   // and restarting takes,
   double min_run_per_cost = 10;

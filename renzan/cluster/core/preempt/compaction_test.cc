@@ -25,7 +25,7 @@ class CompactionTest : public ScheduleTest {
   }
 
   JobId AddOld(JobSketch sketch) {
-    sketch.ran_ms = 3 * kHour;
+    sketch.ran_ms = 50 * kMinute;
     const JobId id = Add(sketch);
     snapshot.Find(id)->checkpoint_cost_ms = snapshot.Find(id)->restart_cost_ms = 10 * kSecond;
     return id;

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 
+#include "renzan/cluster/core/place/placement.h"
+#include "renzan/cluster/core/place/placements.h"
+
 namespace renzan::cluster {
 namespace {
 
@@ -15,6 +18,40 @@ void StopJob(int index, StopReason reason, ClusterView& view, Quota& quota, Occu
   occupants.Leave(index);
 }
 
+// The workers of a job on nodes that drain, and the others.
+struct Divided {
+  Placement stays, leaves;
+  bool goes_away = false;  // one of the nodes will be gone, whoever is still there
+};
+
+Divided Divide(const Snapshot& snapshot, const Job& job) {
+  Divided divided;
+  for (const Placed& placed : job.placement) {
+    const Node& node = snapshot.nodes[placed.node];
+    const bool drains = node.state == NodeState::kDraining;
+    divided.goes_away |= drains && node.until != kNever;
+    (drains ? divided.leaves : divided.stays).push_back(placed);
+  }
+  return divided;
+}
+
+// Where the job has all of its workers, or as many as it can run with; none if there is no room.
+std::optional<Placement> TargetOf(const ClusterView& view, const Job& job, const Divided& divided) {
+  const Snapshot& snapshot = view.snapshot();
+  const int all = NumWorkers(job.placement), stay = NumWorkers(divided.stays);
+  const bool in_one_domain = snapshot.worker_requests[job.request].topology_required;
+  // In one domain: workers that stay may be in the wrong one, so that all of them move.
+  const int least = in_one_domain ? job.min_workers : job.min_workers - stay;
+  const int most = in_one_domain ? all : all - stay;
+  std::optional<Placement> more = FindPlacement(view, {.request = job.request,
+                                                       .min_workers = std::max(1, least),
+                                                       .max_workers = most,
+                                                       .checkpoints = job.checkpoints});
+  if (more) return in_one_domain ? *more : Sum(divided.stays, *more);
+  if (stay >= job.min_workers) return divided.stays;
+  return std::nullopt;
+}
+
 }  // namespace
 
 void LeaveDrainingNodes(ClusterView& view, Quota& quota, Occupants& occupants,
@@ -25,23 +62,20 @@ void LeaveDrainingNodes(ClusterView& view, Quota& quota, Occupants& occupants,
     return;
   for (const int index : occupants.jobs()) {
     const Job& job = snapshot.jobs[index];
-    Placement stays, leaves;
-    bool goes_away = false;
-    for (const Placed& placed : job.placement) {
-      const Node& node = snapshot.nodes[placed.node];
-      const bool drains = node.state == NodeState::kDraining;
-      goes_away |= drains && node.until != kNever;
-      (drains ? leaves : stays).push_back(placed);
-    }
-    if (leaves.empty() || (!SavesWhenStopped(job) && !goes_away)) continue;
-    if (!job.checkpoints || NumWorkers(stays) < job.min_workers) {
+    const Divided divided = Divide(snapshot, job);
+    if (divided.leaves.empty() || (!SavesWhenStopped(job) && !divided.goes_away)) continue;
+    std::optional<Placement> target;
+    if (job.checkpoints) target = TargetOf(view, job, divided);
+    if (!target) {
       StopJob(index, StopReason::kNodeLeaving, view, quota, occupants, decisions);
       continue;
     }
-    view.Release(snapshot.worker_requests[job.request].per_worker, leaves, job.backfilled);
-    quota.Remove(job, NumWorkers(leaves));
+    const Resources& each = snapshot.worker_requests[job.request].per_worker;
+    view.TakeNow(each, Difference(*target, job.placement), job.backfilled);
+    view.Release(each, Difference(job.placement, *target), job.backfilled);
+    quota.Remove(job, NumWorkers(job.placement) - NumWorkers(*target));
     occupants.Leave(index);
-    decisions.resizes.push_back({job.id, std::move(stays), 0});
+    decisions.resizes.push_back({job.id, std::move(*target), 0});
   }
 }
 

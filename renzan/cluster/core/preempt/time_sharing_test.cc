@@ -74,7 +74,7 @@ TEST_F(TimeSharingTest, LooksAgainWhenAJobThatStartsNowWillHaveHadItsShare) {
   Add({.gpus = 8});
   const Decisions decisions = Run();
   EXPECT_THAT(Started(decisions), ElementsAre(first));
-  EXPECT_EQ(decisions.look_again, kNow + 4 * kHour);
+  EXPECT_EQ(decisions.look_again, kNow + kHour);
 }
 
 TEST_F(TimeSharingTest, PreemptionsTakeOneHundredthOfAJobsServiceAtMost) {

@@ -26,7 +26,7 @@ struct JobSketch {
   int64_t gpus = 1;
   bool checkpoints = true;
   Placement on = {};  // if not empty, the job runs there
-  TimeMs ran_ms = 3'600'000;
+  TimeMs ran_ms = kHour / 2;
   int user = 0;
   bool backfilled = false;
   bool preemptible = true;

@@ -1,0 +1,134 @@
+// How well run times are predicted (cluster/core/predict): trained on the first half of a recorded
+// trace and tested on the second, against the quantiles of all jobs of the same size. The pinball
+// loss of a quantile q is q times how far the outcome is above it, or 1 - q times how far it is
+// below (Koenker and Bassett, 1978); here in octaves and in hours, averaged over the quantiles.
+// Coverage is the share of outcomes below a quantile.
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstdio>
+#include <functional>
+#include <map>
+#include <queue>
+#include <tuple>
+#include <vector>
+
+#include "renzan/base/error.h"
+#include "renzan/cluster/core/predict/run_times.h"
+#include "renzan/cluster/simulate/trace.h"
+#include "renzan/data/text/input.h"
+
+namespace renzan::cluster {
+namespace {
+
+using simulate::Workload;
+using simulate::WorkloadJob;
+
+JobTraits TraitsOf(const WorkloadJob& job) { return {job.queue, job.user, job.name, job.gpus()}; }
+
+// The quantiles of all jobs of about that size.
+class SizeQuantiles {
+ public:
+  void Add(const WorkloadJob& job) { ran_[SizeOf(job)].push_back(job.work_ms); }
+
+  RunTimeQuantiles Predict(const WorkloadJob& job) {
+    std::vector<TimeMs>& ran = ran_[SizeOf(job)];
+    RunTimeQuantiles quantiles{};
+    if (ran.empty()) return quantiles;
+    std::sort(ran.begin(), ran.end());
+    for (size_t i = 0; i < quantiles.size(); ++i)
+      quantiles[i] = ran[static_cast<size_t>(kQuantiles[i] * static_cast<float>(ran.size()))];
+    return quantiles;
+  }
+
+ private:
+  static uint64_t SizeOf(const WorkloadJob& job) {
+    return std::bit_ceil(static_cast<uint64_t>(job.gpus()));
+  }
+  std::map<uint64_t, std::vector<TimeMs>> ran_;
+};
+
+class Score {
+ public:
+  void Add(const RunTimeQuantiles& predicted, TimeMs ran) {
+    ++jobs_;
+    for (size_t i = 0; i < predicted.size(); ++i) {
+      const auto expected = static_cast<double>(std::max<TimeMs>(predicted[i], 1));
+      const auto got = static_cast<double>(ran);
+      octaves_ += Pinball(kQuantiles[i], std::log2(got / expected));
+      hours_ += Pinball(kQuantiles[i], (got - expected) / kHour);
+      covered_[i] += ran <= predicted[i];
+    }
+  }
+
+  void Print(const char* name) const {
+    const double all = static_cast<double>(jobs_) * static_cast<double>(kQuantiles.size());
+    fmt::print("| {} | {:.3f} | {:.2f} |", name, octaves_ / all, hours_ / all);
+    for (const int64_t covered : covered_)
+      fmt::print(" {:.0f} % |", 100.0 * static_cast<double>(covered) / static_cast<double>(jobs_));
+    fmt::print("\n");
+  }
+
+ private:
+  static double Pinball(double quantile, double above) {
+    return above > 0 ? quantile * above : (quantile - 1) * above;
+  }
+
+  int64_t jobs_ = 0;
+  double octaves_ = 0, hours_ = 0;
+  std::array<int64_t, kQuantiles.size()> covered_{};
+};
+
+void Run(const std::string& trace) {
+  LineReader lines({trace});
+  Workload jobs = simulate::ReadTrace([&](std::string_view* line) { return lines.Next(line); },
+                                      trace, {.share_of_one_gpu = {.amount = {0, 0, 1}}});
+  const size_t half = jobs.size() / 2;
+  SizeQuantiles by_size;
+  RunTimes learned, frozen;
+  Score size_score, frozen_score, learned_score;
+  // A job is known once it has ended; here it starts when it is submitted.
+  using End = std::pair<TimeMs, size_t>;
+  std::priority_queue<End, std::vector<End>, std::greater<>> ends;
+  for (size_t at = 0; at < jobs.size(); ++at) {
+    const WorkloadJob& job = jobs[at];
+    for (; !ends.empty() && ends.top().first < job.submitted; ends.pop()) {
+      const WorkloadJob& ended = jobs[ends.top().second];
+      learned.Add(TraitsOf(ended), ended.work_ms);
+      if (at < half) by_size.Add(ended);
+    }
+    ends.emplace(job.submitted + job.work_ms, at);
+    if (at == half) frozen = learned;
+    if (at < half) continue;
+    size_score.Add(by_size.Predict(job), job.work_ms);
+    frozen_score.Add(frozen.Predict(TraitsOf(job)), job.work_ms);
+    learned_score.Add(learned.Predict(TraitsOf(job)), job.work_ms);
+  }
+  fmt::print(
+      "| {} jobs after {} | pinball loss, octaves | hours | below the 10 % quantile | 25 % | 50 % "
+      "| 75 % | 90 % |\n| --- | --- | --- | --- | --- | --- | --- | --- |\n",
+      jobs.size() - half, half);
+  size_score.Print("all jobs of the size, first half");
+  frozen_score.Print("learned from the first half");
+  learned_score.Print("learned until the job is submitted");
+}
+
+}  // namespace
+}  // namespace renzan::cluster
+
+int main(int argc, char** argv) {
+  CLI::App app("How well the run times of a recorded trace are predicted");
+  std::string trace;
+  app.add_option("trace", trace, "As for renzan simulate --trace")->required();
+  CLI11_PARSE(app, argc, argv);
+  try {
+    renzan::cluster::Run(trace);
+  } catch (const renzan::Error& error) {
+    fmt::print(stderr, "error: {}\n", error.what());
+    return 1;
+  }
+}
