@@ -33,6 +33,11 @@ std::vector<Metrics::SizeClass> BySize(const SimulationResult& result) {
   return classes;
 }
 
+double RepeatedShare(const JobRecord& job) {
+  const double repeated = static_cast<double>(job.lost + job.overhead);
+  return Ratio(repeated, repeated + static_cast<double>(job.useful));
+}
+
 void SumJobs(const SimulationResult& result, Metrics& metrics) {
   std::vector<double> completion, waiting;
   for (const JobRecord& job : result.jobs) {
@@ -47,6 +52,8 @@ void SumJobs(const SimulationResult& result, Metrics& metrics) {
     metrics.lost_gpu_s += gpus * static_cast<double>(job.lost);
     metrics.overhead_gpu_s += gpus * static_cast<double>(job.overhead);
     if (!job.end) continue;
+    if (job.drains + job.node_failures == 0)
+      metrics.largest_share_of_a_job = std::max(metrics.largest_share_of_a_job, RepeatedShare(job));
     completion.push_back(static_cast<double>(*job.end - job.submitted) * kMs);
     waiting.push_back(static_cast<double>(job.waited_ms) * kMs);
   }

@@ -51,6 +51,9 @@ struct Metrics {
   double overhead_gpu_s = 0;
   // Shares of all GPU time held by jobs.
   double lost_share = 0, overhead_share = 0;
+  // Of the time held by one job, the largest share of both together, among jobs that were not
+  // interrupted by failing or draining nodes.
+  double largest_share_of_a_job = 0;
   int64_t nodes_bought = 0, nodes_failed = 0;
   double cost = 0;
   int64_t cycles = 0;

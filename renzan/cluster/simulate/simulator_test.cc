@@ -116,6 +116,13 @@ TEST(PreemptiveBaselines, AShortJobPreemptsALongOne) {
   EXPECT_EQ(EndsOfTwo("srpt-oracle", 1), preempted);
 }
 
+TEST(PreemptiveBaselines, WhatAPreemptionTakesIsCounted) {
+  Workload jobs = {MakeJob(0, 1, 1, 5 * 3600), MakeJob(2 * 3600, 1, 1, 3600)};
+  for (WorkloadJob& job : jobs) job.checkpoints = true;
+  const Metrics metrics = Measure(RunPolicy("las", Cluster(1, 1), jobs));
+  EXPECT_DOUBLE_EQ(metrics.largest_share_of_a_job, 35.0 / (5 * 3600 + 35));
+}
+
 TEST(PreemptiveBaselines, WhoKnowsThatItIsLongerDoesNot) {
   EXPECT_THAT(EndsOfTwo("srpt-oracle", 4), ElementsAre(5 * 3600, 9 * 3600));
   // After an hour, the first one is first again: each saves and restarts once.

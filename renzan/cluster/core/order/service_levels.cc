@@ -32,23 +32,22 @@ TimeMs RankedServiceOf(const Job& job, TimeMs now) {
 ServiceLevels::ServiceLevels(const Snapshot& snapshot, const ServiceLevelOptions& options)
     : now_(snapshot.now), options_(&options), first_(snapshot.jobs.data()) {
   levels_.reserve(snapshot.jobs.size());
+  may_be_preempted_.reserve(snapshot.jobs.size());
   const std::vector<TimeMs>& thresholds = options.thresholds_ms;
   for (const Job& job : snapshot.jobs) {
     const TimeMs service = RankedServiceOf(job, now_);
     const auto above = std::find_if(thresholds.begin(), thresholds.end(),
                                     [&](TimeMs threshold) { return service < threshold; });
     levels_.push_back(static_cast<int>(above - thresholds.begin()));
+    may_be_preempted_.push_back(job.state == JobState::kRunning && SavesWhenStopped(job) &&
+                                now_ >= MayBePreemptedFrom(job, job.started) &&
+                                ServiceOf(job, now_) >= EarnedAt(job, options));
   }
 }
 
 TimeMs ServiceLevels::MayBePreemptedFrom(const Job& job, TimeMs started) const {
   return started + static_cast<TimeMs>(
                        std::ceil(options_->min_run_per_cost * static_cast<double>(CostOf(job))));
-}
-
-bool ServiceLevels::MayBePreempted(const Job& job) const {
-  return SavesWhenStopped(job) && now_ >= MayBePreemptedFrom(job, job.started) &&
-         ServiceOf(job, now_) >= EarnedAt(job, *options_);
 }
 
 TimeMs ServiceLevels::NextChange(const Job& job, int workers, TimeMs started) const {

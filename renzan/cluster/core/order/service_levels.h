@@ -39,7 +39,7 @@ class ServiceLevels {
 
   // Whether a running job may be preempted by one on a lower level: it saves its work when stopped,
   // and has run long enough for what that costs.
-  bool MayBePreempted(const Job& job) const;
+  bool MayBePreempted(const Job& job) const { return may_be_preempted_[&job - first_]; }
 
   // When the level of a job that has run with so many workers since `started`, or the answer
   // above, changes next; kNever if it does not.
@@ -52,7 +52,9 @@ class ServiceLevels {
   const TimeMs now_;
   const ServiceLevelOptions* options_;
   const Job* first_;
-  std::vector<int> levels_;  // by position in Snapshot::jobs
+  // By position in Snapshot::jobs.
+  std::vector<int> levels_;
+  std::vector<bool> may_be_preempted_;
 };
 
 // The time that the job has run, as if with all of its workers.
