@@ -32,6 +32,14 @@ gzip -k trace.csv
 expect_exit 0 "jobs" $renzan simulate --trace trace.csv.gz --nodes 2 --compare fifo,renzan
 echo 2017-10-09 07:02,30.0,12,360.0,b >>trace.csv
 expect_exit 65 "trace.csv:4: timestamp '2017-10-09 07:02'" $renzan simulate --trace trace.csv
+printf 'app,at,n\nbert,0,4\nncf,30,1\n' >other.csv
+printf 'submitted: at\ngpus: n\nqueue: ""\nname: app\nduration_of: {bert: 1h, ncf: 5m}\n' >columns.yaml
+expect_exit 0 "jobs" $renzan simulate --trace other.csv --columns columns.yaml --nodes 2
+expect_exit 65 "for other columns, see --columns" $renzan simulate --trace other.csv
+sed -i 's/bert: 1h, //' columns.yaml
+expect_exit 65 "app 'bert' has no duration" $renzan simulate --trace other.csv --columns columns.yaml
+sed -i 's/5m/soon/' columns.yaml
+expect_exit 78 "'soon' is not a duration" $renzan simulate --trace other.csv --columns columns.yaml
 expect_exit 66 "no_such.csv" $renzan simulate --trace no_such.csv
 expect_exit 64 "did you mean backfill?" $renzan simulate "${generate[@]}" --policy backfil
 expect_exit 78 "did you mean 'jobs'" $renzan simulate --generate job=5

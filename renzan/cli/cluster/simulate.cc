@@ -25,7 +25,7 @@ using namespace cluster;
 using namespace cluster::simulate;
 
 struct SimulateOptions {
-  std::string trace, generate, cluster_file, svg;
+  std::string trace, columns, generate, cluster_file, svg;
   std::vector<std::string> policies = {"renzan"};
   int nodes = 56, gpus_per_node = 8;
   std::string quotas;
@@ -86,7 +86,10 @@ Workload MakeWorkload(const SimulateOptions& options, const Snapshot& cluster) {
                            .checkpoint_share = options.checkpoint_share,
                            .save_ms = ReadTimeRange(options.save, "--save"),
                            .restart_ms = ReadTimeRange(options.restart, "--restart"),
-                           .seed = options.simulator.seed};
+                           .seed = options.simulator.seed,
+                           .columns = options.columns.empty()
+                                          ? std::nullopt
+                                          : std::optional(ReadTraceColumns(options.columns))};
   if (trace.gpus_per_node == 0)
     Fail(ErrorCode::kUsage, "the cluster has no GPUs, but the jobs of a trace request GPUs");
   LineReader lines({options.trace});
@@ -172,6 +175,11 @@ void AddSimulateVerb(CLI::App& app) {
   const auto trace = verb->add_option("--trace", options->trace,
                                       "Recorded jobs: CSV (timestamp,duration,num_gpus,gpu_time,"
                                       "cluster), plain, .gz or .zst");
+  verb->add_option("--columns", options->columns,
+                   "Which columns of another CSV trace say what: YAML with submitted, duration (or "
+                   "duration_of), gpus, queue, user, name")
+      ->type_name("FILE")
+      ->needs(trace);
   verb->add_option("--generate", options->generate,
                    "Synthetic jobs: jobs=1000,seed=1,load=0.9,... (a wrong name lists the others)")
       ->excludes(trace);

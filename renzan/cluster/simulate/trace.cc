@@ -1,12 +1,12 @@
 #include "renzan/cluster/simulate/trace.h"
 
 #include <algorithm>
-#include <array>
 #include <charconv>
 #include <chrono>
 #include <cmath>
 #include <optional>
 
+#include "renzan/base/duration.h"
 #include "renzan/base/error.h"
 #include "renzan/base/philox.h"
 
@@ -49,17 +49,36 @@ TimeMs DrawTime(uint64_t key, uint64_t job, const TimeRange& range) {
   return std::llround(static_cast<double>(range.least) * std::pow(ratio, uniform));
 }
 
+// Seconds since 1970, or since any other time.
+std::optional<double> ParseSubmission(std::string_view text) {
+  if (const auto seconds = ParseTimestamp(text)) return static_cast<double>(*seconds);
+  const auto seconds = ParseNumber<double>(text);
+  return seconds && std::abs(*seconds) < 1e11 ? seconds : std::nullopt;
+}
+
+std::vector<std::string_view> Split(std::string_view line) {
+  std::vector<std::string_view> values;
+  for (size_t comma = line.find(','); comma != line.npos; comma = line.find(',')) {
+    values.push_back(line.substr(0, comma));
+    line.remove_prefix(comma + 1);
+  }
+  values.push_back(line);
+  return values;
+}
+
 class TraceReader {
  public:
   TraceReader(const NextLine& next_line, const std::string& name, const TraceOptions& options)
-      : next_line_(next_line), name_(name), options_(options) {}
+      : next_line_(next_line),
+        name_(name),
+        options_(options),
+        mapping_(options.columns.value_or(TraceColumns{})) {}
 
   Workload Read() {
-    std::string_view line;
-    if (!Next(&line)) FailHere("the trace is empty; its first line must be {}", kHeader);
-    if (line != kHeader) FailHere("the first line of a trace must be {}", kHeader);
+    ReadHeader();
     Workload jobs;
     bool blank = false;  // only allowed at the end
+    std::string_view line;
     while (Next(&line)) {
       if (blank && !line.empty()) FailHere("the previous line is blank, but the trace continues");
       blank |= line.empty();
@@ -87,47 +106,81 @@ class TraceReader {
          fmt::format(format, std::forward<Args>(args)...));
   }
 
-  std::array<std::string_view, 5> Split(std::string_view line) {
-    std::array<std::string_view, 5> columns;
-    for (size_t column = 0; column < columns.size(); ++column) {
-      const size_t comma = line.find(',');
-      const bool last = column + 1 == columns.size();
-      if (last != (comma == line.npos)) FailHere("must have 5 columns: {}", kHeader);
-      columns[column] = line.substr(0, comma);
-      if (!last) line.remove_prefix(comma + 1);
-    }
-    return columns;
+  void ReadHeader() {
+    std::string_view line;
+    const bool mapped = options_.columns.has_value();
+    if (!Next(&line))
+      FailHere("the trace is empty; its first line must be {}",
+               mapped ? std::string_view("the names of its columns") : kHeader);
+    if (!mapped && line != kHeader)
+      FailHere("the first line of a trace must be {}; for other columns, see --columns", kHeader);
+    header_ = std::string(line);
+    const std::vector<std::string_view> names = Split(header_);
+    num_columns_ = names.size();
+    const auto find = [&](const std::string& name) -> std::optional<size_t> {
+      if (name.empty()) return std::nullopt;
+      const auto at = std::find(names.begin(), names.end(), name);
+      if (at == names.end()) FailHere("there is no column '{}'; the columns are {}", name, header_);
+      return static_cast<size_t>(at - names.begin());
+    };
+    submitted_ = find(mapping_.submitted);
+    gpus_ = find(mapping_.gpus);
+    queue_ = find(mapping_.queue);
+    user_ = find(mapping_.user);
+    job_name_ = find(mapping_.name);
+    if (mapping_.duration_of.empty()) duration_ = find(mapping_.duration);
+    if (!mapped) gpu_time_ = find("gpu_time");
+    if (!submitted_ || !gpus_ || (mapping_.duration_of.empty() && !duration_))
+      FailHere("a trace needs columns for submitted, duration and gpus");
   }
 
-  double ReadSeconds(std::string_view text, const char* column, double most) {
+  double ReadSeconds(std::string_view text, const std::string& column, double most) {
     const auto seconds = ParseNumber<double>(text);
     if (!seconds || !(*seconds > 0) || *seconds > most)
       FailHere("{} '{}' is not a number of seconds above 0", column, text);
     return *seconds;
   }
 
+  double DurationOf(const std::vector<std::string_view>& values, const std::string& job_name) {
+    if (duration_) return ReadSeconds(values[*duration_], mapping_.duration, kLongestSeconds);
+    const auto at = mapping_.duration_of.find(job_name);
+    if (at == mapping_.duration_of.end())
+      FailHere("{} '{}' has no duration: add it to duration_of", mapping_.name, job_name);
+    return ParseDuration(at->second).value();
+  }
+
   WorkloadJob ReadJob(std::string_view line) {
-    const auto [timestamp, duration, num_gpus, gpu_time, cluster] = Split(line);
-    const auto submitted = ParseTimestamp(timestamp);
-    if (!submitted) FailHere("timestamp '{}' is not like 2017-10-09 07:01:55", timestamp);
-    const double seconds = ReadSeconds(duration, "duration", kLongestSeconds);
-    const auto gpus = ParseNumber<int64_t>(num_gpus);
-    if (!gpus || *gpus < 1 || *gpus > kMostGpus)
-      FailHere("num_gpus '{}' is not a whole number from 1 to {}", num_gpus, kMostGpus);
-    const double gpu_seconds =
-        ReadSeconds(gpu_time, "gpu_time", kLongestSeconds * static_cast<double>(kMostGpus));
-    const double product = seconds * static_cast<double>(*gpus);
-    if (std::abs(gpu_seconds - product) > 1 + 1e-6 * product)
-      FailHere("gpu_time {} is not duration times num_gpus, {}", gpu_time, product);
-    if (cluster.empty()) FailHere("cluster is empty");
-    const Gang gang = SplitIntoGang(*gpus, options_.gpus_per_node);
+    const std::vector<std::string_view> values = Split(line);
+    if (values.size() != num_columns_) FailHere("must have {} columns: {}", num_columns_, header_);
+    const auto submitted = ParseSubmission(values[*submitted_]);
+    if (!submitted)
+      FailHere("{} '{}' is not like 2017-10-09 07:01:55, nor a number of seconds",
+               mapping_.submitted, values[*submitted_]);
     WorkloadJob job;
-    job.submitted = *submitted * 1000;
-    job.queue = job.user = cluster;
+    if (job_name_) job.name = values[*job_name_];
+    const double seconds = DurationOf(values, job.name);
+    const auto gpus = ParseNumber<int64_t>(values[*gpus_]);
+    if (!gpus || *gpus < 1 || *gpus > kMostGpus)
+      FailHere("{} '{}' is not a whole number from 1 to {}", mapping_.gpus, values[*gpus_],
+               kMostGpus);
+    if (gpu_time_) CheckGpuTime(values[*gpu_time_], seconds * static_cast<double>(*gpus));
+    if (queue_) job.queue = values[*queue_];
+    job.user = user_ ? std::string(values[*user_]) : job.queue;
+    if (job.queue.empty()) FailHere("{} is empty", mapping_.queue);
+    if (job.user.empty()) FailHere("{} is empty", mapping_.user);
+    const Gang gang = SplitIntoGang(*gpus, options_.gpus_per_node);
+    job.submitted = std::llround(*submitted * 1000);
     job.min_workers = job.max_workers = gang.workers;
     job.per_worker = options_.share_of_one_gpu * gang.gpus_per_worker;
     job.work_ms = static_cast<TimeMs>(std::ceil(seconds * 1000));
     return job;
+  }
+
+  void CheckGpuTime(std::string_view text, double product) {
+    const double gpu_seconds =
+        ReadSeconds(text, "gpu_time", kLongestSeconds * static_cast<double>(kMostGpus));
+    if (std::abs(gpu_seconds - product) > 1 + 1e-6 * product)
+      FailHere("gpu_time {} is not duration times num_gpus, {}", text, product);
   }
 
   void Finish(Workload& jobs) {
@@ -148,6 +201,11 @@ class TraceReader {
   const NextLine& next_line_;
   const std::string& name_;
   const TraceOptions& options_;
+  const TraceColumns mapping_;
+  std::string header_;
+  size_t num_columns_ = 0;
+  // Positions of the columns that there are.
+  std::optional<size_t> submitted_, duration_, gpus_, gpu_time_, queue_, user_, job_name_;
   int64_t line_number_ = 0;
 };
 

@@ -1,12 +1,15 @@
 #pragma once
 
-// Recorded workloads, in the CSV format of the Philly trace: timestamp,duration,num_gpus,gpu_time,
-// cluster (submission in UTC, seconds, GPUs, GPU-seconds, virtual cluster). Not thread-safe.
+// Recorded workloads: CSV without quotes, with a line of column names. Without a mapping of columns
+// the format is the Philly trace's: timestamp,duration,num_gpus,gpu_time,cluster (submission in
+// UTC, seconds, GPUs, GPU-seconds, virtual cluster). Not thread-safe.
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 
+#include "renzan/cluster/simulate/trace_columns.h"
 #include "renzan/cluster/simulate/workload.h"
 
 namespace renzan::cluster::simulate {
@@ -29,6 +32,7 @@ struct TraceOptions {
   // drawn by `seed`. Each job's grace period is at least as long as it takes to save.
   TimeRange save_ms = {5'000, 5'000}, restart_ms = {30'000, 30'000};
   uint64_t seed = 1;
+  std::optional<TraceColumns> columns;  // none: the Philly trace's
 };
 
 // Reads a whole trace. Time begins with the first submission; each virtual cluster becomes a queue

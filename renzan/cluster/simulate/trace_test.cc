@@ -104,6 +104,37 @@ TEST(Trace, SaysWhatIsWrongAndWhere) {
   }
 }
 
+TEST(Trace, OtherColumns) {
+  const TraceColumns columns{.submitted = "time",
+                             .gpus = "replicas",
+                             .queue = "",
+                             .user = "owner",
+                             .name = "app",
+                             .duration_of = {{"bert", "2h"}, {"ncf", "90s"}}};
+  const Workload jobs =
+      Read("app,time,replicas,batch,owner\nbert,107.5,12,32,ann\nncf,110,1,64,bob\n",
+           {.columns = columns});
+  ASSERT_EQ(jobs.size(), 2u);
+  EXPECT_EQ(jobs[0].name, "bert");
+  EXPECT_EQ(jobs[0].work_ms, 2 * kHour);
+  EXPECT_EQ(jobs[0].gpus(), 12);
+  EXPECT_EQ(jobs[1].queue, "default");
+  EXPECT_EQ(jobs[1].user, "bob");
+  EXPECT_EQ(jobs[1].submitted, 2500);
+  const auto error_of = [&](const std::string& text) -> std::string {
+    try {
+      Read(text, {.columns = columns});
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "";
+  };
+  EXPECT_THAT(error_of("app,time,gpus,owner\n"),
+              testing::HasSubstr("t.csv:1: there is no column 'replicas'"));
+  EXPECT_THAT(error_of("app,time,replicas,owner\nvit,1,1,ann\n"),
+              testing::HasSubstr("t.csv:2: app 'vit' has no duration"));
+}
+
 TEST(Gangs, AreSplitByNodes) {
   EXPECT_EQ(SplitIntoGang(1, 8), (Gang{1, 1}));
   EXPECT_EQ(SplitIntoGang(8, 8), (Gang{1, 8}));

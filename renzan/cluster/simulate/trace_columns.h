@@ -1,0 +1,28 @@
+#pragma once
+
+// Which column of a recorded workload says what. Plain data.
+
+#include <map>
+#include <string>
+
+#include "renzan/base/config/config.h"
+
+namespace renzan::cluster::simulate {
+
+struct TraceColumns {
+  std::string submitted = "timestamp";  // "2017-10-09 07:01:55" (UTC), or seconds
+  std::string duration = "duration";    // seconds
+  std::string gpus = "num_gpus";
+  std::string queue = "cluster";  // "": all jobs are in one queue
+  std::string user;               // "": the queue's name
+  std::string name;               // "": jobs have no names
+  // How long jobs run, by name, for traces that do not say it of each job.
+  std::map<std::string, std::string> duration_of;
+
+  void Describe(ConfigFields& fields);
+};
+
+// Throws Error kConfig.
+TraceColumns ReadTraceColumns(const std::string& path);
+
+}  // namespace renzan::cluster::simulate
