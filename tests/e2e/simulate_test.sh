@@ -41,6 +41,9 @@ expect_exit 65 "app 'bert' has no duration" $renzan simulate --trace other.csv -
 sed -i 's/5m/soon/' columns.yaml
 expect_exit 78 "'soon' is not a duration" $renzan simulate --trace other.csv --columns columns.yaml
 expect_exit 66 "no_such.csv" $renzan simulate --trace no_such.csv
+expect_exit 0 "starts on" $renzan simulate "${generate[@]}" --explain 7
+expect_exit 64 "has no job 999" $renzan simulate "${generate[@]}" --explain 999
+expect_exit 64 "use --policy" $renzan simulate "${generate[@]}" --explain 7 --json
 expect_exit 64 "did you mean backfill?" $renzan simulate "${generate[@]}" --policy backfil
 expect_exit 78 "did you mean 'jobs'" $renzan simulate --generate job=5
 expect_exit 64 "either --trace FILE or --generate" $renzan simulate

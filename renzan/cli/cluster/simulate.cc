@@ -12,6 +12,7 @@
 #include "renzan/base/log.h"
 #include "renzan/cli/verbs.h"
 #include "renzan/cluster/simulate/generate.h"
+#include "renzan/cluster/simulate/job_story.h"
 #include "renzan/cluster/simulate/picture.h"
 #include "renzan/cluster/simulate/report.h"
 #include "renzan/cluster/simulate/trace.h"
@@ -35,6 +36,7 @@ struct SimulateOptions {
   double interruptions_per_hour = -1;
   std::string notice = "0", min_between_cycles = "0";
   bool json = false;
+  JobId explain = 0;  // 0: none
   SimulatorOptions simulator;
 };
 
@@ -116,9 +118,14 @@ void RunSimulations(SimulateOptions options) {
   const spec::ClusterConfig config = options.cluster_file.empty()
                                          ? SimpleCluster(options.nodes, options.gpus_per_node)
                                          : spec::ReadClusterConfig(options.cluster_file);
+  if (options.explain != 0 && (options.policies.size() != 1 || options.json))
+    Fail(ErrorCode::kUsage,
+         "--explain prints text about a single policy: use --policy instead of --compare, and no "
+         "--json");
+  const ScheduleOptions scheduling = spec::ScheduleOptionsOf(config);
   std::vector<std::unique_ptr<SimulatedPolicy>> policies;
   for (const std::string& name : options.policies)
-    policies.push_back(MakePolicy(name, options.simulator.seed, spec::ScheduleOptionsOf(config)));
+    policies.push_back(MakePolicy(name, options.simulator.seed, scheduling));
   Snapshot cluster = MakeCluster(options, config);
   const Workload workload = MakeWorkload(options, cluster);
   if (!options.quotas.empty() || options.cluster_file.empty())
@@ -129,10 +136,14 @@ void RunSimulations(SimulateOptions options) {
   for (size_t place = 0; place < policies.size(); ++place) {
     const std::string& name = options.policies[place];
     const double begin = SystemClock().MonotonicSeconds();
-    const SimulationResult result =
-        Simulate(cluster, workload, *policies[place], options.simulator);
+    std::optional<JobStory> story;
+    if (options.explain != 0)
+      story.emplace(std::move(policies[place]), options.explain, scheduling);
+    SimulatedPolicy& policy = story ? *story : *policies[place];
+    const SimulationResult result = Simulate(cluster, workload, policy, options.simulator);
     LogInfo("{}: {} jobs, {} cycles in {:.1f} s", name, result.jobs.size(), result.totals.cycles,
             SystemClock().MonotonicSeconds() - begin);
+    if (story) fmt::print("{}\n", story->Text(result));
     metrics.emplace_back(name, Measure(result));
     for (const std::string& violation : result.violations)
       violations.push_back(fmt::format("{}: {}", name, violation));
@@ -210,6 +221,10 @@ void AddSimulateVerb(CLI::App& app) {
   verb->add_option("--min-between-cycles", options->min_between_cycles,
                    "Shortest time between scheduling cycles")
       ->capture_default_str();
+  verb->add_option("--explain", options->explain,
+                   "Tell why this job waited and for whom; jobs are numbered from 1 by submission")
+      ->type_name("JOB")
+      ->check(CLI::PositiveNumber);
   verb->add_flag("--json", options->json, "Print JSON, with exact values");
   verb->add_option("--svg", options->svg, "Draw running and pending jobs over time")
       ->type_name("FILE");

@@ -40,6 +40,7 @@ double RepeatedShare(const JobRecord& job) {
 
 void SumJobs(const SimulationResult& result, Metrics& metrics) {
   std::vector<double> completion, waiting;
+  TimeMs longest = 0;
   for (const JobRecord& job : result.jobs) {
     metrics.preemptions += job.preemptions;
     metrics.drains += job.drains;
@@ -56,6 +57,10 @@ void SumJobs(const SimulationResult& result, Metrics& metrics) {
       metrics.largest_share_of_a_job = std::max(metrics.largest_share_of_a_job, RepeatedShare(job));
     completion.push_back(static_cast<double>(*job.end - job.submitted) * kMs);
     waiting.push_back(static_cast<double>(job.waited_ms) * kMs);
+    if (job.waited_ms > longest) {
+      longest = job.waited_ms;
+      metrics.longest_waiting_job = job.id;
+    }
   }
   metrics.completion = Summarize(std::move(completion));
   metrics.waiting = Summarize(std::move(waiting));

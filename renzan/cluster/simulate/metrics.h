@@ -28,6 +28,7 @@ struct Metrics {
     Distribution waiting, completion;
   };
   std::vector<SizeClass> by_size;
+  int64_t longest_waiting_job = 0;  // its id; 0: none waited
 
   // GPU time of useful work by available GPU time, over the makespan.
   double utilisation = 0;

@@ -85,6 +85,9 @@ std::vector<Line> Lines(const Metrics& first) {
   add(DistributionLines("completion", [](const Metrics& metrics) { return metrics.completion; }));
   add(DistributionLines("waiting", [](const Metrics& metrics) { return metrics.waiting; }));
   add(WaitingBySize(first));
+  lines.push_back({"waited longest: job", [](const Metrics& metrics) {
+                     return std::to_string(metrics.longest_waiting_job);
+                   }});
   add(OtherLines());
   return lines;
 }
@@ -109,6 +112,7 @@ Json ToJson(const std::string& policy, const Metrics& metrics) {
           {"completion", ToJson(metrics.completion)},
           {"waiting", ToJson(metrics.waiting)},
           {"by_size", by_size},
+          {"longest_waiting_job", metrics.longest_waiting_job},
           {"utilisation", metrics.utilisation},
           {"occupancy", metrics.occupancy},
           {"idle_while_waiting", metrics.idle_while_waiting},

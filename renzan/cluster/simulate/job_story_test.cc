@@ -1,0 +1,56 @@
+#include "renzan/cluster/simulate/job_story.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "renzan/base/error.h"
+
+namespace renzan::cluster::simulate {
+namespace {
+
+using testing::HasSubstr;
+
+// One node of two GPUs. Job 1 saves its work and has run for two hours when job 2 comes.
+std::string StoryOf(JobId job) {
+  Snapshot cluster;
+  cluster.pools = {{.name = "own", .min_nodes = 1, .max_nodes = 1}};
+  cluster.pools[0].capacity[kGpu] = 2;
+  cluster.queues = {{.name = "default"}};
+  WorkloadJob one{.work_ms = 5 * kHour, .checkpoints = true};
+  one.per_worker[kGpu] = 2;
+  Workload jobs = {one, one, one};
+  jobs[1].submitted = 2 * kHour;
+  jobs[1].work_ms = kHour / 2;
+  jobs[2].submitted = 2 * kHour + kMinute;
+  jobs[2].work_ms = kHour / 4;
+  const ScheduleOptions options;
+  JobStory story(MakePolicy("renzan", 1, options), job, options);
+  return story.Text(Simulate(cluster, jobs, story));
+}
+
+TEST(JobStory, SaysForWhomAJobWasStoppedAndWhoWentFirst) {
+  const std::string story = StoryOf(1);
+  EXPECT_THAT(story, HasSubstr("submitted: 2 GPUs, queue default, saves its work"));
+  EXPECT_THAT(story, HasSubstr("starts on own-0"));
+  EXPECT_THAT(story, HasSubstr("stopped for job 2 (2 GPUs) (time-shared)"));
+  EXPECT_THAT(story, HasSubstr("2 jobs started meanwhile (2 with less service)"));
+  EXPECT_THAT(story, HasSubstr("in all; stops: 1"));
+}
+
+TEST(JobStory, SaysWhyAJobWaits) {
+  EXPECT_THAT(StoryOf(2), HasSubstr("waits 5s: pipelined"));
+  EXPECT_THAT(StoryOf(3), HasSubstr(": resources"));
+}
+
+TEST(JobStory, OfAJobThatIsNotThere) {
+  try {
+    StoryOf(4);
+    ADD_FAILURE();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kUsage);
+    EXPECT_THAT(error.what(), HasSubstr("no job 4"));
+  }
+}
+
+}  // namespace
+}  // namespace renzan::cluster::simulate
