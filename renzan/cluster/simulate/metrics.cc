@@ -9,21 +9,14 @@ namespace {
 
 constexpr double kMs = 1e-3;
 
-struct SizeRange {
-  const char* name;
-  int64_t least, most;
-};
-constexpr SizeRange kSizes[] = {{"0", 0, 0}, {"1", 1, 1},     {"2-7", 2, 7},
-                                {"8", 8, 8}, {"9-15", 9, 15}, {">=16", 16, kUnlimited}};
-
 double Ratio(double part, double whole) { return whole > 0 ? part / whole : 0; }
 
 std::vector<Metrics::SizeClass> BySize(const SimulationResult& result) {
   std::vector<Metrics::SizeClass> classes;
-  for (const SizeRange& range : kSizes) {
+  for (const SizeRange& range : kSizeRanges) {
     std::vector<double> waiting, completion;
     for (const JobRecord& job : result.jobs) {
-      if (!job.end || job.gpus < range.least || job.gpus > range.most) continue;
+      if (!job.end || !range.Contains(job.gpus)) continue;
       waiting.push_back(static_cast<double>(job.waited_ms) * kMs);
       completion.push_back(static_cast<double>(*job.end - job.submitted) * kMs);
     }

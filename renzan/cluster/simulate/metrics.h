@@ -2,6 +2,7 @@
 
 // Metrics of a simulation. Pure functions of its result.
 
+#include <array>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -17,14 +18,26 @@ struct Distribution {
 };
 Distribution Summarize(std::vector<double> values);
 
+// Jobs are told apart by the GPUs of the whole gang.
+struct SizeRange {
+  const char* name;
+  int64_t least, most;
+  bool Contains(int64_t gpus) const { return gpus >= least && gpus <= most; }
+};
+inline constexpr std::array<SizeRange, 6> kSizeRanges = {{{"0", 0, 0},
+                                                          {"1", 1, 1},
+                                                          {"2-7", 2, 7},
+                                                          {"8", 8, 8},
+                                                          {"9-15", 9, 15},
+                                                          {">=16", 16, kUnlimited}}};
+
 struct Metrics {
   int64_t jobs = 0, rejected = 0, never_ended = 0;
   double makespan_s = 0;  // from the first submission to the end of the last job
   // From submission to end, and total time pending; for jobs that ended.
   Distribution completion, waiting;
   struct SizeClass {
-    // GPUs of the whole gang: "1", "2-7", "8", "9-15", ">=16"; "0" if there are any.
-    std::string name;
+    std::string name;  // as in kSizeRanges; "0" only if there are any
     Distribution waiting, completion;
   };
   std::vector<SizeClass> by_size;

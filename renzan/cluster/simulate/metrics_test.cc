@@ -80,6 +80,8 @@ TEST(Picture, ShowsEveryQueueAndEscapesNames) {
   EXPECT_THAT(svg, testing::HasSubstr("a &amp; b"));
   EXPECT_THAT(svg, testing::HasSubstr("a&lt;b"));
   EXPECT_THAT(svg, testing::HasSubstr("job 3: 2 GPUs, waited 60.0m"));
+  EXPECT_THAT(svg, testing::HasSubstr(">2-7 GPUs</text>"));
+  EXPECT_THAT(svg, testing::Not(testing::HasSubstr(">8 GPUs</text>"))) << "there are none";
   EXPECT_THAT(svg, testing::Not(testing::HasSubstr("nan")));
 }
 

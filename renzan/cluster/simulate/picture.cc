@@ -4,25 +4,31 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <map>
 #include <vector>
 
 #include "renzan/base/svg.h"
+#include "renzan/cluster/simulate/metrics.h"
 #include "renzan/cluster/simulate/report.h"
 
 namespace renzan::cluster::simulate {
 namespace {
 
-constexpr int kWidth = 1200, kHeight = 600;
+constexpr int kWidth = 1200, kHeight = 770;
 constexpr double kLeft = 70, kRight = 1020;  // of the plots; the legend is to the right
 constexpr double kWaitTop = 50, kWaitBottom = 170, kRunTop = 200, kRunBottom = 420;
-constexpr double kJobsTop = 450, kJobsBottom = 565;
-constexpr size_t kBins = 475;      // two pixels each
+constexpr double kClassTop = 450, kClassBottom = 590;
+constexpr double kJobsTop = 620, kJobsBottom = 735;
+constexpr size_t kBins = 475;  // two pixels each
+constexpr size_t kClassBins = 95;
 constexpr size_t kMostQueues = 9;  // with colours of their own
 constexpr size_t kMostJobs = 12;   // with lines of their own
 constexpr std::array<const char*, kMostQueues + 1> kColours = {
     "#4477aa", "#ee6677", "#228833", "#ccbb44", "#66ccee",
     "#aa3377", "#ee8866", "#44bb99", "#99ddff", "#bbbbbb"};
+
+constexpr double kMsPerHour = 3'600'000;
 
 using Bins = std::vector<double>;
 
@@ -41,6 +47,7 @@ class Painter {
     svg_.Text(kLeft, 24, "start", title_, 16);
     DrawWaiting();
     DrawRunning();
+    DrawWaitingByClass();
     DrawLargestJobs();
     DrawTimeAxis();
     DrawLegend();
@@ -145,9 +152,71 @@ class Painter {
     }
     const double y = kRunBottom - present * scale;
     svg_.Line(kLeft, y, kRight, y, "#222222", 1);
-    svg_.Text(kRight + 6, y + 4, "start", fmt::format("{:.0f} GPUs available on average", present),
+    svg_.Text(kRight + 6, y + 16, "start", fmt::format("{:.0f} GPUs available on average", present),
               11);
     Frame(kRunTop, kRunBottom, most, "GPUs in use, by queue");
+  }
+
+  // Hours of the jobs of each class, by the bin of their submission; negative where there are none.
+  Bins MeanWaiting(const SizeRange& range) const {
+    Bins sums(kClassBins, 0.0), jobs(kClassBins, 0.0);
+    for (const JobRecord& job : result_.jobs) {
+      if (!job.end || !range.Contains(job.gpus)) continue;
+      const auto bin =
+          static_cast<size_t>((job.submitted - begin_) * static_cast<TimeMs>(kClassBins) / span_);
+      sums[std::min(bin, kClassBins - 1)] += static_cast<double>(job.waited_ms) / kMsPerHour;
+      ++jobs[std::min(bin, kClassBins - 1)];
+    }
+    for (size_t bin = 0; bin < kClassBins; ++bin)
+      sums[bin] = jobs[bin] > 0 ? sums[bin] / jobs[bin] : -1;
+    return sums;
+  }
+
+  // Jobs wait for seconds or for weeks: a minute is where the scale turns from linear to
+  // logarithmic.
+  static double Logarithmic(double hours) { return std::log10(1 + hours * 60); }
+
+  void DrawWaitingByClass() {
+    std::vector<Bins> classes;
+    double most = 1;
+    for (const SizeRange& range : kSizeRanges) {
+      classes.push_back(MeanWaiting(range));
+      most = std::max(most, *std::max_element(classes.back().begin(), classes.back().end()));
+    }
+    const auto y = [&](double hours) {
+      return kClassBottom - (kClassBottom - kClassTop) * Logarithmic(hours) / Logarithmic(most);
+    };
+    Frame(kClassTop, kClassBottom, most, "hours that jobs waited, mean by GPUs, by submission");
+    for (double hours = 0.1; hours < most / 2; hours *= 10) {
+      svg_.Line(kLeft, y(hours), kRight, y(hours), "#dddddd", 1);
+      svg_.Text(kLeft - 6, y(hours) + 4, "end", fmt::format("{:g}", hours));
+    }
+    const double step = (kRight - kLeft) / static_cast<double>(kClassBins);
+    double legend = kClassTop + 4;
+    for (size_t place = 0; place < classes.size(); ++place) {
+      const char* colour = kColours[place];
+      std::vector<SvgPoint> points;  // of bins in a row that have jobs
+      const auto draw = [&] {
+        if (points.size() == 1) svg_.Circle(points[0].x, points[0].y, 1.5, colour);
+        if (points.size() > 1) svg_.Polyline(points, colour, 1.5);
+        points.clear();
+      };
+      bool any = false;
+      for (size_t bin = 0; bin < kClassBins; ++bin) {
+        const double mean = classes[place][bin];
+        if (mean < 0) {
+          draw();
+          continue;
+        }
+        points.push_back({kLeft + (static_cast<double>(bin) + 0.5) * step, y(mean)});
+        any = true;
+      }
+      draw();
+      if (!any) continue;
+      svg_.Rectangle(kRight + 16, legend - 10, 11, 11, colour);
+      svg_.Text(kRight + 32, legend, "start", fmt::format("{} GPUs", kSizeRanges[place].name));
+      legend += 16;
+    }
   }
 
   void DrawLargestJobs() {
