@@ -57,12 +57,22 @@ void SetQuota(Snapshot& snapshot, const std::string& text) {
   SetGuarantee(snapshot, name.substr(0, name.size() - 4), kGpu, gpus);
 }
 
-void Submit(Snapshot& snapshot, const spec::WorkerClasses& worker_classes,
-            const std::string& file) {
+// As the daemon would predict it.
+RunTimeQuantiles RunTimeOf(const spec::JobSpec& spec, const Snapshot& snapshot, const Job& job,
+                           client::Client& daemon) {
+  const int64_t gpus = snapshot.worker_requests[job.request].per_worker.gpu() * job.max_workers;
+  const Json traits = {
+      {"queue", spec.queue}, {"name", spec.name}, {"size", gpus > 0 ? gpus : job.max_workers}};
+  return Json::parse(daemon.Post("/v1/run-time", traits.dump())).at("quantiles_ms");
+}
+
+void Submit(Snapshot& snapshot, const spec::WorkerClasses& worker_classes, const std::string& file,
+            client::Client& daemon) {
   spec::JobSpec spec = spec::ReadJobSpec(ReadFile(file), file);
   spec::RoundUpToClass(worker_classes, file, spec);
   const std::string user = local::UserName(::geteuid());
-  const Job job = spec::MakeJob(snapshot, spec, user, 0, snapshot.now);
+  Job job = spec::MakeJob(snapshot, spec, user, 0, snapshot.now);
+  job.run_time = RunTimeOf(spec, snapshot, job, daemon);
   const std::string why = WhyInfeasible(snapshot, job);
   if (!why.empty()) Fail(ErrorCode::kConfig, "{} could never run: {}", file, why);
   AddJob(snapshot, job);
@@ -91,15 +101,15 @@ ScheduleOptions OptionsOf(const Json& status) {
 }
 
 // Adds nodes first: a submitted job may need them.
-void Change(const WhatIfFlags& flags, const spec::WorkerClasses& worker_classes,
-            Snapshot& snapshot) {
+void Change(const WhatIfFlags& flags, const spec::WorkerClasses& worker_classes, Snapshot& snapshot,
+            client::Client& daemon) {
   for (const std::string& text : flags.add_nodes) {
     const auto [pool, nodes] = ReadCount(text, "--add-nodes");
     AddNodes(snapshot, pool, nodes);
   }
   for (const std::string& node : flags.remove_nodes) RemoveNode(snapshot, node);
   for (const std::string& text : flags.quotas) SetQuota(snapshot, text);
-  for (const std::string& file : flags.submits) Submit(snapshot, worker_classes, file);
+  for (const std::string& file : flags.submits) Submit(snapshot, worker_classes, file, daemon);
 }
 
 // Submitted jobs are named by their files, in order: their ids are not known yet.
@@ -148,7 +158,7 @@ void Ask(const WhatIfFlags& flags) {
   const Json status = Json::parse(client.Get("/v1/status"));
   const ScheduleOptions options = OptionsOf(status);
   const std::vector<WhatIfRow> rows = WhatIf(
-      snapshot, [&](Snapshot& changed) { Change(flags, WorkerClassesOf(status), changed); },
+      snapshot, [&](Snapshot& changed) { Change(flags, WorkerClassesOf(status), changed, client); },
       [&](const Snapshot& at) { return Schedule(at, options); },
       static_cast<TimeMs>(*assume * 1000));
   if (flags.json)

@@ -265,14 +265,12 @@ TimeMs SimulatedCluster::FinishResize(JobId id) {
   JobLife& its = life(id);
   CloseStop(job, its, SavesInTime(its.job));
   Occupy(job, HeldBy(job), -1);
-  its.run_ms += now() - job.started;
   RestartGang(job, now());
   Occupy(job, job.placement, 1);
   return BeginRun(job, its);
 }
 
 void SimulatedCluster::Requeue(Job& job, JobLife& life) {
-  life.run_ms += now() - job.started;
   RequeueGang(job, now());
   ++life.version;
   Enqueue(job, life);
@@ -286,9 +284,8 @@ void SimulatedCluster::End(JobId id) {
   Occupy(job, job.placement, -1);
   its.record.useful = its.work;
   its.record.end = now();
-  its.run_ms += now() - job.started;
   RequeueGang(job, now());
-  run_times_.Add(TraitsOf(its.job), its.run_ms);
+  run_times_.Add(TraitsOf(its.job), job.attained_worker_ms / job.max_workers);
   job.eligible_at = kNever;
   ++ended_in_snapshot_;
   if (exact_ || ended_in_snapshot_ > 16 + snapshot_.jobs.size() / 32) RemoveEnded();

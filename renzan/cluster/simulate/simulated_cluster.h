@@ -124,7 +124,6 @@ class SimulatedCluster {
     int64_t done = 0;            // while stopping: done when the stop began
     TimeMs productive_from = 0;  // while running: the end of the restart
     TimeMs since = 0;            // last change of its state
-    TimeMs run_ms = 0;           // that it held its workers, until its last stop
     TimeMs held_since = 0;       // last change of what it holds without running
     TimeMs next_checkpoint = kNever;
     int64_t version = 0;

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <initializer_list>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "renzan/base/error.h"
@@ -75,26 +76,26 @@ double ShareEndedBy(const RunTimeQuantiles& quantiles, TimeMs time) {
 }  // namespace
 
 void RunTimes::Add(const JobTraits& traits, TimeMs ran) {
-  ++added_;
   const int bin = BinOf(ran, kBins);
-  for (const Kind& kind : KindsOf(traits)) {
-    Histogram& histogram = kinds_[kind.key];
-    for (float& count : histogram.count) count *= kind.decay;
-    histogram.total = histogram.total * kind.decay + 1;
-    ++histogram.count[bin];
-    histogram.last = added_;
+  for (const Kind& kind : KindsOf(traits))
+    for (Kinds* kinds : {&known_, &next_}) {
+      Histogram& histogram = (*kinds)[kind.key];
+      for (float& count : histogram.count) count *= kind.decay;
+      histogram.total = histogram.total * kind.decay + 1;
+      ++histogram.count[bin];
+    }
+  if (++added_ % kGeneration == 0) {
+    known_ = std::move(next_);
+    next_.clear();
   }
-  if (added_ % kRemembered == 0)
-    std::erase_if(kinds_,
-                  [&](const auto& each) { return each.second.last <= added_ - kRemembered; });
 }
 
 RunTimeQuantiles RunTimes::Predict(const JobTraits& traits) const {
   std::array<float, kBins> shares{};
   for (const Kind& kind : KindsOf(traits)) {
     const bool all_jobs = kind.smoothing == 0;
-    const auto at = kinds_.find(kind.key);
-    if (at == kinds_.end() || (all_jobs && at->second.total < kLeastJobs)) {
+    const auto at = known_.find(kind.key);
+    if (at == known_.end() || (all_jobs && at->second.total < kLeastJobs)) {
       if (all_jobs) return {};
       continue;
     }

@@ -12,6 +12,7 @@
 // Nothing depends on a prediction but the quality of decisions. It is a pure function of the jobs
 // that were added, in their order. Not thread-safe.
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <map>
@@ -29,11 +30,16 @@ struct JobTraits {
 
 class RunTimes {
  public:
-  // A kind of job that was not seen among so many is forgotten; only these have to be added again
-  // after a restart.
-  static constexpr int64_t kRemembered = 10'000;
+  // Jobs are counted in generations of so many: the ended jobs of the current one and of the one
+  // before are known, all earlier ones are forgotten. So a model to which only FirstKnown() and
+  // later jobs were added is the same, to the bit.
+  static constexpr int64_t kGeneration = 10'000;
+  // Of `added` ended jobs, numbered from 0.
+  static int64_t FirstKnown(int64_t added) {
+    return std::max<int64_t>(0, added / kGeneration - 1) * kGeneration;
+  }
 
-  // A job has ended, after it ran for so long.
+  // A job has ended. `ran`: how long it ran, as if with all of its workers.
   void Add(const JobTraits& traits, TimeMs ran);
   // Unknown (all zero) until a few jobs have ended.
   RunTimeQuantiles Predict(const JobTraits& traits) const;
@@ -43,16 +49,17 @@ class RunTimes {
   struct Histogram {
     std::array<float, kBins> count{};
     float total = 0;
-    int64_t last = 0;  // Add() that counted here
   };
+  using Kinds = std::map<std::string, Histogram>;
 
   int64_t added_ = 0;
-  std::map<std::string, Histogram> kinds_;
+  // With the jobs of the previous and the current generation, and with the current one's only.
+  Kinds known_, next_;
 };
 
 // How much longer a job runs that has run for `ran` already: half of those like it need less.
-// Beyond the last quantile, and if nothing is known, as long again (at least a minute), which is
-// the best single guess when run times have no typical scale.
+// Where that is beyond the last quantile, and if nothing is known, as long again (at least a
+// minute), which is the best single guess when run times have no typical scale.
 TimeMs LikelyRemaining(const RunTimeQuantiles& quantiles, TimeMs ran);
 
 }  // namespace renzan::cluster

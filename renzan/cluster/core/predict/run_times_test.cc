@@ -1,5 +1,6 @@
 #include "renzan/cluster/core/predict/run_times.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -68,11 +69,33 @@ TEST(RunTimes, WhatEndedLastWeighsMost) {
   ExpectNear(times.Predict(Ann())[kMedian], kMinute);
 }
 
-TEST(RunTimes, WhatWasNotSeenForLongIsForgotten) {
-  RunTimes times, fresh;
+TEST(RunTimes, TheLastGenerationsSufficeToRestoreIt) {
+  const auto traits = [](int64_t job) {
+    return JobTraits{"queue", fmt::format("user {}", job % 7), fmt::format("job {}", job % 3), 8};
+  };
+  const auto add = [&](RunTimes& times, int64_t job) {
+    times.Add(traits(job), kSecond << (job * 7919 % 16));
+  };
+  constexpr int64_t kGeneration = RunTimes::kGeneration;
+  RunTimes whole;
+  int64_t added = 0;
+  for (const int64_t jobs :
+       {kGeneration / 2, kGeneration, kGeneration + 9, 2 * kGeneration, 3 * kGeneration + 1}) {
+    while (added < jobs) add(whole, added++);
+    RunTimes restored;
+    for (int64_t job = RunTimes::FirstKnown(jobs); job < jobs; ++job) add(restored, job);
+    EXPECT_LE(jobs - RunTimes::FirstKnown(jobs), 2 * kGeneration);
+    for (int64_t job = 0; job < 21; ++job)
+      EXPECT_EQ(restored.Predict(traits(job)), whole.Predict(traits(job))) << jobs << " " << job;
+  }
+}
+
+TEST(RunTimes, WhatEndedLongAgoIsForgotten) {
+  RunTimes times;
   AddMany(times, Bob(), kMinute, 100);
-  for (RunTimes* each : {&times, &fresh})
-    AddMany(*each, Ann(), 10 * kHour, 2 * RunTimes::kRemembered - 100);
+  AddMany(times, Ann(), 10 * kHour, 2 * RunTimes::kGeneration - 101);
+  ExpectNear(times.Predict(Bob())[kMedian], kMinute);
+  times.Add(Ann(), 10 * kHour);
   ExpectNear(times.Predict(Bob())[kMedian], 10 * kHour);
 }
 
@@ -94,7 +117,7 @@ TEST(LikelyRemaining, IsAsLongAgainWhereNothingIsKnown) {
   EXPECT_EQ(LikelyRemaining(quantiles, 40 * kHour), 40 * kHour);
 }
 
-TEST(LikelyRemaining, IsPositiveAndSmoothForAnyAge) {
+TEST(LikelyRemaining, IsPositiveForAnyAge) {
   const RunTimeQuantiles quantiles = {kMinute, kMinute, kHour, kHour, 2 * kHour};
   for (TimeMs ran = 0; ran < 5 * kHour; ran += kMinute / 2)
     EXPECT_GT(LikelyRemaining(quantiles, ran), 0) << ran;

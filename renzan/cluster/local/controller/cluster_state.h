@@ -10,7 +10,6 @@
 
 #include "renzan/base/clock.h"
 #include "renzan/cluster/core/snapshot.h"
-#include "renzan/cluster/local/controller/learned_run_times.h"
 #include "renzan/cluster/local/controller/outcome.h"
 #include "renzan/cluster/local/store/records.h"
 #include "renzan/cluster/spec/job_spec.h"
@@ -43,7 +42,6 @@ struct ClusterState {
   Snapshot snapshot;
   std::map<JobId, LiveJob> live;
   WatchedProcesses watched;
-  LearnedRunTimes run_times;
   bool needs_scheduling = true;  // something changed since the last scheduling cycle
   TimeMs retry_at = kNever;      // something failed that may succeed then: a disk was full
 

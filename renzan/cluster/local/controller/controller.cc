@@ -79,7 +79,8 @@ Controller::Controller(const ControllerOptions& options, Snapshot cluster, Store
                .collector = collector_,
                .directories = directories_,
                .clock = clock},
-              options.enforce_memory) {}
+              options.enforce_memory),
+      run_times_(store) {}
 
 // --- Recovery.
 
@@ -95,13 +96,7 @@ void Controller::Recover() {
           record.quota_override);
   nodes_.Recover();
   pools_.Recover();
-  std::vector<JobRecord> unfinished = store_.UnfinishedJobs();
-  const auto run_times = state_.run_times.Recover(store_, unfinished);
-  for (JobRecord& record : unfinished) {
-    const JobId id = record.id;
-    RecoverJob(std::move(record));
-    if (Job* job = snapshot.Find(id); job != nullptr) job->run_time = run_times.at(id);
-  }
+  for (JobRecord& record : store_.UnfinishedJobs()) RecoverJob(std::move(record));
   SetReservations(RecoveredReservations(), snapshot);
   usage_.Recovered();
 }
@@ -268,7 +263,7 @@ JobId Controller::Admit(const Submission& submission) {
     Fail(ErrorCode::kConfig, "{}: this job can never run here: {}", submission.source, why);
   JobRecord record = MakeRecord(submission, std::move(yaml), job,
                                 state_.snapshot.worker_requests[job.request].per_worker);
-  job.run_time = state_.run_times.Predict(record);
+  job.run_time = record.run_time = run_times_.Predict(TraitsOf(record));
   log_.Commit(record, std::nullopt, "submitted", fmt::format("by {}", record.user), now);
   last_job_ = id;
   state_.snapshot.jobs.push_back(job);  // the highest id: still sorted

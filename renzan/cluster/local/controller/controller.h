@@ -21,6 +21,7 @@
 #include "renzan/cluster/local/controller/job_directories.h"
 #include "renzan/cluster/local/controller/job_runner.h"
 #include "renzan/cluster/local/controller/job_view.h"
+#include "renzan/cluster/local/controller/learned_run_times.h"
 #include "renzan/cluster/local/controller/node_manager.h"
 #include "renzan/cluster/local/controller/pool_observer.h"
 #include "renzan/cluster/local/controller/progress_tracker.h"
@@ -95,6 +96,8 @@ class Controller {
   JobList List(const JobFilter& filter);
   // Of all jobs ever, up to now.
   std::map<QueueAndUser, UsageRecord> UsageUntilNow() const { return usage_.Sums(Unfinished()); }
+  // What the run time of such a job, submitted now, is expected to be.
+  RunTimeQuantiles PredictRunTime(const JobTraits& traits) { return run_times_.Predict(traits); }
   // Which invariant some of the scheduler's last decisions violate, so that they were not carried
   // out; or "".
   const std::string& violation() const { return violation_; }
@@ -136,6 +139,7 @@ class Controller {
   NodeManager nodes_;
   JobRunner runner_;
 
+  LearnedRunTimes run_times_;
   JobId last_job_ = 0;
   TimeMs last_turn_ = 0;
   // Of the last scheduling cycle.

@@ -191,7 +191,7 @@ TEST_F(ControllerTest, ASpotNodeIsGoneWhenItsNoticeExpires) {
   const std::string node = RunOf(job).plan.workers[0].node;
   controller_->Drain(node, 20'000, operator_);
   Settle();
-  EXPECT_EQ(State(job), RecordState::kStopping);
+  EXPECT_EQ(State(job), RecordState::kResizing);   // it moves to the other node
   EXPECT_THAT(RunOf(job).stops, ElementsAre(20));  // not the job's own 30
   clock_.seconds += 21;
   Settle();
@@ -449,9 +449,10 @@ TEST_F(ControllerTest, JobsOfRemovedQueuesAndNodesAreKept) {
   Restart();
   EXPECT_EQ(controller_->View(waiting).record.state, RecordState::kPending);
   Settle();
-  EXPECT_EQ(State(running), RecordState::kStopping);  // its node is drained
+  EXPECT_EQ(State(running), RecordState::kResizing);  // its node is drained
   End(running, EndedBy::kRequest, 75);
-  EXPECT_EQ(State(running), RecordState::kPending);
+  EXPECT_EQ(State(running), RecordState::kRunning);
+  EXPECT_EQ(State(waiting), RecordState::kPending);
 }
 
 TEST_F(ControllerTest, BorrowedGpusAreAccounted) {

@@ -377,7 +377,6 @@ void JobRunner::Finish(LiveJob& live, const std::optional<AttemptEnd>& end) {
   const cluster::Start restart{id, job->target, job->backfilled};
   Release(*job, ended);
   if (HasEnded(outcome.state)) {
-    state_.run_times.Add(record);
     Remove(id);
     if (!artifacts.empty()) collector_.Start(record, collection, artifacts);
   } else if (outcome.state == RecordState::kResizing && !restart.placement.empty() &&

@@ -53,5 +53,32 @@ TEST_F(LearnedRunTimesTest, ARestartChangesNoPrediction) {
   EXPECT_EQ(Of(SubmitNamed("train")), was_after);
 }
 
+// Nothing that has ended is forgotten with its job, and each end counts once.
+TEST_F(LearnedRunTimesTest, LearnsFromEveryEnd) {
+  for (int job = 0; job < 12; ++job) Run("train", 5);
+  // Preempted and then cancelled while it waits.
+  const JobId cancelled = SubmitNamed("train");
+  controller_->Turn();
+  clock_.seconds += 3600;
+  controller_->Preempt(cancelled, ann_);
+  agent_.End(DirectoryOf(cancelled), EndedBy::kRequest, 0, controller_now() - kHour,
+             controller_now());
+  controller_->ProcessEnded(cancelled);
+  controller_->Cancel(cancelled, ann_);
+  controller_->Turn();
+  // Never ran.
+  controller_->Cancel(SubmitNamed("train"), ann_);
+  const std::vector<EndedRunTime> ended = store_->EndedRunTimesAfter(0);
+  ASSERT_EQ(ended.size(), 13u);
+  EXPECT_EQ(ended.back().number, 13);
+  EXPECT_EQ(ended.back().traits.name, "train");
+  EXPECT_NEAR(static_cast<double>(ended.back().ran_ms), kHour, 2 * kSecond);
+  store_->Transact([&] { store_->DeleteJobs({1, 2, 3, 4, 5}); });
+  const RunTimeQuantiles before = Of(SubmitNamed("train"));
+  EXPECT_GT(before.back(), 0);
+  Restart();
+  EXPECT_EQ(Of(SubmitNamed("train")), before);
+}
+
 }  // namespace
 }  // namespace renzan::cluster::local

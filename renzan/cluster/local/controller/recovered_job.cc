@@ -82,15 +82,14 @@ RecoveredJob JobFromRecord(Snapshot& snapshot, const JobRecord& record) {
   if (!unreadable.empty()) job.held = unreadable + ": cancel the job and submit it again";
   job.eligible_at = record.eligible_at;
   job.preemptions = record.preemptions;
+  job.run_time = record.run_time;
   return recovered;
 }
 
 void AddAttempt(const AttemptRecord& attempt, Job& job) {
   job.reservation_yields += WasStoppedFor(StopReason::kReservation, attempt);
   if (!attempt.ended) return;
-  int workers = 0;
-  for (const NodeShare& share : attempt.placement) workers += share.workers;
-  job.attained_worker_ms += std::max<TimeMs>(0, *attempt.ended - attempt.started) * workers;
+  job.attained_worker_ms += WorkerMs(attempt);
   job.waiting_since = std::max(job.waiting_since, *attempt.ended);
 }
 

@@ -12,10 +12,20 @@ void TransitionLog::Commit(const JobRecord& record, const std::optional<AttemptR
     store_.Put(record);
     if (attempt) store_.Put(*attempt);
     if (collection) store_.Put(*collection);
+    if (HasEnded(record.state)) LearnRunTime(record);
     store_.AddEvent({.job = record.id, .time = NowMs(clock_), .kind = kind, .text = text});
   });
   usage_.Committed(until);
   state_.needs_scheduling = true;
+}
+
+// A job that never ran says nothing.
+void TransitionLog::LearnRunTime(const JobRecord& record) {
+  int64_t worker_ms = 0;
+  for (const AttemptRecord& attempt : store_.Attempts(record.id))
+    if (attempt.ended_by != "void") worker_ms += WorkerMs(attempt);
+  if (const TimeMs ran = worker_ms / record.max_workers; ran > 0)
+    store_.AddRunTime(TraitsOf(record), ran);
 }
 
 }  // namespace renzan::cluster::local

@@ -34,6 +34,8 @@ class TransitionLog {
   TimeMs accounted_until() const { return usage_.accounted_until(); }
 
  private:
+  void LearnRunTime(const JobRecord& record);
+
   ClusterState& state_;
   Store& store_;
   UsageLedger& usage_;

@@ -14,7 +14,7 @@ class UsageTest : public ControllerTest {};
 
 // What else a turn does takes time, too: here it stops another job first.
 TEST_F(UsageTest, IsCountedFromTheStartOfAnAttempt) {
-  const JobId stops = Submit(kFourGpus);
+  const JobId stops = Submit("command: [train]\nresources: {gpu: 4}");  // cannot be moved
   Settle();
   controller_->Drain("own-0", 60'000, operator_);
   const JobId starts = Submit(kFourGpus);

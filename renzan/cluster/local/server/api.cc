@@ -26,6 +26,7 @@ const std::vector<Route>& Routes() {
       {"POST", {"v1", "shutdown"}, ShutDown},
       {"POST", {"v1", "jobs"}, SubmitJob},
       {"POST", {"v1", "challenge", "plan"}, PlanChallenge},
+      {"POST", {"v1", "run-time"}, PredictRunTime},
       {"GET", {"v1", "jobs"}, ListJobs},
       {"GET", {"v1", "jobs", "*"}, ShowJob},
       {"GET", {"v1", "jobs", "*", "explain"}, ExplainJob},

@@ -71,8 +71,9 @@ ApiResponse ListJobs(const ApiContext& context, const ApiRequest& request);  // 
 ApiResponse ShowJob(const ApiContext& context, const ApiRequest& request);
 ApiResponse ChangeJob(const ApiContext& context, const ApiRequest& request);
 ApiResponse ExplainJob(const ApiContext& context, const ApiRequest& request);  // api_explain.cc
-ApiResponse JobLogs(const ApiContext& context, const ApiRequest& request);     // api_logs.cc
-ApiResponse ListNodes(const ApiContext& context, const ApiRequest& request);   // api_nodes.cc
+ApiResponse PredictRunTime(const ApiContext& context, const ApiRequest& request);
+ApiResponse JobLogs(const ApiContext& context, const ApiRequest& request);    // api_logs.cc
+ApiResponse ListNodes(const ApiContext& context, const ApiRequest& request);  // api_nodes.cc
 ApiResponse ChangeNode(const ApiContext& context, const ApiRequest& request);
 ApiResponse OverrideUserQuota(const ApiContext& context, const ApiRequest& request);
 ApiResponse ClusterStatus(const ApiContext& context, const ApiRequest& request);  // api_status.cc

@@ -96,4 +96,20 @@ ApiResponse ExplainJob(const ApiContext& context, const ApiRequest& request) {
   return {.body = BodyOf(body)};
 }
 
+// Of a job that the caller would submit.
+ApiResponse PredictRunTime(const ApiContext& context, const ApiRequest& request) {
+  const Json body = ParseBody(request);
+  JobTraits traits{.user = request.caller.name};
+  try {
+    traits.queue = body.at("queue").get<std::string>();
+    traits.name = body.at("name").get<std::string>();
+    traits.size = body.at("size").get<int64_t>();
+  } catch (const Json::exception&) {
+    throw BadRequest("expected queue, name and size");
+  }
+  const RunTimeQuantiles quantiles =
+      context.loop.Run([&](Controller& controller) { return controller.PredictRunTime(traits); });
+  return {.body = BodyOf({{"quantiles_ms", quantiles}})};
+}
+
 }  // namespace renzan::cluster::local

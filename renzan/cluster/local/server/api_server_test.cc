@@ -159,6 +159,9 @@ TEST_F(ApiServerTest, AcceptsAJobAndShowsIt) {
   EXPECT_EQ(status["queues"][0]["removed"], false);
   EXPECT_EQ(BodyOf(Ask(socket_, "GET", "/v1/usage"))["jobs"].size(), 1u);
   EXPECT_EQ(BodyOf(Ask(socket_, "GET", "/v1/snapshot"))["jobs"].size(), 1u);
+  const Json run_time =
+      BodyOf(Ask(socket_, "POST", "/v1/run-time", R"({"queue": "q", "name": "train", "size": 8})"));
+  EXPECT_EQ(run_time["quantiles_ms"], Json::parse("[0, 0, 0, 0, 0]")) << "nothing has ended";
 }
 
 TEST_F(ApiServerTest, ReportsErrorsWithCodes) {
@@ -173,6 +176,7 @@ TEST_F(ApiServerTest, ReportsErrorsWithCodes) {
       {Submit("command: [a]\nqueue: nowhere"), "400", 78},
       {Submit("command: [a]\nreplicas: 10"), "400", 78},
       {Ask(socket_, "POST", "/v1/jobs", "{"), "400", 64},
+      {Ask(socket_, "POST", "/v1/run-time", R"({"queue": "q", "name": 3})"), "400", 64},
       {Ask(socket_, "POST", "/v1/jobs", std::string(5 << 20, 'x')), "413", 64},
       {Submit("command: [a]\nenvironment: {A: " + std::string(300 << 10, 'x') + "}"), "400", 64},
       {Ask(socket_, "GET", "/v1/jobs/99"), "404", 66},

@@ -1,5 +1,6 @@
 #include "renzan/cluster/local/store/records.h"
 
+#include <algorithm>
 #include <array>
 #include <nlohmann/json.hpp>
 
@@ -49,6 +50,18 @@ std::optional<NamedPlacement> ParsePlacement(std::string_view text) {
   } catch (const Json::exception&) {
     return std::nullopt;
   }
+}
+
+JobTraits TraitsOf(const JobRecord& job) {
+  const int64_t gpus = job.gpus * job.max_workers;
+  return {job.queue, job.user, job.name, gpus > 0 ? gpus : job.max_workers};
+}
+
+int64_t WorkerMs(const AttemptRecord& attempt) {
+  if (!attempt.ended) return 0;
+  int workers = 0;
+  for (const NodeShare& share : attempt.placement) workers += share.workers;
+  return std::max<TimeMs>(0, *attempt.ended - attempt.started) * workers;
 }
 
 }  // namespace renzan::cluster::local

@@ -12,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include "renzan/cluster/core/predict/run_times.h"
 #include "renzan/cluster/core/snapshot.h"
 
 namespace renzan::cluster::local {
@@ -64,6 +65,8 @@ struct JobRecord {
   std::optional<int> exit_code;  // of the last attempt that ended by itself
   std::string message;           // how it ended, in one line
   std::string manifest;          // JSON
+  // What it was expected to need when it was submitted (Job::run_time). Until it ends.
+  RunTimeQuantiles run_time{};
 };
 
 // Workers on one node. `devices` has the devices of each worker, in order; it is empty in a target,
@@ -94,6 +97,11 @@ struct AttemptRecord {
   std::string ended_by;  // "itself", "request", "timeout", ...; "void": it never ran
   std::string message;
 };
+
+JobTraits TraitsOf(const JobRecord& job);
+
+// The time that it had workers, times their number; 0 until it has ended.
+int64_t WorkerMs(const AttemptRecord& attempt);
 
 // A job in kCollecting and its final state.
 struct CollectionRecord {
@@ -152,6 +160,13 @@ struct UsageRecord {
 struct QueueAndUser {
   std::string queue, user;
   auto operator<=>(const QueueAndUser&) const = default;
+};
+
+// A job that has ended, of those from which run times are predicted (predict/run_times.h).
+struct EndedRunTime {
+  int64_t number = 0;  // from 1, in the order of the ends
+  JobTraits traits;
+  TimeMs ran_ms = 0;  // as if with all of its workers
 };
 
 struct LoanRecord {

@@ -67,6 +67,11 @@ void Store::Put(const JobRecord& job) {
   }
   store::Jobs().Put(*database_, store::RowOf(whole));
   if (!was_there) store::BeginCounting(*database_, job.id);
+  if (!was_there && job.run_time.back() > 0) {
+    std::vector<SqlValue> row = {job.id};
+    row.insert(row.end(), job.run_time.begin(), job.run_time.end());
+    store::PredictedRunTimes().Put(*database_, row);
+  }
   const auto put = [&](const char* fact, int64_t value) {
     store::Facts().Put(*database_, {std::string(fact), value});
   };
@@ -75,6 +80,7 @@ void Store::Put(const JobRecord& job) {
     put(store::kUnfinishedJobs, Fact(store::kUnfinishedJobs).value_or(0) + (was_there ? -1 : 1));
   if (!job.ended) return;
   store::Collections().Delete(*database_, "job", job.id);
+  store::PredictedRunTimes().Delete(*database_, "job", job.id);
   CountEnded(job, 1, Usage(job.id));
 }
 
@@ -135,6 +141,15 @@ void Store::AddEvent(const EventRecord& event) {
   store::ExpectRows(*database_, event.job, store::Counted::kEvents, number + 1);
 }
 
+void Store::AddRunTime(const JobTraits& traits, TimeMs ran) {
+  const int64_t number =
+      1 + database_->QueryOne("SELECT coalesce(max(number), 0) FROM ended_run_times").Int(0);
+  store::EndedRunTimes().Put(*database_,
+                             {number, traits.queue, traits.user, traits.name, traits.size, ran});
+  if (number % RunTimes::kGeneration == 0)
+    database_->Run("DELETE FROM ended_run_times WHERE number <= ?", {RunTimes::FirstKnown(number)});
+}
+
 // `jobs` is the change of the number of jobs that the store has.
 void Store::CountEnded(const JobRecord& job, int64_t jobs, const UsageRecord& usage) {
   const std::vector<SqlValue> key = {job.queue, job.user, std::string(NameOf(job.state))};
@@ -169,6 +184,10 @@ std::vector<JobRecord> Store::UnfinishedJobs() {
     for (const SqlRow& row :
          store::Jobs().Select(*database_, "WHERE ended IS NULL ORDER BY id", {}))
       jobs.push_back(store::JobOf(row));
+    std::map<JobId, RunTimeQuantiles> predicted;
+    for (const SqlRow& row : store::PredictedRunTimes().Select(*database_))
+      for (size_t i = 0; i < kQuantiles.size(); ++i) predicted[row.Int(0)][i] = row.Int(i + 1);
+    for (JobRecord& job : jobs) job.run_time = predicted[job.id];
     return jobs;
   });
 }
@@ -306,6 +325,17 @@ Measured Store::MeasuredOf(JobId job) {
     return {.checkpoint_ms = rows.front().OptionalInt(1),
             .restart_ms = rows.front().OptionalInt(2),
             .killed_after_ms = rows.front().OptionalInt(3)};
+  });
+}
+
+std::vector<EndedRunTime> Store::EndedRunTimesAfter(int64_t number) {
+  return Guarded([&] {
+    std::vector<EndedRunTime> ended;
+    for (const SqlRow& row :
+         store::EndedRunTimes().Select(*database_, "WHERE number > ? ORDER BY number", {number}))
+      ended.push_back(
+          {row.Int(0), {row.Text(1), row.Text(2), row.Text(3), row.Int(4)}, row.Int(5)});
+    return ended;
   });
 }
 

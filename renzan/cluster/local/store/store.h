@@ -57,6 +57,8 @@ class Store {
   void Put(const LoanRecord& loan);
   void PutAccountedUntil(TimeMs time);
   void AddEvent(const EventRecord& event);
+  // A job has ended after it ran for so long. Those that no prediction needs any more are deleted.
+  void AddRunTime(const JobTraits& traits, TimeMs ran);
   // Deletes ended jobs with everything that belongs to them. Their usage stays in UsageOfEnded(),
   // and their ids are not reused.
   void DeleteJobs(const std::vector<JobId>& jobs);
@@ -78,6 +80,8 @@ class Store {
   std::vector<NodeRecord> Nodes();
   std::vector<QuotaOverrideRecord> QuotaOverrides();
   std::vector<ReservationRecord> Reservations();  // sorted by job
+  // Those with higher numbers, in order.
+  std::vector<EndedRunTime> EndedRunTimesAfter(int64_t number);
   UsageRecord Usage(JobId job);
   Measured MeasuredOf(JobId job);
   std::vector<PoolRecord> Pools();
@@ -101,6 +105,7 @@ class Store {
   void CountEnded(const JobRecord& job, int64_t jobs, const UsageRecord& usage);
   void Upgrade();
   void UpgradeToVersion3(int64_t from);
+  void UpgradeToVersion5();
   [[noreturn]] void FailCorrupt(const std::string& what);
 
   std::string path_;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <filesystem>
+#include <utility>
 
 #include "renzan/base/clock.h"
 #include "renzan/base/file/file.h"
@@ -149,7 +150,8 @@ void Store::CheckWhole(int64_t version) {
 void Store::CheckSmallTables() {
   for (const CheckedTable* table :
        {&store::Facts(), &store::Nodes(), &store::Pools(), &store::QuotaOverrides(),
-        &store::Loans(), &store::EndedSums(), &store::Collections(), &store::Reservations()}) {
+        &store::Loans(), &store::EndedSums(), &store::Collections(), &store::Reservations(),
+        &store::EndedRunTimes(), &store::PredictedRunTimes()}) {
     const std::string verdict =
         database_->QueryOne(fmt::format("PRAGMA integrity_check({})", table->name())).Text(0);
     if (verdict != "ok") throw CorruptDatabase(verdict);
@@ -188,6 +190,7 @@ void Store::Upgrade() {
       if (std::find(there.begin(), there.end(), definition) == there.end())
         database_->Run(definition);
     if (version < 3) UpgradeToVersion3(version);
+    if (version < 5) UpgradeToVersion5();
     MarkVersion(*database_);
   });
 }
@@ -223,6 +226,16 @@ void Store::UpgradeToVersion3(int64_t from) {
                 {.checkpoint_ms = row.OptionalInt(1), .restart_ms = row.OptionalInt(2)});
   for (const CheckedTable* table : {&store::UsageOfDeletedJobsV2(), &store::MeasuredTimesV2()})
     database_->Run("DROP TABLE " + table->name());
+}
+
+// Version 5 has the run times of ended jobs, beyond their deletion.
+void Store::UpgradeToVersion5() {
+  std::vector<JobRecord> ended = EndedJobs({}, 2 * RunTimes::kGeneration);
+  std::sort(ended.begin(), ended.end(), [](const JobRecord& a, const JobRecord& b) {
+    return std::pair(*a.ended, a.id) < std::pair(*b.ended, b.id);
+  });
+  for (const JobRecord& job : ended)
+    if (job.run_ms > 0) AddRunTime(TraitsOf(job), job.run_ms);
 }
 
 // Copies the file only once: later errors have the same cause.

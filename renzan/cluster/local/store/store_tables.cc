@@ -180,6 +180,24 @@ const CheckedTable& Reservations() {
   return table;
 }
 
+const CheckedTable& EndedRunTimes() {
+  static const CheckedTable table(
+      "ended_run_times",
+      {"number INTEGER NOT NULL", "queue TEXT NOT NULL", "user TEXT NOT NULL", "name TEXT NOT NULL",
+       "size INTEGER NOT NULL", "ran_ms INTEGER NOT NULL"},
+      1);
+  return table;
+}
+
+const CheckedTable& PredictedRunTimes() {
+  static const CheckedTable table(
+      "predicted_run_times",
+      {"job INTEGER NOT NULL", "p10_ms INTEGER NOT NULL", "p25_ms INTEGER NOT NULL",
+       "p50_ms INTEGER NOT NULL", "p75_ms INTEGER NOT NULL", "p90_ms INTEGER NOT NULL"},
+      1, "FOREIGN KEY (job) REFERENCES jobs (id)");
+  return table;
+}
+
 const CheckedTable& Pools() {
   static const CheckedTable table(
       "pools", {"name TEXT NOT NULL", "node_ms INTEGER NOT NULL", "interruptions INTEGER NOT NULL"},
@@ -202,6 +220,7 @@ std::vector<const CheckedTable*> TablesOf(int64_t version) {
   if (version >= 3)
     tables.insert(tables.end(), {&MeasuredTimes(), &EndedSums(), &Collections(), &RowCounts()});
   if (version >= 4) tables.push_back(&Reservations());
+  if (version >= 5) tables.insert(tables.end(), {&EndedRunTimes(), &PredictedRunTimes()});
   return tables;
 }
 

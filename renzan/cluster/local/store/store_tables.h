@@ -11,7 +11,7 @@
 namespace renzan::cluster::local::store {
 
 // Increased with every change of a definition below. Store::Upgrade() converts older databases.
-inline constexpr int64_t kSchemaVersion = 4;
+inline constexpr int64_t kSchemaVersion = 5;
 
 // Facts.
 inline constexpr const char* kSchemaFact = "schema_version";
@@ -38,6 +38,9 @@ const CheckedTable& MeasuredTimes();
 const CheckedTable& EndedSums();
 const CheckedTable& Collections();
 const CheckedTable& RowCounts();  // see row_counts.h
+// Since version 5. See Store::AddRunTime() and JobRecord::run_time.
+const CheckedTable& EndedRunTimes();
+const CheckedTable& PredictedRunTimes();
 // As they were until version 2; only for upgrades.
 const CheckedTable& JobsV2();
 const CheckedTable& QuotaOverridesV2();

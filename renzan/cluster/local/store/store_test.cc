@@ -91,6 +91,34 @@ TEST(Store, CountsJobsAsTheyEnd) {
   EXPECT_EQ(store.LastJob(), 4);
 }
 
+TEST(Store, KeepsTheRunTimesOfTheLastGenerations) {
+  TemporaryDirectory directory;
+  Store store(directory / "state.db");
+  constexpr int64_t kGeneration = RunTimes::kGeneration;
+  const auto add = [&](int64_t jobs) {
+    store.Transact([&] {
+      for (int64_t job = 0; job < jobs; ++job) store.AddRunTime({"q", "ann", "train", 8}, 1000);
+    });
+  };
+  add(2 * kGeneration - 1);
+  EXPECT_EQ(store.EndedRunTimesAfter(0).front().number, 1);
+  add(1);
+  EXPECT_EQ(store.EndedRunTimesAfter(0).front().number, kGeneration + 1);
+  const std::vector<EndedRunTime> last = store.EndedRunTimesAfter(2 * kGeneration - 2);
+  ASSERT_EQ(last.size(), 2u);
+  EXPECT_EQ(last[1].number, 2 * kGeneration);
+  EXPECT_EQ(last[1].traits.user, "ann");
+}
+
+TEST(Store, APredictionLastsUntilTheJobEnds) {
+  TemporaryDirectory directory;
+  Store store(directory / "state.db");
+  store.Transact([&] { store.Put(SampleJob(1)); });
+  EXPECT_EQ(store.UnfinishedJobs().at(0).run_time, SampleJob(1).run_time);
+  EndJob(store, 1, RecordState::kDone);
+  store.Transact([&] { store.DeleteJobs({1}); });
+}
+
 TEST(Store, ACollectionLastsUntilTheJobEnds) {
   TemporaryDirectory directory;
   const std::string path = directory / "state.db";

@@ -28,7 +28,8 @@ JobRecord SampleJob(JobId id) {
           .attempts = 1,
           .run_ms = 42,
           .started = 1'700'000'000'500,
-          .manifest = "{}"};
+          .manifest = "{}",
+          .run_time = {1, 2, 3, 4, 5 + id}};
 }
 
 AttemptRecord SampleAttempt(JobId job) {
@@ -80,6 +81,7 @@ void ExpectFilledStore(Store& store, JobId jobs) {
     EXPECT_EQ(job->started, sample.started);
     EXPECT_EQ(job->ended, std::nullopt);
     EXPECT_EQ(job->exit_code, std::nullopt);
+    EXPECT_EQ(store.UnfinishedJobs().at(static_cast<size_t>(id) - 1).run_time, sample.run_time);
     const auto attempts = store.Attempts(id);
     ASSERT_EQ(attempts.size(), 1u);
     EXPECT_EQ(attempts[0].placement, SampleAttempt(id).placement);

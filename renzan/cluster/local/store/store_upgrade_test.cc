@@ -5,6 +5,7 @@
 #include <fstream>
 
 #include "renzan/base/error.h"
+#include "renzan/cluster/local/store/row_counts.h"
 #include "renzan/cluster/local/store/store_tables.h"
 #include "renzan/cluster/local/store/store_testing.h"
 
@@ -140,7 +141,8 @@ TEST(StoreUpgrade, UpgradesVersion3) {
   {
     Database database(path);
     database.Transact([&] {
-      database.Run("DROP TABLE reservations");
+      for (const char* table : {"reservations", "ended_run_times", "predicted_run_times"})
+        database.Run(fmt::format("DROP TABLE {}", table));
       store::Facts().Put(database, {std::string("schema_version"), int64_t{3}});
       database.Run("PRAGMA user_version = 3");
     });
@@ -152,6 +154,42 @@ TEST(StoreUpgrade, UpgradesVersion3) {
     EXPECT_EQ(store.Reservations().size(), static_cast<size_t>(opened));
     store.Transact([&] { store.PutReservations({{1, {{"n0", 2, {}}}}}); });
     EXPECT_EQ(store.Reservations().at(0).placement.at(0).workers, 2);
+  }
+}
+
+// As a program of version 4 would write it, which did not keep run times: job 1 runs; 2 and 3 have
+// ended, 3 before 2.
+TEST(StoreUpgrade, UpgradesVersion4) {
+  TemporaryDirectory directory;
+  const std::string path = directory / "state.db";
+  {
+    Database database(path);
+    database.Transact([&] {
+      for (const std::string& definition : store::DefinitionsOf(4)) database.Run(definition);
+      for (JobId id = 1; id <= 3; ++id) {
+        JobRecord job = SampleJob(id);
+        job.run_ms = 1000 * id;
+        if (id > 1) job.state = RecordState::kDone;
+        if (id > 1) job.ended = 500 - 100 * id;
+        store::Jobs().Put(database, store::RowOf(job));
+        store::BeginCounting(database, id);
+        store::Attempts().Put(database, store::RowOf(SampleAttempt(id)));
+        store::ExpectRows(database, id, store::Counted::kAttempts, 1);
+      }
+      store::Facts().Put(database, {std::string("last_job"), int64_t{3}});
+      store::Facts().Put(database, {std::string("unfinished_jobs"), int64_t{1}});
+      store::Facts().Put(database, {std::string("schema_version"), int64_t{4}});
+      database.Run("PRAGMA user_version = 4");
+    });
+  }
+  for (int opened = 0; opened < 2; ++opened) {
+    Store store(path);
+    EXPECT_EQ(store.UnfinishedJobs().at(0).run_time, RunTimeQuantiles{});
+    const std::vector<EndedRunTime> ended = store.EndedRunTimesAfter(0);
+    ASSERT_EQ(ended.size(), 2u);
+    EXPECT_EQ(ended[0].ran_ms, 3000);
+    EXPECT_EQ(ended[1].ran_ms, 2000);
+    EXPECT_EQ(ended[1].traits.name, SampleJob(2).name);
   }
 }
 
