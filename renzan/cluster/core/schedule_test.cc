@@ -174,6 +174,26 @@ TEST_F(ScheduleTest, AnElasticJobGoesOnWithoutItsWorkersOnADrainingNode) {
   EXPECT_THAT(decisions.resizes[0].target, ElementsAre(Placed{1, 1}));
 }
 
+TEST_F(ScheduleTest, AGangLeavesADrainingNodeWithinItsDomain) {
+  Nodes(6);
+  snapshot.topology_levels = {"rack"};
+  for (int node = 0; node < 6; ++node) snapshot.nodes[node].labels["rack"] = node < 3 ? "a" : "b";
+  const WorkerRequest in_one_rack{.topology_level = "rack", .topology_required = true};
+  Add({.workers = 2, .gpus = 8, .on = {{0, 1}, {1, 1}}, .request = in_one_rack});
+  snapshot.nodes[0].state = NodeState::kDraining;
+  const auto target = [&] {
+    const Decisions decisions = Run();
+    EXPECT_EQ(decisions.resizes.size(), 1u);
+    return decisions.resizes.empty() ? Placement{} : decisions.resizes[0].target;
+  };
+  EXPECT_THAT(target(), ElementsAre(Placed{1, 1}, Placed{2, 1})) << "only what has to move";
+  Add({.gpus = 8, .checkpoints = false, .on = {{2, 1}}});
+  EXPECT_THAT(target(), ElementsAre(Placed{3, 1}, Placed{4, 1}));
+  for (const int node : {3, 4}) Add({.gpus = 8, .checkpoints = false, .on = {{node, 1}}});
+  snapshot.jobs[0].min_workers = 1;
+  EXPECT_THAT(target(), ElementsAre(Placed{1, 1})) << "as many workers as anywhere";
+}
+
 TEST_F(ScheduleTest, AnElasticJobThatSavesTooSlowlyIsShrunkOnlyIfTheNodeGoesAway) {
   Nodes(2);
   Add({.workers = 1, .max_workers = 2, .gpus = 4, .on = {{0, 1}, {1, 1}}});

@@ -1,11 +1,15 @@
 #include "renzan/cluster/simulate/job_story.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "renzan/base/duration.h"
 #include "renzan/base/error.h"
+#include "renzan/cluster/core/order/entitlement.h"
 #include "renzan/cluster/core/order/pending_queue.h"
+#include "renzan/cluster/core/order/quota.h"
 #include "renzan/cluster/core/order/service_levels.h"
+#include "renzan/cluster/core/place/placements.h"
 
 namespace renzan::cluster::simulate {
 namespace {
@@ -30,89 +34,151 @@ std::string For(const Snapshot& snapshot, JobId id) {
   return fmt::format(" for job {} ({})", id, Gpus(GpusOf(snapshot, *job, job->min_workers)));
 }
 
-// The rule by which one pending job goes before another, as in pending_queue.h.
-const char* WhyFirst(const Snapshot& snapshot, const ScheduleOptions& options, const Job& other,
-                     const Job& job) {
-  const ServiceLevels levels(snapshot, options.levels);
-  if (other.priority > job.priority) return "of higher priority";
-  if (snapshot.now >= OverdueAt(other, options.overdue_after_ms)) return "overdue";
-  if (levels.Of(other) < levels.Of(job)) return "with less service";
-  if (levels.Of(other) == levels.Of(job) && other.id < job.id) return "submitted earlier";
-  return "that fitted where it did not";
+// Where a pending job starts now, gang by gang or worker by worker; empty if it does not.
+Placement StartOf(const Job& job, const PolicyInput& input, const PolicyOutput& output) {
+  for (const Start& start : output.decisions.starts)
+    if (start.job == job.id) return start.placement;
+  const auto held = input.held.find(job.id);
+  Placement placement = held == input.held.end() ? Placement{} : held->second;
+  for (const Hold& hold : output.holds)
+    if (hold.job == job.id) placement = Sum(placement, {{hold.node, hold.workers}});
+  return NumWorkers(placement) == job.max_workers ? placement : Placement{};
 }
+
+// The rules by which one pending job goes before another (pending_queue.h).
+class Rules {
+ public:
+  Rules(const Snapshot& snapshot, const ScheduleOptions& options)
+      : snapshot_(snapshot),
+        overdue_after_(options.overdue_after_ms),
+        view_(snapshot),
+        quota_(view_),
+        levels_(snapshot, options.levels),
+        entitlement_(snapshot, levels_, [](const Job&) { return true; }) {
+    for (const Job& job : snapshot.jobs) room_is_made_.insert(job.stopping_for);
+  }
+
+  const char* WhyFirst(const Job& other, const Job& job) const {
+    if (other.grand_challenge) return "a grand challenge";
+    if (room_is_made_.contains(other.id)) return "with room made before";
+    if (entitlement_.WithinQuota(other) && !entitlement_.WithinQuota(job))
+      return "within its queue's quota";
+    if (other.priority > job.priority) return "of higher priority";
+    if (snapshot_.now >= OverdueAt(other, overdue_after_)) return "overdue";
+    if (levels_.Of(other) < levels_.Of(job)) return "with less service";
+    if (levels_.Of(other) > levels_.Of(job)) return kFitted;
+    if (quota_.guarantees() && quota_.Share(other.queue) < quota_.Share(job.queue))
+      return "of a queue that used less of its quota";
+    return other.id < job.id ? "submitted earlier" : kFitted;
+  }
+
+ private:
+  static constexpr const char* kFitted = "that fitted where it did not";
+
+  const Snapshot& snapshot_;
+  const TimeMs overdue_after_;
+  const ClusterView view_;
+  const Quota quota_;
+  const ServiceLevels levels_;
+  const Entitlement entitlement_;
+  std::set<JobId> room_is_made_;
+};
 
 }  // namespace
 
 PolicyOutput JobStory::Decide(const PolicyInput& input) {
   PolicyOutput output = policy_->Decide(input);
-  Watch(input.snapshot, output.decisions);
+  Watch(input, output);
   return output;
 }
 
-void JobStory::Watch(const Snapshot& snapshot, const Decisions& decisions) {
+void JobStory::Watch(const PolicyInput& input, const PolicyOutput& output) {
+  const Snapshot& snapshot = input.snapshot;
   const Job* job = snapshot.Find(job_);
-  if (job == nullptr || job->eligible_at == kNever) return;
+  if (job == nullptr || job->eligible_at == kNever) return CloseWaiting(snapshot.now);
   if (lines_.empty())
     Tell(job->submitted,
          fmt::format("submitted: {}, queue {}, {}", Gpus(GpusOf(snapshot, *job, job->max_workers)),
                      snapshot.queues[job->queue].name,
                      SavesWhenStopped(*job) ? "saves its work" : "would lose its work if stopped"));
-  if (job->state == JobState::kPending) return WatchPending(snapshot, *job, decisions);
-  for (const Stop& stop : decisions.stops)
-    if (stop.job == job_)
-      Tell(snapshot.now,
-           fmt::format("stopped{} ({})", For(snapshot, stop.on_behalf_of), NameOf(stop.reason)));
-  for (const Resize& resize : decisions.resizes)
-    if (resize.job == job_)
-      Tell(snapshot.now, fmt::format("moved to {}{}", NodesOf(snapshot, resize.target),
-                                     For(snapshot, resize.on_behalf_of)));
+  if (job->state == JobState::kPending)
+    WatchPending(input, *job, output);
+  else
+    WatchRunning(snapshot, *job, output);
 }
 
-void JobStory::WatchPending(const Snapshot& snapshot, const Job& job, const Decisions& decisions) {
-  for (const Start& start : decisions.starts)
-    if (start.job == job_) {
-      CloseWaiting(snapshot.now);
-      return Tell(snapshot.now, "starts on " + NodesOf(snapshot, start.placement));
-    }
+void JobStory::WatchPending(const PolicyInput& input, const Job& job, const PolicyOutput& output) {
+  const Snapshot& snapshot = input.snapshot;
+  if (runs_ && !leaves_) Tell(job.waiting_since, "a node with its workers failed");
+  runs_ = leaves_ = false;
+  const std::vector<Start>& starts = output.decisions.starts;
+  const Placement placement = StartOf(job, input, output);
+  if (!placement.empty()) {
+    CloseWaiting(snapshot.now);
+    runs_ = true;
+    return Tell(snapshot.now, "starts on " + NodesOf(snapshot, placement));
+  }
   std::string reason = "no room";
-  for (const Wait& wait : decisions.waits)
+  for (const Wait& wait : output.decisions.waits)
     if (wait.job == job_) reason = NameOf(wait.reason) + For(snapshot, wait.blocked_by);
   if (waiting_ && waiting_->reason != reason) CloseWaiting(snapshot.now);
   if (!waiting_) waiting_ = Waiting{snapshot.now, reason, {}, {}};
-  for (const Start& start : decisions.starts) CountFirst(snapshot, job, start);
+  if (!starts.empty()) WentFirst(snapshot, job, starts);
 }
 
-void JobStory::CountFirst(const Snapshot& snapshot, const Job& job, const Start& start) {
-  const Job& other = *snapshot.Find(start.job);
-  ++waiting_->went_first[WhyFirst(snapshot, options_, other, job)];
-  auto& largest = waiting_->largest;
-  largest.emplace_back(GpusOf(snapshot, other, NumWorkers(start.placement)), other.id);
-  std::sort(largest.begin(), largest.end(), [](const auto& a, const auto& b) {
-    return std::pair(-a.first, a.second) < std::pair(-b.first, b.second);
-  });
-  if (largest.size() > 3) largest.pop_back();
+void JobStory::WatchRunning(const Snapshot& snapshot, const Job& job, const PolicyOutput& output) {
+  leaves_ = job.state != JobState::kRunning;
+  for (const Stop& stop : output.decisions.stops)
+    if (stop.job == job_) {
+      leaves_ = true;
+      Tell(snapshot.now,
+           fmt::format("stopped{} ({})", For(snapshot, stop.on_behalf_of), NameOf(stop.reason)));
+    }
+  for (const Resize& resize : output.decisions.resizes)
+    if (resize.job == job_)
+      Tell(snapshot.now, fmt::format("moved to {}{}", NodesOf(snapshot, resize.target),
+                                     For(snapshot, resize.on_behalf_of)));
+  for (const Evict& evict : output.evicts)
+    if (evict.job == job_) {
+      leaves_ = true;
+      Tell(snapshot.now, fmt::format("{} of its workers evicted from {}", evict.workers,
+                                     snapshot.nodes[evict.node].name));
+    }
+}
+
+void JobStory::WentFirst(const Snapshot& snapshot, const Job& job,
+                         const std::vector<Start>& starts) {
+  std::optional<Rules> rules;
+  if (policy_->IsScheduler()) rules.emplace(snapshot, options_);
+  for (const Start& start : starts) {
+    const Job& other = *snapshot.Find(start.job);
+    waiting_->went_first[rules ? rules->WhyFirst(other, job) : ""].insert(other.id);
+    waiting_->gpus[other.id] = GpusOf(snapshot, other, NumWorkers(start.placement));
+  }
 }
 
 void JobStory::CloseWaiting(TimeMs now) {
   if (!waiting_) return;
-  std::string text = fmt::format("waits {}: {}", Duration(now - waiting_->begin), waiting_->reason);
-  int all = 0;
+  const Waiting waiting = *std::exchange(waiting_, std::nullopt);
+  std::string text = fmt::format("waits {}: {}", Duration(now - waiting.begin), waiting.reason);
+  std::vector<std::pair<int64_t, JobId>> largest;
+  for (const auto& [id, gpus] : waiting.gpus) largest.emplace_back(-gpus, id);
+  std::sort(largest.begin(), largest.end());
+  if (largest.size() > 3) largest.resize(3);
   std::vector<std::string> reasons, jobs;
-  for (const auto& [why, count] : waiting_->went_first) {
-    all += count;
-    reasons.push_back(fmt::format("{} {}", count, why));
-  }
-  for (const auto& [gpus, id] : waiting_->largest)
-    jobs.push_back(fmt::format("{} ({})", id, Gpus(gpus)));
+  for (const auto& [why, ids] : waiting.went_first)
+    if (!why.empty()) reasons.push_back(fmt::format("{} {}", ids.size(), why));
+  for (const auto& [gpus, id] : largest) jobs.push_back(fmt::format("{} ({})", id, Gpus(-gpus)));
+  const size_t all = waiting.gpus.size();
   if (all > 0)
-    text += fmt::format("; {} started meanwhile ({}), the largest: job {}",
+    text += fmt::format("; {} started meanwhile{}, the largest: job {}",
                         all == 1 ? "one job" : fmt::format("{} jobs", all),
-                        fmt::join(reasons, ", "), fmt::join(jobs, ", "));
-  if (now > waiting_->begin || all > 0) Tell(waiting_->begin, std::move(text));
-  waiting_.reset();
+                        reasons.empty() ? "" : fmt::format(" ({})", fmt::join(reasons, ", ")),
+                        fmt::join(jobs, ", "));
+  if (now > waiting.begin || all > 0) Tell(waiting.begin, std::move(text));
 }
 
-std::string JobStory::Text(const SimulationResult& result) const {
+std::string JobStory::Text(const SimulationResult& result) {
   const auto record = std::find_if(result.jobs.begin(), result.jobs.end(),
                                    [&](const JobRecord& job) { return job.id == job_; });
   if (record == result.jobs.end())
@@ -120,11 +186,16 @@ std::string JobStory::Text(const SimulationResult& result) const {
          "the simulation has no job {}: jobs are numbered from 1 by submission, up to {}, and "
          "those that could never run here are left out",
          job_, result.jobs.empty() ? 0 : result.jobs.back().id);
+  CloseWaiting(result.totals.end);
   std::string text = fmt::format("job {}, from the first submission:\n", job_);
   for (const auto& [time, what] : lines_) text += fmt::format("{:>12}  {}\n", Duration(time), what);
   if (record->end)
-    text += fmt::format("{:>12}  ends; it waited {} in all; stops: {}\n", Duration(*record->end),
-                        Duration(record->waited_ms), record->preemptions + record->drains);
+    text +=
+        fmt::format("{:>12}  ends; it waited {} in all; stops: {}\n", Duration(*record->end),
+                    Duration(record->waited_ms),
+                    record->preemptions + record->drains + record->resizes + record->node_failures);
+  else
+    text += "never ends\n";
   return text;
 }
 

@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -18,7 +19,8 @@ namespace renzan::cluster::simulate {
 
 class JobStory : public SimulatedPolicy {
  public:
-  // `options` are those of the policy, if it is Renzan's.
+  // `options` are those of the policy, if it is Renzan's. Of another policy, the story does not say
+  // by which rule jobs went first.
   JobStory(std::unique_ptr<SimulatedPolicy> policy, JobId job, const ScheduleOptions& options)
       : policy_(std::move(policy)), job_(job), options_(options) {}
 
@@ -26,21 +28,22 @@ class JobStory : public SimulatedPolicy {
   bool IsScheduler() const override { return policy_->IsScheduler(); }
   bool ScalesPools() const override { return policy_->ScalesPools(); }
 
-  // Lines of text. Error kUsage if the simulation had no such job.
-  std::string Text(const SimulationResult& result) const;
+  // Lines of text, once the simulation has ended. Error kUsage if it had no such job.
+  std::string Text(const SimulationResult& result);
 
  private:
   // A time during which it waited for one reason.
   struct Waiting {
     TimeMs begin = 0;
     std::string reason;
-    std::map<std::string, int> went_first;           // by why, the number of jobs
-    std::vector<std::pair<int64_t, JobId>> largest;  // of them: GPUs, job; at most three
+    std::map<std::string, std::set<JobId>> went_first;  // by why
+    std::map<JobId, int64_t> gpus;                      // of them
   };
 
-  void Watch(const Snapshot& snapshot, const Decisions& decisions);
-  void WatchPending(const Snapshot& snapshot, const Job& job, const Decisions& decisions);
-  void CountFirst(const Snapshot& snapshot, const Job& job, const Start& start);
+  void Watch(const PolicyInput& input, const PolicyOutput& output);
+  void WatchPending(const PolicyInput& input, const Job& job, const PolicyOutput& output);
+  void WatchRunning(const Snapshot& snapshot, const Job& job, const PolicyOutput& output);
+  void WentFirst(const Snapshot& snapshot, const Job& job, const std::vector<Start>& starts);
   void CloseWaiting(TimeMs now);
   void Tell(TimeMs time, std::string what) { lines_.emplace_back(time, std::move(what)); }
 
@@ -49,6 +52,8 @@ class JobStory : public SimulatedPolicy {
   const ScheduleOptions options_;
   std::vector<std::pair<TimeMs, std::string>> lines_;
   std::optional<Waiting> waiting_;
+  bool runs_ = false;    // when last seen
+  bool leaves_ = false;  // was told to stop or to move, when last seen
 };
 
 }  // namespace renzan::cluster::simulate

@@ -10,12 +10,17 @@ namespace {
 
 using testing::HasSubstr;
 
-// One node of two GPUs. Job 1 saves its work and has run for two hours when job 2 comes.
-std::string StoryOf(JobId job) {
+Snapshot OneNodeOfTwoGpus() {
   Snapshot cluster;
   cluster.pools = {{.name = "own", .min_nodes = 1, .max_nodes = 1}};
   cluster.pools[0].capacity[kGpu] = 2;
   cluster.queues = {{.name = "default"}};
+  return cluster;
+}
+
+// Job 1 saves its work and has run for two hours when job 2 comes.
+std::string StoryOf(JobId job, const std::string& policy = "renzan",
+                    const Snapshot& cluster = OneNodeOfTwoGpus()) {
   WorkloadJob one{.work_ms = 5 * kHour, .checkpoints = true};
   one.per_worker[kGpu] = 2;
   Workload jobs = {one, one, one};
@@ -24,7 +29,7 @@ std::string StoryOf(JobId job) {
   jobs[2].submitted = 2 * kHour + kMinute;
   jobs[2].work_ms = kHour / 4;
   const ScheduleOptions options;
-  JobStory story(MakePolicy("renzan", 1, options), job, options);
+  JobStory story(MakePolicy(policy, 1, options), job, options);
   return story.Text(Simulate(cluster, jobs, story));
 }
 
@@ -40,6 +45,20 @@ TEST(JobStory, SaysForWhomAJobWasStoppedAndWhoWentFirst) {
 TEST(JobStory, SaysWhyAJobWaits) {
   EXPECT_THAT(StoryOf(2), HasSubstr("waits 5s: pipelined"));
   EXPECT_THAT(StoryOf(3), HasSubstr(": resources"));
+}
+
+TEST(JobStory, OfOtherPolicies) {
+  EXPECT_THAT(StoryOf(1, "kubernetes"), HasSubstr("starts on own-0"));
+  EXPECT_THAT(StoryOf(2, "kubernetes"), HasSubstr("waits 3h00m: no room"));
+  EXPECT_THAT(StoryOf(1, "las"), HasSubstr("2 jobs started meanwhile, the largest: job 2 (2 GPUs)"))
+      << "their rules are not ours";
+}
+
+TEST(JobStory, OfAJobWhoseNodeFails) {
+  Snapshot cluster = OneNodeOfTwoGpus();
+  cluster.pools[0].interruptions_per_hour = 0.2;
+  const std::string story = StoryOf(1, "renzan", cluster);
+  EXPECT_THAT(story, HasSubstr("a node with its workers failed"));
 }
 
 TEST(JobStory, OfAJobThatIsNotThere) {

@@ -57,7 +57,7 @@ std::vector<Line> OtherLines() {
           count("starts", &Metrics::starts),
           count("preemptions", &Metrics::preemptions),
           count("most preemptions of a job", &Metrics::most_preemptions_of_a_job),
-          count("stops for draining nodes", &Metrics::drains),
+          count("left draining nodes", &Metrics::drains),
           count("node failures of jobs", &Metrics::node_failures),
           count("resizes", &Metrics::resizes),
           count("deadlocks", &Metrics::deadlocks),

@@ -236,7 +236,11 @@ TimeMs SimulatedCluster::Moved(JobId id) {
   const Job& job = Get(id);
   JobLife& its = life(id);
   CHECK_MSG(job.checkpoints, "job {} is resized, but cannot save its work", job.id);
-  ++its.record.resizes;
+  const bool leaves =
+      std::any_of(job.placement.begin(), job.placement.end(), [&](const Placed& placed) {
+        return snapshot_.nodes[placed.node].state == NodeState::kDraining;
+      });
+  ++(leaves ? its.record.drains : its.record.resizes);
   Occupy(job, job.placement, -1);
   Occupy(job, HeldBy(job), 1);
   return BeginStop(job, its);

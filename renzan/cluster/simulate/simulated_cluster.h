@@ -30,12 +30,12 @@ struct JobRecord {
   std::optional<TimeMs> first_start, end;
   TimeMs waited_ms = 0;   // total time pending, including after preemptions
   int preemptions = 0;    // stops by the policy, without drains
-  int drains = 0;         // stops because of draining nodes
+  int drains = 0;         // stops and moves because of draining nodes
   int node_failures = 0;  // that interrupted it
-  int resizes = 0;
-  int64_t useful = 0;    // work that was not repeated
-  int64_t lost = 0;      // work that had to be repeated
-  int64_t overhead = 0;  // time held while restarting, saving, or waiting for other workers
+  int resizes = 0;        // and moves, without drains
+  int64_t useful = 0;     // work that was not repeated
+  int64_t lost = 0;       // work that had to be repeated
+  int64_t overhead = 0;   // time held while restarting, saving, or waiting for other workers
 };
 
 // A job ran, or waited, with this many workers. Runs do not include the time that stopping takes.

@@ -14,7 +14,6 @@ namespace renzan::cluster::simulate {
 namespace {
 
 constexpr std::string_view kHeader = "timestamp,duration,num_gpus,gpu_time,cluster";
-constexpr double kLongestSeconds = 10 * 366 * 86400.0;
 constexpr int64_t kMostGpus = 1'000'000;
 
 template <typename T>

@@ -35,8 +35,9 @@ struct TraceOptions {
   std::optional<TraceColumns> columns;  // none: the Philly trace's
 };
 
-// Reads a whole trace. Time begins with the first submission; each virtual cluster becomes a queue
-// with one user. Throws Error kData "name:line: ..." for the first invalid line.
+// Reads a whole trace. Time begins with the first submission. Of the Philly trace, each virtual
+// cluster becomes a queue with one user. Throws Error kData "name:line: ..." for the first invalid
+// line.
 Workload ReadTrace(const NextLine& next_line, const std::string& name, const TraceOptions& options);
 
 }  // namespace renzan::cluster::simulate

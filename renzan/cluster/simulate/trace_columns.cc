@@ -15,8 +15,11 @@ void TraceColumns::Describe(ConfigFields& fields) {
   fields.Require(duration_of.empty() || !name.empty(), "name",
                  "duration_of gives durations by name: say which column has the name");
   for (const auto& [name_of, text] : duration_of)
-    fields.Require(ParseDuration(text).value_or(0) > 0, "duration_of",
-                   fmt::format("{}: '{}' is not a duration such as 90s, 10m or 2h", name_of, text));
+    if (const double seconds = ParseDuration(text).value_or(0);
+        !(seconds > 0) || seconds > kLongestSeconds)
+      fields.Require(
+          false, "duration_of",
+          fmt::format("{}: '{}' is not a duration such as 90s, 10m or 2h", name_of, text));
 }
 
 TraceColumns ReadTraceColumns(const std::string& path) {

@@ -9,6 +9,9 @@
 
 namespace renzan::cluster::simulate {
 
+// A job's duration is at most ten years.
+inline constexpr double kLongestSeconds = 10 * 366 * 86400.0;
+
 struct TraceColumns {
   std::string submitted = "timestamp";  // "2017-10-09 07:01:55" (UTC), or seconds
   std::string duration = "duration";    // seconds

@@ -21,20 +21,21 @@ Entitlement::Entitlement(const Snapshot& snapshot, const ServiceLevels& levels,
     : levels_(&levels), first_(snapshot.jobs.data()), within_quota_(snapshot.jobs.size()) {
   const std::vector<int> kinds = GuaranteedKinds(snapshot);
   if (kinds.empty()) return;
-  // Movable, -priority, level, pending, position.
-  using Candidate = std::tuple<bool, int, int, bool, int>;
+  // Movable, -priority, loses nothing, level, pending, position.
+  using Candidate = std::tuple<bool, int, bool, int, bool, int>;
   std::vector<std::vector<Candidate>> queues(snapshot.queues.size());
   for (size_t at = 0; at < snapshot.jobs.size(); ++at) {
     const Job& job = snapshot.jobs[at];
     if (job.state == JobState::kStopping) continue;
     const bool pending = job.state == JobState::kPending;
-    queues[job.queue].emplace_back(pending || !IsFixed(job), -job.priority, levels.Of(job), pending,
+    queues[job.queue].emplace_back(pending || !IsFixed(job), -job.priority,
+                                   pending || SavesWhenStopped(job), levels.Of(job), pending,
                                    static_cast<int>(at));
   }
   for (size_t queue = 0; queue < queues.size(); ++queue) {
     std::sort(queues[queue].begin(), queues[queue].end());
     Resources left = snapshot.queues[queue].guaranteed;
-    for (const auto& [movable, priority, level, pending, at] : queues[queue]) {
+    for (const auto& [movable, priority, loses_nothing, level, pending, at] : queues[queue]) {
       const Job& job = snapshot.jobs[at];
       const int workers =
           pending ? job.min_workers

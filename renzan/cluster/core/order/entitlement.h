@@ -2,9 +2,10 @@
 
 // Which jobs are within their queue's guaranteed quota? Running jobs that are not preemptible come
 // first: they never borrow, so what the queue has borrowed can always be reclaimed from its other
-// jobs. Then higher priority first, then less service, running jobs, earlier submission. A job
-// that does not fit into the rest of the guaranteed quota is skipped. Jobs within quota cannot be
-// preempted by other queues, and may reclaim what other queues have borrowed.
+// jobs. Then higher priority first; then running jobs that would lose work if stopped, so that a
+// reclaim costs work only where nothing else is borrowed; then less service, running jobs, earlier
+// submission. A job that does not fit into the rest of the guaranteed quota is skipped. Jobs within
+// quota cannot be preempted by other queues, and may reclaim what other queues have borrowed.
 //
 // A job's rank is (within quota, priority, -level of service), and a job is only preempted for one
 // of higher rank. Being within quota and levels do not depend on the cycle's decisions, so a chain

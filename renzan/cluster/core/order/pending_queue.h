@@ -6,8 +6,8 @@
 //   2. jobs for which others are being stopped, so that no preemption is wasted
 //   3. jobs within their queue's guaranteed quota, before jobs that would borrow
 //   4. higher priority
-//   5. jobs that have waited for longer than `overdue_after`, longest first, until one of them has
-//      started. One start per cycle bounds how long unfairness lasts. If all of them went first,
+//   5. jobs that are overdue (OverdueAt()), longest first, until one of them has started. One start
+//   per cycle bounds how long unfairness lasts. If all of them went first,
 //      then with more than a day's backlog the queue would become plain FIFO, and small jobs would
 //      wait as long as large ones.
 //   6. less service so far (service_levels.h)
@@ -29,7 +29,9 @@
 namespace renzan::cluster {
 
 // From when on a pending job is overdue: it has waited for longer than `overdue_after` and four
-// times the service by which it is ranked (service_levels.h), together.
+// times the service by which it is ranked (service_levels.h), together. So a job that has not run
+// yet and saves its work is overdue after `overdue_after`; one that does not save it, after four
+// times what it is expected to need as well.
 TimeMs OverdueAt(const Job& job, TimeMs overdue_after);
 
 class PendingQueue {

@@ -26,7 +26,8 @@ TimeMs RankedServiceOf(const Job& job, TimeMs now) {
   constexpr size_t kUpperQuartile = 3;
   static_assert(kQuantiles[kUpperQuartile] == 0.75F);
   const TimeMs service = ServiceOf(job, now);
-  return SavesWhenStopped(job) ? service : std::max(service, job.run_time[kUpperQuartile]);
+  const bool can_be_corrected = SavesWhenStopped(job) && job.preemptible;
+  return can_be_corrected ? service : std::max(service, job.run_time[kUpperQuartile]);
 }
 
 ServiceLevels::ServiceLevels(const Snapshot& snapshot, const ServiceLevelOptions& options)

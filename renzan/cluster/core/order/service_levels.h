@@ -6,9 +6,9 @@
 // by first come within a level. No run time has to be known: most jobs are short and never leave
 // the first level, and the few long ones share what they leave over.
 //
-// That a long job has started early is corrected by preempting it, unless it would lose its work.
-// Of such a job what it is expected to need (Job::run_time) counts from the beginning: of those
-// that must run to their end, the shorter go first.
+// That a long job has started early is corrected by preempting it, unless it would lose its work or
+// must not be stopped. Of such a job what it is expected to need (Job::run_time) counts from the
+// beginning: of those that must run to their end, the shorter go first.
 //
 // A level only rises. Pure functions of the snapshot.
 
@@ -59,8 +59,8 @@ class ServiceLevels {
 
 // The time that the job has run, as if with all of its workers.
 TimeMs ServiceOf(const Job& job, TimeMs now);
-// The service by which it is ranked: at least what it is expected to need, if it does not save its
-// work.
+// The service by which it is ranked: at least what it is expected to need, if it cannot be
+// preempted without a loss.
 TimeMs RankedServiceOf(const Job& job, TimeMs now);
 
 }  // namespace renzan::cluster

@@ -124,6 +124,7 @@ bool NeedsOneHost(const WorkerRequest& request) {
 std::optional<Placement> FindPlacement(const ClusterView& view, const PlacementQuery& query) {
   const WorkerRequest& request = view.snapshot().worker_requests[query.request];
   Search search(view, query);
+  if (query.within != nullptr) return search.Anywhere(query.within);
   if (!request.topology_level.empty()) {
     std::optional<Placement> found = search.InOneDomain();
     if (found || request.topology_required) return found;

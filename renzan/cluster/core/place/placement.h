@@ -17,6 +17,8 @@ struct PlacementQuery {
   bool checkpoints = false;  // see ClusterView::Tiers
   Room room = Room::kNow;
   bool unreserved = true;  // not on reserved resources
+  // Only on these nodes, wherever the request's topology would have it; null: on any.
+  const NodeSet* within = nullptr;
 };
 
 // A placement for as many workers as fit, up to the maximum; none if fewer than the minimum fit.

@@ -33,7 +33,7 @@ class RunTimes {
   // Jobs are counted in generations of so many: the ended jobs of the current one and of the one
   // before are known, all earlier ones are forgotten. So a model to which only FirstKnown() and
   // later jobs were added is the same, to the bit.
-  static constexpr int64_t kGeneration = 10'000;
+  static constexpr int64_t kGeneration = 20'000;
   // Of `added` ended jobs, numbered from 0.
   static int64_t FirstKnown(int64_t added) {
     return std::max<int64_t>(0, added / kGeneration - 1) * kGeneration;

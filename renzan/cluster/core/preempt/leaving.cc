@@ -35,21 +35,36 @@ Divided Divide(const Snapshot& snapshot, const Job& job) {
   return divided;
 }
 
+// The nodes of the domain in which the gang must stay together.
+const NodeSet& DomainOf(const ClusterView& view, const WorkerRequest& request, int node) {
+  const std::vector<NodeSet>& domains = view.Domains(request.topology_level);
+  return *std::find_if(domains.begin(), domains.end(),
+                       [&](const NodeSet& domain) { return domain.Has(node); });
+}
+
 // Where the job has all of its workers, or as many as it can run with; none if there is no room.
+// Workers that can stay do so, unless in another domain the gang has more workers.
 std::optional<Placement> TargetOf(const ClusterView& view, const Job& job, const Divided& divided) {
-  const Snapshot& snapshot = view.snapshot();
+  const WorkerRequest& request = view.snapshot().worker_requests[job.request];
   const int all = NumWorkers(job.placement), stay = NumWorkers(divided.stays);
-  const bool in_one_domain = snapshot.worker_requests[job.request].topology_required;
-  // In one domain: workers that stay may be in the wrong one, so that all of them move.
-  const int least = in_one_domain ? job.min_workers : job.min_workers - stay;
-  const int most = in_one_domain ? all : all - stay;
-  std::optional<Placement> more = FindPlacement(view, {.request = job.request,
-                                                       .min_workers = std::max(1, least),
-                                                       .max_workers = most,
-                                                       .checkpoints = job.checkpoints});
-  if (more) return in_one_domain ? *more : Sum(divided.stays, *more);
-  if (stay >= job.min_workers) return divided.stays;
-  return std::nullopt;
+  const bool bound = request.topology_required && stay > 0;
+  std::optional<Placement> target;
+  if (stay >= job.min_workers) target = divided.stays;
+  PlacementQuery query{.request = job.request,
+                       .min_workers = std::max(1, job.min_workers - stay),
+                       .max_workers = all - stay,
+                       .checkpoints = job.checkpoints};
+  if (bound) query.within = &DomainOf(view, request, divided.stays.front().node);
+  if (const std::optional<Placement> more = FindPlacement(view, query))
+    target = Sum(divided.stays, *more);
+  const int workers = target ? NumWorkers(*target) : 0;
+  if (!bound || workers == all) return target;
+  query = {.request = job.request,
+           .min_workers = std::max(job.min_workers, workers + 1),
+           .max_workers = all,
+           .checkpoints = job.checkpoints};
+  std::optional<Placement> elsewhere = FindPlacement(view, query);
+  return elsewhere ? elsewhere : target;
 }
 
 }  // namespace

@@ -121,6 +121,17 @@ TEST_F(TimeSharingTest, WithoutLevelsTheOrderIsFirstCome) {
   (void)third;
 }
 
+// Whatever it is expected to need: predictions cost no work.
+TEST_F(TimeSharingTest, AReclaimStopsJobsThatLoseNoWorkFirst) {
+  Nodes(2);
+  TwoQueues(8, 8);
+  Add({.queue = 0, .gpus = 8, .checkpoints = false, .on = {{0, 1}}});
+  snapshot.jobs.back().run_time.fill(200 * kHour);
+  const JobId saves = Add({.queue = 0, .gpus = 8, .on = {{1, 1}}});
+  Add({.queue = 1, .gpus = 8});
+  EXPECT_THAT(Stopped(Run()), ElementsAre(saves));
+}
+
 TEST_F(TimeSharingTest, QuotasComeBeforeService) {
   TwoQueues(8, 8);
   Nodes(2);
