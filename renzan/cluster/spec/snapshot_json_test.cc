@@ -29,7 +29,9 @@ Snapshot Everything() {
                             .price_per_hour = 0.1 + 0.2,
                             .boot_ms = 180'000,
                             .idle_ms = 1,
-                            .interruptions_per_hour = 1e-9});
+                            .interruptions_per_hour = 1e-9,
+                            .boot_ahead = 0.7,
+                            .expected_nodes = std::vector<int>(168, 3)});
   snapshot.nodes.push_back({.name = "spot-0",
                             .pool = 0,
                             .capacity = snapshot.pools[0].capacity,
@@ -97,6 +99,7 @@ TEST(SnapshotJson, RoundTripIsExact) {
   EXPECT_EQ(after.jobs[1].last_checkpoint, 9);
   EXPECT_EQ(after.jobs[0].last_checkpoint, std::nullopt);
   EXPECT_EQ(after.pools[0].price_per_hour, before.pools[0].price_per_hour);
+  EXPECT_EQ(after.pools[0].expected_nodes, before.pools[0].expected_nodes);
   EXPECT_EQ(after.pools[0].domains, before.pools[0].domains);
   EXPECT_EQ(after.nodes[0].labels, before.nodes[0].labels);
   EXPECT_EQ(after.nodes[0].state, NodeState::kDraining);
@@ -116,7 +119,7 @@ TEST(SnapshotJson, IncludesEveryField) {
   EXPECT_EQ(json.size(), 11u);
   EXPECT_EQ(json["jobs"][1].size(), 32u);
   EXPECT_EQ(json["nodes"][0].size(), 8u);
-  EXPECT_EQ(json["pools"][0].size(), 11u);
+  EXPECT_EQ(json["pools"][0].size(), 13u);
   EXPECT_EQ(json["queues"][0].size(), 4u);
   EXPECT_EQ(json["worker_requests"][0].size(), 5u);
   const Json defaults = Json::parse(SnapshotToJson([] {

@@ -1,6 +1,7 @@
 #include "renzan/cluster/core/resize/pools.h"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <optional>
 #include <string>
@@ -13,6 +14,7 @@
 #include "renzan/cluster/core/order/quota.h"
 #include "renzan/cluster/core/place/projected_capacity.h"
 #include "renzan/cluster/core/place/sites.h"
+#include "renzan/cluster/core/predict/node_demand.h"
 
 namespace renzan::cluster {
 namespace {
@@ -49,6 +51,7 @@ class Scaler {
   void Run() {
     for (size_t pool = 0; pool < existing_.size(); ++pool) KeepMinimum(static_cast<int>(pool));
     for (Wait& wait : decisions_.waits) Consider(wait);
+    for (size_t pool = 0; pool < bought_.size(); ++pool) BootAhead(static_cast<int>(pool));
     for (size_t pool = 0; pool < bought_.size(); ++pool)
       if (bought_[pool] > 0)
         decisions_.scale_out.push_back({static_cast<int>(pool), bought_[pool]});
@@ -103,6 +106,26 @@ class Scaler {
     if (nodes > 0) Buy(pool, nodes);
   }
 
+  // Nodes that will be needed by the time that they have booted, if nobody waits for the budget.
+  void BootAhead(int pool) {
+    const Pool& of = snapshot_.pools[pool];
+    if (of.expected_nodes.empty()) return;
+    const TimeMs hour = snapshot_.now / kHour;
+    for (const TimeMs change : {(hour + 1) * kHour, (hour + 1) * kHour - of.boot_ms % kHour,
+                                (hour + 2) * kHour - of.boot_ms % kHour})
+      if (change > snapshot_.now) decisions_.look_again = std::min(decisions_.look_again, change);
+    const int missing = Wanted(of) - existing_[pool] - bought_[pool];
+    const int nodes = std::min(missing, Buyable(pool, {}));
+    if (nodes > 0) Buy(pool, nodes);
+  }
+
+  // So many nodes are kept although they are idle.
+  int Wanted(const Pool& pool) const {
+    if (waits_in_vain_) return pool.min_nodes;
+    return std::max(pool.min_nodes,
+                    ExpectedNodes(pool, snapshot_.now, snapshot_.now + pool.boot_ms));
+  }
+
   // Each job takes what will be free, in pending-queue order, so that nothing is counted twice.
   void Consider(Wait& wait) {
     const bool has_place =
@@ -129,7 +152,10 @@ class Scaler {
         cannot_buy_.Add(key, job.min_workers);
       }
     }
-    if (fit == ProjectedCapacity::Fit::kNowhere) return;
+    if (fit == ProjectedCapacity::Fit::kNowhere) {
+      waits_in_vain_ = std::isfinite(snapshot_.budget_per_hour);
+      return;
+    }
     quota_.Add(job, job.min_workers);
     if (wants_room && fit == ProjectedCapacity::Fit::kOnBought)
       wait = {job.id, WaitReason::kNodesBooting};
@@ -239,7 +265,7 @@ class Scaler {
     for (const int index : idle) {
       const Node& node = snapshot_.nodes[index];
       const Pool& pool = snapshot_.pools[node.pool];
-      if (existing_[node.pool] <= pool.min_nodes) continue;
+      if (existing_[node.pool] <= Wanted(pool)) continue;
       const TimeMs due = node.idle_since + pool.idle_ms;
       if (due > snapshot_.now) {
         decisions_.look_again = std::min(decisions_.look_again, due);
@@ -256,6 +282,7 @@ class Scaler {
   Quota quota_;
   double price_ = 0;                           // per hour, of all nodes that are paid for
   std::vector<int> existing_, bought_;         // nodes by pool, without draining ones
+  bool waits_in_vain_ = false;                 // a job for which the budget may not suffice
   Failures<std::pair<int, bool>> cannot_buy_;  // by request, and whether the job checkpoints
 };
 
@@ -291,6 +318,7 @@ Snapshot Emptied(const Snapshot& snapshot, bool scaled_at_minimum) {
                              .labels = pool.labels,
                              .spot = pool.spot});
   }
+  for (Pool& pool : empty.pools) pool.expected_nodes.clear();
   return empty;
 }
 

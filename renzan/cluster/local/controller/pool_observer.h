@@ -1,11 +1,12 @@
 #pragma once
 
-// Measures how often the nodes of each pool are interrupted, and keeps the snapshot's rates up to
-// date. Time without a daemon is not observed.
+// Measures how often the nodes of each pool are interrupted and how many are in use, and keeps the
+// snapshot's rates and expectations up to date. Time without a daemon is not observed.
 
 #include <vector>
 
 #include "renzan/base/clock.h"
+#include "renzan/cluster/core/predict/node_demand.h"
 #include "renzan/cluster/core/snapshot.h"
 #include "renzan/cluster/local/controller/pool_history.h"
 #include "renzan/cluster/local/store/store.h"
@@ -18,22 +19,27 @@ class PoolObserver {
       : snapshot_(snapshot), store_(store), clock_(clock) {}
 
   void Recover();
-  // Counts the time for which nodes have been in service. To be called before a node's state
+  // Counts the time for which nodes have been in service and in use. To be called before that
   // changes.
   void Observe();
   // The node has failed, or goes away after a notice.
   void CountInterruption(int node);
-  // Within a transaction.
+  // Within a transaction; then, once it has been committed.
   void Put();
+  void Committed() { stored_until_ = observed_until_ / kHour; }
   // In the order of Snapshot::pools, up to now.
   const std::vector<PoolHistory>& Histories();
   void ClockWentBack(TimeMs now);
 
  private:
+  void PutHours();
+
   Snapshot& snapshot_;
   Store& store_;
   const Clock& clock_;
   std::vector<PoolHistory> pools_;
+  DemandWatch demand_;
+  int64_t stored_until_ = 0;  // hours from here on may not have been stored as they are
   TimeMs observed_until_ = 0;
 };
 

@@ -16,6 +16,7 @@ void TransitionLog::Commit(const JobRecord& record, const std::optional<AttemptR
     store_.AddEvent({.job = record.id, .time = NowMs(clock_), .kind = kind, .text = text});
   });
   usage_.Committed(until);
+  pools_.Committed();
   state_.needs_scheduling = true;
 }
 

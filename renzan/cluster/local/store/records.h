@@ -152,6 +152,13 @@ struct PoolRecord {
   int64_t interruptions = 0;  // nodes that went away, with or without notice
 };
 
+// At most so many of a pool's nodes were in use during an hour, counted from 1970 (UTC).
+struct PoolHourRecord {
+  std::string pool;
+  int64_t hour = 0;
+  int nodes = 0;
+};
+
 struct UsageRecord {
   double gpu_seconds = 0;
   double cost = 0;

@@ -198,6 +198,12 @@ const CheckedTable& PredictedRunTimes() {
   return table;
 }
 
+const CheckedTable& PoolHours() {
+  static const CheckedTable table(
+      "pool_hours", {"pool TEXT NOT NULL", "hour INTEGER NOT NULL", "nodes INTEGER NOT NULL"}, 2);
+  return table;
+}
+
 const CheckedTable& Pools() {
   static const CheckedTable table(
       "pools", {"name TEXT NOT NULL", "node_ms INTEGER NOT NULL", "interruptions INTEGER NOT NULL"},
@@ -220,7 +226,8 @@ std::vector<const CheckedTable*> TablesOf(int64_t version) {
   if (version >= 3)
     tables.insert(tables.end(), {&MeasuredTimes(), &EndedSums(), &Collections(), &RowCounts()});
   if (version >= 4) tables.push_back(&Reservations());
-  if (version >= 5) tables.insert(tables.end(), {&EndedRunTimes(), &PredictedRunTimes()});
+  if (version >= 5)
+    tables.insert(tables.end(), {&EndedRunTimes(), &PredictedRunTimes(), &PoolHours()});
   return tables;
 }
 

@@ -41,6 +41,7 @@ const CheckedTable& RowCounts();  // see row_counts.h
 // Since version 5. See Store::AddRunTime() and JobRecord::run_time.
 const CheckedTable& EndedRunTimes();
 const CheckedTable& PredictedRunTimes();
+const CheckedTable& PoolHours();  // see PoolHourRecord
 // As they were until version 2; only for upgrades.
 const CheckedTable& JobsV2();
 const CheckedTable& QuotaOverridesV2();

@@ -141,7 +141,8 @@ TEST(StoreUpgrade, UpgradesVersion3) {
   {
     Database database(path);
     database.Transact([&] {
-      for (const char* table : {"reservations", "ended_run_times", "predicted_run_times"})
+      for (const char* table :
+           {"reservations", "ended_run_times", "predicted_run_times", "pool_hours"})
         database.Run(fmt::format("DROP TABLE {}", table));
       store::Facts().Put(database, {std::string("schema_version"), int64_t{3}});
       database.Run("PRAGMA user_version = 3");

@@ -1,0 +1,49 @@
+#pragma once
+
+// How many nodes of a pool will be in use, by hour of the week, learned from the weeks before: work
+// comes in the mornings of working days. A pure function of what was observed. Not thread-safe.
+
+#include <cstdint>
+#include <map>
+#include <vector>
+
+#include "renzan/cluster/core/snapshot.h"
+
+namespace renzan::cluster {
+
+class NodeDemand {
+ public:
+  static constexpr int kHoursOfWeek = 7 * 24;
+  static constexpr int64_t kWeeks = 8;  // earlier ones are forgotten
+
+  // At most so many nodes were in use during an hour, counted from the beginning of time (UTC).
+  void Add(int64_t hour, int nodes);
+  // Of each hour of the week, numbered as hours modulo kHoursOfWeek: so many nodes or more were in
+  // use in at least this share of the weeks; 0 if fewer than two were observed.
+  std::vector<int> Expected(double share) const;
+  const std::map<int64_t, int>& hours() const { return hours_; }
+
+ private:
+  std::map<int64_t, int> hours_;
+};
+
+// Nodes of the pool that are expected to be in use at some time from `from` until `until`.
+int ExpectedNodes(const Pool& pool, TimeMs from, TimeMs until);
+
+// Watches the pools of a cluster for which nodes are booted ahead.
+class DemandWatch {
+ public:
+  // Before a change: the snapshot's jobs have had their nodes since the last call. Updates
+  // Pool::expected_nodes once an hour.
+  void Observe(TimeMs now, Snapshot& snapshot);
+  // The pools' past; before the first Observe().
+  void Add(int pool, int64_t hour, int nodes) { demand_[pool].Add(hour, nodes); }
+  // By pool.
+  const std::map<int, NodeDemand>& demand() const { return demand_; }
+
+ private:
+  std::map<int, NodeDemand> demand_;
+  int64_t hour_ = -1;  // of the last Observe()
+};
+
+}  // namespace renzan::cluster
