@@ -29,9 +29,10 @@ void NodeDemand::Add(int64_t hour, int nodes) {
   hours_.erase(hours_.begin(), hours_.upper_bound(hours_.rbegin()->first - kWeeks * kHoursOfWeek));
 }
 
-std::vector<int> NodeDemand::Expected(double share) const {
+std::vector<int> NodeDemand::Expected(double share, int64_t now) const {
   std::vector<std::vector<int>> seen(kHoursOfWeek);
-  for (const auto& [hour, nodes] : hours_) seen[hour % kHoursOfWeek].push_back(nodes);
+  for (const auto& [hour, nodes] : hours_)
+    if (hour < now) seen[hour % kHoursOfWeek].push_back(nodes);
   std::vector<int> expected;
   for (std::vector<int>& weeks : seen) {
     std::sort(weeks.begin(), weeks.end(), std::greater());
@@ -55,14 +56,15 @@ void DemandWatch::Observe(TimeMs time, Snapshot& snapshot) {
                    [](const Pool& pool) { return pool.boot_ahead > 0; }))
     return;
   const int64_t now = time / kHour;
-  // After a pause, only what is seen now is known.
-  const int64_t since = hour_ >= 0 && now >= hour_ && now - hour_ <= 24 ? hour_ : now;
+  if (hour_ < 0 || now < hour_) hour_ = now;
+  const int64_t since = std::max(hour_, now - NodeDemand::kWeeks * NodeDemand::kHoursOfWeek);
   std::map<int, int> in_use = NodesInUse(snapshot);
   for (int index = 0; index < static_cast<int>(snapshot.pools.size()); ++index) {
     Pool& pool = snapshot.pools[index];
     if (pool.boot_ahead <= 0) continue;
     for (int64_t hour = since; hour <= now; ++hour) demand_[index].Add(hour, in_use[index]);
-    if (now != hour_) pool.expected_nodes = demand_[index].Expected(pool.boot_ahead);
+    if (now != hour_ || pool.expected_nodes.empty())
+      pool.expected_nodes = demand_[index].Expected(pool.boot_ahead, now);
   }
   hour_ = now;
 }

@@ -19,8 +19,9 @@ class NodeDemand {
   // At most so many nodes were in use during an hour, counted from the beginning of time (UTC).
   void Add(int64_t hour, int nodes);
   // Of each hour of the week, numbered as hours modulo kHoursOfWeek: so many nodes or more were in
-  // use in at least this share of the weeks; 0 if fewer than two were observed.
-  std::vector<int> Expected(double share) const;
+  // use in at least this share of the weeks; 0 if fewer than two were observed. Only hours before
+  // `now` count: the current one has not ended.
+  std::vector<int> Expected(double share, int64_t now) const;
   const std::map<int64_t, int>& hours() const { return hours_; }
 
  private:

@@ -8,21 +8,33 @@ namespace {
 
 constexpr int kWeek = NodeDemand::kHoursOfWeek;
 
+std::vector<int> Expected(const NodeDemand& demand, double share) {
+  return demand.Expected(share, 1'000'000);
+}
+
 TEST(NodeDemand, CountsTheWeeksInWhichSoManyNodesWereInUse) {
   NodeDemand demand;
   const int in_use[] = {5, 0, 3, 4};
   for (int week = 0; week < 4; ++week) demand.Add(week * kWeek + 9, in_use[week]);
-  EXPECT_EQ(demand.Expected(0.25)[9], 5);
-  EXPECT_EQ(demand.Expected(0.5)[9], 4);
-  EXPECT_EQ(demand.Expected(0.75)[9], 3);
-  EXPECT_EQ(demand.Expected(1)[9], 0);
-  EXPECT_EQ(demand.Expected(0.5)[10], 0);
+  EXPECT_EQ(Expected(demand, 0.25)[9], 5);
+  EXPECT_EQ(Expected(demand, 0.5)[9], 4);
+  EXPECT_EQ(Expected(demand, 0.75)[9], 3);
+  EXPECT_EQ(Expected(demand, 1)[9], 0);
+  EXPECT_EQ(Expected(demand, 0.5)[10], 0);
+}
+
+TEST(NodeDemand, DoesNotCountTheHourThatHasNotEnded) {
+  NodeDemand demand;
+  for (int week = 0; week < 2; ++week) demand.Add(week * kWeek + 9, 5);
+  demand.Add(2 * kWeek + 9, 0);
+  EXPECT_EQ(demand.Expected(1, 2 * kWeek + 9)[9], 5);
+  EXPECT_EQ(demand.Expected(1, 2 * kWeek + 10)[9], 0);
 }
 
 TEST(NodeDemand, KnowsNothingAfterOneWeek) {
   NodeDemand demand;
   demand.Add(9, 5);
-  EXPECT_EQ(demand.Expected(0.5)[9], 0);
+  EXPECT_EQ(Expected(demand, 0.5)[9], 0);
 }
 
 TEST(NodeDemand, ForgetsEarlierWeeks) {
@@ -30,7 +42,7 @@ TEST(NodeDemand, ForgetsEarlierWeeks) {
   for (int64_t week = 0; week < NodeDemand::kWeeks; ++week) demand.Add(week * kWeek, 7);
   for (int64_t week = 0; week < NodeDemand::kWeeks; ++week)
     demand.Add((NodeDemand::kWeeks + week) * kWeek, 2);
-  EXPECT_EQ(demand.Expected(0.1)[0], 2);
+  EXPECT_EQ(Expected(demand, 0.1)[0], 2);
   EXPECT_EQ(demand.hours().size(), static_cast<size_t>(NodeDemand::kWeeks));
 }
 

@@ -203,6 +203,7 @@ void Controller::Schedule() {
   state_.needs_scheduling = false;
   for (const auto& [id, live] : state_.live)
     if (live.record.state == RecordState::kRunning) progress_.Read(live, now - kScheduleStatusMs);
+  pools_.Observe();
   Validated validated = options_.validate(state_.snapshot, options_.schedule(state_.snapshot));
   const Decisions& decisions = validated.decisions;
   waits_.clear();
