@@ -182,6 +182,7 @@ void MeasureGrowth(int nodes, int pending, int cycles, uint64_t seed) {
   for (const int part : {4, 2, 1}) half = MeasureCycles(nodes / part, pending, cycles, seed, half);
   half = 0;
   for (const int part : {4, 2, 1}) half = MeasureCycles(nodes, pending / part, cycles, seed, half);
+  MeasureCycles(4 * nodes, 5 * pending, cycles / 3 + 1, seed, 0);
 }
 
 // As in Kueue's performance suite: many jobs in 30 queues, all submitted at the start and admitted

@@ -2,6 +2,7 @@
 
 #include "renzan/model/model.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "renzan/base/random_testing.h"
@@ -18,6 +19,11 @@ struct Case {
   std::vector<int64_t> dims;  // of the tables
   double dropout = 0;
 };
+
+void PrintTo(const Case& its, std::ostream* out) {
+  *out << fmt::format("{}, {} dense, tables of {}, dropout {}", its.type, its.num_dense,
+                      fmt::join(its.dims, " "), its.dropout);
+}
 
 std::vector<TableInput> TablesOf(const std::vector<int64_t>& dims) {
   std::vector<TableInput> tables;

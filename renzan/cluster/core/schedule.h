@@ -5,9 +5,9 @@
 //
 // The cycle goes through the pending queue from its head. A job starts if it fits. Otherwise it is
 // pipelined onto resources that stopping jobs are releasing, or preempts other jobs (only if it
-// then fits). The first job for which none of this works gets a reservation. What is left over goes
-// to elastic jobs that can grow; then nodes are bought or returned. Each step has its own file in
-// this folder.
+// then fits), or other jobs move together for it. Overdue jobs for which none of this works get
+// reservations. What is left over goes to elastic jobs that can grow; then nodes are bought or
+// returned. Each step has its own file in this folder.
 
 #include "renzan/cluster/core/decisions.h"
 #include "renzan/cluster/core/order/service_levels.h"

@@ -141,7 +141,6 @@ void Reservations::Add(const Job& job, const Quota& quota, const Occupants& occu
   const Snapshot& snapshot = view_.snapshot();
   const VictimRules rules{
       .may_stop = [](const Job&, const Quota&) { return true; },
-      .may_shrink = [](const Job&, const Quota&) { return false; },
       .cost = [&](int index, const Quota& then) -> double {
         const Job& blocker = snapshot.jobs[index];
         if (blocker.backfilled || preemption.rights().ToStop(preemptor, blocker, then)) return 0;

@@ -14,13 +14,15 @@ constexpr int kMostTries = 3;
 class Compaction {
  public:
   Compaction(const ClusterView& view, const Quota& quota, const Occupants& occupants,
-             const Preemption& preemption, const Preemptor& preemptor, TimeMs min_between_resizes)
+             const Preemption& preemption, const Preemptor& preemptor,
+             const Preemption::Reach& reach, TimeMs min_between_resizes)
       : view_(view),
         snapshot_(view.snapshot()),
         quota_(quota),
         occupants_(occupants),
         preemption_(preemption),
         preemptor_(preemptor),
+        reach_(reach),
         min_between_resizes_(min_between_resizes),
         largest_hole_(view.LargestFree()) {}
 
@@ -28,15 +30,20 @@ class Compaction {
     const VictimRules rules{
         .may_stop = [&](const Job& job,
                         const Quota& then) { return MayStop(job, then) || MayMove(job); },
-        .may_shrink = [](const Job&, const Quota&) { return false; },
         .cost =
             [&](int index, const Quota& then) {
               return MayMove(snapshot_.jobs[index]) ? occupants_.cost(index)
                                                     : preemption_.CostOf(preemptor_, index, then);
             }};
+    VictimNodes where = reach_.nodes;
+    for (const int index : occupants_.jobs()) {
+      const Job& job = snapshot_.jobs[index];
+      if (!MayMove(job)) continue;
+      for (const Placed& placed : job.placement) where.all.Add(placed.node);
+    }
     for (int tries = 0; tries < kMostTries; ++tries) {
       std::optional<VictimPlan> victims =
-          FindVictims(view_, quota_, occupants_, *preemptor_.job, rules);
+          FindVictims(view_, quota_, occupants_, *preemptor_.job, rules, {}, &where);
       if (!victims) return std::nullopt;
       if (std::optional<CompactionPlan> plan = FindRoomFor(*victims)) {
         if (CostsLessThanItGains(*plan)) return plan;
@@ -48,7 +55,8 @@ class Compaction {
 
  private:
   bool MayStop(const Job& job, const Quota& then) const {
-    return preemption_.rights().ToStop(preemptor_, job, then).has_value();
+    return preemption_.MightStop(reach_, job) &&
+           preemption_.rights().ToStop(preemptor_, job, then).has_value();
   }
 
   bool MayMove(const Job& job) const {
@@ -125,6 +133,7 @@ class Compaction {
   const Occupants& occupants_;
   const Preemption& preemption_;
   const Preemptor& preemptor_;
+  const Preemption::Reach& reach_;
   const TimeMs min_between_resizes_;
   const int64_t largest_hole_;
   std::set<JobId> immovable_;
@@ -141,10 +150,11 @@ std::optional<CompactionPlan> PlanCompaction(const ClusterView& view, const Quot
   const int64_t needed =
       view.snapshot().worker_requests[job.request].per_worker[view.packing_kind()] *
       job.min_workers;
+  const Preemption::Reach reach = preemption.ReachOf(preemptor, quota);
   // Moves take as much as they leave.
-  if (needed == 0 || preemption.ReachOf(preemptor, quota).amount + view.free_future() < needed)
-    return std::nullopt;
-  return Compaction(view, quota, occupants, preemption, preemptor, min_between_resizes).Plan();
+  if (needed == 0 || reach.amount + view.free_future() < needed) return std::nullopt;
+  return Compaction(view, quota, occupants, preemption, preemptor, reach, min_between_resizes)
+      .Plan();
 }
 
 }  // namespace renzan::cluster

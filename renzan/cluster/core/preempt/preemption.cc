@@ -11,7 +11,9 @@ Preemption::Preemption(const ClusterView& view, const Occupants& occupants,
       snapshot_(view.snapshot()),
       occupants_(occupants),
       entitlement_(entitlement),
-      rights_(entitlement) {
+      rights_(entitlement),
+      group_of_(snapshot_.jobs.size(), -1) {
+  std::map<Kind, int> known;
   for (const int index : occupants.jobs()) {
     const Job& job = snapshot_.jobs[index];
     if (!job.preemptible || job.grand_challenge) continue;
@@ -20,10 +22,10 @@ Preemption::Preemption(const ClusterView& view, const Occupants& occupants,
     const ServiceLevels& levels = entitlement.levels();
     const Kind kind(job.queue, job.priority, levels.Of(job), levels.MayBePreempted(job),
                     job.backfilled, elastic, entitlement.WithinQuota(job));
-    auto known = groups_.find(kind);
-    if (known == groups_.end())
-      known = groups_.emplace(kind, Group{&job, 0, 0, NodeSet(view.num_nodes())}).first;
-    Group& group = known->second;
+    const auto [at, is_new] = known.try_emplace(kind, static_cast<int>(groups_.size()));
+    if (is_new) groups_.push_back({&job, 0, 0, NodeSet(view.num_nodes())});
+    group_of_[index] = at->second;
+    Group& group = groups_[at->second];
     const int64_t each = snapshot_.worker_requests[job.request].per_worker[view.packing_kind()];
     group.all += each * workers;
     group.surplus += each * (workers - job.min_workers);
@@ -51,14 +53,17 @@ double Preemption::CostOf(const Preemptor& preemptor, int index, const Quota& qu
 }
 
 Preemption::Reach Preemption::ReachOf(const Preemptor& preemptor, const Quota& quota) const {
-  Reach reach{0, NodeSet(view_.num_nodes())};
-  for (const auto& [kind, group] : groups_) {
+  Reach reach{0, {NodeSet(view_.num_nodes()), NodeSet(view_.num_nodes())}, {}};
+  for (const Group& group : groups_) {
     // Whether backfilled jobs yield depends on their nodes: here all of them might.
     const bool stops = rights_.ToStop(preemptor, *group.example, quota).has_value() ||
                        (preemptor.reserved != nullptr && group.example->backfilled);
-    if (!stops && !rights_.ToShrink(preemptor, *group.example, quota)) continue;
+    reach.stops.push_back(stops);
+    const bool shrinks = rights_.ToShrink(preemptor, *group.example, quota);
+    if (!stops && !shrinks) continue;
     reach.amount += stops ? group.all : group.surplus;
-    reach.nodes |= group.nodes;
+    reach.nodes.all |= group.nodes;
+    if (shrinks) reach.nodes.shrinkable |= group.nodes;
   }
   return reach;
 }
@@ -111,7 +116,8 @@ std::optional<VictimPlan> Preemption::Plan(const Preemptor& preemptor, const Quo
   const VictimRules rules{
       .may_stop =
           [&](const Job& victim, const Quota& then) {
-            return rights_.ToStop(preemptor, victim, then).has_value();
+            return (!reach || MightStop(*reach, victim)) &&
+                   rights_.ToStop(preemptor, victim, then).has_value();
           },
       .may_shrink = [&](const Job& victim,
                         const Quota& then) { return rights_.ToShrink(preemptor, victim, then); },

@@ -26,9 +26,16 @@ class Preemption {
   // The packing kind that its possible victims hold, and where they run.
   struct Reach {
     int64_t amount = 0;
-    NodeSet nodes;
+    VictimNodes nodes;
+    std::vector<bool> stops;  // by group: whether its jobs might be stopped
   };
   Reach ReachOf(const Preemptor& preemptor, const Quota& quota) const;
+  // False: the preemptor may not stop the running job, whichever victims have been chosen before:
+  // rights only become fewer by that.
+  bool MightStop(const Reach& reach, const Job& job) const {
+    const int group = group_of_[&job - snapshot_.jobs.data()];
+    return group >= 0 && reach.stops[group];
+  }
   // Of stopping a job (by index) for the preemptor.
   double CostOf(const Preemptor& preemptor, int index, const Quota& quota) const;
 
@@ -55,7 +62,8 @@ class Preemption {
   const Occupants& occupants_;
   const Entitlement& entitlement_;
   const Rights rights_;
-  std::map<Kind, Group> groups_;
+  std::vector<Group> groups_;
+  std::vector<int> group_of_;  // by position in Snapshot::jobs; -1: no possible victim
   // By request, queue, priority, level, within quota, reclaims, job if it has a reservation.
   Failures<std::tuple<int, int, int, int, bool, bool, JobId>> failures_;
 };

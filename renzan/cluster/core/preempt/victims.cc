@@ -165,7 +165,8 @@ class VictimSearch {
       int here = StillOn(node, tenant);
       const auto cost = [&] { return rules_.cost(tenant.job, quota_); };
       if (here == 0 || occupants_.leaving(tenant.job)) continue;
-      if (victim.min_workers < victim.max_workers && rules_.may_shrink(victim, quota_)) {
+      if (rules_.may_shrink && victim.min_workers < victim.max_workers &&
+          rules_.may_shrink(victim, quota_)) {
         const int surplus = std::min(here, Surplus(tenant.job));
         const bool shrunk_already = victims_.contains(tenant.job);
         for (int step = 0; step < surplus; ++step)
@@ -361,21 +362,23 @@ std::vector<NodeSet> Scopes(const ClusterView& view, const Job& job) {
 std::optional<VictimPlan> FindVictims(const ClusterView& view, const Quota& quota,
                                       const Occupants& occupants, const Job& job,
                                       const VictimRules& rules, const std::vector<int>& stop_first,
-                                      const NodeSet* victim_nodes) {
-  std::vector<NodeSet> scopes = Scopes(view, job);
-  if (victim_nodes != nullptr) {
-    NodeSet worth = *victim_nodes;
-    AddNodesWithRoom(view, job, worth);
-    for (NodeSet& scope : scopes) scope = scope & worth;
-  }
+                                      const VictimNodes* where) {
+  const std::vector<NodeSet> scopes = Scopes(view, job);
   VictimSearch search(view, quota, occupants, job, rules);
   for (const bool may_stop : {false, true}) {
     std::optional<VictimPlan> best;
     double best_cost = kImpossible;
+    std::optional<NodeSet> worth;
+    if (!may_stop && !rules.may_shrink)
+      worth.emplace(view.num_nodes());
+    else if (where != nullptr)
+      worth = may_stop ? where->all : where->shrinkable;
+    if (worth) AddNodesWithRoom(view, job, *worth);
     for (const NodeSet& scope : scopes) {
       search.Reset();
       search.StopFirst(stop_first);
-      if (!search.Place(scope, may_stop)) continue;
+      const NodeSet nodes = worth ? scope & *worth : scope;
+      if (!search.Place(nodes, may_stop)) continue;
       VictimPlan plan = search.Finish(stop_first);
       if (search.total() >= best_cost) continue;
       best_cost = search.total();

@@ -24,20 +24,25 @@ struct VictimPlan {
   Placement placement;  // of the gang, at its minimum
 };
 
-// Which jobs may be victims, and what each costs.
+// Which jobs may be victims, and what each costs. Without `may_shrink` none is shrunk.
 struct VictimRules {
   std::function<bool(const Job&victim, const Quota&quota)> may_stop, may_shrink;
   std::function<double(int job, const Quota& quota)> cost;
 };
 
+// Where possible victims run: all of them, and those that can be shrunk.
+struct VictimNodes {
+  NodeSet all, shrinkable;
+};
+
 // Booting nodes count as ready. Elastic jobs are shrunk before any job is stopped. Greedy by cost,
 // node by node, then drops victims that turn out not to be needed. The cheapest plan would be a
-// knapsack problem. `stop_first`: jobs that must stop in any case (for quota). `victim_nodes`: the
+// knapsack problem. `stop_first`: jobs that must stop in any case (for quota). `where`: the
 // nodes to search besides those with room, null for all.
 std::optional<VictimPlan> FindVictims(const ClusterView& view, const Quota& quota,
                                       const Occupants& occupants, const Job& job,
                                       const VictimRules& rules,
                                       const std::vector<int>& stop_first = {},
-                                      const NodeSet* victim_nodes = nullptr);
+                                      const VictimNodes* where = nullptr);
 
 }  // namespace renzan::cluster
