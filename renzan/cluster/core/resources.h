@@ -42,6 +42,7 @@ struct Resources {
 inline Resources operator+(Resources a, const Resources& b) { return a += b; }
 inline Resources operator-(Resources a, const Resources& b) { return a -= b; }
 inline Resources operator*(Resources a, int64_t times) {
+  if (times == 1) return a;  // the usual case; multiplications are not vectorized
   for (int64_t& amount : a.amount) amount *= times;
   return a;
 }

@@ -1,7 +1,9 @@
 #include "renzan/cluster/core/order/entitlement.h"
 
 #include <algorithm>
-#include <tuple>
+#include <cstdint>
+#include <limits>
+#include <utility>
 
 #include "renzan/cluster/core/order/quota.h"
 
@@ -14,6 +16,18 @@ bool Fits(const Resources& amount, const Resources& left, const std::vector<int>
                      [&](int kind) { return amount[kind] <= left[kind]; });
 }
 
+// Its place among the jobs of its queue, the lowest first, in one number, because on a large
+// cluster sorting all jobs takes time: fixed jobs, higher priority, those that would lose work,
+// less service, running jobs.
+uint64_t PlaceOf(const Job& job, int level) {
+  const bool pending = job.state == JobState::kPending;
+  const bool movable = pending || !IsFixed(job), loses_nothing = pending || SavesWhenStopped(job);
+  const auto below_highest =
+      static_cast<uint64_t>(int64_t{std::numeric_limits<int>::max()} - job.priority);
+  return uint64_t{movable} << 63 | below_highest << 24 | uint64_t{loses_nothing} << 23 |
+         static_cast<uint64_t>(level) << 1 | uint64_t{pending};
+}
+
 }  // namespace
 
 Entitlement::Entitlement(const Snapshot& snapshot, const ServiceLevels& levels,
@@ -21,22 +35,19 @@ Entitlement::Entitlement(const Snapshot& snapshot, const ServiceLevels& levels,
     : levels_(&levels), first_(snapshot.jobs.data()), within_quota_(snapshot.jobs.size()) {
   const std::vector<int> kinds = GuaranteedKinds(snapshot);
   if (kinds.empty()) return;
-  // Movable, -priority, loses nothing, level, pending, position.
-  using Candidate = std::tuple<bool, int, bool, int, bool, int>;
+  using Candidate = std::pair<uint64_t, int>;  // place, position
   std::vector<std::vector<Candidate>> queues(snapshot.queues.size());
   for (size_t at = 0; at < snapshot.jobs.size(); ++at) {
     const Job& job = snapshot.jobs[at];
     if (job.state == JobState::kStopping) continue;
-    const bool pending = job.state == JobState::kPending;
-    queues[job.queue].emplace_back(pending || !IsFixed(job), -job.priority,
-                                   pending || SavesWhenStopped(job), levels.Of(job), pending,
-                                   static_cast<int>(at));
+    queues[job.queue].emplace_back(PlaceOf(job, levels.Of(job)), static_cast<int>(at));
   }
   for (size_t queue = 0; queue < queues.size(); ++queue) {
     std::sort(queues[queue].begin(), queues[queue].end());
     Resources left = snapshot.queues[queue].guaranteed;
-    for (const auto& [movable, priority, loses_nothing, level, pending, at] : queues[queue]) {
+    for (const auto& [place, at] : queues[queue]) {
       const Job& job = snapshot.jobs[at];
+      const bool pending = job.state == JobState::kPending;
       const int workers =
           pending ? job.min_workers
                   : NumWorkers(job.state == JobState::kResizing ? job.target : job.placement);
