@@ -192,6 +192,8 @@ TEST_F(ScheduleTest, AGangLeavesADrainingNodeWithinItsDomain) {
   for (const int node : {3, 4}) Add({.gpus = 8, .checkpoints = false, .on = {{node, 1}}});
   snapshot.jobs[0].min_workers = 1;
   EXPECT_THAT(target(), ElementsAre(Placed{1, 1})) << "as many workers as anywhere";
+  snapshot.nodes[1].labels.clear();  // the configuration has changed
+  EXPECT_THAT(target(), ElementsAre(Placed{1, 1}));
 }
 
 TEST_F(ScheduleTest, AnElasticJobThatSavesTooSlowlyIsShrunkOnlyIfTheNodeGoesAway) {

@@ -61,10 +61,12 @@ class Rules {
   const char* WhyFirst(const Job& other, const Job& job) const {
     if (other.grand_challenge) return "a grand challenge";
     if (room_is_made_.contains(other.id)) return "with room made before";
-    if (entitlement_.WithinQuota(other) && !entitlement_.WithinQuota(job))
-      return "within its queue's quota";
-    if (other.priority > job.priority) return "of higher priority";
-    if (snapshot_.now >= OverdueAt(other, overdue_after_)) return "overdue";
+    if (entitlement_.WithinQuota(other) != entitlement_.WithinQuota(job))
+      return entitlement_.WithinQuota(other) ? "within its queue's quota" : kFitted;
+    if (other.priority != job.priority)
+      return other.priority > job.priority ? "of higher priority" : kFitted;
+    if (IsOverdue(other) && (!IsOverdue(job) || other.waiting_since < job.waiting_since))
+      return "overdue";
     if (levels_.Of(other) < levels_.Of(job)) return "with less service";
     if (levels_.Of(other) > levels_.Of(job)) return kFitted;
     if (quota_.guarantees() && quota_.Share(other.queue) < quota_.Share(job.queue))
@@ -73,6 +75,8 @@ class Rules {
   }
 
  private:
+  bool IsOverdue(const Job& job) const { return snapshot_.now >= OverdueAt(job, overdue_after_); }
+
   static constexpr const char* kFitted = "that fitted where it did not";
 
   const Snapshot& snapshot_;

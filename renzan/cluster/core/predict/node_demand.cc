@@ -46,7 +46,9 @@ std::vector<int> NodeDemand::Expected(double share, int64_t now) const {
 int ExpectedNodes(const Pool& pool, TimeMs from, TimeMs until) {
   if (pool.expected_nodes.empty()) return 0;
   int most = 0;
-  for (int64_t hour = from / kHour; hour <= until / kHour; ++hour)
+  const int64_t first = from / kHour;
+  const int64_t last = std::min(until / kHour, first + NodeDemand::kHoursOfWeek - 1);
+  for (int64_t hour = first; hour <= last; ++hour)
     most = std::max(most, pool.expected_nodes[hour % NodeDemand::kHoursOfWeek]);
   return std::min(most, pool.max_nodes);
 }
@@ -67,6 +69,11 @@ void DemandWatch::Observe(TimeMs time, Snapshot& snapshot) {
       pool.expected_nodes = demand_[index].Expected(pool.boot_ahead, now);
   }
   hour_ = now;
+}
+
+void DemandWatch::ClockWentBack(TimeMs now) {
+  for (auto& [pool, demand] : demand_) demand.ForgetFrom(now / kHour + 1);
+  hour_ = -1;
 }
 
 }  // namespace renzan::cluster

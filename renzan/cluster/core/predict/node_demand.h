@@ -23,6 +23,8 @@ class NodeDemand {
   // `now` count: the current one has not ended.
   std::vector<int> Expected(double share, int64_t now) const;
   const std::map<int64_t, int>& hours() const { return hours_; }
+  // Forgets hours from `hour` on: the clock was wrong.
+  void ForgetFrom(int64_t hour) { hours_.erase(hours_.lower_bound(hour), hours_.end()); }
 
  private:
   std::map<int64_t, int> hours_;
@@ -39,6 +41,8 @@ class DemandWatch {
   void Observe(TimeMs now, Snapshot& snapshot);
   // The pools' past; before the first Observe().
   void Add(int pool, int64_t hour, int nodes) { demand_[pool].Add(hour, nodes); }
+  // The clock went back to `now`.
+  void ClockWentBack(TimeMs now);
   // By pool.
   const std::map<int, NodeDemand>& demand() const { return demand_; }
 

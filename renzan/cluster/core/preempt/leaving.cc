@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "renzan/cluster/core/labels.h"
 #include "renzan/cluster/core/place/placement.h"
 #include "renzan/cluster/core/place/placements.h"
 
@@ -35,11 +36,15 @@ Divided Divide(const Snapshot& snapshot, const Job& job) {
   return divided;
 }
 
-// The nodes of the domain in which the gang must stay together.
-const NodeSet& DomainOf(const ClusterView& view, const WorkerRequest& request, int node) {
-  const std::vector<NodeSet>& domains = view.Domains(request.topology_level);
-  return *std::find_if(domains.begin(), domains.end(),
-                       [&](const NodeSet& domain) { return domain.Has(node); });
+// The domain in which all these workers are; null if there is none: labels of nodes change.
+const NodeSet* DomainOf(const ClusterView& view, const WorkerRequest& request,
+                        const Placement& workers) {
+  if (request.topology_level == kHostLevel) return nullptr;
+  for (const NodeSet& domain : view.Domains(request.topology_level))
+    if (std::all_of(workers.begin(), workers.end(),
+                    [&](const Placed& placed) { return domain.Has(placed.node); }))
+      return &domain;
+  return nullptr;
 }
 
 // Where the job has all of its workers, or as many as it can run with; none if there is no room.
@@ -54,9 +59,10 @@ std::optional<Placement> TargetOf(const ClusterView& view, const Job& job, const
                        .min_workers = std::max(1, job.min_workers - stay),
                        .max_workers = all - stay,
                        .checkpoints = job.checkpoints};
-  if (bound) query.within = &DomainOf(view, request, divided.stays.front().node);
-  if (const std::optional<Placement> more = FindPlacement(view, query))
-    target = Sum(divided.stays, *more);
+  if (bound) query.within = DomainOf(view, request, divided.stays);
+  if (!bound || query.within != nullptr)
+    if (const std::optional<Placement> more = FindPlacement(view, query))
+      target = Sum(divided.stays, *more);
   const int workers = target ? NumWorkers(*target) : 0;
   if (!bound || workers == all) return target;
   query = {.request = job.request,

@@ -16,7 +16,7 @@ void PoolObserver::Recover() {
       if (pool.seen.name == record.name) pool.seen = record;
   for (const PoolHourRecord& record : store_.PoolHours())
     for (size_t pool = 0; pool < pools_.size(); ++pool)
-      if (pools_[pool].seen.name == record.pool)
+      if (pools_[pool].seen.name == record.pool && record.hour <= snapshot_.now / kHour)
         demand_.Add(static_cast<int>(pool), record.hour, record.nodes);
   observed_until_ = snapshot_.now;
   Committed();
@@ -71,6 +71,7 @@ const std::vector<PoolHistory>& PoolObserver::Histories() {
 void PoolObserver::ClockWentBack(TimeMs now) {
   observed_until_ = std::min(observed_until_, now);
   stored_until_ = std::min(stored_until_, now / kHour);
+  demand_.ClockWentBack(now);
 }
 
 }  // namespace renzan::cluster::local

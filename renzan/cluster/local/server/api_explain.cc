@@ -103,6 +103,7 @@ ApiResponse PredictRunTime(const ApiContext& context, const ApiRequest& request)
   try {
     traits.queue = body.at("queue").get<std::string>();
     traits.name = body.at("name").get<std::string>();
+    if (!body.at("size").is_number_integer()) throw BadRequest("size must be an integer");
     traits.size = body.at("size").get<int64_t>();
   } catch (const Json::exception&) {
     throw BadRequest("expected queue, name and size");

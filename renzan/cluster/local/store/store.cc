@@ -67,11 +67,7 @@ void Store::Put(const JobRecord& job) {
   }
   store::Jobs().Put(*database_, store::RowOf(whole));
   if (!was_there) store::BeginCounting(*database_, job.id);
-  if (!was_there && job.run_time.back() > 0) {
-    std::vector<SqlValue> row = {job.id};
-    row.insert(row.end(), job.run_time.begin(), job.run_time.end());
-    store::PredictedRunTimes().Put(*database_, row);
-  }
+  if (!was_there) PutPrediction(job);
   const auto put = [&](const char* fact, int64_t value) {
     store::Facts().Put(*database_, {std::string(fact), value});
   };
@@ -144,6 +140,13 @@ void Store::AddEvent(const EventRecord& event) {
   const int64_t number = store::RowsOf(*database_, event.job, store::Counted::kEvents);
   store::Events().Put(*database_, {event.job, number, event.time, event.kind, event.text});
   store::ExpectRows(*database_, event.job, store::Counted::kEvents, number + 1);
+}
+
+void Store::PutPrediction(const JobRecord& job) {
+  if (job.run_time.back() == 0) return;
+  std::vector<SqlValue> row = {job.id};
+  row.insert(row.end(), job.run_time.begin(), job.run_time.end());
+  store::PredictedRunTimes().Put(*database_, row);
 }
 
 void Store::AddRunTime(const JobTraits& traits, TimeMs ran) {

@@ -228,14 +228,28 @@ void Store::UpgradeToVersion3(int64_t from) {
     database_->Run("DROP TABLE " + table->name());
 }
 
-// Version 5 has the run times of ended jobs, beyond their deletion.
+// Version 5 has the run times of ended jobs, beyond their deletion, and what was expected of the
+// others when they were submitted.
 void Store::UpgradeToVersion5() {
   std::vector<JobRecord> ended = EndedJobs({}, 2 * RunTimes::kGeneration);
   std::sort(ended.begin(), ended.end(), [](const JobRecord& a, const JobRecord& b) {
     return std::pair(*a.ended, a.id) < std::pair(*b.ended, b.id);
   });
-  for (const JobRecord& job : ended)
-    if (job.run_ms > 0) AddRunTime(TraitsOf(job), job.run_ms);
+  RunTimes known;
+  auto next = ended.begin();
+  const auto learn_until = [&](TimeMs time) {
+    for (; next != ended.end() && *next->ended < time; ++next) {
+      if (next->run_ms <= 0) continue;
+      known.Add(TraitsOf(*next), next->run_ms);
+      AddRunTime(TraitsOf(*next), next->run_ms);
+    }
+  };
+  for (JobRecord& job : UnfinishedJobs()) {
+    learn_until(job.submitted);
+    job.run_time = known.Predict(TraitsOf(job));
+    PutPrediction(job);
+  }
+  learn_until(kNever);
 }
 
 // Copies the file only once: later errors have the same cause.

@@ -158,8 +158,8 @@ TEST(StoreUpgrade, UpgradesVersion3) {
   }
 }
 
-// As a program of version 4 would write it, which did not keep run times: job 1 runs; 2 and 3 have
-// ended, 3 before 2.
+// As a program of version 4 would write it, which did not keep run times: job 1 runs; the others
+// have ended, those with higher numbers first, and before job 1 was submitted.
 TEST(StoreUpgrade, UpgradesVersion4) {
   TemporaryDirectory directory;
   const std::string path = directory / "state.db";
@@ -167,17 +167,17 @@ TEST(StoreUpgrade, UpgradesVersion4) {
     Database database(path);
     database.Transact([&] {
       for (const std::string& definition : store::DefinitionsOf(4)) database.Run(definition);
-      for (JobId id = 1; id <= 3; ++id) {
+      for (JobId id = 1; id <= 13; ++id) {
         JobRecord job = SampleJob(id);
         job.run_ms = 1000 * id;
         if (id > 1) job.state = RecordState::kDone;
-        if (id > 1) job.ended = 500 - 100 * id;
+        if (id > 1) job.ended = 5000 - 100 * id;
         store::Jobs().Put(database, store::RowOf(job));
         store::BeginCounting(database, id);
         store::Attempts().Put(database, store::RowOf(SampleAttempt(id)));
         store::ExpectRows(database, id, store::Counted::kAttempts, 1);
       }
-      store::Facts().Put(database, {std::string("last_job"), int64_t{3}});
+      store::Facts().Put(database, {std::string("last_job"), int64_t{13}});
       store::Facts().Put(database, {std::string("unfinished_jobs"), int64_t{1}});
       store::Facts().Put(database, {std::string("schema_version"), int64_t{4}});
       database.Run("PRAGMA user_version = 4");
@@ -185,12 +185,14 @@ TEST(StoreUpgrade, UpgradesVersion4) {
   }
   for (int opened = 0; opened < 2; ++opened) {
     Store store(path);
-    EXPECT_EQ(store.UnfinishedJobs().at(0).run_time, RunTimeQuantiles{});
+    const RunTimeQuantiles expected = store.UnfinishedJobs().at(0).run_time;
+    EXPECT_GT(expected.front(), 1000);
+    EXPECT_LT(expected.back(), 16'000);
     const std::vector<EndedRunTime> ended = store.EndedRunTimesAfter(0);
-    ASSERT_EQ(ended.size(), 2u);
-    EXPECT_EQ(ended[0].ran_ms, 3000);
-    EXPECT_EQ(ended[1].ran_ms, 2000);
-    EXPECT_EQ(ended[1].traits.name, SampleJob(2).name);
+    ASSERT_EQ(ended.size(), 12u);
+    EXPECT_EQ(ended.front().ran_ms, 13'000);
+    EXPECT_EQ(ended.back().ran_ms, 2000);
+    EXPECT_EQ(ended.back().traits.name, SampleJob(2).name);
   }
 }
 
