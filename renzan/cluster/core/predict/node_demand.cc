@@ -58,8 +58,10 @@ void DemandWatch::Observe(TimeMs time, Snapshot& snapshot) {
                    [](const Pool& pool) { return pool.boot_ahead > 0; }))
     return;
   const int64_t now = time / kHour;
-  if (hour_ < 0 || now < hour_) hour_ = now;
-  const int64_t since = std::max(hour_, now - NodeDemand::kWeeks * NodeDemand::kHoursOfWeek);
+  // Over a longer time without a call the machine was asleep, or its clock jumps.
+  constexpr int64_t kLongestQuiet = 24;
+  const bool quiet = hour_ >= 0 && hour_ <= now && now - hour_ <= kLongestQuiet;
+  const int64_t since = quiet ? hour_ : now;
   std::map<int, int> in_use = NodesInUse(snapshot);
   for (int index = 0; index < static_cast<int>(snapshot.pools.size()); ++index) {
     Pool& pool = snapshot.pools[index];

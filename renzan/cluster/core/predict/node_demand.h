@@ -36,8 +36,8 @@ int ExpectedNodes(const Pool& pool, TimeMs from, TimeMs until);
 // Watches the pools of a cluster for which nodes are booted ahead.
 class DemandWatch {
  public:
-  // Before a change: the snapshot's jobs have had their nodes since the last call. Updates
-  // Pool::expected_nodes once an hour.
+  // Before a change: the snapshot's jobs have had their nodes since the last call, unless that was
+  // more than a day ago. Updates Pool::expected_nodes once an hour.
   void Observe(TimeMs now, Snapshot& snapshot);
   // The pools' past; before the first Observe().
   void Add(int pool, int64_t hour, int nodes) { demand_[pool].Add(hour, nodes); }

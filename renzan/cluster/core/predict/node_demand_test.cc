@@ -77,6 +77,9 @@ TEST(DemandWatch, CountsNodesSinceTheLastChange) {
       testing::ElementsAre(testing::Pair(100, 2), testing::Pair(101, 2), testing::Pair(102, 2),
                            testing::Pair(103, 2), testing::Pair(104, 0), testing::Pair(105, 0)));
   watch.Observe((105 + kWeek) * kHour, snapshot);
+  EXPECT_EQ(watch.demand().at(1).hours().size(), 7u) << "what was between is not known";
+  watch.ClockWentBack(105 * kHour);
+  EXPECT_EQ(watch.demand().at(1).hours().size(), 6u) << "that was not the time";
   EXPECT_EQ(snapshot.pools[1].expected_nodes.size(), static_cast<size_t>(kWeek));
   EXPECT_TRUE(snapshot.pools[0].expected_nodes.empty());
 }
