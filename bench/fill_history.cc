@@ -15,7 +15,7 @@ namespace {
 constexpr JobId kJobsPerTransaction = 1000;
 constexpr TimeMs kFirstMs = 1'700'000'000'000, kBetweenMs = 60'000, kRunMs = 3'600'000;
 
-// As a daemon leaves it: an attempt, three events and usage.
+// As a daemon leaves it: an attempt, three events, usage and its run time.
 void PutEndedJob(Store& store, JobId id) {
   const TimeMs submitted = kFirstMs + id * kBetweenMs;
   JobRecord job{.id = id,
@@ -42,6 +42,7 @@ void PutEndedJob(Store& store, JobId id) {
   job.state = RecordState::kDone;
   job.ended = submitted + kRunMs;
   store.Put(job);
+  store.AddRunTime(TraitsOf(job), kRunMs);
   store.Put(AttemptRecord{.job = id,
                           .placement = {{.node = "own-0", .workers = 4}},
                           .started = submitted,

@@ -30,6 +30,15 @@ using simulate::WorkloadJob;
 
 JobTraits TraitsOf(const WorkloadJob& job) { return {job.queue, job.user, job.name, job.gpus()}; }
 
+// Also with the quarter of the day and the day of the week, as if they were its program.
+JobTraits WithTimeOfWeek(const WorkloadJob& job) {
+  const int64_t hour = job.submitted / kHour;
+  JobTraits traits = TraitsOf(job);
+  for (const int64_t each : {hour % 24 / 6, hour / 24 % 7})
+    traits.name.insert(0, 1, static_cast<char>('a' + each));
+  return traits;
+}
+
 // The quantiles of all jobs of about that size.
 class SizeQuantiles {
  public:
@@ -89,8 +98,8 @@ void Run(const std::string& trace) {
                                       trace, {.share_of_one_gpu = {.amount = {0, 0, 1}}});
   const size_t half = jobs.size() / 2;
   SizeQuantiles by_size;
-  RunTimes learned, frozen;
-  Score size_score, frozen_score, learned_score;
+  RunTimes learned, frozen, by_time;
+  Score size_score, frozen_score, learned_score, by_time_score;
   // A job is known once it has ended; here it starts when it is submitted.
   using End = std::pair<TimeMs, size_t>;
   std::priority_queue<End, std::vector<End>, std::greater<>> ends;
@@ -99,6 +108,7 @@ void Run(const std::string& trace) {
     for (; !ends.empty() && ends.top().first < job.submitted; ends.pop()) {
       const WorkloadJob& ended = jobs[ends.top().second];
       learned.Add(TraitsOf(ended), ended.work_ms);
+      by_time.Add(WithTimeOfWeek(ended), ended.work_ms);
       if (at < half) by_size.Add(ended);
     }
     ends.emplace(job.submitted + job.work_ms, at);
@@ -107,6 +117,7 @@ void Run(const std::string& trace) {
     size_score.Add(by_size.Predict(job), job.work_ms);
     frozen_score.Add(frozen.Predict(TraitsOf(job)), job.work_ms);
     learned_score.Add(learned.Predict(TraitsOf(job)), job.work_ms);
+    by_time_score.Add(by_time.Predict(WithTimeOfWeek(job)), job.work_ms);
   }
   fmt::print(
       "| {} jobs after {} | pinball loss, octaves | hours | below the 10 % quantile | 25 % | 50 % "
@@ -115,6 +126,7 @@ void Run(const std::string& trace) {
   size_score.Print("all jobs of the size, first half");
   frozen_score.Print("learned from the first half");
   learned_score.Print("learned until the job is submitted");
+  by_time_score.Print("and with hour and weekday as traits");
 }
 
 }  // namespace

@@ -97,6 +97,7 @@ ScheduleOptions OptionsOf(const Json& status) {
   options.max_checkpoint_interval_ms = given.at("max_checkpoint_interval_ms");
   options.overdue_after_ms = given.at("overdue_after_ms");
   options.levels.thresholds_ms = given.at("service_levels_ms").get<std::vector<TimeMs>>();
+  options.levels.gittins = given.at("gittins");
   return options;
 }
 

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <set>
 #include <string>
 #include <utility>
@@ -35,6 +36,12 @@ Decisions Policy(const Snapshot& snapshot) {
 // Levels that jobs of minutes reach.
 Decisions QuickPolicy(const Snapshot& snapshot) {
   return Schedule(snapshot, {.levels = {.thresholds_ms = {10 * kMinute, 30 * kMinute, 2 * kHour},
+                                        .max_overhead_share = 0.1}});
+}
+
+Decisions QuickGittins(const Snapshot& snapshot) {
+  return Schedule(snapshot, {.levels = {.thresholds_ms = {10 * kMinute, 30 * kMinute, 2 * kHour},
+                                        .gittins = true,
                                         .max_overhead_share = 0.1}});
 }
 
@@ -107,7 +114,8 @@ TEST(ScheduleProperty, AFaultNeverWithholdsEverything) {
 TEST(ScheduleProperty, ManyCyclesInARandomEnvironment) {
   const auto [first, last] = TestSeeds(39);
   for (uint64_t seed = first; seed <= last; ++seed) {
-    RandomEnvironment environment(seed, seed % 2 == 0 ? Policy : QuickPolicy);
+    constexpr std::array kPolicies = {Policy, QuickPolicy, QuickGittins};
+    RandomEnvironment environment(seed, kPolicies[seed % kPolicies.size()]);
     for (int round = 0; round < 2; ++round) {
       for (int step = 0; step < 30; ++step) environment.Disturb();
       environment.Settle();

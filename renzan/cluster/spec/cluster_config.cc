@@ -9,7 +9,8 @@
 namespace renzan::cluster::spec {
 namespace {
 
-constexpr const char* kLeastAttainedService = "least_attained_service";
+constexpr const char* kFirstCome = "first_come";
+constexpr const char* kGittins = "gittins";
 
 constexpr double kMaxPrice = 1e6;
 constexpr double kMaxQuotaCores = 1e9;
@@ -117,9 +118,10 @@ void ClusterConfig::SchedulingConfig::Describe(ConfigFields& fields) {
   DescribeDuration(fields, "overdue_after", &overdue_after,
                    "of the jobs that have waited longer than this and than they have run, one at a "
                    "time goes before others of its priority");
-  fields.Choice("order", &order, {kLeastAttainedService, "first_come"},
+  fields.Choice("order", &order, {"least_attained_service", kGittins, kFirstCome},
                 "of jobs of equal priority: those that have run least go first, and may preempt "
-                "others that save their work; or in the order of submission");
+                "others that save their work; gittins: with what their run time is expected to "
+                "be; or in the order of submission");
   fields.Field("service_levels", &service_levels,
                "running times at which a job counts as having run more");
   TimeMs last = 0;
@@ -221,7 +223,8 @@ ScheduleOptions ScheduleOptionsOf(const ClusterConfig& config) {
     value = *given;
   }
   options.levels.thresholds_ms.clear();
-  if (from.order == kLeastAttainedService)
+  options.levels.gittins = from.order == kGittins;
+  if (from.order != kFirstCome)
     for (const std::string& level : from.service_levels)
       options.levels.thresholds_ms.push_back(TryParseMilliseconds(level).value());
   return options;

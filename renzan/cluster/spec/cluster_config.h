@@ -70,7 +70,7 @@ struct ClusterConfig {
     std::string min_between_resizes = "10m";
     std::string max_checkpoint_interval = "10m";
     std::string overdue_after = "24h";
-    std::string order = "least_attained_service";  // or "first_come"
+    std::string order = "least_attained_service";  // "gittins", "first_come"
     std::vector<std::string> service_levels = {"1h", "4h", "16h", "64h", "256h"};
     void Describe(ConfigFields& fields);
   };

@@ -136,12 +136,20 @@ TEST(ClusterConfig, FirstComeHasOneLevelOfService) {
               IsEmpty());
 }
 
+TEST(ClusterConfig, GittinsHasTheSameLevels) {
+  const ScheduleOptions options =
+      ScheduleOptionsOf(Read("pools: {own: {}}\nscheduling: {order: gittins}"));
+  EXPECT_TRUE(options.levels.gittins);
+  EXPECT_EQ(options.levels.thresholds_ms, ScheduleOptions().levels.thresholds_ms);
+}
+
 TEST(ClusterConfig, ScheduleOptionsHaveTheSchedulersDefaults) {
   const ScheduleOptions options = ScheduleOptionsOf(ClusterConfig()), defaults;
   EXPECT_EQ(options.min_between_resizes_ms, defaults.min_between_resizes_ms);
   EXPECT_EQ(options.max_checkpoint_interval_ms, defaults.max_checkpoint_interval_ms);
   EXPECT_EQ(options.overdue_after_ms, defaults.overdue_after_ms);
   EXPECT_EQ(options.levels.thresholds_ms, defaults.levels.thresholds_ms);
+  EXPECT_EQ(options.levels.gittins, defaults.levels.gittins);
 }
 
 TEST(ClusterConfig, MemoryIsEnforcedByDefault) {

@@ -13,7 +13,7 @@ constexpr int kWaitPerService = 4;
 
 TimeMs OverdueAt(const Job& job, TimeMs overdue_after) {
   return job.waiting_since + overdue_after +
-         kWaitPerService * RankedServiceOf(job, job.waiting_since) + 1;
+         kWaitPerService * RankedService(job, ServiceOf(job, job.waiting_since)) + 1;
 }
 
 PendingQueue::PendingQueue(const ClusterView& view, const Quota& quota,

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "renzan/cluster/core/order/gittins.h"
+
 namespace renzan::cluster {
 namespace {
 
@@ -20,12 +22,11 @@ TimeMs ServiceOf(const Job& job, TimeMs now) {
   return AttainedWorkerMs(job, now) / job.max_workers;
 }
 
-TimeMs RankedServiceOf(const Job& job, TimeMs now) {
+TimeMs RankedService(const Job& job, TimeMs service) {
   // Run times have long tails: most of the expected work is in the longer ones of the jobs that
   // look alike. Any high quantile serves.
   constexpr size_t kUpperQuartile = 3;
   static_assert(kQuantiles[kUpperQuartile] == 0.75F);
-  const TimeMs service = ServiceOf(job, now);
   const bool can_be_corrected = SavesWhenStopped(job) && job.preemptible;
   return can_be_corrected ? service : std::max(service, job.run_time[kUpperQuartile]);
 }
@@ -34,16 +35,21 @@ ServiceLevels::ServiceLevels(const Snapshot& snapshot, const ServiceLevelOptions
     : now_(snapshot.now), options_(&options), first_(snapshot.jobs.data()) {
   levels_.reserve(snapshot.jobs.size());
   may_be_preempted_.reserve(snapshot.jobs.size());
-  const std::vector<TimeMs>& thresholds = options.thresholds_ms;
   for (const Job& job : snapshot.jobs) {
-    const TimeMs service = RankedServiceOf(job, now_);
-    const auto above = std::find_if(thresholds.begin(), thresholds.end(),
-                                    [&](TimeMs threshold) { return service < threshold; });
-    levels_.push_back(static_cast<int>(above - thresholds.begin()));
+    levels_.push_back(LevelAt(job, ServiceOf(job, now_)));
     may_be_preempted_.push_back(job.state == JobState::kRunning && SavesWhenStopped(job) &&
                                 now_ >= MayBePreemptedFrom(job, job.started) &&
                                 ServiceOf(job, now_) >= EarnedAt(job, options));
   }
+}
+
+int ServiceLevels::LevelAt(const Job& job, TimeMs service) const {
+  const std::vector<TimeMs>& thresholds = options_->thresholds_ms;
+  TimeMs ranked = RankedService(job, service);
+  if (options_->gittins) ranked = std::max(ranked, GittinsService(job.run_time, service));
+  const auto above = std::find_if(thresholds.begin(), thresholds.end(),
+                                  [&](TimeMs threshold) { return ranked < threshold; });
+  return static_cast<int>(above - thresholds.begin());
 }
 
 TimeMs ServiceLevels::MayBePreemptedFrom(const Job& job, TimeMs started) const {
@@ -58,7 +64,14 @@ TimeMs ServiceLevels::NextChange(const Job& job, int workers, TimeMs started) co
   };
   TimeMs next = kNever;
   const int level = Of(job);
-  if (level < top()) next = when_service_is(options_->thresholds_ms[level]);
+  if (level < top()) {
+    next = when_service_is(options_->thresholds_ms[level]);
+    for (const TimeMs service : job.run_time)
+      if (options_->gittins && service > ServiceOf(job, now_) && LevelAt(job, service) > level) {
+        next = std::min(next, when_service_is(service));
+        break;
+      }
+  }
   const TimeMs preemptible =
       std::max(MayBePreemptedFrom(job, started), when_service_is(EarnedAt(job, *options_)));
   if (level > 0 && SavesWhenStopped(job) && preemptible > now_) next = std::min(next, preemptible);

@@ -10,6 +10,9 @@
 // must not be stopped. Of such a job what it is expected to need (Job::run_time) counts from the
 // beginning: of those that must run to their end, the shorter go first.
 //
+// With ServiceLevelOptions::gittins a job counts from the beginning as what its prediction says of
+// it (gittins.h), whether it can be preempted or not.
+//
 // A level only rises. Pure functions of the snapshot.
 
 #include <optional>
@@ -23,6 +26,7 @@ struct ServiceLevelOptions {
   // Service above which a job is on the next level. Empty: all jobs are on one level, so that the
   // order is first come.
   std::vector<TimeMs> thresholds_ms = {kHour, 4 * kHour, 16 * kHour, 64 * kHour, 256 * kHour};
+  bool gittins = false;
   // A job is preempted by one on a lower level only after running this many times as long as saving
   // and restarting takes,
   double min_run_per_cost = 10;
@@ -46,6 +50,7 @@ class ServiceLevels {
   TimeMs NextChange(const Job& job, int workers, TimeMs started) const;
 
  private:
+  int LevelAt(const Job& job, TimeMs service) const;
   // As far as its current run decides that.
   TimeMs MayBePreemptedFrom(const Job& job, TimeMs started) const;
 
@@ -59,8 +64,8 @@ class ServiceLevels {
 
 // The time that the job has run, as if with all of its workers.
 TimeMs ServiceOf(const Job& job, TimeMs now);
-// The service by which it is ranked: at least what it is expected to need, if it cannot be
+// The service by which a job is ranked that has had `service`: at least what it is expected to need, if it cannot be
 // preempted without a loss.
-TimeMs RankedServiceOf(const Job& job, TimeMs now);
+TimeMs RankedService(const Job& job, TimeMs service);
 
 }  // namespace renzan::cluster

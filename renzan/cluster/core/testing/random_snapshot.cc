@@ -99,9 +99,6 @@ void PutSomewhere(Draws& draws, Snapshot& snapshot, Job& job) {
   if (job.checkpoints && draws.Chance(0.7))
     job.last_checkpoint = snapshot.now - draws.Between(0, 20) * kMinute;
   if (draws.Chance(0.3)) job.expected_end = snapshot.now + draws.Between(1, 100) * kMinute;
-  if (draws.Chance(0.3))
-    for (size_t i = 0; i < job.run_time.size(); ++i)
-      job.run_time[i] = draws.Between(1, 600) * kMinute + (i == 0 ? 0 : job.run_time[i - 1]);
   job.backfilled = job.checkpoints && job.preemptible && draws.Chance(0.1);
 }
 
@@ -179,6 +176,10 @@ Job RandomJob(Draws& draws, Snapshot& snapshot, JobId id) {
   job.restart_cost_ms = draws.Between(0, 60) * kSecond;
   job.checkpoint_cost_ms = draws.Between(1, 40) * kSecond;  // some longer than the grace
   job.state_bytes = draws.Between(0, 1 << 30);
+  if (draws.Chance(0.4))
+    for (size_t i = 0; i < job.run_time.size(); ++i)
+      job.run_time[i] = draws.Between(0, draws.OneOf<int64_t>({1, 30, 600})) * kMinute +
+                        (i == 0 ? kSecond : job.run_time[i - 1]);
   return job;
 }
 

@@ -8,6 +8,7 @@
 #include <array>
 #include <set>
 
+#include "renzan/cluster/core/order/gittins.h"
 #include "renzan/cluster/core/order/service_levels.h"
 #include "renzan/cluster/core/place/placements.h"
 #include "renzan/cluster/core/validate/check.h"
@@ -140,12 +141,19 @@ class Rights {
     return victim.job->priority < preemptor.priority + (victim.stop == nullptr);
   }
 
-  // For less service only a job that saves its work yields, to one that has got less. Levels are
-  // the scheduler's own: whatever they are, a lower one means less service.
+  // For less service only a job that saves its work yields, to one that has got less, or is
+  // expected to need less. Levels are the scheduler's own: whatever they are, a lower one means
+  // less service.
   bool YieldsByService(const Victim& victim, const Job& preemptor) const {
     return victim.stop != nullptr && victim.stop->reason == StopReason::kTimeShared &&
            victim.job->priority == preemptor.priority && Saves(*victim.job) &&
-           ServiceOf(preemptor, snapshot_.now) < ServiceOf(*victim.job, snapshot_.now);
+           HasLessService(preemptor, *victim.job);
+  }
+
+  bool HasLessService(const Job& job, const Job& other) const {
+    const TimeMs mine = ServiceOf(job, snapshot_.now), others = ServiceOf(other, snapshot_.now);
+    return mine < others ||
+           GittinsService(job.run_time, mine) < GittinsService(other.run_time, others);
   }
 
   bool HasReservedNodesOf(const Job& victim, const Job& preemptor) const {

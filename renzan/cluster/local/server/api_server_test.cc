@@ -5,7 +5,6 @@
 #include <netinet/in.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -232,48 +231,6 @@ TEST_F(ApiServerTest, ManyTcpConnectionsDoNotBlockTheSocket) {
   for (const int fd : idle) ::close(fd);
 }
 
-TEST(ApiTcp, RefusesInvalidAddresses) {
-  for (const char* address : {"", "7070", ":7070", "127.0.0.1:", "127.0.0.1:http2x", "a b:1"}) {
-    try {
-      ::close(ListenOnTcp(address));
-      ADD_FAILURE() << address;
-    } catch (const Error& error) {
-      EXPECT_EQ(error.code(), ErrorCode::kUsage) << address;
-      EXPECT_THAT(error.what(), HasSubstr("HOST:PORT"));
-    }
-  }
-}
-
-TEST(ApiTcp, APortIsForOneDaemon) {
-  const int fd = ListenOnTcp("127.0.0.1:0");
-  const std::string address = UrlOf(fd).substr(7);
-  try {
-    ::close(ListenOnTcp(address));
-    ADD_FAILURE();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ErrorCode::kCantCreate);
-    EXPECT_THAT(error.what(), HasSubstr(address));
-  }
-  ::close(fd);
-}
-
-TEST(ApiTcp, ATokenIsCreatedOnceAndKeptSecret) {
-  const TemporaryDirectory directory;
-  const std::string path = directory / "token";
-  const std::string token = LoadToken(path);
-  EXPECT_EQ(token.size(), 64u);
-  EXPECT_EQ(LoadToken(path), token);
-  EXPECT_NE(LoadToken(directory / "other"), token);
-  struct stat about;
-  ASSERT_EQ(::stat(path.c_str(), &about), 0);
-  EXPECT_EQ(about.st_mode & 0777, 0600u);
-  ASSERT_EQ(::chmod(path.c_str(), 0644), 0);
-  EXPECT_THROW(LoadToken(path), Error);
-  WriteFileAtomically(directory / "other", "\n");
-  ASSERT_EQ(::chmod((directory / "other").c_str(), 0600), 0);
-  EXPECT_THROW(LoadToken(directory / "other"), Error);
-}
-
 TEST_F(ApiServerTest, RefusesOtherUsers) {
   if (::geteuid() != 0) GTEST_SKIP() << "needs root, to become another user";
   ASSERT_EQ(::chmod(directory_.path().c_str(), 0711), 0);
@@ -476,27 +433,6 @@ TEST_F(ApiServerTest, ShutsDownAfterTheResponse) {
   thread_.join();
   thread_ = std::thread([] {});
   EXPECT_THAT(Ask(socket_, "GET", "/v1/status"), HasSubstr("HTTP/1.1 503"));
-}
-
-TEST(ApiSocket, RefusesPathsThatItCannotListenOn) {
-  TemporaryDirectory directory;
-  try {
-    ListenOn(directory / std::string(200, 'x'), false);
-    FAIL();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ErrorCode::kConfig);
-    EXPECT_THAT(error.what(), HasSubstr("--socket"));
-  }
-  const std::string path = directory / "socket";
-  const int first = ListenOn(path, false);
-  struct stat about;
-  ASSERT_EQ(::stat(path.c_str(), &about), 0);
-  EXPECT_EQ(about.st_mode & 0777, 0600u);
-  EXPECT_THROW(ListenOn(path, false), Error);  // another daemon listens there
-  ::close(first);
-  ::close(ListenOn(path, false));  // the socket of a dead daemon
-  WriteFileAtomically(directory / "file", "");
-  EXPECT_THROW(ListenOn(directory / "file", false), Error);
 }
 
 }  // namespace

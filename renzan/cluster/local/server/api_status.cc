@@ -97,7 +97,8 @@ ApiResponse ClusterStatus(const ApiContext& context, const ApiRequest&) {
       {"min_between_resizes_ms", context.scheduling.min_between_resizes_ms},
       {"max_checkpoint_interval_ms", context.scheduling.max_checkpoint_interval_ms},
       {"overdue_after_ms", context.scheduling.overdue_after_ms},
-      {"service_levels_ms", context.scheduling.levels.thresholds_ms}};
+      {"service_levels_ms", context.scheduling.levels.thresholds_ms},
+      {"gittins", context.scheduling.levels.gittins}};
   for (const char* state : spec::kJobStates) body["jobs"][state] = jobs[state];
   const Json capacity = AmountsJson(snapshot, totals.capacity);
   const Json used = AmountsJson(snapshot, totals.used);

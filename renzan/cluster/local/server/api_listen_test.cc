@@ -1,0 +1,84 @@
+// Where the API listens: a socket that only its owner opens, or a TCP port that needs a token.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <string>
+
+#include "renzan/base/error.h"
+#include "renzan/base/file/file.h"
+#include "renzan/cluster/local/server/api_socket.h"
+#include "renzan/cluster/local/server/api_tcp.h"
+
+namespace renzan::cluster::local {
+namespace {
+
+using ::testing::HasSubstr;
+
+TEST(ApiTcp, RefusesInvalidAddresses) {
+  for (const char* address : {"", "7070", ":7070", "127.0.0.1:", "127.0.0.1:http2x", "a b:1"}) {
+    try {
+      ::close(ListenOnTcp(address));
+      ADD_FAILURE() << address;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::kUsage) << address;
+      EXPECT_THAT(error.what(), HasSubstr("HOST:PORT"));
+    }
+  }
+}
+
+TEST(ApiTcp, APortIsForOneDaemon) {
+  const int fd = ListenOnTcp("127.0.0.1:0");
+  const std::string address = UrlOf(fd).substr(7);
+  try {
+    ::close(ListenOnTcp(address));
+    ADD_FAILURE();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kCantCreate);
+    EXPECT_THAT(error.what(), HasSubstr(address));
+  }
+  ::close(fd);
+}
+
+TEST(ApiTcp, ATokenIsCreatedOnceAndKeptSecret) {
+  const TemporaryDirectory directory;
+  const std::string path = directory / "token";
+  const std::string token = LoadToken(path);
+  EXPECT_EQ(token.size(), 64u);
+  EXPECT_EQ(LoadToken(path), token);
+  EXPECT_NE(LoadToken(directory / "other"), token);
+  struct stat about;
+  ASSERT_EQ(::stat(path.c_str(), &about), 0);
+  EXPECT_EQ(about.st_mode & 0777, 0600u);
+  ASSERT_EQ(::chmod(path.c_str(), 0644), 0);
+  EXPECT_THROW(LoadToken(path), Error);
+  WriteFileAtomically(directory / "other", "\n");
+  ASSERT_EQ(::chmod((directory / "other").c_str(), 0600), 0);
+  EXPECT_THROW(LoadToken(directory / "other"), Error);
+}
+
+TEST(ApiSocket, RefusesPathsThatItCannotListenOn) {
+  TemporaryDirectory directory;
+  try {
+    ListenOn(directory / std::string(200, 'x'), false);
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kConfig);
+    EXPECT_THAT(error.what(), HasSubstr("--socket"));
+  }
+  const std::string path = directory / "socket";
+  const int first = ListenOn(path, false);
+  struct stat about;
+  ASSERT_EQ(::stat(path.c_str(), &about), 0);
+  EXPECT_EQ(about.st_mode & 0777, 0600u);
+  EXPECT_THROW(ListenOn(path, false), Error);  // another daemon listens there
+  ::close(first);
+  ::close(ListenOn(path, false));  // the socket of a dead daemon
+  WriteFileAtomically(directory / "file", "");
+  EXPECT_THROW(ListenOn(directory / "file", false), Error);
+}
+
+}  // namespace
+}  // namespace renzan::cluster::local
