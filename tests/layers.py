@@ -27,8 +27,10 @@ ALLOWED = {
     "cluster/local": {"base", "base/process", "cluster/core", "cluster/spec",
                       "cluster/local/store", "cluster/local/supervisor"},
     "cluster/local/store": {"base", "cluster/core", "cluster/spec"},
-    "cluster/local/supervisor": {"base", "base/process", "cluster/spec"},
+    "cluster/local/supervisor": {"base", "base/process", "cluster/core", "cluster/spec"},
     "cluster/simulate": {"base", "cluster/core", "cluster/spec"},
+    "cluster/kubernetes": {"base", "cluster/core", "cluster/spec", "cluster/kubernetes/api"},
+    "cluster/kubernetes/api": {"base"},
     "cli": None,  # everything
     "cli/text": {"base", "cluster/spec"},
     "cli/help": {"base", "cli"},

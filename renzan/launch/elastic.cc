@@ -4,9 +4,9 @@
 #include <chrono>
 #include <csignal>
 
+#include "renzan/base/backoff.h"
 #include "renzan/base/error.h"
 #include "renzan/base/log.h"
-#include "renzan/base/process/backoff.h"
 
 namespace renzan {
 namespace {

@@ -15,7 +15,7 @@
 #include "renzan/cli/text/table.h"
 #include "renzan/cli/verbs.h"
 #include "renzan/cluster/client/client.h"
-#include "renzan/cluster/spec/job_states.h"
+#include "renzan/cluster/core/engine/record_state.h"
 
 namespace renzan {
 namespace {
@@ -148,7 +148,7 @@ void AddJobsVerb(CLI::App& app) {
   verb->add_option("--user", flags->user, "Only jobs of this user");
   verb->add_option(
       "--state", flags->state,
-      fmt::format("Only jobs in this state: {}", fmt::join(cluster::spec::kJobStates, ", ")));
+      fmt::format("Only jobs in this state: {}", fmt::join(cluster::kRecordStates, ", ")));
   verb->add_flag("--json", flags->json, "Print JSON");
   AddSocketOption(*verb, flags->socket);
   verb->footer("Example: renzan jobs --queue vision --state pending");

@@ -64,8 +64,8 @@ class ServiceLevels {
 
 // The time that the job has run, as if with all of its workers.
 TimeMs ServiceOf(const Job& job, TimeMs now);
-// The service by which a job is ranked that has had `service`: at least what it is expected to need, if it cannot be
-// preempted without a loss.
+// The service by which a job is ranked that has had `service`: at least what it is expected to
+// need, if it cannot be preempted without a loss.
 TimeMs RankedService(const Job& job, TimeMs service);
 
 }  // namespace renzan::cluster

@@ -9,8 +9,8 @@
 #include <optional>
 
 #include "renzan/base/clock.h"
+#include "renzan/cluster/core/engine/outcome.h"
 #include "renzan/cluster/core/snapshot.h"
-#include "renzan/cluster/local/controller/outcome.h"
 #include "renzan/cluster/local/store/records.h"
 #include "renzan/cluster/spec/job_spec.h"
 

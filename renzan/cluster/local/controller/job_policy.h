@@ -2,7 +2,7 @@
 
 // What the daemon reads from a job's specification, besides what the scheduler sees. Pure.
 
-#include "renzan/cluster/local/controller/outcome.h"
+#include "renzan/cluster/core/engine/outcome.h"
 #include "renzan/cluster/spec/job_spec.h"
 
 namespace renzan::cluster::local {

@@ -6,10 +6,10 @@
 
 #include "renzan/base/log.h"
 #include "renzan/cluster/core/engine/gang.h"
+#include "renzan/cluster/core/engine/outcome.h"
 #include "renzan/cluster/local/controller/accounting.h"
 #include "renzan/cluster/local/controller/attempt_plan.h"
 #include "renzan/cluster/local/controller/job_policy.h"
-#include "renzan/cluster/local/controller/outcome.h"
 #include "renzan/cluster/local/controller/recovered_job.h"
 #include "renzan/cluster/local/supervisor/attempt_files.h"
 
@@ -337,8 +337,16 @@ void JobRunner::KillLeftOvers(JobId job, const std::string& directory) {
 void JobRunner::Finish(LiveJob& live, const std::optional<AttemptEnd>& end) {
   const JobId id = live.record.id;
   if (!end) KillLeftOvers(id, DirectoryOf(live));
-  const Outcome outcome = end ? OutcomeOf(live.record, *live.attempt, *end, live.policy)
-                              : OutcomeOfLost(live.record, live.policy);
+  const RunHistory history{.state = live.record.state,
+                           .cancel_requested = live.record.cancel_requested,
+                           .stop_reason = live.attempt->stop_reason,
+                           .failures = live.record.failures,
+                           .requeues = live.record.requeues,
+                           .run_ms = live.record.run_ms};
+  const Outcome outcome = end ? OutcomeOf(history, *end, live.policy)
+                              : OutcomeOfLost(history, live.policy,
+                                              "its supervisor ended without a report: it was "
+                                              "killed, or the machine was restarted");
   if (end) progress_.MeasureEnd(live, *end);
   const TimeMs now = state_.snapshot.now;
   JobRecord record = live.record;

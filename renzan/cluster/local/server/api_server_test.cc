@@ -15,13 +15,13 @@
 #include <thread>
 
 #include "renzan/base/file/file.h"
+#include "renzan/cluster/core/engine/record_state.h"
 #include "renzan/cluster/core/schedule.h"
 #include "renzan/cluster/core/validate/invariants.h"
 #include "renzan/cluster/local/controller/fake_agent_for_test.h"
 #include "renzan/cluster/local/server/api_socket.h"
 #include "renzan/cluster/local/server/api_tcp.h"
 #include "renzan/cluster/spec/cluster_config.h"
-#include "renzan/cluster/spec/job_states.h"
 
 namespace renzan::cluster::local {
 namespace {
@@ -289,7 +289,7 @@ TEST_F(ApiServerTest, CountsJobsInEveryState) {
   EXPECT_EQ(jobs()["collecting"], 1);
   EXPECT_EQ(BodyOf(Ask(socket_, "GET", "/v1/jobs?state=collecting"))["jobs"].size(), 1u);
   const Json counts = jobs();
-  for (const char* state : spec::kJobStates) {
+  for (const char* state : kRecordStates) {
     EXPECT_TRUE(counts.contains(state)) << state;
     EXPECT_THAT(Ask(socket_, "GET", fmt::format("/v1/jobs?state={}", state)), HasSubstr(" 200 "));
   }

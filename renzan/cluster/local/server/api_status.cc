@@ -3,10 +3,10 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "renzan/cluster/core/engine/record_state.h"
 #include "renzan/cluster/core/order/quota.h"
 #include "renzan/cluster/local/controller/accounting.h"
 #include "renzan/cluster/local/server/api_json.h"
-#include "renzan/cluster/spec/job_states.h"
 #include "renzan/cluster/spec/snapshot_json.h"
 
 namespace renzan::cluster::local {
@@ -99,7 +99,7 @@ ApiResponse ClusterStatus(const ApiContext& context, const ApiRequest&) {
       {"overdue_after_ms", context.scheduling.overdue_after_ms},
       {"service_levels_ms", context.scheduling.levels.thresholds_ms},
       {"gittins", context.scheduling.levels.gittins}};
-  for (const char* state : spec::kJobStates) body["jobs"][state] = jobs[state];
+  for (const char* state : kRecordStates) body["jobs"][state] = jobs[state];
   const Json capacity = AmountsJson(snapshot, totals.capacity);
   const Json used = AmountsJson(snapshot, totals.used);
   body["resources"] = Json::array();

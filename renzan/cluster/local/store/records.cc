@@ -4,32 +4,20 @@
 #include <array>
 #include <nlohmann/json.hpp>
 
-#include "renzan/cluster/spec/job_states.h"
-
 namespace renzan::cluster::local {
 namespace {
 
 using Json = nlohmann::ordered_json;
 
-static_assert(spec::kJobStates.size() == static_cast<size_t>(RecordState::kTimeout) + 1);
 constexpr std::array kNodeStates = {"ready", "booting", "draining", "gone", "cordoned"};
-
-template <typename State, size_t N>
-std::optional<State> Named(const std::array<const char*, N>& names, std::string_view name) {
-  for (size_t i = 0; i < N; ++i)
-    if (name == names[i]) return static_cast<State>(i);
-  return std::nullopt;
-}
 
 }  // namespace
 
-const char* NameOf(RecordState state) { return spec::kJobStates.at(static_cast<size_t>(state)); }
-std::optional<RecordState> RecordStateNamed(std::string_view name) {
-  return Named<RecordState>(spec::kJobStates, name);
-}
 const char* NameOf(NodeState state) { return kNodeStates.at(static_cast<size_t>(state)); }
 std::optional<NodeState> NodeStateNamed(std::string_view name) {
-  return Named<NodeState>(kNodeStates, name);
+  const auto at = std::find(kNodeStates.begin(), kNodeStates.end(), name);
+  if (at == kNodeStates.end()) return std::nullopt;
+  return static_cast<NodeState>(at - kNodeStates.begin());
 }
 
 std::string PrintPlacement(const NamedPlacement& placement) {

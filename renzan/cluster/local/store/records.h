@@ -12,26 +12,11 @@
 #include <string_view>
 #include <vector>
 
+#include "renzan/cluster/core/engine/record_state.h"
 #include "renzan/cluster/core/predict/run_times.h"
 #include "renzan/cluster/core/snapshot.h"
 
 namespace renzan::cluster::local {
-
-// Named in spec/job_states.h, in this order.
-enum class RecordState {
-  kPending,
-  kRunning,
-  kStopping,
-  kResizing,
-  kCollecting,  // its processes have ended, its artifacts are being copied
-  kDone,        // this and all later ones: ended
-  kFailed,
-  kCancelled,
-  kTimeout,
-};
-const char* NameOf(RecordState state);
-std::optional<RecordState> RecordStateNamed(std::string_view name);
-inline bool HasEnded(RecordState state) { return state >= RecordState::kDone; }
 
 const char* NameOf(NodeState state);
 std::optional<NodeState> NodeStateNamed(std::string_view name);

@@ -31,6 +31,8 @@
 #include <string>
 #include <vector>
 
+#include "renzan/cluster/core/engine/outcome.h"
+
 namespace renzan::cluster::local {
 
 struct AttemptPlan {
@@ -57,25 +59,6 @@ struct AttemptPlan {
   bool enforce_memory = false;   // for workers with a memory_mib
   int64_t log_bytes = 64 << 20;  // a log is rotated at this size
   int log_files = 4;             // kept for each worker
-};
-
-// Why the workers ended. kItself does not mean success: the last running worker may have failed,
-// see exit_code.
-enum class EndedBy { kItself, kRequest, kTimeout, kNodeFailed, kWorkerFailed, kCannotStart };
-
-struct AttemptEnd {
-  EndedBy by = EndedBy::kItself;
-  struct Worker {
-    int exit_code = 0;  // 128 + signal if killed, as in a shell
-    int signal = 0;     // 0: it exited
-  };
-  std::vector<Worker> workers;  // by rank
-  int exit_code = 0;    // of the attempt: 0 if all are 0, else that of the worker that failed first
-  std::string message;  // one line about it: "worker 2 on n1 was killed by signal 9"
-  int64_t started_ms = 0, ended_ms = 0;  // Unix time
-  int64_t ran_ms = 0;                    // by the monotonic clock
-  // The grace period of a stop request at whose end running workers were killed; 0: none were.
-  double killed_after_seconds = 0;
 };
 
 enum class AttemptPhase {

@@ -1,4 +1,4 @@
-#include "renzan/base/process/backoff.h"
+#include "renzan/base/backoff.h"
 
 #include <gtest/gtest.h>
 

@@ -1,8 +1,8 @@
-#include "renzan/cluster/local/controller/outcome.h"
+#include "renzan/cluster/core/engine/outcome.h"
 
 #include <gtest/gtest.h>
 
-namespace renzan::cluster::local {
+namespace renzan::cluster {
 namespace {
 
 AttemptEnd End(EndedBy by, int code) {
@@ -11,7 +11,7 @@ AttemptEnd End(EndedBy by, int code) {
 
 struct Case {
   const char* name;
-  JobRecord job;
+  RunHistory job;
   std::string stop_reason;
   AttemptEnd end;
   RetryPolicy policy;
@@ -21,11 +21,11 @@ struct Case {
 };
 
 TEST(Outcome, FollowsFromHowTheAttemptEnded) {
-  const JobRecord running{.state = RecordState::kRunning};
-  const JobRecord stopping{.state = RecordState::kStopping};
-  const JobRecord resizing{.state = RecordState::kResizing};
-  const JobRecord cancelled{.state = RecordState::kStopping, .cancel_requested = true};
-  const JobRecord once_failed{.state = RecordState::kRunning, .failures = 1};
+  const RunHistory running{.state = RecordState::kRunning};
+  const RunHistory stopping{.state = RecordState::kStopping};
+  const RunHistory resizing{.state = RecordState::kResizing};
+  const RunHistory cancelled{.state = RecordState::kStopping, .cancel_requested = true};
+  const RunHistory once_failed{.state = RecordState::kRunning, .failures = 1};
   const RetryPolicy none, twice{.retries = 2, .backoff_ms = 100}, saves{.saves_on_stop = true};
   using enum EndedBy;
   using State = RecordState;
@@ -61,8 +61,9 @@ TEST(Outcome, FollowsFromHowTheAttemptEnded) {
   };
   for (const Case& each : cases) {
     SCOPED_TRACE(each.name);
-    const AttemptRecord attempt{.stop_reason = each.stop_reason};
-    const Outcome outcome = OutcomeOf(each.job, attempt, each.end, each.policy);
+    RunHistory job = each.job;
+    job.stop_reason = each.stop_reason;
+    const Outcome outcome = OutcomeOf(job, each.end, each.policy);
     EXPECT_EQ(outcome.state, each.state);
     EXPECT_EQ(outcome.backoff_ms, each.backoff);
     EXPECT_EQ(outcome.failure, each.failure);
@@ -72,20 +73,20 @@ TEST(Outcome, FollowsFromHowTheAttemptEnded) {
 }
 
 TEST(Outcome, TheTimeoutCoversAllAttempts) {
-  const JobRecord job{.state = RecordState::kRunning, .run_ms = 95};
+  const RunHistory job{.state = RecordState::kRunning, .run_ms = 95};
   const RetryPolicy policy{.retries = 9, .timeout_ms = 100};
-  EXPECT_EQ(OutcomeOf(job, {}, End(EndedBy::kItself, 1), policy).state, RecordState::kTimeout);
-  EXPECT_EQ(OutcomeOf(job, {}, End(EndedBy::kItself, 0), policy).state, RecordState::kDone);
+  EXPECT_EQ(OutcomeOf(job, End(EndedBy::kItself, 1), policy).state, RecordState::kTimeout);
+  EXPECT_EQ(OutcomeOf(job, End(EndedBy::kItself, 0), policy).state, RecordState::kDone);
 }
 
 TEST(Outcome, ALostAttemptIsNotAFailureOfTheJob) {
-  const JobRecord job{.state = RecordState::kRunning, .requeues = 2};
-  const Outcome outcome = OutcomeOfLost(job, {.backoff_ms = 100});
+  const RunHistory job{.state = RecordState::kRunning, .requeues = 2};
+  const Outcome outcome = OutcomeOfLost(job, {.backoff_ms = 100}, "lost");
   EXPECT_EQ(outcome.state, RecordState::kPending);
   EXPECT_EQ(outcome.backoff_ms, 400);
   EXPECT_FALSE(outcome.failure);
   EXPECT_TRUE(outcome.requeue);
-  EXPECT_EQ(OutcomeOfLost({.cancel_requested = true}, {}).state, RecordState::kCancelled);
+  EXPECT_EQ(OutcomeOfLost({.cancel_requested = true}, {}, "lost").state, RecordState::kCancelled);
 }
 
 TEST(Outcome, BackoffDoublesUpToAnHour) {
@@ -97,4 +98,4 @@ TEST(Outcome, BackoffDoublesUpToAnHour) {
 }
 
 }  // namespace
-}  // namespace renzan::cluster::local
+}  // namespace renzan::cluster

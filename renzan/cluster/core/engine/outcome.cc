@@ -1,14 +1,14 @@
-#include "renzan/cluster/local/controller/outcome.h"
+#include "renzan/cluster/core/engine/outcome.h"
 
 #include <fmt/format.h>
 
+#include "renzan/base/backoff.h"
 #include "renzan/base/error.h"
-#include "renzan/base/process/backoff.h"
 
-namespace renzan::cluster::local {
+namespace renzan::cluster {
 namespace {
 
-Outcome Retry(const JobRecord& job, const AttemptEnd& end, const RetryPolicy& policy) {
+Outcome Retry(const RunHistory& job, const AttemptEnd& end, const RetryPolicy& policy) {
   if (job.failures >= policy.retries) {
     return {.state = RecordState::kFailed,
             .failure = true,
@@ -23,16 +23,15 @@ Outcome Retry(const JobRecord& job, const AttemptEnd& end, const RetryPolicy& po
                               policy.retries + 1, static_cast<double>(pause) / 1000)};
 }
 
-Outcome Requeue(const JobRecord& job, const RetryPolicy& policy, const std::string& why) {
+Outcome Requeue(const RunHistory& job, const RetryPolicy& policy, const std::string& why) {
   const TimeMs pause = Backoff(policy.backoff_ms, job.requeues);
   return {.backoff_ms = pause,
           .requeue = true,
           .text = fmt::format("{}; next attempt in {} s", why, static_cast<double>(pause) / 1000)};
 }
 
-std::string TextOfStop(const AttemptRecord& attempt, const AttemptEnd& end,
-                       const RetryPolicy& policy) {
-  std::string text = fmt::format("back to the queue ({})", attempt.stop_reason);
+std::string TextOfStop(const RunHistory& job, const AttemptEnd& end, const RetryPolicy& policy) {
+  std::string text = fmt::format("back to the queue ({})", job.stop_reason);
   if (end.exit_code == 0 && end.by == EndedBy::kRequest)
     text +=
         "; exit status 0 after SIGTERM does not mean that the job is done, unless it declares "
@@ -51,10 +50,9 @@ TimeMs Backoff(TimeMs base, int times) {
       renzan::Backoff(static_cast<double>(base), times, static_cast<double>(kLongestBackoffMs)));
 }
 
-Outcome OutcomeOf(const JobRecord& job, const AttemptRecord& attempt, const AttemptEnd& end,
-                  const RetryPolicy& policy) {
+Outcome OutcomeOf(const RunHistory& job, const AttemptEnd& end, const RetryPolicy& policy) {
   if (job.cancel_requested) return {.state = RecordState::kCancelled, .text = "cancelled"};
-  const bool stopped = !attempt.stop_reason.empty();
+  const bool stopped = !job.stop_reason.empty();
   // A job that was asked to stop may have ended by itself before SIGTERM arrived.
   const bool done = end.exit_code == 0 && (end.by == EndedBy::kItself ||
                                            (end.by == EndedBy::kRequest && policy.saves_on_stop));
@@ -69,7 +67,7 @@ Outcome OutcomeOf(const JobRecord& job, const AttemptRecord& attempt, const Atte
     return {.text = fmt::format("back to the queue: {}", end.message)};
   if (stopped && job.state == RecordState::kResizing)
     return {.state = RecordState::kResizing, .text = "stopped; it starts again with its new size"};
-  if (stopped) return {.text = TextOfStop(attempt, end, policy)};
+  if (stopped) return {.text = TextOfStop(job, end, policy)};
   if (end.by == EndedBy::kRequest && end.exit_code == 0)
     return Requeue(job, policy, "its supervisor was terminated");
   if (end.exit_code == static_cast<int>(ErrorCode::kTempFail))
@@ -77,11 +75,9 @@ Outcome OutcomeOf(const JobRecord& job, const AttemptRecord& attempt, const Atte
   return Retry(job, end, policy);
 }
 
-Outcome OutcomeOfLost(const JobRecord& job, const RetryPolicy& policy) {
+Outcome OutcomeOfLost(const RunHistory& job, const RetryPolicy& policy, const std::string& why) {
   if (job.cancel_requested) return {.state = RecordState::kCancelled, .text = "cancelled"};
-  return Requeue(
-      job, policy,
-      "its supervisor ended without a report: it was killed, or the machine was restarted");
+  return Requeue(job, policy, why);
 }
 
-}  // namespace renzan::cluster::local
+}  // namespace renzan::cluster

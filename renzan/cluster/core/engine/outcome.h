@@ -1,0 +1,73 @@
+#pragma once
+
+// The next state of a job whose attempt has ended. Pure.
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "renzan/cluster/core/engine/record_state.h"
+#include "renzan/cluster/core/snapshot.h"
+
+namespace renzan::cluster {
+
+// Why the workers ended. kItself does not mean success: the last running worker may have failed,
+// see exit_code.
+enum class EndedBy { kItself, kRequest, kTimeout, kNodeFailed, kWorkerFailed, kCannotStart };
+
+struct AttemptEnd {
+  EndedBy by = EndedBy::kItself;
+  struct Worker {
+    int exit_code = 0;  // 128 + signal if killed, as in a shell
+    int signal = 0;     // 0: it exited
+  };
+  std::vector<Worker> workers;  // by rank
+  int exit_code = 0;    // of the attempt: 0 if all are 0, else that of the worker that failed first
+  std::string message;  // one line about it: "worker 2 on n1 was killed by signal 9"
+  int64_t started_ms = 0, ended_ms = 0;  // Unix time
+  int64_t ran_ms = 0;                    // by the monotonic clock
+  // The grace period of a stop request at whose end running workers were killed; 0: none were.
+  double killed_after_seconds = 0;
+};
+
+// What a job has been through when its attempt ends.
+struct RunHistory {
+  RecordState state = RecordState::kRunning;
+  bool cancel_requested = false;
+  std::string stop_reason;  // of this attempt; empty unless it was asked to stop
+  // Before this attempt:
+  int failures = 0;   // of the job itself
+  int requeues = 0;   // in a row, without a failure of the job
+  TimeMs run_ms = 0;  // of all attempts
+};
+
+// What the job's specification says about it.
+struct RetryPolicy {
+  int retries = 0;
+  TimeMs backoff_ms = 1000;
+  TimeMs timeout_ms = 0;  // 0: none
+  // Asked to stop, it saves its work and exits with 75, so that exit status 0 means done. Other
+  // programs may exit with 0 after SIGTERM without being done.
+  bool saves_on_stop = false;
+};
+
+struct Outcome {
+  RecordState state = RecordState::kPending;  // kPending, kResizing (starts at its target) or ended
+  TimeMs backoff_ms = 0;
+  bool failure = false;  // counts against the job's retries
+  bool requeue = false;  // counts as a fruitless attempt, not the job's fault
+  std::string text;      // for the job's events
+};
+
+// The longest backoff before another attempt.
+inline constexpr TimeMs kLongestBackoffMs = 3'600'000;
+
+// `base`, doubled for each of the `times` before this one.
+TimeMs Backoff(TimeMs base, int times);
+
+Outcome OutcomeOf(const RunHistory& job, const AttemptEnd& end, const RetryPolicy& policy);
+
+// It is not known how the workers ended; `why`: "its supervisor ended without a report".
+Outcome OutcomeOfLost(const RunHistory& job, const RetryPolicy& policy, const std::string& why);
+
+}  // namespace renzan::cluster
