@@ -7,6 +7,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -125,7 +126,7 @@ int Run(const Options& options, const std::vector<std::string>& argv) {
     launch.backend = backend;
     launch.argv = argv;
     launch.argv.insert(launch.argv.end(), {"--worker-backend", backend});
-    if (const int status = LaunchElastic(launch); status != 0) return status;
+    if (const int status = LaunchElastic(launch).last.exit_status; status != 0) return status;
   }
   return 0;
 }
@@ -134,6 +135,7 @@ int Run(const Options& options, const std::vector<std::string>& argv) {
 }  // namespace renzan
 
 int main(int argc, char** argv) {
+  std::signal(SIGPIPE, SIG_IGN);  // a peer's death is an Error
   renzan::Options options;
   CLI::App app("Measures exchange and reduction between workers of this machine");
   app.add_option("--workers", options.workers)->check(CLI::Range(2, renzan::kVirtualWorkers));

@@ -16,16 +16,19 @@ def spread(values, form, scale=1):
     return middle if len(values) == 1 else f"{middle} ({low} to {high})"
 
 
+def busy_ticks():
+    """Of all cores since the machine started: those in use, and all."""
+    with open("/proc/stat") as file:
+        numbers = [int(x) for x in file.readline().split()[1:9]]
+    return sum(numbers) - numbers[3] - numbers[4], sum(numbers)  # idle, waiting for a disk
+
+
 def busy_share(seconds):
     """The share of all cores in use now."""
-    def ticks():
-        with open("/proc/stat") as file:
-            numbers = [int(x) for x in file.readline().split()[1:9]]
-        return sum(numbers), numbers[3] + numbers[4]  # idle, waiting for a disk
-    total, idle = ticks()
+    busy, total = busy_ticks()
     time.sleep(seconds)
-    later_total, later_idle = ticks()
-    return 1 - (later_idle - idle) / max(1, later_total - total)
+    later_busy, later_total = busy_ticks()
+    return (later_busy - busy) / max(1, later_total - total)
 
 
 def machine_facts():

@@ -13,6 +13,14 @@ add_custom_target(renzan_pages ALL DEPENDS ${PAGES}/stamp)
 install(TARGETS renzan RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 # Started by the daemon, not by people: renzan looks for it in ../libexec/renzan.
 install(TARGETS renzan-supervisor RUNTIME DESTINATION libexec/renzan)
+# For programs in other languages: the C interface and the Python package. On Debian, /usr/lib and
+# /usr/lib/python3/dist-packages are where they are looked for. scripts/wheel takes the libraries.
+install(TARGETS renzan_shared renzan_shared_mpi LIBRARY DESTINATION lib COMPONENT libraries)
+install(FILES renzan/capi/renzan.h DESTINATION include)
+configure_file(cmake/renzan.pc.in ${PROJECT_BINARY_DIR}/renzan.pc @ONLY)
+install(FILES ${PROJECT_BINARY_DIR}/renzan.pc DESTINATION lib/pkgconfig)
+install(DIRECTORY python/renzan DESTINATION lib/python3/dist-packages
+  FILES_MATCHING PATTERN "*.py" PATTERN py.typed PATTERN __pycache__ EXCLUDE)
 install(DIRECTORY ${PAGES}/man1 DESTINATION ${CMAKE_INSTALL_MANDIR})
 install(FILES ${PAGES}/bash/renzan DESTINATION share/bash-completion/completions)
 # Debian's zsh looks for the completions of packages in a directory of their own. The prefix is known
@@ -43,6 +51,8 @@ set(CPACK_STRIP_FILES ON)
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 set(CPACK_DEBIAN_PACKAGE_SECTION science)
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)  # the libraries that the programs are linked with
-set(CPACK_DEBIAN_PACKAGE_RECOMMENDS openmpi-bin)  # mpirun
-set(CPACK_DEBIAN_PACKAGE_SUGGESTS "bash-completion, man-db")
+set(CPACK_DEBIAN_PACKAGE_RECOMMENDS "openmpi-bin, python3-numpy")  # mpirun; the Python package
+set(CPACK_DEBIAN_PACKAGE_SUGGESTS "bash-completion, man-db, python3-torch")
+set(CPACK_DEBIAN_PACKAGE_CONTROL_EXTRA ${PROJECT_SOURCE_DIR}/cmake/debian/postinst
+  ${PROJECT_SOURCE_DIR}/cmake/debian/prerm)
 include(CPack)

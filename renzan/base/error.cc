@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 #include <cstdio>
 #include <system_error>
@@ -9,6 +10,8 @@
 namespace renzan {
 
 namespace {
+
+std::atomic<bool> throw_failed_checks = false;
 
 bool IsMissing(int errno_value) { return errno_value == ENOENT || errno_value == ENOTDIR; }
 
@@ -37,11 +40,15 @@ void FailToRead(int errno_value, std::string_view path) {
               Describe(fmt::format("cannot read {}", path), errno_value), errno_value);
 }
 
+void ThrowFailedChecks() { throw_failed_checks = true; }
+
 namespace internal {
 
 void CheckFailed(const char* file, int line, const char* condition, const std::string& message) {
-  std::fprintf(stderr, "renzan: internal error: %s:%d: CHECK(%s) failed%s%s\n", file, line,
-               condition, message.empty() ? "" : ": ", message.c_str());
+  const std::string text = fmt::format("internal error: {}:{}: CHECK({}) failed{}{}", file, line,
+                                       condition, message.empty() ? "" : ": ", message);
+  if (throw_failed_checks) throw Error(ErrorCode::kSoftware, text);
+  std::fprintf(stderr, "renzan: %s\n", text.c_str());
   std::fflush(stderr);
   // Skips destructors and exit handlers: after a broken invariant they could hang or corrupt data.
   _exit(static_cast<int>(ErrorCode::kSoftware));

@@ -63,6 +63,10 @@ template <typename... Args>
 // which another attempt may avoid.
 [[noreturn]] void FailToRead(int errno_value, std::string_view path);
 
+// From now on a CHECK that fails throws an Error (kSoftware) instead of ending the process: for a
+// library, whose host is not ours to end.
+void ThrowFailedChecks();
+
 namespace internal {
 [[noreturn]] void CheckFailed(const char* file, int line, const char* condition,
                               const std::string& message);
@@ -71,7 +75,7 @@ namespace internal {
 }  // namespace renzan
 
 // An invariant, checked in every build. If it fails, the process exits immediately with a message
-// and exit status 70 (kSoftware).
+// and exit status 70 (kSoftware), but see ThrowFailedChecks().
 #define CHECK(condition)                                                   \
   do {                                                                     \
     if (!(condition)) [[unlikely]]                                         \

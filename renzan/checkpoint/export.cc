@@ -11,7 +11,44 @@
 
 namespace renzan {
 
-bool IsOptimizerState(const std::string& key) { return key.find('/') != std::string::npos; }
+namespace {
+
+constexpr int64_t kValuesAtOnce = 1 << 16;
+
+void AppendRows(CheckpointReader& model, const WholeTensor& tensor, SafetensorsWriter& writer) {
+  std::vector<float> values;
+  std::vector<std::byte> bytes;
+  const int64_t row_blocks = std::ssize(tensor.blocks);
+  const int64_t width = std::max<int64_t>(1, tensor.row_values());
+  const int64_t rows_at_once =
+      std::max<int64_t>(1, kValuesAtOnce / width / row_blocks) * row_blocks;
+  const FloatType type = FloatTypeOf(tensor.info.dtype);
+  for (int64_t row = 0; row < tensor.rows(); row += rows_at_once) {
+    values.resize(static_cast<size_t>(std::min(rows_at_once, tensor.rows() - row) * width));
+    ReadRows(model, tensor, row, values);
+    bytes.resize(EncodedBytes(type, values.size()));
+    Encode(type, values, bytes.data());
+    writer.Append(bytes);
+  }
+}
+
+// Of a type that tables do not have.
+void AppendBytes(CheckpointReader& model, const TensorInfo& tensor, SafetensorsWriter& writer) {
+  std::vector<std::byte> bytes;
+  const int64_t elements = NumElements(tensor.shape);
+  for (int64_t first = 0; first < elements; first += kValuesAtOnce) {
+    bytes.resize(static_cast<size_t>(std::min(kValuesAtOnce, elements - first)) *
+                 BytesOf(tensor.dtype));
+    model.ReadBytes(tensor.key, first, bytes);
+    writer.Append(bytes);
+  }
+}
+
+}  // namespace
+
+bool IsOptimizerState(const std::string& key) {
+  return key.find('/') != std::string::npos && !key.starts_with("model.");
+}
 
 int64_t ExportModel(CheckpointReader& model, const std::string& path, bool weights_only) {
   if (FileExists(path))
@@ -35,22 +72,9 @@ int64_t ExportModel(CheckpointReader& model, const std::string& path, bool weigh
   std::vector<TensorInfo> infos;
   for (const WholeTensor& tensor : tensors) infos.push_back(tensor.info);
   SafetensorsWriter writer(partial, infos, options);
-  std::vector<float> values;
-  std::vector<std::byte> bytes;
-  for (const WholeTensor& tensor : tensors) {
-    constexpr int64_t kValues = 1 << 16;
-    const int64_t row_blocks = std::ssize(tensor.blocks);
-    const int64_t width = std::max<int64_t>(1, tensor.row_values());
-    const int64_t rows_at_once = std::max<int64_t>(1, kValues / width / row_blocks) * row_blocks;
-    const FloatType type = FloatTypeOf(tensor.info.dtype);
-    for (int64_t row = 0; row < tensor.rows(); row += rows_at_once) {
-      values.resize(static_cast<size_t>(std::min(rows_at_once, tensor.rows() - row) * width));
-      ReadRows(model, tensor, row, values);
-      bytes.resize(EncodedBytes(type, values.size()));
-      Encode(type, values, bytes.data());
-      writer.Append(bytes);
-    }
-  }
+  for (const WholeTensor& tensor : tensors)
+    IsFloat(tensor.info.dtype) ? AppendRows(model, tensor, writer)
+                               : AppendBytes(model, tensor.info, writer);
   writer.Close();
   if (std::rename(partial.c_str(), path.c_str()) != 0)
     FailErrno(errno, fmt::format("cannot write {}", path));

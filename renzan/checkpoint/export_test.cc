@@ -107,19 +107,42 @@ TEST(Export, KeepsRowsOfSixteenBits) {
   EXPECT_EQ(values, model.SavedTable());
 }
 
-TEST(Export, RefusesTensorsOfIntegers) {
+// A PyTorch program's: every type, and modules that may be called anything.
+TEST(Export, CopiesTensorsThatTablesDoNotHave) {
   TemporaryDirectory dir;
-  CheckpointWriter writer(dir / "m");
-  const std::vector<TensorSource> tensors = {
-      {"ids", {2}, DType::kI32, [](size_t, std::span<std::byte> out) {
-         std::fill(out.begin(), out.end(), std::byte{0});
-       }}};
-  CheckpointManifest manifest{.step = 1};
-  manifest.files = {WriteCheckpointFile(writer.staging(), "x", tensors, {})};
-  writer.Commit(manifest);
+  SaveEveryType(dir / "m");
   CheckpointReader model(dir / "m");
-  EXPECT_THROW(ExportModel(model, dir / "all"), Error);
-  EXPECT_FALSE(FileExists(dir / "all.partial"));
+  EXPECT_EQ(ExportModel(model, dir / "all"), 11);
+  EXPECT_EQ(ExportModel(model, dir / "weights", true), 10);
+  const SafetensorsReader all(dir / "all"), weights(dir / "weights");
+  EXPECT_EQ(weights.Find("optimizer.F64/step"), nullptr);
+  for (const std::string& key : model.keys()) {
+    const SafetensorsReader::Tensor* tensor = all.Find(key);
+    ASSERT_NE(tensor, nullptr) << key;
+    EXPECT_EQ(tensor->info, model.Info(key));
+    std::vector<std::byte> bytes(NumBytes(tensor->info));
+    model.ReadBytes(key, 0, bytes);
+    EXPECT_TRUE(std::equal(bytes.begin(), bytes.end(), tensor->bytes.begin())) << key;
+  }
+}
+
+TEST(ModelDiff, ComparesEveryType) {
+  TemporaryDirectory dir;
+  SaveEveryType(dir / "a");
+  CheckpointReader a(dir / "a"), same(dir / "a");
+  EXPECT_TRUE(DiffModels(a, same).same());
+  for (const char* dtype : {"F64", "F32", "F16", "BF16", "I64", "I32", "I16", "I8", "U8", "BOOL"}) {
+    const std::string key = std::string("model.") + dtype + "/x";
+    SaveEveryType(dir / dtype, key);
+    CheckpointReader b(dir / dtype);
+    const ModelDiff diff = DiffModels(a, b);
+    EXPECT_EQ(diff.tensors_differing, 1) << dtype;
+    EXPECT_EQ(diff.values_differing, 1) << dtype;
+    ASSERT_TRUE(diff.first) << dtype;
+    EXPECT_EQ(diff.first->key, key);
+    EXPECT_EQ(diff.first->index, 2);
+    EXPECT_GT(diff.max_abs_difference, 0);
+  }
 }
 
 TEST(Export, MergesAnIncrementWithItsBase) {

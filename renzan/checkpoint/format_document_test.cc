@@ -54,6 +54,17 @@ assert hashlib.sha256("".join(lines).encode()).hexdigest() == manifest["model_sh
 )");
 }
 
+TEST_F(FormatDocument, ItsReaderReadsEveryType) {
+  SaveEveryType(dir_ / "step-00000001");
+  Check("step-00000001", R"(
+assert len(t) == 11
+for kind, dtype in {**TYPES, "BF16": "<f4"}.items():
+    assert t["model." + kind + "/x"].dtype == np.dtype(dtype), kind
+    assert t["model." + kind + "/x"].shape == (3,)
+assert t["model.I16/x"].tolist() == [1, 2, 0]
+)");
+}
+
 TEST_F(FormatDocument, ItsReaderComposesIncrements) {
   model_.SaveFull(dir_.path(), 10);
   model_.Update(3, 0.1f);

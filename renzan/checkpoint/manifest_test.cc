@@ -112,7 +112,7 @@ TEST(Manifest, RejectsInvalidContent) {
       {"/files/0/bytes", "51", "need more than its 51 bytes"},
       {"/files/0/xxh128", R"("1")", "not 32 hexadecimal digits"},
       {"/files/0/tensors/1/key", R"("a")", "tensor 'a' is listed twice"},
-      {"/files/0/tensors/0/dtype", R"("F64")", "none of F32"},
+      {"/files/0/tensors/0/dtype", R"("C64")", "none of F64"},
       {"/files/0/tensors/0/shape", "[4294967296, 4294967296]", "impossible shape"},
       {"/files/0/tensors/0/shape", "[4294967296, 4294967296, 0]", "impossible shape"},
       {"/files/0/tensors/0/shape", "[-3]", "not a whole number"},

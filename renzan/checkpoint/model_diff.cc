@@ -1,48 +1,81 @@
 #include "renzan/checkpoint/model_diff.h"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
+#include <cstring>
 #include <limits>
 #include <span>
 
 namespace renzan {
 namespace {
 
-// Returns how many values differ. `first` is the index of the first value of the pieces.
-int64_t DiffPiece(const std::string& key, int64_t first, std::span<const float> a,
-                  std::span<const float> b, ModelDiff& diff) {
-  int64_t differing = 0;
-  for (size_t i = 0; i < a.size(); ++i) {
-    if (std::bit_cast<uint32_t>(a[i]) == std::bit_cast<uint32_t>(b[i])) continue;
-    if (!diff.first) diff.first = {key, first + static_cast<int64_t>(i), a[i], b[i]};
-    ++differing;
-    const double distance = std::abs(static_cast<double>(a[i]) - static_cast<double>(b[i]));
-    diff.max_abs_difference =
-        std::max(diff.max_abs_difference,
-                 std::isfinite(distance) ? distance : std::numeric_limits<double>::infinity());
-  }
-  return differing;
+// Notes that a[i] and b[i] of tensor `key` differ.
+void NoteDifference(const std::string& key, int64_t index, double a, double b, ModelDiff& diff) {
+  if (!diff.first) diff.first = {key, index, a, b};
+  const double distance = std::abs(a - b);
+  diff.max_abs_difference =
+      std::max(diff.max_abs_difference,
+               std::isfinite(distance) ? distance : std::numeric_limits<double>::infinity());
 }
 
+void ReadValues(CheckpointReader& reader, const std::string& key, int64_t first,
+                std::span<float> out) {
+  reader.Read(key, first, out);
+}
+template <typename T>
+void ReadValues(CheckpointReader& reader, const std::string& key, int64_t first, std::span<T> out) {
+  reader.ReadBytes(key, first, std::as_writable_bytes(out));
+}
+
+template <typename T>
 void DiffTensor(const TensorInfo& tensor, CheckpointReader& a, CheckpointReader& b,
                 ModelDiff& diff) {
   constexpr int64_t kPiece = 1 << 16;
-  std::vector<float> x(kPiece), y(kPiece);
+  std::vector<T> x(kPiece), y(kPiece);
   const int64_t elements = NumElements(tensor.shape);
   int64_t differing = 0;
   for (int64_t first = 0; first < elements; first += kPiece) {
     const size_t size = static_cast<size_t>(std::min(kPiece, elements - first));
-    x.resize(size);
-    y.resize(size);
-    a.Read(tensor.key, first, x);
-    b.Read(tensor.key, first, y);
-    differing += DiffPiece(tensor.key, first, x, y, diff);
+    ReadValues(a, tensor.key, first, std::span(x).first(size));
+    ReadValues(b, tensor.key, first, std::span(y).first(size));
+    for (size_t i = 0; i < size; ++i) {
+      if (std::memcmp(&x[i], &y[i], sizeof(T)) == 0) continue;
+      ++differing;
+      NoteDifference(tensor.key, first + static_cast<int64_t>(i), static_cast<double>(x[i]),
+                     static_cast<double>(y[i]), diff);
+    }
   }
   ++diff.tensors;
   diff.values += elements;
   diff.values_differing += differing;
   diff.tensors_differing += differing > 0 ? 1 : 0;
+}
+
+void DiffTensors(const TensorInfo& tensor, CheckpointReader& a, CheckpointReader& b,
+                 ModelDiff& diff) {
+  switch (tensor.dtype) {
+    case DType::kF32:
+    case DType::kF16:
+    case DType::kBF16:
+      return DiffTensor<float>(tensor, a, b, diff);
+    case DType::kF64:
+      return DiffTensor<double>(tensor, a, b, diff);
+    case DType::kI64:
+      return DiffTensor<int64_t>(tensor, a, b, diff);
+    case DType::kI32:
+      return DiffTensor<int32_t>(tensor, a, b, diff);
+    case DType::kI16:
+      return DiffTensor<int16_t>(tensor, a, b, diff);
+    case DType::kI8:
+      return DiffTensor<int8_t>(tensor, a, b, diff);
+    case DType::kU8:
+    case DType::kBool:
+      return DiffTensor<uint8_t>(tensor, a, b, diff);
+  }
+}
+
+bool Comparable(const TensorInfo& a, const TensorInfo& b) {
+  return a.shape == b.shape && (a.dtype == b.dtype || (IsFloat(a.dtype) && IsFloat(b.dtype)));
 }
 
 }  // namespace
@@ -59,10 +92,10 @@ ModelDiff DiffModels(CheckpointReader& a, CheckpointReader& b) {
     if (!IsModelTensor(key)) continue;
     if (!b.Contains(key)) {
       diff.only_in_a.push_back(key);
-    } else if (a.Info(key).shape != b.Info(key).shape) {
+    } else if (!Comparable(a.Info(key), b.Info(key))) {
       diff.other_shape.push_back(key);
     } else {
-      DiffTensor(a.Info(key), a, b, diff);
+      DiffTensors(a.Info(key), a, b, diff);
     }
   }
   return diff;

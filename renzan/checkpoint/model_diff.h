@@ -15,13 +15,15 @@ struct ModelDiff {
   struct First {
     std::string key;
     int64_t index = 0;  // row-major
-    float a = 0, b = 0;
+    double a = 0, b = 0;
   };
 
   int64_t step_a = 0, step_b = 0;
   std::vector<std::string> only_in_a, only_in_b;
-  std::vector<std::string> other_shape;  // keys of tensors that cannot be compared
-  int64_t tensors = 0;                   // compared
+  // Keys of tensors that cannot be compared: of another shape, or whose types differ and are not
+  // both read as float32.
+  std::vector<std::string> other_shape;
+  int64_t tensors = 0;  // compared
   int64_t tensors_differing = 0;
   int64_t values = 0;
   int64_t values_differing = 0;   // in their bits: 0 and -0 differ, a NaN equals itself

@@ -173,7 +173,7 @@ const RowOverlay& CheckpointReader::Overlay(const std::string& key) {
 const TensorInfo& CheckpointReader::FloatInfo(const std::string& key) const {
   const TensorInfo& info = Info(key);
   if (!IsFloat(info.dtype))
-    Fail(ErrorCode::kData, "tensor '{}' of {} is {}, expected floating-point numbers", key, dir(),
+    Fail(ErrorCode::kData, "tensor '{}' of {} is {}, expected F32, F16 or BF16", key, dir(),
          Name(info.dtype));
   return info;
 }
@@ -190,6 +190,25 @@ void CheckpointReader::Read(const std::string& key, int64_t first_element, std::
   const std::span<const std::byte> values = (composed ? *base_ : *files_).Tensor(key).bytes;
   Decode(type, values.data() + EncodedBytes(type, static_cast<size_t>(first_element)), out);
   if (composed) Overlay(key).Apply(first_element, out);
+}
+
+void CheckpointReader::ReadBytes(const std::string& key, int64_t first_element,
+                                 std::span<std::byte> out) {
+  const TensorInfo& info = Info(key);
+  const int64_t width = static_cast<int64_t>(BytesOf(info.dtype));
+  const int64_t size = static_cast<int64_t>(out.size());
+  const int64_t elements = NumElements(info.shape);
+  CHECK_MSG(size % width == 0 && first_element >= 0 && first_element <= elements - size / width,
+            "{} bytes from element {} are not within {} {}", size, first_element, key,
+            ShapeText(info.shape));
+  if (replacements_.contains(key)) {
+    std::vector<float> values(static_cast<size_t>(size / width));
+    Read(key, first_element, values);
+    Encode(FloatTypeOf(info.dtype), values, out.data());
+    return;
+  }
+  const std::span<const std::byte> bytes = files_->Tensor(key).bytes;
+  if (!out.empty()) std::memcpy(out.data(), bytes.data() + first_element * width, out.size());
 }
 
 void CheckpointReader::Expect(const std::string& key, const std::vector<int64_t>& shape) const {

@@ -39,12 +39,15 @@ class CheckpointReader {
   bool Contains(const std::string& key) const { return tensors_.contains(key); }
   // Throws Error kData, which suggests the nearest key, if there is none.
   const TensorInfo& Info(const std::string& key) const;
-  // The same for anything but floating-point numbers.
+  // The same for anything but F32, F16 and BF16.
   const TensorInfo& FloatInfo(const std::string& key) const;
 
   // Reads values from `first_element` (row-major) as float32, dequantized if necessary. Throws
-  // Error kData: no such key, not floating-point, a corrupt file.
+  // Error kData: no such key, not F32, F16 or BF16, a corrupt file.
   void Read(const std::string& key, int64_t first_element, std::span<float> out);
+  // Whole elements of any type from `first_element`, as they are saved; of replaced rows the values
+  // that Read gives, in the tensor's type.
+  void ReadBytes(const std::string& key, int64_t first_element, std::span<std::byte> out);
   // Throws Error kData unless there is a tensor of that shape.
   void Expect(const std::string& key, const std::vector<int64_t>& shape) const;
   // The whole tensor, whose shape must be `shape`. `out` has its size.

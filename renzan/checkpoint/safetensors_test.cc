@@ -141,8 +141,8 @@ TEST(Safetensors, RejectsInvalidHeaders) {
   EXPECT_THAT(error("{" + a, 8), HasSubstr("not valid JSON"));
   EXPECT_THAT(error("{\"a\":[[[[1]]]]}", 0), HasSubstr("nested too deeply"));
   EXPECT_THAT(error("{\"a\":" + std::string(100000, '['), 0), HasSubstr("nested too deeply"));
-  EXPECT_THAT(error(R"({"a":{"dtype":"F64","shape":[4],"data_offsets":[0,8]}})", 8),
-              HasSubstr("'a': dtype \"F64\""));
+  EXPECT_THAT(error(R"({"a":{"dtype":"C64","shape":[4],"data_offsets":[0,8]}})", 8),
+              HasSubstr("'a': dtype \"C64\""));
   EXPECT_THAT(error(R"({"a":{"dtype":"I64","shape":[2],"data_offsets":[0,8]}})", 8),
               HasSubstr("needs 16"));
   EXPECT_THAT(error(R"({"a":{"dtype":"U8","shape":[2],"data_offsets":[0,2]},)"

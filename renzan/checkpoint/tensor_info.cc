@@ -11,12 +11,16 @@ size_t BytesOf(DType dtype) {
     case DType::kF32:
     case DType::kI32:
       return 4;
+    case DType::kF64:
     case DType::kI64:
       return 8;
     case DType::kF16:
     case DType::kBF16:
+    case DType::kI16:
       return 2;
+    case DType::kI8:
     case DType::kU8:
+    case DType::kBool:
       return 1;
   }
   return 0;
@@ -36,15 +40,24 @@ std::string_view Name(DType dtype) {
       return "I64";
     case DType::kU8:
       return "U8";
+    case DType::kF64:
+      return "F64";
+    case DType::kI16:
+      return "I16";
+    case DType::kI8:
+      return "I8";
+    case DType::kBool:
+      return "BOOL";
   }
   return "";
 }
 
 DType ParseDType(std::string_view name) {
   using enum DType;
-  for (const DType dtype : {kF32, kF16, kBF16, kI32, kI64, kU8})
+  for (const DType dtype : {kF32, kF16, kBF16, kI32, kI64, kU8, kF64, kI16, kI8, kBool})
     if (Name(dtype) == name) return dtype;
-  Fail(ErrorCode::kData, "dtype \"{}\" is none of F32, F16, BF16, I32, I64 and U8", name);
+  Fail(ErrorCode::kData,
+       "dtype \"{}\" is none of F64, F32, F16, BF16, I64, I32, I16, I8, U8 and BOOL", name);
 }
 
 DType DTypeOf(FloatType type) {

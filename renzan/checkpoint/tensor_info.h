@@ -12,7 +12,8 @@
 
 namespace renzan {
 
-enum class DType { kF32, kF16, kBF16, kI32, kI64, kU8 };
+// The last four are only in checkpoints of PyTorch programs.
+enum class DType { kF32, kF16, kBF16, kI32, kI64, kU8, kF64, kI16, kI8, kBool };
 
 size_t BytesOf(DType dtype);
 
@@ -22,6 +23,7 @@ std::string_view Name(DType dtype);
 // The reverse. Throws Error kData for anything else.
 DType ParseDType(std::string_view name);
 
+// Whether values are read as float32 without loss: F32, F16 or BF16.
 bool IsFloat(DType dtype);
 DType DTypeOf(FloatType type);
 // The reverse, if IsFloat(dtype).

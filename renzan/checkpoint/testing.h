@@ -147,6 +147,32 @@ struct TestModel {
   }
 };
 
+// A checkpoint as a PyTorch program has it, with a tensor "model.F64/x" [3] of every type: 1, 2 and
+// 0, of which the last is another in `changed`.
+inline void SaveEveryType(const std::string& path, const std::string& changed = "") {
+  using enum DType;
+  CheckpointWriter writer(path);
+  std::vector<TensorSource> tensors;
+  const auto add = [&](const std::string& key, DType dtype) {
+    std::vector<std::byte> bytes(3 * BytesOf(dtype));
+    bytes[0] = std::byte{1};
+    bytes[BytesOf(dtype)] = std::byte{2};
+    // The sign, exponent or value of a float too.
+    if (key == changed) bytes.back() = std::byte{1};
+    tensors.push_back({key, {3}, dtype, [bytes](size_t offset, std::span<std::byte> out) {
+                         std::copy_n(bytes.begin() + static_cast<ptrdiff_t>(offset), out.size(),
+                                     out.begin());
+                       }});
+  };
+  for (const DType dtype : {kF64, kF32, kF16, kBF16, kI64, kI32, kI16, kI8, kU8, kBool})
+    add(fmt::format("model.{}/x", Name(dtype)), dtype);
+  add("optimizer.F64/step", kF32);
+  CheckpointManifest manifest{.step = 1};
+  manifest.files = {
+      WriteCheckpointFile(writer.staging(), "state.safetensors", tensors, {.hash_tensors = true})};
+  writer.Commit(manifest);
+}
+
 // The message of the kData error that `body` throws.
 inline std::string DataErrorOf(const std::function<void()>& body) {
   try {

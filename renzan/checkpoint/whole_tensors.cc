@@ -54,8 +54,8 @@ std::vector<WholeTensor> WholeTensorsOf(const CheckpointReader& reader) {
   const std::vector<std::string> keys = reader.keys();
   for (const std::string& key : keys) {
     if (!IsModelTensor(key)) continue;
-    const TensorInfo& info = reader.FloatInfo(key);
     const std::optional<TableTensorKey> parts = ParseTableTensorKey(key);
+    const TensorInfo& info = parts ? reader.FloatInfo(key) : reader.Info(key);
     if (!parts || parts->block.Name() == parts->block.table) {
       tensors[key] = {.info = info, .blocks = {{key}}};
       continue;

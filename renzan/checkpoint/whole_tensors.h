@@ -22,11 +22,11 @@ struct WholeTensor {
 };
 
 // Those of the model, in the order of the keys. Throws Error kData if blocks are missing or do not
-// fit together, or if a tensor does not hold floating-point numbers.
+// fit together, or if a table is not of F32, F16 or BF16.
 std::vector<WholeTensor> WholeTensorsOf(const CheckpointReader& reader);
 
-// Rows [first_row, first_row + n) of the tensor, where out has n rows. `first_row` must be a
-// multiple of the number of row blocks.
+// Rows [first_row, first_row + n) of the tensor, which is of F32, F16 or BF16, where out has n
+// rows. `first_row` must be a multiple of the number of row blocks.
 void ReadRows(CheckpointReader& reader, const WholeTensor& tensor, int64_t first_row,
               std::span<float> out);
 

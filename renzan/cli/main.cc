@@ -30,6 +30,7 @@ void Group(CLI::App& app, const char* group, const Add& add) {
 void AddVerbs(CLI::App& app, int& exit_status) {
   Group(app, "Training", [&] {
     AddTrainVerb(app, exit_status);
+    AddRunVerb(app, exit_status);
     AddEvalVerb(app, exit_status);
     AddPredictVerb(app, exit_status);
     AddCheckpointVerb(app, exit_status);
@@ -41,9 +42,10 @@ void AddVerbs(CLI::App& app, int& exit_status) {
     AddSubmitVerb(app, exit_status);
     AddJobsVerb(app);
     AddJobVerb(app);
+    AddPodRunVerb(app, exit_status);
   });
   Group(app, "Clusters", [&] {
-    AddClusterVerb(app);
+    AddClusterVerb(app, exit_status);
     AddNodesVerb(app);
     AddSimulateVerb(app);
   });

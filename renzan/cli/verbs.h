@@ -12,6 +12,7 @@ namespace renzan {
 void AddDataVerb(CLI::App& app);                          // data import|synth|inspect|verify
 void AddCheckpointVerb(CLI::App& app, int& exit_status);  // checkpoint list|verify|diff|export
 void AddTrainVerb(CLI::App& app, int& exit_status);
+void AddRunVerb(CLI::App& app, int& exit_status);  // workers of any program
 void AddEvalVerb(CLI::App& app, int& exit_status);
 void AddPredictVerb(CLI::App& app, int& exit_status);
 void AddBenchVerb(CLI::App& app, int& exit_status);  // bench machine|train
@@ -21,8 +22,9 @@ void AddSimulateVerb(CLI::App& app);
 // The job system.
 void AddSubmitVerb(CLI::App& app, int& exit_status);
 void AddJobsVerb(CLI::App& app);
-void AddJobVerb(CLI::App& app);      // job show|explain|logs|cancel|...
-void AddNodesVerb(CLI::App& app);    // nodes [cordon|drain|fail|restore]
-void AddClusterVerb(CLI::App& app);  // cluster up|down|status|...
+void AddJobVerb(CLI::App& app);  // job show|explain|logs|cancel|...
+void AddPodRunVerb(CLI::App& app, int& exit_status);
+void AddNodesVerb(CLI::App& app);                      // nodes [cordon|drain|fail|restore]
+void AddClusterVerb(CLI::App& app, int& exit_status);  // cluster up|down|status|...
 
 }  // namespace renzan

@@ -32,13 +32,13 @@ std::unique_ptr<Communicator> MakeLocalCommunicator() {
 }
 
 std::unique_ptr<Communicator> MakeCommunicator(std::string_view backend,
-                                               const Rendezvous& rendezvous,
-                                               double timeout_seconds) {
+                                               const Rendezvous& rendezvous, double timeout_seconds,
+                                               const MakeFunction& make_mpi) {
   if (backend == "auto") {
     backend = rendezvous.world_size == 1 ? "local" : rendezvous.under_mpirun ? "mpi" : "gloo";
   }
   if (backend == "gloo") return MakeGlooCommunicator(rendezvous, timeout_seconds);
-  if (backend == "mpi") return MakeMpiCommunicator(rendezvous, timeout_seconds);
+  if (backend == "mpi") return make_mpi(rendezvous, timeout_seconds);
   if (backend != "local")
     Fail(ErrorCode::kConfig, "unknown backend '{}': use auto, local, gloo or mpi", backend);
   if (rendezvous.world_size != 1)

@@ -141,6 +141,7 @@ int Run(int argc, char** argv) {
 }  // namespace renzan
 
 int main(int argc, char** argv) {
+  std::signal(SIGPIPE, SIG_IGN);  // a peer's death is an Error
   try {
     return renzan::Run(argc, argv);
   } catch (const renzan::Error& error) {

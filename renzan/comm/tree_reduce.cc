@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "renzan/base/error.h"
+#include "renzan/comm/tree_blocks.h"
 #include "renzan/comm/virtual_workers.h"
 
 namespace renzan {
@@ -15,49 +16,21 @@ namespace {
 // length fit into the L1 cache.
 constexpr size_t kChunk = 2048;
 
+// Arrays of at most so many bytes are sent to all workers as they are, each of which adds all of
+// it: one exchange instead of two. Between two workers the bytes that are sent are the same.
+constexpr size_t kSmallBytes = size_t{16} << 10, kSmallBytesOfTwo = size_t{64} << 10;
+
 // Slices are aligned to cache lines.
 constexpr size_t kSliceAlignment = 16;
-
-// An aligned subtree: leaves [begin, begin + size), size a power of two that divides begin.
-struct Block {
-  int begin, size;
-};
-
-// The largest aligned subtrees that make up [range.begin, range.end).
-std::vector<Block> MaximalBlocks(IndexRange range) {
-  std::vector<Block> blocks;
-  for (int begin = range.begin; begin < range.end;) {
-    int size = 1;
-    while (begin % (2 * size) == 0 && begin + 2 * size <= range.end) size *= 2;
-    blocks.push_back({begin, size});
-    begin += size;
-  }
-  return blocks;
-}
-
-// The additions that reduce consecutive blocks to their common root: node[to] += node[from] in this
-// order; the root is node[0].
-std::vector<std::pair<size_t, size_t>> TreeAdditions(const std::vector<Block>& blocks) {
-  std::vector<std::pair<size_t, size_t>> additions;
-  std::vector<std::pair<Block, size_t>> stack;
-  for (size_t i = 0; i < blocks.size(); ++i) {
-    stack.emplace_back(blocks[i], i);
-    while (stack.size() > 1) {
-      auto& [left, left_index] = stack[stack.size() - 2];
-      const auto& [right, right_index] = stack.back();
-      if (left.size != right.size || left.begin % (2 * left.size) != 0) break;
-      additions.emplace_back(left_index, right_index);
-      left.size *= 2;
-      stack.pop_back();
-    }
-  }
-  return additions;
-}
 
 struct Range {
   size_t begin, end;
   size_t size() const { return end - begin; }
 };
+
+bool IsFloat32Sum(const ReduceFormat& format) {
+  return format.element == ElementType::kFloat32 && format.op == ReduceOp::kSum;
+}
 
 struct Chunk {
   size_t slice;  // index of its slice
@@ -70,11 +43,13 @@ struct TreeReducer::State {
   Communicator& communicator;
   ThreadPool& pool;
   const size_t length;
-  const FloatType wire;
+  const ReduceFormat format;
+  const size_t element_bytes;
+  const CombineFunction combine;           // used without a codec
   const std::string reduction, gathering;  // the operations' names
   const size_t rank, world_size;
 
-  std::vector<std::vector<Block>> blocks;  // per worker
+  std::vector<std::vector<TreeBlock>> blocks;  // per worker
   size_t total_blocks = 0;
   IndexRange own_leaves;
   std::vector<std::pair<size_t, size_t>> additions;  // over all workers' blocks
@@ -82,33 +57,43 @@ struct TreeReducer::State {
   std::vector<Chunk> chunks;                         // of the whole array
   std::vector<Chunk> own_chunks;                     // of this worker's slice
 
-  // [world_size][block][slice], as sent on the wire. In float32 a single block is sent in place,
-  // and values are added in the receive buffer.
+  // [world_size][block][slice], as sent on the wire. Without a codec a single block is sent in
+  // place, and values are combined in the receive buffer.
   bool send_in_place = false;
+  bool one_exchange = false;  // each worker's slice is the whole array
   std::vector<std::vector<std::byte>> send, received;
   std::vector<std::byte> gather_send;
   std::vector<std::vector<std::byte>> gathered;
-  std::vector<std::vector<float>> scratch;           // per thread: [total_blocks][kChunk]
-  std::vector<std::vector<std::span<float>>> nodes;  // per thread: of a chunk, per block
+  std::vector<std::vector<float>> scratch;     // per thread: [total_blocks][kChunk]
+  std::vector<std::vector<std::byte*>> nodes;  // per thread: of a chunk, per block
   // The parts of an exchange, per worker.
   std::vector<std::span<const std::byte>> from;
   std::vector<std::span<std::byte>> to;
-  std::span<float> sum;  // of the current reduction
-  Exchange exchange;     // last, so that it ends before the buffers do
+  // Of the current reduction.
+  std::vector<const std::byte*> own_blocks;
+  std::byte* sum = nullptr;
+  Exchange exchange;  // last, so that it ends before the buffers do
 
   State(Communicator& communicator, ThreadPool& pool, int num_virtual_workers, size_t length,
-        FloatType wire, const std::string& what);
+        const ReduceFormat& format, const std::string& what);
 
-  size_t Bytes(size_t n) const { return EncodedBytes(wire, n); }
-  bool exact() const { return wire == FloatType::kFloat32; }
+  bool exact() const { return format.wire == FloatType::kFloat32; }
+  // On the wire.
+  size_t Bytes(size_t n) const {
+    return exact() ? n * element_bytes : EncodedBytes(format.wire, n);
+  }
+  // Without a codec, node[sum] and node[term] hold elements; with one, float32.
+  void Add(std::byte* sum, const std::byte* term, size_t n) const;
 
   // Reduces this worker's own leaves in [chunk) to its blocks; a block's sum is stored in its first
   // leaf.
   void ReduceOwn(std::span<const std::span<float>> leaves, Range range) const;
-  void EncodeOwn(std::span<const std::span<float>> leaves, const Chunk& chunk);
+  // The sum of the only worker.
+  void CombineOwn(Range range) const;
+  void EncodeOwn(const Chunk& chunk);
   void CombineChunk(Range range, int thread);
 
-  void PostSlices(std::span<const std::span<float>> leaves);
+  void PostSlices();
   void PostSum();
   void DecodeSum();
 
@@ -121,18 +106,21 @@ struct TreeReducer::State {
 };
 
 TreeReducer::State::State(Communicator& communicator, ThreadPool& pool, int num_virtual_workers,
-                          size_t length, FloatType wire, const std::string& what)
+                          size_t length, const ReduceFormat& format, const std::string& what)
     : communicator(communicator),
       pool(pool),
       length(length),
-      wire(wire),
+      format(format),
+      element_bytes(BytesOf(format.element)),
+      combine(Combine(format.element, format.op)),
       reduction("reduction of " + what),
       gathering("sum of " + what),
       rank(static_cast<size_t>(communicator.rank())),
       world_size(static_cast<size_t>(communicator.world_size())),
       exchange(communicator) {
-  CHECK(num_virtual_workers >= 1 && (num_virtual_workers & (num_virtual_workers - 1)) == 0);
-  std::vector<Block> all;
+  CHECK(num_virtual_workers >= 1 && combine != nullptr);
+  CHECK(exact() || IsFloat32Sum(format));
+  std::vector<TreeBlock> all;
   for (int r = 0; r < communicator.world_size(); ++r) {
     blocks.push_back(
         MaximalBlocks(VirtualWorkerRange(num_virtual_workers, communicator.world_size(), r)));
@@ -140,66 +128,88 @@ TreeReducer::State::State(Communicator& communicator, ThreadPool& pool, int num_
   }
   own_leaves =
       VirtualWorkerRange(num_virtual_workers, communicator.world_size(), communicator.rank());
+  own_blocks.resize(blocks[rank].size());
   total_blocks = all.size();
   additions = TreeAdditions(all);
 
+  one_exchange = world_size > 1 &&
+                 length * element_bytes <= (world_size == 2 ? kSmallBytesOfTwo : kSmallBytes);
   const size_t groups = (length + kSliceAlignment - 1) / kSliceAlignment;
   for (size_t p = 0; p < world_size; ++p) {
     const auto bound = [&](size_t i) {
       return std::min(length, groups * i / world_size * kSliceAlignment);
     };
-    slices.push_back({bound(p), bound(p + 1)});
+    slices.push_back(one_exchange ? Range{0, length} : Range{bound(p), bound(p + 1)});
+    if (one_exchange && p != rank) continue;
     for (size_t begin = slices[p].begin; begin < slices[p].end; begin += kChunk)
       chunks.push_back({p, {begin, std::min(begin + kChunk, slices[p].end)}});
   }
   for (const Chunk& chunk : chunks)
     if (chunk.slice == rank) own_chunks.push_back(chunk);
+  nodes.resize(static_cast<size_t>(pool.num_threads()));
+  for (std::vector<std::byte*>& of_thread : nodes) of_thread.reserve(total_blocks);
   if (world_size == 1) return;
   from.resize(world_size);
   to.resize(world_size);
-  nodes.resize(static_cast<size_t>(pool.num_threads()));
-  for (std::vector<std::span<float>>& of_thread : nodes) of_thread.reserve(total_blocks);
 
-  const size_t own_blocks = blocks[rank].size();
-  send_in_place = exact() && own_blocks == 1;
+  send_in_place = exact() && own_blocks.size() == 1;
   for (size_t p = 0; p < world_size; ++p) {
-    send.emplace_back(send_in_place ? 0 : Bytes(own_blocks * slices[p].size()));
+    const bool sends = !send_in_place && (!one_exchange || p == rank);
+    send.emplace_back(sends ? Bytes(own_blocks.size() * slices[p].size()) : 0);
     received.emplace_back(Bytes(blocks[p].size() * slices[rank].size()));
-    gathered.emplace_back(exact() ? 0 : Bytes(slices[p].size()));
+    gathered.emplace_back(exact() || one_exchange ? 0 : Bytes(slices[p].size()));
   }
   if (exact()) return;
-  gather_send.resize(Bytes(slices[rank].size()));
+  if (!one_exchange) gather_send.resize(Bytes(slices[rank].size()));
   scratch.assign(static_cast<size_t>(pool.num_threads()),
                  std::vector<float>(total_blocks * kChunk));
+}
+
+void TreeReducer::State::Add(std::byte* sum, const std::byte* term, size_t n) const {
+  if (!IsFloat32Sum(format)) return combine(sum, term, n);
+  AddRoundTrip(format.wire, {reinterpret_cast<float*>(sum), n},
+               {reinterpret_cast<const float*>(term), n});
 }
 
 void TreeReducer::State::ReduceOwn(std::span<const std::span<float>> leaves, Range range) const {
   const auto part = [&](int leaf) {
     return leaves[static_cast<size_t>(leaf - own_leaves.begin)].subspan(range.begin, range.size());
   };
-  for (const Block& block : blocks[rank]) {
+  for (const TreeBlock& block : blocks[rank]) {
     const int end = block.begin + block.size;
-    for (int leaf = block.begin; leaf < end; ++leaf) RoundTrip(wire, part(leaf));
+    for (int leaf = block.begin; leaf < end; ++leaf) RoundTrip(format.wire, part(leaf));
     for (int stride = 1; stride < block.size; stride *= 2)
       for (int leaf = block.begin; leaf < end; leaf += 2 * stride)
-        AddRoundTrip(wire, part(leaf), part(leaf + stride));
+        AddRoundTrip(format.wire, part(leaf), part(leaf + stride));
   }
 }
 
-void TreeReducer::State::EncodeOwn(std::span<const std::span<float>> leaves, const Chunk& chunk) {
+void TreeReducer::State::CombineOwn(Range range) const {
+  const size_t offset = range.begin * element_bytes;
+  // Its blocks are of falling size, so that the tree adds them from the right.
+  std::byte* const to = sum + offset;
+  if (own_blocks.back() + offset != to)
+    std::memcpy(to, own_blocks.back() + offset, range.size() * element_bytes);
+  for (size_t i = own_blocks.size() - 1; i-- > 0;) Add(to, own_blocks[i] + offset, range.size());
+}
+
+void TreeReducer::State::EncodeOwn(const Chunk& chunk) {
   const Range slice = slices[chunk.slice];
-  for (size_t i = 0; i < blocks[rank].size(); ++i) {
-    const auto leaf = static_cast<size_t>(blocks[rank][i].begin - own_leaves.begin);
-    Encode(wire, leaves[leaf].subspan(chunk.range.begin, chunk.range.size()),
-           send[chunk.slice].data() + Bytes(i * slice.size() + chunk.range.begin - slice.begin));
+  for (size_t i = 0; i < own_blocks.size(); ++i) {
+    const std::byte* const values = own_blocks[i] + chunk.range.begin * element_bytes;
+    std::byte* const to =
+        send[chunk.slice].data() + Bytes(i * slice.size() + chunk.range.begin - slice.begin);
+    if (exact())
+      std::memcpy(to, values, Bytes(chunk.range.size()));
+    else
+      Encode(format.wire, {reinterpret_cast<const float*>(values), chunk.range.size()}, to);
   }
 }
 
-void TreeReducer::State::PostSlices(std::span<const std::span<float>> leaves) {
+void TreeReducer::State::PostSlices() {
   for (size_t p = 0; p < world_size; ++p) {
-    from[p] = send[p];
-    if (send_in_place)
-      from[p] = std::as_bytes(std::span(leaves[0]).subspan(slices[p].begin, slices[p].size()));
+    from[p] = send[one_exchange ? rank : p];
+    if (send_in_place) from[p] = {own_blocks[0] + Bytes(slices[p].begin), Bytes(slices[p].size())};
     to[p] = received[p];
   }
   exchange.Post(reduction.c_str(), from, to);
@@ -208,31 +218,34 @@ void TreeReducer::State::PostSlices(std::span<const std::span<float>> leaves) {
 void TreeReducer::State::CombineChunk(Range range, int thread) {
   const size_t slice_size = slices[rank].size();
   const size_t offset = range.begin - slices[rank].begin;
-  std::vector<std::span<float>>& node = nodes[static_cast<size_t>(thread)];
+  std::vector<std::byte*>& node = nodes[static_cast<size_t>(thread)];
   node.clear();
   for (size_t p = 0; p < world_size; ++p) {
     for (size_t i = 0; i < blocks[p].size(); ++i) {
       std::byte* bytes = received[p].data() + Bytes(i * slice_size + offset);
-      if (exact()) {
-        node.emplace_back(reinterpret_cast<float*>(bytes), range.size());
-      } else {
+      if (!exact()) {
         float* decoded = scratch[static_cast<size_t>(thread)].data() + node.size() * kChunk;
-        node.emplace_back(decoded, range.size());
-        Decode(wire, bytes, node.back());
+        Decode(format.wire, bytes, {decoded, range.size()});
+        bytes = reinterpret_cast<std::byte*>(decoded);
       }
+      node.push_back(bytes);
     }
   }
-  for (const auto& [sum, term] : additions) AddRoundTrip(wire, node[sum], node[term]);
-  if (!exact()) Encode(wire, node[0], gather_send.data() + Bytes(offset));
+  for (const auto& [left, right] : additions) Add(node[left], node[right], range.size());
+  if (one_exchange)
+    std::memcpy(sum + range.begin * element_bytes, node[0], range.size() * element_bytes);
+  else if (!exact())
+    Encode(format.wire, {reinterpret_cast<const float*>(node[0]), range.size()},
+           gather_send.data() + Bytes(offset));
 }
 
 void TreeReducer::State::PostSum() {
-  // In float32 the slice's sum is where the first block of the first worker was received.
+  // Without a codec the slice's sum is where the first block of the first worker was received.
   const std::span<const std::byte> own =
       exact() ? std::span(received[0]).first(Bytes(slices[rank].size())) : std::span(gather_send);
   for (size_t p = 0; p < world_size; ++p) {
     from[p] = own;
-    to[p] = exact() ? std::as_writable_bytes(sum.subspan(slices[p].begin, slices[p].size()))
+    to[p] = exact() ? std::span(sum + Bytes(slices[p].begin), Bytes(slices[p].size()))
                     : std::span(gathered[p]);
   }
   exchange.Post(gathering.c_str(), from, to);
@@ -241,34 +254,51 @@ void TreeReducer::State::PostSum() {
 void TreeReducer::State::DecodeSum() {
   ForEachChunk(chunks, [&](int, const Chunk& chunk) {
     const size_t offset = chunk.range.begin - slices[chunk.slice].begin;
-    Decode(wire, gathered[chunk.slice].data() + Bytes(offset),
-           sum.subspan(chunk.range.begin, chunk.range.size()));
+    Decode(format.wire, gathered[chunk.slice].data() + Bytes(offset),
+           {reinterpret_cast<float*>(sum) + chunk.range.begin, chunk.range.size()});
   });
 }
 
 TreeReducer::TreeReducer(Communicator& communicator, ThreadPool& pool, int num_virtual_workers,
-                         size_t length, FloatType wire, const std::string& what)
-    : state_(std::make_unique<State>(communicator, pool, num_virtual_workers, length, wire, what)) {
-}
+                         size_t length, const ReduceFormat& format, const std::string& what)
+    : state_(
+          std::make_unique<State>(communicator, pool, num_virtual_workers, length, format, what)) {}
 
 TreeReducer::~TreeReducer() = default;
 
 void TreeReducer::Start(std::span<const std::span<float>> leaves, std::span<float> sum) {
   State& s = *state_;
+  CHECK(IsFloat32Sum(s.format));
   CHECK(leaves.size() == static_cast<size_t>(s.own_leaves.size()));
   CHECK(sum.size() == s.length);
   for (const std::span<float> leaf : leaves) CHECK(leaf.size() == s.length);
-  s.sum = sum;
+  s.sum = reinterpret_cast<std::byte*>(sum.data());
+  for (size_t i = 0; i < s.own_blocks.size(); ++i) {
+    const int leaf = s.blocks[s.rank][i].begin - s.own_leaves.begin;
+    s.own_blocks[i] = reinterpret_cast<const std::byte*>(leaves[static_cast<size_t>(leaf)].data());
+  }
   s.ForEachChunk(s.chunks, [&](int, const Chunk& chunk) {
     s.ReduceOwn(leaves, chunk.range);
-    if (s.world_size == 1) {
-      const std::span<float> root = leaves[0].subspan(chunk.range.begin, chunk.range.size());
-      std::memcpy(sum.data() + chunk.range.begin, root.data(), root.size_bytes());
-    } else if (!s.send_in_place) {
-      s.EncodeOwn(leaves, chunk);
-    }
+    if (s.world_size == 1)
+      s.CombineOwn(chunk.range);
+    else if (!s.send_in_place)
+      s.EncodeOwn(chunk);
   });
-  if (s.world_size > 1) s.PostSlices(leaves);
+  if (s.world_size > 1) s.PostSlices();
+}
+
+void TreeReducer::StartBlocks(std::span<const std::byte* const> blocks, std::byte* sum) {
+  State& s = *state_;
+  CHECK(blocks.size() == s.own_blocks.size());
+  s.sum = sum;
+  s.own_blocks.assign(blocks.begin(), blocks.end());
+  if (s.world_size == 1) {
+    s.ForEachChunk(s.chunks, [&](int, const Chunk& chunk) { s.CombineOwn(chunk.range); });
+    return;
+  }
+  if (!s.send_in_place)
+    s.ForEachChunk(s.chunks, [&](int, const Chunk& chunk) { s.EncodeOwn(chunk); });
+  s.PostSlices();
 }
 
 void TreeReducer::Continue() {
@@ -277,12 +307,12 @@ void TreeReducer::Continue() {
   s.exchange.Wait();
   s.ForEachChunk(s.own_chunks,
                  [&](int thread, const Chunk& chunk) { s.CombineChunk(chunk.range, thread); });
-  s.PostSum();
+  if (!s.one_exchange) s.PostSum();
 }
 
 void TreeReducer::Finish() {
   State& s = *state_;
-  if (s.world_size == 1) return;
+  if (s.world_size == 1 || s.one_exchange) return;
   s.exchange.Wait();
   if (!s.exact()) s.DecodeSum();
 }

@@ -76,7 +76,7 @@ INSTANTIATE_TEST_SUITE_P(Trees, TreeReduceTest,
 
 TEST_P(TreeReduceTest, MatchesTheReferenceTreeBitForBitOnAnyPlacement) {
   const auto [num_virtual_workers, wire] = GetParam();
-  for (size_t length : {0u, 1u, 5u, 17u, 1000u, 10007u}) {
+  for (size_t length : {0u, 1u, 5u, 17u, 1000u, 10007u, 20011u}) {
     const Arrays all = RandomLeaves(num_virtual_workers, length);
     const std::vector<float> expected = ReferenceSum(all, wire);
     for (int world_size = 1; world_size <= std::min(8, num_virtual_workers); ++world_size) {

@@ -5,7 +5,6 @@
 #include <csignal>
 
 #include "renzan/base/backoff.h"
-#include "renzan/base/error.h"
 #include "renzan/base/log.h"
 
 namespace renzan {
@@ -32,27 +31,18 @@ void ReportEnd(const ElasticOptions& options, const Attempt& last, const LaunchR
   if (result.kind == LaunchResult::Kind::kStopped) LogInfo("{}", result.cause);
   if (result.kind != LaunchResult::Kind::kFailure) return;
   if (options.max_restarts > 0 && MayBeFixedByRestart(result)) {
-    LogError(
-        "{}; all {} restarts are used up: find out why the workers fail, or raise "
-        "elastic.max_restarts",
-        result.cause, options.max_restarts);
+    LogError("{}; all {} restarts are used up: find out why the workers fail, or raise {}",
+             result.cause, options.max_restarts, options.max_restarts_name);
   } else {
-    LogError("{}{}", result.cause, last.workers > 1 ? "; the other workers were stopped" : "");
+    LogError("{}{}", result.cause,
+             last.workers > 1 && !result.ends.empty() ? "; the other workers were stopped" : "");
   }
 }
 
 }  // namespace
 
 bool MayBeFixedByRestart(const LaunchResult& result) {
-  if (result.kind != LaunchResult::Kind::kFailure || result.stop_requested) return false;
-  switch (static_cast<ErrorCode>(result.exit_status)) {
-    case ErrorCode::kUnavailable:
-    case ErrorCode::kOsError:
-    case ErrorCode::kIo:
-      return true;
-    default:
-      return false;
-  }
+  return result.kind == LaunchResult::Kind::kFailure && result.transient && !result.stop_requested;
 }
 
 std::optional<Attempt> NextAttempt(const ElasticOptions& options, int asked_workers,
@@ -61,8 +51,8 @@ std::optional<Attempt> NextAttempt(const ElasticOptions& options, int asked_work
   const int least =
       options.min_workers > 0 ? std::min(options.min_workers, asked_workers) : asked_workers;
   int workers = std::max(last.workers - std::max(1, result.died), least);
-  // Fewer would need even more memory each.
-  if (workers < last.workers && (result.out_of_memory || !options.fits(workers)))
+  if (workers < last.workers &&
+      ((options.sharded && result.out_of_memory) || !options.fits(workers)))
     workers = last.workers;
   return Attempt{
       .workers = workers,
@@ -70,27 +60,27 @@ std::optional<Attempt> NextAttempt(const ElasticOptions& options, int asked_work
       .wait_seconds = Backoff(options.backoff_seconds, last.restart, kLongestBackoffSeconds)};
 }
 
-int RunElastic(const ElasticOptions& options, int workers, const SignalQueue& signals,
-               const LaunchFunction& launch) {
+ElasticResult RunElastic(const ElasticOptions& options, int workers, const SignalQueue& signals,
+                         const LaunchFunction& launch) {
   for (Attempt attempt = {.workers = workers};;) {
     const LaunchResult result = launch(attempt);
     const std::optional<Attempt> next = NextAttempt(options, workers, attempt, result);
     if (!next) {
       ReportEnd(options, attempt, result);
-      return result.exit_status;
+      return {result, attempt.restart};
     }
     LogInfo("{}: restarting with {} in {:g} s (restart {} of {})", result.cause,
             Workers(next->workers), next->wait_seconds, next->restart, options.max_restarts);
     if (const int signal = WaitForStop(signals, next->wait_seconds); signal != 0) {
       const LaunchResult stopped = StoppedBy(signal);
       ReportEnd(options, attempt, stopped);
-      return stopped.exit_status;
+      return {stopped, attempt.restart};
     }
     attempt = *next;
   }
 }
 
-int LaunchElastic(LaunchOptions options, const ElasticOptions& elastic) {
+ElasticResult LaunchElastic(LaunchOptions options, const ElasticOptions& elastic) {
   // One queue for all attempts, so that a signal between two attempts is not lost.
   const SignalQueue signals(LaunchSignals());
   return RunElastic(elastic, options.workers, signals, [&](const Attempt& attempt) {

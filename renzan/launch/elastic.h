@@ -6,6 +6,7 @@
 
 #include <functional>
 #include <optional>
+#include <string>
 
 #include "renzan/base/process/signals.h"
 #include "renzan/launch/launch.h"
@@ -17,8 +18,12 @@ struct ElasticOptions {
   // Never restart with fewer: lost workers are replaced, since the machine still exists. 0: as many
   // as requested.
   int min_workers = 0;
-  int max_restarts = 0;        // in total
+  int max_restarts = 0;                                    // in total
+  std::string max_restarts_name = "elastic.max_restarts";  // what raises it, for messages
   double backoff_seconds = 1;  // before the first restart; doubles each time, up to 60 s
+  // Fewer workers need more memory each, as of a sharded model: none is left out because memory ran
+  // out.
+  bool sharded = true;
   // Whether as many workers have enough memory. Asked before a restart with fewer, of which each
   // has to hold more.
   std::function<bool(int workers)> fits = [](int) { return true; };
@@ -30,9 +35,7 @@ struct Attempt {
   double wait_seconds = 0;  // before it
 };
 
-// True if a worker was killed by a signal, lost a peer (69), lacked memory or threads (71) or had
-// an I/O error (74). Other failures (bad data, a wrong configuration, a diverged run) would recur,
-// and after a stop request no restart is wanted.
+// Whether the failure is transient. After a stop request no restart is wanted.
 bool MayBeFixedByRestart(const LaunchResult& result);
 
 // The attempt to make after `last` ended with `result`, in a run for which `asked_workers` were
@@ -42,14 +45,19 @@ std::optional<Attempt> NextAttempt(const ElasticOptions& options, int asked_work
 
 using LaunchFunction = std::function<LaunchResult(const Attempt& attempt)>;
 
-// Calls `launch` until there is no next attempt and returns the exit status of the last one. Logs
-// one line with the reason for each restart, and one if the run failed or was stopped. SIGTERM,
-// SIGINT or SIGHUP between two attempts ends the run immediately, with 75 or 130.
-int RunElastic(const ElasticOptions& options, int workers, const SignalQueue& signals,
-               const LaunchFunction& launch);
+struct ElasticResult {
+  LaunchResult last;  // of the last attempt, or of a stop request between two
+  int restarts = 0;
+};
+
+// Calls `launch` until there is no next attempt. Logs one line with the reason for each restart,
+// and one if the run failed or was stopped. SIGTERM, SIGINT or SIGHUP between two attempts ends the
+// run immediately, with 75 or 130.
+ElasticResult RunElastic(const ElasticOptions& options, int workers, const SignalQueue& signals,
+                         const LaunchFunction& launch);
 
 // RunElastic for the workers of this machine; `options.restart` is set for each attempt. An Error
 // from LaunchLocalWorkers ends the run.
-int LaunchElastic(LaunchOptions options, const ElasticOptions& elastic = {});
+ElasticResult LaunchElastic(LaunchOptions options, const ElasticOptions& elastic = {});
 
 }  // namespace renzan

@@ -20,13 +20,19 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 
 LaunchResult Failure(int status, int died = 0) {
-  return {.kind = Kind::kFailure, .exit_status = status, .died = died, .cause = "worker 1 failed"};
+  return {.kind = Kind::kFailure,
+          .exit_status = status,
+          .transient = true,
+          .died = died,
+          .cause = "worker 1 failed",
+          .ends = {{.exit_code = status}, {.exit_code = 69}}};
 }
 
 TEST(MayBeFixedByRestartTest, OnlyTransientFailures) {
-  for (int status = 0; status < 128; ++status)
-    EXPECT_EQ(MayBeFixedByRestart(Failure(status)), status == 69 || status == 71 || status == 74)
-        << status;
+  LaunchResult failure = Failure(69, 1);
+  EXPECT_TRUE(MayBeFixedByRestart(failure));
+  failure.transient = false;
+  EXPECT_FALSE(MayBeFixedByRestart(failure));
 }
 
 TEST(MayBeFixedByRestartTest, ResultsAndStopsAreNotFailures) {
@@ -72,6 +78,8 @@ TEST(NextAttemptTest, NeverHasFewerWorkersThanMemoryAllows) {
   EXPECT_EQ(NextAttempt(options, 4, last, killed)->workers, 3);
   killed.out_of_memory = true;
   EXPECT_EQ(NextAttempt(options, 4, last, killed)->workers, 4);
+  options.sharded = false;
+  EXPECT_EQ(NextAttempt(options, 4, last, killed)->workers, 3);
   options.fits = [](int workers) { return workers >= 3; };
   EXPECT_EQ(NextAttempt(options, 4, last, Failure(69, 1))->workers, 3);
   EXPECT_EQ(NextAttempt(options, 4, last, Failure(69, 2))->workers, 4);
@@ -108,13 +116,15 @@ class RunElasticTest : public testing::Test {
   // Attempts end with `results`; the last one repeats.
   int Run(const ElasticOptions& options, int workers, const std::vector<LaunchResult>& results) {
     testing::internal::CaptureStderr();
-    const int status = RunElastic(options, workers, signals_, [&](const Attempt& attempt) {
-      worlds_.push_back(attempt.workers);
-      restarts_.push_back(attempt.restart);
-      return results[std::min(worlds_.size(), results.size()) - 1];
-    });
+    const ElasticResult result =
+        RunElastic(options, workers, signals_, [&](const Attempt& attempt) {
+          worlds_.push_back(attempt.workers);
+          restarts_.push_back(attempt.restart);
+          return results[std::min(worlds_.size(), results.size()) - 1];
+        });
     output_ = testing::internal::GetCapturedStderr();
-    return status;
+    EXPECT_EQ(result.restarts, restarts_.back());
+    return result.last.exit_status;
   }
 
   const SignalQueue signals_{LaunchSignals()};
@@ -137,7 +147,8 @@ TEST_F(RunElasticTest, ContinuesWithFewerWorkersUntilItSucceeds) {
 TEST_F(RunElasticTest, SaysThatRestartsAreUsedUp) {
   EXPECT_EQ(Run({.max_restarts = 2, .backoff_seconds = 0}, 2, {Failure(71), Failure(74)}), 74);
   EXPECT_THAT(worlds_, ElementsAre(2, 2, 2));
-  EXPECT_THAT(output_, HasSubstr("error: worker 1 failed; all 2 restarts are used up"));
+  EXPECT_THAT(output_, HasSubstr("error: worker 1 failed; all 2 restarts are used up: find out why "
+                                 "the workers fail, or raise elastic.max_restarts"));
 }
 
 TEST_F(RunElasticTest, WithoutRestartsTheyAreNotMentioned) {

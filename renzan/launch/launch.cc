@@ -5,8 +5,9 @@
 #include <algorithm>
 #include <cerrno>
 #include <csignal>
-#include <cstdlib>
 #include <cstring>
+#include <memory>
+#include <optional>
 #include <set>
 #include <string_view>
 #include <utility>
@@ -17,9 +18,10 @@
 #include "renzan/base/oom_kills.h"
 #include "renzan/base/process/child.h"
 #include "renzan/base/process/free_port.h"
+#include "renzan/base/process/start_failure.h"
+#include "renzan/launch/group_guard.h"
+#include "renzan/launch/mpirun_command.h"
 #include "renzan/launch/supervisor.h"
-
-extern char** environ;
 
 namespace renzan {
 namespace {
@@ -33,24 +35,12 @@ std::vector<std::string> Environment(const LaunchOptions& options,
   std::vector<std::string> result = added;
   result.push_back(fmt::format("RENZAN_RESTART={}", options.restart));
   result.insert(result.end(), options.environment.begin(), options.environment.end());
-  std::set<std::string_view> dropped = {"RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR",
-                                        "MASTER_PORT"};
+  std::set<std::string_view> dropped = {"RANK",       "WORLD_SIZE",       "MASTER_ADDR",
+                                        "LOCAL_RANK", "LOCAL_WORLD_SIZE", "MASTER_PORT"};
   for (const std::string& entry : result) dropped.insert(NameOf(entry));
-  for (char** entry = environ; *entry != nullptr; ++entry)
-    if (!dropped.contains(NameOf(*entry))) result.emplace_back(*entry);
+  for (const std::string& entry : OwnEnvironment())
+    if (!dropped.contains(NameOf(entry))) result.push_back(entry);
   return result;
-}
-
-bool ExecutableInPath(const std::string& program) {
-  const char* path = std::getenv("PATH");
-  std::string_view rest = path != nullptr ? path : "/usr/bin:/bin";
-  while (!rest.empty()) {
-    const size_t colon = std::min(rest.find(':'), rest.size());
-    if (access(fmt::format("{}/{}", rest.substr(0, colon), program).c_str(), X_OK) == 0)
-      return true;
-    rest.remove_prefix(std::min(colon + 1, rest.size()));
-  }
-  return false;
 }
 
 std::string ThisProgram() {
@@ -61,66 +51,80 @@ std::string ThisProgram() {
   return {path, static_cast<size_t>(length)};
 }
 
-pid_t Start(const ChildOptions& options) {
-  const std::variant<pid_t, StartError> started = StartChild(options);
-  if (const auto* failure = std::get_if<StartError>(&started))
-    Fail(ErrorCode::kOsError, "cannot start {}: {}", options.program,
-         std::strerror(failure->error));
-  return std::get<pid_t>(started);
+// Why the workers' program cannot be started.
+LaunchResult NotStarted(const LaunchOptions& options, const StartError& error,
+                        const ChildOptions& child) {
+  const StartFailure failure = ExplainStartError(error, child, std::to_string(geteuid()));
+  if (options.kind == WorkerProgram::kRenzan)
+    Fail(ErrorCode::kOsError, "cannot start workers: {}", failure.message);
+  return {.kind = LaunchResult::Kind::kFailure,
+          .exit_status = failure.exit_code,
+          .cause = failure.message};
 }
 
 LaunchResult LaunchProcesses(const LaunchOptions& options, const std::string& program,
-                             const SignalQueue& signals) {
-  const std::string port = std::to_string(FreePort());
+                             const std::vector<std::string>& shared, const SignalQueue& signals) {
+  const OrphanReaper orphans;
+  // Workers of this program have no children.
+  std::optional<GroupGuard> guard;
+  if (options.kind == WorkerProgram::kAny) guard.emplace();
   const int64_t oom_kills_before = OomKills();
   std::vector<Worker> workers;
+  // Also if not all can be started: ends the others.
+  const auto supervisor = [&] {
+    return std::make_unique<Supervisor>(std::move(workers), nullptr, signals, options,
+                                        oom_kills_before);
+  };
   try {
     for (int rank = 0; rank < options.workers; ++rank) {
-      ChildOptions child;
-      child.program = program;
-      child.argv = options.argv;
-      child.environment =
-          Environment(options, {fmt::format("RANK={}", rank), fmt::format("LOCAL_RANK={}", rank),
-                                fmt::format("WORLD_SIZE={}", options.workers),
-                                "MASTER_ADDR=127.0.0.1", "MASTER_PORT=" + port});
-      child.signal_mask = signals.mask_before();
-      workers.push_back({fmt::format("worker {}", rank), Start(child)});
+      std::vector<std::string> variables = shared;
+      variables.push_back(fmt::format("RANK={}", rank));
+      variables.push_back(fmt::format("LOCAL_RANK={}", rank));
+      const ChildOptions child = {.argv = options.argv,
+                                  .program = program,
+                                  .environment = Environment(options, variables),
+                                  .signal_mask = signals.mask_before()};
+      const std::variant<pid_t, StartError> started = StartChild(child);
+      if (const auto* error = std::get_if<StartError>(&started)) {
+        supervisor();
+        return NotStarted(options, *error, child);
+      }
+      workers.push_back({fmt::format("worker {}", rank), std::get<pid_t>(started)});
+      if (guard) guard->Add(workers.back().pid);
     }
   } catch (const Error&) {
-    // Ends those already running.
-    Supervisor(std::move(workers), nullptr, signals, options, oom_kills_before);
+    supervisor();
     throw;
   }
-  return Supervisor(std::move(workers), nullptr, signals, options, oom_kills_before).Run();
+  return supervisor()->Run();
 }
 
 LaunchResult LaunchMpirun(const LaunchOptions& options, const std::string& program,
-                          const SignalQueue& signals) {
-  if (!ExecutableInPath("mpirun"))
+                          const std::vector<std::string>& shared, const SignalQueue& signals) {
+  if (FindProgram("mpirun", OwnEnvironment()) != 0)
     Fail(ErrorCode::kUnavailable,
          "backend mpi needs mpirun, which is not in PATH: install it (Debian: openmpi-bin) or use "
          "backend gloo");
-  // All workers are on this host: shared memory only, without probing networks.
-  std::vector<std::string> arguments = {
-      "mpirun",          "-n",        std::to_string(options.workers),
-      "--oversubscribe", "--bind-to", "none",
-      "--mca",           "pml",       "ob1",
-      "--mca",           "btl",       "self,vader"};
-  if (options.workers > UsableCpus(ReadCpuBudget()))
-    arguments.insert(arguments.end(), {"--mca", "mpi_yield_when_idle", "1"});
-  arguments.push_back(program);
-  if (!options.argv.empty())
-    arguments.insert(arguments.end(), options.argv.begin() + 1, options.argv.end());
-  std::vector<std::string> added;
-  if (geteuid() == 0) added = {"OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1"};
+  std::vector<std::string> arguments = options.argv;
+  if (!arguments.empty()) arguments.erase(arguments.begin());
+  if (std::find(arguments.begin(), arguments.end(), ":") != arguments.end())
+    Fail(ErrorCode::kUsage, "mpirun takes the argument ':' for its own: use backend gloo");
+  std::vector<std::string> variables = shared;
+  if (geteuid() == 0)
+    variables.insert(variables.end(),
+                     {"OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1"});
 
-  const OrphanReaper orphans;  // in case mpirun is killed
+  const OrphanReaper orphans;
   const int64_t oom_kills_before = OomKills();
   OutputRelay relay;
   ChildOptions child;
-  child.program = "mpirun";
-  child.argv = arguments;
-  child.environment = Environment(options, added);
+  child.argv = MpirunCommand(options.workers, options.workers > UsableCpus(ReadCpuBudget()),
+                             program, arguments);
+  child.environment = Environment(options, variables);
+  // mpirun explains it at length.
+  if (const int error = FindProgram(program, child.environment); error != 0)
+    return NotStarted(options, {.error = error},
+                      {.argv = {program}, .environment = child.environment});
   // When a machine shuts down, mpirun gets SIGTERM too and would kill its workers a second later,
   // during their last checkpoint.
   child.signal_mask = signals.mask_before();
@@ -130,7 +134,10 @@ LaunchResult LaunchMpirun(const LaunchOptions& options, const std::string& progr
   // On SIGINT, mpirun ends its workers before it exits.
   child.death_signal = SIGINT;
   child.stderr_fd = relay.write_fd();
-  const Worker mpirun = {"mpirun", Start(child)};
+  const std::variant<pid_t, StartError> started = StartChild(child);
+  if (const auto* error = std::get_if<StartError>(&started))
+    Fail(ErrorCode::kOsError, "cannot start mpirun: {}", std::strerror(error->error));
+  const Worker mpirun = {"mpirun", std::get<pid_t>(started)};
   relay.CloseWriteEnd();
   return Supervisor({mpirun}, &relay, signals, options, oom_kills_before).Run();
 }
@@ -146,11 +153,15 @@ std::vector<int> LaunchSignals() {
 LaunchResult LaunchLocalWorkers(const LaunchOptions& options, const SignalQueue& signals) {
   CHECK(options.workers >= 1);
   const std::string program = options.program.empty() ? ThisProgram() : options.program;
-  if (options.backend == "mpi") return LaunchMpirun(options, program, signals);
+  const std::vector<std::string> shared = {fmt::format("WORLD_SIZE={}", options.workers),
+                                           fmt::format("LOCAL_WORLD_SIZE={}", options.workers),
+                                           "MASTER_ADDR=127.0.0.1",
+                                           fmt::format("MASTER_PORT={}", FreePort())};
+  if (options.backend == "mpi") return LaunchMpirun(options, program, shared, signals);
   if (options.backend != "gloo" && options.backend != "auto")
     Fail(ErrorCode::kConfig, "backend '{}' cannot run {} workers: use gloo or mpi", options.backend,
          options.workers);
-  return LaunchProcesses(options, program, signals);
+  return LaunchProcesses(options, program, shared, signals);
 }
 
 }  // namespace renzan

@@ -12,7 +12,9 @@
 
 #include "renzan/base/error.h"
 #include "renzan/base/file/file.h"
+#include "renzan/base/process/child.h"
 #include "renzan/base/process/process_table.h"
+#include "renzan/base/process/start_failure.h"
 #include "renzan/launch/elastic.h"
 #include "renzan/launch/launch.h"
 
@@ -88,6 +90,42 @@ TEST(FakeMpirunTest, OneWhoseWorkersRunIsNotEnded) {
   const LaunchResult result = LaunchWithMpirun("sleep 3 & sleep 3 & wait", signals, 2);
   EXPECT_EQ(result.kind, LaunchResult::Kind::kAnswer);
   EXPECT_EQ(result.exit_status, 0);
+}
+
+TEST(LaunchErrorsTest, AProgramThatCannotBeStartedHasAShellsStatus) {
+  const TemporaryDirectory directory;
+  std::ofstream(directory / "words") << "no program\n";
+  std::ofstream(directory / "script") << "#!/no/such/interpreter\n";
+  ASSERT_EQ(chmod((directory / "words").c_str(), 0600), 0);
+  ASSERT_EQ(chmod((directory / "script").c_str(), 0700), 0);
+  const struct {
+    std::string backend, program;
+    int status;
+  } cases[] = {{"gloo", directory / "missing", 127},
+               {"mpi", directory / "missing", 127},
+               {"gloo", directory / "words", 126},
+               {"mpi", directory / "words", 126},
+               {"gloo", directory / "script", 127}};
+  for (const auto& c : cases) {
+    SCOPED_TRACE(c.backend + " " + c.program);
+    if (c.backend == "mpi" && FindProgram("mpirun", OwnEnvironment()) != 0) continue;
+    LaunchOptions options{.workers = 2, .backend = c.backend, .program = c.program};
+    options.argv = {c.program};
+    options.kind = WorkerProgram::kAny;
+    const LaunchResult last = LaunchElastic(options, {.max_restarts = 3}).last;
+    EXPECT_EQ(last.kind, LaunchResult::Kind::kFailure);
+    EXPECT_EQ(last.exit_status, c.status);
+    EXPECT_THAT(last.cause, HasSubstr(c.program));
+    options.kind = WorkerProgram::kRenzan;
+    EXPECT_THROW(LaunchElastic(options), Error);
+  }
+}
+
+TEST(LaunchErrorsTest, MpirunTakesAColonForItsOwn) {
+  if (FindProgram("mpirun", OwnEnvironment()) != 0) GTEST_SKIP() << "no mpirun";
+  LaunchOptions options{.workers = 2, .backend = "mpi", .program = "echo"};
+  options.argv = {"echo", "a", ":", "b"};
+  EXPECT_THROW(LaunchElastic(options), Error);
 }
 
 TEST(LaunchErrorsTest, TheBackendMustSupportSeveralWorkers) {

@@ -66,6 +66,7 @@ class LaunchTest : public testing::TestWithParam<const char*> {
     options.program = LAUNCH_TEST_WORKER;
     options.argv = {"launch_test_worker", directory_.path()};
     options.argv.insert(options.argv.end(), mode.begin(), mode.end());
+    options.kind = kind_;
     options.grace_seconds = 1;
     std::ofstream(directory_ / "stderr", std::ios::app).flush();
     launcher_ = fork();
@@ -74,7 +75,7 @@ class LaunchTest : public testing::TestWithParam<const char*> {
       // A shell may have started this test with these ignored.
       for (int signal : {SIGINT, SIGHUP}) std::signal(signal, SIG_DFL);
       dup2(open((directory_ / "stderr").c_str(), O_CREAT | O_WRONLY | O_APPEND, 0600), 2);
-      _exit(LaunchElastic(options, elastic_));
+      _exit(LaunchElastic(options, elastic_).last.exit_status);
     }
   }
 
@@ -105,10 +106,18 @@ class LaunchTest : public testing::TestWithParam<const char*> {
     return alive;
   }
 
+  // A signal that comes before the stop has taken effect may be handled first.
+  void Suspend(int rank) const {
+    kill(PidOf(rank), SIGSTOP);
+    ASSERT_TRUE(Becomes(
+        [&] { return StatusField(ProcessFile(PidOf(rank), "status"), "State").starts_with("T"); }));
+  }
+
   std::string Starts() const { return ReadFile(directory_ / "starts"); }
 
   TemporaryDirectory directory_;
   ElasticOptions elastic_;
+  WorkerProgram kind_ = WorkerProgram::kRenzan;
   int workers_ = 0;
   pid_t launcher_ = -1;
 };
@@ -159,7 +168,7 @@ TEST_P(LaunchTest, AWorkerThatIgnoresSigtermIsKilled) {
 }
 
 TEST_P(LaunchTest, NamesTheCauseNotTheWorkersThatLostAPeer) {
-  Start(4, {"cascade", "3"});
+  Start(4, {"cascade", "3", "69"});
   EXPECT_EQ(Wait(), static_cast<int>(ErrorCode::kUnavailable));
   EXPECT_THAT(Errors(), HasSubstr("worker 3"));
   EXPECT_THAT(Errors(), Not(HasSubstr("worker 0")));
@@ -243,7 +252,7 @@ TEST_P(GlooLaunchTest, AFailureAfterAStopRequestIsReportedButNotRestarted) {
   elastic_.max_restarts = 3;
   Start(2, {"wait"});
   ASSERT_TRUE(Becomes([&] { return AllStarted(); }));
-  kill(PidOf(1), SIGSTOP);  // it does not react to the request
+  Suspend(1);  // it does not react to the request
   kill(launcher_, SIGTERM);
   EXPECT_TRUE(Becomes([&] { return !IsAlive(PidOf(0)); }));
   kill(PidOf(1), SIGKILL);
@@ -270,7 +279,7 @@ TEST_P(GlooLaunchTest, AWorkerThatFinishesFirstStopsNoOther) {
 }
 
 TEST_P(GlooLaunchTest, AfterAStopRequestALostPeerDoesNotStopTheOthers) {
-  Start(2, {"bereave", "1", "4"});
+  Start(2, {"bereave", "1", "4", "69"});
   ASSERT_TRUE(Becomes([&] { return AllStarted(); }));
   kill(launcher_, SIGTERM);
   EXPECT_TRUE(Becomes([&] { return !IsAlive(PidOf(0)); }));
@@ -289,7 +298,7 @@ TEST_P(GlooLaunchTest, AllWorkersThatDiedAreLost) {
 
 TEST_P(GlooLaunchTest, WorkersThatLostAPeerAreNotLost) {
   elastic_ = {.min_workers = 1, .max_restarts = 1, .backoff_seconds = 0};
-  Start(4, {"cascade", "3"});
+  Start(4, {"cascade", "3", "69"});
   EXPECT_EQ(Wait(), static_cast<int>(ErrorCode::kUnavailable));
   EXPECT_THAT(Errors(), HasSubstr("restarting with 3 workers "));
 }
@@ -301,6 +310,107 @@ TEST_P(GlooLaunchTest, WorkersStoppedByTheLauncherAreNotLost) {
   EXPECT_THAT(Errors(), HasSubstr("restarting with 2 workers "));
   kill(launcher_, SIGINT);  // in the second attempt no worker dies
   EXPECT_EQ(Wait(), 130);
+}
+
+// A program with statuses of its own.
+class AnyProgramTest : public LaunchTest {
+ protected:
+  AnyProgramTest() { kind_ = WorkerProgram::kAny; }
+
+  pid_t ChildOf(int rank) const {
+    const std::string path = directory_ / ("child." + std::to_string(rank));
+    return FileExists(path) ? std::atoi(ReadFile(path).c_str()) : 0;
+  }
+  bool AllHaveChildren() const {
+    for (int rank = 0; rank < workers_; ++rank)
+      if (ChildOf(rank) == 0) return false;
+    return true;
+  }
+  int AliveChildren() const {
+    int alive = 0;
+    for (int rank = 0; rank < workers_; ++rank) alive += IsAlive(ChildOf(rank));
+    return alive;
+  }
+};
+INSTANTIATE_TEST_SUITE_P(Backends, AnyProgramTest, testing::Values("gloo", "mpi"),
+                         [](const auto& info) { return info.param; });
+
+TEST_P(AnyProgramTest, OneIsAFailure) {
+  Start(2, {"answer", "1", "1"});
+  EXPECT_EQ(Wait(), 1);
+  EXPECT_THAT(Errors(), testing::ContainsRegex("error: worker 1 .*ended with exit status 1"));
+}
+
+TEST_P(AnyProgramTest, IsRestartedAfterAnyFailure) {
+  elastic_ = {.min_workers = 1, .max_restarts = 1, .backoff_seconds = 0};
+  Start(3, {"falter", "1", "1"});
+  EXPECT_EQ(Wait(), 0);
+  EXPECT_THAT(Errors(), testing::MatchesRegex(
+                            "worker 1 .*ended with exit status 1: restarting with 2 workers .*\n"));
+}
+
+TEST_P(AnyProgramTest, IsNotRestartedAfterALastingFailure) {
+  elastic_ = {.max_restarts = 1, .backoff_seconds = 0};
+  Start(2, {"falter", "1", "65"});
+  EXPECT_EQ(Wait(), 65);
+  EXPECT_THAT(Errors(), Not(HasSubstr("restart")));
+}
+
+TEST_P(AnyProgramTest, GetsNoSignalThatWouldOnlyEndIt) {
+  Start(2, {"plain"});
+  ASSERT_TRUE(Becomes([&] { return AllStarted(); }));
+  kill(launcher_, SIGUSR1);
+  EXPECT_TRUE(Becomes([&] { return Errors() != ""; }));
+  EXPECT_EQ(Errors(), "SIGUSR1 was not passed on to 2 of 2 workers, which do not handle it\n");
+  EXPECT_EQ(AliveWorkers(), 2);
+  kill(launcher_, SIGTERM);
+  EXPECT_EQ(Wait(), 75);
+}
+
+class GlooAnyProgramTest : public AnyProgramTest {};
+INSTANTIATE_TEST_SUITE_P(Gloo, GlooAnyProgramTest, testing::Values("gloo"));
+
+TEST_P(GlooAnyProgramTest, WhatWorkersLeaveBehindEndsWithThem) {
+  Start(2, {"leave"});
+  EXPECT_EQ(Wait(), 0);
+  ASSERT_TRUE(AllHaveChildren());
+  EXPECT_EQ(AliveChildren(), 0);
+}
+
+TEST_P(GlooAnyProgramTest, WorkersThatLostAPeerAreNotLost) {
+  elastic_ = {.min_workers = 1, .max_restarts = 1, .backoff_seconds = 0};
+  Start(4, {"cascade", "3", "1"});
+  EXPECT_EQ(Wait(), 1);
+  EXPECT_THAT(Errors(), testing::ContainsRegex("worker 3 .*: restarting with 3 workers "));
+}
+
+TEST_P(GlooAnyProgramTest, AfterAStopRequestALostPeerIsNoFailure) {
+  Start(2, {"bereave", "1", "1", "1"});
+  ASSERT_TRUE(Becomes([&] { return AllStarted(); }));
+  kill(launcher_, SIGTERM);
+  EXPECT_EQ(Wait(), static_cast<int>(ErrorCode::kTempFail));
+  EXPECT_EQ(Errors(), "stopped by signal 15 (Terminated)\n");
+}
+
+TEST_P(GlooAnyProgramTest, ChildrenOfWorkersDoNotOutliveAKilledLauncher) {
+  Start(2, {"parent"});
+  ASSERT_TRUE(Becomes([&] { return AllHaveChildren(); }));
+  EXPECT_EQ(AliveChildren(), 2);
+  kill(launcher_, SIGKILL);
+  EXPECT_EQ(Wait(), 128 + SIGKILL);
+  EXPECT_TRUE(Becomes([&] { return AliveChildren() == 0; }));
+}
+
+TEST_P(GlooAnyProgramTest, StopSignalsAreForTheWorkerNotItsChildren) {
+  Start(2, {"parent"});
+  ASSERT_TRUE(Becomes([&] { return AllHaveChildren(); }));
+  Suspend(0);  // the launcher waits for it
+  kill(launcher_, SIGTERM);
+  EXPECT_TRUE(Becomes([&] { return !IsAlive(PidOf(1)); }));
+  EXPECT_EQ(AliveChildren(), 2);
+  kill(PidOf(0), SIGCONT);
+  EXPECT_EQ(Wait(), static_cast<int>(ErrorCode::kTempFail));
+  EXPECT_EQ(AliveChildren(), 0);
 }
 
 class MpiLaunchTest : public LaunchTest {

@@ -8,12 +8,15 @@
 //   exit RANK N      worker RANK ends with status N, the others wait
 //   answer RANK N    worker RANK ends with status N, the others with 0
 //   die RANK         worker RANK kills itself, the others wait
-//   cascade RANK     as die, and the others end with 69 as soon as it has died
+//   cascade RANK N   as die, and the others end with status N as soon as it has died
 //   stubborn RANK    as die, and the others ignore SIGTERM
 //   recover RANK     as die in the first attempt; later ones end with 0
+//   falter RANK N    as exit in the first attempt; later ones end with 0
 //   finish RANK S    after SIGTERM, worker RANK ("all": every one) needs S seconds and then ends
 //                    with 75, ignoring further signals; the others end with 75 immediately
-//   bereave RANK S   as finish, but the others end with 69 immediately
+//   bereave RANK S N as finish, but the others end with status N immediately
+//   parent           as plain, with a child that waits, whose pid is in "child.<rank>"
+//   leave            as parent, but ends with 0
 
 #include <sys/stat.h>
 #include <unistd.h>
@@ -57,6 +60,13 @@ void WaitForAll(const std::string& path, const std::string& restart, int world) 
   }
 }
 
+void StartChild(const std::string& directory, const std::string& rank) {
+  const pid_t child = fork();
+  if (child == 0)
+    for (;;) pause();
+  std::ofstream(directory + "/child." + rank) << child << std::endl;
+}
+
 void WaitForFile(const std::string& path) {
   struct stat info;
   while (stat(path.c_str(), &info) != 0) usleep(1000);
@@ -71,11 +81,12 @@ int main(int argc, char** argv) {
   const std::string world = Variable("WORLD_SIZE", "OMPI_COMM_WORLD_SIZE");
   alarm(60);  // a hanging process must not outlive its test
   std::signal(SIGINT, SIG_DFL);
-  if (mode != "plain") std::signal(SIGTERM, mode == "stubborn" ? SIG_IGN : StopOnRequest);
+  if (mode != "plain" && mode != "parent")
+    std::signal(SIGTERM, mode == "stubborn" ? SIG_IGN : StopOnRequest);
 
   const bool is_victim = rank == victim || victim == "all";
   const bool may_finish = mode == "finish" || mode == "bereave";
-  if (mode == "bereave" && !is_victim) status_on_request = 69;
+  if (mode == "bereave" && !is_victim) status_on_request = std::atoi(argv[5]);
   if (may_finish && is_victim) {
     finish_seconds = std::atoi(argv[4]);
     std::signal(SIGTERM, FinishOnRequest);
@@ -89,9 +100,11 @@ int main(int argc, char** argv) {
   WaitForAll(directory + "/starts", restart, std::atoi(world.c_str()));
 
   if (mode == "ok" || (mode == "answer" && !is_victim)) return 0;
-  if (mode == "recover" && restart != "0") return 0;
+  if ((mode == "recover" || mode == "falter") && restart != "0") return 0;
+  if (mode == "parent" || mode == "leave") StartChild(directory, rank);
+  if (mode == "leave") return 0;
   if (!may_finish && is_victim) {
-    if (mode == "exit" || mode == "answer") return std::atoi(argv[4]);
+    if (mode == "exit" || mode == "answer" || mode == "falter") return std::atoi(argv[4]);
     usleep(200000);  // mpirun does not name a worker that dies during startup
     std::ofstream(directory + "/died") << "";
     raise(SIGKILL);
@@ -99,7 +112,7 @@ int main(int argc, char** argv) {
   if (mode == "cascade") {
     WaitForFile(directory + "/died");
     usleep(20000);
-    return 69;
+    return std::atoi(argv[4]);
   }
   for (;;) pause();
 }

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "renzan/base/error.h"
+#include "renzan/base/log.h"
 #include "renzan/base/oom_kills.h"
 #include "renzan/base/process/process_table.h"
 
@@ -23,15 +24,6 @@ using std::chrono::steady_clock;
 constexpr double kSecondsUntilKill = 2;
 // Deaths within this time count as one event, and the cause is chosen among them.
 constexpr double kSettleSeconds = 0.2;
-
-// The exit status of a worker that compared and found a difference.
-constexpr int kExitDiffers = 1;
-
-// A failure of this worker's machine (memory, disk), not of a peer or the program.
-bool IsMachineFailure(int exit_status) {
-  return exit_status == static_cast<int>(ErrorCode::kOsError) ||
-         exit_status == static_cast<int>(ErrorCode::kIo);
-}
 
 double SecondsSince(steady_clock::time_point moment) {
   return std::chrono::duration<double>(steady_clock::now() - moment).count();
@@ -63,11 +55,12 @@ Supervisor::Supervisor(std::vector<Worker> workers, OutputRelay* mpirun, const S
     : workers_(std::move(workers)),
       mpirun_(mpirun),
       signals_(signals),
+      program_(options.kind),
       grace_seconds_(options.grace_seconds),
       oom_kills_before_(oom_kills_before),
       mpirun_watch_(options.workers, options.mpirun_patience_seconds) {}
 
-Supervisor::~Supervisor() { Signal(SIGKILL); }
+Supervisor::~Supervisor() { Kill(); }
 
 LaunchResult Supervisor::Run() {
   while (AnyRunning()) {
@@ -83,16 +76,20 @@ LaunchResult Supervisor::Run() {
 }
 
 LaunchResult Supervisor::Result() const {
-  if (cause_ && cause_severity_ == Severity::kRequested) return StoppedBy(requested_);
   LaunchResult result = {.exit_status = answer_, .stop_requested = requested_ != 0, .died = died_};
-  if (!cause_) return result;
+  if (cause_ && cause_severity_ == Severity::kRequested) result = StoppedBy(requested_);
+  for (const Worker& worker : workers_) result.ends.push_back(worker.end);
+  if (!cause_ || cause_severity_ == Severity::kRequested) return result;
+  const ProcessEnd& how = cause_->how;
   result.kind = LaunchResult::Kind::kFailure;
-  result.exit_status =
-      cause_->how.signal != 0 ? static_cast<int>(ErrorCode::kUnavailable) : cause_->how.exit_code;
-  result.cause = fmt::format("{} {}", cause_->who, DescribeEnd(cause_->how));
-  result.out_of_memory = cause_->how.signal == SIGKILL && OomKills() > oom_kills_before_;
-  if (result.out_of_memory)
-    result.cause += " because memory ran out (`renzan plan` says what workers need)";
+  result.exit_status = how.signal != 0 ? static_cast<int>(ErrorCode::kUnavailable) : how.exit_code;
+  result.transient = IsMachineFailure(result.exit_status) ||
+                     MayHaveLostPeer(ProgramOf(*cause_), result.exit_status);
+  result.cause = fmt::format("{} {}", cause_->who, DescribeEnd(how));
+  result.out_of_memory = how.signal == SIGKILL && OomKills() > oom_kills_before_;
+  if (result.out_of_memory) result.cause += " because memory ran out";
+  if (result.out_of_memory && program_ == WorkerProgram::kRenzan)
+    result.cause += " (`renzan plan` says what workers need)";
   return result;
 }
 
@@ -105,6 +102,7 @@ void Supervisor::Reap() {
     int status = 0;
     if (!worker.running || waitpid(worker.pid, &status, WNOHANG) != worker.pid) continue;
     worker.running = false;
+    worker.end = renzan::EndOf(status);
     const End end = EndOf(worker, status);
     const Severity severity = SeverityOf(end);
     if (severity == Severity::kNone) {
@@ -147,16 +145,20 @@ Supervisor::End Supervisor::EndOf(const Worker& worker, int status) const {
 }
 
 Supervisor::Severity Supervisor::SeverityOf(const End& end) const {
-  const bool lost_peer = end.how.exit_code == static_cast<int>(ErrorCode::kUnavailable);
-  const bool is_answer = end.how.exit_code == 0 ||
-                         end.how.exit_code == static_cast<int>(ErrorCode::kTempFail) ||
-                         (end.how.exit_code == kExitDiffers && !end.is_mpirun);
-  if (end.how.signal == 0 && is_answer) return Severity::kNone;
+  const bool lost_peer = end.how.signal == 0 && MayHaveLostPeer(ProgramOf(end), end.how.exit_code);
+  // mpirun itself never answers 1.
+  const WorkerProgram answering = end.is_mpirun ? WorkerProgram::kAny : program_;
+  if (end.how.signal == 0 && IsAnswer(answering, end.how.exit_code)) return Severity::kNone;
   // The forwarded signal, or SIGTERM from mpirun after a first worker had ended.
   const bool stop_signal = end.how.signal == SIGINT || end.how.signal == SIGTERM;
   if (requested_ != 0 && (stop_signal || lost_peer || end.is_mpirun)) return Severity::kRequested;
   if (end.how.signal != 0) return Severity::kSignal;
   return lost_peer ? Severity::kLostPeer : Severity::kError;
+}
+
+// mpirun has statuses of its own.
+WorkerProgram Supervisor::ProgramOf(const End& end) const {
+  return end.is_mpirun ? WorkerProgram::kRenzan : program_;
 }
 
 double Supervisor::SecondsUntilNextStep() const {
@@ -171,31 +173,44 @@ void Supervisor::StopTheRest() {
   const double seconds = SecondsSince(*grace_start_);
   if (!terminated_ && seconds >= grace_seconds_) {
     terminated_ = true;
-    Signal(SIGTERM);
+    for (const Worker& worker : workers_)
+      if (worker.running) kill(worker.pid, SIGTERM);
   }
-  if (seconds >= grace_seconds_ + kSecondsUntilKill) Signal(SIGKILL);
+  if (seconds >= grace_seconds_ + kSecondsUntilKill) Kill();
 }
 
 void Supervisor::EndHungMpirun() {
   if (!mpirun_ || !workers_[0].running || !mpirun_watch_.IsHung(workers_[0].pid)) return;
   mpirun_hung_ = true;
-  Signal(SIGKILL);
+  Kill();
 }
 
-// Signals the process groups of the workers that still run.
-void Supervisor::Signal(int signal) const {
+// With the process groups that the running workers lead.
+void Supervisor::Kill() const {
   for (const Worker& worker : workers_)
-    if (worker.running) kill(-worker.pid, signal);
+    if (worker.running) kill(-worker.pid, SIGKILL);
 }
 
-// On a terminating signal mpirun kills its workers a second later, too soon for a checkpoint, so
-// they get the signal directly.
 void Supervisor::Forward(int signal) const {
-  if (!mpirun_) return Signal(signal);
-  const std::vector<pid_t> children = ChildrenOf(workers_[0].pid);
-  for (pid_t child : children) kill(child, signal);
+  // On a terminating signal mpirun kills its workers a second later, too soon for a checkpoint, so
+  // they get the signal directly.
+  std::vector<pid_t> pids;
+  if (mpirun_) pids = ChildrenOf(workers_[0].pid);
   // mpirun has not started its workers: end it first. It blocks SIGTERM.
-  if (children.empty()) Signal(signal == SIGTERM ? SIGINT : signal);
+  if (mpirun_ && pids.empty()) kill(-workers_[0].pid, signal == SIGTERM ? SIGINT : signal);
+  for (const Worker& worker : workers_)
+    if (!mpirun_ && worker.running) pids.push_back(worker.pid);
+  size_t left_out = 0;
+  for (const pid_t pid : pids) {
+    if (signal == SIGUSR1 && !HandlesOrIgnores(pid, SIGUSR1)) {
+      ++left_out;
+    } else {
+      kill(pid, signal);
+    }
+  }
+  if (left_out > 0)
+    LogInfo("SIGUSR1 was not passed on to {} of {} workers, which do not handle it", left_out,
+            pids.size());
 }
 
 }  // namespace renzan

@@ -18,6 +18,7 @@
 #include "renzan/launch/launch_result.h"
 #include "renzan/launch/mpirun_output.h"
 #include "renzan/launch/mpirun_watch.h"
+#include "renzan/launch/worker_status.h"
 
 namespace renzan {
 
@@ -25,6 +26,7 @@ struct Worker {
   std::string name;  // "worker 2"
   pid_t pid = -1;
   bool running = true;
+  ProcessEnd end = {};  // once it no longer runs
 };
 
 // A pipe for mpirun's stderr, which is shown as it arrives.
@@ -85,12 +87,14 @@ class Supervisor {
   double SecondsUntilNextStep() const;
   void StopTheRest();
   void EndHungMpirun();
-  void Signal(int signal) const;
+  WorkerProgram ProgramOf(const End& end) const;
+  void Kill() const;
   void Forward(int signal) const;
 
   std::vector<Worker> workers_;
   OutputRelay* mpirun_;
   const SignalQueue& signals_;
+  const WorkerProgram program_;
   double grace_seconds_;
   const int64_t oom_kills_before_;
   MpirunWatch mpirun_watch_;

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "renzan/base/duration.h"
+#include "renzan/base/error.h"
 #include "renzan/base/row_codec.h"
 #include "renzan/model/model.h"
 #include "renzan/plan/planner.h"

@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "renzan/base/error.h"
+#include "renzan/base/float_codec.h"
 #include "renzan/base/log.h"
 #include "renzan/train/heartbeat.h"
 #include "renzan/train/memory_estimate.h"

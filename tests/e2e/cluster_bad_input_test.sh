@@ -62,6 +62,12 @@ if [ "$(id -u)" = 0 ]; then
   rmdir theirs
 fi
 
+# The controller without a cluster.
+expect_exit 66 "--kubeconfig: there is no file /nope: name one" \
+  $renzan cluster kubernetes run --kubeconfig /nope
+expect_exit 66 "or name one by --kubeconfig" \
+  env -u KUBECONFIG -u KUBERNETES_SERVICE_HOST HOME=/nope $renzan cluster kubernetes run
+
 # One daemon per state directory and socket.
 $renzan cluster up --nodes 2 --gpus-per-node 4 >/dev/null
 pid=$(daemon_pid)

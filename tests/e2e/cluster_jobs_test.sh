@@ -46,6 +46,10 @@ for rank in 0 1 2 3; do
 done
 [ "$(cut -d' ' -f3 kept/* | sort -u | wc -l)" = 1 ] || fail "different MASTER_ADDR:MASTER_PORT: $(cat kept/*)"
 
+# The words of a command are as they were given.
+expect_exit 0 "" submit --wait -- printf '<%s>' '[a,b]' '' -- --gpus '"' 'x y'
+[ "$($renzan job logs 7)" = '<[a,b]><><--><--gpus><"><x y>' ] || fail "words: $($renzan job logs 7)"
+
 # Logs can be followed to the end; processes left behind are killed.
 id=$(submit -- sh -c 'setsid sleep 1234 & echo $!; sleep 0.5; seq 5')
 $renzan job logs "$id" -f >followed.txt
@@ -63,7 +67,10 @@ $renzan job logs "$id" | cmp - <(seq 9000000)
 # Cancelled, and killed after its grace period.
 id=$(submit -- sh -c 'trap "echo asked; exit 0" TERM; echo up; while :; do sleep 0.05; done')
 wait_for has_said "$id" up
-$renzan job cancel "$id" >/dev/null
+$renzan job cancel "$id" --json >cancelled.json
+python3 -c 'import json, sys
+assert json.load(sys.stdin) == {"job": sys.argv[1], "state": "stopping"}' "$id" <cancelled.json ||
+  fail "job cancel --json printed: $(cat cancelled.json)"
 wait_for is "$id" state cancelled
 has_said "$id" asked || fail "it got no SIGTERM"
 id=$(submit --set grace=100ms -- sh -c 'trap "" TERM; echo up; while :; do sleep 0.05; done')

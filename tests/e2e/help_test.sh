@@ -13,7 +13,7 @@ for group in Training Data Jobs Clusters 'This machine and this program'; do
   grep -qx "$group:" help.txt || fail "no group $group"
 done
 ! grep -q '^Subcommands:' help.txt || fail "a verb without a group"
-for verb in train eval predict checkpoint data submit jobs job cluster nodes simulate doctor help; do
+for verb in train run eval predict checkpoint data submit jobs job pod-run cluster nodes simulate doctor help; do
   [ "$(grep -c "^  $verb  *[A-Z]" help.txt)" = 1 ] || fail "$verb is not listed exactly once"
 done
 "$renzan" help data import >import.txt

@@ -23,7 +23,9 @@ for library in libc6 libgloo libopenmpi libsqlite3 libcurl libmicrohttpd; do
 done
 dpkg-deb --extract "$deb" root
 for file in bin/renzan libexec/renzan/renzan-supervisor share/man/man1/renzan-train.1 \
-  share/bash-completion/completions/renzan share/zsh/vendor-completions/_renzan \
+  share/bash-completion/completions/renzan share/zsh/vendor-completions/_renzan include/renzan.h \
+  lib/librenzan.so.0 lib/librenzan_mpi.so lib/pkgconfig/renzan.pc \
+  lib/python3/dist-packages/renzan/__init__.py \
   share/doc/renzan/copyright share/doc/renzan/examples/quickstart.yaml; do
   [ -s "root/usr/$file" ] || fail "no /usr/$file"
 done
@@ -57,6 +59,10 @@ training: {batch_size: 256}
 YAML
   renzan train /root/c.yaml --run-dir /root/run --workers 2 --backend gloo &&
   renzan cluster up && renzan submit --wait -- true && renzan cluster down' || fail "does not work"
+in_chroot sh -c 'apt-get install -q -y --no-install-recommends python3-numpy && cd / &&
+  python3 -c "import renzan; assert renzan.init().all_reduce([1, 2]).tolist() == [1, 2]"' >apt.txt 2>&1 ||
+  { tail apt.txt; fail "its Python package does not work"; }
 in_chroot apt-get remove -q -y renzan >/dev/null
+[ ! -e "$bare/usr/lib/python3/dist-packages/renzan" ] || fail "its Python package was not removed"
 ! in_chroot renzan --version 2>/dev/null || fail "was not removed"
 echo "installed on Debian $(cat "$bare/etc/debian_version")"

@@ -124,6 +124,12 @@ std::variant<pid_t, StartError> StartChild(const ChildOptions& options) {
   return failure;
 }
 
+std::vector<std::string> OwnEnvironment() {
+  std::vector<std::string> entries;
+  for (char** entry = environ; *entry != nullptr; ++entry) entries.emplace_back(*entry);
+  return entries;
+}
+
 bool BecomeUser(const UserIds& user) {
   if (geteuid() != 0) {
     if (geteuid() == user.uid) return true;

@@ -54,6 +54,9 @@ struct StartError {
 // Throws Error kOsError if the OS cannot create a process.
 std::variant<pid_t, StartError> StartChild(const ChildOptions& options);
 
+// The environment of this process.
+std::vector<std::string> OwnEnvironment();
+
 // Switches to that user permanently. Allocates nothing. Without root it succeeds only for the
 // current user; otherwise returns false with errno set.
 bool BecomeUser(const UserIds& user);

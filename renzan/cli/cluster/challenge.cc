@@ -8,20 +8,19 @@
 
 #include "renzan/base/clock.h"
 #include "renzan/base/error.h"
-#include "renzan/cli/cluster/daemon_access.h"
+#include "renzan/cli/cluster/cluster_access.h"
 #include "renzan/cli/cluster/verbs.h"
 #include "renzan/cli/jobs/source.h"
 #include "renzan/cli/text/amounts_text.h"
-#include "renzan/cluster/client/client.h"
 
 namespace renzan {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using Json = Document;
 
 struct ChallengeFlags {
   JobFlags job;
-  std::string socket;
+  ClusterFlags cluster;
   bool plan_only = false, json = false;
 };
 
@@ -45,14 +44,14 @@ void PrintPlan(const Json& plan) {
 
 void Challenge(const CLI::App& verb, ChallengeFlags& flags) {
   flags.job.overrides.push_back("grand_challenge=true");
-  const std::string request = JobRequest(verb, flags.job);
-  client::Client client(EndpointOf(flags.socket));
-  const std::string plan = client.Post("/v1/challenge/plan", request);
-  if (flags.plan_only) return flags.json ? PrintAnswer(plan) : PrintPlan(Json::parse(plan));
-  if (!flags.json) PrintPlan(Json::parse(plan));
-  const std::string answer = client.Post("/v1/jobs", request);
-  if (flags.json) return PrintAnswer(answer);
-  fmt::print("job {}\n", Json::parse(answer).at("id").dump());
+  const cluster::Submission submission = SubmissionOf(verb, flags.job);
+  const std::unique_ptr<Backend> backend = BackendOf(flags.cluster);
+  const Json plan = backend->PlanChallenge(submission);
+  if (flags.plan_only) return flags.json ? PrintDocument(plan) : PrintPlan(plan);
+  if (!flags.json) PrintPlan(plan);
+  const cluster::Submitted submitted = backend->Submit(submission);
+  if (flags.json) return PrintSubmitted(submitted);
+  fmt::print("job {}\n", submitted.job);
 }
 
 }  // namespace
@@ -65,7 +64,7 @@ void AddClusterChallengeVerb(CLI::App& cluster) {
   verb->add_flag("--plan-only", flags->plan_only,
                  "Only print which jobs would stop and what that costs");
   verb->add_flag("--json", flags->json, "Print JSON");
-  AddSocketOption(*verb, flags->socket);
+  AddClusterChoice(*verb, flags->cluster);
   verb->footer(
       "Jobs that checkpoint resume afterwards; they keep their position in the pending queue.\n"
       "Example: renzan cluster challenge big.yaml --plan-only");

@@ -1,4 +1,4 @@
-// renzan cluster up|down|status|usage|override|challenge|what-if
+// renzan cluster up|down|status|usage|override|challenge|what-if|replay|kubernetes
 
 #include <CLI/CLI.hpp>
 
@@ -7,7 +7,7 @@
 
 namespace renzan {
 
-void AddClusterVerb(CLI::App& app) {
+void AddClusterVerb(CLI::App& app, int& exit_status) {
   CLI::App* verb =
       app.add_subcommand("cluster", "Turn this machine into a cluster, and operate it");
   verb->require_subcommand(1);
@@ -18,6 +18,8 @@ void AddClusterVerb(CLI::App& app) {
   AddClusterOverrideVerb(*verb);
   AddClusterChallengeVerb(*verb);
   AddClusterWhatIfVerb(*verb);
+  AddClusterReplayVerb(*verb, exit_status);
+  AddClusterKubernetesVerb(*verb);
 }
 
 }  // namespace renzan

@@ -1,10 +1,7 @@
 #include "renzan/cli/cluster/daemon_access.h"
 
-#include <fmt/format.h>
-
 #include <CLI/CLI.hpp>
 #include <cstdlib>
-#include <nlohmann/json.hpp>
 
 #include "renzan/cluster/client/paths.h"
 
@@ -25,10 +22,6 @@ client::Endpoint EndpointOf(const std::string& flag) {
   const std::string state = client::StateDirectory(EnvironmentVariable);
   if (socket.empty()) return client::SocketPath(EnvironmentVariable, state);
   return {socket, client::TokenPath(EnvironmentVariable, state)};
-}
-
-void PrintAnswer(const std::string& json) {
-  fmt::print("{}\n", nlohmann::ordered_json::parse(json).dump(2));
 }
 
 }  // namespace renzan

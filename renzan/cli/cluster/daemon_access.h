@@ -1,6 +1,6 @@
 #pragma once
 
-// Common to the verbs that talk to the job system's daemon.
+// Where this machine's daemon is.
 
 #include <string>
 #include <string_view>
@@ -23,8 +23,5 @@ const char* EnvironmentVariable(const char* name);
 
 // The value of --socket, else from the environment.
 client::Endpoint EndpointOf(const std::string& flag);
-
-// Prints a response of the daemon, indented, to stdout.
-void PrintAnswer(const std::string& json);
 
 }  // namespace renzan

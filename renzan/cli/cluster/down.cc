@@ -11,6 +11,7 @@
 #include "renzan/base/error.h"
 #include "renzan/base/file/file_lock.h"
 #include "renzan/base/log.h"
+#include "renzan/cli/cluster/cluster_access.h"
 #include "renzan/cli/cluster/daemon_access.h"
 #include "renzan/cli/cluster/verbs.h"
 #include "renzan/cluster/client/client.h"
@@ -69,18 +70,21 @@ void Down(const client::Endpoint& endpoint, bool stop_jobs) {
 
 void AddClusterDownVerb(CLI::App& cluster) {
   struct DownFlags {
-    std::string socket;
+    ClusterFlags cluster;
     bool stop_jobs = false;
   };
   CLI::App* verb = cluster.add_subcommand("down", "Stop the daemon; running workers continue");
   const auto flags = std::make_shared<DownFlags>();
   verb->add_flag("--stop-jobs", flags->stop_jobs,
                  "First cancel all jobs, pending and running, and wait until they have ended");
-  AddSocketOption(*verb, flags->socket);
+  AddThisMachineOptions(*verb, flags->cluster);
   verb->footer(
       "The next `renzan cluster up` finds the jobs and their workers again.\n"
       "Example: renzan cluster down");
-  verb->callback([flags] { Down(EndpointOf(flags->socket), flags->stop_jobs); });
+  verb->callback([flags] {
+    RequireThisMachine(flags->cluster, "cluster down");
+    Down(EndpointOf(flags->cluster.socket), flags->stop_jobs);
+  });
 }
 
 }  // namespace renzan

@@ -10,19 +10,20 @@
 #include "renzan/base/clock.h"
 #include "renzan/base/duration.h"
 #include "renzan/base/error.h"
-#include "renzan/cli/cluster/daemon_access.h"
+#include "renzan/cli/cluster/cluster_access.h"
 #include "renzan/cli/text/amounts_text.h"
 #include "renzan/cli/text/table.h"
 #include "renzan/cli/verbs.h"
-#include "renzan/cluster/client/client.h"
 
 namespace renzan {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using cluster::NodeAction;
+using Json = Document;
 
 struct NodesFlags {
-  std::string socket, name, notice;
+  ClusterFlags cluster;
+  std::string name, notice;
   bool json = false;
 };
 
@@ -43,8 +44,8 @@ std::string Number(const Json& value) { return NumberText(value.get<double>()); 
 std::string Memory(const Json& value) { return MebibytesText(value.get<int64_t>()); }
 
 void List(const NodesFlags& flags) {
-  const std::string answer = client::Client(EndpointOf(flags.socket)).Get("/v1/nodes");
-  if (flags.json) return PrintAnswer(answer);
+  const Json answer = BackendOf(flags.cluster)->ListNodes();
+  if (flags.json) return PrintDocument(answer);
   Table table({{"name"},
                {"pool"},
                {"state"},
@@ -54,8 +55,7 @@ void List(const NodesFlags& flags) {
                {"jobs"},
                {"labels"}});
   const int64_t now = SystemClock().UnixMs();
-  const Json nodes = Json::parse(answer).at("nodes");
-  for (const Json& node : nodes) {
+  for (const Json& node : answer.at("nodes")) {
     std::vector<std::string> jobs, labels;
     for (const Json& job : node.at("jobs")) jobs.push_back(job.dump());
     if (node.at("spot").get<bool>()) labels.push_back("spot");
@@ -68,32 +68,29 @@ void List(const NodesFlags& flags) {
   fmt::print("{}", table.Text());
 }
 
-// Returns the daemon's response.
-Json Act(const NodesFlags& flags, const std::string& action, const Json& body) {
-  return Json::parse(
-      client::Client(EndpointOf(flags.socket))
-          .Post(fmt::format("/v1/nodes/{}/{}", client::EscapeUrl(flags.name), action),
-                body.dump()));
+// False: done only when the node's last worker has ended.
+bool Act(const NodesFlags& flags, NodeAction action, double notice_seconds = -1) {
+  return BackendOf(flags.cluster)->ChangeNode(flags.name, action, notice_seconds);
 }
 
 void Drain(const NodesFlags& flags) {
-  Json seconds;
+  double seconds = -1;
   if (!flags.notice.empty()) {
     const std::optional<double> notice = ParseDuration(flags.notice);
     if (!notice)
       Fail(ErrorCode::kUsage, "--notice {}: must be a duration such as 120s or 2m", flags.notice);
     seconds = *notice;
   }
-  Act(flags, "drain", {{"notice_seconds", seconds}});
+  Act(flags, NodeAction::kDrain, seconds);
   fmt::print("{}: draining{}\n", flags.name,
-             seconds.is_null() ? "" : fmt::format(", goes away in {}", flags.notice));
+             seconds < 0 ? "" : fmt::format(", goes away in {}", flags.notice));
 }
 
 CLI::App* AddActVerb(CLI::App& nodes, const char* action, const char* what, const char* footer,
                      std::shared_ptr<NodesFlags> flags) {
   CLI::App* verb = nodes.add_subcommand(action, what);
   verb->add_option("NAME", flags->name, "As shown by `renzan nodes`")->required();
-  AddSocketOption(*verb, flags->socket);
+  AddClusterChoice(*verb, flags->cluster);
   verb->footer(footer);
   return verb;
 }
@@ -104,7 +101,7 @@ void AddNodesVerb(CLI::App& app) {
   CLI::App* verb = app.add_subcommand("nodes", "List nodes; cordon, drain or fail them");
   const auto flags = std::make_shared<NodesFlags>();
   verb->add_flag("--json", flags->json, "Print JSON");
-  AddSocketOption(*verb, flags->socket);
+  AddClusterChoice(*verb, flags->cluster);
   verb->require_subcommand(0, 1);
   verb->footer("Amounts are used/available.\nExample: renzan nodes");
 
@@ -112,13 +109,14 @@ void AddNodesVerb(CLI::App& app) {
       AddActVerb(*verb, "cordon", "Start no more workers on a node; running ones stay",
                  "Example: renzan nodes cordon own-3", flags);
   cordon->callback([flags] {
-    Act(*flags, "cordon", Json::object());
+    Act(*flags, NodeAction::kCordon);
     fmt::print("{}: cordoned\n", flags->name);
   });
 
   CLI::App* drain = AddActVerb(
       *verb, "drain", "Empty a node: jobs that save when stopped move elsewhere, others may finish",
-      "With --notice, all jobs must leave.\nExample: renzan nodes drain spot-3 --notice 120s",
+      "With --notice, all jobs must leave. On Kubernetes: a cordon, and a preemption of the jobs "
+      "that save.\nExample: renzan nodes drain spot-3 --notice 120s",
       flags);
   drain->add_option("--notice", flags->notice,
                     "Like a spot interruption notice: the node goes away after this time (120s)");
@@ -128,7 +126,7 @@ void AddNodesVerb(CLI::App& app) {
       AddActVerb(*verb, "fail", "Simulate a node failure: its workers are killed without notice",
                  "Example: renzan nodes fail spot-3", flags);
   fail->callback([flags] {
-    Act(*flags, "fail", Json::object());
+    Act(*flags, NodeAction::kFail);
     fmt::print("{}: failed\n", flags->name);
   });
 
@@ -136,7 +134,7 @@ void AddNodesVerb(CLI::App& app) {
                                  "Example: renzan nodes restore spot-3", flags);
   restore->alias("uncordon");
   restore->callback([flags] {
-    const bool done = Act(*flags, "restore", Json::object()).at("done");
+    const bool done = Act(*flags, NodeAction::kRestore);
     fmt::print("{}: ready{}\n", flags->name, done ? "" : " once its last worker has ended");
   });
 

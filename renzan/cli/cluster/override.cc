@@ -4,19 +4,18 @@
 
 #include <CLI/CLI.hpp>
 #include <memory>
-#include <nlohmann/json.hpp>
 
 #include "renzan/base/duration.h"
 #include "renzan/base/error.h"
-#include "renzan/cli/cluster/daemon_access.h"
+#include "renzan/cli/cluster/cluster_access.h"
 #include "renzan/cli/cluster/verbs.h"
-#include "renzan/cluster/client/client.h"
 
 namespace renzan {
 namespace {
 
 struct OverrideFlags {
-  std::string socket, user, duration;
+  ClusterFlags cluster;
+  std::string user, duration;
   int64_t max_gpus = 0;
 };
 
@@ -24,9 +23,7 @@ void OverrideQuota(const OverrideFlags& flags) {
   const std::optional<double> seconds = ParseDuration(flags.duration);
   if (!seconds || *seconds <= 0)
     Fail(ErrorCode::kUsage, "--for {}: must be a duration such as 90m or 2h", flags.duration);
-  const nlohmann::json body = {{"max_gpus", flags.max_gpus}, {"for_seconds", *seconds}};
-  client::Client(EndpointOf(flags.socket))
-      .Post(fmt::format("/v1/users/{}/override", client::EscapeUrl(flags.user)), body.dump());
+  BackendOf(flags.cluster)->OverrideQuota(flags.user, flags.max_gpus, *seconds);
   fmt::print("{}: at most {} GPUs for {}\n", flags.user, flags.max_gpus, flags.duration);
 }
 
@@ -41,9 +38,11 @@ void AddClusterOverrideVerb(CLI::App& cluster) {
       ->required()
       ->check(CLI::NonNegativeNumber);
   verb->add_option("--for", flags->duration, "How long: 2h")->required();
-  AddSocketOption(*verb, flags->socket);
+  AddClusterChoice(*verb, flags->cluster);
   verb->footer(
-      "The old cap applies again afterwards. For the daemon's owner and root.\n"
+      "The old cap applies again afterwards. For the daemon's owner and root; on Kubernetes USER "
+      "is\n"
+      "a namespace, and the override is written into the ClusterPolicy.\n"
       "Example: renzan cluster override ann --max-gpus 16 --for 2h");
   verb->callback([flags] { OverrideQuota(*flags); });
 }

@@ -5,12 +5,14 @@
 #include <memory>
 #include <optional>
 
+#include "renzan/base/build_id.h"
 #include "renzan/base/clock.h"
 #include "renzan/base/duration.h"
 #include "renzan/base/error.h"
 #include "renzan/base/file/file.h"
 #include "renzan/base/log.h"
 #include "renzan/cli/verbs.h"
+#include "renzan/cluster/record/recorder.h"
 #include "renzan/cluster/simulate/generate.h"
 #include "renzan/cluster/simulate/job_story.h"
 #include "renzan/cluster/simulate/picture.h"
@@ -37,6 +39,7 @@ struct SimulateOptions {
   std::string notice = "0", min_between_cycles = "0";
   bool json = false;
   JobId explain = 0;  // 0: none
+  std::string record;
   SimulatorOptions simulator;
 };
 
@@ -98,6 +101,42 @@ Workload MakeWorkload(const SimulateOptions& options, const Snapshot& cluster) {
   return ReadTrace([&](std::string_view* line) { return lines.Next(line); }, options.trace, trace);
 }
 
+// Records the cycles of Renzan's scheduler.
+class RecordedPolicy : public SimulatedPolicy {
+ public:
+  RecordedPolicy(std::unique_ptr<SimulatedPolicy> policy, const ScheduleOptions& options)
+      : policy_(std::move(policy)), options_(options), recorder_(Options()) {}
+
+  PolicyOutput Decide(const PolicyInput& input) override {
+    PolicyOutput output = policy_->Decide(input);
+    recorder_.Take({++cycles_, options_, input.snapshot, output.decisions, no_names_});
+    return output;
+  }
+  bool IsScheduler() const override { return policy_->IsScheduler(); }
+  bool ScalesPools() const override { return policy_->ScalesPools(); }
+
+  void Write(const std::string& path) const {
+    WriteFileAtomically(path, recorder_.Recording());
+    const record::RecorderCounts counts = recorder_.counts();
+    LogInfo("{}: the last {} of {} cycles that decided anything", path, counts.kept, counts.taken);
+  }
+
+ private:
+  static record::RecorderOptions Options() {
+    record::RecorderOptions options;
+    options.program = fmt::format("renzan {} (build {})", RENZAN_VERSION, BuildId());
+    options.writer = "simulate";
+    options.waits = true;
+    return options;
+  }
+
+  const std::unique_ptr<SimulatedPolicy> policy_;
+  const ScheduleOptions options_;
+  const std::function<record::JobName(JobId)> no_names_ = [](JobId) { return record::JobName(); };
+  int64_t cycles_ = 0;
+  record::Recorder recorder_;
+};
+
 void Report(const SimulateOptions& options, const NamedMetrics& metrics,
             const std::vector<std::string>& violations) {
   fmt::print("{}", options.json ? WriteJson(metrics) : WriteTable(metrics));
@@ -122,6 +161,8 @@ void RunSimulations(SimulateOptions options) {
     Fail(ErrorCode::kUsage,
          "--explain prints text about a single policy: use --policy instead of --compare, and no "
          "--json");
+  if (!options.record.empty() && options.policies != std::vector<std::string>{"renzan"})
+    Fail(ErrorCode::kUsage, "--record is about the policy renzan alone");
   const ScheduleOptions scheduling = spec::ScheduleOptionsOf(config);
   std::vector<std::unique_ptr<SimulatedPolicy>> policies;
   for (const std::string& name : options.policies)
@@ -136,6 +177,12 @@ void RunSimulations(SimulateOptions options) {
   for (size_t place = 0; place < policies.size(); ++place) {
     const std::string& name = options.policies[place];
     const double begin = SystemClock().MonotonicSeconds();
+    const RecordedPolicy* recorded = nullptr;
+    if (!options.record.empty()) {
+      auto recording = std::make_unique<RecordedPolicy>(std::move(policies[place]), scheduling);
+      recorded = recording.get();
+      policies[place] = std::move(recording);
+    }
     std::optional<JobStory> story;
     if (options.explain != 0)
       story.emplace(std::move(policies[place]), options.explain, scheduling);
@@ -143,6 +190,7 @@ void RunSimulations(SimulateOptions options) {
     const SimulationResult result = Simulate(cluster, workload, policy, options.simulator);
     LogInfo("{}: {} jobs, {} cycles in {:.1f} s", name, result.jobs.size(), result.totals.cycles,
             SystemClock().MonotonicSeconds() - begin);
+    if (recorded != nullptr) recorded->Write(options.record);
     if (story) fmt::print("{}\n", story->Text(result));
     metrics.emplace_back(name, Measure(result));
     for (const std::string& violation : result.violations)
@@ -225,6 +273,9 @@ void AddSimulateVerb(CLI::App& app) {
                    "Tell why this job waited and for whom; jobs are numbered from 1 by submission")
       ->type_name("JOB")
       ->check(CLI::PositiveNumber);
+  verb->add_option("--record", options->record,
+                   "Record the cycles that decide anything, for `renzan cluster replay`")
+      ->type_name("FILE");
   verb->add_flag("--json", options->json, "Print JSON, with exact values");
   verb->add_option("--svg", options->svg, "Draw running and pending jobs over time")
       ->type_name("FILE");

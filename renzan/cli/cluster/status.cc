@@ -7,19 +7,18 @@
 #include <nlohmann/json.hpp>
 
 #include "renzan/base/clock.h"
-#include "renzan/cli/cluster/daemon_access.h"
+#include "renzan/cli/cluster/cluster_access.h"
 #include "renzan/cli/cluster/verbs.h"
 #include "renzan/cli/text/amounts_text.h"
 #include "renzan/cli/text/table.h"
-#include "renzan/cluster/client/client.h"
 
 namespace renzan {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using Json = Document;
 
 struct StatusFlags {
-  std::string socket;
+  ClusterFlags cluster;
   bool json = false;
 };
 
@@ -72,12 +71,29 @@ void PrintPools(const Json& pools) {
   bool any = false;
   for (const Json& pool : pools) {
     any |= pool.at("price_per_hour") > 0 || pool.at("interruptions_per_hour") > 0;
-    table.Add({pool.at("name"), pool.at("nodes").dump(),
-               NumberText(pool.at("price_per_hour").get<double>()),
-               NumberText(pool.at("node_hours").get<double>()), pool.at("interruptions").dump(),
-               fmt::format("{:.3g}", pool.at("interruptions_per_hour").get<double>())});
+    table.Add(
+        {pool.at("name"), pool.at("nodes").dump(),
+         NumberText(pool.at("price_per_hour").get<double>()),
+         pool.at("node_hours").is_null() ? "" : NumberText(pool.at("node_hours").get<double>()),
+         pool.at("interruptions").is_null() ? "" : pool.at("interruptions").dump(),
+         fmt::format("{:.3g}", pool.at("interruptions_per_hour").get<double>())});
   }
   if (any) fmt::print("\n{}", table.Text());
+}
+
+// A daemon, or an API server and the controller.
+void PrintWhoAnswers(const Json& status) {
+  if (status.contains("server")) {
+    const Json& leader = status.at("leader");
+    fmt::print("server  {}\nleader  {}\n", status.at("server").get<std::string>(),
+               leader.is_null() ? "not known" : leader.get<std::string>());
+    return;
+  }
+  const int64_t now = SystemClock().UnixMs(), started = status.at("started");
+  fmt::print("renzan {}, process {}, up since {} ({})\nstate   {}\nsocket  {}\n",
+             status.at("version").get<std::string>(), status.at("pid").dump(),
+             LocalTimeText(started, now), DurationText(now - started),
+             status.at("state_dir").get<std::string>(), status.at("socket").get<std::string>());
 }
 
 void PrintUsers(const Json& users) {
@@ -89,16 +105,9 @@ void PrintUsers(const Json& users) {
   fmt::print("\n{}", table.Text());
 }
 
-void Status(const StatusFlags& flags) {
-  client::Client client(EndpointOf(flags.socket));
-  const std::string answer = client.Get("/v1/status");
-  if (flags.json) return PrintAnswer(answer);
-  const Json status = Json::parse(answer);
-  const int64_t now = SystemClock().UnixMs(), started = status.at("started");
-  fmt::print("renzan {}, process {}, up since {} ({})\nstate   {}\nsocket  {}\n",
-             status.at("version").get<std::string>(), status.at("pid").dump(),
-             LocalTimeText(started, now), DurationText(now - started),
-             status.at("state_dir").get<std::string>(), client.socket());
+void Print(const StatusFlags& flags, const Json& status) {
+  if (flags.json) return PrintDocument(status);
+  PrintWhoAnswers(status);
   fmt::print("nodes   {}\njobs    {}\n\n", Counts(status.at("nodes")), Counts(status.at("jobs")));
   if (status.contains("violation"))
     fmt::print(
@@ -121,13 +130,19 @@ void Status(const StatusFlags& flags) {
   PrintUsers(status.at("users"));
 }
 
+void Status(const StatusFlags& flags) {
+  const Json status = BackendOf(flags.cluster)->Status();
+  Print(flags, status);
+  FailForUnreadable(status);
+}
+
 }  // namespace
 
 void AddClusterStatusVerb(CLI::App& cluster) {
   CLI::App* verb = cluster.add_subcommand("status", "Show nodes, jobs, queues and users");
   const auto flags = std::make_shared<StatusFlags>();
   verb->add_flag("--json", flags->json, "Print JSON");
-  AddSocketOption(*verb, flags->socket);
+  AddClusterChoice(*verb, flags->cluster);
   verb->footer("Example: renzan cluster status");
   verb->callback([flags] { Status(*flags); });
 }

@@ -10,7 +10,9 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "renzan/base/build_id.h"
 #include "renzan/base/error.h"
+#include "renzan/cli/cluster/cluster_access.h"
 #include "renzan/cli/cluster/daemon_access.h"
 #include "renzan/cli/cluster/daemon_process.h"
 #include "renzan/cli/cluster/this_machine.h"
@@ -27,7 +29,8 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 struct UpFlags {
-  std::string config, state, socket, listen;
+  std::string config, state, listen, record;
+  ClusterFlags cluster;
   std::vector<std::string> overrides, allow_users;
   int nodes = 1;
   double cpus_per_node = -1;
@@ -68,17 +71,19 @@ cluster::local::DaemonOptions Options(const CLI::App& verb, const UpFlags& flags
   options.state_dir =
       absolute(flags.state.empty() ? client::StateDirectory(EnvironmentVariable) : flags.state);
   const char* const variable = EnvironmentVariable("RENZAN_SOCKET");
-  for (const std::string& socket : {flags.socket, std::string(variable ? variable : "")})
+  for (const std::string& socket : {flags.cluster.socket, std::string(variable ? variable : "")})
     if (client::IsTcpAddress(socket))
       Fail(ErrorCode::kUsage,
            "{}: a daemon needs a Unix socket: give its path (--socket, RENZAN_SOCKET), and use "
            "--listen HOST:PORT to add TCP",
            socket);
-  options.socket =
-      absolute(flags.socket.empty() ? client::SocketPath(EnvironmentVariable, options.state_dir)
-                                    : flags.socket);
+  options.socket = absolute(flags.cluster.socket.empty()
+                                ? client::SocketPath(EnvironmentVariable, options.state_dir)
+                                : flags.cluster.socket);
   client::CheckSocketPath(options.socket);
   options.listen = flags.listen;
+  if (!flags.record.empty()) options.record = absolute(flags.record);
+  options.program = fmt::format("renzan {} (build {})", RENZAN_VERSION, BuildId());
   options.supervisor = SupervisorProgram();
   options.allow_users = flags.allow_users;
   return options;
@@ -121,6 +126,7 @@ void PrintResolved(cluster::spec::ClusterConfig config) {
 
 void Up(const CLI::App& verb, const UpFlags& flags) {
   if (flags.print_config) return PrintResolved(ReadConfig(verb, flags));
+  RequireThisMachine(flags.cluster, "cluster up");
   cluster::local::DaemonOptions options = Options(verb, flags);
   RefuseSecond(options.socket);
   cluster::local::MakeStateDirectory(options);
@@ -152,11 +158,16 @@ void AddClusterUpVerb(CLI::App& cluster) {
       ->check(CLI::Range(int64_t{0}, int64_t{1000}));
   verb->add_option("--state", flags->state,
                    "Directory of jobs, logs and the database (default: $RENZAN_STATE_DIR)");
-  AddSocketOption(*verb, flags->socket);
+  AddThisMachineOptions(*verb, flags->cluster);
   verb->add_option(
       "--listen", flags->listen,
       "HOST:PORT for TCP clients with the token in STATE/token; not encrypted: use it in a "
       "trusted network or through a tunnel");
+  verb->add_option(
+          "--record", flags->record,
+          "Keep the last scheduling cycles that decided anything in this file, for `renzan "
+          "cluster replay`; the last one becomes FILE.1")
+      ->type_name("FILE");
   verb->add_option("--allow-user", flags->allow_users,
                    "Another user who may submit jobs; only for a daemon that runs as root")
       ->take_all()

@@ -6,27 +6,26 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "renzan/cli/cluster/daemon_access.h"
+#include "renzan/cli/cluster/cluster_access.h"
 #include "renzan/cli/cluster/verbs.h"
 #include "renzan/cli/text/amounts_text.h"
 #include "renzan/cli/text/table.h"
-#include "renzan/cluster/client/client.h"
 
 namespace renzan {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using Json = Document;
 
 struct UsageFlags {
-  std::string socket;
+  ClusterFlags cluster;
   bool json = false;
 };
 
 std::string GpuHours(const Json& gpu_seconds) {
-  return NumberText(gpu_seconds.get<double>() / 3600);
+  return gpu_seconds.is_null() ? "" : NumberText(gpu_seconds.get<double>() / 3600);
 }
 
-std::string Cost(const Json& cost) { return NumberText(cost.get<double>()); }
+std::string Cost(const Json& cost) { return cost.is_null() ? "" : NumberText(cost.get<double>()); }
 
 void PrintUsageOfQueues(const Json& queues) {
   Table table(
@@ -53,20 +52,26 @@ void PrintUsageOfUsers(const Json& users) {
 void PrintUsageOfJobs(const Json& jobs) {
   Table table({{"job", kRight}, {"queue"}, {"user"}, {"gpu-hours", kRight}, {"cost", kRight}});
   for (const Json& job : jobs)
-    table.Add({job.at("id").dump(), job.at("queue"), job.at("user"),
+    table.Add({job.at("id").is_null() ? "" : job.at("id").dump(), job.at("queue"), job.at("user"),
                GpuHours(job.at("gpu_seconds")), Cost(job.at("cost"))});
   fmt::print("\n{}", table.Text());
 }
 
-void Usage(const UsageFlags& flags) {
-  const std::string answer = client::Client(EndpointOf(flags.socket)).Get("/v1/usage");
-  if (flags.json) return PrintAnswer(answer);
-  const Json usage = Json::parse(answer);
+void Print(const UsageFlags& flags, const Json& usage) {
+  if (flags.json) return PrintDocument(usage);
   PrintUsageOfQueues(usage.at("queues"));
   PrintUsageOfUsers(usage.at("users"));
   PrintUsageOfJobs(usage.at("jobs"));
   if (const int64_t more = usage.at("more_jobs"); more > 0)
     fmt::print("{} older job(s) not listed: `renzan job show ID` shows the usage of one\n", more);
+  if (const Json note = usage.value("note", Json()); note.is_string())
+    fmt::print("\n{}\n", note.get<std::string>());
+}
+
+void Usage(const UsageFlags& flags) {
+  const Json usage = BackendOf(flags.cluster)->Usage();
+  Print(flags, usage);
+  FailForUnreadable(usage);
 }
 
 }  // namespace
@@ -76,7 +81,7 @@ void AddClusterUsageVerb(CLI::App& cluster) {
       "usage", "Show GPU time and cost by queue, user and job, and loans between queues");
   const auto flags = std::make_shared<UsageFlags>();
   verb->add_flag("--json", flags->json, "Print JSON, in GPU-seconds");
-  AddSocketOption(*verb, flags->socket);
+  AddClusterChoice(*verb, flags->cluster);
   verb->footer("Example: renzan cluster usage");
   verb->callback([flags] { Usage(*flags); });
 }

@@ -15,5 +15,7 @@ void AddClusterUsageVerb(CLI::App& cluster);
 void AddClusterOverrideVerb(CLI::App& cluster);
 void AddClusterChallengeVerb(CLI::App& cluster);
 void AddClusterWhatIfVerb(CLI::App& cluster);
+void AddClusterReplayVerb(CLI::App& cluster, int& exit_status);
+void AddClusterKubernetesVerb(CLI::App& cluster);
 
 }  // namespace renzan

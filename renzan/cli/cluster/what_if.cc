@@ -4,37 +4,34 @@
 #include "renzan/cluster/simulate/what_if.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <charconv>
+#include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
 
 #include "renzan/base/duration.h"
 #include "renzan/base/error.h"
 #include "renzan/base/file/file.h"
-#include "renzan/cli/cluster/daemon_access.h"
+#include "renzan/cli/cluster/cluster_access.h"
 #include "renzan/cli/cluster/verbs.h"
 #include "renzan/cli/text/amounts_text.h"
 #include "renzan/cli/text/table.h"
-#include "renzan/cluster/client/client.h"
 #include "renzan/cluster/core/explain/explain.h"
 #include "renzan/cluster/core/schedule.h"
-#include "renzan/cluster/local/supervisor/job_user.h"
-#include "renzan/cluster/spec/cluster_config.h"
-#include "renzan/cluster/spec/snapshot_json.h"
 
 namespace renzan {
 namespace {
 
 using namespace cluster;
 using namespace cluster::simulate;
-using Json = nlohmann::ordered_json;
+using Json = Document;
 
 struct WhatIfFlags {
   std::vector<std::string> add_nodes, remove_nodes, quotas, submits;
-  std::string socket, assume = "1h";
+  ClusterFlags cluster;
+  std::string assume = "1h";
   bool json = false;
 };
 
@@ -57,60 +54,24 @@ void SetQuota(Snapshot& snapshot, const std::string& text) {
   SetGuarantee(snapshot, name.substr(0, name.size() - 4), kGpu, gpus);
 }
 
-// As the daemon would predict it.
-RunTimeQuantiles RunTimeOf(const spec::JobSpec& spec, const Snapshot& snapshot, const Job& job,
-                           client::Client& daemon) {
-  const int64_t gpus = snapshot.worker_requests[job.request].per_worker.gpu() * job.max_workers;
-  const Json traits = {
-      {"queue", spec.queue}, {"name", spec.name}, {"size", gpus > 0 ? gpus : job.max_workers}};
-  return Json::parse(daemon.Post("/v1/run-time", traits.dump())).at("quantiles_ms");
-}
-
-void Submit(Snapshot& snapshot, const spec::WorkerClasses& worker_classes, const std::string& file,
-            client::Client& daemon) {
-  spec::JobSpec spec = spec::ReadJobSpec(ReadFile(file), file);
-  spec::RoundUpToClass(worker_classes, file, spec);
-  const std::string user = local::UserName(::geteuid());
-  Job job = spec::MakeJob(snapshot, spec, user, 0, snapshot.now);
-  job.run_time = RunTimeOf(spec, snapshot, job, daemon);
+void Submit(Snapshot& snapshot, const View& view, const std::string& file, Backend& backend) {
+  const Job job = backend.Imagine(
+      {.job = {ReadFile(file), file, {}}, .directory = std::filesystem::current_path()}, view,
+      snapshot);
   const std::string why = WhyInfeasible(snapshot, job);
   if (!why.empty()) Fail(ErrorCode::kConfig, "{} could never run: {}", file, why);
   AddJob(snapshot, job);
 }
 
-// The daemon's worker classes.
-spec::WorkerClasses WorkerClassesOf(const Json& status) {
-  spec::WorkerClasses worker_classes;
-  for (const auto& [name, request] : status.at("worker_classes").items())
-    worker_classes[name] = {.cpu = request.at("cpu"),
-                            .memory = request.at("memory"),
-                            .gpu = request.at("gpu"),
-                            .other = request.at("other")};
-  return worker_classes;
-}
-
-// The daemon's scheduling options.
-ScheduleOptions OptionsOf(const Json& status) {
-  const Json& given = status.at("scheduling");
-  ScheduleOptions options;
-  options.min_between_resizes_ms = given.at("min_between_resizes_ms");
-  options.max_checkpoint_interval_ms = given.at("max_checkpoint_interval_ms");
-  options.overdue_after_ms = given.at("overdue_after_ms");
-  options.levels.thresholds_ms = given.at("service_levels_ms").get<std::vector<TimeMs>>();
-  options.levels.gittins = given.at("gittins");
-  return options;
-}
-
 // Adds nodes first: a submitted job may need them.
-void Change(const WhatIfFlags& flags, const spec::WorkerClasses& worker_classes, Snapshot& snapshot,
-            client::Client& daemon) {
+void Change(const WhatIfFlags& flags, const View& view, Snapshot& snapshot, Backend& backend) {
   for (const std::string& text : flags.add_nodes) {
     const auto [pool, nodes] = ReadCount(text, "--add-nodes");
     AddNodes(snapshot, pool, nodes);
   }
   for (const std::string& node : flags.remove_nodes) RemoveNode(snapshot, node);
   for (const std::string& text : flags.quotas) SetQuota(snapshot, text);
-  for (const std::string& file : flags.submits) Submit(snapshot, worker_classes, file, daemon);
+  for (const std::string& file : flags.submits) Submit(snapshot, view, file, backend);
 }
 
 // Submitted jobs are named by their files, in order: their ids are not known yet.
@@ -154,13 +115,12 @@ void Ask(const WhatIfFlags& flags) {
   const std::optional<double> assume = ParseDuration(flags.assume);
   if (!assume || *assume <= 0 || *assume > 1e9)
     Fail(ErrorCode::kUsage, "--assume {}: not a duration such as 30m or 2h", flags.assume);
-  client::Client client(EndpointOf(flags.socket));
-  const Snapshot snapshot = spec::SnapshotFromJson(client.Get("/v1/snapshot"));
-  const Json status = Json::parse(client.Get("/v1/status"));
-  const ScheduleOptions options = OptionsOf(status);
+  const std::unique_ptr<Backend> backend = BackendOf(flags.cluster);
+  const View view = backend->Observe();
+  const Snapshot& snapshot = view.snapshot;
   const std::vector<WhatIfRow> rows = WhatIf(
-      snapshot, [&](Snapshot& changed) { Change(flags, WorkerClassesOf(status), changed, client); },
-      [&](const Snapshot& at) { return Schedule(at, options); },
+      snapshot, [&](Snapshot& changed) { Change(flags, view, changed, *backend); },
+      [&](const Snapshot& at) { return Schedule(at, view.scheduling); },
       static_cast<TimeMs>(*assume * 1000));
   if (flags.json)
     PrintJson(rows, flags.submits);
@@ -185,7 +145,7 @@ void AddClusterWhatIfVerb(CLI::App& cluster) {
                    "assumed to run for as long as similar jobs have")
       ->capture_default_str();
   verb->add_flag("--json", flags->json, "Print JSON");
-  AddSocketOption(*verb, flags->socket);
+  AddClusterChoice(*verb, flags->cluster);
   verb->footer(
       "Simulates the cluster once as it is and once changed; the cluster itself does not change.\n"
       "Example: renzan cluster what-if --add-nodes own=2 --submit big.yaml");

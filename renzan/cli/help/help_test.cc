@@ -80,6 +80,9 @@ TEST_F(Help, AMisspeltWordNamesTheNearest) {
   EXPECT_EQ(Unknown({"train", "x", "--workrs=2"}),
             "renzan train has no flag '--workrs': did you mean '--workers'? (`renzan train --help` "
             "lists them)");
+  EXPECT_EQ(Unknown({"train", "--workrs", "2", "--", "x"}),
+            "renzan train has no flag '--workrs': did you mean '--workers'? (`renzan train --help` "
+            "lists them)");
   EXPECT_EQ(Unknown({"train", "--resme"}),
             "renzan train has no flag '--resme': did you mean '--resume'? (`renzan train --help` "
             "lists them)");
@@ -91,6 +94,7 @@ TEST_F(Help, AMisspeltWordNamesTheNearest) {
 }
 
 TEST_F(Help, ValidWordsAreNotUnknown) {
+  EXPECT_EQ(Unknown({"train", "--workers=many", "--", "x"}), "");
   EXPECT_EQ(Unknown({"train"}), "");
   EXPECT_EQ(&ChosenVerb(app_), app_.get_subcommand("train"));
 }

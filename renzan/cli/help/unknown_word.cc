@@ -43,11 +43,16 @@ const CLI::App& ChosenVerb(const CLI::App& app) {
 }
 
 std::string DescribeUnknownWord(const CLI::App& app) {
+  std::string unknown;
   for (const CLI::App* verb = &app;;) {
-    if (const std::vector<std::string> left = verb->remaining(); !left.empty())
-      return DescribeUnknownWord(*verb, left.front());
+    std::vector<std::string> left = verb->remaining();
+    std::erase(left, "--");  // CLI11 keeps it there
+    // Rather a verb's flag than what is left above it: the value of an unknown flag is taken for an
+    // argument, and then what follows "--" for another verb.
+    if (!left.empty() && (unknown.empty() || left.front().starts_with("-")))
+      unknown = DescribeUnknownWord(*verb, left.front());
     const std::vector<CLI::App*> chosen = verb->get_subcommands();
-    if (chosen.empty()) return "";
+    if (chosen.empty()) return unknown;
     verb = chosen.back();
   }
 }

@@ -17,7 +17,8 @@
 namespace renzan {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using cluster::Backend;
+using Json = cluster::Document;
 
 constexpr double kMaxDaemonAbsenceSeconds = 60;
 constexpr double kFirstPause = 0.02, kLongestPause = 1;
@@ -26,7 +27,7 @@ bool HasEnded(const std::string& state) {
   return state == "done" || state == "failed" || state == "cancelled" || state == "timeout";
 }
 
-int ExitCodeOf(int64_t id, const Json& job, const std::string& state) {
+int ExitCodeOf(const std::string& id, const Json& job, const std::string& state) {
   const Json& code = job.at("exit_code");
   if (state == "done") return 0;
   LogWarning("job {} ended: {}", id, state);
@@ -41,37 +42,41 @@ struct Shown {
 };
 
 // Prints the rest of an attempt's log until the attempt or the daemon ends.
-void ShowAttempt(client::Client& client, int64_t id, Shown& shown) {
+void ShowAttempt(Backend& backend, const std::string& id, Shown& shown) {
   size_t begin = 0;  // offset of the piece in the log
-  client.Stream(fmt::format("/v1/jobs/{}/logs?worker=0&attempt={}&follow=1", id, shown.attempt),
-                [&](std::string_view piece) {
-                  const size_t skip =
-                      std::min(piece.size(), shown.bytes - std::min(shown.bytes, begin));
-                  begin += piece.size();
-                  piece.remove_prefix(skip);
-                  if (std::fwrite(piece.data(), 1, piece.size(), stdout) != piece.size() ||
-                      std::fflush(stdout) != 0)
-                    FailErrno(errno, "cannot write the log to stdout");
-                  shown.bytes += piece.size();
-                });
+  backend.ReadLog(id, {.attempt = shown.attempt, .follow = true}, [&](std::string_view piece) {
+    const size_t skip = std::min(piece.size(), shown.bytes - std::min(shown.bytes, begin));
+    begin += piece.size();
+    piece.remove_prefix(skip);
+    if (std::fwrite(piece.data(), 1, piece.size(), stdout) != piece.size() ||
+        std::fflush(stdout) != 0)
+      FailErrno(errno, "cannot write the log to stdout");
+    shown.bytes += piece.size();
+  });
 }
 
 }  // namespace
 
-int WaitForJob(client::Client& client, int64_t id, bool follow) {
+int WaitForJob(Backend& backend, const std::string& id, bool follow) {
   Shown shown;
   double pause = kFirstPause;
   double last_answer = SystemClock().MonotonicSeconds();
   for (;;) {
     try {
-      const Json job = Json::parse(client.Get(fmt::format("/v1/jobs/{}", id)));
+      const Json job = backend.ShowJob(id);
       last_answer = SystemClock().MonotonicSeconds();
       const std::string state = job.at("state");
       const int64_t attempts = job.at("attempts");
       if (follow && attempts > shown.attempt) {
         // Checked before, because only a log read after the attempt's end is surely complete.
-        const bool is_over = !job.at("attempts_list").at(shown.attempt).at("ended").is_null();
-        ShowAttempt(client, id, shown);
+        const bool is_over = job.at("attempts_list").at(shown.attempt).at("state") == "ended";
+        try {
+          ShowAttempt(backend, id, shown);
+        } catch (const Error& error) {
+          // On Kubernetes the output goes with its pods.
+          if (error.code() != ErrorCode::kNoInput || !is_over) throw;
+          LogWarning("{}", error.what());
+        }
         if (is_over) shown = {.attempt = shown.attempt + 1};
         pause = kFirstPause;
         continue;

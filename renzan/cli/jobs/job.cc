@@ -6,36 +6,43 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "renzan/cli/cluster/daemon_access.h"
+#include "renzan/cli/cluster/cluster_access.h"
 #include "renzan/cli/jobs/verbs.h"
 #include "renzan/cli/verbs.h"
-#include "renzan/cluster/client/client.h"
 
 namespace renzan {
 namespace {
 
 struct ActFlags {
-  int64_t id = 0;
-  std::string socket;
+  std::string job;
+  ClusterFlags cluster;
+  bool json = false;
 };
 
-// Sends POST /v1/jobs/ID/ACTION and prints the job's state.
-void AddActVerb(CLI::App& job, const std::string& action, const std::string& what,
-                const std::string& footer) {
-  CLI::App* verb = job.add_subcommand(action, what);
+// Asks for the action and prints the job's state.
+void AddActVerb(CLI::App& job, cluster::JobAction action, const std::string& word,
+                const std::string& what, const std::string& footer) {
+  CLI::App* verb = job.add_subcommand(word, what);
   const auto flags = std::make_shared<ActFlags>();
-  verb->add_option("ID", flags->id, "As shown by `renzan jobs`")->required();
-  AddSocketOption(*verb, flags->socket);
+  AddJobOption(*verb, flags->job);
+  verb->add_flag("--json", flags->json, "Print JSON");
+  AddClusterChoice(*verb, flags->cluster);
   verb->footer(footer);
-  verb->callback([flags, action] {
-    client::Client client(EndpointOf(flags->socket));
-    const auto answer =
-        nlohmann::json::parse(client.Post(fmt::format("/v1/jobs/{}/{}", flags->id, action), "{}"));
-    fmt::print("job {}: {}\n", flags->id, answer.value("state", "asked to " + action));
+  verb->callback([flags, action, word] {
+    const std::string state = BackendOf(flags->cluster)->ActOn(flags->job, action);
+    if (flags->json)
+      return PrintDocument(
+          {{"job", flags->job}, {"state", state.empty() ? Document() : Document(state)}});
+    fmt::print("job {}: {}\n", flags->job, state.empty() ? "asked to " + word : state);
   });
 }
 
 }  // namespace
+
+void AddJobOption(CLI::App& verb, std::string& job) {
+  verb.add_option("ID", job, "As shown by `renzan jobs`; on Kubernetes also NAME or NAMESPACE/NAME")
+      ->required();
+}
 
 void AddJobVerb(CLI::App& app) {
   CLI::App* verb = app.add_subcommand("job", "Show one job, or stop it");
@@ -43,12 +50,14 @@ void AddJobVerb(CLI::App& app) {
   AddJobShowVerb(*verb);
   AddJobExplainVerb(*verb);
   AddJobLogsVerb(*verb);
-  AddActVerb(*verb, "cancel", "End a job for good",
+  AddActVerb(*verb, cluster::JobAction::kCancel, "cancel", "End a job for good",
              "Its workers get SIGTERM, and SIGKILL after its grace period.\nExample: renzan job "
              "cancel 12");
-  AddActVerb(*verb, "preempt", "Stop a job with a checkpoint; it returns to the pending queue",
+  AddActVerb(*verb, cluster::JobAction::kPreempt, "preempt",
+             "Stop a job with a checkpoint; it returns to the pending queue",
              "Example: renzan job preempt 12");
-  AddActVerb(*verb, "checkpoint", "Request a checkpoint; the job continues",
+  AddActVerb(*verb, cluster::JobAction::kCheckpoint, "checkpoint",
+             "Request a checkpoint; the job continues",
              "Needs checkpoint.on_request: its workers get SIGUSR1.\n"
              "Example: renzan job checkpoint 12");
 }

@@ -3,42 +3,27 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
-#include <algorithm>
-#include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
 
 #include "renzan/base/clock.h"
 #include "renzan/base/log.h"
-#include "renzan/cli/cluster/daemon_access.h"
+#include "renzan/cli/cluster/cluster_access.h"
 #include "renzan/cli/text/amounts_text.h"
 #include "renzan/cli/text/table.h"
 #include "renzan/cli/verbs.h"
-#include "renzan/cluster/client/client.h"
 #include "renzan/cluster/core/engine/record_state.h"
 
 namespace renzan {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using Json = Document;
 
 struct JobsFlags {
-  std::string socket, queue, user, state;
-  int64_t limit = 1000;
-  bool all = false, json = false;
+  ClusterFlags cluster;
+  cluster::JobsQuery query;
+  bool json = false;
 };
-
-constexpr int64_t kMaxPage = 1000;  // the daemon's limit
-
-// `before`: only jobs with lower ids, unless it is 0.
-std::string Target(const JobsFlags& flags, int64_t limit, int64_t before) {
-  std::string target = fmt::format("/v1/jobs?all={}&limit={}", flags.all ? 1 : 0, limit);
-  if (before != 0) target += fmt::format("&before={}", before);
-  for (const auto& [key, value] :
-       {std::pair("queue", flags.queue), {"user", flags.user}, {"state", flags.state}})
-    if (!value.empty()) target += fmt::format("&{}={}", key, client::EscapeUrl(value));
-  return target;
-}
 
 // "4"; "3/8" for an elastic job that could have more; "0/4" for a pending job.
 std::string Workers(const Json& job) {
@@ -92,47 +77,32 @@ void PrintTable(const Json& jobs) {
   for (const Json& job : jobs) {
     const int64_t running = job.at("workers"), most = job.at("max_workers");
     const int64_t gpus = job.at("resources").at("gpu").get<int64_t>();
-    table.Add({job.at("id").dump(), job.at("name"), job.at("queue"), job.at("user"),
-               job.at("priority").dump(), job.at("state"), Workers(job),
+    table.Add({job.at("id").is_null() ? "" : job.at("id").dump(), job.at("name"), job.at("queue"),
+               job.at("user"), job.at("priority").dump(), job.at("state"), Workers(job),
                fmt::format("{}", gpus * (running > 0 ? running : most)), Time(job, now),
                Where(job)});
   }
   fmt::print("{}", table.Text());
 }
 
-// Page by page, so as not to block the daemon.
-Json Ask(const JobsFlags& flags) {
-  client::Client client(EndpointOf(flags.socket));
-  std::map<int64_t, Json> jobs;
-  int64_t wanted = flags.limit, before = 0, more = 0;
-  do {
-    const Json page = Json::parse(client.Get(Target(flags, std::min(wanted, kMaxPage), before)));
-    more = page.at("more");
-    const size_t known = jobs.size();
-    for (const Json& job : page.at("jobs")) {
-      const int64_t id = job.at("id");
-      jobs[id] = job;
-      if (job.at("ended").is_null()) continue;
-      before = before == 0 ? id : std::min(before, id);
-      --wanted;
-    }
-    if (jobs.size() == known) break;
-  } while (wanted > 0 && more > 0);
-  Json all = {{"jobs", Json::array()}, {"more", more}};
-  for (auto& [id, job] : jobs) all["jobs"].push_back(std::move(job));
-  return all;
-}
-
-void List(const JobsFlags& flags) {
-  const Json answer = Ask(flags);
-  if (flags.json) return PrintAnswer(answer.dump());
+void Print(const JobsFlags& flags, const Json& answer) {
+  if (flags.json) return PrintDocument(answer);
   const Json& jobs = answer.at("jobs");
   if (!jobs.empty()) PrintTable(jobs);
   if (const int64_t more = answer.at("more"); more > 0)
-    LogInfo("{} older job(s) not listed: use --limit {}", more, flags.limit + more);
-  if (!jobs.empty() || answer.at("more") != 0) return;
+    LogInfo("{} older job(s) not listed: use --limit {}", more, flags.query.limit + more);
+  if (const Json note = answer.value("note", Json()); note.is_string())
+    LogInfo("{}", note.get<std::string>());
+  if (!jobs.empty() || answer.at("more") != 0 || !answer.value("unreadable", Json()).empty())
+    return;
   LogInfo("no jobs{}",
-          flags.all ? "" : " that are pending, running or ended in the last hour: see --all");
+          flags.query.all ? "" : " that are pending, running or ended in the last hour: see --all");
+}
+
+void List(const JobsFlags& flags) {
+  const Json answer = BackendOf(flags.cluster)->ListJobs(flags.query);
+  Print(flags, answer);
+  FailForUnreadable(answer);
 }
 
 }  // namespace
@@ -140,17 +110,18 @@ void List(const JobsFlags& flags) {
 void AddJobsVerb(CLI::App& app) {
   CLI::App* verb = app.add_subcommand("jobs", "List jobs");
   const auto flags = std::make_shared<JobsFlags>();
-  verb->add_flag("--all", flags->all, "Also jobs that ended more than an hour ago");
-  verb->add_option("--limit", flags->limit, "How many ended jobs to list, newest first")
+  verb->add_flag("--all", flags->query.all, "Also jobs that ended more than an hour ago");
+  verb->add_option("--limit", flags->query.limit, "How many ended jobs to list, newest first")
       ->check(CLI::Range(int64_t{0}, int64_t{1} << 40))
       ->capture_default_str();
-  verb->add_option("--queue", flags->queue, "Only jobs of this queue");
-  verb->add_option("--user", flags->user, "Only jobs of this user");
+  verb->add_option("--queue", flags->query.queue, "Only jobs of this queue");
+  verb->add_option("--user", flags->query.user,
+                   "Only jobs of this user (on Kubernetes a namespace)");
   verb->add_option(
-      "--state", flags->state,
+      "--state", flags->query.state,
       fmt::format("Only jobs in this state: {}", fmt::join(cluster::kRecordStates, ", ")));
   verb->add_flag("--json", flags->json, "Print JSON");
-  AddSocketOption(*verb, flags->socket);
+  AddClusterChoice(*verb, flags->cluster);
   verb->footer("Example: renzan jobs --queue vision --state pending");
   verb->callback([flags] { List(*flags); });
 }

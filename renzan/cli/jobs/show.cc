@@ -7,20 +7,20 @@
 #include <nlohmann/json.hpp>
 
 #include "renzan/base/clock.h"
-#include "renzan/cli/cluster/daemon_access.h"
+#include "renzan/cli/cluster/cluster_access.h"
 #include "renzan/cli/jobs/verbs.h"
 #include "renzan/cli/text/amounts_text.h"
 #include "renzan/cli/text/table.h"
-#include "renzan/cluster/client/client.h"
+#include "renzan/cluster/backend/explain_job.h"
 
 namespace renzan {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using Json = Document;
 
 struct ShowFlags {
-  int64_t id = 0;
-  std::string socket;
+  std::string job;
+  ClusterFlags cluster;
   bool json = false;
 };
 
@@ -47,7 +47,7 @@ void Line(const char* key, const std::string& value) {
 void PrintSummary(const Json& job, int64_t now) {
   const Json& per_worker = job.at("resources");
   const int64_t least = job.at("min_workers"), most = job.at("max_workers");
-  fmt::print("job {}: {}\n", job.at("id").dump(), TextOf(job.at("name")));
+  fmt::print("job {}: {}\n", TextOf(job.at("id")), TextOf(job.at("name")));
   Line("state", TextOf(job.at("state")));
   Line("reason", TextOf(job.at("reason")));
   Line("queue", fmt::format("{}, priority {}", TextOf(job.at("queue")), job.at("priority").dump()));
@@ -97,8 +97,9 @@ void PrintPast(const Json& job, int64_t now) {
   Line("artifacts", TextOf(job.value("artifacts_dir", Json())));
   if (job.value("gpu_seconds", Json()).is_number())
     Line("used",
-         fmt::format("{} GPU-seconds, cost {}", NumberText(job.at("gpu_seconds").get<double>()),
-                     NumberText(job.at("cost").get<double>())));
+         fmt::format(
+             "{} GPU-seconds{}", NumberText(job.at("gpu_seconds").get<double>()),
+             job.at("cost").is_null() ? "" : ", cost " + NumberText(job.at("cost").get<double>())));
   Line("takes", MeasuredText(job));
   if (!job.at("attempts_list").empty()) {
     Table attempts({{"attempt", Table::Align::kRight},
@@ -125,10 +126,8 @@ void PrintPast(const Json& job, int64_t now) {
 }
 
 void Show(const ShowFlags& flags) {
-  const std::string answer =
-      client::Client(EndpointOf(flags.socket)).Get(fmt::format("/v1/jobs/{}", flags.id));
-  if (flags.json) return PrintAnswer(answer);
-  const Json job = Json::parse(answer);
+  const Json job = BackendOf(flags.cluster)->ShowJob(flags.job);
+  if (flags.json) return PrintDocument(job);
   const int64_t now = SystemClock().UnixMs();
   PrintSummary(job, now);
   PrintProgress(job.at("progress"));
@@ -137,15 +136,15 @@ void Show(const ShowFlags& flags) {
 }
 
 void Explain(const ShowFlags& flags) {
-  const std::string answer =
-      client::Client(EndpointOf(flags.socket)).Get(fmt::format("/v1/jobs/{}/explain", flags.id));
-  if (flags.json) return PrintAnswer(answer);
-  const Json job = Json::parse(answer);
-  fmt::print("job {} ({}): {}\n", flags.id, TextOf(job.at("state")), TextOf(job.at("why")));
+  const Json job = cluster::ExplainJob(*BackendOf(flags.cluster), flags.job);
+  if (flags.json) return PrintDocument(job);
+  fmt::print("job {} ({}): {}\n", flags.job, TextOf(job.at("state")), TextOf(job.at("why")));
   for (const Json& change : job.value("would_start_with", Json::array()))
     fmt::print("would start: {}\n", TextOf(change));
   if (const std::string warning = TextOf(job.value("warning", Json())); !warning.empty())
     fmt::print("warning: {}\n", warning);
+  if (const std::string note = TextOf(job.value("note", Json())); !note.empty())
+    return fmt::print("{}\n", note);
   if (job.at("state") != "pending") return;
   if (job.value("queue_position", 0) > 0)
     fmt::print("position in the pending queue: {}\n", job.at("queue_position").dump());
@@ -164,9 +163,9 @@ void AddVerb(CLI::App& job, const char* name, const char* what, const char* foot
              void (*run)(const ShowFlags&)) {
   CLI::App* verb = job.add_subcommand(name, what);
   const auto flags = std::make_shared<ShowFlags>();
-  verb->add_option("ID", flags->id, "As shown by `renzan jobs`")->required();
+  AddJobOption(*verb, flags->job);
   verb->add_flag("--json", flags->json, "Print JSON");
-  AddSocketOption(*verb, flags->socket);
+  AddClusterChoice(*verb, flags->cluster);
   verb->footer(footer);
   verb->callback([flags, run] { run(*flags); });
 }

@@ -7,11 +7,14 @@
 
 #include "renzan/base/error.h"
 #include "renzan/base/file/file.h"
+#include "renzan/cli/cluster/cluster_access.h"
+#include "renzan/cli/command_line.h"
 #include "renzan/cluster/spec/job_spec.h"
 
 namespace renzan {
 namespace {
 
+using cluster::JobText;
 using Json = nlohmann::ordered_json;
 
 // As JSON, which is YAML too: any text becomes a YAML string.
@@ -50,12 +53,6 @@ bool LooksLikeAJobFile(const std::string& word) {
   return (word.ends_with(".yaml") || word.ends_with(".yml")) && FileExists(word);
 }
 
-// An unparsed job.
-struct JobText {
-  std::string yaml, source;
-  std::vector<std::string> overrides;
-};
-
 JobText ReadJob(const CLI::App& verb, const JobFlags& flags) {
   // CLI11 keeps "--" in the remaining arguments.
   const std::vector<std::string> rest = verb.remaining();
@@ -72,7 +69,7 @@ JobText ReadJob(const CLI::App& verb, const JobFlags& flags) {
 
   JobText text{"", "command line", AllOverrides(flags)};
   if (is_command) {
-    text.overrides.insert(text.overrides.begin(), "command=" + Quoted(flags.words));
+    text.overrides.insert(text.overrides.begin(), "command=" + Quoted(WordsAfterDashes()));
   } else {
     text.source = flags.words[0];
     text.yaml = ReadFile(text.source);
@@ -80,18 +77,11 @@ JobText ReadJob(const CLI::App& verb, const JobFlags& flags) {
   return text;
 }
 
-std::string RequestOf(const JobText& text) {
-  // The daemon parses it too, but errors must be found without a daemon.
-  cluster::spec::ReadJobSpec(text.yaml, text.source, text.overrides);
-  const Json request = {{"spec", text.yaml},
-                        {"source", text.source},
-                        {"overrides", text.overrides},
-                        {"submit_dir", std::filesystem::current_path().string()}};
-  try {
-    return request.dump();
-  } catch (const Json::exception&) {
-    Fail(ErrorCode::kConfig, "{} is not UTF-8 text", text.source);
-  }
+cluster::Submission SubmissionOf(JobText text, const JobFlags& flags) {
+  return {.job = std::move(text),
+          .directory = std::filesystem::current_path().string(),
+          .image = flags.image,
+          .pod_template = flags.pod_template};
 }
 
 }  // namespace
@@ -114,21 +104,28 @@ void AddJobFlags(CLI::App& verb, JobFlags& flags) {
   verb.add_flag(
       "--checkpoints", flags.checkpoints,
       "The job checkpoints on SIGTERM and exits with 75, so it can be stopped without loss");
+  verb.add_option("--image", flags.image, "Kubernetes: the image that has the program");
+  verb.add_option("--pod-template", flags.pod_template,
+                  "Kubernetes: a file with the rest of the pod (metadata, spec): volumes, "
+                  "tolerations, secrets");
 }
 
-std::string JobRequest(const CLI::App& verb, const JobFlags& flags) {
-  return RequestOf(ReadJob(verb, flags));
+cluster::Submission SubmissionOf(const CLI::App& verb, const JobFlags& flags) {
+  return SubmissionOf(ReadJob(verb, flags), flags);
 }
 
-std::string RepeatRequest(const std::string& shown_job, const JobFlags& flags) {
-  const Json job = Json::parse(shown_job);
-  const std::string name = fmt::format("job {}", job.at("id").dump());
+cluster::Submission RepeatedSubmission(JobText earlier, const JobFlags& flags) {
   if (!flags.words.empty())
-    Fail(ErrorCode::kUsage, "--again: {} already has a command; change its keys with --set", name);
-  if (job.at("spec").is_null())
-    Fail(ErrorCode::kNoPermission, "{} belongs to another user: only its owner can run it again",
-         name);
-  return RequestOf({job.at("spec"), name, AllOverrides(flags)});
+    Fail(ErrorCode::kUsage, "--again: {} already has a command; change its keys with --set",
+         earlier.source);
+  earlier.overrides = AllOverrides(flags);
+  return SubmissionOf(std::move(earlier), flags);
+}
+
+void PrintSubmitted(const cluster::Submitted& submitted) {
+  Json answer = {{"id", submitted.id ? Json(*submitted.id) : Json()}, {"name", submitted.name}};
+  if (!submitted.ns.empty()) answer["namespace"] = submitted.ns;
+  PrintDocument(answer);
 }
 
 std::string PrintedJob(const CLI::App& verb, const JobFlags& flags) {

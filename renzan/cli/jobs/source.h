@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "renzan/cluster/backend/backend.h"
+
 namespace CLI {
 class App;
 }
@@ -15,21 +17,23 @@ struct JobFlags {
   std::vector<std::string> words;  // a file, or a command after "--"
   std::vector<std::string> overrides;
   std::string name, queue, priority, replicas, gpus, cpus, memory, retries, timeout, artifacts;
+  std::string image, pod_template;  // Kubernetes
   bool checkpoints = false;
 };
 
 void AddJobFlags(CLI::App& verb, JobFlags& flags);
 
-// The validated body of a request for that job (POST /v1/jobs). `verb` must have been parsed.
-// Throws Error kUsage, kNoInput or kConfig.
-std::string JobRequest(const CLI::App& verb, const JobFlags& flags);
+// That job. `verb` must have been parsed. Throws Error kUsage or kNoInput.
+cluster::Submission SubmissionOf(const CLI::App& verb, const JobFlags& flags);
 
-// The same for an earlier job as returned by GET /v1/jobs/ID, with the flags' overrides. Throws
-// Error kNoPermission for a job of another user, whose specification is hidden.
-std::string RepeatRequest(const std::string& shown_job, const JobFlags& flags);
+// An earlier job with the flags' overrides.
+cluster::Submission RepeatedSubmission(cluster::JobText earlier, const JobFlags& flags);
+
+// As JSON, to stdout.
+void PrintSubmitted(const cluster::Submitted& submitted);
 
 // The job as YAML with every key and its documentation. Without a file or a command, a template.
-// Throws like JobRequest().
+// Throws Error kUsage, kNoInput or kConfig.
 std::string PrintedJob(const CLI::App& verb, const JobFlags& flags);
 
 }  // namespace renzan

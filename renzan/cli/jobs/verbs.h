@@ -2,11 +2,16 @@
 
 // The sub-verbs of `renzan job`.
 
+#include <string>
+
 namespace CLI {
 class App;
 }
 
 namespace renzan {
+
+// The job that the verb is about.
+void AddJobOption(CLI::App& verb, std::string& job);
 
 void AddJobShowVerb(CLI::App& job);
 void AddJobExplainVerb(CLI::App& job);

@@ -23,8 +23,6 @@
 #include "renzan/base/process/process_end.h"
 #include "renzan/cli/text/table.h"
 
-extern char** environ;
-
 namespace renzan {
 namespace {
 
@@ -113,7 +111,7 @@ Measured Measure(const Transport& transport, const PeersOptions& options) {
   Pipe output = MakePipe();
   ChildOptions child;
   child.argv = CommandOf(transport, options);
-  for (char** entry = environ; *entry != nullptr; ++entry) child.environment.emplace_back(*entry);
+  child.environment = OwnEnvironment();
   if (geteuid() == 0)
     child.environment.insert(child.environment.end(),
                              {"OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1"});

@@ -32,6 +32,12 @@ Json Number(double value) {
   return fmt::format("{}", value);
 }
 
+// In the digits that a value of the checkpoint needs: most are float32.
+std::string ValueText(double value) {
+  const float narrow = static_cast<float>(value);
+  return narrow == value ? fmt::format("{}", narrow) : fmt::format("{}", value);
+}
+
 void PrintDiffJson(const ModelDiff& diff) {
   Json out = {{"same", diff.same()},
               {"step_a", diff.step_a},
@@ -61,12 +67,13 @@ void PrintDiff(const ModelDiff& diff) {
   if (diff.step_a != diff.step_b) fmt::print("step: {} and {}\n", diff.step_a, diff.step_b);
   for (const std::string& key : diff.only_in_a) fmt::print("only in the first: {}\n", key);
   for (const std::string& key : diff.only_in_b) fmt::print("only in the second: {}\n", key);
-  for (const std::string& key : diff.other_shape) fmt::print("different shape: {}\n", key);
+  for (const std::string& key : diff.other_shape) fmt::print("different shape or type: {}\n", key);
   fmt::print("differing: {} of {} tensors, {} of {} values\n", diff.tensors_differing, diff.tensors,
              diff.values_differing, diff.values);
   if (diff.first)
     fmt::print("first: {}[{}] is {} and {}\nlargest difference: {}\n", diff.first->key,
-               diff.first->index, diff.first->a, diff.first->b, diff.max_abs_difference);
+               diff.first->index, ValueText(diff.first->a), ValueText(diff.first->b),
+               diff.max_abs_difference);
 }
 
 // Logs which checkpoint is used if the path does not say, and whether it is inexact.

@@ -1,8 +1,7 @@
 #include "renzan/cli/train/workers.h"
 
 #include <algorithm>
-#include <cerrno>
-#include <cstdio>
+#include <csignal>
 #include <cstdlib>
 #include <memory>
 #include <optional>
@@ -12,29 +11,12 @@
 #include "renzan/base/error.h"
 #include "renzan/base/host.h"
 #include "renzan/base/log.h"
+#include "renzan/cli/command_line.h"
 #include "renzan/comm/backends.h"
 #include "renzan/train/gather.h"
 
 namespace renzan {
 namespace {
-
-// The arguments of this process.
-std::vector<std::string> CommandLine() {
-  std::vector<std::string> words;
-  std::string word;
-  FILE* file = std::fopen("/proc/self/cmdline", "r");
-  if (file == nullptr) FailErrno(errno, "cannot read /proc/self/cmdline");
-  for (int c; (c = std::fgetc(file)) != EOF;) {
-    if (c != 0) {
-      word += static_cast<char>(c);
-      continue;
-    }
-    words.push_back(std::move(word));
-    word.clear();
-  }
-  std::fclose(file);
-  return words;
-}
 
 // The CPUs available to this worker: workers with the same CPUs, or in the same cgroup, share them
 // evenly.
@@ -64,13 +46,16 @@ int RunWorkers(const WorkerOptions& options, const std::function<void(Communicat
     return LaunchElastic({.workers = options.workers,
                           .backend = options.backend == "mpi" ? "mpi" : "gloo",
                           .argv = CommandLine(),
+                          .program = "",
                           .environment = options.environment},
-                         options.elastic);
+                         options.elastic)
+        .last.exit_status;
   }
   options.on_worker();
   const Rendezvous alone;
   const Rendezvous& mine = rendezvous ? *rendezvous : alone;
   if (mine.world_size > 1) SetLogPrefix(fmt::format("[worker {}] ", mine.rank));
+  std::signal(SIGPIPE, SIG_IGN);  // a peer's death is an Error
   const std::unique_ptr<Communicator> comm =
       MakeCommunicator(options.backend, mine, options.timeout_seconds);
   body(*comm, ResolveThreads(options.threads, *comm));

@@ -10,6 +10,7 @@
 #include <csignal>
 #include <cstring>
 #include <filesystem>
+#include <optional>
 
 #include "renzan/base/clock.h"
 #include "renzan/base/file/file.h"
@@ -17,6 +18,7 @@
 #include "renzan/base/log.h"
 #include "renzan/base/process/descriptor.h"
 #include "renzan/base/process/signals.h"
+#include "renzan/base/process/tcp_listener.h"
 #include "renzan/cluster/core/explain/explain.h"
 #include "renzan/cluster/core/schedule.h"
 #include "renzan/cluster/core/validate/invariants.h"
@@ -27,6 +29,8 @@
 #include "renzan/cluster/local/server/api_socket.h"
 #include "renzan/cluster/local/server/api_tcp.h"
 #include "renzan/cluster/local/store/store.h"
+#include "renzan/cluster/record/recorder.h"
+#include "renzan/cluster/record/recording_file.h"
 
 namespace renzan::cluster::local {
 namespace {
@@ -111,6 +115,14 @@ void RunDaemon(const DaemonOptions& options) {
   const RetentionOptions retention{
       .keep_ended_ms = options.config.retention.keep_ended_ms(),
       .keep_attempts = static_cast<int>(options.config.retention.keep_attempts)};
+  record::Recorder recorder({.program = options.program, .writer = options.socket});
+  std::optional<record::RecordingFile> recording;
+  if (!options.record.empty()) recording.emplace(options.record, recorder);
+  int64_t cycles = 0;
+  const auto record_cycle = [&](const Snapshot& snapshot, const Decisions& decisions,
+                                const std::function<record::JobName(JobId)>& name_of) {
+    if (recording) recorder.Take({++cycles, scheduling, snapshot, decisions, name_of});
+  };
   Controller controller({.state_dir = options.state_dir,
                          .uid = ::geteuid(),
                          .enforce_memory = options.config.enforce_memory,
@@ -119,7 +131,8 @@ void RunDaemon(const DaemonOptions& options) {
                          .why_infeasible = WhyInfeasible,
                          .limits = options.config.limits,
                          .retention = retention,
-                         .artifacts_timeout_ms = options.config.artifacts_timeout_ms()},
+                         .artifacts_timeout_ms = options.config.artifacts_timeout_ms(),
+                         .on_cycle = record_cycle},
                         spec::MakeSnapshot(options.config, now), store, *agent, clock);
   controller.Recover();
 

@@ -18,7 +18,10 @@ struct DaemonOptions {
   std::vector<std::string> allow_users;
   // HOST:PORT for TCP, with the token in STATE/token; empty: no TCP.
   std::string listen;
-  int ready_fd = -1;  // gets a line, and is closed, once the daemon answers requests
+  // A file in which the cycles are recorded that can be replayed; empty: none.
+  std::string record;
+  std::string program;  // as recordings name it
+  int ready_fd = -1;    // gets a line, and is closed, once the daemon answers requests
 };
 
 // Creates the state directory. Other users cannot list it; if they are served, they can reach their

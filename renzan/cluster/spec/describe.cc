@@ -24,7 +24,8 @@ void DescribeDuration(ConfigFields& fields, const char* key, std::string* value,
 void DescribeCounts(ConfigFields& fields, const char* key, std::map<std::string, int64_t>* counts) {
   fields.Field(key, counts, "named countable resources: {nic: 1}");
   for (const auto& [name, count] : *counts) {
-    fields.Require(IsName(name), key,
+    // With a domain, as Kubernetes has them: example.com/nic.
+    fields.Require(IsLabelKey(name), key,
                    fmt::format("has the name '{}': a resource's name {}", name, kNameRule));
     fields.Require(name != "cpu" && name != "memory" && name != "gpu", key,
                    fmt::format("has {}, which has a key of its own", name));

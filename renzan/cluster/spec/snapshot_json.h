@@ -10,9 +10,9 @@
 
 namespace renzan::cluster::spec {
 
-// One JSON object with every field of Snapshot under its own name, states in lower-case words.
-// kNever, kUnlimited, an unlimited budget and absent values are null. Reads back to exactly the
-// same snapshot.
+// One line of JSON: an object with every field of Snapshot under its own name, states in lower-case
+// words. kNever, kUnlimited, an unlimited budget and absent values are null. Reads back to exactly
+// the same snapshot.
 std::string SnapshotToJson(const Snapshot& snapshot);
 
 // Throws Error kData that names the field ("jobs[3].placement[0].node") for text that is not JSON;

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <chrono>
 #include <exception>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -32,32 +33,74 @@ void Check(int result, const char* operation) {
   Fail(ErrorCode::kUnavailable, "{}: {}", operation, text);
 }
 
-class MpiCommunicator : public Communicator {
+// MPI's lifetime in this process: initialised by the first communicator unless the program has done
+// so, and then ended with the last one. It can be initialised only once.
+class Mpi {
  public:
-  MpiCommunicator(const Rendezvous& rendezvous, double timeout_seconds)
-      : timeout_seconds_(timeout_seconds) {
-    int initialized = 0;
+  static Mpi& Get() {
+    static Mpi mpi;
+    return mpi;
+  }
+
+  void Enter() {
+    const std::lock_guard lock(mutex_);
+    int initialized = 0, finalized = 0, provided = 0;
     MPI_Initialized(&initialized);
-    CHECK_MSG(!initialized, "MPI can be initialised only once per process");
-    // Only one thread calls at a time, but not always the same one.
-    int provided = 0;
-    Check(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, &provided), "MPI_Init_thread");
-    if (provided < MPI_THREAD_SERIALIZED)
-      Fail(ErrorCode::kUnavailable, "this MPI was built without thread support: use backend gloo");
-    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
-    MPI_Comm_rank(MPI_COMM_WORLD, &rank_);
-    MPI_Comm_size(MPI_COMM_WORLD, &world_size_);
-    if (rank_ != rendezvous.rank || world_size_ != rendezvous.world_size)
+    MPI_Finalized(&finalized);
+    if (finalized)
       Fail(ErrorCode::kUsage,
-           "MPI reports worker {} of {}, the environment {} of {}: start the workers with mpirun "
-           "(mpirun -n {} renzan ...) or use backend gloo",
-           rank_, world_size_, rendezvous.rank, rendezvous.world_size, rendezvous.world_size);
+           "MPI has ended in this process, and cannot begin again: keep one communicator until the "
+           "end");
+    if (initialized) {
+      MPI_Query_thread(&provided);
+    } else {
+      Check(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, &provided), "MPI_Init_thread");
+      ours_ = true;
+    }
+    // Only one thread calls at a time, but not always the same one.
+    if (provided < MPI_THREAD_SERIALIZED)
+      Fail(ErrorCode::kUnavailable,
+           "this MPI has no thread support (MPI_THREAD_SERIALIZED): use backend gloo");
+    ++communicators_;
   }
 
   // MPI_Finalize waits for all workers, so it may only be called after success. If a process ends
   // without it, mpirun ends the others.
+  void Leave(bool failed) {
+    const std::lock_guard lock(mutex_);
+    failed_ = failed_ || failed;
+    if (--communicators_ == 0 && ours_ && !failed_) MPI_Finalize();
+  }
+
+ private:
+  std::mutex mutex_;
+  int communicators_ = 0;
+  bool ours_ = false, failed_ = false;
+};
+
+class MpiCommunicator : public Communicator {
+ public:
+  MpiCommunicator(const Rendezvous& rendezvous, double timeout_seconds)
+      : timeout_seconds_(timeout_seconds) {
+    Mpi::Get().Enter();
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank_);
+    MPI_Comm_size(MPI_COMM_WORLD, &world_size_);
+    if (rank_ != rendezvous.rank || world_size_ != rendezvous.world_size) {
+      Mpi::Get().Leave(true);
+      Fail(ErrorCode::kUsage,
+           "MPI reports worker {} of {}, the environment {} of {}: start the workers with mpirun "
+           "(mpirun -n {} PROGRAM ...) or use backend gloo",
+           rank_, world_size_, rendezvous.rank, rendezvous.world_size, rendezvous.world_size);
+    }
+    // Messages of several communicators, and of the program's own, must not meet.
+    MPI_Comm_dup(MPI_COMM_WORLD, &comm_);
+    MPI_Comm_set_errhandler(comm_, MPI_ERRORS_RETURN);
+  }
+
   ~MpiCommunicator() override {
-    if (!failed_ && std::uncaught_exceptions() == 0) MPI_Finalize();
+    const bool failed = failed_ || std::uncaught_exceptions() > 0;
+    if (!failed) MPI_Comm_free(&comm_);
+    Mpi::Get().Leave(failed);
   }
 
   int rank() const override { return rank_; }
@@ -75,7 +118,7 @@ class MpiCommunicator : public Communicator {
       for (size_t begin = 0; begin < part.size(); begin += kMaxMessageBytes) {
         const size_t bytes = std::min(kMaxMessageBytes, part.size() - begin);
         Check(MPI_Irecv(part.data() + begin, static_cast<int>(bytes), MPI_BYTE, static_cast<int>(p),
-                        0, MPI_COMM_WORLD, messages.Add(static_cast<int>(p))),
+                        0, comm_, messages.Add(static_cast<int>(p))),
               operation);
       }
     }
@@ -85,7 +128,7 @@ class MpiCommunicator : public Communicator {
       for (size_t begin = 0; begin < part.size(); begin += kMaxMessageBytes) {
         const size_t bytes = std::min(kMaxMessageBytes, part.size() - begin);
         Check(MPI_Isend(part.data() + begin, static_cast<int>(bytes), MPI_BYTE, static_cast<int>(p),
-                        0, MPI_COMM_WORLD, messages.Add(static_cast<int>(p))),
+                        0, comm_, messages.Add(static_cast<int>(p))),
               operation);
       }
     }
@@ -106,7 +149,7 @@ class MpiCommunicator : public Communicator {
     const Ticket ticket = Begin("Broadcast");
     for (size_t begin = 0; begin < data.size(); begin += kMaxMessageBytes) {
       const size_t bytes = std::min(kMaxMessageBytes, data.size() - begin);
-      Check(MPI_Ibcast(data.data() + begin, static_cast<int>(bytes), MPI_BYTE, root, MPI_COMM_WORLD,
+      Check(MPI_Ibcast(data.data() + begin, static_cast<int>(bytes), MPI_BYTE, root, comm_,
                        in_flight_[ticket].Add(root)),
             "Broadcast");
     }
@@ -176,6 +219,7 @@ class MpiCommunicator : public Communicator {
   }
 
   double timeout_seconds_;
+  MPI_Comm comm_ = MPI_COMM_NULL;
   int rank_ = 0, world_size_ = 0;
   std::vector<Messages> in_flight_;  // by ticket
   bool failed_ = false;

@@ -355,6 +355,7 @@ const DatasetSchema& Dataset::schema() const { return impl_->schema; }
 int64_t Dataset::num_rows() const { return impl_->manifest.rows; }
 const std::optional<BayesOptimal>& Dataset::bayes_optimal() const { return impl_->bayes_optimal; }
 const std::string& Dataset::fingerprint() const { return impl_->fingerprint; }
+const DatasetManifest& Dataset::manifest() const { return impl_->manifest; }
 
 void Dataset::Verify() const {
   const auto check = [](const std::string& path, const FileEntry& file) {

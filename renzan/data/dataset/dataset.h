@@ -46,6 +46,8 @@ struct BayesOptimal {
   double best_log_loss = 0;  // natural logarithm, mean per row
 };
 
+struct DatasetManifest;
+
 struct DatasetOptions {
   // Compare each block of a shard with its checksum when it is first read.
   bool verify_blocks = true;
@@ -70,6 +72,9 @@ class Dataset {
   // SHA-256 over the recorded file checksums, the schema and the preprocessing: datasets with the
   // same fingerprint hold the same samples with the same meaning.
   const std::string& fingerprint() const;
+
+  // The content of dataset.yaml.
+  const DatasetManifest& manifest() const;
 
   // Recomputes every file's SHA-256; throws kData naming the first file that differs.
   void Verify() const;

@@ -10,6 +10,15 @@
 
 namespace renzan::cluster {
 
+Resources UsedOn(const Snapshot& snapshot, int node) {
+  Resources used;
+  for (const Job& job : snapshot.jobs)
+    for (const Placed& placed : job.placement)
+      if (placed.node == node)
+        used += snapshot.worker_requests[job.request].per_worker * placed.workers;
+  return used;
+}
+
 Node MakeNode(const Snapshot& snapshot, int pool, int number) {
   const Pool& from = snapshot.pools.at(pool);
   Node node{.name = fmt::format("{}-{}", from.name, number),

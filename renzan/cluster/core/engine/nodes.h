@@ -1,10 +1,14 @@
 #pragma once
 
-// Nodes that are bought and returned. Pure functions of the snapshot.
+// Nodes: what is used of them, and those that are bought and returned. Pure functions of the
+// snapshot.
 
 #include "renzan/cluster/core/snapshot.h"
 
 namespace renzan::cluster {
+
+// What workers use of the node.
+Resources UsedOn(const Snapshot& snapshot, int node);
 
 // Node `number` of a pool, as of now and ready, named "pool-number".
 Node MakeNode(const Snapshot& snapshot, int pool, int number);

@@ -5,210 +5,12 @@
 #include <algorithm>
 
 #include "renzan/base/error.h"
-#include "renzan/cluster/core/amounts.h"
 #include "renzan/cluster/core/explain/forecast.h"
-#include "renzan/cluster/core/labels.h"
-#include "renzan/cluster/core/order/quota.h"
-#include "renzan/cluster/core/place/view.h"
+#include "renzan/cluster/core/explain/why_it_waits.h"
 #include "renzan/cluster/core/validate/invariants.h"
 
 namespace renzan::cluster {
 namespace {
-
-std::string Duration(TimeMs ms) {
-  const TimeMs seconds = (ms + 999) / 1000;
-  if (seconds < 120) return fmt::format("{} s", seconds);
-  if (seconds < 7200) return fmt::format("{} min", seconds / 60);
-  return fmt::format("{:.1f} h", static_cast<double>(seconds) / 3600);
-}
-
-constexpr size_t kMostListed = 4;
-
-std::string List(const std::vector<std::string>& names) {
-  std::string text;
-  for (size_t at = 0; at < std::min(names.size(), kMostListed); ++at)
-    text += (at == 0 ? "" : ", ") + names[at];
-  if (names.size() > kMostListed) text += fmt::format(" and {} more", names.size() - kMostListed);
-  return text;
-}
-
-// "1", "1 and 2", "1, 2 and 3", "1, 2, 3, 4 and 5 more"
-std::string Enumerated(const std::vector<std::string>& names) {
-  if (names.size() < 2 || names.size() > kMostListed) return List(names);
-  return List({names.begin(), names.end() - 1}) + " and " + names.back();
-}
-
-class Reasons {
- public:
-  Reasons(const Snapshot& snapshot, const Job& job)
-      : snapshot_(snapshot),
-        job_(job),
-        request_(snapshot.worker_requests[job.request]),
-        view_(snapshot),
-        quota_(view_) {}
-
-  std::string Sentence(const Wait& wait) const {
-    switch (wait.reason) {
-      case WaitReason::kInfeasible:
-        return WhyInfeasible(snapshot_, job_);
-      case WaitReason::kBackoff:
-        return fmt::format("it failed and will be retried in {}",
-                           Duration(job_.eligible_at - snapshot_.now));
-      case WaitReason::kQueueLimit:
-        return Limit();
-      case WaitReason::kUserCap:
-        return Cap();
-      case WaitReason::kGuaranteedQuota:
-        return Guarantee();
-      case WaitReason::kResources:
-      case WaitReason::kFragmented:
-        return RoomNow();
-      case WaitReason::kReserved:
-        return fmt::format(
-            "needs {}, which would fit, but the free resources are reserved for job {}{}", Demand(),
-            wait.blocked_by,
-            job_.checkpoints ? "" : "; a job that checkpoints (checkpoint.on_stop) may use them");
-      case WaitReason::kPipelined:
-        return Stopping();
-      case WaitReason::kNodesBooting:
-        return Booting();
-      case WaitReason::kWithheld:
-        break;  // needs the validator's result: WhyWithheld()
-    }
-    CHECK(false);
-  }
-
- private:
-  std::string Demand() const {
-    const std::string each = DescribeResources(snapshot_, request_.per_worker);
-    if (job_.min_workers == 1) return fmt::format("one worker with {}", each);
-    return fmt::format("{} workers at the same time, each with {}", job_.min_workers, each);
-  }
-
-  std::string Limit() const {
-    const Queue& queue = snapshot_.queues[job_.queue];
-    const Resources demand = request_.per_worker * job_.min_workers;
-    for (int kind = 0; kind < kMaxResources; ++kind) {
-      const int64_t used = quota_.used(job_.queue)[kind];
-      if (queue.limit[kind] == kUnlimited || used + demand[kind] <= queue.limit[kind]) continue;
-      return fmt::format("queue {} has a limit of {}; it uses {} and the job needs {}, {} too many",
-                         queue.name, DescribeAmount(snapshot_, kind, queue.limit[kind]),
-                         DescribeAmount(snapshot_, kind, used),
-                         DescribeAmount(snapshot_, kind, demand[kind]),
-                         DescribeAmount(snapshot_, kind, used + demand[kind] - queue.limit[kind]));
-    }
-    return fmt::format("the rest of the limit of queue {} goes to jobs ahead of it", queue.name);
-  }
-
-  std::string Guarantee() const {
-    const Queue& queue = snapshot_.queues[job_.queue];
-    const Resources demand = request_.per_worker * job_.min_workers;
-    for (const int kind : GuaranteedKinds(snapshot_)) {
-      const int64_t used = quota_.used_by_fixed(job_.queue)[kind];
-      if (demand[kind] == 0 || used + demand[kind] <= queue.guaranteed[kind]) continue;
-      return fmt::format(
-          "it is not preemptible and may only use the guaranteed quota of queue {}, {}; such jobs "
-          "use {} of it and the job needs {}",
-          queue.name, DescribeAmount(snapshot_, kind, queue.guaranteed[kind]),
-          DescribeAmount(snapshot_, kind, used), DescribeAmount(snapshot_, kind, demand[kind]));
-    }
-    return fmt::format("the rest of the guaranteed quota of queue {} goes to jobs ahead of it",
-                       queue.name);
-  }
-
-  std::string Cap() const {
-    const int64_t cap = snapshot_.users[job_.user].CapAt(snapshot_.now);
-    const int64_t used = quota_.gpus_of(job_.user);
-    const int64_t demand = request_.per_worker.gpu() * job_.min_workers;
-    return fmt::format("user {} has a cap of {}; running jobs use {} and the job needs {}",
-                       snapshot_.users[job_.user].name, DescribeAmount(snapshot_, kGpu, cap),
-                       DescribeAmount(snapshot_, kGpu, used),
-                       DescribeAmount(snapshot_, kGpu, demand));
-  }
-
-  // How many workers fit now, and what the nodes lack on which none fits.
-  std::string RoomNow() const {
-    int64_t fit = 0;
-    std::vector<std::string> with_room, short_of;
-    for (const NodeSet& tier : view_.Tiers(job_.request, job_.checkpoints))
-      for (int node = tier.Next(0); node >= 0; node = tier.Next(node + 1)) {
-        const Node& facts = snapshot_.nodes[node];
-        if (facts.state != NodeState::kReady) continue;
-        const int count = view_.Count(request_, node, Room::kNow, false);
-        fit += count;
-        if (count > 0)
-          with_room.push_back(fmt::format("{} on {}", count, facts.name));
-        else
-          short_of.push_back(Lack(node));
-      }
-    std::string why = fmt::format("needs {}; room now for {}", Demand(), fit);
-    if (!with_room.empty()) why += fmt::format(" ({})", List(with_room));
-    if (fit >= job_.min_workers && request_.topology_required)
-      why += fmt::format(", but not within one {}", request_.topology_level);
-    else if (fit >= job_.min_workers)
-      why += ", but jobs ahead of it are waiting for it";
-    else if (!short_of.empty())
-      why += fmt::format("; {}", List(short_of));
-    if (const std::vector<std::string> closed = OutOfService(); !closed.empty())
-      why += fmt::format("; {}", List(closed));
-    return why;
-  }
-
-  // Nodes that it could use if they were in service: "own-3 is cordoned".
-  std::vector<std::string> OutOfService() const {
-    std::vector<std::string> closed;
-    for (const Node& node : snapshot_.nodes)
-      if ((node.state == NodeState::kCordoned || node.state == NodeState::kDraining) &&
-          Matches(node, request_))
-        closed.push_back(
-            fmt::format("{} is {}", node.name,
-                        node.state == NodeState::kCordoned ? "cordoned" : "being drained"));
-    return closed;
-  }
-
-  // "own-2 has 3 of 8 GPUs free"
-  std::string Lack(int node) const {
-    const Node& facts = snapshot_.nodes[node];
-    const Resources free = view_.Free(node, Room::kNow);
-    for (const int kind : {kGpu, kCpu, kMemory, 3, 4, 5, 6, 7}) {
-      if (free[kind] >= request_.per_worker[kind]) continue;
-      const double unit = kind == kCpu ? 1000 : kind == kMemory ? 1024 : 1;
-      return fmt::format("{} has {} of {} free", facts.name,
-                         static_cast<double>(std::max<int64_t>(free[kind], 0)) / unit,
-                         DescribeAmount(snapshot_, kind, facts.capacity[kind]));
-    }
-    return fmt::format("{} is reserved for other jobs", facts.name);
-  }
-
-  std::string Stopping() const {
-    std::vector<std::string> for_it, stopping;
-    for (const Job& job : snapshot_.jobs) {
-      if (job.state != JobState::kStopping && job.state != JobState::kResizing) continue;
-      stopping.push_back(std::to_string(job.id));
-      if (job.stopping_for == job_.id) for_it.push_back(stopping.back());
-    }
-    if (!for_it.empty()) stopping = for_it;
-    if (stopping.empty()) return "other jobs are about to be stopped for it";
-    return fmt::format("waiting for job{} {} to save and stop", stopping.size() == 1 ? "" : "s",
-                       Enumerated(stopping));
-  }
-
-  std::string Booting() const {
-    TimeMs ready = 0;
-    for (const Node& node : snapshot_.nodes)
-      if (node.state == NodeState::kBooting && node.until != kNever)
-        ready = std::max(ready, node.until);
-    if (ready <= snapshot_.now) return "nodes for it are being bought";
-    return fmt::format("nodes for it are booting and will be ready in {}",
-                       Duration(ready - snapshot_.now));
-  }
-
-  const Snapshot& snapshot_;
-  const Job& job_;
-  const WorkerRequest& request_;
-  ClusterView view_;
-  Quota quota_;
-};
 
 void Estimate(const Snapshot& snapshot, const ScheduleOptions& options, CycleBudget& budget,
               Explanation& explanation) {
@@ -239,7 +41,7 @@ std::string WhyWithheld(const Validated& validated) {
         validated.violations.front());
   return fmt::format(
       "starting it or making room for it would involve or rest on an inconsistent job or node: {}",
-      List(validated.faults));
+      ListSome(validated.faults));
 }
 
 }  // namespace
@@ -267,7 +69,7 @@ Explanation Explain(const Snapshot& snapshot, JobId id, const ExplainOptions& op
     explanation.why = WhyWithheld(validated);
     return explanation;
   }
-  explanation.why = Reasons(snapshot, *job).Sentence(*wait);
+  explanation.why = WhyItWaits(snapshot, *wait);
   if (!job->held.empty()) return explanation;  // no change of the cluster starts it
   const int for_changes = options.max_cycles / 2;
   CycleBudget changes(for_changes, options.cancelled);

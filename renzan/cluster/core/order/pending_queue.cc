@@ -5,8 +5,8 @@
 namespace renzan::cluster {
 namespace {
 
-// How many times as long as it runs a job may wait: with less, the order of a cluster that has more
-// than a day's backlog would be little better than first come.
+// How many times as long as it runs a job may wait: with less, the order of a cluster with a long
+// backlog would be little better than first come.
 constexpr int kWaitPerService = 4;
 
 }  // namespace

@@ -48,15 +48,6 @@ double PricePerHour(const Snapshot& snapshot, const Job& job) {
   return price;
 }
 
-Resources UsedOn(const Snapshot& snapshot, int node) {
-  Resources used;
-  for (const Job& job : snapshot.jobs)
-    for (const Placed& placed : job.placement)
-      if (placed.node == node)
-        used += snapshot.worker_requests[job.request].per_worker * placed.workers;
-  return used;
-}
-
 bool InUse(const Snapshot& snapshot, int node) {
   for (const Job& job : snapshot.jobs)
     for (const Placed& placed : job.placement)

@@ -24,9 +24,6 @@ int64_t GpusOf(const Snapshot& snapshot, const Job& job);
 // Of each node it pays for the largest share that it has of any kind of resource.
 double PricePerHour(const Snapshot& snapshot, const Job& job);
 
-// What workers use of the node.
-Resources UsedOn(const Snapshot& snapshot, int node);
-
 // Whether workers are on the node.
 bool InUse(const Snapshot& snapshot, int node);
 

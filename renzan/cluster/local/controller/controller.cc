@@ -222,6 +222,11 @@ void Controller::Schedule() {
     if (before != violation_)
       LogError("invalid decisions of the scheduler are not carried out: {}", violation_);
   }
+  if (options_.on_cycle)
+    options_.on_cycle(state_.snapshot, decisions, [this](JobId id) {
+      const auto at = state_.live.find(id);
+      return record::JobName{"", at == state_.live.end() ? "" : at->second.record.name};
+    });
   runner_.CarryOut(decisions);
 }
 

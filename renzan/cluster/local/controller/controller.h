@@ -29,6 +29,7 @@
 #include "renzan/cluster/local/controller/transition_log.h"
 #include "renzan/cluster/local/controller/usage_ledger.h"
 #include "renzan/cluster/local/store/store.h"
+#include "renzan/cluster/record/cycle.h"
 #include "renzan/cluster/spec/cluster_config.h"
 #include "renzan/cluster/spec/job_spec.h"
 
@@ -52,6 +53,10 @@ struct ControllerOptions {
   spec::ClusterConfig::LimitsConfig limits = {};
   RetentionOptions retention = {};
   TimeMs artifacts_timeout_ms = 600'000;  // for copying a job's artifacts
+  // Told of each cycle before its decisions are carried out.
+  std::function<void(const Snapshot&, const Decisions&,
+                     const std::function<record::JobName(JobId)>&)>
+      on_cycle = {};
 };
 
 class Controller {

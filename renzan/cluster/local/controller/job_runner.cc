@@ -6,6 +6,7 @@
 
 #include "renzan/base/log.h"
 #include "renzan/cluster/core/engine/gang.h"
+#include "renzan/cluster/core/engine/nodes.h"
 #include "renzan/cluster/core/engine/outcome.h"
 #include "renzan/cluster/local/controller/accounting.h"
 #include "renzan/cluster/local/controller/attempt_plan.h"

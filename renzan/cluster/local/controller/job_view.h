@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "renzan/cluster/contract/run_status.h"
 #include "renzan/cluster/core/snapshot.h"
-#include "renzan/cluster/local/controller/run_status.h"
 #include "renzan/cluster/local/store/records.h"
 #include "renzan/cluster/local/store/store.h"
 

@@ -4,6 +4,7 @@
 #include <charconv>
 
 #include "renzan/base/log.h"
+#include "renzan/cluster/core/engine/nodes.h"
 #include "renzan/cluster/local/controller/accounting.h"
 
 namespace renzan::cluster::local {

@@ -7,10 +7,10 @@
 #include <optional>
 
 #include "renzan/base/clock.h"
+#include "renzan/cluster/contract/run_status.h"
 #include "renzan/cluster/local/agent.h"
 #include "renzan/cluster/local/controller/cluster_state.h"
 #include "renzan/cluster/local/controller/job_directories.h"
-#include "renzan/cluster/local/controller/run_status.h"
 #include "renzan/cluster/local/store/store.h"
 
 namespace renzan::cluster::local {

@@ -2,6 +2,7 @@
 
 // A job from the store as the current configuration and version of the program see it.
 
+#include "renzan/cluster/core/decisions.h"
 #include "renzan/cluster/core/snapshot.h"
 #include "renzan/cluster/local/store/records.h"
 #include "renzan/cluster/spec/job_spec.h"

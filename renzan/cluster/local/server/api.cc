@@ -29,7 +29,6 @@ const std::vector<Route>& Routes() {
       {"POST", {"v1", "run-time"}, PredictRunTime},
       {"GET", {"v1", "jobs"}, ListJobs},
       {"GET", {"v1", "jobs", "*"}, ShowJob},
-      {"GET", {"v1", "jobs", "*", "explain"}, ExplainJob},
       {"GET", {"v1", "jobs", "*", "logs"}, JobLogs},
       {"POST", {"v1", "jobs", "*", "cancel"}, ChangeJob},
       {"POST", {"v1", "jobs", "*", "preempt"}, ChangeJob},

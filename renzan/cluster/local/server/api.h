@@ -15,7 +15,6 @@
 #include "renzan/cluster/core/schedule.h"
 #include "renzan/cluster/local/controller/controller.h"
 #include "renzan/cluster/local/loop.h"
-#include "renzan/cluster/local/server/explain_gate.h"
 #include "renzan/cluster/local/server/log_stream.h"
 
 namespace renzan::cluster::local {
@@ -47,7 +46,6 @@ struct ApiContext {
   std::string tcp = {};                                // URL for TCP clients; empty: none
   int stop_fd = -1;                                    // readable when the server must end
   int max_priority = std::numeric_limits<int>::max();  // of ordinary users' jobs
-  std::shared_ptr<ExplainGate> explain_gate = std::make_shared<ExplainGate>();
 };
 
 // Malformed request: HTTP 400 with code kUsage. A plain Error kUsage means that the request does
@@ -70,7 +68,6 @@ ApiResponse PlanChallenge(const ApiContext& context, const ApiRequest& request);
 ApiResponse ListJobs(const ApiContext& context, const ApiRequest& request);  // api_jobs.cc
 ApiResponse ShowJob(const ApiContext& context, const ApiRequest& request);
 ApiResponse ChangeJob(const ApiContext& context, const ApiRequest& request);
-ApiResponse ExplainJob(const ApiContext& context, const ApiRequest& request);  // api_explain.cc
 ApiResponse PredictRunTime(const ApiContext& context, const ApiRequest& request);
 ApiResponse JobLogs(const ApiContext& context, const ApiRequest& request);    // api_logs.cc
 ApiResponse ListNodes(const ApiContext& context, const ApiRequest& request);  // api_nodes.cc

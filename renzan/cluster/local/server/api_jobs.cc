@@ -120,6 +120,9 @@ ApiResponse ShowJob(const ApiContext& context, const ApiRequest& request) {
     out["killed_after_ms"] = OrNull(measured.killed_after_ms);
     out["restart_ms"] = OrNull(measured.restart_ms);
     out["warning"] = view.warning;
+    // What its user may submit; null: anything.
+    const bool ordinary = job.uid != 0 && job.uid != context.uid;
+    out["max_priority"] = ordinary ? Json(context.max_priority) : Json();
     out["run_dir"] = directory + "/run";
     out["checkpoint_dir"] = directory + "/checkpoints";
     out["artifacts_dir"] = directory + "/artifacts";
@@ -149,6 +152,23 @@ ApiResponse ChangeJob(const ApiContext& context, const ApiRequest& request) {
     return controller.View(id).record.state;
   });
   return {.body = BodyOf({{"state", NameOf(state)}})};
+}
+
+// Of a job that the caller would submit.
+ApiResponse PredictRunTime(const ApiContext& context, const ApiRequest& request) {
+  const Json body = ParseBody(request);
+  JobTraits traits{.user = request.caller.name};
+  try {
+    traits.queue = body.at("queue").get<std::string>();
+    traits.name = body.at("name").get<std::string>();
+    if (!body.at("size").is_number_integer()) throw BadRequest("size must be an integer");
+    traits.size = body.at("size").get<int64_t>();
+  } catch (const Json::exception&) {
+    throw BadRequest("expected queue, name and size");
+  }
+  const RunTimeQuantiles quantiles =
+      context.loop.Run([&](Controller& controller) { return controller.PredictRunTime(traits); });
+  return {.body = BodyOf({{"quantiles_ms", quantiles}})};
 }
 
 }  // namespace renzan::cluster::local

@@ -1,33 +1,10 @@
 #include <nlohmann/json.hpp>
 
-#include "renzan/cluster/local/controller/accounting.h"
 #include "renzan/cluster/local/server/api_json.h"
+#include "renzan/cluster/spec/cluster_documents.h"
 
 namespace renzan::cluster::local {
 namespace {
-
-Json ResourcesJson(const Resources& resources) {
-  return {{"cpu", static_cast<double>(resources[kCpu]) / 1000},
-          {"memory_mib", resources[kMemory]},
-          {"gpu", resources.gpu()}};
-}
-
-Json NodeJson(const Snapshot& snapshot, int index) {
-  const Node& node = snapshot.nodes[index];
-  Json jobs = Json::array();
-  for (const Job& job : snapshot.jobs)
-    for (const Placed& placed : job.placement)
-      if (placed.node == index) jobs.push_back(job.id);
-  return {{"name", node.name},
-          {"pool", node.pool < 0 ? Json() : Json(snapshot.pools[node.pool].name)},
-          {"state", NameOf(node.state)},
-          {"until", node.until == kNever ? Json() : Json(node.until)},
-          {"spot", node.spot},
-          {"labels", node.labels},
-          {"capacity", ResourcesJson(node.capacity)},
-          {"used", ResourcesJson(UsedOn(snapshot, index))},
-          {"jobs", jobs}};
-}
 
 // Nothing for null or a missing key.
 std::optional<double> Seconds(const Json& body, const char* key) {
@@ -43,10 +20,7 @@ std::optional<double> Seconds(const Json& body, const char* key) {
 ApiResponse ListNodes(const ApiContext& context, const ApiRequest&) {
   const Snapshot snapshot =
       context.loop.Run([](Controller& controller) { return controller.snapshot(); });
-  Json nodes = Json::array();
-  for (int node = 0; node < static_cast<int>(snapshot.nodes.size()); ++node)
-    nodes.push_back(NodeJson(snapshot, node));
-  return {.body = Json{{"nodes", nodes}}.dump() + "\n"};
+  return {.body = BodyOf(spec::NodesDocument(snapshot))};
 }
 
 ApiResponse ChangeNode(const ApiContext& context, const ApiRequest& request) {

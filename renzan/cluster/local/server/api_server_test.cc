@@ -15,6 +15,7 @@
 #include <thread>
 
 #include "renzan/base/file/file.h"
+#include "renzan/base/process/tcp_listener.h"
 #include "renzan/cluster/core/engine/record_state.h"
 #include "renzan/cluster/core/schedule.h"
 #include "renzan/cluster/core/validate/invariants.h"
@@ -114,8 +115,7 @@ class ApiServerTest : public ::testing::Test {
         ApiContext{.loop = *loop_,
                    .state_dir = directory_.path(),
                    .uid = ::geteuid(),
-                   .stop_fd = stop_fd_,
-                   .explain_gate = explain_gate_},
+                   .stop_fd = stop_fd_},
         ApiServer::Sockets{ListenOn(socket_, true), tcp_fd, std::string(64, 'a')}, allow_users,
         [this] { loop_->Stop(); }, limits);
   }
@@ -127,7 +127,6 @@ class ApiServerTest : public ::testing::Test {
 
   TemporaryDirectory directory_;
   std::string fault_;  // of the snapshot, as the validator would report it
-  const std::shared_ptr<ExplainGate> explain_gate_ = std::make_shared<ExplainGate>();
   const std::string socket_ = directory_ / "socket";
   std::string url_;  // for TCP; the token is aaaa...
   const int stop_fd_ = ::eventfd(0, EFD_CLOEXEC);
@@ -210,17 +209,6 @@ TEST_F(ApiServerTest, TcpNeedsTheToken) {
   EXPECT_THAT(ask("Authorization: Bearer " + token + "\r\n"), HasSubstr("HTTP/1.1 200"));
   EXPECT_EQ(controller_->snapshot().nodes[0].state, NodeState::kDraining);
   EXPECT_EQ(BodyOf(Ask(socket_, "GET", "/v1/status"))["nodes"]["draining"], 1);
-}
-
-TEST_F(ApiServerTest, ExplainSaysWhichJobsStayOnADrainingNode) {
-  Submit("command: [a]\ncheckpoint: {on_stop: true}\ngrace: 1s");  // it takes longer to save
-  const auto state = [&] { return BodyOf(Ask(socket_, "GET", "/v1/jobs/1"))["state"]; };
-  for (int tries = 0; tries < 500 && state() != "running"; ++tries)
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
-  Ask(socket_, "POST", "/v1/nodes/own-0/drain", "{}");
-  const Json explained = BodyOf(Ask(socket_, "GET", "/v1/jobs/1/explain"));
-  EXPECT_EQ(explained["state"], "running");
-  EXPECT_THAT(explained["why"].get<std::string>(), HasSubstr("the job may finish there"));
 }
 
 // Clients without the token cannot lock out users of the socket.
@@ -378,27 +366,6 @@ TEST_F(ApiServerTest, StatusShowsFaults) {
   while (BodyOf(Ask(socket_, "GET", "/v1/jobs/1"))["state"] != "running") {
   }
   EXPECT_EQ(BodyOf(Ask(socket_, "GET", "/v1/status"))["faults"], Json({fault_}));
-}
-
-TEST_F(ApiServerTest, AnExplanationIsDroppedWhenItsRequesterDisconnects) {
-  Submit("command: [a]\nresources: {gpu: 4}");
-  Submit("command: [a]\nresources: {gpu: 4}");
-  const auto another = explain_gate_->Enter(::geteuid(), [] { return false; });  // being computed
-  const int fd = Connect(socket_);
-  const std::string request =
-      "GET /v1/jobs/2/explain HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
-  ::send(fd, request.data(), request.size(), MSG_NOSIGNAL);
-  char byte;
-  const timeval a_moment{.tv_usec = 300'000};
-  ::setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &a_moment, sizeof a_moment);
-  EXPECT_EQ(::recv(fd, &byte, 1, 0), -1);  // it waits for the other one
-  ::shutdown(fd, SHUT_WR);
-  const timeval long_enough{.tv_sec = 30};
-  ::setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &long_enough, sizeof long_enough);
-  const std::string answer = ReceiveAll(fd);
-  EXPECT_THAT(answer, HasSubstr("HTTP/1.1 503"));
-  EXPECT_THAT(answer, HasSubstr("cancelled"));
-  ::close(fd);
 }
 
 TEST_F(ApiServerTest, ShowsWhatAnEndedJobRequested) {

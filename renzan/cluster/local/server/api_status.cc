@@ -4,76 +4,11 @@
 #include <nlohmann/json.hpp>
 
 #include "renzan/cluster/core/engine/record_state.h"
-#include "renzan/cluster/core/order/quota.h"
-#include "renzan/cluster/local/controller/accounting.h"
 #include "renzan/cluster/local/server/api_json.h"
+#include "renzan/cluster/spec/cluster_documents.h"
 #include "renzan/cluster/spec/snapshot_json.h"
 
 namespace renzan::cluster::local {
-namespace {
-
-// In the units of the API: cores, MiB, devices. Omits unlimited amounts.
-Json AmountsJson(const Snapshot& snapshot, const Resources& resources) {
-  Json out = Json::object();
-  for (size_t kind = 0; kind < snapshot.resource_names.size(); ++kind) {
-    const int64_t amount = resources[static_cast<int>(kind)];
-    if (amount == kUnlimited) continue;
-    const std::string& name = snapshot.resource_names[kind];
-    out[name] = kind == kCpu ? Json(static_cast<double>(amount) / 1000) : Json(amount);
-  }
-  return out;
-}
-
-struct Totals {
-  std::map<std::string, int> nodes = {{"ready", 0}, {"draining", 0}, {"booting", 0}, {"gone", 0}};
-  Resources capacity, used;
-  std::vector<Resources> by_queue;
-  std::vector<int64_t> gpus_by_user;
-  std::vector<int> pending, running;  // jobs by queue
-  std::vector<int> by_pool;           // existing nodes
-};
-
-Totals Sum(const Snapshot& snapshot) {
-  Totals totals;
-  totals.by_queue.resize(snapshot.queues.size());
-  totals.pending.resize(snapshot.queues.size());
-  totals.running.resize(snapshot.queues.size());
-  totals.gpus_by_user.resize(snapshot.users.size());
-  totals.by_pool.resize(snapshot.pools.size());
-  for (const Node& node : snapshot.nodes) {
-    ++totals.nodes[NameOf(node.state)];
-    const bool there = IsThere(node.state);
-    if (there) totals.capacity += node.capacity;
-    if (there && node.pool >= 0) ++totals.by_pool[node.pool];
-  }
-  for (const Job& job : snapshot.jobs) {
-    const Resources used =
-        snapshot.worker_requests[job.request].per_worker * NumWorkers(job.placement);
-    totals.used += used;
-    totals.by_queue[job.queue] += used;
-    totals.gpus_by_user[job.user] += used.gpu();
-    ++(job.placement.empty() ? totals.pending : totals.running)[job.queue];
-  }
-  return totals;
-}
-
-Json QueueJson(const Snapshot& snapshot, const Totals& totals, size_t index) {
-  const Queue& queue = snapshot.queues[index];
-  const Resources& used = totals.by_queue[index];
-  Resources borrowed;
-  for (const int kind : GuaranteedKinds(snapshot))
-    borrowed[kind] = std::max<int64_t>(0, used[kind] - queue.guaranteed[kind]);
-  return {{"name", queue.name},
-          {"removed", queue.removed},
-          {"guaranteed", AmountsJson(snapshot, queue.guaranteed)},
-          {"limit", AmountsJson(snapshot, queue.limit)},
-          {"used", AmountsJson(snapshot, used)},
-          {"borrowed", AmountsJson(snapshot, borrowed)},
-          {"pending", totals.pending[index]},
-          {"running", totals.running[index]}};
-}
-
-}  // namespace
 
 ApiResponse ClusterStatus(const ApiContext& context, const ApiRequest&) {
   std::map<std::string, int64_t> jobs;
@@ -87,12 +22,12 @@ ApiResponse ClusterStatus(const ApiContext& context, const ApiRequest&) {
     faults = controller.faults();
     return controller.snapshot();
   });
-  const Totals totals = Sum(snapshot);
+  Json use = spec::UseDocument(snapshot);
   Json body = {
       {"version", RENZAN_VERSION},  {"pid", ::getpid()},
       {"uid", context.uid},         {"state_dir", context.state_dir},
       {"started", context.started}, {"tcp", context.tcp.empty() ? Json() : Json(context.tcp)},
-      {"nodes", totals.nodes}};
+      {"nodes", use["nodes"]}};
   body["scheduling"] = {
       {"min_between_resizes_ms", context.scheduling.min_between_resizes_ms},
       {"max_checkpoint_interval_ms", context.scheduling.max_checkpoint_interval_ms},
@@ -100,11 +35,7 @@ ApiResponse ClusterStatus(const ApiContext& context, const ApiRequest&) {
       {"service_levels_ms", context.scheduling.levels.thresholds_ms},
       {"gittins", context.scheduling.levels.gittins}};
   for (const char* state : kRecordStates) body["jobs"][state] = jobs[state];
-  const Json capacity = AmountsJson(snapshot, totals.capacity);
-  const Json used = AmountsJson(snapshot, totals.used);
-  body["resources"] = Json::array();
-  for (const auto& [name, amount] : capacity.items())
-    body["resources"].push_back({{"name", name}, {"capacity", amount}, {"used", used[name]}});
+  body["resources"] = use["resources"];
   body["worker_classes"] = Json::object();
   for (const auto& [name, request] : context.worker_classes)
     body["worker_classes"][name] = {{"cpu", request.cpu},
@@ -113,25 +44,12 @@ ApiResponse ClusterStatus(const ApiContext& context, const ApiRequest&) {
                                     {"other", request.other}};
   if (!violation.empty()) body["violation"] = violation;
   if (!faults.empty()) body["faults"] = faults;
-  body["pools"] = Json::array();
-  for (size_t pool = 0; pool < pools.size(); ++pool)
-    body["pools"].push_back(
-        {{"name", pools[pool].seen.name},
-         {"nodes", totals.by_pool[pool]},
-         {"price_per_hour", snapshot.pools[pool].price_per_hour},
-         {"node_hours", static_cast<double>(pools[pool].seen.node_ms) / 3'600'000},
-         {"interruptions", pools[pool].seen.interruptions},
-         {"interruptions_per_hour", snapshot.pools[pool].interruptions_per_hour}});
-  body["queues"] = Json::array();
-  for (size_t queue = 0; queue < snapshot.queues.size(); ++queue)
-    body["queues"].push_back(QueueJson(snapshot, totals, queue));
-  body["users"] = Json::array();
-  for (size_t user = 0; user < snapshot.users.size(); ++user) {
-    const int64_t cap = snapshot.users[user].CapAt(snapshot.now);
-    body["users"].push_back({{"name", snapshot.users[user].name},
-                             {"max_gpus", cap == kUnlimited ? Json() : Json(cap)},
-                             {"gpus", totals.gpus_by_user[user]}});
+  for (size_t pool = 0; pool < pools.size(); ++pool) {
+    const PoolRecord& seen = pools[pool].seen;
+    use["pools"][pool]["node_hours"] = static_cast<double>(seen.node_ms) / 3'600'000;
+    use["pools"][pool]["interruptions"] = seen.interruptions;
   }
+  for (const char* part : {"pools", "queues", "users"}) body[part] = use[part];
   return {.body = BodyOf(body)};
 }
 

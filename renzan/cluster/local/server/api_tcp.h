@@ -1,17 +1,10 @@
 #pragma once
 
-// The daemon's TCP socket and the token that authenticates its clients. Thread-safe.
+// The token that authenticates clients of the daemon's TCP socket. Thread-safe.
 
 #include <string>
 
 namespace renzan::cluster::local {
-
-// Listens on "HOST:PORT" ("[::1]:7070"; port 0: any free port). Throws Error kUsage for an invalid
-// address, kCantCreate if it cannot listen.
-int ListenOnTcp(const std::string& host_port);
-
-// "http://127.0.0.1:7070", the URL of a listening TCP socket.
-std::string UrlOf(int listen_fd);
 
 // Whether it is a TCP connection.
 bool IsTcp(int fd);

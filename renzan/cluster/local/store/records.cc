@@ -1,7 +1,6 @@
 #include "renzan/cluster/local/store/records.h"
 
 #include <algorithm>
-#include <array>
 #include <nlohmann/json.hpp>
 
 namespace renzan::cluster::local {
@@ -9,16 +8,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr std::array kNodeStates = {"ready", "booting", "draining", "gone", "cordoned"};
-
 }  // namespace
-
-const char* NameOf(NodeState state) { return kNodeStates.at(static_cast<size_t>(state)); }
-std::optional<NodeState> NodeStateNamed(std::string_view name) {
-  const auto at = std::find(kNodeStates.begin(), kNodeStates.end(), name);
-  if (at == kNodeStates.end()) return std::nullopt;
-  return static_cast<NodeState>(at - kNodeStates.begin());
-}
 
 std::string PrintPlacement(const NamedPlacement& placement) {
   Json out = Json::array();

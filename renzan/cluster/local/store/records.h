@@ -15,11 +15,9 @@
 #include "renzan/cluster/core/engine/record_state.h"
 #include "renzan/cluster/core/predict/run_times.h"
 #include "renzan/cluster/core/snapshot.h"
+#include "renzan/cluster/spec/node_state.h"
 
 namespace renzan::cluster::local {
-
-const char* NameOf(NodeState state);
-std::optional<NodeState> NodeStateNamed(std::string_view name);
 
 struct JobRecord {
   JobId id = 0;

@@ -17,9 +17,9 @@
 #include "renzan/base/process/free_port.h"
 #include "renzan/base/process/process_end.h"
 #include "renzan/base/process/process_table.h"
+#include "renzan/cluster/contract/stop_notice.h"
 #include "renzan/cluster/local/supervisor/job_user.h"
 #include "renzan/cluster/local/supervisor/launch_environment.h"
-#include "renzan/cluster/local/supervisor/stop_notice.h"
 
 namespace renzan::cluster::local {
 namespace {

@@ -1,76 +1,19 @@
 #include "renzan/cluster/local/supervisor/log_pump.h"
 
-#include <fcntl.h>
-#include <poll.h>
-#include <unistd.h>
-
-#include <cerrno>
+#include <string_view>
 #include <utility>
 
-#include "renzan/base/error.h"
-
 namespace renzan::cluster::local {
-namespace {
-
-constexpr size_t kPieceBytes = 1 << 16;
-
-}  // namespace
-
-LogPump::LogPump() : buffer_(kPieceBytes), wake_(MakePipe()) {}
-
-LogPump::~LogPump() { Finish(); }
 
 Descriptor LogPump::Add(LogWriter log) {
-  CHECK(!thread_.joinable());
-  Pipe pipe = MakePipe();
-  fcntl(pipe.read_end.get(), F_SETFL, O_NONBLOCK);
-  streams_.push_back({std::move(pipe.read_end), std::move(log)});
-  return std::move(pipe.write_end);
-}
-
-void LogPump::Start() {
-  thread_ = std::thread([this] { Run(); });
-}
-
-void LogPump::Finish() {
-  wake_.write_end.Close();
-  if (thread_.joinable()) thread_.join();
+  LogWriter& kept = logs_.emplace_back(std::move(log));
+  return pump_.Add([&kept](std::string_view piece) { kept.Write(piece); });
 }
 
 int64_t LogPump::dropped_bytes() const {
   int64_t bytes = 0;
-  for (const Stream& stream : streams_) bytes += stream.log.dropped_bytes();
+  for (const LogWriter& log : logs_) bytes += log.dropped_bytes();
   return bytes;
-}
-
-bool LogPump::Copy(Stream& stream) {
-  if (!stream.pipe) return false;
-  const ssize_t length = read(stream.pipe.get(), buffer_.data(), buffer_.size());
-  if (length > 0) {
-    stream.log.Write({buffer_.data(), static_cast<size_t>(length)});
-    return true;
-  }
-  if (length < 0 && (errno == EAGAIN || errno == EINTR)) return false;
-  stream.pipe.Close();
-  return false;
-}
-
-void LogPump::Run() {
-  std::vector<pollfd> waiting;
-  for (bool finishing = false; !finishing;) {
-    waiting.assign(1, {wake_.read_end.get(), POLLIN, 0});
-    for (const Stream& stream : streams_) waiting.push_back({stream.pipe.get(), POLLIN, 0});
-    poll(waiting.data(), waiting.size(), -1);
-    finishing = waiting[0].revents != 0;
-    for (Stream& stream : streams_) Copy(stream);
-  }
-  // All writers have ended, so this ends too: at the end of the pipe or, if a process that could
-  // not be killed still has it open, when it is empty.
-  for (Stream& stream : streams_) {
-    while (Copy(stream)) {
-    }
-    stream.pipe.Close();
-  }
 }
 
 }  // namespace renzan::cluster::local

@@ -5,46 +5,28 @@
 // blocked, as if it wrote the file itself.
 
 #include <cstdint>
-#include <thread>
-#include <vector>
+#include <list>
 
-#include "renzan/base/process/pipe.h"
+#include "renzan/base/process/pipe_pump.h"
 #include "renzan/cluster/local/supervisor/log_writer.h"
 
 namespace renzan::cluster::local {
 
 class LogPump {
  public:
-  LogPump();
-  // Calls Finish().
-  ~LogPump();
-  LogPump(const LogPump&) = delete;
-  LogPump& operator=(const LogPump&) = delete;
-
   // Before Start(). Returns the pipe's write end, which the caller closes once the worker has it.
   // Throws Error kOsError.
   Descriptor Add(LogWriter log);
-  void Start();
+  void Start() { pump_.Start(); }
   // Waits until everything in the pipes is in the logs. Call it when all writers have ended.
-  void Finish();
+  void Finish() { pump_.Finish(); }
 
   // After Finish(): output of all workers that could not be written.
   int64_t dropped_bytes() const;
 
  private:
-  struct Stream {
-    Descriptor pipe;  // none: ended
-    LogWriter log;
-  };
-
-  void Run();
-  // False if there is nothing to read now.
-  bool Copy(Stream& stream);
-
-  std::vector<Stream> streams_;
-  std::vector<char> buffer_;
-  Pipe wake_;  // closing the write end makes the thread finish
-  std::thread thread_;
+  std::list<LogWriter> logs_;  // at fixed addresses
+  PipePump pump_;              // after the logs, which it uses to its end
 };
 
 }  // namespace renzan::cluster::local

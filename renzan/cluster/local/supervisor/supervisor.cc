@@ -25,13 +25,13 @@
 #include "renzan/base/process/child.h"
 #include "renzan/base/process/process_table.h"
 #include "renzan/base/process/signals.h"
+#include "renzan/cluster/contract/stop_notice.h"
 #include "renzan/cluster/local/supervisor/attempt.h"
 #include "renzan/cluster/local/supervisor/attempt_files.h"
 #include "renzan/cluster/local/supervisor/gang.h"
 #include "renzan/cluster/local/supervisor/gang_state.h"
 #include "renzan/cluster/local/supervisor/memory_use.h"
 #include "renzan/cluster/local/supervisor/request_box.h"
-#include "renzan/cluster/local/supervisor/stop_notice.h"
 #include "renzan/cluster/local/supervisor/supervisor_process.h"
 
 namespace renzan::cluster::local {

@@ -9,6 +9,7 @@
 #include <variant>
 #include <vector>
 
+#include "renzan/base/process/start_failure.h"
 #include "renzan/cluster/local/supervisor/job_user.h"
 
 namespace renzan::cluster::local {
@@ -19,12 +20,6 @@ struct WorkerCommand {
   std::string working_directory;
   JobUser user;
   int output_fd = -1;  // becomes stdout and stderr
-};
-
-// As in a shell: 127 if the program does not exist, 126 for other errors.
-struct StartFailure {
-  int exit_code = 126;
-  std::string message;  // "program 'trian' is not in PATH (/usr/bin:/bin)"
 };
 
 // Returns the process id once exec has succeeded, or why it failed. The worker inherits our

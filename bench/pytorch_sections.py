@@ -1,0 +1,140 @@
+"""What bench/pytorch measures: one function for each section, which yields the lines of its table.
+With `quick` it only tries that everything works."""
+import statistics
+
+from commands import ROOT
+from figures import say, spread
+from launch import WORKERS, over_gloo, over_mpi
+from pytorch_hosts import ADDRESS, hosts
+
+STEP_WAYS = {"ddp": "DDP", "ddp:4": "DDP, 4 micro-batches each", "virtual:8": "VirtualStep, 8",
+             "virtual:2": "VirtualStep, 2"}
+
+
+def ratios(ours, base):
+    return [a / b for a, b in zip(ours, base)]
+
+
+def steps(python, task, ways, quick, *, rounds=9, seconds=1.0, more=(), **placement):
+    """{way: seconds of a step, one for each round}."""
+    rounds, seconds = (1, 0.01) if quick else (rounds, seconds)
+    return over_gloo([python, WORKERS / "steps.py", task, *ways, "--rounds", rounds, "--seconds",
+                      seconds, *more], **placement)["seconds"]
+
+
+def step(python, quick):
+    """training steps on two workers with one thread each, by virtual workers. DDP with the same
+    micro-batches accumulates their gradients (no_sync)."""
+    yield "| model | step of | ms | of DDP | of DDP with as many micro-batches |"
+    yield "| --- | --- | --- | --- | --- |"
+    for task in ("digits", "transformer", "ranking", "resnet50", "transformer25m"):
+        measured = steps(python, task, STEP_WAYS, quick,
+                         rounds=5 if task in ("resnet50", "transformer25m") else 9)
+        for way, seconds in measured.items():
+            same = measured["ddp:4" if way in ("ddp:4", "virtual:8") else "ddp"]
+            yield (f"| {task} | {STEP_WAYS[way]} | {1e3 * statistics.median(seconds):.2f} | "
+                   f"{spread(ratios(seconds, measured['ddp']), '.2f')} | "
+                   f"{spread(ratios(seconds, same), '.2f')} |")
+        say(f"{task}: " + ", ".join(f"{way} {1e3 * statistics.median(s):.2f} ms"
+                                    for way, s in measured.items()))
+
+
+def allreduce(python, quick):
+    """sums of float32 over two workers, in place, against torch.distributed's over Gloo and
+    against MPI_Allreduce."""
+    sizes = [size << 20 for size in ((1,) if quick else (1, 4, 16, 64, 256))]
+    flags = ["--rounds", 1 if quick else 9, "--seconds", 0.01 if quick else 0.3]
+    yield "| backend | MiB | Renzan, ms | the peer, ms | of the peer |"
+    yield "| --- | --- | --- | --- | --- |"
+    for backend, launch in (("gloo", over_gloo), ("mpi", over_mpi)):
+        measured = launch([python, WORKERS / "all_reduce.py", backend, *sizes, *flags])
+        for size, sides in measured["seconds"].items():
+            ours, theirs = sides["renzan"], sides["peer"]
+            yield (f"| {backend} ({measured['peer']}) | {int(size) >> 20} | "
+                   f"{1e3 * statistics.median(ours):.2f} | {1e3 * statistics.median(theirs):.2f} | "
+                   f"{spread(ratios(ours, theirs), '.2f')} |")
+
+
+def memory(python, quick):
+    """arrays of the size of all gradients (25M parameters), parameter.grad included, and by how many
+    of them a process grew at most; the rest of that is the exchange's and the activations'."""
+    yield "| workers | virtual workers of each | arrays | ceil(log2 k) + 1 | peak of the process |"
+    yield "| --- | --- | --- | --- | --- |"
+    for workers in (1, 2):
+        for k in (1, 2) if quick else (1, 2, 3, 4, 8, 16):
+            held = over_gloo([python, WORKERS / "memory.py", k], workers)
+            yield (f"| {workers} | {k} | {held['arrays']} | {(k - 1).bit_length() + 1} | "
+                   f"{held['grown']:.2f} |")
+
+
+def overlap(python, quick):
+    """two hosts (network namespaces) with a shaped network: the exchange within the last backward or
+    after it (one bucket), and as bfloat16. The emulated model has 25M parameters and waits 96 ms
+    forward and 192 ms backward, split among its virtual workers."""
+    ways = {"ddp": "DDP", "virtual:2": "VirtualStep, 2", "virtual:2/one": "VirtualStep, 2, after",
+            "virtual:2/bfloat16": "VirtualStep, 2, bfloat16",
+            "virtual:8": "VirtualStep, 8", "virtual:8/one": "VirtualStep, 8, after"}
+    yield "| network | step of | ms | of DDP | of VirtualStep, 2 |"
+    yield "| --- | --- | --- | --- | --- |"
+    for rate in ("1gbit", "10gbit"):
+        with hosts(2, rate) as on_host:
+            if on_host is None:
+                yield "skipped: network namespaces need root"
+                return
+            measured = steps(python, "emulated", ways, quick, rounds=5, seconds=1.0, workers=2,
+                             address=ADDRESS, on_host=on_host, more=["--rows", 24])
+        for way, seconds in measured.items():
+            yield (f"| {rate} | {ways[way]} | {1e3 * statistics.median(seconds):.0f} | "
+                   f"{spread(ratios(seconds, measured['ddp']), '.2f')} | "
+                   f"{spread(ratios(seconds, measured['virtual:2']), '.2f')} |")
+
+
+def over_hosts(python, quick):
+    """one global batch of 96 samples and 12 virtual workers on 1 to 4 hosts (network namespaces, 1
+    Gbit/s and 10 Gbit/s, one worker each); the emulated model waits 12 ms for each sample. Linear:
+    as many times as fast as one host."""
+    yield "| network | hosts | samples/s | with bfloat16 | DDP | linear | of linear | with bfloat16 | DDP |"
+    yield "| --- | --- | --- | --- | --- | --- | --- | --- | --- |"
+    ways = ("virtual:12", "virtual:12/bfloat16", "ddp")
+    for rate in ("1gbit", "10gbit"):
+        one = None
+        for count in (1, 2) if quick else (1, 2, 3, 4):
+            with hosts(count, rate) as on_host:
+                if on_host is None:
+                    yield "skipped: network namespaces need root"
+                    return
+                measured = steps(python, "emulated", ways, quick, rounds=3, seconds=1.0,
+                                 workers=count, address=ADDRESS, on_host=on_host)
+            rates = [96 / statistics.median(measured[way]) for way in ways]
+            one = one or rates
+            shares = [r / (first * count) for r, first in zip(rates, one)]
+            yield (f"| {rate} | {count} | {rates[0]:.1f} | {rates[1]:.1f} | {rates[2]:.1f} | "
+                   f"{one[0] * count:.1f} | {shares[0]:.2f} | {shares[1]:.2f} | {shares[2]:.2f} |")
+
+
+def learning(python, quick):
+    """plain PyTorch in one process and VirtualStep (8 virtual workers on 2 workers) from the same
+    weights on the same samples, by seed; t is the mean difference over its standard error, of which
+    2.78 would be significant at 5% for five seeds."""
+    text = ROOT / "../shared/data/tinyshakespeare/input.txt.gz"
+    yield "| task | figure | seeds | plain PyTorch | VirtualStep | difference | t |"
+    yield "| --- | --- | --- | --- | --- | --- | --- |"
+    for task, figure, num_steps in (("digits", "accuracy", 450), ("transformer", "loss", 1500)):
+        if task == "transformer" and not text.exists():
+            yield f"{task}: skipped, {text} is not there"
+            continue
+        learned = [over_gloo([python, WORKERS / "learning.py", task, "--seed", seed, "--steps",
+                              5 if quick else num_steps, "--text", text])
+                   for seed in range(1, 3 if quick else 6)]
+        plain, virtual = ([one[way] for one in learned] for way in ("plain", "virtual"))
+        apart = [v - p for v, p in zip(virtual, plain)]
+        error = statistics.stdev(apart) / len(apart) ** 0.5
+        t = f"{statistics.mean(apart) / error:+.2f}" if error > 0 else "-"
+        show = lambda values: f"{statistics.mean(values):.4f} ± {statistics.stdev(values):.4f}"
+        yield (f"| {task} | {figure} | {len(learned)} | {show(plain)} | {show(virtual)} | "
+               f"{show(apart)} | {t} |")
+        say(f"{task}: {learned}")
+
+
+SECTIONS = {"step": step, "allreduce": allreduce, "memory": memory, "overlap": overlap,
+            "hosts": over_hosts, "learning": learning}

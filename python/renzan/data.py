@@ -1,0 +1,227 @@
+"""Datasets that `renzan data import` or `renzan data synth` has made (docs/formats/dataset.md).
+
+    clicks = renzan.data.open("data/clicks")
+    clicks.schema.categorical[0].num_embeddings
+    dense, ids, label = clicks[[7, 3, 3]]       # gathered, and checked
+    clicks.shards[0].dense                      # a memory-mapped array as it lies on disk
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import pathlib
+from ctypes import byref, c_size_t, c_void_p
+from dataclasses import dataclass
+from typing import Any, Generic, Iterator, NamedTuple, Sequence, TypeVar, Union
+
+import numpy as np
+
+from renzan._native import library
+from renzan.errors import UsageError
+
+Array = TypeVar("Array")  # np.ndarray or torch.Tensor
+
+
+@dataclass(frozen=True, eq=False)
+class Bags(Generic[Array]):
+    """The ids of a multi-hot feature, of any number per row: row i owns
+    values[offsets[i]:offsets[i + 1]]. A slice of rows is Bags again."""
+
+    values: Array
+    """int64 [ids of all rows]; int32 in memory-mapped arrays."""
+    offsets: Array
+    """int64 [rows + 1]."""
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1  # type: ignore[arg-type]
+
+    def __getitem__(self, rows: int | slice) -> Any:
+        offsets: Any = self.offsets
+        values: Any = self.values
+        if isinstance(rows, slice):
+            begin, end, step = rows.indices(len(self))
+            if step != 1:
+                raise UsageError("bags are sliced by consecutive rows")
+            part = offsets[begin:max(begin, end) + 1]
+            return Bags(values[int(part[0]):int(part[-1])], part - part[0])
+        row = range(len(self))[rows]
+        return values[int(offsets[row]):int(offsets[row + 1])]
+
+    def __iter__(self) -> Iterator[Any]:
+        return (self[row] for row in range(len(self)))
+
+
+class Batch(NamedTuple):
+    """Some rows, in columns."""
+
+    dense: np.ndarray
+    """float32 [rows, dense features]."""
+    ids: dict[str, np.ndarray | Bags[np.ndarray]]
+    """By name, in the schema's order: [rows] for a one-hot feature, Bags for a multi-hot one."""
+    label: np.ndarray
+    """float32 [rows], 0 or 1."""
+
+
+class Feature(NamedTuple):
+    """A categorical feature: ids are in [0, num_embeddings)."""
+
+    name: str
+    num_embeddings: int
+    multi_hot: bool
+    vocabulary: str
+    """How values were mapped to ids: "hash:1000", "threshold:8:DIGEST", or "ids" if the input had
+    ids."""
+
+
+class Schema(NamedTuple):
+    """What the columns are."""
+
+    label: str
+    dense: list[str]
+    categorical: list[Feature]
+    dense_transforms: list[str]
+    """"log" or "none" for each of `dense`; empty if unknown."""
+    label_rule: str
+    """How labels were mapped to 0 and 1; empty if they were."""
+
+
+Rows = Union[int, slice, Sequence[int], np.ndarray]
+
+
+class Dataset:
+    """A dataset as one sequence of rows, whatever its shards.
+
+    dataset[rows] gathers the rows of a slice, or those with the given numbers, in any order, which
+    may repeat; negative ones count from the end. What is read is checked: each block of a file
+    against its checksum when it is first needed, and every label, dense value and id. A DataError
+    names the file, or row, feature and value. Threads may read at the same time; a copy in another
+    process (pickle) opens the files again.
+    """
+
+    def __init__(self, directory: str | os.PathLike[str], verify_blocks: bool = True):
+        """Opens the files. `verify_blocks=False` skips the checksums of blocks."""
+        self._handle = c_void_p()
+        self._verify_blocks = verify_blocks
+        library.renzan_dataset_open(os.fsencode(directory), verify_blocks, byref(self._handle))
+        self._description: dict[str, Any] = json.loads(
+            library.renzan_dataset_description(self._handle))
+        about = self._description
+        self.directory: str = about["directory"]
+        self.num_rows: int = about["rows"]
+        self.fingerprint: str = about["fingerprint"]
+        """SHA-256: datasets with the same one hold the same samples with the same meaning."""
+        self.schema = Schema(
+            about["label"], about["dense"],
+            [Feature(f["name"], f["num_embeddings"], f["multi_hot"], f["vocabulary"])
+             for f in about["categorical"]],
+            about["dense_transforms"], about["label_rule"])
+        self.best_possible: dict[str, float] | None = about["generated"]
+        """Of generated data: the best that a model can reach, {"best_auc", "best_log_loss"}."""
+        self._shards: list[Batch] | None = None
+
+    def __del__(self) -> None:
+        handle, self._handle = getattr(self, "_handle", None), c_void_p()
+        if handle:
+            library.renzan_dataset_close(handle)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Dataset, (os.path.abspath(self.directory), self._verify_blocks)
+
+    def __repr__(self) -> str:
+        return (f"<Dataset {self.directory}: {self.num_rows} rows, {len(self.schema.dense)} dense "
+                f"and {len(self.schema.categorical)} categorical features>")
+
+    def __len__(self) -> int:
+        return self.num_rows
+
+    def __getitem__(self, rows: Rows) -> Batch:
+        numbers = self._numbers(rows)
+        handle = c_void_p()
+        library.renzan_dataset_read(self._handle, numbers.ctypes.data, len(numbers), byref(handle))
+        memory = _Memory(handle)
+        n = len(numbers)
+        ids: dict[str, np.ndarray | Bags[np.ndarray]] = {}
+        values, offsets, count = c_void_p(), c_void_p(), c_size_t()
+        for position, feature in enumerate(self.schema.categorical):
+            library.renzan_batch_ids(handle, position, byref(values), byref(count), byref(offsets))
+            array = memory.view(values.value, "<i8", count.value)
+            if feature.multi_hot:
+                ends = memory.view(offsets.value, "<i4", n + 1)
+                ids[feature.name] = Bags(array, ends.astype(np.int64))
+            else:
+                ids[feature.name] = array
+        return Batch(memory.view(library.renzan_batch_dense(handle), "<f4", n,
+                                 len(self.schema.dense)),
+                     ids, memory.view(library.renzan_batch_label(handle), "<f4", n))
+
+    @property
+    def shards(self) -> list[Batch]:
+        """The shards, whose rows follow one another: memory-mapped arrays, read-only and as they
+        lie on disk. Reading them checks nothing; verify() does."""
+        if self._shards is None:
+            self._shards = [self._map(pathlib.Path(shard["directory"]))
+                            for shard in self._description["shards"]]
+        return self._shards
+
+    def verify(self) -> None:
+        """Reads every file, and compares it with its SHA-256."""
+        library.renzan_dataset_verify(self._handle)
+
+    def _numbers(self, rows: Rows) -> np.ndarray:
+        if isinstance(rows, slice):
+            return np.arange(*rows.indices(self.num_rows), dtype=np.int64)
+        numbers = np.atleast_1d(np.asarray(rows))
+        if numbers.size == 0:
+            return np.empty(0, np.int64)
+        if numbers.ndim != 1 or numbers.dtype.kind not in "iu":
+            raise UsageError("rows are chosen by a slice or by a one-dimensional array of their "
+                             f"numbers, not by {numbers.dtype} {list(numbers.shape)}")
+        numbers = numbers.astype(np.int64)
+        numbers[numbers < 0] += self.num_rows
+        return numbers
+
+    def _map(self, directory: pathlib.Path) -> Batch:
+        def array(name: str) -> np.ndarray:
+            mapped: np.ndarray = np.load(directory / name, mmap_mode="r")
+            return mapped
+
+        one_hot = array("ids.npy")
+        ids: dict[str, np.ndarray | Bags[np.ndarray]] = {}
+        for feature in self._description["categorical"]:
+            if feature["multi_hot"]:
+                ids[feature["name"]] = Bags(array(feature["values"]), array(feature["offsets"]))
+            elif feature["column"] is None:
+                ids[feature["name"]] = array(feature["file"])
+            else:
+                ids[feature["name"]] = one_hot[:, feature["column"]]
+        return Batch(array("dense.npy"), ids, array("label.npy"))
+
+
+def open(directory: str | os.PathLike[str], verify_blocks: bool = True) -> Dataset:  # noqa: A001
+    """The dataset in a directory; Dataset says what can be done with it. Checks dataset.yaml, and
+    the size, type and shape of each file."""
+    return Dataset(directory, verify_blocks)
+
+
+class _Memory:
+    """Owns a renzan_batch as long as an array lies in it."""
+
+    def __init__(self, handle: ctypes.c_void_p):
+        self._handle = handle
+
+    def __del__(self) -> None:
+        library.renzan_batch_destroy(self._handle)
+
+    def view(self, address: int | None, dtype: str, *shape: int) -> np.ndarray:
+        if 0 in shape:
+            return np.empty(shape, dtype)
+        return np.asarray(_View(self, address, dtype, shape))
+
+
+class _View:
+    def __init__(self, owner: _Memory, address: int | None, dtype: str, shape: tuple[int, ...]):
+        self.owner = owner
+        self.__array_interface__ = {"data": (address, False), "typestr": dtype, "shape": shape,
+                                    "version": 3}

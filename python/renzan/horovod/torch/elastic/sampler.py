@@ -1,0 +1,79 @@
+"""ElasticSampler: deals the rest of an epoch anew when the number of workers changes."""
+
+from __future__ import annotations
+
+import numpy as np
+from torch.utils.data import Sampler
+
+from renzan.horovod.torch import _basics
+from renzan.random import sample_order
+
+
+class ElasticSampler(Sampler):
+    """Deals the samples of a dataset to the workers, and remembers those that have been processed.
+
+    Give it to a TorchState and call record_batch() after every batch: after a restart, on any
+    number of workers, an epoch goes on with the samples that no worker had processed at the last commit.
+    Every worker gets as many: up to W - 1 samples are dealt twice.
+    """
+
+    def __init__(self, dataset, shuffle: bool = True, seed: int = 0):
+        self.dataset, self.shuffle, self.seed = dataset, shuffle, seed
+        self.epoch = 0
+        self._processed = np.zeros(len(dataset), bool)
+        self.reset()
+
+    @property
+    def processed_indices(self) -> set[int]:
+        """What this worker has recorded in this epoch, and since the last sync() all workers."""
+        return set(np.flatnonzero(self._processed).tolist())
+
+    def set_epoch(self, epoch: int) -> None:
+        """Begins an epoch: nothing has been processed. At its end, or it is kept from resuming."""
+        self.epoch = epoch
+        self._processed[:] = False
+        self.reset()
+
+    def record_batch(self, batch_idx: int, batch_size: int) -> None:
+        """Batch number `batch_idx` since the iteration began has been processed."""
+        self.record_indices(self.get_indices(batch_idx, batch_size))
+
+    def record_indices(self, indices) -> None:
+        """These samples have been processed."""
+        self._processed[np.array(list(indices), np.int64)] = True
+
+    def get_indices(self, batch_idx: int, batch_size: int) -> list[int]:
+        """The samples of this worker's batch number `batch_idx`."""
+        begin = batch_idx * batch_size
+        return self.indices[begin:min(begin + batch_size, len(self.indices))]
+
+    def reset(self) -> None:
+        """Deals what has not been processed among the workers that there are."""
+        self.rank, self.num_replicas = _basics.rank(), _basics.size()
+        remaining = np.flatnonzero(~self._processed)
+        self.num_samples = -(-len(remaining) // self.num_replicas)
+        if self.shuffle and len(remaining) > 0:
+            remaining = remaining[sample_order(self.seed, self.epoch, len(remaining))]
+        if len(remaining) > 0:
+            dealt = np.resize(remaining, self.num_samples * self.num_replicas)
+            remaining = dealt[self.rank::self.num_replicas]
+        self.indices = remaining.tolist()
+
+    def state_dict(self) -> dict:
+        """The epoch, and what has been processed: bool [samples]."""
+        return {"epoch": self.epoch, "processed": self._processed.copy()}
+
+    def load_state_dict(self, state: dict) -> None:
+        """Goes on from state_dict() of any worker, or of all of them (TorchState sees to that)."""
+        if len(state["processed"]) != len(self._processed):
+            raise ValueError(f"ElasticSampler of {len(self._processed)} samples: the state is "
+                             f"one of {len(state['processed'])}")
+        self.epoch = int(state["epoch"])
+        self._processed = np.array(state["processed"], bool)
+        self.reset()
+
+    def __iter__(self):
+        return iter(list(self.indices))
+
+    def __len__(self) -> int:
+        return len(self.indices)

@@ -1,0 +1,162 @@
+"""Operations of a process group under way: one thread per queue carries them out in order."""
+
+from __future__ import annotations
+
+import queue
+import threading
+from collections import OrderedDict
+from datetime import timedelta
+from typing import Any, Callable
+
+import torch
+import torch.distributed as dist
+from torch.autograd import Variable
+
+from renzan.errors import Error, PeerError
+
+# PyTorch before 2.8 does not keep a Work of Python that C++ code waits for: DistributedDataParallel
+# waits for all of one backward pass at its end.
+_MOST_UNCLAIMED = 256
+
+
+class Work(dist.Work):
+    """torch.distributed.Work: an operation that runs, or waits for its turn."""
+
+    def __init__(self, name: str, body: Callable[[], Any]):
+        super().__init__()
+        self._name = name
+        self._body: Callable[[], Any] | None = body
+        self._done = threading.Event()
+        self._lock = threading.Lock()  # of the future
+        self._future: torch.futures.Future | None = None
+        self._error: Exception | None = None
+        self._result: Any = None
+        self._claim: Callable[[], Any] = lambda: None
+
+    def wait(self, timeout: timedelta = timedelta(0)) -> bool:
+        """Returns once it has ended; raises its error. No time limit but the group's by default."""
+        self._claim()
+        seconds = timeout.total_seconds()
+        if not self._done.wait(seconds if seconds > 0 else None):
+            raise PeerError(f"{self._name}: has not ended within {seconds:g} s")
+        if self._error is not None:
+            raise self._error
+        return True
+
+    synchronize = wait
+
+    def is_completed(self) -> bool:
+        """Whether it has ended, also by an error."""
+        return self._done.is_set()
+
+    def is_success(self) -> bool:
+        """Whether it has ended without an error."""
+        return self._done.is_set() and self._error is None
+
+    def exception(self) -> Exception | None:
+        """Its error."""
+        return self._error
+
+    def result(self) -> Any:
+        """The tensors that it has written."""
+        self.wait()
+        return self._result
+
+    def source_rank(self) -> int:
+        """No operation receives from any worker."""
+        return -1
+
+    _source_rank = source_rank
+
+    def get_future(self) -> torch.futures.Future:
+        """Completed, with result(), by the thread that carries the operation out. A backward pass
+        in which it is taken raises the error of the operation: DistributedDataParallel would turn
+        it into a RuntimeError with its text."""
+        self._claim()
+        try:
+            Variable._execution_engine.queue_callback(self.wait)
+        except RuntimeError:
+            pass  # not within a backward pass
+        with self._lock:
+            if self._future is None:
+                self._future = torch.futures.Future()
+                if not self._done.is_set():
+                    return self._future
+            else:
+                return self._future
+        self._complete()
+        return self._future
+
+    def _run(self, lost: PeerError | None) -> PeerError | None:
+        """Carries it out, unless a worker is lost. Returns the error by which one is."""
+        try:
+            if lost is not None:
+                raise lost
+            self._result = self._body()
+        except PeerError as error:
+            lost = lost or _with_name(self._name, error)
+            self._error = lost
+        except Exception as error:  # whatever it is belongs to who waits
+            self._error = _with_name(self._name, error) if isinstance(error, Error) else error
+        self._body = None
+        with self._lock:
+            self._done.set()
+            asked = self._future is not None
+        if asked:
+            self._complete()
+        return lost
+
+    def _complete(self) -> None:
+        if self._error is not None:
+            self._future.set_exception(self._error)
+        else:
+            self._future.set_result(self._result)
+
+
+class Worker:
+    """Carries out works in their order, on a thread of its own. Thread-safe."""
+
+    def __init__(self, name: str, end: Callable[[], None]):
+        """`end` is called by the thread after the last work."""
+        self._queue: queue.SimpleQueue = queue.SimpleQueue()
+        self._unclaimed: OrderedDict[int, Work] = OrderedDict()
+        self._thread = threading.Thread(target=_carry_out, args=(self._queue, end), name=name,
+                                        daemon=True)
+        self._thread.start()
+
+    def submit(self, work: Work) -> Work:
+        """`work`, which runs after those before it."""
+        unclaimed, key = self._unclaimed, id(work)
+        unclaimed[key] = work
+        work._claim = lambda: unclaimed.pop(key, None)
+        if len(unclaimed) > _MOST_UNCLAIMED:
+            unclaimed.popitem(last=False)
+        self._queue.put(work)
+        return work
+
+    def close(self) -> None:
+        """Returns once all works, and the thread, have ended."""
+        self._unclaimed.clear()
+        self._queue.put(None)
+        if threading.current_thread() is not self._thread:
+            self._thread.join()
+
+
+def _carry_out(works: queue.SimpleQueue, end: Callable[[], None]) -> None:
+    # Knows nothing of the process group, which can therefore end while this waits.
+    lost = None
+    try:
+        while True:
+            work = works.get()
+            if work is None:
+                return
+            lost = work._run(lost)
+            del work
+    finally:
+        end()
+
+
+def _with_name(name: str, error: Error) -> Error:
+    named = type(error)(f"{name}: {error}", error.exit_status)
+    named.__cause__ = error.__cause__
+    return named

@@ -1,0 +1,104 @@
+"""Imported datasets for a DataLoader."""
+
+from __future__ import annotations
+
+import os
+from typing import Any, Dict, Iterator, Sequence, Tuple, Union
+
+import numpy as np
+import torch
+import torch.utils.data
+from torch import Tensor
+
+from renzan import data
+from renzan.data import Bags
+
+Ids = Dict[str, Union[Tensor, "Bags[Tensor]"]]
+Batch = Tuple[Tensor, Ids, Tensor]
+
+
+class Dataset(torch.utils.data.Dataset[Batch]):
+    """A dataset in a directory (renzan.data): (dense, ids, label) by row or by batch.
+
+    dataset[7] is one row: dense float32 [dense features], ids {feature: int64 [] or, of a multi-hot
+    feature, [its ids]}, label float32 []. dataset[[7, 3]] is a batch: dense [batch, features], ids
+    {feature: int64 [batch], or Bags of a multi-hot one}, label [batch]. Bags go into an
+    nn.EmbeddingBag as bag(bags.values, bags.offsets[:-1]).
+
+    In a DataLoader a sampler of lists of row numbers asks for whole batches:
+
+        DataLoader(dataset, batch_size=None, sampler=renzan.torch.Sampler(dataset, 256, seed=1))
+
+    The ordinary forms, with batch_size or batch_sampler, need collate_fn=dataset.collate if there
+    are multi-hot features, and are slower without it.
+    """
+
+    def __init__(self, source: data.Dataset | str | os.PathLike[str]):
+        """`source`: a dataset that renzan.data.open() returned, or its directory."""
+        self.source = source if isinstance(source, data.Dataset) else data.open(source)
+
+    @property
+    def schema(self) -> data.Schema:
+        """What the columns are."""
+        return self.source.schema
+
+    def __len__(self) -> int:
+        return len(self.source)
+
+    def __getitem__(self, rows: int | Sequence[int] | np.ndarray | Tensor) -> Batch:
+        if isinstance(rows, (int, np.integer)) or (isinstance(rows, Tensor) and rows.ndim == 0):
+            return _row(self._gather([int(rows)]), 0)
+        return self._gather(rows)
+
+    def __getitems__(self, rows: Sequence[int]) -> _Rows:
+        """For PyTorch 2: the rows of a batch, gathered at once."""
+        return _Rows(self._gather(rows))
+
+    @staticmethod
+    def collate(rows: Sequence[Batch]) -> Batch:
+        """The batch of some rows."""
+        if isinstance(rows, _Rows):
+            return rows.batch
+        dense, ids, label = zip(*rows)
+        return (torch.stack(dense), {name: _join([of[name] for of in ids]) for name in ids[0]},
+                torch.stack(label))
+
+    def _gather(self, rows: Any) -> Batch:
+        batch = self.source[rows]
+        ids: Ids = {}
+        for name, array in batch.ids.items():
+            if isinstance(array, Bags):
+                ids[name] = Bags(torch.from_numpy(array.values), torch.from_numpy(array.offsets))
+            else:
+                ids[name] = torch.from_numpy(array)
+        return torch.from_numpy(batch.dense), ids, torch.from_numpy(batch.label)
+
+
+class _Rows:
+    """The rows of a batch, one by one."""
+
+    def __init__(self, batch: Batch):
+        self.batch = batch
+
+    def __len__(self) -> int:
+        return len(self.batch[2])
+
+    def __getitem__(self, row: int) -> Batch:
+        return _row(self.batch, row)
+
+    def __iter__(self) -> Iterator[Batch]:
+        return (_row(self.batch, row) for row in range(len(self)))
+
+
+def _row(batch: Batch, row: int) -> Batch:
+    dense, ids, label = batch
+    return dense[row], {name: of[row] for name, of in ids.items()}, label[row]
+
+
+def _join(rows: Sequence[Any]) -> Tensor | Bags[Tensor]:
+    """Ids of a feature: of one-hot rows [], of multi-hot ones [any number]."""
+    if rows[0].ndim == 0:
+        return torch.stack(list(rows))
+    offsets = torch.zeros(len(rows) + 1, dtype=torch.int64)
+    torch.cumsum(torch.tensor([len(row) for row in rows]), 0, out=offsets[1:])
+    return Bags(torch.cat(list(rows)), offsets)

@@ -1,0 +1,27 @@
+"""The random state of PyTorch, NumPy and Python, of a program that runs alone without VirtualStep,
+which keys it by step and needs none of this."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import numpy as np
+import torch
+
+
+def get_random_state() -> dict[str, Any]:
+    """Of all three generators, in types that a checkpoint holds."""
+    version, words, gauss = random.getstate()
+    name, key, *rest = np.random.get_state()
+    return {"torch": torch.get_rng_state(), "python": [version, np.array(words, np.int64), gauss],
+            "numpy": [name, key.astype(np.int64), *rest]}
+
+
+def set_random_state(state: dict[str, Any]) -> None:
+    """The reverse."""
+    torch.set_rng_state(state["torch"])
+    version, words, gauss = state["python"]
+    random.setstate((version, tuple(words.tolist()), gauss))
+    name, key, *rest = state["numpy"]
+    np.random.set_state((name, key.astype(np.uint32), *rest))

@@ -1,0 +1,141 @@
+#include "renzan/data/dataset/dataset.h"
+
+#include <nlohmann/json.hpp>
+
+#include "renzan/base/error.h"
+#include "renzan/capi/guard.h"
+#include "renzan/data/dataset/manifest.h"
+
+using namespace renzan;
+using namespace renzan::capi;
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// One object per categorical feature, with the files that hold its ids.
+Json FeaturesOf(const DatasetSchema& schema) {
+  Json features = Json::array();
+  int64_t column = 0;
+  for (const CategoricalFeature& feature : schema.categorical) {
+    Json json = {{"name", feature.name},
+                 {"num_embeddings", feature.num_embeddings},
+                 {"multi_hot", feature.multi_hot},
+                 {"vocabulary", feature.vocabulary}};
+    if (feature.multi_hot) {
+      json["values"] = FeatureFile(feature.name, "values");
+      json["offsets"] = FeatureFile(feature.name, "offsets");
+    } else if (feature.has_wide_ids()) {
+      json["file"] = FeatureFile(feature.name, "ids");
+      json["column"] = nullptr;
+    } else {
+      json["file"] = "ids.npy";
+      json["column"] = column++;
+    }
+    features.push_back(json);
+  }
+  return features;
+}
+
+std::string Describe(const Dataset& dataset) {
+  const DatasetSchema& schema = dataset.schema();
+  Json shards = Json::array();
+  for (const auto& [folder, shard] : dataset.manifest().shards)
+    shards.push_back(
+        {{"directory", fmt::format("{}/{}", dataset.directory(), folder)}, {"rows", shard.rows}});
+  Json generated;
+  if (const auto& best = dataset.bayes_optimal())
+    generated = {{"best_auc", best->best_auc}, {"best_log_loss", best->best_log_loss}};
+  return Json{{"directory", dataset.directory()},
+              {"rows", dataset.num_rows()},
+              {"fingerprint", dataset.fingerprint()},
+              {"label", schema.label},
+              {"label_rule", schema.label_rule},
+              {"dense", schema.dense},
+              {"dense_transforms", schema.dense_transforms},
+              {"categorical", FeaturesOf(schema)},
+              {"generated", generated},
+              {"shards", shards}}
+      .dump();
+}
+
+}  // namespace
+
+struct renzan_dataset {
+  Dataset dataset;
+  std::string description;
+
+  explicit renzan_dataset(Dataset opened)
+      : dataset(std::move(opened)), description(Describe(dataset)) {}
+};
+
+struct renzan_batch {
+  Batch batch;
+};
+
+renzan_status renzan_dataset_open(const char* directory, int verify_blocks,
+                                  renzan_dataset** dataset) {
+  return Guard([&] {
+    NeedsArgument(directory, "directory");
+    NeedsArgument(dataset, "dataset");
+    *dataset = new renzan_dataset(Dataset(directory, {.verify_blocks = verify_blocks != 0}));
+  });
+}
+
+void renzan_dataset_close(renzan_dataset* dataset) { delete dataset; }
+
+const char* renzan_dataset_description(const renzan_dataset* dataset) {
+  return dataset == nullptr ? "null" : dataset->description.c_str();
+}
+
+renzan_status renzan_dataset_verify(const renzan_dataset* dataset) {
+  return Guard([&] {
+    NeedsArgument(dataset, "dataset");
+    dataset->dataset.Verify();
+  });
+}
+
+renzan_status renzan_dataset_read(const renzan_dataset* dataset, const int64_t* rows,
+                                  size_t num_rows, renzan_batch** batch) {
+  return Guard([&] {
+    NeedsArgument(dataset, "dataset");
+    NeedsArgument(batch, "batch");
+    if (num_rows > 0) NeedsArgument(rows, "rows");
+    const std::span<const int64_t> wanted(rows, num_rows);
+    for (const int64_t row : wanted)
+      if (row < 0 || row >= dataset->dataset.num_rows())
+        Fail(ErrorCode::kUsage, "{} has no row {}: it has {} rows", dataset->dataset.directory(),
+             row, dataset->dataset.num_rows());
+    auto read = std::make_unique<renzan_batch>();
+    dataset->dataset.Read(wanted, &read->batch);
+    *batch = read.release();
+  });
+}
+
+void renzan_batch_destroy(renzan_batch* batch) { delete batch; }
+
+const float* renzan_batch_label(const renzan_batch* batch) {
+  return batch == nullptr ? nullptr : batch->batch.label.data();
+}
+
+const float* renzan_batch_dense(const renzan_batch* batch) {
+  return batch == nullptr ? nullptr : batch->batch.dense.data();
+}
+
+renzan_status renzan_batch_ids(const renzan_batch* batch, size_t feature, const int64_t** values,
+                               size_t* num_values, const int32_t** offsets) {
+  return Guard([&] {
+    NeedsArgument(batch, "batch");
+    NeedsArgument(values, "values");
+    NeedsArgument(num_values, "num_values");
+    NeedsArgument(offsets, "offsets");
+    const std::vector<FeatureIds>& features = batch->batch.categorical;
+    if (feature >= features.size())
+      Fail(ErrorCode::kUsage, "there is no categorical feature {}: there are {}", feature,
+           features.size());
+    const FeatureIds& ids = features[feature];
+    *values = ids.values.data();
+    *num_values = ids.values.size();
+    *offsets = ids.one_hot() ? nullptr : ids.offsets.data();
+  });
+}

@@ -1,0 +1,11 @@
+// librenzan_mpi.so. It is of the same build as librenzan.so, so that C++ objects and exceptions may
+// pass between them.
+
+#include "renzan/base/error.h"
+#include "renzan/comm/backends.h"
+
+extern "C" __attribute__((visibility("default"))) renzan::Communicator*
+renzan_make_mpi_communicator(const renzan::Rendezvous* rendezvous, double timeout_seconds) {
+  renzan::ThrowFailedChecks();
+  return renzan::MakeMpiCommunicator(*rendezvous, timeout_seconds).release();
+}

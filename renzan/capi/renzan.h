@@ -1,0 +1,382 @@
+/* Renzan's C interface: librenzan.so. C99 and later.
+ *
+ * Functions that can fail return a renzan_status; renzan_last_error() is then what, where and what
+ * to do next. Objects are opaque handles, created and destroyed in pairs; destroying NULL does
+ * nothing. Unless said otherwise an object may be used by one thread at a time, any functions may
+ * run concurrently on different objects, and buffers need no alignment.
+ *
+ * The library changes nothing of its process but what is said here: no signal handlers, no signal
+ * dispositions (SIGPIPE is blocked in the calling thread during a call), no exit, no environment.
+ * Backend mpi initialises MPI if the process has not, and ends it when the communicator is
+ * destroyed only if it was the one to initialise it. Warnings go to stderr.
+ */
+#ifndef RENZAN_CAPI_RENZAN_H_
+#define RENZAN_CAPI_RENZAN_H_
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#if defined(__GNUC__)
+#define RENZAN_EXPORT __attribute__((visibility("default")))
+#else
+#define RENZAN_EXPORT
+#endif
+
+/* ---- Errors and versions ---- */
+
+/* The exit statuses of sysexits.h, by which a program may end when it cannot go on: a launcher that
+ * knows them starts it again only where that may help. */
+typedef enum renzan_status {
+  RENZAN_OK = 0,
+  RENZAN_USAGE = 64,       /* a wrong argument; workers that disagree */
+  RENZAN_DATA = 65,        /* a damaged file */
+  RENZAN_NO_INPUT = 66,    /* a file does not exist or cannot be read */
+  RENZAN_UNAVAILABLE = 69, /* a peer died or did not answer */
+  RENZAN_SOFTWARE = 70,    /* a bug */
+  RENZAN_OS_ERROR = 71,    /* out of memory or threads */
+  RENZAN_CANT_CREATE = 73, /* an output cannot be created */
+  RENZAN_IO = 74,          /* reading or writing failed */
+  RENZAN_STOPPED = 75,     /* stopped on request: run it again */
+  RENZAN_NO_PERMISSION = 77,
+  RENZAN_CONFIG = 78 /* a wrong configuration */
+} renzan_status;
+
+/* Of the last call of this thread that failed; valid until its next one. Never NULL. */
+RENZAN_EXPORT const char* renzan_last_error(void);
+
+/* "0.1.0" */
+RENZAN_EXPORT const char* renzan_version(void);
+
+/* ---- Workers ---- */
+
+/* This worker's place, from the variables that launchers set: torchrun's (RANK, WORLD_SIZE,
+ * LOCAL_RANK, MASTER_ADDR, MASTER_PORT), Open MPI's or Slurm's. Without any: one worker. */
+typedef struct renzan_place {
+  int rank, world_size, local_rank;
+  int under_mpirun; /* 1: mpirun started it */
+  int master_port;
+  char master_addr[256]; /* "": unknown */
+} renzan_place;
+
+RENZAN_EXPORT renzan_status renzan_place_from_environment(renzan_place* place);
+
+/* Which virtual workers [*begin, *end) of `virtual_workers` a worker carries: contiguous, for any
+ * world size from 1 to virtual_workers. */
+RENZAN_EXPORT renzan_status renzan_virtual_worker_range(int virtual_workers, int world_size,
+                                                        int rank, int* begin, int* end);
+
+/* ---- Communicators ---- */
+
+/* A group of workers. Every worker makes the same calls in the same order; where they do not, each
+ * of them gets RENZAN_USAGE with what the others call. A worker that dies or does not answer within
+ * the time limit is RENZAN_UNAVAILABLE, which names it; the communicator can then only be
+ * destroyed. Calls may come from several threads; one at a time is carried out. */
+typedef struct renzan_comm renzan_comm;
+
+/* `backend`: "local" (one worker), "gloo" (TCP), "mpi" (the workers of one mpirun; needs the
+ * system's Open MPI), or "auto": local for one worker, mpi under mpirun, else gloo. Worker 0
+ * listens at master_addr:master_port until all have connected. `timeout_seconds` limits that and
+ * each call. `threads` (1 or more) share the work of reductions; their number changes no bit. */
+RENZAN_EXPORT renzan_status renzan_comm_create(const renzan_place* place, const char* backend,
+                                               double timeout_seconds, int threads,
+                                               renzan_comm** comm);
+RENZAN_EXPORT void renzan_comm_destroy(renzan_comm* comm);
+
+RENZAN_EXPORT int renzan_comm_rank(const renzan_comm* comm);
+RENZAN_EXPORT int renzan_comm_world_size(const renzan_comm* comm);
+RENZAN_EXPORT const char* renzan_comm_backend(const renzan_comm* comm);
+
+RENZAN_EXPORT renzan_status renzan_barrier(renzan_comm* comm);
+/* `bytes` of `data` from worker `root` to all. */
+RENZAN_EXPORT renzan_status renzan_broadcast(renzan_comm* comm, void* data, size_t bytes, int root);
+/* `send` goes to every worker; recv[p] is filled with the recv_bytes[p] that worker p sends. */
+RENZAN_EXPORT renzan_status renzan_all_gather(renzan_comm* comm, const void* send,
+                                              size_t send_bytes, void* const* recv,
+                                              const size_t* recv_bytes);
+/* send[p] goes to worker p, recv[p] comes from it. */
+RENZAN_EXPORT renzan_status renzan_all_to_all(renzan_comm* comm, const void* const* send,
+                                              const size_t* send_bytes, void* const* recv,
+                                              const size_t* recv_bytes);
+
+typedef enum renzan_dtype {
+  RENZAN_FLOAT32 = 0,
+  RENZAN_FLOAT64 = 1,
+  RENZAN_FLOAT16 = 2,
+  RENZAN_BFLOAT16 = 3,
+  RENZAN_INT8 = 4,
+  RENZAN_UINT8 = 5,
+  RENZAN_INT16 = 6,
+  RENZAN_INT32 = 7,
+  RENZAN_INT64 = 8
+} renzan_dtype;
+
+typedef enum renzan_op {
+  RENZAN_SUM = 0,
+  RENZAN_PRODUCT = 1,
+  RENZAN_MIN = 2,
+  RENZAN_MAX = 3,
+  RENZAN_BIT_AND = 4, /* the bitwise ones: integers only */
+  RENZAN_BIT_OR = 5,
+  RENZAN_BIT_XOR = 6
+} renzan_op;
+
+/* One array per worker, combined in the order of a fixed balanced binary tree over the ranks.
+ * `send` and `recv` may be the same; otherwise they must not overlap. 16-bit floats are combined in
+ * float32 and rounded at each node; integers wrap around. */
+RENZAN_EXPORT renzan_status renzan_all_reduce(renzan_comm* comm, const void* send, void* recv,
+                                              size_t count, renzan_dtype dtype, renzan_op op);
+/* The same, of which worker p gets the counts[p] elements after those of the workers before it.
+ * `send` has all of them. */
+RENZAN_EXPORT renzan_status renzan_reduce_scatter(renzan_comm* comm, const void* send, void* recv,
+                                                  const size_t* counts, renzan_dtype dtype,
+                                                  renzan_op op);
+
+/* ---- Sums over virtual workers ---- */
+
+/* The sum of one array per virtual worker, in the order of a fixed balanced binary tree: the same
+ * bits whatever the number of workers. A worker adds the arrays of its virtual workers one after
+ * another, in their order; it holds about log2 of their number. Then the workers exchange.
+ *
+ *   for v in renzan_virtual_worker_range(...): renzan_reduction_add(...)
+ *   renzan_reduction_start()      posts the exchange and returns
+ *   renzan_reduction_continue()   waits for the half that scatters, and adds
+ *   renzan_reduction_finish()     waits for the half that gathers, and gives the sum
+ *
+ * Several reductions may be under way; all workers start, continue and finish them in the same
+ * order. The communicator must outlive them. */
+typedef struct renzan_reduction renzan_reduction;
+
+/* An array, or the sum, may lie in several places. */
+typedef struct renzan_part {
+  void* data;         /* NULL where it is added: zeros */
+  size_t count;       /* elements */
+  renzan_dtype dtype; /* sums of float32: float32, float16 or bfloat16; of float64: float64 */
+} renzan_part;
+
+/* `count` elements of `dtype`, RENZAN_FLOAT32 or RENZAN_FLOAT64. `wire`: the type to which every
+ * array and every partial sum is rounded, and which is sent: `dtype` itself, or for float32 also
+ * RENZAN_FLOAT16 (beyond its range: the largest value) or RENZAN_BFLOAT16. `name` is said in
+ * errors. Workers check here that they agree. */
+RENZAN_EXPORT renzan_status renzan_reduction_create(renzan_comm* comm, int virtual_workers,
+                                                    size_t count, renzan_dtype dtype,
+                                                    renzan_dtype wire, const char* name,
+                                                    renzan_reduction** reduction);
+RENZAN_EXPORT void renzan_reduction_destroy(renzan_reduction* reduction);
+
+RENZAN_EXPORT renzan_status renzan_reduction_add(renzan_reduction* reduction,
+                                                 const renzan_part* parts, size_t num_parts);
+RENZAN_EXPORT renzan_status renzan_reduction_start(renzan_reduction* reduction);
+RENZAN_EXPORT renzan_status renzan_reduction_continue(renzan_reduction* reduction);
+/* Writes the sum times `scale`. `all_finite` may be NULL. */
+RENZAN_EXPORT renzan_status renzan_reduction_finish(renzan_reduction* reduction,
+                                                    const renzan_part* parts, size_t num_parts,
+                                                    double scale, int* all_finite);
+/* Forgets what has been added since the last sum, if no exchange has been started. */
+RENZAN_EXPORT renzan_status renzan_reduction_reset(renzan_reduction* reduction);
+/* Arrays of `count` elements that it holds. */
+RENZAN_EXPORT size_t renzan_reduction_num_arrays(const renzan_reduction* reduction);
+
+/* ---- Randomness and order, keyed by meaning ---- */
+
+/* A key for one purpose, derived from a seed; stable across versions. */
+RENZAN_EXPORT uint64_t renzan_key(uint64_t seed, const char* meaning, uint64_t index);
+/* Philox4x32-10 (Salmon et al., SC 2011): words out[0..4) of a key and a 128-bit counter. */
+RENZAN_EXPORT void renzan_philox(uint64_t key, uint64_t counter_low, uint64_t counter_high,
+                                 uint32_t out[4]);
+/* The samples at positions [begin, end) of an epoch over `num_samples`: a keyed permutation of all
+ * of them, computed on the fly. out: [end - begin]. */
+RENZAN_EXPORT renzan_status renzan_sample_order(uint64_t seed, int64_t epoch, int64_t num_samples,
+                                                int64_t begin, int64_t end, int64_t* out);
+
+/* ---- Checkpoints ---- */
+
+/* A checkpoint is a directory with safetensors files and a manifest that has a checksum of each
+ * (docs/formats/checkpoint.md); those of a run lie in one directory: step-00000100 and so on. */
+
+/* An array, row-major and little-endian. */
+typedef struct renzan_tensor {
+  const char* key;   /* UTF-8 */
+  const char* dtype; /* as safetensors spells it: F64 F32 F16 BF16 I64 I32 I16 I8 U8 BOOL */
+  const int64_t* shape;
+  size_t dims;
+  const void* data; /* NULL where it is described, not given */
+  size_t bytes;
+} renzan_tensor;
+
+typedef struct renzan_text {
+  const char* key;
+  const char* value;
+} renzan_text;
+
+/* A directory of checkpoints, for the one process that writes there; any process may read. */
+typedef struct renzan_checkpoints renzan_checkpoints;
+
+/* Creates the directory if it does not exist, waits a few seconds for another process that writes
+ * there (then RENZAN_CANT_CREATE, which names it), and removes what a killed writer left behind. */
+RENZAN_EXPORT renzan_status renzan_checkpoints_open(const char* directory,
+                                                    renzan_checkpoints** checkpoints);
+RENZAN_EXPORT void renzan_checkpoints_close(renzan_checkpoints* checkpoints);
+
+/* Writes a checkpoint, which appears whole or not at all, and is durable on return. One of the same
+ * step that is there already is moved aside. `run`: texts that readers may use; `config`: YAML.
+ * `hash`: also computes the SHA-256 of every tensor, several times slower; `model_sha256` (may be
+ * NULL) is then the digest of all of them, else "". */
+RENZAN_EXPORT renzan_status renzan_checkpoints_write(renzan_checkpoints* checkpoints, int64_t step,
+                                                     const renzan_tensor* tensors,
+                                                     size_t num_tensors, const renzan_text* run,
+                                                     size_t num_run, const char* config, int hash,
+                                                     char model_sha256[65]);
+/* Removes all valid ones but the `keep` newest. Keeps damaged ones; removes nothing while one
+ * cannot be read. */
+RENZAN_EXPORT renzan_status renzan_checkpoints_remove_old(renzan_checkpoints* checkpoints,
+                                                          int keep);
+/* Renames one that cannot be used to <name>.corrupt, or .corrupt-2 and so on. */
+RENZAN_EXPORT renzan_status renzan_checkpoints_move_aside(renzan_checkpoints* checkpoints,
+                                                          int64_t step);
+
+/* What is in a directory of checkpoints, newest first; one that does not exist is empty. */
+typedef struct renzan_checkpoint_list renzan_checkpoint_list;
+
+typedef struct renzan_checkpoint_entry {
+  const char* name;
+  const char* path;
+  int64_t step;
+  int64_t unix_ms; /* when it was written */
+  uint64_t bytes;
+  /* RENZAN_DATA: damaged. RENZAN_NO_INPUT, RENZAN_IO: it cannot be read now, and may be valid.
+   * RENZAN_OK: its manifest is valid and its files have the right sizes. */
+  renzan_status status;
+  const char* problem; /* "": none */
+} renzan_checkpoint_entry;
+
+RENZAN_EXPORT renzan_status renzan_checkpoint_list_create(const char* directory,
+                                                          renzan_checkpoint_list** list);
+RENZAN_EXPORT void renzan_checkpoint_list_destroy(renzan_checkpoint_list* list);
+RENZAN_EXPORT size_t renzan_checkpoint_list_size(const renzan_checkpoint_list* list);
+/* Valid as long as the list. */
+RENZAN_EXPORT renzan_status renzan_checkpoint_list_get(const renzan_checkpoint_list* list,
+                                                       size_t index,
+                                                       renzan_checkpoint_entry* entry);
+
+/* An open checkpoint, or saved model. One that holds only what changed is read with its base. */
+typedef struct renzan_checkpoint renzan_checkpoint;
+
+/* `path` is a checkpoint, or a directory of them: then the newest whose manifest and sizes are
+ * valid. What it returns below is valid until it is closed. */
+RENZAN_EXPORT renzan_status renzan_checkpoint_open(const char* path,
+                                                   renzan_checkpoint** checkpoint);
+RENZAN_EXPORT void renzan_checkpoint_close(renzan_checkpoint* checkpoint);
+
+RENZAN_EXPORT const char* renzan_checkpoint_path(const renzan_checkpoint* checkpoint);
+RENZAN_EXPORT int64_t renzan_checkpoint_step(const renzan_checkpoint* checkpoint);
+/* "" if the tensors were not hashed. */
+RENZAN_EXPORT const char* renzan_checkpoint_model_sha256(const renzan_checkpoint* checkpoint);
+RENZAN_EXPORT const char* renzan_checkpoint_config(const renzan_checkpoint* checkpoint);
+RENZAN_EXPORT size_t renzan_checkpoint_num_run(const renzan_checkpoint* checkpoint);
+RENZAN_EXPORT renzan_status renzan_checkpoint_run(const renzan_checkpoint* checkpoint, size_t index,
+                                                  renzan_text* text);
+RENZAN_EXPORT size_t renzan_checkpoint_num_tensors(const renzan_checkpoint* checkpoint);
+/* In the order of their keys. */
+RENZAN_EXPORT renzan_status renzan_checkpoint_tensor(const renzan_checkpoint* checkpoint,
+                                                     size_t index, renzan_tensor* tensor);
+/* The values of a tensor, which has `bytes` bytes. The checksum of a file is verified when it is
+ * first used. */
+RENZAN_EXPORT renzan_status renzan_checkpoint_read(renzan_checkpoint* checkpoint, const char* key,
+                                                   void* out, size_t bytes);
+/* Verifies every file and tensor. */
+RENZAN_EXPORT renzan_status renzan_checkpoint_verify(renzan_checkpoint* checkpoint);
+
+/* SHA-256 of arrays: that of a checkpoint of `step` with these tensors. */
+RENZAN_EXPORT renzan_status renzan_model_sha256(int64_t step, const renzan_tensor* tensors,
+                                                size_t num_tensors, char model_sha256[65]);
+
+/* ---- Status of a run ---- */
+
+/* What a running program tells a scheduler (docs/cluster.md): status.json in its run directory. */
+typedef struct renzan_run_status {
+  const char* state;         /* starting, running, stopping, stopped, done or failed */
+  int64_t step, steps;       /* finished, in total */
+  double samples_per_second; /* 0: unknown */
+  double eta_seconds;        /* negative: unknown */
+  int64_t checkpoint_step;   /* negative: none yet */
+  double checkpoint_unix_seconds;
+  double working_since_unix_seconds; /* the first step of this process began; 0: not yet */
+} renzan_run_status;
+
+/* Replaces `path` atomically. */
+RENZAN_EXPORT renzan_status renzan_write_run_status(const char* path,
+                                                    const renzan_run_status* status);
+
+/* ---- Datasets ---- */
+
+/* A directory that `renzan data import` or `renzan data synth` has made (docs/formats/dataset.md),
+ * mapped read-only. Any threads may use it at the same time. */
+typedef struct renzan_dataset renzan_dataset;
+
+/* Checks that each file has the size, type and shape that dataset.yaml says. `verify_blocks`: 1
+ * compares each block of 64 KiB with its checksum when it is first read. */
+RENZAN_EXPORT renzan_status renzan_dataset_open(const char* directory, int verify_blocks,
+                                                renzan_dataset** dataset);
+RENZAN_EXPORT void renzan_dataset_close(renzan_dataset* dataset);
+
+/* What it holds, as JSON, valid as long as the dataset; arrays lie in `shards`[i].directory:
+ *   {"directory": "clicks", "rows": 7, "fingerprint": "SHA-256: same samples, same meaning",
+ *    "label": "label", "label_rule": "", "dense": ["I1"], "dense_transforms": ["log"],
+ *    "categorical": [
+ *      {"name": "C1", "num_embeddings": 9, "multi_hot": false, "vocabulary": "hash:9",
+ *       "file": "ids.npy", "column": 0},                      column null: a file of its own
+ *      {"name": "genres", "num_embeddings": 9, "multi_hot": true, "vocabulary": "ids",
+ *       "values": "genres.values.npy", "offsets": "genres.offsets.npy"}],
+ *    "generated": {"best_auc": 0.8, "best_log_loss": 0.4},    null for imported data
+ *    "shards": [{"directory": "clicks/shard-00000", "rows": 7}]} */
+RENZAN_EXPORT const char* renzan_dataset_description(const renzan_dataset* dataset);
+
+/* Compares every file with its SHA-256. */
+RENZAN_EXPORT renzan_status renzan_dataset_verify(const renzan_dataset* dataset);
+
+/* Some rows of a dataset, in columns. */
+typedef struct renzan_batch renzan_batch;
+
+/* Gathers rows, in any order, which may repeat. RENZAN_DATA names the file of a corrupt block, and
+ * row, feature and value of an id outside its table, a label other than 0 or 1, or a dense value
+ * that is not finite. */
+RENZAN_EXPORT renzan_status renzan_dataset_read(const renzan_dataset* dataset, const int64_t* rows,
+                                                size_t num_rows, renzan_batch** batch);
+RENZAN_EXPORT void renzan_batch_destroy(renzan_batch* batch);
+
+/* [rows] */
+RENZAN_EXPORT const float* renzan_batch_label(const renzan_batch* batch);
+/* [rows, dense features] */
+RENZAN_EXPORT const float* renzan_batch_dense(const renzan_batch* batch);
+/* Of the feature with this position in `categorical`. One-hot: *values [rows], *offsets NULL.
+ * Multi-hot: row i owns (*values)[offsets[i] .. offsets[i + 1]), *offsets [rows + 1]. */
+RENZAN_EXPORT renzan_status renzan_batch_ids(const renzan_batch* batch, size_t feature,
+                                             const int64_t** values, size_t* num_values,
+                                             const int32_t** offsets);
+
+/* ---- Metrics ---- */
+
+/* An event file, of which TensorBoard shows the scalars. */
+typedef struct renzan_events renzan_events;
+
+/* Creates `directory`, if need be, and a file in it. `next_step`: the first step of a resumed run,
+ * or 0. TensorBoard then ignores this and later steps in earlier files of the directory. */
+RENZAN_EXPORT renzan_status renzan_events_create(const char* directory, int64_t next_step,
+                                                 renzan_events** events);
+RENZAN_EXPORT void renzan_events_destroy(renzan_events* events);
+RENZAN_EXPORT const char* renzan_events_path(const renzan_events* events);
+/* `count` numbers of one step, with their tags: "train/loss". They are in the file, as float32,
+ * when it returns. */
+RENZAN_EXPORT renzan_status renzan_events_add(renzan_events* events, int64_t step,
+                                              const char* const* tags, const double* values,
+                                              size_t count);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* RENZAN_CAPI_RENZAN_H_ */

@@ -1,0 +1,111 @@
+#pragma once
+
+// A cluster as the verbs see it: this machine's daemon (daemon.h) or Kubernetes (kubernetes.h).
+// Each verb is written once, against this interface.
+//
+// Documents are JSON objects with the same keys from every backend, null where one knows nothing;
+// times are Unix milliseconds. For one thread at a time. Every function may block until the cluster
+// answers and throws Error: kNoInput for a job or node that does not exist, kNoPermission,
+// kUnavailable if the cluster does not answer, kUsage for what does not fit the state or cannot be
+// done on such a cluster; the message says what to do next.
+
+#include <cstdint>
+#include <functional>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "renzan/cluster/core/schedule.h"
+#include "renzan/cluster/core/snapshot.h"
+#include "renzan/cluster/spec/worker_classes.h"
+
+namespace renzan::cluster {
+
+using Document = nlohmann::ordered_json;
+
+// A job as its user wrote it, not parsed yet.
+struct JobText {
+  std::string yaml, source;            // `source` names it in messages
+  std::vector<std::string> overrides;  // "key=value"
+};
+
+struct Submission {
+  JobText job;
+  std::string directory;  // absolute: relative paths of the job start there
+  // Only on Kubernetes: the containers' image, and a file with the rest of the pod.
+  std::string image = {}, pod_template = {};
+};
+
+struct Submitted {
+  std::string job;            // by which other functions know it
+  std::optional<int64_t> id;  // none: it has no number yet
+  std::string name;
+  std::string ns = {};  // on Kubernetes
+};
+
+struct JobsQuery {
+  bool all = false;                               // also jobs that ended more than an hour ago
+  int64_t limit = 1000;                           // of ended jobs, newest first
+  std::string queue = {}, user = {}, state = {};  // only these
+};
+
+enum class JobAction { kCancel, kPreempt, kCheckpoint };
+
+struct LogQuery {
+  int64_t worker = 0;
+  int64_t attempt = -1;  // -1: the last one, and those after it
+  int64_t tail = -1;     // lines from the end; -1: all
+  bool follow = false;   // until the job, or the given attempt, has ended
+};
+
+enum class NodeAction { kCordon, kDrain, kFail, kRestore };
+
+// What decisions are made of.
+struct View {
+  Snapshot snapshot;
+  ScheduleOptions scheduling;
+  spec::WorkerClasses worker_classes;
+  std::string user;  // whose jobs the caller's would be
+};
+
+class Backend {
+ public:
+  virtual ~Backend() = default;
+
+  // --- Jobs. `job` is its number, or, on Kubernetes, NAME or NAMESPACE/NAME.
+
+  // {"jobs": [...], "more": older ones that are not listed}; by number. "unreadable", if it is
+  // there, here and in Status() and Usage(): why each job is left out that cannot be read.
+  virtual Document ListJobs(const JobsQuery& query) = 0;
+  virtual Document ShowJob(const std::string& job) = 0;
+  virtual Submitted Submit(const Submission& submission) = 0;
+  // What to submit to have the job run again. Fails with kNoPermission for a job of another user.
+  virtual JobText JobAgain(const std::string& job) = 0;
+  // The job's state afterwards; "" if that is not known yet.
+  virtual std::string ActOn(const std::string& job, JobAction action) = 0;
+  virtual void ReadLog(const std::string& job, const LogQuery& query,
+                       const std::function<void(std::string_view piece)>& take) = 0;
+
+  // --- The cluster.
+
+  virtual Document ListNodes() = 0;
+  // `notice_seconds`: it goes away then, for kDrain; negative: it stays. False: done only when its
+  // last worker has ended.
+  virtual bool ChangeNode(const std::string& node, NodeAction action, double notice_seconds) = 0;
+  virtual Document Status() = 0;
+  virtual Document Usage() = 0;
+  virtual void OverrideQuota(const std::string& user, int64_t max_gpus, double seconds) = 0;
+
+  // --- For questions that are answered here, on a snapshot.
+
+  virtual View Observe() = 0;
+  // The job that the submission would be; not in the snapshot yet. `snapshot`: the view's, or a
+  // changed copy. Throws Error kConfig for what it does not have.
+  virtual Job Imagine(const Submission& submission, const View& view, Snapshot& snapshot) = 0;
+  // What stopping jobs for a grand challenge would cost.
+  virtual Document PlanChallenge(const Submission& submission) = 0;
+};
+
+}  // namespace renzan::cluster

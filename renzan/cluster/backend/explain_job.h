@@ -1,0 +1,17 @@
+#pragma once
+
+// Why a job waits, what would start it, and when it may start: answered here, on a snapshot, so
+// that it costs neither the daemon nor an API server more than the snapshot.
+
+#include <string>
+
+#include "renzan/cluster/backend/backend.h"
+
+namespace renzan::cluster {
+
+// {"id", "state", "why", "warning"} and, of a pending job, {"reason", "would_start_with",
+// "estimated_start", "estimate_rests_on", "queue_position"}. Who may not see the whole cluster gets
+// what the controller has said, and a "note" instead of these.
+Document ExplainJob(Backend& backend, const std::string& job);
+
+}  // namespace renzan::cluster

@@ -1,0 +1,38 @@
+#pragma once
+
+// A Kubernetes cluster on which Renzan's controller runs. Whatever the caller may do there is
+// decided by the API server; nothing here needs rights beyond those of the request itself.
+//
+// Jobs are GangJobs, users are namespaces. Questions about the whole cluster (nodes, status, what
+// would start) need the right to list nodes, queues, pods and GangJobs of all namespaces.
+
+#include <memory>
+#include <string>
+
+#include "renzan/base/clock.h"
+#include "renzan/cluster/backend/backend.h"
+#include "renzan/cluster/client/paths.h"
+#include "renzan/cluster/kubernetes/api/api.h"
+#include "renzan/cluster/kubernetes/api/pod_logs.h"
+
+namespace renzan::cluster {
+
+struct KubernetesTarget {
+  std::string server;  // for people
+  std::string ns;      // of jobs that do not name theirs
+  // Only jobs of `ns` are looked at; otherwise those of all namespaces, if that is allowed.
+  bool only_namespace = false;
+};
+
+// `api`, `logs`: of the same server. `clock` must outlive it.
+std::unique_ptr<Backend> MakeKubernetesBackend(std::unique_ptr<kubernetes::Api> api,
+                                               std::unique_ptr<kubernetes::PodLogs> logs,
+                                               KubernetesTarget target,
+                                               const Clock& clock = SystemClock());
+
+// By the kubeconfig file, as FindAccess() finds it. `context`, `ns`: empty: the file's. Throws as
+// FindAccess().
+std::unique_ptr<Backend> MakeKubernetesBackend(const std::string& context, const std::string& ns,
+                                               const client::Environment& environment);
+
+}  // namespace renzan::cluster

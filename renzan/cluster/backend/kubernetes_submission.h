@@ -1,0 +1,25 @@
+#pragma once
+
+// What is sent to the API server for a submission. Reads the pod template's file, otherwise pure.
+
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+
+#include "renzan/cluster/backend/backend.h"
+#include "renzan/cluster/kubernetes/objects/gang_job.h"
+
+namespace renzan::cluster {
+
+// A GangJob: the submission's own, as it is, or one made from its job specification. Its namespace
+// is the manifest's, else `ns`; `ns_given`: the caller insists on it. `needs_image`: false for a
+// job that is only thought of.
+//
+// Throws Error kConfig (see gang_job_manifest.h), or kUsage for flags that a manifest does not
+// allow.
+nlohmann::json GangJobOf(const Submission& submission, const std::string& ns, bool ns_given,
+                         bool needs_image = true);
+
+// The same job once more, by a new name.
+nlohmann::json RepeatedGangJob(const kubernetes::GangJob& job);
+
+}  // namespace renzan::cluster

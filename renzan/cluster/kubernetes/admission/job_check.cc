@@ -1,0 +1,115 @@
+#include "renzan/cluster/kubernetes/admission/job_check.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <nlohmann/json.hpp>
+#include <set>
+#include <utility>
+
+#include "renzan/cluster/kubernetes/controller/job_facts.h"
+#include "renzan/cluster/kubernetes/objects/json_fields.h"
+
+namespace renzan::cluster::kubernetes {
+namespace {
+
+using Keys = std::set<std::string>;
+
+// Of the specification, those whose values differ.
+Keys ChangedKeys(const Json& spec, const Json& before) {
+  Keys changed;
+  for (const Json* one : {&spec, &before})
+    for (const auto& [key, value] : one->items())
+      if (At(spec, {key}) != At(before, {key})) changed.insert(key);
+  return changed;
+}
+
+int WorkersOf(const GangJobStatus& status) {
+  int workers = 0;
+  for (const NodeWorkers& share : status.placement) workers += share.workers;
+  return workers;
+}
+
+std::string WhyNotEdited(const GangJob& job, const GangJob& before, const Keys& changed) {
+  if (HasEnded(before.status.state) && changed != Keys{"cancelled"})
+    return fmt::format(
+        "gangjob {} has ended ({}) and is not run again: submit it under another name, or delete "
+        "it first",
+        before.path(), NameOf(before.status.state));
+  if (before.cancelled && !job.cancelled)
+    return fmt::format(
+        "gangjob {} has been cancelled, and there is no way back: submit it under another name",
+        before.path());
+  return "";
+}
+
+// When changes of a job that has workers apply, if that is not at once.
+std::vector<std::string> WhenEditsApply(const GangJob& job, const GangJob& before, Keys changed) {
+  std::vector<std::string> warnings;
+  for (const char* at_once : {"cancelled", "retries", "retryBackoff", "startTimeout", "timeout"})
+    changed.erase(at_once);
+  const bool is_size = changed.erase("replicas") + changed.erase("minReplicas") > 0;
+  const int workers = WorkersOf(before.status);
+  const SizeApplies when =
+      is_size ? WhenSizeApplies(job.spec, workers, before.status.state == RecordState::kRunning,
+                                before.spec.checkpoint.on_stop)
+              : SizeApplies::kAtOnce;
+  switch (when) {
+    case SizeApplies::kAtOnce:
+      break;
+    case SizeApplies::kAfterAStop:
+      warnings.push_back(fmt::format(
+          "the job has {} workers: they save their work and stop, and it starts again with the "
+          "other size",
+          workers));
+      break;
+    case SizeApplies::kNextTime:
+      changed.insert("replicas");
+  }
+  if (!changed.empty())
+    warnings.push_back(
+        fmt::format("the job is {}: what was changed ({}) applies when it starts the next time",
+                    NameOf(before.status.state), fmt::join(changed, ", ")));
+  return warnings;
+}
+
+bool HasWorkers(RecordState state) {
+  return state == RecordState::kRunning || state == RecordState::kStopping ||
+         state == RecordState::kResizing;
+}
+
+}  // namespace
+
+JobVerdict CheckJob(const GangJob& job, const GangJob* before, ClusterView& cluster, TimeMs now) {
+  JobVerdict verdict;
+  Keys changed;
+  if (before != nullptr) {
+    changed = ChangedKeys(At(*job.object, {"spec"}), At(*before->object, {"spec"}));
+    // Labels, finalizers: nothing that is wrong with the rest may stand in the way.
+    if (changed.empty() || job.deleting) return verdict;
+    verdict.refusal = WhyNotEdited(job, *before, changed);
+    if (!verdict.refusal.empty()) return verdict;
+  }
+  if (!job.invalid.empty()) {
+    // What was wrong before may stay so: the job can still be cancelled.
+    (before != nullptr && before->invalid == job.invalid) ? verdict.warnings.push_back(job.invalid)
+                                                          : void(verdict.refusal = job.invalid);
+    return verdict;
+  }
+  verdict.refusal = cluster.WhyItIsForbidden(job);
+  if (!verdict.refusal.empty()) {
+    if (before == nullptr || cluster.WhyItIsForbidden(*before).empty()) {
+      verdict.forbidden = true;
+      return verdict;
+    }
+    verdict.warnings.push_back(std::exchange(verdict.refusal, ""));
+  }
+  if (before != nullptr && HasWorkers(before->status.state))
+    for (std::string& each : WhenEditsApply(job, *before, changed))
+      verdict.warnings.push_back(std::move(each));
+  if (const std::string why = cluster.WhyItCannotRun(job, now); !why.empty() && !job.cancelled)
+    verdict.warnings.push_back(fmt::format("the job waits, as the cluster is now: {}", why));
+  return verdict;
+}
+
+}  // namespace renzan::cluster::kubernetes

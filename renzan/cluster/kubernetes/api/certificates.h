@@ -1,0 +1,25 @@
+#pragma once
+
+// Checks PEM texts before they are used, so that a mistake is reported with its origin rather than
+// as a failed handshake. `where` starts the message: "config: users.dev.user.client-key".
+
+#include <string>
+
+namespace renzan::cluster::kubernetes {
+
+// Throws Error kConfig if there is no certificate in `pem`.
+void CheckAuthorities(const std::string& pem, const std::string& where);
+
+// Throws Error kConfig if these are no certificate and no key without a passphrase, if they do not
+// belong together, or if the certificate has expired at `unix_seconds` or is not valid yet.
+void CheckClientCertificate(const std::string& certificate_pem,
+                            const std::string& certificate_where, const std::string& key_pem,
+                            const std::string& key_where, double unix_seconds);
+
+// As above for a server, which can serve whatever the time: returns why nobody will trust it at
+// `unix_seconds`; "": somebody may.
+std::string CheckServerCertificate(const std::string& certificate_pem,
+                                   const std::string& certificate_where, const std::string& key_pem,
+                                   const std::string& key_where, double unix_seconds);
+
+}  // namespace renzan::cluster::kubernetes

@@ -1,0 +1,71 @@
+#pragma once
+
+// The Api of a real server, over one HTTP connection.
+//
+// Every request has a time limit. 429 and 503 with Retry-After, by which a server that is too busy
+// refuses a request unexecuted, are obeyed a few times; everything else is an ApiError at once.
+
+#include <memory>
+#include <string>
+
+#include "renzan/base/clock.h"
+#include "renzan/cluster/kubernetes/api/access.h"
+#include "renzan/cluster/kubernetes/api/api.h"
+#include "renzan/cluster/kubernetes/api/http_session.h"
+
+namespace renzan::cluster::kubernetes {
+
+struct CurlApiOptions {
+  double connect_timeout_seconds = 5;
+  double request_timeout_seconds = 30;  // of each page of a list
+  // The server is asked to end a watch after this time, and given up some seconds later.
+  int watch_seconds = 290;
+  double watch_grace_seconds = 20;
+  int page_size = 500;
+  size_t max_answer_bytes = 256 << 20;  // a page of a list, or one event
+  int max_retries = 5;                  // after 429 and 503
+  double longest_retry_wait_seconds = 30;
+};
+
+class CurlApi : public Api {
+ public:
+  // Connects with the first request. Throws Error kOsError. `clock` must outlive this object.
+  explicit CurlApi(const Access& access, CurlApiOptions options = {}, std::stop_token stop = {},
+                   const Clock& clock = SystemClock());
+
+  Json Get(const Kind& kind, const std::string& ns, const std::string& name,
+           const std::string& subresource = "") override;
+  Json List(const Kind& kind, const std::string& ns, const Selector& selector) override;
+  Json Create(const Kind& kind, const std::string& ns, const Json& object) override;
+  Json Replace(const Kind& kind, const std::string& ns, const Json& object,
+               const std::string& subresource = "") override;
+  Json Apply(const Kind& kind, const std::string& ns, const Json& object,
+             const std::string& field_manager, const std::string& subresource = "") override;
+  Json MergePatch(const Kind& kind, const std::string& ns, const std::string& name,
+                  const Json& patch, const std::string& subresource = "") override;
+  void Delete(const Kind& kind, const std::string& ns, const std::string& name,
+              const std::string& uid, std::optional<int64_t> grace_seconds) override;
+  void Bind(const std::string& ns, const std::string& pod, const std::string& uid,
+            const std::string& node) override;
+  void Watch(const Kind& kind, const std::string& ns, const Selector& selector,
+             const std::string& resource_version,
+             const std::function<void(std::string_view type, Json&& object)>& take) override;
+
+ private:
+  Json Read(const std::string& target);
+  Json Write(const char* method, std::string target, const Json& body,
+             const char* content_type = "application/json");
+  // Sends `request` until the server is not too busy. Throws ApiError unless the status is 2xx.
+  HttpAnswer Send(HttpRequest request);
+  bool WaitToRetry(const HttpAnswer& answer, int attempt);
+  Json ListOnce(const Kind& kind, const std::string& target);
+
+  const CurlApiOptions options_;
+  HttpSession session_;
+};
+
+// Each Api has a connection of its own. `clock` must outlive them.
+ApiFactory MakeCurlApis(Access access, CurlApiOptions options = {},
+                        const Clock& clock = SystemClock());
+
+}  // namespace renzan::cluster::kubernetes

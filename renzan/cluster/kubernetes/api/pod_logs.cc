@@ -1,0 +1,49 @@
+#include "renzan/cluster/kubernetes/api/pod_logs.h"
+
+#include <fmt/format.h>
+
+#include "renzan/cluster/kubernetes/api/answer.h"
+#include "renzan/cluster/kubernetes/api/http_session.h"
+#include "renzan/cluster/kubernetes/api/paths.h"
+
+namespace renzan::cluster::kubernetes {
+namespace {
+
+constexpr double kLogConnectSeconds = 5;
+// A log has no size that is known before.
+constexpr double kNoLimit = 0;
+constexpr size_t kMaxErrorBytes = 1 << 20;
+
+class CurlPodLogs : public PodLogs {
+ public:
+  CurlPodLogs(const Access& access, const Clock& clock)
+      : session_(access, kLogConnectSeconds, kMaxErrorBytes, {}, clock) {}
+
+  void Read(const LogRequest& log,
+            const std::function<void(std::string_view piece)>& take) override {
+    HttpRequest request{
+        .method = "GET",
+        .target = fmt::format("{}?container={}&follow={}",
+                              ObjectPath({"", "v1", "pods", "Pod"}, log.ns, log.pod, "log"),
+                              EscapeUrl(log.container), log.follow),
+        .timeout_seconds = kNoLimit,
+        .take = take};
+    if (log.tail_lines) request.target += fmt::format("&tailLines={}", *log.tail_lines);
+    HttpAnswer answer = session_.Send(request);
+    if (answer.status == 401 && session_.RenewToken()) answer = session_.Send(request);
+    if (answer.status < 200 || answer.status >= 300)
+      FailAsAnswered({session_.Describe(request), session_.access().from, /*is_write=*/false},
+                     answer.status, answer.body);
+  }
+
+ private:
+  HttpSession session_;
+};
+
+}  // namespace
+
+std::unique_ptr<PodLogs> MakeCurlPodLogs(const Access& access, const Clock& clock) {
+  return std::make_unique<CurlPodLogs>(access, clock);
+}
+
+}  // namespace renzan::cluster::kubernetes

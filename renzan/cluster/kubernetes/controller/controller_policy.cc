@@ -1,0 +1,63 @@
+// What users, queues and a ClusterPolicy have changed, applied to the facts about jobs and nodes.
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "renzan/cluster/kubernetes/controller/controller.h"
+#include "renzan/cluster/kubernetes/controller/job_facts.h"
+
+namespace renzan::cluster::kubernetes {
+
+void Controller::SpecifyAll() {
+  for (auto& [id, live] : runner_.live())
+    // What has been edited applies when its attempt ends, and what has ended is never changed.
+    if (!live.edited && !HasEnded(live.object.status.state))
+      Specify(live.object, inventory_, snapshot_, *snapshot_.Find(id));
+  needs_scheduling_ = true;
+}
+
+void Controller::ApplyPolicy() {
+  const ClusterPolicy& policy = policies_.current();
+  kubernetes::ApplyPolicy(policy, inventory_, Now(), snapshot_);
+  pools_.SetBudget(policy.budget_per_hour);
+  SpecifyAll();
+}
+
+void Controller::ApplyQueues() {
+  SetQueues(queues_.holding(), snapshot_);
+  SpecifyAll();
+}
+
+void Controller::ApplyEdits() {
+  for (auto& [id, live] : runner_.live())
+    if (live.workers.empty() && !HasEnded(live.object.status.state) &&
+        std::exchange(live.edited, false))
+      Specify(live.object, inventory_, snapshot_, *snapshot_.Find(id));
+}
+
+void Controller::DropUnused() {
+  inventory_.DropFilters([&](const NodeFilter& filter, const std::string& label) {
+    return std::any_of(snapshot_.jobs.begin(), snapshot_.jobs.end(), [&](const Job& job) {
+      // One that has been edited may still have workers by an earlier filter.
+      return runner_.live().at(job.id).object.node_filter == filter ||
+             snapshot_.worker_requests[job.request].required.contains(label);
+    });
+  });
+}
+
+// In the order of submission: what was submitted later than the limit allows waits for the others.
+void Controller::ApplyLimits() {
+  std::map<int, int64_t> pending;  // by user
+  for (Job& job : snapshot_.jobs) {
+    LiveJob& live = runner_.live().at(job.id);
+    if (job.held == live.forbidden) job.held.clear();
+    live.forbidden.clear();
+    if (job.state != JobState::kPending || !job.held.empty()) continue;
+    live.forbidden = job.held = WhyForbidden(policies_.current().limits, live.object.ns,
+                                             live.object.spec, pending[job.user]);
+    pending[job.user] += job.held.empty() ? 1 : 0;
+  }
+}
+
+}  // namespace renzan::cluster::kubernetes

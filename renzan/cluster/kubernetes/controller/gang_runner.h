@@ -1,0 +1,214 @@
+#pragma once
+
+// Jobs that have not ended, and their pods: carries out what the scheduler decides and follows what
+// becomes of it.
+//
+// Decisions change the facts in memory at once; Flush() then makes them true, in this order: the
+// state of each changed job is written to the server; pods of gangs that start are created, all of
+// a gang; and bound; pods of gangs that stop are deleted. A job whose state could not be written is
+// put back as the server has it, and nothing is done about it. A gang that cannot be created and
+// bound as a whole is deleted as a whole. For one thread.
+//
+// A Flush() does only so much, so that what watches report meanwhile does not wait for thousands of
+// gangs: HasWork() says that there is more. Until its state is written, nothing is done for a job.
+//
+// Flush() and what it does is in gang_runner_flush.cc, what becomes of pods in gang_runner_pods.cc,
+// how attempts end in gang_runner_end.cc.
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "renzan/base/clock.h"
+#include "renzan/cluster/core/engine/carry_out.h"
+#include "renzan/cluster/core/engine/outcome.h"
+#include "renzan/cluster/kubernetes/controller/inventory.h"
+#include "renzan/cluster/kubernetes/controller/pod_book.h"
+#include "renzan/cluster/kubernetes/controller/requests.h"
+#include "renzan/cluster/kubernetes/objects/gang_job.h"
+
+namespace renzan::cluster::kubernetes {
+
+// A worker of the attempt that has not ended, by rank.
+struct Worker {
+  std::string node;
+  std::optional<Pod> pod;  // as last seen
+  bool gone = false;       // its object was deleted
+  bool bound = false;
+  bool told_to_stop = false;
+  // Seen so, without anybody having told it to: times of the API have seconds only.
+  bool ended_by_itself = false;
+
+  bool ended() const { return gone || (pod && pod->ended); }
+};
+
+struct LiveJob {
+  GangJob object;  // `status` as it should be; the server's once written
+  RetryPolicy policy;
+  std::vector<Worker> workers;
+  // Of the attempt that ended last: until that is written, nobody else knows how.
+  std::vector<Worker> last_workers;
+  bool created = false;  // all of its pods have existed and been bound
+  bool started = false;  // all of its workers have run
+  // Its workers did not start in time: whatever those that did end with.
+  bool never_started = false;
+  std::string start_trouble;  // why one of them cannot, as far as has been seen
+  // Why the attempt is being ended, if not by a stop request.
+  std::optional<EndedBy> ended_by;
+  std::string end_message;
+  bool deleted = false;  // the object is; its pods are not gone yet
+  bool has_service = false;
+  // When it was taken over from an earlier leader, whose last requests may still be under way.
+  TimeMs adopted_at = 0;
+  // Its user has changed what it asks for since the attempt began.
+  bool edited = false;
+  // The limit of its namespace for which it is held; empty: none.
+  std::string forbidden;
+  TimeMs wait_told_at = 0;
+  // Of our own writes, until a watch shows them: that is no news.
+  std::set<std::string> own_versions;
+};
+
+RetryPolicy RetryPolicyOf(const spec::JobSpec& spec);
+
+class GangRunner : private Environment {
+ public:
+  // `identity`: of the leader, as statuses name their writer. `at_once`: see ControllerOptions.
+  GangRunner(std::string identity, size_t at_once, Snapshot& snapshot, Inventory& inventory,
+             PodBook& pods, Requests& requests, const Clock& clock);
+
+  // Of the statuses that it writes.
+  void SetTerm(int64_t term) { term_ = term; }
+
+  std::map<JobId, LiveJob>& live() { return live_; }
+  const std::map<JobId, LiveJob>& live() const { return live_; }
+  int64_t failed_requests() const { return failed_requests_; }
+  // By how they ended: one word each.
+  const std::map<std::string, int64_t>& attempt_ends() const { return attempt_ends_; }
+  // Null if there is none.
+  LiveJob* FindByUid(const std::string& uid);
+
+  // A job that has not ended, as the server has it. Its `job` is pending; if it had workers when it
+  // was written, they are taken over.
+  void Add(GangJob object, Job job);
+  // Its status is to be written: it has been admitted, or waits for another reason.
+  void Write(JobId id) { to_write_.insert(id); }
+  // Its user has deleted the object, or wants no more of it.
+  void Cancel(JobId id, const std::string& why);
+  void ObjectDeleted(JobId id);
+
+  // Whether the pod is a worker of an attempt that has not ended. Owners and labels can be written
+  // by anybody, in any namespace; a name is there once, and only the controller binds its pods.
+  bool IsWorker(const Pod& pod) const;
+  // Pods of the job have changed.
+  void Check(JobId id);
+  void NodeLost(int node);
+  // As the user asks. A job that cannot is left alone.
+  void RequestCheckpoint(JobId id) { to_checkpoint_.insert(id); }
+  void RequestStop(JobId id, const std::string& why);
+  // Why it waits: one word, and one line.
+  void TellWait(JobId id, const std::string& reason, const std::string& message);
+  bool WillWrite(JobId id) const { return to_write_.contains(id); }
+  // A pod that nobody waits for: of an earlier attempt, or of a job that is no more.
+  void DeleteOrphan(const Pod& pod);
+  // Ends attempts that have run for too long. Returns when to call it again.
+  TimeMs CheckTimeouts();
+
+  void CarryOut(const Decisions& decisions);
+  // Who buys and returns nodes.
+  void OnNodeChange(std::function<void(const NodeChange&)> perform) {
+    change_node_ = std::move(perform);
+  }
+  // Some of the work; what matters most goes first. False: some request failed; it is tried again
+  // by the next call.
+  bool Flush();
+  // Jobs whose state could not be written: it is not known what the server has. The owner reads
+  // them again, and forgets what was decided about them.
+  std::set<JobId> TakeToReload() { return std::exchange(to_reload_, {}); }
+  void Forget(JobId id) { Remove(id); }
+  void ReloadLater(JobId id) { to_reload_.insert(id); }
+  // Whether, since the last call, a job has ended or is about to, not by a decision.
+  bool TakeChanged() { return std::exchange(changed_, false); }
+  // Whether Flush() has anything to do.
+  bool HasWork() const { return HasMoreThanEvents() || !to_tell_.empty(); }
+
+ private:
+  void Commit(const Start& start) override;
+  void Commit(const Stop& stop) override;
+  void Commit(const Resize& resize) override;
+  void Commit(const std::vector<Reservation>& reservations) override;
+  void Perform(const Start& start) override;
+  void Perform(const Stop& stop) override;
+  void Perform(const Resize& resize) override;
+  void Perform(const CheckpointRequest& request) override;
+  void Perform(const NodeChange& change) override { change_node_(change); }
+
+  void Remove(JobId id) { Remove(std::set{id}); }
+  void Remove(const std::set<JobId>& ids);
+  static void MeasureCheckpoint(LiveJob& live);
+  void End(LiveJob& live, EndedBy by, const std::string& message);
+  void SeeStart(LiveJob& live);
+  void EndUnstarted(LiveJob& live);
+  void Finish(LiveJob& live);
+  void UpdateFacts(const Job& job, LiveJob& live);
+  void StopWorkers(LiveJob& live);
+  // Of the jobs that are to start.
+  std::set<JobId> NextToStart();
+  // Takes them out of to_write_: `gangs`, and others that are not about to start.
+  std::vector<JobId> NextToWrite(const std::set<JobId>& gangs);
+  bool WriteStates(const std::set<JobId>& gangs);
+  bool StartGangs(std::set<JobId> gangs);
+  // These return gangs of which something failed.
+  std::set<JobId> FindClaims(const std::set<JobId>& gangs);
+  std::set<JobId> CreateServices(const std::set<JobId>& gangs);
+  std::set<JobId> CreatePods(const std::set<JobId>& gangs);
+  std::set<JobId> BindPods(const std::set<JobId>& gangs);
+  static void CannotStart(LiveJob& live, const ApiError& error, std::set<JobId>& failed);
+  bool DeletePods();
+  void AskForCheckpoints();
+  void Tell(const LiveJob& live, const std::string& reason, const std::string& message,
+            bool warning = false);
+  void WriteEvents();
+  bool HasMoreThanEvents() const {
+    return !to_write_.empty() || !to_start_.empty() || !to_delete_.empty() ||
+           !to_checkpoint_.empty();
+  }
+  TimeMs Now() const { return clock_.UnixMs(); }
+
+  const std::string identity_;
+  const size_t at_once_;
+  int64_t term_ = 0;
+  Snapshot& snapshot_;
+  Inventory& inventory_;
+  PodBook& pods_;
+  Requests& requests_;
+  const Clock& clock_;
+  std::map<JobId, LiveJob> live_;
+  std::map<std::string, JobId> by_uid_;
+  std::set<JobId> to_write_, to_start_, to_checkpoint_, to_reload_;
+  struct Deletion {
+    JobId job;  // 0: of none
+    std::string ns, name, uid;
+    std::optional<int64_t> grace_seconds;
+  };
+  std::vector<Deletion> to_delete_;
+  struct Event {
+    JobId job;
+    std::string ns, name, uid;  // of its object
+    std::string reason, message;
+    bool warning;
+    TimeMs at;
+  };
+  std::vector<Event> to_tell_;
+  int64_t events_ = 0;
+  std::function<void(const NodeChange&)> change_node_;
+  bool changed_ = false;
+  int64_t failed_requests_ = 0;
+  std::map<std::string, int64_t> attempt_ends_;
+  std::set<std::string> dropped_;  // fields that the server does not keep, as told
+};
+
+}  // namespace renzan::cluster::kubernetes

@@ -1,0 +1,148 @@
+// How attempts end, and what that means for their jobs.
+
+#include <algorithm>
+#include <utility>
+
+#include "renzan/base/log.h"
+#include "renzan/cluster/core/engine/gang.h"
+#include "renzan/cluster/kubernetes/controller/gang_runner.h"
+#include "renzan/cluster/kubernetes/controller/job_facts.h"
+#include "renzan/cluster/kubernetes/objects/worker_pod.h"
+
+namespace renzan::cluster::kubernetes {
+namespace {
+
+constexpr TimeMs kFruitfulMs = 10 * kMinute;
+// How the attempt ended, in a word for metrics.
+const char* EndWord(const AttemptEnd& end, const Outcome& outcome) {
+  if (HasEnded(outcome.state)) return NameOf(outcome.state);
+  if (end.by == EndedBy::kNodeFailed) return "node_failed";
+  if (end.by == EndedBy::kCannotStart) return "cannot_start";
+  if (outcome.failure) return "failed";
+  if (outcome.requeue) return "requeued";
+  return outcome.state == RecordState::kResizing ? "resized" : "stopped";
+}
+
+// Whether all have ended with 0 and not because they were told to stop. The server tells times in
+// seconds: of a worker that ended in the second in which it was told, those say it who were not.
+bool EndedByItself(const std::vector<Worker>& workers) {
+  bool any_for_sure = false;
+  for (const Worker& worker : workers) {
+    if (!worker.pod || !worker.pod->ended || worker.pod->exit_code != 0) return false;
+    const auto &told = worker.pod->told_at, &finished = worker.pod->finished;
+    if (worker.ended_by_itself || !told || finished < told)
+      any_for_sure = true;
+    else if (finished != told)
+      return false;
+  }
+  return any_for_sure;
+}
+
+}  // namespace
+
+// How long it took from the request to stop until its last worker had saved its work. A worker that
+// was killed at the end of its grace needs more than that.
+void GangRunner::MeasureCheckpoint(LiveJob& live) {
+  if (!live.object.spec.checkpoint.on_stop) return;
+  TimeMs cost = 0;
+  for (const Worker& worker : live.workers) {
+    if (!worker.pod || !worker.pod->told_at || !worker.pod->finished) return;
+    const Pod& pod = *worker.pod;
+    const TimeMs took = *pod.finished - *pod.told_at;
+    const bool killed = pod.exit_code == kKilledExitCode && pod.reason != "OOMKilled" &&
+                        took >= live.object.spec.grace_ms();
+    // One that had ended before it was told, or that failed, has saved nothing.
+    if (took < 0 || (!killed && pod.exit_code != 0 && pod.exit_code != kSavedExitCode)) return;
+    cost = std::max(cost, killed ? live.object.spec.grace_ms() + 1 : took);
+  }
+  // A checkpoint that it was about to write anyway looks as if it had taken no time: so a longer
+  // time takes effect at once, and a shorter one at most halves it.
+  std::optional<TimeMs>& known = live.object.status.checkpoint_cost;
+  known = std::max(cost, known.value_or(0) / 2);
+}
+
+// All of its workers have ended.
+void GangRunner::Finish(LiveJob& live) {
+  changed_ = true;
+  GangJobStatus& status = live.object.status;
+  const JobId id = status.id;
+  Job& job = *snapshot_.Find(id);
+  // A gang may have ended by itself before it was told to stop, or before its node failed.
+  const bool undisturbed = EndedByItself(live.workers);
+  AttemptEnd end{.message = undisturbed || live.end_message.empty() ? "all workers exited with 0"
+                                                                    : live.end_message};
+  if (undisturbed)
+    end.by = EndedBy::kItself;
+  else
+    // An earlier leader may have told it to stop without writing why.
+    end.by = live.ended_by.value_or(
+        status.stop_reason.empty() && status.state == RecordState::kRunning ? EndedBy::kItself
+                                                                            : EndedBy::kRequest);
+  const TimeMs now = Now();
+  TimeMs first = kNever, last = 0;
+  for (const Worker& worker : live.workers) {
+    if (!worker.pod || !worker.pod->ended) {
+      if (end.exit_code == 0) end.exit_code = 137;
+      continue;
+    }
+    const TimeMs finished = worker.pod->finished.value_or(now);
+    last = std::max(last, finished);
+    if (worker.pod->exit_code == 0 || finished >= first) continue;
+    first = finished;
+    end.exit_code = worker.pod->exit_code;
+  }
+  if (live.never_started) end.exit_code = 137;
+  end.started_ms = job.started;
+  end.ended_ms = last == 0 ? now : std::clamp(last, job.started, std::max(job.started, now));
+  end.ran_ms = end.ended_ms - job.started;
+  const RunHistory history{.state = status.state,
+                           .cancel_requested = live.object.cancelled,
+                           .stop_reason = status.stop_reason,
+                           .failures = status.failures,
+                           .requeues = status.requeues,
+                           .run_ms = status.run_ms};
+  const Outcome outcome = end.by == EndedBy::kCannotStart
+                              ? OutcomeOfLost(history, live.policy, end.message)
+                              : OutcomeOf(history, end, live.policy);
+  ++attempt_ends_[EndWord(end, outcome)];
+  status.run_ms += end.ran_ms;
+  status.failures += outcome.failure;
+  status.requeues = !outcome.requeue ? 0 : end.ran_ms >= kFruitfulMs ? 1 : status.requeues + 1;
+  status.eligible_at = outcome.backoff_ms == 0 ? 0 : now + outcome.backoff_ms;
+  status.exit_code = end.exit_code;
+  MeasureCheckpoint(live);
+  for (const Placed& placed : job.placement) snapshot_.nodes[placed.node].idle_since = now;
+  const Start restart{id, job.target, job.backfilled};
+  RequeueGang(job, end.ended_ms);
+  job.eligible_at = status.eligible_at;
+  ApplyEstimates(live.object, job);
+  live.last_workers = std::exchange(live.workers, {});
+  live.created = live.started = live.never_started = false;
+  live.start_trouble.clear();
+  live.ended_by.reset();
+  live.end_message.clear();
+  if (live.deleted) {
+    Remove(id);
+    return;
+  }
+  UpdateFacts(job, live);
+  status.stop_reason.clear();
+  status.reason.clear();
+  status.message = outcome.text;
+  if (HasEnded(outcome.state)) {
+    status.state = outcome.state;
+    status.ended = end.ended_ms;
+    // Out of the queue at once; it is forgotten when that has been written.
+    job.held = "it has ended";
+    Tell(live, status.state == RecordState::kDone ? "Done" : "Ended", outcome.text,
+         status.state == RecordState::kFailed || status.state == RecordState::kTimeout);
+    return;
+  }
+  Tell(live, "Requeued", outcome.text, outcome.failure);
+  if (outcome.state == RecordState::kResizing && !live.edited &&
+      inventory_.HasRoom(restart.placement, job)) {
+    cluster::CarryOut(restart, snapshot_, *this);
+  }
+}
+
+}  // namespace renzan::cluster::kubernetes

@@ -1,0 +1,217 @@
+// What becomes of the pods of gangs.
+
+#include <algorithm>
+#include <utility>
+
+#include "renzan/base/log.h"
+#include "renzan/cluster/core/engine/gang.h"
+#include "renzan/cluster/kubernetes/controller/gang_runner.h"
+#include "renzan/cluster/kubernetes/controller/job_facts.h"
+#include "renzan/cluster/kubernetes/objects/worker_pod.h"
+
+namespace renzan::cluster::kubernetes {
+namespace {
+
+// Pods of a gang that was taken over are not missed earlier.
+constexpr TimeMs kSettleMs = 5 * kSecond;
+
+// By an eviction, or somebody's hand. One that is seen only when it is gone may have ended before.
+bool IsBeingDeleted(const Worker& worker) {
+  if (!worker.pod || !worker.pod->deleting || worker.told_to_stop || worker.ended_by_itself)
+    return false;
+  const auto &told = worker.pod->told_at, &finished = worker.pod->finished;
+  return !worker.gone || (told && finished && finished >= told);
+}
+
+bool IsOn(const Placement& placement, int node) {
+  return std::any_of(placement.begin(), placement.end(),
+                     [&](const Placed& placed) { return placed.node == node; });
+}
+
+}  // namespace
+
+bool GangRunner::IsWorker(const Pod& pod) const {
+  const auto at = by_uid_.find(pod.job_uid);
+  if (at == by_uid_.end()) return false;
+  const LiveJob& live = live_.at(at->second);
+  if (pod.ns != live.object.ns || pod.attempt != live.object.status.attempts - 1 || pod.rank < 0 ||
+      pod.rank >= static_cast<int>(live.workers.size()))
+    return false;
+  const std::string& node = live.workers[pod.rank].node;
+  return pod.name == PodName(live.object.name, pod.attempt, pod.rank) &&
+         (pod.node.empty() || pod.node == node);
+}
+
+void GangRunner::Check(JobId id) {
+  const auto at = live_.find(id);
+  if (at == live_.end() || at->second.workers.empty()) return;
+  LiveJob& live = at->second;
+  const int attempt = live.object.status.attempts - 1;
+  std::vector<bool> exists(live.workers.size());
+  const auto see = [&](const Pod& pod, bool there) {
+    if (!IsWorker(pod)) return;
+    Worker& worker = live.workers[pod.rank];
+    exists[pod.rank] = exists[pod.rank] || there;
+    worker.pod = pod;
+    worker.bound |= !pod.node.empty();
+    worker.ended_by_itself |= pod.ended && !pod.deleting;
+  };
+  for (const Pod& pod : pods_.TakeRemoved(live.object.uid)) see(pod, false);
+  for (const Pod* pod : pods_.OfJob(live.object.uid)) see(*pod, true);
+  for (const Worker& worker : live.workers)
+    if (live.object.spec.checkpoint.on_request && worker.pod && worker.pod->checkpoint_asked) {
+      auto& last = snapshot_.Find(id)->last_checkpoint;
+      last = std::max(last.value_or(0), *worker.pod->checkpoint_asked);
+    }
+  const bool starting = to_start_.contains(id);
+  if (!starting && !live.created)
+    // By an earlier leader.
+    live.created = std::all_of(live.workers.begin(), live.workers.end(), [](const Worker& worker) {
+      return worker.pod && (worker.bound || worker.pod->ended);
+    });
+  if (starting) return;
+  // Whoever wrote that it is to stop may not have come to tell it.
+  if (snapshot_.Find(id)->state != JobState::kRunning) StopWorkers(live);
+  if (!live.created && Now() < live.adopted_at + kSettleMs) return;
+  for (size_t rank = 0; rank < live.workers.size(); ++rank)
+    if (!exists[rank]) live.workers[rank].gone = true;
+  if (!live.created && !live.ended_by && snapshot_.Find(id)->state == JobState::kRunning) {
+    End(live, EndedBy::kCannotStart,
+        live.end_message.empty() ? "its pods were not all created and bound" : live.end_message);
+  }
+  for (size_t rank = 0; rank < live.workers.size() && !live.ended_by; ++rank) {
+    const Worker& worker = live.workers[rank];
+    const std::string name = PodName(live.object.name, attempt, static_cast<int>(rank));
+    if (IsBeingDeleted(worker))
+      // The others are told to save their work, too.
+      End(live, EndedBy::kRequest, fmt::format("pod {} is being deleted", name));
+    else if (worker.pod && worker.pod->ended && worker.pod->exit_code != 0)
+      End(live,
+          !worker.pod->refused  ? EndedBy::kWorkerFailed
+          : worker.pod->started ? EndedBy::kNodeFailed
+                                : EndedBy::kCannotStart,
+          fmt::format("worker {} on {} exited with {}{}", rank, worker.node, worker.pod->exit_code,
+                      worker.pod->reason.empty() ? "" : " (" + worker.pod->reason + ")"));
+    else if (worker.gone && !(worker.pod && worker.pod->ended))
+      End(live, EndedBy::kNodeFailed, fmt::format("pod {} was deleted", name));
+  }
+  SeeStart(live);
+  if (std::all_of(live.workers.begin(), live.workers.end(),
+                  [](const Worker& worker) { return worker.ended(); }))
+    Finish(live);
+}
+
+// Once for each attempt, its user reads why a worker cannot start.
+void GangRunner::SeeStart(LiveJob& live) {
+  if (live.started || live.ended_by) return;
+  live.started = true;
+  for (size_t rank = 0; rank < live.workers.size(); ++rank) {
+    const Worker& worker = live.workers[rank];
+    if (worker.pod && (worker.pod->running || worker.pod->ended)) continue;
+    live.started = false;
+    if (!worker.pod || !worker.pod->cannot_start || !live.start_trouble.empty()) continue;
+    live.start_trouble = fmt::format("worker {} on {}: {}", rank, worker.node, worker.pod->waiting);
+    live.object.status.message += "; " + live.start_trouble;
+    to_write_.insert(live.object.status.id);
+    Tell(live, "CannotStart", live.start_trouble, true);
+  }
+}
+
+// Its room is of use to others; a retry may find another node, or what was missing.
+void GangRunner::EndUnstarted(LiveJob& live) {
+  std::string why = live.start_trouble;
+  for (size_t rank = 0; rank < live.workers.size() && why.empty(); ++rank)
+    if (const Worker& worker = live.workers[rank];
+        worker.pod && !worker.pod->running && !worker.pod->ended)
+      why = fmt::format(
+          "worker {} on {}: {}; `kubectl describe pod {}` says more while it exists", rank,
+          worker.node, worker.pod->waiting.empty() ? "nothing is known of it" : worker.pod->waiting,
+          worker.pod->name);
+  live.never_started = true;
+  End(live, EndedBy::kWorkerFailed,
+      fmt::format("not all workers started within {} s: {}",
+                  static_cast<double>(live.object.start_timeout_ms) / 1000, why));
+}
+
+// The attempt is at its end, whether the scheduler wants that or not.
+void GangRunner::End(LiveJob& live, EndedBy by, const std::string& message) {
+  changed_ = true;
+  const JobId id = live.object.status.id;
+  Job& job = *snapshot_.Find(id);
+  // Of a gang that was asked to stop, workers end with the status that says so.
+  const bool asked = job.state != JobState::kRunning && by == EndedBy::kWorkerFailed;
+  live.ended_by = asked ? EndedBy::kRequest : by;
+  live.end_message = message;
+  // Whoever reads the job again knows by it that its program has not failed.
+  const bool not_its_own =
+      by == EndedBy::kRequest || by == EndedBy::kNodeFailed || by == EndedBy::kCannotStart;
+  if (not_its_own && job.state == JobState::kRunning) live.object.status.stop_reason = message;
+  if (job.state == JobState::kRunning) {
+    EvictGang(job);
+    UpdateFacts(job, live);
+  }
+  StopWorkers(live);
+}
+
+void GangRunner::StopWorkers(LiveJob& live) {
+  for (Worker& worker : live.workers) {
+    if (worker.told_to_stop || worker.ended() || !worker.pod) continue;
+    const int node = inventory_.Find(worker.node);
+    const bool lost = node < 0 || snapshot_.nodes[node].state == NodeState::kGone;
+    to_delete_.push_back({live.object.status.id, worker.pod->ns, worker.pod->name, worker.pod->uid,
+                          // Nobody is there to confirm that it has ended.
+                          lost ? std::optional<int64_t>(0) : std::nullopt});
+    worker.told_to_stop = true;
+  }
+}
+
+void GangRunner::DeleteOrphan(const Pod& pod) {
+  to_delete_.push_back({0, pod.ns, pod.name, pod.uid, std::nullopt});
+}
+
+void GangRunner::NodeLost(int node) {
+  std::vector<JobId> on_it;
+  for (const Job& job : snapshot_.jobs)
+    if (IsOn(job.placement, node)) on_it.push_back(job.id);
+  for (const JobId id : on_it) {
+    LiveJob& live = live_.at(id);
+    // Those that were told to stop already will not confirm it.
+    for (Worker& worker : live.workers)
+      if (worker.node == snapshot_.nodes[node].name) worker.told_to_stop = false;
+    live.ended_by.reset();
+    End(live, EndedBy::kNodeFailed, fmt::format("node {} failed", snapshot_.nodes[node].name));
+  }
+}
+
+TimeMs GangRunner::CheckTimeouts() {
+  TimeMs next = kNever;
+  std::vector<JobId> settled;
+  for (auto& [id, live] : live_) {
+    // Also one that is being ended: where no pod was ever created, none will report its end.
+    if (!live.workers.empty() && !live.created && !to_start_.contains(id)) {
+      if (const TimeMs at = live.adopted_at + kSettleMs; at <= Now())
+        settled.push_back(id);
+      else
+        next = std::min(next, at);
+    }
+    const Job& job = *snapshot_.Find(id);
+    if (const TimeMs limit = live.object.start_timeout_ms; limit > 0 && live.created &&
+                                                           !live.started && !live.ended_by &&
+                                                           job.state == JobState::kRunning) {
+      if (const TimeMs at = job.started + limit; at <= Now())
+        EndUnstarted(live);
+      else
+        next = std::min(next, at);
+    }
+    if (live.policy.timeout_ms == 0 || job.state == JobState::kPending || live.ended_by) continue;
+    const TimeMs at = job.started + live.policy.timeout_ms - live.object.status.run_ms;
+    if (at <= Now())
+      End(live, EndedBy::kTimeout, "its timeout has passed");
+    else
+      next = std::min(next, at);
+  }
+  for (const JobId id : settled) Check(id);
+  return next;
+}
+
+}  // namespace renzan::cluster::kubernetes

@@ -1,0 +1,179 @@
+#include "renzan/cluster/kubernetes/controller/job_facts.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <tuple>
+
+#include "renzan/base/error.h"
+#include "renzan/cluster/core/engine/gang.h"
+#include "renzan/cluster/kubernetes/objects/json_fields.h"
+
+namespace renzan::cluster::kubernetes {
+
+using nlohmann::json;
+
+namespace {
+
+Placement PlacementOf(const NamedPlacement& named, Inventory& inventory, TimeMs now) {
+  Placement placement;
+  for (const NodeWorkers& share : named)
+    placement.push_back({inventory.FindOrAdd(share.node, now), share.workers});
+  std::sort(placement.begin(), placement.end(),
+            [](const Placed& a, const Placed& b) { return a.node < b.node; });
+  return placement;
+}
+
+void Reserve(Reservation reservation, Snapshot& snapshot) {
+  auto& all = snapshot.reservations;
+  const auto before = [](const Reservation& a, const Reservation& b) { return a.job < b.job; };
+  all.insert(std::upper_bound(all.begin(), all.end(), reservation, before), std::move(reservation));
+}
+
+// One that has been removed if there is none.
+int QueueNamed(const std::string& name, Snapshot& snapshot) {
+  auto& queues = snapshot.queues;
+  const auto at = std::find_if(queues.begin(), queues.end(),
+                               [&](const Queue& queue) { return queue.name == name; });
+  const auto index = static_cast<int>(at - queues.begin());
+  if (at == queues.end()) queues.push_back({.name = name, .removed = true});
+  return index;
+}
+
+}  // namespace
+
+void SetQueues(const std::map<std::string, QueueSpec>& specs, Snapshot& snapshot) {
+  static const std::map<std::string, QueueSpec> without_any = {{"default", {}}};
+  const auto& there = specs.empty() ? without_any : specs;
+  auto& queues = snapshot.queues;
+  for (Queue& queue : queues)
+    if (!there.contains(queue.name)) queue = {.name = queue.name, .removed = true};
+  for (const auto& [name, spec] : there) {
+    Queue queue{.name = name, .guaranteed = CapacityFrom(spec.guaranteed, snapshot)};
+    const Resources limit = CapacityFrom(spec.limit, snapshot);
+    for (const auto& [resource, amount] : spec.limit)
+      if (const int kind = KindOf(resource, snapshot); kind >= 0) queue.limit[kind] = limit[kind];
+    queues[QueueNamed(name, snapshot)] = std::move(queue);
+  }
+}
+
+void ApplyPolicy(const ClusterPolicy& policy, Inventory& inventory, TimeMs now,
+                 Snapshot& snapshot) {
+  inventory.SetTopology(policy.topology, now);
+  inventory.SetNotice(policy.notice_ms);
+  for (User& user : snapshot.users) user = {.name = user.name};
+  for (const auto& [ns, max_gpus] : policy.caps)
+    snapshot.users[snapshot.InternUser(ns)].max_gpus = max_gpus;
+  for (const auto& [ns, overrides] : policy.overrides)
+    snapshot.users[snapshot.InternUser(ns)].quota_overrides = overrides;
+}
+
+// As far as the controller knows: its replicas could be read.
+bool IsScalable(const NodePool& pool) { return At(*pool.object, {"status", "wanted"}).is_number(); }
+
+void PutPool(const NodePool& pool, const PoolMembers& members, int overdue, Inventory& inventory,
+             Snapshot& snapshot) {
+  snapshot.pools[inventory.PoolNamed(pool.name)] =
+      PoolFacts(pool, members, IsScalable(pool), overdue, inventory, snapshot);
+}
+
+void SortByArrival(std::vector<GangJob>& jobs) {
+  std::sort(jobs.begin(), jobs.end(), [](const GangJob& a, const GangJob& b) {
+    return std::tuple(a.status.id == 0, a.status.id, a.created, a.uid) <
+           std::tuple(b.status.id == 0, b.status.id, b.created, b.uid);
+  });
+}
+
+void Specify(const GangJob& object, Inventory& inventory, Snapshot& snapshot, Job& job) {
+  const spec::JobSpec& spec = object.spec;
+  job.submitted = object.created;
+  job.user = snapshot.InternUser(object.ns);
+  // Until it is written that it has ended, it must not start.
+  job.held = HasEnded(object.status.state) ? "it has ended" : object.invalid;
+  // Its indices are valid in any case. What waits for a queue that is not there counts for none.
+  if (snapshot.queues.empty()) SetQueues({}, snapshot);
+  job.queue = QueueNamed("", snapshot);
+  if (snapshot.worker_requests.empty()) snapshot.InternRequest({});
+  if (!job.held.empty()) return;
+  job.priority = spec.priority;
+  job.min_workers = spec.min_workers();
+  job.max_workers = spec.max_workers();
+  job.checkpoints = spec.checkpoint.on_stop;
+  job.preemptible = spec.preemptible;
+  job.grand_challenge = spec.grand_challenge;
+  job.grace_ms = spec.grace_ms();
+  job.max_checkpoint_interval_ms = spec.max_checkpoint_interval_ms();
+  const auto queue =
+      std::find_if(snapshot.queues.begin(), snapshot.queues.end(),
+                   [&](const Queue& each) { return each.name == spec.queue && !each.removed; });
+  if (queue != snapshot.queues.end()) {
+    job.queue = static_cast<int>(queue - snapshot.queues.begin());
+  } else {
+    job.held = fmt::format("there is no queue '{}'", spec.queue);
+    // What it has from when there was one counts for no other.
+    if (object.status.state != RecordState::kPending) job.queue = QueueNamed(spec.queue, snapshot);
+  }
+  const std::string& level = spec.constraints.topology;
+  const auto& levels = snapshot.topology_levels;
+  if (!level.empty() && level != "host" &&
+      std::find(levels.begin(), levels.end(), level) == levels.end())
+    job.held = fmt::format("there is no topology level '{}': there are {} and host", level,
+                           fmt::join(levels, ", "));
+  try {
+    WorkerRequest request{.per_worker = RequestFrom(object.per_worker, snapshot),
+                          .required = object.node_selector,
+                          .topology_level = level,
+                          .topology_required = spec.constraints.topology_required};
+    if (const auto label = inventory.LabelFor(object.node_filter)) request.required.insert(*label);
+    job.request = snapshot.InternRequest(request);
+  } catch (const Error& error) {
+    job.held = error.what();
+    job.request = snapshot.InternRequest({});
+  }
+}
+
+SizeApplies WhenSizeApplies(const spec::JobSpec& wanted, int workers, bool runs, bool saves) {
+  if (!runs) return SizeApplies::kNextTime;
+  if (wanted.min_workers() <= workers && workers <= wanted.max_workers())
+    return SizeApplies::kAtOnce;
+  return saves ? SizeApplies::kAfterAStop : SizeApplies::kNextTime;
+}
+
+void Restore(const GangJob& object, Inventory& inventory, TimeMs now, Snapshot& snapshot,
+             Job& job) {
+  const GangJobStatus& status = object.status;
+  job.eligible_at = status.eligible_at;
+  job.waiting_since = status.waiting_since;
+  job.attained_worker_ms = status.attained_worker_ms;
+  if (status.state != RecordState::kPending) {
+    const auto placement_of = [&](const NamedPlacement& named) {
+      return PlacementOf(named, inventory, now);
+    };
+    StartGang(job, placement_of(status.placement), status.backfilled, status.started);
+    job.last_resize = status.last_resize;
+    if (status.state == RecordState::kResizing)
+      MoveGang(job, {job.id, placement_of(status.target), status.stopping_for});
+    else if (status.state == RecordState::kStopping)
+      EvictGang(job);
+    job.stopping_for = status.stopping_for;
+  }
+  job.preemptions = status.preemptions;
+  job.reservation_yields = status.reservation_yields;
+  if (!status.reservation.empty() && job.state == JobState::kPending)
+    Reserve({job.id, PlacementOf(status.reservation, inventory, now)}, snapshot);
+  ApplyEstimates(object, job);
+}
+
+void ApplyEstimates(const GangJob& object, Job& job) {
+  const GangJobStatus& status = object.status;
+  job.run_time = status.run_time;
+  job.checkpoint_cost_ms = status.checkpoint_cost.value_or(Job{}.checkpoint_cost_ms);
+  job.expected_end.reset();
+  if (const TimeMs timeout_ms = object.spec.timeout_ms();
+      job.state != JobState::kPending && timeout_ms > 0)
+    job.expected_end = job.started + timeout_ms - status.run_ms;
+}
+
+}  // namespace renzan::cluster::kubernetes

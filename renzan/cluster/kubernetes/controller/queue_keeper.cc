@@ -1,0 +1,97 @@
+#include "renzan/cluster/kubernetes/controller/queue_keeper.h"
+
+#include <nlohmann/json.hpp>
+#include <vector>
+
+#include "renzan/base/error.h"
+#include "renzan/base/log.h"
+#include "renzan/cluster/kubernetes/controller/queue_status.h"
+#include "renzan/cluster/kubernetes/objects/conditions.h"
+#include "renzan/cluster/kubernetes/objects/json_fields.h"
+#include "renzan/cluster/kubernetes/objects/kinds.h"
+
+namespace renzan::cluster::kubernetes {
+namespace {
+
+constexpr TimeMs kBetweenFlushesMs = 5 * kSecond;
+
+}  // namespace
+
+void QueueKeeper::Take(const Json& spec, Known& known) {
+  const std::string text = spec.is_null() ? "{}" : spec.dump();
+  if (text == known.accepted) return;
+  known.spec = QueueSpecFrom(spec);
+  known.accepted = text;
+}
+
+void QueueKeeper::Put(std::shared_ptr<const Json> object) {
+  const std::string name = TextAt(*object, {"metadata", "name"});
+  Known& known = known_[name];
+  if (!known.status.Put(object)) return;
+  changed_ = true;
+  flush_at_ = 0;
+  try {
+    // Of a leader before this one, which knew what held when this was written.
+    const std::string held = TextAt(*object, {"status", "holds"});
+    if (known.accepted.empty() && !held.empty()) Take(Json::parse(held), known);
+  } catch (const std::exception& error) {
+    LogWarning("the status of queue {} says what held before it, but {}", name, error.what());
+  }
+  const Json& spec = At(*object, {"spec"});
+  try {
+    Take(spec, known);
+    known.wrong.clear();
+  } catch (const Error& error) {
+    known.wrong = error.what();
+    LogWarning("queue {}: {}", name, known.wrong);
+    if (known.accepted.empty()) known.spec = WithoutGuarantee(spec);
+  }
+}
+
+void QueueKeeper::Remove(const std::string& name) {
+  known_.erase(name);
+  changed_ = true;
+  flush_at_ = 0;  // those of the others say whether their guarantees exist
+}
+
+std::map<std::string, QueueSpec> QueueKeeper::holding() const {
+  std::map<std::string, QueueSpec> specs;
+  for (const auto& [name, known] : known_) specs.emplace(name, known.spec);
+  return specs;
+}
+
+bool QueueKeeper::Flush(const Snapshot& snapshot, Requests& requests, TimeMs now) {
+  if (known_.empty() || now < flush_at_) return true;
+  flush_at_ = now + kBetweenFlushesMs;
+  const std::map<std::string, QueueStatus> of_queues = StatusesOfQueues(snapshot);
+  std::vector<std::pair<KeptStatus*, Json>> statuses;
+  for (auto& [name, known] : known_) {
+    const auto at = of_queues.find(name);
+    if (at == of_queues.end()) continue;
+    Json status = *at->second.use;
+    const Condition& guaranteed = at->second.guaranteed;
+    const int64_t generation = NumberAt(known.status.object(), {"metadata", "generation"});
+    const bool accepted = known.wrong.empty();
+    const auto object_of = [&](const Condition& condition) {
+      return ConditionObject(condition, generation, known.status.status(), now);
+    };
+    status["observedGeneration"] = generation;
+    status["conditions"] = {
+        object_of({"Accepted", accepted, accepted ? "Accepted" : "Invalid", known.wrong}),
+        object_of(guaranteed)};
+    const std::string message = !accepted          ? known.wrong
+                                : guaranteed.value ? ""
+                                                   : guaranteed.message;
+    if (!message.empty()) status["message"] = message;
+    // For the next leader, who may be the first to see what is wrong.
+    if (!known.accepted.empty()) status["holds"] = known.accepted;
+    statuses.emplace_back(&known.status, std::move(status));
+  }
+  const bool all = SetStatuses(Queues(), std::move(statuses), requests);
+  if (!all) flush_at_ = now;
+  return all;
+}
+
+TimeMs QueueKeeper::NextFlush() const { return known_.empty() ? kNever : flush_at_; }
+
+}  // namespace renzan::cluster::kubernetes

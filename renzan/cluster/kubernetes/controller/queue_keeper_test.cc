@@ -1,0 +1,192 @@
+#include "renzan/cluster/kubernetes/controller/queue_keeper.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "renzan/cluster/kubernetes/controller/observe.h"
+#include "renzan/cluster/kubernetes/controller/world_testing.h"
+#include "renzan/cluster/kubernetes/objects/json_fields.h"
+#include "renzan/cluster/kubernetes/objects/kinds.h"
+
+namespace renzan::cluster::kubernetes {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+Json Gpus(const Json& guaranteed, const Json& limit = nullptr) {
+  Json spec = {{"guaranteed", {{kGpuResource, guaranteed}}}};
+  if (!limit.is_null()) spec["limit"] = {{kGpuResource, limit}};
+  return spec;
+}
+
+struct QueueWorld : World {
+  QueueWorld() { cluster.AddNode("a", 8); }
+  Json StatusOf(const char* queue) { return At(cluster.Get(Queues(), "", queue, ""), {"status"}); }
+  // "True Accepted: ..."
+  std::string ConditionOf(const char* queue, const char* type) {
+    const Json object = cluster.Get(Queues(), "", queue, "");
+    for (const Json& each : At(object, {"status", "conditions"})) {
+      EXPECT_EQ(NumberAt(each, {"observedGeneration"}),
+                NumberAt(object, {"metadata", "generation"}));
+      if (TextAt(each, {"type"}) == type)
+        return fmt::format("{} {}: {}", TextAt(each, {"status"}), TextAt(each, {"reason"}),
+                           TextAt(each, {"message"}));
+    }
+    return "none";
+  }
+  void AddJob(const char* name, const char* queue, int gpus) {
+    Json spec = JobSpec(1, gpus);
+    spec["queue"] = queue;
+    cluster.AddJob("ads", name, spec, kHour);
+  }
+  std::string MessageOf(const char* name) {
+    return TextAt(*cluster.FindJob("ads", name), {"status", "message"});
+  }
+};
+
+TEST(KubernetesQueues, SayWhatTheirJobsUse) {
+  QueueWorld world;
+  world.cluster.Apply(Queues(), "ads", Gpus(4));
+  world.cluster.Apply(Queues(), "search", Gpus("4", "6"));
+  world.AddJob("one", "ads", 6);
+  world.AddJob("two", "ads", 8);
+  world.Run(20 * kSecond);
+  const Json ads = world.StatusOf("ads");
+  EXPECT_EQ(NumberAt(ads, {"running"}), 1);
+  EXPECT_EQ(NumberAt(ads, {"pending"}), 1);
+  EXPECT_EQ(TextAt(ads, {"guaranteed", kGpuResource}), "4");
+  EXPECT_EQ(TextAt(ads, {"used", kGpuResource}), "6");
+  EXPECT_EQ(TextAt(ads, {"borrowed", kGpuResource}), "2");
+  EXPECT_EQ(TextAt(world.StatusOf("search"), {"used", kGpuResource}), "0");
+  EXPECT_THAT(world.ConditionOf("ads", "Accepted"), HasSubstr("True Accepted"));
+  EXPECT_THAT(world.ConditionOf("ads", "Guaranteed"), HasSubstr("True Guaranteed"));
+}
+
+TEST(KubernetesQueues, AnInvalidOneKeepsTheLastThatWasRightForTheNextLeaderToo) {
+  QueueWorld world;
+  world.cluster.Apply(Queues(), "ads", Gpus(2, 4));
+  world.Run(2 * kSecond);
+  world.cluster.Apply(Queues(), "ads", Gpus(16, 8));
+  world.Run(2 * kSecond);
+  EXPECT_EQ(
+      world.ConditionOf("ads", "Accepted"),
+      "False Invalid: spec.guaranteed has 16 nvidia.com/gpu, and spec.limit only 8: raise the "
+      "limit, or lower the guarantee");
+  for (int leader = 0; leader < 2; ++leader) {
+    const Queue& queue = world.leader->controller.snapshot().queues.at(0);
+    EXPECT_EQ(queue.guaranteed.gpu(), 2);
+    EXPECT_EQ(queue.limit.gpu(), 4);
+    world.StartController();
+    world.Run(2 * kSecond);
+  }
+  world.cluster.Apply(Queues(), "ads", Gpus(8, 8));
+  world.Run(2 * kSecond);
+  EXPECT_EQ(world.ConditionOf("ads", "Accepted"), "True Accepted: Accepted");
+  EXPECT_EQ(TextAt(world.StatusOf("ads"), {"message"}), "");
+  EXPECT_EQ(world.leader->controller.snapshot().queues.at(0).guaranteed.gpu(), 8);
+}
+
+TEST(KubernetesQueues, OneThatWasNeverRightIsGuaranteedNothing) {
+  QueueWorld world;
+  world.cluster.Apply(Queues(), "ads", Gpus(16, 6));
+  world.cluster.Apply(Queues(), "disks", {{"guaranteed", {{"ephemeral-storage", "1Gi"}}}});
+  world.cluster.Apply(Queues(), "huge", Gpus("9e18"));
+  world.AddJob("fits", "ads", 6);
+  world.AddJob("waits", "ads", 1);
+  world.Run(10 * kSecond);
+  EXPECT_THAT(world.ConditionOf("ads", "Accepted"), HasSubstr("False Invalid"));
+  EXPECT_THAT(world.ConditionOf("disks", "Accepted"),
+              HasSubstr("spec.guaranteed has ephemeral-storage, which is not counted"));
+  EXPECT_THAT(world.ConditionOf("huge", "Accepted"), HasSubstr("more than can be counted"));
+  EXPECT_EQ(world.PhaseOf("fits"), "running");
+  EXPECT_THAT(world.MessageOf("waits"), HasSubstr("limit"));
+  EXPECT_EQ(world.leader->controller.snapshot().queues.at(0).guaranteed, Resources{});
+}
+
+TEST(KubernetesQueues, SayWhenMoreIsGuaranteedThanThereIs) {
+  QueueWorld world;
+  world.cluster.Apply(Queues(), "ads", Gpus(6));
+  world.cluster.Apply(Queues(), "search", Gpus(6));
+  world.cluster.Apply(Queues(), "none", Json::object());
+  world.cluster.Apply(Queues(), "tpu", {{"guaranteed", {{"google.com/tpu", 1}}}});
+  world.Run(2 * kSecond);
+  for (const char* queue : {"ads", "search"})
+    EXPECT_EQ(
+        world.ConditionOf(queue, "Guaranteed"),
+        "False Overcommitted: all queues together are guaranteed 12 nvidia.com/gpu, and there "
+        "are only 8 nvidia.com/gpu: lower guarantees, or add nodes");
+  EXPECT_THAT(world.ConditionOf("none", "Guaranteed"), HasSubstr("True"));
+  EXPECT_EQ(world.ConditionOf("tpu", "Guaranteed"),
+            "False NotOffered: no node and no pool offers any google.com/tpu");
+  EXPECT_THAT(world.ConditionOf("ads", "Accepted"), HasSubstr("True"));
+  // What may be bought counts.
+  world.cluster.AddMachines("gpu", 8, kMinute);
+  world.cluster.Apply(NodePools(), "gpu",
+                      {{"capacity", {{"cpu", "64"}, {"memory", "256Gi"}, {kGpuResource, "2"}}},
+                       {"maxNodes", 1},
+                       {"scaleRef",
+                        {{"apiVersion", "example.com/v1"},
+                         {"kind", "MachineSet"},
+                         {"namespace", "machines"},
+                         {"name", "gpu"}}}});
+  world.Run(10 * kSecond);
+  EXPECT_THAT(world.ConditionOf("ads", "Guaranteed"),
+              HasSubstr("only 8 nvidia.com/gpu and, that pools may buy, 2 nvidia.com/gpu"));
+  world.cluster.AddNode("b", 8);
+  world.Run(10 * kSecond);
+  EXPECT_THAT(world.ConditionOf("ads", "Guaranteed"), HasSubstr("True Guaranteed"));
+}
+
+TEST(KubernetesQueues, StatusesAreNotWrittenWithEveryJob) {
+  QueueWorld world;
+  world.cluster.Apply(Queues(), "ads", Gpus(8));
+  world.Run(2 * kSecond);
+  const auto version = [&] {
+    return TextAt(world.cluster.Get(Queues(), "", "ads", ""), {"metadata", "resourceVersion"});
+  };
+  std::set<std::string> versions;
+  for (int job = 0; job < 60; ++job) {
+    const std::string name = fmt::format("job-{}", job);
+    world.AddJob(name.c_str(), "ads", 1);
+    world.Run(kSecond / 2);
+    versions.insert(version());
+  }
+  // In 30 s.
+  EXPECT_GE(versions.size(), 4u);
+  EXPECT_LE(versions.size(), 8u);
+  world.Run(10 * kSecond);
+  EXPECT_EQ(NumberAt(world.StatusOf("ads"), {"pending"}), 52);
+  const std::string last = version();
+  world.Run(2 * kMinute);
+  EXPECT_EQ(version(), last);
+}
+
+// Whether it has seen the cluster without any Queue or not.
+TEST(KubernetesQueues, DefaultExistsAsLongAsThereIsNoQueueWhoeverLeads) {
+  QueueWorld world;
+  world.AddJob("before", "default", 2);
+  world.Run(2 * kSecond);
+  EXPECT_EQ(world.PhaseOf("before"), "running");
+  world.cluster.Apply(Queues(), "ads", Gpus(8));
+  world.AddJob("after", "default", 2);
+  for (int leader = 0; leader < 2; ++leader) {
+    world.Run(10 * kSecond);
+    EXPECT_EQ(world.PhaseOf("before"), "running");
+    EXPECT_EQ(world.PhaseOf("after"), "pending");
+    EXPECT_THAT(world.MessageOf("after"), HasSubstr("there is no queue 'default'"));
+    EXPECT_EQ(TextAt(world.StatusOf("ads"), {"used", kGpuResource}), "0");
+    EXPECT_EQ(NumberAt(world.StatusOf("ads"), {"pending"}), 0);
+    world.StartController();
+  }
+  world.cluster.Delete(Queues(), "", "ads", "", std::nullopt);
+  for (int leader = 0; leader < 2; ++leader) {
+    world.Run(10 * kSecond);
+    EXPECT_EQ(world.PhaseOf("after"), "running");
+    world.StartController();
+  }
+  EXPECT_THAT(world.wrong, IsEmpty());
+}
+
+}  // namespace
+}  // namespace renzan::cluster::kubernetes

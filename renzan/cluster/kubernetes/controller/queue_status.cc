@@ -1,0 +1,89 @@
+#include "renzan/cluster/kubernetes/controller/queue_status.h"
+
+#include <fmt/format.h>
+
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <vector>
+
+#include "renzan/cluster/core/place/sites.h"
+#include "renzan/cluster/kubernetes/objects/amounts.h"
+#include "renzan/cluster/spec/cluster_documents.h"
+
+namespace renzan::cluster::kubernetes {
+namespace {
+
+// What there is, at most the largest number: nodes, and those that pools may buy.
+struct Offered {
+  Resources by_nodes, by_pools;
+};
+
+void Add(const Resources& capacity, int count, Resources& sum) {
+  for (int kind = 0; kind < kMaxResources; ++kind) {
+    int64_t all = 0;
+    if (__builtin_mul_overflow(capacity[kind], int64_t{count}, &all) ||
+        __builtin_add_overflow(sum[kind], all, &sum[kind]))
+      sum[kind] = std::numeric_limits<int64_t>::max() / 2;
+  }
+}
+
+Offered OfferedIn(const Snapshot& snapshot) {
+  Offered offered;
+  for (const Site& site : PossibleSites(snapshot, /*spot=*/true))
+    Add(*site.capacity, site.count, site.node != nullptr ? offered.by_nodes : offered.by_pools);
+  return offered;
+}
+
+Condition Guarantee(const Queue& queue, const Resources& of_all, const Offered& offered,
+                    const Snapshot& snapshot) {
+  for (int kind = 0; kind < static_cast<int>(snapshot.resource_names.size()); ++kind) {
+    if (queue.guaranteed[kind] == 0) continue;
+    const int64_t nodes = offered.by_nodes[kind], pools = offered.by_pools[kind];
+    const std::string wanted = QuantityWithName(of_all[kind], kind, snapshot);
+    if (nodes + pools == 0)
+      return {
+          "Guaranteed", false, "NotOffered",
+          fmt::format("no node and no pool offers any {}", wanted.substr(wanted.find(' ') + 1))};
+    if (of_all[kind] <= nodes + pools) continue;
+    return {"Guaranteed", false, "Overcommitted",
+            fmt::format("all queues together are guaranteed {}, and there are only {}{}: lower "
+                        "guarantees, or add nodes",
+                        wanted, QuantityWithName(nodes, kind, snapshot),
+                        pools == 0 ? ""
+                                   : " and, that pools may buy, " +
+                                         QuantityWithName(pools, kind, snapshot))};
+  }
+  return {"Guaranteed", true, "Guaranteed", "what all queues are guaranteed exists"};
+}
+
+}  // namespace
+
+std::map<std::string, QueueStatus> StatusesOfQueues(const Snapshot& snapshot) {
+  const std::vector<spec::QueueUse> uses = spec::UseOfQueues(snapshot);
+  const Offered offered = OfferedIn(snapshot);
+  Resources of_all;
+  for (const Queue& queue : snapshot.queues) Add(queue.guaranteed, 1, of_all);
+  std::map<std::string, QueueStatus> statuses;
+  for (size_t at = 0; at < uses.size(); ++at) {
+    const Queue& queue = snapshot.queues[at];
+    if (queue.removed) continue;
+    // Those that are in use, and those that its spec is about.
+    std::vector<int> kinds, guaranteed;
+    for (int kind = 0; kind < static_cast<int>(snapshot.resource_names.size()); ++kind) {
+      if (queue.guaranteed[kind] > 0) guaranteed.push_back(kind);
+      if (queue.guaranteed[kind] > 0 || queue.limit[kind] != kUnlimited || uses[at].used[kind] > 0)
+        kinds.push_back(kind);
+    }
+    statuses[queue.name] = {
+        .use = std::make_shared<const nlohmann::json>(
+            nlohmann::json{{"pending", uses[at].pending},
+                           {"running", uses[at].running},
+                           {"guaranteed", QuantitiesOf(queue.guaranteed, guaranteed, snapshot)},
+                           {"used", QuantitiesOf(uses[at].used, kinds, snapshot)},
+                           {"borrowed", QuantitiesOf(uses[at].borrowed, kinds, snapshot)}}),
+        .guaranteed = Guarantee(queue, of_all, offered, snapshot)};
+  }
+  return statuses;
+}
+
+}  // namespace renzan::cluster::kubernetes

@@ -1,0 +1,27 @@
+#include "renzan/cluster/kubernetes/objects/conditions.h"
+
+#include <nlohmann/json.hpp>
+
+#include "renzan/cluster/kubernetes/objects/json_fields.h"
+#include "renzan/cluster/kubernetes/objects/time_text.h"
+
+namespace renzan::cluster::kubernetes {
+
+using nlohmann::json;
+
+json ConditionObject(const Condition& condition, int64_t generation, const json& before,
+                     TimeMs now) {
+  const std::string value = condition.value ? "True" : "False";
+  std::string since = TimeText(now);
+  for (const json& old : At(before, {"conditions"}))
+    if (TextAt(old, {"type"}) == condition.type && TextAt(old, {"status"}) == value)
+      since = TextAt(old, {"lastTransitionTime"}, since);
+  return {{"type", condition.type},
+          {"status", value},
+          {"reason", condition.reason},
+          {"message", condition.message.empty() ? condition.reason : condition.message},
+          {"lastTransitionTime", since},
+          {"observedGeneration", generation}};
+}
+
+}  // namespace renzan::cluster::kubernetes

@@ -1,0 +1,23 @@
+#pragma once
+
+// Standard conditions of a status, so that `kubectl wait --for=condition=...` works.
+
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+
+#include "renzan/cluster/core/snapshot.h"
+
+namespace renzan::cluster::kubernetes {
+
+struct Condition {
+  std::string type;
+  bool value = false;
+  std::string reason;   // one word
+  std::string message;  // one line
+};
+
+// `before`: the status that it will replace; a condition whose value is as there keeps its time.
+nlohmann::json ConditionObject(const Condition& condition, int64_t generation,
+                               const nlohmann::json& before, TimeMs now);
+
+}  // namespace renzan::cluster::kubernetes

@@ -1,0 +1,29 @@
+#include "renzan/cluster/kubernetes/objects/dropped_field.h"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+namespace renzan::cluster::kubernetes {
+namespace {
+
+using nlohmann::json;
+
+std::string Dropped(const char* written, const char* there) {
+  return DroppedField(json::parse(written), json::parse(there), "status");
+}
+
+TEST(DroppedField, NamesTheFirstThatIsMissing) {
+  EXPECT_EQ(Dropped(R"({"a": 1, "b": {"c": 2}})", R"({"a": 1, "b": {"c": 2}})"), "");
+  EXPECT_EQ(Dropped(R"({"a": 1, "b": {"c": 2}})", R"({"a": 1})"), "status.b");
+  EXPECT_EQ(Dropped(R"({"a": 1, "b": {"c": 2}})", R"({"a": 1, "b": {}})"), "status.b.c");
+}
+
+TEST(DroppedField, OtherValuesAreNotMissing) {
+  // Defaults of the server; an amount that it writes in another way; what is null is not there.
+  EXPECT_EQ(Dropped(R"({"a": 1})", R"({"a": "1", "b": 2})"), "");
+  EXPECT_EQ(Dropped(R"({"a": null, "b": [{"c": 1}]})", R"({"b": [{}]})"), "");
+}
+
+}  // namespace
+}  // namespace renzan::cluster::kubernetes

@@ -1,0 +1,92 @@
+#pragma once
+
+// A GangJob: what its user wants (spec, a pod template with what the scheduler has to know) and
+// what has happened to it (status, which only the leading controller writes and which is all that a
+// new leader knows).
+
+#include <memory>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "renzan/cluster/core/engine/record_state.h"
+#include "renzan/cluster/core/snapshot.h"
+#include "renzan/cluster/kubernetes/objects/amounts.h"
+#include "renzan/cluster/kubernetes/objects/node_filter.h"
+#include "renzan/cluster/spec/job_spec.h"
+
+namespace renzan::cluster::kubernetes {
+
+struct NodeWorkers {
+  std::string node;
+  int workers = 0;
+  bool operator==(const NodeWorkers&) const = default;
+};
+using NamedPlacement = std::vector<NodeWorkers>;
+
+struct GangJobStatus {
+  JobId id = 0;  // 0: not admitted yet
+  RecordState state = RecordState::kPending;
+  int attempts = 0;  // started so far; the last one's number is one less
+  // Of the attempt that has not ended:
+  NamedPlacement placement, target;
+  TimeMs started = 0;
+  int64_t started_generation = 0;  // of the spec that it was started with
+  bool backfilled = false;
+  std::string stop_reason;  // empty unless it was asked to stop
+  JobId stopping_for = 0;
+  // See Job and JobRecord.
+  TimeMs waiting_since = 0, eligible_at = 0, last_resize = 0, run_ms = 0;
+  int64_t attained_worker_ms = 0;
+  int preemptions = 0, reservation_yields = 0, failures = 0, requeues = 0;
+  NamedPlacement reservation;             // nodes that are kept for it while it is pending
+  RunTimeQuantiles run_time{};            // predicted when it was admitted
+  std::optional<TimeMs> checkpoint_cost;  // as measured at its stops
+  std::optional<TimeMs> first_started, ended;
+  std::optional<int> exit_code;
+  // Of the user's requests (kinds.h), those that have been honoured.
+  std::string checkpoint_request, preempt_request;
+  // Of the leader that wrote it: each has a higher term than all that it has seen.
+  int64_t term = 0;
+  std::string writer;
+  std::string reason;   // of the conditions: one word
+  std::string message;  // one line
+  int64_t observed_generation = 0;
+
+  // Whether the workers are those of the spec, as far as that has been observed.
+  bool is_spec_applied() const {
+    return placement.empty() || started_generation == observed_generation;
+  }
+  bool operator==(const GangJobStatus&) const = default;
+};
+
+struct GangJob {
+  std::string ns, name, uid, resource_version;
+  int64_t generation = 0;
+  TimeMs created = 0;
+  bool deleting = false;
+  bool cancelled = false;  // spec.cancelled
+  std::string checkpoint_request, preempt_request;
+  TimeMs start_timeout_ms = 0;  // 0: none
+  spec::JobSpec spec;           // without command and resources, which are the template's
+  Amounts per_worker;
+  Labels node_selector;
+  NodeFilter node_filter;
+  std::string invalid;  // why the spec cannot be used; empty: it can
+  GangJobStatus status;
+  std::shared_ptr<const nlohmann::json> object;
+
+  std::string path() const { return ns + "/" + name; }
+};
+
+// A spec that cannot be used is told in `invalid`; a status that cannot be read throws Error kData.
+GangJob GangJobFrom(std::shared_ptr<const nlohmann::json> object);
+
+// GPUs of its workers: of those that it has, else of those that it wants.
+int64_t GpusOf(const GangJob& job);
+
+// As status.* of the object. `before`: as it is; conditions that change have the time `now`.
+nlohmann::json StatusObject(const GangJob& job, const nlohmann::json& before, TimeMs now);
+
+}  // namespace renzan::cluster::kubernetes

@@ -1,0 +1,23 @@
+#pragma once
+
+// Fields of an object that may be missing: what the API server sends has been checked against a
+// schema, but most fields are optional. A field of another type counts as missing.
+
+#include <cstdint>
+#include <initializer_list>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <string_view>
+
+namespace renzan::cluster::kubernetes {
+
+using FieldPath = std::initializer_list<std::string_view>;
+
+// The value at the end of a path of keys; null if there is none.
+const nlohmann::json& At(const nlohmann::json& object, FieldPath path);
+
+std::string TextAt(const nlohmann::json& object, FieldPath path, const std::string& missing = "");
+int64_t NumberAt(const nlohmann::json& object, FieldPath path, int64_t missing = 0);
+bool IsTrueAt(const nlohmann::json& object, FieldPath path, bool missing = false);
+
+}  // namespace renzan::cluster::kubernetes

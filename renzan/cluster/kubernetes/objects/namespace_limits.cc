@@ -1,0 +1,42 @@
+#include "renzan/cluster/kubernetes/objects/namespace_limits.h"
+
+#include <fmt/format.h>
+
+namespace renzan::cluster::kubernetes {
+namespace {
+
+std::string Forbidden(const std::string& ns, const std::string& what, const char* limit) {
+  return fmt::format(
+      "{} (an administrator may raise limits.{} of the ClusterPolicy 'default', or add '{}' to "
+      "limits.exemptNamespaces)",
+      what, limit, ns);
+}
+
+}  // namespace
+
+std::string WhyForbidden(const NamespaceLimits& limits, const std::string& ns,
+                         const spec::JobSpec& job, int64_t pending_jobs) {
+  if (limits.exempt.contains(ns)) return "";
+  if (job.priority > limits.max_priority)
+    return Forbidden(ns,
+                     fmt::format("priority {}: jobs in namespace '{}' have at most {}",
+                                 job.priority, ns, limits.max_priority),
+                     "maxPriority");
+  if (job.grand_challenge && !limits.grand_challenge)
+    return Forbidden(
+        ns, fmt::format("grandChallenge: jobs in namespace '{}' may not stop everybody's", ns),
+        "grandChallenge");
+  if (!job.preemptible && !limits.not_preemptible)
+    return Forbidden(
+        ns, fmt::format("preemptible: false: jobs in namespace '{}' must be preemptible", ns),
+        "notPreemptible");
+  if (pending_jobs >= limits.max_pending_jobs)
+    return Forbidden(ns,
+                     fmt::format("namespace '{}' has {} pending jobs before it, and may have at "
+                                 "most {}: wait until some have started",
+                                 ns, pending_jobs, limits.max_pending_jobs),
+                     "maxPendingJobs");
+  return "";
+}
+
+}  // namespace renzan::cluster::kubernetes

@@ -1,0 +1,61 @@
+#pragma once
+
+// Of several replicas of the controller, one leads: the one that holds a Lease and renews it.
+//
+// A Lease is no fence: whoever held it may be about to write when another has taken it over. So the
+// holder stops writing (fenced_api.h) well before others may take it. What was sent before is
+// harmless: writes carry the version that they replace, and names of pods their attempt.
+//
+// Times are compared on one machine only: a candidate waits for as long as the Lease has not
+// changed by its own clock. For one thread, except leads_until().
+
+#include <atomic>
+#include <string>
+
+#include "renzan/base/clock.h"
+#include "renzan/cluster/kubernetes/api/api.h"
+
+namespace renzan::cluster::kubernetes {
+
+struct LeaseOptions {
+  std::string ns = "renzan-system";
+  std::string name = "renzan-controller";
+  std::string identity;  // different in each process that ever runs
+  // Others may take over what was not renewed for so long.
+  double duration_seconds = 8;
+  // The holder stops writing if it could not renew for so long.
+  double renew_deadline_seconds = 5;
+  double retry_seconds = 1;
+};
+
+class LeaderLease {
+ public:
+  // `api` and `clock` outlive it.
+  LeaderLease(LeaseOptions options, Api& api, const Clock& clock);
+
+  // Tries to get or keep the Lease; to be called every retry_seconds. Throws ApiError; what it held
+  // it keeps until leads_until().
+  void Try();
+  // So that another need not wait. Afterwards this process does not lead.
+  void Release();
+
+  // MonotonicSeconds() until which this process may write; thread-safe.
+  double leads_until() const { return leads_until_; }
+  bool leads() const { return clock_.MonotonicSeconds() < leads_until(); }
+  // Who held it when it was last read; empty: nobody.
+  const std::string& holder() const { return holder_; }
+
+ private:
+  void Observe(const Json& lease);
+  Json Renewed(Json lease) const;
+
+  const LeaseOptions options_;
+  Api& api_;
+  const Clock& clock_;
+  std::string holder_, version_;
+  double changed_at_ = 0;        // when another version was first seen here
+  double held_for_seconds_ = 0;  // as its holder wrote it
+  std::atomic<double> leads_until_ = 0;
+};
+
+}  // namespace renzan::cluster::kubernetes

@@ -1,0 +1,34 @@
+#pragma once
+
+// What operators see of a replica: Prometheus's text format. Counters are of this process; another
+// leader begins at 0.
+//
+// How far watches lag: the API tells of an event neither when the object changed nor how many more
+// there are, so what can be known is how long a watch has been silent
+// (renzan_watch_silence_seconds; a server sends bookmarks about once a minute), and how long what
+// it has delivered waits here (renzan_change_delay_seconds).
+
+#include <map>
+#include <string>
+
+#include "renzan/cluster/kubernetes/api/watch.h"
+#include "renzan/cluster/kubernetes/controller/controller.h"
+#include "renzan/cluster/kubernetes/process/counted_api.h"
+#include "renzan/cluster/record/recorder.h"
+
+namespace renzan::cluster::kubernetes {
+
+struct LeaderVitals {
+  const Controller& controller;
+  std::map<std::string, WatchCounts> watches;  // by the plural of their kind
+  // From the delivery of a change by its watch until the controller has taken it.
+  const Histogram& change_delay_seconds;
+  record::RecorderCounts recorder;
+  double now;  // MonotonicSeconds()
+};
+
+std::string MetricsOfLeader(const LeaderVitals& vitals, const ApiCounts::Values& requests);
+// Of a replica that does not lead.
+std::string MetricsOfFollower(const ApiCounts::Values& requests);
+
+}  // namespace renzan::cluster::kubernetes

@@ -1,0 +1,32 @@
+#pragma once
+
+// A clock whose wall time does not jump when the machine's is set: the time-outs of jobs, and their
+// pauses between attempts, are differences of wall times that are kept in their statuses.
+
+#include <mutex>
+
+#include "renzan/base/clock.h"
+
+namespace renzan::cluster::kubernetes {
+
+// Thread-safe.
+class SlewedClock : public Clock {
+ public:
+  // Of what elapses, by so much it goes faster or slower until it agrees with `clock`.
+  static constexpr double kSlew = 0.1;
+
+  // `clock` outlives it.
+  explicit SlewedClock(const Clock& clock)
+      : clock_(clock), at_(clock.MonotonicSeconds()), shown_(clock.UnixSeconds()) {}
+
+  double MonotonicSeconds() const override { return clock_.MonotonicSeconds(); }
+  double UnixSeconds() const override;
+
+ private:
+  const Clock& clock_;
+  mutable std::mutex mutex_;
+  mutable double at_;     // MonotonicSeconds() of the last call
+  mutable double shown_;  // UnixSeconds(), which it returned
+};
+
+}  // namespace renzan::cluster::kubernetes

@@ -1,0 +1,402 @@
+#!/usr/bin/env python3
+"""A day of a cluster of two real nodes, and the commands of docs/kubernetes.md, in its order: the
+controller is installed, a model is trained in pods, and meanwhile it is asked to save, preempted by
+a gang of a higher priority, announced the end of a node, cut off from one that loses its power, and
+resized. It ends with the same bits as an undisturbed run.
+
+  day_test.py RENZAN                      in an image of the program and what it links to
+  day_test.py RENZAN --image FILE.tar     in the image that scripts/image has made
+
+Exits with 77 where this machine cannot run real nodes.
+"""
+
+import json
+import os
+import pathlib
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+
+sys.dont_write_bytecode = True
+here = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(here))
+from kube import JSON_PATCH, Client, wait_until  # noqa: E402
+from page import Page  # noqa: E402
+from world import CACHE, GANG_JOBS, PODS, control_plane, expect  # noqa: E402
+
+RENZAN = os.path.abspath(sys.argv[1])
+ROOT = here.parent.parent
+NODES = ["127.0.0.1", "127.0.0.2"]
+GPUS_PER_NODE = 2
+SPOT_TAINT = "aws-node-termination-handler/spot-itn=:NoSchedule"
+STEPS_PER_EPOCH = 20000 // 256
+PATIENCE_S = 180  # only ends a test that hangs
+
+# What differs on this cluster from the page's: [(file, [(its text, ours)])].
+# The workload is small, and there are pretended GPUs, of which a worker gets one.
+WORKER = [("requests: {cpu: 2, memory: 2Gi}", "requests: {cpu: 200m, memory: 128Mi}"),
+          ("limits: {memory: 2Gi}", "limits: {memory: 1Gi, nvidia.com/gpu: 1}")]
+DIFFERENCES = {
+    "deploy/kubernetes/examples/queue.yaml": [],
+    "deploy/kubernetes/examples/sleep.yaml": [("image: busybox", "image: localhost/busybox:1"),
+                                              ("sleep 60", "sleep 1")],
+    "deploy/kubernetes/examples/urgent.yaml": [("image: busybox", "image: localhost/busybox:1")],
+    "deploy/kubernetes/examples/data.yaml": [
+        ("requests: {cpu: 2, memory: 1Gi}", "requests: {cpu: 200m, memory: 128Mi}"),
+        ("--rows 1000000 ", "--rows 20000 "), ("--first-row 1000000 ", "--first-row 20000 "),
+        ("--rows 100000 ", "--rows 2000 "), ("hash:100000 ", "hash:2000 ")],
+    "deploy/kubernetes/examples/train.yaml": WORKER,
+    # Until its user shortens it, when the day is over.
+    "examples/quickstart.yaml": [("epochs: 1\n", "epochs: 10000\n"),
+                                 ("decay_steps: 3907", "decay_steps: 1000000")],
+}
+
+
+def make_checkout(folder, probe_port, api_port):
+    """What the page needs of this repository, with the differences."""
+    shutil.copytree(ROOT / "deploy/kubernetes", folder / "deploy/kubernetes")
+    shutil.copytree(ROOT / "examples", folder / "examples")
+    for file, differences in DIFFERENCES.items():
+        text = (folder / file).read_text()
+        for old, new in differences:
+            expect(old in text, f"{file} lacks '{old}'")
+            text = text.replace(old, new)
+        (folder / file).write_text(text)
+    # Pods reach the API server on the hosts' network only, which all nodes share, and there are no
+    # nodes but those of the pool.
+    deployment = folder / "deploy/kubernetes/controller/deployment.yaml"
+    text = deployment.read_text().replace("--listen=0.0.0.0:8080",
+                                          f"--listen=$(HOST_IP):{probe_port}")
+    deployment.write_text(re.sub("--debug-port=[0-9]+", "--debug-port=0", text))
+    container = "/spec/template/spec/containers/0"
+    kustomization = folder / "deploy/kubernetes/1.20/controller/kustomization.yaml"
+    (kustomization.parent / "patch.json").write_text(json.dumps([
+        {"op": "add", "path": "/spec/template/spec/hostNetwork", "value": True},
+        {"op": "add", "path": "/spec/template/spec/tolerations",
+         "value": [{"key": "renzan.dev/dedicated", "operator": "Exists"}]},
+        {"op": "replace", "path": f"{container}/ports/0/containerPort", "value": probe_port},
+        *({"op": "add", "path": f"{container}/env/-", "value": variable} for variable in (
+            {"name": "HOST_IP", "valueFrom": {"fieldRef": {"fieldPath": "status.hostIP"}}},
+            {"name": "KUBERNETES_SERVICE_HOST", "value": "127.0.0.1"},
+            {"name": "KUBERNETES_SERVICE_PORT", "value": str(api_port)}))]))
+    kustomization.write_text(kustomization.read_text() + """  - target:
+      group: apps
+      version: v1
+      kind: Deployment
+      name: renzan-controller
+      namespace: renzan-system
+    path: patch.json
+""")
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+class Day:
+    def __init__(self, work):
+        self.work, self.run = work, work / "run"
+        self.client = Client(f"{self.run}/kubeconfig")
+        self.volume = work / "volume"
+        self.checkout = work / "checkout"
+        # So that `kubectl` is this one, and nothing of the user's own is read.
+        self.environment = {"PATH": f"{CACHE}/bin:/usr/bin:/bin", "HOME": str(work),
+                            "KUBECONFIG": f"{self.run}/kubeconfig", "NODES": " ".join(NODES),
+                            "NODE": NODES[0]}
+        config = json.loads((self.run / "kubeconfig").read_text())
+        port = config["clusters"][0]["cluster"]["server"].rsplit(":", 1)[1]
+        make_checkout(self.checkout, free_port(), int(port))
+        self.page = Page(ROOT / "docs/kubernetes.md", self.checkout, self.environment)
+        self.begun = time.monotonic()
+
+    def say(self, what):
+        print(f"{time.monotonic() - self.begun:6.1f} s  {what}", flush=True)
+
+    def kubectl(self, *arguments):
+        done = subprocess.run(["kubectl", *arguments], env=self.environment, capture_output=True,
+                              text=True)
+        expect(done.returncode == 0, f"kubectl {' '.join(arguments)}: {done.stderr}")
+        return done.stdout
+
+    # --- The cluster.
+
+    def give_gpus(self, node):
+        """Again after its kubelet has started anew, which takes away what it does not know."""
+        def has_gpus():
+            return self.client.get(f"/api/v1/nodes/{node}")["status"]["allocatable"].get(
+                "nvidia.com/gpu") == str(GPUS_PER_NODE)
+        def give():
+            if not has_gpus():
+                self.client.patch(f"/api/v1/nodes/{node}/status", [
+                    {"op": "add", "path": "/status/capacity/nvidia.com~1gpu",
+                     "value": str(GPUS_PER_NODE)}], JSON_PATCH)
+                return False
+            return True
+        self.wait(give, f"{node} has GPUs")
+
+    def give_volume(self):
+        self.volume.mkdir()
+        self.volume.chmod(0o777)
+        self.client.post("/api/v1/persistentvolumes", {
+            "metadata": {"name": "shared"},
+            "spec": {"capacity": {"storage": "5Gi"}, "accessModes": ["ReadWriteMany"],
+                     "hostPath": {"path": str(self.volume)}}})
+
+    def is_ready(self, node):
+        conditions = self.client.get(f"/api/v1/nodes/{node}")["status"]["conditions"]
+        return any(each["type"] == "Ready" and each["status"] == "True" for each in conditions)
+
+    def lose_power(self, number):
+        pid = int((self.run / f"node{number}.pid").read_text().split()[0])
+        os.kill(pid, signal.SIGKILL)
+
+    def power_on(self, number):
+        subprocess.run([here / "start", self.run, f"node{number}"], check=True)
+        self.wait(lambda: self.is_ready(NODES[number - 1]), "the node is back")
+        self.give_gpus(NODES[number - 1])
+
+    # --- Jobs.
+
+    def wait(self, condition, what):
+        try:
+            return wait_until(condition, what, PATIENCE_S)
+        except TimeoutError as error:
+            sys.exit(f"FAILED: {error}; the job is {json.dumps(self.status())}")
+
+    def status(self, job="quickstart"):
+        objects = self.client.get(GANG_JOBS)["items"]
+        return next((each.get("status", {}) for each in objects
+                     if each["metadata"]["name"] == job), None)
+
+    def placement(self):
+        """{node: workers}, of an attempt that runs; empty otherwise."""
+        status = self.status()
+        if status.get("phase") != "running":
+            return {}
+        return {share["node"]: share["workers"] for share in status["placement"]}
+
+    def wait_for_placement(self, placement):
+        self.wait(lambda: self.placement() == placement, f"the run is on {placement}")
+
+    def attempts(self):
+        return self.status()["attempts"]
+
+    def run_status(self):
+        try:
+            return json.loads((self.volume / "runs/quickstart/status.json").read_text())
+        except (OSError, ValueError):
+            return {}
+
+    def shorten(self, steps_left):
+        """The run, which has stopped, is to end after some more steps."""
+        epochs = (self.run_status()["step"] + steps_left) / STEPS_PER_EPOCH
+        config = self.checkout / "examples/quickstart.yaml"
+        config.write_text(config.read_text().replace("epochs: 10000\n", f"epochs: {epochs}\n"))
+        self.client.patch("/api/v1/namespaces/default/configmaps/quickstart", {
+            "data": {config.name: config.read_text()}})
+
+    def wait_for_progress(self):
+        """Until the attempt that has started trains; returns worker 0's log."""
+        pod = f"quickstart-{self.attempts() - 1}-0"
+
+        def has_started():
+            return any(each["metadata"]["name"] == pod and each["status"]["phase"] != "Pending"
+                       for each in self.client.get(PODS)["items"])
+        self.wait(has_started, f"{pod} has started")
+        self.wait(lambda: self.run_status().get("state") == "running", "the run trains")
+        step = self.run_status()["step"]
+        self.wait(lambda: self.run_status().get("step", 0) > step, f"the run is past step {step}")
+        return self.client.get(f"{PODS}/{pod}/log")
+
+
+def install(day):
+    for node in NODES:
+        day.give_gpus(node)
+    day.give_volume()
+    day.page.run("kubectl apply -k ours", [
+        ("resources: [../deploy/kubernetes/", "bases: [../deploy/kubernetes/1.20/"),
+        # As nodes call an image without a registry.
+        ("registry.example.com/renzan", "docker.io/library/renzan")])
+    day.page.run("kubectl label nodes")
+    out = day.page.run("kubectl -n renzan-system get pods")
+    expect(len(re.findall(r"renzan-controller-\S+ +1/1 +Running", out)) == 2, out)
+    expect(" leads" in out, f"no replica says that it leads:\n{out}")
+    out = day.page.run("examples/queue.yaml")
+    expect("default" in out, out)
+    day.say("installed")
+
+
+def a_first_job(day):
+    out = day.page.run("examples/sleep.yaml")
+    for rank in 0, 1:
+        expect(f"worker {rank} of 2" in out, out)
+    expect("Started" in out and "Done" in out, f"no events: {out}")
+    day.say("the first job has ended")
+
+
+def a_failure_is_explained(day):
+    day.client.post(GANG_JOBS, {
+        "apiVersion": "renzan.dev/v1alpha1", "kind": "GangJob", "metadata": {"name": "broken"},
+        "spec": {"template": {"spec": {"containers": [{
+            "name": "main", "image": "renzan:0.1.0",
+            "command": ["renzan", "pod-run", "--", "renzan", "train", "/missing.yaml"],
+            "resources": {"requests": {"cpu": "100m"}}}]}}}})
+    day.wait(lambda: day.status("broken").get("phase") == "failed", "it has failed")
+    message = day.status("broken")["message"]
+    expect("/missing.yaml" in message, f"its message does not say why: {message}")
+    day.say("a failure is explained")
+
+
+def training_begins(day):
+    day.page.run("examples/train.yaml")
+    day.wait_for_placement({node: 2 for node in NODES})
+    day.wait_for_progress()
+    day.say("the model is trained by two workers on each node")
+
+
+def it_saves_when_asked(day):
+    folder = day.volume / "runs/quickstart/checkpoints"
+    before = set(folder.iterdir()) if folder.exists() else set()
+    day.page.run("request-checkpoint")
+    day.wait(lambda: folder.exists() and set(folder.iterdir()) - before, "a checkpoint was saved")
+    expect(day.attempts() == 1, "it was stopped for a checkpoint")
+    day.say("it has saved when asked")
+
+
+def a_higher_priority_preempts(day):
+    out = day.page.run("examples/urgent.yaml")
+    expect(re.search(r"quickstart .* pending ", out), out)
+    stopped = day.run_status()
+    expect(stopped.get("state") == "stopped", f"it did not stop cleanly: {stopped}")
+    why = day.wait(lambda: day.status().get("message"), "it says why it waits")
+    expect("needs 2 workers at the same time" in why, why)
+    day.page.run("delete gangjob urgent")
+    day.wait_for_placement({node: 2 for node in NODES})
+    log = day.wait_for_progress()
+    expect(f"at step {stopped['step']}" in log, f"it has not resumed where it stopped:\n{log}")
+    day.say("it was preempted with a checkpoint, and has resumed")
+
+
+def a_spot_node_announces_its_end(day):
+    day.kubectl("taint", "nodes", NODES[1], SPOT_TAINT)
+    day.wait_for_placement({NODES[0]: 2})
+    log = day.wait_for_progress()
+    expect("resuming from" in log, f"it has begun anew:\n{log}")
+    day.kubectl("taint", "nodes", NODES[1], SPOT_TAINT.replace("=:NoSchedule", "-"))
+    day.say("it has left a node whose end was announced")
+
+
+def a_node_is_drained(day):
+    """The other one, on which a replica of the controller runs, too."""
+    day.page.run("kubectl drain")
+    day.wait_for_placement({NODES[1]: 2})
+    day.wait_for_progress()
+    expect(day.status("sleep")["phase"] == "done", "a job that has ended runs again")
+    day.page.run("kubectl uncordon")
+    day.say("a node was drained")
+
+
+def its_user_restarts_it(day):
+    day.page.run("request-preempt")
+    day.wait_for_placement({node: 2 for node in NODES})
+    day.wait_for_progress()
+    day.say("it was stopped by its user, and has the whole cluster again")
+
+
+def a_node_loses_its_power(day):
+    day.lose_power(2)
+    day.wait_for_placement({NODES[0]: 2})
+    day.wait_for_progress()
+    expect(day.status()["facts"]["failures"] == 0, "a lost node counts as a failure of the job")
+    day.say("a node has lost its power, and the run goes on without it")
+
+
+def its_user_wants_a_size_that_is_not_there(day):
+    attempts = day.attempts()
+    day.page.run("minReplicas")
+    day.wait(lambda: day.status()["phase"] == "pending", "it waits")
+    why = day.wait(lambda: day.status().get("message"), "it says why it waits")
+    expect("4 workers" in why, why)
+    expect(day.run_status().get("state") == "stopped", "it has not saved")
+    # So that the rest of the run, whatever this machine's speed, takes a moment.
+    day.shorten(steps_left=200)
+    day.power_on(2)
+    day.say("the node is back")
+    day.wait_for_placement({node: 2 for node in NODES})
+    expect(day.attempts() == attempts + 1, f"{day.attempts() - attempts} attempts for one size")
+    day.say("it has the size that its user wants")
+
+
+def it_ends_as_if_undisturbed(day):
+    out = day.page.run("gangjob/quickstart\n")
+    digests = re.findall(r"sha256 ([0-9a-f]{64})", out)
+    status = day.status()
+    expect(status["facts"]["failures"] == 0, f"the job has failed on its way: {status}")
+    day.say("it has ended")
+    undisturbed = subprocess.run(
+        [RENZAN, "train", day.checkout / "examples/quickstart.yaml", "--run-dir",
+         day.work / "undisturbed"], cwd=day.volume, capture_output=True, text=True)
+    expect(undisturbed.returncode == 0, undisturbed.stderr)
+    expected = re.findall(r"sha256 ([0-9a-f]{64})", undisturbed.stdout + undisturbed.stderr)
+    expect(len(digests) == 1 and digests == expected,
+           f"the model {digests} differs from the undisturbed one {expected}:\n{out}")
+    day.say("it has the sha256 of an undisturbed run")
+
+
+def test(work):
+    day = Day(work)
+    try:
+        for scenario in (install, a_first_job, a_failure_is_explained, training_begins,
+                         it_saves_when_asked, a_higher_priority_preempts,
+                         a_spot_node_announces_its_end, a_node_is_drained, its_user_restarts_it,
+                         a_node_loses_its_power, its_user_wants_a_size_that_is_not_there,
+                         it_ends_as_if_undisturbed):
+            scenario(day)
+        left = day.page.left()
+        expect(not left, f"no step here runs these commands of the page:\n{left}")
+    except BaseException:
+        for arguments in (["get", "pods,gangjobs,nodes,events", "-A"],
+                          ["-n", "renzan-system", "logs", "--tail=40",
+                           "-lapp.kubernetes.io/component=controller"],
+                          ["logs", "--tail=15", "--prefix", "-lrenzan.dev/job=quickstart"]):
+            shown = subprocess.run(["kubectl", *arguments], env=day.environment, text=True,
+                                   capture_output=True)
+            print(f"--- kubectl {' '.join(arguments)}\n{shown.stdout}{shown.stderr}",
+                  file=sys.stderr)
+        raise
+
+
+def main():
+    # What was said before a failure comes before it.
+    sys.stdout.reconfigure(line_buffering=True)
+    with tempfile.TemporaryDirectory() as folder:
+        work = pathlib.Path(folder)
+        if sys.argv[2:3] == ["--image"]:
+            image = sys.argv[3]
+        else:
+            image = work / "renzan.tar"
+            subprocess.run([here / "image", image, "renzan:0.1.0", "--busybox", "--program", RENZAN,
+                            "--user", "65532"], check=True)
+        names_flags = subprocess.check_output([here / "names", "--flags"], text=True).split()
+        with control_plane(work / "run", "--nodes=2", "--scheduler", f"--image={image}",
+                           "--manager=--node-monitor-grace-period=12s",
+                           "--manager=--node-monitor-period=1s", *names_flags):
+            names = subprocess.Popen([here / "names", work / "run"], stdout=subprocess.PIPE,
+                                     text=True)
+            try:
+                expect(names.stdout.readline().strip() == "ready", "no name server")
+                test(work)
+            finally:
+                names.terminate()
+                names.wait()
+
+
+if __name__ == "__main__":
+    main()

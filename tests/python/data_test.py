@@ -1,0 +1,178 @@
+"""renzan.data: what it reads is what is on disk, byte by byte, and checked."""
+
+import pathlib
+import pickle
+import shutil
+import tempfile
+import unittest
+
+import numpy as np
+
+import datasets
+import renzan
+
+class DataTest(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.work = tempfile.TemporaryDirectory()
+        cls.root = pathlib.Path(cls.work.name)
+        cls.clicks = datasets.generated(cls.root / "clicks")
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.work.cleanup()
+
+    def expect_rows(self, dataset, rows):
+        """What the dataset reads of these rows, against the .npy files read by NumPy alone."""
+        got = dataset[rows]
+        shards = sorted(pathlib.Path(dataset.directory).glob("shard-*"))
+        label = np.concatenate([np.load(s / "label.npy") for s in shards])
+        dense = np.concatenate([np.load(s / "dense.npy") for s in shards])
+        one_hot = np.concatenate([np.load(s / "ids.npy") for s in shards])
+        self.assertEqual(got.label.tobytes(), label[rows].tobytes())
+        self.assertEqual(got.dense.tobytes(), dense[rows].tobytes())
+        self.assertEqual(got.dense.shape, (len(rows), dense.shape[1]))
+        column = 0
+        for feature in dataset.schema.categorical:
+            ids = got.ids[feature.name]
+            if not feature.multi_hot:
+                self.assertEqual(ids.tobytes(), one_hot[rows, column].astype(np.int64).tobytes())
+                column += 1
+                continue
+            bags = []
+            for shard in shards:
+                values = np.load(shard / f"{feature.name}.values.npy")
+                bags += np.split(values, np.load(shard / f"{feature.name}.offsets.npy")[1:-1])
+            self.assertEqual(ids.offsets.dtype, np.int64)
+            self.assertEqual(len(ids), len(rows))
+            self.assertEqual([bag.tolist() for bag in ids], [bags[row].tolist() for row in rows])
+
+    def test_gathers_across_shards(self):
+        clicks = renzan.data.open(self.clicks)
+        self.assertEqual((len(clicks), clicks.num_rows, len(clicks.shards)), (1000, 1000, 4))
+        for rows in (list(range(1000)), [999, 0, 300, 299, 0], [5], [],
+                     np.random.default_rng(3).integers(0, 1000, 500)):
+            self.expect_rows(clicks, rows)
+        for one, other in ((slice(10, 700, 7), range(10, 700, 7)), ([-1, -1000], [999, 0]),
+                           (7, [7]), (np.array([1, 2], np.uint8), [1, 2]), (slice(-3, None),
+                                                                            [997, 998, 999])):
+            self.assertEqual(clicks[one].dense.tobytes(), clicks[list(other)].dense.tobytes())
+
+    def test_arrays_outlive_the_dataset(self):
+        batch = renzan.data.open(self.clicks)[range(1000)]
+        copies = [batch.dense.copy(), batch.ids["M1"].values.copy()]
+        for _ in range(20):
+            renzan.data.open(self.clicks)[range(1000)]
+        self.assertEqual([batch.dense.tobytes(), batch.ids["M1"].values.tobytes()],
+                         [copy.tobytes() for copy in copies])
+
+    def test_schema(self):
+        clicks = renzan.data.open(self.clicks)
+        names = [(f.name, f.multi_hot) for f in clicks.schema.categorical]
+        self.assertEqual(names, [("C1", False), ("C2", False), ("C3", False), ("M1", True),
+                                 ("M2", True)])
+        self.assertEqual(clicks.schema.categorical[2].num_embeddings, 20001)
+        self.assertEqual((clicks.schema.label, len(clicks.schema.dense)), ("label", 13))
+        self.assertGreater(clicks.best_possible["best_auc"], 0.5)
+        same = datasets.generated(self.root / "same")
+        other = datasets.generated(self.root / "other", rows=900)
+        self.assertEqual(renzan.data.open(same).fingerprint, clicks.fingerprint)
+        self.assertNotEqual(renzan.data.open(other).fingerprint, clicks.fingerprint)
+        self.assertRegex(clicks.fingerprint, "^[0-9a-f]{64}$")
+
+    def test_memory_maps(self):
+        clicks = renzan.data.open(self.clicks)
+        first, last = clicks.shards[0], clicks.shards[3]
+        self.assertEqual([len(shard.label) for shard in clicks.shards], [300, 300, 300, 100])
+        self.assertIsInstance(first.dense, np.memmap)
+        self.assertFalse(first.dense.flags.writeable)
+        read = clicks[slice(900, 1000)]
+        self.assertEqual(last.dense.tobytes(), read.dense.tobytes())
+        self.assertEqual(last.ids["C3"].tolist(), read.ids["C3"].tolist())
+        self.assertEqual([bag.tolist() for bag in last.ids["M2"]],
+                         [bag.tolist() for bag in read.ids["M2"]])
+
+    def test_bags(self):
+        bags = renzan.data.open(self.clicks)[range(50)].ids["M1"]
+        part = bags[10:20]
+        self.assertEqual([b.tolist() for b in part], [b.tolist() for b in bags][10:20])
+        self.assertEqual((part.offsets[0], len(bags[20:10]), len(bags[50:])), (0, 0, 0))
+        self.assertEqual(bags[-1].tolist(), bags[49].tolist())
+        with self.assertRaises(IndexError):
+            bags[50]
+        with self.assertRaisesRegex(renzan.UsageError, "consecutive"):
+            bags[::2]
+
+    def test_names_and_wide_ids(self):
+        wide = datasets.imported(
+            self.root / "wide", "label,user:id,user:geo,x\n1,a,1|2,0.5\n0,b,,1.5\n1,a,3,2.5\n",
+            {"label": "{role: label}", "user:id": "{role: categorical}",
+             "user:geo": "{role: multi_hot}", "x": "{role: dense}"},
+            "--vocabulary", "hash:3000000000")
+        dataset = renzan.data.open(wide)
+        user, geo = (dataset[range(3)].ids[name] for name in ("user:id", "user:geo"))
+        self.assertEqual(user[0], user[2])
+        self.assertNotEqual(user[0], user[1])
+        self.assertEqual(np.diff(geo.offsets).tolist(), [2, 0, 1])
+        self.assertEqual(dataset.shards[0].ids["user:id"].tolist(), user.tolist())
+        self.assertEqual(dataset.shards[0].ids["user:geo"].values.tolist(), geo.values.tolist())
+        self.assertEqual(dataset.schema.categorical[0].num_embeddings, 3000000000)
+        self.assertEqual(dataset.schema.categorical[0].vocabulary, "hash:3000000000")
+
+    def test_no_dense_features(self):
+        bare = datasets.imported(self.root / "bare", "label,a\n1,x\n0,y\n",
+                                 {"label": "{role: label}", "a": "{role: categorical}"})
+        dataset = renzan.data.open(bare)
+        self.assertEqual(dataset[[1, 0, 1]].dense.shape, (3, 0))
+        self.assertEqual(dataset.shards[0].dense.shape, (2, 0))
+
+    def test_a_copy_in_another_process_opens_it_again(self):
+        clicks = renzan.data.open(self.clicks)
+        copy = pickle.loads(pickle.dumps(clicks))
+        self.assertEqual(copy[[7]].dense.tobytes(), clicks[[7]].dense.tobytes())
+
+    def damaged(self, name, source, file, offset, value):
+        copy = self.root / name
+        shutil.copytree(source, copy)
+        with open(copy / file, "r+b") as stream:
+            stream.seek(offset)
+            stream.write(value)
+        return copy
+
+    def test_corrupt_files(self):
+        # The label of row 30000 + 20010, in the second block of its file, becomes 2.
+        large = datasets.generated(self.root / "large", rows=100_000, multi_hot=0)
+        copy = self.damaged("damaged", large, "shard-00001/label.npy", 128 + 4 * 20010,
+                            np.float32(2).tobytes())
+        dataset = renzan.data.open(copy)
+        dataset[[49, 30010, 90010]]
+        with self.assertRaisesRegex(renzan.DataError, "shard-00001/label.npy: bytes .* corrupt"):
+            dataset[[49, 50000]]
+        with self.assertRaisesRegex(renzan.DataError, "shard-00001/label.npy: SHA-256"):
+            dataset.verify()
+        unchecked = renzan.data.open(copy, verify_blocks=False)
+        unchecked[[50009, 50011]]
+        with self.assertRaisesRegex(renzan.DataError, "row 50010 .*'label' is 2, not 0 or 1"):
+            unchecked[[1, 50010]]
+        with open(copy / "shard-00002/dense.npy", "r+b") as stream:
+            stream.truncate(1000)
+        with self.assertRaisesRegex(renzan.DataError, "shard-00002/dense.npy"):
+            renzan.data.open(copy)
+        copy = self.damaged("manifest", self.clicks, "dataset.yaml", 2, b"X")
+        with self.assertRaisesRegex(renzan.DataError, "dataset.yaml is corrupt"):
+            renzan.data.open(copy)
+        renzan.data.open(self.clicks).verify()
+
+    def test_bad_arguments(self):
+        clicks = renzan.data.open(self.clicks)
+        for rows, expected in (([1000], "no row 1000: it has 1000 rows"), ([-1001], "no row -1"),
+                               ([0.5], "not by float64"), ([[1]], r"not by int64 \[1, 1\]"),
+                               (np.ones(1000, bool), "not by bool")):
+            with self.subTest(rows=rows), self.assertRaisesRegex(renzan.UsageError, expected):
+                clicks[rows]
+        with self.assertRaisesRegex(renzan.NoInputError, "nowhere"):
+            renzan.data.open(self.root / "nowhere")
+
+
+if __name__ == "__main__":
+    unittest.main()

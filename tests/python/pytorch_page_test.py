@@ -1,0 +1,54 @@
+"""docs/pytorch.md: its diffs take the programs it names to Renzan, and these do what it says."""
+
+import pathlib
+import re
+import tempfile
+import unittest
+
+import workers
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+DIFFS = re.findall(r"^```diff\n(.*?)^```$", (ROOT / "docs/pytorch.md").read_text(), re.M | re.S)
+
+
+def changed(program, diff):
+    """The program with each hunk's old lines, which occur once, replaced by its new ones."""
+    for hunk in filter(None, diff.split("@@\n")):
+        lines = [line + "\n" for line in hunk.splitlines()]
+        old = "".join(line[1:] for line in lines if line[0] != "+")
+        new = "".join(line[1:] for line in lines if line[0] != "-")
+        if program.count(old) != 1:
+            raise AssertionError(f"{program.count(old)} places for the hunk\n{hunk}")
+        program = program.replace(old, new)
+    return program
+
+
+class PageTest(unittest.TestCase):
+    def run_changed(self, name, diff, count):
+        with tempfile.TemporaryDirectory() as folder:
+            program = pathlib.Path(folder) / name
+            program.write_text(changed((ROOT / "examples/pytorch/before" / name).read_text(), diff)
+                               .replace('"model.pt"', f'"{folder}/model.pt"'))
+            said = "".join(workers.run(program, workers=count))
+            self.assertTrue((pathlib.Path(folder) / "model.pt").exists())
+        return re.search(r"loss \S+( sha256 [0-9a-f]{64})?\n", said).group()
+
+    def test_ddp(self):
+        self.assertEqual(self.run_changed("ddp.py", DIFFS[0], 3),
+                         self.run_changed("ddp.py", DIFFS[0], 1))
+
+    def test_horovod(self):
+        first = self.run_changed("horovod.py", DIFFS[1], 2)
+        self.assertEqual(self.run_changed("horovod.py", DIFFS[1], 2), first)
+        self.assertLess(float(first.split()[1]), 1.0)
+
+    def test_the_program_before_the_change_runs(self):
+        with tempfile.TemporaryDirectory() as folder:
+            program = pathlib.Path(folder) / "ddp.py"
+            program.write_text((ROOT / "examples/pytorch/before/ddp.py").read_text()
+                               .replace('"model.pt"', f'"{folder}/model.pt"'))
+            self.assertIn("loss", "".join(workers.run(program, workers=2)))
+
+
+if __name__ == "__main__":
+    unittest.main()

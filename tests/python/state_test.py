@@ -1,0 +1,261 @@
+"""renzan.torch.State: the same bits after kills, stops and resizes; what is saved; what is refused."""
+
+import collections
+import json
+import os
+import pathlib
+import random
+import shutil
+import signal
+import subprocess
+import tempfile
+import unittest
+
+import numpy as np
+
+import workers
+
+try:
+    import torch
+except ImportError:
+    raise SystemExit(77) from None
+
+import renzan
+import renzan.torch
+from renzan.checkpoint import list_checkpoints
+from renzan.torch.tree import flatten, restore, unflatten
+
+WORKER = pathlib.Path(__file__).parent / "state_worker.py"
+STEPS = 16
+
+
+class StateTest(unittest.TestCase):
+    def setUp(self):
+        directory = tempfile.TemporaryDirectory()
+        self.addCleanup(directory.cleanup)
+        self.dir = directory.name + "/checkpoints"
+
+    def train(self, *options, count=1, steps=STEPS):
+        """[(exit status, stdout, stderr)] by rank."""
+        return workers.finish(workers.start(WORKER, [self.dir, steps, *options], count))
+
+    def reference(self):
+        ((status, out, err),) = self.train("every=1000")
+        self.assertEqual(status, 0, err)
+        shutil.rmtree(self.dir)
+        return out.splitlines()[-1]
+
+    def test_kills_and_stops_on_any_number_of_workers(self):
+        end = self.reference()
+        for seed in range(2):
+            with self.subTest(seed=seed):
+                shutil.rmtree(self.dir, ignore_errors=True)
+                chance, done, log = random.Random(seed), 0, []
+                for attempt in range(40):
+                    count = chance.choice([1, 2, 3, 4])
+                    at = done + chance.randrange(2, 7)
+                    what = chance.choice(["kill_at", "stop_at"])
+                    ends = self.train(f"{what}={at}", f"kill_rank={chance.randrange(count)}",
+                                      count=count)
+                    log.append((count, what, at, ends))
+                    out = ends[0][1].splitlines()
+                    if at >= STEPS:
+                        self.assertEqual({e[0] for e in ends}, {0}, log)
+                        self.assertEqual(out[-1], end, log)
+                        break
+                    resumed_at = int(out[0].split()[1])
+                    if what == "stop_at":
+                        self.assertEqual({e[0] for e in ends}, {75}, log)
+                        saved = renzan.load_checkpoint(self.dir).step
+                        self.assertGreater(saved, resumed_at, log)
+                        done = saved
+                    else:
+                        self.assertIn(-signal.SIGKILL, {e[0] for e in ends}, log)
+                        self.assertLessEqual({e[0] for e in ends}, {-signal.SIGKILL, 69}, log)
+                        done = at
+                else:
+                    self.fail(log)
+
+    def test_without_a_virtual_step(self):
+        program = pathlib.Path(__file__).parent / "plain_state_worker.py"
+        end = None
+        for count in (3, 1):
+            shutil.rmtree(self.dir, ignore_errors=True)
+            first = workers.finish(workers.start(program, [self.dir, 1], count))
+            self.assertEqual([e[0] for e in first], [75] * count, first)
+            (out,) = set(workers.run(program, [self.dir, -1], 2))
+            end = end or out
+            self.assertEqual(out, end)
+
+    def test_a_checkpoint_on_request(self):
+        (status, _, err), _ = self.train("usr1_at=3", "kill_rank=1", "stop_at=6", "every=1000",
+                                         count=2)
+        self.assertEqual(status, 75, err)
+        steps = [entry.step for entry in list_checkpoints(self.dir)]
+        self.assertEqual(len(steps), 2, steps)
+        self.assertIn(steps[1], (3, 4))
+
+    def test_the_command_line_reads_what_it_saves(self):
+        self.train()
+        path = renzan.load_checkpoint(self.dir).path
+        copy = path + "-copy"
+        shutil.copytree(path, copy)
+        tool = os.environ["RENZAN"]
+
+        def run(*command):
+            return subprocess.run([tool, "checkpoint", *command], text=True, capture_output=True,
+                                  check=False)
+
+        listed = run("list", self.dir)
+        self.assertIn("step-00000016", listed.stdout, listed)
+        self.assertEqual(run("verify", path).returncode, 0)
+        same = run("diff", path, copy)
+        self.assertTrue(same.stdout.startswith("same: 38 tensors"), same)
+        exported = os.path.join(self.dir, "weights.safetensors")
+        saved = run("export", path, exported, "--weights-only")
+        self.assertEqual(saved.returncode, 0, saved)
+        data = pathlib.Path(exported).read_bytes()
+        self.assertIn(b"model.1.num_batches_tracked", data)
+        self.assertNotIn(b"exp_avg", data)
+
+    def test_damaged_checkpoints_are_skipped_and_moved_aside(self):
+        end = self.reference()
+        self.train("stop_at=9")
+        newest = renzan.load_checkpoint(self.dir)
+        file = pathlib.Path(newest.path) / "state.safetensors"
+        data = bytearray(file.read_bytes())
+        data[-1] ^= 1
+        file.write_bytes(data)
+        ends = self.train(count=2)
+        self.assertEqual([e[0] for e in ends], [0, 0], ends)
+        self.assertIn("skipping " + newest.path, ends[0][2])
+        self.assertEqual(ends[0][1].splitlines()[-1], end)
+        self.assertTrue(os.path.exists(newest.path + ".corrupt"))
+
+    def test_nothing_valid_is_an_error_on_all_workers(self):
+        self.train("stop_at=3", "every=1000")
+        for entry in list_checkpoints(self.dir):
+            pathlib.Path(entry.path, "manifest.json").write_text("{}")
+        for status, _, err in self.train(count=3):
+            self.assertEqual(status, 65, err)
+            self.assertIn("no checkpoint in", err)
+
+    def test_another_run_is_refused(self):
+        self.train("stop_at=3")
+        for option, expected in (
+                ("hidden=20", "parameter '0.weight' is float32 [16, 10] there and float32 [20, 10]"),
+                ("seed=2", "seed is 1 there and 2 here"),
+                ("batch=48", "batch_size is 24 there and 48 here"),
+                ("optimizer=SGD", "its optimizer is AdamW, and SGD here")):
+            for status, _, err in self.train(option, count=2):
+                self.assertEqual(status, 78, err)
+                self.assertIn("is another run's checkpoint: " + expected, err)
+
+    def test_a_directory_that_cannot_be_written(self):
+        pathlib.Path(self.dir).write_text("a file")
+        for status, _, err in self.train(count=2):
+            self.assertEqual(status, 73, err)
+            self.assertIn(self.dir, err)
+
+
+class ContentsTest(unittest.TestCase):
+    def test_trees(self):
+        value = {"a": [1, 2.5, float("inf"), None, True, "x", b"\0\xff"], "t": (1, (2,)),
+                 3: {"n": np.arange(3), "s": np.float32(0.1)}, "c": collections.Counter([5, 5, 7]),
+                 "w": torch.ones(2, dtype=torch.bfloat16), "$odd": {}, "f": lambda: 1}
+        tensors = {}
+        again = unflatten(json.loads(json.dumps(flatten("x", value, tensors))), tensors.__getitem__)
+        self.assertEqual(sorted(tensors), ["x.3.n", "x.3.s", "x.w"])
+        self.assertEqual(again["a"], value["a"])
+        self.assertEqual(again["t"], (1, (2,)))
+        self.assertEqual(again[3]["n"].tolist(), [0, 1, 2])
+        self.assertEqual(again[3]["s"], np.float32(0.1))
+        self.assertEqual(again["c"], value["c"])
+        self.assertIsInstance(again["c"], collections.Counter)
+        self.assertEqual(again["$odd"], {})
+        self.assertNotIn("f", again)
+        with self.assertRaisesRegex(renzan.ConfigError, "'x.z' is a object"):
+            flatten("x", {"z": object()}, {})
+        with self.assertRaisesRegex(renzan.ConfigError, "complex64"):
+            flatten("x", torch.zeros(1, dtype=torch.complex64), {})
+
+    def test_restoring_in_place(self):
+        tensor, inner = torch.zeros(2), [1]
+        current = {"t": tensor, "l": inner, "n": 1}
+        restore(current, {"t": torch.ones(2), "l": [3, 4], "n": 2, "new": "x"}, "extra")
+        self.assertEqual(tensor.tolist(), [1, 1])
+        self.assertEqual(inner, [3, 4])
+        self.assertEqual((current["n"], current["new"]), (2, "x"))
+        with self.assertRaisesRegex(renzan.ConfigError, "'extra.t' is float32"):
+            restore(current, {"t": torch.ones(3)}, "extra")
+
+    def test_random_state_without_a_virtual_step(self):
+        def draw():
+            return [torch.rand(2).tolist(), np.random.randn(), random.gauss(0, 1)]
+        with tempfile.TemporaryDirectory() as directory:
+            model = torch.nn.Linear(2, 2)
+            state = renzan.torch.State(model, directory=directory)
+            draw()
+            state.commit()
+            digest = state.sha256()
+            state.finish()
+            state.close()
+            expected = draw()
+            draw()
+            state = renzan.torch.State(model, directory=directory)
+            self.assertEqual((state.step, draw()), (1, expected))
+            self.assertEqual(state.sha256(), digest)
+            self.assertEqual(renzan.load_checkpoint(directory).sha256, digest)
+            state.close()
+
+    def test_every_type_and_optimizer_comes_back_exactly(self):
+        for kind, options in ((torch.optim.SGD, {"momentum": 0.9}), (torch.optim.Adam, {}),
+                              (torch.optim.Adagrad, {}), (torch.optim.RMSprop, {"momentum": 0.5}),
+                              (torch.optim.LBFGS, {}), (torch.optim.AdamW, {"amsgrad": True})):
+            with self.subTest(kind=kind.__name__), tempfile.TemporaryDirectory() as directory:
+                def make():
+                    torch.manual_seed(0)
+                    model = torch.nn.Sequential(
+                        torch.nn.Conv2d(2, 3, 3), torch.nn.Flatten(), torch.nn.Linear(12, 2))
+                    if kind is not torch.optim.LBFGS:  # PyTorch's own takes no other format
+                        model.to(memory_format=torch.channels_last)
+                    for i, dtype in enumerate((torch.int8, torch.int16, torch.bool, torch.float16,
+                                               torch.bfloat16, torch.uint8, torch.int32)):
+                        model.register_buffer(f"b{i}", torch.ones(i, dtype=dtype))
+                    return model, kind(model.parameters(), lr=0.1, **options)
+
+                def steps(model, optimizer, begin, end, state):
+                    for i in range(begin, end):
+                        x = torch.randn(8, 2, 4, 4, generator=torch.Generator().manual_seed(i))
+
+                        def closure():
+                            optimizer.zero_grad()
+                            loss = model(x).square().mean()
+                            loss.backward()
+                            return loss
+                        optimizer.step(closure)
+                        state.commit()
+                    return state.sha256()
+
+                def state_of(model, optimizer, where):
+                    return renzan.torch.State(model, optimizer, directory=where, every_seconds=None)
+
+                model, optimizer = make()
+                straight = steps(model, optimizer, 0, 6,
+                                 state_of(model, optimizer, directory + "/straight"))
+                model, optimizer = make()
+                state = state_of(model, optimizer, directory + "/a")
+                steps(model, optimizer, 0, 3, state)
+                state.finish()
+                state.close()
+                model, optimizer = make()
+                state = state_of(model, optimizer, directory + "/a")
+                self.assertEqual(state.step, 3)
+                self.assertEqual(steps(model, optimizer, 3, 6, state), straight)
+                state.finish()
+                self.assertEqual(renzan.load_checkpoint(directory + "/a").sha256, straight)
+                state.close()
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,220 @@
+"""VirtualStep: one result on any number of workers, and clear errors."""
+
+import pathlib
+import tempfile
+import unittest
+
+import torch
+from torch import nn
+from torch.nn import functional
+
+import renzan
+import renzan.torch
+import workers
+
+HERE = pathlib.Path(__file__).parent
+PROGRAM = HERE / "virtual_step_worker.py"
+
+
+class VirtualStepTest(unittest.TestCase):
+    def expect_one_result(self, variant, placements):
+        results = {}
+        for count, backend in placements:
+            said = set(workers.run(PROGRAM, [variant], workers=count, backend=backend))
+            self.assertEqual(len({s.strip() for s in said}), 1, f"workers differ: {said}")
+            results[count, backend] = said.pop().strip()
+        self.assertEqual(len(set(results.values())), 1, results)
+        return set(results.values()).pop()
+
+    def test_one_result_on_any_number_of_workers_and_backend(self):
+        self.expect_one_result("plain", [(1, "gloo"), (2, "gloo"), (3, "gloo"), (4, "gloo"),
+                                         (2, "mpi"), (3, "mpi")])
+
+    def test_one_result_in_every_variant(self):
+        results = [self.expect_one_result(variant, [(1, "gloo"), (3, "gloo")])
+                   for variant in ("float64", "twelve", "six", "clip", "bfloat16", "float16",
+                                   "accumulate", "buckets", "channels_last")]
+        # Each does something.
+        self.assertEqual(len(set(results)), len(results))
+
+    def test_one_virtual_worker_is_plain_pytorch(self):
+        def train(virtual):
+            torch.manual_seed(1)
+            model = nn.Sequential(nn.Linear(5, 9), nn.BatchNorm1d(9), nn.Tanh(), nn.Linear(9, 1))
+            optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+            x, y = torch.randn(60, 5), torch.randn(60, 1)
+            with renzan.Communicator("local") as comm:
+                step = renzan.torch.VirtualStep(model, optimizer, 1, communicator=comm)
+                for i in range(6):
+                    batch = x[10 * i:10 * i + 10], y[10 * i:10 * i + 10]
+                    if virtual:
+                        loss = step(batch, lambda m, b: functional.mse_loss(m(b[0]), b[1]))
+                    else:
+                        optimizer.zero_grad()
+                        loss = functional.mse_loss(model(batch[0]), batch[1])
+                        loss.backward()
+                        optimizer.step()
+            return float(loss), model.state_dict()
+
+        (loss, state), (plain_loss, plain) = train(True), train(False)
+        self.assertEqual(loss, plain_loss)
+        for name, value in plain.items():
+            self.assertTrue(torch.equal(state[name], value), name)
+
+    def test_a_step_after_the_communicator_is_an_error(self):
+        comm = renzan.Communicator("local")
+        model = nn.Linear(2, 1)
+        step = renzan.torch.VirtualStep(model, torch.optim.SGD(model.parameters(), 0.1), 1,
+                                        communicator=comm)
+        step(torch.ones(2, 2), lambda m, x: m(x).mean())
+        comm.close()
+        with self.assertRaisesRegex(renzan.UsageError, "closed"):
+            step(torch.ones(2, 2), lambda m, x: m(x).mean())
+        del step  # must not touch what the communicator has freed
+
+    def failure(self, code, count=1):
+        """What workers say when `code` fails with `model`, `step` and `batch`."""
+        with tempfile.NamedTemporaryFile("w", suffix=".py") as program:
+            program.write(
+                "import os, torch, renzan, renzan.torch\nfrom torch import nn\n"
+                "torch.set_num_threads(1)\n"
+                "comm = renzan.init(timeout=30)\nrank = comm.rank\n"
+                "def make(model, **options):\n"
+                "    return renzan.torch.VirtualStep(\n"
+                "        model, torch.optim.SGD(model.parameters(), 0.1), **options)\n"
+                "model = nn.Sequential(nn.Linear(4, 4), nn.BatchNorm1d(4), nn.Linear(4, 1))\n"
+                "batch = torch.ones(16, 4)\n"
+                "loss = lambda m, x: m(x).mean()\n"
+                "try:\n")
+            program.writelines(f"    {line}\n" for line in code.splitlines())
+            program.write("except renzan.Error as e:\n"
+                          "    print(e.exit_status, e, flush=True)\n    os._exit(0)\n")
+            program.flush()
+            return workers.finish(workers.start(program.name, workers=count))
+
+    def test_bad_input(self):
+        for count, code, expected in (
+                (1, "make(model)(torch.ones(12, 4), loss)", "64 worker 0: a batch of 12 samples"),
+                (1, "make(model)([batch, batch[:4]], loss)", "differ in their first dimension"),
+                (1, "make(model)(3, loss)", "no tensors"),
+                (1, "make(model)(batch, lambda m, x: m(x))", "it returned a tensor [2, 1]"),
+                (1, "make(model)(batch, lambda m, x: None)", "it returned None"),
+                (1, "make(nn.Embedding(9, 4, sparse=True))(torch.ones(8).long(), loss)",
+                 "gradient of weight is sparse"),
+                (1, "s = make(model, virtual_workers=4)\ns(batch, loss)\n"
+                 "model[2].weight.requires_grad_(False)\ns(batch, loss)",
+                 "the model has changed since the first step: it was 2.weight [1, 4] float32, it is "
+                 "2.bias"),
+                (1, "s = make(model, virtual_workers=4)\ns(batch, loss)\n"
+                 "model[2].weight = nn.Parameter(torch.ones(1, 4))\ns(batch, loss)",
+                 "parameter 2.weight is another object"),
+                (1, "class Grows(nn.Module):\n"
+                 "    def __init__(self):\n"
+                 "        super().__init__()\n"
+                 "        self.linear = nn.Linear(4, 1)\n"
+                 "        self.register_buffer('seen', torch.zeros(1))\n"
+                 "    def forward(self, x):\n"
+                 "        self.seen = torch.cat([self.seen, torch.ones(1)])\n"
+                 "        return self.linear(x)\n"
+                 "make(Grows())(batch, loss)", "buffer seen has become [2] float32"),
+                (1, "make(model, virtual_workers=4)(batch * float('nan'), loss)", "70 the loss"),
+                (1, "make(model, virtual_workers=4)(batch, lambda m, x: (m(x) * 0).sqrt().mean())",
+                 "70 the gradient of 2.bias"),
+                (1, "make(model, virtual_workers=0)", "78 virtual_workers 0"),
+                (1, "make(nn.SyncBatchNorm(4))(batch, loss)", "SyncBatchNorm"),
+                (2, "make(model, virtual_workers=1)", "64 2 workers share 1 virtual workers"),
+                (2, "make(nn.Linear(4, 2 + rank))(batch, loss)",
+                 "worker 0 has weight [2, 4] float32, worker 1 weight [3, 4] float32"),
+                (2, "make(model, seed=rank)(batch, loss)", "disagree on seed"),
+                (2, "torch.set_num_threads(1 + rank)\nmake(model)(batch, loss)",
+                 "disagree on threads"),
+                (2, "make(model)(torch.ones(8 + 8 * rank, 4), loss)",
+                 "worker 0 has 2 samples, worker 1 has 4 samples")):
+            with self.subTest(code=code):
+                for status, out, err in self.failure(code, count):
+                    self.assertEqual(status, 0, err)
+                    self.assertIn(expected, out)
+
+    def test_a_worker_that_dies_in_backward_is_named(self):
+        died, survived = self.failure(
+            "class Dies(torch.autograd.Function):\n"
+            "    @staticmethod\n"
+            "    def forward(context, x): return x * 1\n"
+            "    @staticmethod\n"
+            "    def backward(context, g):\n"
+            "        if rank == 1: os._exit(9)\n"
+            "        return g\n"
+            "make(model)(batch, lambda m, x: Dies.apply(m(x)).mean())", 2)[::-1]
+        self.assertEqual(died[0], 9)
+        self.assertTrue(survived[1].startswith("69 "), survived)
+        self.assertIn("lost worker 1", survived[1])
+        self.assertIn("gradient bucket", survived[1])
+
+
+class SamplerTest(unittest.TestCase):
+    def test_all_workers_together_read_every_sample_once_an_epoch(self):
+        dealt = []
+        for world in (1, 2, 3):
+            steps = []
+            for step in range(2 * 10):
+                of_step = []
+                for rank in range(world):
+                    sampler = renzan.torch.Sampler(103, 10, seed=7, epochs=2, virtual_workers=5,
+                                                   communicator=Placed(rank, world))
+                    of_step += sampler.indices(step)
+                steps.append(of_step)
+            dealt.append(steps)
+        self.assertEqual(dealt[0], dealt[1])
+        self.assertEqual(dealt[0], dealt[2])
+        epochs = [sum(dealt[0][:10], []), sum(dealt[0][10:], [])]
+        for epoch in epochs:
+            self.assertEqual(len(set(epoch)), 100)
+        self.assertNotEqual(*epochs)
+
+    def test_it_begins_where_it_is_told(self):
+        with renzan.Communicator("local") as comm:
+            sampler = renzan.torch.Sampler(range(64), 16, virtual_workers=4, communicator=comm)
+            all_steps = list(sampler)
+            self.assertEqual(len(sampler), 4)
+            sampler.step = 3
+            self.assertEqual(list(sampler), all_steps[3:])
+            shards = renzan.torch.ShardSampler(lambda i: range(100 * i, 100 * i + 5 + i), 6, 8, 20,
+                                               virtual_workers=4, communicator=comm)
+            read = [batch.tolist() for batch in shards]
+            self.assertEqual(len(read), 20)
+            shards.step = 13
+            self.assertEqual([batch.tolist() for batch in shards], read[13:])
+
+    def test_shards_do_not_depend_on_the_workers(self):
+        def read(world):
+            streams = []
+            for rank in range(world):
+                streams.append(renzan.torch.ShardSampler(
+                    lambda i: range(100 * i, 100 * i + 7 + i), 9, 12, 15, seed=2, virtual_workers=4,
+                    communicator=Placed(rank, world)))
+            return [sum((part.tolist() for part in parts), []) for parts in zip(*streams)]
+
+        self.assertEqual(read(1), read(3))
+        self.assertEqual(read(1), read(4))
+
+    def test_bad_arguments(self):
+        with renzan.Communicator("local") as comm:
+            for wrong, expected in (
+                    (lambda: renzan.torch.Sampler(100, 12, communicator=comm), "multiple"),
+                    (lambda: renzan.torch.Sampler(5, 8, communicator=comm), "larger than"),
+                    (lambda: renzan.torch.ShardSampler(range, 3, 8, 1, communicator=comm), "3 shards"),
+                    (lambda: list(renzan.torch.ShardSampler(lambda i: [], 8, 8, 1,
+                                                            communicator=comm)), "empty")):
+                with self.assertRaisesRegex(renzan.Error, expected):
+                    wrong()
+
+
+class Placed:
+    """A place of a group of workers that are not there."""
+
+    def __init__(self, rank, world_size):
+        self.rank, self.world_size = rank, world_size
+
+
+if __name__ == "__main__":
+    unittest.main()
