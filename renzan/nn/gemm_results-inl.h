@@ -42,6 +42,9 @@ struct Results {
 
 // The first n values at p, followed by zeros.
 inline HWY_NOINLINE hn::Vec<Tag> LoadPart(Tag d, const float* p, int64_t n) {
+#if HWY_TARGET == HWY_AVX3  // what a mask leaves out is not touched
+  return hn::MaskedLoad(hn::FirstN(d, static_cast<size_t>(std::max<int64_t>(n, 0))), d, p);
+#endif
   HWY_ALIGN float padded[kBlock] = {};
   for (int64_t i = 0; i < n; ++i) padded[i] = p[i];
   return hn::Load(d, padded);
@@ -49,6 +52,9 @@ inline HWY_NOINLINE hn::Vec<Tag> LoadPart(Tag d, const float* p, int64_t n) {
 
 // The first n values of v.
 inline HWY_NOINLINE void StorePart(hn::Vec<Tag> v, Tag d, float* p, int64_t n) {
+#if HWY_TARGET == HWY_AVX3
+  return hn::BlendedStore(v, hn::FirstN(d, static_cast<size_t>(std::max<int64_t>(n, 0))), d, p);
+#endif
   HWY_ALIGN float padded[kBlock];
   hn::Store(v, d, padded);
   for (int64_t i = 0; i < n; ++i) p[i] = padded[i];
@@ -117,6 +123,35 @@ inline HWY_NOINLINE void Finish(const float* sums, int64_t rows, int64_t blocks,
     }
   }
 }
+
+#if HWY_TARGET == HWY_AVX3
+// Finish() for rows [begin, end) of one block of 32 columns of bfloat16, on processors that round a
+// line at once (AVX512_BF16). That takes denormal numbers for zero, as FlushDenormals does.
+HWY_INLINE void FinishLines(const float* sums, int64_t begin, int64_t end, const Results& r) {
+  const Tag d;
+  const hn::Repartition<uint16_t, Tag> line;
+  const auto columns = hn::FirstN(
+      line, static_cast<size_t>(std::min(2 * kBlock, r.columns - r.first_block * kBlock)));
+  sums += begin * 2 * kBlock;
+  for (int64_t i = begin; i < end; ++i, sums += 2 * kBlock) {
+    auto low = hn::Load(d, sums), high = hn::Load(d, sums + kBlock);
+    if (r.relu) {
+      low = Relu(low, d);
+      high = Relu(high, d);
+    }
+    if (r.mask != nullptr) {
+      const BFloat16Bits* mask = BFloat16At(r.mask, r.mask_block, i, r.first_block);
+      low = Masked(low, LoadBFloat16(d, mask), d, r.mask_scale);
+      high = Masked(high, LoadBFloat16(d, mask + kBlock), d, r.mask_scale);
+    }
+    hn::Vec<decltype(line)> rounded;
+    // Not an intrinsic, because those of this target lack it.
+    asm("vcvtne2ps2bf16 %1, %2, %0" : "=v"(rounded.raw) : "v"(low.raw), "v"(high.raw));
+    hn::BlendedStore(rounded, columns, line,
+                     reinterpret_cast<uint16_t*>(BFloat16At(r.c, r.c_block, i, r.first_block)));
+  }
+}
+#endif
 
 // The results of a whole product, from its first tile on.
 HWY_INLINE Results ResultsOf(const GemmOptions& options, BlockedMatrix* c) {

@@ -30,6 +30,8 @@ struct TileShape {
 #if HWY_ARCH_X86_64 && HWY_TARGET == HWY_AVX3
 // Assembly, because the intrinsics need a compiler option that would allow it to use AMX elsewhere.
 struct HardwareTiles {
+  static constexpr bool kRoundsLines = true;  // all that have AMX have AVX512_BF16
+
   static HWY_INLINE void Configure(const TileShape& shape) {
     struct alignas(64) {
       uint8_t palette = 1, start_row = 0, reserved[14] = {};
@@ -71,6 +73,8 @@ struct HardwareTiles {
 #endif
 
 struct EmulatedTiles {
+  static constexpr bool kRoundsLines = false;
+
   struct Registers {
     alignas(64) float lanes[kTileRegisters][kBlock * kBlock];
     TileShape shape;
