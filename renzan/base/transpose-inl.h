@@ -18,7 +18,8 @@ namespace hn = hwy::HWY_NAMESPACE;
 #if HWY_TARGET == HWY_AVX3
 // to[c, r] = from[r, c] for 16 rows and columns: whole vectors, where four lanes would do a quarter
 // of the work at a time.
-HWY_INLINE void Transpose16(const float* from, int64_t from_stride, float* to, int64_t to_stride) {
+HWY_INLINE void Transpose16(const float* from, int64_t from_stride, float* to, int64_t to_stride,
+                            int64_t to_four) {
   const hn::FixedTag<float, 16> d;
   const hn::Repartition<double, decltype(d)> pairs;
   using V = hn::Vec<decltype(d)>;
@@ -37,34 +38,37 @@ HWY_INLINE void Transpose16(const float* from, int64_t from_stride, float* to, i
     fours[4 * g + 3] = hn::BitCast(d, hn::InterleaveUpper(pairs, high01, high23));
   }
   _Pragma("GCC unroll 4") for (int i = 0; i < 4; ++i) {
-    const auto store = [&](int column, auto rows) {
-      hn::StoreU(V{rows}, d, to + column * to_stride);
+    const auto store = [&](int four, auto rows) {
+      hn::StoreU(V{rows}, d, to + four * to_four + i * to_stride);
     };
     // Blocks 0 and 1, then 2 and 3, of the two vectors.
     const __m512 a01 = _mm512_shuffle_f32x4(fours[i].raw, fours[4 + i].raw, 0x44);
     const __m512 a23 = _mm512_shuffle_f32x4(fours[i].raw, fours[4 + i].raw, 0xEE);
     const __m512 b01 = _mm512_shuffle_f32x4(fours[8 + i].raw, fours[12 + i].raw, 0x44);
     const __m512 b23 = _mm512_shuffle_f32x4(fours[8 + i].raw, fours[12 + i].raw, 0xEE);
-    store(i, _mm512_shuffle_f32x4(a01, b01, 0x88));
-    store(4 + i, _mm512_shuffle_f32x4(a01, b01, 0xDD));
-    store(8 + i, _mm512_shuffle_f32x4(a23, b23, 0x88));
-    store(12 + i, _mm512_shuffle_f32x4(a23, b23, 0xDD));
+    store(0, _mm512_shuffle_f32x4(a01, b01, 0x88));
+    store(1, _mm512_shuffle_f32x4(a01, b01, 0xDD));
+    store(2, _mm512_shuffle_f32x4(a23, b23, 0x88));
+    store(3, _mm512_shuffle_f32x4(a23, b23, 0xDD));
   }
 }
 #endif
 
-// to[c, r] = from[r, c] for multiples of 4 rows and columns.
+// to[c, r] = from[r, c] for multiples of 4 rows and columns; four of `to`'s rows begin `to_four`
+// after the four before.
 HWY_INLINE void Transpose(const float* from, int64_t from_stride, int64_t rows, int64_t columns,
-                          float* to, int64_t to_stride) {
+                          float* to, int64_t to_stride, int64_t to_four) {
 #if HWY_TARGET == HWY_SCALAR
   for (int64_t r = 0; r < rows; ++r)
-    for (int64_t c = 0; c < columns; ++c) to[c * to_stride + r] = from[r * from_stride + c];
+    for (int64_t c = 0; c < columns; ++c)
+      to[c / 4 * to_four + c % 4 * to_stride + r] = from[r * from_stride + c];
 #else
 #if HWY_TARGET == HWY_AVX3
   if (rows % 16 == 0 && columns % 16 == 0) {
     for (int64_t r = 0; r < rows; r += 16)
       for (int64_t c = 0; c < columns; c += 16)
-        Transpose16(from + r * from_stride + c, from_stride, to + c * to_stride + r, to_stride);
+        Transpose16(from + r * from_stride + c, from_stride, to + c / 4 * to_four + r, to_stride,
+                    to_four);
     return;
   }
 #endif
@@ -83,7 +87,7 @@ HWY_INLINE void Transpose(const float* from, int64_t from_stride, int64_t rows, 
       const auto x2 = hn::LoadU(d, x + 2 * from_stride), x3 = hn::LoadU(d, x + 3 * from_stride);
       const auto low01 = hn::InterleaveLower(d, x0, x1), high01 = hn::InterleaveUpper(d, x0, x1);
       const auto low23 = hn::InterleaveLower(d, x2, x3), high23 = hn::InterleaveUpper(d, x2, x3);
-      float* y = to + c * to_stride + r;
+      float* y = to + c / 4 * to_four + r;
       hn::StoreU(lower(low01, low23), d, y);
       hn::StoreU(upper(low01, low23), d, y + to_stride);
       hn::StoreU(lower(high01, high23), d, y + 2 * to_stride);
@@ -91,6 +95,11 @@ HWY_INLINE void Transpose(const float* from, int64_t from_stride, int64_t rows, 
     }
   }
 #endif
+}
+
+HWY_INLINE void Transpose(const float* from, int64_t from_stride, int64_t rows, int64_t columns,
+                          float* to, int64_t to_stride) {
+  Transpose(from, from_stride, rows, columns, to, to_stride, 4 * to_stride);
 }
 
 }  // namespace HWY_NAMESPACE

@@ -53,7 +53,7 @@ void Dlrm::Forward(const PackedParameters& parameters, Model::Workspace* base) c
   ReadLogits(w.top, &w.logits);
 }
 
-void Dlrm::Backward(const PackedParameters& parameters, float* gradients,
+void Dlrm::Backward(const PackedParameters& parameters, WeightGradients* gradients,
                     Model::Workspace* base) const {
   Workspace& w = static_cast<Workspace&>(*base);
   WriteLogitGradient(w.d_logits, &w.d_top);

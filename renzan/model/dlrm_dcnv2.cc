@@ -43,7 +43,7 @@ void DlrmDcnV2::Forward(const PackedParameters& parameters, Model::Workspace* ba
   ReadLogits(w.top, &w.logits);
 }
 
-void DlrmDcnV2::Backward(const PackedParameters& parameters, float* gradients,
+void DlrmDcnV2::Backward(const PackedParameters& parameters, WeightGradients* gradients,
                          Model::Workspace* base) const {
   Workspace& w = static_cast<Workspace&>(*base);
   WriteLogitGradient(w.d_logits, &w.d_top);

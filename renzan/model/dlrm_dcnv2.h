@@ -17,7 +17,7 @@ class DlrmDcnV2 : public Model {
 
   std::unique_ptr<Model::Workspace> MakeWorkspace(int64_t n) const override;
   void Forward(const PackedParameters& parameters, Model::Workspace* workspace) const override;
-  void Backward(const PackedParameters& parameters, float* gradients,
+  void Backward(const PackedParameters& parameters, WeightGradients* gradients,
                 Model::Workspace* workspace) const override;
 
  private:

@@ -51,7 +51,7 @@ const BlockedMatrix& LowRankCross::Forward(const PackedParameters& parameters,
 }
 
 void LowRankCross::Backward(const PackedParameters& parameters, const BlockedMatrix& x0,
-                            BlockedMatrix* dy, float* gradients, BlockedMatrix* d_x0,
+                            BlockedMatrix* dy, WeightGradients* gradients, BlockedMatrix* d_x0,
                             Workspace* workspace) const {
   const TraceSpan span("cross network");
   std::fill_n(d_x0->data(), d_x0->size(), 0.0f);
@@ -62,9 +62,9 @@ void LowRankCross::Backward(const PackedParameters& parameters, const BlockedMat
     const BlockedMatrix& x = l == 0 ? x0 : workspace->outputs[l - 1];
     MultiplyAdd(*dy, workspace->crossed[l], *d_x0, d_x0);
     Multiply(*dy, x0, &d_crossed);
-    TransposedGemm(d_crossed, workspace->projected[l], gradients + layer.bias, gradients + layer.w);
+    gradients->Add(d_crossed, workspace->projected[l], layer.w, layer.bias);
     Gemm(d_crossed, parameters.weight(layer.w).straight, {}, &d_projected);
-    TransposedGemm(d_projected, x, nullptr, gradients + layer.v);
+    gradients->Add(d_projected, x, layer.v, std::nullopt);
     // d x_l = d x_{l+1} (through the residual) + d_projected · V
     Gemm(d_projected, parameters.weight(layer.v).straight, {.accumulate = true}, dy);
   }

@@ -33,7 +33,7 @@ class LowRankCross {
 
   // dy [n, width] (destroyed) -> gradients (written) and d_x0 [n, width] (written).
   void Backward(const PackedParameters& parameters, const BlockedMatrix& x0, BlockedMatrix* dy,
-                float* gradients, BlockedMatrix* d_x0, Workspace* workspace) const;
+                WeightGradients* gradients, BlockedMatrix* d_x0, Workspace* workspace) const;
 
  private:
   struct Layer {

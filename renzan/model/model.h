@@ -17,6 +17,7 @@
 #include "renzan/nn/dropout.h"
 #include "renzan/nn/packed_parameters.h"
 #include "renzan/nn/parameters.h"
+#include "renzan/nn/weight_gradients.h"
 
 namespace renzan {
 
@@ -71,8 +72,8 @@ class Model {
   // dense, features[1..] -> logits
   virtual void Forward(const PackedParameters& parameters, Workspace* workspace) const = 0;
 
-  // After Forward: d_logits -> d_features and `gradients` (written, [layout().size()]).
-  virtual void Backward(const PackedParameters& parameters, float* gradients,
+  // After Forward: d_logits -> d_features and the gradients of all parameters.
+  virtual void Backward(const PackedParameters& parameters, WeightGradients* gradients,
                         Workspace* workspace) const = 0;
 
  protected:

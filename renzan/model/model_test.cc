@@ -78,7 +78,8 @@ TEST_P(Models, GradientsAgreeWithFiniteDifferences) {
   };
   loss();
   AlignedBuffer gradients(parameters.size());
-  model->Backward(packed, gradients.data(), workspace.get());
+  FlatGradients flat(gradients.data());
+  model->Backward(packed, &flat, workspace.get());
   for (const Parameter& p : model->layout().parameters()) {
     const size_t offset = static_cast<size_t>(p.offset), length = static_cast<size_t>(p.size);
     EXPECT_LT(GradientError(parameters.span().subspan(offset, length),
@@ -133,7 +134,8 @@ std::vector<float> LogitsAndGradients(const char* type, Precision precision) {
   std::vector<float> results(w->logits.span().begin(), w->logits.span().end());
   BinaryCrossEntropyGradient(w->logits.span(), labels, n, w->d_logits.span());
   AlignedBuffer gradients(parameters.size());
-  model->Backward(packed, gradients.data(), w.get());
+  FlatGradients flat(gradients.data());
+  model->Backward(packed, &flat, w.get());
   results.insert(results.end(), gradients.span().begin(), gradients.span().end());
   for (int64_t s = 0; s < n; ++s)
     for (int64_t c = dim; c < dim + width; ++c) results.push_back(w->d_features.at(s, c));

@@ -55,7 +55,7 @@ void Projections::Forward(const PackedParameters& parameters, const BlockedMatri
   }
 }
 
-void Projections::Backward(const PackedParameters& parameters, float* gradients,
+void Projections::Backward(const PackedParameters& parameters, WeightGradients* gradients,
                            Workspace* workspace, BlockedMatrix* d_features) const {
   const TraceSpan span("projections");
   auto rows = workspace->rows.begin();
@@ -69,7 +69,7 @@ void Projections::Backward(const PackedParameters& parameters, float* gradients,
     BlockedMatrix& d_vector = workspace->vector;
     BlockedMatrix& d_rows = workspace->d_rows;
     d_vector.SetColumns(0, workspace->d_vectors, from, dim_);
-    TransposedGemm(d_vector, *rows++, nullptr, gradients + vector.weight);
+    gradients->Add(d_vector, *rows++, vector.weight, std::nullopt);
     d_rows.Reshape(d_rows.rows(), vector.dim, d_rows.precision());
     Gemm(d_vector, parameters.weight(vector.weight).straight, {}, &d_rows);
     d_features->SetColumns(vector.column, d_rows, 0, vector.dim);

@@ -38,8 +38,8 @@ class Projections {
 
   // After Forward: workspace->d_vectors -> gradients and d_features, like `features` (both
   // written).
-  void Backward(const PackedParameters& parameters, float* gradients, Workspace* workspace,
-                BlockedMatrix* d_features) const;
+  void Backward(const PackedParameters& parameters, WeightGradients* gradients,
+                Workspace* workspace, BlockedMatrix* d_features) const;
 
  private:
   // A feature vector: where it is in the features, and the offset of its weight if it is projected.

@@ -74,27 +74,86 @@ inline void PairRows(const BlockedMatrix& from, int64_t multiple, BlockedMatrix*
   }
 }
 
-// The transposition [m, 2k] of bfloat16 of such lanes [k, m], for k a multiple of 16.
-inline void TransposePairs(const BlockedMatrix& from, BlockedMatrix* to) {
-  to->Reshape(from.columns(), 2 * from.rows(), Precision::kBFloat16);
+// The bfloat16 in one half of each lane.
+HWY_INLINE hn::Vec<Tag> LowHalf(hn::Vec<Tag> lanes) {
+  const hn::RebindToUnsigned<Tag> u;
+  return hn::BitCast(Tag(), hn::ShiftLeft<16>(hn::BitCast(u, lanes)));
+}
+HWY_INLINE hn::Vec<Tag> HighHalf(hn::Vec<Tag> lanes) {
+  const hn::RebindToUnsigned<Tag> u;
+  return hn::BitCast(Tag(), hn::And(hn::BitCast(u, lanes), hn::Set(u, 0xFFFF0000u)));
+}
+
+// The bfloat16 of two lines as 32 lanes, the first line's in the low halves. Interleaving works
+// within 128 bits: the first 16 lanes are columns 0 to 3, 8 to 11, 16 to 19 and 24 to 27, the other
+// 16 those between them.
+HWY_INLINE void InterleaveLines(const float* low, const float* high, float* lanes) {
+#if HWY_TARGET == HWY_SCALAR
+  const auto* x = reinterpret_cast<const BFloat16Bits*>(low);
+  const auto* y = reinterpret_cast<const BFloat16Bits*>(high);
+  for (int64_t c = 0; c < 2 * kBlock; ++c) {
+    auto* pair = reinterpret_cast<BFloat16Bits*>(lanes + c / 4 % 2 * kBlock + c / 8 * 4 + c % 4);
+    pair[0] = x[c];
+    pair[1] = y[c];
+  }
+#else
+  const Tag d;
+  const hn::Repartition<uint16_t, Tag> halves;
+  for (int64_t i = 0; i < kBlock; i += static_cast<int64_t>(hn::Lanes(d))) {
+    const auto x = hn::BitCast(halves, hn::Load(d, low + i));
+    const auto y = hn::BitCast(halves, hn::Load(d, high + i));
+    hn::Store(hn::BitCast(d, hn::InterleaveLower(halves, x, y)), d, lanes + i);
+    hn::Store(hn::BitCast(d, hn::InterleaveUpper(halves, x, y)), d, lanes + kBlock + i);
+  }
+#endif
+}
+
+// The transposition [m, k] of A [k, m] of bfloat16, with zeros up to a multiple of 32 in k. Unless
+// `sums` [m] is null, it gets the sums of A's columns: products with ones, in AMX's order (gemm.h).
+inline void TransposeRows(const BlockedMatrix& from, BlockedMatrix* to, float* sums) {
+  constexpr int64_t kLine = 2 * kBlock;  // bfloat16
+  constexpr int kVectors = 2 * kParts;   // of 32 lanes
+  const int64_t k = from.rows();
+  to->Reshape(from.columns(), (k + kLine - 1) / kLine * kLine, Precision::kBFloat16);
+  const Tag d;
+  const int64_t n = static_cast<int64_t>(hn::Lanes(d));
+  HWY_ALIGN float zeros[kBlock] = {}, lanes[kBlock * kLine], whole[kLine * kBlock];
   for (int64_t block = 0; block < from.num_blocks(); ++block) {
-    const int64_t rows = std::min(kBlock, from.columns() - block * kBlock);
-    for (int64_t k = 0; k < from.rows(); k += kBlock) {
-      const float* lanes = from.block(block) + k * kBlock;
-      float* line = to->block(k / kBlock) + block * kBlock * kBlock;
-      if (rows == kBlock) {
-        Transpose(lanes, kBlock, kBlock, kBlock, line, kBlock);
-      } else {
-        HWY_ALIGN float whole[kBlock * kBlock];
-        Transpose(lanes, kBlock, kBlock, kBlock, whole, kBlock);
-        std::copy_n(whole, rows * kBlock, line);
+    const int64_t columns = std::min(kLine, from.columns() - block * kLine);
+    hn::Vec<Tag> sum[kVectors];
+    for (auto& each : sum) each = hn::Zero(d);
+    for (int64_t k0 = 0; k0 < k; k0 += kLine) {
+      const float* line = from.block(block) + k0 * kBlock;
+      hn::Vec<Tag> even[kVectors], odd[kVectors];
+      for (int i = 0; i < kVectors; ++i) even[i] = odd[i] = hn::Zero(d);
+      for (int64_t pair = 0; pair < kBlock; ++pair, line += 2 * kBlock) {
+        float* const to_lanes = lanes + pair * kLine;
+        InterleaveLines(k0 + 2 * pair < k ? line : zeros,
+                        k0 + 2 * pair + 1 < k ? line + kBlock : zeros, to_lanes);
+        for (int i = 0; i < kVectors; ++i) {
+          const auto both = hn::Load(d, to_lanes + i * n);
+          even[i] = hn::Add(even[i], LowHalf(both));
+          odd[i] = hn::Add(odd[i], HighHalf(both));
+        }
       }
+      for (int i = 0; i < kVectors; ++i) sum[i] = hn::Add(sum[i], hn::Add(even[i], odd[i]));
+      float* const end = to->block(k0 / kLine) + block * kLine * kBlock;
+      float* const rows = columns == kLine ? end : whole;
+      for (int64_t half = 0; half < 2; ++half)
+        Transpose(lanes + half * kBlock, kLine, kBlock, kBlock, rows + 4 * half * kBlock, kBlock,
+                  8 * kBlock);
+      if (rows == whole) std::copy_n(whole, columns * kBlock, end);
     }
+    if (sums == nullptr) continue;
+    HWY_ALIGN float all[kLine];
+    for (int i = 0; i < kVectors; ++i) hn::Store(sum[i], d, all + i * n);
+    for (int64_t c = 0; c < columns; ++c)
+      sums[block * kLine + c] = all[c / 4 % 2 * kBlock + c / 8 * 4 + c % 4];
   }
 }
 
-// The other way round, from A [m, k] to lanes [k / 2, m], followed by rows of zeros up to a
-// multiple of 16.
+// The transposition of A [m, k] of bfloat16 as lanes [k / 2, m] of such pairs, followed by rows of
+// zeros up to a multiple of 16.
 inline void TransposeToPairs(const BlockedMatrix& from, BlockedMatrix* to) {
   to->Reshape(from.num_blocks() * kBlock, from.rows());
   for (int64_t block = 0; block < to->num_blocks(); ++block) {
@@ -115,7 +174,7 @@ inline void TransposeToPairs(const BlockedMatrix& from, BlockedMatrix* to) {
 
 // The operands of this thread's current product in another layout.
 struct Scratch {
-  BlockedMatrix a, b, pairs;
+  BlockedMatrix a, b;
   static Scratch& OfThisThread() {
     thread_local Scratch scratch;
     return scratch;

@@ -52,13 +52,13 @@ void Mlp::Forward(const PackedParameters& parameters, const BlockedMatrix& x,
 }
 
 void Mlp::Backward(const PackedParameters& parameters, const BlockedMatrix& x, BlockedMatrix* dy,
-                   float* gradients, BlockedMatrix* dx, Workspace* workspace) const {
+                   WeightGradients* gradients, BlockedMatrix* dx, Workspace* workspace) const {
   if (layers_.back().relu) ReluBackward(workspace->output(), dy);
   for (size_t i = layers_.size(); i-- > 0;) {
     const Layer& layer = layers_[i];
     const TraceSpan span(layer.name.c_str());
     const BlockedMatrix& in = i == 0 ? x : workspace->activations[i - 1];
-    TransposedGemm(*dy, in, gradients + layer.bias, gradients + layer.weight);
+    gradients->Add(*dy, in, layer.weight, layer.bias);
     BlockedMatrix* d_in = i == 0 ? dx : &workspace->gradients[i % 2];
     if (d_in == nullptr) return;
     GemmOptions options;

@@ -13,6 +13,7 @@
 #include "renzan/nn/dropout.h"
 #include "renzan/nn/packed_parameters.h"
 #include "renzan/nn/parameters.h"
+#include "renzan/nn/weight_gradients.h"
 
 namespace renzan {
 
@@ -45,10 +46,10 @@ class Mlp {
   void Forward(const PackedParameters& parameters, const BlockedMatrix& x,
                Workspace* workspace) const;
 
-  // From dy [n, out] (destroyed), after Forward of x: writes (does not add to) the layers'
-  // gradients, and dx [n, in] unless it is null.
+  // From dy [n, out] (destroyed), after Forward of x: leaves the layers' gradients, and
+  // writes dx [n, in] unless it is null.
   void Backward(const PackedParameters& parameters, const BlockedMatrix& x, BlockedMatrix* dy,
-                float* gradients, BlockedMatrix* dx, Workspace* workspace) const;
+                WeightGradients* gradients, BlockedMatrix* dx, Workspace* workspace) const;
 
  private:
   struct Layer {

@@ -33,7 +33,8 @@ TEST_P(MlpGradients, AgreeWithFiniteDifferences) {
   loss();
   BlockedMatrix dy = Blocked(weights, n, 3), dx(n, 5);
   AlignedBuffer gradients(parameters.size());
-  mlp.Backward(packed, Blocked(x, n, 5), &dy, gradients.data(), &dx, &workspace);
+  FlatGradients flat(gradients.data());
+  mlp.Backward(packed, Blocked(x, n, 5), &dy, &flat, &dx, &workspace);
   for (const Parameter& p : layout.parameters()) {
     const size_t offset = static_cast<size_t>(p.offset), size = static_cast<size_t>(p.size);
     EXPECT_LT(GradientError(parameters.span().subspan(offset, size),

@@ -13,7 +13,7 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "renzan/nn/gemm_results-inl.h"
+#include "renzan/nn/gemm_operands-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace renzan {
@@ -132,16 +132,6 @@ struct EmulatedTiles {
         }
       }
     }
-  }
-
-  // The bfloat16 in one half of each lane.
-  static HWY_INLINE hn::Vec<Tag> LowHalf(hn::Vec<Tag> lanes) {
-    const hn::RebindToUnsigned<Tag> u;
-    return hn::BitCast(Tag(), hn::ShiftLeft<16>(hn::BitCast(u, lanes)));
-  }
-  static HWY_INLINE hn::Vec<Tag> HighHalf(hn::Vec<Tag> lanes) {
-    const hn::RebindToUnsigned<Tag> u;
-    return hn::BitCast(Tag(), hn::And(hn::BitCast(u, lanes), hn::Set(u, 0xFFFF0000u)));
   }
 };
 

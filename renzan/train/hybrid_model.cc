@@ -60,11 +60,9 @@ HybridModel::HybridModel(const TrainConfig& config, const DatasetSchema& schema,
                                                model_->options().precision);
   if (initial_values == InitialValues::kDraw)
     model_->layout().Initialize(config.seed, parameters_.span());
-  for (int v = virtual_workers_.begin; v < virtual_workers_.end; ++v) leaves_.emplace_back(size);
-  for (AlignedBuffer& leaf : leaves_) leaf_spans_.push_back(leaf.span());
   finite_.resize(static_cast<size_t>(pool.num_threads()));
-  reducer_ = std::make_unique<TreeReducer>(comm, pool, config.numerics.virtual_workers, size,
-                                           ParseFloatType(config.comm.dense));
+  dense_gradients_ = std::make_unique<DenseGradients>(comm, pool, model_->layout(),
+                                                      DenseGradientOptionsOf(config));
   dense_optimizer_ = std::make_unique<DenseOptimizer>(DenseOptionsOf(config.optimizer.dense), size);
   for (int thread = 0; thread < pool.num_threads(); ++thread)
     workspaces_.push_back(model_->MakeWorkspace(samples_per_virtual_worker_));
@@ -152,11 +150,12 @@ void HybridModel::Step(const Batch& slice, int64_t step, std::span<BinaryMetrics
 void HybridModel::ForwardAndBackward(StepState& state) {
   const size_t shards = embeddings_->shards().size();
   embeddings_->BeginGradients(batches_->current(), state.measure_gradients);
-  pool_.ParallelTasks(leaves_.size() + shards, [&](int thread, size_t task) {
-    if (task < leaves_.size()) {
+  const size_t virtual_workers = static_cast<size_t>(virtual_workers_.size());
+  pool_.ParallelTasks(virtual_workers + shards, [&](int thread, size_t task) {
+    if (task < virtual_workers) {
       TrainVirtualWorker(state, task, thread);
     } else {
-      embeddings_->SortLookups(task - leaves_.size(), thread, &batches_->current());
+      embeddings_->SortLookups(task - virtual_workers, thread, &batches_->current());
     }
   });
 }
@@ -178,7 +177,7 @@ void HybridModel::TrainVirtualWorker(const StepState& state, size_t index, int t
                              w.d_logits.span());
   {
     const TraceSpan backward("backward");
-    model_->Backward(*packed_, leaves_[index].data(), &w);
+    model_->Backward(*packed_, &dense_gradients_->of(index), &w);
   }
   embeddings_->WritePooledGradient(batches_->current(), batches_->current_ids(),
                                    virtual_workers_.begin + static_cast<int>(index),
@@ -190,17 +189,15 @@ void HybridModel::SendGradients(StepState&) {
   batches_->ContinueNext();
 }
 
-void HybridModel::BeginDenseReduction(StepState&) {
-  reducer_->Start(leaf_spans_, gradient_.span());
-}
+void HybridModel::BeginDenseReduction(StepState&) { dense_gradients_->Start(gradient_.span()); }
 
 void HybridModel::ReceiveGradients(StepState&) {
   embeddings_->ReceiveGradients(batches_->current());
 }
 
 void HybridModel::EndDenseReduction(StepState&) {
-  reducer_->Continue();
-  reducer_->Finish();
+  dense_gradients_->Continue();
+  dense_gradients_->Finish();
 }
 
 void HybridModel::UpdateTables(StepState& state) {
@@ -258,7 +255,7 @@ void HybridModel::Predict(const Batch& slice, const Batch* next, PreparedBatches
   embeddings_->ReceivePooled();
   batches->ContinueNext();
   const size_t n = static_cast<size_t>(samples_per_virtual_worker_);
-  pool_.ParallelTasks(leaves_.size(), [&](int thread, size_t index) {
+  pool_.ParallelTasks(static_cast<size_t>(virtual_workers_.size()), [&](int thread, size_t index) {
     Model::Workspace& w = *workspaces_[static_cast<size_t>(thread)];
     Load(slice, batches->current(), index, &w);
     w.training.reset();

@@ -14,7 +14,6 @@
 
 #include "renzan/base/thread_pool.h"
 #include "renzan/comm/communicator.h"
-#include "renzan/comm/tree_reduce.h"
 #include "renzan/data/batch.h"
 #include "renzan/data/dataset/dataset.h"
 #include "renzan/embedding/sharded_embeddings.h"
@@ -23,6 +22,7 @@
 #include "renzan/optim/dense_optimizer.h"
 #include "renzan/plan/sharding_plan.h"
 #include "renzan/train/config.h"
+#include "renzan/train/dense_gradients.h"
 #include "renzan/train/prepared_batches.h"
 #include "renzan/train/quality/finiteness.h"
 
@@ -115,7 +115,7 @@ class HybridModel {
   void EndNextIds(StepState& state);
 
   // For one virtual worker, counted within this worker: predictions into `metrics`, its dense
-  // gradient into its leaf, the gradients of the pooled rows into embeddings_.
+  // gradient into dense_gradients_, the gradients of the pooled rows into embeddings_.
   void TrainVirtualWorker(const StepState& state, size_t index, int thread);
   void Pack();
   // Fills the workspace with one virtual worker's inputs. `index` counts within this worker.
@@ -133,9 +133,7 @@ class HybridModel {
   AlignedBuffer parameters_, gradient_;
   std::unique_ptr<PackedParameters> packed_;
   bool packed_is_stale_ = true;
-  std::vector<AlignedBuffer> leaves_;  // the gradient of each assigned virtual worker
-  std::vector<std::span<float>> leaf_spans_;
-  std::unique_ptr<TreeReducer> reducer_;
+  std::unique_ptr<DenseGradients> dense_gradients_;
   double gradient_norm_ = std::numeric_limits<double>::quiet_NaN();
   std::unique_ptr<DenseOptimizer> dense_optimizer_;
   std::vector<std::unique_ptr<Model::Workspace>> workspaces_;  // per thread

@@ -15,6 +15,7 @@
 #include "renzan/model/dot_interaction.h"
 #include "renzan/plan/cost_model.h"
 #include "renzan/plan/replicated_gradients.h"
+#include "renzan/train/dense_gradients.h"
 #include "renzan/train/model_options.h"
 
 namespace renzan {
@@ -72,6 +73,7 @@ int64_t OptimizerStates(const std::string& dense_optimizer) {
 struct Sizes {
   const TrainConfig& config;
   int workers, threads;
+  const ParameterLayout& layout;
   int64_t parameters;
   int64_t num_dense;
   Columns workspace;
@@ -146,10 +148,11 @@ MemoryEstimate OfRank(const Sizes& s, int rank) {
 
   const int64_t states = OptimizerStates(s.config.optimizer.dense.type);
   const Precision precision = PrecisionOf(s.config.numerics);
-  // Parameters and their sum of gradients, a gradient of each virtual worker, and each weight
-  // packed twice; between workers, the parts that are sent and received.
-  e.dense = AlignedBuffer::MemoryFor(s.parameters * kFloat) *
-            (2 + states + mine + 2 + (s.workers > 1 ? 2 : 0));
+  // Parameters and their sum of gradients, and each weight packed twice; between workers, the parts
+  // that are sent and received.
+  e.dense =
+      AlignedBuffer::MemoryFor(s.parameters * kFloat) * (2 + states + 2 + (s.workers > 1 ? 2 : 0)) +
+      DenseGradients::BytesOf(s.layout, DenseGradientOptionsOf(s.config), static_cast<int>(mine));
 
   // Two prepared batches of ids and sorted lookups, and what sorting needs.
   const int64_t ids = 2 * lookups * (kRow + static_cast<int64_t>(sizeof(Lookup))) +
@@ -185,10 +188,12 @@ std::vector<MemoryEstimate> EstimateMemoryOfWorkers(const TrainConfig& config,
                                                     const ShardingPlan& plan, int workers,
                                                     int threads) {
   const ModelOptions options = ModelOptionsOf(config, schema);
+  const std::unique_ptr<Model> model = MakeModel(options);
   const Sizes sizes{.config = config,
                     .workers = workers,
                     .threads = threads,
-                    .parameters = MakeModel(options)->layout().size(),
+                    .layout = model->layout(),
+                    .parameters = model->layout().size(),
                     .num_dense = options.num_dense,
                     .workspace = WorkspaceColumns(options),
                     .tables = TablesOf(config, schema, pooling_factors),

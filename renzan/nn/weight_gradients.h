@@ -1,0 +1,38 @@
+#pragma once
+
+// What a backward pass tells about the gradients of a layer's weight and bias, for one virtual
+// worker.
+
+#include <cstdint>
+#include <optional>
+
+#include "renzan/base/blocked_matrix.h"
+#include "renzan/nn/gemm.h"
+
+namespace renzan {
+
+class WeightGradients {
+ public:
+  virtual ~WeightGradients() = default;
+
+  // The layer y = x · Wᵀ + b, from dy [n, out] and x [n, in] of the same precision: W's gradient is
+  // dyᵀ · x and b's the sums of dy's columns. `weight` [out, in] and `bias` [out] are offsets into
+  // the flat parameters.
+  virtual void Add(const BlockedMatrix& dy, const BlockedMatrix& x, int64_t weight,
+                   std::optional<int64_t> bias) = 0;
+};
+
+// Computes them at once, into a flat array.
+class FlatGradients final : public WeightGradients {
+ public:
+  explicit FlatGradients(float* gradients) : gradients_(gradients) {}
+  void Add(const BlockedMatrix& dy, const BlockedMatrix& x, int64_t weight,
+           std::optional<int64_t> bias) override {
+    TransposedGemm(dy, x, bias ? gradients_ + *bias : nullptr, gradients_ + weight);
+  }
+
+ private:
+  float* gradients_;
+};
+
+}  // namespace renzan
