@@ -47,6 +47,20 @@ void GetBFloat16(const BFloat16Bits* row, int64_t block_stride, int64_t column, 
            });
 }
 
+// All rows. Values are read and written in the order in which they lie, which is the faster way if
+// they come from memory.
+void SetBFloat16Columns(BFloat16Bits* matrix, int64_t rows, int64_t block_stride, int64_t column,
+                        const float* values, int64_t n) {
+  for (int64_t row = 0; row < rows; ++row)
+    SetBFloat16(matrix + row * kLine, block_stride, column, values + row * n, n);
+}
+
+void GetBFloat16Columns(const BFloat16Bits* matrix, int64_t rows, int64_t block_stride,
+                        int64_t column, float* values, int64_t n) {
+  for (int64_t row = 0; row < rows; ++row)
+    GetBFloat16(matrix + row * kLine, block_stride, column, values + row * n, n);
+}
+
 }  // namespace HWY_NAMESPACE
 }  // namespace renzan
 HWY_AFTER_NAMESPACE();
@@ -56,6 +70,26 @@ namespace renzan {
 
 HWY_EXPORT(SetBFloat16);
 HWY_EXPORT(GetBFloat16);
+HWY_EXPORT(SetBFloat16Columns);
+HWY_EXPORT(GetBFloat16Columns);
+
+void BlockedMatrix::SetColumns(int64_t column, const float* values, int64_t n) {
+  if (precision_ == Precision::kFloat32) {
+    for (int64_t row = 0; row < rows_; ++row) SetRow(row, column, values + row * n, n);
+    return;
+  }
+  HWY_DYNAMIC_DISPATCH(SetBFloat16Columns)
+  (reinterpret_cast<BFloat16Bits*>(Line(0, 0)), rows_, 2 * block_stride(), column, values, n);
+}
+
+void BlockedMatrix::GetColumns(int64_t column, float* values, int64_t n) const {
+  if (precision_ == Precision::kFloat32) {
+    for (int64_t row = 0; row < rows_; ++row) GetRow(row, column, values + row * n, n);
+    return;
+  }
+  HWY_DYNAMIC_DISPATCH(GetBFloat16Columns)
+  (reinterpret_cast<const BFloat16Bits*>(Line(0, 0)), rows_, 2 * block_stride(), column, values, n);
+}
 
 void BlockedMatrix::SetBFloat16Row(int64_t row, int64_t column, const float* values, int64_t n) {
   HWY_DYNAMIC_DISPATCH(SetBFloat16)

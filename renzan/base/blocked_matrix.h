@@ -99,6 +99,10 @@ class BlockedMatrix {
     }
   }
 
+  // n columns of all rows, from a column on, to and from values [rows, n].
+  void SetColumns(int64_t column, const float* values, int64_t n);
+  void GetColumns(int64_t column, float* values, int64_t n) const;
+
   // Columns [column, column + n) of `from`, likewise, become those from `to_column` on.
   void SetColumns(int64_t to_column, const BlockedMatrix& from, int64_t column, int64_t n) {
     for (int64_t row = 0; row < rows_; ++row) CopyRow(row, to_column, from, row, column, n);

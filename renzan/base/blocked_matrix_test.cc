@@ -32,6 +32,25 @@ TEST_P(BlockedMatrixOf, RowsMayBeginAndEndAnywhere) {
   }
 }
 
+TEST_P(BlockedMatrixOf, ColumnsAreThoseOfItsRows) {
+  const int64_t rows = 5, columns = 100;
+  for (const int64_t begin : {0, 5, 16, 31, 32}) {
+    for (const int64_t n : {1, 11, 16, 32, 45, 64}) {
+      std::vector<float> expected(rows * columns, -1.0f), values(static_cast<size_t>(rows * n));
+      std::iota(values.begin(), values.end(), 1.0f);
+      for (float& value : values) value = FromBFloat16(ToBFloat16(value));
+      BlockedMatrix matrix = Blocked(expected, rows, columns, GetParam());
+      matrix.SetColumns(begin, values.data(), n);
+      for (int64_t row = 0; row < rows; ++row)
+        std::copy_n(values.begin() + row * n, n, expected.begin() + row * columns + begin);
+      EXPECT_EQ(RowMajor(matrix), expected);
+      std::vector<float> back(values.size());
+      matrix.GetColumns(begin, back.data(), n);
+      EXPECT_EQ(back, values);
+    }
+  }
+}
+
 TEST_P(BlockedMatrixOf, WhatFillsUpTheLastBlockIsZeroAfterAnotherShape) {
   const std::vector<float> ones(4 * 64, 1.0f);
   BlockedMatrix matrix = Blocked(ones, 4, 64, GetParam());

@@ -30,6 +30,7 @@ GradientDist::GradientDist(Communicator& comm, ThreadPool& pool, const ShardMap&
       map_(map),
       wire_(options.wire),
       scale_(options.scale),
+      in_place_(wire_ == RowCodec::kFloat32 && scale_ == 1 && map.world_size() == 1),
       messages_(comm, map, options.wire, SentToAll(map, options.wire)),
       error_feedback_(map, options.error_feedback_rows),
       reduced_sums_(comm, pool, map, options.wire) {
@@ -114,9 +115,9 @@ void GradientDist::WriteColumns(const InputDist& ids, size_t table, int column_b
   const size_t row_bytes = messages_.row_bytes(shards[0]);
   const bool mean = map_.tables()[table].pooling == Pooling::kMean;
   struct Target {
-    std::byte* rows;         // of the bags that are not empty
-    const int32_t* lengths;  // of the bags; null: one row each
-    bool counts;             // once per shard, whoever holds it
+    std::byte *begin, *rows;  // of the bags that are not empty: the first, the next
+    const int32_t* lengths;   // of the bags; null: one row each
+    bool counts;              // once per shard, whoever holds it
   };
   thread_local std::vector<Target> of_this_thread;
   std::vector<Target>& targets = of_this_thread;
@@ -127,12 +128,19 @@ void GradientDist::WriteColumns(const InputDist& ids, size_t table, int column_b
     bool first = true;
     for (const auto [rank, held] : holders_[shard]) {
       if (!messages_.Travels(shard, rank)) continue;
-      targets.push_back({messages_.OfSamples(rank, held, virtual_worker),
-                         ids.own_bags(shard).LengthsFrom(first_sample), first});
+      std::byte* const begin = messages_.OfSamples(rank, held, virtual_worker);
+      targets.push_back({begin, begin, ids.own_bags(shard).LengthsFrom(first_sample), first});
       first = false;
     }
   }
-  for (int64_t i = 0; i < n; ++i) {
+  // One-hot lookups that one worker needs as they are: all at once.
+  const bool plain = targets.size() == 1 && targets[0].lengths == nullptr && scale_ == 1 &&
+                     wire_ == RowCodec::kFloat32;
+  if (plain) {
+    gradient.GetColumns(column, reinterpret_cast<float*>(targets[0].begin), dim);
+    targets[0].rows += static_cast<size_t>(n) * row_bytes;
+  }
+  for (int64_t i = plain ? n : 0; i < n; ++i) {
     const std::byte* encoded = nullptr;
     int64_t length = 0;
     if (mean)
@@ -155,11 +163,16 @@ void GradientDist::WriteColumns(const InputDist& ids, size_t table, int column_b
       encoder.Encode(i, values, to);
     }
   }
+  if (!in_place_) return;
+  for (const Target& target : targets)
+    ClearNegativeZeros((target.rows - target.begin) / static_cast<int64_t>(sizeof(float)),
+                       reinterpret_cast<float*>(target.begin));
 }
 
 void GradientDist::Send(const InputDist& ids) {
   messages_.Send("gradients to owners", false);
   for (size_t held = 0; held < gradients_.size(); ++held) {
+    if (StaysInPlace(held)) continue;
     const size_t needed =
         ids.of_held(held).num_bags() * static_cast<size_t>(map_.columns_of(map_.held()[held]));
     // With room for batches with a few more.
@@ -181,7 +194,7 @@ void GradientDist::Receive(const InputDist& ids) {
   const size_t blocks = static_cast<size_t>(map_.virtual_workers());
   pool_.ParallelTasks(gradients_.size() * blocks, [&](int, size_t task) {
     const size_t held = task / blocks;
-    if (!reduced_sums_.Has(held)) Decode(ids, held, static_cast<int>(task % blocks));
+    if (!reduced_sums_.Has(held) && !in_place_) Decode(ids, held, static_cast<int>(task % blocks));
   });
   reduced_sums_.Finish();
 }

@@ -41,7 +41,10 @@ class GradientDist {
 
   // After Receive(), of this worker's i-th shard: the gradients of its bags [bags, columns], or, if
   // this is not null, those of its rows [rows, columns], of which only looked up ones count.
-  const float* of_held(size_t i) const { return gradients_[i].data(); }
+  const float* of_held(size_t i) const {
+    return StaysInPlace(i) ? reinterpret_cast<const float*>(messages_.OfHeld(i, 0))
+                           : gradients_[i].data();
+  }
   const float* sums_of_held(size_t i) const { return reduced_sums_.Of(i); }
 
   // How many gradients of this worker lost range on a float16 wire since the last call.
@@ -66,6 +69,10 @@ class GradientDist {
   void WriteColumns(const InputDist& ids, size_t table, int column_block, int virtual_worker,
                     int64_t column, const BlockedMatrix& gradient, Encoder encoder);
 
+  // Whether the gradients of a held shard are read where they are written: a message of all bags,
+  // as they are.
+  bool StaysInPlace(size_t held) const { return in_place_ && !reduced_sums_.Has(held); }
+
   // Of the bags of one virtual worker, from their message.
   void Decode(const InputDist& ids, size_t held, int virtual_worker);
 
@@ -73,6 +80,7 @@ class GradientDist {
   const ShardMap& map_;
   RowCodec wire_;
   float scale_;
+  bool in_place_;
   bool measures_ = false;
   RowMessages messages_;
   ErrorFeedback error_feedback_;

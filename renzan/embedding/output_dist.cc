@@ -92,6 +92,8 @@ void OutputDist::ReadColumns(const InputDist& ids, size_t table, int column_bloc
                      .lengths = ids.own_bags(shard).LengthsFrom(first_sample),
                      .leaf = static_cast<uint32_t>(map_.shards()[shard].row_blocks.begin)});
   }
+  if (parts.size() == 1 && parts[0].lengths == nullptr && wire_ == RowCodec::kFloat32)
+    return out->SetColumns(column, reinterpret_cast<const float*>(parts[0].rows), columns);
   const auto add = [&](size_t from, size_t to) {
     AddRoundTripRow(wire_, {stack + to * dim, dim}, {stack + from * dim, dim});
   };

@@ -36,8 +36,11 @@ class RowMessages {
   }
 
   // Where the rows of a virtual worker are, in the message between this worker's i-th shard and the
-  // worker of the samples...
+  // worker of the samples, one virtual worker of it after the other...
   std::byte* OfHeld(size_t held, int virtual_worker);
+  const std::byte* OfHeld(size_t held, int virtual_worker) const {
+    return const_cast<RowMessages*>(this)->OfHeld(held, virtual_worker);
+  }
   // ... and in that between this worker's samples and the i-th shard of worker `holder`.
   std::byte* OfSamples(int holder, size_t held_by_it, int virtual_worker);
   const std::byte* OfSamples(int holder, size_t held_by_it, int virtual_worker) const {

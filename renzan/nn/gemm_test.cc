@@ -13,6 +13,7 @@
 #include "renzan/nn/flush_denormals.h"
 #include "renzan/nn/gemm_tiles.h"
 #include "renzan/nn/isa.h"
+#include "renzan/nn/pack_pairs.h"
 
 namespace renzan {
 namespace {
@@ -260,6 +261,27 @@ TEST(RightOperand, CanBeSetFromTheTransposedMatrix) {
         operand.SetBlockOfTransposed(block, transposed.data());
       EXPECT_EQ(RowMajor(operand.lanes()),
                 RowMajor(Right(values, rows, columns, precision).lanes()));
+    });
+  }
+}
+
+TEST(RightOperand, PairsAreTheSameWhenAWeightIsPackedAsAWhole) {
+  for (const Order order : {Order::kPairs, Order::kTiles}) {
+    OnEveryClass(order, [] {
+      for (const auto& [out, in] : {std::pair{1, 1}, {64, 32}, {37, 21}, {16, 48}, {70, 65}}) {
+        const std::vector<float> values = RandomValues(static_cast<size_t>(out * in), 1);
+        RightOperand straight(out, in, Precision::kBFloat16);
+        RightOperand transposed(in, out, Precision::kBFloat16);
+        if (!straight.in_pairs()) return;
+        for (int64_t row = 0; row < out; row += kPackedRows)
+          PackPairs(values.data(), row, &straight, &transposed);
+        const RightOperand expected = Right(values, out, in, Precision::kBFloat16);
+        EXPECT_EQ(RowMajor(straight.lanes()), RowMajor(expected.lanes())) << out << " " << in;
+        RightOperand of_transposed(in, out, Precision::kBFloat16);
+        for (int64_t block = 0; block < of_transposed.num_blocks(); ++block)
+          of_transposed.SetBlockOfTransposed(block, values.data());
+        EXPECT_EQ(RowMajor(transposed.lanes()), RowMajor(of_transposed.lanes()));
+      }
     });
   }
 }

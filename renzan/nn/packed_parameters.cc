@@ -1,6 +1,7 @@
 #include "renzan/nn/packed_parameters.h"
 
 #include "renzan/base/error.h"
+#include "renzan/nn/pack_pairs.h"
 
 namespace renzan {
 
@@ -17,20 +18,28 @@ PackedParameters::PackedParameters(const ParameterLayout& layout, std::span<cons
                                                     .straight = {out, in, precision}})
             .first->second;
     const float* stored = values_.data() + parameter.offset;
+    if (weight.straight.in_pairs()) {
+      for (int64_t row = 0; row < out; row += kPackedRows)
+        tasks_.push_back({stored, &weight, Task::kRows, row});
+      continue;
+    }
     for (int64_t block = 0; block < weight.transposed.num_blocks(); ++block)
-      tasks_.push_back({stored, &weight.transposed, block, true});
+      tasks_.push_back({stored, &weight, Task::kTransposed, block});
     for (int64_t block = 0; block < weight.straight.num_blocks(); ++block)
-      tasks_.push_back({stored, &weight.straight, block, false});
+      tasks_.push_back({stored, &weight, Task::kStraight, block});
   }
 }
 
 void PackedParameters::Pack(ThreadPool& pool) {
   pool.ParallelTasks(tasks_.size(), [&](int, size_t i) {
     const Task& task = tasks_[i];
-    if (task.transposed) {
-      task.operand->SetBlockOfTransposed(task.block, task.values);
-    } else {
-      task.operand->SetBlock(task.block, task.values);
+    switch (task.what) {
+      case Task::kRows:
+        return PackPairs(task.values, task.index, &task.weight->straight, &task.weight->transposed);
+      case Task::kTransposed:
+        return task.weight->transposed.SetBlockOfTransposed(task.index, task.values);
+      case Task::kStraight:
+        return task.weight->straight.SetBlock(task.index, task.values);
     }
   });
 }

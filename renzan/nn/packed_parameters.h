@@ -35,12 +35,12 @@ class PackedParameters {
   const PackedWeight& weight(int64_t offset) const { return weights_.at(offset); }
 
  private:
-  // One block of one operand.
+  // Some rows of a weight, or one block of one operand.
   struct Task {
     const float* values;
-    RightOperand* operand;
-    int64_t block;
-    bool transposed;
+    PackedWeight* weight;
+    enum { kRows, kStraight, kTransposed } what;
+    int64_t index;  // the first row; the block
   };
   std::span<const float> values_;
   std::map<int64_t, PackedWeight> weights_;

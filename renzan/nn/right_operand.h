@@ -23,10 +23,12 @@ class RightOperand {
   int64_t rows() const { return rows_; }
   int64_t columns() const { return lanes_.columns(); }
   Layout layout() const { return layout_; }
+  bool in_pairs() const { return layout_ == Layout::kPairs || layout_ == Layout::kTiles; }
   Precision precision() const {
     return layout_ == Layout::kFloat32 ? Precision::kFloat32 : Precision::kBFloat16;
   }
   const BlockedMatrix& lanes() const { return lanes_; }
+  BlockedMatrix& lanes() { return lanes_; }
 
   // Sets one of num_blocks() blocks of columns from the row-major values of the whole matrix
   // [rows, columns] or of its transposition. Blocks may be set at the same time.

@@ -114,6 +114,7 @@ void HybridModel::ReceivePooled(StepState&) { embeddings_->ReceivePooled(); }
 
 void HybridModel::Load(const Batch& slice, const PreparedBatch& ids, size_t index,
                        Model::Workspace* workspace) const {
+  const TraceSpan span("read inputs");
   const int64_t num_dense = model_->options().num_dense;
   const float* dense =
       slice.dense.data() + static_cast<int64_t>(index) * samples_per_virtual_worker_ * num_dense;
@@ -179,6 +180,7 @@ void HybridModel::TrainVirtualWorker(const StepState& state, size_t index, int t
     const TraceSpan backward("backward");
     model_->Backward(*packed_, &dense_gradients_->of(index), &w);
   }
+  const TraceSpan pooled("write pooled gradients");
   embeddings_->WritePooledGradient(batches_->current(), batches_->current_ids(),
                                    virtual_workers_.begin + static_cast<int>(index),
                                    model_->options().embedding_dim, w.d_features);
