@@ -31,7 +31,7 @@ GradientDist::GradientDist(Communicator& comm, ThreadPool& pool, const ShardMap&
       wire_(options.wire),
       scale_(options.scale),
       in_place_(wire_ == RowCodec::kFloat32 && scale_ == 1 && map.world_size() == 1),
-      messages_(comm, map, options.wire, SentToAll(map, options.wire)),
+      messages_(comm, map, {.wire = options.wire, .to_every_holder = SentToAll(map, options.wire)}),
       error_feedback_(map, options.error_feedback_rows),
       reduced_sums_(comm, pool, map, options.wire) {
   holders_.resize(map.shards().size());

@@ -12,7 +12,10 @@ OutputDist::OutputDist(Communicator& comm, ThreadPool& pool, const ShardMap& map
     : pool_(pool),
       map_(map),
       wire_(wire),
-      messages_(comm, map, wire, std::vector<bool>(map.shards().size())) {
+      messages_(comm, map,
+                {.wire = wire,
+                 .to_every_holder = std::vector<bool>(map.shards().size()),
+                 .to_itself = false}) {
   sources_.resize(map.shards().size());
   for (int r = 0; r < map.world_size(); ++r) {
     const std::vector<size_t>& held = map.held_by(r);
@@ -28,20 +31,19 @@ void OutputDist::Send(const std::vector<EmbeddingShard>& shards, const InputDist
     const size_t held = task / blocks;
     const int v = static_cast<int>(task % blocks);
     if (messages_.Travels(map_.held()[held], map_.rank_of(v)))
-      Pool(shards[held], ids.of_held(held), held, v);
+      Pool(shards[held], ids.of_held(held), v, messages_.OfHeld(held, v));
   });
   messages_.Send("output_dist", true);
 }
 
-void OutputDist::Pool(const EmbeddingShard& shard, const ShardIds& ids, size_t held,
-                      int virtual_worker) {
+void OutputDist::Pool(const EmbeddingShard& shard, const ShardIds& ids, int virtual_worker,
+                      std::byte* to) const {
   const size_t v = static_cast<size_t>(virtual_worker);
   const size_t first = static_cast<size_t>(ids.first_bag[v]);
   const size_t bags = static_cast<size_t>(ids.first_bag[v + 1]) - first;
   const size_t values = bags * static_cast<size_t>(shard.dim());
-  std::byte* message = messages_.OfHeld(held, virtual_worker);
   thread_local std::vector<float> scratch;
-  float* pooled = reinterpret_cast<float*>(message);
+  float* pooled = reinterpret_cast<float*>(to);
   if (wire_ != RowCodec::kFloat32) {
     scratch.resize(values);
     pooled = scratch.data();
@@ -59,26 +61,27 @@ void OutputDist::Pool(const EmbeddingShard& shard, const ShardIds& ids, size_t h
     }
   }
   if (wire_ != RowCodec::kFloat32)
-    EncodeRows(wire_, static_cast<size_t>(shard.dim()), {pooled, values}, message);
+    EncodeRows(wire_, static_cast<size_t>(shard.dim()), {pooled, values}, to);
 }
 
-void OutputDist::Read(const InputDist& ids, int virtual_worker, int64_t first_column,
-                      BlockedMatrix* out) const {
+void OutputDist::Read(const std::vector<EmbeddingShard>& shards, const InputDist& ids,
+                      int virtual_worker, int64_t first_column, BlockedMatrix* out) const {
   for (size_t t = 0; t < map_.tables().size(); ++t) {
     const TableSpec& table = map_.tables()[t];
     for (int c = 0; c < table.column_blocks; ++c)
-      ReadColumns(ids, t, c, virtual_worker,
+      ReadColumns(shards, ids, t, c, virtual_worker,
                   first_column + map_.first_column(t) + c * table.block_columns(), out);
   }
 }
 
-void OutputDist::ReadColumns(const InputDist& ids, size_t table, int column_block,
-                             int virtual_worker, int64_t column, BlockedMatrix* out) const {
-  const std::vector<size_t>& shards = map_.shards_of(table, column_block);
+void OutputDist::ReadColumns(const std::vector<EmbeddingShard>& shards, const InputDist& ids,
+                             size_t table, int column_block, int virtual_worker, int64_t column,
+                             BlockedMatrix* out) const {
+  const std::vector<size_t>& sources = map_.shards_of(table, column_block);
   const int64_t n = map_.samples_per_virtual_worker();
   const int64_t first_sample = (virtual_worker - map_.own().begin) * n;
   const int64_t columns = map_.tables()[table].block_columns();
-  const size_t dim = static_cast<size_t>(columns), row_bytes = messages_.row_bytes(shards[0]);
+  const size_t dim = static_cast<size_t>(columns), row_bytes = messages_.row_bytes(sources[0]);
   const bool mean = map_.tables()[table].pooling == Pooling::kMean;
   thread_local std::vector<Part> of_this_thread;
   std::vector<Part>& parts = of_this_thread;
@@ -86,9 +89,20 @@ void OutputDist::ReadColumns(const InputDist& ids, size_t table, int column_bloc
   scratch.resize(TreeOrder::kMaxDepth * dim);
   float* const stack = scratch.data();
   parts.clear();
-  for (const size_t shard : shards) {
+  // What is pooled here, one source after the other.
+  thread_local std::vector<std::byte> own;
+  own.resize(sources.size() * static_cast<size_t>(n) * row_bytes);
+  std::byte* next = own.data();
+  for (const size_t shard : sources) {
     const auto [rank, held] = sources_[shard];
-    parts.push_back({.rows = messages_.OfSamples(rank, held, virtual_worker),
+    const std::byte* rows = next;
+    if (rank == map_.rank()) {
+      Pool(shards[held], ids.of_held(held), virtual_worker, next);
+      next += static_cast<size_t>(n) * row_bytes;
+    } else {
+      rows = messages_.OfSamples(rank, held, virtual_worker);
+    }
+    parts.push_back({.rows = rows,
                      .lengths = ids.own_bags(shard).LengthsFrom(first_sample),
                      .leaf = static_cast<uint32_t>(map_.shards()[shard].row_blocks.begin)});
   }

@@ -1,8 +1,9 @@
 #pragma once
 
 // output_dist: the holders of shards pool the rows of the whole batch, and send every worker those
-// of its own samples, which adds up what comes from several shards. The wire codec is applied to
-// every sum, also if it stays on this worker, so that placement cannot change a value.
+// of its own samples, which adds up what comes from several shards. What a worker needs itself, it
+// pools when it reads it, into the cache. The wire codec is applied to every sum, also if it stays
+// on this worker, so that placement cannot change a value.
 
 #include <cstdint>
 #include <vector>
@@ -19,19 +20,22 @@ class OutputDist {
   // The map and the pool must outlive it.
   OutputDist(Communicator& comm, ThreadPool& pool, const ShardMap& map, RowCodec wire);
 
-  // Pools, and starts to send. `shards`: those of this worker. The ids must have arrived.
+  // Pools what others need, and starts to send. `shards`: those of this worker. The ids must have
+  // arrived.
   void Send(const std::vector<EmbeddingShard>& shards, const InputDist& ids);
   void Receive() { messages_.Wait(); }
 
   // After Receive(): the pooled rows of one of this worker's virtual workers. Those of its sample i
   // go to row i, from column `first_column` on, the tables side by side. Thread-safe.
-  void Read(const InputDist& ids, int virtual_worker, int64_t first_column,
-            BlockedMatrix* out) const;
+  void Read(const std::vector<EmbeddingShard>& shards, const InputDist& ids, int virtual_worker,
+            int64_t first_column, BlockedMatrix* out) const;
 
  private:
-  void Pool(const EmbeddingShard& shard, const ShardIds& ids, size_t held, int virtual_worker);
-  void ReadColumns(const InputDist& ids, size_t table, int column_block, int virtual_worker,
-                   int64_t column, BlockedMatrix* out) const;
+  // The rows of a virtual worker's bags in a shard, encoded.
+  void Pool(const EmbeddingShard& shard, const ShardIds& ids, int virtual_worker,
+            std::byte* to) const;
+  void ReadColumns(const std::vector<EmbeddingShard>& shards, const InputDist& ids, size_t table,
+                   int column_block, int virtual_worker, int64_t column, BlockedMatrix* out) const;
 
   ThreadPool& pool_;
   const ShardMap& map_;

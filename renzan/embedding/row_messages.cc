@@ -4,12 +4,10 @@
 
 namespace renzan {
 
-RowMessages::RowMessages(Communicator& comm, const ShardMap& map, RowCodec wire,
-                         std::vector<bool> to_every_holder)
+RowMessages::RowMessages(Communicator& comm, const ShardMap& map, Options options)
     : comm_(comm),
       map_(map),
-      wire_(wire),
-      to_every_holder_(std::move(to_every_holder)),
+      options_(std::move(options)),
       held_at_(map.held().size()),
       samples_at_(static_cast<size_t>(map.world_size())),
       of_held_(static_cast<size_t>(map.world_size())),

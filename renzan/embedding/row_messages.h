@@ -17,22 +17,26 @@ namespace renzan {
 
 class RowMessages {
  public:
-  // `to_every_holder`: by shard, whether a row of it, if it is replicated, goes to all workers, and
-  // not only between a worker and itself.
-  RowMessages(Communicator& comm, const ShardMap& map, RowCodec wire,
-              std::vector<bool> to_every_holder);
+  struct Options {
+    RowCodec wire = RowCodec::kFloat32;
+    // By shard, whether a row of it, if it is replicated, goes to all workers, and not only between
+    // a worker and itself.
+    std::vector<bool> to_every_holder;
+    bool to_itself = true;  // whether a worker has a message to itself
+  };
+  RowMessages(Communicator& comm, const ShardMap& map, Options options);
 
   // Computes sizes and places for a batch whose ids have arrived; nothing may be in flight.
   void LayOut(const InputDist& ids);
 
   size_t row_bytes(size_t shard) const {
-    return EncodedRowBytes(wire_, static_cast<size_t>(map_.columns_of(shard)));
+    return EncodedRowBytes(options_.wire, static_cast<size_t>(map_.columns_of(shard)));
   }
   // Whether rows travel between this worker and another, of which one holds the shard and the other
   // has samples.
   bool Travels(size_t shard, int rank) const {
-    return to_every_holder_[shard] || rank == map_.rank() ||
-           map_.shards()[shard].rank != kEveryRank;
+    if (rank == map_.rank()) return options_.to_itself;
+    return options_.to_every_holder[shard] || map_.shards()[shard].rank != kEveryRank;
   }
 
   // Where the rows of a virtual worker are, in the message between this worker's i-th shard and the
@@ -54,8 +58,7 @@ class RowMessages {
  private:
   Communicator& comm_;
   const ShardMap& map_;
-  RowCodec wire_;
-  std::vector<bool> to_every_holder_;
+  Options options_;
   // The offsets of OfHeld() and OfSamples(), and the messages, by rank.
   std::vector<std::vector<size_t>> held_at_;                  // by held shard and virtual worker
   std::vector<std::vector<std::vector<size_t>>> samples_at_;  // by rank, its shard, own virtual w.

@@ -74,7 +74,7 @@ class ShardedEmbeddings {
   // After ReceivePooled: OutputDist::Read.
   void ReadPooled(const PreparedBatch& batch, int virtual_worker, int64_t first_column,
                   BlockedMatrix* out) const {
-    output_dist_.Read(batch.ids, virtual_worker, first_column, out);
+    output_dist_.Read(shards_, batch.ids, virtual_worker, first_column, out);
   }
 
   // Before the first WritePooledGradient of a batch. `measure`: what GradientErrors() returns.

@@ -80,8 +80,11 @@ TEST(StepCosts, CountTheWorkOfAStep) {
   };
   const double parameters = static_cast<double>(model.model().layout().size());
   EXPECT_EQ(of("forward and backward").flops, 16 * FlopsPerSample(model.model()));
-  EXPECT_EQ(of("lookup").row_bytes, 32 * 4 * 4);
-  EXPECT_EQ(of("lookup").stream_bytes, 16 * 2 * 4 * 4);
+  // The only worker looks up for itself.
+  EXPECT_EQ(of("forward and backward").row_bytes, 32 * 4 * 4);
+  EXPECT_EQ(of("forward and backward").stream_bytes, 16 * 2 * 4 * 4 + 4 * 8 * 32);
+  EXPECT_EQ(of("lookup").row_bytes, 0);
+  EXPECT_EQ(of("lookup").stream_bytes, 0);
   EXPECT_EQ(of("sparse update").row_bytes, 2 * (4 + 16) * (4 + 1) * 4);
   EXPECT_EQ(of("reduce dense gradients").stream_bytes, 9 * 4 * parameters);
   EXPECT_EQ(of("dense update").stream_bytes, 7 * 4 * parameters);

@@ -54,15 +54,34 @@ std::vector<PhaseCost> CostsOfStep(const TrainConfig& config, HybridModel& model
   double updated = value * lookups.distinct_values;
   if (config.optimizer.sparse.type == "adagrad") updated += kFloat * lookups.distinct_values;
   if (config.optimizer.sparse.type == "rowwise_adagrad") updated += kFloat * lookups.distinct;
+  // What a worker looks up for itself is pooled, and its gradient left, in "forward and backward".
+  const double own = samples / static_cast<double>(config.training.batch_size);
+  // So are the operands of gradients that are computed later, a third of all products.
+  const bool defers =
+      DenseGradients::Defers(model.model().layout(), DenseGradientOptionsOf(config));
+  const double operands =
+      defers ? leaves * static_cast<double>(DeferredGradients::BytesOf(
+                            model.model().layout(), DenseGradientOptionsOf(config).samples))
+             : 0;
+  const double flops = samples * FlopsPerSample(model.model());
+  const double deferred_flops = defers ? 2 * samples * parameters : 0;
+  const double packed = options.precision == Precision::kBFloat16 ? 2 : kFloat;
   std::vector<PhaseCost> costs = {
       {.phase = "input_dist", .stream_bytes = 2 * kId * lookups.all},
-      {.phase = "lookup", .stream_bytes = kFloat * pooled, .row_bytes = value * lookups.all_values},
-      {.phase = "pack parameters", .stream_bytes = 4 * kFloat * parameters},
+      {.phase = "lookup",
+       .stream_bytes = (1 - own) * kFloat * pooled,
+       .row_bytes = (1 - own) * value * lookups.all_values},
+      {.phase = "pack parameters", .stream_bytes = (kFloat + 2 * packed) * parameters},
       {.phase = "forward and backward",
-       .flops = samples * FlopsPerSample(model.model()),
-       .stream_bytes = 4 * kLookup * lookups.all},  // sorting
-      {.phase = "gradients to owners", .stream_bytes = 2 * kFloat * pooled},
-      {.phase = "reduce dense gradients", .stream_bytes = kFloat * parameters * (leaves + 1)},
+       .flops = flops - deferred_flops,
+       .stream_bytes = 4 * kLookup * lookups.all  // sorting
+                       + operands + kFloat * pooled,
+       .row_bytes = own * value * lookups.all_values},
+      {.phase = "gradients to owners", .stream_bytes = (own < 1 ? 2 : 0) * kFloat * pooled},
+      {.phase = "reduce dense gradients",
+       .flops = deferred_flops,
+       .stream_bytes =
+           defers ? operands + kFloat * parameters : kFloat * parameters * (leaves + 1)},
       {.phase = "sparse update",
        .stream_bytes = kFloat * lookups.all_values,
        .row_bytes = 2 * updated},
