@@ -17,7 +17,9 @@
 #include "renzan/comm/testing.h"
 #include "renzan/embedding/testing.h"
 #include "renzan/nn/isa.h"
+#include "renzan/train/dense_gradients.h"
 #include "renzan/train/make_plan.h"
+#include "renzan/train/model_options.h"
 #include "renzan/train/testing.h"
 
 namespace renzan {
@@ -232,19 +234,24 @@ TEST(Placement, TheWidthOfVectorsNeverChangesArithmetic) {
   }
 }
 
-// AMX's order of additions, on other machines emulated.
+// AMX's order of additions, on other machines emulated. With few samples, gradients are computed
+// for all virtual workers together.
 TEST(Placement, NeverChangesArithmeticInTiles) {
   try {
     SelectIsa("amx");
   } catch (const Error&) {
     GTEST_SKIP() << "this machine cannot emulate AMX";
   }
-  for (const char* type : {"dlrm", "dlrm_dcnv2"}) {
+  for (const auto& [type, batch_size] :
+       {std::pair{"dlrm", 512}, {"dlrm", 2048}, {"dlrm_dcnv2", 512}, {"dlrm_dcnv2", 4096}}) {
     TrainConfig config = SmallConfig();
     config.model.type = type;
     config.model.top_mlp = {100, 37};
-    config.training.batch_size = 512;  // short sums of products of bfloat16 are often exact
+    config.training.batch_size = batch_size;  // short sums of products of bfloat16 are often exact
     config.numerics.precision = "bf16";
+    EXPECT_EQ(DenseGradients::Defers(MakeModel(ModelOptionsOf(config, TestSchema()))->layout(),
+                                     DenseGradientOptionsOf(config)),
+              batch_size == 512);
     config.comm.backward = "bf16";
     ExpectPlacementChangesNothing(config, kFew);
     const std::string in_tiles = Digest(config, 1, 1);
