@@ -10,7 +10,7 @@ namespace renzan {
 namespace {
 
 // A task's rows: enough of them that loading its columns of the right operands does not matter.
-constexpr int64_t kTaskRows = 256;
+constexpr int64_t kTaskRows = 1024;
 
 using Leaves = std::span<const GradientOperands* const>;
 
