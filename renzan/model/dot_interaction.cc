@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "renzan/model/dot_interaction_gemm.h"
 #include "renzan/model/dot_interaction_scratch.h"
 #include "renzan/model/dot_interaction_tiles.h"
 #include "renzan/nn/isa.h"
@@ -116,7 +117,7 @@ void Forward(const BlockedMatrix& features, int64_t f, int64_t dim, bool tiles,
     features.PrefetchRow(s + kPrefetch);
     out->PrefetchRow(s + kPrefetch);
     if (tiles) {
-      ProductsInTiles(features, s, f, dim, scratch);
+      ProductsByGemm(features, s, f, dim, scratch);
     } else {
       Products(features, s, f, dim, scratch);
     }
@@ -153,7 +154,7 @@ void Backward(const BlockedMatrix& features, const BlockedMatrix& d_out, int64_t
         hn::StoreU(hn::Add(hn::LoadU(d, sum), hn::LoadU(d, lower + i * f_stride + j)), d, sum);
       }
     if (tiles) {
-      GradientsInTiles(features, s, f, dim, upper, scratch);
+      GradientsByGemm(features, s, f, dim, upper, scratch);
     } else {
       Gradients(features, s, f, dim, upper, scratch);
     }
@@ -183,12 +184,17 @@ bool UsesTiles(const BlockedMatrix& features) {
 
 void DotInteractionForward(const BlockedMatrix& features, int64_t f, int64_t dim,
                            BlockedMatrix* out) {
+  if (UsesTiles(features) && FitsTiles(f, dim) && out->precision() == Precision::kBFloat16)
+    return DotInteractionForwardInTiles(features, f, dim, out);
   HWY_DYNAMIC_DISPATCH(Forward)
   (features, f, dim, UsesTiles(features), ScratchOfThisThread(f, dim), out);
 }
 
 void DotInteractionBackward(const BlockedMatrix& features, const BlockedMatrix& d_out, int64_t f,
                             int64_t dim, BlockedMatrix* d_features) {
+  if (UsesTiles(features) && FitsTiles(f, dim) && d_out.precision() == Precision::kBFloat16 &&
+      d_features->precision() == Precision::kBFloat16)
+    return DotInteractionBackwardInTiles(features, d_out, f, dim, d_features);
   HWY_DYNAMIC_DISPATCH(Backward)
   (features, d_out, f, dim, UsesTiles(features), ScratchOfThisThread(f, dim), d_features);
 }

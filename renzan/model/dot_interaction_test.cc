@@ -98,7 +98,7 @@ void ExpectProductsOfBFloat16(const Shape& shape) {
 }
 
 // Whether a class has AMX's order shows in the last bits only.
-TEST(DotInteractionInTiles, IsUsedInTheClassOfAmxAlone) {
+TEST(DotInteractionOfBFloat16, IsUsedInTheClassOfAmxAlone) {
   const int64_t f = 27, dim = 40;
   const auto values = RandomValues(f * dim, 1);
   const BlockedMatrix x = Blocked(values, 1, f * dim, Precision::kBFloat16);

@@ -1,23 +1,23 @@
 #pragma once
 
-// The dot interaction's products of bfloat16 in the registers for tiles of Intel's AMX, or in an
-// emulation of them that computes the same bits (nn/gemm_tiles.h).
+// The dot interaction of bfloat16 in the registers for tiles of Intel's AMX, or in an emulation of
+// them that computes the same bits: whole matrices, for the shapes that models have. A sample is a
+// few dozen instructions for tiles, so what counts is how its operands get into their layout.
 
 #include <cstdint>
 
 #include "renzan/base/blocked_matrix.h"
-#include "renzan/model/dot_interaction_scratch.h"
 
 namespace renzan {
 
-// The products of all pairs of sample `s`'s vectors -> scratch.products, in the order of
-// nn/gemm.h's class "amx".
-void ProductsInTiles(const BlockedMatrix& features, int64_t s, int64_t f, int64_t dim,
-                     const Scratch& scratch);
+// Whether f vectors are at most two tiles high, and each one is whole lines or half of one.
+inline bool FitsTiles(int64_t f, int64_t dim) { return f <= 32 && (dim % 32 == 0 || dim == 16); }
 
-// scratch.dx = d_products · the sample's vectors, likewise. d_products [f, f], whose rows are
-// f_stride apart, are rounded to bfloat16.
-void GradientsInTiles(const BlockedMatrix& features, int64_t s, int64_t f, int64_t dim,
-                      const float* d_products, const Scratch& scratch);
+// DotInteractionForward() and DotInteractionBackward() (dot_interaction.h) for such shapes and
+// matrices of bfloat16, in the order of nn/gemm.h's class "amx".
+void DotInteractionForwardInTiles(const BlockedMatrix& features, int64_t f, int64_t dim,
+                                  BlockedMatrix* out);
+void DotInteractionBackwardInTiles(const BlockedMatrix& features, const BlockedMatrix& d_out,
+                                   int64_t f, int64_t dim, BlockedMatrix* d_features);
 
 }  // namespace renzan
