@@ -45,7 +45,8 @@ def limits_table(_, measured):
          rates("matrix_float32_flops", ".0f", "GFLOP/s")),
         (f"matrix products, bfloat16 ({measured[0]['matrix_bfloat16_isa']})",
          rates("matrix_bfloat16_flops", ".0f", "GFLOP/s")),
-        *([("int8 products (AVX-512 VNNI)", rates("matrix_int8_ops", ".0f", "Gop/s"))]
+        *([(f"int8 products ({measured[0].get('matrix_int8_isa', 'avx512_vnni')})",
+            rates("matrix_int8_ops", ".0f", "Gop/s"))]
           if measured[0]["matrix_int8_ops"] else []),
         ("copying memory, read + written", rates("stream_bytes_per_second", ".1f", "GB/s")),
         ("random rows of 64 bytes (D=16)", rates("random_rows_64_bytes_per_second", ".1f", "GB/s")),

@@ -1,8 +1,10 @@
 #include "renzan/roofline/int8_rate.h"
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
+#include "renzan/nn/isa.h"
 #include "renzan/roofline/median_rate.h"
 
 #if defined(__x86_64__)
@@ -13,6 +15,45 @@ namespace renzan {
 
 #if defined(__x86_64__)
 namespace {
+
+// A matrix of 16 rows of 64 int8 in one tile register of AMX.
+constexpr int kTileBytes = 1024;
+
+// C [32, 32] += A [32, 64·depth] · B [64·depth, 32] in tile registers: `a` and `b` are pairs of
+// tiles.
+void ProductInTiles(const std::byte* a, const std::byte* b, int depth) {
+  constexpr int64_t kStride = 64;
+  for (int k = 0; k < depth; ++k, a += 2 * kTileBytes, b += 2 * kTileBytes)
+    asm volatile(
+        "tileloadd (%0,%2,1), %%tmm4\n tileloadd (%1,%2,1), %%tmm6\n"
+        "tdpbssd %%tmm6, %%tmm4, %%tmm0\n tileloadd 1024(%0,%2,1), %%tmm5\n"
+        "tdpbssd %%tmm6, %%tmm5, %%tmm2\n tileloadd 1024(%1,%2,1), %%tmm7\n"
+        "tdpbssd %%tmm7, %%tmm4, %%tmm1\n tdpbssd %%tmm7, %%tmm5, %%tmm3"
+        :
+        : "r"(a), "r"(b), "r"(kStride)
+        : "memory");
+}
+
+double MeasureInTiles(ThreadPool& pool) {
+  constexpr int kDepth = 8, kProducts = 20000;
+  return MedianRate([&] {
+    pool.RunOnAll([&](int) {
+      struct alignas(64) {
+        uint8_t palette = 1, start_row = 0, reserved[14] = {};
+        uint16_t bytes_per_row[16] = {64, 64, 64, 64, 64, 64, 64, 64};
+        uint8_t rows[16] = {16, 16, 16, 16, 16, 16, 16, 16};
+      } config;
+      // Other values than zero: products of zeros take less power, and so less time.
+      std::vector<std::byte> a(2 * kTileBytes * kDepth), b(a.size());
+      for (size_t i = 0; i < a.size(); ++i)
+        a[i] = b[a.size() - 1 - i] = static_cast<std::byte>(i * 37);
+      asm volatile("ldtilecfg %0" : : "m"(config));
+      for (int i = 0; i < kProducts; ++i) ProductInTiles(a.data(), b.data(), kDepth);
+      asm volatile("tilerelease");
+    });
+    return 2.0 * kProducts * 32 * 32 * 64 * kDepth * pool.num_threads();
+  });
+}
 
 constexpr int kRows = 6, kVectors = 4, kDepth = 128;  // in groups of four int8
 
@@ -41,10 +82,7 @@ __attribute__((target("avx512f,avx512vnni"))) void Product(const int32_t* a, con
   }
 }
 
-}  // namespace
-
-double MeasureMatrixInt8Ops(ThreadPool& pool) {
-  if (!__builtin_cpu_supports("avx512vnni")) return 0;
+double MeasureInVectors(ThreadPool& pool) {
   constexpr int kProducts = 8000;
   return MedianRate([&] {
     pool.RunOnAll([&](int) {
@@ -59,8 +97,17 @@ double MeasureMatrixInt8Ops(ThreadPool& pool) {
     return 2.0 * kProducts * kRows * kVectors * 16 * 4 * kDepth * pool.num_threads();
   });
 }
+
+}  // namespace
+
+Int8Rate MeasureInt8Rate(ThreadPool& pool) {
+  // What has tile registers for bfloat16 has them for int8.
+  if (HasTileRegisters()) return {"amx", MeasureInTiles(pool)};
+  if (__builtin_cpu_supports("avx512vnni")) return {"avx512_vnni", MeasureInVectors(pool)};
+  return {};
+}
 #else
-double MeasureMatrixInt8Ops(ThreadPool&) { return 0; }
+Int8Rate MeasureInt8Rate(ThreadPool&) { return {}; }
 #endif
 
 }  // namespace renzan

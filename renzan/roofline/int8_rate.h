@@ -4,8 +4,12 @@
 
 namespace renzan {
 
-// Operations per second of int8 products (a multiply-add counts as two) with AVX-512's VNNI, whose
-// operands fit into the L1 cache, over all threads. 0 where the processor lacks that instruction.
-double MeasureMatrixInt8Ops(ThreadPool& pool);
+// Of int8 products whose operands fit into the L1 cache, over all threads.
+struct Int8Rate {
+  const char* isa = "";       // "amx", or "avx512_vnni"; empty: the processor has neither
+  double ops_per_second = 0;  // a multiply-add counts as two
+};
+
+Int8Rate MeasureInt8Rate(ThreadPool& pool);
 
 }  // namespace renzan

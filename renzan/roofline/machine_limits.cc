@@ -11,13 +11,29 @@
 #include "renzan/roofline/median_rate.h"
 
 namespace renzan {
+namespace {
+
+// In [-0.5, 0.5). Products of zeros take less power, and so less time, than those of a model.
+std::vector<float> SomeValues(int64_t n) {
+  std::vector<float> values;
+  for (int64_t i = 0; i < n; ++i)
+    values.push_back(Philox::Uniform(Philox::Draw(0, static_cast<uint64_t>(i))[0]) - 0.5f);
+  return values;
+}
+
+}  // namespace
+
 double MeasureMatrixFlops(ThreadPool& pool, Precision precision) {
   constexpr int64_t kRows = 128, kDepth = 256, kColumns = 192, kProducts = 400;
   struct Operands {
     explicit Operands(Precision precision)
         : a(kRows, kDepth, precision),
           b(kDepth, kColumns, precision),
-          c(kRows, kColumns, precision) {}
+          c(kRows, kColumns, precision) {
+      a.SetColumns(0, SomeValues(kRows * kDepth).data(), kDepth);
+      const std::vector<float> values = SomeValues(kDepth * kColumns);
+      for (int64_t block = 0; block < b.num_blocks(); ++block) b.SetBlock(block, values.data());
+    }
     BlockedMatrix a;
     RightOperand b;
     BlockedMatrix c;

@@ -46,21 +46,24 @@ void MeasureWorker(ThreadPool& pool, nlohmann::ordered_json* out, Table* table) 
   const double float32 = MeasureMatrixFlops(pool, Precision::kFloat32);
   const std::string bfloat16_isa = SelectIsa("auto", Precision::kBFloat16);
   const double bfloat16 = MeasureMatrixFlops(pool, Precision::kBFloat16);
-  const double int8 = MeasureMatrixInt8Ops(pool);
+  const Int8Rate int8 = MeasureInt8Rate(pool);
   const double stream = MeasureStreamBytes(pool);
   const double rows64 = MeasureRandomRowBytes(pool, 64, kTableBytes);
   const double rows512 = MeasureRandomRowBytes(pool, 512, kTableBytes);
   out->update({{"matrix_float32_flops", float32},
                {"matrix_bfloat16_flops", bfloat16},
                {"matrix_bfloat16_isa", bfloat16_isa},
-               {"matrix_int8_ops", int8},
+               {"matrix_int8_ops", int8.ops_per_second},
+               {"matrix_int8_isa", int8.isa},
                {"stream_bytes_per_second", stream},
                {"random_rows_64_bytes_per_second", rows64},
                {"random_rows_512_bytes_per_second", rows512}});
   table->Add({"float32 matrix products", fmt::format("{:.0f} GFLOP/s", float32 / 1e9)});
   table->Add({fmt::format("bfloat16 matrix products ({})", bfloat16_isa),
               fmt::format("{:.0f} GFLOP/s", bfloat16 / 1e9)});
-  if (int8 > 0) table->Add({"int8 products", fmt::format("{:.0f} Gop/s", int8 / 1e9)});
+  if (int8.ops_per_second > 0)
+    table->Add({fmt::format("int8 products ({})", int8.isa),
+                fmt::format("{:.0f} Gop/s", int8.ops_per_second / 1e9)});
   table->Add({"copying memory, read + written", fmt::format("{:.1f} GB/s", stream / 1e9)});
   table->Add({"random rows of 64 bytes", fmt::format("{:.1f} GB/s", rows64 / 1e9)});
   table->Add({"random rows of 512 bytes", fmt::format("{:.1f} GB/s", rows512 / 1e9)});
