@@ -109,7 +109,10 @@ TEST(DeferredGradients, AreForTilesAndNotTooManySamples) {
   layout.Add("w", {1000, 500}, Initializer::kZero);
   if (!SelectTiles()) GTEST_SKIP() << "this machine cannot even emulate AMX";
   EXPECT_TRUE(DeferredGradients::PayOff(layout, Precision::kBFloat16, 100));
-  EXPECT_FALSE(DeferredGradients::PayOff(layout, Precision::kBFloat16, 10000));
+  EXPECT_FALSE(DeferredGradients::PayOff(layout, Precision::kBFloat16, 1000));
+  ParameterLayout narrow;
+  narrow.Add("w", {1000, 2}, Initializer::kZero);
+  EXPECT_FALSE(DeferredGradients::PayOff(narrow, Precision::kBFloat16, 100)) << "more memory";
   EXPECT_FALSE(DeferredGradients::PayOff(layout, Precision::kFloat32, 100));
   SelectIsa("avx2", Precision::kBFloat16);
   EXPECT_FALSE(DeferredGradients::PayOff(layout, Precision::kBFloat16, 100));

@@ -125,14 +125,17 @@ MemoryEstimate OfRank(const Sizes& s, int rank) {
     const bool reduced =
         replicated && s.workers > 1 &&
         ReducesGradients(rows_here, columns, ParseRowCodec(s.config.comm.backward), batch);
-    // The gradients of a replicated shard go to all workers, or are reduced.
-    exchanged +=
-        bags_of(mine * n) * (forward + (replicated && !reduced ? s.workers : 1) * backward);
+    // What a worker holds itself, it pools when it reads it. The gradients of a replicated shard go
+    // to all workers, or are reduced.
+    exchanged += bags_of(mine * n) * ((shard.on(rank) ? 0 : forward) +
+                                      (replicated && !reduced ? s.workers : 1) * backward);
     if (reduced) exchanged += (mine + 2) * kFloat * rows_here * columns;
     if (!shard.on(rank)) continue;
     exchanged +=
         bags_of(batch - mine * n) * ((replicated ? 0 : forward) + (reduced ? 0 : backward));
-    gradients += AlignedBuffer::MemoryFor(kFloat * columns * bags_of(batch));
+    // The only worker reads them where it has written them.
+    if (s.workers > 1 || s.config.comm.backward != "fp32")
+      gradients += AlignedBuffer::MemoryFor(kFloat * columns * bags_of(batch));
     const int64_t here =
         static_cast<int64_t>(share * static_cast<double>(batch * lookups_of(table))) +
         (share < 1 ? batch : 0);

@@ -40,7 +40,7 @@ TEST(MemoryEstimate, IsThatOfTheWorkerThatNeedsMost) {
   const MemoryEstimate one = Of(config), two = Of(config, 2), three = Of(config, 3);
   EXPECT_EQ(two.tables, one.tables / 2);
   EXPECT_EQ(three.tables, two.tables);  // tables are not split
-  EXPECT_LT(three.batches, one.batches);
+  EXPECT_LT(three.batches, two.batches);
   EXPECT_GE(one.checkpoint + one.more_copies, one.tables);
   EXPECT_EQ(one.few_copies + one.more_copies, one.tables);
   config.checkpoint.max_copies_mib = 64;
