@@ -29,7 +29,8 @@ def train(config, *flags):
             return [json.loads(line) for line in file]
 
 
-def samples_per_second(records):
+def samples_per_second(records, warm_up=0):
+    """After this share of the windows, and at least one, in which the run warms up."""
     rates = [record["train/samples_per_second"] for record in records
              if "train/samples_per_second" in record]
-    return statistics.harmonic_mean(rates[1:])  # the first window warms up
+    return statistics.harmonic_mean(rates[max(1, round(warm_up * len(rates))):])

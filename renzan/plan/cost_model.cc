@@ -13,8 +13,8 @@ constexpr double kFloat = 4, kId = 4, kLookup = 8, kLine = 64;
 // Fitted to the models of bench/estimates: how often memory moves what a phase works on, where that
 // does not follow from what it does, because caches hold some of it.
 constexpr double kMisses = 0.5;  // of looked up rows: frequent ones are in a cache
-constexpr double kPooledPasses = 12, kActivationPasses = 3;
-constexpr double kPackPasses = 8, kDensePasses = 3, kDenseStatePasses = 2;
+constexpr double kPooledPasses = 8, kActivationPasses = 3;  // of the dense part's values
+constexpr double kPackPasses = 4, kDensePasses = 3, kDenseStatePasses = 2;
 // Workers wait for the slowest of them.
 constexpr double kStraggler = 1.05;
 
@@ -92,6 +92,8 @@ ShardCost CostOfShard(const Shard& shard, const TableSpec& table, const RunCosts
   const double state_bytes = StateBytes(run.state, columns);
   const double row_traffic = WholeLines(row_bytes), state_traffic = WholeLines(state_bytes);
   const double own = replicated ? 1 / workers : 1;  // the part of the batch that it pools
+  // The part of that for others, who get it in messages.
+  const double travels = replicated ? 0 : 1 - 1 / workers;
 
   const auto wire_bytes = [&](RowCodec codec) {
     return static_cast<double>(EncodedRowBytes(codec, static_cast<size_t>(table.block_columns())));
@@ -107,11 +109,14 @@ ShardCost CostOfShard(const Shard& shard, const TableSpec& table, const RunCosts
   ShardCost cost;
   cost.lookup_seconds =
       own * (kMisses * lookups * row_traffic / rates.row_bytes +
-             (kFloat + CodecBytes(run.forward)) * bags * columns / rates.stream_bytes);
+             (kFloat * travels + CodecBytes(run.forward)) * bags * columns / rates.stream_bytes);
+  const bool in_place = workers == 1 && run.backward == RowCodec::kFloat32;
   cost.receive_seconds =
-      (added * bags * ((kFloat + CodecBytes(run.backward)) * columns + wire_bytes(run.backward)) +
-       2 * kFloat * own_arrays * sums) /
-      rates.stream_bytes;
+      in_place ? 0
+               : (added * bags *
+                      ((kFloat + CodecBytes(run.backward)) * columns + wire_bytes(run.backward)) +
+                  2 * kFloat * own_arrays * sums) /
+                     rates.stream_bytes;
   cost.update_seconds = 2 * kMisses * distinct * (row_traffic + state_traffic) / rates.row_bytes +
                         (kFloat * columns * added * (lookups + 2 * bags) + 4 * kLookup * lookups) /
                             rates.stream_bytes;
@@ -159,15 +164,16 @@ StepEstimate EstimateStep(std::span<const WorkerCost> workers, const RunCosts& r
   const double samples = static_cast<double>(run.batch) * own / virtual_workers;
   step.reading = samples * run.inputs_per_sample * kLine / rates.row_bytes +
                  (n > 1 ? rates.exchange_seconds : 0);
-  step.output_dist = std::max(kPackPasses * kFloat * run.parameters / rates.stream_bytes,
-                              ExchangeSeconds(topology, [&](int rank) {
-                                return workers[static_cast<size_t>(rank)].pooled_bytes;
-                              }));
+  step.output_dist = std::max(
+      kPackPasses * (kFloat + run.dense_value_bytes) * run.parameters / rates.stream_bytes,
+      ExchangeSeconds(topology,
+                      [&](int rank) { return workers[static_cast<size_t>(rank)].pooled_bytes; }));
+  const double value = run.dense_value_bytes;
   const double codec = CodecBytes(run.forward) + CodecBytes(run.backward);
   step.forward_and_backward = (n > 1 ? kStraggler : 1) * samples *
                               (run.flops_per_sample / rates.matrix_flops +
-                               (kFloat * kActivationPasses * run.activations_per_sample +
-                                (kFloat * kPooledPasses + codec) * run.pooled_per_sample) /
+                               (value * kActivationPasses * run.activations_per_sample +
+                                (value * kPooledPasses + kFloat + codec) * run.pooled_per_sample) /
                                    rates.stream_bytes);
   // Replicated shards: every worker sends the gradients of its samples, or its part of their sums,
   // to every other one.
@@ -176,7 +182,9 @@ StepEstimate EstimateStep(std::span<const WorkerCost> workers, const RunCosts& r
     return worker.gradient_bytes + worker.replicated_gradient_bytes;
   });
   step.gradients =
-      std::max(kFloat * run.parameters * (own + 1) / rates.stream_bytes, gradients) + receive;
+      std::max(kFloat * run.parameters * (run.defers_gradients ? 1 : own + 1) / rates.stream_bytes,
+               gradients) +
+      receive;
   // All-to-all of partial sums and all-gather of the sums.
   const double dense =
       2 * ExchangeSeconds(topology, [&](int) { return run.dense_wire_bytes * run.parameters; });

@@ -57,6 +57,8 @@ struct RunCosts {
   double pooled_per_sample = 0;       // values of pooled rows, all tables
   double parameters = 0;              // of the dense part
   double dense_states = 0;            // of its optimizer, per parameter
+  double dense_value_bytes = 4;       // of activations, their gradients and packed weights
+  bool defers_gradients = false;      // no virtual worker's dense gradient is written
   // Of a worker, apart from what its shards need.
   double fixed_memory_bytes = 0;
 };

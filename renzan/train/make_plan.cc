@@ -6,6 +6,7 @@
 #include "renzan/base/error.h"
 #include "renzan/base/float_codec.h"
 #include "renzan/base/log.h"
+#include "renzan/train/dense_gradients.h"
 #include "renzan/train/heartbeat.h"
 #include "renzan/train/memory_estimate.h"
 #include "renzan/train/model_options.h"
@@ -27,19 +28,22 @@ RunCosts RunCostsOf(const TrainConfig& config, const DatasetSchema& schema,
                     int threads) {
   const std::unique_ptr<Model> model = MakeModel(ModelOptionsOf(config, schema));
   const std::string& dense = config.optimizer.dense.type;
-  RunCosts run{.batch = config.training.batch_size,
-               .virtual_workers = config.numerics.virtual_workers,
-               .value_bytes = ValueBytes(config.numerics.embedding_precision),
-               .forward = ParseRowCodec(config.comm.forward),
-               .backward = ParseRowCodec(config.comm.backward),
-               .dense_wire_bytes = ValueBytes(config.comm.dense),
-               .flops_per_sample = FlopsPerSample(*model),
-               .activations_per_sample = ActivationsPerSample(*model),
-               .inputs_per_sample = 1 + static_cast<double>(schema.dense.size()),
-               .parameters = static_cast<double>(model->layout().size()),
-               .dense_states = dense == "adam"      ? 2.0
-                               : dense == "adagrad" ? 1.0
-                                                    : 0.0};
+  RunCosts run{
+      .batch = config.training.batch_size,
+      .virtual_workers = config.numerics.virtual_workers,
+      .value_bytes = ValueBytes(config.numerics.embedding_precision),
+      .forward = ParseRowCodec(config.comm.forward),
+      .backward = ParseRowCodec(config.comm.backward),
+      .dense_wire_bytes = ValueBytes(config.comm.dense),
+      .flops_per_sample = FlopsPerSample(*model),
+      .activations_per_sample = ActivationsPerSample(*model),
+      .inputs_per_sample = 1 + static_cast<double>(schema.dense.size()),
+      .parameters = static_cast<double>(model->layout().size()),
+      .dense_states = dense == "adam"      ? 2.0
+                      : dense == "adagrad" ? 1.0
+                                           : 0.0,
+      .dense_value_bytes = PrecisionOf(config.numerics) == Precision::kBFloat16 ? 2.0 : 4.0,
+      .defers_gradients = DenseGradients::Defers(model->layout(), DenseGradientOptionsOf(config))};
   for (const TableSpec& table : TablesOf(config, schema, pooling_factors)) {
     run.inputs_per_sample += table.pooling_factor;
     run.pooled_per_sample += static_cast<double>(table.embedding_dim);

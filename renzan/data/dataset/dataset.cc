@@ -248,8 +248,25 @@ void Dataset::Impl::ReadOneHot(std::span<const int64_t> rows, Batch* batch) cons
   batch->label.resize(rows.size());
   batch->dense.resize(rows.size() * num_dense);
 
+  // Shuffled rows are anywhere, so they are prefetched this many rows ahead.
+  constexpr size_t kRowsAhead = 8;
+  const auto prefetch = [](const auto* first, size_t n) {
+    constexpr size_t kLine = 64;
+    const char* const begin = reinterpret_cast<const char*>(first);
+    for (size_t byte = 0; byte < n * sizeof(*first); byte += kLine)
+      __builtin_prefetch(begin + byte);
+    if (n > 0) __builtin_prefetch(first + n - 1);
+    asm volatile("");  // GCC deletes calls of what does nothing but prefetch
+  };
   bool bad = false;
   for (size_t i = 0; i < rows.size(); ++i) {
+    if (i + kRowsAhead < rows.size()) {
+      const Shard& shard = ShardOf(rows[i + kRowsAhead]);
+      const auto row = static_cast<size_t>(rows[i + kRowsAhead] - shard.first_row);
+      prefetch(shard.label_data + row, 1);
+      prefetch(shard.dense_data + row * num_dense, num_dense);
+      prefetch(shard.id_data + row * num_one_hot, num_one_hot);
+    }
     const Shard& shard = ShardOf(rows[i]);
     const auto row = static_cast<size_t>(rows[i] - shard.first_row);
     shard.label.Need(row, 1);
