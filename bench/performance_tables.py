@@ -96,7 +96,10 @@ def ceilings_table(kind, measured, results):
     rows = []
     for name, runs in measured["runs"].items():
         model, precision = name.split("-")
-        rates = [measured["batch"] / targets.products_phase(run)["least_seconds"] for run in runs]
+        # Older results lack the time of the products alone, which were all in one phase.
+        rates = [measured["batch"] / run.get("product_seconds",
+                                             targets.products_phase(run)["least_seconds"])
+                 for run in runs]
         row = [targets.model_name(name), spread(rates, ",.0f")]
         record = results.get(model, {}).get(kind)
         if record:

@@ -159,11 +159,14 @@ void PrintPhases(const StepTimes& times, const std::vector<PhaseCost>& costs,
   table.Add({"step", fmt::format("{:.3f}", times.step * 1e3), "",
              fmt::format("{:.3f}", least_of_all * 1e3),
              fmt::format("{:.0f} %", 100 * least_of_all / times.step)});
+  double flops = 0;
+  for (const PhaseCost& cost : costs) flops += cost.flops;
   const double rate = static_cast<double>(batch) / times.step;
   if (json) {
     fmt::print("{}\n", nlohmann::ordered_json{{"samples_per_second", rate},
                                               {"step_seconds", times.step},
                                               {"least_seconds", least_of_all},
+                                              {"product_seconds", flops / limits.matrix_flops},
                                               {"phases", phases}}
                            .dump(2));
   } else {
