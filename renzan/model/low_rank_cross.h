@@ -10,6 +10,7 @@
 #include "renzan/base/blocked_matrix.h"
 #include "renzan/nn/packed_parameters.h"
 #include "renzan/nn/parameters.h"
+#include "renzan/nn/weight_gradients.h"
 
 namespace renzan {
 
