@@ -80,6 +80,7 @@ class Pod:
         self.address = f"10.99.{address // 250 % 250}.{address % 250 + 1}"
         self.started_at = kube.now()
         self.is_running = self.is_stopping = self.has_ended = False
+        self.needs_room = True
         self.lock = threading.Lock()  # of what was reported
         self._annotations = metadata.get("annotations") or {}
         self.requests = collections.Counter(pods=1)
@@ -206,12 +207,12 @@ class Fleet:
                 self._stop(pods[uid], item["metadata"].get("deletionGracePeriodSeconds") or 0)
 
     def _admit(self, pod, pods):
-        used = sum((other.requests for other in pods.values() if not other.has_ended),
+        used = sum((other.requests for other in pods.values() if other.needs_room),
                    collections.Counter())
         pods[pod.uid] = pod
         for name, wanted in pod.requests.items():
             if wanted + used[name] > kube.quantity(self._resources.get(name, "0")):
-                pod.has_ended = True
+                pod.has_ended, pod.needs_room = True, False
                 self._agenda.add(0, self._refuse, pod, name)
                 return
         self._agenda.add(self._options.start_s, self._start, pod)
@@ -253,6 +254,8 @@ class Fleet:
             return
         with pod.lock:
             if not pod.has_ended:
+                # Before the server knows, and with it those who bind the next pod.
+                pod.needs_room = False
                 self._report(pod, "Failed" if code else "Succeeded", {"terminated": {
                     "exitCode": code, "reason": "Error" if code else "Completed",
                     "startedAt": pod.started_at, "finishedAt": kube.now(),
