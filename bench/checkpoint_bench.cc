@@ -97,7 +97,7 @@ void RunReader(int64_t rows, int repeats, const std::string& parent) {
   {
     CheckpointWriter writer(path);
     CheckpointManifest manifest;
-    manifest.files = {WriteCheckpointFile(writer.staging(), "t", std::span(&source, 1), {})};
+    manifest.files = {WriteCheckpointFile(writer.location(), "t", std::span(&source, 1), {})};
     writer.Commit(manifest);
   }
   const auto read = [&](bool verify) {

@@ -7,6 +7,7 @@
 #include "renzan/capi/guard.h"
 #include "renzan/checkpoint/directory.h"
 #include "renzan/checkpoint/reader.h"
+#include "renzan/storage/storage.h"
 
 using namespace renzan;
 using namespace renzan::capi;
@@ -33,7 +34,9 @@ void CheckIndex(size_t index, size_t size, const char* what) {
 
 // The checkpoint at `path`, or the newest valid one in that directory.
 std::string Find(const std::string& path) {
-  if (!IsMissing(path + "/manifest.json")) return path;
+  if (Storage::Of(path).HasTree(path, kCheckpointManifestName) &&
+      !Storage::Of(path).IsMissing(path + "/" + kCheckpointManifestName))
+    return path;
   std::string problem;
   for (const CheckpointEntry& entry : ListCheckpoints(path)) {
     if (entry.problem.empty()) return entry.path;

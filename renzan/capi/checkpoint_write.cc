@@ -7,20 +7,20 @@
 
 #include "renzan/base/clock.h"
 #include "renzan/base/error.h"
-#include "renzan/base/file/file_lock.h"
 #include "renzan/base/host.h"
 #include "renzan/base/log.h"
 #include "renzan/base/sha256.h"
 #include "renzan/capi/guard.h"
 #include "renzan/checkpoint/directory.h"
 #include "renzan/checkpoint/writer.h"
+#include "renzan/storage/storage.h"
 
 using namespace renzan;
 using namespace renzan::capi;
 
 struct renzan_checkpoints {
   std::string directory;
-  std::unique_ptr<FileLock> lock;
+  std::unique_ptr<DirectoryLock> lock;
 };
 
 namespace {
@@ -55,7 +55,7 @@ TensorSource SourceOf(const renzan_tensor& tensor) {
       }};
 }
 
-std::vector<CheckpointFile> WriteFiles(const std::string& staging,
+std::vector<CheckpointFile> WriteFiles(const std::string& location,
                                        std::span<const renzan_tensor> tensors, bool hash) {
   std::vector<std::vector<TensorSource>> contents(1);
   uint64_t bytes = 0;
@@ -74,26 +74,13 @@ std::vector<CheckpointFile> WriteFiles(const std::string& staging,
   std::vector<CheckpointFile> files;
   for (size_t i = 0; i < contents.size(); ++i)
     files.push_back(WriteCheckpointFile(
-        staging, i == 0 ? "state.safetensors" : fmt::format("state.{}.safetensors", i), contents[i],
-        {.hash_tensors = hash}));
+        location, i == 0 ? "state.safetensors" : fmt::format("state.{}.safetensors", i),
+        contents[i], {.hash_tensors = hash}));
   return files;
 }
 
 void CopyDigest(const std::string& digest, char out[65]) {
   if (out != nullptr) std::memcpy(out, digest.c_str(), digest.size() + 1);
-}
-
-// Another process may be about to end.
-std::unique_ptr<FileLock> Lock(const std::string& directory) {
-  constexpr double kSeconds = 5;
-  const std::string path = directory + "/.lock";
-  std::unique_ptr<FileLock> lock =
-      FileLock::WaitForLock(path, fmt::format("process {} on {}", getpid(), HostName()), kSeconds);
-  if (!lock)
-    Fail(ErrorCode::kCantCreate,
-         "another run is writing to {}: {}; wait for it, or choose another directory", directory,
-         FileLock::OwnerOf(path));
-  return lock;
 }
 
 }  // namespace
@@ -102,9 +89,10 @@ renzan_status renzan_checkpoints_open(const char* directory, renzan_checkpoints*
   return Guard([&] {
     NeedsArgument(directory, "directory");
     NeedsArgument(checkpoints, "checkpoints");
-    CreateDirectories(directory);
-    auto opened = std::make_unique<renzan_checkpoints>(directory, Lock(directory));
-    for (const std::string& path : MarkLeftoversForDeletion(directory)) RemoveTree(path);
+    const std::string dir = NormalizedPath(directory);
+    auto opened = std::make_unique<renzan_checkpoints>(
+        dir, Storage::Of(dir).Lock(dir, fmt::format("process {} on {}", getpid(), HostName())));
+    for (const std::string& path : MarkLeftoversForDeletion(dir)) RemoveTree(path);
     *checkpoints = opened.release();
   });
 }
@@ -130,10 +118,11 @@ renzan_status renzan_checkpoints_write(renzan_checkpoints* checkpoints, int64_t 
     }
     manifest.config = config == nullptr ? "" : config;
     const std::string path = checkpoints->directory + "/" + CheckpointName(step);
-    if (!IsMissing(path))
+    checkpoints->lock->Check();
+    if (Storage::Of(path).HasTree(path, kCheckpointManifestName))
       LogWarning("{} exists but was not resumed from: moved to {}", path, MoveAside(path));
     CheckpointWriter writer(path);
-    manifest.files = WriteFiles(writer.staging(), {tensors, num_tensors}, hash != 0);
+    manifest.files = WriteFiles(writer.location(), {tensors, num_tensors}, hash != 0);
     const std::string digest = ModelSha256(manifest.files, step);
     writer.Commit(std::move(manifest));
     CopyDigest(digest, model_sha256);

@@ -3,9 +3,9 @@
 #include <utility>
 
 #include "renzan/base/error.h"
-#include "renzan/base/file/file.h"
 #include "renzan/base/sha256.h"
 #include "renzan/base/xxhash.h"
+#include "renzan/storage/storage.h"
 
 namespace renzan {
 namespace {
@@ -19,11 +19,16 @@ void CheckSize(const std::string& path, uint64_t bytes, uint64_t expected) {
 }  // namespace
 
 CheckpointFiles::CheckpointFiles(std::string dir, bool verify)
-    : dir_(std::move(dir)), verify_(verify), manifest_(CheckpointManifest::Read(dir_)) {
+    : CheckpointFiles(dir, CheckpointManifest::Read(dir), verify) {}
+
+CheckpointFiles::CheckpointFiles(std::string dir, CheckpointManifest manifest, bool verify)
+    : dir_(std::move(dir)), verify_(verify), manifest_(std::move(manifest)) {
+  std::vector<std::string> names;
+  for (const CheckpointFile& file : manifest_.files) names.push_back(file.name);
+  const std::vector<uint64_t> sizes = Storage::Of(dir_).Sizes(dir_, names);
   for (size_t i = 0; i < manifest_.files.size(); ++i) {
     const CheckpointFile& file = manifest_.files[i];
-    const std::string path = dir_ + "/" + file.name;
-    CheckSize(path, FileSize(path), file.bytes);
+    CheckSize(dir_ + "/" + file.name, sizes[i], file.bytes);
     for (const CheckpointFile::Tensor& tensor : file.tensors) {
       tensors_[tensor.info.key] = tensor.info;
       file_of_[tensor.info.key] = i;
@@ -40,7 +45,7 @@ const SafetensorsReader& CheckpointFiles::Open(size_t index) {
   CheckSize(path, reader->bytes().size(), expected.bytes);
   if (verify_) {
     // Reads the file rather than the map, where an I/O error would raise SIGBUS.
-    const std::string sum = Xxh128OfFile(path);
+    const std::string sum = Xxh128OfFile(reader->local_path());
     if (sum != expected.xxh128)
       Fail(ErrorCode::kData, "{} is corrupt: its XXH128 is {}, but the manifest says {}", path, sum,
            expected.xxh128);

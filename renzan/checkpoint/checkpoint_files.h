@@ -1,7 +1,8 @@
 #pragma once
 
 // The files in one checkpoint directory, as listed in its manifest. CheckpointReader combines those
-// of a checkpoint and its base. Files are mapped when first used. Not thread-safe.
+// of a checkpoint and its base. Files are mapped when first used, those in a store copied before.
+// Not thread-safe.
 
 #include <map>
 #include <memory>
@@ -18,6 +19,8 @@ class CheckpointFiles {
   // Reads the manifest and checks that the files exist and have the right size. If `verify`, a
   // file's checksum is verified when it is first used. Throws Error kNoInput, kIo or kData.
   CheckpointFiles(std::string dir, bool verify);
+  // The same with a manifest that is not in the directory yet.
+  CheckpointFiles(std::string dir, CheckpointManifest manifest, bool verify);
 
   const std::string& dir() const { return dir_; }
   const CheckpointManifest& manifest() const { return manifest_; }

@@ -1,17 +1,14 @@
 #include "renzan/checkpoint/directory.h"
 
 #include <algorithm>
-#include <cerrno>
 #include <charconv>
-#include <cstring>
 #include <filesystem>
 #include <set>
 
 #include "renzan/base/error.h"
-#include "renzan/base/file/file.h"
-#include "renzan/base/file/file_system.h"
 #include "renzan/base/log.h"
 #include "renzan/checkpoint/reader.h"
+#include "renzan/storage/storage.h"
 
 namespace renzan {
 namespace {
@@ -19,32 +16,23 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::string_view kPrefix = "step-";
-constexpr std::string_view kDeleting = ".deleting";
-constexpr std::string_view kPartial = ".partial";  // StagedDirectory's
-
-std::vector<std::string> NamesIn(const std::string& dir) {
-  std::vector<std::string> names;
-  std::error_code error;
-  if (IsMissing(dir)) return names;
-  // increment() fails too if the directory is removed meanwhile.
-  for (fs::directory_iterator i(dir, error), end; !error && i != end; i.increment(error))
-    names.push_back(i->path().filename().string());
-  if (error) FailToRead(error.value(), dir);
-  return names;
+// The last part of a path that may end with '/'.
+std::string NameOf(const std::string& path) {
+  fs::path trimmed(path);
+  if (!trimmed.has_filename()) trimmed = trimmed.parent_path();
+  return trimmed.filename().string();
 }
 
-// Renames first, so that a partly removed directory is never taken for a corrupt checkpoint.
-bool Remove(const std::string& dir, const std::string& name) {
-  const std::string doomed = fmt::format("{}/.{}{}", dir, name, kDeleting);
-  if (FileSystem::Get().Rename(dir + "/" + name, doomed) != 0) {
-    LogWarning("cannot remove {}/{}: {}", dir, name, std::strerror(errno));
-    return false;
+// The names of a checkpoint's files; nothing if its manifest cannot say.
+std::optional<std::vector<std::string>> FilesOf(const std::string& path) {
+  try {
+    std::vector<std::string> names;
+    for (const CheckpointFile& file : CheckpointManifest::Read(path).files)
+      names.push_back(file.name);
+    return names;
+  } catch (const Error&) {
+    return std::nullopt;
   }
-  // Make the rename durable before removing files, or a power loss could leave a corrupt checkpoint
-  // under the original name.
-  FileSystem::Get().SyncDirectory(dir);
-  RemoveTree(doomed);
-  return true;
 }
 
 }  // namespace
@@ -65,9 +53,7 @@ void CheckpointEntry::SetProblem(const Error& error) {
 }
 
 CheckpointEntry DescribeCheckpoint(const std::string& path) {
-  fs::path trimmed(path);
-  if (!trimmed.has_filename()) trimmed = trimmed.parent_path();
-  CheckpointEntry entry{.name = trimmed.filename().string(), .path = path};
+  CheckpointEntry entry{.name = NameOf(path), .path = path};
   const std::optional<int64_t> named_step = StepOfCheckpointName(entry.name);
   entry.step = named_step.value_or(0);
   try {
@@ -92,11 +78,13 @@ CheckpointEntry DescribeCheckpoint(const std::string& path) {
 
 std::vector<CheckpointEntry> ListCheckpoints(const std::string& dir) {
   std::vector<CheckpointEntry> entries;
-  for (const std::string& name : NamesIn(dir)) {
+  Storage& storage = Storage::Of(dir);
+  for (const std::string& name : storage.Names(dir)) {
     if (!StepOfCheckpointName(name)) continue;
     CheckpointEntry entry = DescribeCheckpoint(dir + "/" + name);
     // A checkpoint removed meanwhile by its writer is not corrupt.
-    if (entry.problem.empty() || entry.unreadable || !IsMissing(entry.path))
+    if (entry.problem.empty() || entry.unreadable ||
+        storage.HasTree(entry.path, kCheckpointManifestName))
       entries.push_back(std::move(entry));
   }
   std::sort(entries.begin(), entries.end(),
@@ -134,29 +122,27 @@ std::vector<std::string> RemoveOldCheckpoints(const std::string& dir, int keep,
   });
   std::vector<std::string> removed;
   for (const CheckpointEntry& entry : old) {
-    if (!Remove(dir, entry.name)) break;
+    try {
+      Storage::Of(dir).RemoveTree(entry.path, kCheckpointManifestName);
+    } catch (const Error& error) {
+      LogWarning("an old checkpoint is not removed: {}", error.what());
+      break;
+    }
     removed.push_back(entry.name);
   }
   return removed;
 }
 
 std::vector<std::string> MarkLeftoversForDeletion(const std::string& dir) {
-  std::vector<std::string> paths;
-  for (const std::string& name : NamesIn(dir)) {
-    if (!name.starts_with(fmt::format(".{}", kPrefix))) continue;
-    std::string path = dir + "/" + name;
-    // Rename it, so that writing this step again does not find a partly removed directory.
-    if (name.ends_with(kPartial) &&
-        FileSystem::Get().Rename(path, path + std::string(kDeleting)) == 0)
-      path += kDeleting;
-    if (path.ends_with(kDeleting)) paths.push_back(path);
-  }
-  return paths;
+  return Storage::Of(dir).Leftovers(dir, std::string(kPrefix), kCheckpointManifestName, FilesOf);
 }
 
 void RemoveTree(const std::string& path) {
-  if (FileSystem::Get().RemoveTree(path) != 0)
-    LogWarning("cannot remove {}: {}", path, std::strerror(errno));
+  try {
+    Storage::Of(path).Remove(path);
+  } catch (const Error& error) {
+    LogWarning("{}", error.what());
+  }
 }
 
 std::string MoveAside(const std::string& path) {
@@ -164,14 +150,7 @@ std::string MoveAside(const std::string& path) {
   if (entry.unreadable)
     Fail(*entry.unreadable, "{} is not moved aside, because it may be valid: {}", path,
          entry.problem);
-  fs::path from(path);
-  if (!from.has_filename()) from = from.parent_path();
-  const std::string stem = from.string() + ".corrupt";
-  std::string to = stem;
-  for (int i = 2; !IsMissing(to); ++i) to = fmt::format("{}-{}", stem, i);
-  if (FileSystem::Get().Rename(from.string(), to) != 0)
-    Fail(ErrorCode::kIo, "cannot rename {} to {}: {}", path, to, std::strerror(errno));
-  return to;
+  return Storage::Of(path).SetAside(path, kCheckpointManifestName);
 }
 
 }  // namespace renzan

@@ -55,16 +55,16 @@ CheckpointEntry DescribeCheckpoint(const std::string& path);
 std::vector<std::string> RemoveOldCheckpoints(const std::string& dir, int keep,
                                               const std::string& pinned = "");
 
-// Renames what a killed writer or removal left behind and returns the paths to remove, which may
-// take a while. Only for the process that is about to write here, before it does.
+// Marks what a killed writer or removal left behind and returns the paths to remove, which may take
+// a while. Only for the process that is about to write here, before it does.
 std::vector<std::string> MarkLeftoversForDeletion(const std::string& dir);
 
 // Failing to remove it is a warning, not an error.
 void RemoveTree(const std::string& path);
 
-// Renames a checkpoint that cannot be used to <path>.corrupt, or .corrupt-2 and so on. Returns the
-// new path. Throws Error kIo; kNoInput or kIo, and renames nothing, if it may be valid because it
-// cannot be read.
+// Renames a checkpoint that cannot be used, or its manifest, to <path>.corrupt, or .corrupt-2 and
+// so on. Returns the new path. Throws Error kIo; kNoInput or kIo, and renames nothing, if it may be
+// valid because it cannot be read.
 std::string MoveAside(const std::string& path);
 
 }  // namespace renzan

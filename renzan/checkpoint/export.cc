@@ -8,6 +8,7 @@
 #include "renzan/base/file/file.h"
 #include "renzan/checkpoint/safetensors.h"
 #include "renzan/checkpoint/whole_tensors.h"
+#include "renzan/storage/storage.h"
 
 namespace renzan {
 
@@ -51,7 +52,7 @@ bool IsOptimizerState(const std::string& key) {
 }
 
 int64_t ExportModel(CheckpointReader& model, const std::string& path, bool weights_only) {
-  if (FileExists(path))
+  if (!Storage::Of(path).IsMissing(path))
     Fail(ErrorCode::kCantCreate, "{} already exists: choose another name or remove it", path);
   model.VerifyAll();
   std::vector<WholeTensor> tensors = WholeTensorsOf(model);
@@ -68,7 +69,8 @@ int64_t ExportModel(CheckpointReader& model, const std::string& path, bool weigh
   if (const std::string& quantization = model.manifest().quantization; !quantization.empty())
     options.metadata["renzan.quantization"] = quantization;
 
-  const std::string partial = path + ".partial";
+  // In a store a file appears only when it is complete.
+  const std::string partial = IsInStore(path) ? path : path + ".partial";
   std::vector<TensorInfo> infos;
   for (const WholeTensor& tensor : tensors) infos.push_back(tensor.info);
   SafetensorsWriter writer(partial, infos, options);
@@ -76,7 +78,7 @@ int64_t ExportModel(CheckpointReader& model, const std::string& path, bool weigh
     IsFloat(tensor.info.dtype) ? AppendRows(model, tensor, writer)
                                : AppendBytes(model, tensor.info, writer);
   writer.Close();
-  if (std::rename(partial.c_str(), path.c_str()) != 0)
+  if (partial != path && std::rename(partial.c_str(), path.c_str()) != 0)
     FailErrno(errno, fmt::format("cannot write {}", path));
   return static_cast<int64_t>(tensors.size());
 }

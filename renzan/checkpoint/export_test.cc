@@ -47,7 +47,7 @@ TEST(ModelDiff, StepsKeysAndShapesMatter) {
   const std::vector<TensorSource> tensors = {SourceOf("bottom.0.weight", {2, 3}, model.weight),
                                              SourceOf("top.0.weight", {6}, model.weight)};
   CheckpointManifest manifest{.step = 1};
-  manifest.files = {WriteCheckpointFile(writer.staging(), "x", tensors, {})};
+  manifest.files = {WriteCheckpointFile(writer.location(), "x", tensors, {})};
   writer.Commit(manifest);
   CheckpointReader a(dir / "a"), b(dir / "b"), c(dir / "c");
   const ModelDiff steps = DiffModels(a, b);

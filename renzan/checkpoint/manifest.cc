@@ -5,10 +5,10 @@
 #include <utility>
 
 #include "renzan/base/error.h"
-#include "renzan/base/file/file.h"
 #include "renzan/base/sha256.h"
 #include "renzan/checkpoint/strict_json.h"
 #include "renzan/checkpoint/text_or_null.h"
+#include "renzan/storage/storage.h"
 
 namespace renzan {
 namespace {
@@ -63,7 +63,7 @@ std::string DigestOrNull(const Json& object, const char* key, size_t digits) {
 // Rejects names that lead out of the directory of the checkpoint.
 std::string PlainName(const Json& object) {
   std::string name = Text(object, "name");
-  if (name.empty() || name.size() > 255 || name[0] == '.' || name == "manifest.json" ||
+  if (name.empty() || name.size() > 255 || name[0] == '.' || name == kCheckpointManifestName ||
       name.find('/') != std::string::npos || name.find('\0') != std::string::npos)
     Fail(ErrorCode::kData, "this is not a valid name of a checkpoint or its files: '{}'", name);
   return name;
@@ -245,11 +245,9 @@ CheckpointManifest CheckpointManifest::Parse(std::string_view text) {
 }
 
 CheckpointManifest CheckpointManifest::Read(const std::string& dir) {
-  const std::string path = dir + "/manifest.json";
-  const uint64_t bytes = FileSize(path);
+  const std::string path = fmt::format("{}/{}", dir, kCheckpointManifestName);
   try {
-    if (bytes > kMaxManifestBytes) Fail(ErrorCode::kData, "it has {} bytes", bytes);
-    return Parse(ReadFile(path));
+    return Parse(Storage::Of(path).ReadText(path, kMaxManifestBytes));
   } catch (const Error& problem) {
     if (problem.code() != ErrorCode::kData) throw;
     throw problem.WithContext(fmt::format("{} is not a valid manifest of a checkpoint", path));

@@ -16,6 +16,8 @@
 
 namespace renzan {
 
+inline constexpr const char* kCheckpointManifestName = "manifest.json";
+
 enum class CheckpointKind {
   kFull,         // holds everything
   kIncremental,  // holds the rows that changed since its base, and the dense parameters

@@ -161,8 +161,8 @@ TEST(Manifest, DoesNotWriteWhatCannotBeRead) {
   const TestModel model;
   const auto tensors = model.Dense();
   CheckpointManifest twice;
-  twice.files = {WriteCheckpointFile(writer.staging(), "a", tensors, {}),
-                 WriteCheckpointFile(writer.staging(), "b", tensors, {})};
+  twice.files = {WriteCheckpointFile(writer.location(), "a", tensors, {}),
+                 WriteCheckpointFile(writer.location(), "b", tensors, {})};
   EXPECT_THAT(DataErrorOf([&] { writer.Commit(twice); }), HasSubstr("'bottom.0.weight' is"));
   EXPECT_FALSE(FileExists(dir / "m"));
 }

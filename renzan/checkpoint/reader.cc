@@ -9,6 +9,7 @@
 #include "renzan/base/error.h"
 #include "renzan/base/file/file.h"
 #include "renzan/checkpoint/block_key.h"
+#include "renzan/storage/storage.h"
 
 namespace renzan {
 namespace {
@@ -17,6 +18,7 @@ namespace fs = std::filesystem;
 
 // The parent directory of `dir`, which may be "." or a link.
 std::string ResolvedParent(const std::string& dir) {
+  if (IsInStore(dir)) return ParentDirectory(NormalizedPath(dir));
   fs::path path(dir);
   if (!path.has_filename()) path = path.parent_path();
   std::error_code error;
@@ -44,6 +46,15 @@ std::vector<int64_t> WithRows(std::vector<int64_t> shape, int64_t rows) {
 
 CheckpointReader::CheckpointReader(const std::string& dir, bool verify)
     : files_(std::make_unique<CheckpointFiles>(dir, verify)) {
+  Open(verify);
+}
+
+CheckpointReader::CheckpointReader(const std::string& dir, const CheckpointManifest& manifest)
+    : files_(std::make_unique<CheckpointFiles>(dir, manifest, false)) {
+  Open(false);
+}
+
+void CheckpointReader::Open(bool verify) {
   if (kind() == CheckpointKind::kFull) {
     tensors_ = files_->tensors();
     return;
@@ -52,7 +63,7 @@ CheckpointReader::CheckpointReader(const std::string& dir, bool verify)
   try {
     ComposeTensors();
   } catch (const Error& error) {
-    throw error.WithContext(fmt::format("{} does not fit its base {}", dir, base_->dir()));
+    throw error.WithContext(fmt::format("{} does not fit its base {}", dir(), base_->dir()));
   }
 }
 

@@ -22,6 +22,8 @@ class CheckpointReader {
   // file's checksum is verified when it is first used. Throws Error kNoInput, kIo or kData;
   // also kData if the base of an incremental one is missing or not the original one.
   explicit CheckpointReader(const std::string& dir, bool verify = true);
+  // Of files whose manifest is not in the directory yet; nothing is verified.
+  CheckpointReader(const std::string& dir, const CheckpointManifest& manifest);
 
   const std::string& dir() const { return files_->dir(); }
   int64_t step() const { return manifest().step; }
@@ -64,6 +66,7 @@ class CheckpointReader {
   void VerifyAll(bool base_too = true);
 
  private:
+  void Open(bool verify);
   void OpenBase(bool verify);
   void ComposeTensors();
   // Where an incremental checkpoint holds the rows that replace rows of a tensor of the base.

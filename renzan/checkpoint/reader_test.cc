@@ -51,10 +51,10 @@ TEST(Checkpoint, AppearsCompleteOrNotAtAll) {
   TemporaryDirectory dir;
   {
     CheckpointWriter writer(dir / "m");
-    WriteCheckpointFile(writer.staging(), "dense.safetensors", TestModel().Dense(), {});
+    WriteCheckpointFile(writer.location(), "dense.safetensors", TestModel().Dense(), {});
   }
   EXPECT_FALSE(FileExists(dir / "m"));
-  EXPECT_FALSE(FileExists(CheckpointWriter::StagingPath(dir / "m")));
+  EXPECT_FALSE(FileExists(StagedDirectory::StagingPath(dir / "m")));
   TestModel().Save(dir / "m");
   EXPECT_THROW(CheckpointWriter(dir / "m"), Error);
 }
@@ -68,7 +68,7 @@ TEST(Checkpoint, WritingCanBeCancelled) {
         cancel = ++pieces == 2;
       }};
   try {
-    WriteCheckpointFile(dir.path(), "x", std::span(&large, 1), {.cancel = &cancel});
+    WriteCheckpointFile(dir / "", "x", std::span(&large, 1), {.cancel = &cancel});
     FAIL() << "no error";
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::kTempFail);
@@ -85,7 +85,7 @@ TEST(Checkpoint, TensorsLargerThanAPiece) {
   const TensorSource source = SourceOf("a", {static_cast<int64_t>(values.size())}, values);
   CheckpointWriter writer(dir / "m");
   CheckpointManifest manifest;
-  manifest.files = {WriteCheckpointFile(writer.staging(), "x", std::span(&source, 1), {})};
+  manifest.files = {WriteCheckpointFile(writer.location(), "x", std::span(&source, 1), {})};
   writer.Commit(manifest);
   CheckpointReader reader(dir / "m");
   EXPECT_EQ(ReadAll(reader, "a"), values);
@@ -102,7 +102,7 @@ TEST(Checkpoint, TensorsOfAllTypesShareAFile) {
   const std::vector<TensorSource> sources = {q8, SourceOf("values", {3}, values),
                                              SourceOf("rows", {3}, rows),
                                              SourceOf("progress.counts", {1}, counts)};
-  const CheckpointFile file = WriteCheckpointFile(dir.path(), "x", sources, {});
+  const CheckpointFile file = WriteCheckpointFile(dir / "", "x", sources, {});
   EXPECT_EQ(file.tensors[0].info.key, "progress.counts");
   const SafetensorsReader reader(dir / "x");
   EXPECT_THAT(reader.Find("values")->f32(), ElementsAre(1, 2, 3));
@@ -120,7 +120,7 @@ TEST(Checkpoint, ModelSha256DoesNotDependOnFiles) {
   CheckpointManifest manifest{.step = 7, .config = "seed: 2\n"};
   for (const auto& tensors : {saved.Table(), saved.Dense(), saved.Progress()})
     for (const TensorSource& tensor : tensors)
-      manifest.files.push_back(WriteCheckpointFile(writer.staging(),
+      manifest.files.push_back(WriteCheckpointFile(writer.location(),
                                                    fmt::format("{}", manifest.files.size()),
                                                    std::span(&tensor, 1), {.hash_tensors = true}));
   writer.Commit(manifest);
@@ -308,8 +308,8 @@ TEST_F(Increment, RejectsRowsOutOfOrderOrRange) {
           large.ChangedRows(std::vector<int32_t>(rows.size(), 0), false)[0].second;
       tensors[0] =
           SourceOf("embedding.C1.rows", {static_cast<int64_t>(rows.size())}, std::span(rows));
-      manifest.files = {WriteCheckpointFile(writer.staging(), "t", tensors, {}),
-                        WriteCheckpointFile(writer.staging(), "d", large.Dense(), {})};
+      manifest.files = {WriteCheckpointFile(writer.location(), "t", tensors, {}),
+                        WriteCheckpointFile(writer.location(), "d", large.Dense(), {})};
       writer.Commit(manifest);
     } else {
       large.row_state.resize(20);
@@ -331,7 +331,7 @@ TEST_F(Increment, MustHoldEveryTensorOfTheBase) {
     manifest.base = {CheckpointName(10), CheckpointManifest::Read(At(10)).manifest_sha256};
     for (const auto& tensors : files)
       manifest.files.push_back(WriteCheckpointFile(
-          writer.staging(), fmt::format("{}", manifest.files.size()), tensors, {}));
+          writer.location(), fmt::format("{}", manifest.files.size()), tensors, {}));
     writer.Commit(manifest);
     return DataErrorOf([&] { CheckpointReader reader(At(step)); });
   };

@@ -21,6 +21,7 @@
 #include "renzan/base/error.h"
 #include "renzan/base/file/file.h"
 #include "renzan/checkpoint/tensor_info.h"
+#include "renzan/storage/storage.h"
 
 namespace renzan {
 
@@ -47,7 +48,7 @@ class SafetensorsWriter {
   void Append(std::span<const std::byte> bytes);
   void Append(std::span<const float> values) { Append(std::as_bytes(values)); }
 
-  // Flushes and fsyncs; all values must have been appended. Throws Error kIo.
+  // Makes the file durable; all values must have been appended. Throws Error kIo.
   void Close();
 
   // After Close(). Digests are in hexadecimal.
@@ -61,8 +62,8 @@ class SafetensorsWriter {
   std::unique_ptr<State> state_;
 };
 
-// Maps a file and validates its whole header first. Throws an Error that names the file: kData for
-// an invalid file, kNoInput for one that cannot be read.
+// Maps a file, or a copy of one that is in a store, and validates its whole header first. Throws an
+// Error that names the file: kData for an invalid file, kNoInput for one that cannot be read.
 class SafetensorsReader {
  public:
   struct Tensor {
@@ -84,7 +85,9 @@ class SafetensorsReader {
 
   explicit SafetensorsReader(const std::string& path);
 
-  const std::string& path() const { return path_; }
+  const std::string& path() const { return local_.path(); }
+  // For everything else that reads the file.
+  const std::string& local_path() const { return local_.local_path(); }
   std::span<const std::byte> bytes() const { return file_.bytes(); }
   // In the order of the data.
   const std::vector<Tensor>& tensors() const { return tensors_; }
@@ -97,7 +100,7 @@ class SafetensorsReader {
   // Returns where the data begin.
   size_t ParseHeader(std::vector<Entry>& entries);
 
-  std::string path_;
+  LocalFile local_;
   MappedFile file_;
   std::vector<Tensor> tensors_;
   std::map<std::string, size_t> index_;

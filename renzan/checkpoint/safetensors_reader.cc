@@ -95,7 +95,8 @@ size_t SafetensorsReader::ParseHeader(std::vector<Entry>& entries) {
   return sizeof(header_bytes) + header_bytes;
 }
 
-SafetensorsReader::SafetensorsReader(const std::string& path) : path_(path), file_(path) {
+SafetensorsReader::SafetensorsReader(const std::string& path)
+    : local_(Storage::Of(path).Fetch(path)), file_(local_.local_path()) {
   try {
     std::vector<Entry> entries;
     const std::span<const std::byte> data = file_.bytes().subspan(ParseHeader(entries));

@@ -36,11 +36,12 @@ std::string HeaderOf(const std::vector<TensorInfo>& tensors,
 }  // namespace
 
 struct SafetensorsWriter::State {
-  State(const std::string& path, bool hash_tensors) : file(path), hash_tensors(hash_tensors) {}
+  State(const std::string& path, bool hash_tensors)
+      : file(Storage::Of(path).Create(path)), hash_tensors(hash_tensors) {}
 
   void Write(const void* data, size_t bytes) {
     file_hash.Update(data, bytes);
-    file.Write(data, bytes);
+    file->Write(data, bytes);
   }
 
   // Finishes the complete tensors: several in one call if some are empty.
@@ -52,7 +53,7 @@ struct SafetensorsWriter::State {
     }
   }
 
-  FileWriter file;
+  std::unique_ptr<OutputFile> file;
   bool hash_tensors;
   std::vector<TensorInfo> tensors;
   size_t remaining = 0;  // bytes of the current tensor still to be written
@@ -81,7 +82,7 @@ void SafetensorsWriter::Append(std::span<const std::byte> bytes) {
   constexpr size_t kPiece = 1 << 18;
   while (!bytes.empty()) {
     const size_t n = std::min({bytes.size(), state_->remaining, kPiece});
-    CHECK_MSG(n > 0, "more values than the tensors of {} hold", state_->file.path());
+    CHECK_MSG(n > 0, "more values than the tensors of {} hold", state_->file->path());
     if (state_->hash_tensors) state_->tensor_hash.Update(bytes.data(), n);
     state_->Write(bytes.data(), n);
     bytes = bytes.subspan(n);
@@ -92,12 +93,12 @@ void SafetensorsWriter::Append(std::span<const std::byte> bytes) {
 
 void SafetensorsWriter::Close() {
   CHECK_MSG(state_->tensor_sha256.size() == state_->tensors.size(),
-            "{} bytes missing at the end of {}", state_->remaining, state_->file.path());
-  state_->file.Close();
+            "{} bytes missing at the end of {}", state_->remaining, state_->file->path());
+  state_->file->Close();
   state_->file_xxh128 = state_->file_hash.HexDigest();
 }
 
-uint64_t SafetensorsWriter::bytes() const { return state_->file.bytes_written(); }
+uint64_t SafetensorsWriter::bytes() const { return state_->file->bytes_written(); }
 const std::string& SafetensorsWriter::file_xxh128() const { return state_->file_xxh128; }
 const std::vector<std::string>& SafetensorsWriter::tensor_sha256() const {
   return state_->tensor_sha256;

@@ -68,12 +68,12 @@ struct TestModel {
   // A saved model, as two workers would write it. Returns model_sha256.
   std::string Save(const std::string& dir, int64_t step = 7) const {
     CheckpointWriter writer(dir);
-    const std::string staging = CheckpointWriter::StagingPath(dir);
     const WriteOptions options{.hash_tensors = true};
     CheckpointManifest manifest{.step = step, .unix_ms = 1'700'000'000'000, .config = "seed: 1\n"};
     manifest.files.push_back(CheckpointFile::FromJson(
-        WriteCheckpointFile(staging, "table.C1.safetensors", Table(), options).ToJson()));
-    manifest.files.push_back(WriteCheckpointFile(staging, "dense.safetensors", Dense(), options));
+        WriteCheckpointFile(writer.location(), "table.C1.safetensors", Table(), options).ToJson()));
+    manifest.files.push_back(
+        WriteCheckpointFile(writer.location(), "dense.safetensors", Dense(), options));
     const std::string sha256 = ModelSha256(manifest.files, step);
     writer.Commit(std::move(manifest));
     return sha256;
@@ -84,7 +84,7 @@ struct TestModel {
     CheckpointWriter writer(dir + "/" + CheckpointName(step));
     CheckpointManifest manifest{.step = step, .run = {{"isa", "avx2"}}, .config = "seed: 1\n"};
     const auto write = [&](const std::string& name, const std::vector<TensorSource>& tensors) {
-      manifest.files.push_back(WriteCheckpointFile(writer.staging(), name, tensors, {}));
+      manifest.files.push_back(WriteCheckpointFile(writer.location(), name, tensors, {}));
     };
     write("dense.safetensors", Dense());
     write("table.C1.safetensors", Table());
@@ -138,7 +138,7 @@ struct TestModel {
     manifest.quantization = int8 ? "int8" : "";
     manifest.config = "seed: 1\n";
     const auto write = [&](const std::string& name, const std::vector<TensorSource>& tensors) {
-      manifest.files.push_back(WriteCheckpointFile(writer.staging(), name, tensors, {}));
+      manifest.files.push_back(WriteCheckpointFile(writer.location(), name, tensors, {}));
     };
     write("dense.safetensors", Dense());
     for (const auto& [name, tensors] : ChangedRows(rows, int8)) write(name, tensors);
@@ -169,7 +169,7 @@ inline void SaveEveryType(const std::string& path, const std::string& changed = 
   add("optimizer.F64/step", kF32);
   CheckpointManifest manifest{.step = 1};
   manifest.files = {
-      WriteCheckpointFile(writer.staging(), "state.safetensors", tensors, {.hash_tensors = true})};
+      WriteCheckpointFile(writer.location(), "state.safetensors", tensors, {.hash_tensors = true})};
   writer.Commit(manifest);
 }
 

@@ -55,7 +55,7 @@ struct SavedBlocks {
   CheckpointReader Read() {
     CheckpointWriter writer(dir / "m");
     CheckpointManifest manifest{.step = 1};
-    manifest.files = {WriteCheckpointFile(writer.staging(), "x", tensors, {})};
+    manifest.files = {WriteCheckpointFile(writer.location(), "x", tensors, {})};
     writer.Commit(manifest);
     return CheckpointReader(dir / "m");
   }

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "renzan/base/error.h"
+#include "renzan/checkpoint/reader.h"
 #include "renzan/checkpoint/safetensors.h"
 
 namespace renzan {
@@ -49,7 +50,7 @@ TensorSource SourceOf(std::string key, std::vector<int64_t> shape,
   return SourceOfSpan(std::move(key), std::move(shape), DType::kI64, values);
 }
 
-CheckpointFile WriteCheckpointFile(const std::string& staging, const std::string& name,
+CheckpointFile WriteCheckpointFile(const std::string& location, const std::string& name,
                                    std::span<const TensorSource> tensors,
                                    const WriteOptions& options) {
   std::vector<const TensorSource*> order;
@@ -61,34 +62,43 @@ CheckpointFile WriteCheckpointFile(const std::string& staging, const std::string
   std::vector<TensorInfo> infos;
   for (const TensorSource* tensor : order)
     infos.push_back({tensor->key, tensor->shape, tensor->dtype});
-  SafetensorsWriter writer(staging + "/" + name, infos, {.hash_tensors = options.hash_tensors});
+  const std::string path = location + name;
+  SafetensorsWriter writer(path, infos, {.hash_tensors = options.hash_tensors});
   std::vector<std::byte> buffer(kPieceBytes);
   for (size_t i = 0; i < order.size(); ++i)
     Copy(*order[i], NumBytes(infos[i]), options, buffer, writer);
   writer.Close();
-  CheckpointFile file{
-      .name = name, .bytes = writer.bytes(), .xxh128 = writer.file_xxh128(), .tensors = {}};
+  CheckpointFile file{.name = path.substr(path.rfind('/') + 1),
+                      .bytes = writer.bytes(),
+                      .xxh128 = writer.file_xxh128(),
+                      .tensors = {}};
   for (size_t i = 0; i < infos.size(); ++i)
     file.tensors.push_back({std::move(infos[i]), writer.tensor_sha256()[i]});
   return file;
 }
 
-std::string CheckpointWriter::WriteManifest(CheckpointManifest manifest) {
+std::string CheckpointWriter::Commit(CheckpointManifest manifest) {
+  return Commit(std::move(manifest), [](const CheckpointManifest&) {});
+}
+
+std::string CheckpointWriter::CheckAndCommit(CheckpointManifest manifest) {
+  return Commit(std::move(manifest), [&](const CheckpointManifest& complete) {
+    CheckpointReader(location().substr(0, location().rfind('/')), complete);
+  });
+}
+
+std::string CheckpointWriter::Commit(CheckpointManifest manifest,
+                                     FunctionRef<void(const CheckpointManifest&)> check) {
   std::sort(manifest.files.begin(), manifest.files.end(),
             [](const CheckpointFile& a, const CheckpointFile& b) { return a.name < b.name; });
   if (manifest.kind == CheckpointKind::kFull)
     manifest.model_sha256 = ModelSha256(manifest.files, manifest.step);
   const std::string text = manifest.ToJson();
   // Publish only a manifest that can be read back.
-  const std::string sha256 = CheckpointManifest::Parse(text).manifest_sha256;
-  WriteFileAtomically(staging() + "/manifest.json", text);
-  return sha256;
-}
-
-std::string CheckpointWriter::Commit(CheckpointManifest manifest) {
-  const std::string sha256 = WriteManifest(std::move(manifest));
-  Publish();
-  return sha256;
+  const CheckpointManifest complete = CheckpointManifest::Parse(text);
+  check(complete);
+  tree_->Commit(kCheckpointManifestName, text);
+  return complete.manifest_sha256;
 }
 
 }  // namespace renzan

@@ -2,9 +2,9 @@
 
 // Writes a checkpoint: a directory that appears complete or not at all.
 //
-// With several workers: rank 0 makes a CheckpointWriter; after a barrier every worker writes its
-// files with WriteCheckpointFile(CheckpointWriter::StagingPath(path), ...) and sends the
-// CheckpointFile, as JSON, to rank 0, which commits.
+// With several workers: rank 0 makes a CheckpointWriter and tells the others its location(); every
+// worker writes its files there with WriteCheckpointFile and sends the CheckpointFile, as JSON, to
+// rank 0, which commits.
 //
 // WriteCheckpointFile may run concurrently for different files, in any threads and processes; a
 // CheckpointWriter is not thread-safe.
@@ -12,12 +12,14 @@
 #include <atomic>
 #include <cstddef>
 #include <functional>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
 
-#include "renzan/base/file/file.h"
+#include "renzan/base/function_ref.h"
 #include "renzan/checkpoint/manifest.h"
+#include "renzan/storage/storage.h"
 
 namespace renzan {
 
@@ -43,33 +45,33 @@ struct WriteOptions {
   const std::atomic<bool>* cancel = nullptr;
 };
 
-// Writes `staging`/`name`. The tensors stay in their order, except that wider elements come first.
-// Throws Error kCantCreate, kIo or kTempFail.
-CheckpointFile WriteCheckpointFile(const std::string& staging, const std::string& name,
+// Writes the file at `location` + `name`. The tensors stay in their order, except that wider
+// elements come first. Throws Error kCantCreate, kIo or kTempFail.
+CheckpointFile WriteCheckpointFile(const std::string& location, const std::string& name,
                                    std::span<const TensorSource> tensors,
                                    const WriteOptions& options);
 
 class CheckpointWriter {
  public:
-  // Creates the staging directory. Throws Error kCantCreate when `path` exists and is not empty.
-  explicit CheckpointWriter(const std::string& path) : staged_(path) {}
+  // Throws Error kCantCreate when `path` exists and is not empty; in a store, Commit() does.
+  explicit CheckpointWriter(const std::string& path)
+      : tree_(Storage::Of(path).Stage(path, kCheckpointManifestName)) {}
 
-  static std::string StagingPath(const std::string& path) {
-    return StagedDirectory::StagingPath(path);
-  }
-  const std::string& staging() const { return staged_.staging(); }
+  const std::string& location() const { return tree_->location(); }
 
-  // Sets `model_sha256` if the checkpoint is full and all tensors of the model were hashed, and
-  // sorts the files by name. Returns manifest_sha256. Throws Error kData for a manifest that no
-  // reader would accept.
-  std::string WriteManifest(CheckpointManifest manifest);
-  // Makes the directory visible.
-  void Publish() { staged_.Commit(); }
-  // Both.
+  // Makes the checkpoint visible. Sets `model_sha256` if it is full and all tensors of the model
+  // were hashed, and sorts the files by name. Returns manifest_sha256. Throws Error kData, and
+  // nothing becomes visible, for a manifest that no reader would accept.
   std::string Commit(CheckpointManifest manifest);
+  // The same; also throws, kNoInput or kData, for a checkpoint that nobody could resume from: files
+  // are missing, or it is an increment that does not fit its base.
+  std::string CheckAndCommit(CheckpointManifest manifest);
 
  private:
-  StagedDirectory staged_;
+  std::string Commit(CheckpointManifest manifest,
+                     FunctionRef<void(const CheckpointManifest&)> check);
+
+  std::unique_ptr<StagedTree> tree_;
 };
 
 }  // namespace renzan

@@ -5,6 +5,7 @@
 #include <exception>
 #include <nlohmann/json.hpp>
 
+#include "renzan/base/clock.h"
 #include "renzan/base/error.h"
 #include "renzan/base/file/bus_error.h"
 #include "renzan/base/log.h"
@@ -13,6 +14,8 @@
 #include "renzan/cli/machine/verbs.h"
 #include "renzan/cli/verbs.h"
 #include "renzan/cli/version.h"
+#include "renzan/storage/s3/s3_storage.h"
+#include "renzan/storage/storage.h"
 
 namespace renzan {
 namespace {
@@ -79,6 +82,9 @@ int ReportParseError(const CLI::App& app, const CLI::ParseError& error) {
 
 int main(int argc, char** argv) {
   renzan::ExitOnBusErrors();
+  renzan::SetObjectStore([] {
+    return renzan::s3::OpenS3(renzan::s3::ProcessEnvironment(), renzan::SystemClock(), {});
+  });
   CLI::App app{
       "Renzan trains recommendation models that have outgrown one machine, and schedules jobs on "
       "shared machines.",

@@ -10,6 +10,7 @@
 
 #include "renzan/base/error.h"
 #include "renzan/base/trace.h"
+#include "renzan/data/prefetcher.h"
 
 namespace renzan {
 namespace {
@@ -55,6 +56,8 @@ struct BatchLoader::Impl {
   std::condition_variable changed;
   int64_t produced = 0, taken = 0;
   bool stop = false;
+  std::unique_ptr<Prefetcher> prefetcher;  // only for a dataset in a store
+  int64_t first_step = 0;
   std::thread thread;
 
   std::vector<int64_t> rows;  // used by the reader thread only
@@ -80,6 +83,7 @@ struct BatchLoader::Impl {
       Slot& slot = SlotOf(index);
       try {
         const TraceSpan span("read batch");
+        if (prefetcher) prefetcher->AtStep(first_step + index);
         rows_of_batch(index, &rows);
         dataset.Read(rows, &slot.batch);
       } catch (...) {
@@ -106,14 +110,23 @@ int64_t StepsPerEpoch(int64_t rows, int64_t global_batch) {
 }
 
 BatchLoader::BatchLoader(const Dataset& dataset, const Options& options)
-    : BatchLoader(dataset, options.num_steps, RowsOfSteps(options), options.prefetch) {
+    : impl_(std::make_unique<Impl>(dataset, options.num_steps, RowsOfSteps(options),
+                                   options.prefetch)) {
   CHECK(options.row_end <= dataset.num_rows());
+  impl_->first_step = options.first_step;
+  if (dataset.cache() != nullptr)
+    impl_->prefetcher = std::make_unique<Prefetcher>(*dataset.cache(), options);
+  Start();
 }
 
 BatchLoader::BatchLoader(const Dataset& dataset, int64_t num_batches, RowsOfBatch rows,
-                         int prefetch) {
-  CHECK(prefetch >= 1 && num_batches >= 0);
-  impl_ = std::make_unique<Impl>(dataset, num_batches, std::move(rows), prefetch);
+                         int prefetch)
+    : impl_(std::make_unique<Impl>(dataset, num_batches, std::move(rows), prefetch)) {
+  Start();
+}
+
+void BatchLoader::Start() {
+  CHECK(impl_->prefetch >= 1 && impl_->num_batches >= 0);
   try {
     impl_->thread = std::thread([this] { impl_->Run(); });
   } catch (const std::system_error& error) {

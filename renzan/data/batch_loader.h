@@ -52,6 +52,8 @@ class BatchLoader {
   const Batch& Next();
 
  private:
+  void Start();
+
   struct Impl;
   std::unique_ptr<Impl> impl_;
 };

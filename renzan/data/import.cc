@@ -226,7 +226,7 @@ class Importer {
       FeatureEntry& entry = manifest.features.at(name);
       entry.num_embeddings = vocabulary.num_embeddings();
       entry.vocabulary = vocabulary.spec();
-      vocabulary.Save(writer_->staging(), name, &manifest);
+      vocabulary.Save(writer_->vocabulary_folder(), name, &manifest);
     }
     // A generator's report describes the whole file only.
     if (options_.inputs.size() == 1 && progress_.bad_rows == 0)

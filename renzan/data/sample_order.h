@@ -8,6 +8,8 @@
 // end of a range, if any, is always in the last window. Immutable, thread-safe.
 
 #include <cstdint>
+#include <utility>
+#include <vector>
 
 namespace renzan {
 
@@ -24,8 +26,12 @@ class KeyedPermutation {
  public:
   KeyedPermutation(uint64_t key, uint64_t tweak, int64_t size);
   int64_t operator()(int64_t index) const;
+  // Inverse()(operator()(index)) is index.
+  int64_t Inverse(int64_t value) const;
 
  private:
+  uint64_t Mix(uint64_t half, int round) const;
+
   uint64_t key_, tweak_;
   uint64_t size_;
   int left_bits_, right_bits_;
@@ -40,6 +46,20 @@ class SampleOrder {
   int64_t num_rows() const { return end_ - begin_; }
   // The row at `position` in [0, num_rows()): a bijection onto [begin, end).
   int64_t Row(int64_t position) const;
+
+  // Rows are mixed within windows of positions, [w * window_rows(), (w + 1) * window_rows()), whose
+  // rows come from a few blocks: so these are needed together, and at a time that is known.
+  int64_t window_rows() const { return options_.block_rows * options_.window_blocks; }
+  int64_t num_windows() const { return (num_rows() + window_rows() - 1) / window_rows(); }
+  // Blocks are numbered from `begin`; the last one may be short.
+  int64_t num_blocks() const {
+    return (num_rows() + options_.block_rows - 1) / options_.block_rows;
+  }
+  int64_t BlockOf(int64_t row) const { return (row - begin_) / options_.block_rows; }
+  // The rows [begin, end) of a block.
+  std::pair<int64_t, int64_t> RowsOfBlock(int64_t block) const;
+  std::vector<int64_t> BlocksOfWindow(int64_t window) const;
+  int64_t WindowOfBlock(int64_t block) const;
 
  private:
   int64_t begin_, end_;

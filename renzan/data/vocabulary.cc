@@ -11,6 +11,7 @@
 #include "renzan/base/sha256.h"
 #include "renzan/data/dataset/manifest.h"
 #include "renzan/data/dataset/npy.h"
+#include "renzan/storage/storage.h"
 
 namespace renzan {
 namespace {
@@ -115,14 +116,13 @@ int64_t Vocabulary::num_embeddings() const {
                               : kFirstOwn + static_cast<int64_t>(values_.size());
 }
 
-void Vocabulary::Save(const std::string& staging, const std::string& feature,
+void Vocabulary::Save(const std::string& folder, const std::string& feature,
                       DatasetManifest* manifest) const {
   CHECK(!provisional());
   if (kind_ == Kind::kHash) return;
-  const std::string folder = staging + "/vocabulary/";
   CreateDirectories(folder);
-  NpyWriter bytes(folder + FeatureFile(feature, "values"), NpyType::kUint8);
-  NpyWriter offsets(folder + FeatureFile(feature, "offsets"), NpyType::kInt64);
+  NpyWriter bytes(folder + "/" + FeatureFile(feature, "values"), NpyType::kUint8);
+  NpyWriter offsets(folder + "/" + FeatureFile(feature, "offsets"), NpyType::kInt64);
   offsets.AppendValue(int64_t{0});
   for (const std::string& value : values_) {
     bytes.Append(value.data(), static_cast<int64_t>(value.size()));
@@ -142,14 +142,16 @@ std::vector<std::string> ReadVocabularyValues(const std::string& directory,
   if (!manifest.vocabulary.contains(FeatureFile(feature, "offsets"))) return values;
   const auto open = [&](const char* part, NpyType type) {
     const std::string name = FeatureFile(feature, part);
-    const std::string path = fmt::format("{}/vocabulary/{}", directory, name);
+    const std::string path = fmt::format("{}/{}/{}", directory, VocabularyFolder(manifest), name);
     const auto entry = manifest.vocabulary.find(name);
-    if (entry == manifest.vocabulary.end() || Sha256OfFile(path) != entry->second.sha256)
+    const LocalFile file = Storage::Of(path).Fetch(path);
+    if (entry == manifest.vocabulary.end() ||
+        Sha256OfFile(file.local_path()) != entry->second.sha256)
       Fail(ErrorCode::kData,
            "{} is corrupt: its SHA-256 is not what dataset.yaml says; restore it or import the "
            "data again",
            path);
-    NpyArray array(path);
+    NpyArray array(file.local_path());
     if (array.type() != type || array.shape().size() != 1)
       Fail(ErrorCode::kData, "{}: must be a vector of {}, but is {} {}", path, NpyTypeName(type),
            NpyTypeName(array.type()), FormatShape(array.shape()));

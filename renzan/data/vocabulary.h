@@ -46,10 +46,9 @@ class Vocabulary {
   int64_t num_embeddings() const;
   // The values with their own ids, id 2 first; empty with hashing.
   const std::vector<std::string>& values() const { return values_; }
-  // Writes the values to <staging>/vocabulary/ and records the files in `manifest`; does nothing
-  // with hashing.
-  void Save(const std::string& staging, const std::string& feature,
-            DatasetManifest* manifest) const;
+  // Writes the values to files in `folder` and records them in `manifest`; does nothing with
+  // hashing.
+  void Save(const std::string& folder, const std::string& feature, DatasetManifest* manifest) const;
 
   static constexpr int64_t kMissing = 0, kRare = 1, kFirstOwn = 2;
 

@@ -5,9 +5,11 @@
 
 #include "renzan/base/duration.h"
 #include "renzan/base/error.h"
+#include "renzan/base/mebibytes.h"
 #include "renzan/base/row_codec.h"
 #include "renzan/model/model.h"
 #include "renzan/plan/planner.h"
+#include "renzan/storage/storage.h"
 #include "renzan/train/quality/evaluation_record.h"
 
 namespace renzan {
@@ -130,9 +132,21 @@ void SplitConfig::Describe(ConfigFields& fields) {
                  "must be [begin, end] with 0 <= begin < end");
 }
 
+DataCacheOptions DataCacheConfig::options() const {
+  return {.directory = directory, .max_bytes = static_cast<uint64_t>(ParseMebibytes(size)) << 20};
+}
+
+void DataCacheConfig::Describe(ConfigFields& fields) {
+  fields.Field("directory", &directory,
+               "on a local disk; empty: RENZAN_DATA_CACHE, else ~/.cache/renzan/data");
+  fields.Field("size", &size, "at most, such as 500GiB; 0: four fifths of what is free there");
+  fields.Require(TryParseMebibytes(size).has_value(), "size", kMemoryRule);
+}
+
 void DataConfig::Describe(ConfigFields& fields) {
   fields.Section("train", &train, "what to learn from");
   fields.Section("eval", &eval, "held-out samples; none when the path is empty");
+  fields.Section("cache", &cache, "of data in a store (s3://bucket/prefix)");
   fields.Field("shuffle", &shuffle, "a new sample order each epoch, derived from the seed");
   fields.Field("verify", &verify, "verify the SHA-256 of the files before training");
   fields.Field("verify_blocks", &verify_blocks,
@@ -316,7 +330,12 @@ void CommConfig::Describe(ConfigFields& fields) {
 double CheckpointConfig::every_seconds() const { return ParseDuration(every).value_or(0); }
 
 void CheckpointConfig::Describe(ConfigFields& fields) {
-  fields.Field("dir", &dir, "shared by all workers; RUN/checkpoints when empty");
+  fields.Field("dir", &dir,
+               "shared by all workers, or s3://bucket/prefix; RUN/checkpoints when empty");
+  fields.Field("stage", &stage,
+               "for checkpoints in a store: a directory on a local disk where files are written "
+               "first, so that training is done with them sooner; empty: uploaded from memory");
+  fields.Require(!IsInStore(stage), "stage", "must be a directory of this machine");
   fields.Field("every", &every, "such as 90s, 10m or 1h; 0: not by time");
   fields.Require(ParseDuration(every).has_value(), "every",
                  "must be a duration such as 90s, 10m or 1h, or 0");

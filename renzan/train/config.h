@@ -12,6 +12,7 @@
 
 #include "renzan/base/config/config.h"
 #include "renzan/base/precision.h"
+#include "renzan/data/dataset/dataset.h"
 
 namespace renzan {
 
@@ -21,8 +22,16 @@ struct SplitConfig {
   void Describe(ConfigFields& fields);
 };
 
+struct DataCacheConfig {
+  std::string directory;
+  std::string size = "0";
+  DataCacheOptions options() const;
+  void Describe(ConfigFields& fields);
+};
+
 struct DataConfig {
   SplitConfig train, eval;
+  DataCacheConfig cache;
   bool shuffle = true;
   bool verify = false;
   bool verify_blocks = true;
@@ -157,6 +166,7 @@ struct CommConfig {
 
 struct CheckpointConfig {
   std::string dir;            // empty: RUN/checkpoints
+  std::string stage;          // empty: none
   std::string every = "10m";  // a duration
   int64_t every_steps = 0;
   int keep = 3;

@@ -8,6 +8,8 @@
 #include "renzan/base/error.h"
 #include "renzan/base/float_codec.h"
 #include "renzan/base/row_codec.h"
+#include "renzan/storage/cache/block_cache.h"
+#include "renzan/storage/storage.h"
 #include "renzan/comm/virtual_workers.h"
 #include "renzan/embedding/error_feedback.h"
 #include "renzan/embedding/shard_rows.h"
@@ -89,6 +91,10 @@ MemoryEstimate OfRank(const Sizes& s, int rank) {
   const FloatType rows = ParseFloatType(s.config.numerics.embedding_precision);
   const SparseOptimizerOptions optimizer = SparseOptionsOf(s.config.optimizer.sparse);
   MemoryEstimate e{.program = kProgram + (s.workers > 1 ? kBackend : 0)};
+  // The chunks that are fetched, ahead and because they are missing.
+  if (IsInStore(s.config.data.train.path))
+    e.program += 2 * static_cast<int64_t>(BlockCache::kLargeChunksAtOnce *
+                                          BlockCache::kLargeChunkBytes);
 
   int64_t lookups = 0, most_lookups = 0;  // of the global batch, in own shards
   int64_t exchanged = 0;  // bytes of pooled rows and gradients: of own samples, of others'
@@ -179,7 +185,8 @@ MemoryEstimate OfRank(const Sizes& s, int rank) {
   e.few_copies = std::min(copies, kFewCopiesBytes);
   e.more_copies = copies - e.few_copies;
   e.checkpoint = e.few_copies + num_rows * kRow + residuals +
-                 (rank == 0 ? (1 + states) * s.parameters * kFloat : 0);
+                 (rank == 0 ? (1 + states) * s.parameters * kFloat : 0) +
+                 (IsInStore(s.config.checkpoint.dir) ? std::min(kOutputFileBytes, e.tables) : 0);
   return e;
 }
 

@@ -12,6 +12,7 @@
 #include "renzan/base/thread_pool.h"
 #include "renzan/checkpoint/directory.h"
 #include "renzan/nn/isa.h"
+#include "renzan/storage/storage.h"
 #include "renzan/train/agreement.h"
 #include "renzan/train/checkpointing/checkpointer.h"
 #include "renzan/train/checkpointing/past_run.h"
@@ -97,7 +98,8 @@ void ResetEvaluationsIfBestIsMissing(const RunDirectories& directories, Communic
   const std::string path = BestCheckpoint(directories, best);
   char missing = 0;
   RunWithHeartbeats(comm, [&] {
-    if (comm.rank() == 0) missing = IsMissing(path + "/manifest.json") ? 1 : 0;
+    if (comm.rank() == 0)
+      missing = Storage::Of(path).HasTree(path, kCheckpointManifestName) ? 0 : 1;
   });
   if (AllGatherValues(comm, missing)[0] == 0) return;
   if (comm.rank() == 0)
@@ -234,6 +236,7 @@ RunResult RunTraining(const TrainConfig& config, const RunOptions& options, Comm
           .stop_notice_path = options.stop_notice_path,
           .grace_seconds = options.grace_seconds,
           .most_copied_bytes = my_memory.few_copies + room,
+          .lock = locks.checkpoints.get(),
           .requests = options.requests,
           .clock = options.clock,
           .observer = observer.get()},

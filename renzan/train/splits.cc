@@ -13,7 +13,8 @@ namespace {
 
 std::unique_ptr<Dataset> Open(const std::string& path, const DataConfig& config,
                               Communicator& comm) {
-  std::unique_ptr<Dataset> dataset = OpenDataset(path, config.verify_blocks, comm);
+  std::unique_ptr<Dataset> dataset = OpenDataset(
+      path, {.verify_blocks = config.verify_blocks, .cache = config.cache.options()}, comm);
   // Every host may have its own copy, so each worker verifies.
   if (config.verify) RunWithHeartbeats(comm, [&] { dataset->Verify(); });
   return dataset;
@@ -21,9 +22,9 @@ std::unique_ptr<Dataset> Open(const std::string& path, const DataConfig& config,
 
 }  // namespace
 
-std::unique_ptr<Dataset> OpenDataset(const std::string& path, bool verify_blocks,
+std::unique_ptr<Dataset> OpenDataset(const std::string& path, DatasetOptions options,
                                      Communicator& comm) {
-  const DatasetOptions options{.verify_blocks = verify_blocks, .warn = comm.rank() == 0};
+  options.warn = comm.rank() == 0;
   std::unique_ptr<Dataset> dataset;
   RunWithHeartbeats(comm, [&] { dataset = std::make_unique<Dataset>(path, options); });
   CheckWorkersAgree(comm, "content in " + path, dataset->fingerprint().substr(0, 12),

@@ -23,7 +23,7 @@ struct OpenedSplits {
 
 // Opens this worker's copy of a dataset. Throws kConfig unless all workers have the same content.
 // Only rank 0 warns of an old format.
-std::unique_ptr<Dataset> OpenDataset(const std::string& path, bool verify_blocks,
+std::unique_ptr<Dataset> OpenDataset(const std::string& path, DatasetOptions options,
                                      Communicator& comm);
 
 // Throws kNoInput, kData, or kConfig (rows outside the dataset, eval with another schema).

@@ -1,7 +1,7 @@
 #include "renzan/cli/train/model_directory.h"
 
 #include "renzan/base/error.h"
-#include "renzan/base/file/file.h"
+#include "renzan/storage/storage.h"
 #include "renzan/train/config.h"
 #include "renzan/train/observe/run_manifest.h"
 
@@ -10,21 +10,23 @@ namespace {
 
 constexpr const char* kManifest = "/manifest.json";
 
+bool IsAbsent(const std::string& path) { return Storage::Of(path).IsMissing(path); }
+
 bool IsRun(const std::string& path) {
-  return !IsMissing(path + "/model") || !IsMissing(path + "/checkpoints") ||
-         !IsMissing(path + "/metrics.jsonl");
+  return !IsAbsent(path + "/model") || !IsAbsent(path + "/checkpoints") ||
+         !IsAbsent(path + "/metrics.jsonl");
 }
 
 // A directory with the name of a checkpoint, even if its manifest is missing, or with a manifest.
 bool IsCheckpoint(const std::string& path) {
-  return !IsMissing(path + kManifest) || StepOfCheckpointName(DescribeCheckpoint(path).name);
+  return !IsAbsent(path + kManifest) || StepOfCheckpointName(DescribeCheckpoint(path).name);
 }
 
 // The checkpoint directory of a run, from its manifest.
 std::string CheckpointsOf(const std::string& run) {
   const std::string path = run + kManifest;
   TrainConfig config;
-  if (!IsMissing(path))
+  if (!IsAbsent(path))
     ReadConfigText(ReadRunManifest(path).config, path, {},
                    [&](ConfigFields& fields) { config.Describe(fields); });
   return config.checkpoint.dir.empty() ? run + "/checkpoints" : config.checkpoint.dir;
@@ -34,7 +36,7 @@ std::string CheckpointsOf(const std::string& run) {
 
 ModelPlace FindModel(const std::string& path) {
   const bool run = IsRun(path);
-  if (run && !IsMissing(path + "/model" + kManifest)) return {path + "/model", ""};
+  if (run && !IsAbsent(path + "/model" + kManifest)) return {path + "/model", ""};
   if (!run && IsCheckpoint(path)) return {path, ""};
   const std::string dir = run ? CheckpointsOf(path) : path;
   for (const CheckpointEntry& entry : ListCheckpoints(dir)) {
@@ -56,11 +58,11 @@ ModelPlace FindModel(const std::string& path) {
 }
 
 std::vector<CheckpointEntry> FindCheckpoints(const std::string& path) {
-  if (IsMissing(path)) Fail(ErrorCode::kNoInput, "{} does not exist", path);
+  if (IsAbsent(path)) Fail(ErrorCode::kNoInput, "{} does not exist", path);
   std::vector<CheckpointEntry> entries;
   if (IsRun(path)) {
     entries = ListCheckpoints(CheckpointsOf(path));
-    if (!IsMissing(path + "/model"))
+    if (!IsAbsent(path + "/model"))
       entries.insert(entries.begin(), DescribeCheckpoint(path + "/model"));
     return entries;
   }

@@ -97,7 +97,7 @@ int WithSavedModel(const SavedModelFlags& flags,
     CheckSameRun(comm, config,
                  FactsOfThisProgram(BuildId(),
                                     SelectIsa(config.numerics.isa, PrecisionOf(config.numerics))));
-    const std::unique_ptr<Dataset> opened = OpenDataset(flags.data, /*verify_blocks=*/true, comm);
+    const std::unique_ptr<Dataset> opened = OpenDataset(flags.data, {}, comm);
     const Dataset& dataset = *opened;
     CheckFeatures({.features = config.features, .recorded_by = "the model"}, dataset, comm);
     const RowRange rows = ResolveRows(flags.rows, dataset, "--rows");

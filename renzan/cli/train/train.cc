@@ -127,7 +127,8 @@ std::string WhyTheyDoNotFit(const TrainConfig& config, int workers) {
   const int threads = config.threads > 0 ? config.threads : std::max(1, cores / workers);
   try {
     const std::unique_ptr<Communicator> comm = MakeLocalCommunicator();
-    const Dataset dataset(config.data.train.path, {.warn = false});
+    const Dataset dataset(config.data.train.path,
+                          {.warn = false, .cache = config.data.cache.options()});
     const DatasetSchema& schema = dataset.schema();
     const std::vector<double> pooling_factors = EstimatePoolingFactors(
         {&dataset, ResolveRows(config.data.train.rows, dataset, "data.train.rows")});

@@ -14,18 +14,7 @@
 namespace renzan::cluster::spec {
 namespace {
 
-constexpr int64_t kMaxMebibytes = int64_t{1} << 36;
 constexpr double kMaxSeconds = 10 * 365 * 86400.0;
-
-std::optional<double> MebibytesPer(std::string_view unit) {
-  if (unit.empty()) return 1.0 / (1 << 20);
-  if (unit == "KiB") return 1.0 / (1 << 10);
-  if (unit == "MiB") return 1;
-  if (unit == "GiB") return 1 << 10;
-  if (unit == "TiB") return 1 << 20;
-  if (unit == "PiB") return 1 << 30;
-  return std::nullopt;
-}
 
 // None unless all of `text` is a number.
 template <typename Number>
@@ -39,33 +28,6 @@ std::optional<Number> ParseWhole(std::string_view text) {
 }
 
 }  // namespace
-
-std::optional<int64_t> TryParseMebibytes(std::string_view text) {
-  const size_t digits = std::min(text.find_first_not_of("0123456789."), text.size());
-  const std::optional<double> number = ParseWhole<double>(text.substr(0, digits));
-  const std::optional<double> unit = MebibytesPer(text.substr(digits));
-  if (!number || !unit) return std::nullopt;
-  const double mebibytes = std::ceil(*number * *unit);
-  if (!(mebibytes <= static_cast<double>(kMaxMebibytes))) return std::nullopt;
-  return static_cast<int64_t>(mebibytes);
-}
-
-int64_t ParseMebibytes(std::string_view text) {
-  const std::optional<int64_t> mebibytes = TryParseMebibytes(text);
-  if (!mebibytes) Fail(ErrorCode::kConfig, "memory '{}' {}", text, kMemoryRule);
-  return *mebibytes;
-}
-
-std::string MebibytesText(int64_t mebibytes) {
-  constexpr std::array kUnits = {"MiB", "GiB", "TiB", "PiB"};
-  if (mebibytes == 0) return "0";
-  double amount = static_cast<double>(mebibytes);
-  size_t unit = 0;
-  for (; amount >= 1024 && unit + 1 < kUnits.size(); ++unit) amount /= 1024;
-  std::string text = fmt::format("{:.1f}", amount);
-  if (text.ends_with(".0")) text.resize(text.size() - 2);
-  return text + kUnits[unit];
-}
 
 std::optional<Range> TryParseRange(std::string_view text) {
   const size_t dots = text.find("..");

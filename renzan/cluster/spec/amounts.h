@@ -8,16 +8,14 @@
 #include <string>
 #include <string_view>
 
+#include "renzan/base/mebibytes.h"
+
 namespace renzan::cluster::spec {
 
-// "512MiB", "32GiB", "1.5TiB" (also KiB, PiB, and a plain number of bytes) to MiB, rounded up.
-std::optional<int64_t> TryParseMebibytes(std::string_view text);
-int64_t ParseMebibytes(std::string_view text);
-inline constexpr const char* kMemoryRule =
-    "must be an amount such as 512MiB, 32GiB or 1.5TiB, or a number of bytes, at most 64PiB";
-
-// "0", "512MiB", "1.5GiB".
-std::string MebibytesText(int64_t mebibytes);
+using renzan::kMemoryRule;
+using renzan::MebibytesText;
+using renzan::ParseMebibytes;
+using renzan::TryParseMebibytes;
 
 inline constexpr int kMaxWorkers = 100'000;
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <map>
 #include <utility>
 
 #include "renzan/base/error.h"
@@ -10,8 +11,12 @@
 #include "renzan/base/log.h"
 #include "renzan/base/sha256.h"
 #include "renzan/data/dataset/block_checksums.h"
+#include "renzan/data/dataset/cache_options.h"
+#include "renzan/data/dataset/dataset_cache.h"
 #include "renzan/data/dataset/manifest.h"
 #include "renzan/data/dataset/npy.h"
+#include "renzan/storage/in_parallel.h"
+#include "renzan/storage/storage.h"
 
 namespace renzan {
 namespace {
@@ -19,8 +24,9 @@ namespace {
 // One mapped file, whose blocks are verified when they are first read.
 struct CheckedArray {
   NpyArray array;
-  BlockVerifier blocks;
+  BlockVerifier blocks;  // verifies nothing for one in a cache, where only what is verified comes
   size_t element_bytes = 1;
+  size_t cached_file = 0;  // its index there
 
   template <typename T>
   const T* data() const {
@@ -52,7 +58,8 @@ struct Shard {
 // Maps one file after checking its entry in dataset.yaml against `shape`, and the file against its
 // entry.
 NpyArray OpenArray(const std::string& directory, const std::string& shard, const ShardEntry& entry,
-                   const std::string& name, NpyType type, std::vector<int64_t> shape) {
+                   const std::string& name, NpyType type, std::vector<int64_t> shape,
+                   const std::string& local_path) {
   const std::string path = fmt::format("{}/{}/{}", directory, shard, name);
   const auto found = entry.files.find(name);
   if (found == entry.files.end())
@@ -64,7 +71,7 @@ NpyArray OpenArray(const std::string& directory, const std::string& shard, const
     Fail(ErrorCode::kData, "{}/dataset.yaml: {}/{} should be {} {}, but is declared as {} {}",
          directory, shard, name, NpyTypeName(type), FormatShape(shape), file.dtype,
          FormatShape(file.shape));
-  NpyArray array(path);
+  NpyArray array(local_path);
   if (array.type() != type || array.shape() != shape)
     Fail(ErrorCode::kData, "{}: holds {} {}, but dataset.yaml declares {} {}", path,
          NpyTypeName(array.type()), FormatShape(array.shape()), file.dtype,
@@ -75,13 +82,14 @@ NpyArray OpenArray(const std::string& directory, const std::string& shard, const
 // The content of a shard's checksums.npy, after verifying its SHA-256.
 std::vector<uint64_t> ReadBlockChecksums(const std::string& path, const ShardEntry& entry) {
   const auto found = entry.files.find(kBlockChecksumsFile);
-  const std::string bytes = ReadFile(path);
+  const LocalFile file = Storage::Of(path).Fetch(path);
+  const std::string bytes = ReadFile(file.local_path());
   if (found == entry.files.end() || Sha256Hex(bytes) != found->second.sha256)
     Fail(ErrorCode::kData,
          "{} is corrupt: its SHA-256 is not what dataset.yaml says; restore it or import the data "
          "again",
          path);
-  const NpyArray array(path);
+  const NpyArray array(file.local_path());
   const std::span<const uint64_t> values = array.values<uint64_t>();
   return {values.begin(), values.end()};
 }
@@ -117,7 +125,7 @@ class ShardChecksums {
         entry_(entry),
         checksums_(ReadBlockChecksums(fmt::format("{}/{}", folder, kBlockChecksumsFile), entry)) {}
 
-  BlockVerifier VerifierOf(const std::string& name, uint64_t file_bytes) const {
+  std::vector<uint64_t> Of(const std::string& name, uint64_t file_bytes) const {
     uint64_t first = 0;
     for (const auto& [other, file] : entry_.files) {
       if (other == name) break;
@@ -128,8 +136,7 @@ class ShardChecksums {
       Fail(ErrorCode::kData, "{}/{}: lacks checksums for part of {}", folder_, kBlockChecksumsFile,
            name);
     const auto begin = checksums_.begin() + static_cast<std::ptrdiff_t>(first);
-    return BlockVerifier(fmt::format("{}/{}", folder_, name), file_bytes,
-                         {begin, begin + static_cast<std::ptrdiff_t>(count)});
+    return {begin, begin + static_cast<std::ptrdiff_t>(count)};
   }
 
  private:
@@ -155,6 +162,10 @@ struct Dataset::Impl {
   std::vector<size_t> one_hot, wide, multi_hot;
   std::vector<Shard> shards;
   std::vector<int64_t> first_rows;  // of shards
+  std::unique_ptr<DatasetCache> cache;
+  std::map<std::string, size_t> cached_files;  // "shard-00000/ids.npy"
+
+  void OpenCache();
 
   void OpenShard(const std::string& name, const ShardEntry& entry, int64_t first_row) {
     const int64_t rows = entry.rows;
@@ -162,13 +173,27 @@ struct Dataset::Impl {
     shard.folder = fmt::format("{}/{}", directory, name);
     shard.first_row = first_row;
     std::optional<ShardChecksums> checksums;
-    if (options.verify_blocks && manifest.format_version > 1)
+    if (cache) {
+      std::vector<size_t> files;
+      for (const auto& [file, ignored] : entry.files)
+        if (file != kBlockChecksumsFile) files.push_back(cached_files.at(name + "/" + file));
+      cache->NeedHeaders(files);
+    } else if (options.verify_blocks && manifest.format_version > 1) {
       checksums.emplace(shard.folder, entry);
+    }
     const auto open = [&](const std::string& file, NpyType type, std::vector<int64_t> shape) {
-      CheckedArray checked{.array = OpenArray(directory, name, entry, file, type, std::move(shape)),
-                           .blocks = {},
-                           .element_bytes = static_cast<size_t>(NpyTypeBytes(type))};
-      if (checksums) checked.blocks = checksums->VerifierOf(file, checked.array.file_bytes());
+      const auto cached = cached_files.find(name + "/" + file);
+      const bool is_cached = cached != cached_files.end();
+      const std::string path =
+          is_cached ? cache->LocalPath(cached->second) : fmt::format("{}/{}", shard.folder, file);
+      CheckedArray checked{
+          .array = OpenArray(directory, name, entry, file, type, std::move(shape), path),
+          .blocks = {},
+          .element_bytes = static_cast<size_t>(NpyTypeBytes(type)),
+          .cached_file = is_cached ? cached->second : 0};
+      if (checksums)
+        checked.blocks = BlockVerifier(path, checked.array.file_bytes(),
+                                       checksums->Of(file, checked.array.file_bytes()));
       checked.blocks.Need(0, checked.array.data_offset());
       return checked;
     };
@@ -189,7 +214,32 @@ struct Dataset::Impl {
     shard.label_data = shard.label.data<float>();
     shard.dense_data = shard.dense.data<float>();
     shard.id_data = shard.ids.data<int32_t>();
+    if (cache) cache->AddShard(CachedShardOf(shard, rows));
     shards.push_back(std::move(shard));
+  }
+
+  static DatasetCache::Shard CachedShardOf(const Shard& shard, int64_t rows) {
+    DatasetCache::Shard cached{.first_row = shard.first_row, .rows = rows};
+    const auto column = [&](const CheckedArray& array, int64_t entries) {
+      return DatasetCache::Column{
+          .file = array.cached_file,
+          .data_offset = array.array.data_offset(),
+          .row_bytes =
+              static_cast<uint64_t>(array.array.num_elements() / std::max<int64_t>(entries, 1)) *
+              array.element_bytes};
+    };
+    for (const CheckedArray* array : {&shard.label, &shard.dense, &shard.ids})
+      cached.columns.push_back(column(*array, rows));
+    for (const CheckedArray& array : shard.wide_ids) cached.columns.push_back(column(array, rows));
+    for (const Jagged& jagged : shard.jagged)
+      cached.jagged.push_back(
+          {.offsets = column(jagged.offsets, rows + 1),
+           .offsets_data = jagged.offsets.data<int64_t>(),
+           .values_file = jagged.values.cached_file,
+           .values_offset = jagged.values.array.data_offset(),
+           .value_bytes = jagged.values.element_bytes,
+           .num_values = static_cast<uint64_t>(jagged.values.array.num_elements())});
+    return cached;
   }
 
   const Shard& ShardOf(int64_t row) const {
@@ -227,6 +277,7 @@ struct Dataset::Impl {
               fmt::format("has id {}, outside [0, {})", id, feature.num_embeddings));
   }
 
+  void ReadRows(std::span<const int64_t> rows, Batch* batch) const;
   void ReadOneHot(std::span<const int64_t> rows, Batch* batch) const;
   void ReadWide(std::span<const int64_t> rows, size_t column, FeatureIds* ids) const;
   template <typename Id>
@@ -335,10 +386,44 @@ void Dataset::Impl::ReadMultiHot(std::span<const int64_t> rows, size_t jagged,
   }
 }
 
+void Dataset::Impl::OpenCache() {
+  if (manifest.format_version == 1)
+    Fail(
+        ErrorCode::kData,
+        "{} has format version 1, without block checksums, and cannot be read from a store: import "
+        "the data again",
+        directory);
+  std::vector<std::pair<std::string, const ShardEntry*>> entries;
+  for (const auto& [name, entry] : manifest.shards) entries.emplace_back(name, &entry);
+  std::vector<std::optional<ShardChecksums>> checksums(entries.size());
+  InParallel(entries.size(), [&](size_t i) {
+    checksums[i].emplace(fmt::format("{}/{}", directory, entries[i].first), *entries[i].second);
+  });
+  // Folders in a store have random names, and other imports of the same rows other ones.
+  Sha256 id;
+  id.Update(fmt::format("{}\n", directory));
+  for (const auto& [name, entry] : entries) id.Update(fmt::format("{}\n", name));
+  id.Update(fingerprint);
+  constexpr size_t kIdDigits = 32;
+  cache = std::make_unique<DatasetCache>(
+      CacheOptionsOf(options.cache, id.HexDigest().substr(0, kIdDigits)));
+  for (size_t i = 0; i < entries.size(); ++i) {
+    for (const auto& [file, entry] : entries[i].second->files) {
+      if (file == kBlockChecksumsFile) continue;
+      const std::string name = entries[i].first + "/" + file;
+      cached_files[name] = cache->AddFile({.path = directory + "/" + name,
+                                           .name = name,
+                                           .bytes = entry.bytes(),
+                                           .checksums = checksums[i]->Of(file, entry.bytes())});
+    }
+  }
+  cache->Open();
+}
+
 Dataset::Dataset(const std::string& directory, DatasetOptions options)
     : impl_(std::make_unique<Impl>()) {
   Impl& impl = *impl_;
-  impl.directory = directory;
+  impl.directory = NormalizedPath(directory);
   impl.options = options;
   impl.manifest = ReadManifest(directory);
   if (impl.manifest.format_version == 1 && options.warn)
@@ -355,6 +440,7 @@ Dataset::Dataset(const std::string& directory, DatasetOptions options)
      : impl.schema.categorical[f].has_wide_ids() ? impl.wide
                                                  : impl.one_hot)
         .push_back(f);
+  if (IsInStore(directory)) impl.OpenCache();
   int64_t first_row = 0;
   for (const auto& [name, entry] : impl.manifest.shards) {
     impl.OpenShard(name, entry, first_row);
@@ -373,10 +459,11 @@ int64_t Dataset::num_rows() const { return impl_->manifest.rows; }
 const std::optional<BayesOptimal>& Dataset::bayes_optimal() const { return impl_->bayes_optimal; }
 const std::string& Dataset::fingerprint() const { return impl_->fingerprint; }
 const DatasetManifest& Dataset::manifest() const { return impl_->manifest; }
+DatasetCache* Dataset::cache() const { return impl_->cache.get(); }
 
 void Dataset::Verify() const {
   const auto check = [](const std::string& path, const FileEntry& file) {
-    const std::string found = Sha256OfFile(path);
+    const std::string found = Sha256OfFile(Storage::Of(path).Fetch(path).local_path());
     if (found != file.sha256)
       Fail(ErrorCode::kData,
            "{}: SHA-256 is {}, but dataset.yaml says {}: the file has changed; "
@@ -387,7 +474,7 @@ void Dataset::Verify() const {
     for (const auto& [name, file] : shard.files)
       check(fmt::format("{}/{}/{}", impl_->directory, folder, name), file);
   for (const auto& [name, file] : impl_->manifest.vocabulary)
-    check(fmt::format("{}/vocabulary/{}", impl_->directory, name), file);
+    check(fmt::format("{}/{}/{}", impl_->directory, VocabularyFolder(impl_->manifest), name), file);
 }
 
 void Dataset::Read(std::span<const int64_t> rows, Batch* batch) const {
@@ -395,19 +482,27 @@ void Dataset::Read(std::span<const int64_t> rows, Batch* batch) const {
   for (int64_t row : rows) CHECK(row >= 0 && row < impl.manifest.rows);
   batch->size = static_cast<int64_t>(rows.size());
   batch->categorical.resize(impl.schema.categorical.size());
-  for (size_t f : impl.one_hot) batch->categorical[f].offsets.clear();
-  impl.ReadOneHot(rows, batch);
-  for (size_t j = 0; j < impl.wide.size(); ++j) {
-    FeatureIds& ids = batch->categorical[impl.wide[j]];
-    ids.offsets.clear();
-    impl.ReadWide(rows, j, &ids);
+  if (impl.cache) {
+    impl.cache->ReadRows(rows, [&] { impl.ReadRows(rows, batch); });
+  } else {
+    impl.ReadRows(rows, batch);
   }
-  for (size_t j = 0; j < impl.multi_hot.size(); ++j) {
-    FeatureIds& ids = batch->categorical[impl.multi_hot[j]];
-    if (impl.schema.categorical[impl.multi_hot[j]].has_wide_ids()) {
-      impl.ReadMultiHot<int64_t>(rows, j, &ids);
+}
+
+void Dataset::Impl::ReadRows(std::span<const int64_t> rows, Batch* batch) const {
+  for (size_t f : one_hot) batch->categorical[f].offsets.clear();
+  ReadOneHot(rows, batch);
+  for (size_t j = 0; j < wide.size(); ++j) {
+    FeatureIds& ids = batch->categorical[wide[j]];
+    ids.offsets.clear();
+    ReadWide(rows, j, &ids);
+  }
+  for (size_t j = 0; j < multi_hot.size(); ++j) {
+    FeatureIds& ids = batch->categorical[multi_hot[j]];
+    if (schema.categorical[multi_hot[j]].has_wide_ids()) {
+      ReadMultiHot<int64_t>(rows, j, &ids);
     } else {
-      impl.ReadMultiHot<int32_t>(rows, j, &ids);
+      ReadMultiHot<int32_t>(rows, j, &ids);
     }
   }
 }

@@ -1,7 +1,8 @@
 #pragma once
 
-// A dataset on disk: a directory of NumPy .npy shards and a dataset.yaml (docs/formats/dataset.md).
-// Opened read-only and memory-mapped. Thread-safe once opened.
+// A dataset: a directory of NumPy .npy shards and a dataset.yaml (docs/formats/dataset.md), on disk
+// or in a store, of which what is read is kept in a cache on disk. Opened read-only and
+// memory-mapped. Thread-safe once opened.
 
 #include <cstdint>
 #include <limits>
@@ -47,12 +48,19 @@ struct BayesOptimal {
 };
 
 struct DatasetManifest;
+class DatasetCache;
+
+struct DataCacheOptions {
+  std::string directory;   // empty: $RENZAN_DATA_CACHE, else a directory in the user's cache
+  uint64_t max_bytes = 0;  // of all that is in it; 0: four fifths of what is free there
+};
 
 struct DatasetOptions {
   // Compare each block of a shard with its checksum when it is first read.
   bool verify_blocks = true;
   // Log a warning for an old format.
   bool warn = true;
+  DataCacheOptions cache;  // for one in a store
 };
 
 class Dataset {
@@ -84,6 +92,9 @@ class Dataset {
   // outside its table, a label other than 0 or 1, or a non-finite dense value; kIo if reading
   // fails. Never alters values silently.
   void Read(std::span<const int64_t> rows, Batch* batch) const;
+
+  // Null unless it is in a store.
+  DatasetCache* cache() const;
 
  private:
   struct Impl;

@@ -10,6 +10,7 @@
 #include "renzan/base/file/file.h"
 #include "renzan/base/sha256.h"
 #include "renzan/data/dataset/block_checksums.h"
+#include "renzan/data/dataset/dataset_staging.h"
 #include "renzan/data/dataset/manifest.h"
 #include "renzan/data/dataset/npy.h"
 
@@ -87,7 +88,7 @@ void AppendIds(std::span<const int64_t> ids, NpyWriter* writer, std::vector<int3
 
 struct DatasetWriter::Impl {
   DatasetWriterOptions options;
-  StagedDirectory staged;
+  DatasetStaging staged;
   DatasetManifest manifest;
   DatasetSchema schema;
   Columns columns;
@@ -99,8 +100,9 @@ struct DatasetWriter::Impl {
 
   const std::string& NameOf(size_t feature) const { return schema.categorical[feature].name; }
 
+  std::string FolderOf(size_t index) const { return staged.prefix() + ShardName(index); }
   std::string ShardFolder() const {
-    return fmt::format("{}/{}", staged.staging(), ShardName(manifest.shards.size()));
+    return fmt::format("{}/{}", staged.directory(), FolderOf(manifest.shards.size()));
   }
 
   void OpenShard() {
@@ -150,7 +152,9 @@ struct DatasetWriter::Impl {
     shard.reset();
     if (!options.map_ids_at_end) DigestShard(ShardFolder(), entry);
     manifest.rows += entry.rows;
-    manifest.shards[ShardName(manifest.shards.size())] = std::move(entry);
+    const std::string folder = FolderOf(manifest.shards.size());
+    manifest.shards[folder] = std::move(entry);
+    if (!options.map_ids_at_end) staged.Upload(folder);
   }
 
   // Rewrites a file of ids; `map_of_column[c]` maps column c of its rows, unless it is empty. Reads
@@ -184,7 +188,7 @@ struct DatasetWriter::Impl {
 
   void MapShard(const std::string& name, ShardEntry& entry,
                 const std::vector<std::vector<int32_t>>& id_maps) {
-    const std::string folder = fmt::format("{}/{}", staged.staging(), name);
+    const std::string folder = fmt::format("{}/{}", staged.directory(), name);
     std::vector<const std::vector<int32_t>*> maps;
     for (const size_t f : columns.narrow) maps.push_back(&id_maps[f]);
     if (!maps.empty()) MapFile(folder + "/ids.npy", {std::ssize(columns.narrow)}, maps);
@@ -192,6 +196,7 @@ struct DatasetWriter::Impl {
       if (!schema.categorical[f].has_wide_ids())
         MapFile(fmt::format("{}/{}", folder, FeatureFile(NameOf(f), "values")), {}, {&id_maps[f]});
     DigestShard(folder, entry);
+    staged.Upload(name);
   }
 
   void CheckId(size_t feature, int64_t id) const {
@@ -272,7 +277,9 @@ int64_t DatasetWriter::rows() const {
   return impl_->manifest.rows + (impl_->shard ? impl_->shard->label.rows() : 0);
 }
 
-const std::string& DatasetWriter::staging() const { return impl_->staged.staging(); }
+std::string DatasetWriter::vocabulary_folder() const {
+  return fmt::format("{}/{}vocabulary", impl_->staged.directory(), impl_->staged.prefix());
+}
 DatasetManifest& DatasetWriter::manifest() { return impl_->manifest; }
 
 void DatasetWriter::Finish(const std::vector<std::vector<int32_t>>* id_maps) {
@@ -282,8 +289,8 @@ void DatasetWriter::Finish(const std::vector<std::vector<int32_t>>* id_maps) {
   if (id_maps != nullptr)
     for (auto& [name, entry] : impl.manifest.shards) impl.MapShard(name, entry, *id_maps);
   CheckSchema(impl.manifest.schema());
-  WriteManifest(impl.staged.staging(), impl.manifest);
-  impl.staged.Commit();
+  if (!impl.manifest.vocabulary.empty()) impl.staged.Upload(VocabularyFolder(impl.manifest));
+  impl.staged.Commit(kDatasetManifestName, ManifestText(impl.manifest));
 }
 
 }  // namespace renzan

@@ -1,6 +1,8 @@
 #pragma once
 
 // Writes a dataset row by row, in constant memory. Finish() makes the directory appear atomically.
+// For a store the files are made on this machine's disk ($TMPDIR) and uploaded shard by shard,
+// while the next one is made; with ids that are mapped at the end all of them have to wait there.
 // Not thread-safe.
 
 #include <cstdint>
@@ -42,9 +44,9 @@ class DatasetWriter {
               std::span<const std::vector<int64_t>> multi_hot = {});
   int64_t rows() const;
 
-  // Where additional files (the vocabulary) can be put, and the content of dataset.yaml, in which
-  // the importer fills in vocabulary, num_embeddings and generated.
-  const std::string& staging() const;
+  // Where the files of the vocabulary are put, and the content of dataset.yaml, in which the
+  // importer fills in vocabulary, num_embeddings and generated.
+  std::string vocabulary_folder() const;
   DatasetManifest& manifest();
 
   // Completes the files and puts the directory in place. With map_ids_at_end, id i of categorical

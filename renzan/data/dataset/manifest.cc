@@ -6,9 +6,9 @@
 #include "renzan/base/config/config.h"
 #include "renzan/base/error.h"
 #include "renzan/base/escape.h"
-#include "renzan/base/file/file.h"
 #include "renzan/base/sha256.h"
 #include "renzan/base/xxhash.h"
+#include "renzan/storage/storage.h"
 
 namespace renzan {
 namespace {
@@ -18,7 +18,9 @@ constexpr int64_t kMaxRows = int64_t{1} << 48;
 // The beginning of the last line of dataset.yaml.
 constexpr std::string_view kChecksumKey = "xxh128: ";
 
-std::string ManifestPath(const std::string& directory) { return directory + "/dataset.yaml"; }
+std::string ManifestPath(const std::string& directory) {
+  return fmt::format("{}/{}", directory, kDatasetManifestName);
+}
 
 // The last line, without the line break at its end.
 std::string_view LastLine(std::string_view text) {
@@ -141,14 +143,15 @@ std::string DatasetManifest::VocabularyIdentity(const std::string& feature) cons
 
 DatasetManifest ReadManifest(const std::string& directory) {
   const std::string path = ManifestPath(directory);
-  if (!FileExists(path))
+  Storage& storage = Storage::Of(path);
+  if (storage.IsMissing(path))
     Fail(ErrorCode::kNoInput,
          "{} is not a dataset: {} does not exist; create one with `renzan data import` or `renzan "
          "data synth`",
          directory, path);
   DatasetManifest manifest;
   try {
-    std::string text = ReadFile(path);
+    std::string text = storage.ReadText(path);
     const bool guarded = TakeChecksum(path, &text);
     ReadConfigText(text, path, {}, [&](ConfigFields& fields) { manifest.Describe(fields); });
     // A corrupt version number must not disable the checks.
@@ -165,11 +168,18 @@ DatasetManifest ReadManifest(const std::string& directory) {
   return manifest;
 }
 
-void WriteManifest(const std::string& directory, DatasetManifest manifest) {
+std::string ManifestText(DatasetManifest manifest) {
   std::string text = PrintConfig([&](ConfigFields& fields) { manifest.Describe(fields); });
   if (!text.ends_with('\n')) text += '\n';
-  WriteFileAtomically(ManifestPath(directory),
-                      fmt::format("{}{}{}\n", text, kChecksumKey, ChecksumOf(text)));
+  return fmt::format("{}{}{}\n", text, kChecksumKey, ChecksumOf(text));
+}
+
+std::string VocabularyFolder(const DatasetManifest& manifest) {
+  const std::string prefix = manifest.shards.empty()
+                                 ? ""
+                                 : manifest.shards.begin()->first.substr(
+                                       0, manifest.shards.begin()->first.rfind("shard-"));
+  return prefix + "vocabulary";
 }
 
 void CheckSchema(const DatasetSchema& schema) {

@@ -71,8 +71,14 @@ struct DatasetManifest {
 // Throws kNoInput if the directory is not a dataset, kData with file, line and column if
 // dataset.yaml is corrupt or has a later version.
 DatasetManifest ReadManifest(const std::string& directory);
-// Appends the checksum line.
-void WriteManifest(const std::string& directory, DatasetManifest manifest);
+// The text of dataset.yaml, with the checksum line.
+std::string ManifestText(DatasetManifest manifest);
+
+inline constexpr char kDatasetManifestName[] = "dataset.yaml";
+
+// The folder of the vocabulary's files: "vocabulary", with the prefix that those of the shards
+// have. In a store, where nothing can be renamed, it keeps two imports of one dataset apart.
+std::string VocabularyFolder(const DatasetManifest& manifest);
 
 // Throws kConfig for an empty or duplicate name, or an invalid table size.
 void CheckSchema(const DatasetSchema& schema);

@@ -13,6 +13,8 @@
 #include <utility>
 
 #include "renzan/base/error.h"
+#include "renzan/data/text/store_stream.h"
+#include "renzan/storage/storage.h"
 
 namespace renzan {
 namespace {
@@ -27,12 +29,18 @@ class RawFile {
  public:
   RawFile(const std::string& path, StopFunction stop)
       : name_(path == "-" ? "<stdin>" : path), stop_(std::move(stop)), buffer_(kRawBufferBytes) {
+    if (IsInStore(path)) {
+      store_.emplace(path);
+      return;
+    }
     // Without O_NONBLOCK, opening a named pipe would wait for a writer.
     fd_ =
         path == "-" ? ::dup(STDIN_FILENO) : ::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
     if (fd_ < 0) FailToRead(errno, name_);
   }
-  ~RawFile() { ::close(fd_); }
+  ~RawFile() {
+    if (fd_ >= 0) ::close(fd_);
+  }
   RawFile(const RawFile&) = delete;
   RawFile& operator=(const RawFile&) = delete;
 
@@ -63,6 +71,11 @@ class RawFile {
     end_ = kept;
     for (;;) {
       ThrowIfStopped(stop_);
+      if (store_) {
+        const size_t got = store_->Read(buffer_.data() + end_, buffer_.size() - end_);
+        end_ += got;
+        return got > 0;
+      }
       if (!InputReady()) continue;
       const ssize_t got = ::read(fd_, buffer_.data() + end_, buffer_.size() - end_);
       if (got >= 0) {
@@ -86,6 +99,7 @@ class RawFile {
   std::vector<char> buffer_;
   size_t begin_ = 0, end_ = 0;
   uint64_t taken_ = 0;
+  std::optional<StoreStream> store_;  // of a file in a store; else fd_
   int fd_ = -1;
 };
 

@@ -7,6 +7,7 @@
 #include "renzan/base/error.h"
 #include "renzan/base/file/file.h"
 #include "renzan/data/text/input.h"
+#include "renzan/storage/storage.h"
 
 namespace renzan {
 namespace {
@@ -28,6 +29,11 @@ LineReader::LineReader(std::vector<std::string> paths, StopFunction stop)
       if (std::exchange(stdin_seen, true))
         Fail(ErrorCode::kUsage, "standard input (-) can be read only once");
       size_known = false;
+    } else if (IsInStore(path)) {
+      const size_t slash = path.rfind('/');
+      const std::string name = path.substr(slash + 1);
+      info.st_size = static_cast<off_t>(
+          Storage::Of(path).Sizes(path.substr(0, slash), std::span(&name, 1))[0]);
     } else if (::stat(path.c_str(), &info) != 0) {
       FailToRead(errno, path);
     } else if (S_ISDIR(info.st_mode)) {

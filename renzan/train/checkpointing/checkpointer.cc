@@ -7,8 +7,10 @@
 #include "renzan/base/file/file.h"
 #include "renzan/base/file/file_system.h"
 #include "renzan/base/log.h"
+#include "renzan/base/sha256.h"
 #include "renzan/checkpoint/directory.h"
-#include "renzan/checkpoint/reader.h"
+#include "renzan/storage/copy_file.h"
+#include "renzan/storage/storage.h"
 #include "renzan/train/checkpointing/largest_first.h"
 #include "renzan/train/checkpointing/past_run.h"
 #include "renzan/train/gather.h"
@@ -48,9 +50,23 @@ Checkpointer::Checkpointer(Options options, HybridModel& model, Communicator& co
       last_begin_(options_.clock->MonotonicSeconds()),
       bytes_per_second_(kAssumedBytesPerSecond),
       deadline_(options_.stop_notice_path, options_.grace_seconds, *options_.clock),
-      synced_at_(last_begin_) {}
+      synced_at_(last_begin_) {
+  if (options_.config.stage.empty() || !IsInStore(options_.dir)) return;
+  // Always the same, so that what a killed process has left there is removed.
+  constexpr size_t kDigits = 16;
+  stage_ = fmt::format("{}/{}.{}", options_.config.stage,
+                       Sha256Hex(NormalizedPath(options_.dir)).substr(0, kDigits), comm_.rank());
+  RemoveTree(stage_);
+}
 
-Checkpointer::~Checkpointer() { cancel_ = true; }
+Checkpointer::~Checkpointer() {
+  cancel_ = true;
+  if (stage_.empty()) return;
+  while (!task_.finished()) task_.WaitFor(kControlSyncSeconds);
+  RemoveTree(stage_);
+}
+
+bool Checkpointer::IsStaged() const { return !stage_.empty() && IsInStore(flight_.path); }
 
 bool Checkpointer::ShouldStop(int64_t done) {
   const int64_t every = options_.config.every_steps;
@@ -68,7 +84,7 @@ bool Checkpointer::ShouldStop(int64_t done) {
     WaitUntilIdle();  // the checkpoint in flight is of an earlier, finite step
     FailUnlessFinite(sync.finiteness);
   }
-  if (best_failed_ && sync.stops == 0) ThrowErrorInFlight();
+  if (taken_over_ || (best_failed_ && sync.stops == 0)) ThrowErrorInFlight();
   if (sync.stops > 0) {
     Stop(done, sync.stops);
     return true;
@@ -94,7 +110,7 @@ void Checkpointer::KeepBest(int64_t step) {
 
 void Checkpointer::Finish() {
   WaitUntilIdle();
-  if (best_failed_) ThrowErrorInFlight();
+  if (taken_over_ || best_failed_) ThrowErrorInFlight();
 }
 
 std::string Checkpointer::SaveModel(const std::string& path, int64_t step, ModelNotes notes) {
@@ -140,6 +156,8 @@ void Checkpointer::Advance(const ControlSyncResult& sync) {
   if (phase_ == Phase::kWriting && sync.all_finished) {
     EndWriting();
     flight_.report.stall_seconds += stalled();
+  } else if (phase_ == Phase::kUploading && sync.all_finished) {
+    EndUploading();
   } else if (phase_ == Phase::kCommitting && sync.rank0_finished) {
     EndCommitting();
   }
@@ -187,6 +205,7 @@ void Checkpointer::Stop(int64_t done, int64_t stops) {
     Begin(options_.dir + "/" + CheckpointName(done), done, ChooseIncremental(), false);
     WaitUntilIdle();
   } while (flight_.abandoned && done != saved_step_);
+  if (taken_over_) ThrowErrorInFlight();
 }
 
 // Another request to stop: its deadline may be earlier.
@@ -197,7 +216,7 @@ void Checkpointer::StopSooner(int64_t stops) {
 }
 
 void Checkpointer::AbandonIfTooSlow() {
-  if (phase_ != Phase::kWriting || flight_.abandoned) return;
+  if (!IsWriting() || flight_.abandoned) return;
   flight_.abandoned = ShouldAbandonInFlight();
   cancel_ = flight_.abandoned;
 }
@@ -206,19 +225,22 @@ std::vector<Checkpointer::Plan> Checkpointer::GatherPlans() const {
   const double now = options_.clock->MonotonicSeconds();
   Plan mine{.bytes = EstimateBytes(model_, OptionsFor(true))};
   // An increment instead of the full checkpoint in flight also holds the rows dirty before that.
-  if (phase_ == Phase::kWriting && flight_.report.kind == CheckpointKind::kFull)
+  if (IsWriting() && flight_.report.kind == CheckpointKind::kFull)
     mine.bytes.incremental =
         std::min(mine.bytes.incremental + flight_.dirty_bytes, mine.bytes.full);
   mine.bytes.full += progress_bytes_;
   mine.bytes.incremental += progress_bytes_;
   mine.full_seconds = static_cast<double>(mine.bytes.full) / bytes_per_second_;
   mine.incremental_seconds = static_cast<double>(mine.bytes.incremental) / bytes_per_second_;
-  if (phase_ == Phase::kWriting && !task_.finished())
+  if (IsWriting() && !task_.finished())
     mine.in_flight_seconds = std::max(
         0.0, static_cast<double>(flight_.bytes) / bytes_per_second_ - (now - flight_.started_at));
   mine.seconds_left = deadline_.SecondsLeft();
+  // In a store nobody else removes it, and asking would make training wait.
   mine.has_base =
-      lineage_ && FileExists(fmt::format("{}/{}/manifest.json", options_.dir, lineage_->base.name));
+      lineage_ &&
+      (IsInStore(options_.dir) ||
+       FileExists(fmt::format("{}/{}/manifest.json", options_.dir, lineage_->base.name)));
   return AllGatherValues(comm_, mine);
 }
 
@@ -279,15 +301,17 @@ void Checkpointer::Begin(const std::string& path, int64_t step, bool incremental
   std::optional<Error> error;
   if (comm_.rank() == 0) {
     try {
-      ClearPath(path, is_model);
+      if (!IsInStore(path)) ClearPath(path, is_model);
       flight_.writer = std::make_unique<CheckpointWriter>(path);
+      flight_.location = flight_.writer->location();
     } catch (const Error& e) {
       error = e;
       flight_.failed_here = true;
     }
   }
-  error = BroadcastOutcome(comm_, {.error = error}).error;
-  if (error) return Conclude(error);
+  Outcome begun = BroadcastOutcome(comm_, {.error = error, .result = flight_.location});
+  if (begun.error) return Conclude(begun.error);
+  flight_.location = begun.result;
 
   const SnapshotOptions options = OptionsFor(incremental);
   const SnapshotBytes bytes = EstimateBytes(model_, options);
@@ -310,11 +334,11 @@ void Checkpointer::Begin(const std::string& path, int64_t step, bool incremental
   flight_.report.stall_seconds = options_.clock->MonotonicSeconds() - started_at;
 }
 
-// On rank 0. An existing checkpoint at `path` could not be resumed from, or this run would have
-// loaded it or a later one. A shorter run's model is kept until the new one replaces it (see
-// past_run.h).
+// On rank 0; in a store, where this takes a while, in the background. An existing checkpoint at
+// `path` could not be resumed from, or this run would have loaded it or a later one. A shorter
+// run's model is kept until the new one replaces it (see past_run.h).
 void Checkpointer::ClearPath(const std::string& path, bool is_model) {
-  if (!FileExists(path)) return;
+  if (!Storage::Of(path).HasTree(path, kCheckpointManifestName)) return;
   if (!is_model) {
     LogWarning("{} exists but was not resumed from: moved to {}", path, MoveAside(path));
   } else if (FileSystem::Get().Rename(path, PreviousModel(path)) != 0) {
@@ -324,14 +348,17 @@ void Checkpointer::ClearPath(const std::string& path, bool is_model) {
 
 // In the background.
 void Checkpointer::WriteFiles(const std::map<std::string, std::vector<int64_t>>& progress) {
-  const std::string staging = CheckpointWriter::StagingPath(flight_.path);
-  if (!FileExists(staging))
+  std::string location = flight_.location;
+  if (IsStaged()) {
+    CreateDirectories(stage_);
+    location = stage_ + location.substr(location.rfind('/'));
+  } else if (!IsInStore(location) && !FileExists(location))
     Fail(ErrorCode::kCantCreate,
          "{} does not exist on this worker: the checkpoint directory must be shared by all workers",
-         staging);
+         location);
   const WriteOptions options{.hash_tensors = flight_.is_model, .cancel = &cancel_};
   const auto write = [&](const std::string& name, std::span<const TensorSource> tensors) {
-    return WriteCheckpointFile(staging, name, tensors, options).ToJson() + "\n";
+    return WriteCheckpointFile(location, name, tensors, options).ToJson() + "\n";
   };
   const std::vector<ModelSnapshot::File>& files = flight_.snapshot->files();
   if (flight_.is_model) {
@@ -358,9 +385,7 @@ void Checkpointer::WriteFiles(const std::map<std::string, std::vector<int64_t>>&
 
 void Checkpointer::EndWriting() {
   flight_.failed_here = task_.error().has_value();
-  if (!task_.error() && flight_.bytes > 0)
-    bytes_per_second_ = static_cast<double>(flight_.bytes) /
-                        std::max(flight_.files_written_at - flight_.started_at, 1e-3);
+  if (!IsStaged()) MeasureSpeed();
   const std::vector<Outcome> outcomes =
       GatherOutcomes(comm_, {.error = task_.error(), .result = flight_.files});
   std::vector<CheckpointFile> files;
@@ -374,9 +399,44 @@ void Checkpointer::EndWriting() {
     }
   }
   flight_.model_sha256 = flight_.is_model ? ModelSha256(files, flight_.report.step) : "";
+  flight_.all_files = std::move(files);
+  if (!IsStaged()) return StartCommitting();
+  flight_.snapshot->Release();
+  phase_ = Phase::kUploading;
+  task_.Start([this] { UploadFiles(); },
+              stopping_ ? BackgroundTask::Priority::kNormal : BackgroundTask::Priority::kLow);
+}
+
+void Checkpointer::MeasureSpeed() {
+  if (!task_.error() && flight_.bytes > 0)
+    bytes_per_second_ = static_cast<double>(flight_.bytes) /
+                        std::max(flight_.files_written_at - flight_.started_at, 1e-3);
+}
+
+// In the background.
+void Checkpointer::UploadFiles() {
+  const std::string to = flight_.location.substr(0, flight_.location.rfind('/') + 1);
+  for (const CheckpointFile& file : ParseFiles(flight_.files)) {
+    CopyFile(stage_ + "/" + file.name, to + file.name, &cancel_);
+    FileSystem::Get().Unlink(stage_ + "/" + file.name);
+  }
+  flight_.files_written_at = options_.clock->MonotonicSeconds();
+}
+
+void Checkpointer::EndUploading() {
+  flight_.failed_here = task_.error().has_value();
+  MeasureSpeed();
+  const std::vector<Outcome> outcomes = GatherOutcomes(comm_, {.error = task_.error()});
+  for (size_t rank = 0; rank < outcomes.size(); ++rank)
+    if (const std::optional<Error>& error = outcomes[rank].error)
+      return Conclude(outcomes.size() == 1 ? *error
+                                           : error->WithContext(fmt::format("worker {}", rank)));
+  StartCommitting();
+}
+
+void Checkpointer::StartCommitting() {
   phase_ = Phase::kCommitting;
-  if (comm_.rank() == 0)
-    task_.Start([this, files = std::move(files)]() mutable { Commit(std::move(files)); });
+  if (comm_.rank() == 0) task_.Start([this] { Commit(std::move(flight_.all_files)); });
 }
 
 // In the background.
@@ -393,16 +453,17 @@ void Checkpointer::Commit(std::vector<CheckpointFile> files) {
   manifest.run.merge(flight_.notes.run);
   manifest.files = std::move(files);
   manifest.config = options_.config_yaml;
-  flight_.manifest_sha256 = flight_.writer->WriteManifest(std::move(manifest));
-  // Publish only what can be resumed from: all files exist, and an increment fits its base.
-  CheckpointReader(flight_.writer->staging(), /*verify=*/false);
-  flight_.writer->Publish();
+  if (!flight_.is_model && options_.lock != nullptr) options_.lock->Check();
+  if (IsInStore(flight_.path)) ClearPath(flight_.path, flight_.is_model);
+  flight_.manifest_sha256 = flight_.writer->CheckAndCommit(std::move(manifest));
   try {
     if (flight_.is_model) {
       RemoveTree(PreviousModel(flight_.path));
     } else {
       RemoveOldCheckpoints(options_.dir, options_.config.keep,
                            best_step_ < 0 ? "" : CheckpointName(best_step_));
+      if (std::exchange(has_failed_, false) && IsInStore(options_.dir))
+        for (const std::string& path : MarkLeftoversForDeletion(options_.dir)) RemoveTree(path);
     }
   } catch (const Error& error) {
     LogWarning("cannot remove old checkpoints: {}", error.what());
@@ -414,6 +475,8 @@ void Checkpointer::EndCommitting() {
   Outcome outcome =
       BroadcastOutcome(comm_, {.error = task_.error(), .result = flight_.manifest_sha256});
   if (!outcome.error) flight_.manifest_sha256 = outcome.result;
+  taken_over_ = taken_over_ || (outcome.error && outcome.error->code() == ErrorCode::kCantCreate &&
+                                IsInStore(flight_.path));
   Conclude(std::move(outcome.error));
 }
 
@@ -421,11 +484,13 @@ void Checkpointer::Conclude(std::optional<Error> error) {
   CheckpointReport& report = flight_.report;
   report.write_seconds = options_.clock->MonotonicSeconds() - flight_.started_at;
   if (error && flight_.snapshot) flight_.snapshot->Abandon();
+  if (error && IsStaged()) RemoveTree(stage_);
   flight_.snapshot.reset();
   flight_.writer.reset();
   phase_ = Phase::kIdle;
   if (error) {
     report.error = error->what();
+    has_failed_ = true;
     best_failed_ = best_failed_ || (!flight_.is_model && report.step == best_step_);
   } else if (!flight_.is_model) {
     saved_step_ = report.step;

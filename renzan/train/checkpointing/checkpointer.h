@@ -7,8 +7,9 @@
 // checkpoint, complete the one that all have written, or write a last one and stop.
 //
 // A checkpoint in flight has two phases, both in the background. First every worker writes its
-// files. Once all have finished, worker 0 writes the manifest and publishes the directory. An I/O
-// error fails the checkpoint, not the training.
+// files. Once all have finished, worker 0 writes the manifest and publishes the directory. Between
+// them, with checkpoint.stage, files that were written to a local disk are uploaded. An I/O error
+// fails the checkpoint, not the training; that another run has taken over the directory ends it.
 //
 // Every rank makes the same calls after the same steps. Not thread-safe.
 
@@ -76,7 +77,8 @@ class Checkpointer {
     // This worker's bytes of rows that were copied because training changed them, and wait to be
     // written. Where there are more at a control sync, all workers wait for half of them.
     int64_t most_copied_bytes = std::numeric_limits<int64_t>::max();
-    RunRequests* requests = nullptr;  // outlives this object
+    DirectoryLock* lock = nullptr;    // of `dir`, on worker 0; outlives this object
+    RunRequests* requests = nullptr;  // likewise
     const Clock* clock = nullptr;
     CheckpointObserver* observer = nullptr;  // set on worker 0 only
   };
@@ -119,7 +121,7 @@ class Checkpointer {
   std::string SaveModel(const std::string& path, int64_t step, ModelNotes notes = {});
 
  private:
-  enum class Phase { kIdle, kWriting, kCommitting };
+  enum class Phase { kIdle, kWriting, kUploading, kCommitting };
   struct InFlight {
     CheckpointReport report;
     std::string path;
@@ -127,7 +129,9 @@ class Checkpointer {
     ModelNotes notes;  // only for a model
     std::unique_ptr<ModelSnapshot> snapshot;
     std::unique_ptr<CheckpointWriter> writer;  // worker 0 only
+    std::string location;                      // where all workers write their files
     std::string files;                         // this worker's, one JSON text per line
+    std::vector<CheckpointFile> all_files;     // of all workers
     uint64_t bytes = 0;                        // this worker's, estimated
     uint64_t dirty_bytes = 0;  // of an increment: this worker's rows dirty when it started
     double started_at = 0, files_written_at = 0;  // on this worker
@@ -164,6 +168,12 @@ class Checkpointer {
              ModelNotes notes = {});
   void WriteFiles(const std::map<std::string, std::vector<int64_t>>& progress);
   void EndWriting();
+  void UploadFiles();
+  void EndUploading();
+  void StartCommitting();
+  void MeasureSpeed();
+  bool IsStaged() const;
+  bool IsWriting() const { return phase_ == Phase::kWriting || phase_ == Phase::kUploading; }
   void Commit(std::vector<CheckpointFile> files);
   void EndCommitting();
   void ClearPath(const std::string& path, bool is_model);
@@ -179,7 +189,10 @@ class Checkpointer {
   int64_t saved_step_;  // of the newest checkpoint, or the step at which the model was loaded
   int64_t best_step_;   // of the best model, whose checkpoint retention keeps; -1: none
   bool best_failed_ = false;
-  bool wanted_ = false;  // start a checkpoint as soon as none is in flight
+  // Another run writes to the same directory in a store: this one must not go on.
+  bool taken_over_ = false;
+  bool has_failed_ = false;  // a checkpoint did, and may have left files in a store
+  bool wanted_ = false;      // start a checkpoint as soon as none is in flight
   double last_begin_;
   double bytes_per_second_;  // measured on this worker
   uint64_t progress_bytes_ = 0;
@@ -189,6 +202,7 @@ class Checkpointer {
   StopDeadline deadline_;
   // The next control sync happens when calls_since_sync_ (calls of ShouldStop) reaches
   // calls_to_next_.
+  std::string stage_;  // this worker's directory below checkpoint.stage
   int64_t calls_since_sync_ = 0, calls_to_next_ = 1;
   double synced_at_;
   int64_t last_done_ = -1;

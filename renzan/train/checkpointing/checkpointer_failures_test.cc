@@ -46,7 +46,7 @@ TEST(Checkpointer, AFullDiskFailsTheCheckpointButNotTheTraining) {
       ASSERT_EQ(trainer.recorder.reports.size(), 2u);
       EXPECT_THAT(trainer.recorder.reports[1].error, HasSubstr("No space left"));
       EXPECT_EQ(ListCheckpoints(dir.path()).size(), 1u);
-      EXPECT_FALSE(FileExists(CheckpointWriter::StagingPath(dir / CheckpointName(6))));
+      EXPECT_FALSE(FileExists(StagedDirectory::StagingPath(dir / CheckpointName(6))));
       disk.Heal();
     }
     comm.Barrier();

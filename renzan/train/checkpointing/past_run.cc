@@ -50,23 +50,6 @@ void RestorePreviousModel(const std::string& model) {
     FailErrno(errno, fmt::format("cannot rename {} to {}", previous, model));
 }
 
-std::unique_ptr<FileLock> Lock(const std::string& dir, const RunDirectories& directories) {
-  constexpr double kSeconds = 5;
-  const std::string path = dir + "/.lock";
-  const std::string owner =
-      fmt::format("process {} on {}, run directory {}", getpid(), HostName(), directories.run);
-  std::unique_ptr<FileLock> lock = FileLock::TryLock(path, owner);
-  if (lock) return lock;
-  LogInfo("waiting for another run that is writing to {}: {}", dir, FileLock::OwnerOf(path));
-  lock = FileLock::WaitForLock(path, owner, kSeconds);
-  if (!lock)
-    Fail(ErrorCode::kCantCreate,
-         "another run is writing to {}: {}; wait for it, or choose another --run-dir (or "
-         "checkpoint.dir)",
-         dir, FileLock::OwnerOf(path));
-  return lock;
-}
-
 // Whether a run of `steps` steps with this configuration would have ended with this model.
 bool IsResultOf(const CheckpointEntry& model, const TrainingConfig& config, int64_t steps) {
   const std::map<std::string, std::string> run = CheckpointManifest::Read(model.path).run;
@@ -105,10 +88,16 @@ std::map<std::string, std::string> DescribeEnd(const TrainingConfig& config, int
 std::string PreviousModel(const std::string& model) { return model + ".previous"; }
 
 DirectoryLocks LockDirectories(const RunDirectories& directories) {
-  CreateDirectories(directories.run);
-  CreateDirectories(directories.checkpoints);
-  return {.run = Lock(directories.run, directories),
-          .checkpoints = Lock(directories.checkpoints, directories)};
+  if (IsInStore(directories.run))
+    Fail(
+        ErrorCode::kConfig,
+        "{}: a run directory must be on this machine (its logs are appended to); name one, and put "
+        "the checkpoints into the store with checkpoint.dir or RENZAN_CHECKPOINT_DIR",
+        directories.run);
+  const std::string owner =
+      fmt::format("process {} on {}, run directory {}", getpid(), HostName(), directories.run);
+  const auto lock = [&](const std::string& dir) { return Storage::Of(dir).Lock(dir, owner); };
+  return {.run = lock(directories.run), .checkpoints = lock(directories.checkpoints)};
 }
 
 PastRun FindPastRun(const RunDirectories& directories, const TrainConfig& config,

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "renzan/base/file/file_lock.h"
+#include "renzan/storage/storage.h"
 #include "renzan/train/config.h"
 
 namespace renzan {
@@ -18,11 +18,12 @@ struct RunDirectories {
 };
 
 struct DirectoryLocks {
-  std::unique_ptr<FileLock> run, checkpoints;
+  std::unique_ptr<DirectoryLock> run, checkpoints;
 };
 
 // Creates both directories and keeps other processes from writing there while the locks live. Waits
-// a few seconds for a process that is about to end. Throws kCantCreate, which names that process.
+// a while for a process that is about to end. Throws kCantCreate, which names that process, and
+// kConfig for a run directory in a store: its files are appended to.
 DirectoryLocks LockDirectories(const RunDirectories& directories);
 
 struct PastRun {

@@ -109,7 +109,9 @@ ModelSnapshot::ModelSnapshot(HybridModel& model, const SnapshotOptions& options)
   }
 }
 
-ModelSnapshot::~ModelSnapshot() {
+ModelSnapshot::~ModelSnapshot() { Release(); }
+
+void ModelSnapshot::Release() {
   for (EmbeddingShard& shard : model_.embeddings().shards()) {
     for (EmbeddingShard::Block& block : shard.blocks) {
       block.weights_view.reset();

@@ -55,6 +55,9 @@ class ModelSnapshot {
   // again.
   void Abandon();
 
+  // Training needs no longer keep what it changes: all files have been read.
+  void Release();
+
   // The bytes of rows that training has changed, and that were copied before that and have not been
   // read yet. Thread-safe.
   int64_t copied_bytes() const { return copied_bytes_.load(std::memory_order_relaxed); }

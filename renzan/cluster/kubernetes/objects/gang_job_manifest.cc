@@ -125,6 +125,9 @@ json PodTemplateOf(const spec::JobSpec& spec, const ManifestSource& source) {
   if (!spec.working_directory.empty()) container["workingDir"] = spec.working_directory;
   for (const auto& [name, value] : spec.environment)
     container["env"].push_back({{"name", name}, {"value", value}});
+  if (!spec.checkpoint.directory.empty())
+    container["env"].push_back(
+        {{"name", "RENZAN_CHECKPOINT_DIR"}, {"value", spec.checkpoint.directory}});
   json& resources = container["resources"];
   if (!resources.is_object()) resources = json::object();
   resources.merge_patch(ResourcesOf(spec.resources, source.name));

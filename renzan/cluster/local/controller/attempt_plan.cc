@@ -4,6 +4,7 @@
 #include <set>
 
 #include "renzan/base/error.h"
+#include "renzan/cluster/local/controller/job_policy.h"
 
 namespace renzan::cluster::local {
 
@@ -49,7 +50,7 @@ AttemptPlan MakeAttemptPlan(const LiveJob& live, const Resources& per_worker,
                    .environment = live.spec.environment,
                    .working_directory = live.spec.working_directory,
                    .run_dir = directory + "/run",
-                   .checkpoint_dir = directory + "/checkpoints",
+                   .checkpoint_dir = CheckpointDirectoryOf(live.spec, directory),
                    .uid = record.uid,
                    .gid = record.gid,
                    .grace_seconds = static_cast<double>(live.spec.grace_ms()) / 1000,

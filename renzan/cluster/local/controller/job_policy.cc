@@ -14,4 +14,8 @@ std::string ArtifactsPathOf(const spec::JobSpec& spec) {
   return spec.working_directory + "/" + spec.artifacts;
 }
 
+std::string CheckpointDirectoryOf(const spec::JobSpec& spec, const std::string& directory) {
+  return spec.checkpoint.directory.empty() ? directory + "/checkpoints" : spec.checkpoint.directory;
+}
+
 }  // namespace renzan::cluster::local

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "renzan/cluster/local/controller/job_policy.h"
 #include "renzan/cluster/local/server/api_json.h"
 
 namespace renzan::cluster::local {
@@ -92,6 +93,16 @@ JobFilter FilterOf(const ApiRequest& request, TimeMs now) {
   return filter;
 }
 
+// A specification that an earlier version accepted may not be one any longer.
+std::string CheckpointDirectory(const JobRecord& job, const std::string& directory) {
+  spec::JobSpec spec;
+  try {
+    spec = spec::ReadJobSpec(job.spec, fmt::format("job {}", job.id));
+  } catch (const Error&) {
+  }
+  return CheckpointDirectoryOf(spec, directory);
+}
+
 }  // namespace
 
 ApiResponse ListJobs(const ApiContext& context, const ApiRequest& request) {
@@ -124,7 +135,7 @@ ApiResponse ShowJob(const ApiContext& context, const ApiRequest& request) {
     const bool ordinary = job.uid != 0 && job.uid != context.uid;
     out["max_priority"] = ordinary ? Json(context.max_priority) : Json();
     out["run_dir"] = directory + "/run";
-    out["checkpoint_dir"] = directory + "/checkpoints";
+    out["checkpoint_dir"] = CheckpointDirectory(job, directory);
     out["artifacts_dir"] = directory + "/artifacts";
     out["manifest"] = owner ? Json::parse(job.manifest, nullptr, false) : Json();
     out["message"] = job.message;

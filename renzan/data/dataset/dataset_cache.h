@@ -1,0 +1,76 @@
+#pragma once
+
+// The cache of a dataset in a store (storage/cache/block_cache.h): which of its chunks hold which
+// rows. Thread-safe once all files are added and Open() was called.
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "renzan/storage/cache/block_cache.h"
+
+namespace renzan {
+
+class DatasetCache {
+ public:
+  // `id`: of the dataset's content.
+  DatasetCache(BlockCache::Options options) : options_(std::move(options)) {}
+
+  // A file that holds `row_bytes` bytes of each row of a shard, or of all but one of its rows the
+  // offsets of their bags. Returns its index.
+  size_t AddFile(BlockCache::File file);
+  void Open();
+  const BlockCache& cache() const { return *cache_; }
+  std::string LocalPath(size_t file) const { return cache_->LocalPath(file); }
+  // The beginnings of files, where their headers are.
+  void NeedHeaders(std::span<const size_t> files);
+
+  struct Column {
+    size_t file = 0;
+    uint64_t data_offset = 0, row_bytes = 0;
+  };
+  struct Jagged {
+    Column offsets;
+    const int64_t* offsets_data = nullptr;  // in a map of the file
+    size_t values_file = 0;
+    uint64_t values_offset = 0, value_bytes = 0, num_values = 0;
+  };
+  struct Shard {
+    int64_t first_row = 0, rows = 0;
+    std::vector<Column> columns;
+    std::vector<Jagged> jagged;
+  };
+  void AddShard(Shard shard);
+
+  // Calls read() while all that belongs to these rows is there. What it throws because something
+  // was evicted meanwhile is not an error.
+  void ReadRows(std::span<const int64_t> rows, const std::function<void()>& read);
+
+  // Fetches rows [begin, end), which are needed at `next_use`. False if there is no room.
+  bool PrefetchRows(int64_t begin, int64_t end, uint32_t next_use);
+  // Sets when the chunks of rows [begin, end) are needed next, given when other rows are: a chunk
+  // also holds some before and after them.
+  void SetNextUse(int64_t begin, int64_t end,
+                  const std::function<uint32_t(int64_t begin, int64_t end)>& next_use_of_rows);
+
+ private:
+  const Shard& ShardOf(int64_t row) const;
+  void AddColumns(const Shard& shard, int64_t begin, int64_t end,
+                  std::vector<uint64_t>* chunks) const;
+  void AddValues(const Shard& shard, int64_t begin, int64_t end,
+                 std::vector<uint64_t>* chunks) const;
+  // Calls body(shard, first row in it, end row in it) for the parts of [begin, end).
+  template <typename Body>
+  void ForEachPart(int64_t begin, int64_t end, const Body& body) const;
+
+  const BlockCache::Options options_;
+  std::vector<BlockCache::File> files_;
+  std::unique_ptr<BlockCache> cache_;
+  std::vector<Shard> shards_;
+  bool has_jagged_ = false;
+};
+
+}  // namespace renzan

@@ -1,0 +1,50 @@
+#pragma once
+
+// Where the files of a dataset are made, and how they get to where it shall be. On disk that is a
+// directory beside it, which is renamed. For a store it is a temporary directory, whose folders are
+// uploaded in the background and removed. Not thread-safe.
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "renzan/base/background_task.h"
+#include "renzan/base/file/file.h"
+#include "renzan/storage/storage.h"
+
+namespace renzan {
+
+class DatasetStaging {
+ public:
+  // Throws Error kCantCreate if there is a dataset, or in a directory anything, at `path`; in a
+  // store also if another process makes one there.
+  explicit DatasetStaging(const std::string& path);
+  // Removes what is not committed.
+  ~DatasetStaging();
+  DatasetStaging(const DatasetStaging&) = delete;
+  DatasetStaging& operator=(const DatasetStaging&) = delete;
+
+  // Where files are made.
+  const std::string& directory() const { return directory_; }
+  // With which the names of all folders in it begin.
+  const std::string& prefix() const { return prefix_; }
+
+  // A folder is complete. Throws the Error of an earlier upload.
+  void Upload(const std::string& folder);
+  // The last file; then the dataset is there.
+  void Commit(const std::string& manifest_name, const std::string& manifest);
+
+ private:
+  void WaitForUpload();
+  void RemoveFiles();
+
+  const std::string path_;
+  std::unique_ptr<DirectoryLock> lock_;  // in a store only
+  std::unique_ptr<StagedTree> tree_;
+  std::optional<TemporaryDirectory> temporary_;  // for a store only
+  std::string directory_, prefix_;
+  bool committed_ = false;
+  BackgroundTask upload_;  // last, so that it ends before the members it uses
+};
+
+}  // namespace renzan

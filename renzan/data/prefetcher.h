@@ -1,0 +1,56 @@
+#pragma once
+
+// Fetches what training will read next from a store into the dataset's cache, and tells the cache
+// when each part is needed again. Both are known exactly, because the order of samples is a keyed
+// permutation (sample_order.h): to the window, whose blocks are needed together.
+//
+// Every worker of a run does this for all of them: they need the same windows at the same time.
+
+#include <condition_variable>
+#include <mutex>
+#include <optional>
+#include <thread>
+
+#include "renzan/data/batch_loader.h"
+#include "renzan/data/dataset/dataset_cache.h"
+
+namespace renzan {
+
+class Prefetcher {
+ public:
+  // Both outlive it.
+  Prefetcher(DatasetCache& cache, const BatchLoaderOptions& options);
+  ~Prefetcher();
+  Prefetcher(const Prefetcher&) = delete;
+  Prefetcher& operator=(const Prefetcher&) = delete;
+
+  // The reader begins with this step; it never goes back.
+  void AtStep(int64_t step);
+
+ private:
+  // Windows of all epochs, numbered through.
+  int64_t WindowOf(int64_t step) const;
+  uint32_t TimeOf(int64_t window) const;
+  const SampleOrder& OrderOf(int64_t epoch);
+  void Run();
+  bool Fetch(int64_t window);
+  void Release(int64_t window, int64_t now);
+  uint32_t NextUse(int64_t block, int64_t after);
+
+  DatasetCache& cache_;
+  const BatchLoaderOptions options_;
+  const int64_t steps_per_epoch_;
+  const double started_at_;  // seconds since 1970
+  // Of the epoch that is read and the next one.
+  std::optional<SampleOrder> orders_[2];
+  int64_t epochs_[2] = {-1, -1};
+  int64_t windows_per_epoch_ = 0, last_window_ = 0;
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  int64_t now_ = 0;  // the window that is read
+  bool stop_ = false;
+  std::thread thread_;
+};
+
+}  // namespace renzan

@@ -1,0 +1,246 @@
+#include "renzan/storage/cache/block_cache.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+
+#include "renzan/base/clock.h"
+#include "renzan/base/error.h"
+#include "renzan/base/xxhash.h"
+#include "renzan/storage/in_parallel.h"
+#include "renzan/storage/storage.h"
+
+namespace renzan {
+namespace {
+
+// Chunks that are needed at this moment are evicted by nobody.
+constexpr uint32_t kNow = 1;
+constexpr uint32_t kSoonSeconds = 60;
+
+std::vector<ChunkTable::File> TableFiles(const std::vector<BlockCache::File>& files) {
+  std::vector<ChunkTable::File> table;
+  for (const BlockCache::File& file : files) table.push_back({file.name, file.bytes});
+  return table;
+}
+
+void WriteAt(int fd, std::span<const std::byte> bytes, uint64_t offset, const std::string& path) {
+  while (!bytes.empty()) {
+    const ssize_t count = ::pwrite(fd, bytes.data(), bytes.size(), static_cast<off_t>(offset));
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) FailErrno(errno, fmt::format("cannot write {}, a file of the cache", path));
+    bytes = bytes.subspan(static_cast<size_t>(count));
+    offset += static_cast<uint64_t>(count);
+  }
+}
+
+}  // namespace
+
+std::string BlockCache::LocalDirectory(const Options& options) {
+  return options.directory + "/" + options.id;
+}
+
+std::string BlockCache::LocalPath(size_t file) const {
+  return LocalDirectory(options_) + "/" + files_[file].name;
+}
+
+BlockCache::BlockCache(Options options, std::vector<File> files)
+    : options_(std::move(options)), files_(std::move(files)) {
+  for (const File& file : files_) {
+    CHECK(file.checksums.size() == (file.bytes + kBlockBytes - 1) / kBlockBytes);
+    total_bytes_ += file.bytes;
+  }
+  usage_ = std::make_unique<CacheUsage>(options_.directory, options_.max_bytes);
+  table_ = std::make_unique<ChunkTable>(LocalDirectory(options_), TableFiles(files_),
+                                        FitsWhole() ? kLargeChunkBytes : kSmallChunkBytes);
+  first_chunks_ = {0};
+  for (const File& file : files_)
+    first_chunks_.push_back(first_chunks_.back() +
+                            (file.bytes + chunk_bytes() - 1) / chunk_bytes());
+}
+
+BlockCache::~BlockCache() = default;
+
+void BlockCache::AddChunks(size_t file, uint64_t begin, uint64_t end,
+                           std::vector<uint64_t>* chunks) const {
+  if (begin == end) return;
+  for (uint64_t i = begin / chunk_bytes(); i <= (end - 1) / chunk_bytes(); ++i)
+    chunks->push_back(first_chunks_[file] + i);
+}
+
+BlockCache::Place BlockCache::PlaceOf(uint64_t chunk) const {
+  const ChunkTable::Place place = table_->PlaceOf(chunk);
+  return {place.file, place.begin, place.end};
+}
+
+// Which block is not what its checksum says; empty if none is.
+std::string BlockCache::WhyDamaged(const Place& place, std::span<const std::byte> bytes) const {
+  for (uint64_t at = 0; at < bytes.size(); at += kBlockBytes) {
+    const uint64_t found =
+        Xxh3OfBlock(bytes.data() + at, std::min<uint64_t>(kBlockBytes, bytes.size() - at));
+    const uint64_t expected = files_[place.file].checksums[(place.begin + at) / kBlockBytes];
+    if (found != expected)
+      return fmt::format("bytes {} to {} are corrupt (XXH3 {:016x}, not {:016x})", place.begin + at,
+                         std::min(place.begin + at + kBlockBytes, place.end) - 1, found, expected);
+  }
+  return "";
+}
+
+// Whether what another start of the machine left of a chunk is still what it should be.
+bool BlockCache::IsIntact(uint64_t, const Place& place, std::span<std::byte> buffer) const {
+  const ssize_t count = ::pread(table_->FileDescriptor(place.file), buffer.data(), buffer.size(),
+                                static_cast<off_t>(place.begin));
+  return count == static_cast<ssize_t>(buffer.size()) && WhyDamaged(place, buffer).empty();
+}
+
+void BlockCache::FetchInto(const Place& place, std::span<std::byte> buffer) const {
+  const std::string& path = files_[place.file].path;
+  std::string damage;
+  // Once more: what a network or a server has damaged on the way may come whole.
+  for (int attempt = 0; attempt < 2; ++attempt) {
+    Storage::Of(path).ReadRange(path, place.begin, buffer);
+    damage = WhyDamaged(place, buffer);
+    if (damage.empty()) return;
+  }
+  Fail(ErrorCode::kData,
+       "{}: {}: restore the file or import the data again; `renzan data verify` checks all files",
+       path, damage);
+}
+
+std::vector<std::byte> BlockCache::TakeBuffer() {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!buffers_.empty()) {
+      std::vector<std::byte> buffer = std::move(buffers_.back());
+      buffers_.pop_back();
+      return buffer;
+    }
+  }
+  return std::vector<std::byte>(chunk_bytes());
+}
+
+void BlockCache::GiveBack(std::vector<std::byte> buffer) {
+  const std::lock_guard lock(mutex_);
+  buffers_.push_back(std::move(buffer));
+}
+
+BlockCache::Result BlockCache::Ensure(uint64_t chunk, uint32_t later_than, uint32_t next_use,
+                                      bool wait) {
+  ChunkTable::Chunk& entry = (*table_)[chunk];
+  const auto is_ready = [&] {
+    return entry.is_there() && entry.verified_in == table_->machine_start();
+  };
+  if (is_ready()) return Result::kThere;
+  const std::unique_ptr<ChunkTable::Lock> lock = ChunkTable::Lock::Take(*table_, chunk, wait);
+  if (lock == nullptr) return Result::kElsewhere;
+  if (is_ready()) return Result::kThere;
+  const Place place = PlaceOf(chunk);
+  // Returned by its destructor, whatever happens.
+  struct Buffer {
+    BlockCache& cache;
+    std::vector<std::byte> bytes;
+    ~Buffer() { cache.GiveBack(std::move(bytes)); }
+  } all{*this, TakeBuffer()};
+  const auto buffer = std::span(all.bytes).first(place.end - place.begin);
+  if (entry.is_there()) {
+    if (IsIntact(chunk, place, buffer)) {
+      entry.verified_in = table_->machine_start();
+      return Result::kThere;
+    }
+    table_->Evict(chunk);
+    usage_->GiveBack(buffer.size());
+  }
+  if (!usage_->Reserve(buffer.size(), later_than)) return Result::kNoRoom;
+  try {
+    FetchInto(place, buffer);
+    WriteAt(table_->FileDescriptor(place.file), buffer, place.begin, LocalPath(place.file));
+  } catch (...) {
+    usage_->GiveBack(buffer.size());
+    throw;
+  }
+  fetched_bytes_ += buffer.size();
+  entry.next_use = next_use;
+  entry.verified_in = table_->machine_start();
+  entry.version.fetch_add(1, std::memory_order_release);
+  return Result::kThere;
+}
+
+void BlockCache::Need(std::span<const uint64_t> chunks, std::vector<uint32_t>* versions) {
+  needed_ += chunks.size();
+  versions->resize(chunks.size());
+  uint64_t bytes = 0;
+  std::vector<uint64_t> missing;
+  for (size_t i = 0; i < chunks.size(); ++i) {
+    ChunkTable::Chunk& entry = (*table_)[chunks[i]];
+    (*versions)[i] = entry.version.load(std::memory_order_acquire);
+    if ((*versions)[i] % 2 == 0 || entry.verified_in != table_->machine_start())
+      missing.push_back(chunks[i]);
+    const Place place = PlaceOf(chunks[i]);
+    bytes += place.end - place.begin;
+  }
+  if (missing.empty()) return;
+  if (bytes > options_.max_bytes)
+    Fail(ErrorCode::kConfig,
+         "the cache {} may have {} bytes, but one batch needs {}: raise data.cache.size",
+         options_.directory, options_.max_bytes, bytes);
+  missed_ += missing.size();
+  const auto begin = std::chrono::steady_clock::now();
+  for (const uint64_t chunk : chunks) (*table_)[chunk].next_use = kNow;
+  InParallel(
+      missing.size(),
+      [&](size_t i) {
+        if (Ensure(missing[i], kNow, kNow, /*wait=*/true) == Result::kNoRoom)
+          Fail(ErrorCode::kConfig,
+               "the cache {} is full of what is needed at this moment: raise data.cache.size ({} "
+               "bytes "
+               "now)",
+               options_.directory, options_.max_bytes);
+      },
+      chunks_at_once());
+  for (size_t i = 0; i < chunks.size(); ++i)
+    (*versions)[i] = (*table_)[chunks[i]].version.load(std::memory_order_acquire);
+  waited_us_ += static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::microseconds>(
+                                          std::chrono::steady_clock::now() - begin)
+                                          .count());
+}
+
+bool BlockCache::AreThere(std::span<const uint64_t> chunks,
+                          std::span<const uint32_t> versions) const {
+  // What was read before is not read after this.
+  std::atomic_thread_fence(std::memory_order_acquire);
+  for (size_t i = 0; i < chunks.size(); ++i)
+    if (versions[i] % 2 == 0 ||
+        (*table_)[chunks[i]].version.load(std::memory_order_relaxed) != versions[i])
+      return false;
+  return true;
+}
+
+void BlockCache::DoneWith(std::span<const uint64_t> chunks) {
+  for (const uint64_t chunk : chunks) {
+    uint32_t expected = kNow;
+    std::atomic<uint32_t>& next_use = (*table_)[chunk].next_use;
+    if (next_use.load(std::memory_order_relaxed) == kNow)
+      next_use.compare_exchange_strong(
+          expected, static_cast<uint32_t>(SystemClock().UnixSeconds()) + kSoonSeconds);
+  }
+}
+
+void BlockCache::SetNextUse(uint64_t chunk, uint32_t next_use) {
+  (*table_)[chunk].next_use = next_use;
+}
+
+bool BlockCache::Prefetch(uint64_t chunk, uint32_t next_use) {
+  if (Ensure(chunk, next_use, next_use, /*wait=*/false) == Result::kNoRoom) return false;
+  (*table_)[chunk].next_use = next_use;
+  return true;
+}
+
+BlockCache::Stats BlockCache::stats() const {
+  return {.needed = needed_,
+          .missed = missed_,
+          .fetched_bytes = fetched_bytes_,
+          .waited_seconds = static_cast<double>(waited_us_) / 1e6};
+}
+
+}  // namespace renzan

@@ -1,0 +1,134 @@
+#pragma once
+
+// Files of a store on a local disk, as far as they are needed: each is a sparse file of the same
+// size, cut into chunks, of which those that are there hold the store's bytes. Programs map it and
+// read what they have asked for.
+//
+//   std::vector<uint32_t> versions;
+//   do {
+//     cache.Need(chunks, &versions);   // fetches what is missing, verified
+//     ... read them through a map of LocalPath(file)
+//   } while (!cache.AreThere(chunks, versions));
+//
+// All processes of a machine share a cache directory, and so do runs one after another. What is
+// there outlives its processes, however they end. All files together take at most `max_bytes`: a
+// chunk that is needed takes the place of those that are needed last (the caller says when that is;
+// L. Belady, "A study of replacement algorithms for a virtual-storage computer", 1966).
+//
+// How processes keep out of each other's way: a lock of the kernel on each chunk, held while it is
+// fetched or evicted, ends with the process. Readers take none. A chunk's version changes before it
+// is evicted, so a reader that finds it unchanged after reading has read the right bytes.
+//
+// Layout: DIRECTORY/usage (bytes used by all), DIRECTORY/ID/{state,files} and the files.
+// Thread-safe.
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "renzan/storage/cache/cache_usage.h"
+#include "renzan/storage/cache/chunk_table.h"
+
+namespace renzan {
+
+class BlockCache {
+ public:
+  // Checksums are of blocks of this size.
+  static constexpr uint64_t kBlockBytes = 64 << 10;
+  // Chunks are large where everything fits, which needs few requests, and else small, so that not
+  // much is fetched that will be evicted before it is read.
+  static constexpr uint64_t kLargeChunkBytes = 4 << 20, kSmallChunkBytes = kBlockBytes;
+  // That are fetched at a time, by Need() and by the callers of Prefetch().
+  static constexpr size_t kLargeChunksAtOnce = 6, kSmallChunksAtOnce = 16;
+  size_t chunks_at_once() const {
+    return chunk_bytes() == kLargeChunkBytes ? kLargeChunksAtOnce : kSmallChunksAtOnce;
+  }
+
+  struct File {
+    std::string path;  // in the store
+    std::string name;  // below LocalDirectory()
+    uint64_t bytes = 0;
+    std::vector<uint64_t> checksums;  // XXH3 of every block
+  };
+  struct Options {
+    std::string directory;
+    uint64_t max_bytes = 0;
+    std::string id;  // of this content: the same for the same files only
+  };
+
+  // Throws Error kCantCreate or kIo for a directory that cannot be used.
+  BlockCache(Options options, std::vector<File> files);
+  ~BlockCache();
+  BlockCache(const BlockCache&) = delete;
+  BlockCache& operator=(const BlockCache&) = delete;
+
+  // DIRECTORY/ID, before a BlockCache is made.
+  static std::string LocalDirectory(const Options& options);
+  std::string LocalPath(size_t file) const;
+
+  uint64_t chunk_bytes() const { return table_->chunk_bytes(); }
+  uint64_t total_bytes() const { return total_bytes_; }
+  // Whether all files fit, so that nothing need be evicted for them.
+  bool FitsWhole() const { return total_bytes_ <= options_.max_bytes; }
+  // Appends the chunks of bytes [begin, end) of a file.
+  void AddChunks(size_t file, uint64_t begin, uint64_t end, std::vector<uint64_t>* chunks) const;
+  // The file of a chunk, and its bytes [begin, end) there.
+  struct Place {
+    size_t file = 0;
+    uint64_t begin = 0, end = 0;
+  };
+  Place PlaceOf(uint64_t chunk) const;
+
+  // Makes all of them be there at the same time. Throws Error kConfig if they do not fit, kIo for a
+  // full disk or a store that does not work, kData for bytes that are not those of the checksums.
+  void Need(std::span<const uint64_t> chunks, std::vector<uint32_t>* versions);
+  // Whether they have been there all the time since.
+  bool AreThere(std::span<const uint64_t> chunks, std::span<const uint32_t> versions) const;
+  // They have been read. What was not expected to be needed may be evicted after a while.
+  void DoneWith(std::span<const uint64_t> chunks);
+
+  // When a chunk is needed next, in seconds since 1970; the later, the sooner it is evicted.
+  // kNever: not any more.
+  static constexpr uint32_t kNever = UINT32_MAX;
+  void SetNextUse(uint64_t chunk, uint32_t next_use);
+  // Fetches a chunk that is needed then, if it is not there. False if everything else there is
+  // needed sooner.
+  bool Prefetch(uint64_t chunk, uint32_t next_use);
+
+  struct Stats {
+    uint64_t needed = 0, missed = 0;  // chunks, by Need()
+    uint64_t fetched_bytes = 0;
+    double waited_seconds = 0;  // in Need()
+    double hit_rate() const {
+      return needed == 0 ? 1 : 1 - static_cast<double>(missed) / static_cast<double>(needed);
+    }
+  };
+  Stats stats() const;
+
+ private:
+  enum class Result { kThere, kNoRoom, kElsewhere };
+  // Evicts only what is needed after `later_than`. kElsewhere: somebody else fetches it, and `wait`
+  // is false.
+  Result Ensure(uint64_t chunk, uint32_t later_than, uint32_t next_use, bool wait);
+  bool IsIntact(uint64_t chunk, const Place& place, std::span<std::byte> buffer) const;
+  void FetchInto(const Place& place, std::span<std::byte> buffer) const;
+  std::vector<std::byte> TakeBuffer();
+  void GiveBack(std::vector<std::byte> buffer);
+  std::string WhyDamaged(const Place& place, std::span<const std::byte> bytes) const;
+
+  const Options options_;
+  const std::vector<File> files_;
+  uint64_t total_bytes_ = 0;
+  std::vector<uint64_t> first_chunks_;  // of files, and the number of all
+  std::unique_ptr<CacheUsage> usage_;
+  std::unique_ptr<ChunkTable> table_;
+  std::mutex mutex_;
+  std::vector<std::vector<std::byte>> buffers_;  // of a chunk, to use again
+  std::atomic<uint64_t> needed_{0}, missed_{0}, fetched_bytes_{0}, waited_us_{0};
+};
+
+}  // namespace renzan

@@ -1,0 +1,44 @@
+#pragma once
+
+// How much of the disk all folders of a cache directory use, counted by all processes together, and
+// making room. Thread-safe.
+
+#include <atomic>
+#include <cstdint>
+#include <string>
+
+#include "renzan/storage/cache/chunk_table.h"
+
+namespace renzan {
+
+class CacheUsage {
+ public:
+  // Creates the directory. If nobody else uses it, counts anew what is there.
+  CacheUsage(const std::string& directory, uint64_t max_bytes);
+  ~CacheUsage();
+  CacheUsage(const CacheUsage&) = delete;
+  CacheUsage& operator=(const CacheUsage&) = delete;
+
+  // Counts `bytes` more if they fit. Else evicts what is needed after `later_than`: first folders
+  // that no process uses, then chunks, those that are needed last first. False if that is not
+  // enough.
+  bool Reserve(uint64_t bytes, uint32_t later_than);
+  void GiveBack(uint64_t bytes);
+
+  uint64_t bytes() const { return *used_; }
+
+ private:
+  bool TryReserve(uint64_t bytes);
+  // Return the bytes that were freed.
+  uint64_t Evict(uint64_t bytes, uint32_t later_than);
+  uint64_t EvictChunks(uint64_t bytes, uint32_t later_than,
+                       const std::vector<std::unique_ptr<ChunkTable>>& tables);
+  void RemoveFolder(const std::string& folder);
+
+  const std::string directory_;
+  const uint64_t max_bytes_;
+  int fd_ = -1;
+  std::atomic<uint64_t>* used_ = nullptr;
+};
+
+}  // namespace renzan

@@ -1,0 +1,202 @@
+#include "renzan/storage/cache/chunk_table.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <sstream>
+
+#include "renzan/base/error.h"
+#include "renzan/base/file/file.h"
+#include "renzan/base/xxhash.h"
+
+namespace renzan {
+namespace {
+
+constexpr char kMagic[8] = {'R', 'Z', 'C', 'H', 'U', 'N', 'K', '1'};
+constexpr size_t kHeaderBytes = 64;
+
+struct Header {
+  char magic[8];
+  uint64_t chunk_bytes, num_chunks;
+  uint64_t files;  // XXH3 of the list of files
+};
+static_assert(sizeof(Header) <= kHeaderBytes);
+
+uint64_t Chunks(uint64_t bytes, uint64_t chunk_bytes) {
+  return (bytes + chunk_bytes - 1) / chunk_bytes;
+}
+
+// Differs between two starts of the machine.
+uint32_t MachineStart() {
+  std::string id;
+  std::getline(std::ifstream("/proc/sys/kernel/random/boot_id"), id);
+  return static_cast<uint32_t>(Xxh3OfBlock(id.data(), id.size())) | 1;  // not that of a new entry
+}
+
+std::string ListOf(const std::vector<ChunkTable::File>& files) {
+  std::string list;
+  for (const ChunkTable::File& file : files) list += fmt::format("{} {}\n", file.bytes, file.name);
+  return list;
+}
+
+void WriteSmallFile(const std::string& path, const std::string& text) {
+  FileWriter file(path);
+  file.Write(text);
+  file.Close();
+}
+
+}  // namespace
+
+ChunkTable::ChunkTable(const std::string& folder, const std::vector<File>& files,
+                       uint64_t chunk_bytes)
+    : folder_(folder), files_(files), machine_start_(MachineStart()) {
+  while (true) {
+    CreateDirectories(folder_);
+    const std::string path = folder_ + "/state";
+    fd_ = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+    if (fd_ < 0) FailErrno(errno, "cannot create " + path);
+    // Alone, one may make it anew; the lock is then shared with those that only use it.
+    if (::flock(fd_, LOCK_EX | LOCK_NB) == 0 && !Read()) Create(files, chunk_bytes);
+    if (::flock(fd_, LOCK_SH) != 0) FailErrno(errno, "cannot lock " + path);
+    struct stat mine {};
+    struct stat there {};
+    const bool is_current = ::fstat(fd_, &mine) == 0 && ::stat(path.c_str(), &there) == 0 &&
+                            mine.st_ino == there.st_ino;
+    // Removed, or made for other files, by a process that was faster.
+    if (is_current && Read()) break;
+    ::close(fd_);
+  }
+  ::futimens(fd_, nullptr);  // folders that are not in use go in the order of their last use
+  Map();
+  OpenFiles(/*create=*/true);
+}
+
+std::unique_ptr<ChunkTable> ChunkTable::OpenOther(const std::string& folder, bool* is_used) {
+  std::unique_ptr<ChunkTable> table(new ChunkTable());
+  table->folder_ = folder;
+  table->machine_start_ = MachineStart();
+  table->fd_ = ::open((folder + "/state").c_str(), O_RDWR | O_CLOEXEC);
+  if (table->fd_ < 0) return nullptr;
+  *is_used = ::flock(table->fd_, LOCK_EX | LOCK_NB) != 0;
+  std::ifstream list(folder + "/files");
+  for (std::string line; std::getline(list, line);) {
+    std::istringstream fields(line);
+    File file;
+    fields >> file.bytes;
+    std::getline(fields >> std::ws, file.name);
+    table->files_.push_back(file);
+  }
+  if (!table->Read()) return nullptr;
+  table->Map();
+  if (*is_used) table->OpenFiles(/*create=*/false);
+  return table;
+}
+
+ChunkTable::~ChunkTable() {
+  if (map_ != nullptr) ::munmap(map_, map_bytes_);
+  for (const int fd : fds_)
+    if (fd >= 0) ::close(fd);
+  if (fd_ >= 0) ::close(fd_);
+}
+
+// Whether the file is a table of these files; takes its size of chunks.
+bool ChunkTable::Read() {
+  Header header{};
+  struct stat info {};
+  if (::fstat(fd_, &info) != 0 || ::pread(fd_, &header, sizeof header, 0) != sizeof header ||
+      std::memcmp(header.magic, kMagic, sizeof kMagic) != 0 || header.chunk_bytes == 0)
+    return false;
+  const std::string list = ListOf(files_);
+  if (header.files != Xxh3OfBlock(list.data(), list.size())) return false;
+  first_chunks_ = {0};
+  for (const File& file : files_)
+    first_chunks_.push_back(first_chunks_.back() + Chunks(file.bytes, header.chunk_bytes));
+  chunk_bytes_ = header.chunk_bytes;
+  num_chunks_ = header.num_chunks;
+  map_bytes_ = kHeaderBytes + num_chunks_ * sizeof(Chunk);
+  return num_chunks_ == first_chunks_.back() && static_cast<uint64_t>(info.st_size) == map_bytes_;
+}
+
+void ChunkTable::Create(const std::vector<File>& files, uint64_t chunk_bytes) {
+  const std::string list = ListOf(files);
+  Header header{
+      .chunk_bytes = chunk_bytes, .num_chunks = 0, .files = Xxh3OfBlock(list.data(), list.size())};
+  std::memcpy(header.magic, kMagic, sizeof kMagic);
+  for (const File& file : files) header.num_chunks += Chunks(file.bytes, chunk_bytes);
+  // What an earlier table said to be there is not known any more.
+  for (const File& file : files) ::unlink((folder_ + "/" + file.name).c_str());
+  WriteSmallFile(folder_ + "/files", list);
+  const off_t bytes = static_cast<off_t>(kHeaderBytes + header.num_chunks * sizeof(Chunk));
+  if (::ftruncate(fd_, 0) != 0 || ::ftruncate(fd_, bytes) != 0 ||
+      ::pwrite(fd_, &header, sizeof header, 0) != sizeof header)
+    FailErrno(errno, fmt::format("cannot write {}/state", folder_));
+}
+
+void ChunkTable::Map() {
+  map_ = ::mmap(nullptr, map_bytes_, PROT_READ | PROT_WRITE, MAP_SHARED, fd_, 0);
+  if (map_ == MAP_FAILED) {
+    map_ = nullptr;
+    FailErrno(errno, fmt::format("cannot map {}/state", folder_));
+  }
+  chunks_ = reinterpret_cast<Chunk*>(static_cast<char*>(map_) + kHeaderBytes);
+}
+
+void ChunkTable::OpenFiles(bool create) {
+  for (const File& file : files_) {
+    const std::string path = folder_ + "/" + file.name;
+    if (create) CreateDirectories(ParentDirectory(path));
+    const int fd = ::open(path.c_str(), O_RDWR | O_CLOEXEC | (create ? O_CREAT : 0), 0666);
+    if (create && (fd < 0 || ::ftruncate(fd, static_cast<off_t>(file.bytes)) != 0))
+      FailErrno(errno, "cannot create " + path);
+    fds_.push_back(fd);
+  }
+}
+
+ChunkTable::Place ChunkTable::PlaceOf(uint64_t chunk) const {
+  const auto next = std::upper_bound(first_chunks_.begin(), first_chunks_.end(), chunk);
+  const size_t file = static_cast<size_t>(next - first_chunks_.begin()) - 1;
+  const uint64_t begin = (chunk - first_chunks_[file]) * chunk_bytes_;
+  return {file, begin, std::min(begin + chunk_bytes_, files_[file].bytes)};
+}
+
+void ChunkTable::Evict(uint64_t chunk) const {
+  const Place place = PlaceOf(chunk);
+  // Before the bytes go, so that no reader takes what is left for them.
+  chunks_[chunk].version.fetch_add(1, std::memory_order_seq_cst);
+  if (fds_[place.file] >= 0 &&
+      ::fallocate(fds_[place.file], FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+                  static_cast<off_t>(place.begin),
+                  static_cast<off_t>(place.end - place.begin)) != 0)
+    FailErrno(errno, fmt::format("cannot free a part of {}/{}", folder_, files_[place.file].name));
+}
+
+std::unique_ptr<ChunkTable::Lock> ChunkTable::Lock::Take(const ChunkTable& table, uint64_t chunk,
+                                                         bool wait) {
+  // Such locks belong to what open() made, so every taker opens the file.
+  const std::string path = table.folder() + "/state";
+  const int fd = ::open(path.c_str(), O_RDWR | O_CLOEXEC);
+  if (fd < 0) FailErrno(errno, "cannot open " + path);
+  std::unique_ptr<Lock> lock(new Lock(fd));
+  struct flock range {};
+  range.l_type = F_WRLCK;
+  range.l_whence = SEEK_SET;
+  range.l_start = static_cast<off_t>(chunk);
+  range.l_len = 1;
+  while (::fcntl(fd, wait ? F_OFD_SETLKW : F_OFD_SETLK, &range) != 0) {
+    if (errno == EINTR) continue;
+    if (!wait && (errno == EAGAIN || errno == EACCES)) return nullptr;
+    FailErrno(errno, "cannot lock a part of " + path);
+  }
+  return lock;
+}
+
+ChunkTable::Lock::~Lock() { ::close(fd_); }
+
+}  // namespace renzan

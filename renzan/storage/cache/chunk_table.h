@@ -1,0 +1,94 @@
+#pragma once
+
+// What is there of the files of one folder of a cache: a table in a file that processes map, with
+// an entry for each chunk. See block_cache.h for the protocol. Thread-safe.
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace renzan {
+
+class ChunkTable {
+ public:
+  struct Chunk {
+    std::atomic<uint32_t> version;   // odd: it is there
+    std::atomic<uint32_t> next_use;  // seconds since 1970
+    // The start of the machine in which it was verified: after another one, bytes that were not yet
+    // on the disk are lost.
+    std::atomic<uint32_t> verified_in;
+
+    bool is_there() const { return version.load(std::memory_order_acquire) % 2 == 1; }
+  };
+  struct File {
+    std::string name;
+    uint64_t bytes = 0;
+  };
+
+  // Opens the table of `folder`, or makes it, with the files. An existing one for other files is
+  // replaced unless it is in use, then one with another size of chunks is kept. While it is open no
+  // other process removes the folder.
+  ChunkTable(const std::string& folder, const std::vector<File>& files, uint64_t chunk_bytes);
+  ~ChunkTable();
+  ChunkTable(const ChunkTable&) = delete;
+  ChunkTable& operator=(const ChunkTable&) = delete;
+
+  // For eviction: the table of another folder; nothing if there is none (any more). `is_used`:
+  // whether a process has it open in the other way.
+  static std::unique_ptr<ChunkTable> OpenOther(const std::string& folder, bool* is_used);
+
+  const std::string& folder() const { return folder_; }
+  uint64_t chunk_bytes() const { return chunk_bytes_; }
+  uint64_t num_chunks() const { return num_chunks_; }
+  Chunk& operator[](uint64_t chunk) const { return chunks_[chunk]; }
+  uint32_t machine_start() const { return machine_start_; }
+
+  // Bytes [begin, end) of a file that is open here.
+  struct Place {
+    size_t file = 0;
+    uint64_t begin = 0, end = 0;
+  };
+  Place PlaceOf(uint64_t chunk) const;
+  int FileDescriptor(size_t file) const { return fds_[file]; }
+  const std::vector<File>& files() const { return files_; }
+
+  // Excludes all other threads and processes from a chunk.
+  class Lock {
+   public:
+    // Null if it is held and `wait` is false. Throws Error kIo.
+    static std::unique_ptr<Lock> Take(const ChunkTable& table, uint64_t chunk, bool wait);
+    ~Lock();
+    Lock(const Lock&) = delete;
+    Lock& operator=(const Lock&) = delete;
+
+   private:
+    explicit Lock(int fd) : fd_(fd) {}
+    int fd_;
+  };
+
+  // The caller holds the chunk's lock, and it is there. Frees its bytes on the disk.
+  void Evict(uint64_t chunk) const;
+
+ private:
+  ChunkTable() = default;
+  void Create(const std::vector<File>& files, uint64_t chunk_bytes);
+  bool Read();
+  void Map();
+  void OpenFiles(bool create);
+
+  std::string folder_;
+  std::vector<File> files_;
+  std::vector<uint64_t> first_chunks_;  // of files
+  uint64_t chunk_bytes_ = 0, num_chunks_ = 0;
+  uint32_t machine_start_ = 0;
+  int fd_ = -1;  // of the table; has a shared lock while it is open
+  std::vector<int> fds_;
+  void* map_ = nullptr;
+  size_t map_bytes_ = 0;
+  Chunk* chunks_ = nullptr;
+};
+
+}  // namespace renzan

@@ -1,0 +1,17 @@
+#pragma once
+
+// Reads a large object into a file: ranges of it at a time, several at once.
+
+#include "renzan/storage/s3/client.h"
+
+namespace renzan::s3 {
+
+constexpr int kRangesInFlight = 8;
+constexpr size_t kRangeBytes = 8 << 20;
+
+// Fills the file `fd`, which is empty. `object`: as Head() describes it. Throws Error kIo, which
+// names `where`, if the disk is full.
+void Download(Client& client, const Location& location, const Object& object, int fd,
+              const std::string& where);
+
+}  // namespace renzan::s3

@@ -1,0 +1,95 @@
+#include "renzan/storage/s3/explain.h"
+
+#include <cerrno>
+
+#include "renzan/base/clock.h"
+#include "renzan/base/escape.h"
+
+namespace renzan::s3 {
+namespace {
+
+std::string Where(const Refused& request, const Settings& settings) {
+  return fmt::format("{} {} at {}", request.method, request.location.Path(), settings.endpoint);
+}
+
+// What the store said, for messages.
+std::string Said(const HttpAnswer& answer, const ErrorAnswer& error) {
+  if (error.code.empty()) return fmt::format("HTTP status {}", answer.status);
+  return Escape(error.message.empty() ? error.code
+                                      : fmt::format("{}: {}", error.code, error.message));
+}
+
+}  // namespace
+
+bool IsTransient(int status, const std::string& code) {
+  return status == 408 || status == 429 || (status >= 500 && status != 501 && status != 507) ||
+         code == "RequestTimeout" || code == "ConditionalRequestConflict" || code == "SlowDown" ||
+         code == "OperationAborted";
+}
+
+bool RefusesCredentials(int status, const std::string& code) {
+  // An answer to HEAD has no code.
+  return (status == 400 || status == 401 || status == 403) &&
+         (code.empty() || code == "ExpiredToken" || code == "InvalidToken" ||
+          code == "TokenRefreshRequired" || code == "InvalidAccessKeyId" ||
+          code == "SignatureDoesNotMatch");
+}
+
+Error Explain(const Refused& request, const HttpAnswer& answer, const Settings& settings) {
+  const ErrorAnswer error = ParseError(answer.body);
+  const std::string where = Where(request, settings), said = Said(answer, error);
+  const std::string& code = error.code;
+  const std::string region =
+      error.region.empty() ? answer.Header("x-amz-bucket-region") : error.region;
+  const auto make = [&](ErrorCode kind, const std::string& next, int errno_value = 0) {
+    return Error(kind, fmt::format("{}: {}; {}", where, said, next), errno_value);
+  };
+  if (code == "NoSuchBucket")
+    return make(ErrorCode::kNoInput,
+                fmt::format("create the bucket '{}', or correct its name or AWS_ENDPOINT_URL",
+                            request.location.bucket));
+  if (code == "RequestTimeTooSkewed" || code == "RequestExpired") {
+    const std::string& date = error.server_time.empty() ? answer.Header("date") : error.server_time;
+    return make(ErrorCode::kConfig,
+                fmt::format("this machine's clock says {}{}: set it right (with NTP)",
+                            FormatUtc(request.now_unix_seconds),
+                            date.empty() ? "" : fmt::format(", the store's {}", Escape(date))));
+  }
+  if (!region.empty() && region != settings.region &&
+      (answer.status == 301 || answer.status == 307 || answer.status == 400))
+    return make(ErrorCode::kConfig,
+                fmt::format("the bucket is in the region {}, and these settings say {}: set "
+                            "AWS_REGION={}",
+                            Escape(region), settings.region, Escape(region)));
+  if (answer.status == 301 || answer.status == 307)
+    return make(ErrorCode::kConfig,
+                "the bucket is in another region or at another endpoint: set AWS_REGION or "
+                "AWS_ENDPOINT_URL");
+  if (code == "SignatureDoesNotMatch")
+    return make(ErrorCode::kNoPermission,
+                fmt::format("the secret key of {} is wrong, or a proxy changes requests",
+                            request.credentials_origin));
+  if (code == "InvalidAccessKeyId" || code == "InvalidToken")
+    return make(ErrorCode::kNoPermission,
+                fmt::format("the store does not know the credentials of {}: correct them",
+                            request.credentials_origin));
+  if (code == "ExpiredToken" || code == "TokenRefreshRequired")
+    return make(
+        ErrorCode::kNoPermission,
+        fmt::format("the credentials of {} have expired: renew them", request.credentials_origin));
+  if (answer.status == 507 || code == "QuotaExceeded")
+    return make(ErrorCode::kIo, "make room in the store");
+  if (answer.status == 401 || answer.status == 403)
+    return make(ErrorCode::kNoPermission,
+                fmt::format("the credentials of {} do not allow it: training needs to list, read, "
+                            "write and delete below this prefix, and to abort uploads",
+                            request.credentials_origin));
+  if (code == "InvalidBucketName" || code == "KeyTooLongError" || code == "InvalidURI")
+    return make(ErrorCode::kConfig, "choose another name");
+  if (answer.status == 404) return make(ErrorCode::kNoInput, "check the path", ENOENT);
+  if (answer.status == 501 || code == "NotImplemented")
+    return make(ErrorCode::kConfig, "this store cannot do what is needed: use another one");
+  return make(ErrorCode::kIo, "try again, or look at the store's log");
+}
+
+}  // namespace renzan::s3

@@ -1,0 +1,186 @@
+#include "renzan/storage/s3/lease.h"
+
+#include <condition_variable>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "renzan/base/error.h"
+#include "renzan/base/log.h"
+#include "renzan/storage/s3/process_identity.h"
+
+namespace renzan::s3 {
+namespace {
+
+struct Owner {
+  std::string id, owner, process;
+  bool released = false;
+};
+
+// An object that is no lease counts as one of an unknown owner, so that nothing is overwritten
+// before it has not changed for long.
+Owner ParseOwner(const std::string& text) {
+  const nlohmann::json json = nlohmann::json::parse(text, nullptr, false);
+  if (!json.is_object()) return {.owner = "unknown"};
+  const auto get = [&](const char* key) {
+    const auto found = json.find(key);
+    return found != json.end() && found->is_string() ? found->get<std::string>() : "";
+  };
+  const auto released = json.find("released");
+  return {.id = get("id"),
+          .owner = get("owner"),
+          .process = get("process"),
+          .released = released != json.end() && released->is_boolean() && released->get<bool>()};
+}
+
+// Returns early when a stop is requested.
+void WaitFor(double seconds, const std::stop_token& stop) {
+  std::mutex mutex;
+  std::condition_variable_any stopped;
+  std::unique_lock lock(mutex);
+  stopped.wait_for(lock, stop, std::chrono::duration<double>(seconds), [] { return false; });
+}
+
+}  // namespace
+
+Lease::Lease(Client& client, const Location& location, std::string owner, const Clock& clock,
+             Times times)
+    : client_(client),
+      location_(location),
+      owner_(std::move(owner)),
+      id_(RandomName()),
+      clock_(clock),
+      times_(times) {
+  Acquire();
+  CheckThatConditionsHold();
+  renewer_ = std::jthread([this](const std::stop_token& stop) {
+    while (true) {
+      WaitFor(times_.renew_seconds, stop);
+      if (stop.stop_requested()) return;
+      try {
+        Renew(stop);
+      } catch (const Error& error) {
+        if (stop.stop_requested()) return;
+        LogWarning("cannot renew the lock {}: {}", location_.Path(), error.what());
+      }
+    }
+  });
+}
+
+Lease::~Lease() {
+  renewer_.request_stop();
+  renewer_.join();
+  if (lost_) return;
+  try {
+    std::optional<Client::Content> there;
+    Rewrite(/*released=*/true, &there, {});
+  } catch (const Error& error) {
+    LogWarning("cannot release the lock {}: {}", location_.Path(), error.what());
+  }
+}
+
+std::string Lease::Text(bool released) const {
+  return nlohmann::json({{"owner", owner_},
+                         {"id", id_},
+                         {"process", ThisProcess()},
+                         {"renewals", renewals_},
+                         {"released", released}})
+             .dump() +
+         "\n";
+}
+
+void Lease::FailTaken(const Client::Content& there) const {
+  Fail(ErrorCode::kCantCreate,
+       "another run is writing to {}: {}; wait for it, or choose another checkpoint.dir",
+       location_.Path().substr(0, location_.Path().rfind('/')), ParseOwner(there.text).owner);
+}
+
+bool Lease::TryToTake(const std::optional<Client::Content>& there) {
+  const std::optional<std::string> etag = client_.Put(
+      location_, Text(false), there ? Condition::Matches(there->etag) : Condition::Absent());
+  if (etag) etag_ = *etag;
+  return etag.has_value();
+}
+
+void Lease::Acquire() {
+  std::optional<Client::Content> seen;
+  double seen_at = 0;
+  for (bool waiting = false;;) {
+    std::optional<Client::Content> there = client_.Get(location_);
+    const double now = clock_.MonotonicSeconds();
+    const Owner owner = there ? ParseOwner(there->text) : Owner{.released = true};
+    const bool is_free =
+        owner.released || IsGone(owner.process) ||
+        (seen && there->etag == seen->etag && now - seen_at >= times_.expire_seconds);
+    if (is_free) {
+      if (TryToTake(there)) return;
+      continue;  // somebody else was faster, or has renewed it at last
+    }
+    // It was renewed while this process looked on: its owner is alive.
+    if (seen && there->etag != seen->etag) FailTaken(*there);
+    if (!waiting)
+      LogInfo("waiting up to {:.0f} s to see whether another run still writes here: {}",
+              times_.expire_seconds, owner.owner);
+    waiting = true;
+    if (!seen) {
+      seen = std::move(there);
+      seen_at = now;
+    }
+    WaitFor(times_.poll_seconds, {});
+  }
+}
+
+// A store that ignores conditions would let two runs write to one directory. The lock exists now,
+// so neither write may succeed. Not the lock's text: if an answer is lost, finding that one would
+// look as if it had been written.
+void Lease::CheckThatConditionsHold() {
+  const std::string text = "a test of conditions by " + id_;
+  const bool absent = client_.Put(location_, text, Condition::Absent()).has_value();
+  const bool matches =
+      !absent &&
+      client_.Put(location_, text, Condition::Matches("\"00000000000000000000000000000000\""))
+          .has_value();
+  if (!absent && !matches) return;
+  client_.Delete(location_);
+  Fail(ErrorCode::kConfig,
+       "the store at {} ignores conditional writes ({}), so two runs could write to one directory "
+       "without noticing: use a store that has them",
+       client_.settings().endpoint, absent ? "If-None-Match" : "If-Match");
+}
+
+bool Lease::Rewrite(bool released, std::optional<Client::Content>* there,
+                    const std::stop_token& stop) {
+  while (true) {
+    const std::optional<std::string> etag =
+        client_.Put(location_, Text(released), Condition::Matches(etag_), stop);
+    if (etag) {
+      etag_ = *etag;
+      return true;
+    }
+    *there = client_.Get(location_);
+    if (!*there || ParseOwner((*there)->text).id != id_) return false;
+    // An earlier renewal failed, as it seemed, but has been done.
+    etag_ = (*there)->etag;
+  }
+}
+
+void Lease::Renew(const std::stop_token& stop) {
+  const std::lock_guard lock(mutex_);
+  if (lost_) return;
+  ++renewals_;
+  std::optional<Client::Content> there;
+  if (Rewrite(/*released=*/false, &there, stop)) return;
+  lost_ = Error(ErrorCode::kCantCreate,
+                fmt::format("{} was taken over by another run ({}), because this one did not renew "
+                            "its lock in time: it writes no more here",
+                            location_.Path().substr(0, location_.Path().rfind('/')),
+                            there ? ParseOwner(there->text).owner : "it is gone"));
+  LogWarning("{}", lost_->what());
+}
+
+void Lease::Check() {
+  Renew({});
+  const std::lock_guard lock(mutex_);
+  if (lost_) throw *lost_;
+}
+
+}  // namespace renzan::s3

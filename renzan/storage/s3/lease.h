@@ -1,0 +1,66 @@
+#pragma once
+
+// A lock in a store, which has none: an object that its owner writes again every few seconds, each
+// time only if it is still what the owner wrote last. Whoever finds one that has not changed for
+// long takes it over in the same way; its former owner notices at its next write. No clock is
+// compared with another.
+//
+// So one process at a time may write to a directory, and one that was taken for dead cannot go on
+// unnoticed. Thread-safe.
+
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <thread>
+
+#include "renzan/base/clock.h"
+#include "renzan/base/error.h"
+#include "renzan/storage/s3/client.h"
+#include "renzan/storage/storage.h"
+
+namespace renzan::s3 {
+
+class Lease : public DirectoryLock {
+ public:
+  struct Times {
+    double renew_seconds = 8;
+    // Without a change for so long, its owner is dead. Three renewals.
+    double expire_seconds = 25;
+    double poll_seconds = 1;
+  };
+
+  // Waits for another owner's lease to expire; throws Error kCantCreate if it is alive. Also tries
+  // whether the store keeps to conditions, and throws kConfig if it does not.
+  Lease(Client& client, const Location& location, std::string owner, const Clock& clock,
+        Times times);
+  // Releases it, so that the next owner need not wait.
+  ~Lease() override;
+
+  void Check() override;
+
+ private:
+  void Acquire();
+  bool TryToTake(const std::optional<Client::Content>& there);
+  void CheckThatConditionsHold();
+  void Renew(const std::stop_token& stop);
+  // Writes the object again. False if it is another owner's now, who is `there`.
+  bool Rewrite(bool released, std::optional<Client::Content>* there, const std::stop_token& stop);
+  std::string Text(bool released) const;
+  [[noreturn]] void FailTaken(const Client::Content& there) const;
+
+  Client& client_;
+  const Location location_;
+  const std::string owner_, id_;
+  const Clock& clock_;
+  const Times times_;
+  std::mutex mutex_;
+  uint64_t renewals_ = 0;
+  std::string etag_;  // of what this owner wrote last
+  std::optional<Error> lost_;
+  std::jthread renewer_;  // last, so that it ends first
+};
+
+}  // namespace renzan::s3

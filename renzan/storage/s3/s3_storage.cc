@@ -1,0 +1,239 @@
+#include "renzan/storage/s3/s3_storage.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "renzan/base/duration.h"
+#include "renzan/base/error.h"
+#include "renzan/base/escape.h"
+#include "renzan/base/log.h"
+#include "renzan/storage/s3/download.h"
+#include "renzan/storage/s3/process_identity.h"
+#include "renzan/storage/s3/upload.h"
+
+namespace renzan::s3 {
+namespace {
+
+constexpr const char* kRetrySecondsVariable = "RENZAN_S3_RETRY_FOR";
+
+[[noreturn]] void FailMissing(const std::string& path) { FailToRead(ENOENT, path); }
+
+std::string NameOf(const std::string& path) { return path.substr(path.rfind('/') + 1); }
+
+// Nothing is removed when it is not committed: after an Error the manifest may be there
+// nevertheless, and then its files must be too.
+class TreeInStore : public StagedTree {
+ public:
+  TreeInStore(Client& client, std::string path)
+      : client_(client), path_(std::move(path)), location_(path_ + "/" + RandomName() + ".") {}
+  const std::string& location() const override { return location_; }
+
+  void Commit(const std::string& manifest_name, const std::string& manifest) override {
+    const std::string path = path_ + "/" + manifest_name;
+    if (!client_.Put(ParseLocation(path), manifest, Condition::Absent()))
+      Fail(ErrorCode::kCantCreate,
+           "{} exists: another run has written it meanwhile; only one at a time may", path);
+  }
+
+ private:
+  Client& client_;
+  const std::string path_, location_;
+};
+
+class S3Storage : public Storage {
+ public:
+  S3Storage(const Environment& environment, const Clock& clock, S3Options options)
+      : clock_(clock),
+        options_(std::move(options)),
+        client_(ReadSettings(environment), environment, clock, options_.client) {
+    if (options_.copies.empty()) options_.copies = environment("TMPDIR").value_or("/tmp");
+  }
+
+  std::vector<std::string> Names(const std::string& dir) override {
+    const Location location = ParseLocation(dir);
+    const Client::Listing listing = client_.List(location.bucket, location.Prefix(), true);
+    std::vector<std::string> names;
+    for (const Object& object : listing.objects) names.push_back(NameOf(object.key));
+    for (const std::string& prefix : listing.prefixes)
+      names.push_back(NameOf(prefix.substr(0, prefix.size() - 1)));
+    std::erase(names, "");  // "dir/", with which some programs mark directories
+    std::sort(names.begin(), names.end());
+    return names;
+  }
+
+  std::vector<File> Files(const std::string& dir) override {
+    const Location location = ParseLocation(dir);
+    std::vector<File> files;
+    for (const Object& object : client_.List(location.bucket, location.Prefix(), false).objects)
+      if (!object.key.ends_with('/'))
+        files.push_back({Location{location.bucket, object.key}.Path(), object.bytes});
+    return files;
+  }
+
+  bool IsMissing(const std::string& path) override {
+    const Location location = ParseLocation(path);
+    if (!location.key.empty() && client_.Head(location)) return false;
+    return !client_.HasAny(location.bucket, location.Prefix());
+  }
+
+  std::vector<uint64_t> Sizes(const std::string& dir, std::span<const std::string> names) override {
+    std::map<std::string, uint64_t> known;
+    for (const File& file : Files(dir)) known[file.path] = file.bytes;
+    std::vector<uint64_t> sizes;
+    for (const std::string& name : names) {
+      const auto found = known.find(NormalizedPath(dir) + "/" + name);
+      if (found == known.end()) FailMissing(dir + "/" + name);
+      sizes.push_back(found->second);
+    }
+    return sizes;
+  }
+
+  std::string ReadText(const std::string& path, uint64_t max_bytes) override {
+    std::optional<Client::Content> content = client_.Get(ParseLocation(path));
+    if (!content) FailMissing(path);
+    if (content->text.size() > max_bytes)
+      Fail(ErrorCode::kData, "it has {} bytes", content->text.size());
+    return std::move(content->text);
+  }
+
+  void ReadRange(const std::string& path, uint64_t offset, std::span<std::byte> out) override {
+    client_.GetRange(ParseLocation(path), "", offset, out);
+  }
+
+  LocalFile Fetch(const std::string& path) override {
+    const Location location = ParseLocation(path);
+    const std::optional<Object> object = client_.Head(location);
+    if (!object) FailMissing(path);
+    std::string name = options_.copies + "/renzan-XXXXXX";
+    const int fd = ::mkostemp(name.data(), O_CLOEXEC);
+    if (fd < 0)
+      FailErrno(errno,
+                fmt::format("cannot keep a copy of {} in {} (set TMPDIR to another directory)",
+                            path, options_.copies));
+    LocalFile copy(path, fd);
+    ::unlink(name.c_str());
+    Download(client_, location, *object, fd, options_.copies);
+    return copy;
+  }
+
+  std::unique_ptr<OutputFile> Create(const std::string& path) override {
+    return std::make_unique<Upload>(client_, path);
+  }
+
+  void WriteText(const std::string& path, std::string_view text) override {
+    client_.Put(ParseLocation(path), text);
+  }
+
+  bool WriteTextIfAbsent(const std::string& path, std::string_view text) override {
+    return client_.Put(ParseLocation(path), text, Condition::Absent()).has_value();
+  }
+
+  void Remove(const std::string& path) override {
+    const Location location = ParseLocation(path);
+    // Not Files(), which leaves out what other programs mark directories with.
+    for (const Object& object : client_.List(location.bucket, location.Prefix(), false).objects)
+      client_.Delete({location.bucket, object.key});
+    if (!location.key.empty()) client_.Delete(location);
+  }
+
+  std::unique_ptr<StagedTree> Stage(const std::string& path, const std::string&) override {
+    return std::make_unique<TreeInStore>(client_, NormalizedPath(path));
+  }
+
+  bool HasTree(const std::string& path, const std::string& manifest_name) override {
+    return client_.Head(ParseLocation(path + "/" + manifest_name)).has_value();
+  }
+
+  // Without its manifest it is none.
+  void RemoveTree(const std::string& path, const std::string& manifest_name) override {
+    client_.Delete(ParseLocation(path + "/" + manifest_name));
+    Remove(path);
+  }
+
+  std::string SetAside(const std::string& path, const std::string& manifest_name) override {
+    const std::string manifest = NormalizedPath(path) + "/" + manifest_name;
+    const std::optional<Client::Content> content = client_.Get(ParseLocation(manifest));
+    if (!content) FailMissing(manifest);
+    std::string to = manifest + std::string(kCorrupt);
+    for (int i = 2; !client_.Put(ParseLocation(to), content->text, Condition::Absent()); ++i)
+      to = fmt::format("{}{}-{}", manifest, kCorrupt, i);
+    client_.Delete(ParseLocation(manifest));
+    return to;
+  }
+
+  std::vector<std::string> Leftovers(const std::string& dir, const std::string& prefix,
+                                     const std::string& manifest_name,
+                                     const FilesOf& files_of) override {
+    const Location location = ParseLocation(dir);
+    const std::string start = location.Prefix() + prefix;
+    for (const auto& [upload, id] : client_.Uploads(location.bucket, start))
+      client_.AbortUpload(upload, id);
+    std::map<std::string, std::vector<std::string>> trees;  // their files' names
+    for (const Object& object : client_.List(location.bucket, start, false).objects) {
+      const size_t slash = object.key.find('/', start.size());
+      if (slash != std::string::npos)
+        trees[object.key.substr(0, slash)].push_back(object.key.substr(slash + 1));
+    }
+    std::vector<std::string> leftovers;
+    for (const auto& [key, names] : trees) {
+      const std::string tree = Location{location.bucket, key}.Path();
+      const auto has = [&](std::string_view start_of_name) {
+        return std::any_of(names.begin(), names.end(), [&](const std::string& name) {
+          return name.starts_with(start_of_name);
+        });
+      };
+      if (has(manifest_name + std::string(kCorrupt))) continue;
+      std::optional<std::vector<std::string>> wanted = std::vector<std::string>();
+      if (has(manifest_name)) wanted = files_of(tree);
+      if (!wanted) continue;
+      const std::set<std::string> keep(wanted->begin(), wanted->end());
+      for (const std::string& name : names)
+        if (name != manifest_name && !keep.contains(name)) leftovers.push_back(tree + "/" + name);
+    }
+    return leftovers;
+  }
+
+  std::unique_ptr<DirectoryLock> Lock(const std::string& dir, const std::string& owner) override {
+    return std::make_unique<Lease>(client_, ParseLocation(NormalizedPath(dir) + "/.lock"), owner,
+                                   clock_, options_.lease);
+  }
+
+ private:
+  static constexpr std::string_view kCorrupt = ".corrupt";
+
+  const Clock& clock_;
+  S3Options options_;
+  Client client_;
+};
+
+}  // namespace
+
+std::unique_ptr<Storage> OpenS3(const Environment& environment, const Clock& clock,
+                                const S3Options& options) {
+  S3Options all = options;
+  if (const std::optional<std::string> text = environment(kRetrySecondsVariable)) {
+    const std::optional<double> seconds = ParseDuration(*text);
+    if (!seconds)
+      Fail(ErrorCode::kConfig, "{} is '{}': it must be a duration such as 30s or 2m",
+           kRetrySecondsVariable, Escape(*text));
+    all.client.retry_seconds = *seconds;
+  }
+  return std::make_unique<S3Storage>(environment, clock, all);
+}
+
+Environment ProcessEnvironment() {
+  return [](const std::string& name) -> std::optional<std::string> {
+    const char* value = std::getenv(name.c_str());
+    if (value == nullptr || *value == 0) return std::nullopt;
+    return value;
+  };
+}
+
+}  // namespace renzan::s3

@@ -1,0 +1,33 @@
+#pragma once
+
+// Storage in an S3-compatible object store.
+//
+// A tree is the objects below its path. Each process that writes one gives its objects names of
+// their own, so that two never write the same object; the manifest, which names them, is written
+// last and only if there is none. So a tree exists whole or not at all, and of two processes that
+// write the same one the second is told. Thread-safe.
+
+#include <memory>
+#include <string>
+
+#include "renzan/base/clock.h"
+#include "renzan/storage/s3/client.h"
+#include "renzan/storage/s3/lease.h"
+#include "renzan/storage/storage.h"
+
+namespace renzan::s3 {
+
+struct S3Options {
+  Client::Options client = {};
+  Lease::Times lease = {};
+  std::string copies;  // the directory for copies of objects (Fetch); empty: $TMPDIR, or /tmp
+};
+
+// Reads settings from the environment. `clock` outlives the result. Throws Error kConfig.
+std::unique_ptr<Storage> OpenS3(const Environment& environment, const Clock& clock,
+                                const S3Options& options);
+
+// $NAME of this process.
+Environment ProcessEnvironment();
+
+}  // namespace renzan::s3

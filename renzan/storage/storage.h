@@ -1,0 +1,156 @@
+#pragma once
+
+// Where data and checkpoints lie: in directories of this machine, or in an S3-compatible object
+// store. A path says which: "s3://bucket/prefix" is a place in a store, every other path a
+// directory or file. What is written here is visible and durable once a function has returned
+// without an Error, and whole or not there at all. Thread-safe.
+//
+// A store has neither directories nor renames. A "directory" there is what the keys below a prefix
+// make of it; it exists as long as it holds something.
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "renzan/base/file/file.h"
+
+namespace renzan {
+
+// "s3://..."
+bool IsInStore(std::string_view path);
+
+// `path`, but in a store without what no key should have: "//" and a '/' at the end.
+std::string NormalizedPath(const std::string& path);
+
+// A file that appears when Close() returns. The destructor removes what was not closed. One in a
+// store takes this much memory at most, for the parts that are on the way.
+inline constexpr int64_t kOutputFileBytes = 40 << 20;
+class OutputFile {
+ public:
+  virtual ~OutputFile() = default;
+  virtual void Write(const void* data, size_t bytes) = 0;
+  void Write(std::string_view text) { Write(text.data(), text.size()); }
+  virtual void Close() = 0;
+  virtual const std::string& path() const = 0;
+  virtual uint64_t bytes_written() const = 0;
+};
+
+// A file's content as a file of this machine: itself, or a copy that nobody else sees and that is
+// gone with this object.
+class LocalFile {
+ public:
+  // A file of this machine.
+  explicit LocalFile(std::string path) : path_(path), local_path_(std::move(path)) {}
+  // A copy of `path`: an open file without a name, which this object closes.
+  LocalFile(std::string path, int fd);
+  ~LocalFile();
+  LocalFile(LocalFile&& other) noexcept;
+  LocalFile& operator=(LocalFile&&) = delete;
+
+  const std::string& path() const { return path_; }  // for messages
+  // For everything that opens files.
+  const std::string& local_path() const { return local_path_; }
+
+ private:
+  std::string path_, local_path_;
+  int fd_ = -1;
+};
+
+// A directory that appears at its path whole or not at all: its files are written first, by any
+// number of processes, and its manifest comes last. Without a manifest the destructor removes what
+// was written; in a store, where that may take long, it stays: see Storage::Leftovers().
+class StagedTree {
+ public:
+  virtual ~StagedTree() = default;
+  // A file "name" of the tree is written to location() + "name".
+  virtual const std::string& location() const = 0;
+  // Makes the tree visible, with one more file. Throws Error kCantCreate if there is one at its
+  // path meanwhile.
+  virtual void Commit(const std::string& manifest_name, const std::string& manifest) = 0;
+};
+
+// Keeps others from writing to a directory.
+class DirectoryLock {
+ public:
+  virtual ~DirectoryLock() = default;
+  // Throws Error kCantCreate if another process has taken the lock away, which can happen in a
+  // store to a process that did not answer for long.
+  virtual void Check() = 0;
+};
+
+class Storage {
+ public:
+  virtual ~Storage() = default;
+
+  // The one that `path` is in. Throws Error kConfig for a path in a store of which this program
+  // knows nothing, or whose settings are wrong.
+  static Storage& Of(std::string_view path);
+
+  // The names in a directory, of files and directories, sorted; none if it does not exist.
+  virtual std::vector<std::string> Names(const std::string& dir) = 0;
+
+  static constexpr uint64_t kMaxTextBytes = uint64_t{256} << 20;
+
+  struct File {
+    std::string path;
+    uint64_t bytes = 0;
+  };
+  // All files in a directory and those below it.
+  virtual std::vector<File> Files(const std::string& dir) = 0;
+
+  // Whether there is certainly neither file nor directory. Throws Error kNoInput or kIo if that
+  // cannot be determined.
+  virtual bool IsMissing(const std::string& path) = 0;
+
+  // The sizes of files of one directory. Throws Error kNoInput or kIo.
+  virtual std::vector<uint64_t> Sizes(const std::string& dir,
+                                      std::span<const std::string> names) = 0;
+
+  // Throws Error kData if the file is larger.
+  virtual std::string ReadText(const std::string& path, uint64_t max_bytes = kMaxTextBytes) = 0;
+  // Fills `out` with the file's bytes from `offset`. Throws Error kData if it ends before.
+  virtual void ReadRange(const std::string& path, uint64_t offset, std::span<std::byte> out) = 0;
+  virtual LocalFile Fetch(const std::string& path) = 0;
+
+  virtual std::unique_ptr<OutputFile> Create(const std::string& path) = 0;
+  virtual void WriteText(const std::string& path, std::string_view text) = 0;
+  // False, and nothing written, if the file exists.
+  virtual bool WriteTextIfAbsent(const std::string& path, std::string_view text) = 0;
+
+  // Removes a file or a directory. Succeeds if there is none.
+  virtual void Remove(const std::string& path) = 0;
+
+  // Throws Error kCantCreate if there is a directory at `path` that is not empty; in a store, where
+  // it would have to be asked, only Commit() does.
+  virtual std::unique_ptr<StagedTree> Stage(const std::string& path,
+                                            const std::string& manifest_name) = 0;
+  // Whether there is a tree, complete or damaged. Throws Error kNoInput or kIo.
+  virtual bool HasTree(const std::string& path, const std::string& manifest_name) = 0;
+  // Removes a tree so that it is never seen without some of its files.
+  virtual void RemoveTree(const std::string& path, const std::string& manifest_name) = 0;
+  // Makes it no tree any longer, but keeps its files. Returns where its manifest is now.
+  virtual std::string SetAside(const std::string& path, const std::string& manifest_name) = 0;
+  // What a process that was killed left in `dir` of trees whose names begin with `prefix`: paths to
+  // Remove(), which may take a while. `files_of(tree)` gives the names of a tree's files, or
+  // nothing where that cannot be known. Only for the process that has the lock.
+  using FilesOf = std::function<std::optional<std::vector<std::string>>(const std::string& tree)>;
+  virtual std::vector<std::string> Leftovers(const std::string& dir, const std::string& prefix,
+                                             const std::string& manifest_name,
+                                             const FilesOf& files_of) = 0;
+
+  // Waits a while for another that has it; then throws Error kCantCreate, which tells who that is.
+  // `owner`: who this is, one line. Creates the directory.
+  virtual std::unique_ptr<DirectoryLock> Lock(const std::string& dir, const std::string& owner) = 0;
+};
+
+// Called once, before any thread is started: `open` makes the Storage of all "s3://" paths when it
+// is needed first. A program that does not call it knows only its own machine's files.
+void SetObjectStore(std::function<std::unique_ptr<Storage>()> open);
+
+}  // namespace renzan

@@ -1,0 +1,185 @@
+"""What goes wrong between a client and its store, and when.
+
+  plan = Plan()
+  plan.inject(SLOW_DOWN, method="PUT", path="/checkpoints/", nth=2)
+  plan.inject(limit(1 << 20), method="GET")
+  plan.fail_request(7, CUT_IN_ANSWER)
+"""
+
+import dataclasses
+import re
+import threading
+import time
+
+WAIT_S = 60
+
+
+class Link:
+    """Of limited bandwidth, shared by all requests that it is a fault of."""
+
+    def __init__(self, bytes_per_second):
+        self.bytes_per_second = bytes_per_second
+        self._lock = threading.Lock()
+        self._free_at = 0.0
+
+    def carry(self, count):
+        """Returns when so many bytes have passed."""
+        with self._lock:
+            now = time.monotonic()
+            self._free_at = max(now, self._free_at) + count / self.bytes_per_second
+            rest = self._free_at - now
+        time.sleep(rest)
+
+
+@dataclasses.dataclass(frozen=True)
+class Fault:
+    """Of the faults of a request, all those happen that add up, and the first one that does not, by
+    which the request ends."""
+    name: str
+    adds_up: bool = False
+    status: int = 0  # answers
+    code: str = ""
+    seconds: float = 0.0
+    link: Link | None = None
+
+
+# The store never hears of the request.
+CUT_BEFORE = Fault("cut before")
+# The store hears half of its body (of its head, where it has none).
+CUT_IN_REQUEST = Fault("cut in request")
+# The store has carried it out; the client is never told.
+LOSE_ANSWER = Fault("lost answer")
+# The client is told half of the body (of the head, where the answer has none), and its connection
+# is reset.
+CUT_IN_ANSWER = Fault("cut in answer")
+# The client is told half of the body, and its connection ends like one in which all is well. An
+# answer without a body is whole.
+TRUNCATE = Fault("truncated")
+# The store does not hear If-Match and If-None-Match, as one that knows no conditions.
+IGNORE_CONDITIONS = Fault("conditions ignored", adds_up=True)
+
+
+def answer(status, code):
+    """The store never hears of the request."""
+    return Fault(f"{status} {code}", status=status, code=code)
+
+
+INTERNAL_ERROR = answer(500, "InternalError")
+SLOW_DOWN = answer(503, "SlowDown")
+TOO_MANY_REQUESTS = answer(429, "TooManyRequests")
+EXPIRED_TOKEN = answer(403, "ExpiredToken")
+TIME_TOO_SKEWED = answer(403, "RequestTimeTooSkewed")
+
+
+def delay(seconds):
+    return Fault(f"{seconds} s late", adds_up=True, seconds=seconds)
+
+
+def limit(bytes_per_second):
+    """Of bodies, both ways together."""
+    return Fault(f"{bytes_per_second} B/s", adds_up=True, link=Link(bytes_per_second))
+
+
+@dataclasses.dataclass
+class Request:
+    """A line of the log; it is there from when the request has come."""
+    number: int  # from 1
+    method: str
+    target: str  # path and query, as they came
+    status: int = 0  # of the answer, also if it was lost; 0: there was none
+    bytes_in: int = 0  # of the body, that have come from the client
+    bytes_out: int = 0  # of the answer's body, that were sent to the client
+    fault: str = ""  # names, with commas
+
+    def is_like(self, method, path):
+        return ((method is None or method == self.method)
+                and re.search(path, self.target) is not None)
+
+
+@dataclasses.dataclass(eq=False)
+class Rule:
+    fault: Fault
+    method: str | None
+    path: str
+    nth: int | None
+    every: int
+    times: int | None
+    matched: int = 0  # requests
+    hits: int = 0
+
+    def hit(self, request):
+        if not request.is_like(self.method, self.path):
+            return False
+        self.matched += 1
+        if self.nth is not None and self.matched != self.nth or self.matched % self.every != 0:
+            return False
+        if self.times is not None and self.hits >= self.times:
+            return False
+        self.hits += 1
+        return True
+
+
+class Plan:
+    """May be changed, by any thread, while requests come."""
+
+    def __init__(self):
+        self.log = []  # Requests, in order
+        self._changed = threading.Condition()
+        self._rules = []
+        self._by_number = {}
+
+    def inject(self, fault, method=None, path="", nth=None, every=1, times=None):
+        """Into requests of that method whose path and query contain the regular expression `path`:
+        only the nth of them, each `every`th, or all, at most so many times. Returns the rule, which
+        counts its hits."""
+        with self._changed:
+            self._rules.append(Rule(fault, method, path, nth, every, times))
+            return self._rules[-1]
+
+    def fail_request(self, number, fault):
+        """That request of all, counted from 1 since the last reset()."""
+        with self._changed:
+            self._by_number[number] = fault
+
+    def remove(self, rule):
+        with self._changed:
+            self._rules.remove(rule)
+
+    def clear(self):
+        """No more faults."""
+        with self._changed:
+            self._rules, self._by_number = [], {}
+
+    def reset(self):
+        """No more faults, and requests are counted from 1 again."""
+        with self._changed:
+            self._rules, self._by_number, self.log = [], {}, []
+
+    def take(self, method, target):
+        """Its line in the log, and its faults."""
+        with self._changed:
+            request = Request(len(self.log) + 1, method, target)
+            self.log.append(request)
+            found = [rule.fault for rule in self._rules if rule.hit(request)]
+            if request.number in self._by_number:
+                found.insert(0, self._by_number[request.number])
+            ends = [fault for fault in found if not fault.adds_up][:1]
+            faults = [fault for fault in found if fault.adds_up] + ends
+            request.fault = ", ".join(fault.name for fault in faults)
+            self._changed.notify_all()
+            return request, faults
+
+    def requests(self, method=None, path=""):
+        """Those in the log."""
+        with self._changed:
+            return [request for request in self.log if request.is_like(method, path)]
+
+    def count(self, method=None, path=""):
+        return len(self.requests(method, path))
+
+    def wait_for_request(self, method=None, path="", count=1):
+        """Until so many have come, of those in the log."""
+        with self._changed:
+            if not self._changed.wait_for(
+                    lambda: sum(each.is_like(method, path) for each in self.log) >= count, WAIT_S):
+                raise TimeoutError(f"no {method or 'request'} {path}")
