@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <csignal>
 #include <cstdio>
 #include <exception>
 #include <nlohmann/json.hpp>
@@ -83,6 +84,7 @@ int ReportParseError(const CLI::App& app, const CLI::ParseError& error) {
 int main(int argc, char** argv) {
   renzan::ExitOnBusErrors();
   renzan::SetObjectStore([] {
+    std::signal(SIGPIPE, SIG_IGN);  // a connection that breaks is an Error
     return renzan::s3::OpenS3(renzan::s3::ProcessEnvironment(), renzan::SystemClock(), {});
   });
   CLI::App app{

@@ -2,7 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <set>
 #include <vector>
 
 namespace renzan {
@@ -67,6 +69,56 @@ TEST(SampleOrder, AWindowTouchesOnlyItsBlocks) {
     EXPECT_EQ(blocks_touched, 4);
     EXPECT_EQ(in_block[40], 0) << "the short block belongs to the last window";
   }
+}
+
+// What is known of windows without visiting their rows, compared with the rows.
+TEST(SampleOrder, WindowsNameTheirBlocks) {
+  for (const bool enabled : {true, false}) {
+    for (const int64_t rows : {1, 5, 16, 17, 63, 64, 65, 16 * 40, 16 * 40 + 3, 16 * 43 + 15}) {
+      for (const int64_t begin : {0, 1000}) {
+        SCOPED_TRACE(::testing::Message() << enabled << " " << rows << " " << begin);
+        const SampleOrder order(9, 2, begin, begin + rows,
+                                {.enabled = enabled, .block_rows = 16, .window_blocks = 4});
+        EXPECT_EQ(order.window_rows(), 64);
+        ASSERT_EQ(order.num_windows(), (rows + 63) / 64);
+        ASSERT_EQ(order.num_blocks(), (rows + 15) / 16);
+        int64_t row = begin;  // blocks cover the range without gaps
+        for (int64_t block = 0; block < order.num_blocks(); ++block) {
+          const auto [first, end] = order.RowsOfBlock(block);
+          EXPECT_EQ(first, row);
+          EXPECT_GT(end, first);
+          for (; row < end; ++row) EXPECT_EQ(order.BlockOf(row), block);
+        }
+        EXPECT_EQ(row, begin + rows);
+        for (int64_t window = 0; window < order.num_windows(); ++window) {
+          std::set<int64_t> expected;
+          for (int64_t i = 64 * window; i < std::min(64 * (window + 1), rows); ++i)
+            expected.insert(order.BlockOf(order.Row(i)));
+          const std::vector<int64_t> blocks = order.BlocksOfWindow(window);
+          EXPECT_EQ(std::set<int64_t>(blocks.begin(), blocks.end()), expected);
+          EXPECT_EQ(blocks.size(), expected.size());
+          for (const int64_t block : blocks) EXPECT_EQ(order.WindowOfBlock(block), window);
+        }
+      }
+    }
+  }
+}
+
+TEST(KeyedPermutation, HasAnInverse) {
+  for (const int64_t size : {1, 2, 3, 5, 16, 17, 1000, 65537}) {
+    for (const uint64_t tweak : {0, 7}) {
+      const KeyedPermutation permutation(12345, tweak, size);
+      for (int64_t i = 0; i < size; ++i) {
+        ASSERT_EQ(permutation.Inverse(permutation(i)), i) << "of " << size;
+        ASSERT_EQ(permutation(permutation.Inverse(i)), i) << "of " << size;
+      }
+    }
+  }
+  // More than can be tried.
+  const int64_t large = int64_t{1} << 40;
+  const KeyedPermutation permutation(12345, 0, large - 12345);
+  for (const int64_t i : {int64_t{0}, int64_t{77}, large / 3, large - 12346})
+    EXPECT_EQ(permutation.Inverse(permutation(i)), i);
 }
 
 TEST(SampleOrder, BlocksComeFromTheWholeRange) {

@@ -7,6 +7,8 @@
 namespace renzan {
 namespace {
 
+constexpr int kMostAttempts = 1000;
+
 void SortUnique(std::vector<uint64_t>* chunks) {
   std::sort(chunks->begin(), chunks->end());
   chunks->erase(std::unique(chunks->begin(), chunks->end()), chunks->end());
@@ -87,7 +89,13 @@ void DatasetCache::ReadRows(std::span<const int64_t> rows, const std::function<v
     SortUnique(&chunks);
     cache_->Need(chunks, &versions);
   };
-  while (true) {
+  for (int attempt = 0;; ++attempt) {
+    // Others that need as much at the same time evict it again and again.
+    if (attempt == kMostAttempts)
+      Fail(ErrorCode::kConfig,
+           "the cache {} is too small for what is read from it at the same time: raise "
+           "data.cache.size ({} bytes now)",
+           options_.directory, options_.max_bytes);
     chunks.clear();
     add(&DatasetCache::AddColumns);
     if (has_jagged_) {

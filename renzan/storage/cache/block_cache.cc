@@ -5,9 +5,11 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <thread>
 
 #include "renzan/base/clock.h"
 #include "renzan/base/error.h"
+#include "renzan/base/file/file.h"
 #include "renzan/base/xxhash.h"
 #include "renzan/storage/in_parallel.h"
 #include "renzan/storage/storage.h"
@@ -18,6 +20,8 @@ namespace {
 // Chunks that are needed at this moment are evicted by nobody.
 constexpr uint32_t kNow = 1;
 constexpr uint32_t kSoonSeconds = 60;
+constexpr auto kLongestWait = std::chrono::seconds(60);
+constexpr auto kBetweenTries = std::chrono::milliseconds(5);
 
 std::vector<ChunkTable::File> TableFiles(const std::vector<BlockCache::File>& files) {
   std::vector<ChunkTable::File> table;
@@ -51,9 +55,12 @@ BlockCache::BlockCache(Options options, std::vector<File> files)
     CHECK(file.checksums.size() == (file.bytes + kBlockBytes - 1) / kBlockBytes);
     total_bytes_ += file.bytes;
   }
-  usage_ = std::make_unique<CacheUsage>(options_.directory, options_.max_bytes);
+  CreateDirectories(options_.directory);
   table_ = std::make_unique<ChunkTable>(LocalDirectory(options_), TableFiles(files_),
                                         FitsWhole() ? kLargeChunkBytes : kSmallChunkBytes);
+  usage_ = std::make_unique<CacheUsage>(options_.directory, options_.max_bytes);
+  if (!usage_->counted_anew()) usage_->GiveBack(table_->dropped_bytes());
+  usage_->Reserve(0, {});  // the limit may be lower than it was
   first_chunks_ = {0};
   for (const File& file : files_)
     first_chunks_.push_back(first_chunks_.back() +
@@ -125,8 +132,8 @@ void BlockCache::GiveBack(std::vector<std::byte> buffer) {
   buffers_.push_back(std::move(buffer));
 }
 
-BlockCache::Result BlockCache::Ensure(uint64_t chunk, uint32_t later_than, uint32_t next_use,
-                                      bool wait) {
+BlockCache::Result BlockCache::Ensure(uint64_t chunk, const CacheUsage::Evictable& evictable,
+                                      uint32_t next_use, bool wait) {
   ChunkTable::Chunk& entry = (*table_)[chunk];
   const auto is_ready = [&] {
     return entry.is_there() && entry.verified_in == table_->machine_start();
@@ -151,7 +158,7 @@ BlockCache::Result BlockCache::Ensure(uint64_t chunk, uint32_t later_than, uint3
     table_->Evict(chunk);
     usage_->GiveBack(buffer.size());
   }
-  if (!usage_->Reserve(buffer.size(), later_than)) return Result::kNoRoom;
+  if (!usage_->Reserve(buffer.size(), evictable)) return Result::kNoRoom;
   try {
     FetchInto(place, buffer);
     WriteAt(table_->FileDescriptor(place.file), buffer, place.begin, LocalPath(place.file));
@@ -164,6 +171,27 @@ BlockCache::Result BlockCache::Ensure(uint64_t chunk, uint32_t later_than, uint3
   entry.verified_in = table_->machine_start();
   entry.version.fetch_add(1, std::memory_order_release);
   return Result::kThere;
+}
+
+// Waits for room that is taken by what others fetch, which can be evicted once it is there.
+void BlockCache::FetchMissing(uint64_t chunk, std::span<const uint64_t> needed) {
+  const auto is_needed = [&](const std::string& folder, uint64_t other) {
+    return folder.ends_with("/" + options_.id) &&
+           std::binary_search(needed.begin(), needed.end(), other);
+  };
+  const CacheUsage::Evictable unexpected{.later_than = kNow, .but = is_needed};
+  // Even what others need now: a reader notices, and a dead one does not mind.
+  const CacheUsage::Evictable all{.later_than = 0, .but = is_needed};
+  const auto deadline = std::chrono::steady_clock::now() + kLongestWait;
+  while (Ensure(chunk, unexpected, kNow, /*wait=*/true) == Result::kNoRoom &&
+         Ensure(chunk, all, kNow, /*wait=*/true) == Result::kNoRoom) {
+    if (std::chrono::steady_clock::now() > deadline)
+      Fail(ErrorCode::kConfig,
+           "the cache {} is full of what is needed at this moment: raise data.cache.size ({} bytes "
+           "now)",
+           options_.directory, options_.max_bytes);
+    std::this_thread::sleep_for(kBetweenTries);
+  }
 }
 
 void BlockCache::Need(std::span<const uint64_t> chunks, std::vector<uint32_t>* versions) {
@@ -186,18 +214,11 @@ void BlockCache::Need(std::span<const uint64_t> chunks, std::vector<uint32_t>* v
          options_.directory, options_.max_bytes, bytes);
   missed_ += missing.size();
   const auto begin = std::chrono::steady_clock::now();
+  std::vector<uint64_t> sorted(chunks.begin(), chunks.end());
+  std::sort(sorted.begin(), sorted.end());
   for (const uint64_t chunk : chunks) (*table_)[chunk].next_use = kNow;
   InParallel(
-      missing.size(),
-      [&](size_t i) {
-        if (Ensure(missing[i], kNow, kNow, /*wait=*/true) == Result::kNoRoom)
-          Fail(ErrorCode::kConfig,
-               "the cache {} is full of what is needed at this moment: raise data.cache.size ({} "
-               "bytes "
-               "now)",
-               options_.directory, options_.max_bytes);
-      },
-      chunks_at_once());
+      missing.size(), [&](size_t i) { FetchMissing(missing[i], sorted); }, chunks_at_once());
   for (size_t i = 0; i < chunks.size(); ++i)
     (*versions)[i] = (*table_)[chunks[i]].version.load(std::memory_order_acquire);
   waited_us_ += static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::microseconds>(
@@ -231,8 +252,13 @@ void BlockCache::SetNextUse(uint64_t chunk, uint32_t next_use) {
 }
 
 bool BlockCache::Prefetch(uint64_t chunk, uint32_t next_use) {
-  if (Ensure(chunk, next_use, next_use, /*wait=*/false) == Result::kNoRoom) return false;
-  (*table_)[chunk].next_use = next_use;
+  if (Ensure(chunk, {.later_than = next_use}, next_use, /*wait=*/false) == Result::kNoRoom)
+    return false;
+  // It may be needed before, too.
+  std::atomic<uint32_t>& known = (*table_)[chunk].next_use;
+  uint32_t sooner = known;
+  while (next_use < sooner && !known.compare_exchange_weak(sooner, next_use)) {
+  }
   return true;
 }
 

@@ -95,8 +95,8 @@ class BlockCache {
   // kNever: not any more.
   static constexpr uint32_t kNever = UINT32_MAX;
   void SetNextUse(uint64_t chunk, uint32_t next_use);
-  // Fetches a chunk that is needed then, if it is not there. False if everything else there is
-  // needed sooner.
+  // Fetches a chunk that is needed then, perhaps also before, if it is not there. False if
+  // everything else there is needed sooner.
   bool Prefetch(uint64_t chunk, uint32_t next_use);
 
   struct Stats {
@@ -111,9 +111,10 @@ class BlockCache {
 
  private:
   enum class Result { kThere, kNoRoom, kElsewhere };
-  // Evicts only what is needed after `later_than`. kElsewhere: somebody else fetches it, and `wait`
-  // is false.
-  Result Ensure(uint64_t chunk, uint32_t later_than, uint32_t next_use, bool wait);
+  // Evicts only what `evictable` allows. kElsewhere: somebody else fetches it, and `wait` is false.
+  Result Ensure(uint64_t chunk, const CacheUsage::Evictable& evictable, uint32_t next_use,
+                bool wait);
+  void FetchMissing(uint64_t chunk, std::span<const uint64_t> needed);
   bool IsIntact(uint64_t chunk, const Place& place, std::span<std::byte> buffer) const;
   void FetchInto(const Place& place, std::span<std::byte> buffer) const;
   std::vector<std::byte> TakeBuffer();

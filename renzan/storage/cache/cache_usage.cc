@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstring>
 #include <filesystem>
 
 #include "renzan/base/error.h"
@@ -23,6 +24,14 @@ namespace fs = std::filesystem;
 // Eviction frees at least this part of the whole at a time: finding what to evict looks at all.
 constexpr uint64_t kPartAtOnce = 128;
 constexpr std::string_view kRemoved = ".removed";
+
+// What a process that was killed while it removed a folder has left. Others' folders stay.
+bool IsRemoved(const std::string& folder) {
+  const std::string name = folder.substr(folder.rfind('/') + 1);
+  constexpr size_t kIdDigits = 32;
+  return name.size() == kIdDigits + kRemoved.size() && name.ends_with(kRemoved) &&
+         name.find_first_not_of("0123456789abcdef") == kIdDigits;
+}
 
 std::vector<std::string> Folders(const std::string& directory) {
   std::vector<std::string> folders;
@@ -72,21 +81,20 @@ CacheUsage::CacheUsage(const std::string& directory, uint64_t max_bytes)
   void* const map = ::mmap(nullptr, sizeof(uint64_t), PROT_READ | PROT_WRITE, MAP_SHARED, fd_, 0);
   if (map == MAP_FAILED) FailErrno(errno, "cannot map " + path);
   used_ = static_cast<std::atomic<uint64_t>*>(map);
-  if (alone) {
-    // A process that was killed may have counted what it did not fetch, or the other way round.
-    uint64_t bytes = 0;
-    for (const std::string& folder : Folders(directory_)) {
-      bool is_used = false;
-      const std::unique_ptr<ChunkTable> table = ChunkTable::OpenOther(folder, &is_used);
-      if (folder.ends_with(kRemoved)) {
-        FileSystem::Get().RemoveTree(folder);
-      } else if (table != nullptr) {
-        bytes += BytesThere(*table);
-      }
-    }
-    *used_ = bytes;
-  }
+  if (alone) CountAnew();
   if (::flock(fd_, LOCK_SH) != 0) FailErrno(errno, "cannot lock " + path);
+}
+
+// A process that was killed may have counted what it did not fetch, or the other way round.
+void CacheUsage::CountAnew() {
+  uint64_t bytes = 0;
+  for (const std::string& folder : Folders(directory_)) {
+    if (IsRemoved(folder)) FileSystem::Get().RemoveTree(folder);
+    bool is_used = false;
+    if (const auto table = ChunkTable::OpenOther(folder, &is_used)) bytes += BytesThere(*table);
+  }
+  *used_ = bytes;
+  counted_anew_ = true;
 }
 
 CacheUsage::~CacheUsage() {
@@ -107,16 +115,16 @@ void CacheUsage::GiveBack(uint64_t bytes) {
   }
 }
 
-bool CacheUsage::Reserve(uint64_t bytes, uint32_t later_than) {
+bool CacheUsage::Reserve(uint64_t bytes, const Evictable& evictable) {
   if (TryReserve(bytes)) return true;
   const Flock one_at_a_time(directory_ + "/eviction");
   // Others may take what was freed.
   while (!TryReserve(bytes))
-    if (Evict(bytes, later_than) == 0) return TryReserve(bytes);
+    if (Evict(bytes, evictable) == 0) return TryReserve(bytes);
   return true;
 }
 
-uint64_t CacheUsage::Evict(uint64_t bytes, uint32_t later_than) {
+uint64_t CacheUsage::Evict(uint64_t bytes, const Evictable& evictable) {
   uint64_t all_freed = 0;
   std::vector<std::unique_ptr<ChunkTable>> used;
   struct Unused {
@@ -125,7 +133,7 @@ uint64_t CacheUsage::Evict(uint64_t bytes, uint32_t later_than) {
   };
   std::vector<Unused> unused;
   for (const std::string& folder : Folders(directory_)) {
-    if (folder.ends_with(kRemoved)) continue;
+    if (IsRemoved(folder)) FileSystem::Get().RemoveTree(folder);
     bool is_used = false;
     std::unique_ptr<ChunkTable> table = ChunkTable::OpenOther(folder, &is_used);
     if (table == nullptr) continue;
@@ -146,7 +154,7 @@ uint64_t CacheUsage::Evict(uint64_t bytes, uint32_t later_than) {
     all_freed += freed;
   }
   if (*used_ + bytes > max_bytes_)
-    all_freed += EvictChunks(std::max(bytes, max_bytes_ / kPartAtOnce), later_than, used);
+    all_freed += EvictChunks(std::max(bytes, max_bytes_ / kPartAtOnce), evictable, used);
   return all_freed;
 }
 
@@ -154,11 +162,12 @@ uint64_t CacheUsage::Evict(uint64_t bytes, uint32_t later_than) {
 void CacheUsage::RemoveFolder(const std::string& folder) {
   const std::string removed = folder + std::string(kRemoved);
   FileSystem& files = FileSystem::Get();
+  files.RemoveTree(removed);
   if (files.Rename(folder, removed) != 0 || files.RemoveTree(removed) != 0)
     LogWarning("cannot remove {} from the cache: {}", folder, std::strerror(errno));
 }
 
-uint64_t CacheUsage::EvictChunks(uint64_t bytes, uint32_t later_than,
+uint64_t CacheUsage::EvictChunks(uint64_t bytes, const Evictable& evictable,
                                  const std::vector<std::unique_ptr<ChunkTable>>& tables) {
   struct Candidate {
     uint32_t next_use;
@@ -169,7 +178,8 @@ uint64_t CacheUsage::EvictChunks(uint64_t bytes, uint32_t later_than,
   for (uint32_t t = 0; t < tables.size(); ++t) {
     const ChunkTable& table = *tables[t];
     for (uint64_t i = 0; i < table.num_chunks(); ++i)
-      if (table[i].is_there() && table[i].next_use > later_than)
+      if (table[i].is_there() && table[i].next_use > evictable.later_than &&
+          !(evictable.but && evictable.but(table.folder(), i)))
         candidates.push_back({table[i].next_use, t, i});
   }
   const auto needed_later = [](const Candidate& a, const Candidate& b) {

@@ -5,7 +5,10 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
+#include <memory>
 #include <string>
+#include <vector>
 
 #include "renzan/storage/cache/chunk_table.h"
 
@@ -19,25 +22,33 @@ class CacheUsage {
   CacheUsage(const CacheUsage&) = delete;
   CacheUsage& operator=(const CacheUsage&) = delete;
 
-  // Counts `bytes` more if they fit. Else evicts what is needed after `later_than`: first folders
-  // that no process uses, then chunks, those that are needed last first. False if that is not
-  // enough.
-  bool Reserve(uint64_t bytes, uint32_t later_than);
+  // What may be evicted: what is needed after `later_than`, but not a chunk of a folder for which
+  // `but` is true.
+  struct Evictable {
+    uint32_t later_than = 0;
+    std::function<bool(const std::string& folder, uint64_t chunk)> but = {};
+  };
+  // Counts `bytes` more if they fit. Else evicts: first folders that no process uses, then chunks,
+  // those that are needed last first. False if that is not enough.
+  bool Reserve(uint64_t bytes, const Evictable& evictable);
   void GiveBack(uint64_t bytes);
 
   uint64_t bytes() const { return *used_; }
+  bool counted_anew() const { return counted_anew_; }
 
  private:
   bool TryReserve(uint64_t bytes);
   // Return the bytes that were freed.
-  uint64_t Evict(uint64_t bytes, uint32_t later_than);
-  uint64_t EvictChunks(uint64_t bytes, uint32_t later_than,
+  uint64_t Evict(uint64_t bytes, const Evictable& evictable);
+  uint64_t EvictChunks(uint64_t bytes, const Evictable& evictable,
                        const std::vector<std::unique_ptr<ChunkTable>>& tables);
   void RemoveFolder(const std::string& folder);
+  void CountAnew();
 
   const std::string directory_;
   const uint64_t max_bytes_;
   int fd_ = -1;
+  bool counted_anew_ = false;
   std::atomic<uint64_t>* used_ = nullptr;
 };
 

@@ -11,6 +11,7 @@
 #include <cstring>
 #include <fstream>
 #include <sstream>
+#include <utility>
 
 #include "renzan/base/error.h"
 #include "renzan/base/file/file.h"
@@ -57,25 +58,53 @@ void WriteSmallFile(const std::string& path, const std::string& text) {
 ChunkTable::ChunkTable(const std::string& folder, const std::vector<File>& files,
                        uint64_t chunk_bytes)
     : folder_(folder), files_(files), machine_start_(MachineStart()) {
-  while (true) {
-    CreateDirectories(folder_);
-    const std::string path = folder_ + "/state";
-    fd_ = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
-    if (fd_ < 0) FailErrno(errno, "cannot create " + path);
-    // Alone, one may make it anew; the lock is then shared with those that only use it.
-    if (::flock(fd_, LOCK_EX | LOCK_NB) == 0 && !Read()) Create(files, chunk_bytes);
-    if (::flock(fd_, LOCK_SH) != 0) FailErrno(errno, "cannot lock " + path);
-    struct stat mine {};
-    struct stat there {};
-    const bool is_current = ::fstat(fd_, &mine) == 0 && ::stat(path.c_str(), &there) == 0 &&
-                            mine.st_ino == there.st_ino;
-    // Removed, or made for other files, by a process that was faster.
-    if (is_current && Read()) break;
-    ::close(fd_);
-  }
+  while (!TryToOpen(files, chunk_bytes)) Close();
   ::futimens(fd_, nullptr);  // folders that are not in use go in the order of their last use
+}
+
+// False if the folder was removed, or its table made for other files, by a process that was faster.
+bool ChunkTable::TryToOpen(const std::vector<File>& files, uint64_t chunk_bytes) {
+  CreateDirectories(folder_);
+  const std::string path = folder_ + "/state";
+  fd_ = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+  if (fd_ < 0) FailErrno(errno, "cannot create " + path);
+  // Alone, one may make it anew; the lock is then shared with those that only use it.
+  const bool is_alone = ::flock(fd_, LOCK_EX | LOCK_NB) == 0;
+  if (is_alone && (!Read() || chunk_bytes_ > chunk_bytes)) Create(files, chunk_bytes);
+  if (!is_alone && ::flock(fd_, LOCK_SH) != 0) FailErrno(errno, "cannot lock " + path);
+  if (!Read()) return false;
   Map();
   OpenFiles(/*create=*/true);
+  if (is_alone) {
+    // A process may have been killed after it wrote a chunk, or before it freed one.
+    FreeWhatIsNotThere();
+    if (::flock(fd_, LOCK_SH) != 0) FailErrno(errno, "cannot lock " + path);
+  }
+  struct stat mine {};
+  struct stat there {};
+  return ::fstat(fd_, &mine) == 0 && ::stat(path.c_str(), &there) == 0 &&
+         mine.st_ino == there.st_ino;
+}
+
+void ChunkTable::Close() {
+  if (map_ != nullptr) ::munmap(std::exchange(map_, nullptr), map_bytes_);
+  for (const int fd : std::exchange(fds_, {}))
+    if (fd >= 0) ::close(fd);
+  if (fd_ >= 0) ::close(std::exchange(fd_, -1));
+}
+
+void ChunkTable::FreeWhatIsNotThere() const {
+  for (uint64_t first = 0, end; first < num_chunks_; first = end) {
+    const Place place = PlaceOf(first);
+    for (end = first;
+         end < num_chunks_ && !chunks_[end].is_there() && PlaceOf(end).file == place.file;)
+      ++end;
+    if (end > first) {
+      FreeBytes({place.file, place.begin, PlaceOf(end - 1).end});
+    } else {
+      ++end;
+    }
+  }
 }
 
 std::unique_ptr<ChunkTable> ChunkTable::OpenOther(const std::string& folder, bool* is_used) {
@@ -99,12 +128,7 @@ std::unique_ptr<ChunkTable> ChunkTable::OpenOther(const std::string& folder, boo
   return table;
 }
 
-ChunkTable::~ChunkTable() {
-  if (map_ != nullptr) ::munmap(map_, map_bytes_);
-  for (const int fd : fds_)
-    if (fd >= 0) ::close(fd);
-  if (fd_ >= 0) ::close(fd_);
-}
+ChunkTable::~ChunkTable() { Close(); }
 
 // Whether the file is a table of these files; takes its size of chunks.
 bool ChunkTable::Read() {
@@ -130,7 +154,12 @@ void ChunkTable::Create(const std::vector<File>& files, uint64_t chunk_bytes) {
       .chunk_bytes = chunk_bytes, .num_chunks = 0, .files = Xxh3OfBlock(list.data(), list.size())};
   std::memcpy(header.magic, kMagic, sizeof kMagic);
   for (const File& file : files) header.num_chunks += Chunks(file.bytes, chunk_bytes);
-  // What an earlier table said to be there is not known any more.
+  if (num_chunks_ > 0 && Read()) {
+    Map();
+    for (uint64_t i = 0; i < num_chunks_; ++i)
+      if (chunks_[i].is_there()) dropped_bytes_ += PlaceOf(i).end - PlaceOf(i).begin;
+    ::munmap(std::exchange(map_, nullptr), map_bytes_);
+  }
   for (const File& file : files) ::unlink((folder_ + "/" + file.name).c_str());
   WriteSmallFile(folder_ + "/files", list);
   const off_t bytes = static_cast<off_t>(kHeaderBytes + header.num_chunks * sizeof(Chunk));
@@ -170,8 +199,11 @@ void ChunkTable::Evict(uint64_t chunk) const {
   const Place place = PlaceOf(chunk);
   // Before the bytes go, so that no reader takes what is left for them.
   chunks_[chunk].version.fetch_add(1, std::memory_order_seq_cst);
-  if (fds_[place.file] >= 0 &&
-      ::fallocate(fds_[place.file], FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+  if (fds_[place.file] >= 0) FreeBytes(place);
+}
+
+void ChunkTable::FreeBytes(const Place& place) const {
+  if (::fallocate(fds_[place.file], FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
                   static_cast<off_t>(place.begin),
                   static_cast<off_t>(place.end - place.begin)) != 0)
     FailErrno(errno, fmt::format("cannot free a part of {}/{}", folder_, files_[place.file].name));

@@ -28,9 +28,9 @@ class ChunkTable {
     uint64_t bytes = 0;
   };
 
-  // Opens the table of `folder`, or makes it, with the files. An existing one for other files is
-  // replaced unless it is in use, then one with another size of chunks is kept. While it is open no
-  // other process removes the folder.
+  // Opens the table of `folder`, or makes it, with the files. An existing one for other files, or
+  // with larger chunks, is replaced if nobody uses it. While it is open no other process removes
+  // the folder.
   ChunkTable(const std::string& folder, const std::vector<File>& files, uint64_t chunk_bytes);
   ~ChunkTable();
   ChunkTable(const ChunkTable&) = delete;
@@ -40,6 +40,8 @@ class ChunkTable {
   // whether a process has it open in the other way.
   static std::unique_ptr<ChunkTable> OpenOther(const std::string& folder, bool* is_used);
 
+  // What was there of a table that was replaced.
+  uint64_t dropped_bytes() const { return dropped_bytes_; }
   const std::string& folder() const { return folder_; }
   uint64_t chunk_bytes() const { return chunk_bytes_; }
   uint64_t num_chunks() const { return num_chunks_; }
@@ -78,11 +80,15 @@ class ChunkTable {
   bool Read();
   void Map();
   void OpenFiles(bool create);
+  bool TryToOpen(const std::vector<File>& files, uint64_t chunk_bytes);
+  void Close();
+  void FreeWhatIsNotThere() const;
+  void FreeBytes(const Place& place) const;
 
   std::string folder_;
   std::vector<File> files_;
   std::vector<uint64_t> first_chunks_;  // of files
-  uint64_t chunk_bytes_ = 0, num_chunks_ = 0;
+  uint64_t chunk_bytes_ = 0, num_chunks_ = 0, dropped_bytes_ = 0;
   uint32_t machine_start_ = 0;
   int fd_ = -1;  // of the table; has a shared lock while it is open
   std::vector<int> fds_;

@@ -100,8 +100,11 @@ struct Transfer {
   static size_t TakeHeader(char* data, size_t, size_t count, void* self) {
     Transfer& transfer = *static_cast<Transfer*>(self);
     const std::string_view line(data, count);
-    if (line.starts_with("HTTP/")) transfer.answer.headers.clear();  // after "100 Continue"
-    transfer.has_head = line == "\r\n" || line == "\n";
+    if (line.starts_with("HTTP/")) {  // again after "100 Continue"
+      transfer.answer.headers.clear();
+      transfer.has_head = false;
+    }
+    if (line == "\r\n" || line == "\n") transfer.has_head = true;
     const size_t colon = line.find(':');
     if (colon == std::string_view::npos) return count;
     std::string name(line.substr(0, colon));
@@ -224,8 +227,11 @@ HttpAnswer Http::Send(const HttpRequest& request) {
   curl_easy_setopt(easy, CURLOPT_HTTP_VERSION, static_cast<long>(CURL_HTTP_VERSION_1_1));
   curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS, kConnectTimeoutMs);
   curl_easy_setopt(easy, CURLOPT_TIMEOUT_MS, static_cast<long>(request.timeout_seconds * 1000));
-  curl_easy_setopt(easy, CURLOPT_LOW_SPEED_LIMIT, 1L);
-  curl_easy_setopt(easy, CURLOPT_LOW_SPEED_TIME, kStallSeconds);
+  // A store may think for long about putting the parts of an upload together (POST).
+  if (request.method != "POST") {
+    curl_easy_setopt(easy, CURLOPT_LOW_SPEED_LIMIT, 1L);
+    curl_easy_setopt(easy, CURLOPT_LOW_SPEED_TIME, kStallSeconds);
+  }
   curl_easy_setopt(easy, CURLOPT_BUFFERSIZE, kDownloadBufferBytes);
   curl_easy_setopt(easy, CURLOPT_USERAGENT, "renzan/" RENZAN_VERSION);
   curl_easy_setopt(easy, CURLOPT_SSLVERSION, static_cast<long>(CURL_SSLVERSION_TLSv1_2));

@@ -11,6 +11,8 @@
 namespace renzan::s3 {
 namespace {
 
+constexpr double kReleaseSeconds = 5;
+
 struct Owner {
   std::string id, owner, process;
   bool released = false;
@@ -71,8 +73,14 @@ Lease::~Lease() {
   renewer_.join();
   if (lost_) return;
   try {
+    // A store that does not answer does not keep a process from ending: others wait instead.
+    std::stop_source too_long;
+    const std::jthread timer([&](const std::stop_token& done) {
+      WaitFor(kReleaseSeconds, done);
+      if (!done.stop_requested()) too_long.request_stop();
+    });
     std::optional<Client::Content> there;
-    Rewrite(/*released=*/true, &there, {});
+    Rewrite(/*released=*/true, &there, too_long.get_token());
   } catch (const Error& error) {
     LogWarning("cannot release the lock {}: {}", location_.Path(), error.what());
   }

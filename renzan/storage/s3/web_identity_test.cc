@@ -16,7 +16,7 @@ using ::testing::Not;
 using ::testing::StartsWith;
 
 // As in AWS's documentation; secrets begin with "hush".
-constexpr const char* kAnswer = R"(<?xml version="1.0"?>
+constexpr const char* kStsAnswer = R"(<?xml version="1.0"?>
 <AssumeRoleWithWebIdentityResponse xmlns="https://sts.amazonaws.com/doc/2011-06-15/">
   <AssumeRoleWithWebIdentityResult>
     <SubjectFromWebIdentityToken>amzn1</SubjectFromWebIdentityToken>
@@ -35,7 +35,7 @@ class WebIdentityTest : public testing::Test {
     environment_.variables["AWS_WEB_IDENTITY_TOKEN_FILE"] =
         environment_.Write("token", "hush+token==\n");
     environment_.variables["AWS_ROLE_ARN"] = "arn:aws:iam::1:role/r";
-    Answer(200, kAnswer);
+    Answer(200, kStsAnswer);
   }
 
   void Answer(int status, const std::string& body) {
@@ -151,7 +151,7 @@ TEST_F(WebIdentityTest, AnswersThatAreNone) {
   Answer(200, "<html>hush</html>");
   ExpectFailure(ErrorCode::kIo, HasSubstr("not as STS does"));
   const auto replaced = [](const std::string& from, const std::string& to) {
-    std::string body = kAnswer;
+    std::string body = kStsAnswer;
     return body.replace(body.find(from), from.size(), to);
   };
   Answer(200, replaced("hush-secret", ""));
