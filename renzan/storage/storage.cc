@@ -32,7 +32,8 @@ std::string NormalizedPath(const std::string& path) {
   if (!IsInStore(path)) return path;
   std::string normalized(kScheme);
   for (const char c : path.substr(kScheme.size()))
-    if (c != '/' || normalized.back() != '/') normalized += c;
+    if (c != '/' || normalized.back() != '/' || normalized.size() == kScheme.size())
+      normalized += c;
   while (normalized.size() > kScheme.size() && normalized.back() == '/') normalized.pop_back();
   return normalized;
 }

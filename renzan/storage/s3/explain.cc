@@ -81,9 +81,11 @@ Error Explain(const Refused& request, const HttpAnswer& answer, const Settings& 
     return make(ErrorCode::kIo, "make room in the store");
   if (answer.status == 401 || answer.status == 403)
     return make(ErrorCode::kNoPermission,
-                fmt::format("the credentials of {} do not allow it: training needs to list, read, "
-                            "write and delete below this prefix, and to abort uploads",
-                            request.credentials_origin));
+                fmt::format("the credentials of {} {} it: training needs to list, read, write and "
+                            "delete below this prefix, and to abort uploads",
+                            request.credentials_origin,
+                            // Answers to HEAD do not say which.
+                            code.empty() ? "are wrong, or do not allow" : "do not allow"));
   if (code == "InvalidBucketName" || code == "KeyTooLongError" || code == "InvalidURI")
     return make(ErrorCode::kConfig, "choose another name");
   if (answer.status == 404) return make(ErrorCode::kNoInput, "check the path", ENOENT);

@@ -116,10 +116,11 @@ void Lease::Acquire() {
     std::optional<Client::Content> there = client_.Get(location_);
     const double now = clock_.MonotonicSeconds();
     const Owner owner = there ? ParseOwner(there->text) : Owner{.released = true};
-    const bool is_free =
-        owner.released || IsGone(owner.process) ||
-        (seen && there->etag == seen->etag && now - seen_at >= times_.expire_seconds);
-    if (is_free) {
+    const bool is_left = owner.released || IsGone(owner.process);
+    const bool has_expired =
+        seen && there && there->etag == seen->etag && now - seen_at >= times_.expire_seconds;
+    if (is_left || has_expired) {
+      took_over_ = !is_left;
       if (TryToTake(there)) return;
       continue;  // somebody else was faster, or has renewed it at last
     }

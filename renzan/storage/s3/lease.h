@@ -41,6 +41,9 @@ class Lease : public DirectoryLock {
 
   void Check() override;
 
+  // Whether its former owner was only taken for dead.
+  bool took_over() const { return took_over_; }
+
  private:
   void Acquire();
   bool TryToTake(const std::optional<Client::Content>& there);
@@ -57,6 +60,7 @@ class Lease : public DirectoryLock {
   const Clock& clock_;
   const Times times_;
   std::mutex mutex_;
+  bool took_over_ = false;
   uint64_t renewals_ = 0;
   std::string etag_;  // of what this owner wrote last
   std::optional<Error> lost_;

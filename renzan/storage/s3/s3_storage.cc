@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <cstdlib>
 #include <map>
@@ -29,22 +30,40 @@ std::string NameOf(const std::string& path) { return path.substr(path.rfind('/')
 
 // Nothing is removed when it is not committed: after an Error the manifest may be there
 // nevertheless, and then its files must be too.
+// In place of the manifest of a tree whose objects are removed: whoever still writes it, unaware
+// that its lock was taken over, cannot publish it then. Only the process that it names may replace
+// it.
+constexpr std::string_view kAbandoned = "{\"abandoned for\": \"";
+constexpr uint64_t kAbandonedBytes = 64;  // at most
+
+std::string AbandonedFor(const std::string& process) {
+  return fmt::format("{}{}\"}}\n", kAbandoned, process);
+}
+
 class TreeInStore : public StagedTree {
  public:
-  TreeInStore(Client& client, std::string path)
-      : client_(client), path_(std::move(path)), location_(path_ + "/" + RandomName() + ".") {}
+  TreeInStore(Client& client, std::string path, std::string process)
+      : client_(client),
+        path_(std::move(path)),
+        location_(path_ + "/" + RandomName() + "."),
+        process_(std::move(process)) {}
   const std::string& location() const override { return location_; }
 
   void Commit(const std::string& manifest_name, const std::string& manifest) override {
     const std::string path = path_ + "/" + manifest_name;
-    if (!client_.Put(ParseLocation(path), manifest, Condition::Absent()))
-      Fail(ErrorCode::kCantCreate,
-           "{} exists: another run has written it meanwhile; only one at a time may", path);
+    const Location location = ParseLocation(path);
+    if (client_.Put(location, manifest, Condition::Absent())) return;
+    const std::optional<Client::Content> there = client_.Get(location);
+    if (there && there->text == AbandonedFor(process_) &&
+        client_.Put(location, manifest, Condition::Matches(there->etag)))
+      return;
+    Fail(ErrorCode::kCantCreate,
+         "{} exists: another run has written it meanwhile; only one at a time may", path);
   }
 
  private:
   Client& client_;
-  const std::string path_, location_;
+  const std::string path_, location_, process_;
 };
 
 class S3Storage : public Storage {
@@ -144,11 +163,13 @@ class S3Storage : public Storage {
   }
 
   std::unique_ptr<StagedTree> Stage(const std::string& path, const std::string&) override {
-    return std::make_unique<TreeInStore>(client_, NormalizedPath(path));
+    return std::make_unique<TreeInStore>(client_, NormalizedPath(path), process_);
   }
 
   bool HasTree(const std::string& path, const std::string& manifest_name) override {
-    return client_.Head(ParseLocation(path + "/" + manifest_name)).has_value();
+    const Location manifest = ParseLocation(path + "/" + manifest_name);
+    const std::optional<Object> object = client_.Head(manifest);
+    return object && (object->bytes > kAbandonedBytes || !Abandoned(manifest));
   }
 
   // Without its manifest it is none.
@@ -175,42 +196,73 @@ class S3Storage : public Storage {
     const std::string start = location.Prefix() + prefix;
     for (const auto& [upload, id] : client_.Uploads(location.bucket, start))
       client_.AbortUpload(upload, id);
-    std::map<std::string, std::vector<std::string>> trees;  // their files' names
+    std::map<std::string, std::vector<Object>> trees;
     for (const Object& object : client_.List(location.bucket, start, false).objects) {
       const size_t slash = object.key.find('/', start.size());
-      if (slash != std::string::npos)
-        trees[object.key.substr(0, slash)].push_back(object.key.substr(slash + 1));
+      if (slash != std::string::npos) trees[object.key.substr(0, slash)].push_back(object);
     }
     std::vector<std::string> leftovers;
-    for (const auto& [key, names] : trees) {
-      const std::string tree = Location{location.bucket, key}.Path();
-      const auto has = [&](std::string_view start_of_name) {
-        return std::any_of(names.begin(), names.end(), [&](const std::string& name) {
-          return name.starts_with(start_of_name);
-        });
-      };
-      if (has(manifest_name + std::string(kCorrupt))) continue;
-      std::optional<std::vector<std::string>> wanted = std::vector<std::string>();
-      if (has(manifest_name)) wanted = files_of(tree);
-      if (!wanted) continue;
-      const std::set<std::string> keep(wanted->begin(), wanted->end());
-      for (const std::string& name : names)
-        if (name != manifest_name && !keep.contains(name)) leftovers.push_back(tree + "/" + name);
-    }
+    for (const auto& [key, objects] : trees)
+      AddLeftovers({location.bucket, key}, objects, manifest_name, files_of, &leftovers);
     return leftovers;
   }
 
   std::unique_ptr<DirectoryLock> Lock(const std::string& dir, const std::string& owner) override {
-    return std::make_unique<Lease>(client_, ParseLocation(NormalizedPath(dir) + "/.lock"), owner,
-                                   clock_, options_.lease);
+    ParseLocation(dir);
+    auto lease = std::make_unique<Lease>(client_, ParseLocation(NormalizedPath(dir) + "/.lock"),
+                                         owner, clock_, options_.lease);
+    if (lease->took_over()) former_owner_may_live_ = true;
+    return lease;
   }
 
  private:
+  // The objects of one tree that no manifest names.
+  void AddLeftovers(const Location& tree, const std::vector<Object>& objects,
+                    const std::string& manifest_name, const FilesOf& files_of,
+                    std::vector<std::string>* leftovers) {
+    const Location manifest{tree.bucket, tree.Prefix() + manifest_name};
+    bool has_manifest = false;
+    for (const Object& object : objects) {
+      if (object.key.starts_with(manifest.key + std::string(kCorrupt))) return;
+      has_manifest = has_manifest || object.key == manifest.key;
+    }
+    std::optional<Client::Content> abandoned;
+    if (has_manifest) abandoned = Abandoned(manifest);
+    std::optional<std::vector<std::string>> wanted = std::vector<std::string>();
+    if (has_manifest && !abandoned) {
+      wanted = files_of(tree.Path());
+    } else if (abandoned || former_owner_may_live_) {
+      const Condition condition =
+          abandoned ? Condition::Matches(abandoned->etag) : Condition::Absent();
+      // Else it has been published after all.
+      if (!client_.Put(manifest, AbandonedFor(process_), condition)) return;
+    }
+    if (!wanted) return;
+    const std::set<std::string> keep(wanted->begin(), wanted->end());
+    for (const Object& object : objects) {
+      const std::string name = object.key.substr(tree.Prefix().size());
+      if (name != manifest_name && !keep.contains(name))
+        leftovers->push_back(Location{tree.bucket, object.key}.Path());
+    }
+  }
+
+  // The manifest, if it is none but a mark.
+  std::optional<Client::Content> Abandoned(const Location& manifest) {
+    const std::optional<Object> object = client_.Head(manifest);
+    if (!object || object->bytes > kAbandonedBytes) return std::nullopt;
+    std::optional<Client::Content> content = client_.Get(manifest);
+    if (content && !content->text.starts_with(kAbandoned)) content.reset();
+    return content;
+  }
+
   static constexpr std::string_view kCorrupt = ".corrupt";
 
   const Clock& clock_;
   S3Options options_;
   Client client_;
+  const std::string process_ = RandomName();
+  // A lock was taken over from a process that did not renew it, and may only have been suspended.
+  std::atomic<bool> former_owner_may_live_{false};
 };
 
 }  // namespace

@@ -340,6 +340,10 @@ void Checkpointer::Begin(const std::string& path, int64_t step, bool incremental
 void Checkpointer::ClearPath(const std::string& path, bool is_model) {
   if (!Storage::Of(path).HasTree(path, kCheckpointManifestName)) return;
   if (!is_model) {
+    // In a store, where it was not there when this run resumed.
+    if (IsInStore(path) && DescribeCheckpoint(path).problem.empty())
+      Fail(ErrorCode::kCantCreate,
+           "{} exists: another run has written it meanwhile; only one at a time may", path);
     LogWarning("{} exists but was not resumed from: moved to {}", path, MoveAside(path));
   } else if (FileSystem::Get().Rename(path, PreviousModel(path)) != 0) {
     FailErrno(errno, fmt::format("cannot rename {}", path));
@@ -453,9 +457,14 @@ void Checkpointer::Commit(std::vector<CheckpointFile> files) {
   manifest.run.merge(flight_.notes.run);
   manifest.files = std::move(files);
   manifest.config = options_.config_yaml;
-  if (!flight_.is_model && options_.lock != nullptr) options_.lock->Check();
+  const auto check_lock = [&] {
+    if (!flight_.is_model && options_.lock != nullptr) options_.lock->Check();
+  };
+  check_lock();
   if (IsInStore(flight_.path)) ClearPath(flight_.path, flight_.is_model);
   flight_.manifest_sha256 = flight_.writer->CheckAndCommit(std::move(manifest));
+  // This process may have been suspended in between; then it must not remove anything.
+  check_lock();
   try {
     if (flight_.is_model) {
       RemoveTree(PreviousModel(flight_.path));

@@ -1,0 +1,143 @@
+"""Runs whose store fails them: at every request in turn, for some seconds, for good."""
+
+import collections
+
+from checks import expect, expect_equal
+from faults import (CUT_BEFORE, CUT_IN_ANSWER, CUT_IN_REQUEST, INTERNAL_ERROR, LOSE_ANSWER,
+                    SLOW_DOWN, TRUNCATE)
+from faulty_store import FaultyStore
+from store import Store
+from stored_checkpoints import OBJECTS, expect_whole, strays, url
+from training import HANG, STEPS, wait_until
+
+FAULTS = (CUT_BEFORE, LOSE_ANSWER, INTERNAL_ERROR, CUT_IN_ANSWER, SLOW_DOWN, CUT_IN_REQUEST,
+          TRUNCATE)
+STRIDE = 4  # from one request of a run that fails to the next
+MOST_REQUESTS = 1000
+# What a run asks of a store: methods, and what paths and queries contain.
+REQUESTS = {
+    "read the lock": ("GET", r"/\.lock"), "write the lock": ("PUT", r"/\.lock"),
+    "list": ("GET", "list-type"), "list uploads": ("GET", r"[?&]uploads"),
+    "look for a manifest": ("HEAD", "manifest.json"),
+    "read a manifest": ("GET", "manifest.json"), "write a manifest": ("PUT", "manifest.json"),
+    "look for a file": ("HEAD", "safetensors"), "read a file": ("GET", "safetensors"),
+    "write a file": ("PUT", "safetensors$"), "begin an upload": ("POST", r"[?&]uploads"),
+    "write a part": ("PUT", "partNumber"), "complete an upload": ("POST", "uploadId"),
+    "delete": ("DELETE", ""),
+}
+
+
+def every_number(faulty, turn):
+    """In one turn or another, whatever it is."""
+    for number in range(turn + 1, MOST_REQUESTS, STRIDE):
+        faulty.fail_request(number, FAULTS[(number // STRIDE + turn) % len(FAULTS)])
+
+
+def every_kind(faulty, turn):
+    """The first request of each, in another way each turn."""
+    for number, (method, path) in enumerate(REQUESTS.values()):
+        faulty.inject(FAULTS[(number + turn) % len(FAULTS)], method, path, nth=1)
+
+
+def kind_of(request):
+    found = [kind for kind, where in REQUESTS.items() if request.is_like(*where)]
+    expect_equal(len(found), 1, f"kinds of {request}: {found}")
+    return found[0]
+
+
+def turn_of(renzan, store, faulty, plan, turn):
+    """Three runs, the first of which begins; the second resumes and writes an increment; the third
+    writes full checkpoints and removes the others. Returns which kinds of requests failed how."""
+    hits, place = collections.Counter(), f"{plan.__name__}-{turn}"
+    for number, (steps, incremental) in enumerate(((60, "true"), (100, "true"), (STEPS, "false"))):
+        faulty.reset()
+        plan(faulty, turn)
+        keys = {"checkpoint.keep": 1, "checkpoint.incremental": incremental,
+                "training.max_steps": steps, "checkpoint.stage": "turns" if turn % 2 else ""}
+        run = renzan.start(f"{place}.{number}", url(place), store=faulty, keys=keys).end()
+        if "could not be written" in run.log():
+            run.fail("a single fault was too many")
+        expect(faulty.count() < MOST_REQUESTS, "more requests than were planned for")
+        hits.update((kind_of(each), each.fault) for each in faulty.log if each.fault)
+    expect_equal(run.sha256(), renzan.expected, f"the model of {place}")
+    expect_equal(strays(store, place), [], f"left in {place}")
+    # An upload that was begun twice, because the first answer was lost, is the next run's.
+    renzan.expect_trained(renzan.start(f"{place}.again", url(place), store=store, keys=keys))
+    expect_whole(store, place, keep=1)
+    return hits
+
+
+def every_request_fails(renzan, store):
+    with FaultyStore(store) as faulty:
+        hits = sum((turn_of(renzan, store, faulty, every_number, turn) for turn in range(STRIDE)),
+                   collections.Counter())
+        print(f"  {hits.total()} requests failed")
+        for fault in FAULTS:
+            expect(any(name == fault.name for _, name in hits), f"no fault '{fault.name}'")
+
+
+def every_kind_fails(renzan, store):
+    """In every way, as far as that can be told from the outside."""
+    with FaultyStore(store) as faulty:
+        hits = sum((turn_of(renzan, store, faulty, every_kind, turn)
+                    for turn in range(len(FAULTS))), collections.Counter())
+        missed = [f"{kind}: {fault.name}" for kind in REQUESTS for fault in FAULTS
+                  if not hits[kind, fault.name]]
+        expect_equal(missed, [], "faults that have not happened")
+
+
+def requests_of_checkpoints(renzan, store):
+    """For information."""
+    with FaultyStore(store) as faulty:
+        before = collections.Counter()
+        for steps, what in ((20, "to begin, and to end"), (60, "more with one full checkpoint"),
+                            (100, "more to resume, with an increment")):
+            faulty.reset()
+            renzan.train(f"counted-{steps}", url("counted"), store=faulty,
+                         keys={"training.max_steps": steps})
+            counts = collections.Counter(map(kind_of, faulty.log))
+            more = counts - (before if steps == 60 else collections.Counter())
+            print(f"  requests {what}: {more.total()}: "
+                  + ", ".join(f"{count} {kind}" for kind, count in more.items()), flush=True)
+            before = counts
+
+
+def store_comes_back(renzan, _):
+    """Killed in the middle of an upload, and started when a run has asked for it in vain."""
+    with Store() as store, FaultyStore(store) as faulty:
+        rule = faulty.inject(HANG, "PUT", "partNumber=2", nth=1)
+        run = renzan.start("patient", url("patient"), store=faulty).wait_for_fault(rule)
+        store.kill()
+        faulty.cut_all()
+        before = faulty.count()
+        wait_until(lambda: faulty.count() > before + 3, "requests in vain")
+        store.start()
+        renzan.expect_trained(run)
+        expect_equal(run.count("could not be written"), 0, "checkpoints that failed")
+        expect_whole(store, "patient")
+
+
+def store_is_gone(renzan, _):
+    """For good, from the middle of the second checkpoint on: that one fails, with one warning, and
+    training ends without."""
+    place, keys = "gone", {"checkpoint.every_steps": 200}
+    with Store() as store, FaultyStore(store) as faulty:
+        # By another run, so that the second one is not in its way.
+        renzan.train("gone-before", url(place), store=store,
+                     keys=keys | {"training.max_steps": 220})
+        keys = {"checkpoint.every_steps": 300}
+        rule = faulty.inject(HANG, "PUT", OBJECTS, nth=1)
+        run = renzan.start("gone", url(place), store=faulty, keys=keys, RENZAN_S3_RETRY_FOR="2s")
+        run.wait_for_fault(rule)
+        store.kill()
+        faulty.cut_all()
+        renzan.expect_trained(run)
+        expect_equal(run.count("step-00000300 could not be written: .*; the last checkpoint is at "
+                               "step 200"), 1, f"warnings about it in\n{run.log()}")
+        expect_equal(run.count("could not be written"), 1, f"such warnings in\n{run.log()}")
+        store.start()
+        run = renzan.start("gone.again", url(place), store=store, keys=keys)
+        run.wait_for("resuming from step-00000200")
+        renzan.expect_trained(run)
+        expect_equal(sorted(expect_whole(store, place)), ["step-00000200", "step-00000300"],
+                     "checkpoints in the end")

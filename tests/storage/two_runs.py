@@ -1,0 +1,75 @@
+"""Two runs for one directory, of which one may write."""
+
+import signal
+
+from checks import expect, expect_equal
+from faulty_store import FaultyStore
+from stored_checkpoints import MANIFESTS, OBJECTS, etags, expect_whole, manifests, url
+from training import FOREVER, HANG
+
+WAITS = "waiting up to .* to see whether another run still writes here"
+
+
+def second_run(renzan, store):
+    """Refused as long as the first one lives, even if that one is not getting on."""
+    place = "two"
+    with FaultyStore(store) as faulty:
+        rule = faulty.inject(HANG, "PUT", OBJECTS)
+        first = renzan.start("one", url(place), store=faulty).wait_for_fault(rule)
+        second = renzan.train("two", url(place), store=store, code=73)
+        if not second.count(f"^error: another run is writing to {url(place)}: process {first.pid} "
+                            r"on \S+, run directory one; "):
+            second.fail("does not say by whom it was refused")
+        expect(first.is_running(), f"the first run has ended:\n{first.log()}")
+        expect_equal(sorted(manifests(store, place)), [], "checkpoints")
+        first.kill()
+    # Nobody waits for a process that is gone from this machine, nor for one that has ended well.
+    for name in ("after-kill", "after-stop", "after-another"):
+        run = renzan.start(name, url(place), store=store,
+                           keys=FOREVER | {"checkpoint.every_steps": 0}).wait_for_steps()
+        expect_equal(run.count(WAITS), 0, f"waits in\n{run.log()}")
+        run.signal(signal.SIGTERM)
+        run.end(75)
+    expect_whole(store, place)
+
+
+def paused(renzan, store, workers, path):
+    """While it writes its checkpoint of step 80, for so long that another run takes its place; when
+    it goes on, it ends, and publishes nothing."""
+    place = f"paused-{workers}"
+    renzan.train(f"{place}.before", url(place), store=store, keys={"training.max_steps": 60})
+    with FaultyStore(store) as faulty:
+        rule = faulty.inject(HANG, "PUT", path)
+        run = renzan.start(place, url(place), store=faulty, workers=workers,
+                           keys={"comm.timeout_seconds": 3600},
+                           RENZAN_S3_RETRY_FOR="1h").wait_for_fault(rule)
+        run.pause()
+        # Where both have a checkpoint of the same step, the second is refused anyway.
+        other = renzan.start(f"{place}.other", url(place), store=store,
+                             keys={"checkpoint.every_steps": 60})
+        other.wait_for(WAITS).wait_for("resuming from step-00000040")
+        renzan.expect_trained(other)
+        expect_whole(store, place)
+        before = etags(store, place)
+        faulty.clear()
+        faulty.cut_all()
+        run.go_on()
+        run.end(73)
+    if not run.count(f"{url(place)} was taken over by another run .process {other.pid} on "):
+        run.fail("does not say by whom it was replaced")
+    after = etags(store, place)
+    expect_equal({key: tag for key, tag in after.items() if key in before}, before,
+                 "what the other run has left")
+    expect_equal([key for key in sorted(set(after) - set(before)) if key.endswith(".json")], [],
+                 "manifests of a run whose lock another one has")
+    # Files that it was still writing are the next run's to remove.
+    renzan.expect_trained(renzan.start(f"{place}.again", url(place), store=store))
+    expect_whole(store, place)
+
+
+def paused_while_it_uploads(renzan, store):
+    paused(renzan, store, 2, OBJECTS)
+
+
+def paused_while_it_publishes(renzan, store):
+    paused(renzan, store, 1, MANIFESTS)
