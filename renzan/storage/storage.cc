@@ -38,6 +38,12 @@ std::string NormalizedPath(const std::string& path) {
   return normalized;
 }
 
+bool IsStagedName(std::string_view name) {
+  constexpr size_t kDigits = 16;
+  return name.size() > kDigits && name[kDigits] == '.' &&
+         name.find_first_not_of("0123456789abcdef") == kDigits;
+}
+
 LocalFile::LocalFile(std::string path, int fd)
     : path_(std::move(path)), local_path_(fmt::format("/proc/self/fd/{}", fd)), fd_(fd) {}
 

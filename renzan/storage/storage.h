@@ -28,6 +28,10 @@ bool IsInStore(std::string_view path);
 // `path`, but in a store without what no key should have: "//" and a '/' at the end.
 std::string NormalizedPath(const std::string& path);
 
+// Whether a name begins as those of a StagedTree in a store do, which nobody else gives: 16
+// hexadecimal digits and a dot.
+bool IsStagedName(std::string_view name);
+
 // A file that appears when Close() returns. The destructor removes what was not closed. One in a
 // store takes this much memory at most, for the parts that are on the way.
 inline constexpr int64_t kOutputFileBytes = 40 << 20;
@@ -143,6 +147,9 @@ class Storage {
   virtual std::vector<std::string> Leftovers(const std::string& dir, const std::string& prefix,
                                              const std::string& manifest_name,
                                              const FilesOf& files_of) = 0;
+
+  // Removes what trees that were staged at `path` and not committed have left there. Likewise.
+  virtual void RemoveStaged(const std::string& path) = 0;
 
   // Waits a while for another that has it; then throws Error kCantCreate, which tells who that is.
   // `owner`: who this is, one line. Creates the directory.

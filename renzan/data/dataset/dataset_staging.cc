@@ -17,7 +17,7 @@ DatasetStaging::DatasetStaging(const std::string& path) : path_(NormalizedPath(p
       Fail(ErrorCode::kCantCreate, "{} exists: choose another name, or remove it first", path_);
     lock_ = storage.Lock(path_, fmt::format("process {} on {}", ::getpid(), HostName()));
     // What an import that was killed has left.
-    RemoveFiles();
+    storage.RemoveStaged(path_);
   }
   tree_ = storage.Stage(path_, kDatasetManifestName);
   const size_t name = tree_->location().rfind('/') + 1;
@@ -30,16 +30,10 @@ DatasetStaging::~DatasetStaging() {
   if (committed_ || !IsInStore(path_)) return;
   while (!upload_.finished()) upload_.WaitFor(1);
   try {
-    RemoveFiles();
+    Storage::Of(path_).RemoveStaged(path_);
   } catch (const Error& error) {
     LogWarning("what was written of {} is not removed: {}", path_, error.what());
   }
-}
-
-void DatasetStaging::RemoveFiles() {
-  Storage& storage = Storage::Of(path_);
-  for (const Storage::File& file : storage.Files(path_))
-    if (!file.path.ends_with("/.lock")) storage.Remove(file.path);
 }
 
 void DatasetStaging::WaitForUpload() {

@@ -36,7 +36,6 @@ class DatasetStaging {
 
  private:
   void WaitForUpload();
-  void RemoveFiles();
 
   const std::string path_;
   std::unique_ptr<DirectoryLock> lock_;  // in a store only

@@ -233,12 +233,13 @@ TEST_F(S3Faults, RecoveryItselfFails) {
       SCOPED_TRACE(fmt::format("{}: request {}", fault.name, n));
       FakeStore store;
       WriteTree(*Open(store, 0), "step-2");
-      store.Put(KeyOf("step-2", "another.stray"), "another");
-      for (const std::string name : {"a.dense", "a.table", "b.dense"})
+      store.Put(KeyOf("step-2", "0123456789abcdef.stray"), "another");
+      for (const std::string name :
+           {"aaaaaaaaaaaaaaaa.dense", "aaaaaaaaaaaaaaaa.table", "bbbbbbbbbbbbbbbb.dense"})
         store.Put(KeyOf("step-1", name), "a part");
       Client client(ReadSettings(store.environment()), store.environment(), SystemClock(), {});
-      client.BeginUpload({FakeStore::kBucket, KeyOf("step-1", "b.table")});
-      client.BeginUpload({FakeStore::kBucket, KeyOf("step-3", "c.table")});
+      client.BeginUpload({FakeStore::kBucket, KeyOf("step-1", "bbbbbbbbbbbbbbbb.table")});
+      client.BeginUpload({FakeStore::kBucket, KeyOf("step-3", "cccccccccccccccc.table")});
 
       store.SetPlan([&](int index, const std::string&, const std::string&) {
         return index == n ? fault.fault : index > n ? Fault::CutBefore() : Fault::None();

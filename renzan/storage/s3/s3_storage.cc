@@ -207,6 +207,17 @@ class S3Storage : public Storage {
     return leftovers;
   }
 
+  void RemoveStaged(const std::string& path) override {
+    const Location tree = ParseLocation(path);
+    const auto is_staged = [&](const std::string& key) {
+      return IsStagedName(std::string_view(key).substr(tree.Prefix().size()));
+    };
+    for (const auto& [upload, id] : client_.Uploads(tree.bucket, tree.Prefix()))
+      if (is_staged(upload.key)) client_.AbortUpload(upload, id);
+    for (const Object& object : client_.List(tree.bucket, tree.Prefix(), false).objects)
+      if (is_staged(object.key)) client_.Delete({tree.bucket, object.key});
+  }
+
   std::unique_ptr<DirectoryLock> Lock(const std::string& dir, const std::string& owner) override {
     ParseLocation(dir);
     auto lease = std::make_unique<Lease>(client_, ParseLocation(NormalizedPath(dir) + "/.lock"),
@@ -241,7 +252,7 @@ class S3Storage : public Storage {
     const std::set<std::string> keep(wanted->begin(), wanted->end());
     for (const Object& object : objects) {
       const std::string name = object.key.substr(tree.Prefix().size());
-      if (name != manifest_name && !keep.contains(name))
+      if (IsStagedName(name) && !keep.contains(name))
         leftovers->push_back(Location{tree.bucket, object.key}.Path());
     }
   }

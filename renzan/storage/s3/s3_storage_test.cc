@@ -56,10 +56,21 @@ TEST_F(S3StorageTest, OfTwoThatStageATreeOneCommits) {
 
 TEST_F(S3StorageTest, OfTreesThatCannotBeReadNothingIsLeftOver) {
   Stage()->Commit(kManifest, "");
-  store_.Put("dir/step-1/data", "");
-  store_.Put("dir/step-2/data", "");
-  EXPECT_THAT(Leftovers(std::nullopt), ElementsAre("s3://bucket/dir/step-2/data"));
-  EXPECT_THAT(Leftovers({{"data"}}), ElementsAre("s3://bucket/dir/step-2/data"));
+  const std::string data = "0123456789abcdef.data";
+  store_.Put("dir/step-1/" + data, "");
+  store_.Put("dir/step-2/" + data, "");
+  EXPECT_THAT(Leftovers(std::nullopt), ElementsAre("s3://bucket/dir/step-2/" + data));
+  EXPECT_THAT(Leftovers({{data}}), ElementsAre("s3://bucket/dir/step-2/" + data));
+}
+
+TEST_F(S3StorageTest, OnlyWhatWasStagedIsLeftOver) {
+  for (const std::string name : {"notes.txt", "0123456789ABCDEF.data", "0123456789abcdef"})
+    store_.Put("dir/step-2/" + name, "");
+  store_.Put("dir/step-2/0123456789abcdef.data/x", "");
+  EXPECT_THAT(Leftovers({}), ElementsAre("s3://bucket/dir/step-2/0123456789abcdef.data/x"));
+  storage_->RemoveStaged("s3://bucket/dir/step-2");
+  EXPECT_THAT(Leftovers({}), ElementsAre());
+  EXPECT_EQ(store_.keys().size(), 3u);
 }
 
 // With them some programs mark directories; and with what else no key of ours has.
