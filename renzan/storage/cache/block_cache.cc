@@ -96,8 +96,9 @@ std::string BlockCache::WhyDamaged(const Place& place, std::span<const std::byte
 
 // Whether what another start of the machine left of a chunk is still what it should be.
 bool BlockCache::IsIntact(uint64_t, const Place& place, std::span<std::byte> buffer) const {
-  const ssize_t count = ::pread(table_->FileDescriptor(place.file), buffer.data(), buffer.size(),
-                                static_cast<off_t>(place.begin));
+  const ChunkTable::OpenFile file(LocalPath(place.file));
+  const ssize_t count =
+      ::pread(file.fd(), buffer.data(), buffer.size(), static_cast<off_t>(place.begin));
   return count == static_cast<ssize_t>(buffer.size()) && WhyDamaged(place, buffer).empty();
 }
 
@@ -161,7 +162,10 @@ BlockCache::Result BlockCache::Ensure(uint64_t chunk, const CacheUsage::Evictabl
   if (!usage_->Reserve(buffer.size(), evictable)) return Result::kNoRoom;
   try {
     FetchInto(place, buffer);
-    WriteAt(table_->FileDescriptor(place.file), buffer, place.begin, LocalPath(place.file));
+    const std::string path = LocalPath(place.file);
+    const ChunkTable::OpenFile file(path);
+    if (file.fd() < 0) FailErrno(errno, fmt::format("cannot open {}, a file of the cache", path));
+    WriteAt(file.fd(), buffer, place.begin, path);
   } catch (...) {
     usage_->GiveBack(buffer.size());
     throw;

@@ -74,7 +74,7 @@ bool ChunkTable::TryToOpen(const std::vector<File>& files, uint64_t chunk_bytes)
   if (!is_alone && ::flock(fd_, LOCK_SH) != 0) FailErrno(errno, "cannot lock " + path);
   if (!Read()) return false;
   Map();
-  OpenFiles(/*create=*/true);
+  CreateFiles();
   if (is_alone) {
     // A process may have been killed after it wrote a chunk, or before it freed one.
     FreeWhatIsNotThere();
@@ -88,8 +88,6 @@ bool ChunkTable::TryToOpen(const std::vector<File>& files, uint64_t chunk_bytes)
 
 void ChunkTable::Close() {
   if (map_ != nullptr) ::munmap(std::exchange(map_, nullptr), map_bytes_);
-  for (const int fd : std::exchange(fds_, {}))
-    if (fd >= 0) ::close(fd);
   if (fd_ >= 0) ::close(std::exchange(fd_, -1));
 }
 
@@ -124,7 +122,6 @@ std::unique_ptr<ChunkTable> ChunkTable::OpenOther(const std::string& folder, boo
   }
   if (!table->Read()) return nullptr;
   table->Map();
-  if (*is_used) table->OpenFiles(/*create=*/false);
   return table;
 }
 
@@ -177,14 +174,25 @@ void ChunkTable::Map() {
   chunks_ = reinterpret_cast<Chunk*>(static_cast<char*>(map_) + kHeaderBytes);
 }
 
-void ChunkTable::OpenFiles(bool create) {
-  for (const File& file : files_) {
-    const std::string path = folder_ + "/" + file.name;
-    if (create) CreateDirectories(ParentDirectory(path));
-    const int fd = ::open(path.c_str(), O_RDWR | O_CLOEXEC | (create ? O_CREAT : 0), 0666);
-    if (create && (fd < 0 || ::ftruncate(fd, static_cast<off_t>(file.bytes)) != 0))
-      FailErrno(errno, "cannot create " + path);
-    fds_.push_back(fd);
+ChunkTable::OpenFile::OpenFile(const std::string& path)
+    : fd_(::open(path.c_str(), O_RDWR | O_CLOEXEC)) {}
+
+ChunkTable::OpenFile::~OpenFile() {
+  if (fd_ >= 0) ::close(fd_);
+}
+
+void ChunkTable::CreateFiles() const {
+  for (size_t i = 0; i < files_.size(); ++i) {
+    const std::string path = PathOf(i);
+    const off_t bytes = static_cast<off_t>(files_[i].bytes);
+    struct stat info {};
+    if (::stat(path.c_str(), &info) == 0 && info.st_size == bytes) continue;
+    CreateDirectories(ParentDirectory(path));
+    const int fd = ::open(path.c_str(), O_RDWR | O_CLOEXEC | O_CREAT, 0666);
+    const bool created = fd >= 0 && ::ftruncate(fd, bytes) == 0;
+    const int error = errno;
+    if (fd >= 0) ::close(fd);
+    if (!created) FailErrno(error, "cannot create " + path);
   }
 }
 
@@ -199,14 +207,16 @@ void ChunkTable::Evict(uint64_t chunk) const {
   const Place place = PlaceOf(chunk);
   // Before the bytes go, so that no reader takes what is left for them.
   chunks_[chunk].version.fetch_add(1, std::memory_order_seq_cst);
-  if (fds_[place.file] >= 0) FreeBytes(place);
+  FreeBytes(place);
 }
 
 void ChunkTable::FreeBytes(const Place& place) const {
-  if (::fallocate(fds_[place.file], FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
-                  static_cast<off_t>(place.begin),
-                  static_cast<off_t>(place.end - place.begin)) != 0)
-    FailErrno(errno, fmt::format("cannot free a part of {}/{}", folder_, files_[place.file].name));
+  const OpenFile file(PathOf(place.file));
+  if (file.fd() < 0 && errno == ENOENT) return;  // its folder was removed
+  if (file.fd() < 0 || ::fallocate(file.fd(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+                                   static_cast<off_t>(place.begin),
+                                   static_cast<off_t>(place.end - place.begin)) != 0)
+    FailErrno(errno, "cannot free a part of " + PathOf(place.file));
 }
 
 std::unique_ptr<ChunkTable::Lock> ChunkTable::Lock::Take(const ChunkTable& table, uint64_t chunk,

@@ -54,7 +54,19 @@ class ChunkTable {
     uint64_t begin = 0, end = 0;
   };
   Place PlaceOf(uint64_t chunk) const;
-  int FileDescriptor(size_t file) const { return fds_[file]; }
+  // An open file, for as long as it lives: a dataset may have more files than a process may open.
+  class OpenFile {
+   public:
+    explicit OpenFile(const std::string& path);
+    ~OpenFile();
+    OpenFile(const OpenFile&) = delete;
+    OpenFile& operator=(const OpenFile&) = delete;
+    int fd() const { return fd_; }  // negative if it cannot be opened; errno says why
+
+   private:
+    int fd_;
+  };
+  std::string PathOf(size_t file) const { return folder_ + "/" + files_[file].name; }
   const std::vector<File>& files() const { return files_; }
 
   // Excludes all other threads and processes from a chunk.
@@ -79,7 +91,7 @@ class ChunkTable {
   void Create(const std::vector<File>& files, uint64_t chunk_bytes);
   bool Read();
   void Map();
-  void OpenFiles(bool create);
+  void CreateFiles() const;
   bool TryToOpen(const std::vector<File>& files, uint64_t chunk_bytes);
   void Close();
   void FreeWhatIsNotThere() const;
@@ -91,7 +103,6 @@ class ChunkTable {
   uint64_t chunk_bytes_ = 0, num_chunks_ = 0, dropped_bytes_ = 0;
   uint32_t machine_start_ = 0;
   int fd_ = -1;  // of the table; has a shared lock while it is open
-  std::vector<int> fds_;
   void* map_ = nullptr;
   size_t map_bytes_ = 0;
   Chunk* chunks_ = nullptr;
