@@ -42,8 +42,7 @@ class Column {
     WriteFileAtomically(path_, content);
     std::vector<uint64_t> checksums;
     for (size_t at = 0; at < content.size(); at += kBlock)
-      checksums.push_back(
-          Xxh3OfBlock(&content[at], std::min<size_t>(kBlock, content.size() - at)));
+      checksums.push_back(Xxh3OfBlock(&content[at], std::min<size_t>(kBlock, content.size() - at)));
     cache_ = std::make_unique<DatasetCache>(BlockCache::Options{
         .directory = folder_ / "cache", .max_bytes = max_blocks * kBlock, .id = "column"});
     const size_t file = cache_->AddFile({path_, "cached.npy", content.size(), checksums});

@@ -8,8 +8,6 @@
 #include "renzan/base/error.h"
 #include "renzan/base/float_codec.h"
 #include "renzan/base/row_codec.h"
-#include "renzan/storage/cache/block_cache.h"
-#include "renzan/storage/storage.h"
 #include "renzan/comm/virtual_workers.h"
 #include "renzan/embedding/error_feedback.h"
 #include "renzan/embedding/shard_rows.h"
@@ -17,6 +15,8 @@
 #include "renzan/model/dot_interaction.h"
 #include "renzan/plan/cost_model.h"
 #include "renzan/plan/replicated_gradients.h"
+#include "renzan/storage/cache/block_cache.h"
+#include "renzan/storage/storage.h"
 #include "renzan/train/dense_gradients.h"
 #include "renzan/train/model_options.h"
 
@@ -93,8 +93,8 @@ MemoryEstimate OfRank(const Sizes& s, int rank) {
   MemoryEstimate e{.program = kProgram + (s.workers > 1 ? kBackend : 0)};
   // The chunks that are fetched, ahead and because they are missing.
   if (IsInStore(s.config.data.train.path))
-    e.program += 2 * static_cast<int64_t>(BlockCache::kLargeChunksAtOnce *
-                                          BlockCache::kLargeChunkBytes);
+    e.program +=
+        2 * static_cast<int64_t>(BlockCache::kLargeChunksAtOnce * BlockCache::kLargeChunkBytes);
 
   int64_t lookups = 0, most_lookups = 0;  // of the global batch, in own shards
   int64_t exchanged = 0;  // bytes of pooled rows and gradients: of own samples, of others'

@@ -75,9 +75,10 @@ void JobSpec::Checkpoint::Describe(ConfigFields& fields) {
                    "longest time between checkpoints on spot nodes");
   fields.Require(TryParseMilliseconds(max_interval).value_or(1) > 0, "max_interval",
                  "must be more than 0");
-  fields.Field("directory", &directory,
-               "RENZAN_CHECKPOINT_DIR: s3://bucket/prefix, or an absolute path; empty: in the job's "
-               "directory (on Kubernetes: not set)");
+  fields.Field(
+      "directory", &directory,
+      "RENZAN_CHECKPOINT_DIR: s3://bucket/prefix, or an absolute path; empty: in the job's "
+      "directory (on Kubernetes: not set)");
   fields.Require(directory.empty() || directory.front() == '/' || in_store(), "directory",
                  "must be an absolute path or begin with s3://");
   fields.Require(!HoldsNul(directory), "directory", "has a NUL byte");

@@ -54,7 +54,8 @@ struct JobSpec {
     bool on_stop = false;     // obeys the launch contract: SIGTERM, checkpoint, exit 75
     bool on_request = false;  // SIGUSR1: checkpoint and continue
     std::string max_interval = "10m";
-    // RENZAN_CHECKPOINT_DIR: an absolute path or "s3://bucket/prefix". Empty: in the job's directory.
+    // RENZAN_CHECKPOINT_DIR: an absolute path or "s3://bucket/prefix". Empty: in the job's
+    // directory.
     std::string directory;
     bool in_store() const { return directory.starts_with("s3://"); }
     void Describe(ConfigFields& fields);

@@ -36,7 +36,7 @@ Gang::Gang(const AttemptPaths& paths, const AttemptPlan& plan) : paths_(paths), 
 std::optional<StartFailure> Gang::StartAll() {
   const JobUser user = LookUpUser(plan_.uid, plan_.gid);
   for (const std::string& path : {plan_.run_dir, plan_.checkpoint_dir})
-    if (path.starts_with('/')) MakeDirectoryFor(user, path);  // not one in a store
+    if (path.starts_with('/')) MakeDirectoryFor(user, path);    // not one in a store
   if (!plan_.run_dir.empty()) RemoveStopNotice(plan_.run_dir);  // of an earlier attempt
   const int port = plan_.workers.size() > 1 ? FreePort() : 0;
   const std::string path = plan_.uid == geteuid() ? GetEnv("PATH") : "";

@@ -1,0 +1,66 @@
+"""What users do wrong with a cache, and what disks do: one line, with what to do."""
+
+import shutil
+import subprocess
+
+from checks import expect, expect_equal
+from data_runs import FITS, MIB, Cache, url
+from training import LIMIT_S
+
+
+def fails(runs, code, *parts, **others):
+    shutil.rmtree(runs.folder / "bad", ignore_errors=True)
+    line = runs.train("bad", others.pop("data", "mixed"), code=code, **others)
+    for part in parts:
+        expect(part in line, f"no '{part}' in: {line}")
+
+
+def places(runs, _):
+    """Where a cache is, unless the configuration says so."""
+    home = runs.folder / "home/.cache/renzan/data"
+    shutil.rmtree(home, ignore_errors=True)
+    for name, variables, directory in (
+            ("home", {}, home),
+            ("xdg", {"XDG_CACHE_HOME": str(runs.folder / "xdg")}, runs.folder / "xdg/renzan/data"),
+            ("variable", {"RENZAN_DATA_CACHE": str(runs.folder / "var")}, runs.folder / "var")):
+        runs.train_right(f"place-{name}", "held-out", variables=variables)
+        expect_equal(Cache(str(directory), FITS).there(), runs.bytes_of("held-out"),
+                     f"bytes in {directory}")
+    fails(runs, 78, "data.cache.directory", "RENZAN_DATA_CACHE", data="held-out",
+          variables={"HOME": None})
+
+
+def wrong_settings(runs, _):
+    (runs.folder / "file").write_text("")
+    fails(runs, 73, str(runs.folder / "file"), cache=Cache(str(runs.folder / "file"), FITS))
+    fails(runs, 73, str(runs.folder / "file"), cache=Cache(str(runs.folder / "file/below"), FITS))
+    fails(runs, 78, "raise data.cache.size", cache=runs.cache(1))
+    fails(runs, 78, "data.cache.size", "must be an amount such as 512MiB",
+          keys={"data.cache.size": "many"})
+    fails(runs, 66, url("no-such-data"), "renzan data import", data="no-such-data",
+          cache=runs.cache(FITS))
+    fails(runs, 66, "s3://no-such-bucket", data="s3://no-such-bucket/data",
+          cache=runs.cache(FITS))
+
+
+def full_disks(runs, _):
+    """A cache that may be larger than its disk is."""
+    directory = runs.folder / "tiny"
+    directory.mkdir()
+    mount = ["unshare", "-m", "--", "sh", "-c",
+             'mount -t tmpfs -o size=6m tmpfs "$0" && exec "$@"', str(directory)]
+    if subprocess.run([*mount, "true"], capture_output=True).returncode != 0:
+        print("  left out: no mount namespace here, and so no full disk")
+        return
+    for order, workers in ("stored", 1), ("mixed", 2):
+        command = [runs.program, "train", "config.json", "--run-dir", f"full-{order}", "--workers",
+                   str(workers), "--threads", "1", "--set", f"data.train.path={url('mixed')}"]
+        for key, value in (Cache(str(directory), 1024).keys()
+                           | {"data.shuffle": str(order == "mixed").lower()}).items():
+            command += ["--set", f"{key}={value}"]
+        done = subprocess.run([*mount, *command], cwd=runs.folder, env=runs.environment(),
+                              capture_output=True, text=True, timeout=LIMIT_S)
+        said = done.stdout + done.stderr
+        expect_equal(done.returncode, 74, f"a full disk: {said}")
+        expect("No space left on device" in said and str(directory) in said, said)
+        expect("model sha256" not in said, said)

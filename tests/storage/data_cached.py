@@ -1,0 +1,135 @@
+"""Training on datasets in a store, through caches that are cold, warm, small, or of several runs."""
+
+import re
+import resource
+
+from checks import expect, expect_equal
+from data_runs import BATCH, FITS, Watch, url
+
+THIRD = 5  # MiB, of the 15 of `mixed`
+# Of `wide`: a third, in which a mixed window fits, and a half and more, in which two do.
+WIDE_THIRD, WIDE_HALF = 34, 60
+OPEN_FILES = 1024  # what most systems allow, unless a program asks for more
+WIDE_STEPS = 3 * 65536 // BATCH  # of three windows
+
+
+def evaluation(run):
+    """What it says about the held-out samples."""
+    found = re.findall(r"eval at step \d+: .*", run.log())
+    return found or run.fail("no evaluation")
+
+
+def whole_caches(runs, _):
+    """Everything fits: it is fetched once, by one run, whatever the others are."""
+    for order in "mixed", "stored":
+        cache = runs.cache(FITS)
+        cold = runs.train_right(f"cold-{order}", "mixed", order, cache=cache)
+        expect_equal(runs.metrics(cold)["data/cache_fetched_bytes"], runs.bytes_of("mixed"),
+                     "bytes fetched into a cold cache")
+        for workers in 1, 2:
+            warm = runs.train_right(f"warm-{order}-{workers}", "mixed", order, cache=cache,
+                                    workers=workers)
+            metrics = runs.metrics(warm)
+            expect_equal((metrics["data/cache_fetched_bytes"], metrics["data/cache_hit_rate"]),
+                         (0, 1), "fetched, and the hit rate, with a warm cache")
+            expect(re.search("data cache: 100.0 % of .* 0.0 MB fetched", warm.log()), warm.log())
+        cache.expect_sound(f"rows {order}")
+    cache = runs.cache(FITS)
+    runs.train_right("cold-together", "mixed", cache=cache, workers=2)
+    cache.expect_sound("after two workers")
+    expect_equal(cache.there(), runs.bytes_of("mixed"), "bytes there")
+
+
+def small_caches(runs, _):
+    """A third of the data, or half of it."""
+    for workers in 1, 2:
+        cache = runs.cache(THIRD)
+        with Watch(cache):
+            runs.train_right(f"third-{workers}", "mixed", "stored", cache=cache, workers=workers)
+        cache.expect_sound(f"{workers} workers")
+    for workers, mebibytes in ((1, WIDE_THIRD), (2, WIDE_HALF)):
+        cache = runs.cache(mebibytes)
+        with Watch(cache):
+            runs.train_right(f"wide-{workers}", "wide", steps=WIDE_STEPS, cache=cache,
+                             workers=workers)
+        cache.expect_sound(f"wide, {workers} workers")
+
+
+def evaluations(runs, _):
+    """The held-out samples are in the store too, and share the cache."""
+    def keys(path):
+        return {"data.eval.path": path, "training.eval_every": 40}
+
+    disk = runs.train("eval-disk", "./mixed", order="stored", keys=keys("./held-out"))
+    # Two datasets fit, one, and neither.
+    for mebibytes in FITS, 16, THIRD:
+        cache = runs.cache(mebibytes)
+        run = runs.train(f"eval-{mebibytes}", "mixed", order="stored", cache=cache,
+                         keys=keys(url("held-out")))
+        expect_equal((run.sha256(), evaluation(run)), (disk.sha256(), evaluation(disk)),
+                     f"model and evaluation, {mebibytes} MiB")
+        cache.expect_sound(f"with an evaluation, {mebibytes} MiB")
+    expect_equal(runs("eval", "eval-disk", "--data", url("held-out")).splitlines()[1:],
+                 runs("eval", "eval-disk", "--data", "./held-out").splitlines()[1:], "eval")
+    for name, data in ("store.csv", url("held-out")), ("disk.csv", "./held-out"):
+        runs("predict", "eval-disk", "--output", name, "--data", data)
+    expect_equal((runs.folder / "store.csv").read_text(), (runs.folder / "disk.csv").read_text(),
+                 "predict")
+
+
+def resumed_runs(runs, _):
+    """In the middle of an epoch, where the first run has left the cache, and where there is none."""
+    every = {"checkpoint.every_steps": 10, "training.epochs": 2}
+    whole = runs.train("epochs-disk", "./mixed", order="stored", keys=every).sha256()
+    cache = runs.cache(THIRD)
+    for steps, workers in (30, 1), (90, 2):  # of 68 an epoch
+        runs.train("resumed", "mixed", order="stored", steps=steps, keys=every, cache=cache,
+                   workers=workers)
+    cache = runs.cache(THIRD)
+    run = runs.train("resumed", "mixed", order="stored", keys=every, cache=cache)
+    expect(re.search("resuming from .* at step 90$", run.log(), re.MULTILINE), run.log())
+    expect_equal(run.sha256(), whole, "the model of a run that was resumed")
+
+
+def shared_caches(runs, _):
+    """Two runs at a time."""
+    for name, others in (("same", "mixed"), ("different", "wide")):
+        cache = runs.cache(2 * THIRD)
+        first = [f"first-{name}", "mixed", cache]
+        second = [f"second-{name}", others, cache]
+        steps = 0 if others == "mixed" else WIDE_STEPS
+        with Watch(cache):
+            both = [runs.start(*first, order="stored"),
+                    runs.start(*second, order="stored", steps=steps)]
+            models = [run.end().sha256() for run in both]
+        expect_equal(models, [runs.expected("mixed", "stored"),
+                              runs.expected(others, "stored", steps)],
+                     f"models of runs with the {name} data")
+        cache.expect_sound(f"after two runs with the {name} data")
+
+
+def lowered_limits(runs, _):
+    """A directory that was larger before."""
+    cache = runs.cache(FITS)
+    runs.train_right("before", "mixed", "stored", cache=cache)
+    cache.mebibytes = THIRD
+    runs.train_right("after", "mixed", "stored", cache=cache)
+    cache.expect_sound("after its limit has become smaller")
+
+
+def many_files(runs, _):
+    """More than a process may keep open, and their beginnings are more than the cache may have."""
+    words = ["data", "synth", "--format", "dataset", "--rows", "24000", "--features", "4",
+             "--multi-hot", "3", "--shard-rows", "200"]
+    for place in "shards", url("shards"):
+        runs(*words, "--output", place)
+    disk = runs.train("shards-disk", "./shards", order="stored").sha256()
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, OPEN_FILES), hard))
+    try:
+        cache = runs.cache(2)
+        run = runs.train("shards", "shards", order="stored", cache=cache)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    expect_equal(run.sha256(), disk, "the model of many files")
+    cache.expect_sound("with many files")
