@@ -140,6 +140,22 @@ def faster_imports(runs, store):
     expect_equal(fingerprint(runs, url("contested")), fingerprint(runs, "faster"), "the winner")
 
 
+def waiting_imports(runs, store):
+    """The one that waits for the lock finds a dataset when it gets it."""
+    lines = text_lines(runs)
+    first = Pipe(runs, "first", url("awaited"))
+    first.write(lines[:5000])
+    second = Run("second", [runs.program, "data", "synth", "--rows", "500", "--format", "dataset",
+                            "--output", url("awaited")], runs.environment(), runs.folder)
+    second.wait_for("whether another run still writes here")
+    first.close()
+    first.run.end(0)
+    second.end(73)
+    expect(url("awaited") in second.log(), second.log())
+    runs("data", "verify", url("awaited"))
+    expect_one_import(store, "awaited")
+
+
 def killed_imports(runs, store):
     """At one request or another: nobody sees a dataset, and the next import removes what is left."""
     words = ["data", "synth", "--format", "dataset", "--rows", "250000", "--features", "24",

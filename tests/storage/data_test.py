@@ -19,7 +19,8 @@ from store import Store
 
 SCENARIOS = (
     data_imports.imports, data_imports.damaged_objects, data_imports.others_keep_their_own,
-    data_imports.faster_imports, data_imports.killed_imports, data_imports.stopped_imports,
+    data_imports.faster_imports, data_imports.waiting_imports, data_imports.killed_imports,
+    data_imports.stopped_imports,
     data_cached.whole_caches, data_cached.small_caches, data_cached.evaluations,
     data_cached.resumed_runs, data_cached.shared_caches, data_cached.lowered_limits,
     data_cached.many_files,

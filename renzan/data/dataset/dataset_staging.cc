@@ -13,9 +13,10 @@ namespace renzan {
 DatasetStaging::DatasetStaging(const std::string& path) : path_(NormalizedPath(path)) {
   Storage& storage = Storage::Of(path_);
   if (IsInStore(path_)) {
+    lock_ = storage.Lock(path_, fmt::format("process {} on {}", ::getpid(), HostName()));
+    // Whoever had the lock may have made it meanwhile.
     if (storage.HasTree(path_, kDatasetManifestName))
       Fail(ErrorCode::kCantCreate, "{} exists: choose another name, or remove it first", path_);
-    lock_ = storage.Lock(path_, fmt::format("process {} on {}", ::getpid(), HostName()));
     // What an import that was killed has left.
     storage.RemoveStaged(path_);
   }
@@ -30,7 +31,10 @@ DatasetStaging::~DatasetStaging() {
   if (committed_ || !IsInStore(path_)) return;
   while (!upload_.finished()) upload_.WaitFor(1);
   try {
-    Storage::Of(path_).RemoveStaged(path_);
+    // Only what is this one's: another may have made the dataset meanwhile.
+    Storage& storage = Storage::Of(path_);
+    for (const std::string& folder : storage.Names(path_))
+      if (folder.starts_with(prefix_)) storage.Remove(path_ + "/" + folder);
   } catch (const Error& error) {
     LogWarning("what was written of {} is not removed: {}", path_, error.what());
   }
