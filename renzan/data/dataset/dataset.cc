@@ -168,19 +168,27 @@ struct Dataset::Impl {
   void OpenCache();
 
   void OpenShard(const std::string& name, const ShardEntry& entry, int64_t first_row) {
+    Shard shard;
+    if (!cache) {
+      shard = OpenArrays(name, entry, first_row);
+    } else {
+      std::vector<size_t> files;
+      for (const auto& [file, ignored] : entry.files)
+        if (file != kBlockChecksumsFile) files.push_back(cached_files.at(name + "/" + file));
+      cache->ReadHeaders(files, [&] { shard = OpenArrays(name, entry, first_row); });
+      cache->AddShard(CachedShardOf(shard, entry.rows));
+    }
+    shards.push_back(std::move(shard));
+  }
+
+  Shard OpenArrays(const std::string& name, const ShardEntry& entry, int64_t first_row) {
     const int64_t rows = entry.rows;
     Shard shard;
     shard.folder = fmt::format("{}/{}", directory, name);
     shard.first_row = first_row;
     std::optional<ShardChecksums> checksums;
-    if (cache) {
-      std::vector<size_t> files;
-      for (const auto& [file, ignored] : entry.files)
-        if (file != kBlockChecksumsFile) files.push_back(cached_files.at(name + "/" + file));
-      cache->NeedHeaders(files);
-    } else if (options.verify_blocks && manifest.format_version > 1) {
+    if (!cache && options.verify_blocks && manifest.format_version > 1)
       checksums.emplace(shard.folder, entry);
-    }
     const auto open = [&](const std::string& file, NpyType type, std::vector<int64_t> shape) {
       const auto cached = cached_files.find(name + "/" + file);
       const bool is_cached = cached != cached_files.end();
@@ -214,8 +222,7 @@ struct Dataset::Impl {
     shard.label_data = shard.label.data<float>();
     shard.dense_data = shard.dense.data<float>();
     shard.id_data = shard.ids.data<int32_t>();
-    if (cache) cache->AddShard(CachedShardOf(shard, rows));
-    shards.push_back(std::move(shard));
+    return shard;
   }
 
   static DatasetCache::Shard CachedShardOf(const Shard& shard, int64_t rows) {

@@ -23,11 +23,34 @@ size_t DatasetCache::AddFile(BlockCache::File file) {
 
 void DatasetCache::Open() { cache_ = std::make_unique<BlockCache>(options_, std::move(files_)); }
 
-void DatasetCache::NeedHeaders(std::span<const size_t> files) {
+void DatasetCache::Read(const std::function<bool(BlockCache::Reading&)>& need,
+                        const std::function<void()>& read) {
+  BlockCache::Reading reading(*cache_);
+  for (int attempt = 0; attempt < kMostAttempts; ++attempt) {
+    if (!need(reading)) continue;
+    try {
+      read();
+    } catch (const Error&) {
+      if (reading.WasThere()) throw;
+      continue;
+    }
+    if (reading.WasThere()) return;
+  }
+  // Others that need as much at the same time evict it again and again.
+  Fail(ErrorCode::kConfig,
+       "the cache {} is too small for what is read from it at the same time: raise "
+       "data.cache.size ({} bytes now)",
+       options_.directory, options_.max_bytes);
+}
+
+void DatasetCache::ReadHeaders(std::span<const size_t> files, const std::function<void()>& read) {
   std::vector<uint64_t> chunks;
   for (const size_t file : files) cache_->AddChunks(file, 0, 1, &chunks);
-  std::vector<uint32_t> versions;
-  cache_->Need(chunks, &versions);
+  const auto need = [&](BlockCache::Reading& reading) {
+    reading.Need(chunks);
+    return true;
+  };
+  Read(need, read);
 }
 
 void DatasetCache::AddShard(Shard shard) {
@@ -80,41 +103,27 @@ void DatasetCache::ForEachPart(int64_t begin, int64_t end, const Body& body) con
 
 void DatasetCache::ReadRows(std::span<const int64_t> rows, const std::function<void()>& read) {
   std::vector<uint64_t> chunks;
-  std::vector<uint32_t> versions;
   const auto add = [&](auto member) {
     for (const int64_t row : rows) {
       const Shard& shard = ShardOf(row);
       (this->*member)(shard, row - shard.first_row, row - shard.first_row + 1, &chunks);
     }
     SortUnique(&chunks);
-    cache_->Need(chunks, &versions);
   };
-  for (int attempt = 0;; ++attempt) {
-    // Others that need as much at the same time evict it again and again.
-    if (attempt == kMostAttempts)
-      Fail(ErrorCode::kConfig,
-           "the cache {} is too small for what is read from it at the same time: raise "
-           "data.cache.size ({} bytes now)",
-           options_.directory, options_.max_bytes);
+  const auto need = [&](BlockCache::Reading& reading) {
     chunks.clear();
     add(&DatasetCache::AddColumns);
-    if (has_jagged_) {
-      add(&DatasetCache::AddValues);
-      // The offsets were read before all were there together.
-      if (!cache_->AreThere(chunks, versions)) continue;
-      const size_t before = chunks.size();
-      add(&DatasetCache::AddValues);
-      if (chunks.size() != before) continue;
-    }
-    try {
-      read();
-    } catch (const Error&) {
-      if (cache_->AreThere(chunks, versions)) throw;
-      continue;
-    }
-    if (!cache_->AreThere(chunks, versions)) continue;
-    return cache_->DoneWith(chunks);
-  }
+    reading.Need(chunks);
+    if (!has_jagged_) return true;
+    add(&DatasetCache::AddValues);
+    reading.Need(chunks);
+    // The offsets were read before all were there together.
+    if (!reading.WasThere()) return false;
+    const size_t before = chunks.size();
+    add(&DatasetCache::AddValues);
+    return chunks.size() == before;
+  };
+  Read(need, read);
 }
 
 bool DatasetCache::PrefetchRows(int64_t begin, int64_t end, uint32_t next_use) {

@@ -25,8 +25,8 @@ class DatasetCache {
   void Open();
   const BlockCache& cache() const { return *cache_; }
   std::string LocalPath(size_t file) const { return cache_->LocalPath(file); }
-  // The beginnings of files, where their headers are.
-  void NeedHeaders(std::span<const size_t> files);
+  // Calls read() while the beginnings of the files are there, where their headers are.
+  void ReadHeaders(std::span<const size_t> files, const std::function<void()>& read);
 
   struct Column {
     size_t file = 0;
@@ -45,8 +45,8 @@ class DatasetCache {
   };
   void AddShard(Shard shard);
 
-  // Calls read() while all that belongs to these rows is there. What it throws because something
-  // was evicted meanwhile is not an error.
+  // Calls read() while all that belongs to these rows is there; again if something was evicted
+  // meanwhile, and what it threw then is not an error. So does ReadHeaders().
   void ReadRows(std::span<const int64_t> rows, const std::function<void()>& read);
 
   // Fetches rows [begin, end), which are needed at `next_use`. False if there is no room.
@@ -57,6 +57,9 @@ class DatasetCache {
                   const std::function<uint32_t(int64_t begin, int64_t end)>& next_use_of_rows);
 
  private:
+  // Calls need(reading) and read() until all was there; need() is false if it must be called again.
+  void Read(const std::function<bool(BlockCache::Reading&)>& need,
+            const std::function<void()>& read);
   const Shard& ShardOf(int64_t row) const;
   void AddColumns(const Shard& shard, int64_t begin, int64_t end,
                   std::vector<uint64_t>* chunks) const;

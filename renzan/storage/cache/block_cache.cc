@@ -11,6 +11,7 @@
 #include "renzan/base/error.h"
 #include "renzan/base/file/file.h"
 #include "renzan/base/xxhash.h"
+#include "renzan/storage/cache/flock.h"
 #include "renzan/storage/in_parallel.h"
 #include "renzan/storage/storage.h"
 
@@ -21,6 +22,8 @@ namespace {
 constexpr uint32_t kNow = 1;
 constexpr uint32_t kSoonSeconds = 60;
 constexpr auto kLongestWait = std::chrono::seconds(60);
+// After this, a reader whose turn it is may be a process that does not run.
+constexpr auto kLongestTurn = std::chrono::seconds(20);
 constexpr auto kBetweenTries = std::chrono::milliseconds(5);
 
 std::vector<ChunkTable::File> TableFiles(const std::vector<BlockCache::File>& files) {
@@ -40,6 +43,30 @@ void WriteAt(int fd, std::span<const std::byte> bytes, uint64_t offset, const st
 }
 
 }  // namespace
+
+// Who has it may evict what others need at this moment. The threads of one reader share it.
+class BlockCache::Turn {
+ public:
+  explicit Turn(const BlockCache& cache) : lock_(cache.options_.directory + "/turn") {}
+
+  bool TryToTake() {
+    const std::lock_guard lock(mutex_);
+    return lock_.Take(/*wait=*/false);
+  }
+  bool is_taken() {
+    const std::lock_guard lock(mutex_);
+    return lock_.is_taken();
+  }
+  void Wait() {
+    const auto deadline = std::chrono::steady_clock::now() + kLongestTurn;
+    while (!TryToTake() && std::chrono::steady_clock::now() < deadline)
+      std::this_thread::sleep_for(kBetweenTries);
+  }
+
+ private:
+  std::mutex mutex_;
+  Flock lock_;
+};
 
 std::string BlockCache::LocalDirectory(const Options& options) {
   return options.directory + "/" + options.id;
@@ -177,8 +204,9 @@ BlockCache::Result BlockCache::Ensure(uint64_t chunk, const CacheUsage::Evictabl
   return Result::kThere;
 }
 
-// Waits for room that is taken by what others fetch, which can be evicted once it is there.
-void BlockCache::FetchMissing(uint64_t chunk, std::span<const uint64_t> needed) {
+// Waits for room that is taken by what others fetch, which can be evicted once it is there, and for
+// the turn.
+void BlockCache::FetchMissing(uint64_t chunk, std::span<const uint64_t> needed, Turn& turn) {
   const auto is_needed = [&](const std::string& folder, uint64_t other) {
     return folder.ends_with("/" + options_.id) &&
            std::binary_search(needed.begin(), needed.end(), other);
@@ -186,10 +214,13 @@ void BlockCache::FetchMissing(uint64_t chunk, std::span<const uint64_t> needed) 
   const CacheUsage::Evictable unexpected{.later_than = kNow, .but = is_needed};
   // Even what others need now: a reader notices, and a dead one does not mind.
   const CacheUsage::Evictable all{.later_than = 0, .but = is_needed};
-  const auto deadline = std::chrono::steady_clock::now() + kLongestWait;
-  while (Ensure(chunk, unexpected, kNow, /*wait=*/true) == Result::kNoRoom &&
-         Ensure(chunk, all, kNow, /*wait=*/true) == Result::kNoRoom) {
-    if (std::chrono::steady_clock::now() > deadline)
+  const auto begin = std::chrono::steady_clock::now();
+  while (Ensure(chunk, unexpected, kNow, /*wait=*/true) == Result::kNoRoom) {
+    const auto waited = std::chrono::steady_clock::now() - begin;
+    if ((turn.TryToTake() || waited > kLongestTurn) &&
+        Ensure(chunk, all, kNow, /*wait=*/true) != Result::kNoRoom)
+      return;
+    if (waited > kLongestWait)
       Fail(ErrorCode::kConfig,
            "the cache {} is full of what is needed at this moment: raise data.cache.size ({} bytes "
            "now)",
@@ -198,7 +229,8 @@ void BlockCache::FetchMissing(uint64_t chunk, std::span<const uint64_t> needed) 
   }
 }
 
-void BlockCache::Need(std::span<const uint64_t> chunks, std::vector<uint32_t>* versions) {
+void BlockCache::Need(std::span<const uint64_t> chunks, Turn& turn,
+                      std::vector<uint32_t>* versions) {
   needed_ += chunks.size();
   versions->resize(chunks.size());
   uint64_t bytes = 0;
@@ -211,18 +243,16 @@ void BlockCache::Need(std::span<const uint64_t> chunks, std::vector<uint32_t>* v
     const Place place = PlaceOf(chunks[i]);
     bytes += place.end - place.begin;
   }
-  if (missing.empty()) return;
+  if (missing.empty() && !turn.is_taken()) return;
   if (bytes > options_.max_bytes)
     Fail(ErrorCode::kConfig,
          "the cache {} may have {} bytes, but one batch needs {}: raise data.cache.size",
          options_.directory, options_.max_bytes, bytes);
   missed_ += missing.size();
   const auto begin = std::chrono::steady_clock::now();
-  std::vector<uint64_t> sorted(chunks.begin(), chunks.end());
-  std::sort(sorted.begin(), sorted.end());
   for (const uint64_t chunk : chunks) (*table_)[chunk].next_use = kNow;
   InParallel(
-      missing.size(), [&](size_t i) { FetchMissing(missing[i], sorted); }, chunks_at_once());
+      missing.size(), [&](size_t i) { FetchMissing(missing[i], chunks, turn); }, chunks_at_once());
   for (size_t i = 0; i < chunks.size(); ++i)
     (*versions)[i] = (*table_)[chunks[i]].version.load(std::memory_order_acquire);
   waited_us_ += static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::microseconds>(
@@ -249,6 +279,28 @@ void BlockCache::DoneWith(std::span<const uint64_t> chunks) {
       next_use.compare_exchange_strong(
           expected, static_cast<uint32_t>(SystemClock().UnixSeconds()) + kSoonSeconds);
   }
+}
+
+BlockCache::Reading::Reading(BlockCache& cache)
+    : cache_(cache), turn_(std::make_unique<Turn>(cache)) {}
+
+BlockCache::Reading::~Reading() { cache_.DoneWith(chunks_); }
+
+void BlockCache::Reading::Need(std::span<const uint64_t> chunks) {
+  std::vector<uint64_t> before = std::move(chunks_);
+  chunks_.assign(chunks.begin(), chunks.end());
+  std::sort(chunks_.begin(), chunks_.end());
+  std::erase_if(before, [&](uint64_t chunk) {
+    return std::binary_search(chunks_.begin(), chunks_.end(), chunk);
+  });
+  cache_.DoneWith(before);
+  cache_.Need(chunks_, *turn_, &versions_);
+}
+
+bool BlockCache::Reading::WasThere() {
+  if (cache_.AreThere(chunks_, versions_)) return true;
+  turn_->Wait();
+  return false;
 }
 
 void BlockCache::SetNextUse(uint64_t chunk, uint32_t next_use) {

@@ -4,11 +4,11 @@
 // size, cut into chunks, of which those that are there hold the store's bytes. Programs map it and
 // read what they have asked for.
 //
-//   std::vector<uint32_t> versions;
+//   BlockCache::Reading reading(cache);
 //   do {
-//     cache.Need(chunks, &versions);   // fetches what is missing, verified
+//     reading.Need(chunks);   // fetches what is missing, verified
 //     ... read them through a map of LocalPath(file)
-//   } while (!cache.AreThere(chunks, versions));
+//   } while (!reading.WasThere());
 //
 // All processes of a machine share a cache directory, and so do runs one after another. What is
 // there outlives its processes, however they end. All files together take at most `max_bytes`: a
@@ -17,10 +17,12 @@
 //
 // How processes keep out of each other's way: a lock of the kernel on each chunk, held while it is
 // fetched or evicted, ends with the process. Readers take none. A chunk's version changes before it
-// is evicted, so a reader that finds it unchanged after reading has read the right bytes.
+// is evicted, so a reader that finds it unchanged after reading has read the right bytes. Readers
+// that together need more than there is room for take turns: what the one whose turn it is needs is
+// evicted by nobody.
 //
-// Layout: DIRECTORY/usage (bytes used by all), DIRECTORY/ID/{state,files} and the files.
-// Thread-safe.
+// Layout: DIRECTORY/{usage,eviction,turn} (bytes used by all, locks), DIRECTORY/ID/{state,files}
+// and the files. Thread-safe.
 
 #include <atomic>
 #include <cstdint>
@@ -36,13 +38,15 @@
 namespace renzan {
 
 class BlockCache {
+  class Turn;
+
  public:
   // Checksums are of blocks of this size.
   static constexpr uint64_t kBlockBytes = 64 << 10;
   // Chunks are large where everything fits, which needs few requests, and else small, so that not
   // much is fetched that will be evicted before it is read.
   static constexpr uint64_t kLargeChunkBytes = 4 << 20, kSmallChunkBytes = kBlockBytes;
-  // That are fetched at a time, by Need() and by the callers of Prefetch().
+  // That are fetched at a time, by Reading::Need() and by the callers of Prefetch().
   static constexpr size_t kLargeChunksAtOnce = 6, kSmallChunksAtOnce = 16;
   size_t chunks_at_once() const {
     return chunk_bytes() == kLargeChunkBytes ? kLargeChunksAtOnce : kSmallChunksAtOnce;
@@ -83,13 +87,29 @@ class BlockCache {
   };
   Place PlaceOf(uint64_t chunk) const;
 
-  // Makes all of them be there at the same time. Throws Error kConfig if they do not fit, kIo for a
-  // full disk or a store that does not work, kData for bytes that are not those of the checksums.
-  void Need(std::span<const uint64_t> chunks, std::vector<uint32_t>* versions);
-  // Whether they have been there all the time since.
-  bool AreThere(std::span<const uint64_t> chunks, std::span<const uint32_t> versions) const;
-  // They have been read. What was not expected to be needed may be evicted after a while.
-  void DoneWith(std::span<const uint64_t> chunks);
+  // One reader's use of chunks, until it is destroyed: then they have been read, and what was not
+  // expected to be needed may be evicted after a while. Not thread-safe; a thread has one at a
+  // time.
+  class Reading {
+   public:
+    explicit Reading(BlockCache& cache);
+    ~Reading();
+    Reading(const Reading&) = delete;
+    Reading& operator=(const Reading&) = delete;
+
+    // Makes all of them be there at the same time; what it was called with before is done with.
+    // Throws Error kConfig if they do not fit, kIo for a full disk or a store that does not work,
+    // kData for bytes that are not those of the checksums.
+    void Need(std::span<const uint64_t> chunks);
+    // Whether all have been there all the time since. If not, this reader asks for the turn.
+    bool WasThere();
+
+   private:
+    BlockCache& cache_;
+    std::vector<uint64_t> chunks_;
+    std::vector<uint32_t> versions_;
+    std::unique_ptr<Turn> turn_;
+  };
 
   // When a chunk is needed next, in seconds since 1970; the later, the sooner it is evicted.
   // kNever: not any more.
@@ -100,9 +120,9 @@ class BlockCache {
   bool Prefetch(uint64_t chunk, uint32_t next_use);
 
   struct Stats {
-    uint64_t needed = 0, missed = 0;  // chunks, by Need()
+    uint64_t needed = 0, missed = 0;  // chunks, by Reading::Need()
     uint64_t fetched_bytes = 0;
-    double waited_seconds = 0;  // in Need()
+    double waited_seconds = 0;  // in Reading::Need()
     double hit_rate() const {
       return needed == 0 ? 1 : 1 - static_cast<double>(missed) / static_cast<double>(needed);
     }
@@ -114,7 +134,11 @@ class BlockCache {
   // Evicts only what `evictable` allows. kElsewhere: somebody else fetches it, and `wait` is false.
   Result Ensure(uint64_t chunk, const CacheUsage::Evictable& evictable, uint32_t next_use,
                 bool wait);
-  void FetchMissing(uint64_t chunk, std::span<const uint64_t> needed);
+  // Both need them sorted.
+  void Need(std::span<const uint64_t> chunks, Turn& turn, std::vector<uint32_t>* versions);
+  void FetchMissing(uint64_t chunk, std::span<const uint64_t> needed, Turn& turn);
+  bool AreThere(std::span<const uint64_t> chunks, std::span<const uint32_t> versions) const;
+  void DoneWith(std::span<const uint64_t> chunks);
   bool IsIntact(uint64_t chunk, const Place& place, std::span<std::byte> buffer) const;
   void FetchInto(const Place& place, std::span<std::byte> buffer) const;
   std::vector<std::byte> TakeBuffer();

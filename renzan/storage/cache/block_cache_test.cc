@@ -181,14 +181,13 @@ bool AreRight(const Data& data, const BlockCache& cache, const std::vector<uint6
 
 // As a reader does.
 void Read(const Data& data, BlockCache& cache, const std::vector<uint64_t>& chunks) {
-  std::vector<uint32_t> versions;
+  BlockCache::Reading reading(cache);
   bool right;
   do {
-    cache.Need(chunks, &versions);
+    reading.Need(chunks);
     right = AreRight(data, cache, chunks);
-  } while (!cache.AreThere(chunks, versions));
+  } while (!reading.WasThere());
   EXPECT_TRUE(right);
-  cache.DoneWith(chunks);
 }
 
 std::vector<uint64_t> AllChunksOf(const Data& data, const BlockCache& cache) {
@@ -265,15 +264,15 @@ TEST_F(BlockCacheTest, ACorruptBlockIsAnErrorThatNamesIt) {
   std::string damaged = data.contents[1];
   damaged[2 * kBlock - 1] ^= 1;
   WriteFileAtomically(data.files[1].path, damaged);
-  std::vector<uint32_t> versions;
-  const Error error = FailureOf([&] { cache->Need(std::vector<uint64_t>{4}, &versions); });
+  BlockCache::Reading reading(*cache);
+  const Error error = FailureOf([&] { reading.Need(std::vector<uint64_t>{4}); });
   EXPECT_EQ(error.code(), ErrorCode::kData);
   EXPECT_THAT(error.what(),
               AllOf(HasSubstr(data.files[1].path), HasSubstr("bytes 65536 to 131071 are corrupt")));
   EXPECT_EQ(store_.reads, 2);
   EXPECT_EQ(Usage(), 0);
   EXPECT_THAT(There(), ElementsAre());
-  EXPECT_FALSE(cache->AreThere(std::vector<uint64_t>{4}, versions));
+  EXPECT_FALSE(reading.WasThere());
   Read(data, *cache, {3, 5});  // the others are intact
   WriteFileAtomically(data.files[1].path, data.contents[1]);
   Read(data, *cache, {4});
@@ -291,22 +290,21 @@ TEST_F(BlockCacheTest, WhatIsMissingInTheStoreIsAnError) {
   const Data data = MakeData({3 * kBlock, 2 * kBlock});
   const auto cache = Open(data, 4);
   fs::remove(data.files[0].path);
-  std::vector<uint32_t> versions;
-  const Error error = FailureOf([&] { cache->Need(std::vector<uint64_t>{0, 1}, &versions); });
+  BlockCache::Reading reading(*cache);
+  const Error error = FailureOf([&] { reading.Need(std::vector<uint64_t>{0, 1}); });
   EXPECT_EQ(error.code(), ErrorCode::kNoInput);
   EXPECT_THAT(error.what(), HasSubstr(data.files[0].path));
   EXPECT_EQ(Usage(), 0);
   fs::resize_file(data.files[1].path, kBlock + 7);
-  EXPECT_EQ(FailureOf([&] { cache->Need(std::vector<uint64_t>{4}, &versions); }).code(),
-            ErrorCode::kData);
+  EXPECT_EQ(FailureOf([&] { reading.Need(std::vector<uint64_t>{4}); }).code(), ErrorCode::kData);
   EXPECT_EQ(Usage(), 0);
 }
 
 TEST_F(BlockCacheTest, BatchesThatDoNotFitAreAnError) {
   const Data data = MakeData({5 * kBlock});
   const auto cache = Open(data, 3);
-  std::vector<uint32_t> versions;
-  const Error error = FailureOf([&] { cache->Need(std::vector<uint64_t>{0, 1, 2, 3}, &versions); });
+  BlockCache::Reading reading(*cache);
+  const Error error = FailureOf([&] { reading.Need(std::vector<uint64_t>{0, 1, 2, 3}); });
   EXPECT_EQ(error.code(), ErrorCode::kConfig);
   EXPECT_THAT(error.what(), AllOf(HasSubstr("196608 bytes"), HasSubstr("needs 262144"),
                                   HasSubstr("raise data.cache.size")));
@@ -328,16 +326,18 @@ TEST_F(BlockCacheTest, AReaderNoticesAnEviction) {
   const Data data = MakeData({4 * kBlock});
   const auto cache = Open(data, 2);
   const std::vector<uint64_t> first = {0, 1};
-  std::vector<uint32_t> versions;
-  cache->Need(first, &versions);
-  EXPECT_TRUE(cache->AreThere(first, versions));
-  cache->DoneWith(first);
-  EXPECT_TRUE(cache->AreThere(first, versions));
+  {
+    BlockCache::Reading reading(*cache);
+    reading.Need(first);
+    EXPECT_TRUE(reading.WasThere());
+  }
+  BlockCache::Reading reading(*cache);
+  reading.Need(first);
   Read(data, *Open(data, 2), {3});
-  EXPECT_FALSE(cache->AreThere(first, versions));
+  EXPECT_FALSE(reading.WasThere());
   Read(data, *cache, {3, 0});
   Read(data, *cache, first);
-  EXPECT_FALSE(cache->AreThere(first, versions)) << "they have been away meanwhile";
+  EXPECT_FALSE(reading.WasThere()) << "they have been away meanwhile";
 }
 
 // What is evicted is compared with what Belady's algorithm says.
@@ -527,14 +527,14 @@ bool Hammer(const Data& data, const BlockCache::Options& options, uint64_t seed,
     const auto any_use = [&] { return kLater + static_cast<uint32_t>(random() % 100); };
     for (int round = 0; round < rounds && right; ++round) {
       const std::vector<uint64_t> chunks = {all[random() % all.size()], all[random() % all.size()]};
-      std::vector<uint32_t> versions;
+      std::optional<BlockCache::Reading> reading(cache);
       bool same;
       do {
-        cache.Need(chunks, &versions);
+        reading->Need(chunks);
         same = AreRight(data, cache, chunks);
-      } while (!cache.AreThere(chunks, versions));
+      } while (!reading->WasThere());
       if (!same) right = false;
-      cache.DoneWith(chunks);
+      reading.reset();
       cache.SetNextUse(chunks[0], any_use());
       cache.Prefetch(all[random() % all.size()], any_use());
     }
@@ -556,8 +556,13 @@ bool Hammer(const Data& data, const BlockCache::Options& options, uint64_t seed,
 
 pid_t Start(const std::function<bool()>& body) {
   const pid_t pid = ::fork();
-  if (pid == 0) ::_exit(body() ? 0 : 1);
-  return pid;
+  if (pid != 0) return pid;
+  try {
+    ::_exit(body() ? 0 : 1);
+  } catch (const Error& error) {
+    fmt::print(stderr, "{}\n", error.what());
+    ::_exit(2);
+  }
 }
 
 bool HasEnded(pid_t pid) {
@@ -626,12 +631,69 @@ TEST_F(BlockCacheTest, NobodyMissesWhatADeadProcessNeeded) {
   const Data data = MakeData({9 * kBlock});
   const auto cache = Open(data, 4);
   const pid_t pid = Start([&] {
-    std::vector<uint32_t> versions;
-    Open(data, 4)->Need(std::vector<uint64_t>{0, 1, 2}, &versions);
+    const auto own = Open(data, 4);
+    BlockCache::Reading reading(*own);
+    reading.Need(std::vector<uint64_t>{0, 1, 2});
     return ::kill(::getpid(), SIGKILL) == 0;
   });
   ASSERT_TRUE(WIFSIGNALED(StatusOf(pid)));
   EXPECT_NO_THROW(Read(data, *cache, {5, 6, 7, 8}));
+}
+
+// Each needs two thirds of the room at a time.
+TEST_F(BlockCacheTest, ProcessesThatNeedTooMuchTogetherTakeTurns) {
+  constexpr uint64_t kRoom = 24, kNeeded = 16;
+  constexpr int kMostAttempts = 30;
+  const Data data = MakeData({60 * kBlock});
+  const auto watcher = Open(data, kRoom);
+  std::vector<pid_t> processes;
+  for (uint64_t seed = 1; seed <= 3; ++seed)
+    processes.push_back(Start([&] {
+      std::mt19937_64 random(seed);
+      const auto cache = Open(data, kRoom);
+      std::vector<uint64_t> chunks = AllChunksOf(data, *cache);
+      for (int round = 0; round < 30; ++round) {
+        std::shuffle(chunks.begin(), chunks.end(), random);
+        const auto needed = std::span(chunks).first(kNeeded);
+        BlockCache::Reading reading(*cache);
+        int attempts = 0;
+        bool right;
+        do {
+          if (++attempts > kMostAttempts) return false;
+          reading.Need(needed);
+          std::this_thread::sleep_for(std::chrono::milliseconds(1));
+          right = AreRight(data, *cache, {needed.begin(), needed.end()});
+        } while (!reading.WasThere());
+        if (!right) return false;
+      }
+      return true;
+    }));
+  for (const pid_t pid : processes) EXPECT_EQ(StatusOf(pid), 0);
+  EXPECT_LE(Usage(), kRoom * kBlock);
+}
+
+// Folders are removed, made again, and made with smaller chunks, while others look for what they
+// may evict.
+TEST_F(BlockCacheTest, FoldersComeAndGo) {
+  constexpr uint64_t kRoom = 24;
+  const Data data = MakeData({40 * kBlock});
+  const Data other = MakeData({30 * kBlock}, "other");
+  const auto watcher = Open(data, kRoom);
+  std::vector<pid_t> processes;
+  for (uint64_t seed = 1; seed <= 2; ++seed) {
+    processes.push_back(Start([&, seed] { return Hammer(data, OptionsOf(kRoom), seed, 2, 1000); }));
+    processes.push_back(Start([&, seed] {
+      std::mt19937_64 random(seed);
+      for (int round = 0; round < 1000; ++round) {
+        const bool fits = random() % 2 == 0;  // then its chunks are large
+        const auto cache = Open(other, fits ? 40 : kRoom, std::string(32, 'b'));
+        const std::vector<uint64_t> chunks = AllChunksOf(other, *cache);
+        Read(other, *cache, {chunks[random() % chunks.size()]});
+      }
+      return true;
+    }));
+  }
+  for (const pid_t pid : processes) EXPECT_EQ(StatusOf(pid), 0);
 }
 
 // As one leaves that is killed after it has written a chunk, or before it has freed one.

@@ -15,6 +15,7 @@
 #include "renzan/base/file/file.h"
 #include "renzan/base/file/file_system.h"
 #include "renzan/base/log.h"
+#include "renzan/storage/cache/flock.h"
 
 namespace renzan {
 namespace {
@@ -50,23 +51,6 @@ uint64_t BytesThere(const ChunkTable& table) {
   }
   return bytes;
 }
-
-class Flock {
- public:
-  Flock(const std::string& path) : fd_(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666)) {
-    if (fd_ < 0 || ::flock(fd_, LOCK_EX) != 0) {
-      const int error = errno;
-      if (fd_ >= 0) ::close(fd_);
-      FailErrno(error, "cannot lock " + path);
-    }
-  }
-  ~Flock() { ::close(fd_); }
-  Flock(const Flock&) = delete;
-  Flock& operator=(const Flock&) = delete;
-
- private:
-  int fd_;
-};
 
 }  // namespace
 
@@ -117,7 +101,8 @@ void CacheUsage::GiveBack(uint64_t bytes) {
 
 bool CacheUsage::Reserve(uint64_t bytes, const Evictable& evictable) {
   if (TryReserve(bytes)) return true;
-  const Flock one_at_a_time(directory_ + "/eviction");
+  Flock one_at_a_time(directory_ + "/eviction");
+  one_at_a_time.Take(/*wait=*/true);
   // Others may take what was freed.
   while (!TryReserve(bytes))
     if (Evict(bytes, evictable) == 0) return TryReserve(bytes);

@@ -8,9 +8,11 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 #include <fstream>
 #include <sstream>
+#include <thread>
 #include <utility>
 
 #include "renzan/base/error.h"
@@ -22,6 +24,10 @@ namespace {
 
 constexpr char kMagic[8] = {'R', 'Z', 'C', 'H', 'U', 'N', 'K', '1'};
 constexpr size_t kHeaderBytes = 64;
+
+// How long a table with larger chunks may be in use before it is taken as it is.
+constexpr int kMostLooks = 100;
+constexpr auto kOneLook = std::chrono::milliseconds(5);
 
 struct Header {
   char magic[8];
@@ -47,6 +53,14 @@ std::string ListOf(const std::vector<ChunkTable::File>& files) {
   return list;
 }
 
+// Whether the path leads to the open file.
+bool IsStill(int fd, const std::string& path) {
+  struct stat mine {};
+  struct stat there {};
+  return ::fstat(fd, &mine) == 0 && ::stat(path.c_str(), &there) == 0 &&
+         mine.st_ino == there.st_ino;
+}
+
 void WriteSmallFile(const std::string& path, const std::string& text) {
   FileWriter file(path);
   file.Write(text);
@@ -58,7 +72,13 @@ void WriteSmallFile(const std::string& path, const std::string& text) {
 ChunkTable::ChunkTable(const std::string& folder, const std::vector<File>& files,
                        uint64_t chunk_bytes)
     : folder_(folder), files_(files), machine_start_(MachineStart()) {
-  while (!TryToOpen(files, chunk_bytes)) Close();
+  // Others look at it for a moment when they evict; those that use it do so for long.
+  for (int attempt = 0;; ++attempt) {
+    if (TryToOpen(files, chunk_bytes) && (chunk_bytes_ <= chunk_bytes || attempt >= kMostLooks))
+      break;
+    Close();
+    std::this_thread::sleep_for(kOneLook);
+  }
   ::futimens(fd_, nullptr);  // folders that are not in use go in the order of their last use
 }
 
@@ -67,23 +87,23 @@ bool ChunkTable::TryToOpen(const std::vector<File>& files, uint64_t chunk_bytes)
   CreateDirectories(folder_);
   const std::string path = folder_ + "/state";
   fd_ = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+  if (fd_ < 0 && errno == ENOENT) return false;
   if (fd_ < 0) FailErrno(errno, "cannot create " + path);
   // Alone, one may make it anew; the lock is then shared with those that only use it.
   const bool is_alone = ::flock(fd_, LOCK_EX | LOCK_NB) == 0;
-  if (is_alone && (!Read() || chunk_bytes_ > chunk_bytes)) Create(files, chunk_bytes);
   if (!is_alone && ::flock(fd_, LOCK_SH) != 0) FailErrno(errno, "cannot lock " + path);
+  if (!IsStill(fd_, path)) return false;
+  if (is_alone && (!Read() || chunk_bytes_ > chunk_bytes)) Create(files, chunk_bytes);
   if (!Read()) return false;
   Map();
   CreateFiles();
-  if (is_alone) {
-    // A process may have been killed after it wrote a chunk, or before it freed one.
-    FreeWhatIsNotThere();
-    if (::flock(fd_, LOCK_SH) != 0) FailErrno(errno, "cannot lock " + path);
-  }
-  struct stat mine {};
-  struct stat there {};
-  return ::fstat(fd_, &mine) == 0 && ::stat(path.c_str(), &there) == 0 &&
-         mine.st_ino == there.st_ino;
+  if (!is_alone) return true;
+  // A process may have been killed after it wrote a chunk, or before it freed one.
+  FreeWhatIsNotThere();
+  if (::flock(fd_, LOCK_SH) != 0) FailErrno(errno, "cannot lock " + path);
+  // flock() first gives the one lock up, then takes the other.
+  const uint64_t mine = chunk_bytes_;
+  return IsStill(fd_, path) && Read() && chunk_bytes_ == mine;
 }
 
 void ChunkTable::Close() {
@@ -112,6 +132,8 @@ std::unique_ptr<ChunkTable> ChunkTable::OpenOther(const std::string& folder, boo
   table->fd_ = ::open((folder + "/state").c_str(), O_RDWR | O_CLOEXEC);
   if (table->fd_ < 0) return nullptr;
   *is_used = ::flock(table->fd_, LOCK_EX | LOCK_NB) != 0;
+  // Nobody makes it anew while it is mapped here, and it is not mapped while it is made.
+  if (*is_used && ::flock(table->fd_, LOCK_SH | LOCK_NB) != 0) return nullptr;
   std::ifstream list(folder + "/files");
   for (std::string line; std::getline(list, line);) {
     std::istringstream fields(line);

@@ -1,0 +1,24 @@
+#pragma once
+
+#include <string>
+
+namespace renzan {
+
+// An exclusive lock of the kernel on a file, which is created if need be. It ends with the process.
+class Flock {
+ public:
+  explicit Flock(std::string path) : path_(std::move(path)) {}
+  ~Flock();
+  Flock(const Flock&) = delete;
+  Flock& operator=(const Flock&) = delete;
+
+  // False if another one has it and `wait` is false. Throws Error kCantCreate or kIo.
+  bool Take(bool wait);
+  bool is_taken() const { return fd_ >= 0; }
+
+ private:
+  const std::string path_;
+  int fd_ = -1;
+};
+
+}  // namespace renzan
