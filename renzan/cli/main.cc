@@ -13,6 +13,7 @@
 #include "renzan/cli/help/unknown_word.h"
 #include "renzan/cli/help/verbs.h"
 #include "renzan/cli/machine/verbs.h"
+#include "renzan/cli/storage/verbs.h"
 #include "renzan/cli/verbs.h"
 #include "renzan/cli/version.h"
 #include "renzan/storage/s3/s3_storage.h"
@@ -41,7 +42,10 @@ void AddVerbs(CLI::App& app, int& exit_status) {
     AddBenchVerb(app, exit_status);
     AddPlanVerb(app, exit_status);
   });
-  Group(app, "Data", [&] { AddDataVerb(app); });
+  Group(app, "Data", [&] {
+    AddDataVerb(app);
+    AddUploadVerb(app);
+  });
   Group(app, "Jobs", [&] {
     AddSubmitVerb(app, exit_status);
     AddJobsVerb(app);

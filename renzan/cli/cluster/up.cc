@@ -85,6 +85,7 @@ cluster::local::DaemonOptions Options(const CLI::App& verb, const UpFlags& flags
   if (!flags.record.empty()) options.record = absolute(flags.record);
   options.program = fmt::format("renzan {} (build {})", RENZAN_VERSION, BuildId());
   options.supervisor = SupervisorProgram();
+  options.renzan = ThisProgram();
   options.allow_users = flags.allow_users;
   return options;
 }

@@ -1,16 +1,13 @@
 // renzan data import|synth|inspect|verify
 
 #include <fmt/format.h>
-#include <signal.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <atomic>
 #include <string>
 #include <utility>
 
-#include "renzan/base/process/signals.h"
 #include "renzan/cli/data/verbs.h"
 #include "renzan/cli/verbs.h"
 
@@ -19,18 +16,7 @@ namespace {
 
 constexpr int kBarWidth = 30;
 
-std::atomic<bool> stop_requested = false;
-static_assert(std::atomic<bool>::is_always_lock_free);  // a signal handler writes it
-
 }  // namespace
-
-StopFunction StopOnSignals() {
-  struct sigaction action {};
-  action.sa_handler = [](int) { stop_requested = true; };
-  for (const int signal : NotIgnored({SIGINT, SIGTERM, SIGHUP}))
-    ::sigaction(signal, &action, nullptr);
-  return [] { return stop_requested.load(); };
-}
 
 DataProgress::DataProgress(const Clock& clock, std::string what)
     : clock_(clock),

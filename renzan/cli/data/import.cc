@@ -9,6 +9,7 @@
 
 #include "renzan/base/error.h"
 #include "renzan/cli/data/verbs.h"
+#include "renzan/cli/stop_signals.h"
 
 namespace renzan {
 namespace {

@@ -10,6 +10,7 @@
 
 #include "renzan/base/error.h"
 #include "renzan/cli/data/verbs.h"
+#include "renzan/cli/stop_signals.h"
 #include "renzan/data/dataset/dataset.h"
 
 namespace renzan {

@@ -6,7 +6,6 @@
 
 #include "renzan/base/clock.h"
 #include "renzan/base/live_line.h"
-#include "renzan/data/text/input.h"
 
 namespace CLI {
 class App;
@@ -18,10 +17,6 @@ void AddDataImportVerb(CLI::App& data);
 void AddDataSynthVerb(CLI::App& data);
 void AddDataInspectVerb(CLI::App& data);
 void AddDataVerifyVerb(CLI::App& data);
-
-// Turns SIGINT, SIGTERM and SIGHUP, unless ignored, into a stop request that long-running work
-// polls, so that it can clean up.
-StopFunction StopOnSignals();
 
 // Progress on stderr: a bar on a terminal, otherwise an occasional plain line.
 class DataProgress {

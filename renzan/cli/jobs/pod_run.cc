@@ -11,6 +11,7 @@
 #include "renzan/base/process/child.h"
 #include "renzan/cli/command_line.h"
 #include "renzan/cli/verbs.h"
+#include "renzan/storage/upload_files.h"
 
 namespace renzan {
 namespace {
@@ -21,6 +22,12 @@ struct PodRunFlags {
   double wait_for_master = cluster::pod::MasterWait().limit_seconds;
 };
 
+void Upload(const std::string& path, const std::string& to) {
+  const UploadSource source{path, ""};
+  const Uploaded done = UploadFiles({&source, 1}, to, [] { return false; });
+  LogInfo("uploaded {} to {}: {} file{}", path, to, done.files, done.files == 1 ? "" : "s");
+}
+
 int Run(const PodRunFlags& flags) {
   SetLogPrefix("pod-run: ");
   const std::vector<std::string> command = WordsAfterDashes();
@@ -30,7 +37,8 @@ int Run(const PodRunFlags& flags) {
   return cluster::pod::PodRun({.command = command,
                                .environment = OwnEnvironment(),
                                .grace_seconds = flags.grace_seconds,
-                               .master = {.limit_seconds = flags.wait_for_master}});
+                               .master = {.limit_seconds = flags.wait_for_master},
+                               .upload = Upload});
 }
 
 }  // namespace
@@ -53,6 +61,8 @@ void AddPodRunVerb(CLI::App& app, int& exit_status) {
       "changes\n"
       "(as the file checkpoint-request in $RENZAN_POD_INFO, default /etc/renzan/pod), and a\n"
       "termination message in $RENZAN_TERMINATION_LOG, default /dev/termination-log.\n"
+      "With RENZAN_UPLOAD_TO=s3://BUCKET/PREFIX the command's output and the directory\n"
+      "$RENZAN_ARTIFACTS are copied there when it has ended, by worker 0 also the run directory.\n"
       "Signals are passed on to the command, and its exit status is that of pod-run: 128 + signal\n"
       "if one ended it, 126 or 127 if it cannot be started, 75 if it was stopped before it "
       "started.\n"

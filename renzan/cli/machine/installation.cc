@@ -7,8 +7,10 @@
 
 namespace renzan {
 
+std::string ThisProgram() { return std::filesystem::read_symlink("/proc/self/exe").string(); }
+
 std::string SupervisorProgram() {
-  const std::filesystem::path here = std::filesystem::read_symlink("/proc/self/exe").parent_path();
+  const std::filesystem::path here = std::filesystem::path(ThisProgram()).parent_path();
   const std::string build_program = here / "renzan-supervisor";
   if (FileExists(build_program)) return build_program;
   const std::string installed = here.parent_path() / "libexec/renzan/renzan-supervisor";

@@ -10,4 +10,7 @@ namespace renzan {
 // directory), or in ../libexec/renzan (installation). Throws Error kNoInput.
 std::string SupervisorProgram();
 
+// The path of this program, or of the one that it was when it was started.
+std::string ThisProgram();
+
 }  // namespace renzan

@@ -24,7 +24,7 @@ std::string WhereItIs(const Document& job) {
     return fmt::format("it ended ({}) at {}{}{}", state, At(job.at("ended")),
                        message.empty() ? "" : ": ", message);
   if (state == NameOf(RecordState::kCollecting))
-    return "its processes have ended; its artifacts are being copied";
+    return "its processes have ended; what they have left is being copied";
   const std::string nodes =
       fmt::format("{}", fmt::join(job.at("nodes").get<std::vector<std::string>>(), ", "));
   if (state == NameOf(RecordState::kRunning) && !job.at("attempts_list").empty())

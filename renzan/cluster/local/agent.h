@@ -1,10 +1,11 @@
 #pragma once
 
 // The daemon's interface to the machine: supervisors that run attempts (attempt.h), and child
-// processes that copy artifacts or delete directories. Tests use a fake. For one thread.
+// processes that copy what jobs leave or delete directories. Tests use a fake. For one thread.
 
 #include <sys/types.h>
 
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -30,6 +31,16 @@ class Agent {
   // user's permissions, and is killed when the calling thread ends. Throws Error kOsError.
   virtual pid_t StartCopying(const std::string& from, const std::string& to, uid_t uid,
                              gid_t gid) = 0;
+  // Starts a child that copies files to a store, likewise: what `renzan upload` does.
+  struct Upload {
+    std::string sources;  // a file that lists them
+    std::string to;
+    std::map<std::string, std::string> environment;  // besides that of the user
+    std::string log;                                 // its last line says why it failed
+    uid_t uid = 0;
+    gid_t gid = 0;
+  };
+  virtual pid_t StartUploading(const Upload& upload) = 0;
   virtual void StopCopying(pid_t child) = 0;
   // Starts a child that deletes directories recursively. It keeps running when the daemon ends.
   // Throws Error kOsError.
@@ -38,7 +49,7 @@ class Agent {
   virtual std::optional<int> Reap(pid_t child) = 0;
 };
 
-// `supervisor` is the program renzan-supervisor.
-std::unique_ptr<Agent> MakeLocalAgent(const std::string& supervisor);
+// The programs renzan-supervisor and renzan.
+std::unique_ptr<Agent> MakeLocalAgent(const std::string& supervisor, const std::string& renzan);
 
 }  // namespace renzan::cluster::local

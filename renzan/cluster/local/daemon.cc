@@ -109,7 +109,7 @@ void RunDaemon(const DaemonOptions& options) {
   const Clock& clock = SystemClock();
   const TimeMs now = clock.UnixMs();
   Store store(database);
-  const auto agent = MakeLocalAgent(options.supervisor);
+  const auto agent = MakeLocalAgent(options.supervisor, options.renzan);
   const ScheduleOptions scheduling = spec::ScheduleOptionsOf(options.config);
   const auto schedule = [scheduling](const Snapshot& at) { return Schedule(at, scheduling); };
   const RetentionOptions retention{

@@ -14,6 +14,7 @@ struct DaemonOptions {
   std::string socket;
   spec::ClusterConfig config;
   std::string supervisor;  // the program renzan-supervisor
+  std::string renzan;      // this program
   // A daemon that runs as root serves these users too, and runs their jobs as them; "*": all users.
   std::vector<std::string> allow_users;
   // HOST:PORT for TCP, with the token in STATE/token; empty: no TCP.

@@ -4,6 +4,7 @@
 
 #include <cerrno>
 #include <csignal>
+#include <map>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -18,20 +19,27 @@
 namespace renzan::cluster::local {
 namespace {
 
-// Runs a program as that user if we are root, otherwise as the current user. `death_signal`: sent
-// to it when the calling thread ends; 0: none.
-pid_t StartTool(std::vector<std::string> argv, std::optional<UserIds> user, int death_signal) {
-  const Descriptor null(::open("/dev/null", O_WRONLY | O_CLOEXEC));
-  if (!null) FailErrno(errno, "cannot open /dev/null");
+struct ToolOptions {
+  std::vector<std::string> environment = {"PATH=/usr/bin:/bin", "LC_ALL=C"};
+  std::string log = "/dev/null";  // gets what it says
+  int death_signal = 0;           // sent to it when the calling thread ends; 0: none
+};
+
+// Runs a program as that user if we are root, otherwise as the current user.
+pid_t StartTool(std::vector<std::string> argv, std::optional<UserIds> user,
+                ToolOptions options = {}) {
+  const Descriptor output(
+      ::open(options.log.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
+  if (!output) FailErrno(errno, "cannot open " + options.log);
   if (::geteuid() != 0) user.reset();
   const std::string program = argv[0];
   const std::variant<pid_t, StartError> started =
       StartChild({.argv = std::move(argv),
-                  .environment = {"PATH=/usr/bin:/bin", "LC_ALL=C"},
-                  .stdout_fd = null.get(),
-                  .stderr_fd = null.get(),
+                  .environment = std::move(options.environment),
+                  .stdout_fd = output.get(),
+                  .stderr_fd = output.get(),
                   .leads = ChildOptions::Leads::kSession,
-                  .death_signal = death_signal,
+                  .death_signal = options.death_signal,
                   .signal_mask = SignalSet({}),
                   .user = std::move(user)});
   if (const auto* refusal = std::get_if<StartError>(&started))
@@ -41,7 +49,8 @@ pid_t StartTool(std::vector<std::string> argv, std::optional<UserIds> user, int 
 
 class LocalAgent : public Agent {
  public:
-  explicit LocalAgent(std::string supervisor) : supervisor_(std::move(supervisor)) {}
+  LocalAgent(std::string supervisor, std::string renzan)
+      : supervisor_(std::move(supervisor)), renzan_(std::move(renzan)) {}
 
   pid_t Start(const std::string& directory, const AttemptPlan& plan) override {
     return StartAttempt(supervisor_, directory, plan);
@@ -63,14 +72,25 @@ class LocalAgent : public Agent {
                      gid_t gid) override {
     // --force: an interrupted earlier copy may have left read-only files.
     return StartTool({"cp", "-RPf", "--preserve=mode,timestamps", "-t", to, "--", from},
-                     LookUpUser(uid, gid), SIGKILL);
+                     LookUpUser(uid, gid), {.death_signal = SIGKILL});
+  }
+
+  pid_t StartUploading(const Upload& upload) override {
+    const JobUser user = LookUpUser(upload.uid, upload.gid);
+    std::map<std::string, std::string> variables = {
+        {"PATH", "/usr/bin:/bin"}, {"HOME", user.home}, {"USER", user.name}};
+    for (const auto& [name, value] : upload.environment) variables[name] = value;
+    ToolOptions options{.environment = {}, .log = upload.log, .death_signal = SIGKILL};
+    for (const auto& [name, value] : variables) options.environment.push_back(name + "=" + value);
+    return StartTool({renzan_, "upload", "--files-from", upload.sources, "--", upload.to}, user,
+                     std::move(options));
   }
 
   // rm does not follow links, even those created while it runs.
   pid_t StartRemoving(const std::vector<std::string>& directories) override {
     std::vector<std::string> argv = {"rm", "-rf", "--one-file-system", "--"};
     argv.insert(argv.end(), directories.begin(), directories.end());
-    return StartTool(std::move(argv), std::nullopt, 0);
+    return StartTool(std::move(argv), std::nullopt);
   }
 
   void StopCopying(pid_t child) override { ::kill(child, SIGKILL); }
@@ -83,13 +103,13 @@ class LocalAgent : public Agent {
   }
 
  private:
-  std::string supervisor_;
+  std::string supervisor_, renzan_;
 };
 
 }  // namespace
 
-std::unique_ptr<Agent> MakeLocalAgent(const std::string& supervisor) {
-  return std::make_unique<LocalAgent>(supervisor);
+std::unique_ptr<Agent> MakeLocalAgent(const std::string& supervisor, const std::string& renzan) {
+  return std::make_unique<LocalAgent>(supervisor, renzan);
 }
 
 }  // namespace renzan::cluster::local

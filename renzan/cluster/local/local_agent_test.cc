@@ -39,7 +39,7 @@ TEST(LocalAgent, CopyingEndsWithTheDaemon) {
   const Pipe pipe = MakePipe();
   const pid_t daemon = fork();
   if (daemon == 0) {
-    const pid_t copying = MakeLocalAgent("")->StartCopying(
+    const pid_t copying = MakeLocalAgent("", "")->StartCopying(
         directory / "out", directory / "artifacts", geteuid(), getegid());
     _exit(write(pipe.write_end.get(), &copying, sizeof copying) == sizeof copying ? 0 : 1);
   }
@@ -55,7 +55,7 @@ TEST(LocalAgent, CopyingEndsWithTheDaemon) {
 TEST(LocalAgent, RemovesDirectories) {
   const TemporaryDirectory directory;
   CreateDirectories(directory / "old/attempt-0");
-  const auto agent = MakeLocalAgent("");
+  const auto agent = MakeLocalAgent("", "");
   const pid_t removing = agent->StartRemoving({directory / "old"});
   std::optional<int> status;
   for (int tries = 0; tries < 2000 && !status; ++tries) {

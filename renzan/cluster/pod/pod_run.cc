@@ -22,6 +22,7 @@
 #include "renzan/base/process/process_end.h"
 #include "renzan/base/process/process_table.h"
 #include "renzan/base/process/start_failure.h"
+#include "renzan/cluster/contract/log_writer.h"
 #include "renzan/cluster/contract/run_status.h"
 #include "renzan/cluster/contract/stop_notice.h"
 #include "renzan/cluster/pod/checkpoint_requests.h"
@@ -46,6 +47,10 @@ void WriteFully(int fd, std::string_view text) {
     }
   }
 }
+
+// Of the output that is uploaded, as on one machine.
+constexpr int64_t kLogBytes = 64 << 20;
+constexpr int kLogFiles = 4;
 
 std::optional<std::string> ReadStatus(const std::string& run_dir) {
   const std::string path = run_dir + "/status.json";
@@ -95,6 +100,25 @@ class Container {
     return RunCommand();
   }
 
+  // After Run(). Throws Error.
+  void Upload() const {
+    if (settings_.upload_to.empty()) return;
+    const auto upload = [&](const std::string& path, const std::string& name) {
+      options_.upload(path, settings_.upload_to + "/" + name);
+    };
+    std::error_code none;
+    for (const auto& file : std::filesystem::directory_iterator(logs_->path(), none))
+      upload(file.path(),
+             fmt::format("attempt-{}/{}", settings_.attempt, file.path().filename().string()));
+    if (settings_.rank == 0) upload(settings_.run_dir, "run");
+    if (settings_.artifacts.empty()) return;
+    if (std::filesystem::exists(settings_.artifacts, none)) {
+      upload(settings_.artifacts, "artifacts");
+    } else {
+      LogInfo("there are no artifacts: {} does not exist", settings_.artifacts);
+    }
+  }
+
  private:
   void PrepareRunDirectory() {
     if (settings_.run_dir.empty()) {
@@ -115,20 +139,32 @@ class Container {
 
   ContainerEnd RunCommand() {
     LastLine last_line;
+    std::optional<LogWriter> log;
+    if (!settings_.upload_to.empty())
+      log.emplace(logs_.emplace() / fmt::format("worker-{}.log", settings_.rank), kLogBytes,
+                  kLogFiles, geteuid(), getegid());
     PipePump pump;
-    Descriptor to_pump;
-    if (isatty(options_.stderr_fd) == 0)
+    Descriptor to_pump, stdout_to_pump;
+    if (log || isatty(options_.stderr_fd) == 0)
       to_pump = pump.Add([&](std::string_view piece) {
         WriteFully(options_.stderr_fd, piece);
         last_line.Add(piece);
+        if (log) log->Write(piece);
+      });
+    if (log)
+      stdout_to_pump = pump.Add([&](std::string_view piece) {
+        WriteFully(options_.stdout_fd, piece);
+        log->Write(piece);
       });
     CheckpointRequests requests(settings_.pod_info);
-    const ChildOptions child = {.argv = options_.command,
-                                .environment = CommandEnvironment(),
-                                .stderr_fd = to_pump ? to_pump.get() : options_.stderr_fd,
-                                .leads = ChildOptions::Leads::kSession,
-                                .signal_mask = SignalSet({}),
-                                .default_signals = AllSignals()};
+    const ChildOptions child = {
+        .argv = options_.command,
+        .environment = CommandEnvironment(),
+        .stdout_fd = stdout_to_pump ? stdout_to_pump.get() : options_.stdout_fd,
+        .stderr_fd = to_pump ? to_pump.get() : options_.stderr_fd,
+        .leads = ChildOptions::Leads::kSession,
+        .signal_mask = SignalSet({}),
+        .default_signals = AllSignals()};
     const std::variant<pid_t, StartError> started = StartChild(child);
     if (const auto* error = std::get_if<StartError>(&started)) {
       const StartFailure failure = ExplainStartError(*error, child, std::to_string(geteuid()));
@@ -136,6 +172,7 @@ class Container {
       return {.exit_code = failure.exit_code, .message = failure.message};
     }
     to_pump.Close();
+    stdout_to_pump.Close();
     pump.Start();
     const ProcessEnd end = Watch(std::get<pid_t>(started), requests);
     if (!KillChildren(children_before_))
@@ -221,6 +258,7 @@ class Container {
   const std::vector<pid_t> children_before_;
   const SignalQueue signals_;
   std::optional<TemporaryDirectory> private_run_dir_;
+  std::optional<TemporaryDirectory> logs_;  // of the command's output, if it is uploaded
   std::optional<std::string> status_before_;
   bool told_to_stop_ = false;
 };
@@ -231,8 +269,15 @@ int PodRun(const PodRunOptions& options) {
   CHECK(!options.command.empty());
   const std::string log = TerminationLogOf(options.environment);
   try {
-    const ContainerEnd end = Container(options).Run();
+    Container container(options);
+    const ContainerEnd end = container.Run();
     WriteTerminationMessage(log, end);
+    try {
+      container.Upload();
+    } catch (const Error& error) {
+      LogError("{}", error.what());
+      if (end.exit_code == 0) throw;  // what it has made would be lost without a word
+    }
     return end.exit_code;
   } catch (const Error& error) {
     WriteTerminationMessage(log, {.exit_code = error.exit_status(), .message = error.what()});

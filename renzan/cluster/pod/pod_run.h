@@ -6,8 +6,11 @@
 //
 // The command leads a session of its own and reads from /dev/null. SIGTERM, SIGINT, SIGHUP, SIGUSR1
 // and SIGUSR2 are passed on to it, not to its children; SIGUSR1 only if it handles it. When it has
-// ended, what it left behind is killed. For the main thread of a program without other threads.
+// ended, what it left behind is killed, and what it leaves is uploaded where RENZAN_UPLOAD_TO says:
+// its output, and its artifacts; of worker 0 also the run directory. For the main thread of a
+// program without other threads.
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -26,12 +29,17 @@ struct PodRunOptions {
   // Where the command's stderr goes. It passes through a pipe, for the last line of a command that
   // fails, unless this is a terminal, as which the command shall see it.
   int stderr_fd = 2;
+  int stdout_fd = 1;  // likewise, but through a pipe only if the output is uploaded
+  // Copies `path`, a file or directory, to the place `to` in a store. Throws Error.
+  using Upload = std::function<void(const std::string& path, const std::string& to)>;
+  Upload upload;
   // Between looks for checkpoint requests that inotify does not report.
   double seconds_between_looks = 5;
 };
 
 // Returns the exit status for the container: the command's, 128 + signal if a signal ended it, 126
-// or 127 if it cannot be started, 75 (after SIGINT 130) if a stop was requested before it started.
+// or 127 if it cannot be started, that of the error if a command that succeeded has output that
+// cannot be uploaded, 75 (after SIGINT 130) if a stop was requested before it started.
 // Throws Error kUsage, kUnavailable (the master's name does not resolve), kCantCreate, kOsError.
 // The termination message is written in any case.
 int PodRun(const PodRunOptions& options);

@@ -2,6 +2,7 @@
 
 #include "renzan/cluster/pod/pod_run.h"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <pty.h>
@@ -10,6 +11,8 @@
 
 #include <algorithm>
 #include <csignal>
+#include <filesystem>
+#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "renzan/base/clock.h"
@@ -47,6 +50,45 @@ TEST(PodRun, EndsWithTheCommandsStatus) {
   succeeds.Start();
   EXPECT_EQ(succeeds.WaitForEnd().exit_code, 0);
   EXPECT_EQ(LastWords(succeeds).at("message"), "ended with exit status 0");
+}
+
+TEST(PodRun, UploadsWhatTheCommandLeaves) {
+  TestPod pod("echo words; echo trouble >&2; mkdir out; echo 1 > out/a; exit 3");
+  pod.Set("RENZAN_UPLOAD_TO", "s3://b/p");
+  pod.Set("RENZAN_ARTIFACTS", pod / "out");
+  pod.Set("RENZAN_ATTEMPT", "2");
+  const Descriptor out(::open((pod / "stdout").c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+  pod.options.stdout_fd = out.get();
+  pod.options.upload = [&](const std::string& path, const std::string& to) {
+    std::ofstream(pod / "uploads", std::ios::app)
+        << to << (std::filesystem::is_directory(path) ? " directory" : " " + ReadFile(path))
+        << "\n";
+  };
+  pod.Start();
+  EXPECT_EQ(pod.WaitForEnd().exit_code, 3);
+  EXPECT_EQ(ReadFile(pod / "stdout"), "words\n");
+  EXPECT_EQ(LastWords(pod).at("message"), "trouble");
+  const std::string uploads = ReadFile(pod / "uploads");
+  EXPECT_THAT(uploads, HasSubstr("s3://b/p/attempt-2/worker-0.log "));
+  EXPECT_THAT(uploads, HasSubstr("words\n"));
+  EXPECT_THAT(uploads, HasSubstr("trouble\n"));
+  EXPECT_THAT(uploads, HasSubstr("s3://b/p/run directory\ns3://b/p/artifacts directory\n"));
+}
+
+// What a command that succeeded has made must not be lost without a word.
+TEST(PodRun, OutputThatCannotBeUploadedIsAFailure) {
+  for (const int code : {0, 42}) {
+    TestPod pod(fmt::format("exit {}", code));
+    pod.Set("RENZAN_UPLOAD_TO", "s3://b/p");
+    pod.options.upload = [](const std::string&, const std::string& to) {
+      Fail(ErrorCode::kNoPermission, "{}: not allowed", to);
+    };
+    pod.Start();
+    EXPECT_EQ(pod.WaitForEnd().exit_code,
+              code == 0 ? static_cast<int>(ErrorCode::kNoPermission) : code);
+    EXPECT_THAT(pod.Stderr(), HasSubstr("not allowed"));
+    EXPECT_THAT(pod.TerminationLog(), HasSubstr(code == 0 ? "not allowed" : "42"));
+  }
 }
 
 TEST(PodRun, ACommandThatCannotBeStartedHasAShellsStatus) {

@@ -41,6 +41,9 @@ PodSettings ReadPodSettings(const std::vector<std::string>& environment) {
   settings.master_addr = ValueOf(environment, "MASTER_ADDR");
   settings.grace_seconds = NumberIn(environment, "RENZAN_GRACE_SECONDS", 0.0);
   settings.run_dir = ValueOf(environment, "RENZAN_RUN_DIR");
+  settings.attempt = NumberIn(environment, "RENZAN_ATTEMPT", 0).value_or(0);
+  settings.upload_to = ValueOf(environment, "RENZAN_UPLOAD_TO");
+  settings.artifacts = ValueOf(environment, "RENZAN_ARTIFACTS");
   if (std::string given = ValueOf(environment, "RENZAN_POD_INFO"); !given.empty())
     settings.pod_info = std::move(given);
   return settings;

@@ -14,6 +14,9 @@ struct PodSettings {
   std::string master_addr;              // MASTER_ADDR; empty: none
   std::optional<double> grace_seconds;  // RENZAN_GRACE_SECONDS
   std::string run_dir;                  // RENZAN_RUN_DIR; empty: none
+  int attempt = 0;                      // RENZAN_ATTEMPT
+  std::string upload_to;                // RENZAN_UPLOAD_TO, "s3://bucket/prefix"; empty: nowhere
+  std::string artifacts;                // RENZAN_ARTIFACTS, a directory; empty: none
   // RENZAN_POD_INFO: where a downward-API volume has the pod's annotations.
   std::string pod_info = "/etc/renzan/pod";
 };

@@ -11,13 +11,17 @@ namespace {
 TEST(PodSettings, AreThoseOfTheController) {
   const PodSettings settings =
       ReadPodSettings({"RANK=3", "WORLD_SIZE=8", "MASTER_ADDR=towers-0", "RENZAN_GRACE_SECONDS=2.5",
-                       "RENZAN_RUN_DIR=/data/run", "RENZAN_POD_INFO=/info", "RANKING=9"});
+                       "RENZAN_RUN_DIR=/data/run", "RENZAN_POD_INFO=/info", "RANKING=9",
+                       "RENZAN_ATTEMPT=4", "RENZAN_UPLOAD_TO=s3://b/p", "RENZAN_ARTIFACTS=out"});
   EXPECT_EQ(settings.rank, 3);
   EXPECT_EQ(settings.world_size, 8);
   EXPECT_EQ(settings.master_addr, "towers-0");
   EXPECT_EQ(settings.grace_seconds, 2.5);
   EXPECT_EQ(settings.run_dir, "/data/run");
   EXPECT_EQ(settings.pod_info, "/info");
+  EXPECT_EQ(settings.attempt, 4);
+  EXPECT_EQ(settings.upload_to, "s3://b/p");
+  EXPECT_EQ(settings.artifacts, "out");
 }
 
 TEST(PodSettings, HaveDefaults) {

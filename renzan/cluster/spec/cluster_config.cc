@@ -184,7 +184,7 @@ void ClusterConfig::Describe(ConfigFields& fields) {
   fields.Section("limits", &limits, "for users other than root and the daemon's own");
   fields.Section("retention", &retention, "how long ended jobs and attempts are kept");
   DescribeDuration(fields, "artifacts_timeout", &artifacts_timeout,
-                   "for copying a job's artifacts; what remains then is not copied");
+                   "for copying and uploading what a job leaves; what remains then is not copied");
   fields.Require(TryParseMilliseconds(artifacts_timeout).value_or(1) > 0, "artifacts_timeout",
                  "must be more than 0");
   fields.Field("enforce_memory", &enforce_memory,

@@ -47,6 +47,14 @@ std::string DefaultName(const std::vector<std::string>& command) {
   return IsName(name) ? name : "job";
 }
 
+// "s3://bucket/prefix".
+bool IsStorePrefix(const std::string& path) {
+  constexpr std::string_view kScheme = "s3://";
+  if (!path.starts_with(kScheme) || HoldsNul(path)) return false;
+  const size_t slash = path.find('/', kScheme.size());
+  return slash != std::string::npos && slash > kScheme.size() && slash + 1 < path.size();
+}
+
 }  // namespace
 
 void JobSpec::PerWorker::Describe(ConfigFields& fields) {
@@ -106,6 +114,11 @@ void JobSpec::Describe(ConfigFields& fields) {
   fields.Require(!HoldsNul(working_directory), "working_directory", "has a NUL byte in it");
   fields.Field("artifacts", &artifacts, "a directory that is copied to the job's when it ends");
   fields.Require(!HoldsNul(artifacts), "artifacts", "has a NUL byte in it");
+  fields.Field("upload_to", &upload_to,
+               "s3://bucket/prefix: its artifacts, run directory and output are copied there when "
+               "it ends");
+  fields.Require(upload_to.empty() || IsStorePrefix(upload_to), "upload_to",
+                 "must be s3://bucket/prefix, of the job alone");
   DescribeDuration(fields, "grace", &grace, "between SIGTERM and SIGKILL");
   fields.Range("retries", &retries, 0, 1'000'000, "attempts after a failure");
   DescribeDuration(fields, "retry_backoff", &retry_backoff, "before the first retry; doubles");

@@ -34,6 +34,9 @@ struct JobSpec {
   // A directory, relative to the working directory, that is copied to the job's directory when it
   // ends. Empty: only $RENZAN_RUN_DIR is kept.
   std::string artifacts;
+  // "s3://bucket/prefix": where its artifacts, its run directory and the workers' output are copied
+  // when it ends (on Kubernetes by each worker). Empty: nowhere.
+  std::string upload_to;
 
   struct PerWorker {
     double cpu = 1;

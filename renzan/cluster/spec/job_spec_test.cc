@@ -135,6 +135,11 @@ TEST(JobSpec, InvalidValuesSayWhereAndWhat) {
   EXPECT_THAT(JobErrorWith("resources: {other: {gpu: 1}}"), HasSubstr("a key of its own"));
   EXPECT_THAT(JobErrorWith("resources: {other: {nic: -1}}"), HasSubstr("has nic: -1"));
   EXPECT_THAT(JobErrorWith("resources: {other: {'n c': 1}}"), HasSubstr("has the name 'n c'"));
+  for (const char* place : {"s3://", "s3://bucket", "s3://bucket/", "s3:///prefix", "/results"})
+    EXPECT_THAT(JobErrorWith(std::string("upload_to: ") + place),
+                HasSubstr("job.yaml:2:12: upload_to must be s3://bucket/prefix"))
+        << place;
+  EXPECT_EQ(JobErrorWith("upload_to: s3://bucket/prefix"), "no error");
   for (const char* key : {"grace", "retry_backoff", "timeout"})
     EXPECT_THAT(JobErrorWith(std::string(key) + ": 30"),
                 HasSubstr(std::string(key) + " must be a duration such as 90s"));

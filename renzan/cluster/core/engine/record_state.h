@@ -14,7 +14,7 @@ enum class RecordState {
   kRunning,
   kStopping,
   kResizing,
-  kCollecting,  // its processes have ended, its artifacts are being copied
+  kCollecting,  // its processes have ended, what they left is being copied
   kDone,        // this and all later ones: ended
   kFailed,
   kCancelled,

@@ -54,8 +54,14 @@ void RefuseWhatIsMissing(const spec::JobSpec& spec, const std::string& source) {
   const auto refuse = [&](const char* key, const char* instead) {
     Fail(ErrorCode::kConfig, "{}: {} has no counterpart on Kubernetes: {}", source, key, instead);
   };
-  if (!spec.artifacts.empty())
-    refuse("artifacts", "write to a volume of the pod template (--pod-template)");
+  if (!spec.artifacts.empty() && spec.upload_to.empty())
+    refuse("artifacts", "set upload_to, or write to a volume of the pod template (--pod-template)");
+  if (!spec.upload_to.empty() &&
+      std::find(spec.command.begin(), spec.command.end(), "pod-run") == spec.command.end())
+    Fail(ErrorCode::kConfig,
+         "{}: upload_to: on Kubernetes the worker itself uploads what it leaves: begin the command "
+         "with renzan pod-run --",
+         source);
   if (!spec.constraints.preferred.empty())
     refuse("constraints.preferred", "use constraints.required, or leave it out");
   if (!spec.working_directory.empty() && spec.working_directory.front() != '/')
@@ -128,6 +134,11 @@ json PodTemplateOf(const spec::JobSpec& spec, const ManifestSource& source) {
   if (!spec.checkpoint.directory.empty())
     container["env"].push_back(
         {{"name", "RENZAN_CHECKPOINT_DIR"}, {"value", spec.checkpoint.directory}});
+  if (!spec.upload_to.empty()) {
+    container["env"].push_back({{"name", "RENZAN_UPLOAD_TO"}, {"value", spec.upload_to}});
+    if (!spec.artifacts.empty())
+      container["env"].push_back({{"name", "RENZAN_ARTIFACTS"}, {"value", spec.artifacts}});
+  }
   json& resources = container["resources"];
   if (!resources.is_object()) resources = json::object();
   resources.merge_patch(ResourcesOf(spec.resources, source.name));

@@ -119,8 +119,17 @@ spec:
   EXPECT_EQ(main["resources"]["limits"], json({{"rdma/hca", "1"}, {"nvidia.com/gpu", "2"}}));
 }
 
+TEST(GangJobManifest, WorkersUploadWhatTheyLeave) {
+  const json spec =
+      Manifest("{command: [renzan, pod-run, --, a], upload_to: s3://b/p, artifacts: out}")["spec"];
+  const json& variables = spec["template"]["spec"]["containers"][0]["env"];
+  EXPECT_EQ(variables, json({{{"name", "RENZAN_UPLOAD_TO"}, {"value", "s3://b/p"}},
+                             {{"name", "RENZAN_ARTIFACTS"}, {"value", "out"}}}));
+}
+
 TEST(GangJobManifest, RefusesWhatWouldBeLost) {
   EXPECT_THAT(Refusal("{command: [a], artifacts: out}"), HasSubstr("artifacts"));
+  EXPECT_THAT(Refusal("{command: [a], upload_to: s3://b/p}"), HasSubstr("renzan pod-run --"));
   EXPECT_THAT(Refusal("{command: [a], working_directory: x}"), HasSubstr("working_directory"));
   EXPECT_THAT(Refusal("{command: [a], constraints: {preferred: {a: b}}}"), HasSubstr("preferred"));
   EXPECT_THAT(Refusal("{command: [a], resources: {other: {nic: 1}}}"),

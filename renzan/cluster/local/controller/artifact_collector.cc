@@ -1,24 +1,112 @@
 #include "renzan/cluster/local/controller/artifact_collector.h"
 
 #include <algorithm>
+#include <filesystem>
 
+#include "renzan/base/error.h"
+#include "renzan/base/file/file.h"
 #include "renzan/base/log.h"
-#include "renzan/cluster/local/controller/job_policy.h"
 
 namespace renzan::cluster::local {
 
-void ArtifactCollector::Start(const JobRecord& record, const CollectionRecord& outcome,
-                              const std::string& from) {
-  Collection& collection =
-      collections_[record.id] = {.record = record, .outcome = outcome, .from = from};
-  try {
-    collection.child = agent_.StartCopying(from, directories_.Of(record.id) + "/artifacts",
-                                           record.uid, record.gid);
-    collection.deadline = NowMs(clock_) + timeout_ms_;
-    watched_[record.id] = collection.child;
-  } catch (const Error& error) {
-    collection.problem = error.what();
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr size_t kMaxReason = 1000;
+
+// What `renzan upload` takes to mean: run/... and so on, below the target. `directory`: the job's.
+std::string ListSources(const std::string& directory) {
+  std::string sources;
+  const auto add = [&](const std::string& name) {
+    sources += fmt::format("{}/./{}\n", directory, name);
+  };
+  add("run");
+  add("artifacts");
+  std::error_code error;
+  std::vector<std::string> logs;
+  for (const fs::directory_entry& attempt : fs::directory_iterator(directory, error)) {
+    const std::string name = attempt.path().filename().string();
+    if (!name.starts_with("attempt-")) continue;
+    for (const fs::directory_entry& file : fs::directory_iterator(attempt.path(), error))
+      if (file.path().filename().string().starts_with("worker-"))
+        logs.push_back(name + "/" + file.path().filename().string());
   }
+  std::sort(logs.begin(), logs.end());
+  for (const std::string& log : logs) add(log);
+  return sources;
+}
+
+// Why the upload failed, as it said.
+std::string LastLineOf(const std::string& log) {
+  try {
+    std::string text = ReadFile(log);
+    while (text.ends_with('\n')) text.pop_back();
+    return text.substr(text.rfind('\n') + 1).substr(0, kMaxReason);
+  } catch (const Error&) {
+    return "";
+  }
+}
+
+}  // namespace
+
+std::string WhatIsCollected(const Outputs& outputs) {
+  if (outputs.upload_to.empty()) return "its artifacts are being collected";
+  return fmt::format("{}output is being uploaded to {}",
+                     outputs.artifacts.empty() ? "its " : "its artifacts are being collected, its ",
+                     outputs.upload_to);
+}
+
+void ArtifactCollector::Start(const JobRecord& record, const CollectionRecord& outcome,
+                              const Outputs& outputs) {
+  Collection& collection = collections_[record.id] = {.record = record,
+                                                      .outcome = outcome,
+                                                      .outputs = outputs,
+                                                      .deadline = NowMs(clock_) + timeout_ms_};
+  StartStep(collection);
+}
+
+void ArtifactCollector::StartStep(Collection& collection) {
+  using Step = Collection::Step;
+  const JobRecord& record = collection.record;
+  for (; collection.step != Step::kDone;
+       collection.step = collection.step == Step::kCopy ? Step::kUpload : Step::kDone) {
+    const bool is_copy = collection.step == Step::kCopy;
+    if ((is_copy ? collection.outputs.artifacts : collection.outputs.upload_to).empty()) continue;
+    try {
+      collection.child = is_copy ? agent_.StartCopying(collection.outputs.artifacts,
+                                                       directories_.Of(record.id) + "/artifacts",
+                                                       record.uid, record.gid)
+                                 : StartUpload(collection);
+      watched_[record.id] = collection.child;
+      return;
+    } catch (const Error& error) {
+      AddProblem(collection, error.what());
+    }
+  }
+}
+
+pid_t ArtifactCollector::StartUpload(const Collection& collection) {
+  const std::string directory = directories_.Of(collection.record.id);
+  const std::string sources = directory + "/upload.list";
+  WriteFileAtomically(sources, ListSources(directory));
+  return agent_.StartUploading({.sources = sources,
+                                .to = collection.outputs.upload_to,
+                                .environment = collection.outputs.environment,
+                                .log = directory + "/upload.log",
+                                .uid = collection.record.uid,
+                                .gid = collection.record.gid});
+}
+
+// Of the step that it is at.
+void ArtifactCollector::AddProblem(Collection& collection, const std::string& why) const {
+  const Outputs& outputs = collection.outputs;
+  collection.problems +=
+      collection.step == Collection::Step::kCopy
+          ? fmt::format("; not all of its artifacts could be collected{}{} ({})",
+                        outputs.artifacts.empty() ? "" : " from ", outputs.artifacts, why)
+          : fmt::format("; not all of its output could be uploaded to {} ({})", outputs.upload_to,
+                        why);
 }
 
 void ArtifactCollector::Recover(const JobRecord& record) {
@@ -26,12 +114,12 @@ void ArtifactCollector::Recover(const JobRecord& record) {
     if (outcome.job != record.id) continue;
     try {
       const spec::JobSpec spec = spec::ReadJobSpec(record.spec, fmt::format("job {}", record.id));
-      Start(record, outcome, ArtifactsPathOf(spec));
+      Start(record, outcome, OutputsOf(spec));
     } catch (const Error& error) {
-      collections_[record.id] = {
-          .record = record,
-          .outcome = outcome,
-          .problem = fmt::format("this version cannot read its specification: {}", error.what())};
+      Collection& collection = collections_[record.id] = {.record = record, .outcome = outcome};
+      AddProblem(collection,
+                 fmt::format("this version cannot read its specification: {}", error.what()));
+      collection.step = Collection::Step::kDone;
     }
   }
 }
@@ -40,7 +128,7 @@ void ArtifactCollector::Advance() {
   std::erase_if(killed_, [&](pid_t child) { return agent_.Reap(child).has_value(); });
   for (auto at = collections_.begin(); at != collections_.end();) {
     CheckChild(at->second);
-    if (at->second.problem) {
+    if (at->second.step == Collection::Step::kDone) {
       CommitEnd(at->second);
       at = collections_.erase(at);
     } else {
@@ -50,37 +138,44 @@ void ArtifactCollector::Advance() {
 }
 
 void ArtifactCollector::CheckChild(Collection& collection) {
-  if (collection.problem) return;  // committing its end has failed before
+  using Step = Collection::Step;
+  if (collection.step == Step::kDone) return;  // committing its end has failed before
+  bool goes_on = !collection.cancelled;
   if (const std::optional<int> status = agent_.Reap(collection.child)) {
-    collection.problem = *status == 0 ? "" : fmt::format("cp ended with {}", *status);
+    const bool is_copy = collection.step == Step::kCopy;
+    const std::string reason =
+        is_copy || *status < 0 ? ""
+                               : LastLineOf(directories_.Of(collection.record.id) + "/upload.log");
+    if (*status != 0)
+      AddProblem(collection, fmt::format("{} ended with {}{}{}", is_copy ? "cp" : "renzan upload",
+                                         *status, reason.empty() ? "" : ": ", reason));
   } else if (NowMs(clock_) >= collection.deadline) {
     agent_.StopCopying(collection.child);
     killed_.push_back(collection.child);
-    collection.problem = fmt::format("copying took longer than {} s (artifacts_timeout)",
-                                     static_cast<double>(timeout_ms_) / 1000);
+    AddProblem(collection, fmt::format("copying took longer than {} s (artifacts_timeout)",
+                                       static_cast<double>(timeout_ms_) / 1000));
+    goes_on = false;
   } else {
     return;
   }
   collection.child = 0;
   watched_.erase(collection.record.id);
+  collection.step = collection.step == Step::kCopy && goes_on ? Step::kUpload : Step::kDone;
+  StartStep(collection);
 }
 
 void ArtifactCollector::CommitEnd(const Collection& collection) {
   JobRecord record = collection.record;
   record.state = collection.outcome.becomes;
   record.ended = collection.outcome.ended;
-  std::string text = collection.outcome.text;
-  if (!collection.problem->empty()) {
-    text +=
-        fmt::format("; not all of its artifacts could be collected{}{} ({})",
-                    collection.from.empty() ? "" : " from ", collection.from, *collection.problem);
-    LogWarning("job {}: {}", record.id, text);
-  }
+  const std::string text = collection.outcome.text + collection.problems;
+  if (!collection.problems.empty()) LogWarning("job {}: {}", record.id, text);
   log_.Commit(record, std::nullopt, NameOf(record.state), text, NowMs(clock_));
 }
 
 void ArtifactCollector::Cancel(JobId job) {
-  const Collection& collection = collections_.at(job);
+  Collection& collection = collections_.at(job);
+  collection.cancelled = true;
   if (collection.child != 0) agent_.StopCopying(collection.child);
 }
 

@@ -1,8 +1,9 @@
 #pragma once
 
 // Copies a job's artifacts once its processes have ended and its nodes are free again, so that
-// neither a large directory nor a hanging file system occupies GPUs or is billed for them. Copying
-// has a deadline. If the daemon is killed meanwhile the job stays kCollecting, and the next daemon
+// neither a large directory nor a hanging file system occupies GPUs or is billed for them; then
+// uploads them, its run directory and the workers' output, if it asks for that. Both together have
+// a deadline. If the daemon is killed meanwhile the job stays kCollecting, and the next daemon
 // copies from the start.
 
 #include <map>
@@ -14,6 +15,7 @@
 #include "renzan/cluster/local/agent.h"
 #include "renzan/cluster/local/controller/cluster_state.h"
 #include "renzan/cluster/local/controller/job_directories.h"
+#include "renzan/cluster/local/controller/job_policy.h"
 #include "renzan/cluster/local/controller/transition_log.h"
 #include "renzan/cluster/local/store/store.h"
 
@@ -32,8 +34,8 @@ class ArtifactCollector {
         watched_(watched),
         clock_(clock) {}
 
-  // `record` has been committed as kCollecting, together with `outcome`. Copies `from`.
-  void Start(const JobRecord& record, const CollectionRecord& outcome, const std::string& from);
+  // `record` has been committed as kCollecting, together with `outcome`.
+  void Start(const JobRecord& record, const CollectionRecord& outcome, const Outputs& outputs);
   // Starts again for a job of the daemon before this one. A job whose specification cannot be read
   // ends without its artifacts.
   void Recover(const JobRecord& record);
@@ -52,13 +54,20 @@ class ArtifactCollector {
   struct Collection {
     JobRecord record;
     CollectionRecord outcome;
-    std::string from;
-    pid_t child = 0;                     // 0: not started, or has ended
-    TimeMs deadline = kNever;            // the child is killed then
-    std::optional<std::string> problem;  // set once copying has ended; "" if it succeeded
+    Outputs outputs;
+    enum class Step { kCopy, kUpload, kDone };
+    Step step = Step::kCopy;
+    pid_t child = 0;           // of this step
+    TimeMs deadline = kNever;  // it is killed then, and what remains is not done
+    std::string problems;      // of the steps before
+    bool cancelled = false;
   };
 
+  // Begins with the step that it is at, or the first after it that there is.
+  void StartStep(Collection& collection);
+  pid_t StartUpload(const Collection& collection);
   void CheckChild(Collection& collection);
+  void AddProblem(Collection& collection, const std::string& why) const;
   void CommitEnd(const Collection& collection);
 
   const TimeMs timeout_ms_;
@@ -71,5 +80,8 @@ class ArtifactCollector {
   std::map<JobId, Collection> collections_;
   std::vector<pid_t> killed_;  // children that have not been reaped yet
 };
+
+// For messages.
+std::string WhatIsCollected(const Outputs& outputs);
 
 }  // namespace renzan::cluster::local

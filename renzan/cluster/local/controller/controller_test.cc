@@ -352,6 +352,64 @@ TEST_F(ControllerTest, AJobIsDoneOnceItsArtifactsAreCollected) {
   EXPECT_THAT(store_->Events(job).back().text, HasSubstr("could be collected from /tmp/out"));
 }
 
+TEST_F(ControllerTest, WhatAJobLeavesIsUploadedOnceItsArtifactsAreCollected) {
+  const JobId job =
+      Submit("command: [a]\nartifacts: out\nupload_to: s3://b/p\nenvironment: {KEY: k}");
+  Settle();
+  const std::string directory = controller_->directories().Of(job);
+  CreateDirectories(directory + "/attempt-0");
+  WriteFileAtomically(directory + "/attempt-0/worker-0.log", "words");
+  WriteFileAtomically(directory + "/attempt-0/plan.json", "{}");
+  End(job, EndedBy::kItself, 0);
+  ASSERT_EQ(agent_.copies.size(), 1u);
+  EXPECT_TRUE(agent_.uploads.empty());
+  EXPECT_THAT(store_->Events(job).back().text, HasSubstr("uploaded to s3://b/p"));
+  agent_.copy_status = 1;  // the upload does not depend on it
+  controller_->ProcessEnded(job);
+  controller_->Turn();
+  ASSERT_EQ(agent_.uploads.size(), 1u);
+  const Agent::Upload& upload = agent_.uploads[0];
+  EXPECT_EQ(upload.to, "s3://b/p");
+  EXPECT_EQ(upload.environment.at("KEY"), "k");
+  EXPECT_EQ(ReadFile(upload.sources),
+            fmt::format("{0}/./run\n{0}/./artifacts\n{0}/./attempt-0/worker-0.log\n", directory));
+  WriteFileAtomically(upload.log, "words\nerror: s3://b/p: no such bucket\n");
+  controller_->ProcessEnded(job);
+  Settle();
+  EXPECT_EQ(State(job), RecordState::kDone);
+  EXPECT_THAT(store_->Events(job).back().text,
+              AllOf(HasSubstr("could be collected from /tmp/out (cp ended with 1)"),
+                    HasSubstr("could be uploaded to s3://b/p (renzan upload ended with 1: error: "
+                              "s3://b/p: no such bucket)")));
+}
+
+TEST_F(ControllerTest, UploadingHasTheDeadlineOfCopyingAndCanBeCancelled) {
+  for (const bool cancel : {false, true}) {
+    const JobId job = Submit("command: [a]\nartifacts: out\nupload_to: s3://b/p");
+    Settle();
+    agent_.uploads.clear();
+    agent_.copy_status.reset();
+    End(job, EndedBy::kItself, 0);
+    if (cancel) {
+      controller_->Cancel(job, ann_);
+      Settle();
+      EXPECT_TRUE(agent_.uploads.empty());
+    } else {
+      clock_.seconds += 40;
+      agent_.copy_status = 0;
+      controller_->ProcessEnded(job);
+      // The fake's children all end alike.
+      agent_.copy_status.reset();
+      Settle();
+      EXPECT_EQ(State(job), RecordState::kCollecting);
+      clock_.seconds += 20;
+      Settle();
+      EXPECT_THAT(store_->Events(job).back().text, HasSubstr("took longer than 60 s"));
+    }
+    EXPECT_EQ(State(job), RecordState::kDone);
+  }
+}
+
 TEST_F(ControllerTest, CollectingArtifactsOccupiesNoNodesAndCostsNothing) {
   const std::string spec = "command: [a]\nartifacts: out\nresources: {gpu: 4}\nreplicas: 2";
   const JobId job = Submit(spec);

@@ -51,6 +51,10 @@ class FakeAgent : public Agent {
     copies.emplace_back(from, to);
     return next_pid_++;
   }
+  pid_t StartUploading(const Upload& upload) override {
+    uploads.push_back(upload);
+    return next_pid_++;
+  }
   void StopCopying(pid_t) override {
     if (!unkillable) copy_status = -1;
   }
@@ -75,6 +79,7 @@ class FakeAgent : public Agent {
 
   std::map<std::string, Run> runs;  // by directory
   std::vector<std::pair<std::string, std::string>> copies;
+  std::vector<Upload> uploads;
   std::optional<int> copy_status;
   bool fail_starts = false, fail_requests = false;
   bool unkillable = false;              // children that copy hang in the file system

@@ -9,9 +9,12 @@ RetryPolicy RetryPolicyOf(const spec::JobSpec& spec) {
           .saves_on_stop = spec.checkpoint.on_stop};
 }
 
-std::string ArtifactsPathOf(const spec::JobSpec& spec) {
-  if (spec.artifacts.empty() || spec.artifacts.front() == '/') return spec.artifacts;
-  return spec.working_directory + "/" + spec.artifacts;
+Outputs OutputsOf(const spec::JobSpec& spec) {
+  Outputs outputs{
+      .artifacts = spec.artifacts, .upload_to = spec.upload_to, .environment = spec.environment};
+  if (!spec.artifacts.empty() && spec.artifacts.front() != '/')
+    outputs.artifacts = spec.working_directory + "/" + spec.artifacts;
+  return outputs;
 }
 
 std::string CheckpointDirectoryOf(const spec::JobSpec& spec, const std::string& directory) {

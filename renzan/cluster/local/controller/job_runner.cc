@@ -364,14 +364,14 @@ void JobRunner::Finish(LiveJob& live, const std::optional<AttemptEnd>& end) {
   record.requeues = !outcome.requeue ? 0 : ran >= kFruitfulMs ? 1 : record.requeues + 1;
   record.eligible_at = now + outcome.backoff_ms;
   record.state = HasEnded(outcome.state) ? outcome.state : RecordState::kPending;
-  const std::string artifacts = HasEnded(record.state) ? ArtifactsPathOf(live.spec) : "";
+  const Outputs outputs = HasEnded(record.state) ? OutputsOf(live.spec) : Outputs();
   const CollectionRecord collection{
       .job = id, .becomes = record.state, .ended = ended, .text = outcome.text};
-  if (!artifacts.empty()) {
+  if (!outputs.empty()) {
     record.state = RecordState::kCollecting;
     log_.Commit(record, attempt, NameOf(record.state),
-                fmt::format("{}; its artifacts are being collected", outcome.text),
-                std::min(ended, now), &collection);
+                fmt::format("{}; {}", outcome.text, WhatIsCollected(outputs)), std::min(ended, now),
+                &collection);
   } else {
     if (HasEnded(record.state)) record.ended = ended;
     log_.Commit(record, attempt, NameOf(record.state), outcome.text, std::min(ended, now));
@@ -387,7 +387,7 @@ void JobRunner::Finish(LiveJob& live, const std::optional<AttemptEnd>& end) {
   Release(*job, ended);
   if (HasEnded(outcome.state)) {
     Remove(id);
-    if (!artifacts.empty()) collector_.Start(record, collection, artifacts);
+    if (!outputs.empty()) collector_.Start(record, collection, outputs);
   } else if (outcome.state == RecordState::kResizing && !restart.placement.empty() &&
              Fits(state_.snapshot, *job, restart.placement)) {
     cluster::CarryOut(restart, state_.snapshot, *this);

@@ -8,7 +8,7 @@
 #include <list>
 
 #include "renzan/base/process/pipe_pump.h"
-#include "renzan/cluster/local/supervisor/log_writer.h"
+#include "renzan/cluster/contract/log_writer.h"
 
 namespace renzan::cluster::local {
 

@@ -1,4 +1,4 @@
-#include "renzan/cluster/local/supervisor/log_writer.h"
+#include "renzan/cluster/contract/log_writer.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -12,7 +12,7 @@
 
 #include "renzan/base/error.h"
 
-namespace renzan::cluster::local {
+namespace renzan::cluster {
 
 LogWriter::LogWriter(std::string path, int64_t max_bytes, int files, uid_t uid, gid_t gid)
     : path_(std::move(path)),
@@ -133,4 +133,4 @@ void LogWriter::Append(std::string_view text) {
   }
 }
 
-}  // namespace renzan::cluster::local
+}  // namespace renzan::cluster

@@ -1,4 +1,4 @@
-#include "renzan/cluster/local/supervisor/log_writer.h"
+#include "renzan/cluster/contract/log_writer.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -11,7 +11,7 @@
 
 #include "renzan/base/file/file.h"
 
-namespace renzan::cluster::local {
+namespace renzan::cluster {
 namespace {
 
 using testing::HasSubstr;
@@ -131,4 +131,4 @@ TEST(LogWriter, ReportsAGapAtTheEnd) {
 }
 
 }  // namespace
-}  // namespace renzan::cluster::local
+}  // namespace renzan::cluster

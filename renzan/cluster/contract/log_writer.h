@@ -11,7 +11,7 @@
 #include <string>
 #include <string_view>
 
-namespace renzan::cluster::local {
+namespace renzan::cluster {
 
 class LogWriter {
  public:
@@ -54,4 +54,4 @@ class LogWriter {
   int error_ = 0;  // the last errno
 };
 
-}  // namespace renzan::cluster::local
+}  // namespace renzan::cluster
