@@ -1,4 +1,4 @@
-"""Puts librenzan.so and librenzan_mpi.so into the wheel, which is then of this platform, but of any
+"""Puts librenzan.so, librenzan_mpi.so and librenzan_s3.so into the wheel, which is then of this platform, but of any
 Python: they are loaded by ctypes. RENZAN_LIBRARIES names their directory, and RENZAN_LICENSES the
 one with the licences of the libraries that they need; scripts/wheel sets both."""
 
@@ -17,7 +17,7 @@ class LibraryHook(BuildHookInterface):
         platform = sysconfig.get_platform().replace("-", "_").replace(".", "_")
         build_data["pure_python"] = False
         build_data["tag"] = f"py3-none-{platform}"
-        for name in ("librenzan.so", "librenzan_mpi.so"):
+        for name in ("librenzan.so", "librenzan_mpi.so", "librenzan_s3.so"):
             build_data["force_include"][str(pathlib.Path(directory) / name)] = f"renzan/lib/{name}"
         licenses = os.environ["RENZAN_LICENSES"]
         build_data["force_include"][licenses] = "renzan/lib/licenses"

@@ -22,7 +22,7 @@ ALLOWED = {
     "train/observe": {"base"},
     "roofline": {"base", "comm", "data", "nn", "model", "train"},
     "launch": {"base", "base/process"},
-    "capi": {"base", "comm", "checkpoint", "data", "storage", "train/observe"},
+    "capi": {"base", "comm", "checkpoint", "data", "storage", "storage/s3", "train/observe"},
     # The job system and the trainer share only cli and the launch contract.
     "cluster/core": {"base"},
     "cluster/spec": {"base", "cluster/core"},

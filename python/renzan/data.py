@@ -4,6 +4,9 @@
     clicks.schema.categorical[0].num_embeddings
     dense, ids, label = clicks[[7, 3, 3]]       # gathered, and checked
     clicks.shards[0].dense                      # a memory-mapped array as it lies on disk
+
+A dataset may lie in an object store, "s3://bucket/prefix": then what is read goes through a cache on
+this machine's disk, which RENZAN_DATA_CACHE names (docs/object_store.md).
 """
 
 from __future__ import annotations
@@ -127,7 +130,8 @@ class Dataset:
             library.renzan_dataset_close(handle)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Dataset, (os.path.abspath(self.directory), self._verify_blocks)
+        place = self.directory if self._is_in_store else os.path.abspath(self.directory)
+        return Dataset, (place, self._verify_blocks)
 
     def __repr__(self) -> str:
         return (f"<Dataset {self.directory}: {self.num_rows} rows, {len(self.schema.dense)} dense "
@@ -159,11 +163,19 @@ class Dataset:
     @property
     def shards(self) -> list[Batch]:
         """The shards, whose rows follow one another: memory-mapped arrays, read-only and as they
-        lie on disk. Reading them checks nothing; verify() does."""
+        lie on disk. Reading them checks nothing; verify() does. A dataset in an object store has
+        none: its files are on this machine only in part."""
+        if self._is_in_store:
+            raise UsageError(f"{self.directory}: the shards of a dataset in an object store cannot "
+                             "be mapped: read rows, dataset[begin:end]")
         if self._shards is None:
             self._shards = [self._map(pathlib.Path(shard["directory"]))
                             for shard in self._description["shards"]]
         return self._shards
+
+    @property
+    def _is_in_store(self) -> bool:
+        return self.directory.startswith("s3://")
 
     def verify(self) -> None:
         """Reads every file, and compares it with its SHA-256."""

@@ -1,5 +1,4 @@
-// librenzan_mpi.so. It is of the same build as librenzan.so, so that C++ objects and exceptions may
-// pass between them.
+// librenzan_mpi.so.
 
 #include "renzan/base/error.h"
 #include "renzan/comm/backends.h"

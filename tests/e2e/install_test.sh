@@ -10,7 +10,7 @@ cmake --install "$build" --prefix "$work/root" >install.txt || { cat install.txt
 for file in bin/renzan libexec/renzan/renzan-supervisor share/man/man1/renzan.1 \
   share/man/man1/renzan-data-import.1 share/bash-completion/completions/renzan \
   share/zsh/site-functions/_renzan include/renzan.h \
-  lib/librenzan.so.0 lib/librenzan_mpi.so lib/pkgconfig/renzan.pc \
+  lib/librenzan.so.0 lib/librenzan_mpi.so lib/librenzan_s3.so lib/pkgconfig/renzan.pc \
   lib/python3/dist-packages/renzan/__init__.py share/doc/renzan/README.md share/doc/renzan/LICENSE \
   share/doc/renzan/docs/cluster.md share/doc/renzan/examples/quickstart.yaml; do
   [ -s "root/$file" ] || fail "no $file"

@@ -24,7 +24,7 @@ done
 dpkg-deb --extract "$deb" root
 for file in bin/renzan libexec/renzan/renzan-supervisor share/man/man1/renzan-train.1 \
   share/bash-completion/completions/renzan share/zsh/vendor-completions/_renzan include/renzan.h \
-  lib/librenzan.so.0 lib/librenzan_mpi.so lib/pkgconfig/renzan.pc \
+  lib/librenzan.so.0 lib/librenzan_mpi.so lib/librenzan_s3.so lib/pkgconfig/renzan.pc \
   lib/python3/dist-packages/renzan/__init__.py \
   share/doc/renzan/copyright share/doc/renzan/examples/quickstart.yaml; do
   [ -s "root/usr/$file" ] || fail "no /usr/$file"

@@ -8,7 +8,8 @@
 #                                                     or a copy of it in $RENZAN_BARE
 source "$(dirname "$0")/lib.sh"
 build=$(dirname "$(dirname "$renzan")")
-[ -e "$build/lib/librenzan_mpi.so" ] || fail "build renzan_shared, renzan_shared_mpi first"
+{ [ -e "$build/lib/librenzan_mpi.so" ] && [ -e "$build/lib/librenzan_s3.so" ]; } ||
+  fail "build renzan_shared, renzan_shared_mpi, renzan_shared_s3 first"
 unset RENZAN_LIBRARY LD_LIBRARY_PATH PYTHONPATH
 export PYTHONDONTWRITEBYTECODE=1
 
@@ -58,6 +59,15 @@ packages=$site
 for backend in $(several_worker_backends); do
   [ "$(workers python3 communicator "$backend")" = $'ok\nok' ] || fail "workers over $backend"
 done
+# libcurl is the machine's: it is loaded, and finds nobody.
+AWS_ENDPOINT_URL=http://127.0.0.1:1 AWS_ACCESS_KEY_ID=key AWS_SECRET_ACCESS_KEY=secret \
+  RENZAN_S3_RETRY_FOR=1s PYTHONPATH=$site python3 - <<'PYTHON' || fail "no object stores"
+import renzan
+try:
+    renzan.load_checkpoint("s3://bucket/run")
+except renzan.Error as error:
+    assert error.exit_status == 74 and "127.0.0.1:1" in str(error), error
+PYTHON
 if python3 -c "import torch" 2>/dev/null; then
   for order in "torch renzan" "renzan torch"; do
     # shellcheck disable=SC2086
