@@ -107,6 +107,9 @@ class Store:
     def endpoint(self):
         return f"http://127.0.0.1:{self._ports['s3.port']}"
 
+    def address(self):
+        return "127.0.0.1", self._ports["s3.port"]
+
     def environment(self, identity=ADMIN):
         """`identity`: ADMIN, or READER, who may get and list."""
         return {"AWS_ENDPOINT_URL": self.endpoint, "AWS_ACCESS_KEY_ID": identity[0],

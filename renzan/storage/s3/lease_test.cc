@@ -142,6 +142,9 @@ TEST_F(S3Lease, ADeadProcessOfThisMachineIsReplacedAtOnce) {
   const ssize_t bytes = ::read(pipe[0], text, sizeof text);
   ASSERT_GT(bytes, 0);
   const std::string process(text, static_cast<size_t>(bytes));
+  siginfo_t info;
+  ASSERT_EQ(::waitid(P_PID, static_cast<id_t>(pid), &info, WEXITED | WNOWAIT), 0);
+  EXPECT_TRUE(IsGone(process)) << "nobody has asked how it ended";
   int status;
   ASSERT_EQ(::waitpid(pid, &status, 0), pid);
   for (const int fd : pipe) ::close(fd);

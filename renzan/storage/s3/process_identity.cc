@@ -21,8 +21,9 @@ std::string Kernel() {
   return fmt::format("{}/{}", boot, pids.st_ino);
 }
 
-// When the process was started, in clock ticks; empty if there is none. The 22nd field: the second,
-// in parentheses, may hold anything.
+// When the process was started, in clock ticks; empty if there is none, or only what nobody has
+// asked after yet. The 22nd field, the third being its state: the second, in parentheses, may hold
+// anything.
 std::string StartOf(const std::string& pid) {
   std::string line;
   std::getline(std::ifstream("/proc/" + pid + "/stat"), line);
@@ -30,7 +31,10 @@ std::string StartOf(const std::string& pid) {
   if (name_end == std::string::npos) return "";
   std::istringstream fields(line.substr(name_end + 1));
   std::string field;
-  for (int i = 3; i <= 22; ++i) fields >> field;
+  for (int i = 3; i <= 22; ++i) {
+    fields >> field;
+    if (i == 3 && (field == "Z" || field == "X")) return "";
+  }
   return field;
 }
 

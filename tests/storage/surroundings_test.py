@@ -1,0 +1,95 @@
+#!/usr/bin/env python3
+"""What lies between a run and its store, and around them: TLS, and clocks that are wrong.
+`surroundings_test.py RENZAN`; exits with 77 where there is no store."""
+
+import concurrent.futures
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+sys.dont_write_bytecode = True
+from checks import expect, expect_equal, play
+from faulty_store import FaultyStore
+from store import Store
+from stored_checkpoints import expect_whole, url
+from tls import Certificates, TlsStore
+from training import FOREVER, HANG, Renzan
+
+HERE = pathlib.Path(__file__).resolve().parent
+MINUTE = 60
+
+
+def encrypted_runs(renzan, store):
+    """With the authority that AWS_CA_BUNDLE names, and only with that one."""
+    if not shutil.which("openssl"):
+        print("encrypted_runs: skipped, there is no openssl")
+        return
+    with tempfile.TemporaryDirectory(prefix="certificates.") as folder:
+        certificates = Certificates(folder)
+        trusted = {"AWS_CA_BUNDLE": str(certificates.authority)}
+        with TlsStore(store, certificates.server) as tls:
+            run = renzan.start("tls", url("tls"), store=tls, workers=2, **trusted)
+            renzan.expect_trained(run)
+            for bundle in ({}, {"AWS_CA_BUNDLE": f"{folder}/none.pem"},
+                           {"AWS_CA_BUNDLE": str(certificates.other_host)}):
+                said = renzan("checkpoint", "list", url("tls"), store=tls, code=78, **bundle)
+                expect("certificate" in said and "AWS_CA_BUNDLE" in said, said)
+        with TlsStore(store, certificates.other_host) as tls:
+            said = renzan("checkpoint", "list", url("tls"), store=tls, code=78, **trusted)
+            expect("certificate" in said and "127.0.0.1" in said, said)
+        # Without encryption it is the same store.
+        expect_whole(store, "tls")
+
+
+def wrong_clocks(renzan, store):
+    """Ten minutes off, nothing changes, not even who may write; an hour off, one error says so."""
+    compiler = shutil.which("cc") or shutil.which("gcc")
+    if not compiler:
+        print("wrong_clocks: skipped, there is no C compiler")
+        return
+    library = renzan.folder / "wrong_clock.so"
+    subprocess.run([compiler, "-shared", "-fPIC", "-O1", "-o", library, HERE / "wrong_clock.c",
+                    "-ldl"], check=True)
+
+    def clock(minutes):
+        return {"LD_PRELOAD": str(library), "CLOCK_OFFSET": str(minutes * MINUTE)}
+
+    def ten_minutes_off(minutes):
+        place = f"clock{minutes}"
+        with FaultyStore(store) as faulty:
+            rule = faulty.inject(HANG, "PUT", r"step-(?!00000040)\d+/")
+            run = renzan.start(f"{place}-1", url(place), store=faulty, workers=2,
+                               keys=FOREVER | {"checkpoint.every_steps": 40}, **clock(minutes))
+            run.wait_for_fault(rule)
+            # It lives: those whose clocks are right, or wrong the other way, wait for it in vain.
+            others = [renzan.start(f"{place}-other{offset}", url(place), store=store,
+                                   **clock(offset)) for offset in (0, -minutes)]
+            for other in others:
+                expect(other.end(73).count("another run is writing"), other.log())
+            expect(run.is_running(), f"it has ended:\n{run.log()}")
+            run.kill()
+        run = renzan.start(f"{place}-2", url(place), store=store, **clock(-minutes))
+        renzan.expect_trained(run.wait_for("resuming from step-00000040"))
+        expect_equal(run.count("waiting up to"), 0, f"waits in\n{run.log()}")
+        expect_whole(store, place)
+
+    with concurrent.futures.ThreadPoolExecutor() as threads:
+        list(threads.map(ten_minutes_off, (-10, 10)))
+    for minutes in (-60, 60):
+        said = renzan(*renzan.train_words(f"hour{minutes}", url("hour")), code=78, store=store,
+                      **clock(minutes))
+        expect("this machine's clock says" in said and "the store's" in said, said)
+        times = re.findall(r"(\d\d):(\d\d):\d\d", said)
+        expect_equal(len(times), 2, f"times in {said}")
+
+
+def main():
+    with Store() as store, Renzan(sys.argv[1]) as renzan:
+        play(encrypted_runs, renzan, store)
+        play(wrong_clocks, renzan, store)
+
+
+main()
