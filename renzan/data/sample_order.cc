@@ -29,14 +29,17 @@ uint64_t KeyedPermutation::Mix(uint64_t half, int round) const {
   return (uint64_t{block[0]} << 32) | block[1];
 }
 
-int64_t KeyedPermutation::operator()(int64_t index) const {
+// Its inverse is the same rounds in the opposite order.
+template <bool kInverse>
+int64_t KeyedPermutation::Walk(int64_t index) const {
   CHECK(index >= 0 && static_cast<uint64_t>(index) < size_);
   const uint64_t left_mask = (uint64_t{1} << left_bits_) - 1;
   const uint64_t right_mask = (uint64_t{1} << right_bits_) - 1;
   uint64_t value = static_cast<uint64_t>(index);
   do {
     uint64_t left = value >> right_bits_, right = value & right_mask;
-    for (int round = 0; round < kRounds; ++round) {
+    for (int i = 0; i < kRounds; ++i) {
+      const int round = kInverse ? kRounds - 1 - i : i;
       if (round % 2 == 0)
         left ^= Mix(right, round) & left_mask;
       else
@@ -47,23 +50,8 @@ int64_t KeyedPermutation::operator()(int64_t index) const {
   return static_cast<int64_t>(value);
 }
 
-int64_t KeyedPermutation::Inverse(int64_t index) const {
-  CHECK(index >= 0 && static_cast<uint64_t>(index) < size_);
-  const uint64_t left_mask = (uint64_t{1} << left_bits_) - 1;
-  const uint64_t right_mask = (uint64_t{1} << right_bits_) - 1;
-  uint64_t value = static_cast<uint64_t>(index);
-  do {
-    uint64_t left = value >> right_bits_, right = value & right_mask;
-    for (int round = kRounds - 1; round >= 0; --round) {
-      if (round % 2 == 0)
-        left ^= Mix(right, round) & left_mask;
-      else
-        right ^= Mix(left, round) & right_mask;
-    }
-    value = (left << right_bits_) | right;
-  } while (value >= size_);
-  return static_cast<int64_t>(value);
-}
+int64_t KeyedPermutation::operator()(int64_t index) const { return Walk<false>(index); }
+int64_t KeyedPermutation::Inverse(int64_t index) const { return Walk<true>(index); }
 
 SampleOrder::SampleOrder(uint64_t seed, int64_t epoch, int64_t begin, int64_t end,
                          ShuffleOptions options)

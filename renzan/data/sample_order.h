@@ -31,6 +31,8 @@ class KeyedPermutation {
 
  private:
   uint64_t Mix(uint64_t half, int round) const;
+  template <bool kInverse>
+  int64_t Walk(int64_t index) const;
 
   uint64_t key_, tweak_;
   uint64_t size_;
