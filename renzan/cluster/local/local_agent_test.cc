@@ -7,10 +7,12 @@
 
 #include <chrono>
 #include <csignal>
+#include <cstdlib>
 #include <filesystem>
 #include <optional>
 #include <thread>
 
+#include "renzan/base/error.h"
 #include "renzan/base/file/file.h"
 #include "renzan/base/process/child.h"
 #include "renzan/base/process/pipe.h"
@@ -50,6 +52,40 @@ TEST(LocalAgent, CopyingEndsWithTheDaemon) {
   ASSERT_TRUE(status) << "it still runs: the next daemon would copy at the same time";
   EXPECT_TRUE(WIFSIGNALED(*status));
   EXPECT_EQ(WTERMSIG(*status), SIGKILL);
+}
+
+TEST(LocalAgent, UploadsAsTheJobsUserWithTheJobsEnvironment) {
+  const TemporaryDirectory directory;
+  const std::string program = directory / "renzan";
+  WriteFileAtomically(program,
+                      "#!/bin/sh\necho \"$(id -u) $KEY $#: $*\"\ncat \"$3\" >&2\nexit 77\n");
+  WriteFileAtomically(directory / "list", "/jobs/1/./run\n");
+  for (const std::string& path : {directory.path(), program, directory / "list"})
+    ASSERT_EQ(::chmod(path.c_str(), 0755), 0);
+  const uid_t user = geteuid() == 0 ? 65534 : geteuid();  // nobody
+  const auto agent = MakeLocalAgent("", program);
+  ::setenv("SECRET_OF_THE_DAEMON", "s", 1);
+  const pid_t uploading =
+      agent->StartUploading({.sources = directory / "list",
+                             .to = "s3://b/p",
+                             .environment = {{"KEY", "key ${SECRET_OF_THE_DAEMON}"}},
+                             .log = directory / "log",
+                             .uid = user,
+                             .gid = getegid()});
+  std::optional<int> status;
+  for (int tries = 0; tries < 2000 && !status; ++tries) {
+    status = agent->Reap(uploading);
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  EXPECT_EQ(status, 77);
+  EXPECT_EQ(ReadFile(directory / "log"),
+            fmt::format("{} key ${{SECRET_OF_THE_DAEMON}} 5: upload --files-from {}/list -- "
+                        "s3://b/p\n/jobs/1/./run\n",
+                        user, directory.path()));
+  struct stat info {};
+  ASSERT_EQ(::stat((directory / "log").c_str(), &info), 0);
+  EXPECT_EQ(info.st_uid, geteuid());
+  EXPECT_EQ(info.st_mode & 0777, 0600u);
 }
 
 TEST(LocalAgent, RemovesDirectories) {

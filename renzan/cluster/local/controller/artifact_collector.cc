@@ -90,6 +90,7 @@ pid_t ArtifactCollector::StartUpload(const Collection& collection) {
   const std::string directory = directories_.Of(collection.record.id);
   const std::string sources = directory + "/upload.list";
   WriteFileAtomically(sources, ListSources(directory));
+  fs::permissions(sources, fs::perms(0644));  // the job's user reads it
   return agent_.StartUploading({.sources = sources,
                                 .to = collection.outputs.upload_to,
                                 .environment = collection.outputs.environment,

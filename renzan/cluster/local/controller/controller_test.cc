@@ -398,13 +398,15 @@ TEST_F(ControllerTest, UploadingHasTheDeadlineOfCopyingAndCanBeCancelled) {
       clock_.seconds += 40;
       agent_.copy_status = 0;
       controller_->ProcessEnded(job);
-      // The fake's children all end alike.
-      agent_.copy_status.reset();
+      controller_->Turn();
+      EXPECT_EQ(agent_.uploads.size(), 1u);
+      agent_.copy_status.reset();  // the upload hangs
       Settle();
       EXPECT_EQ(State(job), RecordState::kCollecting);
       clock_.seconds += 20;
       Settle();
-      EXPECT_THAT(store_->Events(job).back().text, HasSubstr("took longer than 60 s"));
+      EXPECT_THAT(store_->Events(job).back().text,
+                  HasSubstr("uploaded to s3://b/p (copying took longer than 60 s"));
     }
     EXPECT_EQ(State(job), RecordState::kDone);
   }
