@@ -15,7 +15,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::string_view kPrefix = "step-";
 // The last part of a path that may end with '/'.
 std::string NameOf(const std::string& path) {
   fs::path trimmed(path);
@@ -37,12 +36,13 @@ std::optional<std::vector<std::string>> FilesOf(const std::string& path) {
 
 }  // namespace
 
-std::string CheckpointName(int64_t step) { return fmt::format("{}{:08}", kPrefix, step); }
+std::string CheckpointName(int64_t step) { return fmt::format("{}{:08}", kCheckpointPrefix, step); }
 
 std::optional<int64_t> StepOfCheckpointName(std::string_view name) {
-  if (!name.starts_with(kPrefix)) return std::nullopt;
+  if (!name.starts_with(kCheckpointPrefix)) return std::nullopt;
   int64_t step = -1;
-  std::from_chars(name.data() + kPrefix.size(), name.data() + name.size(), step);
+  std::from_chars(name.data() + std::string_view(kCheckpointPrefix).size(),
+                  name.data() + name.size(), step);
   if (step < 0 || CheckpointName(step) != name) return std::nullopt;
   return step;
 }
@@ -133,8 +133,9 @@ std::vector<std::string> RemoveOldCheckpoints(const std::string& dir, int keep,
   return removed;
 }
 
-std::vector<std::string> MarkLeftoversForDeletion(const std::string& dir) {
-  return Storage::Of(dir).Leftovers(dir, std::string(kPrefix), kCheckpointManifestName, FilesOf);
+std::vector<std::string> MarkLeftoversForDeletion(const std::string& dir,
+                                                  const std::string& prefix) {
+  return Storage::Of(dir).Leftovers(dir, prefix, kCheckpointManifestName, FilesOf);
 }
 
 void RemoveTree(const std::string& path) {

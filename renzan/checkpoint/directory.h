@@ -15,6 +15,7 @@
 namespace renzan {
 
 // "step-00001234": at least eight digits.
+inline constexpr const char* kCheckpointPrefix = "step-";
 std::string CheckpointName(int64_t step);
 
 // The step of such a name; nothing for any other name.
@@ -57,7 +58,8 @@ std::vector<std::string> RemoveOldCheckpoints(const std::string& dir, int keep,
 
 // Marks what a killed writer or removal left behind and returns the paths to remove, which may take
 // a while. Only for the process that is about to write here, before it does.
-std::vector<std::string> MarkLeftoversForDeletion(const std::string& dir);
+std::vector<std::string> MarkLeftoversForDeletion(const std::string& dir,
+                                                  const std::string& prefix = kCheckpointPrefix);
 
 // Failing to remove it is a warning, not an error.
 void RemoveTree(const std::string& path);

@@ -1,5 +1,8 @@
 #include "renzan/train/run.h"
 
+#include <unistd.h>
+
+#include <algorithm>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -7,6 +10,7 @@
 #include "renzan/base/background_task.h"
 #include "renzan/base/error.h"
 #include "renzan/base/file/file.h"
+#include "renzan/base/file/file_system.h"
 #include "renzan/base/host.h"
 #include "renzan/base/log.h"
 #include "renzan/base/thread_pool.h"
@@ -33,6 +37,8 @@
 namespace renzan {
 namespace {
 
+constexpr const char* kModelName = "model";
+
 // Rank 0 chooses and broadcasts.
 RunDirectories ChooseDirectories(const TrainConfig& config, const RunOptions& options,
                                  Communicator& comm) {
@@ -41,7 +47,24 @@ RunDirectories ChooseDirectories(const TrainConfig& config, const RunOptions& op
   RunDirectories directories{.run = BroadcastString(comm, run),
                              .checkpoints = BroadcastString(comm, config.checkpoint.dir)};
   if (directories.checkpoints.empty()) directories.checkpoints = directories.run + "/checkpoints";
+  directories.model = directories.run + "/" + kModelName;
   return directories;
+}
+
+// Whether all workers see the run directory, which worker 0 has created and locked.
+bool SharesRunDirectory(const std::string& run_dir, Communicator& comm) {
+  if (comm.world_size() == 1) return true;
+  const std::string path = run_dir + "/.shared";
+  std::string mark = fmt::format("{} {}", HostName(), getpid());
+  RunWithHeartbeats(comm, [&] {
+    if (comm.rank() == 0) WriteFileAtomically(path, mark);
+  });
+  mark = BroadcastString(comm, mark);
+  char missing = 0;
+  RunWithHeartbeats(comm, [&] { missing = FileExists(path) && ReadFile(path) == mark ? 0 : 1; });
+  const std::vector<char> everywhere = AllGatherValues(comm, missing);
+  if (comm.rank() == 0) FileSystem::Get().Unlink(path);
+  return std::all_of(everywhere.begin(), everywhere.end(), [](char each) { return each == 0; });
 }
 
 // What a checkpoint records of the run that wrote it, besides its configuration.
@@ -154,13 +177,21 @@ RunResult RunTraining(const TrainConfig& config, const RunOptions& options, Comm
   ThreadPool pool(options.threads);
   const OpenedSplits splits = OpenSplits(config.data, config.features, comm);
   const int64_t steps = NumSteps(config.training, splits.train);
-  const RunDirectories directories = ChooseDirectories(config, options, comm);
+  RunDirectories directories = ChooseDirectories(config, options, comm);
   DirectoryLocks locks;
   BackgroundTask cleanup;  // ends before the locks are released
   RunWithHeartbeats(comm, [&] {
+    if (comm.rank() == 0) locks = LockDirectories(directories);
+  });
+  if (IsInStore(directories.checkpoints) && !SharesRunDirectory(directories.run, comm))
+    directories.model = directories.checkpoints + "/" + kModelName;
+  RunWithHeartbeats(comm, [&] {
     if (comm.rank() != 0) return;
-    locks = LockDirectories(directories);
-    cleanup.Start([leftovers = MarkLeftoversForDeletion(directories.checkpoints)] {
+    std::vector<std::string> leftovers = MarkLeftoversForDeletion(directories.checkpoints);
+    if (IsInStore(directories.model))
+      for (std::string& path : MarkLeftoversForDeletion(directories.checkpoints, kModelName))
+        leftovers.push_back(std::move(path));
+    cleanup.Start([leftovers = std::move(leftovers)] {
       for (const std::string& path : leftovers) RemoveTree(path);
     });
   });
@@ -175,8 +206,9 @@ RunResult RunTraining(const TrainConfig& config, const RunOptions& options, Comm
   if (!past.model_sha256.empty()) {
     if (comm.rank() == 0) {
       RecordFinished(directories.run, past.model_step, past.model_sha256, *options.clock);
-      LogInfo("{} is already trained to step {}: model sha256 {}", directories.run, past.model_step,
-              past.model_sha256);
+      LogInfo("{} is already trained to step {}: model sha256 {}",
+              IsInStore(directories.model) ? directories.checkpoints : directories.run,
+              past.model_step, past.model_sha256);
     }
     return {RunResult::End::kWasTrained, directories.run, past.model_sha256};
   }
@@ -215,6 +247,7 @@ RunResult RunTraining(const TrainConfig& config, const RunOptions& options, Comm
   RunWithHeartbeats(comm, [&] {
     if (comm.rank() != 0) return;
     observer = std::make_unique<RunObserver>(RunObserver::Options{.run_dir = directories.run,
+                                                                  .model = directories.model,
                                                                   .config_yaml = config_yaml,
                                                                   .config = &config,
                                                                   .splits = &splits,
@@ -261,7 +294,7 @@ RunResult RunTraining(const TrainConfig& config, const RunOptions& options, Comm
                                  : state.step;
   const EvaluationRecord& evaluations = state.evaluations;
   const std::string sha256 = checkpointer.SaveModel(
-      directories.model(), model_step,
+      directories.model, model_step,
       {.progress =
            SaveEvaluations(model_step == state.step ? evaluations : evaluations.AtItsBest()),
        .run = DescribeEnd(config.training, steps, state.step < steps)});

@@ -296,7 +296,7 @@ void RunObserver::OnDone(const LoopState& state, int64_t model_step,
   if (model_step != state.step)
     LogInfo("the model is the one of step {}, with the best {} ({:.5f})", model_step,
             stopping.metric, state.evaluations.best_value());
-  LogInfo("model {}/model sha256 {}", s.options.run_dir, model_sha256);
+  LogInfo("model {} sha256 {}", s.options.model, model_sha256);
 }
 
 }  // namespace renzan

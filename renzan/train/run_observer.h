@@ -21,6 +21,7 @@ class RunObserver : public TrainObserver, public CheckpointObserver {
  public:
   struct Options {
     std::string run_dir;
+    std::string model;  // where it will be
     std::string config_yaml;
     const TrainConfig* config = nullptr;
     const OpenedSplits* splits = nullptr;

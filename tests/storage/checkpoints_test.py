@@ -13,6 +13,7 @@ from faulty_runs import (every_kind_fails, every_request_fails, requests_of_chec
                          store_comes_back, store_is_gone)
 from killed_runs import (clears_what_was_killed, corrupt, loses_its_machines, removes_old_ones,
                          signals, verbs)
+from private_runs import private_run_directories
 from store import BUCKET, Store
 from training import SECRETS, Renzan
 from two_runs import paused_while_it_publishes, paused_while_it_uploads, second_run
@@ -20,7 +21,7 @@ from two_runs import paused_while_it_publishes, paused_while_it_uploads, second_
 # Each group in a thread of its own, because most of them mostly wait.
 GROUPS = (
     (paused_while_it_uploads,), (paused_while_it_publishes,), (second_run,),
-    (every_kind_fails,), (every_request_fails,), (store_comes_back, store_is_gone),
+    (private_run_directories,), (every_kind_fails,), (every_request_fails,), (store_comes_back, store_is_gone),
     (loses_its_machines, verbs, corrupt),
     (removes_old_ones, clears_what_was_killed, signals, requests_of_checkpoints), (bad_input,),
 )

@@ -12,8 +12,9 @@ constexpr const char* kManifest = "/manifest.json";
 
 bool IsAbsent(const std::string& path) { return Storage::Of(path).IsMissing(path); }
 
+// In a store, a model may also lie beside checkpoints.
 bool IsRun(const std::string& path) {
-  return !IsAbsent(path + "/model") || !IsAbsent(path + "/checkpoints") ||
+  return (!IsInStore(path) && !IsAbsent(path + "/model")) || !IsAbsent(path + "/checkpoints") ||
          !IsAbsent(path + "/metrics.jsonl");
 }
 
@@ -39,6 +40,7 @@ ModelPlace FindModel(const std::string& path) {
   if (run && !IsAbsent(path + "/model" + kManifest)) return {path + "/model", ""};
   if (!run && IsCheckpoint(path)) return {path, ""};
   const std::string dir = run ? CheckpointsOf(path) : path;
+  if (IsInStore(dir) && !IsAbsent(dir + "/model" + kManifest)) return {dir + "/model", ""};
   for (const CheckpointEntry& entry : ListCheckpoints(dir)) {
     if (entry.unreadable)
       Fail(*entry.unreadable,
@@ -60,14 +62,19 @@ ModelPlace FindModel(const std::string& path) {
 std::vector<CheckpointEntry> FindCheckpoints(const std::string& path) {
   if (IsAbsent(path)) Fail(ErrorCode::kNoInput, "{} does not exist", path);
   std::vector<CheckpointEntry> entries;
-  if (IsRun(path)) {
-    entries = ListCheckpoints(CheckpointsOf(path));
-    if (!IsAbsent(path + "/model"))
-      entries.insert(entries.begin(), DescribeCheckpoint(path + "/model"));
+  const bool run = IsRun(path);
+  if (!run && IsCheckpoint(path)) return {DescribeCheckpoint(path)};
+  const std::string dir = run ? CheckpointsOf(path) : path;
+  entries = ListCheckpoints(dir);
+  const auto add_model_in = [&](const std::string& place) {
+    if (!IsAbsent(place + "/model"))
+      entries.insert(entries.begin(), DescribeCheckpoint(place + "/model"));
+  };
+  if (IsInStore(dir)) add_model_in(dir);
+  if (run) {
+    add_model_in(path);
     return entries;
   }
-  if (IsCheckpoint(path)) return {DescribeCheckpoint(path)};
-  entries = ListCheckpoints(path);
   if (entries.empty())
     Fail(ErrorCode::kNoInput, "{} is not a checkpoint, a run or a directory of checkpoints", path);
   return entries;

@@ -336,7 +336,8 @@ void Checkpointer::Begin(const std::string& path, int64_t step, bool incremental
 
 // On rank 0; in a store, where this takes a while, in the background. An existing checkpoint at
 // `path` could not be resumed from, or this run would have loaded it or a later one. A shorter
-// run's model is kept until the new one replaces it (see past_run.h).
+// run's model is kept until the new one replaces it (see past_run.h); in a store, until the new
+// one's files are there.
 void Checkpointer::ClearPath(const std::string& path, bool is_model) {
   if (!Storage::Of(path).HasTree(path, kCheckpointManifestName)) return;
   if (!is_model) {
@@ -345,6 +346,11 @@ void Checkpointer::ClearPath(const std::string& path, bool is_model) {
       Fail(ErrorCode::kCantCreate,
            "{} exists: another run has written it meanwhile; only one at a time may", path);
     LogWarning("{} exists but was not resumed from: moved to {}", path, MoveAside(path));
+  } else if (IsInStore(path)) {
+    // The new one's files lie among its own.
+    const CheckpointManifest old = CheckpointManifest::Read(path);
+    Storage::Of(path).Remove(path + "/" + kCheckpointManifestName);
+    for (const CheckpointFile& file : old.files) Storage::Of(path).Remove(path + "/" + file.name);
   } else if (FileSystem::Get().Rename(path, PreviousModel(path)) != 0) {
     FailErrno(errno, fmt::format("cannot rename {}", path));
   }
@@ -458,7 +464,8 @@ void Checkpointer::Commit(std::vector<CheckpointFile> files) {
   manifest.files = std::move(files);
   manifest.config = options_.config_yaml;
   const auto check_lock = [&] {
-    if (!flight_.is_model && options_.lock != nullptr) options_.lock->Check();
+    const bool is_locked = !flight_.is_model || IsInStore(flight_.path);
+    if (is_locked && options_.lock != nullptr) options_.lock->Check();
   };
   check_lock();
   if (IsInStore(flight_.path)) ClearPath(flight_.path, flight_.is_model);
@@ -467,7 +474,7 @@ void Checkpointer::Commit(std::vector<CheckpointFile> files) {
   check_lock();
   try {
     if (flight_.is_model) {
-      RemoveTree(PreviousModel(flight_.path));
+      if (!IsInStore(flight_.path)) RemoveTree(PreviousModel(flight_.path));
     } else {
       RemoveOldCheckpoints(options_.dir, options_.config.keep,
                            best_step_ < 0 ? "" : CheckpointName(best_step_));

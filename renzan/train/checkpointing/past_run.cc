@@ -103,15 +103,15 @@ DirectoryLocks LockDirectories(const RunDirectories& directories) {
 PastRun FindPastRun(const RunDirectories& directories, const TrainConfig& config,
                     const std::map<std::string, std::string>& run, int64_t steps) {
   PastRun past;
-  RestorePreviousModel(directories.model());
+  if (!IsInStore(directories.model)) RestorePreviousModel(directories.model);
   std::optional<CheckpointEntry> model;
-  if (!IsMissing(directories.model())) {
-    model = DescribeCheckpoint(directories.model());
+  if (Storage::Of(directories.model).HasTree(directories.model, kCheckpointManifestName)) {
+    model = DescribeCheckpoint(directories.model);
     if (model->unreadable)
       Fail(*model->unreadable, "{}; the model may be valid, so try again once it can be read",
            model->problem);
     if (!model->problem.empty()) {
-      LogWarning("{}; moved to {}", model->problem, MoveAside(directories.model()));
+      LogWarning("{}; moved to {}", model->problem, MoveAside(directories.model));
       model.reset();
     } else if (IsResultOf(*model, config.training, steps)) {
       CheckCanContinue(model->path, config, run, true);

@@ -14,7 +14,9 @@ namespace renzan {
 
 struct RunDirectories {
   std::string run, checkpoints;
-  std::string model() const { return run + "/model"; }
+  // In the run directory; but beside the checkpoints, if those are in a store and each worker has a
+  // run directory of its own.
+  std::string model;
 };
 
 struct DirectoryLocks {

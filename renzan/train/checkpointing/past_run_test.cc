@@ -20,12 +20,13 @@ using ::testing::HasSubstr;
 TEST(FindPastRun, LeavesAModelThatCannotBeRead) {
   using Call = UnreadableFiles::Call;
   TemporaryDirectory dir;
-  const RunDirectories directories{.run = dir.path(), .checkpoints = dir / "checkpoints"};
+  const RunDirectories directories{
+      .run = dir.path(), .checkpoints = dir / "checkpoints", .model = dir / "model"};
   const TrainConfig config = CheckpointingConfig();
   RunRanksAsThreads(1, [&](Communicator& comm) {
     Trainer trainer(comm, config, directories.checkpoints, SystemClock());
     trainer.TrainTo(2);
-    trainer.checkpointer->SaveModel(directories.model(), 2);
+    trainer.checkpointer->SaveModel(directories.model, 2);
   });
   UnreadableFiles disk;
   const ScopedFileSystem scope(disk);
@@ -46,13 +47,13 @@ TEST(FindPastRun, LeavesAModelThatCannotBeRead) {
       EXPECT_THAT(error.what(), HasSubstr("cannot read"));
     }
     disk.Heal();
-    EXPECT_TRUE(FileExists(directories.model()));
-    EXPECT_FALSE(FileExists(directories.model() + ".corrupt"));
+    EXPECT_TRUE(FileExists(directories.model));
+    EXPECT_FALSE(FileExists(directories.model + ".corrupt"));
   }
   // One without a manifest will not become readable.
   disk.Break(dir.path() + "/model/manifest.json", Call::kStat, ENOENT);
   EXPECT_EQ(FindPastRun(directories, config, {}, 2).model_sha256, "");
-  EXPECT_TRUE(FileExists(directories.model() + ".corrupt"));
+  EXPECT_TRUE(FileExists(directories.model + ".corrupt"));
 }
 
 }  // namespace
