@@ -174,8 +174,20 @@ class S3Storage : public Storage {
 
   // Without its manifest it is none.
   void RemoveTree(const std::string& path, const std::string& manifest_name) override {
-    client_.Delete(ParseLocation(path + "/" + manifest_name));
-    Remove(path);
+    const Location manifest = ParseLocation(path + "/" + manifest_name);
+    const std::optional<Client::Content> content = client_.Get(manifest);
+    client_.Delete(manifest);
+    const Location tree = ParseLocation(path);
+    std::vector<Object> objects = client_.List(tree.bucket, tree.Prefix(), false).objects;
+    // Another one of this name may have been set aside: its files stay.
+    const std::string aside = manifest.key + std::string(kCorrupt);
+    if (std::any_of(objects.begin(), objects.end(),
+                    [&](const Object& object) { return object.key.starts_with(aside); }))
+      std::erase_if(objects, [&](const Object& object) {
+        return !content ||
+               content->text.find(object.key.substr(tree.Prefix().size())) == std::string::npos;
+      });
+    for (const Object& object : objects) client_.Delete({tree.bucket, object.key});
   }
 
   std::string SetAside(const std::string& path, const std::string& manifest_name) override {

@@ -374,6 +374,16 @@ TEST_P(StorageTest, SetAside) {
   }
 }
 
+TEST_P(StorageTest, RemovingATreeLeavesThoseOfItsNameThatWereSetAside) {
+  WriteTree("step-1", "corrupt");
+  storage_->SetAside(Path("step-1"), kManifest);
+  const std::vector<std::string> aside = FileNames();
+  WriteTree("step-1", "written again");
+  storage_->RemoveTree(Path("step-1"), kManifest);
+  EXPECT_FALSE(storage_->HasTree(Path("step-1"), kManifest));
+  EXPECT_EQ(FileNames(), aside);
+}
+
 // A process that is killed runs no destructors: here they run afterwards.
 TEST_P(StorageTest, LeftoversOfAKilledProcess) {
   WriteTree("step-1", "1");

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdlib>
 #include <utility>
 
 #include "renzan/base/file/file.h"
@@ -54,9 +55,13 @@ Checkpointer::Checkpointer(Options options, HybridModel& model, Communicator& co
   if (options_.config.stage.empty() || !IsInStore(options_.dir)) return;
   // Always the same, so that what a killed process has left there is removed.
   constexpr size_t kDigits = 16;
-  stage_ = fmt::format("{}/{}.{}", options_.config.stage,
-                       Sha256Hex(NormalizedPath(options_.dir)).substr(0, kDigits), comm_.rank());
+  const std::string name = Sha256Hex(NormalizedPath(options_.dir)).substr(0, kDigits) + ".";
+  stage_ = fmt::format("{}/{}{}", options_.config.stage, name, comm_.rank());
   RemoveTree(stage_);
+  // Those of more workers, some of which may have been on this machine.
+  for (const std::string& other : Storage::Of(options_.config.stage).Names(options_.config.stage))
+    if (other.starts_with(name) && std::atoi(&other[name.size()]) >= comm_.world_size())
+      RemoveTree(options_.config.stage + "/" + other);
 }
 
 Checkpointer::~Checkpointer() {
