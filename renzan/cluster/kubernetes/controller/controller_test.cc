@@ -133,6 +133,35 @@ TEST(KubernetesController, ANewLeaderGoesOnWhereTheOldOneEnded) {
   EXPECT_THAT(world.wrong, IsEmpty());
 }
 
+// The workers elsewhere fail because their peer is gone: that is not the job's failure.
+TEST(KubernetesController, ANewLeaderKnowsWhatANodeTookWithItBeforeItLed) {
+  World world;
+  world.cluster.AddNode("a", 4);
+  world.cluster.AddNode("b", 4);
+  world.cluster.AddJob("ads", "both", JobSpec(2, 4), kMinute);
+  world.Run(kMinute / 2);
+  ASSERT_EQ(world.PhaseOf("both"), "running");
+  world.cluster.KillNode("b");
+  // While nobody leads.
+  for (const Json* pod : world.cluster.Objects(Pods())) {
+    if (TextAt(*pod, {"spec", "nodeName"}) != "a") continue;
+    const Json ended = {{"terminated", {{"exitCode", 69}}}};
+    world.cluster.MergePatch(
+        Pods(), "ads", TextAt(*pod, {"metadata", "name"}),
+        {{"status",
+          {{"phase", "Failed"}, {"containerStatuses", {{{"name", "main"}, {"state", ended}}}}}}},
+        "status");
+  }
+  world.StartController();
+  world.Run(kMinute);
+  EXPECT_EQ(world.PhaseOf("both"), "pending");
+  world.cluster.RestoreNode("b");
+  world.Run(10 * kMinute);
+  EXPECT_EQ(world.PhaseOf("both"), "done");
+  EXPECT_EQ(world.AttemptsOf("both"), 2);
+  EXPECT_THAT(world.wrong, IsEmpty());
+}
+
 TEST(KubernetesController, APodDeletedByHandStopsTheWholeGangOnce) {
   World world;
   world.cluster.AddNode("a", 8);

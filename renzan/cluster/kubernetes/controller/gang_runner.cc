@@ -83,7 +83,23 @@ void GangRunner::Add(GangJob object, Job job) {
   jobs.insert(std::upper_bound(jobs.begin(), jobs.end(), job,
                                [](const Job& a, const Job& b) { return a.id < b.id; }),
               job);
-  if (job.state != JobState::kPending) Check(id);
+  if (job.state == JobState::kPending) return;
+  LiveJob& adopted = live_.at(id);
+  if (const std::string node = LostNodeOf(adopted, job); !node.empty()) EndWithNode(adopted, node);
+  Check(id);
+}
+
+std::string GangRunner::LostNodeOf(const LiveJob& live, const Job& job) const {
+  for (const Placed& placed : job.placement) {
+    const Node& node = snapshot_.nodes[placed.node];
+    if (node.state != NodeState::kGone) continue;
+    // Of an attempt all of whose workers have ended, their own words count.
+    size_t ended = 0;
+    for (const Pod* pod : pods_.OfJob(live.object.uid))
+      ended += pod->attempt == live.object.status.attempts - 1 && pod->ended ? 1 : 0;
+    return ended == live.workers.size() ? "" : node.name;
+  }
+  return "";
 }
 
 void GangRunner::Remove(const std::set<JobId>& ids) {

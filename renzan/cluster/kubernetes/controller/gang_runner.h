@@ -150,6 +150,10 @@ class GangRunner : private Environment {
   void Remove(const std::set<JobId>& ids);
   static void MeasureCheckpoint(LiveJob& live);
   void End(LiveJob& live, EndedBy by, const std::string& message);
+  void EndWithNode(LiveJob& live, const std::string& node);
+  // A node of the attempt that was lost before this replica led, so that workers elsewhere may have
+  // failed for it; empty: none.
+  std::string LostNodeOf(const LiveJob& live, const Job& job) const;
   void SeeStart(LiveJob& live);
   void EndUnstarted(LiveJob& live);
   void Finish(LiveJob& live);

@@ -173,14 +173,15 @@ void GangRunner::NodeLost(int node) {
   std::vector<JobId> on_it;
   for (const Job& job : snapshot_.jobs)
     if (IsOn(job.placement, node)) on_it.push_back(job.id);
-  for (const JobId id : on_it) {
-    LiveJob& live = live_.at(id);
-    // Those that were told to stop already will not confirm it.
-    for (Worker& worker : live.workers)
-      if (worker.node == snapshot_.nodes[node].name) worker.told_to_stop = false;
-    live.ended_by.reset();
-    End(live, EndedBy::kNodeFailed, fmt::format("node {} failed", snapshot_.nodes[node].name));
-  }
+  for (const JobId id : on_it) EndWithNode(live_.at(id), snapshot_.nodes[node].name);
+}
+
+void GangRunner::EndWithNode(LiveJob& live, const std::string& node) {
+  // Those that were told to stop already will not confirm it.
+  for (Worker& worker : live.workers)
+    if (worker.node == node) worker.told_to_stop = false;
+  live.ended_by.reset();
+  End(live, EndedBy::kNodeFailed, fmt::format("node {} failed", node));
 }
 
 TimeMs GangRunner::CheckTimeouts() {
