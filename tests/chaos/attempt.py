@@ -9,14 +9,15 @@ import re
 import subprocess
 import time
 
-import checkpoints
 import processes
-from scenario import HUP, INT, KILL, STEPS, TERM
+from scenario import HUP, INT, KILL, STEPS, TERM, Outage
 
 LONGEST_SECONDS = 120  # an attempt that takes longer is considered hung
 # Workers check for a stop about every tenth of a second. A request this many steps before the end
 # and this many seconds ago must have stopped the run.
 STOP_STEPS, STOP_SECONDS = 150, 3
+RESUMES = r"resuming from (step-\d+)"
+TRAINS = r"checkpoint step-|eval at step|stop requested|trained \d+ steps"
 
 
 class Failure(Exception):
@@ -37,6 +38,8 @@ class Counts:
     from_increments: int = 0  # of those
     corrupt: int = 0
     steps_lost: int = 0
+    requests_failed: int = 0  # of the store, because a test let them
+    outages: int = 0
 
     def add(self, other):
         for field in dataclasses.fields(self):
@@ -45,16 +48,19 @@ class Counts:
 
 
 class Attempt:
-    def __init__(self, program, directory, number, plan, seed, watch):
-        """Runs in `directory`, which holds config.yaml."""
+    def __init__(self, program, directory, number, scenario, plan, watch, storage):
+        """Runs in `directory`, which holds config.yaml. `storage`: for checkpoints in a store."""
         self.plan = plan
         self.log = f"{directory}/attempt{number}.log"
         self._program = program
         self._directory = directory
         self._run = f"{directory}/run"
-        self._tag = f"{os.getpid()}.{seed}.{number}"
-        self._rng = random.Random(f"targets {seed} {number}")
+        self._tag = f"{os.getpid()}.{scenario.seed}.{number}"
+        self._rng = random.Random(f"targets {scenario.seed} {number}")
         self._watch = watch
+        self._checkpoints = watch.checkpoints
+        self._stored = scenario.stored
+        self._storage = storage
         self._events = []
         # Facts about the injected faults that determine how the attempt may end.
         self._stop_asked = None  # (step, time, signal)
@@ -63,6 +69,7 @@ class Attempt:
         self._all_killed = False
         self._died_of = set()  # signals sent before the program handled them
         self._writing_when_killed = []
+        self._outages = []
 
     def history(self):
         return "; ".join(self._events) or "no faults"
@@ -70,6 +77,11 @@ class Attempt:
     def run(self, counts):
         """Returns the exit status; negative for a signal."""
         counts.attempts += 1
+        self._resumes_from = next((name for name in self._checkpoints.complete()
+                                   if not self._checkpoints.is_corrupt(name)), None)
+        if self._stored:
+            self._storage.begin(self.plan.requests)
+            self._events += map(str, self.plan.requests)
         self._start()
         try:
             for fault in self.plan.faults:
@@ -81,6 +93,8 @@ class Attempt:
             if self._process.poll() is None:
                 processes.kill_all(self._tag)
                 self._process.wait()
+            if self._stored:
+                counts.requests_failed += self._storage.settle()
         status = self._process.returncode
         self._watch.look()
         self._count(counts)
@@ -101,9 +115,13 @@ class Attempt:
             "--set", "elastic.min=1", "--set", "elastic.backoff_seconds=0.05",
         ]
         self._events.append(f"{place}, {self.plan.max_restarts} restarts")
-        environment = dict(os.environ)
+        # No store but the test's.
+        environment = {name: value for name, value in os.environ.items()
+                       if not name.startswith(("AWS_", "RENZAN_S3_"))}
         environment[processes.TAG] = self._tag
         environment["TMPDIR"] = self._directory  # what a killed mpirun leaves
+        if self._stored:
+            environment |= self._storage.environment(self._stored)
         self._began = time.monotonic()
         with open(self.log, "w") as log:
             self._process = subprocess.Popen(
@@ -113,7 +131,7 @@ class Attempt:
     def _wait_for(self, moment):
         """Returns False if the attempt ended first. None: wait for the end of the attempt."""
         since = time.time()
-        old = checkpoints.partial(f"{self._run}/checkpoints")
+        old = self._checkpoints.partial()
         seen_at = base = None
         while self._process.poll() is None:
             now = time.monotonic()
@@ -121,7 +139,7 @@ class Attempt:
                 raise Failure(f"it has not ended after {LONGEST_SECONDS} s")
             status = self._watch.look()
             if moment is None:
-                time.sleep(0.002)
+                time.sleep(2 * self._checkpoints.POLL_S)
                 continue
             if moment.kind == "start":
                 reached = now - self._began >= moment.value
@@ -132,20 +150,26 @@ class Attempt:
             else:
                 seen = (os.path.exists(f"{self._run}/.model.partial")
                         if moment.kind == "model"
-                        else checkpoints.partial(f"{self._run}/checkpoints") - old)
+                        else self._checkpoints.partial() - old)
                 seen_at = (seen_at or now) if seen else None
                 reached = seen_at is not None and now - seen_at >= moment.value
             if reached:
                 return True
-            time.sleep(0.001)
+            time.sleep(self._checkpoints.POLL_S)
         return False
 
     def _inject(self, fault, counts):
+        if isinstance(fault, Outage):
+            self._events.append(f"{fault} (step {self._watch.step})")
+            counts.outages += 1
+            self._outages.append(fault)
+            self._storage.disturb(fault)
+            return
         pid = self._target(fault.target)
         if pid is None:
             return
         step = self._watch.step
-        writing = checkpoints.partial(f"{self._run}/checkpoints")
+        writing = self._checkpoints.partial()
         model = os.path.exists(f"{self._run}/.model.partial")
         self._events.append(f"{fault} (step {step}{', writing' if writing else ''})")
         number = fault.signal
@@ -184,14 +208,12 @@ class Attempt:
     def _count(self, counts):
         text = self.text()
         counts.restarts += text.count("restarting with")
-        for name in re.findall(r"resuming from (step-\d+)", text):
+        for name in re.findall(RESUMES, text):
             counts.resumes += 1
             counts.from_increments += self._watch.kinds.of(name) == "incremental"
-        directory = f"{self._run}/checkpoints"
-        appeared = {os.stat(f"{directory}/{name}").st_ino
-                    for name in checkpoints.complete(directory)}
+        appeared = self._checkpoints.appeared()
         for writing, model in self._writing_when_killed:
-            if any(inode not in appeared for _, inode in writing):
+            if any(writer not in appeared for _, writer in writing):
                 counts.kills_in_write += 1
             if model and not os.path.exists(f"{self._run}/model"):
                 counts.kills_in_model += 1
@@ -207,6 +229,7 @@ class Attempt:
             allowed.add(69)
         if self._all_killed:
             allowed.add(-KILL)
+        allowed |= {outage.status for outage in self.lasting_outages()}
         if status not in allowed:
             raise Failure(f"exit status {status}, expected one of {sorted(allowed)}")
         if left := processes.wait_until_gone(self._tag, 3):
@@ -219,6 +242,27 @@ class Attempt:
                 raise Failure(f"it trained to the end although a stop was requested at step {step}")
         if status == 75 and not self._worker_kills:
             self._judge_stop()
+        self._judge_resume()
+        if self._stored:
+            self._judge_store()
+
+    def _judge_resume(self):
+        """From the newest checkpoint that is valid."""
+        text = self.text().partition("restarting with")[0]
+        found = re.search(f"{RESUMES}|{TRAINS}", text)
+        if found and found[1] != self._resumes_from:
+            raise Failure(f"it resumed from {found[1]} instead of {self._resumes_from}")
+
+    def lasting_outages(self):
+        """Outages that last too long for requests to be repeated."""
+        return [outage for outage in self._outages if outage.status]
+
+    def _judge_store(self):
+        text = self.text()
+        if "another run still writes here" in text:
+            raise Failure("it waited for a process of this machine that has ended")
+        if "could not be written" in text and not self.lasting_outages():
+            raise Failure("a checkpoint failed, although requests only had to be repeated")
 
     def _judge_stop(self):
         """A stop loses no steps."""
@@ -230,7 +274,9 @@ class Attempt:
                 raise Failure("it stopped during training without logging the step")
             return
         step = int(stopped.group(1))
-        newest = checkpoints.complete(f"{self._run}/checkpoints")[:1]
+        if self.lasting_outages() and f"step-{step:08} could not be written" in text:
+            return
+        newest = self._checkpoints.complete()[:1]
         if step > 0 and (not newest or int(newest[0][len("step-"):]) < step):
             raise Failure(f"stopped at step {step}, but the newest checkpoint is {newest}")
         with open(f"{self._run}/status.json") as file:

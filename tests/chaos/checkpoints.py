@@ -1,4 +1,4 @@
-"""Inspects and corrupts checkpoints in a directory."""
+"""Inspects and corrupts checkpoints in a directory. stored.py does the same in a store."""
 
 import glob
 import hashlib
@@ -10,52 +10,9 @@ COMPLETE = re.compile(r"step-\d{8,}$")
 PARTIAL = re.compile(r"\.step-\d{8,}\.partial$")
 
 
-def _names(directory):
-    try:
-        return os.listdir(directory)
-    except FileNotFoundError:
-        return []
-
-
-def complete(directory):
-    """Names, newest first."""
-    return sorted(filter(COMPLETE.match, _names(directory)), reverse=True)
-
-
-def partial(directory):
-    """Partial ones, as (name, inode), because a name may be reused."""
-    found = set()
-    for name in filter(PARTIAL.match, _names(directory)):
-        try:
-            found.add((name, os.stat(f"{directory}/{name}").st_ino))
-        except FileNotFoundError:
-            pass  # it was just renamed to its final name
-    return found
-
-
 def manifest(path):
     with open(f"{path}/manifest.json") as file:
         return json.load(file)
-
-
-class Kinds:
-    """Records whether each checkpoint seen so far is full or incremental."""
-
-    def __init__(self, directory):
-        self._directory = directory
-        self._kinds = {}
-
-    def look(self):
-        for name in complete(self._directory):
-            if name in self._kinds:
-                continue
-            try:
-                self._kinds[name] = manifest(f"{self._directory}/{name}")["kind"]
-            except (OSError, ValueError):
-                pass
-
-    def of(self, name):
-        return self._kinds.get(name, "full")
 
 
 def content(path):
@@ -67,20 +24,108 @@ def content(path):
     return digest.hexdigest()
 
 
-def corrupt(path, how, rng):
-    """Flips a bit of one file of the checkpoint, truncates or removes it. Returns what it did."""
-    file = rng.choice(sorted(glob.glob(f"{path}/*")))
-    size = os.path.getsize(file)
-    if how == "remove":
-        os.remove(file)
-    elif how == "truncate":
-        os.truncate(file, rng.randrange(size))
-    else:
-        offset = rng.randrange(size)
-        with open(file, "r+b") as opened:
-            opened.seek(offset)
-            byte = opened.read(1)[0]
-            opened.seek(offset)
-            opened.write(bytes([byte ^ (1 << rng.randrange(8))]))
-        how = f"flip a bit of byte {offset}"
-    return f"{how} in {os.path.basename(path)}/{os.path.basename(file)}"
+def damage(data, how, rng):
+    """Data with one bit flipped, or a part of it, and what was done."""
+    offset = rng.randrange(len(data))
+    if how == "truncate":
+        return data[:offset], f"truncate to {offset} bytes"
+    changed = bytearray(data)
+    changed[offset] ^= 1 << rng.randrange(8)
+    return bytes(changed), f"flip a bit of byte {offset}"
+
+
+class Directory:
+    POLL_S = 0.001  # to look at it again
+
+    def __init__(self, path):
+        self._path = path
+        self._corrupt = {}  # name -> checksum after the corruption
+
+    def _names(self):
+        try:
+            return os.listdir(self._path)
+        except FileNotFoundError:
+            return []
+
+    def complete(self):
+        """Names, newest first."""
+        return sorted(filter(COMPLETE.match, self._names()), reverse=True)
+
+    def partial(self):
+        """Partial ones, as (name, inode), because a name may be reused."""
+        found = set()
+        for name in filter(PARTIAL.match, self._names()):
+            try:
+                found.add((name, os.stat(f"{self._path}/{name}").st_ino))
+            except FileNotFoundError:
+                pass  # it was just renamed to its final name
+        return found
+
+    def appeared(self):
+        """The inodes of complete ones."""
+        return {os.stat(f"{self._path}/{name}").st_ino for name in self.complete()}
+
+    def leftovers(self):
+        """What only a run that was killed may leave, and the next one removes."""
+        return self.partial()
+
+    def incomplete(self):
+        """Files that manifests name and that are not there, or not of that size."""
+        return [f"{name}/{file['name']}" for name in self.complete() if not self.is_corrupt(name)
+                for file in self.manifest(name)["files"]
+                if self._size(f"{name}/{file['name']}") != file["bytes"]]
+
+    def _size(self, file):
+        path = f"{self._path}/{file}"
+        return os.path.getsize(path) if os.path.exists(path) else None
+
+    def manifest(self, name):
+        return manifest(f"{self._path}/{name}")
+
+    def corrupt(self, name, how, rng):
+        """Flips a bit of one file of the checkpoint, truncates or removes it. Returns what it
+        did."""
+        path = rng.choice(sorted(glob.glob(f"{self._path}/{name}/*")))
+        if how == "remove":
+            os.remove(path)
+        else:
+            with open(path, "rb") as file:
+                data, how = damage(file.read(), how, rng)
+            with open(path, "wb") as file:
+                file.write(data)
+        self._corrupt[name] = content(f"{self._path}/{name}")
+        return f"{how} in {name}/{os.path.basename(path)}"
+
+    def is_corrupt(self, name):
+        """Not if another one has its name now."""
+        return (name in self._corrupt
+                and self._corrupt[name] == content(f"{self._path}/{name}"))
+
+    def lost(self):
+        """Names of corrupt ones that are neither there, nor were moved aside, as they were."""
+        return [name for name, before in self._corrupt.items()
+                if before not in [content(f"{self._path}/{path}") for path in self._names()
+                                  if path == name or path.startswith(name + ".corrupt")]]
+
+
+class Kinds:
+    """Records whether each checkpoint seen so far is full or incremental."""
+
+    def __init__(self, place):
+        """`place`: a Directory, or a Prefix of a store."""
+        self._place = place
+        self._kinds = {}
+
+    def look(self):
+        try:
+            new = set(self._place.complete()) - set(self._kinds)
+        except OSError:
+            return  # the store is away
+        for name in new:
+            try:
+                self._kinds[name] = self._place.manifest(name)["kind"]
+            except (OSError, ValueError, KeyError):
+                pass  # it is gone again, or corrupt, or only a mark
+
+    def of(self, name):
+        return self._kinds.get(name, "full")

@@ -8,6 +8,10 @@ import dataclasses
 import random
 import signal
 
+from faults import (CUT_BEFORE, INTERNAL_ERROR, SLOW_DOWN, TIME_TOO_SKEWED, Fault as StoreFault,
+                    delay, limit)
+from faulty_runs import FAULTS, REQUESTS
+
 
 @dataclasses.dataclass(frozen=True)
 class Placement:
@@ -32,6 +36,9 @@ class Moment:
         return f"{self.kind} + {self.value:g}{unit}"
 
 
+AT_START = Moment("start", 0)
+
+
 @dataclasses.dataclass(frozen=True)
 class Fault:
     moment: Moment
@@ -45,27 +52,103 @@ class Fault:
 
 
 @dataclasses.dataclass(frozen=True)
+class Outage:
+    """Of the store: every request fails, or it is killed and started again."""
+
+    moment: Moment
+    fault: StoreFault | None  # of every request; None: killed
+    seconds: float
+
+    def __str__(self):
+        what = self.fault.name if self.fault else "store killed"
+        return f"{what} for {self.seconds:g} s at {self.moment}"
+
+    @property
+    def status(self):
+        """With which an attempt may end if it lasts too long for it."""
+        return {None: None, TIME_TOO_SKEWED: 78}.get(self.fault, 74)
+
+
+@dataclasses.dataclass(frozen=True)
+class RequestFault:
+    """Of each `every`th request of a kind, `times` at most."""
+
+    fault: StoreFault
+    kind: str  # one of REQUESTS, or ""
+    every: int
+    times: int
+
+    def __str__(self):
+        which = f"every {self.every}th " if self.every > 1 else "every "
+        return f"{self.fault.name}: {which}'{self.kind or 'request'}', {self.times} times"
+
+    @property
+    def where(self):
+        """The method and the path."""
+        return REQUESTS.get(self.kind, (None, ""))
+
+
+@dataclasses.dataclass(frozen=True)
+class Stored:
+    """How a run keeps its checkpoints in a store."""
+
+    trouble: str  # one of TROUBLES
+    proxied: bool
+    staged: bool  # on a local disk, on their way to it
+    large: bool  # so that files are uploaded in parts
+
+    def __str__(self):
+        kinds = [kind for kind in ("proxied", "staged", "large") if getattr(self, kind)]
+        return ", ".join([f"in a store, trouble: {self.trouble or 'none'}", *kinds])
+
+    @property
+    def retry_for(self):
+        """For how long requests are repeated."""
+        return "0.5s" if self.trouble in ("outage", "clock") else "60s"
+
+
+@dataclasses.dataclass(frozen=True)
 class Plan:
     """One attempt."""
 
     placement: Placement
     max_restarts: int
-    faults: list
+    faults: list  # with outages
     corruption: str  # of the newest checkpoint before the attempt: flip, truncate, remove or ""
+    requests: list = ()  # RequestFaults
+    debris: bool = False  # is left before it
 
 
 STEPS = 240
+STORED = 1 / 3  # of the seeds
+# What the store does to the attempts of a seed, and how often. Only outages and the clock's last
+# longer than requests are repeated.
+TROUBLES = {"": 2, "requests": 4, "restart": 1, "outage": 2, "clock": 1}
 TERM, INT, HUP = signal.SIGTERM, signal.SIGINT, signal.SIGHUP
 USR1, KILL = signal.SIGUSR1, signal.SIGKILL
 
 
+def place_of(seed):
+    """Where the seed's checkpoints are, if there is a store. None: on disk."""
+    rng = random.Random(f"stored {seed}")
+    if rng.random() >= STORED:
+        return None
+    trouble = rng.choices(list(TROUBLES), TROUBLES.values())[0]
+    proxied = trouble in ("requests", "outage", "clock") or trouble and rng.random() < 0.5
+    return Stored(trouble, bool(proxied), rng.random() < 0.4, rng.random() < 0.25)
+
+
 class Scenario:
-    def __init__(self, seed, backends):
+    def __init__(self, seed, backends, has_store):
         """`backends`: those that several workers can use here, the faster ones repeated."""
         self.seed = seed
         self.backends = backends
+        self.stored = place_of(seed) if has_store else None
         self._rng = random.Random(f"scenario {seed}")
         self.config = self._config()
+        if self.stored and self.stored.large:
+            self.config["model"]["embedding_dim"] = 128
+            self.config["checkpoint"]["every_steps"] += 30
         self.reference = Placement(1, self._rng.randint(1, 2), "local")
 
     def plan(self, attempt):
@@ -74,7 +157,22 @@ class Scenario:
         restarts = rng.choice([0, 0, 2])
         faults = [self._fault() for _ in range(rng.choice([1, 2, 2, 3]))]
         corruption = rng.choice(["flip", "truncate", "remove"]) if rng.random() < 0.3 else ""
-        return Plan(self._placement(), restarts, faults, corruption)
+        plan = Plan(self._placement(), restarts, faults, corruption)
+        return self._with_trouble(plan, attempt) if self.stored else plan
+
+    def _with_trouble(self, plan, attempt):
+        """Of the store."""
+        # Of its own, so that all else is what it is on disk.
+        rng = self._rng = random.Random(f"trouble {self.seed} {attempt}")
+        faults, requests = list(plan.faults), []
+        if self.stored.trouble == "requests":
+            requests = [self._request_fault() for _ in range(rng.randint(2, 8))]
+        elif self.stored.trouble and rng.random() < 0.7:
+            outage = self._outage()
+            at_start = outage.moment == AT_START
+            faults.insert(0 if at_start else rng.randrange(len(faults) + 1), outage)
+        return dataclasses.replace(plan, faults=faults, requests=requests,
+                                   debris=rng.random() < 0.2)
 
     def _config(self):
         """The configuration as a tree for YAML, without paths."""
@@ -151,3 +249,22 @@ class Scenario:
             ("all", KILL, False),
         ])
         return Fault(self._moment(), target, number, twice)
+
+    def _outage(self):
+        rng = self._rng
+        fault = {"restart": None, "clock": TIME_TOO_SKEWED}.get(
+            self.stored.trouble, rng.choice([CUT_BEFORE, INTERNAL_ERROR, SLOW_DOWN]))
+        seconds = rng.uniform(0, 0.5) if fault is None else rng.uniform(0.3, 3)
+        moment = AT_START if rng.random() < 0.3 else self._moment()
+        return Outage(moment, fault, round(seconds, 3))
+
+    def _request_fault(self):
+        """So few that requests can be repeated until they succeed."""
+        rng = self._rng
+        slow = [delay(round(rng.uniform(0.05, 0.3), 3)),
+                limit(rng.randint(2, 20) * 1_000_000)]
+        fault = rng.choice([*FAULTS, *FAULTS, *slow])
+        if rng.random() < 0.5:
+            return RequestFault(fault, rng.choice(list(REQUESTS)), rng.randint(1, 3),
+                                rng.randint(1, 3))
+        return RequestFault(fault, "", rng.randint(3, 30), rng.randint(1, 8))
