@@ -2,7 +2,8 @@
 """A day of a cluster of two real nodes, and the commands of docs/kubernetes.md, in its order: the
 controller is installed, a model is trained in pods, and meanwhile it is asked to save, preempted by
 a gang of a higher priority, announced the end of a node, cut off from one that loses its power, and
-resized. It ends with the same bits as an undisturbed run.
+resized. It ends with the same bits as an undisturbed run. So does another one beside it, whose
+data and checkpoints lie in an object store, where one can be installed (tests/storage/store.py).
 
   day_test.py RENZAN                      in an image of the program and what it links to
   day_test.py RENZAN --image FILE.tar     in the image that scripts/image has made
@@ -13,6 +14,7 @@ Exits with 77 where this machine cannot run real nodes.
 import json
 import os
 import pathlib
+import random
 import re
 import shutil
 import signal
@@ -25,27 +27,33 @@ import time
 sys.dont_write_bytecode = True
 here = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(here))
-from kube import JSON_PATCH, Client, wait_until  # noqa: E402
+from kube import JSON_PATCH, ApiError, Client, wait_until  # noqa: E402
 from page import Page  # noqa: E402
+import stored_job  # noqa: E402
+from stored_job import (  # noqa: E402
+    a_job_in_the_store_is_submitted, it_ends_with_what_is_in_the_store, it_has_left_the_drained_node,
+    it_resumes_from_the_store, it_saves_in_the_store, it_was_stopped_too, its_node_is_dark)
 from world import CACHE, GANG_JOBS, PODS, control_plane, expect  # noqa: E402
 
 RENZAN = os.path.abspath(sys.argv[1])
 ROOT = here.parent.parent
 NODES = ["127.0.0.1", "127.0.0.2"]
-GPUS_PER_NODE = 2
+DEVICES = {"nvidia.com/gpu": 2, stored_job.SEAT: stored_job.SEATS_PER_NODE}  # of a node
 SPOT_TAINT = "aws-node-termination-handler/spot-itn=:NoSchedule"
 STEPS_PER_EPOCH = 20000 // 256
 PATIENCE_S = 180  # only ends a test that hangs
 
 # What differs on this cluster from the page's: [(file, [(its text, ours)])].
-# The workload is small, and there are pretended GPUs, of which a worker gets one.
+# The workload is small, and there are pretended devices: GPUs, of which a worker gets one.
 WORKER = [("requests: {cpu: 2, memory: 2Gi}", "requests: {cpu: 200m, memory: 128Mi}"),
           ("limits: {memory: 2Gi}", "limits: {memory: 1Gi, nvidia.com/gpu: 1}")]
 DIFFERENCES = {
     "deploy/kubernetes/examples/queue.yaml": [],
     "deploy/kubernetes/examples/sleep.yaml": [("image: busybox", "image: localhost/busybox:1"),
                                               ("sleep 60", "sleep 1")],
-    "deploy/kubernetes/examples/urgent.yaml": [("image: busybox", "image: localhost/busybox:1")],
+    "deploy/kubernetes/examples/urgent.yaml": [
+        ("image: busybox", "image: localhost/busybox:1"),
+        ("limits: {nvidia.com/gpu: 1}", f"limits: {{nvidia.com/gpu: 1, {stored_job.SEAT}: 1}}")],
     "deploy/kubernetes/examples/data.yaml": [
         ("requests: {cpu: 2, memory: 1Gi}", "requests: {cpu: 200m, memory: 128Mi}"),
         ("--rows 1000000 ", "--rows 20000 "), ("--first-row 1000000 ", "--first-row 20000 "),
@@ -95,13 +103,21 @@ def make_checkout(folder, probe_port, api_port):
 
 
 def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+    """On both nodes, and below those that the kernel gives to outgoing connections, which would be
+    in the way of a controller that starts again."""
+    while True:
+        port = random.randrange(20000, 32000)
+        try:
+            for node in NODES:
+                with socket.socket() as probe:
+                    probe.bind((node, port))
+            return port
+        except OSError:
+            pass  # it is taken
 
 
 class Day:
-    def __init__(self, work):
+    def __init__(self, work, store):
         self.work, self.run = work, work / "run"
         self.client = Client(f"{self.run}/kubeconfig")
         self.volume = work / "volume"
@@ -114,7 +130,9 @@ class Day:
         port = config["clusters"][0]["cluster"]["server"].rsplit(":", 1)[1]
         make_checkout(self.checkout, free_port(), int(port))
         self.page = Page(ROOT / "docs/kubernetes.md", self.checkout, self.environment)
+        self.stopped_at = 0  # the step of the run when it was preempted
         self.begun = time.monotonic()
+        self.stored = stored_job.StoredJob(self, RENZAN, store) if store else None
 
     def say(self, what):
         print(f"{time.monotonic() - self.begun:6.1f} s  {what}", flush=True)
@@ -127,19 +145,19 @@ class Day:
 
     # --- The cluster.
 
-    def give_gpus(self, node):
+    def give_devices(self, node):
         """Again after its kubelet has started anew, which takes away what it does not know."""
-        def has_gpus():
-            return self.client.get(f"/api/v1/nodes/{node}")["status"]["allocatable"].get(
-                "nvidia.com/gpu") == str(GPUS_PER_NODE)
+        def has_devices():
+            there = self.client.get(f"/api/v1/nodes/{node}")["status"]["allocatable"]
+            return all(there.get(name) == str(count) for name, count in DEVICES.items())
         def give():
-            if not has_gpus():
+            if not has_devices():
                 self.client.patch(f"/api/v1/nodes/{node}/status", [
-                    {"op": "add", "path": "/status/capacity/nvidia.com~1gpu",
-                     "value": str(GPUS_PER_NODE)}], JSON_PATCH)
+                    {"op": "add", "path": f"/status/capacity/{name.replace('/', '~1')}",
+                     "value": str(count)} for name, count in DEVICES.items()], JSON_PATCH)
                 return False
             return True
-        self.wait(give, f"{node} has GPUs")
+        self.wait(give, f"{node} has its devices")
 
     def give_volume(self):
         self.volume.mkdir()
@@ -160,7 +178,7 @@ class Day:
     def power_on(self, number):
         subprocess.run([here / "start", self.run, f"node{number}"], check=True)
         self.wait(lambda: self.is_ready(NODES[number - 1]), "the node is back")
-        self.give_gpus(NODES[number - 1])
+        self.give_devices(NODES[number - 1])
 
     # --- Jobs.
 
@@ -202,23 +220,26 @@ class Day:
         self.client.patch("/api/v1/namespaces/default/configmaps/quickstart", {
             "data": {config.name: config.read_text()}})
 
+    def log(self, pod, pods=PODS):
+        """Empty before it has started."""
+        try:
+            return self.client.get(f"{pods}/{pod}/log")
+        except ApiError:
+            return ""
+
     def wait_for_progress(self):
         """Until the attempt that has started trains; returns worker 0's log."""
         pod = f"quickstart-{self.attempts() - 1}-0"
-
-        def has_started():
-            return any(each["metadata"]["name"] == pod and each["status"]["phase"] != "Pending"
-                       for each in self.client.get(PODS)["items"])
-        self.wait(has_started, f"{pod} has started")
+        self.wait(lambda: self.log(pod), f"{pod} has started")
         self.wait(lambda: self.run_status().get("state") == "running", "the run trains")
         step = self.run_status()["step"]
         self.wait(lambda: self.run_status().get("step", 0) > step, f"the run is past step {step}")
-        return self.client.get(f"{PODS}/{pod}/log")
+        return self.log(pod)
 
 
 def install(day):
     for node in NODES:
-        day.give_gpus(node)
+        day.give_devices(node)
     day.give_volume()
     day.page.run("kubectl apply -k ours", [
         ("resources: [../deploy/kubernetes/", "bases: [../deploy/kubernetes/1.20/"),
@@ -277,11 +298,19 @@ def a_higher_priority_preempts(day):
     expect(stopped.get("state") == "stopped", f"it did not stop cleanly: {stopped}")
     why = day.wait(lambda: day.status().get("message"), "it says why it waits")
     expect("needs 2 workers at the same time" in why, why)
+    day.stopped_at = stopped["step"]
+    # A shell that is stopped before it has set its trap is not, until its grace period is over.
+    day.wait(lambda: all("worker" in day.log(f"urgent-0-{rank}") for rank in range(4)),
+             "the four workers have begun")
+    day.say("it was preempted with a checkpoint")
+
+
+def it_has_room_again(day):
     day.page.run("delete gangjob urgent")
     day.wait_for_placement({node: 2 for node in NODES})
     log = day.wait_for_progress()
-    expect(f"at step {stopped['step']}" in log, f"it has not resumed where it stopped:\n{log}")
-    day.say("it was preempted with a checkpoint, and has resumed")
+    expect(f"at step {day.stopped_at}" in log, f"it has not resumed where it stopped:\n{log}")
+    day.say("it has resumed")
 
 
 def a_spot_node_announces_its_end(day):
@@ -312,10 +341,14 @@ def its_user_restarts_it(day):
 
 def a_node_loses_its_power(day):
     day.lose_power(2)
+    day.say("a node has lost its power")
+
+
+def it_goes_on_without_that_node(day):
     day.wait_for_placement({NODES[0]: 2})
     day.wait_for_progress()
     expect(day.status()["facts"]["failures"] == 0, "a lost node counts as a failure of the job")
-    day.say("a node has lost its power, and the run goes on without it")
+    day.say("the run goes on without it")
 
 
 def its_user_wants_a_size_that_is_not_there(day):
@@ -350,14 +383,17 @@ def it_ends_as_if_undisturbed(day):
     day.say("it has the sha256 of an undisturbed run")
 
 
-def test(work):
-    day = Day(work)
+def test(work, store):
+    day = Day(work, store)
     try:
-        for scenario in (install, a_first_job, a_failure_is_explained, training_begins,
-                         it_saves_when_asked, a_higher_priority_preempts,
+        for scenario in (install, a_first_job, a_failure_is_explained,
+                         a_job_in_the_store_is_submitted, training_begins, it_saves_when_asked,
+                         it_saves_in_the_store, a_higher_priority_preempts, it_was_stopped_too,
+                         it_has_room_again, it_resumes_from_the_store,
                          a_spot_node_announces_its_end, a_node_is_drained, its_user_restarts_it,
-                         a_node_loses_its_power, its_user_wants_a_size_that_is_not_there,
-                         it_ends_as_if_undisturbed):
+                         it_has_left_the_drained_node, a_node_loses_its_power, its_node_is_dark,
+                         it_goes_on_without_that_node, its_user_wants_a_size_that_is_not_there,
+                         it_ends_as_if_undisturbed, it_ends_with_what_is_in_the_store):
             scenario(day)
         left = day.page.left()
         expect(not left, f"no step here runs these commands of the page:\n{left}")
@@ -365,7 +401,8 @@ def test(work):
         for arguments in (["get", "pods,gangjobs,nodes,events", "-A"],
                           ["-n", "renzan-system", "logs", "--tail=40",
                            "-lapp.kubernetes.io/component=controller"],
-                          ["logs", "--tail=15", "--prefix", "-lrenzan.dev/job=quickstart"]):
+                          ["logs", "--tail=15", "--prefix", "-lrenzan.dev/job=quickstart"],
+                          ["logs", "--tail=15", "--prefix", "-lrenzan.dev/job=stored", "-nstored"]):
             shown = subprocess.run(["kubectl", *arguments], env=day.environment, text=True,
                                    capture_output=True)
             print(f"--- kubectl {' '.join(arguments)}\n{shown.stdout}{shown.stderr}",
@@ -385,14 +422,15 @@ def main():
             subprocess.run([here / "image", image, "renzan:0.1.0", "--busybox", "--program", RENZAN,
                             "--user", "65532"], check=True)
         names_flags = subprocess.check_output([here / "names", "--flags"], text=True).split()
-        with control_plane(work / "run", "--nodes=2", "--scheduler", f"--image={image}",
-                           "--manager=--node-monitor-grace-period=12s",
-                           "--manager=--node-monitor-period=1s", *names_flags):
+        with stored_job.store_if_installed() as store, control_plane(
+                work / "run", "--nodes=2", "--scheduler", f"--image={image}",
+                "--manager=--node-monitor-grace-period=12s",
+                "--manager=--node-monitor-period=1s", *names_flags):
             names = subprocess.Popen([here / "names", work / "run"], stdout=subprocess.PIPE,
                                      text=True)
             try:
                 expect(names.stdout.readline().strip() == "ready", "no name server")
-                test(work)
+                test(work, store)
             finally:
                 names.terminate()
                 names.wait()
