@@ -93,7 +93,7 @@ std::vector<CheckpointEntry> ListCheckpoints(const std::string& dir) {
 }
 
 std::vector<std::string> RemoveOldCheckpoints(const std::string& dir, int keep,
-                                              const std::string& pinned) {
+                                              const std::string& pinned, int64_t step) {
   CHECK(keep >= 1);
   std::set<std::string> kept;
   std::vector<CheckpointEntry> old;
@@ -106,9 +106,9 @@ std::vector<std::string> RemoveOldCheckpoints(const std::string& dir, int keep,
     }
   for (const CheckpointEntry& entry : entries) {
     if (!entry.problem.empty()) continue;
-    const bool newest = keep > 0;
+    const bool newest = keep > 0 && entry.step <= step;
     if (newest) --keep;
-    if (newest || entry.name == pinned) {
+    if (newest || entry.step > step || entry.name == pinned) {
       kept.insert(entry.name);
       kept.insert(entry.base);
     } else if (!kept.contains(entry.name)) {

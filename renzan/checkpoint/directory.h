@@ -51,10 +51,13 @@ std::vector<CheckpointEntry> ListCheckpoints(const std::string& dir);
 CheckpointEntry DescribeCheckpoint(const std::string& path);
 
 // Removes all valid checkpoints except the `keep` newest, the one named `pinned` (empty: none), and
-// their bases. Keeps corrupt ones; removes nothing if one cannot be read.
+// their bases. Keeps corrupt ones; removes nothing if one cannot be read. Those after `step` are
+// kept, but do not count: a run that is at that step has found out that they are corrupt, of which
+// their manifests say nothing.
 // Returns the names of the removed ones. Failing to remove one is a warning, not an error.
 std::vector<std::string> RemoveOldCheckpoints(const std::string& dir, int keep,
-                                              const std::string& pinned = "");
+                                              const std::string& pinned = "",
+                                              int64_t step = INT64_MAX);
 
 // Marks what a killed writer or removal left behind and returns the paths to remove, which may take
 // a while. Only for the process that is about to write here, before it does.

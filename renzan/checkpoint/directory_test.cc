@@ -152,6 +152,20 @@ TEST_F(Directory, KeepsAPinnedOneAndItsBase) {
               ElementsAre("step-00000020", "step-00000010"));
 }
 
+// A run went on from 20, because the data of those after it are corrupt, and could not set them
+// aside.
+TEST_F(Directory, DoesNotCountThoseAfterTheStepOfTheRunAndKeepsThem) {
+  Full(10);
+  Full(20);
+  Full(30);
+  Full(40);
+  Increment(50, 40);
+  EXPECT_THAT(RemoveOldCheckpoints(dir_.path(), 1, "", 30),
+              ElementsAre("step-00000020", "step-00000010"));
+  EXPECT_THAT(Steps(), ElementsAre(30, 40, 50));
+  EXPECT_THAT(RemoveOldCheckpoints(dir_.path(), 1, "", 60), ElementsAre("step-00000030"));
+}
+
 TEST_F(Directory, DoesNotCountCorruptOnesAndKeepsThem) {
   Full(10);
   Full(20);

@@ -482,7 +482,7 @@ void Checkpointer::Commit(std::vector<CheckpointFile> files) {
       if (!IsInStore(flight_.path)) RemoveTree(PreviousModel(flight_.path));
     } else {
       RemoveOldCheckpoints(options_.dir, options_.config.keep,
-                           best_step_ < 0 ? "" : CheckpointName(best_step_));
+                           best_step_ < 0 ? "" : CheckpointName(best_step_), flight_.report.step);
       if (std::exchange(has_failed_, false) && IsInStore(options_.dir))
         for (const std::string& path : MarkLeftoversForDeletion(options_.dir)) RemoveTree(path);
     }
