@@ -22,9 +22,9 @@ struct PodRunFlags {
   double wait_for_master = cluster::pod::MasterWait().limit_seconds;
 };
 
-void Upload(const std::string& path, const std::string& to) {
+void Upload(const std::string& path, const std::string& to, const std::function<bool()>& stop) {
   const UploadSource source{path, ""};
-  const Uploaded done = UploadFiles({&source, 1}, to, [] { return false; });
+  const Uploaded done = UploadFiles({&source, 1}, to, stop);
   LogInfo("uploaded {} to {}: {} file{}", path, to, done.files, done.files == 1 ? "" : "s");
 }
 

@@ -51,6 +51,7 @@ void WriteFully(int fd, std::string_view text) {
 // Of the output that is uploaded, as on one machine.
 constexpr int64_t kLogBytes = 64 << 20;
 constexpr int kLogFiles = 4;
+constexpr double kSecondsToEnd = 2;  // before SIGKILL
 
 std::optional<std::string> ReadStatus(const std::string& run_dir) {
   const std::string path = run_dir + "/status.json";
@@ -101,10 +102,10 @@ class Container {
   }
 
   // After Run(). Throws Error.
-  void Upload() const {
-    if (settings_.upload_to.empty()) return;
+  void Upload() {
+    if (!logs_) return;  // there is nowhere to upload to, or no command has run
     const auto upload = [&](const std::string& path, const std::string& name) {
-      options_.upload(path, settings_.upload_to + "/" + name);
+      options_.upload(path, settings_.upload_to + "/" + name, [&] { return IsTimeToEnd(); });
     };
     std::error_code none;
     for (const auto& file : std::filesystem::directory_iterator(logs_->path(), none))
@@ -120,6 +121,18 @@ class Container {
   }
 
  private:
+  // A container that is killed has another exit status than its command.
+  bool IsTimeToEnd() {
+    while (const int signal = signals_.Take())
+      if (IsStopSignal(signal) && !killed_at_) SetDeadline();
+    return killed_at_ && SystemClock().MonotonicSeconds() > *killed_at_ - kSecondsToEnd;
+  }
+
+  void SetDeadline() {
+    if (settings_.grace_seconds)
+      killed_at_ = SystemClock().MonotonicSeconds() + *settings_.grace_seconds;
+  }
+
   void PrepareRunDirectory() {
     if (settings_.run_dir.empty()) {
       settings_.run_dir = private_run_dir_.emplace().path();
@@ -226,7 +239,10 @@ class Container {
     if (signal == SIGTERM) {
       // The first deadline holds. The command may have restored the default action by now.
       if (told_to_stop_ && !HandlesOrIgnores(pid, SIGTERM)) return;
-      if (!told_to_stop_) WriteDeadline();
+      if (!told_to_stop_) {
+        SetDeadline();
+        WriteDeadline();
+      }
       told_to_stop_ = true;
     }
     kill(pid, signal);
@@ -261,6 +277,7 @@ class Container {
   std::optional<TemporaryDirectory> logs_;  // of the command's output, if it is uploaded
   std::optional<std::string> status_before_;
   bool told_to_stop_ = false;
+  std::optional<double> killed_at_;  // on the monotonic clock; none: not, or it is not known when
 };
 
 }  // namespace

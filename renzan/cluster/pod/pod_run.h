@@ -30,8 +30,10 @@ struct PodRunOptions {
   // fails, unless this is a terminal, as which the command shall see it.
   int stderr_fd = 2;
   int stdout_fd = 1;  // likewise, but through a pipe only if the output is uploaded
-  // Copies `path`, a file or directory, to the place `to` in a store. Throws Error.
-  using Upload = std::function<void(const std::string& path, const std::string& to)>;
+  // Copies `path`, a file or directory, to the place `to` in a store. Throws Error; kTempFail once
+  // stop() is true, which it is shortly before SIGKILL.
+  using Upload = std::function<void(const std::string& path, const std::string& to,
+                                    const std::function<bool()>& stop)>;
   Upload upload;
   // Between looks for checkpoint requests that inotify does not report.
   double seconds_between_looks = 5;

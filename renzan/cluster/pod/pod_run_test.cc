@@ -59,7 +59,7 @@ TEST(PodRun, UploadsWhatTheCommandLeaves) {
   pod.Set("RENZAN_ATTEMPT", "2");
   const Descriptor out(::open((pod / "stdout").c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
   pod.options.stdout_fd = out.get();
-  pod.options.upload = [&](const std::string& path, const std::string& to) {
+  pod.options.upload = [&](const std::string& path, const std::string& to, const auto&) {
     std::ofstream(pod / "uploads", std::ios::app)
         << to << (std::filesystem::is_directory(path) ? " directory" : " " + ReadFile(path))
         << "\n";
@@ -75,12 +75,48 @@ TEST(PodRun, UploadsWhatTheCommandLeaves) {
   EXPECT_THAT(uploads, HasSubstr("s3://b/p/run directory\ns3://b/p/artifacts directory\n"));
 }
 
+TEST(PodRun, AnUploadEndsBeforeTheContainerIsKilled) {
+  TestPod pod("exit 75");
+  pod.Set("RENZAN_UPLOAD_TO", "s3://b/p");
+  pod.Set("RENZAN_GRACE_SECONDS", "3");
+  pod.options.upload = [&](const std::string&, const std::string& to, const auto& stop) {
+    std::ofstream(pod / "uploading") << "yes\n";
+    while (!stop()) ::usleep(1000);
+    Fail(ErrorCode::kTempFail, "{}: no more time", to);
+  };
+  pod.Start();
+  pod.WaitForFile("uploading");
+  pod.Signal(SIGTERM);
+  EXPECT_EQ(pod.WaitForEnd().exit_code, 75);
+  EXPECT_THAT(pod.Stderr(), HasSubstr("no more time"));
+}
+
+TEST(PodRun, APodThatIsStoppedBeforeItsCommandUploadsNothing) {
+  TestPod pod("exit 0");
+  pod.Set("RENZAN_UPLOAD_TO", "s3://b/p");
+  pod.Set("WORLD_SIZE", "2");
+  pod.Set("MASTER_ADDR", "nowhere");
+  pod.options.master.limit_seconds = 60;
+  pod.options.resolve = [&](const std::string&) {
+    std::ofstream(pod / "resolving") << "yes\n";
+    return std::string("unknown");
+  };
+  pod.options.upload = [&](const std::string&, const std::string&, const auto&) {
+    std::ofstream(pod / "uploaded") << "yes\n";
+  };
+  pod.Start();
+  pod.WaitForFile("resolving");
+  pod.Signal(SIGTERM);
+  EXPECT_EQ(pod.WaitForEnd().exit_code, 75);
+  EXPECT_FALSE(FileExists(pod / "uploaded"));
+}
+
 // What a command that succeeded has made must not be lost without a word.
 TEST(PodRun, OutputThatCannotBeUploadedIsAFailure) {
   for (const int code : {0, 42}) {
     TestPod pod(fmt::format("exit {}", code));
     pod.Set("RENZAN_UPLOAD_TO", "s3://b/p");
-    pod.options.upload = [](const std::string&, const std::string& to) {
+    pod.options.upload = [](const std::string&, const std::string& to, const auto&) {
       Fail(ErrorCode::kNoPermission, "{}: not allowed", to);
     };
     pod.Start();

@@ -1,7 +1,11 @@
 #include "renzan/cluster/local/controller/artifact_collector.h"
 
+#include <sys/stat.h>
+
 #include <algorithm>
+#include <cerrno>
 #include <filesystem>
+#include <system_error>
 
 #include "renzan/base/error.h"
 #include "renzan/base/file/file.h"
@@ -15,6 +19,17 @@ namespace {
 
 constexpr size_t kMaxReason = 1000;
 
+// Names in a directory, sorted; none of one that cannot be read.
+std::vector<std::string> NamesIn(const std::string& directory) {
+  std::vector<std::string> names;
+  std::error_code error;
+  for (fs::directory_iterator at(directory, error); !error && at != fs::directory_iterator();
+       at.increment(error))
+    names.push_back(at->path().filename().string());
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
 // What `renzan upload` takes to mean: run/... and so on, below the target. `directory`: the job's.
 std::string ListSources(const std::string& directory) {
   std::string sources;
@@ -23,17 +38,11 @@ std::string ListSources(const std::string& directory) {
   };
   add("run");
   add("artifacts");
-  std::error_code error;
-  std::vector<std::string> logs;
-  for (const fs::directory_entry& attempt : fs::directory_iterator(directory, error)) {
-    const std::string name = attempt.path().filename().string();
-    if (!name.starts_with("attempt-")) continue;
-    for (const fs::directory_entry& file : fs::directory_iterator(attempt.path(), error))
-      if (file.path().filename().string().starts_with("worker-"))
-        logs.push_back(name + "/" + file.path().filename().string());
+  for (const std::string& attempt : NamesIn(directory)) {
+    if (!attempt.starts_with("attempt-")) continue;
+    for (const std::string& file : NamesIn(directory + "/" + attempt))
+      if (file.starts_with("worker-")) add(attempt + "/" + file);
   }
-  std::sort(logs.begin(), logs.end());
-  for (const std::string& log : logs) add(log);
   return sources;
 }
 
@@ -90,7 +99,8 @@ pid_t ArtifactCollector::StartUpload(const Collection& collection) {
   const std::string directory = directories_.Of(collection.record.id);
   const std::string sources = directory + "/upload.list";
   WriteFileAtomically(sources, ListSources(directory));
-  fs::permissions(sources, fs::perms(0644));  // the job's user reads it
+  // The job's user reads it.
+  if (::chmod(sources.c_str(), 0644) != 0) FailErrno(errno, "cannot change the mode of " + sources);
   return agent_.StartUploading({.sources = sources,
                                 .to = collection.outputs.upload_to,
                                 .environment = collection.outputs.environment,
