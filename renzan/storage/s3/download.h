@@ -7,7 +7,7 @@
 namespace renzan::s3 {
 
 constexpr int kRangesInFlight = 8;
-constexpr size_t kRangeBytes = 8 << 20;
+constexpr size_t kRangeBytes = 16 << 20;
 
 // Fills the file `fd`, which is empty. `object`: as Head() describes it. Throws Error kIo, which
 // names `where`, if the disk is full.
