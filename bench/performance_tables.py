@@ -134,12 +134,12 @@ def batches_table(_, measured):
                      "target", "verdict"), rows)
 
 
-def precision_table(_, measured):
+def quality_table(_, measured):
     compared = [(c, setting) for c in measured for setting in list(c["auc"])[1:]]
     rows = [(c["data"], c["model"], setting, len(c["auc"]["fp32"]),
              *(f"{statistics.mean(c['auc'][s]):.5f}" for s in ("fp32", setting)),
              check.text, check.target, check.verdict)
-            for (c, setting), check in zip(compared, targets.precision_checks(measured))]
+            for (c, setting), check in zip(compared, targets.quality_checks(measured))]
     return markdown(("data", "model", "16 bits in", "seeds", "AUC float32", "AUC 16 bits",
                      "difference", "target", "verdict"), rows)
 
@@ -176,7 +176,8 @@ TABLES = {
     "workers": ("workers", workers_table),
     "embedding": ("embedding", embedding_table),
     "batches": ("batches", batches_table),
-    "precision": ("precision", precision_table),
+    "precision": ("precision", quality_table),
+    "rows": ("rows", quality_table),
     "memory": ("memory", memory_table),
     "estimates": ("estimates", estimates_table),
     "other": ("other", other_table),

@@ -126,7 +126,7 @@ def batch_checks(measured):
             for point in measured]
 
 
-def precision_checks(measured):
+def quality_checks(measured):
     checks = []
     for compared in measured:
         auc = compared["auc"]
@@ -172,7 +172,8 @@ CHECKS = [
     ("workers", lambda _, m: worker_checks(m)),
     ("embedding", lambda _, m: [worst(embedding_checks(m), "embedding kernels")]),
     ("batches", lambda _, m: [worst(batch_checks(m), "float32 against the best peer")]),
-    ("precision", lambda _, m: [worst(precision_checks(m), "AUC of 16 bits against float32")]),
+    ("precision", lambda _, m: [worst(quality_checks(m), "AUC of bfloat16 against float32")]),
+    ("rows", lambda _, m: [worst(quality_checks(m), "AUC of 16-bit tables against float32")]),
     ("memory", lambda _, m: [worst(memory_checks(m), "peak of memory against what was said")]),
     ("estimates", lambda _, m: [worst(estimate_checks(m), "time of a step against planning")]),
 ]

@@ -229,7 +229,7 @@ class Attempt:
             allowed.add(69)
         if self._all_killed:
             allowed.add(-KILL)
-        allowed = allowed.union(*(outage.statuses for outage in self.lasting_outages()))
+        allowed |= {outage.status for outage in self.lasting_outages()}
         if status not in allowed:
             raise Failure(f"exit status {status}, expected one of {sorted(allowed)}")
         if left := processes.wait_until_gone(self._tag, 3):
@@ -255,7 +255,7 @@ class Attempt:
 
     def lasting_outages(self):
         """Outages that last too long for requests to be repeated."""
-        return [outage for outage in self._outages if outage.statuses]
+        return [outage for outage in self._outages if outage.status]
 
     def _judge_store(self):
         text = self.text()

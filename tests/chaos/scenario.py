@@ -64,10 +64,9 @@ class Outage:
         return f"{what} for {self.seconds:g} s at {self.moment}"
 
     @property
-    def statuses(self):
-        """With which an attempt may end if it lasts too long for it. An answer to HEAD has no body
-        that could say why it is refused, so that the credentials are suspected."""
-        return {None: set(), TIME_TOO_SKEWED: {77, 78}}.get(self.fault, {74})
+    def status(self):
+        """With which an attempt may end if it lasts too long for it."""
+        return {None: None, TIME_TOO_SKEWED: 78}.get(self.fault, 74)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -151,6 +151,28 @@ class StateTest(unittest.TestCase):
                 self.assertEqual(status, 78, err)
                 self.assertIn("is another run's checkpoint: " + expected, err)
 
+    def test_changed_arithmetic_is_told(self):
+        self.train("stop_at=3", "batch=48")
+        before = self.dir + "-before"
+        shutil.move(self.dir, before)
+        for option, expected in (
+                ("clip_norm=1", ["clip_norm is 1.0 now and was None"]),
+                ("accumulate=3", ["accumulate is 3 now and was 1"]),
+                ("loss_scale=2", ["loss_scale is 2.0 now and was 1.0"]),
+                ("autocast=bfloat16", ["autocast is torch.bfloat16 now and was None"]),
+                ("compression=bfloat16", ["compression is bfloat16 now and was None"]),
+                ("every=3", [])):
+            with self.subTest(option=option):
+                shutil.copytree(before, self.dir)
+                ends = self.train(option, "batch=48", count=2, steps=5)
+                self.assertEqual([end[0] for end in ends], [0, 0], ends)
+                said = ends[0][2].splitlines()
+                warnings = [line for line in said if "warning" in line]
+                self.assertEqual(len(warnings), len(expected), said)
+                for warning, start in zip(warnings, expected):
+                    self.assertIn(f"warning: step.{start} when {self.dir}/step-", warning)
+                shutil.rmtree(self.dir)
+
     def test_a_directory_that_cannot_be_written(self):
         pathlib.Path(self.dir).write_text("a file")
         for status, _, err in self.train(count=2):

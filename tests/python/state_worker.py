@@ -17,7 +17,8 @@ import renzan.torch
 
 OPTIONS = {"kill_at": "-1", "kill_rank": "0", "stop_at": "-1", "usr1_at": "-1", "every": "4",
            "hidden": "16", "seed": "1", "batch": "24", "sleep": "0", "optimizer": "AdamW",
-           "virtual_step": "1", "commit": "1", "raise_at": "-1", "error": "value", "loader": "0"}
+           "clip_norm": "0", "accumulate": "1", "loss_scale": "1", "autocast": "",
+           "compression": "", "virtual_step": "1", "commit": "1", "raise_at": "-1", "error": "value", "loader": "0"}
 OPTIONS.update(option.split("=") for option in sys.argv[3:])
 NUMBER = {key: float(value) for key, value in OPTIONS.items() if value.lstrip("-").replace(
     ".", "", 1).isdigit()}
@@ -34,7 +35,11 @@ def main():
     extra = {"average": average, "best": float("inf"), "seen": torch.zeros(2, dtype=torch.int64)}
     sampler = renzan.torch.Sampler(240, int(OPTIONS["batch"]), seed=int(OPTIONS["seed"]),
                                    steps=int(sys.argv[2]))
-    step = renzan.torch.VirtualStep(model, optimizer, seed=int(OPTIONS["seed"]))
+    step = renzan.torch.VirtualStep(
+        model, optimizer, seed=int(OPTIONS["seed"]), clip_norm=NUMBER["clip_norm"] or None,
+        accumulate=int(OPTIONS["accumulate"]), loss_scale=NUMBER["loss_scale"],
+        autocast=getattr(torch, OPTIONS["autocast"]) if OPTIONS["autocast"] else None,
+        compression=OPTIONS["compression"] or None)
     state = renzan.torch.State(model, optimizer, scheduler, step, sampler, extra,
                                directory=sys.argv[1], every_steps=int(OPTIONS["every"]))
     if step.communicator.rank == 0:

@@ -40,6 +40,7 @@ class Fault:
     status: int = 0  # answers
     code: str = ""
     seconds: float = 0.0
+    clock: float = 0.0  # seconds by which the store's clock is ahead
     link: Link | None = None
 
 
@@ -59,16 +60,16 @@ TRUNCATE = Fault("truncated")
 IGNORE_CONDITIONS = Fault("conditions ignored", adds_up=True)
 
 
-def answer(status, code):
+def answer(status, code, clock=0):
     """The store never hears of the request."""
-    return Fault(f"{status} {code}", status=status, code=code)
+    return Fault(f"{status} {code}", status=status, code=code, clock=clock)
 
 
 INTERNAL_ERROR = answer(500, "InternalError")
 SLOW_DOWN = answer(503, "SlowDown")
 TOO_MANY_REQUESTS = answer(429, "TooManyRequests")
 EXPIRED_TOKEN = answer(403, "ExpiredToken")
-TIME_TOO_SKEWED = answer(403, "RequestTimeTooSkewed")
+TIME_TOO_SKEWED = answer(403, "RequestTimeTooSkewed", clock=3600)
 
 
 def delay(seconds):

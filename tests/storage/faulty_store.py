@@ -80,8 +80,9 @@ class Exchange:
                 f"<Message>injected by a test</Message></Error>").encode()
         end = "Connection: close\r\n" if self._waits else ""
         request.status = fault.status
+        date = email.utils.formatdate(time.time() + fault.clock, usegmt=True)
         self._client.send((f"HTTP/1.1 {fault.status} {fault.code}\r\n"
-                           f"Date: {email.utils.formatdate(usegmt=True)}\r\n"
+                           f"Date: {date}\r\n"
                            f"Content-Type: application/xml\r\n{end}"
                            f"Content-Length: {len(body)}\r\n\r\n").encode())
         if self._head.first[0] != "HEAD":

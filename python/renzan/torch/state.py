@@ -50,8 +50,8 @@ class State:
     Saved are, by their names, the tensors in the state dicts of model, optimizer and scheduler and in
     `extra`, in the safetensors format, without pickle: renzan.load_checkpoint or any other reader
     opens them. A program that runs alone without a VirtualStep gets its random state (of PyTorch,
-    NumPy and Python) back, too; on several workers without one, it does not. Worker 0's copies of them are written by a thread while training goes on. A checkpoint
-    appears whole or not at all.
+    NumPy and Python) back, too; on several workers without one, it does not. Worker 0's copies of
+    them are written by a thread while training goes on. A checkpoint appears whole or not at all.
     """
 
     def __init__(self, model: torch.nn.Module, optimizer: torch.optim.Optimizer | None = None,
@@ -234,7 +234,7 @@ class State:
         if self._is_worker_0:
             for step in found["damaged"]:
                 self._move_aside(step)
-            self._warn_if_elsewhere(name, found["run"])
+            self._warn_of_changes(name, found["run"])
         self.step, self.resumed_from = found["step"], name
         self._saved_step = self._begun_step = self.step
         if self._virtual_step is not None:
@@ -297,7 +297,7 @@ class State:
 
     def _describe(self) -> dict[str, str]:
         """What identifies the run, and what may change the last bits."""
-        about = {"program": _PROGRAM, **describe_environment()}
+        about = {"program": _PROGRAM, **describe_environment(), **self._arithmetic()}
         for key, owner, attribute in (("virtual_workers", self._virtual_step, "virtual_workers"),
                                       ("seed", self._virtual_step, "seed"),
                                       ("batch_size", self._sampler, "batch_size"),
@@ -307,11 +307,19 @@ class State:
                 about[key] = str(getattr(owner, attribute))
         return about
 
-    def _warn_if_elsewhere(self, name: str, run: dict[str, str]) -> None:
-        for key, value in describe_environment().items():
-            if run.get(key, value) != value:
-                _say(f"warning: {key} is {value} now and was {run[key]} when {name} was written: the "
-                     "model may differ in its last bits")
+    def _arithmetic(self) -> dict[str, str]:
+        """What a program may change when it resumes, by its names in checkpoints."""
+        arithmetic = getattr(self._virtual_step, "arithmetic", {})
+        return {f"step.{key}": value for key, value in arithmetic.items()}
+
+    def _warn_of_changes(self, name: str, run: dict[str, str]) -> None:
+        for changeable, effect in (
+                (describe_environment(), "the model may differ in its last bits"),
+                (self._arithmetic(), "this run goes on as if it had been changed after that step")):
+            for key, value in changeable.items():
+                if run.get(key, value) != value:
+                    _say(f"warning: {key} is {value} now and was {run[key]} when {name} was "
+                         f"written: {effect}")
 
     def _move_aside(self, step: int) -> None:
         try:

@@ -153,6 +153,13 @@ class VirtualStep:
         """Gradients of the model's size that a worker holds beside those in `parameter.grad`."""
         return self._buckets.num_arrays if self._described else 0
 
+    @property
+    def arithmetic(self) -> dict[str, str]:
+        """What may change from one step to the next, and changes the bits of those that follow."""
+        return {"accumulate": str(self._accumulate), "autocast": str(self._autocast),
+                "clip_norm": str(self._clip_norm), "compression": str(self._compression),
+                "loss_scale": str(self._loss_scale)}
+
     def _run_virtual_worker(self, v: int, micro: Any, rows: int, loss_function) -> None:
         is_last = v == self._own.stop - 1
         seed_all(self.seed, "virtual worker", self.step_count * self.virtual_workers + v)
@@ -264,9 +271,7 @@ class VirtualStep:
     def _agree(self, described: list[dict[str, Any]]) -> None:
         about = {"virtual workers": self.virtual_workers, "seed": self.seed,
                  "steps done": self.step_count, "torch": str(torch.__version__),
-                 "threads of torch": torch.get_num_threads(), "accumulate": self._accumulate,
-                 "loss scale": self._loss_scale, "clip norm": self._clip_norm,
-                 "autocast": str(self._autocast), "compression": self._compression,
+                 "threads of torch": torch.get_num_threads(), **self.arithmetic,
                  "bucket bytes": self._bucket_bytes,
                  "buffers": [[n, list(b.shape), str(b.dtype)]
                              for n, b in self.model.named_buffers()]}

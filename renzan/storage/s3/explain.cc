@@ -1,6 +1,7 @@
 #include "renzan/storage/s3/explain.h"
 
 #include <cerrno>
+#include <cmath>
 
 #include "renzan/base/clock.h"
 #include "renzan/base/escape.h"
@@ -17,6 +18,16 @@ std::string Said(const HttpAnswer& answer, const ErrorAnswer& error) {
   if (error.code.empty()) return fmt::format("HTTP status {}", answer.status);
   return Escape(error.message.empty() ? error.code
                                       : fmt::format("{}: {}", error.code, error.message));
+}
+
+// Stores allow 15 minutes.
+constexpr double kGoodClockSeconds = 5 * 60;
+
+// Answers to HEAD have no code, but say when they were given.
+bool MayBeTheClock(const HttpAnswer& answer, const std::string& code, double now_unix_seconds) {
+  if (!RefusesCredentials(answer.status, code) || !code.empty()) return false;
+  const std::optional<double> date = ParseHttpDate(answer.Header("date"));
+  return date && std::abs(*date - now_unix_seconds) > kGoodClockSeconds;
 }
 
 }  // namespace
@@ -48,7 +59,8 @@ Error Explain(const Refused& request, const HttpAnswer& answer, const Settings& 
     return make(ErrorCode::kNoInput,
                 fmt::format("create the bucket '{}', or correct its name or AWS_ENDPOINT_URL",
                             request.location.bucket));
-  if (code == "RequestTimeTooSkewed" || code == "RequestExpired") {
+  if (code == "RequestTimeTooSkewed" || code == "RequestExpired" ||
+      MayBeTheClock(answer, code, request.now_unix_seconds)) {
     const std::string& date = error.server_time.empty() ? answer.Header("date") : error.server_time;
     return make(ErrorCode::kConfig,
                 fmt::format("this machine's clock says {}{}: set it right (with NTP)",

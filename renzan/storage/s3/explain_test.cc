@@ -105,6 +105,27 @@ TEST(S3Explain, TheStoresClock) {
               HasSubstr("the store's Fri, 15 Jan 2027 10:00:00 GMT: "));
 }
 
+TEST(S3Explain, TheStoresClockWhereAnAnswerHasNoBody) {
+  for (const auto& [date, expected] : std::vector<std::pair<std::string, ErrorCode>>{
+           {"Fri, 15 Jan 2027 07:54:59 GMT", ErrorCode::kConfig},
+           {"Fri, 15 Jan 2027 08:05:01 GMT", ErrorCode::kConfig},
+           {"Fri, 15 Jan 2027 07:55:01 GMT", ErrorCode::kNoPermission},
+           {"Fri, 15 Jan 2027 08:04:59 GMT", ErrorCode::kNoPermission},
+           {"yesterday", ErrorCode::kNoPermission}}) {
+    SCOPED_TRACE(date);
+    const HttpAnswer answer = {.status = 403, .headers = {{"date", date}}};
+    const Error error = Explain(kRefused, answer, SettingsFor("us-east-1"));
+    EXPECT_EQ(error.code(), expected);
+    EXPECT_THAT(error.what(),
+                HasSubstr(expected == ErrorCode::kConfig ? "the store's " + date + ": set it right"
+                                                         : "the credentials of AWS_ACCESS_KEY_ID"));
+  }
+  // A store that says why is believed.
+  HttpAnswer answer = AnswerOf(403, "SignatureDoesNotMatch");
+  answer.headers["date"] = "Fri, 15 Jan 2027 10:00:00 GMT";
+  EXPECT_EQ(Explain(kRefused, answer, SettingsFor("us-east-1")).code(), ErrorCode::kNoPermission);
+}
+
 TEST(S3Explain, AnotherRegion) {
   HttpAnswer answer = AnswerOf(400, "AuthorizationHeaderMalformed", "<Region>eu-west-1</Region>");
   const Error error = Explain(kRefused, answer, SettingsFor("us-east-1"));

@@ -1,31 +1,13 @@
 #include "renzan/storage/s3/temporary_credentials.h"
 
 #include <algorithm>
-#include <cstdlib>
-#include <ctime>
 #include <optional>
 
+#include "renzan/base/clock.h"
 #include "renzan/base/error.h"
 #include "renzan/base/escape.h"
 
 namespace renzan::s3 {
-namespace {
-
-std::optional<double> ParseUtc(const std::string& text) {
-  std::tm parts{};
-  const char* rest = ::strptime(text.c_str(), "%Y-%m-%dT%H:%M:%S", &parts);
-  if (rest == nullptr) return std::nullopt;
-  double fraction = 0;
-  if (*rest == '.') {
-    char* end = nullptr;
-    fraction = std::strtod(rest, &end);
-    rest = end;
-  }
-  if (std::string_view(rest) != "Z") return std::nullopt;
-  return static_cast<double>(::timegm(&parts)) + fraction;
-}
-
-}  // namespace
 
 bool IsKeyText(std::string_view text) {
   return !text.empty() &&

@@ -3,26 +3,15 @@
 #include <fmt/format.h>
 
 #include <cmath>
-#include <cstdlib>
-#include <ctime>
 
 #include "renzan/base/clock.h"
 
 namespace renzan::cluster::kubernetes {
 
 std::optional<TimeMs> ParseTime(std::string_view text) {
-  const std::string copy(text);
-  std::tm parts{};
-  const char* rest = ::strptime(copy.c_str(), "%Y-%m-%dT%H:%M:%S", &parts);
-  if (rest == nullptr) return std::nullopt;
-  double fraction = 0;
-  if (*rest == '.') {
-    char* end = nullptr;
-    fraction = std::strtod(rest, &end);
-    rest = end;
-  }
-  if (std::string_view(rest) != "Z") return std::nullopt;
-  return ::timegm(&parts) * kSecond + std::llround(fraction * kSecond);
+  const std::optional<double> seconds = ParseUtc(text);
+  if (!seconds) return std::nullopt;
+  return std::llround(*seconds * kSecond);
 }
 
 std::string TimeText(TimeMs time) { return FormatUtc(static_cast<double>(time) / kSecond); }
