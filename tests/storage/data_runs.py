@@ -16,7 +16,7 @@ import threading
 
 from checks import expect, expect_equal
 from store import BUCKET
-from training import LIMIT_S, Run, check_words
+from training import LIMIT_S, Run, check_words, environment_of_programs
 
 MIB = 1 << 20
 BATCH = 2048
@@ -146,11 +146,8 @@ class DataRuns:
 
     def environment(self, store=None, **variables):
         """`store`: a Store or a FaultyStore, if not the usual one. `variables`: None for none."""
-        kept = {name: value for name, value in os.environ.items()
-                if not name.startswith(("AWS_", "RENZAN_", "XDG_"))}
         place = (store or self.store).environment()
-        wanted = kept | {"HOME": str(self.folder / "home")} | place | variables
-        return {name: value for name, value in wanted.items() if value is not None}
+        return environment_of_programs(self.folder, place | variables)
 
     def __call__(self, *words, code=0, store=None, **variables):
         """What it prints: one line about what is wrong, if there is."""

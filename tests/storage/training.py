@@ -54,6 +54,15 @@ def wait_until(condition, what):
     return found
 
 
+def environment_of_programs(folder, variables):
+    """Nothing of whoever runs the test that says where stores, caches and files are. `variables`:
+    None for none."""
+    kept = {name: value for name, value in os.environ.items()
+            if not name.startswith(("AWS_", "RENZAN_", "XDG_"))}
+    wanted = kept | {"HOME": str(folder / "home"), "TMPDIR": str(folder)} | variables
+    return {name: value for name, value in wanted.items() if value is not None}
+
+
 def check_words(text, where):
     for word in (*SECRETS, *OF_PROGRAMMERS):
         expect(word not in text, f"'{word}' in what {where} says:\n{text}")
@@ -230,10 +239,8 @@ class Renzan:
 
     def environment(self, store=None, **variables):
         """`store`: a Store or a FaultyStore, or the variables that say where one is."""
-        kept = {name: value for name, value in os.environ.items()
-                if not name.startswith(("AWS_", "RENZAN_"))}
         place = store if isinstance(store, dict) else store.environment() if store else {}
-        return kept | {"HOME": str(self.folder / "home")} | place | variables
+        return environment_of_programs(self.folder, place | variables)
 
     def __call__(self, *words, code=0, store=None, **variables):
         """What it prints: one line about what is wrong, if there is."""
