@@ -8,6 +8,7 @@ import argparse
 import gzip
 import json
 import math
+import types
 
 import renzan
 import renzan.torch
@@ -23,6 +24,7 @@ parser.add_argument("--text", help="of the transformer")
 args = parser.parse_args()
 torch.set_num_threads(1)
 comm = renzan.init()
+ALONE = types.SimpleNamespace(rank=0, world_size=1)
 task = TASKS[args.task]
 
 
@@ -62,11 +64,10 @@ def train(data, virtual):
     torch.manual_seed(args.seed)
     model = task.make_model()
     optimizer = task.make_optimizer(model.parameters())
-    with renzan.Communicator("local") as alone:
-        sampler = renzan.torch.Sampler(
-            data.num_samples, task.batch_size, seed=args.seed,
-            epochs=math.ceil(args.steps / (data.num_samples // task.batch_size)),
-            communicator=comm if virtual else alone)
+    sampler = renzan.torch.Sampler(
+        data.num_samples, task.batch_size, seed=args.seed,
+        epochs=math.ceil(args.steps / (data.num_samples // task.batch_size)),
+        communicator=comm if virtual else ALONE)
     step = renzan.torch.VirtualStep(model, optimizer, seed=args.seed) if virtual else None
     for number in range(args.steps):
         batch = data.batch(sampler.indices(number))
