@@ -18,7 +18,8 @@ import renzan.torch
 OPTIONS = {"kill_at": "-1", "kill_rank": "0", "stop_at": "-1", "usr1_at": "-1", "every": "4",
            "hidden": "16", "seed": "1", "batch": "24", "sleep": "0", "optimizer": "AdamW",
            "clip_norm": "0", "accumulate": "1", "loss_scale": "1", "autocast": "",
-           "compression": "", "virtual_step": "1", "commit": "1", "raise_at": "-1", "error": "value", "loader": "0"}
+           "compression": "", "virtual_step": "1", "commit": "1", "raise_at": "-1",
+           "error": "value", "loader": "0"}
 OPTIONS.update(option.split("=") for option in sys.argv[3:])
 NUMBER = {key: float(value) for key, value in OPTIONS.items() if value.lstrip("-").replace(
     ".", "", 1).isdigit()}
