@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <condition_variable>
+#include <cstring>
 #include <mutex>
 #include <random>
 #include <thread>
@@ -74,12 +75,13 @@ HttpAnswer Client::SendOnce(const Request& request, const std::string& payload_s
             .headers = request.headers,
             .payload_sha256 = payload_sha256},
            credentials, settings_.region, static_cast<int64_t>(clock_.UnixSeconds()));
-  const double bytes = static_cast<double>(request.body.size() + request.into.size());
+  const double bytes = static_cast<double>(request.body.size() + request.take_at_most);
   return http_.Send({.method = request.method,
                      .url = scheme + host + path + (sign.query.empty() ? "" : "?" + sign.query),
                      .headers = sign.headers,
                      .body = request.body,
-                     .into = request.into,
+                     .take = request.take,
+                     .take_at_most = request.take_at_most,
                      .timeout_seconds = kTimeoutSeconds + bytes / kSlowestBytesPerSecond});
 }
 
@@ -170,22 +172,30 @@ std::optional<Client::Content> Client::Get(const Location& location) {
 
 void Client::GetRange(const Location& location, const std::string& etag, uint64_t offset,
                       std::span<std::byte> out, std::stop_token stop) {
-  if (out.empty()) return;
+  const auto take = [out](uint64_t at, std::span<const std::byte> bytes) {
+    std::memcpy(out.data() + at, bytes.data(), bytes.size());
+  };
+  StreamRange(location, etag, offset, out.size(), take, std::move(stop));
+}
+
+void Client::StreamRange(const Location& location, const std::string& etag, uint64_t offset,
+                         uint64_t bytes, const TakeBytes& take, std::stop_token stop) {
+  if (bytes == 0) return;
   constexpr int kOutOfRange = 416;
-  Request request{
-      .method = "GET",
-      .location = location,
-      .headers = {{"range", fmt::format("bytes={}-{}", offset, offset + out.size() - 1)}},
-      .into = out,
-      .expected = {kPreconditionFailed, kOutOfRange},
-      .stop = stop};
+  Request request{.method = "GET",
+                  .location = location,
+                  .headers = {{"range", fmt::format("bytes={}-{}", offset, offset + bytes - 1)}},
+                  .take = take,
+                  .take_at_most = bytes,
+                  .expected = {kPreconditionFailed, kOutOfRange},
+                  .stop = stop};
   if (!etag.empty()) request.headers.emplace_back("if-match", etag);
   const Answer answer = Send(request);
   if (answer.status == kPreconditionFailed)
     Fail(ErrorCode::kData, "{} was replaced while it was read: try again", location.Path());
-  if (answer.status == kOutOfRange || answer.bytes_into != out.size())
+  if (answer.status == kOutOfRange || answer.taken != bytes)
     Fail(ErrorCode::kData, "{} ends before byte {}: was it cut short?", location.Path(),
-         offset + out.size());
+         offset + bytes);
 }
 
 std::optional<std::string> Client::Put(const Location& location, std::string_view body,

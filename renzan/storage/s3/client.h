@@ -60,6 +60,9 @@ class Client {
   // it has changed or ends before, kNoInput (a missing file) if it is gone.
   void GetRange(const Location& location, const std::string& etag, uint64_t offset,
                 std::span<std::byte> out, std::stop_token stop = {});
+  // The same of `bytes`, as they come. Where an attempt fails they come again, from the first.
+  void StreamRange(const Location& location, const std::string& etag, uint64_t offset,
+                   uint64_t bytes, const TakeBytes& take, std::stop_token stop = {});
 
   // The new etag; nothing, and nothing written, if the condition does not hold.
   std::optional<std::string> Put(const Location& location, std::string_view body,
@@ -96,7 +99,8 @@ class Client {
     std::vector<std::pair<std::string, std::string>> query = {};
     std::vector<std::pair<std::string, std::string>> headers = {};
     std::string_view body = {};
-    std::span<std::byte> into = {};
+    TakeBytes take = {};
+    uint64_t take_at_most = 0;
     std::vector<int> expected = {};  // statuses besides 2xx that the caller understands
     std::stop_token stop = {};
   };

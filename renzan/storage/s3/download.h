@@ -7,7 +7,9 @@
 namespace renzan::s3 {
 
 constexpr int kRangesInFlight = 8;
-constexpr size_t kRangeBytes = 16 << 20;
+// A large object is read in large ranges, which cost a store less; a smaller one in so many that
+// all connections are busy to the end.
+constexpr uint64_t kMinRangeBytes = 16 << 20, kMaxRangeBytes = 64 << 20;
 
 // Fills the file `fd`, which is empty. `object`: as Head() describes it. Throws Error kIo, which
 // names `where`, if the disk is full.

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <exception>
 #include <mutex>
 #include <new>
 #include <utility>
@@ -51,6 +52,7 @@ struct Transfer {
   bool begun = false, lost = false;
   bool has_head = false;
   bool too_large = false;
+  std::exception_ptr not_taken = {};
 
   int Status() const {
     long status = 0;
@@ -62,19 +64,24 @@ struct Transfer {
   static size_t Take(char* data, size_t, size_t count, void* self) {
     Transfer& transfer = *static_cast<Transfer*>(self);
     HttpAnswer& answer = transfer.answer;
-    const std::span<std::byte> into = transfer.request.into;
-    const bool is_data = !into.empty() && transfer.Status() == 206;
-    if (is_data ? count > into.size() - answer.bytes_into
+    const HttpRequest& request = transfer.request;
+    const bool is_data = request.take && transfer.Status() == 206;
+    if (is_data ? count > request.take_at_most - answer.taken
                 : count > kMaxBodyBytes - answer.body.size()) {
       transfer.too_large = true;
       return 0;
     }
-    if (is_data) {
-      std::memcpy(into.data() + answer.bytes_into, data, count);
-      answer.bytes_into += count;
-    } else {
+    if (!is_data) {
       answer.body.append(data, count);
+      return count;
     }
+    try {
+      request.take(answer.taken, std::as_bytes(std::span(data, count)));
+    } catch (...) {  // may not pass through curl
+      transfer.not_taken = std::current_exception();
+      return 0;
+    }
+    answer.taken += count;
     return count;
   }
   static size_t Give(char* buffer, size_t, size_t room, void* self) {
@@ -243,6 +250,7 @@ HttpAnswer Http::Send(const HttpRequest& request) {
   curl_easy_setopt(easy, CURLOPT_HEADERFUNCTION, &Transfer::TakeHeader);
   curl_easy_setopt(easy, CURLOPT_HEADERDATA, &transfer);
   const CURLcode code = curl_easy_perform(easy);
+  if (transfer.not_taken) std::rethrow_exception(transfer.not_taken);
   if (code != CURLE_OK) {
     const std::string detail = transfer.too_large ? "the answer is longer than what was asked for"
                                : transfer.lost

@@ -5,6 +5,8 @@
 // kept for later requests.
 
 #include <cstddef>
+#include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -16,13 +18,19 @@
 
 namespace renzan::s3 {
 
+// Where the bytes of an answer go, in order; `at` counts from the first. What it throws ends the
+// transfer.
+using TakeBytes = std::function<void(uint64_t at, std::span<const std::byte> bytes)>;
+
 struct HttpRequest {
   std::string method;  // GET, HEAD, PUT, POST or DELETE
   std::string url;     // encoded; sent as it is
   std::vector<std::pair<std::string, std::string>> headers = {};
   std::string_view body = {};  // of PUT and POST; must outlive the call
-  // Where the body of an answer with status 206 goes. Empty: into HttpAnswer::body, of any status.
-  std::span<std::byte> into = {};
+  // Takes the body of an answer with status 206, of at most so many bytes. Every other body, and
+  // all without it, become HttpAnswer::body.
+  TakeBytes take = {};
+  uint64_t take_at_most = 0;
   double timeout_seconds = 30;  // of the whole transfer
 };
 
@@ -30,7 +38,7 @@ struct HttpAnswer {
   int status = 0;
   std::map<std::string, std::string> headers = {};  // names in lower case
   std::string body = {};
-  size_t bytes_into = 0;  // of HttpRequest::into
+  uint64_t taken = 0;  // bytes that went to HttpRequest::take
 
   // Empty if there is no such header. `name` in lower case.
   std::string Header(const std::string& name) const;
@@ -51,7 +59,7 @@ struct HttpFailure {
 class HttpSender {
  public:
   virtual ~HttpSender() = default;
-  // Throws HttpFailure.
+  // Throws HttpFailure, and what HttpRequest::take has thrown.
   virtual HttpAnswer Send(const HttpRequest& request) = 0;
 };
 
