@@ -1,8 +1,6 @@
 """Trains a model by plain PyTorch (one process) and by VirtualStep on all workers from the same
-weights on the same samples, and prints what they have learned as JSON: {way: figure}.
-
-Of the digits the accuracy on those left out; of the transformer the loss on text left out. Started
-by bench/pytorch on every worker.
+weights on the same samples, and prints what they have learned as JSON: {way: {figure: value}}, on
+samples that were left out. Started by bench/pytorch on every worker.
 """
 import argparse
 import gzip
@@ -14,13 +12,15 @@ import renzan
 import renzan.torch
 import torch
 from sklearn.datasets import load_digits
+from sklearn.metrics import roc_auc_score
 from tasks import TASKS
+from torch.nn import functional
 
 parser = argparse.ArgumentParser()
-parser.add_argument("task", choices=["digits", "transformer"])
+parser.add_argument("task", choices=["digits", "ranking", "transformer"])
 parser.add_argument("--seed", type=int, required=True)
 parser.add_argument("--steps", type=int, required=True)
-parser.add_argument("--text", help="of the transformer")
+parser.add_argument("--data", help="the text of the transformer; the dataset of the ranking model")
 args = parser.parse_args()
 torch.set_num_threads(1)
 comm = renzan.init()
@@ -39,13 +39,31 @@ class Digits:
         return self.images[indices], self.labels[indices]
 
     def figure(self, model):
-        right = model(self.images[1500:]).argmax(1) == self.labels[1500:]
-        return right.float().mean().item()
+        scores, labels = model(self.images[1500:]), self.labels[1500:]
+        return {"accuracy": (scores.argmax(1) == labels).float().mean().item(),
+                "loss": functional.cross_entropy(scores, labels).item()}
+
+
+class Clicks:
+    def __init__(self):
+        dense, ids, label = renzan.torch.Dataset(args.data)[slice(None)]
+        self.dense, self.label = dense, label
+        self.ids = torch.stack(list(ids.values()), 1)
+        self.num_samples = int(0.8 * len(label))
+
+    def batch(self, indices):
+        return self.dense[indices], self.ids[indices], self.label[indices]
+
+    def figure(self, model):
+        dense, ids, label = self.batch(slice(self.num_samples, None))
+        scores = model(dense, ids)
+        return {"AUC": roc_auc_score(label, scores),
+                "loss": functional.binary_cross_entropy_with_logits(scores, label).item()}
 
 
 class Text:
     def __init__(self, length=64):
-        with gzip.open(args.text, "rt") as file:
+        with gzip.open(args.data, "rt") as file:
             text = file.read()
         codes = {character: code for code, character in enumerate(sorted(set(text)))}
         self.codes = torch.tensor([codes[character] for character in text])
@@ -57,7 +75,7 @@ class Text:
 
     def figure(self, model):
         begin = range(self.num_samples + self.length, len(self.codes) - self.length, 500)
-        return task.loss(model, self.batch(list(begin))).item()
+        return {"loss": task.loss(model, self.batch(list(begin))).item()}
 
 
 def train(data, virtual):
@@ -82,7 +100,7 @@ def train(data, virtual):
         return data.figure(model)
 
 
-data = Digits() if args.task == "digits" else Text()
+data = {"digits": Digits, "ranking": Clicks, "transformer": Text}[args.task]()
 plain = train(data, False) if comm.rank == 0 else None
 learned = {"plain": plain, "virtual": train(data, True)}
 if comm.rank == 0:

@@ -70,6 +70,7 @@ _CHECKED = {
     "renzan_virtual_worker_range": [c_int, c_int, c_int, POINTER(c_int), POINTER(c_int)],
     "renzan_comm_create": [POINTER(Place), c_char_p, c_double, c_int, POINTER(c_void_p)],
     "renzan_barrier": [c_void_p],
+    "renzan_begin_step": [c_void_p, c_uint64],
     "renzan_broadcast": [c_void_p, c_void_p, c_size_t, c_int],
     "renzan_all_gather": [c_void_p, c_void_p, c_size_t, POINTER(c_void_p), POINTER(c_size_t)],
     "renzan_all_to_all": [c_void_p, POINTER(c_void_p), POINTER(c_size_t), POINTER(c_void_p),

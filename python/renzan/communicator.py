@@ -113,6 +113,11 @@ class Communicator:
         """Returns once all workers have called it."""
         library.renzan_barrier(self.handle)
 
+    def begin_step(self, step: int) -> None:
+        """A barrier at which all workers begin the same step of training. Reductions do not ask each
+        time they are started whether the others start them too."""
+        library.renzan_begin_step(self.handle, step)
+
     def all_reduce(self, array: np.ndarray, op: Op = Op.SUM) -> np.ndarray:
         """The workers' arrays, of one shape and type, combined element by element."""
         array = np.asarray(array, order="C")

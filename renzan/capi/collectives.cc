@@ -76,6 +76,10 @@ renzan_status renzan_barrier(renzan_comm* comm) {
   return OnComm(comm, [&] { comm->Agree({.kind = CallKind::kBarrier}); });
 }
 
+renzan_status renzan_begin_step(renzan_comm* comm, uint64_t step) {
+  return OnComm(comm, [&] { comm->Agree({.kind = CallKind::kStep, .count = step}); });
+}
+
 renzan_status renzan_broadcast(renzan_comm* comm, void* data, size_t bytes, int root) {
   return OnComm(comm, [&] {
     if (bytes > 0) NeedsArgument(data, "data");

@@ -89,6 +89,8 @@ std::string Call::Describe() const {
     case CallKind::kReduction:
       return fmt::format("a reduction of {} {} over {} virtual workers, sent as {}", count, type,
                          virtual_workers, Name(static_cast<ElementType>(op)));
+    case CallKind::kStep:
+      return fmt::format("training step {}", count);
   }
   return fmt::format("call {} (another version?)", static_cast<uint32_t>(kind));
 }

@@ -30,13 +30,14 @@ enum class CallKind : uint32_t {
   kAllReduce,
   kReduceScatter,
   kReduction,
+  kStep,
 };
 
 // What a worker calls; sent to all others first. Of a fixed layout.
 struct Call {
   CallKind kind = CallKind::kBarrier;
   uint32_t element = 0, op = 0, root = 0;  // or the wire type, of a reduction
-  uint64_t count = 0;                      // elements or bytes
+  uint64_t count = 0;                      // elements, bytes, or a step's number
   uint64_t virtual_workers = 0;
   uint64_t name = 0;  // a hash
   uint64_t sent = 0;  // bytes to the receiver of this message

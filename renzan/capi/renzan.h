@@ -91,6 +91,9 @@ RENZAN_EXPORT int renzan_comm_world_size(const renzan_comm* comm);
 RENZAN_EXPORT const char* renzan_comm_backend(const renzan_comm* comm);
 
 RENZAN_EXPORT renzan_status renzan_barrier(renzan_comm* comm);
+/* A barrier at which all workers begin the same step of training. Reductions do not ask each time
+ * they are started whether the others start them too: call this before those of a step. */
+RENZAN_EXPORT renzan_status renzan_begin_step(renzan_comm* comm, uint64_t step);
 /* `bytes` of `data` from worker `root` to all. */
 RENZAN_EXPORT renzan_status renzan_broadcast(renzan_comm* comm, void* data, size_t bytes, int root);
 /* `send` goes to every worker; recv[p] is filled with the recv_bytes[p] that worker p sends. */
@@ -135,6 +138,16 @@ RENZAN_EXPORT renzan_status renzan_reduce_scatter(renzan_comm* comm, const void*
                                                   const size_t* counts, renzan_dtype dtype,
                                                   renzan_op op);
 
+/* ---- 16-bit codecs ---- */
+
+/* `count` values as `type`, RENZAN_FLOAT16 or RENZAN_BFLOAT16, 2 bytes each, little-endian: rounded to
+ * the nearest even value, as reductions round what they send. A finite value beyond the type's range
+ * becomes its largest. */
+RENZAN_EXPORT renzan_status renzan_encode(const float* values, size_t count, renzan_dtype type,
+                                          void* encoded);
+RENZAN_EXPORT renzan_status renzan_decode(const void* encoded, size_t count, renzan_dtype type,
+                                          float* values);
+
 /* ---- Sums over virtual workers ---- */
 
 /* The sum of one array per virtual worker, in the order of a fixed balanced binary tree: the same
@@ -147,7 +160,7 @@ RENZAN_EXPORT renzan_status renzan_reduce_scatter(renzan_comm* comm, const void*
  *   renzan_reduction_finish()     waits for the half that gathers, and gives the sum
  *
  * Several reductions may be under way; all workers start, continue and finish them in the same
- * order. The communicator must outlive them. */
+ * order, which is not checked (renzan_begin_step). The communicator must outlive them. */
 typedef struct renzan_reduction renzan_reduction;
 
 /* An array, or the sum, may lie in several places. */

@@ -110,6 +110,8 @@ static void Exchange(int rank, int port) {
   EXPECT(scattered == (rank == 0 ? 2 : 0));
   EXPECT_ERROR(renzan_all_reduce(comm, sum, sum, (size_t)(1 + rank), RENZAN_FLOAT64, RENZAN_SUM),
                RENZAN_USAGE, "all_reduce of");
+  EXPECT_OK(renzan_begin_step(comm, 6));
+  EXPECT_ERROR(renzan_begin_step(comm, (uint64_t)(7 + rank)), RENZAN_USAGE, "training step ");
   renzan_comm_destroy(comm);
 }
 
@@ -121,6 +123,25 @@ static void Fill(int v, float* values) {
     renzan_philox(renzan_key(5, "array", (uint64_t)v), (uint64_t)i, 0, words);
     values[i] = (float)(int32_t)words[0] / (float)(1u << (words[1] % 24));
   }
+}
+
+/* The same rounding as that of reductions which are sent in 16 bits. */
+static void Codecs(void) {
+  const float values[4] = {1.0f, -2.5f, 1.0f / 3, 1e30f};
+  float decoded[4];
+  uint16_t encoded[4];
+  EXPECT_OK(renzan_encode(values, 4, RENZAN_FLOAT16, encoded));
+  EXPECT(encoded[0] == 0x3c00 && encoded[1] == 0xc100 && encoded[3] == 0x7bff);
+  EXPECT_OK(renzan_decode(encoded, 4, RENZAN_FLOAT16, decoded));
+  EXPECT(decoded[0] == 1.0f && decoded[1] == -2.5f && decoded[2] == 0.333251953125f);
+  EXPECT(decoded[3] == 65504.0f);
+  EXPECT_OK(renzan_encode(values, 4, RENZAN_BFLOAT16, encoded));
+  EXPECT(encoded[0] == 0x3f80 && encoded[2] == 0x3eab);
+  EXPECT_OK(renzan_decode(encoded, 4, RENZAN_BFLOAT16, decoded));
+  EXPECT(decoded[2] == 0.333984375f);
+  EXPECT_OK(renzan_encode(NULL, 0, RENZAN_BFLOAT16, NULL));
+  EXPECT_ERROR(renzan_encode(values, 4, RENZAN_INT8, encoded), RENZAN_USAGE, "int8");
+  EXPECT_ERROR(renzan_decode(NULL, 4, RENZAN_FLOAT16, decoded), RENZAN_USAGE, "'encoded' is NULL");
 }
 
 static void SumOverVirtualWorkers(int rank, int workers, int port, float* sum) {
@@ -353,6 +374,7 @@ int main(int argc, char** argv) {
   OnWorkers(SumOnWorkers, -1);
   OnWorkers(SurviveAPeer, 2);
   WrongArguments();
+  Codecs();
   OrderAndRandomness();
   Checkpoints(argv[1]);
   Status(argv[1]);

@@ -58,6 +58,9 @@ def train(mode, group):
     return torch.cat([p.detach().reshape(-1) for p in model.parameters()])
 
 
+if "OMPI_COMM_WORLD_RANK" in os.environ:
+    for name in ("RANK", "WORLD_SIZE"):
+        os.environ[name] = os.environ["OMPI_COMM_WORLD_" + name.replace("WORLD_", "")]
 dist.init_process_group("renzan")
 rank, world = dist.get_rank(), dist.get_world_size()
 try:

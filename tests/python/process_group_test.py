@@ -22,9 +22,11 @@ class ProcessGroupTest(unittest.TestCase):
                                    backend=backend, environment={**place, **ENVIRONMENT})
                 self.assertEqual([line.strip() for line in said], ["ok"] * count)
 
-    def train(self, tasks, count):
+    def train(self, tasks, count, backend="gloo"):
         """For each task, (digest, norm) of the parameters, which are those of all workers."""
-        said = workers.run(HERE / "ddp_worker.py", tasks, workers=count, environment=ENVIRONMENT)
+        place = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(workers.free_port())}
+        said = workers.run(HERE / "ddp_worker.py", tasks, workers=count, backend=backend,
+                           environment={**place, **ENVIRONMENT})
         self.assertEqual(len(set(said)), 1, said)
         return [(line.split()[0], float(line.split()[1])) for line in said[0].splitlines()]
 
@@ -41,6 +43,8 @@ class ProcessGroupTest(unittest.TestCase):
                 self.assertNotEqual(bf16[0], plain[0])
                 self.assertAlmostEqual(bf16[1], plain[1], delta=1e-2 * plain[1])
                 self.assertEqual(self.train(ours, count), [plain, unused, bf16])
+                if count == 2:
+                    self.assertEqual(self.train(ours, count, "mpi"), [plain, unused, bf16])
 
     def test_a_worker_that_dies_in_backward_is_named(self):
         survived, died = workers.finish(workers.start(HERE / "ddp_worker.py", ("die,renzan",),

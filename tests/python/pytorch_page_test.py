@@ -38,11 +38,11 @@ class PageTest(unittest.TestCase):
                          self.run_changed("ddp.py", DIFFS[0], 1))
 
     def test_horovod(self):
-        first = self.run_changed("horovod.py", DIFFS[1], 2)
-        self.assertEqual(self.run_changed("horovod.py", DIFFS[1], 2), first)
+        first = self.run_changed("digits_hvd.py", DIFFS[1], 2)
+        self.assertEqual(self.run_changed("digits_hvd.py", DIFFS[1], 2), first)
         self.assertLess(float(first.split()[1]), 1.0)
 
-    def test_the_program_before_the_change_runs(self):
+    def test_the_program_before_the_change_runs(self):  # that for Horovod needs Horovod
         with tempfile.TemporaryDirectory() as folder:
             program = pathlib.Path(folder) / "ddp.py"
             program.write_text((ROOT / "examples/pytorch/before/ddp.py").read_text()

@@ -61,6 +61,29 @@ class VirtualStepTest(unittest.TestCase):
         for name, value in plain.items():
             self.assertTrue(torch.equal(state[name], value), name)
 
+    def test_micro_batches_do_not_tell_where_they_were(self):
+        # Matrix products are rounded by addresses and strides.
+        def loss(model, micro):
+            for tensor in micro:
+                self.assertEqual(tensor.data_ptr() % 64, 0)
+                self.assertTrue(tensor.is_contiguous()
+                                or tensor.is_contiguous(memory_format=torch.channels_last))
+            seen.append([tensor.clone() for tensor in micro])
+            return model(micro[0]).mean()
+
+        rows, columns = torch.randn(24, 5), torch.randn(5, 24).t()
+        images = torch.randn(24, 3, 4, 4).to(memory_format=torch.channels_last)
+        for virtual_workers in (1, 8):
+            seen, model = [], nn.Linear(5, 1)
+            with renzan.Communicator("local") as comm:
+                step = renzan.torch.VirtualStep(model, torch.optim.SGD(model.parameters(), 0.1),
+                                                virtual_workers, communicator=comm)
+                step((rows, columns, images), loss)
+            for whole, parts in zip((rows, columns, images), zip(*seen)):
+                self.assertTrue(torch.equal(torch.cat(parts), whole))
+        self.assertTrue(all(micro[2].is_contiguous(memory_format=torch.channels_last)
+                            for micro in seen))
+
     def test_a_step_after_the_communicator_is_an_error(self):
         comm = renzan.Communicator("local")
         model = nn.Linear(2, 1)
@@ -121,6 +144,7 @@ class VirtualStepTest(unittest.TestCase):
                 (1, "make(model, virtual_workers=4)(batch, lambda m, x: (m(x) * 0).sqrt().mean())",
                  "70 the gradient of 2.bias"),
                 (1, "make(model, virtual_workers=0)", "78 virtual_workers 0"),
+                (1, "make(model, autocast=torch.int8)", "has no autocast to torch.int8"),
                 (1, "make(nn.SyncBatchNorm(4))(batch, loss)", "SyncBatchNorm"),
                 (2, "make(model, virtual_workers=1)", "64 2 workers share 1 virtual workers"),
                 (2, "make(nn.Linear(4, 2 + rank))(batch, loss)",
@@ -129,11 +153,17 @@ class VirtualStepTest(unittest.TestCase):
                 (2, "torch.set_num_threads(1 + rank)\nmake(model)(batch, loss)",
                  "disagree on threads"),
                 (2, "make(model)(torch.ones(8 + 8 * rank, 4), loss)",
-                 "worker 0 has 2 samples, worker 1 has 4 samples")):
+                 "worker 0 has 2 samples, worker 1 has 4 samples"),
+                (2, "s = make(model)\nfor i in range(4):\n    if rank == 0 or i != 2:\n"
+                 "        s(batch[:8], loss)\n    comm.barrier()",
+                 ("training step 2", "barrier")),
+                (2, "s = make(model)\ns(batch[:8], loss)\ns.step_count += rank\ns(batch[:8], loss)",
+                 ("training step 1", "training step 2"))):
             with self.subTest(code=code):
                 for status, out, err in self.failure(code, count):
                     self.assertEqual(status, 0, err)
-                    self.assertIn(expected, out)
+                    for said in (expected,) if isinstance(expected, str) else expected:
+                        self.assertIn(said, out)
 
     def test_a_worker_that_dies_in_backward_is_named(self):
         died, survived = self.failure(

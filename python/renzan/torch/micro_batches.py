@@ -10,6 +10,10 @@ from renzan.data import Bags
 from renzan.errors import UsageError
 
 
+_ALIGNMENT = 64  # bytes: that of PyTorch's own allocations
+_CHANNELS_LAST = {4: (torch.channels_last,), 5: (torch.channels_last_3d,)}
+
+
 def rows_of(batch: Any) -> int:
     """The rows of a batch: the first dimension of all tensors in it (tuples, lists, dicts), and the
     number of Bags."""
@@ -23,8 +27,11 @@ def rows_of(batch: Any) -> int:
 
 
 def rows_from(batch: Any, begin: int, end: int) -> Any:
-    """Rows [begin, end) of all tensors in it; what is no tensor stays as it is."""
-    if isinstance(batch, (torch.Tensor, Bags)):
+    """Rows [begin, end) of all tensors in it, which do not tell where in the batch they were; what is
+    no tensor stays as it is."""
+    if isinstance(batch, torch.Tensor):
+        return _placed_alike(batch[begin:end])
+    if isinstance(batch, Bags):
         return batch[begin:end]
     if isinstance(batch, dict):
         return {name: rows_from(value, begin, end) for name, value in batch.items()}
@@ -33,6 +40,15 @@ def rows_from(batch: Any, begin: int, end: int) -> Any:
     if isinstance(batch, (list, tuple)):
         return type(batch)(rows_from(value, begin, end) for value in batch)
     return batch
+
+
+def _placed_alike(rows: torch.Tensor) -> torch.Tensor:
+    # Matrix products (MKL's) are rounded by the addresses and strides of their operands, and those of
+    # a slice depend on what else its worker carries.
+    formats = [torch.contiguous_format, *_CHANNELS_LAST.get(rows.ndim, ())]
+    if not any(rows.is_contiguous(memory_format=one) for one in formats):
+        return rows.contiguous()
+    return rows if rows.data_ptr() % _ALIGNMENT == 0 else rows.clone()
 
 
 def _rows(batch: Any) -> Iterator[int]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import math
+import warnings
 from typing import Any, Callable, ContextManager
 
 import numpy as np
@@ -74,6 +75,9 @@ class VirtualStep:
             raise ConfigError(f"a loss scale of {loss_scale}: it has to be positive")
         if clip_norm is not None and not clip_norm > 0:
             raise ConfigError(f"a largest norm of {clip_norm}: it has to be positive")
+        if autocast is not None and not _autocasts(autocast):
+            raise ConfigError(f"PyTorch {torch.__version__} has no autocast to {autocast} on CPUs: use "
+                              "torch.bfloat16")
         self.model, self.optimizer = model, optimizer
         self.virtual_workers, self.seed = virtual_workers, seed
         self.communicator = communicator or renzan.init()
@@ -112,6 +116,7 @@ class VirtualStep:
         is the other half."""
         self._prepare()
         rows = self._micro_batch_rows(batch)
+        self.communicator.begin_step(self.step_count)
         self._buffers.begin_step()
         self._buckets.reset()
         self._numbers.reset()
@@ -302,6 +307,18 @@ class VirtualStep:
 def _described(parameters: list[tuple[str, torch.nn.Parameter]]) -> list[dict[str, Any]]:
     return [{"name": name, "shape": list(p.shape), "dtype": dtype_name(p.dtype)}
             for name, p in parameters]
+
+
+def _autocasts(dtype: torch.dtype) -> bool:
+    """Whether this PyTorch does: some only warn, and go on in float32."""
+    one = torch.ones(1, 1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            with torch.autocast("cpu", dtype=dtype):
+                return (one @ one).dtype == dtype
+        except RuntimeError:
+            return False
 
 
 def _describe(value: Any) -> str:

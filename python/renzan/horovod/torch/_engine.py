@@ -155,7 +155,7 @@ class Group:
                 self._carry_out(operation)
                 operation.finish()
             except PeerError as error:
-                operation.finish(HorovodInternalError(str(error)))
+                operation.finish(HorovodInternalError(f"{operation.header.text}: {error}"))
             except Error as error:
                 operation.finish(error)
             except Exception as error:  # pylint: disable=broad-except
