@@ -96,7 +96,12 @@ void Download(Client& client, const Location& location, const Object& object, in
         writer.Begin(offset, bytes);
         client.StreamRange(
             location, object.etag, offset, bytes,
-            [&](uint64_t at, std::span<const std::byte> part) { writer.Take(at, part); },
+            [&](uint64_t at, std::span<const std::byte> part) {
+              // Another range has failed: nobody waits for the rest of this one.
+              if (stop.stop_requested())
+                Fail(ErrorCode::kTempFail, "reading {} was cancelled", location.Path());
+              writer.Take(at, part);
+            },
             stop.get_token());
       }
     } catch (...) {
