@@ -58,13 +58,15 @@ struct TreeReducer::State {
   std::vector<Chunk> own_chunks;                     // of this worker's slice
 
   // [world_size][block][slice], as sent on the wire. Without a codec a single block is sent in
-  // place, and values are combined in the receive buffer.
+  // place. Nothing is sent to this worker itself: with a codec its part is read in `send`.
   bool send_in_place = false;
   bool one_exchange = false;  // each worker's slice is the whole array
   std::vector<std::vector<std::byte>> send, received;
   std::vector<std::byte> gather_send;
   std::vector<std::vector<std::byte>> gathered;
-  std::vector<std::vector<float>> scratch;     // per thread: [total_blocks][kChunk]
+  // Per thread: of a chunk, blocks that cannot be added to where they are: with a codec all of
+  // them, decoded, else this worker's own.
+  std::vector<std::vector<std::byte>> scratch;
   std::vector<std::vector<std::byte*>> nodes;  // per thread: of a chunk, per block
   // The parts of an exchange, per worker.
   std::vector<std::span<const std::byte>> from;
@@ -91,7 +93,11 @@ struct TreeReducer::State {
   // The sum of the only worker.
   void CombineOwn(Range range) const;
   void EncodeOwn(const Chunk& chunk);
+  // Of this worker's slice: adds all workers' blocks in tree order.
   void CombineChunk(Range range, int thread);
+  // Block i of worker p in this worker's slice from `offset` on, where it can be added to; `n`
+  // elements of `scratch` are for it.
+  std::byte* NodeOf(size_t p, size_t i, size_t offset, size_t n, std::byte* scratch);
 
   void PostSlices();
   void PostSum();
@@ -154,15 +160,15 @@ TreeReducer::State::State(Communicator& communicator, ThreadPool& pool, int num_
 
   send_in_place = exact() && own_blocks.size() == 1;
   for (size_t p = 0; p < world_size; ++p) {
-    const bool sends = !send_in_place && (!one_exchange || p == rank);
-    send.emplace_back(sends ? Bytes(own_blocks.size() * slices[p].size()) : 0);
-    received.emplace_back(Bytes(blocks[p].size() * slices[rank].size()));
-    gathered.emplace_back(exact() || one_exchange ? 0 : Bytes(slices[p].size()));
+    const bool sends = one_exchange ? p == rank : p != rank || !exact();
+    send.emplace_back(sends && !send_in_place ? Bytes(own_blocks.size() * slices[p].size()) : 0);
+    received.emplace_back(p == rank ? 0 : Bytes(blocks[p].size() * slices[rank].size()));
+    gathered.emplace_back(exact() || one_exchange || p == rank ? 0 : Bytes(slices[p].size()));
   }
-  if (exact()) return;
-  if (!one_exchange) gather_send.resize(Bytes(slices[rank].size()));
+  const size_t nodes_in_scratch = exact() ? own_blocks.size() : total_blocks;
   scratch.assign(static_cast<size_t>(pool.num_threads()),
-                 std::vector<float>(total_blocks * kChunk));
+                 std::vector<std::byte>(nodes_in_scratch * kChunk * element_bytes));
+  if (!exact() && !one_exchange) gather_send.resize(Bytes(slices[rank].size()));
 }
 
 void TreeReducer::State::Add(std::byte* sum, const std::byte* term, size_t n) const {
@@ -194,6 +200,7 @@ void TreeReducer::State::CombineOwn(Range range) const {
 }
 
 void TreeReducer::State::EncodeOwn(const Chunk& chunk) {
+  if (send[chunk.slice].empty()) return;
   const Range slice = slices[chunk.slice];
   for (size_t i = 0; i < own_blocks.size(); ++i) {
     const std::byte* const values = own_blocks[i] + chunk.range.begin * element_bytes;
@@ -208,6 +215,7 @@ void TreeReducer::State::EncodeOwn(const Chunk& chunk) {
 
 void TreeReducer::State::PostSlices() {
   for (size_t p = 0; p < world_size; ++p) {
+    if (p == rank) continue;
     from[p] = send[one_exchange ? rank : p];
     if (send_in_place) from[p] = {own_blocks[0] + Bytes(slices[p].begin), Bytes(slices[p].size())};
     to[p] = received[p];
@@ -215,35 +223,49 @@ void TreeReducer::State::PostSlices() {
   exchange.Post(reduction.c_str(), from, to);
 }
 
+std::byte* TreeReducer::State::NodeOf(size_t p, size_t i, size_t offset, size_t n,
+                                      std::byte* scratch) {
+  const Range slice = slices[rank];
+  if (!exact()) {
+    const std::vector<std::byte>& encoded = p == rank ? send[rank] : received[p];
+    Decode(format.wire, encoded.data() + Bytes(i * slice.size() + offset),
+           {reinterpret_cast<float*>(scratch), n});
+    return scratch;
+  }
+  if (p != rank) return received[p].data() + Bytes(i * slice.size() + offset);
+  // The sum may be the first of the blocks.
+  const std::byte* const values = own_blocks[i] + Bytes(slice.begin + offset);
+  if (values == sum + Bytes(slice.begin + offset)) return const_cast<std::byte*>(values);
+  std::memcpy(scratch, values, Bytes(n));
+  return scratch;
+}
+
 void TreeReducer::State::CombineChunk(Range range, int thread) {
-  const size_t slice_size = slices[rank].size();
   const size_t offset = range.begin - slices[rank].begin;
   std::vector<std::byte*>& node = nodes[static_cast<size_t>(thread)];
+  std::byte* place = scratch[static_cast<size_t>(thread)].data();
   node.clear();
   for (size_t p = 0; p < world_size; ++p) {
     for (size_t i = 0; i < blocks[p].size(); ++i) {
-      std::byte* bytes = received[p].data() + Bytes(i * slice_size + offset);
-      if (!exact()) {
-        float* decoded = scratch[static_cast<size_t>(thread)].data() + node.size() * kChunk;
-        Decode(format.wire, bytes, {decoded, range.size()});
-        bytes = reinterpret_cast<std::byte*>(decoded);
-      }
-      node.push_back(bytes);
+      node.push_back(NodeOf(p, i, offset, range.size(), place));
+      if (node.back() == place) place += kChunk * element_bytes;
     }
   }
   for (const auto& [left, right] : additions) Add(node[left], node[right], range.size());
-  if (one_exchange)
-    std::memcpy(sum + range.begin * element_bytes, node[0], range.size() * element_bytes);
-  else if (!exact())
+  std::byte* const to = sum + range.begin * element_bytes;
+  if (!exact() && !one_exchange)
     Encode(format.wire, {reinterpret_cast<const float*>(node[0]), range.size()},
            gather_send.data() + Bytes(offset));
+  else if (node[0] != to)
+    std::memcpy(to, node[0], range.size() * element_bytes);
 }
 
 void TreeReducer::State::PostSum() {
-  // Without a codec the slice's sum is where the first block of the first worker was received.
+  const Range slice = slices[rank];
   const std::span<const std::byte> own =
-      exact() ? std::span(received[0]).first(Bytes(slices[rank].size())) : std::span(gather_send);
+      exact() ? std::span(sum + Bytes(slice.begin), Bytes(slice.size())) : std::span(gather_send);
   for (size_t p = 0; p < world_size; ++p) {
+    if (p == rank) continue;
     from[p] = own;
     to[p] = exact() ? std::span(sum + Bytes(slices[p].begin), Bytes(slices[p].size()))
                     : std::span(gathered[p]);
@@ -253,8 +275,9 @@ void TreeReducer::State::PostSum() {
 
 void TreeReducer::State::DecodeSum() {
   ForEachChunk(chunks, [&](int, const Chunk& chunk) {
-    const size_t offset = chunk.range.begin - slices[chunk.slice].begin;
-    Decode(format.wire, gathered[chunk.slice].data() + Bytes(offset),
+    const std::vector<std::byte>& encoded =
+        chunk.slice == rank ? gather_send : gathered[chunk.slice];
+    Decode(format.wire, encoded.data() + Bytes(chunk.range.begin - slices[chunk.slice].begin),
            {reinterpret_cast<float*>(sum) + chunk.range.begin, chunk.range.size()});
   });
 }
