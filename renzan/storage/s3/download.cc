@@ -4,20 +4,22 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cerrno>
 #include <cstring>
 #include <exception>
 #include <mutex>
 #include <thread>
+#include <tuple>
+#include <utility>
 #include <vector>
 
+#include "renzan/base/cpus.h"
 #include "renzan/base/error.h"
 
 namespace renzan::s3 {
 namespace {
 
-constexpr uint64_t kPieceBytes = 4 << 20;
+constexpr uint64_t kPieceBytes = 1 << 20;  // what all hold fits into a cache
 
 void WriteAt(int fd, std::span<const std::byte> bytes, uint64_t offset, const std::string& where) {
   while (!bytes.empty()) {
@@ -32,8 +34,9 @@ void WriteAt(int fd, std::span<const std::byte> bytes, uint64_t offset, const st
 // Writes a range of the object to the file as it comes, in pieces.
 class RangeWriter {
  public:
-  RangeWriter(int fd, uint64_t range_bytes, std::mutex* writing, const std::string& where)
-      : fd_(fd), writing_(*writing), where_(where), buffer_(std::min(kPieceBytes, range_bytes)) {}
+  // Of an object of so many bytes.
+  RangeWriter(int fd, uint64_t object_bytes, std::mutex* writing, const std::string& where)
+      : fd_(fd), writing_(*writing), where_(where), buffer_(std::min(kPieceBytes, object_bytes)) {}
 
   // The range [offset, offset + bytes) comes next.
   void Begin(uint64_t offset, uint64_t bytes) {
@@ -80,19 +83,26 @@ void Download(Client& client, const Location& location, const Object& object, in
       static_cast<uint64_t>(room.f_bavail) * room.f_frsize < object.bytes)
     FailErrno(ENOSPC, fmt::format("cannot keep the {} bytes of {} in {}", object.bytes,
                                   location.Path(), where));
-  const uint64_t range_bytes =
-      std::clamp(object.bytes / (4 * kRangesInFlight), kMinRangeBytes, kMaxRangeBytes);
-  const uint64_t ranges = (object.bytes + range_bytes - 1) / range_bytes;
-  std::atomic<uint64_t> next{0};
+  const auto in_flight = static_cast<uint64_t>(
+      std::clamp(2 * UsableCpus(ReadCpuBudget()), kFewestRangesInFlight, kMostRangesInFlight));
   std::mutex mutex, writing;
+  uint64_t dealt = 0;  // bytes from the beginning
+  // The next range, smaller ones towards the end, so that all connections end at about the same
+  // time.
+  const auto deal = [&]() -> std::pair<uint64_t, uint64_t> {
+    const std::lock_guard lock(mutex);
+    const uint64_t left = object.bytes - dealt, offset = dealt;
+    const uint64_t bytes =
+        std::min(left, std::clamp(left / (4 * in_flight), kMinRangeBytes, kMaxRangeBytes));
+    dealt += bytes;
+    return {offset, bytes};
+  };
   std::exception_ptr failure;
   std::stop_source stop;
   const auto work = [&] {
     try {
-      RangeWriter writer(fd, std::min(range_bytes, object.bytes), &writing, where);
-      for (uint64_t range; (range = next++) < ranges;) {
-        const uint64_t offset = range * range_bytes;
-        const uint64_t bytes = std::min(range_bytes, object.bytes - offset);
+      RangeWriter writer(fd, object.bytes, &writing, where);
+      for (auto [offset, bytes] = deal(); bytes > 0; std::tie(offset, bytes) = deal()) {
         writer.Begin(offset, bytes);
         client.StreamRange(
             location, object.etag, offset, bytes,
@@ -107,14 +117,14 @@ void Download(Client& client, const Location& location, const Object& object, in
     } catch (...) {
       const std::lock_guard lock(mutex);
       if (!failure) failure = std::current_exception();
-      next = ranges;
+      dealt = object.bytes;
       stop.request_stop();
     }
   };
   {
     std::vector<std::jthread> threads;
-    for (uint64_t i = 1; i < std::min<uint64_t>(kRangesInFlight, ranges); ++i)
-      threads.emplace_back(work);
+    const uint64_t most_ranges = (object.bytes + kMinRangeBytes - 1) / kMinRangeBytes;
+    for (uint64_t i = 1; i < std::min(in_flight, most_ranges); ++i) threads.emplace_back(work);
     work();
   }
   if (failure) std::rethrow_exception(failure);

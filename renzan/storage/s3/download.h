@@ -6,9 +6,11 @@
 
 namespace renzan::s3 {
 
-constexpr int kRangesInFlight = 8;
-// A large object is read in large ranges, which cost a store less; a smaller one in so many that
-// all connections are busy to the end.
+// Two for each CPU, within these: with more of them threads wait for each other, and one connection
+// to a store on the network carries about 90 MB/s.
+constexpr int kFewestRangesInFlight = 4, kMostRangesInFlight = 8;
+// Large ranges cost a store less; the last ones are small, so that all connections are busy to the
+// end.
 constexpr uint64_t kMinRangeBytes = 16 << 20, kMaxRangeBytes = 64 << 20;
 
 // Fills the file `fd`, which is empty. `object`: as Head() describes it. Throws Error kIo, which
