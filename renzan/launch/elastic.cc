@@ -47,6 +47,8 @@ bool MayBeFixedByRestart(const LaunchResult& result) {
 
 std::optional<Attempt> NextAttempt(const ElasticOptions& options, int asked_workers,
                                    const Attempt& last, const LaunchResult& result) {
+  if (result.kind == LaunchResult::Kind::kGrowing)
+    return Attempt{.workers = asked_workers, .restart = last.restart, .grown = last.grown + 1};
   if (!MayBeFixedByRestart(result) || last.restart >= options.max_restarts) return std::nullopt;
   const int least =
       options.min_workers > 0 ? std::min(options.min_workers, asked_workers) : asked_workers;
@@ -57,6 +59,7 @@ std::optional<Attempt> NextAttempt(const ElasticOptions& options, int asked_work
   return Attempt{
       .workers = workers,
       .restart = last.restart + 1,
+      .grown = last.grown,
       .wait_seconds = Backoff(options.backoff_seconds, last.restart, kLongestBackoffSeconds)};
 }
 
@@ -69,8 +72,12 @@ ElasticResult RunElastic(const ElasticOptions& options, int workers, const Signa
       ReportEnd(options, attempt, result);
       return {result, attempt.restart};
     }
-    LogInfo("{}: restarting with {} in {:g} s (restart {} of {})", result.cause,
-            Workers(next->workers), next->wait_seconds, next->restart, options.max_restarts);
+    if (next->grown > attempt.grown) {
+      LogInfo("growing from {} to {}", attempt.workers, Workers(next->workers));
+    } else {
+      LogInfo("{}: restarting with {} in {:g} s (restart {} of {})", result.cause,
+              Workers(next->workers), next->wait_seconds, next->restart, options.max_restarts);
+    }
     if (const int signal = WaitForStop(signals, next->wait_seconds); signal != 0) {
       const LaunchResult stopped = StoppedBy(signal);
       ReportEnd(options, attempt, stopped);
@@ -83,9 +90,11 @@ ElasticResult RunElastic(const ElasticOptions& options, int workers, const Signa
 ElasticResult LaunchElastic(LaunchOptions options, const ElasticOptions& elastic) {
   // One queue for all attempts, so that a signal between two attempts is not lost.
   const SignalQueue signals(LaunchSignals());
-  return RunElastic(elastic, options.workers, signals, [&](const Attempt& attempt) {
+  const int asked = options.workers;
+  return RunElastic(elastic, asked, signals, [&](const Attempt& attempt) {
+    options.grow_after_seconds = attempt.workers < asked ? elastic.grow_after_seconds : 0;
     options.workers = attempt.workers;
-    options.restart = attempt.restart;
+    options.restart = attempt.restart + attempt.grown;
     return LaunchLocalWorkers(options, signals);
   });
 }

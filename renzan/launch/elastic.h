@@ -1,8 +1,8 @@
 #pragma once
 
 // Runs workers to completion although some die: after a failure that a restart may fix, all workers
-// are restarted, without those that were lost. The policy is a pure function; the loop is for the
-// main thread of a program without other threads.
+// are restarted, without those that were lost, which come back later. The policy is a pure
+// function; the loop is for the main thread of a program without other threads.
 
 #include <functional>
 #include <optional>
@@ -21,6 +21,9 @@ struct ElasticOptions {
   int max_restarts = 0;                                    // in total
   std::string max_restarts_name = "elastic.max_restarts";  // what raises it, for messages
   double backoff_seconds = 1;  // before the first restart; doubles each time, up to 60 s
+  // Once fewer workers than requested have run for so long, they are stopped after a checkpoint and
+  // as many as requested are started in their place; 0: never.
+  double grow_after_seconds = 0;
   // Fewer workers need more memory each, as of a sharded model: none is left out because memory ran
   // out.
   bool sharded = true;
@@ -31,7 +34,8 @@ struct ElasticOptions {
 
 struct Attempt {
   int workers = 1;
-  int restart = 0;          // 0: the first attempt
+  int restart = 0;          // after so many failures
+  int grown = 0;            // and so many times after it had fewer workers
   double wait_seconds = 0;  // before it
 };
 

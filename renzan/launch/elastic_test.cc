@@ -111,6 +111,18 @@ TEST(NextAttemptTest, NoMoreRestartsThanAllowed) {
   EXPECT_FALSE(next(2, 2));
 }
 
+TEST(NextAttemptTest, GrowingIsNoFailure) {
+  const ElasticOptions options = {.min_workers = 1, .max_restarts = 1, .grow_after_seconds = 1};
+  const Attempt shrunk = {.workers = 2, .restart = 1, .grown = 1};
+  const auto next = NextAttempt(options, 4, shrunk, {.kind = Kind::kGrowing, .exit_status = 75});
+  ASSERT_TRUE(next);
+  EXPECT_EQ(next->workers, 4);
+  EXPECT_EQ(next->restart, 1);
+  EXPECT_EQ(next->grown, 2);
+  EXPECT_EQ(next->wait_seconds, 0);
+  EXPECT_FALSE(NextAttempt(options, 4, *next, Failure(69, 1)));
+}
+
 class RunElasticTest : public testing::Test {
  protected:
   // Attempts end with `results`; the last one repeats.
@@ -142,6 +154,18 @@ TEST_F(RunElasticTest, ContinuesWithFewerWorkersUntilItSucceeds) {
             "worker 1 failed: restarting with 3 workers in 0.001 s (restart 1 of 9)\n"
             "worker 1 failed: restarting with 2 workers in 0.002 s (restart 2 of 9)\n"
             "worker 1 failed: restarting with 2 workers in 0.004 s (restart 3 of 9)\n");
+}
+
+TEST_F(RunElasticTest, GrowsAgain) {
+  EXPECT_EQ(Run({.min_workers = 2, .max_restarts = 9, .backoff_seconds = 0}, 4,
+                {Failure(69, 2),
+                 {.kind = Kind::kGrowing, .exit_status = 75},
+                 Failure(74, 1),
+                 {.kind = Kind::kGrowing, .exit_status = 75},
+                 LaunchResult{}}),
+            0);
+  EXPECT_THAT(worlds_, ElementsAre(4, 2, 4, 3, 4));
+  EXPECT_THAT(output_, HasSubstr("growing from 2 to 4 workers\n"));
 }
 
 TEST_F(RunElasticTest, SaysThatRestartsAreUsedUp) {

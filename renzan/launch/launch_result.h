@@ -13,12 +13,13 @@ struct LaunchResult {
   enum class Kind {
     kAnswer,   // every worker ended with an answer (worker_status.h)
     kStopped,  // workers ended because the launcher got SIGINT, SIGTERM or SIGHUP
+    kGrowing,  // workers ended because LaunchOptions::grow_after_seconds were over
     kFailure,  // at least one worker failed
   };
   Kind kind = Kind::kAnswer;
-  // kAnswer: the workers' highest. kStopped: 75 (run it again), or 130 after SIGINT. kFailure: that
-  // of the worker that caused the failure, 69 if a signal killed it, 126 or 127 if the program
-  // could not be started.
+  // kAnswer: the workers' highest. kStopped: 75 (run it again), or 130 after SIGINT. kGrowing: 75.
+  // kFailure: that of the worker that caused the failure, 69 if a signal killed it, 126 or 127 if
+  // the program could not be started.
   int exit_status = 0;
   // kFailure: another attempt may succeed, because a worker was killed by a signal, lost a peer, or
   // had too little memory or an I/O error. Other failures (bad data, a wrong configuration, a

@@ -12,6 +12,10 @@
 //   stubborn RANK    as die, and the others ignore SIGTERM
 //   recover RANK     as die in the first attempt; later ones end with 0
 //   falter RANK N    as exit in the first attempt; later ones end with 0
+//   regrow RANK      as die in the first attempt, wait in the second; later ones end with 0
+//   deaf RANK        as die in the first attempt; later ones end with 0 after two seconds, and
+//   SIGTERM
+//                    does what it does by default
 //   finish RANK S    after SIGTERM, worker RANK ("all": every one) needs S seconds and then ends
 //                    with 75, ignoring further signals; the others end with 75 immediately
 //   bereave RANK S N as finish, but the others end with status N immediately
@@ -81,7 +85,7 @@ int main(int argc, char** argv) {
   const std::string world = Variable("WORLD_SIZE", "OMPI_COMM_WORLD_SIZE");
   alarm(60);  // a hanging process must not outlive its test
   std::signal(SIGINT, SIG_DFL);
-  if (mode != "plain" && mode != "parent")
+  if (mode != "plain" && mode != "parent" && mode != "deaf")
     std::signal(SIGTERM, mode == "stubborn" ? SIG_IGN : StopOnRequest);
 
   const bool is_victim = rank == victim || victim == "all";
@@ -101,9 +105,14 @@ int main(int argc, char** argv) {
 
   if (mode == "ok" || (mode == "answer" && !is_victim)) return 0;
   if ((mode == "recover" || mode == "falter") && restart != "0") return 0;
+  if (mode == "regrow" && restart == "2") return 0;
+  if (mode == "deaf" && restart != "0") {
+    sleep(2);
+    return 0;
+  }
   if (mode == "parent" || mode == "leave") StartChild(directory, rank);
   if (mode == "leave") return 0;
-  if (!may_finish && is_victim) {
+  if (!may_finish && is_victim && !(mode == "regrow" && restart == "1")) {
     if (mode == "exit" || mode == "answer" || mode == "falter") return std::atoi(argv[4]);
     usleep(200000);  // mpirun does not name a worker that dies during startup
     std::ofstream(directory + "/died") << "";

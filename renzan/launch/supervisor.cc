@@ -57,6 +57,7 @@ Supervisor::Supervisor(std::vector<Worker> workers, OutputRelay* mpirun, const S
       signals_(signals),
       program_(options.kind),
       grace_seconds_(options.grace_seconds),
+      grow_after_seconds_(options.grow_after_seconds),
       oom_kills_before_(oom_kills_before),
       mpirun_watch_(options.workers, options.mpirun_patience_seconds) {}
 
@@ -71,15 +72,22 @@ LaunchResult Supervisor::Run() {
     Reap();
     StopTheRest();
     EndHungMpirun();
+    StopToGrow();
   }
   return Result();
 }
 
 LaunchResult Supervisor::Result() const {
   LaunchResult result = {.exit_status = answer_, .stop_requested = requested_ != 0, .died = died_};
-  if (cause_ && cause_severity_ == Severity::kRequested) result = StoppedBy(requested_);
+  const bool stopped = cause_ && cause_severity_ == Severity::kRequested;
+  if (stopped && requested_ != 0) result = StoppedBy(requested_);
+  const int stopped_status = static_cast<int>(ErrorCode::kTempFail);
+  if (growing_ && requested_ == 0 && (cause_ ? stopped : answer_ == stopped_status)) {
+    result.kind = LaunchResult::Kind::kGrowing;
+    result.exit_status = stopped_status;
+  }
   for (const Worker& worker : workers_) result.ends.push_back(worker.end);
-  if (!cause_ || cause_severity_ == Severity::kRequested) return result;
+  if (!cause_ || stopped) return result;
   const ProcessEnd& how = cause_->how;
   result.kind = LaunchResult::Kind::kFailure;
   result.exit_status = how.signal != 0 ? static_cast<int>(ErrorCode::kUnavailable) : how.exit_code;
@@ -151,7 +159,8 @@ Supervisor::Severity Supervisor::SeverityOf(const End& end) const {
   if (end.how.signal == 0 && IsAnswer(answering, end.how.exit_code)) return Severity::kNone;
   // The forwarded signal, or SIGTERM from mpirun after a first worker had ended.
   const bool stop_signal = end.how.signal == SIGINT || end.how.signal == SIGTERM;
-  if (requested_ != 0 && (stop_signal || lost_peer || end.is_mpirun)) return Severity::kRequested;
+  if ((requested_ != 0 || growing_) && (stop_signal || lost_peer || end.is_mpirun))
+    return Severity::kRequested;
   if (end.how.signal != 0) return Severity::kSignal;
   return lost_peer ? Severity::kLostPeer : Severity::kError;
 }
@@ -163,7 +172,11 @@ WorkerProgram Supervisor::ProgramOf(const End& end) const {
 
 double Supervisor::SecondsUntilNextStep() const {
   if (mpirun_) return mpirun_watch_.seconds_between_looks();
-  if (!grace_start_) return 60;  // SIGCHLD ends the wait earlier
+  if (!grace_start_) {
+    constexpr double kLongest = 60;  // SIGCHLD ends the wait earlier
+    if (grow_after_seconds_ == 0) return kLongest;
+    return std::clamp(grow_after_seconds_ - SecondsSince(start_), 0.01, kLongest);
+  }
   const double next = terminated_ ? grace_seconds_ + kSecondsUntilKill : grace_seconds_;
   return std::clamp(next - SecondsSince(*grace_start_), 0.01, 1.0);
 }
@@ -185,21 +198,41 @@ void Supervisor::EndHungMpirun() {
   Kill();
 }
 
+void Supervisor::StopToGrow() {
+  if (grow_after_seconds_ == 0 || SecondsSince(start_) < grow_after_seconds_) return;
+  grow_after_seconds_ = 0;
+  // Who has died, or was asked to stop, is not asked again.
+  if (first_failure_ || requested_ != 0 || !std::ranges::all_of(workers_, &Worker::running)) return;
+  const std::vector<pid_t> pids = RunningWorkers();
+  if (pids.empty() ||
+      !std::ranges::all_of(pids, [](pid_t pid) { return HandlesOrIgnores(pid, SIGTERM); })) {
+    LogInfo("not growing: a worker does not handle SIGTERM, and its work would be lost");
+    return;
+  }
+  growing_ = true;
+  for (const pid_t pid : pids) kill(pid, SIGTERM);
+}
+
 // With the process groups that the running workers lead.
 void Supervisor::Kill() const {
   for (const Worker& worker : workers_)
     if (worker.running) kill(-worker.pid, SIGKILL);
 }
 
-void Supervisor::Forward(int signal) const {
+std::vector<pid_t> Supervisor::RunningWorkers() const {
   // On a terminating signal mpirun kills its workers a second later, too soon for a checkpoint, so
   // they get the signal directly.
+  if (mpirun_) return ChildrenOf(workers_[0].pid);
   std::vector<pid_t> pids;
-  if (mpirun_) pids = ChildrenOf(workers_[0].pid);
+  for (const Worker& worker : workers_)
+    if (worker.running) pids.push_back(worker.pid);
+  return pids;
+}
+
+void Supervisor::Forward(int signal) const {
+  const std::vector<pid_t> pids = RunningWorkers();
   // mpirun has not started its workers: end it first. It blocks SIGTERM.
   if (mpirun_ && pids.empty()) kill(-workers_[0].pid, signal == SIGTERM ? SIGINT : signal);
-  for (const Worker& worker : workers_)
-    if (!mpirun_ && worker.running) pids.push_back(worker.pid);
   size_t left_out = 0;
   for (const pid_t pid : pids) {
     if (signal == SIGUSR1 && !HandlesOrIgnores(pid, SIGUSR1)) {

@@ -87,6 +87,9 @@ class Supervisor {
   double SecondsUntilNextStep() const;
   void StopTheRest();
   void EndHungMpirun();
+  void StopToGrow();
+  // The workers, of mpirun too.
+  std::vector<pid_t> RunningWorkers() const;
   WorkerProgram ProgramOf(const End& end) const;
   void Kill() const;
   void Forward(int signal) const;
@@ -95,16 +98,18 @@ class Supervisor {
   OutputRelay* mpirun_;
   const SignalQueue& signals_;
   const WorkerProgram program_;
-  double grace_seconds_;
+  double grace_seconds_, grow_after_seconds_;
+  const std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
   const int64_t oom_kills_before_;
   MpirunWatch mpirun_watch_;
   bool mpirun_hung_ = false;
   std::optional<std::chrono::steady_clock::time_point> first_failure_, grace_start_;
   std::optional<End> cause_;
   Severity cause_severity_ = Severity::kNone;
-  int requested_ = 0;  // the last SIGINT, SIGTERM or SIGHUP received
-  int answer_ = 0;     // the exit status if no worker fails
-  int died_ = 0;       // as in LaunchResult
+  int requested_ = 0;     // the last SIGINT, SIGTERM or SIGHUP received
+  bool growing_ = false;  // asked to stop by StopToGrow()
+  int answer_ = 0;        // the exit status if no worker fails
+  int died_ = 0;          // as in LaunchResult
   bool terminated_ = false;
 };
 

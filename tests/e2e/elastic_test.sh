@@ -29,6 +29,18 @@ for backend in $(several_worker_backends); do
 done
 kill_one gloo 4 "4 workers"
 
+# The lost worker comes back, and nothing is lost by that.
+rm -rf run
+longer=(--set training.epochs=40 --set checkpoint.every_steps=10)
+train_in_background --workers 3 --threads 1 --backend gloo "${longer[@]}" \
+  --set elastic.min=1 --set elastic.backoff_seconds=0.1 --set elastic.grow_after=0.3s
+wait_for has_checkpoint
+kill -KILL $(workers_of $launcher | tail -1)
+expect_end 0
+expect_log "growing from 2 to 3 workers"
+$renzan train small.yaml --run-dir reference-longer "${longer[@]}" 2>/dev/null
+[ "$(sha256_of run)" = "$(sha256_of reference-longer)" ] || fail "growing: different bits"
+
 # When all restarts are used up the run fails.
 rm -rf run
 train_in_background --workers 2 --threads 1 --backend gloo --set training.epochs=1000000 \

@@ -31,7 +31,7 @@ namespace {
 struct RunFlags {
   std::vector<std::string> words;  // of the command, but not as they were given
   int workers = 0, min_workers = 0, max_restarts = 3;
-  std::string backend = "gloo", run_dir, checkpoint_dir;
+  std::string backend = "gloo", grow_after = "10m", run_dir, checkpoint_dir;
 };
 
 struct Directories {
@@ -125,6 +125,7 @@ int RunCommand(const RunFlags& flags) {
                     {.min_workers = flags.min_workers,
                      .max_restarts = flags.max_restarts,
                      .max_restarts_name = "--max-restarts",
+                     .grow_after_seconds = *ParseDuration(flags.grow_after),
                      .sharded = false});
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
   LogInfo("exit status {} after {} and {}: {}", result.last.exit_status,
@@ -150,6 +151,13 @@ void AddRunVerb(CLI::App& app, int& exit_status) {
       ->check(CLI::PositiveNumber);
   verb->add_option("--max-restarts", flags->max_restarts, "Restart this often, in total")
       ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  verb->add_option("--grow-after", flags->grow_after,
+                   "Once fewer than --workers have run for so long, stop them (SIGTERM, if they "
+                   "handle it) and start --workers again; 0: never")
+      ->check([](const std::string& text) {
+        return ParseDuration(text) ? "" : "must be a duration such as 90s, 10m or 1h, or 0";
+      })
       ->capture_default_str();
   verb->add_option("--backend", flags->backend, "gloo or mpi (under mpirun)")
       ->check(CLI::IsMember({"gloo", "mpi"}))

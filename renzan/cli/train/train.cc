@@ -184,6 +184,7 @@ int RunTrain(const TrainFlags& flags) {
                         .elastic = {.min_workers = config.elastic.min,
                                     .max_restarts = config.elastic.max_restarts,
                                     .backoff_seconds = config.elastic.backoff_seconds,
+                                    .grow_after_seconds = config.elastic.grow_after_seconds(),
                                     .fits = [&](int fewer) { return FewerFit(config, fewer); }},
                         .environment = {},
                         .on_launcher = [&] { CheckMemoryOfWorkers(config, asked); },
