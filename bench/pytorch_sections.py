@@ -1,6 +1,7 @@
 """What bench/pytorch measures: one function for each section, which yields the lines of its table.
 With `quick` it only tries that everything works."""
 import os
+import pathlib
 import statistics
 import subprocess
 import sys
@@ -62,14 +63,17 @@ def allreduce(python, quick):
 
 def memory(python, quick):
     """arrays of the size of all gradients (25M parameters), parameter.grad included, and by how many
-    of them a process grew at most; the rest of that is the exchange's and the activations'."""
+    of them a process grew at most; the rest of that is the exchange's and the activations'.
+    DistributedDataParallel's growth beside it."""
     yield "| workers | virtual workers of each | arrays | ceil(log2 k) + 1 | peak of the process |"
     yield "| --- | --- | --- | --- | --- |"
-    for workers in (1, 2):
+    for workers in (1, 2, 3):
         for k in (1, 2) if quick else (1, 2, 3, 4, 8, 16):
             held = over_gloo([python, WORKERS / "memory.py", k], workers)
             yield (f"| {workers} | {k} | {held['arrays']} | {(k - 1).bit_length() + 1} | "
                    f"{held['grown']:.2f} |")
+        held = over_gloo([python, WORKERS / "memory.py", 0], workers)
+        yield f"| {workers} | DistributedDataParallel | | | {held['grown']:.2f} |"
 
 
 def overlap(python, quick):
@@ -151,24 +155,33 @@ def learning(python, quick):
 
 
 def tests(python, quick):
-    """the tests of the Python package, the examples' digests among them, with this PyTorch."""
+    """the tests of the Python package with this PyTorch, the examples' digests among them: on 1 to 4
+    workers over Gloo and MPI, with five seeds of kills, stops and resizes, and through a day as a
+    job of the local cluster."""
     yield "| test | minutes |"
     yield "| --- | --- |"
-    names = ["communicator"] if quick else TESTS_OF_TORCH
     tests_folder = ROOT / "tests/python"
+    commands = {name: [python, tests_folder / f"{name}_test.py"] for name in TESTS_OF_TORCH}
+    commands["examples"] = [python, tests_folder / "examples_test.py", "--every-placement"]
+    for example in ("digits", "shakespeare", "ranking"):
+        commands[f"day of {example}"] = ["bash", ROOT / "tests/e2e/pytorch_day_test.sh", RENZAN,
+                                         example]
+    if quick:
+        commands = {"communicator": [python, tests_folder / "communicator_test.py"]}
     environment = {**os.environ, "RENZAN": str(RENZAN),
+                   "PATH": f"{pathlib.Path(python).parent}:{os.environ['PATH']}",
                    "RENZAN_LIBRARY": str(ROOT / "build/release/lib/librenzan.so"),
                    "PYTHONPATH": f"{ROOT}/python:{tests_folder}", "PYTHONDONTWRITEBYTECODE": "1"}
-    for name in names:
+    for name, command in commands.items():
         begin = time.monotonic()
-        done = subprocess.run([python, tests_folder / f"{name}_test.py"], env=environment, text=True,
-                              capture_output=True, stdin=subprocess.DEVNULL, check=False)
+        done = subprocess.run(command, env=environment, text=True, capture_output=True,
+                              stdin=subprocess.DEVNULL, check=False)
         if done.returncode != 0:
-            sys.exit(f"{name}_test.py ended with {done.returncode}:\n{done.stdout}{done.stderr}")
+            sys.exit(f"{name} ended with {done.returncode}:\n{done.stdout}{done.stderr}")
         yield f"| {name} | {(time.monotonic() - begin) / 60:.1f} |"
 
 
 TESTS_OF_TORCH = ["virtual_step", "state", "process_group", "torch_dataset", "horovod",
-                  "horovod_elastic", "horovod_errors", "chainermn", "pytorch_page", "examples"]
+                  "horovod_elastic", "horovod_errors", "chainermn", "pytorch_page"]
 SECTIONS = {"step": step, "allreduce": allreduce, "memory": memory, "overlap": overlap,
             "hosts": over_hosts, "learning": learning, "tests": tests}

@@ -21,6 +21,29 @@ class CommunicatorTest(unittest.TestCase):
                 said = workers.run(HERE / "communicator_worker.py", workers=count, backend=backend)
                 self.assertEqual([line.strip() for line in said], ["ok"] * count)
 
+    def test_a_program_that_uses_mpi_itself(self):
+        with tempfile.NamedTemporaryFile("w", suffix=".py") as program:
+            program.write(
+                "import ctypes, sys\n"
+                "import numpy as np\n"
+                "import renzan\n"
+                "mpi = ctypes.CDLL('libmpi.so.40', mode=ctypes.RTLD_GLOBAL)\n"
+                "wanted, got, ended = int(sys.argv[1]), ctypes.c_int(), ctypes.c_int()\n"
+                "mpi.MPI_Init_thread(None, None, wanted, ctypes.byref(got))\n"
+                "try:\n"
+                "    with renzan.Communicator('mpi') as comm:\n"
+                "        print(comm.all_reduce(np.array([comm.rank + 1.0])))\n"
+                "except renzan.Error as error:\n"
+                "    print(error)\n"
+                "mpi.MPI_Finalized(ctypes.byref(ended))\n"
+                "assert not ended.value, 'MPI belongs to the program'\n"
+                "mpi.MPI_Finalize()\n")
+            program.flush()
+            single, serialized = "0", "2"
+            self.assertEqual(workers.run(program.name, [serialized], backend="mpi"), ["[3.]\n"] * 2)
+            for said in workers.run(program.name, [single], backend="mpi"):
+                self.assertIn("has no thread support (MPI_THREAD_SERIALIZED)", said)
+
     def failures(self, code, count=2):
         """What workers say that run `code`; `e` is the error that they get, if any."""
         with tempfile.NamedTemporaryFile("w", suffix=".py") as program:

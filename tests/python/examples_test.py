@@ -1,4 +1,7 @@
-"""The examples for PyTorch: one digest on any workers and backend, undisturbed or not."""
+"""The examples for PyTorch: one digest on any workers and backend, undisturbed or not.
+
+examples_test.py --every-placement    1 to 4 workers on each backend, and five seeds of disturbances
+"""
 
 import os
 import pathlib
@@ -17,6 +20,7 @@ import workers
 EXAMPLES = pathlib.Path(__file__).resolve().parents[2] / "examples/pytorch"
 TEXT = EXAMPLES.parents[2] / "shared/data/tinyshakespeare/input.txt.gz"
 STOPPED = 75
+EVERY_PLACEMENT = "--every-placement" in sys.argv
 
 
 def digest(said):
@@ -61,15 +65,19 @@ class Run:
 
 class ExamplesTest(unittest.TestCase):
     def expect_one_digest(self, name, arguments, placements):
-        program = EXAMPLES / name
+        program, seeds = EXAMPLES / name, [1]
+        if EVERY_PLACEMENT:
+            placements = [(c, b) for c in (1, 2, 3, 4) for b in ("gloo", "mpi")]
+            seeds = [1, 2, 3, 4, 5]
         expected = digest(workers.run(program, arguments, workers=1))
         for count, backend in placements:
             with self.subTest(workers=count, backend=backend):
                 self.assertEqual(digest(workers.run(program, arguments, count, backend)), expected)
-        with self.subTest("disturbed"), tempfile.TemporaryDirectory() as directory:
-            self.assertEqual(self.disturbed(program, arguments, directory), expected)
+        for seed in seeds:
+            with self.subTest("disturbed", seed=seed), tempfile.TemporaryDirectory() as directory:
+                self.assertEqual(self.disturbed(program, arguments, directory, seed), expected)
 
-    def disturbed(self, program, arguments, directory, seed=1):
+    def disturbed(self, program, arguments, directory, seed):
         """Checkpoints, kills, stops and other numbers of workers; the digest at the end."""
         chance = random.Random(seed)
         run = Run(program, arguments, directory)
@@ -101,7 +109,7 @@ class ExamplesTest(unittest.TestCase):
         if not TEXT.exists():
             self.skipTest(f"{TEXT} is absent")
         self.expect_one_digest("shakespeare.py", [TEXT, "--steps", 24],
-                               [(2, "gloo"), (3, "gloo"), (2, "mpi")])
+                               [(2, "gloo"), (3, "gloo"), (4, "gloo"), (2, "mpi")])
 
     def test_ranking(self):
         with tempfile.TemporaryDirectory() as directory:
@@ -118,4 +126,4 @@ class ExamplesTest(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    unittest.main(argv=[a for a in sys.argv if a != "--every-placement"])

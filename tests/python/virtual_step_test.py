@@ -1,5 +1,6 @@
 """VirtualStep: one result on any number of workers, and clear errors."""
 
+import ast
 import pathlib
 import tempfile
 import unittest
@@ -149,7 +150,11 @@ class VirtualStepTest(unittest.TestCase):
                 (2, "make(model, virtual_workers=1)", "64 2 workers share 1 virtual workers"),
                 (2, "make(nn.Linear(4, 2 + rank))(batch, loss)",
                  "worker 0 has weight [2, 4] float32, worker 1 weight [3, 4] float32"),
+                (2, "make(nn.Linear(4, 1, dtype=[torch.float32, torch.float64][rank]))(batch, loss)",
+                 "worker 0 has weight [1, 4] float32, worker 1 weight [1, 4] float64"),
                 (2, "make(model, seed=rank)(batch, loss)", "disagree on seed"),
+                (2, "torch.__version__ = f'9.{rank}'\nmake(model)(batch, loss)",
+                 "disagree on torch: worker 0 has 9.0, worker 1 9.1"),
                 (2, "torch.set_num_threads(1 + rank)\nmake(model)(batch, loss)",
                  "disagree on threads"),
                 (2, "make(model)(torch.ones(8 + 8 * rank, 4), loss)",
@@ -164,6 +169,23 @@ class VirtualStepTest(unittest.TestCase):
                     self.assertEqual(status, 0, err)
                     for said in (expected,) if isinstance(expected, str) else expected:
                         self.assertIn(said, out)
+
+    def test_gradients_are_exchanged_while_backward_goes_on(self):
+        for status, out, err in self.failure(
+                "from renzan.reduction import Reduction\n"
+                "events, start = [], Reduction.start\n"
+                "Reduction.start = lambda self: (events.append('exchange'), start(self))\n"
+                "model = nn.Sequential(*(nn.Linear(4, 4) for _ in range(3)))\n"
+                "for i, layer in enumerate(model):\n"
+                "    layer.weight.register_hook(lambda _, i=i: events.append(f'gradient {i}'))\n"
+                "make(model, virtual_workers=2, bucket_bytes=1)(batch, loss)\n"
+                "print(events)", 2):
+            self.assertEqual(status, 0, err)
+            events = ast.literal_eval(out)
+            # The last layers' gradients come first: two buckets, weight and bias, each.
+            self.assertEqual([e for e in events if e != "exchange"],
+                             ["gradient 2", "gradient 1", "gradient 0"])
+            self.assertGreaterEqual(events[:events.index("gradient 0")].count("exchange"), 2, events)
 
     def test_a_worker_that_dies_in_backward_is_named(self):
         died, survived = self.failure(
