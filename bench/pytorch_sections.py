@@ -156,7 +156,7 @@ def learning(python, quick):
 
 def tests(python, quick):
     """the tests of the Python package with this PyTorch, the examples' digests among them: on 1 to 4
-    workers over Gloo and MPI, with five seeds of kills, stops and resizes, and through a day as a
+    workers over Gloo and MPI, with three seeds of kills, stops and resizes, and through a day as a
     job of the local cluster."""
     yield "| test | minutes |"
     yield "| --- | --- |"
