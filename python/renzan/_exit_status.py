@@ -7,10 +7,12 @@ ends with 1 for both.
 from __future__ import annotations
 
 import sys
+from types import TracebackType
+from typing import Any, Callable
 
 from renzan.errors import Error, Stopped
 
-_previous = None
+_previous: Callable[..., Any] | None = None
 
 
 def end_by_exit_status() -> None:
@@ -20,10 +22,12 @@ def end_by_exit_status() -> None:
         _previous, sys.excepthook = sys.excepthook, _report
 
 
-def _report(kind, value, traceback) -> None:
+def _report(kind: type[BaseException], value: BaseException,
+            traceback: TracebackType | None) -> None:
     if isinstance(value, Stopped):
         print(f"renzan: {value}", file=sys.stderr, flush=True)
     else:
+        assert _previous is not None
         _previous(kind, value, traceback)
     if isinstance(value, Error):
         raise SystemExit(value.exit_status)

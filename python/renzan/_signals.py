@@ -11,6 +11,7 @@ import atexit
 import os
 import signal
 import threading
+from types import FrameType
 
 from renzan._requests import requests
 
@@ -40,7 +41,7 @@ def serve_signals() -> None:
     os.register_at_fork(before=_before_fork, after_in_parent=_after_fork, after_in_child=_in_child)
 
 
-def _nothing(number, frame) -> None:
+def _nothing(number: int, frame: FrameType | None) -> None:
     """What counts is that Python writes the signal to the pipe."""
 
 

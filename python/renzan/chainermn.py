@@ -22,12 +22,35 @@ from renzan.random import sample_order
 class CommunicatorBase:
     """All workers. Every worker makes the same calls in the same order."""
 
-    rank = property(lambda self: hvd.rank(), doc="This worker's number.")
-    size = property(lambda self: hvd.size(), doc="The number of workers.")
-    intra_rank = property(lambda self: hvd.local_rank(), doc="The number among those of its host.")
-    intra_size = property(lambda self: hvd.local_size(), doc="The number of workers of its host.")
-    inter_rank = property(lambda self: hvd.cross_rank(), doc="The number of its host.")
-    inter_size = property(lambda self: hvd.cross_size(), doc="The number of hosts.")
+    @property
+    def rank(self) -> int:
+        """This worker's number."""
+        return hvd.rank()
+
+    @property
+    def size(self) -> int:
+        """The number of workers."""
+        return hvd.size()
+
+    @property
+    def intra_rank(self) -> int:
+        """The number among those of its host."""
+        return hvd.local_rank()
+
+    @property
+    def intra_size(self) -> int:
+        """The number of workers of its host."""
+        return hvd.local_size()
+
+    @property
+    def inter_rank(self) -> int:
+        """The number of its host."""
+        return hvd.cross_rank()
+
+    @property
+    def inter_size(self) -> int:
+        """The number of hosts."""
+        return hvd.cross_size()
 
     def allreduce(self, data: np.ndarray) -> np.ndarray:
         """The sum of the workers' arrays."""
@@ -37,7 +60,7 @@ class CommunicatorBase:
         """Worker `root`'s array; what the others pass is ignored."""
         return self.bcast_obj(data, root)
 
-    def allgather(self, data: np.ndarray) -> tuple:
+    def allgather(self, data: np.ndarray) -> tuple[np.ndarray, ...]:
         """Every worker's array, by rank."""
         return tuple(hvd.allgather_object(data))
 
@@ -45,7 +68,7 @@ class CommunicatorBase:
         """Worker `root`'s object."""
         return hvd.broadcast_object(obj, root)
 
-    def gather_obj(self, obj: Any, root: int = 0) -> list | None:
+    def gather_obj(self, obj: Any, root: int = 0) -> list[Any] | None:
         """Every worker's object, by rank, on worker `root`."""
         everyone = hvd.allgather_object(obj)
         return everyone if self.rank == root else None
@@ -91,10 +114,12 @@ def create_multi_node_optimizer(actual_optimizer: torch.optim.Optimizer,
     return hvd.DistributedOptimizer(actual_optimizer)
 
 
-def scatter_dataset(dataset, comm: CommunicatorBase, root: int = 0, shuffle: bool = False,
-                    seed: int | None = None, *, force_equal_length: bool = True) -> Subset:
-    """This worker's part of a dataset of which every worker has all: consecutive samples, or some
-    of a shuffled order. With force_equal_length some samples are in two parts."""
+def scatter_dataset(dataset: Any, comm: CommunicatorBase, root: int = 0, shuffle: bool = False,
+                    seed: int | None = None, *,
+                    force_equal_length: bool = True) -> Subset[Any]:
+    """This worker's part of a dataset (anything with a length and samples by number) of which
+    every worker has all: consecutive samples, or some of a shuffled order. With force_equal_length
+    some samples are in two parts."""
     total, size = len(dataset), comm.size
     order = sample_order(seed or 0, 0, total) if shuffle else np.arange(total)
     begin, end = total * comm.rank // size, total * (comm.rank + 1) // size
@@ -106,7 +131,7 @@ def scatter_dataset(dataset, comm: CommunicatorBase, root: int = 0, shuffle: boo
 def create_multi_node_evaluator(actual_evaluator: Callable[..., dict[str, float]],
                                 communicator: CommunicatorBase) -> Callable[..., dict[str, float]]:
     """A function of the same arguments whose results are the averages over the workers."""
-    def evaluate(*args, **kwargs) -> dict[str, float]:
+    def evaluate(*args: Any, **kwargs: Any) -> dict[str, float]:
         mine = actual_evaluator(*args, **kwargs)
         everyone = hvd.allgather_object({name: float(value) for name, value in mine.items()})
         return {name: sum(other[name] for other in everyone) / len(everyone) for name in mine}

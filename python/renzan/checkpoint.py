@@ -66,7 +66,7 @@ class Checkpoint(Mapping[str, np.ndarray]):
     def __enter__(self) -> Checkpoint:
         return self
 
-    def __exit__(self, *exception) -> None:
+    def __exit__(self, *exception: object) -> None:
         self.close()
 
     def __repr__(self) -> str:
@@ -226,7 +226,7 @@ def model_sha256(step: int, tensors: Sequence[Array]) -> str:
     return digest.value.decode()
 
 
-def _tensors(arrays: Sequence[Array]) -> ctypes.Array:
+def _tensors(arrays: Sequence[Array]) -> ctypes.Array[Tensor]:
     return (Tensor * len(arrays))(*[
         Tensor(c_char_p(array.key.encode()), array.dtype.encode(),
                (c_int64 * len(array.shape))(*array.shape), len(array.shape), array.address,

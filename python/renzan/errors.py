@@ -9,6 +9,7 @@ class Error(RuntimeError):
     exit_status = 70
 
     def __init__(self, text: str, exit_status: int | None = None):
+        """`exit_status`: None for that of the class."""
         super().__init__(text)
         if exit_status is not None:
             self.exit_status = exit_status

@@ -16,4 +16,5 @@ class HostsUpdatedInterrupt(Stopped):
 
     def __init__(self, text: str = "asked to stop; the last commit is kept: run it again",
                  exit_status: int | None = None):
+        """`exit_status`: None for 75."""
         super().__init__(text, exit_status)

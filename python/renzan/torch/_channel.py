@@ -7,6 +7,7 @@ that exchange messages has a communicator of its own, made when the first messag
 from __future__ import annotations
 
 from collections import defaultdict, deque
+from ctypes import c_void_p
 from datetime import timedelta
 
 import torch
@@ -26,6 +27,7 @@ class Channel:
     sending waits for that."""
 
     def __init__(self, store: dist.Store, source: int, target: int, rank: int, timeout: timedelta):
+        """On both workers: `rank` is this one's. The first message waits for the other worker."""
         self._what = f"from worker {source} to worker {target}"
         self._connection = _Connection(store, f"messages {source} {target}",
                                        0 if rank == source else 1, timeout)
@@ -86,7 +88,7 @@ class _Connection:
         self._arguments = store, key, rank, 2, timeout
         self._communicator: Communicator | None = None
 
-    def handle(self):
+    def handle(self) -> c_void_p:
         if self._communicator is None:
             self._communicator = connect(*self._arguments)
         return self._communicator.handle

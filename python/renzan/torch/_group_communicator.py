@@ -37,7 +37,8 @@ def connect(store: dist.Store, key: str, rank: int, size: int, timeout: timedelt
             _publish(store, key, f"{host} {port.getsockname()[1]}")
         host, number = _read(store, key, seconds).split()
         place.master_addr, place.master_port = host.encode(), int(number)
-        return Communicator("gloo", seconds, place=place)
+        communicator = Communicator("gloo", seconds, place=place)
+    return communicator
 
 
 def is_world_of_mpirun(rank: int, size: int) -> bool:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-from ctypes import c_size_t, c_void_p
-from typing import Iterator, Sequence
+from ctypes import Array, c_size_t, c_void_p
+from typing import Any, Iterator, Sequence
 
 import torch
 from torch.distributed import ReduceOp
@@ -13,11 +13,12 @@ from renzan.communicator import DTYPES, Op
 from renzan.errors import UsageError
 
 _CODES = {getattr(torch, name): code for name, code in DTYPES.items()}
-_OPS = [(ReduceOp.SUM, Op.SUM), (ReduceOp.PRODUCT, Op.PRODUCT), (ReduceOp.MIN, Op.MIN),
-        (ReduceOp.MAX, Op.MAX), (ReduceOp.BAND, Op.BIT_AND), (ReduceOp.BOR, Op.BIT_OR),
-        (ReduceOp.BXOR, Op.BIT_XOR)]
+_OPS: list[tuple[Any, Op]] = [
+    (ReduceOp.SUM, Op.SUM), (ReduceOp.PRODUCT, Op.PRODUCT), (ReduceOp.MIN, Op.MIN),
+    (ReduceOp.MAX, Op.MAX), (ReduceOp.BAND, Op.BIT_AND), (ReduceOp.BOR, Op.BIT_OR),
+    (ReduceOp.BXOR, Op.BIT_XOR)]
 # Of truth values, 0 or 1 each: a sum is whether any is true, a product whether all are.
-_TRUTH = {Op.SUM: Op.MAX, Op.PRODUCT: Op.MIN}
+_TRUTH: dict[Op | None, Op] = {Op.SUM: Op.MAX, Op.PRODUCT: Op.MIN}
 
 
 def check(what: str, *tensors: torch.Tensor) -> None:
@@ -38,23 +39,26 @@ class Reduction:
 
     def __init__(self, what: str, tensor: torch.Tensor, op: ReduceOp, size: int):
         """`size`: the workers whose mean ReduceOp.AVG is."""
-        self.average = size if op == ReduceOp.AVG else None
-        self.op = next((ours for theirs, ours in _OPS if op == theirs), None)
+        average = ReduceOp.AVG  # type: ignore[attr-defined]  # PyTorch 1.13 has it undeclared
+        self.average = size if op == average else None
+        native = next((ours for theirs, ours in _OPS if op == theirs), None)
+        code: int | None
         dtype = tensor.dtype
         if self.average is not None and (dtype.is_floating_point or dtype.is_complex):
-            self.op = Op.SUM
+            native = Op.SUM
         if dtype is torch.bool:
-            self.op = _TRUTH.get(self.op, self.op)
-            self.code = _CODES[torch.uint8]
+            native = _TRUTH.get(native, native)
+            code = _CODES[torch.uint8]
         elif dtype.is_complex:
-            if self.op is not Op.SUM:
-                self.op = None
-            self.code = _CODES.get(torch.empty(0, dtype=dtype).real.dtype)
+            if native is not Op.SUM:
+                native = None
+            code = _CODES.get(torch.empty(0, dtype=dtype).real.dtype)
         else:
-            self.code = _CODES.get(dtype)
-        if self.op is None or self.code is None:
+            code = _CODES.get(dtype)
+        if native is None or code is None:
             name = str(getattr(op, "op", op)).rsplit(".", maxsplit=1)[-1]
             raise UsageError(f"{what}: backend renzan has no {name} of {dtype}")
+        self.op, self.code = native, code
         # Elements of the C interface per element of the tensor.
         self.parts = 2 if dtype.is_complex else 1
 
@@ -89,7 +93,7 @@ def num_bytes(tensor: torch.Tensor) -> int:
     return tensor.numel() * tensor.element_size()
 
 
-def pointers(tensors: Sequence[torch.Tensor | None]):
+def pointers(tensors: Sequence[torch.Tensor | None]) -> tuple[Array[c_void_p], Array[c_size_t]]:
     """Addresses and sizes in bytes, as the C interface takes them. None is nothing."""
     return ((c_void_p * len(tensors))(*[None if t is None else t.data_ptr() for t in tensors]),
             (c_size_t * len(tensors))(*[0 if t is None else num_bytes(t) for t in tensors]))

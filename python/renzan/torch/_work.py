@@ -6,7 +6,7 @@ import queue
 import threading
 from collections import OrderedDict
 from datetime import timedelta
-from typing import Any, Callable
+from typing import Any, Callable, TypeVar
 
 import torch
 import torch.distributed as dist
@@ -18,17 +18,20 @@ from renzan.errors import Error, PeerError
 # waits for all of one backward pass at its end.
 _MOST_UNCLAIMED = 256
 
+_Kind = TypeVar("_Kind", bound=Error)
+
 
 class Work(dist.Work):
     """torch.distributed.Work: an operation that runs, or waits for its turn."""
 
     def __init__(self, name: str, body: Callable[[], Any]):
+        """`name` is said in errors. body() carries it out and returns what result() does."""
         super().__init__()
         self._name = name
         self._body: Callable[[], Any] | None = body
         self._done = threading.Event()
         self._lock = threading.Lock()  # of the future
-        self._future: torch.futures.Future | None = None
+        self._future: torch.futures.Future[Any] | None = None
         self._error: Exception | None = None
         self._result: Any = None
         self._claim: Callable[[], Any] = lambda: None
@@ -68,7 +71,7 @@ class Work(dist.Work):
 
     _source_rank = source_rank
 
-    def get_future(self) -> torch.futures.Future:
+    def get_future(self) -> torch.futures.Future[Any]:
         """Completed, with result(), by the thread that carries the operation out. A backward pass
         in which it is taken raises the error of the operation: DistributedDataParallel would turn
         it into a RuntimeError with its text."""
@@ -92,6 +95,7 @@ class Work(dist.Work):
         try:
             if lost is not None:
                 raise lost
+            assert self._body is not None
             self._result = self._body()
         except PeerError as error:
             lost = lost or _with_name(self._name, error)
@@ -107,6 +111,7 @@ class Work(dist.Work):
         return lost
 
     def _complete(self) -> None:
+        assert self._future is not None
         if self._error is not None:
             self._future.set_exception(self._error)
         else:
@@ -118,7 +123,7 @@ class Worker:
 
     def __init__(self, name: str, end: Callable[[], None]):
         """`end` is called by the thread after the last work."""
-        self._queue: queue.SimpleQueue = queue.SimpleQueue()
+        self._queue: queue.SimpleQueue[Work | None] = queue.SimpleQueue()
         self._unclaimed: OrderedDict[int, Work] = OrderedDict()
         self._thread = threading.Thread(target=_carry_out, args=(self._queue, end), name=name,
                                         daemon=True)
@@ -142,7 +147,7 @@ class Worker:
             self._thread.join()
 
 
-def _carry_out(works: queue.SimpleQueue, end: Callable[[], None]) -> None:
+def _carry_out(works: queue.SimpleQueue[Work | None], end: Callable[[], None]) -> None:
     # Knows nothing of the process group, which can therefore end while this waits.
     lost = None
     try:
@@ -156,7 +161,7 @@ def _carry_out(works: queue.SimpleQueue, end: Callable[[], None]) -> None:
         end()
 
 
-def _with_name(name: str, error: Error) -> Error:
+def _with_name(name: str, error: _Kind) -> _Kind:
     named = type(error)(f"{name}: {error}", error.exit_status)
     named.__cause__ = error.__cause__
     return named

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Iterable
+
 import torch
 
 from renzan.communicator import Communicator
@@ -36,8 +38,10 @@ class Buckets:
     its way, so that all workers exchange them in one order.
     """
 
-    def __init__(self, communicator: Communicator, named_parameters, virtual_workers: int,
+    def __init__(self, communicator: Communicator,
+                 named_parameters: Iterable[tuple[str, torch.nn.Parameter]], virtual_workers: int,
                  bucket_bytes: int, wire: str | None):
+        """`wire`: as of a Reduction; gradients of float64 are sent as they are."""
         self._buckets: list[_Bucket] = []
         self._bucket_of: dict[torch.nn.Parameter, _Bucket] = {}
         self._deal(list(named_parameters), bucket_bytes)
@@ -57,7 +61,8 @@ class Buckets:
                 accumulator.register_hook(lambda *_, p=parameter: self._is_ready(p))
                 self._accumulators.append(accumulator)
 
-    def _deal(self, named_parameters, bucket_bytes: int) -> None:
+    def _deal(self, named_parameters: list[tuple[str, torch.nn.Parameter]],
+              bucket_bytes: int) -> None:
         open_ones: dict[str, tuple[_Bucket, int]] = {}
         for name, parameter in reversed(named_parameters):
             if parameter.dtype not in _SUMS:
@@ -123,6 +128,7 @@ class Buckets:
                 piece.data = result.data_ptr()
             finite = bucket.reduction.finish(bucket.parts, scale)
             for (name, parameter), result in zip(bucket.parameters, results):
+                assert parameter.grad is not None  # by _writable_gradient
                 if parameter.grad is not result:
                     parameter.grad.copy_(result)
                 if not finite and not torch.isfinite(result).all():

@@ -22,6 +22,7 @@ class Buffers:
     """The buffers that a step may change."""
 
     def __init__(self, communicator: Communicator, model: torch.nn.Module, virtual_workers: int):
+        """A UsageError if a buffer is complex, or not on a CPU."""
         self._virtual_workers = virtual_workers
         kept = _buffers_of(model)
         self._floats = [b for b in kept if b.now.is_floating_point()]

@@ -22,7 +22,9 @@ from renzan.torch.tree import DTYPES, Tensors, add_tensor, describe, flatten, re
 class Contents:
     """A model and what is trained with it."""
 
-    def __init__(self, model: torch.nn.Module, optimizer: Any, scheduler: Any, extra: dict):
+    def __init__(self, model: torch.nn.Module, optimizer: Any, scheduler: Any,
+                 extra: dict[str, Any]):
+        """`optimizer` and `scheduler` are None where there is none."""
         # What wraps a model for a group of workers is no part of it.
         self._model = (model.module if isinstance(
             model, (torch.nn.parallel.DistributedDataParallel, torch.nn.DataParallel)) else model)

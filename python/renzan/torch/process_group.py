@@ -12,7 +12,7 @@ import sys
 import weakref
 from ctypes import c_size_t
 from datetime import timedelta
-from typing import Any, Callable, Sequence
+from typing import Any, Callable, Sequence, Union
 
 import torch
 import torch.distributed as dist
@@ -26,6 +26,8 @@ from renzan.torch._tensors import (Reduction, check, num_bytes, pointers, readab
 from renzan.torch._work import Work, Worker
 
 Tensors = Sequence[torch.Tensor]
+OneTensor = Union[Tensors, torch.Tensor]
+"""A tensor, or a list of one."""
 
 
 class ProcessGroup(dist.ProcessGroup):
@@ -44,7 +46,9 @@ class ProcessGroup(dist.ProcessGroup):
     """
 
     def __init__(self, store: dist.Store, rank: int, size: int, timeout: timedelta):
-        super().__init__(rank, size)
+        """By init_process_group and new_group. Returns once all workers have called it; `timeout`
+        is for that, and for each operation."""
+        super().__init__(rank, size)  # type: ignore[call-arg]  # PyTorch 1.13 declares none
         self._group_name = self._group_desc = ""
         self._rank, self._size, self._store, self._timeout = rank, size, store, timeout
         backend = "mpi" if is_world_of_mpirun(rank, size) else None
@@ -91,34 +95,46 @@ class ProcessGroup(dist.ProcessGroup):
         """What the group is for."""
         return self._group_desc
 
-    def barrier(self, opts=None) -> Work:
-        """Ends once all workers have called it."""
+    def barrier(self, opts: object = None) -> Work:
+        """As torch.distributed.barrier: ends once all workers have called it."""
         return self._submit("barrier", lambda: library.renzan_barrier(self._comm))
 
-    def broadcast(self, tensors, opts=None) -> Work:
+    def broadcast(self, tensors: OneTensor,
+                  opts: dist.BroadcastOptions | int | None = None) -> Work:
+        """As torch.distributed.broadcast: the tensor of worker `opts` (or opts.rootRank) to all, in
+        place."""
         tensor = _one("broadcast", tensors)
         root = opts if isinstance(opts, int) else opts.rootRank if opts else 0
 
-        def run():
+        def run() -> Tensors:
             with writable(tensor) as (plain,):
                 library.renzan_broadcast(self._comm, plain.data_ptr(), num_bytes(plain), root)
             return [tensor]
 
         return self._submit("broadcast", run)
 
-    def allreduce(self, tensors, opts=None) -> Work:
+    def allreduce(self, tensors: OneTensor,
+                  opts: dist.AllreduceOptions | ReduceOp | None = None) -> Work:
+        """As torch.distributed.all_reduce: the workers' tensors combined, in place. A UsageError if
+        tensors of this type cannot be combined so; the same holds for all reductions."""
         return self._all_reduce("all_reduce", [_one("all_reduce", tensors)], opts)
 
-    def allreduce_coalesced(self, tensors: Tensors, opts=None) -> Work:
+    def allreduce_coalesced(self, tensors: Tensors,
+                            opts: dist.AllreduceCoalescedOptions | ReduceOp | None = None) -> Work:
+        """As torch.distributed.all_reduce_coalesced: allreduce() of each of them."""
         check("all_reduce_coalesced", *tensors)
         return self._all_reduce("all_reduce_coalesced", tensors, opts)
 
-    def reduce(self, tensors, opts=None, op=None) -> Work:
+    def reduce(self, tensors: OneTensor, opts: dist.ReduceOptions | int | None = None,
+               op: ReduceOp | None = None) -> Work:
+        """As torch.distributed.reduce: the workers' tensors combined, in place, on worker `opts`
+        (or opts.rootRank). The tensors of the others stay as they are."""
         tensor = _one("reduce", tensors)
+        assert opts is not None
         root = opts if isinstance(opts, int) else opts.rootRank
         reduction = Reduction("reduce", tensor, _op(op or opts), self._size)
 
-        def run():
+        def run() -> Tensors:
             # Everyone's whole array goes to the root.
             if self._rank != root:
                 self._reduce_scatter(readable(tensor), None, tensor.numel(), root, reduction)
@@ -129,11 +145,17 @@ class ProcessGroup(dist.ProcessGroup):
 
         return self._submit("reduce", run)
 
-    def allgather(self, output_tensors, input_tensors, opts=None) -> Work:
+    # PyTorch declares further forms of the methods whose types differ from its own: of a list and a
+    # tensor, which torch.distributed does not use.
+
+    def allgather(self, output_tensors: Sequence[Tensors],  # type: ignore[override]
+                  input_tensors: OneTensor, opts: object = None) -> Work:
+        """As torch.distributed.all_gather: every worker's tensor, by rank, in the one list of
+        `output_tensors`."""
         tensor = _one("all_gather", input_tensors)
         outputs = _one_list("all_gather", output_tensors, self._size)
 
-        def run():
+        def run() -> Tensors:
             with writable(*outputs) as plain:
                 self._all_gather(readable(tensor), plain)
             return outputs
@@ -141,7 +163,9 @@ class ProcessGroup(dist.ProcessGroup):
         return self._submit("all_gather", run)
 
     def allgather_coalesced(self, output_lists: Sequence[Tensors], input_list: Tensors,
-                            opts=None) -> Work:
+                            opts: object = None) -> Work:
+        """As torch.distributed.all_gather_coalesced: every worker's tensors in the list of its
+        rank."""
         what = "all_gather_coalesced"
         check(what, *input_list)
         if len(output_lists) != self._size:
@@ -151,7 +175,7 @@ class ProcessGroup(dist.ProcessGroup):
             if len(outputs) != len(input_list):
                 raise UsageError(f"{what}: {len(outputs)} outputs for {len(input_list)} inputs")
 
-        def run():
+        def run() -> Sequence[Tensors]:
             for i, tensor in enumerate(input_list):
                 with writable(*[outputs[i] for outputs in output_lists]) as plain:
                     self._all_gather(readable(tensor), plain)
@@ -159,17 +183,20 @@ class ProcessGroup(dist.ProcessGroup):
 
         return self._submit(what, run)
 
-    def _allgather_base(self, output: torch.Tensor, input: torch.Tensor, opts=None) -> Work:
+    def _allgather_base(self, output: torch.Tensor, input: torch.Tensor,
+                        opts: object = None) -> Work:
+        """As torch.distributed.all_gather_into_tensor: every worker's tensor, by rank, in one."""
         return self.allgather_into_tensor_coalesced([output], [input])
 
     def allgather_into_tensor_coalesced(self, outputs: Tensors, inputs: Tensors,
-                                        opts=None) -> Work:
+                                        opts: object = None) -> Work:
+        """As torch.distributed.all_gather_into_tensor, of each of them."""
         what = "all_gather_into_tensor"
         check(what, *outputs, *inputs)
         for output, tensor in zip(outputs, inputs):
             _is_times(what, output, tensor, self._size)
 
-        def run():
+        def run() -> Tensors:
             for output, tensor in zip(outputs, inputs):
                 with writable(output) as (plain,):
                     self._all_gather(readable(tensor), _split(plain, self._size))
@@ -177,25 +204,31 @@ class ProcessGroup(dist.ProcessGroup):
 
         return self._submit(what, run)
 
-    def gather(self, output_tensors, input_tensors, opts=None) -> Work:
+    def gather(self, output_tensors: Sequence[Tensors],  # type: ignore[override]
+               input_tensors: OneTensor, opts: dist.GatherOptions | None = None) -> Work:
+        """As torch.distributed.gather: every worker's tensor, by rank, in the one list of
+        `output_tensors` of worker opts.rootRank. The others give no list."""
         tensor = _one("gather", input_tensors)
         root = opts.rootRank if opts else 0
         outputs = (_one_list("gather", output_tensors, self._size) if self._rank == root else [])
 
-        def run():
+        def run() -> Tensors:
             with writable(*outputs) as plain:
-                self._exchange(self._only(root, readable(tensor)), plain or [None] * self._size)
+                self._exchange(self._only(root, readable(tensor)), plain or self._nothing())
             return outputs
 
         return self._submit("gather", run)
 
-    def scatter(self, output_tensors, input_tensors, opts=None) -> Work:
+    def scatter(self, output_tensors: OneTensor,  # type: ignore[override]
+                input_tensors: Sequence[Tensors], opts: dist.ScatterOptions | None = None) -> Work:
+        """As torch.distributed.scatter: to worker p tensor p of the one list of `input_tensors` of
+        worker opts.rootRank. The others give no list."""
         tensor = _one("scatter", output_tensors)
         root = opts.rootRank if opts else 0
         inputs = (_one_list("scatter", input_tensors, self._size) if self._rank == root else
-                  [None] * self._size)
+                  self._nothing())
 
-        def run():
+        def run() -> Tensors:
             with writable(tensor) as (plain,):
                 self._exchange([t if t is None else readable(t) for t in inputs],
                                self._only(root, plain))
@@ -203,14 +236,18 @@ class ProcessGroup(dist.ProcessGroup):
 
         return self._submit("scatter", run)
 
-    def reduce_scatter(self, output_tensors, input_tensors, opts=None) -> Work:
+    def reduce_scatter(self, output_tensors: OneTensor,  # type: ignore[override]
+                       input_tensors: Sequence[Tensors],
+                       opts: dist.ReduceScatterOptions | ReduceOp | None = None) -> Work:
+        """As torch.distributed.reduce_scatter: worker p gets the combination of the workers'
+        tensors p, of the one list of `input_tensors`."""
         output = _one("reduce_scatter", output_tensors)
         inputs = _one_list("reduce_scatter", input_tensors, self._size)
         reduction = Reduction("reduce_scatter", output, _op(opts), self._size)
         for tensor in inputs:
             _is_times("reduce_scatter", tensor, output, 1)
 
-        def run():
+        def run() -> Tensors:
             with writable(output) as (plain,):
                 whole = torch.cat([readable(tensor).reshape(-1) for tensor in inputs])
                 self._reduce_scatter(whole, plain, plain.numel(), None, reduction)
@@ -218,18 +255,22 @@ class ProcessGroup(dist.ProcessGroup):
 
         return self._submit("reduce_scatter", run)
 
-    def _reduce_scatter_base(self, output: torch.Tensor, input: torch.Tensor, opts=None) -> Work:
+    def _reduce_scatter_base(self, output: torch.Tensor, input: torch.Tensor,
+                             opts: dist.ReduceScatterOptions | ReduceOp | None = None) -> Work:
+        """As torch.distributed.reduce_scatter_tensor: worker p gets part p of the combination."""
         return self.reduce_scatter_tensor_coalesced([output], [input], opts)
 
-    def reduce_scatter_tensor_coalesced(self, outputs: Tensors, inputs: Tensors,
-                                        opts=None) -> Work:
+    def reduce_scatter_tensor_coalesced(
+            self, outputs: Tensors, inputs: Tensors,
+            opts: dist.ReduceScatterOptions | ReduceOp | None = None) -> Work:
+        """As torch.distributed.reduce_scatter_tensor, of each of them."""
         what = "reduce_scatter_tensor"
         check(what, *outputs, *inputs)
         reductions = [Reduction(what, output, _op(opts), self._size) for output in outputs]
         for output, tensor in zip(outputs, inputs):
             _is_times(what, tensor, output, self._size)
 
-        def run():
+        def run() -> Tensors:
             for output, tensor, reduction in zip(outputs, inputs, reductions):
                 with writable(output) as (plain,):
                     self._reduce_scatter(readable(tensor), plain, plain.numel(), None, reduction)
@@ -237,11 +278,14 @@ class ProcessGroup(dist.ProcessGroup):
 
         return self._submit(what, run)
 
-    def alltoall(self, output_tensors: Tensors, input_tensors: Tensors, opts=None) -> Work:
+    def alltoall(self, output_tensors: Tensors, input_tensors: Tensors,
+                 opts: object = None) -> Work:
+        """As torch.distributed.all_to_all: input_tensors[p] goes to worker p, output_tensors[p]
+        comes from it."""
         outputs = _one_list("all_to_all", [output_tensors], self._size)
         inputs = _one_list("all_to_all", [input_tensors], self._size)
 
-        def run():
+        def run() -> Tensors:
             with writable(*outputs) as plain:
                 self._exchange([readable(tensor) for tensor in inputs], plain)
             return outputs
@@ -250,26 +294,33 @@ class ProcessGroup(dist.ProcessGroup):
 
     def alltoall_base(self, output: torch.Tensor, input: torch.Tensor,
                       output_split_sizes: Sequence[int], input_split_sizes: Sequence[int],
-                      opts=None) -> Work:
+                      opts: object = None) -> Work:
+        """As torch.distributed.all_to_all_single: consecutive rows go to the workers,
+        input_split_sizes[p] to worker p; output_split_sizes[p] come from it. Without sizes every
+        worker gets as many. A UsageError if the sizes do not add up to the rows."""
         what = "all_to_all_single"
         check(what, output, input)
         output_rows = self._rows(what, output, output_split_sizes)
         input_rows = self._rows(what, input, input_split_sizes)
 
-        def run():
+        def run() -> Tensors:
             with writable(output) as (plain,):
                 self._exchange(readable(input).split(input_rows), plain.split(output_rows))
             return [output]
 
         return self._submit(what, run)
 
-    def send(self, tensors, dst: int, tag: int = 0) -> Work:
+    def send(self, tensors: OneTensor, dst: int, tag: int = 0) -> Work:
+        """As torch.distributed.isend: ends once worker `dst` has received the tensor."""
         return self._channel("send", self._rank, dst).send(_one("send", tensors), tag)
 
-    def recv(self, tensors, src: int, tag: int = 0) -> Work:
+    def recv(self, tensors: OneTensor, src: int, tag: int = 0) -> Work:
+        """As torch.distributed.irecv: the next tensor with this tag that worker `src` sends, of the
+        size of this one; another size is a UsageError."""
         return self._channel("recv", src, self._rank).receive(_one("recv", tensors), tag)
 
-    def recv_anysource(self, tensors, tag: int = 0) -> Work:
+    def recv_anysource(self, tensors: OneTensor, tag: int = 0) -> Work:
+        """Always a UsageError: the sender has to be named."""
         raise UsageError("recv: backend renzan receives from a worker that is named: recv(t, src)")
 
     # The names of PyTorch 2.
@@ -284,10 +335,10 @@ class ProcessGroup(dist.ProcessGroup):
             raise UsageError(f"{name}: this process group has been destroyed")
         return self._worker.submit(Work(name, body))
 
-    def _all_reduce(self, what: str, tensors: Tensors, opts) -> Work:
+    def _all_reduce(self, what: str, tensors: Tensors, opts: object) -> Work:
         reductions = [Reduction(what, tensor, _op(opts), self._size) for tensor in tensors]
 
-        def run():
+        def run() -> Tensors:
             for tensor, reduction in zip(tensors, reductions):
                 with writable(tensor) as (plain,):
                     library.renzan_all_reduce(self._comm, plain.data_ptr(), plain.data_ptr(),
@@ -320,6 +371,9 @@ class ProcessGroup(dist.ProcessGroup):
     def _only(self, rank: int, tensor: torch.Tensor) -> list[torch.Tensor | None]:
         return [tensor if p == rank else None for p in range(self._size)]
 
+    def _nothing(self) -> Sequence[torch.Tensor | None]:
+        return [None] * self._size
+
     def _rows(self, what: str, tensor: torch.Tensor, sizes: Sequence[int]) -> list[int]:
         rows = len(tensor) if tensor.dim() > 0 else 1
         if not sizes:
@@ -345,7 +399,7 @@ class ProcessGroup(dist.ProcessGroup):
 _alive: weakref.WeakSet[ProcessGroup] = weakref.WeakSet()
 
 
-def _one(what: str, tensors) -> torch.Tensor:
+def _one(what: str, tensors: OneTensor) -> torch.Tensor:
     tensors = [tensors] if isinstance(tensors, torch.Tensor) else tensors
     check(what, *tensors)
     if len(tensors) != 1:
@@ -353,14 +407,15 @@ def _one(what: str, tensors) -> torch.Tensor:
     return tensors[0]
 
 
-def _one_list(what: str, lists, size: int) -> Tensors:
+def _one_list(what: str, lists: Sequence[Tensors], size: int) -> Tensors:
     if len(lists) != 1 or len(lists[0]) != size:
         raise UsageError(f"{what}: takes one list with a tensor for each of the {size} workers")
     check(what, *lists[0])
     return lists[0]
 
 
-def _op(opts) -> ReduceOp:
+def _op(opts: Any) -> Any:
+    """The ReduceOp that options, which may be one, name."""
     return ReduceOp.SUM if opts is None else getattr(opts, "reduceOp", opts)
 
 

@@ -13,7 +13,8 @@ import torch
 def get_random_state() -> dict[str, Any]:
     """Of all three generators, in types that a checkpoint holds."""
     version, words, gauss = random.getstate()
-    name, key, *rest = np.random.get_state()
+    of_numpy: Any = np.random.get_state()
+    name, key, *rest = of_numpy
     return {"torch": torch.get_rng_state(), "python": [version, np.array(words, np.int64), gauss],
             "numpy": [name, key.astype(np.int64), *rest]}
 
@@ -24,4 +25,5 @@ def set_random_state(state: dict[str, Any]) -> None:
     version, words, gauss = state["python"]
     random.setstate((version, tuple(words.tolist()), gauss))
     name, key, *rest = state["numpy"]
-    np.random.set_state((name, key.astype(np.uint32), *rest))
+    of_numpy: Any = (name, key.astype(np.uint32), *rest)
+    np.random.set_state(of_numpy)

@@ -17,6 +17,7 @@ class Deal:
     """How a global batch is dealt: virtual worker v owns samples [v·B/V, (v + 1)·B/V)."""
 
     def __init__(self, batch_size: int, virtual_workers: int, communicator: Communicator | None):
+        """`communicator`: None for that of renzan.init()."""
         if virtual_workers < 1 or batch_size < 1 or batch_size % virtual_workers != 0:
             raise ConfigError(f"a batch of {batch_size} cannot be dealt to {virtual_workers} virtual "
                               "workers: batch_size has to be a multiple of virtual_workers")
@@ -88,8 +89,10 @@ class ShardSampler(torch.utils.data.IterableDataset):
 
     def __init__(self, read: Callable[[int], Iterable[Any]], num_shards: int, batch_size: int,
                  num_steps: int, seed: int = 1, *, virtual_workers: int = 8,
-                 collate: Callable[[list], Any] = torch.utils.data.default_collate,
+                 collate: Callable[[list[Any]], Any] = torch.utils.data.default_collate,
                  communicator: Communicator | None = None):
+        """`batch_size`: of all workers together, a multiple of `virtual_workers`, which the
+        VirtualStep has, too. `collate` makes a batch of a list of samples."""
         if num_shards < virtual_workers:
             raise ConfigError(f"{num_shards} shards cannot be dealt to {virtual_workers} virtual "
                               "workers: each needs one")

@@ -85,7 +85,8 @@ class State:
         self._communicator = communicator or getattr(step, "communicator", None) or renzan.init()
         self._every_steps, self._every_seconds, self._keep = every_steps, every_seconds, keep
         self._steps = steps if steps is not None else getattr(sampler, "num_steps", 0)
-        self._directory = os.fspath(directory or os.environ.get("RENZAN_CHECKPOINT_DIR", ""))
+        default = os.environ.get("RENZAN_CHECKPOINT_DIR", "")
+        self._directory = os.fspath(directory or default)
         # Of worker 0:
         self._writer: CheckpointWriter | None = None
         self._flight: _Flight | None = None
@@ -188,6 +189,7 @@ class State:
         if self._keeps_random_state:
             run["random"] = json.dumps(flatten(_RANDOM, get_random_state(), tensors))
         copies = on_cpu(tensors, copy=True)
+        assert self._writer is not None
         self._flight = _Flight(self._writer, self.step, copies, {**run, **self._describe()},
                                self._keep, hashed)
 
@@ -210,6 +212,7 @@ class State:
         if self._saved_step == self.step:
             return
         self._begin_saving(hashed)
+        assert self._flight is not None
         self._flight.wait()
         flight, self._flight = self._flight, None
         if flight.failure is not None:
@@ -273,7 +276,7 @@ class State:
                             "another directory to start a new run")
         return None
 
-    def _broadcast(self, infos: dict[str, list], saved: Tensors) -> None:
+    def _broadcast(self, infos: dict[str, list[Any]], saved: Tensors) -> None:
         if self._communicator.world_size == 1:
             return
         for key, (dtype, shape, nbytes) in infos.items():
@@ -322,6 +325,7 @@ class State:
                          f"written: {effect}")
 
     def _move_aside(self, step: int) -> None:
+        assert self._writer is not None
         try:
             self._writer.move_aside(step)
         except Error as problem:

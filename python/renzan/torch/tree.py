@@ -67,7 +67,7 @@ def flatten(key: str, value: Any, tensors: Tensors) -> Any:
                       "with state_dict and load_state_dict")
 
 
-def _flatten_mapping(key: str, value: Mapping, tensors: Tensors) -> Any:
+def _flatten_mapping(key: str, value: Mapping[Any, Any], tensors: Tensors) -> Any:
     # Schedulers keep functions in their state; a program makes these anew.
     items = {k: flatten(f"{key}.{k}", v, tensors) for k, v in value.items() if not _is_function(v)}
     if isinstance(value, collections.Counter):
@@ -88,7 +88,8 @@ def unflatten(value: Any, tensor: Callable[[str], torch.Tensor]) -> Any:
         return [unflatten(item, tensor) for item in value]
     if not isinstance(value, dict):
         return value
-    kind, content = next(iter(value.items()), ("", None))
+    first: tuple[str, Any] = next(iter(value.items()), ("", None))
+    kind, content = first
     if not kind.startswith("$"):
         return {k: unflatten(v, tensor) for k, v in value.items()}
     if kind == "$tensor":

@@ -165,7 +165,9 @@ class VirtualStep:
                 "clip_norm": str(self._clip_norm), "compression": str(self._compression),
                 "loss_scale": str(self._loss_scale)}
 
-    def _run_virtual_worker(self, v: int, micro: Any, rows: int, loss_function) -> None:
+    def _run_virtual_worker(self, v: int, micro: Any, rows: int,
+                            loss_function: Callable[[torch.nn.Module, Any], torch.Tensor]
+                            ) -> None:
         is_last = v == self._own.stop - 1
         seed_all(self.seed, "virtual worker", self.step_count * self.virtual_workers + v)
         if v != self._own.start:
@@ -330,7 +332,7 @@ def _describe(value: Any) -> str:
 
 def _difference(a: list[dict[str, Any]], b: list[dict[str, Any]], at_a: str, at_b: str) -> str:
     """Says what the first parameter is in which they differ."""
-    def say(one):
+    def say(one: dict[str, Any]) -> str:
         return f"{one['name']} {one['shape']} {one['dtype']}" if one else "no more parameters"
 
     size = max(len(a), len(b))

@@ -49,14 +49,14 @@ def agree(communicator: Communicator, work: Callable[[], None]) -> None:
     raise_first(every)
 
 
-def raise_first(failures: list[list | None]) -> None:
+def raise_first(failures: list[list[Any] | None]) -> None:
     """Raises the first failure [exit status, text], if there is one."""
     for failure in failures:
         if failure is not None:
             raise error(*failure)
 
 
-def failure_of(exception: BaseException) -> list:
+def failure_of(exception: BaseException) -> list[Any]:
     """[exit status, text] of an exception."""
     if isinstance(exception, Error):
         return [exception.exit_status, str(exception)]

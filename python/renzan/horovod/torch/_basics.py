@@ -5,22 +5,29 @@ from __future__ import annotations
 import atexit
 import socket
 import sys
+from typing import TYPE_CHECKING, Literal, Sequence
 
 import renzan
 from renzan._exit_status import end_by_exit_status
 from renzan.errors import UsageError
 from renzan.horovod.torch._engine import Group
 
+if TYPE_CHECKING:
+    from renzan.horovod.torch.process_sets import ProcessSet
+
 _group: Group | None = None
 _hosts: list[tuple[str, int]] = []  # by rank: host, local rank
 
 
-def init(comm=None, process_sets=None) -> None:
+def init(comm: object = None,
+         process_sets: Sequence[ProcessSet | Sequence[int]] | Literal["dynamic"] | None = None
+         ) -> None:
     """Joins the workers that a launcher started (`renzan run`, torchrun, mpirun or srun).
 
     Calls renzan.init(), unless the script has done so with a backend or a time limit of its own:
     a worker that lets the others wait for longer (300 s) is taken for dead. `comm` is not offered.
-    `process_sets`: ProcessSets to add; all workers name the same ones in the same order.
+    `process_sets`: ProcessSets to add; all workers name the same ones in the same order. "dynamic"
+    is none: they can be added later in any case.
     """
     global _group
     if comm is not None:

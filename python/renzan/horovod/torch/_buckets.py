@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import threading
 import weakref
-from typing import Callable, Sequence
+from typing import Any, Callable, Sequence
 
 import torch
 
@@ -68,13 +68,13 @@ class Buckets:
     """Submits buckets of gradients as backward makes them."""
 
     def __init__(self, buckets: list[list[torch.Tensor]], passes: int,
-                 submit: Callable[[list[torch.Tensor]], list[Callable[[], None]]]):
+                 submit: Callable[[list[torch.Tensor]], list[Callable[[], Any]]]):
         """`passes`: backward passes before gradients are complete. `submit` takes parameters, and
         returns functions that wait for what it has submitted."""
         self._buckets, self._submit, self.passes = buckets, submit, passes
         self._bucket_of = {p: i for i, bucket in enumerate(buckets) for p in bucket}
         self._lock = threading.Lock()  # backward has a thread for each kind of device
-        self._waits: list[Callable[[], None]] = []
+        self._waits: list[Callable[[], Any]] = []
         self.reset()
         # A parameter's hooks come before its gradient is accumulated, those of its accumulator
         # after; it lives as long as it is held.
@@ -94,11 +94,11 @@ class Buckets:
         """Whether gradients have been submitted, but not waited for."""
         return bool(self._waits)
 
-    def _hook(self, parameter: torch.Tensor):
+    def _hook(self, parameter: torch.Tensor) -> Callable[..., None]:
         # The accumulator, which this holds, would keep it forever.
         weak = weakref.ref(self)
 
-        def accumulated(*_) -> None:
+        def accumulated(*_: object) -> None:
             buckets = weak()
             if buckets is not None:
                 buckets._accumulated(parameter)

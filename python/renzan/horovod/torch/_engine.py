@@ -11,7 +11,7 @@ import hashlib
 import queue
 import struct
 import threading
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, Sequence
 
 import numpy as np
 import torch
@@ -31,7 +31,7 @@ class Header(NamedTuple):
 
     kind: int
     dtype: int
-    count: int
+    count: int  # type: ignore[assignment]  # not tuple.count()
     rows: int
     hash: bytes
     text: str
@@ -45,7 +45,7 @@ class Header(NamedTuple):
     def unpack(cls, message: np.ndarray) -> Header:
         """The header of such bytes."""
         *fields, text = _HEADER.unpack(message.tobytes())
-        return cls(*fields, text.rstrip(b"\0").decode(errors="replace"))
+        return cls._make([*fields, text.rstrip(b"\0").decode(errors="replace")])
 
 
 class Handle(Protocol):
@@ -98,13 +98,16 @@ class Operation:
 class Several(Operation):
     """A handle for several operations."""
 
-    def __init__(self, operations: list[Operation]):
+    def __init__(self, operations: Sequence[Handle]):
+        """Of operations that have been submitted."""
         self._operations = operations
 
     def poll(self) -> bool:
+        """Whether all are done."""
         return all(operation.poll() for operation in self._operations)
 
-    def wait(self) -> list:
+    def wait(self) -> list[Any]:
+        """Their results."""
         return [operation.wait() for operation in self._operations]
 
 
@@ -117,6 +120,7 @@ class Join(Operation):
         self.last = -1
 
     def result(self) -> int:
+        """The worker that joined last."""
         return self.last
 
 
@@ -124,6 +128,7 @@ class Group:
     """The workers of a communicator, and the thread that carries out their operations."""
 
     def __init__(self, comm: Communicator):
+        """Starts the thread."""
         self.comm = comm
         self.rank, self.size = comm.rank, comm.world_size
         self._joined: list[int] = []  # ranks, in the order in which they joined

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ctypes import c_size_t, c_void_p
+from ctypes import Array, c_size_t, c_void_p
 from typing import Sequence
 
 import torch
@@ -68,6 +68,6 @@ def _bytes(tensor: torch.Tensor) -> int:
     return tensor.numel() * tensor.element_size()
 
 
-def _pointers(tensors: Sequence[torch.Tensor]):
+def _pointers(tensors: Sequence[torch.Tensor]) -> tuple[Array[c_void_p], Array[c_size_t]]:
     return ((c_void_p * len(tensors))(*[tensor.data_ptr() for tensor in tensors]),
             (c_size_t * len(tensors))(*[_bytes(tensor) for tensor in tensors]))

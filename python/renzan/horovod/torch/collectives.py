@@ -17,15 +17,19 @@ from renzan.horovod.torch.reductions import quoted, short
 class Exchange(Operation):
     """An operation of one function of (communicator, every worker's rows)."""
 
-    def __init__(self, text: str, function: Callable, rows: int = 0, device=None):
+    def __init__(self, text: str, function: Callable[[Communicator, list[int]], Any],
+                 rows: int = 0, device: torch.device | None = None):
+        """`rows`: this worker's. A tensor that the function returns is given on `device`."""
         super().__init__(text, rows)
         self._function, self._device = function, device
-        self._result = None
+        self._result: Any = None
 
     def carry_out(self, comm: Communicator, rows: list[int]) -> None:
+        """Calls the function."""
         self._result = self._function(comm, rows)
 
-    def result(self):
+    def result(self) -> Any:
+        """What the function has returned."""
         if isinstance(self._result, torch.Tensor) and self._device is not None:
             return self._result.to(self._device)
         return self._result
@@ -76,14 +80,19 @@ def allgather_async(tensor: torch.Tensor, name: str | None = None,
         Exchange(text.replace("'n'", "n"), gather, mine.shape[0], tensor.device))
 
 
+# The functions below have parameters of their own, which PyTorch's types do not foresee.
+
+
 class _AllGather(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, tensor, name, process_set):
+    def forward(ctx: Any, tensor: torch.Tensor,  # type: ignore[override]
+                name: str | None, process_set: ProcessSet) -> torch.Tensor:
         ctx.shape, ctx.process_set = tensor.shape, process_set
         return allgather_async(tensor, name, process_set).wait()
 
     @staticmethod
-    def backward(ctx, gradient):
+    def backward(ctx: Any,  # type: ignore[override]
+                 gradient: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
         from renzan.horovod.torch.reductions import allreduce
         rows = ctx.shape[0] if ctx.shape else 1
         everyone = allgather_async(torch.tensor([rows]), process_set=ctx.process_set).wait()
@@ -112,7 +121,8 @@ def grouped_allgather_async(tensors: Sequence[torch.Tensor], name: str | None = 
                     for i, tensor in enumerate(tensors)])
 
 
-def _broadcast_async(tensor, root_rank, name, process_set, in_place):
+def _broadcast_async(tensor: torch.Tensor, root_rank: int, name: str | None,
+                     process_set: ProcessSet, in_place: bool) -> Handle:
     root = process_set.root(root_rank)
     staged = _exchanges.staged(tensor)
     values = staged if in_place or staged.data_ptr() != tensor.data_ptr() else staged.clone()
@@ -132,11 +142,12 @@ def _broadcast_async(tensor, root_rank, name, process_set, in_place):
 class _InPlace(Exchange):
     """Its result is copied to a tensor, unless it lies there already."""
 
-    def __init__(self, text: str, function: Callable, target: torch.Tensor):
+    def __init__(self, text: str, function: Callable[[Communicator, list[int]], Any],
+                 target: torch.Tensor):
         super().__init__(text, function)
         self._target = target
 
-    def result(self):
+    def result(self) -> torch.Tensor:
         if self._result is not None:
             if self._result.data_ptr() != self._target.data_ptr():
                 with torch.no_grad():
@@ -165,12 +176,14 @@ def broadcast_(tensor: torch.Tensor, root_rank: int, name: str | None = None,
 
 class _Broadcast(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, tensor, root_rank, name, process_set):
+    def forward(ctx: Any, tensor: torch.Tensor, root_rank: int,  # type: ignore[override]
+                name: str | None, process_set: ProcessSet) -> torch.Tensor:
         ctx.root_rank, ctx.process_set = root_rank, process_set
         return broadcast_async(tensor, root_rank, name, process_set).wait()
 
     @staticmethod
-    def backward(ctx, gradient):
+    def backward(ctx: Any,  # type: ignore[override]
+                 gradient: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
         from renzan.horovod.torch.reductions import allreduce
         mean = allreduce(gradient, process_set=ctx.process_set)
         is_root = ctx.process_set.root(ctx.root_rank) == ctx.process_set.rank()
@@ -191,21 +204,22 @@ def alltoall_async(tensor: torch.Tensor, splits: Sequence[int] | torch.Tensor | 
     mine = _exchanges.staged(tensor)
     rows = _splits(mine, splits, group.size)
 
-    def exchange(comm: Communicator, _):
+    def exchange(comm: Communicator, _: list[int]) -> Any:
         incoming = comm.all_to_all(np.array(rows, np.int64)).tolist()
         result = mine.new_empty((sum(incoming), *mine.shape[1:]))
         _exchanges.all_to_all(comm, mine.split(rows), result.split(incoming))
         result = result.to(tensor.device)
         if splits is None:
             return result
-        device = splits.device if isinstance(splits, torch.Tensor) else "cpu"
+        device: torch.device | str = splits.device if isinstance(splits, torch.Tensor) else "cpu"
         return result, torch.tensor(incoming, dtype=torch.int32, device=device)
 
     text = f"alltoall{quoted(name)} of {short(mine.dtype)} {['n', *mine.shape[1:]]}"
     return group.submit(Exchange(text.replace("'n'", "n"), exchange))
 
 
-def _splits(tensor: torch.Tensor, splits, size: int) -> list[int]:
+def _splits(tensor: torch.Tensor, splits: Sequence[int] | torch.Tensor | None,
+            size: int) -> list[int]:
     if tensor.dim() == 0:
         raise ValueError("alltoall of a tensor without dimensions")
     if splits is None:
@@ -222,14 +236,16 @@ def _splits(tensor: torch.Tensor, splits, size: int) -> list[int]:
 
 class _AllToAll(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, tensor, splits, name, process_set):
+    def forward(ctx: Any, tensor: torch.Tensor, splits: torch.Tensor,  # type: ignore[override]
+                name: str | None, process_set: ProcessSet) -> tuple[torch.Tensor, torch.Tensor]:
         result, received = alltoall_async(tensor, splits, name, process_set).wait()
         ctx.received, ctx.process_set = received, process_set
         ctx.mark_non_differentiable(received)
         return result, received
 
     @staticmethod
-    def backward(ctx, gradient, _):
+    def backward(ctx: Any, gradient: torch.Tensor,  # type: ignore[override]
+                 _: Any) -> tuple[torch.Tensor | None, ...]:
         back, _ = alltoall_async(gradient, ctx.received, None, ctx.process_set).wait()
         return back, None, None, None
 
@@ -247,7 +263,8 @@ def alltoall(tensor: torch.Tensor, splits: Sequence[int] | torch.Tensor | None =
     return result if splits is None else (result, received)
 
 
-def exchange_bytes(text: str, function: Callable, process_set: ProcessSet):
+def exchange_bytes(text: str, function: Callable[[Communicator], Any],
+                   process_set: ProcessSet) -> Any:
     """Carries out a function of the communicator in its turn, and returns what it returns."""
     return process_set.group().submit(Exchange(text, lambda comm, _: function(comm))).wait()
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 
 
@@ -9,12 +11,12 @@ class Compressor:
     """The interface; a script may have its own."""
 
     @staticmethod
-    def compress(tensor: torch.Tensor):
+    def compress(tensor: torch.Tensor) -> tuple[torch.Tensor, Any]:
         """(what is sent, what decompress() needs to know)."""
         raise NotImplementedError
 
     @staticmethod
-    def decompress(tensor: torch.Tensor, ctx) -> torch.Tensor:
+    def decompress(tensor: torch.Tensor, ctx: Any) -> torch.Tensor:
         """The inverse."""
         raise NotImplementedError
 
@@ -23,11 +25,13 @@ class NoneCompressor(Compressor):
     """Sends tensors as they are."""
 
     @staticmethod
-    def compress(tensor: torch.Tensor):
+    def compress(tensor: torch.Tensor) -> tuple[torch.Tensor, Any]:
+        """(the tensor, None)."""
         return tensor, None
 
     @staticmethod
-    def decompress(tensor: torch.Tensor, ctx) -> torch.Tensor:
+    def decompress(tensor: torch.Tensor, ctx: Any) -> torch.Tensor:
+        """The tensor."""
         return tensor
 
 
@@ -35,13 +39,15 @@ class FP16Compressor(Compressor):
     """Sends floating-point tensors as float16; sums are rounded to it at each node of the tree."""
 
     @staticmethod
-    def compress(tensor: torch.Tensor):
+    def compress(tensor: torch.Tensor) -> tuple[torch.Tensor, Any]:
+        """(the tensor as float16, its type). One of integers stays as it is."""
         if not tensor.dtype.is_floating_point:
             return tensor, None
         return tensor.to(torch.float16), tensor.dtype
 
     @staticmethod
-    def decompress(tensor: torch.Tensor, ctx) -> torch.Tensor:
+    def decompress(tensor: torch.Tensor, ctx: Any) -> torch.Tensor:
+        """In the type that it had."""
         return tensor if ctx is None else tensor.to(ctx)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pickle
-from typing import Any, Iterable, Mapping
+from typing import Any, Iterable
 
 import torch
 
@@ -12,7 +12,7 @@ from renzan.horovod.torch.process_sets import ProcessSet, global_process_set
 from renzan.horovod.torch.reductions import quoted
 
 
-def broadcast_parameters(params: Mapping[str, Any] | Iterable[tuple[str, Any]], root_rank: int,
+def broadcast_parameters(params: dict[str, Any] | Iterable[tuple[str, Any]], root_rank: int,
                          process_set: ProcessSet = global_process_set) -> None:
     """Worker `root_rank`'s values to all, in place. `params`: a state_dict(), named_parameters(),
     or a list of (name, tensor); other values in it than tensors stay as they are."""
@@ -31,7 +31,7 @@ def broadcast_optimizer_state(optimizer: torch.optim.Optimizer, root_rank: int,
     """Worker `root_rank`'s optimizer.state_dict() to all: state and options of every group. `model`
     is ignored."""
     mine = process_set.root(root_rank) == process_set.rank()
-    state = optimizer.state_dict() if mine else None
+    state: Any = optimizer.state_dict() if mine else None
     state = broadcast_object(state, root_rank, "optimizer state", process_set)
     if not mine:
         optimizer.load_state_dict(state)
@@ -49,7 +49,7 @@ def broadcast_object(obj: Any, root_rank: int = 0, name: str | None = None,
 
 
 def allgather_object(obj: Any, name: str | None = None,
-                     process_set: ProcessSet = global_process_set) -> list:
+                     process_set: ProcessSet = global_process_set) -> list[Any]:
     """Every worker's object, pickled, by rank."""
     data = pickle.dumps(obj)
     everyone = exchange_bytes(f"allgather_object{quoted(name)}",

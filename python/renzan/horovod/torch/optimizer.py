@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import warnings
-from typing import Iterable, Sequence
+from typing import Any, Callable, Iterable, Iterator, Sequence
 
 import torch
 
@@ -19,16 +19,18 @@ from renzan.horovod.torch.sparse import sparse_allreduce_async
 class _DistributedOptimizer:
     """Mixed into the class of the optimizer."""
 
-    def _distribute(self, buckets: list[list[torch.Tensor]], names: dict, passes: int, compression,
-                    sparse_as_dense: bool, options: dict) -> None:
+    def _distribute(self, buckets: list[list[torch.Tensor]], names: dict[torch.Tensor, str],
+                    passes: int, compression: type[Compressor], sparse_as_dense: bool,
+                    options: dict[str, Any]) -> None:
         self._names, self._compression, self._options = names, compression, options
         self._sparse_as_dense = sparse_as_dense
         self._is_synchronized = False
         self._should_synchronize = True
         self._buckets = Buckets(buckets, passes, self._submit)
 
-    def _submit(self, bucket: list[torch.Tensor]) -> list:
-        dense, waits = [], []
+    def _submit(self, bucket: list[torch.Tensor]) -> list[Callable[[], Any]]:
+        dense: list[torch.Tensor] = []
+        waits: list[Callable[[], Any]] = []
         for parameter in bucket:
             if parameter.grad is None:
                 parameter.grad = torch.zeros_like(parameter)
@@ -42,11 +44,13 @@ class _DistributedOptimizer:
             name = f"gradient of {self._names[dense[0]]}"
             if len(dense) > 1:
                 name = f"gradients of {self._names[dense[0]]} to {self._names[dense[-1]]}"
-            waits.append(submit([p.grad for p in dense], in_place=True, name=name,
+            gradients = [p.grad for p in dense if p.grad is not None]
+            waits.append(submit(gradients, in_place=True, name=name,
                                 compression=self._compression, **self._options).wait)
         return waits
 
-    def _submit_sparse(self, parameter: torch.Tensor):
+    def _submit_sparse(self, parameter: torch.Tensor) -> Callable[[], None]:
+        assert parameter.grad is not None
         wait = sparse_allreduce_async(parameter.grad, f"gradient of {self._names[parameter]}",
                                       self._options["op"], self._options["process_set"])
 
@@ -68,7 +72,7 @@ class _DistributedOptimizer:
         self._is_synchronized = True
 
     @contextlib.contextmanager
-    def skip_synchronize(self):
+    def skip_synchronize(self) -> Iterator[None]:
         """In it step() uses gradients as they are: after synchronize() and, say, clipping."""
         self._should_synchronize = False
         try:
@@ -76,7 +80,7 @@ class _DistributedOptimizer:
         finally:
             self._should_synchronize = True
 
-    def step(self, closure=None):
+    def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """The optimizer's step with the gradients of all workers. A closure is evaluated once."""
         loss = None
         if closure is not None:
@@ -88,15 +92,15 @@ class _DistributedOptimizer:
                               "gradients once more")
             self.synchronize()
         self._is_synchronized = False
-        super().step()
+        super().step()  # type: ignore[misc]  # of the optimizer's class
         return loss
 
-    def zero_grad(self, *args, **kwargs):
+    def zero_grad(self, *args: Any, **kwargs: Any) -> Any:
         """The optimizer's."""
         if self._buckets.under_way:
             raise UsageError("zero_grad() between backward() and step() or synchronize(): "
                              "gradients are being reduced; call it before backward()")
-        return super().zero_grad(*args, **kwargs)
+        return super().zero_grad(*args, **kwargs)  # type: ignore[misc]
 
 
 def DistributedOptimizer(optimizer: torch.optim.Optimizer,  # pylint: disable=invalid-name
@@ -141,7 +145,7 @@ def DistributedOptimizer(optimizer: torch.optim.Optimizer,  # pylint: disable=in
     else:
         buckets = by_groups(trained, groups)
     base = type(optimizer)
-    distributed = object.__new__(type(base.__name__, (_DistributedOptimizer, base), {}))
+    distributed: Any = object.__new__(type(base.__name__, (_DistributedOptimizer, base), {}))
     # A scheduler has perhaps wrapped the step of the other one.
     distributed.__dict__.update({k: v for k, v in vars(optimizer).items() if k != "step"})
     distributed._distribute(
@@ -151,7 +155,8 @@ def DistributedOptimizer(optimizer: torch.optim.Optimizer,  # pylint: disable=in
     return distributed
 
 
-def _names(parameters: list[torch.Tensor], named_parameters) -> dict[torch.Tensor, str]:
+def _names(parameters: list[torch.Tensor],
+           named_parameters: Iterable[tuple[str, torch.Tensor]] | None) -> dict[torch.Tensor, str]:
     if named_parameters is None:
         return {p: f"parameter {i}" for i, p in enumerate(parameters)}
     named = list(named_parameters)

@@ -19,6 +19,7 @@ class ProcessSet:
     process_set_id: int | None = None
 
     def __init__(self, ranks: Sequence[int]):
+        """Its workers, by their numbers among all. add_process_set() makes it usable."""
         self._ranks = [int(rank) for rank in ranks]
         if not self._ranks or len(set(self._ranks)) != len(self._ranks):
             raise ValueError(f"a process set of workers {self._ranks}: name at least one, "
@@ -76,6 +77,10 @@ class _GlobalProcessSet(ProcessSet):
     def group(self) -> Group:
         return _basics.world_group()
 
+    def __repr__(self) -> str:
+        # Also before init(): help() shows it as the default of arguments.
+        return super().__repr__() if _basics.is_initialized() else "ProcessSet(all workers)"
+
 
 global_process_set = _GlobalProcessSet()
 _added: dict[int, ProcessSet] = {}
@@ -124,6 +129,7 @@ def close_all() -> None:
 
 
 def _close(process_set: ProcessSet) -> None:
+    assert process_set.process_set_id is not None
     del _added[process_set.process_set_id]
     process_set.process_set_id = None
     group, process_set._group = process_set._group, None

@@ -7,7 +7,7 @@ on as many workers. The same bits on any number of workers: renzan.torch.Virtual
 from __future__ import annotations
 
 import enum
-from typing import Sequence
+from typing import Any, Sequence
 
 import torch
 
@@ -30,7 +30,8 @@ class ReduceOp(enum.Enum):
     Product = 5
 
 
-Average, Sum, Adasum, Min, Max, Product = ReduceOp
+Average, Sum, Adasum = ReduceOp.Average, ReduceOp.Sum, ReduceOp.Adasum
+Min, Max, Product = ReduceOp.Min, ReduceOp.Max, ReduceOp.Product
 
 _NATIVE = {Average: Op.SUM, Sum: Op.SUM, Min: Op.MIN, Max: Op.MAX, Product: Op.PRODUCT}
 
@@ -52,6 +53,7 @@ class Scaling:
     """What is done to numbers around a reduction among `size` workers."""
 
     def __init__(self, op: ReduceOp, prescale_factor: float, postscale_factor: float, size: int):
+        """Only an Average depends on `size`."""
         self.native = _NATIVE[op]
         self._prescale, self._postscale = prescale_factor, postscale_factor
         self._divisor = size if op is Average else 1
@@ -89,7 +91,7 @@ def _multiply(tensor: torch.Tensor, factor: float) -> None:
 class _Part:
     """A tensor of a reduction."""
 
-    def __init__(self, tensor: torch.Tensor, in_place: bool, compression):
+    def __init__(self, tensor: torch.Tensor, in_place: bool, compression: type[Compressor]):
         self._tensor, self._in_place, self._compression = tensor, in_place, compression
         compressed, self._context = compression.compress(tensor.detach())
         self.sent = _exchanges.staged(compressed)
@@ -108,6 +110,7 @@ class _Part:
             self._deliver()
 
     def _deliver(self) -> None:
+        assert self._arrived is not None
         value = self._compression.decompress(self._arrived, self._context)
         if not self._in_place:
             self._tensor = value.to(self._tensor.device)
@@ -152,14 +155,15 @@ class _AllReduce(Operation):
 class Reduction:
     """A handle: the tensors of one or several _AllReduce, one for each type."""
 
-    def __init__(self, parts: list[_Part], operations: list[Operation], grouped: bool):
+    def __init__(self, parts: list[_Part], operations: Sequence[Operation], grouped: bool):
+        """`parts` are those of the operations."""
         self._parts, self._operations, self._grouped = parts, operations, grouped
 
     def poll(self) -> bool:
         """Whether it is done."""
         return all(operation.poll() for operation in self._operations)
 
-    def wait(self):
+    def wait(self) -> Any:
         """The tensor; of a grouped one a list of them."""
         for operation in self._operations:
             operation.wait()
@@ -180,7 +184,7 @@ def short(dtype: torch.dtype) -> str:
 def submit(tensors: Sequence[torch.Tensor], *, in_place: bool, grouped: bool = True,
            name: str | None = None, op: ReduceOp = Average, prescale_factor: float = 1.0,
            postscale_factor: float = 1.0, process_set: ProcessSet = global_process_set,
-           compression=Compression.none) -> Reduction:
+           compression: type[Compressor] = Compression.none) -> Reduction:
     """Reduces tensors, those of one type as one array."""
     group = process_set.group()
     scaling = Scaling(op, prescale_factor, postscale_factor, group.size)
@@ -194,13 +198,15 @@ def submit(tensors: Sequence[torch.Tensor], *, in_place: bool, grouped: bool = T
 
 class _AllReduceFunction(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, name, op, prescale_factor, postscale_factor, process_set, *tensors):
+    def forward(ctx: Any, name: str | None, op: ReduceOp,  # type: ignore[override]
+                prescale_factor: float, postscale_factor: float, process_set: ProcessSet,
+                *tensors: torch.Tensor) -> tuple[torch.Tensor, ...]:
         ctx.arguments = dict(op=op, prescale_factor=prescale_factor,
                              postscale_factor=postscale_factor, process_set=process_set)
         return tuple(submit(tensors, in_place=False, name=name, **ctx.arguments).wait())
 
     @staticmethod
-    def backward(ctx, *gradients):
+    def backward(ctx: Any, *gradients: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
         if ctx.arguments["op"] not in (Sum, Average):
             raise UsageError(f"allreduce with {ctx.arguments['op']} has no gradient")
         gradients = submit(gradients, in_place=False, name="of gradients", **ctx.arguments).wait()

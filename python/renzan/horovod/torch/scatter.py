@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Sequence
+from typing import Any, Sequence
 
 import torch
 
@@ -31,7 +31,7 @@ def reducescatter_async(tensor: torch.Tensor, name: str | None = None, op: Reduc
     scaling = Scaling(op, prescale_factor, postscale_factor, group.size)
     rows = _rows(mine.shape[0], group.size)
 
-    def reduce(comm: Communicator, _) -> torch.Tensor:
+    def reduce(comm: Communicator, _: list[int]) -> torch.Tensor:
         sent = mine.clone() if prescale_factor != 1.0 else mine
         scaling.before(sent)
         result = mine.new_empty((rows[group.rank], *mine.shape[1:]))
@@ -46,7 +46,9 @@ def reducescatter_async(tensor: torch.Tensor, name: str | None = None, op: Reduc
 
 class _ReduceScatter(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, tensor, name, op, process_set, prescale_factor, postscale_factor):
+    def forward(ctx: Any, tensor: torch.Tensor, name: str | None,  # type: ignore[override]
+                op: ReduceOp, process_set: ProcessSet, prescale_factor: float,
+                postscale_factor: float) -> torch.Tensor:
         ctx.factor = prescale_factor * postscale_factor
         ctx.factor /= process_set.size() if op is Average else 1
         ctx.process_set = process_set
@@ -54,7 +56,8 @@ class _ReduceScatter(torch.autograd.Function):
                                    postscale_factor).wait()
 
     @staticmethod
-    def backward(ctx, gradient):
+    def backward(ctx: Any,  # type: ignore[override]
+                 gradient: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
         everyone = allgather_async(gradient, process_set=ctx.process_set).wait()
         return (everyone * ctx.factor,) + (None,) * 5
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch.nn.modules.batchnorm import _BatchNorm
 
-from renzan.horovod.torch.process_sets import global_process_set
+from renzan.horovod.torch.process_sets import ProcessSet, global_process_set
 from renzan.horovod.torch.reductions import Sum, allreduce
 
 
@@ -13,16 +13,20 @@ class SyncBatchNorm(_BatchNorm):
     """torch.nn.BatchNorm1d to 3d, whose mean and variance in training are those of the workers'
     inputs [n, channels, ...] together. They may differ in n. Statistics are added in float64."""
 
-    def __init__(self, num_features, eps=1e-5, momentum=0.1, affine=True, track_running_stats=True,
-                 process_set=global_process_set):
-        super().__init__(num_features, eps, momentum, affine, track_running_stats)
+    def __init__(self, num_features: int, eps: float = 1e-5, momentum: float | None = 0.1,
+                 affine: bool = True, track_running_stats: bool = True,
+                 process_set: ProcessSet = global_process_set):
+        """As torch.nn.BatchNorm1d; `process_set`: the workers whose inputs count."""
+        super().__init__(num_features, eps, momentum,  # type: ignore[arg-type]  # it takes None
+                         affine, track_running_stats)
         self.process_set = process_set
 
-    def _check_input_dim(self, input):  # pylint: disable=redefined-builtin
+    def _check_input_dim(self, input: torch.Tensor) -> None:  # pylint: disable=redefined-builtin
         if input.dim() < 2:
             raise ValueError(f"SyncBatchNorm of {input.dim()} dimensions: expected at least 2")
 
-    def forward(self, input):  # pylint: disable=redefined-builtin
+    def forward(self, input: torch.Tensor) -> torch.Tensor:  # pylint: disable=redefined-builtin
+        """The normalized input. While training all workers of the process set call it."""
         self._check_input_dim(input)
         if not self.training and self.track_running_stats:
             return super().forward(input)
@@ -47,6 +51,8 @@ class SyncBatchNorm(_BatchNorm):
         return allreduce(values, op=Sum, name="batch normalization", process_set=self.process_set)
 
     def _track(self, mean: torch.Tensor, variance: torch.Tensor) -> None:
+        assert self.num_batches_tracked is not None
+        assert self.running_mean is not None and self.running_var is not None
         self.num_batches_tracked.add_(1)
         factor = self.momentum
         if factor is None:

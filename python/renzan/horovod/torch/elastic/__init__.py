@@ -8,3 +8,5 @@ then resumes at the last commit, which is kept in RENZAN_CHECKPOINT_DIR (`renzan
 from renzan.horovod.torch.elastic.run import run
 from renzan.horovod.torch.elastic.sampler import ElasticSampler
 from renzan.horovod.torch.elastic.state import ObjectState, State, TorchState
+
+__all__ = ["ElasticSampler", "ObjectState", "State", "TorchState", "run"]

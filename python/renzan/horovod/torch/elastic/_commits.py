@@ -19,6 +19,7 @@ class Commits:
     """The commits of a run. Made and used by worker 0 only."""
 
     def __init__(self, directory: str):
+        """No other process may write there meanwhile."""
         self._directory = directory
         self._writer = CheckpointWriter(directory)
         self._number = 0

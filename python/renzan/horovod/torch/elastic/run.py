@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import functools
+from typing import Any, Callable, TypeVar
 
 from renzan._signals import serve_signals
 from renzan.horovod.torch import _basics
+from renzan.horovod.torch.elastic.state import State
+
+Result = TypeVar("Result")
 
 
-def run(func):
+def run(func: Callable[..., Result]) -> Callable[..., Result]:
     """Decorates func(state, ...), all of which is training: what workers exchange before is lost to
     those that are started later.
 
@@ -18,7 +22,7 @@ def run(func):
     commit() raises HostsUpdatedInterrupt on all of them (75).
     """
     @functools.wraps(func)
-    def wrapper(state, *args, **kwargs):
+    def wrapper(state: State, *args: Any, **kwargs: Any) -> Result:
         _basics.init()
         serve_signals()
         resumed = state.load()

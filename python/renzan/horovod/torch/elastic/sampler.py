@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any, Iterable, Iterator, Sized
+
 import numpy as np
 from torch.utils.data import Sampler
 
@@ -17,7 +19,8 @@ class ElasticSampler(Sampler):
     Every worker gets as many: up to W - 1 samples are dealt twice.
     """
 
-    def __init__(self, dataset, shuffle: bool = True, seed: int = 0):
+    def __init__(self, dataset: Sized, shuffle: bool = True, seed: int = 0):
+        """`seed` and the epoch determine the order, the same on all workers."""
         self.dataset, self.shuffle, self.seed = dataset, shuffle, seed
         self.epoch = 0
         self._processed = np.zeros(len(dataset), bool)
@@ -38,7 +41,7 @@ class ElasticSampler(Sampler):
         """Batch number `batch_idx` since the iteration began has been processed."""
         self.record_indices(self.get_indices(batch_idx, batch_size))
 
-    def record_indices(self, indices) -> None:
+    def record_indices(self, indices: Iterable[int]) -> None:
         """These samples have been processed."""
         self._processed[np.array(list(indices), np.int64)] = True
 
@@ -59,11 +62,11 @@ class ElasticSampler(Sampler):
             remaining = dealt[self.rank::self.num_replicas]
         self.indices = remaining.tolist()
 
-    def state_dict(self) -> dict:
+    def state_dict(self) -> dict[str, Any]:
         """The epoch, and what has been processed: bool [samples]."""
         return {"epoch": self.epoch, "processed": self._processed.copy()}
 
-    def load_state_dict(self, state: dict) -> None:
+    def load_state_dict(self, state: dict[str, Any]) -> None:
         """Goes on from state_dict() of any worker, or of all of them (TorchState sees to that)."""
         if len(state["processed"]) != len(self._processed):
             raise ValueError(f"ElasticSampler of {len(self._processed)} samples: the state is "
@@ -72,7 +75,7 @@ class ElasticSampler(Sampler):
         self._processed = np.array(state["processed"], bool)
         self.reset()
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[int]:
         return iter(list(self.indices))
 
     def __len__(self) -> int:

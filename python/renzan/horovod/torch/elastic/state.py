@@ -5,12 +5,13 @@ from __future__ import annotations
 import abc
 import copy
 import os
-from typing import Any, Callable
+from typing import Any, Callable, Iterable
 
 import numpy as np
 import torch
 
 from renzan._requests import requests
+from renzan.communicator import Communicator
 from renzan.horovod.exceptions import HostsUpdatedInterrupt
 from renzan.horovod.torch import _basics
 from renzan.horovod.torch.collectives import exchange_bytes
@@ -30,7 +31,7 @@ class State(abc.ABC):
     def __init__(self) -> None:
         self._reset_callbacks: list[Callable[[], None]] = []
 
-    def register_reset_callbacks(self, callbacks) -> None:
+    def register_reset_callbacks(self, callbacks: Iterable[Callable[[], None]]) -> None:
         """Functions to call after a restart that resumes from a commit, once the state is the same
         on all workers: to adapt the learning rate to their number, say."""
         self._reset_callbacks.extend(callbacks)
@@ -49,7 +50,7 @@ class State(abc.ABC):
     def check_host_updates(self) -> None:
         """Raises HostsUpdatedInterrupt on all workers if one was asked to stop (SIGTERM). All
         workers call it."""
-        def stops(comm) -> int:
+        def stops(comm: Communicator) -> int:
             return int(np.sum(comm.all_gather(np.array([requests.stops]))))
         if exchange_bytes("check_host_updates", stops, global_process_set) > 0:
             raise HostsUpdatedInterrupt()
@@ -86,7 +87,7 @@ class ObjectState(State):
     Without RENZAN_CHECKPOINT_DIR that is what it is here.
     """
 
-    def __init__(self, bcast_object=None, get_rank=None, **kwargs):
+    def __init__(self, bcast_object: object = None, get_rank: object = None, **kwargs: Any):
         """`bcast_object` and `get_rank` are ignored."""
         super().__init__()
         self._names = list(kwargs)
@@ -101,6 +102,8 @@ class ObjectState(State):
         self.save()
 
     def commit(self) -> None:
+        """Keeps the state on disk, then check_host_updates(). All workers call it at the same
+        point."""
         for sampler in self._all(ElasticSampler):
             _merge(sampler)
         self.save()
@@ -109,6 +112,7 @@ class ObjectState(State):
         self.check_host_updates()
 
     def load(self) -> bool:
+        """Worker 0 takes the last commit in RENZAN_CHECKPOINT_DIR. Returns whether there is one."""
         if not self._directory:
             if _basics.rank() == 0:
                 say("RENZAN_CHECKPOINT_DIR is not set: no commit outlives this process")
@@ -116,9 +120,11 @@ class ObjectState(State):
         return self._on_worker_0("elastic.run", self._read)
 
     def save(self) -> None:
+        """Copies what is kept in memory."""
         self._saved = {name: copy.deepcopy(_value(thing)) for name, thing in self._things().items()}
 
     def restore(self) -> None:
+        """Goes back to the last save(), commit() or sync()."""
         for name, thing in self._things().items():
             saved = copy.deepcopy(self._saved[name])
             if _has_state(thing):
@@ -127,7 +133,8 @@ class ObjectState(State):
                 setattr(self, name, saved)
 
     def sync(self) -> None:
-        plain = {}
+        """Gives all workers what worker 0 keeps; what any worker has processed counts on all."""
+        plain: dict[str, Any] = {}
         for name, thing in self._things().items():
             if isinstance(thing, torch.nn.Module):
                 broadcast_parameters(thing.state_dict(), 0)
@@ -145,13 +152,14 @@ class ObjectState(State):
         self.save()
 
     def reset(self) -> None:
+        """Deals what is left of the epoch to the workers that there are."""
         for sampler in self._all(ElasticSampler):
             sampler.reset()
 
     def _things(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in self._names}
 
-    def _all(self, kind: type) -> list:
+    def _all(self, kind: type) -> list[Any]:
         return [thing for thing in self._things().values() if isinstance(thing, kind)]
 
     def _contents(self, extra: dict[str, Any]) -> Contents:
@@ -186,7 +194,8 @@ class TorchState(ObjectState):
     """
 
     def __init__(self, model: torch.nn.Module | None = None,
-                 optimizer: torch.optim.Optimizer | None = None, **kwargs):
+                 optimizer: torch.optim.Optimizer | None = None, **kwargs: Any):
+        """These two become attributes as well, unless they are None."""
         named = {name: thing for name, thing in (("model", model), ("optimizer", optimizer))
                  if thing is not None}
         super().__init__(**named, **kwargs)
