@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <deque>
 #include <utility>
 #include <vector>
 
@@ -57,9 +58,11 @@ struct TreeReducer::State {
   std::vector<Chunk> chunks;                         // of the whole array
   std::vector<Chunk> own_chunks;                     // of this worker's slice
 
-  // [world_size][block][slice], as sent on the wire. Without a codec a single block is sent in
-  // place. Nothing is sent to this worker itself: with a codec its part is read in `send`.
+  // [world_size][block][slice], as sent on the wire. Without a codec blocks are sent from where
+  // they are, each in an exchange of its own; so is a single one of a small array. Nothing is sent
+  // to this worker itself: with a codec its part is read in `send`.
   bool send_in_place = false;
+  size_t most_blocks = 0;     // of any worker
   bool one_exchange = false;  // each worker's slice is the whole array
   std::vector<std::vector<std::byte>> send, received;
   std::vector<std::byte> gather_send;
@@ -74,7 +77,7 @@ struct TreeReducer::State {
   // Of the current reduction.
   std::vector<const std::byte*> own_blocks;
   std::byte* sum = nullptr;
-  Exchange exchange;  // last, so that it ends before the buffers do
+  std::deque<Exchange> exchanges;  // last, so that they end before the buffers do
 
   State(Communicator& communicator, ThreadPool& pool, int num_virtual_workers, size_t length,
         const ReduceFormat& format, const std::string& what);
@@ -122,8 +125,7 @@ TreeReducer::State::State(Communicator& communicator, ThreadPool& pool, int num_
       reduction("reduction of " + what),
       gathering("sum of " + what),
       rank(static_cast<size_t>(communicator.rank())),
-      world_size(static_cast<size_t>(communicator.world_size())),
-      exchange(communicator) {
+      world_size(static_cast<size_t>(communicator.world_size())) {
   CHECK(num_virtual_workers >= 1 && combine != nullptr);
   CHECK(exact() || IsFloat32Sum(format));
   std::vector<TreeBlock> all;
@@ -131,6 +133,7 @@ TreeReducer::State::State(Communicator& communicator, ThreadPool& pool, int num_
     blocks.push_back(
         MaximalBlocks(VirtualWorkerRange(num_virtual_workers, communicator.world_size(), r)));
     all.insert(all.end(), blocks.back().begin(), blocks.back().end());
+    most_blocks = std::max(most_blocks, blocks.back().size());
   }
   own_leaves =
       VirtualWorkerRange(num_virtual_workers, communicator.world_size(), communicator.rank());
@@ -158,7 +161,9 @@ TreeReducer::State::State(Communicator& communicator, ThreadPool& pool, int num_
   from.resize(world_size);
   to.resize(world_size);
 
-  send_in_place = exact() && own_blocks.size() == 1;
+  send_in_place = exact() && (!one_exchange || own_blocks.size() == 1);
+  const size_t num_exchanges = exact() && !one_exchange ? most_blocks : 1;
+  for (size_t i = 0; i < num_exchanges; ++i) exchanges.emplace_back(communicator);
   for (size_t p = 0; p < world_size; ++p) {
     const bool sends = one_exchange ? p == rank : p != rank || !exact();
     send.emplace_back(sends && !send_in_place ? Bytes(own_blocks.size() * slices[p].size()) : 0);
@@ -214,13 +219,22 @@ void TreeReducer::State::EncodeOwn(const Chunk& chunk) {
 }
 
 void TreeReducer::State::PostSlices() {
-  for (size_t p = 0; p < world_size; ++p) {
-    if (p == rank) continue;
-    from[p] = send[one_exchange ? rank : p];
-    if (send_in_place) from[p] = {own_blocks[0] + Bytes(slices[p].begin), Bytes(slices[p].size())};
-    to[p] = received[p];
+  for (size_t i = 0; i < exchanges.size(); ++i) {
+    for (size_t p = 0; p < world_size; ++p) {
+      if (p == rank) continue;
+      from[p] = send[one_exchange ? rank : p];
+      to[p] = received[p];
+      if (send_in_place)
+        from[p] = i < own_blocks.size()
+                      ? std::span(own_blocks[i] + Bytes(slices[p].begin), Bytes(slices[p].size()))
+                      : std::span<const std::byte>();
+      if (exchanges.size() > 1) {
+        const size_t bytes = i < blocks[p].size() ? Bytes(slices[rank].size()) : 0;
+        to[p] = to[p].subspan(bytes * i, bytes);
+      }
+    }
+    exchanges[i].Post(reduction.c_str(), from, to);
   }
-  exchange.Post(reduction.c_str(), from, to);
 }
 
 std::byte* TreeReducer::State::NodeOf(size_t p, size_t i, size_t offset, size_t n,
@@ -270,7 +284,7 @@ void TreeReducer::State::PostSum() {
     to[p] = exact() ? std::span(sum + Bytes(slices[p].begin), Bytes(slices[p].size()))
                     : std::span(gathered[p]);
   }
-  exchange.Post(gathering.c_str(), from, to);
+  exchanges[0].Post(gathering.c_str(), from, to);
 }
 
 void TreeReducer::State::DecodeSum() {
@@ -288,6 +302,20 @@ TreeReducer::TreeReducer(Communicator& communicator, ThreadPool& pool, int num_v
           std::make_unique<State>(communicator, pool, num_virtual_workers, length, format, what)) {}
 
 TreeReducer::~TreeReducer() = default;
+
+int64_t TreeReducer::MemoryFor(int num_virtual_workers, int world_size, int rank, int64_t length,
+                               FloatType wire) {
+  if (world_size == 1) return 0;
+  int64_t own = 0, others = 0;  // blocks
+  for (int p = 0; p < world_size; ++p)
+    (p == rank ? own : others) +=
+        std::ssize(MaximalBlocks(VirtualWorkerRange(num_virtual_workers, world_size, p)));
+  const auto bytes = [&](int64_t n) {
+    return static_cast<int64_t>(EncodedBytes(wire, static_cast<size_t>(n)));
+  };
+  const int64_t received = bytes(others * length / world_size);
+  return wire == FloatType::kFloat32 ? received : received + bytes((own + 1) * length);
+}
 
 void TreeReducer::Start(std::span<const std::span<float>> leaves, std::span<float> sum) {
   State& s = *state_;
@@ -327,7 +355,7 @@ void TreeReducer::StartBlocks(std::span<const std::byte* const> blocks, std::byt
 void TreeReducer::Continue() {
   State& s = *state_;
   if (s.world_size == 1) return;
-  s.exchange.Wait();
+  for (Exchange& exchange : s.exchanges) exchange.Wait();
   s.ForEachChunk(s.own_chunks,
                  [&](int thread, const Chunk& chunk) { s.CombineChunk(chunk.range, thread); });
   if (!s.one_exchange) s.PostSum();
@@ -336,7 +364,7 @@ void TreeReducer::Continue() {
 void TreeReducer::Finish() {
   State& s = *state_;
   if (s.world_size == 1 || s.one_exchange) return;
-  s.exchange.Wait();
+  s.exchanges[0].Wait();
   if (!s.exact()) s.DecodeSum();
 }
 

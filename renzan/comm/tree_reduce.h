@@ -20,6 +20,7 @@
 // order.
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
@@ -51,6 +52,10 @@ class TreeReducer {
       : TreeReducer(communicator, pool, num_virtual_workers, length, ReduceFormat{.wire = wire},
                     what) {}
   ~TreeReducer();
+
+  // What a large one holds on worker `rank` of `world_size`, in bytes.
+  static int64_t MemoryFor(int num_virtual_workers, int world_size, int rank, int64_t length,
+                           FloatType wire);
 
   // `leaves`: one [length] array per virtual worker assigned to this worker (VirtualWorkerRange),
   // in order; overwritten. `sum` [length]: the same on every worker; may not overlap the leaves.

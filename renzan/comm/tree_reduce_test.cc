@@ -124,5 +124,17 @@ TEST(RunRanksAsThreadsTest, ReportsTheFirstErrorAndFreesTheOthers) {
   }
 }
 
+TEST(TreeReducerTest, HoldsWhatOthersSend) {
+  const auto memory = [](int virtual_workers, int workers, FloatType wire) {
+    return TreeReducer::MemoryFor(virtual_workers, workers, 0, 3000, wire);
+  };
+  constexpr FloatType kExact = FloatType::kFloat32, kHalf = FloatType::kFloat16;
+  EXPECT_EQ(memory(8, 1, kExact), 0);
+  EXPECT_EQ(memory(8, 2, kExact), 4 * 1500);
+  EXPECT_EQ(memory(6, 2, kExact), 2 * 4 * 1500);  // two subtrees each
+  EXPECT_EQ(memory(12, 3, kExact), 2 * 4 * 1000);
+  EXPECT_EQ(memory(8, 2, kHalf), 2 * 1500 + 2 * 2 * 3000);
+}
+
 }  // namespace
 }  // namespace renzan

@@ -8,6 +8,7 @@
 #include "renzan/base/error.h"
 #include "renzan/base/float_codec.h"
 #include "renzan/base/row_codec.h"
+#include "renzan/comm/tree_reduce.h"
 #include "renzan/comm/virtual_workers.h"
 #include "renzan/embedding/error_feedback.h"
 #include "renzan/embedding/shard_rows.h"
@@ -157,10 +158,11 @@ MemoryEstimate OfRank(const Sizes& s, int rank) {
 
   const int64_t states = OptimizerStates(s.config.optimizer.dense.type);
   const Precision precision = PrecisionOf(s.config.numerics);
-  // Parameters and their sum of gradients, and each weight packed twice; between workers, the parts
-  // that are sent and received.
+  // Parameters and their sum of gradients, and each weight packed twice.
   e.dense =
-      AlignedBuffer::MemoryFor(s.parameters * kFloat) * (2 + states + 2 + (s.workers > 1 ? 2 : 0)) +
+      AlignedBuffer::MemoryFor(s.parameters * kFloat) * (2 + states + 2) +
+      TreeReducer::MemoryFor(s.config.numerics.virtual_workers, s.workers, rank, s.parameters,
+                             ParseFloatType(s.config.comm.dense)) +
       DenseGradients::BytesOf(s.layout, DenseGradientOptionsOf(s.config), static_cast<int>(mine));
 
   // Two prepared batches of ids and sorted lookups, and what sorting needs.
