@@ -3,11 +3,17 @@
 // worker sends.
 //
 //   comm_bench [--workers 2] [--threads 1] [--repeats 30] [--max-bytes 4194304]
+//
+// As a worker that a launcher started on one of several hosts (bench/two_levels), only all-to-all,
+// directly and in two levels:
+//
+//   comm_bench --worker-backend gloo --per-host 4
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
 #include <csignal>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -32,6 +38,7 @@ struct Options {
   int repeats = 30;
   size_t max_bytes = size_t{4} << 20;
   std::string worker_backend;  // set in the workers that this program starts
+  int per_host = 0;            // workers of a host, whose ranks follow each other
 };
 
 double MedianSeconds(int repeats, const std::function<void()>& body) {
@@ -68,6 +75,71 @@ void MeasureAllToAll(const Options& options, Communicator& communicator, size_t 
       MedianSeconds(options.repeats, [&] { communicator.AllToAllV(send, recv); });
   if (communicator.rank() == 0)
     PrintRow(communicator.backend(), "all-to-all", part * (world - 1), seconds);
+}
+
+// In two levels: workers first exchange within their host, so that each of them sends one message
+// to one worker of every other host, in place of one to each.
+class TwoLevels {
+ public:
+  // `part`: bytes from one worker to another.
+  TwoLevels(Communicator& communicator, size_t per_host, size_t part)
+      : communicator_(communicator),
+        per_host_(per_host),
+        hosts_(static_cast<size_t>(communicator.world_size()) / per_host),
+        part_(part),
+        send_(per_host * hosts_ * part),
+        within_(send_.size()),
+        packed_(send_.size()),
+        received_(send_.size()) {}
+
+  void Run() {
+    const auto rank = static_cast<size_t>(communicator_.rank()), host = rank / per_host_;
+    // `send_` is ordered by the worker within its host, then by host.
+    Exchange(send_, within_, hosts_ * part_,
+             [&](size_t p) { return p / per_host_ == host ? p % per_host_ : kNone; });
+    for (size_t source = 0; source < per_host_; ++source)
+      for (size_t h = 0; h < hosts_; ++h)
+        std::memcpy(&packed_[(h * per_host_ + source) * part_],
+                    &within_[(source * hosts_ + h) * part_], part_);
+    Exchange(packed_, received_, per_host_ * part_,
+             [&](size_t p) { return p % per_host_ == rank % per_host_ ? p / per_host_ : kNone; });
+  }
+
+ private:
+  static constexpr size_t kNone = SIZE_MAX;
+
+  // index(p): which piece of `bytes` is worker p's.
+  template <class Index>
+  void Exchange(const std::vector<std::byte>& from, std::vector<std::byte>& to, size_t bytes,
+                const Index& index) {
+    std::vector<std::span<const std::byte>> send(hosts_ * per_host_);
+    std::vector<std::span<std::byte>> recv(send.size());
+    for (size_t p = 0; p < send.size(); ++p) {
+      if (index(p) == kNone) continue;
+      send[p] = {&from[index(p) * bytes], bytes};
+      recv[p] = {&to[index(p) * bytes], bytes};
+    }
+    communicator_.AllToAllV(send, recv);
+  }
+
+  Communicator& communicator_;
+  const size_t per_host_, hosts_, part_;
+  std::vector<std::byte> send_, within_, packed_, received_;
+};
+
+void MeasureLevels(const Options& options, Communicator& communicator) {
+  const auto world = static_cast<size_t>(communicator.world_size());
+  const auto per_host = static_cast<size_t>(options.per_host);
+  if (world % per_host != 0)
+    Fail(ErrorCode::kUsage, "{} workers are not {} on each host", world, per_host);
+  for (size_t bytes = 4096; bytes <= options.max_bytes; bytes *= 4) {
+    MeasureAllToAll(options, communicator, bytes);
+    const size_t part = bytes / (world - 1);
+    TwoLevels levels(communicator, per_host, part);
+    const double seconds = MedianSeconds(options.repeats, [&] { levels.Run(); });
+    if (communicator.rank() == 0)
+      PrintRow(communicator.backend(), "two levels", part * (world - 1), seconds);
+  }
 }
 
 // Throughput in bytes of the arrays that one worker reduces.
@@ -115,7 +187,10 @@ int Run(const Options& options, const std::vector<std::string>& argv) {
         RendezvousFromEnvironment([](const char* name) { return getenv(name); });
     const auto communicator =
         MakeCommunicator(options.worker_backend, rendezvous.value_or(Rendezvous{}), 60);
-    MeasureBackend(options, *communicator);
+    if (options.per_host > 0)
+      MeasureLevels(options, *communicator);
+    else
+      MeasureBackend(options, *communicator);
     return 0;
   }
   MeasureThisMachine(options);
@@ -143,6 +218,7 @@ int main(int argc, char** argv) {
   app.add_option("--repeats", options.repeats)->check(CLI::Range(1, 1000000));
   app.add_option("--max-bytes", options.max_bytes, "sent by one worker, and of one reduced array");
   app.add_option("--worker-backend", options.worker_backend)->group("");
+  app.add_option("--per-host", options.per_host)->check(CLI::PositiveNumber)->group("");
   CLI11_PARSE(app, argc, argv);
   try {
     return renzan::Run(options, {argv, argv + argc});
