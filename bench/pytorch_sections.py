@@ -1,7 +1,6 @@
 """What bench/pytorch measures: one function for each section, which yields the lines of its table.
 With `quick` it only tries that everything works."""
 import os
-import pathlib
 import statistics
 import subprocess
 import sys
@@ -155,9 +154,9 @@ def learning(python, quick):
 
 
 def tests(python, quick):
-    """the tests of the Python package with this PyTorch, the examples' digests among them: on 1 to 4
-    workers over Gloo and MPI, with three seeds of kills, stops and resizes, and through a day as a
-    job of the local cluster."""
+    """the tests of the Python package with this PyTorch, the examples' digests among them: on 1 to
+    4 workers over Gloo and MPI, with three seeds of kills, stops and resizes, and through a day as
+    a job of the local cluster."""
     yield "| test | minutes |"
     yield "| --- | --- |"
     tests_folder = ROOT / "tests/python"
@@ -169,7 +168,7 @@ def tests(python, quick):
     if quick:
         commands = {"communicator": [python, tests_folder / "communicator_test.py"]}
     environment = {**os.environ, "RENZAN": str(RENZAN),
-                   "PATH": f"{pathlib.Path(python).parent}:{os.environ['PATH']}",
+                   "PYTHON": str(python),
                    "RENZAN_LIBRARY": str(ROOT / "build/release/lib/librenzan.so"),
                    "PYTHONPATH": f"{ROOT}/python:{tests_folder}", "PYTHONDONTWRITEBYTECODE": "1"}
     for name, command in commands.items():

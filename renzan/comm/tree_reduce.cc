@@ -165,8 +165,8 @@ TreeReducer::State::State(Communicator& communicator, ThreadPool& pool, int num_
   const size_t num_exchanges = exact() && !one_exchange ? most_blocks : 1;
   for (size_t i = 0; i < num_exchanges; ++i) exchanges.emplace_back(communicator);
   for (size_t p = 0; p < world_size; ++p) {
-    const bool sends = one_exchange ? p == rank : p != rank || !exact();
-    send.emplace_back(sends && !send_in_place ? Bytes(own_blocks.size() * slices[p].size()) : 0);
+    const bool sends = !send_in_place && (!one_exchange || p == rank);
+    send.emplace_back(sends ? Bytes(own_blocks.size() * slices[p].size()) : 0);
     received.emplace_back(p == rank ? 0 : Bytes(blocks[p].size() * slices[rank].size()));
     gathered.emplace_back(exact() || one_exchange || p == rank ? 0 : Bytes(slices[p].size()));
   }
@@ -205,7 +205,6 @@ void TreeReducer::State::CombineOwn(Range range) const {
 }
 
 void TreeReducer::State::EncodeOwn(const Chunk& chunk) {
-  if (send[chunk.slice].empty()) return;
   const Range slice = slices[chunk.slice];
   for (size_t i = 0; i < own_blocks.size(); ++i) {
     const std::byte* const values = own_blocks[i] + chunk.range.begin * element_bytes;

@@ -62,8 +62,8 @@ class TreeReducer {
   // Both must stay until Finish() returns.
   void Start(std::span<const std::span<float>> leaves, std::span<float> sum);
   // The same when this worker's leaves have been reduced already (StreamingTree), or are one each:
-  // one array per block of MaximalBlocks(), of `length` elements. They are not changed, and `sum`
-  // may be the only one of them.
+  // one array per block of MaximalBlocks(), of `length` elements. They are not changed, but `sum`
+  // may be the first of them; in a world of one, the last.
   void StartBlocks(std::span<const std::byte* const> blocks, std::byte* sum);
   // Every worker calls these in turn, and may do something else in between.
   void Continue();

@@ -9,6 +9,7 @@
 #include <tuple>
 #include <vector>
 
+#include "renzan/comm/streaming_tree.h"
 #include "renzan/comm/testing.h"
 #include "renzan/comm/virtual_workers.h"
 
@@ -64,6 +65,29 @@ std::vector<float> ReduceOwn(TreeReducer& reducer, const Communicator& communica
   return sum;
 }
 
+// The sum takes the place of this worker's first block, or of its last in a world of one.
+std::vector<float> ReduceInPlace(TreeReducer& reducer, const Communicator& communicator,
+                                 const Arrays& all, FloatType wire) {
+  const IndexRange own = VirtualWorkerRange(static_cast<int>(all.size()), communicator.world_size(),
+                                            communicator.rank());
+  StreamingTree tree(own, all[0].size(), ElementType::kFloat32, wire);
+  for (int v = own.begin; v < own.end; ++v) {
+    const std::vector<float>& leaf = all[static_cast<size_t>(v)];
+    const ArrayPart part = {reinterpret_cast<const std::byte*>(leaf.data()), leaf.size(),
+                            ElementType::kFloat32};
+    tree.Add({&part, 1});
+  }
+  const std::span<const std::byte* const> blocks = tree.blocks();
+  auto* const sum =
+      const_cast<std::byte*>(communicator.world_size() == 1 ? blocks.back() : blocks.front());
+  reducer.StartBlocks(blocks, sum);
+  reducer.Continue();
+  reducer.Finish();
+  std::vector<float> copy(all[0].size());
+  if (!copy.empty()) std::memcpy(copy.data(), sum, copy.size() * sizeof(float));
+  return copy;
+}
+
 class TreeReduceTest : public testing::TestWithParam<std::tuple<int, FloatType>> {};
 INSTANTIATE_TEST_SUITE_P(Trees, TreeReduceTest,
                          testing::Combine(testing::Values(1, 2, 4, 8, 16),
@@ -89,6 +113,7 @@ TEST_P(TreeReduceTest, MatchesTheReferenceTreeBitForBitOnAnyPlacement) {
           // Twice: the first sum must not affect the second.
           for (int round = 0; round < 2; ++round)
             EXPECT_TRUE(SameBits(ReduceOwn(reducer, communicator, all), expected));
+          EXPECT_TRUE(SameBits(ReduceInPlace(reducer, communicator, all, wire), expected));
         });
       }
     }

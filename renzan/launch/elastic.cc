@@ -45,6 +45,12 @@ bool MayBeFixedByRestart(const LaunchResult& result) {
   return result.kind == LaunchResult::Kind::kFailure && result.transient && !result.stop_requested;
 }
 
+double GrowAfter(const ElasticOptions& options, int asked_workers, const Attempt& attempt) {
+  if (attempt.workers >= asked_workers || attempt.restart >= options.max_restarts) return 0;
+  constexpr double kLongestSeconds = 7 * 86400;
+  return Backoff(options.grow_after_seconds, attempt.grown, kLongestSeconds);
+}
+
 std::optional<Attempt> NextAttempt(const ElasticOptions& options, int asked_workers,
                                    const Attempt& last, const LaunchResult& result) {
   if (result.kind == LaunchResult::Kind::kGrowing)
@@ -92,7 +98,7 @@ ElasticResult LaunchElastic(LaunchOptions options, const ElasticOptions& elastic
   const SignalQueue signals(LaunchSignals());
   const int asked = options.workers;
   return RunElastic(elastic, asked, signals, [&](const Attempt& attempt) {
-    options.grow_after_seconds = attempt.workers < asked ? elastic.grow_after_seconds : 0;
+    options.grow_after_seconds = GrowAfter(elastic, asked, attempt);
     options.workers = attempt.workers;
     options.restart = attempt.restart + attempt.grown;
     return LaunchLocalWorkers(options, signals);

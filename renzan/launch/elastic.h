@@ -21,8 +21,8 @@ struct ElasticOptions {
   int max_restarts = 0;                                    // in total
   std::string max_restarts_name = "elastic.max_restarts";  // what raises it, for messages
   double backoff_seconds = 1;  // before the first restart; doubles each time, up to 60 s
-  // Once fewer workers than requested have run for so long, they are stopped after a checkpoint and
-  // as many as requested are started in their place; 0: never.
+  // Once fewer workers than requested have run for so long, they are stopped as the launch contract
+  // says and as many as requested are started in their place; 0: never. Doubles each time.
   double grow_after_seconds = 0;
   // Fewer workers need more memory each, as of a sharded model: none is left out because memory ran
   // out.
@@ -46,6 +46,10 @@ bool MayBeFixedByRestart(const LaunchResult& result);
 // requested. Nothing: the run has ended.
 std::optional<Attempt> NextAttempt(const ElasticOptions& options, int asked_workers,
                                    const Attempt& last, const LaunchResult& result);
+
+// When `attempt` is to be stopped in order to grow; 0: never. Not if a failure afterwards would end
+// the run, which goes on as it is.
+double GrowAfter(const ElasticOptions& options, int asked_workers, const Attempt& attempt);
 
 using LaunchFunction = std::function<LaunchResult(const Attempt& attempt)>;
 

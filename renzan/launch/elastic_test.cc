@@ -111,6 +111,15 @@ TEST(NextAttemptTest, NoMoreRestartsThanAllowed) {
   EXPECT_FALSE(next(2, 2));
 }
 
+TEST(GrowAfterTest, LaterEachTimeAndWhileAFailureIsNotTheEnd) {
+  const ElasticOptions options = {.max_restarts = 3, .grow_after_seconds = 600};
+  EXPECT_EQ(GrowAfter(options, 4, {.workers = 4}), 0);
+  EXPECT_EQ(GrowAfter(options, 4, {.workers = 3, .restart = 1}), 600);
+  EXPECT_EQ(GrowAfter(options, 4, {.workers = 3, .restart = 2, .grown = 1}), 1200);
+  EXPECT_EQ(GrowAfter(options, 4, {.workers = 3, .restart = 3, .grown = 2}), 0);
+  EXPECT_EQ(GrowAfter({.max_restarts = 3}, 4, {.workers = 3, .restart = 1}), 0);
+}
+
 TEST(NextAttemptTest, GrowingIsNoFailure) {
   const ElasticOptions options = {.min_workers = 1, .max_restarts = 1, .grow_after_seconds = 1};
   const Attempt shrunk = {.workers = 2, .restart = 1, .grown = 1};

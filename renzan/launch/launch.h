@@ -30,8 +30,9 @@ struct LaunchOptions {
   std::vector<std::string> environment;         // "NAME=value", added to the workers' environment
   int restart = 0;                              // passed as RENZAN_RESTART; 0: the first attempt
   double grace_seconds = 5;                     // between a worker's death and stopping the others
-  // Then the workers are asked to stop (SIGTERM), as more of them are to take their place; 0:
-  // never. Not if one of them does not handle SIGTERM, whose work would be lost.
+  // Then the workers are asked to stop (SIGTERM, on which they save and end with 75), as more of
+  // them are to take their place; 0: never. Not while one of them does not handle SIGTERM, whose
+  // work would be lost: they are asked later.
   double grow_after_seconds = 0;
   double mpirun_patience_seconds = 30;  // as in MpirunWatch
 };

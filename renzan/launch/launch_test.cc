@@ -228,17 +228,18 @@ TEST_P(LaunchTest, TheRemainingWorkersContinue) {
 }
 
 TEST_P(LaunchTest, LostWorkersComeBack) {
-  elastic_ = {.min_workers = 1, .max_restarts = 1, .backoff_seconds = 0, .grow_after_seconds = 0.5};
+  elastic_ = {.min_workers = 1, .max_restarts = 2, .backoff_seconds = 0, .grow_after_seconds = 0.5};
   Start(3, {"regrow", "1"});
   EXPECT_EQ(Wait(), 0);
-  EXPECT_THAT(Errors(), HasSubstr("restarting with 2 workers in 0 s (restart 1 of 1)\n"
+  EXPECT_THAT(Errors(), HasSubstr("restarting with 2 workers in 0 s (restart 1 of 2)\n"
+                                  "stopping the workers, since there should be more\n"
                                   "growing from 2 to 3 workers\n"));
   EXPECT_THAT(Lines(Starts()), testing::UnorderedElementsAre("0 0 3", "0 1 3", "0 2 3", "1 0 2",
                                                              "1 1 2", "2 0 3", "2 1 3", "2 2 3"));
 }
 
 TEST_P(LaunchTest, WorkersThatWouldLoseTheirWorkAreNotStoppedToGrow) {
-  elastic_ = {.min_workers = 1, .max_restarts = 1, .backoff_seconds = 0, .grow_after_seconds = 0.5};
+  elastic_ = {.min_workers = 1, .max_restarts = 2, .backoff_seconds = 0, .grow_after_seconds = 1};
   Start(2, {"deaf", "1"});
   EXPECT_EQ(Wait(), 0);
   EXPECT_THAT(Errors(), HasSubstr("not growing: a worker does not handle SIGTERM"));

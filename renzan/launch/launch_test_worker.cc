@@ -13,9 +13,8 @@
 //   recover RANK     as die in the first attempt; later ones end with 0
 //   falter RANK N    as exit in the first attempt; later ones end with 0
 //   regrow RANK      as die in the first attempt, wait in the second; later ones end with 0
-//   deaf RANK        as die in the first attempt; later ones end with 0 after two seconds, and
-//   SIGTERM
-//                    does what it does by default
+//   deaf RANK        as die in the first attempt; later ones end with 0 after three seconds, and
+//                    SIGTERM does what it does by default
 //   finish RANK S    after SIGTERM, worker RANK ("all": every one) needs S seconds and then ends
 //                    with 75, ignoring further signals; the others end with 75 immediately
 //   bereave RANK S N as finish, but the others end with status N immediately
@@ -107,7 +106,7 @@ int main(int argc, char** argv) {
   if ((mode == "recover" || mode == "falter") && restart != "0") return 0;
   if (mode == "regrow" && restart == "2") return 0;
   if (mode == "deaf" && restart != "0") {
-    sleep(2);
+    sleep(3);
     return 0;
   }
   if (mode == "parent" || mode == "leave") StartChild(directory, rank);

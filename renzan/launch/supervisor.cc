@@ -57,9 +57,11 @@ Supervisor::Supervisor(std::vector<Worker> workers, OutputRelay* mpirun, const S
       signals_(signals),
       program_(options.kind),
       grace_seconds_(options.grace_seconds),
-      grow_after_seconds_(options.grow_after_seconds),
+      grow_after_(options.grow_after_seconds),
       oom_kills_before_(oom_kills_before),
-      mpirun_watch_(options.workers, options.mpirun_patience_seconds) {}
+      mpirun_watch_(options.workers, options.mpirun_patience_seconds) {
+  PlanToGrow();
+}
 
 Supervisor::~Supervisor() { Kill(); }
 
@@ -86,6 +88,9 @@ LaunchResult Supervisor::Result() const {
     result.kind = LaunchResult::Kind::kGrowing;
     result.exit_status = stopped_status;
   }
+  if (growing_ && requested_ == 0 && !cause_ && answer_ == 0)
+    LogInfo("all workers ended with 0: to go on after that stop, they would have ended with {}",
+            stopped_status);
   for (const Worker& worker : workers_) result.ends.push_back(worker.end);
   if (!cause_ || stopped) return result;
   const ProcessEnd& how = cause_->how;
@@ -171,12 +176,9 @@ WorkerProgram Supervisor::ProgramOf(const End& end) const {
 }
 
 double Supervisor::SecondsUntilNextStep() const {
-  if (mpirun_) return mpirun_watch_.seconds_between_looks();
-  if (!grace_start_) {
-    constexpr double kLongest = 60;  // SIGCHLD ends the wait earlier
-    if (grow_after_seconds_ == 0) return kLongest;
-    return std::clamp(grow_after_seconds_ - SecondsSince(start_), 0.01, kLongest);
-  }
+  double longest = mpirun_ ? mpirun_watch_.seconds_between_looks() : 60;
+  if (grow_at_) longest = std::clamp(-SecondsSince(*grow_at_), 0.01, longest);
+  if (mpirun_ || !grace_start_) return longest;  // SIGCHLD ends the wait earlier
   const double next = terminated_ ? grace_seconds_ + kSecondsUntilKill : grace_seconds_;
   return std::clamp(next - SecondsSince(*grace_start_), 0.01, 1.0);
 }
@@ -198,17 +200,25 @@ void Supervisor::EndHungMpirun() {
   Kill();
 }
 
+void Supervisor::PlanToGrow() {
+  if (grow_after_.count() > 0)
+    grow_at_ =
+        steady_clock::now() + std::chrono::duration_cast<steady_clock::duration>(grow_after_);
+}
+
 void Supervisor::StopToGrow() {
-  if (grow_after_seconds_ == 0 || SecondsSince(start_) < grow_after_seconds_) return;
-  grow_after_seconds_ = 0;
+  if (!grow_at_ || steady_clock::now() < *grow_at_) return;
+  grow_at_.reset();
   // Who has died, or was asked to stop, is not asked again.
   if (first_failure_ || requested_ != 0 || !std::ranges::all_of(workers_, &Worker::running)) return;
   const std::vector<pid_t> pids = RunningWorkers();
-  if (pids.empty() ||
-      !std::ranges::all_of(pids, [](pid_t pid) { return HandlesOrIgnores(pid, SIGTERM); })) {
-    LogInfo("not growing: a worker does not handle SIGTERM, and its work would be lost");
-    return;
+  if (pids.empty()) return PlanToGrow();  // mpirun has not started them
+  if (!std::ranges::all_of(pids, [](pid_t pid) { return HandlesOrIgnores(pid, SIGTERM); })) {
+    if (!cannot_grow_) LogInfo("not growing: a worker does not handle SIGTERM and would lose work");
+    cannot_grow_ = true;
+    return PlanToGrow();
   }
+  LogInfo("stopping the workers, since there should be more");
   growing_ = true;
   for (const pid_t pid : pids) kill(pid, SIGTERM);
 }

@@ -87,6 +87,7 @@ class Supervisor {
   double SecondsUntilNextStep() const;
   void StopTheRest();
   void EndHungMpirun();
+  void PlanToGrow();
   void StopToGrow();
   // The workers, of mpirun too.
   std::vector<pid_t> RunningWorkers() const;
@@ -98,8 +99,10 @@ class Supervisor {
   OutputRelay* mpirun_;
   const SignalQueue& signals_;
   const WorkerProgram program_;
-  double grace_seconds_, grow_after_seconds_;
-  const std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+  double grace_seconds_;
+  const std::chrono::duration<double> grow_after_;
+  std::optional<std::chrono::steady_clock::time_point> grow_at_;
+  bool cannot_grow_ = false;  // which has been said
   const int64_t oom_kills_before_;
   MpirunWatch mpirun_watch_;
   bool mpirun_hung_ = false;

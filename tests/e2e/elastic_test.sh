@@ -31,7 +31,7 @@ kill_one gloo 4 "4 workers"
 
 # The lost worker comes back, and nothing is lost by that.
 rm -rf run
-longer=(--set training.epochs=40 --set checkpoint.every_steps=10)
+longer=(--set training.epochs=80 --set checkpoint.every_steps=10)
 train_in_background --workers 3 --threads 1 --backend gloo "${longer[@]}" \
   --set elastic.min=1 --set elastic.backoff_seconds=0.1 --set elastic.grow_after=0.3s
 wait_for has_checkpoint

@@ -4,7 +4,8 @@
 source "$(dirname "$0")/cluster_lib.sh" "$@"
 export PYTHONPATH=$source_root/python RENZAN_LIBRARY=$(dirname "$renzan")/../lib/librenzan.so
 export PYTHONDONTWRITEBYTECODE=1
-python3 -c 'import torch, sklearn' 2>/dev/null || skip "needs python3-torch and python3-sklearn"
+python=${PYTHON:-python3}
+$python -c 'import torch, sklearn' 2>/dev/null || skip "needs python3-torch and python3-sklearn"
 example=${2:-digits}
 case $example in
 digits) options="--epochs 40" ;;
@@ -28,7 +29,7 @@ moves_on() { local from=$(step); wait_for has_passed $((from + ${1:-2})); ! is 1
   fail "job 1 has ended before the test was through"; }
 digest() { grep -oE 'sha256 [0-9a-f]{64}' "$1"; }
 
-python3 $program >undisturbed.txt 2>/dev/null
+$python $program >undisturbed.txt 2>/dev/null
 
 cat >cluster.yaml <<'YAML'
 pools:
@@ -38,7 +39,7 @@ scheduling: {min_between_resizes: 1s}
 YAML
 $renzan cluster up cluster.yaml >/dev/null
 $renzan submit --name "$example" --replicas 2..4 --gpus 1 --cpus 0.5 --memory 1GiB --checkpoints \
-  --set grace=300s --set checkpoint.on_request=true -- env PYTHONPATH="$PYTHONPATH" RENZAN_LIBRARY="$RENZAN_LIBRARY" python3 $program \
+  --set grace=300s --set checkpoint.on_request=true -- env PYTHONPATH="$PYTHONPATH" RENZAN_LIBRARY="$RENZAN_LIBRARY" $python $program \
   >/dev/null
 
 echo "== It trains on four workers"

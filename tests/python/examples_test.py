@@ -1,6 +1,6 @@
 """The examples for PyTorch: one digest on any workers and backend, undisturbed or not.
 
-examples_test.py --every-placement    1 to 4 workers on each backend, and three seeds of disturbances
+examples_test.py --every-placement    1 to 4 workers on each backend, and three seeds of kills
 """
 
 import os

@@ -150,7 +150,7 @@ class VirtualStepTest(unittest.TestCase):
                 (2, "make(model, virtual_workers=1)", "64 2 workers share 1 virtual workers"),
                 (2, "make(nn.Linear(4, 2 + rank))(batch, loss)",
                  "worker 0 has weight [2, 4] float32, worker 1 weight [3, 4] float32"),
-                (2, "make(nn.Linear(4, 1, dtype=[torch.float32, torch.float64][rank]))(batch, loss)",
+                (2, "make(nn.Linear(4, 1).to([torch.float32, torch.float64][rank]))(batch, loss)",
                  "worker 0 has weight [1, 4] float32, worker 1 weight [1, 4] float64"),
                 (2, "make(model, seed=rank)(batch, loss)", "disagree on seed"),
                 (2, "torch.__version__ = f'9.{rank}'\nmake(model)(batch, loss)",
@@ -185,7 +185,8 @@ class VirtualStepTest(unittest.TestCase):
             # The last layers' gradients come first: two buckets, weight and bias, each.
             self.assertEqual([e for e in events if e != "exchange"],
                              ["gradient 2", "gradient 1", "gradient 0"])
-            self.assertGreaterEqual(events[:events.index("gradient 0")].count("exchange"), 2, events)
+            before_last = events[:events.index("gradient 0")]
+            self.assertGreaterEqual(before_last.count("exchange"), 2, events)
 
     def test_a_worker_that_dies_in_backward_is_named(self):
         died, survived = self.failure(

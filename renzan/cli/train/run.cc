@@ -31,7 +31,7 @@ namespace {
 struct RunFlags {
   std::vector<std::string> words;  // of the command, but not as they were given
   int workers = 0, min_workers = 0, max_restarts = 3;
-  std::string backend = "gloo", grow_after = "10m", run_dir, checkpoint_dir;
+  std::string backend = "gloo", grow_after = "0", run_dir, checkpoint_dir;
 };
 
 struct Directories {
@@ -153,8 +153,9 @@ void AddRunVerb(CLI::App& app, int& exit_status) {
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
   verb->add_option("--grow-after", flags->grow_after,
-                   "Once fewer than --workers have run for so long, stop them (SIGTERM, if they "
-                   "handle it) and start --workers again; 0: never")
+                   "Once fewer than --workers have run for so long, such as 10m, stop them and "
+                   "start --workers again. The command has to save on SIGTERM and end with 75; 0: "
+                   "never")
       ->check([](const std::string& text) {
         return ParseDuration(text) ? "" : "must be a duration such as 90s, 10m or 1h, or 0";
       })
