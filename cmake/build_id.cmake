@@ -6,6 +6,7 @@ function(renzan_build_id target)
   set(output ${PROJECT_BINARY_DIR}/build_id.cc)
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS
     ${PROJECT_SOURCE_DIR}/renzan/*.cc ${PROJECT_SOURCE_DIR}/renzan/*.h
+    ${PROJECT_SOURCE_DIR}/renzan/*.cu ${PROJECT_SOURCE_DIR}/renzan/*.cuh
     ${PROJECT_SOURCE_DIR}/renzan/*.proto)
   list(FILTER sources EXCLUDE REGEX "_test\\.cc$")
   file(GLOB rules CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/cmake/*.cmake)

@@ -17,7 +17,8 @@ ALLOWED = {
     "nn": {"base"},
     "model": {"base", "nn"},
     "checkpoint": {"base", "storage"},
-    "train": {"base", "data", "comm", "plan", "optim", "embedding", "nn", "model", "checkpoint",
+    "cuda": {"base", "embedding", "model", "nn", "optim", "plan"},
+    "train": {"base", "cuda", "data", "comm", "plan", "optim", "embedding", "nn", "model", "checkpoint",
               "storage", "train/observe"},
     "train/observe": {"base"},
     "roofline": {"base", "comm", "data", "nn", "model", "train"},
@@ -46,7 +47,7 @@ ALLOWED = {
     "cli": None,  # everything
     "cli/text": {"base", "cluster/spec"},
     "cli/help": {"base", "cli"},
-    "cli/machine": {"base", "nn", "cli", "cli/text"},
+    "cli/machine": {"base", "cuda", "nn", "cli", "cli/text"},
     # The same separation holds for their verbs.
     "cli/train": {"base", "base/process", "data", "comm", "nn", "model", "checkpoint", "train",
                   "train/observe", "roofline", "launch", "storage", "cli", "cli/text"},

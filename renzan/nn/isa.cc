@@ -113,6 +113,8 @@ bool HasSameBits(const std::string& isa, const std::string& other, Precision pre
   return kind(isa) == kind(other);
 }
 
+bool IsGpuClass(const std::string& isa) { return isa.starts_with("sm_"); }
+
 std::string MathLibraryVersion() { return fmt::format("glibc {}", gnu_get_libc_version()); }
 
 }  // namespace renzan

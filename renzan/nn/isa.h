@@ -36,6 +36,9 @@ void EmulateTileRegisters(bool always);
 // Whether runs on two instruction sets have the same bits.
 bool HasSameBits(const std::string& isa, const std::string& other, Precision precision);
 
+// Whether a recorded class is a GPU's ("sm_90x132", cuda/device_model.h) and no instruction set.
+bool IsGpuClass(const std::string& isa);
+
 // The version of the C library, whose `exp` and `log` affect results: "glibc 2.36".
 std::string MathLibraryVersion();
 

@@ -5,7 +5,9 @@
 
 #include "renzan/base/error.h"
 #include "renzan/base/xxhash.h"
+#include "renzan/cuda/load.h"
 #include "renzan/nn/isa.h"
+#include "renzan/train/device_engine.h"
 #include "renzan/train/gather.h"
 
 namespace renzan {
@@ -51,6 +53,16 @@ ProgramFacts FactsOfThisProgram(const std::string& build_id, const std::string& 
   return {.build = fmt::format("{}-{}", RENZAN_VERSION, build_id),
           .isa = isa,
           .libraries = {{"libc", MathLibraryVersion()}}};
+}
+
+ProgramFacts FactsOfWorker(const std::string& build_id, const TrainConfig& config, int rank) {
+  ProgramFacts facts =
+      FactsOfThisProgram(build_id, SelectIsa(config.numerics.isa, PrecisionOf(config.numerics)));
+  if (config.device != "cuda") return facts;
+  const DeviceFacts device = FactsOfDevice(DeviceOf(rank));
+  facts.isa = device.gpu_class;
+  facts.libraries["cuBLASLt"] = device.products;
+  return facts;
 }
 
 void CheckSameRun(Communicator& comm, const TrainConfig& config, const ProgramFacts& facts) {

@@ -27,6 +27,10 @@ struct ProgramFacts {
 // `build_id`: BuildId().
 ProgramFacts FactsOfThisProgram(const std::string& build_id, const std::string& isa);
 
+// The same for a worker of a run: selects the instruction set that the configuration asks for. With
+// device: cuda, `isa` is the class of the worker's GPU.
+ProgramFacts FactsOfWorker(const std::string& build_id, const TrainConfig& config, int rank);
+
 // Throws kConfig when there are more workers than virtual workers, or when workers differ in build,
 // instruction set class, library version or configuration (the message names the first key that
 // differs). Settings of where and how fast the run executes may differ.

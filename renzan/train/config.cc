@@ -266,7 +266,7 @@ void OptimizerConfig::Describe(ConfigFields& fields) {
 }
 
 Precision PrecisionOf(const NumericsConfig& config) {
-  if (config.precision == "fp32") return Precision::kFloat32;
+  if (config.precision == "fp32" || config.precision == "tf32") return Precision::kFloat32;
   if (config.precision == "bf16") return Precision::kBFloat16;
   Fail(ErrorCode::kConfig, "numerics.precision: '{}' is unknown", config.precision);
 }
@@ -278,8 +278,9 @@ void NumericsConfig::Describe(ConfigFields& fields) {
   fields.Require(IsPowerOfTwo(virtual_workers), "virtual_workers", "must be a power of two");
   fields.Choice("isa", &isa, {"auto", "sse4", "avx2", "avx512", "avx512_bf16", "amx", "neon"},
                 "instruction set class to pin; amx is emulated where there is none");
-  fields.Choice("precision", &precision, {"fp32", "bf16"},
-                "of weights and activations in matrix products, which accumulate in fp32");
+  fields.Choice("precision", &precision, {"fp32", "bf16", "tf32"},
+                "of weights and activations in matrix products, which accumulate in fp32; tf32 on "
+                "GPUs only");
   fields.Choice("embedding_precision", &embedding_precision, kFloatTypes,
                 "of tables in memory and files; 16-bit rows are rounded stochastically");
   fields.Range("row_blocks", &row_blocks, 0, kMaxRowBlocks,
@@ -369,6 +370,8 @@ void ElasticConfig::Describe(ConfigFields& fields) {
 
 void TrainConfig::Describe(ConfigFields& fields) {
   fields.Field("seed", &seed);
+  fields.Choice("device", &device, {"cpu", "cuda"},
+                "where workers compute; cuda: on a GPU each, whose class determines the bits");
   fields.Section("data", &data);
   fields.Section("features", &features,
                  "the columns a dataset must have; recorded by training, any when empty");
@@ -391,6 +394,8 @@ void TrainConfig::Describe(ConfigFields& fields) {
       training.batch_size % numerics.virtual_workers == 0, "training",
       fmt::format("has batch_size {}, which must be a multiple of numerics.virtual_workers ({})",
                   training.batch_size, numerics.virtual_workers));
+  fields.Require(numerics.precision != "tf32" || device == "cuda", "numerics",
+                 "has precision tf32, which needs device: cuda");
   fields.Require(!training.watches_evaluations() || !data.eval.path.empty(), "training",
                  "has early_stopping.patience or keep_best, which need data.eval.path");
   fields.Require(

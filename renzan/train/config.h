@@ -142,8 +142,8 @@ struct NumericsConfig {
   void Describe(ConfigFields& fields);
 };
 
-// Of the matrix products. Throws kConfig for an unknown word, because the configuration may not
-// have come from a validated file.
+// Of the values in matrix products: tf32 has those of float32. Throws kConfig for an unknown word,
+// because the configuration may not have come from a validated file.
 Precision PrecisionOf(const NumericsConfig& config);
 
 // Which worker holds what: never changes the result.
@@ -190,6 +190,7 @@ struct ElasticConfig {
 
 struct TrainConfig {
   uint64_t seed = 0;
+  std::string device = "cpu";
   DataConfig data;
   FeaturesConfig features;
   ModelConfig model;

@@ -11,11 +11,12 @@ DenseGradientOptions DenseGradientOptionsOf(const TrainConfig& config) {
   return {.num_virtual_workers = config.numerics.virtual_workers,
           .samples = config.training.batch_size / config.numerics.virtual_workers,
           .precision = PrecisionOf(config.numerics),
-          .wire = ParseFloatType(config.comm.dense)};
+          .wire = ParseFloatType(config.comm.dense),
+          .may_defer = config.device == "cpu"};
 }
 
 bool DenseGradients::Defers(const ParameterLayout& layout, const DenseGradientOptions& options) {
-  return options.wire == FloatType::kFloat32 &&
+  return options.may_defer && options.wire == FloatType::kFloat32 &&
          DeferredGradients::PayOff(layout, options.precision, options.samples);
 }
 

@@ -26,6 +26,7 @@ struct DenseGradientOptions {
   int64_t samples = 1;          // of a virtual worker
   Precision precision = Precision::kFloat32;
   FloatType wire = FloatType::kFloat32;  // rounds every node of the tree
+  bool may_defer = true;                 // see Defers; else there are leaves()
 };
 
 DenseGradientOptions DenseGradientOptionsOf(const TrainConfig& config);
@@ -45,6 +46,8 @@ class DenseGradients {
   // Where a virtual worker, counted within this process, leaves its gradients; threads may use
   // different ones at the same time.
   WeightGradients& of(size_t index);
+  // The same as flat arrays, unless they are deferred.
+  std::span<const std::span<float>> leaves() const { return leaf_spans_; }
 
   // The reduction, which every process calls in turn; it may do something else in between. `sum`
   // [layout.size()] must stay until Finish() returns.

@@ -61,12 +61,22 @@ HybridModel::HybridModel(const TrainConfig& config, const DatasetSchema& schema,
   if (initial_values == InitialValues::kDraw)
     model_->layout().Initialize(config.seed, parameters_.span());
   finite_.resize(static_cast<size_t>(pool.num_threads()));
+  dense_optimizer_ = std::make_unique<DenseOptimizer>(DenseOptionsOf(config.optimizer.dense), size);
+  batches_ = std::make_unique<PreparedBatches>(*embeddings_);
+  if (config.device == "cuda") {
+    device_ = std::make_unique<DeviceEngine>(
+        config, model_->options(), comm,
+        DeviceEngine::Host{&parameters_, dense_optimizer_.get(), embeddings_.get(), &pool});
+    logits_.resize(static_cast<size_t>(slice_end() - slice_begin()));
+  }
+  if (StepsOnDevice()) {
+    stages_ = MakeDeviceStages();
+    return;
+  }
   dense_gradients_ = std::make_unique<DenseGradients>(comm, pool, model_->layout(),
                                                       DenseGradientOptionsOf(config));
-  dense_optimizer_ = std::make_unique<DenseOptimizer>(DenseOptionsOf(config.optimizer.dense), size);
   for (int thread = 0; thread < pool.num_threads(); ++thread)
     workspaces_.push_back(model_->MakeWorkspace(samples_per_virtual_worker_));
-  batches_ = std::make_unique<PreparedBatches>(*embeddings_);
   stages_ = MakeStages();
 }
 
@@ -75,15 +85,17 @@ HybridModel::HybridModel(const TrainConfig& config, const DatasetSchema& schema,
 // reduction, and the dense gradients during the update of the tables, unless that needs the norm of
 // all gradients first.
 std::vector<HybridModel::Stage> HybridModel::MakeStages() const {
-  std::vector<Stage> stages = {{"input_dist", &HybridModel::BeginIds},
-                               {"lookup", &HybridModel::LookUp},
-                               {"input_dist", &HybridModel::BeginNextIds},
-                               {"pack parameters", &HybridModel::PackParameters},
-                               {"output_dist", &HybridModel::ReceivePooled},
-                               {"forward and backward", &HybridModel::ForwardAndBackward},
-                               {"gradients to owners", &HybridModel::SendGradients},
-                               {"reduce dense gradients", &HybridModel::BeginDenseReduction},
-                               {"gradients to owners", &HybridModel::ReceiveGradients}};
+  std::vector<Stage> stages = {
+      {"input_dist", &HybridModel::BeginIds},
+      {"lookup", &HybridModel::LookUp},
+      {"input_dist", &HybridModel::BeginNextIds},
+      {"pack parameters", &HybridModel::PackParameters},
+      {"output_dist", &HybridModel::ReceivePooled},
+      {"forward and backward",
+       device_ ? &HybridModel::ForwardAndBackwardOnDevice : &HybridModel::ForwardAndBackward},
+      {"gradients to owners", &HybridModel::SendGradients},
+      {"reduce dense gradients", &HybridModel::BeginDenseReduction},
+      {"gradients to owners", &HybridModel::ReceiveGradients}};
   const Stage end_of_reduction = {"reduce dense gradients", &HybridModel::EndDenseReduction};
   const Stage update = {"sparse update", &HybridModel::UpdateTables};
   if (config_.optimizer.max_gradient_norm > 0) {
@@ -93,7 +105,8 @@ std::vector<HybridModel::Stage> HybridModel::MakeStages() const {
     stages.insert(stages.end(), {update, end_of_reduction});
   }
   stages.insert(stages.end(), {{"dense update", &HybridModel::UpdateDense},
-                               {"input_dist", &HybridModel::EndNextIds}});
+                               {"input_dist", &HybridModel::EndNextIds},
+                               {"check dense part", &HybridModel::CheckDense}});
   return stages;
 }
 
@@ -106,6 +119,7 @@ void HybridModel::BeginNextIds(StepState& state) { batches_->BeginNext(state.nex
 void HybridModel::PackParameters(StepState&) { Pack(); }
 
 void HybridModel::Pack() {
+  if (device_) return;
   if (packed_is_stale_) packed_->Pack(pool_);
   packed_is_stale_ = false;
 }
@@ -143,7 +157,7 @@ void HybridModel::Step(const Batch& slice, int64_t step, std::span<BinaryMetrics
   if (!finiteness_.ok()) return;
   Finiteness now{.bad_step = step + 1,
                  .predictions = NumNonFinite(metrics) != non_finite_before,
-                 .dense = !DenseIsFinite(),
+                 .dense = !state.dense_finite,
                  .tables = !state.tables_finite};
   if (now.predictions || now.dense || now.tables) finiteness_ = now;
 }
@@ -212,13 +226,16 @@ void HybridModel::UpdateTables(StepState& state) {
 void HybridModel::UpdateDense(StepState& state) {
   const double rate = state.learning_rate_factor * config_.optimizer.dense.learning_rate;
   dense_optimizer_->Apply(pool_, rate, state.step, gradient_.span(), parameters_.span());
-  packed_is_stale_ = true;
+  Changed();
 }
 
 void HybridModel::EndNextIds(StepState&) { batches_->EndNext(); }
 
+void HybridModel::CheckDense(StepState& state) {
+  if (finiteness_.ok()) state.dense_finite = DenseIsFinite();
+}
+
 bool HybridModel::DenseIsFinite() {
-  const TraceSpan span("check dense part");
   std::fill(finite_.begin(), finite_.end(), char{1});
   pool_.ParallelRanges(parameters_.size(), [&](int thread, size_t begin, size_t end) {
     char& mine = finite_[static_cast<size_t>(thread)];
@@ -242,7 +259,7 @@ void HybridModel::ClipGradients(StepState& state) {
 }
 
 void HybridModel::Predict(const Batch& slice, std::span<float> logits) {
-  PreparedBatches batches(*embeddings_);
+  PreparedBatches batches = MakeBatches();
   Predict(slice, nullptr, &batches, logits);
 }
 
@@ -251,6 +268,7 @@ void HybridModel::Predict(const Batch& slice, const Batch* next, PreparedBatches
   const TraceSpan span("predict");
   CHECK(slice.size == slice_end() - slice_begin() && std::ssize(logits) == slice.size);
   batches->Begin(slice);
+  if (device_) return PredictOnDevice(slice, next, batches, logits);
   embeddings_->LookUp(batches->current());
   batches->BeginNext(next);
   Pack();

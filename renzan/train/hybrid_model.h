@@ -23,6 +23,7 @@
 #include "renzan/plan/sharding_plan.h"
 #include "renzan/train/config.h"
 #include "renzan/train/dense_gradients.h"
+#include "renzan/train/device_engine.h"
 #include "renzan/train/prepared_batches.h"
 #include "renzan/train/quality/finiteness.h"
 
@@ -66,16 +67,36 @@ class HybridModel {
   void Predict(const Batch& slice, const Batch* next, PreparedBatches* batches,
                std::span<float> logits);
 
+  PreparedBatches MakeBatches() const { return PreparedBatches(*embeddings_); }
+
+  // Of the last steps: see ShardedEmbeddings.
+  WireRange TakeGradientRange() { return embeddings_->TakeGradientRange(); }
+  const std::vector<std::vector<WireError>>& GradientErrors() const {
+    return embeddings_->GradientErrors();
+  }
+  const std::vector<TableSpec>& tables() const { return embeddings_->map().tables(); }
+
   // For saving and loading, also the threads of its steps.
   ThreadPool& pool() { return pool_; }
   const Model& model() const { return *model_; }
-  // Assumes that the caller changes them.
+  // In this process's memory, into which a GPU's values are copied first. Whoever changes them
+  // calls Changed() afterwards.
   AlignedBuffer& parameters() {
-    packed_is_stale_ = true;
+    CopyFromDevice();
     return parameters_;
   }
-  DenseOptimizer& dense_optimizer() { return *dense_optimizer_; }
-  ShardedEmbeddings& embeddings() { return *embeddings_; }
+  DenseOptimizer& dense_optimizer() {
+    CopyFromDevice();
+    return *dense_optimizer_;
+  }
+  ShardedEmbeddings& embeddings() {
+    CopyFromDevice();
+    return *embeddings_;
+  }
+  void Changed() {
+    packed_is_stale_ = true;
+    if (device_) device_->HostChanged();
+  }
 
  private:
   // What the stages of a step hand on.
@@ -87,7 +108,7 @@ class HybridModel {
     const bool measure_gradients;
     const double learning_rate_factor;
     float clip = 1.0f;  // factor of all gradients
-    bool tables_finite = true;
+    bool tables_finite = true, dense_finite = true;
   };
   // The name is also the phase's in traces.
   struct Stage {
@@ -95,6 +116,7 @@ class HybridModel {
     void (HybridModel::*run)(StepState& state);
   };
   std::vector<Stage> MakeStages() const;
+  std::vector<Stage> MakeDeviceStages() const;  // of whole steps on a GPU
 
   // The stages.
   void BeginIds(StepState& state);  // of this batch, unless the last step did
@@ -113,6 +135,12 @@ class HybridModel {
   void UpdateTables(StepState& state);
   void UpdateDense(StepState& state);
   void EndNextIds(StepState& state);
+  void CheckDense(StepState& state);
+  // Stages on a GPU: of the dense part alone, and of whole steps.
+  void ForwardAndBackwardOnDevice(StepState& state);
+  void BeginStepOnDevice(StepState& state);
+  void ExchangeNextIds(StepState& state);
+  void EndStepOnDevice(StepState& state);
 
   // For one virtual worker, counted within this worker: predictions into `metrics`, its dense
   // gradient into dense_gradients_, the gradients of the pooled rows into embeddings_.
@@ -121,6 +149,17 @@ class HybridModel {
   // Fills the workspace with one virtual worker's inputs. `index` counts within this worker.
   void Load(const Batch& slice, const PreparedBatch& ids, size_t index,
             Model::Workspace* workspace) const;
+
+  // Between the exchange of embeddings and a GPU that has the dense part.
+  void ReadPooledForDevice(const PreparedBatch& batch);
+  void WriteGradientsOfDevice();
+  void AddMetrics(const StepState& state);
+  void PredictOnDevice(const Batch& slice, const Batch* next, PreparedBatches* batches,
+                       std::span<float> logits);
+  bool StepsOnDevice() const { return device_ && device_->has_tables(); }
+  void CopyFromDevice() {
+    if (device_) device_->UpdateHost();
+  }
 
   bool DenseIsFinite();
 
@@ -136,7 +175,9 @@ class HybridModel {
   std::unique_ptr<DenseGradients> dense_gradients_;
   double gradient_norm_ = std::numeric_limits<double>::quiet_NaN();
   std::unique_ptr<DenseOptimizer> dense_optimizer_;
+  std::unique_ptr<DeviceEngine> device_;                       // null: on this process's CPUs
   std::vector<std::unique_ptr<Model::Workspace>> workspaces_;  // per thread
+  std::vector<float> logits_;                                  // of own samples, from the GPU
   std::unique_ptr<PreparedBatches> batches_;
   std::vector<Stage> stages_;
   std::vector<char> finite_;  // per thread

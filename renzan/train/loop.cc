@@ -114,7 +114,7 @@ bool Train(const TrainConfig& config, int64_t steps, const Split& train,
     model.Step(*batch, state->step, state->window, next, guards && report);
     batch = next;
     if (callbacks.after_step) callbacks.after_step();
-    state->gradient_range.Add(model.embeddings().TakeGradientRange());
+    state->gradient_range.Add(model.TakeGradientRange());
     ++window_steps;
     const int64_t done = ++state->step;
     const bool evaluation = IsEvaluationStep(t, steps_per_epoch, done) && done != steps;
@@ -135,7 +135,7 @@ bool Train(const TrainConfig& config, int64_t steps, const Split& train,
           .seconds = state->seconds};
       if (guards && report)
         shown.gradient_errors =
-            MergeErrors(comm, model.virtual_workers(), model.embeddings().GradientErrors());
+            MergeErrors(comm, model.virtual_workers(), model.GradientErrors());
       if (observer) observer->OnReport(shown);
       const std::optional<std::string> advice = state->watch.Observe(done, shown.window);
       if (advice && observer) observer->OnAdvice(*advice);
@@ -147,7 +147,7 @@ bool Train(const TrainConfig& config, int64_t steps, const Split& train,
       if (observer && !advised_on_error) {
         const auto worst = WorstOf(shown.gradient_errors);
         const auto error_advice =
-            worst ? GradientErrorAdvice(model.embeddings().map().tables()[worst->table].name,
+            worst ? GradientErrorAdvice(model.tables()[worst->table].name,
                                         worst->error_to_noise, config.comm)
                   : std::nullopt;
         if (error_advice) observer->OnAdvice(*error_advice);

@@ -29,6 +29,8 @@ class PreparedBatches {
   void BeginNext(const Batch* next);
   void ContinueNext();
   void EndNext();
+  // The next batch, if EndNext() has ended its exchange.
+  const PreparedBatch* next() const { return state_ == Next::kReady ? next_.get() : nullptr; }
 
  private:
   std::unique_ptr<PreparedBatch> current_, next_;

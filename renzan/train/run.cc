@@ -15,7 +15,6 @@
 #include "renzan/base/log.h"
 #include "renzan/base/thread_pool.h"
 #include "renzan/checkpoint/directory.h"
-#include "renzan/nn/isa.h"
 #include "renzan/storage/storage.h"
 #include "renzan/train/agreement.h"
 #include "renzan/train/checkpointing/checkpointer.h"
@@ -171,8 +170,7 @@ std::string NewRunDirectory(const std::string& name, const Clock& clock) {
 }
 
 RunResult RunTraining(const TrainConfig& config, const RunOptions& options, Communicator& comm) {
-  const ProgramFacts facts = FactsOfThisProgram(
-      options.build_id, SelectIsa(config.numerics.isa, PrecisionOf(config.numerics)));
+  const ProgramFacts facts = FactsOfWorker(options.build_id, config, comm.rank());
   CheckSameRun(comm, config, facts);
   ThreadPool pool(options.threads);
   const OpenedSplits splits = OpenSplits(config.data, config.features, comm);

@@ -46,6 +46,7 @@ std::vector<Finding> Examine(const std::string& directory) {
           FindInstructionSet(SelectIsa("auto")),
           FindAmx(),
           FindGpus(),
+          FindGpuTraining(),
           FindMpi(MpiLibraryVersion(), Variable("PATH")),
           FindGlooInterface(Variable("GLOO_SOCKET_IFNAME")),
           FindMemory(),

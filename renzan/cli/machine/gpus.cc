@@ -8,6 +8,9 @@
 #include <fstream>
 #include <map>
 
+#include "renzan/base/error.h"
+#include "renzan/cuda/load.h"
+
 namespace renzan {
 namespace {
 
@@ -55,7 +58,21 @@ Finding FindGpus(const std::string& root) {
   for (const auto& [model, count] : Models(root))
     models += fmt::format("{}{} x {}", models.empty() ? "" : ", ", count, model);
   finding.here = models.empty() ? fmt::format("{}", gpus) : models;
-  finding.advice = "for jobs submitted with --gpus; the trainer itself does not use GPUs yet";
+  finding.advice = "for jobs submitted with --gpus, and for training with device: cuda";
+  return finding;
+}
+
+Finding FindGpuTraining() {
+  Finding finding{.name = "training on GPUs"};
+  try {
+    const DeviceFacts device = FactsOfDevice(0);
+    finding.here = fmt::format("{}, {}, {} GiB; driver for CUDA {}, cuBLASLt {}", device.name,
+                               device.gpu_class, device.total_bytes >> 30, device.driver,
+                               device.products);
+  } catch (const Error& error) {
+    finding.state = Finding::State::kMissing;
+    finding.here = error.what();
+  }
   return finding;
 }
 

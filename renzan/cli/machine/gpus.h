@@ -14,4 +14,7 @@ int64_t CountGpus(const std::string& root = "");
 
 Finding FindGpus(const std::string& root = "");
 
+// Whether device: cuda would work.
+Finding FindGpuTraining();
+
 }  // namespace renzan

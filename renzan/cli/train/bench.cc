@@ -180,9 +180,7 @@ void PrintPhases(const StepTimes& times, const std::vector<PhaseCost>& costs,
 
 void BenchTrain(const TrainBenchFlags& flags, const TrainConfig& config, Communicator& comm,
                 int threads) {
-  CheckSameRun(
-      comm, config,
-      FactsOfThisProgram(BuildId(), SelectIsa(config.numerics.isa, PrecisionOf(config.numerics))));
+  CheckSameRun(comm, config, FactsOfWorker(BuildId(), config, comm.rank()));
   ThreadPool pool(threads);
   const OpenedSplits splits = OpenSplits(config.data, config.features, comm);
   StepsPerEpoch(splits.train.rows.size(), config.training.batch_size);  // enough for one batch?

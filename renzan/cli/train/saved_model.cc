@@ -9,7 +9,6 @@
 #include "renzan/base/build_id.h"
 #include "renzan/base/log.h"
 #include "renzan/cli/train/model_directory.h"
-#include "renzan/nn/isa.h"
 #include "renzan/train/agreement.h"
 #include "renzan/train/checkpointing/resume.h"
 #include "renzan/train/gather.h"
@@ -52,12 +51,13 @@ TrainConfig ReadConfig(const CheckpointReader& reader, const std::vector<std::st
   recorded.numerics.embedding_precision = saved.embedding_precision;
   recorded.numerics.row_blocks = saved.row_blocks;
   recorded.numerics.column_blocks = saved.column_blocks;
+  recorded.device = config.device;
   recorded.comm.forward = config.comm.forward;
   recorded.training.batch_size = config.training.batch_size;
   if (const auto difference = FirstDifference(recorded, config))
     Fail(ErrorCode::kUsage,
          "--set {}: it is {} in {} and cannot be changed after training; other keys of numerics, "
-         "comm.forward and training.batch_size can",
+         "device, comm.forward and training.batch_size can",
          difference->key, difference->there, reader.dir());
   // Earlier versions saved tables of any size whole.
   const std::vector<std::string> keys = reader.keys();
@@ -78,7 +78,7 @@ void AddSavedModelFlags(CLI::App& verb, SavedModelFlags& flags) {
   verb.add_option("--rows", flags.rows, "Only rows BEGIN END of it")->expected(2);
   verb.add_option("--set", flags.overrides,
                   "Override one key of numerics (other than embedding_precision and blocks), "
-                  "comm.forward or "
+                  "device, comm.forward or "
                   "training.batch_size: --set numerics.isa=auto")
       ->take_all()
       ->allow_extra_args(false);
@@ -94,9 +94,7 @@ int WithSavedModel(const SavedModelFlags& flags,
   const auto run = [&](Communicator& comm, int threads) {
     CheckpointReader reader = OpenSameModel(flags.model, comm);
     TrainConfig config = ReadConfig(reader, flags.overrides);
-    CheckSameRun(comm, config,
-                 FactsOfThisProgram(BuildId(),
-                                    SelectIsa(config.numerics.isa, PrecisionOf(config.numerics))));
+    CheckSameRun(comm, config, FactsOfWorker(BuildId(), config, comm.rank()));
     const std::unique_ptr<Dataset> opened = OpenDataset(flags.data, {}, comm);
     const Dataset& dataset = *opened;
     CheckFeatures({.features = config.features, .recorded_by = "the model"}, dataset, comm);

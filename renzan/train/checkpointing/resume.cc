@@ -195,6 +195,7 @@ ResumePoint Load(const std::string& path, HybridModel* model) {
                     .progress = {}};
   for (const std::string& key : reader.keys())
     if (key.starts_with(kProgressPrefix)) point.progress[key] = reader.ReadI64(key);
+  model->Changed();
   return point;
 }
 
@@ -246,6 +247,12 @@ void CheckCanContinue(const std::string& path, const TrainConfig& config,
            "{} was trained on other data: {} is {} there and {} here; choose another --run-dir to "
            "start a new run",
            path, key, recorded->second, value);
+    if (key == kIsaKey && IsGpuClass(recorded->second) && IsGpuClass(value))
+      Fail(ErrorCode::kConfig,
+           "{} was computed on GPUs of class {}, and this one's is {}: the model would not be that "
+           "of "
+           "an undisturbed run; use GPUs of that class, device: cpu, or another --run-dir",
+           path, recorded->second, value);
     if (warn)
       LogWarning(
           "{} is {} now and was {} when {} was written: the model may differ in its last bits", key,
@@ -290,6 +297,7 @@ void LoadModel(CheckpointReader& reader, HybridModel* model) {
                [&](CheckpointReader& own, EmbeddingShard& shard, EmbeddingShard::Block& block) {
                  LoadWeights(own, block, Values::kAny, &shard);
                });
+  model->Changed();
 }
 
 }  // namespace renzan

@@ -27,7 +27,7 @@ void ForEachSlice(HybridModel& model, const Dataset& dataset, RowRange rows, int
     for (int64_t i = 0; i < size; ++i)
       (*wanted)[static_cast<size_t>(i)] = std::min(begin_of(index) + i, rows.end - 1);
   });
-  PreparedBatches batches(model.embeddings());
+  PreparedBatches batches = model.MakeBatches();
   std::vector<float> logits(static_cast<size_t>(size));
   const Batch* slice = &loader.Next();
   for (int64_t index = 0; index < num_batches; ++index) {

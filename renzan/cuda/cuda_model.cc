@@ -1,0 +1,367 @@
+// librenzan_cuda.so: a model on one GPU.
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <optional>
+
+#include "renzan/base/error.h"
+#include "renzan/cuda/dense_engine.h"
+#include "renzan/cuda/embedding_engine.h"
+#include "renzan/cuda/facts.h"
+#include "renzan/cuda/plugin.h"
+
+namespace renzan::cuda {
+namespace {
+
+// What a step reads besides its batch, and leaves besides its predictions.
+struct StepMemory {
+  SparseStepOnDevice sparse;
+  DenseStep dense;
+  int32_t dense_finite = 1, tables_finite = 1;
+};
+
+// A batch on its way to the device: the parts of one piece of memory.
+class StagedBatch {
+ public:
+  void Copy(const DeviceBatch& batch, int num_tables, int64_t samples, const Stream& stream);
+
+  const float* dense() const { return At<float>(dense_); }
+  const float* labels() const { return At<float>(labels_); }
+  const float* pooled() const { return At<float>(pooled_); }
+  const DeviceLookups& lookups() const { return lookups_; }
+  const Event& arrived() const { return arrived_; }
+  // Changes when the batch is elsewhere than the last one.
+  const void* place() const { return device_.as<void>(); }
+
+ private:
+  template <class T>
+  const T* At(size_t offset) const {
+    return reinterpret_cast<const T*>(device_.as<std::byte>() + offset);
+  }
+
+  PinnedMemory host_;
+  DeviceMemory device_;
+  size_t dense_ = 0, labels_ = 0, pooled_ = 0;
+  DeviceLookups lookups_;
+  Event arrived_;
+};
+
+size_t Aligned(size_t bytes) { return (bytes + 255) / 256 * 256; }
+
+void StagedBatch::Copy(const DeviceBatch& batch, int num_tables, int64_t samples,
+                       const Stream& stream) {
+  arrived_.Synchronize();  // what was staged before may not have been used
+  const bool jagged = std::any_of(batch.offsets.begin(), batch.offsets.end(),
+                                  [](const auto& offsets) { return !offsets.empty(); });
+  size_t num_lookups = 0;
+  for (const auto& rows : batch.rows) num_lookups += rows.size();
+  const size_t num_offsets =
+      jagged ? static_cast<size_t>(num_tables) * static_cast<size_t>(samples + 1) : 0;
+  size_t end = 0;
+  const auto place = [&](size_t bytes) {
+    const size_t begin = end;
+    end += Aligned(bytes);
+    return begin;
+  };
+  dense_ = place(batch.dense.size_bytes());
+  labels_ = place(batch.labels.size_bytes());
+  pooled_ = place(batch.pooled.size_bytes());
+  const size_t rows = place(num_lookups * sizeof(int32_t));
+  const size_t offsets = place(num_offsets * sizeof(int32_t));
+  const size_t capacity = end <= host_.bytes() || host_.bytes() == 0 ? end : end + end / 4;
+  host_.Reserve(capacity);
+  device_.Reserve(capacity);
+
+  std::byte* const to = host_.as<std::byte>();
+  const auto copy = [&](size_t at, const auto& values) {
+    if (!values.empty()) std::memcpy(to + at, values.data(), values.size_bytes());
+  };
+  copy(dense_, batch.dense);
+  copy(labels_, batch.labels);
+  copy(pooled_, batch.pooled);
+  int32_t* const offsets_to = reinterpret_cast<int32_t*>(to + offsets);
+  size_t first = 0;
+  for (size_t t = 0; t < batch.rows.size(); ++t) {
+    copy(rows + first * sizeof(int32_t), batch.rows[t]);
+    if (jagged) {
+      int32_t* const of_table = offsets_to + t * static_cast<size_t>(samples + 1);
+      for (size_t s = 0; s <= static_cast<size_t>(samples); ++s)
+        of_table[s] = static_cast<int32_t>(first) +
+                      (batch.offsets[t].empty() ? static_cast<int32_t>(s) : batch.offsets[t][s]);
+    }
+    first += batch.rows[t].size();
+  }
+  CopyToDevice(to, end, device_.as<void>(), stream);
+  arrived_.Record(stream);
+  lookups_ = {.rows = At<int32_t>(rows),
+              .offsets = jagged ? At<int32_t>(offsets) : nullptr,
+              .num_lookups = static_cast<int64_t>(num_lookups)};
+}
+
+// A sequence of launches that is recorded when it comes the second time: the first may load code.
+class CapturedLaunches {
+ public:
+  CapturedLaunches() = default;
+  CapturedLaunches(const CapturedLaunches&) = delete;
+  ~CapturedLaunches() { Forget(); }
+
+  void Forget() {
+    if (executable_ != nullptr) cudaGraphExecDestroy(executable_);
+    executable_ = nullptr;
+    runs_ = 0;
+  }
+
+  template <class Launch>
+  void Run(const Stream& stream, const Launch& launch) {
+    if (runs_++ == 0) return launch();
+    if (executable_ == nullptr) {
+      Check(cudaStreamBeginCapture(stream.get(), cudaStreamCaptureModeThreadLocal),
+            "recording a step");
+      launch();
+      cudaGraph_t graph = nullptr;
+      Check(cudaStreamEndCapture(stream.get(), &graph), "recording a step");
+      const cudaError_t status = cudaGraphInstantiate(&executable_, graph, 0);
+      cudaGraphDestroy(graph);
+      Check(status, "recording a step");
+    }
+    Check(cudaGraphLaunch(executable_, stream.get()), "launching a step");
+  }
+
+ private:
+  cudaGraphExec_t executable_ = nullptr;
+  int64_t runs_ = 0;
+};
+
+class CudaModel : public DeviceModel {
+ public:
+  explicit CudaModel(const DeviceModelOptions& options)
+      : options_(options),
+        facts_(FactsOf(options.device)),
+        dense_(options, compute_),
+        step_(sizeof(StepMemory)),
+        pinned_step_(sizeof(StepMemory)),
+        pinned_logits_(static_cast<size_t>(options.own_samples()) * sizeof(float)) {
+    const int64_t dim = options.model.embedding_dim;
+    features_ = dense_.model().features_per_sample();
+    pooled_columns_ = features_ - dim;
+    if (options.tables.empty()) {
+      pooled_ = DeviceMemory(static_cast<size_t>(options.own_samples() * pooled_columns_ *
+                                                 BytesPerValue(options.model.precision)));
+    } else {
+      embeddings_.emplace(options, features_, dim, compute_);
+    }
+  }
+
+  const DeviceFacts& facts() const override { return facts_; }
+
+  void SetParameters(std::span<const float> values) override { Set(values, dense_.parameters()); }
+  void GetParameters(std::span<float> values) override { Get(dense_.parameters(), values); }
+  void SetDenseState(size_t index, std::span<const float> values) override {
+    Set(values, dense_.state(index));
+  }
+  void GetDenseState(size_t index, std::span<float> values) override {
+    Get(dense_.state(index), values);
+  }
+  void SetRows(size_t table, int64_t first, std::span<const float> weights,
+               std::span<const float> states) override {
+    UseDevice();
+    embeddings_->SetRows(table, first, weights, states);
+  }
+  void TakeUpdatedRows(FunctionRef<void(size_t, std::span<const int32_t>, std::span<const float>,
+                                        std::span<const float>)>
+                           visit) override {
+    UseDevice();
+    embeddings_->TakeUpdatedRows(visit);
+  }
+
+  void Stage(const DeviceBatch& batch) override {
+    UseDevice();
+    next_ = 1 - current_;
+    batches_[next_].Copy(batch, static_cast<int>(options_.tables.size()), options_.own_samples(),
+                         copies_);
+  }
+
+  void BeginForward() override {
+    const StagedBatch& batch = TakeBatch();
+    Forward(batch);
+    dense_.CopyLogits();
+    CopyResults();
+  }
+
+  void BeginForwardAndBackward(int64_t global_batch) override {
+    const StagedBatch& batch = TakeBatch();
+    Forward(batch);
+    dense_.Backward(batch.labels(), global_batch);
+    CopyResults();
+  }
+
+  void BeginStep(int64_t global_batch, const DeviceStep& step) override {
+    CHECK(embeddings_.has_value());
+    const StagedBatch& batch = TakeBatch();
+    if (embeddings_->Reserve(batch.lookups().num_lookups))
+      for (CapturedLaunches& captured : steps_) captured.Forget();
+    SetStep(step);
+    const auto launch = [&] { LaunchStep(batch, global_batch); };
+    CapturedLaunches& captured = steps_[current_];
+    // The launches of a multi-hot batch depend on how many lookups it has.
+    if (batch.lookups().offsets != nullptr) {
+      launch();
+    } else {
+      if (std::exchange(places_[current_], batch.place()) != batch.place()) captured.Forget();
+      captured.Run(compute_, launch);
+    }
+    CopyResults();
+  }
+
+  Result Finish(std::span<float> logits) override {
+    UseDevice();
+    done_.Synchronize();
+    CHECK(logits.size_bytes() == pinned_logits_.bytes());
+    std::memcpy(logits.data(), pinned_logits_.as<void>(), logits.size_bytes());
+    const StepMemory& step = *pinned_step_.as<StepMemory>();
+    return {.dense_finite = step.dense_finite != 0, .tables_finite = step.tables_finite != 0};
+  }
+
+  void ReadGradients(std::span<float> pooled, std::span<const std::span<float>> dense) override {
+    UseDevice();
+    const int64_t rows = options_.own_samples();
+    const int64_t dim = options_.model.embedding_dim;
+    const Precision precision = options_.model.precision;
+    const int64_t value_bytes = BytesPerValue(precision);
+    CopyColumns(rows, pooled_columns_,
+                static_cast<const std::byte*>(dense_.d_features()) + dim * value_bytes, features_,
+                pooled_.as<void>(), pooled_columns_, precision, compute_.get());
+    pinned_gradients_.Reserve(pooled_.bytes());
+    CopyToHost(pooled_.as<void>(), pooled_.bytes(), pinned_gradients_.as<void>(), compute_);
+    const size_t size = static_cast<size_t>(dense_.model().layout().size());
+    leaf_.Reserve(size * sizeof(float));
+    for (size_t v = 0; v < dense.size(); ++v) {
+      CHECK(dense[v].size() == size);
+      dense_.SumGradients(static_cast<int>(v), 1, leaf_.as<float>());
+      CopyToHost(leaf_.as<void>(), dense[v].size_bytes(), dense[v].data(), compute_);
+    }
+    compute_.Synchronize();
+    if (precision == Precision::kFloat32) {
+      std::memcpy(pooled.data(), pinned_gradients_.as<void>(), pooled.size_bytes());
+    } else {
+      const BFloat16Bits* bits = pinned_gradients_.as<BFloat16Bits>();
+      for (size_t i = 0; i < pooled.size(); ++i) pooled[i] = FromBFloat16(bits[i]);
+    }
+  }
+
+ private:
+  // The choice is a thread's, and calls may come from several in turn.
+  void UseDevice() const { Check(cudaSetDevice(options_.device), "choosing a GPU"); }
+
+  void Set(std::span<const float> values, float* to) {
+    UseDevice();
+    CopyToDevice(values.data(), values.size_bytes(), to, compute_);
+    compute_.Synchronize();
+  }
+  void Get(const float* from, std::span<float> values) {
+    UseDevice();
+    CopyToHost(from, values.size_bytes(), values.data(), compute_);
+    compute_.Synchronize();
+  }
+
+  const StagedBatch& TakeBatch() {
+    UseDevice();
+    CHECK(next_ >= 0);
+    current_ = std::exchange(next_, -1);
+    batches_[current_].arrived().Await(compute_);
+    return batches_[current_];
+  }
+
+  void Forward(const StagedBatch& batch) {
+    dense_.PackWeights();
+    if (embeddings_) {
+      embeddings_->Pool(batch.lookups(), dense_.features(), compute_);
+    } else {
+      const int64_t rows = options_.own_samples();
+      const Precision precision = options_.model.precision;
+      ConvertRows(rows, pooled_columns_, batch.pooled(), pooled_columns_, pooled_.as<void>(),
+                  pooled_columns_, precision, compute_.get());
+      CopyColumns(rows, pooled_columns_, pooled_.as<void>(), pooled_columns_,
+                  static_cast<std::byte*>(dense_.features()) +
+                      options_.model.embedding_dim * BytesPerValue(precision),
+                  features_, precision, compute_.get());
+    }
+    dense_.Forward(batch.dense());
+  }
+
+  // The lookups are sorted beside the dense part, which leaves room for that.
+  void LaunchStep(const StagedBatch& batch, int64_t global_batch) {
+    StepMemory* const step = step_.as<StepMemory>();
+    fork_.Record(compute_);
+    fork_.Await(beside_);
+    embeddings_->Sort(batch.lookups(), beside_);
+    join_.Record(beside_);
+    Forward(batch);
+    dense_.Backward(batch.labels(), global_batch);
+    join_.Await(compute_);
+    embeddings_->Update(&step->sparse, batch.lookups(), dense_.d_features(), &step->tables_finite,
+                        compute_);
+    dense_.Update(&step->dense, &step->dense_finite);
+  }
+
+  void SetStep(const DeviceStep& step) {
+    const SparseOptimizerOptions& sparse = options_.sparse;
+    const DenseOptimizerOptions& dense = options_.dense;
+    const bool l2 = sparse.weight_decay_mode == WeightDecayMode::kL2;
+    StepMemory* const memory = pinned_step_.as<StepMemory>();
+    *memory = {
+        .sparse = {.lr = static_cast<float>(step.sparse_learning_rate),
+                   .epsilon = static_cast<float>(sparse.epsilon),
+                   .l2 = l2 ? static_cast<float>(sparse.weight_decay) : 0.0f,
+                   .kept = l2 ? 1.0f
+                              : static_cast<float>(1 - step.sparse_learning_rate *
+                                                           sparse.weight_decay)},
+        .dense = {.lr = static_cast<float>(step.dense_learning_rate),
+                  .epsilon = static_cast<float>(dense.epsilon),
+                  .kept = static_cast<float>(1 - step.dense_learning_rate * dense.weight_decay),
+                  .adam = AdamFactors(step.dense_learning_rate, dense.epsilon, dense.beta1,
+                                      dense.beta2, step.step)}};
+    CopyToDevice(memory, sizeof(*memory), step_.as<void>(), compute_);
+  }
+
+  void CopyResults() {
+    CopyToHost(dense_.logits(), pinned_logits_.bytes(), pinned_logits_.as<void>(), compute_);
+    CopyToHost(step_.as<void>(), sizeof(StepMemory), pinned_step_.as<void>(), compute_);
+    done_.Record(compute_);
+  }
+
+  DeviceModelOptions options_;
+  DeviceFacts facts_;  // also chooses the device for what follows
+  Stream compute_, copies_, beside_;
+  Event fork_, join_, done_;
+  DenseEngine dense_;
+  std::optional<EmbeddingEngine> embeddings_;
+  int64_t features_ = 0, pooled_columns_ = 0;
+  DeviceMemory pooled_, leaf_, step_;
+  PinnedMemory pinned_step_, pinned_logits_, pinned_gradients_;
+  StagedBatch batches_[2];
+  CapturedLaunches steps_[2];
+  const void* places_[2] = {nullptr, nullptr};
+  int current_ = 0, next_ = -1;
+};
+
+}  // namespace
+}  // namespace renzan::cuda
+
+extern "C" {
+
+__attribute__((visibility("default"))) int renzan_cuda_count_devices() {
+  return renzan::cuda::CountDevices();
+}
+
+__attribute__((visibility("default"))) void renzan_cuda_facts(int device,
+                                                              renzan::DeviceFacts* facts) {
+  *facts = renzan::cuda::FactsOf(device);
+}
+
+__attribute__((visibility("default"))) renzan::DeviceModel* renzan_cuda_make_model(
+    const renzan::DeviceModelOptions* options) {
+  return new renzan::cuda::CudaModel(*options);
+}
+}

@@ -1,0 +1,69 @@
+#pragma once
+
+// The dense part of a model on the device: everything between the pooled rows and the logits, and
+// back to their gradients, for all virtual workers of a process.
+
+#include <memory>
+#include <optional>
+#include <span>
+
+#include "renzan/cuda/dense_layers.h"
+#include "renzan/cuda/dense_optimizer.cuh"
+#include "renzan/cuda/device_model.h"
+
+namespace renzan::cuda {
+
+class DenseEngine {
+ public:
+  DenseEngine(const DeviceModelOptions& options, const Stream& stream);
+
+  const Model& model() const { return *model_; }
+
+  // [own samples, features per sample] in the products' precision. Vector 0 is the engine's; the
+  // pooled rows, from column `embedding_dim` on, are the caller's.
+  void* features() const { return features_.as<void>(); }
+  const void* d_features() const { return d_features_.as<void>(); }
+
+  float* parameters() const { return parameters_.as<float>(); }  // flat
+  float* state(size_t index) const { return states_[index].as<float>(); }
+  size_t num_states() const { return states_.size(); }
+
+  // All of these only launch. `dense` [own samples, num_dense] and `labels` are in device memory.
+  void PackWeights() const;
+  void Forward(const float* dense) const;
+  // After Forward: logits.
+  const float* logits() const { return logits_.as<float>(); }
+  void CopyLogits() const;
+  void Backward(const float* labels, int64_t global_batch) const;
+  // The sum of own virtual workers' gradients [first, first + n) by the tree, as a flat array; n is
+  // a power of two.
+  void SumGradients(int first, int n, float* flat) const;
+  // All virtual workers are here: reduces their gradients and applies the optimizer. `step` is in
+  // device memory. *finite: CheckValues of parameters and states.
+  void Update(const DenseStep* step, int32_t* finite) const;
+
+ private:
+  struct Interaction;
+
+  const Stream& stream_;
+  DeviceModelOptions options_;
+  std::unique_ptr<Model> model_;
+  ParameterPlaces places_;
+  ProductLibrary products_;
+  DeviceMemory device_places_, logit_place_;
+  DeviceMemory parameters_, weights_, last_bias_, gradients_, sum_;
+  std::vector<DeviceMemory> states_;
+  DenseContext context_;
+  int64_t dense_stride_ = 0, features_stride_ = 0;
+
+  DeviceMemory dense_, features_, d_features_, d_bottom_, d_output_, logits_;
+  std::optional<DeviceMlp> bottom_, top_;
+  std::optional<DeviceCross> cross_;
+  // Of DLRM: what the dot interaction puts out, and the gradient; of DCN v2, the cross network's.
+  DeviceMemory interactions_, d_interactions_;
+};
+
+// Throws kConfig for what the engine does not support.
+void CheckSupported(const ModelOptions& options);
+
+}  // namespace renzan::cuda

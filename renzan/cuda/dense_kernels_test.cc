@@ -1,0 +1,550 @@
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <functional>
+#include <limits>
+
+#include "renzan/cuda/dense_optimizer.cuh"
+#include "renzan/cuda/elementwise.cuh"
+#include "renzan/cuda/interaction.cuh"
+#include "renzan/cuda/testing.h"
+#include "renzan/model/loss.h"
+#include "renzan/optim/optimizer_steps.h"
+
+namespace renzan::cuda {
+namespace {
+
+constexpr Precision kPrecisions[] = {Precision::kFloat32, Precision::kBFloat16};
+const auto kBothPrecisions = ::testing::ValuesIn(kPrecisions);
+
+// A few thousand random values again and again: cheap when there are millions.
+std::vector<float> Floats(int64_t n, uint64_t seed) {
+  constexpr size_t kPeriod = 4099;
+  const std::vector<float> period = RandomFloats(kPeriod, seed);
+  std::vector<float> values(static_cast<size_t>(n));
+  for (size_t i = 0; i < values.size(); ++i) values[i] = period[i % kPeriod];
+  return values;
+}
+
+class DenseKernels : public OnGpu, public ::testing::WithParamInterface<Precision> {
+ protected:
+  Precision precision() const { return GetParam(); }
+  float Round(float value) const {
+    return precision() == Precision::kBFloat16 ? FromBFloat16(ToBFloat16(value)) : value;
+  }
+  // Representable in the precision.
+  std::vector<float> Values(int64_t n, uint64_t seed) const {
+    std::vector<float> values = Floats(n, seed);
+    for (float& value : values) value = Round(value);
+    return values;
+  }
+  DeviceMemory ToDevice(const std::vector<float>& values) const {
+    return CopiedToGpu(values, precision());
+  }
+  DeviceMemory Poisoned(int64_t n) const {
+    return ToDevice(std::vector<float>(static_cast<size_t>(n), NAN));
+  }
+  std::vector<float> ToHost(const DeviceMemory& memory) const {
+    return CopiedFromGpu(memory, precision());
+  }
+  std::byte* At(const DeviceMemory& memory, int64_t index) const {
+    return memory.as<std::byte>() + index * (precision() == Precision::kBFloat16 ? 2 : 4);
+  }
+};
+
+DeviceMemory FloatsOnDevice(const std::vector<float>& values) {
+  return CopiedToGpu(values, Precision::kFloat32);
+}
+DeviceMemory PoisonedFloats(int64_t n) {
+  return FloatsOnDevice(std::vector<float>(static_cast<size_t>(n), NAN));
+}
+std::vector<float> FloatsOf(const DeviceMemory& memory) {
+  return CopiedFromGpu(memory, Precision::kFloat32);
+}
+
+// So that zeros of either sign differ, and equal NaNs do not.
+void ExpectSameBits(const std::vector<float>& got, const std::vector<float>& expected) {
+  ASSERT_EQ(got.size(), expected.size());
+  size_t differences = 0;
+  for (size_t i = 0; i < got.size(); ++i) {
+    if (std::bit_cast<uint32_t>(got[i]) == std::bit_cast<uint32_t>(expected[i])) continue;
+    if (++differences <= 5)
+      ADD_FAILURE() << "value " << i << " is " << got[i] << ", not " << expected[i];
+  }
+  EXPECT_EQ(differences, 0u);
+}
+
+void ExpectNear(const std::vector<float>& got, const std::vector<double>& expected, double absolute,
+                double relative) {
+  ASSERT_EQ(got.size(), expected.size());
+  size_t differences = 0;
+  for (size_t i = 0; i < got.size(); ++i) {
+    // A NaN is not near.
+    if (std::abs(got[i] - expected[i]) <= absolute + relative * std::abs(expected[i])) continue;
+    if (++differences <= 5)
+      ADD_FAILURE() << "value " << i << " is " << got[i] << ", not " << expected[i];
+  }
+  EXPECT_EQ(differences, 0u);
+}
+
+// ---- The dot interaction ----
+
+struct InteractionCase {
+  int64_t samples;
+  int32_t f, dim;
+  int64_t more_stride;  // than the width
+};
+
+class Interactions : public OnGpu,
+                     public ::testing::WithParamInterface<std::tuple<Precision, InteractionCase>> {
+ protected:
+  void SetUp() override {
+    OnGpu::SetUp();
+    const auto& [precision, c] = GetParam();
+    width_ = c.dim + int64_t{c.f} * (c.f - 1) / 2;
+    shape_ = {.samples = c.samples,
+              .vectors = c.f,
+              .dim = c.dim,
+              .out_stride = width_ + c.more_stride,
+              .precision = precision};
+    x_ = Values(c.samples * c.f * c.dim, 1);
+    d_out_ = Values(c.samples * shape_.out_stride, 2);
+    // What is behind the width must not matter.
+    for (size_t i = 0; i < d_out_.size(); ++i)
+      if (static_cast<int64_t>(i) % shape_.out_stride >= width_) d_out_[i] = NAN;
+  }
+
+  bool half() const { return shape_.precision == Precision::kBFloat16; }
+  std::vector<float> Values(int64_t n, uint64_t seed) const {
+    std::vector<float> values = Floats(n, seed);
+    if (half())
+      for (float& value : values) value = FromBFloat16(ToBFloat16(value));
+    return values;
+  }
+  int64_t features() const { return int64_t{shape_.vectors} * shape_.dim; }
+
+  // Of samples [first, first + n).
+  std::vector<float> Forward(int64_t first, int64_t n) const {
+    InteractionShape shape = shape_;
+    shape.samples = n;
+    const DeviceMemory x = Part(x_, first * features(), n * features());
+    const DeviceMemory out = Poisoned(n * shape.out_stride);
+    InteractionForward(shape, x.as<void>(), out.as<void>(), nullptr);
+    return CopiedFromGpu(out, shape.precision);
+  }
+  std::vector<float> Backward(int64_t first, int64_t n) const {
+    InteractionShape shape = shape_;
+    shape.samples = n;
+    const DeviceMemory x = Part(x_, first * features(), n * features());
+    const DeviceMemory d_out = Part(d_out_, first * shape.out_stride, n * shape.out_stride);
+    const DeviceMemory d_x = Poisoned(n * features());
+    InteractionBackward(shape, x.as<void>(), d_out.as<void>(), d_x.as<void>(), nullptr);
+    return CopiedFromGpu(d_x, shape.precision);
+  }
+
+  InteractionShape shape_;
+  int64_t width_ = 0;
+  std::vector<float> x_, d_out_;
+
+ private:
+  DeviceMemory Part(const std::vector<float>& values, int64_t first, int64_t n) const {
+    return CopiedToGpu(std::span(values).subspan(static_cast<size_t>(first), static_cast<size_t>(n)),
+                    shape_.precision);
+  }
+  DeviceMemory Poisoned(int64_t n) const {
+    return CopiedToGpu(std::vector<float>(static_cast<size_t>(n), NAN), shape_.precision);
+  }
+};
+
+// Sums of at most some hundred products of values below 1, and the rounding of the result.
+constexpr double kSumTolerance = 3e-4, kBFloat16Rounding = 1.0 / 256;
+
+TEST_P(Interactions, ForwardIsVectorZeroAndThePairsProducts) {
+  std::vector<double> expected;
+  for (int64_t s = 0; s < shape_.samples; ++s) {
+    const float* x = x_.data() + s * features();
+    const size_t end = expected.size() + static_cast<size_t>(shape_.out_stride);
+    expected.insert(expected.end(), x, x + shape_.dim);
+    for (int i = 1; i < shape_.vectors; ++i)
+      for (int j = 0; j < i; ++j) {
+        double sum = 0;
+        for (int k = 0; k < shape_.dim; ++k)
+          sum += double{x[i * shape_.dim + k]} * x[j * shape_.dim + k];
+        expected.push_back(sum);
+      }
+    expected.resize(end);
+  }
+  const std::vector<float> got = Forward(0, shape_.samples);
+  ExpectNear(got, expected, kSumTolerance, half() ? kBFloat16Rounding : 0);
+  for (int64_t s = 0; s < shape_.samples; ++s) {
+    const float* row = got.data() + s * shape_.out_stride;
+    EXPECT_TRUE(std::equal(row, row + shape_.dim, x_.data() + s * features()));
+    EXPECT_TRUE(std::all_of(row + width_, row + shape_.out_stride, [](float v) { return v == 0; }));
+  }
+}
+
+TEST_P(Interactions, BackwardIsItsGradient) {
+  std::vector<double> expected(x_.size());
+  for (int64_t s = 0; s < shape_.samples; ++s) {
+    const float* x = x_.data() + s * features();
+    const float* gradient = d_out_.data() + s * shape_.out_stride;
+    double* dx = expected.data() + s * features();
+    std::copy_n(gradient, shape_.dim, dx);
+    const float* pair = gradient + shape_.dim;
+    for (int i = 1; i < shape_.vectors; ++i)
+      for (int j = 0; j < i; ++j, ++pair)
+        for (int k = 0; k < shape_.dim; ++k) {
+          dx[i * shape_.dim + k] += double{*pair} * x[j * shape_.dim + k];
+          dx[j * shape_.dim + k] += double{*pair} * x[i * shape_.dim + k];
+        }
+  }
+  ExpectNear(Backward(0, shape_.samples), expected, kSumTolerance, half() ? kBFloat16Rounding : 0);
+}
+
+TEST_P(Interactions, ASampleHasTheSameBitsAloneAndTwice) {
+  const std::vector<float> out = Forward(0, shape_.samples), d_x = Backward(0, shape_.samples);
+  ExpectSameBits(Forward(0, shape_.samples), out);
+  ExpectSameBits(Backward(0, shape_.samples), d_x);
+  for (const int64_t s : {int64_t{0}, shape_.samples - 1}) {
+    const auto of_sample = [&](const std::vector<float>& all, int64_t width) {
+      return std::vector<float>(all.begin() + s * width, all.begin() + (s + 1) * width);
+    };
+    ExpectSameBits(Forward(s, 1), of_sample(out, shape_.out_stride));
+    ExpectSameBits(Backward(s, 1), of_sample(d_x, features()));
+  }
+}
+
+// Strides that are and are not multiples of 8; more samples than warps; 32 and 33 vectors; so many
+// or so long ones that they pass through shared memory in parts.
+INSTANTIATE_TEST_SUITE_P(
+    Shapes, Interactions,
+    ::testing::Combine(
+        kBothPrecisions,
+        ::testing::Values(InteractionCase{37, 27, 128, 1}, InteractionCase{2700, 27, 16, 1},
+                          InteractionCase{5, 27, 128, 0}, InteractionCase{3, 27, 128, 601},
+                          InteractionCase{13, 2, 16, 7}, InteractionCase{13, 9, 64, 4},
+                          InteractionCase{9, 9, 48, 4}, InteractionCase{9, 16, 80, 0},
+                          InteractionCase{7, 32, 256, 0}, InteractionCase{3, 33, 64, 0},
+                          InteractionCase{5, 40, 128, 4}, InteractionCase{5, 27, 8, 1},
+                          InteractionCase{5, 1, 32, 0}, InteractionCase{5, 4, 24, 2},
+                          InteractionCase{2, 200, 64, 4}, InteractionCase{2, 40, 1024, 4})));
+
+// ---- Masks and sums of columns ----
+
+TEST_P(DenseKernels, MaskAndSumColumnsOfEachVirtualWorker) {
+  constexpr int kBatches = 8;
+  const auto check = [&](int64_t rows, int64_t columns, bool mask) {
+    SCOPED_TRACE(::testing::Message() << rows << " x " << columns << ", mask " << mask);
+    const int64_t of_batch = rows * columns, stride = columns + 24;
+    std::vector<float> y = Values(kBatches * of_batch, 3), dy = Values(kBatches * of_batch, 4);
+    for (size_t i = 0; i < y.size(); i += 7) y[i] = 0;
+    // The gradients and the sums of virtual workers [first, first + n).
+    const auto run = [&](int first, int n) {
+      const DeviceMemory activations = ToDevice(y), gradients = ToDevice(dy);
+      const DeviceMemory sums = PoisonedFloats(kBatches * stride);
+      MaskAndSumColumns(
+          {n, rows, columns, precision()}, mask ? At(activations, first * of_batch) : nullptr,
+          At(gradients, first * of_batch), sums.as<float>() + first * stride, stride, nullptr);
+      return std::pair(ToHost(gradients), FloatsOf(sums));
+    };
+    const auto [masked, sums] = run(0, kBatches);
+
+    std::vector<float> expected = dy;
+    std::vector<double> expected_sums(static_cast<size_t>(kBatches * columns));
+    std::vector<float> own_sums;
+    for (size_t i = 0; i < dy.size(); ++i) {
+      if (mask && !(y[i] > 0)) expected[i] = 0;
+      const int64_t batch = static_cast<int64_t>(i) / of_batch;
+      expected_sums[static_cast<size_t>(batch * columns + static_cast<int64_t>(i) % columns)] +=
+          expected[i];
+    }
+    for (size_t i = 0; i < sums.size(); ++i) {
+      if (static_cast<int64_t>(i) % stride < columns) {
+        own_sums.push_back(sums[i]);
+      } else {
+        EXPECT_TRUE(std::isnan(sums[i])) << i;
+      }
+    }
+    ExpectSameBits(masked, expected);
+    ExpectNear(own_sums, expected_sums, kSumTolerance, 1e-5);
+
+    for (const int batch : {0, 3, kBatches - 1}) {
+      const auto of = [&](const std::vector<float>& all) {
+        return std::vector<float>(all.begin() + batch * stride,
+                                  all.begin() + batch * stride + columns);
+      };
+      ExpectSameBits(of(run(batch, 1).second), of(sums));
+    }
+  };
+  for (const bool mask : {false, true}) {
+    check(1, 8, mask);
+    check(50, 16, mask);
+    check(1500, 8, mask);
+    check(1030, 128, mask);
+    check(100, 480, mask);
+    check(3, 40, mask);
+  }
+}
+
+// ---- Copies ----
+
+TEST_P(DenseKernels, CopyColumnsLeavesTheOthers) {
+  const auto check = [&](int64_t columns, int64_t from_stride, int64_t to_stride) {
+    constexpr int64_t kRows = 301;
+    const std::vector<float> from = Values(kRows * from_stride, 5);
+    std::vector<float> expected = Values(kRows * to_stride, 6);
+    const DeviceMemory to = ToDevice(expected), source = ToDevice(from);
+    CopyColumns(kRows, columns, source.as<void>(), from_stride, to.as<void>(), to_stride,
+                precision(), nullptr);
+    for (int64_t r = 0; r < kRows; ++r)
+      std::copy_n(from.begin() + r * from_stride, columns, expected.begin() + r * to_stride);
+    ExpectSameBits(ToHost(to), expected);
+  };
+  check(128, 128, 27 * 128);
+  check(16, 48, 16);
+  check(480, 480, 488);
+  check(479, 479, 480);
+  check(13, 13, 16);
+  check(1, 8, 1);
+}
+
+TEST_P(DenseKernels, ConvertRowsFillsUpWithZeros) {
+  const auto check = [&](int64_t columns, int64_t from_stride, int64_t to_stride) {
+    constexpr int64_t kRows = 301;
+    const std::vector<float> from = Floats(kRows * from_stride, 7);
+    const DeviceMemory to = Poisoned(kRows * to_stride), source = FloatsOnDevice(from);
+    ConvertRows(kRows, columns, source.as<float>(), from_stride, to.as<void>(), to_stride,
+                precision(), nullptr);
+    std::vector<float> expected(static_cast<size_t>(kRows * to_stride));
+    for (int64_t r = 0; r < kRows; ++r)
+      for (int64_t c = 0; c < columns; ++c)
+        expected[static_cast<size_t>(r * to_stride + c)] =
+            Round(from[static_cast<size_t>(r * from_stride + c)]);
+    ExpectSameBits(ToHost(to), expected);
+  };
+  check(13, 13, 16);
+  check(479, 480, 480);
+  check(128, 128, 128);
+  check(13, 16, 13);
+  check(5, 8, 24);
+}
+
+// ---- The cross network, sums, the loss ----
+
+// Sizes that are and are not multiples of what a thread handles, and one of several turns.
+constexpr int64_t kSizes[] = {1, 8, 1003, 4096, 2400000};
+
+TEST_P(DenseKernels, CrossForwardRoundsProductsAndSums) {
+  for (const int64_t n : kSizes) {
+    const std::vector<float> x0 = Values(n, 8), crossed = Values(n, 9), x = Values(n, 10);
+    const DeviceMemory a = ToDevice(x0), b = ToDevice(crossed), c = ToDevice(x), out = Poisoned(n);
+    CrossForward(n, precision(), a.as<void>(), b.as<void>(), c.as<void>(), out.as<void>(), nullptr);
+    std::vector<float> expected(x.size());
+    for (size_t i = 0; i < x.size(); ++i) {
+      const float product = x0[i] * crossed[i];
+      expected[i] = Round(product + x[i]);
+    }
+    ExpectSameBits(ToHost(out), expected);
+  }
+}
+
+TEST_P(DenseKernels, CrossBackwardAccumulatesIfItIsTold) {
+  for (const int64_t n : kSizes) {
+    for (const bool accumulate : {false, true}) {
+      const std::vector<float> dy = Values(n, 11), x0 = Values(n, 12), crossed = Values(n, 13);
+      const std::vector<float> before =
+          accumulate ? Floats(n, 14) : std::vector<float>(static_cast<size_t>(n), NAN);
+      const DeviceMemory d = ToDevice(dy), a = ToDevice(x0), b = ToDevice(crossed);
+      const DeviceMemory d_crossed = Poisoned(n), d_x0 = FloatsOnDevice(before);
+      CrossBackward(n, precision(), d.as<void>(), a.as<void>(), b.as<void>(), accumulate,
+                    d_crossed.as<void>(), d_x0.as<float>(), nullptr);
+      std::vector<float> expected(dy.size()), expected_x0(dy.size());
+      for (size_t i = 0; i < dy.size(); ++i) {
+        expected[i] = Round(dy[i] * x0[i]);
+        const float product = dy[i] * crossed[i];
+        expected_x0[i] = product + (accumulate ? before[i] : 0.0f);
+      }
+      ExpectSameBits(ToHost(d_crossed), expected);
+      ExpectSameBits(FloatsOf(d_x0), expected_x0);
+    }
+  }
+}
+
+TEST_P(DenseKernels, AddRoundedRoundsOnce) {
+  for (const int64_t n : kSizes) {
+    const std::vector<float> a = Values(n, 15), b = Floats(n, 16);
+    const DeviceMemory x = ToDevice(a), y = FloatsOnDevice(b), out = Poisoned(n);
+    AddRounded(n, precision(), x.as<void>(), y.as<float>(), out.as<void>(), nullptr);
+    std::vector<float> expected(a.size());
+    for (size_t i = 0; i < a.size(); ++i) expected[i] = Round(a[i] + b[i]);
+    ExpectSameBits(ToHost(out), expected);
+  }
+}
+
+TEST_P(DenseKernels, LossGradientIsInColumnZero) {
+  for (const int64_t stride : {1, 8, 16, 40}) {
+    constexpr int64_t kSamples = 777, kGlobalBatch = 3000;
+    std::vector<float> output(static_cast<size_t>(kSamples * stride), NAN), logits, labels;
+    std::vector<double> expected(output.size());
+    for (int64_t s = 0; s < kSamples; ++s) {
+      const size_t at = static_cast<size_t>(s * stride);
+      const float logit = static_cast<float>(s - kSamples / 2) / 4, label = s % 3 == 0 ? 1 : 0;
+      output[at] = logit;
+      logits.push_back(logit);
+      labels.push_back(label);
+      expected[at] = (double{Sigmoid(logit)} - label) / kGlobalBatch;
+    }
+    const DeviceMemory in = FloatsOnDevice(output), y = FloatsOnDevice(labels);
+    const DeviceMemory copy = PoisonedFloats(kSamples), gradient = Poisoned(kSamples * stride);
+    LossGradient(kSamples, stride, in.as<float>(), y.as<float>(), kGlobalBatch, precision(),
+                 copy.as<float>(), gradient.as<void>(), nullptr);
+    ExpectSameBits(FloatsOf(copy), logits);
+    const std::vector<float> got = ToHost(gradient);
+    const bool half = precision() == Precision::kBFloat16;
+    ExpectNear(got, expected, 1e-6 / kGlobalBatch, half ? kBFloat16Rounding : 1e-6);
+    for (size_t i = 0; i < got.size(); ++i)
+      EXPECT_TRUE(got[i] == 0.0f || static_cast<int64_t>(i) % stride == 0) << i;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Both, DenseKernels, kBothPrecisions);
+
+class DenseKernelsOfFloats : public OnGpu {};
+
+TEST_F(DenseKernelsOfFloats, CheckValuesFindsOneOfMany) {
+  for (const int64_t n : {1, 5, 4096, 3000001}) {
+    const std::vector<float> values = Floats(n, 17);
+    const auto finite = [&](int64_t at, float value) {
+      std::vector<float> changed = values;
+      if (at >= 0) changed[static_cast<size_t>(at)] = value;
+      const DeviceMemory on_device = FloatsOnDevice(changed);
+      const DeviceMemory flag = FloatsOnDevice({std::bit_cast<float>(1)});
+      CheckValues(n, on_device.as<float>(), flag.as<int32_t>(), nullptr);
+      return std::bit_cast<int32_t>(FloatsOf(flag)[0]);
+    };
+    EXPECT_EQ(finite(-1, 0), 1);
+    EXPECT_EQ(finite(0, std::numeric_limits<float>::max()), 1);
+    EXPECT_EQ(finite(n - 1, NAN), 0);
+    EXPECT_EQ(finite(0, INFINITY), 0);
+    EXPECT_EQ(finite(n / 2, -INFINITY), 0);
+  }
+}
+
+// ---- Parameters ----
+
+// Weights and biases, some with rows of odd length; one larger than the threads' first turn.
+struct Places {
+  std::vector<ParameterPlace> all;
+  int64_t flat = 0, padded = 0, largest = 0;
+
+  explicit Places(int64_t rows_of_largest) {
+    for (const auto& [rows, columns] : {std::pair<int64_t, int64_t>{512, 13},
+                                        {1, 512},
+                                        {100, 479},
+                                        {1, 1},
+                                        {1, 256},
+                                        {3, 40},
+                                        {rows_of_largest, 512},
+                                        {7, 9}}) {
+      const int64_t stride = (columns + 7) / 8 * 8;
+      all.push_back({flat, rows, columns, padded, stride});
+      flat += (rows * columns + 15) / 16 * 16;
+      padded += (rows * stride + 127) / 128 * 128;
+      largest = std::max(largest, rows * columns);
+    }
+  }
+  DeviceMemory CopiedToGpu() const {
+    DeviceMemory memory(all.size() * sizeof(ParameterPlace));
+    Check(cudaMemcpy(memory.as<void>(), all.data(), memory.bytes(), cudaMemcpyHostToDevice),
+          "test");
+    return memory;
+  }
+  // body(index in flat, index in padded)
+  void ForAll(const std::function<void(size_t, size_t)>& body) const {
+    for (const ParameterPlace& place : all)
+      for (int64_t r = 0; r < place.rows; ++r)
+        for (int64_t c = 0; c < place.columns; ++c)
+          body(static_cast<size_t>(place.offset + r * place.columns + c),
+               static_cast<size_t>(place.padded_offset + r * place.stride + c));
+  }
+};
+
+TEST_P(DenseKernels, PackParametersLeavesThePadding) {
+  const Places places(2200);
+  const std::vector<float> flat = Floats(places.flat, 18);
+  std::vector<float> expected = Values(places.padded, 19);
+  const DeviceMemory on_device = places.CopiedToGpu(), from = FloatsOnDevice(flat);
+  const DeviceMemory weights = ToDevice(expected);
+  PackParameters(on_device.as<ParameterPlace>(), static_cast<int>(places.all.size()),
+                 places.largest, from.as<float>(), precision(), weights.as<void>(), nullptr);
+  places.ForAll([&](size_t i, size_t padded) { expected[padded] = Round(flat[i]); });
+  ExpectSameBits(ToHost(weights), expected);
+}
+
+float BalancedSum(const std::function<float(int64_t)>& value, int64_t begin, int64_t n) {
+  if (n == 1) return value(begin);
+  return BalancedSum(value, begin, n / 2) + BalancedSum(value, begin + n / 2, n / 2);
+}
+
+TEST_F(DenseKernelsOfFloats, SumGradientsByTheBalancedTree) {
+  const Places places(100);
+  for (const int batches : {1, 2, 4, 8, 16, 32, 128}) {
+    const int64_t n = places.padded;
+    std::vector<float> gradients = Floats(batches * n, 20);
+    const DeviceMemory on_device = places.CopiedToGpu(), from = FloatsOnDevice(gradients);
+    std::vector<float> expected(static_cast<size_t>(places.flat), -1.0f);
+    const DeviceMemory flat = FloatsOnDevice(expected);
+    SumGradients(on_device.as<ParameterPlace>(), static_cast<int>(places.all.size()),
+                 places.largest, batches, from.as<float>(), n, flat.as<float>(), nullptr);
+    places.ForAll([&](size_t i, size_t padded) {
+      expected[i] = BalancedSum(
+          [&](int64_t v) { return gradients[static_cast<size_t>(v * n) + padded]; }, 0, batches);
+    });
+    ExpectSameBits(FloatsOf(flat), expected);
+  }
+}
+
+// ---- The dense optimizer ----
+
+TEST_F(DenseKernelsOfFloats, OptimizersHaveTheBitsOfTheCpu) {
+  for (const int64_t n : {1, 1003, 1500000}) {
+    for (const float kept : {1.0f, 0.99f}) {
+      const std::vector<float> g = Floats(n, 21);
+      std::vector<float> squares = Floats(n, 22);
+      for (float& x : squares) x *= x;
+      const auto check = [&](DenseOptimizerType type, const auto& step_on_cpu) {
+        std::vector<float> w = Floats(n, 23), s1 = squares, s2 = squares;
+        if (type == DenseOptimizerType::kAdam) s1 = Floats(n, 24);
+        const DenseStep step = {
+            .lr = 0.01f, .epsilon = 1e-8f, .kept = kept, .adam = {0.01, 1e-8, 0.9, 0.999, 3}};
+        DeviceMemory step_on_device(sizeof(step));
+        Check(cudaMemcpy(step_on_device.as<void>(), &step, sizeof(step), cudaMemcpyHostToDevice),
+              "test");
+        const DeviceMemory gradient = FloatsOnDevice(g), weights = FloatsOnDevice(w);
+        const DeviceMemory state1 = FloatsOnDevice(s1), state2 = FloatsOnDevice(s2);
+        const bool adam = type == DenseOptimizerType::kAdam;
+        const bool sgd = type == DenseOptimizerType::kSgd;
+        ApplyDenseOptimizer(type, step_on_device.as<DenseStep>(), n, gradient.as<float>(),
+                            sgd ? nullptr : state1.as<float>(), adam ? state2.as<float>() : nullptr,
+                            weights.as<float>(), nullptr);
+        if (kept != 1) ScaleValues(kept, n, w.data());
+        step_on_cpu(step, s1.data(), s2.data(), w.data());
+        ExpectSameBits(FloatsOf(weights), w);
+        ExpectSameBits(FloatsOf(state1), s1);
+        ExpectSameBits(FloatsOf(state2), s2);
+      };
+      check(DenseOptimizerType::kSgd, [&](const DenseStep& step, float*, float*, float* w) {
+        SgdStep(step.lr, g.data(), n, w);
+      });
+      check(DenseOptimizerType::kAdagrad, [&](const DenseStep& step, float* s, float*, float* w) {
+        AdagradStep(step.lr, step.epsilon, g.data(), n, s, w);
+      });
+      check(DenseOptimizerType::kAdam, [&](const DenseStep& step, float* m, float* v, float* w) {
+        AdamStep(step.adam, g.data(), n, m, v, w);
+      });
+    }
+  }
+}
+
+}  // namespace
+}  // namespace renzan::cuda

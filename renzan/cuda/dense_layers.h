@@ -1,0 +1,127 @@
+#pragma once
+
+// The layers of the dense part on the device, for all virtual workers of a process: MLPs and the
+// low-rank cross network (renzan/nn/mlp.h, renzan/model/low_rank_cross.h have the mathematics).
+// Widths are padded with zeros to multiples of 8, which stay zero.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "renzan/cuda/elementwise.cuh"
+#include "renzan/cuda/memory.cuh"
+#include "renzan/cuda/products.h"
+#include "renzan/nn/parameters.h"
+
+namespace renzan::cuda {
+
+constexpr int64_t Padded(int64_t columns) { return (columns + 7) / 8 * 8; }
+
+inline int64_t BytesPerValue(Precision precision) {
+  return precision == Precision::kBFloat16 ? 2 : 4;
+}
+
+// Where the parameters are on the device: places() in one array of `size()` values, the same for
+// the weights, in the products' precision, and for each virtual worker's gradients, in float32.
+class ParameterPlaces {
+ public:
+  explicit ParameterPlaces(const ParameterLayout& layout);
+
+  const std::vector<ParameterPlace>& places() const { return places_; }
+  const ParameterPlace& of(const std::string& name) const;
+  int64_t size() const { return size_; }
+  int64_t largest() const { return largest_; }  // values of a parameter
+
+ private:
+  const ParameterLayout& layout_;
+  std::vector<ParameterPlace> places_;
+  int64_t size_ = 0, largest_ = 0;
+};
+
+// What the layers share.
+struct DenseContext {
+  const ProductLibrary* products = nullptr;
+  const ParameterPlaces* places = nullptr;
+  Precision precision = Precision::kFloat32;
+  int batches = 1;                   // virtual workers of this process
+  int64_t rows = 0;                  // samples of each
+  std::byte* weights = nullptr;      // places->size() values
+  float* gradients = nullptr;        // [batches, places->size()]
+  const float* last_bias = nullptr;  // of the logit, in float32 [8]
+  float* scratch = nullptr;          // of MaskAndSumColumns, if it needs any
+  const Stream* stream = nullptr;
+
+  int64_t all_rows() const { return batches * rows; }
+  void* weight(const ParameterPlace& place) const {
+    return weights + place.padded_offset * BytesPerValue(precision);
+  }
+  float* gradient(const ParameterPlace& place) const { return gradients + place.padded_offset; }
+  DeviceMemory Matrix(int64_t columns, bool as_float = false) const {
+    return DeviceMemory(
+        static_cast<size_t>(all_rows() * columns * (as_float ? 4 : BytesPerValue(precision))));
+  }
+};
+
+// y = x · Wᵀ + b, and ReLU.
+class LinearLayer {
+ public:
+  enum class Output { kRelu, kLinear, kLogit };  // a logit is in float32
+  // `weight`: "top.0.weight"; `bias` or "".
+  LinearLayer(const DenseContext& context, const std::string& weight, const std::string& bias,
+              Output output, bool accumulates_input_gradient = false);
+
+  int64_t in() const { return weight_.stride; }
+  int64_t out() const { return Padded(weight_.rows); }
+  void Forward(const DenseContext& context, const void* x, void* y) const;
+  // dy, through the ReLU -> the gradients of weight and bias. Changes dy if there is a ReLU.
+  void WeightGradient(const DenseContext& context, const void* x, const void* y, void* dy) const;
+  // dy, through the ReLU -> dx (or added to dx).
+  void InputGradient(const DenseContext& context, const void* dy, void* dx) const;
+
+ private:
+  ParameterPlace weight_;
+  std::optional<ParameterPlace> bias_;
+  Output output_;
+  std::optional<Product> forward_, weight_gradient_, input_gradient_;
+};
+
+class DeviceMlp {
+ public:
+  // `name`: "bottom" or "top", of `layers` layers. The last layer of the top one is the logit.
+  DeviceMlp(const DenseContext& context, const std::string& name, size_t layers,
+            bool ends_in_logit);
+
+  int64_t in() const { return layers_.front().in(); }
+  // [all rows, padded width]
+  void* output() const { return activations_.back().as<void>(); }
+  void Forward(const DenseContext& context, const void* x) const;
+  // dy [all rows, padded width] is changed. `dx`: null if nobody needs it.
+  void Backward(const DenseContext& context, const void* x, void* dy, void* dx) const;
+
+ private:
+  std::vector<LinearLayer> layers_;
+  std::vector<DeviceMemory> activations_;
+  DeviceMemory d_hidden_[2];
+};
+
+class DeviceCross {
+ public:
+  DeviceCross(const DenseContext& context, int layers, int64_t width);
+
+  void* output() const { return outputs_.back().as<void>(); }
+  void Forward(const DenseContext& context, const void* x0) const;
+  // dy [all rows, width] is changed.
+  void Backward(const DenseContext& context, const void* x0, void* dy, void* d_x0) const;
+
+ private:
+  struct Layer {
+    LinearLayer v, w;
+  };
+  int64_t width_;
+  std::vector<Layer> layers_;
+  std::vector<DeviceMemory> projected_, crossed_, outputs_;
+  DeviceMemory d_crossed_, d_projected_, d_x0_;  // d_x0_ in float32
+};
+
+}  // namespace renzan::cuda

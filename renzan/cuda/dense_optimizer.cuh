@@ -1,0 +1,27 @@
+#pragma once
+
+// The dense optimizer's step on the device: renzan/optim/optimizer_steps.h, bit for bit. Products
+// and sums are rounded separately. Launches only; device pointers.
+
+#include <cuda_runtime.h>
+
+#include <cstdint>
+
+#include "renzan/optim/dense_optimizer.h"
+#include "renzan/optim/optimizer_steps.h"
+
+namespace renzan::cuda {
+
+struct DenseStep {
+  float lr = 0, epsilon = 0;
+  float kept = 1;    // w *= kept first, unless it is 1
+  AdamFactors adam;  // of Adam
+};
+
+// `step` is in device memory, so that a captured launch can be given another one. state1, state2:
+// "adagrad", or "adam_m" and "adam_v"; null where there is none.
+void ApplyDenseOptimizer(DenseOptimizerType type, const DenseStep* step, int64_t n,
+                         const float* gradient, float* state1, float* state2, float* parameters,
+                         cudaStream_t stream);
+
+}  // namespace renzan::cuda

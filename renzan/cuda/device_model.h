@@ -1,0 +1,114 @@
+#pragma once
+
+// A model on a GPU, behind an interface that needs no CUDA: the implementation is in
+// librenzan_cuda.so, which is loaded when it is first asked for (load.h), so that one program runs
+// with and without a GPU.
+//
+// The arithmetic follows virtual workers as on the CPU: every virtual worker's products have
+// shapes, algorithms and an order of sums that do not depend on which others the process has. So
+// runs on one class of GPU have the same bits on any number of workers. Not thread-safe.
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "renzan/base/function_ref.h"
+#include "renzan/embedding/sparse_optimizer.h"
+#include "renzan/model/model.h"
+#include "renzan/optim/dense_optimizer.h"
+
+namespace renzan {
+
+struct DeviceFacts {
+  std::string name;       // "NVIDIA H100 80GB HBM3"
+  std::string gpu_class;  // "sm_90x132": architecture and multiprocessors, which determine the bits
+  int64_t total_bytes = 0, free_bytes = 0;
+  std::string driver, runtime, products;  // versions: "13.0", "13.0", "cuBLASLt 13.1.0"
+};
+
+// The rows of a shard in the device's memory: of all row blocks and some columns of a table.
+struct DeviceTableOptions {
+  int64_t rows = 0, dim = 0, state_width = 0;  // floats of a row's optimizer state
+  int64_t first_column = 0;                    // of a sample's pooled rows, all tables side by side
+  bool mean = false;
+  std::vector<int64_t> block_begin;  // [row blocks + 1]
+};
+
+struct DeviceModelOptions {
+  ModelOptions model;
+  bool tf32 = false;            // products of float32 in TF32
+  int virtual_workers = 1;      // of all processes
+  int own_virtual_workers = 1;  // of this process
+  int64_t samples = 0;          // of a virtual worker
+  int device = 0;
+  // Where the tables are in the device's memory, which a single process can have; else they are in
+  // the host's, and `tables` is empty.
+  std::vector<DeviceTableOptions> tables;
+  SparseOptimizerOptions sparse;
+  DenseOptimizerOptions dense;
+
+  int64_t own_samples() const { return own_virtual_workers * samples; }
+};
+
+// This process's slice of a global batch.
+struct DeviceBatch {
+  std::span<const float> dense;   // [own samples, num_dense]
+  std::span<const float> labels;  // [own samples]
+  // Of tables in the host's memory: the pooled rows [own samples, dims of all tables].
+  std::span<const float> pooled;
+  // Of those on the device, by table: its rows, and [own samples + 1] offsets of the bags, or none
+  // where each has one row.
+  std::vector<std::span<const int32_t>> rows, offsets;
+};
+
+struct DeviceStep {
+  double sparse_learning_rate = 0, dense_learning_rate = 0;
+  int64_t step = 0;  // from 0
+};
+
+class DeviceModel {
+ public:
+  virtual ~DeviceModel() = default;
+
+  virtual const DeviceFacts& facts() const = 0;
+
+  // The flat dense parameters (ParameterLayout), and the optimizer's states where it is here.
+  virtual void SetParameters(std::span<const float> parameters) = 0;
+  virtual void GetParameters(std::span<float> parameters) = 0;
+  virtual void SetDenseState(size_t index, std::span<const float> values) = 0;
+  virtual void GetDenseState(size_t index, std::span<float> values) = 0;
+
+  // Rows [first, first + n) of a table: weights [n, dim], and states [n, state floats of a row].
+  virtual void SetRows(size_t table, int64_t first, std::span<const float> weights,
+                       std::span<const float> states) = 0;
+  // Calls visit(table, rows, weights, states) for pieces of what was updated since the last call.
+  virtual void TakeUpdatedRows(
+      FunctionRef<void(size_t table, std::span<const int32_t> rows, std::span<const float> weights,
+                       std::span<const float> states)>
+          visit) = 0;
+
+  // Copies a batch to the device, behind the computation that is under way. At most one batch
+  // waits.
+  virtual void Stage(const DeviceBatch& batch) = 0;
+
+  // Begin to compute on the batch that waits. Finish() returns when the predictions are there.
+  virtual void BeginForward() = 0;
+  // `global_batch`: of the mean loss.
+  virtual void BeginForwardAndBackward(int64_t global_batch) = 0;
+  // The same, and the updates. Only where tables and optimizers are on the device.
+  virtual void BeginStep(int64_t global_batch, const DeviceStep& step) = 0;
+
+  struct Result {
+    bool dense_finite = true, tables_finite = true;  // after BeginStep
+  };
+  // logits [own samples].
+  virtual Result Finish(std::span<float> logits) = 0;
+
+  // After BeginForwardAndBackward and Finish: the gradients of the pooled rows, [own samples, dims
+  // of all tables], and of the dense parameters, one flat array for each own virtual worker.
+  virtual void ReadGradients(std::span<float> pooled, std::span<const std::span<float>> dense) = 0;
+};
+
+}  // namespace renzan

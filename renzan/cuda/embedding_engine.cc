@@ -1,0 +1,150 @@
+#include "renzan/cuda/embedding_engine.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "renzan/base/error.h"
+#include "renzan/cuda/table_rows.cuh"
+
+namespace renzan::cuda {
+namespace {
+
+constexpr size_t kPiece = 8192;  // rows that are gathered at a time
+constexpr int64_t kBitsPerWord = 32;
+
+}  // namespace
+
+EmbeddingEngine::EmbeddingEngine(const DeviceModelOptions& options, int64_t features,
+                                 int64_t first_column, const Stream& stream)
+    : stream_(stream) {
+  std::vector<DeviceTable> tables;
+  int64_t first_row = 0;
+  for (const DeviceTableOptions& table : options.tables) {
+    Table& mine = tables_.emplace_back();
+    mine.rows = table.rows;
+    mine.dim = table.dim;
+    mine.state_width = table.state_width;
+    mine.first_row = first_row;
+    mine.weights = DeviceMemory(static_cast<size_t>(table.rows * table.dim) * sizeof(float));
+    mine.states = DeviceMemory(static_cast<size_t>(table.rows * mine.state_width) * sizeof(float));
+    mine.block_begin = DeviceMemory(table.block_begin.size() * sizeof(int64_t));
+    CopyToDevice(table.block_begin.data(), mine.block_begin.bytes(), mine.block_begin.as<void>(),
+                 stream_);
+    tables.push_back({.weights = mine.weights.as<float>(),
+                      .state = mine.states.as<float>(),
+                      .dim = static_cast<int32_t>(table.dim),
+                      .column = static_cast<int32_t>(first_column + table.first_column),
+                      .first_row = first_row,
+                      .mean = table.mean,
+                      .num_blocks = static_cast<int32_t>(table.block_begin.size()) - 1,
+                      .block_begin = mine.block_begin.as<int64_t>()});
+    first_row += table.rows;
+  }
+  if (first_row > std::numeric_limits<uint32_t>::max())
+    Fail(ErrorCode::kConfig,
+         "device: cuda: the tables have {} rows, but at most 2^32 - 1 can be in a GPU's memory",
+         first_row);
+  shape_ = {.num_tables = static_cast<int>(tables.size()),
+            .samples = options.own_samples(),
+            .virtual_workers = options.own_virtual_workers,
+            .total_rows = first_row,
+            .features = features,
+            .precision = options.model.precision,
+            .optimizer = options.sparse.type};
+  device_tables_ = DeviceMemory(tables.size() * sizeof(DeviceTable));
+  CopyToDevice(tables.data(), device_tables_.bytes(), device_tables_.as<void>(), stream_);
+  touched_ = DeviceMemory(static_cast<size_t>((first_row + kBitsPerWord - 1) / kBitsPerWord) *
+                          sizeof(uint32_t));
+  stream_.Synchronize();
+}
+
+bool EmbeddingEngine::Reserve(int64_t lookups) {
+  if (lookups <= capacity_) return false;
+  // A multi-hot batch may have more than the one before: with some room, few are reallocated.
+  capacity_ = capacity_ == 0 ? lookups : lookups + lookups / 4;
+  sorted_.reset();
+  update_.reset();
+  sorted_.emplace(shape_, capacity_);
+  update_.emplace(shape_, capacity_);
+  return true;
+}
+
+void EmbeddingEngine::Pool(const DeviceLookups& lookups, void* features,
+                           const Stream& stream) const {
+  PoolFeatures(shape_, device_tables_.as<DeviceTable>(), lookups, features, stream.get());
+}
+
+void EmbeddingEngine::Sort(const DeviceLookups& lookups, const Stream& stream) {
+  sorted_->Sort(device_tables_.as<DeviceTable>(), lookups, stream.get());
+}
+
+void EmbeddingEngine::Update(const SparseStepOnDevice* step, const DeviceLookups& lookups,
+                             const void* d_features, int32_t* finite, const Stream& stream) {
+  update_->Apply(step, device_tables_.as<DeviceTable>(), lookups, *sorted_, d_features,
+                 touched_.as<uint32_t>(), finite, stream.get());
+}
+
+void EmbeddingEngine::SetRows(size_t table, int64_t first, std::span<const float> weights,
+                              std::span<const float> states) {
+  const Table& to = tables_[table];
+  CopyToDevice(weights.data(), weights.size_bytes(), to.weights.as<float>() + first * to.dim,
+               stream_);
+  CopyToDevice(states.data(), states.size_bytes(), to.states.as<float>() + first * to.state_width,
+               stream_);
+  stream_.Synchronize();
+}
+
+void EmbeddingEngine::TakeUpdatedRows(
+    FunctionRef<void(size_t table, std::span<const int32_t> rows, std::span<const float> weights,
+                     std::span<const float> states)>
+        visit) {
+  std::vector<uint32_t> touched(touched_.bytes() / sizeof(uint32_t));
+  CopyToHost(touched_.as<void>(), touched_.bytes(), touched.data(), stream_);
+  Check(cudaMemsetAsync(touched_.as<void>(), 0, touched_.bytes(), stream_.get()),
+        "clearing what was updated");
+  stream_.Synchronize();
+  std::vector<int32_t> rows;
+  for (size_t t = 0; t < tables_.size(); ++t) {
+    const auto take = [&] {
+      TakeRows(t, rows, visit);
+      rows.clear();
+    };
+    for (int64_t row = 0; row < tables_[t].rows; ++row) {
+      const int64_t bit = tables_[t].first_row + row;
+      const uint32_t word = touched[static_cast<size_t>(bit / kBitsPerWord)];
+      if (word == 0 && bit % kBitsPerWord == 0) {
+        row += kBitsPerWord - 1;  // none of a whole word
+        continue;
+      }
+      if ((word >> (bit % kBitsPerWord) & 1) == 0) continue;
+      rows.push_back(static_cast<int32_t>(row));
+      if (rows.size() == kPiece) take();
+    }
+    take();
+  }
+}
+
+void EmbeddingEngine::TakeRows(size_t table, std::span<const int32_t> rows,
+                               FunctionRef<void(size_t, std::span<const int32_t>,
+                                                std::span<const float>, std::span<const float>)>
+                                   visit) {
+  if (rows.empty()) return;
+  const Table& from = tables_[table];
+  const int64_t n = std::ssize(rows);
+  const size_t weights = rows.size() * static_cast<size_t>(from.dim);
+  const size_t states = rows.size() * static_cast<size_t>(from.state_width);
+  gathered_rows_.Reserve(rows.size_bytes());
+  gathered_.Reserve((weights + states) * sizeof(float));
+  pinned_.Reserve((weights + states) * sizeof(float));
+  CopyToDevice(rows.data(), rows.size_bytes(), gathered_rows_.as<void>(), stream_);
+  GatherTableRows(from.weights.as<float>(), from.dim, gathered_rows_.as<int32_t>(), n,
+                  gathered_.as<float>(), stream_.get());
+  GatherTableRows(from.states.as<float>(), from.state_width, gathered_rows_.as<int32_t>(), n,
+                  gathered_.as<float>() + weights, stream_.get());
+  CopyToHost(gathered_.as<void>(), (weights + states) * sizeof(float), pinned_.as<void>(), stream_);
+  stream_.Synchronize();
+  const float* values = pinned_.as<float>();
+  visit(table, rows, {values, weights}, {values + weights, states});
+}
+
+}  // namespace renzan::cuda

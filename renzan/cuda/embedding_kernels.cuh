@@ -1,0 +1,111 @@
+#pragma once
+
+// Pooled lookup and the exact sparse update on the device. Sums have the order of the CPU's kernels
+// (renzan/embedding/kernels.h, tree_order.h), products and sums are rounded separately: the same
+// inputs give the same bits as there. No atomic addition of floats anywhere.
+//
+// Launches only, all on `stream`; pointers are to device memory unless stated.
+
+#include <cuda_runtime.h>
+
+#include <cstdint>
+
+#include "renzan/base/precision.h"
+#include "renzan/cuda/memory.cuh"
+#include "renzan/embedding/sparse_optimizer.h"
+
+namespace renzan::cuda {
+
+// A shard: all rows of some columns of a table.
+struct DeviceTable {
+  float* weights = nullptr;  // [rows, dim]
+  float* state = nullptr;    // [rows, state floats of a row]
+  int32_t dim = 0;           // a multiple of 4
+  int32_t column = 0;        // of a sample's features, where its pooled row begins; a multiple of 4
+  int64_t first_row = 0;     // rows of the tables before it
+  int32_t mean = 0;          // whether the sum is divided by the bag's length
+  // Row blocks: row r of the shard is in block b if block_begin[b] <= r < block_begin[b + 1].
+  int32_t num_blocks = 1;
+  const int64_t* block_begin = nullptr;  // [num_blocks + 1]
+};
+
+// What a batch looks up in all tables.
+struct DeviceLookups {
+  const int32_t* rows =
+      nullptr;  // of the shards, table after table; a bag's in order of their blocks
+  // [tables, samples + 1]: where a table's bags begin in `rows` (absolute), or null when every bag
+  // of every table has one row; then table t's bag of sample s is rows[t · samples + s].
+  const int32_t* offsets = nullptr;
+  int64_t num_lookups = 0;
+};
+
+struct EmbeddingShape {
+  int num_tables = 0;
+  int64_t samples = 0;      // of this process
+  int virtual_workers = 1;  // of this process; a power of two that divides `samples`
+  int64_t total_rows = 0;   // of all tables, below 2^32
+  int64_t features = 0;     // the row stride of the features and their gradients, in values
+  Precision precision = Precision::kFloat32;  // of both
+  SparseOptimizerType optimizer = SparseOptimizerType::kSgd;
+};
+
+// features[s, column .. column + dim) = the pooled row of every sample and table, rounded to the
+// precision: PoolRows, or PoolRowBlocks (with a float32 wire) if there is more than one block, then
+// times 1 / length for a mean of more than one. Zeros for an empty bag. `tables` [num_tables] is in
+// device memory.
+void PoolFeatures(const EmbeddingShape& shape, const DeviceTable* tables,
+                  const DeviceLookups& lookups, void* features, cudaStream_t stream);
+
+// The lookups by row, which depends on the ids only. Owns its memory; at most `max_lookups`.
+class SortedLookups {
+ public:
+  SortedLookups(const EmbeddingShape& shape, int64_t max_lookups);
+
+  void Sort(const DeviceTable* tables, const DeviceLookups& lookups, cudaStream_t stream);
+
+  // By row of all tables, equal rows in the order of tables' samples and of their lookups.
+  const uint32_t* rows() const { return rows_; }          // [num_lookups] first_row + row
+  const uint32_t* bags() const { return bags_; }          // [num_lookups] table · samples + sample
+  const uint32_t* begins() const { return begins_; }      // [distinct rows + 1], their lookups
+  const uint32_t* num_rows() const { return num_rows_; }  // [1] distinct rows
+
+ private:
+  EmbeddingShape shape_;
+  int row_bits_;       // of first_row + row
+  size_t temp_bytes_;  // of CUB
+  DeviceMemory memory_;
+  // In memory_.
+  uint32_t *rows_, *bags_, *unsorted_rows_, *unsorted_bags_, *begins_, *num_rows_;
+  void* temp_;
+};
+
+// One optimizer step of each row of the batch (UpdateRows): the gradients of a row's lookups are
+// summed in order within each virtual worker (whose samples are s / (samples / virtual_workers)),
+// these sums by the balanced tree. A lookup's gradient is its bag's row of `d_features`, for a mean
+// of more than one times 1 / length, with -0 made +0.
+struct SparseStepOnDevice {
+  float lr = 0, epsilon = 0;
+  float l2 = 0, kept = 1;
+};
+
+class SparseUpdate {
+ public:
+  SparseUpdate(const EmbeddingShape& shape, int64_t max_lookups);
+
+  // `step` is in device memory, so that a captured launch can be given another one.
+  // touched [total_rows / 32, rounded up]: the bits of the updated rows are set. *finite (device)
+  // becomes 0 if a row or its state is not finite afterwards.
+  void Apply(const SparseStepOnDevice* step, const DeviceTable* tables,
+             const DeviceLookups& lookups, const SortedLookups& sorted, const void* d_features,
+             uint32_t* touched, int32_t* finite, cudaStream_t stream);
+
+ private:
+  EmbeddingShape shape_;
+  uint32_t many_;         // lookups of a row from which on its sums are divided among warps
+  size_t list_bytes_;     // of those rows
+  uint64_t leaf_floats_;  // room for the sums
+  int multiprocessors_;
+  DeviceMemory memory_;
+};
+
+}  // namespace renzan::cuda

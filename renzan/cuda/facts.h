@@ -1,0 +1,11 @@
+#pragma once
+
+#include "renzan/cuda/device_model.h"
+
+namespace renzan::cuda {
+
+// Throws kUnavailable.
+int CountDevices();
+DeviceFacts FactsOf(int device);
+
+}  // namespace renzan::cuda

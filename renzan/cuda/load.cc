@@ -1,0 +1,59 @@
+#include "renzan/cuda/load.h"
+
+#include <dlfcn.h>
+
+#include <filesystem>
+#include <type_traits>
+
+#include "renzan/base/error.h"
+#include "renzan/cuda/plugin.h"
+
+namespace renzan {
+namespace {
+
+constexpr const char* kFile = "librenzan_cuda.so";
+
+// Beside the program, or in ../lib.
+std::string PluginPath() {
+  const std::filesystem::path here = std::filesystem::read_symlink("/proc/self/exe").parent_path();
+  const std::filesystem::path installed = here.parent_path() / "lib" / kFile;
+  std::error_code ignored;
+  return std::filesystem::exists(installed, ignored) ? installed : here / kFile;
+}
+
+void* Plugin() {
+  static void* const handle = dlopen(PluginPath().c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (handle != nullptr) return handle;
+  static const std::string why = dlerror();
+  Fail(
+      ErrorCode::kUnavailable,
+      "GPUs cannot be used: {}: install CUDA's libraries (libcublasLt), or build Renzan where nvcc "
+      "is; or use device: cpu",
+      why);
+}
+
+template <class Function>
+Function* FunctionOf(const char* name) {
+  void* const found = dlsym(Plugin(), name);
+  if (found == nullptr) Fail(ErrorCode::kUnavailable, "{} is damaged: install it again", kFile);
+  return reinterpret_cast<Function*>(found);
+}
+
+}  // namespace
+
+int CountDevices() {
+  return FunctionOf<decltype(renzan_cuda_count_devices)>("renzan_cuda_count_devices")();
+}
+
+DeviceFacts FactsOfDevice(int device) {
+  DeviceFacts facts;
+  FunctionOf<decltype(renzan_cuda_facts)>("renzan_cuda_facts")(device, &facts);
+  return facts;
+}
+
+std::unique_ptr<DeviceModel> MakeDeviceModel(const DeviceModelOptions& options) {
+  return std::unique_ptr<DeviceModel>(
+      FunctionOf<decltype(renzan_cuda_make_model)>("renzan_cuda_make_model")(&options));
+}
+
+}  // namespace renzan

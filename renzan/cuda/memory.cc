@@ -1,0 +1,116 @@
+#include "renzan/cuda/memory.cuh"
+
+#include "renzan/base/error.h"
+
+namespace renzan::cuda {
+
+namespace {
+
+[[noreturn]] void FailWithoutDriver(const char* what) {
+  int driver = 0;
+  if (cudaDriverGetVersion(&driver) != cudaSuccess || driver == 0)
+    Fail(ErrorCode::kUnavailable,
+         "{}: this machine has no NVIDIA driver: install it, or use device: cpu", what);
+  Fail(ErrorCode::kUnavailable,
+       "{}: the NVIDIA driver is for CUDA {}.{}, but {}.{} is needed: install a newer driver, or "
+       "use "
+       "device: cpu",
+       what, driver / 1000, driver % 1000 / 10, CUDART_VERSION / 1000, CUDART_VERSION % 1000 / 10);
+}
+
+}  // namespace
+
+void Check(cudaError_t status, const char* what) {
+  if (status == cudaSuccess) return;
+  cudaGetLastError();  // an error that is not sticky must not be reported twice
+  const char* reason = cudaGetErrorString(status);
+  switch (status) {
+    case cudaErrorMemoryAllocation:
+      Fail(
+          ErrorCode::kOsError,
+          "{}: the GPU has not enough memory: use a smaller training.batch_size, smaller tables or "
+          "a GPU that no other program uses",
+          what);
+    case cudaErrorNoDevice:
+    case cudaErrorInvalidDevice:
+    case cudaErrorDevicesUnavailable:
+      Fail(ErrorCode::kUnavailable, "{}: no GPU can be used ({}): use device: cpu", what, reason);
+    case cudaErrorInsufficientDriver:
+    case cudaErrorSystemDriverMismatch:
+    case cudaErrorCompatNotSupportedOnDevice:
+      FailWithoutDriver(what);
+    case cudaErrorNoKernelImageForDevice:
+    case cudaErrorUnsupportedPtxVersion:
+      Fail(ErrorCode::kUnavailable,
+           "{}: this program was not built for this GPU ({}): build it with "
+           "-DRENZAN_CUDA_ARCHITECTURES for it",
+           what, reason);
+    case cudaErrorECCUncorrectable:
+    case cudaErrorHardwareStackError:
+    case cudaErrorLaunchFailure:
+    case cudaErrorDeviceUninitialized:
+    case cudaErrorContained:
+      Fail(ErrorCode::kUnavailable,
+           "{}: the GPU was lost ({}): the run continues from its last checkpoint when it is "
+           "started "
+           "again",
+           what, reason);
+    default:
+      Fail(ErrorCode::kSoftware, "{}: {}", what, reason);
+  }
+}
+
+void CheckLaunch(const char* kernel) { Check(cudaGetLastError(), kernel); }
+
+DeviceMemory::DeviceMemory(size_t bytes) : bytes_(bytes) {
+  if (bytes == 0) return;
+  Check(cudaMalloc(&data_, bytes), "allocating memory of the GPU");
+  // Other streams do not wait for the default one, on which this is done.
+  Check(cudaMemset(data_, 0, bytes), "clearing memory of the GPU");
+  Check(cudaStreamSynchronize(nullptr), "clearing memory of the GPU");
+}
+
+DeviceMemory::~DeviceMemory() { cudaFree(data_); }
+
+void DeviceMemory::Reserve(size_t bytes) {
+  if (bytes_ < bytes) *this = DeviceMemory(bytes);
+}
+
+PinnedMemory::PinnedMemory(size_t bytes) : bytes_(bytes) {
+  if (bytes > 0) Check(cudaMallocHost(&data_, bytes), "allocating page-locked memory");
+}
+
+PinnedMemory::~PinnedMemory() { cudaFreeHost(data_); }
+
+void PinnedMemory::Reserve(size_t bytes) {
+  if (bytes_ < bytes) *this = PinnedMemory(bytes);
+}
+
+Stream::Stream() {
+  Check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "creating a stream");
+}
+Stream::~Stream() { cudaStreamDestroy(stream_); }
+void Stream::Synchronize() const { Check(cudaStreamSynchronize(stream_), "computing on the GPU"); }
+
+Event::Event() {
+  Check(cudaEventCreateWithFlags(&event_, cudaEventDisableTiming), "creating an event");
+}
+Event::~Event() { cudaEventDestroy(event_); }
+void Event::Record(const Stream& stream) const {
+  Check(cudaEventRecord(event_, stream.get()), "recording an event");
+}
+void Event::Await(const Stream& stream) const {
+  Check(cudaStreamWaitEvent(stream.get(), event_, 0), "waiting for an event");
+}
+void Event::Synchronize() const { Check(cudaEventSynchronize(event_), "computing on the GPU"); }
+
+void CopyToDevice(const void* host, size_t bytes, void* device, const Stream& stream) {
+  Check(cudaMemcpyAsync(device, host, bytes, cudaMemcpyHostToDevice, stream.get()),
+        "copying to the GPU");
+}
+void CopyToHost(const void* device, size_t bytes, void* host, const Stream& stream) {
+  Check(cudaMemcpyAsync(host, device, bytes, cudaMemcpyDeviceToHost, stream.get()),
+        "copying from the GPU");
+}
+
+}  // namespace renzan::cuda

@@ -1,0 +1,101 @@
+#pragma once
+
+// Device memory, page-locked host memory, streams and events, each freed by its owner; and the one
+// place where an error of the CUDA runtime becomes an Error. Not thread-safe.
+
+#include <cuda_runtime.h>
+
+#include <cstddef>
+#include <span>
+#include <utility>
+
+namespace renzan::cuda {
+
+// Throws unless `status` is cudaSuccess: kOsError for a lack of memory, kUnavailable for a device or
+// driver that cannot be used or was lost, else kSoftware. `what`: "copying the parameters".
+void Check(cudaError_t status, const char* what);
+// The same for the last launch.
+void CheckLaunch(const char* kernel);
+
+// Zeros at first.
+class DeviceMemory {
+ public:
+  DeviceMemory() = default;
+  explicit DeviceMemory(size_t bytes);
+  DeviceMemory(DeviceMemory&& other) noexcept { *this = std::move(other); }
+  DeviceMemory& operator=(DeviceMemory&& other) noexcept {
+    std::swap(data_, other.data_);
+    std::swap(bytes_, other.bytes_);
+    return *this;
+  }
+  ~DeviceMemory();
+
+  size_t bytes() const { return bytes_; }
+  // Reallocates if there is less; what was there is lost.
+  void Reserve(size_t bytes);
+  template <class T>
+  T* as() const {
+    return static_cast<T*>(data_);
+  }
+
+ private:
+  void* data_ = nullptr;
+  size_t bytes_ = 0;
+};
+
+// Host memory that the device copies from and to without a detour.
+class PinnedMemory {
+ public:
+  PinnedMemory() = default;
+  explicit PinnedMemory(size_t bytes);
+  PinnedMemory(PinnedMemory&& other) noexcept { *this = std::move(other); }
+  PinnedMemory& operator=(PinnedMemory&& other) noexcept {
+    std::swap(data_, other.data_);
+    std::swap(bytes_, other.bytes_);
+    return *this;
+  }
+  ~PinnedMemory();
+
+  size_t bytes() const { return bytes_; }
+  void Reserve(size_t bytes);
+  template <class T>
+  T* as() const {
+    return static_cast<T*>(data_);
+  }
+
+ private:
+  void* data_ = nullptr;
+  size_t bytes_ = 0;
+};
+
+class Stream {
+ public:
+  Stream();
+  Stream(const Stream&) = delete;
+  ~Stream();
+  cudaStream_t get() const { return stream_; }
+  void Synchronize() const;
+
+ private:
+  cudaStream_t stream_ = nullptr;
+};
+
+class Event {
+ public:
+  Event();
+  Event(const Event&) = delete;
+  ~Event();
+  void Record(const Stream& stream) const;
+  // Work that is given to the stream later begins after what was recorded.
+  void Await(const Stream& stream) const;
+  // Of the host.
+  void Synchronize() const;
+
+ private:
+  cudaEvent_t event_ = nullptr;
+};
+
+void CopyToDevice(const void* host, size_t bytes, void* device, const Stream& stream);
+void CopyToHost(const void* device, size_t bytes, void* host, const Stream& stream);
+
+}  // namespace renzan::cuda

@@ -1,0 +1,66 @@
+#pragma once
+
+// For tests that need a GPU, and are skipped elsewhere.
+
+#include <cuda_runtime.h>
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <span>
+#include <vector>
+
+#include "renzan/base/philox.h"
+#include "renzan/base/precision.h"
+#include "renzan/cuda/memory.cuh"
+
+namespace renzan::cuda {
+
+class OnGpu : public testing::Test {
+ protected:
+  void SetUp() override {
+    int count = 0;
+    if (cudaGetDeviceCount(&count) != cudaSuccess || count == 0) GTEST_SKIP() << "no GPU";
+  }
+};
+
+// Uniform in [-1, 1); different for each seed.
+inline std::vector<float> RandomFloats(size_t n, uint64_t seed) {
+  std::vector<float> values(n);
+  for (size_t i = 0; i < n; ++i) values[i] = 2 * Philox::Uniform(Philox::Draw(seed, i)[0]) - 1;
+  return values;
+}
+
+// As values of the precision, in device memory.
+inline DeviceMemory CopiedToGpu(std::span<const float> values, Precision precision) {
+  std::vector<uint16_t> halves;
+  const void* from = values.data();
+  size_t bytes = values.size_bytes();
+  if (precision == Precision::kBFloat16) {
+    for (const float value : values) halves.push_back(ToBFloat16(value));
+    from = halves.data();
+    bytes /= 2;
+  }
+  DeviceMemory memory(bytes);
+  Check(cudaMemcpy(memory.as<void>(), from, bytes, cudaMemcpyHostToDevice), "test");
+  return memory;
+}
+
+inline std::vector<float> CopiedFromGpu(const DeviceMemory& memory, Precision precision) {
+  std::vector<std::byte> bytes(memory.bytes());
+  Check(cudaDeviceSynchronize(), "test");
+  Check(cudaMemcpy(bytes.data(), memory.as<void>(), bytes.size(), cudaMemcpyDeviceToHost), "test");
+  const bool half = precision == Precision::kBFloat16;
+  std::vector<float> values(bytes.size() / (half ? 2 : 4));
+  for (size_t i = 0; i < values.size(); ++i) {
+    if (half) {
+      uint16_t bits;
+      std::memcpy(&bits, &bytes[2 * i], 2);
+      values[i] = FromBFloat16(bits);
+    } else {
+      std::memcpy(&values[i], &bytes[4 * i], 4);
+    }
+  }
+  return values;
+}
+
+}  // namespace renzan::cuda

@@ -1,0 +1,207 @@
+#include "renzan/train/device_engine.h"
+
+#include <algorithm>
+#include <cstddef>
+
+#include "renzan/base/error.h"
+#include "renzan/base/log.h"
+#include "renzan/base/trace.h"
+#include "renzan/cuda/load.h"
+#include "renzan/train/model_options.h"
+
+namespace renzan {
+namespace {
+
+// Why whole steps cannot be computed on the device, or "".
+std::string WhyNotWhole(const TrainConfig& config, const ShardedEmbeddings& embeddings) {
+  if (embeddings.map().world_size() > 1) return "there are several workers";
+  if (config.comm.forward != "fp32" || config.comm.backward != "fp32" ||
+      config.comm.dense != "fp32")
+    return "comm has a codec that rounds";
+  if (config.numerics.embedding_precision != "fp32")
+    return "numerics.embedding_precision is not fp32";
+  if (config.optimizer.max_gradient_norm > 0) return "optimizer.max_gradient_norm is set";
+  const ShardMap& map = embeddings.map();
+  for (const size_t s : map.held()) {
+    if (map.shards()[s].row_blocks.size() != map.table_of(s).row_blocks)
+      return "the sharding plan splits tables by rows";
+    if (map.columns_of(s) % 8 != 0) return "a table's columns are not a multiple of 8";
+    // Row-wise Adagrad's state needs the gradients of all columns.
+    if (map.table_of(s).column_blocks > 1 && config.optimizer.sparse.type == "rowwise_adagrad")
+      return "a table has several column blocks";
+  }
+  return "";
+}
+
+std::vector<DeviceTableOptions> TablesOnDevice(const ShardedEmbeddings& embeddings,
+                                               const SparseOptimizerOptions& optimizer) {
+  const ShardMap& map = embeddings.map();
+  std::vector<DeviceTableOptions> tables;
+  for (const size_t s : map.held()) {
+    const Shard& shard = map.shards()[s];
+    tables.push_back(
+        {.rows = map.rows_of(s).size(),
+         .dim = map.columns_of(s),
+         .state_width = StateFloatsPerRow(optimizer.type, map.columns_of(s)),
+         .first_column = map.first_column(shard.table) + shard.column_block * map.columns_of(s),
+         .mean = map.table_of(s).pooling == Pooling::kMean,
+         .block_begin = map.rows_of(s).first()});
+  }
+  return tables;
+}
+
+int64_t Mebibytes(int64_t bytes) { return (bytes + (1 << 20) - 1) >> 20; }
+
+}  // namespace
+
+int DeviceOf(int rank) { return rank % CountDevices(); }
+
+DeviceEngine::DeviceEngine(const TrainConfig& config, const ModelOptions& model, Communicator& comm,
+                           const Host& host)
+    : host_(host), global_batch_(config.training.batch_size) {
+  const ShardMap& map = host.embeddings->map();
+  const SparseOptimizerOptions sparse = SparseOptionsOf(config.optimizer.sparse);
+  DeviceModelOptions options = {.model = model,
+                                .tf32 = config.numerics.precision == "tf32",
+                                .virtual_workers = map.virtual_workers(),
+                                .own_virtual_workers = map.own().size(),
+                                .samples = map.samples_per_virtual_worker(),
+                                .device = DeviceOf(comm.rank()),
+                                .tables = TablesOnDevice(*host.embeddings, sparse),
+                                .sparse = sparse,
+                                .dense = DenseOptionsOf(config.optimizer.dense)};
+  own_samples_ = options.own_samples();
+  const DeviceFacts facts = FactsOfDevice(options.device);
+  const DeviceBytes bytes = EstimateDeviceBytes(options);
+  if (bytes.rest > facts.free_bytes)
+    Fail(ErrorCode::kOsError,
+         "device: cuda: without its tables the model needs {} MiB of the memory of {}, of which {} "
+         "MiB are free: use a smaller training.batch_size, more workers with a GPU each, or "
+         "numerics.precision: bf16",
+         Mebibytes(bytes.rest), facts.name, facts.free_bytes >> 20);
+  std::string why_not = WhyNotWhole(config, *host.embeddings);
+  if (why_not.empty() && bytes.tables + bytes.rest > facts.free_bytes)
+    why_not = fmt::format("they need {} MiB, and {} MiB are free", Mebibytes(bytes.tables),
+                          (facts.free_bytes - bytes.rest) >> 20);
+  has_tables_ = why_not.empty();
+  if (!has_tables_) options.tables.clear();
+  if (comm.rank() == 0)
+    LogInfo("{} ({}): {}", facts.name, facts.gpu_class,
+            has_tables_ ? "tables in its memory"
+                        : fmt::format("tables in the host's memory, because {}", why_not));
+  model_ = MakeDeviceModel(options);
+  for (const TableInput& table : model.tables) pooled_columns_ += table.dim;
+  if (!has_tables_) pooled_.resize(static_cast<size_t>(own_samples_ * pooled_columns_));
+  offsets_.resize(map.held().size());
+}
+
+void DeviceEngine::UpdateDevice() {
+  if (!host_is_newer_) return;
+  host_is_newer_ = false;
+  model_->SetParameters(host_.parameters->span());
+  if (!has_tables_) return;
+  const TraceSpan span("copy model to the device");
+  std::vector<DenseOptimizer::State>& states = host_.dense_optimizer->states();
+  for (size_t i = 0; i < states.size(); ++i) model_->SetDenseState(i, states[i].values.span());
+  std::vector<EmbeddingShard>& shards = host_.embeddings->shards();
+  for (size_t t = 0; t < shards.size(); ++t) {
+    RowStore& store = shards[t].store;
+    const size_t dim = static_cast<size_t>(store.layout().dim);
+    const size_t width = static_cast<size_t>(store.layout().state_width);
+    constexpr size_t kPieceBytes = size_t{1} << 26;
+    const size_t piece = std::max<size_t>(1, kPieceBytes / (dim * sizeof(float)));
+    std::vector<float> weights(piece * dim), values(piece * width);
+    const size_t rows = static_cast<size_t>(store.num_rows());
+    for (size_t first = 0; first < rows; first += piece) {
+      const size_t n = std::min(piece, rows - first);
+      host_.pool->ParallelRanges(n, [&](int, size_t begin, size_t end) {
+        const int64_t at = static_cast<int64_t>(first + begin);
+        const int64_t count = static_cast<int64_t>(end - begin);
+        store.CopyWeights(at, count, reinterpret_cast<std::byte*>(weights.data() + begin * dim));
+        store.CopyState(at, count, reinterpret_cast<std::byte*>(values.data() + begin * width));
+      });
+      model_->SetRows(t, static_cast<int64_t>(first), std::span(weights).first(n * dim),
+                      std::span(values).first(n * width));
+    }
+  }
+}
+
+void DeviceEngine::UpdateHost() {
+  if (!device_is_newer_) return;
+  device_is_newer_ = false;
+  const TraceSpan span("copy model to the host");
+  model_->GetParameters(host_.parameters->span());
+  std::vector<DenseOptimizer::State>& states = host_.dense_optimizer->states();
+  for (size_t i = 0; i < states.size(); ++i) model_->GetDenseState(i, states[i].values.span());
+  model_->TakeUpdatedRows([&](size_t table, std::span<const int32_t> rows,
+                              std::span<const float> weights, std::span<const float> values) {
+    EmbeddingShard& shard = host_.embeddings->shards()[table];
+    const size_t dim = static_cast<size_t>(shard.dim());
+    const size_t width = static_cast<size_t>(shard.store.layout().state_width);
+    size_t block = 0;
+    for (size_t i = 0; i < rows.size(); ++i) {
+      while (rows[i] >= shard.blocks[block].first_row + shard.blocks[block].num_rows) ++block;
+      shard.blocks[block].BeforeUpdate(rows[i]);
+      shard.store.SetWeights(rows[i], weights.subspan(i * dim, dim));
+      shard.store.SetState(rows[i], values.subspan(i * width, width));
+    }
+  });
+}
+
+void DeviceEngine::Stage(const Batch& slice, const PreparedBatch& batch) {
+  const TraceSpan span("copy batch");
+  const ShardMap& map = host_.embeddings->map();
+  DeviceBatch on_device = {.dense = slice.dense, .labels = slice.label, .pooled = {}};
+  for (size_t held = 0; held < map.held().size(); ++held) {
+    on_device.rows.push_back(batch.ids.of_held(held).rows);
+    const std::vector<int32_t>& lengths = batch.ids.own_bags(map.held()[held]).lengths;
+    std::vector<int32_t>& offsets = offsets_[held];
+    offsets.clear();
+    if (!lengths.empty()) {
+      offsets.push_back(0);
+      for (const int32_t length : lengths) offsets.push_back(offsets.back() + length);
+    }
+    on_device.offsets.push_back(offsets);
+  }
+  model_->Stage(on_device);
+  staged_ = &slice;
+}
+
+void DeviceEngine::BeginStep(const Batch& slice, const PreparedBatch& batch,
+                             const DeviceStep& step) {
+  UpdateDevice();
+  if (staged_ != &slice) Stage(slice, batch);
+  staged_ = nullptr;
+  model_->BeginStep(global_batch_, step);
+  device_is_newer_ = true;
+}
+
+void DeviceEngine::BeginPredict(const Batch& slice, const PreparedBatch& batch) {
+  UpdateDevice();
+  // What waits may be another batch of the same address.
+  Stage(slice, batch);
+  staged_ = nullptr;
+  model_->BeginForward();
+}
+
+void DeviceEngine::StagePooled(const Batch& slice) {
+  UpdateDevice();
+  model_->Stage(
+      {.dense = slice.dense, .labels = slice.label, .pooled = pooled_, .rows = {}, .offsets = {}});
+}
+
+void DeviceEngine::BeginForwardAndBackward(const Batch& slice) {
+  StagePooled(slice);
+  model_->BeginForwardAndBackward(global_batch_);
+}
+
+void DeviceEngine::BeginPredict(const Batch& slice) {
+  StagePooled(slice);
+  model_->BeginForward();
+}
+
+void DeviceEngine::ReadGradients(std::span<const std::span<float>> dense) {
+  model_->ReadGradients(pooled_, dense);
+}
+
+}  // namespace renzan

@@ -1,0 +1,172 @@
+// device: cuda, on the GPU of the machine that runs the tests; skipped where there is none.
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <map>
+#include <mutex>
+#include <span>
+
+#include "renzan/base/log.h"
+#include "renzan/base/sha256.h"
+#include "renzan/comm/testing.h"
+#include "renzan/cuda/load.h"
+#include "renzan/train/make_plan.h"
+#include "renzan/train/model_options.h"
+#include "renzan/train/testing.h"
+
+namespace renzan {
+namespace {
+
+class Device : public testing::Test {
+ protected:
+  void SetUp() override {
+    try {
+      FactsOfDevice(0);
+    } catch (const Error& error) {
+      GTEST_SKIP() << error.what();
+    }
+  }
+};
+
+TrainConfig DeviceConfig() {
+  TrainConfig config = SmallConfig();
+  config.device = "cuda";
+  config.model.bottom_mlp = {24};
+  config.model.top_mlp = {20, 16};
+  return config;
+}
+
+struct TestRun {
+  std::string digest;          // of every parameter, row and optimizer state
+  std::vector<double> losses;  // of each step, on worker 0's samples
+};
+
+TestRun TrainOn(const TrainConfig& config, int world, int64_t steps = 6,
+                const DatasetSchema& schema = TestSchema()) {
+  std::map<std::string, std::string> parts;
+  std::mutex mutex;
+  TestRun run;
+  RunRanksAsThreads(world, [&](Communicator& comm) {
+    ThreadPool pool(2);
+    const std::vector<double> pooling = TestPoolingFactors(schema);
+    const ShardingPlan plan = PlanOf(config, schema, pooling, Topology::OneHost(world), 2);
+    HybridModel model(config, schema, pooling, comm, pool, InitialValues::kDraw, &plan);
+    std::vector<Batch> slices;
+    for (int64_t step = 0; step < steps; ++step) slices.push_back(MakeSlice(model, step, schema));
+    std::vector<double> losses;
+    for (size_t i = 0; i < slices.size(); ++i) {
+      std::vector<BinaryMetrics> metrics(2);
+      // Some steps prepare the next one.
+      model.Step(slices[i], static_cast<int64_t>(i), metrics,
+                 i % 4 != 2 && i + 1 < slices.size() ? &slices[i + 1] : nullptr);
+      metrics[0].Merge(metrics[1]);
+      losses.push_back(metrics[0].LogLoss());
+      // Rows return to the host and training goes on.
+      if (i == 2) DigestsOf(model);
+    }
+    EXPECT_TRUE(model.finiteness().ok());
+    const std::map<std::string, std::string> mine = DigestsOf(model);
+    std::lock_guard lock(mutex);
+    if (comm.rank() == 0) run.losses = losses;
+    for (const auto& [name, digest] : mine)
+      EXPECT_EQ(parts.emplace(name, digest).first->second, digest) << "rank " << comm.rank();
+  });
+  std::string all;
+  for (const auto& [name, value] : parts) all += name + value;
+  run.digest = Sha256Hex(all);
+  return run;
+}
+
+struct Case {
+  std::string model, dense, sparse, precision;
+};
+
+class DevicePlacement : public Device, public testing::WithParamInterface<Case> {};
+
+// With one worker, whole steps are computed on the device; with others, the dense part.
+TEST_P(DevicePlacement, NeverChangesArithmetic) {
+  TrainConfig config = DeviceConfig();
+  config.model.type = GetParam().model;
+  config.optimizer.dense.type = GetParam().dense;
+  config.optimizer.dense.learning_rate = GetParam().dense == "sgd" ? 0.1 : 0.01;
+  config.optimizer.sparse.type = GetParam().sparse;
+  config.numerics.precision = GetParam().precision;
+  const std::string expected = TrainOn(config, 1).digest;
+  EXPECT_EQ(TrainOn(config, 1).digest, expected) << "the same again";
+  for (const int world : {2, 3, 4, 7})
+    EXPECT_EQ(TrainOn(config, world).digest, expected) << world << " workers";
+}
+
+INSTANTIATE_TEST_SUITE_P(ModelsAndOptimizers, DevicePlacement,
+                         testing::Values(Case{"dlrm", "sgd", "sgd", "fp32"},
+                                         Case{"dlrm", "adagrad", "adagrad", "tf32"},
+                                         Case{"dlrm", "adam", "rowwise_adagrad", "bf16"},
+                                         Case{"dlrm_dcnv2", "sgd", "rowwise_adagrad", "fp32"},
+                                         Case{"dlrm_dcnv2", "adagrad", "adagrad", "bf16"},
+                                         Case{"dlrm_dcnv2", "adam", "sgd", "tf32"}));
+
+TEST_F(Device, RowBlocksWeightDecayAndShardingPlansNeverChangeArithmetic) {
+  TrainConfig config = DeviceConfig();
+  config.numerics.row_blocks = 4;
+  config.model.tables["m"].row_blocks = 8;
+  config.optimizer.sparse.type = "adagrad";
+  config.optimizer.sparse.weight_decay = 0.01;
+  config.optimizer.dense.weight_decay = 0.01;
+  const std::string expected = TrainOn(config, 1).digest;
+  for (const char* sharding : {"table_wise", "row_wise", "replicated"}) {
+    config.sharding.default_sharding = sharding;
+    for (const int world : {1, 2, 4})
+      EXPECT_EQ(TrainOn(config, world).digest, expected) << world << " workers, " << sharding;
+  }
+  config.optimizer.sparse.weight_decay_mode = "l2";
+  EXPECT_EQ(TrainOn(config, 2).digest, TrainOn(config, 1).digest);
+}
+
+TEST_F(Device, LossesAreThoseOfTheProcessor) {
+  for (const char* type : {"dlrm", "dlrm_dcnv2"})
+    for (const char* precision : {"fp32", "bf16"}) {
+      TrainConfig config = DeviceConfig();
+      config.model.type = type;
+      config.numerics.precision = precision;
+      const std::vector<double> device = TrainOn(config, 1).losses;
+      config.device = "cpu";
+      const std::vector<double> processor = TrainOn(config, 1).losses;
+      const double tolerance = std::string(precision) == "fp32" ? 1e-5 : 5e-3;
+      for (size_t i = 0; i < device.size(); ++i)
+        EXPECT_NEAR(device[i], processor[i], tolerance) << type << " " << precision << " " << i;
+    }
+}
+
+TEST_F(Device, PredictsLikeTheProcessor) {
+  RunRanksAsThreads(1, [&](Communicator& comm) {
+    ThreadPool pool(2);
+    TrainConfig config = DeviceConfig();
+    HybridModel device(config, TestSchema(), TestPoolingFactors(), comm, pool);
+    config.device = "cpu";
+    HybridModel processor(config, TestSchema(), TestPoolingFactors(), comm, pool);
+    const Batch slice = MakeSlice(device, 0);
+    std::vector<float> here(64), there(64);
+    device.Predict(slice, there);
+    processor.Predict(slice, here);
+    for (size_t i = 0; i < here.size(); ++i) EXPECT_NEAR(here[i], there[i], 1e-5);
+  });
+}
+
+TEST_F(Device, SaysWhatItDoesNotSupport) {
+  RunRanksAsThreads(1, [&](Communicator& comm) {
+    ThreadPool pool(1);
+    TrainConfig config = DeviceConfig();
+    config.model.dropout = 0.5;
+    try {
+      HybridModel(config, TestSchema(), TestPoolingFactors(), comm, pool);
+      ADD_FAILURE() << "no error";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::kConfig);
+      EXPECT_NE(std::string(error.what()).find("model.dropout"), std::string::npos) << error.what();
+    }
+  });
+}
+
+}  // namespace
+}  // namespace renzan

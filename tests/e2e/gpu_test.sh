@@ -1,0 +1,76 @@
+# Training with device: cuda: the same bits again, after kills and on several workers that share the
+# GPU; checkpoints and models that cross between GPU and CPU; what is not there is one clear error.
+# Skipped without a GPU, except for that error.
+source "$(dirname "$0")/lib.sh" "$@"
+$renzan data synth --format dataset --seed 7 --rows 6000 --output data >/dev/null
+small_config data
+cuda=(--set device=cuda --set model.embedding_dim=16 --set training.epochs=30)
+
+if ! $renzan doctor --json | python3 -c '
+import json, sys
+found = {check["name"]: check for check in json.load(sys.stdin)["checks"]}["training on GPUs"]
+sys.exit(found["state"] != "ok")'; then
+  expect_exit 69 "use device: cpu" $renzan train small.yaml --run-dir none "${cuda[@]}"
+  [ ! -e none/model ] || fail "a run without a GPU left a model"
+  expect_exit 78 "needs device: cuda" \
+    $renzan train small.yaml --run-dir none --set numerics.precision=tf32
+  skip "no GPU"
+fi
+
+for precision in fp32 bf16 tf32; do
+  options=("${cuda[@]}" --set "numerics.precision=$precision")
+  rm -rf whole again workers
+  $renzan train small.yaml --run-dir whole "${options[@]}" 2>whole.txt ||
+    { cat whole.txt >&2; fail "cannot train in $precision"; }
+  expected=$(sha256_of whole)
+  $renzan train small.yaml --run-dir again "${options[@]}" 2>/dev/null
+  [ "$(sha256_of again)" = "$expected" ] || fail "$precision: other bits the second time"
+
+  rm -rf run
+  often=(--set checkpoint.every_steps=20)
+  for attempt in 1 2; do
+    train_in_background "${options[@]}" "${often[@]}"
+    kill -KILL $launcher
+    wait $launcher || true
+  done
+  launcher=""
+  $renzan train small.yaml --run-dir run "${options[@]}" "${often[@]}" 2>log.txt ||
+    { cat log.txt >&2; fail "cannot resume"; }
+  [ "$(sha256_of run)" = "$expected" ] || fail "$precision: other bits after kills"
+
+  for workers in 2 3; do
+    rm -rf workers
+    $renzan train small.yaml --run-dir workers --workers $workers --threads 1 --backend gloo \
+      "${options[@]}" 2>workers.txt || { cat workers.txt >&2; fail "$workers workers"; }
+    [ "$(sha256_of workers)" = "$expected" ] || fail "$precision: other bits on $workers workers"
+  done
+done
+
+# A model of the GPU predicts alike on the CPU, and its checkpoint goes on there, with a warning.
+rm -rf whole
+$renzan train small.yaml --run-dir whole "${cuda[@]}" 2>/dev/null
+auc() {
+  $renzan eval whole/model --data data --json "$@" |
+    python3 -c 'import json, sys; print("%.4f" % json.load(sys.stdin)["auc"])'
+}
+[ "$(auc)" = "$(auc --set device=cpu)" ] || fail "AUC $(auc) on the GPU, $(auc --set device=cpu) not"
+rm -rf crosses
+$renzan train small.yaml --run-dir crosses "${cuda[@]}" --set training.max_steps=20 2>/dev/null
+$renzan train small.yaml --run-dir crosses "${cuda[@]}" --set device=cpu 2>crosses.txt ||
+  { cat crosses.txt >&2; fail "a checkpoint of the GPU does not go on on the CPU"; }
+grep -q "may differ in its last bits" crosses.txt || fail "no warning about other bits"
+
+# The losses of PyTorch on a CPU, as tests/e2e/golden_test.sh has them of Renzan's.
+golden=$source_root/tests/golden
+$renzan data synth --format dataset --seed 42 --rows 640 --output data42 >/dev/null
+for config in "$golden"/*.yaml; do
+  name=$(basename "$config" .yaml)
+  if [[ $name = *mixed_dims ]]; then
+    expect_exit 78 "not a multiple of 8" $renzan train "$config" --run-dir $name \
+      --set device=cuda --set data.train.path=data42
+    continue
+  fi
+  $renzan train "$config" --run-dir $name --set device=cuda --set data.train.path=data42 \
+    2>log.txt || fail "$name: $(cat log.txt)"
+  python3 "$golden/compare.py" "$golden/$name.json" $name
+done
