@@ -111,7 +111,7 @@ def group_seconds(args, run, groups, size):
 
 def measure(args, run, steps, least_seconds=0.3):
     """Median, least and most seconds of a run, of at least `steps` (more of fast ones on a GPU)."""
-    warm = min(group_seconds(args, run, 3, 1))
+    warm = min(group_seconds(args, run, 3 if args.cuda else 1, 1))
     if args.cuda:
         steps = max(steps, min(400, int(least_seconds / max(warm, 1e-6))))
     size = max(1, steps // 10)
@@ -255,7 +255,7 @@ class Loss(nn.Module):
 # --- Steps ---
 
 def sgd_update(weight, state, rows, grad):
-    """`rows` [n], and `grad` whose elements are their gradients [n, D]; `state` is unused."""
+    """`rows` [n] (int64), and their gradients `grad`, of n * D elements; `state` is unused."""
     grad = grad.to(weight.dtype).reshape(len(rows), -1)
     weight.index_add_(0, rows, grad, alpha=-LR)
 
@@ -266,11 +266,12 @@ def rowwise_adagrad_update(weight, state, rows, grad):
     gradients have n places, and the ones left over add zeros to some rows."""
     n = len(rows)
     grad = grad.to(weight.dtype).reshape(n, -1)
-    ordered, order = torch.sort(rows)
+    ordered, order = torch.sort(rows.int())  # sorts half the bytes
+    ordered = ordered.long()
     first = torch.cat([ordered.new_ones(1, dtype=torch.bool), ordered[1:] != ordered[:-1]])
     place = torch.cumsum(first, 0) - 1  # of each lookup in order
     places = torch.empty_like(place).scatter_(0, order, place)
-    row_of = torch.arange(n, device=rows.device, dtype=rows.dtype) % len(weight)
+    row_of = torch.arange(n, device=rows.device) % len(weight)
     row_of = row_of.scatter(0, place, ordered)
     sums = torch.zeros_like(grad).index_add(0, places, grad)
     state.index_add_(0, row_of, sums.square().mean(1))
@@ -295,13 +296,13 @@ def error_line(error):
     return f"{type(error).__name__}: {lines[0] if lines else ''}"[:300]
 
 
-def faster(args, notes, name, function, arguments, compile):
+def faster(args, notes, name, function, arguments, compile, options=None):
     """`function` or what torch.compile makes of it, whichever is faster with these arguments."""
     best = None
     for kind in ["eager", "compiled"] if compile else ["eager"]:
         try:
             run = function if kind == "eager" else \
-                torch.compile(function, dynamic=False, options=NO_TUNING)
+                torch.compile(function, dynamic=False, options=options)
             for _ in range(2):
                 run(*arguments)
             seconds = min(group_seconds(args, lambda: run(*arguments), 5, 1))
@@ -349,7 +350,8 @@ def best_step(args, model, variant, inputs, compile, notes):
     with torch.device(args.device), torch.no_grad():
         weight = torch.empty(TABLES * args.rows, DIM).normal_(0, 0.01)
         row_state = torch.zeros(len(weight)) if adagrad else None
-        first_rows = torch.arange(TABLES, dtype=torch.int32) * args.rows
+        # In 64 bits, since the weight has over 2^31 values.
+        first_rows = torch.arange(TABLES, dtype=torch.int64) * args.rows
         net = FastDot() if model == "dlrm" else FastCross()
     parameters = list(net.parameters())
     states = [torch.zeros_like(parameter) for parameter in parameters] if adagrad else []
@@ -359,7 +361,8 @@ def best_step(args, model, variant, inputs, compile, notes):
         loss_of = torch.compile(loss_of, dynamic=False, mode=mode)
 
     def look_up(weight, ids):
-        rows = (ids + first_rows).view(-1)
+        # torch.compile would compute places in the weight as int32 from int32, past its largest.
+        rows = (ids + first_rows).view(-1).long()
         return rows, F.embedding(rows, weight).to(dtype).view(len(ids), -1)
 
     def gradients(pooled):
@@ -376,9 +379,9 @@ def best_step(args, model, variant, inputs, compile, notes):
     with torch.no_grad():
         initial = [parameter.clone() for parameter in parameters]
         dense_update = faster(args, notes, "dense_update", dense_update,
-                              (parameters, grads, states), compile)
+                              (parameters, grads, states), compile, NO_TUNING)
         sparse_update = faster(args, notes, "sparse_update", sparse_update,
-                               (weight, row_state, rows, d_pooled), compile)
+                               (weight, row_state, rows, d_pooled), compile, NO_TUNING)
         # As if nothing had been tried out.
         torch._foreach_copy_(parameters, initial)
         del initial
@@ -408,7 +411,7 @@ def captured(step):
     torch.cuda.current_stream().wait_stream(stream)
     torch.cuda.synchronize()
     graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
+    with torch.cuda.graph(graph, stream=stream):
         loss = step()
 
     def replay():
@@ -480,8 +483,8 @@ def measure_model(args, report, model, variant, batch, compile):
         step = eager_step(args, model, inputs)
     else:
         step = best_step(args, model, variant, inputs, compile, notes)
-    for _ in range(3):
-        loss = step()
+    for _ in range(3 if args.cuda else 1):
+        step()
     synchronize(args)
     notes["setup_seconds"] = time.monotonic() - begin
 
@@ -609,8 +612,8 @@ def measure_table(args, report, dim, pooling, law, table, compiled):
     random = np.random.default_rng([args.seed, dim, pooling])
     ids = power_law_ids(random, len(weight), n) if law == "power" else \
         random.integers(0, len(weight), n, dtype=np.int32)
-    ids = torch.from_numpy(ids).to(args.device)
-    offsets = torch.arange(bags, device=args.device, dtype=torch.int32) * pooling
+    ids = torch.from_numpy(ids).to(args.device).long()
+    offsets = torch.arange(bags, device=args.device) * pooling
     d_pooled = torch.randn(bags, dim, device=args.device) * 1e-3
     distinct = len(torch.unique(ids))
     row = 4 * dim

@@ -6,7 +6,6 @@ namespace renzan::cuda {
 namespace {
 
 constexpr int kSumThreads = 1024, kSumWarps = kSumThreads / 32;
-constexpr int kRowsAtOnce = 4;  // loads in flight
 
 // A word holds a float32 or two bfloat16, the first one in its low half.
 template <class T>
@@ -30,9 +29,8 @@ __device__ uint32_t WhereActive(uint32_t activations, uint32_t word) {
 
 template <class T>
 __device__ uint4 WhereActive(const uint4& activations, const uint4& words) {
-  return make_uint4(
-      WhereActive<T>(activations.x, words.x), WhereActive<T>(activations.y, words.y),
-      WhereActive<T>(activations.z, words.z), WhereActive<T>(activations.w, words.w));
+  return make_uint4(WhereActive<T>(activations.x, words.x), WhereActive<T>(activations.y, words.y),
+                    WhereActive<T>(activations.z, words.z), WhereActive<T>(activations.w, words.w));
 }
 
 template <class T, int kWidth>
@@ -64,13 +62,84 @@ __device__ float SumOverThreads(float (&sum)[kWidth]) {
   return total;
 }
 
+template <class T>
+__device__ void Unpack(const uint4& words, float (&values)[kValuesOf16Bytes<T>]) {
+  const uint32_t word[4] = {words.x, words.y, words.z, words.w};
+  constexpr int kOfWord = kValuesOf16Bytes<T> / 4;
+#pragma unroll
+  for (int c = 0; c < kValuesOf16Bytes<T>; ++c)
+    values[c] = ValueOfWord<T>(word[c / kOfWord], c % kOfWord);
+}
+
+__device__ uint4 Words(const void* from) { return *static_cast<const uint4*>(from); }
+
+// What is summed: 16 bytes at a time, which Load() reads, and Finish() changes, stores and returns.
+template <class T>
+struct PlainColumns {
+  static constexpr int kRowsAtOnce = 4;  // loads in flight
+  const T* dy;
+  struct Operands {
+    uint4 dy;
+  };
+  __device__ Operands Load(int64_t at) const { return {Words(dy + at)}; }
+  __device__ uint4 Finish(int64_t, const Operands& operands) const { return operands.dy; }
+};
+
+template <class T>
+struct MaskedColumns {
+  static constexpr int kRowsAtOnce = 4;
+  const T* activations;
+  T* dy;
+  struct Operands {
+    uint4 activations, dy;
+  };
+  __device__ Operands Load(int64_t at) const { return {Words(activations + at), Words(dy + at)}; }
+  __device__ uint4 Finish(int64_t at, const Operands& operands) const {
+    const uint4 masked = WhereActive<T>(operands.activations, operands.dy);
+    *reinterpret_cast<uint4*>(dy + at) = masked;
+    return masked;
+  }
+};
+
+// Of a cross layer: d_crossed, which is summed, and d_x0.
+template <class T, bool kAccumulate>
+struct CrossColumns {
+  static constexpr int kRowsAtOnce = 2;
+  const T *dy, *x0, *crossed;
+  T *d_crossed, *d_x0;
+  struct Operands {
+    uint4 dy, x0, crossed, d_x0;
+  };
+  __device__ Operands Load(int64_t at) const {
+    return {Words(dy + at), Words(x0 + at), Words(crossed + at),
+            kAccumulate ? Words(d_x0 + at) : uint4{}};
+  }
+  __device__ uint4 Finish(int64_t at, const Operands& operands) const {
+    constexpr int kWidth = kValuesOf16Bytes<T>;
+    float d[kWidth], a[kWidth], b[kWidth], sum[kWidth];
+    Unpack<T>(operands.dy, d);
+    Unpack<T>(operands.x0, a);
+    Unpack<T>(operands.crossed, b);
+    Unpack<T>(operands.d_x0, sum);  // zeros if there is nothing to add to
+#pragma unroll
+    for (int i = 0; i < kWidth; ++i) {
+      a[i] = d[i] * a[i];
+      sum[i] = d[i] * b[i] + sum[i];
+    }
+    StoreValues(sum, d_x0 + at);
+    StoreValues(a, d_crossed + at);
+    return Words(d_crossed + at);
+  }
+};
+
 // A block has kLanes · 16 bytes of the columns of all rows of virtual worker blockIdx.y: kLanes
 // threads share a row.
-template <class T, int kLanes, bool kMask>
+template <class T, int kLanes, class Columns>
 __global__ void __launch_bounds__(kSumThreads)
-    MaskAndSumColumnsKernel(int64_t rows, int64_t columns, const T* activations, T* dy,
-                            float* d_bias, int64_t d_bias_stride) {
+    SumColumnsKernel(int64_t rows, int64_t columns, Columns operation, float* d_bias,
+                     int64_t d_bias_stride) {
   constexpr int kWidth = kValuesOf16Bytes<T>, kRowLanes = kSumThreads / kLanes;
+  constexpr int kRowsAtOnce = Columns::kRowsAtOnce;
   const int64_t first_column = static_cast<int64_t>(blockIdx.x) * (kLanes * kWidth);
   const int64_t column = first_column + static_cast<int>(threadIdx.x) % kLanes * kWidth;
   const int first_row = static_cast<int>(threadIdx.x) / kLanes;
@@ -79,23 +148,13 @@ __global__ void __launch_bounds__(kSumThreads)
   float sum[kWidth] = {};
   for (int64_t r = column < columns ? first_row : rows; r < rows;
        r += kRowsAtOnce * kRowLanes, at += kRowsAtOnce * step) {
-    uint4 gradient[kRowsAtOnce] = {}, activation[kRowsAtOnce] = {};
+    typename Columns::Operands operands[kRowsAtOnce];
 #pragma unroll
-    for (int i = 0; i < kRowsAtOnce; ++i) {
-      if (r + i * kRowLanes >= rows) continue;
-      gradient[i] = *reinterpret_cast<const uint4*>(dy + at + i * step);
-      if constexpr (kMask)
-        activation[i] = *reinterpret_cast<const uint4*>(activations + at + i * step);
-    }
+    for (int i = 0; i < kRowsAtOnce; ++i)
+      if (r + i * kRowLanes < rows) operands[i] = operation.Load(at + i * step);
 #pragma unroll
-    for (int i = 0; i < kRowsAtOnce; ++i) {
-      if (r + i * kRowLanes >= rows) continue;
-      if constexpr (kMask) {
-        gradient[i] = WhereActive<T>(activation[i], gradient[i]);
-        *reinterpret_cast<uint4*>(dy + at + i * step) = gradient[i];
-      }
-      AddValues<T>(gradient[i], sum);
-    }
+    for (int i = 0; i < kRowsAtOnce; ++i)
+      if (r + i * kRowLanes < rows) AddValues<T>(operation.Finish(at + i * step, operands[i]), sum);
   }
   const float total = SumOverThreads<kLanes>(sum);
   const int64_t own_column = first_column + threadIdx.x;
@@ -103,23 +162,26 @@ __global__ void __launch_bounds__(kSumThreads)
     d_bias[blockIdx.y * d_bias_stride + own_column] = total;
 }
 
-// The fewer threads share a row, the more rows are summed at the same time. Depends on the columns
-// only, as the order of the sum does.
-template <class T, int kLanes>
-void LaunchMaskAndSumColumns(const MatrixShape& shape, const void* activations, void* dy,
-                             float* d_bias, int64_t d_bias_stride, cudaStream_t stream) {
-  constexpr int64_t kColumns = kLanes * kValuesOf16Bytes<T>;
-  const dim3 blocks(static_cast<unsigned>((shape.columns + kColumns - 1) / kColumns),
-                    static_cast<unsigned>(shape.batches));
-  const auto launch = [&](auto kernel) {
-    kernel<<<blocks, kSumThreads, 0, stream>>>(shape.rows, shape.columns,
-                                               static_cast<const T*>(activations),
-                                               static_cast<T*>(dy), d_bias, d_bias_stride);
+// The fewer threads share a row, the more rows are summed at the same time, by more blocks. Depends
+// on the columns only, as the order of the sum does.
+template <class T, class Columns>
+void SumColumns(const MatrixShape& shape, const Columns& operation, float* d_bias,
+                int64_t d_bias_stride, cudaStream_t stream) {
+  const auto launch = [&](auto lanes) {
+    constexpr int kLanes = decltype(lanes)::value;
+    constexpr int64_t kColumns = kLanes * kValuesOf16Bytes<T>;
+    const dim3 blocks(static_cast<unsigned>((shape.columns + kColumns - 1) / kColumns),
+                      static_cast<unsigned>(shape.batches));
+    SumColumnsKernel<T, kLanes><<<blocks, kSumThreads, 0, stream>>>(
+        shape.rows, shape.columns, operation, d_bias, d_bias_stride);
   };
-  if (activations != nullptr) {
-    launch(MaskAndSumColumnsKernel<T, kLanes, true>);
+  constexpr int64_t kWide = 128 * kValuesOf16Bytes<T>;
+  if (shape.columns >= kWide) {
+    launch(std::integral_constant<int, 4>());
+  } else if (shape.columns >= kWide / 4) {
+    launch(std::integral_constant<int, 2>());
   } else {
-    launch(MaskAndSumColumnsKernel<T, kLanes, false>);
+    launch(std::integral_constant<int, 1>());
   }
 }
 
@@ -130,13 +192,36 @@ void MaskAndSumColumns(const MatrixShape& shape, const void* activations, void* 
   if (shape.columns == 0 || shape.batches == 0) return;
   WithValueType(shape.precision, [&](auto type) {
     using T = decltype(type);
-    if (shape.columns >= 4 * kValuesOf16Bytes<T>) {
-      LaunchMaskAndSumColumns<T, 4>(shape, activations, dy, d_bias, d_bias_stride, stream);
+    T* const gradient = static_cast<T*>(dy);
+    if (activations != nullptr) {
+      const MaskedColumns<T> masked = {static_cast<const T*>(activations), gradient};
+      SumColumns<T>(shape, masked, d_bias, d_bias_stride, stream);
     } else {
-      LaunchMaskAndSumColumns<T, 1>(shape, activations, dy, d_bias, d_bias_stride, stream);
+      SumColumns<T>(shape, PlainColumns<T>{gradient}, d_bias, d_bias_stride, stream);
     }
   });
   CheckLaunch("the gradient of a bias");
+}
+
+void CrossBackward(const MatrixShape& shape, const void* dy, const void* x0, const void* crossed,
+                   bool accumulate, void* d_crossed, void* d_x0, float* d_bias,
+                   int64_t d_bias_stride, cudaStream_t stream) {
+  if (shape.columns == 0 || shape.batches == 0) return;
+  WithValueType(shape.precision, [&](auto type) {
+    using T = decltype(type);
+    const auto launch = [&](auto accumulates) {
+      const CrossColumns<T, decltype(accumulates)::value> columns = {
+          static_cast<const T*>(dy), static_cast<const T*>(x0), static_cast<const T*>(crossed),
+          static_cast<T*>(d_crossed), static_cast<T*>(d_x0)};
+      SumColumns<T>(shape, columns, d_bias, d_bias_stride, stream);
+    };
+    if (accumulate) {
+      launch(std::true_type());
+    } else {
+      launch(std::false_type());
+    }
+  });
+  CheckLaunch("the gradient of a cross layer");
 }
 
 }  // namespace renzan::cuda

@@ -148,8 +148,9 @@ class Interactions : public OnGpu,
 
  private:
   DeviceMemory Part(const std::vector<float>& values, int64_t first, int64_t n) const {
-    return CopiedToGpu(std::span(values).subspan(static_cast<size_t>(first), static_cast<size_t>(n)),
-                    shape_.precision);
+    return CopiedToGpu(
+        std::span(values).subspan(static_cast<size_t>(first), static_cast<size_t>(n)),
+        shape_.precision);
   }
   DeviceMemory Poisoned(int64_t n) const {
     return CopiedToGpu(std::vector<float>(static_cast<size_t>(n), NAN), shape_.precision);
@@ -348,33 +349,39 @@ TEST_P(DenseKernels, CrossForwardRoundsProductsAndSums) {
   }
 }
 
-TEST_P(DenseKernels, CrossBackwardAccumulatesIfItIsTold) {
-  for (const int64_t n : kSizes) {
+TEST_P(DenseKernels, CrossBackwardAccumulatesIfItIsToldAndSumsColumns) {
+  for (const int64_t columns : {8, 40, 600, 3456}) {
     for (const bool accumulate : {false, true}) {
+      const MatrixShape shape = {
+          .batches = 2, .rows = 70, .columns = columns, .precision = precision()};
+      const int64_t n = shape.batches * shape.rows * columns;
       const std::vector<float> dy = Values(n, 11), x0 = Values(n, 12), crossed = Values(n, 13);
       const std::vector<float> before =
-          accumulate ? Floats(n, 14) : std::vector<float>(static_cast<size_t>(n), NAN);
+          accumulate ? Values(n, 14) : std::vector<float>(static_cast<size_t>(n), NAN);
       const DeviceMemory d = ToDevice(dy), a = ToDevice(x0), b = ToDevice(crossed);
-      const DeviceMemory d_crossed = Poisoned(n), d_x0 = FloatsOnDevice(before);
-      CrossBackward(n, precision(), d.as<void>(), a.as<void>(), b.as<void>(), accumulate,
-                    d_crossed.as<void>(), d_x0.as<float>(), nullptr);
+      const DeviceMemory d_crossed = Poisoned(n), d_x0 = ToDevice(before);
+      const DeviceMemory d_bias = PoisonedFloats(2 * columns), alone = PoisonedFloats(2 * columns);
+      CrossBackward(shape, d.as<void>(), a.as<void>(), b.as<void>(), accumulate,
+                    d_crossed.as<void>(), d_x0.as<void>(), d_bias.as<float>(), columns, nullptr);
       std::vector<float> expected(dy.size()), expected_x0(dy.size());
       for (size_t i = 0; i < dy.size(); ++i) {
         expected[i] = Round(dy[i] * x0[i]);
         const float product = dy[i] * crossed[i];
-        expected_x0[i] = product + (accumulate ? before[i] : 0.0f);
+        expected_x0[i] = Round(product + (accumulate ? before[i] : 0.0f));
       }
       ExpectSameBits(ToHost(d_crossed), expected);
-      ExpectSameBits(FloatsOf(d_x0), expected_x0);
+      ExpectSameBits(ToHost(d_x0), expected_x0);
+      MaskAndSumColumns(shape, nullptr, d_crossed.as<void>(), alone.as<float>(), columns, nullptr);
+      ExpectSameBits(FloatsOf(d_bias), FloatsOf(alone));
     }
   }
 }
 
-TEST_P(DenseKernels, AddRoundedRoundsOnce) {
+TEST_P(DenseKernels, AddMatricesRoundsOnce) {
   for (const int64_t n : kSizes) {
-    const std::vector<float> a = Values(n, 15), b = Floats(n, 16);
-    const DeviceMemory x = ToDevice(a), y = FloatsOnDevice(b), out = Poisoned(n);
-    AddRounded(n, precision(), x.as<void>(), y.as<float>(), out.as<void>(), nullptr);
+    const std::vector<float> a = Values(n, 15), b = Values(n, 16);
+    const DeviceMemory x = ToDevice(a), y = ToDevice(b), out = Poisoned(n);
+    AddMatrices(n, precision(), x.as<void>(), y.as<void>(), out.as<void>(), nullptr);
     std::vector<float> expected(a.size());
     for (size_t i = 0; i < a.size(); ++i) expected[i] = Round(a[i] + b[i]);
     ExpectSameBits(ToHost(out), expected);

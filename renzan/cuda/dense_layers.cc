@@ -65,15 +65,12 @@ void LinearLayer::Forward(const DenseContext& context, const void* x, void* y) c
   forward_->Run(x, context.weight(weight_), bias, y, *context.stream);
 }
 
-void LinearLayer::WeightGradient(const DenseContext& context, const void* x, const void* y,
-                                 void* dy) const {
-  if (bias_)
-    MaskAndSumColumns({.batches = context.batches,
-                       .rows = context.rows,
-                       .columns = out(),
-                       .precision = context.precision},
-                      output_ == Output::kRelu ? y : nullptr, dy, context.gradient(*bias_),
-                      context.places->size(), context.stream->get());
+void LinearLayer::BiasGradient(const DenseContext& context, const void* y, void* dy) const {
+  MaskAndSumColumns(context.Shape(out()), output_ == Output::kRelu ? y : nullptr, dy,
+                    context.gradient(*bias_), context.places->size(), context.stream->get());
+}
+
+void LinearLayer::WeightGradient(const DenseContext& context, const void* x, const void* dy) const {
   weight_gradient_->Run(dy, x, nullptr, context.gradient(weight_), *context.stream);
 }
 
@@ -105,7 +102,8 @@ void DeviceMlp::Forward(const DenseContext& context, const void* x) const {
 void DeviceMlp::Backward(const DenseContext& context, const void* x, void* dy, void* dx) const {
   for (size_t i = layers_.size(); i-- > 0;) {
     const void* in = i == 0 ? x : activations_[i - 1].as<void>();
-    layers_[i].WeightGradient(context, in, activations_[i].as<void>(), dy);
+    layers_[i].BiasGradient(context, activations_[i].as<void>(), dy);
+    layers_[i].WeightGradient(context, in, dy);
     void* const d_in = i == 0 ? dx : d_hidden_[i % 2].as<void>();
     if (d_in == nullptr) return;
     layers_[i].InputGradient(context, dy, d_in);
@@ -118,14 +116,14 @@ DeviceCross::DeviceCross(const DenseContext& context, int layers, int64_t width)
   for (int l = 0; l < layers; ++l) {
     const std::string prefix = fmt::format("cross.{}.", l);
     layers_.push_back({LinearLayer(context, prefix + "v", "", Output::kLinear, true),
-                       LinearLayer(context, prefix + "w", prefix + "bias", Output::kLinear)});
+                       LinearLayer(context, prefix + "w", prefix + "bias", Output::kLinear),
+                       context.places->of(prefix + "bias")});
     projected_.push_back(context.Matrix(layers_.back().v.out()));
     crossed_.push_back(context.Matrix(width));
     outputs_.push_back(context.Matrix(width));
   }
   d_crossed_ = context.Matrix(width);
   d_projected_ = context.Matrix(layers_.front().v.out());
-  d_x0_ = context.Matrix(width, true);
 }
 
 void DeviceCross::Forward(const DenseContext& context, const void* x0) const {
@@ -141,21 +139,22 @@ void DeviceCross::Forward(const DenseContext& context, const void* x0) const {
 
 void DeviceCross::Backward(const DenseContext& context, const void* x0, void* dy,
                            void* d_x0) const {
-  const int64_t values = context.all_rows() * width_;
   void* const d_crossed = d_crossed_.as<void>();
   void* const d_projected = d_projected_.as<void>();
   for (size_t l = layers_.size(); l-- > 0;) {
     const Layer& layer = layers_[l];
     const void* x = l == 0 ? x0 : outputs_[l - 1].as<void>();
-    CrossBackward(values, context.precision, dy, x0, crossed_[l].as<void>(), l + 1 < layers_.size(),
-                  d_crossed, d_x0_.as<float>(), context.stream->get());
-    layer.w.WeightGradient(context, projected_[l].as<void>(), nullptr, d_crossed);
+    CrossBackward(context.Shape(width_), dy, x0, crossed_[l].as<void>(), l + 1 < layers_.size(),
+                  d_crossed, d_x0, context.gradient(layer.bias), context.places->size(),
+                  context.stream->get());
+    layer.w.WeightGradient(context, projected_[l].as<void>(), d_crossed);
     layer.w.InputGradient(context, d_crossed, d_projected);
-    layer.v.WeightGradient(context, x, nullptr, d_projected);
+    layer.v.WeightGradient(context, x, d_projected);
     // The gradient of x also comes through the residual: it is added to dy.
     layer.v.InputGradient(context, d_projected, dy);
   }
-  AddRounded(values, context.precision, dy, d_x0_.as<float>(), d_x0, context.stream->get());
+  AddMatrices(context.all_rows() * width_, context.precision, dy, d_x0, d_x0,
+              context.stream->get());
 }
 
 }  // namespace renzan::cuda

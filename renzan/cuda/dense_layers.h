@@ -49,10 +49,12 @@ struct DenseContext {
   std::byte* weights = nullptr;      // places->size() values
   float* gradients = nullptr;        // [batches, places->size()]
   const float* last_bias = nullptr;  // of the logit, in float32 [8]
-  float* scratch = nullptr;          // of MaskAndSumColumns, if it needs any
   const Stream* stream = nullptr;
 
   int64_t all_rows() const { return batches * rows; }
+  MatrixShape Shape(int64_t columns) const {
+    return {.batches = batches, .rows = rows, .columns = columns, .precision = precision};
+  }
   void* weight(const ParameterPlace& place) const {
     return weights + place.padded_offset * BytesPerValue(precision);
   }
@@ -74,8 +76,10 @@ class LinearLayer {
   int64_t in() const { return weight_.stride; }
   int64_t out() const { return Padded(weight_.rows); }
   void Forward(const DenseContext& context, const void* x, void* y) const;
-  // dy, through the ReLU -> the gradients of weight and bias. Changes dy if there is a ReLU.
-  void WeightGradient(const DenseContext& context, const void* x, const void* y, void* dy) const;
+  // dy -> the gradient of the bias; through the ReLU of y, if there is one, which changes dy.
+  void BiasGradient(const DenseContext& context, const void* y, void* dy) const;
+  // That, through the ReLU -> the gradient of the weight.
+  void WeightGradient(const DenseContext& context, const void* x, const void* dy) const;
   // dy, through the ReLU -> dx (or added to dx).
   void InputGradient(const DenseContext& context, const void* dy, void* dx) const;
 
@@ -117,11 +121,12 @@ class DeviceCross {
  private:
   struct Layer {
     LinearLayer v, w;
+    ParameterPlace bias;
   };
   int64_t width_;
   std::vector<Layer> layers_;
   std::vector<DeviceMemory> projected_, crossed_, outputs_;
-  DeviceMemory d_crossed_, d_projected_, d_x0_;  // d_x0_ in float32
+  DeviceMemory d_crossed_, d_projected_;
 };
 
 }  // namespace renzan::cuda

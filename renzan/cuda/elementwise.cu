@@ -75,28 +75,7 @@ __global__ void __launch_bounds__(kStreamingThreads)
 
 template <class T>
 __global__ void __launch_bounds__(kStreamingThreads)
-    CrossBackwardKernel(int64_t n, bool aligned, const T* dy, const T* x0, const T* crossed,
-                        bool accumulate, T* d_crossed, float* d_x0) {
-  constexpr int kWidth = kValuesOf16Bytes<T>;
-  ForGroups<kWidth>(n, aligned, [&](int64_t i, auto group) {
-    float d[kWidth], a[kWidth], b[kWidth], sum[kWidth] = {};
-    LoadGroup(dy + i, group, d);
-    LoadGroup(x0 + i, group, a);
-    LoadGroup(crossed + i, group, b);
-    if (accumulate) LoadGroup(d_x0 + i, group, sum);
-#pragma unroll
-    for (int j = 0; j < kWidth; ++j) {
-      a[j] *= d[j];
-      sum[j] = d[j] * b[j] + sum[j];
-    }
-    StoreGroup(a, group, d_crossed + i);
-    StoreGroup(sum, group, d_x0 + i);
-  });
-}
-
-template <class T>
-__global__ void __launch_bounds__(kStreamingThreads)
-    AddRoundedKernel(int64_t n, bool aligned, const T* a, const float* b, T* out) {
+    AddMatricesKernel(int64_t n, bool aligned, const T* a, const T* b, T* out) {
   constexpr int kWidth = kValuesOf16Bytes<T>;
   ForGroups<kWidth>(n, aligned, [&](int64_t i, auto group) {
     float x[kWidth], y[kWidth];
@@ -186,29 +165,15 @@ void CrossForward(int64_t n, Precision precision, const void* x0, const void* cr
   CheckLaunch("a cross layer");
 }
 
-void CrossBackward(int64_t n, Precision precision, const void* dy, const void* x0,
-                   const void* crossed, bool accumulate, void* d_crossed, float* d_x0,
-                   cudaStream_t stream) {
+void AddMatrices(int64_t n, Precision precision, const void* a, const void* b, void* out,
+                 cudaStream_t stream) {
   if (n == 0) return;
   WithValueType(precision, [&](auto type) {
     using T = decltype(type);
-    CrossBackwardKernel<T>
+    AddMatricesKernel<T>
         <<<StreamingBlocks(n, kStreamingThreads * kValuesOf16Bytes<T>), kStreamingThreads, 0,
-           stream>>>(n, AreAlignedTo16Bytes(dy, x0, crossed, d_crossed, d_x0),
-                     static_cast<const T*>(dy), static_cast<const T*>(x0),
-                     static_cast<const T*>(crossed), accumulate, static_cast<T*>(d_crossed), d_x0);
-  });
-  CheckLaunch("a cross layer's gradient");
-}
-
-void AddRounded(int64_t n, Precision precision, const void* a, const float* b, void* out,
-                cudaStream_t stream) {
-  if (n == 0) return;
-  WithValueType(precision, [&](auto type) {
-    using T = decltype(type);
-    AddRoundedKernel<T><<<StreamingBlocks(n, kStreamingThreads * kValuesOf16Bytes<T>),
-                          kStreamingThreads, 0, stream>>>(
-        n, AreAlignedTo16Bytes(a, b, out), static_cast<const T*>(a), b, static_cast<T*>(out));
+           stream>>>(n, AreAlignedTo16Bytes(a, b, out), static_cast<const T*>(a),
+                     static_cast<const T*>(b), static_cast<T*>(out));
   });
   CheckLaunch("adding gradients");
 }

@@ -21,8 +21,8 @@ struct MatrixShape {
 };
 
 // dy = activations > 0 ? dy : 0, if `activations` is not null; and
-// d_bias[v, c] = Σ over the rows of virtual worker v of the new dy[r, c]; d_bias [batches, columns],
-// float32, `d_bias_stride` floats from one virtual worker to the next.
+// d_bias[v, c] = Σ over the rows of virtual worker v of the new dy[r, c]; d_bias [batches,
+// columns], float32, `d_bias_stride` floats from one virtual worker to the next.
 void MaskAndSumColumns(const MatrixShape& shape, const void* activations, void* dy, float* d_bias,
                        int64_t d_bias_stride, cudaStream_t stream);
 
@@ -34,40 +34,41 @@ void CopyColumns(int64_t rows, int64_t columns, const void* from, int64_t from_s
 void ConvertRows(int64_t rows, int64_t columns, const float* from, int64_t from_stride, void* to,
                  int64_t to_stride, Precision precision, cudaStream_t stream);
 
-// DCN v2's cross layer, over n values: out = x0 · crossed + x; and backward, from dy:
-// d_crossed = dy · x0; d_x0 = dy · crossed + (accumulate ? d_x0 : 0), where d_x0 is float32.
+// DCN v2's cross layer, over n values: out = x0 · crossed + x.
 void CrossForward(int64_t n, Precision precision, const void* x0, const void* crossed,
                   const void* x, void* out, cudaStream_t stream);
-void CrossBackward(int64_t n, Precision precision, const void* dy, const void* x0,
-                   const void* crossed, bool accumulate, void* d_crossed, float* d_x0,
-                   cudaStream_t stream);
-// out = a + b, where b is float32.
-void AddRounded(int64_t n, Precision precision, const void* a, const float* b, void* out,
-                cudaStream_t stream);
+// Backward, from dy: d_crossed = dy · x0, d_x0 = dy · crossed + (accumulate ? d_x0 : 0), and
+// d_bias, the sums of d_crossed's columns as MaskAndSumColumns has them.
+void CrossBackward(const MatrixShape& shape, const void* dy, const void* x0, const void* crossed,
+                   bool accumulate, void* d_crossed, void* d_x0, float* d_bias,
+                   int64_t d_bias_stride, cudaStream_t stream);
+// out = a + b.
+void AddMatrices(int64_t n, Precision precision, const void* a, const void* b, void* out,
+                 cudaStream_t stream);
 
 // The mean binary cross-entropy's gradient (renzan/model/loss.h): logits are column 0 of
 // output [samples, stride] in float32, whose other columns are ignored.
-// d_output [samples, stride], values of `precision`: column 0 is (sigmoid(x) - y) / global_batch, the
-// others are zero. logits [samples] receives a copy.
+// d_output [samples, stride], values of `precision`: column 0 is (sigmoid(x) - y) / global_batch,
+// the others are zero. logits [samples] receives a copy.
 void LossGradient(int64_t samples, int64_t stride, const float* output, const float* labels,
                   int64_t global_batch, Precision precision, float* logits, void* d_output,
                   cudaStream_t stream);
 
-// A parameter: in the flat array (ParameterLayout) a matrix [rows, columns] at `offset`; on the device
-// with rows of `stride` >= columns values at `padded_offset`.
+// A parameter: in the flat array (ParameterLayout) a matrix [rows, columns] at `offset`; on the
+// device with rows of `stride` >= columns values at `padded_offset`.
 struct ParameterPlace {
   int64_t offset = 0, rows = 0, columns = 0, padded_offset = 0, stride = 0;
 };
 
 // weights[padded_offset + r·stride + c] = flat[offset + r·columns + c], rounded to the precision.
-// What is padding stays as it is. `places` [num_places] in device memory; `largest` = the most values
-// of one.
+// What is padding stays as it is. `places` [num_places] in device memory; `largest` = the most
+// values of one.
 void PackParameters(const ParameterPlace* places, int num_places, int64_t largest,
                     const float* flat, Precision precision, void* weights, cudaStream_t stream);
 
-// flat[offset + r·columns + c] = the sum over the `batches` (a power of two, at most 1024) gradients
-// of gradients[v · batch_stride + padded_offset + r·stride + c], float32, by the balanced binary tree
-// over v: ((0 + 1) + (2 + 3)) + ...
+// flat[offset + r·columns + c] = the sum over the `batches` (a power of two, at most 1024)
+// gradients of gradients[v · batch_stride + padded_offset + r·stride + c], float32, by the balanced
+// binary tree over v: ((0 + 1) + (2 + 3)) + ...
 void SumGradients(const ParameterPlace* places, int num_places, int64_t largest, int batches,
                   const float* gradients, int64_t batch_stride, float* flat, cudaStream_t stream);
 

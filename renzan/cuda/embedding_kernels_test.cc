@@ -541,6 +541,13 @@ TEST_F(EmbeddingKernels, ACapturedStepCanBeRepeated) {
   SortedLookups sorted(problem.shape(), problem.num_lookups());
   SparseUpdate update(problem.shape(), problem.num_lookups());
   const cudaStream_t stream = device.stream.get();
+  // Kernels are loaded when they are first launched, which a capture may not permit.
+  device.SetStep(kStep);
+  device.Pool();
+  device.Sort(&sorted);
+  device.Update(sorted, &update);
+  device.stream.Synchronize();
+  problem.Update(kStep);
   cudaGraph_t graph;
   cudaGraphExec_t executable;
   Check(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal), "capturing");

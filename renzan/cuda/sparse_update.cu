@@ -14,21 +14,22 @@
 namespace renzan::cuda {
 namespace {
 
-constexpr int kThreads = 256;       // of a block
-constexpr int kRowsOfWarp = 8;      // whose places are loaded together
-constexpr int kVectorsAtOnce = 4;   // loads of gradients in flight per lane
-constexpr int kLeafLookups = 32;    // the same for rows of many lookups
-constexpr int kLeavesAtOnce = 8;    // a power of two
-constexpr int kColumnChunks = 8;    // tasks per leaf, of every eighth kWarp columns
-constexpr int kWorkerLevels = 10;   // 2^10 virtual workers
-constexpr size_t kAlignment = 256;  // of arrays, in bytes
+constexpr int kThreads = 256;                    // of a block
+constexpr int64_t kMinRowsOfWarp = 8;            // whose places a warp loads together
+constexpr int64_t kItemsOfMultiprocessor = 128;  // loads of such places, at least
+constexpr int kVectorsAtOnce = 4;                // loads of gradients in flight per lane
+constexpr int kLeafLookups = 32;                 // the same for rows of many lookups
+constexpr int kLeavesAtOnce = 8;                 // a power of two
+constexpr int kColumnChunks = 8;                 // tasks per leaf, of every eighth kWarp columns
+constexpr int kWorkerLevels = 10;                // 2^10 virtual workers
+constexpr size_t kAlignment = 256;               // of arrays, in bytes
 
 // Rows of so many lookups and more are divided among warps: a warp adds what a virtual worker
 // looked up, a leaf of the tree. A warp that does a row alone must not take long compared with all
 // rows, and a leaf must be worth a task.
 constexpr int64_t kMany = 33;
 constexpr int64_t kManyPerWorker = 4;
-constexpr int64_t kMaxRowsOfMany = 1 << 14;
+constexpr int64_t kMaxRowsOfMany = 1 << 17;
 constexpr uint64_t kMaxLeafFloats = 1 << 25;  // a row that finds no more room is not divided
 
 // ---- Sorting.
@@ -51,7 +52,7 @@ __global__ void __launch_bounds__(kThreads) OneHotKeys(const __grid_constant__ K
   }
 }
 
-// A warp for kWarp bags of a table, whose ends its lanes hold.
+// A warp for kWarp bags of a table, whose beginnings its lanes hold.
 __global__ void __launch_bounds__(kThreads) MultiHotKeys(const __grid_constant__ KeyArguments a) {
   const uint32_t table = blockIdx.x, lane = threadIdx.x % kWarp;
   const uint32_t first_row = static_cast<uint32_t>(a.tables[table].first_row);
@@ -108,6 +109,7 @@ struct UpdateArguments {
   uint32_t* touched;
   int32_t* finite;
   int multiprocessors;
+  uint32_t rows_of_warp;  // whose places its lanes hold; at most kWarp
   // Of rows of many lookups.
   uint32_t many;
   uint64_t leaf_floats;
@@ -179,7 +181,7 @@ struct LaneColumns {
 };
 
 // Into L2: until the gradient is summed, the row need not take registers.
-__device__ void Prefetch(const float* row) { asm volatile("prefetch.global.L2 [%0];" ::"l"(row)); }
+__device__ void Prefetch(const void* row) { asm volatile("prefetch.global.L2 [%0];" ::"l"(row)); }
 
 // One step of the rows of a warp's groups, by all its lanes; `gradient(columns, g)` is called for
 // kVectors · 4 · lanes columns after the other, twice if there are more than those. Returns whether
@@ -386,6 +388,23 @@ __device__ RowPlace PlaceOfLane(const RowPlace& place, int lane) {
           get(place.first_bag)};
 }
 
+// A row that is updated next, with its one gradient.
+template <SparseOptimizerType kType, int kVectors, class Value>
+__device__ void PrefetchRow(const TableGradients<Value>& of, const GroupRow& row,
+                            const RowPlace& place) {
+  const int lane = threadIdx.x & (row.lanes - 1);
+  const Value* from = of.from + uint64_t{place.first_bag - of.table * of.a.samples} * of.a.stride;
+  if (kType == SparseOptimizerType::kRowWiseAdagrad && lane == 0) Prefetch(row.state);
+#pragma unroll
+  for (int v = 0; v < kVectors; ++v) {
+    const int column = 4 * (v * row.lanes + lane);
+    if (column >= row.dim) continue;
+    Prefetch(row.weights + column);
+    Prefetch(from + column);
+    if (kType == SparseOptimizerType::kAdagrad) Prefetch(row.state + column);
+  }
+}
+
 // The rows of the lanes in `mask`, all of table `t`.
 template <SparseOptimizerType kType, int kVectors, class Gradient, class Value>
 __device__ bool UpdateRowsOfTable(const UpdateArguments& a, const SparseStepOnDevice& step,
@@ -395,10 +414,12 @@ __device__ bool UpdateRowsOfTable(const UpdateArguments& a, const SparseStepOnDe
                                         t, table.mean != 0 && a.offsets != nullptr};
   const int lanes = kVectors > 1 ? kWarp : max(4, LanesOfRow(table.dim));
   const int lane = threadIdx.x % kWarp;
-  bool finite = true;
-#pragma unroll 1
-  while (mask != 0) {
-    // A group for which no row is left has one that is there, without lookups.
+  struct Turn {
+    RowPlace place;
+    bool there;
+  };
+  // A group for which no row is left has one that is there, without lookups.
+  const auto take = [&] {
     int from = __ffs(mask) - 1;
     bool there = true;
 #pragma unroll 1
@@ -409,30 +430,55 @@ __device__ bool UpdateRowsOfTable(const UpdateArguments& a, const SparseStepOnDe
       }
       mask &= mask - 1;
     }
-    RowPlace here = PlaceOfLane(place, from);
-    if (!there) here.count = 0;
-    finite &= StepRows<kType, kVectors>(step, RowOfTable<kType>(table, here.row, there, lanes),
-                                        Gradient{gradients, here});
-    if (there && lane % lanes == 0) Touch(a.touched, here.row);
+    Turn turn = {PlaceOfLane(place, from), there};
+    if (!there) turn.place.count = 0;
+    return turn;
+  };
+  bool finite = true;
+  Turn turn = take();
+#pragma unroll 1
+  for (bool more = true; more;) {
+    more = mask != 0;
+    Turn next = turn;
+    if (more) {
+      next = take();
+      // Two rows are on their way: one alone leaves the memory idle.
+      if (!Gradient::kOfSeveral && next.there)
+        PrefetchRow<kType, kVectors>(
+            gradients, RowOfTable<kType>(table, next.place.row, true, lanes), next.place);
+    }
+    finite &=
+        StepRows<kType, kVectors>(step, RowOfTable<kType>(table, turn.place.row, turn.there, lanes),
+                                  Gradient{gradients, turn.place});
+    turn = next;
   }
   return finite;
+}
+
+// The bits of the lanes' rows, of which neighbours share words.
+__device__ void TouchRows(uint32_t* touched, uint32_t row, bool chosen) {
+  const uint32_t lanes = __ballot_sync(kAllLanes, chosen);
+  if (!chosen) return;
+  const uint32_t same = __match_any_sync(lanes, row / 32);
+  const uint32_t bits = __reduce_or_sync(same, 1u << row % 32);
+  if (threadIdx.x % kWarp == __ffs(same) - 1) atomicOr(touched + row / 32, bits);
 }
 
 // Rows of one lookup, or those of several: two launches, because most batches have many more of the
 // former, which need few registers.
 template <SparseOptimizerType kType, class Value, class Gradient>
-__global__ void __launch_bounds__(kThreads, Gradient::kOfSeveral ? 2 : 4)
+__global__ void __launch_bounds__(kThreads, Gradient::kOfSeveral ? 2 : 3)
     UpdateRowsKernel(const __grid_constant__ UpdateArguments a) {
   const SparseStepOnDevice step = *a.step;
   const uint32_t num_rows = *a.num_rows, lane = threadIdx.x % kWarp;
   const uint32_t warps = gridDim.x * (kThreads / kWarp);
   bool finite = true;
 #pragma unroll 1
-  for (uint32_t first = (blockIdx.x * kThreads + threadIdx.x) / kWarp * kRowsOfWarp;
-       first < num_rows; first += warps * kRowsOfWarp) {
+  for (uint32_t first = (blockIdx.x * kThreads + threadIdx.x) / kWarp * a.rows_of_warp;
+       first < num_rows; first += warps * a.rows_of_warp) {
     RowPlace place;
     bool chosen = false;
-    if (lane < kRowsOfWarp && first + lane < num_rows) {
+    if (lane < a.rows_of_warp && first + lane < num_rows) {
       place.begin = a.begins[first + lane];
       place.count = a.begins[first + lane + 1] - place.begin;
       chosen = Gradient::kOfSeveral == (place.count > 1);
@@ -443,6 +489,7 @@ __global__ void __launch_bounds__(kThreads, Gradient::kOfSeveral ? 2 : 4)
       place.table = place.first_bag / a.samples;
       if (Gradient::kOfSeveral) chosen = !DivideRow(a, place);
     }
+    TouchRows(a.touched, place.row, chosen);
     uint32_t rest = __ballot_sync(kAllLanes, chosen);
 #pragma unroll 1
     while (rest != 0) {
@@ -619,15 +666,18 @@ __global__ void __launch_bounds__(kThreads) FinishRows(const __grid_constant__ U
 
 template <SparseOptimizerType kType, class Value>
 void LaunchUpdate(const UpdateArguments& a, int64_t num_lookups, cudaStream_t stream) {
-  const int64_t rows_of_block = kThreads / kWarp * kRowsOfWarp;
+  const int64_t rows_of_block = kThreads / kWarp * int64_t{a.rows_of_warp};
   const int64_t blocks =
       std::min<int64_t>((num_lookups + rows_of_block - 1) / rows_of_block, 32 * a.multiprocessors);
-  const auto update = [&](auto kernel) {
-    kernel<<<static_cast<unsigned>(blocks), kThreads, 0, stream>>>(a);
+  const auto update = [&](auto kernel, uint32_t rows_of_warp) {
+    UpdateArguments arguments = a;
+    arguments.rows_of_warp = rows_of_warp;
+    kernel<<<static_cast<unsigned>(blocks), kThreads, 0, stream>>>(arguments);
     CheckLaunch("updating embedding rows");
   };
-  update(UpdateRowsKernel<kType, Value, LookupGradient<Value>>);
-  update(UpdateRowsKernel<kType, Value, LookupsGradient<Value>>);
+  update(UpdateRowsKernel<kType, Value, LookupGradient<Value>>, a.rows_of_warp);
+  // Frequent rows are neighbours in vocabularies sorted by frequency: no warp should have many.
+  update(UpdateRowsKernel<kType, Value, LookupsGradient<Value>>, kMinRowsOfWarp);
   const unsigned few = static_cast<unsigned>(2 * a.multiprocessors);
   SumLeaves<Value><<<few, kThreads, 0, stream>>>(a);
   CheckLaunch("summing the gradients of embedding rows");
@@ -758,6 +808,9 @@ void SparseUpdate::Apply(const SparseStepOnDevice* step, const DeviceTable* tabl
                          const void* d_features, uint32_t* touched, int32_t* finite,
                          cudaStream_t stream) {
   if (lookups.num_lookups == 0) return;
+  // Many, so that their places cost little; not so many that few warps have any.
+  const int64_t rows_of_warp = std::clamp<int64_t>(
+      lookups.num_lookups / (kItemsOfMultiprocessor * multiprocessors_), kMinRowsOfWarp, kWarp);
   std::byte* const memory = memory_.as<std::byte>();
   const UpdateArguments arguments{
       .step = step,
@@ -775,6 +828,7 @@ void SparseUpdate::Apply(const SparseStepOnDevice* step, const DeviceTable* tabl
       .touched = touched,
       .finite = finite,
       .multiprocessors = multiprocessors_,
+      .rows_of_warp = static_cast<uint32_t>(rows_of_warp),
       .many = many_,
       .leaf_floats = leaf_floats_,
       .rows_of_many = reinterpret_cast<RowsOfMany*>(memory),
