@@ -5,7 +5,8 @@
 namespace renzan::cuda {
 namespace {
 
-constexpr int kSumThreads = 1024, kSumWarps = kSumThreads / 32;
+constexpr int kSumThreads = 256;
+constexpr int64_t kRowsOfChunk = 256;
 
 // A word holds a float32 or two bfloat16, the first one in its low half.
 template <class T>
@@ -39,27 +40,6 @@ __device__ void AddValues(const uint4& words, float (&sum)[kWidth]) {
   constexpr int kOfWord = kWidth / 4;
 #pragma unroll
   for (int c = 0; c < kWidth; ++c) sum[c] += ValueOfWord<T>(word[c / kOfWord], c % kOfWord);
-}
-
-// Sums over the threads with the same thread index modulo kLanes, in a fixed order: over a warp by
-// a butterfly, then over the warps in order. Thread t gets column t.
-template <int kLanes, int kWidth>
-__device__ float SumOverThreads(float (&sum)[kWidth]) {
-  constexpr int kColumns = kLanes * kWidth;
-  __shared__ float of_warp[kSumWarps][kColumns];
-  const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
-#pragma unroll
-  for (int c = 0; c < kWidth; ++c) {
-#pragma unroll
-    for (int distance = kLanes; distance < 32; distance *= 2)
-      sum[c] += __shfl_xor_sync(0xFFFFFFFFu, sum[c], distance);
-    if (lane < kLanes) of_warp[warp][lane * kWidth + c] = sum[c];
-  }
-  __syncthreads();
-  float total = 0.0f;
-  if (threadIdx.x < kColumns)
-    for (int w = 0; w < kSumWarps; ++w) total += of_warp[w][threadIdx.x];
-  return total;
 }
 
 template <class T>
@@ -127,84 +107,118 @@ struct CrossColumns {
       sum[i] = d[i] * b[i] + sum[i];
     }
     StoreValues(sum, d_x0 + at);
-    StoreValues(a, d_crossed + at);
-    return Words(d_crossed + at);
+    ValueGroup<T, kWidth> rounded;
+#pragma unroll
+    for (int i = 0; i < kWidth; ++i) rounded.at[i] = Rounded<T>(a[i]);
+    const uint4 words = __builtin_bit_cast(uint4, rounded);
+    *reinterpret_cast<uint4*>(d_crossed + at) = words;
+    return words;
   }
 };
 
-// A block has kLanes · 16 bytes of the columns of all rows of virtual worker blockIdx.y: kLanes
-// threads share a row.
+// Block (x, y, z) has kLanes · 16 bytes of the columns of chunk y of the rows of virtual worker z:
+// kLanes threads share a row, the threads' sums are added in their order.
 template <class T, int kLanes, class Columns>
 __global__ void __launch_bounds__(kSumThreads)
-    SumColumnsKernel(int64_t rows, int64_t columns, Columns operation, float* d_bias,
-                     int64_t d_bias_stride) {
+    SumChunksKernel(int64_t rows, int64_t columns, Columns operation, float* chunks) {
   constexpr int kWidth = kValuesOf16Bytes<T>, kRowLanes = kSumThreads / kLanes;
   constexpr int kRowsAtOnce = Columns::kRowsAtOnce;
-  const int64_t first_column = static_cast<int64_t>(blockIdx.x) * (kLanes * kWidth);
-  const int64_t column = first_column + static_cast<int>(threadIdx.x) % kLanes * kWidth;
-  const int first_row = static_cast<int>(threadIdx.x) / kLanes;
+  const int row_lane = static_cast<int>(threadIdx.x) / kLanes;
+  const int lane = static_cast<int>(threadIdx.x) % kLanes;
+  const int64_t column = (static_cast<int64_t>(blockIdx.x) * kLanes + lane) * kWidth;
+  const int64_t first = static_cast<int64_t>(blockIdx.y) * kRowsOfChunk;
+  const int64_t end = min(rows, first + kRowsOfChunk);
   const int64_t step = kRowLanes * columns;  // between the rows of a thread
-  int64_t at = (blockIdx.y * rows + first_row) * columns + column;
+  int64_t at = (blockIdx.z * rows + first + row_lane) * columns + column;
   float sum[kWidth] = {};
-  for (int64_t r = column < columns ? first_row : rows; r < rows;
+  for (int64_t r = column < columns ? first + row_lane : end; r < end;
        r += kRowsAtOnce * kRowLanes, at += kRowsAtOnce * step) {
     typename Columns::Operands operands[kRowsAtOnce];
 #pragma unroll
     for (int i = 0; i < kRowsAtOnce; ++i)
-      if (r + i * kRowLanes < rows) operands[i] = operation.Load(at + i * step);
+      if (r + i * kRowLanes < end) operands[i] = operation.Load(at + i * step);
 #pragma unroll
     for (int i = 0; i < kRowsAtOnce; ++i)
-      if (r + i * kRowLanes < rows) AddValues<T>(operation.Finish(at + i * step, operands[i]), sum);
+      if (r + i * kRowLanes < end) AddValues<T>(operation.Finish(at + i * step, operands[i]), sum);
   }
-  const float total = SumOverThreads<kLanes>(sum);
-  const int64_t own_column = first_column + threadIdx.x;
-  if (threadIdx.x < kLanes * kWidth && own_column < columns)
-    d_bias[blockIdx.y * d_bias_stride + own_column] = total;
+  constexpr int kColumns = kLanes * kWidth;
+  __shared__ float of_row_lane[kRowLanes][kColumns + 1];
+#pragma unroll
+  for (int c = 0; c < kWidth; ++c) of_row_lane[row_lane][lane * kWidth + c] = sum[c];
+  __syncthreads();
+  for (int c = static_cast<int>(threadIdx.x); c < kColumns; c += kSumThreads) {
+    const int64_t own = static_cast<int64_t>(blockIdx.x) * kColumns + c;
+    if (own >= columns) continue;
+    float total = 0.0f;
+#pragma unroll
+    for (int r = 0; r < kRowLanes; ++r) total += of_row_lane[r][c];
+    chunks[(blockIdx.z * int64_t{gridDim.y} + blockIdx.y) * columns + own] = total;
+  }
 }
 
-// The fewer threads share a row, the more rows are summed at the same time, by more blocks. Depends
-// on the columns only, as the order of the sum does.
+// d_bias = the sum of the chunks of a virtual worker, in their order.
+__global__ void __launch_bounds__(kSumThreads)
+    AddChunksKernel(int num_chunks, int64_t columns, const float* chunks, float* d_bias,
+                    int64_t d_bias_stride) {
+  const int64_t c = static_cast<int64_t>(blockIdx.x) * kSumThreads + threadIdx.x;
+  if (c >= columns) return;
+  const float* of_worker = chunks + blockIdx.y * int64_t{num_chunks} * columns + c;
+  float total = 0.0f;
+  for (int i = 0; i < num_chunks; ++i) total += of_worker[i * columns];
+  d_bias[blockIdx.y * d_bias_stride + c] = total;
+}
+
+int64_t Chunks(const MatrixShape& shape) { return (shape.rows + kRowsOfChunk - 1) / kRowsOfChunk; }
+
+// The order of a sum depends on the rows and columns of a virtual worker only.
 template <class T, class Columns>
-void SumColumns(const MatrixShape& shape, const Columns& operation, float* d_bias,
+void SumColumns(const MatrixShape& shape, const Columns& operation, float* scratch, float* d_bias,
                 int64_t d_bias_stride, cudaStream_t stream) {
+  const unsigned chunks = static_cast<unsigned>(Chunks(shape));
+  const unsigned batches = static_cast<unsigned>(shape.batches);
   const auto launch = [&](auto lanes) {
     constexpr int kLanes = decltype(lanes)::value;
     constexpr int64_t kColumns = kLanes * kValuesOf16Bytes<T>;
-    const dim3 blocks(static_cast<unsigned>((shape.columns + kColumns - 1) / kColumns),
-                      static_cast<unsigned>(shape.batches));
-    SumColumnsKernel<T, kLanes><<<blocks, kSumThreads, 0, stream>>>(
-        shape.rows, shape.columns, operation, d_bias, d_bias_stride);
+    const dim3 blocks(static_cast<unsigned>((shape.columns + kColumns - 1) / kColumns), chunks,
+                      batches);
+    SumChunksKernel<T, kLanes>
+        <<<blocks, kSumThreads, 0, stream>>>(shape.rows, shape.columns, operation, scratch);
   };
-  constexpr int64_t kWide = 128 * kValuesOf16Bytes<T>;
-  if (shape.columns >= kWide) {
-    launch(std::integral_constant<int, 4>());
-  } else if (shape.columns >= kWide / 4) {
-    launch(std::integral_constant<int, 2>());
+  if (shape.columns >= 16 * kValuesOf16Bytes<T>) {
+    launch(std::integral_constant<int, 16>());
   } else {
-    launch(std::integral_constant<int, 1>());
+    launch(std::integral_constant<int, 2>());
   }
+  const dim3 blocks(static_cast<unsigned>((shape.columns + kSumThreads - 1) / kSumThreads),
+                    batches);
+  AddChunksKernel<<<blocks, kSumThreads, 0, stream>>>(static_cast<int>(chunks), shape.columns,
+                                                      scratch, d_bias, d_bias_stride);
 }
 
 }  // namespace
 
-void MaskAndSumColumns(const MatrixShape& shape, const void* activations, void* dy, float* d_bias,
-                       int64_t d_bias_stride, cudaStream_t stream) {
+int64_t ColumnSumFloats(const MatrixShape& shape) {
+  return shape.batches * Chunks(shape) * shape.columns;
+}
+
+void MaskAndSumColumns(const MatrixShape& shape, const void* activations, void* dy, float* scratch,
+                       float* d_bias, int64_t d_bias_stride, cudaStream_t stream) {
   if (shape.columns == 0 || shape.batches == 0) return;
   WithValueType(shape.precision, [&](auto type) {
     using T = decltype(type);
     T* const gradient = static_cast<T*>(dy);
     if (activations != nullptr) {
       const MaskedColumns<T> masked = {static_cast<const T*>(activations), gradient};
-      SumColumns<T>(shape, masked, d_bias, d_bias_stride, stream);
+      SumColumns<T>(shape, masked, scratch, d_bias, d_bias_stride, stream);
     } else {
-      SumColumns<T>(shape, PlainColumns<T>{gradient}, d_bias, d_bias_stride, stream);
+      SumColumns<T>(shape, PlainColumns<T>{gradient}, scratch, d_bias, d_bias_stride, stream);
     }
   });
   CheckLaunch("the gradient of a bias");
 }
 
 void CrossBackward(const MatrixShape& shape, const void* dy, const void* x0, const void* crossed,
-                   bool accumulate, void* d_crossed, void* d_x0, float* d_bias,
+                   bool accumulate, void* d_crossed, void* d_x0, float* scratch, float* d_bias,
                    int64_t d_bias_stride, cudaStream_t stream) {
   if (shape.columns == 0 || shape.batches == 0) return;
   WithValueType(shape.precision, [&](auto type) {
@@ -213,7 +227,7 @@ void CrossBackward(const MatrixShape& shape, const void* dy, const void* x0, con
       const CrossColumns<T, decltype(accumulates)::value> columns = {
           static_cast<const T*>(dy), static_cast<const T*>(x0), static_cast<const T*>(crossed),
           static_cast<T*>(d_crossed), static_cast<T*>(d_x0)};
-      SumColumns<T>(shape, columns, d_bias, d_bias_stride, stream);
+      SumColumns<T>(shape, columns, scratch, d_bias, d_bias_stride, stream);
     };
     if (accumulate) {
       launch(std::true_type());

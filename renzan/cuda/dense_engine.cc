@@ -80,6 +80,12 @@ DenseEngine::DenseEngine(const DeviceModelOptions& options, const Stream& stream
               .gradients = gradients_.as<float>(),
               .last_bias = last_bias_.as<float>(),
               .stream = &stream_};
+  int64_t widest = 0;
+  for (const ParameterPlace& place : places_.places())
+    if (place.rows == 1) widest = std::max(widest, place.stride);
+  column_sums_ =
+      DeviceMemory(static_cast<size_t>(ColumnSumFloats(context_.Shape(widest))) * sizeof(float));
+  context_.column_sums = column_sums_.as<float>();
   dense_stride_ = Padded(model.num_dense);
   features_stride_ = FeaturesPerSample(model);
   dense_ = context_.Matrix(dense_stride_);

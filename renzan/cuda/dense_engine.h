@@ -51,7 +51,7 @@ class DenseEngine {
   ParameterPlaces places_;
   ProductLibrary products_;
   DeviceMemory device_places_, logit_place_;
-  DeviceMemory parameters_, weights_, last_bias_, gradients_, sum_;
+  DeviceMemory parameters_, weights_, last_bias_, gradients_, sum_, column_sums_;
   std::vector<DeviceMemory> states_;
   DenseContext context_;
   int64_t dense_stride_ = 0, features_stride_ = 0;

@@ -243,9 +243,11 @@ TEST_P(DenseKernels, MaskAndSumColumnsOfEachVirtualWorker) {
     const auto run = [&](int first, int n) {
       const DeviceMemory activations = ToDevice(y), gradients = ToDevice(dy);
       const DeviceMemory sums = PoisonedFloats(kBatches * stride);
-      MaskAndSumColumns(
-          {n, rows, columns, precision()}, mask ? At(activations, first * of_batch) : nullptr,
-          At(gradients, first * of_batch), sums.as<float>() + first * stride, stride, nullptr);
+      const DeviceMemory scratch = PoisonedFloats(ColumnSumFloats({n, rows, columns, precision()}));
+      MaskAndSumColumns({n, rows, columns, precision()},
+                        mask ? At(activations, first * of_batch) : nullptr,
+                        At(gradients, first * of_batch), scratch.as<float>(),
+                        sums.as<float>() + first * stride, stride, nullptr);
       return std::pair(ToHost(gradients), FloatsOf(sums));
     };
     const auto [masked, sums] = run(0, kBatches);
@@ -353,7 +355,7 @@ TEST_P(DenseKernels, CrossBackwardAccumulatesIfItIsToldAndSumsColumns) {
   for (const int64_t columns : {8, 40, 600, 3456}) {
     for (const bool accumulate : {false, true}) {
       const MatrixShape shape = {
-          .batches = 2, .rows = 70, .columns = columns, .precision = precision()};
+          .batches = 2, .rows = 600, .columns = columns, .precision = precision()};
       const int64_t n = shape.batches * shape.rows * columns;
       const std::vector<float> dy = Values(n, 11), x0 = Values(n, 12), crossed = Values(n, 13);
       const std::vector<float> before =
@@ -361,8 +363,10 @@ TEST_P(DenseKernels, CrossBackwardAccumulatesIfItIsToldAndSumsColumns) {
       const DeviceMemory d = ToDevice(dy), a = ToDevice(x0), b = ToDevice(crossed);
       const DeviceMemory d_crossed = Poisoned(n), d_x0 = ToDevice(before);
       const DeviceMemory d_bias = PoisonedFloats(2 * columns), alone = PoisonedFloats(2 * columns);
+      const DeviceMemory scratch = PoisonedFloats(ColumnSumFloats(shape));
       CrossBackward(shape, d.as<void>(), a.as<void>(), b.as<void>(), accumulate,
-                    d_crossed.as<void>(), d_x0.as<void>(), d_bias.as<float>(), columns, nullptr);
+                    d_crossed.as<void>(), d_x0.as<void>(), scratch.as<float>(), d_bias.as<float>(),
+                    columns, nullptr);
       std::vector<float> expected(dy.size()), expected_x0(dy.size());
       for (size_t i = 0; i < dy.size(); ++i) {
         expected[i] = Round(dy[i] * x0[i]);
@@ -371,7 +375,8 @@ TEST_P(DenseKernels, CrossBackwardAccumulatesIfItIsToldAndSumsColumns) {
       }
       ExpectSameBits(ToHost(d_crossed), expected);
       ExpectSameBits(ToHost(d_x0), expected_x0);
-      MaskAndSumColumns(shape, nullptr, d_crossed.as<void>(), alone.as<float>(), columns, nullptr);
+      MaskAndSumColumns(shape, nullptr, d_crossed.as<void>(), scratch.as<float>(),
+                        alone.as<float>(), columns, nullptr);
       ExpectSameBits(FloatsOf(d_bias), FloatsOf(alone));
     }
   }

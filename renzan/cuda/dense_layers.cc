@@ -1,6 +1,7 @@
 #include "renzan/cuda/dense_layers.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "renzan/base/error.h"
 
@@ -41,33 +42,47 @@ LinearLayer::LinearLayer(const DenseContext& context, const std::string& weight,
     operand.transposed = true;
     return operand;
   };
-  forward_.emplace(*context.products,
-                   ProductShape{.a = x,
-                                .b = transposed(w),
-                                .out = y,
-                                .float_out = output == Output::kLogit,
-                                .epilogue = output == Output::kRelu ? Epilogue::kBiasRelu
-                                            : bias_                 ? Epilogue::kBias
-                                                                    : Epilogue::kNone});
+  forward_shape_ = {.a = x,
+                    .b = transposed(w),
+                    .out = y,
+                    .float_out = output == Output::kLogit,
+                    .epilogue = output == Output::kRelu ? Epilogue::kBiasRelu
+                                : bias_                 ? Epilogue::kBias
+                                                        : Epilogue::kNone};
+  forward_.emplace(*context.products, forward_shape_);
   ProductShape::Operand gradient = w;
   gradient.of_virtual_worker = context.places->size();
   weight_gradient_.emplace(
       *context.products,
       ProductShape{.a = transposed(y), .b = x, .out = gradient, .float_out = true});
-  input_gradient_.emplace(
-      *context.products,
-      ProductShape{.a = y, .b = w, .out = x, .accumulate = accumulates_input_gradient});
+  input_gradient_shape_ = {.a = y, .b = w, .out = x, .accumulate = accumulates_input_gradient};
+  input_gradient_.emplace(*context.products, input_gradient_shape_);
+}
+
+void LinearLayer::FuseReluInto(const DenseContext& context, LinearLayer* above) {
+  using Epilogue = ProductShape::Epilogue;
+  ProductShape forward = forward_shape_, backward = above->input_gradient_shape_;
+  forward.epilogue = Epilogue::kBiasReluMask;
+  backward.epilogue = Epilogue::kMask;
+  std::optional<Product> noting = Product::Find(*context.products, forward);
+  std::optional<Product> applying = Product::Find(*context.products, backward);
+  if (!noting || !applying) return;
+  forward_ = std::move(noting);
+  above->input_gradient_ = std::move(applying);
+  mask_ = DeviceMemory(static_cast<size_t>(ProductShape::MaskBytes(context.all_rows(), out())));
+  above->mask_of_input_ = mask_.as<void>();
 }
 
 void LinearLayer::Forward(const DenseContext& context, const void* x, void* y) const {
   const void* bias = nullptr;
   if (bias_) bias = output_ == Output::kLogit ? context.last_bias : context.weight(*bias_);
-  forward_->Run(x, context.weight(weight_), bias, y, *context.stream);
+  forward_->Run(x, context.weight(weight_), bias, y, *context.stream, mask_.as<void>());
 }
 
 void LinearLayer::BiasGradient(const DenseContext& context, const void* y, void* dy) const {
-  MaskAndSumColumns(context.Shape(out()), output_ == Output::kRelu ? y : nullptr, dy,
-                    context.gradient(*bias_), context.places->size(), context.stream->get());
+  MaskAndSumColumns(
+      context.Shape(out()), output_ == Output::kRelu && mask_.bytes() == 0 ? y : nullptr, dy,
+      context.column_sums, context.gradient(*bias_), context.places->size(), context.stream->get());
 }
 
 void LinearLayer::WeightGradient(const DenseContext& context, const void* x, const void* dy) const {
@@ -75,7 +90,7 @@ void LinearLayer::WeightGradient(const DenseContext& context, const void* x, con
 }
 
 void LinearLayer::InputGradient(const DenseContext& context, const void* dy, void* dx) const {
-  input_gradient_->Run(dy, context.weight(weight_), nullptr, dx, *context.stream);
+  input_gradient_->Run(dy, context.weight(weight_), nullptr, dx, *context.stream, mask_of_input_);
 }
 
 DeviceMlp::DeviceMlp(const DenseContext& context, const std::string& name, size_t layers,
@@ -89,6 +104,7 @@ DeviceMlp::DeviceMlp(const DenseContext& context, const std::string& name, size_
     activations_.push_back(context.Matrix(layers_.back().out(), logit));
     if (i > 0) widest = std::max(widest, layers_.back().in());
   }
+  for (size_t i = 0; i + 1 < layers; ++i) layers_[i].FuseReluInto(context, &layers_[i + 1]);
   for (DeviceMemory& gradient : d_hidden_) gradient = context.Matrix(widest);
 }
 
@@ -145,8 +161,8 @@ void DeviceCross::Backward(const DenseContext& context, const void* x0, void* dy
     const Layer& layer = layers_[l];
     const void* x = l == 0 ? x0 : outputs_[l - 1].as<void>();
     CrossBackward(context.Shape(width_), dy, x0, crossed_[l].as<void>(), l + 1 < layers_.size(),
-                  d_crossed, d_x0, context.gradient(layer.bias), context.places->size(),
-                  context.stream->get());
+                  d_crossed, d_x0, context.column_sums, context.gradient(layer.bias),
+                  context.places->size(), context.stream->get());
     layer.w.WeightGradient(context, projected_[l].as<void>(), d_crossed);
     layer.w.InputGradient(context, d_crossed, d_projected);
     layer.v.WeightGradient(context, x, d_projected);

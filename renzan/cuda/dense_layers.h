@@ -49,6 +49,7 @@ struct DenseContext {
   std::byte* weights = nullptr;      // places->size() values
   float* gradients = nullptr;        // [batches, places->size()]
   const float* last_bias = nullptr;  // of the logit, in float32 [8]
+  float* column_sums = nullptr;      // scratch of the gradients of biases
   const Stream* stream = nullptr;
 
   int64_t all_rows() const { return batches * rows; }
@@ -72,6 +73,10 @@ class LinearLayer {
   // `weight`: "top.0.weight"; `bias` or "".
   LinearLayer(const DenseContext& context, const std::string& weight, const std::string& bias,
               Output output, bool accumulates_input_gradient = false);
+  // From now on this layer's forward pass notes where its ReLU is active, and the input gradient of
+  // the layer `above` it, whose input it makes, applies that. Where the products cannot do it,
+  // nothing changes, and BiasGradient applies the ReLU.
+  void FuseReluInto(const DenseContext& context, LinearLayer* above);
 
   int64_t in() const { return weight_.stride; }
   int64_t out() const { return Padded(weight_.rows); }
@@ -87,6 +92,9 @@ class LinearLayer {
   ParameterPlace weight_;
   std::optional<ParameterPlace> bias_;
   Output output_;
+  ProductShape forward_shape_, input_gradient_shape_;
+  DeviceMemory mask_;              // of the ReLU, if it is fused
+  void* mask_of_input_ = nullptr;  // of the layer below
   std::optional<Product> forward_, weight_gradient_, input_gradient_;
 };
 

@@ -22,9 +22,11 @@ struct MatrixShape {
 
 // dy = activations > 0 ? dy : 0, if `activations` is not null; and
 // d_bias[v, c] = Σ over the rows of virtual worker v of the new dy[r, c]; d_bias [batches,
-// columns], float32, `d_bias_stride` floats from one virtual worker to the next.
-void MaskAndSumColumns(const MatrixShape& shape, const void* activations, void* dy, float* d_bias,
-                       int64_t d_bias_stride, cudaStream_t stream);
+// columns], float32, `d_bias_stride` floats from one virtual worker to the next. `scratch`:
+// ColumnSumFloats.
+void MaskAndSumColumns(const MatrixShape& shape, const void* activations, void* dy, float* scratch,
+                       float* d_bias, int64_t d_bias_stride, cudaStream_t stream);
+int64_t ColumnSumFloats(const MatrixShape& shape);
 
 // The first `columns` of each row, from and to matrices of other strides (values of `precision`).
 void CopyColumns(int64_t rows, int64_t columns, const void* from, int64_t from_stride, void* to,
@@ -40,7 +42,7 @@ void CrossForward(int64_t n, Precision precision, const void* x0, const void* cr
 // Backward, from dy: d_crossed = dy · x0, d_x0 = dy · crossed + (accumulate ? d_x0 : 0), and
 // d_bias, the sums of d_crossed's columns as MaskAndSumColumns has them.
 void CrossBackward(const MatrixShape& shape, const void* dy, const void* x0, const void* crossed,
-                   bool accumulate, void* d_crossed, void* d_x0, float* d_bias,
+                   bool accumulate, void* d_crossed, void* d_x0, float* scratch, float* d_bias,
                    int64_t d_bias_stride, cudaStream_t stream);
 // out = a + b.
 void AddMatrices(int64_t n, Precision precision, const void* a, const void* b, void* out,

@@ -19,6 +19,7 @@ constexpr int64_t kMinRowsOfWarp = 8;            // whose places a warp loads to
 constexpr int64_t kItemsOfMultiprocessor = 128;  // loads of such places, at least
 constexpr int kVectorsAtOnce = 4;                // loads of gradients in flight per lane
 constexpr int kLeafLookups = 32;                 // the same for rows of many lookups
+constexpr int kLeafStepsAhead = 6;               // how many times as many are on their way to L2
 constexpr int kLeavesAtOnce = 8;                 // a power of two
 constexpr int kColumnChunks = 8;                 // tasks per leaf, of every eighth kWarp columns
 constexpr int kWorkerLevels = 10;                // 2^10 virtual workers
@@ -388,20 +389,24 @@ __device__ RowPlace PlaceOfLane(const RowPlace& place, int lane) {
           get(place.first_bag)};
 }
 
-// A row that is updated next, with its one gradient.
+// A row that is updated next, and the gradients of its lookups.
 template <SparseOptimizerType kType, int kVectors, class Value>
 __device__ void PrefetchRow(const TableGradients<Value>& of, const GroupRow& row,
                             const RowPlace& place) {
   const int lane = threadIdx.x & (row.lanes - 1);
-  const Value* from = of.from + uint64_t{place.first_bag - of.table * of.a.samples} * of.a.stride;
   if (kType == SparseOptimizerType::kRowWiseAdagrad && lane == 0) Prefetch(row.state);
 #pragma unroll
   for (int v = 0; v < kVectors; ++v) {
     const int column = 4 * (v * row.lanes + lane);
     if (column >= row.dim) continue;
     Prefetch(row.weights + column);
-    Prefetch(from + column);
     if (kType == SparseOptimizerType::kAdagrad) Prefetch(row.state + column);
+  }
+  constexpr int kLine = 128 / sizeof(Value);
+  for (uint32_t k = lane; k < place.count; k += row.lanes) {
+    const uint32_t bag = place.count == 1 ? place.first_bag : __ldg(of.a.bags + place.begin + k);
+    const Value* from = of.from + uint64_t{bag - of.table * of.a.samples} * of.a.stride;
+    for (int column = 0; column < row.dim; column += kLine) Prefetch(from + column);
   }
 }
 
@@ -443,7 +448,7 @@ __device__ bool UpdateRowsOfTable(const UpdateArguments& a, const SparseStepOnDe
     if (more) {
       next = take();
       // Two rows are on their way: one alone leaves the memory idle.
-      if (!Gradient::kOfSeveral && next.there)
+      if (next.there)
         PrefetchRow<kType, kVectors>(
             gradients, RowOfTable<kType>(table, next.place.row, true, lanes), next.place);
     }
@@ -539,11 +544,14 @@ class LeafColumn {
     float factor = Factor(bag);
     Load(bag, end - begin, x);
     bag = BagOfLane(begin + kLeafLookups, end);
+    uint32_t far = BagOfLane(begin + kLeafStepsAhead * kLeafLookups, end);
 #pragma unroll 1
     for (uint32_t k = begin; k < end; k += kLeafLookups) {
       const float next_factor = Factor(bag);
       Load(bag, end - min(k + kLeafLookups, end), next);
       bag = BagOfLane(k + 2 * kLeafLookups, end);
+      if (there_) Prefetch(from_ + uint64_t{far - table_ * a_.samples} * a_.stride);
+      far = BagOfLane(k + (kLeafStepsAhead + 1) * kLeafLookups, end);
       if (mean_) {
 #pragma unroll
         for (int u = 0; u < kLeafLookups; ++u)
