@@ -1,7 +1,6 @@
 #include "renzan/cuda/dense_layers.h"
 
 #include <algorithm>
-#include <utility>
 
 #include "renzan/base/error.h"
 
@@ -42,47 +41,34 @@ LinearLayer::LinearLayer(const DenseContext& context, const std::string& weight,
     operand.transposed = true;
     return operand;
   };
-  forward_shape_ = {.a = x,
-                    .b = transposed(w),
-                    .out = y,
-                    .float_out = output == Output::kLogit,
-                    .epilogue = output == Output::kRelu ? Epilogue::kBiasRelu
-                                : bias_                 ? Epilogue::kBias
-                                                        : Epilogue::kNone};
-  forward_.emplace(*context.products, forward_shape_);
+  forward_.emplace(*context.products,
+                   ProductShape{.a = x,
+                                .b = transposed(w),
+                                .out = y,
+                                .float_out = output == Output::kLogit,
+                                .epilogue = output == Output::kRelu ? Epilogue::kBiasRelu
+                                            : bias_                 ? Epilogue::kBias
+                                                                    : Epilogue::kNone});
   ProductShape::Operand gradient = w;
   gradient.of_virtual_worker = context.places->size();
   weight_gradient_.emplace(
       *context.products,
       ProductShape{.a = transposed(y), .b = x, .out = gradient, .float_out = true});
-  input_gradient_shape_ = {.a = y, .b = w, .out = x, .accumulate = accumulates_input_gradient};
-  input_gradient_.emplace(*context.products, input_gradient_shape_);
-}
-
-void LinearLayer::FuseReluInto(const DenseContext& context, LinearLayer* above) {
-  using Epilogue = ProductShape::Epilogue;
-  ProductShape forward = forward_shape_, backward = above->input_gradient_shape_;
-  forward.epilogue = Epilogue::kBiasReluMask;
-  backward.epilogue = Epilogue::kMask;
-  std::optional<Product> noting = Product::Find(*context.products, forward);
-  std::optional<Product> applying = Product::Find(*context.products, backward);
-  if (!noting || !applying) return;
-  forward_ = std::move(noting);
-  above->input_gradient_ = std::move(applying);
-  mask_ = DeviceMemory(static_cast<size_t>(ProductShape::MaskBytes(context.all_rows(), out())));
-  above->mask_of_input_ = mask_.as<void>();
+  input_gradient_.emplace(
+      *context.products,
+      ProductShape{.a = y, .b = w, .out = x, .accumulate = accumulates_input_gradient});
 }
 
 void LinearLayer::Forward(const DenseContext& context, const void* x, void* y) const {
   const void* bias = nullptr;
   if (bias_) bias = output_ == Output::kLogit ? context.last_bias : context.weight(*bias_);
-  forward_->Run(x, context.weight(weight_), bias, y, *context.stream, mask_.as<void>());
+  forward_->Run(x, context.weight(weight_), bias, y, *context.stream);
 }
 
 void LinearLayer::BiasGradient(const DenseContext& context, const void* y, void* dy) const {
-  MaskAndSumColumns(
-      context.Shape(out()), output_ == Output::kRelu && mask_.bytes() == 0 ? y : nullptr, dy,
-      context.column_sums, context.gradient(*bias_), context.places->size(), context.stream->get());
+  MaskAndSumColumns(context.Shape(out()), output_ == Output::kRelu ? y : nullptr, dy,
+                    context.column_sums, context.gradient(*bias_), context.places->size(),
+                    context.stream->get());
 }
 
 void LinearLayer::WeightGradient(const DenseContext& context, const void* x, const void* dy) const {
@@ -90,7 +76,7 @@ void LinearLayer::WeightGradient(const DenseContext& context, const void* x, con
 }
 
 void LinearLayer::InputGradient(const DenseContext& context, const void* dy, void* dx) const {
-  input_gradient_->Run(dy, context.weight(weight_), nullptr, dx, *context.stream, mask_of_input_);
+  input_gradient_->Run(dy, context.weight(weight_), nullptr, dx, *context.stream);
 }
 
 DeviceMlp::DeviceMlp(const DenseContext& context, const std::string& name, size_t layers,
@@ -104,7 +90,6 @@ DeviceMlp::DeviceMlp(const DenseContext& context, const std::string& name, size_
     activations_.push_back(context.Matrix(layers_.back().out(), logit));
     if (i > 0) widest = std::max(widest, layers_.back().in());
   }
-  for (size_t i = 0; i + 1 < layers; ++i) layers_[i].FuseReluInto(context, &layers_[i + 1]);
   for (DeviceMemory& gradient : d_hidden_) gradient = context.Matrix(widest);
 }
 

@@ -73,11 +73,6 @@ class LinearLayer {
   // `weight`: "top.0.weight"; `bias` or "".
   LinearLayer(const DenseContext& context, const std::string& weight, const std::string& bias,
               Output output, bool accumulates_input_gradient = false);
-  // From now on this layer's forward pass notes where its ReLU is active, and the input gradient of
-  // the layer `above` it, whose input it makes, applies that. Where the products cannot do it,
-  // nothing changes, and BiasGradient applies the ReLU.
-  void FuseReluInto(const DenseContext& context, LinearLayer* above);
-
   int64_t in() const { return weight_.stride; }
   int64_t out() const { return Padded(weight_.rows); }
   void Forward(const DenseContext& context, const void* x, void* y) const;
@@ -92,9 +87,6 @@ class LinearLayer {
   ParameterPlace weight_;
   std::optional<ParameterPlace> bias_;
   Output output_;
-  ProductShape forward_shape_, input_gradient_shape_;
-  DeviceMemory mask_;              // of the ReLU, if it is fused
-  void* mask_of_input_ = nullptr;  // of the layer below
   std::optional<Product> forward_, weight_gradient_, input_gradient_;
 };
 

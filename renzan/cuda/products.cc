@@ -46,7 +46,7 @@ struct Product::Plan {
   cublasLtMatmulDesc_t operation = nullptr;
   Layouts own;
   cublasLtMatmulAlgo_t algorithm;
-  bool accumulate = false, has_bias = false, has_mask = false;
+  bool accumulate = false, has_bias = false;
 
   ~Plan() {
     if (operation != nullptr) cublasLtMatmulDescDestroy(operation);
@@ -80,25 +80,6 @@ cublasLtMatrixLayout_t LayoutOf(const ProductShape::Operand& matrix, cudaDataTyp
   return layout;
 }
 
-// In bits, from a row to the next: a multiple of 128.
-int64_t MaskStride(int64_t columns) { return (columns + 127) / 128 * 128; }
-
-cublasLtEpilogue_t EpilogueOf(ProductShape::Epilogue epilogue) {
-  switch (epilogue) {
-    case ProductShape::Epilogue::kNone:
-      return CUBLASLT_EPILOGUE_DEFAULT;
-    case ProductShape::Epilogue::kBias:
-      return CUBLASLT_EPILOGUE_BIAS;
-    case ProductShape::Epilogue::kBiasRelu:
-      return CUBLASLT_EPILOGUE_RELU_BIAS;
-    case ProductShape::Epilogue::kBiasReluMask:
-      return CUBLASLT_EPILOGUE_RELU_AUX_BIAS;
-    case ProductShape::Epilogue::kMask:
-      return CUBLASLT_EPILOGUE_DRELU;
-  }
-  return CUBLASLT_EPILOGUE_DEFAULT;
-}
-
 int32_t Splits(const cublasLtMatmulAlgo_t& algorithm) {
   int32_t splits = 1;
   size_t written = 0;
@@ -109,35 +90,14 @@ int32_t Splits(const cublasLtMatmulAlgo_t& algorithm) {
 
 }  // namespace
 
-int64_t ProductShape::MaskBytes(int64_t rows, int64_t columns) {
-  return rows * MaskStride(columns) / 8;
-}
-
-Product::Product(const ProductLibrary& library)
-    : library_(&library), plan_(std::make_unique<Plan>()) {}
-
-Product::Product(const ProductLibrary& library, const ProductShape& shape) : Product(library) {
-  if (!Choose(shape))
-    Fail(ErrorCode::kSoftware, "cuBLASLt has no algorithm for a product of [{}, {}] and [{}, {}]",
-         shape.a.rows, shape.a.columns, shape.b.rows, shape.b.columns);
-}
-
-std::optional<Product> Product::Find(const ProductLibrary& library, const ProductShape& shape) {
-  Product product(library);
-  if (!product.Choose(shape)) return std::nullopt;
-  return product;
-}
-
-bool Product::Choose(const ProductShape& shape) {
-  const ProductLibrary& library = *library_;
+Product::Product(const ProductLibrary& library, const ProductShape& shape)
+    : library_(&library), plan_(std::make_unique<Plan>()) {
   const ProductLibrary::Options& options = library.options_;
   const cudaDataType_t in = TypeOf(options.precision);
   const cudaDataType_t out = shape.float_out ? CUDA_R_32F : in;
   Plan& plan = *plan_;
   plan.accumulate = shape.accumulate;
-  using Epilogue = ProductShape::Epilogue;
-  plan.has_mask = shape.epilogue == Epilogue::kBiasReluMask || shape.epilogue == Epilogue::kMask;
-  plan.has_bias = shape.epilogue != Epilogue::kNone && shape.epilogue != Epilogue::kMask;
+  plan.has_bias = shape.epilogue != ProductShape::Epilogue::kNone;
   CheckProduct(cublasLtMatmulDescCreate(
                    &plan.operation,
                    options.tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F, CUDA_R_32F),
@@ -147,15 +107,10 @@ bool Product::Choose(const ProductShape& shape) {
   };
   plan.Set(CUBLASLT_MATMUL_DESC_TRANSA, operation(shape.b));
   plan.Set(CUBLASLT_MATMUL_DESC_TRANSB, operation(shape.a));
-  plan.Set(CUBLASLT_MATMUL_DESC_EPILOGUE, EpilogueOf(shape.epilogue));
-  // Pointers are set for each product; here they need only be as well aligned.
-  if (plan.has_mask) {
-    const int64_t stride = MaskStride(shape.out.columns);
-    plan.Set(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, library.scratch_.as<void>());
-    plan.Set(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, stride);
-    plan.Set(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_BATCH_STRIDE, stride * shape.out.rows);
-  }
   if (plan.has_bias) {
+    plan.Set(CUBLASLT_MATMUL_DESC_EPILOGUE, shape.epilogue == ProductShape::Epilogue::kBias
+                                                ? CUBLASLT_EPILOGUE_BIAS
+                                                : CUBLASLT_EPILOGUE_RELU_BIAS);
     plan.Set(CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, static_cast<int32_t>(out));
     plan.Set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, library.scratch_.as<const void>());
   }
@@ -187,7 +142,6 @@ bool Product::Choose(const ProductShape& shape) {
       library.handle_->lt, plan.operation, all.b, all.a, all.out, all.out, preference,
       static_cast<int>(found.size()), found.data(), &count);
   cublasLtMatmulPreferenceDestroy(preference);
-  if (status == CUBLAS_STATUS_NOT_SUPPORTED) return false;
   CheckProduct(status, "choosing an algorithm");
   for (int i = 0; i < count; ++i) {
     const cublasLtMatmulHeuristicResult_t& candidate = found[static_cast<size_t>(i)];
@@ -198,18 +152,17 @@ bool Product::Choose(const ProductShape& shape) {
                                 &here) != CUBLAS_STATUS_SUCCESS)
       continue;
     plan.algorithm = candidate.algo;
-    return true;
+    return;
   }
-  return false;
+  Fail(ErrorCode::kSoftware, "cuBLASLt has no algorithm for a product of [{}, {}] and [{}, {}]",
+       shape.a.rows, shape.a.columns, shape.b.rows, shape.b.columns);
 }
 
 Product::Product(Product&&) noexcept = default;
-Product& Product::operator=(Product&&) noexcept = default;
 Product::~Product() = default;
 
-void Product::Run(const void* a, const void* b, const void* bias, void* out, const Stream& stream,
-                  void* mask) const {
-  if (plan_->has_mask) plan_->Set(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, mask);
+void Product::Run(const void* a, const void* b, const void* bias, void* out,
+                  const Stream& stream) const {
   if (plan_->has_bias) plan_->Set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias);
   const float one = 1.0f, beta = plan_->accumulate ? 1.0f : 0.0f;
   CheckProduct(

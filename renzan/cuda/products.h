@@ -7,7 +7,6 @@
 
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <vector>
 
 #include "renzan/base/precision.h"
@@ -42,41 +41,23 @@ struct ProductShape {
     int64_t of_virtual_worker = 0;  // values to the next one's; 0: shared by all
     bool transposed = false;        // used as its transpose
   };
-  enum class Epilogue {
-    kNone,
-    kBias,
-    kBiasRelu,
-    kBiasReluMask,  // and a bit for each value, 1 where it is positive
-    kMask,          // where the bit is 0, out is 0
-  };
+  enum class Epilogue { kNone, kBias, kBiasRelu };
   Operand a, b, out;
   bool float_out = false;  // else of the operands' precision
   bool accumulate = false;
   Epilogue epilogue = Epilogue::kNone;  // the bias, one value per column, is of out's precision
-
-  // Of a mask for all virtual workers with matrices of so many rows and columns.
-  static int64_t MaskBytes(int64_t rows, int64_t columns);
 };
 
 class Product {
  public:
   Product(const ProductLibrary& library, const ProductShape& shape);
   Product(Product&&) noexcept;
-  Product& operator=(Product&&) noexcept;
   ~Product();
 
-  // Nothing if the library has no algorithm for it, as for masks of some shapes.
-  static std::optional<Product> Find(const ProductLibrary& library, const ProductShape& shape);
-
-  // `mask` is read for kMask, written for kBiasReluMask.
-  void Run(const void* a, const void* b, const void* bias, void* out, const Stream& stream,
-           void* mask = nullptr) const;
+  void Run(const void* a, const void* b, const void* bias, void* out, const Stream& stream) const;
 
  private:
   struct Plan;
-  explicit Product(const ProductLibrary& library);
-  bool Choose(const ProductShape& shape);
-
   const ProductLibrary* library_;
   std::unique_ptr<Plan> plan_;
 };

@@ -1,0 +1,77 @@
+#!/usr/bin/env python3
+"""bench/cuda/tables.py RESULTS_DIRECTORY: the tables of docs/gpu.md from what bench/cuda/all left."""
+import json
+import os
+import sys
+
+results = sys.argv[1]
+
+
+def load(name):
+    path = os.path.join(results, name)
+    if not os.path.exists(path):
+        return None
+    with open(path) as file:
+        return json.load(file)
+
+
+def peers():
+    """(model, variant, batch) -> the best samples/s of PyTorch with batches in the host's memory."""
+    best = {}
+    for name in ("pytorch.json", "pytorch_fp32.json"):
+        for row in (load(name) or {"models": []})["models"]:
+            if row["input"] != "host":
+                continue
+            key = row["model"], row["variant"], row["batch"]
+            best[key] = max(best.get(key, 0), row["samples_per_second"])
+    return best
+
+
+def steps():
+    best = peers()
+    print("| model | products | batch | Renzan, samples/s | PyTorch, samples/s | ratio |")
+    print("| --- | --- | --- | --- | --- | --- |")
+    for model in ("dlrm", "dlrm_dcnv2"):
+        for precision, variant in (("bf16", "best"), ("tf32", "best_tf32"), ("fp32", "best_fp32")):
+            ours = load(f"{model}.{precision}.json")
+            for row in (ours or {"batches": []})["batches"]:
+                rate = row["samples_per_second"]
+                peer = best.get((model, variant, row["batch"]))
+                print(f"| {model} | {precision} | {row['batch']:,} | {rate / 1e6:.2f} M | "
+                      + (f"{peer / 1e6:.2f} M | {rate / peer:.2f} |" if peer else "not run | |"))
+
+
+def phases(batch):
+    ours = {model: load(f"{model}.bf16.json") for model in ("dlrm", "dlrm_dcnv2")}
+    if not all(ours.values()):
+        return
+    rows = {model: next(row for row in of["batches"] if row["batch"] == batch)["phases"]
+            for model, of in ours.items()}
+    print(f"\n| phase, batch {batch:,}, bf16 | dlrm | at least | dlrm_dcnv2 | at least |")
+    print("| --- | --- | --- | --- | --- |")
+    for a, b in zip(rows["dlrm"], rows["dlrm_dcnv2"], strict=True):
+        print(f"| {a['phase']} | " + " | ".join(
+            f"{row['seconds'] * 1e3:.2f} ms | {100 * row['least_seconds'] / row['seconds']:.0f} %"
+            for row in (a, b)) + " |")
+
+
+def embeddings():
+    table = load("embedding.json")
+    print(f"\n{table['device']}, copying {table['copy_gb_s']:.0f} GB/s\n")
+    print("| pooling factor | D | ids | optimizer | lookup | update | sort |")
+    print("| --- | --- | --- | --- | --- | --- | --- |")
+    for case in table["cases"]:
+        print(f"| {case['pooling']} | {case['dim']} | {case['ids']} | {case['optimizer']} | "
+              f"{100 * case['forward_share']:.0f} % | {100 * case['update_share']:.0f} % | "
+              f"{case['sort_ms']:.2f} ms |")
+
+
+for name in ("dlrm.bf16.json", "dlrm_dcnv2.bf16.json"):
+    limits = load(name)
+    if limits:
+        print(f"{limits['device']}: copying {limits['copy_bytes_per_second'] / 1e9:.0f} GB/s, products "
+              f"in bf16 {limits['flops'] / 1e12:.0f} TFLOP/s")
+steps()
+for batch in (8192, 65536):
+    phases(batch)
+embeddings()
