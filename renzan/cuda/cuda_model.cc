@@ -47,8 +47,6 @@ class StagedBatch {
   Event arrived_;
 };
 
-size_t Aligned(size_t bytes) { return (bytes + 255) / 256 * 256; }
-
 void StagedBatch::Copy(const DeviceBatch& batch, int num_tables, int64_t samples,
                        const Stream& stream) {
   arrived_.Synchronize();  // what was staged before may not have been used

@@ -11,11 +11,14 @@
 
 namespace renzan::cuda {
 
-// Throws unless `status` is cudaSuccess: kOsError for a lack of memory, kUnavailable for a device or
-// driver that cannot be used or was lost, else kSoftware. `what`: "copying the parameters".
+// Throws unless `status` is cudaSuccess: kOsError for a lack of memory, kUnavailable for a device
+// or driver that cannot be used or was lost, else kSoftware. `what`: "copying the parameters".
 void Check(cudaError_t status, const char* what);
 // The same for the last launch.
 void CheckLaunch(const char* kernel);
+
+// Of arrays one after the other in a piece of memory: each begins at a multiple of 256 bytes.
+constexpr size_t Aligned(size_t bytes) { return (bytes + 255) / 256 * 256; }
 
 // Zeros at first.
 class DeviceMemory {
