@@ -4,7 +4,7 @@
 
 namespace renzan::cuda {
 
-// Throws kUnavailable.
+// Throws what Check does.
 int CountDevices();
 DeviceFacts FactsOf(int device);
 

@@ -26,7 +26,7 @@ void* Plugin() {
   if (handle != nullptr) return handle;
   static const std::string why = dlerror();
   Fail(
-      ErrorCode::kUnavailable,
+      ErrorCode::kConfig,
       "GPUs cannot be used: {}: install CUDA's libraries (libcublasLt), or build Renzan where nvcc "
       "is; or use device: cpu",
       why);
@@ -35,7 +35,7 @@ void* Plugin() {
 template <class Function>
 Function* FunctionOf(const char* name) {
   void* const found = dlsym(Plugin(), name);
-  if (found == nullptr) Fail(ErrorCode::kUnavailable, "{} is damaged: install it again", kFile);
+  if (found == nullptr) Fail(ErrorCode::kConfig, "{} is damaged: install it again", kFile);
   return reinterpret_cast<Function*>(found);
 }
 

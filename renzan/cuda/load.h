@@ -9,11 +9,11 @@
 
 namespace renzan {
 
-// The number of GPUs. Throws kUnavailable, with the reason: librenzan_cuda.so or the libraries of
-// CUDA are not installed, there is no driver, or none of the GPUs can be used.
+// The number of GPUs. Throws kConfig, with the reason: librenzan_cuda.so or the libraries of CUDA
+// are not installed, or there is no driver or no GPU; kUnavailable if none can be used now.
 int CountDevices();
 
-// Throws kUnavailable.
+// Throws the same.
 DeviceFacts FactsOfDevice(int device);
 
 // How many bytes of the device's memory the model needs, with and without its tables.
@@ -22,7 +22,7 @@ struct DeviceBytes {
 };
 DeviceBytes EstimateDeviceBytes(const DeviceModelOptions& options);
 
-// Throws kUnavailable, kConfig for what a GPU does not support, and kOsError if the memory does not
+// Throws the same, kConfig for what a GPU does not support, and kOsError if the memory does not
 // suffice.
 std::unique_ptr<DeviceModel> MakeDeviceModel(const DeviceModelOptions& options);
 

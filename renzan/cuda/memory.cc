@@ -3,17 +3,15 @@
 #include "renzan/base/error.h"
 
 namespace renzan::cuda {
-
 namespace {
 
 [[noreturn]] void FailWithoutDriver(const char* what) {
   int driver = 0;
   if (cudaDriverGetVersion(&driver) != cudaSuccess || driver == 0)
-    Fail(ErrorCode::kUnavailable,
+    Fail(ErrorCode::kConfig,
          "{}: this machine has no NVIDIA driver: install it, or use device: cpu", what);
-  Fail(ErrorCode::kUnavailable,
-       "{}: the NVIDIA driver is for CUDA {}.{}, but {}.{} is needed: install a newer driver, or "
-       "use "
+  Fail(ErrorCode::kConfig,
+       "{}: the NVIDIA driver is for CUDA {}.{}, but {}.{} is needed: install a newer one, or use "
        "device: cpu",
        what, driver / 1000, driver % 1000 / 10, CUDART_VERSION / 1000, CUDART_VERSION % 1000 / 10);
 }
@@ -26,34 +24,34 @@ void Check(cudaError_t status, const char* what) {
   const char* reason = cudaGetErrorString(status);
   switch (status) {
     case cudaErrorMemoryAllocation:
-      Fail(
-          ErrorCode::kOsError,
-          "{}: the GPU has not enough memory: use a smaller training.batch_size, smaller tables or "
-          "a GPU that no other program uses",
-          what);
+      Fail(ErrorCode::kOsError,
+           "{}: the GPU has not enough memory: use a smaller training.batch_size, smaller tables "
+           "or a GPU that no other program uses",
+           what);
     case cudaErrorNoDevice:
     case cudaErrorInvalidDevice:
-    case cudaErrorDevicesUnavailable:
-      Fail(ErrorCode::kUnavailable, "{}: no GPU can be used ({}): use device: cpu", what, reason);
+      Fail(ErrorCode::kConfig, "{}: this machine has no such GPU ({}): use device: cpu", what,
+           reason);
     case cudaErrorInsufficientDriver:
     case cudaErrorSystemDriverMismatch:
     case cudaErrorCompatNotSupportedOnDevice:
       FailWithoutDriver(what);
     case cudaErrorNoKernelImageForDevice:
     case cudaErrorUnsupportedPtxVersion:
-      Fail(ErrorCode::kUnavailable,
+      Fail(ErrorCode::kConfig,
            "{}: this program was not built for this GPU ({}): build it with "
            "-DRENZAN_CUDA_ARCHITECTURES for it",
            what, reason);
+    case cudaErrorDevicesUnavailable:
+      Fail(ErrorCode::kUnavailable,
+           "{}: the GPU cannot be used now ({}): another program may have it", what, reason);
     case cudaErrorECCUncorrectable:
     case cudaErrorHardwareStackError:
     case cudaErrorLaunchFailure:
     case cudaErrorDeviceUninitialized:
     case cudaErrorContained:
       Fail(ErrorCode::kUnavailable,
-           "{}: the GPU was lost ({}): the run continues from its last checkpoint when it is "
-           "started "
-           "again",
+           "{}: the GPU was lost ({}): started again, the run goes on from its last checkpoint",
            what, reason);
     default:
       Fail(ErrorCode::kSoftware, "{}: {}", what, reason);

@@ -11,8 +11,9 @@
 
 namespace renzan::cuda {
 
-// Throws unless `status` is cudaSuccess: kOsError for a lack of memory, kUnavailable for a device
-// or driver that cannot be used or was lost, else kSoftware. `what`: "copying the parameters".
+// Throws unless `status` is cudaSuccess: kOsError for a lack of memory, kConfig where there is no
+// device or driver for this program, kUnavailable for a device that was lost or cannot be used now,
+// so that another attempt may, else kSoftware. `what`: "copying the parameters".
 void Check(cudaError_t status, const char* what);
 // The same for the last launch.
 void CheckLaunch(const char* kernel);

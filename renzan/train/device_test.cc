@@ -81,6 +81,9 @@ TestRun TrainOn(const TrainConfig& config, int world, int64_t steps = 6,
 struct Case {
   std::string model, dense, sparse, precision;
 };
+void PrintTo(const Case& of, std::ostream* out) {
+  *out << of.model << ' ' << of.dense << ' ' << of.sparse << ' ' << of.precision;
+}
 
 class DevicePlacement : public Device, public testing::WithParamInterface<Case> {};
 

@@ -10,7 +10,11 @@ if ! $renzan doctor --json | python3 -c '
 import json, sys
 found = {check["name"]: check for check in json.load(sys.stdin)["checks"]}["training on GPUs"]
 sys.exit(found["state"] != "ok")'; then
-  expect_exit 69 "use device: cpu" $renzan train small.yaml --run-dir none "${cuda[@]}"
+  for workers in 1 2; do
+    expect_exit 78 "use device: cpu" \
+      $renzan train small.yaml --run-dir none --workers $workers "${cuda[@]}"
+    ! grep -q restarting out.txt || fail "a machine without a GPU will have none the next time"
+  done
   [ ! -e none/model ] || fail "a run without a GPU left a model"
   expect_exit 78 "needs device: cuda" \
     $renzan train small.yaml --run-dir none --set numerics.precision=tf32
