@@ -60,29 +60,24 @@ void Check(cudaError_t status, const char* what) {
 
 void CheckLaunch(const char* kernel) { Check(cudaGetLastError(), kernel); }
 
-DeviceMemory::DeviceMemory(size_t bytes) : bytes_(bytes) {
-  if (bytes == 0) return;
-  Check(cudaMalloc(&data_, bytes), "allocating memory of the GPU");
+void* DeviceSpace::Allocate(size_t bytes) {
+  void* data = nullptr;
+  Check(cudaMalloc(&data, bytes), "allocating memory of the GPU");
   // Other streams do not wait for the default one, on which this is done.
-  Check(cudaMemset(data_, 0, bytes), "clearing memory of the GPU");
+  Check(cudaMemset(data, 0, bytes), "clearing memory of the GPU");
   Check(cudaStreamSynchronize(nullptr), "clearing memory of the GPU");
+  return data;
 }
 
-DeviceMemory::~DeviceMemory() { cudaFree(data_); }
+void DeviceSpace::Free(void* data) { cudaFree(data); }
 
-void DeviceMemory::Reserve(size_t bytes) {
-  if (bytes_ < bytes) *this = DeviceMemory(bytes);
+void* PinnedSpace::Allocate(size_t bytes) {
+  void* data = nullptr;
+  Check(cudaMallocHost(&data, bytes), "allocating page-locked memory");
+  return data;
 }
 
-PinnedMemory::PinnedMemory(size_t bytes) : bytes_(bytes) {
-  if (bytes > 0) Check(cudaMallocHost(&data_, bytes), "allocating page-locked memory");
-}
-
-PinnedMemory::~PinnedMemory() { cudaFreeHost(data_); }
-
-void PinnedMemory::Reserve(size_t bytes) {
-  if (bytes_ < bytes) *this = PinnedMemory(bytes);
-}
+void PinnedSpace::Free(void* data) { cudaFreeHost(data); }
 
 Stream::Stream() {
   Check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "creating a stream");

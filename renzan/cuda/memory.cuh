@@ -21,22 +21,26 @@ void CheckLaunch(const char* kernel);
 // Of arrays one after the other in a piece of memory: each begins at a multiple of 256 bytes.
 constexpr size_t Aligned(size_t bytes) { return (bytes + 255) / 256 * 256; }
 
-// Zeros at first.
-class DeviceMemory {
+// A piece of memory that `Space` allocates and frees.
+template <class Space>
+class Memory {
  public:
-  DeviceMemory() = default;
-  explicit DeviceMemory(size_t bytes);
-  DeviceMemory(DeviceMemory&& other) noexcept { *this = std::move(other); }
-  DeviceMemory& operator=(DeviceMemory&& other) noexcept {
+  Memory() = default;
+  explicit Memory(size_t bytes)
+      : data_(bytes > 0 ? Space::Allocate(bytes) : nullptr), bytes_(bytes) {}
+  Memory(Memory&& other) noexcept { *this = std::move(other); }
+  Memory& operator=(Memory&& other) noexcept {
     std::swap(data_, other.data_);
     std::swap(bytes_, other.bytes_);
     return *this;
   }
-  ~DeviceMemory();
+  ~Memory() { Space::Free(data_); }
 
   size_t bytes() const { return bytes_; }
   // Reallocates if there is less; what was there is lost.
-  void Reserve(size_t bytes);
+  void Reserve(size_t bytes) {
+    if (bytes_ < bytes) *this = Memory(bytes);
+  }
   template <class T>
   T* as() const {
     return static_cast<T*>(data_);
@@ -47,30 +51,19 @@ class DeviceMemory {
   size_t bytes_ = 0;
 };
 
-// Host memory that the device copies from and to without a detour.
-class PinnedMemory {
- public:
-  PinnedMemory() = default;
-  explicit PinnedMemory(size_t bytes);
-  PinnedMemory(PinnedMemory&& other) noexcept { *this = std::move(other); }
-  PinnedMemory& operator=(PinnedMemory&& other) noexcept {
-    std::swap(data_, other.data_);
-    std::swap(bytes_, other.bytes_);
-    return *this;
-  }
-  ~PinnedMemory();
-
-  size_t bytes() const { return bytes_; }
-  void Reserve(size_t bytes);
-  template <class T>
-  T* as() const {
-    return static_cast<T*>(data_);
-  }
-
- private:
-  void* data_ = nullptr;
-  size_t bytes_ = 0;
+// The device's. Zeros at first.
+struct DeviceSpace {
+  static void* Allocate(size_t bytes);
+  static void Free(void* data);
 };
+using DeviceMemory = Memory<DeviceSpace>;
+
+// The host's, from and to which the device copies without a detour.
+struct PinnedSpace {
+  static void* Allocate(size_t bytes);
+  static void Free(void* data);
+};
+using PinnedMemory = Memory<PinnedSpace>;
 
 class Stream {
  public:

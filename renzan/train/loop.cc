@@ -134,8 +134,7 @@ bool Train(const TrainConfig& config, int64_t steps, const Split& train,
           .gradient_norm = model.gradient_norm(),
           .seconds = state->seconds};
       if (guards && report)
-        shown.gradient_errors =
-            MergeErrors(comm, model.virtual_workers(), model.GradientErrors());
+        shown.gradient_errors = MergeErrors(comm, model.virtual_workers(), model.GradientErrors());
       if (observer) observer->OnReport(shown);
       const std::optional<std::string> advice = state->watch.Observe(done, shown.window);
       if (advice && observer) observer->OnAdvice(*advice);
@@ -146,10 +145,9 @@ bool Train(const TrainConfig& config, int64_t steps, const Split& train,
       }
       if (observer && !advised_on_error) {
         const auto worst = WorstOf(shown.gradient_errors);
-        const auto error_advice =
-            worst ? GradientErrorAdvice(model.tables()[worst->table].name,
-                                        worst->error_to_noise, config.comm)
-                  : std::nullopt;
+        const auto error_advice = worst ? GradientErrorAdvice(model.tables()[worst->table].name,
+                                                              worst->error_to_noise, config.comm)
+                                        : std::nullopt;
         if (error_advice) observer->OnAdvice(*error_advice);
         advised_on_error = error_advice.has_value();
       }

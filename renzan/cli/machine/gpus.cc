@@ -66,9 +66,9 @@ Finding FindGpuTraining() {
   Finding finding{.name = "training on GPUs"};
   try {
     const DeviceFacts device = FactsOfDevice(0);
-    finding.here = fmt::format("{}, {}, {} GiB; driver for CUDA {}, cuBLASLt {}", device.name,
-                               device.gpu_class, device.total_bytes >> 30, device.driver,
-                               device.products);
+    finding.here =
+        fmt::format("{}, {}, {} GiB; driver for CUDA {}, cuBLASLt {}", device.name,
+                    device.gpu_class, device.total_bytes >> 30, device.driver, device.products);
   } catch (const Error& error) {
     finding.state = Finding::State::kMissing;
     finding.here = error.what();
