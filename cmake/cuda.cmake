@@ -20,7 +20,8 @@ if(RENZAN_CUDA AND NOT RENZAN_SANITIZE)  # the sanitizers know nothing of nvcc's
       set(RENZAN_HAS_CUDA ON)
     endif()
   endif()
-  if(NOT RENZAN_HAS_CUDA AND NOT RENZAN_CUDA STREQUAL "auto")
-    message(FATAL_ERROR "RENZAN_CUDA=${RENZAN_CUDA}: nvcc or libcublasLt is missing")
-  endif()
+endif()
+if(RENZAN_CUDA AND NOT RENZAN_CUDA STREQUAL "auto" AND NOT RENZAN_HAS_CUDA)
+  message(FATAL_ERROR
+    "RENZAN_CUDA=${RENZAN_CUDA}: nvcc or libcublasLt is missing, or RENZAN_SANITIZE is set")
 endif()

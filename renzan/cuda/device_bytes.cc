@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "renzan/cuda/load.h"
 #include "renzan/model/model.h"
 #include "renzan/optim/dense_optimizer.h"
@@ -27,9 +29,14 @@ DeviceBytes EstimateDeviceBytes(const DeviceModelOptions& options) {
   if (options.model.type == "dlrm_dcnv2")
     activations += static_cast<double>(features) * (options.model.cross_layers + 4);
   bytes.rest += static_cast<int64_t>(activations) * samples * value;
-  // Batches: two, here and on their way; and what sorting lookups needs.
-  int64_t lookups = samples * std::ssize(options.tables);
-  bytes.rest += 2 * samples * (options.model.num_dense + 1) * kFloat + lookups * 8 * kFloat;
+  // Two batches, and what sorting lookups needs: keys and places before and after, and CUB's own. A
+  // batch may have more lookups than the mean.
+  double lookups = 0;
+  for (const DeviceTableOptions& table : options.tables)
+    lookups += 1.5 * std::max(1.0, table.pooling_factor);
+  constexpr double kBytesOfLookup = (2 + 4 + 2) * kFloat;
+  bytes.rest += static_cast<int64_t>(lookups * kBytesOfLookup * static_cast<double>(samples));
+  bytes.rest += 2 * samples * (options.model.num_dense + 1) * kFloat;
   bytes.rest += kProgram;
   return bytes;
 }

@@ -33,6 +33,7 @@ struct DeviceTableOptions {
   int64_t rows = 0, dim = 0, state_width = 0;  // floats of a row's optimizer state
   int64_t first_column = 0;                    // of a sample's pooled rows, all tables side by side
   bool mean = false;
+  double pooling_factor = 1;         // mean lookups per sample, an estimate
   std::vector<int64_t> block_begin;  // [row blocks + 1]
 };
 

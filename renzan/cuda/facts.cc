@@ -4,6 +4,7 @@
 #include <cuda_runtime.h>
 #include <fmt/format.h>
 
+#include "renzan/base/error.h"
 #include "renzan/cuda/memory.cuh"
 
 namespace renzan::cuda {
@@ -26,6 +27,10 @@ DeviceFacts FactsOf(int device) {
   Check(cudaSetDevice(device), "choosing a GPU");
   cudaDeviceProp properties;
   Check(cudaGetDeviceProperties(&properties, device), "asking the GPU");
+  if (properties.major < 8)
+    Fail(ErrorCode::kConfig,
+         "{} has compute capability {}.{}, but 8.0 (A100) or newer is needed: use device: cpu",
+         properties.name, properties.major, properties.minor);
   size_t free = 0, total = 0;
   Check(cudaMemGetInfo(&free, &total), "asking the GPU for its memory");
   int driver = 0, runtime = 0;

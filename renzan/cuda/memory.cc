@@ -50,6 +50,7 @@ void Check(cudaError_t status, const char* what) {
     case cudaErrorLaunchFailure:
     case cudaErrorDeviceUninitialized:
     case cudaErrorContained:
+    case cudaErrorUnknown:
       Fail(ErrorCode::kUnavailable,
            "{}: the GPU was lost ({}): started again, the run goes on from its last checkpoint",
            what, reason);
@@ -73,7 +74,10 @@ void DeviceSpace::Free(void* data) { cudaFree(data); }
 
 void* PinnedSpace::Allocate(size_t bytes) {
   void* data = nullptr;
-  Check(cudaMallocHost(&data, bytes), "allocating page-locked memory");
+  const cudaError_t status = cudaMallocHost(&data, bytes);
+  if (status == cudaErrorMemoryAllocation)
+    Fail(ErrorCode::kOsError, "the host has not {} bytes of memory that can be locked", bytes);
+  Check(status, "allocating page-locked memory");
   return data;
 }
 

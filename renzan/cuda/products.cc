@@ -16,6 +16,7 @@ constexpr uint32_t kAlignment = 16;
 
 void CheckProduct(cublasStatus_t status, const char* what) {
   if (status == CUBLAS_STATUS_SUCCESS) return;
+  Check(cudaDeviceSynchronize(), what);  // the cause, if the GPU was lost
   Fail(status == CUBLAS_STATUS_NOT_INITIALIZED ? ErrorCode::kUnavailable : ErrorCode::kSoftware,
        "cuBLASLt: {}: {}", what, cublasLtGetStatusString(status));
 }
@@ -147,10 +148,11 @@ Product::Product(const ProductLibrary& library, const ProductShape& shape)
     const cublasLtMatmulHeuristicResult_t& candidate = found[static_cast<size_t>(i)];
     if (candidate.state != CUBLAS_STATUS_SUCCESS || Splits(candidate.algo) > 1) continue;
     cublasLtMatmulHeuristicResult_t here;
-    if (cublasLtMatmulAlgoCheck(library.handle_->lt, plan.operation, plan.own.b, plan.own.a,
-                                plan.own.out, plan.own.out, &candidate.algo,
-                                &here) != CUBLAS_STATUS_SUCCESS)
-      continue;
+    // Another one would give these virtual workers other bits than on other workers.
+    CheckProduct(
+        cublasLtMatmulAlgoCheck(library.handle_->lt, plan.operation, plan.own.b, plan.own.a,
+                                plan.own.out, plan.own.out, &candidate.algo, &here),
+        "choosing an algorithm for some of the virtual workers");
     plan.algorithm = candidate.algo;
     return;
   }

@@ -71,6 +71,8 @@ void CheckSameRun(Communicator& comm, const TrainConfig& config, const ProgramFa
          TooManyWorkers(comm.world_size(), config.numerics.virtual_workers));
   // First, because a different build may make different exchanges after this.
   CheckWorkersAgree(comm, "build", facts.build, "install the same version on every host");
+  CheckWorkersAgree(comm, "device", config.device,
+                    "give every worker the same file and the same --set");
   for (const auto& [name, version] : facts.libraries)
     CheckWorkersAgree(comm, "version of " + name, version,
                       "install the same version on every host");
@@ -79,7 +81,7 @@ void CheckSameRun(Communicator& comm, const TrainConfig& config, const ProgramFa
   CheckWorkersAgree(
       comm, "instruction set",
       HasSameBits(facts.isa, first_isa, PrecisionOf(config.numerics)) ? first_isa : facts.isa,
-      "pin one with numerics.isa");
+      IsGpuClass(facts.isa) ? "use GPUs of one class" : "pin one with numerics.isa");
   CheckSameConfig(comm, config);
 }
 

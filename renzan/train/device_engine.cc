@@ -45,6 +45,7 @@ std::vector<DeviceTableOptions> TablesOnDevice(const ShardedEmbeddings& embeddin
          .state_width = StateFloatsPerRow(optimizer.type, map.columns_of(s)),
          .first_column = map.first_column(shard.table) + shard.column_block * map.columns_of(s),
          .mean = map.table_of(s).pooling == Pooling::kMean,
+         .pooling_factor = map.table_of(s).pooling_factor,
          .block_begin = map.rows_of(s).first()});
   }
   return tables;
@@ -73,8 +74,9 @@ DeviceEngine::DeviceEngine(const TrainConfig& config, const ModelOptions& model,
   own_samples_ = options.own_samples();
   const DeviceFacts facts = FactsOfDevice(options.device);
   const DeviceBytes bytes = EstimateDeviceBytes(options);
+  // After kOsError fewer workers may be started again, which would not help where the GPU is small.
   if (bytes.rest > facts.free_bytes)
-    Fail(ErrorCode::kOsError,
+    Fail(bytes.rest > facts.total_bytes ? ErrorCode::kConfig : ErrorCode::kOsError,
          "device: cuda: without its tables the model needs {} MiB of the memory of {}, of which {} "
          "MiB are free: use a smaller training.batch_size, more workers with a GPU each, or "
          "numerics.precision: bf16",

@@ -25,7 +25,8 @@
 
 namespace renzan {
 
-// The GPU of a worker: with several on a machine, workers take turns.
+// The GPU of a worker: with several on a machine, workers take turns; those of a machine
+// have consecutive ranks.
 int DeviceOf(int rank);
 
 class DeviceEngine {

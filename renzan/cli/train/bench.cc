@@ -193,7 +193,9 @@ void BenchTrain(const TrainBenchFlags& flags, const TrainConfig& config, Communi
     model.emplace(config, schema, pooling_factors, comm, pool, InitialValues::kDraw, &plan);
   });
   const TracedSteps traced = RunSteps(config, splits.train, flags.steps, *model, threads);
-  const std::vector<PhaseCost> costs = CostsOfStep(config, *model, traced.slices);
+  // Those of a processor.
+  std::vector<PhaseCost> costs;
+  if (config.device == "cpu") costs = CostsOfStep(config, *model, traced.slices);
   const Precision precision = model->model().options().precision;
   model.reset();
   const int64_t row_bytes = (config.model.embedding_dim * 4 + 63) / 64 * 64;

@@ -247,11 +247,10 @@ void CheckCanContinue(const std::string& path, const TrainConfig& config,
            "{} was trained on other data: {} is {} there and {} here; choose another --run-dir to "
            "start a new run",
            path, key, recorded->second, value);
-    if (key == kIsaKey && IsGpuClass(recorded->second) && IsGpuClass(value))
+    if (warn && key == kIsaKey && IsGpuClass(recorded->second) && IsGpuClass(value))
       Fail(ErrorCode::kConfig,
-           "{} was computed on GPUs of class {}, and this one's is {}: the model would not be that "
-           "of "
-           "an undisturbed run; use GPUs of that class, device: cpu, or another --run-dir",
+           "{} was computed on GPUs of class {}, and this one is of {}: its sums have other last "
+           "bits; use GPUs of that class, device: cpu, or another --run-dir",
            path, recorded->second, value);
     if (warn)
       LogWarning(

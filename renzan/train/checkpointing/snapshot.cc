@@ -91,15 +91,16 @@ uint64_t ModelSnapshot::File::bytes() const {
   return sum;
 }
 
-ModelSnapshot::ModelSnapshot(HybridModel& model, const SnapshotOptions& options) : model_(model) {
+ModelSnapshot::ModelSnapshot(HybridModel& model, const SnapshotOptions& options)
+    : model_(model), embeddings_(model.embeddings()) {
   if (options.with_dense) AddDense();
   AddErrorFeedback();
-  for (EmbeddingShard& shard : model.embeddings().shards()) {
+  for (EmbeddingShard& shard : embeddings_.shards()) {
     for (EmbeddingShard::Block& block : shard.blocks) {
       CHECK(!block.weights_view);
       if (!options.incremental)
         dirty_before_.push_back(std::exchange(block.dirty, RowSet(block.num_rows)));
-      if (!model.embeddings().Saves(shard)) continue;
+      if (!embeddings_.Saves(shard)) continue;
       if (options.incremental) {
         AddDirtyRows(shard, block, options.quantize);
       } else {
@@ -112,7 +113,7 @@ ModelSnapshot::ModelSnapshot(HybridModel& model, const SnapshotOptions& options)
 ModelSnapshot::~ModelSnapshot() { Release(); }
 
 void ModelSnapshot::Release() {
-  for (EmbeddingShard& shard : model_.embeddings().shards()) {
+  for (EmbeddingShard& shard : embeddings_.shards()) {
     for (EmbeddingShard::Block& block : shard.blocks) {
       block.weights_view.reset();
       block.state_view.reset();
@@ -123,7 +124,7 @@ void ModelSnapshot::Release() {
 void ModelSnapshot::Abandon() {
   if (dirty_before_.empty()) return;
   size_t next = 0;
-  for (EmbeddingShard& shard : model_.embeddings().shards())
+  for (EmbeddingShard& shard : embeddings_.shards())
     for (EmbeddingShard::Block& block : shard.blocks) block.dirty.AddAll(dirty_before_[next++]);
   dirty_before_.clear();
 }
@@ -144,7 +145,7 @@ void ModelSnapshot::AddDense() {
 
 // A file for each virtual worker, which its worker writes.
 void ModelSnapshot::AddErrorFeedback() {
-  ShardedEmbeddings& embeddings = model_.embeddings();
+  ShardedEmbeddings& embeddings = embeddings_;
   if (!embeddings.error_feedback().enabled()) return;
   const std::vector<TableSpec>& tables = embeddings.map().tables();
   const IndexRange own = embeddings.map().own();
@@ -188,8 +189,8 @@ void ModelSnapshot::AddWholeBlock(EmbeddingShard& shard, EmbeddingShard::Block& 
   View(shard, nullptr, &block);
   add(key, {block.num_rows, shard.dim()}, DTypeOf(shard.store.layout().type), block.weights_view);
   if (block.state_view) {
-    add(fmt::format("{}/{}", key, model_.embeddings().state_name()), StateShape(shard, block),
-        DType::kF32, block.state_view);
+    add(fmt::format("{}/{}", key, embeddings_.state_name()), StateShape(shard, block), DType::kF32,
+        block.state_view);
   }
   files_.push_back(std::move(file));
 }
@@ -230,7 +231,7 @@ void ModelSnapshot::AddDirtyRows(EmbeddingShard& shard, EmbeddingShard::Block& b
   if (block.state_view) {
     std::vector<int64_t> shape = StateShape(shard, block);
     shape[0] = n;
-    add(fmt::format("{}.weight/{}", key, model_.embeddings().state_name()), shape, DType::kF32,
+    add(fmt::format("{}.weight/{}", key, embeddings_.state_name()), shape, DType::kF32,
         block.state_view);
   }
   files_.push_back(std::move(file));

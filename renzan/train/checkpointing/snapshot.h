@@ -71,6 +71,8 @@ class ModelSnapshot {
   void AddDirtyRows(EmbeddingShard& shard, EmbeddingShard::Block& block, bool quantize);
 
   HybridModel& model_;
+  // Not asked of the model again, which would copy a GPU's newer rows, and may throw.
+  ShardedEmbeddings& embeddings_;
   std::atomic<int64_t> copied_bytes_{0};
   std::vector<File> files_;
   std::vector<RowSet> dirty_before_;  // of every block; only in a full snapshot
