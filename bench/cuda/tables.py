@@ -16,29 +16,30 @@ def load(name):
 
 
 def peers():
-    """(model, variant, batch) -> the best samples/s of PyTorch with batches in the host's memory."""
-    best = {}
-    for name in ("pytorch.json", "pytorch_fp32.json"):
-        for row in (load(name) or {"models": []})["models"]:
-            if row["input"] != "host":
-                continue
-            key = row["model"], row["variant"], row["batch"]
-            best[key] = max(best.get(key, 0), row["samples_per_second"])
-    return best
+    """(model, variant, batch, whether one CUDA graph) -> samples/s of PyTorch, batches from the host."""
+    return {(row["model"], row["variant"], row["batch"], row["graph"]): row["samples_per_second"]
+            for name in ("pytorch.json", "pytorch_fp32.json")
+            for row in (load(name) or {"models": []})["models"] if row["input"] == "host"}
 
 
 def steps():
-    best = peers()
-    print("| model | products | batch | Renzan, samples/s | PyTorch, samples/s | ratio |")
-    print("| --- | --- | --- | --- | --- | --- |")
+    theirs = peers()
+
+    def against(rate, *key):
+        peer = theirs.get(key)
+        return f"{peer / 1e6:.2f} M | {rate / peer:.2f}" if peer else "not run |"
+
+    print("| model | products | batch | Renzan, samples/s | PyTorch, one graph | ratio "
+          "| PyTorch, op by op | ratio |")
+    print("| --- | --- | --- | --- | --- | --- | --- | --- |")
     for model in ("dlrm", "dlrm_dcnv2"):
         for precision, variant in (("bf16", "best"), ("tf32", "best_tf32"), ("fp32", "best_fp32")):
             ours = load(f"{model}.{precision}.json")
             for row in (ours or {"batches": []})["batches"]:
-                rate = row["samples_per_second"]
-                peer = best.get((model, variant, row["batch"]))
-                print(f"| {model} | {precision} | {row['batch']:,} | {rate / 1e6:.2f} M | "
-                      + (f"{peer / 1e6:.2f} M | {rate / peer:.2f} |" if peer else "not run | |"))
+                rate, batch = row["samples_per_second"], row["batch"]
+                print(f"| {model} | {precision} | {batch:,} | {rate / 1e6:.2f} M | "
+                      f"{against(rate, model, variant, batch, True)} | "
+                      f"{against(rate, model, variant, batch, False)} |")
 
 
 def phases(batch):
