@@ -171,13 +171,18 @@ def tests(python, quick):
                    "PYTHON": str(python),
                    "RENZAN_LIBRARY": str(ROOT / "build/release/lib/librenzan.so"),
                    "PYTHONPATH": f"{ROOT}/python:{tests_folder}", "PYTHONDONTWRITEBYTECODE": "1"}
+    failed = []
     for name, command in commands.items():
         begin = time.monotonic()
         done = subprocess.run(command, env=environment, text=True, capture_output=True,
                               stdin=subprocess.DEVNULL, check=False)
         if done.returncode != 0:
-            sys.exit(f"{name} ended with {done.returncode}:\n{done.stdout}{done.stderr}")
+            failed.append(name)
+            print(f"{name} ended with {done.returncode}:\n{done.stdout}{done.stderr}",
+                  file=sys.stderr, flush=True)
         yield f"| {name} | {(time.monotonic() - begin) / 60:.1f} |"
+    if failed:
+        sys.exit(f"failed: {', '.join(failed)}")
 
 
 TESTS_OF_TORCH = ["virtual_step", "state", "process_group", "torch_dataset", "horovod",

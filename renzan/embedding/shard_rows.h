@@ -22,11 +22,7 @@ class ShardRows {
     first_.push_back(0);
     for (int block = row_blocks.begin; block < row_blocks.end; ++block)
       first_.push_back(first_.back() + table.rows_of_block(block));
-    if (size() > INT32_MAX)
-      Fail(ErrorCode::kConfig,
-           "a shard of table {} has {} rows, but at most 2^31 - 1 can be on one worker: raise "
-           "numerics.row_blocks, or use more workers",
-           table.name, size());
+    CHECK(size() <= kMostShardRows);  // CheckPlan
   }
 
   int64_t size() const { return first_.back(); }

@@ -14,8 +14,8 @@ void OverRanks(size_t table, const TableSpec& spec, std::span<const int> ranks,
   const int parts = std::min(static_cast<int>(ranks.size()), spec.row_blocks);
   for (int column = 0; column < spec.column_blocks; ++column)
     for (int part = 0; part < parts; ++part)
-      for (const IndexRange range :
-           AlignedRanges({part * spec.row_blocks / parts, (part + 1) * spec.row_blocks / parts}))
+      for (const IndexRange range : AlignedRanges(
+               spec, {part * spec.row_blocks / parts, (part + 1) * spec.row_blocks / parts}))
         shards->push_back({table, range, column, ranks[static_cast<size_t>(part)]});
 }
 
@@ -46,7 +46,8 @@ std::vector<Shard> PlaceTable(size_t table, const TableSpec& spec, Sharding shar
         if (sharding == Sharding::kColumnWise)
           rank = order[static_cast<size_t>(column) % order.size()];
         if (sharding == Sharding::kReplicated) rank = kEveryRank;
-        shards.push_back({table, {0, spec.row_blocks}, column, rank});
+        for (const IndexRange range : AlignedRanges(spec, {0, spec.row_blocks}))
+          shards.push_back({table, range, column, rank});
       }
       return shards;
     case Sharding::kAuto:

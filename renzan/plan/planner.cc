@@ -300,9 +300,12 @@ Sharding ShardingOf(const ShardingPlan& plan, size_t table, const TableSpec& spe
   if (ranks == std::vector<int>{kEveryRank}) return Sharding::kReplicated;
   if (ranks.size() == 1) return Sharding::kTableWise;
   if (std::count(ranks.begin(), ranks.end(), kEveryRank) > 0) return Sharding::kAuto;
-  if (std::all_of(shards.begin(), shards.end(),
-                  [&](const Shard& s) { return s.row_blocks.size() == spec.row_blocks; }))
-    return Sharding::kColumnWise;
+  const bool whole_columns = std::all_of(shards.begin(), shards.end(), [&](const Shard& s) {
+    return std::all_of(shards.begin(), shards.end(), [&](const Shard& other) {
+      return other.column_block != s.column_block || other.rank == s.rank;
+    });
+  });
+  if (whole_columns && spec.column_blocks > 1) return Sharding::kColumnWise;
   const auto on_one_host = [&](const IndexRange& host) {
     return std::all_of(ranks.begin(), ranks.end(), [&](int rank) { return host.contains(rank); });
   };

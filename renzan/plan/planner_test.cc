@@ -56,6 +56,35 @@ TEST(MakePlan, MoreWorkersThanTables) {
   EXPECT_NE(plan.shards[0].rank, plan.shards[1].rank);
 }
 
+TEST(MakePlan, SplitsWhatHasMoreRowsThanAShardMayHave) {
+  std::vector<TableSpec> tables = {{.name = "wide",
+                                    .num_embeddings = 3'000'000'000,
+                                    .embedding_dim = 4,
+                                    .row_blocks = 8,
+                                    .column_blocks = 2}};
+  for (const int workers : {1, 3}) {
+    const Topology topology = Topology::OneHost(workers);
+    for (const Sharding sharding : {Sharding::kAuto, Sharding::kTableWise, Sharding::kColumnWise,
+                                    Sharding::kRowWise, Sharding::kReplicated}) {
+      const ShardingPlan plan = MakePlan(tables, kRun, topology, All(tables, sharding), "test");
+      EXPECT_GE(plan.shards.size(), 4u);
+      if (workers > 1 && sharding != Sharding::kAuto) {
+        EXPECT_EQ(ShardingOf(plan, 0, tables[0], topology), sharding);
+      }
+    }
+  }
+  tables[0].row_blocks = 1;
+  try {
+    MakePlan(tables, kRun, Topology::OneHost(2), All(tables, Sharding::kAuto), "test");
+    ADD_FAILURE() << "a shard of 3 billion rows";
+  } catch (const Error& error) {
+    EXPECT_STREQ(error.what(),
+                 "test: table wide, column block 0: row blocks [0, 1) have 3000000000 rows, but at "
+                 "most 2^31 - 1 can be in one shard: raise numerics.row_blocks, or "
+                 "model.tables.wide.row_blocks (which changes rounding)");
+  }
+}
+
 TEST(MakePlan, SplitsByRowsWhatIsTooMuchForOneWorker) {
   const std::vector<TableSpec> tables = {
       {.name = "small", .num_embeddings = 100, .embedding_dim = 64},

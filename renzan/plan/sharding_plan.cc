@@ -32,6 +32,11 @@ void CheckRows(std::span<const Shard> shards, const TableSpec& table, int world_
     if (rows.begin < next)
       Fail(ErrorCode::kConfig, "{}: row block {} is in two shards", what, rows.begin);
     if (rows.begin > next) Fail(ErrorCode::kConfig, "{}: row block {} is in no shard", what, next);
+    if (table.rows_of_blocks(rows) > kMostShardRows)
+      Fail(ErrorCode::kConfig,
+           "{}: {} have {} rows, but at most 2^31 - 1 can be in one shard: raise "
+           "numerics.row_blocks, or model.tables.{}.row_blocks (which changes rounding)",
+           what, Describe(rows), table.rows_of_blocks(rows), table.name);
     next = rows.end;
   }
   if (next != table.row_blocks)
@@ -47,6 +52,23 @@ std::vector<IndexRange> AlignedRanges(IndexRange blocks) {
     size = static_cast<int>(std::bit_floor(static_cast<unsigned>(std::min(size, blocks.size()))));
     ranges.push_back({blocks.begin, blocks.begin + size});
     blocks.begin += size;
+  }
+  return ranges;
+}
+
+std::vector<IndexRange> AlignedRanges(const TableSpec& table, IndexRange blocks,
+                                      int64_t most_rows) {
+  std::vector<IndexRange> ranges = AlignedRanges(blocks);
+  for (size_t i = 0; i < ranges.size();) {
+    IndexRange& range = ranges[i];
+    if (range.size() == 1 || table.rows_of_blocks(range) <= most_rows) {
+      ++i;
+      continue;
+    }
+    const int middle = range.begin + range.size() / 2;
+    const IndexRange upper = {middle, range.end};
+    range.end = middle;
+    ranges.insert(ranges.begin() + static_cast<std::ptrdiff_t>(i) + 1, upper);
   }
   return ranges;
 }

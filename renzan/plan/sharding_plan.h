@@ -36,9 +36,13 @@ struct ShardingPlan {
 // The shards that hold all blocks [begin, end), each as large as can be.
 std::vector<IndexRange> AlignedRanges(IndexRange blocks);
 
+// Those of a table: of at most `most_rows` rows, unless a single block has more.
+std::vector<IndexRange> AlignedRanges(const TableSpec& table, IndexRange blocks,
+                                      int64_t most_rows = kMostShardRows);
+
 // Throws kConfig unless every block of every table is held exactly once (or by every worker), by
-// ranks below world_size, and the column blocks of a table are split by rows alike. The message
-// begins with `where`.
+// ranks below world_size, the column blocks of a table are split by rows alike, and no shard has
+// more than kMostShardRows rows. The message begins with `where`.
 void CheckPlan(const ShardingPlan& plan, std::span<const TableSpec> tables, int world_size,
                const std::string& where);
 

@@ -18,6 +18,17 @@ TEST(AlignedRanges, CoverWithTheLargestSubtrees) {
   EXPECT_EQ(AlignedRanges({5, 5}), Ranges());
 }
 
+TEST(AlignedRanges, HaveAtMostSoManyRows) {
+  using Ranges = std::vector<IndexRange>;
+  const TableSpec table = {.num_embeddings = 83, .embedding_dim = 4, .row_blocks = 8};
+  EXPECT_EQ(AlignedRanges(table, {0, 8}), (Ranges{{0, 8}}));
+  EXPECT_EQ(AlignedRanges(table, {0, 8}, 83), (Ranges{{0, 8}}));
+  EXPECT_EQ(AlignedRanges(table, {0, 8}, 43), (Ranges{{0, 4}, {4, 8}}));
+  EXPECT_EQ(AlignedRanges(table, {0, 8}, 42), (Ranges{{0, 2}, {2, 4}, {4, 8}}));
+  EXPECT_EQ(AlignedRanges(table, {0, 3}, 11), (Ranges{{0, 1}, {1, 2}, {2, 3}}));
+  EXPECT_EQ(AlignedRanges(table, {0, 3}, 1), (Ranges{{0, 1}, {1, 2}, {2, 3}}));
+}
+
 std::vector<TableSpec> Tables() {
   return {
       {.name = "a", .num_embeddings = 20, .embedding_dim = 4, .row_blocks = 4},

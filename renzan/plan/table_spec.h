@@ -8,9 +8,14 @@
 #include <cstdint>
 #include <string>
 
+#include "renzan/base/index_range.h"
+
 namespace renzan {
 
 enum class Pooling { kSum, kMean };
+
+// Rows of a shard are counted in 32 bits. A worker may have several shards of a table.
+inline constexpr int64_t kMostShardRows = INT32_MAX;
 
 struct TableSpec {
   std::string name;            // the categorical feature's
@@ -27,6 +32,11 @@ struct TableSpec {
   // neighbouring numbers, which are often about equally popular, are in different blocks.
   int64_t rows_of_block(int block) const {
     return (num_embeddings - block + row_blocks - 1) / row_blocks;
+  }
+  int64_t rows_of_blocks(IndexRange blocks) const {
+    int64_t rows = 0;
+    for (int block = blocks.begin; block < blocks.end; ++block) rows += rows_of_block(block);
+    return rows;
   }
 };
 

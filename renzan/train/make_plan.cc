@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <optional>
 
 #include "renzan/base/error.h"
 #include "renzan/base/float_codec.h"
@@ -79,20 +80,24 @@ ShardingPlan PlanOf(const TrainConfig& config, const DatasetSchema& schema,
 
 ShardingPlan AgreeOnPlan(const TrainConfig& config, const DatasetSchema& schema,
                          std::span<const double> pooling_factors, Communicator& comm, int threads,
-                         bool resuming) {
+                         bool goes_on) {
   Topology topology = TopologyOf(comm);
   if (comm.backend() == std::string("mpi")) topology.rates.UseSharedMemory();
   const std::vector<TableSpec> tables = TablesOf(config, schema, pooling_factors);
   const auto plan = [&] {
-    try {
+    const std::string& path = config.sharding.plan;
+    if (!goes_on || path.empty())
       return PlanOf(config, schema, pooling_factors, topology, threads);
-    } catch (const Error& error) {
-      if (!resuming || config.sharding.plan.empty()) throw;
-      LogWarning("{}; planning without it", error.what());
-      TrainConfig without = config;
-      without.sharding.plan = "";
-      return PlanOf(without, schema, pooling_factors, topology, threads);
+    TrainConfig usable = config;
+    const std::optional<int> workers = WorkersOfPlan(path);
+    if (!workers) {
+      LogWarning("there is no plan {} any more; planning without it", path);
+    } else if (*workers != comm.world_size()) {
+      LogWarning("{} is a plan for {} workers, and there are {}; planning without it", path,
+                 *workers, comm.world_size());
     }
+    if (workers != comm.world_size()) usable.sharding.plan = "";
+    return PlanOf(usable, schema, pooling_factors, topology, threads);
   };
   Outcome mine;
   mine.error = TryWithHeartbeats(comm, [&] {

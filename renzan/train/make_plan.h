@@ -21,11 +21,11 @@ ShardingPlan PlanOf(const TrainConfig& config, const DatasetSchema& schema,
                     std::span<const double> pooling_factors, const Topology& topology, int threads);
 
 // Rank 0's plan, for the hosts that the workers are on and their memory; every rank calls it.
-// Workers do not plan for themselves: their processors may round costs differently. `resuming`: a
-// plan file that cannot be used, because the number of workers has changed or it is elsewhere, is
+// Workers do not plan for themselves: their processors may round costs differently. `goes_on`: the
+// run has begun before, so a plan file for another number of workers, or none there any more, is
 // left out with a warning.
 ShardingPlan AgreeOnPlan(const TrainConfig& config, const DatasetSchema& schema,
                          std::span<const double> pooling_factors, Communicator& comm, int threads,
-                         bool resuming = false);
+                         bool goes_on = false);
 
 }  // namespace renzan

@@ -24,6 +24,12 @@ struct PlanFile {
   }
 };
 
+PlanFile ParsePlanFile(const std::string& text, const std::string& path) {
+  PlanFile file;
+  ReadConfigText(text, path, {}, [&](ConfigFields& fields) { file.Describe(fields); });
+  return file;
+}
+
 // The shards of a table: as large as they can be, and split by rows alike in all column blocks.
 void AddShards(const TableSpec& table, size_t index, const std::vector<int>& workers,
                ShardingPlan* plan) {
@@ -38,7 +44,7 @@ void AddShards(const TableSpec& table, size_t index, const std::vector<int>& wor
       return true;
     };
     for (end = begin + 1; end < table.row_blocks && same(end);) ++end;
-    for (const IndexRange range : AlignedRanges({begin, end})) ranges.push_back(range);
+    for (const IndexRange range : AlignedRanges(table, {begin, end})) ranges.push_back(range);
   }
   for (int column = 0; column < table.column_blocks; ++column)
     for (const IndexRange range : ranges)
@@ -47,14 +53,18 @@ void AddShards(const TableSpec& table, size_t index, const std::vector<int>& wor
 
 }  // namespace
 
+std::optional<int> WorkersOfPlan(const std::string& path) {
+  if (!FileExists(path)) return std::nullopt;
+  return ParsePlanFile(ReadFile(path), path).workers;
+}
+
 ShardingPlan ReadPlan(const std::string& path, std::span<const TableSpec> tables, int workers) {
   return ParsePlan(ReadFile(path), path, tables, workers);
 }
 
 ShardingPlan ParsePlan(const std::string& text, const std::string& path,
                        std::span<const TableSpec> tables, int workers) {
-  PlanFile file;
-  ReadConfigText(text, path, {}, [&](ConfigFields& fields) { file.Describe(fields); });
+  PlanFile file = ParsePlanFile(text, path);
   if (file.workers != workers)
     Fail(ErrorCode::kConfig,
          "{} is a plan for {} workers, but there are {}: make another with `renzan plan --workers "

@@ -11,12 +11,17 @@
 //
 // With several column blocks, all row blocks of the first come first, then those of the second, ...
 
+#include <optional>
 #include <span>
 #include <string>
 
 #include "renzan/plan/sharding_plan.h"
 
 namespace renzan {
+
+// For how many workers the file is a plan; nothing if there is no such file. Throws kConfig if it is
+// no plan.
+std::optional<int> WorkersOfPlan(const std::string& path);
 
 // Throws kNoInput or kConfig unless the file holds a plan for these tables and so many workers.
 ShardingPlan ReadPlan(const std::string& path, std::span<const TableSpec> tables, int workers);

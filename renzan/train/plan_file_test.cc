@@ -47,6 +47,15 @@ TEST(PlanFile, HoldsTheWorkerOfEachBlock) {
   EXPECT_EQ(PlanFrom(PrintPlan(plan, Tables(), 3)), plan);
 }
 
+TEST(PlanFile, SaysForHowManyWorkersItIs) {
+  TemporaryDirectory dir;
+  WriteFileAtomically(dir / "plan.yaml", kPlan);
+  EXPECT_EQ(WorkersOfPlan(dir / "plan.yaml"), 3);
+  EXPECT_EQ(WorkersOfPlan(dir / "nowhere.yaml"), std::nullopt);
+  WriteFileAtomically(dir / "other.yaml", "worker: 3\n");
+  EXPECT_THROW(WorkersOfPlan(dir / "other.yaml"), Error);
+}
+
 TEST(PlanFile, NamesWhatIsWrong) {
   const auto expect = [](const std::string& from, const std::string& to, const char* text,
                          int workers = 3) {

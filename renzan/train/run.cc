@@ -215,7 +215,7 @@ RunResult RunTraining(const TrainConfig& config, const RunOptions& options, Comm
   std::vector<double> pooling_factors;
   RunWithHeartbeats(comm, [&] { pooling_factors = EstimatePoolingFactors(splits.train); });
   const ShardingPlan plan = AgreeOnPlan(config, schema, pooling_factors, comm, options.threads,
-                                        !past.checkpoints.empty());
+                                        options.restarted || !past.checkpoints.empty());
   const std::vector<MemoryEstimate> memory = EstimateMemoryOfWorkers(
       config, schema, pooling_factors, plan, comm.world_size(), options.threads);
   if (comm.rank() == 0) LogInfo("memory of a worker: {}", Describe(MostOf(memory)));

@@ -27,6 +27,7 @@ struct RunOptions {
   int threads = 1;               // the resolved number
   bool terminal = false;         // draw a progress bar on stderr
   bool must_resume = false;      // fail if there is no checkpoint
+  bool restarted = false;        // an attempt of this run has been made before
   int64_t profile_steps = 0;     // trace this many steps into profile.json
   std::string stop_notice_path;  // of stop.json (stop_deadline.h); empty: none
   double grace_seconds = 0;      // between a stop request and SIGKILL; 0: unknown

@@ -93,6 +93,26 @@ train run "${long[@]}" --workers 3 --backend gloo --plan plan2.yaml || fail "$(c
 grep -q "plan2.yaml is a plan for 2 workers.*planning without it" log.txt || fail "$(cat log.txt)"
 grep -q "resuming from step-" log.txt || fail "$(cat log.txt)"
 [ "$(sha256_of run)" = "$long_expected" ] || fail "resumed under another plan: another model"
+# Also before the first checkpoint: a worker is lost, and the other starts again.
+rm -rf run
+with_default_signals $renzan train small.yaml --run-dir run "${blocks[@]}" "${long[@]}" --workers 2 \
+  --backend gloo --plan plan2.yaml --set checkpoint.every_steps=0 --set checkpoint.every=0 \
+  --set elastic.min=1 --set elastic.backoff_seconds=0.1 >log.txt 2>&1 &
+launcher=$!
+wait_limit=60 wait_for is_training
+kill -KILL "$(workers_of $launcher | tail -n 1)"
+expect_end 0
+grep -q "plan2.yaml is a plan for 2 workers, and there are 1; planning without it" log.txt ||
+  fail "$(cat log.txt)"
+[ "$(sha256_of run)" = "$long_expected" ] || fail "restarted without its plan: another model"
+# A run that goes on does not leave out a plan for another model.
+sed 's/^workers: 2/workers: 1/; s/^  C1:/  D1:/' plan2.yaml >broken.yaml
+rm -rf run
+$renzan train small.yaml --run-dir run "${blocks[@]}" --set checkpoint.every_steps=4 >log.txt 2>&1 ||
+  fail "$(cat log.txt)"
+rm -r run/model
+expect_exit 78 "has no table C1: it is a plan for another model" $renzan train small.yaml \
+  --run-dir run "${blocks[@]}" --set checkpoint.every_steps=4 --plan broken.yaml
 
 # One clear error each.
 expect_exit 78 "needs a codec that rounds" $renzan train small.yaml --run-dir refused \

@@ -47,7 +47,8 @@ class VirtualStepTest(unittest.TestCase):
             with renzan.Communicator("local") as comm:
                 step = renzan.torch.VirtualStep(model, optimizer, 1, communicator=comm)
                 for i in range(6):
-                    batch = x[10 * i:10 * i + 10], y[10 * i:10 * i + 10]
+                    # A batch of its own, as loaders make them: PyTorch rounds products by addresses.
+                    batch = x[10 * i:10 * i + 10].clone(), y[10 * i:10 * i + 10].clone()
                     if virtual:
                         loss = step(batch, lambda m, b: functional.mse_loss(m(b[0]), b[1]))
                     else:
