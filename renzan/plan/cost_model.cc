@@ -48,15 +48,16 @@ double StateBytes(RunCosts::State state, double columns) {
   return 0;
 }
 
-// The slowest worker's time for an exchange in which worker h sends bytes_of(h) / workers to each
-// worker, and receives in turn. Both directions at once; hosts share their network evenly.
-template <class BytesOf>
-double ExchangeSeconds(const Topology& topology, const BytesOf& bytes_of) {
+// Calls visit(rank, seconds) with each worker's time for an exchange in which worker h sends
+// bytes_of(h) / workers to each worker, and receives in turn. Both directions at once; hosts share
+// their network evenly.
+template <class BytesOf, class Visit>
+void ForEachExchange(const Topology& topology, const BytesOf& bytes_of, const Visit& visit) {
   const double workers = topology.workers();
-  if (workers == 1) return 0;
-  double all = 0, slowest = 0;
+  if (workers == 1) return;
+  double all = 0;
   for (int rank = 0; rank < topology.workers(); ++rank) all += bytes_of(rank);
-  if (all < 1) return 0;  // sums that were taken back leave residues
+  if (all < 1) return;  // sums that were taken back leave residues
   for (const IndexRange host : topology.hosts) {
     double of_host = 0;
     for (int rank = host.begin; rank < host.end; ++rank) of_host += bytes_of(rank);
@@ -64,11 +65,25 @@ double ExchangeSeconds(const Topology& topology, const BytesOf& bytes_of) {
       const double mine = bytes_of(rank);
       const double near = std::max(mine * (host.size() - 1), of_host - mine) / workers;
       const double far = std::max(mine * (workers - host.size()), all - of_host) / workers;
-      slowest = std::max(
-          slowest, near / topology.rates.intra_host_bytes + far / topology.rates.inter_host_bytes);
+      visit(rank, near / topology.rates.intra_host_bytes + far / topology.rates.inter_host_bytes +
+                      topology.rates.exchange_seconds);
     }
   }
-  return slowest + topology.rates.exchange_seconds;
+}
+
+// The slowest worker's time.
+template <class BytesOf>
+double ExchangeSeconds(const Topology& topology, const BytesOf& bytes_of) {
+  double slowest = 0;
+  ForEachExchange(topology, bytes_of,
+                  [&](int, double seconds) { slowest = std::max(slowest, seconds); });
+  return slowest;
+}
+
+// What a worker sends of its gradients. Replicated shards: every worker sends the gradients of its
+// samples, or its part of their sums, to every other one.
+double GradientBytes(const WorkerCost& worker) {
+  return worker.gradient_bytes + worker.replicated_gradient_bytes;
 }
 
 }  // namespace
@@ -175,12 +190,8 @@ StepEstimate EstimateStep(std::span<const WorkerCost> workers, const RunCosts& r
                                (value * kActivationPasses * run.activations_per_sample +
                                 (value * kPooledPasses + kFloat + codec) * run.pooled_per_sample) /
                                    rates.stream_bytes);
-  // Replicated shards: every worker sends the gradients of its samples, or its part of their sums,
-  // to every other one.
-  const double gradients = ExchangeSeconds(topology, [&](int rank) {
-    const WorkerCost& worker = workers[static_cast<size_t>(rank)];
-    return worker.gradient_bytes + worker.replicated_gradient_bytes;
-  });
+  const double gradients = ExchangeSeconds(
+      topology, [&](int rank) { return GradientBytes(workers[static_cast<size_t>(rank)]); });
   step.gradients =
       std::max(kFloat * run.parameters * (run.defers_gradients ? 1 : own + 1) / rates.stream_bytes,
                gradients) +
@@ -192,6 +203,22 @@ StepEstimate EstimateStep(std::span<const WorkerCost> workers, const RunCosts& r
   step.dense_update = kFloat * run.parameters *
                       (kDensePasses + kDenseStatePasses * run.dense_states) / rates.stream_bytes;
   return step;
+}
+
+std::vector<WorkerTimes> TimesOfWorkers(std::span<const WorkerCost> workers,
+                                        const Topology& topology) {
+  std::vector<WorkerTimes> times(workers.size());
+  for (size_t w = 0; w < workers.size(); ++w)
+    times[w] = {.lookup = workers[w].lookup_seconds,
+                .gradients = workers[w].receive_seconds,
+                .update = workers[w].update_seconds};
+  ForEachExchange(
+      topology, [&](int rank) { return workers[static_cast<size_t>(rank)].pooled_bytes; },
+      [&](int rank, double seconds) { times[static_cast<size_t>(rank)].output_dist = seconds; });
+  ForEachExchange(
+      topology, [&](int rank) { return GradientBytes(workers[static_cast<size_t>(rank)]); },
+      [&](int rank, double seconds) { times[static_cast<size_t>(rank)].gradients += seconds; });
+  return times;
 }
 
 std::vector<WorkerCost> CostsOfPlan(const ShardingPlan& plan, std::span<const TableSpec> tables,

@@ -113,6 +113,18 @@ struct StepEstimate {
 StepEstimate EstimateStep(std::span<const WorkerCost> workers, const RunCosts& run,
                           const Topology& topology);
 
+// Seconds of each worker's own part of the phases that depend on its shards; the others take all
+// workers alike.
+struct WorkerTimes {
+  double lookup = 0;
+  double output_dist = 0;
+  double gradients = 0;  // to owners, and adding them up there
+  double update = 0;
+};
+
+std::vector<WorkerTimes> TimesOfWorkers(std::span<const WorkerCost> workers,
+                                        const Topology& topology);
+
 // The costs of all workers under a plan.
 std::vector<WorkerCost> CostsOfPlan(const ShardingPlan& plan, std::span<const TableSpec> tables,
                                     const RunCosts& run, const Topology& topology);

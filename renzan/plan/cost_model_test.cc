@@ -69,6 +69,45 @@ TEST(CostModel, SplittingATableOfManyLookupsSendsMoreRows) {
   EXPECT_LE(half, whole);
 }
 
+// The longer one counts, as in the step: pooled rows travel while parameters are packed, and dense
+// gradients while tables are updated.
+TEST(CostModel, WhatOverlapsCostsOnce) {
+  const Topology topology = Topology::OneHost(2);
+  std::vector<WorkerCost> workers(2);
+  RunCosts run = TestRun();
+  run.parameters = 1e7;
+  const StepEstimate nothing = EstimateStep(workers, run, topology);
+  const auto phases = [&](double pooled_bytes, double update_seconds) {
+    for (WorkerCost& worker : workers) {
+      worker.pooled_bytes = pooled_bytes;
+      worker.update_seconds = update_seconds;
+    }
+    return EstimateStep(workers, run, topology);
+  };
+  EXPECT_EQ(phases(1e6, 0).output_dist, nothing.output_dist);
+  EXPECT_GT(phases(1e9, 0).output_dist, nothing.output_dist);
+  EXPECT_EQ(phases(0, 0.9 * nothing.update).update, nothing.update);
+  EXPECT_EQ(phases(0, 2 * nothing.update).update, 2 * nothing.update);
+}
+
+TEST(CostModel, TimesOfWorkersAreTheirOwn) {
+  const Topology topology = Topology::OneHost(3);
+  std::vector<WorkerCost> workers(3);
+  workers[0] = {.lookup_seconds = 1, .receive_seconds = 2, .update_seconds = 3};
+  workers[1].pooled_bytes = 3 * topology.rates.intra_host_bytes;
+  workers[1].gradient_bytes = 6 * topology.rates.intra_host_bytes;
+  const std::vector<WorkerTimes> times = TimesOfWorkers(workers, topology);
+  EXPECT_EQ(times[0].lookup, 1);
+  EXPECT_EQ(times[0].update, 3);
+  EXPECT_EQ(times[1].lookup, 0);
+  // It sends to two others; each of these receives half as much.
+  EXPECT_NEAR(times[1].output_dist, 2, 1e-3);
+  EXPECT_NEAR(times[2].output_dist, 1, 1e-3);
+  EXPECT_NEAR(times[1].gradients, 4, 1e-3);
+  EXPECT_NEAR(times[0].gradients, 2 + 2, 1e-3);
+  EXPECT_EQ(TimesOfWorkers(std::vector<WorkerCost>(1), Topology::OneHost(1))[0].output_dist, 0);
+}
+
 TEST(CostModel, RowWiseBalancesAndSlowNetworksCost) {
   const ShardingPlan whole = {{{0, {0, 8}, 0, 0}}};
   const ShardingPlan split = {{{0, {0, 4}, 0, 0}, {0, {4, 8}, 0, 1}}};

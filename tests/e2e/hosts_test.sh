@@ -5,22 +5,19 @@ source "$here/hosts_lib.sh"
 can_make_hosts || skip "network namespaces need root"
 $renzan data synth --format dataset --seed 6 --rows 4000 --multi-hot 3 --output data >/dev/null
 small_config data
-blocks=(--set numerics.row_blocks=8 --set training.max_steps=8 --set comm.forward=fp16
+blocks=(--set numerics.row_blocks=8 --set numerics.column_blocks=2 --set training.max_steps=8 --set comm.forward=fp16
   --set optimizer.sparse.type=rowwise_adagrad)
 $renzan train small.yaml --run-dir one "${blocks[@]}" 2>log.txt || fail "$(cat log.txt)"
 expected=$(sha256_of one)
 
-hosts_up 4 1gbit
-for sharding in auto row_wise table_row_wise replicated; do
-  rm -rf run
-  train_on_hosts 2 small.yaml --run-dir run "${blocks[@]}" --set sharding.default=$sharding ||
-    fail "4 hosts, $sharding: $(cat log.txt)"
-  [ "$(sha256_of run)" = "$expected" ] || fail "4 hosts, $sharding: another model"
-done
-hosts_of() { python3 -c 'import json; print(*json.load(open("run/manifest.json"))["hosts"])'; }
-[ "$(hosts_of)" = "host0 host0 host1 host1 host2 host2 host3 host3" ] || fail "$(hosts_of)"
-
-command -v mpirun >/dev/null || exit 0
+# Hosts, and the shardings of Gloo's runs with two workers on each; MPI's have one.
+declare -A shardings=([2]="column_wise" [3]="table_row_wise"
+  [4]="auto row_wise table_row_wise replicated")
+expect_hosts() {  # NAME...
+  local are
+  are=$(python3 -c 'import json; print(*json.load(open("run/manifest.json"))["hosts"])')
+  [ "$are" = "$*" ] || fail "hosts are $are, not $*"
+}
 # mpirun starts its daemons on the other hosts by this instead of ssh.
 cat >agent <<AGENT
 #!/bin/sh
@@ -29,16 +26,33 @@ shift
 exec ip netns exec $hosts_prefix-host\$((host - 1)) unshare -u sh -c "hostname host\$((host - 1)); \$*"
 AGENT
 chmod +x agent
-rm -rf run
-on_host 0 mpirun --allow-run-as-root -n 3 --host 10.77.0.1:1,10.77.0.2:1,10.77.0.3:1 \
-  --mca plm rsh --mca plm_rsh_agent "$work/agent" --mca orte_keep_fqdn_hostnames 1 \
-  --mca pml ob1 --mca btl self,tcp --mca btl_tcp_if_include eth0 --mca oob_tcp_if_include eth0 \
-  --bind-to none \
-  $renzan train "$work/small.yaml" --run-dir "$work/run" --threads 1 "${blocks[@]}" \
-  --set data.train.path="$work/data" --set data.eval.path="$work/data" >log.txt 2>&1 ||
-  fail "mpi on 3 hosts: $(cat log.txt)"
-grep -q "(mpi" log.txt || fail "$(cat log.txt)"
-[ "$(sha256_of run)" = "$expected" ] || fail "mpi on 3 hosts: another model"
+for count in 4 3 2; do
+  hosts_up $count 1gbit
+  names=$(seq -f host%g 0 $((count - 1)))
+  for sharding in ${shardings[$count]}; do
+    rm -rf run
+    train_on_hosts 2 small.yaml --run-dir run "${blocks[@]}" --set sharding.default=$sharding ||
+      fail "$count hosts, $sharding: $(cat log.txt)"
+    [ "$(sha256_of run)" = "$expected" ] || fail "$count hosts, $sharding: another model"
+    expect_hosts $(for name in $names; do echo $name $name; done)
+  done
+  if command -v mpirun >/dev/null; then
+    rm -rf run
+    on_host 0 mpirun --allow-run-as-root -n $count \
+      --host "$(seq -s, -f 10.77.0.%g:1 $count)" \
+      --mca plm rsh --mca plm_rsh_agent "$work/agent" --mca orte_keep_fqdn_hostnames 1 \
+      --mca pml ob1 --mca btl self,tcp --mca btl_tcp_if_include eth0 \
+      --mca oob_tcp_if_include eth0 --bind-to none \
+      $renzan train "$work/small.yaml" --run-dir "$work/run" --threads 1 "${blocks[@]}" \
+      --set data.train.path="$work/data" --set data.eval.path="$work/data" >log.txt 2>&1 ||
+      fail "mpi on $count hosts: $(cat log.txt)"
+    grep -q "(mpi" log.txt || fail "$(cat log.txt)"
+    [ "$(sha256_of run)" = "$expected" ] || fail "mpi on $count hosts: another model"
+    expect_hosts $names
+  fi
+  [ $count = 2 ] || hosts_down
+done
+command -v mpirun >/dev/null || exit 0
 
 # Transport by transport between two hosts, of which Open MPI learns by its own variables.
 export OMPI_MCA_plm=rsh OMPI_MCA_plm_rsh_agent=$work/agent OMPI_MCA_orte_keep_fqdn_hostnames=1 \

@@ -1,6 +1,7 @@
 # A run is a function of configuration, data and seed alone, with the real program: random models,
-# trained on Gloo under a random sharding, killed, and resumed on MPI under another, have the
-# SHA-256 of one local worker's. RENZAN_TEST_SEEDS=FIRST..LAST draws other models.
+# trained by two to seven workers under a random plan, killed, and resumed on another backend by
+# other workers under another plan, have the SHA-256 of one local worker's. RENZAN_TEST_SEEDS=FIRST..LAST
+# draws other models.
 # renzan/train/random_models_test.cc draws many more, with workers that are threads.
 source "$(dirname "$0")/lib.sh" "$@"
 $renzan data synth --format dataset --seed 6 --rows 4000 --multi-hot 3 --output data >/dev/null
@@ -39,12 +40,24 @@ config = {
 print(json.dumps(config))
 PY
 }
-sharding() { # SEED WORKERS
-  local -a words=(auto table_wise replicated)
-  grep -q '"row_blocks": 1,' small.yaml || words+=(row_wise table_row_wise)
-  grep -q '"column_blocks": 1}' small.yaml || words+=(column_wise)
-  local word=$(($1 * 7 + $2 * 3))
-  echo "${words[$((word % ${#words[@]}))]}"
+# random_plan SEED WORKERS: plan.yaml, with every block of every table on a random worker or on all.
+random_plan() {
+  printf 'workers_per_host: %d\n' $2 >topology.yaml
+  $renzan plan small.yaml --topology topology.yaml --output plan.yaml >plan.txt ||
+    fail "$(cat small.yaml plan.txt)"
+  python3 - $1 $2 <<'PY'
+import random, re, sys
+seed, workers = map(int, sys.argv[1:])
+draw = random.Random(100 * seed + workers)
+def blocks(match):
+    ranks = []
+    for _ in match[1].split(","):  # neighbours are often together
+        alike = ranks and draw.random() < 0.4
+        ranks.append(ranks[-1] if alike else draw.choice([-1, *range(workers)]))
+    return f"workers: {ranks}"
+text = open("plan.yaml").read()
+open("plan.yaml", "w").write(re.sub(r"workers: \[(.*)\]", blocks, text))
+PY
 }
 has_a_checkpoint_or_ended() {
   compgen -G "run/checkpoints/step-*/manifest.json" >/dev/null || has_ended "$launcher"
@@ -55,11 +68,14 @@ for seed in $(seq ${seeds%..*} ${seeds#*..}); do
   rm -rf one run
   $renzan train small.yaml --run-dir one --workers 1 >log.txt 2>&1 || fail "$(cat small.yaml log.txt)"
   expected=$(sha256_of one)
-  workers=$((2 + seed % 3))
+  workers=$((2 + seed * 5 % 6))
+  backends=(gloo $last)
+  first=${backends[$((seed % 2))]} second=${backends[$(((seed + 1) % 2))]}
+  random_plan $seed $workers
   for attempt in 1 2 3; do # a busy machine may let it end before it is killed
     rm -rf run
-    with_default_signals $renzan train small.yaml --run-dir run --workers $workers --backend gloo \
-      --set sharding.default=$(sharding $seed $workers) >log.txt 2>&1 &
+    with_default_signals $renzan train small.yaml --run-dir run --workers $workers \
+      --backend $first --plan plan.yaml >log.txt 2>&1 &
     launcher=$!
     wait_for has_a_checkpoint_or_ended
     for pid in $(workers_of $launcher) $launcher; do kill -KILL "$pid" 2>/dev/null || true; done
@@ -68,9 +84,10 @@ for seed in $(seq ${seeds%..*} ${seeds#*..}); do
     [ -e run/model ] || break
   done
   [ ! -e run/model ] || fail "model $seed: it was killed too late"
-  workers=$((4 - seed % 3))
-  $renzan train small.yaml --run-dir run --workers $workers --backend $last \
-    --set sharding.default=$(sharding $seed $workers) >log.txt 2>&1 || fail "$(cat small.yaml log.txt)"
+  workers=$((9 - workers))
+  random_plan $seed $workers
+  $renzan train small.yaml --run-dir run --workers $workers --backend $second --plan plan.yaml \
+    >log.txt 2>&1 || fail "$(cat small.yaml plan.yaml log.txt)"
   grep -q "resuming from step-" log.txt || fail "$(cat log.txt)"
   [ "$(sha256_of run)" = "$expected" ] || fail "model $seed: other bits: $(cat small.yaml)"
   echo "model $seed: $expected"

@@ -166,6 +166,16 @@ echo 'host: 2' >misspelt.yaml
 expect_exit 78 "did you mean 'hosts'?" $renzan plan small.yaml --topology misspelt.yaml
 expect_exit 64 "describes 4 workers" $renzan plan small.yaml --topology topology.yaml --workers 3
 
+# The examples: one fits, the other does not, and what would do is said.
+plans=$here/../../examples/plans
+$renzan plan $plans/mlperf_dcnv2.yaml --topology $plans/8_workers.yaml >plan.txt ||
+  fail "$(cat plan.txt)"
+grep -q "of 64.00 GiB on the worker that needs most: it fits" plan.txt || fail "$(cat plan.txt)"
+expect_exit 71 "of 37.00 GiB on the worker that needs most: IT DOES NOT FIT" \
+  $renzan plan $plans/zionex_12t.yaml --topology $plans/zionex_128_workers.yaml
+grep -q "^less memory with .* fits$" out.txt || fail "$(cat out.txt)"
+grep -q "^1024 workers, numerics.virtual_workers: 1024 .* yes$" out.txt || fail "$(cat out.txt)"
+
 # A run that does not fit into memory is refused before it takes any.
 expect_exit 71 "MiB are available" $renzan train small.yaml --run-dir refused \
   --set 'model.top_mlp=[1000000, 100000]'

@@ -147,6 +147,15 @@ def answers_that_are_lost_do_no_harm(world):
         expect(answer in (200, 201), f"{request} was not carried out: {answer}")
 
 
+def a_binding_whose_answer_is_lost_costs_no_attempt(world):
+    proxy, before = world.leading().proxy, len(world.leading().proxy.passed)
+    request = "POST .*/pods/once-0-1/binding"
+    proxy.lose_answer(request)
+    world.submit("once", replicas=2, gpus=4, run_seconds=1)
+    expect(world.wait_for("once", "done")["attempts"] == 1, "it started again")
+    expect(proxy.status_of(request, before) == 201, "it was not carried out")
+
+
 def a_pod_that_no_watch_has_shown_is_missed(world):
     proxy = world.leading().proxy
     proxy.stall("GET /api/v1/pods")
@@ -299,7 +308,9 @@ def main():
                     queues_say_what_holds_and_what_is_used, machines_are_bought_and_returned,
                     a_killed_leader_is_replaced, a_server_that_hangs_loses_nothing,
                     a_node_that_is_taken_away_is_left, a_node_that_dies_is_replaced,
-                    answers_that_are_lost_do_no_harm, a_pod_that_no_watch_has_shown_is_missed,
+                    answers_that_are_lost_do_no_harm,
+                    a_binding_whose_answer_is_lost_costs_no_attempt,
+                    a_pod_that_no_watch_has_shown_is_missed,
                     a_missing_claim_is_named, operators_see_what_happened):
                 world.play(scenario, world)
             world.stop_replicas()

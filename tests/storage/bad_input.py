@@ -5,7 +5,7 @@ import contextlib
 import socket
 
 from checks import expect
-from faults import IGNORE_CONDITIONS, TIME_TOO_SKEWED
+from faults import ANOTHER_REGION, IGNORE_CONDITIONS, TIME_TOO_SKEWED
 from faulty_store import FaultyStore
 from store import ADMIN, READER
 from stored_checkpoints import etags, url
@@ -98,5 +98,9 @@ def stores(store, faulty, refused):
     skewed = faulty.inject(TIME_TOO_SKEWED)
     refused(CONFIG, "this machine's clock says ", ", the store's ", where=faulty)
     faulty.remove(skewed)
+    elsewhere = faulty.inject(ANOTHER_REGION)
+    for words in (None, ["checkpoint", "list", url("bad")]):
+        refused(CONFIG, "eu-west-1", "AWS_REGION", where=faulty, words=words)
+    faulty.remove(elsewhere)
     faulty.inject(IGNORE_CONDITIONS)
     refused(CONFIG, "ignores conditional writes", where=faulty)

@@ -63,4 +63,5 @@ def full_disks(runs, _):
         said = done.stdout + done.stderr
         expect_equal(done.returncode, 74, f"a full disk: {said}")
         expect("No space left on device" in said and str(directory) in said, said)
+        expect("set data.cache.size" in said, said)
         expect("model sha256" not in said, said)

@@ -39,6 +39,7 @@ class Fault:
     adds_up: bool = False
     status: int = 0  # answers
     code: str = ""
+    details: str = ""  # XML, beside the code
     seconds: float = 0.0
     clock: float = 0.0  # seconds by which the store's clock is ahead
     link: Link | None = None
@@ -60,15 +61,16 @@ TRUNCATE = Fault("truncated")
 IGNORE_CONDITIONS = Fault("conditions ignored", adds_up=True)
 
 
-def answer(status, code, clock=0):
+def answer(status, code, clock=0, details=""):
     """The store never hears of the request."""
-    return Fault(f"{status} {code}", status=status, code=code, clock=clock)
+    return Fault(f"{status} {code}", status=status, code=code, clock=clock, details=details)
 
 
 INTERNAL_ERROR = answer(500, "InternalError")
 SLOW_DOWN = answer(503, "SlowDown")
 TOO_MANY_REQUESTS = answer(429, "TooManyRequests")
 EXPIRED_TOKEN = answer(403, "ExpiredToken")
+ANOTHER_REGION = answer(400, "AuthorizationHeaderMalformed", details="<Region>eu-west-1</Region>")
 TIME_TOO_SKEWED = answer(403, "RequestTimeTooSkewed", clock=3600)
 
 

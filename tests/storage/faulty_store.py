@@ -77,7 +77,7 @@ class Exchange:
         for piece in () if self._waits else self._client.body(self._head, self._most):
             self._carry_in(piece)
         body = (f'<?xml version="1.0" encoding="UTF-8"?>\n<Error><Code>{fault.code}</Code>'
-                f"<Message>injected by a test</Message></Error>").encode()
+                f"<Message>injected by a test</Message>{fault.details}</Error>").encode()
         end = "Connection: close\r\n" if self._waits else ""
         request.status = fault.status
         date = email.utils.formatdate(time.time() + fault.clock, usegmt=True)

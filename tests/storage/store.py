@@ -161,7 +161,7 @@ class Store:
         command = ["setpriv", "--pdeathsig=KILL", self._program, "-logtostderr=true", "server",
                    "-dir=data", "-ip=127.0.0.1", "-ip.bind=127.0.0.1", "-filer", "-s3",
                    "-s3.config=identities.json", "-s3.iam=false", "-s3.autoCreateBucket=false",
-                   "-s3.allowDeleteBucketNotEmpty=false",
+                   "-s3.allowDeleteBucketNotEmpty=false", "-s3.domainName=localhost",
                    "-s3.port.iceberg=0", "-s3.port.lance=0", "-s3.localSocket=s3.sock",
                    "-filer.localSocket=filer.sock", "-master.telemetry=false", "-master.peers=none",
                    "-master.volumeSizeLimitMB=64", "-volume.max=1000", "-volume.preStopSeconds=0",

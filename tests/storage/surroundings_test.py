@@ -1,22 +1,24 @@
 #!/usr/bin/env python3
-"""What lies between a run and its store, and around them: TLS, and clocks that are wrong.
-`surroundings_test.py RENZAN`; exits with 77 where there is no store."""
+"""What lies between a run and its store, and around them: TLS, clocks that are wrong, addresses,
+credentials, and the end of a machine. `surroundings_test.py RENZAN`; exits with 77 where there is no store."""
 
 import concurrent.futures
 import pathlib
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
 
 sys.dont_write_bytecode = True
 from checks import expect, expect_equal, play
+from faults import limit
 from faulty_store import FaultyStore
-from store import Store
-from stored_checkpoints import expect_whole, url
+from store import ADMIN, Store
+from stored_checkpoints import expect_whole, manifests, url
 from tls import Certificates, TlsStore
-from training import FOREVER, HANG, Renzan
+from training import FOREVER, HANG, Renzan, descendants
 
 HERE = pathlib.Path(__file__).resolve().parent
 MINUTE = 60
@@ -86,10 +88,67 @@ def wrong_clocks(renzan, store):
         expect_equal(len(times), 2, f"times in {said}")
 
 
+def other_addresses(renzan, store):
+    """A bucket that is part of the host's name, and one with dots in its own."""
+    by_name = store.environment() | {
+        "AWS_ENDPOINT_URL": store.endpoint.replace("127.0.0.1", "localhost")}
+    store.create_bucket("a.bucket.with.dots")
+    for name, place, where in (
+            ("virtual", url("virtual"), by_name | {"RENZAN_S3_ADDRESSING": "virtual"}),
+            ("dots", "s3://a.bucket.with.dots/run", store.environment())):
+        renzan.train(f"{name}-1", place, store=where, keys={"training.max_steps": 60})
+        run = renzan.start(f"{name}-2", place, store=where)
+        renzan.expect_trained(run.wait_for("resuming from step-00000060"))
+    # That the store has them where others see them.
+    expect_whole(store, "virtual")
+
+
+def credentials_of_a_profile(renzan, store):
+    """Those of a file; they are in no process's arguments."""
+    folder = renzan.folder / "home/.aws"
+    folder.mkdir()
+    (folder / "credentials").write_text(f"[trainer]\naws_access_key_id = {ADMIN[0]}\n"
+                                        f"aws_secret_access_key = {ADMIN[1]}\n")
+    where = {name: value for name, value in store.environment().items()
+             if not name.startswith(("AWS_ACCESS", "AWS_SECRET"))}
+    for name, others in (("profile", {"AWS_PROFILE": "trainer"}), ("keys", store.environment())):
+        run = renzan.start(name, url(name), store=where | others, workers=2, keys=FOREVER)
+        run.wait_for("checkpoint step-")
+        processes = [run.pid, *descendants(run.pid)]
+        arguments = [pathlib.Path(f"/proc/{pid}/cmdline").read_text() for pid in processes]
+        expect(len(arguments) >= 3 and all("config.json" in each for each in arguments), arguments)
+        expect(not any(secret in each for secret in ADMIN for each in arguments), arguments)
+        run.signal(signal.SIGTERM)
+        run.end(75)
+        expect_whole(store, name)
+
+
+def notices(renzan, store):
+    """What is written before the end of a machine follows what the store takes, and is said."""
+    place = "notices"
+    with FaultyStore(store) as faulty:
+        faulty.inject(limit(4 << 20))
+        run = renzan.start("notice", url(place), store=faulty, keys=FOREVER | {
+            "checkpoint.every_steps": 0, "checkpoint.every": "100ms"}, RENZAN_GRACE_SECONDS="60")
+        run.wait_for("checkpoint step-")
+        run.signal(signal.SIGTERM)
+        run.end(75)
+    said = re.search(r"(\d+) s are left: an increment is written next \(at (\d+) MB/s, as measured, "
+                     r"([\d.]+) s; a full checkpoint ([\d.]+) s\)", run.log())
+    expect(said, f"no choice in:\n{run.log()}")
+    left, rate, increment, full = map(float, said.groups())
+    expect(50 <= left <= 60 and 1 <= rate <= 5 and increment < full, said[0])
+    expect_equal(manifests(store, place)[max(manifests(store, place))]["kind"], "incremental",
+                 "the last checkpoint")
+
+
 def main():
     with Store() as store, Renzan(sys.argv[1]) as renzan:
         play(encrypted_runs, renzan, store)
         play(wrong_clocks, renzan, store)
+        play(other_addresses, renzan, store)
+        play(credentials_of_a_profile, renzan, store)
+        play(notices, renzan, store)
 
 
 main()

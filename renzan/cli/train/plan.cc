@@ -105,11 +105,13 @@ void PrintWorkers(const PlannedRun& planned) {
   Table table({{"worker"},
                {"tables GiB", kRight},
                {"exchange GiB", kRight},
+               {"checkpoint GiB", kRight},
                {"dense and batches GiB", kRight},
                {"memory GiB", kRight},
                {"lookup ms", kRight},
-               {"update ms", kRight},
-               {"pooled rows MB", kRight}});
+               {"output_dist ms", kRight},
+               {"gradients ms", kRight},
+               {"update ms", kRight}});
   std::vector<size_t> order(planned.workers.size());
   for (size_t w = 0; w < order.size(); ++w) order[w] = w;
   if (order.size() > kMostRows) {
@@ -118,12 +120,15 @@ void PrintWorkers(const PlannedRun& planned) {
     });
     order.resize(kMostRows);
   }
+  const std::vector<WorkerTimes> times = TimesOfWorkers(planned.workers, planned.topology);
   for (const size_t w : order) {
     const WorkerCost& worker = planned.workers[w];
+    const double checkpoint =
+        worker.memory_bytes() - worker.table_bytes - worker.exchange_bytes;
     table.Add({std::to_string(w), Gib(worker.table_bytes), Gib(worker.exchange_bytes),
-               Gib(planned.run.fixed_memory_bytes), Gib(planned.memory_bytes(w)),
-               Ms(worker.lookup_seconds), Ms(worker.update_seconds),
-               fmt::format("{:.1f}", worker.pooled_bytes / 1e6)});
+               Gib(checkpoint), Gib(planned.run.fixed_memory_bytes), Gib(planned.memory_bytes(w)),
+               Ms(times[w].lookup), Ms(times[w].output_dist), Ms(times[w].gradients),
+               Ms(times[w].update)});
   }
   fmt::print("{}", table.Text());
   if (planned.workers.size() > kMostRows)
@@ -169,13 +174,16 @@ nlohmann::ordered_json ToJson(const PlanInput& input, const PlannedRun& planned)
                          phases = nlohmann::ordered_json::object(),
                          tables = nlohmann::ordered_json::object(),
                          advice = nlohmann::ordered_json::array();
+  const std::vector<WorkerTimes> times = TimesOfWorkers(planned.workers, planned.topology);
   for (size_t w = 0; w < planned.workers.size(); ++w) {
     const WorkerCost& worker = planned.workers[w];
     workers.push_back({{"table_bytes", worker.table_bytes},
                        {"exchange_bytes", worker.exchange_bytes},
                        {"memory_bytes", planned.memory_bytes(w)},
-                       {"lookup_seconds", worker.lookup_seconds},
-                       {"update_seconds", worker.update_seconds}});
+                       {"lookup_seconds", times[w].lookup},
+                       {"output_dist_seconds", times[w].output_dist},
+                       {"gradients_seconds", times[w].gradients},
+                       {"update_seconds", times[w].update}});
   }
   for (const NamedPhase& phase : PhasesOf(planned.step)) phases[phase.name] = phase.seconds;
   for (size_t t = 0; t < planned.tables.size(); ++t) {

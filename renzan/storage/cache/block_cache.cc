@@ -36,7 +36,13 @@ void WriteAt(int fd, std::span<const std::byte> bytes, uint64_t offset, const st
   while (!bytes.empty()) {
     const ssize_t count = ::pwrite(fd, bytes.data(), bytes.size(), static_cast<off_t>(offset));
     if (count < 0 && errno == EINTR) continue;
-    if (count < 0) FailErrno(errno, fmt::format("cannot write {}, a file of the cache", path));
+    if (count < 0) {
+      const bool is_full = errno == ENOSPC || errno == EDQUOT;
+      FailErrno(errno, fmt::format("cannot write {}, a file of the cache{}", path,
+                                   is_full ? " (set data.cache.size to what its disk has, or "
+                                             "data.cache.directory to a larger one)"
+                                           : ""));
+    }
     bytes = bytes.subspan(static_cast<size_t>(count));
     offset += static_cast<uint64_t>(count);
   }

@@ -81,8 +81,9 @@ void Download(Client& client, const Location& location, const Object& object, in
   struct statvfs room {};
   if (::fstatvfs(fd, &room) == 0 &&
       static_cast<uint64_t>(room.f_bavail) * room.f_frsize < object.bytes)
-    FailErrno(ENOSPC, fmt::format("cannot keep the {} bytes of {} in {}", object.bytes,
-                                  location.Path(), where));
+    FailErrno(ENOSPC, fmt::format("cannot keep a copy of {}, of {} bytes, in {} (set TMPDIR to a "
+                                  "directory with more room)",
+                                  location.Path(), object.bytes, where));
   const auto in_flight = static_cast<uint64_t>(
       std::clamp(2 * UsableCpus(ReadCpuBudget()), kFewestRangesInFlight, kMostRangesInFlight));
   std::mutex mutex, writing;

@@ -223,6 +223,9 @@ void Checkpointer::StopSooner(int64_t stops) {
 void Checkpointer::AbandonIfTooSlow() {
   if (!IsWriting() || flight_.abandoned) return;
   flight_.abandoned = ShouldAbandonInFlight();
+  if (flight_.abandoned && comm_.rank() == 0)
+    LogInfo("{} would not be complete in the {:.0f} s that are left: an increment is written instead",
+            flight_.report.name, std::max(0.0, deadline_.SecondsLeft()));
   cancel_ = flight_.abandoned;
 }
 
@@ -265,9 +268,16 @@ bool Checkpointer::ChooseIncremental() const {
   costs.full_bytes = total.full;
   costs.incremental_bytes = total.incremental;
   CheckpointKind kind = NextKind(costs);
-  if (stopping_)
-    kind = KindForDeadline(kind, full_seconds, incremental_seconds, plans[0].seconds_left);
-  return kind == CheckpointKind::kIncremental;
+  const double seconds_left = plans[0].seconds_left;
+  if (stopping_) kind = KindForDeadline(kind, full_seconds, incremental_seconds, seconds_left);
+  const bool incremental = kind == CheckpointKind::kIncremental;
+  if (stopping_ && comm_.rank() == 0 && std::isfinite(seconds_left))
+    LogInfo(
+        "{:.0f} s are left: {} is written next (at {:.0f} MB/s, as measured, {:.1f} s; a full "
+        "checkpoint {:.1f} s)",
+        std::max(0.0, seconds_left), incremental ? "an increment" : "a full checkpoint",
+        bytes_per_second_ / 1e6, incremental ? incremental_seconds : full_seconds, full_seconds);
+  return incremental;
 }
 
 // Whether to abandon a full checkpoint that cannot finish before the deadline, in favor of a faster

@@ -301,7 +301,17 @@ std::set<JobId> GangRunner::BindPods(const std::set<JobId>& gangs) {
     for (Worker& worker : live_.at(id).workers) bindings.push_back({{}, id, &worker});
   failed_requests_ += RunAll(requests_, bindings, [](Api& api, Binding& binding) {
     const Worker& worker = *binding.worker;
-    api.Bind(worker.pod->ns, worker.pod->name, worker.pod->uid, worker.node);
+    const Pod& pod = *worker.pod;
+    try {
+      api.Bind(pod.ns, pod.name, pod.uid, worker.node);
+    } catch (const ApiError& error) {
+      // Perhaps only the answer was lost.
+      if (!error.maybe_executed()) throw;
+      const Json there = api.Get(Pods(), pod.ns, pod.name);
+      if (TextAt(there, {"metadata", "uid"}) != pod.uid ||
+          TextAt(there, {"spec", "nodeName"}) != worker.node)
+        throw;
+    }
   });
   std::set<JobId> failed;
   for (const Binding& binding : bindings) {

@@ -1,0 +1,80 @@
+#include "renzan/train/plan_report.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "renzan/train/testing.h"
+
+namespace renzan {
+namespace {
+
+PlanInput InputOf(int workers) {
+  PlanInput input;
+  input.config = SmallConfig();
+  input.config.sharding.default_sharding = "table_wise";
+  input.config.training.batch_size = 65536;
+  input.schema = TestSchema();
+  input.pooling_factors = TestPoolingFactors();
+  input.topology = Topology::OneHost(workers);
+  return input;
+}
+
+std::vector<std::string> ChangesOf(const std::vector<Advice>& advice) {
+  std::vector<std::string> changes;
+  for (const Advice& change : advice) changes.push_back(change.change);
+  return changes;
+}
+
+// A network so slow that little else counts.
+TEST(WhatWouldHelp, FewerBitsWhereTheNetworkLimits) {
+  PlanInput input = InputOf(2);
+  input.topology.rates.intra_host_bytes = 1e6;
+  const PlannedRun now = PlanRun(input);
+  ASSERT_TRUE(now.fits());
+  const std::vector<Advice> advice = WhatWouldHelp(input, now);
+  ASSERT_FALSE(advice.empty());
+  EXPECT_THAT(ChangesOf(advice),
+              testing::IsSupersetOf({"comm.forward: int8, comm.backward: int8",
+                                     "comm.forward: fp16, comm.backward: bf16",
+                                     "sharding: {default: auto}"}));
+  for (const Advice& change : advice) EXPECT_LT(change.step_seconds, 0.95 * now.step.total());
+  EXPECT_TRUE(std::is_sorted(
+      advice.begin(), advice.end(),
+      [](const Advice& a, const Advice& b) { return a.step_seconds < b.step_seconds; }));
+  // Nobody is told to do what is done.
+  input.config.comm.forward = input.config.comm.backward = "int8";
+  for (const Advice& change : WhatWouldHelp(input, PlanRun(input)))
+    EXPECT_THAT(change.change, testing::Not(testing::HasSubstr("comm.forward")));
+}
+
+TEST(WhatWouldHelp, MoreWorkersOrMemoryWhereItDoesNotFit) {
+  PlanInput input = InputOf(2);
+  PlannedRun now = PlanRun(input);
+  input.topology.rates.memory_bytes = 0.97 * now.most_memory_bytes();
+  now = PlanRun(input);
+  ASSERT_FALSE(now.fits());
+  const std::vector<Advice> advice = WhatWouldHelp(input, now);
+  EXPECT_THAT(ChangesOf(advice), testing::Contains("4 workers"));
+  EXPECT_THAT(ChangesOf(advice), testing::Contains(testing::HasSubstr("GiB per worker")));
+  EXPECT_TRUE(std::any_of(advice.begin(), advice.end(), [](const Advice& a) { return a.fits; }));
+  for (const Advice& change : advice)
+    EXPECT_TRUE(change.fits || change.most_memory_bytes < 0.95 * now.most_memory_bytes());
+}
+
+// What it says is what a plan of the changed configuration costs.
+TEST(WhatWouldHelp, EveryChangeWasPlanned) {
+  PlanInput input = InputOf(2);
+  input.topology.rates.intra_host_bytes = 1e6;
+  const std::vector<Advice> advice = WhatWouldHelp(input, PlanRun(input));
+  const auto int8 = std::find_if(advice.begin(), advice.end(), [](const Advice& change) {
+    return change.change == "comm.forward: int8, comm.backward: int8";
+  });
+  ASSERT_NE(int8, advice.end());
+  input.config.comm.forward = input.config.comm.backward = "int8";
+  EXPECT_EQ(PlanRun(input).step.total(), int8->step_seconds);
+}
+
+}  // namespace
+}  // namespace renzan
