@@ -39,7 +39,7 @@ class Fault:
     adds_up: bool = False
     status: int = 0  # answers
     code: str = ""
-    details: str = ""  # XML, beside the code
+    region: str = ""  # the bucket's, which an answer names
     seconds: float = 0.0
     clock: float = 0.0  # seconds by which the store's clock is ahead
     link: Link | None = None
@@ -61,16 +61,16 @@ TRUNCATE = Fault("truncated")
 IGNORE_CONDITIONS = Fault("conditions ignored", adds_up=True)
 
 
-def answer(status, code, clock=0, details=""):
+def answer(status, code, clock=0, region=""):
     """The store never hears of the request."""
-    return Fault(f"{status} {code}", status=status, code=code, clock=clock, details=details)
+    return Fault(f"{status} {code}", status=status, code=code, clock=clock, region=region)
 
 
 INTERNAL_ERROR = answer(500, "InternalError")
 SLOW_DOWN = answer(503, "SlowDown")
 TOO_MANY_REQUESTS = answer(429, "TooManyRequests")
 EXPIRED_TOKEN = answer(403, "ExpiredToken")
-ANOTHER_REGION = answer(400, "AuthorizationHeaderMalformed", details="<Region>eu-west-1</Region>")
+ANOTHER_REGION = answer(400, "AuthorizationHeaderMalformed", region="eu-west-1")
 TIME_TOO_SKEWED = answer(403, "RequestTimeTooSkewed", clock=3600)
 
 

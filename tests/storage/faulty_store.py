@@ -76,9 +76,12 @@ class Exchange:
         fault, request = self._fault, self._request
         for piece in () if self._waits else self._client.body(self._head, self._most):
             self._carry_in(piece)
+        region = f"<Region>{fault.region}</Region>" if fault.region else ""
         body = (f'<?xml version="1.0" encoding="UTF-8"?>\n<Error><Code>{fault.code}</Code>'
-                f"<Message>injected by a test</Message>{fault.details}</Error>").encode()
+                f"<Message>injected by a test</Message>{region}</Error>").encode()
         end = "Connection: close\r\n" if self._waits else ""
+        if fault.region:
+            end += f"x-amz-bucket-region: {fault.region}\r\n"
         request.status = fault.status
         date = email.utils.formatdate(time.time() + fault.clock, usegmt=True)
         self._client.send((f"HTTP/1.1 {fault.status} {fault.code}\r\n"

@@ -24,7 +24,8 @@ from training import is_alive
 LIMIT_S = 240  # only ends a test that hangs
 FOREVER = 100_000_000
 STEPS_AT_THE_END = 300
-DATA = f"s3://{BUCKET}/data"
+STORED = f"s3://{BUCKET}/stored"
+DATA = f"{STORED}/data"
 CLUSTER = """
 pools: {own: {nodes: 4, resources: {cpu: 4, memory: 4GiB, gpu: 1}}}
 scheduling: {min_between_resizes: 1s}
@@ -46,7 +47,7 @@ class Machine:
                             **self.of_store, "RENZAN_STATE_DIR": f"{folder}/state"}
         self.write("cluster.yaml", CLUSTER)
         self("data", "synth", "--format", "dataset", "--rows", 20000, "--seed", 5, "--output", "data")
-        self("upload", "data", DATA)
+        self("upload", "data", STORED)
 
     def __call__(self, *arguments, check=True):
         done = subprocess.run([self.program, *map(str, arguments)], cwd=self.folder,

@@ -98,7 +98,7 @@ def other_addresses(renzan, store):
             ("dots", "s3://a.bucket.with.dots/run", store.environment())):
         renzan.train(f"{name}-1", place, store=where, keys={"training.max_steps": 60})
         run = renzan.start(f"{name}-2", place, store=where)
-        renzan.expect_trained(run.wait_for("resuming from step-00000060"))
+        renzan.expect_trained(run.wait_for("resuming from step-00000040"))
     # That the store has them where others see them.
     expect_whole(store, "virtual")
 
