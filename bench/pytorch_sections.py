@@ -180,7 +180,8 @@ def tests(python, quick):
             failed.append(name)
             print(f"{name} ended with {done.returncode}:\n{done.stdout}{done.stderr}",
                   file=sys.stderr, flush=True)
-        yield f"| {name} | {(time.monotonic() - begin) / 60:.1f} |"
+        minutes = f"{(time.monotonic() - begin) / 60:.1f}"
+        yield f"| {name} | {minutes}{', failed' if name in failed else ''} |"
     if failed:
         sys.exit(f"failed: {', '.join(failed)}")
 

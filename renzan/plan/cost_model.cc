@@ -95,9 +95,7 @@ ShardCost CostOfShard(const Shard& shard, const TableSpec& table, const RunCosts
   const double columns = static_cast<double>(table.block_columns());
   const double batch = static_cast<double>(run.batch);
   const double workers = topology.workers();
-  double rows = 0;
-  for (int block = shard.row_blocks.begin; block < shard.row_blocks.end; ++block)
-    rows += static_cast<double>(table.rows_of_block(block));
+  const auto rows = static_cast<double>(table.rows_of_blocks(shard.row_blocks));
   const double share = static_cast<double>(shard.row_blocks.size()) / table.row_blocks;
   const double lookups = batch * std::max(table.pooling_factor, 1e-9) * share;
   // Samples that look up something here, and rows that are looked up, if all are equally likely.

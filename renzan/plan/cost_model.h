@@ -113,8 +113,7 @@ struct StepEstimate {
 StepEstimate EstimateStep(std::span<const WorkerCost> workers, const RunCosts& run,
                           const Topology& topology);
 
-// Seconds of each worker's own part of the phases that depend on its shards; the others take all
-// workers alike.
+// Seconds of each worker's own part of the phases that depend on its shards.
 struct WorkerTimes {
   double lookup = 0;
   double output_dist = 0;

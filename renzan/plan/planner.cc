@@ -305,7 +305,7 @@ Sharding ShardingOf(const ShardingPlan& plan, size_t table, const TableSpec& spe
       return other.column_block != s.column_block || other.rank == s.rank;
     });
   });
-  if (whole_columns && spec.column_blocks > 1) return Sharding::kColumnWise;
+  if (whole_columns) return Sharding::kColumnWise;
   const auto on_one_host = [&](const IndexRange& host) {
     return std::all_of(ranks.begin(), ranks.end(), [&](int rank) { return host.contains(rank); });
   };

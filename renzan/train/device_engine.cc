@@ -24,7 +24,7 @@ std::string WhyNotWhole(const TrainConfig& config, const ShardedEmbeddings& embe
   const ShardMap& map = embeddings.map();
   for (const size_t s : map.held()) {
     if (map.shards()[s].row_blocks.size() != map.table_of(s).row_blocks)
-      return "the sharding plan splits tables by rows";
+      return "a table is split by rows";
     if (map.columns_of(s) % 8 != 0) return "a table's columns are not a multiple of 8";
     // Row-wise Adagrad's state needs the gradients of all columns.
     if (map.table_of(s).column_blocks > 1 && config.optimizer.sparse.type == "rowwise_adagrad")

@@ -86,12 +86,11 @@ ShardingPlan AgreeOnPlan(const TrainConfig& config, const DatasetSchema& schema,
   const std::vector<TableSpec> tables = TablesOf(config, schema, pooling_factors);
   const auto plan = [&] {
     const std::string& path = config.sharding.plan;
-    if (!goes_on || path.empty())
-      return PlanOf(config, schema, pooling_factors, topology, threads);
+    if (!goes_on || path.empty()) return PlanOf(config, schema, pooling_factors, topology, threads);
     TrainConfig usable = config;
     const std::optional<int> workers = WorkersOfPlan(path);
     if (!workers) {
-      LogWarning("there is no plan {} any more; planning without it", path);
+      LogWarning("there is no plan {}; planning without it", path);
     } else if (*workers != comm.world_size()) {
       LogWarning("{} is a plan for {} workers, and there are {}; planning without it", path,
                  *workers, comm.world_size());

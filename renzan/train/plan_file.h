@@ -19,8 +19,8 @@
 
 namespace renzan {
 
-// For how many workers the file is a plan; nothing if there is no such file. Throws kConfig if it is
-// no plan.
+// For how many workers the file is a plan; nothing if there is no such file. Throws kConfig if it
+// is no plan.
 std::optional<int> WorkersOfPlan(const std::string& path);
 
 // Throws kNoInput or kConfig unless the file holds a plan for these tables and so many workers.

@@ -35,14 +35,13 @@ TEST(WhatWouldHelp, FewerBitsWhereTheNetworkLimits) {
   ASSERT_TRUE(now.fits());
   const std::vector<Advice> advice = WhatWouldHelp(input, now);
   ASSERT_FALSE(advice.empty());
-  EXPECT_THAT(ChangesOf(advice),
-              testing::IsSupersetOf({"comm.forward: int8, comm.backward: int8",
-                                     "comm.forward: fp16, comm.backward: bf16",
-                                     "sharding: {default: auto}"}));
+  EXPECT_THAT(ChangesOf(advice), testing::IsSupersetOf({"comm.forward: int8, comm.backward: int8",
+                                                        "comm.forward: fp16, comm.backward: bf16",
+                                                        "sharding: {default: auto}"}));
   for (const Advice& change : advice) EXPECT_LT(change.step_seconds, 0.95 * now.step.total());
-  EXPECT_TRUE(std::is_sorted(
-      advice.begin(), advice.end(),
-      [](const Advice& a, const Advice& b) { return a.step_seconds < b.step_seconds; }));
+  EXPECT_TRUE(std::is_sorted(advice.begin(), advice.end(), [](const Advice& a, const Advice& b) {
+    return a.step_seconds < b.step_seconds;
+  }));
   // Nobody is told to do what is done.
   input.config.comm.forward = input.config.comm.backward = "int8";
   for (const Advice& change : WhatWouldHelp(input, PlanRun(input)))

@@ -5,8 +5,8 @@ source "$here/hosts_lib.sh"
 can_make_hosts || skip "network namespaces need root"
 $renzan data synth --format dataset --seed 6 --rows 4000 --multi-hot 3 --output data >/dev/null
 small_config data
-blocks=(--set numerics.row_blocks=8 --set numerics.column_blocks=2 --set training.max_steps=8 --set comm.forward=fp16
-  --set optimizer.sparse.type=rowwise_adagrad)
+blocks=(--set numerics.row_blocks=8 --set numerics.column_blocks=2 --set training.max_steps=8
+  --set comm.forward=fp16 --set optimizer.sparse.type=rowwise_adagrad)
 $renzan train small.yaml --run-dir one "${blocks[@]}" 2>log.txt || fail "$(cat log.txt)"
 expected=$(sha256_of one)
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""The first page of docs/object_store.md, as a reader would try it: with a real store, a machine that
-is gone in the middle, and the bits of an undisturbed run. `page_test.py RENZAN`; exits with 77 where
-there is no store."""
+"""The first page of docs/object_store.md, as a reader would try it: with a real store, a machine
+that is gone in the middle, and the bits of an undisturbed run. `page_test.py RENZAN`; exits with 77
+where there is no store."""
 
 import os
 import pathlib
@@ -18,7 +18,7 @@ from store import Store
 from stored_checkpoints import manifests
 from training import environment_of_programs
 
-ROWS = 100000
+ROWS = 200000
 # Kills what it is told to run when that says that a checkpoint is complete.
 KILLER = """
 import os, signal, subprocess, sys
@@ -40,7 +40,8 @@ def main():
         (folder / "killer.py").write_text(KILLER)
         page = Page(ROOT / "docs/object_store.md", folder, environment_of_programs(
             folder, store.environment() | {"PATH": f"{program.parent}:{os.environ['PATH']}"}))
-        page.run("renzan data import", [("--rows 1000000", f"--rows {ROWS}")])
+        page.run("renzan data import", [("--rows 1000000", f"--rows {ROWS}"),
+                                        ("every_steps: 500", "every_steps: 100")])
         page.run("runs/here --workers 2", [
             ("timeout -s KILL 12 ", f"{sys.executable} killer.py "),
             ("|| true", "|| [ $? = 137 ]")])

@@ -100,6 +100,11 @@ std::string ShardingsText(const PlannedRun& planned) {
   return fmt::format("{}", fmt::join(parts, ", "));
 }
 
+// What one takes while it is written.
+double CheckpointBytes(const WorkerCost& worker) {
+  return worker.memory_bytes() - worker.table_bytes - worker.exchange_bytes;
+}
+
 void PrintWorkers(const PlannedRun& planned) {
   constexpr size_t kMostRows = 16;
   Table table({{"worker"},
@@ -123,12 +128,10 @@ void PrintWorkers(const PlannedRun& planned) {
   const std::vector<WorkerTimes> times = TimesOfWorkers(planned.workers, planned.topology);
   for (const size_t w : order) {
     const WorkerCost& worker = planned.workers[w];
-    const double checkpoint =
-        worker.memory_bytes() - worker.table_bytes - worker.exchange_bytes;
     table.Add({std::to_string(w), Gib(worker.table_bytes), Gib(worker.exchange_bytes),
-               Gib(checkpoint), Gib(planned.run.fixed_memory_bytes), Gib(planned.memory_bytes(w)),
-               Ms(times[w].lookup), Ms(times[w].output_dist), Ms(times[w].gradients),
-               Ms(times[w].update)});
+               Gib(CheckpointBytes(worker)), Gib(planned.run.fixed_memory_bytes),
+               Gib(planned.memory_bytes(w)), Ms(times[w].lookup), Ms(times[w].output_dist),
+               Ms(times[w].gradients), Ms(times[w].update)});
   }
   fmt::print("{}", table.Text());
   if (planned.workers.size() > kMostRows)
@@ -179,6 +182,7 @@ nlohmann::ordered_json ToJson(const PlanInput& input, const PlannedRun& planned)
     const WorkerCost& worker = planned.workers[w];
     workers.push_back({{"table_bytes", worker.table_bytes},
                        {"exchange_bytes", worker.exchange_bytes},
+                       {"checkpoint_bytes", CheckpointBytes(worker)},
                        {"memory_bytes", planned.memory_bytes(w)},
                        {"lookup_seconds", times[w].lookup},
                        {"output_dist_seconds", times[w].output_dist},

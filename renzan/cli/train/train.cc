@@ -119,60 +119,54 @@ std::string StopNoticePath() {
   return dir == nullptr || *dir == 0 ? "" : fmt::format("{}/stop.json", dir);
 }
 
-// Whether this run has been tried before, by the launcher or by a job system.
+// Whether this run has been tried before, by the launcher or by a job system; both count from 0.
 bool IsRestarted() {
   const auto number = [](const char* name) {
     const char* text = Environment(name);
     return text == nullptr ? 0 : std::atoi(text);
   };
-  return number("RENZAN_RESTART") > 0 || number("RENZAN_ATTEMPT") > 1;
+  return number("RENZAN_RESTART") > 0 || number("RENZAN_ATTEMPT") > 0;
 }
 
-// Why so many workers on this machine do not fit into memory; empty if they do. Throws Error if they
-// cannot be planned for.
+// Why so many workers on this machine do not fit into memory; empty if they do, and also if it
+// cannot be said: what is wrong otherwise they report themselves.
 std::string WhyTheyDoNotFit(const TrainConfig& config, int workers) {
   if (!config.check_memory) return "";
   const int cores = UsableCpus(ReadCpuBudget());
   const int threads = config.threads > 0 ? config.threads : std::max(1, cores / workers);
-  const std::unique_ptr<Communicator> comm = MakeLocalCommunicator();
-  const Dataset dataset(config.data.train.path,
-                        {.warn = false, .cache = config.data.cache.options()});
-  const DatasetSchema& schema = dataset.schema();
-  const std::vector<double> pooling_factors = EstimatePoolingFactors(
-      {&dataset, ResolveRows(config.data.train.rows, dataset, "data.train.rows")});
-  Topology topology = Topology::OneHost(workers);
-  std::vector<SharedMemory> memory = MemoryOfWorkers(*comm);
-  for (SharedMemory& shared : memory) {
-    shared.ranks.resize(static_cast<size_t>(workers));
-    std::iota(shared.ranks.begin(), shared.ranks.end(), 0);
-    const double share = static_cast<double>(shared.bytes) / workers;
-    double& least = topology.rates.memory_bytes;
-    least = least == 0 ? share : std::min(least, share);
+  try {
+    const std::unique_ptr<Communicator> comm = MakeLocalCommunicator();
+    const Dataset dataset(config.data.train.path,
+                          {.warn = false, .cache = config.data.cache.options()});
+    const DatasetSchema& schema = dataset.schema();
+    const std::vector<double> pooling_factors = EstimatePoolingFactors(
+        {&dataset, ResolveRows(config.data.train.rows, dataset, "data.train.rows")});
+    Topology topology = Topology::OneHost(workers);
+    std::vector<SharedMemory> memory = MemoryOfWorkers(*comm);
+    for (SharedMemory& shared : memory) {
+      shared.ranks.resize(static_cast<size_t>(workers));
+      std::iota(shared.ranks.begin(), shared.ranks.end(), 0);
+      const double share = static_cast<double>(shared.bytes) / workers;
+      double& least = topology.rates.memory_bytes;
+      least = least == 0 ? share : std::min(least, share);
+    }
+    const ShardingPlan plan = PlanOf(config, schema, pooling_factors, topology, threads);
+    return WhyItDoesNotFit(
+        EstimateMemoryOfWorkers(config, schema, pooling_factors, plan, workers, threads), memory);
+  } catch (const Error&) {
+    return "";
   }
-  const ShardingPlan plan = PlanOf(config, schema, pooling_factors, topology, threads);
-  return WhyItDoesNotFit(
-      EstimateMemoryOfWorkers(config, schema, pooling_factors, plan, workers, threads), memory);
 }
 
 // Whether a restart may have so many workers. A plan file is for another number.
 bool FewerFit(TrainConfig config, int workers) {
   config.sharding.plan.clear();
-  try {
-    return WhyTheyDoNotFit(config, workers).empty();
-  } catch (const Error& error) {
-    // They would end with that; what may pass, they report themselves.
-    return error.code() != ErrorCode::kConfig;
-  }
+  return WhyTheyDoNotFit(config, workers).empty();
 }
 
 // A restart would not help workers that do not fit into memory, so none is started.
 void CheckMemoryOfWorkers(const TrainConfig& config, int workers) {
-  std::string why;
-  try {
-    why = WhyTheyDoNotFit(config, workers);
-  } catch (const Error&) {
-    return;  // workers report what is wrong
-  }
+  const std::string why = WhyTheyDoNotFit(config, workers);
   if (!why.empty()) Fail(ErrorCode::kOsError, "{}", why);
 }
 

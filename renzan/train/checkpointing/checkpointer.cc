@@ -224,7 +224,7 @@ void Checkpointer::AbandonIfTooSlow() {
   if (!IsWriting() || flight_.abandoned) return;
   flight_.abandoned = ShouldAbandonInFlight();
   if (flight_.abandoned && comm_.rank() == 0)
-    LogInfo("{} would not be complete in the {:.0f} s that are left: an increment is written instead",
+    LogInfo("{} would not be complete in {:.0f} s: an increment is written instead",
             flight_.report.name, std::max(0.0, deadline_.SecondsLeft()));
   cancel_ = flight_.abandoned;
 }
@@ -272,11 +272,13 @@ bool Checkpointer::ChooseIncremental() const {
   if (stopping_) kind = KindForDeadline(kind, full_seconds, incremental_seconds, seconds_left);
   const bool incremental = kind == CheckpointKind::kIncremental;
   if (stopping_ && comm_.rank() == 0 && std::isfinite(seconds_left))
-    LogInfo(
-        "{:.0f} s are left: {} is written next (at {:.0f} MB/s, as measured, {:.1f} s; a full "
-        "checkpoint {:.1f} s)",
-        std::max(0.0, seconds_left), incremental ? "an increment" : "a full checkpoint",
-        bytes_per_second_ / 1e6, incremental ? incremental_seconds : full_seconds, full_seconds);
+    LogInfo("{:.0f} s are left: {} is written next, which takes {:.1f} s{}; a full one {:.1f} s",
+            std::max(0.0, seconds_left), incremental ? "an increment" : "a full checkpoint",
+            incremental ? incremental_seconds : full_seconds,
+            speed_is_measured_
+                ? fmt::format(" at the {:.0f} MB/s of the last checkpoint", bytes_per_second_ / 1e6)
+                : " at 100 MB/s, which is assumed",
+            full_seconds);
   return incremental;
 }
 
@@ -433,9 +435,10 @@ void Checkpointer::EndWriting() {
 }
 
 void Checkpointer::MeasureSpeed() {
-  if (!task_.error() && flight_.bytes > 0)
-    bytes_per_second_ = static_cast<double>(flight_.bytes) /
-                        std::max(flight_.files_written_at - flight_.started_at, 1e-3);
+  if (task_.error() || flight_.bytes == 0) return;
+  bytes_per_second_ = static_cast<double>(flight_.bytes) /
+                      std::max(flight_.files_written_at - flight_.started_at, 1e-3);
+  speed_is_measured_ = true;
 }
 
 // In the background.

@@ -194,7 +194,8 @@ class Checkpointer {
   bool has_failed_ = false;  // a checkpoint did, and may have left files in a store
   bool wanted_ = false;      // start a checkpoint as soon as none is in flight
   double last_begin_;
-  double bytes_per_second_;  // measured on this worker
+  double bytes_per_second_;  // of this worker's last checkpoint; at first an assumption
+  bool speed_is_measured_ = false;
   uint64_t progress_bytes_ = 0;
   bool stopping_ = false;
   int64_t stops_seen_ = 0;  // requests by all workers
