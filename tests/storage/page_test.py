@@ -18,7 +18,7 @@ from store import Store
 from stored_checkpoints import manifests
 from training import environment_of_programs
 
-ROWS = 200000
+ROWS = 100000
 # Kills what it is told to run when that says that a checkpoint is complete.
 KILLER = """
 import os, signal, subprocess, sys
@@ -41,7 +41,7 @@ def main():
         page = Page(ROOT / "docs/object_store.md", folder, environment_of_programs(
             folder, store.environment() | {"PATH": f"{program.parent}:{os.environ['PATH']}"}))
         page.run("renzan data import", [("--rows 1000000", f"--rows {ROWS}"),
-                                        ("every_steps: 500", "every_steps: 100")])
+                                        ("every_steps: 500", "every_steps: 50")])
         page.run("runs/here --workers 2", [
             ("timeout -s KILL 12 ", f"{sys.executable} killer.py "),
             ("|| true", "|| [ $? = 137 ]")])
