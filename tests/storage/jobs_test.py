@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""A day of the cluster on this machine, whose jobs keep their data and checkpoints in the store, and
-have nothing else in common between two attempts: each worker of each has a run directory of its own. A
+"""A day of the cluster on this machine, whose jobs keep their checkpoints in the store, and have
+nothing else in common between two attempts: each worker of each has a run directory of its own. A
 node is drained, another lost without a word, the daemon killed, and all jobs stop for one of a higher
 priority. Their models are those of undisturbed runs.
 
@@ -24,8 +24,6 @@ from training import is_alive
 LIMIT_S = 240  # only ends a test that hangs
 FOREVER = 100_000_000
 STEPS_AT_THE_END = 300
-STORED = f"s3://{BUCKET}/stored"
-DATA = f"{STORED}/data"
 CLUSTER = """
 pools: {own: {nodes: 4, resources: {cpu: 4, memory: 4GiB, gpu: 1}}}
 scheduling: {min_between_resizes: 1s}
@@ -42,12 +40,10 @@ checkpoint: {every: 1s}
 class Machine:
     def __init__(self, program, folder, store):
         self.program, self.folder, self.store = program, folder, store
-        self.of_store = {**store.environment(), "RENZAN_DATA_CACHE": f"{folder}/cache"}
         self.environment = {**{k: v for k, v in os.environ.items() if not k.startswith("RENZAN_")},
-                            **self.of_store, "RENZAN_STATE_DIR": f"{folder}/state"}
+                            **store.environment(), "RENZAN_STATE_DIR": f"{folder}/state"}
         self.write("cluster.yaml", CLUSTER)
         self("data", "synth", "--format", "dataset", "--rows", 20000, "--seed", 5, "--output", "data")
-        self("upload", "data", STORED)
 
     def __call__(self, *arguments, check=True):
         done = subprocess.run([self.program, *map(str, arguments)], cwd=self.folder,
@@ -87,7 +83,7 @@ class Job:
         script = f'"$0" train {name}.yaml --run-dir "$(mktemp -d {machine.folder}/run.XXXXXX)"'
         machine.write(f"{name}.job", json.dumps({  # which is YAML, too
             "name": name, "priority": priority, "replicas": replicas,
-            "resources": {"cpu": 1, "gpu": 1}, "environment": machine.of_store,
+            "resources": {"cpu": 1, "gpu": 1}, "environment": machine.store.environment(),
             "checkpoint": {"on_stop": True, "directory": f"s3://{BUCKET}/{self.place}"},
             "command": ["sh", "-c", f"{script} && {then}" if then else f"exec {script}",
                         machine.program]}))
@@ -97,7 +93,7 @@ class Job:
         """Before an attempt starts."""
         self._steps = steps
         self.machine.write(f"{self.name}.yaml", CONFIG.replace("SEED", str(self._seed))
-                           .replace("DATA", DATA)
+                           .replace("DATA", f"{self.machine.folder}/data")
                            .replace("STEPS", str(steps)))
 
     def show(self):
