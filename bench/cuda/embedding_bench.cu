@@ -160,7 +160,7 @@ class Bench {
     stream_.Synchronize();
 
     SortedLookups sorted(shape, lookups);
-    SparseUpdate update(shape, lookups);
+    SparseUpdate update(shape, sorted.leaf_floats());
     std::vector<double> forward_s, sort_s, update_s, both_s;
     TimedEvent pooled, has_sorted;
     for (int i = 0; i < kWarmUps + kRepeats; ++i) {
@@ -172,9 +172,9 @@ class Bench {
       pooled.Record(stream_);
       sorted.Sort(tables.as<DeviceTable>(), batch, stream_.get());
       has_sorted.Record(stream_);
-      update.Apply(step_memory.as<SparseStepOnDevice>(), tables.as<DeviceTable>(), batch, sorted,
-                   gradients_.as<void>(), touched.as<uint32_t>(), finite.as<int32_t>(),
-                   stream_.get());
+      update.Apply(step_memory.as<SparseStepOnDevice>(), tables.as<DeviceTable>(), batch,
+                   sorted.by_row(), gradients_.as<void>(), touched.as<uint32_t>(),
+                   finite.as<int32_t>(), stream_.get());
       end_.Record(stream_);
       stream_.Synchronize();
       if (i < kWarmUps) continue;
@@ -183,9 +183,10 @@ class Bench {
       update_s.push_back(end_.SecondsSince(has_sorted));
       both_s.push_back(end_.SecondsSince(pooled));
     }
-    uint32_t distinct = 0;
-    CopyToHost(sorted.num_rows(), sizeof(distinct), &distinct, stream_);
+    LookupsByRow::Counts counts;
+    CopyToHost(sorted.by_row().counts, sizeof(counts), &counts, stream_);
     stream_.Synchronize();
+    const uint32_t distinct = counts.ones + counts.several;
     const double row = static_cast<double>(row_bytes), n = static_cast<double>(lookups);
     const double state_bytes = of.optimizer == SparseOptimizerType::kRowWiseAdagrad ? 4 : 0;
     const double ids_bytes = 4 * n + (of.pooling == 1 ? 0 : 4 * static_cast<double>(samples));

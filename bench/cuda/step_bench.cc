@@ -123,20 +123,29 @@ template <class SetRows>
 void FillTables(const DeviceModelOptions& options, const SetRows& set_rows) {
   constexpr int64_t kPiece = 1 << 16;
   const int64_t dim = options.model.embedding_dim;
-  std::vector<float> weights(kPiece * dim), states(kPiece * options.tables[0].state_width);
-  for (size_t i = 0; i < weights.size(); ++i)
+  // Page-locked: gigabytes are copied.
+  const size_t values = static_cast<size_t>(kPiece * dim);
+  const cuda::PinnedMemory pinned(values * sizeof(float));
+  const std::span<float> weights(pinned.as<float>(), values);
+  const std::vector<float> states(static_cast<size_t>(kPiece * options.tables[0].state_width));
+  for (size_t i = 0; i < values; ++i)
     weights[i] = (Philox::Uniform(Philox::Draw(3, i)[0]) - 0.5f) * 0.02f;
   for (size_t t = 0; t < options.tables.size(); ++t)
     for (int64_t first = 0; first < options.tables[t].rows; first += kPiece) {
       const int64_t n = std::min(kPiece, options.tables[t].rows - first);
-      set_rows(t, first, std::span(weights).first(static_cast<size_t>(n * dim)),
+      set_rows(t, first, std::span<const float>(weights).first(static_cast<size_t>(n * dim)),
                std::span(states).first(static_cast<size_t>(n) * states.size() / kPiece));
     }
 }
 
 // Whole steps through the interface that training uses; the next batch is copied meanwhile.
-double SamplesPerSecond(const Flags& flags, const DeviceModelOptions& options,
-                        std::span<const HostBatch> batches) {
+struct Run {
+  double samples_per_second = 0;
+  int64_t bytes = 0;  // of the GPU's memory that are taken
+};
+
+Run TrainSteps(const Flags& flags, const DeviceModelOptions& options,
+               std::span<const HostBatch> batches) {
   const std::unique_ptr<DeviceModel> model = MakeDeviceModel(options);
   model->SetParameters(InitialParameters(options));
   FillTables(options, [&](auto... rows) { model->SetRows(rows...); });
@@ -156,7 +165,10 @@ double SamplesPerSecond(const Flags& flags, const DeviceModelOptions& options,
   run(6);
   std::vector<double> seconds;
   for (int repeat = 0; repeat < 5; ++repeat) seconds.push_back(run(flags.steps / 5));
-  return static_cast<double>(options.own_samples()) / Median(seconds);
+  size_t free = 0, total = 0;
+  Check(cudaMemGetInfo(&free, &total), "asking for the GPU's memory");
+  return {static_cast<double>(options.own_samples()) / Median(seconds),
+          static_cast<int64_t>(total - free)};
 }
 
 struct Limits {
@@ -279,10 +291,14 @@ std::vector<Phase> MeasurePhases(const DeviceModelOptions& options,
       [&] { embeddings.Pool(lookups_now(), dense.features(), stream); });
   add("sort lookups", bytes(n * 2 * 8 * 4), [&] { embeddings.Sort(lookups_now(), stream); });
   add("pack weights", bytes(size * (4 + value)), [&] { dense.PackWeights(); });
-  add("forward", flops / 3 / limits.flops,
-      [&] { dense.Forward(inputs[turn % kBatches].as<float>()); });
-  add("backward", flops * 2 / 3 / limits.flops,
-      [&] { dense.Backward(labels[turn % kBatches].as<float>(), samples); });
+  add("forward", flops / 3 / limits.flops, [&] {
+    dense.ForwardDense(inputs[turn % kBatches].as<float>());
+    dense.ForwardFeatures();
+  });
+  add("backward", flops * 2 / 3 / limits.flops, [&] {
+    dense.BackwardToFeatures(labels[turn % kBatches].as<float>(), samples);
+    dense.BackwardToDense();
+  });
   add("reduce and update dense", bytes(size * 4 * (options.own_virtual_workers + 4)), [&] {
     dense.Update(reinterpret_cast<const cuda::DenseStep*>(steps.as<std::byte>() + 256), finite);
   });
@@ -324,10 +340,18 @@ int Main(int argc, char** argv) {
   for (const int64_t batch : flags.batches) {
     const DeviceModelOptions options = OptionsOf(flags, batch);
     const std::vector<HostBatch> batches = RandomBatches(batch, flags.rows);
-    const double rate = SamplesPerSecond(flags, options, batches);
-    fmt::print("{} {} batch {}: {:.2f} M samples/s, {:.3f} ms\n", flags.model, flags.precision,
-               batch, rate / 1e6, 1e3 * static_cast<double>(batch) / rate);
-    Json of_batch = {{"batch", batch}, {"samples_per_second", rate}};
+    const Run run = TrainSteps(flags, options, batches);
+    const double rate = run.samples_per_second;
+    const DeviceBytes estimate = EstimateDeviceBytes(options);
+    const int64_t estimated = estimate.tables + estimate.rest;
+    fmt::print(
+        "{} {} batch {}: {:.2f} M samples/s, {:.3f} ms; {:.2f} GB of memory, estimated {:.2f}\n",
+        flags.model, flags.precision, batch, rate / 1e6, 1e3 * static_cast<double>(batch) / rate,
+        static_cast<double>(run.bytes) / 1e9, static_cast<double>(estimated) / 1e9);
+    Json of_batch = {{"batch", batch},
+                     {"samples_per_second", rate},
+                     {"bytes", run.bytes},
+                     {"estimated_bytes", estimated}};
     for (const Phase& phase : MeasurePhases(options, batches, limits)) {
       fmt::print("  {:26} {:8.3f} ms, at least {:.3f} ({:.0f} %)\n", phase.name,
                  phase.seconds * 1e3, phase.least * 1e3, 100 * phase.least / phase.seconds);

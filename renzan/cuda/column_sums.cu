@@ -82,7 +82,7 @@ struct MaskedColumns {
 };
 
 // Of a cross layer: d_crossed, which is summed, and d_x0.
-template <class T, bool kAccumulate>
+template <class T, bool kAccumulate, bool kResidual>
 struct CrossColumns {
   static constexpr int kRowsAtOnce = 2;
   const T *dy, *x0, *crossed;
@@ -105,6 +105,7 @@ struct CrossColumns {
     for (int i = 0; i < kWidth; ++i) {
       a[i] = d[i] * a[i];
       sum[i] = d[i] * b[i] + sum[i];
+      if (kResidual) sum[i] += d[i];
     }
     StoreValues(sum, d_x0 + at);
     ValueGroup<T, kWidth> rounded;
@@ -120,7 +121,8 @@ struct CrossColumns {
 // kLanes threads share a row, the threads' sums are added in their order.
 template <class T, int kLanes, class Columns>
 __global__ void __launch_bounds__(kSumThreads)
-    SumChunksKernel(int64_t rows, int64_t columns, Columns operation, float* chunks) {
+    SumColumnsKernel(int64_t rows, int64_t columns, Columns operation, ColumnSums::Places scratch,
+                     float* d_bias, int64_t d_bias_stride) {
   constexpr int kWidth = kValuesOf16Bytes<T>, kRowLanes = kSumThreads / kLanes;
   constexpr int kRowsAtOnce = Columns::kRowsAtOnce;
   const int row_lane = static_cast<int>(threadIdx.x) / kLanes;
@@ -146,34 +148,44 @@ __global__ void __launch_bounds__(kSumThreads)
 #pragma unroll
   for (int c = 0; c < kWidth; ++c) of_row_lane[row_lane][lane * kWidth + c] = sum[c];
   __syncthreads();
+  // What the blocks of a virtual worker's column have stored, the last of them adds in order.
+  float* const of_worker = scratch.chunks + blockIdx.z * int64_t{gridDim.y} * columns;
   for (int c = static_cast<int>(threadIdx.x); c < kColumns; c += kSumThreads) {
     const int64_t own = static_cast<int64_t>(blockIdx.x) * kColumns + c;
     if (own >= columns) continue;
     float total = 0.0f;
 #pragma unroll
     for (int r = 0; r < kRowLanes; ++r) total += of_row_lane[r][c];
-    chunks[(blockIdx.z * int64_t{gridDim.y} + blockIdx.y) * columns + own] = total;
+    of_worker[blockIdx.y * columns + own] = total;
   }
-}
-
-// d_bias = the sum of the chunks of a virtual worker, in their order.
-__global__ void __launch_bounds__(kSumThreads)
-    AddChunksKernel(int num_chunks, int64_t columns, const float* chunks, float* d_bias,
-                    int64_t d_bias_stride) {
-  const int64_t c = static_cast<int64_t>(blockIdx.x) * kSumThreads + threadIdx.x;
-  if (c >= columns) return;
-  const float* of_worker = chunks + blockIdx.y * int64_t{num_chunks} * columns + c;
-  float total = 0.0f;
-  for (int i = 0; i < num_chunks; ++i) total += of_worker[i * columns];
-  d_bias[blockIdx.y * d_bias_stride + c] = total;
+  __threadfence();
+  __syncthreads();
+  __shared__ bool is_last;
+  uint32_t* const arrived = scratch.arrived + blockIdx.z * gridDim.x + blockIdx.x;
+  if (threadIdx.x == 0) is_last = atomicAdd(arrived, 1) == gridDim.y - 1;
+  __syncthreads();
+  if (!is_last) return;
+  __threadfence();
+  for (int c = static_cast<int>(threadIdx.x); c < kColumns; c += kSumThreads) {
+    const int64_t own = static_cast<int64_t>(blockIdx.x) * kColumns + c;
+    if (own >= columns) continue;
+    float total = 0.0f;
+    for (unsigned i = 0; i < gridDim.y; ++i) total += __ldcg(of_worker + i * columns + own);
+    d_bias[blockIdx.z * d_bias_stride + own] = total;
+  }
+  if (threadIdx.x == 0) *arrived = 0;  // for the next launch
 }
 
 int64_t Chunks(const MatrixShape& shape) { return (shape.rows + kRowsOfChunk - 1) / kRowsOfChunk; }
 
+// Blocks that share columns of a virtual worker, for any number of columns up to `columns`.
+int64_t MostBlocks(int64_t columns) { return columns / 8 + 1; }
+
 // The order of a sum depends on the rows and columns of a virtual worker only.
 template <class T, class Columns>
-void SumColumns(const MatrixShape& shape, const Columns& operation, float* scratch, float* d_bias,
-                int64_t d_bias_stride, cudaStream_t stream) {
+void SumColumns(const MatrixShape& shape, const Columns& operation,
+                const ColumnSums::Places& scratch, float* d_bias, int64_t d_bias_stride,
+                cudaStream_t stream) {
   const unsigned chunks = static_cast<unsigned>(Chunks(shape));
   const unsigned batches = static_cast<unsigned>(shape.batches);
   const auto launch = [&](auto lanes) {
@@ -181,58 +193,65 @@ void SumColumns(const MatrixShape& shape, const Columns& operation, float* scrat
     constexpr int64_t kColumns = kLanes * kValuesOf16Bytes<T>;
     const dim3 blocks(static_cast<unsigned>((shape.columns + kColumns - 1) / kColumns), chunks,
                       batches);
-    SumChunksKernel<T, kLanes>
-        <<<blocks, kSumThreads, 0, stream>>>(shape.rows, shape.columns, operation, scratch);
+    SumColumnsKernel<T, kLanes><<<blocks, kSumThreads, 0, stream>>>(
+        shape.rows, shape.columns, operation, scratch, d_bias, d_bias_stride);
   };
   if (shape.columns >= 16 * kValuesOf16Bytes<T>) {
     launch(std::integral_constant<int, 16>());
   } else {
     launch(std::integral_constant<int, 2>());
   }
-  const dim3 blocks(static_cast<unsigned>((shape.columns + kSumThreads - 1) / kSumThreads),
-                    batches);
-  AddChunksKernel<<<blocks, kSumThreads, 0, stream>>>(static_cast<int>(chunks), shape.columns,
-                                                      scratch, d_bias, d_bias_stride);
 }
 
 }  // namespace
 
-int64_t ColumnSumFloats(const MatrixShape& shape) {
-  return shape.batches * Chunks(shape) * shape.columns;
-}
+ColumnSums::ColumnSums(const MatrixShape& widest)
+    : chunks_(static_cast<size_t>(widest.batches * Chunks(widest) * widest.columns) *
+              sizeof(float)),
+      arrived_(static_cast<size_t>(widest.batches * MostBlocks(widest.columns)) *
+               sizeof(uint32_t)) {}
 
-void MaskAndSumColumns(const MatrixShape& shape, const void* activations, void* dy, float* scratch,
-                       float* d_bias, int64_t d_bias_stride, cudaStream_t stream) {
+void MaskAndSumColumns(const MatrixShape& shape, const void* activations, void* dy,
+                       const ColumnSums& scratch, float* d_bias, int64_t d_bias_stride,
+                       cudaStream_t stream) {
   if (shape.columns == 0 || shape.batches == 0) return;
   WithValueType(shape.precision, [&](auto type) {
     using T = decltype(type);
     T* const gradient = static_cast<T*>(dy);
     if (activations != nullptr) {
       const MaskedColumns<T> masked = {static_cast<const T*>(activations), gradient};
-      SumColumns<T>(shape, masked, scratch, d_bias, d_bias_stride, stream);
+      SumColumns<T>(shape, masked, scratch.places(), d_bias, d_bias_stride, stream);
     } else {
-      SumColumns<T>(shape, PlainColumns<T>{gradient}, scratch, d_bias, d_bias_stride, stream);
+      SumColumns<T>(shape, PlainColumns<T>{gradient}, scratch.places(), d_bias, d_bias_stride,
+                    stream);
     }
   });
   CheckLaunch("the gradient of a bias");
 }
 
 void CrossBackward(const MatrixShape& shape, const void* dy, const void* x0, const void* crossed,
-                   bool accumulate, void* d_crossed, void* d_x0, float* scratch, float* d_bias,
-                   int64_t d_bias_stride, cudaStream_t stream) {
+                   CrossGradient of, void* d_crossed, void* d_x0, const ColumnSums& scratch,
+                   float* d_bias, int64_t d_bias_stride, cudaStream_t stream) {
   if (shape.columns == 0 || shape.batches == 0) return;
   WithValueType(shape.precision, [&](auto type) {
     using T = decltype(type);
-    const auto launch = [&](auto accumulates) {
-      const CrossColumns<T, decltype(accumulates)::value> columns = {
+    const auto launch = [&](auto accumulates, auto residual) {
+      const CrossColumns<T, decltype(accumulates)::value, decltype(residual)::value> columns = {
           static_cast<const T*>(dy), static_cast<const T*>(x0), static_cast<const T*>(crossed),
           static_cast<T*>(d_crossed), static_cast<T*>(d_x0)};
-      SumColumns<T>(shape, columns, scratch, d_bias, d_bias_stride, stream);
+      SumColumns<T>(shape, columns, scratch.places(), d_bias, d_bias_stride, stream);
     };
-    if (accumulate) {
-      launch(std::true_type());
+    const auto with_residual = [&](auto accumulates) {
+      if (of.residual) {
+        launch(accumulates, std::true_type());
+      } else {
+        launch(accumulates, std::false_type());
+      }
+    };
+    if (of.accumulate) {
+      with_residual(std::true_type());
     } else {
-      launch(std::false_type());
+      with_residual(std::false_type());
     }
   });
   CheckLaunch("the gradient of a cross layer");

@@ -97,7 +97,7 @@ void StagedBatch::Copy(const DeviceBatch& batch, int num_tables, int64_t samples
     first += batch.rows[t].size();
   }
   CopyToDevice(to, end, device_.as<void>(), stream);
-  arrived_.Record(stream);
+  arrived_.Record(stream.get());
   lookups_ = {.rows = At<int32_t>(rows),
               .offsets = jagged ? At<int32_t>(offsets) : nullptr,
               .num_lookups = static_cast<int64_t>(num_lookups)};
@@ -196,7 +196,8 @@ class CudaModel : public DeviceModel {
   void BeginForwardAndBackward(int64_t global_batch) override {
     const StagedBatch& batch = TakeBatch();
     Forward(batch);
-    dense_.Backward(batch.labels(), global_batch);
+    dense_.BackwardToFeatures(batch.labels(), global_batch);
+    dense_.BackwardToDense();
     CopyResults();
   }
 
@@ -273,7 +274,7 @@ class CudaModel : public DeviceModel {
     UseDevice();
     CHECK(next_ >= 0);
     current_ = std::exchange(next_, -1);
-    batches_[current_].arrived().Await(compute_);
+    batches_[current_].arrived().Await(compute_.get());
     return batches_[current_];
   }
 
@@ -291,22 +292,33 @@ class CudaModel : public DeviceModel {
                       options_.model.embedding_dim * BytesPerValue(precision),
                   features_, precision, compute_.get());
     }
-    dense_.Forward(batch.dense());
+    dense_.ForwardDense(batch.dense());
+    dense_.ForwardFeatures();
   }
 
-  // The lookups are sorted beside the dense part, which leaves room for that.
+  // What the tables do, which is limited by the memory, goes beside the dense part, which is
+  // limited by the products, where nothing waits for it.
   void LaunchStep(const StagedBatch& batch, int64_t global_batch) {
     StepMemory* const step = step_.as<StepMemory>();
-    fork_.Record(compute_);
-    fork_.Await(beside_);
-    embeddings_->Sort(batch.lookups(), beside_);
-    join_.Record(beside_);
-    Forward(batch);
-    dense_.Backward(batch.labels(), global_batch);
-    join_.Await(compute_);
+    const auto after = [](const Event& event, const Stream& first, const Stream& then) {
+      event.Record(first.get());
+      event.Await(then.get());
+    };
+    after(fork_, compute_, tables_);
+    embeddings_->Pool(batch.lookups(), dense_.features(), tables_);
+    pooled_rows_.Record(tables_.get());
+    embeddings_->Sort(batch.lookups(), tables_);
+    dense_.PackWeights();
+    dense_.ForwardDense(batch.dense());
+    pooled_rows_.Await(compute_.get());
+    dense_.ForwardFeatures();
+    dense_.BackwardToFeatures(batch.labels(), global_batch);
+    after(fork_, compute_, tables_);
     embeddings_->Update(&step->sparse, batch.lookups(), dense_.d_features(), &step->tables_finite,
-                        compute_);
+                        tables_);
+    dense_.BackwardToDense();
     dense_.Update(&step->dense, &step->dense_finite);
+    after(join_, tables_, compute_);
   }
 
   void SetStep(const DeviceStep& step) {
@@ -332,13 +344,13 @@ class CudaModel : public DeviceModel {
   void CopyResults() {
     CopyToHost(dense_.logits(), pinned_logits_.bytes(), pinned_logits_.as<void>(), compute_);
     CopyToHost(step_.as<void>(), sizeof(StepMemory), pinned_step_.as<void>(), compute_);
-    done_.Record(compute_);
+    done_.Record(compute_.get());
   }
 
   DeviceModelOptions options_;
   DeviceFacts facts_;  // also chooses the device for what follows
-  Stream compute_, copies_, beside_;
-  Event fork_, join_, done_;
+  Stream compute_, copies_, tables_;
+  Event fork_, join_, pooled_rows_, done_;
   DenseEngine dense_;
   std::optional<EmbeddingEngine> embeddings_;
   int64_t features_ = 0, pooled_columns_ = 0;

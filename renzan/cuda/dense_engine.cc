@@ -49,6 +49,7 @@ DenseEngine::DenseEngine(const DeviceModelOptions& options, const Stream& stream
                  .tf32 = options.tf32,
                  .virtual_workers = options.virtual_workers,
                  .own_virtual_workers = options.own_virtual_workers}),
+      products_beside_(products_.options()),
       device_places_(places_.places().size() * sizeof(ParameterPlace)),
       logit_place_(sizeof(ParameterPlace)) {
   const ModelOptions& model = options_.model;
@@ -72,6 +73,7 @@ DenseEngine::DenseEngine(const DeviceModelOptions& options, const Stream& stream
   stream_.Synchronize();
 
   context_ = {.products = &products_,
+              .products_beside = &products_beside_,
               .places = &places_,
               .precision = model.precision,
               .batches = options.own_virtual_workers,
@@ -79,13 +81,14 @@ DenseEngine::DenseEngine(const DeviceModelOptions& options, const Stream& stream
               .weights = weights_.as<std::byte>(),
               .gradients = gradients_.as<float>(),
               .last_bias = last_bias_.as<float>(),
-              .stream = &stream_};
+              .stream = &stream_,
+              .beside = &beside_,
+              .fork = &fork_};
   int64_t widest = 0;
   for (const ParameterPlace& place : places_.places())
     if (place.rows == 1) widest = std::max(widest, place.stride);
-  column_sums_ =
-      DeviceMemory(static_cast<size_t>(ColumnSumFloats(context_.Shape(widest))) * sizeof(float));
-  context_.column_sums = column_sums_.as<float>();
+  column_sums_.emplace(context_.Shape(widest));
+  context_.column_sums = &*column_sums_;
   dense_stride_ = Padded(model.num_dense);
   features_stride_ = FeaturesPerSample(model);
   dense_ = context_.Matrix(dense_stride_);
@@ -114,23 +117,25 @@ void DenseEngine::PackWeights() const {
                  last_bias_.as<void>(), stream_.get());
 }
 
-void DenseEngine::Forward(const float* dense) const {
+void DenseEngine::ForwardDense(const float* dense) const {
+  if (!bottom_) return;
   const ModelOptions& model = options_.model;
   const int64_t rows = context_.all_rows();
-  if (bottom_) {
-    ConvertRows(rows, model.num_dense, dense, model.num_dense, dense_.as<void>(), dense_stride_,
-                context_.precision, stream_.get());
-    bottom_->Forward(context_, dense_.as<void>());
-    CopyColumns(rows, model.embedding_dim, bottom_->output(), model.embedding_dim, features(),
-                features_stride_, context_.precision, stream_.get());
-  }
+  ConvertRows(rows, model.num_dense, dense, model.num_dense, dense_.as<void>(), dense_stride_,
+              context_.precision, stream_.get());
+  bottom_->Forward(context_, dense_.as<void>());
+  CopyColumns(rows, model.embedding_dim, bottom_->output(), model.embedding_dim, features(),
+              features_stride_, context_.precision, stream_.get());
+}
+
+void DenseEngine::ForwardFeatures() const {
   const void* interactions = interactions_.as<void>();
   if (cross_) {
     cross_->Forward(context_, features());
     interactions = cross_->output();
   } else {
-    InteractionForward(InteractionOf(model, context_), features(), interactions_.as<void>(),
-                       stream_.get());
+    InteractionForward(InteractionOf(options_.model, context_), features(),
+                       interactions_.as<void>(), stream_.get());
   }
   top_->Forward(context_, interactions);
 }
@@ -140,7 +145,7 @@ void DenseEngine::CopyLogits() const {
               Precision::kFloat32, stream_.get());
 }
 
-void DenseEngine::Backward(const float* labels, int64_t global_batch) const {
+void DenseEngine::BackwardToFeatures(const float* labels, int64_t global_batch) const {
   const ModelOptions& model = options_.model;
   const int64_t rows = context_.all_rows();
   LossGradient(rows, kLogitColumns, static_cast<const float*>(top_->output()), labels, global_batch,
@@ -154,10 +159,17 @@ void DenseEngine::Backward(const float* labels, int64_t global_batch) const {
     InteractionBackward(InteractionOf(model, context_), features(), d_interactions,
                         d_features_.as<void>(), stream_.get());
   }
-  if (!bottom_) return;
-  CopyColumns(rows, model.embedding_dim, d_features(), features_stride_, d_bottom_.as<void>(),
-              model.embedding_dim, context_.precision, stream_.get());
-  bottom_->Backward(context_, dense_.as<void>(), d_bottom_.as<void>(), nullptr);
+}
+
+void DenseEngine::BackwardToDense() const {
+  if (bottom_) {
+    const int64_t dim = options_.model.embedding_dim;
+    CopyColumns(context_.all_rows(), dim, d_features(), features_stride_, d_bottom_.as<void>(), dim,
+                context_.precision, stream_.get());
+    bottom_->Backward(context_, dense_.as<void>(), d_bottom_.as<void>(), nullptr);
+  }
+  join_.Record(beside_.get());
+  join_.Await(stream_.get());
 }
 
 void DenseEngine::SumGradients(int first, int n, float* flat) const {
@@ -171,11 +183,8 @@ void DenseEngine::Update(const DenseStep* step, int32_t* finite) const {
   SumGradients(0, options_.own_virtual_workers, sum_.as<float>());
   ApplyDenseOptimizer(options_.dense.type, step, size, sum_.as<float>(),
                       states_.empty() ? nullptr : states_[0].as<float>(),
-                      states_.size() < 2 ? nullptr : states_[1].as<float>(), parameters(),
+                      states_.size() < 2 ? nullptr : states_[1].as<float>(), parameters(), finite,
                       stream_.get());
-  CheckValues(size, parameters(), finite, stream_.get());
-  for (const DeviceMemory& state : states_)
-    CheckValues(size, state.as<float>(), finite, stream_.get());
 }
 
 }  // namespace renzan::cuda

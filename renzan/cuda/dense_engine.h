@@ -30,16 +30,21 @@ class DenseEngine {
 
   // All of these only launch. `dense` [own samples, num_dense] and `labels` are in device memory.
   void PackWeights() const;
-  void Forward(const float* dense) const;
-  // After Forward: logits.
+  // The forward pass: of the dense features, and then of all.
+  void ForwardDense(const float* dense) const;
+  void ForwardFeatures() const;
+  // After the forward pass: logits.
   const float* logits() const { return logits_.as<float>(); }
   void CopyLogits() const;
-  void Backward(const float* labels, int64_t global_batch) const;
+  // The backward pass: to d_features, and then to the dense features. The gradients are complete
+  // after both.
+  void BackwardToFeatures(const float* labels, int64_t global_batch) const;
+  void BackwardToDense() const;
   // The sum of own virtual workers' gradients [first, first + n) by the tree, as a flat array; n is
   // a power of two.
   void SumGradients(int first, int n, float* flat) const;
   // All virtual workers are here: reduces their gradients and applies the optimizer. `step` is in
-  // device memory. *finite: CheckValues of parameters and states.
+  // device memory. *finite as ApplyDenseOptimizer has it.
   void Update(const DenseStep* step, int32_t* finite) const;
 
  private:
@@ -49,9 +54,12 @@ class DenseEngine {
   DeviceModelOptions options_;
   std::unique_ptr<Model> model_;
   ParameterPlaces places_;
-  ProductLibrary products_;
+  Stream beside_;  // see DenseContext
+  Event fork_, join_;
+  ProductLibrary products_, products_beside_;
   DeviceMemory device_places_, logit_place_;
-  DeviceMemory parameters_, weights_, last_bias_, gradients_, sum_, column_sums_;
+  DeviceMemory parameters_, weights_, last_bias_, gradients_, sum_;
+  std::optional<ColumnSums> column_sums_;
   std::vector<DeviceMemory> states_;
   DenseContext context_;
   int64_t dense_stride_ = 0, features_stride_ = 0;

@@ -243,11 +243,11 @@ TEST_P(DenseKernels, MaskAndSumColumnsOfEachVirtualWorker) {
     const auto run = [&](int first, int n) {
       const DeviceMemory activations = ToDevice(y), gradients = ToDevice(dy);
       const DeviceMemory sums = PoisonedFloats(kBatches * stride);
-      const DeviceMemory scratch = PoisonedFloats(ColumnSumFloats({n, rows, columns, precision()}));
+      const ColumnSums scratch({n, rows, columns, precision()});
       MaskAndSumColumns({n, rows, columns, precision()},
                         mask ? At(activations, first * of_batch) : nullptr,
-                        At(gradients, first * of_batch), scratch.as<float>(),
-                        sums.as<float>() + first * stride, stride, nullptr);
+                        At(gradients, first * of_batch), scratch, sums.as<float>() + first * stride,
+                        stride, nullptr);
       return std::pair(ToHost(gradients), FloatsOf(sums));
     };
     const auto [masked, sums] = run(0, kBatches);
@@ -351,45 +351,35 @@ TEST_P(DenseKernels, CrossForwardRoundsProductsAndSums) {
   }
 }
 
-TEST_P(DenseKernels, CrossBackwardAccumulatesIfItIsToldAndSumsColumns) {
-  for (const int64_t columns : {8, 40, 600, 3456}) {
-    for (const bool accumulate : {false, true}) {
+TEST_P(DenseKernels, CrossBackwardAddsWhatItIsToldAndSumsColumns) {
+  const ColumnSums scratch({.batches = 2, .rows = 600, .columns = 3456, .precision = precision()});
+  for (const int64_t columns : {3456, 8, 40, 600}) {
+    for (const CrossGradient of :
+         {CrossGradient{false, false}, {true, false}, {true, true}, {false, true}}) {
       const MatrixShape shape = {
           .batches = 2, .rows = 600, .columns = columns, .precision = precision()};
       const int64_t n = shape.batches * shape.rows * columns;
       const std::vector<float> dy = Values(n, 11), x0 = Values(n, 12), crossed = Values(n, 13);
       const std::vector<float> before =
-          accumulate ? Values(n, 14) : std::vector<float>(static_cast<size_t>(n), NAN);
+          of.accumulate ? Values(n, 14) : std::vector<float>(static_cast<size_t>(n), NAN);
       const DeviceMemory d = ToDevice(dy), a = ToDevice(x0), b = ToDevice(crossed);
       const DeviceMemory d_crossed = Poisoned(n), d_x0 = ToDevice(before);
       const DeviceMemory d_bias = PoisonedFloats(2 * columns), alone = PoisonedFloats(2 * columns);
-      const DeviceMemory scratch = PoisonedFloats(ColumnSumFloats(shape));
-      CrossBackward(shape, d.as<void>(), a.as<void>(), b.as<void>(), accumulate,
-                    d_crossed.as<void>(), d_x0.as<void>(), scratch.as<float>(), d_bias.as<float>(),
-                    columns, nullptr);
+      CrossBackward(shape, d.as<void>(), a.as<void>(), b.as<void>(), of, d_crossed.as<void>(),
+                    d_x0.as<void>(), scratch, d_bias.as<float>(), columns, nullptr);
       std::vector<float> expected(dy.size()), expected_x0(dy.size());
       for (size_t i = 0; i < dy.size(); ++i) {
         expected[i] = Round(dy[i] * x0[i]);
         const float product = dy[i] * crossed[i];
-        expected_x0[i] = Round(product + (accumulate ? before[i] : 0.0f));
+        const float sum = product + (of.accumulate ? before[i] : 0.0f);
+        expected_x0[i] = Round(of.residual ? sum + dy[i] : sum);
       }
       ExpectSameBits(ToHost(d_crossed), expected);
       ExpectSameBits(ToHost(d_x0), expected_x0);
-      MaskAndSumColumns(shape, nullptr, d_crossed.as<void>(), scratch.as<float>(),
-                        alone.as<float>(), columns, nullptr);
+      MaskAndSumColumns(shape, nullptr, d_crossed.as<void>(), scratch, alone.as<float>(), columns,
+                        nullptr);
       ExpectSameBits(FloatsOf(d_bias), FloatsOf(alone));
     }
-  }
-}
-
-TEST_P(DenseKernels, AddMatricesRoundsOnce) {
-  for (const int64_t n : kSizes) {
-    const std::vector<float> a = Values(n, 15), b = Values(n, 16);
-    const DeviceMemory x = ToDevice(a), y = ToDevice(b), out = Poisoned(n);
-    AddMatrices(n, precision(), x.as<void>(), y.as<void>(), out.as<void>(), nullptr);
-    std::vector<float> expected(a.size());
-    for (size_t i = 0; i < a.size(); ++i) expected[i] = Round(a[i] + b[i]);
-    ExpectSameBits(ToHost(out), expected);
   }
 }
 
@@ -422,25 +412,6 @@ TEST_P(DenseKernels, LossGradientIsInColumnZero) {
 INSTANTIATE_TEST_SUITE_P(Both, DenseKernels, kBothPrecisions);
 
 class DenseKernelsOfFloats : public OnGpu {};
-
-TEST_F(DenseKernelsOfFloats, CheckValuesFindsOneOfMany) {
-  for (const int64_t n : {1, 5, 4096, 3000001}) {
-    const std::vector<float> values = Floats(n, 17);
-    const auto finite = [&](int64_t at, float value) {
-      std::vector<float> changed = values;
-      if (at >= 0) changed[static_cast<size_t>(at)] = value;
-      const DeviceMemory on_device = FloatsOnDevice(changed);
-      const DeviceMemory flag = FloatsOnDevice({std::bit_cast<float>(1)});
-      CheckValues(n, on_device.as<float>(), flag.as<int32_t>(), nullptr);
-      return std::bit_cast<int32_t>(FloatsOf(flag)[0]);
-    };
-    EXPECT_EQ(finite(-1, 0), 1);
-    EXPECT_EQ(finite(0, std::numeric_limits<float>::max()), 1);
-    EXPECT_EQ(finite(n - 1, NAN), 0);
-    EXPECT_EQ(finite(0, INFINITY), 0);
-    EXPECT_EQ(finite(n / 2, -INFINITY), 0);
-  }
-}
 
 // ---- Parameters ----
 
@@ -534,11 +505,13 @@ TEST_F(DenseKernelsOfFloats, OptimizersHaveTheBitsOfTheCpu) {
               "test");
         const DeviceMemory gradient = FloatsOnDevice(g), weights = FloatsOnDevice(w);
         const DeviceMemory state1 = FloatsOnDevice(s1), state2 = FloatsOnDevice(s2);
+        const DeviceMemory finite = FloatsOnDevice({std::bit_cast<float>(1)});
         const bool adam = type == DenseOptimizerType::kAdam;
         const bool sgd = type == DenseOptimizerType::kSgd;
         ApplyDenseOptimizer(type, step_on_device.as<DenseStep>(), n, gradient.as<float>(),
                             sgd ? nullptr : state1.as<float>(), adam ? state2.as<float>() : nullptr,
-                            weights.as<float>(), nullptr);
+                            weights.as<float>(), finite.as<int32_t>(), nullptr);
+        EXPECT_EQ(std::bit_cast<int32_t>(FloatsOf(finite)[0]), 1);
         if (kept != 1) ScaleValues(kept, n, w.data());
         step_on_cpu(step, s1.data(), s2.data(), w.data());
         ExpectSameBits(FloatsOf(weights), w);
@@ -555,6 +528,36 @@ TEST_F(DenseKernelsOfFloats, OptimizersHaveTheBitsOfTheCpu) {
         AdamStep(step.adam, g.data(), n, m, v, w);
       });
     }
+  }
+}
+
+TEST_F(DenseKernelsOfFloats, TheOptimizerReportsOneValueOfManyThatIsNotFinite) {
+  constexpr float kMax = std::numeric_limits<float>::max();
+  for (const int64_t n : {1, 5, 4096, 3000001}) {
+    const auto finite = [&](int64_t at, float parameter, float state, float gradient) {
+      std::vector<float> w = Floats(n, 17), s = w, g(w.size());
+      for (float& x : s) x *= x;
+      w[static_cast<size_t>(at)] = parameter;
+      s[static_cast<size_t>(at)] = state;
+      g[static_cast<size_t>(at)] = gradient;
+      const DenseStep step = {
+          .lr = 0.01f, .epsilon = 1e-8f, .kept = 1, .adam = {0.01, 1e-8, 0.9, 0.999, 3}};
+      DeviceMemory step_on_device(sizeof(step));
+      Check(cudaMemcpy(step_on_device.as<void>(), &step, sizeof(step), cudaMemcpyHostToDevice),
+            "test");
+      const DeviceMemory weights = FloatsOnDevice(w), states = FloatsOnDevice(s);
+      const DeviceMemory gradients = FloatsOnDevice(g);
+      const DeviceMemory flag = FloatsOnDevice({std::bit_cast<float>(1)});
+      ApplyDenseOptimizer(DenseOptimizerType::kAdagrad, step_on_device.as<DenseStep>(), n,
+                          gradients.as<float>(), states.as<float>(), nullptr, weights.as<float>(),
+                          flag.as<int32_t>(), nullptr);
+      return std::bit_cast<int32_t>(FloatsOf(flag)[0]);
+    };
+    EXPECT_EQ(finite(0, kMax, kMax, 0), 1);
+    EXPECT_EQ(finite(n - 1, NAN, 1, 0), 0);
+    EXPECT_EQ(finite(0, 1, INFINITY, 0), 0);
+    EXPECT_EQ(finite(n / 2, 1, 1, -kMax), 0);  // whose square is not finite
+    EXPECT_EQ(finite(n / 2, -INFINITY, 1, 0), 0);
   }
 }
 

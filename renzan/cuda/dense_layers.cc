@@ -1,7 +1,5 @@
 #include "renzan/cuda/dense_layers.h"
 
-#include <algorithm>
-
 #include "renzan/base/error.h"
 
 namespace renzan::cuda {
@@ -52,7 +50,7 @@ LinearLayer::LinearLayer(const DenseContext& context, const std::string& weight,
   ProductShape::Operand gradient = w;
   gradient.of_virtual_worker = context.places->size();
   weight_gradient_.emplace(
-      *context.products,
+      *context.products_beside,
       ProductShape{.a = transposed(y), .b = x, .out = gradient, .float_out = true});
   input_gradient_.emplace(
       *context.products,
@@ -67,12 +65,14 @@ void LinearLayer::Forward(const DenseContext& context, const void* x, void* y) c
 
 void LinearLayer::BiasGradient(const DenseContext& context, const void* y, void* dy) const {
   MaskAndSumColumns(context.Shape(out()), output_ == Output::kRelu ? y : nullptr, dy,
-                    context.column_sums, context.gradient(*bias_), context.places->size(),
+                    *context.column_sums, context.gradient(*bias_), context.places->size(),
                     context.stream->get());
 }
 
 void LinearLayer::WeightGradient(const DenseContext& context, const void* x, const void* dy) const {
-  weight_gradient_->Run(dy, x, nullptr, context.gradient(weight_), *context.stream);
+  context.fork->Record(context.stream->get());
+  context.fork->Await(context.beside->get());
+  weight_gradient_->Run(dy, x, nullptr, context.gradient(weight_), *context.beside);
 }
 
 void LinearLayer::InputGradient(const DenseContext& context, const void* dy, void* dx) const {
@@ -81,16 +81,14 @@ void LinearLayer::InputGradient(const DenseContext& context, const void* dy, voi
 
 DeviceMlp::DeviceMlp(const DenseContext& context, const std::string& name, size_t layers,
                      bool ends_in_logit) {
-  int64_t widest = 0;
   for (size_t i = 0; i < layers; ++i) {
     const std::string prefix = fmt::format("{}.{}.", name, i);
     const bool logit = ends_in_logit && i + 1 == layers;
     layers_.emplace_back(context, prefix + "weight", prefix + "bias",
                          logit ? LinearLayer::Output::kLogit : LinearLayer::Output::kRelu);
     activations_.push_back(context.Matrix(layers_.back().out(), logit));
-    if (i > 0) widest = std::max(widest, layers_.back().in());
+    if (i > 0) d_hidden_.push_back(context.Matrix(layers_.back().in()));
   }
-  for (DeviceMemory& gradient : d_hidden_) gradient = context.Matrix(widest);
 }
 
 void DeviceMlp::Forward(const DenseContext& context, const void* x) const {
@@ -105,7 +103,7 @@ void DeviceMlp::Backward(const DenseContext& context, const void* x, void* dy, v
     const void* in = i == 0 ? x : activations_[i - 1].as<void>();
     layers_[i].BiasGradient(context, activations_[i].as<void>(), dy);
     layers_[i].WeightGradient(context, in, dy);
-    void* const d_in = i == 0 ? dx : d_hidden_[i % 2].as<void>();
+    void* const d_in = i == 0 ? dx : d_hidden_[i - 1].as<void>();
     if (d_in == nullptr) return;
     layers_[i].InputGradient(context, dy, d_in);
     dy = d_in;
@@ -122,9 +120,9 @@ DeviceCross::DeviceCross(const DenseContext& context, int layers, int64_t width)
     projected_.push_back(context.Matrix(layers_.back().v.out()));
     crossed_.push_back(context.Matrix(width));
     outputs_.push_back(context.Matrix(width));
+    d_crossed_.push_back(context.Matrix(width));
+    d_projected_.push_back(context.Matrix(layers_.back().v.out()));
   }
-  d_crossed_ = context.Matrix(width);
-  d_projected_ = context.Matrix(layers_.front().v.out());
 }
 
 void DeviceCross::Forward(const DenseContext& context, const void* x0) const {
@@ -140,22 +138,22 @@ void DeviceCross::Forward(const DenseContext& context, const void* x0) const {
 
 void DeviceCross::Backward(const DenseContext& context, const void* x0, void* dy,
                            void* d_x0) const {
-  void* const d_crossed = d_crossed_.as<void>();
-  void* const d_projected = d_projected_.as<void>();
   for (size_t l = layers_.size(); l-- > 0;) {
     const Layer& layer = layers_[l];
     const void* x = l == 0 ? x0 : outputs_[l - 1].as<void>();
-    CrossBackward(context.Shape(width_), dy, x0, crossed_[l].as<void>(), l + 1 < layers_.size(),
-                  d_crossed, d_x0, context.column_sums, context.gradient(layer.bias),
-                  context.places->size(), context.stream->get());
+    void* const d_crossed = d_crossed_[l].as<void>();
+    void* const d_projected = d_projected_[l].as<void>();
+    // The first layer's input is x0, to which its residual leads.
+    CrossBackward(context.Shape(width_), dy, x0, crossed_[l].as<void>(),
+                  {.accumulate = l + 1 < layers_.size(), .residual = l == 0}, d_crossed, d_x0,
+                  *context.column_sums, context.gradient(layer.bias), context.places->size(),
+                  context.stream->get());
     layer.w.WeightGradient(context, projected_[l].as<void>(), d_crossed);
     layer.w.InputGradient(context, d_crossed, d_projected);
     layer.v.WeightGradient(context, x, d_projected);
     // The gradient of x also comes through the residual: it is added to dy.
-    layer.v.InputGradient(context, d_projected, dy);
+    layer.v.InputGradient(context, d_projected, l == 0 ? d_x0 : dy);
   }
-  AddMatrices(context.all_rows() * width_, context.precision, dy, d_x0, d_x0,
-              context.stream->get());
 }
 
 }  // namespace renzan::cuda

@@ -39,9 +39,10 @@ class ParameterPlaces {
   int64_t size_ = 0, largest_ = 0;
 };
 
-// What the layers share.
+// What the layers share. Gradients of weights, for which nothing waits before the optimizer, are
+// computed beside the rest.
 struct DenseContext {
-  const ProductLibrary* products = nullptr;
+  const ProductLibrary *products = nullptr, *products_beside = nullptr;
   const ParameterPlaces* places = nullptr;
   Precision precision = Precision::kFloat32;
   int batches = 1;                   // virtual workers of this process
@@ -49,8 +50,9 @@ struct DenseContext {
   std::byte* weights = nullptr;      // places->size() values
   float* gradients = nullptr;        // [batches, places->size()]
   const float* last_bias = nullptr;  // of the logit, in float32 [8]
-  float* column_sums = nullptr;      // scratch of the gradients of biases
-  const Stream* stream = nullptr;
+  const ColumnSums* column_sums = nullptr;
+  const Stream *stream = nullptr, *beside = nullptr;
+  const Event* fork = nullptr;
 
   int64_t all_rows() const { return batches * rows; }
   MatrixShape Shape(int64_t columns) const {
@@ -78,7 +80,7 @@ class LinearLayer {
   void Forward(const DenseContext& context, const void* x, void* y) const;
   // dy -> the gradient of the bias; through the ReLU of y, if there is one, which changes dy.
   void BiasGradient(const DenseContext& context, const void* y, void* dy) const;
-  // That, through the ReLU -> the gradient of the weight.
+  // That, through the ReLU -> the gradient of the weight, beside; x and dy have to stay.
   void WeightGradient(const DenseContext& context, const void* x, const void* dy) const;
   // dy, through the ReLU -> dx (or added to dx).
   void InputGradient(const DenseContext& context, const void* dy, void* dx) const;
@@ -100,13 +102,14 @@ class DeviceMlp {
   // [all rows, padded width]
   void* output() const { return activations_.back().as<void>(); }
   void Forward(const DenseContext& context, const void* x) const;
-  // dy [all rows, padded width] is changed. `dx`: null if nobody needs it.
+  // dy [all rows, padded width] is changed, and has to stay until context.beside is done. `dx`:
+  // null if nobody needs it.
   void Backward(const DenseContext& context, const void* x, void* dy, void* dx) const;
 
  private:
   std::vector<LinearLayer> layers_;
   std::vector<DeviceMemory> activations_;
-  DeviceMemory d_hidden_[2];
+  std::vector<DeviceMemory> d_hidden_;  // the gradient of layer i + 1's input
 };
 
 class DeviceCross {
@@ -115,7 +118,7 @@ class DeviceCross {
 
   void* output() const { return outputs_.back().as<void>(); }
   void Forward(const DenseContext& context, const void* x0) const;
-  // dy [all rows, width] is changed.
+  // dy [all rows, width] is changed, and has to stay as dy of DeviceMlp does.
   void Backward(const DenseContext& context, const void* x0, void* dy, void* d_x0) const;
 
  private:
@@ -125,8 +128,7 @@ class DeviceCross {
   };
   int64_t width_;
   std::vector<Layer> layers_;
-  std::vector<DeviceMemory> projected_, crossed_, outputs_;
-  DeviceMemory d_crossed_, d_projected_;
+  std::vector<DeviceMemory> projected_, crossed_, outputs_, d_crossed_, d_projected_;
 };
 
 }  // namespace renzan::cuda

@@ -33,8 +33,10 @@ struct AdamOnDevice {
 template <class Optimizer>
 __global__ void __launch_bounds__(kStreamingThreads)
     DenseOptimizerKernel(const DenseStep* step_of_batch, int64_t n, bool aligned,
-                         const float* gradient, float* state1, float* state2, float* parameters) {
+                         const float* gradient, float* state1, float* state2, float* parameters,
+                         int32_t* finite) {
   const DenseStep step = *step_of_batch;
+  bool all_finite = true;
   ForGroups<4>(n, aligned, [&](int64_t i, auto group) {
     float g[4], w[4], s1[4] = {}, s2[4] = {};
     LoadGroup(gradient + i, group, g);
@@ -45,11 +47,13 @@ __global__ void __launch_bounds__(kStreamingThreads)
     for (int j = 0; j < 4; ++j) {
       if (step.kept != 1.0f) w[j] *= step.kept;
       w[j] -= Optimizer::Step(step, g[j], s1[j], s2[j]);
+      all_finite &= isfinite(w[j]) && isfinite(s1[j]) && isfinite(s2[j]);
     }
     if constexpr (Optimizer::kStates > 0) StoreGroup(s1, group, state1 + i);
     if constexpr (Optimizer::kStates > 1) StoreGroup(s2, group, state2 + i);
     StoreGroup(w, group, parameters + i);
   });
+  if (!all_finite) *finite = 0;  // all who write, write the same
 }
 
 auto* DenseOptimizerKernelFor(DenseOptimizerType type) {
@@ -68,12 +72,12 @@ auto* DenseOptimizerKernelFor(DenseOptimizerType type) {
 
 void ApplyDenseOptimizer(DenseOptimizerType type, const DenseStep* step, int64_t n,
                          const float* gradient, float* state1, float* state2, float* parameters,
-                         cudaStream_t stream) {
+                         int32_t* finite, cudaStream_t stream) {
   if (n == 0) return;
   auto* const kernel = DenseOptimizerKernelFor(type);
   kernel<<<StreamingBlocks(n, kStreamingThreads * 4), kStreamingThreads, 0, stream>>>(
       step, n, AreAlignedTo16Bytes(gradient, state1, state2, parameters), gradient, state1, state2,
-      parameters);
+      parameters, finite);
   CheckLaunch("the dense optimizer");
 }
 

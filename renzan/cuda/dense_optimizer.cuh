@@ -19,9 +19,10 @@ struct DenseStep {
 };
 
 // `step` is in device memory, so that a captured launch can be given another one. state1, state2:
-// "adagrad", or "adam_m" and "adam_v"; null where there is none.
+// "adagrad", or "adam_m" and "adam_v"; null where there is none. *finite becomes 0 if a parameter
+// or its state is not finite afterwards.
 void ApplyDenseOptimizer(DenseOptimizerType type, const DenseStep* step, int64_t n,
                          const float* gradient, float* state1, float* state2, float* parameters,
-                         cudaStream_t stream);
+                         int32_t* finite, cudaStream_t stream);
 
 }  // namespace renzan::cuda

@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "renzan/cuda/load.h"
+#include "renzan/model/dot_interaction.h"
 #include "renzan/model/model.h"
 #include "renzan/optim/dense_optimizer.h"
 
@@ -10,6 +11,8 @@ DeviceBytes EstimateDeviceBytes(const DeviceModelOptions& options) {
   // CUDA's own memory, the products' scratch memory and what pads.
   constexpr int64_t kProgram = int64_t{512} << 20;
   constexpr int64_t kFloat = sizeof(float);
+  constexpr double kPadding = 32;                        // values of a sample
+  constexpr int64_t kMostLeafFloats = int64_t{1} << 25;  // of SortedLookups
   DeviceBytes bytes;
   for (const DeviceTableOptions& table : options.tables)
     bytes.tables += table.rows * (table.dim + table.state_width) * kFloat;
@@ -23,20 +26,30 @@ DeviceBytes EstimateDeviceBytes(const DeviceModelOptions& options) {
   // gradients.
   bytes.rest = parameters *
                (kFloat * (2 + std::ssize(dense.states()) + options.own_virtual_workers) + value);
-  // Activations and gradients that are as large; the features and theirs; of the cross network, its
-  // projections' outputs and the gradients of its input.
-  double activations = 2 * ActivationsPerSample(*model) + 2 * static_cast<double>(features);
-  if (options.model.type == "dlrm_dcnv2")
-    activations += static_cast<double>(features) * (options.model.cross_layers + 4);
-  bytes.rest += static_cast<int64_t>(activations) * samples * value;
-  // Two batches, and what sorting lookups needs: keys and places before and after, and CUB's own. A
-  // batch may have more lookups than the mean.
+  // Activations and gradients that are as large; the features and what follows them, and theirs.
+  const double dim = static_cast<double>(options.model.embedding_dim);
+  double values = 2 * ActivationsPerSample(*model) + 2 * static_cast<double>(features);
+  values += options.model.type == "dlrm_dcnv2"
+                ? static_cast<double>(features) * (options.model.cross_layers + 1)
+                : 2 * static_cast<double>(DotInteractionWidth(
+                          features / options.model.embedding_dim, options.model.embedding_dim));
+  values += dim + static_cast<double>(options.model.num_dense) + kPadding;
+  bytes.rest += static_cast<int64_t>(values) * samples * value;
+  // Two batches, and what sorting lookups needs: rows and bags before and after, CUB's own, and
+  // lists. A batch may have more lookups than the mean.
   double lookups = 0;
   for (const DeviceTableOptions& table : options.tables)
     lookups += 1.5 * std::max(1.0, table.pooling_factor);
-  constexpr double kBytesOfLookup = (2 + 4 + 2) * kFloat;
-  bytes.rest += static_cast<int64_t>(lookups * kBytesOfLookup * static_cast<double>(samples));
+  lookups *= static_cast<double>(samples);
+  constexpr double kBytesOfLookup = (2 + 4 + 2 + 1) * kFloat;
+  bytes.rest += static_cast<int64_t>(lookups * kBytesOfLookup);
+  // The sums of frequent rows.
+  bytes.rest += std::min(kMostLeafFloats * kFloat,
+                         static_cast<int64_t>(lookups) * features * options.own_virtual_workers);
   bytes.rest += 2 * samples * (options.model.num_dense + 1) * kFloat;
+  // Two batches of them, and their gradients.
+  const int64_t pooled = features - options.model.embedding_dim;
+  bytes.pooled = samples * pooled * (2 * kFloat + value);
   bytes.rest += kProgram;
   return bytes;
 }

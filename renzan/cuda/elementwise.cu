@@ -73,20 +73,6 @@ __global__ void __launch_bounds__(kStreamingThreads)
   });
 }
 
-template <class T>
-__global__ void __launch_bounds__(kStreamingThreads)
-    AddMatricesKernel(int64_t n, bool aligned, const T* a, const T* b, T* out) {
-  constexpr int kWidth = kValuesOf16Bytes<T>;
-  ForGroups<kWidth>(n, aligned, [&](int64_t i, auto group) {
-    float x[kWidth], y[kWidth];
-    LoadGroup(a + i, group, x);
-    LoadGroup(b + i, group, y);
-#pragma unroll
-    for (int j = 0; j < kWidth; ++j) x[j] += y[j];
-    StoreGroup(x, group, out + i);
-  });
-}
-
 __device__ float SigmoidOnDevice(float logit) {
   const float e = expf(-fabsf(logit));
   return (logit >= 0.0f ? 1.0f : e) / (1.0f + e);
@@ -109,18 +95,6 @@ __global__ void __launch_bounds__(kStreamingThreads)
     WithGroup<kWidth>(aligned, stride - c,
                       [&](auto group) { StoreGroup(gradient, group, d_output + s * stride + c); });
   });
-}
-
-__global__ void __launch_bounds__(kStreamingThreads)
-    CheckValuesKernel(int64_t n, bool aligned, const float* values, int32_t* finite) {
-  bool all = true;
-  ForGroups<4>(n, aligned, [&](int64_t i, auto group) {
-    float value[4];
-    LoadGroup(values + i, group, value);
-#pragma unroll
-    for (const float x : value) all = all && isfinite(x);
-  });
-  if (!all) *finite = 0;  // all who write, write the same
 }
 
 }  // namespace
@@ -165,19 +139,6 @@ void CrossForward(int64_t n, Precision precision, const void* x0, const void* cr
   CheckLaunch("a cross layer");
 }
 
-void AddMatrices(int64_t n, Precision precision, const void* a, const void* b, void* out,
-                 cudaStream_t stream) {
-  if (n == 0) return;
-  WithValueType(precision, [&](auto type) {
-    using T = decltype(type);
-    AddMatricesKernel<T>
-        <<<StreamingBlocks(n, kStreamingThreads * kValuesOf16Bytes<T>), kStreamingThreads, 0,
-           stream>>>(n, AreAlignedTo16Bytes(a, b, out), static_cast<const T*>(a),
-                     static_cast<const T*>(b), static_cast<T*>(out));
-  });
-  CheckLaunch("adding gradients");
-}
-
 void LossGradient(int64_t samples, int64_t stride, const float* output, const float* labels,
                   int64_t global_batch, Precision precision, float* logits, void* d_output,
                   cudaStream_t stream) {
@@ -192,13 +153,6 @@ void LossGradient(int64_t samples, int64_t stride, const float* output, const fl
         scale, logits, static_cast<T*>(d_output));
   });
   CheckLaunch("the loss's gradient");
-}
-
-void CheckValues(int64_t n, const float* values, int32_t* finite, cudaStream_t stream) {
-  if (n == 0) return;
-  CheckValuesKernel<<<StreamingBlocks(n, kStreamingThreads * 4), kStreamingThreads, 0, stream>>>(
-      n, AreAlignedTo16Bytes(values), values, finite);
-  CheckLaunch("looking for values that are not finite");
 }
 
 }  // namespace renzan::cuda

@@ -9,6 +9,7 @@
 #include <cstdint>
 
 #include "renzan/base/precision.h"
+#include "renzan/cuda/memory.cuh"
 
 namespace renzan::cuda {
 
@@ -20,13 +21,27 @@ struct MatrixShape {
   Precision precision = Precision::kFloat32;
 };
 
+// Room for the sums of columns of matrices that are no larger than `widest`, for one launch after
+// the other.
+class ColumnSums {
+ public:
+  struct Places {
+    float* chunks;      // [virtual workers, chunks of rows, columns]
+    uint32_t* arrived;  // [virtual workers, blocks of columns] chunks that are summed; zeros
+  };
+  explicit ColumnSums(const MatrixShape& widest);
+  Places places() const { return {chunks_.as<float>(), arrived_.as<uint32_t>()}; }
+
+ private:
+  DeviceMemory chunks_, arrived_;
+};
+
 // dy = activations > 0 ? dy : 0, if `activations` is not null; and
 // d_bias[v, c] = Σ over the rows of virtual worker v of the new dy[r, c]; d_bias [batches,
-// columns], float32, `d_bias_stride` floats from one virtual worker to the next. `scratch`:
-// ColumnSumFloats.
-void MaskAndSumColumns(const MatrixShape& shape, const void* activations, void* dy, float* scratch,
-                       float* d_bias, int64_t d_bias_stride, cudaStream_t stream);
-int64_t ColumnSumFloats(const MatrixShape& shape);
+// columns], float32, `d_bias_stride` floats from one virtual worker to the next.
+void MaskAndSumColumns(const MatrixShape& shape, const void* activations, void* dy,
+                       const ColumnSums& scratch, float* d_bias, int64_t d_bias_stride,
+                       cudaStream_t stream);
 
 // The first `columns` of each row, from and to matrices of other strides (values of `precision`).
 void CopyColumns(int64_t rows, int64_t columns, const void* from, int64_t from_stride, void* to,
@@ -39,14 +54,14 @@ void ConvertRows(int64_t rows, int64_t columns, const float* from, int64_t from_
 // DCN v2's cross layer, over n values: out = x0 · crossed + x.
 void CrossForward(int64_t n, Precision precision, const void* x0, const void* crossed,
                   const void* x, void* out, cudaStream_t stream);
-// Backward, from dy: d_crossed = dy · x0, d_x0 = dy · crossed + (accumulate ? d_x0 : 0), and
-// d_bias, the sums of d_crossed's columns as MaskAndSumColumns has them.
+// Backward, from dy: d_crossed = dy · x0; d_x0 = dy · crossed, plus d_x0 if `accumulate`, plus dy
+// if `residual`; and d_bias, the sums of d_crossed's columns as MaskAndSumColumns has them.
+struct CrossGradient {
+  bool accumulate = false, residual = false;
+};
 void CrossBackward(const MatrixShape& shape, const void* dy, const void* x0, const void* crossed,
-                   bool accumulate, void* d_crossed, void* d_x0, float* scratch, float* d_bias,
-                   int64_t d_bias_stride, cudaStream_t stream);
-// out = a + b.
-void AddMatrices(int64_t n, Precision precision, const void* a, const void* b, void* out,
-                 cudaStream_t stream);
+                   CrossGradient of, void* d_crossed, void* d_x0, const ColumnSums& scratch,
+                   float* d_bias, int64_t d_bias_stride, cudaStream_t stream);
 
 // The mean binary cross-entropy's gradient (renzan/model/loss.h): logits are column 0 of
 // output [samples, stride] in float32, whose other columns are ignored.
@@ -73,8 +88,5 @@ void PackParameters(const ParameterPlace* places, int num_places, int64_t larges
 // binary tree over v: ((0 + 1) + (2 + 3)) + ...
 void SumGradients(const ParameterPlace* places, int num_places, int64_t largest, int batches,
                   const float* gradients, int64_t batch_stride, float* flat, cudaStream_t stream);
-
-// *finite becomes 0 if one of the values is not finite.
-void CheckValues(int64_t n, const float* values, int32_t* finite, cudaStream_t stream);
 
 }  // namespace renzan::cuda

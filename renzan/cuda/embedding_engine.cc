@@ -65,7 +65,7 @@ bool EmbeddingEngine::Reserve(int64_t lookups) {
   sorted_.reset();
   update_.reset();
   sorted_.emplace(shape_, capacity_);
-  update_.emplace(shape_, capacity_);
+  update_.emplace(shape_, sorted_->leaf_floats());
   return true;
 }
 
@@ -80,7 +80,7 @@ void EmbeddingEngine::Sort(const DeviceLookups& lookups, const Stream& stream) {
 
 void EmbeddingEngine::Update(const SparseStepOnDevice* step, const DeviceLookups& lookups,
                              const void* d_features, int32_t* finite, const Stream& stream) {
-  update_->Apply(step, device_tables_.as<DeviceTable>(), lookups, *sorted_, d_features,
+  update_->Apply(step, device_tables_.as<DeviceTable>(), lookups, sorted_->by_row(), d_features,
                  touched_.as<uint32_t>(), finite, stream.get());
 }
 

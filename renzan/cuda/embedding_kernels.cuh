@@ -56,26 +56,57 @@ struct EmbeddingShape {
 void PoolFeatures(const EmbeddingShape& shape, const DeviceTable* tables,
                   const DeviceLookups& lookups, void* features, cudaStream_t stream);
 
-// The lookups by row, which depends on the ids only. Owns its memory; at most `max_lookups`.
+// A row of many lookups, which are divided among warps: a leaf of its tree is what a virtual worker
+// looked up.
+struct RowOfMany {
+  uint64_t leaves;      // where the sums of its leaves begin [virtual workers, dim], in floats
+  uint32_t row, table;  // first_row + row
+  uint32_t begin, end;  // of its lookups
+};
+
+// The lookups of a batch by row of all tables, and its rows in three lists, each in ascending order
+// but that of rows of many. All in device memory.
+struct LookupsByRow {
+  struct Counts {
+    uint32_t ones, several, many, padding;
+    unsigned long long leaf_floats;  // that rows of many asked for
+  };
+
+  const uint32_t* rows = nullptr;  // [num_lookups + 1] first_row + row; at the end what no row is
+  const uint32_t* bags = nullptr;  // [num_lookups] table · samples + sample; ascending within a row
+  const uint32_t* ones = nullptr;  // [ones] the only lookup of a row
+  // [several] a row's lookups [begin, end), which are none if it is among those of many.
+  const uint32_t *begins = nullptr, *ends = nullptr;
+  const RowOfMany* many = nullptr;        // [many]
+  const uint32_t* leaf_begins = nullptr;  // [many, virtual workers + 1]
+  const Counts* counts = nullptr;
+};
+
+// Sorts lookups by row, which depends on the ids only. Owns its memory; at most `max_lookups`.
 class SortedLookups {
  public:
-  SortedLookups(const EmbeddingShape& shape, int64_t max_lookups);
+  // At most `max_leaf_floats` are needed for the sums of leaves: a row that finds no more room is
+  // not divided.
+  SortedLookups(const EmbeddingShape& shape, int64_t max_lookups,
+                uint64_t max_leaf_floats = uint64_t{1} << 25);
 
   void Sort(const DeviceTable* tables, const DeviceLookups& lookups, cudaStream_t stream);
 
-  // By row of all tables, equal rows in the order of tables' samples and of their lookups.
-  const uint32_t* rows() const { return rows_; }          // [num_lookups] first_row + row
-  const uint32_t* bags() const { return bags_; }          // [num_lookups] table · samples + sample
-  const uint32_t* begins() const { return begins_; }      // [distinct rows + 1], their lookups
-  const uint32_t* num_rows() const { return num_rows_; }  // [1] distinct rows
+  const LookupsByRow& by_row() const { return by_row_; }
+  uint64_t leaf_floats() const { return leaf_floats_; }
 
  private:
   EmbeddingShape shape_;
-  int row_bits_;       // of first_row + row
+  int row_bits_;   // of first_row + row
+  uint32_t many_;  // lookups of a row from which on it is divided
+  uint64_t leaf_floats_;
   size_t temp_bytes_;  // of CUB
   DeviceMemory memory_;
+  LookupsByRow by_row_;
   // In memory_.
-  uint32_t *rows_, *bags_, *unsorted_rows_, *unsorted_bags_, *begins_, *num_rows_;
+  uint32_t *rows_, *bags_, *unsorted_rows_, *unsorted_bags_, *ends_, *leaf_begins_;
+  RowOfMany* rows_of_many_;
+  LookupsByRow::Counts* counts_;
   void* temp_;
 };
 
@@ -90,22 +121,23 @@ struct SparseStepOnDevice {
 
 class SparseUpdate {
  public:
-  SparseUpdate(const EmbeddingShape& shape, int64_t max_lookups);
+  // With room for the sums of the leaves of any `sorted` of so many floats.
+  SparseUpdate(const EmbeddingShape& shape, uint64_t leaf_floats);
 
   // `step` is in device memory, so that a captured launch can be given another one.
   // touched [total_rows / 32, rounded up]: the bits of the updated rows are set. *finite (device)
   // becomes 0 if a row or its state is not finite afterwards.
   void Apply(const SparseStepOnDevice* step, const DeviceTable* tables,
-             const DeviceLookups& lookups, const SortedLookups& sorted, const void* d_features,
+             const DeviceLookups& lookups, const LookupsByRow& by_row, const void* d_features,
              uint32_t* touched, int32_t* finite, cudaStream_t stream);
 
  private:
   EmbeddingShape shape_;
-  uint32_t many_;         // lookups of a row from which on its sums are divided among warps
-  size_t list_bytes_;     // of those rows
-  uint64_t leaf_floats_;  // room for the sums
   int multiprocessors_;
-  DeviceMemory memory_;
+  DeviceMemory leaves_;
+  // Rows of many lookups are summed beside the others, because the longest sums take long.
+  Stream beside_;
+  Event fork_, join_;
 };
 
 }  // namespace renzan::cuda

@@ -283,9 +283,9 @@ class OnDevice {
     sorted->Sort(tables_.as<DeviceTable>(), lookups(), stream.get());
   }
   void Update(const SortedLookups& sorted, SparseUpdate* update) {
-    update->Apply(step_.as<SparseStepOnDevice>(), tables_.as<DeviceTable>(), lookups(), sorted,
-                  gradients_.as<void>(), touched_.as<uint32_t>(), finite_.as<int32_t>(),
-                  stream.get());
+    update->Apply(step_.as<SparseStepOnDevice>(), tables_.as<DeviceTable>(), lookups(),
+                  sorted.by_row(), gradients_.as<void>(), touched_.as<uint32_t>(),
+                  finite_.as<int32_t>(), stream.get());
   }
   void SetStep(const SparseStepOnDevice& step) {
     CopyToDevice(&step, sizeof(step), step_.as<void>(), stream);
@@ -370,7 +370,7 @@ class EmbeddingKernels : public ::testing::Test {
     OnDevice device(problem);
     device.Pool();
     SortedLookups sorted(problem.shape(), problem.num_lookups());
-    SparseUpdate update(problem.shape(), problem.num_lookups());
+    SparseUpdate update(problem.shape(), sorted.leaf_floats());
     device.SetStep(step);
     device.Sort(&sorted);
     device.Update(sorted, &update);
@@ -463,7 +463,7 @@ TEST_F(EmbeddingKernels, HotRowsNeedNoRoom) {
                      .optimizer = optimizer,
                      .hot = true});
     OnDevice device(problem);
-    SortedLookups sorted(problem.shape(), problem.num_lookups());
+    SortedLookups sorted(problem.shape(), problem.num_lookups(), 0);
     SparseUpdate update(problem.shape(), 0);
     device.SetStep(kStep);
     device.Sort(&sorted);
@@ -475,9 +475,11 @@ TEST_F(EmbeddingKernels, HotRowsNeedNoRoom) {
 }
 
 TEST_F(EmbeddingKernels, LookupsAreSortedByRowInOrder) {
+  constexpr uint32_t kWorkers = 4;
   for (const int max_length : {0, 9}) {
     Problem problem({.tables = {{.dim = 4, .rows = 50}, {.dim = 4, .rows = 70000}},
                      .samples = 5000,
+                     .virtual_workers = kWorkers,
                      .max_length = max_length,
                      .hot = true});
     OnDevice device(problem);
@@ -493,17 +495,50 @@ TEST_F(EmbeddingKernels, LookupsAreSortedByRowInOrder) {
                                                problem.rows()[static_cast<size_t>(k)]),
                          static_cast<uint32_t>(static_cast<int64_t>(t) * 5000 + s)));
     std::ranges::stable_sort(expected, {}, RowOf);
-    std::vector<uint32_t> rows, bags, begins;
-    for (size_t i = 0; i < expected.size(); ++i) {
-      rows.push_back(RowOf(expected[i]));
-      bags.push_back(SampleOf(expected[i]));
-      if (i == 0 || rows[i] != rows[i - 1]) begins.push_back(static_cast<uint32_t>(i));
+    std::vector<uint32_t> rows, bags;
+    for (const Lookup& lookup : expected) {
+      rows.push_back(RowOf(lookup));
+      bags.push_back(SampleOf(lookup));
     }
-    EXPECT_EQ(ToHost<uint32_t>(sorted.num_rows(), 1)[0], begins.size());
-    begins.push_back(static_cast<uint32_t>(expected.size()));
-    EXPECT_SAME_BITS(ToHost<uint32_t>(sorted.rows(), rows.size()), rows);
-    EXPECT_SAME_BITS(ToHost<uint32_t>(sorted.bags(), bags.size()), bags);
-    EXPECT_SAME_BITS(ToHost<uint32_t>(sorted.begins(), begins.size()), begins);
+    const LookupsByRow& by_row = sorted.by_row();
+    EXPECT_SAME_BITS(ToHost<uint32_t>(by_row.rows, rows.size()), rows);
+    EXPECT_SAME_BITS(ToHost<uint32_t>(by_row.bags, bags.size()), bags);
+
+    std::vector<uint32_t> ones, begins, ends;
+    std::vector<std::pair<uint32_t, uint32_t>> many;
+    for (uint32_t begin = 0, end = 0; begin < rows.size(); begin = end) {
+      while (end < rows.size() && rows[end] == rows[begin]) ++end;
+      if (end - begin == 1) {
+        ones.push_back(begin);
+        continue;
+      }
+      begins.push_back(begin);
+      const bool divided = end - begin > 32;
+      ends.push_back(divided ? begin : end);
+      if (divided) many.emplace_back(begin, end);
+    }
+    ASSERT_FALSE(ones.empty() || many.empty());
+    const auto counts = ToHost<LookupsByRow::Counts>(by_row.counts, 1)[0];
+    ASSERT_EQ(counts.ones, ones.size());
+    ASSERT_EQ(counts.several, begins.size());
+    ASSERT_EQ(counts.many, many.size());
+    EXPECT_SAME_BITS(ToHost<uint32_t>(by_row.ones, ones.size()), ones);
+    EXPECT_SAME_BITS(ToHost<uint32_t>(by_row.begins, begins.size()), begins);
+    EXPECT_SAME_BITS(ToHost<uint32_t>(by_row.ends, ends.size()), ends);
+    const auto leaf_begins = ToHost<uint32_t>(by_row.leaf_begins, many.size() * (kWorkers + 1));
+    std::vector<std::pair<uint32_t, uint32_t>> found;
+    for (const RowOfMany& row : ToHost<RowOfMany>(by_row.many, many.size())) {
+      EXPECT_EQ(row.row, rows[row.begin]);
+      EXPECT_EQ(row.table, bags[row.begin] / 5000);
+      for (uint32_t w = 0; w <= kWorkers; ++w) {
+        const uint32_t begin = leaf_begins[found.size() * (kWorkers + 1) + w];
+        for (uint32_t k = row.begin; k < row.end; ++k)
+          ASSERT_EQ(k >= begin, bags[k] % 5000 >= w * (5000 / kWorkers)) << k;
+      }
+      found.emplace_back(row.begin, row.end);
+    }
+    std::ranges::sort(found);
+    EXPECT_EQ(found, many);
   }
 }
 
@@ -518,7 +553,7 @@ TEST_F(EmbeddingKernels, TheSameBatchGivesTheSameBits) {
     Problem problem(options);
     OnDevice device(problem);
     SortedLookups sorted(problem.shape(), problem.num_lookups());
-    SparseUpdate update(problem.shape(), problem.num_lookups());
+    SparseUpdate update(problem.shape(), sorted.leaf_floats());
     device.SetStep(kStep);
     for (int i = 0; i < 3; ++i) {
       device.Sort(&sorted);
@@ -539,7 +574,7 @@ TEST_F(EmbeddingKernels, ACapturedStepCanBeRepeated) {
                    .hot = true});
   OnDevice device(problem);
   SortedLookups sorted(problem.shape(), problem.num_lookups());
-  SparseUpdate update(problem.shape(), problem.num_lookups());
+  SparseUpdate update(problem.shape(), sorted.leaf_floats());
   const cudaStream_t stream = device.stream.get();
   // Kernels are loaded when they are first launched, which a capture may not permit.
   device.SetStep(kStep);
@@ -579,7 +614,7 @@ TEST_F(EmbeddingKernels, ValuesThatAreNotFiniteAreReported) {
           std::numeric_limits<float>::infinity();
       OnDevice device(problem);
       SortedLookups sorted(problem.shape(), problem.num_lookups());
-      SparseUpdate update(problem.shape(), problem.num_lookups());
+      SparseUpdate update(problem.shape(), sorted.leaf_floats());
       device.SetStep(kStep);
       device.Sort(&sorted);
       device.Update(sorted, &update);
@@ -598,9 +633,11 @@ TEST_F(EmbeddingKernels, ABatchWithoutLookupsChangesNothing) {
   DeviceLookups none = device.lookups();
   none.num_lookups = 0;
   sorted.Sort(nullptr, none, device.stream.get());
-  update.Apply(nullptr, nullptr, none, sorted, nullptr, nullptr, nullptr, device.stream.get());
+  update.Apply(nullptr, nullptr, none, sorted.by_row(), nullptr, nullptr, nullptr,
+               device.stream.get());
   device.stream.Synchronize();
-  EXPECT_EQ(ToHost<uint32_t>(sorted.num_rows(), 1)[0], 0u);
+  const auto counts = ToHost<LookupsByRow::Counts>(sorted.by_row().counts, 1)[0];
+  EXPECT_EQ(counts.ones + counts.several + counts.many, 0u);
   EXPECT_SAME_BITS(device.Weights(0), problem.tables()[0].weights);
 }
 

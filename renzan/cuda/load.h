@@ -16,9 +16,10 @@ int CountDevices();
 // Throws the same.
 DeviceFacts FactsOfDevice(int device);
 
-// How many bytes of the device's memory the model needs, with and without its tables.
+// How many bytes of the device's memory the model needs.
 struct DeviceBytes {
   int64_t tables = 0, rest = 0;
+  int64_t pooled = 0;  // instead of `tables` where those are in the host's memory
 };
 DeviceBytes EstimateDeviceBytes(const DeviceModelOptions& options);
 

@@ -93,11 +93,11 @@ Event::Event() {
   Check(cudaEventCreateWithFlags(&event_, cudaEventDisableTiming), "creating an event");
 }
 Event::~Event() { cudaEventDestroy(event_); }
-void Event::Record(const Stream& stream) const {
-  Check(cudaEventRecord(event_, stream.get()), "recording an event");
+void Event::Record(cudaStream_t stream) const {
+  Check(cudaEventRecord(event_, stream), "recording an event");
 }
-void Event::Await(const Stream& stream) const {
-  Check(cudaStreamWaitEvent(stream.get(), event_, 0), "waiting for an event");
+void Event::Await(cudaStream_t stream) const {
+  Check(cudaStreamWaitEvent(stream, event_, 0), "waiting for an event");
 }
 void Event::Synchronize() const { Check(cudaEventSynchronize(event_), "computing on the GPU"); }
 

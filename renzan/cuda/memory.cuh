@@ -82,9 +82,9 @@ class Event {
   Event();
   Event(const Event&) = delete;
   ~Event();
-  void Record(const Stream& stream) const;
+  void Record(cudaStream_t stream) const;
   // Work that is given to the stream later begins after what was recorded.
-  void Await(const Stream& stream) const;
+  void Await(cudaStream_t stream) const;
   // Of the host.
   void Synchronize() const;
 

@@ -24,6 +24,7 @@ class ProductLibrary {
   };
   explicit ProductLibrary(const Options& options);
   ~ProductLibrary();
+  const Options& options() const { return options_; }
 
  private:
   friend class Product;

@@ -75,12 +75,13 @@ DeviceEngine::DeviceEngine(const TrainConfig& config, const ModelOptions& model,
   const DeviceFacts facts = FactsOfDevice(options.device);
   const DeviceBytes bytes = EstimateDeviceBytes(options);
   // After kOsError fewer workers may be started again, which would not help where the GPU is small.
-  if (bytes.rest > facts.free_bytes)
-    Fail(bytes.rest > facts.total_bytes ? ErrorCode::kConfig : ErrorCode::kOsError,
+  const int64_t least = bytes.rest + std::min(bytes.tables, bytes.pooled);
+  if (least > facts.free_bytes)
+    Fail(least > facts.total_bytes ? ErrorCode::kConfig : ErrorCode::kOsError,
          "device: cuda: without its tables the model needs {} MiB of the memory of {}, of which {} "
          "MiB are free: use a smaller training.batch_size, more workers with a GPU each, or "
          "numerics.precision: bf16",
-         Mebibytes(bytes.rest), facts.name, facts.free_bytes >> 20);
+         Mebibytes(least), facts.name, facts.free_bytes >> 20);
   std::string why_not = WhyNotWhole(config, *host.embeddings);
   if (why_not.empty() && bytes.tables + bytes.rest > facts.free_bytes)
     why_not = fmt::format("they need {} MiB, and {} MiB are free", Mebibytes(bytes.tables),

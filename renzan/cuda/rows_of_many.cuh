@@ -1,0 +1,13 @@
+#pragma once
+
+// The update of rows whose lookups are divided among warps (LookupsByRow::many). Inner header of
+// the sparse update.
+
+#include "renzan/cuda/row_step.cuh"
+
+namespace renzan::cuda {
+
+void UpdateRowsOfMany(const UpdateArguments& arguments, SparseOptimizerType optimizer,
+                      Precision precision, int multiprocessors, cudaStream_t stream);
+
+}  // namespace renzan::cuda
