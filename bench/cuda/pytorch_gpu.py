@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """Training speed of PyTorch on one GPU: the peers of cuda_step_bench, for the same models, sizes
-and kind of ids. Needs torch and numpy alone.
+and kind of ids. Needs torch and numpy alone, and fbgemm_gpu for the variant of that name.
 
   bench/cuda/pytorch_gpu.py --json FILE                      all of it, as far as the budget goes
   bench/cuda/pytorch_gpu.py --models dlrm --variants best --batches 8192 65536
-  bench/cuda/pytorch_gpu.py --models --embedding             lookups and updates of one table only
+  bench/cuda/pytorch_gpu.py --models --embedding             lookups and updates of one table only,
+                                                             in FBGEMM, too, if it can be imported
   bench/cuda/pytorch_gpu.py --device cpu --rows 1000 --batches 256 --steps 2 --no-compile    a test
 
 Measures samples/s of whole training steps (forward, backward, both optimizers) of
@@ -22,11 +23,13 @@ Variants:
                  index_add_, for row-wise Adagrad. Lookups and updates are compiled where that is
                  faster. Operands are padded to sizes that matrix units like, and the interaction's
                  gradient gathers. Measured op by op and as one CUDA graph of the whole step.
-  best_tf32, best_fp32    the same with float32 in place of bfloat16, with TF32 and without
+  fbgemm         best with the tables in FBGEMM, whose fused embeddings TorchRec uses: lookups of
+                 all tables at once, and SGD or row-wise Adagrad within the backward pass. Its check
+                 of the ids is off. Skipped where fbgemm_gpu cannot be imported.
+  best_tf32, best_fp32    best with float32 in place of bfloat16, with TF32 and without
   best_autotune  best with mode="max-autotune-no-cudagraphs", which compiles for minutes: only if
                  named
-index_add_ adds with atomics: unlike Renzan's, the results of `best` differ from run to run. FBGEMM,
-whose fused embeddings TorchRec uses, is not among the peers: it is a wheel of 465 MB.
+index_add_ adds with atomics: unlike Renzan's, the results of `best` differ from run to run.
 
 The input is either on the device already or in pinned memory of the host, from which another stream
 copies the next batch during a step. Times are medians over groups of steps, by CUDA events. Each
@@ -64,9 +67,9 @@ BATCHES = 4  # different ones, in turn
 LR, EPSILON = 0.001, 1e-8
 MODELS = ["dlrm", "dlrm_dcnv2"]
 # Each with its precision.
-VARIANTS = {"best": "bf16", "eager": "fp32", "best_tf32": "tf32", "best_fp32": "fp32",
-            "best_autotune": "bf16"}
-DEFAULT_VARIANTS = ["best", "eager", "best_tf32", "best_fp32"]
+VARIANTS = {"best": "bf16", "fbgemm": "bf16", "eager": "fp32", "best_tf32": "tf32",
+            "best_fp32": "fp32", "best_autotune": "bf16"}
+DEFAULT_VARIANTS = ["best", "fbgemm", "eager", "best_tf32", "best_fp32"]
 # For functions that change a table: trying out launch sizes would copy it, even to the host.
 NO_TUNING = {"triton.autotune_pointwise": False}
 
@@ -343,60 +346,128 @@ def eager_step(args, model, inputs):
     return step
 
 
+class DensePart:
+    """All but the tables, of the variants other than eager."""
+
+    def __init__(self, args, model, variant, inputs, compile):
+        self.args, self.inputs, self.compile = args, inputs, compile
+        self.adagrad = model == "dlrm_dcnv2"
+        self.update = dense_adagrad if self.adagrad else dense_sgd
+        with torch.device(args.device):
+            net = FastDot() if model == "dlrm" else FastCross()
+        self.parameters = list(net.parameters())
+        self.states = [torch.zeros_like(parameter) for parameter in self.parameters] \
+            if self.adagrad else []
+        self.loss_of = Loss(net, torch.device(args.device).type, VARIANTS[variant] == "bf16")
+        if compile:
+            mode = "max-autotune-no-cudagraphs" if variant == "best_autotune" else "default"
+            self.loss_of = torch.compile(self.loss_of, dynamic=False, mode=mode)
+
+    def gradients(self, pooled):
+        """The loss, and its gradients by `pooled` and the parameters."""
+        pooled = pooled.detach().requires_grad_()
+        loss = self.loss_of(self.inputs.dense, pooled, self.inputs.label)
+        return loss.detach(), torch.autograd.grad(loss, [pooled, *self.parameters])
+
+    def choose_update(self, notes, grads):
+        """Compiled or not; trying them out leaves no trace."""
+        initial = [parameter.clone() for parameter in self.parameters]
+        self.update = faster(self.args, notes, "dense_update", self.update,
+                             (self.parameters, grads, self.states), self.compile, NO_TUNING)
+        torch._foreach_copy_(self.parameters, initial)
+        if self.adagrad:
+            torch._foreach_zero_(self.states)
+
+
 def best_step(args, model, variant, inputs, compile, notes):
-    bf16 = VARIANTS[variant] == "bf16"
-    dtype = torch.bfloat16 if bf16 else torch.float32
+    dtype = torch.bfloat16 if VARIANTS[variant] == "bf16" else torch.float32
     adagrad = model == "dlrm_dcnv2"
     with torch.device(args.device), torch.no_grad():
         weight = torch.empty(TABLES * args.rows, DIM).normal_(0, 0.01)
         row_state = torch.zeros(len(weight)) if adagrad else None
         # In 64 bits, since the weight has over 2^31 values.
         first_rows = torch.arange(TABLES, dtype=torch.int64) * args.rows
-        net = FastDot() if model == "dlrm" else FastCross()
-    parameters = list(net.parameters())
-    states = [torch.zeros_like(parameter) for parameter in parameters] if adagrad else []
-    loss_of = Loss(net, torch.device(args.device).type, bf16)
-    if compile:
-        mode = "max-autotune-no-cudagraphs" if variant == "best_autotune" else "default"
-        loss_of = torch.compile(loss_of, dynamic=False, mode=mode)
+    dense = DensePart(args, model, variant, inputs, compile)
 
     def look_up(weight, ids):
         # torch.compile would compute places in the weight as int32 from int32, past its largest.
         rows = (ids + first_rows).view(-1).long()
         return rows, F.embedding(rows, weight).to(dtype).view(len(ids), -1)
 
-    def gradients(pooled):
-        pooled = pooled.detach().requires_grad_()
-        loss = loss_of(inputs.dense, pooled, inputs.label)
-        return loss.detach(), torch.autograd.grad(loss, [pooled, *parameters])
-
-    dense_update = dense_adagrad if adagrad else dense_sgd
     sparse_update = rowwise_adagrad_update if adagrad else sgd_update
     with torch.no_grad():
         look_up = faster(args, notes, "look_up", look_up, (weight, inputs.ids), compile)
         rows, pooled = look_up(weight, inputs.ids)
-    _, (d_pooled, *grads) = gradients(pooled)
+    _, (d_pooled, *grads) = dense.gradients(pooled)
     with torch.no_grad():
-        initial = [parameter.clone() for parameter in parameters]
-        dense_update = faster(args, notes, "dense_update", dense_update,
-                              (parameters, grads, states), compile, NO_TUNING)
+        dense.choose_update(notes, grads)
         sparse_update = faster(args, notes, "sparse_update", sparse_update,
                                (weight, row_state, rows, d_pooled), compile, NO_TUNING)
         # As if nothing had been tried out.
-        torch._foreach_copy_(parameters, initial)
-        del initial
         weight.normal_(0, 0.01)
         if adagrad:
-            torch._foreach_zero_(states)
             row_state.zero_()
 
     def step():
         with torch.no_grad():
             rows, pooled = look_up(weight, inputs.ids)
-        loss, (d_pooled, *grads) = gradients(pooled)
+        loss, (d_pooled, *grads) = dense.gradients(pooled)
         with torch.no_grad():
-            dense_update(parameters, grads, states)
+            dense.update(dense.parameters, grads, dense.states)
             sparse_update(weight, row_state, rows, d_pooled)
+        return loss
+    return step
+
+
+def import_fbgemm():
+    """The module, or why there is none."""
+    try:
+        import fbgemm_gpu.split_table_batched_embeddings_ops_training as training
+        return training, None
+    except Exception as error:  # OSError for a library, say
+        return None, error
+
+
+def fbgemm_tables(args, tables, rows, dim, adagrad, bf16):
+    """FBGEMM's tables, as their module, and their weights. Calling it with ids by table and sample,
+    and where each bag begins and the last ends, gives [samples, tables * dim]."""
+    fbgemm, _ = import_fbgemm()
+    from fbgemm_gpu.split_embedding_configs import EmbOptimType, SparseType
+    from fbgemm_gpu.split_table_batched_embeddings_ops_common import (BoundsCheckMode,
+                                                                      EmbeddingLocation)
+    place = (EmbeddingLocation.DEVICE, fbgemm.ComputeDevice.CUDA) if args.cuda else \
+        (EmbeddingLocation.HOST, fbgemm.ComputeDevice.CPU)
+    # Half the bytes to sort; FBGEMM numbers the rows of all tables in the same type.
+    index = torch.int32 if tables * rows < 2**31 else torch.int64
+    bf16 &= args.cuda  # not implemented on the CPU
+    module = fbgemm.SplitTableBatchedEmbeddingBagsCodegen(
+        [(rows, dim, *place)] * tables, device=torch.device(args.device),
+        optimizer=EmbOptimType.EXACT_ROWWISE_ADAGRAD if adagrad else EmbOptimType.EXACT_SGD,
+        learning_rate=LR, eps=EPSILON, weights_precision=SparseType.FP32,
+        output_dtype=SparseType.BF16 if bf16 else SparseType.FP32, stochastic_rounding=False,
+        bounds_check_mode=BoundsCheckMode.NONE, embedding_table_index_type=index,
+        embedding_table_offset_type=index)
+    return module, module.weights_dev if args.cuda else module.weights_host
+
+
+def fbgemm_step(args, model, variant, inputs, compile, notes):
+    tables, weight = fbgemm_tables(args, TABLES, args.rows, DIM, model == "dlrm_dcnv2", True)
+    with torch.no_grad():
+        weight.normal_(0, 0.01)
+    dense = DensePart(args, model, variant, inputs, compile)
+    ids = inputs.ids.t().view(-1)
+    offsets = torch.arange(len(ids) + 1, dtype=tables.embedding_table_offset_type,
+                           device=args.device)
+    _, (_, *grads) = dense.gradients(tables(ids, offsets))
+    with torch.no_grad():
+        dense.choose_update(notes, grads)
+
+    def step():
+        pooled = tables(ids, offsets)
+        loss, (d_pooled, *grads) = dense.gradients(pooled)
+        with torch.no_grad():
+            dense.update(dense.parameters, grads, dense.states)
+        pooled.backward(d_pooled)
         return loss
     return step
 
@@ -475,14 +546,15 @@ def measure_model(args, report, model, variant, batch, compile):
     # Global, for a compiled function as much as for others.
     torch.set_float32_matmul_precision("high" if VARIANTS[variant] == "tf32" else "highest")
     torch.manual_seed(args.seed)
-    inputs = Inputs(args, batch, table_major=variant == "eager")
+    inputs = Inputs(args, batch, table_major=variant in ("eager", "fbgemm"))
     loaders = {"device": inputs.on_device(), "host": inputs.from_host()}
     loaders["device"]()
     notes = {"compiled": bool(compile and variant != "eager")}
     if variant == "eager":
         step = eager_step(args, model, inputs)
     else:
-        step = best_step(args, model, variant, inputs, compile, notes)
+        make_step = fbgemm_step if variant == "fbgemm" else best_step
+        step = make_step(args, model, variant, inputs, compile, notes)
     for _ in range(3 if args.cuda else 1):
         step()
     synchronize(args)
@@ -605,7 +677,20 @@ def adagrad_of_bags(weight, state, ids, d_pooled):
     rowwise_adagrad_update(weight, state, ids, grad)
 
 
-def measure_table(args, report, dim, pooling, law, table, compiled):
+def fbgemm_kernels(tables, ids, offsets, d_pooled, forward, update, states):
+    """As `kernels` of measure_table: the update is within the backward pass."""
+    kernels = []
+    for name, module, size in zip(("SGD", "Adagrad"), tables, (update, update + states)):
+        if not kernels:
+            kernels.append(("FBGEMM", forward, lambda module=module: module(ids, offsets)))
+        with torch.enable_grad():
+            pooled = module(ids, offsets)
+        kernels.append((f"FBGEMM, {name}", size, lambda pooled=pooled:
+                        pooled.backward(d_pooled, retain_graph=True)))
+    return kernels
+
+
+def measure_table(args, report, dim, pooling, law, table, compiled, fbgemm):
     weight, state = table
     bags = max(1, args.lookups // pooling)
     n = bags * pooling
@@ -631,6 +716,14 @@ def measure_table(args, report, dim, pooling, law, table, compiled):
             ("index_add_, compiled", update, lambda: sgd(weight, state, ids, d_pooled)),
             ("Adagrad, compiled", update + 8 * distinct,
              lambda: adagrad(weight, state, ids, d_pooled))]
+    if fbgemm:
+        index = fbgemm[0].embedding_table_index_type
+        ends = torch.arange(bags + 1, device=args.device, dtype=index) * pooling
+        try:
+            kernels += fbgemm_kernels(fbgemm, ids.to(index), ends, d_pooled, forward, update,
+                                      8 * distinct)
+        except Exception as error:
+            report.error(f"FBGEMM D={dim} pooling {pooling} {law}", error.with_traceback(None))
     for kernel, size, run in kernels:
         try:
             with torch.no_grad():
@@ -647,6 +740,22 @@ def measure_table(args, report, dim, pooling, law, table, compiled):
                    f"{n / times['seconds'] / 1e6:10.0f} {rate / 1e9:8.0f} {100 * share:6.0f} %")
 
 
+def one_fbgemm_table(args, report, weight):
+    """With SGD and with row-wise Adagrad, both on `weight`; nothing without FBGEMM."""
+    if not args.fbgemm:
+        return []
+    modules = []
+    try:
+        for adagrad in (False, True):
+            module, own = fbgemm_tables(args, 1, *weight.shape, adagrad, False)
+            own.data = weight.view(-1)
+            modules.append(module)
+    except Exception as error:
+        report.error(f"FBGEMM D={weight.shape[1]}", error.with_traceback(None))
+        return []
+    return modules
+
+
 def run_embedding(args, report):
     print(f"\n{'one table':22} {'D':>4} {'pool':>5} {'ids':8} {'ms':>9} {'Mlookups/s':>10} "
           f"{'GB/s':>8} {'of copy':>8}")
@@ -659,12 +768,13 @@ def run_embedding(args, report):
         with torch.no_grad():
             table = (torch.empty(rows, dim, device=args.device).normal_(0, 0.01),
                      torch.zeros(rows, device=args.device))
+            fbgemm = one_fbgemm_table(args, report, table[0])
             for law in ("uniform", "power"):
                 for pooling in (1, 20, 100):
                     if elapsed() > args.budget_seconds:
                         report.out["skipped"].append(f"embedding {dim} {pooling} {law}")
                     else:
-                        measure_table(args, report, dim, pooling, law, table, compiled)
+                        measure_table(args, report, dim, pooling, law, table, compiled, fbgemm)
 
     for dim in (128, 64, 256):
         guarded(args, report, f"embedding D={dim}", of_dim, dim)
@@ -730,6 +840,13 @@ def main():
         raise OutOfTime(f"took more than {args.config_seconds} s")
     signal.signal(signal.SIGALRM, out_of_time)
     report = Report(args)
+    args.fbgemm = False
+    if args.embedding or "fbgemm" in args.variants:
+        fbgemm, failure = import_fbgemm()
+        args.fbgemm = fbgemm is not None
+        if failure:
+            args.variants = [variant for variant in args.variants if variant != "fbgemm"]
+            print(f"fbgemm skipped: {error_line(failure)}", flush=True)
     try:
         run_all(args, report)
     except (Exception, OutOfTime) as error:  # the device is not usable any more, say

@@ -18,28 +18,31 @@ def load(name):
 def peers():
     """(model, variant, batch, whether one CUDA graph) -> samples/s of PyTorch, batches from the host."""
     return {(row["model"], row["variant"], row["batch"], row["graph"]): row["samples_per_second"]
-            for name in ("pytorch.json", "pytorch_fp32.json")
+            for name in ("pytorch.json", "pytorch_fbgemm.json", "pytorch_fp32.json")
             for row in (load(name) or {"models": []})["models"] if row["input"] == "host"}
 
 
 def steps():
     theirs = peers()
-
-    def against(rate, *key):
-        peer = theirs.get(key)
-        return f"{peer / 1e6:.2f} M | {rate / peer:.2f}" if peer else "not run |"
-
-    print("| model | products | batch | Renzan, samples/s | PyTorch, one graph | ratio "
-          "| PyTorch, op by op | ratio |")
-    print("| --- | --- | --- | --- | --- | --- | --- | --- |")
+    columns = [(f"{name}, {'one graph' if graph else 'op by op'}", fbgemm, graph)
+               for graph in (True, False)
+               for name, fbgemm in (("PyTorch", False), ("with FBGEMM", True))]
+    head = ["model", "products", "batch", "Renzan, samples/s"]
+    for name, _, _ in columns:
+        head += [name, "ratio"]
+    print(f"| {' | '.join(head)} |\n|{' --- |' * len(head)}")
     for model in ("dlrm", "dlrm_dcnv2"):
         for precision, variant in (("bf16", "best"), ("tf32", "best_tf32"), ("fp32", "best_fp32")):
             ours = load(f"{model}.{precision}.json")
             for row in (ours or {"batches": []})["batches"]:
                 rate, batch = row["samples_per_second"], row["batch"]
-                print(f"| {model} | {precision} | {batch:,} | {rate / 1e6:.2f} M | "
-                      f"{against(rate, model, variant, batch, True)} | "
-                      f"{against(rate, model, variant, batch, False)} |")
+                line = [model, precision, f"{batch:,}", f"{rate / 1e6:.2f} M"]
+                for _, fbgemm, graph in columns:
+                    key = (model, "fbgemm" if fbgemm else variant, batch, graph)
+                    peer = theirs.get(key) if precision == "bf16" or not fbgemm else None
+                    line += [f"{peer / 1e6:.2f} M", f"{rate / peer:.2f}"] if peer else \
+                        ["not run", ""]
+                print(f"| {' | '.join(line)} |")
 
 
 def phases(batch):
@@ -61,8 +64,10 @@ def embeddings():
     print(f"\n{table['device']}, copying {table['copy_gb_s']:.0f} GB/s\n")
     print("| pooling factor | D | ids | optimizer | lookup | update | sort |")
     print("| --- | --- | --- | --- | --- | --- | --- |")
+    names = {"power_law": "power law", "rowwise_adagrad": "row-wise Adagrad", "sgd": "SGD"}
     for case in table["cases"]:
-        print(f"| {case['pooling']} | {case['dim']} | {case['ids']} | {case['optimizer']} | "
+        ids, optimizer = (names.get(case[key], case[key]) for key in ("ids", "optimizer"))
+        print(f"| {case['pooling']} | {case['dim']} | {ids} | {optimizer} | "
               f"{100 * case['forward_share']:.0f} % | {100 * case['update_share']:.0f} % | "
               f"{case['sort_ms']:.2f} ms |")
 
