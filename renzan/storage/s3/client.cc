@@ -104,21 +104,24 @@ Client::Answer Client::Send(const Request& request) {
       const std::string code =
           status >= 300 || request.method == "POST" ? ParseError(answer.body).code : "";
       if (understood || (status < 300 && code.empty())) {
-        budget_.OnSuccess();
-        Answer good;
-        static_cast<HttpAnswer&>(good) = std::move(answer);
-        good.repeated = repeated;
-        return good;
-      }
-      if (RefusesCredentials(status, code) && !renewed && credentials_.Renew(credentials)) {
+        if (request.trouble_with) trouble = request.trouble_with(answer);
+        if (trouble.empty()) {
+          budget_.OnSuccess();
+          Answer good;
+          static_cast<HttpAnswer&>(good) = std::move(answer);
+          good.repeated = repeated;
+          return good;
+        }
+      } else if (RefusesCredentials(status, code) && !renewed && credentials_.Renew(credentials)) {
         renewed = true;
         continue;
-      }
-      if (!IsTransient(status, code) && !(status < 300 && code == "InternalError"))
+      } else if (!IsTransient(status, code) && !(status < 300 && code == "InternalError")) {
         FailWith(request, answer);
-      repeated = repeated || status >= 500 || status < 300;
-      trouble = code.empty() ? fmt::format("HTTP status {}", status)
-                             : fmt::format("HTTP status {}, {}", status, code);
+      } else {
+        repeated = repeated || status >= 500 || status < 300;
+        trouble = code.empty() ? fmt::format("HTTP status {}", status)
+                               : fmt::format("HTTP status {}, {}", status, code);
+      }
     } catch (const Error& error) {
       // A service that gives credentials does not answer.
       if (error.code() != ErrorCode::kUnavailable) throw;
@@ -182,18 +185,31 @@ void Client::StreamRange(const Location& location, const std::string& etag, uint
                          uint64_t bytes, const TakeBytes& take, std::stop_token stop) {
   if (bytes == 0) return;
   constexpr int kOutOfRange = 416;
+  const auto is_short = [bytes](const HttpAnswer& answer) {
+    return answer.status == kOutOfRange ||
+           (answer.status != kPreconditionFailed && answer.taken != bytes);
+  };
+  // A store under load may answer so about an object that is whole: its size tells.
+  const auto trouble_with = [&](const HttpAnswer& answer) -> std::string {
+    if (!is_short(answer)) return "";
+    const std::optional<Object> object = Head(location);
+    if (!object || object->bytes < offset + bytes) return "";
+    return fmt::format("HTTP status {} with {} of {} bytes from byte {} on, of {} that are there",
+                       answer.status, answer.taken, bytes, offset, object->bytes);
+  };
   Request request{.method = "GET",
                   .location = location,
                   .headers = {{"range", fmt::format("bytes={}-{}", offset, offset + bytes - 1)}},
                   .take = take,
                   .take_at_most = bytes,
                   .expected = {kPreconditionFailed, kOutOfRange},
+                  .trouble_with = trouble_with,
                   .stop = stop};
   if (!etag.empty()) request.headers.emplace_back("if-match", etag);
   const Answer answer = Send(request);
   if (answer.status == kPreconditionFailed)
     Fail(ErrorCode::kData, "{} was replaced while it was read: try again", location.Path());
-  if (answer.status == kOutOfRange || answer.taken != bytes)
+  if (is_short(answer))
     Fail(ErrorCode::kData, "{} ends before byte {}: was it cut short?", location.Path(),
          offset + bytes);
 }

@@ -7,6 +7,7 @@
 // conditional write found in its place is compared with what it has written.
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -102,6 +103,8 @@ class Client {
     TakeBytes take = {};
     uint64_t take_at_most = 0;
     std::vector<int> expected = {};  // statuses besides 2xx that the caller understands
+    // Why such an answer or one of 2xx is a failure that goes away, else "".
+    std::function<std::string(const HttpAnswer&)> trouble_with = {};
     std::stop_token stop = {};
   };
   struct Answer : HttpAnswer {

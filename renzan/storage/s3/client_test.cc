@@ -224,6 +224,18 @@ TEST_F(S3Client, ARangeBeyondTheEnd) {
   EXPECT_TRUE(waits_.empty()) << "none of these goes away";
 }
 
+TEST_F(S3Client, AShortAnswerAboutAWholeObjectIsAskedForAgain) {
+  const std::string etag = *client_->Put(At("a"), "0123456789");
+  for (const Fault& fault : {Fault::Answer(416, "InvalidRange"), Fault::Answer(206, "", "23")}) {
+    std::string out(4, ' ');
+    waits_.clear();
+    store_.FailNext(fault);
+    client_->GetRange(At("a"), etag, 2, BytesOf(out));
+    EXPECT_EQ(out, "2345");
+    EXPECT_EQ(waits_.size(), 1u);
+  }
+}
+
 TEST_F(S3Client, ARedirectIsNotFollowed) {
   store_.FailNext(Fault::Answer(307, "TemporaryRedirect"));
   EXPECT_EQ(FailureOf([&] { client_->Get(At("a")); }).code(), ErrorCode::kConfig);
