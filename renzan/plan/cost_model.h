@@ -23,6 +23,7 @@ struct MachineRates {
   double inter_host_bytes = 1.2e9;   // with other hosts
   double exchange_seconds = 128e-6;  // of an exchange of nothing
   double memory_bytes = 0;           // 0: unlimited
+  double gpu_memory_bytes = 0;       // of a worker's GPU; 0: unknown
   int threads = 2;                   // of a worker; its scratch memory follows from it
 
   // Of MPI, which uses shared memory within a host.

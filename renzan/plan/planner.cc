@@ -287,8 +287,7 @@ ShardingPlan MakePlan(std::span<const TableSpec> tables, const RunCosts& run,
   return plan;
 }
 
-Sharding ShardingOf(const ShardingPlan& plan, size_t table, const TableSpec& spec,
-                    const Topology& topology) {
+Sharding ShardingOf(const ShardingPlan& plan, size_t table, const Topology& topology) {
   Placement shards;
   std::vector<int> ranks;
   for (const Shard& shard : plan.shards) {

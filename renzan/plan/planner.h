@@ -34,7 +34,6 @@ ShardingPlan MakePlan(std::span<const TableSpec> tables, const RunCosts& run,
                       const std::string& where);
 
 // What a plan does with a table; kAuto if it is none of them.
-Sharding ShardingOf(const ShardingPlan& plan, size_t table, const TableSpec& spec,
-                    const Topology& topology);
+Sharding ShardingOf(const ShardingPlan& plan, size_t table, const Topology& topology);
 
 }  // namespace renzan

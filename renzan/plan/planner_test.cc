@@ -69,7 +69,7 @@ TEST(MakePlan, SplitsWhatHasMoreRowsThanAShardMayHave) {
       const ShardingPlan plan = MakePlan(tables, kRun, topology, All(tables, sharding), "test");
       EXPECT_GE(plan.shards.size(), 4u);
       if (workers > 1 && sharding != Sharding::kAuto) {
-        EXPECT_EQ(ShardingOf(plan, 0, tables[0], topology), sharding);
+        EXPECT_EQ(ShardingOf(plan, 0, topology), sharding);
       }
     }
   }
@@ -98,7 +98,7 @@ TEST(MakePlan, SplitsByRowsWhatIsTooMuchForOneWorker) {
     return MakePlan(tables, kRun, Topology::OneHost(workers), All(tables, Sharding::kAuto), "test");
   };
   EXPECT_EQ(plan(1).shards, (std::vector<Shard>{{0, {0, 1}, 0, 0}, {1, {0, 8}, 0, 0}}));
-  EXPECT_EQ(ShardingOf(plan(2), 1, tables[1], Topology::OneHost(2)), Sharding::kRowWise);
+  EXPECT_EQ(ShardingOf(plan(2), 1, Topology::OneHost(2)), Sharding::kRowWise);
 }
 
 // Three tables of 2.6 GB on two workers that can use 4.1 GB each: one has to be split, which time

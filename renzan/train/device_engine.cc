@@ -7,53 +7,9 @@
 #include "renzan/base/log.h"
 #include "renzan/base/trace.h"
 #include "renzan/cuda/load.h"
-#include "renzan/train/model_options.h"
+#include "renzan/train/device_options.h"
 
 namespace renzan {
-namespace {
-
-// Why whole steps cannot be computed on the device, or "".
-std::string WhyNotWhole(const TrainConfig& config, const ShardedEmbeddings& embeddings) {
-  if (embeddings.map().world_size() > 1) return "there are several workers";
-  if (config.comm.forward != "fp32" || config.comm.backward != "fp32" ||
-      config.comm.dense != "fp32")
-    return "comm has a codec that rounds";
-  if (config.numerics.embedding_precision != "fp32")
-    return "numerics.embedding_precision is not fp32";
-  if (config.optimizer.max_gradient_norm > 0) return "optimizer.max_gradient_norm is set";
-  const ShardMap& map = embeddings.map();
-  for (const size_t s : map.held()) {
-    if (map.shards()[s].row_blocks.size() != map.table_of(s).row_blocks)
-      return "a table is split by rows";
-    if (map.columns_of(s) % 8 != 0) return "a table's columns are not a multiple of 8";
-    // Row-wise Adagrad's state needs the gradients of all columns.
-    if (map.table_of(s).column_blocks > 1 && config.optimizer.sparse.type == "rowwise_adagrad")
-      return "a table has several column blocks";
-  }
-  return "";
-}
-
-std::vector<DeviceTableOptions> TablesOnDevice(const ShardedEmbeddings& embeddings,
-                                               const SparseOptimizerOptions& optimizer) {
-  const ShardMap& map = embeddings.map();
-  std::vector<DeviceTableOptions> tables;
-  for (const size_t s : map.held()) {
-    const Shard& shard = map.shards()[s];
-    tables.push_back(
-        {.rows = map.rows_of(s).size(),
-         .dim = map.columns_of(s),
-         .state_width = StateFloatsPerRow(optimizer.type, map.columns_of(s)),
-         .first_column = map.first_column(shard.table) + shard.column_block * map.columns_of(s),
-         .mean = map.table_of(s).pooling == Pooling::kMean,
-         .pooling_factor = map.table_of(s).pooling_factor,
-         .block_begin = map.rows_of(s).first()});
-  }
-  return tables;
-}
-
-int64_t Mebibytes(int64_t bytes) { return (bytes + (1 << 20) - 1) >> 20; }
-
-}  // namespace
 
 int DeviceOf(int rank) { return rank % CountDevices(); }
 
@@ -61,37 +17,25 @@ DeviceEngine::DeviceEngine(const TrainConfig& config, const ModelOptions& model,
                            const Host& host)
     : host_(host), global_batch_(config.training.batch_size) {
   const ShardMap& map = host.embeddings->map();
-  const SparseOptimizerOptions sparse = SparseOptionsOf(config.optimizer.sparse);
-  DeviceModelOptions options = {.model = model,
-                                .tf32 = config.numerics.precision == "tf32",
-                                .virtual_workers = map.virtual_workers(),
-                                .own_virtual_workers = map.own().size(),
-                                .samples = map.samples_per_virtual_worker(),
-                                .device = DeviceOf(comm.rank()),
-                                .tables = TablesOnDevice(*host.embeddings, sparse),
-                                .sparse = sparse,
-                                .dense = DenseOptionsOf(config.optimizer.dense)};
+  DeviceModelOptions options = DeviceOptionsOf(config, model, map);
+  options.device = DeviceOf(comm.rank());
   own_samples_ = options.own_samples();
   const DeviceFacts facts = FactsOfDevice(options.device);
-  const DeviceBytes bytes = EstimateDeviceBytes(options);
+  const DeviceNeed need = DeviceNeedOf(config, options, map, facts.free_bytes);
   // After kOsError fewer workers may be started again, which would not help where the GPU is small.
-  const int64_t least = bytes.rest + std::min(bytes.tables, bytes.pooled);
-  if (least > facts.free_bytes)
-    Fail(least > facts.total_bytes ? ErrorCode::kConfig : ErrorCode::kOsError,
+  if (need.bytes > facts.free_bytes)
+    Fail(need.bytes > facts.total_bytes ? ErrorCode::kConfig : ErrorCode::kOsError,
          "device: cuda: without its tables the model needs {} MiB of the memory of {}, of which {} "
          "MiB are free: use a smaller training.batch_size, more workers with a GPU each, or "
          "numerics.precision: bf16",
-         Mebibytes(least), facts.name, facts.free_bytes >> 20);
-  std::string why_not = WhyNotWhole(config, *host.embeddings);
-  if (why_not.empty() && bytes.tables + bytes.rest > facts.free_bytes)
-    why_not = fmt::format("they need {} MiB, and {} MiB are free", Mebibytes(bytes.tables),
-                          (facts.free_bytes - bytes.rest) >> 20);
-  has_tables_ = why_not.empty();
+         MebibytesOf(need.bytes), facts.name, facts.free_bytes >> 20);
+  has_tables_ = need.has_tables();
   if (!has_tables_) options.tables.clear();
   if (comm.rank() == 0)
     LogInfo("{} ({}): {}", facts.name, facts.gpu_class,
-            has_tables_ ? "tables in its memory"
-                        : fmt::format("tables in the host's memory, because {}", why_not));
+            has_tables_
+                ? "tables in its memory"
+                : fmt::format("tables in the host's memory, because {}", need.why_not_tables));
   model_ = MakeDeviceModel(options);
   for (const TableInput& table : model.tables) pooled_columns_ += table.dim;
   if (!has_tables_) pooled_.resize(static_cast<size_t>(own_samples_ * pooled_columns_));

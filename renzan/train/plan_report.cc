@@ -4,12 +4,34 @@
 #include <bit>
 #include <cmath>
 #include <functional>
+#include <limits>
 
 #include "renzan/base/error.h"
 #include "renzan/train/make_plan.h"
 #include "renzan/train/model_options.h"
 
 namespace renzan {
+namespace {
+
+DeviceNeed GpuNeedOf(const PlanInput& input, const PlannedRun& planned) {
+  const TrainConfig& config = input.config;
+  const auto map_of = [&](int rank) {
+    return ShardMap(planned.tables, planned.plan, planned.topology.workers(), rank,
+                    config.numerics.virtual_workers, config.training.batch_size);
+  };
+  const ShardMap first = map_of(0);
+  int most = 0;
+  for (int rank = 1; rank < first.world_size(); ++rank)
+    if (first.assigned_to(rank).size() > first.assigned_to(most).size()) most = rank;
+  const ShardMap map = map_of(most);
+  const double limit = planned.topology.rates.gpu_memory_bytes;
+  return DeviceNeedOf(
+      config, DeviceOptionsOf(config, ModelOptionsOf(config, input.schema), map), map,
+      limit > 0 ? static_cast<int64_t>(limit) : std::numeric_limits<int64_t>::max());
+}
+
+}  // namespace
+
 double PlannedRun::most_memory_bytes() const {
   double most = 0;
   for (size_t w = 0; w < workers.size(); ++w) most = std::max(most, memory_bytes(w));
@@ -27,9 +49,11 @@ PlannedRun PlanRun(const PlanInput& input) {
                      .run = RunCostsOf(input.config, input.schema, input.pooling_factors,
                                        input.topology, input.threads),
                      .workers = {},
-                     .step = {}};
+                     .step = {},
+                     .gpu = {}};
   planned.workers = CostsOfPlan(planned.plan, planned.tables, planned.run, planned.topology);
   planned.step = EstimateStep(planned.workers, planned.run, planned.topology);
+  if (input.config.device == "cuda") planned.gpu = GpuNeedOf(input, planned);
   return planned;
 }
 
@@ -60,9 +84,12 @@ std::vector<Advice> WhatWouldHelp(const PlanInput& input, const PlannedRun& now)
     const TrainConfig& config = changed.config;
     if (config.training.batch_size % config.numerics.virtual_workers != 0) return false;
     const PlannedRun then = PlanRun(changed);
-    const bool helps =
-        now.fits() ? then.fits() && then.step.total() < 0.95 * now.step.total()
-                   : then.fits() || then.most_memory_bytes() < 0.95 * now.most_memory_bytes();
+    const auto lacking = [&](const PlannedRun& planned) {
+      return now.fits_host() ? static_cast<double>(planned.gpu->bytes)
+                             : planned.most_memory_bytes();
+    };
+    const bool helps = now.fits() ? then.fits() && then.step.total() < 0.95 * now.step.total()
+                                  : then.fits() || lacking(then) < 0.95 * lacking(now);
     if (helps) advice.push_back({what, then.step.total(), then.most_memory_bytes(), then.fits()});
     return then.fits();
   };
@@ -81,6 +108,9 @@ std::vector<Advice> WhatWouldHelp(const PlanInput& input, const PlannedRun& now)
   if (config.numerics.embedding_precision == "fp32")
     consider("numerics.embedding_precision: bf16",
              [](PlanInput* changed) { changed->config.numerics.embedding_precision = "bf16"; });
+  if (config.device == "cuda" && config.numerics.precision != "bf16")
+    consider("numerics.precision: bf16",
+             [](PlanInput* changed) { changed->config.numerics.precision = "bf16"; });
   if (config.optimizer.sparse.type == "adagrad")
     consider("optimizer.sparse.type: rowwise_adagrad",
              [](PlanInput* changed) { changed->config.optimizer.sparse.type = "rowwise_adagrad"; });
@@ -116,7 +146,7 @@ std::vector<Advice> WhatWouldHelp(const PlanInput& input, const PlannedRun& now)
     });
     if (fits) break;
   }
-  if (!now.fits()) {
+  if (!now.fits_host()) {
     // Where the most loaded worker of the most even plan would fit.
     const double needed = now.most_memory_bytes() / 0.9;
     consider(fmt::format("{:.0f} GiB per worker", std::ceil(needed / 0x1p30)),

@@ -2,6 +2,7 @@
 
 // What a plan means for a run, and what would make it fit or faster.
 
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -9,6 +10,7 @@
 #include "renzan/data/dataset/dataset.h"
 #include "renzan/plan/planner.h"
 #include "renzan/train/config.h"
+#include "renzan/train/device_options.h"
 
 namespace renzan {
 
@@ -19,13 +21,19 @@ struct PlannedRun {
   RunCosts run;
   std::vector<WorkerCost> workers;
   StepEstimate step;
+  std::optional<DeviceNeed> gpu;  // with device: cuda: of the worker that needs most
 
   double memory_bytes(size_t worker) const {
     return workers[worker].memory_bytes() + run.fixed_memory_bytes;
   }
   double most_memory_bytes() const;
-  bool fits() const {
+  bool fits() const { return fits_host() && fits_gpu(); }
+  bool fits_host() const {
     return topology.rates.memory_bytes <= 0 || most_memory_bytes() <= topology.rates.memory_bytes;
+  }
+  bool fits_gpu() const {
+    return !gpu || topology.rates.gpu_memory_bytes <= 0 ||
+           static_cast<double>(gpu->bytes) <= topology.rates.gpu_memory_bytes;
   }
 };
 

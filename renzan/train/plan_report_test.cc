@@ -75,5 +75,57 @@ TEST(WhatWouldHelp, EveryChangeWasPlanned) {
   EXPECT_EQ(PlanRun(input).step.total(), int8->step_seconds);
 }
 
+// A table of a few GiB; without a topology that says so, a GPU's memory is unknown.
+PlanInput InputWithGpu(int workers) {
+  PlanInput input = InputOf(workers);
+  input.config.device = "cuda";
+  input.schema.categorical[1].num_embeddings = 100'000'000;
+  input.topology.rates.memory_bytes = 0x1p40;
+  return input;
+}
+
+TEST(PlanOfGpus, TablesAreInTheirMemoryWhereTheyCanBe) {
+  const double table_bytes = 100e6 * 8 * sizeof(float);
+  EXPECT_FALSE(PlanRun(InputOf(1)).gpu.has_value());
+  PlanInput input = InputWithGpu(1);
+  const PlannedRun unknown = PlanRun(input);
+  EXPECT_EQ(unknown.gpu->why_not_tables, "");
+  EXPECT_GT(static_cast<double>(unknown.gpu->bytes), table_bytes);
+
+  input.topology.rates.gpu_memory_bytes = static_cast<double>(unknown.gpu->bytes);
+  PlannedRun planned = PlanRun(input);
+  EXPECT_TRUE(planned.gpu->has_tables() && planned.fits());
+  input.topology.rates.gpu_memory_bytes -= 1;
+  planned = PlanRun(input);
+  EXPECT_THAT(planned.gpu->why_not_tables, testing::HasSubstr("they need 3052 MiB"));
+  EXPECT_LT(static_cast<double>(planned.gpu->bytes), table_bytes);
+  EXPECT_TRUE(planned.fits());
+
+  input = InputWithGpu(2);
+  EXPECT_EQ(PlanRun(input).gpu->why_not_tables, "there are several workers");
+  input = InputWithGpu(1);
+  input.config.comm.dense = "bf16";
+  EXPECT_EQ(PlanRun(input).gpu->why_not_tables, "comm has a codec that rounds");
+}
+
+TEST(PlanOfGpus, WhatWouldHelpWhereTheirMemoryDoesNotSuffice) {
+  PlanInput input = InputWithGpu(1);
+  input.config.training.batch_size = 1 << 22;
+  input.config.model.top_mlp = {1024, 1024};
+  input.topology.rates.gpu_memory_bytes = 0x1p40;
+  PlannedRun now = PlanRun(input);
+  ASSERT_TRUE(now.fits());
+  input.topology.rates.gpu_memory_bytes = 0.3 * static_cast<double>(now.gpu->bytes);
+  now = PlanRun(input);
+  EXPECT_FALSE(now.fits_gpu());
+  EXPECT_TRUE(now.fits_host());
+  ASSERT_FALSE(now.fits());
+  const std::vector<Advice> advice = WhatWouldHelp(input, now);
+  EXPECT_THAT(ChangesOf(advice), testing::Contains("numerics.precision: bf16"));
+  EXPECT_THAT(ChangesOf(advice), testing::Contains(testing::HasSubstr(" workers")));
+  EXPECT_THAT(ChangesOf(advice), testing::Not(testing::Contains(testing::HasSubstr("GiB per"))));
+  EXPECT_TRUE(std::any_of(advice.begin(), advice.end(), [](const Advice& a) { return a.fits; }));
+}
+
 }  // namespace
 }  // namespace renzan

@@ -7,7 +7,7 @@ namespace {
 
 struct TopologyFile {
   int hosts = 1, workers_per_host = 1, threads = 2;
-  double memory_gib = 0;
+  double memory_gib = 0, gpu_memory_gib = 0;
   double matrix_gflops, stream_gbs, rows_gbs, intra_host_gbs, inter_host_gbs, latency_us;
 
   explicit TopologyFile(const MachineRates& defaults)
@@ -26,6 +26,8 @@ struct TopologyFile {
                    fmt::format("times hosts must be at most {}", kMostWorkers));
     fields.Range("threads", &threads, 1, 1024, "of a worker");
     fields.Range("memory_gib", &memory_gib, 0, kMost, "of a worker; 0: unlimited");
+    fields.Range("gpu_memory_gib", &gpu_memory_gib, 0, kMost,
+                 "of a worker's GPU, with device: cuda; 0: unknown");
     fields.Range("matrix_gflops", &matrix_gflops, kLeast, kMost, "matrix products of a worker");
     fields.Range("stream_gbs", &stream_gbs, kLeast, kMost, "arrays in order, read plus written");
     fields.Range("rows_gbs", &rows_gbs, kLeast, kMost, "embedding rows at random");
@@ -52,6 +54,7 @@ Topology ReadTopology(const std::string& path) {
                     .inter_host_bytes = file.inter_host_gbs * 1e9,
                     .exchange_seconds = file.latency_us * 1e-6,
                     .memory_bytes = file.memory_gib * 0x1p30,
+                    .gpu_memory_bytes = file.gpu_memory_gib * 0x1p30,
                     .threads = file.threads};
   return topology;
 }

@@ -17,6 +17,7 @@
 #include "renzan/cli/text/table.h"
 #include "renzan/cli/verbs.h"
 #include "renzan/comm/backends.h"
+#include "renzan/cuda/load.h"
 #include "renzan/nn/isa.h"
 #include "renzan/roofline/machine_limits.h"
 #include "renzan/train/make_plan.h"
@@ -39,6 +40,15 @@ struct PlanFlags {
 std::string Gib(double bytes) { return fmt::format("{:.2f}", bytes / 0x1p30); }
 std::string Ms(double seconds) { return fmt::format("{:.3f}", seconds * 1e3); }
 
+// Of this machine's first GPU, or 0 where none can be used.
+double GpuMemory() {
+  try {
+    return static_cast<double>(FactsOfDevice(0).free_bytes);
+  } catch (const Error&) {
+    return 0;
+  }
+}
+
 // This machine, shared by its workers.
 Topology MeasuredTopology(int workers, int threads, const TrainConfig& config) {
   Topology topology = Topology::OneHost(workers);
@@ -52,6 +62,7 @@ Topology MeasuredTopology(int workers, int threads, const TrainConfig& config) {
   if (config.comm.backend == "mpi") rates.UseSharedMemory();
   rates.memory_bytes = static_cast<double>(ReadMemoryBudget().room) / workers;
   const int64_t row_bytes = (config.model.embedding_dim * 4 + 63) / 64 * 64;
+  if (config.device == "cuda") rates.gpu_memory_bytes = GpuMemory();
   rates.row_bytes = MeasureRandomRowBytes(pool, row_bytes, int64_t{1} << 29) / workers;
   return topology;
 }
@@ -91,7 +102,7 @@ PlanInput ReadInput(const PlanFlags& flags) {
 std::string ShardingsText(const PlannedRun& planned) {
   std::map<std::string, int> counts;
   for (size_t t = 0; t < planned.tables.size(); ++t) {
-    const Sharding sharding = ShardingOf(planned.plan, t, planned.tables[t], planned.topology);
+    const Sharding sharding = ShardingOf(planned.plan, t, planned.topology);
     ++counts[sharding == Sharding::kAuto ? "mixed"
                                          : ShardingNames()[static_cast<size_t>(sharding)]];
   }
@@ -149,6 +160,22 @@ void PrintStep(const PlannedRun& planned) {
              BottleneckOf(planned.step));
 }
 
+void PrintGpu(const PlannedRun& planned) {
+  if (!planned.gpu) return;
+  const double limit = planned.topology.rates.gpu_memory_bytes;
+  const std::string tables = planned.gpu->has_tables()
+                                 ? "with the tables"
+                                 : fmt::format("the tables stay in the host's memory, because {}",
+                                               planned.gpu->why_not_tables);
+  const std::string bytes = Gib(static_cast<double>(planned.gpu->bytes));
+  if (limit > 0) {
+    fmt::print("GPU memory: {} of {} GiB on the worker that needs most ({}): {}\n", bytes,
+               Gib(limit), tables, planned.fits_gpu() ? "it fits" : "IT DOES NOT FIT");
+  } else {
+    fmt::print("GPU memory: {} GiB on the worker that needs most ({})\n", bytes, tables);
+  }
+}
+
 void PrintReport(const PlanInput& input, const PlannedRun& planned) {
   fmt::print("{} workers on {} host{}, {} tables: {}\n\n", planned.topology.workers(),
              planned.topology.hosts.size(), planned.topology.hosts.size() == 1 ? "" : "s",
@@ -160,6 +187,7 @@ void PrintReport(const PlanInput& input, const PlannedRun& planned) {
     fmt::print("memory: {} of {} GiB on the worker that needs most: {}\n",
                Gib(planned.most_memory_bytes()), Gib(limit),
                planned.fits() ? "it fits" : "IT DOES NOT FIT");
+  PrintGpu(planned);
   const std::vector<Advice> advice = WhatWouldHelp(input, planned);
   if (advice.empty()) return;
   Table table({{planned.fits() ? "faster with" : "less memory with"},
@@ -191,7 +219,7 @@ nlohmann::ordered_json ToJson(const PlanInput& input, const PlannedRun& planned)
   }
   for (const NamedPhase& phase : PhasesOf(planned.step)) phases[phase.name] = phase.seconds;
   for (size_t t = 0; t < planned.tables.size(); ++t) {
-    const Sharding sharding = ShardingOf(planned.plan, t, planned.tables[t], planned.topology);
+    const Sharding sharding = ShardingOf(planned.plan, t, planned.topology);
     tables[planned.tables[t].name] =
         sharding == Sharding::kAuto ? "mixed" : ShardingNames()[static_cast<size_t>(sharding)];
   }
@@ -200,6 +228,13 @@ nlohmann::ordered_json ToJson(const PlanInput& input, const PlannedRun& planned)
                       {"step_seconds", change.step_seconds},
                       {"memory_bytes", change.most_memory_bytes},
                       {"fits", change.fits}});
+  nlohmann::ordered_json gpu;  // null without one
+  if (planned.gpu)
+    gpu = {{"memory_bytes", planned.gpu->bytes},
+           {"memory_limit_bytes", planned.topology.rates.gpu_memory_bytes},
+           {"has_tables", planned.gpu->has_tables()},
+           {"why_not_tables", planned.gpu->why_not_tables},
+           {"fits", planned.fits_gpu()}};
   return {{"workers", workers},
           {"phases", phases},
           {"step_seconds", planned.step.total()},
@@ -207,6 +242,7 @@ nlohmann::ordered_json ToJson(const PlanInput& input, const PlannedRun& planned)
           {"memory_bytes", planned.most_memory_bytes()},
           {"memory_limit_bytes", planned.topology.rates.memory_bytes},
           {"fits", planned.fits()},
+          {"gpu", gpu},
           {"sharding", tables},
           {"advice", advice}};
 }

@@ -1,0 +1,33 @@
+#pragma once
+
+// What a configuration and a plan mean for a worker's GPU (device: cuda), known before there is
+// one.
+
+#include <cstdint>
+#include <string>
+
+#include "renzan/cuda/device_model.h"
+#include "renzan/embedding/shard_map.h"
+#include "renzan/train/config.h"
+
+namespace renzan {
+
+// Of the map's own worker, with its tables.
+DeviceModelOptions DeviceOptionsOf(const TrainConfig& config, const ModelOptions& model,
+                                   const ShardMap& map);
+
+// Rounded up.
+int64_t MebibytesOf(int64_t bytes);
+
+struct DeviceNeed {
+  int64_t bytes = 0;           // of the GPU's memory, an estimate
+  std::string why_not_tables;  // why the tables stay in the host's memory, or ""
+  bool has_tables() const { return why_not_tables.empty(); }
+};
+
+// The tables are in the GPU's memory if a GPU can compute whole steps of such a run and if
+// `free_bytes` suffices for them. `bytes` may be more than `free_bytes` even so.
+DeviceNeed DeviceNeedOf(const TrainConfig& config, const DeviceModelOptions& options,
+                        const ShardMap& map, int64_t free_bytes);
+
+}  // namespace renzan
