@@ -367,6 +367,10 @@ class CudaModel : public DeviceModel {
 
 extern "C" {
 
+__attribute__((visibility("default"))) uint64_t renzan_cuda_interface() {
+  return renzan::DeviceInterface();
+}
+
 __attribute__((visibility("default"))) int renzan_cuda_count_devices() {
   return renzan::cuda::CountDevices();
 }

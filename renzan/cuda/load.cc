@@ -3,7 +3,7 @@
 #include <dlfcn.h>
 
 #include <filesystem>
-#include <type_traits>
+#include <string>
 
 #include "renzan/base/error.h"
 #include "renzan/cuda/plugin.h"
@@ -34,26 +34,37 @@ void* Plugin() {
 
 template <class Function>
 Function* FunctionOf(const char* name) {
-  void* const found = dlsym(Plugin(), name);
-  if (found == nullptr) Fail(ErrorCode::kConfig, "{} is damaged: install it again", kFile);
-  return reinterpret_cast<Function*>(found);
+  return reinterpret_cast<Function*>(dlsym(Plugin(), name));
+}
+
+// The same, of a library that is known to be of this build.
+template <class Function>
+Function* CheckedFunctionOf(const char* name) {
+  const auto interface = FunctionOf<decltype(renzan_cuda_interface)>("renzan_cuda_interface");
+  Function* const found = FunctionOf<Function>(name);
+  if (found == nullptr || interface == nullptr || interface() != DeviceInterface())
+    Fail(ErrorCode::kConfig,
+         "{} is of another build than this program: install both from the same one, or use "
+         "device: cpu",
+         PluginPath());
+  return found;
 }
 
 }  // namespace
 
 int CountDevices() {
-  return FunctionOf<decltype(renzan_cuda_count_devices)>("renzan_cuda_count_devices")();
+  return CheckedFunctionOf<decltype(renzan_cuda_count_devices)>("renzan_cuda_count_devices")();
 }
 
 DeviceFacts FactsOfDevice(int device) {
   DeviceFacts facts;
-  FunctionOf<decltype(renzan_cuda_facts)>("renzan_cuda_facts")(device, &facts);
+  CheckedFunctionOf<decltype(renzan_cuda_facts)>("renzan_cuda_facts")(device, &facts);
   return facts;
 }
 
 std::unique_ptr<DeviceModel> MakeDeviceModel(const DeviceModelOptions& options) {
   return std::unique_ptr<DeviceModel>(
-      FunctionOf<decltype(renzan_cuda_make_model)>("renzan_cuda_make_model")(&options));
+      CheckedFunctionOf<decltype(renzan_cuda_make_model)>("renzan_cuda_make_model")(&options));
 }
 
 }  // namespace renzan

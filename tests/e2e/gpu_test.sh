@@ -6,6 +6,14 @@ $renzan data synth --format dataset --seed 7 --rows 6000 --output data >/dev/nul
 small_config data
 cuda=(--set device=cuda --set model.embedding_dim=16 --set training.epochs=30)
 
+# A library for GPUs that was left by another build.
+mkdir -p other/bin other/lib
+cp "$renzan" other/bin/renzan
+echo 'unsigned long long renzan_cuda_interface() { return 1; }' |
+  ${CC:-cc} -shared -fPIC -x c -o other/lib/librenzan_cuda.so -
+expect_exit 78 "is of another build than this program" \
+  other/bin/renzan train small.yaml --run-dir none "${cuda[@]}"
+
 if ! $renzan doctor --json | python3 -c '
 import json, sys
 found = {check["name"]: check for check in json.load(sys.stdin)["checks"]}["training on GPUs"]
