@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
-#include <limits>
 #include <optional>
 
 #include "renzan/base/error.h"
@@ -55,11 +54,11 @@ void StagedBatch::Copy(const DeviceBatch& batch, int num_tables, int64_t samples
                                   [](const auto& offsets) { return !offsets.empty(); });
   size_t num_lookups = 0;
   for (const auto& rows : batch.rows) num_lookups += rows.size();
-  if (num_lookups > std::numeric_limits<int32_t>::max())
+  if (num_lookups > static_cast<size_t>(kMaxDeviceLookups))
     Fail(ErrorCode::kConfig,
-         "a batch looks up {} rows, but at most 2^31 - 1 can be on a GPU: use a smaller "
+         "a batch looks up {} rows, but at most {} can be on a GPU: use a smaller "
          "training.batch_size",
-         num_lookups);
+         num_lookups, kMaxDeviceLookups);
   const size_t num_offsets =
       jagged ? static_cast<size_t>(num_tables) * static_cast<size_t>(samples + 1) : 0;
   size_t end = 0;

@@ -26,7 +26,6 @@ class DenseEngine {
 
   float* parameters() const { return parameters_.as<float>(); }  // flat
   float* state(size_t index) const { return states_[index].as<float>(); }
-  size_t num_states() const { return states_.size(); }
 
   // All of these only launch. `dense` [own samples, num_dense] and `labels` are in device memory.
   void PackWeights() const;
@@ -48,8 +47,6 @@ class DenseEngine {
   void Update(const DenseStep* step, int32_t* finite) const;
 
  private:
-  struct Interaction;
-
   const Stream& stream_;
   DeviceModelOptions options_;
   std::unique_ptr<Model> model_;

@@ -1,5 +1,7 @@
 #include "renzan/cuda/dense_layers.h"
 
+#include <algorithm>
+
 #include "renzan/base/error.h"
 
 namespace renzan::cuda {

@@ -118,7 +118,7 @@ class DeviceCross {
 
   void* output() const { return outputs_.back().as<void>(); }
   void Forward(const DenseContext& context, const void* x0) const;
-  // dy [all rows, width] is changed, and has to stay as dy of DeviceMlp does.
+  // dy [all rows, width] is changed; x0 has to stay until context.beside is done.
   void Backward(const DenseContext& context, const void* x0, void* dy, void* d_x0) const;
 
  private:

@@ -11,8 +11,7 @@ DeviceBytes EstimateDeviceBytes(const DeviceModelOptions& options) {
   // CUDA's own memory, the products' scratch memory and what pads.
   constexpr int64_t kProgram = int64_t{512} << 20;
   constexpr int64_t kFloat = sizeof(float);
-  constexpr double kPadding = 32;                        // values of a sample
-  constexpr int64_t kMostLeafFloats = int64_t{1} << 25;  // of SortedLookups
+  constexpr double kPadding = 32;  // values of a sample
   DeviceBytes bytes;
   for (const DeviceTableOptions& table : options.tables)
     bytes.tables += table.rows * (table.dim + table.state_width) * kFloat;
@@ -22,10 +21,10 @@ DeviceBytes EstimateDeviceBytes(const DeviceModelOptions& options) {
   const int64_t samples = options.own_samples();
   const int64_t features = model->features_per_sample();
   DenseOptimizer dense(options.dense, 0);
-  // The parameters, their sum of gradients, states, weights for products, and virtual workers'
-  // gradients.
-  bytes.rest = parameters *
-               (kFloat * (2 + std::ssize(dense.states()) + options.own_virtual_workers) + value);
+  // The parameters, weights for products, and virtual workers' gradients; with the tables also the
+  // sum of gradients and the optimizer's states.
+  bytes.rest = parameters * (kFloat * (1 + options.own_virtual_workers) + value);
+  bytes.tables += parameters * kFloat * (1 + std::ssize(dense.states()));
   // Activations and gradients that are as large; the features and what follows them, and theirs.
   const double dim = static_cast<double>(options.model.embedding_dim);
   double values = 2 * ActivationsPerSample(*model) + 2 * static_cast<double>(features);
@@ -35,6 +34,7 @@ DeviceBytes EstimateDeviceBytes(const DeviceModelOptions& options) {
                           features / options.model.embedding_dim, options.model.embedding_dim));
   values += dim + static_cast<double>(options.model.num_dense) + kPadding;
   bytes.rest += static_cast<int64_t>(values) * samples * value;
+  bytes.rest += 2 * samples * (options.model.num_dense + 1) * kFloat;
   // Two batches, and what sorting lookups needs: rows and bags before and after, CUB's own, and
   // lists. A batch may have more lookups than the mean.
   double lookups = 0;
@@ -42,11 +42,12 @@ DeviceBytes EstimateDeviceBytes(const DeviceModelOptions& options) {
     lookups += 1.5 * std::max(1.0, table.pooling_factor);
   lookups *= static_cast<double>(samples);
   constexpr double kBytesOfLookup = (2 + 4 + 2 + 1) * kFloat;
-  bytes.rest += static_cast<int64_t>(lookups * kBytesOfLookup);
-  // The sums of frequent rows.
-  bytes.rest += std::min(kMostLeafFloats * kFloat,
-                         static_cast<int64_t>(lookups) * features * options.own_virtual_workers);
-  bytes.rest += 2 * samples * (options.model.num_dense + 1) * kFloat;
+  bytes.tables += static_cast<int64_t>(lookups * kBytesOfLookup);
+  // The sums of frequent rows' gradients, at most.
+  const double leaf_floats = lookups / kManyLookups * static_cast<double>(features) *
+                             static_cast<double>(options.own_virtual_workers);
+  bytes.tables +=
+      kFloat * static_cast<int64_t>(std::min(leaf_floats, static_cast<double>(kMaxLeafFloats)));
   // Two batches of them, and their gradients.
   const int64_t pooled = features - options.model.embedding_dim;
   bytes.pooled = samples * pooled * (2 * kFloat + value);

@@ -21,6 +21,13 @@
 
 namespace renzan {
 
+// Of a batch. Beyond it, places of lookups would not be 32-bit numbers.
+inline constexpr int64_t kMaxDeviceLookups = (int64_t{1} << 31) - 64;
+// A row of so many lookups in a batch and more may be divided among warps, which takes memory, but
+// at most for so many sums.
+inline constexpr int64_t kManyLookups = 33;
+inline constexpr int64_t kMaxLeafFloats = int64_t{1} << 25;
+
 struct DeviceFacts {
   std::string name;       // "NVIDIA H100 80GB HBM3"
   std::string gpu_class;  // "sm_90x132": architecture and multiprocessors, which determine the bits

@@ -59,9 +59,9 @@ EmbeddingEngine::EmbeddingEngine(const DeviceModelOptions& options, int64_t feat
 }
 
 bool EmbeddingEngine::Reserve(int64_t lookups) {
-  if (lookups <= capacity_) return false;
+  if (sorted_ && lookups <= capacity_) return false;
   // A multi-hot batch may have more than the one before: with some room, few are reallocated.
-  capacity_ = capacity_ == 0 ? lookups : lookups + lookups / 4;
+  capacity_ = sorted_ ? std::min(lookups + lookups / 4, kMaxDeviceLookups) : lookups;
   sorted_.reset();
   update_.reset();
   sorted_.emplace(shape_, capacity_);

@@ -4,13 +4,15 @@
 // (renzan/embedding/kernels.h, tree_order.h), products and sums are rounded separately: the same
 // inputs give the same bits as there. No atomic addition of floats anywhere.
 //
-// Launches only, all on `stream`; pointers are to device memory unless stated.
+// Launches only, on `stream` or on a stream of their own that `stream` then waits for; pointers are
+// to device memory unless stated.
 
 #include <cuda_runtime.h>
 
 #include <cstdint>
 
 #include "renzan/base/precision.h"
+#include "renzan/cuda/device_model.h"
 #include "renzan/cuda/memory.cuh"
 #include "renzan/embedding/sparse_optimizer.h"
 
@@ -88,7 +90,7 @@ class SortedLookups {
   // At most `max_leaf_floats` are needed for the sums of leaves: a row that finds no more room is
   // not divided.
   SortedLookups(const EmbeddingShape& shape, int64_t max_lookups,
-                uint64_t max_leaf_floats = uint64_t{1} << 25);
+                uint64_t max_leaf_floats = kMaxLeafFloats);
 
   void Sort(const DeviceTable* tables, const DeviceLookups& lookups, cudaStream_t stream);
 
@@ -121,7 +123,8 @@ struct SparseStepOnDevice {
 
 class SparseUpdate {
  public:
-  // With room for the sums of the leaves of any `sorted` of so many floats.
+  // `leaf_floats`: at least those of the SortedLookups that Apply is given. One Apply after
+  // another.
   SparseUpdate(const EmbeddingShape& shape, uint64_t leaf_floats);
 
   // `step` is in device memory, so that a captured launch can be given another one.

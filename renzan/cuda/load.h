@@ -18,8 +18,8 @@ DeviceFacts FactsOfDevice(int device);
 
 // How many bytes of the device's memory the model needs.
 struct DeviceBytes {
-  int64_t tables = 0, rest = 0;
-  int64_t pooled = 0;  // instead of `tables` where those are in the host's memory
+  int64_t tables = 0, rest = 0;  // `tables`: with what their lookups and updates need
+  int64_t pooled = 0;            // instead of `tables` where those are in the host's memory
 };
 DeviceBytes EstimateDeviceBytes(const DeviceModelOptions& options);
 

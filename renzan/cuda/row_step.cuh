@@ -106,8 +106,8 @@ inline __device__ void Prefetch(const void* row) {
 
 // One step of kRows rows of each of a warp's groups of `lanes` lanes, by all its lanes; all rows
 // are of `dim` columns. gradient.Load(columns, there, g) and then gradient.Finish(g) are called for
-// kVectors · 4 · lanes columns after the other, twice if there are more than those. Returns a sum
-// of AddFinite.
+// kVectors · 4 · lanes columns after another, for row-wise Adagrad twice if there are more than
+// those. Returns a sum of AddFinite.
 template <SparseOptimizerType kType, int kVectors, int kRows, class Gradient>
 __device__ float StepRows(const SparseStepOnDevice& step, int dim, int lanes,
                           const TableRow (&rows)[kRows], const Gradient (&gradients)[kRows]) {

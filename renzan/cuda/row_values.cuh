@@ -47,12 +47,6 @@ inline __device__ float4 LoadFour(const __nv_bfloat16* from) {
                      __uint_as_float(high << 16), __uint_as_float(high & 0xFFFF0000));
 }
 
-inline __device__ float LoadOne(const float* from) { return __ldg(from); }
-
-inline __device__ float LoadOne(const __nv_bfloat16* from) {
-  return __uint_as_float(uint32_t{__ldg(reinterpret_cast<const unsigned short*>(from))} << 16);
-}
-
 // Streaming: what is read next comes too late to be found in L2.
 inline __device__ void StoreFour(float4 v, float* to) { __stcs(reinterpret_cast<float4*>(to), v); }
 

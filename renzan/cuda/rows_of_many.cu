@@ -1,9 +1,9 @@
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 
 #include "renzan/cuda/row_step.cuh"
 #include "renzan/cuda/rows_of_many.cuh"
+#include "renzan/cuda/values.cuh"
 
 namespace renzan::cuda {
 namespace {
@@ -49,9 +49,6 @@ __device__ void WaitForCopies() {
   asm volatile("cp.async.wait_group %0;" ::"n"(kPending) : "memory");
 }
 
-__device__ float AsFloat(float value) { return value; }
-__device__ float AsFloat(__nv_bfloat16 value) { return __bfloat162float(value); }
-
 // A task: some columns of a leaf.
 template <class Value>
 struct LeafColumns {
@@ -84,7 +81,7 @@ struct LeafColumns {
     };
     const auto add = [&](uint32_t k, uint32_t u) {
       const LaneValues<Value> x = memory->ring[k % kRing + u][lane];
-      float a = AsFloat(x.at[0]), b = AsFloat(x.at[1]);
+      float a = ToFloat(x.at[0]), b = ToFloat(x.at[1]);
       if (offsets != nullptr) {
         const float factor = memory->factors[k % kFactors + u];
         a = __fmul_rn(factor, a);

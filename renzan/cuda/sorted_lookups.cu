@@ -18,9 +18,8 @@ namespace {
 
 constexpr int kThreads = kStreamingThreads;  // of a block
 
-// Rows of so many lookups and more are divided among warps: a warp that does a row alone must not
-// take long compared with all rows, and a leaf must be worth a task.
-constexpr int64_t kMany = 33;
+// Rows of kManyLookups and more are divided among warps: a warp that does a row alone must not take
+// long compared with all rows, and a leaf must be worth a task.
 constexpr int64_t kManyPerWorker = 4;
 constexpr int64_t kMaxRowsOfMany = 1 << 17;
 
@@ -162,9 +161,9 @@ SortedLookups::SortedLookups(const EmbeddingShape& shape, int64_t max_lookups,
     : shape_(shape),
       row_bits_(std::max(1, static_cast<int>(std::bit_width(static_cast<uint64_t>(
                                 std::max<int64_t>(1, shape.total_rows) - 1))))),
-      many_(static_cast<uint32_t>(std::max(
-          {kMany, kManyPerWorker * shape.virtual_workers, max_lookups / kMaxRowsOfMany + 1}))) {
-  Check((max_lookups < std::numeric_limits<int32_t>::max() &&
+      many_(static_cast<uint32_t>(std::max({kManyLookups, kManyPerWorker * shape.virtual_workers,
+                                            max_lookups / kMaxRowsOfMany + 1}))) {
+  Check((max_lookups <= kMaxDeviceLookups &&
          shape.num_tables * shape.samples <= std::numeric_limits<uint32_t>::max() &&
          shape.samples % shape.virtual_workers == 0)
             ? cudaSuccess

@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <cstddef>
 #include <cstdint>
 
 #include "renzan/cuda/embedding_kernels.cuh"

@@ -97,7 +97,8 @@ TEST(PlanOfGpus, TablesAreInTheirMemoryWhereTheyCanBe) {
   EXPECT_TRUE(planned.gpu->has_tables() && planned.fits());
   input.topology.rates.gpu_memory_bytes -= 1;
   planned = PlanRun(input);
-  EXPECT_THAT(planned.gpu->why_not_tables, testing::HasSubstr("they need 3052 MiB"));
+  EXPECT_THAT(planned.gpu->why_not_tables,
+              testing::MatchesRegex("they need 3[0-9]+ MiB, and [0-9]+ MiB are free"));
   EXPECT_LT(static_cast<double>(planned.gpu->bytes), table_bytes);
   EXPECT_TRUE(planned.fits());
 
