@@ -49,6 +49,14 @@ std::vector<DeviceTableOptions> TablesOnDevice(const ShardMap& map,
 
 }  // namespace
 
+int64_t FreeDeviceBytes() {
+  try {
+    return FactsOfDevice(0).free_bytes;
+  } catch (const Error&) {
+    return 0;
+  }
+}
+
 int64_t MebibytesOf(int64_t bytes) { return (bytes + (1 << 20) - 1) >> 20; }
 
 DeviceModelOptions DeviceOptionsOf(const TrainConfig& config, const ModelOptions& model,

@@ -16,6 +16,9 @@ namespace renzan {
 DeviceModelOptions DeviceOptionsOf(const TrainConfig& config, const ModelOptions& model,
                                    const ShardMap& map);
 
+// Of this machine's first GPU, or 0 where none can be used.
+int64_t FreeDeviceBytes();
+
 // Rounded up.
 int64_t MebibytesOf(int64_t bytes);
 

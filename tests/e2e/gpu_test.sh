@@ -6,6 +6,14 @@ $renzan data synth --format dataset --seed 7 --rows 6000 --output data >/dev/nul
 small_config data
 cuda=(--set device=cuda --set model.embedding_dim=16 --set training.epochs=30)
 
+# What a GPU's memory has to be is known beforehand.
+echo 'gpu_memory_gib: 0.1' >tiny.yaml
+expect_exit 71 "IT DOES NOT FIT" $renzan plan small.yaml --topology tiny.yaml "${cuda[@]}"
+echo 'gpu_memory_gib: 40' >large.yaml
+$renzan plan small.yaml --topology large.yaml "${cuda[@]}" --json |
+  python3 -c 'import json, sys; gpu = json.load(sys.stdin)["gpu"]
+sys.exit(not (gpu["fits"] and gpu["has_tables"]))' || fail "a GPU of 40 GiB is too small"
+
 # A library for GPUs that was left by another build.
 mkdir -p other/bin other/lib
 cp "$renzan" other/bin/renzan

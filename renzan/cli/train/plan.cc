@@ -17,7 +17,6 @@
 #include "renzan/cli/text/table.h"
 #include "renzan/cli/verbs.h"
 #include "renzan/comm/backends.h"
-#include "renzan/cuda/load.h"
 #include "renzan/nn/isa.h"
 #include "renzan/roofline/machine_limits.h"
 #include "renzan/train/make_plan.h"
@@ -40,15 +39,6 @@ struct PlanFlags {
 std::string Gib(double bytes) { return fmt::format("{:.2f}", bytes / 0x1p30); }
 std::string Ms(double seconds) { return fmt::format("{:.3f}", seconds * 1e3); }
 
-// Of this machine's first GPU, or 0 where none can be used.
-double GpuMemory() {
-  try {
-    return static_cast<double>(FactsOfDevice(0).free_bytes);
-  } catch (const Error&) {
-    return 0;
-  }
-}
-
 // This machine, shared by its workers.
 Topology MeasuredTopology(int workers, int threads, const TrainConfig& config) {
   Topology topology = Topology::OneHost(workers);
@@ -62,7 +52,7 @@ Topology MeasuredTopology(int workers, int threads, const TrainConfig& config) {
   if (config.comm.backend == "mpi") rates.UseSharedMemory();
   rates.memory_bytes = static_cast<double>(ReadMemoryBudget().room) / workers;
   const int64_t row_bytes = (config.model.embedding_dim * 4 + 63) / 64 * 64;
-  if (config.device == "cuda") rates.gpu_memory_bytes = GpuMemory();
+  if (config.device == "cuda") rates.gpu_memory_bytes = static_cast<double>(FreeDeviceBytes());
   rates.row_bytes = MeasureRandomRowBytes(pool, row_bytes, int64_t{1} << 29) / workers;
   return topology;
 }
