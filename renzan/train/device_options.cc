@@ -49,9 +49,10 @@ std::vector<DeviceTableOptions> TablesOnDevice(const ShardMap& map,
 
 }  // namespace
 
-int64_t FreeDeviceBytes() {
+int64_t FreeDeviceBytes(int workers) {
   try {
-    return FactsOfDevice(0).free_bytes;
+    const int devices = CountDevices();
+    return FactsOfDevice(0).free_bytes / ((workers + devices - 1) / devices);
   } catch (const Error&) {
     return 0;
   }

@@ -16,8 +16,9 @@ namespace renzan {
 DeviceModelOptions DeviceOptionsOf(const TrainConfig& config, const ModelOptions& model,
                                    const ShardMap& map);
 
-// Of this machine's first GPU, or 0 where none can be used.
-int64_t FreeDeviceBytes();
+// Of this machine's first GPU for each of so many workers, which take the GPUs in turn; 0 where
+// none can be used.
+int64_t FreeDeviceBytes(int workers);
 
 // Rounded up.
 int64_t MebibytesOf(int64_t bytes);

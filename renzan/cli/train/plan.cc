@@ -52,7 +52,8 @@ Topology MeasuredTopology(int workers, int threads, const TrainConfig& config) {
   if (config.comm.backend == "mpi") rates.UseSharedMemory();
   rates.memory_bytes = static_cast<double>(ReadMemoryBudget().room) / workers;
   const int64_t row_bytes = (config.model.embedding_dim * 4 + 63) / 64 * 64;
-  if (config.device == "cuda") rates.gpu_memory_bytes = static_cast<double>(FreeDeviceBytes());
+  if (config.device == "cuda")
+    rates.gpu_memory_bytes = static_cast<double>(FreeDeviceBytes(workers));
   rates.row_bytes = MeasureRandomRowBytes(pool, row_bytes, int64_t{1} << 29) / workers;
   return topology;
 }
@@ -277,6 +278,8 @@ Topology SharedBy(const Topology& machine, int workers) {
   for (double* rate : {&shared.rates.matrix_flops, &shared.rates.stream_bytes,
                        &shared.rates.row_bytes, &shared.rates.memory_bytes})
     *rate /= workers;
+  if (machine.rates.gpu_memory_bytes > 0)
+    shared.rates.gpu_memory_bytes = static_cast<double>(FreeDeviceBytes(workers));
   return shared;
 }
 
