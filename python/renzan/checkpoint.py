@@ -186,7 +186,8 @@ class CheckpointWriter:
 
     def __init__(self, directory: str | os.PathLike[str]):
         """Creates the directory and removes what a killed writer left. A directory in which another
-        process writes is an Error after a few seconds, which names that process."""
+        process writes is an Error after a few seconds, which names that process; an earlier
+        attempt of this job (RENZAN_JOB_ID, RENZAN_ATTEMPT) is asked to stop, and waited for."""
         self._handle = c_void_p()
         library.renzan_checkpoints_open(os.fsencode(directory), byref(self._handle))
 

@@ -13,6 +13,7 @@
 #include "renzan/capi/guard.h"
 #include "renzan/checkpoint/directory.h"
 #include "renzan/checkpoint/writer.h"
+#include "renzan/storage/attempt_lock.h"
 #include "renzan/storage/storage.h"
 
 using namespace renzan;
@@ -91,7 +92,8 @@ renzan_status renzan_checkpoints_open(const char* directory, renzan_checkpoints*
     NeedsArgument(checkpoints, "checkpoints");
     const std::string dir = NormalizedPath(directory);
     auto opened = std::make_unique<renzan_checkpoints>(
-        dir, Storage::Of(dir).Lock(dir, fmt::format("process {} on {}", getpid(), HostName())));
+        dir, LockForAttempt(dir, fmt::format("process {} on {}", getpid(), HostName()),
+                            JobAttempt::FromEnvironment()));
     for (const std::string& path : MarkLeftoversForDeletion(dir)) RemoveTree(path);
     *checkpoints = opened.release();
   });

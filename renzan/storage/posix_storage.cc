@@ -23,6 +23,7 @@ namespace fs = std::filesystem;
 constexpr std::string_view kDeleting = ".deleting";
 constexpr std::string_view kPartial = ".partial";  // StagedDirectory's
 constexpr double kLockSeconds = 5;
+constexpr char kLockName[] = "/.lock";
 
 class OutputFileOnDisk : public OutputFile {
  public:
@@ -204,14 +205,15 @@ std::vector<std::string> PosixStorage::Leftovers(const std::string& dir, const s
   return paths;
 }
 
-std::unique_ptr<DirectoryLock> PosixStorage::Lock(const std::string& dir,
-                                                  const std::string& owner) {
+std::unique_ptr<DirectoryLock> PosixStorage::Lock(const std::string& dir, const std::string& owner,
+                                                  const Patience& patience) {
   CreateDirectories(dir);
-  const std::string path = dir + "/.lock";
+  const std::string path = dir + kLockName;
   std::unique_ptr<FileLock> lock = FileLock::TryLock(path, owner);
   if (lock == nullptr) {
     LogInfo("waiting for another run that is writing to {}: {}", dir, FileLock::OwnerOf(path));
-    lock = FileLock::WaitForLock(path, owner, kLockSeconds);
+    lock =
+        FileLock::WaitForLock(path, owner, std::max(kLockSeconds, patience.seconds), patience.ends);
   }
   if (lock == nullptr)
     Fail(ErrorCode::kCantCreate,
@@ -219,6 +221,10 @@ std::unique_ptr<DirectoryLock> PosixStorage::Lock(const std::string& dir,
          "checkpoint.dir)",
          dir, FileLock::OwnerOf(path));
   return std::make_unique<LockOnDisk>(std::move(lock));
+}
+
+std::string PosixStorage::LockOwner(const std::string& dir) {
+  return FileLock::OwnerOf(dir + kLockName);
 }
 
 }  // namespace renzan

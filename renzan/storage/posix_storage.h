@@ -29,7 +29,9 @@ class PosixStorage : public Storage {
                                      const std::string& manifest_name,
                                      const FilesOf& files_of) override;
   void RemoveStaged(const std::string&) override {}  // the next one does
-  std::unique_ptr<DirectoryLock> Lock(const std::string& dir, const std::string& owner) override;
+  std::unique_ptr<DirectoryLock> Lock(const std::string& dir, const std::string& owner,
+                                      const Patience& patience) override;
+  std::string LockOwner(const std::string& dir) override;
 };
 
 }  // namespace renzan

@@ -88,6 +88,12 @@ class DirectoryLock {
   virtual void Check() = 0;
 };
 
+// How long to wait for a lock whose owner is alive, beyond the while that one may need to end.
+struct Patience {
+  double seconds = 0;
+  std::function<bool()> ends;  // before that; empty: it does not
+};
+
 class Storage {
  public:
   virtual ~Storage() = default;
@@ -153,7 +159,10 @@ class Storage {
 
   // Waits a while for another that has it; then throws Error kCantCreate, which tells who that is.
   // `owner`: who this is, one line. Creates the directory.
-  virtual std::unique_ptr<DirectoryLock> Lock(const std::string& dir, const std::string& owner) = 0;
+  virtual std::unique_ptr<DirectoryLock> Lock(const std::string& dir, const std::string& owner,
+                                              const Patience& patience = {}) = 0;
+  // Who has the lock, or had it last; empty if nobody ever had.
+  virtual std::string LockOwner(const std::string& dir) = 0;
 };
 
 // Called once, before any thread is started: `open` makes the Storage of all "s3://" paths when it

@@ -179,7 +179,9 @@ RunResult RunTraining(const TrainConfig& config, const RunOptions& options, Comm
   DirectoryLocks locks;
   BackgroundTask cleanup;  // ends before the locks are released
   RunWithHeartbeats(comm, [&] {
-    if (comm.rank() == 0) locks = LockDirectories(directories);
+    if (comm.rank() == 0)
+      locks = LockDirectories(directories, options.attempt,
+                              [&] { return options.requests->stops > 0; });
   });
   if (IsInStore(directories.checkpoints) && !SharesRunDirectory(directories.run, comm))
     directories.model = directories.checkpoints + "/" + kModelName;

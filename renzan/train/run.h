@@ -16,6 +16,7 @@
 
 #include "renzan/base/clock.h"
 #include "renzan/comm/communicator.h"
+#include "renzan/storage/attempt_lock.h"
 #include "renzan/train/checkpointing/requests.h"
 #include "renzan/train/config.h"
 
@@ -28,6 +29,7 @@ struct RunOptions {
   bool terminal = false;         // draw a progress bar on stderr
   bool must_resume = false;      // fail if there is no checkpoint
   bool restarted = false;        // an attempt of this run has been made before
+  JobAttempt attempt;            // of a job system's job
   int64_t profile_steps = 0;     // trace this many steps into profile.json
   std::string stop_notice_path;  // of stop.json (stop_deadline.h); empty: none
   double grace_seconds = 0;      // between a stop request and SIGKILL; 0: unknown

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """A day of a cluster of two real nodes, and the commands of docs/kubernetes.md, in its order: the
 controller is installed, a model is trained in pods, and meanwhile it is asked to save, preempted by
-a gang of a higher priority, announced the end of a node, cut off from one that loses its power, and
-resized. It ends with the same bits as an undisturbed run. So does another one beside it, whose
+a gang of a higher priority, announced the end of a node, out of reach on one whose kubelet hangs, cut
+off from one that loses its power, and resized. It ends with the same bits as an undisturbed run. So does another one beside it, whose
 data and checkpoints lie in an object store, where one can be installed (tests/storage/store.py).
 
   day_test.py RENZAN                      in an image of the program and what it links to
@@ -11,6 +11,7 @@ data and checkpoints lie in an object store, where one can be installed (tests/s
 Exits with 77 where this machine cannot run real nodes.
 """
 
+import contextlib
 import json
 import os
 import pathlib
@@ -174,6 +175,24 @@ class Day:
     def lose_power(self, number):
         pid = int((self.run / f"node{number}.pid").read_text().split()[0])
         os.kill(pid, signal.SIGKILL)
+
+    def processes_of(self, number):
+        pids = [int((self.run / f"node{number}.pid").read_text().split()[0])]
+        for pid in pids:
+            pids += map(int, pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split())
+        return pids
+
+    @contextlib.contextmanager
+    def hung_kubelet(self, number):
+        """What runs on the node runs on, but nobody hears of it, nor can stop it."""
+        kubelet = next(pid for pid in self.processes_of(number) if pathlib.Path(
+            f"/proc/{pid}/comm").read_text() == "kubelet\n")
+        os.kill(kubelet, signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            os.kill(kubelet, signal.SIGCONT)
+        self.wait(lambda: self.is_ready(NODES[number - 1]), "the node reports again")
 
     def power_on(self, number):
         subprocess.run([here / "start", self.run, f"node{number}"], check=True)
@@ -339,13 +358,31 @@ def its_user_restarts_it(day):
     day.say("it was stopped by its user, and has the whole cluster again")
 
 
+def a_kubelet_hangs(day):
+    """That of the node on which all workers are. They go on, until their successors ask them."""
+    attempts = day.attempts()
+    with day.hung_kubelet(2):
+        step = day.run_status()["step"]
+        day.wait_for_placement({NODES[0]: 2})
+        pod = f"quickstart-{day.attempts() - 1}-0"
+        resumed = day.wait(lambda: re.search(r"resuming from \S+ at step (\d+)", day.log(pod)),
+                           f"{pod} resumes")
+        log = day.wait_for_progress()
+        expect(int(resumed[1]) > step, f"its work after step {step} was lost:\n{log}")
+        expect("waiting for another run that is writing to" in log, f"it did not wait:\n{log}")
+        expect(day.attempts() == attempts + 1, f"it took {day.attempts() - attempts} attempts")
+        expect(day.status()["facts"]["failures"] == 0, "a hung kubelet counts as a failure")
+        stored_job.it_has_left_the_hung_node(day)
+    day.say("workers whose kubelet hung have given way")
+
+
 def a_node_loses_its_power(day):
-    day.lose_power(2)
+    day.lose_power(1)
     day.say("a node has lost its power")
 
 
 def it_goes_on_without_that_node(day):
-    day.wait_for_placement({NODES[0]: 2})
+    day.wait_for_placement({NODES[1]: 2})
     day.wait_for_progress()
     expect(day.status()["facts"]["failures"] == 0, "a lost node counts as a failure of the job")
     day.say("the run goes on without it")
@@ -360,7 +397,7 @@ def its_user_wants_a_size_that_is_not_there(day):
     expect(day.run_status().get("state") == "stopped", "it has not saved")
     # So that the rest of the run, whatever this machine's speed, takes a moment.
     day.shorten(steps_left=200)
-    day.power_on(2)
+    day.power_on(1)
     day.say("the node is back")
     day.wait_for_placement({node: 2 for node in NODES})
     expect(day.attempts() == attempts + 1, f"{day.attempts() - attempts} attempts for one size")
@@ -390,8 +427,9 @@ def test(work, store):
                          a_job_in_the_store_is_submitted, training_begins, it_saves_when_asked,
                          it_saves_in_the_store, a_higher_priority_preempts, it_was_stopped_too,
                          it_has_room_again, it_resumes_from_the_store,
-                         a_spot_node_announces_its_end, a_node_is_drained, its_user_restarts_it,
-                         it_has_left_the_drained_node, a_node_loses_its_power, its_node_is_dark,
+                         a_spot_node_announces_its_end, a_node_is_drained,
+                         it_has_left_the_drained_node, a_kubelet_hangs, its_user_restarts_it,
+                         a_node_loses_its_power, its_node_is_dark,
                          it_goes_on_without_that_node, its_user_wants_a_size_that_is_not_there,
                          it_ends_as_if_undisturbed, it_ends_with_what_is_in_the_store):
             scenario(day)

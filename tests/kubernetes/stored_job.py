@@ -205,11 +205,20 @@ def it_resumes_from_the_store(day, stored):
 
 @where_there_is_a_store
 def it_has_left_the_drained_node(day, stored):
-    """For the one that is about to lose its power."""
+    """For the one whose kubelet is about to hang."""
     drained = day.environment["NODE"]
     stored.wait_for(f"has left {drained}", lambda: stored.nodes() and drained not in stored.nodes())
     stored.wait_until_it_saves(after=stored.wait_until_it_resumes())
     day.say("the job in the store has moved to the other node")
+
+
+@where_there_is_a_store
+def it_has_left_the_hung_node(day, stored):
+    """For the one that is about to lose its power."""
+    home = day.environment["NODE"]
+    stored.wait_for(f"has moved to {home}", lambda: stored.nodes() == {home})
+    stored.wait_until_it_saves(after=stored.wait_until_it_resumes())
+    expect(stored.status()["facts"]["failures"] == 0, f"it has failed: {stored.status()}")
 
 
 @where_there_is_a_store

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import tempfile
 import unittest
+from unittest import mock
 
 import numpy as np
 
@@ -108,6 +109,24 @@ class CheckpointTest(unittest.TestCase):
             renzan.load_checkpoint(entry.path).verify()
         self.writer = CheckpointWriter(self.dir)
         self.assertFalse([name for name in os.listdir(self.dir) if "partial" in name])
+        self.writer.write(9, arrays(SAMPLES))
+
+    def test_an_earlier_attempt_of_the_job_gives_way(self):
+        self.writer.close()
+        earlier = ("import signal, sys\n"
+                   "from renzan.checkpoint import CheckpointWriter\n"
+                   "signal.signal(signal.SIGTERM, lambda *_: sys.exit(75))\n"
+                   "writer = CheckpointWriter(sys.argv[1])\n"
+                   "print('writes', flush=True)\n"
+                   "while True: signal.pause()\n")
+        def attempt(number):
+            return {**os.environ, "RENZAN_JOB_ID": "12", "RENZAN_ATTEMPT": str(number)}
+        with subprocess.Popen([sys.executable, "-c", earlier, self.dir], stdout=subprocess.PIPE,
+                              stderr=subprocess.DEVNULL, env=attempt(0)) as process:
+            process.stdout.readline()
+            with mock.patch.dict(os.environ, attempt(1)):
+                self.writer = CheckpointWriter(self.dir)
+            self.assertEqual(process.wait(), 75)
         self.writer.write(9, arrays(SAMPLES))
 
 

@@ -59,11 +59,11 @@ std::unique_ptr<FileLock> FileLock::TryLock(const std::string& path, const std::
 }
 
 std::unique_ptr<FileLock> FileLock::WaitForLock(const std::string& path, const std::string& owner,
-                                                double seconds) {
+                                                double seconds, const std::function<bool()>& ends) {
   using Clock = std::chrono::steady_clock;
   const auto end = Clock::now() + std::chrono::duration<double>(seconds);
   std::unique_ptr<FileLock> lock;
-  while (!(lock = TryLock(path, owner)) && Clock::now() < end)
+  while (!(lock = TryLock(path, owner)) && Clock::now() < end && !(ends && ends()))
     std::this_thread::sleep_for(std::chrono::milliseconds(100));
   return lock;
 }

@@ -7,6 +7,7 @@
 // until it exits or calls exec. The file is never removed: that would race with another process
 // that has just opened it.
 
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -19,9 +20,10 @@ class FileLock {
   // opened, kIo if locking fails. On a file system without locks it warns and continues as if
   // locked.
   static std::unique_ptr<FileLock> TryLock(const std::string& path, const std::string& owner);
-  // The same, retrying for up to `seconds`: the holder may be about to exit.
+  // The same, retrying for up to `seconds`, or until `ends()`: the holder may be about to exit.
   static std::unique_ptr<FileLock> WaitForLock(const std::string& path, const std::string& owner,
-                                               double seconds);
+                                               double seconds,
+                                               const std::function<bool()>& ends = {});
   // Takes over a lock from the process that started this program and passed its descriptor() as
   // `fd`. Null if `fd` is not the file at `path`. Programs that this one starts do not inherit it.
   static std::unique_ptr<FileLock> Inherit(int fd, const std::string& path,

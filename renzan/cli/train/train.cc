@@ -204,6 +204,7 @@ int RunTrain(const TrainFlags& flags) {
                      .terminal = ::isatty(STDERR_FILENO) != 0,
                      .must_resume = flags.resume,
                      .restarted = IsRestarted(),
+                     .attempt = JobAttempt::FromEnvironment(),
                      .profile_steps = flags.profile_steps,
                      .stop_notice_path = StopNoticePath(),
                      .grace_seconds = GraceSeconds(),

@@ -152,7 +152,8 @@ class Causes {
     const Job& job = *snapshot_.Find(start.job);
     const bool reserved = Has(snapshot_.reservations, start.job);
     Json cause = Cause(start.backfill ? "backfilled" : reserved ? "reservation" : "fits", job);
-    cause["waited_ms"] = snapshot_.now - job.waiting_since;
+    // Times in a status may be whole seconds, or another replica's.
+    cause["waited_ms"] = std::max<TimeMs>(0, snapshot_.now - job.waiting_since);
     if (start.backfill) cause["reserved_for"] = HoldersOf(start.placement);
     Add("start", start.job, start.placement, std::move(cause));
   }

@@ -45,14 +45,14 @@ void WaitFor(double seconds, const std::stop_token& stop) {
 }  // namespace
 
 Lease::Lease(Client& client, const Location& location, std::string owner, const Clock& clock,
-             Times times)
+             Times times, const Patience& patience)
     : client_(client),
       location_(location),
       owner_(std::move(owner)),
       id_(RandomName()),
       clock_(clock),
       times_(times) {
-  Acquire();
+  Acquire(patience);
   CheckThatConditionsHold();
   renewer_ = std::jthread([this](const std::stop_token& stop) {
     while (true) {
@@ -96,6 +96,11 @@ std::string Lease::Text(bool released) const {
          "\n";
 }
 
+std::string Lease::OwnerOf(Client& client, const Location& location) {
+  const std::optional<Client::Content> there = client.Get(location);
+  return there ? ParseOwner(there->text).owner : "";
+}
+
 void Lease::FailTaken(const Client::Content& there) const {
   Fail(ErrorCode::kCantCreate,
        "another run is writing to {}: {}; wait for it, or choose another checkpoint.dir",
@@ -109,9 +114,10 @@ bool Lease::TryToTake(const std::optional<Client::Content>& there) {
   return etag.has_value();
 }
 
-void Lease::Acquire() {
+void Lease::Acquire(const Patience& patience) {
   std::optional<Client::Content> seen;
-  double seen_at = 0;
+  const double begin = clock_.MonotonicSeconds();
+  double seen_at = begin;
   for (bool waiting = false;;) {
     std::optional<Client::Content> there = client_.Get(location_);
     const double now = clock_.MonotonicSeconds();
@@ -124,13 +130,15 @@ void Lease::Acquire() {
       if (TryToTake(there)) return;
       continue;  // somebody else was faster, or has renewed it at last
     }
-    // It was renewed while this process looked on: its owner is alive.
-    if (seen && there->etag != seen->etag) FailTaken(*there);
+    // Renewed while this process looked on: its owner is alive.
+    const bool is_alive = seen && there->etag != seen->etag;
+    if ((is_alive && now - begin >= patience.seconds) || (patience.ends && patience.ends()))
+      FailTaken(*there);
     if (!waiting)
       LogInfo("waiting up to {:.0f} s to see whether another run still writes here: {}",
               times_.expire_seconds, owner.owner);
     waiting = true;
-    if (!seen) {
+    if (!seen || is_alive) {
       seen = std::move(there);
       seen_at = now;
     }

@@ -32,20 +32,24 @@ class Lease : public DirectoryLock {
     double poll_seconds = 1;
   };
 
-  // Waits for another owner's lease to expire; throws Error kCantCreate if it is alive. Also tries
-  // whether the store keeps to conditions, and throws kConfig if it does not.
+  // Waits for another owner's lease to expire; throws Error kCantCreate if it is alive, and stays
+  // so for as long as there is patience. Also tries whether the store keeps to conditions, and
+  // throws kConfig if it does not.
   Lease(Client& client, const Location& location, std::string owner, const Clock& clock,
-        Times times);
+        Times times, const Patience& patience = {});
   // Releases it, so that the next owner need not wait.
   ~Lease() override;
 
   void Check() override;
 
+  // The owner of the lease at `location`, or its last one; empty if there is none.
+  static std::string OwnerOf(Client& client, const Location& location);
+
   // Whether its former owner was only taken for dead.
   bool took_over() const { return took_over_; }
 
  private:
-  void Acquire();
+  void Acquire(const Patience& patience);
   bool TryToTake(const std::optional<Client::Content>& there);
   void CheckThatConditionsHold();
   void Renew(const std::stop_token& stop);

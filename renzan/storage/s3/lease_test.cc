@@ -85,6 +85,28 @@ TEST_F(S3Lease, ALiveOwnerIsNotReplaced) {
   EXPECT_EQ(Stored()["owner"], "run 1");
 }
 
+TEST_F(S3Lease, ALiveOwnerIsWaitedForWithPatience) {
+  std::unique_ptr<Lease> first = Take("run 1");
+  std::jthread ends([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(600));
+    first.reset();
+  });
+  const Lease second(*client_, kLock, "run 2", SystemClock(), times_, {.seconds = 60});
+  EXPECT_FALSE(second.took_over());
+  EXPECT_EQ(Stored()["owner"], "run 2");
+}
+
+TEST_F(S3Lease, PatienceEndsWhenAsked) {
+  const auto lease = Take("run 1");
+  int asked = 0;
+  const Error error = FailureOf([&] {
+    Lease(*client_, kLock, "run 2", SystemClock(), times_,
+          {.seconds = 60, .ends = [&] { return ++asked > 20; }});
+  });
+  EXPECT_EQ(error.code(), ErrorCode::kCantCreate);
+  EXPECT_NO_THROW(lease->Check());
+}
+
 TEST_F(S3Lease, ItIsRenewed) {
   const auto lease = Take("run 1");
   const int before = Stored()["renewals"];

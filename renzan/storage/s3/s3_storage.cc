@@ -230,15 +230,22 @@ class S3Storage : public Storage {
       if (is_staged(object.key)) client_.Delete({tree.bucket, object.key});
   }
 
-  std::unique_ptr<DirectoryLock> Lock(const std::string& dir, const std::string& owner) override {
+  std::unique_ptr<DirectoryLock> Lock(const std::string& dir, const std::string& owner,
+                                      const Patience& patience) override {
     ParseLocation(dir);
-    auto lease = std::make_unique<Lease>(client_, ParseLocation(NormalizedPath(dir) + "/.lock"),
-                                         owner, clock_, options_.lease);
+    auto lease =
+        std::make_unique<Lease>(client_, LockOf(dir), owner, clock_, options_.lease, patience);
     if (lease->took_over()) former_owner_may_live_ = true;
     return lease;
   }
+  std::string LockOwner(const std::string& dir) override {
+    return Lease::OwnerOf(client_, LockOf(dir));
+  }
 
  private:
+  static Location LockOf(const std::string& dir) {
+    return ParseLocation(NormalizedPath(dir) + "/.lock");
+  }
   // The objects of one tree that no manifest names.
   void AddLeftovers(const Location& tree, const std::vector<Object>& objects,
                     const std::string& manifest_name, const FilesOf& files_of,

@@ -87,7 +87,8 @@ std::map<std::string, std::string> DescribeEnd(const TrainingConfig& config, int
 
 std::string PreviousModel(const std::string& model) { return model + ".previous"; }
 
-DirectoryLocks LockDirectories(const RunDirectories& directories) {
+DirectoryLocks LockDirectories(const RunDirectories& directories, const JobAttempt& self,
+                               const std::function<bool()>& stopped) {
   if (IsInStore(directories.run))
     Fail(
         ErrorCode::kConfig,
@@ -96,7 +97,9 @@ DirectoryLocks LockDirectories(const RunDirectories& directories) {
         directories.run);
   const std::string owner =
       fmt::format("process {} on {}, run directory {}", getpid(), HostName(), directories.run);
-  const auto lock = [&](const std::string& dir) { return Storage::Of(dir).Lock(dir, owner); };
+  const auto lock = [&](const std::string& dir) {
+    return LockForAttempt(dir, owner, self, stopped);
+  };
   return {.run = lock(directories.run), .checkpoints = lock(directories.checkpoints)};
 }
 

@@ -2,11 +2,13 @@
 
 // What earlier attempts at the same run left in its run directory. For rank 0.
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "renzan/storage/attempt_lock.h"
 #include "renzan/storage/storage.h"
 #include "renzan/train/config.h"
 
@@ -24,9 +26,11 @@ struct DirectoryLocks {
 };
 
 // Creates both directories and keeps other processes from writing there while the locks live. Waits
-// a while for a process that is about to end. Throws kCantCreate, which names that process, and
-// kConfig for a run directory in a store: its files are appended to.
-DirectoryLocks LockDirectories(const RunDirectories& directories);
+// a while for a process that is about to end, and for an earlier attempt of `self`, until
+// `stopped()`. Throws kCantCreate, which names that process, kTempFail if an earlier attempt goes
+// on, and kConfig for a run directory in a store: its files are appended to.
+DirectoryLocks LockDirectories(const RunDirectories& directories, const JobAttempt& self,
+                               const std::function<bool()>& stopped);
 
 struct PastRun {
   std::string model_sha256;              // empty unless the run is finished

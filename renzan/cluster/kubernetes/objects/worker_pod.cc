@@ -52,6 +52,7 @@ json EnvironmentOf(const GangJob& job, const WorkerPlace& place) {
   const auto set = [&](const char* name, const std::string& value) {
     variables.push_back({{"name", name}, {"value", value}});
   };
+  set("RENZAN_JOB_ID", job.uid);
   set("RENZAN_ATTEMPT", std::to_string(place.attempt));
   set("RENZAN_GRACE_SECONDS", fmt::format("{}", static_cast<double>(job.spec.grace_ms()) / 1000));
   // Who is alone starts workers of its own, if it wants any.
