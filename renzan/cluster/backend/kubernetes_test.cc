@@ -42,10 +42,6 @@ class SharedApi : public kubernetes::Api {
                const std::string& subresource) override {
     return cluster_.Replace(kind, ns, object, subresource);
   }
-  Json Apply(const kubernetes::Kind& kind, const std::string& ns, const Json& object,
-             const std::string& manager, const std::string& subresource) override {
-    return cluster_.Apply(kind, ns, object, manager, subresource);
-  }
   Json MergePatch(const kubernetes::Kind& kind, const std::string& ns, const std::string& name,
                   const Json& patch, const std::string& subresource) override {
     return cluster_.MergePatch(kind, ns, name, patch, subresource);

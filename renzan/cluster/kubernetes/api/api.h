@@ -91,11 +91,6 @@ class Api {
   // the object has changed since.
   virtual Json Replace(const Kind& kind, const std::string& ns, const Json& object,
                        const std::string& subresource = "") = 0;
-  // Server-side apply: creates the object or changes these fields of it, taking them over from
-  // other managers. A metadata.uid makes it fail rather than create an object (is_conflict()) or
-  // change another one of that name (422).
-  virtual Json Apply(const Kind& kind, const std::string& ns, const Json& object,
-                     const std::string& field_manager, const std::string& subresource = "") = 0;
   // RFC 7386: null removes a field, a list is replaced as a whole. A metadata.resourceVersion in
   // `patch` is a precondition (is_conflict()), and so is a metadata.uid (422).
   virtual Json MergePatch(const Kind& kind, const std::string& ns, const std::string& name,

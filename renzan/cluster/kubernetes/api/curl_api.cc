@@ -27,7 +27,7 @@ std::string SelectorQuery(const Selector& selector) {
   return query;
 }
 
-// Items of a list have neither, and server-side apply requires both.
+// Items of a list have neither, and writing one requires both.
 Json WithKind(const Kind& kind, Json object) {
   object.emplace("apiVersion", ApiVersion(kind));
   object.emplace("kind", kind.name);
@@ -132,15 +132,6 @@ Json CurlApi::Replace(const Kind& kind, const std::string& ns, const Json& objec
                       const std::string& subresource) {
   CHECK_MSG(HasNameAndVersion(object), "Replace() without a resourceVersion overwrites changes");
   return Write("PUT", ObjectPath(kind, ns, NameOf(object), subresource), WithKind(kind, object));
-}
-
-Json CurlApi::Apply(const Kind& kind, const std::string& ns, const Json& object,
-                    const std::string& field_manager, const std::string& subresource) {
-  return Write(
-      "PATCH",
-      fmt::format("{}?fieldManager={}&force=true",
-                  ObjectPath(kind, ns, NameOf(object), subresource), EscapeUrl(field_manager)),
-      WithKind(kind, object), "application/apply-patch+yaml");
 }
 
 Json CurlApi::MergePatch(const Kind& kind, const std::string& ns, const std::string& name,

@@ -39,8 +39,6 @@ class CurlApi : public Api {
   Json Create(const Kind& kind, const std::string& ns, const Json& object) override;
   Json Replace(const Kind& kind, const std::string& ns, const Json& object,
                const std::string& subresource = "") override;
-  Json Apply(const Kind& kind, const std::string& ns, const Json& object,
-             const std::string& field_manager, const std::string& subresource = "") override;
   Json MergePatch(const Kind& kind, const std::string& ns, const std::string& name,
                   const Json& patch, const std::string& subresource = "") override;
   void Delete(const Kind& kind, const std::string& ns, const std::string& name,

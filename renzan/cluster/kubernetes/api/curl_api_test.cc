@@ -137,15 +137,6 @@ TEST(CurlApiDeathTest, ReplaceWithoutAVersionIsABug) {
               testing::ExitedWithCode(70), "without a resourceVersion");
 }
 
-TEST(CurlApiTest, ApplyIsForcedAndNamesTheManager) {
-  const Sent sent = SentBy([](Api& api) {
-    api.Apply(kPods, "ns", {{"metadata", {{"name", "a"}}}}, "me & co");
-  });
-  EXPECT_EQ(sent.line, "PATCH /api/v1/namespaces/ns/pods/a?fieldManager=me%20%26%20co&force=true");
-  EXPECT_EQ(sent.content_type, "application/apply-patch+yaml");
-  EXPECT_EQ(sent.body["kind"], "Pod");
-}
-
 TEST(CurlApiTest, MergePatchSendsThePatchAlone) {
   const Sent sent = SentBy([](Api& api) {
     api.MergePatch(kPods, "ns", "a", {{"spec", {{"x", nullptr}}}}, "scale");

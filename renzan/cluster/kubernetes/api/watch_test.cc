@@ -104,10 +104,6 @@ class ScriptedApi : public Api {
   Json Replace(const Kind&, const std::string&, const Json&, const std::string&) override {
     return Unexpected();
   }
-  Json Apply(const Kind&, const std::string&, const Json&, const std::string&,
-             const std::string&) override {
-    return Unexpected();
-  }
   Json MergePatch(const Kind&, const std::string&, const std::string&, const Json&,
                   const std::string&) override {
     return Unexpected();

@@ -284,6 +284,22 @@ TEST(KubernetesComplaints, AJobThatWillBeTriedAgainSaysHowItFailed) {
   EXPECT_THAT(world.StatusOf("train", "message"), HasSubstr("worker 0 on a exited with 1"));
 }
 
+// Workers would not find each other through a Service of somebody else's.
+TEST(KubernetesComplaints, AForeignServiceOfAGangsNameIsNamedAndWaitedFor) {
+  World world;
+  world.cluster.AddNode("a", 8);
+  world.cluster.Create(Services(), "ads", {{"metadata", {{"name", "train-workers"}}}});
+  world.cluster.AddJob("ads", "train", JobSpec(2, 2), kMinute);
+  world.Run(kMinute);
+  EXPECT_THAT(world.StatusOf("train", "message"),
+              HasSubstr("the Service train-workers in the namespace ads is not this job's"));
+  EXPECT_THAT(PodsOf(world, "train"), IsEmpty());
+  world.cluster.Delete(Services(), "ads", "train-workers", "", 0);
+  world.Run(10 * kMinute);
+  EXPECT_EQ(world.PhaseOf("train"), "done");
+  EXPECT_THAT(world.wrong, IsEmpty());
+}
+
 // A node that has less than it says: not as fast as requests can be sent.
 TEST(KubernetesComplaints, AGangThatKubeletsRefuseWaitsLongerEachTime) {
   World world;

@@ -234,11 +234,6 @@ Json FakeCluster::Replace(const Kind& kind, const std::string& ns, const Json& o
   return Store(kind.plural, {ns, name}, std::move(mine));
 }
 
-Json FakeCluster::Apply(const Kind&, const std::string&, const Json&, const std::string&,
-                        const std::string&) {
-  Refuse(405, "MethodNotAllowed", "apply");
-}
-
 Json FakeCluster::MergePatch(const Kind& kind, const std::string& ns, const std::string& name,
                              const Json& patch, const std::string& subresource) {
   Authorize(kind, ns);

@@ -52,13 +52,6 @@ Json FakeConnection::Replace(const Kind& kind, const std::string& ns, const Json
   return Send([=](FakeCluster& cluster) { return cluster.Replace(kind, ns, object, subresource); });
 }
 
-Json FakeConnection::Apply(const Kind& kind, const std::string& ns, const Json& object,
-                           const std::string& field_manager, const std::string& subresource) {
-  return Send([=](FakeCluster& cluster) {
-    return cluster.Apply(kind, ns, object, field_manager, subresource);
-  });
-}
-
 Json FakeConnection::MergePatch(const Kind& kind, const std::string& ns, const std::string& name,
                                 const Json& patch, const std::string& subresource) {
   return Send(

@@ -41,8 +41,6 @@ class FakeConnection : public Api {
   Json List(const Kind&, const std::string&, const Selector&) override;
   Json Create(const Kind&, const std::string&, const Json&) override;
   Json Replace(const Kind&, const std::string&, const Json&, const std::string&) override;
-  Json Apply(const Kind&, const std::string&, const Json&, const std::string&,
-             const std::string&) override;
   Json MergePatch(const Kind&, const std::string&, const std::string&, const Json&,
                   const std::string&) override;
   void Delete(const Kind&, const std::string&, const std::string&, const std::string&,

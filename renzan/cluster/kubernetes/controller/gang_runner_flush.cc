@@ -245,7 +245,12 @@ std::set<JobId> GangRunner::CreateServices(const std::set<JobId>& gangs) {
       const Json there = api.Get(Services(), ns, name);
       for (const Json& owner : At(there, {"metadata", "ownerReferences"}))
         if (TextAt(owner, {"uid"}) == create.owner) return;
-      throw;
+      throw ApiError(error.http_status(), error.reason(),
+                     fmt::format("the Service {} in the namespace {} is not this job's: delete it, "
+                                 "unless it goes with an earlier job of that name, or give the job "
+                                 "another name",
+                                 name, ns),
+                     /*maybe_executed=*/false);
     }
   });
   std::set<JobId> failed;

@@ -34,11 +34,6 @@ class CountedApi : public Api {
                const std::string& subresource) override {
     return Counted("update", [&] { return api_->Replace(kind, ns, object, subresource); });
   }
-  Json Apply(const Kind& kind, const std::string& ns, const Json& object,
-             const std::string& field_manager, const std::string& subresource) override {
-    return Counted("apply",
-                   [&] { return api_->Apply(kind, ns, object, field_manager, subresource); });
-  }
   Json MergePatch(const Kind& kind, const std::string& ns, const std::string& name,
                   const Json& patch, const std::string& subresource) override {
     return Counted("patch", [&] { return api_->MergePatch(kind, ns, name, patch, subresource); });

@@ -18,7 +18,7 @@ namespace renzan::cluster::kubernetes {
 class ApiCounts {
  public:
   struct Values {
-    // By verb (get, list, watch, create, update, apply, patch, delete, bind) and what came of it:
+    // By verb (get, list, watch, create, update, patch, delete, bind) and what came of it:
     // "2xx", the status of a refusal, or "none" for no answer. A watch counts when it ends.
     std::map<std::pair<std::string, std::string>, int64_t> requests;
     // By verb; not of watches, which last until something ends them.

@@ -35,11 +35,6 @@ class FencedApi : public Api {
     Check(kind);
     return api_->Replace(kind, ns, object, subresource);
   }
-  Json Apply(const Kind& kind, const std::string& ns, const Json& object,
-             const std::string& field_manager, const std::string& subresource) override {
-    Check(kind);
-    return api_->Apply(kind, ns, object, field_manager, subresource);
-  }
   Json MergePatch(const Kind& kind, const std::string& ns, const std::string& name,
                   const Json& patch, const std::string& subresource) override {
     Check(kind);
