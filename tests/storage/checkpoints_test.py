@@ -10,7 +10,7 @@ sys.dont_write_bytecode = True
 from bad_input import bad_input
 from checks import expect, play
 from faulty_runs import (every_kind_fails, every_request_fails, requests_of_checkpoints,
-                         store_comes_back, store_is_gone)
+                         store_comes_back, store_falls_silent, store_is_gone)
 from killed_runs import (clears_what_was_killed, corrupt, loses_its_machines, removes_old_ones,
                          signals, verbs)
 from private_runs import private_run_directories
@@ -21,7 +21,8 @@ from two_runs import paused_while_it_publishes, paused_while_it_uploads, second_
 # Each group in a thread of its own, because most of them mostly wait.
 GROUPS = (
     (paused_while_it_uploads,), (paused_while_it_publishes,), (second_run,),
-    (private_run_directories,), (every_kind_fails,), (every_request_fails,), (store_comes_back, store_is_gone),
+    (private_run_directories,), (every_kind_fails,), (every_request_fails,),
+    (store_comes_back, store_is_gone), (store_falls_silent,),
     (loses_its_machines, verbs, corrupt),
     (removes_old_ones, clears_what_was_killed, signals, requests_of_checkpoints), (bad_input,),
 )

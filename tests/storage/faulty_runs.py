@@ -117,6 +117,21 @@ def store_comes_back(renzan, _):
         expect_whole(store, "patient")
 
 
+def store_falls_silent(renzan, store):
+    """In the middle of a request, without an end of the connection: it is sent again."""
+    silent = {"read the lock": None, "write a file": None}
+    with FaultyStore(store) as faulty:
+        for kind in silent:
+            silent[kind] = faulty.inject(HANG, *REQUESTS[kind], nth=1)
+        run = renzan.start("silent", url("silent"), store=faulty)
+        renzan.expect_trained(run)
+        for kind, rule in silent.items():
+            expect_equal(rule.hits, 1, f"times that the store fell silent: {kind}")
+        expect_equal(run.count("could not be written"), 0, "checkpoints that failed")
+        expect_whole(store, "silent")
+        faulty.cut_all()
+
+
 def store_is_gone(renzan, _):
     """For good, from the middle of the second checkpoint on: that one fails, with one warning, and
     training ends without."""
