@@ -67,7 +67,7 @@ def is_up(world):
 
 def a_server_that_is_killed_and_forgets_the_past_loses_nothing(world):
     world.submit("steady", replicas=3, gpus=8, run_seconds=600)
-    world.wait_for("steady", "running")
+    world.wait_for_workers("steady", 3)
     world.submit("ends-meanwhile", replicas=1, gpus=8, run_seconds=1)
     server = ApiServer(world.run)
     before = world.client.get(PODS)["metadata"]["resourceVersion"]
@@ -90,7 +90,7 @@ def a_server_that_is_killed_and_forgets_the_past_loses_nothing(world):
 
 def who_loses_the_lease_writes_no_more(world):
     world.submit("kept", replicas=2, gpus=8, run_seconds=600)
-    world.wait_for("kept", "running")
+    world.wait_for_workers("kept", 2)
     wait_until(world.leader, "somebody leads")
     restarts = sum(replica.restarts for replica in world.replicas)
     world.client.patch(LEASE, {"spec": {"holderIdentity": "thief", "leaseDurationSeconds": 6}})

@@ -78,7 +78,7 @@ def users_ask_for_checkpoints_stops_and_sizes(world):
 
 def a_killed_leader_is_replaced(world):
     world.submit("kept", replicas=2, gpus=8, run_seconds=600)
-    world.wait_for("kept", "running")
+    world.wait_for_workers("kept", 2)
     leader = world.leader()
     world.leading().process.kill()
     world.submit("meanwhile", replicas=2, gpus=8, run_seconds=1)
@@ -92,7 +92,7 @@ def a_killed_leader_is_replaced(world):
 
 def a_server_that_hangs_loses_nothing(world):
     world.submit("steady", replicas=3, gpus=8, run_seconds=600)
-    world.wait_for("steady", "running")
+    world.wait_for_workers("steady", 3)
     server = int(pathlib.Path(f"{world.run}/api.pid").read_text().split()[0])
     os.kill(server, 19)
     time.sleep(9)
