@@ -229,7 +229,11 @@ typedef struct renzan_text {
 typedef struct renzan_checkpoints renzan_checkpoints;
 
 /* Creates the directory if it does not exist, waits a few seconds for another process that writes
- * there (then RENZAN_CANT_CREATE, which names it), and removes what a killed writer left behind. */
+ * there (then RENZAN_CANT_CREATE, which names it), and removes what a killed writer left behind.
+ *
+ * With RENZAN_JOB_ID and RENZAN_ATTEMPT in the environment, an earlier attempt of the same job that
+ * still writes there is asked to stop, and waited for, up to ten minutes (then RENZAN_STOPPED);
+ * and when a later attempt asks, this process gets SIGTERM from itself. */
 RENZAN_EXPORT renzan_status renzan_checkpoints_open(const char* directory,
                                                     renzan_checkpoints** checkpoints);
 RENZAN_EXPORT void renzan_checkpoints_close(renzan_checkpoints* checkpoints);

@@ -95,7 +95,12 @@ std::unique_ptr<DirectoryLock> LockForAttempt(const std::string& dir, const std:
   const bool is_later = last >= 0 && last < self.attempt;
   if (is_later) {
     patience = {.seconds = times.patience_seconds, .ends = std::move(stopped)};
-    storage.WriteText(RequestPath(dir), Name(self));
+    try {
+      storage.WriteText(RequestPath(dir), Name(self));
+    } catch (const Error& error) {
+      // Mostly nobody is there to read it; and who is may end by itself.
+      LogWarning("cannot ask an earlier attempt of this job to stop: {}", error.what());
+    }
   }
   std::unique_ptr<DirectoryLock> lock;
   try {

@@ -131,6 +131,13 @@ TEST(AttemptLock, WhatIsNoRequestOfALaterAttemptChangesNothing) {
   EXPECT_EQ(holder.signal(), SIGTERM);
 }
 
+TEST(AttemptLock, ARequestThatCannotBeWrittenKeepsNobodyFromGoingOn) {
+  const TemporaryDirectory dir;
+  LockForAttempt(dir.path(), "the one before", {.job = "12", .attempt = 0}).reset();
+  CreateDirectories(dir / ".attempt");
+  EXPECT_NO_THROW(LockForAttempt(dir.path(), "me", {.job = "12", .attempt = 1})->Check());
+}
+
 TEST(AttemptLock, TheJobSystemSaysWhichAttemptThisIs) {
   ::unsetenv("RENZAN_JOB_ID");
   ::unsetenv("RENZAN_ATTEMPT");

@@ -4,28 +4,39 @@
 source "$(dirname "$0")/lib.sh" "$@"
 $renzan data synth --format dataset --seed 7 --rows 4000 --output data >/dev/null
 small_config data
-long=(--set training.epochs=400 --set training.log_every=100)
+long=(--set training.epochs=100)
 $renzan train small.yaml --run-dir reference "${long[@]}" 2>/dev/null
 
-for workers in "" "--workers 2 --threads 1 --backend gloo"; do
+# first_attempt OPTION...: trains, and is paused, so that it does not end before the others come.
+first_attempt() {
   rm -rf run
-  RENZAN_JOB_ID=team/job RENZAN_ATTEMPT=0 train_in_background "${long[@]}" $workers
+  RENZAN_JOB_ID=team/job RENZAN_ATTEMPT=0 train_in_background "${long[@]}" "$@"
+  paused="$launcher $(workers_of $launcher)"
+  kill -STOP $paused
+}
+
+for backend in local $(several_worker_backends); do
+  options="--workers 2 --threads 1 --backend $backend"
+  [ $backend != local ] || options=""
+  first_attempt $options
   RENZAN_JOB_ID=team/job RENZAN_ATTEMPT=1 $renzan train small.yaml --run-dir run "${long[@]}" \
-    >later.txt 2>&1 || fail "the later attempt: $(cat later.txt)"
+    >later.txt 2>&1 &
+  later=$!
+  wait_for grep -q "waiting for another run that is writing to run: process" later.txt
+  # Longer than it takes from one look at the directory to the next, so that one is due.
+  sleep 3
+  kill -CONT $paused
   expect_end 75
   expect_log "a later attempt of this job waits to write to run"
-  grep -q "waiting for another run that is writing to run: process" later.txt ||
-    fail "the later attempt does not say what it waits for: $(cat later.txt)"
-  grep -q "resum" later.txt || fail "the later attempt lost work: $(cat later.txt)"
+  wait $later || fail "the later attempt: $(cat later.txt)"
+  grep -q "resuming from" later.txt || fail "the later attempt lost work: $(cat later.txt)"
   [ "$(sha256_of run)" = "$(sha256_of reference)" ] || fail "the interruption changed the model"
 done
 
-# Another job is refused. The first one is paused meanwhile, so that it cannot end.
-rm -rf run
-RENZAN_JOB_ID=team/job RENZAN_ATTEMPT=0 train_in_background "${long[@]}"
-kill -STOP $launcher
+# Another job is refused.
+first_attempt
 expect_exit 73 "another run is writing to run" env RENZAN_JOB_ID=team/other RENZAN_ATTEMPT=1 \
   $renzan train small.yaml --run-dir run "${long[@]}"
-kill -CONT $launcher
+kill -CONT $paused
 kill -TERM $launcher
 expect_end 75

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """A day of a cluster of two real nodes, and the commands of docs/kubernetes.md, in its order: the
 controller is installed, a model is trained in pods, and meanwhile it is asked to save, preempted by
-a gang of a higher priority, announced the end of a node, out of reach on one whose kubelet hangs, cut
-off from one that loses its power, and resized. It ends with the same bits as an undisturbed run. So does another one beside it, whose
-data and checkpoints lie in an object store, where one can be installed (tests/storage/store.py).
+a gang of a higher priority, announced the end of a node, out of reach on one whose kubelet hangs,
+cut off from one that loses its power, and resized. It ends with the same bits as an undisturbed
+run. So does another one beside it, whose data and checkpoints lie in an object store, where one can
+be installed (tests/storage/store.py).
 
   day_test.py RENZAN                      in an image of the program and what it links to
   day_test.py RENZAN --image FILE.tar     in the image that scripts/image has made
@@ -176,17 +177,21 @@ class Day:
         pid = int((self.run / f"node{number}.pid").read_text().split()[0])
         os.kill(pid, signal.SIGKILL)
 
-    def processes_of(self, number):
+    def kubelet_of(self, number):
+        """Its process, below the one that is the node. Others come and go meanwhile."""
         pids = [int((self.run / f"node{number}.pid").read_text().split()[0])]
         for pid in pids:
-            pids += map(int, pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split())
-        return pids
+            with contextlib.suppress(OSError):
+                process = pathlib.Path(f"/proc/{pid}")
+                if (process / "comm").read_text() == "kubelet\n":
+                    return pid
+                pids += map(int, (process / f"task/{pid}/children").read_text().split())
+        sys.exit(f"FAILED: node {number} has no kubelet")
 
     @contextlib.contextmanager
     def hung_kubelet(self, number):
         """What runs on the node runs on, but nobody hears of it, nor can stop it."""
-        kubelet = next(pid for pid in self.processes_of(number) if pathlib.Path(
-            f"/proc/{pid}/comm").read_text() == "kubelet\n")
+        kubelet = self.kubelet_of(number)
         os.kill(kubelet, signal.SIGSTOP)
         try:
             yield
@@ -363,6 +368,7 @@ def a_kubelet_hangs(day):
     attempts = day.attempts()
     with day.hung_kubelet(2):
         step = day.run_status()["step"]
+        stored_job.its_kubelet_hangs(day)
         day.wait_for_placement({NODES[0]: 2})
         pod = f"quickstart-{day.attempts() - 1}-0"
         resumed = day.wait(lambda: re.search(r"resuming from \S+ at step (\d+)", day.log(pod)),

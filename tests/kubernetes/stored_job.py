@@ -213,11 +213,18 @@ def it_has_left_the_drained_node(day, stored):
 
 
 @where_there_is_a_store
+def its_kubelet_hangs(day, stored):
+    stored.stopped_at = stored.saved_step()
+
+
+@where_there_is_a_store
 def it_has_left_the_hung_node(day, stored):
     """For the one that is about to lose its power."""
     home = day.environment["NODE"]
     stored.wait_for(f"has moved to {home}", lambda: stored.nodes() == {home})
-    stored.wait_until_it_saves(after=stored.wait_until_it_resumes())
+    step = stored.wait_until_it_resumes()
+    expect(step > stored.stopped_at, f"its work after step {stored.stopped_at} was lost: {step}")
+    stored.wait_until_it_saves(after=step)
     expect(stored.status()["facts"]["failures"] == 0, f"it has failed: {stored.status()}")
 
 

@@ -121,11 +121,9 @@ std::string StopNoticePath() {
 
 // Whether this run has been tried before, by the launcher or by a job system; both count from 0.
 bool IsRestarted() {
-  const auto number = [](const char* name) {
-    const char* text = Environment(name);
-    return text == nullptr ? 0 : std::atoi(text);
-  };
-  return number("RENZAN_RESTART") > 0 || number("RENZAN_ATTEMPT") > 0;
+  const char* restart = Environment("RENZAN_RESTART");
+  return (restart != nullptr && std::atoi(restart) > 0) ||
+         JobAttempt::FromEnvironment().attempt > 0;
 }
 
 // Why so many workers on this machine do not fit into memory; empty if they do, and also if it

@@ -86,21 +86,21 @@ TEST_F(S3Lease, ALiveOwnerIsNotReplaced) {
 }
 
 TEST_F(S3Lease, ALiveOwnerIsWaitedForWithPatience) {
-  std::unique_ptr<Lease> first = Take("run 1");
+  std::unique_ptr<Lease> first = Take("run 1", patient_);
   std::jthread ends([&] {
     std::this_thread::sleep_for(std::chrono::milliseconds(600));
     first.reset();
   });
-  const Lease second(*client_, kLock, "run 2", SystemClock(), times_, {.seconds = 60});
+  const Lease second(*client_, kLock, "run 2", SystemClock(), patient_, {.seconds = 60});
   EXPECT_FALSE(second.took_over());
   EXPECT_EQ(Stored()["owner"], "run 2");
 }
 
 TEST_F(S3Lease, PatienceEndsWhenAsked) {
-  const auto lease = Take("run 1");
+  const auto lease = Take("run 1", patient_);
   int asked = 0;
   const Error error = FailureOf([&] {
-    Lease(*client_, kLock, "run 2", SystemClock(), times_,
+    Lease(*client_, kLock, "run 2", SystemClock(), patient_,
           {.seconds = 60, .ends = [&] { return ++asked > 20; }});
   });
   EXPECT_EQ(error.code(), ErrorCode::kCantCreate);
