@@ -42,6 +42,16 @@ class Client:
         """The answer: an object, or text where it is not JSON, such as a log."""
         data = None if body is None else json.dumps(body)
         headers = self._headers | {"Content-Type": content_type}
+        status, result = self._send(method, path, data, headers)
+        # The server lost its connection to etcd, as happens now and then on a busy machine.
+        if status == 500 and "rpc error" in str(result):
+            status, result = self._send(method, path, data, headers)
+        if status >= 400:
+            raise ApiError(status, result)
+        return result
+
+    def _send(self, method, path, data, headers):
+        """The answer's status and body."""
         connection = getattr(self._thread, "connection", None)
         # A kept connection may have been closed meanwhile: what changes nothing is sent again.
         for is_last in (connection is None or method != "GET", True):
@@ -58,10 +68,7 @@ class Client:
                     raise
         self._thread.connection = connection
         is_json = answer.getheader("Content-Type", "").startswith("application/json")
-        result = json.loads(text) if is_json else text
-        if answer.status >= 400:
-            raise ApiError(answer.status, result)
-        return result
+        return answer.status, json.loads(text) if is_json else text
 
     def get(self, path):
         return self.request("GET", path)
