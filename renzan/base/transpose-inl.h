@@ -54,6 +54,43 @@ HWY_INLINE void Transpose16(const float* from, int64_t from_stride, float* to, i
 }
 #endif
 
+#if HWY_TARGET != HWY_SCALAR
+// Four values of a row, and of the row four below in the upper half of a vector of eight.
+HWY_INLINE hn::Vec<hn::FixedTag<float, 4>> LoadFours(hn::FixedTag<float, 4> d, const float* from,
+                                                     int64_t /*stride*/) {
+  return hn::LoadU(d, from);
+}
+#if HWY_MAX_BYTES >= 32
+HWY_INLINE hn::Vec<hn::FixedTag<float, 8>> LoadFours(hn::FixedTag<float, 8> d, const float* from,
+                                                     int64_t stride) {
+  const hn::FixedTag<float, 4> half;
+  return hn::Combine(d, hn::LoadU(half, from + 4 * stride), hn::LoadU(half, from));
+}
+#endif
+
+// to[c, r] = from[r, c] for as many rows as `d` has lanes, 4 or 8, and 4 columns.
+template <class D>
+HWY_INLINE void TransposeFours(D d, const float* from, int64_t from_stride, float* to,
+                               int64_t to_stride) {
+  const hn::Repartition<double, D> pairs;
+  const auto row = [&](int64_t r)
+                       HWY_ATTR { return LoadFours(d, from + r * from_stride, from_stride); };
+  const auto lower = [&](auto x, auto y) HWY_ATTR {
+    return hn::BitCast(d, hn::InterleaveLower(pairs, hn::BitCast(pairs, x), hn::BitCast(pairs, y)));
+  };
+  const auto upper = [&](auto x, auto y) HWY_ATTR {
+    return hn::BitCast(d, hn::InterleaveUpper(pairs, hn::BitCast(pairs, x), hn::BitCast(pairs, y)));
+  };
+  const auto x0 = row(0), x1 = row(1), x2 = row(2), x3 = row(3);
+  const auto low01 = hn::InterleaveLower(d, x0, x1), high01 = hn::InterleaveUpper(d, x0, x1);
+  const auto low23 = hn::InterleaveLower(d, x2, x3), high23 = hn::InterleaveUpper(d, x2, x3);
+  hn::StoreU(lower(low01, low23), d, to);
+  hn::StoreU(upper(low01, low23), d, to + to_stride);
+  hn::StoreU(lower(high01, high23), d, to + 2 * to_stride);
+  hn::StoreU(upper(high01, high23), d, to + 3 * to_stride);
+}
+#endif
+
 // to[c, r] = from[r, c] for multiples of 4 rows and columns; four of `to`'s rows begin `to_four`
 // after the four before.
 HWY_INLINE void Transpose(const float* from, int64_t from_stride, int64_t rows, int64_t columns,
@@ -72,28 +109,16 @@ HWY_INLINE void Transpose(const float* from, int64_t from_stride, int64_t rows, 
     return;
   }
 #endif
-  const hn::FixedTag<float, 4> d;
-  const hn::Repartition<double, decltype(d)> pairs;
-  const auto lower = [&](auto x, auto y) HWY_ATTR {
-    return hn::BitCast(d, hn::InterleaveLower(pairs, hn::BitCast(pairs, x), hn::BitCast(pairs, y)));
+  const auto all = [&](auto d) HWY_ATTR {
+    for (int64_t r = 0; r < rows; r += static_cast<int64_t>(hn::Lanes(d)))
+      for (int64_t c = 0; c < columns; c += 4)
+        TransposeFours(d, from + r * from_stride + c, from_stride, to + c / 4 * to_four + r,
+                       to_stride);
   };
-  const auto upper = [&](auto x, auto y) HWY_ATTR {
-    return hn::BitCast(d, hn::InterleaveUpper(pairs, hn::BitCast(pairs, x), hn::BitCast(pairs, y)));
-  };
-  for (int64_t r = 0; r < rows; r += 4) {
-    for (int64_t c = 0; c < columns; c += 4) {
-      const float* x = from + r * from_stride + c;
-      const auto x0 = hn::LoadU(d, x), x1 = hn::LoadU(d, x + from_stride);
-      const auto x2 = hn::LoadU(d, x + 2 * from_stride), x3 = hn::LoadU(d, x + 3 * from_stride);
-      const auto low01 = hn::InterleaveLower(d, x0, x1), high01 = hn::InterleaveUpper(d, x0, x1);
-      const auto low23 = hn::InterleaveLower(d, x2, x3), high23 = hn::InterleaveUpper(d, x2, x3);
-      float* y = to + c / 4 * to_four + r;
-      hn::StoreU(lower(low01, low23), d, y);
-      hn::StoreU(upper(low01, low23), d, y + to_stride);
-      hn::StoreU(lower(high01, high23), d, y + 2 * to_stride);
-      hn::StoreU(upper(high01, high23), d, y + 3 * to_stride);
-    }
-  }
+#if HWY_MAX_BYTES >= 32
+  if (rows % 8 == 0) return all(hn::FixedTag<float, 8>());
+#endif
+  all(hn::FixedTag<float, 4>());
 #endif
 }
 

@@ -12,154 +12,124 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
-#include "renzan/base/transpose-inl.h"
+#include "renzan/model/rows_in_lanes-inl.h"
 
 #undef RENZAN_UNROLL
-#define RENZAN_UNROLL _Pragma("GCC unroll 8")
+#define RENZAN_UNROLL _Pragma("GCC unroll 4")
 
 HWY_BEFORE_NAMESPACE();
 namespace renzan {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// At most 16 lanes on any machine.
-using Tag = hn::CappedTag<float, 16>;
+// A block of sums is as large as AVX2's registers allow: 12 sums, 3 or 4 operands.
+constexpr int64_t kRows = 3, kColumns = 4;
+using V = hn::Vec<RowLanes>;
 
-// out[r, c] = Σ_k a[r, k]·b[k, c] for kRows rows of a and one vector of columns. The sum runs over
-// k in order, with fused multiply-add if the target has it.
-template <int kRows>
-HWY_INLINE void RowsTimesColumns(const float* a, int64_t a_stride, const float* b, int64_t b_stride,
-                                 int64_t depth, float* out, int64_t out_stride) {
-  const Tag d;
-  hn::Vec<Tag> sum[kRows];
-  RENZAN_UNROLL for (int r = 0; r < kRows; ++r) sum[r] = hn::Zero(d);
-  for (int64_t k = 0; k < depth; ++k) {
-    const auto column = hn::LoadU(d, b + k * b_stride);
-    RENZAN_UNROLL for (int r = 0; r < kRows; ++r) sum[r] =
-        hn::MulAdd(hn::Set(d, a[r * a_stride + k]), column, sum[r]);
-  }
-  RENZAN_UNROLL for (int r = 0; r < kRows; ++r) hn::StoreU(sum[r], d, out + r * out_stride);
-}
-
-// The same for 4 or 8 rows and all columns [0, end), in whole vectors: the arrays are padded.
-HWY_INLINE void RowBlock(int64_t rows, const float* a, int64_t a_stride, const float* b,
-                         int64_t b_stride, int64_t depth, int64_t end, float* out,
-                         int64_t out_stride) {
-  const int64_t lanes = static_cast<int64_t>(hn::Lanes(Tag()));
-  for (int64_t c = 0; c < end; c += lanes) {
-    if (rows == 8) {
-      RowsTimesColumns<8>(a, a_stride, b + c, b_stride, depth, out + c, out_stride);
-    } else {
-      RowsTimesColumns<4>(a, a_stride, b + c, b_stride, depth, out + c, out_stride);
-    }
-  }
-}
-
-// A row's lines are too far apart for the processor to expect them, so they are prefetched this
-// many samples ahead.
-constexpr int64_t kPrefetch = 4;
-
-HWY_INLINE int64_t BlockRows(int64_t rest) { return rest > 4 ? 8 : 4; }
-
-// The pairs of one sample, row by row of the lower triangle of products [f, f]. Whole vectors are
-// copied: what one row leaves behind its end, the next one overwrites.
-HWY_INLINE float* CopyLowerTriangle(const float* products, int64_t stride, int64_t f, float* to) {
-  const Tag d;
+// Of as many samples as there are lanes: sum[r][c] = Σ_k a[r][k]·b[c][k], over k in order, with
+// fused multiply-add if the target has it.
+HWY_INLINE void SumBlock(const float* const (&a)[kRows], const float* const (&b)[kColumns],
+                         int64_t depth, V (&sum)[kRows][kColumns]) {
+  const RowLanes d;
   const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
-  for (int64_t i = 1; i < f; ++i) {
-    for (int64_t j = 0; j < i; j += lanes)
-      hn::StoreU(hn::LoadU(d, products + i * stride + j), d, to + j);
-    to += i;
-  }
-  return to;
-}
-
-// A sample's vectors from and to an array, by one call if it has no gaps.
-HWY_INLINE void GetVectors(const BlockedMatrix& features, int64_t s, int64_t f, int64_t dim,
-                           int64_t x_stride, float* x) {
-  if (x_stride == dim) return features.GetRow(s, 0, x, f * dim);
-  for (int64_t i = 0; i < f; ++i) features.GetRow(s, i * dim, x + i * x_stride, dim);
-}
-HWY_INLINE void SetVectors(const float* x, int64_t x_stride, int64_t s, int64_t f, int64_t dim,
-                           BlockedMatrix* features) {
-  if (x_stride == dim) return features->SetRow(s, 0, x, f * dim);
-  for (int64_t i = 0; i < f; ++i) features->SetRow(s, i * dim, x + i * x_stride, dim);
-}
-
-// Of one sample: the lower triangle of products.
-HWY_INLINE void Products(const BlockedMatrix& features, int64_t s, int64_t f, int64_t dim,
-                         const Scratch& scratch) {
-  const int64_t x_stride = scratch.x_stride, f_stride = scratch.f_stride;
-  GetVectors(features, s, f, dim, x_stride, scratch.x);
-  Transpose(scratch.x, x_stride, RoundUp(f, 4), RoundUp(dim, 4), scratch.transposed, f_stride);
-  for (int64_t i = 0, rows; i < f; i += rows) {
-    rows = BlockRows(f - i);
-    RowBlock(rows, scratch.x + i * x_stride, x_stride, scratch.transposed, f_stride, dim,
-             std::min(i + rows, f), scratch.products + i * f_stride, f_stride);
-  }
-}
-
-// Of one sample: dx from the gradient of its products, a symmetric matrix.
-HWY_INLINE void Gradients(const BlockedMatrix& features, int64_t s, int64_t f, int64_t dim,
-                          const float* d_products, const Scratch& scratch) {
-  const int64_t x_stride = scratch.x_stride, f_stride = scratch.f_stride;
-  GetVectors(features, s, f, dim, x_stride, scratch.x);
-  for (int64_t i = 0, rows; i < f; i += rows) {
-    rows = BlockRows(f - i);
-    RowBlock(rows, d_products + i * f_stride, f_stride, scratch.x, x_stride, f, dim,
-             scratch.dx + i * x_stride, x_stride);
-  }
-}
-
-void Forward(const BlockedMatrix& features, int64_t f, int64_t dim, bool tiles,
-             const Scratch& scratch, BlockedMatrix* out) {
-  for (int64_t s = 0; s < features.rows(); ++s) {
-    features.PrefetchRow(s + kPrefetch);
-    out->PrefetchRow(s + kPrefetch);
-    if (tiles) {
-      ProductsByGemm(features, s, f, dim, scratch);
-    } else {
-      Products(features, s, f, dim, scratch);
+  RENZAN_UNROLL for (auto& row : sum) RENZAN_UNROLL for (auto& s : row) s = hn::Zero(d);
+  for (int64_t k = 0; k < depth * lanes; k += lanes) {
+    V column[kColumns];
+    RENZAN_UNROLL for (int c = 0; c < kColumns; ++c) column[c] = hn::Load(d, b[c] + k);
+    RENZAN_UNROLL for (int r = 0; r < kRows; ++r) {
+      const V value = hn::Load(d, a[r] + k);
+      RENZAN_UNROLL for (int c = 0; c < kColumns; ++c) sum[r][c] =
+          hn::MulAdd(value, column[c], sum[r][c]);
     }
-    features.GetRow(s, 0, scratch.row, dim);
-    const float* end = CopyLowerTriangle(scratch.products, scratch.f_stride, f, scratch.row + dim);
-    out->SetRow(s, 0, scratch.row, end - scratch.row);
+  }
+}
+
+// <x_i, x_j> for j < i, row by row of the lower triangle.
+HWY_NOINLINE void Products(const float* x, int64_t f, int64_t dim, float* pairs) {
+  const RowLanes d;
+  const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
+  const auto vector = [&](int64_t i) HWY_ATTR { return x + std::min(i, f - 1) * dim * lanes; };
+  for (int64_t i = 0; i < f; i += kRows) {
+    const int64_t rows = std::min(kRows, f - i);
+    for (int64_t j = 0; j < i + rows - 1; j += kColumns) {
+      // What lies outside of the triangle is computed, but not stored.
+      V sum[kRows][kColumns];
+      SumBlock({vector(i), vector(i + 1), vector(i + 2)},
+               {vector(j), vector(j + 1), vector(j + 2), vector(j + 3)}, dim, sum);
+      RENZAN_UNROLL for (int r = 0; r < kRows; ++r) {
+        float* to = pairs + ((i + r) * (i + r - 1) / 2 + j) * lanes;
+        RENZAN_UNROLL for (int c = 0; c < kColumns; ++c) if (r < rows && j + c < i + r)
+            hn::Store(sum[r][c], d, to + c * lanes);
+      }
+    }
+  }
+}
+
+// The products' gradients as a symmetric matrix [f, f] with zeros on the diagonal.
+HWY_NOINLINE void UnpackTriangle(const float* pairs, int64_t f, float* matrix) {
+  const RowLanes d;
+  const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
+  for (int64_t i = 0; i < f; ++i) {
+    for (int64_t j = 0; j < i; ++j, pairs += lanes) {
+      const V pair = hn::Load(d, pairs);
+      hn::Store(pair, d, matrix + (i * f + j) * lanes);
+      hn::Store(pair, d, matrix + (j * f + i) * lanes);
+    }
+    hn::Store(hn::Zero(d), d, matrix + (i * f + i) * lanes);
+  }
+}
+
+// dx_i = Σ_j d_products[i, j]·x_j.
+HWY_NOINLINE void Gradients(const float* d_products, const float* x, int64_t f, int64_t dim,
+                            float* strip, float* dx) {
+  const RowLanes d;
+  const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
+  const auto row = [&](int64_t i) HWY_ATTR { return d_products + std::min(i, f - 1) * f * lanes; };
+  const auto column = [&](int64_t c) HWY_ATTR { return strip + c * f * lanes; };
+  for (int64_t k = 0; k < dim; k += kColumns) {
+    // A few columns of all vectors, which would compete for a few sets of the cache if they were
+    // read from where they are.
+    for (int64_t j = 0; j < f; ++j)
+      RENZAN_UNROLL for (int64_t c = 0; c < kColumns; ++c)
+          hn::Store(hn::Load(d, x + (j * dim + k + c) * lanes), d, column(c) + j * lanes);
+    for (int64_t i = 0; i < f; i += kRows) {
+      // What lies outside of the vectors is computed, but not stored.
+      V sum[kRows][kColumns];
+      SumBlock({row(i), row(i + 1), row(i + 2)}, {column(0), column(1), column(2), column(3)}, f,
+               sum);
+      RENZAN_UNROLL for (int r = 0; r < kRows; ++r) {
+        float* to = dx + ((i + r) * dim + k) * lanes;
+        RENZAN_UNROLL for (int c = 0; c < kColumns; ++c) if (i + r < f && k + c < dim)
+            hn::Store(sum[r][c], d, to + c * lanes);
+      }
+    }
+  }
+}
+
+void Forward(const BlockedMatrix& features, int64_t f, int64_t dim, BlockedMatrix* out) {
+  const int64_t lanes = static_cast<int64_t>(hn::Lanes(RowLanes())), width = out->columns();
+  const auto scratch = DotInteractionScratch::OfThisThread(f, dim, width, lanes);
+  std::fill_n(scratch.out + width * lanes, out->block_columns() * lanes, 0.0f);
+  for (int64_t s = 0; s < features.rows(); s += lanes) {
+    ReadRows(features, s, scratch.x);
+    std::copy_n(scratch.x, dim * lanes, scratch.out);
+    Products(scratch.x, f, dim, scratch.out + dim * lanes);
+    WriteRows(scratch.out, s, out);
   }
 }
 
 void Backward(const BlockedMatrix& features, const BlockedMatrix& d_out, int64_t f, int64_t dim,
-              bool tiles, const Scratch& scratch, BlockedMatrix* d_features) {
-  const Tag d;
-  const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
-  const int64_t x_stride = scratch.x_stride, f_stride = scratch.f_stride;
-  // The products' gradient as a symmetric matrix with zeros on the diagonal.
-  float* lower = scratch.products;
-  float* upper = scratch.transposed;
-  std::fill_n(lower, RoundUp(f, 8) * f_stride, 0.0f);
-  for (int64_t s = 0; s < features.rows(); ++s) {
-    features.PrefetchRow(s + kPrefetch);
-    d_out.PrefetchRow(s + kPrefetch);
-    d_features->PrefetchRow(s + kPrefetch);
-    d_out.GetRow(s, 0, scratch.row, d_out.columns());
-    const float* pairs = scratch.row + dim;
-    for (int64_t i = 1; i < f; pairs += i, ++i)
-      for (int64_t j = 0; j < i; j += lanes) {
-        const auto row = hn::FirstN(d, static_cast<size_t>(i - j));
-        hn::StoreU(hn::IfThenElseZero(row, hn::LoadU(d, pairs + j)), d, lower + i * f_stride + j);
-      }
-    Transpose(lower, f_stride, RoundUp(f, 4), RoundUp(f, 4), upper, f_stride);
-    for (int64_t i = 0; i < f; ++i)
-      for (int64_t j = 0; j < f; j += lanes) {
-        float* sum = upper + i * f_stride + j;
-        hn::StoreU(hn::Add(hn::LoadU(d, sum), hn::LoadU(d, lower + i * f_stride + j)), d, sum);
-      }
-    if (tiles) {
-      GradientsByGemm(features, s, f, dim, upper, scratch);
-    } else {
-      Gradients(features, s, f, dim, upper, scratch);
-    }
-    for (int64_t k = 0; k < dim; ++k) scratch.dx[k] += scratch.row[k];
-    SetVectors(scratch.dx, x_stride, s, f, dim, d_features);
+              BlockedMatrix* d_features) {
+  const int64_t lanes = static_cast<int64_t>(hn::Lanes(RowLanes()));
+  const auto scratch = DotInteractionScratch::OfThisThread(f, dim, d_out.columns(), lanes);
+  std::fill_n(scratch.dx + f * dim * lanes, d_features->block_columns() * lanes, 0.0f);
+  for (int64_t s = 0; s < features.rows(); s += lanes) {
+    ReadRows(features, s, scratch.x);
+    ReadRows(d_out, s, scratch.out);
+    UnpackTriangle(scratch.out + dim * lanes, f, scratch.pairs);
+    Gradients(scratch.pairs, scratch.x, f, dim, scratch.strip, scratch.dx);
+    for (int64_t k = 0; k < dim * lanes; ++k) scratch.dx[k] += scratch.out[k];
+    WriteRows(scratch.dx, s, d_features);
   }
 }
 
@@ -184,19 +154,20 @@ bool UsesTiles(const BlockedMatrix& features) {
 
 void DotInteractionForward(const BlockedMatrix& features, int64_t f, int64_t dim,
                            BlockedMatrix* out) {
-  if (UsesTiles(features) && FitsTiles(f, dim) && out->precision() == Precision::kBFloat16)
+  if (!UsesTiles(features)) return HWY_DYNAMIC_DISPATCH(Forward)(features, f, dim, out);
+  if (FitsTiles(f, dim) && out->precision() == Precision::kBFloat16)
     return DotInteractionForwardInTiles(features, f, dim, out);
-  HWY_DYNAMIC_DISPATCH(Forward)
-  (features, f, dim, UsesTiles(features), ScratchOfThisThread(f, dim), out);
+  DotInteractionForwardByGemm(features, f, dim, out);
 }
 
 void DotInteractionBackward(const BlockedMatrix& features, const BlockedMatrix& d_out, int64_t f,
                             int64_t dim, BlockedMatrix* d_features) {
-  if (UsesTiles(features) && FitsTiles(f, dim) && d_out.precision() == Precision::kBFloat16 &&
+  if (!UsesTiles(features))
+    return HWY_DYNAMIC_DISPATCH(Backward)(features, d_out, f, dim, d_features);
+  if (FitsTiles(f, dim) && d_out.precision() == Precision::kBFloat16 &&
       d_features->precision() == Precision::kBFloat16)
     return DotInteractionBackwardInTiles(features, d_out, f, dim, d_features);
-  HWY_DYNAMIC_DISPATCH(Backward)
-  (features, d_out, f, dim, UsesTiles(features), ScratchOfThisThread(f, dim), d_features);
+  DotInteractionBackwardByGemm(features, d_out, f, dim, d_features);
 }
 
 }  // namespace renzan

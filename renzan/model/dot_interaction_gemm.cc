@@ -1,11 +1,14 @@
 #include "renzan/model/dot_interaction_gemm.h"
 
+#include <algorithm>
+#include <vector>
+
 #include "renzan/nn/gemm_tiles.h"
 
 namespace renzan {
 namespace {
 
-// The sample's vectors as a matrix. Valid until this thread's next call.
+// A sample's vectors as a matrix. Valid until this thread's next call.
 const BlockedMatrix& VectorsOf(const BlockedMatrix& features, int64_t s, int64_t f, int64_t dim) {
   thread_local BlockedMatrix vectors;
   vectors.Reshape(f, dim, Precision::kBFloat16);
@@ -13,19 +16,44 @@ const BlockedMatrix& VectorsOf(const BlockedMatrix& features, int64_t s, int64_t
   return vectors;
 }
 
+// The products of matrices of `columns` write whole tiles.
+int64_t StrideFor(int64_t columns) { return (columns + 15) / 16 * 16; }
+
 }  // namespace
 
-void ProductsByGemm(const BlockedMatrix& features, int64_t s, int64_t f, int64_t dim,
-                    const Scratch& scratch) {
-  GramMatrixInTiles(VectorsOf(features, s, f, dim), scratch.products, scratch.f_stride);
+void DotInteractionForwardByGemm(const BlockedMatrix& features, int64_t f, int64_t dim,
+                                 BlockedMatrix* out) {
+  const int64_t stride = StrideFor(f);
+  std::vector<float> products(static_cast<size_t>(StrideFor(f) * stride));
+  std::vector<float> vector(static_cast<size_t>(dim));
+  for (int64_t s = 0; s < features.rows(); ++s) {
+    features.GetRow(s, 0, vector.data(), dim);
+    out->SetRow(s, 0, vector.data(), dim);
+    GramMatrixInTiles(VectorsOf(features, s, f, dim), products.data(), stride);
+    for (int64_t i = 1, pair = dim; i < f; pair += i, ++i)
+      out->SetRow(s, pair, products.data() + i * stride, i);
+  }
 }
 
-void GradientsByGemm(const BlockedMatrix& features, int64_t s, int64_t f, int64_t dim,
-                     const float* d_products, const Scratch& scratch) {
-  thread_local BlockedMatrix rounded;
-  rounded.Reshape(f, f, Precision::kBFloat16);
-  for (int64_t i = 0; i < f; ++i) rounded.SetRow(i, 0, d_products + i * scratch.f_stride, f);
-  SmallGemmInTiles(rounded, VectorsOf(features, s, f, dim), scratch.dx, scratch.x_stride);
+void DotInteractionBackwardByGemm(const BlockedMatrix& features, const BlockedMatrix& d_out,
+                                  int64_t f, int64_t dim, BlockedMatrix* d_features) {
+  const int64_t stride = StrideFor(dim);
+  std::vector<float> row(static_cast<size_t>(d_out.columns()));
+  std::vector<float> dx(static_cast<size_t>(StrideFor(f) * stride));
+  BlockedMatrix d_products(f, f, Precision::kBFloat16);  // symmetric, with zeros on the diagonal
+  for (int64_t s = 0; s < features.rows(); ++s) {
+    d_out.GetRow(s, 0, row.data(), d_out.columns());
+    const float* pair = row.data() + dim;
+    for (int64_t i = 1; i < f; ++i) {
+      for (int64_t j = 0; j < i; ++j, ++pair) {
+        d_products.Set(i, j, *pair);
+        d_products.Set(j, i, *pair);
+      }
+    }
+    SmallGemmInTiles(d_products, VectorsOf(features, s, f, dim), dx.data(), stride);
+    for (int64_t k = 0; k < dim; ++k) dx[static_cast<size_t>(k)] += row[static_cast<size_t>(k)];
+    for (int64_t i = 0; i < f; ++i) d_features->SetRow(s, i * dim, dx.data() + i * stride, dim);
+  }
 }
 
 }  // namespace renzan

@@ -1,43 +1,38 @@
 #pragma once
 
-// The dot interaction's working memory for one sample, of which every thread has its own. All
-// arrays are padded, so that the kernels may read and write whole vectors and blocks of 8 rows.
+// The dot interaction's working memory for as many samples as a vector has lanes, of which every
+// thread has its own. All arrays are of vectors: a value of each of the samples.
 
+#include <cstddef>
 #include <cstdint>
 
 #include "renzan/base/aligned_buffer.h"
 
 namespace renzan {
 
-inline int64_t RoundUp(int64_t n, int64_t multiple) {
-  return (n + multiple - 1) / multiple * multiple;
-}
+struct DotInteractionScratch {
+  float* x;      // [f·dim]: the samples' vectors
+  float* dx;     // [f·dim]
+  float* out;    // [width]: their row of the output, or its gradient
+  float* pairs;  // [f, f]: the gradient of all products
+  float* strip;  // [4, f]: some columns of x
 
-struct Scratch {
-  int64_t x_stride, f_stride;  // between rows
-  float* x;                    // [f, dim]: the sample's vectors
-  float* dx;                   // [f, dim]
-  float* transposed;           // [max(f, dim), f]
-  float* products;             // [f, f]
-  float* row;                  // the sample's row of the output
+  // Valid until the next call by this thread.
+  static DotInteractionScratch OfThisThread(int64_t f, int64_t dim, int64_t width, int64_t lanes) {
+    // Blocks of columns are read and written whole; the last sums read what nobody uses.
+    constexpr int64_t kPadding = 32;
+    thread_local AlignedBuffer buffer;
+    const int64_t x_size = (f * dim + kPadding) * lanes, out_size = (width + kPadding) * lanes;
+    const size_t size = static_cast<size_t>(2 * x_size + out_size + f * (f + 4) * lanes);
+    if (buffer.size() < size) buffer = AlignedBuffer(size);
+    float* const x = buffer.data();
+    float* const pairs = x + 2 * x_size + out_size;
+    return {.x = x,
+            .dx = x + x_size,
+            .out = x + 2 * x_size,
+            .pairs = pairs,
+            .strip = pairs + f * f * lanes};
+  }
 };
-
-// Valid until the next call by this thread.
-inline Scratch ScratchOfThisThread(int64_t f, int64_t dim) {
-  thread_local AlignedBuffer buffer;
-  Scratch scratch{.x_stride = RoundUp(dim, 16), .f_stride = RoundUp(f, 16)};
-  const int64_t x_size = RoundUp(f, 8) * scratch.x_stride;
-  const int64_t transposed_size = RoundUp(std::max(f, dim), 8) * scratch.f_stride;
-  const int64_t products_size = RoundUp(f, 8) * scratch.f_stride;
-  const int64_t row_size = RoundUp(dim + f * f / 2 + 32, 16);
-  const size_t size = static_cast<size_t>(2 * x_size + transposed_size + products_size + row_size);
-  if (buffer.size() < size) buffer = AlignedBuffer(size);
-  scratch.x = buffer.data();
-  scratch.dx = scratch.x + x_size;
-  scratch.transposed = scratch.dx + x_size;
-  scratch.products = scratch.transposed + transposed_size;
-  scratch.row = scratch.products + products_size;
-  return scratch;
-}
 
 }  // namespace renzan

@@ -22,7 +22,7 @@ class DotInteraction : public testing::TestWithParam<Shape> {};
 
 TEST_P(DotInteraction, AgreesWithTheReference) {
   const auto [f, dim] = GetParam();
-  const int64_t n = 3, width = DotInteractionWidth(f, dim);
+  const int64_t n = 19, width = DotInteractionWidth(f, dim);
   const auto x = RandomValues(static_cast<size_t>(n * f * dim), 1);
   BlockedMatrix result(n, width);
   DotInteractionForward(Blocked(x, n, f * dim), f, dim, &result);
@@ -59,10 +59,54 @@ TEST_P(DotInteraction, GradientsAgreeWithFiniteDifferences) {
   EXPECT_LT(error, 1e-3);
 }
 
+// Samples are computed side by side, and the last ones with nobody beside them.
+TEST_P(DotInteraction, OfASampleIsTheSameAloneAndAmongOthers) {
+  const auto [f, dim] = GetParam();
+  const int64_t n = 19, width = DotInteractionWidth(f, dim);
+  for (const Precision precision : {Precision::kFloat32, Precision::kBFloat16}) {
+    const auto random = [&](int64_t columns, uint64_t seed) {
+      return Blocked(RandomValues(static_cast<size_t>(n * columns), seed), n, columns, precision);
+    };
+    const BlockedMatrix x = random(f * dim, 1), d_out = random(width, 2);
+    BlockedMatrix out(n, width, precision), dx(n, f * dim, precision);
+    DotInteractionForward(x, f, dim, &out);
+    DotInteractionBackward(x, d_out, f, dim, &dx);
+    for (int64_t s = 0; s < n; ++s) {
+      BlockedMatrix one_x(1, f * dim, precision), one_d_out(1, width, precision);
+      BlockedMatrix one_out(1, width, precision), one_dx(1, f * dim, precision);
+      one_x.CopyRow(0, 0, x, s, 0, f * dim);
+      one_d_out.CopyRow(0, 0, d_out, s, 0, width);
+      DotInteractionForward(one_x, f, dim, &one_out);
+      DotInteractionBackward(one_x, one_d_out, f, dim, &one_dx);
+      for (int64_t c = 0; c < width; ++c) ASSERT_EQ(out.at(s, c), one_out.at(0, c));
+      for (int64_t c = 0; c < f * dim; ++c) ASSERT_EQ(dx.at(s, c), one_dx.at(0, c));
+    }
+  }
+}
+
+// Products of matrices read whole blocks, so what fills up the last one stays zero.
+TEST_P(DotInteraction, LeavesZerosBehindTheLastColumn) {
+  const auto [f, dim] = GetParam();
+  const int64_t n = 19, width = DotInteractionWidth(f, dim);
+  for (const Precision precision : {Precision::kFloat32, Precision::kBFloat16}) {
+    const auto random = [&](int64_t columns, uint64_t seed) {
+      return Blocked(RandomValues(static_cast<size_t>(n * columns), seed), n, columns, precision);
+    };
+    BlockedMatrix out(n, width, precision), dx(n, f * dim, precision);
+    DotInteractionForward(random(f * dim, 1), f, dim, &out);
+    DotInteractionBackward(random(f * dim, 1), random(width, 2), f, dim, &dx);
+    for (const BlockedMatrix* result : {&out, &dx}) {
+      const int64_t stored = result->num_blocks() * result->block_columns();
+      for (int64_t s = 0; s < n; ++s)
+        for (int64_t c = result->columns(); c < stored; ++c) ASSERT_EQ(result->at(s, c), 0);
+    }
+  }
+}
+
 // Both directions against sums in double precision, on rounded inputs.
 void ExpectProductsOfBFloat16(const Shape& shape) {
   const auto [f, dim] = shape;
-  const int64_t n = 3, width = DotInteractionWidth(f, dim);
+  const int64_t n = 19, width = DotInteractionWidth(f, dim);
   const auto random = [](int64_t rows, int64_t columns, uint64_t seed) {
     return Blocked(RandomValues(static_cast<size_t>(rows * columns), seed), rows, columns,
                    Precision::kBFloat16);
