@@ -149,6 +149,18 @@ class ShardChecksums {
   const std::vector<uint64_t> checksums_;
 };
 
+// Shuffled rows are anywhere, so they are prefetched this many rows ahead.
+constexpr size_t kRowsAhead = 8;
+
+template <typename T>
+void Prefetch(const T* first, size_t n) {
+  constexpr size_t kLine = 64;
+  const char* const begin = reinterpret_cast<const char*>(first);
+  for (size_t byte = 0; byte < n * sizeof(T); byte += kLine) __builtin_prefetch(begin + byte);
+  if (n > 0) __builtin_prefetch(first + n - 1);
+  asm volatile("");  // GCC deletes calls of what does nothing but prefetch
+}
+
 }  // namespace
 
 struct Dataset::Impl {
@@ -306,24 +318,14 @@ void Dataset::Impl::ReadOneHot(std::span<const int64_t> rows, Batch* batch) cons
   batch->label.resize(rows.size());
   batch->dense.resize(rows.size() * num_dense);
 
-  // Shuffled rows are anywhere, so they are prefetched this many rows ahead.
-  constexpr size_t kRowsAhead = 8;
-  const auto prefetch = [](const auto* first, size_t n) {
-    constexpr size_t kLine = 64;
-    const char* const begin = reinterpret_cast<const char*>(first);
-    for (size_t byte = 0; byte < n * sizeof(*first); byte += kLine)
-      __builtin_prefetch(begin + byte);
-    if (n > 0) __builtin_prefetch(first + n - 1);
-    asm volatile("");  // GCC deletes calls of what does nothing but prefetch
-  };
   bool bad = false;
   for (size_t i = 0; i < rows.size(); ++i) {
     if (i + kRowsAhead < rows.size()) {
       const Shard& shard = ShardOf(rows[i + kRowsAhead]);
       const auto row = static_cast<size_t>(rows[i + kRowsAhead] - shard.first_row);
-      prefetch(shard.label_data + row, 1);
-      prefetch(shard.dense_data + row * num_dense, num_dense);
-      prefetch(shard.id_data + row * num_one_hot, num_one_hot);
+      Prefetch(shard.label_data + row, 1);
+      Prefetch(shard.dense_data + row * num_dense, num_dense);
+      Prefetch(shard.id_data + row * num_one_hot, num_one_hot);
     }
     const Shard& shard = ShardOf(rows[i]);
     const auto row = static_cast<size_t>(rows[i] - shard.first_row);
@@ -367,13 +369,24 @@ void Dataset::Impl::ReadMultiHot(std::span<const int64_t> rows, size_t jagged,
   ids->values.clear();
   ids->offsets.resize(rows.size() + 1);
   ids->offsets[0] = 0;
+  const auto offsets_of = [&](size_t i, const Shard& shard) {
+    const auto row = static_cast<size_t>(rows[i] - shard.first_row);
+    return shard.jagged[jagged].offsets.data<int64_t>() + row;
+  };
   for (size_t i = 0; i < rows.size(); ++i) {
+    if (i + 2 * kRowsAhead < rows.size()) {
+      Prefetch(offsets_of(i + 2 * kRowsAhead, ShardOf(rows[i + 2 * kRowsAhead])), 2);
+      // Of a nearer row the offsets have come, and are not yet checked.
+      const Shard& shard = ShardOf(rows[i + kRowsAhead]);
+      const auto first = static_cast<size_t>(offsets_of(i + kRowsAhead, shard)[0]);
+      const std::span<const Id> values = shard.jagged[jagged].values.array.values<Id>();
+      if (first < values.size()) Prefetch(values.data() + first, 1);
+    }
     const Shard& shard = ShardOf(rows[i]);
     const auto& [checked_values, offsets] = shard.jagged[jagged];
     const std::span<const Id> values = checked_values.array.values<Id>();
-    const auto row = static_cast<size_t>(rows[i] - shard.first_row);
-    offsets.Need(row, 2);
-    const int64_t* const offset = offsets.data<int64_t>() + row;
+    offsets.Need(static_cast<size_t>(rows[i] - shard.first_row), 2);
+    const int64_t* const offset = offsets_of(i, shard);
     if (offset[0] < 0 || offset[1] < offset[0] || offset[1] > static_cast<int64_t>(values.size()))
       FailRow(
           rows[i], schema.categorical[f].name,
