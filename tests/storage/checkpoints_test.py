@@ -9,8 +9,9 @@ import sys
 sys.dont_write_bytecode = True
 from bad_input import bad_input
 from checks import expect, play
-from faulty_runs import (every_kind_fails, every_request_fails, requests_of_checkpoints,
-                         store_comes_back, store_falls_silent, store_is_gone)
+from faulty_runs import (every_kind_fails, every_request_fails, part_is_lost,
+                         requests_of_checkpoints, store_comes_back, store_falls_silent,
+                         store_is_gone, upload_is_aborted)
 from killed_runs import (clears_what_was_killed, corrupt, loses_its_machines, removes_old_ones,
                          signals, verbs)
 from private_runs import private_run_directories
@@ -23,6 +24,7 @@ GROUPS = (
     (paused_while_it_uploads,), (paused_while_it_publishes,), (second_run,),
     (private_run_directories,), (every_kind_fails,), (every_request_fails,),
     (store_comes_back, store_is_gone), (store_falls_silent,),
+    (part_is_lost, upload_is_aborted),
     (loses_its_machines, verbs, corrupt),
     (removes_old_ones, clears_what_was_killed, signals, requests_of_checkpoints), (bad_input,),
 )

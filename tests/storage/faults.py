@@ -40,6 +40,7 @@ class Fault:
     status: int = 0  # answers
     code: str = ""
     region: str = ""  # the bucket's, which an answer names
+    etag: str = ""  # that an answer names
     seconds: float = 0.0
     clock: float = 0.0  # seconds by which the store's clock is ahead
     link: Link | None = None
@@ -71,6 +72,8 @@ SLOW_DOWN = answer(503, "SlowDown")
 TOO_MANY_REQUESTS = answer(429, "TooManyRequests")
 EXPIRED_TOKEN = answer(403, "ExpiredToken")
 ANOTHER_REGION = answer(400, "AuthorizationHeaderMalformed", region="eu-west-1")
+# The client is told that all is well.
+LOSE_PART = Fault("lost part", status=200, etag='"0123456789abcdef0123456789abcdef"')
 TIME_TOO_SKEWED = answer(403, "RequestTimeTooSkewed", clock=3600)
 
 

@@ -4,9 +4,9 @@ import collections
 
 from checks import expect, expect_equal
 from faults import (CUT_BEFORE, CUT_IN_ANSWER, CUT_IN_REQUEST, INTERNAL_ERROR, LOSE_ANSWER,
-                    SLOW_DOWN, TRUNCATE)
+                    LOSE_PART, SLOW_DOWN, TRUNCATE)
 from faulty_store import FaultyStore
-from store import Store
+from store import BUCKET, Store
 from stored_checkpoints import OBJECTS, expect_whole, strays, url
 from training import HANG, STEPS, wait_until
 
@@ -130,6 +130,36 @@ def store_falls_silent(renzan, store):
         expect_equal(run.count("could not be written"), 0, "checkpoints that failed")
         expect_whole(store, "silent")
         faulty.cut_all()
+
+
+def expect_one_lost(renzan, store, run, place, problem):
+    """One checkpoint of the run, with one warning; whoever writes the next one removes what it has
+    left."""
+    renzan.expect_trained(run)
+    expect_equal(run.count(f"step-.* could not be written: .*{problem}"), 1,
+                 f"warnings that say '{problem}' in\n{run.log()}")
+    expect_equal(run.count("could not be written"), 1, f"such warnings in\n{run.log()}")
+    renzan.expect_trained(renzan.start(f"{place}.again", url(place), store=store))
+    expect_whole(store, place)
+
+
+def part_is_lost(renzan, store):
+    """That the store says it has."""
+    with FaultyStore(store) as faulty:
+        faulty.inject(LOSE_PART, *REQUESTS["write a part"], nth=1)
+        run = renzan.start("part", url("part"), store=faulty)
+        expect_one_lost(renzan, store, run, "part", "lost a part of this upload")
+
+
+def upload_is_aborted(renzan, store):
+    """By somebody else, when all of its parts are there."""
+    with FaultyStore(store) as faulty:
+        rule = faulty.inject(HANG, *REQUESTS["complete an upload"], nth=1)
+        run = renzan.start("aborted", url("aborted"), store=faulty).wait_for_fault(rule)
+        for key, upload in store.client().uploads(BUCKET, "aborted/"):
+            store.client().abort_upload(BUCKET, key, upload)
+        faulty.cut_all()
+        expect_one_lost(renzan, store, run, "aborted", "has aborted this upload")
 
 
 def store_is_gone(renzan, _):

@@ -82,6 +82,8 @@ class Exchange:
         end = "Connection: close\r\n" if self._waits else ""
         if fault.region:
             end += f"x-amz-bucket-region: {fault.region}\r\n"
+        if fault.etag:
+            end += f"ETag: {fault.etag}\r\n"
         request.status = fault.status
         date = email.utils.formatdate(time.time() + fault.clock, usegmt=True)
         self._client.send((f"HTTP/1.1 {fault.status} {fault.code}\r\n"

@@ -100,6 +100,11 @@ Error Explain(const Refused& request, const HttpAnswer& answer, const Settings& 
                             code.empty() ? "are wrong, or do not allow" : "do not allow"));
   if (code == "InvalidBucketName" || code == "KeyTooLongError" || code == "InvalidURI")
     return make(ErrorCode::kConfig, "choose another name");
+  if (code == "NoSuchUpload")
+    return make(ErrorCode::kIo,
+                "somebody has aborted this upload, such as a rule of the bucket: try again");
+  if (code == "InvalidPart")
+    return make(ErrorCode::kIo, "the store has lost a part of this upload: try again");
   if (answer.status == 404) return make(ErrorCode::kNoInput, "check the path", ENOENT);
   if (answer.status == 501 || code == "NotImplemented")
     return make(ErrorCode::kConfig, "this store cannot do what is needed: use another one");

@@ -26,7 +26,8 @@ struct Case {
 const std::vector<Case> kCases = {
     {404, "NoSuchBucket", ErrorCode::kNoInput, "create the bucket 'bucket', or correct its name"},
     {404, "NoSuchKey", ErrorCode::kNoInput, "check the path"},
-    {404, "NoSuchUpload", ErrorCode::kNoInput, "check the path"},
+    {404, "NoSuchUpload", ErrorCode::kIo, "somebody has aborted this upload"},
+    {400, "InvalidPart", ErrorCode::kIo, "lost a part of this upload: try again"},
     {404, "", ErrorCode::kNoInput, "check the path"},
     {403, "RequestTimeTooSkewed", ErrorCode::kConfig, "2027-01-15T08:00:00Z"},
     {403, "RequestExpired", ErrorCode::kConfig, "set it right (with NTP)"},
@@ -89,7 +90,8 @@ TEST(S3Explain, EachCode) {
       EXPECT_THAT(error.what(), HasSubstr(fmt::format("HTTP status {}", test.status)));
     else
       EXPECT_THAT(error.what(), HasSubstr(test.code + ": In the store's words"));
-    EXPECT_EQ(error.is_missing_file(), test.status == 404 && test.code != "NoSuchBucket");
+    EXPECT_EQ(error.is_missing_file(),
+              test.expected == ErrorCode::kNoInput && test.code != "NoSuchBucket");
   }
 }
 
