@@ -272,7 +272,7 @@ void AddBenchVerb(CLI::App& app, int& exit_status) {
   train->footer(
       "Nothing is written. `renzan train --profile` shows single steps on a time line.\n"
       "Example:\n"
-      "  renzan bench train examples/dlrm.yaml --set threads=2");
+      "  renzan bench train examples/quickstart.yaml --set threads=2");
   train->callback([flags, &exit_status] {
     TrainConfig config;
     ReadConfigFile(flags->config_path, flags->overrides,

@@ -258,9 +258,9 @@ void AddTrainVerb(CLI::App& app, int& exit_status) {
       "If the run directory holds checkpoints of the same run, training resumes from the newest.\n"
       "SIGTERM writes a last checkpoint and exits with 75; SIGUSR1 writes one and continues.\n"
       "Examples:\n"
-      "  renzan train examples/dlrm.yaml --workers 2\n"
+      "  renzan train examples/quickstart.yaml --workers 2\n"
       "  renzan train --resume --run-dir runs/dlrm-2026-01-31T12:00:00Z --workers 3\n"
-      "  mpirun -n 4 renzan train examples/dlrm.yaml\n"
+      "  mpirun -n 4 renzan train examples/quickstart.yaml\n"
       "  renzan train --rerun runs/dlrm-2026-01-31T12:00:00Z");
   verb->callback([flags, &exit_status] { exit_status = RunTrain(*flags); });
 }
