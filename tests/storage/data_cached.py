@@ -24,14 +24,17 @@ def whole_caches(runs, _):
     for order in "mixed", "stored":
         cache = runs.cache(FITS)
         cold = runs.train_right(f"cold-{order}", "mixed", order, cache=cache)
-        expect_equal(runs.metrics(cold)["data/cache_fetched_bytes"], runs.bytes_of("mixed"),
+        metrics = runs.metrics(cold)
+        expect_equal(metrics["data/cache_fetched_bytes"], runs.bytes_of("mixed"),
                      "bytes fetched into a cold cache")
+        expect(metrics["data/cache_waited_seconds"] > 0, "a cold cache lets nobody wait")
         for workers in 1, 2:
             warm = runs.train_right(f"warm-{order}-{workers}", "mixed", order, cache=cache,
                                     workers=workers)
             metrics = runs.metrics(warm)
-            expect_equal((metrics["data/cache_fetched_bytes"], metrics["data/cache_hit_rate"]),
-                         (0, 1), "fetched, and the hit rate, with a warm cache")
+            expect_equal([metrics[f"data/cache_{name}"]
+                          for name in ("fetched_bytes", "hit_rate", "waited_seconds")],
+                         [0, 1, 0], "fetched, hit rate and seconds waited with a warm cache")
             expect(re.search("data cache: 100.0 % of .* 0.0 MB fetched", warm.log()), warm.log())
         cache.expect_sound(f"rows {order}")
     cache = runs.cache(FITS)
