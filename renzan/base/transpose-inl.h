@@ -91,8 +91,8 @@ HWY_INLINE void TransposeFours(D d, const float* from, int64_t from_stride, floa
 }
 #endif
 
-// to[c, r] = from[r, c] for multiples of 4 rows and columns; four of `to`'s rows begin `to_four`
-// after the four before.
+// to[c, r] = from[r, c] for multiples of 4 rows and columns (any on HWY_SCALAR); four of `to`'s
+// rows begin `to_four` after the four before.
 HWY_INLINE void Transpose(const float* from, int64_t from_stride, int64_t rows, int64_t columns,
                           float* to, int64_t to_stride, int64_t to_four) {
 #if HWY_TARGET == HWY_SCALAR

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "renzan/base/error.h"
 #include "renzan/model/dot_interaction_gemm.h"
 #include "renzan/model/dot_interaction_scratch.h"
 #include "renzan/model/dot_interaction_tiles.h"
@@ -154,6 +155,7 @@ bool UsesTiles(const BlockedMatrix& features) {
 
 void DotInteractionForward(const BlockedMatrix& features, int64_t f, int64_t dim,
                            BlockedMatrix* out) {
+  CHECK(features.columns() == f * dim && out->columns() == DotInteractionWidth(f, dim));
   if (!UsesTiles(features)) return HWY_DYNAMIC_DISPATCH(Forward)(features, f, dim, out);
   if (FitsTiles(f, dim) && out->precision() == Precision::kBFloat16)
     return DotInteractionForwardInTiles(features, f, dim, out);
@@ -162,6 +164,8 @@ void DotInteractionForward(const BlockedMatrix& features, int64_t f, int64_t dim
 
 void DotInteractionBackward(const BlockedMatrix& features, const BlockedMatrix& d_out, int64_t f,
                             int64_t dim, BlockedMatrix* d_features) {
+  CHECK(features.columns() == f * dim && d_features->columns() == f * dim &&
+        d_out.columns() == DotInteractionWidth(f, dim));
   if (!UsesTiles(features))
     return HWY_DYNAMIC_DISPATCH(Backward)(features, d_out, f, dim, d_features);
   if (FitsTiles(f, dim) && d_out.precision() == Precision::kBFloat16 &&

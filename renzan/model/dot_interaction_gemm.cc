@@ -40,17 +40,21 @@ void DotInteractionBackwardByGemm(const BlockedMatrix& features, const BlockedMa
   const int64_t stride = StrideFor(dim);
   std::vector<float> row(static_cast<size_t>(d_out.columns()));
   std::vector<float> dx(static_cast<size_t>(StrideFor(f) * stride));
-  BlockedMatrix d_products(f, f, Precision::kBFloat16);  // symmetric, with zeros on the diagonal
+  // Symmetric, with zeros on the diagonal.
+  std::vector<float> d_products(static_cast<size_t>(f * f));
+  thread_local BlockedMatrix rounded;
+  rounded.Reshape(f, f, Precision::kBFloat16);
   for (int64_t s = 0; s < features.rows(); ++s) {
     d_out.GetRow(s, 0, row.data(), d_out.columns());
     const float* pair = row.data() + dim;
     for (int64_t i = 1; i < f; ++i) {
       for (int64_t j = 0; j < i; ++j, ++pair) {
-        d_products.Set(i, j, *pair);
-        d_products.Set(j, i, *pair);
+        d_products[static_cast<size_t>(i * f + j)] = *pair;
+        d_products[static_cast<size_t>(j * f + i)] = *pair;
       }
     }
-    SmallGemmInTiles(d_products, VectorsOf(features, s, f, dim), dx.data(), stride);
+    for (int64_t i = 0; i < f; ++i) rounded.SetRow(i, 0, d_products.data() + i * f, f);
+    SmallGemmInTiles(rounded, VectorsOf(features, s, f, dim), dx.data(), stride);
     for (int64_t k = 0; k < dim; ++k) dx[static_cast<size_t>(k)] += row[static_cast<size_t>(k)];
     for (int64_t i = 0; i < f; ++i) d_features->SetRow(s, i * dim, dx.data() + i * stride, dim);
   }

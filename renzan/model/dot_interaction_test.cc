@@ -20,6 +20,25 @@ struct Shape {
 
 class DotInteraction : public testing::TestWithParam<Shape> {};
 
+// body() in every class of instructions that this machine has.
+template <class Body>
+void InEveryClass(Precision precision, const Body& body) {
+  for (const char* isa : {"auto", "sse4", "avx2", "avx512", "avx512_bf16", "amx"}) {
+    SCOPED_TRACE(isa);
+    try {
+      SelectIsa(isa, precision);
+    } catch (const Error&) {
+      continue;  // not on this machine, or not of this precision
+    }
+    for (const bool emulate : {false, true}) {
+      EmulateTileRegisters(emulate);
+      body();
+    }
+    EmulateTileRegisters(false);
+  }
+  SelectIsa("auto");
+}
+
 TEST_P(DotInteraction, AgreesWithTheReference) {
   const auto [f, dim] = GetParam();
   const int64_t n = 19, width = DotInteractionWidth(f, dim);
@@ -59,27 +78,46 @@ TEST_P(DotInteraction, GradientsAgreeWithFiniteDifferences) {
   EXPECT_LT(error, 1e-3);
 }
 
+// The results of both directions.
+struct Both {
+  BlockedMatrix out, dx;
+
+  Both(const Shape& shape, const BlockedMatrix& x, const BlockedMatrix& d_out, Precision precision)
+      : out(x.rows(), d_out.columns(), precision), dx(x.rows(), x.columns(), precision) {
+    DotInteractionForward(x, shape.f, shape.dim, &out);
+    DotInteractionBackward(x, d_out, shape.f, shape.dim, &dx);
+  }
+};
+
+BlockedMatrix RandomMatrix(int64_t rows, int64_t columns, uint64_t seed, Precision precision) {
+  return Blocked(RandomValues(static_cast<size_t>(rows * columns), seed), rows, columns, precision);
+}
+
+BlockedMatrix RowOf(const BlockedMatrix& matrix, int64_t row) {
+  BlockedMatrix one(1, matrix.columns(), matrix.precision());
+  one.CopyRow(0, 0, matrix, row, 0, matrix.columns());
+  return one;
+}
+
+constexpr Precision kPrecisions[] = {Precision::kFloat32, Precision::kBFloat16};
+
 // Samples are computed side by side, and the last ones with nobody beside them.
 TEST_P(DotInteraction, OfASampleIsTheSameAloneAndAmongOthers) {
   const auto [f, dim] = GetParam();
-  const int64_t n = 19, width = DotInteractionWidth(f, dim);
-  for (const Precision precision : {Precision::kFloat32, Precision::kBFloat16}) {
-    const auto random = [&](int64_t columns, uint64_t seed) {
-      return Blocked(RandomValues(static_cast<size_t>(n * columns), seed), n, columns, precision);
-    };
-    const BlockedMatrix x = random(f * dim, 1), d_out = random(width, 2);
-    BlockedMatrix out(n, width, precision), dx(n, f * dim, precision);
-    DotInteractionForward(x, f, dim, &out);
-    DotInteractionBackward(x, d_out, f, dim, &dx);
-    for (int64_t s = 0; s < n; ++s) {
-      BlockedMatrix one_x(1, f * dim, precision), one_d_out(1, width, precision);
-      BlockedMatrix one_out(1, width, precision), one_dx(1, f * dim, precision);
-      one_x.CopyRow(0, 0, x, s, 0, f * dim);
-      one_d_out.CopyRow(0, 0, d_out, s, 0, width);
-      DotInteractionForward(one_x, f, dim, &one_out);
-      DotInteractionBackward(one_x, one_d_out, f, dim, &one_dx);
-      for (int64_t c = 0; c < width; ++c) ASSERT_EQ(out.at(s, c), one_out.at(0, c));
-      for (int64_t c = 0; c < f * dim; ++c) ASSERT_EQ(dx.at(s, c), one_dx.at(0, c));
+  for (const Precision of_inputs : kPrecisions) {
+    for (const Precision of_results : kPrecisions) {
+      for (const int64_t n : {0, 16, 19}) {
+        const BlockedMatrix x = RandomMatrix(n, f * dim, 1, of_inputs);
+        const BlockedMatrix d_out = RandomMatrix(n, DotInteractionWidth(f, dim), 2, of_inputs);
+        InEveryClass(of_inputs, [&] {
+          const Both all(GetParam(), x, d_out, of_results);
+          for (int64_t s = 0; s < n; ++s) {
+            const Both one(GetParam(), RowOf(x, s), RowOf(d_out, s), of_results);
+            ASSERT_EQ(RowMajor(RowOf(all.out, s)), RowMajor(one.out));
+            ASSERT_EQ(RowMajor(RowOf(all.dx, s)), RowMajor(one.dx));
+          }
+        });
+      }
     }
   }
 }
@@ -88,50 +126,55 @@ TEST_P(DotInteraction, OfASampleIsTheSameAloneAndAmongOthers) {
 TEST_P(DotInteraction, LeavesZerosBehindTheLastColumn) {
   const auto [f, dim] = GetParam();
   const int64_t n = 19, width = DotInteractionWidth(f, dim);
-  for (const Precision precision : {Precision::kFloat32, Precision::kBFloat16}) {
-    const auto random = [&](int64_t columns, uint64_t seed) {
-      return Blocked(RandomValues(static_cast<size_t>(n * columns), seed), n, columns, precision);
-    };
-    BlockedMatrix out(n, width, precision), dx(n, f * dim, precision);
-    DotInteractionForward(random(f * dim, 1), f, dim, &out);
-    DotInteractionBackward(random(f * dim, 1), random(width, 2), f, dim, &dx);
-    for (const BlockedMatrix* result : {&out, &dx}) {
-      const int64_t stored = result->num_blocks() * result->block_columns();
-      for (int64_t s = 0; s < n; ++s)
-        for (int64_t c = result->columns(); c < stored; ++c) ASSERT_EQ(result->at(s, c), 0);
-    }
+  for (const Precision precision : kPrecisions) {
+    InEveryClass(precision, [&] {
+      // Working memory is full of a larger shape's values.
+      const Shape larger = {50, 80};
+      Both(larger, RandomMatrix(n, 50 * 80, 3, precision),
+           RandomMatrix(n, DotInteractionWidth(50, 80), 4, precision), precision);
+      const Both both(GetParam(), RandomMatrix(n, f * dim, 1, precision),
+                      RandomMatrix(n, width, 2, precision), precision);
+      for (const BlockedMatrix* result : {&both.out, &both.dx}) {
+        const int64_t stored = result->num_blocks() * result->block_columns();
+        for (int64_t s = 0; s < n; ++s)
+          for (int64_t c = result->columns(); c < stored; ++c) ASSERT_EQ(result->at(s, c), 0);
+      }
+    });
   }
 }
 
-// Both directions against sums in double precision, on rounded inputs.
-void ExpectProductsOfBFloat16(const Shape& shape) {
+// Both directions against sums in double precision, on inputs rounded to `precision`.
+void ExpectProducts(const Shape& shape, Precision precision) {
   const auto [f, dim] = shape;
   const int64_t n = 19, width = DotInteractionWidth(f, dim);
-  const auto random = [](int64_t rows, int64_t columns, uint64_t seed) {
-    return Blocked(RandomValues(static_cast<size_t>(rows * columns), seed), rows, columns,
-                   Precision::kBFloat16);
-  };
-  const BlockedMatrix x = random(n, f * dim, 1), d_out = random(n, width, 2);
+  const BlockedMatrix x = RandomMatrix(n, f * dim, 1, precision);
+  const BlockedMatrix d_out = RandomMatrix(n, width, 2, precision);
   BlockedMatrix out(n, width), dx(n, f * dim);
   DotInteractionForward(x, f, dim, &out);
   DotInteractionBackward(x, d_out, f, dim, &dx);
+  const std::vector<float> x_values = RowMajor(x), d_out_values = RowMajor(d_out);
   for (int64_t s = 0; s < n; ++s) {
     std::vector<double> expected_dx(static_cast<size_t>(f * dim));
     const auto expected_at = [&](int64_t i, int64_t k) -> double& {
       return expected_dx[static_cast<size_t>(i * dim + k)];
     };
-    const auto value = [&](int64_t i, int64_t k) { return double{x.at(s, i * dim + k)}; };
+    const auto value = [&](int64_t i, int64_t k) {
+      return double{x_values[static_cast<size_t>((s * f + i) * dim + k)]};
+    };
+    const auto d_value = [&](int64_t column) {
+      return double{d_out_values[static_cast<size_t>(s * width + column)]};
+    };
     for (int64_t k = 0; k < dim; ++k) {
       EXPECT_EQ(out.at(s, k), x.at(s, k));
-      expected_at(0, k) = double{d_out.at(s, k)};
+      expected_at(0, k) = d_value(k);
     }
     for (int64_t i = 1, pair = dim; i < f; ++i) {
       for (int64_t j = 0; j < i; ++j, ++pair) {
         double dot = 0;
         for (int64_t k = 0; k < dim; ++k) {
           dot += value(i, k) * value(j, k);
-          expected_at(i, k) += double{d_out.at(s, pair)} * value(j, k);
-          expected_at(j, k) += double{d_out.at(s, pair)} * value(i, k);
+          expected_at(i, k) += d_value(pair) * value(j, k);
+          expected_at(j, k) += d_value(pair) * value(i, k);
         }
         ASSERT_NEAR(out.at(s, pair), dot, 1e-4);
       }
@@ -171,21 +214,9 @@ TEST(DotInteractionOfBFloat16, IsUsedInTheClassOfAmxAlone) {
   SelectIsa("auto");
 }
 
-TEST_P(DotInteraction, OfBFloat16AgreesWithTheReferenceInEveryClass) {
-  for (const char* isa : {"auto", "avx2", "avx512", "avx512_bf16", "amx"}) {
-    SCOPED_TRACE(isa);
-    try {
-      SelectIsa(isa, Precision::kBFloat16);
-    } catch (const Error&) {
-      continue;  // not on this machine
-    }
-    for (const bool emulate : {false, true}) {
-      EmulateTileRegisters(emulate);
-      ExpectProductsOfBFloat16(GetParam());
-    }
-    EmulateTileRegisters(false);
-  }
-  SelectIsa("auto");
+TEST_P(DotInteraction, AgreesWithTheReferenceInEveryClass) {
+  for (const Precision precision : {Precision::kFloat32, Precision::kBFloat16})
+    InEveryClass(precision, [&] { ExpectProducts(GetParam(), precision); });
 }
 
 INSTANTIATE_TEST_SUITE_P(Shapes, DotInteraction,

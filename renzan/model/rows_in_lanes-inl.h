@@ -63,7 +63,7 @@ class Lines {
 
 // Whole blocks of columns: column c of the rows from `row` on -> to + c·lanes, as float32. Lanes
 // behind the last row are zero.
-HWY_NOINLINE void ReadRows(const BlockedMatrix& matrix, int64_t row, float* to) {
+inline HWY_NOINLINE void ReadRows(const BlockedMatrix& matrix, int64_t row, float* to) {
   const RowLanes d;
   const int64_t lanes = static_cast<int64_t>(hn::Lanes(d)), line = Lines::kLine;
   Lines lines(row, matrix);
@@ -86,7 +86,7 @@ HWY_NOINLINE void ReadRows(const BlockedMatrix& matrix, int64_t row, float* to) 
 
 // The reverse, rounded if the matrix stores bfloat16. Columns behind the matrix' last one have to
 // be zero.
-HWY_NOINLINE void WriteRows(const float* from, int64_t row, BlockedMatrix* matrix) {
+inline HWY_NOINLINE void WriteRows(const float* from, int64_t row, BlockedMatrix* matrix) {
   const RowLanes d;
   const int64_t lanes = static_cast<int64_t>(hn::Lanes(d)), line = Lines::kLine;
   Lines lines(row, *matrix);

@@ -43,8 +43,10 @@ class Client:
         data = None if body is None else json.dumps(body)
         headers = self._headers | {"Content-Type": content_type}
         status, result = self._send(method, path, data, headers)
-        # The server lost its connection to etcd, as happens now and then on a busy machine.
-        if status == 500 and "rpc error" in str(result):
+        # The server lost its connection to etcd, as happens now and then on a busy machine. It may
+        # have carried out the request, so only what may be done twice is sent again.
+        is_repeatable = method in ("GET", "PUT") or content_type in (MERGE, STRATEGIC, APPLY)
+        if is_repeatable and status == 500 and "rpc error" in str(result):
             status, result = self._send(method, path, data, headers)
         if status >= 400:
             raise ApiError(status, result)

@@ -370,18 +370,24 @@ void Dataset::Impl::ReadMultiHot(std::span<const int64_t> rows, size_t jagged,
   ids->offsets.resize(rows.size() + 1);
   ids->offsets[0] = 0;
   const auto offsets_of = [&](size_t i, const Shard& shard) {
-    const auto row = static_cast<size_t>(rows[i] - shard.first_row);
-    return shard.jagged[jagged].offsets.data<int64_t>() + row;
+    return shard.jagged[jagged].offsets.data<int64_t>() + (rows[i] - shard.first_row);
   };
+  const auto prefetch_offsets = [&](size_t i) {
+    if (i < rows.size()) Prefetch(offsets_of(i, ShardOf(rows[i])), 2);
+  };
+  // Of a row whose offsets have come, and are not yet known to make sense.
+  const auto prefetch_values = [&](size_t i) {
+    if (i >= rows.size()) return;
+    const Shard& shard = ShardOf(rows[i]);
+    shard.jagged[jagged].offsets.Need(static_cast<size_t>(rows[i] - shard.first_row), 1);
+    const auto first = static_cast<size_t>(offsets_of(i, shard)[0]);
+    const std::span<const Id> values = shard.jagged[jagged].values.array.values<Id>();
+    if (first < values.size()) Prefetch(values.data() + first, 1);
+  };
+  for (size_t i = 0; i < 2 * kRowsAhead; ++i) prefetch_offsets(i);
   for (size_t i = 0; i < rows.size(); ++i) {
-    if (i + 2 * kRowsAhead < rows.size()) {
-      Prefetch(offsets_of(i + 2 * kRowsAhead, ShardOf(rows[i + 2 * kRowsAhead])), 2);
-      // Of a nearer row the offsets have come, and are not yet checked.
-      const Shard& shard = ShardOf(rows[i + kRowsAhead]);
-      const auto first = static_cast<size_t>(offsets_of(i + kRowsAhead, shard)[0]);
-      const std::span<const Id> values = shard.jagged[jagged].values.array.values<Id>();
-      if (first < values.size()) Prefetch(values.data() + first, 1);
-    }
+    prefetch_offsets(i + 2 * kRowsAhead);
+    prefetch_values(i + kRowsAhead);
     const Shard& shard = ShardOf(rows[i]);
     const auto& [checked_values, offsets] = shard.jagged[jagged];
     const std::span<const Id> values = checked_values.array.values<Id>();

@@ -244,6 +244,35 @@ TEST(Dataset, ReadRejectsInvalidValues) {
   ExpectError(ErrorCode::kData, HasSubstr("has the bag"), read);
 }
 
+// Bags are prefetched before they are checked.
+TEST(Dataset, NamesTheRowOfABadBagAmongMany) {
+  TemporaryDirectory dir;
+  constexpr int64_t kRows = 50;
+  {
+    DatasetWriter writer(dir / "d",
+                         {"y", {"a"}, {{.name = "c", .num_embeddings = 100, .multi_hot = true}}},
+                         {.shard_rows = 30, .created_by = "test"});
+    const float dense[] = {0};
+    for (int64_t r = 0; r < kRows; ++r)
+      writer.Append(
+          0, dense, {},
+          std::vector<std::vector<int64_t>>{std::vector<int64_t>(static_cast<size_t>(r % 4), r)});
+    writer.Finish();
+  }
+  const Batch batch = testing::ReadAll(Dataset(dir / "d"));
+  const FeatureIds& bags = batch.categorical[0];
+  for (size_t r = 0; r < kRows; ++r) {
+    ASSERT_EQ(bags.offsets[r + 1] - bags.offsets[r], static_cast<int32_t>(r % 4));
+    for (auto at = bags.offsets[r]; at < bags.offsets[r + 1]; ++at)
+      ASSERT_EQ(bags.values[static_cast<size_t>(at)], static_cast<int64_t>(r));
+  }
+  for (const int64_t offset : {int64_t{-1}, std::numeric_limits<int64_t>::max()}) {
+    Poke<int64_t>(dir / "d/shard-00000/c.offsets.npy", 20, offset);
+    ExpectError(ErrorCode::kData, AllOf(HasSubstr("row 19 "), HasSubstr("'c' has the bag [")),
+                [&] { testing::ReadAll(Dataset(dir / "d", kUnverified)); });
+  }
+}
+
 TEST(Dataset, RecordsThePreprocessing) {
   TemporaryDirectory dir;
   DatasetSchema schema = {"y", {"a", "b"}, {{"c", 9}}};
