@@ -64,8 +64,8 @@ grep -qE "^runs/dlrm-$time\$" names.txt || fail "no run directory in an example"
 ! grep -E '[0-9]' names.txt | grep -vE "^runs/[a-z]+-$time\$" || fail "names of no run directory"
 
 # Examples exist.
-sed 's/\\//g' pages/man1/* "$source_root/README.md" | grep -oE '[A-Za-z0-9_./-]*examples/[A-Za-z0-9_./-]+' |
-  sed 's/\.$//' | sort -u >examples.txt
+sed 's/\\//g' pages/man1/* "$source_root/README.md" |
+  grep -oE '[A-Za-z0-9_./-]*examples/[A-Za-z0-9_./-]+' | sed 's/\.$//' | sort -u >examples.txt
 [ "$(wc -l <examples.txt)" -ge 3 ] || fail "few examples: $(cat examples.txt)"
 while read -r example; do
   [ -e "$source_root/$example" ] || fail "help names $example, which does not exist"

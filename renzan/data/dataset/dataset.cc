@@ -14,85 +14,12 @@
 #include "renzan/data/dataset/cache_options.h"
 #include "renzan/data/dataset/dataset_cache.h"
 #include "renzan/data/dataset/manifest.h"
-#include "renzan/data/dataset/npy.h"
+#include "renzan/data/dataset/shard_files.h"
 #include "renzan/storage/in_parallel.h"
 #include "renzan/storage/storage.h"
 
 namespace renzan {
 namespace {
-
-// One mapped file, whose blocks are verified when they are first read.
-struct CheckedArray {
-  NpyArray array;
-  BlockVerifier blocks;  // verifies nothing for one in a cache, where only what is verified comes
-  size_t element_bytes = 1;
-  size_t cached_file = 0;  // its index there
-
-  template <typename T>
-  const T* data() const {
-    return array.values<T>().data();
-  }
-  // Call it before reading elements [begin, begin + count).
-  void Need(size_t begin, size_t count) const {
-    const uint64_t from = array.data_offset() + begin * element_bytes;
-    blocks.Need(from, from + count * element_bytes);
-  }
-};
-
-struct Jagged {
-  CheckedArray values, offsets;
-};
-
-struct Shard {
-  std::string folder;  // for messages
-  int64_t first_row = 0;
-  CheckedArray label, dense, ids;
-  std::vector<CheckedArray> wide_ids;
-  std::vector<Jagged> jagged;
-  // The same as raw pointers, for the gathers.
-  const float* label_data = nullptr;
-  const float* dense_data = nullptr;
-  const int32_t* id_data = nullptr;
-};
-
-// Maps one file after checking its entry in dataset.yaml against `shape`, and the file against its
-// entry.
-NpyArray OpenArray(const std::string& directory, const std::string& shard, const ShardEntry& entry,
-                   const std::string& name, NpyType type, std::vector<int64_t> shape,
-                   const std::string& local_path) {
-  const std::string path = fmt::format("{}/{}/{}", directory, shard, name);
-  const auto found = entry.files.find(name);
-  if (found == entry.files.end())
-    Fail(ErrorCode::kData, "{}/dataset.yaml: {} has no entry for {}", directory, shard, name);
-  const FileEntry& file = found->second;
-  // -1 means any length.
-  if (!shape.empty() && shape[0] < 0 && file.shape.size() == 1) shape[0] = file.shape[0];
-  if (file.type() != type || file.shape != shape)
-    Fail(ErrorCode::kData, "{}/dataset.yaml: {}/{} should be {} {}, but is declared as {} {}",
-         directory, shard, name, NpyTypeName(type), FormatShape(shape), file.dtype,
-         FormatShape(file.shape));
-  NpyArray array(local_path);
-  if (array.type() != type || array.shape() != shape)
-    Fail(ErrorCode::kData, "{}: holds {} {}, but dataset.yaml declares {} {}", path,
-         NpyTypeName(array.type()), FormatShape(array.shape()), file.dtype,
-         FormatShape(file.shape));
-  return array;
-}
-
-// The content of a shard's checksums.npy, after verifying its SHA-256.
-std::vector<uint64_t> ReadBlockChecksums(const std::string& path, const ShardEntry& entry) {
-  const auto found = entry.files.find(kBlockChecksumsFile);
-  const LocalFile file = Storage::Of(path).Fetch(path);
-  const std::string bytes = ReadFile(file.local_path());
-  if (found == entry.files.end() || Sha256Hex(bytes) != found->second.sha256)
-    Fail(ErrorCode::kData,
-         "{} is corrupt: its SHA-256 is not what dataset.yaml says; restore it or import the data "
-         "again",
-         path);
-  const NpyArray array(file.local_path());
-  const std::span<const uint64_t> values = array.values<uint64_t>();
-  return {values.begin(), values.end()};
-}
 
 std::string Fingerprint(const DatasetManifest& manifest) {
   Sha256 hash;
@@ -117,38 +44,6 @@ std::string Fingerprint(const DatasetManifest& manifest) {
   return hash.HexDigest();
 }
 
-// The block checksums of a shard's files, concatenated in order of file names.
-class ShardChecksums {
- public:
-  ShardChecksums(const std::string& folder, const ShardEntry& entry)
-      : folder_(folder),
-        entry_(entry),
-        checksums_(ReadBlockChecksums(fmt::format("{}/{}", folder, kBlockChecksumsFile), entry)) {}
-
-  std::vector<uint64_t> Of(const std::string& name, uint64_t file_bytes) const {
-    uint64_t first = 0;
-    for (const auto& [other, file] : entry_.files) {
-      if (other == name) break;
-      if (other != kBlockChecksumsFile) first += NumBlocks(file.bytes());
-    }
-    const uint64_t count = NumBlocks(file_bytes);
-    if (first + count > checksums_.size())
-      Fail(ErrorCode::kData, "{}/{}: lacks checksums for part of {}", folder_, kBlockChecksumsFile,
-           name);
-    const auto begin = checksums_.begin() + static_cast<std::ptrdiff_t>(first);
-    return {begin, begin + static_cast<std::ptrdiff_t>(count)};
-  }
-
- private:
-  static uint64_t NumBlocks(uint64_t bytes) {
-    return (bytes + kChecksumBlockBytes - 1) / kChecksumBlockBytes;
-  }
-
-  const std::string folder_;
-  const ShardEntry& entry_;
-  const std::vector<uint64_t> checksums_;
-};
-
 // Shuffled rows are anywhere, so they are prefetched this many rows ahead.
 constexpr size_t kRowsAhead = 8;
 
@@ -172,7 +67,7 @@ struct Dataset::Impl {
   std::string fingerprint;
   // Positions in schema.categorical: one-hot features in ids.npy, others, and multi-hot ones.
   std::vector<size_t> one_hot, wide, multi_hot;
-  std::vector<Shard> shards;
+  std::vector<DatasetShard> shards;
   std::vector<int64_t> first_rows;  // of shards
   std::unique_ptr<DatasetCache> cache;
   std::map<std::string, size_t> cached_files;  // "shard-00000/ids.npy"
@@ -180,7 +75,7 @@ struct Dataset::Impl {
   void OpenCache();
 
   void OpenShard(const std::string& name, const ShardEntry& entry, int64_t first_row) {
-    Shard shard;
+    DatasetShard shard;
     if (!cache) {
       shard = OpenArrays(name, entry, first_row);
     } else {
@@ -193,9 +88,9 @@ struct Dataset::Impl {
     shards.push_back(std::move(shard));
   }
 
-  Shard OpenArrays(const std::string& name, const ShardEntry& entry, int64_t first_row) {
+  DatasetShard OpenArrays(const std::string& name, const ShardEntry& entry, int64_t first_row) {
     const int64_t rows = entry.rows;
-    Shard shard;
+    DatasetShard shard;
     shard.folder = fmt::format("{}/{}", directory, name);
     shard.first_row = first_row;
     std::optional<ShardChecksums> checksums;
@@ -237,7 +132,7 @@ struct Dataset::Impl {
     return shard;
   }
 
-  static DatasetCache::Shard CachedShardOf(const Shard& shard, int64_t rows) {
+  static DatasetCache::Shard CachedShardOf(const DatasetShard& shard, int64_t rows) {
     DatasetCache::Shard cached{.first_row = shard.first_row, .rows = rows};
     const auto column = [&](const CheckedArray& array, int64_t entries) {
       return DatasetCache::Column{
@@ -250,7 +145,7 @@ struct Dataset::Impl {
     for (const CheckedArray* array : {&shard.label, &shard.dense, &shard.ids})
       cached.columns.push_back(column(*array, rows));
     for (const CheckedArray& array : shard.wide_ids) cached.columns.push_back(column(array, rows));
-    for (const Jagged& jagged : shard.jagged)
+    for (const JaggedArray& jagged : shard.jagged)
       cached.jagged.push_back(
           {.offsets = column(jagged.offsets, rows + 1),
            .offsets_data = jagged.offsets.data<int64_t>(),
@@ -261,7 +156,7 @@ struct Dataset::Impl {
     return cached;
   }
 
-  const Shard& ShardOf(int64_t row) const {
+  const DatasetShard& ShardOf(int64_t row) const {
     if (shards.size() == 1) return shards[0];
     const auto next = std::upper_bound(first_rows.begin(), first_rows.end(), row);
     return shards[static_cast<size_t>(next - first_rows.begin()) - 1];
@@ -269,7 +164,7 @@ struct Dataset::Impl {
 
   [[noreturn]] void FailRow(int64_t row, const std::string& feature,
                             const std::string& problem) const {
-    const Shard& shard = ShardOf(row);
+    const DatasetShard& shard = ShardOf(row);
     Fail(ErrorCode::kData, "{}: row {} (row {} of {}): '{}' {}", directory, row,
          row - shard.first_row, shard.folder, feature, problem);
   }
@@ -321,13 +216,13 @@ void Dataset::Impl::ReadOneHot(std::span<const int64_t> rows, Batch* batch) cons
   bool bad = false;
   for (size_t i = 0; i < rows.size(); ++i) {
     if (i + kRowsAhead < rows.size()) {
-      const Shard& shard = ShardOf(rows[i + kRowsAhead]);
+      const DatasetShard& shard = ShardOf(rows[i + kRowsAhead]);
       const auto row = static_cast<size_t>(rows[i + kRowsAhead] - shard.first_row);
       Prefetch(shard.label_data + row, 1);
       Prefetch(shard.dense_data + row * num_dense, num_dense);
       Prefetch(shard.id_data + row * num_one_hot, num_one_hot);
     }
-    const Shard& shard = ShardOf(rows[i]);
+    const DatasetShard& shard = ShardOf(rows[i]);
     const auto row = static_cast<size_t>(rows[i] - shard.first_row);
     shard.label.Need(row, 1);
     shard.dense.Need(row * num_dense, num_dense);
@@ -354,7 +249,7 @@ void Dataset::Impl::ReadOneHot(std::span<const int64_t> rows, Batch* batch) cons
 void Dataset::Impl::ReadWide(std::span<const int64_t> rows, size_t column, FeatureIds* ids) const {
   ids->values.resize(rows.size());
   for (size_t i = 0; i < rows.size(); ++i) {
-    const Shard& shard = ShardOf(rows[i]);
+    const DatasetShard& shard = ShardOf(rows[i]);
     const auto row = static_cast<size_t>(rows[i] - shard.first_row);
     shard.wide_ids[column].Need(row, 1);
     ids->values[i] = shard.wide_ids[column].data<int64_t>()[row];
@@ -369,7 +264,7 @@ void Dataset::Impl::ReadMultiHot(std::span<const int64_t> rows, size_t jagged,
   ids->values.clear();
   ids->offsets.resize(rows.size() + 1);
   ids->offsets[0] = 0;
-  const auto offsets_of = [&](size_t i, const Shard& shard) {
+  const auto offsets_of = [&](size_t i, const DatasetShard& shard) {
     return shard.jagged[jagged].offsets.data<int64_t>() + (rows[i] - shard.first_row);
   };
   const auto prefetch_offsets = [&](size_t i) {
@@ -378,7 +273,7 @@ void Dataset::Impl::ReadMultiHot(std::span<const int64_t> rows, size_t jagged,
   // Of a row whose offsets have come, and are not yet known to make sense.
   const auto prefetch_values = [&](size_t i) {
     if (i >= rows.size()) return;
-    const Shard& shard = ShardOf(rows[i]);
+    const DatasetShard& shard = ShardOf(rows[i]);
     shard.jagged[jagged].offsets.Need(static_cast<size_t>(rows[i] - shard.first_row), 1);
     const auto first = static_cast<size_t>(offsets_of(i, shard)[0]);
     const std::span<const Id> values = shard.jagged[jagged].values.array.values<Id>();
@@ -388,7 +283,7 @@ void Dataset::Impl::ReadMultiHot(std::span<const int64_t> rows, size_t jagged,
   for (size_t i = 0; i < rows.size(); ++i) {
     prefetch_offsets(i + 2 * kRowsAhead);
     prefetch_values(i + kRowsAhead);
-    const Shard& shard = ShardOf(rows[i]);
+    const DatasetShard& shard = ShardOf(rows[i]);
     const auto& [checked_values, offsets] = shard.jagged[jagged];
     const std::span<const Id> values = checked_values.array.values<Id>();
     offsets.Need(static_cast<size_t>(rows[i] - shard.first_row), 2);
