@@ -88,6 +88,44 @@ command: [sh, -c, 'echo "hello $WHO"; sleep 1; echo bye']
     has(renzan("job", "logs", again), "hello world\nbye\n")
 
 
+def output_is_followed_through_attempts(renzan):
+    """From before its job has a pod; of any worker; or of one attempt alone."""
+    file = renzan.file("twice.yaml", """
+name: twice
+replicas: 2
+retries: 1
+retry_backoff: 100ms
+resources: {cpu: 0.1, memory: 32MiB}
+constraints: {required: {renzan.dev/pool: real}}
+command:
+- sh
+- -c
+- 'for line in one two; do echo "worker $RANK, attempt $RENZAN_ATTEMPT: $line"; sleep 1; done;
+  test $RENZAN_ATTEMPT = 1'
+""")
+    renzan("submit", file, "--image", IMAGE)
+    followers = {words: subprocess.Popen(
+        [renzan.program, "job", "logs", "twice", "--follow", *words], env=renzan.environment,
+        cwd=renzan.folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        for words in ((), ("--worker", "1"), ("--worker", "1", "--attempt", "0"))}
+    try:
+        said = {words: follower.communicate(timeout=120)[0]
+                for words, follower in followers.items()}
+    finally:
+        for follower in followers.values():
+            follower.kill()
+    expect(renzan.state("twice") == "done", f"twice is {renzan.state('twice')}")
+
+    def lines(worker, *attempts):
+        return "".join(f"worker {worker}, attempt {attempt}: {line}\n"
+                       for attempt in attempts for line in ("one", "two"))
+
+    for (words, follower), expected in zip(followers.items(),
+                                           (lines(0, 0, 1), lines(1, 0, 1), lines(1, 0))):
+        expect((said[words], follower.returncode) == (expected, 0),
+               f"logs --follow {words}: {follower.returncode}\n{said[words]}")
+
+
 def gangs_wait_are_explained_and_stopped(renzan):
     pod = renzan.file("pod.yaml", """
 metadata:
@@ -265,6 +303,7 @@ def main():
         bob = Verbs(world.program, f"{world.run}/bob", f"{world.run}/kubeconfig-bob")
         world.start_replica()
         world.play(output_and_exit_codes_come_back, renzan)
+        world.play(output_is_followed_through_attempts, renzan)
         world.play(gangs_wait_are_explained_and_stopped, renzan)
         world.play(a_manifest_is_sent_as_it_is, renzan)
         world.play(who_has_one_namespace_sees_no_other, renzan, ann)

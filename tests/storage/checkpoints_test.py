@@ -17,11 +17,12 @@ from killed_runs import (clears_what_was_killed, corrupt, loses_its_machines, re
 from private_runs import private_run_directories
 from store import BUCKET, Store
 from training import SECRETS, Renzan
-from two_runs import paused_while_it_publishes, paused_while_it_uploads, second_run
+from two_runs import (at_the_same_moment, paused_while_it_publishes, paused_while_it_uploads,
+                      second_run)
 
 # Each group in a thread of its own, because most of them mostly wait.
 GROUPS = (
-    (paused_while_it_uploads,), (paused_while_it_publishes,), (second_run,),
+    (paused_while_it_uploads,), (paused_while_it_publishes,), (second_run, at_the_same_moment),
     (private_run_directories,), (every_kind_fails,), (every_request_fails,),
     (store_comes_back, store_is_gone), (store_falls_silent,),
     (part_is_lost, upload_is_aborted),

@@ -5,7 +5,8 @@ import subprocess
 
 from checks import expect, expect_equal
 from data_runs import FITS, MIB, Cache, url
-from training import LIMIT_S
+from store import BUCKET, READER
+from training import LIMIT_S, WRONG_SECRET
 
 
 def fails(runs, code, *parts, **others):
@@ -41,6 +42,27 @@ def wrong_settings(runs, _):
           cache=runs.cache(FITS))
     fails(runs, 66, "s3://no-such-bucket", data="s3://no-such-bucket/data",
           cache=runs.cache(FITS))
+
+
+def rights(runs, store):
+    """Who may only read can train; whoever may not is told why."""
+    runs.train_right("reader", "held-out", cache=runs.cache(FITS),
+                     variables=store.environment(READER))
+    words = ("data", "import", "--format", "criteo", "--vocabulary", "hash:100", "--output",
+             url("not-allowed"), "clicks.tsv")
+    runs("data", "synth", "--format", "criteo", "--rows", "2000", "--output", "clicks.tsv")
+    temporary = runs.folder / "tmp"
+    temporary.mkdir()
+    for variables, part in (
+            (store.environment(READER), f"PUT {url('not-allowed')}"),
+            ({"AWS_SECRET_ACCESS_KEY": WRONG_SECRET}, "the secret key of AWS_ACCESS_KEY_ID is wrong"),
+            ({"AWS_ACCESS_KEY_ID": "nobody"}, "does not know the credentials of AWS_ACCESS_KEY_ID")):
+        line = runs(*words, code=77, TMPDIR=str(temporary), **variables)
+        expect(part in line, line)
+        expect_equal([*temporary.iterdir()], [], "what an import has left in TMPDIR")
+        if "AWS_ENDPOINT_URL" not in variables:
+            fails(runs, 77, part, data="held-out", cache=runs.cache(FITS), variables=variables)
+    expect_equal(store.client().keys(BUCKET, "not-allowed"), [], "what was not allowed")
 
 
 def full_disks(runs, _):

@@ -5,6 +5,7 @@ import resource
 
 from checks import expect, expect_equal
 from data_runs import BATCH, FITS, Watch, url
+from faulty_store import FaultyStore
 
 THIRD = 5  # MiB, of the 15 of `mixed`
 # Of `wide`: a third, in which a mixed window fits, and a half and more, in which two do.
@@ -56,6 +57,22 @@ def small_caches(runs, _):
             runs.train_right(f"wide-{workers}", "wide", steps=WIDE_STEPS, cache=cache,
                              workers=workers)
         cache.expect_sound(f"wide, {workers} workers")
+
+
+def partial_reads(runs, store):
+    """Of a large shard, some rows in its middle: not much more is fetched than they take."""
+    rows = {"data.train.rows": "[300000,310000]"}  # of 700,000, and 200,000 a shard
+    disk = runs.train("rows-disk", "./wide", keys=rows).sha256()
+    needed = runs.bytes_of("wide") / 70
+    for workers in 1, 2:
+        with FaultyStore(store) as counted:
+            run = runs.train(f"rows-{workers}", "wide", cache=runs.cache(WIDE_THIRD), keys=rows,
+                             workers=workers, store=counted)
+            served = sum(each.bytes_out for each in counted.requests("GET", r"\.npy")
+                         if "checksums" not in each.target)
+        expect_equal(run.sha256(), disk, f"the model of some rows, {workers} workers")
+        # Chunks are of whole blocks, and each file's beginning is read for its header.
+        expect(needed <= served < 2 * needed, f"{served} bytes were fetched, {needed:.0f} needed")
 
 
 def evaluations(runs, _):

@@ -21,13 +21,15 @@ SCENARIOS = (
     data_imports.imports, data_imports.damaged_objects, data_imports.others_keep_their_own,
     data_imports.faster_imports, data_imports.waiting_imports, data_imports.killed_imports,
     data_imports.stopped_imports,
-    data_cached.whole_caches, data_cached.small_caches, data_cached.evaluations,
+    data_cached.whole_caches, data_cached.small_caches, data_cached.partial_reads,
+    data_cached.evaluations,
     data_cached.resumed_runs, data_cached.shared_caches, data_cached.lowered_limits,
     data_cached.many_files,
     data_disturbed.killed_runs, data_disturbed.every_request_fails,
     data_disturbed.stores_that_are_away, data_disturbed.damaged_data,
     data_disturbed.data_that_changes,
-    data_bad_input.places, data_bad_input.wrong_settings, data_bad_input.full_disks)
+    data_bad_input.places, data_bad_input.wrong_settings, data_bad_input.rights,
+    data_bad_input.full_disks)
 
 
 def main():

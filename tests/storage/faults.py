@@ -44,6 +44,7 @@ class Fault:
     seconds: float = 0.0
     clock: float = 0.0  # seconds by which the store's clock is ahead
     link: Link | None = None
+    barrier: threading.Barrier | None = None  # at which requests wait for one another
 
 
 # The store never hears of the request.
@@ -86,12 +87,18 @@ def limit(bytes_per_second):
     return Fault(f"{bytes_per_second} B/s", adds_up=True, link=Link(bytes_per_second))
 
 
+def at_one_moment(count):
+    """Requests that it happens to reach the store together, so many at a time."""
+    return Fault(f"{count} at one moment", adds_up=True, barrier=threading.Barrier(count))
+
+
 @dataclasses.dataclass
 class Request:
     """A line of the log; it is there from when the request has come."""
     number: int  # from 1
     method: str
     target: str  # path and query, as they came
+    key: str = ""  # that of the identity that has signed it
     status: int = 0  # of the answer, also if it was lost; 0: there was none
     bytes_in: int = 0  # of the body, that have come from the client
     bytes_out: int = 0  # of the answer's body, that were sent to the client
@@ -110,11 +117,12 @@ class Rule:
     nth: int | None
     every: int
     times: int | None
+    key: str | None
     matched: int = 0  # requests
     hits: int = 0
 
     def hit(self, request):
-        if not request.is_like(self.method, self.path):
+        if not request.is_like(self.method, self.path) or self.key not in (None, request.key):
             return False
         self.matched += 1
         if self.nth is not None and self.matched != self.nth or self.matched % self.every != 0:
@@ -134,12 +142,12 @@ class Plan:
         self._rules = []
         self._by_number = {}
 
-    def inject(self, fault, method=None, path="", nth=None, every=1, times=None):
-        """Into requests of that method whose path and query contain the regular expression `path`:
-        only the nth of them, each `every`th, or all, at most so many times. Returns the rule, which
-        counts its hits."""
+    def inject(self, fault, method=None, path="", nth=None, every=1, times=None, key=None):
+        """Into requests of that method whose path and query contain the regular expression `path`,
+        and which are signed with that access key: only the nth of them, each `every`th, or all, at
+        most so many times. Returns the rule, which counts its hits."""
         with self._changed:
-            self._rules.append(Rule(fault, method, path, nth, every, times))
+            self._rules.append(Rule(fault, method, path, nth, every, times, key))
             return self._rules[-1]
 
     def fail_request(self, number, fault):
@@ -161,10 +169,10 @@ class Plan:
         with self._changed:
             self._rules, self._by_number, self.log = [], {}, []
 
-    def take(self, method, target):
+    def take(self, method, target, key):
         """Its line in the log, and its faults."""
         with self._changed:
-            request = Request(len(self.log) + 1, method, target)
+            request = Request(len(self.log) + 1, method, target, key)
             self.log.append(request)
             found = [rule.fault for rule in self._rules if rule.hit(request)]
             if request.number in self._by_number:

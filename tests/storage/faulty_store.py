@@ -16,11 +16,13 @@ import time
 import urllib.parse
 
 from faults import (CUT_BEFORE, CUT_IN_ANSWER, CUT_IN_REQUEST, IGNORE_CONDITIONS, LOSE_ANSWER,
-                    TRUNCATE, Plan)
+                    TRUNCATE, WAIT_S, Plan)
 from http_stream import PIECE, Broken, Stream
 from s3_client import Client, authorization
-from store import ADMIN, READER
+from store import ADMIN, IDENTITIES
 
+# The access key, and which headers are signed.
+SIGNED = re.compile(r"Credential=([^/]+)/.*SignedHeaders=([^,]+)")
 CONDITIONS = {"if-match": None, "if-none-match": None}
 SMALL_PIECES = 50  # a second, on a slow link
 DRAIN_S = 2
@@ -28,15 +30,14 @@ DRAIN_S = 2
 
 def without_conditions(head):
     """Signed again if they were signed, by whoever has signed it."""
-    signed = re.search(r"Credential=([^/]+)/.*SignedHeaders=([^,]+)",
-                       head.headers.get("authorization", ""))
+    signed = SIGNED.search(head.headers.get("authorization", ""))
     if not signed or not set(signed[2].split(";")) & set(CONDITIONS):
         return head.with_headers(CONDITIONS)
     names = [name for name in signed[2].split(";") if name not in CONDITIONS]
     path, _, query = head.first[1].partition("?")
     pairs = [tuple(map(urllib.parse.unquote, pair.partition("=")[::2]))
              for pair in query.split("&") if pair]
-    key, secret = signed[1], dict([ADMIN, READER])[signed[1]]
+    key, secret = signed[1], dict(IDENTITIES)[signed[1]]
     return head.with_headers({**CONDITIONS, "Authorization": authorization(
         key, secret, head.first[0], path, pairs, {name: head.headers[name] for name in names})})
 
@@ -48,6 +49,7 @@ class Exchange:
         self._client, self._head, self._request = client, head, request
         self._connect = connect
         self._links = [fault.link for fault in faults if fault.link]
+        self._barriers = [fault.barrier for fault in faults if fault.barrier]
         self._delay_s = sum(fault.seconds for fault in faults)
         self._keeps_conditions = IGNORE_CONDITIONS not in faults
         self._fault = next((fault for fault in faults if not fault.adds_up), None)
@@ -60,6 +62,8 @@ class Exchange:
     def carry_out(self):
         """Whether another request may follow."""
         time.sleep(self._delay_s)
+        for barrier in self._barriers:
+            barrier.wait(WAIT_S)
         if self._fault == CUT_BEFORE:
             self._client.reset()
             return False
@@ -243,7 +247,8 @@ class FaultyStore(Plan):
                 connection.close()
 
     def _exchange(self, client, head):
-        request, faults = self.take(*head.first[:2])
+        signed = SIGNED.search(head.headers.get("authorization", ""))
+        request, faults = self.take(*head.first[:2], key=signed[1] if signed else "")
         return Exchange(client, head, request, faults, self._connect).carry_out()
 
     def _connect(self):

@@ -11,10 +11,10 @@ sys.dont_write_bytecode = True
 from checks import expect, expect_equal, play, raised
 from faults import (CUT_BEFORE, CUT_IN_ANSWER, CUT_IN_REQUEST, EXPIRED_TOKEN, IGNORE_CONDITIONS,
                     INTERNAL_ERROR, LOSE_ANSWER, SLOW_DOWN, TIME_TOO_SKEWED, TOO_MANY_REQUESTS,
-                    TRUNCATE, answer, delay, limit)
+                    TRUNCATE, answer, at_one_moment, delay, limit)
 from faulty_store import FaultyStore
 from s3_client import Client, authorization
-from store import ADMIN, READER, Store
+from store import ADMIN, READER, RENEWED, Store
 
 MIB = 1 << 20
 CONTENT = os.urandom(3 * MIB)
@@ -207,6 +207,23 @@ def choices(store, faulty):
                  "numbers")
 
 
+def of_one_identity(store, faulty):
+    rule = faulty.inject(EXPIRED_TOKEN, key=ADMIN[0])
+    expect_equal([faulty.client(identity).put("test", "own", b"").status
+                  for identity in (ADMIN, RENEWED, ADMIN)], [403, 200, 403], "answers")
+    expect_equal(([each.key for each in faulty.log], rule.hits),
+                 ([ADMIN[0], RENEWED[0], ADMIN[0]], 2), "who has signed them, and hits")
+
+
+def at_once(store, faulty):
+    """Of writes that meet a condition together, one is carried out."""
+    faulty.inject(at_one_moment(4), "PUT")
+    with concurrent.futures.ThreadPoolExecutor(4) as threads:
+        statuses = list(threads.map(lambda _: faulty.client().put(
+            "test", "once", b"x", If_None_Match="*").status, range(4)))
+    expect_equal(sorted(statuses), [200, 412, 412, 412], "answers")
+
+
 def ends_of_stores(store, faulty):
     """A store that is gone is a connection that ends; one that is back is found."""
     client = faulty.client()
@@ -224,7 +241,7 @@ def ends_of_stores(store, faulty):
 def main():
     with Store() as store:
         for scenario in (passes_on, one_connection, cuts, every_request, answers, slowness,
-                         ignored_conditions, choices, ends_of_stores):
+                         ignored_conditions, choices, of_one_identity, at_once, ends_of_stores):
             with FaultyStore(store) as faulty:
                 play(scenario, store, faulty)
 

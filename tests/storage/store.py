@@ -30,7 +30,11 @@ sys.dont_write_bytecode = True
 from s3_client import REGION, Client
 
 here = pathlib.Path(__file__).resolve().parent
+# An access key and its secret each. RENEWED may do what ADMIN may; READER may get and list.
 ADMIN, READER = ("admin-key", "admin-secret"), ("reader-key", "reader-secret")
+RENEWED = ("renewed-key", "renewed-secret")
+IDENTITIES = (ADMIN, READER, RENEWED)
+EVERYTHING = ["Admin", "Read", "List", "Tagging", "Write"]
 BUCKET = "test"
 PORTS = ("master.port", "master.port.grpc", "volume.port", "volume.port.grpc", "filer.port",
          "filer.port.grpc", "s3.port", "s3.port.grpc")
@@ -111,7 +115,6 @@ class Store:
         return "127.0.0.1", self._ports["s3.port"]
 
     def environment(self, identity=ADMIN):
-        """`identity`: ADMIN, or READER, who may get and list."""
         return {"AWS_ENDPOINT_URL": self.endpoint, "AWS_ACCESS_KEY_ID": identity[0],
                 "AWS_SECRET_ACCESS_KEY": identity[1], "AWS_REGION": REGION}
 
@@ -155,7 +158,7 @@ class Store:
             {"name": name, "credentials": [{"accessKey": key, "secretKey": secret}],
              "actions": actions}
             for name, (key, secret), actions in (
-                ("admin", ADMIN, ["Admin", "Read", "List", "Tagging", "Write"]),
+                ("admin", ADMIN, EVERYTHING), ("renewed", RENEWED, EVERYTHING),
                 ("reader", READER, ["Read", "List"]))]}))
         # One master needs no election, and its volumes are small and many.
         command = ["setpriv", "--pdeathsig=KILL", self._program, "-logtostderr=true", "server",

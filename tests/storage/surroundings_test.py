@@ -14,12 +14,12 @@ import tempfile
 
 sys.dont_write_bytecode = True
 from checks import expect, expect_equal, play
-from faults import limit
+from faults import EXPIRED_TOKEN, limit
 from faulty_store import FaultyStore
-from store import ADMIN, Store
-from stored_checkpoints import expect_whole, manifests, url
+from store import ADMIN, RENEWED, Store
+from stored_checkpoints import MANIFESTS, expect_whole, manifests, url
 from tls import Certificates, TlsStore
-from training import FOREVER, HANG, Renzan, descendants
+from training import FOREVER, HANG, Renzan, descendants, wait_until
 
 HERE = pathlib.Path(__file__).resolve().parent
 MINUTE = 60
@@ -124,6 +124,42 @@ def credentials_of_a_profile(renzan, store):
         expect_whole(store, name)
 
 
+def credentials_that_expire(renzan, store):
+    """While a run writes checkpoints; sooner or later, somebody writes others to the file."""
+    file = renzan.folder / "home/rotated"
+
+    def write(identity):
+        new = file.with_suffix(".new")
+        new.write_text(f"[default]\naws_access_key_id = {identity[0]}\n"
+                       f"aws_secret_access_key = {identity[1]}\n")
+        new.rename(file)
+
+    for place, is_late in ("expire-renewed", False), ("expire-late", True):
+        write(ADMIN)
+        with FaultyStore(store) as faulty:
+            run = renzan.start(place, url(place), store=faulty, keys=FOREVER,
+                               AWS_ACCESS_KEY_ID=None, AWS_SECRET_ACCESS_KEY=None,
+                               AWS_SHARED_CREDENTIALS_FILE=str(file))
+            run.wait_for("checkpoint step-")
+            if not is_late:
+                write(RENEWED)
+            refused = faulty.inject(EXPIRED_TOKEN, key=ADMIN[0])
+            if is_late:
+                run.wait_for(f"step-.* could not be written: .*the credentials of profile 'default' "
+                             f"of {file} have expired: renew them")
+                write(RENEWED)
+            wait_until(lambda: any(each.key == RENEWED[0] and each.is_like("PUT", MANIFESTS)
+                                   and each.status == 200 for each in faulty.log),
+                       "a checkpoint that the new credentials have written")
+            run.signal(signal.SIGTERM)
+            run.end(75)
+            expect(refused.hits, "nothing was refused")
+        expect_equal(run.count("could not be written") > 0, is_late,
+                     f"whether a checkpoint was lost, in\n{run.log()}")
+        expect_whole(store, place)
+        renzan("checkpoint", "verify", url(place), store=store)
+
+
 def notices(renzan, store):
     """What is written before the end of a machine follows what the store takes, and is said."""
     place = "notices"
@@ -149,6 +185,7 @@ def main():
         play(wrong_clocks, renzan, store)
         play(other_addresses, renzan, store)
         play(credentials_of_a_profile, renzan, store)
+        play(credentials_that_expire, renzan, store)
         play(notices, renzan, store)
 
 

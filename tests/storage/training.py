@@ -21,7 +21,7 @@ import time
 
 from checks import expect, expect_equal
 from faults import delay
-from store import ADMIN, READER
+from store import IDENTITIES
 
 LIMIT_S = 300  # only ends a test that hangs
 STEPS = 330
@@ -41,7 +41,7 @@ CONFIG = {
 HANG = delay(3600)
 FOREVER = {"training.max_steps": 100_000_000, "training.epochs": 1_000_000}
 WRONG_SECRET = "not-the-secret"
-SECRETS = (ADMIN[1], READER[1], WRONG_SECRET)
+SECRETS = (*(secret for _, secret in IDENTITIES), WRONG_SECRET)
 OF_PROGRAMMERS = ("Traceback", "terminate called", "internal error", "std::")
 
 

@@ -3,9 +3,10 @@
 import signal
 
 from checks import expect, expect_equal
+from faults import at_one_moment
 from faulty_store import FaultyStore
 from stored_checkpoints import MANIFESTS, OBJECTS, etags, expect_whole, manifests, url
-from training import FOREVER, HANG
+from training import FOREVER, HANG, wait_until
 
 WAITS = "waiting up to .* to see whether another run still writes here"
 
@@ -30,6 +31,24 @@ def second_run(renzan, store):
         expect_equal(run.count(WAITS), 0, f"waits in\n{run.log()}")
         run.signal(signal.SIGTERM)
         run.end(75)
+    expect_whole(store, place)
+
+
+def at_the_same_moment(renzan, store):
+    """Both write the lock where there is none, and where an earlier run has left its own."""
+    place, others = "moment", {"checkpoint.every_steps": 0}
+    for turn in range(3):
+        with FaultyStore(store) as faulty:
+            both = faulty.inject(at_one_moment(2), "PUT", r"/\.lock", times=2)
+            runs = [renzan.start(f"{place}-{turn}.{name}", url(place), store=faulty,
+                                 keys=FOREVER | others) for name in "ab"]
+            loser = wait_until(lambda: next((run for run in runs if not run.is_running()), None),
+                               "one of two runs is refused")
+            expect(loser.end(73).count("^error: another run is writing to "), loser.log())
+            winner = runs[1 - runs.index(loser)].wait_for_steps()
+            expect_equal(both.hits, 2, "locks that were written at one moment")
+            winner.signal(signal.SIGTERM)
+            winner.end(75)
     expect_whole(store, place)
 
 

@@ -22,6 +22,7 @@ constexpr double kSlowestBytesPerSecond = 256e3;
 constexpr double kTimeoutSeconds = 60;
 constexpr int kPreconditionFailed = 412;
 constexpr int kNotFound = 404;
+constexpr int kOutOfRange = 416;
 
 void Wait(double seconds, std::stop_token stop) {
   std::mutex mutex;
@@ -148,6 +149,13 @@ Client::Answer Client::Send(const Request& request) {
 }
 
 void Client::FailWith(const Request& request, const HttpAnswer& answer) {
+  // An answer to HEAD has no body, which would say why: the answer to a GET has.
+  if (request.method == "HEAD")
+    Send({.method = "GET",
+          .location = request.location,
+          .headers = {{"range", "bytes=0-0"}},
+          .expected = {kNotFound, kOutOfRange},
+          .stop = request.stop});
   throw Explain({.method = request.method,
                  .location = request.location,
                  .credentials_origin = credentials_.origin(),
@@ -184,7 +192,6 @@ void Client::GetRange(const Location& location, const std::string& etag, uint64_
 void Client::StreamRange(const Location& location, const std::string& etag, uint64_t offset,
                          uint64_t bytes, const TakeBytes& take, std::stop_token stop) {
   if (bytes == 0) return;
-  constexpr int kOutOfRange = 416;
   const auto is_short = [bytes](const HttpAnswer& answer) {
     return answer.status == kOutOfRange ||
            (answer.status != kPreconditionFailed && answer.taken != bytes);

@@ -92,12 +92,16 @@ Error Explain(const Refused& request, const HttpAnswer& answer, const Settings& 
   if (answer.status == 507 || code == "QuotaExceeded")
     return make(ErrorCode::kIo, "make room in the store");
   if (answer.status == 401 || answer.status == 403)
-    return make(ErrorCode::kNoPermission,
-                fmt::format("the credentials of {} {} it: training needs to list, read, write and "
-                            "delete below this prefix, and to abort uploads",
-                            request.credentials_origin,
-                            // Answers to HEAD do not say which.
-                            code.empty() ? "are wrong, or do not allow" : "do not allow"));
+    return make(
+        ErrorCode::kNoPermission,
+        fmt::format("the credentials of {} {} it{}: a dataset needs reading below this prefix; "
+                    "imports and checkpoints also listing, writing, deleting and aborting uploads",
+                    request.credentials_origin,
+                    // Answers to HEAD do not say which.
+                    code.empty() ? "are wrong, or do not allow" : "do not allow",
+                    request.method == "GET" && !request.location.key.empty()
+                        ? ", or it is not there (who may not list is not told)"
+                        : ""));
   if (code == "InvalidBucketName" || code == "KeyTooLongError" || code == "InvalidURI")
     return make(ErrorCode::kConfig, "choose another name");
   if (code == "NoSuchUpload")
