@@ -106,7 +106,7 @@ TEST(KubernetesComplaints, AJobThatRunsAgainSaysWhatIsTrueAllTheTime) {
       EXPECT_EQ(running, 0) << second;
     }
     EXPECT_EQ(ConditionOf(world, "train", "Running"), phase == "running" ? "True" : "False");
-    EXPECT_EQ(ConditionOf(world, "train", "Complete"), phase == "done" ? "True" : "False");
+    EXPECT_EQ(ConditionOf(world, "train", "Complete"), phase == "done" ? "True" : "none");
     attempts_seen = std::max(attempts_seen,
                              phase == "running" ? static_cast<int>(world.AttemptsOf("train")) : 0);
     waits_seen += phase == "pending";

@@ -159,7 +159,7 @@ TEST(KubernetesControllerJobs, WhatAppliesOnlyLaterIsSaidAndTheWorkersKeepTheirR
       if (TextAt(condition, {"type"}) == "SpecApplied") return TextAt(condition, {"status"});
     return std::string("not said");
   };
-  EXPECT_EQ(is_applied(), "True");
+  EXPECT_EQ(is_applied(), "not said");
   world.cluster.EditJob("ads", "train",
                         [](Json& spec) { spec["template"] = JobSpec(1, 1)["template"]; });
   world.Run(kSecond);

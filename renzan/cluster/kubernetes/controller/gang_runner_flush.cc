@@ -175,8 +175,10 @@ bool GangRunner::WriteStates(const std::set<JobId>& gangs) {
 bool GangRunner::StartGangs(std::set<JobId> gangs) {
   std::erase_if(gangs, [&](JobId id) { return !to_start_.contains(id); });
   const std::set<JobId> all_of_them = gangs;
-  for (const auto step : {&GangRunner::FindClaims, &GangRunner::CreateServices,
-                          &GangRunner::CreatePods, &GangRunner::BindPods})
+  // Services after the pods that they select: earlier, Kubernetes writes their endpoints once more
+  // for each change of the first pod.
+  for (const auto step : {&GangRunner::FindClaims, &GangRunner::CreatePods,
+                          &GangRunner::CreateServices, &GangRunner::BindPods})
     for (const JobId failed : (this->*step)(gangs)) gangs.erase(failed);
   bool all = true;
   for (const JobId id : all_of_them) {

@@ -1,5 +1,6 @@
 #include "renzan/cluster/kubernetes/objects/conditions.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "renzan/cluster/kubernetes/objects/json_fields.h"
@@ -8,6 +9,12 @@
 namespace renzan::cluster::kubernetes {
 
 using nlohmann::json;
+
+bool HasCondition(const json& status, const std::string& type) {
+  const json& conditions = At(status, {"conditions"});
+  return std::any_of(conditions.begin(), conditions.end(),
+                     [&](const json& condition) { return TextAt(condition, {"type"}) == type; });
+}
 
 json ConditionObject(const Condition& condition, int64_t generation, const json& before,
                      TimeMs now) {

@@ -139,20 +139,23 @@ GangJobStatus StatusFrom(const json& object, const std::string& path) {
   return status;
 }
 
-std::vector<Condition> ConditionsOf(const GangJobStatus& status) {
+// As of Kubernetes' own Jobs, what has not happened is not there: the server's work grows with the
+// number of fields.
+std::vector<Condition> ConditionsOf(const GangJobStatus& status, const json& before) {
   const std::string reason = status.reason.empty() ? "Waiting" : status.reason;
-  const bool is_done = status.state == RecordState::kDone;
-  Condition applied{"SpecApplied", status.is_spec_applied(), "Applied", "nothing is left to apply"};
-  if (!applied.value) {
-    applied.reason = "AppliesAtNextStart";
-    applied.message =
-        "the workers were started before the last change of the specification, of which only "
-        "another size applies to them: the rest applies when the job starts again";
-  }
-  return {{"Running", status.state == RecordState::kRunning, reason, status.message},
-          {"Complete", is_done, reason, status.message},
-          {"Failed", HasEnded(status.state) && !is_done, reason, status.message},
-          applied};
+  std::vector<Condition> conditions = {
+      {"Running", status.state == RecordState::kRunning, reason, status.message}};
+  if (HasEnded(status.state))
+    conditions.push_back(
+        {status.state == RecordState::kDone ? "Complete" : "Failed", true, reason, status.message});
+  if (!status.is_spec_applied())
+    conditions.push_back(
+        {"SpecApplied", false, "AppliesAtNextStart",
+         "the workers were started before the last change of the specification, of which only "
+         "another size applies to them: the rest applies when the job starts again"});
+  else if (HasCondition(before, "SpecApplied"))
+    conditions.push_back({"SpecApplied", true, "Applied", "nothing is left to apply"});
+  return conditions;
 }
 
 }  // namespace
@@ -237,7 +240,7 @@ json StatusObject(const GangJob& job, const json& before, TimeMs now) {
   if (status.first_started) facts["firstStartedMs"] = *status.first_started;
   if (status.ended) facts["endedMs"] = *status.ended;
   json& conditions = out["conditions"] = json::array();
-  for (const Condition& condition : ConditionsOf(status))
+  for (const Condition& condition : ConditionsOf(status, before))
     conditions.push_back(ConditionObject(condition, status.observed_generation, before, now));
   return out;
 }
