@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""A day of the cluster on this machine, whose jobs keep their checkpoints in the store, and have
-nothing else in common between two attempts: each worker of each has a run directory of its own. A
-node is drained, another lost without a word, the daemon killed, and all jobs stop for one of a higher
+"""A day of the cluster on this machine, whose jobs have their data and their checkpoints in the store,
+and nothing else in common between two attempts: each worker of each has a run directory and a cache
+of its own. A node is drained, another lost without a word, the daemon killed, and all jobs stop for one of a higher
 priority. Their models are those of undisturbed runs.
 
     tests/storage/jobs_test.py build/release/bin/renzan
@@ -24,6 +24,7 @@ from training import is_alive
 LIMIT_S = 240  # only ends a test that hangs
 FOREVER = 100_000_000
 STEPS_AT_THE_END = 300
+DATA = f"s3://{BUCKET}/data"
 CLUSTER = """
 pools: {own: {nodes: 4, resources: {cpu: 4, memory: 4GiB, gpu: 1}}}
 scheduling: {min_between_resizes: 1s}
@@ -41,9 +42,11 @@ class Machine:
     def __init__(self, program, folder, store):
         self.program, self.folder, self.store = program, folder, store
         self.environment = {**{k: v for k, v in os.environ.items() if not k.startswith("RENZAN_")},
-                            **store.environment(), "RENZAN_STATE_DIR": f"{folder}/state"}
+                            **store.environment(), "RENZAN_STATE_DIR": f"{folder}/state",
+                            "RENZAN_DATA_CACHE": f"{folder}/data"}
         self.write("cluster.yaml", CLUSTER)
-        self("data", "synth", "--format", "dataset", "--rows", 20000, "--seed", 5, "--output", "data")
+        self("data", "synth", "--format", "dataset", "--rows", 20000, "--seed", 5, "--output",
+             DATA)
 
     def __call__(self, *arguments, check=True):
         done = subprocess.run([self.program, *map(str, arguments)], cwd=self.folder,
@@ -80,12 +83,13 @@ class Job:
         self.machine, self.name, self._seed = machine, name, seed
         self.place = f"jobs/{name}"
         self.shorten(steps)
-        script = f'"$0" train {name}.yaml --run-dir "$(mktemp -d {machine.folder}/run.XXXXXX)"'
+        own = f'own=$(mktemp -d {machine.folder}/run.XXXXXX); export RENZAN_DATA_CACHE="$own.data"'
+        train = f'"$0" train {name}.yaml --run-dir "$own"'
         machine.write(f"{name}.job", json.dumps({  # which is YAML, too
             "name": name, "priority": priority, "replicas": replicas,
             "resources": {"cpu": 1, "gpu": 1}, "environment": machine.store.environment(),
             "checkpoint": {"on_stop": True, "directory": f"s3://{BUCKET}/{self.place}"},
-            "command": ["sh", "-c", f"{script} && {then}" if then else f"exec {script}",
+            "command": ["sh", "-c", f"{own}; {train} && {then}" if then else f"{own}; exec {train}",
                         machine.program]}))
         self.number = machine("submit", f"{name}.job").split()[-1]
 
@@ -93,7 +97,7 @@ class Job:
         """Before an attempt starts."""
         self._steps = steps
         self.machine.write(f"{self.name}.yaml", CONFIG.replace("SEED", str(self._seed))
-                           .replace("DATA", f"{self.machine.folder}/data")
+                           .replace("DATA", DATA)
                            .replace("STEPS", str(steps)))
 
     def show(self):
