@@ -7,55 +7,19 @@ that jump, and a leader that wakes up when another one leads.
 import datetime
 import http.client
 import json
-import os
 import pathlib
 import signal
-import subprocess
 import sys
 import threading
 import time
-import urllib.request
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+from api_server import ApiServer  # noqa: E402
 from kube import ApiError, wait_until  # noqa: E402
 from proxy import start_behind_proxies  # noqa: E402
 from wall_clock import WallClock, compiler  # noqa: E402
 from world import GANG_JOBS, LEASE, PODS, expect, testing  # noqa: E402
-
-
-class ApiServer:
-    def __init__(self, run):
-        self.run = run
-        self.pid_file = pathlib.Path(f"{run}/api.pid")
-        pid = int(self.pid_file.read_text().split()[0])
-        self.command = pathlib.Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")[:-1]
-        environment = pathlib.Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")[:-1]
-        self.environment = dict(each.split(b"=", 1) for each in environment)
-
-    def kill(self):
-        os.kill(int(self.pid_file.read_text().split()[0]), signal.SIGKILL)
-
-    def start(self):
-        # `down` ends what its pid file names: a process and when it was started.
-        process = subprocess.Popen(
-            self.command, cwd=self.run, env=self.environment, start_new_session=True,
-            stdout=open(f"{self.run}/logs/api-again.log", "ab"), stderr=subprocess.STDOUT)
-        fields = pathlib.Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()
-        self.pid_file.write_text(f"{process.pid} {fields[19]}\n")
-
-    def compact(self):
-        """All that the server's store has of the past."""
-        url = next(each for each in self.command if each.startswith(b"--etcd-servers="))
-        url = url.decode().partition("=")[2]
-
-        def ask(path, body):
-            request = urllib.request.Request(url + path, json.dumps(body).encode())
-            opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-            return json.load(opener.open(request, timeout=10))
-
-        revision = ask("/v3/kv/range", {"key": "AA=="})["header"]["revision"]
-        ask("/v3/kv/compaction", {"revision": revision, "physical": True})
 
 
 def is_up(world):

@@ -101,7 +101,7 @@ command:
 - sh
 - -c
 - 'for line in one two; do echo "worker $RANK, attempt $RENZAN_ATTEMPT: $line"; sleep 1; done;
-  test $RENZAN_ATTEMPT = 1'
+  [ $RENZAN_ATTEMPT = 1 ] || [ $RANK = 1 ] || { sleep 5; exit 1; }'
 """)
     renzan("submit", file, "--image", IMAGE)
     followers = {words: subprocess.Popen(

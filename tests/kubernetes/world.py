@@ -200,9 +200,12 @@ class World:
 
     def leading(self):
         """The replica that leads, once one does."""
-        return wait_until(lambda: next((each for each in self.replicas
-                                        if self.leader().startswith(each.name)), None),
-                          "a replica leads", 60)
+        return wait_until(self.leading_now, "a replica leads", 60)
+
+    def leading_now(self):
+        """None: nobody leads."""
+        name = self.leader()
+        return next((each for each in self.replicas if name.startswith(each.name)), None)
 
     def stop_replicas(self):
         for replica in self.replicas:

@@ -5,7 +5,7 @@ import subprocess
 
 from checks import expect, expect_equal
 from data_runs import FITS, MIB, Cache, url
-from store import BUCKET, READER
+from store import BUCKET, GETTER, READER
 from training import LIMIT_S, WRONG_SECRET
 
 
@@ -45,23 +45,29 @@ def wrong_settings(runs, _):
 
 
 def rights(runs, store):
-    """Who may only read can train; whoever may not is told why."""
-    runs.train_right("reader", "held-out", cache=runs.cache(FITS),
-                     variables=store.environment(READER))
-    words = ("data", "import", "--format", "criteo", "--vocabulary", "hash:100", "--output",
-             url("not-allowed"), "clicks.tsv")
+    """Who may only get objects can train; whoever may not is told why."""
+    runs.train_right("getter", "held-out", cache=runs.cache(FITS),
+                     variables=store.environment(GETTER))
+    fails(runs, 66, url("no-such-data"), "renzan data import", data="no-such-data",
+          cache=runs.cache(FITS), variables=store.environment(GETTER))
     runs("data", "synth", "--format", "criteo", "--rows", "2000", "--output", "clicks.tsv")
     temporary = runs.folder / "tmp"
     temporary.mkdir()
-    for variables, part in (
-            (store.environment(READER), f"PUT {url('not-allowed')}"),
-            ({"AWS_SECRET_ACCESS_KEY": WRONG_SECRET}, "the secret key of AWS_ACCESS_KEY_ID is wrong"),
-            ({"AWS_ACCESS_KEY_ID": "nobody"}, "does not know the credentials of AWS_ACCESS_KEY_ID")):
-        line = runs(*words, code=77, TMPDIR=str(temporary), **variables)
+
+    def import_fails(part, **variables):
+        line = runs("data", "import", "--format", "criteo", "--vocabulary", "hash:100", "--output",
+                    url("not-allowed"), "clicks.tsv", code=77, TMPDIR=str(temporary), **variables)
         expect(part in line, line)
         expect_equal([*temporary.iterdir()], [], "what an import has left in TMPDIR")
-        if "AWS_ENDPOINT_URL" not in variables:
-            fails(runs, 77, part, data="held-out", cache=runs.cache(FITS), variables=variables)
+
+    import_fails(f"PUT {url('not-allowed')}", **store.environment(READER))
+    for variables, part in (
+            ({"AWS_SECRET_ACCESS_KEY": WRONG_SECRET},
+             "the secret key of AWS_ACCESS_KEY_ID is wrong"),
+            ({"AWS_ACCESS_KEY_ID": "nobody"},
+             "does not know the credentials of AWS_ACCESS_KEY_ID")):
+        import_fails(part, **variables)
+        fails(runs, 77, part, data="held-out", cache=runs.cache(FITS), variables=variables)
     expect_equal(store.client().keys(BUCKET, "not-allowed"), [], "what was not allowed")
 
 

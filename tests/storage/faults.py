@@ -98,7 +98,7 @@ class Request:
     number: int  # from 1
     method: str
     target: str  # path and query, as they came
-    key: str = ""  # that of the identity that has signed it
+    access_key: str = ""  # that of the identity that has signed it
     status: int = 0  # of the answer, also if it was lost; 0: there was none
     bytes_in: int = 0  # of the body, that have come from the client
     bytes_out: int = 0  # of the answer's body, that were sent to the client
@@ -117,12 +117,13 @@ class Rule:
     nth: int | None
     every: int
     times: int | None
-    key: str | None
+    access_key: str | None
     matched: int = 0  # requests
     hits: int = 0
 
     def hit(self, request):
-        if not request.is_like(self.method, self.path) or self.key not in (None, request.key):
+        if not request.is_like(self.method, self.path) or self.access_key not in (
+                None, request.access_key):
             return False
         self.matched += 1
         if self.nth is not None and self.matched != self.nth or self.matched % self.every != 0:
@@ -142,12 +143,13 @@ class Plan:
         self._rules = []
         self._by_number = {}
 
-    def inject(self, fault, method=None, path="", nth=None, every=1, times=None, key=None):
+    def inject(self, fault, method=None, path="", nth=None, every=1, times=None,
+               access_key=None):
         """Into requests of that method whose path and query contain the regular expression `path`,
         and which are signed with that access key: only the nth of them, each `every`th, or all, at
         most so many times. Returns the rule, which counts its hits."""
         with self._changed:
-            self._rules.append(Rule(fault, method, path, nth, every, times, key))
+            self._rules.append(Rule(fault, method, path, nth, every, times, access_key))
             return self._rules[-1]
 
     def fail_request(self, number, fault):
@@ -169,10 +171,10 @@ class Plan:
         with self._changed:
             self._rules, self._by_number, self.log = [], {}, []
 
-    def take(self, method, target, key):
+    def take(self, method, target, access_key):
         """Its line in the log, and its faults."""
         with self._changed:
-            request = Request(len(self.log) + 1, method, target, key)
+            request = Request(len(self.log) + 1, method, target, access_key)
             self.log.append(request)
             found = [rule.fault for rule in self._rules if rule.hit(request)]
             if request.number in self._by_number:

@@ -63,7 +63,10 @@ class Exchange:
         """Whether another request may follow."""
         time.sleep(self._delay_s)
         for barrier in self._barriers:
-            barrier.wait(WAIT_S)
+            try:
+                barrier.wait(WAIT_S)
+            except threading.BrokenBarrierError as error:
+                raise Broken("nobody else has come") from error
         if self._fault == CUT_BEFORE:
             self._client.reset()
             return False
@@ -248,7 +251,7 @@ class FaultyStore(Plan):
 
     def _exchange(self, client, head):
         signed = SIGNED.search(head.headers.get("authorization", ""))
-        request, faults = self.take(*head.first[:2], key=signed[1] if signed else "")
+        request, faults = self.take(*head.first[:2], access_key=signed[1] if signed else "")
         return Exchange(client, head, request, faults, self._connect).carry_out()
 
     def _connect(self):

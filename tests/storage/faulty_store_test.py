@@ -208,10 +208,10 @@ def choices(store, faulty):
 
 
 def of_one_identity(store, faulty):
-    rule = faulty.inject(EXPIRED_TOKEN, key=ADMIN[0])
+    rule = faulty.inject(EXPIRED_TOKEN, access_key=ADMIN[0])
     expect_equal([faulty.client(identity).put("test", "own", b"").status
                   for identity in (ADMIN, RENEWED, ADMIN)], [403, 200, 403], "answers")
-    expect_equal(([each.key for each in faulty.log], rule.hits),
+    expect_equal(([each.access_key for each in faulty.log], rule.hits),
                  ([ADMIN[0], RENEWED[0], ADMIN[0]], 2), "who has signed them, and hits")
 
 

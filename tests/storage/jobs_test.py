@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""A day of the cluster on this machine, whose jobs have their data and their checkpoints in the store,
-and nothing else in common between two attempts: each worker of each has a run directory and a cache
-of its own. A node is drained, another lost without a word, the daemon killed, and all jobs stop for one of a higher
-priority. Their models are those of undisturbed runs.
+"""A day of the cluster on this machine, whose jobs have their data and their checkpoints in the
+store, and nothing else in common between two attempts: each worker of each has a run directory and
+a cache of its own. A node is drained, another lost without a word, the daemon killed, and all jobs
+stop for one of a higher priority. Their models are those of undisturbed runs.
 
     tests/storage/jobs_test.py build/release/bin/renzan
 """

@@ -30,10 +30,12 @@ sys.dont_write_bytecode = True
 from s3_client import REGION, Client
 
 here = pathlib.Path(__file__).resolve().parent
-# An access key and its secret each. RENEWED may do what ADMIN may; READER may get and list.
+# An access key and its secret each. RENEWED may do what ADMIN may; READER may get and list, GETTER
+# get what it knows the name of.
 ADMIN, READER = ("admin-key", "admin-secret"), ("reader-key", "reader-secret")
 RENEWED = ("renewed-key", "renewed-secret")
-IDENTITIES = (ADMIN, READER, RENEWED)
+GETTER = ("getter-key", "getter-secret")
+IDENTITIES = (ADMIN, READER, RENEWED, GETTER)
 EVERYTHING = ["Admin", "Read", "List", "Tagging", "Write"]
 BUCKET = "test"
 PORTS = ("master.port", "master.port.grpc", "volume.port", "volume.port.grpc", "filer.port",
@@ -159,7 +161,7 @@ class Store:
              "actions": actions}
             for name, (key, secret), actions in (
                 ("admin", ADMIN, EVERYTHING), ("renewed", RENEWED, EVERYTHING),
-                ("reader", READER, ["Read", "List"]))]}))
+                ("reader", READER, ["Read", "List"]), ("getter", GETTER, ["Read"]))]}))
         # One master needs no election, and its volumes are small and many.
         command = ["setpriv", "--pdeathsig=KILL", self._program, "-logtostderr=true", "server",
                    "-dir=data", "-ip=127.0.0.1", "-ip.bind=127.0.0.1", "-filer", "-s3",

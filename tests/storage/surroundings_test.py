@@ -143,12 +143,12 @@ def credentials_that_expire(renzan, store):
             run.wait_for("checkpoint step-")
             if not is_late:
                 write(RENEWED)
-            refused = faulty.inject(EXPIRED_TOKEN, key=ADMIN[0])
+            refused = faulty.inject(EXPIRED_TOKEN, access_key=ADMIN[0])
             if is_late:
-                run.wait_for(f"step-.* could not be written: .*the credentials of profile 'default' "
-                             f"of {file} have expired: renew them")
+                run.wait_for("step-.* could not be written: .*the credentials of profile "
+                             f"'default' of {file} have expired: renew them")
                 write(RENEWED)
-            wait_until(lambda: any(each.key == RENEWED[0] and each.is_like("PUT", MANIFESTS)
+            wait_until(lambda: any(each.access_key == RENEWED[0] and each.is_like("PUT", MANIFESTS)
                                    and each.status == 200 for each in faulty.log),
                        "a checkpoint that the new credentials have written")
             run.signal(signal.SIGTERM)

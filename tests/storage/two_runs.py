@@ -5,6 +5,7 @@ import signal
 from checks import expect, expect_equal
 from faults import at_one_moment
 from faulty_store import FaultyStore
+from store import ADMIN, RENEWED
 from stored_checkpoints import MANIFESTS, OBJECTS, etags, expect_whole, manifests, url
 from training import FOREVER, HANG, wait_until
 
@@ -39,14 +40,17 @@ def at_the_same_moment(renzan, store):
     place, others = "moment", {"checkpoint.every_steps": 0}
     for turn in range(3):
         with FaultyStore(store) as faulty:
-            both = faulty.inject(at_one_moment(2), "PUT", r"/\.lock", times=2)
-            runs = [renzan.start(f"{place}-{turn}.{name}", url(place), store=faulty,
-                                 keys=FOREVER | others) for name in "ab"]
+            faulty.inject(at_one_moment(2), "PUT", r"/\.lock", times=2)
+            runs = [renzan.start(f"{place}-{turn}-{key}", url(place), store=faulty,
+                                 keys=FOREVER | others, AWS_ACCESS_KEY_ID=key,
+                                 AWS_SECRET_ACCESS_KEY=secret) for key, secret in (ADMIN, RENEWED)]
             loser = wait_until(lambda: next((run for run in runs if not run.is_running()), None),
                                "one of two runs is refused")
             expect(loser.end(73).count("^error: another run is writing to "), loser.log())
             winner = runs[1 - runs.index(loser)].wait_for_steps()
-            expect_equal(both.hits, 2, "locks that were written at one moment")
+            first = faulty.requests("PUT", r"/\.lock")[:2]
+            expect_equal({each.access_key for each in first}, {ADMIN[0], RENEWED[0]}, "who wrote")
+            expect_equal(sorted(each.status for each in first), [200, 412], "at one moment")
             winner.signal(signal.SIGTERM)
             winner.end(75)
     expect_whole(store, place)

@@ -143,15 +143,9 @@ std::string DatasetManifest::VocabularyIdentity(const std::string& feature) cons
 
 DatasetManifest ReadManifest(const std::string& directory) {
   const std::string path = ManifestPath(directory);
-  Storage& storage = Storage::Of(path);
-  if (storage.IsMissing(path))
-    Fail(ErrorCode::kNoInput,
-         "{} is not a dataset: {} does not exist; create one with `renzan data import` or `renzan "
-         "data synth`",
-         directory, path);
   DatasetManifest manifest;
   try {
-    std::string text = storage.ReadText(path);
+    std::string text = Storage::Of(path).ReadText(path);
     const bool guarded = TakeChecksum(path, &text);
     ReadConfigText(text, path, {}, [&](ConfigFields& fields) { manifest.Describe(fields); });
     // A corrupt version number must not disable the checks.
@@ -161,6 +155,11 @@ DatasetManifest ReadManifest(const std::string& directory) {
                    : "the checksum in its last line is missing");
     CheckSchema(manifest.schema());
   } catch (const Error& error) {
+    if (error.is_missing_file())
+      Fail(ErrorCode::kNoInput,
+           "{} is not a dataset: {} does not exist; create one with `renzan data import` or "
+           "`renzan data synth`",
+           directory, path);
     // An error here means corrupt data, not a wrong configuration.
     if (error.code() != ErrorCode::kConfig) throw;
     Fail(ErrorCode::kData, "{}", error.what());

@@ -149,18 +149,32 @@ Client::Answer Client::Send(const Request& request) {
 }
 
 void Client::FailWith(const Request& request, const HttpAnswer& answer) {
-  // An answer to HEAD has no body, which would say why: the answer to a GET has.
+  Refused refused{.method = request.method,
+                  .location = request.location,
+                  .credentials_origin = credentials_.origin(),
+                  .now_unix_seconds = clock_.UnixSeconds()};
   if (request.method == "HEAD")
-    Send({.method = "GET",
-          .location = request.location,
-          .headers = {{"range", "bytes=0-0"}},
-          .expected = {kNotFound, kOutOfRange},
-          .stop = request.stop});
-  throw Explain({.method = request.method,
-                 .location = request.location,
-                 .credentials_origin = credentials_.origin(),
-                 .now_unix_seconds = clock_.UnixSeconds()},
-                answer, settings_);
+    if (const std::optional<HttpAnswer> why = RefusalOfGet(request.location)) {
+      refused.method = "GET";
+      throw Explain(refused, *why, settings_);
+    }
+  throw Explain(refused, answer, settings_);
+}
+
+std::optional<HttpAnswer> Client::RefusalOfGet(const Location& location) {
+  try {
+    HttpAnswer answer = SendOnce({.method = "GET",
+                                  .location = location,
+                                  .headers = {{"range", "bytes=0-0"}},
+                                  .take = [](uint64_t, std::span<const std::byte>) {},
+                                  .take_at_most = 1},
+                                 std::string(kEmptySha256), credentials_.Get());
+    const std::string code = ParseError(answer.body).code;
+    if (answer.status >= 400 && answer.status < kNotFound && !code.empty()) return answer;
+  } catch (const HttpFailure&) {  // the first answer has to do
+  } catch (const Error&) {
+  }
+  return std::nullopt;
 }
 
 std::optional<Object> Client::Head(const Location& location) {

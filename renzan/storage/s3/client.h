@@ -117,6 +117,9 @@ class Client {
   HttpAnswer SendOnce(const Request& request, const std::string& payload_sha256,
                       const Credentials& credentials);
   [[noreturn]] void FailWith(const Request& request, const HttpAnswer& answer);
+  // An answer to HEAD has no body, which would say why it was refused: that to a GET has. None if
+  // the GET is not refused.
+  std::optional<HttpAnswer> RefusalOfGet(const Location& location);
 
   const Settings settings_;
   const Clock& clock_;

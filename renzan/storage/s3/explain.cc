@@ -99,7 +99,7 @@ Error Explain(const Refused& request, const HttpAnswer& answer, const Settings& 
                     request.credentials_origin,
                     // Answers to HEAD do not say which.
                     code.empty() ? "are wrong, or do not allow" : "do not allow",
-                    request.method == "GET" && !request.location.key.empty()
+                    answer.status == 403 && request.method == "GET" && !request.location.key.empty()
                         ? ", or it is not there (who may not list is not told)"
                         : ""));
   if (code == "InvalidBucketName" || code == "KeyTooLongError" || code == "InvalidURI")

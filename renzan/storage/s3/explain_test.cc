@@ -95,6 +95,19 @@ TEST(S3Explain, EachCode) {
   }
 }
 
+TEST(S3Explain, WhatIsNotThereMayBeCalledForbidden) {
+  Refused get = kRefused;
+  get.method = "GET";
+  const auto said = [&](int status) {
+    return std::string(
+        Explain(get, AnswerOf(status, "AccessDenied"), SettingsFor("us-east-1")).what());
+  };
+  EXPECT_THAT(said(403), HasSubstr("do not allow it, or it is not there (who may not list"));
+  EXPECT_THAT(said(401), HasSubstr("do not allow it: "));
+  get.location.key = "";  // a list
+  EXPECT_THAT(said(403), HasSubstr("do not allow it: "));
+}
+
 TEST(S3Explain, TheStoresClock) {
   HttpAnswer answer =
       AnswerOf(403, "RequestTimeTooSkewed", "<ServerTime>2027-01-15T09:00:00Z</ServerTime>");

@@ -291,6 +291,31 @@ TEST_F(S3Retries, ExpiredCredentialsAreReadAgain) {
   }
 }
 
+TEST_F(S3Retries, WhyHeadIsRefusedAGetTells) {
+  client_->Put(At("a"), "1");
+  struct Case {
+    Fault get;
+    std::string said;
+  };
+  for (const Case& test : {Case{Fault::Answer(403, "SignatureDoesNotMatch"), "secret key of "},
+                           Case{Fault::ExpiredToken(), "have expired: renew them"},
+                           // Nothing of these is better than what HEAD has told.
+                           Case{Fault::None(), "are wrong, or do not allow it"},
+                           Case{Fault::Answer(404, "NoSuchKey"), "are wrong, or do not allow it"},
+                           Case{Fault::SlowDown(), "are wrong, or do not allow it"},
+                           Case{Fault::CutBefore(), "are wrong, or do not allow it"}}) {
+    SCOPED_TRACE(test.said);
+    store_.SetPlan([&](int index, const std::string&, const std::string&) {
+      return index == 0 ? Fault::AccessDenied() : test.get;
+    });
+    const Error error = FailureOf([&] { client_->Head(At("a")); });
+    EXPECT_EQ(error.code(), ErrorCode::kNoPermission);
+    EXPECT_THAT(error.what(), HasSubstr(test.said));
+    EXPECT_EQ(store_.requests().size(), 2u);
+    EXPECT_TRUE(waits_.empty());
+  }
+}
+
 TEST_F(S3Retries, OldCredentialsAreNotTriedTwice) {
   for (const Fault& fault : {Fault::ExpiredToken(), Fault::Answer(403, "SignatureDoesNotMatch"),
                              Fault::Answer(403, "InvalidAccessKeyId")}) {

@@ -137,7 +137,7 @@ TEST(KubernetesComplaints, AGangThatIsCreatedInPartIsDeletedWhole) {
     World world;
     for (int node = 0; node < 13; ++node) world.cluster.AddNode(fmt::format("n{}", node), 8);
     world.cluster.AddJob("ads", "train", JobSpec(100, 1), kMinute);
-    // The server is gone in the middle of it: four lists, the status, the Service, pods, bindings.
+    // The server is gone in the middle of it: four lists, the status, pods, the Service, bindings.
     int requests = 0;
     world.leader->connection.meanwhile = [&] {
       world.network.is_down = ++requests > 6 + after && requests < 6 + after + 150;
@@ -268,6 +268,12 @@ TEST(KubernetesComplaints, AJobThatCannotStartGivesItsRoomBackAndSaysWhy) {
   EXPECT_EQ(world.AttemptsOf("stuck"), 2);
   EXPECT_THAT(world.StatusOf("stuck", "message"), HasSubstr("ErrImagePull: no such image"));
   EXPECT_EQ(world.PhaseOf("next"), "done");
+  for (const char* job : {"stuck", "next"}) {
+    const bool is_done = job == std::string("next");
+    EXPECT_EQ(ConditionOf(world, job, "Failed"), is_done ? "none" : "True");
+    EXPECT_EQ(ConditionOf(world, job, "Complete"), is_done ? "True" : "none");
+    EXPECT_EQ(ConditionOf(world, job, "Running"), "False");
+  }
 }
 
 // Nor does the pause before the next attempt hide why there has to be one.

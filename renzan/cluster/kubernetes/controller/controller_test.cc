@@ -243,11 +243,11 @@ TEST(KubernetesController, AWaitingJobSaysWhyInItsStatus) {
   EXPECT_THAT(said("second", "message"), HasSubstr("a has 3 of 8 GPUs free"));
   EXPECT_THAT(said("lost", "message"), HasSubstr("there is no queue 'nowhere'"));
   EXPECT_EQ(said("first", "reason"), "Started");
-  const Json& second = *world.cluster.FindJob("ads", "second");
-  for (const Json& condition : At(second, {"status", "conditions"}))
-    if (TextAt(condition, {"type"}) != "SpecApplied") {
-      EXPECT_EQ(TextAt(condition, {"reason"}), "Resources");
-    }
+  const Json& conditions = At(*world.cluster.FindJob("ads", "second"), {"status", "conditions"});
+  ASSERT_EQ(conditions.size(), 1u) << "of what has not happened nothing is said";
+  EXPECT_EQ(TextAt(conditions[0], {"type"}), "Running");
+  EXPECT_EQ(TextAt(conditions[0], {"status"}), "False");
+  EXPECT_EQ(TextAt(conditions[0], {"reason"}), "Resources");
 }
 
 TEST(KubernetesController, TellsWhatHappensInEvents) {

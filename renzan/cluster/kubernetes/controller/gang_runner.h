@@ -5,9 +5,10 @@
 //
 // Decisions change the facts in memory at once; Flush() then makes them true, in this order: the
 // state of each changed job is written to the server; pods of gangs that start are created, all of
-// a gang; and bound; pods of gangs that stop are deleted. A job whose state could not be written is
-// put back as the server has it, and nothing is done about it. A gang that cannot be created and
-// bound as a whole is deleted as a whole. For one thread.
+// a gang, then the Service by which they find each other; the pods are bound; pods of gangs that
+// stop are deleted. A job whose state could not be written is put back as the server has it, and
+// nothing is done about it. A gang that cannot be created and bound as a whole is deleted as a
+// whole. For one thread.
 //
 // A Flush() does only so much, so that what watches report meanwhile does not wait for thousands of
 // gangs: HasWork() says that there is more. Until its state is written, nothing is done for a job.

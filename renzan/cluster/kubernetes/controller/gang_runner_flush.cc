@@ -175,8 +175,8 @@ bool GangRunner::WriteStates(const std::set<JobId>& gangs) {
 bool GangRunner::StartGangs(std::set<JobId> gangs) {
   std::erase_if(gangs, [&](JobId id) { return !to_start_.contains(id); });
   const std::set<JobId> all_of_them = gangs;
-  // Services after the pods that they select: earlier, Kubernetes writes their endpoints once more
-  // for each change of the first pod.
+  // Services after the pods that they select, for which Kubernetes writes their endpoints less
+  // often; and before bindings, by which a new leader knows a gang that was created whole.
   for (const auto step : {&GangRunner::FindClaims, &GangRunner::CreatePods,
                           &GangRunner::CreateServices, &GangRunner::BindPods})
     for (const JobId failed : (this->*step)(gangs)) gangs.erase(failed);

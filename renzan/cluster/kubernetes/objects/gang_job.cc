@@ -139,8 +139,8 @@ GangJobStatus StatusFrom(const json& object, const std::string& path) {
   return status;
 }
 
-// As of Kubernetes' own Jobs, what has not happened is not there: the server's work grows with the
-// number of fields.
+// As in Kubernetes' own Jobs, an end that has not come is not there: the server's work grows with
+// the number of fields.
 std::vector<Condition> ConditionsOf(const GangJobStatus& status, const json& before) {
   const std::string reason = status.reason.empty() ? "Waiting" : status.reason;
   std::vector<Condition> conditions = {
