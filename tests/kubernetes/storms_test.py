@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""The controller on a real control plane where everything goes wrong for a while: in each seed, other
-jobs and other troubles at other times. When it is calm again, all jobs end; at no time do two attempts
-of one run, or more on a node than it has. `storms_test.py RENZAN`; exits with 77 where there is no
-control plane. RENZAN_TEST_SEEDS=FIRST..LAST draws other storms; one takes 10 to 20 s.
+"""The controller on a real control plane where everything goes wrong for a while: in each seed,
+other jobs and other troubles at other times. When it is calm again, all jobs end; at no time do two
+attempts of one run, or more on a node than it has. `storms_test.py RENZAN`; exits with 77 where
+there is no control plane. RENZAN_TEST_SEEDS=FIRST..LAST draws other storms; one takes 10 to 20 s.
 
-controller/trouble_test.cc does so a hundred times, with more kinds of trouble, on a pretended server."""
+controller/trouble_test.cc does so a hundred times, with more kinds of trouble, on a pretended
+server."""
 
 import http.client
 import os
@@ -40,9 +41,10 @@ class Storm:
         self.jobs, self.cancelled = [], set()
         troubles = [self.answers_are_lost, self.requests_are_late, self.a_watch_expires,
                     self.a_leader_is_killed, self.a_leader_is_paused, self.the_lease_is_stolen,
-                    self.somebody_writes_to_all_jobs, self.a_pod_is_deleted, self.a_node_is_cordoned,
-                    self.a_node_is_announced_to_leave, self.a_job_is_cancelled, self.a_job_is_resized,
-                    self.the_server_is_killed, *([self.a_clock_is_set] if clock else [])]
+                    self.somebody_writes_to_all_jobs, self.a_pod_is_deleted,
+                    self.a_node_is_cordoned, self.a_node_is_announced_to_leave,
+                    self.a_job_is_cancelled, self.a_job_is_resized, self.the_server_is_killed,
+                    *([self.a_clock_is_set] if clock else [])]
         # Most seeds have some peace, too.
         self.troubles = self._draw.sample(troubles, 4)
 
@@ -81,12 +83,14 @@ class Storm:
             status = world.status(job)
             allowed = ("done", "cancelled") if job in self.cancelled else ("done",)
             expect(status["phase"] in allowed, f"{self.name()}: {job} is {status}")
-            last = [pod for pod in world.pods_of(job)
-                    if pod["metadata"]["labels"]["renzan.dev/attempt"] == str(status["attempts"] - 1)]
-            if status["phase"] == "done":  # some are gone: they were told to stop, and ended so
-                expect(all(pod["status"]["phase"] == "Succeeded" for pod in last),
-                       f"{self.name()}: {job} is done, and its pods are "
-                       f"{[(pod['metadata']['name'], pod['status']['phase']) for pod in last]}")
+            if status["phase"] != "done":
+                continue
+            attempt = str(status["attempts"] - 1)
+            ends = {pod["metadata"]["name"]: pod["status"]["phase"] for pod in world.pods_of(job)
+                    if pod["metadata"]["labels"]["renzan.dev/attempt"] == attempt}
+            # Some are gone: they were told to stop when they had ended.
+            expect(set(ends.values()) <= {"Succeeded"},
+                   f"{self.name()}: {job} is done, and its pods are {ends}")
         expect(not world.ledger.wrong, f"{self.name()}: {world.ledger.wrong}")
 
     # --- What may happen.
@@ -126,6 +130,7 @@ class Storm:
         draw = self._draw
         facts = {"replicas": draw.randint(1, 4), "gpus": draw.choice((2, 4, 8)),
                  "run_seconds": draw.uniform(0.3, 3), "priority": draw.randint(0, 2)}
+
         def send(client):
             try:
                 client.get(f"{GANG_JOBS}/{name}")  # the answer may have been lost
@@ -196,15 +201,17 @@ class Storm:
         self._change_node({"taints": [{"key": "ToBeDeletedByClusterAutoscaler", "value": "1",
                                        "effect": "NoSchedule"}]}, {"taints": None})
 
+    def _change_job(self, job, spec):
+        self.ask(lambda client: client.patch(f"{GANG_JOBS}/{job}", {"spec": spec}))
+
     def a_job_is_cancelled(self):
         if job := self.some_job():
             self.cancelled.add(job)
-            self.ask(lambda client: client.patch(f"{GANG_JOBS}/{job}", {"spec": {"cancelled": True}}))
+            self._change_job(job, {"cancelled": True})
 
     def a_job_is_resized(self):
         if job := self.some_job():
-            size = self._draw.randint(1, 4)
-            self.ask(lambda client: client.patch(f"{GANG_JOBS}/{job}", {"spec": {"replicas": size}}))
+            self._change_job(job, {"replicas": self._draw.randint(1, 4)})
 
     def the_server_is_killed(self):
         server = ApiServer(self.world.run)
