@@ -3,38 +3,45 @@
 import json
 import os
 import pathlib
+import re
 import signal
 import subprocess
 import urllib.error
 import urllib.request
+
+from kube import wait_until
+
+here = pathlib.Path(__file__).resolve().parent
+
+
+def has_ended(pid):
+    """Also if nobody has asked yet how."""
+    try:
+        status = pathlib.Path(f"/proc/{pid}/status").read_text()
+    except OSError:
+        return True
+    return re.search(r"^State:\s+[ZX]", status, re.MULTILINE) is not None
 
 
 class ApiServer:
     """Of the testbed in the folder `run`."""
 
     def __init__(self, run):
-        self.run = run
-        self.pid_file = pathlib.Path(f"{run}/api.pid")
-        pid = int(self.pid_file.read_text().split()[0])
-        self.command = pathlib.Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")[:-1]
-        environment = pathlib.Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")[:-1]
-        self.environment = dict(each.split(b"=", 1) for each in environment)
+        self.run = pathlib.Path(run)
 
     def kill(self):
-        os.kill(int(self.pid_file.read_text().split()[0]), signal.SIGKILL)
+        pid = int((self.run / "api.pid").read_text().split()[0])
+        os.kill(pid, signal.SIGKILL)
+        wait_until(lambda: has_ended(pid), "the server has left its port")
 
     def start(self):
-        # `down` ends what its pid file names: a process and when it was started.
-        process = subprocess.Popen(
-            self.command, cwd=self.run, env=self.environment, start_new_session=True,
-            stdout=open(f"{self.run}/logs/api-again.log", "ab"), stderr=subprocess.STDOUT)
-        fields = pathlib.Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()
-        self.pid_file.write_text(f"{process.pid} {fields[19]}\n")
+        subprocess.run([here / "start", self.run, "api"], check=True)
 
     def compact(self):
         """All that the server's store has of the past."""
-        url = next(each for each in self.command if each.startswith(b"--etcd-servers="))
-        url = url.decode().partition("=")[2]
+        command = (self.run / "api.command").read_text().split("\0")
+        url = next(each for each in command if each.startswith("--etcd-servers="))
+        url = url.partition("=")[2]
 
         def ask(path, body):
             request = urllib.request.Request(url + path, json.dumps(body).encode())

@@ -220,6 +220,7 @@ class Storm:
             server.compact()
         time.sleep(self._draw.uniform(0, 3))
         server.start()
+        self.ask(lambda client: client.get("/readyz"))
 
     def a_clock_is_set(self):
         """Of all replicas."""
