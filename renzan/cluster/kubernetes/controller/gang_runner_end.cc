@@ -23,16 +23,22 @@ const char* EndWord(const AttemptEnd& end, const Outcome& outcome) {
   return outcome.state == RecordState::kResizing ? "resized" : "stopped";
 }
 
-// Whether all have ended with 0 and not because they were told to stop. The server tells times in
-// seconds: of a worker that ended in the second in which it was told, those say it who were not.
+// Whether a worker has ended before it was told to stop. The server tells times in seconds: of one
+// that ended in the second in which it was told, that is not known unless it has been seen.
+bool EndedUntold(const Worker& worker) {
+  const auto &told = worker.pod->told_at, &finished = worker.pod->finished;
+  return worker.ended_by_itself || !told || finished < told;
+}
+
+// Whether all have ended with 0 and not because they were told to stop. Of a worker that ended in
+// the second in which it was told, those say it who were not.
 bool EndedByItself(const std::vector<Worker>& workers) {
   bool any_for_sure = false;
   for (const Worker& worker : workers) {
     if (!worker.pod || !worker.pod->ended || worker.pod->exit_code != 0) return false;
-    const auto &told = worker.pod->told_at, &finished = worker.pod->finished;
-    if (worker.ended_by_itself || !told || finished < told)
+    if (EndedUntold(worker))
       any_for_sure = true;
-    else if (finished != told)
+    else if (worker.pod->finished != worker.pod->told_at)
       return false;
   }
   return any_for_sure;
@@ -79,7 +85,10 @@ void GangRunner::Finish(LiveJob& live) {
         status.stop_reason.empty() && status.state == RecordState::kRunning ? EndedBy::kItself
                                                                             : EndedBy::kRequest);
   const TimeMs now = Now();
-  TimeMs first = kNever, last = 0;
+  // Of the worker that failed first: that failed before it was told to stop, then by time, so that
+  // no other one that has saved its work in the same second hides why that was necessary.
+  std::pair<bool, TimeMs> first{true, kNever};  // told, when
+  TimeMs last = 0;
   for (const Worker& worker : live.workers) {
     if (!worker.pod || !worker.pod->ended) {
       if (end.exit_code == 0) end.exit_code = 137;
@@ -87,8 +96,9 @@ void GangRunner::Finish(LiveJob& live) {
     }
     const TimeMs finished = worker.pod->finished.value_or(now);
     last = std::max(last, finished);
-    if (worker.pod->exit_code == 0 || finished >= first) continue;
-    first = finished;
+    const std::pair when{!EndedUntold(worker), finished};
+    if (worker.pod->exit_code == 0 || when >= first) continue;
+    first = when;
     end.exit_code = worker.pod->exit_code;
   }
   if (live.never_started) end.exit_code = 137;
