@@ -287,16 +287,23 @@ def a_first_job(day):
 
 
 def a_failure_is_explained(day):
-    day.client.post(GANG_JOBS, {
-        "apiVersion": "renzan.dev/v1alpha1", "kind": "GangJob", "metadata": {"name": "broken"},
-        "spec": {"template": {"spec": {"containers": [{
-            "name": "main", "image": "renzan:0.1.0",
-            "command": ["renzan", "pod-run", "--", "renzan", "train", "/missing.yaml"],
-            "resources": {"requests": {"cpu": "100m"}}}]}}}})
+    def submit(name, image, *command):
+        day.client.post(GANG_JOBS, {
+            "apiVersion": "renzan.dev/v1alpha1", "kind": "GangJob", "metadata": {"name": name},
+            "spec": {"template": {"spec": {"containers": [{
+                "name": "main", "image": image, "command": command,
+                "resources": {"requests": {"cpu": "100m"}}}]}}}})
+
+    submit("broken", "renzan:0.1.0",
+           "renzan", "pod-run", "--", "renzan", "train", "/missing.yaml")
+    submit("imageless", "localhost/nowhere:1", "true")
     day.wait(lambda: day.status("broken").get("phase") == "failed", "it has failed")
     message = day.status("broken")["message"]
     expect("/missing.yaml" in message, f"its message does not say why: {message}")
-    day.say("a failure is explained")
+    day.wait(lambda: re.search(r"worker 0 on \S+: (ErrImagePull|ImagePullBackOff): .*nowhere",
+                               day.status("imageless").get("message", "")), "the image is named")
+    day.client.delete(f"{GANG_JOBS}/imageless")
+    day.say("failures are explained")
 
 
 def training_begins(day):

@@ -7,9 +7,11 @@ Prints "ready" when all are Ready, then runs until SIGTERM or SIGINT, or until t
 gone, as after `down`. The nodes are PREFIX-000 and so on, with the label fake-nodes/prefix=PREFIX.
 
 A pod bound to such a node becomes Running after --start-s, or Failed with the reason OutOfRESOURCE
-where the node has not enough left, as kubelet does. The pod's annotations say the rest:
+where the node has not enough left, as kubelet does; an image that begins with nowhere/ cannot be
+pulled. The pod's annotations say the rest:
   fake-nodes/run-seconds     it ends by itself after so long (default: it runs until deleted)
   fake-nodes/exit-code       with this code
+  fake-nodes/end-now         given while it runs: it ends at once, with this code
   fake-nodes/stop-seconds    how long it takes to end when deleted (default 0); after the grace
                              period it is killed, code 137
   fake-nodes/stop-code       the code it then ends with (default 143)
@@ -203,6 +205,9 @@ class Fleet:
                     print(f"{time.time():.3f} {metadata['namespace']}/{metadata['name']}",
                           file=self._log)
                 self._admit(Pod(item, next(self._addresses)), pods)
+            code = item["metadata"].get("annotations", {}).get("fake-nodes/end-now")
+            if code is not None:
+                self._agenda.add(0, self._end, pods[uid], int(code))
             if "deletionTimestamp" in item["metadata"]:
                 self._stop(pods[uid], item["metadata"].get("deletionGracePeriodSeconds") or 0)
 
@@ -243,6 +248,10 @@ class Fleet:
             if pod.is_running or pod.has_ended:
                 return
             pod.started_at = kube.now()
+            if any(image.startswith("nowhere/") for _, image in pod.containers):
+                self._report(pod, "Pending", {"waiting": {
+                    "reason": "ErrImagePull", "message": "no such image"}})
+                return
             self._report(pod, "Running", {"running": {"startedAt": pod.started_at}})
             pod.is_running = True
         run_s = pod.number("run-seconds")

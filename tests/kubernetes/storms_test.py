@@ -22,7 +22,7 @@ from api_server import ApiServer  # noqa: E402
 from kube import ApiError, wait_until  # noqa: E402
 from proxy import start_behind_proxies  # noqa: E402
 from wall_clock import WallClock, compiler  # noqa: E402
-from world import GANG_JOBS, LEASE, PODS, expect, testing  # noqa: E402
+from world import GANG_JOBS, LEASE, PATIENT, PODS, expect, testing  # noqa: E402
 
 NODES, REPLICAS, JOBS = 4, 2, 8
 STORM_S = 6
@@ -228,13 +228,9 @@ class Storm:
         self.after(self._draw.uniform(0.5, 3), lambda: self.clock.set_ahead(0))
 
 
-# No node is lost while a server starts, on the slowest machine.
-SLOW = ["--manager=--node-monitor-grace-period=300s"]
-
-
 def main():
     first, _, last = os.environ.get("RENZAN_TEST_SEEDS", "0..3").partition("..")
-    with testing(up=SLOW, nodes=[f"--count={NODES}", "--lease-s=1"]) as world:
+    with testing(up=[PATIENT], nodes=[f"--count={NODES}", "--lease-s=1"]) as world:
         clock = compiler() and WallClock(world.run)
         start_behind_proxies(world, REPLICAS, environment=clock and clock.environment)
         for seed in range(int(first), int(last or first) + 1):

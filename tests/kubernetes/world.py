@@ -35,6 +35,8 @@ PODS = "/api/v1/namespaces/default/pods"
 LEASE = "/apis/coordination.k8s.io/v1/namespaces/renzan-system/leases/renzan-controller"
 GPU = "nvidia.com/gpu"
 LOG_SHOWN = 4000  # characters
+# For `up`: no node is lost while a server starts, on the slowest machine.
+PATIENT = "--manager=--node-monitor-grace-period=300s"
 
 
 def expect(condition, what):
@@ -215,7 +217,7 @@ class World:
     # --- Jobs.
 
     def submit(self, name, replicas, gpus, run_seconds, priority=0, saves=True, selector=None,
-               **others):
+               image="trainer", **others):
         """`others`: of its spec."""
         self.client.post(GANG_JOBS, {
             **kind("GangJob"), "metadata": {"name": name},
@@ -226,7 +228,7 @@ class World:
                              "fake-nodes/stop-seconds": "0.5",
                              "fake-nodes/stop-code": "75" if saves else "143"}},
                          "spec": {"nodeSelector": selector or {}, "containers": [{
-                             "name": "main", "image": "trainer",
+                             "name": "main", "image": image,
                              "resources": {"limits": {GPU: str(gpus)}}}]}}}})
 
     def status(self, name):
