@@ -23,6 +23,8 @@ std::string Describe(std::string_view what, int errno_value) {
 
 bool Error::is_missing_file() const { return IsMissing(errno_value_); }
 
+bool Error::is_full_disk() const { return errno_value_ == ENOSPC || errno_value_ == EDQUOT; }
+
 void FailErrno(int errno_value, std::string_view what) {
   ErrorCode code = ErrorCode::kIo;
   if (errno_value == ENOENT || errno_value == EACCES || errno_value == EISDIR) {

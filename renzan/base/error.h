@@ -37,6 +37,8 @@ class Error : public std::runtime_error {
   ErrorCode code() const { return code_; }
   // Whether a file does not exist, rather than exists and cannot be read.
   bool is_missing_file() const;
+  // Whether a file system, or what its user may have of it, is full.
+  bool is_full_disk() const;
   int exit_status() const { return static_cast<int>(code_); }
 
   // The same error with context prepended: "while importing day_0.gz: line 3: ...".

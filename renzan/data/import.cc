@@ -13,6 +13,7 @@
 #include "renzan/base/error.h"
 #include "renzan/base/file/file.h"
 #include "renzan/base/log.h"
+#include "renzan/data/dataset/dataset_staging.h"
 #include "renzan/data/dataset/dataset_writer.h"
 #include "renzan/data/dataset/manifest.h"
 #include "renzan/data/synth/teacher_report.h"
@@ -253,7 +254,7 @@ class Importer {
 
 ImportProgress ImportDataset(const ImportOptions& options) {
   if (options.inputs.empty()) Fail(ErrorCode::kUsage, "no input files; '-' reads standard input");
-  return Importer(options).Run();
+  return MakingDataset(options.output, [&] { return Importer(options).Run(); });
 }
 
 }  // namespace renzan

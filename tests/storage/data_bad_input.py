@@ -71,8 +71,8 @@ def rights(runs, store):
     expect_equal(store.client().keys(BUCKET, "not-allowed"), [], "what was not allowed")
 
 
-def full_disks(runs, _):
-    """A cache that may be larger than its disk is."""
+def full_disks(runs, store):
+    """A cache that may be larger than its disk is, and a dataset that is made on such a disk."""
     directory = runs.folder / "tiny"
     directory.mkdir()
     mount = ["unshare", "-m", "--", "sh", "-c",
@@ -80,6 +80,17 @@ def full_disks(runs, _):
     if subprocess.run([*mount, "true"], capture_output=True).returncode != 0:
         print("  left out: no mount namespace here, and so no full disk")
         return
+    runs("data", "synth", "--format", "criteo", "--rows", "50000", "--output", "many.tsv")
+    for vocabulary in "hash:100", "threshold:2":
+        done = subprocess.run(
+            [*mount, runs.program, "data", "import", "--format", "criteo", "--vocabulary",
+             vocabulary, "--output", url("too-large"), "many.tsv"], cwd=runs.folder,
+            env={**runs.environment(), "TMPDIR": str(directory)}, capture_output=True, text=True,
+            timeout=LIMIT_S)
+        said = done.stdout + done.stderr
+        expect_equal(done.returncode, 74, f"a full disk: {said}")
+        expect("No space left on device" in said and "set TMPDIR to a larger" in said, said)
+    expect_equal(store.client().keys(BUCKET, "too-large"), [], "what did not fit")
     for order, workers in ("stored", 1), ("mixed", 2):
         command = [runs.program, "train", "config.json", "--run-dir", f"full-{order}", "--workers",
                    str(workers), "--threads", "1", "--set", f"data.train.path={url('mixed')}"]

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "renzan/base/background_task.h"
+#include "renzan/base/error.h"
 #include "renzan/base/file/file.h"
 #include "renzan/storage/storage.h"
 
@@ -45,5 +46,18 @@ class DatasetStaging {
   bool committed_ = false;
   BackgroundTask upload_;  // last, so that it ends before the members it uses
 };
+
+// Calls `make`, which makes a dataset at `path`; the Error of a full disk says which one that is,
+// for the user has named only a store.
+template <typename Make>
+auto MakingDataset(const std::string& path, Make make) {
+  try {
+    return make();
+  } catch (const Error& error) {
+    if (!IsInStore(path) || !error.is_full_disk()) throw;
+    throw error.WithContext(
+        fmt::format("{} is made on a local disk first (set TMPDIR to a larger directory)", path));
+  }
+}
 
 }  // namespace renzan

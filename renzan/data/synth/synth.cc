@@ -7,6 +7,7 @@
 
 #include "renzan/base/error.h"
 #include "renzan/base/file/file.h"
+#include "renzan/data/dataset/dataset_staging.h"
 #include "renzan/data/dataset/dataset_writer.h"
 #include "renzan/data/dataset/manifest.h"
 #include "renzan/data/synth/teacher_report.h"
@@ -103,7 +104,8 @@ SynthResult Synthesize(const SynthOptions& options) {
     Fail(ErrorCode::kUsage, "--rows must be at least 1 and --first-row at least 0");
   const Teacher teacher(options.teacher);
   if (options.format == "criteo") return WriteCriteo(options, teacher);
-  if (options.format == "dataset") return WriteDataset(options, teacher);
+  if (options.format == "dataset")
+    return MakingDataset(options.output, [&] { return WriteDataset(options, teacher); });
   Fail(ErrorCode::kUsage, "unknown format '{}': use criteo or dataset", options.format);
 }
 
