@@ -19,7 +19,7 @@ from api_server import ApiServer  # noqa: E402
 from kube import ApiError, wait_until  # noqa: E402
 from proxy import start_behind_proxies  # noqa: E402
 from wall_clock import WallClock, compiler  # noqa: E402
-from world import GANG_JOBS, LEASE, PODS, expect, testing  # noqa: E402
+from world import GANG_JOBS, LEASE, PATIENT, PODS, expect, testing  # noqa: E402
 
 
 def is_up(world):
@@ -158,12 +158,8 @@ def a_clock_that_jumps_disturbs_nothing(world, clock):
     world.cancel("ticking")
 
 
-# No node is lost while a server starts, on the slowest machine.
-SLOW = ["--manager=--node-monitor-grace-period=300s"]
-
-
 def main():
-    with testing(up=SLOW, nodes=["--count=4", "--lease-s=1"]) as world:
+    with testing(up=[PATIENT], nodes=["--count=4", "--lease-s=1"]) as world:
         clock = compiler() and WallClock(world.run)
         for _ in range(2):
             world.start_replica(environment=clock and clock.environment)

@@ -46,6 +46,11 @@ struct Worker {
   bool ended() const { return gone || (pod && pod->ended); }
 };
 
+// Of those that have failed, the one that did so first; null if none has. Who had been told to stop
+// comes after those who had not, whatever clocks say: with an exit status that says that it has
+// saved its work, it would hide why that was necessary.
+const Worker* FirstFailed(const std::vector<Worker>& workers);
+
 struct LiveJob {
   GangJob object;  // `status` as it should be; the server's once written
   RetryPolicy policy;
@@ -155,6 +160,8 @@ class GangRunner : private Environment {
   // A node of the attempt that was lost before this replica led, so that workers elsewhere may have
   // failed for it; empty: none.
   std::string LostNodeOf(const LiveJob& live, const Job& job) const;
+  void SeeDeleted(LiveJob& live);
+  void SeeFailed(LiveJob& live);
   void SeeStart(LiveJob& live);
   void EndUnstarted(LiveJob& live);
   void Finish(LiveJob& live);

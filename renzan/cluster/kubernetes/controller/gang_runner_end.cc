@@ -23,28 +23,36 @@ const char* EndWord(const AttemptEnd& end, const Outcome& outcome) {
   return outcome.state == RecordState::kResizing ? "resized" : "stopped";
 }
 
-// Whether a worker has ended before it was told to stop. The server tells times in seconds: of one
-// that ended in the second in which it was told, that is not known unless it has been seen.
-bool EndedUntold(const Worker& worker) {
-  const auto &told = worker.pod->told_at, &finished = worker.pod->finished;
-  return worker.ended_by_itself || !told || finished < told;
-}
-
-// Whether all have ended with 0 and not because they were told to stop. Of a worker that ended in
-// the second in which it was told, those say it who were not.
+// Whether all have ended with 0 and not because they were told to stop. The server tells times in
+// seconds: of a worker that ended in the second in which it was told, those say it who were not.
 bool EndedByItself(const std::vector<Worker>& workers) {
   bool any_for_sure = false;
   for (const Worker& worker : workers) {
     if (!worker.pod || !worker.pod->ended || worker.pod->exit_code != 0) return false;
-    if (EndedUntold(worker))
+    const auto &told = worker.pod->told_at, &finished = worker.pod->finished;
+    if (worker.ended_by_itself || !told || finished < told)
       any_for_sure = true;
-    else if (worker.pod->finished != worker.pod->told_at)
+    else if (finished != told)
       return false;
   }
   return any_for_sure;
 }
 
 }  // namespace
+
+const Worker* FirstFailed(const std::vector<Worker>& workers) {
+  const Worker* first = nullptr;
+  std::pair first_key{true, kNever};
+  for (const Worker& worker : workers) {
+    if (!worker.pod || !worker.pod->ended || worker.pod->exit_code == 0) continue;
+    const bool told = worker.pod->told_at && !worker.ended_by_itself;
+    const std::pair key{told, worker.pod->finished.value_or(kNever)};
+    if (first && key >= first_key) continue;
+    first = &worker;
+    first_key = key;
+  }
+  return first;
+}
 
 // How long it took from the request to stop until its last worker had saved its work. A worker that
 // was killed at the end of its grace needs more than that.
@@ -85,22 +93,14 @@ void GangRunner::Finish(LiveJob& live) {
         status.stop_reason.empty() && status.state == RecordState::kRunning ? EndedBy::kItself
                                                                             : EndedBy::kRequest);
   const TimeMs now = Now();
-  // Of the worker that failed first: that failed before it was told to stop, then by time, so that
-  // no other one that has saved its work in the same second hides why that was necessary.
-  std::pair<bool, TimeMs> first{true, kNever};  // told, when
   TimeMs last = 0;
   for (const Worker& worker : live.workers) {
-    if (!worker.pod || !worker.pod->ended) {
-      if (end.exit_code == 0) end.exit_code = 137;
-      continue;
-    }
-    const TimeMs finished = worker.pod->finished.value_or(now);
-    last = std::max(last, finished);
-    const std::pair when{!EndedUntold(worker), finished};
-    if (worker.pod->exit_code == 0 || when >= first) continue;
-    first = when;
-    end.exit_code = worker.pod->exit_code;
+    if (worker.pod && worker.pod->ended)
+      last = std::max(last, worker.pod->finished.value_or(now));
+    else
+      end.exit_code = 137;
   }
+  if (const Worker* failed = FirstFailed(live.workers)) end.exit_code = failed->pod->exit_code;
   if (live.never_started) end.exit_code = 137;
   end.started_ms = job.started;
   end.ended_ms = last == 0 ? now : std::clamp(last, job.started, std::max(job.started, now));

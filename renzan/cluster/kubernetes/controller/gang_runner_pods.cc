@@ -46,7 +46,6 @@ void GangRunner::Check(JobId id) {
   const auto at = live_.find(id);
   if (at == live_.end() || at->second.workers.empty()) return;
   LiveJob& live = at->second;
-  const int attempt = live.object.status.attempts - 1;
   std::vector<bool> exists(live.workers.size());
   const auto see = [&](const Pod& pod, bool there) {
     if (!IsWorker(pod)) return;
@@ -79,26 +78,41 @@ void GangRunner::Check(JobId id) {
     End(live, EndedBy::kCannotStart,
         live.end_message.empty() ? "its pods were not all created and bound" : live.end_message);
   }
-  for (size_t rank = 0; rank < live.workers.size() && !live.ended_by; ++rank) {
-    const Worker& worker = live.workers[rank];
-    const std::string name = PodName(live.object.name, attempt, static_cast<int>(rank));
-    if (IsBeingDeleted(worker))
-      // The others are told to save their work, too.
-      End(live, EndedBy::kRequest, fmt::format("pod {} is being deleted", name));
-    else if (worker.pod && worker.pod->ended && worker.pod->exit_code != 0)
-      End(live,
-          !worker.pod->refused  ? EndedBy::kWorkerFailed
-          : worker.pod->started ? EndedBy::kNodeFailed
-                                : EndedBy::kCannotStart,
-          fmt::format("worker {} on {} exited with {}{}", rank, worker.node, worker.pod->exit_code,
-                      worker.pod->reason.empty() ? "" : " (" + worker.pod->reason + ")"));
-    else if (worker.gone && !(worker.pod && worker.pod->ended))
-      End(live, EndedBy::kNodeFailed, fmt::format("pod {} was deleted", name));
-  }
+  // While it runs, somebody else deletes its pods, and other workers may have failed for that.
+  // Afterwards it is us, because one has failed.
+  const bool by_others = snapshot_.Find(id)->state == JobState::kRunning;
+  if (by_others) SeeDeleted(live);
+  SeeFailed(live);
+  if (!by_others) SeeDeleted(live);
   SeeStart(live);
   if (std::all_of(live.workers.begin(), live.workers.end(),
                   [](const Worker& worker) { return worker.ended(); }))
     Finish(live);
+}
+
+void GangRunner::SeeDeleted(LiveJob& live) {
+  for (size_t rank = 0; rank < live.workers.size() && !live.ended_by; ++rank) {
+    const Worker& worker = live.workers[rank];
+    const std::string name =
+        PodName(live.object.name, live.object.status.attempts - 1, static_cast<int>(rank));
+    if (IsBeingDeleted(worker))
+      // The others are told to save their work, too.
+      End(live, EndedBy::kRequest, fmt::format("pod {} is being deleted", name));
+    else if (worker.gone && !(worker.pod && worker.pod->ended))
+      End(live, EndedBy::kNodeFailed, fmt::format("pod {} was deleted", name));
+  }
+}
+
+void GangRunner::SeeFailed(LiveJob& live) {
+  const Worker* worker = live.ended_by ? nullptr : FirstFailed(live.workers);
+  if (!worker) return;
+  const Pod& pod = *worker->pod;
+  End(live,
+      !pod.refused  ? EndedBy::kWorkerFailed
+      : pod.started ? EndedBy::kNodeFailed
+                    : EndedBy::kCannotStart,
+      fmt::format("worker {} on {} exited with {}{}", pod.rank, worker->node, pod.exit_code,
+                  pod.reason.empty() ? "" : " (" + pod.reason + ")"));
 }
 
 // Once for each attempt, its user reads why a worker cannot start.

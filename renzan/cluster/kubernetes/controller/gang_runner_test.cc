@@ -1,6 +1,7 @@
 #include "renzan/cluster/kubernetes/controller/gang_runner.h"
 
 #include <fmt/format.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
@@ -17,10 +18,10 @@ class NoRequests : public Requests {
   void Run(std::vector<Request>) override {}
 };
 
-// A job of two workers, which its third attempt has on two nodes.
-class GangRunnerTest : public ::testing::Test {
- protected:
-  GangRunnerTest() {
+// A job of two workers, which its third attempt has on two nodes, as another leader has left it.
+class Gang {
+ public:
+  explicit Gang(const char* phase) {
     for (const char* name : {"n0", "n1"})
       inventory_.Put({.name = name, .labels = {{kPoolLabel, "p"}}, .ready = true}, 0);
     const Json object = {
@@ -30,7 +31,7 @@ class GangRunnerTest : public ::testing::Test {
           {"retries", 1},
           {"template", {{"spec", {{"containers", Json::array()}}}}}}},
         {"status",
-         {{"phase", "running"},
+         {{"phase", phase},
           {"attempts", 3},
           {"placement", {{{"node", "n0"}, {"workers", 1}}, {{"node", "n1"}, {"workers", 1}}}},
           {"facts", {{"id", 1}}}}}};
@@ -40,20 +41,14 @@ class GangRunnerTest : public ::testing::Test {
     runner_.Add(std::move(job), std::move(facts));
   }
 
-  static Pod Worker(int rank) {
-    return {.ns = "ads",
-            .name = fmt::format("job-2-{}", rank),
-            .uid = fmt::format("p{}", rank),
-            .node = fmt::format("n{}", rank),
-            .job_uid = "u",
-            .attempt = 2,
-            .rank = rank};
-  }
+  bool HasWorker(const Pod& pod) const { return runner_.IsWorker(pod); }
   void See(std::initializer_list<Pod> pods) {
     for (const Pod& pod : pods) pods_.Put(pod);
     runner_.Check(1);
   }
+  const GangJobStatus& status() const { return runner_.live().at(1).object.status; }
 
+ private:
   const ManualClock clock_;
   Snapshot snapshot_;
   Inventory inventory_{snapshot_};
@@ -62,13 +57,45 @@ class GangRunnerTest : public ::testing::Test {
   GangRunner runner_{"replica", /*at_once=*/256, snapshot_, inventory_, pods_, requests_, clock_};
 };
 
+constexpr TimeMs kThen = 5 * kSecond;
+
+Pod PodOfRank(int rank) {
+  return {.ns = "ads",
+          .name = fmt::format("job-2-{}", rank),
+          .uid = fmt::format("p{}", rank),
+          .node = fmt::format("n{}", rank),
+          .job_uid = "u",
+          .attempt = 2,
+          .rank = rank,
+          .running = true};
+}
+Pod Told(Pod pod) {
+  pod.deleting = true;
+  pod.told_at = kThen;
+  return pod;
+}
+Pod Ended(Pod pod, int exit_code, TimeMs when) {
+  pod.running = false;
+  pod.ended = true;
+  pod.exit_code = exit_code;
+  pod.finished = when;
+  return pod;
+}
+void ExpectFailure(const GangJobStatus& status) {
+  EXPECT_EQ(status.exit_code, 1);
+  EXPECT_EQ(status.failures, 1);
+  EXPECT_EQ(status.requeues, 0);
+  EXPECT_THAT(status.message, ::testing::StartsWith("failed: worker 1 on n1 exited with 1"));
+}
+
 // What was asked of users' pods decides about other users' room and jobs.
-TEST_F(GangRunnerTest, PodsThatOnlyLookLikeWorkersAreNone) {
-  EXPECT_TRUE(runner_.IsWorker(Worker(1)));
+TEST(GangRunner, PodsThatOnlyLookLikeWorkersAreNone) {
+  const Gang gang("running");
+  EXPECT_TRUE(gang.HasWorker(PodOfRank(1)));
   const auto with = [&](const std::function<void(Pod&)>& edit) {
-    Pod pod = Worker(1);
+    Pod pod = PodOfRank(1);
     edit(pod);
-    return runner_.IsWorker(pod);
+    return gang.HasWorker(pod);
   };
   EXPECT_TRUE(with([](Pod& pod) { pod.node = ""; }));
   EXPECT_FALSE(with([](Pod& pod) { pod.ns = "vision"; }));
@@ -79,31 +106,33 @@ TEST_F(GangRunnerTest, PodsThatOnlyLookLikeWorkersAreNone) {
   for (const int rank : {-1, 0, 2}) EXPECT_FALSE(with([&](Pod& pod) { pod.rank = rank; })) << rank;
 }
 
-// The others are told to save their work, and exit with 75 in the same second: that does not make a
-// failure one that retries do not count.
-TEST_F(GangRunnerTest, WhoFailedBeforeTheOthersWereToldSaysHowItEnded) {
-  constexpr TimeMs kThen = 5 * kSecond;
-  Pod saves = Worker(0), fails = Worker(1);
-  saves.running = true;
-  fails.ended = true;
-  fails.exit_code = 1;
-  fails.finished = kThen;
-  See({saves, fails});
-  for (Pod* pod : {&saves, &fails}) {
-    pod->deleting = true;
-    pod->told_at = kThen;
+// Workers that have been told to stop and save their work exit with 75, in the same second as the
+// one that has failed, or earlier by the clock of their node. That does not make it a failure that
+// retries do not count.
+TEST(GangRunner, WhoFailedBeforeTheOthersWereToldSaysHowItEnded) {
+  for (const TimeMs clock : {0, -1000, 1000}) {
+    SCOPED_TRACE(clock);
+    Gang gang("running");
+    const Pod fails = Ended(PodOfRank(1), 1, kThen);
+    gang.See({PodOfRank(0), fails});
+    gang.See({Ended(Told(PodOfRank(0)), 75, kThen + clock), Told(fails)});
+    ExpectFailure(gang.status());
   }
-  saves.running = false;
-  saves.ended = true;
-  saves.exit_code = 75;
-  saves.finished = kThen;
-  See({saves, fails});
-  const GangJobStatus& status = runner_.live().at(1).object.status;
-  EXPECT_EQ(status.exit_code, 1);
-  EXPECT_EQ(status.failures, 1);
-  EXPECT_EQ(status.requeues, 0);
-  EXPECT_NE(status.message.find("worker 1 on n1 exited with 1"), std::string::npos)
-      << status.message;
+}
+
+TEST(GangRunner, TheNextLeaderKnowsWhoFailedFirst) {
+  Gang gang("stopping");
+  gang.See({Ended(Told(PodOfRank(0)), 75, kThen), Ended(PodOfRank(1), 1, kThen)});
+  ExpectFailure(gang.status());
+}
+
+// Nobody has seen what was first: a pod is being deleted, and so the other worker has lost its
+// peer.
+TEST(GangRunner, WhoFailsBecauseAnotherWasDeletedIsNoFailure) {
+  Gang gang("running");
+  gang.See({Ended(PodOfRank(0), 1, kThen + kSecond), Ended(Told(PodOfRank(1)), 75, kThen)});
+  EXPECT_EQ(gang.status().failures, 0);
+  EXPECT_EQ(gang.status().message, "back to the queue (pod job-2-1 is being deleted)");
 }
 
 }  // namespace
