@@ -78,6 +78,18 @@ uint32_t Prefetcher::NextUse(int64_t block, int64_t after) {
   return BlockCache::kNever;
 }
 
+// The last window to be fetched while window `now` is read. What is fetched before it is needed
+// takes the room of something that is needed later, and just before, what has been read could be
+// evicted instead. So where not everything fits, that is as late as the reader allows: the windows
+// of this step and the next one. See P. Cao, E. Felten, A. Karlin, K. Li, "A study of integrated
+// prefetching and caching strategies", 1995.
+int64_t Prefetcher::Horizon(int64_t now) const {
+  if (cache_.cache().FitsWhole()) return last_window_;
+  const int64_t window_rows = options_.shuffle.block_rows * options_.shuffle.window_blocks;
+  const int64_t ahead = (2 * options_.global_batch + window_rows - 1) / window_rows;
+  return std::min(last_window_, now + ahead);
+}
+
 bool Prefetcher::Fetch(int64_t window) {
   const SampleOrder& order = OrderOf(window / windows_per_epoch_);
   std::vector<int64_t> blocks = order.BlocksOfWindow(window % windows_per_epoch_);
@@ -133,7 +145,7 @@ void Prefetcher::Run() {
       }
       for (; released < now; ++released) Release(released, now);
       next = std::max(next, now);
-      if (next <= last_window_ && Fetch(next)) {
+      if (next <= Horizon(now) && Fetch(next)) {
         ++next;
         continue;
       }

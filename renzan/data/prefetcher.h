@@ -33,6 +33,7 @@ class Prefetcher {
   uint32_t TimeOf(int64_t window) const;
   const SampleOrder& OrderOf(int64_t epoch);
   void Run();
+  int64_t Horizon(int64_t now) const;
   bool Fetch(int64_t window);
   void Release(int64_t window, int64_t now);
   uint32_t NextUse(int64_t block, int64_t after);
