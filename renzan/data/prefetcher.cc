@@ -26,6 +26,7 @@ Prefetcher::Prefetcher(DatasetCache& cache, const BatchLoaderOptions& options)
   windows_per_epoch_ = OrderOf(options_.first_step / steps_per_epoch_).num_windows();
   now_ = WindowOf(options_.first_step);
   last_window_ = WindowOf(options_.first_step + std::max<int64_t>(options_.num_steps, 1) - 1);
+  horizon_ = HorizonOf(options_.first_step);
   thread_ = std::thread([this] { Run(); });
 }
 
@@ -42,14 +43,30 @@ void Prefetcher::AtStep(int64_t step) {
   {
     const std::lock_guard lock(mutex_);
     now_ = WindowOf(step);
+    horizon_ = HorizonOf(step);
   }
   changed_.notify_all();
 }
 
-int64_t Prefetcher::WindowOf(int64_t step) const {
-  const int64_t position = step % steps_per_epoch_ * options_.global_batch;
-  const int64_t window_rows = options_.shuffle.block_rows * options_.shuffle.window_blocks;
-  return step / steps_per_epoch_ * windows_per_epoch_ + position / window_rows;
+int64_t Prefetcher::WindowRows() const {
+  return options_.shuffle.block_rows * options_.shuffle.window_blocks;
+}
+
+int64_t Prefetcher::WindowOf(int64_t step, int64_t sample) const {
+  const int64_t position = step % steps_per_epoch_ * options_.global_batch + sample;
+  return step / steps_per_epoch_ * windows_per_epoch_ + position / WindowRows();
+}
+
+// The last window to be fetched when a step is read. What is fetched before it is needed takes the
+// room of something that is needed later, and just before, what has been read could be evicted
+// instead. So where not everything fits, that is the last one that the steps need which begin while
+// as many samples are read as a window has. See P. Cao, E. Felten, A. Karlin, K. Li, "A study of
+// integrated prefetching and caching strategies", 1995.
+int64_t Prefetcher::HorizonOf(int64_t step) const {
+  if (cache_.cache().FitsWhole()) return last_window_;
+  const int64_t batch = options_.global_batch;
+  const int64_t steps = (WindowRows() + batch - 1) / batch;
+  return std::min(last_window_, WindowOf(step + steps, batch - 1));
 }
 
 uint32_t Prefetcher::TimeOf(int64_t window) const {
@@ -76,18 +93,6 @@ uint32_t Prefetcher::NextUse(int64_t block, int64_t after) {
     if (window > after) return TimeOf(window);
   }
   return BlockCache::kNever;
-}
-
-// The last window to be fetched while window `now` is read. What is fetched before it is needed
-// takes the room of something that is needed later, and just before, what has been read could be
-// evicted instead. So where not everything fits, that is as late as the reader allows: the windows
-// of this step and the next one. See P. Cao, E. Felten, A. Karlin, K. Li, "A study of integrated
-// prefetching and caching strategies", 1995.
-int64_t Prefetcher::Horizon(int64_t now) const {
-  if (cache_.cache().FitsWhole()) return last_window_;
-  const int64_t window_rows = options_.shuffle.block_rows * options_.shuffle.window_blocks;
-  const int64_t ahead = (2 * options_.global_batch + window_rows - 1) / window_rows;
-  return std::min(last_window_, now + ahead);
 }
 
 bool Prefetcher::Fetch(int64_t window) {
@@ -137,20 +142,21 @@ void Prefetcher::Run() {
   int64_t next = now_;
   try {
     while (true) {
-      int64_t now;
+      int64_t now, horizon;
       {
         const std::lock_guard lock(mutex_);
         if (stop_) return;
         now = now_;
+        horizon = horizon_;
       }
       for (; released < now; ++released) Release(released, now);
       next = std::max(next, now);
-      if (next <= Horizon(now) && Fetch(next)) {
+      if (next <= horizon && Fetch(next)) {
         ++next;
         continue;
       }
       std::unique_lock lock(mutex_);
-      changed_.wait(lock, [&] { return stop_ || now_ != now; });
+      changed_.wait(lock, [&] { return stop_ || now_ != now || horizon_ != horizon; });
     }
   } catch (const Error& error) {
     // The reader finds the same, and then it matters.

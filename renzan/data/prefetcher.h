@@ -29,11 +29,12 @@ class Prefetcher {
 
  private:
   // Windows of all epochs, numbered through.
-  int64_t WindowOf(int64_t step) const;
+  int64_t WindowRows() const;
+  int64_t WindowOf(int64_t step, int64_t sample = 0) const;
+  int64_t HorizonOf(int64_t step) const;
   uint32_t TimeOf(int64_t window) const;
   const SampleOrder& OrderOf(int64_t epoch);
   void Run();
-  int64_t Horizon(int64_t now) const;
   bool Fetch(int64_t window);
   void Release(int64_t window, int64_t now);
   uint32_t NextUse(int64_t block, int64_t after);
@@ -49,7 +50,8 @@ class Prefetcher {
 
   std::mutex mutex_;
   std::condition_variable changed_;
-  int64_t now_ = 0;  // the window that is read
+  int64_t now_ = 0;      // the window that is read
+  int64_t horizon_ = 0;  // the last one to be fetched meanwhile
   bool stop_ = false;
   std::thread thread_;
 };

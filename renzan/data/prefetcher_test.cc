@@ -181,38 +181,38 @@ TEST(Prefetcher, WindowsAreThereBeforeTheyAreRead) {
   ExpectNothingMissed(narrow, Training(false, 7, 2));
 }
 
-// Else it would take the room of what is needed later, and for nothing.
-TEST(Prefetcher, NothingIsFetchedLongBeforeItIsRead) {
+// What the steps need that follow while as many samples are read as a window has is there before
+// they begin, in the next epoch, too; nothing else is fetched, which would take the room of what is
+// needed in between.
+TEST(Prefetcher, WhatIsFetchedAheadIsReadSoon) {
   Column column(4096, 0, 20);  // of 46 blocks, five windows
   const Training training(true, 0, 2.4);
-  const int64_t last_window = training.WindowOf(training.end_step() - 1);
-  const auto chunks_of = [&](int64_t window) {
-    std::set<uint64_t> chunks;
-    for (const int64_t row : training.RowsOfWindow(std::min(window, last_window)))
-      for (const uint64_t chunk : column.ChunksOf(row)) chunks.insert(chunk);
-    return chunks;
-  };
+  constexpr int64_t kStepsAhead = 4;
   Prefetcher prefetcher(column.cache(), training.options);
   std::set<uint64_t> there;
   for (int64_t step = 0; step < training.end_step(); ++step) {
-    const int64_t now = training.WindowOf(step);
-    if (step > 0 && training.WindowOf(step - 1) == now) continue;
     prefetcher.AtStep(step);
-    std::set<uint64_t> expected = chunks_of(now);
-    expected.merge(chunks_of(now + 1));
+    std::set<uint64_t> expected;
+    const int64_t last = std::min(step + kStepsAhead, training.end_step() - 1);
+    for (int64_t window = training.WindowOf(step); window <= training.WindowOf(last); ++window)
+      for (const int64_t row : training.RowsOfWindow(window))
+        for (const uint64_t chunk : column.ChunksOf(row)) expected.insert(chunk);
     std::set<uint64_t> found;
-    ASSERT_TRUE(BecomesTrue([&] {
+    const auto look = [&] {
       found.clear();
       for (const auto& [chunk, use] : column.NextUses()) found.insert(chunk);
+    };
+    ASSERT_TRUE(BecomesTrue([&] {
+      look();
       return std::includes(found.begin(), found.end(), expected.begin(), expected.end());
-    })) << "in window "
-        << now;
-    std::this_thread::sleep_for(std::chrono::milliseconds(20));  // in which it could fetch more
-    for (const auto& [chunk, use] : column.NextUses())
+    })) << "at step "
+        << step;
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));  // in which it could fetch more
+    look();
+    for (const uint64_t chunk : found)
       EXPECT_TRUE(there.contains(chunk) || expected.contains(chunk))
-          << "chunk " << chunk << " in window " << now;
-    there.merge(expected);
-    std::erase_if(there, [&](uint64_t chunk) { return !column.NextUses().contains(chunk); });
+          << "chunk " << chunk << " at step " << step;
+    there = found;
   }
 }
 

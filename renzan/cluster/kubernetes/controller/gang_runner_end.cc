@@ -1,8 +1,10 @@
 // How attempts end, and what that means for their jobs.
 
 #include <algorithm>
+#include <tuple>
 #include <utility>
 
+#include "renzan/base/error.h"
 #include "renzan/base/log.h"
 #include "renzan/cluster/core/engine/gang.h"
 #include "renzan/cluster/kubernetes/controller/gang_runner.h"
@@ -23,6 +25,13 @@ const char* EndWord(const AttemptEnd& end, const Outcome& outcome) {
   return outcome.state == RecordState::kResizing ? "resized" : "stopped";
 }
 
+// Workers that lost a peer (kUnavailable) or ask to be rerun (kTempFail) probably failed after
+// another.
+int Severity(int exit_code) {
+  if (exit_code == static_cast<int>(ErrorCode::kTempFail)) return 0;
+  return exit_code == static_cast<int>(ErrorCode::kUnavailable) ? 1 : 2;
+}
+
 // Whether all have ended with 0 and not because they were told to stop. The server tells times in
 // seconds: of a worker that ended in the second in which it was told, those say it who were not.
 bool EndedByItself(const std::vector<Worker>& workers) {
@@ -41,16 +50,17 @@ bool EndedByItself(const std::vector<Worker>& workers) {
 }  // namespace
 
 const Worker* FirstFailed(const std::vector<Worker>& workers) {
+  const auto key = [](const Worker& worker) {
+    const Pod& pod = *worker.pod;
+    // One that its node has not even admitted was not there from the beginning.
+    const TimeMs finished = pod.finished.value_or(pod.refused ? 0 : kNever);
+    return std::tuple(pod.told_at && !worker.ended_by_itself, finished, -Severity(pod.exit_code));
+  };
   const Worker* first = nullptr;
-  std::pair first_key{true, kNever};
-  for (const Worker& worker : workers) {
-    if (!worker.pod || !worker.pod->ended || worker.pod->exit_code == 0) continue;
-    const bool told = worker.pod->told_at && !worker.ended_by_itself;
-    const std::pair key{told, worker.pod->finished.value_or(kNever)};
-    if (first && key >= first_key) continue;
-    first = &worker;
-    first_key = key;
-  }
+  for (const Worker& worker : workers)
+    if (worker.pod && worker.pod->ended && worker.pod->exit_code != 0 &&
+        (first == nullptr || key(worker) < key(*first)))
+      first = &worker;
   return first;
 }
 
@@ -100,7 +110,8 @@ void GangRunner::Finish(LiveJob& live) {
     else
       end.exit_code = 137;
   }
-  if (const Worker* failed = FirstFailed(live.workers)) end.exit_code = failed->pod->exit_code;
+  const Worker* failed = live.failed ? &live.workers[*live.failed] : FirstFailed(live.workers);
+  if (failed) end.exit_code = failed->pod->exit_code;
   if (live.never_started) end.exit_code = 137;
   end.started_ms = job.started;
   end.ended_ms = last == 0 ? now : std::clamp(last, job.started, std::max(job.started, now));
@@ -130,6 +141,7 @@ void GangRunner::Finish(LiveJob& live) {
   live.created = live.started = live.never_started = false;
   live.start_trouble.clear();
   live.ended_by.reset();
+  live.failed.reset();
   live.end_message.clear();
   if (live.deleted) {
     Remove(id);

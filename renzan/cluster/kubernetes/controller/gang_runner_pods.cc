@@ -79,7 +79,7 @@ void GangRunner::Check(JobId id) {
         live.end_message.empty() ? "its pods were not all created and bound" : live.end_message);
   }
   // While it runs, somebody else deletes its pods, and other workers may have failed for that.
-  // Afterwards it is us, because one has failed.
+  // Afterwards it is us, perhaps because one has failed.
   const bool by_others = snapshot_.Find(id)->state == JobState::kRunning;
   if (by_others) SeeDeleted(live);
   SeeFailed(live);
@@ -107,6 +107,7 @@ void GangRunner::SeeFailed(LiveJob& live) {
   const Worker* worker = live.ended_by ? nullptr : FirstFailed(live.workers);
   if (!worker) return;
   const Pod& pod = *worker->pod;
+  live.failed = static_cast<size_t>(worker - live.workers.data());
   End(live,
       !pod.refused  ? EndedBy::kWorkerFailed
       : pod.started ? EndedBy::kNodeFailed

@@ -126,6 +126,32 @@ TEST(GangRunner, TheNextLeaderKnowsWhoFailedFirst) {
   ExpectFailure(gang.status());
 }
 
+// What comes later is the consequence, whatever it is called.
+TEST(GangRunner, WhoFailedFirstIsKept) {
+  Gang gang("running");
+  const Pod fails = Ended(PodOfRank(1), 1, kThen);
+  gang.See({PodOfRank(0), fails});
+  gang.See({Ended(PodOfRank(0), 69, kThen - kSecond), fails});
+  ExpectFailure(gang.status());
+}
+
+// Seen together, in the same second.
+TEST(GangRunner, WhoAsksToBeRunAgainProbablyFailedAfterAnother) {
+  Gang gang("running");
+  gang.See({Ended(PodOfRank(0), 75, kThen), Ended(PodOfRank(1), 1, kThen)});
+  ExpectFailure(gang.status());
+}
+
+TEST(GangRunner, AWorkerThatItsNodeRefusedWasNotThere) {
+  Gang gang("running");
+  Pod refused = Ended(PodOfRank(1), 1, kThen);
+  refused.refused = true;
+  refused.finished.reset();
+  gang.See({Ended(PodOfRank(0), 1, kThen), refused});
+  EXPECT_EQ(gang.status().failures, 0);
+  EXPECT_THAT(gang.status().message, ::testing::HasSubstr("worker 1 on n1"));
+}
+
 // Nobody has seen what was first: a pod is being deleted, and so the other worker has lost its
 // peer.
 TEST(GangRunner, WhoFailsBecauseAnotherWasDeletedIsNoFailure) {
