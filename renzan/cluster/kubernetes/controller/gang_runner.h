@@ -64,7 +64,7 @@ struct LiveJob {
   std::string start_trouble;  // why one of them cannot, as far as has been seen
   // Why the attempt is being ended, if not by a stop request.
   std::optional<EndedBy> ended_by;
-  std::optional<size_t> failed;  // the rank of the worker that was the first to fail
+  std::optional<int> first_exit_code;  // of the worker that was seen to fail first
   std::string end_message;
   bool deleted = false;  // the object is; its pods are not gone yet
   bool has_service = false;

@@ -110,8 +110,8 @@ void GangRunner::Finish(LiveJob& live) {
     else
       end.exit_code = 137;
   }
-  const Worker* failed = live.failed ? &live.workers[*live.failed] : FirstFailed(live.workers);
-  if (failed) end.exit_code = failed->pod->exit_code;
+  if (const Worker* failed = FirstFailed(live.workers))
+    end.exit_code = live.first_exit_code.value_or(failed->pod->exit_code);
   if (live.never_started) end.exit_code = 137;
   end.started_ms = job.started;
   end.ended_ms = last == 0 ? now : std::clamp(last, job.started, std::max(job.started, now));
@@ -141,7 +141,7 @@ void GangRunner::Finish(LiveJob& live) {
   live.created = live.started = live.never_started = false;
   live.start_trouble.clear();
   live.ended_by.reset();
-  live.failed.reset();
+  live.first_exit_code.reset();
   live.end_message.clear();
   if (live.deleted) {
     Remove(id);

@@ -107,7 +107,7 @@ void GangRunner::SeeFailed(LiveJob& live) {
   const Worker* worker = live.ended_by ? nullptr : FirstFailed(live.workers);
   if (!worker) return;
   const Pod& pod = *worker->pod;
-  live.failed = static_cast<size_t>(worker - live.workers.data());
+  live.first_exit_code = pod.exit_code;
   End(live,
       !pod.refused  ? EndedBy::kWorkerFailed
       : pod.started ? EndedBy::kNodeFailed
