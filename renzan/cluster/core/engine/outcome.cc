@@ -50,6 +50,12 @@ TimeMs Backoff(TimeMs base, int times) {
       renzan::Backoff(static_cast<double>(base), times, static_cast<double>(kLongestBackoffMs)));
 }
 
+int Severity(int exit_code) {
+  if (exit_code > 128) return 3;
+  if (exit_code == static_cast<int>(ErrorCode::kTempFail)) return 0;
+  return exit_code == static_cast<int>(ErrorCode::kUnavailable) ? 1 : 2;
+}
+
 Outcome OutcomeOf(const RunHistory& job, const AttemptEnd& end, const RetryPolicy& policy) {
   if (job.cancel_requested) return {.state = RecordState::kCancelled, .text = "cancelled"};
   const bool stopped = !job.stop_reason.empty();

@@ -65,6 +65,11 @@ inline constexpr TimeMs kLongestBackoffMs = 3'600'000;
 // `base`, doubled for each of the `times` before this one.
 TimeMs Backoff(TimeMs base, int times);
 
+// Of workers that failed at the same time, as far as is known, the one whose exit status (128 +
+// signal if killed) has the greatest severity was probably the first: who lost a peer
+// (kUnavailable) or asks to be run again (kTempFail) follows another.
+int Severity(int exit_code);
+
 Outcome OutcomeOf(const RunHistory& job, const AttemptEnd& end, const RetryPolicy& policy);
 
 // It is not known how the workers ended; `why`: "its supervisor ended without a report".

@@ -46,9 +46,9 @@ struct Worker {
   bool ended() const { return gone || (pod && pod->ended); }
 };
 
-// Of those that have failed, the one that did so first; null if none has. Who had been told to stop
-// comes after those who had not, whatever clocks say: with an exit status that says that it has
-// saved its work, it would hide why that was necessary.
+// Of those that have failed, the one that seems to have been first; null if none has. Who had been
+// told to stop comes after those who had not, whatever clocks say: with an exit status that says
+// that it has saved its work, it would hide why that was necessary.
 const Worker* FirstFailed(const std::vector<Worker>& workers);
 
 struct LiveJob {

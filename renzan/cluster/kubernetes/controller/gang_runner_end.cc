@@ -4,7 +4,6 @@
 #include <tuple>
 #include <utility>
 
-#include "renzan/base/error.h"
 #include "renzan/base/log.h"
 #include "renzan/cluster/core/engine/gang.h"
 #include "renzan/cluster/kubernetes/controller/gang_runner.h"
@@ -23,13 +22,6 @@ const char* EndWord(const AttemptEnd& end, const Outcome& outcome) {
   if (outcome.failure) return "failed";
   if (outcome.requeue) return "requeued";
   return outcome.state == RecordState::kResizing ? "resized" : "stopped";
-}
-
-// Workers that lost a peer (kUnavailable) or ask to be rerun (kTempFail) probably failed after
-// another.
-int Severity(int exit_code) {
-  if (exit_code == static_cast<int>(ErrorCode::kTempFail)) return 0;
-  return exit_code == static_cast<int>(ErrorCode::kUnavailable) ? 1 : 2;
 }
 
 // Whether all have ended with 0 and not because they were told to stop. The server tells times in

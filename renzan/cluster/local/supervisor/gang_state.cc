@@ -5,8 +5,8 @@
 #include <cstring>
 #include <limits>
 
-#include "renzan/base/error.h"
 #include "renzan/base/process/process_end.h"
+#include "renzan/cluster/core/engine/outcome.h"
 #include "renzan/cluster/spec/amounts.h"
 
 namespace renzan::cluster::local {
@@ -15,14 +15,6 @@ namespace {
 // For workers that lost a peer: time to report it and to finish a checkpoint.
 constexpr double kFailureGraceSeconds = 5;
 constexpr double kForever = std::numeric_limits<double>::infinity();
-
-// Workers that lost a peer (kUnavailable) or ask to be rerun (kTempFail) probably failed after
-// another.
-int Severity(const GangState::Exit& exit) {
-  if (exit.signal != 0) return 3;
-  if (exit.exit_code == static_cast<int>(ErrorCode::kTempFail)) return 0;
-  return exit.exit_code == static_cast<int>(ErrorCode::kUnavailable) ? 1 : 2;
-}
 
 }  // namespace
 
@@ -52,8 +44,9 @@ void GangState::BeginToEnd(EndedBy by, double grace_seconds, double now) {
 }
 
 void GangState::WorkersEnded(std::vector<Exit> exits, double now) {
-  std::stable_sort(exits.begin(), exits.end(),
-                   [](const Exit& a, const Exit& b) { return Severity(a) > Severity(b); });
+  std::stable_sort(exits.begin(), exits.end(), [](const Exit& a, const Exit& b) {
+    return Severity(a.exit_code) > Severity(b.exit_code);
+  });
   for (const Exit& exit : exits) {
     Worker& worker = workers_.at(static_cast<size_t>(exit.rank));
     worker.running = false;
