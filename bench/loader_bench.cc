@@ -1,7 +1,8 @@
 // Measures what verifying block checksums costs when reading a dataset: shuffled batches with
 // Criteo's features (13 dense, 26 ids) from the page cache, where checksums matter most,
 // alternating epochs with and without them. Each epoch reopens the dataset, so that it verifies
-// every block once; in training only the first epoch does.
+// every block once; in training only the first epoch does. Then how many rows a second come from
+// several readers, which training on a GPU has.
 //
 //   loader_bench [--rows 1000000] [--batch 2048] [--repeats 9] [--directory DIR]
 
@@ -13,8 +14,11 @@
 #include <string>
 #include <vector>
 
+#include "renzan/base/clock.h"
+#include "renzan/base/cpus.h"
 #include "renzan/base/error.h"
 #include "renzan/base/file/file.h"
+#include "renzan/data/batch_loader.h"
 #include "renzan/data/dataset/dataset.h"
 #include "renzan/data/sample_order.h"
 #include "renzan/data/synth/synth.h"
@@ -30,8 +34,8 @@ double ReadEpoch(const std::string& path, int64_t batch_rows, bool verify_blocks
   Batch batch;
   std::vector<int64_t> rows;
   for (int64_t begin = 0; begin < dataset.num_rows(); begin += batch_rows) {
-    rows.resize(static_cast<size_t>(std::min(batch_rows, dataset.num_rows() - begin)));
-    for (size_t i = 0; i < rows.size(); ++i) rows[i] = order.Row(begin + static_cast<int64_t>(i));
+    rows.clear();
+    order.AppendRows(begin, std::min(batch_rows, dataset.num_rows() - begin), &rows);
     dataset.Read(rows, &batch);
   }
   const std::chrono::duration<double, std::nano> took = std::chrono::steady_clock::now() - start;
@@ -62,6 +66,31 @@ void Measure(const std::string& path, int64_t batch_rows, int repeats) {
       Median(ratio), (Median(with) - Median(without)) * 1e-9 * 1e5 * 100);
 }
 
+// Rows per second of an epoch, of batches that are thrown away.
+double LoaderRate(const Dataset& dataset, int64_t batch_rows, int readers) {
+  const int64_t steps = dataset.num_rows() / batch_rows;
+  const double start = SystemClock().MonotonicSeconds();
+  BatchLoader loader(dataset, {.seed = 1,
+                               .row_end = dataset.num_rows(),
+                               .global_batch = batch_rows,
+                               .slice_end = batch_rows,
+                               .num_steps = steps,
+                               .readers = readers});
+  for (int64_t step = 0; step < steps; ++step) loader.Next();
+  return static_cast<double>(steps * batch_rows) / (SystemClock().MonotonicSeconds() - start);
+}
+
+void MeasureReaders(const std::string& path, int64_t batch_rows, int repeats) {
+  const Dataset dataset(path);
+  const int cpus = UsableCpus(ReadCpuBudget());
+  LoaderRate(dataset, batch_rows, cpus);  // verifies the blocks
+  for (int readers = 1; readers <= cpus; readers *= 2) {
+    std::vector<double> rates;
+    for (int i = 0; i < repeats; ++i) rates.push_back(LoaderRate(dataset, batch_rows, readers));
+    fmt::print("{:>2} readers {:>34.0f} rows/s\n", readers, Median(rates));
+  }
+}
+
 int Main(int argc, char** argv) {
   int64_t rows = 1'000'000, batch = 2048;
   int repeats = 9;
@@ -80,6 +109,7 @@ int Main(int argc, char** argv) {
     options.output = (directory.empty() ? temporary.path() : directory) + "/loader_bench";
     Synthesize(options);
     Measure(options.output, batch, repeats);
+    MeasureReaders(options.output, batch, repeats);
   } catch (const Error& error) {
     fmt::print(stderr, "{}\n", error.what());
     return error.exit_status();

@@ -151,13 +151,16 @@ Run TrainSteps(const Flags& flags, const DeviceModelOptions& options,
   FillTables(options, [&](auto... rows) { model->SetRows(rows...); });
   std::vector<float> logits(static_cast<size_t>(options.own_samples()));
   int step = 0;
-  model->Stage(batches[0].View());
+  const auto one_by_one = [](size_t n, FunctionRef<void(size_t)> task) {
+    for (size_t i = 0; i < n; ++i) task(i);
+  };
+  model->Stage(batches[0].View(), one_by_one);
   const auto run = [&](int steps) {
     const double start = SystemClock().MonotonicSeconds();
     for (const int end = step + steps; step < end; ++step) {
       model->BeginStep(options.own_samples(),
                        {.sparse_learning_rate = 0.01, .dense_learning_rate = 0.01, .step = step});
-      model->Stage(batches[static_cast<size_t>((step + 1) % kBatches)].View());
+      model->Stage(batches[static_cast<size_t>((step + 1) % kBatches)].View(), one_by_one);
       model->Finish(logits);
     }
     return (SystemClock().MonotonicSeconds() - start) / steps;

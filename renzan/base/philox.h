@@ -30,6 +30,35 @@ struct Philox {
     return c;
   }
 
+  // The same for n counters that differ in their low half, by word: compilers make vectors of it.
+  template <size_t n>
+  using Blocks = std::array<std::array<uint32_t, n>, 4>;
+  template <size_t n>
+  static constexpr Blocks<n> DrawMany(uint64_t key, const uint64_t (&counters_low)[n],
+                                      uint64_t counter_high) {
+    uint32_t k0 = static_cast<uint32_t>(key), k1 = static_cast<uint32_t>(key >> 32);
+    Blocks<n> c;
+    for (size_t i = 0; i < n; ++i) {
+      c[0][i] = static_cast<uint32_t>(counters_low[i]);
+      c[1][i] = static_cast<uint32_t>(counters_low[i] >> 32);
+      c[2][i] = static_cast<uint32_t>(counter_high);
+      c[3][i] = static_cast<uint32_t>(counter_high >> 32);
+    }
+    for (int round = 0; round < 10; ++round) {
+      for (size_t i = 0; i < n; ++i) {
+        const uint64_t p0 = uint64_t{0xD2511F53} * c[0][i];
+        const uint64_t p1 = uint64_t{0xCD9E8D57} * c[2][i];
+        c[0][i] = static_cast<uint32_t>(p1 >> 32) ^ c[1][i] ^ k0;
+        c[2][i] = static_cast<uint32_t>(p0 >> 32) ^ c[3][i] ^ k1;
+        c[1][i] = static_cast<uint32_t>(p1);
+        c[3][i] = static_cast<uint32_t>(p0);
+      }
+      k0 += 0x9E3779B9;
+      k1 += 0xBB67AE85;
+    }
+    return c;
+  }
+
   // Uniform in [0, 1) with 24 bits.
   static constexpr float Uniform(uint32_t word) {
     return static_cast<float>(word >> 8) * 0x1.0p-24f;

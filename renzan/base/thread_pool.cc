@@ -15,7 +15,7 @@
 namespace renzan {
 namespace {
 
-// Members of all teams in this process. In tests, ranks are threads with a team each.
+// Members of all teams in this process, and others. In tests, ranks are threads with a team each.
 std::atomic<int> members = 0;
 
 }  // namespace
@@ -162,5 +162,8 @@ void ThreadPool::ParallelTasks(size_t n, FunctionRef<void(int, size_t)> body) {
     for (size_t i = next.fetch_add(1); i < n; i = next.fetch_add(1)) body(thread, i);
   });
 }
+
+OtherThreads::OtherThreads(int num_threads) : num_threads_(num_threads) { members += num_threads; }
+OtherThreads::~OtherThreads() { members -= num_threads_; }
 
 }  // namespace renzan

@@ -24,7 +24,8 @@ struct StepMemory {
 // A batch on its way to the device: the parts of one piece of memory.
 class StagedBatch {
  public:
-  void Copy(const DeviceBatch& batch, int num_tables, int64_t samples, const Stream& stream);
+  void Copy(const DeviceBatch& batch, int num_tables, int64_t samples, ParallelTasks parallel,
+            const Stream& stream);
 
   const float* dense() const { return At<float>(dense_); }
   const float* labels() const { return At<float>(labels_); }
@@ -43,12 +44,18 @@ class StagedBatch {
   PinnedMemory host_;
   DeviceMemory device_;
   size_t dense_ = 0, labels_ = 0, pooled_ = 0;
+  struct PieceCopy {
+    std::byte* to;
+    std::span<const std::byte> from;
+  };
+  std::vector<PieceCopy> copies_;
+  std::vector<int32_t> first_;  // lookup of each table
   DeviceLookups lookups_;
   Event arrived_;
 };
 
 void StagedBatch::Copy(const DeviceBatch& batch, int num_tables, int64_t samples,
-                       const Stream& stream) {
+                       ParallelTasks parallel, const Stream& stream) {
   arrived_.Synchronize();  // what was staged before may not have been used
   const bool jagged = std::any_of(batch.offsets.begin(), batch.offsets.end(),
                                   [](const auto& offsets) { return !offsets.empty(); });
@@ -77,24 +84,37 @@ void StagedBatch::Copy(const DeviceBatch& batch, int num_tables, int64_t samples
   device_.Reserve(capacity);
 
   std::byte* const to = host_.as<std::byte>();
+  // Pieces of a few hundred kilobytes, for several threads.
+  constexpr size_t kPieceBytes = size_t{1} << 18;
+  copies_.clear();
   const auto copy = [&](size_t at, const auto& values) {
-    if (!values.empty()) std::memcpy(to + at, values.data(), values.size_bytes());
+    const std::span<const std::byte> bytes = std::as_bytes(std::span(values));
+    for (size_t first = 0; first < bytes.size(); first += kPieceBytes)
+      copies_.push_back(
+          {to + at + first, bytes.subspan(first, std::min(kPieceBytes, bytes.size() - first))});
   };
   copy(dense_, batch.dense);
   copy(labels_, batch.labels);
   copy(pooled_, batch.pooled);
-  int32_t* const offsets_to = reinterpret_cast<int32_t*>(to + offsets);
-  size_t first = 0;
-  for (size_t t = 0; t < batch.rows.size(); ++t) {
+  first_.clear();
+  for (size_t first = 0, t = 0; t < batch.rows.size(); first += batch.rows[t++].size()) {
     copy(rows + first * sizeof(int32_t), batch.rows[t]);
-    if (jagged) {
-      int32_t* const of_table = offsets_to + t * static_cast<size_t>(samples + 1);
-      for (size_t s = 0; s <= static_cast<size_t>(samples); ++s)
-        of_table[s] = static_cast<int32_t>(first) +
-                      (batch.offsets[t].empty() ? static_cast<int32_t>(s) : batch.offsets[t][s]);
-    }
-    first += batch.rows[t].size();
+    first_.push_back(static_cast<int32_t>(first));
   }
+  const auto write_offsets = [&](size_t t) {
+    int32_t* const of_table =
+        reinterpret_cast<int32_t*>(to + offsets) + t * static_cast<size_t>(samples + 1);
+    for (size_t s = 0; s <= static_cast<size_t>(samples); ++s)
+      of_table[s] =
+          first_[t] + (batch.offsets[t].empty() ? static_cast<int32_t>(s) : batch.offsets[t][s]);
+  };
+  parallel(copies_.size() + (jagged ? batch.rows.size() : 0), [&](size_t i) {
+    if (i < copies_.size()) {
+      std::memcpy(copies_[i].to, copies_[i].from.data(), copies_[i].from.size());
+    } else {
+      write_offsets(i - copies_.size());
+    }
+  });
   CopyToDevice(to, end, device_.as<void>(), stream);
   arrived_.Record(stream.get());
   lookups_ = {.rows = At<int32_t>(rows),
@@ -178,11 +198,11 @@ class CudaModel : public DeviceModel {
     embeddings_->TakeUpdatedRows(visit);
   }
 
-  void Stage(const DeviceBatch& batch) override {
+  void Stage(const DeviceBatch& batch, ParallelTasks parallel) override {
     UseDevice();
     next_ = 1 - current_;
     batches_[next_].Copy(batch, static_cast<int>(options_.tables.size()), options_.own_samples(),
-                         copies_);
+                         parallel, copies_);
   }
 
   void BeginForward() override {

@@ -71,6 +71,9 @@ struct DeviceBatch {
   std::vector<std::span<const int32_t>> rows, offsets;
 };
 
+// Calls task(i) for every i in [0, n), on threads of its own.
+using ParallelTasks = FunctionRef<void(size_t n, FunctionRef<void(size_t i)> task)>;
+
 struct DeviceStep {
   double sparse_learning_rate = 0, dense_learning_rate = 0;
   int64_t step = 0;  // from 0
@@ -99,7 +102,7 @@ class DeviceModel {
 
   // Copies a batch to the device, behind the computation that is under way. At most one batch
   // waits.
-  virtual void Stage(const DeviceBatch& batch) = 0;
+  virtual void Stage(const DeviceBatch& batch, ParallelTasks parallel) = 0;
 
   // Begin to compute on the batch that waits. Finish() returns when the predictions are there.
   virtual void BeginForward() = 0;

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "renzan/base/error.h"
+#include "renzan/base/thread_pool.h"
 #include "renzan/base/trace.h"
 #include "renzan/data/prefetcher.h"
 
@@ -31,8 +32,7 @@ RowsOfBatch RowsOfSteps(const BatchLoaderOptions& options) {
     }
     const int64_t first = step % per_epoch * options.global_batch;
     rows->clear();
-    for (int64_t i = options.slice_begin; i < options.slice_end; ++i)
-      rows->push_back(order->Row(first + i));
+    order->AppendRows(first + options.slice_begin, options.slice_end - options.slice_begin, rows);
   };
 }
 
@@ -42,61 +42,82 @@ struct BatchLoader::Impl {
   struct Slot {
     Batch batch;
     std::exception_ptr error;
+    bool ready = false;
   };
 
   const Dataset& dataset;
   const int64_t num_batches;
   const RowsOfBatch rows_of_batch;
-  const int prefetch;
+  const int readers;
 
-  // Slot i % slots.size() holds the i-th batch. There are two slots more than `prefetch`: those in
-  // use.
+  // Slot i % slots.size() holds the i-th batch.
   std::vector<Slot> slots;
   std::mutex mutex;
   std::condition_variable changed;
-  int64_t produced = 0, taken = 0;
+  // Batches that readers took upon themselves, and that Next() gave away.
+  int64_t claimed = 0, taken = 0;
   bool stop = false;
   std::unique_ptr<Prefetcher> prefetcher;  // only for a dataset in a store
   int64_t first_step = 0;
-  std::thread thread;
+  std::vector<std::thread> threads;
+  // One reads less than half of the time; if more were needed, they are busy.
+  std::optional<OtherThreads> busy;
 
-  std::vector<int64_t> rows;  // used by the reader thread only
-
-  Impl(const Dataset& data, int64_t num, RowsOfBatch rows_of, int ahead)
+  Impl(const Dataset& data, int64_t num, RowsOfBatch rows_of, int num_readers)
       : dataset(data),
         num_batches(num),
         rows_of_batch(std::move(rows_of)),
-        prefetch(ahead),
-        slots(static_cast<size_t>(ahead) + 2) {}
+        readers(num_readers),
+        slots(static_cast<size_t>(SlotsFor(num_readers))) {}
 
   Slot& SlotOf(int64_t index) { return slots[static_cast<size_t>(index) % slots.size()]; }
 
+  // The next batch for a reader, or -1 if there is none.
+  int64_t Claim() {
+    std::unique_lock lock(mutex);
+    // `taken` includes the two batches in use, which must not be overwritten.
+    const int64_t ahead = std::ssize(slots) - 2;
+    changed.wait(lock, [&] { return stop || claimed == num_batches || claimed - taken < ahead; });
+    if (stop || claimed == num_batches) return -1;
+    const int64_t index = claimed++;
+    SlotOf(index).ready = false;
+    if (prefetcher) {
+      int64_t oldest = taken;  // that is not read
+      while (SlotOf(oldest).ready) ++oldest;
+      prefetcher->AtStep(first_step + oldest);
+    }
+    return index;
+  }
+
   void Run() {
     NameTraceThread("batch reader");
-    for (int64_t index = 0; index < num_batches; ++index) {
-      {
-        std::unique_lock lock(mutex);
-        // `taken` includes the two batches in use, which must not be overwritten.
-        changed.wait(lock, [&] { return stop || index - taken < prefetch; });
-        if (stop) return;
-      }
+    const RowsOfBatch rows_of = rows_of_batch;
+    std::vector<int64_t> rows;
+    for (int64_t index = Claim(); index >= 0; index = Claim()) {
       Slot& slot = SlotOf(index);
       try {
         const TraceSpan span("read batch");
-        if (prefetcher) prefetcher->AtStep(first_step + index);
-        rows_of_batch(index, &rows);
+        rows_of(index, &rows);
         dataset.Read(rows, &slot.batch);
       } catch (...) {
         slot.error = std::current_exception();
       }
-      const bool failed = slot.error != nullptr;
       {
         std::lock_guard lock(mutex);
-        produced = index + 1;
+        slot.ready = true;
+        if (slot.error) stop = true;  // nothing after it is asked for
       }
       changed.notify_all();
-      if (failed) return;
     }
+  }
+
+  void Stop() {
+    {
+      std::lock_guard lock(mutex);
+      stop = true;
+    }
+    changed.notify_all();
+    for (std::thread& thread : threads) thread.join();
   }
 };
 
@@ -111,7 +132,7 @@ int64_t StepsPerEpoch(int64_t rows, int64_t global_batch) {
 
 BatchLoader::BatchLoader(const Dataset& dataset, const Options& options)
     : impl_(std::make_unique<Impl>(dataset, options.num_steps, RowsOfSteps(options),
-                                   options.prefetch)) {
+                                   options.readers)) {
   CHECK(options.row_end <= dataset.num_rows());
   impl_->first_step = options.first_step;
   if (dataset.cache() != nullptr)
@@ -119,36 +140,30 @@ BatchLoader::BatchLoader(const Dataset& dataset, const Options& options)
   Start();
 }
 
-BatchLoader::BatchLoader(const Dataset& dataset, int64_t num_batches, RowsOfBatch rows,
-                         int prefetch)
-    : impl_(std::make_unique<Impl>(dataset, num_batches, std::move(rows), prefetch)) {
+BatchLoader::BatchLoader(const Dataset& dataset, int64_t num_batches, RowsOfBatch rows, int readers)
+    : impl_(std::make_unique<Impl>(dataset, num_batches, std::move(rows), readers)) {
   Start();
 }
 
 void BatchLoader::Start() {
-  CHECK(impl_->prefetch >= 1 && impl_->num_batches >= 0);
+  CHECK(impl_->readers >= 1 && impl_->num_batches >= 0);
+  if (impl_->readers > 1) impl_->busy.emplace(impl_->readers);
   try {
-    impl_->thread = std::thread([this] { impl_->Run(); });
+    for (int i = 0; i < impl_->readers; ++i) impl_->threads.emplace_back([this] { impl_->Run(); });
   } catch (const std::system_error& error) {
-    Fail(ErrorCode::kOsError, "cannot start the thread that reads batches: {}", error.what());
+    impl_->Stop();
+    Fail(ErrorCode::kOsError, "cannot start a thread that reads batches: {}", error.what());
   }
 }
 
-BatchLoader::~BatchLoader() {
-  {
-    std::lock_guard lock(impl_->mutex);
-    impl_->stop = true;
-  }
-  impl_->changed.notify_all();
-  impl_->thread.join();
-}
+BatchLoader::~BatchLoader() { impl_->Stop(); }
 
 const Batch& BatchLoader::Next() {
   Impl& impl = *impl_;
   std::unique_lock lock(impl.mutex);
   CHECK_MSG(impl.taken < impl.num_batches, "Next() was called more often than there are batches");
-  impl.changed.wait(lock, [&] { return impl.produced > impl.taken; });
   Impl::Slot& slot = impl.SlotOf(impl.taken);
+  impl.changed.wait(lock, [&] { return impl.claimed > impl.taken && slot.ready; });
   if (slot.error) std::rethrow_exception(slot.error);
   ++impl.taken;
   lock.unlock();

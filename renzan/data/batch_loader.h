@@ -1,6 +1,6 @@
 #pragma once
 
-// Prefetches batches on one background thread. The rows of a training step are a pure function of
+// Prefetches batches on background threads. The rows of a training step are a pure function of
 // (seed, step): the step number is the position in the data, so checkpoints need no loader state.
 // Only one thread may call Next().
 
@@ -25,10 +25,11 @@ struct BatchLoaderOptions {
   int64_t first_step = 0;
   int64_t num_steps = 0;
   ShuffleOptions shuffle;
-  int prefetch = 2;  // batches read ahead
+  int readers = 1;  // threads, each of which reads a batch at a time
 };
 
-// Replaces `rows` by the rows of batch `index`, which ascends from 0 over the calls of one thread.
+// Replaces `rows` by the rows of batch `index`. Each reader has a copy of its own, for which
+// `index` ascends.
 using RowsOfBatch = std::function<void(int64_t index, std::vector<int64_t>* rows)>;
 
 // Steps in one epoch. Rows that do not fill a last global batch are dropped; with shuffling each
@@ -41,15 +42,18 @@ class BatchLoader {
 
   // `dataset` must outlive the loader. Step s is step s % StepsPerEpoch of epoch s / StepsPerEpoch.
   BatchLoader(const Dataset& dataset, const Options& options);
-  BatchLoader(const Dataset& dataset, int64_t num_batches, RowsOfBatch rows, int prefetch = 2);
+  BatchLoader(const Dataset& dataset, int64_t num_batches, RowsOfBatch rows, int readers = 1);
   ~BatchLoader();
   BatchLoader(const BatchLoader&) = delete;
   BatchLoader& operator=(const BatchLoader&) = delete;
 
   // The next batch, valid until the call after the next one: a step may look at its successor's
-  // batch. An Error of the reader thread is thrown here in place of its batch. May be called once
-  // for each batch.
+  // batch. An Error of a reader is thrown here in place of its batch. May be called once for each
+  // batch.
   const Batch& Next();
+
+  // Batches that are in memory at once: one that each reader fills, one that waits, and two in use.
+  static int SlotsFor(int readers) { return readers + 3; }
 
  private:
   void Start();

@@ -4,7 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
+#include <thread>
 #include <vector>
 
 #include "renzan/base/error.h"
@@ -67,15 +69,47 @@ TEST(BatchLoader, StepsAndSlicesAreAPureFunction) {
   std::vector<std::vector<int64_t>> steps;
   for (int i = 0; i < 30; ++i) steps.push_back(Take(whole, 1));
 
-  // Resumed at step 17 by a worker that owns samples [2, 5) of every batch, with deep prefetch.
+  // Resumed at step 17 by a worker that owns samples [2, 5) of every batch.
   options.first_step = 17;
   options.num_steps = 13;
   options.slice_begin = 2;
   options.slice_end = 5;
-  options.prefetch = 7;
   BatchLoader resumed(dataset, options);
   for (size_t s = 17; s < 30; ++s)
     EXPECT_EQ(Take(resumed, 1), (std::vector<int64_t>(steps[s].begin() + 2, steps[s].begin() + 5)));
+}
+
+TEST(BatchLoader, ReadersNeverChangeTheOrder) {
+  TemporaryDirectory dir;
+  WriteDataset(dir / "d", 100);
+  const Dataset dataset(dir / "d");
+  BatchLoaderOptions options = OptionsFor(90, 8);
+  options.num_steps = 200;
+  BatchLoader one(dataset, options);
+  const std::vector<int64_t> expected = Take(one, 200);
+  for (const int readers : {2, 3, 16}) {
+    options.readers = readers;
+    BatchLoader loader(dataset, options);
+    EXPECT_EQ(Take(loader, 200), expected) << readers;
+  }
+}
+
+TEST(BatchLoader, ABatchStaysUntilTheCallAfterTheNextOne) {
+  TemporaryDirectory dir;
+  WriteDataset(dir / "d", 100);
+  const Dataset dataset(dir / "d");
+  BatchLoaderOptions options = OptionsFor(100, 10);
+  options.num_steps = 50;
+  options.readers = 4;
+  BatchLoader loader(dataset, options);
+  const Batch* last = &loader.Next();
+  for (int step = 1; step < 50; ++step) {
+    const std::vector<int64_t> before = last->categorical[0].values;
+    const Batch* const next = &loader.Next();
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    EXPECT_EQ(last->categorical[0].values, before);
+    last = next;
+  }
 }
 
 TEST(BatchLoader, WithoutShufflingRowsComeInOrder) {
@@ -101,15 +135,18 @@ TEST(BatchLoader, ErrorsArriveWithTheirBatch) {
   BatchLoaderOptions options = OptionsFor(20, 5);
   options.num_steps = 4;
   options.shuffle.enabled = false;
-  BatchLoader loader(dataset, options);
-  loader.Next();
-  for (int attempt = 0; attempt < 2; ++attempt) {
-    try {
-      loader.Next();
-      FAIL() << "no error";
-    } catch (const Error& error) {
-      EXPECT_EQ(error.code(), ErrorCode::kData);
-      EXPECT_THAT(error.what(), ::testing::HasSubstr("has id 77"));
+  for (const int readers : {1, 3}) {
+    options.readers = readers;
+    BatchLoader loader(dataset, options);
+    loader.Next();
+    for (int attempt = 0; attempt < 2; ++attempt) {
+      try {
+        loader.Next();
+        FAIL() << "no error";
+      } catch (const Error& error) {
+        EXPECT_EQ(error.code(), ErrorCode::kData);
+        EXPECT_THAT(error.what(), ::testing::HasSubstr("has id 77"));
+      }
     }
   }
 }
@@ -120,6 +157,7 @@ TEST(BatchLoader, StopsWhileBatchesAreUnread) {
   const Dataset dataset(dir / "d");
   BatchLoaderOptions options = OptionsFor(100, 10);
   options.num_steps = 1'000'000'000;
+  options.readers = 3;
   { BatchLoader loader(dataset, options); }
   BatchLoader loader(dataset, options);
   loader.Next();

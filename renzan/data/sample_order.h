@@ -8,6 +8,7 @@
 // end of a range, if any, is always in the last window. Immutable, thread-safe.
 
 #include <cstdint>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -26,13 +27,24 @@ class KeyedPermutation {
  public:
   KeyedPermutation(uint64_t key, uint64_t tweak, int64_t size);
   int64_t operator()(int64_t index) const;
+  // Replaces many by theirs, faster than one by one.
+  void Apply(std::span<int64_t> indices) const;
   // Inverse()(operator()(index)) is index.
   int64_t Inverse(int64_t value) const;
 
  private:
-  uint64_t Mix(uint64_t half, int round) const;
+  // Of values whose draws do not wait for each other.
+  template <size_t n>
+  struct Values {
+    uint64_t of[n];
+  };
+  // Exclusive-ors `to` with what the round makes of `half`.
+  template <size_t n>
+  void Mix(int round, const Values<n>& half, uint64_t mask, Values<n>* to) const;
+  template <size_t n, bool kInverse>
+  void Pass(Values<n>* values) const;
   template <bool kInverse>
-  int64_t Walk(int64_t index) const;
+  int64_t Walk(uint64_t value) const;
 
   uint64_t key_, tweak_;
   uint64_t size_;
@@ -48,6 +60,8 @@ class SampleOrder {
   int64_t num_rows() const { return end_ - begin_; }
   // The row at `position` in [0, num_rows()): a bijection onto [begin, end).
   int64_t Row(int64_t position) const;
+  // Appends those at [first, first + n), faster than one by one.
+  void AppendRows(int64_t first, int64_t n, std::vector<int64_t>* rows) const;
 
   // Rows are mixed within windows of positions, [w * window_rows(), (w + 1) * window_rows()), whose
   // rows come from a few blocks: so these are needed together, and at a time that is known.
@@ -64,6 +78,12 @@ class SampleOrder {
   int64_t WindowOfBlock(int64_t block) const;
 
  private:
+  // Rows are mixed as if all blocks came in permuted order: in the s-th slot is this block.
+  int64_t BlockOfSlot(int64_t slot) const {
+    return slot < full_blocks_ ? block_order_(slot) : slot;  // the short one stays last
+  }
+  KeyedPermutation RowOrder(int64_t window) const;
+
   int64_t begin_, end_;
   ShuffleOptions options_;
   uint64_t row_key_;

@@ -146,5 +146,19 @@ TEST(SampleOrder, LooksRandom) {
   EXPECT_NEAR(product / static_cast<double>(rows) / variance, 0, 0.02);
 }
 
+TEST(SampleOrder, ManyRowsAreThoseOfEachPosition) {
+  for (const bool shuffled : {true, false})
+    for (const int64_t rows : {1, 5, 63, 64, 1000, 4096, 5003}) {
+      const SampleOrder order(3, 1, 7, 7 + rows,
+                              {.enabled = shuffled, .block_rows = 16, .window_blocks = 8});
+      for (const int64_t first : {int64_t{0}, rows / 3, rows - 1}) {
+        std::vector<int64_t> many = {-1}, expected = {-1};
+        order.AppendRows(first, rows - first, &many);
+        for (int64_t i = first; i < rows; ++i) expected.push_back(order.Row(i));
+        EXPECT_EQ(many, expected) << rows << " from " << first;
+      }
+    }
+}
+
 }  // namespace
 }  // namespace renzan

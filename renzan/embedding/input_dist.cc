@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <utility>
 
 #include "renzan/base/error.h"
 
@@ -187,6 +188,7 @@ void InputDist::PostRows() {
   for (size_t r = 0; r < world_size; ++r) {
     size_t words = 0;
     for (const size_t shard : map_.held_by(static_cast<int>(r))) {
+      if (r == me) break;
       const Count count = {.bags = own_[shard].first_bag.back(),
                            .rows = static_cast<int32_t>(rows_[shard].size())};
       sent_.push_back({r, shard, words, count});
@@ -218,7 +220,7 @@ void InputDist::Pack(const Part& part) {
   std::copy(rows_[part.shard].begin(), rows_[part.shard].end(), next);
 }
 
-void InputDist::Unpack(std::span<const Part> parts, ShardIds* ids) const {
+void InputDist::Unpack(std::span<const Part> parts, ShardIds* ids) {
   const size_t shard = map_.held()[parts[0].shard];
   size_t bags = 0, rows = 0;
   for (const Part& part : parts) {
@@ -234,11 +236,17 @@ void InputDist::Unpack(std::span<const Part> parts, ShardIds* ids) const {
     ids->offsets.resize(map_.table_of(shard).multi_hot ? bags + 1 : 0);
     for (const Part& part : parts) UnpackBags(part, ids);
   }
+  // The only worker's, which no other shard shares, need no copy.
+  if (parts.size() == 1 && map_.table_of(shard).column_blocks == 1)
+    return std::swap(ids->rows, divided_[shard]);
   ids->rows.clear();
   ids->rows.reserve(rows);
   for (const Part& part : parts) {
     const size_t n = static_cast<size_t>(part.count.rows);
-    const auto of_part = Message(part.rank).subspan(part.first, WordsOf(shard, part.count)).last(n);
+    const std::span<const int32_t> of_part =
+        IsOwn(part)
+            ? rows_[shard]
+            : std::span(recv_[part.rank]).subspan(part.first, WordsOf(shard, part.count)).last(n);
     ids->rows.insert(ids->rows.end(), of_part.begin(), of_part.end());
   }
 }
@@ -246,18 +254,28 @@ void InputDist::Unpack(std::span<const Part> parts, ShardIds* ids) const {
 void InputDist::UnpackBags(const Part& part, ShardIds* ids) const {
   const IndexRange assigned = map_.assigned_to(static_cast<int>(part.rank));
   const int32_t n = static_cast<int32_t>(map_.samples_per_virtual_worker());
-  const int32_t* next = Message(part.rank).data() + part.first;
   int32_t bag = ids->first_bag.back();
   const int32_t end = bag + part.count.bags;
   uint16_t* const virtual_worker = ids->virtual_worker.data();
   int32_t* const offsets = ids->offsets.empty() ? nullptr : ids->offsets.data();
   int v = assigned.begin;
   int32_t first_of_next = n;  // the first sample of the next virtual worker
-  for (; bag < end; ++bag) {
-    const int32_t sample = *next++;
+  const auto add = [&](int32_t sample, int32_t length) {
     for (; sample >= first_of_next; ++v, first_of_next += n) ids->first_bag.push_back(bag);
     virtual_worker[bag] = static_cast<uint16_t>(v);
-    if (offsets != nullptr) offsets[bag + 1] = offsets[bag] + *next++;
+    if (offsets != nullptr) offsets[bag + 1] = offsets[bag] + length;
+    ++bag;
+  };
+  if (IsOwn(part)) {
+    const std::vector<int32_t>& lengths = own_[map_.held()[part.shard]].lengths;
+    for (size_t i = 0; i < lengths.size(); ++i)
+      if (lengths[i] > 0) add(static_cast<int32_t>(i), lengths[i]);
+  } else {
+    const int32_t* next = recv_[part.rank].data() + part.first;
+    while (bag < end) {
+      const int32_t sample = *next++;
+      add(sample, offsets != nullptr ? *next++ : 1);
+    }
   }
   for (; v < assigned.end; ++v) ids->first_bag.push_back(end);
 }

@@ -88,12 +88,10 @@ class InputDist {
   void PostRows();
   void Pack(const Part& part);
   // The parts of one held shard, by rank.
-  void Unpack(std::span<const Part> parts, ShardIds* ids) const;
+  void Unpack(std::span<const Part> parts, ShardIds* ids);
   void UnpackBags(const Part& part, ShardIds* ids) const;
-  // A worker's message to itself stays where it is.
-  std::span<const int32_t> Message(size_t rank) const {
-    return rank == static_cast<size_t>(map_.rank()) ? send_[rank] : recv_[rank];
-  }
+  // What a worker has for itself stays where it is.
+  bool IsOwn(const Part& part) const { return part.rank == static_cast<size_t>(map_.rank()); }
 
   Communicator& comm_;
   ThreadPool& pool_;
@@ -105,7 +103,8 @@ class InputDist {
   // By rank, for every jagged shard of the receiver.
   std::vector<std::vector<Count>> announced_, counts_;
   std::vector<std::vector<int32_t>> send_, recv_;  // by rank
-  std::vector<Part> sent_, received_;              // received: by held shard, then by rank
+  // Sent: to others. Received: by held shard, then by rank.
+  std::vector<Part> sent_, received_;
   std::vector<ShardIds> held_;
   Exchange exchange_;  // last, so that it ends before the buffers do
 };

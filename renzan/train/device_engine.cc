@@ -95,6 +95,12 @@ void DeviceEngine::UpdateHost() {
   });
 }
 
+void DeviceEngine::Copy(const DeviceBatch& batch) {
+  model_->Stage(batch, [&](size_t n, FunctionRef<void(size_t)> task) {
+    host_.pool->ParallelTasks(n, [&](int, size_t i) { task(i); });
+  });
+}
+
 void DeviceEngine::Stage(const Batch& slice, const PreparedBatch& batch) {
   const TraceSpan span("copy batch");
   const ShardMap& map = host_.embeddings->map();
@@ -110,7 +116,7 @@ void DeviceEngine::Stage(const Batch& slice, const PreparedBatch& batch) {
     }
     on_device.offsets.push_back(offsets);
   }
-  model_->Stage(on_device);
+  Copy(on_device);
   staged_ = &slice;
 }
 
@@ -133,8 +139,7 @@ void DeviceEngine::BeginPredict(const Batch& slice, const PreparedBatch& batch) 
 
 void DeviceEngine::StagePooled(const Batch& slice) {
   UpdateDevice();
-  model_->Stage(
-      {.dense = slice.dense, .labels = slice.label, .pooled = pooled_, .rows = {}, .offsets = {}});
+  Copy({.dense = slice.dense, .labels = slice.label, .pooled = pooled_, .rows = {}, .offsets = {}});
 }
 
 void DeviceEngine::BeginForwardAndBackward(const Batch& slice) {

@@ -69,6 +69,7 @@ class DeviceEngine {
  private:
   void UpdateDevice();
   void StagePooled(const Batch& slice);
+  void Copy(const DeviceBatch& batch);
 
   Host host_;
   int64_t global_batch_, own_samples_, pooled_columns_ = 0;

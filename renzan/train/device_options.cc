@@ -49,6 +49,11 @@ std::vector<DeviceTableOptions> TablesOnDevice(const ShardMap& map,
 
 }  // namespace
 
+int BatchReaders(const TrainConfig& config, int threads) {
+  constexpr int kMost = 8;  // each has a batch in memory
+  return config.device == "cuda" ? std::min(threads, kMost) : 1;
+}
+
 int64_t FreeDeviceBytes(int workers) {
   try {
     const int devices = CountDevices();

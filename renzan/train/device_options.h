@@ -16,6 +16,10 @@ namespace renzan {
 DeviceModelOptions DeviceOptionsOf(const TrainConfig& config, const ModelOptions& model,
                                    const ShardMap& map);
 
+// How many threads read batches: a GPU takes more of them than one thread reads, and leaves the
+// worker's processors free.
+int BatchReaders(const TrainConfig& config, int threads);
+
 // Of this machine's first GPU for each of so many workers, which take the GPUs in turn; 0 where
 // none can be used.
 int64_t FreeDeviceBytes(int workers);

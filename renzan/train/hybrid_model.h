@@ -24,6 +24,7 @@
 #include "renzan/train/config.h"
 #include "renzan/train/dense_gradients.h"
 #include "renzan/train/device_engine.h"
+#include "renzan/train/device_options.h"
 #include "renzan/train/prepared_batches.h"
 #include "renzan/train/quality/finiteness.h"
 
@@ -78,6 +79,8 @@ class HybridModel {
 
   // For saving and loading, also the threads of its steps.
   ThreadPool& pool() { return pool_; }
+  // BatchLoaderOptions::readers.
+  int batch_readers() const { return BatchReaders(config_, pool_.num_threads()); }
   const Model& model() const { return *model_; }
   // In this process's memory, into which a GPU's values are copied first. Whoever changes them
   // calls Changed() afterwards.

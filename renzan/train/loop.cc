@@ -69,7 +69,8 @@ bool Train(const TrainConfig& config, int64_t steps, const Split& train,
                                       .slice_end = model.slice_end(),
                                       .first_step = state->step,
                                       .num_steps = steps - state->step,
-                                      .shuffle = {.enabled = config.data.shuffle}});
+                                      .shuffle = {.enabled = config.data.shuffle},
+                                      .readers = model.batch_readers()});
   // Returns false if it was stopped; the resumed run then repeats the evaluation.
   const auto evaluate = [&] {
     state->evaluation_due = true;

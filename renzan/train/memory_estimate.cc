@@ -10,6 +10,7 @@
 #include "renzan/base/row_codec.h"
 #include "renzan/comm/tree_reduce.h"
 #include "renzan/comm/virtual_workers.h"
+#include "renzan/data/batch_loader.h"
 #include "renzan/embedding/error_feedback.h"
 #include "renzan/embedding/shard_rows.h"
 #include "renzan/embedding/sort_rows.h"
@@ -19,6 +20,7 @@
 #include "renzan/storage/cache/block_cache.h"
 #include "renzan/storage/storage.h"
 #include "renzan/train/dense_gradients.h"
+#include "renzan/train/device_options.h"
 #include "renzan/train/model_options.h"
 
 namespace renzan {
@@ -169,16 +171,16 @@ MemoryEstimate OfRank(const Sizes& s, int rank) {
   const int64_t ids = 2 * lookups * (kRow + static_cast<int64_t>(sizeof(Lookup))) +
                       s.threads * most_lookups * static_cast<int64_t>(sizeof(Lookup));
   const int64_t slice = mine * n * (kFloat * (1 + s.num_dense) + kId * sample_ids);
-  constexpr int64_t kSlices = 4;  // BatchLoader: two in use, two read ahead
+  const int64_t slices = BatchLoader::SlotsFor(BatchReaders(s.config, s.threads)) * slice;
   const int64_t value = precision == Precision::kBFloat16 ? 2 : kFloat;
   int64_t workspace = 0;
   // Blocks of columns are a cache line wide, and have an odd number of rows (blocked_matrix.h).
   const int64_t block = 64 / value;
   for (const int64_t columns : s.workspace)
     workspace += AlignedBuffer::MemoryFor((n | 1) * ((columns + block - 1) / block) * 64);
-  e.batches = exchanged + gradients + residuals + ids + kSlices * slice + s.threads * workspace;
+  e.batches = exchanged + gradients + residuals + ids + slices + s.threads * workspace;
   // Evaluation has its own slices and ids, which are not sorted.
-  if (!s.config.data.eval.path.empty()) e.batches += 2 * lookups * kRow + kSlices * slice;
+  if (!s.config.data.eval.path.empty()) e.batches += 2 * lookups * kRow + slices;
 
   // Rows, with their numbers where they are scattered.
   const int64_t copies = s.config.checkpoint.max_copies_mib > 0

@@ -9,6 +9,7 @@
 #include <optional>
 
 #include "renzan/base/build_id.h"
+#include "renzan/base/clock.h"
 #include "renzan/base/cpus.h"
 #include "renzan/base/error.h"
 #include "renzan/base/trace.h"
@@ -104,10 +105,11 @@ struct TrainBenchFlags {
   bool json = false;
 };
 
-// The trace of some steps after a few that warm up, and the slices that they trained on.
+// Some steps after a few that warm up.
 struct TracedSteps {
   Trace trace;
-  std::vector<Batch> slices;
+  std::vector<Batch> slices;                // that some of them trained on
+  double seconds = 0, waiting_seconds = 0;  // of all, and of these for batches
 };
 
 TracedSteps RunSteps(const TrainConfig& config, const Split& train, int64_t steps,
@@ -120,62 +122,91 @@ TracedSteps RunSteps(const TrainConfig& config, const Split& train, int64_t step
                                       .slice_begin = model.slice_begin(),
                                       .slice_end = model.slice_end(),
                                       .num_steps = kWarmUp + steps,
-                                      .shuffle = {.enabled = config.data.shuffle}});
+                                      .shuffle = {.enabled = config.data.shuffle},
+                                      .readers = model.batch_readers()});
   std::vector<BinaryMetrics> metrics(static_cast<size_t>(threads));
   TracedSteps traced;
+  const Clock& clock = SystemClock();
+  double start = 0;
   const Batch* slice = &loader.Next();
   for (int64_t step = 0; step < kWarmUp + steps; ++step) {
-    if (step == kWarmUp) StartTrace();
     if (step < kKeptSlices) traced.slices.push_back(*slice);
+    const double before = clock.MonotonicSeconds();
+    if (step == kWarmUp) {
+      start = before;
+      StartTrace();
+    }
     const Batch* const next = step + 1 < kWarmUp + steps ? &loader.Next() : nullptr;
+    if (step >= kWarmUp) traced.waiting_seconds += clock.MonotonicSeconds() - before;
     model.Step(*slice, step, metrics, next);
     slice = next;
   }
+  traced.seconds = clock.MonotonicSeconds() - start;
   traced.trace = StopTrace();
   return traced;
 }
 
-void PrintPhases(const StepTimes& times, const std::vector<PhaseCost>& costs,
-                 const MachineLimits& limits, int64_t batch, bool json) {
+struct Throughput {
+  double samples_per_second = 0, waiting_seconds = 0;  // of a step, for its batch
+};
+
+// The least times of a step on processors, and the rates that they come from.
+struct Roofline {
+  std::vector<PhaseCost> costs;
+  MachineLimits limits;
+};
+
+std::optional<double> LeastOf(const PhaseTime& phase, const Roofline& roofline) {
+  for (const PhaseCost& cost : roofline.costs)
+    if (cost.phase == phase.name) return LeastSeconds(cost, roofline.limits);
+  return std::nullopt;
+}
+
+void PrintPhases(const StepTimes& times, const Throughput& throughput,
+                 const std::optional<Roofline>& roofline, bool json) {
   Table table(
       {{"phase"}, {"ms", kRight}, {"of step", kRight}, {"least ms", kRight}, {"reached", kRight}});
   nlohmann::ordered_json phases = nlohmann::ordered_json::array();
   double least_of_all = 0;
-  for (const PhaseTime& phase : times.phases) {
-    const auto cost = std::find_if(costs.begin(), costs.end(), [&](const PhaseCost& candidate) {
-      return candidate.phase == phase.name;
-    });
-    std::optional<double> least;
-    if (cost != costs.end()) least = LeastSeconds(*cost, limits);
-    least_of_all += least.value_or(0);
+  const auto add = [&](const PhaseTime& phase, std::optional<double> least) {
     table.Add(
         {phase.name, fmt::format("{:.3f}", phase.seconds * 1e3),
          fmt::format("{:.1f} %", 100 * phase.seconds / times.step),
          least ? fmt::format("{:.3f}", *least * 1e3) : "",
          least && phase.seconds > 0 ? fmt::format("{:.0f} %", 100 * *least / phase.seconds) : ""});
+  };
+  for (const PhaseTime& phase : times.phases) {
+    std::optional<double> least;
+    if (roofline) least = LeastOf(phase, *roofline);
+    least_of_all += least.value_or(0);
+    add(phase, least);
     phases.push_back({{"phase", phase.name}, {"seconds", phase.seconds}});
     if (least) phases.back()["least_seconds"] = *least;
   }
-  table.Add({"step", fmt::format("{:.3f}", times.step * 1e3), "",
-             fmt::format("{:.3f}", least_of_all * 1e3),
-             fmt::format("{:.0f} %", 100 * least_of_all / times.step)});
-  double flops = 0;
-  for (const PhaseCost& cost : costs) flops += cost.flops;
-  const double rate = static_cast<double>(batch) / times.step;
+  add({"step", times.step}, roofline ? std::optional(least_of_all) : std::nullopt);
   if (json) {
-    fmt::print("{}\n", nlohmann::ordered_json{{"samples_per_second", rate},
-                                              {"step_seconds", times.step},
-                                              {"least_seconds", least_of_all},
-                                              {"product_seconds", flops / limits.matrix_flops},
-                                              {"phases", phases}}
-                           .dump(2));
-  } else {
-    fmt::print(
-        "{}{:.0f} samples/s. Least: at {:.0f} GFLOP/s of matrix products, {:.1f} GB/s of copying "
-        "and {:.1f} GB/s of random rows, measured now; over 100 % is what caches hold.\n",
-        table.Text(), rate, limits.matrix_flops / 1e9, limits.stream_bytes / 1e9,
-        limits.row_bytes / 1e9);
+    nlohmann::ordered_json out = {{"samples_per_second", throughput.samples_per_second},
+                                  {"waiting_seconds", throughput.waiting_seconds},
+                                  {"step_seconds", times.step}};
+    if (roofline) {
+      double flops = 0;
+      for (const PhaseCost& cost : roofline->costs) flops += cost.flops;
+      out["least_seconds"] = least_of_all;
+      out["product_seconds"] = flops / roofline->limits.matrix_flops;
+    }
+    out["phases"] = phases;
+    fmt::print("{}\n", out.dump(2));
+    return;
   }
+  fmt::print("{}{:.0f} samples/s; between steps, {:.3f} ms of waiting for a batch.", table.Text(),
+             throughput.samples_per_second, throughput.waiting_seconds * 1e3);
+  if (roofline)
+    fmt::print(
+        " Least: at {:.0f} GFLOP/s of matrix products, {:.1f} GB/s of copying and {:.1f} GB/s of "
+        "random rows, measured now; over 100 % is what caches hold.",
+        roofline->limits.matrix_flops / 1e9, roofline->limits.stream_bytes / 1e9,
+        roofline->limits.row_bytes / 1e9);
+  fmt::print("\n");
 }
 
 void BenchTrain(const TrainBenchFlags& flags, const TrainConfig& config, Communicator& comm,
@@ -193,18 +224,24 @@ void BenchTrain(const TrainBenchFlags& flags, const TrainConfig& config, Communi
     model.emplace(config, schema, pooling_factors, comm, pool, InitialValues::kDraw, &plan);
   });
   const TracedSteps traced = RunSteps(config, splits.train, flags.steps, *model, threads);
-  // Those of a processor.
-  std::vector<PhaseCost> costs;
-  if (config.device == "cpu") costs = CostsOfStep(config, *model, traced.slices);
+  std::optional<Roofline> roofline;
+  if (config.device == "cpu") roofline.emplace().costs = CostsOfStep(config, *model, traced.slices);
   const Precision precision = model->model().options().precision;
   model.reset();
-  const int64_t row_bytes = (config.model.embedding_dim * 4 + 63) / 64 * 64;
-  const MachineLimits limits{.matrix_flops = MeasureMatrixFlops(pool, precision),
-                             .stream_bytes = MeasureStreamBytes(pool),
-                             .row_bytes = MeasureRandomRowBytes(pool, row_bytes, kTableBytes)};
+  if (roofline) {
+    const int64_t row_bytes = (config.model.embedding_dim * 4 + 63) / 64 * 64;
+    roofline->limits = {.matrix_flops = MeasureMatrixFlops(pool, precision),
+                        .stream_bytes = MeasureStreamBytes(pool),
+                        .row_bytes = MeasureRandomRowBytes(pool, row_bytes, kTableBytes)};
+  }
   comm.Barrier();
-  if (comm.rank() == 0)
-    PrintPhases(TimesOfSteps(traced.trace), costs, limits, config.training.batch_size, flags.json);
+  if (comm.rank() != 0) return;
+  const double steps = static_cast<double>(flags.steps);
+  const Throughput throughput = {
+      .samples_per_second =
+          static_cast<double>(config.training.batch_size) * steps / traced.seconds,
+      .waiting_seconds = traced.waiting_seconds / steps};
+  PrintPhases(TimesOfSteps(traced.trace), throughput, roofline, flags.json);
 }
 
 }  // namespace

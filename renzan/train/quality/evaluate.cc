@@ -22,11 +22,12 @@ void ForEachSlice(HybridModel& model, const Dataset& dataset, RowRange rows, int
   const auto begin_of = [first = rows.begin + model.slice_begin(), batch_size](int64_t index) {
     return first + index * batch_size;
   };
-  BatchLoader loader(dataset, num_batches, [&](int64_t index, std::vector<int64_t>* wanted) {
+  const auto rows_of = [&](int64_t index, std::vector<int64_t>* wanted) {
     wanted->resize(static_cast<size_t>(size));
     for (int64_t i = 0; i < size; ++i)
       (*wanted)[static_cast<size_t>(i)] = std::min(begin_of(index) + i, rows.end - 1);
-  });
+  };
+  BatchLoader loader(dataset, num_batches, rows_of, model.batch_readers());
   PreparedBatches batches = model.MakeBatches();
   std::vector<float> logits(static_cast<size_t>(size));
   const Batch* slice = &loader.Next();
