@@ -162,9 +162,11 @@ class CudaModel : public DeviceModel {
       : options_(options),
         facts_(FactsOf(options.device)),
         dense_(options, compute_),
-        step_(sizeof(StepMemory)),
-        pinned_step_(sizeof(StepMemory)),
-        pinned_logits_(static_cast<size_t>(options.own_samples()) * sizeof(float)) {
+        step_(sizeof(StepMemory)) {
+    for (HostStep& step : host_steps_) {
+      step.memory = PinnedMemory(sizeof(StepMemory));
+      step.logits = PinnedMemory(static_cast<size_t>(options.own_samples()) * sizeof(float));
+    }
     const int64_t dim = options.model.embedding_dim;
     features_ = dense_.model().features_per_sample();
     pooled_columns_ = features_ - dim;
@@ -240,10 +242,12 @@ class CudaModel : public DeviceModel {
 
   Result Finish(std::span<float> logits) override {
     UseDevice();
-    done_.Synchronize();
-    CHECK(logits.size_bytes() == pinned_logits_.bytes());
-    std::memcpy(logits.data(), pinned_logits_.as<void>(), logits.size_bytes());
-    const StepMemory& step = *pinned_step_.as<StepMemory>();
+    CHECK(finished_ < begun_);
+    const HostStep& host = host_steps_[finished_++ % 2];
+    host.done.Synchronize();
+    CHECK(logits.size_bytes() == host.logits.bytes());
+    std::memcpy(logits.data(), host.logits.as<void>(), logits.size_bytes());
+    const StepMemory& step = *host.memory.as<StepMemory>();
     return {.dense_finite = step.dense_finite != 0, .tables_finite = step.tables_finite != 0};
   }
 
@@ -344,7 +348,7 @@ class CudaModel : public DeviceModel {
     const SparseOptimizerOptions& sparse = options_.sparse;
     const DenseOptimizerOptions& dense = options_.dense;
     const bool l2 = sparse.weight_decay_mode == WeightDecayMode::kL2;
-    StepMemory* const memory = pinned_step_.as<StepMemory>();
+    StepMemory* const memory = host_steps_[begun_ % 2].memory.as<StepMemory>();
     *memory = {
         .sparse = {.lr = static_cast<float>(step.sparse_learning_rate),
                    .epsilon = static_cast<float>(sparse.epsilon),
@@ -361,20 +365,31 @@ class CudaModel : public DeviceModel {
   }
 
   void CopyResults() {
-    CopyToHost(dense_.logits(), pinned_logits_.bytes(), pinned_logits_.as<void>(), compute_);
-    CopyToHost(step_.as<void>(), sizeof(StepMemory), pinned_step_.as<void>(), compute_);
-    done_.Record(compute_.get());
+    HostStep& host = host_steps_[begun_++ % 2];
+    CHECK(begun_ - finished_ <= 2);
+    CopyToHost(dense_.logits(), host.logits.bytes(), host.logits.as<void>(), compute_);
+    CopyToHost(step_.as<void>(), sizeof(StepMemory), host.memory.as<void>(), compute_);
+    host.done.Record(compute_.get());
   }
+
+  // What of a step is in the host's memory.
+  struct HostStep {
+    PinnedMemory memory;  // a StepMemory
+    PinnedMemory logits;
+    Event done;
+  };
 
   DeviceModelOptions options_;
   DeviceFacts facts_;  // also chooses the device for what follows
   Stream compute_, copies_, tables_;
-  Event fork_, join_, pooled_rows_, done_;
+  Event fork_, join_, pooled_rows_;
   DenseEngine dense_;
   std::optional<EmbeddingEngine> embeddings_;
   int64_t features_ = 0, pooled_columns_ = 0;
   DeviceMemory pooled_, leaf_, step_;
-  PinnedMemory pinned_step_, pinned_logits_, pinned_gradients_;
+  HostStep host_steps_[2];  // in turn
+  size_t begun_ = 0, finished_ = 0;
+  PinnedMemory pinned_gradients_;
   StagedBatch batches_[2];
   CapturedLaunches steps_[2];
   const void* places_[2] = {nullptr, nullptr};

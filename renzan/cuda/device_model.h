@@ -100,11 +100,12 @@ class DeviceModel {
                        std::span<const float> states)>
           visit) = 0;
 
-  // Copies a batch to the device, behind the computation that is under way. At most one batch
+  // Copies a batch to the device, beside the computation that is under way. At most one batch
   // waits.
   virtual void Stage(const DeviceBatch& batch, ParallelTasks parallel) = 0;
 
-  // Begin to compute on the batch that waits. Finish() returns when the predictions are there.
+  // Begin to compute on the batch that waits. Finish() returns when the predictions of the oldest
+  // that was begun are there; at most two are unfinished, and one when a batch is staged.
   virtual void BeginForward() = 0;
   // `global_batch`: of the mean loss.
   virtual void BeginForwardAndBackward(int64_t global_batch) = 0;

@@ -9,7 +9,7 @@
 namespace renzan::cuda {
 namespace {
 
-constexpr size_t kPiece = 8192;  // rows that are gathered at a time
+constexpr size_t kPiece = size_t{1} << 15;  // rows that are gathered at a time
 constexpr int64_t kBitsPerWord = 32;
 
 }  // namespace
@@ -94,21 +94,22 @@ void EmbeddingEngine::SetRows(size_t table, int64_t first, std::span<const float
   stream_.Synchronize();
 }
 
-void EmbeddingEngine::TakeUpdatedRows(
-    FunctionRef<void(size_t table, std::span<const int32_t> rows, std::span<const float> weights,
-                     std::span<const float> states)>
-        visit) {
+// While one piece is visited, the next one is gathered and copied.
+void EmbeddingEngine::TakeUpdatedRows(VisitRows visit) {
   std::vector<uint32_t> touched(touched_.bytes() / sizeof(uint32_t));
   CopyToHost(touched_.as<void>(), touched_.bytes(), touched.data(), stream_);
   Check(cudaMemsetAsync(touched_.as<void>(), 0, touched_.bytes(), stream_.get()),
         "clearing what was updated");
   stream_.Synchronize();
-  std::vector<int32_t> rows;
+  Piece pieces[2];
+  size_t turn = 0;
+  const auto take = [&] {
+    if (!pieces[turn].rows.empty()) Gather(&pieces[turn]);
+    turn = 1 - turn;
+    if (!pieces[turn].rows.empty()) Visit(pieces[turn], visit);
+    pieces[turn].rows.clear();
+  };
   for (size_t t = 0; t < tables_.size(); ++t) {
-    const auto take = [&] {
-      TakeRows(t, rows, visit);
-      rows.clear();
-    };
     for (int64_t row = 0; row < tables_[t].rows; ++row) {
       const int64_t bit = tables_[t].first_row + row;
       const uint32_t word = touched[static_cast<size_t>(bit / kBitsPerWord)];
@@ -117,34 +118,42 @@ void EmbeddingEngine::TakeUpdatedRows(
         continue;
       }
       if ((word >> (bit % kBitsPerWord) & 1) == 0) continue;
-      rows.push_back(static_cast<int32_t>(row));
-      if (rows.size() == kPiece) take();
+      pieces[turn].table = t;
+      pieces[turn].rows.push_back(static_cast<int32_t>(row));
+      if (pieces[turn].rows.size() == kPiece) take();
     }
-    take();
+    if (!pieces[turn].rows.empty()) take();
   }
+  take();
 }
 
-void EmbeddingEngine::TakeRows(size_t table, std::span<const int32_t> rows,
-                               FunctionRef<void(size_t, std::span<const int32_t>,
-                                                std::span<const float>, std::span<const float>)>
-                                   visit) {
-  if (rows.empty()) return;
-  const Table& from = tables_[table];
-  const int64_t n = std::ssize(rows);
-  const size_t weights = rows.size() * static_cast<size_t>(from.dim);
-  const size_t states = rows.size() * static_cast<size_t>(from.state_width);
-  gathered_rows_.Reserve(rows.size_bytes());
-  gathered_.Reserve((weights + states) * sizeof(float));
-  pinned_.Reserve((weights + states) * sizeof(float));
-  CopyToDevice(rows.data(), rows.size_bytes(), gathered_rows_.as<void>(), stream_);
-  GatherTableRows(from.weights.as<float>(), from.dim, gathered_rows_.as<int32_t>(), n,
-                  gathered_.as<float>(), stream_.get());
-  GatherTableRows(from.states.as<float>(), from.state_width, gathered_rows_.as<int32_t>(), n,
-                  gathered_.as<float>() + weights, stream_.get());
-  CopyToHost(gathered_.as<void>(), (weights + states) * sizeof(float), pinned_.as<void>(), stream_);
-  stream_.Synchronize();
-  const float* values = pinned_.as<float>();
-  visit(table, rows, {values, weights}, {values + weights, states});
+void EmbeddingEngine::Gather(Piece* piece) const {
+  const Table& from = tables_[piece->table];
+  const int64_t n = std::ssize(piece->rows);
+  const size_t weights = piece->rows.size() * static_cast<size_t>(from.dim);
+  const size_t states = piece->rows.size() * static_cast<size_t>(from.state_width);
+  const size_t bytes = (weights + states) * sizeof(float);
+  piece->rows_on_device.Reserve(piece->rows.size() * sizeof(int32_t));
+  piece->values_on_device.Reserve(bytes);
+  piece->values.Reserve(bytes);
+  const int32_t* const rows = piece->rows_on_device.as<int32_t>();
+  float* const values = piece->values_on_device.as<float>();
+  CopyToDevice(piece->rows.data(), piece->rows.size() * sizeof(int32_t),
+               piece->rows_on_device.as<void>(), stream_);
+  GatherTableRows(from.weights.as<float>(), from.dim, rows, n, values, stream_.get());
+  GatherTableRows(from.states.as<float>(), from.state_width, rows, n, values + weights,
+                  stream_.get());
+  CopyToHost(values, bytes, piece->values.as<void>(), stream_);
+  piece->arrived.Record(stream_.get());
+}
+
+void EmbeddingEngine::Visit(const Piece& piece, VisitRows visit) const {
+  piece.arrived.Synchronize();
+  const Table& from = tables_[piece.table];
+  const size_t weights = piece.rows.size() * static_cast<size_t>(from.dim);
+  const size_t states = piece.rows.size() * static_cast<size_t>(from.state_width);
+  const float* const values = piece.values.as<float>();
+  visit(piece.table, piece.rows, {values, weights}, {values + weights, states});
 }
 
 }  // namespace renzan::cuda

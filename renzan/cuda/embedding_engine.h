@@ -30,20 +30,26 @@ class EmbeddingEngine {
 
   void SetRows(size_t table, int64_t first, std::span<const float> weights,
                std::span<const float> states);
-  void TakeUpdatedRows(
+  using VisitRows =
       FunctionRef<void(size_t table, std::span<const int32_t> rows, std::span<const float> weights,
-                       std::span<const float> states)>
-          visit);
+                       std::span<const float> states)>;
+  void TakeUpdatedRows(VisitRows visit);
 
  private:
   struct Table {
     DeviceMemory weights, states, block_begin;
     int64_t rows = 0, dim = 0, state_width = 0, first_row = 0;
   };
-  void TakeRows(size_t table, std::span<const int32_t> rows,
-                FunctionRef<void(size_t, std::span<const int32_t>, std::span<const float>,
-                                 std::span<const float>)>
-                    visit);
+  // Rows on their way to the host.
+  struct Piece {
+    size_t table = 0;
+    std::vector<int32_t> rows;
+    DeviceMemory rows_on_device, values_on_device;
+    PinnedMemory values;  // weights, and then states
+    Event arrived;
+  };
+  void Gather(Piece* piece) const;
+  void Visit(const Piece& piece, VisitRows visit) const;
 
   const Stream& stream_;
   std::vector<Table> tables_;
@@ -52,8 +58,6 @@ class EmbeddingEngine {
   int64_t capacity_ = 0;  // lookups
   std::optional<SortedLookups> sorted_;
   std::optional<SparseUpdate> update_;
-  DeviceMemory gathered_rows_, gathered_;
-  PinnedMemory pinned_;
 };
 
 }  // namespace renzan::cuda

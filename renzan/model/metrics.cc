@@ -151,4 +151,10 @@ BinaryMetrics BinaryMetrics::FromIntegers(std::span<const int64_t> integers) {
   return metrics;
 }
 
+int64_t NumNonFinite(std::span<const BinaryMetrics> metrics) {
+  int64_t sum = 0;
+  for (const BinaryMetrics& each : metrics) sum += each.non_finite;
+  return sum;
+}
+
 }  // namespace renzan

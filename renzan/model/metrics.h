@@ -79,4 +79,7 @@ struct BinaryMetrics {
   bool operator==(const BinaryMetrics&) const = default;
 };
 
+// Over all of them, such as those of several threads.
+int64_t NumNonFinite(std::span<const BinaryMetrics> metrics);
+
 }  // namespace renzan

@@ -85,13 +85,15 @@ void DeviceEngine::UpdateHost() {
     EmbeddingShard& shard = host_.embeddings->shards()[table];
     const size_t dim = static_cast<size_t>(shard.dim());
     const size_t width = static_cast<size_t>(shard.store.layout().state_width);
-    size_t block = 0;
-    for (size_t i = 0; i < rows.size(); ++i) {
-      while (rows[i] >= shard.blocks[block].first_row + shard.blocks[block].num_rows) ++block;
-      shard.blocks[block].BeforeUpdate(rows[i]);
-      shard.store.SetWeights(rows[i], weights.subspan(i * dim, dim));
-      shard.store.SetState(rows[i], values.subspan(i * width, width));
-    }
+    host_.pool->ParallelRanges(rows.size(), [&](int, size_t begin, size_t end) {
+      size_t block = 0;
+      for (size_t i = begin; i < end; ++i) {
+        while (rows[i] >= shard.blocks[block].first_row + shard.blocks[block].num_rows) ++block;
+        shard.blocks[block].BeforeUpdate(rows[i]);
+        shard.store.SetWeights(rows[i], weights.subspan(i * dim, dim));
+        shard.store.SetState(rows[i], values.subspan(i * width, width));
+      }
+    });
   });
 }
 

@@ -49,9 +49,13 @@ std::vector<DeviceTableOptions> TablesOnDevice(const ShardMap& map,
 
 }  // namespace
 
-int BatchReaders(const TrainConfig& config, int threads) {
+int PoolThreads(const TrainConfig& config, int workers, int threads) {
+  return config.device == "cuda" && workers == 1 ? (threads + 1) / 2 : threads;
+}
+
+int BatchReaders(const TrainConfig& config, int workers, int pool_threads) {
   constexpr int kMost = 8;  // each has a batch in memory
-  return config.device == "cuda" ? std::min(threads, kMost) : 1;
+  return config.device == "cuda" && workers == 1 ? std::min(pool_threads, kMost) : 1;
 }
 
 int64_t FreeDeviceBytes(int workers) {

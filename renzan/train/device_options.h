@@ -16,9 +16,11 @@ namespace renzan {
 DeviceModelOptions DeviceOptionsOf(const TrainConfig& config, const ModelOptions& model,
                                    const ShardMap& map);
 
-// How many threads read batches: a GPU takes more of them than one thread reads, and leaves the
-// worker's processors free.
-int BatchReaders(const TrainConfig& config, int threads);
+// How a worker's threads are divided. A GPU that has the only worker's tables takes more batches
+// than one thread reads, so that half of them are readers (BatchLoaderOptions::readers), and the
+// others a ThreadPool.
+int PoolThreads(const TrainConfig& config, int workers, int threads);
+int BatchReaders(const TrainConfig& config, int workers, int pool_threads);
 
 // Of this machine's first GPU for each of so many workers, which take the GPUs in turn; 0 where
 // none can be used.

@@ -54,16 +54,19 @@ TestRun TrainOn(const TrainConfig& config, int world, int64_t steps = 6,
     HybridModel model(config, schema, pooling, comm, pool, InitialValues::kDraw, &plan);
     std::vector<Batch> slices;
     for (int64_t step = 0; step < steps; ++step) slices.push_back(MakeSlice(model, step, schema));
-    std::vector<double> losses;
+    std::vector<std::vector<BinaryMetrics>> metrics(slices.size(), std::vector<BinaryMetrics>(2));
     for (size_t i = 0; i < slices.size(); ++i) {
-      std::vector<BinaryMetrics> metrics(2);
       // Some steps prepare the next one.
-      model.Step(slices[i], static_cast<int64_t>(i), metrics,
+      model.Step(slices[i], static_cast<int64_t>(i), metrics[i],
                  i % 4 != 2 && i + 1 < slices.size() ? &slices[i + 1] : nullptr);
-      metrics[0].Merge(metrics[1]);
-      losses.push_back(metrics[0].LogLoss());
       // Rows return to the host and training goes on.
       if (i == 2) DigestsOf(model);
+    }
+    model.FinishStep();
+    std::vector<double> losses;
+    for (std::vector<BinaryMetrics>& of_step : metrics) {
+      of_step[0].Merge(of_step[1]);
+      losses.push_back(of_step[0].LogLoss());
     }
     EXPECT_TRUE(model.finiteness().ok());
     const std::map<std::string, std::string> mine = DigestsOf(model);

@@ -16,16 +16,6 @@
 #include "renzan/train/schedule.h"
 
 namespace renzan {
-namespace {
-
-int64_t NumNonFinite(std::span<const BinaryMetrics> metrics) {
-  int64_t sum = 0;
-  for (const BinaryMetrics& thread : metrics) sum += thread.non_finite;
-  return sum;
-}
-
-}  // namespace
-
 HybridModel::HybridModel(const TrainConfig& config, const DatasetSchema& schema,
                          std::span<const double> pooling_factors, Communicator& comm,
                          ThreadPool& pool, InitialValues initial_values, const ShardingPlan* plan)
@@ -154,11 +144,17 @@ void HybridModel::Step(const Batch& slice, int64_t step, std::span<BinaryMetrics
     (this->*stage.run)(state);
   }
 
+  if (!StepsOnDevice())
+    Observe(step, metrics, non_finite_before, state.dense_finite, state.tables_finite);
+}
+
+void HybridModel::Observe(int64_t step, std::span<const BinaryMetrics> metrics,
+                          int64_t non_finite_before, bool dense_finite, bool tables_finite) {
   if (!finiteness_.ok()) return;
-  Finiteness now{.bad_step = step + 1,
-                 .predictions = NumNonFinite(metrics) != non_finite_before,
-                 .dense = !state.dense_finite,
-                 .tables = !state.tables_finite};
+  const Finiteness now{.bad_step = step + 1,
+                       .predictions = NumNonFinite(metrics) != non_finite_before,
+                       .dense = !dense_finite,
+                       .tables = !tables_finite};
   if (now.predictions || now.dense || now.tables) finiteness_ = now;
 }
 

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -50,10 +51,15 @@ class HybridModel {
   // pool) receive the predictions made before the update. `next`, on all workers or on none, is the
   // slice that the next call will get: its ids are exchanged meanwhile. The weights that they stand
   // for are not read before that call. `measure_gradients`: also fills embeddings().GradientErrors.
+  //
+  // A GPU may still compute the step when this returns, so that it never waits for the next one:
+  // until FinishStep() or the next step, `metrics` must stay, and lack it, as finiteness() does.
   void Step(const Batch& slice, int64_t step, std::span<BinaryMetrics> metrics,
             const Batch* next = nullptr, bool measure_gradients = false);
+  // Awaits the last step. What reads or changes the model does it, too.
+  void FinishStep();
 
-  // Over all steps so far: the predictions for this worker's samples, the dense part and its
+  // Over all finished steps: the predictions for this worker's samples, the dense part and its
   // tables.
   const Finiteness& finiteness() const { return finiteness_; }
 
@@ -80,7 +86,9 @@ class HybridModel {
   // For saving and loading, also the threads of its steps.
   ThreadPool& pool() { return pool_; }
   // BatchLoaderOptions::readers.
-  int batch_readers() const { return BatchReaders(config_, pool_.num_threads()); }
+  int batch_readers() const {
+    return BatchReaders(config_, embeddings_->map().world_size(), pool_.num_threads());
+  }
   const Model& model() const { return *model_; }
   // In this process's memory, into which a GPU's values are copied first. Whoever changes them
   // calls Changed() afterwards.
@@ -142,8 +150,8 @@ class HybridModel {
   // Stages on a GPU: of the dense part alone, and of whole steps.
   void ForwardAndBackwardOnDevice(StepState& state);
   void BeginStepOnDevice(StepState& state);
+  void FinishLastStep(StepState& state);
   void ExchangeNextIds(StepState& state);
-  void EndStepOnDevice(StepState& state);
 
   // For one virtual worker, counted within this worker: predictions into `metrics`, its dense
   // gradient into dense_gradients_, the gradients of the pooled rows into embeddings_.
@@ -156,13 +164,17 @@ class HybridModel {
   // Between the exchange of embeddings and a GPU that has the dense part.
   void ReadPooledForDevice(const PreparedBatch& batch);
   void WriteGradientsOfDevice();
-  void AddMetrics(const StepState& state);
+  void AddMetrics(std::span<const float> labels, std::span<BinaryMetrics> metrics);
   void PredictOnDevice(const Batch& slice, const Batch* next, PreparedBatches* batches,
                        std::span<float> logits);
   bool StepsOnDevice() const { return device_ && device_->has_tables(); }
   void CopyFromDevice() {
+    FinishStep();
     if (device_) device_->UpdateHost();
   }
+  // Keeps the first step that was not finite. `non_finite_before`: predictions in its metrics.
+  void Observe(int64_t step, std::span<const BinaryMetrics> metrics, int64_t non_finite_before,
+               bool dense_finite, bool tables_finite);
 
   bool DenseIsFinite();
 
@@ -181,6 +193,13 @@ class HybridModel {
   std::unique_ptr<DeviceEngine> device_;                       // null: on this process's CPUs
   std::vector<std::unique_ptr<Model::Workspace>> workspaces_;  // per thread
   std::vector<float> logits_;                                  // of own samples, from the GPU
+  // Of a whole step that the GPU may still compute.
+  struct StepOnDevice {
+    int64_t step;
+    std::span<BinaryMetrics> metrics;
+  };
+  std::optional<StepOnDevice> unfinished_;
+  std::vector<float> labels_;  // its own samples'
   std::unique_ptr<PreparedBatches> batches_;
   std::vector<Stage> stages_;
   std::vector<char> finite_;  // per thread

@@ -1,18 +1,20 @@
 // HybridModel on a GPU.
 
 #include <algorithm>
+#include <utility>
 
 #include "renzan/base/trace.h"
 #include "renzan/train/hybrid_model.h"
 
 namespace renzan {
 
-// While the GPU computes, the next batch's ids are prepared and copied.
+// The GPU always has the next step to go on with: what the host does for the one before and for the
+// one after takes place meanwhile.
 std::vector<HybridModel::Stage> HybridModel::MakeDeviceStages() const {
   return {{"input_dist", &HybridModel::BeginIds},
           {"launch step", &HybridModel::BeginStepOnDevice},
-          {"input_dist", &HybridModel::ExchangeNextIds},
-          {"wait for the GPU", &HybridModel::EndStepOnDevice}};
+          {"wait for the GPU", &HybridModel::FinishLastStep},
+          {"input_dist", &HybridModel::ExchangeNextIds}};
 }
 
 void HybridModel::BeginStepOnDevice(StepState& state) {
@@ -23,6 +25,21 @@ void HybridModel::BeginStepOnDevice(StepState& state) {
        .step = state.step});
 }
 
+void HybridModel::FinishLastStep(StepState& state) {
+  FinishStep();
+  unfinished_ = {state.step, state.metrics};
+  labels_.assign(state.slice.label.begin(), state.slice.label.end());
+}
+
+void HybridModel::FinishStep() {
+  if (!unfinished_) return;
+  const StepOnDevice last = *std::exchange(unfinished_, std::nullopt);
+  const DeviceModel::Result result = device_->FinishInto(logits_);
+  const int64_t non_finite_before = NumNonFinite(last.metrics);
+  AddMetrics(labels_, last.metrics);
+  Observe(last.step, last.metrics, non_finite_before, result.dense_finite, result.tables_finite);
+}
+
 void HybridModel::ExchangeNextIds(StepState& state) {
   batches_->BeginNext(state.next);
   batches_->ContinueNext();
@@ -30,19 +47,11 @@ void HybridModel::ExchangeNextIds(StepState& state) {
   if (state.next != nullptr) device_->Stage(*state.next, *batches_->next());
 }
 
-void HybridModel::EndStepOnDevice(StepState& state) {
-  const DeviceModel::Result result = device_->FinishInto(logits_);
-  state.dense_finite = result.dense_finite;
-  state.tables_finite = result.tables_finite;
-  AddMetrics(state);
-}
-
-void HybridModel::AddMetrics(const StepState& state) {
+void HybridModel::AddMetrics(std::span<const float> labels, std::span<BinaryMetrics> metrics) {
   const TraceSpan span("metrics");
   pool_.ParallelRanges(logits_.size(), [&](int thread, size_t begin, size_t end) {
-    state.metrics[static_cast<size_t>(thread)].Add(
-        std::span(logits_).subspan(begin, end - begin),
-        std::span(state.slice.label).subspan(begin, end - begin));
+    metrics[static_cast<size_t>(thread)].Add(std::span(logits_).subspan(begin, end - begin),
+                                             labels.subspan(begin, end - begin));
   });
 }
 
@@ -56,7 +65,7 @@ void HybridModel::ForwardAndBackwardOnDevice(StepState& state) {
   device_->FinishInto(logits_);
   device_->ReadGradients(dense_gradients_->leaves());
   WriteGradientsOfDevice();
-  AddMetrics(state);
+  AddMetrics(state.slice.label, state.metrics);
 }
 
 void HybridModel::ReadPooledForDevice(const PreparedBatch& batch) {
@@ -90,6 +99,7 @@ void HybridModel::WriteGradientsOfDevice() {
 
 void HybridModel::PredictOnDevice(const Batch& slice, const Batch* next, PreparedBatches* batches,
                                   std::span<float> logits) {
+  FinishStep();
   if (StepsOnDevice()) {
     device_->BeginPredict(slice, batches->current());
     batches->BeginNext(next);

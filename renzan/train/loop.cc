@@ -121,6 +121,7 @@ bool Train(const TrainConfig& config, int64_t steps, const Split& train,
     const bool evaluation = IsEvaluationStep(t, steps_per_epoch, done) && done != steps;
     if (observer) observer->OnStep(done, state->seconds + clock.MonotonicSeconds() - window_start);
     if (report || evaluation) {
+      model.FinishStep();
       CheckFinite(comm, model.finiteness());
       const double now = clock.MonotonicSeconds();
       const double seconds = std::max(now - window_start, 1e-9);

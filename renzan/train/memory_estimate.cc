@@ -171,7 +171,8 @@ MemoryEstimate OfRank(const Sizes& s, int rank) {
   const int64_t ids = 2 * lookups * (kRow + static_cast<int64_t>(sizeof(Lookup))) +
                       s.threads * most_lookups * static_cast<int64_t>(sizeof(Lookup));
   const int64_t slice = mine * n * (kFloat * (1 + s.num_dense) + kId * sample_ids);
-  const int64_t slices = BatchLoader::SlotsFor(BatchReaders(s.config, s.threads)) * slice;
+  const int64_t slices =
+      BatchLoader::SlotsFor(BatchReaders(s.config, s.workers, s.threads)) * slice;
   const int64_t value = precision == Precision::kBFloat16 ? 2 : kFloat;
   int64_t workspace = 0;
   // Blocks of columns are a cache line wide, and have an odd number of rows (blocked_matrix.h).
@@ -205,7 +206,7 @@ std::vector<MemoryEstimate> EstimateMemoryOfWorkers(const TrainConfig& config,
   const std::unique_ptr<Model> model = MakeModel(options);
   const Sizes sizes{.config = config,
                     .workers = workers,
-                    .threads = threads,
+                    .threads = PoolThreads(config, workers, threads),
                     .layout = model->layout(),
                     .parameters = model->layout().size(),
                     .num_dense = options.num_dense,

@@ -20,6 +20,7 @@
 #include "renzan/train/checkpointing/checkpointer.h"
 #include "renzan/train/checkpointing/past_run.h"
 #include "renzan/train/checkpointing/resume.h"
+#include "renzan/train/device_options.h"
 #include "renzan/train/gather.h"
 #include "renzan/train/heartbeat.h"
 #include "renzan/train/hybrid_model.h"
@@ -172,7 +173,7 @@ std::string NewRunDirectory(const std::string& name, const Clock& clock) {
 RunResult RunTraining(const TrainConfig& config, const RunOptions& options, Communicator& comm) {
   const ProgramFacts facts = FactsOfWorker(options.build_id, config, comm.rank());
   CheckSameRun(comm, config, facts);
-  ThreadPool pool(options.threads);
+  ThreadPool pool(PoolThreads(config, comm.world_size(), options.threads));
   const OpenedSplits splits = OpenSplits(config.data, config.features, comm);
   const int64_t steps = NumSteps(config.training, splits.train);
   RunDirectories directories = ChooseDirectories(config, options, comm);
@@ -231,7 +232,7 @@ RunResult RunTraining(const TrainConfig& config, const RunOptions& options, Comm
   });
   HybridModel& model = *built;
   LoopState state;
-  state.window.resize(static_cast<size_t>(options.threads));
+  state.window.resize(static_cast<size_t>(pool.num_threads()));
   state.evaluations = EvaluationRecord(MeaningOfEvaluations(config, splits));
   std::optional<ResumePoint> resumed;
   if (!past.checkpoints.empty()) {

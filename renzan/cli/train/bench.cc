@@ -24,6 +24,7 @@
 #include "renzan/roofline/phase_times.h"
 #include "renzan/roofline/step_costs.h"
 #include "renzan/train/agreement.h"
+#include "renzan/train/device_options.h"
 #include "renzan/train/heartbeat.h"
 #include "renzan/train/make_plan.h"
 #include "renzan/train/splits.h"
@@ -113,7 +114,7 @@ struct TracedSteps {
 };
 
 TracedSteps RunSteps(const TrainConfig& config, const Split& train, int64_t steps,
-                     HybridModel& model, int threads) {
+                     HybridModel& model) {
   constexpr int64_t kWarmUp = 5, kKeptSlices = 4;
   BatchLoader loader(*train.dataset, {.seed = config.seed,
                                       .row_begin = train.rows.begin,
@@ -124,7 +125,7 @@ TracedSteps RunSteps(const TrainConfig& config, const Split& train, int64_t step
                                       .num_steps = kWarmUp + steps,
                                       .shuffle = {.enabled = config.data.shuffle},
                                       .readers = model.batch_readers()});
-  std::vector<BinaryMetrics> metrics(static_cast<size_t>(threads));
+  std::vector<BinaryMetrics> metrics(static_cast<size_t>(model.pool().num_threads()));
   TracedSteps traced;
   const Clock& clock = SystemClock();
   double start = 0;
@@ -141,6 +142,7 @@ TracedSteps RunSteps(const TrainConfig& config, const Split& train, int64_t step
     model.Step(*slice, step, metrics, next);
     slice = next;
   }
+  model.FinishStep();
   traced.seconds = clock.MonotonicSeconds() - start;
   traced.trace = StopTrace();
   return traced;
@@ -212,7 +214,7 @@ void PrintPhases(const StepTimes& times, const Throughput& throughput,
 void BenchTrain(const TrainBenchFlags& flags, const TrainConfig& config, Communicator& comm,
                 int threads) {
   CheckSameRun(comm, config, FactsOfWorker(BuildId(), config, comm.rank()));
-  ThreadPool pool(threads);
+  ThreadPool pool(PoolThreads(config, comm.world_size(), threads));
   const OpenedSplits splits = OpenSplits(config.data, config.features, comm);
   StepsPerEpoch(splits.train.rows.size(), config.training.batch_size);  // enough for one batch?
   const DatasetSchema& schema = splits.train.dataset->schema();
@@ -223,7 +225,7 @@ void BenchTrain(const TrainBenchFlags& flags, const TrainConfig& config, Communi
   RunWithHeartbeats(comm, [&] {
     model.emplace(config, schema, pooling_factors, comm, pool, InitialValues::kDraw, &plan);
   });
-  const TracedSteps traced = RunSteps(config, splits.train, flags.steps, *model, threads);
+  const TracedSteps traced = RunSteps(config, splits.train, flags.steps, *model);
   std::optional<Roofline> roofline;
   if (config.device == "cpu") roofline.emplace().costs = CostsOfStep(config, *model, traced.slices);
   const Precision precision = model->model().options().precision;

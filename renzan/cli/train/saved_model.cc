@@ -11,6 +11,7 @@
 #include "renzan/cli/train/model_directory.h"
 #include "renzan/train/agreement.h"
 #include "renzan/train/checkpointing/resume.h"
+#include "renzan/train/device_options.h"
 #include "renzan/train/gather.h"
 #include "renzan/train/heartbeat.h"
 #include "renzan/train/make_plan.h"
@@ -99,7 +100,7 @@ int WithSavedModel(const SavedModelFlags& flags,
     const Dataset& dataset = *opened;
     CheckFeatures({.features = config.features, .recorded_by = "the model"}, dataset, comm);
     const RowRange rows = ResolveRows(flags.rows, dataset, "--rows");
-    ThreadPool pool(threads);
+    ThreadPool pool(PoolThreads(config, comm.world_size(), threads));
     // Nothing is trained: no memory for optimizer states or residuals.
     config.comm.error_feedback_rows = 0;
     config.optimizer.dense.type = config.optimizer.sparse.type = "sgd";

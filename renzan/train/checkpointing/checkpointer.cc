@@ -81,6 +81,7 @@ bool Checkpointer::ShouldStop(int64_t done) {
   // Calls between steps come at a different rate, so the old calls_to_next_ does not apply.
   if (std::exchange(between_steps_, done == last_done_) != (done == last_done_)) calls_to_next_ = 1;
   last_done_ = done;
+  wanted_ = wanted_ || by_steps;
   if (++calls_since_sync_ < calls_to_next_ && !by_steps) return false;
   ControlSyncResult sync = SyncControl();
   if (sync.any_copies_full) sync = WaitForCopies(sync);
@@ -94,7 +95,7 @@ bool Checkpointer::ShouldStop(int64_t done) {
     Stop(done, sync.stops);
     return true;
   }
-  wanted_ = wanted_ || by_steps || sync.any_checkpoint || sync.checkpoint_due;
+  wanted_ = wanted_ || sync.any_checkpoint || sync.checkpoint_due;
   if (!wanted_ || phase_ != Phase::kIdle) return false;
   wanted_ = false;
   options_.requests->checkpoint = false;
@@ -140,14 +141,18 @@ ControlSyncResult Checkpointer::SyncControl() {
   calls_since_sync_ = 0;
   synced_at_ = now;
   const double every = options_.config.every_seconds();
-  const ControlSyncResult sync = ControlSync(
-      comm_, {.stops = options_.requests->stops.load(),
-              .checkpoint = options_.requests->checkpoint.load(),
-              .checkpoint_due = phase_ == Phase::kIdle && every > 0 && now - last_begin_ >= every,
-              .task_finished = task_.finished(),
-              .copies_full = CopiesAreFull(),
-              .calls_to_next = static_cast<int64_t>(kControlSyncSeconds / seconds_per_call),
-              .finiteness = model_.finiteness()});
+  ControlSyncInput mine = {
+      .stops = options_.requests->stops.load(),
+      .checkpoint = options_.requests->checkpoint.load(),
+      .checkpoint_due = phase_ == Phase::kIdle && every > 0 && now - last_begin_ >= every,
+      .task_finished = task_.finished(),
+      .copies_full = CopiesAreFull(),
+      .calls_to_next = static_cast<int64_t>(kControlSyncSeconds / seconds_per_call),
+      .finiteness = {}};
+  // A checkpoint may follow, and shall be finite.
+  if (wanted_ || mine.stops > 0 || mine.checkpoint || mine.checkpoint_due) model_.FinishStep();
+  mine.finiteness = model_.finiteness();
+  const ControlSyncResult sync = ControlSync(comm_, mine);
   // A single worker syncs at every call, which costs nothing. At most doubling the interval guards
   // against first calls that are much faster than later steps.
   const int64_t most = std::min(2 * calls_to_next_, kMaxCallsBetweenSyncs);
