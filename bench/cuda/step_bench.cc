@@ -138,7 +138,8 @@ void FillTables(const DeviceModelOptions& options, const SetRows& set_rows) {
     }
 }
 
-// Whole steps through the interface that training uses; the next batch is copied meanwhile.
+// Whole steps as in training: the next one begins before one is finished, and its batch is copied
+// meanwhile.
 struct Run {
   double samples_per_second = 0;
   int64_t bytes = 0;  // of the GPU's memory that are taken
@@ -160,8 +161,8 @@ Run TrainSteps(const Flags& flags, const DeviceModelOptions& options,
     for (const int end = step + steps; step < end; ++step) {
       model->BeginStep(options.own_samples(),
                        {.sparse_learning_rate = 0.01, .dense_learning_rate = 0.01, .step = step});
+      if (step > 0) model->Finish(logits);
       model->Stage(batches[static_cast<size_t>((step + 1) % kBatches)].View(), one_by_one);
-      model->Finish(logits);
     }
     return (SystemClock().MonotonicSeconds() - start) / steps;
   };
@@ -295,8 +296,8 @@ std::vector<Phase> MeasurePhases(const DeviceModelOptions& options,
   add("sort lookups", bytes(n * 2 * 8 * 4), [&] { embeddings.Sort(lookups_now(), stream); });
   add("pack weights", bytes(size * (4 + value)), [&] { dense.PackWeights(); });
   add("forward", flops / 3 / limits.flops, [&] {
-    dense.ForwardDense(inputs[turn % kBatches].as<float>());
-    dense.ForwardFeatures();
+    dense.ForwardDense(inputs[turn % kBatches].as<float>(), nullptr);
+    dense.ForwardFeatures(nullptr);
   });
   add("backward", flops * 2 / 3 / limits.flops, [&] {
     dense.BackwardToFeatures(labels[turn % kBatches].as<float>(), samples);

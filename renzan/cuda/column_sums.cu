@@ -51,6 +51,14 @@ __device__ void Unpack(const uint4& words, float (&values)[kValuesOf16Bytes<T>])
     values[c] = ValueOfWord<T>(word[c / kOfWord], c % kOfWord);
 }
 
+template <class T>
+__device__ uint4 Packed(const float (&values)[kValuesOf16Bytes<T>]) {
+  ValueGroup<T, kValuesOf16Bytes<T>> rounded;
+#pragma unroll
+  for (int i = 0; i < kValuesOf16Bytes<T>; ++i) rounded.at[i] = Rounded<T>(values[i]);
+  return __builtin_bit_cast(uint4, rounded);
+}
+
 __device__ uint4 Words(const void* from) { return *static_cast<const uint4*>(from); }
 
 // What is summed: 16 bytes at a time, which Load() reads, and Finish() changes, stores and returns.
@@ -69,13 +77,21 @@ template <class T>
 struct MaskedColumns {
   static constexpr int kRowsAtOnce = 4;
   const T* activations;
+  float scale;
   T* dy;
   struct Operands {
     uint4 activations, dy;
   };
   __device__ Operands Load(int64_t at) const { return {Words(activations + at), Words(dy + at)}; }
   __device__ uint4 Finish(int64_t at, const Operands& operands) const {
-    const uint4 masked = WhereActive<T>(operands.activations, operands.dy);
+    uint4 masked = WhereActive<T>(operands.activations, operands.dy);
+    if (scale != 1.0f) {
+      float values[kValuesOf16Bytes<T>];
+      Unpack<T>(masked, values);
+#pragma unroll
+      for (float& value : values) value *= scale;
+      masked = Packed<T>(values);
+    }
     *reinterpret_cast<uint4*>(dy + at) = masked;
     return masked;
   }
@@ -108,10 +124,7 @@ struct CrossColumns {
       if (kResidual) sum[i] += d[i];
     }
     StoreValues(sum, d_x0 + at);
-    ValueGroup<T, kWidth> rounded;
-#pragma unroll
-    for (int i = 0; i < kWidth; ++i) rounded.at[i] = Rounded<T>(a[i]);
-    const uint4 words = __builtin_bit_cast(uint4, rounded);
+    const uint4 words = Packed<T>(a);
     *reinterpret_cast<uint4*>(d_crossed + at) = words;
     return words;
   }
@@ -211,7 +224,7 @@ ColumnSums::ColumnSums(const MatrixShape& widest)
       arrived_(static_cast<size_t>(widest.batches * MostBlocks(widest.columns)) *
                sizeof(uint32_t)) {}
 
-void MaskAndSumColumns(const MatrixShape& shape, const void* activations, void* dy,
+void MaskAndSumColumns(const MatrixShape& shape, const void* activations, float scale, void* dy,
                        const ColumnSums& scratch, float* d_bias, int64_t d_bias_stride,
                        cudaStream_t stream) {
   if (shape.columns == 0 || shape.batches == 0) return;
@@ -219,7 +232,7 @@ void MaskAndSumColumns(const MatrixShape& shape, const void* activations, void* 
     using T = decltype(type);
     T* const gradient = static_cast<T*>(dy);
     if (activations != nullptr) {
-      const MaskedColumns<T> masked = {static_cast<const T*>(activations), gradient};
+      const MaskedColumns<T> masked = {static_cast<const T*>(activations), scale, gradient};
       SumColumns<T>(shape, masked, scratch.places(), d_bias, d_bias_stride, stream);
     } else {
       SumColumns<T>(shape, PlainColumns<T>{gradient}, scratch.places(), d_bias, d_bias_stride,

@@ -18,6 +18,7 @@ namespace {
 struct StepMemory {
   SparseStepOnDevice sparse;
   DenseStep dense;
+  int64_t number = 0;
   int32_t dense_finite = 1, tables_finite = 1;
 };
 
@@ -209,14 +210,15 @@ class CudaModel : public DeviceModel {
 
   void BeginForward() override {
     const StagedBatch& batch = TakeBatch();
-    Forward(batch);
+    Forward(batch, nullptr);
     dense_.CopyLogits();
     CopyResults();
   }
 
-  void BeginForwardAndBackward(int64_t global_batch) override {
+  void BeginForwardAndBackward(int64_t global_batch, int64_t step) override {
     const StagedBatch& batch = TakeBatch();
-    Forward(batch);
+    SetStep({.step = step});
+    Forward(batch, &step_.as<StepMemory>()->number);
     dense_.BackwardToFeatures(batch.labels(), global_batch);
     dense_.BackwardToDense();
     CopyResults();
@@ -301,7 +303,7 @@ class CudaModel : public DeviceModel {
     return batches_[current_];
   }
 
-  void Forward(const StagedBatch& batch) {
+  void Forward(const StagedBatch& batch, const int64_t* step) {
     dense_.PackWeights();
     if (embeddings_) {
       embeddings_->Pool(batch.lookups(), dense_.features(), compute_);
@@ -315,8 +317,8 @@ class CudaModel : public DeviceModel {
                       options_.model.embedding_dim * BytesPerValue(precision),
                   features_, precision, compute_.get());
     }
-    dense_.ForwardDense(batch.dense());
-    dense_.ForwardFeatures();
+    dense_.ForwardDense(batch.dense(), step);
+    dense_.ForwardFeatures(step);
   }
 
   // What the tables do, which is limited by the memory, goes beside the dense part, which is
@@ -332,9 +334,9 @@ class CudaModel : public DeviceModel {
     pooled_rows_.Record(tables_.get());
     embeddings_->Sort(batch.lookups(), tables_);
     dense_.PackWeights();
-    dense_.ForwardDense(batch.dense());
+    dense_.ForwardDense(batch.dense(), &step->number);
     pooled_rows_.Await(compute_.get());
-    dense_.ForwardFeatures();
+    dense_.ForwardFeatures(&step->number);
     dense_.BackwardToFeatures(batch.labels(), global_batch);
     after(fork_, compute_, tables_);
     embeddings_->Update(&step->sparse, batch.lookups(), dense_.d_features(), &step->tables_finite,
@@ -360,7 +362,8 @@ class CudaModel : public DeviceModel {
                   .epsilon = static_cast<float>(dense.epsilon),
                   .kept = static_cast<float>(1 - step.dense_learning_rate * dense.weight_decay),
                   .adam = AdamFactors(step.dense_learning_rate, dense.epsilon, dense.beta1,
-                                      dense.beta2, step.step)}};
+                                      dense.beta2, step.step)},
+        .number = step.step};
     CopyToDevice(memory, sizeof(*memory), step_.as<void>(), compute_);
   }
 

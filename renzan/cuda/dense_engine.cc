@@ -31,7 +31,6 @@ void CheckSupported(const ModelOptions& options) {
   const auto reject = [](const std::string& what) {
     Fail(ErrorCode::kConfig, "device: cuda does not support {}: use device: cpu", what);
   };
-  if (options.dropout.rate > 0) reject("model.dropout");
   if (options.embedding_dim % 8 != 0) reject("an embedding_dim that is not a multiple of 8");
   for (const TableInput& table : options.tables) {
     if (table.dim % 8 != 0) reject("an embedding_dim that is not a multiple of 8");
@@ -78,6 +77,8 @@ DenseEngine::DenseEngine(const DeviceModelOptions& options, const Stream& stream
               .precision = model.precision,
               .batches = options.own_virtual_workers,
               .rows = options.samples,
+              .first_sample = options.first_virtual_worker * options.samples,
+              .dropout = model.dropout,
               .weights = weights_.as<std::byte>(),
               .gradients = gradients_.as<float>(),
               .last_bias = last_bias_.as<float>(),
@@ -117,18 +118,18 @@ void DenseEngine::PackWeights() const {
                  last_bias_.as<void>(), stream_.get());
 }
 
-void DenseEngine::ForwardDense(const float* dense) const {
+void DenseEngine::ForwardDense(const float* dense, const int64_t* step) const {
   if (!bottom_) return;
   const ModelOptions& model = options_.model;
   const int64_t rows = context_.all_rows();
   ConvertRows(rows, model.num_dense, dense, model.num_dense, dense_.as<void>(), dense_stride_,
               context_.precision, stream_.get());
-  bottom_->Forward(context_, dense_.as<void>());
+  bottom_->Forward(context_, dense_.as<void>(), step);
   CopyColumns(rows, model.embedding_dim, bottom_->output(), model.embedding_dim, features(),
               features_stride_, context_.precision, stream_.get());
 }
 
-void DenseEngine::ForwardFeatures() const {
+void DenseEngine::ForwardFeatures(const int64_t* step) const {
   const void* interactions = interactions_.as<void>();
   if (cross_) {
     cross_->Forward(context_, features());
@@ -137,7 +138,7 @@ void DenseEngine::ForwardFeatures() const {
     InteractionForward(InteractionOf(options_.model, context_), features(),
                        interactions_.as<void>(), stream_.get());
   }
-  top_->Forward(context_, interactions);
+  top_->Forward(context_, interactions, step);
 }
 
 void DenseEngine::CopyLogits() const {

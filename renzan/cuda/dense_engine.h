@@ -29,9 +29,10 @@ class DenseEngine {
 
   // All of these only launch. `dense` [own samples, num_dense] and `labels` are in device memory.
   void PackWeights() const;
-  // The forward pass: of the dense features, and then of all.
-  void ForwardDense(const float* dense) const;
-  void ForwardFeatures() const;
+  // The forward pass: of the dense features, and then of all. `step`: of training, in device
+  // memory, for dropout; null in evaluation.
+  void ForwardDense(const float* dense, const int64_t* step) const;
+  void ForwardFeatures(const int64_t* step) const;
   // After the forward pass: logits.
   const float* logits() const { return logits_.as<float>(); }
   void CopyLogits() const;

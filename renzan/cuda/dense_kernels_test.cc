@@ -234,8 +234,8 @@ INSTANTIATE_TEST_SUITE_P(
 
 TEST_P(DenseKernels, MaskAndSumColumnsOfEachVirtualWorker) {
   constexpr int kBatches = 8;
-  const auto check = [&](int64_t rows, int64_t columns, bool mask) {
-    SCOPED_TRACE(::testing::Message() << rows << " x " << columns << ", mask " << mask);
+  const auto check = [&](int64_t rows, int64_t columns, bool mask, float scale = 1) {
+    SCOPED_TRACE(::testing::Message() << rows << " x " << columns << ", mask " << mask << scale);
     const int64_t of_batch = rows * columns, stride = columns + 24;
     std::vector<float> y = Values(kBatches * of_batch, 3), dy = Values(kBatches * of_batch, 4);
     for (size_t i = 0; i < y.size(); i += 7) y[i] = 0;
@@ -245,7 +245,7 @@ TEST_P(DenseKernels, MaskAndSumColumnsOfEachVirtualWorker) {
       const DeviceMemory sums = PoisonedFloats(kBatches * stride);
       const ColumnSums scratch({n, rows, columns, precision()});
       MaskAndSumColumns({n, rows, columns, precision()},
-                        mask ? At(activations, first * of_batch) : nullptr,
+                        mask ? At(activations, first * of_batch) : nullptr, scale,
                         At(gradients, first * of_batch), scratch, sums.as<float>() + first * stride,
                         stride, nullptr);
       return std::pair(ToHost(gradients), FloatsOf(sums));
@@ -256,7 +256,7 @@ TEST_P(DenseKernels, MaskAndSumColumnsOfEachVirtualWorker) {
     std::vector<double> expected_sums(static_cast<size_t>(kBatches * columns));
     std::vector<float> own_sums;
     for (size_t i = 0; i < dy.size(); ++i) {
-      if (mask && !(y[i] > 0)) expected[i] = 0;
+      if (mask) expected[i] = y[i] > 0 ? Round(scale * dy[i]) : 0;
       const int64_t batch = static_cast<int64_t>(i) / of_batch;
       expected_sums[static_cast<size_t>(batch * columns + static_cast<int64_t>(i) % columns)] +=
           expected[i];
@@ -287,6 +287,8 @@ TEST_P(DenseKernels, MaskAndSumColumnsOfEachVirtualWorker) {
     check(100, 480, mask);
     check(3, 40, mask);
   }
+  check(1030, 128, true, 1.25f);
+  check(50, 8, true, 2);
 }
 
 // ---- Copies ----
@@ -376,8 +378,8 @@ TEST_P(DenseKernels, CrossBackwardAddsWhatItIsToldAndSumsColumns) {
       }
       ExpectSameBits(ToHost(d_crossed), expected);
       ExpectSameBits(ToHost(d_x0), expected_x0);
-      MaskAndSumColumns(shape, nullptr, d_crossed.as<void>(), scratch, alone.as<float>(), columns,
-                        nullptr);
+      MaskAndSumColumns(shape, nullptr, 1, d_crossed.as<void>(), scratch, alone.as<float>(),
+                        columns, nullptr);
       ExpectSameBits(FloatsOf(d_bias), FloatsOf(alone));
     }
   }

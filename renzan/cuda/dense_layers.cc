@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "renzan/base/error.h"
+#include "renzan/cuda/dropout.cuh"
 
 namespace renzan::cuda {
 
@@ -65,8 +66,9 @@ void LinearLayer::Forward(const DenseContext& context, const void* x, void* y) c
   forward_->Run(x, context.weight(weight_), bias, y, *context.stream);
 }
 
-void LinearLayer::BiasGradient(const DenseContext& context, const void* y, void* dy) const {
-  MaskAndSumColumns(context.Shape(out()), output_ == Output::kRelu ? y : nullptr, dy,
+void LinearLayer::BiasGradient(const DenseContext& context, const void* y, float scale,
+                               void* dy) const {
+  MaskAndSumColumns(context.Shape(out()), output_ == Output::kRelu ? y : nullptr, scale, dy,
                     *context.column_sums, context.gradient(*bias_), context.places->size(),
                     context.stream->get());
 }
@@ -84,26 +86,35 @@ void LinearLayer::InputGradient(const DenseContext& context, const void* dy, voi
 DeviceMlp::DeviceMlp(const DenseContext& context, const std::string& name, size_t layers,
                      bool ends_in_logit) {
   for (size_t i = 0; i < layers; ++i) {
-    const std::string prefix = fmt::format("{}.{}.", name, i);
-    const bool logit = ends_in_logit && i + 1 == layers;
-    layers_.emplace_back(context, prefix + "weight", prefix + "bias",
+    const std::string prefix = fmt::format("{}.{}", name, i);
+    const bool last = i + 1 == layers, logit = ends_in_logit && last;
+    layers_.emplace_back(context, prefix + ".weight", prefix + ".bias",
                          logit ? LinearLayer::Output::kLogit : LinearLayer::Output::kRelu);
+    dropouts_.emplace_back();
+    if (context.dropout.rate > 0 && !last) dropouts_.back().emplace(context.dropout, prefix);
     activations_.push_back(context.Matrix(layers_.back().out(), logit));
     if (i > 0) d_hidden_.push_back(context.Matrix(layers_.back().in()));
   }
 }
 
-void DeviceMlp::Forward(const DenseContext& context, const void* x) const {
+void DeviceMlp::Forward(const DenseContext& context, const void* x, const int64_t* step) const {
   for (size_t i = 0; i < layers_.size(); ++i) {
-    layers_[i].Forward(context, x, activations_[i].as<void>());
-    x = activations_[i].as<void>();
+    void* const y = activations_[i].as<void>();
+    layers_[i].Forward(context, x, y);
+    if (dropouts_[i] && step != nullptr)
+      ApplyDropout(*dropouts_[i], step, context.first_sample, context.all_rows(),
+                   layers_[i].units(), layers_[i].out(), context.precision, y,
+                   context.stream->get());
+    x = y;
   }
 }
 
+// Activations that dropout zeroed look like those of an inactive ReLU.
 void DeviceMlp::Backward(const DenseContext& context, const void* x, void* dy, void* dx) const {
   for (size_t i = layers_.size(); i-- > 0;) {
     const void* in = i == 0 ? x : activations_[i - 1].as<void>();
-    layers_[i].BiasGradient(context, activations_[i].as<void>(), dy);
+    layers_[i].BiasGradient(context, activations_[i].as<void>(),
+                            dropouts_[i] ? dropouts_[i]->scale() : 1.0f, dy);
     layers_[i].WeightGradient(context, in, dy);
     void* const d_in = i == 0 ? dx : d_hidden_[i - 1].as<void>();
     if (d_in == nullptr) return;

@@ -12,6 +12,7 @@
 #include "renzan/cuda/elementwise.cuh"
 #include "renzan/cuda/memory.cuh"
 #include "renzan/cuda/products.h"
+#include "renzan/nn/dropout.h"
 #include "renzan/nn/parameters.h"
 
 namespace renzan::cuda {
@@ -45,8 +46,10 @@ struct DenseContext {
   const ProductLibrary *products = nullptr, *products_beside = nullptr;
   const ParameterPlaces* places = nullptr;
   Precision precision = Precision::kFloat32;
-  int batches = 1;                   // virtual workers of this process
-  int64_t rows = 0;                  // samples of each
+  int batches = 1;           // virtual workers of this process
+  int64_t rows = 0;          // samples of each
+  int64_t first_sample = 0;  // of the first one, within the global batch
+  DropoutOptions dropout;
   std::byte* weights = nullptr;      // places->size() values
   float* gradients = nullptr;        // [batches, places->size()]
   const float* last_bias = nullptr;  // of the logit, in float32 [8]
@@ -76,10 +79,12 @@ class LinearLayer {
   LinearLayer(const DenseContext& context, const std::string& weight, const std::string& bias,
               Output output, bool accumulates_input_gradient = false);
   int64_t in() const { return weight_.stride; }
-  int64_t out() const { return Padded(weight_.rows); }
+  int64_t units() const { return weight_.rows; }
+  int64_t out() const { return Padded(units()); }
   void Forward(const DenseContext& context, const void* x, void* y) const;
-  // dy -> the gradient of the bias; through the ReLU of y, if there is one, which changes dy.
-  void BiasGradient(const DenseContext& context, const void* y, void* dy) const;
+  // dy -> the gradient of the bias; through the ReLU of y, if there is one, which changes dy, also
+  // by the factor `scale`.
+  void BiasGradient(const DenseContext& context, const void* y, float scale, void* dy) const;
   // That, through the ReLU -> the gradient of the weight, beside; x and dy have to stay.
   void WeightGradient(const DenseContext& context, const void* x, const void* dy) const;
   // dy, through the ReLU -> dx (or added to dx).
@@ -101,13 +106,15 @@ class DeviceMlp {
   int64_t in() const { return layers_.front().in(); }
   // [all rows, padded width]
   void* output() const { return activations_.back().as<void>(); }
-  void Forward(const DenseContext& context, const void* x) const;
+  // `step`: of training, in device memory, for dropout; null in evaluation.
+  void Forward(const DenseContext& context, const void* x, const int64_t* step) const;
   // dy [all rows, padded width] is changed, and has to stay until context.beside is done. `dx`:
   // null if nobody needs it.
   void Backward(const DenseContext& context, const void* x, void* dy, void* dx) const;
 
  private:
   std::vector<LinearLayer> layers_;
+  std::vector<std::optional<Dropout>> dropouts_;  // after each layer
   std::vector<DeviceMemory> activations_;
   std::vector<DeviceMemory> d_hidden_;  // the gradient of layer i + 1's input
 };

@@ -46,10 +46,11 @@ struct DeviceTableOptions {
 
 struct DeviceModelOptions {
   ModelOptions model;
-  bool tf32 = false;            // products of float32 in TF32
-  int virtual_workers = 1;      // of all processes
-  int own_virtual_workers = 1;  // of this process
-  int64_t samples = 0;          // of a virtual worker
+  bool tf32 = false;             // products of float32 in TF32
+  int virtual_workers = 1;       // of all processes
+  int own_virtual_workers = 1;   // of this process
+  int first_virtual_worker = 0;  // of these
+  int64_t samples = 0;           // of a virtual worker
   int device = 0;
   // Where the tables are in the device's memory, which a single process can have; else they are in
   // the host's, and `tables` is empty.
@@ -108,7 +109,7 @@ class DeviceModel {
   // that was begun are there; at most two are unfinished, and one when a batch is staged.
   virtual void BeginForward() = 0;
   // `global_batch`: of the mean loss.
-  virtual void BeginForwardAndBackward(int64_t global_batch) = 0;
+  virtual void BeginForwardAndBackward(int64_t global_batch, int64_t step) = 0;
   // The same, and the updates. Only where tables and optimizers are on the device.
   virtual void BeginStep(int64_t global_batch, const DeviceStep& step) = 0;
 

@@ -36,10 +36,10 @@ class ColumnSums {
   DeviceMemory chunks_, arrived_;
 };
 
-// dy = activations > 0 ? dy : 0, if `activations` is not null; and
+// dy = activations > 0 ? scale · dy : 0, if `activations` is not null; and
 // d_bias[v, c] = Σ over the rows of virtual worker v of the new dy[r, c]; d_bias [batches,
 // columns], float32, `d_bias_stride` floats from one virtual worker to the next.
-void MaskAndSumColumns(const MatrixShape& shape, const void* activations, void* dy,
+void MaskAndSumColumns(const MatrixShape& shape, const void* activations, float scale, void* dy,
                        const ColumnSums& scratch, float* d_bias, int64_t d_bias_stride,
                        cudaStream_t stream);
 

@@ -29,13 +29,17 @@ class Dropout {
 
   // The factor for the gradient of a kept activation.
   float scale() const { return scale_; }
+  // An activation is dropped if its word is below: word u / 16 % 4 of
+  // Philox::Draw(key(), step, sample << 32 | (u / 64 * 16 + u % 16)) for unit u.
+  uint32_t threshold() const { return threshold_; }
+  uint64_t key() const { return key_; }
 
   // y [samples, units], in place.
   void Apply(const TrainingPosition& position, BlockedMatrix* y) const;
 
  private:
   uint64_t key_;
-  uint32_t threshold_;  // an activation is dropped if its random word is below
+  uint32_t threshold_;
   float scale_;
 };
 

@@ -144,9 +144,9 @@ void DeviceEngine::StagePooled(const Batch& slice) {
   Copy({.dense = slice.dense, .labels = slice.label, .pooled = pooled_, .rows = {}, .offsets = {}});
 }
 
-void DeviceEngine::BeginForwardAndBackward(const Batch& slice) {
+void DeviceEngine::BeginForwardAndBackward(const Batch& slice, int64_t step) {
   StagePooled(slice);
-  model_->BeginForwardAndBackward(global_batch_);
+  model_->BeginForwardAndBackward(global_batch_, step);
 }
 
 void DeviceEngine::BeginPredict(const Batch& slice) {

@@ -59,7 +59,7 @@ class DeviceEngine {
   // which the caller writes and which then receive their gradients.
   std::span<float> pooled() { return pooled_; }
   int64_t pooled_columns() const { return pooled_columns_; }
-  void BeginForwardAndBackward(const Batch& slice);
+  void BeginForwardAndBackward(const Batch& slice, int64_t step);
   void BeginPredict(const Batch& slice);
   // After FinishInto: `dense` for each own virtual worker.
   void ReadGradients(std::span<const std::span<float>> dense);

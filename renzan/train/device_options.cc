@@ -76,6 +76,7 @@ DeviceModelOptions DeviceOptionsOf(const TrainConfig& config, const ModelOptions
           .tf32 = config.numerics.precision == "tf32",
           .virtual_workers = map.virtual_workers(),
           .own_virtual_workers = map.own().size(),
+          .first_virtual_worker = map.own().begin,
           .samples = map.samples_per_virtual_worker(),
           .tables = TablesOnDevice(map, sparse),
           .sparse = sparse,

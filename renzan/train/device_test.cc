@@ -1,8 +1,11 @@
 // device: cuda, on the GPU of the machine that runs the tests; skipped where there is none.
 
+#include <dlfcn.h>
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstdlib>
 #include <map>
 #include <mutex>
 #include <span>
@@ -129,11 +132,25 @@ TEST_F(Device, RowBlocksWeightDecayAndShardingPlansNeverChangeArithmetic) {
   EXPECT_EQ(TrainOn(config, 2).digest, TrainOn(config, 1).digest);
 }
 
+TEST_F(Device, DropoutNeverChangesArithmetic) {
+  for (const char* precision : {"fp32", "bf16"}) {
+    TrainConfig config = DeviceConfig();
+    config.model.dropout = 0.3;
+    config.numerics.precision = precision;
+    const std::string expected = TrainOn(config, 1).digest;
+    for (const int world : {1, 2, 4})
+      EXPECT_EQ(TrainOn(config, world).digest, expected) << world << " workers, " << precision;
+    config.model.dropout = 0;
+    EXPECT_NE(TrainOn(config, 1).digest, expected);
+  }
+}
+
 TEST_F(Device, LossesAreThoseOfTheProcessor) {
   for (const char* type : {"dlrm", "dlrm_dcnv2"})
     for (const char* precision : {"fp32", "bf16"}) {
       TrainConfig config = DeviceConfig();
       config.model.type = type;
+      config.model.dropout = type == std::string("dlrm") ? 0.2 : 0;
       config.numerics.precision = precision;
       const std::vector<double> device = TrainOn(config, 1).losses;
       config.device = "cpu";
@@ -163,15 +180,60 @@ TEST_F(Device, SaysWhatItDoesNotSupport) {
   RunRanksAsThreads(1, [&](Communicator& comm) {
     ThreadPool pool(1);
     TrainConfig config = DeviceConfig();
-    config.model.dropout = 0.5;
+    config.model.embedding_dim = 12;
     try {
       HybridModel(config, TestSchema(), TestPoolingFactors(), comm, pool);
       ADD_FAILURE() << "no error";
     } catch (const Error& error) {
       EXPECT_EQ(error.code(), ErrorCode::kConfig);
-      EXPECT_NE(std::string(error.what()).find("model.dropout"), std::string::npos) << error.what();
+      EXPECT_NE(std::string(error.what()).find("multiple of 8"), std::string::npos) << error.what();
     }
   });
+}
+
+// Ends all that this process has on the GPU, as a hardware error does.
+void LoseGpu() {
+  void* const driver = dlopen("libcuda.so.1", RTLD_NOW);
+  CHECK(driver != nullptr);
+  const auto call = [&](const char* name, auto... arguments) {
+    const auto function = reinterpret_cast<int (*)(decltype(arguments)...)>(dlsym(driver, name));
+    CHECK(function != nullptr && function(arguments...) == 0);
+  };
+  constexpr const char* kTrap =
+      ".version 7.0\n.target sm_80\n.address_size 64\n.visible .entry lose() { trap; }\n";
+  void *context = nullptr, *module = nullptr, *kernel = nullptr, *none = nullptr;
+  call("cuDevicePrimaryCtxRetain", &context, 0);
+  call("cuCtxSetCurrent", context);
+  call("cuModuleLoadData", &module, static_cast<const void*>(kTrap));
+  call("cuModuleGetFunction", &kernel, module, "lose");
+  call("cuLaunchKernel", kernel, 1u, 1u, 1u, 1u, 1u, 1u, 0u, none, static_cast<void**>(nullptr),
+       static_cast<void**>(nullptr));
+}
+
+void TrainOnLostGpu() {
+  RunRanksAsThreads(1, [&](Communicator& comm) {
+    ThreadPool pool(2);
+    HybridModel model(DeviceConfig(), TestSchema(), TestPoolingFactors(), comm, pool);
+    const Batch slice = MakeSlice(model, 0);
+    std::vector<BinaryMetrics> metrics(2);
+    model.Step(slice, 0, metrics);
+    model.FinishStep();
+    LoseGpu();
+    try {
+      model.Step(slice, 1, metrics);
+      model.FinishStep();
+    } catch (const Error& error) {
+      fmt::print(stderr, "{}\n", error.what());
+      std::_Exit(error.exit_status());
+    }
+  });
+  std::_Exit(0);
+}
+
+// For which a job's supervisor starts it again.
+TEST_F(Device, ALostGpuIsOneError) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_EXIT(TrainOnLostGpu(), testing::ExitedWithCode(69), "the GPU was lost");
 }
 
 }  // namespace

@@ -58,7 +58,7 @@ void HybridModel::AddMetrics(std::span<const float> labels, std::span<BinaryMetr
 void HybridModel::ForwardAndBackwardOnDevice(StepState& state) {
   embeddings_->BeginGradients(batches_->current(), state.measure_gradients);
   ReadPooledForDevice(batches_->current());
-  device_->BeginForwardAndBackward(state.slice);
+  device_->BeginForwardAndBackward(state.slice, state.step);
   pool_.ParallelTasks(embeddings_->shards().size(), [&](int thread, size_t held) {
     embeddings_->SortLookups(held, thread, &batches_->current());
   });

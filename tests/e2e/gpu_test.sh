@@ -48,9 +48,9 @@ for precision in fp32 bf16 tf32; do
 
   rm -rf run
   often=(--set checkpoint.every_steps=20)
-  for attempt in 1 2; do
+  for signal in KILL TERM; do
     train_in_background "${options[@]}" "${often[@]}"
-    kill -KILL $launcher
+    kill -$signal $launcher
     wait $launcher || true
   done
   launcher=""
@@ -65,6 +65,11 @@ for precision in fp32 bf16 tf32; do
     [ "$(sha256_of workers)" = "$expected" ] || fail "$precision: other bits on $workers workers"
   done
 done
+
+# Divergence is one error, and nothing that is not finite is saved.
+expect_exit 70 "learning_rate" $renzan train small.yaml --run-dir nan "${cuda[@]}" \
+  --set optimizer.dense.learning_rate=1e6 --set optimizer.sparse.learning_rate=1e6
+[ ! -e nan/model ] || fail "a diverged run left a model"
 
 # A model of the GPU predicts alike on the CPU, and its checkpoint goes on there, with a warning.
 rm -rf whole
