@@ -18,15 +18,17 @@ def load(name):
 def peers():
     """(model, variant, batch, whether one CUDA graph) -> samples/s of PyTorch, batches from the host."""
     return {(row["model"], row["variant"], row["batch"], row["graph"]): row["samples_per_second"]
-            for name in ("pytorch.json", "pytorch_fbgemm.json", "pytorch_fp32.json")
+            for name in ("pytorch.json", "pytorch_fbgemm.json")
             for row in (load(name) or {"models": []})["models"] if row["input"] == "host"}
 
 
 def steps():
     theirs = peers()
+    # Of the peers that were run.
     columns = [(f"{name}, {'one graph' if graph else 'op by op'}", fbgemm, graph)
                for graph in (True, False)
-               for name, fbgemm in (("PyTorch", False), ("with FBGEMM", True))]
+               for name, fbgemm in (("PyTorch", False), ("with FBGEMM", True))
+               if any((variant == "fbgemm") == fbgemm for _, variant, _, _ in theirs)]
     head = ["model", "products", "batch", "Renzan, samples/s"]
     for name, _, _ in columns:
         head += [name, "ratio"]
@@ -43,6 +45,21 @@ def steps():
                     line += [f"{peer / 1e6:.2f} M", f"{rate / peer:.2f}"] if peer else \
                         ["not run", ""]
                 print(f"| {' | '.join(line)} |")
+
+
+def whole_runs():
+    """What `renzan train` reaches with data from the disk (bench/cuda/train)."""
+    print("\n| model, bf16 | batch | samples/s | step | of which the host waits for the GPU |")
+    print("| --- | --- | --- | --- | --- |")
+    for model in ("dlrm", "dlrm_dcnv2"):
+        for batch in (8192, 65536):
+            run = load(f"train.{model}.{batch}.json")
+            if run is None:
+                continue
+            waiting = sum(phase["seconds"] for phase in run["phases"]
+                          if phase["phase"] == "wait for the GPU")
+            print(f"| {model} | {batch:,} | {run['samples_per_second'] / 1e6:.2f} M | "
+                  f"{run['step_seconds'] * 1e3:.2f} ms | {waiting * 1e3:.2f} ms |")
 
 
 def phases(batch):
@@ -78,6 +95,7 @@ for name in ("dlrm.bf16.json", "dlrm_dcnv2.bf16.json"):
         print(f"{limits['device']}: copying {limits['copy_bytes_per_second'] / 1e9:.0f} GB/s, products "
               f"in bf16 {limits['flops'] / 1e12:.0f} TFLOP/s")
 steps()
+whole_runs()
 for batch in (8192, 65536):
     phases(batch)
 embeddings()
