@@ -48,7 +48,7 @@ def steps():
 
 
 def whole_runs():
-    """What `renzan train` reaches with data from the disk (bench/cuda/train)."""
+    """Training with data from the disk (bench/cuda/train)."""
     print("\n| model, bf16 | batch | samples/s | step | of which the host waits for the GPU |")
     print("| --- | --- | --- | --- | --- |")
     for model in ("dlrm", "dlrm_dcnv2"):

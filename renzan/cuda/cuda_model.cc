@@ -297,6 +297,7 @@ class CudaModel : public DeviceModel {
 
   const StagedBatch& TakeBatch() {
     UseDevice();
+    CHECK(begun_ - finished_ < 2);  // a HostStep is free
     CHECK(next_ >= 0);
     current_ = std::exchange(next_, -1);
     batches_[current_].arrived().Await(compute_.get());
@@ -369,7 +370,6 @@ class CudaModel : public DeviceModel {
 
   void CopyResults() {
     HostStep& host = host_steps_[begun_++ % 2];
-    CHECK(begun_ - finished_ <= 2);
     CopyToHost(dense_.logits(), host.logits.bytes(), host.logits.as<void>(), compute_);
     CopyToHost(step_.as<void>(), sizeof(StepMemory), host.memory.as<void>(), compute_);
     host.done.Record(compute_.get());

@@ -13,8 +13,13 @@ DeviceBytes EstimateDeviceBytes(const DeviceModelOptions& options) {
   constexpr int64_t kFloat = sizeof(float);
   constexpr double kPadding = 32;  // values of a sample
   DeviceBytes bytes;
-  for (const DeviceTableOptions& table : options.tables)
-    bytes.tables += table.rows * (table.dim + table.state_width) * kFloat;
+  int64_t returning = 0;  // the widest table's rows; three times while a piece grows
+  for (const DeviceTableOptions& table : options.tables) {
+    const int64_t row = (table.dim + table.state_width) * kFloat;
+    bytes.tables += table.rows * row;
+    returning = std::max(returning, 3 * std::min(table.rows, kReturningRows) * row);
+  }
+  bytes.tables += returning;
   const std::unique_ptr<Model> model = MakeModel(options.model);
   const int64_t value = options.model.precision == Precision::kBFloat16 ? 2 : 4;
   const int64_t parameters = model->layout().size();

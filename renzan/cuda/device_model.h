@@ -28,6 +28,9 @@ inline constexpr int64_t kMaxDeviceLookups = (int64_t{1} << 31) - 64;
 inline constexpr int64_t kManyLookups = 33;
 inline constexpr int64_t kMaxLeafFloats = int64_t{1} << 25;
 
+// So many rows at a time return to the host, while as many are gathered.
+inline constexpr int64_t kReturningRows = int64_t{1} << 15;
+
 struct DeviceFacts {
   std::string name;       // "NVIDIA H100 80GB HBM3"
   std::string gpu_class;  // "sm_90x132": architecture and multiprocessors, which determine the bits

@@ -9,7 +9,6 @@
 namespace renzan::cuda {
 namespace {
 
-constexpr size_t kPiece = size_t{1} << 15;  // rows that are gathered at a time
 constexpr int64_t kBitsPerWord = 32;
 
 }  // namespace
@@ -58,6 +57,7 @@ EmbeddingEngine::EmbeddingEngine(const DeviceModelOptions& options, int64_t feat
   stream_.Synchronize();
 }
 
+// A step that is under way uses what is freed here: cudaFree waits for it.
 bool EmbeddingEngine::Reserve(int64_t lookups) {
   if (sorted_ && lookups <= capacity_) return false;
   // A multi-hot batch may have more than the one before: with some room, few are reallocated.
@@ -120,7 +120,7 @@ void EmbeddingEngine::TakeUpdatedRows(VisitRows visit) {
       if ((word >> (bit % kBitsPerWord) & 1) == 0) continue;
       pieces[turn].table = t;
       pieces[turn].rows.push_back(static_cast<int32_t>(row));
-      if (pieces[turn].rows.size() == kPiece) take();
+      if (std::ssize(pieces[turn].rows) == kReturningRows) take();
     }
     if (!pieces[turn].rows.empty()) take();
   }

@@ -36,6 +36,13 @@ RowsOfBatch RowsOfSteps(const BatchLoaderOptions& options) {
   };
 }
 
+// Where a cache has no room for all, several batches ahead would take that of what is needed
+// before.
+int ReadersOf(const Dataset& dataset, const BatchLoaderOptions& options) {
+  const bool fits = dataset.cache() == nullptr || dataset.cache()->cache().FitsWhole();
+  return fits ? options.readers : 1;
+}
+
 }  // namespace
 
 struct BatchLoader::Impl {
@@ -60,9 +67,6 @@ struct BatchLoader::Impl {
   std::unique_ptr<Prefetcher> prefetcher;  // only for a dataset in a store
   int64_t first_step = 0;
   std::vector<std::thread> threads;
-  // One reads less than half of the time; if more were needed, they are busy.
-  std::optional<OtherThreads> busy;
-
   Impl(const Dataset& data, int64_t num, RowsOfBatch rows_of, int num_readers)
       : dataset(data),
         num_batches(num),
@@ -97,6 +101,9 @@ struct BatchLoader::Impl {
       Slot& slot = SlotOf(index);
       try {
         const TraceSpan span("read batch");
+        // One alone works less than half of the time.
+        std::optional<OtherThreads> busy;
+        if (readers > 1) busy.emplace(1);
         rows_of(index, &rows);
         dataset.Read(rows, &slot.batch);
       } catch (...) {
@@ -132,7 +139,7 @@ int64_t StepsPerEpoch(int64_t rows, int64_t global_batch) {
 
 BatchLoader::BatchLoader(const Dataset& dataset, const Options& options)
     : impl_(std::make_unique<Impl>(dataset, options.num_steps, RowsOfSteps(options),
-                                   options.readers)) {
+                                   ReadersOf(dataset, options))) {
   CHECK(options.row_end <= dataset.num_rows());
   impl_->first_step = options.first_step;
   if (dataset.cache() != nullptr)
@@ -147,7 +154,6 @@ BatchLoader::BatchLoader(const Dataset& dataset, int64_t num_batches, RowsOfBatc
 
 void BatchLoader::Start() {
   CHECK(impl_->readers >= 1 && impl_->num_batches >= 0);
-  if (impl_->readers > 1) impl_->busy.emplace(impl_->readers);
   try {
     for (int i = 0; i < impl_->readers; ++i) impl_->threads.emplace_back([this] { impl_->Run(); });
   } catch (const std::system_error& error) {

@@ -25,7 +25,7 @@ struct BatchLoaderOptions {
   int64_t first_step = 0;
   int64_t num_steps = 0;
   ShuffleOptions shuffle;
-  int readers = 1;  // threads, each of which reads a batch at a time
+  int readers = 1;  // threads, each of which reads a batch at a time; at most
 };
 
 // Replaces `rows` by the rows of batch `index`. Each reader has a copy of its own, for which

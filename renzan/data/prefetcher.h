@@ -24,7 +24,7 @@ class Prefetcher {
   Prefetcher(const Prefetcher&) = delete;
   Prefetcher& operator=(const Prefetcher&) = delete;
 
-  // The reader begins with this step; it never goes back.
+  // This is the first step that has not been read; it never goes back.
   void AtStep(int64_t step);
 
  private:

@@ -187,12 +187,13 @@ void InputDist::PostRows() {
   received_.resize(mine.size() * world_size);
   for (size_t r = 0; r < world_size; ++r) {
     size_t words = 0;
-    for (const size_t shard : map_.held_by(static_cast<int>(r))) {
-      if (r == me) break;
-      const Count count = {.bags = own_[shard].first_bag.back(),
-                           .rows = static_cast<int32_t>(rows_[shard].size())};
-      sent_.push_back({r, shard, words, count});
-      words += WordsOf(shard, count);
+    if (r != me) {
+      for (const size_t shard : map_.held_by(static_cast<int>(r))) {
+        const Count count = {.bags = own_[shard].first_bag.back(),
+                             .rows = static_cast<int32_t>(rows_[shard].size())};
+        sent_.push_back({r, shard, words, count});
+        words += WordsOf(shard, count);
+      }
     }
     send_[r].resize(words);
     words = 0;
@@ -237,8 +238,10 @@ void InputDist::Unpack(std::span<const Part> parts, ShardIds* ids) {
     for (const Part& part : parts) UnpackBags(part, ids);
   }
   // The only worker's, which no other shard shares, need no copy.
-  if (parts.size() == 1 && map_.table_of(shard).column_blocks == 1)
-    return std::swap(ids->rows, divided_[shard]);
+  if (parts.size() == 1 && map_.table_of(shard).column_blocks == 1) {
+    std::swap(ids->rows, divided_[shard]);
+    return;
+  }
   ids->rows.clear();
   ids->rows.reserve(rows);
   for (const Part& part : parts) {

@@ -10,15 +10,21 @@
 namespace renzan {
 namespace {
 
-// Why whole steps cannot be computed on the device, or "".
-std::string WhyNotWhole(const TrainConfig& config, const ShardMap& map) {
-  if (map.world_size() > 1) return "there are several workers";
+// Why whole steps cannot be computed on the device, as far as the configuration tells, or "".
+std::string WhyNotWhole(const TrainConfig& config, int workers) {
+  if (workers > 1) return "there are several workers";
   if (config.comm.forward != "fp32" || config.comm.backward != "fp32" ||
       config.comm.dense != "fp32")
     return "comm has a codec that rounds";
   if (config.numerics.embedding_precision != "fp32")
     return "numerics.embedding_precision is not fp32";
   if (config.optimizer.max_gradient_norm > 0) return "optimizer.max_gradient_norm is set";
+  return "";
+}
+
+std::string WhyNotWhole(const TrainConfig& config, const ShardMap& map) {
+  const std::string of_config = WhyNotWhole(config, map.world_size());
+  if (!of_config.empty()) return of_config;
   for (const size_t s : map.held()) {
     if (map.shards()[s].row_blocks.size() != map.table_of(s).row_blocks)
       return "a table is split by rows";
@@ -29,6 +35,12 @@ std::string WhyNotWhole(const TrainConfig& config, const ShardMap& map) {
   }
   return "";
 }
+
+bool MayComputeWholeSteps(const TrainConfig& config, int workers) {
+  return config.device == "cuda" && WhyNotWhole(config, workers).empty();
+}
+
+constexpr int kMostReaders = 8;  // each has a batch in memory
 
 std::vector<DeviceTableOptions> TablesOnDevice(const ShardMap& map,
                                                const SparseOptimizerOptions& optimizer) {
@@ -50,12 +62,12 @@ std::vector<DeviceTableOptions> TablesOnDevice(const ShardMap& map,
 }  // namespace
 
 int PoolThreads(const TrainConfig& config, int workers, int threads) {
-  return config.device == "cuda" && workers == 1 ? (threads + 1) / 2 : threads;
+  if (!MayComputeWholeSteps(config, workers)) return threads;
+  return std::max({threads - kMostReaders, threads / 2, 1});
 }
 
 int BatchReaders(const TrainConfig& config, int workers, int pool_threads) {
-  constexpr int kMost = 8;  // each has a batch in memory
-  return config.device == "cuda" && workers == 1 ? std::min(pool_threads, kMost) : 1;
+  return MayComputeWholeSteps(config, workers) ? std::min(pool_threads, kMostReaders) : 1;
 }
 
 int64_t FreeDeviceBytes(int workers) {

@@ -16,9 +16,9 @@ namespace renzan {
 DeviceModelOptions DeviceOptionsOf(const TrainConfig& config, const ModelOptions& model,
                                    const ShardMap& map);
 
-// How a worker's threads are divided. A GPU that has the only worker's tables takes more batches
-// than one thread reads, so that half of them are readers (BatchLoaderOptions::readers), and the
-// others a ThreadPool.
+// How a worker's threads are divided where a GPU computes whole steps, which takes more batches
+// than one thread reads: into a ThreadPool and readers of batches (BatchLoaderOptions::readers).
+// Tables that turn out not to fit into the GPU's memory find less of a pool than they could have.
 int PoolThreads(const TrainConfig& config, int workers, int threads);
 int BatchReaders(const TrainConfig& config, int workers, int pool_threads);
 

@@ -94,10 +94,11 @@ MemoryEstimate OfRank(const Sizes& s, int rank) {
   const FloatType rows = ParseFloatType(s.config.numerics.embedding_precision);
   const SparseOptimizerOptions optimizer = SparseOptionsOf(s.config.optimizer.sparse);
   MemoryEstimate e{.program = kProgram + (s.workers > 1 ? kBackend : 0)};
-  // The chunks that are fetched, ahead and because they are missing.
+  const int readers = BatchReaders(s.config, s.workers, s.threads);
+  // The chunks that are fetched, ahead and, by each reader, because they are missing.
   if (IsInStore(s.config.data.train.path))
-    e.program +=
-        2 * static_cast<int64_t>(BlockCache::kLargeChunksAtOnce * BlockCache::kLargeChunkBytes);
+    e.program += (1 + readers) * static_cast<int64_t>(BlockCache::kLargeChunksAtOnce *
+                                                      BlockCache::kLargeChunkBytes);
 
   int64_t lookups = 0, most_lookups = 0;  // of the global batch, in own shards
   int64_t exchanged = 0;  // bytes of pooled rows and gradients: of own samples, of others'
@@ -171,8 +172,7 @@ MemoryEstimate OfRank(const Sizes& s, int rank) {
   const int64_t ids = 2 * lookups * (kRow + static_cast<int64_t>(sizeof(Lookup))) +
                       s.threads * most_lookups * static_cast<int64_t>(sizeof(Lookup));
   const int64_t slice = mine * n * (kFloat * (1 + s.num_dense) + kId * sample_ids);
-  const int64_t slices =
-      BatchLoader::SlotsFor(BatchReaders(s.config, s.workers, s.threads)) * slice;
+  const int64_t slices = BatchLoader::SlotsFor(readers) * slice;
   const int64_t value = precision == Precision::kBFloat16 ? 2 : kFloat;
   int64_t workspace = 0;
   // Blocks of columns are a cache line wide, and have an odd number of rows (blocked_matrix.h).

@@ -81,7 +81,6 @@ bool Checkpointer::ShouldStop(int64_t done) {
   // Calls between steps come at a different rate, so the old calls_to_next_ does not apply.
   if (std::exchange(between_steps_, done == last_done_) != (done == last_done_)) calls_to_next_ = 1;
   last_done_ = done;
-  wanted_ = wanted_ || by_steps;
   if (++calls_since_sync_ < calls_to_next_ && !by_steps) return false;
   ControlSyncResult sync = SyncControl();
   if (sync.any_copies_full) sync = WaitForCopies(sync);
@@ -95,7 +94,7 @@ bool Checkpointer::ShouldStop(int64_t done) {
     Stop(done, sync.stops);
     return true;
   }
-  wanted_ = wanted_ || sync.any_checkpoint || sync.checkpoint_due;
+  wanted_ = wanted_ || by_steps || sync.any_checkpoint || sync.checkpoint_due;
   if (!wanted_ || phase_ != Phase::kIdle) return false;
   wanted_ = false;
   options_.requests->checkpoint = false;
@@ -141,18 +140,14 @@ ControlSyncResult Checkpointer::SyncControl() {
   calls_since_sync_ = 0;
   synced_at_ = now;
   const double every = options_.config.every_seconds();
-  ControlSyncInput mine = {
-      .stops = options_.requests->stops.load(),
-      .checkpoint = options_.requests->checkpoint.load(),
-      .checkpoint_due = phase_ == Phase::kIdle && every > 0 && now - last_begin_ >= every,
-      .task_finished = task_.finished(),
-      .copies_full = CopiesAreFull(),
-      .calls_to_next = static_cast<int64_t>(kControlSyncSeconds / seconds_per_call),
-      .finiteness = {}};
-  // A checkpoint may follow, and shall be finite.
-  if (wanted_ || mine.stops > 0 || mine.checkpoint || mine.checkpoint_due) model_.FinishStep();
-  mine.finiteness = model_.finiteness();
-  const ControlSyncResult sync = ControlSync(comm_, mine);
+  const ControlSyncResult sync = ControlSync(
+      comm_, {.stops = options_.requests->stops.load(),
+              .checkpoint = options_.requests->checkpoint.load(),
+              .checkpoint_due = phase_ == Phase::kIdle && every > 0 && now - last_begin_ >= every,
+              .task_finished = task_.finished(),
+              .copies_full = CopiesAreFull(),
+              .calls_to_next = static_cast<int64_t>(kControlSyncSeconds / seconds_per_call),
+              .finiteness = model_.finiteness()});
   // A single worker syncs at every call, which costs nothing. At most doubling the interval guards
   // against first calls that are much faster than later steps.
   const int64_t most = std::min(2 * calls_to_next_, kMaxCallsBetweenSyncs);
@@ -312,6 +307,9 @@ SnapshotOptions Checkpointer::OptionsFor(bool incremental) const {
 void Checkpointer::Begin(const std::string& path, int64_t step, bool incremental, bool is_model,
                          ModelNotes notes) {
   const double started_at = options_.clock->MonotonicSeconds();
+  // Of a single worker, whose GPU may have computed it since the last sync.
+  model_.FinishStep();
+  FailUnlessFinite(model_.finiteness());
   flight_ = {};
   flight_.path = path;
   flight_.is_model = is_model;
