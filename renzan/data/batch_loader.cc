@@ -67,6 +67,7 @@ struct BatchLoader::Impl {
   std::unique_ptr<Prefetcher> prefetcher;  // only for a dataset in a store
   int64_t first_step = 0;
   std::vector<std::thread> threads;
+
   Impl(const Dataset& data, int64_t num, RowsOfBatch rows_of, int num_readers)
       : dataset(data),
         num_batches(num),
