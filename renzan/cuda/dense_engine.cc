@@ -11,11 +11,6 @@ namespace {
 
 constexpr int64_t kLogitColumns = 8;  // the logit, and padding
 
-const Model& Checked(const Model& model) {
-  CheckSupported(model.options());
-  return model;
-}
-
 InteractionShape InteractionOf(const ModelOptions& model, const DenseContext& context) {
   const int64_t vectors = 1 + std::ssize(model.tables);
   return {.samples = context.all_rows(),
@@ -27,23 +22,11 @@ InteractionShape InteractionOf(const ModelOptions& model, const DenseContext& co
 
 }  // namespace
 
-void CheckSupported(const ModelOptions& options) {
-  const auto reject = [](const std::string& what) {
-    Fail(ErrorCode::kConfig, "device: cuda does not support {}: use device: cpu", what);
-  };
-  if (options.embedding_dim % 8 != 0) reject("an embedding_dim that is not a multiple of 8");
-  for (const TableInput& table : options.tables) {
-    if (table.dim % 8 != 0) reject("an embedding_dim that is not a multiple of 8");
-    if (options.type == "dlrm" && table.dim != options.embedding_dim)
-      reject("tables of several embedding_dim in model.type dlrm");
-  }
-}
-
 DenseEngine::DenseEngine(const DeviceModelOptions& options, const Stream& stream)
     : stream_(stream),
       options_(options),
       model_(MakeModel(options.model)),
-      places_(Checked(*model_).layout()),
+      places_(model_->layout()),
       products_({.precision = options.model.precision,
                  .tf32 = options.tf32,
                  .virtual_workers = options.virtual_workers,

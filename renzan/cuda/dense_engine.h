@@ -69,7 +69,4 @@ class DenseEngine {
   DeviceMemory interactions_, d_interactions_;
 };
 
-// Throws kConfig for what the engine does not support.
-void CheckSupported(const ModelOptions& options);
-
 }  // namespace renzan::cuda

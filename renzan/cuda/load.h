@@ -16,6 +16,9 @@ int CountDevices();
 // Throws the same.
 DeviceFacts FactsOfDevice(int device);
 
+// Throws kConfig for a model that no GPU can compute here.
+void CheckDeviceSupports(const ModelOptions& model);
+
 // How many bytes of the device's memory the model needs.
 struct DeviceBytes {
   int64_t tables = 0, rest = 0;  // `tables`: with what their lookups and updates need
@@ -23,8 +26,8 @@ struct DeviceBytes {
 };
 DeviceBytes EstimateDeviceBytes(const DeviceModelOptions& options);
 
-// Throws the same, kConfig for what a GPU does not support, and kOsError if the memory does not
-// suffice.
+// Of a model that CheckDeviceSupports accepts. Throws the same as CountDevices, and kOsError if the
+// memory does not suffice.
 std::unique_ptr<DeviceModel> MakeDeviceModel(const DeviceModelOptions& options);
 
 }  // namespace renzan

@@ -83,6 +83,7 @@ int64_t MebibytesOf(int64_t bytes) { return (bytes + (1 << 20) - 1) >> 20; }
 
 DeviceModelOptions DeviceOptionsOf(const TrainConfig& config, const ModelOptions& model,
                                    const ShardMap& map) {
+  CheckDeviceSupports(model);
   const SparseOptimizerOptions sparse = SparseOptionsOf(config.optimizer.sparse);
   return {.model = model,
           .tf32 = config.numerics.precision == "tf32",

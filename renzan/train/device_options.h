@@ -12,7 +12,7 @@
 
 namespace renzan {
 
-// Of the map's own worker, with its tables.
+// Of the map's own worker, with its tables. Throws kConfig for a model that no GPU can compute.
 DeviceModelOptions DeviceOptionsOf(const TrainConfig& config, const ModelOptions& model,
                                    const ShardMap& map);
 

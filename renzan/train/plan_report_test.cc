@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "renzan/base/error.h"
 #include "renzan/train/testing.h"
 
 namespace renzan {
@@ -107,6 +108,35 @@ TEST(PlanOfGpus, TablesAreInTheirMemoryWhereTheyCanBe) {
   input = InputWithGpu(1);
   input.config.comm.dense = "bf16";
   EXPECT_EQ(PlanRun(input).gpu->why_not_tables, "comm has a codec that rounds");
+}
+
+TEST(PlanOfGpus, ModelsThatNoGpuCanComputeAreErrors) {
+  const auto error_of = [](auto change) -> std::string {
+    PlanInput input = InputWithGpu(2);
+    change(input.config.model);
+    try {
+      PlanRun(input);
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::kConfig);
+      return error.what();
+    }
+    return "";
+  };
+  EXPECT_EQ(error_of([](ModelConfig& model) { model.embedding_dim = 12; }),
+            "device: cuda does not support model.embedding_dim: 12, which is not a multiple of 8: "
+            "use device: cpu");
+  const auto wide = [](ModelConfig& model) { model.tables["b"].embedding_dim = 16; };
+  EXPECT_EQ(error_of([&](ModelConfig& model) {
+              model.type = "dlrm";
+              wide(model);
+            }),
+            "device: cuda does not support model.tables.b.embedding_dim: 16 beside others of 8 in "
+            "model.type: dlrm: use device: cpu");
+  EXPECT_EQ(error_of([&](ModelConfig& model) {
+              model.type = "dlrm_dcnv2";
+              wide(model);
+            }),
+            "");
 }
 
 TEST(PlanOfGpus, WhatWouldHelpWhereTheirMemoryDoesNotSuffice) {

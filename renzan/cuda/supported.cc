@@ -1,0 +1,24 @@
+#include "renzan/base/error.h"
+#include "renzan/cuda/load.h"
+
+namespace renzan {
+
+void CheckDeviceSupports(const ModelOptions& model) {
+  const auto reject = [](const std::string& what) {
+    Fail(ErrorCode::kConfig, "device: cuda does not support {}: use device: cpu", what);
+  };
+  // Kernels move 16 bytes of a row of bfloat16 at once.
+  const auto check = [&reject](const std::string& key, int64_t dim) {
+    if (dim % 8 != 0) reject(fmt::format("{}: {}, which is not a multiple of 8", key, dim));
+  };
+  check("model.embedding_dim", model.embedding_dim);
+  for (const TableInput& table : model.tables) {
+    const std::string key = "model.tables." + table.name + ".embedding_dim";
+    check(key, table.dim);
+    if (model.type == "dlrm" && table.dim != model.embedding_dim)
+      reject(fmt::format("{}: {} beside others of {} in model.type: dlrm", key, table.dim,
+                         model.embedding_dim));
+  }
+}
+
+}  // namespace renzan
