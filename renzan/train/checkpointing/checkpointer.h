@@ -6,28 +6,23 @@
 // control sync (control_sync.h) and so reach the same decision at the same step: start a
 // checkpoint, complete the one that all have written, or write a last one and stop.
 //
-// A checkpoint in flight has two phases, both in the background. First every worker writes its
-// files. Once all have finished, worker 0 writes the manifest and publishes the directory. Between
-// them, with checkpoint.stage, files that were written to a local disk are uploaded. An I/O error
-// fails the checkpoint, not the training; that another run has taken over the directory ends it.
+// An I/O error fails the checkpoint (checkpoint_in_flight.h), not the training; that another run
+// has taken over the directory ends it.
 //
 // Every rank makes the same calls after the same steps. Not thread-safe.
 
-#include <atomic>
 #include <functional>
 #include <limits>
 #include <map>
-#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "renzan/base/background_task.h"
 #include "renzan/base/clock.h"
 #include "renzan/checkpoint/manifest.h"
 #include "renzan/checkpoint/policy.h"
-#include "renzan/checkpoint/writer.h"
 #include "renzan/comm/communicator.h"
+#include "renzan/train/checkpointing/checkpoint_in_flight.h"
 #include "renzan/train/checkpointing/control_sync.h"
 #include "renzan/train/checkpointing/requests.h"
 #include "renzan/train/checkpointing/snapshot.h"
@@ -36,18 +31,6 @@
 #include "renzan/train/hybrid_model.h"
 
 namespace renzan {
-
-// How a checkpoint ended.
-struct CheckpointReport {
-  std::string name;  // "step-00001234"
-  int64_t step = 0;
-  CheckpointKind kind = CheckpointKind::kFull;
-  uint64_t bytes = 0;
-  double write_seconds = 0;  // from its start until it was durable
-  double stall_seconds = 0;  // the part of it during which training waited
-  int64_t copied_bytes = 0;  // of changed rows, the most at a time on this worker
-  std::string error;         // why it failed; empty on success
-};
 
 class CheckpointObserver {
  public:
@@ -89,8 +72,7 @@ class Checkpointer {
   // At `last_step` the model itself is saved, so no checkpoint is written there by schedule.
   Checkpointer(Options options, HybridModel& model, Communicator& comm, int64_t step,
                int64_t last_step, std::optional<CheckpointLineage> lineage, Progress progress);
-  // Cancels a checkpoint in flight.
-  ~Checkpointer();
+  // Its destructor cancels a checkpoint in flight.
   Checkpointer(const Checkpointer&) = delete;
   Checkpointer& operator=(const Checkpointer&) = delete;
 
@@ -121,25 +103,6 @@ class Checkpointer {
   std::string SaveModel(const std::string& path, int64_t step, ModelNotes notes = {});
 
  private:
-  enum class Phase { kIdle, kWriting, kUploading, kCommitting };
-  struct InFlight {
-    CheckpointReport report;
-    std::string path;
-    bool is_model = false;
-    ModelNotes notes;  // only for a model
-    std::unique_ptr<ModelSnapshot> snapshot;
-    std::unique_ptr<CheckpointWriter> writer;  // worker 0 only
-    std::string location;                      // where all workers write their files
-    std::string files;                         // this worker's, one JSON text per line
-    std::vector<CheckpointFile> all_files;     // of all workers
-    uint64_t bytes = 0;                        // this worker's, estimated
-    uint64_t dirty_bytes = 0;  // of an increment: this worker's rows dirty when it started
-    double started_at = 0, files_written_at = 0;  // on this worker
-    std::string model_sha256, manifest_sha256;
-    std::optional<Error> error;
-    bool failed_here = false;  // the error occurred on this worker
-    bool abandoned = false;    // it would have taken too long
-  };
   // Each worker's estimates, gathered before a checkpoint starts. seconds_left and has_base are
   // taken from worker 0.
   struct Plan {
@@ -155,30 +118,18 @@ class Checkpointer {
   bool CopiesAreFull();
   ControlSyncResult WaitForCopies(ControlSyncResult sync);
   void WaitUntilIdle();
-  [[noreturn]] void ThrowErrorInFlight() const;
   void Stop(int64_t done, int64_t stops);
   void StopSooner(int64_t stops);
-  void AbandonIfTooSlow();
+  void CancelIfTooSlow();
 
   std::vector<Plan> GatherPlans() const;
-  bool ChooseIncremental() const;
-  bool ShouldAbandonInFlight() const;
+  CheckpointKind ChooseKind() const;
+  bool IsTooSlow() const;
 
-  void Begin(const std::string& path, int64_t step, bool incremental, bool is_model,
-             ModelNotes notes = {});
-  void WriteFiles(const std::map<std::string, std::vector<int64_t>>& progress);
-  void EndWriting();
-  void UploadFiles();
-  void EndUploading();
-  void StartCommitting();
-  void MeasureSpeed();
-  bool IsStaged() const;
-  bool IsWriting() const { return phase_ == Phase::kWriting || phase_ == Phase::kUploading; }
-  void Commit(std::vector<CheckpointFile> files);
-  void EndCommitting();
-  void ClearPath(const std::string& path, bool is_model);
-  void Conclude(std::optional<Error> error);
-  SnapshotOptions OptionsFor(bool incremental) const;
+  void BeginCheckpoint(int64_t step);
+  void Begin(CheckpointInFlight::Request request);
+  void RemoveOld(int64_t step);
+  void Conclude();
 
   Options options_;
   HybridModel& model_;
@@ -189,32 +140,23 @@ class Checkpointer {
   int64_t saved_step_;  // of the newest checkpoint, or the step at which the model was loaded
   int64_t best_step_;   // of the best model, whose checkpoint retention keeps; -1: none
   bool best_failed_ = false;
-  // Another run writes to the same directory in a store: this one must not go on.
-  bool taken_over_ = false;
   bool has_failed_ = false;  // a checkpoint did, and may have left files in a store
   bool wanted_ = false;      // start a checkpoint as soon as none is in flight
   double last_begin_;
-  double bytes_per_second_;  // of this worker's last checkpoint; at first an assumption
-  bool speed_is_measured_ = false;
-  uint64_t progress_bytes_ = 0;
   bool stopping_ = false;
   int64_t stops_seen_ = 0;  // requests by all workers
   // Worker 0's counts: launchers may not pass the variables to every host.
   StopDeadline deadline_;
   // The next control sync happens when calls_since_sync_ (calls of ShouldStop) reaches
   // calls_to_next_.
-  std::string stage_;  // this worker's directory below checkpoint.stage
   int64_t calls_since_sync_ = 0, calls_to_next_ = 1;
   double synced_at_;
   int64_t last_done_ = -1;
   bool between_steps_ = false;   // the last two calls were about the same step
   int64_t every_steps_at_ = -1;  // the last step at which checkpoint.every_steps asked for one
 
-  Phase phase_ = Phase::kIdle;
   bool waiting_for_copies_ = false;
-  InFlight flight_;
-  std::atomic<bool> cancel_{false};
-  BackgroundTask task_;  // last, so that it ends before the members it uses
+  CheckpointInFlight in_flight_;  // last: its background work uses the others
 };
 
 }  // namespace renzan

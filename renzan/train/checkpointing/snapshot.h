@@ -2,8 +2,7 @@
 
 // One worker's part of a model at one step, as files to be written while training continues. Dense
 // parameters and residuals are copied; tables are read through copy-on-write views. The files of
-// all workers make
-// up a checkpoint, which does not depend on which worker wrote which file.
+// all workers make up a checkpoint, which does not depend on which worker wrote which file.
 //
 // The training thread creates, abandons and destroys it between steps. One other thread reads
 // files(); those of a full snapshot may be read by several, each file by one. At most one snapshot
