@@ -14,36 +14,15 @@ namespace renzan {
 struct Philox {
   using Block = std::array<uint32_t, 4>;
 
-  // Four independent 32-bit words for a 64-bit key and a 128-bit counter.
-  static constexpr Block Draw(uint64_t key, uint64_t counter_low, uint64_t counter_high = 0) {
-    uint32_t k0 = static_cast<uint32_t>(key), k1 = static_cast<uint32_t>(key >> 32);
-    Block c = {static_cast<uint32_t>(counter_low), static_cast<uint32_t>(counter_low >> 32),
-               static_cast<uint32_t>(counter_high), static_cast<uint32_t>(counter_high >> 32)};
-    for (int round = 0; round < 10; ++round) {
-      const uint64_t p0 = uint64_t{0xD2511F53} * c[0];
-      const uint64_t p1 = uint64_t{0xCD9E8D57} * c[2];
-      c = {static_cast<uint32_t>(p1 >> 32) ^ c[1] ^ k0, static_cast<uint32_t>(p1),
-           static_cast<uint32_t>(p0 >> 32) ^ c[3] ^ k1, static_cast<uint32_t>(p0)};
-      k0 += 0x9E3779B9;
-      k1 += 0xBB67AE85;
-    }
-    return c;
-  }
-
-  // The same for n counters that differ in their low half, by word: compilers make vectors of it.
+  // The words of n counters, by word: compilers make vectors of loops over them.
   template <size_t n>
   using Blocks = std::array<std::array<uint32_t, n>, 4>;
+
+  // Turns 128-bit counters into four independent 32-bit words each, for a 64-bit key.
   template <size_t n>
-  static constexpr Blocks<n> DrawMany(uint64_t key, const uint64_t (&counters_low)[n],
-                                      uint64_t counter_high) {
+  [[gnu::always_inline]] static constexpr void DrawInPlace(uint64_t key, Blocks<n>* blocks) {
+    Blocks<n>& c = *blocks;
     uint32_t k0 = static_cast<uint32_t>(key), k1 = static_cast<uint32_t>(key >> 32);
-    Blocks<n> c;
-    for (size_t i = 0; i < n; ++i) {
-      c[0][i] = static_cast<uint32_t>(counters_low[i]);
-      c[1][i] = static_cast<uint32_t>(counters_low[i] >> 32);
-      c[2][i] = static_cast<uint32_t>(counter_high);
-      c[3][i] = static_cast<uint32_t>(counter_high >> 32);
-    }
     for (int round = 0; round < 10; ++round) {
       for (size_t i = 0; i < n; ++i) {
         const uint64_t p0 = uint64_t{0xD2511F53} * c[0][i];
@@ -56,7 +35,15 @@ struct Philox {
       k0 += 0x9E3779B9;
       k1 += 0xBB67AE85;
     }
-    return c;
+  }
+
+  static constexpr Block Draw(uint64_t key, uint64_t counter_low, uint64_t counter_high = 0) {
+    Blocks<1> c = {{{static_cast<uint32_t>(counter_low)},
+                    {static_cast<uint32_t>(counter_low >> 32)},
+                    {static_cast<uint32_t>(counter_high)},
+                    {static_cast<uint32_t>(counter_high >> 32)}}};
+    DrawInPlace(key, &c);
+    return {c[0][0], c[1][0], c[2][0], c[3][0]};
   }
 
   // Uniform in [0, 1) with 24 bits.

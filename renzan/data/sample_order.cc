@@ -26,8 +26,15 @@ KeyedPermutation::KeyedPermutation(uint64_t key, uint64_t tweak, int64_t size)
 
 template <size_t n>
 void KeyedPermutation::Mix(int round, const Values<n>& half, uint64_t mask, Values<n>* to) const {
-  const Philox::Blocks<n> blocks =
-      Philox::DrawMany<n>(key_, half.of, (tweak_ << 3) | static_cast<uint64_t>(round));
+  const uint64_t high = (tweak_ << 3) | static_cast<uint64_t>(round);
+  Philox::Blocks<n> blocks;
+  for (size_t i = 0; i < n; ++i) {
+    blocks[0][i] = static_cast<uint32_t>(half.of[i]);
+    blocks[1][i] = static_cast<uint32_t>(half.of[i] >> 32);
+    blocks[2][i] = static_cast<uint32_t>(high);
+    blocks[3][i] = static_cast<uint32_t>(high >> 32);
+  }
+  Philox::DrawInPlace(key_, &blocks);
   for (size_t i = 0; i < n; ++i)
     to->of[i] ^= ((uint64_t{blocks[0][i]} << 32) | blocks[1][i]) & mask;
 }
