@@ -70,22 +70,6 @@ TEST(File, FullDiskIsAnIoError) {
   }
 }
 
-TEST(File, StagedDirectoryAppearsAtomically) {
-  TemporaryDirectory dir;
-  {
-    StagedDirectory staged(dir / "out");
-    WriteFileAtomically(staged.staging() + "/x", "1");
-  }
-  EXPECT_FALSE(FileExists(dir / "out"));
-  {
-    StagedDirectory staged(dir / "out");
-    WriteFileAtomically(staged.staging() + "/x", "1");
-    staged.Commit();
-  }
-  EXPECT_EQ(ReadFile(dir / "out/x"), "1");
-  EXPECT_THROW(StagedDirectory again(dir / "out"), Error);
-}
-
 TEST(File, MissingFileNamesThePath) {
   try {
     ReadFile("/no/such/file");

@@ -26,13 +26,11 @@ bool Error::is_missing_file() const { return IsMissing(errno_value_); }
 bool Error::is_full_disk() const { return errno_value_ == ENOSPC || errno_value_ == EDQUOT; }
 
 void FailErrno(int errno_value, std::string_view what) {
-  ErrorCode code = ErrorCode::kIo;
-  if (errno_value == ENOENT || errno_value == EACCES || errno_value == EISDIR) {
-    code = ErrorCode::kNoInput;
-  } else if (errno_value == EROFS || errno_value == EEXIST || errno_value == ENOTDIR) {
-    code = ErrorCode::kCantCreate;
-  }
-  throw Error(code, Describe(what, errno_value), errno_value);
+  const bool lasting = IsMissing(errno_value) || errno_value == EACCES || errno_value == EISDIR ||
+                       errno_value == EROFS || errno_value == EEXIST || errno_value == ELOOP ||
+                       errno_value == ENAMETOOLONG;
+  throw Error(lasting ? ErrorCode::kCantCreate : ErrorCode::kIo, Describe(what, errno_value),
+              errno_value);
 }
 
 void FailToRead(int errno_value, std::string_view path) {

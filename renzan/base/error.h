@@ -57,8 +57,8 @@ template <typename... Args>
   throw Error(code, fmt::format(format, std::forward<Args>(args)...));
 }
 
-// Throws an Error that ends with the text of `errno_value` ("No space left on device") and has the
-// code that fits it: kNoInput, kCantCreate or kIo.
+// Throws an Error that ends with the text of `errno_value` ("No space left on device"), for what
+// cannot be made or written: kCantCreate if the name is the reason, else kIo.
 [[noreturn]] void FailErrno(int errno_value, std::string_view what);
 
 // The same for a file that cannot be read: kNoInput if it is missing or may not be read, else kIo,

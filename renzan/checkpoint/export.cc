@@ -1,11 +1,10 @@
 #include "renzan/checkpoint/export.h"
 
 #include <algorithm>
-#include <cerrno>
-#include <cstdio>
+#include <optional>
 
 #include "renzan/base/error.h"
-#include "renzan/base/file/file.h"
+#include "renzan/base/file/staged.h"
 #include "renzan/checkpoint/safetensors.h"
 #include "renzan/checkpoint/whole_tensors.h"
 #include "renzan/storage/storage.h"
@@ -70,16 +69,16 @@ int64_t ExportModel(CheckpointReader& model, const std::string& path, bool weigh
     options.metadata["renzan.quantization"] = quantization;
 
   // In a store a file appears only when it is complete.
-  const std::string partial = IsInStore(path) ? path : path + ".partial";
+  std::optional<StagedFile> staged;
+  if (!IsInStore(path)) staged.emplace(path);
   std::vector<TensorInfo> infos;
   for (const WholeTensor& tensor : tensors) infos.push_back(tensor.info);
-  SafetensorsWriter writer(partial, infos, options);
+  SafetensorsWriter writer(staged ? staged->staging() : path, infos, options);
   for (const WholeTensor& tensor : tensors)
     IsFloat(tensor.info.dtype) ? AppendRows(model, tensor, writer)
                                : AppendBytes(model, tensor.info, writer);
   writer.Close();
-  if (partial != path && std::rename(partial.c_str(), path.c_str()) != 0)
-    FailErrno(errno, fmt::format("cannot write {}", path));
+  if (staged) staged->Commit();
   return static_cast<int64_t>(tensors.size());
 }
 

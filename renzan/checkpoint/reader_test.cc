@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <filesystem>
 
+#include "renzan/base/file/staged.h"
 #include "renzan/base/sha256.h"
 #include "renzan/checkpoint/testing.h"
 

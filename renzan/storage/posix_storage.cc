@@ -13,6 +13,7 @@
 #include "renzan/base/error.h"
 #include "renzan/base/file/file_lock.h"
 #include "renzan/base/file/file_system.h"
+#include "renzan/base/file/staged.h"
 #include "renzan/base/log.h"
 
 namespace renzan {

@@ -32,7 +32,7 @@ std::string Trimmed(std::string_view name) {
 }
 
 [[noreturn]] void FailToList(const std::string& path, const std::error_code& error) {
-  FailErrno(error.value(), "cannot read " + path);
+  FailToRead(error.value(), path);
 }
 
 class Plan {

@@ -16,6 +16,7 @@
 #include "renzan/base/error.h"
 #include "renzan/base/file/bus_error.h"
 #include "renzan/base/file/file_system.h"
+#include "renzan/base/file/sync_directory.h"
 
 namespace renzan {
 namespace {
@@ -38,31 +39,6 @@ std::string ErrnoText(int errno_value) { return std::generic_category().message(
 std::string WithoutTrailingSlash(std::string path) {
   while (path.size() > 1 && path.back() == '/') path.pop_back();
   return path;
-}
-
-// A new name is durable only after its directory is synced. Some file systems (FUSE, network) do
-// not support fsync on directories; nothing better is possible there.
-void SyncDirectory(const std::string& path) {
-  while (FileSystem::Get().SyncDirectory(path) != 0) {
-    const int error = errno;
-    if (error == EINTR) continue;
-    if (error == EINVAL || error == ENOTSUP || error == EOPNOTSUPP || error == ENOSYS ||
-        error == EROFS || error == EBADF)
-      return;
-    Fail(ErrorCode::kIo, "cannot make the names in directory {} durable: {}", path,
-         ErrnoText(error));
-  }
-}
-
-void SyncDirectoriesBelow(const std::string& path) {
-  std::error_code error;
-  fs::recursive_directory_iterator it(path, error);
-  for (const fs::recursive_directory_iterator end; !error && it != end; it.increment(error)) {
-    const bool directory = fs::is_directory(it->symlink_status(error));
-    if (error) break;
-    if (directory) SyncDirectory(it->path().string());
-  }
-  if (error) Fail(ErrorCode::kIo, "cannot list directory {}: {}", path, error.message());
 }
 
 }  // namespace
@@ -230,40 +206,6 @@ void WriteFileAtomically(const std::string& path, std::string_view content) {
     FailErrno(error, fmt::format("cannot write {}", path));
   }
   SyncDirectory(ParentDirectory(path));
-}
-
-std::string StagedDirectory::StagingPath(const std::string& path) {
-  const fs::path target(WithoutTrailingSlash(path));
-  return (target.parent_path() / fmt::format(".{}.partial", target.filename().string())).string();
-}
-
-StagedDirectory::StagedDirectory(std::string path)
-    : path_(WithoutTrailingSlash(std::move(path))), staging_(StagingPath(path_)) {
-  std::error_code ignored;
-  if (fs::exists(path_, ignored) &&
-      !(fs::is_directory(path_, ignored) && fs::is_empty(path_, ignored)))
-    Fail(ErrorCode::kCantCreate, "{} already exists: choose another name or remove it", path_);
-  // Leftover files would become part of the new directory.
-  if (FileSystem::Get().RemoveTree(staging_) != 0) {
-    const int error = errno;
-    Fail(ErrorCode::kCantCreate,
-         "cannot remove {}, which an interrupted writer left behind: {}: remove it", staging_,
-         ErrnoText(error));
-  }
-  CreateDirectories(staging_);
-}
-
-StagedDirectory::~StagedDirectory() {
-  if (!committed_) FileSystem::Get().RemoveTree(staging_);
-}
-
-void StagedDirectory::Commit() {
-  SyncDirectoriesBelow(staging_);
-  SyncDirectory(staging_);
-  if (FileSystem::Get().Rename(staging_, path_) != 0)
-    FailErrno(errno, fmt::format("cannot rename {} to {}", staging_, path_));
-  committed_ = true;
-  SyncDirectory(ParentDirectory(path_));
 }
 
 std::string EscapeName(std::string_view name) {

@@ -17,7 +17,7 @@ namespace renzan {
 // A buffered output file, removed by the destructor unless Close() succeeded. Write-back starts
 // early, so that Close() has little left to wait for. After an Error all further calls fail too.
 // Close() makes the bytes durable, but not the file's name in its directory; WriteFileAtomically
-// and StagedDirectory do.
+// and what is staged (staged.h) do.
 class FileWriter {
  public:
   // Creates or truncates `path`.
@@ -81,29 +81,6 @@ void ReadInPieces(const std::string& path,
 // Writes a temporary file next to `path`, fsyncs it and renames it over `path`: readers see the old
 // content or the new, and the new content is durable when this returns.
 void WriteFileAtomically(const std::string& path, std::string_view content);
-
-// A directory that appears at `path` atomically: fill `staging()`, then Commit(). Throws
-// kCantCreate if `path` exists, unless it is an empty directory. Removes what an interrupted writer
-// left behind. Files in staging() must be closed FileWriters (or equally durable); Commit() makes
-// all names in it durable, then its own.
-class StagedDirectory {
- public:
-  explicit StagedDirectory(std::string path);
-  ~StagedDirectory();
-  StagedDirectory(const StagedDirectory&) = delete;
-  StagedDirectory& operator=(const StagedDirectory&) = delete;
-
-  const std::string& staging() const { return staging_; }
-  void Commit();
-
-  // The staging() of `path`, for other processes that help to fill it.
-  static std::string StagingPath(const std::string& path);
-
- private:
-  std::string path_;
-  std::string staging_;
-  bool committed_ = false;
-};
 
 // Makes a string usable in a file name: letters, digits, _ and - stay, other bytes become %XX.
 std::string EscapeName(std::string_view name);

@@ -10,6 +10,7 @@
 #include "renzan/base/file/file.h"
 #include "renzan/base/file/file_system.h"
 #include "renzan/base/file/lossy_file_system.h"
+#include "renzan/base/file/staged.h"
 
 namespace renzan {
 namespace {

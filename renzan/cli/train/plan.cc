@@ -13,7 +13,9 @@
 #include "renzan/base/cpus.h"
 #include "renzan/base/error.h"
 #include "renzan/base/file/file.h"
+#include "renzan/base/file/staged.h"
 #include "renzan/base/memory_budget.h"
+#include "renzan/cli/at_least.h"
 #include "renzan/cli/text/table.h"
 #include "renzan/cli/verbs.h"
 #include "renzan/comm/backends.h"
@@ -296,7 +298,7 @@ bool RunSweep(PlanFlags flags) {
         return flags.topology_path.empty() ? SharedBy(input.topology, workers)
                                            : WithWorkers(input.topology, workers);
       });
-  if (!flags.svg.empty()) WriteFileAtomically(flags.svg, DrawSweep(points, flags.config_path));
+  if (!flags.svg.empty()) WriteOutputFile(flags.svg, DrawSweep(points, flags.config_path));
   nlohmann::ordered_json json = nlohmann::ordered_json::array();
   Table table({{"workers", kRight},
                {"hosts", kRight},
@@ -331,8 +333,8 @@ bool RunPlan(const PlanFlags& flags) {
   const PlanInput input = ReadInput(flags);
   const PlannedRun planned = PlanRun(input);
   if (!flags.output.empty())
-    WriteFileAtomically(flags.output,
-                        PrintPlan(planned.plan, planned.tables, planned.topology.workers()));
+    WriteOutputFile(flags.output,
+                    PrintPlan(planned.plan, planned.tables, planned.topology.workers()));
   if (flags.json) {
     fmt::print("{}\n", ToJson(input, planned).dump(2));
   } else {
@@ -352,9 +354,9 @@ void AddPlanVerb(CLI::App& app, int& exit_status) {
       ->take_all()
       ->allow_extra_args(false);
   verb->add_option("--workers", flags->workers, "On this machine, whose rates are measured")
-      ->check(CLI::PositiveNumber);
+      ->check(AtLeast(1));
   verb->add_option("--backend", flags->backend, "gloo (default) or mpi");
-  verb->add_option("--threads", flags->threads, "Threads per worker")->check(CLI::PositiveNumber);
+  verb->add_option("--threads", flags->threads, "Threads per worker")->check(AtLeast(1));
   verb->add_option("--topology", flags->topology_path,
                    "On the machines that this file describes (docs/sharding.md)");
   verb->add_option("--sweep", flags->sweep,

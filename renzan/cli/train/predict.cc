@@ -2,15 +2,18 @@
 
 #include <CLI/CLI.hpp>
 #include <cmath>
-#include <cstdio>
+#include <functional>
 #include <memory>
 
 #include "renzan/base/error.h"
 #include "renzan/base/file/file.h"
+#include "renzan/base/file/staged.h"
 #include "renzan/base/log.h"
+#include "renzan/cli/stop_signals.h"
 #include "renzan/cli/train/saved_model.h"
 #include "renzan/cli/verbs.h"
 #include "renzan/data/dataset/npy.h"
+#include "renzan/data/text/input.h"
 #include "renzan/model/loss.h"
 
 namespace renzan {
@@ -24,11 +27,11 @@ void CheckScoreFileName(const std::string& path) {
 // Writes scores as a float32 array [rows], or as text with a header and one score per line.
 class ScoreFile {
  public:
-  explicit ScoreFile(const std::string& path) : path_(path), partial_(path + ".partial") {
+  explicit ScoreFile(const std::string& path) : path_(path), staged_(path) {
     if (path.ends_with(".npy")) {
-      npy_ = std::make_unique<NpyWriter>(partial_, NpyType::kFloat32);
+      npy_ = std::make_unique<NpyWriter>(staged_.staging(), NpyType::kFloat32);
     } else {
-      csv_ = std::make_unique<FileWriter>(partial_);
+      csv_ = std::make_unique<FileWriter>(staged_.staging());
       csv_->Write("score\n");
     }
   }
@@ -52,12 +55,12 @@ class ScoreFile {
            non_finite_, rows_, path_);
     if (npy_) npy_->Close();
     if (csv_) csv_->Close();
-    if (std::rename(partial_.c_str(), path_.c_str()) != 0)
-      FailErrno(errno, fmt::format("cannot write {}", path_));
+    staged_.Commit();
   }
 
  private:
-  std::string path_, partial_;
+  std::string path_;
+  StagedFile staged_;
   std::unique_ptr<NpyWriter> npy_;
   std::unique_ptr<FileWriter> csv_;
   int64_t rows_ = 0, non_finite_ = 0;
@@ -81,9 +84,16 @@ void AddPredictVerb(CLI::App& app, int& exit_status) {
         WithSavedModel(*flags, [&](HybridModel& model, const TrainConfig& config,
                                    Communicator& comm, const Dataset& dataset, RowRange rows) {
           std::unique_ptr<ScoreFile> file;
-          if (comm.rank() == 0) file = std::make_unique<ScoreFile>(*output);
+          std::function<bool()> stopped;  // so that no half of a file is left
+          if (comm.rank() == 0) {
+            file = std::make_unique<ScoreFile>(*output);
+            stopped = StopOnSignals();
+          }
           PredictRows(model, comm, dataset, rows, config.training.batch_size,
-                      [&](std::span<const float> logits) { file->Append(logits); });
+                      [&](std::span<const float> logits) {
+                        ThrowIfStopped(stopped);
+                        file->Append(logits);
+                      });
           if (file) file->Close();
           if (file) LogInfo("wrote {} scores to {}", rows.size(), *output);
         });

@@ -3,12 +3,11 @@
 #include <zlib.h>
 #include <zstd.h>
 
-#include <cerrno>
-#include <cstdio>
 #include <vector>
 
 #include "renzan/base/error.h"
 #include "renzan/base/file/file.h"
+#include "renzan/base/file/staged.h"
 
 namespace renzan {
 namespace {
@@ -24,19 +23,19 @@ constexpr int kZstdLevel = 1;
 struct TextOutput::Impl {
   enum class Kind { kPlain, kGzip, kZstd };
 
-  std::string path;
   Kind kind;
+  StagedFile staged;
   FileWriter file;
   std::vector<char> block = std::vector<char>(kBlockBytes);
   z_stream gzip{};
   ZSTD_CStream* zstd = nullptr;
 
-  explicit Impl(const std::string& the_path)
-      : path(the_path),
-        kind(path.ends_with(".gz")    ? Kind::kGzip
+  explicit Impl(const std::string& path)
+      : kind(path.ends_with(".gz")    ? Kind::kGzip
              : path.ends_with(".zst") ? Kind::kZstd
                                       : Kind::kPlain),
-        file(StagedDirectory::StagingPath(path)) {
+        staged(path),
+        file(staged.staging()) {
     // 16: gzip. zlib's header holds no time and no name, so the bytes follow from the text alone.
     if (kind == Kind::kGzip)
       CHECK(deflateInit2(&gzip, kGzipLevel, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY) == Z_OK);
@@ -94,9 +93,7 @@ void TextOutput::Write(std::string_view text) {
 void TextOutput::Close() {
   impl_->Compress({}, true);
   impl_->file.Close();
-  const std::string partial = impl_->file.path();
-  if (std::rename(partial.c_str(), impl_->path.c_str()) != 0)
-    FailErrno(errno, fmt::format("cannot rename {} to {}", partial, impl_->path));
+  impl_->staged.Commit();
 }
 
 }  // namespace renzan

@@ -1,0 +1,84 @@
+#pragma once
+
+// Files and directories that appear under their names complete or not at all, written by one
+// process at a time: what is not complete yet is `.NAME.partial` beside it, and locked. The lock
+// ends with the process, so that what an interrupted writer left behind is told from what another
+// one is writing. Not thread-safe.
+
+#include <string>
+#include <string_view>
+
+namespace renzan {
+
+// The exclusive right to write to a name, by an advisory lock on the new file or directory there.
+// File systems without locks go without.
+class StagingClaim {
+ public:
+  enum class Kind { kFile, kDirectory };
+
+  // Makes an empty file or directory. Removes what an interrupted writer left behind. Throws
+  // kCantCreate if another process is writing there, or the name cannot be made.
+  StagingClaim(Kind kind, const std::string& path);
+  ~StagingClaim();
+  StagingClaim(const StagingClaim&) = delete;
+  StagingClaim& operator=(const StagingClaim&) = delete;
+
+  // Removes what is there, unless it is another's meanwhile.
+  void RemoveAll();
+
+ private:
+  bool TryToTake();
+
+  Kind kind_;
+  std::string path_;
+  int fd_ = -1;
+};
+
+// A directory: fill `staging()`, then Commit(). Throws kCantCreate if `path` exists, unless it is
+// an empty directory, or if another process is writing it. Files in staging() must be closed
+// FileWriters (or equally durable); Commit() makes all names in it durable, then its own.
+class StagedDirectory {
+ public:
+  explicit StagedDirectory(const std::string& path);
+  ~StagedDirectory();
+  StagedDirectory(const StagedDirectory&) = delete;
+  StagedDirectory& operator=(const StagedDirectory&) = delete;
+
+  const std::string& staging() const { return staging_; }
+  void Commit();
+
+  // The staging() of `path`, for other processes that help to fill it.
+  static std::string StagingPath(const std::string& path);
+
+ private:
+  std::string path_;
+  std::string staging_;
+  StagingClaim claim_;
+  bool committed_ = false;
+};
+
+// A file: write `staging()` with a FileWriter and close it, then Commit(). It replaces a file at
+// `path`, or at the end of the symbolic link there. Throws kCantCreate for anything else (a
+// directory, a device), or if another process is writing it.
+class StagedFile {
+ public:
+  explicit StagedFile(const std::string& path);
+  ~StagedFile();
+  StagedFile(const StagedFile&) = delete;
+  StagedFile& operator=(const StagedFile&) = delete;
+
+  const std::string& staging() const { return staging_; }
+  // The name becomes durable, too.
+  void Commit();
+
+ private:
+  std::string path_;
+  std::string staging_;
+  StagingClaim claim_;
+  bool committed_ = false;
+};
+
+// An output that a user has named: as a StagedFile, but a pipe or a device is written to.
+void WriteOutputFile(const std::string& path, std::string_view content);
+
+}  // namespace renzan

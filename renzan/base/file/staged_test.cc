@@ -1,0 +1,137 @@
+#include "renzan/base/file/staged.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <filesystem>
+#include <fstream>
+#include <future>
+#include <iterator>
+#include <string>
+#include <vector>
+
+#include "renzan/base/error.h"
+#include "renzan/base/file/file.h"
+
+namespace renzan {
+namespace {
+
+using ::testing::HasSubstr;
+
+template <typename Function>
+std::string CannotCreate(const Function& function) {
+  try {
+    function();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kCantCreate) << error.what();
+    return error.what();
+  }
+  return "(no error)";
+}
+
+TEST(StagedDirectory, AppearsAtomically) {
+  TemporaryDirectory dir;
+  {
+    StagedDirectory staged(dir / "out");
+    WriteFileAtomically(staged.staging() + "/x", "1");
+  }
+  EXPECT_TRUE(std::filesystem::is_empty(dir.path()));
+  {
+    StagedDirectory staged(dir / "out/");
+    WriteFileAtomically(staged.staging() + "/x", "1");
+    staged.Commit();
+  }
+  EXPECT_EQ(ReadFile(dir / "out/x"), "1");
+  EXPECT_THAT(CannotCreate([&] { StagedDirectory again(dir / "out"); }),
+              HasSubstr("already exists"));
+  EXPECT_THAT(CannotCreate([&] { StagedDirectory nameless(""); }), HasSubstr("is empty"));
+}
+
+TEST(StagedDirectory, IsWrittenByOneAtATime) {
+  TemporaryDirectory dir;
+  StagedDirectory first(dir / "out");
+  WriteFileAtomically(first.staging() + "/x", "1");
+  EXPECT_THAT(CannotCreate([&] { StagedDirectory second(dir / "out"); }),
+              HasSubstr("another process is writing " + dir / ".out.partial"));
+  first.Commit();
+  EXPECT_EQ(ReadFile(dir / "out/x"), "1");
+}
+
+TEST(StagedDirectory, WhatAnInterruptedWriterLeftIsRemoved) {
+  TemporaryDirectory dir;
+  CreateDirectories(dir / ".out.partial/deep");
+  WriteFileAtomically(dir / ".out.partial/deep/old", "old");
+  StagedDirectory staged(dir / "out");
+  EXPECT_TRUE(std::filesystem::is_empty(staged.staging()));
+}
+
+TEST(StagedDirectory, OneOfThoseThatBeginAtOnceWins) {
+  TemporaryDirectory dir;
+  for (int round = 0; round < 50; ++round) {
+    const std::string path = dir / std::to_string(round);
+    const auto write = [&](int i) {
+      try {
+        StagedDirectory staged(path);
+        WriteFileAtomically(staged.staging() + "/x", std::to_string(i));
+        staged.Commit();
+        return 1;
+      } catch (const Error& error) {
+        EXPECT_EQ(error.code(), ErrorCode::kCantCreate) << error.what();
+        return 0;
+      }
+    };
+    std::vector<std::future<int>> writers;
+    for (int i = 0; i < 4; ++i) writers.push_back(std::async(std::launch::async, write, i));
+    int won = 0;
+    for (std::future<int>& writer : writers) won += writer.get();
+    EXPECT_EQ(won, 1);
+    EXPECT_EQ(ReadFile(path + "/x").size(), 1u);
+  }
+}
+
+TEST(StagedFile, ReplacesAFileAndIsWrittenByOneAtATime) {
+  TemporaryDirectory dir;
+  WriteFileAtomically(dir / "x", "old");
+  {
+    StagedFile staged(dir / "x");
+    FileWriter writer(staged.staging());
+    writer.Write("half");
+    EXPECT_THAT(CannotCreate([&] { StagedFile second(dir / "x"); }), HasSubstr("another process"));
+  }
+  EXPECT_EQ(ReadFile(dir / "x"), "old");
+  StagedFile staged(dir / "x");
+  FileWriter writer(staged.staging());
+  writer.Write("new");
+  writer.Close();
+  staged.Commit();
+  EXPECT_EQ(ReadFile(dir / "x"), "new");
+}
+
+TEST(StagedFile, FollowsLinksAndLeavesOtherThingsAlone) {
+  TemporaryDirectory dir;
+  CreateDirectories(dir / "there");
+  std::filesystem::create_symlink("there/x", dir / "link");
+  WriteOutputFile(dir / "link", "1");
+  EXPECT_TRUE(std::filesystem::is_symlink(dir / "link"));
+  EXPECT_EQ(ReadFile(dir / "there/x"), "1");
+  EXPECT_THAT(CannotCreate([&] { StagedFile file(dir / "there"); }), HasSubstr("is a directory"));
+  EXPECT_THAT(CannotCreate([&] { StagedFile file(""); }), HasSubstr("is empty"));
+  EXPECT_THAT(CannotCreate([&] { StagedFile file("/dev/null"); }), HasSubstr("device"));
+}
+
+TEST(WriteOutputFile, WritesToPipes) {
+  TemporaryDirectory dir;
+  const std::string pipe = dir / "pipe";
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  std::future<std::string> reader = std::async(std::launch::async, [&] {
+    std::ifstream in(pipe);
+    return std::string(std::istreambuf_iterator<char>(in), {});
+  });
+  WriteOutputFile(pipe, "through");
+  EXPECT_EQ(reader.get(), "through");
+  EXPECT_TRUE(std::filesystem::is_fifo(pipe));
+}
+
+}  // namespace
+}  // namespace renzan
