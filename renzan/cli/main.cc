@@ -1,8 +1,12 @@
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <cerrno>
 #include <csignal>
 #include <cstdio>
+#include <cstring>
 #include <exception>
 #include <nlohmann/json.hpp>
 
@@ -82,11 +86,66 @@ int ReportParseError(const CLI::App& app, const CLI::ParseError& error) {
   return static_cast<int>(ErrorCode::kUsage);
 }
 
+// Before anything is opened.
+void PrepareProcess() {
+  // Descriptors that whoever started this closed would become those of its own files, into which
+  // messages would then be written.
+  while (true) {
+    const int fd = ::open("/dev/null", O_RDWR);
+    if (fd > STDERR_FILENO) ::close(fd);
+    if (fd < 0 || fd > STDERR_FILENO) break;
+  }
+  // Beyond a limit on the size of files, a write is to fail instead. Programs that are started get
+  // the default again.
+  std::signal(SIGXFSZ, [](int) {});
+  ExitOnBusErrors();
+}
+
+int RunVerb(CLI::App& app, int argc, char** argv, const int& exit_status) {
+  try {
+    if (argc == 1) {
+      fmt::print("{}", app.help());
+    } else {
+      app.parse(argc, argv);
+    }
+  } catch (const CLI::ParseError& error) {
+    return ReportParseError(app, error);
+  } catch (const Error& error) {
+    LogError("{}", error.what());
+    return error.exit_status();
+  } catch (const nlohmann::json::exception& error) {
+    // Errors in files have their own messages, so this one is about an answer of a daemon.
+    LogError("cannot parse the answer of the daemon ({}): does it run another version?",
+             error.what());
+    return static_cast<int>(ErrorCode::kUnavailable);
+  } catch (const std::bad_alloc&) {
+    LogError("out of memory: use more workers, smaller tables or a smaller batch");
+    return static_cast<int>(ErrorCode::kOsError);
+  } catch (const std::exception& error) {
+    if (std::ferror(stdout) != 0) return exit_status;  // fmt's error of it
+    LogError("unexpected error: {}", error.what());
+    return static_cast<int>(ErrorCode::kSoftware);
+  }
+  return exit_status;
+}
+
+// Returns the exit status. What a verb prints is its result: without it, the verb has failed.
+int Run(CLI::App& app, int argc, char** argv, const int& exit_status) {
+  const int status = RunVerb(app, argc, argv, exit_status);
+  const int error = std::fflush(stdout) != 0 ? errno : 0;
+  if (status > 1 || (error == 0 && std::ferror(stdout) == 0)) return status;
+  // A reader that has gone, as head's, knows.
+  if (error != EPIPE)
+    LogError("cannot write to standard output{}",
+             error != 0 ? fmt::format(": {}", std::strerror(error)) : ": is the disk full?");
+  return static_cast<int>(ErrorCode::kIo);
+}
+
 }  // namespace
 }  // namespace renzan
 
 int main(int argc, char** argv) {
-  renzan::ExitOnBusErrors();
+  renzan::PrepareProcess();
   renzan::SetObjectStore([] {
     std::signal(SIGPIPE, SIG_IGN);  // a connection that breaks is an Error
     return renzan::s3::OpenS3(renzan::s3::ProcessEnvironment(), renzan::SystemClock(), {});
@@ -107,28 +166,5 @@ int main(int argc, char** argv) {
       "75 stopped on request, 77 not allowed, 78 bad configuration.");
   int exit_status = 0;
   renzan::AddVerbs(app, exit_status);
-  if (argc == 1) {
-    fmt::print("{}", app.help());
-    return 0;
-  }
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    return renzan::ReportParseError(app, error);
-  } catch (const renzan::Error& error) {
-    renzan::LogError("{}", error.what());
-    return error.exit_status();
-  } catch (const nlohmann::json::exception& error) {
-    // Errors in files have their own messages, so this one is about an answer of a daemon.
-    renzan::LogError("cannot parse the answer of the daemon ({}): does it run another version?",
-                     error.what());
-    return static_cast<int>(renzan::ErrorCode::kUnavailable);
-  } catch (const std::bad_alloc&) {
-    renzan::LogError("out of memory: use more workers, smaller tables or a smaller batch");
-    return static_cast<int>(renzan::ErrorCode::kOsError);
-  } catch (const std::exception& error) {
-    renzan::LogError("unexpected error: {}", error.what());
-    return static_cast<int>(renzan::ErrorCode::kSoftware);
-  }
-  return exit_status;
+  return renzan::Run(app, argc, argv, exit_status);
 }

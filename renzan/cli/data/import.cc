@@ -8,6 +8,7 @@
 #include <memory>
 
 #include "renzan/base/error.h"
+#include "renzan/cli/at_least.h"
 #include "renzan/cli/data/verbs.h"
 #include "renzan/cli/stop_signals.h"
 
@@ -82,7 +83,7 @@ void AddDataImportVerb(CLI::App& data) {
       ->check(CLI::IsMember({"error", "skip"}))
       ->capture_default_str();
   verb->add_option("--shard-rows", options.shard_rows, "Rows per shard")
-      ->check(CLI::PositiveNumber)
+      ->check(AtLeast(1))
       ->capture_default_str();
   verb->footer(
       "Examples:\n"

@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "renzan/base/error.h"
+#include "renzan/cli/at_least.h"
 #include "renzan/cli/data/verbs.h"
 #include "renzan/cli/stop_signals.h"
 
@@ -41,12 +42,12 @@ void AddDataSynthVerb(CLI::App& data) {
       ->required()
       ->type_name("PATH");
   verb->add_option("--rows", options->rows, "Number of rows")
-      ->check(CLI::PositiveNumber)
+      ->check(AtLeast(1))
       ->capture_default_str();
   verb->add_option("--first-row", options->first_row,
                    "First row in the seed's stream: disjoint ranges are training and test sets of "
                    "the same teacher model")
-      ->check(CLI::NonNegativeNumber)
+      ->check(AtLeast(0))
       ->capture_default_str();
   verb->add_option("--seed", teacher.seed, "The same seed gives the same bytes")
       ->capture_default_str();
@@ -54,17 +55,17 @@ void AddDataSynthVerb(CLI::App& data) {
       ->check(CLI::IsMember({"criteo", "dataset"}))
       ->capture_default_str();
   verb->add_option("--features", teacher.num_one_hot, "One-hot features (format dataset)")
-      ->check(CLI::NonNegativeNumber)
+      ->check(AtLeast(0))
       ->capture_default_str();
   verb->add_option("--multi-hot", teacher.num_multi_hot, "Multi-hot features (format dataset)")
-      ->check(CLI::NonNegativeNumber)
+      ->check(AtLeast(0))
       ->capture_default_str();
   verb->add_option("--rows-per-table", teacher.rows_per_table,
                    "Number of values of the largest feature; the smallest has 4")
-      ->check(CLI::PositiveNumber)
+      ->check(AtLeast(1))
       ->capture_default_str();
   verb->add_option("--shard-rows", options->shard_rows, "Rows per shard (format dataset)")
-      ->check(CLI::PositiveNumber)
+      ->check(AtLeast(1))
       ->capture_default_str();
   verb->footer(
       "Example:\n"

@@ -13,6 +13,7 @@
 #include "renzan/base/cpus.h"
 #include "renzan/base/error.h"
 #include "renzan/base/trace.h"
+#include "renzan/cli/at_least.h"
 #include "renzan/cli/text/table.h"
 #include "renzan/cli/train/bench_peers.h"
 #include "renzan/cli/train/workers.h"
@@ -257,10 +258,10 @@ void AddBenchVerb(CLI::App& app, int& exit_status) {
       "machine", "Rates of matrix products, memory and exchange: what limits training");
   const auto machine_flags = std::make_shared<MachineFlags>();
   machine->add_option("--workers", machine_flags->workers, "Workers that measure at the same time")
-      ->check(CLI::PositiveNumber);
+      ->check(AtLeast(1));
   CLI::Option* threads =
       machine->add_option("--threads", machine_flags->threads, "Threads per worker")
-          ->check(CLI::PositiveNumber);
+          ->check(AtLeast(1));
   CLI::Option* backend =
       machine->add_option("--backend", machine_flags->backend, "auto, local, gloo or mpi");
   machine->add_flag("--json", machine_flags->json, "Print JSON");
@@ -306,7 +307,7 @@ void AddBenchVerb(CLI::App& app, int& exit_status) {
       ->allow_extra_args(false);
   train->add_option("--steps", flags->steps, "Steps to measure")
       ->capture_default_str()
-      ->check(CLI::PositiveNumber);
+      ->check(AtLeast(1));
   train->add_flag("--json", flags->json, "Print JSON");
   train->footer(
       "Nothing is written. `renzan train --profile` shows single steps on a time line.\n"

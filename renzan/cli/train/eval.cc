@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "renzan/base/error.h"
+#include "renzan/cli/at_least.h"
 #include "renzan/cli/text/table.h"
 #include "renzan/cli/train/saved_model.h"
 #include "renzan/cli/verbs.h"
@@ -176,7 +177,7 @@ void AddEvalVerb(CLI::App& app, int& exit_status) {
       "Also report metrics for each value of this categorical feature, and the mean of their AUCs "
       "weighted by rows (group AUC)");
   verb->add_option("--top", flags->top, "How many of the largest groups to show")
-      ->check(CLI::NonNegativeNumber);
+      ->check(AtLeast(0));
   verb->add_flag("--json", flags->json, "Print one JSON object");
   verb->footer(
       "Examples:\n"

@@ -20,6 +20,7 @@
 #include "renzan/base/log.h"
 #include "renzan/base/process/child.h"
 #include "renzan/base/process/start_failure.h"
+#include "renzan/cli/at_least.h"
 #include "renzan/cli/command_line.h"
 #include "renzan/cli/verbs.h"
 #include "renzan/comm/rendezvous.h"
@@ -144,13 +145,13 @@ void AddRunVerb(CLI::App& app, int& exit_status) {
   verb->add_option("--workers,--max", flags->workers,
                    "Start this many workers on this machine; there are never more")
       ->required()
-      ->check(CLI::PositiveNumber);
+      ->check(AtLeast(1));
   verb->add_option("--min", flags->min_workers,
                    "Restart without workers that died, but never with fewer than this; default: "
                    "always with --workers")
-      ->check(CLI::PositiveNumber);
+      ->check(AtLeast(1));
   verb->add_option("--max-restarts", flags->max_restarts, "Restart this often, in total")
-      ->check(CLI::NonNegativeNumber)
+      ->check(AtLeast(0))
       ->capture_default_str();
   verb->add_option("--grow-after", flags->grow_after,
                    "Once fewer than --workers have run for so long, such as 10m, stop them and "

@@ -14,6 +14,7 @@
 #include "renzan/base/clock.h"
 #include "renzan/base/cpus.h"
 #include "renzan/base/error.h"
+#include "renzan/cli/at_least.h"
 #include "renzan/cli/train/rerun.h"
 #include "renzan/cli/train/train_signals.h"
 #include "renzan/cli/train/workers.h"
@@ -245,15 +246,15 @@ void AddTrainVerb(CLI::App& app, int& exit_status) {
       "Resume from the newest checkpoint, which must exist; without a configuration file, use "
       "the one recorded in the manifest of --run-dir DIR");
   verb->add_option("--workers", flags->workers, "Start this many workers on this machine")
-      ->check(CLI::PositiveNumber);
-  verb->add_option("--threads", flags->threads, "Threads per worker")->check(CLI::PositiveNumber);
+      ->check(AtLeast(1));
+  verb->add_option("--threads", flags->threads, "Threads per worker")->check(AtLeast(1));
   verb->add_option("--backend", flags->backend, "auto, local, gloo or mpi");
   verb->add_option("--plan", flags->plan, "A sharding plan made by `renzan plan --output`");
   verb->add_option("--run-dir", flags->run_dir, "Directory for logs and the model");
   verb->add_option("--profile", flags->profile_steps,
                    "Trace this many steps, after the first few, into RUN/profile.json (open it "
                    "with https://ui.perfetto.dev)")
-      ->check(CLI::PositiveNumber);
+      ->check(AtLeast(1));
   verb->footer(
       "If the run directory holds checkpoints of the same run, training resumes from the newest.\n"
       "SIGTERM writes a last checkpoint and exits with 75; SIGUSR1 writes one and continues.\n"
