@@ -87,6 +87,20 @@ unreadable run/model/manifest.json
 expect_exit 66 "the model may be valid" resume
 [ -d run/model ] && [ ! -e run/model.corrupt ] || fail "the model was moved: $(ls run)"
 
+# A damaged one: a checkpoint takes its place. Without any, nothing starts over by itself.
+begin
+cp -r reference/model run/model
+corrupt truncate run/model/dense.safetensors
+expect_exit 0 "resuming from $newest" resume
+[ "$(sha256_of run)" = "$expected" ] || fail "a damaged model: different bits"
+for how in truncate remove; do
+  rm -rf run && cp -r reference run
+  corrupt $how run/model/dense.safetensors
+  content=$(content_of run/model)
+  expect_exit 65 "there is no checkpoint to go on from: restore it" resume
+  [ "$(content_of run/model)" = "$content" ] || fail "a damaged model was changed"
+done
+
 # Several workers skip it together, no matter which one reads the file.
 for file in dense.safetensors table.C3.safetensors; do
   begin

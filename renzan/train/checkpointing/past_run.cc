@@ -108,13 +108,14 @@ PastRun FindPastRun(const RunDirectories& directories, const TrainConfig& config
   PastRun past;
   if (!IsInStore(directories.model)) RestorePreviousModel(directories.model);
   std::optional<CheckpointEntry> model;
+  std::string damaged;  // what is wrong with it
   if (Storage::Of(directories.model).HasTree(directories.model, kCheckpointManifestName)) {
     model = DescribeCheckpoint(directories.model);
     if (model->unreadable)
       Fail(*model->unreadable, "{}; the model may be valid, so try again once it can be read",
            model->problem);
     if (!model->problem.empty()) {
-      LogWarning("{}; moved to {}", model->problem, MoveAside(directories.model));
+      damaged = model->problem;
       model.reset();
     } else if (IsResultOf(*model, config.training, steps)) {
       CheckCanContinue(model->path, config, run, true);
@@ -124,6 +125,12 @@ PastRun FindPastRun(const RunDirectories& directories, const TrainConfig& config
     }
   }
   past.checkpoints = CheckpointsToResume(directories.checkpoints, model.has_value());
+  if (!damaged.empty() && past.checkpoints.empty())
+    Fail(ErrorCode::kData,
+         "{}, and there is no checkpoint to go on from: restore it, or choose another --run-dir to "
+         "train again",
+         damaged);
+  if (!damaged.empty()) LogWarning("{}; moved to {}", damaged, MoveAside(directories.model));
   if (model) InsertByStep(*model, past.checkpoints);
   if (past.checkpoints.empty()) CheckSameRunDirectory(directories.run, config);
   bool newest = true;

@@ -47,8 +47,8 @@ std::map<std::string, std::string> DescribeEnd(const TrainingConfig& config, int
 // number of steps to train. A finished run of fewer steps is resumed from its model, unless the
 // longer run would have stopped early at the same step. Throws kConfig for checkpoints of another
 // run or beyond `steps`, kCantCreate when the directory belongs to another run without checkpoints,
-// kData when all checkpoints are corrupt, kNoInput or kIo when the model or the newest checkpoint
-// cannot be read and so may be valid.
+// kData when all checkpoints are corrupt, or the model is and there is none, kNoInput or kIo when
+// the model or the newest checkpoint cannot be read and so may be valid.
 PastRun FindPastRun(const RunDirectories& directories, const TrainConfig& config,
                     const std::map<std::string, std::string>& run, int64_t steps);
 

@@ -50,10 +50,16 @@ TEST(FindPastRun, LeavesAModelThatCannotBeRead) {
     EXPECT_TRUE(FileExists(directories.model));
     EXPECT_FALSE(FileExists(directories.model + ".corrupt"));
   }
-  // One without a manifest will not become readable.
+  // One without a manifest will not become readable, but whoever has the run may restore it.
   disk.Break(dir.path() + "/model/manifest.json", Call::kStat, ENOENT);
-  EXPECT_EQ(FindPastRun(directories, config, {}, 2).model_sha256, "");
-  EXPECT_TRUE(FileExists(directories.model + ".corrupt"));
+  try {
+    FindPastRun(directories, config, {}, 2);
+    ADD_FAILURE() << "no error without a manifest";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kData);
+    EXPECT_THAT(error.what(), HasSubstr("no checkpoint to go on from: restore it"));
+  }
+  EXPECT_TRUE(FileExists(directories.model));
 }
 
 }  // namespace
