@@ -82,6 +82,8 @@ bool Train(const TrainConfig& config, int64_t steps, const Split& train,
       FailUnlessFinite(*metrics, state->step);
       const bool best = t.watches_evaluations() &&
                         state->evaluations.Observe(t.early_stopping, state->step, *metrics);
+      if (IsEvaluationStep(t, steps_per_epoch, state->step))
+        state->scheduled_evaluations = state->evaluations;
       if (observer)
         observer->OnEvaluation(state->step, *metrics,
                                state->evaluations.Describe(t.early_stopping));
@@ -93,6 +95,7 @@ bool Train(const TrainConfig& config, int64_t steps, const Split& train,
     return true;
   };
 
+  state->scheduled_evaluations = state->evaluations;
   if (observer) observer->OnStart(*state, steps);
   if (should_stop(state->step)) return false;
   if (state->evaluation_due && state->step < steps && !evaluate()) return false;

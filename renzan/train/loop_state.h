@@ -25,6 +25,8 @@ struct LoopState {
   double seconds = 0;                 // spent training
   bool evaluation_due = false;        // the evaluation after `step` is not finished
   EvaluationRecord evaluations;       // if anything depends on them; the same on every worker
+  // Without the one at the end of the run, where a longer run may not evaluate.
+  EvaluationRecord scheduled_evaluations;
 };
 
 // Integers by tensor name, as docs/formats/checkpoint.md describes them.

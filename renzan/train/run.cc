@@ -296,8 +296,8 @@ RunResult RunTraining(const TrainConfig& config, const RunOptions& options, Comm
   const EvaluationRecord& evaluations = state.evaluations;
   const std::string sha256 = checkpointer.SaveModel(
       directories.model, model_step,
-      {.progress =
-           SaveEvaluations(model_step == state.step ? evaluations : evaluations.AtItsBest()),
+      {.progress = SaveEvaluations(model_step == state.step ? state.scheduled_evaluations
+                                                            : evaluations.AtItsBest()),
        .run = DescribeEnd(config.training, steps, state.step < steps)});
   if (observer) observer->OnDone(state, model_step, sha256);
   return {RunResult::End::kTrained, directories.run, sha256};

@@ -82,6 +82,17 @@ $renzan train small.yaml --run-dir run "${watch[@]}" "${more[@]}" 2>log.txt
 expect_log "resuming from"
 [ "$(sha256_of run)" = "$(sha256_of patient)" ] || fail "different bits after more patience"
 
+# A longer run does not evaluate where a shorter one ended, unless that is a step for it: what the
+# shorter one found there does not count for the longer.
+sooner=(--set training.eval_every=9 --set training.keep_best=true
+  --set optimizer.sparse.type=adagrad --set optimizer.sparse.learning_rate=0.5)
+$renzan train small.yaml --run-dir longer "${sooner[@]}" --set training.epochs=3 2>/dev/null
+$renzan train small.yaml --run-dir continued "${sooner[@]}" --set training.epochs=1 2>log.txt
+grep -q "eval at step 11: .*the best so far" log.txt || fail "step 11 is not the best: $(cat log.txt)"
+$renzan train small.yaml --run-dir continued "${sooner[@]}" --set training.epochs=3 2>log.txt
+expect_log "resuming from"
+[ "$(sha256_of continued)" = "$(sha256_of longer)" ] || fail "continuing changed the best model"
+
 # Invalid configurations.
 expect_exit 78 "need data.eval.path" $renzan train small.yaml --run-dir none \
   --set training.keep_best=true --set data.eval.path= --set training.eval_every=5
