@@ -62,6 +62,14 @@ TEST(FakeMpirunTest, AnUnnamedKilledWorkerIsNotMpirunsFailure) {
                                                   "signal 9 .Killed."));
 }
 
+// 1 would be a worker's answer.
+TEST(FakeMpirunTest, ItsOwnFailureIsNoAnswer) {
+  const LaunchResult result = LaunchWithMpirun("exit 1", SignalQueue(LaunchSignals()));
+  EXPECT_EQ(result.kind, LaunchResult::Kind::kFailure);
+  EXPECT_EQ(result.exit_status, static_cast<int>(ErrorCode::kUnavailable));
+  EXPECT_THAT(result.cause, testing::MatchesRegex("mpirun .pid [0-9]+. ended with exit status 1"));
+}
+
 TEST(FakeMpirunTest, AStopRequestEndsItBeforeItHasStartedWorkers) {
   std::signal(SIGINT, SIG_IGN);  // as in a background job of a shell
   const SignalQueue signals(LaunchSignals());

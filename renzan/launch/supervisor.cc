@@ -98,6 +98,9 @@ LaunchResult Supervisor::Result() const {
   result.exit_status = how.signal != 0 ? static_cast<int>(ErrorCode::kUnavailable) : how.exit_code;
   result.transient = IsMachineFailure(result.exit_status) ||
                      MayHaveLostPeer(ProgramOf(*cause_), result.exit_status);
+  // No worker has given that answer.
+  if (cause_->is_mpirun && IsAnswer(WorkerProgram::kRenzan, result.exit_status))
+    result.exit_status = static_cast<int>(ErrorCode::kUnavailable);
   result.cause = fmt::format("{} {}", cause_->who, DescribeEnd(how));
   result.out_of_memory = how.signal == SIGKILL && OomKills() > oom_kills_before_;
   if (result.out_of_memory) result.cause += " because memory ran out";
