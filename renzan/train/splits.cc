@@ -32,13 +32,14 @@ std::unique_ptr<Dataset> OpenDataset(const std::string& path, DatasetOptions opt
   return dataset;
 }
 
-RowRange ResolveRows(const std::vector<int64_t>& rows, const Dataset& dataset, const char* key) {
+RowRange ResolveRows(const std::vector<int64_t>& rows, const Dataset& dataset, const char* key,
+                     ErrorCode code) {
   if (rows.empty()) return {0, dataset.num_rows()};
   if (rows.size() != 2 || rows[0] < 0 || rows[0] >= rows[1])
-    Fail(ErrorCode::kConfig, "{}: must be BEGIN END with 0 <= BEGIN < END", key);
+    Fail(code, "{}: must be BEGIN END with 0 <= BEGIN < END", key);
   if (rows[1] > dataset.num_rows())
-    Fail(ErrorCode::kConfig, "{}: rows end at {}, but {} has only {} rows", key, rows[1],
-         dataset.directory(), dataset.num_rows());
+    Fail(code, "{}: rows end at {}, but {} has only {} rows", key, rows[1], dataset.directory(),
+         dataset.num_rows());
   return {rows[0], rows[1]};
 }
 

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "renzan/base/error.h"
 #include "renzan/comm/communicator.h"
 #include "renzan/data/dataset/dataset.h"
 #include "renzan/train/config.h"
@@ -30,8 +31,9 @@ std::unique_ptr<Dataset> OpenDataset(const std::string& path, DatasetOptions opt
 OpenedSplits OpenSplits(const DataConfig& config, const FeaturesConfig& features,
                         Communicator& comm);
 
-// The configured range of rows, checked against the dataset (kConfig). `key` is for messages.
-RowRange ResolveRows(const std::vector<int64_t>& rows, const Dataset& dataset, const char* key);
+// The given range of rows, checked against the dataset. `key` and `code` are for errors.
+RowRange ResolveRows(const std::vector<int64_t>& rows, const Dataset& dataset, const char* key,
+                     ErrorCode code = ErrorCode::kConfig);
 
 // The columns of a dataset, as a configuration records them.
 FeaturesConfig FeaturesOf(const DatasetSchema& schema);

@@ -8,6 +8,7 @@
 
 #include "renzan/base/build_id.h"
 #include "renzan/base/log.h"
+#include "renzan/cli/at_least.h"
 #include "renzan/cli/train/model_directory.h"
 #include "renzan/train/agreement.h"
 #include "renzan/train/checkpointing/resume.h"
@@ -84,8 +85,8 @@ void AddSavedModelFlags(CLI::App& verb, SavedModelFlags& flags) {
       ->take_all()
       ->allow_extra_args(false);
   verb.add_option("--workers", flags.workers, "Start this many workers on this machine")
-      ->check(CLI::PositiveNumber);
-  verb.add_option("--threads", flags.threads, "Threads per worker")->check(CLI::PositiveNumber);
+      ->check(AtLeast(1));
+  verb.add_option("--threads", flags.threads, "Threads per worker")->check(AtLeast(1));
   verb.add_option("--backend", flags.backend, "auto, local, gloo or mpi");
 }
 
@@ -99,7 +100,7 @@ int WithSavedModel(const SavedModelFlags& flags,
     const std::unique_ptr<Dataset> opened = OpenDataset(flags.data, {}, comm);
     const Dataset& dataset = *opened;
     CheckFeatures({.features = config.features, .recorded_by = "the model"}, dataset, comm);
-    const RowRange rows = ResolveRows(flags.rows, dataset, "--rows");
+    const RowRange rows = ResolveRows(flags.rows, dataset, "--rows", ErrorCode::kUsage);
     ThreadPool pool(PoolThreads(config, comm.world_size(), threads));
     // Nothing is trained: no memory for optimizer states or residuals.
     config.comm.error_feedback_rows = 0;
@@ -116,7 +117,18 @@ int WithSavedModel(const SavedModelFlags& flags,
     });
     body(*model, config, comm, dataset, rows);
   };
-  return RunWorkers({.workers = flags.workers, .threads = flags.threads, .backend = flags.backend},
+  // Before any worker is started.
+  const auto check_workers = [&] {
+    const CheckpointReader reader(FindModel(flags.model).dir);
+    const int most = ReadConfig(reader, flags.overrides).numerics.virtual_workers;
+    if (flags.workers > most)
+      Fail(ErrorCode::kUsage, "--workers {}: the model has {} virtual workers: use at most {}",
+           flags.workers, most, most);
+  };
+  return RunWorkers({.workers = flags.workers,
+                     .threads = flags.threads,
+                     .backend = flags.backend,
+                     .on_launcher = check_workers},
                     run);
 }
 

@@ -1,0 +1,76 @@
+# What a verb writes is written whole, or the verb fails: full and closed outputs, devices, links,
+# two writers of one name, limits and signals.
+source "$(dirname "$0")/lib.sh" "$@"
+$renzan data synth --rows 4000 --seed 5 --output clicks.tsv >/dev/null
+$renzan data import --output data clicks.tsv >/dev/null 2>&1
+small_config data
+$renzan train small.yaml --run-dir run 2>/dev/null
+
+# Standard output on a full disk, and closed by whoever started the process.
+if [ -e /dev/full ]; then
+  for verb in "data verify data" "data inspect data" "eval run --data data --json" "--version" \
+    "train --print-config small.yaml" "checkpoint list run" "plan small.yaml --json" help; do
+    status=0
+    # shellcheck disable=SC2086
+    $renzan $verb >/dev/full 2>log.txt || status=$?
+    [ $status = 74 ] || fail "$verb: exit $status with a full disk"
+    grep -q "cannot write to standard output" log.txt || fail "$verb: $(cat log.txt)"
+  done
+fi
+{ head -50 clicks.tsv && echo "no row" && tail -50 clicks.tsv; } >bad.tsv
+$renzan data import --on-bad-row skip --output closed bad.tsv <&- >&- 2>&-
+$renzan data verify closed >/dev/null || fail "messages were written into the data"
+
+# A pipe and what a link names are written to; a directory is an error, and stays.
+ln -s target link
+mkfifo pipe
+cat pipe >received &
+for output in link pipe; do $renzan plan small.yaml --workers 2 --output $output >/dev/null; done
+wait
+[ -L link ] && [ -p pipe ] || fail "replaced: $(ls -l link pipe)"
+cmp target received
+expect_exit 73 "is a directory" $renzan plan small.yaml --workers 2 --output data
+mkdir scores.npy
+expect_exit 73 "is a directory" $renzan predict run --data data --output scores.npy
+expect_exit 73 "is empty" $renzan data import --output "" clicks.tsv
+
+# Two writers of one name: one is refused, and the other's data are whole.
+mkfifo input
+$renzan data import --output twice input >first.txt 2>&1 &
+first=$!
+exec 3>input
+head -2000 clicks.tsv >&3
+is_staged() { [ -d .twice.partial ]; }
+wait_for is_staged
+expect_exit 73 "another process is writing" $renzan data import --output twice clicks.tsv
+tail -2000 clicks.tsv >&3
+exec 3>&-
+wait $first || fail "$(cat first.txt)"
+expect_exit 0 "4000 rows, all checksums match" $renzan data verify twice
+
+# A limit on the size of files.
+(ulimit -f 1 && expect_exit 74 "File too large" $renzan data synth --rows 100000 --output big.tsv)
+[ -z "$(find . -name '*.partial')" ] || fail "left: $(find . -name '*.partial')"
+
+# A stop leaves no half of a file.
+$renzan data synth --rows 200000 --seed 6 --output more.tsv >/dev/null
+$renzan data import --output more more.tsv >/dev/null 2>&1
+for workers in 1 2; do
+  rm -f out.csv
+  with_default_signals "$renzan" predict run --data more --output out.csv --workers $workers \
+    --set training.batch_size=8 --backend $([ $workers = 1 ] && echo local || echo gloo) >log.txt 2>&1 &
+  launcher=$!
+  has_begun() { [ -e .out.csv.partial ] || [ -e out.csv ]; }
+  wait_for has_begun
+  [ ! -e out.csv ] || fail "it ended too soon for this test"
+  kill -TERM $launcher
+  status=0
+  wait $launcher || status=$?
+  launcher=""
+  [ $status = 75 ] || fail "exit $status: $(cat log.txt)"
+  [ -z "$(find . -name '*out.csv*')" ] || fail "left half of a file: $(cat log.txt)"
+done
+
+expect_exit 64 "use at most 8" $renzan eval run --data data --workers 300
+expect_exit 64 "must be BEGIN END" $renzan eval run --data data --rows 5 5
+expect_exit 64 "'0' is not a whole number of at least 1" $renzan eval run --data data --workers 0
