@@ -16,9 +16,9 @@ constexpr const char* kFile = "librenzan_cuda.so";
 // Beside the program, or in ../lib.
 std::string PluginPath() {
   const std::filesystem::path here = std::filesystem::read_symlink("/proc/self/exe").parent_path();
-  const std::filesystem::path installed = here.parent_path() / "lib" / kFile;
+  const std::filesystem::path beside = here / kFile;
   std::error_code ignored;
-  return std::filesystem::exists(installed, ignored) ? installed : here / kFile;
+  return std::filesystem::exists(beside, ignored) ? beside : here.parent_path() / "lib" / kFile;
 }
 
 void* Plugin() {

@@ -44,7 +44,7 @@ std::unique_ptr<RowParser> MakeParser(const ImportOptions& options) {
 std::vector<Vocabulary> VocabulariesFromOptions(const ImportOptions& options,
                                                 const DatasetSchema& schema) {
   std::string for_all = kDefaultVocabulary;
-  std::vector<std::string> specs(schema.categorical.size());
+  std::vector<std::optional<std::string>> specs(schema.categorical.size());
   std::vector<std::string> names;
   for (const CategoricalFeature& feature : schema.categorical) names.push_back(feature.name);
   for (const std::string& option : options.vocabulary) {
@@ -63,7 +63,7 @@ std::vector<Vocabulary> VocabulariesFromOptions(const ImportOptions& options,
     specs[static_cast<size_t>(found - names.begin())] = option.substr(equals + 1);
   }
   std::vector<Vocabulary> vocabularies;
-  for (const std::string& spec : specs) vocabularies.emplace_back(spec.empty() ? for_all : spec);
+  for (const auto& spec : specs) vocabularies.emplace_back(spec.value_or(for_all));
   return vocabularies;
 }
 

@@ -111,6 +111,8 @@ expect_exit 64 "WORLD_SIZE" env RANK=0 WORLD_SIZE=zwei $renzan train small.yaml 
 # Invalid ranges of rows, and workers with different configurations.
 rm -rf run
 train 2>/dev/null
+$renzan data synth --rows 100 --output clicks100.tsv >/dev/null
+expect_exit 64 "must be hash:N" $renzan data import --vocabulary C1= --output none clicks100.tsv
 expect_exit 64 "0 <= BEGIN < END" $renzan eval run --data data --rows 100 50
 expect_exit 64 "rows end at 9000" $renzan eval run --data data --rows 0 9000
 pair() { # COMMAND...: as rank 1 of 2, while rank 0 trains small.yaml

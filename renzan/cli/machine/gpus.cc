@@ -71,7 +71,8 @@ Finding FindGpuTraining() {
                     device.gpu_class, device.total_bytes >> 30, device.driver, device.products);
   } catch (const Error& error) {
     finding.state = Finding::State::kMissing;
-    finding.here = error.what();
+    finding.here = "not usable";
+    finding.advice = error.what();
   }
   return finding;
 }
