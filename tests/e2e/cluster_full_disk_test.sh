@@ -23,10 +23,12 @@ $renzan cluster status >/dev/null
 
 # The job ends while nothing can be written.
 touch go
-sleep 1
+says_so() { $renzan cluster status | grep -q "cannot write what changes ("; }
+wait_for says_so
 $renzan jobs --all >/dev/null
 rm small/filler
 wait_for is "$running" state failed
+says_so && fail "the trouble is over, but the status says it goes on"
 $renzan job show "$running" | grep -q '^exit code *6$' || fail "wrong exit code"
 expect_exit 0 "" $renzan submit --wait -- true
 

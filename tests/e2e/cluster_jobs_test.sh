@@ -155,6 +155,13 @@ expect_explanation "$second" "queue small has a limit of 1 GPU; it uses 1 GPU"
 touch go
 wait_for is "$second" state done
 rm go
+
+# A job that ended by its timeout is not to be submitted again, whatever its program said.
+expect_exit 1 "" submit --wait --timeout 300ms -- sh -c 'trap "exit 75" TERM; sleep 1000 & wait'
+
+expect_exit 64 "did you mean small?" $renzan jobs --queue smal
+expect_exit 0 "" $renzan jobs --queue small
+
 $renzan cluster down 2>/dev/null
 $renzan cluster up cluster.yaml --set "users={$(id -un): {max_gpus: 1}}" >/dev/null
 first=$(submit --gpus 1 -- sh -c "$wait_here")

@@ -69,3 +69,33 @@ wait_for is "$saves" state 'done'
 expect_exit 66 "there is no node nowhere" $renzan nodes cordon nowhere
 expect_exit 0 "" $renzan nodes drain "$node" --notice 10m
 expect_exit 64 "it cannot be cordoned" $renzan nodes cordon "$node"
+
+# Of a pool that the configuration no longer has: listed while a job runs there.
+expect_exit 0 "" $renzan cluster down --stop-jobs
+pool() { echo "pools: {$1: {nodes: $2, resources: {cpu: 8, memory: 1GiB, gpu: $3}}}" >cluster.yaml; }
+up() { $renzan cluster up cluster.yaml >/dev/null; }
+pool own 1 4
+$renzan cluster up cluster.yaml --state other >/dev/null
+export RENZAN_STATE_DIR=$work/other
+three=$($renzan submit --gpus 3 -- sh "$work/job.sh" "$work/three" loses)
+wait_for is "$three" state running
+$renzan cluster down >/dev/null
+pool new 1 4
+up
+expect_exit 0 "" $renzan nodes
+grep -Eq '^own-0 +- +draining .*3/3 +1' out.txt || { cat out.txt >&2; fail "own-0 is not listed"; }
+$renzan cluster down >/dev/null
+
+# One that has fewer GPUs by now: drained until what runs there fits. No job gets more than it has.
+pool own 1 2
+up
+expect_exit 0 "" $renzan nodes
+grep -Eq '^own-0 +own +draining .*3/3 +1' out.txt || { cat out.txt >&2; fail "own-0 is not drained"; }
+two=$($renzan submit --gpus 2 -- sh -c 'echo "devices $CUDA_VISIBLE_DEVICES"')
+expect_exit 0 "own-0: ready once its old workers have ended" $renzan nodes restore own-0
+touch three
+wait_for is "$two" state 'done'
+$renzan job logs "$two" | grep -qx 'devices 0,1' || fail "$($renzan job logs "$two")"
+expect_node own-0 state '"ready"'
+[ "$(node_field own-0 capacity | python3 -c 'import json, sys; print(json.load(sys.stdin)["gpu"])')" = 2 ] ||
+  fail "own-0 does not have 2 GPUs"

@@ -8,6 +8,11 @@ expect_exit 0 "cycles replayed: the same decisions" $renzan cluster replay cycle
 grep -q 'start *job 1 .*fits' out.txt || fail "the first start is not listed"
 grep -q ' for job [0-9]*, level 0 before 1' out.txt || fail "no preemption says for whom"
 
+# A check of each cycle is no cycle.
+$renzan simulate --generate jobs=60,seed=4 --nodes 3 --gpus-per-node 4 --record checked.zst --check \
+  >/dev/null 2>&1
+cmp cycles.zst checked.zst
+
 $renzan cluster replay cycles.zst --json >all.json
 python3 - <<'PY'
 import json

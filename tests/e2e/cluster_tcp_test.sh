@@ -42,3 +42,4 @@ RENZAN_SOCKET=$address $renzan jobs --all >jobs.txt
 grep -q far jobs.txt
 RENZAN_STATE_DIR=$work/state expect_exit 69 "already running" $renzan cluster up --listen nonsense
 RENZAN_STATE_DIR=$work/other expect_exit 64 "HOST:PORT" $renzan cluster up --foreground --listen nonsense
+RENZAN_STATE_DIR=$work/other expect_exit 64 "to 65535" $renzan cluster up --foreground --listen 127.0.0.1:70000

@@ -47,6 +47,11 @@ expect_exit 64 "use --policy" $renzan simulate "${generate[@]}" --explain 7 --js
 expect_exit 64 "did you mean backfill?" $renzan simulate "${generate[@]}" --policy backfil
 expect_exit 78 "did you mean 'jobs'" $renzan simulate --generate job=5
 expect_exit 64 "either --trace FILE or --generate" $renzan simulate
+for flag in --save --restart --checkpoint-share --limit; do
+  expect_exit 64 "$flag requires --trace" $renzan simulate "${generate[@]}" $flag 1
+done
+expect_exit 64 "--limit" $renzan simulate --trace trace.csv.gz --limit 0
+expect_exit 64 "--restart 60s..30s" $renzan simulate --trace trace.csv.gz --restart 60s..30s
 expect_exit 64 "--notice soon: not a duration" $renzan simulate "${generate[@]}" --notice soon
 printf 'pools: {own: {nodes: 2, resources: {cpu: 8, memory: 8GiB, gpu: 4}}}\n' >cluster.yaml
 expect_exit 78 "--quotas" $renzan simulate --generate jobs=5 --cluster cluster.yaml

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <charconv>
 #include <cstring>
 #include <memory>
 
@@ -24,11 +25,20 @@ Addresses Resolve(const std::string& host_port, const char* option) {
     host = host.substr(1, host.size() - 2);
   if (colon == std::string::npos || host.empty() || colon + 1 == host_port.size())
     Fail(ErrorCode::kUsage, "{} {}: expected HOST:PORT, as in 127.0.0.1:7070", option, host_port);
+  // getaddrinfo() takes a larger number modulo 65536.
+  const std::string port = host_port.substr(colon + 1);
+  int number = 0;
+  const auto [end, error_code] = std::from_chars(port.data(), port.data() + port.size(), number);
+  if (error_code != std::errc() || end != port.data() + port.size() || number < 0 || number > 65535)
+    Fail(ErrorCode::kUsage,
+         "{} {}: the port must be a number from 0 (any free port) to 65535: expected "
+         "HOST:PORT, as in 127.0.0.1:7070",
+         option, host_port);
   addrinfo hints{};
   hints.ai_flags = AI_PASSIVE | AI_NUMERICSERV;
   hints.ai_socktype = SOCK_STREAM;
   addrinfo* found = nullptr;
-  const int error = ::getaddrinfo(host.c_str(), host_port.c_str() + colon + 1, &hints, &found);
+  const int error = ::getaddrinfo(host.c_str(), port.c_str(), &hints, &found);
   if (error != 0)
     Fail(ErrorCode::kUsage, "{} {}: {}: expected HOST:PORT, as in 127.0.0.1:7070", option,
          host_port, ::gai_strerror(error));

@@ -30,12 +30,17 @@ std::string Ids(const Json& ids) {
 
 void PrintPlan(const Json& plan) {
   if (!plan.at("fits").get<bool>())
-    Fail(ErrorCode::kConfig, "the job does not fit even on the empty cluster: request less");
+    Fail(ErrorCode::kConfig,
+         "the job does not fit even if all others stop: request less, or return nodes to service "
+         "(`renzan nodes` says which are cordoned or drained, `renzan nodes restore NAME`)");
   const int64_t now = SystemClock().UnixMs(), start = plan.at("earliest_start");
   fmt::print("jobs that stop and resume later   {}\n", Ids(plan.at("stops")));
   fmt::print("of which lose unsaved work        {}\n", Ids(plan.at("loses_work")));
-  fmt::print("checkpoints to write              {}\n",
-             MebibytesText((plan.at("bytes_to_save").get<int64_t>() + (1 << 20) - 1) >> 20));
+  // As large as their last checkpoints, if they have written any that can be seen from here.
+  const int64_t bytes = plan.at("bytes_to_save");
+  const bool unknown = bytes == 0 && plan.at("stops").size() > plan.at("loses_work").size();
+  fmt::print("bytes of checkpoints to write     {}\n",
+             unknown ? "?" : MebibytesText((bytes + (1 << 20) - 1) >> 20));
   fmt::print("work to be repeated               {} GPU-hours\n",
              NumberText(plan.at("gpu_seconds_lost").get<double>() / 3600));
   fmt::print("earliest start                    {} (in {})\n", LocalTimeText(start, now),

@@ -40,6 +40,12 @@ std::string Used(const Json& node, const char* kind, std::string text(const Json
   return fmt::format("{}/{}", text(node.at("used").at(kind)), text(node.at("capacity").at(kind)));
 }
 
+// Kubernetes may have nodes without a pool, and a daemon those of an earlier configuration.
+std::string PoolOf(const Json& node) {
+  const Json& pool = node.at("pool");
+  return pool.is_null() ? "-" : pool.get<std::string>();
+}
+
 std::string Number(const Json& value) { return NumberText(value.get<double>()); }
 std::string Memory(const Json& value) { return MebibytesText(value.get<int64_t>()); }
 
@@ -61,7 +67,7 @@ void List(const NodesFlags& flags) {
     if (node.at("spot").get<bool>()) labels.push_back("spot");
     for (const auto& [key, value] : node.at("labels").items())
       labels.push_back(fmt::format("{}={}", key, value.get<std::string>()));
-    table.Add({node.at("name"), node.at("pool"), State(node, now), Used(node, "cpu", Number),
+    table.Add({node.at("name"), PoolOf(node), State(node, now), Used(node, "cpu", Number),
                Used(node, "memory_mib", Memory), Used(node, "gpu", Number),
                fmt::format("{}", fmt::join(jobs, ",")), fmt::format("{}", fmt::join(labels, " "))});
   }
@@ -135,7 +141,7 @@ void AddNodesVerb(CLI::App& app) {
   restore->alias("uncordon");
   restore->callback([flags] {
     const bool done = Act(*flags, NodeAction::kRestore);
-    fmt::print("{}: ready{}\n", flags->name, done ? "" : " once its last worker has ended");
+    fmt::print("{}: ready{}\n", flags->name, done ? "" : " once its old workers have ended");
   });
 
   verb->callback([verb, flags] {

@@ -7,6 +7,7 @@
 
 #include "renzan/base/duration.h"
 #include "renzan/base/error.h"
+#include "renzan/cli/at_least.h"
 #include "renzan/cli/cluster/cluster_access.h"
 #include "renzan/cli/cluster/verbs.h"
 
@@ -36,7 +37,7 @@ void AddClusterOverrideVerb(CLI::App& cluster) {
   verb->add_option("USER", flags->user)->required();
   verb->add_option("--max-gpus", flags->max_gpus, "GPUs that the user's running jobs may use")
       ->required()
-      ->check(CLI::NonNegativeNumber);
+      ->check(AtLeast(0));
   verb->add_option("--for", flags->duration, "How long: 2h")->required();
   AddClusterChoice(*verb, flags->cluster);
   verb->footer(

@@ -14,6 +14,7 @@
 #include "renzan/base/clock.h"
 #include "renzan/base/duration.h"
 #include "renzan/base/error.h"
+#include "renzan/cli/at_least.h"
 #include "renzan/cli/cluster/verbs.h"
 #include "renzan/cli/text/table.h"
 #include "renzan/cluster/core/explain/explain.h"
@@ -248,7 +249,7 @@ void AddClusterReplayVerb(CLI::App& cluster, int& exit_status) {
       ->type_name("JOB");
   verb->add_option("--cycle", flags->cycle, "Only the cycle of this number")
       ->type_name("N")
-      ->check(CLI::PositiveNumber);
+      ->check(AtLeast(1));
   verb->add_flag("--json", flags->json, "Print JSON");
   verb->footer(
       "Recordings come from --record FILE of `renzan cluster kubernetes run`, `renzan cluster up`\n"

@@ -10,7 +10,9 @@
 #include "renzan/base/duration.h"
 #include "renzan/base/error.h"
 #include "renzan/base/file/file.h"
+#include "renzan/base/file/staged.h"
 #include "renzan/base/log.h"
+#include "renzan/cli/at_least.h"
 #include "renzan/cli/verbs.h"
 #include "renzan/cluster/record/recorder.h"
 #include "renzan/cluster/simulate/generate.h"
@@ -112,11 +114,14 @@ class RecordedPolicy : public SimulatedPolicy {
     recorder_.Take({++cycles_, options_, input.snapshot, output.decisions, no_names_});
     return output;
   }
+  PolicyOutput DecideAgain(const PolicyInput& input) override {
+    return policy_->DecideAgain(input);
+  }
   bool IsScheduler() const override { return policy_->IsScheduler(); }
   bool ScalesPools() const override { return policy_->ScalesPools(); }
 
   void Write(const std::string& path) const {
-    WriteFileAtomically(path, recorder_.Recording());
+    WriteOutputFile(path, recorder_.Recording());
     const record::RecorderCounts counts = recorder_.counts();
     LogInfo("{}: the last {} of {} cycles that decided anything", path, counts.kept, counts.taken);
   }
@@ -163,6 +168,7 @@ void RunSimulations(SimulateOptions options) {
          "--json");
   if (!options.record.empty() && options.policies != std::vector<std::string>{"renzan"})
     Fail(ErrorCode::kUsage, "--record is about the policy renzan alone");
+  options.simulator.exact = !options.record.empty();
   const ScheduleOptions scheduling = spec::ScheduleOptionsOf(config);
   std::vector<std::unique_ptr<SimulatedPolicy>> policies;
   for (const std::string& name : options.policies)
@@ -196,8 +202,8 @@ void RunSimulations(SimulateOptions options) {
     for (const std::string& violation : result.violations)
       violations.push_back(fmt::format("{}: {}", name, violation));
     if (!options.svg.empty())
-      WriteFileAtomically(options.svg, DrawTimeline(result, fmt::format("{} jobs, policy {}",
-                                                                        workload.size(), name)));
+      WriteOutputFile(options.svg, DrawTimeline(result, fmt::format("{} jobs, policy {}",
+                                                                    workload.size(), name)));
   }
   Report(options, metrics, violations);
 }
@@ -242,17 +248,22 @@ void AddSimulateVerb(CLI::App& app) {
   verb->add_option("--generate", options->generate,
                    "Synthetic jobs: jobs=1000,seed=1,load=0.9,... (a wrong name lists the others)")
       ->excludes(trace);
-  verb->add_option("--limit", options->limit, "Only the first jobs of the trace");
+  verb->add_option("--limit", options->limit, "Only the first jobs of the trace")
+      ->check(AtLeast(1))
+      ->needs(trace);
   verb->add_option("--checkpoint-share", options->checkpoint_share,
                    "Share of the trace's jobs that checkpoint")
       ->check(CLI::Range(0.0, 1.0))
+      ->needs(trace)
       ->capture_default_str();
   verb->add_option("--save", options->save,
                    "How long the trace's jobs take to save their work: 5s, or 1s..60s drawn for "
                    "each job")
+      ->needs(trace)
       ->capture_default_str();
   verb->add_option("--restart", options->restart,
                    "From a restart until a job is back where it stopped: 30s, or a range")
+      ->needs(trace)
       ->capture_default_str();
   AddClusterOptions(*verb, *options);
   const auto policy = verb->add_option_function<std::string>(
@@ -272,7 +283,7 @@ void AddSimulateVerb(CLI::App& app) {
   verb->add_option("--explain", options->explain,
                    "Tell why this job waited and for whom; jobs are numbered from 1 by submission")
       ->type_name("JOB")
-      ->check(CLI::PositiveNumber);
+      ->check(AtLeast(1));
   verb->add_option("--record", options->record,
                    "Record the cycles that decide anything, for `renzan cluster replay`")
       ->type_name("FILE");

@@ -109,6 +109,11 @@ void Print(const StatusFlags& flags, const Json& status) {
   if (flags.json) return PrintDocument(status);
   PrintWhoAnswers(status);
   fmt::print("nodes   {}\njobs    {}\n\n", Counts(status.at("nodes")), Counts(status.at("jobs")));
+  if (status.contains("trouble"))
+    fmt::print(
+        "NOTHING STARTS, STOPS OR ENDS: the daemon cannot write what changes ({}). It goes on "
+        "once it can\n\n",
+        status.at("trouble").get<std::string>());
   if (status.contains("violation"))
     fmt::print(
         "SOME JOBS MAY NOT BE STARTED OR STOPPED: decisions of the scheduler are invalid ({}). "

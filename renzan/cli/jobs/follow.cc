@@ -32,7 +32,8 @@ int ExitCodeOf(const std::string& id, const Json& job, const std::string& state)
   if (state == "done") return 0;
   LogWarning("job {} ended: {}", id, state);
   const int status = code.is_null() ? 1 : code.get<int>();
-  return status == 0 ? 1 : status;
+  // 75 says "run me again", but the job has ended for good: by its timeout, say.
+  return status == 0 || status == static_cast<int>(ErrorCode::kTempFail) ? 1 : status;
 }
 
 // How much output has been shown.

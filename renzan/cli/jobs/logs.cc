@@ -8,6 +8,7 @@
 #include <memory>
 
 #include "renzan/base/error.h"
+#include "renzan/cli/at_least.h"
 #include "renzan/cli/cluster/cluster_access.h"
 #include "renzan/cli/jobs/verbs.h"
 
@@ -36,12 +37,12 @@ void AddJobLogsVerb(CLI::App& job) {
   AddJobOption(*verb, flags->job);
   verb->add_flag("-f,--follow", flags->query.follow, "Follow the output until the job ends");
   verb->add_option("--worker", flags->query.worker, "Rank of the worker; default: 0")
-      ->check(CLI::NonNegativeNumber);
+      ->check(AtLeast(0));
   verb->add_option("--attempt", flags->query.attempt,
                    "Number of the attempt, from 0; default: the last")
-      ->check(CLI::NonNegativeNumber);
+      ->check(AtLeast(0));
   verb->add_option("--tail", flags->query.tail, "Only this many lines from the end")
-      ->check(CLI::NonNegativeNumber);
+      ->check(AtLeast(0));
   AddClusterChoice(*verb, flags->cluster);
   verb->footer(
       "On Kubernetes an attempt's output is there as long as its pods are.\n"

@@ -306,8 +306,7 @@ class SchedulingCycle {
       if (const auto reserved = Find(job, Room::kNow, /*unreserved=*/false))
         if (const JobId owner = reservations_.OwnerOf(*reserved); owner != 0 && owner != job.id)
           return Wait(job, WaitReason::kReserved, owner);
-    const int kind = view_.packing_kind();
-    const bool enough = Each(job)[kind] * job.min_workers <= view_.free_now()[kind];
+    const bool enough = (Each(job) * job.min_workers).FitsIn(view_.free_now());
     Wait(job, enough ? WaitReason::kFragmented : WaitReason::kResources);
   }
 

@@ -20,6 +20,17 @@ TEST_F(ScheduleTest, AGangStartsWholeOrNotAtAll) {
   EXPECT_EQ(ReasonOf(decisions, waits), WaitReason::kResources);
 }
 
+TEST_F(ScheduleTest, FragmentedMeansThatEnoughOfEveryKindIsFree) {
+  Nodes(2);
+  for (Node& node : snapshot.nodes) node.capacity[kCpu] = 2000;
+  for (int node = 0; node < 2; ++node) Add({.gpus = 5, .checkpoints = false, .on = {{node, 1}}});
+  const JobId fragmented = Add({.gpus = 6});
+  const JobId too_few_cpus = Add({.workers = 3, .gpus = 1});
+  const Decisions decisions = Run();
+  EXPECT_EQ(ReasonOf(decisions, fragmented), WaitReason::kFragmented);
+  EXPECT_EQ(ReasonOf(decisions, too_few_cpus), WaitReason::kResources);
+}
+
 TEST_F(ScheduleTest, SmallJobsFillPartlyUsedNodes) {
   Nodes(3);
   Add({.gpus = 5, .on = {{1, 1}}});

@@ -25,6 +25,9 @@ class JobStory : public SimulatedPolicy {
       : policy_(std::move(policy)), job_(job), options_(options) {}
 
   PolicyOutput Decide(const PolicyInput& input) override;
+  PolicyOutput DecideAgain(const PolicyInput& input) override {
+    return policy_->DecideAgain(input);
+  }
   bool IsScheduler() const override { return policy_->IsScheduler(); }
   bool ScalesPools() const override { return policy_->ScalesPools(); }
 

@@ -20,7 +20,7 @@ Snapshot OneNodeOfTwoGpus() {
 
 // Job 1 saves its work and has run for two hours when job 2 comes.
 std::string StoryOf(JobId job, const std::string& policy = "renzan",
-                    const Snapshot& cluster = OneNodeOfTwoGpus()) {
+                    const Snapshot& cluster = OneNodeOfTwoGpus(), bool check = false) {
   WorkloadJob one{.work_ms = 5 * kHour, .checkpoints = true};
   one.per_worker[kGpu] = 2;
   Workload jobs = {one, one, one};
@@ -30,7 +30,7 @@ std::string StoryOf(JobId job, const std::string& policy = "renzan",
   jobs[2].work_ms = kHour / 4;
   const ScheduleOptions options;
   JobStory story(MakePolicy(policy, 1, options), job, options);
-  return story.Text(Simulate(cluster, jobs, story));
+  return story.Text(Simulate(cluster, jobs, story, {.check = check}));
 }
 
 TEST(JobStory, SaysForWhomAJobWasStoppedAndWhoWentFirst) {
@@ -45,6 +45,11 @@ TEST(JobStory, SaysForWhomAJobWasStoppedAndWhoWentFirst) {
 TEST(JobStory, SaysWhyAJobWaits) {
   EXPECT_THAT(StoryOf(2), HasSubstr("waits 5s: pipelined"));
   EXPECT_THAT(StoryOf(3), HasSubstr(": resources"));
+}
+
+// Which decides every cycle twice.
+TEST(JobStory, IsTheSameIfTheSimulationIsChecked) {
+  EXPECT_EQ(StoryOf(1, "renzan", OneNodeOfTwoGpus(), true), StoryOf(1));
 }
 
 TEST(JobStory, OfOtherPolicies) {

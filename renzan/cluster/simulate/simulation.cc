@@ -80,7 +80,7 @@ SimulationResult SimulateFrom(Snapshot cluster, const std::vector<int64_t>& work
 }
 
 Simulation::Simulation(Snapshot cluster, SimulatedPolicy& policy, const SimulatorOptions& options)
-    : cluster_(std::move(cluster), options.check),
+    : cluster_(std::move(cluster), options.check || options.exact),
       policy_(policy),
       options_(options),
       run_time_([this](JobId job, int workers) { return cluster_.RunTime(job, workers); }),

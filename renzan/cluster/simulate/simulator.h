@@ -32,6 +32,8 @@ struct SimulatorOptions {
   // Checks the cluster before every cycle and a scheduler's decisions after it, that a repeated
   // cycle decides the same, and that every job ends. Slow.
   bool check = false;
+  // Whether ended jobs leave the snapshot immediately, which is slow: for a recording of it.
+  bool exact = false;
 };
 
 // Sums over time: GPU-milliseconds.

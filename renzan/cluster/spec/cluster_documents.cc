@@ -33,6 +33,12 @@ Json ResourcesJson(const Resources& resources) {
           {"gpu", resources.gpu()}};
 }
 
+// A node that the configuration no longer has, after its last worker has ended: the daemon forgets
+// it when it is started again.
+bool IsForgotten(const Node& node) {
+  return node.pool < 0 && node.state == NodeState::kGone && node.capacity == Resources();
+}
+
 Json NodeJson(const Snapshot& snapshot, int index) {
   const Node& node = snapshot.nodes[index];
   Json jobs = Json::array();
@@ -62,6 +68,7 @@ Totals Sum(const Snapshot& snapshot) {
   totals.gpus_by_user.resize(snapshot.users.size());
   totals.by_pool.resize(snapshot.pools.size());
   for (const Node& node : snapshot.nodes) {
+    if (IsForgotten(node)) continue;
     ++totals.nodes[NameOf(node.state)];
     const bool there = IsThere(node.state);
     if (there) totals.capacity += node.capacity;
@@ -107,7 +114,7 @@ std::vector<QueueUse> UseOfQueues(const Snapshot& snapshot) {
 Json NodesDocument(const Snapshot& snapshot) {
   Json nodes = Json::array();
   for (int node = 0; node < static_cast<int>(snapshot.nodes.size()); ++node)
-    nodes.push_back(NodeJson(snapshot, node));
+    if (!IsForgotten(snapshot.nodes[node])) nodes.push_back(NodeJson(snapshot, node));
   return {{"nodes", nodes}};
 }
 

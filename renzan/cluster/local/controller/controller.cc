@@ -148,8 +148,10 @@ TimeMs Controller::Turn() {
     collector_.Advance();
     retention_.Advance(now);
     if (state_.needs_scheduling || now >= schedule_at_) Schedule();
+    trouble_.clear();
   } catch (const Error& error) {
     if (store_.corruption()) throw;
+    trouble_ = error.what();
     LogError("{}; trying again in {} s", error.what(), kRetryMs / 1000);
     state_.needs_scheduling = true;
     state_.retry_at = now + kRetryMs;

@@ -108,6 +108,8 @@ class Controller {
   const std::string& violation() const { return violation_; }
   // What is wrong with jobs and nodes; decisions that involve them are not carried out.
   const std::vector<std::string>& faults() const { return faults_; }
+  // Why the last turn failed, so that nothing goes on until one succeeds (a full disk); or "".
+  const std::string& trouble() const { return trouble_; }
   Store& store() { return store_; }
   const UsageLedger& usage() const { return usage_; }
   PoolObserver& pools() { return pools_; }
@@ -147,6 +149,7 @@ class Controller {
   LearnedRunTimes run_times_;
   JobId last_job_ = 0;
   TimeMs last_turn_ = 0;
+  std::string trouble_;
   // Of the last scheduling cycle.
   std::map<JobId, WaitReason> waits_;
   std::string violation_;

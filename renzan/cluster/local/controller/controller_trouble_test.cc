@@ -4,9 +4,11 @@
 #include <sys/resource.h>
 
 #include <csignal>
+#include <nlohmann/json.hpp>
 
 #include "renzan/cluster/core/explain/explain.h"
 #include "renzan/cluster/local/controller/controller_for_test.h"
+#include "renzan/cluster/spec/cluster_documents.h"
 
 namespace renzan::cluster::local {
 namespace {
@@ -146,6 +148,95 @@ TEST_F(ControllerTest, AJobThatNoLongerFitsItsNodeBlocksNoOther) {
   EXPECT_EQ(controller_->violation(), "");
 }
 
+// The configuration gives a node fewer GPUs than its jobs use.
+class ShrunkNodeTest : public ControllerTest {
+ protected:
+  ShrunkNodeTest() {
+    config_.pools["own"].nodes = "1";
+    Restart();
+    three_ = Submit("command: [a]\nresources: {gpu: 3}");
+    one_ = Submit("command: [a]\nresources: {gpu: 1}");
+    Settle();
+    waits_ = Submit("command: [a]\nresources: {gpu: 3}");
+    config_.pools["own"].resources.gpu = 2;
+    Restart();
+    Settle();
+  }
+  const Node& node() { return controller_->snapshot().nodes.at(0); }
+
+  JobId three_, one_, waits_;
+};
+
+TEST_F(ShrunkNodeTest, ReturnsToServiceOnceItsWorkersFit) {
+  EXPECT_EQ(node().state, NodeState::kDraining);
+  EXPECT_EQ(node().capacity.gpu(), 4);
+  End(one_, EndedBy::kItself, 0);
+  EXPECT_EQ(node().state, NodeState::kDraining);
+  EXPECT_EQ(node().capacity.gpu(), 3);
+  Restart();
+  EXPECT_EQ(node().capacity.gpu(), 3);
+  const JobId two = Submit("command: [a]\nresources: {gpu: 2}");
+  End(three_, EndedBy::kItself, 0);
+  EXPECT_EQ(node().state, NodeState::kReady);
+  EXPECT_EQ(node().capacity.gpu(), 2);
+  EXPECT_EQ(State(two), RecordState::kRunning);
+  EXPECT_EQ(controller_->View(waits_).reason, "infeasible");
+  EXPECT_EQ(State(waits_), RecordState::kPending);
+}
+
+TEST_F(ShrunkNodeTest, IsNotRestoredBeforeItsWorkersFit) {
+  EXPECT_FALSE(controller_->Restore("own-0", operator_));
+  End(one_, EndedBy::kItself, 0);
+  EXPECT_EQ(node().state, NodeState::kDraining);
+  End(three_, EndedBy::kItself, 0);
+  EXPECT_EQ(node().state, NodeState::kReady);
+  EXPECT_EQ(State(waits_), RecordState::kPending);
+  EXPECT_TRUE(controller_->Restore("own-0", operator_));
+  EXPECT_EQ(node().capacity.gpu(), 2);
+}
+
+TEST_F(ShrunkNodeTest, StaysOutOfServiceIfAnOperatorSaysSo) {
+  controller_->Cordon("own-0", operator_);
+  Restart();
+  End(three_, EndedBy::kItself, 0);
+  EXPECT_EQ(node().state, NodeState::kCordoned);
+  EXPECT_EQ(node().capacity.gpu(), 2);
+}
+
+TEST_F(ShrunkNodeTest, IsGoneIfItHasFailed) {
+  controller_->FailNode("own-0", operator_);
+  Restart();
+  End(three_, EndedBy::kNodeFailed, 137);
+  End(one_, EndedBy::kNodeFailed, 137);
+  EXPECT_EQ(node().state, NodeState::kGone);
+  EXPECT_EQ(node().capacity.gpu(), 2);
+}
+
+TEST_F(ControllerTest, ANodeThatTheConfigurationLacksIsListedUntilItIsEmpty) {
+  const JobId first = Submit("command: [a]\nresources: {gpu: 3}");
+  const JobId second = Submit("command: [a]\nresources: {gpu: 1}");
+  scripted_ = Decisions{};
+  scripted_->starts = {{.job = first, .placement = {{0, 1}}},
+                       {.job = second, .placement = {{0, 1}}}};
+  Settle();
+  config_.pools = {{"other", config_.pools["own"]}};
+  Restart();
+  Settle();
+  const auto listed = [&] {
+    const auto document = spec::NodesDocument(controller_->snapshot());
+    std::vector<std::string> names;
+    for (const auto& node : document.at("nodes")) names.push_back(node.at("name"));
+    return names;
+  };
+  EXPECT_THAT(listed(), ElementsAre("other-0", "other-1", "own-0"));
+  End(first, EndedBy::kItself, 0);
+  EXPECT_THAT(listed(), ElementsAre("other-0", "other-1", "own-0"));
+  EXPECT_EQ(controller_->snapshot().nodes.at(2).capacity.gpu(), 1);
+  End(second, EndedBy::kItself, 0);
+  EXPECT_THAT(listed(), ElementsAre("other-0", "other-1"));
+  EXPECT_EQ(spec::UseDocument(controller_->snapshot())["nodes"]["gone"], 0);
+}
+
 // As after a return to an earlier version of the program, whose specifications lack a key.
 TEST_F(ControllerTest, AJobWhoseSpecificationCannotBeReadEndsWithoutItsArtifacts) {
   const JobId job = Submit(std::string(kSmall) + "\nartifacts: out");
@@ -178,9 +269,11 @@ TEST_F(ControllerTest, AnEndIsCommittedOnceTheDiskHasSpace) {
     const FullDisk full;
     EXPECT_EQ(controller_->Turn(), controller_now() + 1000);  // it tries again
     EXPECT_EQ(State(first), RecordState::kRunning);
+    EXPECT_THAT(controller_->trouble(), HasSubstr("state.db"));
   }
   clock_.seconds += 1;
   Settle();
+  EXPECT_EQ(controller_->trouble(), "");
   EXPECT_EQ(State(first), RecordState::kDone);
   EXPECT_EQ(State(second), RecordState::kDone);
 }

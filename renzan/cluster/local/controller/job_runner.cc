@@ -420,6 +420,7 @@ void JobRunner::Release(Job& job, TimeMs when) {
   RequeueGang(job, when);
   state_.watched.erase(job.id);
   for (const Placed& placed : placement) {
+    nodes_.WorkersLeft(placed.node);
     if (InUse(state_.snapshot, placed.node)) continue;
     unsent_.erase(placed.node);
     nodes_.Vacated(placed.node);

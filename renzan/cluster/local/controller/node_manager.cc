@@ -15,6 +15,12 @@ bool HasNotice(const Node& node) {
   return node.state == NodeState::kDraining && node.until != kNever;
 }
 
+// The larger amount of each kind.
+Resources MostOf(Resources a, const Resources& b) {
+  for (int kind = 0; kind < kMaxResources; ++kind) a[kind] = std::max(a[kind], b[kind]);
+  return a;
+}
+
 }  // namespace
 
 // Bought nodes are named after their pool and number. Nodes of pools that are not in the
@@ -49,18 +55,28 @@ int NodeManager::RecoverNodeOf(const NodeShare& share, const Job& job) {
   if (const int at = Find(share.node); at >= 0) {
     Node& node = snapshot.nodes[at];
     const Resources used = UsedOn(snapshot, at) + needed;
-    if (!used.FitsIn(node.capacity)) {
-      LogWarning("node {} has become too small for the workers that run on it: it is drained",
-                 node.name);
-      node.state = NodeState::kDraining;
-      for (int kind = 0; kind < kMaxResources; ++kind)
-        node.capacity[kind] = std::max(node.capacity[kind], used[kind]);
-    }
+    if (!used.FitsIn(node.capacity)) BeTooSmall(at, used);
     return at;
   }
   LogWarning("the configuration no longer has node {}: it is drained", share.node);
-  snapshot.nodes.push_back({.name = share.node, .capacity = needed, .state = NodeState::kDraining});
-  return static_cast<int>(snapshot.nodes.size()) - 1;
+  snapshot.nodes.push_back({.name = share.node, .state = NodeState::kDraining});
+  const int added = static_cast<int>(snapshot.nodes.size()) - 1;
+  too_small_[added] = {.configured = {}, .state = NodeState::kGone};
+  BeTooSmall(added, needed);
+  return added;
+}
+
+// It is as large as its workers need, so that the state is consistent, and takes no others.
+void NodeManager::BeTooSmall(int index, const Resources& used) {
+  Node& node = state_.snapshot.nodes[index];
+  const auto [at, added] =
+      too_small_.try_emplace(index, TooSmall{.configured = node.capacity, .state = node.state});
+  if (added)
+    LogWarning(
+        "node {} has become too small for the workers that run on it: it is drained until they fit",
+        node.name);
+  if (node.state != NodeState::kGone) node.state = NodeState::kDraining;
+  node.capacity = MostOf(at->second.configured, used);
 }
 
 bool NodeManager::IsGone(int node) const {
@@ -114,6 +130,11 @@ void NodeManager::Set(int index, NodeState state, TimeMs until) {
     emptying_.insert(index);
     change.node.state = NodeState::kDraining;
     change.node.until = snapshot.now;
+  }
+  // One that the configuration no longer has is gone after its last worker in any case.
+  if (const auto at = too_small_.find(index); at != too_small_.end() && change.node.pool >= 0) {
+    at->second.state = state;
+    if (state == NodeState::kReady) change.node.state = NodeState::kDraining;
   }
   ChangeNode(change, snapshot);
 }
@@ -170,7 +191,7 @@ bool NodeManager::Restore(const std::string& name) {
   }
   snapshot.now = NowMs(clock_);
   SetReady(index);
-  return true;
+  return !too_small_.contains(index);
 }
 
 std::vector<int> NodeManager::Due() const {
@@ -205,6 +226,19 @@ void NodeManager::RecoverGone(int index) {
   Node& node = state_.snapshot.nodes[index];
   node.state = NodeState::kDraining;
   node.until = state_.snapshot.now;
+}
+
+void NodeManager::WorkersLeft(int index) {
+  const auto at = too_small_.find(index);
+  if (at == too_small_.end()) return;
+  const auto [configured, state] = at->second;
+  const Resources used = UsedOn(state_.snapshot, index);
+  Node& node = state_.snapshot.nodes[index];
+  node.capacity = MostOf(configured, used);
+  if (!used.FitsIn(configured)) return;
+  if (emptying_.count(index) == 0) node.state = state;
+  too_small_.erase(at);
+  state_.needs_scheduling = true;
 }
 
 void NodeManager::Vacated(int index) {

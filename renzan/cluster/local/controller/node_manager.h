@@ -3,6 +3,8 @@
 // Which nodes are in service, and how they come and go. Changes are committed to the store first.
 // JobRunner stops and ends the workers on them.
 
+#include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -23,7 +25,8 @@ class NodeManager {
   // --- After a restart.
   void Recover();
   // The node that workers of a job from before the restart run on. One that is not in the
-  // configuration any more, or has become too small, is drained and made as large as they need.
+  // configuration any more, or has become too small, is drained and as large as they need until
+  // enough of them have left.
   int RecoverNodeOf(const NodeShare& share, const Job& job);
   bool IsGone(int node) const;
 
@@ -33,7 +36,8 @@ class NodeManager {
   int Cordon(const std::string& name);
   int Drain(const std::string& name, std::optional<TimeMs> notice_ms);
   int MarkFailed(const std::string& name);
-  // False: it has failed, and will be ready once its last worker has ended.
+  // False: it has failed, or has become too small for its workers, and will be ready once they have
+  // ended.
   bool Restore(const std::string& name);
 
   // --- The scheduler's decisions.
@@ -48,6 +52,8 @@ class NodeManager {
   void SetGone(int node);
   // As SetGone, where the store has it already.
   void RecoverGone(int node);
+  // Workers on it have ended.
+  void WorkersLeft(int node);
   // Its last worker has ended.
   void Vacated(int node);
 
@@ -55,6 +61,7 @@ class NodeManager {
   int Named(const std::string& name) const;
   int InService(const std::string& name) const;
   void Set(int node, NodeState state, TimeMs until);
+  void BeTooSmall(int node, const Resources& used);
 
   ClusterState& state_;
   Store& store_;
@@ -62,6 +69,12 @@ class NodeManager {
   const Clock& clock_;
   std::set<int> emptying_;  // gone in the store, with workers that have not ended yet
   std::set<int> restored_;  // of those: will be ready then
+  // A node whose workers use more than it is configured to have.
+  struct TooSmall {
+    Resources configured;
+    NodeState state;  // as in the store: it has that once the workers fit
+  };
+  std::map<int, TooSmall> too_small_;
 };
 
 }  // namespace renzan::cluster::local

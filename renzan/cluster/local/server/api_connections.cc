@@ -1,11 +1,41 @@
 #include "renzan/cluster/local/server/api_connections.h"
 
+#include <sys/socket.h>
+
+#include <algorithm>
+
 #include "renzan/base/error.h"
 
 namespace renzan::cluster::local {
 
-ConnectionTable::Admission ConnectionTable::Open(int fd, uid_t uid) {
+ConnectionTable::Admission ConnectionTable::Open(int fd, uid_t uid, Time now) {
   const std::lock_guard lock(mutex_);
+  if (uid == kAnybody) GiveWay(uid);
+  const Admission admission = Admit(uid);
+  if (admission == Admission::kNone) return admission;
+  const bool is_new = peers_.insert({fd, {uid, admission, now}}).second;
+  CHECK_MSG(is_new, "descriptor {} belongs to two connections", fd);
+  return admission;
+}
+
+// If all of the user's connections are taken, the oldest one without a request ends.
+void ConnectionTable::GiveWay(uid_t uid) {
+  const auto count = counts_.find(uid);
+  if (count == counts_.end() || count->second.served < LimitOf(uid)) return;
+  auto oldest = peers_.end();
+  for (auto peer = peers_.begin(); peer != peers_.end(); ++peer) {
+    const Peer& each = peer->second;
+    if (each.uid == uid && !each.asked && each.admission == Admission::kServed &&
+        (oldest == peers_.end() || each.opened < oldest->second.opened))
+      oldest = peer;
+  }
+  if (oldest == peers_.end()) return;
+  ::shutdown(oldest->first, SHUT_RDWR);
+  Forget(oldest->second);
+  oldest->second.admission = Admission::kNone;
+}
+
+ConnectionTable::Admission ConnectionTable::Admit(uid_t uid) {
   const auto at = counts_.find(uid);
   Count count = at == counts_.end() ? Count() : at->second;
   const bool is_operator = IsOperator(uid);
@@ -22,25 +52,48 @@ ConnectionTable::Admission ConnectionTable::Open(int fd, uid_t uid) {
     return admission;
   }
   counts_[uid] = count;
-  const bool is_new = peers_.insert({fd, {uid, admission}}).second;
-  CHECK_MSG(is_new, "descriptor {} belongs to two connections", fd);
   return admission;
+}
+
+void ConnectionTable::Asked(int fd) {
+  const std::lock_guard lock(mutex_);
+  if (const auto peer = peers_.find(fd); peer != peers_.end()) peer->second.asked = true;
+}
+
+// Close() removes it before its descriptor can belong to another connection.
+std::optional<ConnectionTable::Time> ConnectionTable::CloseSilent(Time opened_before) {
+  const std::lock_guard lock(mutex_);
+  std::optional<Time> oldest;
+  for (const auto& [fd, peer] : peers_) {
+    if (peer.asked || peer.admission == Admission::kNone) continue;
+    if (peer.opened < opened_before)
+      ::shutdown(fd, SHUT_RDWR);
+    else
+      oldest = std::min(oldest.value_or(peer.opened), peer.opened);
+  }
+  return oldest;
 }
 
 void ConnectionTable::Close(int fd) {
   const std::lock_guard lock(mutex_);
   const auto peer = peers_.find(fd);
   if (peer == peers_.end()) return;
-  const auto count = counts_.find(peer->second.uid);
-  if (peer->second.admission == Admission::kServed) {
+  Forget(peer->second);
+  peers_.erase(peer);
+}
+
+// It counts no longer.
+void ConnectionTable::Forget(const Peer& peer) {
+  if (peer.admission == Admission::kNone) return;
+  const auto count = counts_.find(peer.uid);
+  if (peer.admission == Admission::kServed) {
     --count->second.served;
-    users_served_ -= IsOperator(peer->second.uid) ? 0 : 1;
+    users_served_ -= IsOperator(peer.uid) ? 0 : 1;
   } else {
     --count->second.refused;
     --refused_;
   }
   if (count->second.served + count->second.refused == 0) counts_.erase(count);
-  peers_.erase(peer);
 }
 
 const ConnectionTable::Peer& ConnectionTable::At(int fd) const {

@@ -1,12 +1,14 @@
 #pragma once
 
 // Limits connections by user, so that no user can lock others out, and that root and the daemon's
-// own user can always connect. Thread-safe.
+// own user can always connect. Closes those on which no request arrives. Thread-safe.
 
 #include <sys/types.h>
 
+#include <chrono>
 #include <map>
 #include <mutex>
+#include <optional>
 
 namespace renzan::cluster::local {
 
@@ -22,18 +24,27 @@ struct ConnectionLimits {
 
 class ConnectionTable {
  public:
-  // kRefused: gets an error response. kNone: closed immediately.
+  using Time = std::chrono::steady_clock::time_point;
+  // kRefused: gets an error response. kNone: closed immediately, or about to be.
   enum class Admission { kServed, kRefused, kNone };
+
+  // Of the clients that anybody can be: all those of TCP, before they show the token.
+  static constexpr uid_t kAnybody = static_cast<uid_t>(-1);
 
   ConnectionTable(const ConnectionLimits& limits, uid_t own_uid)
       : limits_(limits), own_uid_(own_uid) {}
 
-  // Adds a connection of `uid`, identified by its descriptor, unless the result is kNone.
-  Admission Open(int fd, uid_t uid);
+  // Adds a connection of `uid`, identified by its descriptor, unless the result is kNone. Anybody's
+  // connection takes the place of the oldest one of theirs without a request, if need be.
+  Admission Open(int fd, uid_t uid, Time now = {});
+  // Its first request has arrived: the headers.
+  void Asked(int fd);
+  // Shuts down those without a request that were opened before that time. Returns when the oldest
+  // of the others was opened.
+  std::optional<Time> CloseSilent(Time opened_before);
   // Before the descriptor is closed. Ignores unknown descriptors.
   void Close(int fd);
 
-  // kServed or kRefused.
   Admission AdmissionOf(int fd);
   // Whether its user has so many connections that none should be kept alive after a response.
   bool IsCrowded(int fd);
@@ -44,6 +55,8 @@ class ConnectionTable {
   struct Peer {
     uid_t uid;
     Admission admission;
+    Time opened;
+    bool asked = false;
   };
   struct Count {
     int served = 0, refused = 0;
@@ -51,6 +64,9 @@ class ConnectionTable {
   bool IsOperator(uid_t uid) const { return uid == 0 || uid == own_uid_; }
   int LimitOf(uid_t uid) const { return IsOperator(uid) ? limits_.per_operator : limits_.per_user; }
   const Peer& At(int fd) const;
+  Admission Admit(uid_t uid);
+  void Forget(const Peer& peer);
+  void GiveWay(uid_t uid);
 
   const ConnectionLimits limits_;
   const uid_t own_uid_;

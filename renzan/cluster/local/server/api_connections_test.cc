@@ -1,6 +1,8 @@
 #include "renzan/cluster/local/server/api_connections.h"
 
 #include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 namespace renzan::cluster::local {
 namespace {
@@ -48,6 +50,57 @@ TEST(ConnectionTable, ReservesConnectionsForRootAndTheOperator) {
   book.Close(3);
   book.Close(4);
   EXPECT_EQ(book.Open(4, kCatUid), Admission::kServed);
+}
+
+// Two ends of a connection.
+struct Pair {
+  Pair() { ::socketpair(AF_UNIX, SOCK_STREAM, 0, ends); }
+  ~Pair() {
+    ::close(ends[0]);
+    ::close(ends[1]);
+  }
+  int server() const { return ends[0]; }
+  bool WasShutDown() const {
+    char byte;
+    return ::recv(ends[1], &byte, 1, MSG_DONTWAIT) == 0;
+  }
+  int ends[2];
+};
+
+TEST(ConnectionTable, TheOldestOfAnybodysWithoutARequestGivesWay) {
+  ConnectionTable book(kFew, kDaemonUid);
+  const Pair asks, silent, late, one_more;
+  const ConnectionTable::Time begin{};
+  using std::chrono::seconds;
+  constexpr uid_t kAnybody = ConnectionTable::kAnybody;
+  EXPECT_EQ(book.Open(asks.server(), kAnybody, begin), Admission::kServed);
+  book.Asked(asks.server());
+  EXPECT_EQ(book.Open(silent.server(), kAnybody, begin + seconds(1)), Admission::kServed);
+  EXPECT_EQ(book.Open(late.server(), kAnybody, begin + seconds(2)), Admission::kServed);
+  EXPECT_TRUE(silent.WasShutDown());
+  EXPECT_FALSE(asks.WasShutDown());
+  EXPECT_FALSE(late.WasShutDown());
+  EXPECT_EQ(book.AdmissionOf(silent.server()), Admission::kNone);
+  book.Close(silent.server());  // it does not count twice
+  book.Asked(late.server());
+  EXPECT_EQ(book.Open(one_more.server(), kAnybody, begin + seconds(3)), Admission::kRefused);
+}
+
+TEST(ConnectionTable, ClosesThoseOnWhichNoRequestArrives) {
+  ConnectionTable book(kFew, kDaemonUid);
+  const Pair asks, silent, late;
+  const ConnectionTable::Time begin{};
+  using std::chrono::seconds;
+  EXPECT_EQ(book.CloseSilent(begin), std::nullopt);
+  book.Open(asks.server(), kAnnUid, begin);
+  book.Open(silent.server(), kAnnUid, begin);
+  book.Open(late.server(), kBobUid, begin + seconds(5));
+  EXPECT_EQ(book.CloseSilent(begin), begin);
+  book.Asked(asks.server());
+  EXPECT_EQ(book.CloseSilent(begin + seconds(1)), begin + seconds(5));
+  EXPECT_TRUE(silent.WasShutDown());
+  EXPECT_FALSE(asks.WasShutDown());
+  EXPECT_FALSE(late.WasShutDown());
 }
 
 TEST(ConnectionTable, AUserWithMoreThanHalfIsCrowded) {

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "renzan/base/config/config.h"
 #include "renzan/cluster/local/controller/job_policy.h"
 #include "renzan/cluster/local/server/api_json.h"
 
@@ -93,6 +94,18 @@ JobFilter FilterOf(const ApiRequest& request, TimeMs now) {
   return filter;
 }
 
+// Jobs of a queue that the configuration no longer has can be listed, too, while there are any.
+void RequireQueue(const Snapshot& snapshot, const std::string& name) {
+  std::vector<std::string> names;
+  for (const Queue& queue : snapshot.queues) {
+    if (queue.name == name) return;
+    if (!queue.name.empty()) names.push_back(queue.name);
+  }
+  const std::string nearest = NearestName(name, names);
+  throw BadRequest(fmt::format("there is no queue {}: {}`renzan cluster status` lists them", name,
+                               nearest.empty() ? "" : "did you mean " + nearest + "? "));
+}
+
 // A specification that an earlier version accepted may not be one any longer.
 std::string CheckpointDirectory(const JobRecord& job, const std::string& directory) {
   spec::JobSpec spec;
@@ -109,7 +122,11 @@ ApiResponse ListJobs(const ApiContext& context, const ApiRequest& request) {
   TimeMs now = 0;
   const JobList list = context.loop.Run([&](Controller& controller) {
     now = controller.Now();
-    return controller.List(FilterOf(request, now));
+    const JobFilter filter = FilterOf(request, now);
+    JobList found = controller.List(filter);
+    if (filter.ended.queue && found.jobs.empty() && found.more == 0)
+      RequireQueue(controller.snapshot(), *filter.ended.queue);
+    return found;
   });
   Json jobs = Json::array();
   for (const JobView& view : list.jobs) jobs.push_back(JobJson(view, now));

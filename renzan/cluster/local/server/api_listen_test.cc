@@ -19,7 +19,9 @@ namespace {
 using ::testing::HasSubstr;
 
 TEST(ApiTcp, RefusesInvalidAddresses) {
-  for (const char* address : {"", "7070", ":7070", "127.0.0.1:", "127.0.0.1:http2x", "a b:1"}) {
+  for (const char* address :
+       {"", "7070", ":7070", "127.0.0.1:", "127.0.0.1:http2x", "a b:1", "127.0.0.1:70000",
+        "127.0.0.1:-1", "127.0.0.1:+1", "127.0.0.1:4294967296", "127.0.0.1:http"}) {
     try {
       ::close(ListenOnTcp(address));
       ADD_FAILURE() << address;

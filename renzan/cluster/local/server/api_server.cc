@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 #include <optional>
 
@@ -53,11 +54,11 @@ int FdOf(MHD_Connection* connection) {
 // Begin() rejects unknown peers. All TCP clients share the limit of one user, because anybody can
 // connect.
 uid_t UidOrNobody(int fd) {
-  if (IsTcp(fd)) return static_cast<uid_t>(-1);
+  if (IsTcp(fd)) return ConnectionTable::kAnybody;
   try {
     return PeerUidOf(fd);
   } catch (const Error&) {
-    return static_cast<uid_t>(-1);
+    return ConnectionTable::kAnybody;
   }
 }
 
@@ -97,8 +98,11 @@ MHD_Result Send(MHD_Connection* connection, ApiResponse answer, bool last) {
 MHD_Result Begin(ApiServer& server, MHD_Connection* connection, const char* url, const char* method,
                  void** state) {
   ConnectionTable& connections = server.connections();
-  if (const int fd = FdOf(connection);
-      connections.AdmissionOf(fd) == ConnectionTable::Admission::kRefused)
+  const int fd = FdOf(connection);
+  connections.Asked(fd);
+  const ConnectionTable::Admission admission = connections.AdmissionOf(fd);
+  if (admission == ConnectionTable::Admission::kNone) return MHD_NO;  // it has been shut down
+  if (admission == ConnectionTable::Admission::kRefused)
     return Send(
         connection,
         ErrorResponse(429, ErrorCode::kUnavailable,
@@ -107,22 +111,21 @@ MHD_Result Begin(ApiServer& server, MHD_Connection* connection, const char* url,
                                   "logs --follow, submit --wait) and try again",
                                   connections.LimitFor(fd), server.limits().connections.all_users)),
         true);
-  SetTimeout(connection, server.limits().within_request_seconds);
   const std::optional<Caller> caller = server.CallerOf(
-      FdOf(connection),
-      MHD_lookup_connection_value(connection, MHD_HEADER_KIND, MHD_HTTP_HEADER_AUTHORIZATION));
+      fd, MHD_lookup_connection_value(connection, MHD_HEADER_KIND, MHD_HTTP_HEADER_AUTHORIZATION));
   if (!caller)
     return Send(connection,
-                IsTcp(FdOf(connection))
+                IsTcp(fd)
                     ? ErrorResponse(401, ErrorCode::kNoPermission,
                                     "wrong token: copy the file `token` from the daemon's "
                                     "state directory again")
                     : ErrorResponse(403, ErrorCode::kNoPermission,
                                     "you may not use this daemon: ask its operator for access"),
                 true);
+  SetTimeout(connection, server.limits().within_request_seconds);
   auto exchange = std::make_unique<Exchange>();
   exchange->request = {
-      .method = method, .path = SplitPath(url), .caller = *caller, .client_fd = FdOf(connection)};
+      .method = method, .path = SplitPath(url), .caller = *caller, .client_fd = fd};
   MHD_get_connection_values(connection, MHD_GET_ARGUMENT_KIND, AddQuery, &exchange->request.query);
   *state = exchange.release();
   return MHD_YES;
@@ -230,11 +233,20 @@ void ApiServer::AcceptAll() {
     // poll() skips a descriptor of -1.
     pollfd fds[] = {
         {stop_fd_, POLLIN, 0}, {sockets_.listen_fd, POLLIN, 0}, {sockets_.tcp_fd, POLLIN, 0}};
-    ::poll(fds, 3, -1);
+    ::poll(fds, 3, CloseSilent());
     if (fds[0].revents != 0) return;
     for (const pollfd& each : {fds[1], fds[2]})
       if (each.revents != 0) Accept(each.fd);
   }
+}
+
+// Returns in how many milliseconds the next one is late; -1: none is awaited.
+int ApiServer::CloseSilent() {
+  using std::chrono::ceil, std::chrono::milliseconds;
+  const std::chrono::seconds allowed(limits_.first_request_seconds);
+  const auto now = std::chrono::steady_clock::now();
+  const auto oldest = connections_.CloseSilent(now - allowed);
+  return oldest ? static_cast<int>(ceil<milliseconds>(*oldest + allowed - now).count()) + 1 : -1;
 }
 
 void ApiServer::Accept(int listen_fd) {
@@ -249,7 +261,8 @@ void ApiServer::Accept(int listen_fd) {
     ::poll(&stop, 1, kOutOfDescriptorsMs);
     return;
   }
-  if (connections_.Open(fd, UidOrNobody(fd)) == ConnectionTable::Admission::kNone) {
+  if (connections_.Open(fd, UidOrNobody(fd), std::chrono::steady_clock::now()) ==
+      ConnectionTable::Admission::kNone) {
     ::close(fd);
   } else if (MHD_add_connection(daemon_.get(), fd, reinterpret_cast<sockaddr*>(&address), size) !=
              MHD_YES) {

@@ -22,6 +22,8 @@ struct ApiLimits {
   ConnectionLimits connections;
   // Timeouts of an idle connection: outside and during a request. Followed logs have none.
   unsigned between_requests_seconds = 10, within_request_seconds = 120;
+  // How long the headers of a connection's first request may take, however they trickle in.
+  unsigned first_request_seconds = 10;
 };
 
 class ApiServer {
@@ -49,6 +51,7 @@ class ApiServer {
 
  private:
   void AcceptAll();
+  int CloseSilent();
   void CloseSockets() const;
   void Accept(int listen_fd);
   struct StopDaemon {

@@ -184,6 +184,7 @@ TEST_F(ApiServerTest, ReportsErrorsWithCodes) {
       {Ask(socket_, "POST", "/v1/nodes/own-0/drain", R"({"notice_seconds": -1})"), "400", 64},
       {Ask(socket_, "POST", "/v1/users/ann/override", "{}"), "400", 64},
       {Ask(socket_, "GET", "/v2/jobs"), "404", 66},
+      {Ask(socket_, "GET", "/v1/jobs?queue=defualt"), "400", 64},
   };
   for (const Case& each : cases) {
     EXPECT_THAT(each.answer, HasSubstr(std::string("HTTP/1.1 ") + each.status));
@@ -314,6 +315,37 @@ TEST_F(ApiServerTest, IdleConnectionsAreClosed) {
   ::send(asked, request.data(), request.size(), MSG_NOSIGNAL);
   EXPECT_THAT(ReceiveAll(asked), HasSubstr("HTTP/1.1 200"));
   ::close(asked);
+}
+
+// However slowly its headers trickle in, so that it is never idle.
+TEST_F(ApiServerTest, ARequestThatDoesNotArriveIsNotAwaited) {
+  Serve({.first_request_seconds = 1});
+  const int slow = Connect(url_);
+  const std::string request = "GET /v1/status HTTP/1.1\r\nHost: " + std::string(100, 'x');
+  const auto begin = std::chrono::steady_clock::now();
+  char byte;
+  for (const char each : request) {
+    if (::send(slow, &each, 1, MSG_NOSIGNAL) != 1) break;
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    if (::recv(slow, &byte, 1, MSG_DONTWAIT) == 0) break;
+  }
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(6));
+  ::close(slow);
+}
+
+// Clients without the token cannot lock out those that have it.
+TEST_F(ApiServerTest, SlowTcpConnectionsDoNotBlockOthers) {
+  Serve({.connections = {.per_user = 2}});
+  std::vector<int> slow;
+  for (int each = 0; each < 10; ++each) {
+    slow.push_back(Connect(url_));
+    ::send(slow.back(), "GET /", 5, MSG_NOSIGNAL);
+  }
+  for (int each = 0; each < 3; ++each)
+    EXPECT_THAT(Ask(url_, "GET", "/v1/status", "",
+                    "Authorization: Bearer " + std::string(64, 'a') + "\r\n"),
+                HasSubstr("HTTP/1.1 200"));
+  for (const int fd : slow) ::close(fd);
 }
 
 TEST_F(ApiServerTest, LimitsConnections) {

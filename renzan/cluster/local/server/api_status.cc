@@ -1,3 +1,4 @@
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <map>
@@ -10,16 +11,30 @@
 
 namespace renzan::cluster::local {
 
+namespace {
+
+// Supervisors of jobs that have ended may be the only ones that need to write: the daemon sees
+// nothing of that.
+std::string NoSpaceIn(const std::string& directory) {
+  struct statvfs about;
+  if (::statvfs(directory.c_str(), &about) != 0 || about.f_blocks == 0) return "";
+  if ((::geteuid() == 0 ? about.f_bfree : about.f_bavail) > 0) return "";
+  return fmt::format("no space is left on the file system of {}", directory);
+}
+
+}  // namespace
+
 ApiResponse ClusterStatus(const ApiContext& context, const ApiRequest&) {
   std::map<std::string, int64_t> jobs;
   std::vector<PoolHistory> pools;
-  std::string violation;
+  std::string violation, trouble;
   std::vector<std::string> faults;
   const Snapshot snapshot = context.loop.Run([&](Controller& controller) {
     jobs = controller.store().CountByState();
     pools = controller.pools().Histories();
     violation = controller.violation();
     faults = controller.faults();
+    trouble = controller.trouble();
     return controller.snapshot();
   });
   Json use = spec::UseDocument(snapshot);
@@ -42,6 +57,8 @@ ApiResponse ClusterStatus(const ApiContext& context, const ApiRequest&) {
                                     {"memory", request.memory},
                                     {"gpu", request.gpu},
                                     {"other", request.other}};
+  if (trouble.empty()) trouble = NoSpaceIn(context.state_dir);
+  if (!trouble.empty()) body["trouble"] = trouble;
   if (!violation.empty()) body["violation"] = violation;
   if (!faults.empty()) body["faults"] = faults;
   for (size_t pool = 0; pool < pools.size(); ++pool) {

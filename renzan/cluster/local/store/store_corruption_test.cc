@@ -87,6 +87,26 @@ TEST(StoreCorruption, RefusesAnEmptyFile) {
   EXPECT_EQ(CopiesIn(directory).size(), 1u);
 }
 
+TEST(StoreCorruption, KeepsOneCopyOfTheSameContent) {
+  TemporaryDirectory directory;
+  const std::string path = directory / "state.db";
+  std::string first;
+  for (const std::string content : {"not a database", "not a database", "not a Database"}) {
+    std::ofstream(path) << content;
+    try {
+      Store store(path);
+      FAIL() << "it was opened";
+    } catch (const Error& error) {
+      const auto copies = CopiesIn(directory);
+      if (first.empty()) first = copies.at(0);
+      EXPECT_EQ(copies.size(), content == "not a Database" ? 2u : 1u);
+      if (copies.size() == 1) {
+        EXPECT_THAT(error.what(), HasSubstr(first));
+      }
+    }
+  }
+}
+
 // The store either opens with everything that was written, or is refused and copied.
 void ExpectIntactOrRefused(const TemporaryDirectory& directory, JobId jobs, int* refused) {
   const std::string corrupt = ReadFile(directory / "state.db");

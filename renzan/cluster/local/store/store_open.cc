@@ -2,12 +2,15 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <exception>
 #include <filesystem>
+#include <system_error>
 #include <utility>
 
 #include "renzan/base/clock.h"
 #include "renzan/base/file/file.h"
 #include "renzan/base/file/file_system.h"
+#include "renzan/base/sha256.h"
 #include "renzan/cluster/local/store/row_counts.h"
 #include "renzan/cluster/local/store/store.h"
 #include "renzan/cluster/local/store/store_tables.h"
@@ -32,6 +35,30 @@ std::string NameForCopy(const std::string& path) {
   std::string free = name;
   for (int number = 2; FileExists(free); ++number) free = fmt::format("{}-{}", name, number);
   return free;
+}
+
+bool SameContent(const std::string& a, const std::string& b) {
+  if (!FileExists(a) || !FileExists(b)) return FileExists(a) == FileExists(b);
+  return std::filesystem::file_size(a) == std::filesystem::file_size(b) &&
+         Sha256OfFile(a) == Sha256OfFile(b);
+}
+
+// An earlier copy of the database as it is now, because each start of the daemon would make one
+// more; or "".
+std::string CopyOf(const std::string& path) {
+  const std::filesystem::path file(path);
+  const std::string prefix = file.filename().string() + ".corrupt-";
+  std::error_code unreadable;
+  for (const auto& entry : std::filesystem::directory_iterator(file.parent_path(), unreadable)) {
+    const std::string copy = entry.path();
+    if (!entry.path().filename().string().starts_with(prefix) || copy.ends_with("-wal")) continue;
+    try {
+      if (SameContent(path, copy) && SameContent(path + "-wal", copy + "-wal")) return copy;
+    } catch (const std::exception&) {
+      continue;  // it cannot be read: it is no copy to rely on
+    }
+  }
+  return "";
 }
 
 // Counts the rows of a job from before version 3, except measured times.
@@ -255,11 +282,15 @@ void Store::UpgradeToVersion5() {
 // Copies the file only once: later errors have the same cause.
 void Store::FailCorrupt(const std::string& what) {
   if (corruption_) throw *corruption_;
-  const std::string copy = NameForCopy(path_);
+  std::string copy;
   // Before the connection is closed, which would write the log into the file.
   try {
-    CopyPrivately(path_, copy);
-    if (FileExists(path_ + "-wal")) CopyPrivately(path_ + "-wal", copy + "-wal");
+    copy = CopyOf(path_);
+    if (copy.empty()) {
+      copy = NameForCopy(path_);
+      CopyPrivately(path_, copy);
+      if (FileExists(path_ + "-wal")) CopyPrivately(path_ + "-wal", copy + "-wal");
+    }
     corruption_.emplace(
         ErrorCode::kData,
         fmt::format("{} is corrupt ({}). It was copied to {}. Restore it from a "
