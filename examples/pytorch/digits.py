@@ -55,9 +55,9 @@ def main():
     for batch in DataLoader(train, batch_sampler=sampler):
         value = step(batch, loss)
         scheduler.step()
+        state.commit()
         if state.step % sampler.steps_per_epoch == 0 and renzan.world().rank == 0:
             print(f"epoch {state.step // sampler.steps_per_epoch}: loss {value:.4f}", flush=True)
-        state.commit()
 
     model.eval()
     with torch.no_grad():

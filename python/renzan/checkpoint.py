@@ -14,7 +14,7 @@ from typing import Iterator, Mapping, NamedTuple, Sequence
 import numpy as np
 
 from renzan._native import CheckpointEntry, Tensor, Text, error, library
-from renzan.errors import Error, UsageError
+from renzan.errors import Error, NoInputError, UsageError
 
 # How NumPy holds what a safetensors file holds. It has no bfloat16: float32, which is exact.
 _NUMPY = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "BF16": "<f4", "I64": "<i8", "I32": "<i4",
@@ -48,10 +48,16 @@ class Checkpoint(Mapping[str, np.ndarray]):
     """
 
     def __init__(self, path: str | os.PathLike[str]):
-        """`path`: a checkpoint or saved model, or a directory of checkpoints: then the newest whose
-        manifest and file sizes are valid."""
+        """`path`: a checkpoint or saved model, or a directory of checkpoints, or a run directory,
+        which has them in `checkpoints`: then the newest whose manifest and file sizes are valid."""
         self._handle = c_void_p()
-        library.renzan_checkpoint_open(os.fsencode(path), byref(self._handle))
+        try:
+            library.renzan_checkpoint_open(os.fsencode(path), byref(self._handle))
+        except NoInputError:
+            of_run = os.path.join(os.fsdecode(path), "checkpoints")
+            if not os.path.isdir(of_run):
+                raise
+            library.renzan_checkpoint_open(os.fsencode(of_run), byref(self._handle))
         self.infos = self._read_infos()
 
     def __del__(self) -> None:
@@ -70,6 +76,8 @@ class Checkpoint(Mapping[str, np.ndarray]):
         self.close()
 
     def __repr__(self) -> str:
+        if not self._handle:
+            return "<Checkpoint, closed>"
         return f"<Checkpoint {self.path}: step {self.step}, {len(self)} tensors>"
 
     def __len__(self) -> int:
@@ -148,7 +156,8 @@ class Checkpoint(Mapping[str, np.ndarray]):
 
 
 def load_checkpoint(path: str | os.PathLike[str]) -> Checkpoint:
-    """Opens a checkpoint or saved model, or the newest valid one of a directory of checkpoints."""
+    """Opens a checkpoint or saved model, or the newest valid one of a directory of checkpoints or
+    a run directory."""
     return Checkpoint(path)
 
 

@@ -120,7 +120,7 @@ class Communicator:
 
     def all_reduce(self, array: np.ndarray, op: Op = Op.SUM) -> np.ndarray:
         """The workers' arrays, of one shape and type, combined element by element."""
-        array = np.asarray(array, order="C")
+        array = _as_sent(array)
         result = np.empty_like(array)
         library.renzan_all_reduce(self.handle, array.ctypes.data, result.ctypes.data, array.size,
                                   _code(array), op)
@@ -129,7 +129,7 @@ class Communicator:
     def reduce_scatter(self, array: np.ndarray, op: Op = Op.SUM) -> np.ndarray:
         """The workers' arrays [n, ...] combined, of which worker r gets rows r·n/W to (r + 1)·n/W;
         n is a multiple of W."""
-        array = np.asarray(array, order="C")
+        array = _as_sent(array)
         rows = self._rows_each(array)
         result = np.empty((rows, *array.shape[1:]), array.dtype)
         counts = (c_size_t * self.world_size)(*[result.size] * self.world_size)
@@ -139,20 +139,20 @@ class Communicator:
 
     def broadcast(self, array: np.ndarray, root: int = 0) -> np.ndarray:
         """Worker `root`'s array. The others pass one of the same shape and type."""
-        result = np.array(array, order="C")
+        result = np.array(_as_sent(array), order="C")
         library.renzan_broadcast(self.handle, result.ctypes.data, result.nbytes, root)
         return result
 
     def all_gather(self, array: np.ndarray) -> list[np.ndarray]:
         """Every worker's array, by rank. They have one shape and type."""
-        array = np.asarray(array, order="C")
+        array = _as_sent(array)
         results = [np.empty_like(array) for _ in range(self.world_size)]
         self._gather(array, results)
         return results
 
     def all_gather_v(self, array: np.ndarray) -> list[np.ndarray]:
         """Every worker's array [n, ...], by rank. They may differ in n."""
-        array = np.asarray(array, order="C")
+        array = _as_sent(array)
         rows = self.all_gather(np.array([len(array)], np.int64))
         results = [np.empty((int(n[0]), *array.shape[1:]), array.dtype) for n in rows]
         self._gather(array, results)
@@ -161,7 +161,7 @@ class Communicator:
     def all_to_all(self, array: np.ndarray) -> np.ndarray:
         """Rows r·n/W to (r + 1)·n/W of array [n, ...] go to worker r; returns what the workers send
         to this one, by rank. n is a multiple of W."""
-        array = np.asarray(array, order="C")
+        array = _as_sent(array)
         rows = self._rows_each(array)
         parts = [array[p * rows:(p + 1) * rows] for p in range(self.world_size)]
         return np.concatenate(self._exchange(parts, [rows] * self.world_size))
@@ -171,9 +171,9 @@ class Communicator:
         differ in n only."""
         if len(parts) != self.world_size:
             raise UsageError(f"all_to_all_v of {len(parts)} parts among {self.world_size} workers")
-        counts = np.array([len(part) for part in parts], np.int64)
-        incoming = self.all_to_all(counts)
-        return self._exchange([np.asarray(part, order="C") for part in parts], incoming.tolist())
+        arrays = [_as_sent(part) for part in parts]
+        incoming = self.all_to_all(np.array([len(array) for array in arrays], np.int64))
+        return self._exchange(arrays, incoming.tolist())
 
     def gather_bytes(self, data: bytes) -> list[bytes]:
         """Every worker's bytes, by rank."""
@@ -199,6 +199,16 @@ class Communicator:
         results = [np.empty((n, *part.shape[1:]), part.dtype) for n, part in zip(rows, parts)]
         library.renzan_all_to_all(self.handle, *_pointers(parts), *_pointers(results))
         return results
+
+
+def _as_sent(array: np.ndarray) -> np.ndarray:
+    """The array row-major and in this machine's byte order. A UsageError if it holds addresses of
+    Python objects, which mean nothing to another worker."""
+    array = np.asarray(array, order="C")
+    if array.dtype.hasobject:
+        raise UsageError(f"arrays of {array.dtype} cannot be sent: they hold Python objects; send "
+                         "numbers, or bytes (gather_bytes, broadcast_bytes)")
+    return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
 
 
 def _code(array: np.ndarray) -> int:

@@ -22,7 +22,7 @@ from typing import Any, Generic, Iterator, NamedTuple, Sequence, TypeVar, Union
 import numpy as np
 
 from renzan._native import library
-from renzan.errors import UsageError
+from renzan.errors import RowError, UsageError
 
 Array = TypeVar("Array")  # np.ndarray or torch.Tensor
 
@@ -99,8 +99,8 @@ class Dataset:
     dataset[rows] gathers the rows of a slice, or those with the given numbers, in any order, which
     may repeat; negative ones count from the end. What is read is checked: each block of a file
     against its checksum when it is first needed, and every label, dense value and id. A DataError
-    names the file, or row, feature and value. Threads may read at the same time; a copy in another
-    process (pickle) opens the files again.
+    names the file, or row, feature and value; a row that there is not is a RowError. Threads may
+    read at the same time; a copy in another process (pickle) opens the files again.
     """
 
     def __init__(self, directory: str | os.PathLike[str], verify_blocks: bool = True):
@@ -190,6 +190,9 @@ class Dataset:
         if numbers.ndim != 1 or numbers.dtype.kind not in "iu":
             raise UsageError("rows are chosen by a slice or by a one-dimensional array of their "
                              f"numbers, not by {numbers.dtype} {list(numbers.shape)}")
+        missing = numbers[(numbers < -self.num_rows) | (numbers >= self.num_rows)]
+        if missing.size > 0:
+            raise RowError(f"{self.directory} has no row {missing[0]}: it has {self.num_rows} rows")
         numbers = numbers.astype(np.int64)
         numbers[numbers < 0] += self.num_rows
         return numbers

@@ -21,6 +21,10 @@ class UsageError(Error, ValueError):
     exit_status = 64
 
 
+class RowError(UsageError, IndexError):
+    """A row number that a dataset does not have. An IndexError, too: it ends an iteration."""
+
+
 class DataError(Error):
     """A damaged file, or one of something else."""
 

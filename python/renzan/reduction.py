@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import operator
 from ctypes import byref, c_int, c_void_p
 from typing import Sequence
 
 from renzan._native import Part, library
 from renzan.communicator import DTYPES, Communicator
-from renzan.errors import UsageError
+from renzan.errors import ConfigError, UsageError
 
 __all__ = ["Parts", "Reduction", "virtual_worker_range"]
 
 
 def virtual_worker_range(virtual_workers: int, world_size: int, rank: int) -> range:
     """The virtual workers that a worker carries: contiguous, for 1 to `virtual_workers` workers."""
+    try:
+        virtual_workers = operator.index(virtual_workers)
+    except TypeError:
+        raise ConfigError(f"virtual_workers={virtual_workers!r}: a whole number is "
+                          "needed") from None
     begin, end = c_int(), c_int()
     library.renzan_virtual_worker_range(virtual_workers, world_size, rank, byref(begin), byref(end))
     return range(begin.value, end.value)

@@ -47,8 +47,21 @@ class CheckpointTest(unittest.TestCase):
             self.assertNotIn("tensor", saved)
             with self.assertRaises(KeyError):
                 saved["tensor"]
+            self.assertIn("step 3", repr(saved))
         with self.assertRaisesRegex(renzan.UsageError, "closed"):
             saved.verify()
+        self.assertEqual(repr(saved), "<Checkpoint, closed>")
+
+    def test_a_run_directory(self):
+        writer = CheckpointWriter(os.path.join(self.dir, "run", "checkpoints"))
+        self.addCleanup(writer.close)
+        writer.write(4, arrays(SAMPLES))
+        self.assertEqual(renzan.load_checkpoint(os.path.join(self.dir, "run")).step, 4)
+        self.assertEqual(renzan.load_checkpoint(pathlib.Path(self.dir, "run")).step, 4)
+        os.mkdir(os.path.join(self.dir, "empty"))
+        os.mkdir(os.path.join(self.dir, "empty", "checkpoints"))
+        with self.assertRaisesRegex(renzan.NoInputError, "there is none in it"):
+            renzan.load_checkpoint(os.path.join(self.dir, "empty"))
 
     def test_bfloat16_is_read_as_float32(self):
         bits = np.array([0x3f80, 0xc020, 0x7f80], np.uint16)

@@ -87,6 +87,13 @@ class CommunicatorTest(unittest.TestCase):
                     (lambda: comm.all_to_all_v([]), "0 parts")):
                 with self.assertRaisesRegex(renzan.UsageError, expected):
                     wrong()
+            for dtype in (object, [("n", np.int32), ("o", object)]):
+                array = np.zeros(2, dtype)
+                for exchange in (comm.all_reduce, comm.reduce_scatter, comm.broadcast,
+                                 comm.all_gather, comm.all_gather_v, comm.all_to_all,
+                                 lambda array: comm.all_to_all_v([array])):
+                    with self.assertRaisesRegex(renzan.UsageError, "hold Python objects"):
+                        exchange(array)
         with self.assertRaisesRegex(renzan.UsageError, "closed"):
             comm.barrier()
         for backend in ("nccl", "gloo,mpi"):

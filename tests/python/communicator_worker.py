@@ -47,6 +47,25 @@ assert comm.all_to_all(np.arange(world) + 10 * rank).tolist() == [10 * p + rank
                                                                  for p in range(world)]
 got = comm.all_to_all_v([np.full(p, rank) for p in range(world)])
 assert [a.tolist() for a in got] == [[p] * rank for p in range(world)]
+
+# Arrays in the other byte order.
+swapped = np.array([1, 2, 3], ">f4") if sys.byteorder == "little" else np.array([1, 2, 3], "<f4")
+native = swapped.astype(np.float32)
+assert comm.all_reduce(swapped).tolist() == (native * world).tolist()
+rows = np.repeat(swapped, world)
+assert comm.reduce_scatter(rows).tolist() == (np.repeat(native, world) * world)[
+    3 * rank:3 * rank + 3].tolist()
+for got in (comm.broadcast(swapped), *comm.all_gather(swapped), *comm.all_gather_v(swapped),
+            *comm.all_to_all_v([swapped] * world)):
+    assert got.tolist() == [1, 2, 3], got
+    assert got.dtype.isnative
+assert comm.all_to_all(np.concatenate([swapped] * world)).tolist() == [1, 2, 3] * world
+# Some workers may have the one, some the other.
+mixed = swapped if rank == 0 else native
+assert comm.all_reduce(mixed).tolist() == (native * world).tolist()
+assert [a.tolist() for a in comm.all_gather(mixed)] == [[1, 2, 3]] * world
+record = comm.broadcast(np.array([(1, 2.5)], [("a", swapped.dtype.byteorder + "i2"), ("b", "=f8")]))
+assert record.tolist() == [(1, 2.5)]
 comm.barrier()
 
 # The same sum over virtual workers wherever they are.

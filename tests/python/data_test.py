@@ -163,13 +163,26 @@ class DataTest(unittest.TestCase):
             renzan.data.open(copy)
         renzan.data.open(self.clicks).verify()
 
+    def test_iteration_ends(self):
+        clicks = renzan.data.open(self.clicks)
+        rows = list(clicks)
+        self.assertEqual(len(rows), 1000)
+        self.assertEqual(b"".join(row.label.tobytes() for row in rows), clicks[:].label.tobytes())
+
     def test_bad_arguments(self):
         clicks = renzan.data.open(self.clicks)
-        for rows, expected in (([1000], "no row 1000: it has 1000 rows"), ([-1001], "no row -1"),
+        for rows, expected in (([1000], "no row 1000: it has 1000 rows"),
+                               ([-1001], "no row -1001: it"), (-20001, "no row -20001: it"),
+                               ([5, 1 << 62], f"no row {1 << 62}"),
+                               (np.uint64(2**64 - 1), f"no row {2**64 - 1}: it"),
                                ([0.5], "not by float64"), ([[1]], r"not by int64 \[1, 1\]"),
                                (np.ones(1000, bool), "not by bool")):
             with self.subTest(rows=rows), self.assertRaisesRegex(renzan.UsageError, expected):
                 clicks[rows]
+        for row in (1000, -1001, np.uint64(2**64 - 1)):
+            with self.assertRaises(IndexError):
+                clicks[row]
+        self.assertEqual(len(clicks[np.array([200, 255], np.uint8)]), 3)
         with self.assertRaisesRegex(renzan.NoInputError, "nowhere"):
             renzan.data.open(self.root / "nowhere")
 

@@ -105,6 +105,10 @@ class ExamplesTest(unittest.TestCase):
         self.expect_one_digest("digits.py", ["--epochs", 16],
                                [(2, "gloo"), (3, "gloo"), (4, "gloo"), (3, "mpi")])
 
+    def test_digits_tells_of_every_epoch(self):
+        (said,) = workers.run(EXAMPLES / "digits.py", ["--epochs", 3], workers=1)
+        self.assertEqual(re.findall(r"^epoch (\d+): loss \d\.\d{4}$", said, re.M), ["1", "2", "3"])
+
     def test_shakespeare(self):
         if not TEXT.exists():
             self.skipTest(f"{TEXT} is absent")

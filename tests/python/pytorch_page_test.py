@@ -24,23 +24,32 @@ def changed(program, diff):
 
 
 class PageTest(unittest.TestCase):
-    def run_changed(self, name, diff, count):
+    def run_changed(self, name, diff, count, times=1):
+        """What it prints each time that it is run in one run directory."""
+        said = []
         with tempfile.TemporaryDirectory() as folder:
             program = pathlib.Path(folder) / name
             program.write_text(changed((ROOT / "examples/pytorch/before" / name).read_text(), diff)
                                .replace('"model.pt"', f'"{folder}/model.pt"'))
-            said = "".join(workers.run(program, workers=count))
+            for _ in range(times):
+                said.append("".join(workers.run(
+                    program, workers=count,
+                    environment={"RENZAN_RUN_DIR": folder,
+                                 "RENZAN_CHECKPOINT_DIR": f"{folder}/checkpoints"})))
             self.assertTrue((pathlib.Path(folder) / "model.pt").exists())
-        return re.search(r"loss \S+( sha256 [0-9a-f]{64})?\n", said).group()
+        return said
 
     def test_ddp(self):
-        self.assertEqual(self.run_changed("ddp.py", DIFFS[0], 3),
-                         self.run_changed("ddp.py", DIFFS[0], 1))
+        said, again = self.run_changed("ddp.py", DIFFS[0], 3, times=2)
+        self.assertRegex(said, r"^(loss \d\.\d{4}\n){3}sha256 [0-9a-f]{64}\n$")
+        self.assertEqual(self.run_changed("ddp.py", DIFFS[0], 1), [said])
+        # The second run resumes at its last step.
+        self.assertEqual(again, said.splitlines()[-1] + "\n")
 
     def test_horovod(self):
         first = self.run_changed("digits_hvd.py", DIFFS[1], 2)
         self.assertEqual(self.run_changed("digits_hvd.py", DIFFS[1], 2), first)
-        self.assertLess(float(first.split()[1]), 1.0)
+        self.assertLess(float(re.search(r"loss (\S+)\n", first[0]).group(1)), 1.0)
 
     def test_the_program_before_the_change_runs(self):  # that for Horovod needs Horovod
         with tempfile.TemporaryDirectory() as folder:

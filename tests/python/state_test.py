@@ -1,6 +1,8 @@
 """renzan.torch.State: the same bits after kills, stops and resizes; what is saved; what is refused."""
 
 import collections
+import contextlib
+import io
 import json
 import os
 import pathlib
@@ -10,6 +12,7 @@ import signal
 import subprocess
 import tempfile
 import unittest
+from unittest import mock
 
 import numpy as np
 
@@ -178,6 +181,193 @@ class StateTest(unittest.TestCase):
         for status, _, err in self.train(count=2):
             self.assertEqual(status, 73, err)
             self.assertIn(self.dir, err)
+
+
+class InProcessTest(unittest.TestCase):
+    """A State on one worker, in this process."""
+
+    def setUp(self):
+        directory = tempfile.TemporaryDirectory()
+        self.addCleanup(directory.cleanup)
+        self.dir = directory.name + "/checkpoints"
+        self.communicator = renzan.Communicator("local")
+        self.addCleanup(self.communicator.close)
+
+    def state(self, model, *arguments, **options):
+        return renzan.torch.State(model, *arguments, communicator=self.communicator,
+                                  **{"directory": self.dir, "every_seconds": None, **options})
+
+    def save(self, *arguments, **options):
+        state = self.state(*arguments, **options)
+        try:
+            state.commit()
+            state.finish()
+        finally:
+            state.close()
+
+    @contextlib.contextmanager
+    def said(self):
+        """The lines on stderr that warn."""
+        lines = []
+        with contextlib.redirect_stderr(io.StringIO()) as stream:
+            yield lines
+        lines += [line for line in stream.getvalue().splitlines() if "warning" in line]
+
+    def test_a_parameter_that_would_not_be_saved_is_refused(self):
+        model, head = torch.nn.Linear(2, 2), torch.nn.Linear(3, 1)
+        optimizer = torch.optim.SGD([*model.parameters(), *head.parameters()], 0.1, momentum=0.9)
+        with self.assertRaisesRegex(renzan.ConfigError, r"a parameter \[1, 3\] that is neither"):
+            self.state(model, optimizer)
+        scale = torch.nn.Parameter(torch.ones(2))
+        optimizer.add_param_group({"params": [scale]})
+        extra = {"head": head, "more": {"scale": scale}}
+        self.save(model, optimizer, extra=extra)
+        before = head.weight.tolist(), scale.tolist()
+        with torch.no_grad():
+            head.weight.zero_()
+            scale.zero_()
+        self.state(model, optimizer, extra=extra).close()
+        self.assertEqual((head.weight.tolist(), scale.tolist()), before)
+
+    def test_what_cannot_be_saved_is_refused_at_once(self):
+        for value, expected in ((np.uint16(3), "'extra.x.1' is a NumPy uint16"),
+                                (np.zeros(2, np.uint16), "'extra.x.1' is a NumPy uint16"),
+                                (np.zeros(2, ">f4"), "'extra.x.1' is a NumPy >f4"),
+                                (object(), "'extra.x.1' is a object"),
+                                (torch.zeros(1, dtype=torch.complex64), "complex64")):
+            with self.subTest(value=value), self.assertRaisesRegex(renzan.ConfigError, expected):
+                self.state(torch.nn.Linear(2, 2), extra={"x": [1, value]})
+        lazy = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.LazyLinear(3))
+        with self.assertRaisesRegex(renzan.ConfigError, "'1.weight' of the model has no shape yet"):
+            self.state(lazy)
+        lazy(torch.ones(1, 2))
+        self.save(lazy, extra={"text": np.str_("text"), "number": np.float64(0.5)})
+
+    def test_another_run_is_refused(self):
+        def sampler(shuffle=True):
+            return renzan.torch.Sampler(48, 8, shuffle=shuffle, communicator=self.communicator)
+
+        def shards(number):
+            return renzan.torch.ShardSampler(range, number, 8, 9, communicator=self.communicator)
+
+        def scheduler(kind, **options):
+            return getattr(torch.optim.lr_scheduler, kind)(optimizer, **options)
+
+        model = torch.nn.Linear(2, 2)
+        optimizer = torch.optim.SGD(model.parameters(), 0.1)
+        for first, second, expected in (
+                ({"scheduler": scheduler("StepLR", step_size=2)},
+                 {"scheduler": scheduler("ExponentialLR", gamma=0.5)},
+                 "its scheduler is StepLR, and ExponentialLR here"),
+                ({"sampler": sampler()}, {"sampler": sampler(shuffle=False)},
+                 "shuffle is True there and False here"),
+                ({"sampler": shards(8)}, {"sampler": shards(9)}, "shards is 8 there and 9 here")):
+            with self.subTest(expected):
+                shutil.rmtree(self.dir, ignore_errors=True)
+                self.save(model, optimizer, **first)
+                self.state(model, optimizer, **first).close()
+                refused = None
+                try:
+                    self.state(model, optimizer, **second)
+                except renzan.ConfigError as error:
+                    refused = error  # as a notebook keeps it, and with it the State
+                self.assertRegex(str(refused), expected)
+                # It does not keep others from the directory.
+                self.state(model, optimizer, **first).close()
+
+    def test_a_checkpoint_of_before_shuffle_and_shards_were_recorded(self):
+        describe = renzan.torch.State._describe
+        model = torch.nn.Linear(2, 2)
+        for sampler in (renzan.torch.Sampler(48, 8, communicator=self.communicator),
+                        renzan.torch.ShardSampler(range, 8, 8, 9, communicator=self.communicator)):
+            shutil.rmtree(self.dir, ignore_errors=True)
+            with mock.patch.object(renzan.torch.State, "_describe", lambda state: {
+                    key: value for key, value in describe(state).items()
+                    if key not in ("shuffle", "shards")}):
+                self.save(model, sampler=sampler)
+            state = self.state(model, sampler=sampler)
+            self.assertEqual(state.step, 1)
+            state.close()
+
+    def test_other_hyperparameters_are_told(self):
+        model = torch.nn.Linear(2, 2)
+
+        def train(lr, momentum, steps=3, betas=None):
+            """The warnings of a run that goes on, and its lr at the end."""
+            groups = [{"params": [model.weight]}, {"params": [model.bias], "lr": 0.5}]
+            optimizer = (torch.optim.SGD(groups, lr, momentum=momentum) if betas is None else
+                         torch.optim.Adam(groups, lr, betas=betas))
+            scheduler = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: step / 4)
+            with self.said() as lines:
+                state = self.state(model, optimizer, scheduler)
+            for _ in range(steps):
+                optimizer.step()
+                scheduler.step()
+                state.commit()
+            state.finish()
+            state.close()
+            return lines, optimizer.param_groups[0]["lr"]
+
+        self.assertEqual(train(0.1, 0.9)[0], [])
+        # The scheduler has changed lr, which the program has not.
+        self.assertEqual(train(0.1, 0.9)[0], [])
+        lr = ("renzan: warning: lr of the optimizer's group 0 is 0.01 now and was 0.1 when the run "
+              "began: the checkpoint's is used")
+        lines, used = train(0.01, 0.9)
+        self.assertEqual(lines, [lr])
+        self.assertAlmostEqual(used, 0.1 * 9 / 4)
+        # What the run began with is still known to those that resume later.
+        lines, _ = train(0.01, 0.8)
+        self.assertEqual(lines, [lr] + [
+            f"renzan: warning: momentum of the optimizer's group {i} is 0.8 now and was 0.9 when "
+            "the run began: the checkpoint's is used" for i in range(2)])
+        self.assertEqual(train(0.1, 0.9)[0], [])
+        shutil.rmtree(self.dir)
+        train(0.1, 0, betas=(0.9, 0.99))
+        self.assertEqual(train(0.1, 0, betas=(0.9, 0.99))[0], [])
+        self.assertIn("betas of the optimizer's group 1 is [0.8, 0.99] now and was [0.9, 0.99]",
+                      train(0.1, 0, betas=(0.8, 0.99))[0][1])
+
+    def test_changed_buffers_that_are_not_saved_are_told(self):
+        class Remembers(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.linear = torch.nn.Linear(2, 1)
+                for name in ("count", "mean", "constant", "kept"):
+                    self.register_buffer(name, torch.zeros(2, dtype=torch.int64)
+                                         if name == "count" else torch.ones(2), persistent=False)
+                self.register_buffer("saved", torch.zeros(2))
+
+            def forward(self, x):
+                self.count += 1
+                self.mean += x.mean()
+                self.kept += 1
+                self.saved += 1
+                return self.linear(x)
+
+        model = Remembers()
+        step = renzan.torch.VirtualStep(model, torch.optim.SGD(model.parameters(), 0.1), 2,
+                                        communicator=self.communicator)
+        state = self.state(model, step.optimizer, step=step, extra={"kept": model.kept},
+                           every_steps=1)
+        with self.said() as lines:
+            for _ in range(3):
+                step(torch.ones(4, 2), lambda m, x: m(x).mean())
+                state.commit()
+            state.finish()
+        state.close()
+        self.assertEqual(lines, [
+            f"renzan: warning: buffer {name} is changed by steps and is registered with "
+            "persistent=False: it is not saved, and a resumed run begins with a new one: make it "
+            "persistent" for name in ("count", "mean")])
+
+    def test_an_empty_directory_turns_saving_off(self):
+        model = torch.nn.Linear(2, 2)
+        with mock.patch.dict(os.environ, {"RENZAN_CHECKPOINT_DIR": self.dir}):
+            self.save(model, directory="")
+            self.assertFalse(os.path.exists(self.dir))
+            self.save(model, directory=None)
+            self.assertEqual(renzan.load_checkpoint(self.dir).step, 1)
 
 
 class ContentsTest(unittest.TestCase):

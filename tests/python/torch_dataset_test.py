@@ -51,6 +51,13 @@ class TorchDatasetTest(unittest.TestCase):
         self.assertEqual(batch[1]["M2"].offsets.dtype, torch.int64)
         self.assertEqual(len(self.clicks), 1000)
 
+    def test_iteration_ends(self):
+        labels = [label for _, _, label in self.clicks]
+        self.assertEqual(torch.stack(labels).tolist(), self.clicks[range(1000)][2].tolist())
+        for row in (1000, -1001, torch.tensor(1000)):
+            with self.assertRaisesRegex(IndexError, f"no row {int(row)}: it has 1000 rows"):
+                self.clicks[row]
+
     def test_bags_go_into_an_embedding_bag(self):
         _, ids, _ = self.clicks[range(40)]
         bag = torch.nn.EmbeddingBag(2001, 4, mode="sum")

@@ -5,6 +5,7 @@ import pathlib
 import tempfile
 import unittest
 
+import numpy as np
 import torch
 from torch import nn
 from torch.nn import functional
@@ -66,22 +67,25 @@ class VirtualStepTest(unittest.TestCase):
     def test_micro_batches_do_not_tell_where_they_were(self):
         # Matrix products are rounded by addresses and strides.
         def loss(model, micro):
-            for tensor in micro:
+            *tensors, array = micro
+            self.assertTrue(array.flags.c_contiguous)
+            for tensor in (*tensors, torch.from_numpy(array)):
                 self.assertEqual(tensor.data_ptr() % 64, 0)
                 self.assertTrue(tensor.is_contiguous()
                                 or tensor.is_contiguous(memory_format=torch.channels_last))
-            seen.append([tensor.clone() for tensor in micro])
+            seen.append([tensor.clone() for tensor in (*tensors, torch.from_numpy(array))])
             return model(micro[0]).mean()
 
         rows, columns = torch.randn(24, 5), torch.randn(5, 24).t()
         images = torch.randn(24, 3, 4, 4).to(memory_format=torch.channels_last)
+        array = np.arange(24 * 3, dtype=np.float32).reshape(3, 24).T
         for virtual_workers in (1, 8):
             seen, model = [], nn.Linear(5, 1)
             with renzan.Communicator("local") as comm:
                 step = renzan.torch.VirtualStep(model, torch.optim.SGD(model.parameters(), 0.1),
                                                 virtual_workers, communicator=comm)
-                step((rows, columns, images), loss)
-            for whole, parts in zip((rows, columns, images), zip(*seen)):
+                step((rows, columns, images, array), loss)
+            for whole, parts in zip((rows, columns, images, torch.tensor(array)), zip(*seen)):
                 self.assertTrue(torch.equal(torch.cat(parts), whole))
         self.assertTrue(all(micro[2].is_contiguous(memory_format=torch.channels_last)
                             for micro in seen))
@@ -98,15 +102,23 @@ class VirtualStepTest(unittest.TestCase):
         del step  # must not touch what the communicator has freed
 
     def failure(self, code, count=1):
-        """What workers say when `code` fails with `model`, `step` and `batch`."""
+        """What workers say that run `code` with `model` and `batch`; what Error ends it, if any."""
         with tempfile.NamedTemporaryFile("w", suffix=".py") as program:
             program.write(
-                "import os, torch, renzan, renzan.torch\nfrom torch import nn\n"
+                "import hashlib, os, numpy as np, torch, renzan, renzan.torch\n"
+                "from torch import nn\nfrom torch.utils.checkpoint import checkpoint\n"
                 "torch.set_num_threads(1)\n"
                 "comm = renzan.init(timeout=30)\nrank = comm.rank\n"
                 "def make(model, **options):\n"
                 "    return renzan.torch.VirtualStep(\n"
                 "        model, torch.optim.SGD(model.parameters(), 0.1), **options)\n"
+                "def part(rows, step):\n"
+                "    each = len(rows) // step.virtual_workers\n"
+                "    return rows[step._own.start * each:step._own.stop * each]\n"
+                "def print_digest(model):\n"
+                "    print(hashlib.sha256(b''.join(v.detach().numpy().tobytes()\n"
+                "          for v in model.state_dict().values())).hexdigest())\n"
+                "torch.manual_seed(1)\n"
                 "model = nn.Sequential(nn.Linear(4, 4), nn.BatchNorm1d(4), nn.Linear(4, 1))\n"
                 "batch = torch.ones(16, 4)\n"
                 "loss = lambda m, x: m(x).mean()\n"
@@ -117,11 +129,140 @@ class VirtualStepTest(unittest.TestCase):
             program.flush()
             return workers.finish(workers.start(program.name, workers=count))
 
+    def expect_one_digest(self, code, counts):
+        digests = set()
+        for count in counts:
+            for status, out, err in self.failure(code, count):
+                self.assertEqual(status, 0, err)
+                self.assertRegex(out, "^[0-9a-f]{64}\n$", err)
+                digests.add(out)
+        self.assertEqual(len(digests), 1)
+
+    SHARED_IN_SEGMENTS = (
+        "class Shares(nn.Module):\n"
+        "    def __init__(self):\n"
+        "        super().__init__()\n"
+        "        self.first, self.shared, self.last = nn.Linear(4, 8), nn.Linear(8, 8), "
+        "nn.Linear(8, 1)\n"
+        "        self.segments = 3\n"
+        "    def segment(self, x): return torch.tanh(self.shared(x))\n"
+        "    def forward(self, x):\n"
+        "        x = self.first(x)\n"
+        "        for _ in range(self.segments):\n"
+        "            x = checkpoint(self.segment, x, use_reentrant=True)\n"
+        "        return self.last(x)\n"
+        "model = Shares()\n"
+        "step = make(model, virtual_workers=6, bucket_bytes=1)\n")
+
+    def test_reentrant_checkpoints_of_a_shared_layer(self):
+        # Its gradient comes in pieces, one for each segment: always, or from the second step on.
+        for segments in ((3, 3, 3), (1, 3, 2)):
+            with self.subTest(segments=segments):
+                self.expect_one_digest(
+                    self.SHARED_IN_SEGMENTS + f"for model.segments in {segments}:\n"
+                    "    step(part(torch.randn(24, 4), step), loss)\n"
+                    "print_digest(model)", (1, 2, 3))
+
+    def test_a_piece_of_a_gradient_that_has_been_exchanged_is_an_error(self):
+        # Each worker has one virtual worker, whose backward gives no warning.
+        ends = self.failure(
+            self.SHARED_IN_SEGMENTS.replace("virtual_workers=6", "virtual_workers=2")
+            + "for model.segments in (1, 2): step(part(batch, step), loss)", 2)
+        said = "".join(out for _, out, _ in ends)
+        self.assertIn("64 the gradient of shared.bias comes in several pieces", said, ends)
+        for status, out, _ in ends:
+            self.assertEqual(status, 0, ends)
+            self.assertRegex(out, "^(64 the gradient of shared.bias comes|69 .*lost worker)")
+
+    def test_integer_buffers_are_exact(self):
+        for count in (1, 2):
+            for status, out, err in self.failure(
+                    "class Counts(nn.Module):\n"
+                    "    def __init__(self):\n"
+                    "        super().__init__()\n"
+                    "        self.linear = nn.Linear(4, 1)\n"
+                    "        self.register_buffer('tag', torch.tensor(2177342782468422677))\n"
+                    "        self.register_buffer('tags', torch.tensor([2177342782468422677, 3]))\n"
+                    "        self.register_buffer('seen', torch.tensor(2**53 + 1))\n"
+                    "        self.register_buffer('both', torch.tensor([2**60 + 1, 7]))\n"
+                    "    def forward(self, x):\n"
+                    "        self.seen += 1\n"
+                    "        self.both += torch.tensor([3, -1])\n"
+                    "        return self.linear(x)\n"
+                    "model = Counts()\n"
+                    "step = make(model, virtual_workers=4)\n"
+                    "for _ in range(3): step(part(batch, step), loss)\n"
+                    "print(model.tag.item(), model.tags.tolist(), model.seen.item(),\n"
+                    "      model.both.tolist())", count):
+                self.assertEqual(status, 0, err)
+                self.assertEqual(out, f"2177342782468422677 [2177342782468422677, 3] {2**53 + 4} "
+                                      f"[{2**60 + 10}, 4]\n")
+
+    def test_texts_and_arrays_are_split_as_tensors_are(self):
+        self.expect_one_digest(
+            "step = make(model, virtual_workers=4)\n"
+            "for _ in range(3):\n"
+            "    x = torch.randn(16, 4)\n"
+            "    batch = torch.utils.data.default_collate(\n"
+            "        [{'x': x[i], 'name': 'n' * i, 'pair': (i, str(i))} for i in range(16)])\n"
+            "    assert all(type(v) in (list, tuple) for v in (batch['name'], batch['pair'][1]))\n"
+            "    batch['weight'] = np.arange(16, dtype=np.float32)\n"
+            "    mine = {'x': part(batch['x'], step), 'name': part(batch['name'], step),\n"
+            "            'weight': part(batch['weight'], step), 'scale': 0.5, 'kind': 'clicks',\n"
+            "            'pair': [part(values, step) for values in batch['pair']]}\n"
+            "    def weighted(m, x):\n"
+            "        assert (x['scale'], x['kind'], len(x['name'])) == (0.5, 'clicks', 4)\n"
+            "        assert [str(i) for i in x['pair'][0].tolist()] == list(x['pair'][1])\n"
+            "        sizes = torch.tensor([float(len(n)) for n in x['name']])\n"
+            "        assert sizes.tolist() == x['weight'].tolist()\n"
+            "        return (m(x['x'])[:, 0] * sizes * torch.from_numpy(x['weight'])).mean() / 99\n"
+            "    step(mine, weighted)\n"
+            "print_digest(model)", (1, 2, 4))
+
+    def test_a_step_that_failed_on_one_worker_cannot_be_left_out(self):
+        code = ("step = make(model, virtual_workers=2)\n"
+                "def bad(m, x):\n"
+                "    if rank == comm.world_size - 1 and attempt == 1: raise KeyError('sample')\n"
+                "    return m(x).mean()\n"
+                "for attempt in range(3):\n"
+                "    try: step(part(batch, step), bad)\n"
+                "    except KeyError: print('caught', flush=True)\n"
+                "print(step.step_count)")
+        ((status, out, err),) = self.failure(code)
+        self.assertEqual((status, out), (0, "caught\n2\n"), err)
+        other, failed = self.failure(code, 2)
+        self.assertEqual(failed[0], 0, failed)
+        self.assertIn("caught\n64 step 1 has failed, and cannot be left out", failed[1])
+        self.assertEqual(other[0], 0, other)
+        self.assertTrue(other[1].startswith("69 "), other)
+
+    def test_a_step_that_diverged_on_all_workers_can_be_left_out(self):
+        for count in (1, 2):
+            for status, out, err in self.failure(
+                    "model = nn.Linear(4, 1)\n"
+                    "step = make(model, virtual_workers=2)\n"
+                    "for factor in (1, float('nan'), 1):\n"
+                    "    try: step(part(batch * factor, step), loss)\n"
+                    "    except renzan.DivergedError: print('diverged')\n"
+                    "print(step.step_count, bool(torch.isfinite(model.weight).all()))", count):
+                self.assertEqual((status, out), (0, "diverged\n2 True\n"), err)
+
     def test_bad_input(self):
         for count, code, expected in (
                 (1, "make(model)(torch.ones(12, 4), loss)", "64 worker 0: a batch of 12 samples"),
                 (1, "make(model)([batch, batch[:4]], loss)", "differ in their first dimension"),
                 (1, "make(model)(3, loss)", "no tensors"),
+                (1, "make(model)({'x': batch, 'name': ['a'] * 15}, loss)",
+                 "differ in their first dimension, by which it is split: 15, 16"),
+                (1, "make(model)({'x': batch, 'y': np.ones(8)}, loss)", "is split: 8, 16"),
+                (1, "head = nn.Linear(3, 2)\nrenzan.torch.VirtualStep(model, torch.optim.SGD("
+                 "[*model.parameters(), *head.parameters()], 0.1))(batch, loss)",
+                 "64 the optimizer has a parameter [2, 3] that is not one of the model's"),
+                (1, "renzan.torch.VirtualStep(model, print)",
+                 "64 the optimizer is a builtin_function_or_method"),
+                (1, "make(nn.Sequential(nn.Linear(4, 4), nn.LazyLinear(1)))(batch, loss)",
+                 "64 '1.weight' of the model has no shape yet"),
+                (1, "make(model, virtual_workers=2.5)", "78 virtual_workers=2.5: a whole number"),
                 (1, "make(model)(batch, lambda m, x: m(x))", "it returned a tensor [2, 1]"),
                 (1, "make(model)(batch, lambda m, x: None)", "it returned None"),
                 (1, "make(nn.Embedding(9, 4, sparse=True))(torch.ones(8).long(), loss)",
@@ -142,6 +283,15 @@ class VirtualStepTest(unittest.TestCase):
                  "        self.seen = torch.cat([self.seen, torch.ones(1)])\n"
                  "        return self.linear(x)\n"
                  "make(Grows())(batch, loss)", "buffer seen has become [2] float32"),
+                (1, "class Sets(nn.Module):\n"
+                 "    def __init__(self):\n"
+                 "        super().__init__()\n"
+                 "        self.linear = nn.Linear(4, 1)\n"
+                 "        self.register_buffer('tag', torch.zeros(2, dtype=torch.int64))\n"
+                 "    def forward(self, x):\n"
+                 "        self.tag.fill_(2**60 + 1)\n"
+                 "        return self.linear(x)\n"
+                 "make(Sets())(batch, loss)", "64 buffer tag has changed differently"),
                 (1, "make(model, virtual_workers=4)(batch * float('nan'), loss)", "70 the loss"),
                 (1, "make(model, virtual_workers=4)(batch, lambda m, x: (m(x) * 0).sqrt().mean())",
                  "70 the gradient of 2.bias"),
@@ -179,10 +329,16 @@ class VirtualStepTest(unittest.TestCase):
                 "model = nn.Sequential(*(nn.Linear(4, 4) for _ in range(3)))\n"
                 "for i, layer in enumerate(model):\n"
                 "    layer.weight.register_hook(lambda _, i=i: events.append(f'gradient {i}'))\n"
-                "make(model, virtual_workers=2, bucket_bytes=1)(batch, loss)\n"
+                "step = make(model, virtual_workers=2, bucket_bytes=1)\n"
+                "step(batch, loss)\n"
+                "print(events)\n"
+                "events.clear()\n"
+                "step(batch, loss)\n"
                 "print(events)", 2):
             self.assertEqual(status, 0, err)
-            events = ast.literal_eval(out)
+            # The first step shows whether gradients come in pieces.
+            first, events = map(ast.literal_eval, out.splitlines())
+            self.assertNotIn("exchange", first[:first.index("gradient 0")])
             # The last layers' gradients come first: two buckets, weight and bias, each.
             self.assertEqual([e for e in events if e != "exchange"],
                              ["gradient 2", "gradient 1", "gradient 0"])
@@ -256,6 +412,8 @@ class SamplerTest(unittest.TestCase):
             for wrong, expected in (
                     (lambda: renzan.torch.Sampler(100, 12, communicator=comm), "multiple"),
                     (lambda: renzan.torch.Sampler(5, 8, communicator=comm), "larger than"),
+                    (lambda: renzan.torch.Sampler(100, 10, virtual_workers=2.5, communicator=comm),
+                     "virtual_workers=2.5: a whole number"),
                     (lambda: renzan.torch.ShardSampler(range, 3, 8, 1, communicator=comm), "3 shards"),
                     (lambda: list(renzan.torch.ShardSampler(lambda i: [], 8, 8, 1,
                                                             communicator=comm)), "empty")):

@@ -33,9 +33,9 @@ class _Bucket:
 class Buckets:
     """The gradients of a model's parameters, in buckets in the order in which backward gives them.
 
-    For each virtual worker but the last: add(). For the last one expect_last(), backward, and
-    finish(): a bucket is exchanged as soon as its gradients are there and the one before it is on
-    its way, so that all workers exchange them in one order.
+    begin_backward() before each backward. After those of each virtual worker but the last: add(),
+    after all of them finish(). In the last backward a bucket is exchanged as soon as its gradients
+    are there and the one before it is on its way, so that all workers exchange them in one order.
     """
 
     def __init__(self, communicator: Communicator,
@@ -54,6 +54,11 @@ class Buckets:
                 f"gradient bucket {number} ({names[0]} to {names[-1]})")
         self._waits_for_last = False
         self._next_to_start = 0
+        self._came: set[torch.nn.Parameter] = set()  # whose gradients this backward has given
+        # Reentrant checkpointing gives the gradient of a shared parameter in pieces. The first step
+        # shows whether there is one: it exchanges nothing before its end.
+        self._has_come_in_pieces = False
+        self._is_first_step = True
         self._accumulators = []  # alive, so that their hooks are
         if communicator.world_size > 1:
             for parameter in self._bucket_of:
@@ -99,16 +104,18 @@ class Buckets:
         for bucket in self._buckets:
             _add(bucket)
 
-    def expect_last(self) -> None:
-        """The next backward is that of the last virtual worker."""
-        self._waits_for_last = True
+    def begin_backward(self, is_last: bool) -> None:
+        """Before each; `is_last`: of the last virtual worker."""
+        self._came.clear()
         self._next_to_start = 0
+        self._waits_for_last = (is_last and not self._is_first_step
+                                and not self._has_come_in_pieces)
         for bucket in self._buckets:
             bucket.missing = len(bucket.parameters)
 
     def start_rest(self) -> None:
         """After that backward: starts what has not been started, since not all gradients came."""
-        self._waits_for_last = False
+        self._waits_for_last = self._is_first_step = False
         for bucket in self._buckets[self._next_to_start:]:
             _add(bucket)
             bucket.reduction.start()
@@ -138,9 +145,20 @@ class Buckets:
         return not_finite
 
     def _is_ready(self, parameter: torch.nn.Parameter) -> None:
+        bucket = self._bucket_of[parameter]
+        if parameter in self._came:
+            self._has_come_in_pieces = True
+            if self._waits_for_last and bucket in self._buckets[:self._next_to_start]:
+                name = next(n for n, p in bucket.parameters if p is parameter)
+                raise UsageError(f"the gradient of {name} comes in several pieces, other than in "
+                                 "the first step: use torch.utils.checkpoint with "
+                                 "use_reentrant=False")
+            self._waits_for_last = False  # the rest is exchanged at the end
+            return
+        self._came.add(parameter)
         if not self._waits_for_last:
             return
-        self._bucket_of[parameter].missing -= 1
+        bucket.missing -= 1
         while (self._next_to_start < len(self._buckets)
                and self._buckets[self._next_to_start].missing == 0):
             bucket = self._buckets[self._next_to_start]

@@ -14,8 +14,9 @@ from renzan.errors import UsageError
 from renzan.reduction import Parts, Reduction
 from renzan.torch.buckets import dtype_name
 
-# Counts are sent along with the step's numbers.
+# Counts are sent along with the step's numbers, whose sums are exact below this.
 _MOST_COUNTS = 65536
+_LARGEST_SUM = 2.0**53
 
 
 class Buffers:
@@ -24,6 +25,8 @@ class Buffers:
     def __init__(self, communicator: Communicator, model: torch.nn.Module, virtual_workers: int):
         """A UsageError if a buffer is complex, or not on a CPU."""
         self._virtual_workers = virtual_workers
+        self.changed_unsaved: set[str] = set()
+        """Names of buffers that steps have changed and that no state_dict has."""
         kept = _buffers_of(model)
         self._floats = [b for b in kept if b.now.is_floating_point()]
         self._counts = [b for b in kept if not b.now.is_floating_point()]
@@ -62,8 +65,8 @@ class Buffers:
             if buffer.now.numel() == 1:
                 numbers.append(float(buffer.now.item() - buffer.begin.item()))
             elif buffer.now.numel() <= _MOST_COUNTS:
-                change = buffer.now.to(torch.float64) - buffer.begin.to(torch.float64)
-                numbers += change.flatten().tolist()
+                change = buffer.now.to(torch.int64) - buffer.begin.to(torch.int64)
+                numbers += change.flatten().to(torch.float64).tolist()
             elif not torch.equal(buffer.now, buffer.begin):
                 raise UsageError(f"buffer {buffer.name} of {buffer.now.numel()} "
                                  f"{dtype_name(buffer.now.dtype)} has changed during a step: "
@@ -88,11 +91,18 @@ class Buffers:
             # The mean of equal numbers need not be that number.
             if changed == 0:
                 buffer.now.copy_(buffer.begin)
+            else:
+                self._note_change(buffer)
         at = len(self._floats)
         for buffer in self._sent_counts:
             size = buffer.now.numel()
-            buffer.add_change([change / self._virtual_workers for change in sums[at:at + size]])
+            if buffer.add_change(sums[at:at + size], self._virtual_workers):
+                self._note_change(buffer)
             at += size
+
+    def _note_change(self, buffer: _Buffer) -> None:
+        if not buffer.is_persistent:
+            self.changed_unsaved.add(buffer.name)
 
 
 class _Buffer:
@@ -100,6 +110,7 @@ class _Buffer:
         self.name, self._module, self._key, self._buffer = name, module, key, buffer
         self.now = buffer.detach()  # shares its memory
         self.begin = self.now.clone()
+        self.is_persistent = key not in module._non_persistent_buffers_set
 
     def adopt(self) -> None:
         """Where a module has assigned another tensor, takes its values and puts the first back."""
@@ -115,14 +126,19 @@ class _Buffer:
         self.now.copy_(other.detach())
         self._module._buffers[self._key] = self._buffer
 
-    def add_change(self, change: list[float]) -> None:
-        """Sets counts to what the step began with and what every virtual worker has added."""
-        if any(c != round(c) for c in change):
+    def add_change(self, sums: list[float], virtual_workers: int) -> bool:
+        """Sets counts to what the step began with and what every virtual worker has added. `sums`:
+        of the virtual workers' changes. Returns whether there are any."""
+        self.now.copy_(self.begin)
+        if not any(sums):
+            return False
+        if any(c % virtual_workers != 0 or abs(c) >= _LARGEST_SUM for c in sums):
             raise UsageError(f"buffer {self.name} has changed differently in the virtual workers of "
-                             "a step: a count has to change by the same in each")
-        total = self.begin.to(torch.float64) + torch.tensor(change, dtype=torch.float64).reshape(
-            self.now.shape)
-        self.now.copy_(total.to(self.now.dtype))
+                             "a step, or by more than a count does: it has to change by the same "
+                             "small number in each")
+        change = torch.tensor([int(c) // virtual_workers for c in sums]).reshape(self.now.shape)
+        self.now.copy_((self.begin.to(torch.int64) + change).to(self.now.dtype))
+        return True
 
 
 class _Sum:

@@ -10,6 +10,7 @@ Everything else (hyperparameters, counters, the structure of these) is JSON in t
 from __future__ import annotations
 
 import json
+import math
 from typing import Any, Callable, Mapping
 
 import torch
@@ -30,6 +31,24 @@ class Contents:
             model, (torch.nn.parallel.DistributedDataParallel, torch.nn.DataParallel)) else model)
         self._optimizer, self._scheduler, self._extra = optimizer, scheduler, extra
 
+    def check_complete(self) -> None:
+        """A ConfigError for what could not be saved, and for a parameter of the optimizer that is
+        saved nowhere."""
+        for name, value in [*self._model.named_parameters(), *self._model.named_buffers()]:
+            if torch.nn.parameter.is_lazy(value):
+                raise ConfigError(f"'{name}' of the model has no shape yet: run the model on one "
+                                  "batch before")
+        tensors, _ = self.collect()
+        saved = {t.data_ptr() for t in tensors.values()}
+        if self._optimizer is None:
+            return
+        for name, parameter in self._parameter_names().values():
+            # A model may give copies of its parameters: these have their names.
+            if (f"model.{name}" not in tensors and parameter.numel() > 0
+                    and parameter.data_ptr() not in saved):
+                raise ConfigError(f"the optimizer has a parameter {list(parameter.shape)} that is "
+                                  "neither in the model nor in `extra`: it would not be saved")
+
     def collect(self) -> tuple[Tensors, dict[str, str]]:
         """The tensors, which are those in use and not copies, and the run map."""
         tensors: Tensors = {}
@@ -44,7 +63,10 @@ class Contents:
         if self._scheduler is not None:
             trees["scheduler"] = flatten("scheduler", self._scheduler.state_dict(), tensors)
         trees["extra"] = flatten("extra", self._extra, tensors)
-        return tensors, {name: json.dumps(tree) for name, tree in trees.items()}
+        run = {name: json.dumps(tree) for name, tree in trees.items()}
+        if self._scheduler is not None:
+            run["scheduler.class"] = type(self._scheduler).__name__
+        return tensors, run
 
     def check(self, saved: Mapping[str, torch.Tensor], run: Mapping[str, str]) -> None:
         """A ConfigError that names the first difference unless the checkpoint is of this program's
@@ -66,6 +88,10 @@ class Contents:
             if (mine is not None) != (what in run):
                 raise ConfigError(f"it was written {'with' if what in run else 'without'} "
                                   f"{'an' if what == 'optimizer' else 'a'} {what}")
+        its = run.get("scheduler.class", "")
+        mine = "" if self._scheduler is None else type(self._scheduler).__name__
+        if its not in ("", mine):
+            raise ConfigError(f"its scheduler is {its}, and {mine} here")
         if self._optimizer is not None:
             self._check_optimizer(json.loads(run["optimizer"]))
 
@@ -83,6 +109,16 @@ class Contents:
         if self._scheduler is not None:
             self._scheduler.load_state_dict(unflatten(trees["scheduler"], saved))
         restore(self._extra, unflatten(trees["extra"], saved), "extra")
+
+    def hyperparameters(self) -> list[dict[str, Any]]:
+        """Of each parameter group of the optimizer: numbers, and tuples of them as lists, by name.
+        `lr` is the one that a scheduler, if there is one, began with."""
+        if self._optimizer is None:
+            return []
+        groups = [{**group, "lr": group.get("initial_lr", group.get("lr")), "initial_lr": None}
+                  for group in self._optimizer.param_groups]
+        return [{name: list(value) if isinstance(value, tuple) else value
+                 for name, value in group.items() if _is_simple(value)} for group in groups]
 
     def _parameter_names(self) -> dict[int, tuple[str, torch.Tensor]]:
         """The optimizer's parameters as its state_dict numbers them: number -> (name, parameter)."""
@@ -142,6 +178,13 @@ class Contents:
             for k, value in values.items():
                 if isinstance(value, torch.Tensor):
                     loaded[k] = _like(parameter, value).to(loaded[k].device)
+
+
+def _is_simple(value: Any) -> bool:
+    """Whether it is a finite number (a bool is one), or a tuple of them."""
+    if isinstance(value, tuple):
+        return all(map(_is_simple, value))
+    return isinstance(value, (int, float)) and math.isfinite(value)
 
 
 def _like(parameter: torch.Tensor, value: torch.Tensor) -> torch.Tensor:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Iterator
 
+import numpy as np
 import torch
 
 from renzan.data import Bags
@@ -15,23 +16,25 @@ _CHANNELS_LAST = {4: (torch.channels_last,), 5: (torch.channels_last_3d,)}
 
 
 def rows_of(batch: Any) -> int:
-    """The rows of a batch: the first dimension of all tensors in it (tuples, lists, dicts), and the
-    number of Bags."""
+    """The rows of a batch: the first dimension of all tensors and NumPy arrays in it (tuples,
+    lists, dicts), the number of Bags, and the lengths of lists of texts or other values."""
     rows = set(_rows(batch))
     if not rows:
         raise UsageError("the batch holds no tensors: pass what a DataLoader gives")
     if len(rows) > 1:
-        raise UsageError("the tensors of a batch differ in their first dimension, by which it is "
-                         "split: " + ", ".join(map(str, sorted(rows))))
+        raise UsageError("the tensors, arrays and lists of values of a batch differ in their first "
+                         "dimension, by which it is split: " + ", ".join(map(str, sorted(rows))))
     return rows.pop()
 
 
 def rows_from(batch: Any, begin: int, end: int) -> Any:
-    """Rows [begin, end) of all tensors in it, which do not tell where in the batch they were; what is
-    no tensor stays as it is."""
+    """Rows [begin, end) of all that rows_of() counts; tensors and arrays do not tell where in the
+    batch they were. A single value stays as it is."""
     if isinstance(batch, torch.Tensor):
         return _placed_alike(batch[begin:end])
-    if isinstance(batch, Bags):
+    if isinstance(batch, np.ndarray) and batch.ndim > 0:
+        return _array_placed_alike(batch[begin:end])
+    if _is_one_per_row(batch):
         return batch[begin:end]
     if isinstance(batch, dict):
         return {name: rows_from(value, begin, end) for name, value in batch.items()}
@@ -40,6 +43,19 @@ def rows_from(batch: Any, begin: int, end: int) -> Any:
     if isinstance(batch, (list, tuple)):
         return type(batch)(rows_from(value, begin, end) for value in batch)
     return batch
+
+
+def _is_one_per_row(batch: Any) -> bool:
+    """Whether it has a value of each sample: an array, Bags, or a list or tuple of texts."""
+    if isinstance(batch, np.ndarray):
+        return batch.ndim > 0
+    if isinstance(batch, (list, tuple)) and not hasattr(batch, "_fields"):
+        return len(batch) > 0 and not any(_has_parts(value) for value in batch)
+    return isinstance(batch, Bags)
+
+
+def _has_parts(value: Any) -> bool:
+    return isinstance(value, (torch.Tensor, np.ndarray, Bags, dict, list, tuple))
 
 
 def _placed_alike(rows: torch.Tensor) -> torch.Tensor:
@@ -51,10 +67,20 @@ def _placed_alike(rows: torch.Tensor) -> torch.Tensor:
     return rows if rows.data_ptr() % _ALIGNMENT == 0 else rows.clone()
 
 
+def _array_placed_alike(rows: np.ndarray) -> np.ndarray:
+    # The loss function may make a tensor of it, which shares its memory.
+    if rows.dtype.hasobject or rows.nbytes == 0:
+        return rows
+    memory = torch.empty(rows.nbytes, dtype=torch.uint8).numpy()
+    placed = memory.view(rows.dtype).reshape(rows.shape)
+    placed[...] = rows
+    return placed
+
+
 def _rows(batch: Any) -> Iterator[int]:
     if isinstance(batch, torch.Tensor):
         yield batch.shape[0] if batch.ndim > 0 else 0
-    elif isinstance(batch, Bags):
+    elif _is_one_per_row(batch):
         yield len(batch)
     elif isinstance(batch, dict):
         for value in batch.values():

@@ -28,6 +28,8 @@ from renzan.torch.worker0 import agree, on_worker_0
 _PROGRAM = "renzan.torch"
 # Not counted for the digest of the model.
 _RANDOM = "progress.random"
+# In a checkpoint's run map: the hyperparameters that the optimizer was made with.
+_BEGAN_WITH = "optimizer.began_with"
 
 
 class State:
@@ -43,9 +45,11 @@ class State:
     Making it resumes from the newest valid checkpoint in `directory`, whatever the number of workers
     that wrote it: worker 0 reads, the others get it from there, so that hosts need no shared disk.
     A damaged checkpoint is skipped with a warning and moved aside. One of another run (another
-    model, optimizer, seed, number of virtual workers or batch size) is a ConfigError that names the
-    first difference. What it needs comes before: model, optimizer, VirtualStep and sampler; what
-    begins with the data (an iterator of a DataLoader) after.
+    model, optimizer, scheduler, seed, number of virtual workers, batch size or order of samples) is
+    a ConfigError that names the first difference. Hyperparameters of the optimizer are those of the
+    checkpoint; a program that makes it with others than when the run began is warned. What it needs
+    comes before: model, optimizer, VirtualStep and sampler; what begins with the data (an iterator
+    of a DataLoader) after.
 
     Saved are, by their names, the tensors in the state dicts of model, optimizer and scheduler and in
     `extra`, in the safetensors format, without pickle: renzan.load_checkpoint or any other reader
@@ -65,7 +69,7 @@ class State:
         `extra`: what else is to be kept, by name: objects with state_dict and load_state_dict (a
         GradScaler), tensors, and numbers, texts, lists and dicts, which are found in the attribute
         `extra` after resuming.
-        `directory`: by default RENZAN_CHECKPOINT_DIR; with neither, nothing is saved.
+        `directory`: by default RENZAN_CHECKPOINT_DIR; with neither, or with "", nothing is saved.
         `every_steps`, `every_seconds`: when to save, besides when asked to and at the end; None:
         never for that reason. `keep`: so many checkpoints.
         `steps`: in total, for status.json; by default those of the sampler.
@@ -86,19 +90,27 @@ class State:
         self._every_steps, self._every_seconds, self._keep = every_steps, every_seconds, keep
         self._steps = steps if steps is not None else getattr(sampler, "num_steps", 0)
         default = os.environ.get("RENZAN_CHECKPOINT_DIR", "")
-        self._directory = os.fspath(directory or default)
+        self._directory = os.fspath(default if directory is None else directory)
+        # What the optimizer was made with when the run began.
+        self._began_with = self._contents.hyperparameters()
         # Of worker 0:
         self._writer: CheckpointWriter | None = None
         self._flight: _Flight | None = None
         self._saved_step, self._begun_step = -1, 0
         self._checkpoints_seen = 0
+        self._told_unsaved: set[str] = set()
         self._last_save = time.monotonic()
         activity.prepared = True
-        activity.states.append(self)
         if self._directory:
-            self._resume()
+            self._contents.check_complete()
+            try:
+                self._resume()
+            except BaseException:
+                self.close()  # a State that is made instead of it may write there
+                raise
         elif self._is_worker_0:
             _say("no checkpoint directory (directory=, or RENZAN_CHECKPOINT_DIR): nothing is saved")
+        activity.states.append(self)
 
     def commit(self) -> None:
         """After each step (or after every few): saves when that is due. When this or another worker
@@ -186,12 +198,29 @@ class State:
     def _begin_saving(self, hashed: bool) -> None:
         self._begun_step, self._last_save = self.step, time.monotonic()
         tensors, run = self._contents.collect()
+        self._tell_unsaved(tensors)
+        run[_BEGAN_WITH] = json.dumps(self._began_with)
         if self._keeps_random_state:
             run["random"] = json.dumps(flatten(_RANDOM, get_random_state(), tensors))
         copies = on_cpu(tensors, copy=True)
         assert self._writer is not None
         self._flight = _Flight(self._writer, self.step, copies, {**run, **self._describe()},
                                self._keep, hashed)
+
+    def _tell_unsaved(self, tensors: Tensors) -> None:
+        """Says which buffers will be missing, each once."""
+        changed: set[str] = getattr(self._virtual_step, "unsaved_buffers", set())
+        unsaved = changed - self._told_unsaved
+        if not unsaved:
+            return
+        saved = {t.data_ptr() for t in tensors.values()}  # in `extra`, or under another name
+        buffers = dict(self._virtual_step.model.named_buffers())
+        for name in sorted(unsaved):
+            if name in buffers and buffers[name].data_ptr() not in saved:
+                _say(f"warning: buffer {name} is changed by steps and is registered with "
+                     "persistent=False: it is not saved, and a resumed run begins with a new one: "
+                     "make it persistent")
+        self._told_unsaved |= unsaved
 
     def _reap(self) -> None:
         """Takes note of a checkpoint that has been written, or could not be."""
@@ -238,6 +267,8 @@ class State:
             for step in found["damaged"]:
                 self._move_aside(step)
             self._warn_of_changes(name, found["run"])
+        if _BEGAN_WITH in found["run"]:
+            self._began_with = json.loads(found["run"][_BEGAN_WITH])
         self.step, self.resumed_from = found["step"], name
         self._saved_step = self._begun_step = self.step
         if self._virtual_step is not None:
@@ -289,8 +320,11 @@ class State:
         try:
             if run.get("program") != _PROGRAM:
                 raise ConfigError("it was not written by renzan.torch.State")
-            for key in ("virtual_workers", "seed", "batch_size", "sampler.seed", "samples"):
-                if run.get(key) != mine.get(key):
+            for key in ("virtual_workers", "seed", "batch_size", "sampler.seed", "samples",
+                        "shuffle", "shards"):
+                # Older checkpoints do not say the last two.
+                is_said = key in run or key not in ("shuffle", "shards")
+                if is_said and run.get(key) != mine.get(key):
                     raise ConfigError(f"{key} is {run.get(key, 'not given')} there and "
                                       f"{mine.get(key, 'not given')} here")
             self._contents.check(saved, run)
@@ -305,7 +339,9 @@ class State:
                                       ("seed", self._virtual_step, "seed"),
                                       ("batch_size", self._sampler, "batch_size"),
                                       ("sampler.seed", self._sampler, "seed"),
-                                      ("samples", self._sampler, "num_samples")):
+                                      ("samples", self._sampler, "num_samples"),
+                                      ("shuffle", self._sampler, "shuffle"),
+                                      ("shards", self._sampler, "num_shards")):
             if hasattr(owner, attribute):
                 about[key] = str(getattr(owner, attribute))
         return about
@@ -323,6 +359,12 @@ class State:
                 if run.get(key, value) != value:
                     _say(f"warning: {key} is {value} now and was {run[key]} when {name} was "
                          f"written: {effect}")
+        began_with = json.loads(run.get(_BEGAN_WITH, "[]"))
+        for i, (now, then) in enumerate(zip(self._began_with, began_with)):
+            for key, value in now.items():
+                if then.get(key, value) != value:
+                    _say(f"warning: {key} of the optimizer's group {i} is {value} now and was "
+                         f"{then[key]} when the run began: the checkpoint's is used")
 
     def _move_aside(self, step: int) -> None:
         assert self._writer is not None

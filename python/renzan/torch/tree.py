@@ -46,11 +46,15 @@ def flatten(key: str, value: Any, tensors: Tensors) -> Any:
     if isinstance(value, torch.Tensor):
         add_tensor(key, value, tensors)
         return {"$tensor": key}
-    if isinstance(value, (np.ndarray, np.generic)):
-        add_tensor(key, torch.from_numpy(np.array(value)), tensors)
-        return {"$array" if isinstance(value, np.ndarray) else "$number": key}
     if value is None or isinstance(value, (bool, str)) or type(value) is int:
         return value
+    if isinstance(value, (np.ndarray, np.generic)):
+        try:
+            add_tensor(key, torch.from_numpy(np.array(value)), tensors)
+        except (TypeError, ValueError):  # of no type of PyTorch's; of another byte order
+            raise ConfigError(f"'{key}' is a NumPy {value.dtype}, which a checkpoint cannot hold: "
+                              "convert it to another type") from None
+        return {"$array" if isinstance(value, np.ndarray) else "$number": key}
     if isinstance(value, float):
         return value if math.isfinite(value) else {"$float": str(value)}
     if isinstance(value, bytes):

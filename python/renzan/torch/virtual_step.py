@@ -47,7 +47,9 @@ class VirtualStep:
     Parameters and buffers of worker 0 are given to all at the first step. Frozen parameters
     (requires_grad=False), parameters without gradients, several parameter groups and parameters of
     float16, bfloat16, float32 and float64 are fine; sparse gradients, SyncBatchNorm, models wrapped
-    in DistributedDataParallel, and parameters that change between steps are errors.
+    in DistributedDataParallel, parameters that change between steps, and parameters of the
+    optimizer that the model lacks are errors. A step that fails on one of several workers has to
+    end it.
 
     Gradients are exchanged in buckets while the last virtual worker's backward goes on. Beside the
     gradients in `parameter.grad` a worker holds about log2 of its number of virtual workers of them.
@@ -91,6 +93,10 @@ class VirtualStep:
         self._autocast, self._compression, self._bucket_bytes = autocast, compression, bucket_bytes
         self._own = virtual_worker_range(virtual_workers, self.communicator.world_size,
                                          self.communicator.rank)
+        if not isinstance(getattr(optimizer, "param_groups", None), list):
+            raise UsageError(f"the optimizer is a {type(optimizer).__name__}: it has to be one of "
+                             "PyTorch's kind, with param_groups")
+        self._failed = False  # a step has begun, and not ended
         self._described: list[dict[str, Any]] = []
         self._parameters: list[tuple[str, torch.nn.Parameter]] = []  # those that are trained
         self._layout: list[tuple[str, int, torch.Size, torch.dtype]] = []
@@ -102,8 +108,9 @@ class VirtualStep:
 
     def __call__(self, batch: Any, loss_function: Callable[[torch.nn.Module, Any], torch.Tensor]
                  ) -> float:
-        """Trains on one global batch, of which `batch` is this worker's part: tensors, or tuples,
-        lists and dicts of them, whose first dimension is that of samples.
+        """Trains on one global batch, of which `batch` is this worker's part: tensors, NumPy arrays
+        and lists of texts or numbers, or tuples, lists and dicts of them, whose first dimension is
+        that of samples.
         loss_function(model, micro_batch) returns the mean loss of a micro-batch. Returns the mean
         loss of the global batch, the same on all workers."""
         loss = self.backward(batch, loss_function)
@@ -114,7 +121,11 @@ class VirtualStep:
                  loss_function: Callable[[torch.nn.Module, Any], torch.Tensor]) -> float:
         """The first half of a step: the gradients of the global batch in `parameter.grad`. update()
         is the other half."""
+        if self._failed and self.communicator.world_size > 1:
+            raise UsageError(f"step {self.step_count} has failed, and cannot be left out: the "
+                             "other workers go on with it; let its error end this worker")
         self._prepare()
+        self._failed = True
         rows = self._micro_batch_rows(batch)
         self.communicator.begin_step(self.step_count)
         self._buffers.begin_step()
@@ -133,6 +144,7 @@ class VirtualStep:
         unused = {name for (name, _), used in zip(self._parameters, sums[buffers_end:])
                   if used == 0}
         not_finite = self._buckets.finish(1.0 / (self.virtual_workers * self._loss_scale), unused)
+        self._failed = False  # from here on all workers raise the same
         if not math.isfinite(loss):
             raise DivergedError(f"the loss of step {self.step_count} is {loss}: lower the learning "
                                 "rate, or look for bad samples")
@@ -157,6 +169,12 @@ class VirtualStep:
     def gradient_arrays(self) -> int:
         """Gradients of the model's size that a worker holds beside those in `parameter.grad`."""
         return self._buckets.num_arrays if self._described else 0
+
+    @property
+    def unsaved_buffers(self) -> set[str]:
+        """Names of buffers that steps have changed and that are registered with
+        persistent=False."""
+        return self._buffers.changed_unsaved if self._described else set()
 
     @property
     def arithmetic(self) -> dict[str, str]:
@@ -185,8 +203,7 @@ class VirtualStep:
                 raise UsageError("the loss function has to return one number that depends on the "
                                  f"model's parameters, a tensor; it returned {_describe(loss)}")
             total += loss.item()
-            if is_last and piece == self._accumulate - 1:
-                self._buckets.expect_last()
+            self._buckets.begin_backward(is_last and piece == self._accumulate - 1)
             factor = self._loss_scale / self._accumulate
             (loss if factor == 1 else loss * factor).backward()
         numbers = [total / self._accumulate, rows, rows * rows, *map(float, requests.counts())]
@@ -234,13 +251,14 @@ class VirtualStep:
         """At the first step agrees with the others and makes what is needed; later checks that the
         model is still that one."""
         parameters = [(n, p) for n, p in self.model.named_parameters() if p.requires_grad]
+        if not self._described:
+            self._check_model(parameters)
         layout = [(n, id(p), p.shape, p.dtype) for n, p in parameters]
         if self._described:
             if layout != self._layout:
                 self._fail_changed(parameters)
             return
         described = _described(parameters)
-        self._check_model(described)
         self._agree(described)
         for tensor in [*self.model.parameters(), *self.model.buffers()]:
             self._broadcast(tensor)
@@ -264,12 +282,24 @@ class VirtualStep:
         raise UsageError(f"parameter {replaced} is another object than at the first step: change "
                          "its values in place, as load_state_dict does")
 
-    def _check_model(self, described: list[dict[str, Any]]) -> None:
-        if not described:
+    def _check_model(self, parameters: list[tuple[str, torch.nn.Parameter]]) -> None:
+        if not parameters:
             raise UsageError("the model has no parameters to train")
+        for name, value in [*self.model.named_parameters(), *self.model.named_buffers()]:
+            if torch.nn.parameter.is_lazy(value):
+                raise UsageError(f"'{name}' of the model has no shape yet: run the model on one "
+                                 "batch before")
         if isinstance(self.model, torch.nn.parallel.DistributedDataParallel):
             raise UsageError("the model is wrapped in DistributedDataParallel, which would reduce its "
                              "gradients a second time: pass model.module")
+        known = {id(p) for p in self.model.parameters()}
+        for group in self.optimizer.param_groups:
+            for parameter in group["params"]:
+                if id(parameter) not in known:
+                    raise UsageError(f"the optimizer has a parameter {list(parameter.shape)} that "
+                                     "is not one of the model's, so that its gradient would not be "
+                                     "exchanged: make it, or the module it belongs to, an "
+                                     "attribute of the model")
         for name, module in self.model.named_modules():
             if isinstance(module, torch.nn.SyncBatchNorm):
                 raise UsageError(f"module {name} is a SyncBatchNorm: use an ordinary BatchNorm, whose "
