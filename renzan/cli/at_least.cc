@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <CLI/CLI.hpp>
 #include <charconv>
+#include <string>
 
 namespace renzan {
 

@@ -1,7 +1,10 @@
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <cstdint>
+
+namespace CLI {
+class Validator;
+}
 
 namespace renzan {
 

@@ -8,8 +8,8 @@
 #include <utility>
 
 #include "renzan/base/file/file.h"
-#include "renzan/base/file/staged.h"
 #include "renzan/base/file/lossy_file_system.h"
+#include "renzan/base/file/staged.h"
 #include "renzan/base/log.h"
 #include "renzan/base/unreadable_files_for_test.h"
 #include "renzan/checkpoint/directory.h"
