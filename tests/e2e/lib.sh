@@ -178,9 +178,9 @@ checkpoints_in() {
 # until a run has written COUNT checkpoints. One that is due while the previous one is being written
 # is skipped, so on a busy disk a short run may write few, and is repeated.
 train_until_checkpoints() {
-  local count=$1 run=$2 written
+  local count=$1 run=$2 written end=$((SECONDS + 300))
   shift 2
-  for _ in $(seq 20); do
+  while [ $SECONDS -lt $end ]; do
     rm -rf "$run"
     $renzan train small.yaml --run-dir "$run" "$@" >log.txt 2>&1 ||
       { show_log; fail "training failed"; }
